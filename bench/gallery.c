@@ -1,6 +1,7 @@
 /* Draws what docs/gallery shows of several profiles at once, from a table on stdin:
  *
- *   gallery stacked TITLE < table      first line: a word and the names of series; then label and values, tab-separated
+ *   gallery stacked TITLE < table      first line: a word and the names of series; then label and values,
+ *                                      tab-separated
  *   gallery bars TITLE UNIT < table    label and value
  *
  * docs/gallery/README.md says which tables. */
@@ -35,7 +36,8 @@ int main(int argc, char **argv)
     MG_VEC(struct mg_chart_bar) bars = {0};
     struct mg_buf out = MG_BUF_INIT;
     bool stacked = argc == 3 && !strcmp(argv[1], "stacked");
-    if (!stacked && (argc != 4 || strcmp(argv[1], "bars"))) return fprintf(stderr, "usage: gallery stacked TITLE | gallery bars TITLE UNIT\n"), 2;
+    if (!stacked && (argc != 4 || strcmp(argv[1], "bars")))
+        return fprintf(stderr, "usage: gallery stacked TITLE | gallery bars TITLE UNIT\n"), 2;
     if (stacked && fgets(line, sizeof line, stdin)) {
         uint32_t n = split(line, f);
         for (uint32_t i = 1; i < n; i++) series[n_series++] = mg_xstrdup(f[i]);
@@ -52,8 +54,10 @@ int main(int argc, char **argv)
             *mg_vec_push(&bars) = (struct mg_chart_bar){mg_xstrdup(f[0]), strtod(f[1], NULL), mg_buf_take(&text)};
         }
     }
-    if (stacked) mg_chart_stacked(&out, argv[2], labels.at, labels.n, series, n_series, values.at, NULL);
-    else mg_chart_bars(&out, argv[2], bars.at, bars.n);
+    if (stacked)
+        mg_chart_stacked(&out, argv[2], labels.at, labels.n, series, n_series, values.at, NULL);
+    else
+        mg_chart_bars(&out, argv[2], bars.at, bars.n);
     fwrite(out.at, 1, out.n, stdout); /* a tool that ends frees nothing */
     return 0;
 }

@@ -46,15 +46,28 @@ static void put(struct args *a, const void *v, uint32_t bytes, bool pointer)
     a->pointer[a->count++] = pointer;
     a->n += bytes;
 }
-static void put_i(struct args *a, int v) { put(a, &v, 4, false); }
-static void put_f(struct args *a, float v) { put(a, &v, 4, false); }
-static void put_p(struct args *a, const void *p) { put(a, &p, 8, true); }
+static void put_i(struct args *a, int v)
+{
+    put(a, &v, 4, false);
+}
+static void put_f(struct args *a, float v)
+{
+    put(a, &v, 4, false);
+}
+static void put_p(struct args *a, const void *p)
+{
+    put(a, &p, 8, true);
+}
 
 static bool on_opencl; /* where launches go */
 static void launch(const char *name, uint32_t gx, uint32_t gy_, uint32_t bx, uint32_t by, const struct args *a)
 {
     struct mg_fault fault;
-    struct mg_launch l = {.kernel = ops->kernel(mod, name), .grid = {gx, gy_, 1}, .block = {bx, by, 1}, .params = a->at, .param_bytes = a->n};
+    struct mg_launch l = {.kernel = ops->kernel(mod, name),
+                          .grid = {gx, gy_, 1},
+                          .block = {bx, by, 1},
+                          .params = a->at,
+                          .param_bytes = a->n};
     if (on_opencl) {
         opencl_launch(name, (uint32_t[2]){gx, gy_}, (uint32_t[2]){bx, by}, a);
         return;
@@ -68,11 +81,21 @@ static void launch(const char *name, uint32_t gx, uint32_t gy_, uint32_t bx, uin
 
 /* ---- the kernels: on the device, native strict and fast -------------------------------------------------- */
 
-struct bench { const char *name; void (*device)(void), (*strict)(void), (*fast)(void); bool (*same)(void); };
+struct bench {
+    const char *name;
+    void (*device)(void), (*strict)(void), (*fast)(void);
+    bool (*same)(void);
+};
 
-#define BOTH(name, call_strict, call_fast)                  \
-    static void name##_s(void) { call_strict; }             \
-    static void name##_f(void) { call_fast; }
+#define BOTH(name, call_strict, call_fast)                                                                             \
+    static void name##_s(void)                                                                                         \
+    {                                                                                                                  \
+        call_strict;                                                                                                   \
+    }                                                                                                                  \
+    static void name##_f(void)                                                                                         \
+    {                                                                                                                  \
+        call_fast;                                                                                                     \
+    }
 
 static bool close_to(const float *a, const float *b, int n, float rel)
 {
@@ -145,10 +168,22 @@ static void warp_op(const char *name, const void *in, void *out, void *more)
     if (more) put_p(&a, more);
     for (int i = 0; i < TIMES; i++) launch(name, W / 256, 1, 256, 1, &a);
 }
-static void warp_sum_d(void) { warp_op("warp_sum", fx, fz, NULL); }
-static void warp_scan_d(void) { warp_op("warp_scan", ux, uy, NULL); }
-static void warp_vote_d(void) { warp_op("warp_vote", fx, uy, NULL); }
-static void warp_compact_d(void) { warp_op("warp_compact", fx, fz, uy); }
+static void warp_sum_d(void)
+{
+    warp_op("warp_sum", fx, fz, NULL);
+}
+static void warp_scan_d(void)
+{
+    warp_op("warp_scan", ux, uy, NULL);
+}
+static void warp_vote_d(void)
+{
+    warp_op("warp_vote", fx, uy, NULL);
+}
+static void warp_compact_d(void)
+{
+    warp_op("warp_compact", fx, fz, uy);
+}
 
 _Thread_local struct cox_place cox_place;
 _Thread_local int cox_warp[32];
@@ -160,9 +195,15 @@ static void cox_run(cox_block_fn *block)
         block(N, fx, gz);
     }
 }
-static void cox_gcc(void) { cox_run(cox_block_gcc); }
+static void cox_gcc(void)
+{
+    cox_run(cox_block_gcc);
+}
 #ifdef COX_CLANG
-static void cox_clang(void) { cox_run(cox_block_clang); }
+static void cox_clang(void)
+{
+    cox_run(cox_block_clang);
+}
 #else
 #define cox_clang NULL
 #endif
@@ -177,12 +218,21 @@ static void cox_warps(cox_warp_fn *block, const void *in, void *out, void *more)
     }
 }
 #ifdef COX_CLANG
-#define COX_BOTH(name, in, out, more)                                           \
-    static void name##_gcc(void) { cox_warps(cox_##name##_gcc, in, out, more); } \
-    static void name##_clang(void) { cox_warps(cox_##name##_clang, in, out, more); }
+#define COX_BOTH(name, in, out, more)                                                                                  \
+    static void name##_gcc(void)                                                                                       \
+    {                                                                                                                  \
+        cox_warps(cox_##name##_gcc, in, out, more);                                                                    \
+    }                                                                                                                  \
+    static void name##_clang(void)                                                                                     \
+    {                                                                                                                  \
+        cox_warps(cox_##name##_clang, in, out, more);                                                                  \
+    }
 #else
-#define COX_BOTH(name, in, out, more)                                           \
-    static void name##_gcc(void) { cox_warps(cox_##name##_gcc, in, out, more); } \
+#define COX_BOTH(name, in, out, more)                                                                                  \
+    static void name##_gcc(void)                                                                                       \
+    {                                                                                                                  \
+        cox_warps(cox_##name##_gcc, in, out, more);                                                                    \
+    }                                                                                                                  \
     static void (*const name##_clang)(void) = NULL;
 #endif
 COX_BOTH(sum, fx, gz, NULL)
@@ -190,7 +240,10 @@ COX_BOTH(scan, ux, gy, NULL)
 COX_BOTH(vote, fx, gy, NULL)
 COX_BOTH(compact, fx, gz, gy)
 
-static bool near(float a, float b) { return fabsf(a - b) <= 1e-5f * fabsf(b); }
+static bool near(float a, float b)
+{
+    return fabsf(a - b) <= 1e-5f * fabsf(b);
+}
 /* What one warp is to give, and what both have. */
 static bool warp_ok(int op, int w)
 {
@@ -222,7 +275,8 @@ static void nbody_d(void)
     put_i(&a, BODIES), put_p(&a, fx), put_p(&a, fz);
     launch("nbody", BODIES / 256, 1, 256, 1, &a);
 }
-BOTH(nbody, nbody_strict(BODIES, (struct body *)fx, (struct body *)gz), nbody_fast(BODIES, (struct body *)fx, (struct body *)gz))
+BOTH(nbody, nbody_strict(BODIES, (struct body *)fx, (struct body *)gz),
+     nbody_fast(BODIES, (struct body *)fx, (struct body *)gz))
 static bool nbody_ok(void)
 {
     nbody_d(), nbody_s();
@@ -260,7 +314,8 @@ static bool stencil_ok(void)
 static void blackscholes_d(void)
 {
     struct args a = {.n = 0};
-    put_i(&a, OPTIONS), put_p(&a, fx), put_p(&a, fx + OPTIONS), put_p(&a, fx + 2 * OPTIONS), put_p(&a, fz), put_p(&a, fz + OPTIONS);
+    put_i(&a, OPTIONS), put_p(&a, fx), put_p(&a, fx + OPTIONS), put_p(&a, fx + 2 * OPTIONS), put_p(&a, fz),
+        put_p(&a, fz + OPTIONS);
     launch("blackscholes", OPTIONS / 256, 1, 256, 1, &a);
 }
 BOTH(blackscholes, blackscholes_strict(OPTIONS, fx, fx + OPTIONS, fx + 2 * OPTIONS, gz, gz + OPTIONS),
@@ -294,7 +349,8 @@ static void bfs_d(void)
     put_i(&a, NODES), put_p(&a, ix), put_p(&a, iy), put_p(&a, iz), put_i(&a, 5);
     launch("bfs", NODES / 256, 1, 256, 1, &a);
 }
-BOTH(bfs, (memcpy(gd, depth0, NODES * 4), bfs_strict(NODES, ix, iy, gd, 5)), (memcpy(gd, depth0, NODES * 4), bfs_fast(NODES, ix, iy, gd, 5)))
+BOTH(bfs, (memcpy(gd, depth0, NODES * 4), bfs_strict(NODES, ix, iy, gd, 5)),
+     (memcpy(gd, depth0, NODES * 4), bfs_fast(NODES, ix, iy, gd, 5)))
 static bool bfs_ok(void)
 {
     bfs_d(), bfs_s();
@@ -314,9 +370,22 @@ static bool scan_ok(void)
     return !memcmp(uy, gy, N * 4);
 }
 
-#define ROW(n) {#n, n##_d, n##_s, n##_f, n##_ok}
-static const struct bench benches[] = {ROW(saxpy), ROW(matmul), ROW(reduce), ROW(nbody), ROW(histogram), ROW(stencil), ROW(blackscholes), ROW(mandelbrot), ROW(bfs), ROW(scan),
-                                       {"reduce_shfl", reduce_shfl_d, reduce_s, reduce_f, reduce_shfl_ok}}; /* not in the means */
+#define ROW(n)                                                                                                         \
+    {                                                                                                                  \
+#n, n##_d, n##_s, n##_f, n##_ok                                                                                \
+    }
+static const struct bench benches[] = {
+    ROW(saxpy),
+    ROW(matmul),
+    ROW(reduce),
+    ROW(nbody),
+    ROW(histogram),
+    ROW(stencil),
+    ROW(blackscholes),
+    ROW(mandelbrot),
+    ROW(bfs),
+    ROW(scan),
+    {"reduce_shfl", reduce_shfl_d, reduce_s, reduce_f, reduce_shfl_ok}}; /* not in the means */
 enum { TEN = 10 };
 
 /* ---- measuring ---------------------------------------------------------------------------------------------- */
@@ -340,8 +409,8 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 /* OpenMP's threads spin for a while when they have done their part, on Intel for as long as a launch takes: on several
- * threads everybody begins when they have gone to sleep. A thread that sleeps may take 3 ms to wake up, for which native
- * code waits in its first launch and ours does not: who begins warm has launched before for as long as 8 ms. */
+ * threads everybody begins when they have gone to sleep. A thread that sleeps may take 3 ms to wake up, for which
+ * native code waits in its first launch and ours does not: who begins warm has launched before for as long as 8 ms. */
 static void rest(void (*fn)(void), bool warm)
 {
     nanosleep(&(struct timespec){.tv_nsec = 25000000}, NULL);
@@ -350,8 +419,10 @@ static void rest(void (*fn)(void), bool warm)
 }
 static double timed(void (*fn)(void), bool warm)
 {
-    if (n_threads > 1) rest(fn, warm);
-    else if (warm) fn();
+    if (n_threads > 1)
+        rest(fn, warm);
+    else if (warm)
+        fn();
     uint64_t t = now();
     fn();
     return (double)(now() - t) * 1e-6;
@@ -363,7 +434,8 @@ static void fill(void)
     fx = room(4 * (size_t)N), fy = room(4 * (size_t)N), fz = room(4 * (size_t)N);
     ux = room(4 * (size_t)N), uy = room(4 * (size_t)N);
     ix = room(4 * (NODES + 1)), iy = room(4 * (size_t)NODES * 16), iz = room(4 * (size_t)M * M);
-    gz = room(4 * (size_t)N), gy = room(4 * (size_t)N), gd = room(4 * (size_t)M * M), depth0 = malloc(4 * NODES); /* the same kind of pages for all */
+    gz = room(4 * (size_t)N), gy = room(4 * (size_t)N), gd = room(4 * (size_t)M * M),
+    depth0 = malloc(4 * NODES); /* the same kind of pages for all */
     for (int i = 0; i < N; i++) {
         seed = seed * 1664525 + 1013904223;
         fx[i] = 0.5f + (float)(seed >> 8) * 0x1p-24f;
@@ -384,8 +456,8 @@ static void fill(void)
     ix[NODES] = e;
 }
 
-/* Times of the same work, interleaved: medians in milliseconds, 0 for those that are not there. Each finds the caches as itself left
- * them (warm), or as the one before it did: the second of two with the same arrays gains by that. */
+/* Times of the same work, interleaved: medians in milliseconds, 0 for those that are not there. Each finds the caches
+ * as itself left them (warm), or as the one before it did: the second of two with the same arrays gains by that. */
 enum { DEVICE, STRICT, FAST, OPENCL, KINDS };
 static void interleave(void (*const fn[KINDS])(void), int repeats, bool warm, double m[KINDS])
 {
@@ -414,8 +486,10 @@ static void overhead(int repeats, bool opencl, bool json)
                 t[r] = (double)(now() - s) * 1e-3 / 20;
             }
             double m = median(t, repeats);
-            if (json) printf("  \"empty_%u_%sus\": %.3f,\n", ctas[k], on_opencl ? "opencl_" : "", m);
-            else printf("empty launch of %u CTAs%s: %.2f us\n", ctas[k], on_opencl ? " with OpenCL" : "", m);
+            if (json)
+                printf("  \"empty_%u_%sus\": %.3f,\n", ctas[k], on_opencl ? "opencl_" : "", m);
+            else
+                printf("empty launch of %u CTAs%s: %.2f us\n", ctas[k], on_opencl ? " with OpenCL" : "", m);
             if (!opencl || on_opencl) break;
         }
     on_opencl = false;
@@ -433,9 +507,13 @@ static bool shuffles(int repeats, bool json)
     for (int warm = 1; warm >= 0; warm--) {
         interleave(fn, repeats, warm, m);
         const char *how = warm ? "" : "_apart";
-        if (json) printf("  \"shuffles%s_ms\": %.4f, \"shuffles%s_cox_gcc_ms\": %.4f, \"shuffles%s_cox_clang_ms\": %.4f,\n", how, m[DEVICE], how, m[STRICT], how, m[FAST]);
+        if (json)
+            printf("  \"shuffles%s_ms\": %.4f, \"shuffles%s_cox_gcc_ms\": %.4f, \"shuffles%s_cox_clang_ms\": %.4f,\n",
+                   how, m[DEVICE], how, m[STRICT], how, m[FAST]);
         else {
-            printf("shuffles %s: ours %.3f ms; as COX emits them: %.3f ms by gcc, %.2f times ours", warm ? "one launch after another" : "with others' launches between", m[DEVICE], m[STRICT], m[STRICT] / m[DEVICE]);
+            printf("shuffles %s: ours %.3f ms; as COX emits them: %.3f ms by gcc, %.2f times ours",
+                   warm ? "one launch after another" : "with others' launches between", m[DEVICE], m[STRICT],
+                   m[STRICT] / m[DEVICE]);
             if (fn[FAST]) printf("; %.3f ms by clang, %.2f times", m[FAST], m[FAST] / m[DEVICE]);
             printf("; gcc -ffast-math sums the array in %.3f ms\n", m[OPENCL]);
         }
@@ -447,7 +525,10 @@ static bool shuffles(int repeats, bool json)
 static bool warp_ops(const char *only, int repeats, bool json)
 {
     static const char *const names[] = {"warp_sum", "warp_scan", "warp_vote", "warp_compact"};
-    void (*const fns[][KINDS])(void) = {{warp_sum_d, sum_gcc, sum_clang, NULL}, {warp_scan_d, scan_gcc, scan_clang, NULL}, {warp_vote_d, vote_gcc, vote_clang, NULL}, {warp_compact_d, compact_gcc, compact_clang, NULL}};
+    void (*const fns[][KINDS])(void) = {{warp_sum_d, sum_gcc, sum_clang, NULL},
+                                        {warp_scan_d, scan_gcc, scan_clang, NULL},
+                                        {warp_vote_d, vote_gcc, vote_clang, NULL},
+                                        {warp_compact_d, compact_gcc, compact_clang, NULL}};
     bool ok = true;
     for (int op = 0; op < 4; op++) {
         double m[KINDS];
@@ -462,9 +543,12 @@ static bool warp_ops(const char *only, int repeats, bool json)
         }
         interleave(fns[op], repeats, true, m);
         double ns = 1e6 / TIMES / (W / 32);
-        if (json) printf("  \"%s_ns\": %.3f, \"%s_cox_gcc_ns\": %.3f, \"%s_cox_clang_ns\": %.3f,\n", names[op], m[DEVICE] * ns, names[op], m[STRICT] * ns, names[op], m[FAST] * ns);
+        if (json)
+            printf("  \"%s_ns\": %.3f, \"%s_cox_gcc_ns\": %.3f, \"%s_cox_clang_ns\": %.3f,\n", names[op],
+                   m[DEVICE] * ns, names[op], m[STRICT] * ns, names[op], m[FAST] * ns);
         else {
-            printf("%-13s %6.1f ns a warp; as COX emits it: %.1f ns by gcc, %.1f times ours", names[op], m[DEVICE] * ns, m[STRICT] * ns, m[STRICT] / m[DEVICE]);
+            printf("%-13s %6.1f ns a warp; as COX emits it: %.1f ns by gcc, %.1f times ours", names[op], m[DEVICE] * ns,
+                   m[STRICT] * ns, m[STRICT] / m[DEVICE]);
             if (fns[op][FAST]) printf("; %.1f ns by clang, %.1f times", m[FAST] * ns, m[FAST] / m[DEVICE]);
             printf("\n");
         }
@@ -505,8 +589,11 @@ static void scaling(const char *only, int threads, int repeats, bool json)
                 if (r >= 0) t[i][r] = ms;
             }
         for (int i = 0; i < 4; i++) m[i] = median(t[i], repeats);
-        if (json) printf("  \"scaling_%s\": [%.4f, %.4f, %.4f, %.4f],\n", b->name, m[0], m[1], m[2], m[3]);
-        else printf("%-13s %9.3f %9.3f %9.2f %9.3f %9.3f %9.2f\n", b->name, m[0], m[1], m[0] / m[1], m[2], m[3], m[2] / m[3]);
+        if (json)
+            printf("  \"scaling_%s\": [%.4f, %.4f, %.4f, %.4f],\n", b->name, m[0], m[1], m[2], m[3]);
+        else
+            printf("%-13s %9.3f %9.3f %9.2f %9.3f %9.3f %9.2f\n", b->name, m[0], m[1], m[0] / m[1], m[2], m[3],
+                   m[2] / m[3]);
         fflush(stdout);
     }
     use(0, threads);
@@ -518,13 +605,20 @@ int main(int argc, char **argv)
     const char *only = NULL, *device = "cpu";
     bool json = false, opencl = true;
     while ((opt = getopt(argc, argv, "t:r:k:d:nj")) > 0) {
-        if (opt == 't') threads = atoi(optarg);
-        else if (opt == 'r') repeats = atoi(optarg);
-        else if (opt == 'k') only = optarg;
-        else if (opt == 'd') device = optarg;
-        else if (opt == 'n') opencl = false;
-        else if (opt == 'j') json = true;
-        else return 2;
+        if (opt == 't')
+            threads = atoi(optarg);
+        else if (opt == 'r')
+            repeats = atoi(optarg);
+        else if (opt == 'k')
+            only = optarg;
+        else if (opt == 'd')
+            device = optarg;
+        else if (opt == 'n')
+            opencl = false;
+        else if (opt == 'j')
+            json = true;
+        else
+            return 2;
     }
     if (argc - optind != 2 || repeats < 1 || repeats > MAX_RUNS) return 2;
     setenv("MARGAY_CPU_TIER", "sync", 0);
@@ -539,7 +633,8 @@ int main(int argc, char **argv)
     if (mg_io_read(argv[optind], &text, &bytes, &d)) return 1;
     for (int i = 0; i < (threads > 1 ? 2 : 1); i++) {
         if (i) opts.workers = 1;
-        if (ops->open(&devices[i], &opts, &d) || mg_ptx_parse(text, bytes, "kernels", &ir, &d) || ops->module_load(devices[i], ir, &mods[i], &d)) {
+        if (ops->open(&devices[i], &opts, &d) || mg_ptx_parse(text, bytes, "kernels", &ir, &d) ||
+            ops->module_load(devices[i], ir, &mods[i], &d)) {
             fprintf(stderr, "%s\n", mg_diag_first(&d, MG_ERR_DEVICE));
             return 1;
         }
@@ -549,14 +644,19 @@ int main(int argc, char **argv)
     n_threads = threads;
     threads_strict(threads);
     threads_fast(threads);
-    if (opencl && !(opencl = opencl_open(argv[optind + 1], threads, what, sizeof what, &build_ms))) fprintf(stderr, "not measured against OpenCL: %s\n", what);
+    if (opencl && !(opencl = opencl_open(argv[optind + 1], threads, what, sizeof what, &build_ms)))
+        fprintf(stderr, "not measured against OpenCL: %s\n", what);
     fill();
     double log_sum[KINDS] = {0}, worst = 0, worst_opencl = INFINITY;
     int n = 0, status = 0;
-    if (json) printf("{\n  \"device\": \"%s\", \"threads\": %d, \"opencl\": \"%s\", \"opencl_build_ms\": %.1f, \"kernels\": [\n", device, threads, opencl ? what : "", build_ms);
+    if (json)
+        printf(
+            "{\n  \"device\": \"%s\", \"threads\": %d, \"opencl\": \"%s\", \"opencl_build_ms\": %.1f, \"kernels\": [\n",
+            device, threads, opencl ? what : "", build_ms);
     else {
         if (opencl) printf("OpenCL: %s, %.0f ms to build\n", what, build_ms);
-        printf("%-13s %9s %9s %9s %9s %9s %8s %8s %8s\n", "", "first ms", "ms", "native", "fastmath", "OpenCL", "/native", "/fast", "OpenCL/");
+        printf("%-13s %9s %9s %9s %9s %9s %8s %8s %8s\n", "", "first ms", "ms", "native", "fastmath", "OpenCL",
+               "/native", "/fast", "OpenCL/");
     }
     for (size_t k = 0; k < sizeof benches / sizeof *benches; k++) {
         const struct bench *b = &benches[k];
@@ -578,8 +678,14 @@ int main(int argc, char **argv)
             worst_opencl = fmin(worst_opencl, m[OPENCL] / m[DEVICE]);
             n++;
         }
-        if (json) printf("    {\"kernel\": \"%s\", \"first_ms\": %.3f, \"ms\": %.4f, \"native_ms\": %.4f, \"fastmath_ms\": %.4f, \"opencl_ms\": %.4f}%s\n", b->name, first, m[DEVICE], m[STRICT], m[FAST], m[OPENCL], k + 1 < sizeof benches / sizeof *benches && !only ? "," : "");
-        else printf("%-13s %9.2f %9.3f %9.3f %9.3f %9.3f %8.2f %8.2f %8.2f\n", b->name, first, m[DEVICE], m[STRICT], m[FAST], m[OPENCL], m[DEVICE] / m[STRICT], m[DEVICE] / m[FAST], m[OPENCL] / m[DEVICE]);
+        if (json)
+            printf(
+                "    {\"kernel\": \"%s\", \"first_ms\": %.3f, \"ms\": %.4f, \"native_ms\": %.4f, \"fastmath_ms\": %.4f, \"opencl_ms\": %.4f}%s\n",
+                b->name, first, m[DEVICE], m[STRICT], m[FAST], m[OPENCL],
+                k + 1 < sizeof benches / sizeof *benches && !only ? "," : "");
+        else
+            printf("%-13s %9.2f %9.3f %9.3f %9.3f %9.3f %8.2f %8.2f %8.2f\n", b->name, first, m[DEVICE], m[STRICT],
+                   m[FAST], m[OPENCL], m[DEVICE] / m[STRICT], m[DEVICE] / m[FAST], m[OPENCL] / m[DEVICE]);
         fflush(stdout);
     }
     if (json) printf("  ],\n");
@@ -589,10 +695,16 @@ int main(int argc, char **argv)
     if (!only) overhead(repeats, opencl, json);
     double mean[KINDS];
     for (int i = 0; i < KINDS; i++) mean[i] = n ? exp(log_sum[i] / n) : 0;
-    if (json) printf("  \"geomean_opencl\": %.4f, \"worst_opencl\": %.4f,\n", opencl && n ? 1 / mean[OPENCL] : 0, opencl && n ? worst_opencl : 0);
-    else if (opencl && n) printf("OpenCL takes %.2f times as long (geomean), at least %.2f times\n", 1 / mean[OPENCL], worst_opencl);
-    if (json) printf("  \"geomean_native\": %.4f, \"geomean_fastmath\": %.4f, \"worst_native\": %.4f\n}\n", mean[STRICT], mean[FAST], worst);
-    else if (n) printf("geomean %.2f x native, %.2f x fast-math; worst %.2f x native\n", mean[STRICT], mean[FAST], worst);
+    if (json)
+        printf("  \"geomean_opencl\": %.4f, \"worst_opencl\": %.4f,\n", opencl && n ? 1 / mean[OPENCL] : 0,
+               opencl && n ? worst_opencl : 0);
+    else if (opencl && n)
+        printf("OpenCL takes %.2f times as long (geomean), at least %.2f times\n", 1 / mean[OPENCL], worst_opencl);
+    if (json)
+        printf("  \"geomean_native\": %.4f, \"geomean_fastmath\": %.4f, \"worst_native\": %.4f\n}\n", mean[STRICT],
+               mean[FAST], worst);
+    else if (n)
+        printf("geomean %.2f x native, %.2f x fast-math; worst %.2f x native\n", mean[STRICT], mean[FAST], worst);
     for (int i = 0; i < 2 && devices[i]; i++) {
         ops->module_unload(mods[i]);
         ops->close(devices[i]);

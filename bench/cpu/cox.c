@@ -1,13 +1,13 @@
-/* The warp operations of kernels.cu as COX (CuPBoP, its successor) turns them into code for a CPU, written anew by the rules of its passes:
- *   the block's size and number are thread-local variables that the runtime sets, and loops read them;
- *   a block is a loop over its warps, cut at barriers of the block, in it one over 32 lanes, cut at barriers of the warp; a loop of the
- *   kernel that holds such barriers stays around the loops over lanes, and goes on as its first lane says;
- *   what lives across a cut is an array with an element for each thread, that loop's counter included; shared memory is thread-local;
- *   a shuffle is a store to a thread-local array of 32 integers, a barrier of the warp, and a load with the index modulo 32;
- *   a vote is a store of 8 bits to a thread-local array of 32, a barrier of the warp, and a function that each lane calls on that array, made of
- *   vector instructions (a ballot, which CuPBoP has not, is done in the same way); here it may be put in line;
- *   the compiler's -O3 does the rest.
- * Built by gcc and, where it is there, by clang: COX uses LLVM. docs/history/2026-11.md has the times of what CuPBoP itself emits. */
+/* The warp operations of kernels.cu as COX (CuPBoP, its successor) turns them into code for a CPU, written anew by the
+ * rules of its passes: the block's size and number are thread-local variables that the runtime sets, and loops read
+ * them; a block is a loop over its warps, cut at barriers of the block, in it one over 32 lanes, cut at barriers of the
+ * warp; a loop of the kernel that holds such barriers stays around the loops over lanes, and goes on as its first lane
+ * says; what lives across a cut is an array with an element for each thread, that loop's counter included; shared
+ * memory is thread-local; a shuffle is a store to a thread-local array of 32 integers, a barrier of the warp, and a
+ * load with the index modulo 32; a vote is a store of 8 bits to a thread-local array of 32, a barrier of the warp, and
+ * a function that each lane calls on that array, made of vector instructions (a ballot, which CuPBoP has not, is done
+ * in the same way); here it may be put in line; the compiler's -O3 does the rest. Built by gcc and, where it is there,
+ * by clang: COX uses LLVM. docs/history/2026-11.md has the times of what CuPBoP itself emits. */
 #include "native.h"
 
 #include <stdbool.h>
@@ -16,18 +16,24 @@
 #endif
 
 #define CAT2(a, b) a##_##b
-#define CAT(a, b) CAT2(a, b)
+#define CAT(a, b)  CAT2(a, b)
 
 static _Thread_local float shared[8];
 
 static int bits_of(float v)
 {
-    union { float f; int i; } u = {v};
+    union {
+        float f;
+        int i;
+    } u = {v};
     return u.i;
 }
 static float float_of(int bits)
 {
-    union { int i; float f; } u = {bits};
+    union {
+        int i;
+        float f;
+    } u = {bits};
     return u.f;
 }
 
@@ -60,7 +66,9 @@ void CAT(cox_block, VARIANT)(int n, const float *restrict x, float *restrict out
     }
     for (int w = 0; w < cox_place.size / 32; w++)
         for (int l = 0; l < 32; l++)
-            if (thread[w * 32 + l] == 0) out[cox_place.block] = shared[0] + shared[1] + shared[2] + shared[3] + shared[4] + shared[5] + shared[6] + shared[7];
+            if (thread[w * 32 + l] == 0)
+                out[cox_place.block] =
+                    shared[0] + shared[1] + shared[2] + shared[3] + shared[4] + shared[5] + shared[6] + shared[7];
 }
 
 void CAT(cox_sum, VARIANT)(const void *restrict in, void *restrict result, void *restrict more_result)
@@ -131,7 +139,8 @@ static _Thread_local _Alignas(32) signed char votes[32];
 static unsigned ballot(void) /* who has stored anything */
 {
 #if defined(__AVX2__)
-    return ~(unsigned)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_load_si256((const void *)votes), _mm256_setzero_si256()));
+    return ~(unsigned)_mm256_movemask_epi8(
+        _mm256_cmpeq_epi8(_mm256_load_si256((const void *)votes), _mm256_setzero_si256()));
 #else
     unsigned m = 0;
     for (int l = 0; l < 32; l++) m |= (unsigned)(votes[l] != 0) << l;

@@ -1,6 +1,6 @@
 /* The kernels of kernels.cu as a CUDA program, to be run under margay: what a tool costs, kernel by kernel. Prints the
- * median CPU time of a launch in milliseconds, all threads together. usage: margay run --device cpu -t TOOL -- bench-cpu-kernels kernels.ptx
- * [repeats [name]]; `make bench-cpu-tools` runs it under none and blocks. */
+ * median CPU time of a launch in milliseconds, all threads together. usage: margay run --device cpu -t TOOL --
+ * bench-cpu-kernels kernels.ptx [repeats [name]]; `make bench-cpu-tools` runs it under none and blocks. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,16 +9,19 @@
 
 /* of the driver; no header of CUDA is used in this repository */
 typedef uint64_t CUdeviceptr;
-extern int cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(void **, unsigned, int), cuModuleLoad(void **, const char *), cuModuleGetFunction(void **, void *, const char *);
-extern int cuMemAlloc_v2(CUdeviceptr *, size_t), cuMemcpyHtoD_v2(CUdeviceptr, const void *, size_t), cuCtxSynchronize(void);
-extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+extern int cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(void **, unsigned, int),
+    cuModuleLoad(void **, const char *), cuModuleGetFunction(void **, void *, const char *);
+extern int cuMemAlloc_v2(CUdeviceptr *, size_t), cuMemcpyHtoD_v2(CUdeviceptr, const void *, size_t),
+    cuCtxSynchronize(void);
+extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                          void **);
 
 enum { N = 4 << 20, M = 1024, BODIES = 8192, S = 2048, OPTIONS = 1 << 20, NODES = 1 << 18, MAX_RUNS = 64 };
 
-#define CALL(x)                                                   \
-    do {                                                          \
-        int code = (int)(x);                                      \
-        if (code) fprintf(stderr, "%s: %d\n", #x, code), exit(1); \
+#define CALL(x)                                                                                                        \
+    do {                                                                                                               \
+        int code = (int)(x);                                                                                           \
+        if (code) fprintf(stderr, "%s: %d\n", #x, code), exit(1);                                                      \
     } while (0)
 
 static void *mod;
@@ -37,7 +40,10 @@ static CUdeviceptr filled(size_t words, uint32_t (*at)(size_t))
     return d;
 }
 
-static uint32_t hashed(size_t i) { return (uint32_t)i * 2654435761u ^ (uint32_t)i >> 7; }
+static uint32_t hashed(size_t i)
+{
+    return (uint32_t)i * 2654435761u ^ (uint32_t)i >> 7;
+}
 static uint32_t float_at(size_t i)
 {
     float v = 0.5f + (float)(hashed(i) >> 8) * 0x1p-24f;
@@ -45,19 +51,38 @@ static uint32_t float_at(size_t i)
     memcpy(&bits, &v, 4);
     return bits;
 }
-static uint32_t first_at(size_t i) { return (uint32_t)i * 8; }
-static uint32_t edge_at(size_t i) { return hashed(i) % NODES; }
-static uint32_t depth_at(size_t i) { return hashed(i) >> 28 < 4 ? 5 : UINT32_MAX; }
+static uint32_t first_at(size_t i)
+{
+    return (uint32_t)i * 8;
+}
+static uint32_t edge_at(size_t i)
+{
+    return hashed(i) % NODES;
+}
+static uint32_t depth_at(size_t i)
+{
+    return hashed(i) >> 28 < 4 ? 5 : UINT32_MAX;
+}
 
-struct args { void *at[8]; uint64_t v[8]; unsigned n; };
+struct args {
+    void *at[8];
+    uint64_t v[8];
+    unsigned n;
+};
 static void *put(struct args *a, const void *v, size_t bytes)
 {
     memcpy(&a->v[a->n], v, bytes);
     a->at[a->n] = &a->v[a->n];
     return a->at[a->n++];
 }
-static void put_i(struct args *a, int v) { put(a, &v, 4); }
-static void put_p(struct args *a, CUdeviceptr p) { put(a, &p, 8); }
+static void put_i(struct args *a, int v)
+{
+    put(a, &v, 4);
+}
+static void put_p(struct args *a, CUdeviceptr p)
+{
+    put(a, &p, 8);
+}
 
 static double now_ms(void)
 {
@@ -66,7 +91,10 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static int by_value(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b; }
+static int by_value(const void *a, const void *b)
+{
+    return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
+}
 
 static void bench(const char *name, int repeats, unsigned gx, unsigned gy, unsigned bx, unsigned by, struct args *a)
 {
@@ -116,7 +144,8 @@ int main(int argc, char **argv)
     bench("histogram", repeats, 256, 1, 256, 1, &a);
     a.n = 0, put_i(&a, S), put_p(&a, f[0]), put_p(&a, f[2]);
     bench("stencil", repeats, S / 16, S / 16, 16, 16, &a);
-    a.n = 0, put_i(&a, OPTIONS), put_p(&a, f[0]), put_p(&a, f[0] + 4 * OPTIONS), put_p(&a, f[0] + 8 * OPTIONS), put_p(&a, f[2]), put_p(&a, f[2] + 4 * OPTIONS);
+    a.n = 0, put_i(&a, OPTIONS), put_p(&a, f[0]), put_p(&a, f[0] + 4 * OPTIONS), put_p(&a, f[0] + 8 * OPTIONS),
+    put_p(&a, f[2]), put_p(&a, f[2] + 4 * OPTIONS);
     bench("blackscholes", repeats, OPTIONS / 256, 1, 256, 1, &a);
     a.n = 0, put_i(&a, M), put_i(&a, 256), put_p(&a, u[1]);
     bench("mandelbrot", repeats, M * M / 256, 1, 256, 1, &a);

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#define CAT2(a, b) a##_##b
-#define CAT(a, b) CAT2(a, b)
+#define CAT2(a, b)   a##_##b
+#define CAT(a, b)    CAT2(a, b)
 #define NATIVE(name) CAT(name, VARIANT)
 
 void NATIVE(saxpy)(int n, float a, const float *x, float *y)
@@ -75,7 +75,8 @@ void NATIVE(stencil)(int n, const float *in, float *out)
 static float cnd(float d)
 {
     float k = 1.0f / (1.0f + 0.2316419f * fabsf(d));
-    float c = 0.39894228f * expf(-0.5f * d * d) * (k * (0.31938153f + k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f)))));
+    float c = 0.39894228f * expf(-0.5f * d * d) *
+              (k * (0.31938153f + k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f)))));
     return d > 0 ? 1.0f - c : c;
 }
 

@@ -1,5 +1,5 @@
-/* The part of OpenCL that bench-cpu needs, opened at run time: neither headers nor a library are needed to build it. Buffers are the
- * benchmark's own arrays, which an implementation for the CPU uses where they lie. */
+/* The part of OpenCL that bench-cpu needs, opened at run time: neither headers nor a library are needed to build it.
+ * Buffers are the benchmark's own arrays, which an implementation for the CPU uses where they lie. */
 #include "opencl.h"
 
 #include <dlfcn.h>
@@ -12,28 +12,39 @@
 enum { DEVICE_CPU = 2, PLATFORM_VERSION = 0x0901, USE_HOST_PTR = 8 | 1, BUILD_LOG = 0x1183 };
 
 typedef void *cl;
-#define LIST                                                                                                                    \
-    F(int, clGetPlatformIDs, (uint32_t, cl *, uint32_t *))                                                                      \
-    F(int, clGetPlatformInfo, (cl, uint32_t, size_t, void *, size_t *))                                                         \
-    F(int, clGetDeviceIDs, (cl, uint64_t, uint32_t, cl *, uint32_t *))                                                          \
-    F(cl, clCreateContext, (const intptr_t *, uint32_t, const cl *, void *, void *, int *))                                     \
-    F(cl, clCreateCommandQueue, (cl, cl, uint64_t, int *))                                                                      \
-    F(cl, clCreateProgramWithSource, (cl, uint32_t, const char **, const size_t *, int *))                                      \
-    F(int, clBuildProgram, (cl, uint32_t, const cl *, const char *, void *, void *))                                            \
-    F(int, clGetProgramBuildInfo, (cl, cl, uint32_t, size_t, void *, size_t *))                                                 \
-    F(cl, clCreateKernel, (cl, const char *, int *))                                                                            \
-    F(cl, clCreateBuffer, (cl, uint64_t, size_t, void *, int *))                                                                \
-    F(int, clSetKernelArg, (cl, uint32_t, size_t, const void *))                                                                \
-    F(int, clEnqueueNDRangeKernel, (cl, cl, uint32_t, const size_t *, const size_t *, const size_t *, uint32_t, const cl *, cl *)) \
+#define LIST                                                                                                           \
+    F(int, clGetPlatformIDs, (uint32_t, cl *, uint32_t *))                                                             \
+    F(int, clGetPlatformInfo, (cl, uint32_t, size_t, void *, size_t *))                                                \
+    F(int, clGetDeviceIDs, (cl, uint64_t, uint32_t, cl *, uint32_t *))                                                 \
+    F(cl, clCreateContext, (const intptr_t *, uint32_t, const cl *, void *, void *, int *))                            \
+    F(cl, clCreateCommandQueue, (cl, cl, uint64_t, int *))                                                             \
+    F(cl, clCreateProgramWithSource, (cl, uint32_t, const char **, const size_t *, int *))                             \
+    F(int, clBuildProgram, (cl, uint32_t, const cl *, const char *, void *, void *))                                   \
+    F(int, clGetProgramBuildInfo, (cl, cl, uint32_t, size_t, void *, size_t *))                                        \
+    F(cl, clCreateKernel, (cl, const char *, int *))                                                                   \
+    F(cl, clCreateBuffer, (cl, uint64_t, size_t, void *, int *))                                                       \
+    F(int, clSetKernelArg, (cl, uint32_t, size_t, const void *))                                                       \
+    F(int, clEnqueueNDRangeKernel,                                                                                     \
+      (cl, cl, uint32_t, const size_t *, const size_t *, const size_t *, uint32_t, const cl *, cl *))                  \
     F(int, clFinish, (cl))
 #define F(type, name, args) static type(*name) args;
 LIST
 #undef F
 
-static cl context, queue, program;
-static struct { char *base; size_t bytes; } shared[32];
-static struct { const void *at; cl buffer; } buffers[64];
-static struct { const char *name; cl kernel; } kernels[32];
+    static cl context,
+    queue, program;
+static struct {
+    char *base;
+    size_t bytes;
+} shared[32];
+static struct {
+    const void *at;
+    cl buffer;
+} buffers[64];
+static struct {
+    const char *name;
+    cl kernel;
+} kernels[32];
 
 static void need(bool ok, const char *what)
 {
@@ -60,15 +71,22 @@ bool opencl_open(const char *file, int threads, char *what, size_t bytes, double
     void *lib = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     snprintf(what, bytes, "no libOpenCL.so.1 (Debian: ocl-icd-libopencl1, pocl-opencl-icd)");
     if (!lib) return false;
-#define F(type, name, args) { void *sym = dlsym(lib, #name); need(sym, #name); memcpy(&name, &sym, sizeof name); }
+#define F(type, name, args)                                                                                            \
+    {                                                                                                                  \
+        void *sym = dlsym(lib, #name);                                                                                 \
+        need(sym, #name);                                                                                              \
+        memcpy(&name, &sym, sizeof name);                                                                              \
+    }
     LIST
 #undef F
-    cl platforms[8], device = NULL;
+        cl platforms[8],
+        device = NULL;
     uint32_t n = 0;
     snprintf(what, bytes, "no OpenCL implementation for this CPU (Debian: pocl-opencl-icd)");
     if (clGetPlatformIDs(8, platforms, &n)) return false;
     for (uint32_t i = 0; i < n && i < 8 && !device; i++)
-        if (!clGetDeviceIDs(platforms[i], DEVICE_CPU, 1, &device, NULL)) clGetPlatformInfo(platforms[i], PLATFORM_VERSION, bytes, what, NULL);
+        if (!clGetDeviceIDs(platforms[i], DEVICE_CPU, 1, &device, NULL))
+            clGetPlatformInfo(platforms[i], PLATFORM_VERSION, bytes, what, NULL);
     if (!device) return false;
     struct timespec a, b;
     const char *text = read_file(file);
@@ -104,7 +122,8 @@ static cl buffer_at(char *at)
         if (buffers[i].at == at) return buffers[i].buffer;
     while (shared[k].base && (at < shared[k].base || at >= shared[k].base + shared[k].bytes)) k++;
     need(shared[k].base, "a parameter points nowhere");
-    buffers[i].buffer = clCreateBuffer(context, USE_HOST_PTR, (size_t)(shared[k].base + shared[k].bytes - at), at, NULL);
+    buffers[i].buffer =
+        clCreateBuffer(context, USE_HOST_PTR, (size_t)(shared[k].base + shared[k].bytes - at), at, NULL);
     need(buffers[i].buffer, "no buffer");
     buffers[i].at = at;
     return buffers[i].buffer;
@@ -136,5 +155,7 @@ void opencl_launch(const char *name, const uint32_t grid[2], const uint32_t bloc
         }
         need(!clSetKernelArg(k, i, a->bytes[i], value), name);
     }
-    need(!clEnqueueNDRangeKernel(queue, k, grid[1] * block[1] > 1 ? 2 : 1, NULL, all, group, 0, NULL, NULL) && !clFinish(queue), name);
+    need(!clEnqueueNDRangeKernel(queue, k, grid[1] * block[1] > 1 ? 2 : 1, NULL, all, group, 0, NULL, NULL) &&
+             !clFinish(queue),
+         name);
 }

@@ -35,27 +35,45 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-struct emu { struct mg_device *dev; struct mg_dmod *mod; };
+struct emu {
+    struct mg_device *dev;
+    struct mg_dmod *mod;
+};
 
 static uint64_t run_native(int kernel, int build)
 {
     uint64_t t = cpu_ns();
-    if (kernel == 0) (build ? saxpy_native : saxpy_scalar)(N, 2.0f, x, y);
-    else if (kernel == 1) (build ? mandelbrot_native : mandelbrot_scalar)(SIDE, SIDE, LIMIT, pixels);
-    else (build ? matmul_native : matmul_scalar)(MM, a, b, c);
+    if (kernel == 0)
+        (build ? saxpy_native : saxpy_scalar)(N, 2.0f, x, y);
+    else if (kernel == 1)
+        (build ? mandelbrot_native : mandelbrot_scalar)(SIDE, SIDE, LIMIT, pixels);
+    else
+        (build ? matmul_native : matmul_scalar)(MM, a, b, c);
     return cpu_ns() - t;
 }
 
 static uint64_t run_emu(const struct emu *e, int kernel, uint64_t *insts)
 {
-    struct { int32_t n; float a; void *x, *y; } p0 = {N, 2.0f, x, y};
-    struct { int32_t w, h, limit, pad; void *out; } p1 = {SIDE, SIDE, LIMIT, 0, pixels};
-    struct { int32_t n, pad; void *a, *b, *c; } p2 = {MM, 0, a, b, c};
+    struct {
+        int32_t n;
+        float a;
+        void *x, *y;
+    } p0 = {N, 2.0f, x, y};
+    struct {
+        int32_t w, h, limit, pad;
+        void *out;
+    } p1 = {SIDE, SIDE, LIMIT, 0, pixels};
+    struct {
+        int32_t n, pad;
+        void *a, *b, *c;
+    } p2 = {MM, 0, a, b, c};
     struct mg_launch l = {.kernel = mg_emu_ops.kernel(e->mod, kernels[kernel])};
     l.params = kernel == 0 ? (void *)&p0 : kernel == 1 ? (void *)&p1 : (void *)&p2;
     l.param_bytes = kernel == 0 ? sizeof p0 : kernel == 1 ? sizeof p1 : sizeof p2;
     l.block = kernel == 0 ? (struct mg_dim3){256, 1, 1} : (struct mg_dim3){16, 16, 1};
-    l.grid = kernel == 0 ? (struct mg_dim3){N / 256, 1, 1} : kernel == 1 ? (struct mg_dim3){SIDE / 16, SIDE / 16, 1} : (struct mg_dim3){MM / 16, MM / 16, 1};
+    l.grid = kernel == 0   ? (struct mg_dim3){N / 256, 1, 1}
+             : kernel == 1 ? (struct mg_dim3){SIDE / 16, SIDE / 16, 1}
+                           : (struct mg_dim3){MM / 16, MM / 16, 1};
     struct mg_fault fault;
     struct mg_launch_stats stats;
     uint64_t t = cpu_ns();
@@ -96,7 +114,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < 3; i++) {
         struct mg_module *m;
         setenv("MARGAY_ISA", isas[i], 1);
-        if (mg_emu_ops.open(&e[i].dev, &opts, &d) || mg_ptx_parse(text, bytes, path, &m, &d) || mg_emu_ops.module_load(e[i].dev, m, &e[i].mod, &d))
+        if (mg_emu_ops.open(&e[i].dev, &opts, &d) || mg_ptx_parse(text, bytes, path, &m, &d) ||
+            mg_emu_ops.module_load(e[i].dev, m, &e[i].mod, &d))
             return fprintf(stderr, "%s\n", mg_diag_first(&d, MG_ERR_INPUT)), 1;
     }
     x = (float *)mg_mem_alloc(N * 4ull, 0, MG_ALLOC_DEVICE);

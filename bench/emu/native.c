@@ -1,6 +1,6 @@
 /* The bench kernels as C loops; built twice, -O3 and -O3 -march=native (NATIVE names the build). */
 #define CAT2(a, b) a##b
-#define CAT(a, b) CAT2(a, b)
+#define CAT(a, b)  CAT2(a, b)
 
 void CAT(saxpy_, NATIVE)(int n, float a, const float *restrict x, float *restrict y);
 void CAT(mandelbrot_, NATIVE)(int w, int h, int limit, int *out);

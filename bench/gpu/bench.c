@@ -4,9 +4,12 @@
  * the counts of a small size (--counts-out) that the GPU's are compared with (--counts). Talks to the
  * driver alone, by dlopen; instruments by itself, in process.
  *
- *   bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE] [--json FILE] [--check] [--once] [--keep DIR]
- *   bench-gpu PTX --hand DIR   six probes, put in by tools and written by hand into the source (DIR/hand.1.ptx ...; hand.h)
- *   bench-gpu PTX --long N     one thread, N rounds of a loop (8589934602): every block against what few rounds predict
+ *   bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE]
+ *     [--json FILE] [--check] [--once] [--keep DIR]
+ *   bench-gpu PTX --hand DIR   six probes, put in by tools and written by hand into the source (DIR/hand.1.ptx
+ *                              ...; hand.h)
+ *   bench-gpu PTX --long N     one thread, N rounds of a loop (8589934602): every block against what few rounds
+ *                              predict
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -70,31 +73,54 @@ void check(int rc, const char *what)
 struct style {
     const char *name, *tool, *args;
     bool slow;
-    const char *also;  /* a style whose tools stand in the same twin */
-    unsigned one_of;   /* of so many launches one runs the twin, the others native code; 0: all */
+    const char *also; /* a style whose tools stand in the same twin */
+    unsigned one_of;  /* of so many launches one runs the twin, the others native code; 0: all */
 };
 static const struct style styles[] = {
-    {"native", NULL, NULL, false, NULL, 0}, {"twin", "none", "", false, NULL, 0}, /* the twin alone: no counters */
+    {"native", NULL, NULL, false, NULL, 0},
+    {"twin", "none", "", false, NULL, 0}, /* the twin alone: no counters */
     {"register", "blocks", "counters=register,warps=off,shards=64", false, NULL, 0},
-    {"measured", "blocks", "counters=register,warps=off,shards=64,weights=", false, NULL, 0}, /* with weights of an earlier run */
+    {"measured", "blocks", "counters=register,warps=off,shards=64,weights=", false, NULL,
+     0}, /* with weights of an earlier run */
     {"warps", "blocks", "counters=register,warps=on,shards=64", false, NULL, 0},
     {"cta", "blocks", "counters=register,warps=off,shards=64,scope=cta,cta=0", false, NULL, 0},
     {"warp", "blocks", "counters=register,warps=off,shards=64,scope=warp,cta=0,warp=0", false, NULL, 0},
-    {"probe-sum", "probe-sum", "", false, NULL, 0}, {"probe-sums", "probe-sums", "", false, NULL, 0}, {"probe-cells", "probe-cells", "", true, NULL, 0},
-    {"opcodes", "opcodes", "", false, NULL, 0}, {"guards", "opcodes", "lanes=on", false, NULL, 0}, {"bytes", "memory", "level=bytes", false, NULL, 0}, {"clock", "clock", "", false, NULL, 0},
-    {"lanes", "lanes", "", true, NULL, 0}, {"memory", "memory", "", true, NULL, 0}, {"bounds", "bounds", "", true, NULL, 0}, {"latency", "latency", "", true, NULL, 0}, {"functions", "functions", "", true, NULL, 0}, {"values", "values", "", true, NULL, 0},
+    {"probe-sum", "probe-sum", "", false, NULL, 0},
+    {"probe-sums", "probe-sums", "", false, NULL, 0},
+    {"probe-cells", "probe-cells", "", true, NULL, 0},
+    {"opcodes", "opcodes", "", false, NULL, 0},
+    {"guards", "opcodes", "lanes=on", false, NULL, 0},
+    {"bytes", "memory", "level=bytes", false, NULL, 0},
+    {"clock", "clock", "", false, NULL, 0},
+    {"lanes", "lanes", "", true, NULL, 0},
+    {"memory", "memory", "", true, NULL, 0},
+    {"bounds", "bounds", "", true, NULL, 0},
+    {"latency", "latency", "", true, NULL, 0},
+    {"functions", "functions", "", true, NULL, 0},
+    {"values", "values", "", true, NULL, 0},
     {"sampled", "lanes", "", true, NULL, 32}, /* lanes,sample=32 */
-    {"gtpin", "memory", "level=bytes", false, "opcodes", 0}, {"gtpin-lanes", "lanes", "", true, "gtpin", 0}, /* GT-Pin's counts, widths and bytes; with its channel use */
+    {"gtpin", "memory", "level=bytes", false, "opcodes", 0},
+    {"gtpin-lanes", "lanes", "", true, "gtpin", 0}, /* GT-Pin's counts, widths and bytes; with its channel use */
     {"class", "blocks", "counters=class,warps=off", true, NULL, 0},
-    {"thread", "blocks", "counters=thread", true, NULL, 0}, {"flux", "blocks", "counters=flux", true, NULL, 0}, {"atomic", "blocks", "counters=atomic", true, NULL, 0},
+    {"thread", "blocks", "counters=thread", true, NULL, 0},
+    {"flux", "blocks", "counters=flux", true, NULL, 0},
+    {"atomic", "blocks", "counters=atomic", true, NULL, 0},
 };
-enum { N_STYLES = sizeof styles / sizeof *styles, NATIVE = 0, TWIN = 1, REGISTER = 2, MEASURED = 3, MOST_ROUNDS = 64, COPIES = 256 };
+enum {
+    N_STYLES = sizeof styles / sizeof *styles,
+    NATIVE = 0,
+    TWIN = 1,
+    REGISTER = 2,
+    MEASURED = 3,
+    MOST_ROUNDS = 64,
+    COPIES = 256
+};
 
 struct built { /* one style of one kernel */
     void *module, *function;
     struct mg_layout layout;
     uint32_t n_blocks; /* counted; 0: none */
-    uint64_t block; /* context block and what is behind it; 0: native */
+    uint64_t block;    /* context block and what is behind it; 0: native */
     uint64_t words;
     uint64_t *known; /* what the twin's parameter for constants holds; NULL: it has none */
     int registers, local_bytes, resident;
@@ -103,9 +129,20 @@ struct built { /* one style of one kernel */
     const char *failed;
 };
 
-struct result { const struct work *w; struct built b[N_STYLES]; uint64_t *totals; uint32_t n_blocks; bool counts_checked, counts_wrong, output_wrong; };
+struct result {
+    const struct work *w;
+    struct built b[N_STYLES];
+    uint64_t *totals;
+    uint32_t n_blocks;
+    bool counts_checked, counts_wrong, output_wrong;
+};
 
-static struct { const char *ptx, *only, *styles, *counts_in, *counts_out, *json, *keep, *hand; int rounds, sm; bool small, check_only, once; uint64_t far; } o = {.rounds = 15};
+static struct {
+    const char *ptx, *only, *styles, *counts_in, *counts_out, *json, *keep, *hand;
+    int rounds, sm;
+    bool small, check_only, once;
+    uint64_t far;
+} o = {.rounds = 15};
 static char *ptx_text;
 static struct mg_module *ptx_module;
 static void *native_module;
@@ -118,7 +155,10 @@ static bool wanted(const char *list, const char *name)
     return !list;
 }
 
-static uint64_t volume(const unsigned d[3]) { return (uint64_t)d[0] * d[1] * d[2]; }
+static uint64_t volume(const unsigned d[3])
+{
+    return (uint64_t)d[0] * d[1] * d[2];
+}
 
 static struct mg_counter_launch shape_of(const struct launch *l)
 {
@@ -132,8 +172,10 @@ static void load_style(struct built *b, const char *kernel, const char *text, in
     uint64_t start = mg_now_ns();
     int rc = cu.load(&b->module, text, cap ? 1 : 0, cap ? &option : NULL, cap ? &value : NULL);
     b->load_ms = (double)(mg_now_ns() - start) / 1e6;
-    if (rc) b->failed = "the driver does not take it";
-    else check(cu.function(&b->function, b->module, kernel), "cuModuleGetFunction");
+    if (rc)
+        b->failed = "the driver does not take it";
+    else
+        check(cu.function(&b->function, b->module, kernel), "cuModuleGetFunction");
 }
 
 static void measure_function(struct built *b, const struct launch *l)
@@ -194,7 +236,9 @@ static void fill_known(struct built *b, const struct mg_twin *t, const uint64_t 
         b->known[1 + i] = symbols[k->symbol];
         if (k->bytes) check(cu.to_host((char *)b->known + k->at, symbols[k->symbol] + k->from, k->bytes), "constants");
     }
-    if (t->known_bytes > t->known_values) check(cu.to_device(copy, (const char *)b->known + t->known_values, t->known_bytes - t->known_values), "constants");
+    if (t->known_bytes > t->known_values)
+        check(cu.to_device(copy, (const char *)b->known + t->known_values, t->known_bytes - t->known_values),
+              "constants");
 }
 
 /* Instruments the kernel anew and loads it; fills the symbol table from the native module. */
@@ -208,7 +252,8 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
         return;
     }
     struct mg_diag d = MG_DIAG_INIT;
-    const struct mg_tool *listed = mg_tool_find(s->tool), *probe = listed ? NULL : probe_find(s->tool), *tool = listed ? listed : probe; /* a probe may have a tool's name */
+    const struct mg_tool *listed = mg_tool_find(s->tool), *probe = listed ? NULL : probe_find(s->tool),
+                         *tool = listed ? listed : probe; /* a probe may have a tool's name */
     struct mg_tools_opts opts = {.size = sizeof opts, .sm = (uint32_t)o.sm, .max_copies = COPIES, .reduce = true};
     char args[512];
     snprintf(args, sizeof args, "%s%s", s->args, weights);
@@ -225,19 +270,22 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
     ok = ok && !mg_twin_new_as(ptx_module, k, flags, &t, &d);
     void *native = NULL;
     int native_registers = 0;
-    if (ok && !cu.function(&native, native_module, l->kernel)) cu.attribute(&native_registers, 4, native), t->registers = (uint32_t)native_registers;
+    if (ok && !cu.function(&native, native_module, l->kernel))
+        cu.attribute(&native_registers, 4, native), t->registers = (uint32_t)native_registers;
     if (!ok || mg_tools_instrument(uses, n_uses, sites, t, &opts, &b->layout, &d) || mg_module_verify(t->m, &d)) {
         fprintf(stderr, "bench-gpu: %s, %s: %s\n", l->kernel, s->name, mg_diag_first(&d, MG_ERR_STATE));
         exit(3);
     }
-    b->n_blocks = b->layout.has_blocks || (probe && b->layout.regions[0].n_cells >= sites->n_blocks) ? sites->n_blocks : 0;
+    b->n_blocks =
+        b->layout.has_blocks || (probe && b->layout.regions[0].n_cells >= sites->n_blocks) ? sites->n_blocks : 0;
     struct mg_counter_launch g = shape_of(l);
     b->words = mg_layout_words(&b->layout, &g);
     struct mg_buf text = MG_BUF_INIT;
     mg_ptx_print(t->m, &text);
     if (o.keep) keep_text(w->name, s->name, text.at, text.n);
     load_style(b, l->kernel, text.at, cap);
-    if (!b->failed && cu.alloc(&b->block, MG_CTX_BYTES + 8 * b->words + 8 * (t->n_symbols + 1) + t->known_bytes)) b->failed = "no memory for counters";
+    if (!b->failed && cu.alloc(&b->block, MG_CTX_BYTES + 8 * b->words + 8 * (t->n_symbols + 1) + t->known_bytes))
+        b->failed = "no memory for counters";
     if (!b->failed) {
         uint64_t head[MG_CTX_BYTES / 8] = {0}, table[64] = {0};
         head[MG_CTX_COUNTERS / 8] = b->block + MG_CTX_BYTES;
@@ -277,12 +325,15 @@ static void send(const struct built *b, const struct launch *l)
     for (unsigned i = 0; i < l->n_args; i++) params[i] = (void *)&l->args[i];
     params[l->n_args] = &block;
     params[l->n_args + 1] = b->known;
-    check(cu.launch(b->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], 0, NULL, params, NULL), l->kernel);
+    check(cu.launch(b->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], 0, NULL,
+                    params, NULL),
+          l->kernel);
 }
 
 static void reset_data(const struct work *w)
 {
-    for (unsigned i = 0; i < w->n_resets; i++) check(cu.copy(w->resets[i].to, w->resets[i].from, w->resets[i].bytes), "reset");
+    for (unsigned i = 0; i < w->n_resets; i++)
+        check(cu.copy(w->resets[i].to, w->resets[i].from, w->resets[i].bytes), "reset");
 }
 
 /* ---- counts ------------------------------------------------------------------------------------- */
@@ -290,7 +341,8 @@ static void reset_data(const struct work *w)
 static uint64_t *count_blocks(const struct built *b, const struct work *w)
 {
     uint32_t n = b->n_blocks, n_cells = b->layout.has_blocks ? n : MG_MAX(n, b->layout.regions[0].n_cells);
-    uint64_t *totals = mg_xcalloc(n + 1, sizeof *totals), *one = mg_xcalloc(n_cells + 1, sizeof *one), *raw = mg_xcalloc(b->words + 1, sizeof *raw);
+    uint64_t *totals = mg_xcalloc(n + 1, sizeof *totals), *one = mg_xcalloc(n_cells + 1, sizeof *one),
+             *raw = mg_xcalloc(b->words + 1, sizeof *raw);
     reset_data(w);
     for (unsigned i = 0; i < w->n_launches; i++) {
         struct mg_counter_launch g = shape_of(&w->launches[i]);
@@ -298,8 +350,10 @@ static uint64_t *count_blocks(const struct built *b, const struct work *w)
         send(b, &w->launches[i]);
         check(cu.sync(), w->name);
         check(cu.to_host(raw, b->block + MG_CTX_BYTES, 8 * b->words), "counters");
-        if (b->layout.has_blocks) mg_counters_read(&b->layout.blocks, &g, raw, one, NULL);
-        else mg_layout_read(&b->layout.regions[0], raw, one);
+        if (b->layout.has_blocks)
+            mg_counters_read(&b->layout.blocks, &g, raw, one, NULL);
+        else
+            mg_layout_read(&b->layout.regions[0], raw, one);
         for (uint32_t k = 0; k < n; k++) totals[k] += one[k];
     }
     free(one);
@@ -318,10 +372,13 @@ static bool compare_file(struct result *r, const char *path)
         char name[100];
         unsigned block;
         unsigned long long count;
-        if (sscanf(s, "%99s %u %llu", name, &block, &count) != 3 || strcmp(name, r->w->launches[0].kernel) || block >= r->n_blocks) continue;
+        if (sscanf(s, "%99s %u %llu", name, &block, &count) != 3 || strcmp(name, r->w->launches[0].kernel) ||
+            block >= r->n_blocks)
+            continue;
         seen++;
         if (r->totals[block] == count) continue;
-        fprintf(stderr, "%s: block %u: %llu here, %llu in %s\n", name, block, (unsigned long long)r->totals[block], count, path);
+        fprintf(stderr, "%s: block %u: %llu here, %llu in %s\n", name, block, (unsigned long long)r->totals[block],
+                count, path);
         r->counts_wrong = true;
     }
     free(text);
@@ -334,7 +391,8 @@ static char weights_path[64];
 static void write_weights(const struct result *r, const char *path, const char *mode)
 {
     FILE *f = fopen(path, mode);
-    for (uint32_t b = 0; f && b < r->n_blocks; b++) fprintf(f, "%s %u %llu\n", r->w->launches[0].kernel, b, (unsigned long long)r->totals[b]);
+    for (uint32_t b = 0; f && b < r->n_blocks; b++)
+        fprintf(f, "%s %u %llu\n", r->w->launches[0].kernel, b, (unsigned long long)r->totals[b]);
     if (f) fclose(f);
 }
 
@@ -369,14 +427,16 @@ static void check_counts(struct result *r)
         }
         for (uint32_t b = 0; b < r->n_blocks; b++)
             if (totals[b] != r->totals[b]) {
-                fprintf(stderr, "%s, %s: block %u: %llu, before %llu\n", w->name, styles[s].name, b, (unsigned long long)totals[b], (unsigned long long)r->totals[b]);
+                fprintf(stderr, "%s, %s: block %u: %llu, before %llu\n", w->name, styles[s].name, b,
+                        (unsigned long long)totals[b], (unsigned long long)r->totals[b]);
                 r->counts_wrong = true;
             }
         free(totals);
     }
     free(want);
     free(got);
-    if (o.counts_in && o.small && !compare_file(r, o.counts_in)) fprintf(stderr, "bench-gpu: %s cannot be read\n", o.counts_in);
+    if (o.counts_in && o.small && !compare_file(r, o.counts_in))
+        fprintf(stderr, "bench-gpu: %s cannot be read\n", o.counts_in);
     if (o.counts_out) write_weights(r, o.counts_out, "a");
 }
 
@@ -454,12 +514,15 @@ static void print_row(const struct result *r, bool *any)
     *any = true;
     printf("%-14s %9.4f", r->w->name, r->b[NATIVE].median);
     for (unsigned s = 1; s < N_STYLES; s++) {
-        if (r->b[s].median > 0) printf(" %8.3f", r->b[s].median / r->b[NATIVE].median);
-        else printf(" %8s", r->b[s].failed ? "failed" : "-");
+        if (r->b[s].median > 0)
+            printf(" %8.3f", r->b[s].median / r->b[NATIVE].median);
+        else
+            printf(" %8s", r->b[s].failed ? "failed" : "-");
     }
-    printf("   %d/%d/%d/%d/%d %d/%d/%d/%d/%d%s%s%s\n", r->b[0].registers, r->b[1].registers, r->b[2].registers, r->b[3].registers, r->b[4].registers,
-           r->b[0].resident, r->b[1].resident, r->b[2].resident, r->b[3].resident, r->b[4].resident, r->counts_wrong ? " COUNTS DIFFER" : "",
-           r->output_wrong ? " OUTPUT DIFFERS" : "", r->counts_checked ? " (counts as on the emulator)" : "");
+    printf("   %d/%d/%d/%d/%d %d/%d/%d/%d/%d%s%s%s\n", r->b[0].registers, r->b[1].registers, r->b[2].registers,
+           r->b[3].registers, r->b[4].registers, r->b[0].resident, r->b[1].resident, r->b[2].resident, r->b[3].resident,
+           r->b[4].resident, r->counts_wrong ? " COUNTS DIFFER" : "", r->output_wrong ? " OUTPUT DIFFERS" : "",
+           r->counts_checked ? " (counts as on the emulator)" : "");
     fflush(stdout);
 }
 
@@ -477,8 +540,10 @@ static void print_means(const struct result *all, unsigned n)
             worst[s] = ratio > worst[s] ? ratio : worst[s];
             k++;
         }
-        if (k) printf(" %8.3f", exp(sum / k));
-        else printf(" %8s", "-");
+        if (k)
+            printf(" %8.3f", exp(sum / k));
+        else
+            printf(" %8s", "-");
     }
     printf("\n%-14s %9s", "worst", "");
     for (unsigned s = 1; s < N_STYLES; s++) printf(" %8.3f", worst[s]);
@@ -489,18 +554,27 @@ static void write_json(const struct result *all, unsigned n, const char *device)
 {
     FILE *f = fopen(o.json, "w");
     if (!f) return;
-    fprintf(f, "{\"bench_gpu\": 1, \"device\": \"%s\", \"ptx\": \"%s\", \"rounds\": %d, \"kernels\": [", device, o.ptx, o.rounds);
+    fprintf(f, "{\"bench_gpu\": 1, \"device\": \"%s\", \"ptx\": \"%s\", \"rounds\": %d, \"kernels\": [", device, o.ptx,
+            o.rounds);
     for (unsigned i = 0; i < n; i++) {
         const struct result *r = &all[i];
-        fprintf(f, "%s\n {\"name\": \"%s\", \"counts_equal\": %s, \"counts_as_emulator\": %s, \"output_equal\": %s, \"styles\": {", i ? "," : "", r->w->name,
-                r->counts_wrong ? "false" : "true", r->counts_checked && !r->counts_wrong ? "true" : "false", r->output_wrong ? "false" : "true");
+        fprintf(
+            f,
+            "%s\n {\"name\": \"%s\", \"counts_equal\": %s, \"counts_as_emulator\": %s, \"output_equal\": %s, \"styles\": {",
+            i ? "," : "", r->w->name, r->counts_wrong ? "false" : "true",
+            r->counts_checked && !r->counts_wrong ? "true" : "false", r->output_wrong ? "false" : "true");
         for (unsigned s = 0; s < N_STYLES; s++) {
             const struct built *b = &r->b[s];
             fprintf(f, "%s\"%s\": ", s ? ", " : "", styles[s].name);
-            if (b->failed) fprintf(f, "{\"failed\": \"%s\"}", b->failed);
-            else if (!b->function) fprintf(f, "null");
-            else fprintf(f, "{\"ms\": %.5f, \"registers\": %d, \"local_bytes\": %d, \"resident_ctas\": %d, \"load_ms\": %.2f, \"counters\": %u}", b->median,
-                         b->registers, b->local_bytes, b->resident, b->load_ms, b->layout.blocks.n_counters);
+            if (b->failed)
+                fprintf(f, "{\"failed\": \"%s\"}", b->failed);
+            else if (!b->function)
+                fprintf(f, "null");
+            else
+                fprintf(
+                    f,
+                    "{\"ms\": %.5f, \"registers\": %d, \"local_bytes\": %d, \"resident_ctas\": %d, \"load_ms\": %.2f, \"counters\": %u}",
+                    b->median, b->registers, b->local_bytes, b->resident, b->load_ms, b->layout.blocks.n_counters);
         }
         fprintf(f, "}}");
     }
@@ -541,11 +615,13 @@ static int run_far(void)
     w.launches[0].args[1] = o.far;
     uint64_t start = mg_now_ns(), *got = count_blocks(&b, &w);
     for (uint32_t k = 0; k < b.n_blocks; k++) {
-        uint64_t want = few[0][k] + (few[1][k] - few[0][k]) * ((o.far - 10) / 10) + (few[1][k] - few[0][k]) * ((o.far - 10) % 10) / 10;
+        uint64_t want = few[0][k] + (few[1][k] - few[0][k]) * ((o.far - 10) / 10) +
+                        (few[1][k] - few[0][k]) * ((o.far - 10) % 10) / 10;
         printf("block %u: %llu%s\n", k, (unsigned long long)got[k], got[k] == want ? "" : " WRONG");
         bad += got[k] != want;
     }
-    printf("%llu rounds in one thread, %.1f s: %s\n", (unsigned long long)o.far, (double)(mg_now_ns() - start) / 1e9, bad ? "WRONG" : "exact");
+    printf("%llu rounds in one thread, %.1f s: %s\n", (unsigned long long)o.far, (double)(mg_now_ns() - start) / 1e9,
+           bad ? "WRONG" : "exact");
     return bad != 0;
 }
 
@@ -573,7 +649,8 @@ static void build_hand(struct built *b, const struct work *w, void **module, uns
 /* Both have counted the same? */
 static bool equal_words(const struct work *w, struct built *hand, struct built *ours)
 {
-    uint64_t by_hand[HAND_WORDS] = {0}, copies[HAND_COPIES][HAND_WORDS], cells[HAND_WORDS] = {0}, *raw = mg_xcalloc(ours->words + 1, sizeof *raw);
+    uint64_t by_hand[HAND_WORDS] = {0}, copies[HAND_COPIES][HAND_WORDS], cells[HAND_WORDS] = {0},
+             *raw = mg_xcalloc(ours->words + 1, sizeof *raw);
     check(cu.set(hand->block, 0, 2 * HAND_WORDS * HAND_COPIES), "words");
     check(cu.set(ours->block + MG_CTX_BYTES, 0, 2 * ours->words), "words");
     reset_data(w);
@@ -617,7 +694,10 @@ static int run_hand(void)
             build(&b[0], &native, &works[i], "", 0);
             build_hand(&b[1], &works[i], &modules[k], k);
             build(&b[2], &tool, &works[i], "", 0);
-            bool same = k == 4 || !o.small || equal_words(&works[i], &b[1], &b[2]); /* large data are not restored between runs; cycles are never the same twice */
+            bool same =
+                k == 4 || !o.small ||
+                equal_words(&works[i], &b[1],
+                            &b[2]); /* large data are not restored between runs; cycles are never the same twice */
             for (int round = -2; round < o.rounds && !o.check_only; round++)
                 for (unsigned s = 0; s < 3; s++) {
                     double ms = run_once(&b[s], &works[i], start, end);
@@ -626,8 +706,9 @@ static int run_hand(void)
             if (o.check_only) printf("%-12s %-8s %s\n", works[i].name, probes[k], same ? "equal" : "WORDS DIFFER");
             if (b[0].n_times) {
                 double t[3] = {median_of(&b[0]), median_of(&b[1]), median_of(&b[2])};
-                printf("%-12s %-8s %9.4f %8.3f %8.3f %8.3f  %d/%d/%d%s\n", works[i].name, probes[k], t[0], t[1] / t[0], t[2] / t[0], t[2] / t[1], b[0].registers,
-                       b[1].registers, b[2].registers, same ? "" : " WORDS DIFFER");
+                printf("%-12s %-8s %9.4f %8.3f %8.3f %8.3f  %d/%d/%d%s\n", works[i].name, probes[k], t[0], t[1] / t[0],
+                       t[2] / t[0], t[2] / t[1], b[0].registers, b[1].registers, b[2].registers,
+                       same ? "" : " WORDS DIFFER");
                 sum[0] += log(t[2] / t[1]);
                 sum[1] += log(t[2] / t[0]);
                 n++;
@@ -648,22 +729,40 @@ static void parse_options(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const char *v = i + 1 < argc ? argv[i + 1] : "";
-        if (argv[i][0] != '-') o.ptx = argv[i];
-        else if (!strcmp(argv[i], "--check")) o.check_only = true;
-        else if (!strcmp(argv[i], "--once")) o.once = true;
-        else if (!strcmp(argv[i], "--size")) o.small = !strcmp(v, "small"), i++;
-        else if (!strcmp(argv[i], "--rounds")) o.rounds = atoi(v), i++;
-        else if (!strcmp(argv[i], "--only")) o.only = v, i++;
-        else if (!strcmp(argv[i], "--styles")) o.styles = v, i++;
-        else if (!strcmp(argv[i], "--counts")) o.counts_in = v, i++;
-        else if (!strcmp(argv[i], "--counts-out")) o.counts_out = v, i++;
-        else if (!strcmp(argv[i], "--json")) o.json = v, i++;
-        else if (!strcmp(argv[i], "--keep")) o.keep = v, i++;
-        else if (!strcmp(argv[i], "--hand")) o.hand = v, i++;
-        else if (!strcmp(argv[i], "--long")) o.far = strtoull(v, NULL, 10), i++;
-        else o.ptx = NULL, argc = 0;
+        if (argv[i][0] != '-')
+            o.ptx = argv[i];
+        else if (!strcmp(argv[i], "--check"))
+            o.check_only = true;
+        else if (!strcmp(argv[i], "--once"))
+            o.once = true;
+        else if (!strcmp(argv[i], "--size"))
+            o.small = !strcmp(v, "small"), i++;
+        else if (!strcmp(argv[i], "--rounds"))
+            o.rounds = atoi(v), i++;
+        else if (!strcmp(argv[i], "--only"))
+            o.only = v, i++;
+        else if (!strcmp(argv[i], "--styles"))
+            o.styles = v, i++;
+        else if (!strcmp(argv[i], "--counts"))
+            o.counts_in = v, i++;
+        else if (!strcmp(argv[i], "--counts-out"))
+            o.counts_out = v, i++;
+        else if (!strcmp(argv[i], "--json"))
+            o.json = v, i++;
+        else if (!strcmp(argv[i], "--keep"))
+            o.keep = v, i++;
+        else if (!strcmp(argv[i], "--hand"))
+            o.hand = v, i++;
+        else if (!strcmp(argv[i], "--long"))
+            o.far = strtoull(v, NULL, 10), i++;
+        else
+            o.ptx = NULL, argc = 0;
     }
-    if (!o.ptx) fprintf(stderr, "usage: bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE] [--json FILE] [--check] [--once]\n"), exit(2);
+    if (!o.ptx)
+        fprintf(
+            stderr,
+            "usage: bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE] [--json FILE] [--check] [--once]\n"),
+            exit(2);
     if (o.rounds < 1 || o.rounds > MOST_ROUNDS) o.rounds = 15;
 }
 
@@ -694,7 +793,8 @@ int main(int argc, char **argv)
     if (o.hand) return run_hand();
     snprintf(weights_path, sizeof weights_path, "/tmp/bench-gpu-%ld", (long)getpid());
     if (o.counts_out) remove(o.counts_out);
-    printf("%s, %s, %s sizes, median of %d interleaved rounds, kernel time over native\n", name, o.ptx, o.small ? "small" : "full", o.rounds);
+    printf("%s, %s, %s sizes, median of %d interleaved rounds, kernel time over native\n", name, o.ptx,
+           o.small ? "small" : "full", o.rounds);
     struct result all[64] = {0};
     unsigned n = 0, bad = 0;
     bool any = false;
@@ -706,7 +806,10 @@ int main(int argc, char **argv)
         run_work(r);
         if (!o.check_only) print_row(r, &any);
         bad += r->counts_wrong || r->output_wrong;
-        printf(o.check_only ? "%-14s %s\n" : "", r->w->name, r->counts_wrong ? "COUNTS DIFFER" : r->output_wrong ? "OUTPUT DIFFERS" : "ok");
+        printf(o.check_only ? "%-14s %s\n" : "", r->w->name,
+               r->counts_wrong   ? "COUNTS DIFFER"
+               : r->output_wrong ? "OUTPUT DIFFERS"
+                                 : "ok");
         for (unsigned s = 0; s < N_STYLES; s++) {
             struct built keep = r->b[s];
             uint32_t counters = keep.layout.blocks.n_counters;

@@ -9,9 +9,12 @@
 #include <time.h>
 
 typedef void *handle;
-static int (*init)(unsigned), (*retain)(handle *, int), (*set_ctx)(handle), (*load)(handle *, const void *), (*get)(handle *, handle, const char *);
-static int (*launch)(handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, handle, void **, void **);
-static int (*stream_new)(handle *, unsigned), (*sync)(handle), (*begin)(handle, int), (*end)(handle, handle *), (*instantiate)(handle *, handle, unsigned long long);
+static int (*init)(unsigned), (*retain)(handle *, int), (*set_ctx)(handle), (*load)(handle *, const void *),
+    (*get)(handle *, handle, const char *);
+static int (*launch)(handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, handle, void **,
+                     void **);
+static int (*stream_new)(handle *, unsigned), (*sync)(handle), (*begin)(handle, int), (*end)(handle, handle *),
+    (*instantiate)(handle *, handle, unsigned long long);
 static int (*graph_launch)(handle, handle), (*alloc)(uint64_t *, size_t);
 static handle stream[2], empty, busy;
 static double took[200000];
@@ -36,7 +39,8 @@ static int by_size(const void *a, const void *b)
 static void print(const char *what, int n, double total)
 {
     qsort(took, (size_t)n, sizeof *took, by_size);
-    printf("%-40s median %.3f us, p90 %.3f, p99 %.3f, all %.3f each\n", what, took[n / 2], took[n * 9 / 10], took[n * 99 / 100], total / n);
+    printf("%-40s median %.3f us, p90 %.3f, p99 %.3f, all %.3f each\n", what, took[n / 2], took[n * 9 / 10],
+           took[n * 99 / 100], total / n);
 }
 static void check(int rc, const char *what)
 {
@@ -54,8 +58,7 @@ static void launches(const char *what, int n, int every)
         double t = now_us();
         check(launch(empty, 1, 1, 1, 32, 1, 1, 0, stream[0], args, NULL), "launch");
         took[i] = now_us() - t;
-        if (i % every == every - 1)
-            check(sync(stream[0]), "sync");
+        if (i % every == every - 1) check(sync(stream[0]), "sync");
     }
     check(sync(stream[0]), "sync");
     print(what, n, now_us() - start);
@@ -67,13 +70,13 @@ static void overlap(void)
     void *args[] = {&p, &ns};
     for (int round = 0; round < 3; round++) {
         double start = now_us();
-        for (int k = 0; k < 2; k++)
-            check(launch(busy, 1, 1, 1, 32, 1, 1, 0, stream[k], args, NULL), "launch");
+        for (int k = 0; k < 2; k++) check(launch(busy, 1, 1, 1, 32, 1, 1, 0, stream[k], args, NULL), "launch");
         check(sync(stream[0]), "sync");
         check(sync(stream[1]), "sync");
         double all = (now_us() - start) * 1e-3;
         if (round)
-            printf("two kernels of 20 ms in two streams      %.2f ms: %s\n", all, all < 30 ? "they overlap" : "one after the other");
+            printf("two kernels of 20 ms in two streams      %.2f ms: %s\n", all,
+                   all < 30 ? "they overlap" : "one after the other");
     }
 }
 static void graphs(void)
@@ -82,8 +85,7 @@ static void graphs(void)
     uint64_t p = 0;
     void *args[] = {&p};
     check(begin(stream[0], 0), "capture");
-    for (int i = 0; i < 20; i++)
-        check(launch(empty, 1, 1, 1, 32, 1, 1, 0, stream[0], args, NULL), "launch");
+    for (int i = 0; i < 20; i++) check(launch(empty, 1, 1, 1, 32, 1, 1, 0, stream[0], args, NULL), "launch");
     check(end(stream[0], &g), "end of capture");
     check(instantiate(&x, g, 0), "instantiate");
     check(graph_launch(x, stream[0]), "graph");
@@ -93,8 +95,7 @@ static void graphs(void)
         double t = now_us();
         check(graph_launch(x, stream[0]), "graph");
         took[i] = now_us() - t;
-        if (i % 50 == 49)
-            check(sync(stream[0]), "sync");
+        if (i % 50 == 49) check(sync(stream[0]), "sync");
     }
     check(sync(stream[0]), "sync");
     print("replay of 20 empty nodes", 5000, now_us() - start);
@@ -109,9 +110,12 @@ int main(int argc, char **argv)
         return 1;
     }
 #define GET(f, name) *(void **)&f = dlsym(lib, name)
-    GET(init, "cuInit"), GET(retain, "cuDevicePrimaryCtxRetain"), GET(set_ctx, "cuCtxSetCurrent"), GET(load, "cuModuleLoadData");
-    GET(get, "cuModuleGetFunction"), GET(launch, "cuLaunchKernel"), GET(stream_new, "cuStreamCreate"), GET(sync, "cuStreamSynchronize");
-    GET(begin, "cuStreamBeginCapture_v2"), GET(end, "cuStreamEndCapture"), GET(instantiate, "cuGraphInstantiateWithFlags");
+    GET(init, "cuInit"), GET(retain, "cuDevicePrimaryCtxRetain"), GET(set_ctx, "cuCtxSetCurrent"),
+        GET(load, "cuModuleLoadData");
+    GET(get, "cuModuleGetFunction"), GET(launch, "cuLaunchKernel"), GET(stream_new, "cuStreamCreate"),
+        GET(sync, "cuStreamSynchronize");
+    GET(begin, "cuStreamBeginCapture_v2"), GET(end, "cuStreamEndCapture"),
+        GET(instantiate, "cuGraphInstantiateWithFlags");
     GET(graph_launch, "cuGraphLaunch"), GET(alloc, "cuMemAlloc_v2");
     check(init(0), "cuInit");
     check(retain(&ctx, 0), "context");
@@ -119,8 +123,7 @@ int main(int argc, char **argv)
     check(load(&m, text), "module");
     check(get(&empty, m, "empty"), "kernel");
     check(get(&busy, m, "busy"), "kernel");
-    for (int k = 0; k < 2; k++)
-        check(stream_new(&stream[k], 1), "stream");
+    for (int k = 0; k < 2; k++) check(stream_new(&stream[k], 1), "stream");
     int n = getenv("LAUNCHES") ? atoi(getenv("LAUNCHES")) : 100000;
     for (int i = 1; i < argc || i == 1; i++) {
         const char *what = i < argc ? argv[i] : "empty";

@@ -31,16 +31,22 @@ static enum mg_err cells(const void *conf, struct mg_patch *p, struct mg_diag *d
 {
     (void)conf, (void)d;
     for (uint32_t b = 0; b < mg_patch_sites(p)->n_blocks; b++)
-        mg_cell_update(mg_at_block(p, b), mg_patch_site(p, MG_SITE_BLOCK, 0, b, 1, MG_MERGE_SUM, 0), mg_o_imm(1), MG_TIMES);
+        mg_cell_update(mg_at_block(p, b), mg_patch_site(p, MG_SITE_BLOCK, 0, b, 1, MG_MERGE_SUM, 0), mg_o_imm(1),
+                       MG_TIMES);
     return MG_ERR_OK;
 }
 
 /* ---- those that hand.h writes into the source (which says what they count) -------------------------------------- */
 
-struct place { struct mg_patch *p; uint32_t cell, sum; mg_id start; };
+struct place {
+    struct mg_patch *p;
+    uint32_t cell, sum;
+    mg_id start;
+};
 
 /* Calls fn at each load from global memory, or at each store to it, with the operand of what is read or written. */
-static void at_accesses(struct place *x, bool loads, void (*fn)(struct place *x, struct mg_code_at *at, const struct mg_access *a, struct mg_opnd v))
+static void at_accesses(struct place *x, bool loads,
+                        void (*fn)(struct place *x, struct mg_code_at *at, const struct mg_access *a, struct mg_opnd v))
 {
     const struct mg_patch_inst *insts;
     const struct mg_module *m = mg_patch_module(x->p);
@@ -155,9 +161,11 @@ static enum mg_err lanes(const void *conf, struct mg_patch *p, struct mg_diag *d
 }
 
 static const struct mg_tool probes[] = {
-    {.name = "bytes", .instrument = bytes}, {.name = "values", .instrument = values}, {.name = "warps", .instrument = warps},
-    {.name = "max", .instrument = max}, {.name = "cycles", .instrument = cycles}, {.name = "lanes", .instrument = lanes},
-    {.name = "probe-sum", .instrument = one_sum}, {.name = "probe-sums", .instrument = sums}, {.name = "probe-cells", .instrument = cells},
+    {.name = "bytes", .instrument = bytes},       {.name = "values", .instrument = values},
+    {.name = "warps", .instrument = warps},       {.name = "max", .instrument = max},
+    {.name = "cycles", .instrument = cycles},     {.name = "lanes", .instrument = lanes},
+    {.name = "probe-sum", .instrument = one_sum}, {.name = "probe-sums", .instrument = sums},
+    {.name = "probe-cells", .instrument = cells},
 };
 
 const struct mg_tool *probe_find(const char *name)

@@ -74,7 +74,10 @@ static struct launch *add(struct work *w, const char *kernel, size_t gx, size_t 
     return l;
 }
 
-static void arg(struct launch *l, uint64_t v) { l->args[l->n_args++] = v; }
+static void arg(struct launch *l, uint64_t v)
+{
+    l->args[l->n_args++] = v;
+}
 
 static void setup_saxpy(struct work *w, bool small, void *m)
 {
@@ -108,7 +111,8 @@ static void setup_nbody(struct work *w, bool small, void *m)
 static void setup_blackscholes(struct work *w, bool small, void *m)
 {
     size_t n = small ? 20000 : 1u << 25;
-    uint64_t call = buffer(w, n * 4), put = buffer(w, n * 4), s = floats(w, m, n, 5, 30), x = floats(w, m, n, 1, 100), t = floats(w, m, n, 0.25f, 10);
+    uint64_t call = buffer(w, n * 4), put = buffer(w, n * 4), s = floats(w, m, n, 5, 30), x = floats(w, m, n, 1, 100),
+             t = floats(w, m, n, 0.25f, 10);
     struct launch *l = add(w, "blackscholes", (n + 127) / 128, 1, 128, 1);
     arg(l, call), arg(l, put), arg(l, s), arg(l, x), arg(l, t), arg(l, n);
     output(w, call, n * 4);
@@ -206,7 +210,8 @@ static void setup_spmv(struct work *w, bool small, void *m)
     size_t n = small ? 3000 : 1u << 20;
     uint64_t at;
     size_t entries = rows(w, n, 63, &at);
-    uint64_t col = words(w, m, entries, (unsigned)n), val = floats(w, m, entries, -1, 1), x = floats(w, m, n, -1, 1), y = buffer(w, n * 4);
+    uint64_t col = words(w, m, entries, (unsigned)n), val = floats(w, m, entries, -1, 1), x = floats(w, m, n, -1, 1),
+             y = buffer(w, n * 4);
     struct launch *l = add(w, "spmv", (n + 255) / 256, 1, 256, 1);
     arg(l, at), arg(l, col), arg(l, val), arg(l, x), arg(l, y), arg(l, n);
     output(w, y, n * 4);
@@ -319,12 +324,25 @@ void work_long(struct work *w, uint64_t rounds)
 }
 
 struct work works[] = {
-    {.name = "saxpy", .setup = setup_saxpy}, {.name = "matmul", .setup = setup_matmul}, {.name = "nbody", .setup = setup_nbody},
-    {.name = "blackscholes", .setup = setup_blackscholes}, {.name = "binomial", .setup = setup_binomial}, {.name = "mandelbrot", .setup = setup_mandelbrot},
-    {.name = "bfs", .setup = setup_bfs}, {.name = "reduce", .setup = setup_reduce}, {.name = "histogram", .setup = setup_histogram},
-    {.name = "stencil", .setup = setup_stencil}, {.name = "spmv", .setup = setup_spmv}, {.name = "scan", .setup = setup_scan},
-    {.name = "bitonic", .setup = setup_bitonic}, {.name = "collatz", .setup = setup_collatz}, {.name = "filter", .setup = setup_filter},
-    {.name = "horner", .setup = setup_horner}, {.name = "calls", .setup = setup_calls}, {.name = "recursion", .setup = setup_recursion},
-    {.name = "leavers", .setup = setup_leavers}, {.name = "branchy", .setup = setup_branchy},
+    {.name = "saxpy", .setup = setup_saxpy},
+    {.name = "matmul", .setup = setup_matmul},
+    {.name = "nbody", .setup = setup_nbody},
+    {.name = "blackscholes", .setup = setup_blackscholes},
+    {.name = "binomial", .setup = setup_binomial},
+    {.name = "mandelbrot", .setup = setup_mandelbrot},
+    {.name = "bfs", .setup = setup_bfs},
+    {.name = "reduce", .setup = setup_reduce},
+    {.name = "histogram", .setup = setup_histogram},
+    {.name = "stencil", .setup = setup_stencil},
+    {.name = "spmv", .setup = setup_spmv},
+    {.name = "scan", .setup = setup_scan},
+    {.name = "bitonic", .setup = setup_bitonic},
+    {.name = "collatz", .setup = setup_collatz},
+    {.name = "filter", .setup = setup_filter},
+    {.name = "horner", .setup = setup_horner},
+    {.name = "calls", .setup = setup_calls},
+    {.name = "recursion", .setup = setup_recursion},
+    {.name = "leavers", .setup = setup_leavers},
+    {.name = "branchy", .setup = setup_branchy},
 };
 const unsigned n_works = sizeof works / sizeof *works;

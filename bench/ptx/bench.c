@@ -69,9 +69,11 @@ int main(int argc, char **argv)
         if (!i || total(&t) < total(&best)) best = t;
     }
     getrusage(RUSAGE_SELF, &use);
-    printf("%zu bytes, %llu instructions, %llu blocks: parse %.1f ms, cfg %.1f ms, print %.1f ms, total_ns %llu, %.1f MB/s, peak %.1f x the text\n", bytes,
-           (unsigned long long)insts, (unsigned long long)blocks, best.parse_ns / 1e6, best.cfg_ns / 1e6, best.print_ns / 1e6,
-           (unsigned long long)total(&best), bytes * 1e3 / total(&best), use.ru_maxrss * 1024.0 / bytes);
+    printf(
+        "%zu bytes, %llu instructions, %llu blocks: parse %.1f ms, cfg %.1f ms, print %.1f ms, total_ns %llu, %.1f MB/s, peak %.1f x the text\n",
+        bytes, (unsigned long long)insts, (unsigned long long)blocks, best.parse_ns / 1e6, best.cfg_ns / 1e6,
+        best.print_ns / 1e6, (unsigned long long)total(&best), bytes * 1e3 / total(&best),
+        use.ru_maxrss * 1024.0 / bytes);
     free(text);
     return 0;
 }

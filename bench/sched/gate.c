@@ -1,5 +1,5 @@
-/* What the gate costs a launch that need not wait: processor time of pass and end together, the least of several rounds.
- * Links src/inject/gate.c alone; what it needs of the library stands here. */
+/* What the gate costs a launch that need not wait: processor time of pass and end together, the least of several
+ * rounds. Links src/inject/gate.c alone; what it needs of the library stands here. */
 #include "inject/gate.h"
 
 #include <stdio.h>

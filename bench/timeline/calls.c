@@ -7,10 +7,11 @@
 #include <sys/resource.h>
 #include <time.h>
 
-int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuCtxGetCurrent(void **),
-    cuCtxSynchronize(void), cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *),
-    cuMemAlloc_v2(uint64_t *, size_t),
-    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *),
+    cuCtxGetCurrent(void **), cuCtxSynchronize(void), cuModuleLoadData(void **, const void *),
+    cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(uint64_t *, size_t),
+    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **);
 
 static uint64_t now_ns(void)
 {
@@ -36,7 +37,8 @@ int main(int argc, char **argv)
     int launches = !strcmp(argv[2], "launches");
     uint64_t from = now_ns(), waited = 0;
     for (uint64_t i = 0; i < count; i++) {
-        if (launches ? cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL) : cuCtxGetCurrent(&ctx)) return 1;
+        if (launches ? cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL) : cuCtxGetCurrent(&ctx))
+            return 1;
         if (launches && i % 64 == 63) { /* the queue never fills: only the call counts */
             uint64_t begin = now_ns();
             if (cuCtxSynchronize()) return 1;

@@ -15,8 +15,8 @@ CUresult cuMemFree_v2(CUdeviceptr p);
 CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes);
 CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t bytes);
-CUresult cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                        unsigned bz, unsigned shared, void *stream, void **params, void **extra);
+CUresult cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                        unsigned shared, void *stream, void **params, void **extra);
 CUresult cuGetErrorString(CUresult r, const char **text);
 
 extern const char example_ptx[]; /* ptx.S */
@@ -83,7 +83,6 @@ void dev_zero(void *dev, size_t bytes)
 
 void dev_launch(kernel_t k, struct shape grid, struct shape block, unsigned shared_bytes, void **args)
 {
-    ok(cuLaunchKernel(k, grid.x, grid.y, 1, block.x, block.y, 1, shared_bytes, NULL, args, NULL),
-       "cuLaunchKernel");
+    ok(cuLaunchKernel(k, grid.x, grid.y, 1, block.x, block.y, 1, shared_bytes, NULL, args, NULL), "cuLaunchKernel");
     ok(cuCtxSynchronize(), "cuCtxSynchronize");
 }

@@ -1,5 +1,5 @@
-/* exchange PATTERN [CTAS] [STEPS]: STEPS supersteps of an exchange between CTAs, 64 threads each. Who reads from whom is
- * known by formula (tests/app/exchanges.py): `margay run -t trace`, then `margay study communication`. */
+/* exchange PATTERN [CTAS] [STEPS]: STEPS supersteps of an exchange between CTAs, 64 threads each. Who reads from whom
+ * is known by formula (tests/app/exchanges.py): `margay run -t trace`, then `margay study communication`. */
 #include "../common/host.h"
 
 enum { T = 64 };
@@ -132,8 +132,9 @@ static const struct pattern {
     const char *name;
     void (*run)(int step);
 } patterns[] = {
-    {"ring", run_ring}, {"halo", run_halo}, {"tree", run_tree}, {"transpose", run_transpose}, {"all", run_all},
-    {"personal", run_personal}, {"scatter", run_scatter}, {"multicast", run_multicast}, {"gather", run_gather}, {"add", run_add},
+    {"ring", run_ring},     {"halo", run_halo},         {"tree", run_tree},       {"transpose", run_transpose},
+    {"all", run_all},       {"personal", run_personal}, {"scatter", run_scatter}, {"multicast", run_multicast},
+    {"gather", run_gather}, {"add", run_add},
 };
 
 int main(int argc, char **argv)

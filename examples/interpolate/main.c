@@ -1,12 +1,17 @@
-/* Host and GPU in the scenarios of "Performance Measurement of Applications with GPU Acceleration using CUDA": one or two
- * streams, waiting at once or working meanwhile (its figure 1), and the measurements of its tables 2 to 6, by TAUcuda.
+/* Host and GPU in the scenarios of "Performance Measurement of Applications with GPU Acceleration using CUDA": one
+ * or two
+ * streams, waiting at once or working meanwhile (its figure 1), and the measurements of its tables 2 to 6, by
+ *   TAUcuda.
  *
- *   interpolate sync1 | sync2 | async1 | async2 [TURNS]    figure 1: top row left and right, bottom row left and right
+ *   interpolate sync1 | sync2 | async1 | async2 [TURNS]    figure 1: top row left and right, bottom row left and
+ *     right
  *   interpolate measure CPU_MS LOAD [LOAD2]                table 2 with one stream, 3 with two: one block each
  *   interpolate devices CPU_MS CPU2_MS LOAD LOAD2          table 4: a thread for each of two devices
- *   interpolate nested LOAD                                table 5: two host contexts, 10 blocks of A and B inside one
+ *   interpolate nested LOAD                                table 5: two host contexts, 10 blocks of A and B inside
+ *     one
  *
- * A load is the rounds of the kernel's loop. Figure 1's programs do not call TAUcuda; the async ones work until the stream is
+ * A load is the rounds of the kernel's loop. Figure 1's programs do not call TAUcuda; the async ones work until
+ *   the stream is
  * done, so that no wait is left. Prints PASSED when the results are right. */
 #include <pthread.h>
 #include <stdint.h>
@@ -17,15 +22,22 @@
 
 #include <margay/tau_cuda.h>
 
-int cuInit(unsigned), cuDeviceGet(int *, int), cuDeviceGetCount(int *), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *),
-    cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(uint64_t *, size_t),
-    cuMemcpyHtoD_v2(uint64_t, const void *, size_t), cuMemcpyDtoH_v2(void *, uint64_t, size_t), cuMemsetD32_v2(uint64_t, unsigned, size_t),
-    cuStreamCreate(void **, unsigned), cuStreamSynchronize(void *), cuStreamQuery(void *), cuCtxSynchronize(void),
-    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDeviceGetCount(int *), cuDevicePrimaryCtxRetain(void **, int),
+    cuCtxSetCurrent(void *), cuModuleLoadData(void **, const void *),
+    cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(uint64_t *, size_t),
+    cuMemcpyHtoD_v2(uint64_t, const void *, size_t), cuMemcpyDtoH_v2(void *, uint64_t, size_t),
+    cuMemsetD32_v2(uint64_t, unsigned, size_t), cuStreamCreate(void **, unsigned), cuStreamSynchronize(void *),
+    cuStreamQuery(void *), cuCtxSynchronize(void),
+    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **);
 extern const char example_ptx[];
 
 enum { N = 4096, NOT_READY = 600 };
-struct gpu { int device; void *ctx, *kernel, *streams[2]; uint64_t table, out[2]; };
+struct gpu {
+    int device;
+    void *ctx, *kernel, *streams[2];
+    uint64_t table, out[2];
+};
 static float points[257];
 
 #define CHECK(call) check(#call, call)
@@ -144,7 +156,11 @@ static void measure(struct gpu *g, double cpu_ms, const int *loads, int streams)
     tau_cuda_context_pop();
 }
 
-struct part { int device; double cpu_ms; int load, right; };
+struct part {
+    int device;
+    double cpu_ms;
+    int load, right;
+};
 static pthread_barrier_t together;
 static void *run_device(void *arg)
 {

@@ -7,7 +7,8 @@ MG_MAP(widest, "= max()");
 static inline mg_int count_ones(mg_int x)
 {
     mg_int n = 0;
-    MG_FOR(i, 64) {
+    MG_FOR(i, 64)
+    {
         if (!x) break;
         x &= x - 1;
         n++;

@@ -7,8 +7,14 @@ MG_MAP(most, "[kernel, cta % 4] = max()");
 
 enum { ROUNDS }; /* number of the variable */
 
-MG_PROBE(begin, "kernel:entry") { mg_set_var(ROUNDS, 0); }
-MG_PROBE(round_ends, "edge:back") { mg_set_var(ROUNDS, mg_var(ROUNDS) + 1); }
+MG_PROBE(begin, "kernel:entry")
+{
+    mg_set_var(ROUNDS, 0);
+}
+MG_PROBE(round_ends, "edge:back")
+{
+    mg_set_var(ROUNDS, mg_var(ROUNDS) + 1);
+}
 MG_PROBE(end, "kernel:exit")
 {
     mg_update(trips, mg_var(ROUNDS));

@@ -4,7 +4,10 @@
 
 MG_EVENT(wait);
 
-MG_PROBE(comes, "before bar") { mg_event_begin(wait); }
+MG_PROBE(comes, "before bar")
+{
+    mg_event_begin(wait);
+}
 
 MG_PROBE(goes, "after bar")
 {

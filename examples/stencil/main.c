@@ -20,8 +20,10 @@ int main(int argc, char **argv)
         for (int y = 0; y < n; y++) {
             for (int x = 0; x < n; x++) {
                 size_t i = (size_t)y * n + x;
-                if (x == 0 || y == 0 || x == n - 1 || y == n - 1) q[i] = p[i];
-                else q[i] = 0.5f * p[i] + 0.125f * (p[i - 1] + p[i + 1] + p[i - n] + p[i + n]);
+                if (x == 0 || y == 0 || x == n - 1 || y == n - 1)
+                    q[i] = p[i];
+                else
+                    q[i] = 0.5f * p[i] + 0.125f * (p[i - 1] + p[i + 1] + p[i - n] + p[i + n]);
             }
         }
         float *r = p;

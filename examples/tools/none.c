@@ -34,6 +34,10 @@ static void profile(const void *conf, const struct mg_tool_result *r, struct mg_
 }
 
 static const struct mg_tool none = {
-    .name = "mine", .summary = "places nothing", .analyze = analyze, .instrument = instrument, .profile = profile,
+    .name = "mine",
+    .summary = "places nothing",
+    .analyze = analyze,
+    .instrument = instrument,
+    .profile = profile,
 };
 MG_TOOL_PLUGIN(none)

@@ -4,7 +4,8 @@
 #include "record/record.h"
 #include "tool/plugin.h"
 
-static const struct mg_trace_field store_fields[] = {{.name = "address", .type = MG_TRACE_hex}, {.name = "value", .type = MG_TRACE_hex}};
+static const struct mg_trace_field store_fields[] = {{.name = "address", .type = MG_TRACE_hex},
+                                                     {.name = "value", .type = MG_TRACE_hex}};
 static const struct mg_trace_field begin_fields[] = {{.name = "clock", .type = MG_TRACE_u64}};
 static const struct mg_record_type store = {"store", MG_RECORD_PER_LANE, store_fields, MG_COUNT_OF(store_fields)};
 static const struct mg_record_type begins = {"begin", MG_RECORD_PER_WARP, begin_fields, MG_COUNT_OF(begin_fields)};
@@ -42,5 +43,6 @@ static enum mg_err instrument(const void *conf, struct mg_patch *p, struct mg_di
     return MG_ERR_OK;
 }
 
-static const struct mg_tool stores = {.name = "stores", .summary = "what lanes store to global memory", .analyze = analyze, .instrument = instrument};
+static const struct mg_tool stores = {
+    .name = "stores", .summary = "what lanes store to global memory", .analyze = analyze, .instrument = instrument};
 MG_TOOL_PLUGIN(stores)

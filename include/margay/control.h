@@ -19,48 +19,62 @@
 /* The gate in front of a process' launches, which `margay sched` opens and closes. Times are device time: of the GPU,
  * or of the processors that run kernels. Who waits sleeps on `door`, the scheduler sleeps on `news`. */
 enum mg_gate_turn { MG_GATE_SHUT, MG_GATE_TURN /* open while there is credit */, MG_GATE_OPEN };
-enum mg_gate_listens { MG_GATE_DEAF, MG_GATE_WAITERS /* and spent credit */, MG_GATE_IDLERS /* and work that has ended */ };
+enum mg_gate_listens {
+    MG_GATE_DEAF,
+    MG_GATE_WAITERS /* and spent credit */,
+    MG_GATE_IDLERS /* and work that has ended */
+};
 struct mg_control_gate {
-    uint32_t daemon;      /* process of the scheduler; 0: there is no gate */
-    uint32_t turn;        /* enum mg_gate_turn; written by the scheduler */
-    int64_t credit_ns;    /* what is left of the turn: set by the scheduler, spent by launches that end */
-    uint64_t beat_ns;     /* the scheduler's last sign of life (CLOCK_MONOTONIC) */
-    uint32_t door;        /* futex: grows when those who wait should look again */
-    uint32_t news;        /* futex: grows when the scheduler should look */
-    uint32_t listens;     /* enum mg_gate_listens; set by the scheduler before it sleeps */
-    uint32_t waiting;     /* threads in front of the gate */
-    uint32_t looks;       /* times that they have looked: they live */
-    uint32_t dropped;     /* 1: `margay ctl PID drop`, the scheduler lets it be */
-    uint64_t passed, ended; /* launches */
-    uint64_t device_ns;   /* of those that have ended */
+    uint32_t daemon;                 /* process of the scheduler; 0: there is no gate */
+    uint32_t turn;                   /* enum mg_gate_turn; written by the scheduler */
+    int64_t credit_ns;               /* what is left of the turn: set by the scheduler, spent by launches that end */
+    uint64_t beat_ns;                /* the scheduler's last sign of life (CLOCK_MONOTONIC) */
+    uint32_t door;                   /* futex: grows when those who wait should look again */
+    uint32_t news;                   /* futex: grows when the scheduler should look */
+    uint32_t listens;                /* enum mg_gate_listens; set by the scheduler before it sleeps */
+    uint32_t waiting;                /* threads in front of the gate */
+    uint32_t looks;                  /* times that they have looked: they live */
+    uint32_t dropped;                /* 1: `margay ctl PID drop`, the scheduler lets it be */
+    uint64_t passed, ended;          /* launches */
+    uint64_t device_ns;              /* of those that have ended */
     uint64_t longest_ns, typical_ns; /* kernels */
-    uint64_t waited_ns;   /* in front of the gate, all threads */
-    uint64_t forced;      /* launches that passed though it was shut */
+    uint64_t waited_ns;              /* in front of the gate, all threads */
+    uint64_t forced;                 /* launches that passed though it was shut */
 };
 
 #define MG_CONTROL_MAGIC 0x334c5443474d0a00ull
 #define MG_CONTROL_TOOLS 32
 struct mg_control_page {
     uint64_t magic;
-    uint32_t on;          /* written by anybody, read at every launch */
+    uint32_t on; /* written by anybody, read at every launch */
     uint32_t pid;
-    uint64_t launches;    /* seen so far */
-    uint64_t selected;    /* of them: to be instrumented */
-    uint32_t n_tools;     /* names that stand */
-    uint32_t tools_off;   /* bit t: tool t is switched off; written by anybody, read at every launch */
+    uint64_t launches;  /* seen so far */
+    uint64_t selected;  /* of them: to be instrumented */
+    uint32_t n_tools;   /* names that stand */
+    uint32_t tools_off; /* bit t: tool t is switched off; written by anybody, read at every launch */
     char tools[MG_CONTROL_TOOLS][64];
-    uint32_t busy;        /* somebody writes a wish */
-    uint32_t asked, answered; /* wishes; the program grants them at its next launch */
-    char wish[1024];      /* a tool to be added, as -t takes it */
-    char answer[200];     /* why the last one was not granted; "": it was */
-    uint64_t run;         /* number of the run, as in the profile */
-    uint16_t inside[MG_CONTROL_TOOLS]; /* calls of the tool that have not returned: of a dead process, whose they may have been */
+    uint32_t busy;                     /* somebody writes a wish */
+    uint32_t asked, answered;          /* wishes; the program grants them at its next launch */
+    char wish[1024];                   /* a tool to be added, as -t takes it */
+    char answer[200];                  /* why the last one was not granted; "": it was */
+    uint64_t run;                      /* number of the run, as in the profile */
+    uint16_t inside[MG_CONTROL_TOOLS]; /* calls of the tool that have not returned: of a dead process, whose they may
+                                          have been */
     uint8_t doing[MG_CONTROL_TOOLS];   /* the last of them: enum mg_control_call */
-    char opening[128];    /* a shared object that is being opened as a tool */
+    char opening[128];                 /* a shared object that is being opened as a tool */
     struct mg_control_gate gate;
-    uint64_t taken;       /* launches that the driver has taken, but those captured for a graph */
+    uint64_t taken; /* launches that the driver has taken, but those captured for a graph */
 };
-enum mg_control_call { MG_CONTROL_CONFIGURE, MG_CONTROL_BEGIN, MG_CONTROL_INSTRUMENT, MG_CONTROL_INITIALIZE, MG_CONTROL_READ, MG_CONTROL_FINALIZE, MG_CONTROL_STREAM, MG_CONTROL_END };
+enum mg_control_call {
+    MG_CONTROL_CONFIGURE,
+    MG_CONTROL_BEGIN,
+    MG_CONTROL_INSTRUMENT,
+    MG_CONTROL_INITIALIZE,
+    MG_CONTROL_READ,
+    MG_CONTROL_FINALIZE,
+    MG_CONTROL_STREAM,
+    MG_CONTROL_END
+};
 
 static inline volatile struct mg_control_page *mg_control_page(void)
 {
@@ -76,8 +90,7 @@ static inline volatile struct mg_control_page *mg_control_page(void)
             break;
         }
     }
-    if (f)
-        fclose(f);
+    if (f) fclose(f);
     return page;
 }
 
@@ -85,7 +98,7 @@ static inline volatile struct mg_control_page *mg_control_page(void)
 static inline int mg_control_set(int on)
 {
     volatile struct mg_control_page *p = mg_control_page();
-    return p ? (int)__atomic_exchange_n(&p->on, (uint32_t)!!on, __ATOMIC_ACQ_REL) : -1;
+    return p ? (int)__atomic_exchange_n(&p->on, (uint32_t) !!on, __ATOMIC_ACQ_REL) : -1;
 }
 static inline int mg_control_tool_in(volatile struct mg_control_page *p, const char *tool, int on)
 {
@@ -93,8 +106,7 @@ static inline int mg_control_tool_in(volatile struct mg_control_page *p, const c
     uint32_t known = __atomic_load_n(&p->n_tools, __ATOMIC_ACQUIRE);
     for (uint32_t t = 0; t < known && t < MG_CONTROL_TOOLS; t++) {
         const char *name = (const char *)(uintptr_t)p->tools[t];
-        if (strncmp(name, tool, n) || name[n])
-            continue;
+        if (strncmp(name, tool, n) || name[n]) continue;
         if (on)
             __atomic_and_fetch(&p->tools_off, ~(1u << t), __ATOMIC_ACQ_REL);
         else
@@ -102,10 +114,8 @@ static inline int mg_control_tool_in(volatile struct mg_control_page *p, const c
         return 0;
     }
     uint32_t nobody = 0;
-    if (!on || strlen(tool) >= sizeof p->wish)
-        return -1;
-    if (!__atomic_compare_exchange_n(&p->busy, &nobody, 1u, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return -1;
+    if (!on || strlen(tool) >= sizeof p->wish) return -1;
+    if (!__atomic_compare_exchange_n(&p->busy, &nobody, 1u, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return -1;
     int free_now = __atomic_load_n(&p->asked, __ATOMIC_ACQUIRE) == __atomic_load_n(&p->answered, __ATOMIC_ACQUIRE);
     if (free_now) {
         strcpy((char *)(uintptr_t)p->wish, tool);

@@ -16,12 +16,13 @@
 #define MARGAY_EVENT_H
 
 #ifdef __CUDA_ARCH__
-#define MG_EVENT_MARK(name) __asm__ volatile("{ .reg .b32 __mg_event_" name "; mov.b32 __mg_event_" name ", 0; }" ::: "memory")
+#define MG_EVENT_MARK(name)                                                                                            \
+    __asm__ volatile("{ .reg .b32 __mg_event_" name "; mov.b32 __mg_event_" name ", 0; }" ::: "memory")
 #define mg_event_begin(name) MG_EVENT_MARK("begin_" #name)
-#define mg_event_end(name) MG_EVENT_MARK("end_" #name)
+#define mg_event_end(name)   MG_EVENT_MARK("end_" #name)
 #else
 #define mg_event_begin(name) ((void)0)
-#define mg_event_end(name) ((void)0)
+#define mg_event_end(name)   ((void)0)
 #endif
 
 #endif

@@ -33,14 +33,18 @@ typedef long long mg_int; /* every value: 64 bits with a sign */
 #ifdef __cplusplus
 #define MG_PROBE_TEXT(name) MG_PROBE_C MG_PROBE_DEVICE const char name[]
 #else
-#define MG_PROBE_TEXT(name) extern const char name[]; const char name[]
+#define MG_PROBE_TEXT(name)                                                                                            \
+    extern const char name[];                                                                                          \
+    const char name[]
 #endif
 
 /* A map: keys and aggregate as in a one-liner, the value comes from mg_update. Keys may also be
  * $0, $1 ...: what mg_update1 ... hand over. Visible in the report under its name. */
 #define MG_MAP(name, keys_and_aggregate) MG_PROBE_TEXT(name) = "map " keys_and_aggregate
 /* A probe: where it fires, and behind it its body in braces. */
-#define MG_PROBE(name, sites) MG_PROBE_TEXT(name##_site) = "site " sites; MG_PROBE_C MG_PROBE_DEVICE void name(void)
+#define MG_PROBE(name, sites)                                                                                          \
+    MG_PROBE_TEXT(name##_site) = "site " sites;                                                                        \
+    MG_PROBE_C MG_PROBE_DEVICE void name(void)
 
 /* Updates of a map by value x: count maps take no notice of it. */
 MG_PROBE_FN(void) mg_update(const char *map, mg_int x);

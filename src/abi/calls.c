@@ -47,15 +47,16 @@ _Static_assert(MG_COUNT_OF(arguments) == MG_COUNT_OF(call_of), "a row of ARGUMEN
 static const struct mg_call_work works[] = {
 #define CALL(base, class_, waits, opencl)
 #define ARGUMENTS(name, letters)
-#define WORK(base, work, direction, size, times, unit) [call_##base] = {MG_DOES_##work, MG_MOVES_##direction, size, times, unit},
+#define WORK(base, work, direction, size, times, unit)                                                                 \
+    [call_##base] = {MG_DOES_##work, MG_MOVES_##direction, size, times, unit},
 #include "abi/calls.def"
 #undef CALL
 #undef ARGUMENTS
 #undef WORK
 };
 
-static const char *const classes[] = {"kernel", "copy", "memset", "memory", "synchronisation",
-                                      "event", "stream", "graph", "module", "other"};
+static const char *const classes[] = {"kernel", "copy",   "memset", "memory", "synchronisation",
+                                      "event",  "stream", "graph",  "module", "other"};
 _Static_assert(MG_COUNT_OF(classes) == MG_CLASS_COUNT, "ORDER CLASSES");
 static const char *const waits_names[] = {"nothing", "stream", "event", "context", "copy", "pageable"};
 _Static_assert(MG_COUNT_OF(waits_names) == MG_WAITS_COUNT, "ORDER WAITS");
@@ -77,8 +78,7 @@ const struct mg_cu_call *mg_call_find(const char *base)
     while (lo < hi) {
         uint32_t mid = (lo + hi) / 2;
         int c = strcmp(calls[mid].base, base);
-        if (!c)
-            return &calls[mid];
+        if (!c) return &calls[mid];
         if (c < 0)
             lo = mid + 1;
         else
@@ -94,14 +94,17 @@ const char *mg_call_arguments(uint32_t entry)
 
 enum mg_call_class mg_runtime_class(const char *name)
 {
-    static const struct { const char *begin; enum mg_call_class class_; } rules[] = { /* the first that fits */
+    static const struct {
+        const char *begin;
+        enum mg_call_class class_;
+    } rules[] = {
+    /* the first that fits */
 #define RUNTIME(begin, class_) {begin, MG_CLASS_##class_},
 #include "abi/runtime_calls.def"
 #undef RUNTIME
     };
     for (uint32_t i = 0; i < MG_COUNT_OF(rules); i++)
-        if (!strncmp(name, rules[i].begin, strlen(rules[i].begin)))
-            return rules[i].class_;
+        if (!strncmp(name, rules[i].begin, strlen(rules[i].begin))) return rules[i].class_;
     return MG_CLASS_other;
 }
 
@@ -118,7 +121,6 @@ const char *mg_call_waits_name(enum mg_call_waits w)
 int mg_call_class_find(const char *name, size_t bytes)
 {
     for (int i = 0; i < MG_CLASS_COUNT; i++)
-        if (strlen(classes[i]) == bytes && !memcmp(classes[i], name, bytes))
-            return i;
+        if (strlen(classes[i]) == bytes && !memcmp(classes[i], name, bytes)) return i;
     return -1;
 }

@@ -6,11 +6,26 @@
 #include <stdint.h>
 
 enum mg_call_class { /* ORDER CLASSES */
-    MG_CLASS_kernel, MG_CLASS_copy, MG_CLASS_memset, MG_CLASS_memory, MG_CLASS_synchronisation,
-    MG_CLASS_event, MG_CLASS_stream, MG_CLASS_graph, MG_CLASS_module, MG_CLASS_other, MG_CLASS_COUNT
+                     MG_CLASS_kernel,
+                     MG_CLASS_copy,
+                     MG_CLASS_memset,
+                     MG_CLASS_memory,
+                     MG_CLASS_synchronisation,
+                     MG_CLASS_event,
+                     MG_CLASS_stream,
+                     MG_CLASS_graph,
+                     MG_CLASS_module,
+                     MG_CLASS_other,
+                     MG_CLASS_COUNT
 };
 enum mg_call_waits { /* ORDER WAITS: what for */
-    MG_WAITS_nothing, MG_WAITS_stream, MG_WAITS_event, MG_WAITS_context, MG_WAITS_copy, MG_WAITS_pageable, MG_WAITS_COUNT
+                     MG_WAITS_nothing,
+                     MG_WAITS_stream,
+                     MG_WAITS_event,
+                     MG_WAITS_context,
+                     MG_WAITS_copy,
+                     MG_WAITS_pageable,
+                     MG_WAITS_COUNT
 };
 struct mg_cu_call {
     const char *base;
@@ -25,13 +40,13 @@ struct mg_call_work { /* what a call that is no launch has a device do */
     int8_t size, times; /* arguments */
     uint8_t unit;
 };
-const struct mg_cu_call *mg_call_of_entry(uint32_t entry);      /* index into mg_cu_entries */
-const struct mg_cu_call *mg_call_find(const char *base);        /* NULL: no driver call */
-const struct mg_call_work *mg_call_work(uint32_t entry);      /* NULL: nothing */
-const char *mg_call_arguments(uint32_t entry);               /* letters of calls.def */
-enum mg_call_class mg_runtime_class(const char *name);         /* of a function of the CUDA runtime, by its name */
+const struct mg_cu_call *mg_call_of_entry(uint32_t entry); /* index into mg_cu_entries */
+const struct mg_cu_call *mg_call_find(const char *base);   /* NULL: no driver call */
+const struct mg_call_work *mg_call_work(uint32_t entry);   /* NULL: nothing */
+const char *mg_call_arguments(uint32_t entry);             /* letters of calls.def */
+enum mg_call_class mg_runtime_class(const char *name);     /* of a function of the CUDA runtime, by its name */
 const char *mg_call_class_name(enum mg_call_class c);
 const char *mg_call_waits_name(enum mg_call_waits w);
-int mg_call_class_find(const char *name, size_t bytes);      /* -1: none */
+int mg_call_class_find(const char *name, size_t bytes); /* -1: none */
 
 #endif

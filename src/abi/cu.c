@@ -20,8 +20,10 @@ int mg_cu_entry_find(const char *name)
         uint32_t mid = (lo + hi) / 2;
         int c = strcmp(mg_cu_entries[mid].name, name);
         if (!c) return (int)mid;
-        if (c < 0) lo = mid + 1;
-        else hi = mid;
+        if (c < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     return -1;
 }
@@ -33,8 +35,10 @@ int mg_cu_entry_resolve(const char *base, int version, uint64_t flags, int *stat
     uint32_t n = (uint32_t)strlen(base), lo = 0, hi = mg_cu_entry_count;
     while (lo < hi) {
         uint32_t mid = (lo + hi) / 2;
-        if (strncmp(mg_cu_entries[mid].name, base, n) < 0) lo = mid + 1;
-        else hi = mid;
+        if (strncmp(mg_cu_entries[mid].name, base, n) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     int best[2] = {-1, -1}; /* [per_thread] */
     bool known = false;

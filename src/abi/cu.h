@@ -6,6 +6,7 @@
  * CU<GROUP>_ for constants), so that this header and NVIDIA's can meet in one translation unit:
  * tests/unit/test_abi.c asserts every layout and number against the real header where there is one.
  */
+/* clang-format off */
 #ifndef MG_ABI_CU_H
 #define MG_ABI_CU_H
 

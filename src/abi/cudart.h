@@ -65,7 +65,7 @@ typedef unsigned long long cudaGraphConditionalHandle;
 typedef void (*cudaHostFn_t)(void *user);
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *user);
 
-#define cudaStreamLegacy ((cudaStream_t)0x1)
+#define cudaStreamLegacy    ((cudaStream_t)0x1)
 #define cudaStreamPerThread ((cudaStream_t)0x2)
 
 /* ---- geometry ---- */

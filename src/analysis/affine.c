@@ -15,7 +15,10 @@ struct mg_affine mg_affine_join(struct mg_affine a, struct mg_affine b)
     return a;
 }
 
-static struct mg_affine sum(struct mg_affine a, struct mg_affine b, int sign) { return mg_affine_step(a.step + sign * b.step); }
+static struct mg_affine sum(struct mg_affine a, struct mg_affine b, int sign)
+{
+    return mg_affine_step(a.step + sign * b.step);
+}
 
 static struct mg_affine scaled(struct mg_affine a, int64_t by)
 {
@@ -35,7 +38,8 @@ static struct mg_affine product(enum mg_affine_part part, const struct mg_affine
     return mg_affine_varies();
 }
 
-struct mg_affine mg_affine_of(enum mg_op op, enum mg_affine_part part, const struct mg_affine s[3], const int64_t *const constant[3])
+struct mg_affine mg_affine_of(enum mg_op op, enum mg_affine_part part, const struct mg_affine s[3],
+                              const int64_t *const constant[3])
 {
     bool uniform = true;
     for (int k = 0; k < 3; k++)
@@ -46,11 +50,17 @@ struct mg_affine mg_affine_of(enum mg_op op, enum mg_affine_part part, const str
     }
     if (uniform) return mg_affine_step(0);
     switch (op) {
-    case MG_OP_mov: case MG_OP_cvt: return s[0];
-    case MG_OP_add: return sum(s[0], s[1], 1);
-    case MG_OP_sub: return sum(s[0], s[1], -1);
-    case MG_OP_neg: return mg_affine_step(-s[0].step);
-    case MG_OP_mul: return product(part, s, constant);
+    case MG_OP_mov:
+    case MG_OP_cvt:
+        return s[0];
+    case MG_OP_add:
+        return sum(s[0], s[1], 1);
+    case MG_OP_sub:
+        return sum(s[0], s[1], -1);
+    case MG_OP_neg:
+        return mg_affine_step(-s[0].step);
+    case MG_OP_mul:
+        return product(part, s, constant);
     case MG_OP_mad: {
         struct mg_affine p = product(part, s, constant);
         return p.is == MG_AFFINE_STEP ? sum(p, s[2], 1) : p;
@@ -58,6 +68,7 @@ struct mg_affine mg_affine_of(enum mg_op op, enum mg_affine_part part, const str
     case MG_OP_shl:
         if (!constant[1] || *constant[1] < 0 || *constant[1] > 30) return mg_affine_varies();
         return scaled(s[0], (int64_t)1 << *constant[1]);
-    default: return mg_affine_varies();
+    default:
+        return mg_affine_varies();
     }
 }

@@ -1,6 +1,6 @@
 /* One fixpoint over blocks and registers. A register differs that is written in a block that does, or by what may give
- * another result in another CTA. A block differs that some branch decides on (it lies on the way from one of the branch's
- * successors to where they meet again) whose predicate differs or which itself does. */
+ * another result in another CTA. A block differs that some branch decides on (it lies on the way from one of the
+ * branch's successors to where they meet again) whose predicate differs or which itself does. */
 #include "analysis/alike.h"
 
 #include <stdlib.h>
@@ -17,32 +17,50 @@ struct solver {
 static bool is_known_sreg(unsigned s)
 {
     switch (s) {
-    case MG_SREG_tid: case MG_SREG_ntid: case MG_SREG_nctaid: case MG_SREG_WARP_SZ: case MG_SREG_total_smem_size: case MG_SREG_dynamic_smem_size: return true;
-    default: return false;
+    case MG_SREG_tid:
+    case MG_SREG_ntid:
+    case MG_SREG_nctaid:
+    case MG_SREG_WARP_SZ:
+    case MG_SREG_total_smem_size:
+    case MG_SREG_dynamic_smem_size:
+        return true;
+    default:
+        return false;
     }
 }
 
-static bool reg_differs(const struct mg_alike *a, mg_id r) { return r < a->lo || r >= a->hi || a->differs[r - a->lo]; }
+static bool reg_differs(const struct mg_alike *a, mg_id r)
+{
+    return r < a->lo || r >= a->hi || a->differs[r - a->lo];
+}
 
 static bool run_differs(const struct solver *s, mg_id first, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         const struct mg_opnd *o = &s->m->opnds.at[first + i];
         switch (o->kind) {
-        case MG_OPND_imm: case MG_OPND_f32: case MG_OPND_f64: break;
+        case MG_OPND_imm:
+        case MG_OPND_f32:
+        case MG_OPND_f64:
+            break;
         case MG_OPND_var:
             if (s->m->vars.at[o->id].space == MG_SPACE_local) return true;
             break;
-        case MG_OPND_reg: case MG_OPND_not: case MG_OPND_neg: case MG_OPND_sel:
+        case MG_OPND_reg:
+        case MG_OPND_not:
+        case MG_OPND_neg:
+        case MG_OPND_sel:
             if (reg_differs(s->a, o->id)) return true;
             break;
         case MG_OPND_sreg:
             if (!is_known_sreg(o->id)) return true;
             break;
-        case MG_OPND_vec: case MG_OPND_pair:
+        case MG_OPND_vec:
+        case MG_OPND_pair:
             if (run_differs(s, o->id, o->n)) return true;
             break;
-        default: return true;
+        default:
+            return true;
         }
     }
     return false;
@@ -53,20 +71,55 @@ static bool result_differs(const struct solver *s, const struct mg_node *n)
 {
     const struct mg_form *f = mg_node_form(s->m, n);
     const struct mg_opnd *o = &s->m->opnds.at[n->opnd];
-    if (f->unknown || mg_form_has(f, MG_MOD_cc) || (f->op_flags & (MG_OPF_ATOMIC | MG_OPF_CONVERGENT | MG_OPF_BARRIER))) return true;
+    if (f->unknown || mg_form_has(f, MG_MOD_cc) || (f->op_flags & (MG_OPF_ATOMIC | MG_OPF_CONVERGENT | MG_OPF_BARRIER)))
+        return true;
     if (n->guard && reg_differs(s->a, n->guard)) return true;
     switch (f->op) {
     case MG_OP_ld:
-        return f->space != MG_SPACE_param || n->n_opnds != 2 || o[1].kind != MG_OPND_addr || o[1].sub != MG_OPND_var || !s->m->vars.at[o[1].id].is_param;
+        return f->space != MG_SPACE_param || n->n_opnds != 2 || o[1].kind != MG_OPND_addr || o[1].sub != MG_OPND_var ||
+               !s->m->vars.at[o[1].id].is_param;
     case MG_OP_cvta: /* generic addresses of shared and local memory are some CTA's own */
         if (f->space == MG_SPACE_shared || f->space == MG_SPACE_local) return true;
         break;
-    case MG_OP_add: case MG_OP_sub: case MG_OP_mul: case MG_OP_mad: case MG_OP_mul24: case MG_OP_mad24: case MG_OP_fma: case MG_OP_div: case MG_OP_rem:
-    case MG_OP_abs: case MG_OP_neg: case MG_OP_min: case MG_OP_max: case MG_OP_and: case MG_OP_or: case MG_OP_xor: case MG_OP_not: case MG_OP_shl:
-    case MG_OP_shr: case MG_OP_bfe: case MG_OP_bfi: case MG_OP_brev: case MG_OP_clz: case MG_OP_popc: case MG_OP_bfind: case MG_OP_cvt: case MG_OP_mov:
-    case MG_OP_setp: case MG_OP_set: case MG_OP_selp: case MG_OP_slct: case MG_OP_lop3: case MG_OP_shf: case MG_OP_prmt: case MG_OP_sad: case MG_OP_cnot:
+    case MG_OP_add:
+    case MG_OP_sub:
+    case MG_OP_mul:
+    case MG_OP_mad:
+    case MG_OP_mul24:
+    case MG_OP_mad24:
+    case MG_OP_fma:
+    case MG_OP_div:
+    case MG_OP_rem:
+    case MG_OP_abs:
+    case MG_OP_neg:
+    case MG_OP_min:
+    case MG_OP_max:
+    case MG_OP_and:
+    case MG_OP_or:
+    case MG_OP_xor:
+    case MG_OP_not:
+    case MG_OP_shl:
+    case MG_OP_shr:
+    case MG_OP_bfe:
+    case MG_OP_bfi:
+    case MG_OP_brev:
+    case MG_OP_clz:
+    case MG_OP_popc:
+    case MG_OP_bfind:
+    case MG_OP_cvt:
+    case MG_OP_mov:
+    case MG_OP_setp:
+    case MG_OP_set:
+    case MG_OP_selp:
+    case MG_OP_slct:
+    case MG_OP_lop3:
+    case MG_OP_shf:
+    case MG_OP_prmt:
+    case MG_OP_sad:
+    case MG_OP_cnot:
         break;
-    default: return true;
+    default:
+        return true;
     }
     return run_differs(s, n->opnd, n->n_opnds);
 }
@@ -129,7 +182,8 @@ struct mg_alike *mg_alike_new(const struct mg_cfg *c, const bool *may_leave)
     a->n_blocks = c->n_blocks;
     a->block = mg_xcalloc(c->n_blocks + 1, sizeof *a->block);
     a->lo = UINT32_MAX;
-    MG_EACH_NODE(m, &m->funcs.at[c->func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[c->func], id)
+    {
         const struct mg_node *n = &m->nodes.at[id];
         if (n->kind != MG_NODE_decl || m->decls.at[n->ref].space != MG_SPACE_reg) continue;
         a->lo = MG_MIN(a->lo, m->decls.at[n->ref].first);
@@ -163,4 +217,7 @@ void mg_alike_free(struct mg_alike *a)
     free(a);
 }
 
-bool mg_alike_reg(const struct mg_alike *a, mg_id reg) { return !reg_differs(a, reg); }
+bool mg_alike_reg(const struct mg_alike *a, mg_id reg)
+{
+    return !reg_differs(a, reg);
+}

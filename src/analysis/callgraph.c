@@ -11,12 +11,16 @@ void mg_call_read(const struct mg_module *m, mg_id node, struct mg_call *out)
     for (uint32_t i = 0; i < n->n_opnds; i++) {
         const struct mg_opnd *o = &m->opnds.at[n->opnd + i];
         if (o->kind == MG_OPND_list) {
-            if (out->callee == MG_NO_OPND) out->rets = i;
-            else out->args = i;
+            if (out->callee == MG_NO_OPND)
+                out->rets = i;
+            else
+                out->args = i;
         } else if (out->callee == MG_NO_OPND) {
             out->callee = i;
-            if (o->kind == MG_OPND_func) out->func = o->id;
-            else out->indirect = o->kind == MG_OPND_reg;
+            if (o->kind == MG_OPND_func)
+                out->func = o->id;
+            else
+                out->indirect = o->kind == MG_OPND_reg;
         } else {
             out->target = i;
         }
@@ -46,7 +50,8 @@ static bool same_shape(const struct mg_module *m, const struct mg_func *a, const
 {
     if (a->n_params != b->n_params || a->n_rets != b->n_rets) return false;
     for (uint32_t i = 0; i < a->n_params; i++)
-        if (mg_var_bytes(&m->vars.at[a->first_param + i]) != mg_var_bytes(&m->vars.at[b->first_param + i])) return false;
+        if (mg_var_bytes(&m->vars.at[a->first_param + i]) != mg_var_bytes(&m->vars.at[b->first_param + i]))
+            return false;
     for (uint32_t i = 0; i < a->n_rets; i++)
         if (mg_var_bytes(&m->vars.at[a->first_ret + i]) != mg_var_bytes(&m->vars.at[b->first_ret + i])) return false;
     return true;
@@ -76,7 +81,8 @@ bool mg_func_is_builtin(const char *name)
 bool mg_func_is_device_launch(const char *name)
 {
     return !strncmp(name, "cudaLaunchDevice", 16) || !strncmp(name, "cudaGetParameterBuffer", 22) ||
-           !strncmp(name, "__cudaCDP2LaunchDevice", 22) || !strncmp(name, "__cudaCDP2GetParameterBuffer", 28) || !strncmp(name, "cudaCGGetIntrinsicHandle", 24) || !strncmp(name, "cudaGraphLaunch", 15);
+           !strncmp(name, "__cudaCDP2LaunchDevice", 22) || !strncmp(name, "__cudaCDP2GetParameterBuffer", 28) ||
+           !strncmp(name, "cudaCGGetIntrinsicHandle", 24) || !strncmp(name, "cudaGraphLaunch", 15);
 }
 
 /* ---- address-taken functions ----------------------------------------------------------------- */
@@ -93,7 +99,8 @@ static void take_in_node(const struct mg_module *m, bool *taken, const struct mg
     if (n->kind == MG_NODE_target && m->targets.at[n->ref].kind == MG_TARGET_call) {
         const struct mg_target *t = &m->targets.at[n->ref];
         for (uint32_t i = 0; i < t->n_opnds; i++)
-            if (m->opnds.at[t->first_opnd + i].kind == MG_OPND_func) mark_taken(m, taken, m->opnds.at[t->first_opnd + i].id);
+            if (m->opnds.at[t->first_opnd + i].kind == MG_OPND_func)
+                mark_taken(m, taken, m->opnds.at[t->first_opnd + i].id);
     }
     if (n->kind != MG_NODE_inst || call) return;
     for (uint32_t i = 0; i < n->n_opnds; i++)
@@ -107,7 +114,8 @@ bool *mg_funcs_taken(const struct mg_module *m)
         MG_EACH_NODE(m, &m->funcs.at[f], id) take_in_node(m, taken, &m->nodes.at[id]);
     for (uint32_t i = 0; i < m->inits.n; i++) {
         const struct mg_init *x = &m->inits.at[i];
-        if (x->is_func && (x->kind == MG_INIT_sym || x->kind == MG_INIT_generic || x->kind == MG_INIT_mask)) mark_taken(m, taken, x->id);
+        if (x->is_func && (x->kind == MG_INIT_sym || x->kind == MG_INIT_generic || x->kind == MG_INIT_mask))
+            mark_taken(m, taken, x->id);
     }
     return taken;
 }
@@ -117,8 +125,8 @@ bool *mg_funcs_taken(const struct mg_module *m)
 struct walk {
     const struct mg_module *m;
     struct mg_callgraph *g;
-    uint8_t *state;  /* by func: 0 new, 1 on the path, 2 done */
-    bool *taken;     /* NULL until an indirect call is met */
+    uint8_t *state; /* by func: 0 new, 1 on the path, 2 done */
+    bool *taken;    /* NULL until an indirect call is met */
 };
 
 static void list_taken(struct walk *w)
@@ -135,8 +143,10 @@ static void visit_func(struct walk *w, mg_id func);
 
 static void visit_callee(struct walk *w, mg_id func)
 {
-    if (w->state[func] == 1) w->g->has_recursion = true;
-    else if (!w->state[func]) visit_func(w, func);
+    if (w->state[func] == 1)
+        w->g->has_recursion = true;
+    else if (!w->state[func])
+        visit_func(w, func);
 }
 
 /* Depth-first over calls. Depth is the depth of the call tree, which programs keep small. */
@@ -144,7 +154,8 @@ static void visit_func(struct walk *w, mg_id func)
 {
     const struct mg_module *m = w->m;
     w->state[func] = 1;
-    MG_EACH_NODE(m, &m->funcs.at[func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
         const struct mg_node *n = &m->nodes.at[id];
         if (n->kind != MG_NODE_inst || m->forms.at[n->ref].op != MG_OP_call) continue;
         struct mg_call call;

@@ -8,7 +8,7 @@
 
 #define MG_NO_OPND UINT32_MAX
 
-struct mg_call { /* positions count from the node's first operand */
+struct mg_call {                         /* positions count from the node's first operand */
     uint32_t callee, rets, args, target; /* MG_NO_OPND: not there */
     mg_id func;    /* direct call: the function named, as named; 0: indirect or an undeclared name */
     bool indirect; /* the callee is a register */

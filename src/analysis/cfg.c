@@ -17,17 +17,16 @@ struct builder {
     struct mg_cfg *c;
     const struct mg_module *m;
     const struct mg_func *f;
-    mg_id label_lo, label_hi;    /* [lo, hi) of the labels placed in this body */
-    bool *targeted;              /* by label - label_lo */
-    uint32_t *block_of_label;    /* the same */
-    MG_VEC(mg_id) enders;        /* instructions that end a block, and branch tables */
+    mg_id label_lo, label_hi; /* [lo, hi) of the labels placed in this body */
+    bool *targeted;           /* by label - label_lo */
+    uint32_t *block_of_label; /* the same */
+    MG_VEC(mg_id) enders;     /* instructions that end a block, and branch tables */
     uint32_t n_labels;
 };
 
 static bool ends_block(const struct mg_module *m, const struct mg_node *n)
 {
-    return n->kind == MG_NODE_inst && !(n->flags & MG_NF_META) &&
-           (m->forms.at[n->ref].op_flags & MG_OPF_ENDS_BLOCK);
+    return n->kind == MG_NODE_inst && !(n->flags & MG_NF_META) && (m->forms.at[n->ref].op_flags & MG_OPF_ENDS_BLOCK);
 }
 
 /* First walk: extents of ids, and every node that can name a label. */
@@ -36,7 +35,8 @@ static void survey(struct builder *b)
     const struct mg_module *m = b->m;
     mg_id node_lo = UINT32_MAX, node_hi = 0;
     b->label_lo = UINT32_MAX;
-    MG_EACH_NODE(m, b->f, id) {
+    MG_EACH_NODE(m, b->f, id)
+    {
         const struct mg_node *n = &m->nodes.at[id];
         node_lo = MG_MIN(node_lo, id);
         node_hi = MG_MAX(node_hi, id);
@@ -95,7 +95,8 @@ static void cut(struct builder *b)
     mg_id loc = 0, label = 0;    /* in force; first targeted label since the last instruction */
     uint32_t label_waits = 0;    /* targeted labels seen since the last instruction */
     mg_id first_waiting = 0;     /* first node after the last block's end */
-    MG_EACH_NODE(m, b->f, id) {
+    MG_EACH_NODE(m, b->f, id)
+    {
         const struct mg_node *n = &m->nodes.at[id];
         if (n->kind == MG_NODE_loc) {
             loc = n->ref;
@@ -108,8 +109,10 @@ static void cut(struct builder *b)
             b->block_of_label[ix] = c->n_blocks; /* provisional: the block that comes next, if any */
         } else if (n->kind == MG_NODE_inst) {
             if (n->flags & MG_NF_META) {
-                if (cur) c->block_of[id - c->node_lo] = c->n_blocks - 1;
-                else if (!first_waiting) first_waiting = id;
+                if (cur)
+                    c->block_of[id - c->node_lo] = c->n_blocks - 1;
+                else if (!first_waiting)
+                    first_waiting = id;
                 continue;
             }
             if (!cur) {
@@ -152,16 +155,17 @@ static uint32_t count_targets(const struct mg_module *m, const struct mg_node *n
     uint32_t sum = 0;
     for (uint32_t k = 0; k < n->n_opnds; k++) {
         const struct mg_opnd *o = &m->opnds.at[n->opnd + k];
-        if (o->kind == MG_OPND_label) sum++;
-        else if (o->kind == MG_OPND_target) sum += m->targets.at[o->id].n_opnds;
+        if (o->kind == MG_OPND_label)
+            sum++;
+        else if (o->kind == MG_OPND_target)
+            sum += m->targets.at[o->id].n_opnds;
     }
     return sum;
 }
 
 static void add_label_edge(struct builder *b, struct mg_block *k, uint32_t *n_edges, mg_id label)
 {
-    if (label >= b->label_lo && label < b->label_hi)
-        add_edge(b->c, k, n_edges, b->block_of_label[label - b->label_lo]);
+    if (label >= b->label_lo && label < b->label_hi) add_edge(b->c, k, n_edges, b->block_of_label[label - b->label_lo]);
 }
 
 /* The edges as graphs, and each block's run of predecessors. */
@@ -202,8 +206,7 @@ static void connect(struct builder *b)
             if (o->kind == MG_OPND_label) add_label_edge(b, k, &n_edges, o->id);
             if (o->kind != MG_OPND_target || m->targets.at[o->id].kind != MG_TARGET_branch) continue;
             const struct mg_target *t = &m->targets.at[o->id];
-            for (uint32_t q = 0; q < t->n_opnds; q++)
-                add_label_edge(b, k, &n_edges, m->opnds.at[t->first_opnd + q].id);
+            for (uint32_t q = 0; q < t->n_opnds; q++) add_label_edge(b, k, &n_edges, m->opnds.at[t->first_opnd + q].id);
         }
     }
     link_graphs(c, n_edges);
@@ -240,8 +243,7 @@ static void rank_blocks(struct mg_cfg *c)
     uint32_t n_edges = c->succ.at[c->n_blocks], *edges = mg_xmalloc(sizeof *edges * (n_edges + 1));
     memcpy(edges, c->edges, sizeof *edges * n_edges);
     struct mg_loops *l = mg_loops_new(c);
-    for (uint32_t i = 0; i < c->n_blocks; i++)
-        sort_for_rank(l, i, edges + c->blocks[i].succ_at, c->blocks[i].n_succs);
+    for (uint32_t i = 0; i < c->n_blocks; i++) sort_for_rank(l, i, edges + c->blocks[i].succ_at, c->blocks[i].n_succs);
     mg_loops_free(l);
     uint32_t *order = mg_xmalloc(sizeof *order * (c->n_blocks + 1));
     bool *reached = mg_xcalloc(c->n_blocks + 1, sizeof *reached);

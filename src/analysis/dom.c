@@ -52,7 +52,8 @@ static uint32_t meet(const struct rooted *g, const uint32_t *idom, uint32_t a, u
 static uint32_t meet_preds(const struct rooted *g, const uint32_t *idom, uint32_t x)
 {
     uint32_t now = UNDEFINED;
-    MG_EACH_EDGE(&g->pred, x, e) {
+    MG_EACH_EDGE(&g->pred, x, e)
+    {
         uint32_t p = g->pred.to[e];
         if (g->number[p] == UNDEFINED || idom[p] == UNDEFINED) continue;
         now = now == UNDEFINED ? p : meet(g, idom, now, p);
@@ -60,7 +61,10 @@ static uint32_t meet_preds(const struct rooted *g, const uint32_t *idom, uint32_
     return now;
 }
 
-struct numbering { struct mg_dom *d; uint32_t count; };
+struct numbering {
+    struct mg_dom *d;
+    uint32_t count;
+};
 
 static void enter_tree(void *user, uint32_t node)
 {
@@ -77,7 +81,8 @@ static void leave_tree(void *user, uint32_t node)
 /* Lists children and numbers the tree. */
 static void number_tree(struct mg_dom *d, const uint32_t *idom)
 {
-    uint32_t n = d->n_blocks, k = 0, *parent = mg_xmalloc(sizeof *parent * (n + 1)), *kid = mg_xmalloc(sizeof *kid * (n + 1));
+    uint32_t n = d->n_blocks, k = 0, *parent = mg_xmalloc(sizeof *parent * (n + 1)),
+             *kid = mg_xmalloc(sizeof *kid * (n + 1));
     for (uint32_t b = 0; b < n; b++)
         if (idom[b] != UNDEFINED) parent[k] = idom[b], kid[k++] = b;
     d->kids = mg_graph_of_pairs(&d->arena, n + 1, parent, kid, k);

@@ -14,12 +14,14 @@
 #include "base/hash.h"
 #include "base/map.h"
 
-struct edge { uint32_t a, b; };
+struct edge {
+    uint32_t a, b;
+};
 
 struct labels {
     uint32_t n_nodes, n_edges;
     struct edge *edges;
-    uint32_t *at, *list;    /* node -> run of edge ids */
+    uint32_t *at, *list; /* node -> run of edge ids */
     uint32_t *parent_edge, *order;
     bool *seen, *tree;
     uint64_t *node_xor, *label;

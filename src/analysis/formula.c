@@ -10,8 +10,16 @@
 #include "analysis/sym.h"
 
 enum { MOST_TERMS = 8, MOST_FACTORS = 12, MOST_TEXT = 400 };
-struct term { int64_t times; uint32_t n; mg_sym factors[MOST_FACTORS]; };
-struct count { bool known, working, asked; uint32_t n; struct term terms[MOST_TERMS]; };
+struct term {
+    int64_t times;
+    uint32_t n;
+    mg_sym factors[MOST_FACTORS];
+};
+struct count {
+    bool known, working, asked;
+    uint32_t n;
+    struct term terms[MOST_TERMS];
+};
 
 struct maker {
     const struct mg_cfg *c;
@@ -19,9 +27,9 @@ struct maker {
     struct mg_loops *l;
     struct mg_equiv *q;
     struct mg_syms y;
-    struct count *counts;  /* by block */
-    mg_sym *rounds;        /* by loop; 0: not known */
-    uint32_t *test;        /* by loop: block whose branch leaves it */
+    struct count *counts; /* by block */
+    mg_sym *rounds;       /* by loop; 0: not known */
+    uint32_t *test;       /* by loop: block whose branch leaves it */
 };
 
 static const struct count nothing = {.known = true}, unknown;
@@ -34,7 +42,8 @@ static mg_sym condition(struct maker *k, uint32_t block, uint32_t edge)
     const struct mg_block *b = &k->c->blocks[block];
     const struct mg_node *end = &k->c->m->nodes.at[b->last];
     unsigned op = mg_node_form(k->c->m, end)->op;
-    if (!end->guard || (op != MG_OP_bra && op != MG_OP_ret && op != MG_OP_exit)) return b->n_succs == 1 ? mg_sym_const(&k->y, 1) : 0;
+    if (!end->guard || (op != MG_OP_bra && op != MG_OP_ret && op != MG_OP_exit))
+        return b->n_succs == 1 ? mg_sym_const(&k->y, 1) : 0;
     if (b->n_succs == 2 && k->c->edges[b->succ_at] == k->c->edges[b->succ_at + 1]) return 0;
     mg_sym p = mg_sym_of(&k->y, b->last, end->guard);
     bool not_p = end->flags & MG_NF_GUARD_NOT, taken = b->n_succs == 2 && edge == b->succ_at + 1;
@@ -49,8 +58,10 @@ static bool read_iv(struct maker *k, mg_sym a, uint32_t loop, struct mg_sym_iv *
     struct mg_sym_node n = y->at.at[a];
     int64_t off = 0;
     *ahead = 0;
-    if (n.op == MG_SYM_add && y->at.at[n.b].op == MG_SYM_const) off = y->at.at[n.b].val, n = y->at.at[n.a];
-    else if ((n.op == MG_SYM_shr && y->at.at[n.b].op == MG_SYM_const && y->at.at[n.b].val == 1) || (n.op == MG_SYM_mul && y->at.at[n.b].op == MG_SYM_const && y->at.at[n.b].val == 2)) {
+    if (n.op == MG_SYM_add && y->at.at[n.b].op == MG_SYM_const)
+        off = y->at.at[n.b].val, n = y->at.at[n.a];
+    else if ((n.op == MG_SYM_shr && y->at.at[n.b].op == MG_SYM_const && y->at.at[n.b].val == 1) ||
+             (n.op == MG_SYM_mul && y->at.at[n.b].op == MG_SYM_const && y->at.at[n.b].val == 2)) {
         *ahead = 1;
         uint8_t how = n.op == MG_SYM_shr ? MG_STEP_SHR : MG_STEP_SHL;
         n = y->at.at[n.a];
@@ -63,8 +74,14 @@ static bool read_iv(struct maker *k, mg_sym a, uint32_t loop, struct mg_sym_iv *
     return true;
 }
 
-static mg_sym at_least_0(struct mg_syms *y, mg_sym a) { return mg_sym_make(y, MG_SYM_max, a, mg_sym_const(y, 0), 0); }
-static mg_sym plus(struct mg_syms *y, mg_sym a, int64_t n) { return mg_sym_make(y, MG_SYM_add, a, mg_sym_const(y, n), 0); }
+static mg_sym at_least_0(struct mg_syms *y, mg_sym a)
+{
+    return mg_sym_make(y, MG_SYM_max, a, mg_sym_const(y, 0), 0);
+}
+static mg_sym plus(struct mg_syms *y, mg_sym a, int64_t n)
+{
+    return mg_sym_make(y, MG_SYM_add, a, mg_sym_const(y, n), 0);
+}
 
 /* How many rounds from the first on, one after the other, the condition holds in. *rest: it holds not in these
  * but in all behind them. */
@@ -76,14 +93,17 @@ static mg_sym holds_for(struct maker *k, mg_sym condition, uint32_t loop, bool *
     mg_sym first;
     int64_t ahead;
     *rest = false;
-    bool left = (n.op == MG_SYM_lt || n.op == MG_SYM_le || n.op == MG_SYM_ne) && !y->at.at[n.b].varies && read_iv(k, n.a, loop, &iv, &first, &ahead);
-    bool right = !left && (n.op == MG_SYM_lt || n.op == MG_SYM_le || n.op == MG_SYM_ne) && !y->at.at[n.a].varies && read_iv(k, n.b, loop, &iv, &first, &ahead);
+    bool left = (n.op == MG_SYM_lt || n.op == MG_SYM_le || n.op == MG_SYM_ne) && !y->at.at[n.b].varies &&
+                read_iv(k, n.a, loop, &iv, &first, &ahead);
+    bool right = !left && (n.op == MG_SYM_lt || n.op == MG_SYM_le || n.op == MG_SYM_ne) && !y->at.at[n.a].varies &&
+                 read_iv(k, n.b, loop, &iv, &first, &ahead);
     if (!left && !right) return 0;
     mg_sym bound = left ? n.b : n.a;
     bool below = left; /* the register stays below the bound */
     if (n.op == MG_SYM_ne) {
         if (iv.how == MG_STEP_ADD) {
-            mg_sym way = iv.by > 0 ? mg_sym_make(y, MG_SYM_sub, bound, first, 0) : mg_sym_make(y, MG_SYM_sub, first, bound, 0);
+            mg_sym way =
+                iv.by > 0 ? mg_sym_make(y, MG_SYM_sub, bound, first, 0) : mg_sym_make(y, MG_SYM_sub, first, bound, 0);
             return mg_sym_make(y, MG_SYM_div, way, mg_sym_const(y, iv.by > 0 ? iv.by : -iv.by), 0);
         }
         if (iv.how != MG_STEP_SHR || y->at.at[bound].op != MG_SYM_const || y->at.at[bound].val) return 0;
@@ -94,15 +114,22 @@ static mg_sym holds_for(struct maker *k, mg_sym condition, uint32_t loop, bool *
     case MG_STEP_ADD:
         *rest = below != (iv.by > 0);
         if (*rest) bound = plus(y, bound, below ? -1 : 1); /* the rounds before: b - 1 < r, or r < b + 1 */
-        return iv.by > 0 ? at_least_0(y, mg_sym_make(y, MG_SYM_ceil, mg_sym_make(y, MG_SYM_sub, bound, first, 0), mg_sym_const(y, iv.by), 0))
-                         : at_least_0(y, mg_sym_make(y, MG_SYM_ceil, mg_sym_make(y, MG_SYM_sub, first, bound, 0), mg_sym_const(y, -iv.by), 0));
+        return iv.by > 0 ? at_least_0(y, mg_sym_make(y, MG_SYM_ceil, mg_sym_make(y, MG_SYM_sub, bound, first, 0),
+                                                     mg_sym_const(y, iv.by), 0))
+                         : at_least_0(y, mg_sym_make(y, MG_SYM_ceil, mg_sym_make(y, MG_SYM_sub, first, bound, 0),
+                                                     mg_sym_const(y, -iv.by), 0));
     case MG_STEP_SHR: /* first >> (k + ahead) > bound: first // (bound + 1) has more bits than that */
         if (below) return 0;
-        return at_least_0(y, plus(y, mg_sym_make(y, MG_SYM_bits, mg_sym_make(y, MG_SYM_div, iv.start, plus(y, bound, 1), 0), 0, 0), -ahead));
+        return at_least_0(
+            y, plus(y, mg_sym_make(y, MG_SYM_bits, mg_sym_make(y, MG_SYM_div, iv.start, plus(y, bound, 1), 0), 0, 0),
+                    -ahead));
     case MG_STEP_SHL: /* first << (k + ahead) <= bound - 1 */
         if (!below) return 0;
-        return at_least_0(y, plus(y, mg_sym_make(y, MG_SYM_bits, mg_sym_make(y, MG_SYM_div, plus(y, bound, -1), iv.start, 0), 0, 0), -ahead));
-    default: return 0;
+        return at_least_0(
+            y, plus(y, mg_sym_make(y, MG_SYM_bits, mg_sym_make(y, MG_SYM_div, plus(y, bound, -1), iv.start, 0), 0, 0),
+                    -ahead));
+    default:
+        return 0;
     }
 }
 
@@ -152,9 +179,12 @@ static struct count add_counts(const struct count *a, const struct count *b, int
         struct term t = b->terms[i];
         uint32_t at = 0;
         t.times *= times;
-        while (at < r.n && (r.terms[at].n != t.n || memcmp(r.terms[at].factors, t.factors, t.n * sizeof *t.factors))) at++;
-        if (at == r.n) r.terms[r.n++] = t;
-        else r.terms[at].times += t.times;
+        while (at < r.n && (r.terms[at].n != t.n || memcmp(r.terms[at].factors, t.factors, t.n * sizeof *t.factors)))
+            at++;
+        if (at == r.n)
+            r.terms[r.n++] = t;
+        else
+            r.terms[at].times += t.times;
         if (at < r.n && !r.terms[at].times) r.terms[at] = r.terms[--r.n];
     }
     return r;
@@ -225,7 +255,8 @@ static struct count filter(struct maker *k, const struct count *c, uint32_t loop
     }
     if (!n.varies) return times_factor(k, *c, cond);
     if (!mg_sym_loop(y, cond, &of) || of != loop) return unknown;
-    mg_sym rounds = rounds_of(k, c, loop), hold = holds_for(k, cond, loop, &rest), some = mg_sym_make(y, MG_SYM_min, rounds, hold, 0);
+    mg_sym rounds = rounds_of(k, c, loop), hold = holds_for(k, cond, loop, &rest),
+           some = mg_sym_make(y, MG_SYM_min, rounds, hold, 0);
     if (n.op == MG_SYM_ne || n.op == MG_SYM_eq) return unknown; /* one round among many: nothing behind it */
     return with_rounds(k, *c, loop, rest ? mg_sym_make(y, MG_SYM_sub, rounds, some, 0) : some);
 }
@@ -238,7 +269,8 @@ static struct count along(struct maker *k, uint32_t block, uint32_t edge)
     bool tests = loop != MG_NO_LOOP && k->rounds[loop] && k->test[loop] == block;
     if (!tests) return filter(k, c, loop, condition(k, block, edge));
     mg_sym rounds = rounds_of(k, c, loop);
-    if (!mg_loops_contains(k->l, loop, k->c->edges[edge])) return with_rounds(k, *c, loop, rounds ? mg_sym_const(&k->y, 1) : 0);
+    if (!mg_loops_contains(k->l, loop, k->c->edges[edge]))
+        return with_rounds(k, *c, loop, rounds ? mg_sym_const(&k->y, 1) : 0);
     return with_rounds(k, *c, loop, rounds ? mg_sym_make(&k->y, MG_SYM_rounds, plus(&k->y, rounds, -1), 0, loop) : 0);
 }
 
@@ -251,7 +283,8 @@ static struct count from_edges(struct maker *k, uint32_t b, uint32_t outside_of)
         uint32_t p = k->c->preds[x->pred_at + i];
         bool seen = false;
         for (uint32_t q = 0; q < i; q++) seen |= k->c->preds[x->pred_at + q] == p;
-        if (seen || !k->c->reachable[p] || (outside_of != MG_NO_LOOP && mg_loops_contains(k->l, outside_of, p))) continue;
+        if (seen || !k->c->reachable[p] || (outside_of != MG_NO_LOOP && mg_loops_contains(k->l, outside_of, p)))
+            continue;
         for (uint32_t s = 0; s < k->c->blocks[p].n_succs && sum.known; s++) {
             if (k->c->edges[k->c->blocks[p].succ_at + s] != b) continue;
             struct count one = along(k, p, k->c->blocks[p].succ_at + s);
@@ -270,8 +303,10 @@ static const struct count *count_of(struct maker *k, uint32_t b)
     bool header = loop != MG_NO_LOOP && k->l->loops[loop].header == b;
     for (uint32_t i = 0; i < k->c->n_blocks; i++) { /* equal counts: the one that stands over the others */
         bool equal = k->q->class_of[i] == k->q->class_of[b] && mg_dom_over(k->dom, i, first);
-        if (equal && k->l->loop_of[i] == loop) first = i;
-        else if (equal && !header && first == b) first = i;
+        if (equal && k->l->loop_of[i] == loop)
+            first = i;
+        else if (equal && !header && first == b)
+            first = i;
     }
     struct count r;
     if (first != b) {
@@ -291,7 +326,10 @@ static const struct count *count_of(struct maker *k, uint32_t b)
 /* ---- over all threads --------------------------------------------------------------------------------- */
 
 /* Conditions along one axis on a position whose values are 0, 1, ... each equally often. */
-struct range { mg_sym position, whole, each, low, high; bool other; };
+struct range {
+    mg_sym position, whole, each, low, high;
+    bool other;
+};
 
 static bool narrow(struct mg_syms *y, struct range *r, mg_sym factor)
 {
@@ -301,7 +339,8 @@ static bool narrow(struct mg_syms *y, struct range *r, mg_sym factor)
         mg_sym at = side ? n.b : n.a, bound = side ? n.a : n.b;
         struct mg_sym_node p = y->at.at[at];
         int64_t off = 0;
-        if (at != r->position && p.op == MG_SYM_add && p.a == r->position && y->at.at[p.b].op == MG_SYM_const) off = y->at.at[p.b].val, at = p.a;
+        if (at != r->position && p.op == MG_SYM_add && p.a == r->position && y->at.at[p.b].op == MG_SYM_const)
+            off = y->at.at[p.b].val, at = p.a;
         if (at != r->position || y->at.at[bound].axes) continue;
         mg_sym low = 0, high = 0;
         if (!side || n.op == MG_SYM_eq) high = plus(y, bound, (n.op != MG_SYM_lt) - off);
@@ -316,11 +355,16 @@ static bool narrow(struct mg_syms *y, struct range *r, mg_sym factor)
 /* Threads along the axis for which all conditions hold; 0: not of that kind. */
 static mg_sym count_axis(struct mg_syms *y, unsigned axis, const mg_sym *factors, uint32_t n)
 {
-    mg_sym tid = mg_sym_make(y, MG_SYM_place, 0, 0, MG_SYM_TID + axis), cta = mg_sym_make(y, MG_SYM_place, 0, 0, MG_SYM_CTAID + axis);
-    mg_sym ntid = mg_sym_make(y, MG_SYM_place, 0, 0, MG_SYM_NTID + axis), ncta = mg_sym_make(y, MG_SYM_place, 0, 0, MG_SYM_NCTAID + axis);
+    mg_sym tid = mg_sym_make(y, MG_SYM_place, 0, 0, MG_SYM_TID + axis),
+           cta = mg_sym_make(y, MG_SYM_place, 0, 0, MG_SYM_CTAID + axis);
+    mg_sym ntid = mg_sym_make(y, MG_SYM_place, 0, 0, MG_SYM_NTID + axis),
+           ncta = mg_sym_make(y, MG_SYM_place, 0, 0, MG_SYM_NCTAID + axis);
     mg_sym all = mg_sym_make(y, MG_SYM_threads, 0, 0, axis), one = mg_sym_const(y, 1);
-    struct range ways[] = {{.position = mg_sym_make(y, MG_SYM_add, mg_sym_make(y, MG_SYM_mul, cta, ntid, 0), tid, 0), .whole = all, .each = one},
-                           {.position = tid, .whole = ntid, .each = ncta}, {.position = cta, .whole = ncta, .each = ntid}};
+    struct range ways[] = {{.position = mg_sym_make(y, MG_SYM_add, mg_sym_make(y, MG_SYM_mul, cta, ntid, 0), tid, 0),
+                            .whole = all,
+                            .each = one},
+                           {.position = tid, .whole = ntid, .each = ncta},
+                           {.position = cta, .whole = ncta, .each = ntid}};
     for (unsigned w = 0; w < MG_COUNT_OF(ways); w++) {
         struct range *r = &ways[w];
         bool fits = true;
@@ -337,7 +381,8 @@ static void print_factor(struct mg_syms *y, mg_sym f, struct mg_buf *out)
 {
     uint8_t op = y->at.at[f].op;
     if (op == MG_SYM_rounds) op = y->at.at[f = y->at.at[f].a].op;
-    bool brackets = op != MG_SYM_const && op != MG_SYM_arg && op != MG_SYM_place && op != MG_SYM_threads && op != MG_SYM_min && op != MG_SYM_max && op != MG_SYM_ceil && op != MG_SYM_bits && op != MG_SYM_mul;
+    bool brackets = op != MG_SYM_const && op != MG_SYM_arg && op != MG_SYM_place && op != MG_SYM_threads &&
+                    op != MG_SYM_min && op != MG_SYM_max && op != MG_SYM_ceil && op != MG_SYM_bits && op != MG_SYM_mul;
     if (out->n && out->at[out->n - 1] != '(' && out->at[out->n - 1] != ' ') mg_buf_adds(out, " * ");
     if (brackets) mg_buf_addc(out, '(');
     mg_sym_print(y, f, out);
@@ -394,9 +439,10 @@ static char *print_count(struct maker *k, const struct count *c)
 
 static bool may_end_elsewhere(const struct mg_module *m, mg_id kernel)
 {
-    for (mg_id f = 1; f < m->funcs.n; f++)
-        MG_EACH_NODE(m, &m->funcs.at[f], id)
-            if (f != kernel && m->nodes.at[id].kind == MG_NODE_inst && mg_node_form(m, &m->nodes.at[id])->op == MG_OP_exit && m->funcs.at[f].kind == MG_FUNC_func) return true;
+    for (mg_id f = 1; f < m->funcs.n; f++) MG_EACH_NODE(m, &m->funcs.at[f], id)
+    if (f != kernel && m->nodes.at[id].kind == MG_NODE_inst && mg_node_form(m, &m->nodes.at[id])->op == MG_OP_exit &&
+        m->funcs.at[f].kind == MG_FUNC_func)
+        return true;
     return false;
 }
 

@@ -5,7 +5,8 @@
  *   stays in the loop                            0.9; 0.1 where lanes wait for an mbarrier, which suspends them
  *   @p bra, p = and.pred (all conditions hold)   taken is hot: the guarded body
  *   @p bra, p = or.pred (some condition fails)   taken is cold: the way around
- *   to a block that only leaves                  hot unless equal (all but one thread), cold after a bounds check or if equal,
+ *   to a block that only leaves                  hot unless equal (all but one thread), cold after a bounds check
+ *     or if equal,
  *                                                else hot after a test of loaded data
  *   into a loop, or around it                    into it
  *   if integers are equal                        they are not
@@ -19,11 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOP 10.0
-#define STAYS 0.9
-#define STOPS 0.001
+#define LOOP       10.0
+#define STAYS      0.9
+#define STOPS      0.001
 #define WAIT_INSTS 8 /* of a loop that does nothing but wait */
-#define LANES 32.0
+#define LANES      32.0
 
 struct guess {
     const struct mg_cfg *c;
@@ -36,13 +37,17 @@ struct guess {
 };
 
 /* How often a lane that is in the loop comes to its header. */
-static double rounds_of(const struct guess *g, uint32_t loop) { return g->f->waits[loop] ? 1 / STAYS : LOOP; }
+static double rounds_of(const struct guess *g, uint32_t loop)
+{
+    return g->f->waits[loop] ? 1 / STAYS : LOOP;
+}
 
 struct mg_defs mg_single_defs(const struct mg_cfg *c)
 {
     const struct mg_module *m = c->m;
     struct mg_defs all = {.lo = UINT32_MAX};
-    MG_EACH_NODE(m, &m->funcs.at[c->func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[c->func], id)
+    {
         const struct mg_node *n = &m->nodes.at[id];
         if (n->kind != MG_NODE_decl || m->decls.at[n->ref].space != MG_SPACE_reg) continue;
         all.lo = MG_MIN(all.lo, m->decls.at[n->ref].first);
@@ -51,7 +56,8 @@ struct mg_defs mg_single_defs(const struct mg_cfg *c)
     if (all.lo > all.hi) all.lo = all.hi;
     all.at = mg_xcalloc(all.hi - all.lo + 1, sizeof *all.at);
     bool *many = mg_xcalloc(all.hi - all.lo + 1, sizeof *many);
-    MG_EACH_NODE(m, &m->funcs.at[c->func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[c->func], id)
+    {
         if (m->nodes.at[id].kind != MG_NODE_inst) continue;
         mg_id d[256];
         uint32_t n = mg_node_defs(m, id, d, MG_COUNT_OF(d));
@@ -75,8 +81,8 @@ static bool is_loaded(const struct guess *g, mg_id r)
 
 static void find_loaded(struct guess *g)
 {
-    for (unsigned round = 0; round < 3; round++)
-        MG_EACH_NODE(g->m, &g->m->funcs.at[g->c->func], id) {
+    for (unsigned round = 0; round < 3; round++) MG_EACH_NODE(g->m, &g->m->funcs.at[g->c->func], id)
+        {
             const struct mg_node *n = &g->m->nodes.at[id];
             if (n->kind != MG_NODE_inst) continue;
             mg_id regs[64];
@@ -124,7 +130,8 @@ static void find_waits(struct guess *g)
             g->f->stops[b] |= (f->op == MG_OP_brkpt || f->op == MG_OP_trap) && !g->m->nodes.at[id].guard;
             if (loop == MG_NO_LOOP) continue;
             insts[loop]++;
-            g->f->waits[loop] |= f->op == MG_OP_mbarrier && (mg_form_has(f, MG_MOD_try_wait) || mg_form_has(f, MG_MOD_test_wait));
+            g->f->waits[loop] |=
+                f->op == MG_OP_mbarrier && (mg_form_has(f, MG_MOD_try_wait) || mg_form_has(f, MG_MOD_test_wait));
         }
     }
     for (uint32_t k = 0; k < g->l->n_loops; k++) g->f->waits[k] &= insts[k] <= WAIT_INSTS;
@@ -139,7 +146,9 @@ static int shape_of(const struct guess *g, const struct mg_node *branch)
     mg_id def = mg_def_of(&g->def, branch->guard);
     if (!def) return 0;
     const struct mg_form *f = mg_node_form(g->m, &g->m->nodes.at[def]);
-    int shape = f->op == MG_OP_and || mg_form_has(f, MG_MOD_and) ? 1 : f->op == MG_OP_or || mg_form_has(f, MG_MOD_or) ? -1 : 0;
+    int shape = f->op == MG_OP_and || mg_form_has(f, MG_MOD_and) ? 1
+                : f->op == MG_OP_or || mg_form_has(f, MG_MOD_or) ? -1
+                                                                 : 0;
     return branch->flags & MG_NF_GUARD_NOT ? -shape : shape;
 }
 
@@ -262,8 +271,10 @@ static void take_measured(struct guess *g, const uint64_t *measured)
             const struct mg_block *to = &c->blocks[c->edges[k->succ_at + s]];
             bool known = to->n_preds == 1 && c->edges[k->succ_at + s] != 0;
             f->edge[k->succ_at + s] = known ? (double)measured[c->edges[k->succ_at + s]] : -1;
-            if (known) rest -= f->edge[k->succ_at + s];
-            else open++;
+            if (known)
+                rest -= f->edge[k->succ_at + s];
+            else
+                open++;
         }
         if (rest < 0) rest = 0;
         double out = k->leaves ? (k->n_succs ? (open ? f->leave[b] * rest : rest) : rest) : 0;
@@ -275,7 +286,8 @@ static void take_measured(struct guess *g, const uint64_t *measured)
         for (uint32_t s = 0; s < k->n_succs; s++) {
             double *e = &f->edge[k->succ_at + s];
             uint32_t to = c->edges[k->succ_at + s];
-            if (*e < 0) *e = MG_MIN((rest - out) * (shares > 0 ? f->share[k->succ_at + s] / shares : 0), (double)measured[to]);
+            if (*e < 0)
+                *e = MG_MIN((rest - out) * (shares > 0 ? f->share[k->succ_at + s] / shares : 0), (double)measured[to]);
             f->share[k->succ_at + s] = f->block[b] > 0 ? *e / f->block[b] : 0;
         }
     }
@@ -290,7 +302,8 @@ static void count_paid(struct guess *g)
     struct mg_freq *f = g->f;
     struct mg_dom *d = mg_dom_new(c);
     struct mg_uniform *u = mg_uniform_new(c, g->l);
-    double *threads = mg_xcalloc(c->n_blocks + 1, sizeof *threads), *paid = f->block, *in = mg_xcalloc(c->n_blocks + 1, sizeof *in), *entries = mg_xcalloc(c->n_blocks + 1, sizeof *entries);
+    double *threads = mg_xcalloc(c->n_blocks + 1, sizeof *threads), *paid = f->block,
+           *in = mg_xcalloc(c->n_blocks + 1, sizeof *in), *entries = mg_xcalloc(c->n_blocks + 1, sizeof *entries);
     for (uint32_t b = 0; b < c->n_blocks; b++) threads[b] = f->block[b];
     in[0] = entries[0] = threads[0];
     for (uint32_t i = 0; i < c->n_blocks && c->reachable[c->rpo[i]]; i++) {
@@ -300,16 +313,20 @@ static void count_paid(struct guess *g)
         bool differs = p >= u->reg_lo && p < u->reg_hi && u->varying[p - u->reg_lo];
         bool begins = loop != MG_NO_LOOP && g->l->loops[loop].header == b && entries[b] > 0;
         paid[b] = begins ? in[b] * (threads[b] / entries[b]) : in[b];
-        while (up < c->n_blocks && g->l->loop_of[up] != loop) up = d->idom[up]; /* behind loops, what was in front of them */
+        while (up < c->n_blocks && g->l->loop_of[up] != loop)
+            up = d->idom[up]; /* behind loops, what was in front of them */
         if (up < c->n_blocks && threads[up] == threads[b]) paid[b] = paid[up];
         paid[b] = MG_MAX(threads[b], MG_MIN(paid[b], LANES * threads[b]));
         double lanes = paid[b] > 0 ? LANES * threads[b] / paid[b] : 0;
         for (uint32_t s = 0; s < k->n_succs; s++) {
             double *e = &f->edge[k->succ_at + s], share = f->share[k->succ_at + s], taken = *e;
             uint32_t to = c->edges[k->succ_at + s];
-            if (differs && share > 0 && share < 1) *e = MG_MAX(taken, MG_MIN(paid[b] * (1 - pow(1 - share, lanes)), LANES * taken));
-            else *e = paid[b] * share;
-            if (loop != MG_NO_LOOP && !mg_loops_contains(g->l, loop, to)) *e = MG_MAX(taken, MG_MIN(*e, in[g->l->loops[loop].header])); /* lanes are gathered */
+            if (differs && share > 0 && share < 1)
+                *e = MG_MAX(taken, MG_MIN(paid[b] * (1 - pow(1 - share, lanes)), LANES * taken));
+            else
+                *e = paid[b] * share;
+            if (loop != MG_NO_LOOP && !mg_loops_contains(g->l, loop, to))
+                *e = MG_MAX(taken, MG_MIN(*e, in[g->l->loops[loop].header])); /* lanes are gathered */
             if (c->rpo_ix[to] <= i) continue;
             in[to] += *e;
             entries[to] += taken;

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct mg_graph mg_graph_of_pairs(struct mg_arena *a, uint32_t n, const uint32_t *from, const uint32_t *to, uint32_t n_edges)
+struct mg_graph mg_graph_of_pairs(struct mg_arena *a, uint32_t n, const uint32_t *from, const uint32_t *to,
+                                  uint32_t n_edges)
 {
     uint32_t *at = mg_arena_array(a, uint32_t, n + 2), *ends = mg_arena_array(a, uint32_t, n_edges + 1);
     for (uint32_t e = 0; e < n_edges; e++) at[from[e] + 2]++; /* one place ahead: filling moves each begin to its end */
@@ -29,7 +30,8 @@ static void follow(const struct mg_graph *g, uint32_t *stack, uint32_t n, uint64
 {
     while (n) {
         uint32_t x = stack[--n];
-        MG_EACH_EDGE(g, x, e) {
+        MG_EACH_EDGE(g, x, e)
+        {
             uint32_t to = g->to[e];
             if (mg_has(set, to) || (wall && mg_has(wall, to))) continue;
             mg_put(set, to);
@@ -76,7 +78,7 @@ bool mg_graph_loop(const struct mg_graph *pred, uint32_t head, uint64_t *set)
     bool found = false;
     memset(set, 0, sizeof *set * words);
     MG_EACH_EDGE(pred, head, e)
-        if (pred->to[e] >= head) found = true, mg_put(set, pred->to[e]);
+    if (pred->to[e] >= head) found = true, mg_put(set, pred->to[e]);
     if (!found) return false;
     uint64_t *wall = mg_xcalloc(words, sizeof *wall);
     mg_put(wall, head);
@@ -89,7 +91,9 @@ bool mg_graph_loop(const struct mg_graph *pred, uint32_t head, uint64_t *set)
 
 void mg_graph_walk(const struct mg_graph *g, uint32_t root, uint64_t *seen, const struct mg_graph_visit *v)
 {
-    struct frame { uint32_t node, edge; } *stack = mg_xmalloc(sizeof *stack * (g->n + 1));
+    struct frame {
+        uint32_t node, edge;
+    } *stack = mg_xmalloc(sizeof *stack * (g->n + 1));
     uint32_t depth = 0, next = root;
     bool enters = !mg_has(seen, root);
     while (enters || depth) {
@@ -111,7 +115,9 @@ void mg_graph_walk(const struct mg_graph *g, uint32_t root, uint64_t *seen, cons
     free(stack);
 }
 
-struct order { uint32_t *list, at; };
+struct order {
+    uint32_t *list, at;
+};
 
 static void note_last(void *user, uint32_t node)
 {
@@ -132,7 +138,8 @@ uint32_t mg_graph_order(const struct mg_graph *g, uint32_t root, uint64_t *seen,
 static void begin_rows(const struct mg_dataflow *f)
 {
     memset(f->rows, 0, sizeof *f->rows * f->words * f->g->n);
-    for (uint32_t e = 0; e < f->g->at[f->g->n]; e++) memset(f->rows + (size_t)f->g->to[e] * f->words, 0xff, sizeof *f->rows * f->words);
+    for (uint32_t e = 0; e < f->g->at[f->g->n]; e++)
+        memset(f->rows + (size_t)f->g->to[e] * f->words, 0xff, sizeof *f->rows * f->words);
 }
 
 void mg_dataflow_run(const struct mg_dataflow *f)
@@ -146,16 +153,22 @@ void mg_dataflow_run(const struct mg_dataflow *f)
             uint32_t x = f->order ? f->order[i] : i;
             memcpy(now, f->rows + (size_t)x * f->words, sizeof *now * f->words);
             if (f->pass) f->pass(f->user, x, now);
-            MG_EACH_EDGE(g, x, e) {
+            MG_EACH_EDGE(g, x, e)
+            {
                 uint64_t *row = f->rows + (size_t)g->to[e] * f->words;
-                again |= f->join ? f->join(row, now, f->words) : f->any ? mg_bits_join(row, now, f->words) : mg_bits_meet(row, now, f->words);
+                again |= f->join  ? f->join(row, now, f->words)
+                         : f->any ? mg_bits_join(row, now, f->words)
+                                  : mg_bits_meet(row, now, f->words);
             }
         }
     }
     free(now);
 }
 
-struct live_rows { uint64_t *use, *def; uint32_t words; }; /* by node */
+struct live_rows {
+    uint64_t *use, *def;
+    uint32_t words;
+}; /* by node */
 
 /* From what is live behind a node to what is live in front of it. */
 static void pass_live(void *user, uint32_t node, uint64_t *row)
@@ -177,7 +190,13 @@ void mg_liveness_run(const struct mg_liveness *l)
         l->effects(l->user, x, &e);
         down[x] = n - 1 - x;
     }
-    mg_dataflow_run(&(struct mg_dataflow){.g = l->pred, .order = l->order ? l->order : down, .any = true, .words = l->words, .rows = l->out, .pass = pass_live, .user = &rows});
+    mg_dataflow_run(&(struct mg_dataflow){.g = l->pred,
+                                          .order = l->order ? l->order : down,
+                                          .any = true,
+                                          .words = l->words,
+                                          .rows = l->out,
+                                          .pass = pass_live,
+                                          .user = &rows});
     memcpy(l->in, l->out, sizeof *l->in * all);
     for (uint32_t x = 0; x < n; x++) pass_live(&rows, x, l->in + (size_t)x * l->words);
     free(down);

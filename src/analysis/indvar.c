@@ -15,8 +15,8 @@
 #include <string.h>
 
 /* Steps that bound a loop and count nothing: by what is the same in every round; a shift by a constant. */
-#define STRIDE INT64_MIN
-#define SHIFTS (INT64_MIN + 1)
+#define STRIDE    INT64_MIN
+#define SHIFTS    (INT64_MIN + 1)
 #define BY_STRIDE 255 /* shift of such a register */
 #define BY_SHIFTS 254
 
@@ -25,13 +25,14 @@ struct finder {
     const struct mg_module *m;
     const struct mg_dom *d;
     const struct mg_loops *l;
-    mg_id lo, hi;              /* registers */
-    uint32_t *defs_at; mg_id *defs; /* register - lo -> instructions that write it */
+    mg_id lo, hi; /* registers */
+    uint32_t *defs_at;
+    mg_id *defs; /* register - lo -> instructions that write it */
     MG_VEC(struct mg_iv) found;
-    MG_VEC(mg_id) stepped;     /* beside found: register that holds the stepped value too (0: none) */
+    MG_VEC(mg_id) stepped; /* beside found: register that holds the stepped value too (0: none) */
     struct mg_ivs *out;
-    uint32_t *n_exits;         /* loop -> edges that leave it, leaving and calls included */
-    bool among_others;         /* the test at hand is one part of a condition: another may end the loop as well */
+    uint32_t *n_exits; /* loop -> edges that leave it, leaving and calls included */
+    bool among_others; /* the test at hand is one part of a condition: another may end the loop as well */
 };
 
 static mg_id reg_of(const struct mg_opnd *o)
@@ -50,8 +51,10 @@ static void note_def(struct finder *f, mg_id node, uint32_t *fill)
     uint32_t n = mg_node_defs(f->m, node, d, MG_COUNT_OF(d));
     for (uint32_t i = 0; i < n && i < MG_COUNT_OF(d); i++) {
         if (d[i] < f->lo || d[i] >= f->hi) continue;
-        if (fill) f->defs[fill[d[i] - f->lo]++] = node;
-        else f->defs_at[d[i] - f->lo + 1]++;
+        if (fill)
+            f->defs[fill[d[i] - f->lo]++] = node;
+        else
+            f->defs_at[d[i] - f->lo + 1]++;
     }
 }
 
@@ -59,7 +62,8 @@ static void collect_defs(struct finder *f)
 {
     const struct mg_func *fn = &f->m->funcs.at[f->c->func];
     f->lo = UINT32_MAX;
-    MG_EACH_NODE(f->m, fn, id) {
+    MG_EACH_NODE(f->m, fn, id)
+    {
         const struct mg_node *n = &f->m->nodes.at[id];
         if (n->kind != MG_NODE_decl || f->m->decls.at[n->ref].space != MG_SPACE_reg) continue;
         f->lo = MG_MIN(f->lo, f->m->decls.at[n->ref].first);
@@ -112,13 +116,16 @@ static bool is_shift(const struct finder *f, mg_id node, mg_id var)
 {
     const struct mg_node *n = &f->m->nodes.at[node];
     const struct mg_form *fm = mg_node_form(f->m, n);
-    if ((fm->op != MG_OP_shl && fm->op != MG_OP_shr) || n->guard || n->n_opnds != 3 || fm->n_types != 1 || mg_type_bits((enum mg_type)fm->types[0]) != 32) return false;
+    if ((fm->op != MG_OP_shl && fm->op != MG_OP_shr) || n->guard || n->n_opnds != 3 || fm->n_types != 1 ||
+        mg_type_bits((enum mg_type)fm->types[0]) != 32)
+        return false;
     const struct mg_opnd *o = opnds_of(f, node);
     return var && reg_of(&o[0]) && reg_of(&o[1]) == var && o[2].kind == MG_OPND_imm && o[2].val >= 1 && o[2].val < 32;
 }
 
 /* add d, var, constant (or sub) in the loop, or a register that does not change there, or a shift: fills step. */
-static bool is_step(const struct finder *f, mg_id node, mg_id var, uint32_t loop, mg_id *d, int64_t *step, unsigned *bits)
+static bool is_step(const struct finder *f, mg_id node, mg_id var, uint32_t loop, mg_id *d, int64_t *step,
+                    unsigned *bits)
 {
     const struct mg_node *n = &f->m->nodes.at[node];
     const struct mg_form *fm = mg_node_form(f->m, n);
@@ -128,7 +135,9 @@ static bool is_step(const struct finder *f, mg_id node, mg_id var, uint32_t loop
         *bits = 32;
         return true;
     }
-    if ((fm->op != MG_OP_add && fm->op != MG_OP_sub) || n->guard || n->n_opnds != 3 || fm->n_mods != 1 || fm->n_types != 1) return false;
+    if ((fm->op != MG_OP_add && fm->op != MG_OP_sub) || n->guard || n->n_opnds != 3 || fm->n_mods != 1 ||
+        fm->n_types != 1)
+        return false;
     enum mg_type_kind kind = mg_type_kind((enum mg_type)fm->types[0]);
     *bits = mg_type_bits((enum mg_type)fm->types[0]);
     if ((kind != MG_TK_UINT && kind != MG_TK_SINT) || (*bits != 32 && *bits != 64)) return false;
@@ -156,8 +165,15 @@ static bool add_iv(struct finder *f, mg_id reg, mg_id node, mg_id other, uint32_
     if (!bounds_only && (size & (size - 1))) return false;
     if (f->m->regs.at[reg].vec || mg_type_bits((enum mg_type)f->m->regs.at[reg].type) != bits) return false;
     *mg_vec_push(&f->found) = (struct mg_iv){
-        .loop = f->l->loop_of[block], .block = block, .reg = reg, .step = node, .down = step < 0,
-        .shift = step == STRIDE ? BY_STRIDE : step == SHIFTS ? BY_SHIFTS : (uint8_t)__builtin_ctzll(size), .bits = (uint8_t)bits,
+        .loop = f->l->loop_of[block],
+        .block = block,
+        .reg = reg,
+        .step = node,
+        .down = step < 0,
+        .shift = step == STRIDE   ? BY_STRIDE
+                 : step == SHIFTS ? BY_SHIFTS
+                                  : (uint8_t)__builtin_ctzll(size),
+        .bits = (uint8_t)bits,
     };
     *mg_vec_push(&f->stepped) = other;
     return true;
@@ -211,19 +227,33 @@ static enum relation flipped(enum relation r)
 static enum relation relation_of(const struct mg_form *fm, bool *is_signed)
 {
     *is_signed = mg_type_kind((enum mg_type)fm->types[0]) == MG_TK_SINT;
-    for (unsigned i = 0; i < fm->n_mods; i++)
-        switch (fm->mods[i]) {
-        case MG_MOD_lt: return REL_LT;
-        case MG_MOD_le: return REL_LE;
-        case MG_MOD_gt: return REL_GT;
-        case MG_MOD_ge: return REL_GE;
-        case MG_MOD_ne: return REL_NE;
-        case MG_MOD_eq: return REL_EQ;
-        case MG_MOD_lo: *is_signed = false; return REL_LT;
-        case MG_MOD_ls: *is_signed = false; return REL_LE;
-        case MG_MOD_hi: *is_signed = false; return REL_GT;
-        case MG_MOD_hs: *is_signed = false; return REL_GE;
-        default: break;
+    for (unsigned i = 0; i < fm->n_mods; i++) switch (fm->mods[i]) {
+        case MG_MOD_lt:
+            return REL_LT;
+        case MG_MOD_le:
+            return REL_LE;
+        case MG_MOD_gt:
+            return REL_GT;
+        case MG_MOD_ge:
+            return REL_GE;
+        case MG_MOD_ne:
+            return REL_NE;
+        case MG_MOD_eq:
+            return REL_EQ;
+        case MG_MOD_lo:
+            *is_signed = false;
+            return REL_LT;
+        case MG_MOD_ls:
+            *is_signed = false;
+            return REL_LE;
+        case MG_MOD_hi:
+            *is_signed = false;
+            return REL_GT;
+        case MG_MOD_hs:
+            *is_signed = false;
+            return REL_GE;
+        default:
+            break;
         }
     return REL_NONE;
 }
@@ -231,7 +261,9 @@ static enum relation relation_of(const struct mg_form *fm, bool *is_signed)
 static void improve(struct finder *f, uint32_t loop, enum mg_trips trips, unsigned bits)
 {
     struct mg_ivs *o = f->out;
-    if (o->trips[loop] != MG_TRIPS_ANY && (o->trip_bits[loop] < bits || (o->trip_bits[loop] == bits && o->trips[loop] >= trips))) return;
+    if (o->trips[loop] != MG_TRIPS_ANY &&
+        (o->trip_bits[loop] < bits || (o->trip_bits[loop] == bits && o->trips[loop] >= trips)))
+        return;
     o->trips[loop] = (uint8_t)trips;
     o->trip_bits[loop] = (uint8_t)bits;
 }
@@ -243,7 +275,8 @@ static unsigned bits_for(uint64_t n)
     return bits;
 }
 
-/* The instruction outside the loop that gives v its first value, when there is one alone from which it can be reached. */
+/* The instruction outside the loop that gives v its first value, when there is one alone from which it can be reached.
+ */
 static mg_id first_def(const struct finder *f, const struct mg_iv *v)
 {
     mg_id outside = 0;
@@ -267,7 +300,9 @@ static bool start_of(const struct finder *f, const struct mg_iv *v, int64_t *sta
     if (!def) return false;
     uint32_t b = mg_cfg_block_of(f->c, def);
     const struct mg_opnd *o = opnds_of(f, def);
-    if (mg_node_form(f->m, &f->m->nodes.at[def])->op != MG_OP_mov || f->m->nodes.at[def].n_opnds != 2 || o[1].kind != MG_OPND_imm || b == MG_NO_BLOCK) return false;
+    if (mg_node_form(f->m, &f->m->nodes.at[def])->op != MG_OP_mov || f->m->nodes.at[def].n_opnds != 2 ||
+        o[1].kind != MG_OPND_imm || b == MG_NO_BLOCK)
+        return false;
     *start = (int32_t)(uint32_t)o[1].val;
     return mg_dom_over(f->d, b, f->l->loops[v->loop].header);
 }
@@ -275,9 +310,11 @@ static bool start_of(const struct finder *f, const struct mg_iv *v, int64_t *sta
 /* ---- what a guard in front of the loop says ---------------------------------------------------------- */
 
 struct guard { /* what is asked: does `start rel bound` hold whenever the loop is entered? */
-    mg_id start, source;   /* register of the induction variable, 0: has another value yet; register it was copied from, or 0 */
-    mg_id reg, def;        /* the induction variable; where it gets its first value */
-    bool has_value; uint32_t value; /* constant it begins with */
+    mg_id start,
+        source; /* register of the induction variable, 0: has another value yet; register it was copied from, or 0 */
+    mg_id reg, def; /* the induction variable; where it gets its first value */
+    bool has_value;
+    uint32_t value; /* constant it begins with */
     const struct mg_opnd *bound;
     bool differs, below, above; /* answers; the last two in the signedness of the loop's own test */
     bool is_signed;
@@ -287,13 +324,20 @@ static bool holds_for(uint32_t a, enum relation rel, uint32_t b, bool is_signed)
 {
     int64_t x = is_signed ? (int32_t)a : (int64_t)a, y = is_signed ? (int32_t)b : (int64_t)b;
     switch (rel) {
-    case REL_LT: return x < y;
-    case REL_LE: return x <= y;
-    case REL_GT: return x > y;
-    case REL_GE: return x >= y;
-    case REL_NE: return x != y;
-    case REL_EQ: return x == y;
-    default: return true;
+    case REL_LT:
+        return x < y;
+    case REL_LE:
+        return x <= y;
+    case REL_GT:
+        return x > y;
+    case REL_GE:
+        return x >= y;
+    case REL_NE:
+        return x != y;
+    case REL_EQ:
+        return x == y;
+    default:
+        return true;
     }
 }
 
@@ -306,21 +350,28 @@ static void note_relation(struct guard *g, enum relation rel, bool is_signed)
 }
 
 /* a rel b holds on the way into the loop. */
-static void note_guard(const struct finder *f, struct guard *g, const struct mg_opnd *a, enum relation rel, const struct mg_opnd *b, bool is_signed)
+static void note_guard(const struct finder *f, struct guard *g, const struct mg_opnd *a, enum relation rel,
+                       const struct mg_opnd *b, bool is_signed)
 {
     mg_id x = reg_of(a), y = reg_of(b), bound = reg_of(g->bound);
     bool starts = x && (x == g->start || x == g->source);
-    if (starts && ((y && y == bound && only_def(f, y)) || (b->kind == MG_OPND_imm && g->bound->kind == MG_OPND_imm && (uint32_t)b->val == (uint32_t)g->bound->val)))
+    if (starts && ((y && y == bound && only_def(f, y)) || (b->kind == MG_OPND_imm && g->bound->kind == MG_OPND_imm &&
+                                                           (uint32_t)b->val == (uint32_t)g->bound->val)))
         note_relation(g, rel, is_signed);
     /* a constant on one side: what it is compared with excludes it or not */
-    if (starts && b->kind == MG_OPND_imm && g->bound->kind == MG_OPND_imm && !holds_for((uint32_t)g->bound->val, rel, (uint32_t)b->val, is_signed)) g->differs = true;
-    if (x && x == bound && only_def(f, x) && g->has_value && b->kind == MG_OPND_imm && !holds_for(g->value, rel, (uint32_t)b->val, is_signed)) g->differs = true;
+    if (starts && b->kind == MG_OPND_imm && g->bound->kind == MG_OPND_imm &&
+        !holds_for((uint32_t)g->bound->val, rel, (uint32_t)b->val, is_signed))
+        g->differs = true;
+    if (x && x == bound && only_def(f, x) && g->has_value && b->kind == MG_OPND_imm &&
+        !holds_for(g->value, rel, (uint32_t)b->val, is_signed))
+        g->differs = true;
 }
 
 static bool comes_before(const struct finder *f, mg_id a, mg_id b)
 {
     uint32_t x = mg_cfg_block_of(f->c, a), y = mg_cfg_block_of(f->c, b);
-    if (x == MG_NO_BLOCK || y == MG_NO_BLOCK || x != y) return x != MG_NO_BLOCK && y != MG_NO_BLOCK && mg_dom_over(f->d, x, y);
+    if (x == MG_NO_BLOCK || y == MG_NO_BLOCK || x != y)
+        return x != MG_NO_BLOCK && y != MG_NO_BLOCK && mg_dom_over(f->d, x, y);
     for (mg_id id = a; id; id = f->m->nodes.at[id].next) {
         if (id == b) return true;
         if (id == f->c->blocks[x].last) break;
@@ -328,10 +379,13 @@ static bool comes_before(const struct finder *f, mg_id a, mg_id b)
     return false;
 }
 
-static void read_guard(const struct finder *f, struct guard *g, uint32_t at, const struct mg_opnd *p, bool holds, unsigned depth)
+static void read_guard(const struct finder *f, struct guard *g, uint32_t at, const struct mg_opnd *p, bool holds,
+                       unsigned depth)
 {
-    if (p->kind == MG_OPND_not) holds = !holds;
-    else if (p->kind != MG_OPND_reg) return;
+    if (p->kind == MG_OPND_not)
+        holds = !holds;
+    else if (p->kind != MG_OPND_reg)
+        return;
     mg_id node = only_def(f, p->id);
     uint32_t b = node ? mg_cfg_block_of(f->c, node) : MG_NO_BLOCK;
     if (!node || depth > 6 || f->m->nodes.at[node].guard || b == MG_NO_BLOCK || !mg_dom_over(f->d, b, at)) return;
@@ -343,7 +397,8 @@ static void read_guard(const struct finder *f, struct guard *g, uint32_t at, con
         if ((fm->op == MG_OP_and) != holds) return;
         read_guard(f, g, at, &o[1], holds, depth + 1);
         read_guard(f, g, at, &o[2], holds, depth + 1);
-    } else if (fm->op == MG_OP_setp && o[0].kind == MG_OPND_reg && f->m->nodes.at[node].n_opnds == 3 && mg_type_bits((enum mg_type)fm->types[0]) == 32) {
+    } else if (fm->op == MG_OP_setp && o[0].kind == MG_OPND_reg && f->m->nodes.at[node].n_opnds == 3 &&
+               mg_type_bits((enum mg_type)fm->types[0]) == 32) {
         bool is_signed;
         enum relation rel = relation_of(fm, &is_signed);
         enum mg_type_kind kind = mg_type_kind((enum mg_type)fm->types[0]);
@@ -398,7 +453,8 @@ static uint32_t most_at_first(const struct finder *f, const struct mg_iv *v)
 }
 
 /* Rounds of a run whose only way out is this test; first: the value tested first. 0: not to be said. */
-static uint64_t exact_rounds(const struct mg_iv *v, enum relation rel, bool is_signed, int64_t first, uint32_t bound_bits)
+static uint64_t exact_rounds(const struct mg_iv *v, enum relation rel, bool is_signed, int64_t first,
+                             uint32_t bound_bits)
 {
     int64_t bound = is_signed ? (int64_t)(int32_t)bound_bits : (int64_t)bound_bits, step = (int64_t)1 << v->shift;
     int64_t least = is_signed ? INT32_MIN : 0, most = is_signed ? INT32_MAX : UINT32_MAX;
@@ -408,16 +464,19 @@ static uint64_t exact_rounds(const struct mg_iv *v, enum relation rel, bool is_s
         rel = flipped(rel);
     }
     if (rel == REL_LE && bound < most) rel = REL_LT, bound++;
-    if (rel == REL_NE && first <= bound && !((bound - first) & (step - 1))) return (uint64_t)((bound - first) >> v->shift) + 1;
+    if (rel == REL_NE && first <= bound && !((bound - first) & (step - 1)))
+        return (uint64_t)((bound - first) >> v->shift) + 1;
     if (rel != REL_LT || bound - 1 + step > most) return 0;
     return first >= bound ? 1 : (uint64_t)((bound - first + step - 1) >> v->shift) + 1;
 }
 
 /* Rounds that go on have `r rel bound`; r is the register of v, or what it has become after the step
  * when `after`. */
-static void apply(struct finder *f, const struct mg_iv *v, bool after, enum relation rel, bool is_signed, const struct mg_opnd *bound)
+static void apply(struct finder *f, const struct mg_iv *v, bool after, enum relation rel, bool is_signed,
+                  const struct mg_opnd *bound)
 {
-    bool constant = bound->kind == MG_OPND_imm, fixed = constant || (reg_of(bound) && !changes_inside(f, reg_of(bound), v->loop));
+    bool constant = bound->kind == MG_OPND_imm,
+         fixed = constant || (reg_of(bound) && !changes_inside(f, reg_of(bound), v->loop));
     bool single = f->n_exits[v->loop] == 1 && !f->among_others;
     int64_t start, first = 0, lowest = is_signed ? INT32_MIN : 0, highest = is_signed ? INT32_MAX : UINT32_MAX;
     bool begins = start_of(f, v, &start);
@@ -429,7 +488,8 @@ static void apply(struct finder *f, const struct mg_iv *v, bool after, enum rela
         if (rel != REL_NONE && fixed && single) improve(f, v->loop, MG_TRIPS_BELOW, 6);
         return;
     }
-    if (v->shift == BY_STRIDE) { /* values that go on are distinct, and so is the one before the first of them, if it would go on too */
+    if (v->shift == BY_STRIDE) { /* values that go on are distinct, and so is the one before the first of them, if it
+                                    would go on too */
         bool proven = after && ((rel == REL_LT && g.below) || (rel == REL_GT && g.above));
         if (rel != REL_NONE && fixed && single) improve(f, v->loop, proven ? MG_TRIPS_BELOW : MG_TRIPS_LIMITED, 32);
         return;
@@ -438,10 +498,13 @@ static void apply(struct finder *f, const struct mg_iv *v, bool after, enum rela
         int64_t step = (int64_t)1 << v->shift;
         first = start + (after ? (v->down ? -step : step) : 0);
         first = is_signed ? (int32_t)(uint32_t)first : (int64_t)(uint32_t)first;
-        if (constant && single && f->out->latch[v->loop] != MG_NO_BLOCK) f->out->exact[v->loop] = exact_rounds(v, rel, is_signed, first, (uint32_t)bound->val);
+        if (constant && single && f->out->latch[v->loop] != MG_NO_BLOCK)
+            f->out->exact[v->loop] = exact_rounds(v, rel, is_signed, first, (uint32_t)bound->val);
     }
     if (strict && v->shift == 0) {
-        int64_t limit = constant ? (is_signed ? (int64_t)(int32_t)(uint32_t)bound->val : (int64_t)(uint32_t)bound->val) : v->down ? lowest : highest;
+        int64_t limit = constant  ? (is_signed ? (int64_t)(int32_t)(uint32_t)bound->val : (int64_t)(uint32_t)bound->val)
+                        : v->down ? lowest
+                                  : highest;
         if (!begins) { /* the first value compared is not the least one, if the guard compared the one before it */
             bool proven = after && (v->down ? g.above : g.below);
             improve(f, v->loop, proven ? MG_TRIPS_BELOW : MG_TRIPS_LIMITED, 32);
@@ -449,8 +512,10 @@ static void apply(struct finder *f, const struct mg_iv *v, bool after, enum rela
         }
         int64_t passes = v->down ? first - limit : limit - first; /* values that stay */
         if (passes < 0) passes = 0;
-        if (passes + 1 < (int64_t)1 << 32) improve(f, v->loop, MG_TRIPS_BELOW, bits_for((uint64_t)passes + 2));
-        else improve(f, v->loop, MG_TRIPS_LIMITED, 32);
+        if (passes + 1 < (int64_t)1 << 32)
+            improve(f, v->loop, MG_TRIPS_BELOW, bits_for((uint64_t)passes + 2));
+        else
+            improve(f, v->loop, MG_TRIPS_LIMITED, 32);
         return;
     }
     if (rel == REL_NE && fixed && (v->shift == 0 || single)) {
@@ -460,7 +525,9 @@ static void apply(struct finder *f, const struct mg_iv *v, bool after, enum rela
             if (!(far & ((1u << v->shift) - 1)) && bits <= 32) improve(f, v->loop, MG_TRIPS_BELOW, bits);
         }
         uint32_t most = most_at_first(f, v);
-        if (after && g.differs && v->down && constant && (uint32_t)bound->val == 0 && most < UINT32_MAX && v->shift == 0) improve(f, v->loop, MG_TRIPS_BELOW, bits_for((uint64_t)most + 1));
+        if (after && g.differs && v->down && constant && (uint32_t)bound->val == 0 && most < UINT32_MAX &&
+            v->shift == 0)
+            improve(f, v->loop, MG_TRIPS_BELOW, bits_for((uint64_t)most + 1));
         improve(f, v->loop, after && g.differs ? MG_TRIPS_BELOW : MG_TRIPS_LIMITED, 32 - v->shift);
         return;
     }
@@ -468,9 +535,13 @@ static void apply(struct finder *f, const struct mg_iv *v, bool after, enum rela
     if (towards && fixed && single) improve(f, v->loop, MG_TRIPS_LIMITED, 32 - v->shift);
 }
 
-static bool is_zero(const struct mg_opnd *o) { return o->kind == MG_OPND_imm && o->sub != MG_IMM_WIDE && !o->val; }
+static bool is_zero(const struct mg_opnd *o)
+{
+    return o->kind == MG_OPND_imm && o->sub != MG_IMM_WIDE && !o->val;
+}
 
-/* Is the register, which is written in one place, not 0 whenever the loop is entered? Some branch on the only way to it says so. */
+/* Is the register, which is written in one place, not 0 whenever the loop is entered? Some branch on the only way to it
+ * says so. */
 static bool is_not_zero(const struct finder *f, mg_id reg, uint32_t loop, unsigned bits)
 {
     const struct mg_cfg *c = f->c;
@@ -484,15 +555,20 @@ static bool is_not_zero(const struct finder *f, mg_id reg, uint32_t loop, unsign
     for (unsigned steps = 0; from != MG_NO_BLOCK && steps < 8; steps++) {
         const struct mg_block *k = &c->blocks[from];
         const struct mg_node *end = &f->m->nodes.at[k->last];
-        bool forks = mg_node_form(f->m, end)->op == MG_OP_bra && end->guard && k->n_succs == 2 && c->edges[k->succ_at] != c->edges[k->succ_at + 1];
+        bool forks = mg_node_form(f->m, end)->op == MG_OP_bra && end->guard && k->n_succs == 2 &&
+                     c->edges[k->succ_at] != c->edges[k->succ_at + 1];
         mg_id test = forks ? only_def(f, end->guard) : 0;
         const struct mg_form *fm = test ? mg_node_form(f->m, &f->m->nodes.at[test]) : NULL;
-        if (test && fm->op == MG_OP_setp && f->m->nodes.at[test].n_opnds == 3 && !f->m->nodes.at[test].guard && mg_type_bits((enum mg_type)fm->types[0]) == bits && mg_type_kind((enum mg_type)fm->types[0]) != MG_TK_FLOAT) {
+        if (test && fm->op == MG_OP_setp && f->m->nodes.at[test].n_opnds == 3 && !f->m->nodes.at[test].guard &&
+            mg_type_bits((enum mg_type)fm->types[0]) == bits &&
+            mg_type_kind((enum mg_type)fm->types[0]) != MG_TK_FLOAT) {
             const struct mg_opnd *o = opnds_of(f, test);
             bool is_signed, holds = (c->edges[k->succ_at + 1] == to) != ((end->flags & MG_NF_GUARD_NOT) != 0);
             enum relation rel = relation_of(fm, &is_signed);
             if (!holds) rel = negated(rel);
-            if (reg_of(&o[0]) == end->guard && rel == REL_NE && ((reg_of(&o[1]) == reg && is_zero(&o[2])) || (reg_of(&o[2]) == reg && is_zero(&o[1])))) return comes_before(f, only_def(f, reg), test) && mg_dom_over(f->d, mg_cfg_block_of(c, test), from);
+            if (reg_of(&o[0]) == end->guard && rel == REL_NE &&
+                ((reg_of(&o[1]) == reg && is_zero(&o[2])) || (reg_of(&o[2]) == reg && is_zero(&o[1]))))
+                return comes_before(f, only_def(f, reg), test) && mg_dom_over(f->d, mg_cfg_block_of(c, test), from);
         }
         to = from;
         from = k->n_preds == 1 && to != 0 ? c->preds[k->pred_at] : MG_NO_BLOCK;
@@ -500,8 +576,8 @@ static bool is_not_zero(const struct finder *f, mg_id reg, uint32_t loop, unsign
     return false;
 }
 
-/* The rest of a loop of 2^k bodies a round: begins with `x & (2^k - 1)`, which is not 0, or with minus that, and goes to 0 by ones. Rounds at
- * most; 0: it is none. */
+/* The rest of a loop of 2^k bodies a round: begins with `x & (2^k - 1)`, which is not 0, or with minus that, and goes
+ * to 0 by ones. Rounds at most; 0: it is none. */
 static uint64_t most_of_rest(const struct finder *f, const struct mg_iv *v)
 {
     mg_id def = first_def(f, v), masked = 0;
@@ -511,12 +587,19 @@ static uint64_t most_of_rest(const struct finder *f, const struct mg_iv *v)
     const struct mg_form *fm = mg_node_form(f->m, n);
     const struct mg_opnd *o = opnds_of(f, def);
     bool minus = fm->op == MG_OP_neg;
-    if (minus == v->down || (!minus && fm->op != MG_OP_mov) || n->n_opnds != 2 || fm->n_types != 1 || mg_type_bits((enum mg_type)fm->types[0]) != v->bits) return 0;
+    if (minus == v->down || (!minus && fm->op != MG_OP_mov) || n->n_opnds != 2 || fm->n_types != 1 ||
+        mg_type_bits((enum mg_type)fm->types[0]) != v->bits)
+        return 0;
     mg_id from = def;
-    if (!(masked = reg_of(&o[1])) || !(def = only_def(f, masked)) || f->m->nodes.at[def].guard || !comes_before(f, def, from) || mg_type_bits((enum mg_type)f->m->regs.at[masked].type) != v->bits) return 0;
+    if (!(masked = reg_of(&o[1])) || !(def = only_def(f, masked)) || f->m->nodes.at[def].guard ||
+        !comes_before(f, def, from) || mg_type_bits((enum mg_type)f->m->regs.at[masked].type) != v->bits)
+        return 0;
     fm = mg_node_form(f->m, &f->m->nodes.at[def]);
     o = opnds_of(f, def);
-    if (fm->op != MG_OP_and || f->m->nodes.at[def].n_opnds != 3 || mg_type_bits((enum mg_type)fm->types[0]) != v->bits || o[2].kind != MG_OPND_imm || o[2].sub == MG_IMM_WIDE || o[2].val <= 0 || o[2].val > INT32_MAX) return 0;
+    if (fm->op != MG_OP_and || f->m->nodes.at[def].n_opnds != 3 ||
+        mg_type_bits((enum mg_type)fm->types[0]) != v->bits || o[2].kind != MG_OPND_imm || o[2].sub == MG_IMM_WIDE ||
+        o[2].val <= 0 || o[2].val > INT32_MAX)
+        return 0;
     return is_not_zero(f, masked, v->loop, v->bits) ? (uint64_t)o[2].val : 0;
 }
 
@@ -544,7 +627,8 @@ static void compare(struct finder *f, uint32_t loop, mg_id node, bool holds)
             bool after = r == f->stepped.at[i];
             if (!after && at == v->block) {
                 mg_id by = only_def_inside(f, v->reg, loop);
-                for (mg_id id = f->c->blocks[at].first; id && id != node; id = f->m->nodes.at[id].next) after |= id == by;
+                for (mg_id id = f->c->blocks[at].first; id && id != node; id = f->m->nodes.at[id].next)
+                    after |= id == by;
             } else if (!after) {
                 after = mg_dom_over(f->d, v->block, at);
             }
@@ -558,11 +642,15 @@ static void compare(struct finder *f, uint32_t loop, mg_id node, bool holds)
 /* What is known when predicate `p` has the value `holds` at a block of the loop. */
 static void imply(struct finder *f, uint32_t loop, uint32_t at, const struct mg_opnd *p, bool holds, unsigned depth)
 {
-    if (p->kind == MG_OPND_not) holds = !holds;
-    else if (p->kind != MG_OPND_reg) return;
+    if (p->kind == MG_OPND_not)
+        holds = !holds;
+    else if (p->kind != MG_OPND_reg)
+        return;
     mg_id node = only_def(f, p->id);
     uint32_t b = node ? mg_cfg_block_of(f->c, node) : MG_NO_BLOCK;
-    if (!node || depth > 6 || f->m->nodes.at[node].guard || b == MG_NO_BLOCK || f->l->loop_of[b] != loop || !mg_dom_over(f->d, b, at)) return;
+    if (!node || depth > 6 || f->m->nodes.at[node].guard || b == MG_NO_BLOCK || f->l->loop_of[b] != loop ||
+        !mg_dom_over(f->d, b, at))
+        return;
     const struct mg_form *fm = mg_node_form(f->m, &f->m->nodes.at[node]);
     const struct mg_opnd *o = opnds_of(f, node);
     uint32_t n = f->m->nodes.at[node].n_opnds;
@@ -579,13 +667,15 @@ static void imply(struct finder *f, uint32_t loop, uint32_t at, const struct mg_
     case MG_OP_not:
         imply(f, loop, at, &o[1], !holds, depth + 1);
         return;
-    case MG_OP_and: case MG_OP_or:
+    case MG_OP_and:
+    case MG_OP_or:
         if ((fm->op == MG_OP_and) != holds) return;
         f->among_others = true;
         imply(f, loop, at, &o[1], holds, depth + 1);
         imply(f, loop, at, &o[2], holds, depth + 1);
         return;
-    default: return;
+    default:
+        return;
     }
 }
 
@@ -626,7 +716,8 @@ static void bound_loops(struct finder *f)
         unsigned op = mg_node_form(f->m, end)->op;
         bool not_guard = end->flags & MG_NF_GUARD_NOT, holds;
         if (op == MG_OP_bra && k->n_succs == 2) {
-            bool fall = mg_loops_contains(f->l, loop, c->edges[k->succ_at]), taken = mg_loops_contains(f->l, loop, c->edges[k->succ_at + 1]);
+            bool fall = mg_loops_contains(f->l, loop, c->edges[k->succ_at]),
+                 taken = mg_loops_contains(f->l, loop, c->edges[k->succ_at + 1]);
             if (fall == taken) continue;
             holds = taken != not_guard;
         } else if (op == MG_OP_ret || op == MG_OP_exit) {
@@ -652,7 +743,8 @@ static void count_exits(struct finder *f)
         bool away = k->leaves || mg_node_form(f->m, &f->m->nodes.at[k->last])->op == MG_OP_call;
         for (uint32_t loop = f->l->loop_of[b]; loop != MG_NO_LOOP; loop = f->l->loops[loop].parent) {
             f->n_exits[loop] += away;
-            for (uint32_t s = 0; s < k->n_succs; s++) f->n_exits[loop] += !mg_loops_contains(f->l, loop, c->edges[k->succ_at + s]);
+            for (uint32_t s = 0; s < k->n_succs; s++)
+                f->n_exits[loop] += !mg_loops_contains(f->l, loop, c->edges[k->succ_at + s]);
         }
     }
 }
@@ -718,7 +810,8 @@ struct mg_ivs *mg_ivs_new(const struct mg_cfg *c, const struct mg_dom *d, const 
             if (id == c->blocks[b].last) break;
         }
     }
-    MG_EACH_NODE(f.m, &f.m->funcs.at[c->func], id) {
+    MG_EACH_NODE(f.m, &f.m->funcs.at[c->func], id)
+    {
         if (f.m->nodes.at[id].kind != MG_NODE_inst) continue;
         unsigned op = mg_node_form(f.m, &f.m->nodes.at[id])->op;
         out->carry_used |= op == MG_OP_addc || op == MG_OP_subc || op == MG_OP_madc;

@@ -29,7 +29,10 @@ static void find_extent(struct mg_live *l, const struct mg_cfg *c)
     if (l->reg_lo == UINT32_MAX) l->reg_lo = l->reg_hi = 0;
 }
 
-struct code { const struct mg_live *l; const struct mg_cfg *c; };
+struct code {
+    const struct mg_live *l;
+    const struct mg_cfg *c;
+};
 
 static void block_effects(void *user, uint32_t b, struct mg_effects *e)
 {
@@ -60,7 +63,13 @@ struct mg_live *mg_live_new(const struct mg_cfg *c)
     uint32_t *back = mg_xmalloc(sizeof *back * (c->n_blocks + 1));
     for (uint32_t i = 0; i < c->n_blocks; i++) back[i] = c->rpo[c->n_blocks - 1 - i];
     struct code k = {l, c};
-    mg_liveness_run(&(struct mg_liveness){.pred = &c->pred, .order = back, .words = l->n_words, .effects = block_effects, .user = &k, .in = l->in, .out = l->out});
+    mg_liveness_run(&(struct mg_liveness){.pred = &c->pred,
+                                          .order = back,
+                                          .words = l->n_words,
+                                          .effects = block_effects,
+                                          .user = &k,
+                                          .in = l->in,
+                                          .out = l->out});
     free(back);
     return l;
 }
@@ -100,8 +109,10 @@ uint32_t mg_live_pressure(const struct mg_live *l, const struct mg_cfg *c)
                 for (uint32_t i = 0; i < n && i < MAX_REGS; i++) {
                     uint32_t bit = ids[i] - l->reg_lo;
                     bool live = row[bit / 64] >> bit % 64 & 1;
-                    if (!live) most = MG_MAX(most, now + cells(m, ids[i])); /* a dead result needs a place, too */
-                    else if (!node->guard) now -= cells(m, ids[i]);
+                    if (!live)
+                        most = MG_MAX(most, now + cells(m, ids[i])); /* a dead result needs a place, too */
+                    else if (!node->guard)
+                        now -= cells(m, ids[i]);
                     if (!node->guard) row[bit / 64] &= ~(1ull << bit % 64);
                 }
                 n = mg_node_uses(m, id, ids, MAX_REGS);

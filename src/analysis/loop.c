@@ -10,12 +10,14 @@ struct nest {
     struct mg_loops *l;
     MG_VEC(struct mg_loop) loops;
     /* Tarjan's algorithm, restricted to the blocks of one region */
-    uint32_t *region;  /* block -> number of the region it is searched in, 0: none */
+    uint32_t *region; /* block -> number of the region it is searched in, 0: none */
     uint32_t *index, *low, *stack, *frames, *next;
     bool *on_stack, *is_header;
     uint32_t n_stack, counter;
     MG_VEC(uint32_t) blocks; /* blocks of the components found, run after run */
-    struct task { uint32_t at, n, loop; } *tasks;
+    struct task {
+        uint32_t at, n, loop;
+    } * tasks;
     uint32_t n_tasks, cap_tasks, n_regions;
 };
 
@@ -32,7 +34,9 @@ static void add_task(struct nest *s, uint32_t at, uint32_t n, uint32_t loop)
 static void add_loop(struct nest *s, uint32_t parent, const uint32_t *blocks, uint32_t n)
 {
     uint32_t ix = s->loops.n, at = s->blocks.n;
-    struct mg_loop lp = {.header = UINT32_MAX, .parent = parent, .n_blocks = n,
+    struct mg_loop lp = {.header = UINT32_MAX,
+                         .parent = parent,
+                         .n_blocks = n,
                          .depth = parent == MG_NO_LOOP ? 1 : s->loops.at[parent].depth + 1};
     for (uint32_t i = 0; i < n; i++) {
         *mg_vec_push(&s->blocks) = blocks[i];
@@ -40,7 +44,8 @@ static void add_loop(struct nest *s, uint32_t parent, const uint32_t *blocks, ui
     }
     for (uint32_t i = 0; i < n; i++) {
         bool entered = blocks[i] == 0;
-        MG_EACH_EDGE(s->pred, blocks[i], e) entered |= s->l->loop_of[s->pred->to[e]] != ix && s->reachable[s->pred->to[e]];
+        MG_EACH_EDGE(s->pred, blocks[i], e)
+        entered |= s->l->loop_of[s->pred->to[e]] != ix && s->reachable[s->pred->to[e]];
         if (!entered) continue;
         s->is_header[blocks[i]] = true;
         lp.header = MG_MIN(lp.header, blocks[i]);
@@ -53,7 +58,7 @@ static void add_loop(struct nest *s, uint32_t parent, const uint32_t *blocks, ui
 static bool has_self_edge(const struct nest *s, uint32_t b)
 {
     MG_EACH_EDGE(s->succ, b, e)
-        if (s->succ->to[e] == b) return !s->is_header[b];
+    if (s->succ->to[e] == b) return !s->is_header[b];
     return false;
 }
 
@@ -107,9 +112,8 @@ static void run_region(struct nest *s, const uint32_t *blocks, uint32_t n, uint3
 
 static bool may_loop(const struct mg_graph *g)
 {
-    for (uint32_t x = 0; x < g->n; x++)
-        MG_EACH_EDGE(g, x, e)
-            if (g->to[e] <= x) return true;
+    for (uint32_t x = 0; x < g->n; x++) MG_EACH_EDGE(g, x, e)
+    if (g->to[e] <= x) return true;
     return false;
 }
 
@@ -175,8 +179,10 @@ uint32_t mg_loops_common_depth(const struct mg_loops *l, uint32_t a, uint32_t b)
     uint32_t x = l->loop_of[a], y = l->loop_of[b];
     while (x != y) {
         uint32_t dx = x == MG_NO_LOOP ? 0 : l->loops[x].depth, dy = y == MG_NO_LOOP ? 0 : l->loops[y].depth;
-        if (dx >= dy) x = l->loops[x].parent;
-        else y = l->loops[y].parent;
+        if (dx >= dy)
+            x = l->loops[x].parent;
+        else
+            y = l->loops[y].parent;
     }
     return x == MG_NO_LOOP ? 0 : l->loops[x].depth;
 }

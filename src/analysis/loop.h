@@ -11,20 +11,22 @@
 #define MG_NO_LOOP UINT32_MAX
 
 struct mg_loop {
-    uint32_t header;   /* the header of lowest id */
-    uint32_t parent;   /* loop around it, MG_NO_LOOP at top level */
-    uint32_t depth;    /* 1: outermost */
+    uint32_t header;    /* the header of lowest id */
+    uint32_t parent;    /* loop around it, MG_NO_LOOP at top level */
+    uint32_t depth;     /* 1: outermost */
     uint32_t n_headers; /* > 1: irreducible */
-    uint32_t n_blocks; /* those of inner loops included */
+    uint32_t n_blocks;  /* those of inner loops included */
 };
 struct mg_loops {
     struct mg_arena arena;
-    struct mg_loop *loops; uint32_t n_loops; /* outer loops before inner ones */
-    uint32_t *loop_of;                       /* block -> innermost loop, MG_NO_LOOP: none */
+    struct mg_loop *loops;
+    uint32_t n_loops;  /* outer loops before inner ones */
+    uint32_t *loop_of; /* block -> innermost loop, MG_NO_LOOP: none */
     uint32_t n_blocks;
 };
 struct mg_loops *mg_loops_new(const struct mg_cfg *c);
-/* Of any graph; pred: its edges reversed; node 0 is entered from outside; nodes that are not reachable are in no loop. */
+/* Of any graph; pred: its edges reversed; node 0 is entered from outside; nodes that are not reachable are in no loop.
+ */
 struct mg_loops *mg_loops_of(const struct mg_graph *succ, const struct mg_graph *pred, const bool *reachable);
 void mg_loops_free(struct mg_loops *l);
 /* 0: in no loop. */

@@ -17,10 +17,19 @@ static struct mg_poly constant(int64_t k)
     return r;
 }
 
-static struct mg_poly factor(uint32_t f) { return (struct mg_poly){1, {{1, 1, {f}}}}; }
-static struct mg_poly any(void) { return factor(MG_POLY_ANY); }
+static struct mg_poly factor(uint32_t f)
+{
+    return (struct mg_poly){1, {{1, 1, {f}}}};
+}
+static struct mg_poly any(void)
+{
+    return factor(MG_POLY_ANY);
+}
 static bool has(const struct mg_poly *a, uint32_t f);
-static bool is_any(const struct mg_poly *a) { return has(a, MG_POLY_ANY); }
+static bool is_any(const struct mg_poly *a)
+{
+    return has(a, MG_POLY_ANY);
+}
 
 static int compare(const struct mg_poly_term *a, const struct mg_poly_term *b)
 {
@@ -60,7 +69,8 @@ static bool multiply_terms(const struct mg_poly_term *a, const struct mg_poly_te
     uint32_t i = 0, j = 0;
     *out = (struct mg_poly_term){.k = (int64_t)((uint64_t)a->k * (uint64_t)b->k)};
     if (a->n + b->n > MG_POLY_FACTORS) return false;
-    while (i < a->n || j < b->n) out->f[out->n++] = j == b->n || (i < a->n && a->f[i] <= b->f[j]) ? a->f[i++] : b->f[j++];
+    while (i < a->n || j < b->n)
+        out->f[out->n++] = j == b->n || (i < a->n && a->f[i] <= b->f[j]) ? a->f[i++] : b->f[j++];
     return true;
 }
 
@@ -95,7 +105,9 @@ static bool is_same(const struct mg_poly *a)
     for (uint32_t i = 0; i < a->n; i++)
         for (uint32_t j = 0; j < a->t[i].n; j++) {
             uint32_t kind = MG_POLY_KIND(a->t[i].f[j]);
-            if (kind == MG_POLY_TID || kind == MG_POLY_CTAID || kind == MG_POLY_ROUND || kind == MG_POLY_PHI || kind == MG_POLY_ANY) return false;
+            if (kind == MG_POLY_TID || kind == MG_POLY_CTAID || kind == MG_POLY_ROUND || kind == MG_POLY_PHI ||
+                kind == MG_POLY_ANY)
+                return false;
         }
     return true;
 }
@@ -108,11 +120,16 @@ static struct mg_poly of_place(const struct mg_opnd *o)
     if (o->id == MG_SREG_WARP_SZ) return constant(32);
     if (axis > 2) return any();
     switch (o->id) {
-    case MG_SREG_tid: return factor(MG_POLY_TID + axis);
-    case MG_SREG_ctaid: return factor(MG_POLY_CTAID + axis);
-    case MG_SREG_ntid: return factor(MG_POLY_NTID + axis);
-    case MG_SREG_nctaid: return factor(MG_POLY_NCTAID + axis);
-    default: return any();
+    case MG_SREG_tid:
+        return factor(MG_POLY_TID + axis);
+    case MG_SREG_ctaid:
+        return factor(MG_POLY_CTAID + axis);
+    case MG_SREG_ntid:
+        return factor(MG_POLY_NTID + axis);
+    case MG_SREG_nctaid:
+        return factor(MG_POLY_NCTAID + axis);
+    default:
+        return any();
     }
 }
 
@@ -124,14 +141,19 @@ static struct mg_poly of_operand(struct mg_polys *p, mg_id node, uint32_t i, uns
     if (i >= n->n_opnds) return any();
     const struct mg_opnd *o = &m->opnds.at[n->opnd + i];
     switch (o->kind) {
-    case MG_OPND_reg: return o->sub || o->val ? any() : of_value(p, mg_ssa_read(p->ssa, node, o->id), depth);
-    case MG_OPND_imm: return constant(f->n_types && mg_type_bits((enum mg_type)f->types[0]) == 32 ? (int32_t)(uint32_t)o->val : (int64_t)o->val);
-    case MG_OPND_sreg: return of_place(o);
+    case MG_OPND_reg:
+        return o->sub || o->val ? any() : of_value(p, mg_ssa_read(p->ssa, node, o->id), depth);
+    case MG_OPND_imm:
+        return constant(f->n_types && mg_type_bits((enum mg_type)f->types[0]) == 32 ? (int32_t)(uint32_t)o->val
+                                                                                    : (int64_t)o->val);
+    case MG_OPND_sreg:
+        return of_place(o);
     case MG_OPND_var: {
         struct mg_poly v = factor(MG_POLY_VAR + (o->id & 0xffffff)), k = constant((int64_t)o->val);
         return add_scaled(&v, &k, 1);
     }
-    default: return any();
+    default:
+        return any();
     }
 }
 
@@ -140,8 +162,11 @@ static struct mg_poly of_parameter(struct mg_polys *p, mg_id node)
     const struct mg_module *m = p->c->m;
     const struct mg_opnd *o = &m->opnds.at[m->nodes.at[node].opnd + 1];
     const struct mg_func *k = &m->funcs.at[p->c->func];
-    if (k->kind != MG_FUNC_entry || o->kind != MG_OPND_addr || o->sub != MG_OPND_var || o->id < k->first_param || o->id >= k->first_param + k->n_params) return any();
-    return factor(MG_POLY_ARG + (uint32_t)((mg_func_param_offset(k, m->vars.at, o->id - k->first_param) + o->val) & 0xffffff));
+    if (k->kind != MG_FUNC_entry || o->kind != MG_OPND_addr || o->sub != MG_OPND_var || o->id < k->first_param ||
+        o->id >= k->first_param + k->n_params)
+        return any();
+    return factor(MG_POLY_ARG +
+                  (uint32_t)((mg_func_param_offset(k, m->vars.at, o->id - k->first_param) + o->val) & 0xffffff));
 }
 
 /* Bits that a has free below its least step hold b. */
@@ -164,22 +189,42 @@ static struct mg_poly of_instruction(struct mg_polys *p, uint32_t v, mg_id node,
     bool hi = mg_form_has(f, MG_MOD_hi);
     struct mg_poly a = of_operand(p, node, 1, depth), b = {0};
     switch (f->op) {
-    case MG_OP_mov: case MG_OP_cvta: return a;
-    case MG_OP_cvt: return f->n_types > 1 && mg_type_kind((enum mg_type)f->types[1]) == MG_TK_FLOAT ? any() : a;
-    case MG_OP_neg: return add_scaled(&b, &a, -1);
-    case MG_OP_add: case MG_OP_sub: case MG_OP_mul: case MG_OP_mad: case MG_OP_shl: case MG_OP_or: break;
-    case MG_OP_shr: case MG_OP_div: case MG_OP_rem: case MG_OP_and: case MG_OP_min: case MG_OP_max:
+    case MG_OP_mov:
+    case MG_OP_cvta:
+        return a;
+    case MG_OP_cvt:
+        return f->n_types > 1 && mg_type_kind((enum mg_type)f->types[1]) == MG_TK_FLOAT ? any() : a;
+    case MG_OP_neg:
+        return add_scaled(&b, &a, -1);
+    case MG_OP_add:
+    case MG_OP_sub:
+    case MG_OP_mul:
+    case MG_OP_mad:
+    case MG_OP_shl:
+    case MG_OP_or:
+        break;
+    case MG_OP_shr:
+    case MG_OP_div:
+    case MG_OP_rem:
+    case MG_OP_and:
+    case MG_OP_min:
+    case MG_OP_max:
         b = of_operand(p, node, 2, depth);
         return is_same(&a) && is_same(&b) ? factor(MG_POLY_SAME + (v & 0xffffff)) : any();
-    default: return any();
+    default:
+        return any();
     }
     b = of_operand(p, node, 2, depth);
     if (is_any(&a) || is_any(&b) || hi) return any();
     switch (f->op) {
-    case MG_OP_add: return add_scaled(&a, &b, 1);
-    case MG_OP_sub: return add_scaled(&a, &b, -1);
-    case MG_OP_mul: return multiply(&a, &b);
-    case MG_OP_or: return apart(&a, &b) ? add_scaled(&a, &b, 1) : apart(&b, &a) ? add_scaled(&b, &a, 1) : any();
+    case MG_OP_add:
+        return add_scaled(&a, &b, 1);
+    case MG_OP_sub:
+        return add_scaled(&a, &b, -1);
+    case MG_OP_mul:
+        return multiply(&a, &b);
+    case MG_OP_or:
+        return apart(&a, &b) ? add_scaled(&a, &b, 1) : apart(&b, &a) ? add_scaled(&b, &a, 1) : any();
     case MG_OP_shl:
         if (!is_constant(&b, &k) || k < 0 || k > 40) return any();
         b = constant((int64_t)1 << k);
@@ -196,7 +241,8 @@ static struct mg_poly of_phi(struct mg_polys *p, uint32_t v, unsigned depth)
 {
     const struct mg_ssa_value *x = &p->ssa->values[v];
     uint32_t loop = p->l->loop_of[x->block];
-    if (loop != MG_NO_LOOP && p->l->loops[loop].header == x->block && p->l->loops[loop].n_headers == 1) return factor(MG_POLY_PHI + (v & 0xffffff));
+    if (loop != MG_NO_LOOP && p->l->loops[loop].header == x->block && p->l->loops[loop].n_headers == 1)
+        return factor(MG_POLY_PHI + (v & 0xffffff));
     struct mg_poly same = {0};
     bool had = false;
     for (uint32_t i = 0; i < x->n_args; i++) {
@@ -218,8 +264,10 @@ static struct mg_poly of_value(struct mg_polys *p, uint32_t v, unsigned depth)
     struct mg_poly r = any();
     p->memo[v] = mg_arena_new(&p->arena, struct mg_poly); /* asked for again inside: ANY */
     *p->memo[v] = r;
-    if (s->kind == MG_SSA_phi) r = of_phi(p, v, depth + 1);
-    else if (s->kind == MG_SSA_def && !s->prev) r = of_instruction(p, v, s->node, depth + 1);
+    if (s->kind == MG_SSA_phi)
+        r = of_phi(p, v, depth + 1);
+    else if (s->kind == MG_SSA_def && !s->prev)
+        r = of_instruction(p, v, s->node, depth + 1);
     *p->memo[v] = r;
     return r;
 }
@@ -287,14 +335,19 @@ void mg_polys_init(struct mg_polys *p, const struct mg_cfg *c, const struct mg_s
     p->steps = mg_arena_array(&p->arena, struct mg_poly_step *, ssa->n_values + 1);
 }
 
-void mg_polys_release(struct mg_polys *p) { mg_arena_release(&p->arena); }
+void mg_polys_release(struct mg_polys *p)
+{
+    mg_arena_release(&p->arena);
+}
 
 struct mg_poly mg_poly_address(struct mg_polys *p, mg_id node, const struct mg_opnd *o)
 {
     struct mg_poly base = any(), off = constant((int64_t)o->val);
     if (p->ssa->n_values > 0xffffff || o->n & 7) return base;
-    if (o->sub == MG_OPND_reg) base = of_value(p, mg_ssa_read(p->ssa, node, o->id), 0);
-    else if (o->sub == MG_OPND_var) base = factor(MG_POLY_VAR + (o->id & 0xffffff));
+    if (o->sub == MG_OPND_reg)
+        base = of_value(p, mg_ssa_read(p->ssa, node, o->id), 0);
+    else if (o->sub == MG_OPND_var)
+        base = factor(MG_POLY_VAR + (o->id & 0xffffff));
     base = expand(p, &base, 0);
     return add_scaled(&base, &off, 1);
 }
@@ -321,7 +374,8 @@ static bool share_of(const struct mg_poly_term *t, int *which, uint32_t *axis, b
         } else if (kind == MG_POLY_ROUND) {
             if (*which >= 0 || *round) return false;
             *round = true;
-        } else rest->f[rest->n++] = t->f[i];
+        } else
+            rest->f[rest->n++] = t->f[i];
     }
     return true;
 }
@@ -364,7 +418,9 @@ static bool covers(const struct shares *h, unsigned axes, uint64_t *stride)
     }
     for (uint32_t a = 0; a < 3; a++)
         for (uint32_t b = a + 1; b < 3; b++)
-            if (h->of[0][a].k && h->of[0][b].k && !compare(&h->of[0][a], &h->of[0][b]) && h->of[0][a].k == h->of[0][b].k) return false; /* diagonals */
+            if (h->of[0][a].k && h->of[0][b].k && !compare(&h->of[0][a], &h->of[0][b]) &&
+                h->of[0][a].k == h->of[0][b].k)
+                return false; /* diagonals */
     return true;
 }
 

@@ -10,22 +10,33 @@
 #include "analysis/ssa.h"
 
 #define MG_POLY_FACTORS 4
-#define MG_POLY_TERMS 12
+#define MG_POLY_TERMS   12
 enum mg_poly_factor { /* upper byte: the kind; the rest says which */
-    MG_POLY_TID = 1 << 24, MG_POLY_CTAID = 2 << 24,     /* axis 0..2 */
-    MG_POLY_NTID = 3 << 24, MG_POLY_NCTAID = 4 << 24,
-    MG_POLY_ARG = 5 << 24,                              /* bytes into the kernel's parameters */
-    MG_POLY_ROUND = 6 << 24,                            /* loop: rounds before this one */
-    MG_POLY_SAME = 7 << 24,                             /* SSA value: the same in all threads and rounds */
-    MG_POLY_VAR = 8 << 24,                              /* address of a variable */
-    MG_POLY_PHI = 9 << 24,                              /* SSA value of a loop's header; never in results */
-    MG_POLY_ANY = 10 << 24,
+                      MG_POLY_TID = 1 << 24,
+                      MG_POLY_CTAID = 2 << 24, /* axis 0..2 */
+                      MG_POLY_NTID = 3 << 24,
+                      MG_POLY_NCTAID = 4 << 24,
+                      MG_POLY_ARG = 5 << 24,   /* bytes into the kernel's parameters */
+                      MG_POLY_ROUND = 6 << 24, /* loop: rounds before this one */
+                      MG_POLY_SAME = 7 << 24,  /* SSA value: the same in all threads and rounds */
+                      MG_POLY_VAR = 8 << 24,   /* address of a variable */
+                      MG_POLY_PHI = 9 << 24,   /* SSA value of a loop's header; never in results */
+                      MG_POLY_ANY = 10 << 24,
 };
-#define MG_POLY_KIND(f) ((f) & 0xff000000u)
-struct mg_poly_term { int64_t k; uint32_t n, f[MG_POLY_FACTORS]; /* sorted */ };
-struct mg_poly { uint32_t n; struct mg_poly_term t[MG_POLY_TERMS]; /* by their factors; the constant first */ };
+#define MG_POLY_KIND(f) ((f)&0xff000000u)
+struct mg_poly_term {
+    int64_t k;
+    uint32_t n, f[MG_POLY_FACTORS]; /* sorted */
+};
+struct mg_poly {
+    uint32_t n;
+    struct mg_poly_term t[MG_POLY_TERMS]; /* by their factors; the constant first */
+};
 
-struct mg_poly_step { bool asked, known; struct mg_poly start, step; };
+struct mg_poly_step {
+    bool asked, known;
+    struct mg_poly start, step;
+};
 struct mg_polys {
     struct mg_arena arena;
     const struct mg_cfg *c;
@@ -41,10 +52,10 @@ struct mg_poly mg_poly_address(struct mg_polys *p, mg_id node, const struct mg_o
 
 /* Whose element is it? */
 struct mg_poly_owner {
-    bool own;         /* one thread's alone, whatever the rounds, as long as accesses agree in `key` and in `stride` bytes */
+    bool own; /* one thread's alone, whatever the rounds, as long as accesses agree in `key` and in `stride` bytes */
     uint64_t key;
-    uint64_t stride;  /* bytes from one thread's element to the next one's; UINT64_MAX: as many as the program says */
-    int64_t at;       /* bytes added to it */
+    uint64_t stride; /* bytes from one thread's element to the next one's; UINT64_MAX: as many as the program says */
+    int64_t at;      /* bytes added to it */
 };
 /* axes: bit a: the kernel asks for tid or ctaid along axis a. */
 struct mg_poly_owner mg_poly_owner(const struct mg_poly *p, unsigned axes);

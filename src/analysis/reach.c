@@ -14,10 +14,13 @@
 
 #include "analysis/space.h"
 
-#define LOST (UINT64_C(1) << 63)
+#define LOST        (UINT64_C(1) << 63)
 #define MAX_ORIGINS 60u
 
-struct origin { bool is_var; uint32_t id; }; /* of a variable, or offset in the parameter block */
+struct origin {
+    bool is_var;
+    uint32_t id;
+}; /* of a variable, or offset in the parameter block */
 struct solver {
     const struct mg_module *m;
     mg_id kernel;
@@ -49,7 +52,9 @@ static uint64_t of_load(struct solver *s, const struct mg_node *n, const struct 
     unsigned bits = type ? mg_type_bits(type) : 64;
     const struct mg_opnd *a = n->n_opnds > 1 ? &s->m->opnds.at[n->opnd + 1] : NULL;
     if (bits < 64 || mg_type_kind(type) == MG_TK_FLOAT) return 0;
-    if (f->op != MG_OP_ld || f->space != MG_SPACE_param || bits > 64 || !a || a->kind != MG_OPND_addr || a->sub != MG_OPND_var) return LOST;
+    if (f->op != MG_OP_ld || f->space != MG_SPACE_param || bits > 64 || !a || a->kind != MG_OPND_addr ||
+        a->sub != MG_OPND_var)
+        return LOST;
     const struct mg_func *fn = &s->m->funcs.at[s->kernel];
     uint32_t ix = a->id - fn->first_param;
     if (a->id < fn->first_param || ix >= fn->n_params) return LOST;
@@ -60,7 +65,8 @@ static uint64_t of_load(struct solver *s, const struct mg_node *n, const struct 
 
 static uint64_t of_opnd(struct solver *s, const struct mg_opnd *o)
 {
-    if (o->kind == MG_OPND_reg || o->kind == MG_OPND_neg || o->kind == MG_OPND_sel || o->kind == MG_OPND_not) return s->of[o->id];
+    if (o->kind == MG_OPND_reg || o->kind == MG_OPND_neg || o->kind == MG_OPND_sel || o->kind == MG_OPND_not)
+        return s->of[o->id];
     if (o->kind == MG_OPND_var) return of_var(s, o->id);
     if (o->kind == MG_OPND_vec || o->kind == MG_OPND_sym) return LOST; /* halves of a pointer, perhaps */
     return 0;
@@ -122,7 +128,8 @@ static uint64_t written(struct solver *s, const struct mg_spaces *spaces, mg_id 
 {
     uint64_t all = 0;
     const struct mg_opnd *at;
-    MG_EACH_NODE(s->m, &s->m->funcs.at[func], id) {
+    MG_EACH_NODE(s->m, &s->m->funcs.at[func], id)
+    {
         if (s->m->nodes.at[id].kind != MG_NODE_inst || !writes(s->m, spaces, id, &at)) continue;
         uint64_t set = func == s->kernel ? of_address(s, at) : LOST;
         all |= set ? set : LOST;
@@ -137,8 +144,10 @@ static bool fill(struct mg_reach *r, const struct solver *s, uint64_t all)
     r->vars = calloc(s->n + 1, sizeof *r->vars);
     for (uint32_t k = 0; r->params && r->vars && k < s->n; k++) {
         if (!(all >> k & 1)) continue;
-        if (s->origins[k].is_var) r->vars[r->n_vars++] = s->origins[k].id;
-        else r->params[r->n_params++] = s->origins[k].id;
+        if (s->origins[k].is_var)
+            r->vars[r->n_vars++] = s->origins[k].id;
+        else
+            r->params[r->n_params++] = s->origins[k].id;
     }
     return r->params && r->vars;
 }
@@ -153,7 +162,7 @@ struct mg_reach *mg_reach_new(const struct mg_module *m, mg_id kernel)
     for (bool changed = ok; changed;) {
         changed = false;
         MG_EACH_NODE(m, &m->funcs.at[kernel], id)
-            if (m->nodes.at[id].kind == MG_NODE_inst) changed |= visit(&s, id);
+        if (m->nodes.at[id].kind == MG_NODE_inst) changed |= visit(&s, id);
     }
     uint64_t all = 0;
     for (uint32_t k = 0; ok && k < g->n_funcs; k++) all |= written(&s, spaces, g->funcs[k]);

@@ -15,7 +15,10 @@ static const char *file_path(const struct mg_module *m, uint32_t index)
     return NULL;
 }
 
-struct op_count { const char *text; uint32_t form, n, n_guarded; };
+struct op_count {
+    const char *text;
+    uint32_t form, n, n_guarded;
+};
 
 static int by_text(const void *a, const void *b)
 {
@@ -60,7 +63,10 @@ static void fill_block(struct filler *x, uint32_t func_ix, uint32_t block_ix)
     struct mg_site_block *b = &s->blocks[id];
     const char *label = k->label ? mg_name(m, m->labels.at[k->label].name) : block_ix ? "" : "entry";
     *b = (struct mg_site_block){
-        .id = id, .func_ix = func_ix, .block_ix = block_ix, .n_insts = k->n_insts,
+        .id = id,
+        .func_ix = func_ix,
+        .block_ix = block_ix,
+        .n_insts = k->n_insts,
         .function = mg_arena_copy(&s->arena, mg_name(m, m->funcs.at[c->func].name),
                                   mg_intern_len(&m->names, m->funcs.at[c->func].name) + 1),
         .label = mg_arena_copy(&s->arena, label, strlen(label) + 1),
@@ -81,7 +87,8 @@ static void fill_block(struct filler *x, uint32_t func_ix, uint32_t block_ix)
     struct mg_site_op *ops = mg_arena_array(&s->arena, struct mg_site_op, b->n_ops + 1);
     for (uint32_t i = 0; i < b->n_ops; i++) {
         const char *text = x->ops[i].text;
-        ops[i] = (struct mg_site_op){mg_arena_copy(&s->arena, text, strlen(text) + 1), x->ops[i].n, x->ops[i].n_guarded};
+        ops[i] =
+            (struct mg_site_op){mg_arena_copy(&s->arena, text, strlen(text) + 1), x->ops[i].n, x->ops[i].n_guarded};
     }
     b->ops = ops;
 }
@@ -112,8 +119,8 @@ struct mg_sites *mg_sites_new(const struct mg_module *m, mg_id kernel)
         s->n_blocks += s->cfgs[i]->n_blocks;
     }
     s->blocks = mg_arena_array(&s->arena, struct mg_site_block, s->n_blocks + 1);
-    struct filler x = {.s = s, .m = m, .seen = mg_xcalloc(m->forms.n, sizeof *x.seen),
-                       .ops = mg_xmalloc(sizeof *x.ops * m->forms.n)};
+    struct filler x = {
+        .s = s, .m = m, .seen = mg_xcalloc(m->forms.n, sizeof *x.seen), .ops = mg_xmalloc(sizeof *x.ops * m->forms.n)};
     for (uint32_t i = 0; i < s->n_funcs; i++)
         for (uint32_t b = 0; b < s->cfgs[i]->n_blocks; b++) fill_block(&x, i, b);
     free(x.seen);

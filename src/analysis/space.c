@@ -17,7 +17,11 @@
 #include "analysis/ssa.h"
 
 enum sureness { NUMBER, UNKNOWN, HANDED, POINTER };
-struct fact { uint16_t set; uint8_t sure; uint8_t seen; }; /* seen 0: nothing arrived yet */
+struct fact {
+    uint16_t set;
+    uint8_t sure;
+    uint8_t seen;
+}; /* seen 0: nothing arrived yet */
 
 struct func_state {
     mg_id func;
@@ -53,7 +57,8 @@ static struct fact join_facts(struct fact a, struct fact b)
 static struct fact add_facts(struct fact a, struct fact b)
 {
     if (!a.seen || !b.seen) return (struct fact){0};
-    if (a.sure == NUMBER || b.sure == NUMBER || ((a.sure == POINTER) != (b.sure == POINTER))) return a.sure > b.sure ? a : b;
+    if (a.sure == NUMBER || b.sure == NUMBER || ((a.sure == POINTER) != (b.sure == POINTER)))
+        return a.sure > b.sure ? a : b;
     return (struct fact){a.set | b.set, MG_MIN(a.sure, b.sure), 1};
 }
 
@@ -66,10 +71,17 @@ static struct fact reg_fact(const struct solver *s, mg_id node, mg_id reg)
 static struct fact opnd_fact(const struct solver *s, mg_id node, const struct mg_opnd *o)
 {
     switch (o->kind) {
-    case MG_OPND_reg: return reg_fact(s, node, o->id);
-    case MG_OPND_var: return s->m->vars.at[o->id].space ? pointer_to(s->m->vars.at[o->id].space) : unknown;
-    case MG_OPND_vec: case MG_OPND_sym: case MG_OPND_sel: case MG_OPND_neg: return unknown;
-    default: return number;
+    case MG_OPND_reg:
+        return reg_fact(s, node, o->id);
+    case MG_OPND_var:
+        return s->m->vars.at[o->id].space ? pointer_to(s->m->vars.at[o->id].space) : unknown;
+    case MG_OPND_vec:
+    case MG_OPND_sym:
+    case MG_OPND_sel:
+    case MG_OPND_neg:
+        return unknown;
+    default:
+        return number;
     }
 }
 
@@ -102,12 +114,18 @@ static struct fact transfer(const struct solver *s, mg_id id)
     const struct mg_opnd *o = &s->m->opnds.at[n->opnd];
     uint32_t k = n->n_opnds;
     switch (f->op) {
-    case MG_OP_cvta: return f->space && k > 1 ? pointer_to(f->space) : unknown;
-    case MG_OP_mov: return k == 2 && o[0].kind == MG_OPND_reg ? opnd_fact(s, id, &o[1]) : unknown;
+    case MG_OP_cvta:
+        return f->space && k > 1 ? pointer_to(f->space) : unknown;
+    case MG_OP_mov:
+        return k == 2 && o[0].kind == MG_OPND_reg ? opnd_fact(s, id, &o[1]) : unknown;
     case MG_OP_cvt: /* of a 32-bit shared or local address, or of an index */
-    case MG_OP_neg: case MG_OP_not: case MG_OP_abs:
+    case MG_OP_neg:
+    case MG_OP_not:
+    case MG_OP_abs:
         return k > 1 ? opnd_fact(s, id, &o[1]) : unknown;
-    case MG_OP_add: case MG_OP_or: case MG_OP_xor:
+    case MG_OP_add:
+    case MG_OP_or:
+    case MG_OP_xor:
         return k > 2 ? add_facts(opnd_fact(s, id, &o[1]), opnd_fact(s, id, &o[2])) : unknown;
     case MG_OP_sub: {
         if (k < 3) return unknown;
@@ -123,15 +141,31 @@ static struct fact transfer(const struct solver *s, mg_id id)
         if (k < 4) return unknown;
         return add_facts(number, opnd_fact(s, id, &o[3]));
     }
-    case MG_OP_mul: case MG_OP_shl: case MG_OP_shr: case MG_OP_div: case MG_OP_rem: case MG_OP_popc: case MG_OP_clz:
-    case MG_OP_bfe: case MG_OP_mul24: case MG_OP_mad24:
+    case MG_OP_mul:
+    case MG_OP_shl:
+    case MG_OP_shr:
+    case MG_OP_div:
+    case MG_OP_rem:
+    case MG_OP_popc:
+    case MG_OP_clz:
+    case MG_OP_bfe:
+    case MG_OP_mul24:
+    case MG_OP_mad24:
         return number;
-    case MG_OP_selp: case MG_OP_min: case MG_OP_max: case MG_OP_slct:
+    case MG_OP_selp:
+    case MG_OP_min:
+    case MG_OP_max:
+    case MG_OP_slct:
         return k > 2 ? join_facts(opnd_fact(s, id, &o[1]), opnd_fact(s, id, &o[2])) : unknown;
-    case MG_OP_ld: return loaded(s, n, f);
-    case MG_OP_mapa: return pointer_to(MG_SPACE_shared);
-    case MG_OP_alloca: case MG_OP_stacksave: return pointer_to(MG_SPACE_local);
-    default: return unknown;
+    case MG_OP_ld:
+        return loaded(s, n, f);
+    case MG_OP_mapa:
+        return pointer_to(MG_SPACE_shared);
+    case MG_OP_alloca:
+    case MG_OP_stacksave:
+        return pointer_to(MG_SPACE_local);
+    default:
+        return unknown;
     }
 }
 
@@ -175,8 +209,10 @@ static void flow_call(struct solver *s, mg_id node)
         struct fact r = shown ? s->vars[f->first_ret + i] : is_malloc ? pointer_to(MG_SPACE_global) : unknown;
         mg_id var = list_var(m, n, call.rets, i);
         const struct mg_opnd *o = &m->opnds.at[m->opnds.at[n->opnd + call.rets].id + i];
-        if (var) flow_to_var(s, var, r);
-        else if (o->kind == MG_OPND_reg && mg_ssa_write(s->f->ssa, node, o->id)) set_value(s, mg_ssa_write(s->f->ssa, node, o->id), r);
+        if (var)
+            flow_to_var(s, var, r);
+        else if (o->kind == MG_OPND_reg && mg_ssa_write(s->f->ssa, node, o->id))
+            set_value(s, mg_ssa_write(s->f->ssa, node, o->id), r);
     }
 }
 
@@ -232,7 +268,8 @@ static void run_func(struct solver *s)
 static bool touches_memory(const struct mg_form *f)
 {
     if (f->op == MG_OP_prefetch || f->op == MG_OP_discard || f->op == MG_OP_applypriority) return true;
-    if (f->op == MG_OP_tex || f->op == MG_OP_tld4 || f->op == MG_OP_suld || f->op == MG_OP_sust || f->op == MG_OP_sured) return false;
+    if (f->op == MG_OP_tex || f->op == MG_OP_tld4 || f->op == MG_OP_suld || f->op == MG_OP_sust || f->op == MG_OP_sured)
+        return false;
     return f->op_flags & (MG_OPF_READS | MG_OPF_WRITES);
 }
 
@@ -243,15 +280,18 @@ static void classify(struct solver *s, struct mg_spaces *out, mg_id id)
     if (n->kind != MG_NODE_inst || !touches_memory(f)) return;
     if (f->space) { /* copies name two: where from and where to */
         for (unsigned i = 0; i < f->n_mods; i++)
-            if (mg_mod_class((enum mg_mod)f->mods[i]) == MG_MC_SPACE) out->of_node[id] |= (uint16_t)MG_SPACE_BIT(mg_mod_space((enum mg_mod)f->mods[i]));
+            if (mg_mod_class((enum mg_mod)f->mods[i]) == MG_MC_SPACE)
+                out->of_node[id] |= (uint16_t)MG_SPACE_BIT(mg_mod_space((enum mg_mod)f->mods[i]));
         return;
     }
     struct fact at = unknown;
     for (uint32_t i = 0; i < n->n_opnds; i++) {
         const struct mg_opnd *o = &s->m->opnds.at[n->opnd + i];
         if (o->kind != MG_OPND_addr) continue;
-        if (o->sub == MG_OPND_reg) at = reg_fact(s, id, o->id);
-        else if (o->sub == MG_OPND_var && s->m->vars.at[o->id].space) at = pointer_to(s->m->vars.at[o->id].space);
+        if (o->sub == MG_OPND_reg)
+            at = reg_fact(s, id, o->id);
+        else if (o->sub == MG_OPND_var && s->m->vars.at[o->id].space)
+            at = pointer_to(s->m->vars.at[o->id].space);
         break;
     }
     unsigned set = at.seen ? at.set & MG_SPACE_WINDOWS : 0;

@@ -16,9 +16,12 @@ struct maker {
     MG_VEC(struct mg_ssa_value) values;
     MG_VEC(uint32_t) args;
     MG_VEC(uint32_t) reads, writes;
-    uint32_t *current;          /* register - reg_lo -> value in force, 0: entry value not made yet */
-    uint32_t *entry;            /* register - reg_lo -> its entry value */
-    struct undo { uint32_t reg, value; } *undo; uint32_t n_undo, cap_undo;
+    uint32_t *current; /* register - reg_lo -> value in force, 0: entry value not made yet */
+    uint32_t *entry;   /* register - reg_lo -> its entry value */
+    struct undo {
+        uint32_t reg, value;
+    } * undo;
+    uint32_t n_undo, cap_undo;
     uint32_t *undo_at; /* by block: n_undo before it was named */
 };
 
@@ -30,7 +33,10 @@ static uint32_t add_value(struct maker *k, struct mg_ssa_value v)
 
 /* ---- phis ------------------------------------------------------------------------------------ */
 
-struct phi_site { uint32_t block; mg_id reg; };
+struct phi_site {
+    uint32_t block;
+    mg_id reg;
+};
 
 static int by_block(const void *a, const void *b)
 {
@@ -62,7 +68,8 @@ static void place_phis(struct maker *k)
     }
     if (defs.n) qsort(defs.at, defs.n, sizeof *defs.at, by_reg);
     MG_VEC(struct phi_site) phis = {0};
-    uint32_t *mark = mg_xcalloc(c->n_blocks + 1, sizeof *mark), *todo = mg_xmalloc(sizeof *todo * (c->n_blocks + 1) * 2), stamp = 0;
+    uint32_t *mark = mg_xcalloc(c->n_blocks + 1, sizeof *mark),
+             *todo = mg_xmalloc(sizeof *todo * (c->n_blocks + 1) * 2), stamp = 0;
     uint32_t *has = mg_xcalloc(c->n_blocks + 1, sizeof *has);
     for (uint32_t i = 0; i < defs.n;) {
         mg_id reg = defs.at[i].reg;
@@ -88,7 +95,11 @@ static void place_phis(struct maker *k)
     for (uint32_t b = 0, p = 0; b < c->n_blocks; b++) {
         s->phis_at[b] = p;
         for (; p < phis.n && phis.at[p].block == b; p++) {
-            struct mg_ssa_value v = {.kind = MG_SSA_phi, .reg = phis.at[p].reg, .block = b, .args_at = k->args.n, .n_args = c->blocks[b].n_preds};
+            struct mg_ssa_value v = {.kind = MG_SSA_phi,
+                                     .reg = phis.at[p].reg,
+                                     .block = b,
+                                     .args_at = k->args.n,
+                                     .n_args = c->blocks[b].n_preds};
             for (uint32_t i = 0; i < v.n_args; i++) *mg_vec_push(&k->args) = 0;
             s->phis[p] = add_value(k, v);
         }

@@ -9,28 +9,38 @@
 #include "analysis/dom.h"
 #include "analysis/live.h"
 
-enum mg_ssa_kind { MG_SSA_none, MG_SSA_entry /* as the function was entered: undefined or a .reg parameter */, MG_SSA_def, MG_SSA_phi };
+enum mg_ssa_kind {
+    MG_SSA_none,
+    MG_SSA_entry /* as the function was entered: undefined or a .reg parameter */,
+    MG_SSA_def,
+    MG_SSA_phi
+};
 
 struct mg_ssa_value {
-    uint8_t kind;     /* enum mg_ssa_kind */
+    uint8_t kind; /* enum mg_ssa_kind */
     mg_id reg;
     uint32_t block;
-    mg_id node;       /* def: the instruction */
-    uint32_t prev;    /* guarded def: value before; 0: none */
+    mg_id node;               /* def: the instruction */
+    uint32_t prev;            /* guarded def: value before; 0: none */
     uint32_t args_at, n_args; /* phi: run in ssa->args, one per predecessor in the order of cfg->preds;
                                * 0: the predecessor is unreachable */
     uint32_t uses_at, n_uses; /* run in ssa->uses */
 };
-struct mg_ssa_use { mg_id node; uint32_t value; }; /* reader: an instruction, or (node 0) the phi or guarded def `value` */
+struct mg_ssa_use {
+    mg_id node;
+    uint32_t value;
+}; /* reader: an instruction, or (node 0) the phi or guarded def `value` */
 
 struct mg_ssa {
     struct mg_arena arena;
     const struct mg_cfg *c;
-    struct mg_ssa_value *values; uint32_t n_values; /* values[0] is none */
+    struct mg_ssa_value *values;
+    uint32_t n_values; /* values[0] is none */
     uint32_t *args;
     struct mg_ssa_use *uses;
     uint32_t *phis_at, *phis; /* phis of block b: phis[phis_at[b] .. phis_at[b + 1]) */
-    uint32_t *reads_at, *reads;   /* node - node_lo -> run; values in the order of mg_node_uses; unreachable blocks: none */
+    uint32_t *reads_at,
+        *reads; /* node - node_lo -> run; values in the order of mg_node_uses; unreachable blocks: none */
     uint32_t *writes_at, *writes; /* the same for mg_node_defs */
 };
 struct mg_ssa *mg_ssa_new(const struct mg_cfg *c, const struct mg_dom *d, const struct mg_live *l);

@@ -9,13 +9,25 @@
 #include "analysis/callgraph.h"
 #include "analysis/poly.h"
 
-#define ROOT_ANY (1ull << 63)  /* loaded or computed: not known */
+#define ROOT_ANY   (1ull << 63) /* loaded or computed: not known */
 #define ROOT_IMAGE (1ull << 62) /* surfaces */
 #define MOST_ROOTS 62u
 
-struct root { bool is_var; uint32_t of; uint8_t space; }; /* of: variable, or bytes into the parameters */
-struct fact { uint64_t roots; bool base; };               /* base: a pointer for sure, so what is added is an offset */
-struct stored { bool any, mine; struct mg_poly_owner o; int64_t lo, hi; uint64_t taint; }; /* into a root; mine: each by its owner alone */
+struct root {
+    bool is_var;
+    uint32_t of;
+    uint8_t space;
+}; /* of: variable, or bytes into the parameters */
+struct fact {
+    uint64_t roots;
+    bool base;
+}; /* base: a pointer for sure, so what is added is an offset */
+struct stored {
+    bool any, mine;
+    struct mg_poly_owner o;
+    int64_t lo, hi;
+    uint64_t taint;
+}; /* into a root; mine: each by its owner alone */
 
 struct state { /* of a function */
     mg_id func;
@@ -25,10 +37,10 @@ struct state { /* of a function */
     struct mg_ssa *ssa;
     struct mg_loops *l;
     struct mg_polys polys;
-    struct fact *facts;    /* by value */
-    uint64_t *taint;       /* by value */
-    uint64_t *of;          /* by block */
-    uint64_t called;       /* from blocks that depend */
+    struct fact *facts; /* by value */
+    uint64_t *taint;    /* by value */
+    uint64_t *of;       /* by block */
+    uint64_t called;    /* from blocks that depend */
 };
 struct solver {
     const struct mg_module *m;
@@ -43,7 +55,6 @@ struct solver {
     unsigned axes;
     bool changed;
 };
-
 
 /* ---- roots ------------------------------------------------------------------------------------------------- */
 
@@ -72,9 +83,15 @@ static struct fact fact_of(struct solver *k, mg_id node, const struct mg_opnd *o
         uint32_t v = mg_ssa_read(k->s->ssa, node, o->id);
         return v ? k->s->facts[v] : unknown;
     }
-    case MG_OPND_var: return (struct fact){root_of(k, true, o->id, k->m->vars.at[o->id].space), true};
-    case MG_OPND_vec: case MG_OPND_sym: case MG_OPND_sel: case MG_OPND_neg: return unknown;
-    default: return (struct fact){0};
+    case MG_OPND_var:
+        return (struct fact){root_of(k, true, o->id, k->m->vars.at[o->id].space), true};
+    case MG_OPND_vec:
+    case MG_OPND_sym:
+    case MG_OPND_sel:
+    case MG_OPND_neg:
+        return unknown;
+    default:
+        return (struct fact){0};
     }
 }
 
@@ -89,11 +106,16 @@ static struct fact loaded_fact(struct solver *k, mg_id id)
     const struct mg_node *n = &k->m->nodes.at[id];
     const struct mg_form *f = mg_node_form(k->m, n);
     const struct mg_opnd *a = n->n_opnds > 1 ? &k->m->opnds.at[n->opnd + 1] : NULL;
-    if (!f->n_types || mg_type_bits((enum mg_type)f->types[f->n_types - 1]) < 64 || mg_type_kind((enum mg_type)f->types[f->n_types - 1]) == MG_TK_FLOAT) return (struct fact){0};
+    if (!f->n_types || mg_type_bits((enum mg_type)f->types[f->n_types - 1]) < 64 ||
+        mg_type_kind((enum mg_type)f->types[f->n_types - 1]) == MG_TK_FLOAT)
+        return (struct fact){0};
     if (f->space != MG_SPACE_param || !a || a->kind != MG_OPND_addr || a->sub != MG_OPND_var) return unknown;
     if (!is_kernel_param(k, a->id)) return k->var_facts[a->id];
     const struct mg_func *e = &k->m->funcs.at[k->states[0].func];
-    return (struct fact){root_of(k, false, (uint32_t)(mg_func_param_offset(e, k->m->vars.at, a->id - e->first_param) + a->val), MG_SPACE_global), false};
+    return (struct fact){root_of(k, false,
+                                 (uint32_t)(mg_func_param_offset(e, k->m->vars.at, a->id - e->first_param) + a->val),
+                                 MG_SPACE_global),
+                         false};
 }
 
 static struct fact transfer(struct solver *k, mg_id id)
@@ -108,18 +130,37 @@ static struct fact transfer(struct solver *k, mg_id id)
         r = c > 1 ? fact_of(k, id, &o[1]) : unknown;
         r.base = r.roots != 0;
         return r.roots ? r : unknown;
-    case MG_OP_mov: case MG_OP_cvt: return c > 1 ? fact_of(k, id, &o[1]) : unknown;
-    case MG_OP_add: case MG_OP_sub: case MG_OP_or: case MG_OP_and: case MG_OP_xor: return c > 2 ? add_facts(fact_of(k, id, &o[1]), fact_of(k, id, &o[2])) : unknown;
-    case MG_OP_mad: return c > 3 ? fact_of(k, id, &o[3]) : unknown;
-    case MG_OP_selp: case MG_OP_min: case MG_OP_max: case MG_OP_slct:
+    case MG_OP_mov:
+    case MG_OP_cvt:
+        return c > 1 ? fact_of(k, id, &o[1]) : unknown;
+    case MG_OP_add:
+    case MG_OP_sub:
+    case MG_OP_or:
+    case MG_OP_and:
+    case MG_OP_xor:
+        return c > 2 ? add_facts(fact_of(k, id, &o[1]), fact_of(k, id, &o[2])) : unknown;
+    case MG_OP_mad:
+        return c > 3 ? fact_of(k, id, &o[3]) : unknown;
+    case MG_OP_selp:
+    case MG_OP_min:
+    case MG_OP_max:
+    case MG_OP_slct:
         if (c < 3) return unknown;
         r = fact_of(k, id, &o[1]);
         struct fact z = fact_of(k, id, &o[2]);
         return (struct fact){r.roots | z.roots, r.base && z.base};
-    case MG_OP_ld: return loaded_fact(k, id);
-    case MG_OP_mapa: return c > 1 ? fact_of(k, id, &o[1]) : unknown;
-    case MG_OP_atom: case MG_OP_shfl: case MG_OP_tex: case MG_OP_prmt: case MG_OP_lop3: return unknown;
-    default: return r; /* a number */
+    case MG_OP_ld:
+        return loaded_fact(k, id);
+    case MG_OP_mapa:
+        return c > 1 ? fact_of(k, id, &o[1]) : unknown;
+    case MG_OP_atom:
+    case MG_OP_shfl:
+    case MG_OP_tex:
+    case MG_OP_prmt:
+    case MG_OP_lop3:
+        return unknown;
+    default:
+        return r; /* a number */
     }
 }
 
@@ -146,9 +187,12 @@ typedef void (*flow_fn)(struct solver *k, mg_id to, mg_id node, const struct mg_
 static void facts_to_var(struct solver *k, mg_id to, mg_id node, const struct mg_opnd *from)
 {
     struct fact f = {0}, *now = &k->var_facts[to];
-    if (from->kind == MG_OPND_var) f = k->var_facts[from->id];
-    else if (from->kind == MG_OPND_vec) f = unknown;
-    else f = fact_of(k, node, from);
+    if (from->kind == MG_OPND_var)
+        f = k->var_facts[from->id];
+    else if (from->kind == MG_OPND_vec)
+        f = unknown;
+    else
+        f = fact_of(k, node, from);
     if (!(f.roots & ~now->roots)) return;
     now->roots |= f.roots;
     now->base |= f.base;
@@ -165,7 +209,6 @@ static void taint_to_var(struct solver *k, mg_id to, mg_id node, const struct mg
     k->changed = true;
 }
 
-
 static void flow_into(struct solver *k, mg_id node, const struct mg_call *call, struct state *to, flow_fn flow)
 {
     const struct mg_module *m = k->m;
@@ -173,7 +216,8 @@ static void flow_into(struct solver *k, mg_id node, const struct mg_call *call, 
     const struct mg_func *f = &m->funcs.at[to->func];
     if (call->args != MG_NO_OPND) {
         const struct mg_opnd *list = &m->opnds.at[n->opnd + call->args];
-        for (uint32_t i = 0; i < list->n && i < f->n_params; i++) flow(k, f->first_param + i, node, &m->opnds.at[list->id + i]);
+        for (uint32_t i = 0; i < list->n && i < f->n_params; i++)
+            flow(k, f->first_param + i, node, &m->opnds.at[list->id + i]);
     }
     if (call->rets == MG_NO_OPND) return;
     const struct mg_opnd *list = &m->opnds.at[n->opnd + call->rets];
@@ -190,8 +234,13 @@ static void flow_call(struct solver *k, mg_id node, flow_fn flow, uint64_t taint
     mg_call_read(k->m, node, &call);
     for (uint32_t i = 0; i < k->n_states; i++) {
         struct state *to = &k->states[i];
-        bool enters = call.indirect ? i && mg_call_may_reach(k->m, call.target == MG_NO_OPND ? 0 : k->m->opnds.at[k->m->nodes.at[node].opnd + call.target].id, to->func)
-                                    : call.func && mg_func_body(k->m, call.func) == to->func;
+        bool enters = call.indirect
+                          ? i && mg_call_may_reach(k->m,
+                                                   call.target == MG_NO_OPND
+                                                       ? 0
+                                                       : k->m->opnds.at[k->m->nodes.at[node].opnd + call.target].id,
+                                                   to->func)
+                          : call.func && mg_func_body(k->m, call.func) == to->func;
         if (!enters) continue;
         flow_into(k, node, &call, to, flow);
         if (taint & ~to->called) {
@@ -244,14 +293,21 @@ static void find_facts(struct solver *k)
         each_node(k, facts_of_node);
         for (uint32_t v = 1; v < k->s->ssa->n_values; v++) {
             const struct mg_ssa_value *x = &k->s->ssa->values[v];
-            for (uint32_t a = 0; x->kind == MG_SSA_phi && a < x->n_args; a++) set_fact(k, v, k->s->facts[k->s->ssa->args[x->args_at + a]]);
+            for (uint32_t a = 0; x->kind == MG_SSA_phi && a < x->n_args; a++)
+                set_fact(k, v, k->s->facts[k->s->ssa->args[x->args_at + a]]);
         }
     }
 }
 
 /* ---- accesses -------------------------------------------------------------------------------------------------- */
 
-struct access { const struct mg_opnd *at; bool reads, writes; uint64_t roots; uint8_t space; uint32_t bytes; };
+struct access {
+    const struct mg_opnd *at;
+    bool reads, writes;
+    uint64_t roots;
+    uint8_t space;
+    uint32_t bytes;
+};
 
 static uint64_t address_roots(struct solver *k, mg_id node, const struct mg_opnd *o)
 {
@@ -281,8 +337,12 @@ static uint32_t accesses_of(struct solver *k, mg_id id, struct access out[2])
         out[0] = (struct access){NULL, f->op != MG_OP_sust, f->op != MG_OP_suld, ROOT_IMAGE, MG_SPACE_tex, 0};
         return 1;
     }
-    if (f->op == MG_OP_wmma) flags |= (unsigned)(mg_form_has(f, MG_MOD_load) ? MG_OPF_READS : 0) | (unsigned)(mg_form_has(f, MG_MOD_store) ? MG_OPF_WRITES : 0);
-    if (!(flags & (MG_OPF_READS | MG_OPF_WRITES)) || f->space == MG_SPACE_param || f->space == MG_SPACE_const || f->op == MG_OP_tex || f->op == MG_OP_tld4 || f->op == MG_OP_ldu) return 0;
+    if (f->op == MG_OP_wmma)
+        flags |= (unsigned)(mg_form_has(f, MG_MOD_load) ? MG_OPF_READS : 0) |
+                 (unsigned)(mg_form_has(f, MG_MOD_store) ? MG_OPF_WRITES : 0);
+    if (!(flags & (MG_OPF_READS | MG_OPF_WRITES)) || f->space == MG_SPACE_param || f->space == MG_SPACE_const ||
+        f->op == MG_OP_tex || f->op == MG_OP_tld4 || f->op == MG_OP_ldu)
+        return 0;
     if (f->op == MG_OP_ld && mg_form_has(f, MG_MOD_nc)) return 0;
     uint32_t bytes = f->n_types ? mg_type_bits((enum mg_type)f->types[f->n_types - 1]) / 8 * (f->vec ? f->vec : 1u) : 0;
     for (uint32_t i = 0; i < n->n_opnds && count < 2; i++) {
@@ -290,7 +350,12 @@ static uint32_t accesses_of(struct solver *k, mg_id id, struct access out[2])
         if (o->kind != MG_OPND_addr) continue;
         bool copy = f->op == MG_OP_cp;
         uint8_t space = copy ? MG_SPACE_generic : f->space;
-        out[count] = (struct access){o, copy ? count == 1 : (flags & MG_OPF_READS) != 0, copy ? count == 0 : (flags & MG_OPF_WRITES) != 0, 0, space, copy ? 0 : bytes};
+        out[count] = (struct access){o,
+                                     copy ? count == 1 : (flags & MG_OPF_READS) != 0,
+                                     copy ? count == 0 : (flags & MG_OPF_WRITES) != 0,
+                                     0,
+                                     space,
+                                     copy ? 0 : bytes};
         out[count].roots = roots_in(k, address_roots(k, id, o), space);
         count++;
     }
@@ -316,7 +381,8 @@ static void note_store(struct solver *k, mg_id id)
         for (uint32_t r = 0; r < 64; r++) {
             struct stored *to = &k->stored[r];
             if (!(a[i].roots >> r & 1)) continue;
-            if (!to->any) *to = (struct stored){.any = true, .mine = o.own, .o = o, .lo = o.at, .hi = o.at + a[i].bytes};
+            if (!to->any)
+                *to = (struct stored){.any = true, .mine = o.own, .o = o, .lo = o.at, .hi = o.at + a[i].bytes};
             if (!o.own || o.key != to->o.key) to->mine = false;
             to->o.stride = MG_MIN(to->o.stride, o.stride);
             to->lo = MG_MIN(to->lo, o.at);
@@ -325,24 +391,36 @@ static void note_store(struct solver *k, mg_id id)
     }
 }
 
-/* ---- taint -------------------------------------------------------------------------------------------------------- */
+/* ---- taint --------------------------------------------------------------------------------------------------------
+ */
 
 static bool tells_time(unsigned s)
 {
-    return s == MG_SREG_smid || s == MG_SREG_warpid || (s >= MG_SREG_clock && s <= MG_SREG_pm7_64) || (s >= MG_SREG_globaltimer && s <= MG_SREG_globaltimer_hi);
+    return s == MG_SREG_smid || s == MG_SREG_warpid || (s >= MG_SREG_clock && s <= MG_SREG_pm7_64) ||
+           (s >= MG_SREG_globaltimer && s <= MG_SREG_globaltimer_hi);
 }
 
 static uint64_t taint_of(const struct solver *k, mg_id node, const struct mg_opnd *o)
 {
     uint64_t t = 0;
     switch (o->kind) {
-    case MG_OPND_reg: case MG_OPND_not: case MG_OPND_neg: case MG_OPND_sel: return k->s->taint[mg_ssa_read(k->s->ssa, node, o->id)];
-    case MG_OPND_addr: return o->sub == MG_OPND_reg ? k->s->taint[mg_ssa_read(k->s->ssa, node, o->id)] : 0;
-    case MG_OPND_sreg: return tells_time(o->id) ? MG_TIMING_ALWAYS : 0;
-    case MG_OPND_vec: case MG_OPND_list: case MG_OPND_tensor: case MG_OPND_pair:
+    case MG_OPND_reg:
+    case MG_OPND_not:
+    case MG_OPND_neg:
+    case MG_OPND_sel:
+        return k->s->taint[mg_ssa_read(k->s->ssa, node, o->id)];
+    case MG_OPND_addr:
+        return o->sub == MG_OPND_reg ? k->s->taint[mg_ssa_read(k->s->ssa, node, o->id)] : 0;
+    case MG_OPND_sreg:
+        return tells_time(o->id) ? MG_TIMING_ALWAYS : 0;
+    case MG_OPND_vec:
+    case MG_OPND_list:
+    case MG_OPND_tensor:
+    case MG_OPND_pair:
         for (uint32_t i = 0; i < o->n; i++) t |= taint_of(k, node, &k->m->opnds.at[o->id + i]);
         return t;
-    default: return 0;
+    default:
+        return 0;
     }
 }
 
@@ -377,15 +455,24 @@ static uint64_t taint_from(struct solver *k, mg_id id, const struct access *a)
             const struct stored *s = &k->stored[w];
             bool known = r < k->n_roots && w < k->n_roots;
             if (!s->any || (r != w && (r == 62 || w == 62))) continue;
-            if (r == w) t |= is_global(k, r) ? source_of(k, id, a, r) : s->taint;
-            else if (!known) t |= a->space == MG_SPACE_shared || a->space == MG_SPACE_local || (r < k->n_roots && !is_global(k, r)) ? s->taint : is_global(k, w) ? MG_TIMING_ALWAYS : s->taint;
-            else if (!k->roots[r].is_var && !k->roots[w].is_var) t |= pair_of(k, r, w);
+            if (r == w)
+                t |= is_global(k, r) ? source_of(k, id, a, r) : s->taint;
+            else if (!known)
+                t |= a->space == MG_SPACE_shared || a->space == MG_SPACE_local || (r < k->n_roots && !is_global(k, r))
+                         ? s->taint
+                     : is_global(k, w) ? MG_TIMING_ALWAYS
+                                       : s->taint;
+            else if (!k->roots[r].is_var && !k->roots[w].is_var)
+                t |= pair_of(k, r, w);
         }
     }
     return t;
 }
 
-static uint64_t block_taint(const struct solver *k, mg_id id) { return k->s->of[mg_cfg_block_of(k->s->c, id)]; }
+static uint64_t block_taint(const struct solver *k, mg_id id)
+{
+    return k->s->of[mg_cfg_block_of(k->s->c, id)];
+}
 
 static void taint_stores(struct solver *k, mg_id id, const struct access *a, uint64_t t)
 {
@@ -415,8 +502,10 @@ static void taint_node(struct solver *k, mg_id id)
     if (f->op == MG_OP_call) flow_call(k, id, taint_to_var, block_taint(k, id) | t);
     if (stores_param(k, id)) taint_to_var(k, o[0].id, id, &o[1]);
     for (uint32_t i = 0; i < n->n_opnds; i++) t |= taint_of(k, id, &o[i]);
-    if (f->op == MG_OP_ld && f->space == MG_SPACE_param && o[1].kind == MG_OPND_addr && o[1].sub == MG_OPND_var) t |= k->var_taint[o[1].id];
-    bool waits = f->op == MG_OP_mbarrier || f->op == MG_OP_clusterlaunchcontrol, atomic = f->op_flags & MG_OPF_ATOMIC || waits;
+    if (f->op == MG_OP_ld && f->space == MG_SPACE_param && o[1].kind == MG_OPND_addr && o[1].sub == MG_OPND_var)
+        t |= k->var_taint[o[1].id];
+    bool waits = f->op == MG_OP_mbarrier || f->op == MG_OP_clusterlaunchcontrol,
+         atomic = f->op_flags & MG_OPF_ATOMIC || waits;
     uint32_t n_access = accesses_of(k, id, a);
     uint64_t loaded = f->op == MG_OP_atom || waits ? MG_TIMING_ALWAYS : 0;
     for (uint32_t i = 0; i < n_access && !atomic; i++)
@@ -450,22 +539,26 @@ static void taint_phis(struct solver *k)
             uint32_t p = c->preds[b->pred_at + i];
             const struct mg_node *end = &k->m->nodes.at[c->blocks[p].last];
             t |= k->s->of[p];
-            if (c->blocks[p].n_succs > 1 && end->guard) t |= k->s->taint[mg_ssa_read(ssa, c->blocks[p].last, end->guard)];
+            if (c->blocks[p].n_succs > 1 && end->guard)
+                t |= k->s->taint[mg_ssa_read(ssa, c->blocks[p].last, end->guard)];
         }
         taint_value(k, v, t);
     }
 }
 
-/* ---- control ----------------------------------------------------------------------------------------------------------- */
+/* ---- control
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static bool decides(const struct solver *k, const struct mg_cfg *c, uint32_t b)
 {
     const struct mg_node *n = &k->m->nodes.at[c->blocks[b].last];
-    return n->kind == MG_NODE_inst && mg_node_form(k->m, n)->op_flags & MG_OPF_ENDS_BLOCK && (n->guard || c->blocks[b].n_succs > 1);
+    return n->kind == MG_NODE_inst && mg_node_form(k->m, n)->op_flags & MG_OPF_ENDS_BLOCK &&
+           (n->guard || c->blocks[b].n_succs > 1);
 }
 
 /* Calls fn for every block that the branch of p decides about: from each way on, up to where ways meet. */
-static void each_controlled(const struct state *s, uint32_t p, bool *seen, void (*fn)(void *user, uint32_t b), void *user)
+static void each_controlled(const struct state *s, uint32_t p, bool *seen, void (*fn)(void *user, uint32_t b),
+                            void *user)
 {
     const struct mg_cfg *c = s->c;
     uint32_t stop = s->post->idom[p];
@@ -477,7 +570,8 @@ static void each_controlled(const struct state *s, uint32_t p, bool *seen, void 
         if (ends && s->post->pre[b]) {
             for (; b != stop && b < c->n_blocks; b = s->post->idom[b])
                 if (!seen[b]) seen[b] = true, fn(user, b);
-        } else if (!seen[b]) seen[stack[n++] = b] = true, fn(user, b);
+        } else if (!seen[b])
+            seen[stack[n++] = b] = true, fn(user, b);
     }
     while (n) {
         uint32_t b = stack[--n];
@@ -489,7 +583,10 @@ static void each_controlled(const struct state *s, uint32_t p, bool *seen, void 
     free(stack);
 }
 
-struct spread { struct solver *k; uint64_t t; };
+struct spread {
+    struct solver *k;
+    uint64_t t;
+};
 static void spread_to(void *user, uint32_t b)
 {
     struct spread *x = user;
@@ -509,7 +606,8 @@ static void taint_blocks(struct solver *k)
         const struct mg_node *n = &k->m->nodes.at[c->blocks[b].last];
         x.t = k->s->of[b] | (n->guard ? k->s->taint[mg_ssa_read(k->s->ssa, c->blocks[b].last, n->guard)] : 0);
         if (mg_node_form(k->m, n)->op == MG_OP_brx)
-            for (uint32_t i = 0; i < n->n_opnds; i++) x.t |= taint_of(k, c->blocks[b].last, &k->m->opnds.at[n->opnd + i]);
+            for (uint32_t i = 0; i < n->n_opnds; i++)
+                x.t |= taint_of(k, c->blocks[b].last, &k->m->opnds.at[n->opnd + i]);
         if (x.t) each_controlled(k->s, b, seen, spread_to, &x);
     }
     free(seen);
@@ -526,11 +624,18 @@ static void find_taint(struct solver *k)
     }
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------------- */
+/* ---- all
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static void open_state(struct state *s, mg_id func, const struct mg_cfg *c, uint64_t *of)
 {
-    *s = (struct state){.func = func, .c = c, .dom = mg_dom_new(c), .post = mg_postdom_new(c), .live = mg_live_new(c), .l = mg_loops_new(c), .of = of};
+    *s = (struct state){.func = func,
+                        .c = c,
+                        .dom = mg_dom_new(c),
+                        .post = mg_postdom_new(c),
+                        .live = mg_live_new(c),
+                        .l = mg_loops_new(c),
+                        .of = of};
     s->ssa = mg_ssa_new(c, s->dom, s->live);
     s->facts = mg_xcalloc(s->ssa->n_values + 1, sizeof *s->facts);
     s->taint = mg_xcalloc(s->ssa->n_values + 1, sizeof *s->taint);
@@ -555,11 +660,13 @@ static void find_axes(struct solver *k, mg_id id)
     const struct mg_node *n = &k->m->nodes.at[id];
     for (uint32_t i = 0; i < n->n_opnds; i++) {
         const struct mg_opnd *o = &k->m->opnds.at[n->opnd + i];
-        if (o->kind == MG_OPND_sreg && (o->id == MG_SREG_tid || o->id == MG_SREG_ctaid) && o->sub) k->axes |= 1u << (o->sub - 1);
+        if (o->kind == MG_OPND_sreg && (o->id == MG_SREG_tid || o->id == MG_SREG_ctaid) && o->sub)
+            k->axes |= 1u << (o->sub - 1);
     }
 }
 
-struct mg_timing *mg_timing_new(const struct mg_module *m, const mg_id *funcs, struct mg_cfg *const *cfgs, uint32_t n_funcs)
+struct mg_timing *mg_timing_new(const struct mg_module *m, const mg_id *funcs, struct mg_cfg *const *cfgs,
+                                uint32_t n_funcs)
 {
     struct mg_timing *t = mg_xcalloc(1, sizeof *t);
     struct solver k = {.m = m, .t = t, .n_states = n_funcs, .states = mg_xcalloc(n_funcs + 1, sizeof *k.states)};
@@ -604,6 +711,7 @@ const char *mg_timing_text(const struct mg_timing *t, uint64_t of, struct mg_are
     if (!of) return "";
     if (of & MG_TIMING_ALWAYS) return "*";
     for (uint32_t i = 0; i < t->n_pairs; i++)
-        if (of >> (i + 1) & 1) n += (size_t)snprintf(text + n, sizeof text - n, n ? " %u,%u" : "%u,%u", t->pairs[i].a, t->pairs[i].b);
+        if (of >> (i + 1) & 1)
+            n += (size_t)snprintf(text + n, sizeof text - n, n ? " %u,%u" : "%u,%u", t->pairs[i].a, t->pairs[i].b);
     return mg_arena_strndup(arena, text, n);
 }

@@ -17,15 +17,20 @@
 #include "analysis/analysis.h"
 
 #define MG_TIMING_ALWAYS 1ull
-#define MG_TIMING_PAIRS 62u
-struct mg_timing_pair { uint32_t a, b; }; /* bytes into the parameter block, a < b */
+#define MG_TIMING_PAIRS  62u
+struct mg_timing_pair {
+    uint32_t a, b;
+}; /* bytes into the parameter block, a < b */
 struct mg_timing {
     struct mg_arena arena;
-    uint64_t **of;   /* [func][block]: 0: does not depend; MG_TIMING_ALWAYS; bit 1 + i: when pairs[i] point into one allocation */
-    struct mg_timing_pair pairs[MG_TIMING_PAIRS]; uint32_t n_pairs;
+    uint64_t **of; /* [func][block]: 0: does not depend; MG_TIMING_ALWAYS; bit 1 + i: when pairs[i] point into one
+                      allocation */
+    struct mg_timing_pair pairs[MG_TIMING_PAIRS];
+    uint32_t n_pairs;
 };
 /* Of the functions that a kernel reaches, itself the first (mg_callgraph.funcs), and their CFGs. */
-struct mg_timing *mg_timing_new(const struct mg_module *m, const mg_id *funcs, struct mg_cfg *const *cfgs, uint32_t n_funcs);
+struct mg_timing *mg_timing_new(const struct mg_module *m, const mg_id *funcs, struct mg_cfg *const *cfgs,
+                                uint32_t n_funcs);
 void mg_timing_free(struct mg_timing *t);
 /* "" does not depend; "*" always; "0,16 8,16": when one of these pairs does. Owner: the arena. */
 const char *mg_timing_text(const struct mg_timing *t, uint64_t of, struct mg_arena *arena);

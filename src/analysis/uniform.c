@@ -11,19 +11,37 @@ struct solver {
     const struct mg_module *m;
     struct mg_uniform *u;
     bool changed;
-    const struct mg_dom *dom, *post; const struct mg_equiv *equiv; /* NULL: barriers are not looked at */
-    uint32_t *meets; /* block -> block whose lanes meet in its barrier and could not else be known to be together; MG_NO_BLOCK: none */
+    const struct mg_dom *dom, *post;
+    const struct mg_equiv *equiv; /* NULL: barriers are not looked at */
+    uint32_t *meets; /* block -> block whose lanes meet in its barrier and could not else be known to be together;
+                        MG_NO_BLOCK: none */
 };
 
 static bool sreg_varies(unsigned s)
 {
     switch (s) {
-    case MG_SREG_ntid: case MG_SREG_warpid: case MG_SREG_nwarpid: case MG_SREG_ctaid: case MG_SREG_nctaid: case MG_SREG_smid:
-    case MG_SREG_nsmid: case MG_SREG_gridid: case MG_SREG_clusterid: case MG_SREG_nclusterid: case MG_SREG_cluster_ctaid:
-    case MG_SREG_cluster_nctaid: case MG_SREG_cluster_ctarank: case MG_SREG_cluster_nctarank: case MG_SREG_is_explicit_cluster:
-    case MG_SREG_total_smem_size: case MG_SREG_aggr_smem_size: case MG_SREG_dynamic_smem_size: case MG_SREG_WARP_SZ:
+    case MG_SREG_ntid:
+    case MG_SREG_warpid:
+    case MG_SREG_nwarpid:
+    case MG_SREG_ctaid:
+    case MG_SREG_nctaid:
+    case MG_SREG_smid:
+    case MG_SREG_nsmid:
+    case MG_SREG_gridid:
+    case MG_SREG_clusterid:
+    case MG_SREG_nclusterid:
+    case MG_SREG_cluster_ctaid:
+    case MG_SREG_cluster_nctaid:
+    case MG_SREG_cluster_ctarank:
+    case MG_SREG_cluster_nctarank:
+    case MG_SREG_is_explicit_cluster:
+    case MG_SREG_total_smem_size:
+    case MG_SREG_aggr_smem_size:
+    case MG_SREG_dynamic_smem_size:
+    case MG_SREG_WARP_SZ:
         return false;
-    default: return true; /* lane numbers, masks, clocks */
+    default:
+        return true; /* lane numbers, masks, clocks */
     }
 }
 
@@ -37,7 +55,10 @@ static bool run_varies(const struct solver *s, mg_id first, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         const struct mg_opnd *o = &s->m->opnds.at[first + i];
         switch (o->kind) {
-        case MG_OPND_reg: case MG_OPND_not: case MG_OPND_neg: case MG_OPND_sel:
+        case MG_OPND_reg:
+        case MG_OPND_not:
+        case MG_OPND_neg:
+        case MG_OPND_sel:
             if (reg_varies(s, o->id)) return true;
             break;
         case MG_OPND_addr:
@@ -46,11 +67,16 @@ static bool run_varies(const struct solver *s, mg_id first, uint32_t n)
         case MG_OPND_sreg:
             if (sreg_varies(o->id)) return true;
             break;
-        case MG_OPND_sym: return true;
-        case MG_OPND_vec: case MG_OPND_list: case MG_OPND_tensor: case MG_OPND_pair:
+        case MG_OPND_sym:
+            return true;
+        case MG_OPND_vec:
+        case MG_OPND_list:
+        case MG_OPND_tensor:
+        case MG_OPND_pair:
             if (run_varies(s, o->id, o->n)) return true;
             break;
-        default: break;
+        default:
+            break;
         }
     }
     return false;
@@ -63,8 +89,14 @@ static bool result_varies(const struct solver *s, const struct mg_node *n)
     if (f->unknown) return true;
     if (f->op_flags & (MG_OPF_ATOMIC | MG_OPF_CONVERGENT)) return true;
     switch (f->op) {
-    case MG_OP_call: case MG_OP_alloca: case MG_OP_stacksave: return true;
-    case MG_OP_addc: case MG_OP_subc: case MG_OP_madc: return true; /* read the carry flag, which is no operand */
+    case MG_OP_call:
+    case MG_OP_alloca:
+    case MG_OP_stacksave:
+        return true;
+    case MG_OP_addc:
+    case MG_OP_subc:
+    case MG_OP_madc:
+        return true; /* read the carry flag, which is no operand */
     case MG_OP_ld:
         /* the same address gives all lanes the same value only where nobody writes meanwhile */
         if (f->space == MG_SPACE_param) {
@@ -165,8 +197,11 @@ bool mg_is_cta_barrier(const struct mg_module *m, mg_id node)
     const struct mg_node *n = &m->nodes.at[node];
     const struct mg_form *f = mg_node_form(m, n);
     if (n->kind != MG_NODE_inst || n->guard || !(f->op_flags & MG_OPF_BARRIER)) return false;
-    if (f->op != MG_OP_bar && !(f->op == MG_OP_barrier && mg_form_has(f, MG_MOD_aligned) && !mg_form_has(f, MG_MOD_cluster))) return false;
-    return mg_form_has(f, MG_MOD_sync) && n->n_opnds == 1 && m->opnds.at[n->opnd].kind == MG_OPND_imm; /* with a count it is some threads' own */
+    if (f->op != MG_OP_bar &&
+        !(f->op == MG_OP_barrier && mg_form_has(f, MG_MOD_aligned) && !mg_form_has(f, MG_MOD_cluster)))
+        return false;
+    return mg_form_has(f, MG_MOD_sync) && n->n_opnds == 1 &&
+           m->opnds.at[n->opnd].kind == MG_OPND_imm; /* with a count it is some threads' own */
 }
 
 static enum barrier barrier_of(const struct solver *s, uint32_t b)
@@ -186,7 +221,8 @@ static uint32_t meets_of(const struct solver *s, uint32_t b)
 {
     if (!s->dom) return MG_NO_BLOCK;
     for (uint32_t p = s->dom->idom[b]; p != MG_NO_BLOCK; p = s->dom->idom[p])
-        if (s->equiv->class_of[p] == s->equiv->class_of[b] && s->u->cohort[p] < UNSEEN && mg_dom_over(s->post, b, p)) return p;
+        if (s->equiv->class_of[p] == s->equiv->class_of[b] && s->u->cohort[p] < UNSEEN && mg_dom_over(s->post, b, p))
+            return p;
     return MG_NO_BLOCK;
 }
 
@@ -194,11 +230,13 @@ static uint32_t meets_of(const struct solver *s, uint32_t b)
 static void vary_between(struct solver *s, uint32_t from, uint32_t to)
 {
     const struct mg_cfg *c = s->c;
-    uint64_t *between = mg_xcalloc(2 * (size_t)mg_bits_words(c->n_blocks) + 1, sizeof *between), *wall = between + mg_bits_words(c->n_blocks);
+    uint64_t *between = mg_xcalloc(2 * (size_t)mg_bits_words(c->n_blocks) + 1, sizeof *between),
+             *wall = between + mg_bits_words(c->n_blocks);
     mg_put(wall, to);
     mg_graph_after(&c->succ, from, between, wall);
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        for (mg_id id = mg_has(between, b) ? c->blocks[b].first : 0; id; id = id == c->blocks[b].last ? 0 : s->m->nodes.at[id].next) {
+        for (mg_id id = mg_has(between, b) ? c->blocks[b].first : 0; id;
+             id = id == c->blocks[b].last ? 0 : s->m->nodes.at[id].next) {
             mg_id defs[64];
             uint32_t n = s->m->nodes.at[id].kind == MG_NODE_inst ? mg_node_defs(s->m, id, defs, 64) : 0;
             for (uint32_t i = 0; i < n && i < 64; i++) set_varying(s, defs[i]);
@@ -232,7 +270,8 @@ static void find_cohorts(struct solver *s, const struct mg_loops *l)
         for (uint32_t i = 0; i < c->n_blocks; i++) {
             uint32_t b = c->rpo[i];
             if (s->u->at_end[b] == MG_NO_COHORT) continue;
-            uint32_t end = s->u->at_end[b], now = with_barrier(s, b, s->u->cohort[b] == MG_NO_COHORT ? MG_NO_COHORT : cohort_of(s, l, b));
+            uint32_t end = s->u->at_end[b],
+                     now = with_barrier(s, b, s->u->cohort[b] == MG_NO_COHORT ? MG_NO_COHORT : cohort_of(s, l, b));
             again |= now != s->u->cohort[b] || end != s->u->at_end[b];
             s->u->cohort[b] = now;
         }
@@ -243,7 +282,8 @@ static void reg_extent(struct mg_uniform *u, const struct mg_cfg *c)
 {
     const struct mg_module *m = c->m;
     u->reg_lo = UINT32_MAX;
-    MG_EACH_NODE(m, &m->funcs.at[c->func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[c->func], id)
+    {
         const struct mg_node *n = &m->nodes.at[id];
         if (n->kind != MG_NODE_decl || m->decls.at[n->ref].space != MG_SPACE_reg) continue;
         const struct mg_decl *d = &m->decls.at[n->ref];
@@ -253,7 +293,8 @@ static void reg_extent(struct mg_uniform *u, const struct mg_cfg *c)
     if (u->reg_lo == UINT32_MAX) u->reg_lo = u->reg_hi = 0;
 }
 
-struct mg_uniform *mg_uniform_new_barriers(const struct mg_cfg *c, const struct mg_loops *l, const struct mg_dom *dom, const struct mg_dom *post, const struct mg_equiv *e)
+struct mg_uniform *mg_uniform_new_barriers(const struct mg_cfg *c, const struct mg_loops *l, const struct mg_dom *dom,
+                                           const struct mg_dom *post, const struct mg_equiv *e)
 {
     struct mg_uniform *u = mg_xcalloc(1, sizeof *u);
     struct solver s = {.c = c, .m = c->m, .u = u, .dom = dom, .post = post, .equiv = e};

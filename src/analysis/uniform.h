@@ -22,14 +22,15 @@
 
 struct mg_uniform {
     uint32_t n_blocks;
-    uint32_t *cohort;    /* block -> block at whose entry its cohort begins; MG_NO_COHORT: none */
-    uint32_t *at_end;    /* the same of the lanes that end the block */
-    bool *varying;       /* register - reg_lo: may differ between lanes of one cohort */
+    uint32_t *cohort; /* block -> block at whose entry its cohort begins; MG_NO_COHORT: none */
+    uint32_t *at_end; /* the same of the lanes that end the block */
+    bool *varying;    /* register - reg_lo: may differ between lanes of one cohort */
     mg_id reg_lo, reg_hi;
 };
 /* Functions that are not kernels have no cohorts: who calls them together is not known. */
 struct mg_uniform *mg_uniform_new(const struct mg_cfg *c, const struct mg_loops *l);
-struct mg_uniform *mg_uniform_new_barriers(const struct mg_cfg *c, const struct mg_loops *l, const struct mg_dom *dom, const struct mg_dom *post, const struct mg_equiv *e);
+struct mg_uniform *mg_uniform_new_barriers(const struct mg_cfg *c, const struct mg_loops *l, const struct mg_dom *dom,
+                                           const struct mg_dom *post, const struct mg_equiv *e);
 void mg_uniform_free(struct mg_uniform *u);
 /* A barrier that all threads of the CTA that have not left wait in, those of a warp together. */
 bool mg_is_cta_barrier(const struct mg_module *m, mg_id node);

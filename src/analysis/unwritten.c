@@ -13,19 +13,31 @@
 
 enum { MOST_IDS = 300, DEFS_KEPT = 4, FACTS = 64, MOST_STEPS = 4000 /* blocks looked at for a register */ };
 
-struct defs { uint32_t block[DEFS_KEPT]; uint32_t n; };
-struct facts { uint64_t yes, no; }; /* predicates by number */
-struct visit { uint64_t place; struct facts facts; };
-struct item { mg_id reg, node; uint32_t block; struct facts facts; };
+struct defs {
+    uint32_t block[DEFS_KEPT];
+    uint32_t n;
+};
+struct facts {
+    uint64_t yes, no;
+}; /* predicates by number */
+struct visit {
+    uint64_t place;
+    struct facts facts;
+};
+struct item {
+    mg_id reg, node;
+    uint32_t block;
+    struct facts facts;
+};
 
 struct search {
     const struct mg_cfg *c;
     const struct mg_module *m;
-    mg_id lo, hi;             /* registers */
+    mg_id lo, hi; /* registers */
     struct mg_arena arena;
-    uint32_t *index;          /* register - lo -> number among those in question, from 1; 0: none */
-    MG_VEC(mg_id) asked;      /* those in question */
-    uint64_t *in;             /* [block][words]: live where it begins */
+    uint32_t *index;     /* register - lo -> number among those in question, from 1; 0: none */
+    MG_VEC(mg_id) asked; /* those in question */
+    uint64_t *in;        /* [block][words]: live where it begins */
     uint32_t words;
     struct mg_map predicates; /* register -> 1 + number of its fact */
     uint32_t n_predicates;
@@ -82,7 +94,8 @@ static void find_asked(struct search *x)
     const struct mg_cfg *c = x->c;
     struct mg_dom *dom = mg_dom_new(c);
     struct defs *defs = mg_xcalloc(x->hi - x->lo + 1, sizeof *defs);
-    uint32_t *here = mg_xcalloc(x->hi - x->lo + 1, sizeof *here); /* 1 + the block in which an unguarded definition was met last */
+    uint32_t *here =
+        mg_xcalloc(x->hi - x->lo + 1, sizeof *here); /* 1 + the block in which an unguarded definition was met last */
     mg_id ids[MOST_IDS];
     for (uint32_t b = 0; b < c->n_blocks; b++)
         for (mg_id id = c->blocks[b].first; c->reachable[b]; id = x->m->nodes.at[id].next) {
@@ -176,8 +189,10 @@ static bool assume(const struct search *x, const struct mg_node *n, bool holds, 
     bool yes = holds != !!(n->flags & MG_NF_GUARD_NOT);
     if (!n->guard) return holds;
     if ((yes ? f->no : f->yes) & bit) return false;
-    if (yes) f->yes |= bit;
-    else f->no |= bit;
+    if (yes)
+        f->yes |= bit;
+    else
+        f->no |= bit;
     return true;
 }
 
@@ -202,7 +217,10 @@ static mg_id handed_on(const struct search *x, const struct mg_node *n, mg_id re
     return o[0].id;
 }
 
-static void push(struct search *x, struct item i) { *mg_vec_push(&x->todo) = i; }
+static void push(struct search *x, struct item i)
+{
+    *mg_vec_push(&x->todo) = i;
+}
 
 /* Was this place reached with no more facts? */
 static bool was_seen(struct search *x, mg_id reg, mg_id node, struct facts f)
@@ -227,7 +245,8 @@ static void leave(struct search *x, const struct item *at, mg_id last)
         struct facts f = at->facts;
         bool falls = branches && b->n_succs == 2 && e == 0;
         if (branches && b->n_succs == 2 && !assume(x, n, !falls, &f)) continue;
-        if (is_live(x, to, at->reg) || !x->index[at->reg - x->lo]) push(x, (struct item){at->reg, c->blocks[to].first, to, f});
+        if (is_live(x, to, at->reg) || !x->index[at->reg - x->lo])
+            push(x, (struct item){at->reg, c->blocks[to].first, to, f});
     }
 }
 
@@ -243,13 +262,17 @@ static void follow(struct search *x, struct item at)
             uint32_t k = mg_node_uses(x->m, id, ids, MOST_IDS);
             if (names(ids, k, at.reg)) {
                 mg_id to = handed_on(x, n, at.reg, &run);
-                if (!to) x->found = id;
-                else if (to != at.reg && id != b->last) push(x, (struct item){to, n->next, at.block, run});
-                else if (to != at.reg) leave(x, &(struct item){to, id, at.block, run}, id);
+                if (!to)
+                    x->found = id;
+                else if (to != at.reg && id != b->last)
+                    push(x, (struct item){to, n->next, at.block, run});
+                else if (to != at.reg)
+                    leave(x, &(struct item){to, id, at.block, run}, id);
             }
             k = mg_node_defs(x->m, id, ids, MOST_IDS);
             if (names(ids, k, at.reg) && !x->found) {
-                if (!n->guard || !assume(x, n, false, &at.facts)) return; /* where the guard does not hold it stays as it is */
+                if (!n->guard || !assume(x, n, false, &at.facts))
+                    return; /* where the guard does not hold it stays as it is */
             }
             for (uint32_t i = 0; i < k && i < MOST_IDS; i++) {
                 uint64_t bit = fact_of(x, ids[i]);
@@ -293,8 +316,10 @@ struct mg_unwritten *mg_unwritten_new(const struct mg_cfg *c)
         if (!is_live(&x, 0, reg)) continue;
         if (!x.n_predicates) each_inst(c, number_guard, &x);
         if (!u->at) u->at = mg_xcalloc(x.asked.n, sizeof *u->at);
-        if (!is_read(&x, reg)) u->n_given_up++;
-        else if (x.found) u->at[u->n++] = (struct mg_unwritten_use){reg, x.found};
+        if (!is_read(&x, reg))
+            u->n_given_up++;
+        else if (x.found)
+            u->at[u->n++] = (struct mg_unwritten_use){reg, x.found};
     }
     mg_map_release(&x.predicates);
     mg_vec_release(&x.asked);

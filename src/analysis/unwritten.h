@@ -10,7 +10,9 @@
 #include "analysis/analysis.h"
 
 struct mg_unwritten {
-    struct mg_unwritten_use { mg_id reg, node; } *at; /* by register; one use of each, the first in the text that was found */
+    struct mg_unwritten_use {
+        mg_id reg, node;
+    } * at; /* by register; one use of each, the first in the text that was found */
     uint32_t n;
     uint32_t n_given_up; /* registers whose ways are too many to be followed; not in `at` */
 };

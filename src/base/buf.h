@@ -10,9 +10,12 @@ struct mg_buf {
     char *at;
     size_t n, cap;
 };
-#define MG_BUF_INIT {0}
+#define MG_BUF_INIT                                                                                                    \
+    {                                                                                                                  \
+        0                                                                                                              \
+    }
 void mg_buf_release(struct mg_buf *b);
-void mg_buf_reset(struct mg_buf *b); /* empty, keeps memory */
+void mg_buf_reset(struct mg_buf *b);              /* empty, keeps memory */
 char *mg_buf_room(struct mg_buf *b, size_t more); /* at least `more` writable bytes at the end */
 void mg_buf_add(struct mg_buf *b, const void *p, size_t n);
 void mg_buf_adds(struct mg_buf *b, const char *s);

@@ -10,7 +10,7 @@
 #include "base/io.h"
 
 #define MAGIC_BYTES 8
-#define HEAD_BYTES (MAGIC_BYTES + 32)
+#define HEAD_BYTES  (MAGIC_BYTES + 32)
 
 bool mg_cache_path(const char *part, const uint8_t hash[32], bool make, char *path)
 {

@@ -29,7 +29,8 @@ bool mg_child_run(char *const argv[], const char *out)
     int status;
     pid_t pid = fork();
     if (!pid) {
-        int to = out ? open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600) : -1, null = out ? open("/dev/null", O_WRONLY) : -1;
+        int to = out ? open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600) : -1,
+            null = out ? open("/dev/null", O_WRONLY) : -1;
         if (!out || (to >= 0 && null >= 0 && dup2(to, 1) == 1 && dup2(null, 2) == 2)) execv(argv[0], argv);
         _exit(127);
     }
@@ -87,10 +88,14 @@ bool mg_child_try(void (*fn)(void *user, struct mg_buf *out), void *user, struct
     close(fds[1]);
     bool answered = pid > 0 && take_answer(fds[0], out);
     close(fds[0]);
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-    if (pid < 0) snprintf(why, 100, "no process for it: %s", strerror(e));
-    else if (WIFSIGNALED(status)) snprintf(why, 100, "it ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    else if (!answered) snprintf(why, 100, "it ended its process with exit status %d", WEXITSTATUS(status));
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (pid < 0)
+        snprintf(why, 100, "no process for it: %s", strerror(e));
+    else if (WIFSIGNALED(status))
+        snprintf(why, 100, "it ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else if (!answered)
+        snprintf(why, 100, "it ended its process with exit status %d", WEXITSTATUS(status));
     if (pid > 0 && answered && !WIFSIGNALED(status)) return true;
     out->n = was;
     return false;

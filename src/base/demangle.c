@@ -10,21 +10,31 @@
 #include "base/arena.h"
 #include "base/buf.h"
 
-#define MAX_SUBS 400
+#define MAX_SUBS  400
 #define MAX_DEPTH 200
 #define MAX_BYTES ((size_t)1 << 20)
 
-struct text { const char *l, *r; };
-struct arg { struct text t; struct arg *pack; uint32_t n_pack; bool is_pack; };
-struct args { struct arg *at; uint32_t n; };
+struct text {
+    const char *l, *r;
+};
+struct arg {
+    struct text t;
+    struct arg *pack;
+    uint32_t n_pack;
+    bool is_pack;
+};
+struct args {
+    struct arg *at;
+    uint32_t n;
+};
 struct state {
     const char *p;
     struct mg_arena mem;
     struct text subs[MAX_SUBS];
     uint32_t n_subs, depth;
-    struct args args;            /* what T_ means: of the innermost name that has template arguments */
+    struct args args;             /* what T_ means: of the innermost name that has template arguments */
     bool is_template, is_special; /* of the last name: ends in <...>; a constructor, destructor or conversion */
-    uint32_t pack_at, pack_n;    /* while a pack expansion is read: its turn, and how many there are */
+    uint32_t pack_at, pack_n;     /* while a pack expansion is read: its turn, and how many there are */
     bool in_pack, bad;
 };
 
@@ -49,8 +59,10 @@ static const char *concat(struct state *s, const char *a, const char *b, const c
 
 static void add_sub(struct state *s, struct text t)
 {
-    if (s->n_subs < MAX_SUBS) s->subs[s->n_subs++] = t;
-    else s->bad = true;
+    if (s->n_subs < MAX_SUBS)
+        s->subs[s->n_subs++] = t;
+    else
+        s->bad = true;
 }
 
 static bool eat(struct state *s, const char *word)
@@ -87,8 +99,10 @@ static bool read_source_name(struct state *s, const char **out)
     if (*s->p < '1' || *s->p > '9') return false;
     while (*s->p >= '0' && *s->p <= '9' && n < 100000) n = n * 10 + (size_t)(*s->p++ - '0');
     if (strnlen(s->p, n) < n) return false;
-    if (n > 9 && !strncmp(s->p, "_GLOBAL_", 8) && s->p[9] == 'N') *out = "(anonymous namespace)";
-    else *out = mg_arena_strndup(&s->mem, s->p, n);
+    if (n > 9 && !strncmp(s->p, "_GLOBAL_", 8) && s->p[9] == 'N')
+        *out = "(anonymous namespace)";
+    else
+        *out = mg_arena_strndup(&s->mem, s->p, n);
     s->p += n;
     while (eat(s, "B")) { /* ABI tag */
         const char *tag;
@@ -100,14 +114,21 @@ static bool read_source_name(struct state *s, const char **out)
 
 static bool read_operator(struct state *s, const char **out)
 {
-    static const struct { char code[3]; const char *text; } ops[] = {
-        {"nw", "operator new"}, {"na", "operator new[]"}, {"dl", "operator delete"}, {"da", "operator delete[]"}, {"ng", "operator-"}, {"ad", "operator&"},
-        {"de", "operator*"}, {"co", "operator~"}, {"pl", "operator+"}, {"mi", "operator-"}, {"ml", "operator*"}, {"dv", "operator/"}, {"rm", "operator%"},
-        {"an", "operator&"}, {"or", "operator|"}, {"eo", "operator^"}, {"aS", "operator="}, {"pL", "operator+="}, {"mI", "operator-="}, {"mL", "operator*="},
-        {"dV", "operator/="}, {"rM", "operator%="}, {"aN", "operator&="}, {"oR", "operator|="}, {"eO", "operator^="}, {"ls", "operator<<"}, {"rs", "operator>>"},
-        {"lS", "operator<<="}, {"rS", "operator>>="}, {"eq", "operator=="}, {"ne", "operator!="}, {"lt", "operator<"}, {"gt", "operator>"}, {"le", "operator<="},
-        {"ge", "operator>="}, {"nt", "operator!"}, {"aa", "operator&&"}, {"oo", "operator||"}, {"pp", "operator++"}, {"mm", "operator--"}, {"cm", "operator,"},
-        {"pm", "operator->*"}, {"pt", "operator->"}, {"cl", "operator()"}, {"ix", "operator[]"}};
+    static const struct {
+        char code[3];
+        const char *text;
+    } ops[] = {{"nw", "operator new"}, {"na", "operator new[]"}, {"dl", "operator delete"}, {"da", "operator delete[]"},
+               {"ng", "operator-"},    {"ad", "operator&"},      {"de", "operator*"},       {"co", "operator~"},
+               {"pl", "operator+"},    {"mi", "operator-"},      {"ml", "operator*"},       {"dv", "operator/"},
+               {"rm", "operator%"},    {"an", "operator&"},      {"or", "operator|"},       {"eo", "operator^"},
+               {"aS", "operator="},    {"pL", "operator+="},     {"mI", "operator-="},      {"mL", "operator*="},
+               {"dV", "operator/="},   {"rM", "operator%="},     {"aN", "operator&="},      {"oR", "operator|="},
+               {"eO", "operator^="},   {"ls", "operator<<"},     {"rs", "operator>>"},      {"lS", "operator<<="},
+               {"rS", "operator>>="},  {"eq", "operator=="},     {"ne", "operator!="},      {"lt", "operator<"},
+               {"gt", "operator>"},    {"le", "operator<="},     {"ge", "operator>="},      {"nt", "operator!"},
+               {"aa", "operator&&"},   {"oo", "operator||"},     {"pp", "operator++"},      {"mm", "operator--"},
+               {"cm", "operator,"},    {"pm", "operator->*"},    {"pt", "operator->"},      {"cl", "operator()"},
+               {"ix", "operator[]"}};
     for (size_t i = 0; i < MG_COUNT_OF(ops); i++)
         if (eat(s, ops[i].code)) {
             *out = ops[i].text;
@@ -156,7 +177,8 @@ static bool read_unnamed(struct state *s, const char **out)
     size_t at = sizeof text - 1;
     text[at] = 0;
     for (n++; n && at; n /= 10) text[--at] = (char)('0' + n % 10);
-    *out = params ? concat(s, concat(s, "{lambda", params, "#"), text + at, "}") : concat(s, "{unnamed type#", text + at, "}");
+    *out = params ? concat(s, concat(s, "{lambda", params, "#"), text + at, "}")
+                  : concat(s, "{unnamed type#", text + at, "}");
     return true;
 }
 
@@ -177,8 +199,10 @@ static bool read_unqualified(struct state *s, const char *last, const char **out
 
 static bool read_substitution(struct state *s, struct text *out)
 {
-    static const struct { const char *code, *text; } known[] = {
-        {"Sa", "std::allocator"}, {"Sb", "std::basic_string"}, {"Ss", "std::string"}, {"Si", "std::istream"}, {"So", "std::ostream"}, {"Sd", "std::iostream"}};
+    static const struct {
+        const char *code, *text;
+    } known[] = {{"Sa", "std::allocator"}, {"Sb", "std::basic_string"}, {"Ss", "std::string"},
+                 {"Si", "std::istream"},   {"So", "std::ostream"},      {"Sd", "std::iostream"}};
     uint32_t ix;
     for (size_t i = 0; i < MG_COUNT_OF(known); i++)
         if (eat(s, known[i].code)) {
@@ -231,14 +255,19 @@ static bool read_nested(struct state *s, struct text *out, const char **quals)
     if (!eat(s, "N")) return false;
     for (;;) {
         if (eat(s, "r")) continue;
-        if (eat(s, "V")) is_volatile = true;
-        else if (eat(s, "K")) is_const = true;
-        else break;
+        if (eat(s, "V"))
+            is_volatile = true;
+        else if (eat(s, "K"))
+            is_const = true;
+        else
+            break;
     }
     if (is_const) q = " const";
     if (is_volatile) q = concat(s, q, " volatile", "");
-    if (eat(s, "R")) q = concat(s, q, " &", "");
-    else if (eat(s, "O")) q = concat(s, q, " &&", "");
+    if (eat(s, "R"))
+        q = concat(s, q, " &", "");
+    else if (eat(s, "O"))
+        q = concat(s, q, " &&", "");
     while (!eat(s, "E")) {
         struct text t;
         const char *part;
@@ -326,7 +355,10 @@ static bool read_name(struct state *s, struct text *out, const char **quals)
 
 static bool read_literal(struct state *s, struct text *out)
 {
-    static const struct { char type; const char *suffix; } suffixes[] = {{'i', ""}, {'j', "u"}, {'l', "l"}, {'m', "ul"}, {'x', "ll"}, {'y', "ull"}};
+    static const struct {
+        char type;
+        const char *suffix;
+    } suffixes[] = {{'i', ""}, {'j', "u"}, {'l', "l"}, {'m', "ul"}, {'x', "ll"}, {'y', "ull"}};
     struct text type;
     char code = *s->p;
     if (eat(s, "_Z")) {
@@ -410,11 +442,23 @@ static bool read_template_args(struct state *s, struct text *out)
 
 static const char *builtin(const char *p, size_t *used)
 {
-    static const struct { const char *code, *text; } table[] = {
-        {"v", "void"}, {"w", "wchar_t"}, {"b", "bool"}, {"c", "char"}, {"a", "signed char"}, {"h", "unsigned char"}, {"s", "short"}, {"t", "unsigned short"},
-        {"i", "int"}, {"j", "unsigned int"}, {"l", "long"}, {"m", "unsigned long"}, {"x", "long long"}, {"y", "unsigned long long"}, {"n", "__int128"},
-        {"o", "unsigned __int128"}, {"f", "float"}, {"d", "double"}, {"e", "long double"}, {"g", "__float128"}, {"z", "..."}, {"Dn", "decltype(nullptr)"},
-        {"Dh", "half"}, {"Di", "char32_t"}, {"Ds", "char16_t"}, {"Du", "char8_t"}, {"Da", "auto"}, {"Dc", "decltype(auto)"}, {"DF16_", "_Float16"}, {"DF16b", "std::bfloat16_t"}};
+    static const struct {
+        const char *code, *text;
+    } table[] = {{"v", "void"},         {"w", "wchar_t"},
+                 {"b", "bool"},         {"c", "char"},
+                 {"a", "signed char"},  {"h", "unsigned char"},
+                 {"s", "short"},        {"t", "unsigned short"},
+                 {"i", "int"},          {"j", "unsigned int"},
+                 {"l", "long"},         {"m", "unsigned long"},
+                 {"x", "long long"},    {"y", "unsigned long long"},
+                 {"n", "__int128"},     {"o", "unsigned __int128"},
+                 {"f", "float"},        {"d", "double"},
+                 {"e", "long double"},  {"g", "__float128"},
+                 {"z", "..."},          {"Dn", "decltype(nullptr)"},
+                 {"Dh", "half"},        {"Di", "char32_t"},
+                 {"Ds", "char16_t"},    {"Du", "char8_t"},
+                 {"Da", "auto"},        {"Dc", "decltype(auto)"},
+                 {"DF16_", "_Float16"}, {"DF16b", "std::bfloat16_t"}};
     for (size_t i = 0; i < MG_COUNT_OF(table); i++) {
         *used = strlen(table[i].code);
         if (!strncmp(p, table[i].code, *used)) return table[i].text;
@@ -427,7 +471,9 @@ static struct text pointed(struct state *s, struct text t, const char *mark)
 {
     size_t n = strlen(t.l);
     bool in_pointer = n > 1 && t.l[n - 1] == '*' && t.l[n - 2] == '(';
-    if (*t.r == '(' || *t.r == '[') return (struct text){concat(s, t.l, in_pointer ? "(" : " (", mark), concat(s, ")", *t.r == '[' ? " " : "", t.r)};
+    if (*t.r == '(' || *t.r == '[')
+        return (struct text){concat(s, t.l, in_pointer ? "(" : " (", mark),
+                             concat(s, ")", *t.r == '[' ? " " : "", t.r)};
     return (struct text){concat(s, t.l, mark, ""), t.r};
 }
 
@@ -489,14 +535,19 @@ static bool read_qualified(struct state *s, struct text *out)
     bool is_const = false, is_volatile = false;
     for (;;) {
         if (eat(s, "r")) continue;
-        if (eat(s, "V")) is_volatile = true;
-        else if (eat(s, "K")) is_const = true;
-        else break;
+        if (eat(s, "V"))
+            is_volatile = true;
+        else if (eat(s, "K"))
+            is_const = true;
+        else
+            break;
     }
     if (!read_type(s, out)) return false;
     const char *q = concat(s, is_const ? " const" : "", is_volatile ? " volatile" : "", "");
-    if (*out->r == '(') out->r = concat(s, out->r, q, "");
-    else out->l = concat(s, out->l, q, "");
+    if (*out->r == '(')
+        out->r = concat(s, out->r, q, "");
+    else
+        out->l = concat(s, out->l, q, "");
     return true;
 }
 
@@ -519,7 +570,9 @@ static bool read_compound(struct state *s, struct text *out)
         return true;
     }
     switch (*s->p) {
-    case 'P': case 'R': case 'O':
+    case 'P':
+    case 'R':
+    case 'O':
         name = *s->p == 'P' ? "*" : *s->p == 'R' ? "&" : "&&";
         s->p++;
         if (!read_type(s, out)) return false;

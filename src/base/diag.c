@@ -29,8 +29,8 @@ void mg_diag_release(struct mg_diag *d)
     *d = (struct mg_diag)MG_DIAG_INIT;
 }
 
-static void add_message(struct mg_diag *d, enum mg_severity sev, const char *file, uint32_t line,
-                uint32_t col, const char *hint, const char *fmt, va_list ap)
+static void add_message(struct mg_diag *d, enum mg_severity sev, const char *file, uint32_t line, uint32_t col,
+                        const char *hint, const char *fmt, va_list ap)
 {
     if (sev == MG_SEV_ERROR) d->n_errors++;
     if (sev == MG_SEV_WARNING) d->n_warnings++;
@@ -41,13 +41,16 @@ static void add_message(struct mg_diag *d, enum mg_severity sev, const char *fil
     }
     struct mg_buf text = MG_BUF_INIT;
     mg_buf_vprintf(&text, fmt, ap);
-    d->items[d->n_items++] = (struct mg_diag_item){
-        .severity = sev, .line = line, .col = col, .file = file ? mg_xstrdup(file) : NULL,
-        .text = mg_buf_take(&text), .hint = hint ? mg_xstrdup(hint) : NULL};
+    d->items[d->n_items++] = (struct mg_diag_item){.severity = sev,
+                                                   .line = line,
+                                                   .col = col,
+                                                   .file = file ? mg_xstrdup(file) : NULL,
+                                                   .text = mg_buf_take(&text),
+                                                   .hint = hint ? mg_xstrdup(hint) : NULL};
 }
 
-enum mg_err mg_diag_add(struct mg_diag *d, enum mg_err err, enum mg_severity sev, const char *file,
-                        uint32_t line, uint32_t col, const char *hint, const char *fmt, ...)
+enum mg_err mg_diag_add(struct mg_diag *d, enum mg_err err, enum mg_severity sev, const char *file, uint32_t line,
+                        uint32_t col, const char *hint, const char *fmt, ...)
 {
     va_list ap;
     if (!d) return err;

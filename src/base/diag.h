@@ -29,13 +29,15 @@ struct mg_diag {
     uint32_t max_items; /* 0 = 100; further ones are counted, not kept */
 };
 
-#define MG_DIAG_INIT {0}
+#define MG_DIAG_INIT                                                                                                   \
+    {                                                                                                                  \
+        0                                                                                                              \
+    }
 const char *mg_err_text(enum mg_err err);
 void mg_diag_release(struct mg_diag *d);
 /* Appends and returns err, so that `return mg_diag_add(...)` reads well. d may be NULL. */
-enum mg_err mg_diag_add(struct mg_diag *d, enum mg_err err, enum mg_severity sev, const char *file,
-                        uint32_t line, uint32_t col, const char *hint, const char *fmt, ...)
-    MG_PRINTF(8, 9);
+enum mg_err mg_diag_add(struct mg_diag *d, enum mg_err err, enum mg_severity sev, const char *file, uint32_t line,
+                        uint32_t col, const char *hint, const char *fmt, ...) MG_PRINTF(8, 9);
 /* Place-less error. */
 enum mg_err mg_diag_err(struct mg_diag *d, enum mg_err err, const char *fmt, ...) MG_PRINTF(3, 4);
 struct mg_buf;

@@ -10,8 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum mg_sample_method { MG_SAMPLE_GEOMETRY, MG_SAMPLE_THREADS }; /* by strata; by size: for launches, that is what these are */
-struct mg_estimate { double value, bound; }; /* bound < 0: not known */
+enum mg_sample_method {
+    MG_SAMPLE_GEOMETRY,
+    MG_SAMPLE_THREADS
+}; /* by strata; by size: for launches, that is what these are */
+struct mg_estimate {
+    double value, bound;
+};                 /* bound < 0: not known */
 struct mg_member { /* those of one stratum stand together */
     uint32_t stratum;
     bool counted;

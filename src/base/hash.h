@@ -7,8 +7,10 @@
 uint64_t mg_hash64(const void *p, size_t bytes, uint64_t seed);
 static inline uint64_t mg_mix64(uint64_t x)
 {
-    x ^= x >> 32; x *= 0xd6e8feb86659fd93u;
-    x ^= x >> 32; x *= 0xd6e8feb86659fd93u;
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93u;
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93u;
     return x ^ x >> 32;
 }
 struct mg_sha256 {

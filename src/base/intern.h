@@ -22,7 +22,13 @@ void mg_intern_release(struct mg_intern *t);
 mg_str mg_intern_add(struct mg_intern *t, const char *s, size_t len);
 mg_str mg_intern_adds(struct mg_intern *t, const char *s);
 mg_str mg_intern_find(const struct mg_intern *t, const char *s, size_t len); /* 0 when absent */
-static inline const char *mg_intern_text(const struct mg_intern *t, mg_str id) { return t->entries[id].s; }
-static inline uint32_t mg_intern_len(const struct mg_intern *t, mg_str id) { return t->entries[id].len; }
+static inline const char *mg_intern_text(const struct mg_intern *t, mg_str id)
+{
+    return t->entries[id].s;
+}
+static inline uint32_t mg_intern_len(const struct mg_intern *t, mg_str id)
+{
+    return t->entries[id].len;
+}
 
 #endif

@@ -83,7 +83,9 @@ static bool make_dirs(char *path)
 
 bool mg_io_cache_dir(const char *part, char *path, bool make)
 {
-    const struct { const char *variable, *below; } places[] = {{mg_env_name(MG_ENV_CACHE), ""}, {"XDG_CACHE_HOME", "/margay"}, {"HOME", "/.cache/margay"}};
+    const struct {
+        const char *variable, *below;
+    } places[] = {{mg_env_name(MG_ENV_CACHE), ""}, {"XDG_CACHE_HOME", "/margay"}, {"HOME", "/.cache/margay"}};
     for (size_t i = 0; i < MG_COUNT_OF(places); i++) {
         const char *root = getenv(places[i].variable);
         if (!root || root[0] != '/') continue;

@@ -77,12 +77,18 @@ static void quoted(struct mg_buf *out, const char *text)
     mg_buf_addc(out, '"');
     for (const unsigned char *s = (const unsigned char *)text; *s;) {
         size_t n = utf8_len(s);
-        if (*s == '"' || *s == '\\') mg_buf_printf(out, "\\%c", *s);
-        else if (*s == '\n') mg_buf_adds(out, "\\n");
-        else if (*s == '\t') mg_buf_adds(out, "\\t");
-        else if (*s < 0x20 || *s == 0x7f) mg_buf_printf(out, "\\u%04x", *s);
-        else if (!n) mg_buf_adds(out, "\\ufffd");
-        else mg_buf_add(out, s, n);
+        if (*s == '"' || *s == '\\')
+            mg_buf_printf(out, "\\%c", *s);
+        else if (*s == '\n')
+            mg_buf_adds(out, "\\n");
+        else if (*s == '\t')
+            mg_buf_adds(out, "\\t");
+        else if (*s < 0x20 || *s == 0x7f)
+            mg_buf_printf(out, "\\u%04x", *s);
+        else if (!n)
+            mg_buf_adds(out, "\\ufffd");
+        else
+            mg_buf_add(out, s, n);
         s += n ? n : 1;
     }
     mg_buf_addc(out, '"');
@@ -99,8 +105,10 @@ void mg_json_key(struct mg_json *j, const char *key)
 void mg_json_str(struct mg_json *j, const char *s)
 {
     before_value(j);
-    if (s) quoted(j->out, s);
-    else mg_buf_adds(j->out, "null");
+    if (s)
+        quoted(j->out, s);
+    else
+        mg_buf_adds(j->out, "null");
 }
 
 void mg_json_u64(struct mg_json *j, uint64_t v)
@@ -130,7 +138,8 @@ void mg_json_f64(struct mg_json *j, double v)
         snprintf(text, sizeof text, "%.*g", digits, v);
         if (strtod(text, NULL) == v) break;
     }
-    if (strchr(text, 'e') && fabs(v) >= 1 && fabs(v) < 1e15) snprintf(text, sizeof text, "%.0f", v); /* 100, not 1e+02 */
+    if (strchr(text, 'e') && fabs(v) >= 1 && fabs(v) < 1e15)
+        snprintf(text, sizeof text, "%.0f", v); /* 100, not 1e+02 */
     size_t point = strspn(text, "-0123456789"); /* an application's locale may write a comma there */
     if (text[point] && text[point] != 'e') {
         size_t n = strcspn(text + point, "0123456789e");
@@ -168,8 +177,10 @@ void mg_json_key_u64(struct mg_json *j, const char *key, uint64_t v)
 void mg_json_key_u64_if(struct mg_json *j, const char *key, bool has, uint64_t v)
 {
     mg_json_key(j, key);
-    if (has) mg_json_u64(j, v);
-    else mg_json_null(j);
+    if (has)
+        mg_json_u64(j, v);
+    else
+        mg_json_null(j);
 }
 
 void mg_json_key_str(struct mg_json *j, const char *key, const char *s)

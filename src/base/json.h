@@ -10,12 +10,12 @@ struct mg_json {
     uint32_t depth;
     bool first[64]; /* nothing written yet at that depth */
     bool after_key;
-    int indent; /* 0: compact */
+    int indent;        /* 0: compact */
     bool wide_as_text; /* numbers beyond 2^53 as text: for readers whose numbers are doubles */
 };
 void mg_json_init(struct mg_json *j, struct mg_buf *out, int indent);
-void mg_json_obj(struct mg_json *j);   /* { */
-void mg_json_arr(struct mg_json *j);   /* [ */
+void mg_json_obj(struct mg_json *j);              /* { */
+void mg_json_arr(struct mg_json *j);              /* [ */
 void mg_json_end(struct mg_json *j, char closer); /* '}' or ']' */
 void mg_json_key(struct mg_json *j, const char *key);
 void mg_json_str(struct mg_json *j, const char *s); /* NULL writes null */
@@ -28,8 +28,8 @@ void mg_json_raw(struct mg_json *j, const char *json); /* one value that is JSON
 /* A key and its value at once. */
 void mg_json_key_u64(struct mg_json *j, const char *key, uint64_t v);
 void mg_json_key_u64_if(struct mg_json *j, const char *key, bool has, uint64_t v); /* else null */
-void mg_json_key_str(struct mg_json *j, const char *key, const char *s);            /* NULL and "" write null */
-void mg_json_key_hex(struct mg_json *j, const char *key, uint64_t v);               /* "0x7f" */
+void mg_json_key_str(struct mg_json *j, const char *key, const char *s);           /* NULL and "" write null */
+void mg_json_key_hex(struct mg_json *j, const char *key, uint64_t v);              /* "0x7f" */
 void mg_json_key_bool(struct mg_json *j, const char *key, bool v);
 void mg_json_key_dim(struct mg_json *j, const char *key, const uint32_t v[3]);
 

@@ -112,8 +112,10 @@ static const char *read_string(struct reader *r)
         }
         c = *r->at++;
         const char *known = c ? strchr(escapes, c) : NULL;
-        if (known) *to++ = meaning[known - escapes];
-        else if (c != 'u' || !read_unicode(r, &to)) return NULL;
+        if (known)
+            *to++ = meaning[known - escapes];
+        else if (c != 'u' || !read_unicode(r, &to))
+            return NULL;
     }
     if (r->at != quote) return NULL;
     r->at++;
@@ -167,7 +169,8 @@ static bool read_list(struct reader *r, struct mg_jval *v, char closer, int dept
     if (skip_char(r, closer)) return true;
     do {
         struct mg_jval *element = mg_arena_new(r->arena, struct mg_jval);
-        if (closer == '}' && (!skip_char(r, '"') || !(element->key = read_string(r)) || !skip_char(r, ':'))) return false;
+        if (closer == '}' && (!skip_char(r, '"') || !(element->key = read_string(r)) || !skip_char(r, ':')))
+            return false;
         if (!read_value(r, element, depth + 1)) return false;
         *link = element;
         link = &element->next;
@@ -181,13 +184,28 @@ static bool read_value(struct reader *r, struct mg_jval *v, int depth)
     skip_space(r);
     if (r->at == r->end || depth > MOST_DEPTH) return false;
     switch (*r->at) {
-    case '{': r->at++; return read_list(r, v, '}', depth);
-    case '[': r->at++; return read_list(r, v, ']', depth);
-    case '"': r->at++; v->kind = MG_JVAL_TEXT; return (v->text = read_string(r)) != NULL;
-    case 'n': v->kind = MG_JVAL_NULL; return skip_word(r, "null");
-    case 't': v->kind = MG_JVAL_BOOL; v->yes = true; return skip_word(r, "true");
-    case 'f': v->kind = MG_JVAL_BOOL; return skip_word(r, "false");
-    default: return read_number(r, v);
+    case '{':
+        r->at++;
+        return read_list(r, v, '}', depth);
+    case '[':
+        r->at++;
+        return read_list(r, v, ']', depth);
+    case '"':
+        r->at++;
+        v->kind = MG_JVAL_TEXT;
+        return (v->text = read_string(r)) != NULL;
+    case 'n':
+        v->kind = MG_JVAL_NULL;
+        return skip_word(r, "null");
+    case 't':
+        v->kind = MG_JVAL_BOOL;
+        v->yes = true;
+        return skip_word(r, "true");
+    case 'f':
+        v->kind = MG_JVAL_BOOL;
+        return skip_word(r, "false");
+    default:
+        return read_number(r, v);
     }
 }
 
@@ -215,7 +233,10 @@ const struct mg_jval *mg_jval_get(const struct mg_jval *object, const char *key)
     return NULL;
 }
 
-bool mg_jval_is_number(const struct mg_jval *v) { return v && (v->kind == MG_JVAL_U64 || v->kind == MG_JVAL_F64); }
+bool mg_jval_is_number(const struct mg_jval *v)
+{
+    return v && (v->kind == MG_JVAL_U64 || v->kind == MG_JVAL_F64);
+}
 
 double mg_jval_number(const struct mg_jval *v)
 {
@@ -229,7 +250,10 @@ uint64_t mg_jval_u64(const struct mg_jval *object, const char *key)
     return v && v->kind == MG_JVAL_U64 ? v->u : 0;
 }
 
-double mg_jval_f64(const struct mg_jval *object, const char *key) { return mg_jval_number(mg_jval_get(object, key)); }
+double mg_jval_f64(const struct mg_jval *object, const char *key)
+{
+    return mg_jval_number(mg_jval_get(object, key));
+}
 
 bool mg_jval_yes(const struct mg_jval *object, const char *key)
 {

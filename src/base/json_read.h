@@ -9,13 +9,13 @@
 enum mg_jval_kind { MG_JVAL_NULL, MG_JVAL_BOOL, MG_JVAL_U64, MG_JVAL_F64, MG_JVAL_TEXT, MG_JVAL_ARRAY, MG_JVAL_OBJECT };
 struct mg_jval {
     enum mg_jval_kind kind;
-    uint32_t n;            /* ARRAY, OBJECT: elements */
-    const char *key;       /* of a member; NULL: no member */
+    uint32_t n;      /* ARRAY, OBJECT: elements */
+    const char *key; /* of a member; NULL: no member */
     union {
-        bool yes;          /* BOOL */
-        uint64_t u;        /* U64: a whole number from 0 */
-        double f;          /* F64 */
-        const char *text;  /* TEXT */
+        bool yes;                    /* BOOL */
+        uint64_t u;                  /* U64: a whole number from 0 */
+        double f;                    /* F64 */
+        const char *text;            /* TEXT */
         const struct mg_jval *first; /* ARRAY, OBJECT; NULL: empty */
     };
     const struct mg_jval *next; /* element of the same list */
@@ -28,7 +28,7 @@ const struct mg_jval *mg_jval_parse(struct mg_arena *arena, const char *text, si
 const struct mg_jval *mg_jval_get(const struct mg_jval *object, const char *key);
 const struct mg_jval *mg_jval_first(const struct mg_jval *list); /* for (v = mg_jval_first(l); v; v = v->next) */
 bool mg_jval_is_number(const struct mg_jval *v);
-double mg_jval_number(const struct mg_jval *v);                  /* 0 where it is none */
+double mg_jval_number(const struct mg_jval *v);                      /* 0 where it is none */
 uint64_t mg_jval_u64(const struct mg_jval *object, const char *key); /* 0 where it is none */
 double mg_jval_f64(const struct mg_jval *object, const char *key);
 bool mg_jval_yes(const struct mg_jval *object, const char *key);

@@ -9,7 +9,10 @@ struct mg_map {
     uint8_t *used;
     uint32_t n, cap; /* cap is a power of two */
 };
-#define MG_MAP_INIT {0}
+#define MG_MAP_INIT                                                                                                    \
+    {                                                                                                                  \
+        0                                                                                                              \
+    }
 void mg_map_release(struct mg_map *m);
 bool mg_map_get(const struct mg_map *m, uint64_t key, uint64_t *value); /* value may be NULL */
 void mg_map_set(struct mg_map *m, uint64_t key, uint64_t value);

@@ -41,7 +41,8 @@ double mg_number_plain(const char *text, char **end)
 const char *mg_number_read_f64(const char *text, double *out)
 {
     char *end;
-    if ((!is_digit(*text) && (*text != '.' || !is_digit(text[1]))) || (text[1] | 32) == 'x') return NULL; /* no sign, no word, no hexadecimal */
+    if ((!is_digit(*text) && (*text != '.' || !is_digit(text[1]))) || (text[1] | 32) == 'x')
+        return NULL; /* no sign, no word, no hexadecimal */
     double v = mg_number_plain(text, &end);
     if (!isfinite(v)) return NULL;
     *out = v;
@@ -78,8 +79,10 @@ bool mg_number_f64(const char *text, double least, double most, double *out)
 void mg_number_print_u64(uint64_t least, uint64_t most, struct mg_buf *out)
 {
     mg_buf_adds(out, "a whole number");
-    if (most != UINT64_MAX) mg_buf_printf(out, " from %llu to %llu", (unsigned long long)least, (unsigned long long)most);
-    else if (least) mg_buf_printf(out, " from %llu on", (unsigned long long)least);
+    if (most != UINT64_MAX)
+        mg_buf_printf(out, " from %llu to %llu", (unsigned long long)least, (unsigned long long)most);
+    else if (least)
+        mg_buf_printf(out, " from %llu on", (unsigned long long)least);
 }
 
 void mg_number_print_f64(double least, double most, struct mg_buf *out)

@@ -9,7 +9,9 @@
 #include "base/hash.h"
 
 /* In this order: what a launcher sets comes before what a batch system sets for everything below it. */
-static const struct { const char *rank, *size, *local, *job; } launchers[] = {
+static const struct {
+    const char *rank, *size, *local, *job;
+} launchers[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_NAMESPACE"},
     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK", NULL},
     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", NULL},
@@ -22,8 +24,7 @@ static const struct { const char *rank, *size, *local, *job; } launchers[] = {
 static bool read_number(const char *text, uint32_t *out)
 {
     char *end;
-    if (!text || *text < '0' || *text > '9')
-        return false;
+    if (!text || *text < '0' || *text > '9') return false;
     unsigned long v = strtoul(text, &end, 10);
     *out = (uint32_t)v;
     return !*end && v <= INT32_MAX;
@@ -36,12 +37,10 @@ static uint64_t parent_start(pid_t parent)
     snprintf(path, sizeof path, "/proc/%ld/stat", (long)parent);
     FILE *f = fopen(path, "re");
     size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
-    if (f)
-        fclose(f);
+    if (f) fclose(f);
     line[n] = 0;
     const char *at = strrchr(line, ')'); /* behind the name: state is field 3, the start 22 */
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
+    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
     return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
@@ -60,13 +59,12 @@ struct mg_rank mg_rank_read(const char *(*get)(const char *name))
     for (size_t i = 0; i < MG_COUNT_OF(launchers); i++) {
         uint32_t rank, size = 0, local;
         bool torch = !strcmp(launchers[i].rank, "RANK"); /* a common name: with its companion alone */
-        if (!read_number(get(launchers[i].rank), &rank))
-            continue;
+        if (!read_number(get(launchers[i].rank), &rank)) continue;
         bool sized = launchers[i].size && read_number(get(launchers[i].size), &size);
-        if ((torch || !strncmp(launchers[i].rank, "SLURM", 5)) && !sized)
-            continue;
+        if ((torch || !strncmp(launchers[i].rank, "SLURM", 5)) && !sized) continue;
         return (struct mg_rank){
-            .rank = (int32_t)rank, .size = size,
+            .rank = (int32_t)rank,
+            .size = size,
             .local = launchers[i].local && read_number(get(launchers[i].local), &local) ? (int32_t)local : -1,
             .job = job_of(launchers[i].job, launchers[i].job ? get(launchers[i].job) : NULL),
         };

@@ -16,10 +16,8 @@ bool mg_thread_start(void *(*fn)(void *), void *arg, size_t stack_bytes, pthread
     sigfillset(&every);
     for (unsigned i = 0; i < MG_COUNT_OF(its_own); i++) sigdelset(&every, its_own[i]);
     pthread_attr_init(&attr);
-    if (!joinable)
-        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    if (stack_bytes)
-        pthread_attr_setstacksize(&attr, stack_bytes);
+    if (!joinable) pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    if (stack_bytes) pthread_attr_setstacksize(&attr, stack_bytes);
     pthread_sigmask(SIG_SETMASK, &every, &before);
     bool ok = !pthread_create(joinable ? joinable : &thread, &attr, fn, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

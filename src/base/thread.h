@@ -1,5 +1,6 @@
 /* Threads inside somebody else's process: signals are blocked on them, so that the application's handlers run
- * on its own threads. Faults of the thread itself are not: in a callback, or in memory of the application's, they are its. */
+ * on its own threads. Faults of the thread itself are not: in a callback, or in memory of the application's, they are
+ * its. */
 #ifndef MG_BASE_THREAD_H
 #define MG_BASE_THREAD_H
 

@@ -13,17 +13,21 @@
 #include "base/vec.h"
 
 #define MOST_OP_BYTES (UINT64_C(4) << 30)
-#define MOST_CONTENT (UINT64_C(1) << 40)
+#define MOST_CONTENT  (UINT64_C(1) << 40)
 
-struct chunk { uint64_t off; uint32_t raw, packed; };
+struct chunk {
+    uint64_t off;
+    uint32_t raw, packed;
+};
 struct mg_cap_reader {
-    const uint8_t *file; uint64_t bytes;
-    uint8_t *ops; uint64_t n_ops_bytes, cap_ops;
+    const uint8_t *file;
+    uint64_t bytes;
+    uint8_t *ops;
+    uint64_t n_ops_bytes, cap_ops;
     MG_VEC(struct chunk) chunks; /* from number 1 */
     struct mg_cap_end end;
     ZSTD_DCtx *zstd;
 };
-
 
 /* ---- frames ------------------------------------------------------------------------------------------ */
 
@@ -39,18 +43,15 @@ static bool unpack(struct mg_cap_reader *r, const uint8_t *from, uint32_t packed
 static const char *add_ops(struct mg_cap_reader *r, const uint8_t *from, const struct mg_cap_frame *f)
 {
     uint64_t need = r->n_ops_bytes + f->raw_bytes;
-    if (need > MOST_OP_BYTES)
-        return "its list of operations is too long";
+    if (need > MOST_OP_BYTES) return "its list of operations is too long";
     if (need > r->cap_ops) {
         uint64_t cap = MG_MAX(need, 2 * r->cap_ops);
         void *more = realloc(r->ops, cap);
-        if (!more)
-            return "there is no memory for its list of operations";
+        if (!more) return "there is no memory for its list of operations";
         r->ops = more;
         r->cap_ops = cap;
     }
-    if (!unpack(r, from, f->packed_bytes, r->ops + r->n_ops_bytes, f->raw_bytes))
-        return "a frame does not unpack";
+    if (!unpack(r, from, f->packed_bytes, r->ops + r->n_ops_bytes, f->raw_bytes)) return "a frame does not unpack";
     r->n_ops_bytes = need;
     return NULL;
 }
@@ -58,26 +59,21 @@ static const char *add_ops(struct mg_cap_reader *r, const uint8_t *from, const s
 static const char *read_frame(struct mg_cap_reader *r, uint64_t *at, bool *ended)
 {
     struct mg_cap_frame f;
-    if (r->bytes - *at < sizeof f)
-        return "it ends within a frame; the program may have been killed";
+    if (r->bytes - *at < sizeof f) return "it ends within a frame; the program may have been killed";
     memcpy(&f, r->file + *at, sizeof f);
     const uint8_t *payload = r->file + *at + sizeof f;
     if (f.magic != MG_CAP_FRAME_MAGIC || f.crc != mg_crc32c(0, &f, offsetof(struct mg_cap_frame, crc)))
         return "a frame's head is damaged";
     if (f.raw_bytes > MG_CAP_FRAME_MOST || f.packed_bytes > f.raw_bytes)
         return "a frame claims more than frames may have";
-    if (f.packed_bytes > r->bytes - *at - sizeof f)
-        return "it ends within a frame; the program may have been killed";
-    if (f.payload_crc != mg_crc32c(0, payload, f.packed_bytes))
-        return "a frame is damaged";
+    if (f.packed_bytes > r->bytes - *at - sizeof f) return "it ends within a frame; the program may have been killed";
+    if (f.payload_crc != mg_crc32c(0, payload, f.packed_bytes)) return "a frame is damaged";
     if (f.type == MG_CAP_DATA) {
-        if (!f.raw_bytes || f.raw_bytes > MG_CAP_CHUNK)
-            return "a chunk has the wrong size";
+        if (!f.raw_bytes || f.raw_bytes > MG_CAP_CHUNK) return "a chunk has the wrong size";
         *mg_vec_push(&r->chunks) = (struct chunk){*at + sizeof f, f.raw_bytes, f.packed_bytes};
     } else if (f.type == MG_CAP_OPS) {
         const char *why = add_ops(r, payload, &f);
-        if (why)
-            return why;
+        if (why) return why;
     } else if (f.type == MG_CAP_END && f.raw_bytes == sizeof r->end && f.packed_bytes == f.raw_bytes) {
         memcpy(&r->end, payload, sizeof r->end);
         *ended = true;
@@ -96,8 +92,7 @@ static bool number(const struct mg_cap_reader *r, uint64_t *off, uint64_t *v)
     for (unsigned shift = 0; shift < 64 && *off < r->n_ops_bytes; shift += 7) {
         uint8_t b = r->ops[(*off)++];
         *v |= (uint64_t)(b & 127) << shift;
-        if (!(b & 128))
-            return true;
+        if (!(b & 128)) return true;
     }
     return false;
 }
@@ -106,21 +101,18 @@ static bool number(const struct mg_cap_reader *r, uint64_t *off, uint64_t *v)
 static bool read_op(const struct mg_cap_reader *r, struct mg_cap_op *op)
 {
     uint64_t kind, n, bytes;
-    if (!number(r, &op->off, &kind) || kind >= MG_CAP_OP_COUNT || !number(r, &op->off, &n) || n < mg_cap_op_words((uint32_t)kind) ||
-        n > r->n_ops_bytes - op->off)
+    if (!number(r, &op->off, &kind) || kind >= MG_CAP_OP_COUNT || !number(r, &op->off, &n) ||
+        n < mg_cap_op_words((uint32_t)kind) || n > r->n_ops_bytes - op->off)
         return false;
     if (n > op->cap) {
         uint64_t *more = realloc(op->room, n * sizeof *more);
-        if (!more)
-            return false;
+        if (!more) return false;
         op->room = more;
         op->cap = (uint32_t)n;
     }
     for (uint64_t k = 0; k < n; k++)
-        if (!number(r, &op->off, &op->room[k]))
-            return false;
-    if (!number(r, &op->off, &bytes) || bytes > r->n_ops_bytes - op->off)
-        return false;
+        if (!number(r, &op->off, &op->room[k])) return false;
+    if (!number(r, &op->off, &bytes) || bytes > r->n_ops_bytes - op->off) return false;
     op->kind = (uint32_t)kind;
     op->n_words = (uint32_t)n;
     op->words = op->room;
@@ -133,9 +125,13 @@ static bool read_op(const struct mg_cap_reader *r, struct mg_cap_op *op)
 uint64_t mg_cap_content_bytes(const struct mg_cap_op *op)
 {
     switch (op->kind) {
-    case MG_CAP_image: case MG_CAP_write: return op->words[1];
-    case MG_CAP_copy3d: return op->words[MG_CAP_C_HOST_BYTES];
-    default: return 0;
+    case MG_CAP_image:
+    case MG_CAP_write:
+        return op->words[1];
+    case MG_CAP_copy3d:
+        return op->words[MG_CAP_C_HOST_BYTES];
+    default:
+        return 0;
     }
 }
 
@@ -144,10 +140,8 @@ static const char *check_content(const struct mg_cap_reader *r, const struct mg_
 {
     uint64_t bytes = mg_cap_content_bytes(op);
     uint32_t fixed = mg_cap_op_words(op->kind), n = op->n_words - fixed;
-    if (op->kind != MG_CAP_image && op->kind != MG_CAP_write && op->kind != MG_CAP_copy3d)
-        return NULL;
-    if (bytes > MOST_CONTENT)
-        return "an operation's content is too long";
+    if (op->kind != MG_CAP_image && op->kind != MG_CAP_write && op->kind != MG_CAP_copy3d) return NULL;
+    if (bytes > MOST_CONTENT) return "an operation's content is too long";
     if (bytes <= MG_CAP_INLINE)
         return n || op->payload_bytes != bytes ? "an operation has not the content that it claims" : NULL;
     if (n != (bytes + MG_CAP_CHUNK - 1) / MG_CAP_CHUNK || op->payload_bytes)
@@ -171,15 +165,15 @@ static const char *check_ops(const struct mg_cap_reader *r)
             why = "its launches are not numbered in order";
     }
     mg_cap_op_release(&op);
-    if (!why && (n != r->end.n_ops || r->n_ops_bytes != r->end.op_bytes || r->chunks.n != r->end.n_chunks || launches != r->end.n_launches))
+    if (!why && (n != r->end.n_ops || r->n_ops_bytes != r->end.op_bytes || r->chunks.n != r->end.n_chunks ||
+                 launches != r->end.n_launches))
         why = "its parts do not add up to what its end says";
     return why;
 }
 
 bool mg_cap_next(const struct mg_cap_reader *r, struct mg_cap_op *op)
 {
-    if (op->off >= r->n_ops_bytes)
-        return false;
+    if (op->off >= r->n_ops_bytes) return false;
     op->at += op->off != 0;
     return read_op(r, op);
 }
@@ -190,15 +184,17 @@ void mg_cap_op_release(struct mg_cap_op *op)
     *op = (struct mg_cap_op){0};
 }
 
-const struct mg_cap_end *mg_cap_totals(const struct mg_cap_reader *r) { return &r->end; }
+const struct mg_cap_end *mg_cap_totals(const struct mg_cap_reader *r)
+{
+    return &r->end;
+}
 
 bool mg_cap_content(struct mg_cap_reader *r, const struct mg_cap_op *op, void *to, const char **why)
 {
     uint64_t bytes = mg_cap_content_bytes(op);
     uint32_t fixed = mg_cap_op_words(op->kind);
     if (bytes <= MG_CAP_INLINE) {
-        if (bytes)
-            memcpy(to, op->payload, bytes);
+        if (bytes) memcpy(to, op->payload, bytes);
         return true;
     }
     for (uint32_t k = fixed; k < op->n_words; k++) {
@@ -206,7 +202,8 @@ bool mg_cap_content(struct mg_cap_reader *r, const struct mg_cap_op *op, void *t
         uint8_t *out = (uint8_t *)to + at;
         if (!c) {
             memset(out, 0, MG_MIN(bytes - at, (uint64_t)MG_CAP_CHUNK));
-        } else if (!unpack(r, r->file + r->chunks.at[c - 1].off, r->chunks.at[c - 1].packed, out, r->chunks.at[c - 1].raw)) {
+        } else if (!unpack(r, r->file + r->chunks.at[c - 1].off, r->chunks.at[c - 1].packed, out,
+                           r->chunks.at[c - 1].raw)) {
             *why = "a chunk does not unpack";
             return false;
         }
@@ -221,17 +218,14 @@ static const char *read_file(struct mg_cap_reader *r)
     struct mg_cap_head h;
     uint64_t at = sizeof h;
     bool ended = false;
-    if (r->bytes < sizeof h)
-        return "it is too short";
+    if (r->bytes < sizeof h) return "it is too short";
     memcpy(&h, r->file, sizeof h);
     if (memcmp(h.magic, MG_CAP_MAGIC, sizeof h.magic) || h.crc != mg_crc32c(0, &h, offsetof(struct mg_cap_head, crc)))
         return "it does not begin as one";
-    if (h.version != MG_CAP_VERSION)
-        return "another version of Margay wrote it";
+    if (h.version != MG_CAP_VERSION) return "another version of Margay wrote it";
     while (!ended) {
         const char *why = read_frame(r, &at, &ended);
-        if (why)
-            return why;
+        if (why) return why;
     }
     return at != r->bytes ? "something follows its end" : check_ops(r);
 }
@@ -243,18 +237,20 @@ enum mg_err mg_cap_reader_open(const char *path, struct mg_cap_reader **out, str
     *out = NULL;
     if (fd < 0 || fstat(fd, &st)) {
         int e = errno;
-        if (fd >= 0)
-            close(fd);
+        if (fd >= 0) close(fd);
         return mg_diag_err(d, MG_ERR_IO, "%s: %s", path, strerror(e));
     }
     struct mg_cap_reader *r = calloc(1, sizeof *r);
-    void *file = S_ISREG(st.st_mode) && st.st_size > 0 ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    void *file = S_ISREG(st.st_mode) && st.st_size > 0 ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
+                                                       : MAP_FAILED;
     close(fd);
     if (r && file != MAP_FAILED) {
         r->file = file;
         r->bytes = (uint64_t)st.st_size;
     }
-    const char *why = !r || !(r->zstd = ZSTD_createDCtx()) ? "there is no memory" : file == MAP_FAILED ? "it is empty or no file" : read_file(r);
+    const char *why = !r || !(r->zstd = ZSTD_createDCtx()) ? "there is no memory"
+                      : file == MAP_FAILED                 ? "it is empty or no file"
+                                                           : read_file(r);
     if (why) {
         enum mg_err err = mg_diag_err(d, MG_ERR_INPUT, "%s: not a whole capture: %s", path, why);
         mg_cap_reader_close(r);
@@ -266,10 +262,8 @@ enum mg_err mg_cap_reader_open(const char *path, struct mg_cap_reader **out, str
 
 void mg_cap_reader_close(struct mg_cap_reader *r)
 {
-    if (!r)
-        return;
-    if (r->file)
-        munmap((void *)(uintptr_t)r->file, r->bytes);
+    if (!r) return;
+    if (r->file) munmap((void *)(uintptr_t)r->file, r->bytes);
     ZSTD_freeDCtx(r->zstd);
     mg_vec_release(&r->chunks);
     free(r->ops);

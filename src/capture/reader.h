@@ -10,10 +10,12 @@ struct mg_cap_reader;
 struct mg_cap_op { /* words and payload stay until the reader is closed, or the next mg_cap_next with this struct */
     uint32_t kind, n_words;
     const uint64_t *words;
-    const uint8_t *payload; size_t payload_bytes;
-    uint64_t at;             /* number of the operation */
-    uint64_t off;            /* of what follows; 0 to begin with */
-    uint64_t *room; uint32_t cap; /* of the words */
+    const uint8_t *payload;
+    size_t payload_bytes;
+    uint64_t at;  /* number of the operation */
+    uint64_t off; /* of what follows; 0 to begin with */
+    uint64_t *room;
+    uint32_t cap; /* of the words */
 };
 enum mg_err mg_cap_reader_open(const char *path, struct mg_cap_reader **out, struct mg_diag *d) MG_MUST_CHECK;
 void mg_cap_reader_close(struct mg_cap_reader *r);

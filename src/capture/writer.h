@@ -11,20 +11,24 @@
 struct mg_cap_writer {
     int fd;
     bool failed;
-    int error;               /* errno of the first failure */
-    struct mg_buf ops;       /* not yet written */
-    struct mg_map chunks;    /* first word of the hash -> number */
-    struct chunk_key { uint64_t second; } *keys; /* by number */
+    int error;            /* errno of the first failure */
+    struct mg_buf ops;    /* not yet written */
+    struct mg_map chunks; /* first word of the hash -> number */
+    struct chunk_key {
+        uint64_t second;
+    } * keys; /* by number */
     uint32_t n_chunks, cap;
     struct mg_cap_end end;
-    char *packed;            /* room of a frame */
-    void *zstd;              /* its context */
+    char *packed;                       /* room of a frame */
+    void *zstd;                         /* its context */
     uint64_t stored_bytes, given_bytes; /* content: what the file has, what it was made from */
 };
 struct mg_cap_op_in { /* one operation to append */
     enum mg_cap_op_kind kind;
-    const uint64_t *words; uint32_t n_words;
-    const void *payload; size_t payload_bytes;
+    const uint64_t *words;
+    uint32_t n_words;
+    const void *payload;
+    size_t payload_bytes;
 };
 enum mg_err mg_cap_writer_open(struct mg_cap_writer *w, const char *path, struct mg_diag *d) MG_MUST_CHECK;
 void mg_cap_put(struct mg_cap_writer *w, const struct mg_cap_op_in *op);

@@ -29,8 +29,7 @@ int cmd_annotate(int argc, char **argv)
     int status = MG_EXIT_USAGE;
     const struct mg_opt opts[] = {
         MG_OPT_FLAG(0, "ptx", &o.ptx, "the PTX that each line became below it, with how often threads executed it"),
-        MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only what kernels cost whose name matches"),
-        MG_OPT_END};
+        MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only what kernels cost whose name matches"), MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
     if (n > 2) return mg_opt_usage(&page, MG_EXIT_USAGE, "takes one profile directory and one file or function");
@@ -40,13 +39,16 @@ int cmd_annotate(int argc, char **argv)
         return MG_EXIT_INPUT;
     }
     if (n > (int)named) o.what = argv[n - 1];
-    if (!named && !mg_newest_profile(0, newest)) return mg_opt_usage(&page, MG_EXIT_USAGE, "there is no profile here: name its directory");
+    if (!named && !mg_newest_profile(0, newest))
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "there is no profile here: name its directory");
     o.color = isatty(1) && !getenv("NO_COLOR");
     if (mg_recording_open(named ? argv[0] : newest, &p, &d)) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else if (!mg_report_annotate(p, &o, &out)) {
-        if (o.what) fprintf(stderr, "margay: %s names no file and no function with line information in %s\n", o.what, p->dir);
-        else fprintf(stderr, "margay: no kernel of %s has line information: build with -lineinfo\n", p->dir);
+        if (o.what)
+            fprintf(stderr, "margay: %s names no file and no function with line information in %s\n", o.what, p->dir);
+        else
+            fprintf(stderr, "margay: no kernel of %s has line information: build with -lineinfo\n", p->dir);
         status = MG_EXIT_INPUT;
     } else {
         status = mg_cli_out(&out);

@@ -18,7 +18,8 @@
 #include "sched/sched.h"
 
 static const struct mg_opt_page page_help = {
-    "ctl", "PID on|off|status\nPID tool NAME on|off\nPID adopt SOCKET [SHARE [NAME]]\nPID drop", "switch instrumentation of a running program",
+    "ctl", "PID on|off|status\nPID tool NAME on|off\nPID adopt SOCKET [SHARE [NAME]]\nPID drop",
+    "switch instrumentation of a running program",
     "PID is the program's process, or a parent of it such as `margay run`: all its processes are switched. It takes\n"
     "effect at the next launch; graphs that were instantiated keep the code they were made with. Launches while it is\n"
     "off run native, with the reason \"switched off\".\n"
@@ -51,7 +52,8 @@ static bool is_below(long pid, long root)
 
 static void print_status(long pid, const struct mg_control_page *p)
 {
-    printf("%ld: %s, %llu launches seen, %llu selected", pid, p->on ? "on" : "off", (unsigned long long)p->launches, (unsigned long long)p->selected);
+    printf("%ld: %s, %llu launches seen, %llu selected", pid, p->on ? "on" : "off", (unsigned long long)p->launches,
+           (unsigned long long)p->selected);
     for (uint32_t t = 0; t < p->n_tools && t < MG_CONTROL_TOOLS; t++)
         printf("%s %.63s%s", t ? "," : "; tools", p->tools[t], p->tools_off >> t & 1 ? " (off)" : "");
     putchar('\n');
@@ -62,11 +64,14 @@ static bool switch_tool(long pid, struct mg_control_page *p, const char *tool, b
 {
     uint32_t asked = p->asked;
     if (mg_control_tool_in(p, tool, on)) {
-        fprintf(stderr, on ? "margay ctl: %ld is about to add another tool: try again\n" : "margay ctl: %ld has no tool %s\n", pid, tool);
+        fprintf(stderr,
+                on ? "margay ctl: %ld is about to add another tool: try again\n" : "margay ctl: %ld has no tool %s\n",
+                pid, tool);
         return false;
     }
     if (__atomic_load_n(&p->asked, __ATOMIC_ACQUIRE) == asked) return true;
-    for (int ms = 0; ms < WAIT_MS && __atomic_load_n(&p->answered, __ATOMIC_ACQUIRE) != p->asked; ms++) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    for (int ms = 0; ms < WAIT_MS && __atomic_load_n(&p->answered, __ATOMIC_ACQUIRE) != p->asked; ms++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     if (__atomic_load_n(&p->answered, __ATOMIC_ACQUIRE) != p->asked) {
         fprintf(stderr, "margay ctl: %ld adds %s at its next launch\n", pid, tool);
         return true;
@@ -107,10 +112,14 @@ static bool act(long pid, struct order *o)
         mg_sched_page_free(p);
         return false;
     }
-    if (o->tool) o->failed |= !switch_tool(pid, p, o->tool, o->on);
-    else if (!strcmp(o->what, "adopt")) adopt(pid, o);
-    else if (!strcmp(o->what, "drop")) drop(p);
-    else if (strcmp(o->what, "status")) __atomic_store_n(&p->on, o->on, __ATOMIC_RELEASE);
+    if (o->tool)
+        o->failed |= !switch_tool(pid, p, o->tool, o->on);
+    else if (!strcmp(o->what, "adopt"))
+        adopt(pid, o);
+    else if (!strcmp(o->what, "drop"))
+        drop(p);
+    else if (strcmp(o->what, "status"))
+        __atomic_store_n(&p->on, o->on, __ATOMIC_RELEASE);
     print_status(pid, p);
     mg_sched_page_free(p);
     return true;
@@ -120,7 +129,8 @@ static bool act(long pid, struct order *o)
 static char *absolute(const char *tool)
 {
     size_t n = strcspn(tool, ",");
-    char *name = strndup(tool, n), *path = name && (strchr(name, '/') || strstr(name, ".so")) ? realpath(name, NULL) : NULL, *full = NULL;
+    char *name = strndup(tool, n),
+         *path = name && (strchr(name, '/') || strstr(name, ".so")) ? realpath(name, NULL) : NULL, *full = NULL;
     if (!path || asprintf(&full, "%s%s", path, tool + n) < 0) full = strdup(tool);
     free(name);
     free(path);
@@ -149,10 +159,14 @@ int cmd_ctl(int argc, char **argv)
     if (n < 0) return status;
     struct order o = {0};
     uint64_t number = 0;
-    if (n && !mg_number_u64(argv[0], false, 1, INT32_MAX, &number)) return mg_opt_usage(&page_help, MG_EXIT_USAGE, "PID is a whole number from 1 to %d, not '%.200s'", INT32_MAX, argv[0]);
+    if (n && !mg_number_u64(argv[0], false, 1, INT32_MAX, &number))
+        return mg_opt_usage(&page_help, MG_EXIT_USAGE, "PID is a whole number from 1 to %d, not '%.200s'", INT32_MAX,
+                            argv[0]);
     long root = (long)number;
     if (n < 2 || !read_order(n, argv, &o))
-        return mg_opt_usage(&page_help, MG_EXIT_USAGE, "takes a process and what to do: PID on|off|status|drop, PID tool NAME on|off, or PID adopt SOCKET [SHARE [NAME]]");
+        return mg_opt_usage(
+            &page_help, MG_EXIT_USAGE,
+            "takes a process and what to do: PID on|off|status|drop, PID tool NAME on|off, or PID adopt SOCKET [SHARE [NAME]]");
     bool any = false;
     DIR *d = opendir("/proc");
     for (struct dirent *e; d && (e = readdir(d));)

@@ -27,7 +27,11 @@ static bool say_missing(const char *dir, const struct mg_recording *p)
     mg_coverage_init(&c, p);
     unsigned long long n = c.not_written + c.no_end;
     bool missing = n || c.empty;
-    if (missing) fprintf(stderr, "margay: %s: %llu launches have no counts because recording stopped or their end is not there; the comparison is of the others\n", dir, n);
+    if (missing)
+        fprintf(
+            stderr,
+            "margay: %s: %llu launches have no counts because recording stopped or their end is not there; the comparison is of the others\n",
+            dir, n);
     mg_coverage_release(&c);
     return missing;
 }
@@ -38,8 +42,7 @@ static bool lacks_counts(const struct mg_recording *p, const struct mg_report_op
     bool any = false, counted = false;
     for (uint32_t i = 0; i < p->n_kernels && !counted; i++) {
         struct mg_kernel_sums s;
-        if (!mg_report_shows(o, &p->kernels[i]) || !p->kernels[i].launches)
-            continue;
+        if (!mg_report_shows(o, &p->kernels[i]) || !p->kernels[i].launches) continue;
         mg_kernel_sums_init(&s, &p->kernels[i]);
         any = true;
         counted = s.measured;
@@ -57,7 +60,10 @@ static bool shows_none(const struct mg_recording *p, const struct mg_report_opts
 
 /* ---- --fail-on METRIC+PCT%,... ------------------------------------------------------------------------------ */
 
-struct bound { char name[160]; double pct; };
+struct bound {
+    char name[160];
+    double pct;
+};
 
 /* One of the list; false: it is not one. */
 static bool read_bound(const char **at, struct bound *b)
@@ -91,21 +97,26 @@ static int check_bounds(const char *list, const struct mg_comparison *c)
     while (*list && read_bound(&list, &b)) {
         const struct mg_metric *m = mg_comparison_find(c, b.name);
         if (!m || !m->of.has[0] || !m->of.has[1]) {
-            fprintf(stderr, "margay: --fail-on %s: %s\n", b.name, m ? "only one of the profiles has it" : "neither profile has it");
+            fprintf(stderr, "margay: --fail-on %s: %s\n", b.name,
+                    m ? "only one of the profiles has it" : "neither profile has it");
             status = MG_EXIT_INPUT;
             continue;
         }
         double pct = mg_compared_pct(&m->of), growth = m->better > 0 ? -pct : pct;
         bool by_chance = !strcmp(b.name, "time") && c->has_interval && c->verdict == 0;
         if (growth <= b.pct || by_chance) continue;
-        if (isinf(pct)) fprintf(stderr, "margay: --fail-on %s: it was 0 and is %.15g\n", b.name, m->of.v[1]);
-        else fprintf(stderr, "margay: --fail-on %s: it %s by %.4g %%, the bound is %.4g %%\n", b.name, pct > 0 ? "grew" : "fell", fabs(pct), b.pct);
+        if (isinf(pct))
+            fprintf(stderr, "margay: --fail-on %s: it was 0 and is %.15g\n", b.name, m->of.v[1]);
+        else
+            fprintf(stderr, "margay: --fail-on %s: it %s by %.4g %%, the bound is %.4g %%\n", b.name,
+                    pct > 0 ? "grew" : "fell", fabs(pct), b.pct);
         if (!status) status = MG_EXIT_FINDING;
     }
     return status;
 }
 
-static int write_page(const char *path, struct mg_recording *const p[2], const struct mg_report_opts *o, struct mg_diag *d, int status)
+static int write_page(const char *path, struct mg_recording *const p[2], const struct mg_report_opts *o,
+                      struct mg_diag *d, int status)
 {
     struct mg_buf text = MG_BUF_INIT;
     mg_report_diff_html(p[0], p[1], o, &text);
@@ -127,17 +138,20 @@ int cmd_diff(int argc, char **argv)
     char newest[2][PATH_MAX];
     int status = MG_EXIT_USAGE;
     const struct mg_opt opts[] = {
-        MG_OPT_F64(0, "fail-over", &fail_over, 0, 1e9, "PCT", "exit 1 when a kernel differs by more than so many per cent"),
+        MG_OPT_F64(0, "fail-over", &fail_over, 0, 1e9, "PCT",
+                   "exit 1 when a kernel differs by more than so many per cent"),
         MG_OPT_STR(0, "fail-on", &fail_on, "METRIC+PCT%,...", "exit 1 when one of these metrics is worse by more"),
         MG_OPT_FLAG(0, "json", &json, "as JSON, every kernel and every block that differs"),
-        MG_OPT_STR(0, "html", &html, "FILE", "as one page beside the text: verdict, metrics, lines with their source, kernels"),
+        MG_OPT_STR(0, "html", &html, "FILE",
+                   "as one page beside the text: verdict, metrics, lines with their source, kernels"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches"),
         MG_OPT_U64(0, "top", &top, 1, UINT32_MAX, "N", "kernels to show (20)"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
     if (n > 2) return mg_opt_usage(&page, MG_EXIT_USAGE, "takes two profile directories");
-    if (fail_on && !are_bounds(fail_on)) return mg_opt_usage(&page, MG_EXIT_USAGE, "--fail-on wants METRIC+PCT%%,..., not '%.200s'", fail_on);
+    if (fail_on && !are_bounds(fail_on))
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "--fail-on wants METRIC+PCT%%,..., not '%.200s'", fail_on);
     if (n < 2 && (!mg_newest_profile(0, newest[1]) || (!n && !mg_newest_profile(1, newest[0]))))
         return mg_opt_usage(&page, MG_EXIT_USAGE, "needs two profile directories: there are not enough here");
     dirs[0] = n ? argv[0] : newest[0];
@@ -146,10 +160,12 @@ int cmd_diff(int argc, char **argv)
     if (mg_recording_open(dirs[0], &p[0], &d) || mg_recording_open(dirs[1], &p[1], &d)) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else {
-        double worst = json ? mg_report_diff_json(p[0], p[1], &o, fail_over, &out) : mg_report_diff(p[0], p[1], &o, &out);
+        double worst =
+            json ? mg_report_diff_json(p[0], p[1], &o, fail_over, &out) : mg_report_diff(p[0], p[1], &o, &out);
         status = mg_cli_out(&out);
         if (html) status = write_page(html, p, &o, &d, status);
-        for (uint32_t k = 0; k < 2; k++) status = mg_cli_damaged(p[k], "the comparison is of the other processes", status);
+        for (uint32_t k = 0; k < 2; k++)
+            status = mg_cli_damaged(p[k], "the comparison is of the other processes", status);
         bool missing = say_missing(dirs[0], p[0]) | say_missing(dirs[1], p[1]);
         if (shows_none(p[0], &o) && shows_none(p[1], &o)) {
             fprintf(stderr, "margay: --kernel %s matches no kernel of %s or %s\n", o.kernel_glob, dirs[0], dirs[1]);

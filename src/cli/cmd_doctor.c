@@ -12,7 +12,11 @@
 
 static const struct mg_opt_page page = {"doctor", "", "say what works here and what does not", NULL};
 
-struct doctor { bool json; struct mg_buf text; struct mg_json j; }; /* --json: an object a line, in a list */
+struct doctor {
+    bool json;
+    struct mg_buf text;
+    struct mg_json j;
+}; /* --json: an object a line, in a list */
 
 static void line(struct doctor *d, const char *what, bool good, const char *text)
 {
@@ -81,15 +85,16 @@ static void check_loader(struct doctor *d)
 {
     const char *preload = getenv("LD_PRELOAD"), *audit = getenv("LD_AUDIT");
     line(d, "LD_PRELOAD", true, preload && *preload ? preload : "not set: ours are added behind what a program sets");
-    if (audit && *audit)
-        line(d, "LD_AUDIT", true, audit);
+    if (audit && *audit) line(d, "LD_AUDIT", true, audit);
     if (access("/etc/ld.so.preload", R_OK) == 0)
         line(d, "ld.so.preload", true, "/etc/ld.so.preload is there: what it names comes before our libraries");
 }
 
 static void check_tools(struct doctor *d)
 {
-    static const struct { const char *name, *use; } tools[] = {
+    static const struct {
+        const char *name, *use;
+    } tools[] = {
         {"nvcc", "builds CUDA programs; link them with -cudart shared"},
         {"clang", "builds kernels without a CUDA toolkit"},
         {"ptxas", "lets tests compare machine code"},
@@ -98,10 +103,8 @@ static void check_tools(struct doctor *d)
         char command[64], path[4096] = "";
         snprintf(command, sizeof command, "command -v %s 2>/dev/null", tools[i].name);
         FILE *f = popen(command, "r");
-        if (f && fgets(path, sizeof path, f))
-            path[strcspn(path, "\n")] = 0;
-        if (f)
-            pclose(f);
+        if (f && fgets(path, sizeof path, f)) path[strcspn(path, "\n")] = 0;
+        if (f) pclose(f);
         line(d, tools[i].name, path[0], path[0] ? path : tools[i].use);
     }
 }
@@ -114,10 +117,8 @@ int cmd_doctor(int argc, char **argv)
     int status = MG_EXIT_USAGE;
     struct mg_place p;
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
-    if (n < 0)
-        return status;
-    if (n)
-        return mg_opt_usage(&page, MG_EXIT_USAGE, "takes no operands");
+    if (n < 0) return status;
+    if (n) return mg_opt_usage(&page, MG_EXIT_USAGE, "takes no operands");
     begin(&d, json);
     if (!mg_place_find(&p)) {
         line(&d, "installation", false, "our own executable cannot be found: is /proc mounted?");
@@ -133,13 +134,18 @@ int cmd_doctor(int argc, char **argv)
         line(&d, "install path", false, "holds a space or a colon, which LD_PRELOAD cannot name: install elsewhere");
         good = false;
     }
-    line(&d, "arithmetic", true, "cpu and emu contract unrounded mul and add as ptxas does; margay run --no-contract does not");
+    line(&d, "arithmetic", true,
+         "cpu and emu contract unrounded mul and add as ptxas does; margay run --no-contract does not");
     check_loader(&d);
     check_tools(&d);
     bool cpu = mg_place_has(p.cpu);
-    return end(&d, gpu ? "nvidia" : !good ? NULL : cpu ? "cpu" : "emu",
-               gpu ? "margay run uses the GPU."
+    return end(&d,
+               gpu     ? "nvidia"
+               : !good ? NULL
+               : cpu   ? "cpu"
+                       : "emu",
+               gpu     ? "margay run uses the GPU."
                : !good ? "margay run cannot run programs here."
-               : cpu ? "margay run uses the CPU device; statically linked CUDA runtimes need a GPU."
-                     : "margay run uses the emulator; statically linked CUDA runtimes need a GPU.");
+               : cpu   ? "margay run uses the CPU device; statically linked CUDA runtimes need a GPU."
+                       : "margay run uses the emulator; statically linked CUDA runtimes need a GPU.");
 }

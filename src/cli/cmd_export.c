@@ -1,5 +1,5 @@
-/* margay export: a profile in the form of another program. Stacks come from the profile's counts (report/folded.h), as do
- * features of launches (study/subset_vector.h), all other forms from its time line (export/export.h). */
+/* margay export: a profile in the form of another program. Stacks come from the profile's counts (report/folded.h), as
+ * do features of launches (study/subset_vector.h), all other forms from its time line (export/export.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,9 +64,9 @@ static enum mg_err write_features(const char *dir, const struct export_opts *e, 
     int kind = 0, feature = e->features ? mg_feature_find(e->features) : MG_FEATURE_BB;
     while (e->interval && strcmp(mg_interval_names[kind], e->interval)) kind++;
     enum mg_err err = mg_subset_program_open(dir, &p, d);
-    if (err)
-        return err;
-    err = mg_vectors_init(&v, p, (enum mg_interval_kind)kind, (enum mg_feature_kind)feature, (double)e->interval_size, d);
+    if (err) return err;
+    err =
+        mg_vectors_init(&v, p, (enum mg_interval_kind)kind, (enum mg_feature_kind)feature, (double)e->interval_size, d);
     if (!err) {
         if (e->features)
             mg_vectors_print(&v, out);
@@ -96,15 +96,17 @@ static int export_features(const char *dir, const struct export_opts *e)
 
 /* ---- the time line ------------------------------------------------------------------------------------- */
 
-struct progress { uint64_t next_ns; bool tty, shown; };
+struct progress {
+    uint64_t next_ns;
+    bool tty, shown;
+};
 
 /* A terminal shows how far a long export is twice a second, a file every ten seconds. */
 static void show_progress(void *ctx, uint64_t done, uint64_t all)
 {
     struct progress *p = ctx;
     uint64_t now = mg_now_ns();
-    if (now < p->next_ns)
-        return;
+    if (now < p->next_ns) return;
     p->next_ns = now + (p->tty ? 500000000u : 10000000000u);
     p->shown = true;
     fprintf(stderr, "%smargay: %" PRIu64 " of %" PRIu64 " records, %u %%%s", p->tty ? "\r" : "", done, all,
@@ -116,7 +118,11 @@ static int export_spans(const char *form, const char *dir, const struct export_o
     struct progress p = {.tty = isatty(STDERR_FILENO)};
     p.next_ns = mg_now_ns() + (p.tty ? 1000000000u : 10000000000u);
     struct mg_export_opts o = {
-        .size = sizeof o, .out = e->out, .demangle = e->demangle, .progress = show_progress, .ctx = &p,
+        .size = sizeof o,
+        .out = e->out,
+        .demangle = e->demangle,
+        .progress = show_progress,
+        .ctx = &p,
     };
     struct mg_export_result r;
     struct mg_diag d = MG_DIAG_INIT;
@@ -127,14 +133,13 @@ static int export_spans(const char *form, const char *dir, const struct export_o
         fprintf(stderr, "\rmargay: %" PRIu64 " spans            \n", r.spans);
     struct mg_recording *whole = NULL; /* to know the end of a file that a killed process left */
     struct mg_diag none = MG_DIAG_INIT;
-    if (mg_recording_open(dir, &whole, &none))
-        whole = NULL;
-    if (mg_trace_say_lost_of(dir, whole))
-        status = MG_EXIT_INPUT;
+    if (mg_recording_open(dir, &whole, &none)) whole = NULL;
+    if (mg_trace_say_lost_of(dir, whole)) status = MG_EXIT_INPUT;
     mg_recording_free(whole);
     mg_diag_release(&none);
     if (!status && r.damaged) {
-        fprintf(stderr, "margay: %" PRIu64 " damaged chunk%s left out (margay trace verify)\n", r.damaged, r.damaged == 1 ? "" : "s");
+        fprintf(stderr, "margay: %" PRIu64 " damaged chunk%s left out (margay trace verify)\n", r.damaged,
+                r.damaged == 1 ? "" : "s");
         status = MG_EXIT_INPUT;
     }
     mg_diag_release(&d);
@@ -149,26 +154,30 @@ int cmd_export(int argc, char **argv)
     const struct mg_opt opts[] = {
         MG_OPT_STR('o', "output", &e.out, "OUT", "write it there"),
         MG_OPT_STR(0, "kernel", &e.kernel_glob, "GLOB", "folded: only kernels whose name matches"),
-        MG_OPT_CHOICE(0, "interval", &e.interval, "launch|sync|instructions", "features: a row for each of these (launch)"),
-        MG_OPT_U64(0, "interval-size", &e.interval_size, 1, UINT64_MAX / 2, "N", "features: thread instructions of an interval by instructions"),
+        MG_OPT_CHOICE(0, "interval", &e.interval, "launch|sync|instructions",
+                      "features: a row for each of these (launch)"),
+        MG_OPT_U64(0, "interval-size", &e.interval_size, 1, UINT64_MAX / 2, "N",
+                   "features: thread instructions of an interval by instructions"),
         MG_OPT_STR(0, "features", &e.features, "F", "features: vectors of these, as margay study subset names them"),
         MG_OPT_FLAG(0, "demangle", &e.demangle, "time line: kernels by their C++ names"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
-    if (n < 0)
-        return status;
+    if (n < 0) return status;
     const char *form = n ? argv[0] : NULL;
     bool folded = form && !strcmp(form, "folded"), features = form && !strcmp(form, "features");
-    if (!form)
-        return mg_opt_usage(&page, MG_EXIT_USAGE, "needs a form: " FORMS);
+    if (!form) return mg_opt_usage(&page, MG_EXIT_USAGE, "needs a form: " FORMS);
     if (!folded && !features && !mg_export_summary(form))
         return mg_opt_usage(&page, MG_EXIT_USAGE, "no form %.100s: there are " FORMS, form);
-    if (n > 2)
-        return mg_opt_usage(&page, MG_EXIT_USAGE, "takes a form and one profile directory");
+    if (n > 2) return mg_opt_usage(&page, MG_EXIT_USAGE, "takes a form and one profile directory");
     if (folded || features ? e.demangle : e.kernel_glob != NULL)
-        return mg_opt_usage(&page, MG_EXIT_USAGE, "%s does not go with %s", folded || features ? "--demangle" : "--kernel", form);
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "%s does not go with %s",
+                            folded || features ? "--demangle" : "--kernel", form);
     if (features ? e.kernel_glob != NULL : e.features || e.interval)
-        return mg_opt_usage(&page, MG_EXIT_USAGE, "%s does not go with %s", features ? "--kernel" : e.features ? "--features" : "--interval", form);
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "%s does not go with %s",
+                            features     ? "--kernel"
+                            : e.features ? "--features"
+                                         : "--interval",
+                            form);
     if (e.features && mg_feature_find(e.features) < 0)
         return mg_opt_usage(&page, MG_EXIT_USAGE, "there are no features %.100s", e.features);
     if (!e.out && !folded && !features && mg_export_needs_folder(form))
@@ -176,7 +185,6 @@ int cmd_export(int argc, char **argv)
     if (n < 2 && !mg_newest_profile(0, newest))
         return mg_opt_usage(&page, MG_EXIT_USAGE, "there is no profile here: name its directory");
     const char *dir = n == 2 ? argv[1] : newest;
-    if (features)
-        return export_features(dir, &e);
+    if (features) return export_features(dir, &e);
     return folded ? export_folded(dir, &e) : export_spans(form, dir, &e);
 }

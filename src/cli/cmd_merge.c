@@ -20,7 +20,8 @@ int cmd_merge(int argc, char **argv)
     if (n < 0) return status;
     if (!to) return mg_opt_usage(&page, MG_EXIT_USAGE, "needs -o DIR");
     if (n < 1) return mg_opt_usage(&page, MG_EXIT_USAGE, "needs profile directories");
-    status = mg_recording_merge(to, (const char *const *)argv, (uint32_t)n, &d) ? mg_cli_fail(&d, MG_EXIT_INPUT) : MG_EXIT_OK;
+    status = mg_recording_merge(to, (const char *const *)argv, (uint32_t)n, &d) ? mg_cli_fail(&d, MG_EXIT_INPUT)
+                                                                                : MG_EXIT_OK;
     mg_diag_release(&d);
     return status;
 }

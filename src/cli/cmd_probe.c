@@ -38,7 +38,9 @@ static int show(const char *file)
     struct mg_buf text = MG_BUF_INIT;
     struct mg_diag d = MG_DIAG_INIT;
     enum mg_err err = mg_probe_program(file, &text, &d);
-    int status = err ? mg_cli_fail(&d, err == MG_ERR_INPUT || err == MG_ERR_UNSUPPORTED ? MG_EXIT_FINDING : MG_EXIT_INPUT) : mg_cli_out(&text);
+    int status =
+        err ? mg_cli_fail(&d, err == MG_ERR_INPUT || err == MG_ERR_UNSUPPORTED ? MG_EXIT_FINDING : MG_EXIT_INPUT)
+            : mg_cli_out(&text);
     mg_buf_release(&text);
     mg_diag_release(&d);
     return status;
@@ -48,8 +50,10 @@ int cmd_probe(int argc, char **argv)
 {
     const char *out = NULL, *with = NULL;
     int status = MG_EXIT_USAGE;
-    const struct mg_opt opts[] = {MG_OPT_STR('o', "output", &out, "FILE.ptx", "where to write it"),
-                                  MG_OPT_CHOICE(0, "with", &with, "clang|nvrtc", "which compiler; otherwise clang where it is there, else NVRTC"), MG_OPT_END};
+    const struct mg_opt opts[] = {
+        MG_OPT_STR('o', "output", &out, "FILE.ptx", "where to write it"),
+        MG_OPT_CHOICE(0, "with", &with, "clang|nvrtc", "which compiler; otherwise clang where it is there, else NVRTC"),
+        MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
     if (n == 2 && !strcmp(argv[0], "compile")) return compile(argv[1], out, with);

@@ -13,13 +13,13 @@
 #include "ptx/ptx.h"
 
 struct ptx_run {
-    struct mg_buf out;    /* for stdout */
-    bool many;            /* more than one PTX is handled: say which */
-    bool stress;          /* print: through the stress pass */
+    struct mg_buf out;        /* for stdout */
+    bool many;                /* more than one PTX is handled: say which */
+    bool stress;              /* print: through the stress pass */
     uint32_t n_ptx, n_wanted; /* texts; functions in them that --kernel matches */
-    struct ptx_opts o;    /* of cfg, stat, instrument */
-    struct mg_json json;  /* writes to out */
-    int status;           /* worst so far */
+    struct ptx_opts o;        /* of cfg, stat, instrument */
+    struct mg_json json;      /* writes to out */
+    int status;               /* worst so far */
 };
 struct ptx_action {
     const char *name;
@@ -37,7 +37,8 @@ static void worsen(struct ptx_run *r, int status)
 static void add_unknown(struct ptx_run *r, const struct mg_module *m)
 {
     if (!m->n_unknown_forms && !m->n_unknown_sregs && !m->n_unknown_directives) return;
-    mg_buf_printf(&r->out, "  unknown: %u opcodes or modifiers, %u special registers, %u directives; kept as they are\n",
+    mg_buf_printf(&r->out,
+                  "  unknown: %u opcodes or modifiers, %u special registers, %u directives; kept as they are\n",
                   m->n_unknown_forms, m->n_unknown_sregs, m->n_unknown_directives);
     for (mg_id f = 1; f < m->forms.n; f++) {
         if (!m->forms.at[f].unknown) continue;
@@ -60,7 +61,9 @@ static void add_unwritten(struct ptx_run *r, const struct mg_module *m)
             mg_reg_text(m, u->at[i].reg, &r->out);
             mg_buf_printf(&r->out, " may be read before it is written, line %u\n", m->nodes.at[u->at[i].node].line);
         }
-        if (u && u->n_given_up) mg_buf_printf(&r->out, "  %s: %u registers whose ways are too many to be followed\n", mg_name(m, m->funcs.at[f].name), u->n_given_up);
+        if (u && u->n_given_up)
+            mg_buf_printf(&r->out, "  %s: %u registers whose ways are too many to be followed\n",
+                          mg_name(m, m->funcs.at[f].name), u->n_given_up);
         mg_unwritten_free(u);
         if (c) mg_cfg_free(c);
     }
@@ -76,8 +79,9 @@ static void check(struct ptx_run *r, const char *label, struct mg_module *m)
     }
     if (mg_module_verify(m, &d)) worsen(r, mg_cli_fail(&d, MG_EXIT_INPUT));
     mg_diag_release(&d);
-    mg_buf_printf(&r->out, "%s: PTX %u.%u, %s, %u-bit: %u kernels, %u functions, %u instructions, %u distinct\n", label, m->version_major,
-                  m->version_minor, mg_name(m, m->target), m->address_size, entries, funcs, m->n_insts, m->forms.n - 1);
+    mg_buf_printf(&r->out, "%s: PTX %u.%u, %s, %u-bit: %u kernels, %u functions, %u instructions, %u distinct\n", label,
+                  m->version_major, m->version_minor, mg_name(m, m->target), m->address_size, entries, funcs,
+                  m->n_insts, m->forms.n - 1);
     add_unknown(r, m);
     add_unwritten(r, m);
 }
@@ -126,7 +130,8 @@ static const struct ptx_action actions[] = {
     {"check", check, "parse; report errors, unknown opcodes and modifiers, registers read before they are written"},
     {"print", print, "parse and print the PTX as Margay understands it"},
     {"cfg", cfg, "blocks, edges, dominators, loops of each function"},
-    {"stat", stat, "size, loops, registers, memory operations, opcodes of each function; counts that follow from a launch's shape and arguments"},
+    {"stat", stat,
+     "size, loops, registers, memory operations, opcodes of each function; counts that follow from a launch's shape and arguments"},
     {"instrument", instrument, "print what a device would get under a tool"},
 };
 
@@ -200,20 +205,27 @@ int cmd_ptx(int argc, char **argv)
     int status = MG_EXIT_USAGE;
     struct mg_buf more = MG_BUF_INIT;
     mg_buf_adds(&more, "Actions:\n");
-    for (size_t i = 0; i < MG_COUNT_OF(actions); i++) mg_buf_printf(&more, "  %-10s %s\n", actions[i].name, actions[i].help);
-    mg_buf_adds(&more, "FILE is PTX text, a fatbin, a cubin that carries its PTX, or an executable; - is standard input. Exit status: 0 well,\n"
-                       "1 something unknown was found, 3 bad input.\n");
+    for (size_t i = 0; i < MG_COUNT_OF(actions); i++)
+        mg_buf_printf(&more, "  %-10s %s\n", actions[i].name, actions[i].help);
+    mg_buf_adds(
+        &more,
+        "FILE is PTX text, a fatbin, a cubin that carries its PTX, or an executable; - is standard input. Exit status: 0 well,\n"
+        "1 something unknown was found, 3 bad input.\n");
     const struct mg_opt_page page = {"ptx", "ACTION FILE...", "check, print, analyse PTX without a device", more.at};
     struct ptx_run r = {.status = MG_EXIT_OK};
-    const struct mg_opt opts[] = {MG_OPT_FLAG(0, "stress", &r.stress, "print: rewrite everything that may be rewritten first (for tests)"),
-                                  MG_OPT_STR(0, "kernel", &r.o.kernel, "GLOB", "cfg, stat, instrument: only functions of this name"),
-                                  MG_OPT_FLAG(0, "dot", &r.o.dot, "cfg: for Graphviz"),
-                                  MG_OPT_FLAG(0, "json", &r.o.json, "stat: blocks and their counts as JSON"),
-                                  MG_OPT_LIST('t', "tool", &r.o.tools, "TOOL[,k=v...]", "instrument: with this tool (blocks)"),
-                                  MG_OPT_U64(0, "sm", &r.o.sm, 0, 999, "N", "instrument: as for a GPU of this compute capability, 90; else as for emu and cpu"),
-                                  MG_OPT_STR(0, "pass", &r.o.pass, "PASS,...", "instrument: run these passes over the module instead: ssa, regs, stress, verify"),
-                                  MG_OPT_STR(0, "dump", &r.o.dump, "PASS", "instrument: print the module after this pass, or after all; plan: what counts blocks, and why so"),
-                                  MG_OPT_END};
+    const struct mg_opt opts[] = {
+        MG_OPT_FLAG(0, "stress", &r.stress, "print: rewrite everything that may be rewritten first (for tests)"),
+        MG_OPT_STR(0, "kernel", &r.o.kernel, "GLOB", "cfg, stat, instrument: only functions of this name"),
+        MG_OPT_FLAG(0, "dot", &r.o.dot, "cfg: for Graphviz"),
+        MG_OPT_FLAG(0, "json", &r.o.json, "stat: blocks and their counts as JSON"),
+        MG_OPT_LIST('t', "tool", &r.o.tools, "TOOL[,k=v...]", "instrument: with this tool (blocks)"),
+        MG_OPT_U64(0, "sm", &r.o.sm, 0, 999, "N",
+                   "instrument: as for a GPU of this compute capability, 90; else as for emu and cpu"),
+        MG_OPT_STR(0, "pass", &r.o.pass, "PASS,...",
+                   "instrument: run these passes over the module instead: ssa, regs, stress, verify"),
+        MG_OPT_STR(0, "dump", &r.o.dump, "PASS",
+                   "instrument: print the module after this pass, or after all; plan: what counts blocks, and why so"),
+        MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) goto out;
     const struct ptx_action *a = NULL;
@@ -221,7 +233,8 @@ int cmd_ptx(int argc, char **argv)
         if (!strcmp(argv[0], actions[i].name)) a = &actions[i];
     if (!a || n < 2) {
         status = a ? mg_opt_usage(&page, MG_EXIT_USAGE, "%s needs at least one file", a->name)
-                   : mg_opt_usage(&page, MG_EXIT_USAGE, n ? "no action '%s'" : "needs an action and files", n ? argv[0] : "");
+                   : mg_opt_usage(&page, MG_EXIT_USAGE, n ? "no action '%s'" : "needs an action and files",
+                                  n ? argv[0] : "");
         goto out;
     }
     if (!ptx_opts_check(&r.o, a->name, &page)) goto out;

@@ -26,7 +26,8 @@ enum { NOT_FOUND = 127 };
 static bool runs(const char *path, const struct stat *self)
 {
     struct stat st;
-    return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK) && (st.st_dev != self->st_dev || st.st_ino != self->st_ino);
+    return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK) &&
+           (st.st_dev != self->st_dev || st.st_ino != self->st_ino);
 }
 
 /* Of the NVIDIA wheels beside the Python packages that the calling process has loaded. */
@@ -90,8 +91,8 @@ static void keep_pair(const char *in, const char *out)
     char *ptx = NULL, *code = NULL;
     size_t ptx_bytes = 0, bytes = 0;
     struct mg_image *im = NULL;
-    if (!mg_io_read(in, &ptx, &ptx_bytes, NULL) && memmem(ptx, ptx_bytes, ".version", 8) && !mg_io_read(out, &code, &bytes, NULL) &&
-        !mg_image_open_bytes(code, bytes, NULL, &im, NULL)) {
+    if (!mg_io_read(in, &ptx, &ptx_bytes, NULL) && memmem(ptx, ptx_bytes, ".version", 8) &&
+        !mg_io_read(out, &code, &bytes, NULL) && !mg_image_open_bytes(code, bytes, NULL, &im, NULL)) {
         bool has = false;
         for (uint32_t i = 0; i < im->n_entries; i++) has |= im->entries[i].kind == MG_ENTRY_PTX;
         for (uint32_t i = 0; i < im->n_entries && !has; i++)
@@ -120,7 +121,8 @@ int cmd_ptxas(int argc, char **argv)
         fprintf(stderr, "margay: %s: %s\n", real, strerror(errno));
         _exit(NOT_FOUND);
     }
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
     if (WIFSIGNALED(status)) {
         signal(WTERMSIG(status), SIG_DFL);
         raise(WTERMSIG(status));

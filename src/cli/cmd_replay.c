@@ -45,22 +45,28 @@ static bool find_capture(const struct replay *o, const char *dir, char *path, si
         return false;
     }
     while ((e = readdir(d))) {
-        bool is = sscanf(e->d_name, "capture-%u.mg%c", &pid, &end) == 2 || sscanf(e->d_name, "capture-%u-%*u.mg%c", &pid, &end) == 2;
-        if (is && end == 'c' && (!o->pid || o->pid == pid) && ++n)
-            snprintf(path, room, "%s/%s", dir, e->d_name);
+        bool is = sscanf(e->d_name, "capture-%u.mg%c", &pid, &end) == 2 ||
+                  sscanf(e->d_name, "capture-%u-%*u.mg%c", &pid, &end) == 2;
+        if (is && end == 'c' && (!o->pid || o->pid == pid) && ++n) snprintf(path, room, "%s/%s", dir, e->d_name);
     }
     closedir(d);
     if (n != 1)
-        fprintf(stderr, n ? "margay: %s holds %u captures: --pid selects one, or name the file\n" : "margay: %s holds no capture%.0u\n", dir, n);
+        fprintf(stderr,
+                n ? "margay: %s holds %u captures: --pid selects one, or name the file\n"
+                  : "margay: %s holds no capture%.0u\n",
+                dir, n);
     return n == 1;
 }
 
 static int status_of(int run)
 {
     switch (run) {
-    case 120: return MG_EXIT_USAGE;
-    case 123: return MG_EXIT_DEVICE;
-    default: return run;
+    case 120:
+        return MG_EXIT_USAGE;
+    case 123:
+        return MG_EXIT_DEVICE;
+    default:
+        return run;
     }
 }
 
@@ -89,26 +95,38 @@ static int replay(const struct replay *o, const char *capture)
     }
     if (o->extract && mkdir(o->extract, 0777) && errno != EEXIST)
         return fprintf(stderr, "margay: %s: %s\n", o->extract, strerror(errno)), MG_EXIT_INPUT;
-    if (o->extract)
-        snprintf(path, sizeof path, "%s/capture-%d.mgc", o->extract, (int)getpid());
-    const char *front[] = {"run", "-o", o->dir ? o->dir : o->extract ? o->extract : dir, o->quiet ? "-q" : NULL,
-                           o->device ? "--device" : NULL, o->device, o->properties ? "--as" : NULL, o->properties,
-                           o->kernel ? "--kernel" : NULL, o->kernel, o->workers ? "--workers" : NULL, o->workers,
-                           o->launches && !o->extract ? "--launches" : NULL, o->extract ? NULL : o->launches};
+    if (o->extract) snprintf(path, sizeof path, "%s/capture-%d.mgc", o->extract, (int)getpid());
+    const char *front[] = {"run",
+                           "-o",
+                           o->dir       ? o->dir
+                           : o->extract ? o->extract
+                                        : dir,
+                           o->quiet ? "-q" : NULL,
+                           o->device ? "--device" : NULL,
+                           o->device,
+                           o->properties ? "--as" : NULL,
+                           o->properties,
+                           o->kernel ? "--kernel" : NULL,
+                           o->kernel,
+                           o->workers ? "--workers" : NULL,
+                           o->workers,
+                           o->launches && !o->extract ? "--launches" : NULL,
+                           o->extract ? NULL : o->launches};
     for (size_t k = 0; k < MG_COUNT_OF(front); k++)
-        if (front[k])
-            *mg_vec_push(&run) = front[k];
-    for (uint32_t k = 0; k < o->tools.n; k++)
-        *mg_vec_push(&run) = "-t", *mg_vec_push(&run) = o->tools.at[k];
-    for (uint32_t k = 0; k < o->one_liners.n; k++)
-        *mg_vec_push(&run) = "-e", *mg_vec_push(&run) = o->one_liners.at[k];
-    if (!o->tools.n && !o->one_liners.n)
-        *mg_vec_push(&run) = "-t", *mg_vec_push(&run) = "none";
-    const char *back[] = {"--", program, capture, o->quiet ? "-q" : NULL, o->extract ? "--extract" : NULL, o->extract ? path : NULL,
-                          o->extract ? "--launches" : NULL, o->extract ? o->launches : NULL};
+        if (front[k]) *mg_vec_push(&run) = front[k];
+    for (uint32_t k = 0; k < o->tools.n; k++) *mg_vec_push(&run) = "-t", *mg_vec_push(&run) = o->tools.at[k];
+    for (uint32_t k = 0; k < o->one_liners.n; k++) *mg_vec_push(&run) = "-e", *mg_vec_push(&run) = o->one_liners.at[k];
+    if (!o->tools.n && !o->one_liners.n) *mg_vec_push(&run) = "-t", *mg_vec_push(&run) = "none";
+    const char *back[] = {"--",
+                          program,
+                          capture,
+                          o->quiet ? "-q" : NULL,
+                          o->extract ? "--extract" : NULL,
+                          o->extract ? path : NULL,
+                          o->extract ? "--launches" : NULL,
+                          o->extract ? o->launches : NULL};
     for (size_t k = 0; k < MG_COUNT_OF(back); k++)
-        if (back[k])
-            *mg_vec_push(&run) = back[k];
+        if (back[k]) *mg_vec_push(&run) = back[k];
     *mg_vec_push(&run) = NULL;
     int status = status_of(cmd_run((int)run.n - 1, (char **)(uintptr_t)run.at));
     mg_vec_release(&run);
@@ -124,20 +142,23 @@ int cmd_replay(int argc, char **argv)
         MG_OPT_LIST('t', "tool", &o.tools, "TOOL[,k=v...]", "run it under a tool (none)"),
         MG_OPT_LIST('e', "expr", &o.one_liners, "ONE-LINER", "count with a one-liner"),
         MG_OPT_STR('o', "output", &o.dir, "DIR", "write the profile there (margay-replay-PID)"),
-        MG_OPT_CHOICE(0, "device", &o.device, "auto|nvidia|cpu|emu", "where the kernels run (auto: a GPU, else cpu, else emu)"),
+        MG_OPT_CHOICE(0, "device", &o.device, "auto|nvidia|cpu|emu",
+                      "where the kernels run (auto: a GPU, else cpu, else emu)"),
         MG_OPT_STR(0, "as", &o.properties, "PROPERTIES", "device whose properties cpu and emu answer (h200)"),
         MG_OPT_STR(0, "kernel", &o.kernel, "GLOB", "instrument only kernels of this name"),
         MG_OPT_STR(0, "workers", &o.workers, "N", "threads that run kernels (cpu, emu)"),
         MG_OPT_STR(0, "launches", &o.launches, "SPEC", "instrument, or take out, only these launches"),
-        MG_OPT_STR(0, "extract", &o.extract, "NEW", "take the launches of --launches out, with the memory that they start from, as a capture of their own"),
-        MG_OPT_STR(0, "export", &o.export, "FOLDER", "write a C program of them, or of the whole capture, that needs the CUDA driver alone"),
+        MG_OPT_STR(
+            0, "extract", &o.extract, "NEW",
+            "take the launches of --launches out, with the memory that they start from, as a capture of their own"),
+        MG_OPT_STR(0, "export", &o.export, "FOLDER",
+                   "write a C program of them, or of the whole capture, that needs the CUDA driver alone"),
         MG_OPT_FLAG(0, "list", &o.list, "print what the capture holds, one operation a line"),
         MG_OPT_U64(0, "pid", &o.pid, 1, UINT32_MAX, "PID", "the process, where DIR holds captures of several"),
         MG_OPT_FLAG('q', "quiet", &o.quiet, "say nothing but errors"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
-    if (n < 0)
-        return status;
+    if (n < 0) return status;
     if (n != 1)
         status = mg_opt_usage(&page, MG_EXIT_USAGE, "needs the directory of one capture");
     else if (o.extract && !o.launches)

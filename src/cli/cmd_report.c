@@ -48,7 +48,11 @@ static bool any_shown(const struct mg_recording *p, const struct mg_report_opts 
 
 /* ---- files ------------------------------------------------------------------------------------------ */
 
-struct charts { const char *dir; struct mg_diag *d; enum mg_err err; };
+struct charts {
+    const char *dir;
+    struct mg_diag *d;
+    enum mg_err err;
+};
 
 static void write_picture(struct charts *c, const char *name, const char *kind, const char *text)
 {
@@ -64,7 +68,8 @@ static void write_chart(const char *name, const char *svg, const char *dot, void
     if (dot) write_picture(user, name, "dot", dot);
 }
 
-static enum mg_err write_files(const struct mg_recording *p, const struct mg_report_opts *o, const char *html, const char *charts, struct mg_diag *d)
+static enum mg_err write_files(const struct mg_recording *p, const struct mg_report_opts *o, const char *html,
+                               const char *charts, struct mg_diag *d)
 {
     struct charts c = {charts, d, MG_ERR_OK};
     struct mg_buf text = MG_BUF_INIT;
@@ -73,7 +78,8 @@ static enum mg_err write_files(const struct mg_recording *p, const struct mg_rep
         c.err = mg_io_write(html, text.at, text.n, d);
     }
     if (charts && !c.err) {
-        if (mkdir(charts, 0777) && errno != EEXIST) c.err = mg_diag_err(d, MG_ERR_IO, "%s: %s", charts, strerror(errno));
+        if (mkdir(charts, 0777) && errno != EEXIST)
+            c.err = mg_diag_err(d, MG_ERR_IO, "%s: %s", charts, strerror(errno));
         if (!c.err) mg_report_charts(p, o, write_chart, &c);
     }
     mg_buf_release(&text);
@@ -100,22 +106,27 @@ int cmd_report(int argc, char **argv)
     const struct mg_opt opts[] = {
         MG_OPT_FLAG(0, "json", &json, "everything, as JSON"),
         MG_OPT_FLAG(0, "csv", &csv, "one table, as CSV"),
-        MG_OPT_STR(0, "table", &o.table, "NAME", "which table --csv prints: kernels, blocks, opcodes, launches, or one of a tool; list: which there are (blocks; launches with --per-launch)"),
+        MG_OPT_STR(
+            0, "table", &o.table, "NAME",
+            "which table --csv prints: kernels, blocks, opcodes, launches, or one of a tool; list: which there are (blocks; launches with --per-launch)"),
         MG_OPT_STR(0, "html", &html, "FILE", "one self-contained page to work in: kernels, source, blocks, tools"),
         MG_OPT_STR(0, "charts", &charts, "DIR", "the tools' pictures, as DIR/NAME.svg; graphs as DIR/NAME.dot, too"),
         MG_OPT_FLAG(0, "per-launch", &o.per_launch, "with the counts and arguments of every launch"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches, mangled or not"),
         MG_OPT_STR(0, "tool", &o.tool, "NAME", "only the result of this tool"),
-        MG_OPT_CHOICE(0, "sort", &sort, "time|instructions|launches|name", "order of kernels (by time where a GPU measured it, else by instructions)"),
+        MG_OPT_CHOICE(0, "sort", &sort, "time|instructions|launches|name",
+                      "order of kernels (by time where a GPU measured it, else by instructions)"),
         MG_OPT_U64(0, "top", &top, 1, UINT32_MAX, "N", "kernels, blocks and opcodes to show"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
     if (n > 1) return mg_opt_usage(&page, MG_EXIT_USAGE, "takes one profile directory");
-    if (!n && !mg_newest_profile(0, newest)) return mg_opt_usage(&page, MG_EXIT_USAGE, "needs a profile directory: there is none here");
+    if (!n && !mg_newest_profile(0, newest))
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "needs a profile directory: there is none here");
     const char *dir = n ? argv[0] : newest;
     if (json && csv) return mg_opt_usage(&page, MG_EXIT_USAGE, "--json and --csv exclude each other");
-    if ((html || charts) && (json || csv)) return mg_opt_usage(&page, MG_EXIT_USAGE, "--html and --charts write files: they go without --json and --csv");
+    if ((html || charts) && (json || csv))
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "--html and --charts write files: they go without --json and --csv");
     if (o.table && !csv) return mg_opt_usage(&page, MG_EXIT_USAGE, "--table needs --csv");
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_recording *p;
@@ -134,12 +145,18 @@ int cmd_report(int argc, char **argv)
         o.columns = terminal_columns();
         o.color = isatty(1) && !getenv("NO_COLOR");
         o.ascii = !locale_is_utf8();
-        if (html || charts) status = write_files(p, &o, html, charts, &d) ? mg_cli_fail(&d, MG_EXIT_INPUT) : 0;
-        else if (json) mg_report_json(p, &o, &out);
-        else if (csv) mg_report_csv(p, &o, &out);
-        else mg_report_text(p, &o, &out);
+        if (html || charts)
+            status = write_files(p, &o, html, charts, &d) ? mg_cli_fail(&d, MG_EXIT_INPUT) : 0;
+        else if (json)
+            mg_report_json(p, &o, &out);
+        else if (csv)
+            mg_report_csv(p, &o, &out);
+        else
+            mg_report_text(p, &o, &out);
         if (!html && !charts) status = mg_cli_out(&out);
-        if (!any_shown(p, &o)) fprintf(stderr, "margay: --kernel %s matches none of the %u kernels of %s\n", o.kernel_glob, p->n_kernels, dir);
+        if (!any_shown(p, &o))
+            fprintf(stderr, "margay: --kernel %s matches none of the %u kernels of %s\n", o.kernel_glob, p->n_kernels,
+                    dir);
         status = mg_cli_damaged(p, "the report is of the other processes", status);
         if (mg_trace_say_lost_of(dir, p)) status = MG_EXIT_INPUT;
     }

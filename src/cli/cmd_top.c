@@ -1,5 +1,5 @@
-/* margay top: a running program's kernels, as they run. Launches come from the query library (include/margay/profile.h);
- * the screen is ncurses', or plain text where stdout is no terminal. */
+/* margay top: a running program's kernels, as they run. Launches come from the query library
+ * (include/margay/profile.h); the screen is ncurses', or plain text where stdout is no terminal. */
 #include <limits.h>
 #include <locale.h>
 #define NCURSES_NOMACROS
@@ -18,7 +18,6 @@
 #include "cli/newest.h"
 #include "margay/profile.h"
 
-
 static const struct mg_opt_page page_help = {
     "top", "[OPTIONS] [PID|DIR]", "show a running program's kernels as they run",
     "PID is a program that runs under Margay; DIR its profile directory. Without either, the newest profile here.\n"
@@ -31,13 +30,18 @@ struct row {
     bool measured[3];
 };
 enum column { LAUNCHES, INSTRUCTIONS, TIME_NS };
-struct process { uint32_t pid; uint64_t launches, before; };
-struct node { uint64_t replays, instructions, time_ns; }; /* of a graph: sums so far */
+struct process {
+    uint32_t pid;
+    uint64_t launches, before;
+};
+struct node {
+    uint64_t replays, instructions, time_ns;
+}; /* of a graph: sums so far */
 struct view {
     MG_VEC(struct row) rows;
     MG_VEC(struct process) processes;
     MG_VEC(struct node) nodes;
-    struct mg_map node_of;       /* pid and launch -> its place */
+    struct mg_map node_of; /* pid and launch -> its place */
     enum column order;
     uint64_t shown_ns;
 };
@@ -75,7 +79,8 @@ static struct node what_is_new(struct view *v, const struct mg_profile_launch *l
         return now;
     }
     struct node *old = &v->nodes.at[at], fresh = {now.replays - old->replays, UINT64_MAX, UINT64_MAX};
-    if (now.instructions != UINT64_MAX) fresh.instructions = now.instructions - (old->instructions == UINT64_MAX ? 0 : old->instructions);
+    if (now.instructions != UINT64_MAX)
+        fresh.instructions = now.instructions - (old->instructions == UINT64_MAX ? 0 : old->instructions);
     if (now.time_ns != UINT64_MAX) fresh.time_ns = now.time_ns - (old->time_ns == UINT64_MAX ? 0 : old->time_ns);
     *old = now;
     return fresh;
@@ -105,7 +110,8 @@ static const struct view *sorted;
 static int by_order(const void *a, const void *b)
 {
     const struct row *x = &sorted->rows.at[*(const uint32_t *)a], *y = &sorted->rows.at[*(const uint32_t *)b];
-    static const enum column orders[][3] = {{LAUNCHES, TIME_NS, INSTRUCTIONS}, {INSTRUCTIONS, TIME_NS, LAUNCHES}, {TIME_NS, INSTRUCTIONS, LAUNCHES}};
+    static const enum column orders[][3] = {
+        {LAUNCHES, TIME_NS, INSTRUCTIONS}, {INSTRUCTIONS, TIME_NS, LAUNCHES}, {TIME_NS, INSTRUCTIONS, LAUNCHES}};
     for (int i = 0; i < 3; i++) {
         enum column c = orders[sorted->order][i];
         if (x->sums[c] != y->sums[c]) return x->sums[c] < y->sums[c] ? 1 : -1;
@@ -119,14 +125,19 @@ static void print_short(double v, struct mg_buf *out)
     static const char units[] = " kMGTPE";
     int u = 0;
     for (; v >= 999.5 && units[u + 1]; u++) v /= 1000;
-    if (u && v < 9.95) mg_buf_printf(out, "%7.1f%c", v, units[u]);
-    else mg_buf_printf(out, "%7.0f%c", v, units[u]);
+    if (u && v < 9.95)
+        mg_buf_printf(out, "%7.1f%c", v, units[u]);
+    else
+        mg_buf_printf(out, "%7.0f%c", v, units[u]);
 }
 
 static void print_cell(const struct row *r, enum column c, double per_second, bool rate, struct mg_buf *out)
 {
-    if (!r->measured[c] || (rate && !per_second)) mg_buf_adds(out, "       - "); /* the first view has no rates */
-    else print_short(rate ? (double)(r->sums[c] - r->before[c]) * per_second : (double)r->sums[c], out), mg_buf_addc(out, ' ');
+    if (!r->measured[c] || (rate && !per_second))
+        mg_buf_adds(out, "       - "); /* the first view has no rates */
+    else
+        print_short(rate ? (double)(r->sums[c] - r->before[c]) * per_second : (double)r->sums[c], out),
+            mg_buf_addc(out, ' ');
 }
 
 static void print_view(struct view *v, uint32_t lines, uint32_t columns, struct mg_buf *out)
@@ -136,7 +147,9 @@ static void print_view(struct view *v, uint32_t lines, uint32_t columns, struct 
     for (uint32_t i = 0; i < v->processes.n && lines > 4; i++, lines--) {
         struct process *p = &v->processes.at[i];
         mg_buf_printf(out, "process %u: %llu launches", p->pid, (unsigned long long)p->launches);
-        if (per_second > 0) mg_buf_adds(out, ", "), print_short((double)(p->launches - p->before) * per_second, out), mg_buf_adds(out, "/s");
+        if (per_second > 0)
+            mg_buf_adds(out, ", "), print_short((double)(p->launches - p->before) * per_second, out),
+                mg_buf_adds(out, "/s");
         mg_buf_addc(out, '\n');
         p->before = p->launches;
     }
@@ -157,15 +170,20 @@ static void print_view(struct view *v, uint32_t lines, uint32_t columns, struct 
         print_cell(r, LAUNCHES, per_second, true, out);
         print_cell(r, INSTRUCTIONS, per_second, false, out);
         print_cell(r, INSTRUCTIONS, per_second, true, out);
-        if (r->measured[TIME_NS] && per_second > 0) mg_buf_printf(out, "%5.0f ms ", (double)(r->sums[TIME_NS] - r->before[TIME_NS]) * per_second / 1e6);
-        else mg_buf_adds(out, "      - ");
-        double share = time_ns ? (double)r->sums[TIME_NS] / (double)time_ns : instructions ? (double)r->sums[INSTRUCTIONS] / (double)instructions : 0;
+        if (r->measured[TIME_NS] && per_second > 0)
+            mg_buf_printf(out, "%5.0f ms ", (double)(r->sums[TIME_NS] - r->before[TIME_NS]) * per_second / 1e6);
+        else
+            mg_buf_adds(out, "      - ");
+        double share = time_ns        ? (double)r->sums[TIME_NS] / (double)time_ns
+                       : instructions ? (double)r->sums[INSTRUCTIONS] / (double)instructions
+                                      : 0;
         mg_buf_printf(out, "%5.1f %%  %s", 100 * share, r->shown);
         if (columns && out->n - from > columns) out->at[out->n = from + columns] = 0;
         mg_buf_addc(out, '\n');
     }
     free(order);
-    for (uint32_t i = 0; i < v->rows.n; i++) memcpy(v->rows.at[i].before, v->rows.at[i].sums, sizeof v->rows.at[i].before);
+    for (uint32_t i = 0; i < v->rows.n; i++)
+        memcpy(v->rows.at[i].before, v->rows.at[i].sums, sizeof v->rows.at[i].before);
     v->shown_ns = now;
 }
 
@@ -206,13 +224,17 @@ static void show_screen(struct mg_profile *p, struct view *v, double seconds, ui
         print_view(v, (uint32_t)LINES - 1, (uint32_t)COLS, &out);
         erase();
         mvaddstr(0, 0, out.at);
-        mvaddstr(LINES - 1, 0, more ? "t i l: sort by time, instructions, launches   q: end" : "the program has ended   q: end");
+        mvaddstr(LINES - 1, 0,
+                 more ? "t i l: sort by time, instructions, launches   q: end" : "the program has ended   q: end");
         refresh();
         mg_buf_release(&out);
         uint64_t until = mg_now_ns() + (uint64_t)(seconds * 1e9);
-        for (bool sorted_anew = false; !quit && !sorted_anew && mg_now_ns() < until;) { /* a key is answered within 50 ms */
-            if (more) more = gather(p, 0.05);
-            else napms(50);
+        for (bool sorted_anew = false;
+             !quit && !sorted_anew && mg_now_ns() < until;) { /* a key is answered within 50 ms */
+            if (more)
+                more = gather(p, 0.05);
+            else
+                napms(50);
             int key = getch();
             quit = key == 'q';
             sorted_anew = key == 't' || key == 'i' || key == 'l' || key == KEY_RESIZE;
@@ -254,14 +276,14 @@ int cmd_top(int argc, char **argv)
         MG_OPT_F64('d', "delay", &seconds, 0.05, 3600, "S", "seconds between two views"),
         MG_OPT_U64('n', "rounds", &rounds, 1, 1e9, "N", "end after so many views"),
         MG_OPT_CHOICE('s', "sort", &sort, "time|instructions|launches", "order of the kernels"),
-        MG_OPT_FLAG('b', "batch", &text, "plain text, also on a terminal"),
-        MG_OPT_END};
+        MG_OPT_FLAG('b', "batch", &text, "plain text, also on a terminal"), MG_OPT_END};
     int status = MG_EXIT_USAGE, n = mg_opt_parse(&page_help, opts, 0, argc, argv, &status);
     if (n < 0) return status;
     char dir[PATH_MAX], error[400];
     if (n > 1) return mg_opt_usage(&page_help, MG_EXIT_USAGE, "one PID or DIR");
     if (n && is_number(argv[0]) && access(argv[0], F_OK)) {
-        if (!dir_of_process(argv[0], dir, sizeof dir)) return fprintf(stderr, "margay: process %s does not run under Margay\n", argv[0]), MG_EXIT_INPUT;
+        if (!dir_of_process(argv[0], dir, sizeof dir))
+            return fprintf(stderr, "margay: process %s does not run under Margay\n", argv[0]), MG_EXIT_INPUT;
     } else if (n) {
         snprintf(dir, sizeof dir, "%s", argv[0]);
     } else if (!mg_newest_profile(0, dir)) {
@@ -271,8 +293,10 @@ int cmd_top(int argc, char **argv)
     if (!p) return fprintf(stderr, "margay: %s\n", error), MG_EXIT_INPUT;
     struct view v = {.order = !strcmp(sort, "time") ? TIME_NS : !strcmp(sort, "launches") ? LAUNCHES : INSTRUCTIONS};
     mg_profile_subscribe(p, add_launch, &v);
-    if (text || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)) show_text(p, &v, seconds, rounds);
-    else show_screen(p, &v, seconds, rounds);
+    if (text || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
+        show_text(p, &v, seconds, rounds);
+    else
+        show_screen(p, &v, seconds, rounds);
     mg_profile_close(p);
     for (uint32_t i = 0; i < v.rows.n; i++) free(v.rows.at[i].name), free(v.rows.at[i].shown);
     mg_vec_release(&v.rows), mg_vec_release(&v.processes), mg_vec_release(&v.nodes), mg_map_release(&v.node_of);

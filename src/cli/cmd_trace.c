@@ -46,9 +46,14 @@ static bool read_range(const char *text, struct mg_trace_range *out)
 
 static bool make_query(const struct trace_opts *o, struct mg_trace_query *q, const char **wrong)
 {
-    const struct { const char *text, *name; enum mg_trace_key key; } ranges[] = {
-        {o->time, "--time", MG_TRACE_KEY_TIME}, {o->launch, "--launch", MG_TRACE_KEY_LAUNCH}, {o->cta, "--cta", MG_TRACE_KEY_CTA}};
-    *q = (struct mg_trace_query){.size = sizeof *q, .kinds = o->kind, .order = o->by_time ? MG_TRACE_BY_TIME : MG_TRACE_BY_FILE};
+    const struct {
+        const char *text, *name;
+        enum mg_trace_key key;
+    } ranges[] = {{o->time, "--time", MG_TRACE_KEY_TIME},
+                  {o->launch, "--launch", MG_TRACE_KEY_LAUNCH},
+                  {o->cta, "--cta", MG_TRACE_KEY_CTA}};
+    *q = (struct mg_trace_query){
+        .size = sizeof *q, .kinds = o->kind, .order = o->by_time ? MG_TRACE_BY_TIME : MG_TRACE_BY_FILE};
     for (size_t i = 0; i < MG_COUNT_OF(ranges); i++) {
         struct mg_trace_range *r = &q->keys[ranges[i].key - 1];
         *wrong = ranges[i].name;
@@ -73,8 +78,14 @@ static int say_empty(const char *dir, int status)
 
 /* ---- info ---------------------------------------------------------------------------------------------- */
 
-struct kind_count { const char *name; uint32_t version; uint64_t records, bytes; };
-struct kind_counts { MG_VEC(struct kind_count) at; };
+struct kind_count {
+    const char *name;
+    uint32_t version;
+    uint64_t records, bytes;
+};
+struct kind_counts {
+    MG_VEC(struct kind_count) at;
+};
 
 static int compare_kinds(const void *a, const void *b)
 {
@@ -130,7 +141,8 @@ static void json_attributes(struct mg_json *j, const struct mg_trace_file *f)
     mg_json_end(j, '}');
 }
 
-static void info_json(const struct mg_trace_reader *r, const struct kind_counts *kinds, bool with_kinds, struct mg_buf *out)
+static void info_json(const struct mg_trace_reader *r, const struct kind_counts *kinds, bool with_kinds,
+                      struct mg_buf *out)
 {
     struct mg_json j;
     mg_json_init(&j, out, 2);
@@ -162,8 +174,10 @@ static void info_json(const struct mg_trace_reader *r, const struct kind_counts 
     }
     mg_json_end(&j, ']');
     mg_json_key(&j, "kinds");
-    if (!with_kinds) mg_json_null(&j);
-    else mg_json_arr(&j);
+    if (!with_kinds)
+        mg_json_null(&j);
+    else
+        mg_json_arr(&j);
     for (uint32_t i = 0; with_kinds && i < kinds->at.n; i++) {
         const struct kind_count *k = &kinds->at.at[i];
         mg_json_obj(&j);
@@ -182,15 +196,21 @@ static void info_file(const struct mg_trace_file *f, struct mg_buf *out)
 {
     static const char *const keys[] = {"time", "launches", "CTAs"};
     mg_buf_printf(out, "%s\n", f->path);
-    if (f->bad_header) mg_buf_adds(out, "  head damaged");
-    else mg_buf_printf(out, "  process %u", f->pid);
+    if (f->bad_header)
+        mg_buf_adds(out, "  head damaged");
+    else
+        mg_buf_printf(out, "  process %u", f->pid);
     if (f->rank >= 0) mg_buf_printf(out, ", rank %d", f->rank);
-    mg_buf_printf(out, "; %" PRIu64 " records in %" PRIu64 " chunks, %" PRIu64 " bytes (%" PRIu64 " unpacked)%s\n", f->records, f->chunks, f->bytes, f->raw_bytes,
-                  f->closed ? "" : "; not closed");
+    mg_buf_printf(out, "; %" PRIu64 " records in %" PRIu64 " chunks, %" PRIu64 " bytes (%" PRIu64 " unpacked)%s\n",
+                  f->records, f->chunks, f->bytes, f->raw_bytes, f->closed ? "" : "; not closed");
     for (int k = 0; k < MG_TRACE_INDEXED; k++)
-        if (f->keys[k].first <= f->keys[k].last) mg_buf_printf(out, "  %s %" PRIu64 " to %" PRIu64 "%s\n", keys[k], f->keys[k].first, f->keys[k].last, k ? "" : " ns");
-    if (f->dropped || f->skipped) mg_buf_printf(out, "  %" PRIu64 " records dropped, %" PRIu64 " skipped by sampling\n", f->dropped, f->skipped);
-    if (f->damaged_bytes) mg_buf_printf(out, "  %" PRIu64 " bytes belong to no chunk: torn or damaged\n", f->damaged_bytes);
+        if (f->keys[k].first <= f->keys[k].last)
+            mg_buf_printf(out, "  %s %" PRIu64 " to %" PRIu64 "%s\n", keys[k], f->keys[k].first, f->keys[k].last,
+                          k ? "" : " ns");
+    if (f->dropped || f->skipped)
+        mg_buf_printf(out, "  %" PRIu64 " records dropped, %" PRIu64 " skipped by sampling\n", f->dropped, f->skipped);
+    if (f->damaged_bytes)
+        mg_buf_printf(out, "  %" PRIu64 " bytes belong to no chunk: torn or damaged\n", f->damaged_bytes);
 }
 
 static int run_info(struct mg_trace_reader *r, const struct trace_opts *o)
@@ -201,7 +221,8 @@ static int run_info(struct mg_trace_reader *r, const struct trace_opts *o)
     if (o->json) info_json(r, &kinds, o->kinds, &out);
     for (uint32_t i = 0; !o->json && i < mg_trace_n_files(r); i++) info_file(mg_trace_file(r, i), &out);
     for (uint32_t i = 0; !o->json && i < kinds.at.n; i++)
-        mg_buf_printf(&out, "%-20s version %u %12" PRIu64 " records %14" PRIu64 " bytes\n", kinds.at.at[i].name, kinds.at.at[i].version, kinds.at.at[i].records, kinds.at.at[i].bytes);
+        mg_buf_printf(&out, "%-20s version %u %12" PRIu64 " records %14" PRIu64 " bytes\n", kinds.at.at[i].name,
+                      kinds.at.at[i].version, kinds.at.at[i].records, kinds.at.at[i].bytes);
     int printed = mg_cli_out(&out);
     mg_buf_release(&out);
     mg_vec_release(&kinds.at);
@@ -218,7 +239,8 @@ static int run_verify(struct mg_trace_reader *r, struct mg_diag *d)
         records += mg_trace_file(r, i)->records;
         chunks += mg_trace_file(r, i)->chunks;
     }
-    printf("%u file%s, %" PRIu64 " chunks, %" PRIu64 " records: whole\n", mg_trace_n_files(r), mg_trace_n_files(r) == 1 ? "" : "s", chunks, records);
+    printf("%u file%s, %" PRIu64 " chunks, %" PRIu64 " records: whole\n", mg_trace_n_files(r),
+           mg_trace_n_files(r) == 1 ? "" : "s", chunks, records);
     return MG_EXIT_OK;
 }
 
@@ -239,7 +261,8 @@ int cmd_trace(int argc, char **argv)
         MG_OPT_STR(0, "cta", &o.cta, "A-B", "print: only records of these CTAs"),
         MG_OPT_FLAG(0, "by-time", &o.by_time, "print: all processes in one order of time"),
         MG_OPT_STR(0, "to", &o.convert.to, "FORMAT", "convert: into this format"),
-        MG_OPT_STR(0, "from", &o.convert.from, "FORMAT", "convert: DIR is a file of this format, thesis or cudamemtrace"),
+        MG_OPT_STR(0, "from", &o.convert.from, "FORMAT",
+                   "convert: DIR is a file of this format, thesis or cudamemtrace"),
         MG_OPT_STR('o', "output", &o.convert.out, "OUT", "convert: the file, or the folder that is made; -: stdout"),
         MG_OPT_U64(0, "pid", &o.convert.pid, 1, UINT32_MAX, "PID", "convert: of several processes this one"),
         MG_OPT_U64(0, "top", &o.top, 1, 1e15, "N", "print: the first N"),
@@ -247,15 +270,21 @@ int cmd_trace(int argc, char **argv)
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
     const char *what = n ? argv[0] : "";
-    bool info = !strcmp(what, "info"), print = !strcmp(what, "print"), verify = !strcmp(what, "verify"), convert = !strcmp(what, "convert");
-    if (!info && !print && !verify && !convert) return mg_opt_usage(&page, MG_EXIT_USAGE, "wants info, print, verify or convert");
+    bool info = !strcmp(what, "info"), print = !strcmp(what, "print"), verify = !strcmp(what, "verify"),
+         convert = !strcmp(what, "convert");
+    if (!info && !print && !verify && !convert)
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "wants info, print, verify or convert");
     if (n != 2) return mg_opt_usage(&page, MG_EXIT_USAGE, "%s wants one directory or file", what);
-    if (!make_query(&o, &q, &wrong)) return mg_opt_usage(&page, MG_EXIT_USAGE, "%s wants a range: A-B, A-, -B or A", wrong);
+    if (!make_query(&o, &q, &wrong))
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "%s wants a range: A-B, A-, -B or A", wrong);
     o.convert.launches = o.launch ? q.keys[MG_TRACE_KEY_LAUNCH - 1] : (struct mg_trace_range){0, UINT64_MAX};
     if (convert) return mg_trace_convert(argv[1], &o.convert);
-    if (mg_trace_reader_open(argv[1], &r, &d)) status = mg_cli_fail(&d, MG_EXIT_INPUT);
-    else if (verify) status = run_verify(r, &d);
-    else status = info ? run_info(r, &o) : mg_trace_print_all(r, &q, o.json, o.top);
+    if (mg_trace_reader_open(argv[1], &r, &d))
+        status = mg_cli_fail(&d, MG_EXIT_INPUT);
+    else if (verify)
+        status = run_verify(r, &d);
+    else
+        status = info ? run_info(r, &o) : mg_trace_print_all(r, &q, o.json, o.top);
     if (r && !verify && mg_trace_say_lost(r)) status = MG_EXIT_INPUT;
     if (r && d.n_errors && !verify) status = mg_cli_fail(&d, MG_EXIT_INPUT); /* of several files some are no traces */
     status = say_empty(argv[1], status);

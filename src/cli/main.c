@@ -14,7 +14,8 @@ struct mg_cmd {
     int (*fn)(int argc, char **argv);
     const char *help;
 };
-static const struct mg_cmd cmds[] = { /* the only list of commands */
+static const struct mg_cmd cmds[] = {
+    /* the only list of commands */
     {"run", cmd_run, "run a program under a tool"},
     {"ctl", cmd_ctl, "switch instrumentation of a running program"},
     {"sched", cmd_sched, "run several programs that share one device"},
@@ -58,17 +59,19 @@ failed:
 
 int mg_cli_damaged(const struct mg_recording *p, const char *rest, int status)
 {
-    for (uint32_t i = 0; i < p->n_damaged; i++) fprintf(stderr, "margay: %s%s%s\n", p->damaged[i], p->n_processes ? "; " : "", p->n_processes ? rest : "");
+    for (uint32_t i = 0; i < p->n_damaged; i++)
+        fprintf(stderr, "margay: %s%s%s\n", p->damaged[i], p->n_processes ? "; " : "", p->n_processes ? rest : "");
     return p->n_damaged ? MG_EXIT_INPUT : status;
 }
 
 static void print_commands(FILE *to)
 {
     fputs("margay: runs unmodified CUDA programs with probes inside their kernels\n\n"
-          "  margay COMMAND [OPTIONS]      margay help COMMAND or TOOL      margay --version\n\n", to);
-    for (size_t i = 0; i < MG_COUNT_OF(cmds); i++)
-        fprintf(to, "  %-8s %s\n", cmds[i].name, cmds[i].help);
-    fputs("\nmargay run -- ./app ARGS      counts what every block of every kernel does, on a GPU or without one\n", to);
+          "  margay COMMAND [OPTIONS]      margay help COMMAND or TOOL      margay --version\n\n",
+          to);
+    for (size_t i = 0; i < MG_COUNT_OF(cmds); i++) fprintf(to, "  %-8s %s\n", cmds[i].name, cmds[i].help);
+    fputs("\nmargay run -- ./app ARGS      counts what every block of every kernel does, on a GPU or without one\n",
+          to);
 }
 
 static const struct mg_cmd *find(const char *name)

@@ -9,7 +9,10 @@
 
 #include "base/vec.h"
 
-static bool is_database(const char *name) { return !strcmp(name, "profile.db") || !fnmatch("profile-*.db", name, 0) || !fnmatch("run-*.db", name, 0); }
+static bool is_database(const char *name)
+{
+    return !strcmp(name, "profile.db") || !fnmatch("profile-*.db", name, 0) || !fnmatch("run-*.db", name, 0);
+}
 
 /* When a database in the directory was written last; false: it holds none. */
 static bool find_time(const char *dir, struct timespec *last)
@@ -19,8 +22,11 @@ static bool find_time(const char *dir, struct timespec *last)
     for (const struct dirent *e; d && (e = readdir(d));) {
         char path[PATH_MAX];
         struct stat st;
-        if (!is_database(e->d_name) || snprintf(path, sizeof path, "%s/%s", dir, e->d_name) >= (int)sizeof path || stat(path, &st)) continue;
-        bool later = !found || st.st_mtim.tv_sec > last->tv_sec || (st.st_mtim.tv_sec == last->tv_sec && st.st_mtim.tv_nsec > last->tv_nsec);
+        if (!is_database(e->d_name) || snprintf(path, sizeof path, "%s/%s", dir, e->d_name) >= (int)sizeof path ||
+            stat(path, &st))
+            continue;
+        bool later = !found || st.st_mtim.tv_sec > last->tv_sec ||
+                     (st.st_mtim.tv_sec == last->tv_sec && st.st_mtim.tv_nsec > last->tv_nsec);
         if (later) *last = st.st_mtim;
         found = true;
     }
@@ -34,7 +40,10 @@ bool mg_is_profile(const char *dir)
     return find_time(dir, &unused);
 }
 
-struct candidate { char name[NAME_MAX + 1]; struct timespec time; };
+struct candidate {
+    char name[NAME_MAX + 1];
+    struct timespec time;
+};
 
 static int by_time(const void *a, const void *b)
 {

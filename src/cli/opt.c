@@ -77,10 +77,14 @@ static bool store_value(const struct mg_opt *o, const char *value)
 static int refuse(const struct mg_opt_page *page, const struct mg_opt *o, const char *word, const char *value)
 {
     struct mg_buf want = MG_BUF_INIT;
-    if (o->kind == MG_OPT_KIND_f64) mg_number_print_f64(o->least, o->most, &want);
-    else if (o->kind == MG_OPT_KIND_choice) mg_buf_adds(&want, o->arg);
-    else mg_number_print_u64((uint64_t)o->least, (uint64_t)o->most, &want);
-    mg_opt_usage(page, 0, "%s wants %s%s, not '%.200s'", word, want.at, o->kind == MG_OPT_KIND_size ? ", or a size such as 64k" : "", value);
+    if (o->kind == MG_OPT_KIND_f64)
+        mg_number_print_f64(o->least, o->most, &want);
+    else if (o->kind == MG_OPT_KIND_choice)
+        mg_buf_adds(&want, o->arg);
+    else
+        mg_number_print_u64((uint64_t)o->least, (uint64_t)o->most, &want);
+    mg_opt_usage(page, 0, "%s wants %s%s, not '%.200s'", word, want.at,
+                 o->kind == MG_OPT_KIND_size ? ", or a size such as 64k" : "", value);
     mg_buf_release(&want);
     return 0;
 }
@@ -122,10 +126,11 @@ static int parse_option(const struct mg_opt_page *page, const struct mg_opt *opt
     return 1;
 }
 
-int mg_opt_parse(const struct mg_opt_page *page, const struct mg_opt *opts, unsigned flags, int argc, char **argv, int *status)
+int mg_opt_parse(const struct mg_opt_page *page, const struct mg_opt *opts, unsigned flags, int argc, char **argv,
+                 int *status)
 {
     int n = 0, i = 1;
-    for (; i < argc; ) {
+    for (; i < argc;) {
         const char *word = argv[i];
         if (word[0] != '-' || !word[1]) {
             if (flags & MG_OPT_STOP_AT_FIRST) break;
@@ -138,7 +143,11 @@ int mg_opt_parse(const struct mg_opt_page *page, const struct mg_opt *opts, unsi
         }
         if ((!strcmp(word, "-h") && !find_letter(opts, 'h')) || !strncmp(word, "--help", 6)) {
             struct mg_buf out = MG_BUF_INIT;
-            mg_opt_print(page, opts, !strcmp(word, "--help=man") ? MG_OPT_MAN : !strcmp(word, "--help=words") ? MG_OPT_WORDS : MG_OPT_HELP, &out);
+            mg_opt_print(page, opts,
+                         !strcmp(word, "--help=man")     ? MG_OPT_MAN
+                         : !strcmp(word, "--help=words") ? MG_OPT_WORDS
+                                                         : MG_OPT_HELP,
+                         &out);
             if (out.n) fwrite(out.at, 1, out.n, stdout);
             mg_buf_release(&out);
             *status = 0;
@@ -170,8 +179,10 @@ static void print_help(const struct mg_opt_page *page, const struct mg_opt *opts
     for (const struct mg_opt *o = opts; o->kind; o++) {
         size_t from = out->n;
         mg_buf_adds(out, o->letter ? "  -" : "     ");
-        if (o->letter) mg_buf_printf(out, "%c%s", o->letter, o->name ? ", " : "  ");
-        else mg_buf_addc(out, ' ');
+        if (o->letter)
+            mg_buf_printf(out, "%c%s", o->letter, o->name ? ", " : "  ");
+        else
+            mg_buf_addc(out, ' ');
         if (o->name) mg_buf_printf(out, "--%s", o->name);
         if (o->kind != MG_OPT_KIND_flag) mg_buf_printf(out, " %s", o->arg);
         if (out->n - from > 28) {
@@ -190,9 +201,12 @@ static void add_roff(struct mg_buf *out, const char *text)
     bool start = true;
     for (; *text; text++) {
         if (start && (*text == '.' || *text == '\'')) mg_buf_adds(out, "\\&");
-        if (*text == '-') mg_buf_adds(out, "\\-");
-        else if (*text == '\\') mg_buf_adds(out, "\\e");
-        else mg_buf_addc(out, *text);
+        if (*text == '-')
+            mg_buf_adds(out, "\\-");
+        else if (*text == '\\')
+            mg_buf_adds(out, "\\e");
+        else
+            mg_buf_addc(out, *text);
         start = *text == '\n';
     }
 }
@@ -234,8 +248,10 @@ static void print_man(const struct mg_opt_page *page, const struct mg_opt *opts,
 
 void mg_opt_print(const struct mg_opt_page *page, const struct mg_opt *opts, enum mg_opt_form form, struct mg_buf *out)
 {
-    if (form == MG_OPT_HELP) print_help(page, opts, out);
-    else if (form == MG_OPT_MAN) print_man(page, opts, out);
+    if (form == MG_OPT_HELP)
+        print_help(page, opts, out);
+    else if (form == MG_OPT_MAN)
+        print_man(page, opts, out);
     else
         for (const struct mg_opt *o = opts; o->kind; o++) {
             if (o->letter) mg_buf_printf(out, "-%c ", o->letter);

@@ -18,34 +18,67 @@
 #include "base/buf.h"
 
 enum mg_opt_kind {
-    MG_OPT_KIND_end, MG_OPT_KIND_flag, MG_OPT_KIND_str, MG_OPT_KIND_list, MG_OPT_KIND_u64,
-    MG_OPT_KIND_size, MG_OPT_KIND_f64, MG_OPT_KIND_choice
+    MG_OPT_KIND_end,
+    MG_OPT_KIND_flag,
+    MG_OPT_KIND_str,
+    MG_OPT_KIND_list,
+    MG_OPT_KIND_u64,
+    MG_OPT_KIND_size,
+    MG_OPT_KIND_f64,
+    MG_OPT_KIND_choice
 };
 struct mg_opt {
     enum mg_opt_kind kind;
-    char letter;          /* 0: none */
-    const char *name;     /* long name without dashes */
-    void *to;             /* bool, const char *, struct mg_opt_list, uint64_t or double, as the kind says */
-    const char *arg;      /* name of the value in help; for a choice "a|b|c" */
-    const char *help;     /* one line, no full stop */
-    double least, most;   /* of a number; what lies outside is a usage error */
+    char letter;        /* 0: none */
+    const char *name;   /* long name without dashes */
+    void *to;           /* bool, const char *, struct mg_opt_list, uint64_t or double, as the kind says */
+    const char *arg;    /* name of the value in help; for a choice "a|b|c" */
+    const char *help;   /* one line, no full stop */
+    double least, most; /* of a number; what lies outside is a usage error */
 };
-struct mg_opt_list { const char **at; uint32_t n; }; /* values in order, borrowed from argv; release with free(at) */
+struct mg_opt_list {
+    const char **at;
+    uint32_t n;
+}; /* values in order, borrowed from argv; release with free(at) */
 
-#define MG_OPT_FLAG(l, n, p, h) {MG_OPT_KIND_flag, l, n, (bool *)(p), NULL, h, 0, 0}
-#define MG_OPT_STR(l, n, p, a, h) {MG_OPT_KIND_str, l, n, (const char **)(p), a, h, 0, 0}
-#define MG_OPT_LIST(l, n, p, a, h) {MG_OPT_KIND_list, l, n, (struct mg_opt_list *)(p), a, h, 0, 0} /* may be repeated */
-#define MG_OPT_U64(l, n, p, least, most, a, h) {MG_OPT_KIND_u64, l, n, (uint64_t *)(p), a, h, least, most} /* bounds below 2^53 */
-#define MG_OPT_SIZE(l, n, p, least, most, a, h) {MG_OPT_KIND_size, l, n, (uint64_t *)(p), a, h, least, most} /* 64, 4k, 16M, 1G */
-#define MG_OPT_F64(l, n, p, least, most, a, h) {MG_OPT_KIND_f64, l, n, (double *)(p), a, h, least, most}
-#define MG_OPT_CHOICE(l, n, p, a, h) {MG_OPT_KIND_choice, l, n, (const char **)(p), a, h, 0, 0}
-#define MG_OPT_END {MG_OPT_KIND_end, 0, NULL, NULL, NULL, NULL, 0, 0}
+#define MG_OPT_FLAG(l, n, p, h)                                                                                        \
+    {                                                                                                                  \
+        MG_OPT_KIND_flag, l, n, (bool *)(p), NULL, h, 0, 0                                                             \
+    }
+#define MG_OPT_STR(l, n, p, a, h)                                                                                      \
+    {                                                                                                                  \
+        MG_OPT_KIND_str, l, n, (const char **)(p), a, h, 0, 0                                                          \
+    }
+#define MG_OPT_LIST(l, n, p, a, h)                                                                                     \
+    {                                                                                                                  \
+        MG_OPT_KIND_list, l, n, (struct mg_opt_list *)(p), a, h, 0, 0                                                  \
+    } /* may be repeated */
+#define MG_OPT_U64(l, n, p, least, most, a, h)                                                                         \
+    {                                                                                                                  \
+        MG_OPT_KIND_u64, l, n, (uint64_t *)(p), a, h, least, most                                                      \
+    } /* bounds below 2^53 */
+#define MG_OPT_SIZE(l, n, p, least, most, a, h)                                                                        \
+    {                                                                                                                  \
+        MG_OPT_KIND_size, l, n, (uint64_t *)(p), a, h, least, most                                                     \
+    } /* 64, 4k, 16M, 1G */
+#define MG_OPT_F64(l, n, p, least, most, a, h)                                                                         \
+    {                                                                                                                  \
+        MG_OPT_KIND_f64, l, n, (double *)(p), a, h, least, most                                                        \
+    }
+#define MG_OPT_CHOICE(l, n, p, a, h)                                                                                   \
+    {                                                                                                                  \
+        MG_OPT_KIND_choice, l, n, (const char **)(p), a, h, 0, 0                                                       \
+    }
+#define MG_OPT_END                                                                                                     \
+    {                                                                                                                  \
+        MG_OPT_KIND_end, 0, NULL, NULL, NULL, NULL, 0, 0                                                               \
+    }
 
 struct mg_opt_page {
-    const char *name;   /* command */
-    const char *args;   /* synopsis behind the name; several forms: one a line */
-    const char *about;  /* one line, no full stop */
-    const char *more;   /* text below the options, or NULL */
+    const char *name;  /* command */
+    const char *args;  /* synopsis behind the name; several forms: one a line */
+    const char *about; /* one line, no full stop */
+    const char *more;  /* text below the options, or NULL */
 };
 enum mg_opt_flags {
     MG_OPT_STOP_AT_FIRST = 1, /* the first operand ends the options: what follows belongs to it */
@@ -53,11 +86,16 @@ enum mg_opt_flags {
 /* Moves the operands to argv[0..] and returns their number. argv[0] on entry is the command. Returns
  * -1 when the caller must leave: *status then is 0 (help was printed) or usage_status with one line
  * on stderr. Set *status to the usage status before the call (2, or 120 for run). */
-int mg_opt_parse(const struct mg_opt_page *page, const struct mg_opt *opts, unsigned flags, int argc, char **argv, int *status);
+int mg_opt_parse(const struct mg_opt_page *page, const struct mg_opt *opts, unsigned flags, int argc, char **argv,
+                 int *status);
 /* One line "margay CMD: TEXT" and "see `margay help CMD`" on stderr; returns status. */
 int mg_opt_usage(const struct mg_opt_page *page, int status, const char *fmt, ...) MG_PRINTF(3, 4);
 
-enum mg_opt_form { MG_OPT_HELP, MG_OPT_MAN, MG_OPT_WORDS }; /* --help, --help=man (roff), --help=words (completion: "-o|--output DIR help") */
+enum mg_opt_form {
+    MG_OPT_HELP,
+    MG_OPT_MAN,
+    MG_OPT_WORDS
+}; /* --help, --help=man (roff), --help=words (completion: "-o|--output DIR help") */
 void mg_opt_print(const struct mg_opt_page *page, const struct mg_opt *opts, enum mg_opt_form form, struct mg_buf *out);
 
 #endif

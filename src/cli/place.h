@@ -4,7 +4,7 @@
 
 #include "base/compiler.h"
 
-struct mg_place { /* paths relative to our own executable: ../lib/margay/... */
+struct mg_place {         /* paths relative to our own executable: ../lib/margay/... */
     char lib[4096];       /* .../lib/margay */
     char libcuda[4200];   /* .../driver/libcuda.so.1 */
     char libcudart[4200]; /* .../cudart/libcudart.so.13 */
@@ -18,10 +18,10 @@ bool mg_place_has(const char *path);
 /* Does the file hold a property as driver/device.c reads them: number, name, result, value, tab-separated? */
 bool mg_place_has_properties(const char *path);
 
-struct mg_gpu { /* NVIDIA's driver */
-    bool answers;     /* driver opened, cuInit succeeded, at least one device */
-    char path[4096];  /* of the driver that was tried last; "" none found */
-    char name[256];   /* of device 0 */
+struct mg_gpu {      /* NVIDIA's driver */
+    bool answers;    /* driver opened, cuInit succeeded, at least one device */
+    char path[4096]; /* of the driver that was tried last; "" none found */
+    char name[256];  /* of device 0 */
     int n_devices, driver_version, rc;
 };
 /* Asks in a child process, so that nothing of the driver stays in ours. quick: where the kernel's device

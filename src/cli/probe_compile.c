@@ -18,13 +18,14 @@
 
 static const char header[] =
 #include "probe-header.h" /* made by the build */
-;
+    ;
 
 /* ---- clang ------------------------------------------------------------------------------------------ */
 
 static bool find_clang(char *path, size_t size)
 {
-    static const char *const names[] = {"clang", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14"};
+    static const char *const names[] = {"clang",    "clang-19", "clang-18", "clang-17",
+                                        "clang-16", "clang-15", "clang-14"};
     const char *given = mg_env(MG_ENV_CLANG);
     if (given && *given) return snprintf(path, size, "%s", given) < (int)size;
     for (unsigned i = 0; i < MG_COUNT_OF(names); i++)
@@ -40,8 +41,27 @@ static enum mg_err use_clang(char *clang, const char *file, struct mg_buf *out, 
     snprintf(sub, sizeof sub, "%s/margay", dir);
     snprintf(inc, sizeof inc, "%s/margay/probe.h", dir);
     snprintf(ptx, sizeof ptx, "%s/probe.ptx", dir);
-    char *argv[] = {clang, "-x", "c", "-std=c17", "--target=nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", "sm_70", "-O2",
-                    "-gline-directives-only", "-gdwarf-2", "-nostdinc", "-Wall", "-I", dir, "-S", "-o", ptx, (char *)(uintptr_t)file, NULL};
+    char *argv[] = {clang,
+                    "-x",
+                    "c",
+                    "-std=c17",
+                    "--target=nvptx64-nvidia-cuda",
+                    "-Xclang",
+                    "-target-cpu",
+                    "-Xclang",
+                    "sm_70",
+                    "-O2",
+                    "-gline-directives-only",
+                    "-gdwarf-2",
+                    "-nostdinc",
+                    "-Wall",
+                    "-I",
+                    dir,
+                    "-S",
+                    "-o",
+                    ptx,
+                    (char *)(uintptr_t)file,
+                    NULL};
     enum mg_err err = mkdir(sub, 0700) ? MG_ERR_IO : mg_io_write(inc, header, sizeof header - 1, d);
     if (!err && !mg_child_run(argv, NULL)) err = mg_diag_err(d, MG_ERR_INPUT, "%s does not compile (%s)", file, clang);
     if (!err) err = mg_io_read(ptx, &text, &bytes, d);
@@ -58,7 +78,8 @@ static enum mg_err use_clang(char *clang, const char *file, struct mg_buf *out, 
 
 struct nvrtc {
     void *lib;
-    int (*create)(void **p, const char *text, const char *name, int n, const char *const *headers, const char *const *names);
+    int (*create)(void **p, const char *text, const char *name, int n, const char *const *headers,
+                  const char *const *names);
     int (*compile)(void *p, int n, const char *const *options);
     int (*log_size)(void *p, size_t *n);
     int (*log)(void *p, char *text);
@@ -69,10 +90,15 @@ struct nvrtc {
 
 static bool open_nvrtc(struct nvrtc *v)
 {
-    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"};
-    struct { const char *name; void *to; } calls[] = {
-        {"nvrtcCreateProgram", &v->create}, {"nvrtcCompileProgram", &v->compile}, {"nvrtcGetProgramLogSize", &v->log_size}, {"nvrtcGetProgramLog", &v->log},
-        {"nvrtcGetPTXSize", &v->ptx_size}, {"nvrtcGetPTX", &v->ptx}, {"nvrtcDestroyProgram", &v->destroy}};
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
+                                        "/usr/local/cuda/lib64/libnvrtc.so"};
+    struct {
+        const char *name;
+        void *to;
+    } calls[] = {{"nvrtcCreateProgram", &v->create},       {"nvrtcCompileProgram", &v->compile},
+                 {"nvrtcGetProgramLogSize", &v->log_size}, {"nvrtcGetProgramLog", &v->log},
+                 {"nvrtcGetPTXSize", &v->ptx_size},        {"nvrtcGetPTX", &v->ptx},
+                 {"nvrtcDestroyProgram", &v->destroy}};
     for (unsigned i = 0; i < MG_COUNT_OF(names) && !v->lib; i++) v->lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     for (unsigned i = 0; v->lib && i < MG_COUNT_OF(calls); i++) {
         void *f = dlsym(v->lib, calls[i].name);
@@ -98,8 +124,10 @@ static enum mg_err use_nvrtc(const struct nvrtc *v, const char *file, struct mg_
         if (!v->log(p, log)) fputs(log, stderr);
         free(log);
     }
-    if (rc || v->ptx_size(p, &n) || v->ptx(p, mg_buf_room(out, n + 1))) err = mg_diag_err(d, MG_ERR_INPUT, "%s does not compile (NVRTC)", file);
-    else out->n += n ? n - 1 : 0; /* the NUL */
+    if (rc || v->ptx_size(p, &n) || v->ptx(p, mg_buf_room(out, n + 1)))
+        err = mg_diag_err(d, MG_ERR_INPUT, "%s does not compile (NVRTC)", file);
+    else
+        out->n += n ? n - 1 : 0; /* the NUL */
     if (p) v->destroy(&p);
     free(text);
     return err;
@@ -116,7 +144,8 @@ enum mg_err mg_probe_compile(const char *file, const char *with, struct mg_buf *
         dlclose(v.lib);
         return err;
     }
-    return mg_diag_err(d, MG_ERR_NOT_FOUND, "%s: %s: install clang, or take a probe along that `margay probe compile` made elsewhere", file,
+    return mg_diag_err(d, MG_ERR_NOT_FOUND,
+                       "%s: %s: install clang, or take a probe along that `margay probe compile` made elsewhere", file,
                        with ? "that compiler is not there" : "neither clang nor NVRTC is there");
 }
 
@@ -155,7 +184,10 @@ static enum mg_err compiled(const char *file, char *path, struct mg_diag *d)
     struct mg_buf ptx = MG_BUF_INIT;
     bool fresh;
     char part[PATH_MAX + 16];
-    if (!cache_path(file, path, &fresh)) return mg_diag_err(d, MG_ERR_IO, access(file, R_OK) ? "%s cannot be read" : "%s: there is no place to keep what it compiles to", file);
+    if (!cache_path(file, path, &fresh))
+        return mg_diag_err(
+            d, MG_ERR_IO,
+            access(file, R_OK) ? "%s cannot be read" : "%s: there is no place to keep what it compiles to", file);
     if (!fresh && !access(path, R_OK)) return MG_ERR_OK;
     enum mg_err err = mg_probe_compile(file, NULL, &ptx, d);
     snprintf(part, sizeof part, "%s.%d", path, (int)getpid());
@@ -172,15 +204,19 @@ enum mg_err mg_probe_program(const char *file, struct mg_buf *text, struct mg_di
     struct mg_expr *e = NULL;
     size_t bytes;
     enum mg_err err = MG_ERR_OK;
-    if (!ends_with(file, ".ptx")) err = compiled(file, path, d);
-    else if (!realpath(file, path)) err = mg_diag_err(d, MG_ERR_IO, "%s: %s", file, strerror(errno));
+    if (!ends_with(file, ".ptx"))
+        err = compiled(file, path, d);
+    else if (!realpath(file, path))
+        err = mg_diag_err(d, MG_ERR_IO, "%s: %s", file, strerror(errno));
     if (!err && strpbrk(path, "\"\n")) err = mg_diag_err(d, MG_ERR_INPUT, "%s: a name that cannot be quoted", path);
     if (!err) err = mg_io_read(path, &ptx, &bytes, d);
     if (!err) err = mg_probe_parse(ptx, bytes, path, &p, d);
     if (!err) {
         mg_probe_text(p, path, text);
         err = mg_expr_parse(text->at, text->n, file, &e, d);
-        if (err) (void)mg_diag_add(d, err, MG_SEV_NOTE, file, 0, 0, NULL, "of MG_MAP and MG_PROBE this was made:\n%s", text->at);
+        if (err)
+            (void)mg_diag_add(d, err, MG_SEV_NOTE, file, 0, 0, NULL, "of MG_MAP and MG_PROBE this was made:\n%s",
+                              text->at);
     }
     if (!err) err = mg_expr_join(e, p, file, d);
     mg_expr_free(e);

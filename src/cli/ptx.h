@@ -8,13 +8,13 @@
 #include "ir/ir.h"
 
 struct ptx_opts {
-    const char *kernel; /* glob over function names; NULL: all */
-    bool dot;           /* cfg: for Graphviz */
-    bool json;          /* stat: as JSON */
+    const char *kernel;       /* glob over function names; NULL: all */
+    bool dot;                 /* cfg: for Graphviz */
+    bool json;                /* stat: as JSON */
     struct mg_opt_list tools; /* instrument: "blocks,warps=off"; none: blocks */
-    uint64_t sm;        /* instrument: of the GPU; 0: emu and cpu */
-    const char *pass;   /* instrument: run this pass over the module instead of a tool */
-    const char *dump;   /* instrument: print the module after this pass, too ("all") */
+    uint64_t sm;              /* instrument: of the GPU; 0: emu and cpu */
+    const char *pass;         /* instrument: run this pass over the module instead of a tool */
+    const char *dump;         /* instrument: print the module after this pass, too ("all") */
 };
 bool ptx_wants(const struct ptx_opts *o, const struct mg_module *m, mg_id func);
 void ptx_cfg(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out);
@@ -24,6 +24,7 @@ void ptx_stat_json(const struct mg_module *m, const struct ptx_opts *o, const ch
 /* The tool, its options and the passes exist; else one line of usage. */
 bool ptx_opts_check(const struct ptx_opts *o, const char *action, const struct mg_opt_page *page);
 /* The twin of every kernel asked for, or the module after the pass. Changes m when a pass runs. */
-enum mg_err ptx_instrument(struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d) MG_MUST_CHECK;
+enum mg_err ptx_instrument(struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out,
+                           struct mg_diag *d) MG_MUST_CHECK;
 
 #endif

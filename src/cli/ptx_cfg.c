@@ -26,10 +26,12 @@ static void print_text(const struct mg_cfg *c, const struct mg_dom *d, const str
     const struct mg_module *m = c->m;
     for (uint32_t b = 0; b < c->n_blocks; b++) {
         const struct mg_block *k = &c->blocks[b];
-        mg_buf_printf(out, "  block %u  line %u  %u instructions  rank %u", b, m->nodes.at[k->first].line, k->n_insts, c->rank[b]);
+        mg_buf_printf(out, "  block %u  line %u  %u instructions  rank %u", b, m->nodes.at[k->first].line, k->n_insts,
+                      c->rank[b]);
         if (k->label) mg_buf_printf(out, "  %s", mg_name(m, m->labels.at[k->label].name));
         if (d->idom[b] != MG_NO_BLOCK) mg_buf_printf(out, "  idom %u", d->idom[b]);
-        if (mg_loops_depth(l, b)) mg_buf_printf(out, "  loop depth %u of block %u", mg_loops_depth(l, b), l->loops[l->loop_of[b]].header);
+        if (mg_loops_depth(l, b))
+            mg_buf_printf(out, "  loop depth %u of block %u", mg_loops_depth(l, b), l->loops[l->loop_of[b]].header);
         if (!c->reachable[b]) mg_buf_adds(out, "  unreachable");
         add_loc(out, m, k->loc);
         mg_buf_adds(out, "  ->");

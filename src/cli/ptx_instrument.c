@@ -16,7 +16,12 @@
 
 enum { GPU_COPIES = 256 };
 
-struct tools { struct mg_tool_use *uses; void **confs; struct mg_tool_spec *specs; uint32_t n; };
+struct tools {
+    struct mg_tool_use *uses;
+    void **confs;
+    struct mg_tool_spec *specs;
+    uint32_t n;
+};
 
 static void release_tools(struct tools *t)
 {
@@ -51,30 +56,37 @@ static enum mg_err find_tools(const struct ptx_opts *o, struct tools *t, struct 
     return err;
 }
 
-static void add_head(const struct mg_sites *sites, const struct mg_twin *t, const struct mg_layout *l, struct mg_buf *out)
+static void add_head(const struct mg_sites *sites, const struct mg_twin *t, const struct mg_layout *l,
+                     struct mg_buf *out)
 {
     const struct mg_counter_launch one = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
     mg_buf_printf(out, "// %s: %u counters for %u blocks", sites->kernel, l->blocks.n_counters, sites->n_blocks);
     for (uint32_t i = 0; i < l->n_regions; i++) {
         const struct mg_region *r = &l->regions[i];
-        if (r->reason) mg_buf_printf(out, "; %s: %s", r->tool, r->reason);
-        else if (r->n_words) mg_buf_printf(out, "; %s: %u cells in %u copies, %u tables", r->tool, r->n_cells, r->n_copies, r->n_tables);
+        if (r->reason)
+            mg_buf_printf(out, "; %s: %s", r->tool, r->reason);
+        else if (r->n_words)
+            mg_buf_printf(out, "; %s: %u cells in %u copies, %u tables", r->tool, r->n_cells, r->n_copies, r->n_tables);
     }
     if (l->n_region_words) mg_buf_printf(out, "; %llu words", (unsigned long long)mg_layout_words(l, &one));
     for (uint32_t i = 0; i < t->n_symbols; i++) mg_buf_printf(out, "%s%s", i ? ", " : "; symbols ", t->symbols[i].name);
     mg_buf_addc(out, '\n');
 }
 
-static enum mg_err run_tools(const struct mg_module *m, mg_id kernel, const struct tools *tools, const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d)
+static enum mg_err run_tools(const struct mg_module *m, mg_id kernel, const struct tools *tools,
+                             const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d)
 {
     struct mg_twin *t = NULL;
     struct mg_sites *sites = mg_sites_new(m, kernel);
     struct mg_layout layout = {.n_regions = 0};
     struct mg_pass_opts passes = {.size = sizeof passes, .dump = o->dump, .dump_to = out, .verify = true};
-    struct mg_tools_opts opts = {.size = sizeof opts, .sm = (uint32_t)o->sm, .max_copies = o->sm ? GPU_COPIES : 1, .reduce = o->sm != 0, .passes = &passes};
+    struct mg_tools_opts opts = {.size = sizeof opts,
+                                 .sm = (uint32_t)o->sm,
+                                 .max_copies = o->sm ? GPU_COPIES : 1,
+                                 .reduce = o->sm != 0,
+                                 .passes = &passes};
     unsigned flags = o->sm ? MG_TWIN_CONSTANTS | MG_TWIN_ADDRESSES : 0;
-    for (uint32_t i = 0; i < tools->n; i++)
-        flags = mg_tool_twin_flags(tools->uses[i].tool, flags); /* as a run does */
+    for (uint32_t i = 0; i < tools->n; i++) flags = mg_tool_twin_flags(tools->uses[i].tool, flags); /* as a run does */
     enum mg_err err = mg_twin_new_as(m, kernel, flags, &t, d);
     if (!err) err = mg_tools_instrument(tools->uses, tools->n, sites, t, &opts, &layout, d);
     if (!err) err = mg_module_verify(t->m, d); /* all of it, as a run does */
@@ -118,7 +130,10 @@ static enum mg_err run_passes(struct mg_module *m, const struct ptx_opts *o, str
 }
 
 /* A shared object's own code, first in a process of its own. */
-struct trial { struct mg_module *m; const struct ptx_opts *o; };
+struct trial {
+    struct mg_module *m;
+    const struct ptx_opts *o;
+};
 
 static enum mg_err instrument(struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d)
 {
@@ -146,7 +161,8 @@ enum mg_err ptx_instrument(struct mg_module *m, const struct ptx_opts *o, struct
     bool foreign = false;
     if (o->pass) return run_passes(m, o, out, d);
     for (uint32_t i = 0; i < o->tools.n; i++) foreign |= strcspn(o->tools.at[i], "/") < strcspn(o->tools.at[i], ",");
-    if (foreign && !mg_child_try(try_instrument, &(struct trial){m, o}, &none, why)) return mg_diag_err(d, MG_ERR_INPUT, "the tool cannot instrument: %s", why);
+    if (foreign && !mg_child_try(try_instrument, &(struct trial){m, o}, &none, why))
+        return mg_diag_err(d, MG_ERR_INPUT, "the tool cannot instrument: %s", why);
     mg_buf_release(&none);
     return instrument(m, o, out, d);
 }
@@ -155,7 +171,11 @@ bool ptx_opts_check(const struct ptx_opts *o, const char *action, const struct m
 {
     bool instrument = !strcmp(action, "instrument");
     if (!instrument && (o->tools.n || o->pass || o->dump || o->sm)) {
-        mg_opt_usage(page, 0, "%s is for instrument", o->tools.n ? "-t" : o->pass ? "--pass" : o->dump ? "--dump" : "--sm");
+        mg_opt_usage(page, 0, "%s is for instrument",
+                     o->tools.n ? "-t"
+                     : o->pass  ? "--pass"
+                     : o->dump  ? "--dump"
+                                : "--sm");
         return false;
     }
     if (o->json && strcmp(action, "stat")) {

@@ -12,7 +12,10 @@
 #include "analysis/space.h"
 #include "analysis/uniform.h"
 
-struct mix { const char *text; uint32_t n; };
+struct mix {
+    const char *text;
+    uint32_t n;
+};
 
 static int by_count(const void *a, const void *b)
 {
@@ -27,7 +30,7 @@ static void print_mix(const struct mg_module *m, mg_id func, struct mg_buf *out)
     uint32_t n = 0;
     for (mg_id f = 1; f < m->forms.n; f++) mix[f].text = mg_name(m, m->forms.at[f].text);
     MG_EACH_NODE(m, &m->funcs.at[func], id)
-        if (m->nodes.at[id].kind == MG_NODE_inst) mix[m->nodes.at[id].ref].n++;
+    if (m->nodes.at[id].kind == MG_NODE_inst) mix[m->nodes.at[id].ref].n++;
     for (mg_id f = 1; f < m->forms.n; f++)
         if (mix[f].n) mix[n++] = mix[f];
     qsort(mix, n, sizeof *mix, by_count);
@@ -38,12 +41,15 @@ static void print_mix(const struct mg_module *m, mg_id func, struct mg_buf *out)
 static void print_memory(const struct mg_module *m, const struct mg_spaces *s, mg_id func, struct mg_buf *out)
 {
     uint32_t by_space[MG_SPACE_COUNT] = {0}, open = 0;
-    MG_EACH_NODE(m, &m->funcs.at[func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
         unsigned set = mg_spaces_of(s, id);
         enum mg_space one = mg_spaces_one(set);
         if (!set) continue;
-        if (one == MG_SPACE_generic) open++;
-        else by_space[one]++;
+        if (one == MG_SPACE_generic)
+            open++;
+        else
+            by_space[one]++;
     }
     mg_buf_adds(out, "  memory operations:");
     for (unsigned i = 1; i < MG_SPACE_COUNT; i++)
@@ -60,8 +66,10 @@ static const char *block_label(const struct mg_cfg *c, uint32_t b)
 static void print_formulas(const struct mg_cfg *c, struct mg_buf *out)
 {
     struct mg_formulas *f = mg_formulas_new(c);
-    mg_buf_printf(out, "  thread entries that follow from geometry and arguments: %u of %u blocks\n", f->n_known, f->n_blocks);
-    for (uint32_t b = 0; b < f->n_blocks && f->n_known; b++) mg_buf_printf(out, "    %4u %-12s %s\n", b, block_label(c, b), f->text[b] ? f->text[b] : "-");
+    mg_buf_printf(out, "  thread entries that follow from geometry and arguments: %u of %u blocks\n", f->n_known,
+                  f->n_blocks);
+    for (uint32_t b = 0; b < f->n_blocks && f->n_known; b++)
+        mg_buf_printf(out, "    %4u %-12s %s\n", b, block_label(c, b), f->text[b] ? f->text[b] : "-");
     mg_formulas_free(f);
 }
 
@@ -82,8 +90,8 @@ static void print_func(const struct mg_module *m, const struct mg_spaces *s, mg_
         depth = MG_MAX(depth, l->loops[i].depth);
         irreducible += l->loops[i].n_headers > 1;
     }
-    mg_buf_printf(out, "%s %s\n  blocks %u (%u classes of equal count", entry ? "kernel" : "function", mg_name(m, m->funcs.at[func].name),
-                  c->n_blocks, q->n_classes);
+    mg_buf_printf(out, "%s %s\n  blocks %u (%u classes of equal count", entry ? "kernel" : "function",
+                  mg_name(m, m->funcs.at[func].name), c->n_blocks, q->n_classes);
     if (entry) mg_buf_printf(out, ", %u entered by lanes together", together);
     mg_buf_printf(out, "), instructions %u, loops %u", insts, l->n_loops);
     if (l->n_loops) mg_buf_printf(out, " (depth %u)", depth);
@@ -91,8 +99,8 @@ static void print_func(const struct mg_module *m, const struct mg_spaces *s, mg_
     mg_buf_printf(out, "\n  32-bit registers live at once, at most: %u\n", mg_live_pressure(live, c));
     if (entry) {
         struct mg_callgraph *g = mg_callgraph_new(m, func);
-        mg_buf_printf(out, "  functions reached: %u%s%s\n", g->n_funcs - 1, g->has_indirect ? ", some through pointers" : "",
-                      g->has_recursion ? ", with recursion" : "");
+        mg_buf_printf(out, "  functions reached: %u%s%s\n", g->n_funcs - 1,
+                      g->has_indirect ? ", some through pointers" : "", g->has_recursion ? ", with recursion" : "");
         mg_callgraph_free(g);
         print_formulas(c, out);
     }

@@ -37,13 +37,15 @@ bool mg_run_tool_opens(const char *given, char why[100])
 }
 
 /* One -t: opened, configured, and put behind the list. */
-static int check_one(const struct mg_opt_page *page, const char *given, struct mg_buf *list, unsigned *flags, char **name)
+static int check_one(const struct mg_opt_page *page, const char *given, struct mg_buf *list, unsigned *flags,
+                     char **name)
 {
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_tool_spec t;
     void *conf = NULL;
     char why[100];
-    if (!mg_run_tool_opens(given, why)) return mg_opt_usage(page, USAGE, "-t %s: the tool cannot be opened: %s", given, why);
+    if (!mg_run_tool_opens(given, why))
+        return mg_opt_usage(page, USAGE, "-t %s: the tool cannot be opened: %s", given, why);
     enum mg_err err = mg_tool_spec_open(given, &t, &d);
     if (err) {
         int status = mg_opt_usage(page, USAGE, "-t: %s", mg_diag_first(&d, err));
@@ -90,7 +92,8 @@ void mg_run_expand(struct mg_opt_list *tools)
     *tools = to;
 }
 
-int mg_run_tools(const struct mg_opt_page *page, const struct mg_opt_list *given, const char *otherwise, bool *native, char **out)
+int mg_run_tools(const struct mg_opt_page *page, const struct mg_opt_list *given, const char *otherwise, bool *native,
+                 char **out)
 {
     struct mg_buf list = MG_BUF_INIT;
     uint32_t n = given->n ? given->n : 1, n_names = 0;
@@ -106,7 +109,8 @@ int mg_run_tools(const struct mg_opt_page *page, const struct mg_opt_list *given
         alone |= (flags & (MG_TOOL_NATIVE | MG_TOOL_BESIDE)) == MG_TOOL_NATIVE;
         if (!status && is_twice(names, n_names)) status = mg_opt_usage(page, USAGE, "-t %s is given twice", names[i]);
         if (!status && alone && n_names > 1)
-            status = mg_opt_usage(page, USAGE, "-t %s runs everything native: no other tool goes with it", flags & MG_TOOL_NATIVE ? names[i] : names[0]);
+            status = mg_opt_usage(page, USAGE, "-t %s runs everything native: no other tool goes with it",
+                                  flags & MG_TOOL_NATIVE ? names[i] : names[0]);
     }
     for (uint32_t i = 0; i < n_names; i++) free(names[i]);
     free(names);
@@ -138,7 +142,8 @@ static int add_probe(const char *file, struct mg_buf *text)
     return status;
 }
 
-int mg_run_expr(const struct mg_opt_page *page, const char *probe, const struct mg_opt_list *one_liners, struct mg_opt_list *tools)
+int mg_run_expr(const struct mg_opt_page *page, const char *probe, const struct mg_opt_list *one_liners,
+                struct mg_opt_list *tools)
 {
     struct mg_buf text = MG_BUF_INIT, spec = MG_BUF_INIT;
     struct mg_diag d = MG_DIAG_INIT;

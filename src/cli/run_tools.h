@@ -7,15 +7,17 @@
 
 /* 0, or an exit status after a message. otherwise: the tool when none is given. native: nothing is
  * instrumented. out: MARGAY_TOOLS, to be freed. */
-int mg_run_tools(const struct mg_opt_page *page, const struct mg_opt_list *given, const char *otherwise, bool *native, char **out);
+int mg_run_tools(const struct mg_opt_page *page, const struct mg_opt_list *given, const char *otherwise, bool *native,
+                 char **out);
 /* False: this -t is a shared object, and its code ended the process it was tried in; why says how. */
 bool mg_run_tool_opens(const char *given, char why[100]);
 /* run_weights.c: in the options of blocks, a profile after weights= becomes a file of its block counts. */
 enum mg_err mg_run_weights(char **args, struct mg_diag *d) MG_MUST_CHECK;
 
-/* Puts the tool expr with these one-liners and a probe in C (NULL: none) behind the tools. 0, or an exit status after messages. */
-int mg_run_expr(const struct mg_opt_page *page, const char *probe, const struct mg_opt_list *one_liners, struct mg_opt_list *tools);
-
+/* Puts the tool expr with these one-liners and a probe in C (NULL: none) behind the tools. 0, or an exit status after
+ * messages. */
+int mg_run_expr(const struct mg_opt_page *page, const char *probe, const struct mg_opt_list *one_liners,
+                struct mg_opt_list *tools);
 
 /* Puts the tools of the rules in the place of `-t advise` (report/advice). */
 void mg_run_expand(struct mg_opt_list *tools);

@@ -20,7 +20,9 @@ static enum mg_err print_weights(const char *dir, struct mg_buf *out, struct mg_
     if (err) return err;
     for (uint32_t k = 0; k < p->n_kernels; k++)
         for (uint32_t b = 0; b < p->kernels[k].n_blocks; b++)
-            if (p->kernels[k].blocks[b].has_threads) mg_buf_printf(out, "%s %u %llu\n", p->kernels[k].name, (unsigned)b, (unsigned long long)p->kernels[k].blocks[b].threads);
+            if (p->kernels[k].blocks[b].has_threads)
+                mg_buf_printf(out, "%s %u %llu\n", p->kernels[k].name, (unsigned)b,
+                              (unsigned long long)p->kernels[k].blocks[b].threads);
     mg_recording_free(p);
     return out->n ? MG_ERR_OK : mg_diag_err(d, MG_ERR_INPUT, "%s: no block was counted in this profile", dir);
 }
@@ -32,7 +34,8 @@ static enum mg_err keep(const struct mg_buf *text, char *path, struct mg_diag *d
     char aside[PATH_MAX + 32];
     struct stat st;
     mg_sha256_of(text->at, text->n, hash);
-    if (!mg_cache_path("weights", hash, true, path)) return mg_diag_err(d, MG_ERR_STATE, "there is no cache folder to put the weights in");
+    if (!mg_cache_path("weights", hash, true, path))
+        return mg_diag_err(d, MG_ERR_STATE, "there is no cache folder to put the weights in");
     if (!stat(path, &st)) return MG_ERR_OK;
     snprintf(aside, sizeof aside, "%s.%ld", path, (long)getpid());
     enum mg_err err = mg_io_write(aside, text->at, text->n, d);

@@ -28,8 +28,11 @@ static int say_lost(const struct mg_trace_reader *r, const struct mg_recording *
     for (uint32_t i = 0; i < mg_trace_n_files(r); i++) {
         const struct mg_trace_file *f = mg_trace_file(r, i);
         if ((!f->bad_header && !f->damaged_bytes) || still_grows(f)) continue;
-        if (f->bad_header) fprintf(stderr, "margay: %s: its head is damaged: of which process it is, is not known\n", f->path);
-        else fprintf(stderr, "margay: %s: %" PRIu64 " bytes belong to no chunk: torn or damaged\n", f->path, f->damaged_bytes);
+        if (f->bad_header)
+            fprintf(stderr, "margay: %s: its head is damaged: of which process it is, is not known\n", f->path);
+        else
+            fprintf(stderr, "margay: %s: %" PRIu64 " bytes belong to no chunk: torn or damaged\n", f->path,
+                    f->damaged_bytes);
         if (!p || was_closed(p, f)) status = MG_EXIT_INPUT;
     }
     return status;

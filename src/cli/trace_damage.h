@@ -8,7 +8,8 @@
 /* A line for each file whose head, or bytes that belong to no chunk, are lost; not for the end of one that still grows.
  * 0, or MG_EXIT_INPUT. */
 int mg_trace_say_lost(const struct mg_trace_reader *r);
-/* The same of a profile directory; one without traces has no damage. A torn end that a killed process left is said, and no error. */
+/* The same of a profile directory; one without traces has no damage. A torn end that a killed process left is said, and
+ * no error. */
 int mg_trace_say_lost_of(const char *dir, const struct mg_recording *p);
 
 #endif

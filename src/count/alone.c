@@ -1,24 +1,28 @@
-/* Scheme register, kernels that are one lane's work: nearly every block stands behind a branch on `tid.x == n`, and is entered once.
+/* Scheme register, kernels that are one lane's work: nearly every block stands behind a branch on `tid.x == n`,
+ * and is entered once.
  * Each event of such a block is an addition to memory there and then:
  *
  *     entry         base = this multiprocessor's copy of the counters;  one = 1
  *     event         red.global.add [base + 8 * slot], one
  *     at the end    in front of the common last block: what loops have counted and callees sent back, lane by lane
  *
- * One lane alone has no sums to take and nobody to wait for. Where a kernel has neither warp operations nor anything behind the
- * place where that lane meets the others, ptxas puts no convergence barrier at any of its branches; a flush there has it put two
- * instructions at nearly each (rod_myocyte on an H200: docs/history/2026-11.md). That lanes are alone is a guess of cost, on which no
+ * One lane alone has no sums to take and nobody to wait for. Where a kernel has neither warp operations nor
+ *   anything behind the
+ * place where that lane meets the others, ptxas puts no convergence barrier at any of its branches; a flush there
+ *   has it put two
+ * instructions at nearly each (rod_myocyte on an H200: docs/history/2026-11.md). That lanes are alone is a guess
+ *   of cost, on which no
  * count depends. */
 #include "analysis/dom.h"
 #include "count/storage/storage.h"
 
 #include <stdlib.h>
 
-#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
-#define ALONE_FROM 32   /* counters: of fewer the flush is cheap */
-#define MOST_BESIDE 4   /* counters of other lanes */
+#define EMIT(...)   EMIT_AT(x, __VA_ARGS__)
+#define R(r)        mg_o_reg(r)
+#define I(n)        mg_o_imm(n)
+#define ALONE_FROM  32 /* counters: of fewer the flush is cheap */
+#define MOST_BESIDE 4  /* counters of other lanes */
 
 static bool is_tid_x(const struct mg_module *m, const struct mg_defs *d, const struct mg_opnd *o)
 {
@@ -39,7 +43,8 @@ static uint32_t lone_way(const struct mg_cfg *c, const struct mg_defs *d, uint32
     int equal = k->n_succs == 2 && end->guard ? mg_branch_equality(m, d, end) : 0;
     if (!equal || set->n_opnds != 3 || set->guard) return UINT32_MAX;
     const struct mg_opnd *o = &m->opnds.at[set->opnd];
-    if (!(is_tid_x(m, d, &o[1]) && o[2].kind == MG_OPND_imm) && !(is_tid_x(m, d, &o[2]) && o[1].kind == MG_OPND_imm)) return UINT32_MAX;
+    if (!(is_tid_x(m, d, &o[1]) && o[2].kind == MG_OPND_imm) && !(is_tid_x(m, d, &o[2]) && o[1].kind == MG_OPND_imm))
+        return UINT32_MAX;
     return k->succ_at + (equal > 0); /* the first is the way that falls through */
 }
 
@@ -50,7 +55,8 @@ static void find_lone_blocks(const struct mg_rfunc *f, bool *lone)
     for (uint32_t b = 0; b < c->n_blocks; b++) {
         uint32_t way = c->reachable[b] ? lone_way(c, &d, b) : UINT32_MAX;
         if (way == UINT32_MAX || c->blocks[c->edges[way]].n_preds != 1) continue;
-        for (uint32_t k = 0; k < c->n_blocks; k++) lone[k] = lone[k] || (c->reachable[k] && mg_dom_over(f->plan->dom, c->edges[way], k));
+        for (uint32_t k = 0; k < c->n_blocks; k++)
+            lone[k] = lone[k] || (c->reachable[k] && mg_dom_over(f->plan->dom, c->edges[way], k));
     }
     free(d.at);
 }
@@ -61,7 +67,8 @@ static bool only_leaves(const struct mg_cfg *c, uint32_t b)
     return c->blocks[b].n_insts == 1 && !c->blocks[b].n_succs && (op == MG_OP_ret || op == MG_OP_exit);
 }
 
-/* Do all lone blocks lead to such, or to a block that only leaves? And does nobody else call, or leave where something has to be added? */
+/* Do all lone blocks lead to such, or to a block that only leaves? And does nobody else call, or leave where something
+ * has to be added? */
 static bool ends_alone(const struct mg_rfunc *f, const bool *lone)
 {
     const struct mg_cfg *c = f->x.c;
@@ -119,7 +126,9 @@ static const char *alone_holds(const struct mg_kinds *k, const struct mg_wanted 
     const struct mg_rfunc *f = k->f;
     if (w->width == MG_WIDTH_BIT) return f->lone.is ? "the kernel is one lane's work" : NULL;
     bool full = k->shares && k->cells + k->need > k->most && mg_shared_takes(f, w->counter);
-    return full && !f->shared.all && !k->in_loops && mg_kinds_waits_on(f, w->counter) ? "rounds of a wait for a barrier, hardly ever run" : NULL;
+    return full && !f->shared.all && !k->in_loops && mg_kinds_waits_on(f, w->counter)
+               ? "rounds of a wait for a barrier, hardly ever run"
+               : NULL;
 }
 
 static void alone_take(struct mg_kinds *k, const struct mg_wanted *w)
@@ -132,11 +141,15 @@ static void alone_event(struct mg_rfunc *f, uint32_t counter)
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc *c = &f->counters[counter];
-    if (f->lone.is) EMIT("red.global.add.u64", mg_o_addr_reg(f->lone.base, 8 * (int64_t)c->slot), R(f->lone.one));
-    else EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)), I(1)); /* hardly ever run */
+    if (f->lone.is)
+        EMIT("red.global.add.u64", mg_o_addr_reg(f->lone.base, 8 * (int64_t)c->slot), R(f->lone.one));
+    else
+        EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)),
+             I(1)); /* hardly ever run */
 }
 
-const struct mg_storage mg_storage_alone = {.name = "alone", .in_memory = true, .holds = alone_holds, .take = alone_take, .event = alone_event};
+const struct mg_storage mg_storage_alone = {
+    .name = "alone", .in_memory = true, .holds = alone_holds, .take = alone_take, .event = alone_event};
 
 static bool is_empty(const struct mg_rfunc *f, const uint64_t *set)
 {
@@ -176,8 +189,10 @@ void mg_alone_end(struct mg_rfunc *f, uint32_t b)
             mg_emit_guard(x, 0, false);
             for (uint32_t k = 0; k < f->n; k++) {
                 if (!mg_rc_in(f->live.sets[from], k)) continue;
-                if (f->counters[k].kind == MG_RC_FIELD) add_unasked(f, &f->counters[k], guard);
-                else mg_rc_add_lane(f, &f->counters[k], f->lone.base, guard);
+                if (f->counters[k].kind == MG_RC_FIELD)
+                    add_unasked(f, &f->counters[k], guard);
+                else
+                    mg_rc_add_lane(f, &f->counters[k], f->lone.base, guard);
             }
         }
     }

@@ -35,13 +35,13 @@
 enum warp_rule { WARP_NONE, WARP_LEADER, WARP_LOWEST };
 
 struct block_plan {
-    uint32_t dense;     /* id among the kernel's blocks */
-    uint32_t cls;       /* class of equally frequent blocks; MG_NO_CLASS: never entered */
-    bool begins;        /* a cohort begins here */
+    uint32_t dense; /* id among the kernel's blocks */
+    uint32_t cls;   /* class of equally frequent blocks; MG_NO_CLASS: never entered */
+    bool begins;    /* a cohort begins here */
     enum warp_rule rule;
-    mg_id warps;        /* register, WARP_LOWEST and not direct */
-    uint32_t warps_at;  /* counter of its warp entries; UINT32_MAX: another block of its group flushes it */
-    mg_id leader;       /* predicate of its cohort's first lane, WARP_LEADER */
+    mg_id warps;       /* register, WARP_LOWEST and not direct */
+    uint32_t warps_at; /* counter of its warp entries; UINT32_MAX: another block of its group flushes it */
+    mg_id leader;      /* predicate of its cohort's first lane, WARP_LEADER */
 };
 
 enum class_kind {
@@ -51,9 +51,9 @@ enum class_kind {
 };
 struct class_plan {
     enum class_kind kind;
-    bool once;       /* CLASS_REGISTER: the register starts at 1, nothing is added */
-    uint32_t rep;    /* block that counts */
-    uint32_t at;     /* counter */
+    bool once;    /* CLASS_REGISTER: the register starts at 1, nothing is added */
+    uint32_t rep; /* block that counts */
+    uint32_t at;  /* counter */
     mg_id reg;
 };
 
@@ -62,18 +62,21 @@ struct emitter {
     const struct mg_counter_opts *o;
     struct mg_counter_layout *layout;
     struct block_plan *plans;
-    struct class_plan *classes; uint32_t n_classes;
-    bool *may_leave;              /* block -> its call may end the lane */
+    struct class_plan *classes;
+    uint32_t n_classes;
+    bool *may_leave; /* block -> its call may end the lane */
     mg_id base, mask, below, low, lt, mine, always;
-    bool ballot;                  /* vote.ballot stands in for activemask */
+    bool ballot; /* vote.ballot stands in for activemask */
 };
 
 #define EMIT(e, ...) EMIT_AT(&(e)->x, __VA_ARGS__)
 
 static void emit_lowest(struct emitter *e, mg_id pred)
 {
-    if (e->ballot) EMIT(e, "vote.ballot.b32", mg_o_reg(e->mask), mg_o_reg(e->always));
-    else EMIT(e, "activemask.b32", mg_o_reg(e->mask));
+    if (e->ballot)
+        EMIT(e, "vote.ballot.b32", mg_o_reg(e->mask), mg_o_reg(e->always));
+    else
+        EMIT(e, "activemask.b32", mg_o_reg(e->mask));
     EMIT(e, "and.b32", mg_o_reg(e->below), mg_o_reg(e->mask), mg_o_reg(e->lt));
     EMIT(e, "setp.eq.u32", mg_o_reg(pred), mg_o_reg(e->below), mg_o_imm(0));
 }
@@ -183,7 +186,6 @@ static void emit_zeros(struct emitter *e, const uint64_t *reach, mg_id guard, bo
     e->x.guard_not = false;
 }
 
-
 /* ---- entry ----------------------------------------------------------------------------------- */
 static void emit_entry(struct emitter *e)
 {
@@ -192,7 +194,8 @@ static void emit_entry(struct emitter *e)
     bool lowest = false, direct = false;
     for (uint32_t k = 0; k < e->n_classes; k++) {
         direct |= e->classes[k].kind == CLASS_DIRECT;
-        if (e->classes[k].kind == CLASS_REGISTER) EMIT(e, "mov.u64", mg_o_reg(e->classes[k].reg), mg_o_imm(e->classes[k].once));
+        if (e->classes[k].kind == CLASS_REGISTER)
+            EMIT(e, "mov.u64", mg_o_reg(e->classes[k].reg), mg_o_imm(e->classes[k].once));
     }
     for (uint32_t b = 0; b < e->x.c->n_blocks; b++) {
         const struct block_plan *p = &e->plans[b];
@@ -207,8 +210,10 @@ static void emit_entry(struct emitter *e)
     for (uint32_t b = 0; b < e->x.c->n_blocks; b++) { /* cohorts that begin later have no leader yet */
         const struct block_plan *p = &e->plans[b];
         if (!p->begins) continue;
-        if (b == 0) emit_lowest(e, p->leader);
-        else EMIT(e, "setp.ne.u32", mg_o_reg(p->leader), mg_o_reg(e->lt), mg_o_reg(e->lt));
+        if (b == 0)
+            emit_lowest(e, p->leader);
+        else
+            EMIT(e, "setp.ne.u32", mg_o_reg(p->leader), mg_o_reg(e->lt), mg_o_reg(e->lt));
     }
 }
 
@@ -233,9 +238,12 @@ static bool plan_classes(struct emitter *e, const struct mg_equiv *q, const stru
         struct class_plan *k = &e->classes[i];
         bool once = i == q->once;
         k->at = e->layout->n_counters++;
-        if (!kernel && l->loop_of[k->rep] == MG_NO_LOOP) k->kind = CLASS_DIRECT;
-        else if (kernel && once && !leaves_in_call) k->kind = CLASS_ONE;
-        else k->once = once;
+        if (!kernel && l->loop_of[k->rep] == MG_NO_LOOP)
+            k->kind = CLASS_DIRECT;
+        else if (kernel && once && !leaves_in_call)
+            k->kind = CLASS_ONE;
+        else
+            k->once = once;
     }
     return kernel;
 }
@@ -345,7 +353,8 @@ static void instrument_func(struct emitter *e, const struct mg_sites *s, uint32_
     e->may_leave = mg_xcalloc(e->x.c->n_blocks + 1, sizeof *e->may_leave);
     for (uint32_t b = 0; b < e->x.c->n_blocks; b++) {
         mg_id last = e->x.c->blocks[b].last;
-        e->may_leave[b] = mg_node_form(e->x.m, &e->x.m->nodes.at[last])->op == MG_OP_call && mg_callee_may_exit(e->x.m, e->x.may_exit, last);
+        e->may_leave[b] = mg_node_form(e->x.m, &e->x.m->nodes.at[last])->op == MG_OP_call &&
+                          mg_callee_may_exit(e->x.m, e->x.may_exit, last);
     }
     plan_blocks(e, s, zero_at);
     if (e->layout->warps || e->o->scope != MG_COUNT_FULL) e->x.both = mg_emit_reg(&e->x, "__mg_both", MG_TYPE_pred);
@@ -370,14 +379,19 @@ static void instrument_func(struct emitter *e, const struct mg_sites *s, uint32_
 static uint32_t begin_layout(struct mg_counter_layout *l, const struct mg_sites *s, bool warps, bool others)
 {
     uint32_t n = s->n_blocks;
-    *l = (struct mg_counter_layout){.n_blocks = n, .n_copies = 1, .counter_words = 1, .other_at = UINT32_MAX, .threads = mg_xcalloc(n + 1, sizeof *l->threads)};
+    *l = (struct mg_counter_layout){.n_blocks = n,
+                                    .n_copies = 1,
+                                    .counter_words = 1,
+                                    .other_at = UINT32_MAX,
+                                    .threads = mg_xcalloc(n + 1, sizeof *l->threads)};
     if (warps) l->warps = mg_xcalloc(n + 1, sizeof *l->warps);
     uint32_t zero_at = l->n_counters++; /* nothing adds to it: for blocks no path reaches */
     if (others) l->other_at = l->n_counters++;
     return zero_at;
 }
 
-enum mg_err mg_count_by_class(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d)
+enum mg_err mg_count_by_class(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t,
+                              struct mg_counter_layout *l, struct mg_diag *d)
 {
     (void)d;
     bool ballot, warps = o->warps && mg_choose_mask(t->m, &ballot);
@@ -385,8 +399,16 @@ enum mg_err mg_count_by_class(const struct mg_counter_opts *o, const struct mg_s
     uint32_t zero_at = begin_layout(l, s, warps, t->n_native_calls != 0);
     bool *may_exit = mg_funcs_may_exit(t->m, t);
     for (uint32_t i = 0; i < t->n_funcs; i++) {
-        struct emitter e = {.o = o, .layout = l, .x = {.t = t, .m = t->m, .c = s->cfgs[i], .ix = i, .func = t->funcs[i],
-                                  .ctx = t->ctx_reg[i], .may_exit = may_exit}, .ballot = ballot};
+        struct emitter e = {.o = o,
+                            .layout = l,
+                            .x = {.t = t,
+                                  .m = t->m,
+                                  .c = s->cfgs[i],
+                                  .ix = i,
+                                  .func = t->funcs[i],
+                                  .ctx = t->ctx_reg[i],
+                                  .may_exit = may_exit},
+                            .ballot = ballot};
         instrument_func(&e, s, zero_at);
     }
     mg_count_others(t, l);

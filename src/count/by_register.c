@@ -21,10 +21,10 @@
 #include <stdlib.h>
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define R(r)      mg_o_reg(r)
+#define I(n)      mg_o_imm(n)
 
-#define MOST_WIDE 4      /* counters of two registers for induction variables of loops inside loops */
+#define MOST_WIDE 4 /* counters of two registers for induction variables of loops inside loops */
 
 /* ---- who calls whom ---------------------------------------------------------------------------------- */
 
@@ -35,7 +35,7 @@ struct kernel {
     struct mg_counter_layout *l;
     struct mg_rfunc *funcs;
     bool *may_exit;
-    uint32_t *order; /* callers before callees */
+    uint32_t *order;        /* callers before callees */
     struct mg_carry *carry; /* NULL: no function's counters travel */
 };
 
@@ -132,7 +132,8 @@ static bool has_inner(const struct mg_count_plan *p, uint32_t loop)
     return false;
 }
 
-/* Tell so many induction variables in each round of a loop around theirs that two registers for each would be too much? */
+/* Tell so many induction variables in each round of a loop around theirs that two registers for each would be too much?
+ */
 static bool many_in_loops(const struct mg_rfunc *f)
 {
     uint32_t n = 0;
@@ -144,9 +145,11 @@ static bool many_in_loops(const struct mg_rfunc *f)
 static bool is_rare(const struct mg_rfunc *f, const struct mg_count *k)
 {
     const struct mg_loops *l = f->plan->loops;
-    if (k->kind == MG_COUNT_IV) return f->plan->ivs->list[k->iv].bits == 32 && !k->carries && !k->restores && many_in_loops(f);
+    if (k->kind == MG_COUNT_IV)
+        return f->plan->ivs->list[k->iv].bits == 32 && !k->carries && !k->restores && many_in_loops(f);
     uint32_t loop = l->loop_of[k->block];
-    while (k->kind == MG_COUNT_EDGE && loop != MG_NO_LOOP && !mg_loops_contains(l, loop, f->x.c->edges[k->edge])) loop = l->loops[loop].parent;
+    while (k->kind == MG_COUNT_EDGE && loop != MG_NO_LOOP && !mg_loops_contains(l, loop, f->x.c->edges[k->edge]))
+        loop = l->loops[loop].parent;
     return has_inner(f->plan, loop);
 }
 
@@ -178,12 +181,17 @@ static bool is_alike(const struct mg_rfunc *f, const struct mg_alike *a, uint32_
 {
     const struct mg_count *k = &f->plan->list[counter];
     const struct mg_rc *c = &f->counters[counter];
-    if (c->kind != MG_RC_BIT && c->kind != MG_RC_FEW && c->kind != MG_RC_64 && (c->kind != MG_RC_32 || c->guarded)) return false;
+    if (c->kind != MG_RC_BIT && c->kind != MG_RC_FEW && c->kind != MG_RC_64 && (c->kind != MG_RC_32 || c->guarded))
+        return false;
     bool alike = true;
     switch (k->kind) {
-    case MG_COUNT_ENTRY: return false;
-    case MG_COUNT_BLOCK: return a->block[k->block];
-    case MG_COUNT_EDGE: case MG_COUNT_LEAVE: return mg_alike_end(a, f->x.c, k->block);
+    case MG_COUNT_ENTRY:
+        return false;
+    case MG_COUNT_BLOCK:
+        return a->block[k->block];
+    case MG_COUNT_EDGE:
+    case MG_COUNT_LEAVE:
+        return mg_alike_end(a, f->x.c, k->block);
     case MG_COUNT_IV:
         for (uint32_t i = 0; i < k->n_ifs; i++) alike = alike && mg_alike_reg(a, k->ifs[i].pred);
         return alike && a->block[f->plan->ivs->list[k->iv].block] && enters_alike(f, a, f->plan->ivs->list[k->iv].loop);
@@ -191,11 +199,13 @@ static bool is_alike(const struct mg_rfunc *f, const struct mg_alike *a, uint32_
     return false;
 }
 
-/* Counters that every CTA's threads count alike reach memory from CTA 0 alone, whose share is multiplied where counts are read: where all of them are
- * like that, since asking for the CTA costs as many instructions as are saved otherwise. */
+/* Counters that every CTA's threads count alike reach memory from CTA 0 alone, whose share is multiplied where counts
+ * are read: where all of them are like that, since asking for the CTA costs as many instructions as are saved
+ * otherwise. */
 static bool all_alike(const struct mg_rfunc *f)
 {
-    bool all = !f->x.ix && f->o->scope == MG_COUNT_FULL && !f->o->warps && !f->warps.n_cohorts && !f->packed.n_cuts && !f->calls.n_sources && !f->shared.n_near && f->n_measured;
+    bool all = !f->x.ix && f->o->scope == MG_COUNT_FULL && !f->o->warps && !f->warps.n_cohorts && !f->packed.n_cuts &&
+               !f->calls.n_sources && !f->shared.n_near && f->n_measured;
     struct mg_alike *a = all ? mg_alike_new(f->x.c, f->live.may_leave) : NULL;
     for (uint32_t i = 0; all && i < f->n_measured; i++) all = is_alike(f, a, i);
     mg_alike_free(a);
@@ -212,14 +222,19 @@ static void plan_counters(const struct kernel *kernel, struct mg_rfunc *f)
     f->n = p->n + n_lowest + f->calls.n_sources;
     f->counters = mg_xcalloc(f->n + 1, sizeof *f->counters);
     struct mg_wanted *all = mg_xcalloc(f->n + 1, sizeof *all);
-    for (uint32_t i = 0; i < p->n; i++) all[i] = (struct mg_wanted){.width = p->list[i].width, .rare = is_rare(f, &p->list[i]), .events = p->list[i].events, .counter = i};
+    for (uint32_t i = 0; i < p->n; i++)
+        all[i] = (struct mg_wanted){
+            .width = p->list[i].width, .rare = is_rare(f, &p->list[i]), .events = p->list[i].events, .counter = i};
     uint32_t at = p->n;
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++) {
         if (f->warps.rule[b] != MG_WR_LOWEST) continue;
         for (uint32_t k = 0; k < f->warps.n_cohorts; k++)
             if (f->warps.cohorts[k].begin == b) f->warps.cohorts[k].flag = at;
         f->warps.counter[b] = at;
-        all[at] = (struct mg_wanted){.width = mg_count_block_width(p, b), .rare = has_inner(p, p->loops->loop_of[b]), .events = p->freq->block[b], .counter = at};
+        all[at] = (struct mg_wanted){.width = mg_count_block_width(p, b),
+                                     .rare = has_inner(p, p->loops->loop_of[b]),
+                                     .events = p->freq->block[b],
+                                     .counter = at};
         at++;
     }
     if (f->calls.n_sources) add_sources(kernel, f);
@@ -235,11 +250,21 @@ static void emit_measured(struct mg_rfunc *f, uint32_t i)
 {
     const struct mg_count *k = &f->plan->list[i];
     switch (k->kind) {
-    case MG_COUNT_ENTRY: mg_rc_event(f, i, (struct mg_spot){.at = f->x.t->entry_at[f->x.ix]}); break;
-    case MG_COUNT_BLOCK: mg_rc_event(f, i, (struct mg_spot){.at = mg_block_head(f->x.m, &f->x.c->blocks[k->block])}); break;
-    case MG_COUNT_EDGE: mg_rc_event(f, i, mg_place_edge(&f->place, k->block, k->edge)); break;
-    case MG_COUNT_LEAVE: mg_rc_event(f, i, mg_place_leave(&f->place, k->block)); break;
-    case MG_COUNT_IV: mg_rc_iv(f, i); break;
+    case MG_COUNT_ENTRY:
+        mg_rc_event(f, i, (struct mg_spot){.at = f->x.t->entry_at[f->x.ix]});
+        break;
+    case MG_COUNT_BLOCK:
+        mg_rc_event(f, i, (struct mg_spot){.at = mg_block_head(f->x.m, &f->x.c->blocks[k->block])});
+        break;
+    case MG_COUNT_EDGE:
+        mg_rc_event(f, i, mg_place_edge(&f->place, k->block, k->edge));
+        break;
+    case MG_COUNT_LEAVE:
+        mg_rc_event(f, i, mg_place_leave(&f->place, k->block));
+        break;
+    case MG_COUNT_IV:
+        mg_rc_iv(f, i);
+        break;
     }
 }
 
@@ -249,12 +274,16 @@ static void emit_lowest(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint3
     struct mg_emit *x = &f->x;
     struct mg_spot s = {.at = mg_block_head(x->m, &x->c->blocks[b]), .guard = f->warps.low};
     x->at = s.at;
-    if (f->warps.ballot) EMIT("vote.ballot.b32", R(f->warps.mask), R(f->warps.always));
-    else EMIT("activemask.b32", R(f->warps.mask));
+    if (f->warps.ballot)
+        EMIT("vote.ballot.b32", R(f->warps.mask), R(f->warps.always));
+    else
+        EMIT("activemask.b32", R(f->warps.mask));
     EMIT("and.b32", R(f->warps.below), R(f->warps.mask), R(f->warps.lt));
     EMIT("setp.eq.u32", R(f->warps.low), R(f->warps.below), I(0));
-    if (f->calls.carried) mg_shared_near(f, kernel, f->warps.counter[b], f->warps.low);
-    else mg_rc_event(f, f->warps.counter[b], s);
+    if (f->calls.carried)
+        mg_shared_near(f, kernel, f->warps.counter[b], f->warps.low);
+    else
+        mg_rc_event(f, f->warps.counter[b], s);
 }
 
 static bool counts_lowest(const struct mg_rfunc *f)
@@ -268,8 +297,10 @@ static void emit_entry(struct mg_carry *y, struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     x->at = x->t->entry_at[x->ix];
-    if (f->calls.carried) mg_carry_enter(y, f);
-    else mg_rc_clear(f, NULL);
+    if (f->calls.carried)
+        mg_carry_enter(y, f);
+    else
+        mg_rc_clear(f, NULL);
     if (f->lone.is) mg_alone_begin(f);
     if (!counts_lowest(f)) return;
     f->warps.mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
@@ -320,8 +351,10 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rf
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (c->reachable[b] && !x->ix && f->n_measured && !f->lone.is) mg_leave_keep_rare(f, b);
     x->at = ret;
-    if (ret && f->calls.carried) mg_carry_return(y, f, ret);
-    else if (ret) mg_rc_flush(f, NULL, 0, false, true);
+    if (ret && f->calls.carried)
+        mg_carry_return(y, f, ret);
+    else if (ret)
+        mg_rc_flush(f, NULL, 0, false, true);
     if (f->calls.carried) mg_carry_check(y, f);
     mg_shared_rounds(f);
 }
@@ -334,16 +367,27 @@ static bool plan_func(struct kernel *k, uint32_t i, const uint64_t *measured)
     const struct mg_cfg *c = k->s->cfgs[i];
     f->o = k->o;
     f->layout = k->l;
-    f->x = (struct mg_emit){.t = k->t, .m = k->t->m, .c = c, .ix = i, .func = k->t->funcs[i], .ctx = k->t->ctx_reg[i], .may_exit = k->may_exit};
+    f->x = (struct mg_emit){.t = k->t,
+                            .m = k->t->m,
+                            .c = c,
+                            .ix = i,
+                            .func = k->t->funcs[i],
+                            .ctx = k->t->ctx_reg[i],
+                            .may_exit = k->may_exit};
     f->live.may_leave = mg_xcalloc(c->n_blocks + 1, sizeof *f->live.may_leave);
     f->sync = f->x.m->sm >= 70;
     f->redux = f->x.m->sm >= 80;
     for (uint32_t b = 0; b < c->n_blocks; b++) {
         mg_id last = c->blocks[b].last;
-        f->live.may_leave[b] = mg_node_form(f->x.m, &f->x.m->nodes.at[last])->op == MG_OP_call && mg_callee_may_exit(f->x.m, k->may_exit, last);
+        f->live.may_leave[b] = mg_node_form(f->x.m, &f->x.m->nodes.at[last])->op == MG_OP_call &&
+                               mg_callee_may_exit(f->x.m, k->may_exit, last);
     }
     f->calls.back = mg_carry_cycles(k->carry, i);
-    struct mg_count_opts o = {.wide_is_one = mg_rc_reals_are_fast(k->o->sm), .entries_known = i == 0 || f->calls.counted, .may_leave = f->live.may_leave, .calls_back = f->calls.back, .measured = measured ? measured + k->s->first_block[i] : NULL};
+    struct mg_count_opts o = {.wide_is_one = mg_rc_reals_are_fast(k->o->sm),
+                              .entries_known = i == 0 || f->calls.counted,
+                              .may_leave = f->live.may_leave,
+                              .calls_back = f->calls.back,
+                              .measured = measured ? measured + k->s->first_block[i] : NULL};
     f->plan = mg_count_plan_new(c, &o);
     if (mg_rc_goes_to_shared(f)) { /* where conditions behind loops cost more than events in rare blocks */
         mg_count_plan_free(f->plan);
@@ -378,7 +422,8 @@ static void place_counters(struct kernel *k, uint32_t i, struct mg_counter_flow 
 {
     struct mg_rfunc *f = &k->funcs[i];
     struct mg_counter_layout *l = k->l;
-    *out = (struct mg_counter_flow){.first_block = k->s->first_block[i], .at = f->at, .n = f->n_measured, .by_launch = i == 0};
+    *out = (struct mg_counter_flow){
+        .first_block = k->s->first_block[i], .at = f->at, .n = f->n_measured, .by_launch = i == 0};
     out->flow = f->plan->flow;
     f->plan->flow = (struct mg_flow){0};
     for (uint32_t e = 0; !f->calls.carried && e < out->flow.n_edges; e++) /* measured numbers become slots */
@@ -404,7 +449,9 @@ static void place_counters(struct kernel *k, uint32_t i, struct mg_counter_flow 
     }
     for (uint32_t b = 0; l->warps && b < f->x.c->n_blocks; b++)
         l->warps[k->s->first_block[i] + b] = f->warps.rule[b] != MG_WR_LOWEST ? UINT32_MAX
-            : f->calls.carried ? k->funcs[0].at + k->funcs[0].shared.slot + f->warps.counter[b] : f->at + f->counters[f->warps.counter[b]].slot;
+                                             : f->calls.carried
+                                                 ? k->funcs[0].at + k->funcs[0].shared.slot + f->warps.counter[b]
+                                                 : f->at + f->counters[f->warps.counter[b]].slot;
 }
 
 static void release_func(struct mg_rfunc *f)
@@ -456,7 +503,8 @@ static void emit_kernel(struct kernel *k)
     mg_count_others(k->t, l);
 }
 
-/* Warps are counted in shared memory where counters travel: only where nothing has to be added to memory before a call. */
+/* Warps are counted in shared memory where counters travel: only where nothing has to be added to memory before a call.
+ */
 static bool may_carry(const struct kernel *k)
 {
     uint32_t words = 0;
@@ -468,8 +516,8 @@ static bool may_carry(const struct kernel *k)
     return !k->may_exit[0] && mg_shared_may_be_near(k->t->m, k->o, words);
 }
 
-enum mg_err mg_count_by_register(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l,
-                                 struct mg_buf *plan, struct mg_diag *d)
+enum mg_err mg_count_by_register(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t,
+                                 struct mg_counter_layout *l, struct mg_buf *plan, struct mg_diag *d)
 {
     struct kernel k = {.o = o, .s = s, .t = t, .l = l};
     struct mg_counter_opts no_warps = *o;
@@ -478,7 +526,8 @@ enum mg_err mg_count_by_register(const struct mg_counter_opts *o, const struct m
         no_warps.warps = false;
         k.o = &no_warps;
     }
-    *l = (struct mg_counter_layout){.n_blocks = s->n_blocks, .n_copies = o->shards, .counter_words = 1, .other_at = UINT32_MAX};
+    *l = (struct mg_counter_layout){
+        .n_blocks = s->n_blocks, .n_copies = o->shards, .counter_words = 1, .other_at = UINT32_MAX};
     if (t->n_native_calls) l->other_at = l->n_counters++;
     mg_raise_target(t->m, o->sm);
     k.funcs = mg_xcalloc(s->n_funcs + 1, sizeof *k.funcs);

@@ -12,14 +12,14 @@
 
 #include <stdlib.h>
 
-#define BANKS 64
+#define BANKS     64
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
 
 struct seed {
     struct mg_emit x;
     const struct mg_counter_opts *o;
-    mg_id base;  /* address of counter 0 for this thread */
-    mg_id step;  /* thread: bytes from counter to counter */
+    mg_id base; /* address of counter 0 for this thread */
+    mg_id step; /* thread: bytes from counter to counter */
     mg_id mine, at, value, mask, lane, n, lowest, always;
     bool ballot;
 };
@@ -78,8 +78,10 @@ static void emit_block(struct seed *e, uint32_t block, uint32_t counter)
         break;
     case MG_SCHEME_FLUX:
         mg_emit_guard(x, 0, false);
-        if (e->ballot) EMIT("vote.ballot.b32", mg_o_reg(e->mask), mg_o_reg(e->always));
-        else EMIT("activemask.b32", mg_o_reg(e->mask));
+        if (e->ballot)
+            EMIT("vote.ballot.b32", mg_o_reg(e->mask), mg_o_reg(e->always));
+        else
+            EMIT("activemask.b32", mg_o_reg(e->mask));
         EMIT("brev.b32", mg_o_reg(e->n), mg_o_reg(e->mask)); /* the lowest bit's number: as CUDA Flux finds it */
         EMIT("bfind.shiftamt.u32", mg_o_reg(e->n), mg_o_reg(e->n));
         EMIT("setp.eq.u32", mg_o_reg(e->lowest), mg_o_reg(e->n), mg_o_reg(e->lane));
@@ -95,16 +97,26 @@ static void emit_block(struct seed *e, uint32_t block, uint32_t counter)
     mg_emit_guard(x, 0, false);
 }
 
-enum mg_err mg_count_by_seed(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d)
+enum mg_err mg_count_by_seed(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t,
+                             struct mg_counter_layout *l, struct mg_diag *d)
 {
     bool ballot = false, flux = o->scheme == MG_SCHEME_FLUX;
-    *l = (struct mg_counter_layout){.n_counters = s->n_blocks + 1, .n_blocks = s->n_blocks, .counter_words = flux ? BANKS : 1, .copy_words = 1,
-                                    .n_copies = flux ? BANKS : o->scheme == MG_SCHEME_THREAD ? 0 : 1, .other_at = t->n_native_calls ? 0 : UINT32_MAX};
+    *l = (struct mg_counter_layout){.n_counters = s->n_blocks + 1,
+                                    .n_blocks = s->n_blocks,
+                                    .counter_words = flux ? BANKS : 1,
+                                    .copy_words = 1,
+                                    .n_copies = flux                            ? BANKS
+                                                : o->scheme == MG_SCHEME_THREAD ? 0
+                                                                                : 1,
+                                    .other_at = t->n_native_calls ? 0 : UINT32_MAX};
     l->threads = mg_xcalloc(s->n_blocks + 1, sizeof *l->threads);
     for (uint32_t i = 0; i < s->n_blocks; i++) l->threads[i] = i + 1;
-    if (flux && !mg_choose_mask(t->m, &ballot)) return mg_diag_err(d, MG_ERR_UNSUPPORTED, "counters=flux asks which lanes are active: PTX for sm_20 or later");
+    if (flux && !mg_choose_mask(t->m, &ballot))
+        return mg_diag_err(d, MG_ERR_UNSUPPORTED, "counters=flux asks which lanes are active: PTX for sm_20 or later");
     for (uint32_t i = 0; i < t->n_funcs; i++) {
-        struct seed e = {.o = o, .x = {.t = t, .m = t->m, .c = s->cfgs[i], .ix = i, .func = t->funcs[i], .ctx = t->ctx_reg[i]}, .ballot = ballot};
+        struct seed e = {.o = o,
+                         .x = {.t = t, .m = t->m, .c = s->cfgs[i], .ix = i, .func = t->funcs[i], .ctx = t->ctx_reg[i]},
+                         .ballot = ballot};
         if (!s->cfgs[i]->n_blocks) continue;
         emit_begin(&e);
         for (uint32_t b = 0; b < s->cfgs[i]->n_blocks; b++) emit_block(&e, b, s->first_block[i] + b + 1);

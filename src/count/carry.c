@@ -3,13 +3,17 @@
  * beside its result; the kernel, or the last caller that cannot pass them on, adds them once.
  *
  *     entered at most once by a thread    the registers scheme register would use in the kernel
- *     at most 200 times                   what happens at most once an activation: 8 bits of a register, or as few as do
+ *     at most 200 times                   what happens at most once an activation: 8 bits of a register, or as few
+ *                                         as do
  *     any number of times                 the same; a test in every activation adds fields that fill up to memory
  *     in loops                            64 bits
  *
- * A recursive function tests its fields in front of calls that may enter it again, where it returns behind such a call
- * or a loop, and in every round of loops around its own calls, so that no field takes more than a few events between two
- * tests (count/spill.c); such loops' events are fields too. A function whose registers would not fit where parameters travel keeps flushing.
+ * A recursive function tests its fields in front of calls that may enter it again, where it returns behind such a
+ *   call
+ * or a loop, and in every round of loops around its own calls, so that no field takes more than a few events
+ *   between two
+ * tests (count/spill.c); such loops' events are fields too. A function whose registers would not fit where
+ *   parameters travel keeps flushing.
  */
 #include "count/regs.h"
 
@@ -17,15 +21,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define EMIT(...)  EMIT_AT(x, __VA_ARGS__)
+#define R(r)       mg_o_reg(r)
+#define I(n)       mg_o_imm(n)
 #define MOST_FUNCS 256
-#define MOST_UNITS 12    /* of 32 bits: parameters and results travel in so many registers */
-#define UNTESTED 200     /* events that a field can take without tests */
-#define MOST_UNTESTED 60 /* calls of a recursive function in a row that need no test while none of them calls it again */
-#define MOST_HOLE 32     /* bytes: so many of parameters travel in registers for certain */
-#define SHARED UINT32_MAX
+#define MOST_UNITS 12  /* of 32 bits: parameters and results travel in so many registers */
+#define UNTESTED   200 /* events that a field can take without tests */
+#define MOST_UNTESTED                                                                                                  \
+    60               /* calls of a recursive function in a row that need no test while none of them calls it again */
+#define MOST_HOLE 32 /* bytes: so many of parameters travel in registers for certain */
+#define SHARED    UINT32_MAX
 
 /* ---- who calls whom ------------------------------------------------------------------------------ */
 
@@ -54,7 +59,8 @@ static bool find_result(const struct mg_module *m, mg_id node, mg_id *var)
 
 static struct mg_decl *find_decl(struct mg_module *m, mg_id func, mg_id var)
 {
-    MG_EACH_NODE(m, &m->funcs.at[func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
         if (m->nodes.at[id].kind != MG_NODE_decl) continue;
         struct mg_decl *d = &m->decls.at[m->nodes.at[id].ref];
         if (d->space != MG_SPACE_reg && var >= d->first && var < d->first + d->n) return d;
@@ -88,7 +94,8 @@ static bool has_shape(const struct mg_module *m, mg_id func)
     return !f->n_rets || (!m->vars.at[f->first_ret].is_reg_param && mg_var_bytes(&m->vars.at[f->first_ret]));
 }
 
-struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t, const bool *may_exit, bool cyclic_alone)
+struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t, const bool *may_exit,
+                              bool cyclic_alone)
 {
     uint32_t n = s->n_funcs;
     if (n < 2 || n > MOST_FUNCS) return NULL;
@@ -104,7 +111,8 @@ struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t,
     y->through = mg_xcalloc((size_t)n * n, sizeof *y->through);
     y->without_context = mg_xcalloc(n, sizeof *y->without_context);
     for (uint32_t i = 1; i < n; i++) {
-        y->carried[i] = !taken[s->funcs[i]] && !may_exit[s->funcs[i]] && s->cfgs[i]->n_blocks && has_shape(m, s->funcs[i]);
+        y->carried[i] =
+            !taken[s->funcs[i]] && !may_exit[s->funcs[i]] && s->cfgs[i]->n_blocks && has_shape(m, s->funcs[i]);
         if (taken[s->funcs[i]]) y->times[i] = UINT32_MAX;
     }
     y->times[0] = 1;
@@ -166,7 +174,8 @@ bool *mg_carry_cycles(const struct mg_carry *y, uint32_t func)
 static uint32_t most_calls(const struct mg_carry *y, const struct mg_rfunc *f, uint32_t i, uint32_t j)
 {
     const struct mg_cfg *c = y->s->cfgs[i];
-    uint32_t *most = mg_xcalloc(c->n_blocks + 1, sizeof *most), best = 0, *place = mg_xcalloc(c->n_blocks + 1, sizeof *place);
+    uint32_t *most = mg_xcalloc(c->n_blocks + 1, sizeof *most), best = 0,
+             *place = mg_xcalloc(c->n_blocks + 1, sizeof *place);
     for (uint32_t k = 0; k < c->n_blocks; k++) place[c->rpo[k]] = k;
     for (uint32_t k = 0; k < c->n_blocks && best != UINT32_MAX; k++) {
         uint32_t b = c->rpo[k];
@@ -225,7 +234,8 @@ static uint32_t loop_of(const struct mg_rfunc *f, const struct mg_count *k)
 {
     const struct mg_loops *l = f->plan->loops;
     uint32_t loop = k->kind == MG_COUNT_ENTRY ? MG_NO_LOOP : l->loop_of[k->block];
-    while (k->kind == MG_COUNT_EDGE && loop != MG_NO_LOOP && !mg_loops_contains(l, loop, f->x.c->edges[k->edge])) loop = l->loops[loop].parent;
+    while (k->kind == MG_COUNT_EDGE && loop != MG_NO_LOOP && !mg_loops_contains(l, loop, f->x.c->edges[k->edge]))
+        loop = l->loops[loop].parent;
     return loop;
 }
 
@@ -245,7 +255,8 @@ static enum mg_rc_kind kind_of(const struct mg_carry *y, const struct mg_rfunc *
     return y->times[i] != 1 ? MG_RC_FIELD : y->n_bits < MG_BANK ? MG_RC_BIT : MG_RC_32;
 }
 
-/* Bits that a field of the function needs. Those that the kernel adds lane by lane are as narrow as they can be: what travels is what each call costs. */
+/* Bits that a field of the function needs. Those that the kernel adds lane by lane are as narrow as they can be: what
+ * travels is what each call costs. */
 static uint32_t field_width(const struct mg_carry *y, const struct mg_rfunc *kernel, uint32_t i)
 {
     uint32_t width = 1;
@@ -326,7 +337,8 @@ static bool uses_context(const struct mg_rfunc *f)
 {
     const struct mg_module *m = f->x.m;
     mg_id ids[256];
-    MG_EACH_NODE(m, &m->funcs.at[f->x.func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[f->x.func], id)
+    {
         if (m->nodes.at[id].kind != MG_NODE_inst || mg_direct_callee(m, id)) continue;
         uint32_t n = mg_node_uses(m, id, ids, MG_COUNT_OF(ids));
         if (n > MG_COUNT_OF(ids)) return true;
@@ -336,10 +348,12 @@ static bool uses_context(const struct mg_rfunc *f)
     return false;
 }
 
-/* Nor does any field of it fill up, which goes to memory then, nor of what it calls. Its hidden parameter goes (pass/twin_ctx.c). */
+/* Nor does any field of it fill up, which goes to memory then, nor of what it calls. Its hidden parameter goes
+ * (pass/twin_ctx.c). */
 static void find_without_context(struct mg_carry *y, struct mg_rfunc *funcs)
 {
-    for (uint32_t i = 1; i < y->n; i++) y->without_context[i] = y->carried[i] && y->times[i] != UINT32_MAX && !uses_context(&funcs[i]);
+    for (uint32_t i = 1; i < y->n; i++)
+        y->without_context[i] = y->carried[i] && y->times[i] != UINT32_MAX && !uses_context(&funcs[i]);
     for (bool again = true; again;) {
         again = false;
         for (uint32_t i = 1; i < y->n; i++)
@@ -382,7 +396,10 @@ void mg_carry_assign(struct mg_carry *y, struct mg_rfunc *funcs, const uint32_t 
     find_without_context(y, funcs);
 }
 
-static mg_id *reg_of(const struct mg_carry *y, uint32_t func, uint32_t cell) { return &y->regs[(size_t)func * y->n_cells + cell]; }
+static mg_id *reg_of(const struct mg_carry *y, uint32_t func, uint32_t cell)
+{
+    return &y->regs[(size_t)func * y->n_cells + cell];
+}
 
 static void make_regs(struct mg_carry *y, struct mg_rfunc *funcs, struct mg_rfunc *f)
 {
@@ -400,7 +417,8 @@ static void list_sources(const struct mg_carry *y, const struct mg_rfunc *funcs,
     for (uint32_t fields = 2; fields-- > 0;)
         for (uint32_t j = 0; j < y->n; j++)
             for (uint32_t i = 0; y->through[f->x.ix * y->n + j] && i < funcs[j].n_measured; i++)
-                if ((funcs[j].counters[i].kind == MG_RC_FIELD) == fields) f->calls.sources[f->calls.n_sources++] = (struct mg_rsource){j, i};
+                if ((funcs[j].counters[i].kind == MG_RC_FIELD) == fields)
+                    f->calls.sources[f->calls.n_sources++] = (struct mg_rsource){j, i};
 }
 
 void mg_carry_receive(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func)
@@ -418,10 +436,16 @@ void mg_carry_receive(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func)
 
 /* ---- code ---------------------------------------------------------------------------------------------- */
 
-struct place { uint32_t cell; uint32_t off; };
+struct place {
+    uint32_t cell;
+    uint32_t off;
+};
 
 /* A recursive function that needs the context's address sends it back, too: nobody has to keep it during the call. */
-static bool returns_context(const struct mg_carry *y, uint32_t func) { return y->cyclic[func]; }
+static bool returns_context(const struct mg_carry *y, uint32_t func)
+{
+    return y->cyclic[func];
+}
 
 /* Where cells lie behind so many bytes; returns the whole. Those of 64 bits come first, behind
  * a narrow one that fills a hole. */
@@ -485,7 +509,11 @@ static mg_id new_result(struct mg_module *m, mg_id func, const char *prefix, boo
     char name[32];
     mg_id var = m->vars.n;
     snprintf(name, sizeof name, "%s%u", prefix, (unsigned)var);
-    *mg_vec_push(&m->vars) = (struct mg_var){.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_param, .type = MG_TYPE_b64, .func = func, .is_ret = is_ret};
+    *mg_vec_push(&m->vars) = (struct mg_var){.name = mg_intern_adds(&m->names, name),
+                                             .space = MG_SPACE_param,
+                                             .type = MG_TYPE_b64,
+                                             .func = func,
+                                             .is_ret = is_ret};
     return var;
 }
 
@@ -512,7 +540,9 @@ void mg_carry_enter(struct mg_carry *y, struct mg_rfunc *f)
             char name[32];
             snprintf(name, sizeof name, "__mg_in%u", (unsigned)m->vars.n);
             mg_id var = mg_func_add_param(m, other, mg_intern_adds(&m->names, name), y->cells[to[k].cell].type);
-            if (other == x->func) EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "ld.param.b64" : "ld.param.b32", R(*reg_of(y, x->ix, to[k].cell)), mg_o_addr_var(var, 0));
+            if (other == x->func)
+                EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "ld.param.b64" : "ld.param.b32",
+                     R(*reg_of(y, x->ix, to[k].cell)), mg_o_addr_var(var, 0));
         }
         widen_result(m, other, bytes);
     }
@@ -527,7 +557,8 @@ static bool is_short_way(const struct mg_rfunc *f, uint32_t block)
     uint64_t *before = mg_xcalloc(mg_bits_words(c->n_blocks) + 1, sizeof *before);
     bool is_short = true;
     mg_cfg_find_reaching(c, block, before);
-    for (uint32_t b = 0; b < c->n_blocks; b++) is_short = is_short && (!mg_has(before, b) || (!f->calls.back[b] && f->plan->loops->loop_of[b] == MG_NO_LOOP));
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        is_short = is_short && (!mg_has(before, b) || (!f->calls.back[b] && f->plan->loops->loop_of[b] == MG_NO_LOOP));
     free(before);
     return is_short;
 }
@@ -539,7 +570,8 @@ static void test_at_return(struct mg_carry *y, struct mg_rfunc *f, mg_id ret)
     const struct mg_cfg *c = x->c;
     uint32_t block = 0;
     while (block < c->n_blocks && c->blocks[block].last != ret) block++;
-    bool apart = y->times[x->ix] == UINT32_MAX && block < c->n_blocks && f->calls.back && !f->calls.back[block] && f->plan->loops->loop_of[block] == MG_NO_LOOP;
+    bool apart = y->times[x->ix] == UINT32_MAX && block < c->n_blocks && f->calls.back && !f->calls.back[block] &&
+                 f->plan->loops->loop_of[block] == MG_NO_LOOP;
     for (uint32_t p = 0; apart && p < c->blocks[block].n_preds; p++) {
         uint32_t from = c->preds[c->blocks[block].pred_at + p], edge = c->blocks[from].succ_at;
         if (!c->reachable[from] || is_short_way(f, from)) continue;
@@ -562,7 +594,8 @@ void mg_carry_return(struct mg_carry *y, struct mg_rfunc *f, mg_id at)
     x->at = at;
     if (y->cyclic[x->ix]) test_at_return(y, f, at);
     for (uint32_t k = 0; k < n; k++)
-        EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "st.param.b64" : "st.param.b32", mg_o_addr_var(result, to[k].off), R(*reg_of(y, x->ix, to[k].cell)));
+        EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "st.param.b64" : "st.param.b32",
+             mg_o_addr_var(result, to[k].off), R(*reg_of(y, x->ix, to[k].cell)));
     if (returns_context(y, x->ix)) EMIT("st.param.b64", mg_o_addr_var(result, f->calls.context_at), R(x->ctx));
     free(to);
 }
@@ -592,7 +625,8 @@ void mg_carry_check(struct mg_carry *y, struct mg_rfunc *f)
     uint32_t descent = find_descent(y, f);
     x->at = descent ? mg_block_head(x->m, &x->c->blocks[descent]) : x->t->entry_at[x->ix];
     mg_rc_spill_fields(f, y);
-    for (uint32_t k = 0; k < l->n_loops; k++) /* in every round, behind its calls; an irreducible loop's headers are all tested */
+    for (uint32_t k = 0; k < l->n_loops;
+         k++) /* in every round, behind its calls; an irreducible loop's headers are all tested */
         for (uint32_t b = 0; b < x->c->n_blocks && calls_back(f, k); b++) {
             const struct mg_block *h = &x->c->blocks[b];
             uint32_t latch = f->plan->ivs->latch[k];
@@ -637,8 +671,10 @@ static void rewrite_call(struct mg_carry *y, struct mg_rfunc *f, const struct mg
     uint32_t n, bytes = lay_out(y, callee->x.ix, callee->calls.sent_at, to, &n);
     mg_id var, after = m->nodes.at[node].next;
     find_result(m, node, &var);
-    if (!var) var = add_result(m, x->func, node);
-    else find_decl(m, x->func, var)->type = MG_TYPE_b8;
+    if (!var)
+        var = add_result(m, x->func, node);
+    else
+        find_decl(m, x->func, var)->type = MG_TYPE_b8;
     widen(m, var, bytes);
     x->at = after;
     for (uint32_t k = 0; k < n; k++) {
@@ -646,9 +682,11 @@ static void rewrite_call(struct mg_carry *y, struct mg_rfunc *f, const struct mg
         mg_id reg = *reg_of(y, x->ix, to[k].cell);
         mg_call_read(m, node, &c);
         mg_call_add_arg(m, node, &c, reg);
-        EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "ld.param.b64" : "ld.param.b32", R(reg), mg_o_addr_var(var, to[k].off));
+        EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "ld.param.b64" : "ld.param.b32", R(reg),
+             mg_o_addr_var(var, to[k].off));
     }
-    if (returns_context(y, callee->x.ix) && x->ix) EMIT("ld.param.b64", R(x->ctx), mg_o_addr_var(var, callee->calls.context_at));
+    if (returns_context(y, callee->x.ix) && x->ix)
+        EMIT("ld.param.b64", R(x->ctx), mg_o_addr_var(var, callee->calls.context_at));
     if (f->calls.settles) {
         mg_rc_settle(f);
         x->at = node;
@@ -661,6 +699,7 @@ void mg_carry_calls(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func)
 {
     for (uint32_t b = 0; b < y->s->cfgs[func]->n_blocks; b++) {
         uint32_t j = callee_of(y, func, b);
-        if (j != UINT32_MAX && y->carried[j]) rewrite_call(y, &funcs[func], &funcs[j], y->s->cfgs[func]->blocks[b].last);
+        if (j != UINT32_MAX && y->carried[j])
+            rewrite_call(y, &funcs[func], &funcs[j], y->s->cfgs[func]->blocks[b].last);
     }
 }

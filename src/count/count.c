@@ -2,8 +2,8 @@
 #include "count/regs.h"
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define R(r)      mg_o_reg(r)
+#define I(n)      mg_o_imm(n)
 
 mg_id mg_rc_temp(struct mg_rfunc *f, mg_id *at, const char *name, enum mg_type type)
 {
@@ -11,10 +11,22 @@ mg_id mg_rc_temp(struct mg_rfunc *f, mg_id *at, const char *name, enum mg_type t
     return *at;
 }
 
-mg_id mg_rc_t32(struct mg_rfunc *f, unsigned i) { return mg_rc_temp(f, &f->t.b32[i], "__mg_t", MG_TYPE_b32); }
-mg_id mg_rc_t64(struct mg_rfunc *f, unsigned i) { return mg_rc_temp(f, &f->t.b64[i], "__mg_d", MG_TYPE_b64); }
-mg_id mg_rc_temp64(struct mg_rfunc *f) { return mg_rc_t64(f, 0); }
-mg_id mg_rc_tp(struct mg_rfunc *f, unsigned i) { return mg_rc_temp(f, &f->t.p[i], "__mg_p", MG_TYPE_pred); }
+mg_id mg_rc_t32(struct mg_rfunc *f, unsigned i)
+{
+    return mg_rc_temp(f, &f->t.b32[i], "__mg_t", MG_TYPE_b32);
+}
+mg_id mg_rc_t64(struct mg_rfunc *f, unsigned i)
+{
+    return mg_rc_temp(f, &f->t.b64[i], "__mg_d", MG_TYPE_b64);
+}
+mg_id mg_rc_temp64(struct mg_rfunc *f)
+{
+    return mg_rc_t64(f, 0);
+}
+mg_id mg_rc_tp(struct mg_rfunc *f, unsigned i)
+{
+    return mg_rc_temp(f, &f->t.p[i], "__mg_p", MG_TYPE_pred);
+}
 
 mg_id mg_rc_label(struct mg_rfunc *f)
 {
@@ -57,7 +69,8 @@ static void add_lanes(struct mg_rfunc *f, const uint64_t *set, uint32_t n, uint3
 bool mg_rc_in_scope(const struct mg_rfunc *f, mg_id node)
 {
     uint32_t depth = 0;
-    MG_EACH_NODE(f->x.m, &f->x.m->funcs.at[f->x.func], id) {
+    MG_EACH_NODE(f->x.m, &f->x.m->funcs.at[f->x.func], id)
+    {
         if (id == node) return depth != 0;
         depth += f->x.m->nodes.at[id].kind == MG_NODE_open;
         depth -= f->x.m->nodes.at[id].kind == MG_NODE_close && depth;
@@ -80,15 +93,19 @@ struct mg_apart mg_rc_begin_apart(struct mg_rfunc *f, mg_id p)
 
 void mg_rc_end_apart(struct mg_rfunc *f, struct mg_apart a)
 {
-    if (a.inside) mg_rc_put_label(f, a.back);
-    else mg_rc_branch(f, 0, false, a.back);
+    if (a.inside)
+        mg_rc_put_label(f, a.back);
+    else
+        mg_rc_branch(f, 0, false, a.back);
     f->x.at = a.at;
 }
 
 void mg_rc_end_apart_at(struct mg_rfunc *f, struct mg_apart a, mg_id done)
 {
-    if (a.inside) mg_rc_branch(f, 0, false, done);
-    else a.back = done;
+    if (a.inside)
+        mg_rc_branch(f, 0, false, done);
+    else
+        a.back = done;
     mg_rc_end_apart(f, a);
 }
 

@@ -38,7 +38,8 @@ uint64_t mg_counters_words(const struct mg_counter_layout *l, const struct mg_co
     return (uint64_t)(l->n_copies - 1) * l->copy_words + (uint64_t)(l->n_counters - 1) * l->counter_words + 1;
 }
 
-static uint64_t sum_copies(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, uint32_t counter)
+static uint64_t sum_copies(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw,
+                           uint32_t counter)
 {
     uint64_t n = l->n_copies ? l->n_copies : all_threads(g), apart = l->n_copies ? l->copy_words : 1, sum = 0;
     const uint64_t *at = raw + counter * (l->n_copies ? l->counter_words : n);
@@ -46,7 +47,8 @@ static uint64_t sum_copies(const struct mg_counter_layout *l, const struct mg_co
     return sum;
 }
 
-enum mg_err mg_counters_write_each(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, const char *path, struct mg_diag *d)
+enum mg_err mg_counters_write_each(const struct mg_counter_layout *l, const struct mg_counter_launch *g,
+                                   const uint64_t *raw, const char *path, struct mg_diag *d)
 {
     uint64_t n = all_threads(g);
     FILE *f = l->n_copies ? NULL : fopen(path, "we");
@@ -68,7 +70,7 @@ uint64_t mg_counters_other(const struct mg_counter_layout *l, const struct mg_co
 
 struct reader {
     const struct mg_counter_layout *l;
-    uint64_t *sums;      /* by counter */
+    uint64_t *sums;            /* by counter */
     uint64_t *threads, *warps; /* results */
     uint64_t n_threads, n_warps, n_ctas;
 };
@@ -91,14 +93,16 @@ static bool read_flow(const struct reader *r, const struct mg_counter_flow *f)
     uint64_t *leaders = mg_xcalloc(f->flow.n_blocks + 1, sizeof *leaders);
     for (uint32_t i = 0; i < f->n_cohorts; i++) {
         const struct mg_counter_cohort *q = &f->cohorts[i];
-        mg_flow_solve(&f->flow, q->entries_at == UINT32_MAX ? r->n_warps : r->sums[q->entries_at], r->sums + q->at, leaders);
+        mg_flow_solve(&f->flow, q->entries_at == UINT32_MAX ? r->n_warps : r->sums[q->entries_at], r->sums + q->at,
+                      leaders);
         for (uint32_t k = 0; k < q->n_blocks; k++) r->warps[f->first_block + q->blocks[k]] = leaders[q->blocks[k]];
     }
     free(leaders);
     return good;
 }
 
-bool mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, uint64_t *threads, uint64_t *warps)
+bool mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw,
+                      uint64_t *threads, uint64_t *warps)
 {
     struct reader r = {.l = l, .n_ctas = volume(g->grid), .sums = mg_xcalloc(l->n_counters + 1, sizeof *r.sums)};
     bool good = true;

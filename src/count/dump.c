@@ -11,7 +11,9 @@ static void add_block(const struct mg_rfunc *f, uint32_t block, struct mg_buf *o
 static void add_place(const struct mg_rfunc *f, const struct mg_count *k, struct mg_buf *out)
 {
     switch (k->kind) {
-    case MG_COUNT_ENTRY: mg_buf_adds(out, "entry of the function"); break;
+    case MG_COUNT_ENTRY:
+        mg_buf_adds(out, "entry of the function");
+        break;
     case MG_COUNT_BLOCK:
         mg_buf_adds(out, "block ");
         add_block(f, k->block, out);
@@ -45,7 +47,9 @@ void mg_count_dump(const struct mg_rfunc *f, const char *function, struct mg_buf
     uint32_t n = 0;
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++) n += f->x.c->reachable[b];
     mg_buf_printf(out, "// plan of %s: %u counters for %u blocks%s\n", function, (unsigned)f->n_measured, (unsigned)n,
-                  f->calls.carried ? ", which travel to its callers" : f->alike ? ", which CTA 0 counts for all" : "");
+                  f->calls.carried ? ", which travel to its callers"
+                  : f->alike       ? ", which CTA 0 counts for all"
+                                   : "");
     for (uint32_t i = 0; i < f->n_measured; i++) {
         mg_buf_adds(out, "//   ");
         add_place(f, &f->plan->list[i], out);
@@ -55,8 +59,10 @@ void mg_count_dump(const struct mg_rfunc *f, const char *function, struct mg_buf
         if (f->warps.rule[b] != MG_WR_LOWEST) continue;
         mg_buf_adds(out, "//   warps of block ");
         add_block(f, b, out);
-        if (f->calls.carried) mg_buf_adds(out, ": shared: warps of a function whose counters travel\n");
-        else add_counter(f, f->warps.counter[b], out);
+        if (f->calls.carried)
+            mg_buf_adds(out, ": shared: warps of a function whose counters travel\n");
+        else
+            add_counter(f, f->warps.counter[b], out);
     }
     for (uint32_t i = 0; i < f->calls.n_sources; i++) {
         mg_buf_adds(out, "//   from a callee");
@@ -66,11 +72,12 @@ void mg_count_dump(const struct mg_rfunc *f, const char *function, struct mg_buf
 
 void mg_count_dump_layout(const struct mg_sites *s, const struct mg_counter_layout *l, struct mg_buf *out)
 {
-    mg_buf_printf(out, "// plan of %s: %u counters for %u blocks\n", s->kernel, (unsigned)l->n_counters, (unsigned)s->n_blocks);
+    mg_buf_printf(out, "// plan of %s: %u counters for %u blocks\n", s->kernel, (unsigned)l->n_counters,
+                  (unsigned)s->n_blocks);
     for (uint32_t b = 0; b < s->n_blocks && l->threads; b++) {
         const struct mg_site_block *k = &s->blocks[b];
-        mg_buf_printf(out, "//   block %u of %s%s%s%s: counter %u", (unsigned)k->block_ix, k->function, *k->label ? " (" : "", k->label, *k->label ? ")" : "",
-                      (unsigned)l->threads[b]);
+        mg_buf_printf(out, "//   block %u of %s%s%s%s: counter %u", (unsigned)k->block_ix, k->function,
+                      *k->label ? " (" : "", k->label, *k->label ? ")" : "", (unsigned)l->threads[b]);
         if (l->warps) mg_buf_printf(out, ", its warps: counter %u", (unsigned)l->warps[b]);
         mg_buf_addc(out, '\n');
     }

@@ -19,7 +19,8 @@ static uint64_t volume(const uint32_t d[3])
     return (uint64_t)d[0] * d[1] * d[2];
 }
 
-void mg_counters_launched(enum mg_count_scope scope, uint64_t cta, uint32_t warp, const struct mg_counter_launch *g, uint64_t *threads, uint64_t *warps)
+void mg_counters_launched(enum mg_count_scope scope, uint64_t cta, uint32_t warp, const struct mg_counter_launch *g,
+                          uint64_t *threads, uint64_t *warps)
 {
     uint64_t block = volume(g->block), per_cta = (block + 31) / 32, times = g->times ? g->times : 1;
     *threads = volume(g->grid) * block;
@@ -45,12 +46,16 @@ static bool may_leave(const struct mg_site_op *ops, uint32_t n)
     return false;
 }
 
-struct mg_fit_block mg_fit_block_of(const uint32_t *succs, uint32_t n_succs, const struct mg_site_op *ops, uint32_t n_ops, bool begins)
+struct mg_fit_block mg_fit_block_of(const uint32_t *succs, uint32_t n_succs, const struct mg_site_op *ops,
+                                    uint32_t n_ops, bool begins)
 {
-    return (struct mg_fit_block){.succs = succs, .n_succs = n_succs, .begins = begins, .leaves = !n_succs || may_leave(ops, n_ops)};
+    return (struct mg_fit_block){
+        .succs = succs, .n_succs = n_succs, .begins = begins, .leaves = !n_succs || may_leave(ops, n_ops)};
 }
 
-struct sums { unsigned __int128 least, most, behind; }; /* of entries: at least, at most, of what follows */
+struct sums {
+    unsigned __int128 least, most, behind;
+}; /* of entries: at least, at most, of what follows */
 
 static bool is_again(const uint32_t *succs, uint32_t i)
 {

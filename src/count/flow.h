@@ -9,20 +9,23 @@
 /* Lanes that move together (analysis/uniform.h): what their first lanes alone measured gives the
  * warp entries of the cohort's blocks. */
 struct mg_counter_cohort {
-    uint32_t at;         /* counter of its first lanes' measured[0] */
-    uint32_t entries_at; /* counter of its first lanes; UINT32_MAX: one for each warp that counts */
+    uint32_t at;                /* counter of its first lanes' measured[0] */
+    uint32_t entries_at;        /* counter of its first lanes; UINT32_MAX: one for each warp that counts */
     uint32_t *blocks, n_blocks; /* of the function */
 };
 struct mg_counter_flow {
     struct mg_flow flow;
-    uint32_t first_block;    /* dense id of the function's block 0 */
-    uint32_t at;             /* counter of measured[0] */
-    uint32_t n;              /* measured */
-    uint32_t *slots, n_copies; /* else (at unused): measured[i] is the sum of counters slots[k * n + i] over the copies k */
-    bool by_launch;          /* the kernel: entered once by every thread that counts */
-    uint32_t n_alike;        /* of the kernel: its counters, where CTA 0 alone has counted, as every other would have; else 0 */
+    uint32_t first_block; /* dense id of the function's block 0 */
+    uint32_t at;          /* counter of measured[0] */
+    uint32_t n;           /* measured */
+    uint32_t *slots,
+        n_copies;   /* else (at unused): measured[i] is the sum of counters slots[k * n + i] over the copies k */
+    bool by_launch; /* the kernel: entered once by every thread that counts */
+    uint32_t
+        n_alike; /* of the kernel: its counters, where CTA 0 alone has counted, as every other would have; else 0 */
     uint32_t *callers, n_callers; /* else, with flow.needs_entries: blocks (dense) each entry of which calls it once */
-    struct mg_counter_cohort *cohorts; uint32_t n_cohorts;
+    struct mg_counter_cohort *cohorts;
+    uint32_t n_cohorts;
 };
 
 #endif

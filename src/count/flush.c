@@ -4,8 +4,10 @@
  *     i = %laneid;  address = counters + shard(%smid) + 8 * i
  *     a whole warp: one lane for each counter, one instruction for all
  *         packed registers   6 groups of 5 bits, 6 bits apart: v |= redux.add((K >> g) & 0x01041041) >> 6 * i' & 63
- *         four others        all of them below 8 in every lane: v |= redux.add(a + b << 8 + c << 16 + d << 24) >> 8 * i' & 255
- *         else one by one    if (i is its number) v = redux.add c      as long as all are below 2^27; else lane by lane
+ *         four others        all of them below 8 in every lane: v |= redux.add(a + b << 8 + c << 16 + d << 24) >>
+ *                            8 * i' & 255
+ *         else one by one    if (i is its number) v = redux.add c      as long as all are below 2^27; else lane by
+ *                            lane
  *         if (v) red.global.add [address], v
  *     else, a few at a time: activemask m;  v = redux.add by m;  the lowest lane: red.global.add
  *
@@ -21,14 +23,14 @@
  */
 #include "count/storage/storage.h"
 
-#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
-#define FIELDS 0x01041041
+#define EMIT(...)  EMIT_AT(x, __VA_ARGS__)
+#define R(r)       mg_o_reg(r)
+#define I(n)       mg_o_imm(n)
+#define FIELDS     0x01041041
 #define FEW_FIELDS 0x03030303
-#define BY_LOWEST 3 /* bits that the lowest lane adds one by one */
-#define AT_ONCE 8 /* sums by one mask */
-#define SMALL 7   /* at most so much in each lane, and a warp's sum fits 8 bits */
+#define BY_LOWEST  3 /* bits that the lowest lane adds one by one */
+#define AT_ONCE    8 /* sums by one mask */
+#define SMALL      7 /* at most so much in each lane, and a warp's sum fits 8 bits */
 #define SMALL_FROM 4
 
 /* Is a counter of one of these kinds in the set? Words of warps in shared memory are in every one. */
@@ -42,13 +44,18 @@ static bool any_of(const struct mg_rfunc *f, const uint64_t *set, unsigned kinds
     return false;
 }
 
-static bool any_in_memory(const struct mg_rfunc *f, const uint64_t *set) { return any_of(f, set, LOCALS | FLAGS | WORDS); }
+static bool any_in_memory(const struct mg_rfunc *f, const uint64_t *set)
+{
+    return any_of(f, set, LOCALS | FLAGS | WORDS);
+}
 
 /* ---- by warps ---------------------------------------------------------------------------------------- */
 
 struct bank { /* what one round of adding takes: slots [slot, slot + n) */
-    mg_id bits; uint32_t n_bits;
-    const struct mg_rc **words; uint32_t n_words;
+    mg_id bits;
+    uint32_t n_bits;
+    const struct mg_rc **words;
+    uint32_t n_words;
     uint32_t slot, n;
     mg_id lead; /* only lanes for which this predicate holds; 0: all */
 };
@@ -69,7 +76,13 @@ void mg_flush_sum(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask)
     }
 }
 
-enum { MASK = MG_FLUSH_MASK, RANK = MG_FLUSH_RANK, LANES = MG_FLUSH_LANES, SHIFT = MG_FLUSH_SHIFT, VALUE = MG_FLUSH_VALUE };
+enum {
+    MASK = MG_FLUSH_MASK,
+    RANK = MG_FLUSH_RANK,
+    LANES = MG_FLUSH_LANES,
+    SHIFT = MG_FLUSH_SHIFT,
+    VALUE = MG_FLUSH_VALUE
+};
 
 /* Fields of 8 bits are summed in pairs, 16 bits apart; the lower one of a pair comes two words earlier. */
 static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_id v, mg_id i)
@@ -83,8 +96,10 @@ static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_i
         EMIT("and.b32", R(pair), R(c->bit % 16 ? pair : c->reg), I(0x00ff00ff));
         mg_flush_sum(f, pair, pair, 0);
     }
-    if (c->bit >= 16) EMIT("shr.u32", R(one), R(pair), I(16));
-    else EMIT("and.b32", R(one), R(pair), I(0xffff));
+    if (c->bit >= 16)
+        EMIT("shr.u32", R(one), R(pair), I(16));
+    else
+        EMIT("and.b32", R(one), R(pair), I(0xffff));
     EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(k->n_bits + w));
     EMIT("selp.b32", R(v), R(one), R(v), R(mg_rc_tp(f, 1)));
 }
@@ -126,8 +141,8 @@ void mg_rc_own(struct mg_rfunc *f, mg_id d, mg_id mask, mg_id t)
     EMIT("or.b32", R(d), R(mask), R(t));
 }
 
-/* p: this is the lowest of the lanes that are here now; returns a register that holds them all. round: of the loop that we are in (0:
- * none); groups that met here may be in different ones. */
+/* p: this is the lowest of the lanes that are here now; returns a register that holds them all. round: of the loop that
+ * we are in (0: none); groups that met here may be in different ones. */
 mg_id mg_flush_lowest(struct mg_rfunc *f, mg_id p, mg_id round)
 {
     struct mg_emit *x = &f->x;
@@ -142,18 +157,24 @@ mg_id mg_flush_lowest(struct mg_rfunc *f, mg_id p, mg_id round)
 }
 
 /* Is it neither a small field nor one that travels? */
-static bool is_plain(const struct mg_rc *c) { return !mg_storage_of(c)->packed; }
+static bool is_plain(const struct mg_rc *c)
+{
+    return !mg_storage_of(c)->packed;
+}
 
 /* acc |= r; the first: acc = r. */
 static void or_to(struct mg_rfunc *f, mg_id acc, mg_id r, bool is64, bool *any)
 {
     struct mg_emit *x = &f->x;
-    if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(r));
-    else EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(r));
+    if (*any)
+        EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(r));
+    else
+        EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(r));
     *any = true;
 }
 
-/* acc = or of the bank's plain words of 64 bits, or of the others; but for those that are small anyhow: of what may be large. False: there are none. */
+/* acc = or of the bank's plain words of 64 bits, or of the others; but for those that are small anyhow: of what may be
+ * large. False: there are none. */
 static bool or_words(struct mg_rfunc *f, const struct bank *k, bool is64, bool large, mg_id acc)
 {
     bool any = false;
@@ -197,11 +218,13 @@ static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
     mg_rc_end_apart(f, a);
 }
 
-/* Fields of the sums of groups [from, to): the lane of rank i among those that are here takes the i-th of each group, if they are fewer than five also what is behind. */
+/* Fields of the sums of groups [from, to): the lane of rank i among those that are here takes the i-th of each group,
+ * if they are fewer than five also what is behind. */
 static void add_fields(struct mg_rfunc *f, const struct bank *k, mg_id base, mg_id here, uint32_t from, uint32_t to)
 {
     struct mg_emit *x = &f->x;
-    mg_id i = mg_rc_t32(f, 6), n = here, v = mg_rc_t32(f, 5), shift = mg_rc_t32(f, SHIFT), p = mg_rc_tp(f, 1), at = mg_rc_t64(f, 1), wide = mg_rc_t64(f, 2), again = mg_rc_label(f);
+    mg_id i = mg_rc_t32(f, 6), n = here, v = mg_rc_t32(f, 5), shift = mg_rc_t32(f, SHIFT), p = mg_rc_tp(f, 1),
+          at = mg_rc_t64(f, 1), wide = mg_rc_t64(f, 2), again = mg_rc_label(f);
     EMIT("mov.u32", R(v), mg_o_sreg(MG_SREG_lanemask_lt, 0));
     EMIT("and.b32", R(v), R(v), R(here));
     EMIT("popc.b32", R(i), R(v));
@@ -223,8 +246,9 @@ static void add_fields(struct mg_rfunc *f, const struct bank *k, mg_id base, mg_
     mg_rc_branch(f, p, false, again);
 }
 
-/* Some lanes of a warp, as many counters at once as there are temporaries for: one mask, all sums by it, no branch between;
- * then they add them, counters in registers the lowest lane. Lanes that are together differently at the next few are all in that sum again. */
+/* Some lanes of a warp, as many counters at once as there are temporaries for: one mask, all sums by it, no branch
+ * between; then they add them, counters in registers the lowest lane. Lanes that are together differently at the next
+ * few are all in that sum again. */
 static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
 {
     struct mg_emit *x = &f->x;
@@ -239,8 +263,10 @@ static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
             mg_id s = mg_rc_temp(f, &f->t.sums[j - from], "__mg_t", MG_TYPE_b32);
             const struct mg_rc *c = j < groups ? NULL : k->words[j - groups];
             if (!c && j) EMIT("shr.u32", R(s), R(k->bits), I(j));
-            if (!c) EMIT("and.b32", R(s), R(j ? s : k->bits), I(FIELDS));
-            else mg_storage_of(c)->part(f, c, s);
+            if (!c)
+                EMIT("and.b32", R(s), R(j ? s : k->bits), I(FIELDS));
+            else
+                mg_storage_of(c)->part(f, c, s);
             if (k->lead) EMIT("selp.b32", R(s), R(s), I(0), R(k->lead));
             mg_flush_sum(f, s, s, here);
         }
@@ -251,7 +277,9 @@ static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
                 EMIT("setp.ne.and.u32", R(p), R(v), I(0), R(low));
                 EMIT("cvt.u64.u32", R(wide), R(v));
                 mg_emit_guard(x, p, false);
-                EMIT("red.global.add.u64", mg_o_addr_reg(base, 8 * (int64_t)(k->slot + (j < groups ? 5 * j + i : k->n_bits + j - groups))), R(wide));
+                EMIT("red.global.add.u64",
+                     mg_o_addr_reg(base, 8 * (int64_t)(k->slot + (j < groups ? 5 * j + i : k->n_bits + j - groups))),
+                     R(wide));
                 mg_emit_guard(x, 0, false);
             }
         if (!few && from < groups) add_fields(f, k, base, here, from, MG_MIN(to, groups));
@@ -285,8 +313,8 @@ static void sum_few(struct mg_rfunc *f, const struct bank *k, uint32_t group, mg
     mg_flush_sum(f, d, d, 0);
 }
 
-/* Sums of groups of four in `low`, and in `high` (0: there is none), of which the first is the bank's number `at`, go to their lanes: v |= theirs. Both are shifted as
- * one number; for another lane it is shifted by more than it has. */
+/* Sums of groups of four in `low`, and in `high` (0: there is none), of which the first is the bank's number `at`, go
+ * to their lanes: v |= theirs. Both are shifted as one number; for another lane it is shifted by more than it has. */
 static void add_groups(struct mg_rfunc *f, uint32_t at, mg_id low, mg_id high, mg_id i, mg_id v)
 {
     struct mg_emit *x = &f->x;
@@ -325,8 +353,10 @@ static void sum_small(struct mg_rfunc *f, const struct bank *k, uint32_t from, u
     for (uint32_t w = from; w < to; w++) {
         mg_id low = k->words[w]->reg;
         if (mg_storage_of(k->words[w])->wide) EMIT("cvt.u32.u64", R(low = word), R(k->words[w]->reg));
-        if (w == from) EMIT("mov.b32", R(d), R(low));
-        else EMIT("mad.lo.u32", R(d), R(low), I((int64_t)1 << 8 * (w - from)), R(d));
+        if (w == from)
+            EMIT("mov.b32", R(d), R(low));
+        else
+            EMIT("mad.lo.u32", R(d), R(low), I((int64_t)1 << 8 * (w - from)), R(d));
     }
     mg_flush_sum(f, d, d, 0);
 }
@@ -343,7 +373,8 @@ static uint32_t take_small(struct mg_rfunc *f, const struct bank *k, uint32_t w,
     return n;
 }
 
-/* Each lane of a whole warp takes its counter's sum, and adds it to memory; small: no plain word is above 7 in any lane. */
+/* Each lane of a whole warp takes its counter's sum, and adds it to memory; small: no plain word is above 7 in any
+ * lane. */
 static void add_lanes(struct mg_rfunc *f, const struct bank *k, mg_id base, bool small)
 {
     struct mg_emit *x = &f->x;
@@ -357,8 +388,10 @@ static void add_lanes(struct mg_rfunc *f, const struct bank *k, mg_id base, bool
         add_sum(f, k, i, v, base);
         return;
     }
-    if (groups) EMIT("mul.lo.u32", R(shift), R(i), I(6));
-    else EMIT("mov.u32", R(v), I(0));
+    if (groups)
+        EMIT("mul.lo.u32", R(shift), R(i), I(6));
+    else
+        EMIT("mov.u32", R(v), I(0));
     for (uint32_t g = 0; g < groups; g++) {
         mg_id from = k->bits;
         if (groups > 1) {
@@ -416,7 +449,8 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
     if (done) mg_rc_put_label(f, done);
 }
 
-/* Sets p: this is no whole warp, or some lane's plain word is above 7. False: there are too few of them to be worth the question. */
+/* Sets p: this is no whole warp, or some lane's plain word is above 7. False: there are too few of them to be worth the
+ * question. */
 static bool test_small(struct mg_rfunc *f, const struct bank *k, mg_id p)
 {
     struct mg_emit *x = &f->x;
@@ -447,8 +481,10 @@ static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const
     struct mg_emit *x = &f->x;
     mg_id slow = 0, done = 0, p = mg_rc_tp(f, 1);
     if (f->redux && !f->warps.n_cohorts) {
-        if (test_small(f, k, p)) add_small(f, k, base, p);
-        else add_fast(f, k, base);
+        if (test_small(f, k, p))
+            add_small(f, k, base, p);
+        else
+            add_fast(f, k, base);
         return;
     }
     if (!f->redux) {
@@ -465,7 +501,8 @@ static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const
     mg_rc_put_label(f, slow);
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
-        if (!mg_rc_in_memory(c) && mg_rc_in(set, i) && c->slot >= k->slot && c->slot < k->slot + k->n) mg_rc_add_lane(f, c, base, k->lead);
+        if (!mg_rc_in_memory(c) && mg_rc_in(set, i) && c->slot >= k->slot && c->slot < k->slot + k->n)
+            mg_rc_add_lane(f, c, base, k->lead);
     }
     mg_rc_put_label(f, done);
 }
@@ -479,7 +516,8 @@ static void emit_rank(struct mg_rfunc *f)
     EMIT("popc.b32", R(rank), R(rank));
 }
 
-/* Skips the flush when no counter of no lane in it has anything. Words first, in the order in which their size is asked for. */
+/* Skips the flush when no counter of no lane in it has anything. Words first, in the order in which their size is asked
+ * for. */
 static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uint64_t *set, mg_id out)
 {
     struct mg_emit *x = &f->x;
@@ -487,7 +525,8 @@ static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uin
     struct bank k = {.words = words, .n_words = f->n_words};
     bool any64 = or_words(f, &k, true, false, wide), any32 = or_words(f, &k, false, false, narrow);
     for (uint32_t i = 0; i < f->n; i++)
-        if (f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit && mg_rc_in(set, i)) or_to(f, narrow, f->counters[i].reg, false, &any32);
+        if (f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit && mg_rc_in(set, i))
+            or_to(f, narrow, f->counters[i].reg, false, &any32);
     for (uint32_t i = 0; i < f->packed.n_banks; i++) or_to(f, narrow, f->packed.banks[i], false, &any32);
     if (f->packed.n_few) or_to(f, narrow, f->packed.few, false, &any32);
     if (f->local.flagged) or_to(f, narrow, f->local.flagged, false, &any32);
@@ -503,8 +542,11 @@ static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uin
 static void add_rows(struct mg_rfunc *f, mg_id base)
 {
     struct mg_emit *x = &f->x;
-    mg_id off = mg_rc_temp(f, &f->t.rows[0], "__mg_o", MG_TYPE_b32), last = mg_rc_temp(f, &f->t.rows[1], "__mg_o", MG_TYPE_b32), bits = mg_rc_temp(f, &f->t.rows[2], "__mg_o", MG_TYPE_b32);
-    mg_id own = mg_rc_temp(f, &f->t.row_base, "__mg_o", MG_TYPE_b64), at = mg_rc_t64(f, 1), p = mg_rc_tp(f, 1), again = mg_rc_label(f), next = mg_rc_label(f);
+    mg_id off = mg_rc_temp(f, &f->t.rows[0], "__mg_o", MG_TYPE_b32),
+          last = mg_rc_temp(f, &f->t.rows[1], "__mg_o", MG_TYPE_b32),
+          bits = mg_rc_temp(f, &f->t.rows[2], "__mg_o", MG_TYPE_b32);
+    mg_id own = mg_rc_temp(f, &f->t.row_base, "__mg_o", MG_TYPE_b64), at = mg_rc_t64(f, 1), p = mg_rc_tp(f, 1),
+          again = mg_rc_label(f), next = mg_rc_label(f);
     struct bank k = {.bits = bits, .n_bits = MG_BANK, .n = MG_BANK};
     EMIT("cvt.u64.u32", R(at), R(f->packed.row));
     EMIT("add.u64", R(at), R(at), R(f->local.reg));
@@ -536,11 +578,17 @@ static void add_rows(struct mg_rfunc *f, mg_id base)
 static void add_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base, mg_id lead, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
-    uint32_t n_sent = f->calls.settles ? f->calls.n_sources : 0, n_words = f->n_words - n_sent, n_banks = f->packed.n_cuts ? 0 : f->packed.n_banks;
+    uint32_t n_sent = f->calls.settles ? f->calls.n_sources : 0, n_words = f->n_words - n_sent,
+             n_banks = f->packed.n_cuts ? 0 : f->packed.n_banks;
     if (f->packed.n_cuts) add_rows(f, base);
     words += n_sent;
     if (!n_sent && f->n_bits <= MG_BANK && f->n_bits + n_words <= 32) {
-        struct bank k = {.bits = f->packed.n_banks ? f->packed.banks[0] : 0, .n_bits = f->n_bits, .words = words, .n_words = n_words, .n = f->n_bits + n_words, .lead = lead};
+        struct bank k = {.bits = f->packed.n_banks ? f->packed.banks[0] : 0,
+                         .n_bits = f->n_bits,
+                         .words = words,
+                         .n_words = n_words,
+                         .n = f->n_bits + n_words,
+                         .lead = lead};
         if (k.n) add_bank(f, &k, base, set);
         return;
     }
@@ -555,7 +603,8 @@ static void add_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base
         mg_rc_put_label(f, next);
     }
     for (uint32_t w = 0; w < n_words; w += 32) {
-        struct bank k = {.words = words + w, .n_words = MG_MIN(n_words - w, 32u), .slot = f->n_bits + n_sent + w, .lead = lead};
+        struct bank k = {
+            .words = words + w, .n_words = MG_MIN(n_words - w, 32u), .slot = f->n_bits + n_sent + w, .lead = lead};
         k.n = k.n_words;
         add_bank(f, &k, base, set);
     }
@@ -580,7 +629,8 @@ void mg_rc_settle(struct mg_rfunc *f)
     if (mine) mg_rc_branch(f, mine, true, out);
     mg_rc_address(f, base);
     emit_rank(f);
-    for (uint32_t i = f->n - f->calls.n_sources; i < f->n; i++) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
+    for (uint32_t i = f->n - f->calls.n_sources; i < f->n; i++)
+        words[f->counters[i].slot - f->n_bits] = &f->counters[i];
     for (uint32_t w = 0; w < f->calls.n_sources; w += 32) {
         struct bank k = {.words = words + w, .n_words = MG_MIN(f->calls.n_sources - w, 32u), .slot = f->n_bits + w};
         k.n = k.n_words;
@@ -609,7 +659,8 @@ static void add_cohort_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_
 void mg_rc_drain_range(struct mg_rfunc *f, struct mg_rrange r)
 {
     struct mg_emit *x = &f->x;
-    mg_id mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), p = mg_rc_tp(f, 1), some = mg_rc_label(f), out = mg_rc_label(f);
+    mg_id mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), p = mg_rc_tp(f, 1), some = mg_rc_label(f),
+          out = mg_rc_label(f);
     EMIT("activemask.b32", R(mask));
     EMIT("setp.ne.u32", R(p), R(mask), I(-1));
     mg_rc_branch(f, p, false, some);
@@ -688,8 +739,10 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
     }
     /* slots in order: what the set leaves out is 0 and costs nothing but its place */
     for (uint32_t i = 0; i < f->n; i++)
-        if (f->counters[i].slot >= f->n_bits && f->counters[i].slot < f->n_bits + f->n_words) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
-    if (look && !any_of(f, set, LOCALS | WORDS)) skip_empty(f, words, set, out); /* of those no register tells whether they have counted */
+        if (f->counters[i].slot >= f->n_bits && f->counters[i].slot < f->n_bits + f->n_words)
+            words[f->counters[i].slot - f->n_bits] = &f->counters[i];
+    if (look && !any_of(f, set, LOCALS | WORDS))
+        skip_empty(f, words, set, out); /* of those no register tells whether they have counted */
     mg_id mine = mg_count_mine(x, f->o);
     if (mine) mg_rc_branch(f, mine, true, out);
     if (!f->redux || f->warps.n_cohorts || f->packed.n_cuts || any_in_memory(f, set)) {

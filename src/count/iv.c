@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define R(r)      mg_o_reg(r)
+#define I(n)      mg_o_imm(n)
 
 static mg_id iv_temp(struct mg_rfunc *f, unsigned bits)
 {
@@ -16,15 +16,17 @@ static mg_id iv_temp(struct mg_rfunc *f, unsigned bits)
 static bool is_direct(const struct mg_rfunc *f, uint32_t i)
 {
     const struct mg_count *k = &f->plan->list[i];
-    return k->one_run && !k->carries && !k->n_ifs && !k->restores && !f->calls.adds && f->counters[i].kind == (f->plan->ivs->list[k->iv].bits == 64 ? MG_RC_64 : MG_RC_32);
+    return k->one_run && !k->carries && !k->n_ifs && !k->restores && !f->calls.adds &&
+           f->counters[i].kind == (f->plan->ivs->list[k->iv].bits == 64 ? MG_RC_64 : MG_RC_32);
 }
 
-/* Fields of a packed register take what the induction variable has off and on again as they stand: the rest of that is beyond them
- * both times, or gone. */
+/* Fields of a packed register take what the induction variable has off and on again as they stand: the rest of that is
+ * beyond them both times, or gone. */
 static bool is_packed(const struct mg_rfunc *f, uint32_t i)
 {
     const struct mg_count *k = &f->plan->list[i];
-    return f->counters[i].kind == MG_RC_FEW && k->one_run && !k->n_ifs && !k->restores && !k->less_one && !f->plan->ivs->list[k->iv].shift;
+    return f->counters[i].kind == MG_RC_FEW && k->one_run && !k->n_ifs && !k->restores && !k->less_one &&
+           !f->plan->ivs->list[k->iv].shift;
 }
 
 /* Where the loop is entered. */
@@ -57,8 +59,10 @@ static struct mg_spot only_ifs(struct mg_rfunc *f, const struct mg_count *k, str
     if (s.guard) EMIT(s.guard_not ? "not.pred" : "mov.pred", R(all), R(s.guard));
     for (uint32_t i = 0; i < k->n_ifs; i++) {
         struct mg_opnd p = k->ifs[i].is_not ? mg_o_not(k->ifs[i].pred) : R(k->ifs[i].pred);
-        if (i || s.guard) EMIT("and.pred", R(all), R(all), p);
-        else EMIT(k->ifs[i].is_not ? "not.pred" : "mov.pred", R(all), R(k->ifs[i].pred));
+        if (i || s.guard)
+            EMIT("and.pred", R(all), R(all), p);
+        else
+            EMIT(k->ifs[i].is_not ? "not.pred" : "mov.pred", R(all), R(k->ifs[i].pred));
     }
     s.guard = all;
     s.guard_not = false;
@@ -91,14 +95,18 @@ static void iv_leave(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
         EMIT("shl.b64", R(high), R(high), I(32));
         EMIT("or.b64", R(d), R(d), R(high));
         EMIT("cvt.u64.u32", R(from), R(c->from));
-        if (v->down) EMIT("sub.u64", R(d), R(from), R(d));
-        else EMIT("sub.u64", R(d), R(d), R(from));
+        if (v->down)
+            EMIT("sub.u64", R(d), R(from), R(d));
+        else
+            EMIT("sub.u64", R(d), R(d), R(from));
     } else if (direct) {
         EMIT(v->down ? sub : add, R(d), R(d), R(v->reg));
     } else {
         d = iv_temp(f, v->bits);
-        if (v->down) EMIT(sub, R(d), R(c->from), R(v->reg));
-        else EMIT(sub, R(d), R(v->reg), R(c->from));
+        if (v->down)
+            EMIT(sub, R(d), R(c->from), R(v->reg));
+        else
+            EMIT(sub, R(d), R(v->reg), R(c->from));
     }
     if (k->less_one) EMIT(sub, R(d), R(d), I((int64_t)1 << v->shift));
     if (v->shift) EMIT(wide ? "shr.u64" : "shr.u32", R(d), R(d), I(v->shift));
@@ -159,8 +167,10 @@ void mg_rc_iv(struct mg_rfunc *f, uint32_t i)
         if (inside && k->leaves && op != MG_OP_trap) iv_leave(f, i, mg_place_leave(&f->place, b));
         for (uint32_t s = 0; s < k->n_succs; s++) {
             uint32_t to = c->edges[k->succ_at + s];
-            if (!inside && to == l->loops[loop].header) iv_enter(f, i, mg_place_edge(&f->place, b, k->succ_at + s));
-            else if (inside && !mg_loops_contains(l, loop, to)) iv_leave(f, i, mg_place_edge(&f->place, b, k->succ_at + s));
+            if (!inside && to == l->loops[loop].header)
+                iv_enter(f, i, mg_place_edge(&f->place, b, k->succ_at + s));
+            else if (inside && !mg_loops_contains(l, loop, to))
+                iv_leave(f, i, mg_place_edge(&f->place, b, k->succ_at + s));
         }
     }
 }

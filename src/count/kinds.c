@@ -1,5 +1,5 @@
-/* Scheme register: which counter is kept where. Bits of packed registers while there are banks, small fields, registers for the busiest,
- * words of shared memory where registers are short, words and bytes of local memory for the rest. */
+/* Scheme register: which counter is kept where. Bits of packed registers while there are banks, small fields, registers
+ * for the busiest, words of shared memory where registers are short, words and bytes of local memory for the rest. */
 #include "count/storage/storage.h"
 
 #include <stdlib.h>
@@ -11,13 +11,15 @@ static int by_events(const void *a, const void *b)
     return x->counter < y->counter ? -1 : x->counter > y->counter;
 }
 
-#define GUARD_FROM 6     /* counters of 64 bits in one loop */
+#define GUARD_FROM   6 /* counters of 64 bits in one loop */
 #define MANY_THREADS 1024
-#define FEW_LEFT 4       /* registers for counters */
-#define MOST_LATE 16     /* counters that begin behind their loops and are taken to cost no register */
-#define MOST_SENT 6      /* registers of callees' counters that live on from call to call beside counters in shared memory */
-#define HANDED_OVER 6    /* for counters in loops, where warps hand registers over: producers of GEMMs are left 40 */
-#define FEW_REGISTERS 8  /* for counters in loops, where CTAs are as large: registers of native code are few */
+#define FEW_LEFT     4  /* registers for counters */
+#define MOST_LATE    16 /* counters that begin behind their loops and are taken to cost no register */
+#define MOST_SENT                                                                                                      \
+    6 /* registers of callees' counters that live on from call to call beside counters in shared memory                \
+       */
+#define HANDED_OVER   6 /* for counters in loops, where warps hand registers over: producers of GEMMs are left 40 */
+#define FEW_REGISTERS 8 /* for counters in loops, where CTAs are as large: registers of native code are few */
 
 /* Would it be one of 64 bits on which 32 do where rounds are counted? */
 static bool is_wide(const struct mg_rfunc *f, const struct mg_wanted *w)
@@ -33,14 +35,20 @@ static bool *choose_guarded(const struct mg_rfunc *f, const struct mg_wanted *re
     bool *guarded = mg_xcalloc(f->n + 1, sizeof *guarded);
     uint32_t *in_loop = mg_xcalloc(n_loops + 1, sizeof *in_loop); /* the last: in none */
     if (!mg_shared_may(f)) n = 0;
-    for (uint32_t k = 0; k < n; k++) in_loop[MG_MIN(mg_shared_loop(f, rest[k].counter), n_loops)] += is_wide(f, &rest[k]);
-    for (uint32_t k = 0; k < n; k++) guarded[rest[k].counter] = is_wide(f, &rest[k]) && in_loop[MG_MIN(mg_shared_loop(f, rest[k].counter), n_loops)] >= GUARD_FROM;
+    for (uint32_t k = 0; k < n; k++)
+        in_loop[MG_MIN(mg_shared_loop(f, rest[k].counter), n_loops)] += is_wide(f, &rest[k]);
+    for (uint32_t k = 0; k < n; k++)
+        guarded[rest[k].counter] =
+            is_wide(f, &rest[k]) && in_loop[MG_MIN(mg_shared_loop(f, rest[k].counter), n_loops)] >= GUARD_FROM;
     free(in_loop);
     return guarded;
 }
 
 /* Is it nothing before its loop has ended? */
-static bool begins_late(const struct mg_count *k) { return (k->n_ifs || k->restores) && k->one_run; }
+static bool begins_late(const struct mg_count *k)
+{
+    return (k->n_ifs || k->restores) && k->one_run;
+}
 
 /* 32-bit registers that the counter wants while the kernel has others to hold. */
 static uint32_t cells_of(const struct mg_rfunc *f, const struct mg_wanted *w, const bool *guarded)
@@ -55,7 +63,8 @@ static bool waits_in_loops(const struct mg_rfunc *f)
 {
     const struct mg_cfg *c = f->x.c;
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        for (mg_id id = c->blocks[b].first; c->reachable[b] && f->plan->loops->loop_of[b] != MG_NO_LOOP && id; id = id == c->blocks[b].last ? 0 : f->x.m->nodes.at[id].next) {
+        for (mg_id id = c->blocks[b].first; c->reachable[b] && f->plan->loops->loop_of[b] != MG_NO_LOOP && id;
+             id = id == c->blocks[b].last ? 0 : f->x.m->nodes.at[id].next) {
             const struct mg_node *n = &f->x.m->nodes.at[id];
             if (n->kind != MG_NODE_inst) continue;
             unsigned op = mg_node_form(f->x.m, n)->op;
@@ -64,13 +73,17 @@ static bool waits_in_loops(const struct mg_rfunc *f)
     return false;
 }
 
-/* Is the kernel one of warps that hand registers over to each other? The number it is launched with says nothing about what its parts need. */
+/* Is the kernel one of warps that hand registers over to each other? The number it is launched with says nothing about
+ * what its parts need. */
 static bool hands_registers_over(const struct mg_rfunc *f)
 {
     const struct mg_cfg *c = f->x.c;
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        for (mg_id id = c->blocks[b].first; c->reachable[b] && id; id = id == c->blocks[b].last ? 0 : f->x.m->nodes.at[id].next)
-            if (f->x.m->nodes.at[id].kind == MG_NODE_inst && mg_node_form(f->x.m, &f->x.m->nodes.at[id])->op == MG_OP_setmaxnreg) return true;
+        for (mg_id id = c->blocks[b].first; c->reachable[b] && id;
+             id = id == c->blocks[b].last ? 0 : f->x.m->nodes.at[id].next)
+            if (f->x.m->nodes.at[id].kind == MG_NODE_inst &&
+                mg_node_form(f->x.m, &f->x.m->nodes.at[id])->op == MG_OP_setmaxnreg)
+                return true;
     return false;
 }
 
@@ -81,7 +94,8 @@ bool mg_kinds_waits_on(const struct mg_rfunc *f, uint32_t counter)
     const struct mg_loops *l = f->plan->loops;
     if (counter >= f->n_measured || (k->kind != MG_COUNT_BLOCK && k->kind != MG_COUNT_EDGE)) return false;
     uint32_t to = k->kind == MG_COUNT_EDGE ? f->x.c->edges[k->edge] : k->block, loop = l->loop_of[k->block];
-    return loop != MG_NO_LOOP && f->plan->freq->waits[loop] && mg_loops_contains(l, loop, to) && (k->kind == MG_COUNT_EDGE || k->block != l->loops[loop].header);
+    return loop != MG_NO_LOOP && f->plan->freq->waits[loop] && mg_loops_contains(l, loop, to) &&
+           (k->kind == MG_COUNT_EDGE || k->block != l->loops[loop].header);
 }
 
 /* 32-bit registers for counters in loops: no more than leave room for as many CTAs as natively, where that matters. */
@@ -90,11 +104,15 @@ static uint32_t most_cells(const struct mg_rfunc *f)
     const struct mg_twin *t = f->x.t;
     uint32_t most = t->threads >= MANY_THREADS ? MG_MIN(f->o->registers, (uint32_t)FEW_REGISTERS) : f->o->registers;
     if (hands_registers_over(f)) return MG_MIN(most, (uint32_t)HANDED_OVER);
-    if (t->most_registers && (t->must_fit || waits_in_loops(f))) most = MG_MIN(most, t->most_registers > t->registers ? t->most_registers - t->registers : 0);
+    if (t->most_registers && (t->must_fit || waits_in_loops(f)))
+        most = MG_MIN(most, t->most_registers > t->registers ? t->most_registers - t->registers : 0);
     return most;
 }
 
-bool mg_rc_reals_are_fast(uint32_t sm) { return sm == 60 || sm == 70 || sm == 80 || sm == 90 || sm == 100; }
+bool mg_rc_reals_are_fast(uint32_t sm)
+{
+    return sm == 60 || sm == 70 || sm == 80 || sm == 90 || sm == 100;
+}
 
 bool mg_kinds_in_reals(const struct mg_rfunc *f, uint32_t counter)
 {
@@ -123,11 +141,13 @@ static uint32_t sent_registers(const struct mg_rfunc *f)
 /* May counters of what happens once be words of shared memory, too? */
 static bool bits_may_share(const struct mg_rfunc *f, uint32_t n_rest)
 {
-    bool plain = !f->calls.n_sources && !f->warps.n_cohorts && !f->packed.n_cuts && !f->local.n_bytes && !f->shared.n_near && f->n_bits + n_rest <= MG_SHARED_FEW;
+    bool plain = !f->calls.n_sources && !f->warps.n_cohorts && !f->packed.n_cuts && !f->local.n_bytes &&
+                 !f->shared.n_near && f->n_bits + n_rest <= MG_SHARED_FEW;
     return plain && f->redux && f->o->scope == MG_COUNT_FULL;
 }
 
-/* Registers are so few, and other CTAs so needed, that shared memory is better for all: no warp sums anything at its end. */
+/* Registers are so few, and other CTAs so needed, that shared memory is better for all: no warp sums anything at its
+ * end. */
 static bool all_to_shared(const struct mg_rfunc *f, const struct mg_wanted *rest, uint32_t n_rest, uint32_t most)
 {
     if (most > FEW_LEFT || !waits_in_loops(f) || !bits_may_share(f, n_rest)) return false;
@@ -145,7 +165,7 @@ static bool all_to_loops(const struct mg_rfunc *f, const struct mg_wanted *rest,
     return good && f->n_bits <= MG_BANK;
 }
 
-#define FEW_FROM 3
+#define FEW_FROM   3
 #define BITS_SHARE "at most once in an activation; registers are left to the kernel"
 
 /* Marks those of the rest that the packed register of small fields takes: the busiest. Fewer are no gain. */
@@ -174,14 +194,17 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
     for (uint32_t k = 0; k < f->warps.n_cohorts; k++) /* flags of cohorts have to be bits */
         if (f->warps.cohorts[k].flag != UINT32_MAX) {
             placed[f->warps.cohorts[k].flag] = true;
-            f->counters[f->warps.cohorts[k].flag] = (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++, .why = "begins a cohort of lanes"};
+            f->counters[f->warps.cohorts[k].flag] =
+                (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++, .why = "begins a cohort of lanes"};
         }
     struct mg_kinds z = {.f = f, .rows = !f->lone.is && mg_rows_plan(f, placed)};
     if (z.rows) f->n_bits = MG_BANK * (f->packed.n_cuts + 1);
     for (uint32_t i = 0; i < n_own; i++) {
         if (placed[i]) continue;
-        if (all[i].width == MG_WIDTH_BIT) mg_storage_choose(&z, &all[i]);
-        else rest[n_rest++] = all[i];
+        if (all[i].width == MG_WIDTH_BIT)
+            mg_storage_choose(&z, &all[i]);
+        else
+            rest[n_rest++] = all[i];
     }
     free(placed);
     qsort(rest, n_rest, sizeof *rest, by_events);
@@ -191,7 +214,8 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
     for (uint32_t k = 0; k < n_rest; k++) wanted += cells_of(f, &rest[k], guarded);
     uint32_t most = most_cells(f);
     bool shares = wanted + cells > most && mg_shared_may(f) && mg_shared_has_room(f);
-    if (shares && !sent_bits(f) && sent_registers(f) > MOST_SENT) { /* registers of callees' counters need not live from call to call either */
+    if (shares && !sent_bits(f) &&
+        sent_registers(f) > MOST_SENT) { /* registers of callees' counters need not live from call to call either */
         f->calls.settles = f->calls.n_sources != 0;
         cells = 0;
     }
@@ -204,9 +228,11 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
         f->packed.n_few = 0;
         for (uint32_t k = 0; k < n_rest; k++) rest[k].few = false;
     }
-    bool bits_share = f->shared.all || (shares && hands_registers_over(f) && bits_may_share(f, n_rest)); /* a producer's few live through no loop then */
+    bool bits_share = f->shared.all || (shares && hands_registers_over(f) &&
+                                        bits_may_share(f, n_rest)); /* a producer's few live through no loop then */
     for (uint32_t i = 0; bits_share && i < n_own; i++)
-        if (f->counters[i].kind == MG_RC_BIT && all[i].width == MG_WIDTH_BIT) f->counters[i].kind = MG_RC_SHARED, f->counters[i].why = BITS_SHARE, f->shared.n++, f->n_bits--;
+        if (f->counters[i].kind == MG_RC_BIT && all[i].width == MG_WIDTH_BIT)
+            f->counters[i].kind = MG_RC_SHARED, f->counters[i].why = BITS_SHARE, f->shared.n++, f->n_bits--;
     z.guarded = guarded;
     z.shares = shares;
     z.in_loops = in_loops;
@@ -220,7 +246,8 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
     free(guarded);
     uint32_t word = f->n_bits, local = f->n_bits + f->n_words, few = 0;
     for (uint32_t k = 0; k < n_rest; k++)
-        if (rest[k].few) f->counters[rest[k].counter].bit = mg_rc_few(few++), f->counters[rest[k].counter].slot = word++;
+        if (rest[k].few)
+            f->counters[rest[k].counter].bit = mg_rc_few(few++), f->counters[rest[k].counter].slot = word++;
     for (uint32_t i = n_own; i < f->n; i++)
         if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot += f->n_bits, word++;
     for (uint32_t k = 0; k < n_rest; k++) {
@@ -246,7 +273,9 @@ void mg_rc_assign_registers(struct mg_rfunc *f, mg_id shared)
     if (f->packed.n_cuts) f->packed.row = mg_emit_reg(&f->x, "__mg_row", MG_TYPE_u32);
     f->packed.banks = mg_xcalloc(f->packed.n_banks + 1, sizeof *f->packed.banks);
     uint32_t had = shared ? 1 : 0;
-    mg_id first = f->packed.n_banks > had ? mg_module_add_regs(f->x.m, f->x.func, "__mg_k", MG_TYPE_b32, f->packed.n_banks - had) : 0;
+    mg_id first = f->packed.n_banks > had
+                      ? mg_module_add_regs(f->x.m, f->x.func, "__mg_k", MG_TYPE_b32, f->packed.n_banks - had)
+                      : 0;
     for (uint32_t k = 0; k < f->packed.n_banks; k++) f->packed.banks[k] = k < had ? shared : first + k - had;
     for (uint32_t i = 0; i < f->n - f->calls.n_sources; i++) {
         struct mg_rc *c = &f->counters[i];
@@ -257,7 +286,10 @@ void mg_rc_assign_registers(struct mg_rfunc *f, mg_id shared)
             if (!f->packed.few) f->packed.few = mg_emit_reg(&f->x, "__mg_few", MG_TYPE_u32);
             c->reg = f->packed.few;
         } else if (!mg_rc_in_memory(c)) {
-            c->reg = mg_emit_reg(&f->x, "__mg_c", c->real ? MG_TYPE_b64 : c->kind == MG_RC_64 ? MG_TYPE_u64 : MG_TYPE_u32);
+            c->reg = mg_emit_reg(&f->x, "__mg_c",
+                                 c->real               ? MG_TYPE_b64
+                                 : c->kind == MG_RC_64 ? MG_TYPE_u64
+                                                       : MG_TYPE_u32);
         }
     }
     if (f->local.n_words || f->local.n_bytes || f->packed.n_cuts) mg_rc_add_local_array(f);

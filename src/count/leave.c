@@ -3,11 +3,11 @@
 #include "analysis/dom.h"
 #include "count/regs.h"
 
-#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define ASK 4           /* instructions that ask whether anything was counted */
-#define FLUSH 40        /* and those of a flush, with three more for each counter that has a register */
+#define EMIT(...)  EMIT_AT(x, __VA_ARGS__)
+#define ASK        4    /* instructions that ask whether anything was counted */
+#define FLUSH      40   /* and those of a flush, with three more for each counter that has a register */
 #define MOST_WORDS 12   /* a flush of more, or of rows, has enough to do: asking is nothing beside it */
-#define NO_ROUND 0.05   /* of those that come to a loop's guard */
+#define NO_ROUND   0.05 /* of those that come to a loop's guard */
 #define RARE_INSTS 6
 
 /* Is the branch at the block's end on a parameter, compared with a number? */
@@ -25,18 +25,22 @@ static bool asks_parameter(const struct mg_rfunc *f, const struct mg_defs *d, ui
     return all;
 }
 
-/* Does falling through at the block's end lead to a loop, which its branch jumps over? Compilers ask so whether there is any round; where a parameter tells, there nearly always is. */
+/* Does falling through at the block's end lead to a loop, which its branch jumps over? Compilers ask so whether there
+ * is any round; where a parameter tells, there nearly always is. */
 static bool guards_loop(const struct mg_rfunc *f, const struct mg_defs *d, uint32_t b)
 {
     const struct mg_block *k = &f->x.c->blocks[b];
     const struct mg_loops *l = f->plan->loops;
     if (k->n_succs != 2) return false;
     for (uint32_t i = 0; i < l->n_loops; i++)
-        if (!mg_loops_contains(l, i, b) && mg_dom_over(f->plan->dom, f->x.c->edges[k->succ_at], l->loops[i].header) && !mg_dom_over(f->plan->dom, f->x.c->edges[k->succ_at + 1], l->loops[i].header)) return asks_parameter(f, d, b);
+        if (!mg_loops_contains(l, i, b) && mg_dom_over(f->plan->dom, f->x.c->edges[k->succ_at], l->loops[i].header) &&
+            !mg_dom_over(f->plan->dom, f->x.c->edges[k->succ_at + 1], l->loops[i].header))
+            return asks_parameter(f, d, b);
     return false;
 }
 
-/* What is expected of lanes that come to the ends of blocks: their number, and that of those which have counted nothing; each loop once around. */
+/* What is expected of lanes that come to the ends of blocks: their number, and that of those which have counted
+ * nothing; each loop once around. */
 static void find_zero(struct mg_rfunc *f)
 {
     const struct mg_cfg *c = f->x.c;
@@ -44,13 +48,18 @@ static void find_zero(struct mg_rfunc *f)
     uint32_t n_edges = 0;
     struct mg_defs d = mg_single_defs(c);
     for (uint32_t b = 0; b < c->n_blocks; b++) n_edges += c->blocks[b].n_succs;
-    bool *at_block = mg_xcalloc(c->n_blocks + 1, sizeof *at_block), *on_edge = mg_xcalloc((size_t)n_edges + 1, sizeof *on_edge);
+    bool *at_block = mg_xcalloc(c->n_blocks + 1, sizeof *at_block),
+         *on_edge = mg_xcalloc((size_t)n_edges + 1, sizeof *on_edge);
     for (uint32_t i = 0; i < f->n_measured; i++) {
         const struct mg_count *k = &f->plan->list[i];
-        if (k->kind == MG_COUNT_ENTRY) at_block[0] = true;
-        else if (k->kind == MG_COUNT_BLOCK || (k->kind == MG_COUNT_LEAVE && !c->blocks[k->block].n_succs)) at_block[k->block] = true;
-        else if (k->kind == MG_COUNT_EDGE) on_edge[k->edge] = true;
-        else if (k->kind == MG_COUNT_IV && !k->less_one && !k->n_ifs) at_block[f->plan->loops->loops[f->plan->ivs->list[k->iv].loop].header] = true;
+        if (k->kind == MG_COUNT_ENTRY)
+            at_block[0] = true;
+        else if (k->kind == MG_COUNT_BLOCK || (k->kind == MG_COUNT_LEAVE && !c->blocks[k->block].n_succs))
+            at_block[k->block] = true;
+        else if (k->kind == MG_COUNT_EDGE)
+            on_edge[k->edge] = true;
+        else if (k->kind == MG_COUNT_IV && !k->less_one && !k->n_ifs)
+            at_block[f->plan->loops->loops[f->plan->ivs->list[k->iv].loop].header] = true;
     }
     f->live.lanes = mg_xcalloc(c->n_blocks + 1, sizeof *f->live.lanes);
     f->live.zero = mg_xcalloc(c->n_blocks + 1, sizeof *f->live.zero);
@@ -87,7 +96,9 @@ void mg_leave_keep_rare(struct mg_rfunc *f, uint32_t b)
     struct mg_emit *x = &f->x;
     const struct mg_cfg *c = x->c;
     const struct mg_block *k = &c->blocks[b];
-    if (!f->sync || k->n_succs != 1 || k->n_preds != 1 || k->n_insts < RARE_INSTS || f->plan->loops->loop_of[b] != MG_NO_LOOP) return;
+    if (!f->sync || k->n_succs != 1 || k->n_preds != 1 || k->n_insts < RARE_INSTS ||
+        f->plan->loops->loop_of[b] != MG_NO_LOOP)
+        return;
     uint32_t to = c->edges[k->succ_at], from = c->preds[k->pred_at];
     const struct mg_block *p = &c->blocks[from];
     bool over = p->n_succs == 2 && c->edges[p->succ_at] == b && c->edges[p->succ_at + 1] == to;

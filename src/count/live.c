@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
-#define MOST_RENEWED 64  /* counters of a function whose zeroes are renewed behind loops */
+#define EMIT(...)    EMIT_AT(x, __VA_ARGS__)
+#define R(r)         mg_o_reg(r)
+#define I(n)         mg_o_imm(n)
+#define MOST_RENEWED 64 /* counters of a function whose zeroes are renewed behind loops */
 
 static void note(struct mg_rfunc *f, uint32_t block, uint32_t counter)
 {
@@ -25,7 +25,10 @@ static void note_sources(struct mg_rfunc *f)
 {
     const struct mg_cfg *c = f->x.c;
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        for (uint32_t i = 0; f->calls.n_sources && !f->calls.settles && mg_direct_callee(c->m, c->blocks[b].last) && i < f->calls.n_sources; i++) note(f, b, f->n - f->calls.n_sources + i);
+        for (uint32_t i = 0; f->calls.n_sources && !f->calls.settles && mg_direct_callee(c->m, c->blocks[b].last) &&
+                             i < f->calls.n_sources;
+             i++)
+            note(f, b, f->n - f->calls.n_sources + i);
 }
 
 void mg_rc_find_live(struct mg_rfunc *f)
@@ -39,16 +42,26 @@ void mg_rc_find_live(struct mg_rfunc *f)
         const struct mg_count *k = &f->plan->list[i];
         if (f->counters[i].kind == MG_RC_ALONE) continue;
         switch (k->kind) {
-        case MG_COUNT_ENTRY: note(f, 0, i); break;
-        case MG_COUNT_BLOCK: case MG_COUNT_LEAVE: note(f, k->block, i); break;
-        case MG_COUNT_EDGE: note(f, c->edges[k->edge], i); break;
-        case MG_COUNT_IV: note_rim(f, f->plan->ivs->list[k->iv].loop, i); break;
+        case MG_COUNT_ENTRY:
+            note(f, 0, i);
+            break;
+        case MG_COUNT_BLOCK:
+        case MG_COUNT_LEAVE:
+            note(f, k->block, i);
+            break;
+        case MG_COUNT_EDGE:
+            note(f, c->edges[k->edge], i);
+            break;
+        case MG_COUNT_IV:
+            note_rim(f, f->plan->ivs->list[k->iv].loop, i);
+            break;
         }
     }
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (f->warps.rule[b] == MG_WR_LOWEST) note(f, b, f->warps.counter[b]);
     note_sources(f);
-    mg_dataflow_run(&(struct mg_dataflow){.g = &c->succ, .order = c->rpo, .any = true, .words = f->live.n_words, .rows = all});
+    mg_dataflow_run(
+        &(struct mg_dataflow){.g = &c->succ, .order = c->rpo, .any = true, .words = f->live.n_words, .rows = all});
 }
 
 /* Does a loop end in front of the block? */
@@ -58,7 +71,8 @@ static bool is_behind_loop(const struct mg_rfunc *f, uint32_t b)
     const struct mg_loops *l = f->plan->loops;
     for (uint32_t p = 0; p < c->blocks[b].n_preds; p++) {
         uint32_t from = c->preds[c->blocks[b].pred_at + p];
-        if (c->reachable[from] && l->loop_of[from] != MG_NO_LOOP && !mg_loops_contains(l, l->loop_of[from], b)) return true;
+        if (c->reachable[from] && l->loop_of[from] != MG_NO_LOOP && !mg_loops_contains(l, l->loop_of[from], b))
+            return true;
     }
     return false;
 }
@@ -82,7 +96,8 @@ static bool is_zero_at(const struct mg_rfunc *f, uint32_t b, mg_id reg)
 void mg_rc_renew_zeroes(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
-    bool plain = !f->calls.carried && !f->calls.n_sources && f->n == f->n_measured && !f->packed.n_cuts && f->n <= MOST_RENEWED;
+    bool plain =
+        !f->calls.carried && !f->calls.n_sources && f->n == f->n_measured && !f->packed.n_cuts && f->n <= MOST_RENEWED;
     for (uint32_t b = 1; plain && b < x->c->n_blocks; b++) {
         if (!x->c->reachable[b] || !is_behind_loop(f, b)) continue;
         x->at = mg_block_head(x->m, &x->c->blocks[b]);

@@ -1,4 +1,5 @@
-/* Words in shared memory that belong to one loop: a loop of several bodies a round is not run at all where there are fewer
+/* Words in shared memory that belong to one loop: a loop of several bodies a round is not run at all where there
+ * are fewer
  * rounds, and then nothing should be cleared or looked at.
  *
  *     in front of the loop   all threads zero its words;  bar.sync
@@ -11,8 +12,8 @@
 #include <stdlib.h>
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define R(r)      mg_o_reg(r)
+#define I(n)      mg_o_imm(n)
 
 #define SELDOM 0.7 /* a loop that is entered as often is better drained at the end, with all the rest */
 enum { MOST_STEPS = 24 };
@@ -28,7 +29,10 @@ static uint32_t outermost(const struct mg_rfunc *f, uint32_t counter)
 }
 
 /* Is the value the same in all threads of a CTA, since it follows from parameters and shape alone? */
-struct asker { const struct mg_rfunc *f; struct mg_defs def; };
+struct asker {
+    const struct mg_rfunc *f;
+    struct mg_defs def;
+};
 
 static bool is_of_launch(const struct asker *a, mg_id reg, unsigned steps)
 {
@@ -40,16 +44,36 @@ static bool is_of_launch(const struct asker *a, mg_id reg, unsigned steps)
     const struct mg_opnd *o = &m->opnds.at[n->opnd];
     if (n->guard || fm->unknown || (fm->op_flags & (MG_OPF_ATOMIC | MG_OPF_CONVERGENT | MG_OPF_BARRIER))) return false;
     switch (fm->op) {
-    case MG_OP_ld: return fm->space == MG_SPACE_param && n->n_opnds == 2 && o[1].kind == MG_OPND_addr && o[1].sub == MG_OPND_var && m->vars.at[o[1].id].is_param;
-    case MG_OP_mov: case MG_OP_cvt: case MG_OP_setp: case MG_OP_add: case MG_OP_sub: case MG_OP_mul: case MG_OP_mad: case MG_OP_neg:
-    case MG_OP_not: case MG_OP_and: case MG_OP_or: case MG_OP_xor: case MG_OP_shl: case MG_OP_shr: case MG_OP_min: case MG_OP_max: break;
-    default: return false;
+    case MG_OP_ld:
+        return fm->space == MG_SPACE_param && n->n_opnds == 2 && o[1].kind == MG_OPND_addr && o[1].sub == MG_OPND_var &&
+               m->vars.at[o[1].id].is_param;
+    case MG_OP_mov:
+    case MG_OP_cvt:
+    case MG_OP_setp:
+    case MG_OP_add:
+    case MG_OP_sub:
+    case MG_OP_mul:
+    case MG_OP_mad:
+    case MG_OP_neg:
+    case MG_OP_not:
+    case MG_OP_and:
+    case MG_OP_or:
+    case MG_OP_xor:
+    case MG_OP_shl:
+    case MG_OP_shr:
+    case MG_OP_min:
+    case MG_OP_max:
+        break;
+    default:
+        return false;
     }
     if (mg_form_has(fm, MG_MOD_cc)) return false;
     for (uint32_t i = 1; i < n->n_opnds; i++) {
         bool same = o[i].kind == MG_OPND_imm;
-        if (o[i].kind == MG_OPND_sreg) same = o[i].id == MG_SREG_ntid || o[i].id == MG_SREG_ctaid || o[i].id == MG_SREG_nctaid;
-        if (o[i].kind == MG_OPND_reg || o[i].kind == MG_OPND_not || o[i].kind == MG_OPND_neg) same = is_of_launch(a, o[i].id, steps - 1);
+        if (o[i].kind == MG_OPND_sreg)
+            same = o[i].id == MG_SREG_ntid || o[i].id == MG_SREG_ctaid || o[i].id == MG_SREG_nctaid;
+        if (o[i].kind == MG_OPND_reg || o[i].kind == MG_OPND_not || o[i].kind == MG_OPND_neg)
+            same = is_of_launch(a, o[i].id, steps - 1);
         if (!same) return false;
     }
     return true;
@@ -92,7 +116,8 @@ static bool ask(const struct mg_rfunc *f, uint32_t loop)
             for (uint32_t s = 0; s < k->n_succs; s++) {
                 if (c->edges[k->succ_at + s] != header) continue;
                 enum mg_edge_place place = mg_edge_place(c, f->plan->freq, b, k->succ_at + s);
-                good = good && !n_in++ && (place == MG_PLACE_END || place == MG_PLACE_FALL) && f->plan->freq->edge[k->succ_at + s] < SELDOM * f->plan->freq->block[0];
+                good = good && !n_in++ && (place == MG_PLACE_END || place == MG_PLACE_FALL) &&
+                       f->plan->freq->edge[k->succ_at + s] < SELDOM * f->plan->freq->block[0];
             }
         }
     }
@@ -117,7 +142,8 @@ void mg_loop_words_place(struct mg_rfunc *f, uint32_t slot)
     for (uint32_t loop = 0; loop < l->n_loops; loop++) {
         struct mg_rrange r = {.loop = loop, .first = (f->shared.n + 31) / 32 * 32};
         for (uint32_t i = 0; i < f->n_measured; i++)
-            if (f->counters[i].kind == MG_RC_SHARED && outermost(f, i) == loop) f->counters[i].slot = slot + r.first + r.n++;
+            if (f->counters[i].kind == MG_RC_SHARED && outermost(f, i) == loop)
+                f->counters[i].slot = slot + r.first + r.n++;
         if (!r.n) continue;
         f->shared.ranges[f->shared.n_ranges++] = r;
         f->shared.n = r.first + r.n;
@@ -138,8 +164,10 @@ static void emit_drain(struct mg_rfunc *f, struct mg_rrange r, struct mg_spot s)
     struct mg_emit *x = &f->x;
     mg_id p = mg_rc_tp(f, 0);
     x->at = s.at;
-    if (!s.guard) EMIT("setp.eq.u32", R(p), I(0), I(0));
-    else EMIT(s.guard_not ? "not.pred" : "mov.pred", R(p), R(s.guard));
+    if (!s.guard)
+        EMIT("setp.eq.u32", R(p), I(0), I(0));
+    else
+        EMIT(s.guard_not ? "not.pred" : "mov.pred", R(p), R(s.guard));
     struct mg_apart a = mg_rc_begin_apart(f, p);
     mg_rc_drain_range(f, r);
     mg_rc_end_apart(f, a);

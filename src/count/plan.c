@@ -7,10 +7,10 @@
 #include "count/plan.h"
 #include "insert/place.h"
 
-#define CHOSEN (UINT32_MAX - 4)  /* edge.from while planning: measured, whatever the tree says */
+#define CHOSEN  (UINT32_MAX - 4) /* edge.from while planning: measured, whatever the tree says */
 #define FOLLOWS (UINT32_MAX / 2) /* + the edge whose measure it shares */
-#define FLUSH 10.0
-#define NEVER 1e300 /* what cannot be measured has to be in the tree */
+#define FLUSH   10.0
+#define NEVER   1e300 /* what cannot be measured has to be in the tree */
 
 struct edge {
     uint32_t a, b;
@@ -24,11 +24,12 @@ struct planner {
     const struct mg_cfg *c;
     const struct mg_count_opts *o;
     struct mg_count_plan *p;
-    struct edge *edges; uint32_t n_edges, n_nodes;
-    uint32_t *edge_of;  /* cfg edge -> edge */
-    uint32_t *group;    /* union-find over nodes */
-    uint32_t *exact_edge; /* loop of known length -> its latch's edge; else an edge that is none */
-    bool *joined;       /* block whose branch does as an earlier one */
+    struct edge *edges;
+    uint32_t n_edges, n_nodes;
+    uint32_t *edge_of;      /* cfg edge -> edge */
+    uint32_t *group;        /* union-find over nodes */
+    uint32_t *exact_edge;   /* loop of known length -> its latch's edge; else an edge that is none */
+    bool *joined;           /* block whose branch does as an earlier one */
     struct mg_equiv *equiv; /* these two where somebody has asked for them */
     struct mg_defs def;
 };
@@ -37,7 +38,6 @@ static unsigned end_op(const struct mg_cfg *c, uint32_t b)
 {
     return mg_node_form(c->m, &c->m->nodes.at[c->blocks[b].last])->op;
 }
-
 
 /* Lanes that leave early with nothing counted need no flush of their own. It costs them FLUSH when some
  * lane of nearly every warp takes this way while the others, in loops, count and flush later. */
@@ -76,21 +76,26 @@ static double plain_cost(const struct planner *x, uint32_t block, uint32_t edge)
     const struct mg_node *end = &x->c->m->nodes.at[x->c->blocks[block].last];
     if (mg_node_form(x->c->m, end)->op == MG_OP_brx && end->guard) return NEVER;
     switch (mg_edge_place(x->c, f, block, edge)) {
-    case MG_PLACE_AWAY: return 2 * f->edge[edge] + leaving_cost(x, block, edge);
+    case MG_PLACE_AWAY:
+        return 2 * f->edge[edge] + leaving_cost(x, block, edge);
     case MG_PLACE_FALL:
         if (x->o->measured && ends_rounds(x, block, edge)) return 3 * f->edge[edge] + leaving_cost(x, block, edge);
         return f->edge[edge] + leaving_cost(x, block, edge);
-    case MG_PLACE_HEAD: return f->edge[edge] + leaving_cost(x, block, edge);
+    case MG_PLACE_HEAD:
+        return f->edge[edge] + leaving_cost(x, block, edge);
     case MG_PLACE_GUARD: /* it waits for the predicate */
-        return leaving_cost(x, block, edge) + (mg_edge_jumps_over_little(x->c, block, x->c->edges[edge]) ? 1.2 : 1.5) * f->block[block];
-    default: return f->edge[edge];
+        return leaving_cost(x, block, edge) +
+               (mg_edge_jumps_over_little(x->c, block, x->c->edges[edge]) ? 1.2 : 1.5) * f->block[block];
+    default:
+        return f->edge[edge];
     }
 }
 
 static double edge_cost(const struct planner *x, uint32_t block, uint32_t edge)
 {
     double cost = plain_cost(x, block, edge), crowded = crowding(x, block);
-    if (mg_edge_place(x->c, x->p->freq, block, edge) == MG_PLACE_HEAD) crowded = MG_MAX(crowded, crowding(x, x->c->edges[edge]));
+    if (mg_edge_place(x->c, x->p->freq, block, edge) == MG_PLACE_HEAD)
+        crowded = MG_MAX(crowded, crowding(x, x->c->edges[edge]));
     return MG_MAX(cost, crowded);
 }
 
@@ -162,10 +167,14 @@ static void build_graph(struct planner *x)
     const struct mg_freq *f = x->p->freq;
     uint32_t n = c->n_blocks, end = 2 * n;
     for (uint32_t b = 0; b < n; b++) {
-        struct mg_count how = {.kind = MG_COUNT_BLOCK, .block = b, .width = width_in(x->p, x->p->loops->loop_of[b], false), .few = is_few(x->p, x->p->loops->loop_of[b])};
+        struct mg_count how = {.kind = MG_COUNT_BLOCK,
+                               .block = b,
+                               .width = width_in(x->p, x->p->loops->loop_of[b], false),
+                               .few = is_few(x->p, x->p->loops->loop_of[b])};
         add_edge(x, 2 * b, 2 * b + 1, how, MG_MAX(f->block[b], crowding(x, b)))->dead = !c->reachable[b];
     }
-    struct edge *entry = add_edge(x, end, 0, (struct mg_count){.kind = MG_COUNT_ENTRY}, f->block[0] > 0 ? f->block[0] : 1);
+    struct edge *entry =
+        add_edge(x, end, 0, (struct mg_count){.kind = MG_COUNT_ENTRY}, f->block[0] > 0 ? f->block[0] : 1);
     if (x->o->entries_known) entry->from = MG_FLOW_ENTRIES;
     for (uint32_t b = 0; b < n; b++) {
         const struct mg_block *k = &c->blocks[b];
@@ -173,7 +182,11 @@ static void build_graph(struct planner *x)
         for (uint32_t s = 0; s < k->n_succs; s++) {
             uint32_t id = k->succ_at + s, to = c->edges[id], loop = common_loop(x, b, to);
             bool latch = loop != MG_NO_LOOP && x->p->loops->loops[loop].header == to && x->p->ivs->latch[loop] == b;
-            struct mg_count how = {.kind = MG_COUNT_EDGE, .block = b, .edge = id, .width = width_in(x->p, loop, latch), .few = is_few(x->p, loop)};
+            struct mg_count how = {.kind = MG_COUNT_EDGE,
+                                   .block = b,
+                                   .edge = id,
+                                   .width = width_in(x->p, loop, latch),
+                                   .few = is_few(x->p, loop)};
             x->edge_of[id] = x->n_edges;
             add_edge(x, 2 * b + 1, 2 * to, how, edge_cost(x, b, id));
         }
@@ -191,7 +204,8 @@ static void build_graph(struct planner *x)
 static bool is_fork(const struct planner *x, uint32_t b)
 {
     const struct mg_node *end = &x->c->m->nodes.at[x->c->blocks[b].last];
-    return x->c->reachable[b] && end->guard && x->c->blocks[b].n_succs == 2 && !x->c->blocks[b].leaves && mg_node_form(x->c->m, end)->op == MG_OP_bra;
+    return x->c->reachable[b] && end->guard && x->c->blocks[b].n_succs == 2 && !x->c->blocks[b].leaves &&
+           mg_node_form(x->c->m, end)->op == MG_OP_bra;
 }
 
 /* The edge taken when the branch's predicate has the value. */
@@ -224,7 +238,8 @@ static double rim_cost(const struct planner *x, uint32_t loop)
         if (!c->reachable[b]) continue;
         bool inside = mg_loops_contains(l, loop, b);
         if (inside && (leaves_in_call(x, b) || (x->o->calls_back && x->o->calls_back[b]))) return NEVER;
-        if (inside && k->leaves && end_op(c, b) != MG_OP_trap) sum += k->n_succs ? x->p->freq->block[b] : x->p->freq->leave[b];
+        if (inside && k->leaves && end_op(c, b) != MG_OP_trap)
+            sum += k->n_succs ? x->p->freq->block[b] : x->p->freq->leave[b];
         for (uint32_t s = 0; s < k->n_succs; s++) {
             uint32_t to = c->edges[k->succ_at + s];
             bool enters = !inside && to == l->loops[loop].header, exits = inside && !mg_loops_contains(l, loop, to);
@@ -240,9 +255,14 @@ static void offer_iv(struct planner *x, uint32_t i, double rim)
     const struct mg_loops *l = x->p->loops;
     uint32_t latch = x->p->ivs->latch[v->loop];
     enum mg_trips trips = (enum mg_trips)x->p->ivs->trips[v->loop];
-    struct mg_count how = {.kind = MG_COUNT_IV, .iv = i, .width = MG_WIDTH_64, .one_run = l->loops[v->loop].parent == MG_NO_LOOP, .block = v->block};
+    struct mg_count how = {.kind = MG_COUNT_IV,
+                           .iv = i,
+                           .width = MG_WIDTH_64,
+                           .one_run = l->loops[v->loop].parent == MG_NO_LOOP,
+                           .block = v->block};
     uint32_t target = v->block; /* the edge that it measures: the block's own */
-    bool fits = trips != MG_TRIPS_ANY && x->p->ivs->trip_bits[v->loop] <= 32 - v->shift && (trips == MG_TRIPS_BELOW || v->last != MG_IV_MAYBE);
+    bool fits = trips != MG_TRIPS_ANY && x->p->ivs->trip_bits[v->loop] <= 32 - v->shift &&
+                (trips == MG_TRIPS_BELOW || v->last != MG_IV_MAYBE);
     how.carries = v->bits == 32 && !fits;
     if (how.carries && (!v->step || x->p->ivs->carry_used)) return;
     if (v->bits == 32 && fits) {
@@ -256,7 +276,8 @@ static void offer_iv(struct planner *x, uint32_t i, double rim)
         }
     }
     how.few = !how.carries && is_few(x->p, v->loop);
-    double cost = rim * (how.one_run ? 1.0 : 1.5) + how.carries * x->p->freq->block[v->block] + 1e-3 * (v->shift != 0) + 1e-4 * (v->bits == 64);
+    double cost = rim * (how.one_run ? 1.0 : 1.5) + how.carries * x->p->freq->block[v->block] + 1e-3 * (v->shift != 0) +
+                  1e-4 * (v->bits == 64);
     if (cost >= x->edges[target].cost) return;
     how.events = rim;
     x->edges[target].how = how;
@@ -301,7 +322,9 @@ static bool find_ifs(const struct planner *x, const struct mg_iv *v, uint32_t b,
             b = up;
             continue;
         }
-        if (from == MG_NO_BLOCK || x->p->loops->loop_of[from] != v->loop || !is_fork(x, from) || how->n_ifs == MG_COUNT_IFS) return false;
+        if (from == MG_NO_BLOCK || x->p->loops->loop_of[from] != v->loop || !is_fork(x, from) ||
+            how->n_ifs == MG_COUNT_IFS)
+            return false;
         const struct mg_node *end = &c->m->nodes.at[c->blocks[from].last];
         const uint32_t *to = &c->edges[c->blocks[from].succ_at];
         if (to[0] == to[1] || !is_steady(x, v->loop, from, end->guard, 3)) return false;
@@ -315,15 +338,23 @@ static bool find_ifs(const struct planner *x, const struct mg_iv *v, uint32_t b,
 static bool tells_all(const struct planner *x, const struct mg_iv *v)
 {
     enum mg_trips trips = (enum mg_trips)x->p->ivs->trips[v->loop];
-    return v->bits == 64 || (trips != MG_TRIPS_ANY && x->p->ivs->trip_bits[v->loop] <= 32 - v->shift && (trips == MG_TRIPS_BELOW || v->last != MG_IV_MAYBE));
+    return v->bits == 64 || (trips != MG_TRIPS_ANY && x->p->ivs->trip_bits[v->loop] <= 32 - v->shift &&
+                             (trips == MG_TRIPS_BELOW || v->last != MG_IV_MAYBE));
 }
 
 /* What a variable tells of rounds for which more holds, or only this. */
 static struct mg_count rounds_of(const struct planner *x, uint32_t i, double rim)
 {
     const struct mg_iv *v = &x->p->ivs->list[i];
-    bool one_run = x->p->loops->loops[v->loop].parent == MG_NO_LOOP, less_one = v->bits == 32 && x->p->ivs->trips[v->loop] != MG_TRIPS_BELOW && v->last == MG_IV_ALWAYS;
-    struct mg_count how = {.kind = MG_COUNT_IV, .iv = i, .block = v->block, .one_run = one_run, .less_one = less_one, .restores = less_one, .events = rim};
+    bool one_run = x->p->loops->loops[v->loop].parent == MG_NO_LOOP,
+         less_one = v->bits == 32 && x->p->ivs->trips[v->loop] != MG_TRIPS_BELOW && v->last == MG_IV_ALWAYS;
+    struct mg_count how = {.kind = MG_COUNT_IV,
+                           .iv = i,
+                           .block = v->block,
+                           .one_run = one_run,
+                           .less_one = less_one,
+                           .restores = less_one,
+                           .events = rim};
     how.width = v->bits == 32 && one_run && !less_one ? MG_WIDTH_32 : MG_WIDTH_64;
     return how;
 }
@@ -334,7 +365,11 @@ static double offer_steady(struct planner *x, uint32_t i, double rim, bool take)
 {
     const struct mg_cfg *c = x->c;
     const struct mg_iv *v = &x->p->ivs->list[i];
-    double cost = rim * (x->p->loops->loops[v->loop].parent == MG_NO_LOOP ? 0.5 : 0.8); /* the entry is for all of them; what stands in loops costs each warp of which a lane comes by */
+    double cost =
+        rim *
+        (x->p->loops->loops[v->loop].parent == MG_NO_LOOP
+             ? 0.5
+             : 0.8); /* the entry is for all of them; what stands in loops costs each warp of which a lane comes by */
     double saved = 0;
     if (!tells_all(x, v)) return 0;
     for (uint32_t b = 0; b < c->n_blocks; b++) {
@@ -343,7 +378,8 @@ static double offer_steady(struct planner *x, uint32_t i, double rim, bool take)
         const struct mg_node *end = &c->m->nodes.at[c->blocks[b].last];
         struct mg_count how = rounds_of(x, i, rim);
         if (!is_steady(x, v->loop, b, end->guard, 3) || !find_ifs(x, v, b, &how) || how.n_ifs == MG_COUNT_IFS) continue;
-        bool value = x->edges[way(x, b, true)].cost > x->edges[way(x, b, false)].cost; /* of the dearer way; the other follows */
+        bool value =
+            x->edges[way(x, b, true)].cost > x->edges[way(x, b, false)].cost; /* of the dearer way; the other follows */
         struct edge *e = &x->edges[way(x, b, value)];
         if (cost >= e->cost || c->edges[c->blocks[b].succ_at] == c->edges[c->blocks[b].succ_at + 1]) continue;
         saved += e->cost - cost;
@@ -352,7 +388,8 @@ static double offer_steady(struct planner *x, uint32_t i, double rim, bool take)
         e->how = how;
         e->cost = cost;
     }
-    for (uint32_t k = 0; take && saved > 0 && k < x->n_edges; k++) { /* what it tells without a condition rather than an event in the loop */
+    for (uint32_t k = 0; take && saved > 0 && k < x->n_edges;
+         k++) { /* what it tells without a condition rather than an event in the loop */
         struct edge *e = &x->edges[k];
         if (e->how.kind == MG_COUNT_IV && e->how.iv == i && !e->how.n_ifs) e->cost = MG_MIN(e->cost, cost);
     }
@@ -423,7 +460,9 @@ static bool stays_inside(const struct planner *x, const bool *tree, uint32_t loo
     for (uint32_t i = 0; i < x->n_nodes; i++) group[i] = i;
     for (uint32_t i = 0; i < x->n_edges; i++) {
         uint32_t a = x->edges[i].a, b = x->edges[i].b;
-        if (!tree[i] || a / 2 >= x->c->n_blocks || b / 2 >= x->c->n_blocks || !mg_loops_contains(l, loop, a / 2) || !mg_loops_contains(l, loop, b / 2)) continue;
+        if (!tree[i] || a / 2 >= x->c->n_blocks || b / 2 >= x->c->n_blocks || !mg_loops_contains(l, loop, a / 2) ||
+            !mg_loops_contains(l, loop, b / 2))
+            continue;
         while (group[a] != a) a = group[a] = group[group[a]];
         while (group[b] != b) b = group[b] = group[group[b]];
         group[a] = b;
@@ -453,12 +492,14 @@ static void keep_loops(struct planner *x)
         if (x->edges[x->exact_edge[i]].from != MG_FLOW_LOOP) continue;
         uint32_t h = l->loops[i].header;
         struct mg_flow_loop *to = &f->loops[f->n_loops++];
-        *to = (struct mg_flow_loop){.latch = x->exact_edge[i], .entry_at = n, .depth = l->loops[i].depth, .times = x->p->ivs->exact[i] - 1};
+        *to = (struct mg_flow_loop){
+            .latch = x->exact_edge[i], .entry_at = n, .depth = l->loops[i].depth, .times = x->p->ivs->exact[i] - 1};
         for (uint32_t p = 0; p < c->blocks[h].n_preds; p++) {
             uint32_t from = c->preds[c->blocks[h].pred_at + p];
             if (mg_loops_contains(l, i, from) || !c->reachable[from]) continue;
             for (uint32_t s = 0; s < c->blocks[from].n_succs; s++)
-                if (c->edges[c->blocks[from].succ_at + s] == h) f->entries[n++] = x->edge_of[c->blocks[from].succ_at + s];
+                if (c->edges[c->blocks[from].succ_at + s] == h)
+                    f->entries[n++] = x->edge_of[c->blocks[from].succ_at + s];
         }
         to->n_entries = n - to->entry_at;
     }
@@ -482,7 +523,10 @@ static void join_branches(struct planner *x)
             if (best == UINT32_MAX || x->edges[way(x, b, k)].cost < x->edges[best].cost) best = way(x, b, k);
         bool value = best == way(x, b, true);
         for (uint32_t i = b + 1; i < c->n_blocks; i++) {
-            if (!is_fork(x, i) || x->edges[way(x, i, value)].from != MG_FLOW_OPEN || c->m->nodes.at[c->blocks[i].last].guard != p || x->equiv->class_of[i] != x->equiv->class_of[b] || !mg_dom_over(x->p->dom, b, i)) continue;
+            if (!is_fork(x, i) || x->edges[way(x, i, value)].from != MG_FLOW_OPEN ||
+                c->m->nodes.at[c->blocks[i].last].guard != p || x->equiv->class_of[i] != x->equiv->class_of[b] ||
+                !mg_dom_over(x->p->dom, b, i))
+                continue;
             x->joined[i] = true;
             x->edges[way(x, i, value)].from = FOLLOWS + best;
             n++;
@@ -499,7 +543,10 @@ static uint32_t group_of(uint32_t *group, uint32_t n)
     return n;
 }
 
-struct ranked { double cost; uint32_t edge; };
+struct ranked {
+    double cost;
+    uint32_t edge;
+};
 
 static int by_cost(const void *a, const void *b)
 {
@@ -549,7 +596,8 @@ static void choose(struct planner *x)
         x->p->list[x->p->n++] = e->how;
     }
     for (uint32_t i = 0; i < x->n_edges; i++)
-        if (x->edges[i].from >= FOLLOWS && x->edges[i].from < CHOSEN) x->edges[i].from = x->edges[x->edges[i].from - FOLLOWS].from;
+        if (x->edges[i].from >= FOLLOWS && x->edges[i].from < CHOSEN)
+            x->edges[i].from = x->edges[x->edges[i].from - FOLLOWS].from;
     free(tree);
 }
 
@@ -558,16 +606,20 @@ static void order_steps(struct planner *x)
 {
     struct mg_flow *f = &x->p->flow;
     uint32_t *at = mg_xcalloc(x->n_nodes + 2, sizeof *at), *list = mg_xcalloc(2 * (size_t)x->n_edges + 1, sizeof *list);
-    uint32_t *order = mg_xcalloc(x->n_nodes + 1, sizeof *order), *parent = mg_xcalloc(x->n_nodes + 1, sizeof *parent), n = 0;
+    uint32_t *order = mg_xcalloc(x->n_nodes + 1, sizeof *order), *parent = mg_xcalloc(x->n_nodes + 1, sizeof *parent),
+             n = 0;
     bool *seen = mg_xcalloc(x->n_nodes + 1, sizeof *seen);
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < x->n_edges; i++) {
             const struct mg_flow_edge *e = &f->edges[i];
             if (e->a == e->b || e->from != MG_FLOW_OPEN) continue;
-            if (pass) list[at[e->a]++] = i, list[at[e->b]++] = i;
-            else at[e->a + 1]++, at[e->b + 1]++;
+            if (pass)
+                list[at[e->a]++] = i, list[at[e->b]++] = i;
+            else
+                at[e->a + 1]++, at[e->b + 1]++;
         }
-        if (!pass) for (uint32_t i = 0; i < x->n_nodes; i++) at[i + 1] += at[i];
+        if (!pass)
+            for (uint32_t i = 0; i < x->n_nodes; i++) at[i + 1] += at[i];
     }
     for (uint32_t i = x->n_nodes; i > 0; i--) at[i] = at[i - 1];
     at[0] = 0;

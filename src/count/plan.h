@@ -17,24 +17,33 @@
 
 /* ---- solving: outlives the module ---------------------------------------------------------------- */
 
-#define MG_FLOW_OPEN UINT32_MAX         /* follows from the others */
+#define MG_FLOW_OPEN    UINT32_MAX       /* follows from the others */
 #define MG_FLOW_ENTRIES (UINT32_MAX - 1) /* known from outside: how often the function was entered */
-#define MG_FLOW_ZERO (UINT32_MAX - 2)   /* a trap: its launch has no counts */
-#define MG_FLOW_LOOP (UINT32_MAX - 3)   /* the latch of one of `loops` */
+#define MG_FLOW_ZERO    (UINT32_MAX - 2) /* a trap: its launch has no counts */
+#define MG_FLOW_LOOP    (UINT32_MAX - 3) /* the latch of one of `loops` */
 
-struct mg_flow_edge { uint32_t a, b, from; }; /* from: index of what was measured, or MG_FLOW_* */
+struct mg_flow_edge {
+    uint32_t a, b, from;
+}; /* from: index of what was measured, or MG_FLOW_* */
 /* A loop of a known number of rounds: its latch's edge is taken `times` for each time it is entered. */
-struct mg_flow_loop { uint32_t latch, entry_at, n_entries, depth; uint64_t times; };
-struct mg_flow_step { uint32_t edge, node; }; /* all edges of the node but this one are known by now */
+struct mg_flow_loop {
+    uint32_t latch, entry_at, n_entries, depth;
+    uint64_t times;
+};
+struct mg_flow_step {
+    uint32_t edge, node;
+};               /* all edges of the node but this one are known by now */
 struct mg_flow { /* owner: malloc */
     uint32_t n_blocks, n_nodes, n_edges, n_steps;
     bool needs_entries;
     struct mg_flow_edge *edges; /* the first n_blocks are the blocks; unreachable ones: a == b, count 0 */
     struct mg_flow_step *steps;
-    struct mg_flow_loop *loops; uint32_t n_loops; /* outer ones first */
-    uint32_t *entries;   /* edges by which they are entered */
+    struct mg_flow_loop *loops;
+    uint32_t n_loops;  /* outer ones first */
+    uint32_t *entries; /* edges by which they are entered */
 };
-/* blocks: n_blocks counts. Arithmetic is modulo 2^64. False: some edge would be taken fewer than 0 times, as no lanes go. */
+/* blocks: n_blocks counts. Arithmetic is modulo 2^64. False: some edge would be taken fewer than 0 times, as no lanes
+ * go. */
 bool mg_flow_solve(const struct mg_flow *f, uint64_t entries, const uint64_t *measured, uint64_t *blocks);
 void mg_flow_release(struct mg_flow *f);
 
@@ -64,11 +73,16 @@ struct mg_count {
     bool carries;         /* MG_COUNT_IV: of a loop that may run on; the step's carries are counted beside it */
     bool few;             /* at most MG_COUNT_FEW times in an activation */
     bool one_run;         /* MG_COUNT_IV: its loop runs at most once in an activation */
-    struct mg_count_if { mg_id pred; bool is_not; } ifs[MG_COUNT_IFS]; uint32_t n_ifs; /* MG_COUNT_IV: only in lanes for which all these hold, which no round changes */
-    double events;        /* expected */
+    struct mg_count_if {
+        mg_id pred;
+        bool is_not;
+    } ifs[MG_COUNT_IFS];
+    uint32_t n_ifs; /* MG_COUNT_IV: only in lanes for which all these hold, which no round changes */
+    double events;  /* expected */
 };
 struct mg_count_plan {
-    struct mg_count *list; uint32_t n; /* measured[i] of the flow */
+    struct mg_count *list;
+    uint32_t n; /* measured[i] of the flow */
     bool fails; /* some edge that no code can stand on would have to be measured */
     struct mg_flow flow;
     struct mg_ivs *ivs;
@@ -77,11 +91,12 @@ struct mg_count_plan {
     struct mg_freq *freq;
 };
 struct mg_count_opts {
-    bool wide_is_one;         /* an event costs one instruction even when it is counted in 64 bits */
-    bool no_ifs;              /* no counter asks behind a loop what held in it */
-    bool entries_known;       /* somebody else counts how often the function is entered */
-    const bool *may_leave;    /* block -> its call may end the lane; may be NULL */
-    const bool *calls_back;   /* block -> its call may enter the function again: no induction variable is used around it; may be NULL */
+    bool wide_is_one;       /* an event costs one instruction even when it is counted in 64 bits */
+    bool no_ifs;            /* no counter asks behind a loop what held in it */
+    bool entries_known;     /* somebody else counts how often the function is entered */
+    const bool *may_leave;  /* block -> its call may end the lane; may be NULL */
+    const bool *calls_back; /* block -> its call may enter the function again: no induction variable is used around it;
+                               may be NULL */
     const uint64_t *measured; /* block -> count of an earlier run, or NULL */
 };
 struct mg_count_plan *mg_count_plan_new(const struct mg_cfg *c, const struct mg_count_opts *o);

@@ -5,7 +5,8 @@
  *     cut D    every later bit's place is dominated by D; none of an earlier bit can be reached from it
  *              st.local [rows + 4 * row], K;  K = min(K, 1) << 31;  at = 4 * (row + 1)
  *
- * At the end, if K is anything, the flush stores it where `at` says and adds row after row (count/flush.c). What does not fit
+ * At the end, if K is anything, the flush stores it where `at` says and adds row after row (count/flush.c). What
+ *   does not fit
  * the 30 bits of its row is counted in a byte, as without rows. */
 #include "count/regs.h"
 
@@ -13,10 +14,10 @@
 #include <string.h>
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
-#define FEW (4 * MG_BANK) /* bits that registers hold well anyhow */
-#define ROOM 40           /* registers more than natively, for a fuller twin */
+#define R(r)      mg_o_reg(r)
+#define I(n)      mg_o_imm(n)
+#define FEW       (4 * MG_BANK) /* bits that registers hold well anyhow */
+#define ROOM      40            /* registers more than natively, for a fuller twin */
 
 struct rows {
     struct mg_rfunc *f;
@@ -50,7 +51,8 @@ static bool is_final(const struct rows *r, uint32_t cut)
     bool final = true;
     mg_put(after, cut);
     mg_graph_close(&c->succ, after, NULL);
-    for (uint32_t i = 0; i < r->n_bits && final; i++) final = is_behind(r, cut, r->bits[i]) || !mg_has(after, place_of(r, r->bits[i]));
+    for (uint32_t i = 0; i < r->n_bits && final; i++)
+        final = is_behind(r, cut, r->bits[i]) || !mg_has(after, place_of(r, r->bits[i]));
     free(after);
     return final;
 }
@@ -61,13 +63,14 @@ static bool may_cut(const struct rows *r, uint32_t b)
     return c->reachable[b] && b != 0 && c->blocks[b].n_preds >= 2 && r->f->plan->loops->loop_of[b] == MG_NO_LOOP;
 }
 
-/* Blocks that may be cuts, outside loops, where ways join: the longest list in which each dominates the next. What ways from early exits meet in, or
- * what lies in one arm of a branch, is on no long one. */
+/* Blocks that may be cuts, outside loops, where ways join: the longest list in which each dominates the next. What ways
+ * from early exits meet in, or what lies in one arm of a branch, is on no long one. */
 static uint32_t list_candidates(const struct rows *r, uint32_t *out)
 {
     const struct mg_cfg *c = r->f->x.c;
     const uint32_t *idom = r->f->plan->dom->idom;
-    uint32_t *depth = mg_xcalloc(c->n_blocks + 1, sizeof *depth), best = MG_NO_BLOCK, n = 0; /* block -> candidates among it and what dominates it */
+    uint32_t *depth = mg_xcalloc(c->n_blocks + 1, sizeof *depth), best = MG_NO_BLOCK,
+             n = 0; /* block -> candidates among it and what dominates it */
     for (uint32_t i = 0; i < c->n_blocks; i++) {
         uint32_t b = c->rpo[i];
         if (!c->reachable[b]) continue;
@@ -105,12 +108,14 @@ static void choose_cuts(struct rows *r)
     free(at);
 }
 
-/* Bits that registers hold well: all there may be, where the launch has room for registers (inject/nvidia/gpu_twin.c tells the assembler). */
+/* Bits that registers hold well: all there may be, where the launch has room for registers (inject/nvidia/gpu_twin.c
+ * tells the assembler). */
 static uint32_t few_bits(const struct mg_rfunc *f)
 {
     const struct mg_twin *t = f->x.t;
     const struct mg_func *k = &t->m->funcs.at[t->kernel];
-    bool room = t->must_fit && t->registers && t->most_registers >= t->registers + ROOM && !k->minnctapersm && !k->maxnreg;
+    bool room =
+        t->must_fit && t->registers && t->most_registers >= t->registers + ROOM && !k->minnctapersm && !k->maxnreg;
     return room ? MG_BANK * MG_BIT_BANKS : FEW;
 }
 

@@ -13,7 +13,10 @@ enum { GPU_COPIES = 64 };
 
 struct mg_counter_opts mg_counter_opts_for(bool gpu, uint32_t sm)
 {
-    struct mg_counter_opts o = {.scheme = gpu ? MG_SCHEME_REGISTER : MG_SCHEME_CLASS, .shards = gpu ? GPU_COPIES : 1, .registers = 32, .sm = sm};
+    struct mg_counter_opts o = {.scheme = gpu ? MG_SCHEME_REGISTER : MG_SCHEME_CLASS,
+                                .shards = gpu ? GPU_COPIES : 1,
+                                .registers = 32,
+                                .sm = sm};
     o.warps = !gpu;
     return o;
 }
@@ -21,19 +24,25 @@ struct mg_counter_opts mg_counter_opts_for(bool gpu, uint32_t sm)
 bool mg_counter_opts_equal(const struct mg_counter_opts *a, const struct mg_counter_opts *b)
 {
     bool same_threads = a->scope == b->scope && a->cta == b->cta && a->warp == b->warp && a->each == b->each;
-    return same_threads && a->warps == b->warps && a->scheme == b->scheme && a->shards == b->shards && a->registers == b->registers &&
-           a->sm == b->sm && a->weights == b->weights;
+    return same_threads && a->warps == b->warps && a->scheme == b->scheme && a->shards == b->shards &&
+           a->registers == b->registers && a->sm == b->sm && a->weights == b->weights;
 }
 
-enum mg_err mg_count_insert(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l,
-                            struct mg_buf *plan, struct mg_diag *d)
+enum mg_err mg_count_insert(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t,
+                            struct mg_counter_layout *l, struct mg_buf *plan, struct mg_diag *d)
 {
     enum mg_err err;
     if (s->n_funcs != t->n_funcs) return mg_diag_err(d, MG_ERR_STATE, "sites and twin are of different kernels");
     switch (o->scheme) {
-    case MG_SCHEME_REGISTER: err = mg_count_by_register(o, s, t, l, plan, d); break;
-    case MG_SCHEME_CLASS: err = mg_count_by_class(o, s, t, l, d); break;
-    default: err = mg_count_by_seed(o, s, t, l, d); break;
+    case MG_SCHEME_REGISTER:
+        err = mg_count_by_register(o, s, t, l, plan, d);
+        break;
+    case MG_SCHEME_CLASS:
+        err = mg_count_by_class(o, s, t, l, d);
+        break;
+    default:
+        err = mg_count_by_seed(o, s, t, l, d);
+        break;
     }
     if (plan && !err && o->scheme != MG_SCHEME_REGISTER) mg_count_dump_layout(s, l, plan);
     l->scope = o->scope;
@@ -62,16 +71,17 @@ void mg_count_others(struct mg_twin *t, const struct mg_counter_layout *l)
     for (uint32_t i = 0; i < t->n_native_calls; i++) {
         mg_id node = t->native_calls[i], func = 0;
         uint32_t ix = 0;
-        for (uint32_t f = 0; f < t->n_funcs && !func; f++)
-            MG_EACH_NODE(t->m, &t->m->funcs.at[t->funcs[f]], id)
-                if (id == node) {
-                    func = t->funcs[f];
-                    ix = f;
-                }
+        for (uint32_t f = 0; f < t->n_funcs && !func; f++) MG_EACH_NODE(t->m, &t->m->funcs.at[t->funcs[f]], id)
+        if (id == node) {
+            func = t->funcs[f];
+            ix = f;
+        }
         if (!func) continue;
         mg_id base = mg_module_add_reg(t->m, func, "__mg_other", MG_TYPE_b64);
-        mg_id ld = MG_INSERT(t->m, func, node, "ld.global.u64", mg_o_reg(base), mg_o_addr_reg(t->ctx_reg[ix], MG_CTX_COUNTERS));
-        mg_id red = MG_INSERT(t->m, func, node, "red.global.add.u64", mg_o_addr_reg(base, 8 * (int64_t)l->other_at * l->counter_words), mg_o_imm(1));
+        mg_id ld = MG_INSERT(t->m, func, node, "ld.global.u64", mg_o_reg(base),
+                             mg_o_addr_reg(t->ctx_reg[ix], MG_CTX_COUNTERS));
+        mg_id red = MG_INSERT(t->m, func, node, "red.global.add.u64",
+                              mg_o_addr_reg(base, 8 * (int64_t)l->other_at * l->counter_words), mg_o_imm(1));
         t->m->nodes.at[ld].guard = t->m->nodes.at[red].guard = t->native_guards[i];
     }
 }

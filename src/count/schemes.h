@@ -5,11 +5,13 @@
 #include "count/counters.h"
 #include "insert/emit.h"
 
-enum mg_err mg_count_by_class(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d);
+enum mg_err mg_count_by_class(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t,
+                              struct mg_counter_layout *l, struct mg_diag *d);
 /* plan: prints it there; NULL: nowhere. */
-enum mg_err mg_count_by_register(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l,
-                                 struct mg_buf *plan, struct mg_diag *d);
-enum mg_err mg_count_by_seed(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d);
+enum mg_err mg_count_by_register(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t,
+                                 struct mg_counter_layout *l, struct mg_buf *plan, struct mg_diag *d);
+enum mg_err mg_count_by_seed(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t,
+                             struct mg_counter_layout *l, struct mg_diag *d);
 
 /* Does this thread's CTA (and warp) count? 0: every one does. */
 mg_id mg_count_mine(struct mg_emit *x, const struct mg_counter_opts *o);

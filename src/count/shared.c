@@ -3,24 +3,37 @@
  *
  *     entry     all threads zero the words;  bar.sync
  *     event     red.shared.add.u32 [counters + 4 * i], 1
- *     drain     for (i = rank; i < n; i += lanes)  v = atom.shared.exch [counters + 4 * i], 0;  if (v) red.global.add
+ *     drain     for (i = rank; i < n; i += lanes)  v = atom.shared.exch [counters + 4 * i], 0;  if (v)
+ *               red.global.add
  *
- * Where some lanes leave without having counted there, whoever leaves drains what is there: his own events are in it or
- * somebody else has taken them along, so the last to leave finds the rest. Else one more word counts those that leave, and
+ * Where some lanes leave without having counted there, whoever leaves drains what is there: his own events are in
+ *   it or
+ * somebody else has taken them along, so the last to leave finds the rest. Else one more word counts those that
+ *   leave, and
  * only the last drain:
  *
- *     leave     old = atom.shared.add [left], lanes   (the first of them);  any of them with old + lanes == threads of the CTA: drain
+ *     leave     old = atom.shared.add [left], lanes   (the first of them);  any of them with old + lanes ==
+ *               threads of the CTA: drain
  *
- * (a lane that leaves alone takes a word at a time: the elected one of a GEMM's producers took 2 us for 41 of them).
- * No word can overflow: one register counts the rounds of all loops in which such counters stand, and every 2^12 rounds
- * of a lane it drains; a loop whose rounds an induction variable tells adds them there when they are fewer than 2^9, else
- * to memory (1,024 threads add less than 2^32 meanwhile). Rounds are counted at the loop's header; in a loop that is left
- * in the midst where it goes around, so that who leaves at once does nothing: then the loop around it counts its own as well.
- * In front of a brkpt, which ends the kernel on a GPU, no round is counted; one more round of a wait for an mbarrier, which hardly
+ * (a lane that leaves alone takes a word at a time: the elected one of a GEMM's producers took 2 us for 41 of
+ *   them).
+ * No word can overflow: one register counts the rounds of all loops in which such counters stand, and every 2^12
+ *   rounds
+ * of a lane it drains; a loop whose rounds an induction variable tells adds them there when they are fewer than
+ *   2^9, else
+ * to memory (1,024 threads add less than 2^32 meanwhile). Rounds are counted at the loop's header; in a loop that
+ *   is left
+ * in the midst where it goes around, so that who leaves at once does nothing: then the loop around it counts its
+ *   own as well.
+ * In front of a brkpt, which ends the kernel on a GPU, no round is counted; one more round of a wait for an
+ *   mbarrier, which hardly
  * ever is, goes to memory at once.
- * Guard words stand in front of them and behind (an application that writes past its arrays hits those first): stored when they are
- * cleared, looked at when they are drained; where one is not what it was the launch's context block is told, and it has no counts.
- * What lies behind moves by whole kilobytes, so that it is aligned as ever: programs read arrays of words by fours because
+ * Guard words stand in front of them and behind (an application that writes past its arrays hits those first):
+ *   stored when they are
+ * cleared, looked at when they are drained; where one is not what it was the launch's context block is told, and
+ *   it has no counts.
+ * What lies behind moves by whole kilobytes, so that it is aligned as ever: programs read arrays of words by fours
+ *   because
  * they happen to lie well.
  *
  * Warps in functions whose counters travel (`warps=on`) are counted in such words, too, by the lowest active lane:
@@ -34,12 +47,25 @@
 #include <stdlib.h>
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define R(r)      mg_o_reg(r)
+#define I(n)      mg_o_imm(n)
 
-enum { MOST_BYTES = 4096, MOST_SHARED = 49152, KEPT = 1024, MOST_ROUNDS = 1 << 12, MOST_STEPS = (1 << 9) - 1, BASE_FROM = 8, GUARDS = 1 /* word on either side, the outermost of the variable */, WARP = 32, GUARD = MG_SHARED_GUARD };
+enum {
+    MOST_BYTES = 4096,
+    MOST_SHARED = 49152,
+    KEPT = 1024,
+    MOST_ROUNDS = 1 << 12,
+    MOST_STEPS = (1 << 9) - 1,
+    BASE_FROM = 8,
+    GUARDS = 1 /* word on either side, the outermost of the variable */,
+    WARP = 32,
+    GUARD = MG_SHARED_GUARD
+};
 
-uint32_t mg_shared_whole(uint32_t bytes) { return (bytes + KEPT - 1) / KEPT * KEPT; }
+uint32_t mg_shared_whole(uint32_t bytes)
+{
+    return (bytes + KEPT - 1) / KEPT * KEPT;
+}
 
 uint32_t mg_shared_room(const struct mg_module *m, uint32_t bytes)
 {
@@ -57,7 +83,10 @@ bool mg_shared_may(const struct mg_rfunc *f)
     return true;
 }
 
-bool mg_shared_has_room(const struct mg_rfunc *f) { return mg_shared_room(f->x.m, MOST_BYTES) != 0; }
+bool mg_shared_has_room(const struct mg_rfunc *f)
+{
+    return mg_shared_room(f->x.m, MOST_BYTES) != 0;
+}
 
 uint32_t mg_shared_loop(const struct mg_rfunc *f, uint32_t counter)
 {
@@ -77,11 +106,20 @@ bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter)
 }
 
 /* Bytes from where the variable begins to word i. */
-static int64_t off(uint32_t i) { return 4 * ((int64_t)i + GUARDS); }
-static uint32_t behind(const struct mg_rfunc *f) { return (uint32_t)f->x.m->vars.at[f->shared.var].dims[0] - GUARDS; }
+static int64_t off(uint32_t i)
+{
+    return 4 * ((int64_t)i + GUARDS);
+}
+static uint32_t behind(const struct mg_rfunc *f)
+{
+    return (uint32_t)f->x.m->vars.at[f->shared.var].dims[0] - GUARDS;
+}
 
 /* Where the variable begins. */
-static struct mg_opnd begin_of(const struct mg_rfunc *f) { return f->shared.base ? R(f->shared.base) : (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared.var}; }
+static struct mg_opnd begin_of(const struct mg_rfunc *f)
+{
+    return f->shared.base ? R(f->shared.base) : (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared.var};
+}
 static struct mg_opnd word_of(const struct mg_rfunc *f, uint32_t i)
 {
     return f->shared.base ? mg_o_addr_reg(f->shared.base, off(i)) : mg_o_addr_var(f->shared.var, off(i));
@@ -91,7 +129,9 @@ static const char *shared_holds(const struct mg_kinds *k, const struct mg_wanted
 {
     if (k->f->shared.all) return "CTAs wait in loops and registers are few";
     if (k->in_loops) return "a word of its loop: CTAs wait in loops and registers are few";
-    return k->shares && k->cells + k->need > k->most && mg_shared_takes(k->f, w->counter) ? "registers for counters are full" : NULL;
+    return k->shares && k->cells + k->need > k->most && mg_shared_takes(k->f, w->counter)
+               ? "registers for counters are full"
+               : NULL;
 }
 
 static void shared_take(struct mg_kinds *k, const struct mg_wanted *w)
@@ -130,7 +170,8 @@ static void shared_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide,
 
 bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_counter_opts *o, uint32_t words)
 {
-    return m->sm >= 70 && o->scope == MG_COUNT_FULL && 4 * words <= MOST_BYTES && mg_shared_room(m, 4 * words + 2 * KEPT) != 0;
+    return m->sm >= 70 && o->scope == MG_COUNT_FULL && 4 * words <= MOST_BYTES &&
+           mg_shared_room(m, 4 * words + 2 * KEPT) != 0;
 }
 
 void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p)
@@ -144,7 +185,9 @@ void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t 
     EMIT("setp.eq.and.u32", R(half), R(old), I(INT32_MAX), R(p));
     mg_emit_guard(x, half, false);
     EMIT("red.shared.add.u32", word, I(1u << 31));
-    EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared.slot + i)), I((int64_t)1 << 31));
+    EMIT("red.global.add.u64",
+         mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared.slot + i)),
+         I((int64_t)1 << 31));
     mg_emit_guard(x, 0, false);
 }
 
@@ -153,13 +196,20 @@ mg_id mg_shared_declare(struct mg_module *m, mg_id func, uint32_t words)
     char name[32];
     mg_id var = m->vars.n, decl = m->decls.n;
     snprintf(name, sizeof name, "__mg_shared%u", (unsigned)var);
-    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b32, .align = 4, .n_dims = 1, .func = func};
+    struct mg_var v = {.name = mg_intern_adds(&m->names, name),
+                       .space = MG_SPACE_shared,
+                       .type = MG_TYPE_b32,
+                       .align = 4,
+                       .n_dims = 1,
+                       .func = func};
     v.dims = mg_arena_array(&m->arena, uint64_t, 1);
     v.dims[0] = words;
     *mg_vec_push(&m->vars) = v;
     *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b32, .first = var, .n = 1};
-    if (func) mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
-    else mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_decl, .id = decl});
+    if (func)
+        mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
+    else
+        mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_decl, .id = decl});
     return var;
 }
 
@@ -223,7 +273,8 @@ static void lane_word(struct mg_rfunc *f, mg_id at, mg_id lane)
     EMIT("mad.lo.u32", R(at), R(lane), I(4), R(at));
 }
 
-/* Where the words begin, in a register: else ptxas asks at every event where shared memory begins, and waits for the answer. */
+/* Where the words begin, in a register: else ptxas asks at every event where shared memory begins, and waits for the
+ * answer. */
 static void load_base(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
@@ -245,13 +296,15 @@ void mg_shared_clear(struct mg_rfunc *f)
     if (!f->shared.ranges) mg_shared_clear_range(f, all);
 }
 
-/* Few words are cleared by each warp, one store for 32 of them (what is declared is whole kilobytes); many by all threads together. */
+/* Few words are cleared by each warp, one store for 32 of them (what is declared is whole kilobytes); many by all
+ * threads together. */
 void mg_shared_clear_range(struct mg_rfunc *f, struct mg_rrange r)
 {
     struct mg_emit *x = &f->x;
     mg_id i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1);
     if (f->shared.base) load_base(f);
-    for (uint32_t side = 0; side < 2; side++) EMIT("st.shared.u32", guard_of(f, side), I(GUARD)); /* by all, with the same value */
+    for (uint32_t side = 0; side < 2; side++)
+        EMIT("st.shared.u32", guard_of(f, side), I(GUARD)); /* by all, with the same value */
     if (r.n <= MG_SHARED_FEW && !f->shared.n_near) {
         EMIT("activemask.b32", R(n));
         EMIT("setp.ne.u32", R(p), R(n), I(-1));
@@ -274,15 +327,18 @@ void mg_shared_clear_range(struct mg_rfunc *f, struct mg_rrange r)
 void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_id out)
 {
     struct mg_emit *x = &f->x;
-    mg_id lane = mg_rc_t32(f, 7), at = mg_rc_t32(f, 8), any = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), to = mg_rc_t64(f, 2), wide = mg_rc_t64(f, 1);
+    mg_id lane = mg_rc_t32(f, 7), at = mg_rc_t32(f, 8), any = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), to = mg_rc_t64(f, 2),
+          wide = mg_rc_t64(f, 1);
     uint32_t n = (r.n + 31) / 32;
     look_at_guards(f);
     lane_word(f, at, lane);
     for (uint32_t k = 0; k < n; k++) {
         mg_id v = mg_rc_temp(f, &f->t.sums[k], "__mg_t", MG_TYPE_b32);
         EMIT("ld.volatile.shared.u32", R(v), mg_o_addr_reg(at, off(r.first + 32 * k)));
-        if (k) EMIT("or.b32", R(any), R(any), R(v));
-        else EMIT("mov.b32", R(any), R(v));
+        if (k)
+            EMIT("or.b32", R(any), R(any), R(v));
+        else
+            EMIT("mov.b32", R(any), R(v));
     }
     EMIT("setp.ne.u32", R(p), R(any), I(0));
     EMIT("vote.sync.any.pred", R(p), R(p), R(mask));
@@ -295,7 +351,8 @@ void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_
         mg_emit_guard(x, p, false);
         EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, off(r.first + 32 * k)), I(0));
         EMIT("cvt.u64.u32", R(wide), R(v));
-        EMIT("red.global.add.u64", mg_o_addr_reg(to, MG_CTX_BYTES + 8 * ((int64_t)f->at + f->shared.slot + r.first + 32 * k)), R(wide));
+        EMIT("red.global.add.u64",
+             mg_o_addr_reg(to, MG_CTX_BYTES + 8 * ((int64_t)f->at + f->shared.slot + r.first + 32 * k)), R(wide));
         mg_emit_guard(x, 0, false);
     }
 }
@@ -303,7 +360,8 @@ void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_
 void mg_shared_drain(struct mg_rfunc *f, struct mg_rrange r, mg_id base, mg_id mask, mg_id rank, mg_id mine)
 {
     struct mg_emit *x = &f->x;
-    mg_id i = mg_rc_t32(f, 7), at = mg_rc_t32(f, 8), v = mg_rc_t32(f, 9), n = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), wide = mg_rc_t64(f, 1), to = mg_rc_t64(f, 2);
+    mg_id i = mg_rc_t32(f, 7), at = mg_rc_t32(f, 8), v = mg_rc_t32(f, 9), n = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1),
+          wide = mg_rc_t64(f, 1), to = mg_rc_t64(f, 2);
     mg_id again = mg_rc_label(f), done = mg_rc_label(f);
     look_at_guards(f);
     mg_rc_own(f, n, mask, n); /* groups that come together here keep their own steps */
@@ -330,7 +388,8 @@ void mg_shared_drain(struct mg_rfunc *f, struct mg_rrange r, mg_id base, mg_id m
 void mg_shared_leave(struct mg_rfunc *f, bool whole, mg_id mask, mg_id rank, mg_id out)
 {
     struct mg_emit *x = &f->x;
-    mg_id old = mg_rc_t32(f, 5), n = mg_rc_t32(f, 6), own = mg_rc_t32(f, 7), all = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1);
+    mg_id old = mg_rc_t32(f, 5), n = mg_rc_t32(f, 6), own = mg_rc_t32(f, 7), all = mg_rc_t32(f, 8),
+          at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1);
     EMIT("mov.u32", R(all), mg_o_sreg(MG_SREG_ntid, 1));
     for (uint8_t axis = 2; axis <= 3; axis++) {
         EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, axis));
@@ -344,7 +403,8 @@ void mg_shared_leave(struct mg_rfunc *f, bool whole, mg_id mask, mg_id rank, mg_
     }
     EMIT("setp.eq.u32", R(p), R(rank), I(0));
     EMIT("mov.u32", R(at), begin_of(f));
-    EMIT("mad.lo.u32", R(at), R(rank), I(4), R(at)); /* an address that ptxas cannot tell from those of events, which stay in front of it */
+    EMIT("mad.lo.u32", R(at), R(rank), I(4),
+         R(at)); /* an address that ptxas cannot tell from those of events, which stay in front of it */
     EMIT("mov.u32", R(old), I(0));
     mg_emit_guard(x, p, false);
     EMIT("atom.shared.add.u32", R(old), mg_o_addr_reg(at, off(f->shared.n)), R(n));
@@ -359,20 +419,23 @@ void mg_shared_leave(struct mg_rfunc *f, bool whole, mg_id mask, mg_id rank, mg_
 static bool stops(const struct mg_rfunc *f, const struct mg_count *k)
 {
     const bool *at = f->plan->freq->stops;
-    return (k->kind == MG_COUNT_BLOCK || k->kind == MG_COUNT_EDGE) && (at[k->block] || (k->kind == MG_COUNT_EDGE && at[f->x.c->edges[k->edge]]));
+    return (k->kind == MG_COUNT_BLOCK || k->kind == MG_COUNT_EDGE) &&
+           (at[k->block] || (k->kind == MG_COUNT_EDGE && at[f->x.c->edges[k->edge]]));
 }
 
 /* Stand counters whose rounds have to be known in the loop itself, not in one inside it? */
 static bool is_guarded(const struct mg_rfunc *f, uint32_t loop)
 {
     for (uint32_t i = 0; i < f->n_measured; i++) {
-        bool grows = f->counters[i].kind == MG_RC_SHARED && f->plan->list[i].width != MG_WIDTH_BIT && !stops(f, &f->plan->list[i]);
+        bool grows = f->counters[i].kind == MG_RC_SHARED && f->plan->list[i].width != MG_WIDTH_BIT &&
+                     !stops(f, &f->plan->list[i]);
         if ((grows || f->counters[i].guarded) && mg_shared_loop(f, i) == loop) return true;
     }
     return false;
 }
 
-/* The block behind which a loop that is left in the midst goes around: its end is passed once for each round but the last. UINT32_MAX: there is none. */
+/* The block behind which a loop that is left in the midst goes around: its end is passed once for each round but the
+ * last. UINT32_MAX: there is none. */
 static uint32_t sole_latch(const struct mg_rfunc *f, uint32_t loop)
 {
     const struct mg_cfg *c = f->x.c;
@@ -395,7 +458,8 @@ void mg_shared_rounds(struct mg_rfunc *f)
         counts[k] = counts[k] || is_guarded(f, k);
         if (!counts[k]) continue;
         uint32_t latch = sole_latch(f, k);
-        if (latch != UINT32_MAX && l->loops[k].parent != MG_NO_LOOP) counts[l->loops[k].parent] = true; /* whose rounds are those which end there at once */
+        if (latch != UINT32_MAX && l->loops[k].parent != MG_NO_LOOP)
+            counts[l->loops[k].parent] = true; /* whose rounds are those which end there at once */
         if (!rounds) {
             rounds = mg_emit_reg(x, "__mg_r", MG_TYPE_u32);
             x->at = x->t->entry_at[x->ix];
@@ -409,7 +473,15 @@ void mg_shared_rounds(struct mg_rfunc *f)
     free(counts);
 }
 
-static void shared_flush(struct mg_rfunc *f, const struct mg_flush *w) { mg_shared_drain(f, mg_shared_whole_range(f), w->base, w->mask, w->rank, 0); }
+static void shared_flush(struct mg_rfunc *f, const struct mg_flush *w)
+{
+    mg_shared_drain(f, mg_shared_whole_range(f), w->base, w->mask, w->rank, 0);
+}
 
-const struct mg_storage mg_storage_shared = {.name = "shared", .in_memory = true, .holds = shared_holds, .take = shared_take, .event = shared_event,
-    .add = shared_add, .flush = shared_flush};
+const struct mg_storage mg_storage_shared = {.name = "shared",
+                                             .in_memory = true,
+                                             .holds = shared_holds,
+                                             .take = shared_take,
+                                             .event = shared_event,
+                                             .add = shared_add,
+                                             .flush = shared_flush};

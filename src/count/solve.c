@@ -6,16 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct solver { const struct mg_flow *f; uint64_t *value, *excess, *latch; };
+struct solver {
+    const struct mg_flow *f;
+    uint64_t *value, *excess, *latch;
+};
 
 static uint64_t known(const struct solver *s, uint32_t i, uint64_t entries, const uint64_t *measured)
 {
     const struct mg_flow_edge *e = &s->f->edges[i];
     switch (e->from) {
-    case MG_FLOW_OPEN: case MG_FLOW_ZERO: return 0;
-    case MG_FLOW_ENTRIES: return entries;
-    case MG_FLOW_LOOP: return s->latch[i];
-    default: return measured[e->from];
+    case MG_FLOW_OPEN:
+    case MG_FLOW_ZERO:
+        return 0;
+    case MG_FLOW_ENTRIES:
+        return entries;
+    case MG_FLOW_LOOP:
+        return s->latch[i];
+    default:
+        return measured[e->from];
     }
 }
 
@@ -41,7 +49,9 @@ static void solve_once(struct solver *s, uint64_t entries, const uint64_t *measu
 
 bool mg_flow_solve(const struct mg_flow *f, uint64_t entries, const uint64_t *measured, uint64_t *blocks)
 {
-    struct solver s = {.f = f, .value = mg_xcalloc(f->n_edges + 1, sizeof *s.value), .excess = mg_xcalloc(f->n_nodes + 1, sizeof *s.excess),
+    struct solver s = {.f = f,
+                       .value = mg_xcalloc(f->n_edges + 1, sizeof *s.value),
+                       .excess = mg_xcalloc(f->n_nodes + 1, sizeof *s.excess),
                        .latch = mg_xcalloc(f->n_edges + 1, sizeof *s.latch)};
     solve_once(&s, entries, measured);
     for (uint32_t i = 0; i < f->n_loops;) {

@@ -9,24 +9,29 @@
 #include <string.h>
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define R(r)      mg_o_reg(r)
+#define I(n)      mg_o_imm(n)
 
 /* Does this counter stand for a register of fields? One does for each. */
-static bool is_first(const struct mg_rfunc *f, uint32_t i) { return f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit; }
+static bool is_first(const struct mg_rfunc *f, uint32_t i)
+{
+    return f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit;
+}
 
 /* Register by register, field by field in a loop: rarely run, and in few registers. */
 static void empty_fields(struct mg_rfunc *f, mg_id ctx)
 {
     struct mg_emit *x = &f->x;
-    mg_id base = mg_rc_t64(f, 3), wide = mg_rc_t64(f, 0), mine = mg_count_mine(x, f->o), p = mg_rc_tp(f, 1), v = mg_rc_t32(f, 5);
+    mg_id base = mg_rc_t64(f, 3), wide = mg_rc_t64(f, 0), mine = mg_count_mine(x, f->o), p = mg_rc_tp(f, 1),
+          v = mg_rc_t32(f, 5);
     for (uint32_t i = 0; i < f->n_measured; i++) {
         const struct mg_rc *c = &f->counters[i];
         if (!is_first(f, i)) continue;
         mg_id again = mg_rc_label(f);
         EMIT("add.u64", R(base), R(ctx), I(MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)));
         mg_rc_put_label(f, again);
-        mg_node_insert_before(x->m, x->func, x->at, mg_node_new_kind(x->m, MG_NODE_pragma, mg_intern_adds(&x->m->names, "nounroll")));
+        mg_node_insert_before(x->m, x->func, x->at,
+                              mg_node_new_kind(x->m, MG_NODE_pragma, mg_intern_adds(&x->m->names, "nounroll")));
         EMIT("and.b32", R(v), R(c->reg), I(255));
         EMIT("setp.ne.u32", R(p), R(v), I(0));
         if (mine) EMIT("and.pred", R(p), R(p), R(mine));
@@ -48,7 +53,8 @@ static mg_id make_spill(struct mg_rfunc *f)
     char name[32];
     mg_id func = m->funcs.n;
     snprintf(name, sizeof name, "__mg_spill%u", (unsigned)func);
-    *mg_vec_push(&m->funcs) = (struct mg_func){.name = mg_intern_adds(&m->names, name), .kind = MG_FUNC_func, .defined = 1, .def = func, .stays = 1};
+    *mg_vec_push(&m->funcs) = (struct mg_func){
+        .name = mg_intern_adds(&m->names, name), .kind = MG_FUNC_func, .defined = 1, .def = func, .stays = 1};
     mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_func, .id = func});
     struct mg_rfunc g = {.x = f->x, .o = f->o, .layout = f->layout, .at = f->at, .n_measured = f->n_measured};
     struct mg_emit *x = &g.x;
@@ -82,7 +88,8 @@ static void call_spill(struct mg_rfunc *f)
     x->m->opnds.at[args + n++] = R(x->ctx);
     for (uint32_t i = 0; i < f->n_measured; i++)
         if (is_first(f, i)) x->m->opnds.at[args + n++] = R(f->counters[i].reg);
-    EMIT("call", (struct mg_opnd){.kind = MG_OPND_func, .id = f->calls.spill}, (struct mg_opnd){.kind = MG_OPND_list, .n = (uint16_t)n, .id = args});
+    EMIT("call", (struct mg_opnd){.kind = MG_OPND_func, .id = f->calls.spill},
+         (struct mg_opnd){.kind = MG_OPND_list, .n = (uint16_t)n, .id = args});
     for (uint32_t i = 0; i < f->n_measured; i++)
         if (is_first(f, i)) EMIT("mov.u32", R(f->counters[i].reg), I(0));
 }
@@ -94,15 +101,19 @@ void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y)
     bool any = false;
     for (uint32_t i = 0; i < f->n_measured; i++) {
         if (!is_first(f, i)) continue;
-        if (any) EMIT("or.b32", R(full), R(full), R(f->counters[i].reg));
-        else EMIT("mov.b32", R(full), R(f->counters[i].reg));
+        if (any)
+            EMIT("or.b32", R(full), R(full), R(f->counters[i].reg));
+        else
+            EMIT("mov.b32", R(full), R(f->counters[i].reg));
         any = true;
     }
     if (!any) return;
     EMIT("and.b32", R(full), R(full), I(0x80808080));
     EMIT("setp.ne.u32", R(p), R(full), I(0));
     struct mg_apart a = mg_rc_begin_apart(f, p);
-    if (y->cyclic[x->ix]) call_spill(f);
-    else empty_fields(f, x->ctx);
+    if (y->cyclic[x->ix])
+        call_spill(f);
+    else
+        empty_fields(f, x->ctx);
     mg_rc_end_apart(f, a);
 }

@@ -6,8 +6,15 @@
 #include "base/number.h"
 #include "count/counters.h"
 
-struct weight { char *kernel; uint32_t block; uint64_t count; };
-struct mg_count_weights { struct weight *at; uint32_t n, cap; };
+struct weight {
+    char *kernel;
+    uint32_t block;
+    uint64_t count;
+};
+struct mg_count_weights {
+    struct weight *at;
+    uint32_t n, cap;
+};
 
 struct mg_count_weights *mg_count_weights_read(const char *path, struct mg_diag *d)
 {
@@ -23,7 +30,8 @@ struct mg_count_weights *mg_count_weights_read(const char *path, struct mg_diag 
         if (*s == '#') continue;
         struct weight one = {0};
         if (count) *count = 0;
-        bool good = count && mg_number_u64(block + 1, false, 0, UINT32_MAX, &number) && mg_number_u64(count + 1, false, 0, UINT64_MAX, &one.count);
+        bool good = count && mg_number_u64(block + 1, false, 0, UINT32_MAX, &number) &&
+                    mg_number_u64(count + 1, false, 0, UINT64_MAX, &one.count);
         one.block = (uint32_t)number;
         if (!good) {
             mg_diag_err(d, MG_ERR_INPUT, "%s: line %u is not \"KERNEL BLOCK COUNT\"", path, line);

@@ -12,7 +12,7 @@ bool mg_defined_on;
 _Atomic(mg_page_slot *) *mg_page_table;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct mg_page *spare; /* never given back to the system: a kernel may still look at one */
+static struct mg_page *spare;   /* never given back to the system: a kernel may still look at one */
 static struct mg_page *retired; /* given up by one kernel, while others may hold them */
 static uint32_t n_running;
 
@@ -41,8 +41,10 @@ static mg_page_slot *slot_of(uint64_t address)
     if (!row) {
         mg_page_slot *made = map(sizeof *made << MG_PAGE_LOW);
         if (!made) return NULL;
-        if (atomic_compare_exchange_strong(&mg_page_table[high], &row, made)) row = made;
-        else munmap(made, sizeof *made << MG_PAGE_LOW);
+        if (atomic_compare_exchange_strong(&mg_page_table[high], &row, made))
+            row = made;
+        else
+            munmap(made, sizeof *made << MG_PAGE_LOW);
     }
     return &row[address >> MG_PAGE_SHIFT & ((1u << MG_PAGE_LOW) - 1)];
 }
@@ -141,8 +143,10 @@ void mg_page_who(struct mg_page *p, uint64_t address, uint32_t bytes, uint8_t st
     uint32_t at = (uint32_t)(address & (MG_PAGE_BYTES - 1));
     if (!who) {
         if (!(made = calloc(MG_PAGE_WORDS, 1))) return;
-        if (atomic_compare_exchange_strong(&p->who, &who, made)) who = made;
-        else free(made);
+        if (atomic_compare_exchange_strong(&p->who, &who, made))
+            who = made;
+        else
+            free(made);
     }
     for (uint32_t w = at / 4; w <= (at + bytes - 1) / 4 && w < MG_PAGE_WORDS; w++) who[w] = store;
 }
@@ -170,12 +174,22 @@ static void make(uint64_t base, uint64_t bytes, uintptr_t state)
     }
 }
 
-void mg_defined_fresh(uint64_t base, uint64_t bytes) { make(base, bytes, MG_PAGE_FRESH); }
-void mg_defined_set(uint64_t base, uint64_t bytes) { make(base, bytes, MG_PAGE_DEFINED); }
+void mg_defined_fresh(uint64_t base, uint64_t bytes)
+{
+    make(base, bytes, MG_PAGE_FRESH);
+}
+void mg_defined_set(uint64_t base, uint64_t bytes)
+{
+    make(base, bytes, MG_PAGE_DEFINED);
+}
 
 /* ---- stores of undefined bits ---------------------------------------------------------------------- */
 
-static struct { char *kernel, *text; uint64_t place, copied; bool said, told; } stores[MG_DEFINED_STORES + 1];
+static struct {
+    char *kernel, *text;
+    uint64_t place, copied;
+    bool said, told;
+} stores[MG_DEFINED_STORES + 1];
 static uint32_t n_stores;
 
 uint8_t mg_defined_store_new(const char *kernel, uint64_t place)
@@ -268,11 +282,14 @@ void mg_defined_copy(uint64_t to, uint64_t from, uint64_t bytes, bool to_host)
     if (!mg_defined_on) return;
     for (uint64_t done = 0; done < bytes;) {
         uint64_t a = from + done, b = to + done;
-        uint64_t n = MG_MIN(bytes - done, MG_MIN(MG_PAGE_BYTES - (a & (MG_PAGE_BYTES - 1)), MG_PAGE_BYTES - (b & (MG_PAGE_BYTES - 1))));
+        uint64_t n = MG_MIN(
+            bytes - done, MG_MIN(MG_PAGE_BYTES - (a & (MG_PAGE_BYTES - 1)), MG_PAGE_BYTES - (b & (MG_PAGE_BYTES - 1))));
         if (to_host) {
             uintptr_t s = mg_page_of(a);
-            if (s > MG_PAGE_FRESH) note_undefined((const struct mg_page *)s, (uint32_t)(a & (MG_PAGE_BYTES - 1)), (uint32_t)n);
-        } else copy_part(b, a, (uint32_t)n);
+            if (s > MG_PAGE_FRESH)
+                note_undefined((const struct mg_page *)s, (uint32_t)(a & (MG_PAGE_BYTES - 1)), (uint32_t)n);
+        } else
+            copy_part(b, a, (uint32_t)n);
         done += n;
     }
 }

@@ -55,8 +55,10 @@ struct mg_extent *mg_extent_at_or_below(struct mg_extent *n, uint64_t key)
 {
     struct mg_extent *best = NULL;
     while (n) {
-        if (n->key <= key) best = n, n = n->child[1];
-        else n = n->child[0];
+        if (n->key <= key)
+            best = n, n = n->child[1];
+        else
+            n = n->child[0];
     }
     return best;
 }
@@ -66,8 +68,10 @@ struct mg_extent *mg_extent_at_or_above(struct mg_extent *n, uint64_t key, uint6
 {
     struct mg_extent *best = NULL;
     while (n) {
-        if (compare(n, key, key2) <= 0) best = n, n = n->child[0];
-        else n = n->child[1];
+        if (compare(n, key, key2) <= 0)
+            best = n, n = n->child[0];
+        else
+            n = n->child[1];
     }
     return best;
 }

@@ -23,18 +23,25 @@
 #include "device/defined.h"
 #include "device/extents.h"
 
-#define GRANULE MG_EXTENT_GRANULE
-#define PAGE 4096ull
-#define RETURN_BYTES (256u << 10) /* own memory: freed extents from this size on give their pages back */
-#define LARGE_PAGE (2ull << 20)
-#define DEFAULT_RESERVE (256ull << 30)
-#define OWN_RESERVE (64ull << 30)
-#define ZONE_LEAST 4096u
-#define ZONE_MOST (1u << 20)
+#define GRANULE          MG_EXTENT_GRANULE
+#define PAGE             4096ull
+#define RETURN_BYTES     (256u << 10) /* own memory: freed extents from this size on give their pages back */
+#define LARGE_PAGE       (2ull << 20)
+#define DEFAULT_RESERVE  (256ull << 30)
+#define OWN_RESERVE      (64ull << 30)
+#define ZONE_LEAST       4096u
+#define ZONE_MOST        (1u << 20)
 #define QUARANTINE_BYTES (1ull << 30) /* of address space, zones included */
 
-struct range { uint64_t lo, hi; struct mg_extents free; struct mg_extent *live; };
-struct freed { uint64_t start, span; struct mg_alloc alloc; }; /* start, span: with its zones */
+struct range {
+    uint64_t lo, hi;
+    struct mg_extents free;
+    struct mg_extent *live;
+};
+struct freed {
+    uint64_t start, span;
+    struct mg_alloc alloc;
+}; /* start, span: with its zones */
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct range program, own;
@@ -49,7 +56,8 @@ static uint64_t quarantine_bytes;
 static bool reserve_range(struct range *r, uint64_t base, uint64_t reserve)
 {
     for (; reserve >= (64ull << 20); reserve /= 2) {
-        void *p = mmap((void *)base, reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (base ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+        void *p = mmap((void *)base, reserve, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (base ? MAP_FIXED_NOREPLACE : 0), -1, 0);
         if (p == MAP_FAILED) continue;
         if (base && (uint64_t)p != base) { /* a kernel that does not know the flag */
             munmap(p, reserve);
@@ -84,13 +92,25 @@ static bool init(uint64_t base, uint64_t reserve_bytes)
     return ok;
 }
 
-bool mg_mem_init(uint64_t reserve_bytes) { return init(0, reserve_bytes); }
-bool mg_mem_init_at(uint64_t base) { return init(base, 0); }
+bool mg_mem_init(uint64_t reserve_bytes)
+{
+    return init(0, reserve_bytes);
+}
+bool mg_mem_init_at(uint64_t base)
+{
+    return init(base, 0);
+}
 
 /* Memory that is not the arena's: the program's own, or mapped by the driver. */
-static bool is_foreign(enum mg_alloc_kind kind) { return kind == MG_ALLOC_REGISTERED || kind == MG_ALLOC_VMM; }
+static bool is_foreign(enum mg_alloc_kind kind)
+{
+    return kind == MG_ALLOC_REGISTERED || kind == MG_ALLOC_VMM;
+}
 
-static struct range *range_of(enum mg_alloc_kind kind) { return kind == MG_ALLOC_INTERNAL ? &own : &program; }
+static struct range *range_of(enum mg_alloc_kind kind)
+{
+    return kind == MG_ALLOC_INTERNAL ? &own : &program;
+}
 
 static bool add_live(uint64_t base, uint64_t bytes, uint64_t span, uint32_t zone, enum mg_alloc_kind kind)
 {
@@ -98,7 +118,8 @@ static bool add_live(uint64_t base, uint64_t bytes, uint64_t span, uint32_t zone
     struct mg_extent *n = mg_extent_new(base, 0, span);
     if (!n) return false;
     n->zone = zone;
-    n->alloc = (struct mg_alloc){.base = base, .bytes = bytes, .id = next_id++, .kind = kind, .readonly = kind == MG_ALLOC_CONST};
+    n->alloc = (struct mg_alloc){
+        .base = base, .bytes = bytes, .id = next_id++, .kind = kind, .readonly = kind == MG_ALLOC_CONST};
     r->live = mg_extent_insert(r->live, n);
     live_bytes += is_foreign(kind) || r == &own ? 0 : bytes;
     atomic_fetch_add(&epoch, 1);
@@ -113,7 +134,8 @@ static uint32_t zone_of(enum mg_alloc_kind kind, uint64_t span)
     return (uint32_t)MG_MAX(MG_MIN(span / 4, ZONE_MOST) & ~(uint64_t)(GRANULE - 1), ZONE_LEAST);
 }
 
-/* Pages of 2 MiB for what lies in them whole: fewer faults, and kernels that stream or gather wait less for translations. */
+/* Pages of 2 MiB for what lies in them whole: fewer faults, and kernels that stream or gather wait less for
+ * translations. */
 static void use_large_pages(uint64_t base, uint64_t bytes)
 {
     uint64_t lo = (base + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1), hi = (base + bytes) & ~(LARGE_PAGE - 1);
@@ -173,7 +195,11 @@ uint64_t mg_mem_alloc(uint64_t bytes, uint64_t align, enum mg_alloc_kind kind)
 }
 
 /* Its pages hold nothing of others: zones have a page at least. */
-static void give_back_pages(uint64_t base, uint64_t span) { madvise((void *)(base & ~(PAGE - 1)), ((base + span + PAGE - 1) & ~(PAGE - 1)) - (base & ~(PAGE - 1)), MADV_DONTNEED); }
+static void give_back_pages(uint64_t base, uint64_t span)
+{
+    madvise((void *)(base & ~(PAGE - 1)), ((base + span + PAGE - 1) & ~(PAGE - 1)) - (base & ~(PAGE - 1)),
+            MADV_DONTNEED);
+}
 
 /* What nobody may use for a while. */
 static void quarantine_add(const struct mg_extent *n)
@@ -221,9 +247,15 @@ bool mg_mem_free(uint64_t base)
     return ok;
 }
 
-bool mg_mem_register(uint64_t base, uint64_t bytes) { return mg_mem_register_as(base, bytes, MG_ALLOC_REGISTERED); }
+bool mg_mem_register(uint64_t base, uint64_t bytes)
+{
+    return mg_mem_register_as(base, bytes, MG_ALLOC_REGISTERED);
+}
 
-static bool meets(const struct range *r, uint64_t base, uint64_t bytes) { return r->lo && base < r->hi && base + bytes > r->lo; }
+static bool meets(const struct range *r, uint64_t base, uint64_t bytes)
+{
+    return r->lo && base < r->hi && base + bytes > r->lo;
+}
 
 bool mg_mem_register_as(uint64_t base, uint64_t bytes, enum mg_alloc_kind kind)
 {
@@ -231,7 +263,8 @@ bool mg_mem_register_as(uint64_t base, uint64_t bytes, enum mg_alloc_kind kind)
     pthread_rwlock_wrlock(&lock);
     struct mg_extent *n = mg_extent_at_or_below(program.live, base + bytes - 1);
     bool overlaps = n && n->key + MG_MAX(n->span, 1) > base;
-    bool ok = !overlaps && !meets(&program, base, bytes) && !meets(&own, base, bytes) && is_foreign(kind) && add_live(base, bytes, bytes, 0, kind);
+    bool ok = !overlaps && !meets(&program, base, bytes) && !meets(&own, base, bytes) && is_foreign(kind) &&
+              add_live(base, bytes, bytes, 0, kind);
     pthread_rwlock_unlock(&lock);
     return ok;
 }
@@ -280,7 +313,10 @@ bool mg_mem_find_freed(uint64_t address, struct mg_alloc *out)
     return ok;
 }
 
-bool mg_mem_is_own(uint64_t address) { return address - own.lo < own.hi - own.lo; }
+bool mg_mem_is_own(uint64_t address)
+{
+    return address - own.lo < own.hi - own.lo;
+}
 
 void mg_mem_reuse_freed(void)
 {
@@ -292,7 +328,8 @@ void mg_mem_reuse_freed(void)
 bool mg_mem_nearest(uint64_t address, struct mg_alloc *below, struct mg_alloc *above)
 {
     pthread_rwlock_rdlock(&lock);
-    struct mg_extent *b = mg_extent_at_or_below(program.live, address), *a = mg_extent_at_or_above(program.live, address, 1);
+    struct mg_extent *b = mg_extent_at_or_below(program.live, address),
+                     *a = mg_extent_at_or_above(program.live, address, 1);
     if (below) *below = b ? b->alloc : (struct mg_alloc){0};
     if (above) *above = a ? a->alloc : (struct mg_alloc){0};
     pthread_rwlock_unlock(&lock);
@@ -341,9 +378,15 @@ static bool change(uint64_t base, uint32_t tag, int readonly)
     return ok;
 }
 
-bool mg_mem_set_tag(uint64_t base, uint32_t tag) { return change(base, tag, -1); }
+bool mg_mem_set_tag(uint64_t base, uint32_t tag)
+{
+    return change(base, tag, -1);
+}
 
-bool mg_mem_set_readonly(uint64_t base, bool readonly) { return change(base, 0, readonly); }
+bool mg_mem_set_readonly(uint64_t base, bool readonly)
+{
+    return change(base, 0, readonly);
+}
 
 void mg_mem_arena(uint64_t out[2])
 {
@@ -351,4 +394,7 @@ void mg_mem_arena(uint64_t out[2])
     out[1] = program.hi - program.lo;
 }
 
-uint64_t mg_mem_epoch(void) { return atomic_load_explicit(&epoch, memory_order_acquire); }
+uint64_t mg_mem_epoch(void)
+{
+    return atomic_load_explicit(&epoch, memory_order_acquire);
+}

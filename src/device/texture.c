@@ -10,10 +10,14 @@
 
 #include "device/mem.h"
 
-#define BLOCK 256u
+#define BLOCK    256u
 #define N_BLOCKS 4096u /* 2^20 objects, as on hardware */
 
-struct slot { _Atomic bool live; uint32_t next_free; struct mg_texture t; };
+struct slot {
+    _Atomic bool live;
+    uint32_t next_free;
+    struct mg_texture t;
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct slot *) blocks[N_BLOCKS];
@@ -87,8 +91,10 @@ bool mg_texture_remove(uint64_t handle)
     if (was) {
         for (uint32_t i = 0; i < s->t.n_levels; i++) mg_texels_unref(s->t.level[i].texels);
         s->next_free = 0;
-        if (last_free) slot_of(last_free)->next_free = (uint32_t)handle;
-        else first_free = (uint32_t)handle;
+        if (last_free)
+            slot_of(last_free)->next_free = (uint32_t)handle;
+        else
+            first_free = (uint32_t)handle;
         last_free = (uint32_t)handle;
     }
     pthread_mutex_unlock(&lock);
@@ -108,7 +114,8 @@ struct mg_texture *mg_texture_find(uint64_t handle)
     uint64_t now = mg_mem_epoch();
     if (atomic_load_explicit(&t->checked, memory_order_relaxed) == now) return t;
     const struct mg_tex_level *l = &t->level[0];
-    uint64_t base = (uint64_t)l->at, bytes = (uint64_t)(l->height - 1) * l->row + (uint64_t)l->width * mg_texel_kind_bytes(t->kind) * t->channels;
+    uint64_t base = (uint64_t)l->at, bytes = (uint64_t)(l->height - 1) * l->row +
+                                             (uint64_t)l->width * mg_texel_kind_bytes(t->kind) * t->channels;
     struct mg_alloc a;
     if (!mg_mem_find(base, &a)) return NULL;
     uint64_t reach = a.base + a.bytes - base;

@@ -5,15 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 uint32_t mg_format_bytes(int format)
 {
     switch (format) {
-    case CUAD_UINT8: case CUAD_SINT8: return 1;
-    case CUAD_UINT16: case CUAD_SINT16: case CUAD_HALF: return 2;
-    case CUAD_UINT32: case CUAD_SINT32: case CUAD_FLOAT: return 4;
-    default: return 0;
+    case CUAD_UINT8:
+    case CUAD_SINT8:
+        return 1;
+    case CUAD_UINT16:
+    case CUAD_SINT16:
+    case CUAD_HALF:
+        return 2;
+    case CUAD_UINT32:
+    case CUAD_SINT32:
+    case CUAD_FLOAT:
+        return 4;
+    default:
+        return 0;
     }
 }
 
@@ -224,8 +236,18 @@ static cu_result cuMipmappedArrayGetSparseProperties(void *out, cu_mipmap m)
 }
 
 const struct mg_entry mg_entries_array[] = {
-    MG_ENTRY(cuArrayCreate_v2), MG_ENTRY(cuArray3DCreate_v2), MG_ENTRY(cuArrayDestroy), MG_ENTRY(cuArrayGetDescriptor_v2),
-    MG_ENTRY(cuArray3DGetDescriptor_v2), MG_ENTRY(cuArrayGetMemoryRequirements), MG_ENTRY(cuArrayGetPlane), MG_ENTRY(cuArrayGetSparseProperties),
-    MG_ENTRY(cuMipmappedArrayCreate), MG_ENTRY(cuMipmappedArrayGetLevel), MG_ENTRY(cuMipmappedArrayDestroy),
-    MG_ENTRY(cuMipmappedArrayGetMemoryRequirements), MG_ENTRY(cuMipmappedArrayGetSparseProperties), {0},
+    MG_ENTRY(cuArrayCreate_v2),
+    MG_ENTRY(cuArray3DCreate_v2),
+    MG_ENTRY(cuArrayDestroy),
+    MG_ENTRY(cuArrayGetDescriptor_v2),
+    MG_ENTRY(cuArray3DGetDescriptor_v2),
+    MG_ENTRY(cuArrayGetMemoryRequirements),
+    MG_ENTRY(cuArrayGetPlane),
+    MG_ENTRY(cuArrayGetSparseProperties),
+    MG_ENTRY(cuMipmappedArrayCreate),
+    MG_ENTRY(cuMipmappedArrayGetLevel),
+    MG_ENTRY(cuMipmappedArrayDestroy),
+    MG_ENTRY(cuMipmappedArrayGetMemoryRequirements),
+    MG_ENTRY(cuMipmappedArrayGetSparseProperties),
+    {0},
 };

@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 struct mg_capture {
     uint64_t id;
@@ -131,9 +134,10 @@ cu_result mg_capture_unsafe(struct CUctx_st *ctx)
 
 /* ORDER OPK: the node an op becomes */
 static const int node_types[MG_OPK_COUNT] = {
-    [MG_OPK_EMPTY] = CUNODE_EMPTY, [MG_OPK_KERNEL] = CUNODE_KERNEL, [MG_OPK_COPY] = CUNODE_MEMCPY, [MG_OPK_FILL] = CUNODE_MEMSET,
-    [MG_OPK_HOST] = CUNODE_HOST, [MG_OPK_RECORD] = CUNODE_EVENT_RECORD, [MG_OPK_WAIT] = CUNODE_WAIT_EVENT, [MG_OPK_MEMOPS] = CUNODE_BATCH_MEM_OP,
-    [MG_OPK_ALLOC] = CUNODE_MEM_ALLOC, [MG_OPK_FREE] = CUNODE_MEM_FREE, [MG_OPK_CHILD] = CUNODE_GRAPH,
+    [MG_OPK_EMPTY] = CUNODE_EMPTY,     [MG_OPK_KERNEL] = CUNODE_KERNEL,       [MG_OPK_COPY] = CUNODE_MEMCPY,
+    [MG_OPK_FILL] = CUNODE_MEMSET,     [MG_OPK_HOST] = CUNODE_HOST,           [MG_OPK_RECORD] = CUNODE_EVENT_RECORD,
+    [MG_OPK_WAIT] = CUNODE_WAIT_EVENT, [MG_OPK_MEMOPS] = CUNODE_BATCH_MEM_OP, [MG_OPK_ALLOC] = CUNODE_MEM_ALLOC,
+    [MG_OPK_FREE] = CUNODE_MEM_FREE,   [MG_OPK_CHILD] = CUNODE_GRAPH,
 };
 
 cu_result mg_capture_add(struct CUstream_st *s, struct mg_work *op)
@@ -144,7 +148,8 @@ cu_result mg_capture_add(struct CUstream_st *s, struct mg_work *op)
         return c->invalid ? CUE_STREAM_CAPTURE_INVALIDATED : mg_capture_break(s, CUE_STREAM_CAPTURE_UNSUPPORTED);
     }
     if (op->kind == MG_OPK_EMPTY) return CUE_SUCCESS; /* nothing to do is no node */
-    struct mg_graph_mem *mem = op->kind == MG_OPK_ALLOC || op->kind == MG_OPK_FREE ? mg_graph_mem_of(op->u.mem.ptr) : NULL;
+    struct mg_graph_mem *mem =
+        op->kind == MG_OPK_ALLOC || op->kind == MG_OPK_FREE ? mg_graph_mem_of(op->u.mem.ptr) : NULL;
     struct CUgraphNode_st *n = mg_graph_add(c->graph, node_types[op->kind], s->ctx, op, s->tips.at, s->tips.n);
     if (!n) return CUE_OUT_OF_MEMORY;
     n->mem = mem;
@@ -209,8 +214,10 @@ static cu_result begin(cu_stream h, cu_graph graph, const cu_node *deps, size_t 
     mg_lock();
     c->graph = graph ? graph : mg_graph_new();
     c->own_graph = !graph;
-    if (s->capture) r = CUE_ILLEGAL_STATE;
-    else if (!c->graph) r = CUE_OUT_OF_MEMORY;
+    if (s->capture)
+        r = CUE_ILLEGAL_STATE;
+    else if (!c->graph)
+        r = CUE_OUT_OF_MEMORY;
     if (r) {
         if (c->own_graph) mg_graph_free(c->graph);
         free(c);
@@ -234,7 +241,8 @@ static cu_result begin_to_graph(cu_stream s, cu_graph g, const cu_node *deps, si
     CHECK(g);
     return begin(s, g, deps, n, mode, pt);
 }
-MG_BOTH(cuStreamBeginCaptureToGraph, ptsz, (cu_stream s, cu_graph g, const cu_node *deps, const struct cu_edge_data *data, size_t n, int mode),
+MG_BOTH(cuStreamBeginCaptureToGraph, ptsz,
+        (cu_stream s, cu_graph g, const cu_node *deps, const struct cu_edge_data *data, size_t n, int mode),
         ((void)data, begin_to_graph(s, g, deps, n, mode, PT)))
 
 /* Every other stream's last work must lead to the origin's. */
@@ -252,7 +260,8 @@ static bool all_joined(const struct mg_capture *c)
     bool ok = true;
     for (uint32_t i = 0; i < c->left.n; i++) ok = ok && mg_map_get(&seen, (uintptr_t)c->left.at[i], NULL);
     for (uint32_t i = 0; i < c->streams.n; i++)
-        for (uint32_t k = 0; k < c->streams.at[i]->tips.n; k++) ok = ok && mg_map_get(&seen, (uintptr_t)c->streams.at[i]->tips.at[k], NULL);
+        for (uint32_t k = 0; k < c->streams.at[i]->tips.n; k++)
+            ok = ok && mg_map_get(&seen, (uintptr_t)c->streams.at[i]->tips.at[k], NULL);
     mg_vec_release(&todo);
     mg_map_release(&seen);
     return ok;
@@ -283,9 +292,12 @@ static cu_result end_capture(cu_stream h, cu_graph *out, int pt)
         mg_unlock();
         return CUE_STREAM_CAPTURE_WRONG_THREAD;
     }
-    if (c->invalid) r = CUE_STREAM_CAPTURE_INVALIDATED;
-    else if (!all_joined(c)) r = CUE_STREAM_CAPTURE_UNJOINED;
-    else if (out) *out = c->graph;
+    if (c->invalid)
+        r = CUE_STREAM_CAPTURE_INVALIDATED;
+    else if (!all_joined(c))
+        r = CUE_STREAM_CAPTURE_UNJOINED;
+    else if (out)
+        *out = c->graph;
     end(c, !r);
     mg_unlock();
     mg_graph_run_destroyers();
@@ -315,16 +327,21 @@ static cu_result info(cu_stream h, int *status, uint64_t *id, cu_graph *graph, c
     return r;
 }
 MG_BOTH(cuStreamIsCapturing, ptsz, (cu_stream s, int *status), info(s, status, NULL, NULL, NULL, NULL, PT))
-MG_BOTH(cuStreamGetCaptureInfo, ptsz, (cu_stream s, int *status, uint64_t *id), info(s, status, id, NULL, NULL, NULL, PT))
-MG_BOTH(cuStreamGetCaptureInfo_v2, ptsz, (cu_stream s, int *status, uint64_t *id, cu_graph *g, const cu_node **deps, size_t *n), info(s, status, id, g, deps, n, PT))
+MG_BOTH(cuStreamGetCaptureInfo, ptsz, (cu_stream s, int *status, uint64_t *id),
+        info(s, status, id, NULL, NULL, NULL, PT))
+MG_BOTH(cuStreamGetCaptureInfo_v2, ptsz,
+        (cu_stream s, int *status, uint64_t *id, cu_graph *g, const cu_node **deps, size_t *n),
+        info(s, status, id, g, deps, n, PT))
 
-static cu_result info3(cu_stream s, int *status, uint64_t *id, cu_graph *g, const cu_node **deps, const struct cu_edge_data **data, size_t *n, int pt)
+static cu_result info3(cu_stream s, int *status, uint64_t *id, cu_graph *g, const cu_node **deps,
+                       const struct cu_edge_data **data, size_t *n, int pt)
 {
     if (data) *data = NULL;
     return info(s, status, id, g, deps, n, pt);
 }
 MG_BOTH(cuStreamGetCaptureInfo_v3, ptsz,
-        (cu_stream s, int *status, uint64_t *id, cu_graph *g, const cu_node **deps, const struct cu_edge_data **data, size_t *n),
+        (cu_stream s, int *status, uint64_t *id, cu_graph *g, const cu_node **deps, const struct cu_edge_data **data,
+         size_t *n),
         info3(s, status, id, g, deps, data, n, PT))
 
 static cu_result update_deps(cu_stream h, cu_node *deps, size_t n, unsigned flags, int pt)
@@ -335,8 +352,10 @@ static cu_result update_deps(cu_stream h, cu_node *deps, size_t n, unsigned flag
     CHECK((!n || deps) && flags <= 1);
     mg_lock();
     struct mg_capture *c = s->capture;
-    if (!c) r = CUE_ILLEGAL_STATE;
-    else if (c->invalid) r = CUE_STREAM_CAPTURE_INVALIDATED;
+    if (!c)
+        r = CUE_ILLEGAL_STATE;
+    else if (c->invalid)
+        r = CUE_STREAM_CAPTURE_INVALIDATED;
     for (size_t i = 0; !r && i < n; i++)
         if (!mg_obj_is(deps[i], MG_OBJ_NODE) || deps[i]->graph != c->graph) r = CUE_INVALID_VALUE;
     if (!r) {
@@ -346,8 +365,10 @@ static cu_result update_deps(cu_stream h, cu_node *deps, size_t n, unsigned flag
     mg_unlock();
     return r;
 }
-MG_BOTH(cuStreamUpdateCaptureDependencies, ptsz, (cu_stream s, cu_node *deps, size_t n, unsigned flags), update_deps(s, deps, n, flags, PT))
-MG_BOTH(cuStreamUpdateCaptureDependencies_v2, ptsz, (cu_stream s, cu_node *deps, const struct cu_edge_data *data, size_t n, unsigned flags),
+MG_BOTH(cuStreamUpdateCaptureDependencies, ptsz, (cu_stream s, cu_node *deps, size_t n, unsigned flags),
+        update_deps(s, deps, n, flags, PT))
+MG_BOTH(cuStreamUpdateCaptureDependencies_v2, ptsz,
+        (cu_stream s, cu_node *deps, const struct cu_edge_data *data, size_t n, unsigned flags),
         ((void)data, update_deps(s, deps, n, flags, PT)))
 
 static cu_result cuThreadExchangeStreamCaptureMode(int *mode)
@@ -360,8 +381,16 @@ static cu_result cuThreadExchangeStreamCaptureMode(int *mode)
 }
 
 const struct mg_entry mg_entries_capture[] = {
-    MG_ENTRY2(cuStreamBeginCapture, ptsz), MG_ENTRY2(cuStreamBeginCapture_v2, ptsz), MG_ENTRY2(cuStreamBeginCaptureToGraph, ptsz),
-    MG_ENTRY2(cuStreamEndCapture, ptsz), MG_ENTRY2(cuStreamIsCapturing, ptsz), MG_ENTRY2(cuStreamGetCaptureInfo, ptsz),
-    MG_ENTRY2(cuStreamGetCaptureInfo_v2, ptsz), MG_ENTRY2(cuStreamGetCaptureInfo_v3, ptsz), MG_ENTRY2(cuStreamUpdateCaptureDependencies, ptsz),
-    MG_ENTRY2(cuStreamUpdateCaptureDependencies_v2, ptsz), MG_ENTRY(cuThreadExchangeStreamCaptureMode), {0},
+    MG_ENTRY2(cuStreamBeginCapture, ptsz),
+    MG_ENTRY2(cuStreamBeginCapture_v2, ptsz),
+    MG_ENTRY2(cuStreamBeginCaptureToGraph, ptsz),
+    MG_ENTRY2(cuStreamEndCapture, ptsz),
+    MG_ENTRY2(cuStreamIsCapturing, ptsz),
+    MG_ENTRY2(cuStreamGetCaptureInfo, ptsz),
+    MG_ENTRY2(cuStreamGetCaptureInfo_v2, ptsz),
+    MG_ENTRY2(cuStreamGetCaptureInfo_v3, ptsz),
+    MG_ENTRY2(cuStreamUpdateCaptureDependencies, ptsz),
+    MG_ENTRY2(cuStreamUpdateCaptureDependencies_v2, ptsz),
+    MG_ENTRY(cuThreadExchangeStreamCaptureMode),
+    {0},
 };

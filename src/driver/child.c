@@ -25,15 +25,21 @@ static void *begin(struct mg_launch *l)
     struct CUfunc_st *f = function_of(l->kernel, &ctx);
     if (!f) return NULL;
     struct CUctx_st *was = mg_ctx_swap(ctx);
-    void *token = mg_drv.config.children->begin(f, f->module->library ? (void *)f->module->library : (void *)f->module, f->name, l);
+    void *token = mg_drv.config.children->begin(f, f->module->library ? (void *)f->module->library : (void *)f->module,
+                                                f->name, l);
     mg_ctx_swap(was);
     return token;
 }
 
 static void end(void *token, const struct mg_launch_stats *stats, const struct mg_fault *fault)
 {
-    struct mg_launch_done done = {.start_ns = stats->start_ns, .end_ns = stats->end_ns, .fault = *fault, .cuda_error = mg_fault_result(fault->kind),
-                                  .schedule_dependent = stats->schedule_dependent, .strays = stats->strays, .n_strays = stats->n_strays};
+    struct mg_launch_done done = {.start_ns = stats->start_ns,
+                                  .end_ns = stats->end_ns,
+                                  .fault = *fault,
+                                  .cuda_error = mg_fault_result(fault->kind),
+                                  .schedule_dependent = stats->schedule_dependent,
+                                  .strays = stats->strays,
+                                  .n_strays = stats->n_strays};
     mg_drv.config.children->end(token, &done);
 }
 

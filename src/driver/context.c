@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 enum { STACK_CAP = 64 };
 static _Thread_local struct CUctx_st *stack[STACK_CAP];
@@ -156,13 +159,19 @@ static cu_result cuDevicePrimaryCtxRelease_v2(cu_device dev)
     cu_result r = check_device(dev);
     return r ? r : drop_primary(false);
 }
-static cu_result cuDevicePrimaryCtxRelease(cu_device dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
+static cu_result cuDevicePrimaryCtxRelease(cu_device dev)
+{
+    return cuDevicePrimaryCtxRelease_v2(dev);
+}
 static cu_result cuDevicePrimaryCtxReset_v2(cu_device dev)
 {
     cu_result r = check_device(dev);
     return r ? r : drop_primary(true);
 }
-static cu_result cuDevicePrimaryCtxReset(cu_device dev) { return cuDevicePrimaryCtxReset_v2(dev); }
+static cu_result cuDevicePrimaryCtxReset(cu_device dev)
+{
+    return cuDevicePrimaryCtxReset_v2(dev);
+}
 
 static cu_result cuDevicePrimaryCtxSetFlags_v2(cu_device dev, unsigned flags)
 {
@@ -175,7 +184,10 @@ static cu_result cuDevicePrimaryCtxSetFlags_v2(cu_device dev, unsigned flags)
     mg_unlock();
     return CUE_SUCCESS;
 }
-static cu_result cuDevicePrimaryCtxSetFlags(cu_device dev, unsigned flags) { return cuDevicePrimaryCtxSetFlags_v2(dev, flags); }
+static cu_result cuDevicePrimaryCtxSetFlags(cu_device dev, unsigned flags)
+{
+    return cuDevicePrimaryCtxSetFlags_v2(dev, flags);
+}
 
 static cu_result cuDevicePrimaryCtxGetState(cu_device dev, unsigned *flags, int *active)
 {
@@ -212,8 +224,14 @@ static cu_result create(cu_ctx *out, unsigned flags, cu_device dev, int version)
     return push(c);
 }
 
-static cu_result cuCtxCreate(cu_ctx *out, unsigned flags, cu_device dev) { return create(out, flags, dev, 3010); }
-static cu_result cuCtxCreate_v2(cu_ctx *out, unsigned flags, cu_device dev) { return create(out, flags, dev, 3020); }
+static cu_result cuCtxCreate(cu_ctx *out, unsigned flags, cu_device dev)
+{
+    return create(out, flags, dev, 3010);
+}
+static cu_result cuCtxCreate_v2(cu_ctx *out, unsigned flags, cu_device dev)
+{
+    return create(out, flags, dev, 3020);
+}
 static cu_result cuCtxCreate_v3(cu_ctx *out, struct cu_affinity *affinity, int n, unsigned flags, cu_device dev)
 {
     (void)affinity;
@@ -236,14 +254,20 @@ static cu_result cuCtxDestroy_v2(cu_ctx ctx)
     mg_ctx_free(ctx);
     return CUE_SUCCESS;
 }
-static cu_result cuCtxDestroy(cu_ctx ctx) { return cuCtxDestroy_v2(ctx); }
+static cu_result cuCtxDestroy(cu_ctx ctx)
+{
+    return cuCtxDestroy_v2(ctx);
+}
 
 static cu_result cuCtxPushCurrent_v2(cu_ctx ctx)
 {
     if (!mg_drv.initialised) return CUE_NOT_INITIALIZED;
     return mg_obj_is(ctx, MG_OBJ_CTX) ? push(ctx) : CUE_INVALID_CONTEXT;
 }
-static cu_result cuCtxPushCurrent(cu_ctx ctx) { return cuCtxPushCurrent_v2(ctx); }
+static cu_result cuCtxPushCurrent(cu_ctx ctx)
+{
+    return cuCtxPushCurrent_v2(ctx);
+}
 
 static cu_result cuCtxPopCurrent_v2(cu_ctx *out)
 {
@@ -253,7 +277,10 @@ static cu_result cuCtxPopCurrent_v2(cu_ctx *out)
     if (out) *out = stack[depth];
     return CUE_SUCCESS;
 }
-static cu_result cuCtxPopCurrent(cu_ctx *out) { return cuCtxPopCurrent_v2(out); }
+static cu_result cuCtxPopCurrent(cu_ctx *out)
+{
+    return cuCtxPopCurrent_v2(out);
+}
 
 static cu_result cuCtxSetCurrent(cu_ctx ctx)
 {
@@ -304,7 +331,10 @@ static cu_result cuCtxGetDevice_v2(cu_device *dev, cu_ctx ctx)
     *dev = 0;
     return CUE_SUCCESS;
 }
-static cu_result cuCtxGetDevice(cu_device *dev) { return cuCtxGetDevice_v2(dev, NULL); }
+static cu_result cuCtxGetDevice(cu_device *dev)
+{
+    return cuCtxGetDevice_v2(dev, NULL);
+}
 
 static cu_result cuCtxGetFlags(unsigned *flags)
 {
@@ -357,7 +387,10 @@ static cu_result cuCtxSynchronize_v2(cu_ctx ctx)
     r = mg_ctx_check_capture(c);
     return r ? r : mg_ctx_sync(c);
 }
-static cu_result cuCtxSynchronize(void) { return cuCtxSynchronize_v2(NULL); }
+static cu_result cuCtxSynchronize(void)
+{
+    return cuCtxSynchronize_v2(NULL);
+}
 
 static cu_result cuCtxSetLimit(int limit, size_t value)
 {
@@ -432,7 +465,10 @@ static cu_result cuCtxGetStreamPriorityRange(int *least, int *greatest)
     return CUE_SUCCESS;
 }
 
-static cu_result cuCtxResetPersistingL2Cache(void) { return mg_enter(NULL); }
+static cu_result cuCtxResetPersistingL2Cache(void)
+{
+    return mg_enter(NULL);
+}
 
 static cu_result cuCtxGetExecAffinity(struct cu_affinity *out, int type)
 {
@@ -460,16 +496,46 @@ static cu_result cuCtxDisablePeerAccess(cu_ctx peer)
 }
 
 const struct mg_entry mg_entries_context[] = {
-    MG_ENTRY(cuDevicePrimaryCtxRetain), MG_ENTRY(cuDevicePrimaryCtxRelease), MG_ENTRY(cuDevicePrimaryCtxRelease_v2),
-    MG_ENTRY(cuDevicePrimaryCtxReset), MG_ENTRY(cuDevicePrimaryCtxReset_v2), MG_ENTRY(cuDevicePrimaryCtxSetFlags),
-    MG_ENTRY(cuDevicePrimaryCtxSetFlags_v2), MG_ENTRY(cuDevicePrimaryCtxGetState), MG_ENTRY(cuCtxCreate),
-    MG_ENTRY(cuCtxCreate_v2), MG_ENTRY(cuCtxCreate_v3), MG_ENTRY(cuCtxCreate_v4), MG_ENTRY(cuCtxDestroy),
-    MG_ENTRY(cuCtxDestroy_v2), MG_ENTRY(cuCtxPushCurrent), MG_ENTRY(cuCtxPushCurrent_v2), MG_ENTRY(cuCtxPopCurrent),
-    MG_ENTRY(cuCtxPopCurrent_v2), MG_ENTRY(cuCtxSetCurrent), MG_ENTRY(cuCtxGetCurrent), MG_ENTRY(cuCtxAttach),
-    MG_ENTRY(cuCtxDetach), MG_ENTRY(cuCtxGetDevice), MG_ENTRY(cuCtxGetDevice_v2), MG_ENTRY(cuCtxGetFlags),
-    MG_ENTRY(cuCtxSetFlags), MG_ENTRY(cuCtxGetId), MG_ENTRY(cuCtxGetApiVersion), MG_ENTRY(cuCtxSynchronize),
-    MG_ENTRY(cuCtxSynchronize_v2), MG_ENTRY(cuCtxSetLimit), MG_ENTRY(cuCtxGetLimit), MG_ENTRY(cuCtxGetCacheConfig),
-    MG_ENTRY(cuCtxSetCacheConfig), MG_ENTRY(cuCtxGetSharedMemConfig), MG_ENTRY(cuCtxSetSharedMemConfig),
-    MG_ENTRY(cuCtxGetStreamPriorityRange), MG_ENTRY(cuCtxResetPersistingL2Cache), MG_ENTRY(cuCtxGetExecAffinity),
-    MG_ENTRY(cuCtxEnablePeerAccess), MG_ENTRY(cuCtxDisablePeerAccess), {0},
+    MG_ENTRY(cuDevicePrimaryCtxRetain),
+    MG_ENTRY(cuDevicePrimaryCtxRelease),
+    MG_ENTRY(cuDevicePrimaryCtxRelease_v2),
+    MG_ENTRY(cuDevicePrimaryCtxReset),
+    MG_ENTRY(cuDevicePrimaryCtxReset_v2),
+    MG_ENTRY(cuDevicePrimaryCtxSetFlags),
+    MG_ENTRY(cuDevicePrimaryCtxSetFlags_v2),
+    MG_ENTRY(cuDevicePrimaryCtxGetState),
+    MG_ENTRY(cuCtxCreate),
+    MG_ENTRY(cuCtxCreate_v2),
+    MG_ENTRY(cuCtxCreate_v3),
+    MG_ENTRY(cuCtxCreate_v4),
+    MG_ENTRY(cuCtxDestroy),
+    MG_ENTRY(cuCtxDestroy_v2),
+    MG_ENTRY(cuCtxPushCurrent),
+    MG_ENTRY(cuCtxPushCurrent_v2),
+    MG_ENTRY(cuCtxPopCurrent),
+    MG_ENTRY(cuCtxPopCurrent_v2),
+    MG_ENTRY(cuCtxSetCurrent),
+    MG_ENTRY(cuCtxGetCurrent),
+    MG_ENTRY(cuCtxAttach),
+    MG_ENTRY(cuCtxDetach),
+    MG_ENTRY(cuCtxGetDevice),
+    MG_ENTRY(cuCtxGetDevice_v2),
+    MG_ENTRY(cuCtxGetFlags),
+    MG_ENTRY(cuCtxSetFlags),
+    MG_ENTRY(cuCtxGetId),
+    MG_ENTRY(cuCtxGetApiVersion),
+    MG_ENTRY(cuCtxSynchronize),
+    MG_ENTRY(cuCtxSynchronize_v2),
+    MG_ENTRY(cuCtxSetLimit),
+    MG_ENTRY(cuCtxGetLimit),
+    MG_ENTRY(cuCtxGetCacheConfig),
+    MG_ENTRY(cuCtxSetCacheConfig),
+    MG_ENTRY(cuCtxGetSharedMemConfig),
+    MG_ENTRY(cuCtxSetSharedMemConfig),
+    MG_ENTRY(cuCtxGetStreamPriorityRange),
+    MG_ENTRY(cuCtxResetPersistingL2Cache),
+    MG_ENTRY(cuCtxGetExecAffinity),
+    MG_ENTRY(cuCtxEnablePeerAccess),
+    MG_ENTRY(cuCtxDisablePeerAccess),
+    {0},
 };

@@ -9,11 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 enum { STAGED_MAX = 64 << 10, SOON_MAX = 1 << 20 };
 
-static bool host_side(uint64_t p) { return mg_ptr_pageable(p); }
+static bool host_side(uint64_t p)
+{
+    return mg_ptr_pageable(p);
+}
 
 /* How a copy between these addresses is queued; may replace a pageable source by a snapshot. */
 static cu_result queue(struct CUstream_st *s, struct mg_work *op, bool sync)
@@ -66,8 +72,15 @@ static cu_result copy1(uint64_t dst, uint64_t src, size_t n, unsigned how, cu_st
     CHECK(how & SRC_DEVICE ? mg_ptr_on_device(src, n) : any_ok(src, n));
     struct mg_work op = {.kind = MG_OPK_COPY};
     op.u.copy = (struct mg_copy_op){
-        .dst = (uint8_t *)(uintptr_t)dst, .src = (const uint8_t *)(uintptr_t)src, .width = n, .height = 1, .depth = 1,
-        .dst_pitch = n, .src_pitch = n, .dst_slice = n, .src_slice = n,
+        .dst = (uint8_t *)(uintptr_t)dst,
+        .src = (const uint8_t *)(uintptr_t)src,
+        .width = n,
+        .height = 1,
+        .depth = 1,
+        .dst_pitch = n,
+        .src_pitch = n,
+        .dst_slice = n,
+        .src_slice = n,
     };
     struct cu_memcpy3d *raw = &op.u.copy.raw;
     op.u.copy.from_array = how & SRC_ARRAY;
@@ -85,14 +98,20 @@ static cu_result copy1(uint64_t dst, uint64_t src, size_t n, unsigned how, cu_st
 
 MG_BOTH(cuMemcpy, ptds, (cu_ptr d, cu_ptr s, size_t n), copy1(d, s, n, SYNC, NULL, PT))
 MG_BOTH(cuMemcpyAsync, ptsz, (cu_ptr d, cu_ptr s, size_t n, cu_stream h), copy1(d, s, n, 0, h, PT))
-MG_BOTH(cuMemcpyPeer, ptds, (cu_ptr d, cu_ctx dc, cu_ptr s, cu_ctx sc, size_t n), ((void)dc, (void)sc, copy1(d, s, n, SYNC, NULL, PT)))
-MG_BOTH(cuMemcpyPeerAsync, ptsz, (cu_ptr d, cu_ctx dc, cu_ptr s, cu_ctx sc, size_t n, cu_stream h), ((void)dc, (void)sc, copy1(d, s, n, 0, h, PT)))
-MG_BOTH(cuMemcpyHtoD_v2, ptds, (cu_ptr d, const void *s, size_t n), copy1(d, (uintptr_t)s, n, DST_DEVICE | SYNC, NULL, PT))
+MG_BOTH(cuMemcpyPeer, ptds, (cu_ptr d, cu_ctx dc, cu_ptr s, cu_ctx sc, size_t n),
+        ((void)dc, (void)sc, copy1(d, s, n, SYNC, NULL, PT)))
+MG_BOTH(cuMemcpyPeerAsync, ptsz, (cu_ptr d, cu_ctx dc, cu_ptr s, cu_ctx sc, size_t n, cu_stream h),
+        ((void)dc, (void)sc, copy1(d, s, n, 0, h, PT)))
+MG_BOTH(cuMemcpyHtoD_v2, ptds, (cu_ptr d, const void *s, size_t n),
+        copy1(d, (uintptr_t)s, n, DST_DEVICE | SYNC, NULL, PT))
 MG_BOTH(cuMemcpyDtoH_v2, ptds, (void *d, cu_ptr s, size_t n), copy1((uintptr_t)d, s, n, SRC_DEVICE | SYNC, NULL, PT))
 MG_BOTH(cuMemcpyDtoD_v2, ptds, (cu_ptr d, cu_ptr s, size_t n), copy1(d, s, n, SRC_DEVICE | DST_DEVICE | SYNC, NULL, PT))
-MG_BOTH(cuMemcpyHtoDAsync_v2, ptsz, (cu_ptr d, const void *s, size_t n, cu_stream h), copy1(d, (uintptr_t)s, n, DST_DEVICE, h, PT))
-MG_BOTH(cuMemcpyDtoHAsync_v2, ptsz, (void *d, cu_ptr s, size_t n, cu_stream h), copy1((uintptr_t)d, s, n, SRC_DEVICE, h, PT))
-MG_BOTH(cuMemcpyDtoDAsync_v2, ptsz, (cu_ptr d, cu_ptr s, size_t n, cu_stream h), copy1(d, s, n, SRC_DEVICE | DST_DEVICE, h, PT))
+MG_BOTH(cuMemcpyHtoDAsync_v2, ptsz, (cu_ptr d, const void *s, size_t n, cu_stream h),
+        copy1(d, (uintptr_t)s, n, DST_DEVICE, h, PT))
+MG_BOTH(cuMemcpyDtoHAsync_v2, ptsz, (void *d, cu_ptr s, size_t n, cu_stream h),
+        copy1((uintptr_t)d, s, n, SRC_DEVICE, h, PT))
+MG_BOTH(cuMemcpyDtoDAsync_v2, ptsz, (cu_ptr d, cu_ptr s, size_t n, cu_stream h),
+        copy1(d, s, n, SRC_DEVICE | DST_DEVICE, h, PT))
 
 /* ---- arrays by byte offset ---------------------------------------------------------------------- */
 
@@ -104,27 +123,38 @@ static cu_result array_row(cu_array a, size_t offset, size_t n, uint64_t *p)
     return CUE_SUCCESS;
 }
 
-static cu_result copy_array(cu_array da, uint64_t d, size_t doff, cu_array sa, uint64_t s, size_t soff, size_t n, unsigned how, cu_stream h, int pt)
+static cu_result copy_array(cu_array da, uint64_t d, size_t doff, cu_array sa, uint64_t s, size_t soff, size_t n,
+                            unsigned how, cu_stream h, int pt)
 {
     cu_result r = CUE_SUCCESS;
     if (da) r = array_row(da, doff, n, &d);
     if (!r && sa) r = array_row(sa, soff, n, &s);
     return r ? r : copy1(d, s, n, how | (da ? DST_ARRAY : 0) | (sa ? SRC_ARRAY : 0), h, pt);
 }
-MG_BOTH(cuMemcpyDtoA_v2, ptds, (cu_array d, size_t off, cu_ptr s, size_t n), copy_array(d, 0, off, NULL, s, 0, n, SRC_DEVICE | SYNC, NULL, PT))
-MG_BOTH(cuMemcpyAtoD_v2, ptds, (cu_ptr d, cu_array s, size_t off, size_t n), copy_array(NULL, d, 0, s, 0, off, n, DST_DEVICE | SYNC, NULL, PT))
-MG_BOTH(cuMemcpyHtoA_v2, ptds, (cu_array d, size_t off, const void *s, size_t n), copy_array(d, 0, off, NULL, (uintptr_t)s, 0, n, SYNC, NULL, PT))
-MG_BOTH(cuMemcpyAtoH_v2, ptds, (void *d, cu_array s, size_t off, size_t n), copy_array(NULL, (uintptr_t)d, 0, s, 0, off, n, SYNC, NULL, PT))
-MG_BOTH(cuMemcpyAtoA_v2, ptds, (cu_array d, size_t doff, cu_array s, size_t soff, size_t n), copy_array(d, 0, doff, s, 0, soff, n, SYNC, NULL, PT))
-MG_BOTH(cuMemcpyHtoAAsync_v2, ptsz, (cu_array d, size_t off, const void *s, size_t n, cu_stream h), copy_array(d, 0, off, NULL, (uintptr_t)s, 0, n, 0, h, PT))
-MG_BOTH(cuMemcpyAtoHAsync_v2, ptsz, (void *d, cu_array s, size_t off, size_t n, cu_stream h), copy_array(NULL, (uintptr_t)d, 0, s, 0, off, n, 0, h, PT))
+MG_BOTH(cuMemcpyDtoA_v2, ptds, (cu_array d, size_t off, cu_ptr s, size_t n),
+        copy_array(d, 0, off, NULL, s, 0, n, SRC_DEVICE | SYNC, NULL, PT))
+MG_BOTH(cuMemcpyAtoD_v2, ptds, (cu_ptr d, cu_array s, size_t off, size_t n),
+        copy_array(NULL, d, 0, s, 0, off, n, DST_DEVICE | SYNC, NULL, PT))
+MG_BOTH(cuMemcpyHtoA_v2, ptds, (cu_array d, size_t off, const void *s, size_t n),
+        copy_array(d, 0, off, NULL, (uintptr_t)s, 0, n, SYNC, NULL, PT))
+MG_BOTH(cuMemcpyAtoH_v2, ptds, (void *d, cu_array s, size_t off, size_t n),
+        copy_array(NULL, (uintptr_t)d, 0, s, 0, off, n, SYNC, NULL, PT))
+MG_BOTH(cuMemcpyAtoA_v2, ptds, (cu_array d, size_t doff, cu_array s, size_t soff, size_t n),
+        copy_array(d, 0, doff, s, 0, soff, n, SYNC, NULL, PT))
+MG_BOTH(cuMemcpyHtoAAsync_v2, ptsz, (cu_array d, size_t off, const void *s, size_t n, cu_stream h),
+        copy_array(d, 0, off, NULL, (uintptr_t)s, 0, n, 0, h, PT))
+MG_BOTH(cuMemcpyAtoHAsync_v2, ptsz, (void *d, cu_array s, size_t off, size_t n, cu_stream h),
+        copy_array(NULL, (uintptr_t)d, 0, s, 0, off, n, 0, h, PT))
 
 /* ---- two and three dimensions --------------------------------------------------------------------- */
 
-struct side { uint8_t *p; size_t pitch, slice; };
+struct side {
+    uint8_t *p;
+    size_t pitch, slice;
+};
 
-static cu_result one_side(int type, const void *host, cu_ptr dev, cu_array array, size_t x, size_t y, size_t z, size_t pitch,
-                          size_t rows, const struct cu_memcpy3d *c, struct side *out)
+static cu_result one_side(int type, const void *host, cu_ptr dev, cu_array array, size_t x, size_t y, size_t z,
+                          size_t pitch, size_t rows, const struct cu_memcpy3d *c, struct side *out)
 {
     uint64_t base;
     if (type == CUMEM_ARRAY) {
@@ -160,8 +190,11 @@ cu_result mg_copy_make(struct mg_work *op, const struct cu_memcpy3d *c)
     op->u.copy.raw = *c;
     if (!c->width || !c->height || !c->depth) return CUE_SUCCESS;
     CHECK(!c->src_lod && !c->dst_lod);
-    cu_result r = one_side(c->src_type, c->src_host, c->src_device, c->src_array, c->src_x, c->src_y, c->src_z, c->src_pitch, c->src_height, c, &s);
-    if (!r) r = one_side(c->dst_type, c->dst_host, c->dst_device, c->dst_array, c->dst_x, c->dst_y, c->dst_z, c->dst_pitch, c->dst_height, c, &d);
+    cu_result r = one_side(c->src_type, c->src_host, c->src_device, c->src_array, c->src_x, c->src_y, c->src_z,
+                           c->src_pitch, c->src_height, c, &s);
+    if (!r)
+        r = one_side(c->dst_type, c->dst_host, c->dst_device, c->dst_array, c->dst_x, c->dst_y, c->dst_z, c->dst_pitch,
+                     c->dst_height, c, &d);
     if (r) return r;
     struct mg_copy_op *o = &op->u.copy;
     o->dst = d.p, o->dst_pitch = d.pitch, o->dst_slice = d.slice;
@@ -187,11 +220,23 @@ static cu_result copy3(const struct cu_memcpy3d *c, bool sync, cu_stream h, int 
 void mg_copy_2d_to_3d(struct cu_memcpy3d *o, const struct cu_memcpy2d *c)
 {
     *o = (struct cu_memcpy3d){
-        .src_x = c->src_x, .src_y = c->src_y, .src_type = c->src_type, .src_host = c->src_host, .src_device = c->src_device,
-        .src_array = c->src_array, .src_pitch = c->src_pitch,
-        .dst_x = c->dst_x, .dst_y = c->dst_y, .dst_type = c->dst_type, .dst_host = c->dst_host, .dst_device = c->dst_device,
-        .dst_array = c->dst_array, .dst_pitch = c->dst_pitch,
-        .width = c->width, .height = c->height, .depth = 1,
+        .src_x = c->src_x,
+        .src_y = c->src_y,
+        .src_type = c->src_type,
+        .src_host = c->src_host,
+        .src_device = c->src_device,
+        .src_array = c->src_array,
+        .src_pitch = c->src_pitch,
+        .dst_x = c->dst_x,
+        .dst_y = c->dst_y,
+        .dst_type = c->dst_type,
+        .dst_host = c->dst_host,
+        .dst_device = c->dst_device,
+        .dst_array = c->dst_array,
+        .dst_pitch = c->dst_pitch,
+        .width = c->width,
+        .height = c->height,
+        .depth = 1,
     };
 }
 
@@ -223,19 +268,40 @@ static cu_result batch(cu_ptr *d, cu_ptr *s, size_t *n, size_t count, cu_stream 
     return CUE_SUCCESS;
 }
 MG_BOTH(cuMemcpyBatchAsync_v2, ptsz,
-        (cu_ptr *d, cu_ptr *s, size_t *n, size_t count, struct cu_copy_attributes *attrs, size_t *ixs, size_t n_attrs, cu_stream h),
+        (cu_ptr * d, cu_ptr *s, size_t *n, size_t count, struct cu_copy_attributes *attrs, size_t *ixs, size_t n_attrs,
+         cu_stream h),
         ((void)attrs, (void)ixs, (void)n_attrs, batch(d, s, n, count, h, PT)))
 MG_BOTH(cuMemcpyBatchAsync, ptsz,
-        (cu_ptr *d, cu_ptr *s, size_t *n, size_t count, struct cu_copy_attributes *attrs, size_t *ixs, size_t n_attrs, size_t *fail, cu_stream h),
+        (cu_ptr * d, cu_ptr *s, size_t *n, size_t count, struct cu_copy_attributes *attrs, size_t *ixs, size_t n_attrs,
+         size_t *fail, cu_stream h),
         ((void)attrs, (void)ixs, (void)n_attrs, (void)fail, batch(d, s, n, count, h, PT)))
 
 const struct mg_entry mg_entries_copy[] = {
-    MG_ENTRY2(cuMemcpy, ptds), MG_ENTRY2(cuMemcpyAsync, ptsz), MG_ENTRY2(cuMemcpyPeer, ptds), MG_ENTRY2(cuMemcpyPeerAsync, ptsz),
-    MG_ENTRY2(cuMemcpyHtoD_v2, ptds), MG_ENTRY2(cuMemcpyDtoH_v2, ptds), MG_ENTRY2(cuMemcpyDtoD_v2, ptds),
-    MG_ENTRY2(cuMemcpyHtoDAsync_v2, ptsz), MG_ENTRY2(cuMemcpyDtoHAsync_v2, ptsz), MG_ENTRY2(cuMemcpyDtoDAsync_v2, ptsz),
-    MG_ENTRY2(cuMemcpyDtoA_v2, ptds), MG_ENTRY2(cuMemcpyAtoD_v2, ptds), MG_ENTRY2(cuMemcpyHtoA_v2, ptds), MG_ENTRY2(cuMemcpyAtoH_v2, ptds),
-    MG_ENTRY2(cuMemcpyAtoA_v2, ptds), MG_ENTRY2(cuMemcpyHtoAAsync_v2, ptsz), MG_ENTRY2(cuMemcpyAtoHAsync_v2, ptsz),
-    MG_ENTRY2(cuMemcpy2D_v2, ptds), MG_ENTRY2(cuMemcpy2DUnaligned_v2, ptds), MG_ENTRY2(cuMemcpy2DAsync_v2, ptsz),
-    MG_ENTRY2(cuMemcpy3D_v2, ptds), MG_ENTRY2(cuMemcpy3DAsync_v2, ptsz), MG_ENTRY2(cuMemcpy3DPeer, ptds), MG_ENTRY2(cuMemcpy3DPeerAsync, ptsz),
-    MG_ENTRY2(cuMemcpyBatchAsync, ptsz), MG_ENTRY2(cuMemcpyBatchAsync_v2, ptsz), {0},
+    MG_ENTRY2(cuMemcpy, ptds),
+    MG_ENTRY2(cuMemcpyAsync, ptsz),
+    MG_ENTRY2(cuMemcpyPeer, ptds),
+    MG_ENTRY2(cuMemcpyPeerAsync, ptsz),
+    MG_ENTRY2(cuMemcpyHtoD_v2, ptds),
+    MG_ENTRY2(cuMemcpyDtoH_v2, ptds),
+    MG_ENTRY2(cuMemcpyDtoD_v2, ptds),
+    MG_ENTRY2(cuMemcpyHtoDAsync_v2, ptsz),
+    MG_ENTRY2(cuMemcpyDtoHAsync_v2, ptsz),
+    MG_ENTRY2(cuMemcpyDtoDAsync_v2, ptsz),
+    MG_ENTRY2(cuMemcpyDtoA_v2, ptds),
+    MG_ENTRY2(cuMemcpyAtoD_v2, ptds),
+    MG_ENTRY2(cuMemcpyHtoA_v2, ptds),
+    MG_ENTRY2(cuMemcpyAtoH_v2, ptds),
+    MG_ENTRY2(cuMemcpyAtoA_v2, ptds),
+    MG_ENTRY2(cuMemcpyHtoAAsync_v2, ptsz),
+    MG_ENTRY2(cuMemcpyAtoHAsync_v2, ptsz),
+    MG_ENTRY2(cuMemcpy2D_v2, ptds),
+    MG_ENTRY2(cuMemcpy2DUnaligned_v2, ptds),
+    MG_ENTRY2(cuMemcpy2DAsync_v2, ptsz),
+    MG_ENTRY2(cuMemcpy3D_v2, ptds),
+    MG_ENTRY2(cuMemcpy3DAsync_v2, ptsz),
+    MG_ENTRY2(cuMemcpy3DPeer, ptds),
+    MG_ENTRY2(cuMemcpy3DPeerAsync, ptsz),
+    MG_ENTRY2(cuMemcpyBatchAsync, ptsz),
+    MG_ENTRY2(cuMemcpyBatchAsync_v2, ptsz),
+    {0},
 };

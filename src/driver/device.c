@@ -11,7 +11,7 @@
 
 static void load_h200(void)
 {
-#define DEVICE_NAME(text) mg_drv.name = text;
+#define DEVICE_NAME(text)    mg_drv.name = text;
 #define DEVICE_MEMORY(bytes) mg_drv.memory_bytes = bytes;
 #define DEVICE_VERSION(version)
 #define VALUE(attr, value) mg_drv.attrs[CUDEV_##attr] = value, mg_drv.attr_known[CUDEV_##attr] = true;
@@ -35,8 +35,10 @@ static cu_result load_file(const char *path)
         char *tab = strchr(line, '\t');
         if (!tab) continue;
         *tab++ = 0;
-        if (!strcmp(line, "name")) mg_drv.name = strdup(tab);
-        else if (!strcmp(line, "total_memory")) mg_drv.memory_bytes = strtoull(tab, NULL, 10);
+        if (!strcmp(line, "name"))
+            mg_drv.name = strdup(tab);
+        else if (!strcmp(line, "total_memory"))
+            mg_drv.memory_bytes = strtoull(tab, NULL, 10);
         else {
             unsigned long id = strtoul(line, NULL, 10);
             char *rc = strchr(tab, '\t'), *value = rc ? strchr(rc + 1, '\t') : NULL;
@@ -65,8 +67,15 @@ static cu_result check_device(cu_device dev)
     if (!mg_drv.initialised) return CUE_NOT_INITIALIZED;
     return dev == 0 ? CUE_SUCCESS : CUE_INVALID_DEVICE;
 }
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
-#define CHECK_DEVICE(dev) do { cu_result r_ = check_device(dev); if (r_) return r_; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
+#define CHECK_DEVICE(dev)                                                                                              \
+    do {                                                                                                               \
+        cu_result r_ = check_device(dev);                                                                              \
+        if (r_) return r_;                                                                                             \
+    } while (0)
 
 static cu_result cuDeviceGet(cu_device *dev, int ordinal)
 {
@@ -99,7 +108,10 @@ static cu_result cuDeviceGetUuid(cu_uuid *uuid, cu_device dev)
     memcpy(uuid->bytes, "margay-software", 16); /* no real device's */
     return CUE_SUCCESS;
 }
-static cu_result cuDeviceGetUuid_v2(cu_uuid *uuid, cu_device dev) { return cuDeviceGetUuid(uuid, dev); }
+static cu_result cuDeviceGetUuid_v2(cu_uuid *uuid, cu_device dev)
+{
+    return cuDeviceGetUuid(uuid, dev);
+}
 
 static cu_result cuDeviceTotalMem_v2(size_t *bytes, cu_device dev)
 {
@@ -226,9 +238,22 @@ static cu_result cuFlushGPUDirectRDMAWrites(int target, int scope)
 }
 
 const struct mg_entry mg_entries_device[] = {
-    MG_ENTRY(cuDeviceGet), MG_ENTRY(cuDeviceGetCount), MG_ENTRY(cuDeviceGetName), MG_ENTRY(cuDeviceGetUuid),
-    MG_ENTRY(cuDeviceGetUuid_v2), MG_ENTRY(cuDeviceTotalMem), MG_ENTRY(cuDeviceTotalMem_v2), MG_ENTRY(cuDeviceGetAttribute),
-    MG_ENTRY(cuDeviceGetProperties), MG_ENTRY(cuDeviceComputeCapability), MG_ENTRY(cuDeviceGetPCIBusId),
-    MG_ENTRY(cuDeviceGetByPCIBusId), MG_ENTRY(cuDeviceGetTexture1DLinearMaxWidth), MG_ENTRY(cuDeviceCanAccessPeer),
-    MG_ENTRY(cuDeviceGetP2PAttribute), MG_ENTRY(cuDeviceGetExecAffinitySupport), MG_ENTRY(cuFlushGPUDirectRDMAWrites), {0},
+    MG_ENTRY(cuDeviceGet),
+    MG_ENTRY(cuDeviceGetCount),
+    MG_ENTRY(cuDeviceGetName),
+    MG_ENTRY(cuDeviceGetUuid),
+    MG_ENTRY(cuDeviceGetUuid_v2),
+    MG_ENTRY(cuDeviceTotalMem),
+    MG_ENTRY(cuDeviceTotalMem_v2),
+    MG_ENTRY(cuDeviceGetAttribute),
+    MG_ENTRY(cuDeviceGetProperties),
+    MG_ENTRY(cuDeviceComputeCapability),
+    MG_ENTRY(cuDeviceGetPCIBusId),
+    MG_ENTRY(cuDeviceGetByPCIBusId),
+    MG_ENTRY(cuDeviceGetTexture1DLinearMaxWidth),
+    MG_ENTRY(cuDeviceCanAccessPeer),
+    MG_ENTRY(cuDeviceGetP2PAttribute),
+    MG_ENTRY(cuDeviceGetExecAffinitySupport),
+    MG_ENTRY(cuFlushGPUDirectRDMAWrites),
+    {0},
 };

@@ -24,19 +24,26 @@ struct mg_driver_children {
 
 /* Device work as somebody else follows it: who enqueued it, and when it ran. */
 struct mg_work_mark {
-    uint64_t correlation;    /* of the call that enqueued it, 0: not known */
-    uint64_t ctx, stream;    /* numbers of whoever watches */
-    uint64_t range, order;   /* numbers of whoever watches, too */
-    bool skip;               /* whoever watches does not want it */
-    uint64_t replay;         /* of the executable graph it belongs to, from 0; UINT64_MAX: none */
+    uint64_t correlation;  /* of the call that enqueued it, 0: not known */
+    uint64_t ctx, stream;  /* numbers of whoever watches */
+    uint64_t range, order; /* numbers of whoever watches, too */
+    bool skip;             /* whoever watches does not want it */
+    uint64_t replay;       /* of the executable graph it belongs to, from 0; UINT64_MAX: none */
 };
-enum mg_work_direction { MG_DIRECTION_NONE, MG_HOST_TO_DEVICE, MG_DEVICE_TO_HOST, MG_DEVICE_TO_DEVICE, MG_HOST_TO_HOST };
+enum mg_work_direction {
+    MG_DIRECTION_NONE,
+    MG_HOST_TO_DEVICE,
+    MG_DEVICE_TO_HOST,
+    MG_DEVICE_TO_DEVICE,
+    MG_HOST_TO_HOST
+};
 struct mg_work_span {
-    bool copy;               /* else a memset */
-    bool array;              /* one side is an array: its address is 0 */
+    bool copy;  /* else a memset */
+    bool array; /* one side is an array: its address is 0 */
     enum mg_work_direction direction;
     uint64_t bytes, start_ns, end_ns;
-    uint64_t dst, src, width, height, depth, dst_pitch, src_pitch, dst_slice, src_slice; /* depth planes of height rows of width bytes */
+    uint64_t dst, src, width, height, depth, dst_pitch, src_pitch, dst_slice,
+        src_slice; /* depth planes of height rows of width bytes */
 };
 struct mg_driver_watch {
     /* On the thread of the call, under no lock of the driver. stream NULL: a default stream. */
@@ -47,35 +54,38 @@ struct mg_driver_watch {
 
 struct mg_driver_config {
     size_t size;
-    const char *device;      /* "emu" or "cpu" */
-    const char *properties;  /* --as */
+    const char *device;          /* "emu" or "cpu" */
+    const char *properties;      /* --as */
     const char *properties_path; /* file of recorded properties, NULL: built in */
     uint64_t time_limit_ns;
     uint32_t workers;
     bool count_positions;
-    bool no_contract;        /* as in mg_device_opts */
-    bool overcommit;         /* allocations may be larger than the machine's memory and swap */
-    bool check;              /* --check: as in mg_device_opts; and no read strays */
-    void (*say)(const char *line); /* one line of chatter for the user (stderr) */
+    bool no_contract;                          /* as in mg_device_opts */
+    bool overcommit;                           /* allocations may be larger than the machine's memory and swap */
+    bool check;                                /* --check: as in mg_device_opts; and no read strays */
+    void (*say)(const char *line);             /* one line of chatter for the user (stderr) */
     const struct mg_driver_children *children; /* may be NULL */
-    const struct mg_driver_watch *watch; /* may be NULL */
-    const struct mg_device_ops *ops; /* NULL: the device named above */
-    bool (*wants_busy)(void); /* does this launch tell its busy_ns? May be NULL */
+    const struct mg_driver_watch *watch;       /* may be NULL */
+    const struct mg_device_ops *ops;           /* NULL: the device named above */
+    bool (*wants_busy)(void);                  /* does this launch tell its busy_ns? May be NULL */
 };
 /* Once, before the first entry is called. Cheap: devices open at cuInit. */
 void mg_driver_configure(const struct mg_driver_config *c);
 
 struct mg_launch_done { /* what the driver tells when a launch has ended */
     uint64_t start_ns, end_ns;
-    uint64_t busy_ns;      /* as in mg_launch_stats; 0: not measured */
-    struct mg_fault fault; /* kind NONE when complete */
-    int cuda_error;        /* 0 when complete */
+    uint64_t busy_ns;        /* as in mg_launch_stats; 0: not measured */
+    struct mg_fault fault;   /* kind NONE when complete */
+    int cuda_error;          /* 0 when complete */
     bool schedule_dependent; /* as in mg_launch_stats */
-    const struct mg_stray *strays; uint32_t n_strays; /* for the time of the call */
-    const struct mg_finding *findings; uint32_t n_findings; /* likewise */
-    const struct mg_unseen *unseen; uint32_t n_unseen; /* likewise */
+    const struct mg_stray *strays;
+    uint32_t n_strays; /* for the time of the call */
+    const struct mg_finding *findings;
+    uint32_t n_findings; /* likewise */
+    const struct mg_unseen *unseen;
+    uint32_t n_unseen; /* likewise */
     struct mg_work_mark mark;
-    uint64_t uncertainty_ns;       /* of both times */
+    uint64_t uncertainty_ns; /* of both times */
 };
 typedef void (*mg_launch_done_fn)(void *user, const struct mg_launch_done *done);
 /* The next kernel launch that this thread makes (any form; captured launches keep the note in
@@ -106,7 +116,8 @@ bool mg_driver_global_address(void *function, const char *name, uint64_t *addres
 /* The allocation a device pointer lies in (dense id, offset): how profiles store pointer arguments. */
 bool mg_driver_allocation(uint64_t address, uint64_t *id, uint64_t *offset, uint64_t *bytes);
 /* Witness counts of the module instance behind a function (device count_positions). */
-void mg_driver_positions(void *function, void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user);
+void mg_driver_positions(void *function,
+                         void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user);
 /* Waits until every stream is idle; called at process exit by inject before the store closes. */
 void mg_driver_drain(uint64_t timeout_ns);
 

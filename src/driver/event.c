@@ -3,7 +3,10 @@
 
 #include <stdlib.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 static cu_result cuEventCreate(cu_event *out, unsigned flags)
 {
@@ -33,7 +36,10 @@ static cu_result cuEventDestroy_v2(cu_event e)
     free(e);
     return CUE_SUCCESS;
 }
-static cu_result cuEventDestroy(cu_event e) { return cuEventDestroy_v2(e); }
+static cu_result cuEventDestroy(cu_event e)
+{
+    return cuEventDestroy_v2(e);
+}
 
 /* Lock held. What an event record in a stream or graph does: the event now stands for t. */
 void mg_event_set(struct CUevent_st *e, struct mg_task *t)
@@ -71,7 +77,10 @@ static cu_result record(cu_event e, cu_stream h, unsigned flags, int pt)
     mg_unlock();
     return r;
 }
-cu_result mg_event_record(struct CUevent_st *e, struct CUstream_st *s) { return record(e, s == s->ctx->legacy ? NULL : s, 0, 0); }
+cu_result mg_event_record(struct CUevent_st *e, struct CUstream_st *s)
+{
+    return record(e, s == s->ctx->legacy ? NULL : s, 0, 0);
+}
 
 MG_BOTH(cuEventRecord, ptsz, (cu_event e, cu_stream s), record(e, s, 0, PT))
 MG_BOTH(cuEventRecordWithFlags, ptsz, (cu_event e, cu_stream s, unsigned flags), record(e, s, flags, PT))
@@ -117,9 +126,12 @@ static cu_result cuEventQuery(cu_event e)
     cu_result r = enter_event(e);
     if (r) return r;
     mg_lock();
-    if (e->capture_id) r = CUE_CAPTURED_EVENT;
-    else if (e->task && !e->task->done) r = CUE_NOT_READY;
-    else if (e->task) r = e->ctx->error;
+    if (e->capture_id)
+        r = CUE_CAPTURED_EVENT;
+    else if (e->task && !e->task->done)
+        r = CUE_NOT_READY;
+    else if (e->task)
+        r = e->ctx->error;
     mg_unlock();
     return r;
 }
@@ -150,13 +162,19 @@ static cu_result cuEventElapsedTime(float *ms, cu_event a, cu_event b)
     CHECK(ms);
     if ((a->flags | b->flags) & CUEVENT_DISABLE_TIMING) return CUE_INVALID_HANDLE;
     mg_lock();
-    if (!a->task || !b->task) r = CUE_INVALID_HANDLE;
-    else if (!a->task->done || !b->task->done) r = CUE_NOT_READY;
-    else *ms = (float)((double)((int64_t)(b->task->end_ns - a->task->end_ns)) * 1e-6);
+    if (!a->task || !b->task)
+        r = CUE_INVALID_HANDLE;
+    else if (!a->task->done || !b->task->done)
+        r = CUE_NOT_READY;
+    else
+        *ms = (float)((double)((int64_t)(b->task->end_ns - a->task->end_ns)) * 1e-6);
     mg_unlock();
     return r;
 }
-static cu_result cuEventElapsedTime_v2(float *ms, cu_event a, cu_event b) { return cuEventElapsedTime(ms, a, b); }
+static cu_result cuEventElapsedTime_v2(float *ms, cu_event a, cu_event b)
+{
+    return cuEventElapsedTime(ms, a, b);
+}
 
 static cu_result cuCtxRecordEvent(cu_ctx ctx, cu_event e)
 {
@@ -198,8 +216,17 @@ static cu_result cuCtxWaitEvent(cu_ctx ctx, cu_event e)
 }
 
 const struct mg_entry mg_entries_event[] = {
-    MG_ENTRY(cuEventCreate), MG_ENTRY(cuEventDestroy), MG_ENTRY(cuEventDestroy_v2), MG_ENTRY2(cuEventRecord, ptsz),
-    MG_ENTRY2(cuEventRecordWithFlags, ptsz), MG_ENTRY2(cuStreamWaitEvent, ptsz), MG_ENTRY(cuEventQuery),
-    MG_ENTRY(cuEventSynchronize), MG_ENTRY(cuEventElapsedTime), MG_ENTRY(cuEventElapsedTime_v2),
-    MG_ENTRY(cuCtxRecordEvent), MG_ENTRY(cuCtxWaitEvent), {0},
+    MG_ENTRY(cuEventCreate),
+    MG_ENTRY(cuEventDestroy),
+    MG_ENTRY(cuEventDestroy_v2),
+    MG_ENTRY2(cuEventRecord, ptsz),
+    MG_ENTRY2(cuEventRecordWithFlags, ptsz),
+    MG_ENTRY2(cuStreamWaitEvent, ptsz),
+    MG_ENTRY(cuEventQuery),
+    MG_ENTRY(cuEventSynchronize),
+    MG_ENTRY(cuEventElapsedTime),
+    MG_ENTRY(cuEventElapsedTime_v2),
+    MG_ENTRY(cuCtxRecordEvent),
+    MG_ENTRY(cuCtxWaitEvent),
+    {0},
 };

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 /* ---- numbers of a function -------------------------------------------------------------------------- */
 
@@ -15,7 +18,8 @@ uint32_t mg_func_registers(const struct CUfunc_st *f)
         /* The estimate keeps within what ptxas would have been told to keep within. */
         uint32_t most = 255, threads = f->info.max_threads;
         const struct mg_func *fn = f->info.func;
-        if (f->module->facts && f->module->facts->max_registers) most = MG_MIN(most, (uint32_t)f->module->facts->max_registers);
+        if (f->module->facts && f->module->facts->max_registers)
+            most = MG_MIN(most, (uint32_t)f->module->facts->max_registers);
         if (fn && fn->maxnreg) most = MG_MIN(most, fn->maxnreg);
         if (fn && threads && (fn->maxntid[0] || fn->reqntid[0])) {
             uint32_t ctas = fn->minnctapersm ? fn->minnctapersm : 1, warps = (threads + 31) / 32 * ctas;
@@ -46,27 +50,55 @@ static cu_result get(int *value, int attr, const struct CUfunc_st *f, const stru
     const struct mg_module *ir = f->module->ir;
     const struct mg_func *fn = f->info.func;
     switch (attr) {
-    case CUFUNC_MAX_THREADS_PER_BLOCK: *value = mg_func_max_threads(f); break;
-    case CUFUNC_SHARED_SIZE_BYTES: *value = (int)f->info.static_shared_bytes; break;
-    case CUFUNC_CONST_SIZE_BYTES: *value = (int)f->info.const_bytes; break;
-    case CUFUNC_LOCAL_SIZE_BYTES: *value = (int)f->info.local_bytes; break;
-    case CUFUNC_NUM_REGS: *value = (int)mg_func_registers(f); break;
-    case CUFUNC_PTX_VERSION: *value = ir->sm; break;
-    case CUFUNC_BINARY_VERSION: *value = mg_drv.attrs[CUDEV_COMPUTE_CAPABILITY_MAJOR] * 10 + mg_drv.attrs[CUDEV_COMPUTE_CAPABILITY_MINOR]; break;
-    case CUFUNC_CACHE_MODE_CA: *value = 0; break;
+    case CUFUNC_MAX_THREADS_PER_BLOCK:
+        *value = mg_func_max_threads(f);
+        break;
+    case CUFUNC_SHARED_SIZE_BYTES:
+        *value = (int)f->info.static_shared_bytes;
+        break;
+    case CUFUNC_CONST_SIZE_BYTES:
+        *value = (int)f->info.const_bytes;
+        break;
+    case CUFUNC_LOCAL_SIZE_BYTES:
+        *value = (int)f->info.local_bytes;
+        break;
+    case CUFUNC_NUM_REGS:
+        *value = (int)mg_func_registers(f);
+        break;
+    case CUFUNC_PTX_VERSION:
+        *value = ir->sm;
+        break;
+    case CUFUNC_BINARY_VERSION:
+        *value = mg_drv.attrs[CUDEV_COMPUTE_CAPABILITY_MAJOR] * 10 + mg_drv.attrs[CUDEV_COMPUTE_CAPABILITY_MINOR];
+        break;
+    case CUFUNC_CACHE_MODE_CA:
+        *value = 0;
+        break;
     case CUFUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
-        int set = *setting(f, k, attr), plain = mg_drv.attrs[CUDEV_MAX_SHARED_MEMORY_PER_BLOCK] - (int)f->info.static_shared_bytes;
+        int set = *setting(f, k, attr),
+            plain = mg_drv.attrs[CUDEV_MAX_SHARED_MEMORY_PER_BLOCK] - (int)f->info.static_shared_bytes;
         *value = set ? set : MG_MAX(plain, 0);
         break;
     }
-    case CUFUNC_CLUSTER_SIZE_MUST_BE_SET: *value = 0; break;
-    case CUFUNC_REQUIRED_CLUSTER_WIDTH: *value = fn && fn->cluster[0] ? (int)fn->cluster[0] : *setting(f, k, attr); break;
-    case CUFUNC_REQUIRED_CLUSTER_HEIGHT: *value = fn && fn->cluster[0] ? (int)fn->cluster[1] : *setting(f, k, attr); break;
-    case CUFUNC_REQUIRED_CLUSTER_DEPTH: *value = fn && fn->cluster[0] ? (int)fn->cluster[2] : *setting(f, k, attr); break;
+    case CUFUNC_CLUSTER_SIZE_MUST_BE_SET:
+        *value = 0;
+        break;
+    case CUFUNC_REQUIRED_CLUSTER_WIDTH:
+        *value = fn && fn->cluster[0] ? (int)fn->cluster[0] : *setting(f, k, attr);
+        break;
+    case CUFUNC_REQUIRED_CLUSTER_HEIGHT:
+        *value = fn && fn->cluster[0] ? (int)fn->cluster[1] : *setting(f, k, attr);
+        break;
+    case CUFUNC_REQUIRED_CLUSTER_DEPTH:
+        *value = fn && fn->cluster[0] ? (int)fn->cluster[2] : *setting(f, k, attr);
+        break;
     case CUFUNC_PREFERRED_SHARED_MEMORY_CARVEOUT:
     case CUFUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-    case CUFUNC_CLUSTER_SCHEDULING_POLICY_PREFERENCE: *value = *setting(f, k, attr); break;
-    default: return CUE_INVALID_VALUE;
+    case CUFUNC_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        *value = *setting(f, k, attr);
+        break;
+    default:
+        return CUE_INVALID_VALUE;
     }
     return CUE_SUCCESS;
 }
@@ -82,16 +114,26 @@ static cu_result set(int attr, int value, struct CUfunc_st *f, struct CUkern_st 
 {
     switch (attr) {
     case CUFUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        CHECK(value >= 0 && value + (int)f->info.static_shared_bytes <= mg_drv.attrs[CUDEV_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN]);
+        CHECK(value >= 0 &&
+              value + (int)f->info.static_shared_bytes <= mg_drv.attrs[CUDEV_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN]);
         break;
-    case CUFUNC_PREFERRED_SHARED_MEMORY_CARVEOUT: CHECK(value >= -1 && value <= 100); break;
-    case CUFUNC_REQUIRED_CLUSTER_WIDTH: case CUFUNC_REQUIRED_CLUSTER_HEIGHT: case CUFUNC_REQUIRED_CLUSTER_DEPTH:
+    case CUFUNC_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        CHECK(value >= -1 && value <= 100);
+        break;
+    case CUFUNC_REQUIRED_CLUSTER_WIDTH:
+    case CUFUNC_REQUIRED_CLUSTER_HEIGHT:
+    case CUFUNC_REQUIRED_CLUSTER_DEPTH:
         if (f->info.func && f->info.func->cluster[0]) return CUE_NOT_PERMITTED;
         CHECK(value >= 0);
         break;
-    case CUFUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: CHECK(value == 0 || value == 1); break;
-    case CUFUNC_CLUSTER_SCHEDULING_POLICY_PREFERENCE: CHECK(value >= 0 && value <= 2); break;
-    default: return CUE_INVALID_VALUE;
+    case CUFUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        CHECK(value == 0 || value == 1);
+        break;
+    case CUFUNC_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        CHECK(value >= 0 && value <= 2);
+        break;
+    default:
+        return CUE_INVALID_VALUE;
     }
     /* A kernel and its function of this context are two names of one thing. */
     if (!k) k = f->kernel;
@@ -214,7 +256,8 @@ int mg_occupancy(const struct CUfunc_st *f, int block_size, size_t dyn_shared)
     most = MG_MIN(most, a[CUDEV_MAX_BLOCKS_PER_MULTIPROCESSOR]);
     int warp_regs = ((int)mg_func_registers(f) * 32 + 255) & ~255;
     if (warp_regs) {
-        int fit = a[CUDEV_MAX_REGISTERS_PER_BLOCK] / warp_regs / 4 * 4; /* one allocation never passes a quarter's share */
+        int fit =
+            a[CUDEV_MAX_REGISTERS_PER_BLOCK] / warp_regs / 4 * 4; /* one allocation never passes a quarter's share */
         if (warps > fit) return 0;
         most = MG_MIN(most, a[CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR] / warp_regs / 4 * 4 / warps);
     }
@@ -230,20 +273,24 @@ static cu_result max_blocks(int *blocks, cu_function h, int block_size, size_t s
     cu_result r = mg_func_get(h, &f, NULL);
     if (r) return r;
     CHECK(blocks && block_size > 0 && flags <= CUOCC_DISABLE_CACHING_OVERRIDE);
-    *blocks = block_size > mg_func_max_threads(f) || shared > (size_t)mg_func_max_dynamic(f) ? 0 : mg_occupancy(f, block_size, shared);
+    *blocks = block_size > mg_func_max_threads(f) || shared > (size_t)mg_func_max_dynamic(f)
+                  ? 0
+                  : mg_occupancy(f, block_size, shared);
     return CUE_SUCCESS;
 }
 static cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cu_function h, int block_size, size_t shared)
 {
     return max_blocks(blocks, h, block_size, shared, 0);
 }
-static cu_result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, cu_function h, int block_size, size_t shared, unsigned flags)
+static cu_result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, cu_function h, int block_size,
+                                                                      size_t shared, unsigned flags)
 {
     return max_blocks(blocks, h, block_size, shared, flags);
 }
 
 /* Of all block sizes the one that keeps most threads on an SM, the largest of equals. */
-static cu_result best_block(int *min_grid, int *block, cu_function h, cu_block_to_shared_fn fn, size_t shared, int limit, unsigned flags)
+static cu_result best_block(int *min_grid, int *block, cu_function h, cu_block_to_shared_fn fn, size_t shared,
+                            int limit, unsigned flags)
 {
     struct CUfunc_st *f;
     cu_result r = mg_func_get(h, &f, NULL);
@@ -264,11 +311,14 @@ static cu_result best_block(int *min_grid, int *block, cu_function h, cu_block_t
     *min_grid = best_blocks * mg_drv.attrs[CUDEV_MULTIPROCESSOR_COUNT];
     return CUE_SUCCESS;
 }
-static cu_result cuOccupancyMaxPotentialBlockSize(int *grid, int *block, cu_function h, cu_block_to_shared_fn fn, size_t shared, int limit)
+static cu_result cuOccupancyMaxPotentialBlockSize(int *grid, int *block, cu_function h, cu_block_to_shared_fn fn,
+                                                  size_t shared, int limit)
 {
     return best_block(grid, block, h, fn, shared, limit, 0);
 }
-static cu_result cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, cu_function h, cu_block_to_shared_fn fn, size_t shared, int limit, unsigned flags)
+static cu_result cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, cu_function h,
+                                                           cu_block_to_shared_fn fn, size_t shared, int limit,
+                                                           unsigned flags)
 {
     return best_block(grid, block, h, fn, shared, limit, flags);
 }
@@ -280,17 +330,31 @@ static cu_result cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, cu_funct
     if (r) return r;
     CHECK(bytes && blocks > 0 && block_size > 0);
     CHECK(mg_occupancy(f, block_size, 0) >= blocks);
-    size_t each = (size_t)(mg_drv.attrs[CUDEV_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR] / blocks / 128 * 128), held = 1024 + f->info.static_shared_bytes;
+    size_t each = (size_t)(mg_drv.attrs[CUDEV_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR] / blocks / 128 * 128),
+           held = 1024 + f->info.static_shared_bytes;
     size_t most = (size_t)mg_drv.attrs[CUDEV_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN] - f->info.static_shared_bytes;
     *bytes = each > held ? MG_MIN(each - held, most) : 0;
     return CUE_SUCCESS;
 }
 
 const struct mg_entry mg_entries_function[] = {
-    MG_ENTRY(cuFuncGetAttribute), MG_ENTRY(cuFuncSetAttribute), MG_ENTRY(cuKernelGetAttribute), MG_ENTRY(cuKernelSetAttribute),
-    MG_ENTRY(cuFuncSetCacheConfig), MG_ENTRY(cuKernelSetCacheConfig), MG_ENTRY(cuFuncSetSharedMemConfig), MG_ENTRY(cuFuncGetModule),
-    MG_ENTRY(cuFuncGetName), MG_ENTRY(cuFuncGetParamInfo), MG_ENTRY(cuKernelGetParamInfo), MG_ENTRY(cuFuncIsLoaded), MG_ENTRY(cuFuncLoad),
-    MG_ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor), MG_ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags),
-    MG_ENTRY(cuOccupancyMaxPotentialBlockSize), MG_ENTRY(cuOccupancyMaxPotentialBlockSizeWithFlags),
-    MG_ENTRY(cuOccupancyAvailableDynamicSMemPerBlock), {0},
+    MG_ENTRY(cuFuncGetAttribute),
+    MG_ENTRY(cuFuncSetAttribute),
+    MG_ENTRY(cuKernelGetAttribute),
+    MG_ENTRY(cuKernelSetAttribute),
+    MG_ENTRY(cuFuncSetCacheConfig),
+    MG_ENTRY(cuKernelSetCacheConfig),
+    MG_ENTRY(cuFuncSetSharedMemConfig),
+    MG_ENTRY(cuFuncGetModule),
+    MG_ENTRY(cuFuncGetName),
+    MG_ENTRY(cuFuncGetParamInfo),
+    MG_ENTRY(cuKernelGetParamInfo),
+    MG_ENTRY(cuFuncIsLoaded),
+    MG_ENTRY(cuFuncLoad),
+    MG_ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor),
+    MG_ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags),
+    MG_ENTRY(cuOccupancyMaxPotentialBlockSize),
+    MG_ENTRY(cuOccupancyMaxPotentialBlockSizeWithFlags),
+    MG_ENTRY(cuOccupancyAvailableDynamicSMemPerBlock),
+    {0},
 };

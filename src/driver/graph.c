@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 static uint64_t next_id;
 static struct mg_map graph_mems = MG_MAP_INIT; /* base -> struct mg_graph_mem * */
@@ -58,7 +61,8 @@ struct mg_graph_mem *mg_graph_mem_again(struct CUgraphNode_st *const *deps, size
         mg_map_set(&held, (uintptr_t)n->mem, n->type == CUNODE_MEM_ALLOC ? k + 1 : k - 1);
     }
     const struct CUgraph_st *g = n_deps ? deps[0]->graph : NULL;
-    for (uint32_t i = 0; g && !found && i < g->nodes.n; i++) { /* the first in order of creation; not one in use beside the new node */
+    for (uint32_t i = 0; g && !found && i < g->nodes.n;
+         i++) { /* the first in order of creation; not one in use beside the new node */
         struct CUgraphNode_st *n = g->nodes.at[i];
         uint64_t k;
         if (n->type != CUNODE_MEM_ALLOC || !mg_map_get(&held, (uintptr_t)n->mem, &k) || k) continue;
@@ -167,7 +171,10 @@ static cu_result cuGraphReleaseUserObject(cu_graph g, cu_user_object u, unsigned
 
 /* ---- nodes and edges --------------------------------------------------------------------------------- */
 
-bool mg_graph_is(const struct CUgraph_st *g) { return mg_obj_is(g, MG_OBJ_GRAPH); }
+bool mg_graph_is(const struct CUgraph_st *g)
+{
+    return mg_obj_is(g, MG_OBJ_GRAPH);
+}
 
 struct CUgraph_st *mg_graph_new(void)
 {
@@ -253,13 +260,14 @@ static void del_edge(struct CUgraphNode_st *from, struct CUgraphNode_st *to)
         }
     for (uint32_t i = 0; i < from->dependents.n; i++)
         if (from->dependents.at[i] == to) {
-            memmove(from->dependents.at + i, from->dependents.at + i + 1, (--from->dependents.n - i) * sizeof *from->dependents.at);
+            memmove(from->dependents.at + i, from->dependents.at + i + 1,
+                    (--from->dependents.n - i) * sizeof *from->dependents.at);
             break;
         }
 }
 
-struct CUgraphNode_st *mg_graph_add(struct CUgraph_st *g, int type, struct CUctx_st *ctx, struct mg_work *op, struct CUgraphNode_st *const *deps,
-                                    size_t n_deps)
+struct CUgraphNode_st *mg_graph_add(struct CUgraph_st *g, int type, struct CUctx_st *ctx, struct mg_work *op,
+                                    struct CUgraphNode_st *const *deps, size_t n_deps)
 {
     struct CUgraphNode_st *n = calloc(1, sizeof *n);
     if (!n) {
@@ -272,7 +280,8 @@ struct CUgraphNode_st *mg_graph_add(struct CUgraph_st *g, int type, struct CUctx
     n->ctx = ctx;
     n->op = *op;
     if (op->kind == MG_OPK_CHILD) op->u.child.graph->parent = n;
-    for (unsigned i = 0; op->kind == MG_OPK_COND && op->u.cond->graphs && i < op->u.cond->n; i++) op->u.cond->graphs[i]->parent = n;
+    for (unsigned i = 0; op->kind == MG_OPK_COND && op->u.cond->graphs && i < op->u.cond->n; i++)
+        op->u.cond->graphs[i]->parent = n;
     *mg_vec_push(&g->nodes) = n;
     for (size_t i = 0; i < n_deps; i++) add_edge(deps[i], n);
     mg_obj_add(n, MG_OBJ_NODE);
@@ -304,7 +313,8 @@ struct CUgraph_st *mg_graph_clone(const struct CUgraph_st *g)
         n->clone_of = old->id;
         n->mem = old->mem;
         if (n->mem) n->mem->refs++;
-        if (old->attrs && (n->attrs = malloc(CULAUNCH_COUNT * sizeof *n->attrs))) memcpy(n->attrs, old->attrs, CULAUNCH_COUNT * sizeof *n->attrs);
+        if (old->attrs && (n->attrs = malloc(CULAUNCH_COUNT * sizeof *n->attrs)))
+            memcpy(n->attrs, old->attrs, CULAUNCH_COUNT * sizeof *n->attrs);
         mg_map_set(&index, (uintptr_t)old, (uintptr_t)n);
     }
     for (uint32_t i = 0; i < g->nodes.n; i++)
@@ -373,7 +383,8 @@ static cu_result cuGraphDestroyNode(cu_node n)
     while (n->deps.n) del_edge(n->deps.at[0], n);
     while (n->dependents.n) del_edge(n, n->dependents.at[0]);
     for (uint32_t i = 0; i < g->nodes.n; i++)
-        if (g->nodes.at[i] == n) memmove(g->nodes.at + i, g->nodes.at + i + 1, (--g->nodes.n - i) * sizeof *g->nodes.at);
+        if (g->nodes.at[i] == n)
+            memmove(g->nodes.at + i, g->nodes.at + i + 1, (--g->nodes.n - i) * sizeof *g->nodes.at);
     free_node(n);
     mg_unlock();
     return CUE_SUCCESS;
@@ -436,7 +447,10 @@ static cu_result cuGraphGetEdges_v2(cu_graph g, cu_node *from, cu_node *to, stru
     mg_unlock();
     return CUE_SUCCESS;
 }
-static cu_result cuGraphGetEdges(cu_graph g, cu_node *from, cu_node *to, size_t *count) { return cuGraphGetEdges_v2(g, from, to, NULL, count); }
+static cu_result cuGraphGetEdges(cu_graph g, cu_node *from, cu_node *to, size_t *count)
+{
+    return cuGraphGetEdges_v2(g, from, to, NULL, count);
+}
 
 static cu_result cuGraphNodeGetDependencies_v2(cu_node n, cu_node *out, struct cu_edge_data *data, size_t *count)
 {
@@ -447,7 +461,10 @@ static cu_result cuGraphNodeGetDependencies_v2(cu_node n, cu_node *out, struct c
     if (data && out) memset(data, 0, *count * sizeof *data);
     return CUE_SUCCESS;
 }
-static cu_result cuGraphNodeGetDependencies(cu_node n, cu_node *out, size_t *count) { return cuGraphNodeGetDependencies_v2(n, out, NULL, count); }
+static cu_result cuGraphNodeGetDependencies(cu_node n, cu_node *out, size_t *count)
+{
+    return cuGraphNodeGetDependencies_v2(n, out, NULL, count);
+}
 
 static cu_result cuGraphNodeGetDependentNodes_v2(cu_node n, cu_node *out, struct cu_edge_data *data, size_t *count)
 {
@@ -458,32 +475,47 @@ static cu_result cuGraphNodeGetDependentNodes_v2(cu_node n, cu_node *out, struct
     if (data && out) memset(data, 0, *count * sizeof *data);
     return CUE_SUCCESS;
 }
-static cu_result cuGraphNodeGetDependentNodes(cu_node n, cu_node *out, size_t *count) { return cuGraphNodeGetDependentNodes_v2(n, out, NULL, count); }
+static cu_result cuGraphNodeGetDependentNodes(cu_node n, cu_node *out, size_t *count)
+{
+    return cuGraphNodeGetDependentNodes_v2(n, out, NULL, count);
+}
 
 static cu_result edit_edges(cu_graph g, const cu_node *from, const cu_node *to, size_t n, bool add)
 {
     CHECK(mg_graph_is(g) && (!n || (from && to)));
     for (size_t i = 0; i < n; i++)
-        CHECK(mg_obj_is(from[i], MG_OBJ_NODE) && mg_obj_is(to[i], MG_OBJ_NODE) && from[i]->graph == g && to[i]->graph == g);
+        CHECK(mg_obj_is(from[i], MG_OBJ_NODE) && mg_obj_is(to[i], MG_OBJ_NODE) && from[i]->graph == g &&
+              to[i]->graph == g);
     cu_result r = CUE_SUCCESS;
     mg_lock();
     for (size_t i = 0; i < n && !r; i++) {
         bool there = has_dep(to[i], from[i]);
-        if (there == add) r = CUE_INVALID_VALUE;
-        else if (!add) del_edge(from[i], to[i]);
-        else if (!mg_graph_link(from[i], to[i])) r = CUE_INVALID_VALUE;
+        if (there == add)
+            r = CUE_INVALID_VALUE;
+        else if (!add)
+            del_edge(from[i], to[i]);
+        else if (!mg_graph_link(from[i], to[i]))
+            r = CUE_INVALID_VALUE;
     }
     mg_unlock();
     return r;
 }
-static cu_result cuGraphAddDependencies(cu_graph g, const cu_node *from, const cu_node *to, size_t n) { return edit_edges(g, from, to, n, true); }
-static cu_result cuGraphAddDependencies_v2(cu_graph g, const cu_node *from, const cu_node *to, const struct cu_edge_data *data, size_t n)
+static cu_result cuGraphAddDependencies(cu_graph g, const cu_node *from, const cu_node *to, size_t n)
+{
+    return edit_edges(g, from, to, n, true);
+}
+static cu_result cuGraphAddDependencies_v2(cu_graph g, const cu_node *from, const cu_node *to,
+                                           const struct cu_edge_data *data, size_t n)
 {
     (void)data;
     return edit_edges(g, from, to, n, true);
 }
-static cu_result cuGraphRemoveDependencies(cu_graph g, const cu_node *from, const cu_node *to, size_t n) { return edit_edges(g, from, to, n, false); }
-static cu_result cuGraphRemoveDependencies_v2(cu_graph g, const cu_node *from, const cu_node *to, const struct cu_edge_data *data, size_t n)
+static cu_result cuGraphRemoveDependencies(cu_graph g, const cu_node *from, const cu_node *to, size_t n)
+{
+    return edit_edges(g, from, to, n, false);
+}
+static cu_result cuGraphRemoveDependencies_v2(cu_graph g, const cu_node *from, const cu_node *to,
+                                              const struct cu_edge_data *data, size_t n)
 {
     (void)data;
     return edit_edges(g, from, to, n, false);
@@ -491,8 +523,9 @@ static cu_result cuGraphRemoveDependencies_v2(cu_graph g, const cu_node *from, c
 
 static cu_result cuGraphDebugDotPrint(cu_graph g, const char *path, unsigned flags)
 {
-    static const char *const names[CUNODE_COUNT] = {"kernel", "memcpy", "memset", "host", "graph", "empty", "wait event", "record event",
-                                                    "signal", "wait", "alloc", "free", "memop", "conditional"};
+    static const char *const names[CUNODE_COUNT] = {"kernel", "memcpy",     "memset",       "host",       "graph",
+                                                    "empty",  "wait event", "record event", "signal",     "wait",
+                                                    "alloc",  "free",       "memop",        "conditional"};
     (void)flags;
     CHECK(path && mg_graph_is(g));
     FILE *f = fopen(path, "w");
@@ -506,7 +539,8 @@ static cu_result cuGraphDebugDotPrint(cu_graph g, const char *path, unsigned fla
                 n->op.kind == MG_OPK_KERNEL ? n->op.u.kernel.func->name : "");
     }
     for (uint32_t i = 0; i < g->nodes.n; i++)
-        for (uint32_t k = 0; k < g->nodes.at[i]->deps.n; k++) fprintf(f, "  n%u -> n%u;\n", g->nodes.at[i]->deps.at[k]->mark, i);
+        for (uint32_t k = 0; k < g->nodes.at[i]->deps.n; k++)
+            fprintf(f, "  n%u -> n%u;\n", g->nodes.at[i]->deps.at[k]->mark, i);
     fprintf(f, "}\n");
     for (uint32_t i = 0; i < g->nodes.n; i++) g->nodes.at[i]->mark = 0;
     mg_unlock();
@@ -514,11 +548,29 @@ static cu_result cuGraphDebugDotPrint(cu_graph g, const char *path, unsigned fla
 }
 
 const struct mg_entry mg_entries_graph[] = {
-    MG_ENTRY(cuUserObjectCreate), MG_ENTRY(cuUserObjectRetain), MG_ENTRY(cuUserObjectRelease), MG_ENTRY(cuGraphRetainUserObject),
-    MG_ENTRY(cuGraphReleaseUserObject), MG_ENTRY(cuGraphCreate), MG_ENTRY(cuGraphDestroy), MG_ENTRY(cuGraphClone),
-    MG_ENTRY(cuGraphNodeFindInClone), MG_ENTRY(cuGraphDestroyNode), MG_ENTRY(cuGraphNodeGetType), MG_ENTRY(cuGraphGetNodes),
-    MG_ENTRY(cuGraphGetRootNodes), MG_ENTRY(cuGraphGetEdges), MG_ENTRY(cuGraphGetEdges_v2), MG_ENTRY(cuGraphNodeGetDependencies),
-    MG_ENTRY(cuGraphNodeGetDependencies_v2), MG_ENTRY(cuGraphNodeGetDependentNodes), MG_ENTRY(cuGraphNodeGetDependentNodes_v2),
-    MG_ENTRY(cuGraphAddDependencies), MG_ENTRY(cuGraphAddDependencies_v2), MG_ENTRY(cuGraphRemoveDependencies),
-    MG_ENTRY(cuGraphRemoveDependencies_v2), MG_ENTRY(cuGraphDebugDotPrint), {0},
+    MG_ENTRY(cuUserObjectCreate),
+    MG_ENTRY(cuUserObjectRetain),
+    MG_ENTRY(cuUserObjectRelease),
+    MG_ENTRY(cuGraphRetainUserObject),
+    MG_ENTRY(cuGraphReleaseUserObject),
+    MG_ENTRY(cuGraphCreate),
+    MG_ENTRY(cuGraphDestroy),
+    MG_ENTRY(cuGraphClone),
+    MG_ENTRY(cuGraphNodeFindInClone),
+    MG_ENTRY(cuGraphDestroyNode),
+    MG_ENTRY(cuGraphNodeGetType),
+    MG_ENTRY(cuGraphGetNodes),
+    MG_ENTRY(cuGraphGetRootNodes),
+    MG_ENTRY(cuGraphGetEdges),
+    MG_ENTRY(cuGraphGetEdges_v2),
+    MG_ENTRY(cuGraphNodeGetDependencies),
+    MG_ENTRY(cuGraphNodeGetDependencies_v2),
+    MG_ENTRY(cuGraphNodeGetDependentNodes),
+    MG_ENTRY(cuGraphNodeGetDependentNodes_v2),
+    MG_ENTRY(cuGraphAddDependencies),
+    MG_ENTRY(cuGraphAddDependencies_v2),
+    MG_ENTRY(cuGraphRemoveDependencies),
+    MG_ENTRY(cuGraphRemoveDependencies_v2),
+    MG_ENTRY(cuGraphDebugDotPrint),
+    {0},
 };

@@ -21,7 +21,7 @@ struct CUgraphNode_st {
     struct mg_graph_mem *mem;
     MG_VEC(struct CUgraphNode_st *) deps;
     MG_VEC(struct CUgraphNode_st *) dependents;
-    void **param_ptrs; /* what cuGraphKernelNodeGetParams hands out; owner: the node */
+    void **param_ptrs;            /* what cuGraphKernelNodeGetParams hands out; owner: the node */
     union cu_launch_value *attrs; /* kernel node attributes that were set, [CULAUNCH_COUNT] or NULL */
     uint32_t mark;
 };
@@ -35,13 +35,17 @@ struct mg_cond {
     unsigned n;
     struct CUgraph_st **graphs;
     struct mg_exec_nodes *bodies;
-    uint64_t *resets; uint32_t n_resets; /* handles that get their initial value: what a launch begins with */
+    uint64_t *resets;
+    uint32_t n_resets; /* handles that get their initial value: what a launch begins with */
 };
-struct mg_graph_user { struct CUuserObject_st *object; uint32_t count; };
+struct mg_graph_user {
+    struct CUuserObject_st *object;
+    uint32_t count;
+};
 struct CUgraph_st {
     MG_VEC(struct CUgraphNode_st *) nodes; /* in order of creation */
     MG_VEC(struct mg_graph_user) users;
-    MG_VEC(uint64_t) handles; /* of conditional nodes, made for this graph */
+    MG_VEC(uint64_t) handles;      /* of conditional nodes, made for this graph */
     struct CUgraphNode_st *parent; /* the child node that owns it; NULL: the application does */
     uint64_t clone_of_id, id;
 };
@@ -53,9 +57,12 @@ struct mg_exec_node {
     struct mg_graph_mem *mem;
     bool disabled;
     MG_VEC(uint32_t) deps; /* earlier entries */
-    uint32_t owner; /* entry of the child node it was expanded from + 1, 0: top level */
+    uint32_t owner;        /* entry of the child node it was expanded from + 1, 0: top level */
 };
-struct mg_exec_nodes { struct mg_exec_node *at; uint32_t n; };
+struct mg_exec_nodes {
+    struct mg_exec_node *at;
+    uint32_t n;
+};
 struct CUgraphExec_st {
     MG_VEC(struct mg_exec_node) nodes;
     MG_VEC(struct mg_graph_user) users;
@@ -64,12 +71,16 @@ struct CUgraphExec_st {
     uint64_t launches;
     struct mg_task *last; /* launches of one executable graph follow each other */
 };
-struct CUuserObject_st { uint64_t refs; cu_host_fn destroy; void *ptr; };
+struct CUuserObject_st {
+    uint64_t refs;
+    cu_host_fn destroy;
+    void *ptr;
+};
 
 /* graph_cond.c; lock held. NULL: out of memory. */
 struct mg_cond *mg_cond_new(const struct cu_conditional_node *p);
-struct mg_cond *mg_cond_clone(const struct mg_cond *c);   /* with graphs of its own */
-struct mg_cond *mg_cond_compile(struct mg_cond *c);       /* for an executable graph */
+struct mg_cond *mg_cond_clone(const struct mg_cond *c);              /* with graphs of its own */
+struct mg_cond *mg_cond_compile(struct mg_cond *c);                  /* for an executable graph */
 struct mg_cond *mg_cond_reset(const struct CUgraph_st *g, bool *ok); /* NULL and ok: nothing to reset */
 void mg_cond_drop_graphs(struct mg_cond *c);
 bool mg_graph_flatten(struct mg_exec_nodes *out, const struct CUgraph_st *g);
@@ -89,11 +100,12 @@ struct mg_graph_mem *mg_graph_mem_new(struct CUctx_st *ctx, uint64_t bytes); /* 
 struct mg_graph_mem *mg_graph_mem_again(struct CUgraphNode_st *const *deps, size_t n_deps, uint64_t bytes);
 /* Physical memory for the allocations of a launch that ends with the task. Lock held. */
 void mg_graph_mem_launch(const struct CUgraphExec_st *x, const struct CUstream_st *s, struct mg_task *end);
-void mg_graph_mem_unref(struct mg_graph_mem *m); /* lock held */
+void mg_graph_mem_unref(struct mg_graph_mem *m);     /* lock held */
 struct mg_graph_mem *mg_graph_mem_of(uint64_t base); /* lock held; NULL: no graph's address */
 /* Type and op of a node from its parameters in the driver's general form. *op is owned by the caller.
  * *mem going in: memory for an allocation node to take, or NULL. Lock not held. */
-cu_result mg_node_make(const struct cu_node_params *p, struct mg_work *op, struct CUctx_st **ctx, struct mg_graph_mem **mem, struct CUgraph_st **child);
+cu_result mg_node_make(const struct cu_node_params *p, struct mg_work *op, struct CUctx_st **ctx,
+                       struct mg_graph_mem **mem, struct CUgraph_st **child);
 bool mg_graph_is(const struct CUgraph_st *g);
 void mg_graph_run_destroyers(void); /* lock not held */
 

@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 /* ---- handles ------------------------------------------------------------------------------------------- */
 
@@ -14,7 +17,8 @@ static struct mg_cond_value *value_of(uint64_t handle)
 {
     struct mg_alloc a;
     struct mg_cond_value *v = (struct mg_cond_value *)(uintptr_t)handle;
-    return mg_mem_find_any(handle, &a) && a.base == handle && a.bytes >= sizeof *v && v->magic == MG_COND_MAGIC ? v : NULL;
+    return mg_mem_find_any(handle, &a) && a.base == handle && a.bytes >= sizeof *v && v->magic == MG_COND_MAGIC ? v
+                                                                                                                : NULL;
 }
 
 /* A handle lives as long as the process: executable graphs outlive the graph it was made for. */
@@ -25,7 +29,8 @@ static cu_result cuGraphConditionalHandleCreate(uint64_t *out, cu_graph g, cu_ct
     CHECK(out && mg_graph_is(g) && mg_obj_is(ctx, MG_OBJ_CTX) && !(flags & ~(unsigned)CUCOND_ASSIGN_DEFAULT));
     struct mg_cond_value *v = (struct mg_cond_value *)(uintptr_t)mg_mem_alloc(sizeof *v, 0, MG_ALLOC_INTERNAL);
     if (!v) return CUE_OUT_OF_MEMORY;
-    *v = (struct mg_cond_value){.magic = MG_COND_MAGIC, .value = initial, .initial = initial, .assigns = flags & CUCOND_ASSIGN_DEFAULT};
+    *v = (struct mg_cond_value){
+        .magic = MG_COND_MAGIC, .value = initial, .initial = initial, .assigns = flags & CUCOND_ASSIGN_DEFAULT};
     mg_lock();
     *mg_vec_push(&g->handles) = (uintptr_t)v;
     mg_unlock();
@@ -55,7 +60,10 @@ struct mg_cond *mg_cond_new(const struct cu_conditional_node *p)
     return NULL;
 }
 
-void mg_cond_ref(struct mg_cond *c) { atomic_fetch_add(&c->refs, 1); }
+void mg_cond_ref(struct mg_cond *c)
+{
+    atomic_fetch_add(&c->refs, 1);
+}
 
 void mg_cond_unref(struct mg_cond *c)
 {
@@ -145,7 +153,8 @@ static void run_body(struct CUctx_st *ctx, const struct mg_exec_nodes *b, const 
 {
     uint64_t start, end;
     for (uint32_t i = 0; i < b->n; i++)
-        if (b->at[i].op.kind != MG_OPK_EMPTY) mg_work_run(b->at[i].ctx ? b->at[i].ctx : ctx, &b->at[i].op, m, &start, &end);
+        if (b->at[i].op.kind != MG_OPK_EMPTY)
+            mg_work_run(b->at[i].ctx ? b->at[i].ctx : ctx, &b->at[i].op, m, &start, &end);
 }
 
 void mg_cond_run(struct CUctx_st *ctx, const struct mg_cond *c, const struct mg_work_mark *m)
@@ -159,11 +168,15 @@ void mg_cond_run(struct CUctx_st *ctx, const struct mg_cond *c, const struct mg_
     uint32_t now = __atomic_load_n(&v->value, __ATOMIC_RELAXED);
     switch (c->type) {
     case CUCOND_IF:
-        if (now) run_body(ctx, &c->bodies[0], m);
-        else if (c->n > 1) run_body(ctx, &c->bodies[1], m);
+        if (now)
+            run_body(ctx, &c->bodies[0], m);
+        else if (c->n > 1)
+            run_body(ctx, &c->bodies[1], m);
         break;
     case CUCOND_WHILE:
-        while (__atomic_load_n(&v->value, __ATOMIC_RELAXED) && !mg_drv.cancel && !__atomic_load_n(&ctx->error, __ATOMIC_ACQUIRE)) run_body(ctx, &c->bodies[0], m);
+        while (__atomic_load_n(&v->value, __ATOMIC_RELAXED) && !mg_drv.cancel &&
+               !__atomic_load_n(&ctx->error, __ATOMIC_ACQUIRE))
+            run_body(ctx, &c->bodies[0], m);
         break;
     default:
         if (now < c->n) run_body(ctx, &c->bodies[now], m);

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 /* ---- flattening ---------------------------------------------------------------------------------------- */
 
@@ -37,12 +40,15 @@ static bool flatten(exec_nodes *out, const struct CUgraph_st *g, uint32_t before
     MG_VEC(uint32_t) leaves = {0};
     while (ok && done < n_ready) {
         struct CUgraphNode_st *node = g->nodes.at[ready[done++]];
-        struct mg_exec_node e = {.node_id = node->id, .type = node->type, .ctx = node->ctx, .mem = node->mem, .owner = owner};
-        if (node->op.kind == MG_OPK_CHILD) e.op.kind = MG_OPK_EMPTY;
+        struct mg_exec_node e = {
+            .node_id = node->id, .type = node->type, .ctx = node->ctx, .mem = node->mem, .owner = owner};
+        if (node->op.kind == MG_OPK_CHILD)
+            e.op.kind = MG_OPK_EMPTY;
         else if (node->op.kind == MG_OPK_COND) {
             e.op = (struct mg_work){.kind = MG_OPK_COND, .u.cond = mg_cond_compile(node->op.u.cond)};
             if (!e.op.u.cond) ok = false, e.op.kind = MG_OPK_EMPTY;
-        } else ok = mg_work_clone(&e.op, &node->op);
+        } else
+            ok = mg_work_clone(&e.op, &node->op);
         if (e.mem) e.mem->refs++;
         for (uint32_t k = 0; k < node->deps.n; k++) {
             uint64_t at = 0;
@@ -137,14 +143,20 @@ static cu_result instantiate(cu_graph_exec *out, cu_graph g, uint64_t flags)
     return CUE_SUCCESS;
 }
 
-static cu_result cuGraphInstantiateWithFlags(cu_graph_exec *out, cu_graph g, unsigned long long flags) { return instantiate(out, g, flags); }
+static cu_result cuGraphInstantiateWithFlags(cu_graph_exec *out, cu_graph g, unsigned long long flags)
+{
+    return instantiate(out, g, flags);
+}
 static cu_result cuGraphInstantiate(cu_graph_exec *out, cu_graph g, cu_node *error, char *log, size_t bytes)
 {
     if (error) *error = NULL;
     if (log && bytes) *log = 0;
     return instantiate(out, g, 0);
 }
-static cu_result cuGraphInstantiate_v2(cu_graph_exec *out, cu_graph g, cu_node *error, char *log, size_t bytes) { return cuGraphInstantiate(out, g, error, log, bytes); }
+static cu_result cuGraphInstantiate_v2(cu_graph_exec *out, cu_graph g, cu_node *error, char *log, size_t bytes)
+{
+    return cuGraphInstantiate(out, g, error, log, bytes);
+}
 
 static cu_result with_params(cu_graph_exec *out, cu_graph g, struct cu_instantiate_params *p)
 {
@@ -154,7 +166,8 @@ static cu_result with_params(cu_graph_exec *out, cu_graph g, struct cu_instantia
     p->result = r ? CUINSTRES_ERROR : CUINSTRES_SUCCESS;
     return r;
 }
-MG_BOTH(cuGraphInstantiateWithParams, ptsz, (cu_graph_exec *out, cu_graph g, struct cu_instantiate_params *p), ((void)PT, with_params(out, g, p)))
+MG_BOTH(cuGraphInstantiateWithParams, ptsz, (cu_graph_exec * out, cu_graph g, struct cu_instantiate_params *p),
+        ((void)PT, with_params(out, g, p)))
 
 static cu_result cuGraphExecDestroy(cu_graph_exec x)
 {
@@ -204,7 +217,9 @@ static struct CUgraph_st *unflatten(const struct CUgraphExec_st *x)
         const struct mg_exec_node *e = &x->nodes.at[i];
         struct mg_work op = {.kind = MG_OPK_EMPTY};
         bool ok = e->disabled || mg_work_clone(&op, &e->op);
-        struct CUgraphNode_st *n = ok ? mg_graph_add(g, e->disabled || e->type == CUNODE_GRAPH ? CUNODE_EMPTY : e->type, e->ctx, &op, NULL, 0) : NULL;
+        struct CUgraphNode_st *n =
+            ok ? mg_graph_add(g, e->disabled || e->type == CUNODE_GRAPH ? CUNODE_EMPTY : e->type, e->ctx, &op, NULL, 0)
+               : NULL;
         if (!n) {
             mg_graph_free(g);
             return NULL;
@@ -238,14 +253,17 @@ static cu_result launch(cu_graph_exec x, cu_stream h, int pt)
         none = (struct mg_work){.kind = MG_OPK_COND, .u.cond = x->reset};
         mg_cond_ref(x->reset);
     }
-    struct mg_task *first = tasks ? mg_task_new(s->ctx, &none) : NULL, *last = first ? mg_task_new(s->ctx, &none2) : NULL;
+    struct mg_task *first = tasks ? mg_task_new(s->ctx, &none) : NULL,
+                   *last = first ? mg_task_new(s->ctx, &none2) : NULL;
     if (!r && !last) r = CUE_OUT_OF_MEMORY;
     for (uint32_t i = 0; !r && i < x->nodes.n; i++) {
         const struct mg_exec_node *e = &x->nodes.at[i];
         struct mg_work op = {.kind = MG_OPK_EMPTY};
         bool skip = e->disabled || (e->type == CUNODE_MEM_FREE && e->mem) || e->type == CUNODE_MEM_ALLOC;
-        if (!skip && !mg_work_clone(&op, &e->op)) r = CUE_OUT_OF_MEMORY;
-        else if (!(tasks[i] = mg_task_new(e->ctx ? e->ctx : s->ctx, &op))) r = CUE_OUT_OF_MEMORY;
+        if (!skip && !mg_work_clone(&op, &e->op))
+            r = CUE_OUT_OF_MEMORY;
+        else if (!(tasks[i] = mg_task_new(e->ctx ? e->ctx : s->ctx, &op)))
+            r = CUE_OUT_OF_MEMORY;
     }
     if (!r) {
         mark.replay = x->launches++;
@@ -255,10 +273,13 @@ static cu_result launch(cu_graph_exec x, cu_stream h, int pt)
             const struct mg_exec_node *e = &x->nodes.at[i];
             mg_task_wait_for(tasks[i], first);
             for (uint32_t k = 0; k < e->deps.n; k++) mg_task_wait_for(tasks[i], tasks[e->deps.at[k]]);
-            struct CUevent_st *event = e->type == CUNODE_WAIT_EVENT || e->type == CUNODE_EVENT_RECORD ? e->op.u.event.event : NULL;
+            struct CUevent_st *event =
+                e->type == CUNODE_WAIT_EVENT || e->type == CUNODE_EVENT_RECORD ? e->op.u.event.event : NULL;
             if (event && mg_obj_is(event, MG_OBJ_EVENT)) {
-                if (e->type == CUNODE_WAIT_EVENT) mg_task_wait_for(tasks[i], event->task);
-                else mg_event_set(event, tasks[i]);
+                if (e->type == CUNODE_WAIT_EVENT)
+                    mg_task_wait_for(tasks[i], event->task);
+                else
+                    mg_event_set(event, tasks[i]);
             }
             mg_task_wait_for(last, tasks[i]);
             tasks[i]->stream = s;
@@ -314,7 +335,8 @@ static cu_result change(cu_graph_exec x, cu_node n, struct cu_node_params *p)
 {
     cu_result r = enter_exec(x, n);
     if (r) return r;
-    CHECK(p->type == n->type && p->type != CUNODE_CONDITIONAL && p->type != CUNODE_MEM_ALLOC && p->type != CUNODE_MEM_FREE && p->type != CUNODE_GRAPH);
+    CHECK(p->type == n->type && p->type != CUNODE_CONDITIONAL && p->type != CUNODE_MEM_ALLOC &&
+          p->type != CUNODE_MEM_FREE && p->type != CUNODE_GRAPH);
     struct mg_work op;
     struct CUctx_st *ctx;
     struct mg_graph_mem *mem = NULL;
@@ -351,8 +373,14 @@ static cu_result kernel_params(cu_graph_exec x, cu_node n, const void *params, s
     memcpy(&p.u.kernel, params, bytes);
     return change(x, n, &p);
 }
-static cu_result cuGraphExecKernelNodeSetParams(cu_graph_exec x, cu_node n, const void *params) { return kernel_params(x, n, params, CU_KERNEL_NODE_V1_BYTES); }
-static cu_result cuGraphExecKernelNodeSetParams_v2(cu_graph_exec x, cu_node n, const void *params) { return kernel_params(x, n, params, sizeof(struct cu_kernel_node)); }
+static cu_result cuGraphExecKernelNodeSetParams(cu_graph_exec x, cu_node n, const void *params)
+{
+    return kernel_params(x, n, params, CU_KERNEL_NODE_V1_BYTES);
+}
+static cu_result cuGraphExecKernelNodeSetParams_v2(cu_graph_exec x, cu_node n, const void *params)
+{
+    return kernel_params(x, n, params, sizeof(struct cu_kernel_node));
+}
 static cu_result cuGraphExecMemcpyNodeSetParams(cu_graph_exec x, cu_node n, const struct cu_memcpy3d *copy, cu_ctx ctx)
 {
     CHECK(copy);
@@ -429,10 +457,13 @@ static cu_node node_by_id(const struct CUgraph_st *g, uint64_t id)
 static int same_shape(const struct mg_exec_node *a, const struct mg_exec_node *b)
 {
     if (a->type != b->type) return CUUPDATE_NODE_TYPE;
-    if (a->deps.n != b->deps.n || a->owner != b->owner || (a->deps.n && memcmp(a->deps.at, b->deps.at, a->deps.n * sizeof *a->deps.at)))
+    if (a->deps.n != b->deps.n || a->owner != b->owner ||
+        (a->deps.n && memcmp(a->deps.at, b->deps.at, a->deps.n * sizeof *a->deps.at)))
         return CUUPDATE_TOPOLOGY;
-    if (a->op.kind == MG_OPK_KERNEL && (a->op.u.kernel.cooperative != b->op.u.kernel.cooperative)) return CUUPDATE_ATTRIBUTES;
-    if (a->op.kind == MG_OPK_KERNEL && a->op.u.kernel.func->module->ctx != b->op.u.kernel.func->module->ctx) return CUUPDATE_UNSUPPORTED_FUNCTION;
+    if (a->op.kind == MG_OPK_KERNEL && (a->op.u.kernel.cooperative != b->op.u.kernel.cooperative))
+        return CUUPDATE_ATTRIBUTES;
+    if (a->op.kind == MG_OPK_KERNEL && a->op.u.kernel.func->module->ctx != b->op.u.kernel.func->module->ctx)
+        return CUUPDATE_UNSUPPORTED_FUNCTION;
     if (a->type == CUNODE_MEM_ALLOC || a->type == CUNODE_MEM_FREE) {
         if (a->mem != b->mem) return CUUPDATE_PARAMETERS;
     }
@@ -515,11 +546,27 @@ static cu_result cuGraphExecChildGraphNodeSetParams(cu_graph_exec x, cu_node n, 
 }
 
 const struct mg_entry mg_entries_graph_exec[] = {
-    MG_ENTRY(cuGraphInstantiate), MG_ENTRY(cuGraphInstantiate_v2), MG_ENTRY(cuGraphInstantiateWithFlags),
-    MG_ENTRY2(cuGraphInstantiateWithParams, ptsz), MG_ENTRY(cuGraphExecDestroy), MG_ENTRY(cuGraphExecGetFlags), MG_ENTRY2(cuGraphLaunch, ptsz),
-    MG_ENTRY2(cuGraphUpload, ptsz), MG_ENTRY(cuGraphExecNodeSetParams), MG_ENTRY(cuGraphExecKernelNodeSetParams),
-    MG_ENTRY(cuGraphExecKernelNodeSetParams_v2), MG_ENTRY(cuGraphExecMemcpyNodeSetParams), MG_ENTRY(cuGraphExecMemsetNodeSetParams),
-    MG_ENTRY(cuGraphExecHostNodeSetParams), MG_ENTRY(cuGraphExecEventRecordNodeSetEvent), MG_ENTRY(cuGraphExecEventWaitNodeSetEvent),
-    MG_ENTRY(cuGraphExecBatchMemOpNodeSetParams), MG_ENTRY(cuGraphNodeSetEnabled), MG_ENTRY(cuGraphNodeGetEnabled),
-    MG_ENTRY(cuGraphExecUpdate), MG_ENTRY(cuGraphExecUpdate_v2), MG_ENTRY(cuGraphExecChildGraphNodeSetParams), {0},
+    MG_ENTRY(cuGraphInstantiate),
+    MG_ENTRY(cuGraphInstantiate_v2),
+    MG_ENTRY(cuGraphInstantiateWithFlags),
+    MG_ENTRY2(cuGraphInstantiateWithParams, ptsz),
+    MG_ENTRY(cuGraphExecDestroy),
+    MG_ENTRY(cuGraphExecGetFlags),
+    MG_ENTRY2(cuGraphLaunch, ptsz),
+    MG_ENTRY2(cuGraphUpload, ptsz),
+    MG_ENTRY(cuGraphExecNodeSetParams),
+    MG_ENTRY(cuGraphExecKernelNodeSetParams),
+    MG_ENTRY(cuGraphExecKernelNodeSetParams_v2),
+    MG_ENTRY(cuGraphExecMemcpyNodeSetParams),
+    MG_ENTRY(cuGraphExecMemsetNodeSetParams),
+    MG_ENTRY(cuGraphExecHostNodeSetParams),
+    MG_ENTRY(cuGraphExecEventRecordNodeSetEvent),
+    MG_ENTRY(cuGraphExecEventWaitNodeSetEvent),
+    MG_ENTRY(cuGraphExecBatchMemOpNodeSetParams),
+    MG_ENTRY(cuGraphNodeSetEnabled),
+    MG_ENTRY(cuGraphNodeGetEnabled),
+    MG_ENTRY(cuGraphExecUpdate),
+    MG_ENTRY(cuGraphExecUpdate_v2),
+    MG_ENTRY(cuGraphExecChildGraphNodeSetParams),
+    {0},
 };

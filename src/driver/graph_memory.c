@@ -6,7 +6,10 @@
  * at the nodes' addresses all the time. */
 #include "driver/graph.h"
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 #define PAGE (2ull << 20) /* blocks are multiples of it, as pages of an H200 are */
 
 struct block {
@@ -54,7 +57,8 @@ void mg_graph_mem_launch(const struct CUgraphExec_st *x, const struct CUstream_s
     for (uint32_t i = 0; i < x->nodes.n; i++) {
         const struct mg_exec_node *e = &x->nodes.at[i];
         bool again = false; /* an address that nodes allocate one after the other has one block */
-        for (uint32_t k = 0; k < i; k++) again |= x->nodes.at[k].type == CUNODE_MEM_ALLOC && x->nodes.at[k].mem == e->mem;
+        for (uint32_t k = 0; k < i; k++)
+            again |= x->nodes.at[k].type == CUNODE_MEM_ALLOC && x->nodes.at[k].mem == e->mem;
         if (e->type != CUNODE_MEM_ALLOC || !e->mem || again) continue;
         struct block *b = find_block(e->mem, s);
         mg_task_ref(end);
@@ -107,5 +111,8 @@ static cu_result cuDeviceGraphMemTrim(cu_device dev)
 }
 
 const struct mg_entry mg_entries_graph_memory[] = {
-    MG_ENTRY(cuDeviceGetGraphMemAttribute), MG_ENTRY(cuDeviceSetGraphMemAttribute), MG_ENTRY(cuDeviceGraphMemTrim), {0},
+    MG_ENTRY(cuDeviceGetGraphMemAttribute),
+    MG_ENTRY(cuDeviceSetGraphMemAttribute),
+    MG_ENTRY(cuDeviceGraphMemTrim),
+    {0},
 };

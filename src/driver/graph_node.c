@@ -5,16 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 /* ---- parameters to op -------------------------------------------------------------------------------- */
 
 static cu_result kernel_op(const struct cu_kernel_node *p, struct mg_work *op)
 {
-    struct cu_launch_config c = {p->grid_x, p->grid_y, p->grid_z, p->block_x, p->block_y, p->block_z, p->shared_bytes, NULL, NULL, 0};
-    cu_result r = mg_kernel_op_make(op, p->func ? (const void *)p->func : (const void *)p->kernel, &c, p->params, p->extra);
-    if (!r) mg_note_take(&op->u.kernel);
-    else mg_driver_note_next_launch(NULL, NULL);
+    struct cu_launch_config c = {p->grid_x,  p->grid_y,       p->grid_z, p->block_x, p->block_y,
+                                 p->block_z, p->shared_bytes, NULL,      NULL,       0};
+    cu_result r =
+        mg_kernel_op_make(op, p->func ? (const void *)p->func : (const void *)p->kernel, &c, p->params, p->extra);
+    if (!r)
+        mg_note_take(&op->u.kernel);
+    else
+        mg_driver_note_next_launch(NULL, NULL);
     return r;
 }
 
@@ -46,23 +53,30 @@ static cu_result alloc_op(struct cu_alloc_node *p, struct CUctx_st *ctx, struct 
     return CUE_SUCCESS;
 }
 
-cu_result mg_node_make(const struct cu_node_params *p, struct mg_work *op, struct CUctx_st **ctx, struct mg_graph_mem **mem, struct CUgraph_st **child)
+cu_result mg_node_make(const struct cu_node_params *p, struct mg_work *op, struct CUctx_st **ctx,
+                       struct mg_graph_mem **mem, struct CUgraph_st **child)
 {
     cu_result r = mg_enter(ctx);
     if (r) return r;
     *op = (struct mg_work){.kind = MG_OPK_EMPTY};
     *child = NULL;
-    cu_ctx given = p->type == CUNODE_KERNEL ? p->u.kernel.ctx : p->type == CUNODE_MEMCPY ? p->u.memcpy.ctx : p->type == CUNODE_MEMSET ? p->u.memset.ctx
-                 : p->type == CUNODE_BATCH_MEM_OP ? p->u.memop.ctx : NULL;
+    cu_ctx given = p->type == CUNODE_KERNEL         ? p->u.kernel.ctx
+                   : p->type == CUNODE_MEMCPY       ? p->u.memcpy.ctx
+                   : p->type == CUNODE_MEMSET       ? p->u.memset.ctx
+                   : p->type == CUNODE_BATCH_MEM_OP ? p->u.memop.ctx
+                                                    : NULL;
     if (given) {
         if (!mg_obj_is(given, MG_OBJ_CTX)) return CUE_INVALID_CONTEXT;
         *ctx = given;
     }
     switch (p->type) {
-    case CUNODE_KERNEL: return kernel_op(&p->u.kernel, op);
-    case CUNODE_MEMCPY: return mg_copy_make(op, &p->u.memcpy.copy);
+    case CUNODE_KERNEL:
+        return kernel_op(&p->u.kernel, op);
+    case CUNODE_MEMCPY:
+        return mg_copy_make(op, &p->u.memcpy.copy);
     case CUNODE_MEMSET:
-        return mg_fill_make(op, p->u.memset.dst, p->u.memset.pitch, p->u.memset.value, p->u.memset.element_bytes, p->u.memset.width, p->u.memset.height);
+        return mg_fill_make(op, p->u.memset.dst, p->u.memset.pitch, p->u.memset.value, p->u.memset.element_bytes,
+                            p->u.memset.width, p->u.memset.height);
     case CUNODE_HOST:
         CHECK(p->u.host.fn);
         *op = (struct mg_work){.kind = MG_OPK_HOST, .u.host = p->u.host};
@@ -72,13 +86,16 @@ cu_result mg_node_make(const struct cu_node_params *p, struct mg_work *op, struc
         if (p->u.graph.ownership) return CUE_NOT_SUPPORTED;
         *child = p->u.graph.graph;
         return CUE_SUCCESS;
-    case CUNODE_EMPTY: return CUE_SUCCESS;
-    case CUNODE_WAIT_EVENT: case CUNODE_EVENT_RECORD:
+    case CUNODE_EMPTY:
+        return CUE_SUCCESS;
+    case CUNODE_WAIT_EVENT:
+    case CUNODE_EVENT_RECORD:
         if (!mg_obj_is(p->u.event.event, MG_OBJ_EVENT)) return CUE_INVALID_HANDLE;
         op->kind = p->type == CUNODE_WAIT_EVENT ? MG_OPK_WAIT : MG_OPK_RECORD;
         op->u.event.event = p->u.event.event;
         return CUE_SUCCESS;
-    case CUNODE_MEM_ALLOC: return alloc_op((struct cu_alloc_node *)(uintptr_t)&p->u.alloc, *ctx, op, mem);
+    case CUNODE_MEM_ALLOC:
+        return alloc_op((struct cu_alloc_node *)(uintptr_t)&p->u.alloc, *ctx, op, mem);
     case CUNODE_MEM_FREE:
         mg_lock();
         *mem = mg_graph_mem_of(p->u.free.ptr);
@@ -87,10 +104,14 @@ cu_result mg_node_make(const struct cu_node_params *p, struct mg_work *op, struc
         CHECK(*mem || mg_ptr_on_device(p->u.free.ptr, 1));
         *op = (struct mg_work){.kind = MG_OPK_FREE, .u.mem = {.ptr = p->u.free.ptr}};
         return CUE_SUCCESS;
-    case CUNODE_BATCH_MEM_OP: return memop_op(&p->u.memop, op);
+    case CUNODE_BATCH_MEM_OP:
+        return memop_op(&p->u.memop, op);
     case CUNODE_CONDITIONAL: {
         const struct cu_conditional_node *c = &p->u.conditional;
-        CHECK(c->handle && c->type >= CUCOND_IF && c->type <= CUCOND_SWITCH && c->count && c->count <= (c->type == CUCOND_IF ? 2u : c->type == CUCOND_WHILE ? 1u : 1u << 16));
+        CHECK(c->handle && c->type >= CUCOND_IF && c->type <= CUCOND_SWITCH && c->count &&
+              c->count <= (c->type == CUCOND_IF      ? 2u
+                           : c->type == CUCOND_WHILE ? 1u
+                                                     : 1u << 16));
         mg_lock();
         *op = (struct mg_work){.kind = MG_OPK_COND, .u.cond = mg_cond_new(c)};
         mg_unlock();
@@ -98,8 +119,12 @@ cu_result mg_node_make(const struct cu_node_params *p, struct mg_work *op, struc
         op->kind = MG_OPK_EMPTY;
         return CUE_OUT_OF_MEMORY;
     }
-    case CUNODE_EXT_SEMAS_SIGNAL: case CUNODE_EXT_SEMAS_WAIT: mg_say("external semaphores are not supported"); return CUE_NOT_SUPPORTED;
-    default: return CUE_INVALID_VALUE;
+    case CUNODE_EXT_SEMAS_SIGNAL:
+    case CUNODE_EXT_SEMAS_WAIT:
+        mg_say("external semaphores are not supported");
+        return CUE_NOT_SUPPORTED;
+    default:
+        return CUE_INVALID_VALUE;
     }
 }
 
@@ -136,14 +161,20 @@ static cu_result add_node(cu_node *out, cu_graph g, const cu_node *deps, size_t 
     return *out ? CUE_SUCCESS : CUE_OUT_OF_MEMORY;
 }
 
-static cu_result cuGraphAddNode(cu_node *out, cu_graph g, const cu_node *deps, size_t n, struct cu_node_params *p) { return add_node(out, g, deps, n, p); }
-static cu_result cuGraphAddNode_v2(cu_node *out, cu_graph g, const cu_node *deps, const struct cu_edge_data *data, size_t n, struct cu_node_params *p)
+static cu_result cuGraphAddNode(cu_node *out, cu_graph g, const cu_node *deps, size_t n, struct cu_node_params *p)
+{
+    return add_node(out, g, deps, n, p);
+}
+static cu_result cuGraphAddNode_v2(cu_node *out, cu_graph g, const cu_node *deps, const struct cu_edge_data *data,
+                                   size_t n, struct cu_node_params *p)
 {
     (void)data;
     return add_node(out, g, deps, n, p);
 }
 
-#define PARAMS(t, field) struct cu_node_params p = {.type = t}; memcpy(&p.u.field, params, sizeof p.u.field)
+#define PARAMS(t, field)                                                                                               \
+    struct cu_node_params p = {.type = t};                                                                             \
+    memcpy(&p.u.field, params, sizeof p.u.field)
 #define DEPS cu_node *out, cu_graph g, const cu_node *deps, size_t n
 
 static void kernel_params(struct cu_node_params *p, const void *params, bool v1)
@@ -240,7 +271,8 @@ static cu_result change(cu_node n, struct cu_node_params *p)
 {
     cu_result r = check_node(n, p->type);
     if (r) return r;
-    CHECK(p->type != CUNODE_GRAPH && p->type != CUNODE_CONDITIONAL && p->type != CUNODE_MEM_ALLOC && p->type != CUNODE_MEM_FREE);
+    CHECK(p->type != CUNODE_GRAPH && p->type != CUNODE_CONDITIONAL && p->type != CUNODE_MEM_ALLOC &&
+          p->type != CUNODE_MEM_FREE);
     struct mg_work op;
     struct CUctx_st *ctx;
     struct mg_graph_mem *mem = NULL;
@@ -328,21 +360,37 @@ static cu_result get_kernel(cu_node n, void *out, bool v1)
     const struct mg_kernel_info *info = &k->func->info;
     if (!n->param_ptrs) {
         n->param_ptrs = malloc((info->n_params + 1) * sizeof *n->param_ptrs);
-        for (uint32_t i = 0; n->param_ptrs && i < info->n_params; i++) n->param_ptrs[i] = k->params + info->param_offsets[i];
+        for (uint32_t i = 0; n->param_ptrs && i < info->n_params; i++)
+            n->param_ptrs[i] = k->params + info->param_offsets[i];
     }
     struct cu_kernel_node p = {
-        .func = k->kernel && v1 ? (cu_function)(void *)k->kernel : k->kernel ? NULL : k->func,
-        .grid_x = k->grid.x, .grid_y = k->grid.y, .grid_z = k->grid.z,
-        .block_x = k->block.x, .block_y = k->block.y, .block_z = k->block.z,
-        .shared_bytes = k->shared_bytes, .params = n->param_ptrs, .kernel = k->kernel, .ctx = n->ctx,
+        .func = k->kernel && v1 ? (cu_function)(void *)k->kernel
+                : k->kernel     ? NULL
+                                : k->func,
+        .grid_x = k->grid.x,
+        .grid_y = k->grid.y,
+        .grid_z = k->grid.z,
+        .block_x = k->block.x,
+        .block_y = k->block.y,
+        .block_z = k->block.z,
+        .shared_bytes = k->shared_bytes,
+        .params = n->param_ptrs,
+        .kernel = k->kernel,
+        .ctx = n->ctx,
     };
     if (!v1 && k->kernel) p.func = k->func;
     memcpy(out, &p, v1 ? CU_KERNEL_NODE_V1_BYTES : sizeof p);
     mg_unlock();
     return n->param_ptrs ? CUE_SUCCESS : CUE_OUT_OF_MEMORY;
 }
-static cu_result cuGraphKernelNodeGetParams(cu_node n, void *out) { return get_kernel(n, out, true); }
-static cu_result cuGraphKernelNodeGetParams_v2(cu_node n, void *out) { return get_kernel(n, out, false); }
+static cu_result cuGraphKernelNodeGetParams(cu_node n, void *out)
+{
+    return get_kernel(n, out, true);
+}
+static cu_result cuGraphKernelNodeGetParams_v2(cu_node n, void *out)
+{
+    return get_kernel(n, out, false);
+}
 
 static cu_result cuGraphMemcpyNodeGetParams(cu_node n, struct cu_memcpy3d *out)
 {
@@ -386,8 +434,14 @@ static cu_result get_event(cu_node n, int type, cu_event *out)
     *out = n->op.u.event.event;
     return CUE_SUCCESS;
 }
-static cu_result cuGraphEventRecordNodeGetEvent(cu_node n, cu_event *out) { return get_event(n, CUNODE_EVENT_RECORD, out); }
-static cu_result cuGraphEventWaitNodeGetEvent(cu_node n, cu_event *out) { return get_event(n, CUNODE_WAIT_EVENT, out); }
+static cu_result cuGraphEventRecordNodeGetEvent(cu_node n, cu_event *out)
+{
+    return get_event(n, CUNODE_EVENT_RECORD, out);
+}
+static cu_result cuGraphEventWaitNodeGetEvent(cu_node n, cu_event *out)
+{
+    return get_event(n, CUNODE_WAIT_EVENT, out);
+}
 
 static cu_result cuGraphMemAllocNodeGetParams(cu_node n, struct cu_alloc_node *out)
 {
@@ -428,19 +482,27 @@ static cu_result node_attr(cu_node n, int id, union cu_launch_value *get, const 
         if (n->attrs) n->attrs[id] = *set;
         if (id == CULAUNCH_COOPERATIVE) k->cooperative = set->cooperative != 0;
         if (id == CULAUNCH_PRIORITY) k->priority = set->priority;
-        if (id == CULAUNCH_CLUSTER_DIMENSION) k->cluster = (struct mg_dim3){set->cluster.x, set->cluster.y, set->cluster.z};
+        if (id == CULAUNCH_CLUSTER_DIMENSION)
+            k->cluster = (struct mg_dim3){set->cluster.x, set->cluster.y, set->cluster.z};
     } else {
         memset(get, 0, sizeof *get);
         if (n->attrs) *get = n->attrs[id];
         if (id == CULAUNCH_COOPERATIVE) get->cooperative = k->cooperative;
         if (id == CULAUNCH_PRIORITY) get->priority = k->priority;
-        if (id == CULAUNCH_CLUSTER_DIMENSION) get->cluster.x = k->cluster.x, get->cluster.y = k->cluster.y, get->cluster.z = k->cluster.z;
+        if (id == CULAUNCH_CLUSTER_DIMENSION)
+            get->cluster.x = k->cluster.x, get->cluster.y = k->cluster.y, get->cluster.z = k->cluster.z;
     }
     mg_unlock();
     return CUE_SUCCESS;
 }
-static cu_result cuGraphKernelNodeGetAttribute(cu_node n, int id, union cu_launch_value *v) { return node_attr(n, id, v, NULL); }
-static cu_result cuGraphKernelNodeSetAttribute(cu_node n, int id, const union cu_launch_value *v) { return node_attr(n, id, NULL, v); }
+static cu_result cuGraphKernelNodeGetAttribute(cu_node n, int id, union cu_launch_value *v)
+{
+    return node_attr(n, id, v, NULL);
+}
+static cu_result cuGraphKernelNodeSetAttribute(cu_node n, int id, const union cu_launch_value *v)
+{
+    return node_attr(n, id, NULL, v);
+}
 
 static cu_result cuGraphKernelNodeCopyAttributes(cu_node dst, cu_node src)
 {
@@ -458,15 +520,42 @@ static cu_result cuGraphKernelNodeCopyAttributes(cu_node dst, cu_node src)
 }
 
 const struct mg_entry mg_entries_graph_node[] = {
-    MG_ENTRY(cuGraphAddNode), MG_ENTRY(cuGraphAddNode_v2), MG_ENTRY(cuGraphAddKernelNode), MG_ENTRY(cuGraphAddKernelNode_v2),
-    MG_ENTRY(cuGraphAddMemcpyNode), MG_ENTRY(cuGraphAddMemsetNode), MG_ENTRY(cuGraphAddHostNode), MG_ENTRY(cuGraphAddChildGraphNode),
-    MG_ENTRY(cuGraphAddEmptyNode), MG_ENTRY(cuGraphAddEventRecordNode), MG_ENTRY(cuGraphAddEventWaitNode), MG_ENTRY(cuGraphAddMemAllocNode),
-    MG_ENTRY(cuGraphAddMemFreeNode), MG_ENTRY(cuGraphAddBatchMemOpNode), MG_ENTRY(cuGraphNodeSetParams), MG_ENTRY(cuGraphKernelNodeSetParams),
-    MG_ENTRY(cuGraphKernelNodeSetParams_v2), MG_ENTRY(cuGraphMemcpyNodeSetParams), MG_ENTRY(cuGraphMemsetNodeSetParams),
-    MG_ENTRY(cuGraphHostNodeSetParams), MG_ENTRY(cuGraphEventRecordNodeSetEvent), MG_ENTRY(cuGraphEventWaitNodeSetEvent),
-    MG_ENTRY(cuGraphBatchMemOpNodeSetParams), MG_ENTRY(cuGraphKernelNodeGetParams), MG_ENTRY(cuGraphKernelNodeGetParams_v2),
-    MG_ENTRY(cuGraphMemcpyNodeGetParams), MG_ENTRY(cuGraphMemsetNodeGetParams), MG_ENTRY(cuGraphHostNodeGetParams),
-    MG_ENTRY(cuGraphChildGraphNodeGetGraph), MG_ENTRY(cuGraphEventRecordNodeGetEvent), MG_ENTRY(cuGraphEventWaitNodeGetEvent),
-    MG_ENTRY(cuGraphMemAllocNodeGetParams), MG_ENTRY(cuGraphMemFreeNodeGetParams), MG_ENTRY(cuGraphBatchMemOpNodeGetParams),
-    MG_ENTRY(cuGraphKernelNodeGetAttribute), MG_ENTRY(cuGraphKernelNodeSetAttribute), MG_ENTRY(cuGraphKernelNodeCopyAttributes), {0},
+    MG_ENTRY(cuGraphAddNode),
+    MG_ENTRY(cuGraphAddNode_v2),
+    MG_ENTRY(cuGraphAddKernelNode),
+    MG_ENTRY(cuGraphAddKernelNode_v2),
+    MG_ENTRY(cuGraphAddMemcpyNode),
+    MG_ENTRY(cuGraphAddMemsetNode),
+    MG_ENTRY(cuGraphAddHostNode),
+    MG_ENTRY(cuGraphAddChildGraphNode),
+    MG_ENTRY(cuGraphAddEmptyNode),
+    MG_ENTRY(cuGraphAddEventRecordNode),
+    MG_ENTRY(cuGraphAddEventWaitNode),
+    MG_ENTRY(cuGraphAddMemAllocNode),
+    MG_ENTRY(cuGraphAddMemFreeNode),
+    MG_ENTRY(cuGraphAddBatchMemOpNode),
+    MG_ENTRY(cuGraphNodeSetParams),
+    MG_ENTRY(cuGraphKernelNodeSetParams),
+    MG_ENTRY(cuGraphKernelNodeSetParams_v2),
+    MG_ENTRY(cuGraphMemcpyNodeSetParams),
+    MG_ENTRY(cuGraphMemsetNodeSetParams),
+    MG_ENTRY(cuGraphHostNodeSetParams),
+    MG_ENTRY(cuGraphEventRecordNodeSetEvent),
+    MG_ENTRY(cuGraphEventWaitNodeSetEvent),
+    MG_ENTRY(cuGraphBatchMemOpNodeSetParams),
+    MG_ENTRY(cuGraphKernelNodeGetParams),
+    MG_ENTRY(cuGraphKernelNodeGetParams_v2),
+    MG_ENTRY(cuGraphMemcpyNodeGetParams),
+    MG_ENTRY(cuGraphMemsetNodeGetParams),
+    MG_ENTRY(cuGraphHostNodeGetParams),
+    MG_ENTRY(cuGraphChildGraphNodeGetGraph),
+    MG_ENTRY(cuGraphEventRecordNodeGetEvent),
+    MG_ENTRY(cuGraphEventWaitNodeGetEvent),
+    MG_ENTRY(cuGraphMemAllocNodeGetParams),
+    MG_ENTRY(cuGraphMemFreeNodeGetParams),
+    MG_ENTRY(cuGraphBatchMemOpNodeGetParams),
+    MG_ENTRY(cuGraphKernelNodeGetAttribute),
+    MG_ENTRY(cuGraphKernelNodeSetAttribute),
+    MG_ENTRY(cuGraphKernelNodeCopyAttributes),
+    {0},
 };

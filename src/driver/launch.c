@@ -6,11 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 /* ---- notes -------------------------------------------------------------------------------------- */
 
-static _Thread_local struct { mg_launch_done_fn fn; void *user; void (*drop)(void *user); } note;
+static _Thread_local struct {
+    mg_launch_done_fn fn;
+    void *user;
+    void (*drop)(void *user);
+} note;
 
 void mg_driver_note_next_node(mg_launch_done_fn fn, void *user, void (*drop)(void *user))
 {
@@ -20,7 +27,10 @@ void mg_driver_note_next_node(mg_launch_done_fn fn, void *user, void (*drop)(voi
     note.drop = drop;
 }
 
-void mg_driver_note_next_launch(mg_launch_done_fn fn, void *user) { mg_driver_note_next_node(fn, user, NULL); }
+void mg_driver_note_next_launch(mg_launch_done_fn fn, void *user)
+{
+    mg_driver_note_next_node(fn, user, NULL);
+}
 
 void mg_note_unref(struct mg_note_life *l)
 {
@@ -59,9 +69,12 @@ static cu_result gather(struct mg_kernel_op *k, const struct mg_kernel_info *inf
     const void *buffer = NULL;
     size_t bytes = 0;
     for (void **e = extra; e && *e != CULAUNCH_PARAM_END; e += 2) {
-        if (*e == CULAUNCH_PARAM_BUFFER_POINTER) buffer = e[1];
-        else if (*e == CULAUNCH_PARAM_BUFFER_SIZE) bytes = e[1] ? *(size_t *)e[1] : 0;
-        else return CUE_INVALID_VALUE;
+        if (*e == CULAUNCH_PARAM_BUFFER_POINTER)
+            buffer = e[1];
+        else if (*e == CULAUNCH_PARAM_BUFFER_SIZE)
+            bytes = e[1] ? *(size_t *)e[1] : 0;
+        else
+            return CUE_INVALID_VALUE;
     }
     CHECK(!info->n_params || (buffer && bytes));
     if (buffer) memcpy(k->params, buffer, MG_MIN(bytes, info->param_bytes));
@@ -77,22 +90,32 @@ static cu_result read_attributes(struct mg_kernel_op *k, const struct cu_launch_
     for (unsigned i = 0; i < c->n_attrs; i++) {
         const union cu_launch_value *v = &c->attrs[i].value;
         switch (c->attrs[i].id) {
-        case CULAUNCH_COOPERATIVE: k->cooperative = v->cooperative != 0; break;
-        case CULAUNCH_CLUSTER_DIMENSION: k->cluster = (struct mg_dim3){v->cluster.x, v->cluster.y, v->cluster.z}; break;
-        case CULAUNCH_PRIORITY: k->priority = v->priority; break;
-        case CULAUNCH_PROGRAMMATIC_EVENT: case CULAUNCH_LAUNCH_COMPLETION_EVENT:
+        case CULAUNCH_COOPERATIVE:
+            k->cooperative = v->cooperative != 0;
+            break;
+        case CULAUNCH_CLUSTER_DIMENSION:
+            k->cluster = (struct mg_dim3){v->cluster.x, v->cluster.y, v->cluster.z};
+            break;
+        case CULAUNCH_PRIORITY:
+            k->priority = v->priority;
+            break;
+        case CULAUNCH_PROGRAMMATIC_EVENT:
+        case CULAUNCH_LAUNCH_COMPLETION_EVENT:
             if (v->completion_event.event) k->after_event = v->completion_event.event;
             break;
         case CULAUNCH_DEVICE_UPDATABLE_KERNEL_NODE:
             if (v->device_node.updatable) return CUE_NOT_SUPPORTED;
             break;
-        default: break; /* hints */
+        default:
+            break; /* hints */
         }
     }
     if (fn && fn->cluster[0]) {
         struct mg_dim3 want = {fn->cluster[0], MG_MAX(fn->cluster[1], 1), MG_MAX(fn->cluster[2], 1)};
-        if (!k->cluster.x) k->cluster = want;
-        else if (k->cluster.x != want.x || k->cluster.y != want.y || k->cluster.z != want.z) return CUE_INVALID_VALUE;
+        if (!k->cluster.x)
+            k->cluster = want;
+        else if (k->cluster.x != want.x || k->cluster.y != want.y || k->cluster.z != want.z)
+            return CUE_INVALID_VALUE;
     }
     if (k->cluster.x == 1 && k->cluster.y == 1 && k->cluster.z == 1) k->cluster = (struct mg_dim3){0, 0, 0};
     return CUE_SUCCESS;
@@ -102,23 +125,28 @@ static cu_result check(const struct mg_kernel_op *k, const struct CUfunc_st *f)
 {
     const int *a = mg_drv.attrs;
     CHECK(k->grid.x && k->grid.y && k->grid.z && k->block.x && k->block.y && k->block.z);
-    CHECK(k->grid.x <= (unsigned)a[CUDEV_MAX_GRID_DIM_X] && k->grid.y <= (unsigned)a[CUDEV_MAX_GRID_DIM_Y] && k->grid.z <= (unsigned)a[CUDEV_MAX_GRID_DIM_Z]);
-    CHECK(k->block.x <= (unsigned)a[CUDEV_MAX_BLOCK_DIM_X] && k->block.y <= (unsigned)a[CUDEV_MAX_BLOCK_DIM_Y] && k->block.z <= (unsigned)a[CUDEV_MAX_BLOCK_DIM_Z]);
+    CHECK(k->grid.x <= (unsigned)a[CUDEV_MAX_GRID_DIM_X] && k->grid.y <= (unsigned)a[CUDEV_MAX_GRID_DIM_Y] &&
+          k->grid.z <= (unsigned)a[CUDEV_MAX_GRID_DIM_Z]);
+    CHECK(k->block.x <= (unsigned)a[CUDEV_MAX_BLOCK_DIM_X] && k->block.y <= (unsigned)a[CUDEV_MAX_BLOCK_DIM_Y] &&
+          k->block.z <= (unsigned)a[CUDEV_MAX_BLOCK_DIM_Z]);
     uint64_t threads = (uint64_t)k->block.x * k->block.y * k->block.z;
     CHECK(threads <= (unsigned)a[CUDEV_MAX_THREADS_PER_BLOCK]);
     const struct mg_func *fn = f->info.func;
     if (fn && fn->reqntid[0])
-        CHECK(k->block.x == fn->reqntid[0] && k->block.y == MG_MAX(fn->reqntid[1], 1) && k->block.z == MG_MAX(fn->reqntid[2], 1));
+        CHECK(k->block.x == fn->reqntid[0] && k->block.y == MG_MAX(fn->reqntid[1], 1) &&
+              k->block.z == MG_MAX(fn->reqntid[2], 1));
     if (threads > (uint64_t)mg_func_max_threads(f)) return CUE_LAUNCH_OUT_OF_RESOURCES;
     int dynamic = mg_func_max_dynamic(f);
     CHECK(k->shared_bytes <= (unsigned)MG_MAX(dynamic, 0));
     if (k->cluster.x) {
         uint64_t n = (uint64_t)k->cluster.x * k->cluster.y * k->cluster.z;
-        if (!n || n > 16 || k->grid.x % k->cluster.x || k->grid.y % k->cluster.y || k->grid.z % k->cluster.z) return CUE_INVALID_CLUSTER_SIZE;
+        if (!n || n > 16 || k->grid.x % k->cluster.x || k->grid.y % k->cluster.y || k->grid.z % k->cluster.z)
+            return CUE_INVALID_CLUSTER_SIZE;
         if (n > 8 && !f->attrs[CUFUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED]) return CUE_INVALID_CLUSTER_SIZE;
     }
     if (k->cooperative) {
-        uint64_t fit = (uint64_t)mg_occupancy(f, (int)threads, k->shared_bytes) * (unsigned)a[CUDEV_MULTIPROCESSOR_COUNT];
+        uint64_t fit =
+            (uint64_t)mg_occupancy(f, (int)threads, k->shared_bytes) * (unsigned)a[CUDEV_MULTIPROCESSOR_COUNT];
         if ((uint64_t)k->grid.x * k->grid.y * k->grid.z > fit) return CUE_COOPERATIVE_LAUNCH_TOO_LARGE;
     }
     return CUE_SUCCESS;
@@ -139,7 +167,8 @@ static cu_result prepare(struct CUfunc_st *f)
     return r ? r : CUE_NOT_SUPPORTED;
 }
 
-cu_result mg_kernel_op_make(struct mg_work *op, const void *handle, const struct cu_launch_config *c, void **params, void **extra)
+cu_result mg_kernel_op_make(struct mg_work *op, const void *handle, const struct cu_launch_config *c, void **params,
+                            void **extra)
 {
     struct CUfunc_st *f;
     struct CUkern_st *kernel;
@@ -163,7 +192,8 @@ cu_result mg_kernel_op_make(struct mg_work *op, const void *handle, const struct
 
 /* ---- the calls ------------------------------------------------------------------------------------------ */
 
-static cu_result launch(const void *f, const struct cu_launch_config *c, void **params, void **extra, bool cooperative, int pt)
+static cu_result launch(const void *f, const struct cu_launch_config *c, void **params, void **extra, bool cooperative,
+                        int pt)
 {
     struct mg_work op = {0};
     struct CUstream_st *s;
@@ -186,17 +216,20 @@ static cu_result launch(const void *f, const struct cu_launch_config *c, void **
     return r;
 }
 
-static cu_result launch_plain(cu_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                              cu_stream s, void **params, void **extra, bool cooperative, int pt)
+static cu_result launch_plain(cu_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                              unsigned bz, unsigned shared, cu_stream s, void **params, void **extra, bool cooperative,
+                              int pt)
 {
     struct cu_launch_config c = {gx, gy, gz, bx, by, bz, shared, s, NULL, 0};
     return launch(f, &c, params, extra, cooperative, pt);
 }
 MG_BOTH(cuLaunchKernel, ptsz,
-        (cu_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, cu_stream s, void **params, void **extra),
+        (cu_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+         cu_stream s, void **params, void **extra),
         launch_plain(f, gx, gy, gz, bx, by, bz, shared, s, params, extra, false, PT))
 MG_BOTH(cuLaunchCooperativeKernel, ptsz,
-        (cu_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, cu_stream s, void **params),
+        (cu_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+         cu_stream s, void **params),
         launch_plain(f, gx, gy, gz, bx, by, bz, shared, s, params, NULL, true, PT))
 
 static cu_result launch_ex(const struct cu_launch_config *c, cu_function f, void **params, void **extra, int pt)
@@ -204,13 +237,14 @@ static cu_result launch_ex(const struct cu_launch_config *c, cu_function f, void
     CHECK(c);
     return launch(f, c, params, extra, false, pt);
 }
-MG_BOTH(cuLaunchKernelEx, ptsz, (const struct cu_launch_config *c, cu_function f, void **params, void **extra), launch_ex(c, f, params, extra, PT))
+MG_BOTH(cuLaunchKernelEx, ptsz, (const struct cu_launch_config *c, cu_function f, void **params, void **extra),
+        launch_ex(c, f, params, extra, PT))
 
 static cu_result cuLaunchCooperativeKernelMultiDevice(struct cu_multi_launch *list, unsigned n, unsigned flags)
 {
     CHECK(list && n == 1 && flags <= 3); /* one device, so one launch */
-    return launch_plain(list->function, list->grid_x, list->grid_y, list->grid_z, list->block_x, list->block_y, list->block_z, list->shared_bytes,
-                        list->stream, list->params, NULL, true, 0);
+    return launch_plain(list->function, list->grid_x, list->grid_y, list->grid_z, list->block_x, list->block_y,
+                        list->block_z, list->shared_bytes, list->stream, list->params, NULL, true, 0);
 }
 
 /* ---- launches of CUDA 3 and before -------------------------------------------------------------------- */
@@ -248,13 +282,21 @@ static cu_result cuParamSetv(cu_function h, int offset, void *value, unsigned by
     struct CUfunc_st *f;
     cu_result r = mg_func_get(h, &f, NULL);
     if (r) return r;
-    CHECK(value && offset >= 0 && (unsigned)offset <= f->info.param_bytes && bytes <= f->info.param_bytes - (unsigned)offset);
-    if (!f->legacy.params && !(f->legacy.params = calloc(1, f->info.param_bytes ? f->info.param_bytes : 1))) return CUE_OUT_OF_MEMORY;
+    CHECK(value && offset >= 0 && (unsigned)offset <= f->info.param_bytes &&
+          bytes <= f->info.param_bytes - (unsigned)offset);
+    if (!f->legacy.params && !(f->legacy.params = calloc(1, f->info.param_bytes ? f->info.param_bytes : 1)))
+        return CUE_OUT_OF_MEMORY;
     memcpy(f->legacy.params + offset, value, bytes);
     return CUE_SUCCESS;
 }
-static cu_result cuParamSeti(cu_function h, int offset, unsigned value) { return cuParamSetv(h, offset, &value, 4); }
-static cu_result cuParamSetf(cu_function h, int offset, float value) { return cuParamSetv(h, offset, &value, 4); }
+static cu_result cuParamSeti(cu_function h, int offset, unsigned value)
+{
+    return cuParamSetv(h, offset, &value, 4);
+}
+static cu_result cuParamSetf(cu_function h, int offset, float value)
+{
+    return cuParamSetv(h, offset, &value, 4);
+}
 
 static cu_result cuLaunchGridAsync(cu_function h, int width, int height, cu_stream s)
 {
@@ -264,13 +306,21 @@ static cu_result cuLaunchGridAsync(cu_function h, int width, int height, cu_stre
     CHECK(width > 0 && height > 0 && f->legacy.block[0]);
     size_t bytes = f->info.param_bytes;
     uint8_t none = 0;
-    void *extra[] = {CULAUNCH_PARAM_BUFFER_POINTER, f->legacy.params ? f->legacy.params : &none, CULAUNCH_PARAM_BUFFER_SIZE, &bytes, CULAUNCH_PARAM_END};
+    void *extra[] = {CULAUNCH_PARAM_BUFFER_POINTER, f->legacy.params ? f->legacy.params : &none,
+                     CULAUNCH_PARAM_BUFFER_SIZE, &bytes, CULAUNCH_PARAM_END};
     CHECK(f->legacy.params || !bytes);
-    return launch_plain(h, (unsigned)width, (unsigned)height, 1, (unsigned)f->legacy.block[0], (unsigned)f->legacy.block[1], (unsigned)f->legacy.block[2],
-                        f->legacy.shared, s, NULL, extra, false, 0);
+    return launch_plain(h, (unsigned)width, (unsigned)height, 1, (unsigned)f->legacy.block[0],
+                        (unsigned)f->legacy.block[1], (unsigned)f->legacy.block[2], f->legacy.shared, s, NULL, extra,
+                        false, 0);
 }
-static cu_result cuLaunchGrid(cu_function h, int width, int height) { return cuLaunchGridAsync(h, width, height, NULL); }
-static cu_result cuLaunch(cu_function h) { return cuLaunchGridAsync(h, 1, 1, NULL); }
+static cu_result cuLaunchGrid(cu_function h, int width, int height)
+{
+    return cuLaunchGridAsync(h, width, height, NULL);
+}
+static cu_result cuLaunch(cu_function h)
+{
+    return cuLaunchGridAsync(h, 1, 1, NULL);
+}
 
 /* ---- what inject asks of functions --------------------------------------------------------------------- */
 
@@ -311,7 +361,8 @@ bool mg_driver_global_address(void *function, const char *name, uint64_t *addres
     return f && !mg_drv.ops->global(f->module->dmod, name, address, bytes);
 }
 
-void mg_driver_positions(void *function, void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user)
+void mg_driver_positions(void *function,
+                         void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user)
 {
     struct CUfunc_st *f = func_of(function);
     if (f && mg_drv.ops->positions) mg_drv.ops->positions(f->module->dmod, fn, user);
@@ -323,8 +374,10 @@ cu_result mg_driver_twin_open(struct mg_module *ir, const char *name, void *nati
     struct CUmod_st *m;
     struct mg_diag d = MG_DIAG_INIT;
     cu_result r = mg_enter(&ctx);
-    if (r) mg_module_free(ir);
-    else r = mg_module_open(ctx, ir, NULL, &m, &d);
+    if (r)
+        mg_module_free(ir);
+    else
+        r = mg_module_open(ctx, ir, NULL, &m, &d);
     if (!r && !(*twin = mg_module_func(m, name))) {
         mg_module_close(m);
         r = CUE_NOT_FOUND;
@@ -353,7 +406,18 @@ bool mg_driver_twin_close(void *twin)
 }
 
 const struct mg_entry mg_entries_launch[] = {
-    MG_ENTRY2(cuLaunchKernel, ptsz), MG_ENTRY2(cuLaunchCooperativeKernel, ptsz), MG_ENTRY2(cuLaunchKernelEx, ptsz),
-    MG_ENTRY(cuLaunchCooperativeKernelMultiDevice), MG_ENTRY(cuFuncSetBlockShape), MG_ENTRY(cuFuncSetSharedSize), MG_ENTRY(cuParamSetSize),
-    MG_ENTRY(cuParamSetv), MG_ENTRY(cuParamSeti), MG_ENTRY(cuParamSetf), MG_ENTRY(cuLaunch), MG_ENTRY(cuLaunchGrid), MG_ENTRY(cuLaunchGridAsync), {0},
+    MG_ENTRY2(cuLaunchKernel, ptsz),
+    MG_ENTRY2(cuLaunchCooperativeKernel, ptsz),
+    MG_ENTRY2(cuLaunchKernelEx, ptsz),
+    MG_ENTRY(cuLaunchCooperativeKernelMultiDevice),
+    MG_ENTRY(cuFuncSetBlockShape),
+    MG_ENTRY(cuFuncSetSharedSize),
+    MG_ENTRY(cuParamSetSize),
+    MG_ENTRY(cuParamSetv),
+    MG_ENTRY(cuParamSeti),
+    MG_ENTRY(cuParamSetf),
+    MG_ENTRY(cuLaunch),
+    MG_ENTRY(cuLaunchGrid),
+    MG_ENTRY(cuLaunchGridAsync),
+    {0},
 };

@@ -14,12 +14,18 @@
 #include "image/image.h"
 #include "ptx/ptx.h"
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 /* ---- names over all inputs ------------------------------------------------------------------------------ */
 
 enum { DECLARED = 1, WEAK = 2, STRONG = 3, PRIVATE = 4 };
-struct names { struct mg_intern text; struct mg_map state; };
+struct names {
+    struct mg_intern text;
+    struct mg_map state;
+};
 
 static uint64_t state_of(struct names *g, const char *name)
 {
@@ -27,7 +33,10 @@ static uint64_t state_of(struct names *g, const char *name)
     mg_map_get(&g->state, mg_intern_adds(&g->text, name), &v);
     return v;
 }
-static void set_state(struct names *g, const char *name, uint64_t v) { mg_map_set(&g->state, mg_intern_adds(&g->text, name), v); }
+static void set_state(struct names *g, const char *name, uint64_t v)
+{
+    mg_map_set(&g->state, mg_intern_adds(&g->text, name), v);
+}
 
 static mg_str private_name(struct names *g, struct mg_module *m, const char *name)
 {
@@ -44,7 +53,8 @@ static mg_str private_name(struct names *g, struct mg_module *m, const char *nam
 }
 
 /* What to do with a module-scope name of this linkage: keep it (MG_ERR_OK), drop it (*drop), or fail. */
-static enum mg_err judge(struct names *g, const char *name, int link, bool defined, bool *drop, bool *rename, struct mg_diag *d)
+static enum mg_err judge(struct names *g, const char *name, int link, bool defined, bool *drop, bool *rename,
+                         struct mg_diag *d)
 {
     uint64_t had = state_of(g, name);
     *drop = *rename = false;
@@ -110,8 +120,11 @@ static enum mg_err adapt(struct names *g, struct mg_module *m, uint32_t first_fi
                 if (rename) v->name = private_name(g, m, mg_name(m, v->name));
                 n_drop += drop;
             }
-            if (n_drop == dc->n && dc->n) it->kind = MG_ITEM_none;
-            else if (n_drop) e = mg_diag_err(d, MG_ERR_UNSUPPORTED, "one statement declares variables that another module has and others");
+            if (n_drop == dc->n && dc->n)
+                it->kind = MG_ITEM_none;
+            else if (n_drop)
+                e = mg_diag_err(d, MG_ERR_UNSUPPORTED,
+                                "one statement declares variables that another module has and others");
         }
     }
     for (uint32_t i = 1; i < m->locs.n; i++) {
@@ -196,7 +209,10 @@ static cu_result cuLinkCreate_v2(unsigned n, int *options, void **values, cu_lin
     *out = s;
     return CUE_SUCCESS;
 }
-static cu_result cuLinkCreate(unsigned n, int *options, void **values, cu_link *out) { return cuLinkCreate_v2(n, options, values, out); }
+static cu_result cuLinkCreate(unsigned n, int *options, void **values, cu_link *out)
+{
+    return cuLinkCreate_v2(n, options, values, out);
+}
 
 static cu_result add_input(cu_link s, int type, const void *data, size_t bytes, const char *name)
 {
@@ -217,7 +233,8 @@ static cu_result add_input(cu_link s, int type, const void *data, size_t bytes, 
         if (text && mg_ptx_parse(text, t.n, name, &m, &d)) r = CUE_INVALID_PTX;
         mg_module_free(m);
     } else if (type == CUJITIN_LIBRARY && bytes >= 8 && !memcmp(data, "!<arch>\n", 8)) {
-        free((char *)(uintptr_t)t.name); /* an archive of machine code, cudadevrt as a rule: nothing of it can run here */
+        free((char *)(uintptr_t)
+                 t.name); /* an archive of machine code, cudadevrt as a rule: nothing of it can run here */
         return CUE_SUCCESS;
     } else if (type == CUJITIN_NVVM) {
         mg_say("linking of NVVM IR is not supported");
@@ -237,7 +254,8 @@ static cu_result add_input(cu_link s, int type, const void *data, size_t bytes, 
     return CUE_SUCCESS;
 }
 
-static cu_result cuLinkAddData_v2(cu_link s, int type, void *data, size_t bytes, const char *name, unsigned n, int *options, void **values)
+static cu_result cuLinkAddData_v2(cu_link s, int type, void *data, size_t bytes, const char *name, unsigned n,
+                                  int *options, void **values)
 {
     (void)n, (void)options, (void)values;
     cu_result r = mg_enter(NULL);
@@ -246,7 +264,8 @@ static cu_result cuLinkAddData_v2(cu_link s, int type, void *data, size_t bytes,
     CHECK(data && bytes && type >= CUJITIN_CUBIN && type <= CUJITIN_NVVM && !s->result);
     return add_input(s, type, data, bytes, name);
 }
-static cu_result cuLinkAddData(cu_link s, int type, void *data, size_t bytes, const char *name, unsigned n, int *options, void **values)
+static cu_result cuLinkAddData(cu_link s, int type, void *data, size_t bytes, const char *name, unsigned n,
+                               int *options, void **values)
 {
     return cuLinkAddData_v2(s, type, data, bytes, name, n, options, values);
 }
@@ -302,6 +321,7 @@ static cu_result cuLinkDestroy(cu_link s)
 }
 
 const struct mg_entry mg_entries_link[] = {
-    MG_ENTRY(cuLinkCreate), MG_ENTRY(cuLinkCreate_v2), MG_ENTRY(cuLinkAddData), MG_ENTRY(cuLinkAddData_v2), MG_ENTRY(cuLinkAddFile),
-    MG_ENTRY(cuLinkAddFile_v2), MG_ENTRY(cuLinkComplete), MG_ENTRY(cuLinkDestroy), {0},
+    MG_ENTRY(cuLinkCreate),     MG_ENTRY(cuLinkCreate_v2), MG_ENTRY(cuLinkAddData),
+    MG_ENTRY(cuLinkAddData_v2), MG_ENTRY(cuLinkAddFile),   MG_ENTRY(cuLinkAddFile_v2),
+    MG_ENTRY(cuLinkComplete),   MG_ENTRY(cuLinkDestroy),   {0},
 };

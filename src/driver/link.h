@@ -4,7 +4,11 @@
 
 #include "base/diag.h"
 
-struct mg_text { const char *at; size_t n; const char *name; /* for messages, may be NULL */ };
+struct mg_text {
+    const char *at;
+    size_t n;
+    const char *name; /* for messages, may be NULL */
+};
 /* Several PTX texts into one. *out is malloc'd. */
 enum mg_err mg_link_texts(const struct mg_text *texts, uint32_t n, char **out, size_t *bytes, struct mg_diag *d);
 

@@ -48,13 +48,15 @@ static struct mg_image_facts *read_facts(const struct mg_image *im, const struct
     f->refs = 1;
     for (uint32_t i = 0; i < im->n_entries; i++) {
         const struct mg_image_entry *e = &im->entries[i];
-        if (e->kind == MG_ENTRY_CUBIN && (int)e->sm == compute_capability()) mg_cubin_registers(e->data, e->bytes, keep_registers, f);
+        if (e->kind == MG_ENTRY_CUBIN && (int)e->sm == compute_capability())
+            mg_cubin_registers(e->data, e->bytes, keep_registers, f);
     }
     if (ptx) read_options(f, ptx->options);
     return f;
 }
 
-cu_result mg_image_text(const void *image, size_t bytes, const char *file, char **text, size_t *n, struct mg_image_facts **facts, struct mg_diag *d)
+cu_result mg_image_text(const void *image, size_t bytes, const char *file, char **text, size_t *n,
+                        struct mg_image_facts **facts, struct mg_diag *d)
 {
     struct mg_image *im = NULL;
     enum mg_err e = bytes ? mg_image_open_bytes(image, bytes, file, &im, d) : mg_image_open_memory(image, &im, d);
@@ -64,7 +66,8 @@ cu_result mg_image_text(const void *image, size_t bytes, const char *file, char 
     cu_result r = CUE_NO_BINARY_FOR_GPU;
     MG_VEC(const struct mg_image_entry *) found = {0};
     for (uint32_t i = 0; i < im->n_entries && im->kind == MG_IMAGE_CUBIN; i++) {
-        const struct mg_image_entry *c = &im->entries[i]; /* machine code is for its own generation, whatever its PTX would do */
+        const struct mg_image_entry *c =
+            &im->entries[i]; /* machine code is for its own generation, whatever its PTX would do */
         if (c->kind == MG_ENTRY_CUBIN && (c->sm / 10 != sm / 10 || c->sm > sm)) groups = 0;
     }
     for (uint32_t g = 0; g < groups; g++) {
@@ -81,12 +84,14 @@ cu_result mg_image_text(const void *image, size_t bytes, const char *file, char 
         r = *text ? CUE_SUCCESS : CUE_OUT_OF_MEMORY;
     } else if (found.n > 1) { /* relocatable ones, one a translation unit */
         struct mg_text *texts = calloc(found.n, sizeof *texts);
-        for (uint32_t i = 0; texts && i < found.n; i++) texts[i] = (struct mg_text){found.at[i]->data, found.at[i]->bytes, found.at[i]->name};
+        for (uint32_t i = 0; texts && i < found.n; i++)
+            texts[i] = (struct mg_text){found.at[i]->data, found.at[i]->bytes, found.at[i]->name};
         enum mg_err le = texts ? mg_link_texts(texts, found.n, text, n, d) : MG_ERR_NO_MEMORY;
         r = !le ? CUE_SUCCESS : le == MG_ERR_NO_MEMORY ? CUE_OUT_OF_MEMORY : CUE_INVALID_PTX;
         free(texts);
     } else {
-        mg_diag_err(d, MG_ERR_NOT_FOUND, "the image holds no %s for compute capability %u.%u", groups ? "PTX" : "code", sm / 10, sm % 10);
+        mg_diag_err(d, MG_ERR_NOT_FOUND, "the image holds no %s for compute capability %u.%u", groups ? "PTX" : "code",
+                    sm / 10, sm % 10);
     }
     if (!r && facts) *facts = read_facts(im, found.n ? found.at[0] : NULL);
     mg_vec_release(&found);

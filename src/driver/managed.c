@@ -4,7 +4,10 @@
 
 #include <string.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 /* The range must lie in one managed allocation. */
 static cu_result managed_range(cu_ptr p, size_t bytes, struct mg_alloc *a)
@@ -44,10 +47,13 @@ static cu_result prefetch(cu_ptr p, size_t bytes, struct cu_location l, cu_strea
     struct mg_work op = {.kind = MG_OPK_EMPTY};
     return mg_stream_do(s, &op, MG_ASYNC);
 }
-MG_BOTH(cuMemPrefetchAsync, ptsz, (cu_ptr p, size_t bytes, cu_device dev, cu_stream s), prefetch(p, bytes, device_location(dev), s, PT))
-MG_BOTH(cuMemPrefetchAsync_v2, ptsz, (cu_ptr p, size_t bytes, struct cu_location l, unsigned flags, cu_stream s), ((void)flags, prefetch(p, bytes, l, s, PT)))
+MG_BOTH(cuMemPrefetchAsync, ptsz, (cu_ptr p, size_t bytes, cu_device dev, cu_stream s),
+        prefetch(p, bytes, device_location(dev), s, PT))
+MG_BOTH(cuMemPrefetchAsync_v2, ptsz, (cu_ptr p, size_t bytes, struct cu_location l, unsigned flags, cu_stream s),
+        ((void)flags, prefetch(p, bytes, l, s, PT)))
 
-static cu_result prefetch_batch(cu_ptr *p, size_t *bytes, size_t n, struct cu_location *l, size_t *ixs, size_t n_l, cu_stream s, int pt)
+static cu_result prefetch_batch(cu_ptr *p, size_t *bytes, size_t n, struct cu_location *l, size_t *ixs, size_t n_l,
+                                cu_stream s, int pt)
 {
     CHECK(p && bytes && n && l && ixs && n_l && n_l <= n);
     for (size_t i = 0, k = 0; i < n; i++) {
@@ -58,7 +64,8 @@ static cu_result prefetch_batch(cu_ptr *p, size_t *bytes, size_t n, struct cu_lo
     return CUE_SUCCESS;
 }
 MG_BOTH(cuMemPrefetchBatchAsync, ptsz,
-        (cu_ptr *p, size_t *bytes, size_t n, struct cu_location *l, size_t *ixs, size_t n_l, unsigned long long flags, cu_stream s),
+        (cu_ptr * p, size_t *bytes, size_t n, struct cu_location *l, size_t *ixs, size_t n_l, unsigned long long flags,
+         cu_stream s),
         ((void)flags, prefetch_batch(p, bytes, n, l, ixs, n_l, s, PT)))
 
 static cu_result discard_batch(cu_ptr *p, size_t *bytes, size_t n, cu_stream h, int pt)
@@ -71,9 +78,11 @@ static cu_result discard_batch(cu_ptr *p, size_t *bytes, size_t n, cu_stream h, 
     for (size_t i = 0; !r && i < n; i++) r = managed_range(p[i], bytes[i], &a);
     return r; /* discarded contents are undefined: leaving them is allowed */
 }
-MG_BOTH(cuMemDiscardBatchAsync, ptsz, (cu_ptr *p, size_t *bytes, size_t n, unsigned long long flags, cu_stream s), ((void)flags, discard_batch(p, bytes, n, s, PT)))
+MG_BOTH(cuMemDiscardBatchAsync, ptsz, (cu_ptr * p, size_t *bytes, size_t n, unsigned long long flags, cu_stream s),
+        ((void)flags, discard_batch(p, bytes, n, s, PT)))
 MG_BOTH(cuMemDiscardAndPrefetchBatchAsync, ptsz,
-        (cu_ptr *p, size_t *bytes, size_t n, struct cu_location *l, size_t *ixs, size_t n_l, unsigned long long flags, cu_stream s),
+        (cu_ptr * p, size_t *bytes, size_t n, struct cu_location *l, size_t *ixs, size_t n_l, unsigned long long flags,
+         cu_stream s),
         ((void)flags, prefetch_batch(p, bytes, n, l, ixs, n_l, s, PT)))
 
 /* ---- advice ------------------------------------------------------------------------------------------- */
@@ -85,26 +94,45 @@ static cu_result advise(cu_ptr p, size_t bytes, int advice, struct cu_location l
     if (!r) r = managed_range(p, bytes, &a);
     if (r) return r;
     CHECK(advice >= CUADVISE_SET_READ_MOSTLY && advice <= CUADVISE_UNSET_ACCESSED_BY);
-    bool needs = advice == CUADVISE_SET_PREFERRED || advice == CUADVISE_SET_ACCESSED_BY || advice == CUADVISE_UNSET_ACCESSED_BY;
+    bool needs =
+        advice == CUADVISE_SET_PREFERRED || advice == CUADVISE_SET_ACCESSED_BY || advice == CUADVISE_UNSET_ACCESSED_BY;
     if (needs && (r = check_location(l))) return r;
     uint32_t bit = l.type == CULOC_DEVICE ? 1 : 2;
     mg_lock();
     struct mg_dalloc *d = mg_dalloc_get(a.base);
     if (d) {
         switch (advice) {
-        case CUADVISE_SET_READ_MOSTLY: d->read_mostly = true; break;
-        case CUADVISE_UNSET_READ_MOSTLY: d->read_mostly = false; break;
-        case CUADVISE_SET_PREFERRED: d->preferred_type = l.type, d->preferred_id = l.id; break;
-        case CUADVISE_UNSET_PREFERRED: d->preferred_type = CULOC_INVALID, d->preferred_id = CUDEVICE_INVALID; break;
-        case CUADVISE_SET_ACCESSED_BY: d->accessed_by |= bit; break;
-        default: d->accessed_by &= ~bit; break;
+        case CUADVISE_SET_READ_MOSTLY:
+            d->read_mostly = true;
+            break;
+        case CUADVISE_UNSET_READ_MOSTLY:
+            d->read_mostly = false;
+            break;
+        case CUADVISE_SET_PREFERRED:
+            d->preferred_type = l.type, d->preferred_id = l.id;
+            break;
+        case CUADVISE_UNSET_PREFERRED:
+            d->preferred_type = CULOC_INVALID, d->preferred_id = CUDEVICE_INVALID;
+            break;
+        case CUADVISE_SET_ACCESSED_BY:
+            d->accessed_by |= bit;
+            break;
+        default:
+            d->accessed_by &= ~bit;
+            break;
         }
     }
     mg_unlock();
     return CUE_SUCCESS;
 }
-static cu_result cuMemAdvise(cu_ptr p, size_t bytes, int advice, cu_device dev) { return advise(p, bytes, advice, device_location(dev)); }
-static cu_result cuMemAdvise_v2(cu_ptr p, size_t bytes, int advice, struct cu_location l) { return advise(p, bytes, advice, l); }
+static cu_result cuMemAdvise(cu_ptr p, size_t bytes, int advice, cu_device dev)
+{
+    return advise(p, bytes, advice, device_location(dev));
+}
+static cu_result cuMemAdvise_v2(cu_ptr p, size_t bytes, int advice, struct cu_location l)
+{
+    return advise(p, bytes, advice, l);
+}
 
 static int old_style(int type, int id) /* as a device number */
 {
@@ -124,9 +152,15 @@ static cu_result cuMemRangeGetAttribute(void *out, size_t out_bytes, int attr, c
     mg_unlock();
     int *v = out;
     switch (attr) {
-    case CURANGE_READ_MOSTLY: *v = d.read_mostly; break;
-    case CURANGE_PREFERRED_LOCATION: *v = old_style(d.preferred_type, d.preferred_id); break;
-    case CURANGE_LAST_PREFETCH_LOCATION: *v = old_style(d.prefetch_type, d.prefetch_id); break;
+    case CURANGE_READ_MOSTLY:
+        *v = d.read_mostly;
+        break;
+    case CURANGE_PREFERRED_LOCATION:
+        *v = old_style(d.preferred_type, d.preferred_id);
+        break;
+    case CURANGE_LAST_PREFETCH_LOCATION:
+        *v = old_style(d.prefetch_type, d.prefetch_id);
+        break;
     case CURANGE_ACCESSED_BY: {
         size_t n = out_bytes / 4, k = 0;
         if (d.accessed_by & 1 && k < n) v[k++] = 0;
@@ -134,11 +168,20 @@ static cu_result cuMemRangeGetAttribute(void *out, size_t out_bytes, int attr, c
         while (k < n) v[k++] = CUDEVICE_INVALID;
         break;
     }
-    case CURANGE_PREFERRED_LOCATION_TYPE: *v = d.preferred_type; break;
-    case CURANGE_PREFERRED_LOCATION_ID: *v = d.preferred_id; break;
-    case CURANGE_LAST_PREFETCH_LOCATION_TYPE: *v = d.prefetch_type; break;
-    case CURANGE_LAST_PREFETCH_LOCATION_ID: *v = d.prefetch_id; break;
-    default: return CUE_INVALID_VALUE;
+    case CURANGE_PREFERRED_LOCATION_TYPE:
+        *v = d.preferred_type;
+        break;
+    case CURANGE_PREFERRED_LOCATION_ID:
+        *v = d.preferred_id;
+        break;
+    case CURANGE_LAST_PREFETCH_LOCATION_TYPE:
+        *v = d.prefetch_type;
+        break;
+    case CURANGE_LAST_PREFETCH_LOCATION_ID:
+        *v = d.prefetch_id;
+        break;
+    default:
+        return CUE_INVALID_VALUE;
     }
     return CUE_SUCCESS;
 }
@@ -154,7 +197,14 @@ static cu_result cuMemRangeGetAttributes(void **out, size_t *out_bytes, int *att
 }
 
 const struct mg_entry mg_entries_managed[] = {
-    MG_ENTRY2(cuMemPrefetchAsync, ptsz), MG_ENTRY2(cuMemPrefetchAsync_v2, ptsz), MG_ENTRY2(cuMemPrefetchBatchAsync, ptsz),
-    MG_ENTRY2(cuMemDiscardBatchAsync, ptsz), MG_ENTRY2(cuMemDiscardAndPrefetchBatchAsync, ptsz), MG_ENTRY(cuMemAdvise),
-    MG_ENTRY(cuMemAdvise_v2), MG_ENTRY(cuMemRangeGetAttribute), MG_ENTRY(cuMemRangeGetAttributes), {0},
+    MG_ENTRY2(cuMemPrefetchAsync, ptsz),
+    MG_ENTRY2(cuMemPrefetchAsync_v2, ptsz),
+    MG_ENTRY2(cuMemPrefetchBatchAsync, ptsz),
+    MG_ENTRY2(cuMemDiscardBatchAsync, ptsz),
+    MG_ENTRY2(cuMemDiscardAndPrefetchBatchAsync, ptsz),
+    MG_ENTRY(cuMemAdvise),
+    MG_ENTRY(cuMemAdvise_v2),
+    MG_ENTRY(cuMemRangeGetAttribute),
+    MG_ENTRY(cuMemRangeGetAttributes),
+    {0},
 };

@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 /* ---- the driver's own record of an allocation --------------------------------------------------- */
 
@@ -64,11 +67,13 @@ void mg_memory_refused(uint64_t bytes)
     uint64_t live, limit;
     mg_mem_totals(&live, &limit);
     if (limit >= mg_drv.memory_bytes || live + bytes > mg_drv.memory_bytes || atomic_exchange(&told, true)) return;
-    mg_say("an allocation of %llu bytes, beside %llu, is refused: this machine has %llu bytes of memory and swap (margay run --overcommit allows it)",
-           (unsigned long long)bytes, (unsigned long long)live, (unsigned long long)limit);
+    mg_say(
+        "an allocation of %llu bytes, beside %llu, is refused: this machine has %llu bytes of memory and swap (margay run --overcommit allows it)",
+        (unsigned long long)bytes, (unsigned long long)live, (unsigned long long)limit);
 }
 
-cu_result mg_dalloc_new(struct CUctx_st *ctx, uint64_t bytes, uint64_t align, enum mg_alloc_kind kind, uint32_t flags, uint64_t *out)
+cu_result mg_dalloc_new(struct CUctx_st *ctx, uint64_t bytes, uint64_t align, enum mg_alloc_kind kind, uint32_t flags,
+                        uint64_t *out)
 {
     uint64_t base = mg_mem_alloc(bytes, MG_MAX(align, 512), kind);
     if (!base) {
@@ -126,7 +131,8 @@ bool mg_ptr_on_device(uint64_t p, uint64_t bytes)
 bool mg_ptr_is_device_only(uint64_t p)
 {
     struct mg_alloc a;
-    return mg_mem_find(p, &a) && (a.kind == MG_ALLOC_DEVICE || a.kind == MG_ALLOC_GLOBAL || a.kind == MG_ALLOC_CONST || a.kind == MG_ALLOC_VMM);
+    return mg_mem_find(p, &a) && (a.kind == MG_ALLOC_DEVICE || a.kind == MG_ALLOC_GLOBAL || a.kind == MG_ALLOC_CONST ||
+                                  a.kind == MG_ALLOC_VMM);
 }
 
 bool mg_ptr_pageable(uint64_t p)
@@ -159,7 +165,10 @@ static cu_result allocate(cu_ptr *out, size_t bytes, enum mg_alloc_kind kind, ui
     return r;
 }
 
-static cu_result cuMemAlloc_v2(cu_ptr *out, size_t bytes) { return allocate(out, bytes, MG_ALLOC_DEVICE, 0); }
+static cu_result cuMemAlloc_v2(cu_ptr *out, size_t bytes)
+{
+    return allocate(out, bytes, MG_ALLOC_DEVICE, 0);
+}
 
 static cu_result cuMemAllocPitch_v2(cu_ptr *out, size_t *pitch, size_t width, size_t height, unsigned element)
 {
@@ -201,7 +210,8 @@ static cu_result free_base(cu_ptr p)
 static cu_result cuMemFree_v2(cu_ptr p)
 {
     struct mg_alloc a;
-    if (p && mg_mem_find(p, &a) && (a.kind == MG_ALLOC_HOST || a.kind == MG_ALLOC_REGISTERED || a.kind == MG_ALLOC_VMM)) return CUE_INVALID_VALUE;
+    if (p && mg_mem_find(p, &a) && (a.kind == MG_ALLOC_HOST || a.kind == MG_ALLOC_REGISTERED || a.kind == MG_ALLOC_VMM))
+        return CUE_INVALID_VALUE;
     return free_base(p);
 }
 
@@ -218,8 +228,14 @@ static cu_result cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
     return r;
 }
 
-static cu_result cuMemAllocHost_v2(void **out, size_t bytes) { return cuMemHostAlloc(out, bytes, 0); }
-static cu_result cuMemAllocHost(void **out, unsigned bytes) { return cuMemHostAlloc(out, bytes, 0); }
+static cu_result cuMemAllocHost_v2(void **out, size_t bytes)
+{
+    return cuMemHostAlloc(out, bytes, 0);
+}
+static cu_result cuMemAllocHost(void **out, unsigned bytes)
+{
+    return cuMemHostAlloc(out, bytes, 0);
+}
 
 static cu_result cuMemFreeHost(void *p)
 {
@@ -241,7 +257,8 @@ static cu_result cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags)
     if (flags & CUREG_IOMEMORY) return CUE_NOT_SUPPORTED;
     struct mg_alloc a, below, above;
     if (mg_mem_find((uintptr_t)p, &a)) return CUE_HOST_MEMORY_ALREADY_REGISTERED;
-    if (mg_mem_nearest((uintptr_t)p, &below, &above) && above.bytes && above.base > (uintptr_t)p && above.base < (uintptr_t)p + bytes)
+    if (mg_mem_nearest((uintptr_t)p, &below, &above) && above.bytes && above.base > (uintptr_t)p &&
+        above.base < (uintptr_t)p + bytes)
         return CUE_HOST_MEMORY_ALREADY_REGISTERED;
     if (!mg_mem_register((uintptr_t)p, bytes)) return CUE_HOST_MEMORY_ALREADY_REGISTERED;
     mg_lock();
@@ -251,7 +268,10 @@ static cu_result cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags)
     mg_mem_unregister((uintptr_t)p);
     return CUE_OUT_OF_MEMORY;
 }
-static cu_result cuMemHostRegister(void *p, size_t bytes, unsigned flags) { return cuMemHostRegister_v2(p, bytes, flags); }
+static cu_result cuMemHostRegister(void *p, size_t bytes, unsigned flags)
+{
+    return cuMemHostRegister_v2(p, bytes, flags);
+}
 
 static cu_result cuMemHostUnregister(void *p)
 {
@@ -260,7 +280,8 @@ static cu_result cuMemHostUnregister(void *p)
     if (r) return r;
     struct mg_alloc a;
     CHECK(p);
-    if (!mg_mem_find((uintptr_t)p, &a) || a.kind != MG_ALLOC_REGISTERED || a.base != (uintptr_t)p) return CUE_HOST_MEMORY_NOT_REGISTERED;
+    if (!mg_mem_find((uintptr_t)p, &a) || a.kind != MG_ALLOC_REGISTERED || a.base != (uintptr_t)p)
+        return CUE_HOST_MEMORY_NOT_REGISTERED;
     mg_ctx_sync(ctx);
     return mg_dalloc_free((uintptr_t)p) ? CUE_SUCCESS : CUE_HOST_MEMORY_NOT_REGISTERED;
 }
@@ -334,30 +355,68 @@ static cu_result pointer_attribute(void *out, int attr, cu_ptr p)
     struct mg_dalloc *d = mg_dalloc_get(a.base);
     if (d) copy = *d;
     mg_unlock();
-    bool host = is_host(&a), managed = a.kind == MG_ALLOC_MANAGED || (a.kind == MG_ALLOC_GLOBAL && copy.flags == CUATTACH_GLOBAL && d);
+    bool host = is_host(&a),
+         managed = a.kind == MG_ALLOC_MANAGED || (a.kind == MG_ALLOC_GLOBAL && copy.flags == CUATTACH_GLOBAL && d);
     switch (attr) {
-    case CUPTR_CONTEXT: *(cu_ctx *)out = copy.ctx; return CUE_SUCCESS;
-    case CUPTR_MEMORY_TYPE: *(unsigned *)out = host ? CUMEM_HOST : CUMEM_DEVICE; return CUE_SUCCESS;
-    case CUPTR_DEVICE_POINTER: *(cu_ptr *)out = p; return CUE_SUCCESS;
+    case CUPTR_CONTEXT:
+        *(cu_ctx *)out = copy.ctx;
+        return CUE_SUCCESS;
+    case CUPTR_MEMORY_TYPE:
+        *(unsigned *)out = host ? CUMEM_HOST : CUMEM_DEVICE;
+        return CUE_SUCCESS;
+    case CUPTR_DEVICE_POINTER:
+        *(cu_ptr *)out = p;
+        return CUE_SUCCESS;
     case CUPTR_HOST_POINTER:
         if (!host && !managed) return CUE_INVALID_VALUE;
         *(void **)out = (void *)(uintptr_t)p;
         return CUE_SUCCESS;
-    case CUPTR_SYNC_MEMOPS: *(int *)out = copy.sync_memops; return CUE_SUCCESS;
-    case CUPTR_BUFFER_ID: *(uint64_t *)out = a.id; return CUE_SUCCESS;
-    case CUPTR_IS_MANAGED: *(int *)out = managed; return CUE_SUCCESS;
-    case CUPTR_DEVICE_ORDINAL: *(int *)out = 0; return CUE_SUCCESS;
-    case CUPTR_IS_LEGACY_IPC_CAPABLE: *(int *)out = 0; return CUE_SUCCESS;
-    case CUPTR_RANGE_START_ADDR: case CUPTR_MAPPING_BASE_ADDR: *(cu_ptr *)out = a.base; return CUE_SUCCESS;
-    case CUPTR_RANGE_SIZE: case CUPTR_MAPPING_SIZE: *(size_t *)out = a.bytes; return CUE_SUCCESS;
-    case CUPTR_MAPPED: *(int *)out = 1; return CUE_SUCCESS;
-    case CUPTR_ALLOWED_HANDLE_TYPES: *(uint64_t *)out = 0; return CUE_SUCCESS;
-    case CUPTR_IS_GPU_DIRECT_RDMA_CAPABLE: *(int *)out = 0; return CUE_SUCCESS;
-    case CUPTR_ACCESS_FLAGS: *(unsigned *)out = CUACCESS_READWRITE; return CUE_SUCCESS;
-    case CUPTR_MEMPOOL_HANDLE: *(cu_pool *)out = copy.pool; return CUE_SUCCESS;
-    case CUPTR_MEMORY_BLOCK_ID: *(uint64_t *)out = a.id; return CUE_SUCCESS;
-    case CUPTR_IS_HW_DECOMPRESS_CAPABLE: *(int *)out = 0; return CUE_SUCCESS;
-    default: return CUE_INVALID_VALUE;
+    case CUPTR_SYNC_MEMOPS:
+        *(int *)out = copy.sync_memops;
+        return CUE_SUCCESS;
+    case CUPTR_BUFFER_ID:
+        *(uint64_t *)out = a.id;
+        return CUE_SUCCESS;
+    case CUPTR_IS_MANAGED:
+        *(int *)out = managed;
+        return CUE_SUCCESS;
+    case CUPTR_DEVICE_ORDINAL:
+        *(int *)out = 0;
+        return CUE_SUCCESS;
+    case CUPTR_IS_LEGACY_IPC_CAPABLE:
+        *(int *)out = 0;
+        return CUE_SUCCESS;
+    case CUPTR_RANGE_START_ADDR:
+    case CUPTR_MAPPING_BASE_ADDR:
+        *(cu_ptr *)out = a.base;
+        return CUE_SUCCESS;
+    case CUPTR_RANGE_SIZE:
+    case CUPTR_MAPPING_SIZE:
+        *(size_t *)out = a.bytes;
+        return CUE_SUCCESS;
+    case CUPTR_MAPPED:
+        *(int *)out = 1;
+        return CUE_SUCCESS;
+    case CUPTR_ALLOWED_HANDLE_TYPES:
+        *(uint64_t *)out = 0;
+        return CUE_SUCCESS;
+    case CUPTR_IS_GPU_DIRECT_RDMA_CAPABLE:
+        *(int *)out = 0;
+        return CUE_SUCCESS;
+    case CUPTR_ACCESS_FLAGS:
+        *(unsigned *)out = CUACCESS_READWRITE;
+        return CUE_SUCCESS;
+    case CUPTR_MEMPOOL_HANDLE:
+        *(cu_pool *)out = copy.pool;
+        return CUE_SUCCESS;
+    case CUPTR_MEMORY_BLOCK_ID:
+        *(uint64_t *)out = a.id;
+        return CUE_SUCCESS;
+    case CUPTR_IS_HW_DECOMPRESS_CAPABLE:
+        *(int *)out = 0;
+        return CUE_SUCCESS;
+    default:
+        return CUE_INVALID_VALUE;
     }
 }
 
@@ -374,11 +433,26 @@ static cu_result cuPointerGetAttributes(unsigned n, int *attrs, void **out, cu_p
     if (!mg_drv.initialised) return CUE_NOT_INITIALIZED;
     CHECK(n && attrs && out);
     static const uint8_t size[CUPTR_COUNT] = {
-        [CUPTR_CONTEXT] = 8, [CUPTR_MEMORY_TYPE] = 4, [CUPTR_DEVICE_POINTER] = 8, [CUPTR_HOST_POINTER] = 8, [CUPTR_P2P_TOKENS] = 16,
-        [CUPTR_SYNC_MEMOPS] = 4, [CUPTR_BUFFER_ID] = 8, [CUPTR_IS_MANAGED] = 4, [CUPTR_DEVICE_ORDINAL] = 4,
-        [CUPTR_IS_LEGACY_IPC_CAPABLE] = 4, [CUPTR_RANGE_START_ADDR] = 8, [CUPTR_RANGE_SIZE] = 8, [CUPTR_MAPPED] = 4,
-        [CUPTR_ALLOWED_HANDLE_TYPES] = 8, [CUPTR_IS_GPU_DIRECT_RDMA_CAPABLE] = 4, [CUPTR_ACCESS_FLAGS] = 4,
-        [CUPTR_MEMPOOL_HANDLE] = 8, [CUPTR_MAPPING_SIZE] = 8, [CUPTR_MAPPING_BASE_ADDR] = 8, [CUPTR_MEMORY_BLOCK_ID] = 8,
+        [CUPTR_CONTEXT] = 8,
+        [CUPTR_MEMORY_TYPE] = 4,
+        [CUPTR_DEVICE_POINTER] = 8,
+        [CUPTR_HOST_POINTER] = 8,
+        [CUPTR_P2P_TOKENS] = 16,
+        [CUPTR_SYNC_MEMOPS] = 4,
+        [CUPTR_BUFFER_ID] = 8,
+        [CUPTR_IS_MANAGED] = 4,
+        [CUPTR_DEVICE_ORDINAL] = 4,
+        [CUPTR_IS_LEGACY_IPC_CAPABLE] = 4,
+        [CUPTR_RANGE_START_ADDR] = 8,
+        [CUPTR_RANGE_SIZE] = 8,
+        [CUPTR_MAPPED] = 4,
+        [CUPTR_ALLOWED_HANDLE_TYPES] = 8,
+        [CUPTR_IS_GPU_DIRECT_RDMA_CAPABLE] = 4,
+        [CUPTR_ACCESS_FLAGS] = 4,
+        [CUPTR_MEMPOOL_HANDLE] = 8,
+        [CUPTR_MAPPING_SIZE] = 8,
+        [CUPTR_MAPPING_BASE_ADDR] = 8,
+        [CUPTR_MEMORY_BLOCK_ID] = 8,
         [CUPTR_IS_HW_DECOMPRESS_CAPABLE] = 4,
     };
     for (unsigned i = 0; i < n; i++) {
@@ -405,9 +479,23 @@ static cu_result cuPointerSetAttribute(const void *value, int attr, cu_ptr p)
 }
 
 const struct mg_entry mg_entries_memory[] = {
-    MG_ENTRY(cuMemAlloc_v2), MG_ENTRY(cuMemAllocPitch_v2), MG_ENTRY(cuMemFree_v2), MG_ENTRY(cuMemHostAlloc),
-    MG_ENTRY(cuMemAllocHost), MG_ENTRY(cuMemAllocHost_v2), MG_ENTRY(cuMemFreeHost), MG_ENTRY(cuMemHostRegister),
-    MG_ENTRY(cuMemHostRegister_v2), MG_ENTRY(cuMemHostUnregister), MG_ENTRY(cuMemHostGetDevicePointer_v2),
-    MG_ENTRY(cuMemHostGetFlags), MG_ENTRY(cuMemAllocManaged), MG_ENTRY(cuMemGetInfo_v2), MG_ENTRY(cuMemGetAddressRange_v2),
-    MG_ENTRY(cuPointerGetAttribute), MG_ENTRY(cuPointerGetAttributes), MG_ENTRY(cuPointerSetAttribute), {0},
+    MG_ENTRY(cuMemAlloc_v2),
+    MG_ENTRY(cuMemAllocPitch_v2),
+    MG_ENTRY(cuMemFree_v2),
+    MG_ENTRY(cuMemHostAlloc),
+    MG_ENTRY(cuMemAllocHost),
+    MG_ENTRY(cuMemAllocHost_v2),
+    MG_ENTRY(cuMemFreeHost),
+    MG_ENTRY(cuMemHostRegister),
+    MG_ENTRY(cuMemHostRegister_v2),
+    MG_ENTRY(cuMemHostUnregister),
+    MG_ENTRY(cuMemHostGetDevicePointer_v2),
+    MG_ENTRY(cuMemHostGetFlags),
+    MG_ENTRY(cuMemAllocManaged),
+    MG_ENTRY(cuMemGetInfo_v2),
+    MG_ENTRY(cuMemGetAddressRange_v2),
+    MG_ENTRY(cuPointerGetAttribute),
+    MG_ENTRY(cuPointerGetAttributes),
+    MG_ENTRY(cuPointerSetAttribute),
+    {0},
 };

@@ -9,7 +9,10 @@
 #include "base/io.h"
 #include "ptx/ptx.h"
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 /* ---- JIT options ------------------------------------------------------------------------------- */
 
@@ -18,13 +21,26 @@ void mg_jit_read(struct mg_jit *j, unsigned n, const int *options, void **values
     memset(j, 0, sizeof *j);
     for (unsigned i = 0; i < n; i++) {
         switch (options[i]) {
-        case CUJIT_ERROR_LOG_BUFFER: j->error_log = values[i]; break;
-        case CUJIT_INFO_LOG_BUFFER: j->info_log = values[i]; break;
-        case CUJIT_ERROR_LOG_BUFFER_SIZE_BYTES: j->error_bytes = (unsigned)(uintptr_t)values[i], j->error_size = (unsigned *)&values[i]; break;
-        case CUJIT_INFO_LOG_BUFFER_SIZE_BYTES: j->info_bytes = (unsigned)(uintptr_t)values[i], j->info_size = (unsigned *)&values[i]; break;
-        case CUJIT_WALL_TIME: j->wall = (float *)&values[i]; break;
-        case CUJIT_MAX_REGISTERS: j->max_registers = (int)(uintptr_t)values[i]; break;
-        default: break;
+        case CUJIT_ERROR_LOG_BUFFER:
+            j->error_log = values[i];
+            break;
+        case CUJIT_INFO_LOG_BUFFER:
+            j->info_log = values[i];
+            break;
+        case CUJIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+            j->error_bytes = (unsigned)(uintptr_t)values[i], j->error_size = (unsigned *)&values[i];
+            break;
+        case CUJIT_INFO_LOG_BUFFER_SIZE_BYTES:
+            j->info_bytes = (unsigned)(uintptr_t)values[i], j->info_size = (unsigned *)&values[i];
+            break;
+        case CUJIT_WALL_TIME:
+            j->wall = (float *)&values[i];
+            break;
+        case CUJIT_MAX_REGISTERS:
+            j->max_registers = (int)(uintptr_t)values[i];
+            break;
+        default:
+            break;
         }
     }
 }
@@ -83,7 +99,8 @@ static struct CUfunc_st *new_func(struct CUmod_st *m, const char *name)
     return f;
 }
 
-cu_result mg_module_open(struct CUctx_st *ctx, struct mg_module *ir, struct mg_image_facts *facts, struct CUmod_st **out, struct mg_diag *d)
+cu_result mg_module_open(struct CUctx_st *ctx, struct mg_module *ir, struct mg_image_facts *facts,
+                         struct CUmod_st **out, struct mg_diag *d)
 {
     struct CUmod_st *m = calloc(1, sizeof *m);
     if (!m) {
@@ -93,7 +110,9 @@ cu_result mg_module_open(struct CUctx_st *ctx, struct mg_module *ir, struct mg_i
     enum mg_err e = mg_drv.ops->module_load(mg_drv.device, ir, &m->dmod, d);
     if (e) {
         free(m);
-        return e == MG_ERR_NO_MEMORY ? CUE_OUT_OF_MEMORY : e == MG_ERR_UNSUPPORTED ? CUE_NOT_SUPPORTED : CUE_INVALID_PTX;
+        return e == MG_ERR_NO_MEMORY     ? CUE_OUT_OF_MEMORY
+               : e == MG_ERR_UNSUPPORTED ? CUE_NOT_SUPPORTED
+                                         : CUE_INVALID_PTX;
     }
     m->ctx = ctx;
     m->ir = mg_drv.ops->module_ir(m->dmod);
@@ -122,7 +141,8 @@ void mg_module_close(struct CUmod_st *m)
         if (ctx->modules.at[i] == m) ctx->modules.at[i] = ctx->modules.at[--ctx->modules.n];
     if (m->library)
         for (uint32_t i = 0; i < m->library->modules.n; i++)
-            if (m->library->modules.at[i] == m) m->library->modules.at[i] = m->library->modules.at[--m->library->modules.n];
+            if (m->library->modules.at[i] == m)
+                m->library->modules.at[i] = m->library->modules.at[--m->library->modules.n];
     mg_unlock();
     for (uint32_t i = 0; i < m->funcs.n; i++) free_func(m->funcs.at[i]);
     mg_vec_release(&m->funcs);
@@ -151,14 +171,17 @@ static void say_why(cu_result r, const struct mg_diag *d)
     for (uint32_t i = 0; i < d->n_items; i++) {
         const struct mg_diag_item *it = &d->items[i];
         if (it->severity != MG_SEV_ERROR) continue;
-        if (it->line) mg_say("module not loaded: %s:%u:%u: %s", it->file ? it->file : "PTX", it->line, it->col, it->text);
-        else mg_say("module not loaded: %s", it->text);
+        if (it->line)
+            mg_say("module not loaded: %s:%u:%u: %s", it->file ? it->file : "PTX", it->line, it->col, it->text);
+        else
+            mg_say("module not loaded: %s", it->text);
         return;
     }
     mg_say("module not loaded: %s", mg_cu_result_text(r));
 }
 
-static cu_result load_module(cu_module *out, const void *image, size_t bytes, const char *file, unsigned n_options, const int *options, void **values)
+static cu_result load_module(cu_module *out, const void *image, size_t bytes, const char *file, unsigned n_options,
+                             const int *options, void **values)
 {
     struct CUctx_st *ctx;
     cu_result r = mg_enter(&ctx);
@@ -185,12 +208,18 @@ static cu_result load_module(cu_module *out, const void *image, size_t bytes, co
     return r;
 }
 
-static cu_result cuModuleLoadData(cu_module *out, const void *image) { return load_module(out, image, 0, NULL, 0, NULL, NULL); }
+static cu_result cuModuleLoadData(cu_module *out, const void *image)
+{
+    return load_module(out, image, 0, NULL, 0, NULL, NULL);
+}
 static cu_result cuModuleLoadDataEx(cu_module *out, const void *image, unsigned n, int *options, void **values)
 {
     return load_module(out, image, 0, NULL, n, options, values);
 }
-static cu_result cuModuleLoadFatBinary(cu_module *out, const void *image) { return load_module(out, image, 0, NULL, 0, NULL, NULL); }
+static cu_result cuModuleLoadFatBinary(cu_module *out, const void *image)
+{
+    return load_module(out, image, 0, NULL, 0, NULL, NULL);
+}
 
 static cu_result cuModuleLoad(cu_module *out, const char *path)
 {
@@ -319,7 +348,8 @@ static bool list_kernels(struct CUlib_st *lib)
     return true;
 }
 
-static cu_result load_library(cu_library *out, const void *image, size_t bytes, const char *file, const int *options, void **values, unsigned n_options)
+static cu_result load_library(cu_library *out, const void *image, size_t bytes, const char *file, const int *options,
+                              void **values, unsigned n_options)
 {
     if (!mg_drv.initialised) return CUE_NOT_INITIALIZED;
     CHECK(out && image && (!n_options || (options && values)));
@@ -344,13 +374,15 @@ static cu_result load_library(cu_library *out, const void *image, size_t bytes, 
     return CUE_SUCCESS;
 }
 
-static cu_result cuLibraryLoadData(cu_library *out, const void *image, int *jit, void **jit_values, unsigned n_jit, int *options, void **values, unsigned n)
+static cu_result cuLibraryLoadData(cu_library *out, const void *image, int *jit, void **jit_values, unsigned n_jit,
+                                   int *options, void **values, unsigned n)
 {
     (void)options, (void)values, (void)n; /* the image is copied: preserved or not makes no difference */
     return load_library(out, image, 0, NULL, jit, jit_values, n_jit);
 }
 
-static cu_result cuLibraryLoadFromFile(cu_library *out, const char *path, int *jit, void **jit_values, unsigned n_jit, int *options, void **values, unsigned n)
+static cu_result cuLibraryLoadFromFile(cu_library *out, const char *path, int *jit, void **jit_values, unsigned n_jit,
+                                       int *options, void **values, unsigned n)
 {
     (void)options, (void)values, (void)n;
     CHECK(out && path);
@@ -394,7 +426,8 @@ cu_result mg_library_module(struct CUlib_st *lib, struct CUctx_st *ctx, struct C
             found->library = lib;
             for (uint32_t i = 0; i < found->funcs.n; i++)
                 for (uint32_t k = 0; k < lib->kernels.n; k++)
-                    if (!strcmp(lib->kernels.at[k]->name, found->funcs.at[i]->name)) found->funcs.at[i]->kernel = lib->kernels.at[k];
+                    if (!strcmp(lib->kernels.at[k]->name, found->funcs.at[i]->name))
+                        found->funcs.at[i]->kernel = lib->kernels.at[k];
             mg_lock();
             *mg_vec_push(&lib->modules) = found;
             mg_unlock();
@@ -550,10 +583,28 @@ static cu_result cuKernelGetName(const char **out, cu_kernel k)
 }
 
 const struct mg_entry mg_entries_module[] = {
-    MG_ENTRY(cuModuleLoad), MG_ENTRY(cuModuleLoadData), MG_ENTRY(cuModuleLoadDataEx), MG_ENTRY(cuModuleLoadFatBinary),
-    MG_ENTRY(cuModuleUnload), MG_ENTRY(cuModuleGetLoadingMode), MG_ENTRY(cuModuleGetFunction), MG_ENTRY(cuModuleGetFunctionCount),
-    MG_ENTRY(cuModuleEnumerateFunctions), MG_ENTRY(cuModuleGetGlobal_v2), MG_ENTRY(cuLibraryLoadData),
-    MG_ENTRY(cuLibraryLoadFromFile), MG_ENTRY(cuLibraryUnload), MG_ENTRY(cuLibraryGetKernel), MG_ENTRY(cuLibraryGetKernelCount),
-    MG_ENTRY(cuLibraryEnumerateKernels), MG_ENTRY(cuLibraryGetModule), MG_ENTRY(cuLibraryGetGlobal), MG_ENTRY(cuLibraryGetManaged),
-    MG_ENTRY(cuLibraryGetUnifiedFunction), MG_ENTRY(cuKernelGetFunction), MG_ENTRY(cuKernelGetLibrary), MG_ENTRY(cuKernelGetName), {0},
+    MG_ENTRY(cuModuleLoad),
+    MG_ENTRY(cuModuleLoadData),
+    MG_ENTRY(cuModuleLoadDataEx),
+    MG_ENTRY(cuModuleLoadFatBinary),
+    MG_ENTRY(cuModuleUnload),
+    MG_ENTRY(cuModuleGetLoadingMode),
+    MG_ENTRY(cuModuleGetFunction),
+    MG_ENTRY(cuModuleGetFunctionCount),
+    MG_ENTRY(cuModuleEnumerateFunctions),
+    MG_ENTRY(cuModuleGetGlobal_v2),
+    MG_ENTRY(cuLibraryLoadData),
+    MG_ENTRY(cuLibraryLoadFromFile),
+    MG_ENTRY(cuLibraryUnload),
+    MG_ENTRY(cuLibraryGetKernel),
+    MG_ENTRY(cuLibraryGetKernelCount),
+    MG_ENTRY(cuLibraryEnumerateKernels),
+    MG_ENTRY(cuLibraryGetModule),
+    MG_ENTRY(cuLibraryGetGlobal),
+    MG_ENTRY(cuLibraryGetManaged),
+    MG_ENTRY(cuLibraryGetUnifiedFunction),
+    MG_ENTRY(cuKernelGetFunction),
+    MG_ENTRY(cuKernelGetLibrary),
+    MG_ENTRY(cuKernelGetName),
+    {0},
 };

@@ -17,10 +17,14 @@ void mg_work_release(struct mg_work *op)
     if (op->kind == MG_OPK_KERNEL) {
         free(op->u.kernel.params);
         mg_note_unref(op->u.kernel.life);
-    } else if (op->kind == MG_OPK_COPY) free(op->u.copy.staged);
-    else if (op->kind == MG_OPK_MEMOPS) free(op->u.memops.at);
-    else if (op->kind == MG_OPK_ALLOC) free(op->u.mem.params);
-    else if (op->kind == MG_OPK_COND) mg_cond_unref(op->u.cond);
+    } else if (op->kind == MG_OPK_COPY)
+        free(op->u.copy.staged);
+    else if (op->kind == MG_OPK_MEMOPS)
+        free(op->u.memops.at);
+    else if (op->kind == MG_OPK_ALLOC)
+        free(op->u.mem.params);
+    else if (op->kind == MG_OPK_COND)
+        mg_cond_unref(op->u.cond);
     op->kind = MG_OPK_EMPTY;
 }
 
@@ -28,8 +32,10 @@ static void *copy_of(const void *p, size_t bytes, bool *ok)
 {
     if (!p) return NULL;
     void *c = malloc(bytes ? bytes : 1);
-    if (c) memcpy(c, p, bytes);
-    else *ok = false;
+    if (c)
+        memcpy(c, p, bytes);
+    else
+        *ok = false;
     return c;
 }
 
@@ -37,9 +43,12 @@ bool mg_work_clone(struct mg_work *out, const struct mg_work *op)
 {
     bool ok = true;
     *out = *op;
-    if (op->kind == MG_OPK_KERNEL) out->u.kernel.params = copy_of(op->u.kernel.params, op->u.kernel.param_bytes, &ok);
-    else if (op->kind == MG_OPK_MEMOPS) out->u.memops.at = copy_of(op->u.memops.at, op->u.memops.n * sizeof *op->u.memops.at, &ok);
-    else if (op->kind == MG_OPK_ALLOC) out->u.mem.params = copy_of(op->u.mem.params, sizeof *op->u.mem.params, &ok);
+    if (op->kind == MG_OPK_KERNEL)
+        out->u.kernel.params = copy_of(op->u.kernel.params, op->u.kernel.param_bytes, &ok);
+    else if (op->kind == MG_OPK_MEMOPS)
+        out->u.memops.at = copy_of(op->u.memops.at, op->u.memops.n * sizeof *op->u.memops.at, &ok);
+    else if (op->kind == MG_OPK_ALLOC)
+        out->u.mem.params = copy_of(op->u.mem.params, sizeof *op->u.mem.params, &ok);
     if (ok && op->kind == MG_OPK_KERNEL && op->u.kernel.life) atomic_fetch_add(&op->u.kernel.life->refs, 1);
     if (op->kind == MG_OPK_COND) mg_cond_ref(op->u.cond);
     if (op->kind == MG_OPK_COPY) out->u.copy.staged = NULL; /* graphs never hold a snapshot */
@@ -83,17 +92,22 @@ static void say_findings(const struct mg_launch_stats *stats)
 {
     static _Atomic uint32_t said;
     static _Atomic bool full;
-    if (stats->race_full && !atomic_exchange(&full, true)) mg_say("--check: races on global memory: 4 GiB of shadow or 4,194,304 CTAs of a launch are used up, the rest is not looked at");
+    if (stats->race_full && !atomic_exchange(&full, true))
+        mg_say(
+            "--check: races on global memory: 4 GiB of shadow or 4,194,304 CTAs of a launch are used up, the rest is not looked at");
     for (uint32_t i = 0; i < stats->n_findings; i++) {
         if (!stats->findings[i].first || stats->findings[i].kind == MG_FINDING_NOTE) continue;
         uint32_t n = atomic_fetch_add(&said, 1);
-        if (n < MOST_LINES) mg_say("%s", stats->findings[i].text);
-        else if (n == MOST_LINES) mg_say("--check: more findings are in the profile");
+        if (n < MOST_LINES)
+            mg_say("%s", stats->findings[i].text);
+        else if (n == MOST_LINES)
+            mg_say("--check: more findings are in the profile");
     }
 }
 
 /* This thread's processor time for a launch: where it is one of the queue's, all since the launch before. */
-static _Thread_local uint64_t told_ns; /* until then; 0: the launch before told nothing, or this thread ran code of the application's since */
+static _Thread_local uint64_t
+    told_ns; /* until then; 0: the launch before told nothing, or this thread ran code of the application's since */
 static uint64_t own_busy_ns(uint64_t from_ns)
 {
     uint64_t now = mg_thread_ns(), since = mg_task_is_worker && told_ns ? told_ns : from_ns;
@@ -101,7 +115,8 @@ static uint64_t own_busy_ns(uint64_t from_ns)
     return now - since;
 }
 
-static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, const struct mg_work_mark *m, uint64_t *start_ns, uint64_t *end_ns)
+static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, const struct mg_work_mark *m,
+                       uint64_t *start_ns, uint64_t *end_ns)
 {
     struct mg_launch l = {
         .kernel = k->func->dk,
@@ -162,7 +177,8 @@ static void copy_defined(const struct mg_copy_op *c)
     bool to_host = mg_ptr_pageable((uintptr_t)c->dst) || !mg_ptr_is_device_only((uintptr_t)c->dst);
     for (size_t z = 0; z < c->depth; z++)
         for (size_t y = 0; y < c->height; y++)
-            mg_defined_copy((uintptr_t)c->dst + z * c->dst_slice + y * c->dst_pitch, (uintptr_t)c->src + z * c->src_slice + y * c->src_pitch, c->width, to_host);
+            mg_defined_copy((uintptr_t)c->dst + z * c->dst_slice + y * c->dst_pitch,
+                            (uintptr_t)c->src + z * c->src_slice + y * c->src_pitch, c->width, to_host);
     for (const char *text; to_host && (text = mg_defined_said());) mg_say("%s", text);
 }
 
@@ -200,7 +216,8 @@ static void fill_row(uint8_t *p, uint32_t value, uint32_t element, size_t n)
 
 static void run_fill(const struct mg_fill_op *f)
 {
-    for (size_t y = 0; y < f->height; y++) mg_defined_set((uintptr_t)f->dst + y * f->pitch, f->width * f->element_bytes);
+    for (size_t y = 0; y < f->height; y++)
+        mg_defined_set((uintptr_t)f->dst + y * f->pitch, f->width * f->element_bytes);
     for (size_t y = 0; y < f->height; y++) fill_row(f->dst + y * f->pitch, f->value, f->element_bytes, f->width);
 }
 
@@ -209,36 +226,48 @@ static void run_fill(const struct mg_fill_op *f)
 static bool reached(uint64_t at, uint64_t want, unsigned how, bool wide)
 {
     switch (how & 3) {
-    case CUWAIT_GEQ: return wide ? (int64_t)(at - want) >= 0 : (int32_t)((uint32_t)at - (uint32_t)want) >= 0;
-    case CUWAIT_EQ: return at == want;
-    case CUWAIT_AND: return (at & want) != 0;
-    default: return (wide ? ~(at | want) : (uint32_t)~(at | want)) != 0;
+    case CUWAIT_GEQ:
+        return wide ? (int64_t)(at - want) >= 0 : (int32_t)((uint32_t)at - (uint32_t)want) >= 0;
+    case CUWAIT_EQ:
+        return at == want;
+    case CUWAIT_AND:
+        return (at & want) != 0;
+    default:
+        return (wide ? ~(at | want) : (uint32_t) ~(at | want)) != 0;
     }
 }
 
 static void run_memop(const union cu_memop_params *p)
 {
     void *at = (void *)(uintptr_t)p->value.address;
-    if (p->operation == CUMEMOP_WRITE32 || p->operation == CUMEMOP_WRITE64) mg_defined_set(p->value.address, p->operation == CUMEMOP_WRITE32 ? 4 : 8);
+    if (p->operation == CUMEMOP_WRITE32 || p->operation == CUMEMOP_WRITE64)
+        mg_defined_set(p->value.address, p->operation == CUMEMOP_WRITE32 ? 4 : 8);
     switch (p->operation) {
-    case CUMEMOP_WRITE32: __atomic_store_n((uint32_t *)at, p->value.value.v32, __ATOMIC_SEQ_CST); break;
-    case CUMEMOP_WRITE64: __atomic_store_n((uint64_t *)at, p->value.value.v64, __ATOMIC_SEQ_CST); break;
+    case CUMEMOP_WRITE32:
+        __atomic_store_n((uint32_t *)at, p->value.value.v32, __ATOMIC_SEQ_CST);
+        break;
+    case CUMEMOP_WRITE64:
+        __atomic_store_n((uint64_t *)at, p->value.value.v64, __ATOMIC_SEQ_CST);
+        break;
     case CUMEMOP_WAIT32:
     case CUMEMOP_WAIT64: {
         bool wide = p->operation == CUMEMOP_WAIT64;
         struct timespec nap = {0, 20000};
         for (unsigned i = 0; !mg_drv.cancel; i++) {
-            uint64_t v = wide ? __atomic_load_n((uint64_t *)at, __ATOMIC_SEQ_CST) : __atomic_load_n((uint32_t *)at, __ATOMIC_SEQ_CST);
+            uint64_t v = wide ? __atomic_load_n((uint64_t *)at, __ATOMIC_SEQ_CST)
+                              : __atomic_load_n((uint32_t *)at, __ATOMIC_SEQ_CST);
             if (reached(v, wide ? p->value.value.v64 : p->value.value.v32, p->value.flags, wide)) break;
             if (i > 100) nanosleep(&nap, NULL);
         }
         break;
     }
-    default: break; /* barriers: every op here is a full one */
+    default:
+        break; /* barriers: every op here is a full one */
     }
 }
 
-void mg_work_run(struct CUctx_st *ctx, const struct mg_work *op, const struct mg_work_mark *m, uint64_t *start_ns, uint64_t *end_ns)
+void mg_work_run(struct CUctx_st *ctx, const struct mg_work *op, const struct mg_work_mark *m, uint64_t *start_ns,
+                 uint64_t *end_ns)
 {
     if (op->kind == MG_OPK_KERNEL) {
         run_kernel(ctx, &op->u.kernel, m, start_ns, end_ns);
@@ -270,7 +299,8 @@ void mg_work_run(struct CUctx_st *ctx, const struct mg_work *op, const struct mg
     case MG_OPK_COND:
         if (!error) mg_cond_run(ctx, op->u.cond, m);
         break;
-    default: break;
+    default:
+        break;
     }
     if (op->kind == MG_OPK_HOST || op->kind == MG_OPK_CALLBACK) told_ns = 0; /* the application's time */
     *end_ns = mg_now_ns();

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 struct CUmemPoolHandle_st {
     struct cu_pool_props props;
@@ -45,8 +48,10 @@ void mg_pool_note(struct CUmemPoolHandle_st *pool, int64_t bytes)
     pool->used_high = MG_MAX(pool->used_high, pool->used);
     enum { STEP = 32 << 20 }; /* what is kept grows in steps and shrinks to the threshold at the next free */
     uint64_t need = (pool->used + STEP - 1) / STEP * STEP;
-    if (need > pool->reserved) pool->reserved = need;
-    else if (bytes < 0) pool->reserved = MG_MAX(need, MG_MIN(pool->reserved, pool->threshold));
+    if (need > pool->reserved)
+        pool->reserved = need;
+    else if (bytes < 0)
+        pool->reserved = MG_MAX(need, MG_MIN(pool->reserved, pool->threshold));
     pool->reserved_high = MG_MAX(pool->reserved_high, pool->reserved);
 }
 
@@ -99,14 +104,15 @@ static cu_result alloc_async(cu_ptr *out, size_t bytes, cu_pool pool, cu_stream 
     mg_unlock();
     return CUE_SUCCESS;
 }
-MG_BOTH(cuMemAllocAsync, ptsz, (cu_ptr *out, size_t bytes, cu_stream s), alloc_async(out, bytes, current, s, PT))
+MG_BOTH(cuMemAllocAsync, ptsz, (cu_ptr * out, size_t bytes, cu_stream s), alloc_async(out, bytes, current, s, PT))
 
 static cu_result alloc_from(cu_ptr *out, size_t bytes, cu_pool pool, cu_stream s, int pt)
 {
     CHECK(pool);
     return alloc_async(out, bytes, pool, s, pt);
 }
-MG_BOTH(cuMemAllocFromPoolAsync, ptsz, (cu_ptr *out, size_t bytes, cu_pool pool, cu_stream s), alloc_from(out, bytes, pool, s, PT))
+MG_BOTH(cuMemAllocFromPoolAsync, ptsz, (cu_ptr * out, size_t bytes, cu_pool pool, cu_stream s),
+        alloc_from(out, bytes, pool, s, PT))
 
 static cu_result free_async(cu_ptr p, cu_stream h, int pt)
 {
@@ -184,14 +190,25 @@ static cu_result cuMemPoolSetAttribute(cu_pool p, int attr, void *value)
     CHECK(value);
     mg_lock();
     switch (attr) {
-    case CUPOOL_REUSE_FOLLOW_EVENT: case CUPOOL_REUSE_OPPORTUNISTIC: case CUPOOL_REUSE_INTERNAL: p->reuse[attr - 1] = *(int *)value != 0; break;
-    case CUPOOL_RELEASE_THRESHOLD: p->threshold = *(uint64_t *)value; break;
-    case CUPOOL_RESERVED_HIGH: case CUPOOL_USED_HIGH:
-        if (*(uint64_t *)value) r = CUE_INVALID_VALUE; /* only a reset to zero */
-        else if (attr == CUPOOL_USED_HIGH) p->used_high = p->used;
-        else p->reserved_high = p->reserved;
+    case CUPOOL_REUSE_FOLLOW_EVENT:
+    case CUPOOL_REUSE_OPPORTUNISTIC:
+    case CUPOOL_REUSE_INTERNAL:
+        p->reuse[attr - 1] = *(int *)value != 0;
         break;
-    default: r = CUE_INVALID_VALUE;
+    case CUPOOL_RELEASE_THRESHOLD:
+        p->threshold = *(uint64_t *)value;
+        break;
+    case CUPOOL_RESERVED_HIGH:
+    case CUPOOL_USED_HIGH:
+        if (*(uint64_t *)value)
+            r = CUE_INVALID_VALUE; /* only a reset to zero */
+        else if (attr == CUPOOL_USED_HIGH)
+            p->used_high = p->used;
+        else
+            p->reserved_high = p->reserved;
+        break;
+    default:
+        r = CUE_INVALID_VALUE;
     }
     mg_unlock();
     return r;
@@ -204,13 +221,28 @@ static cu_result cuMemPoolGetAttribute(cu_pool p, int attr, void *value)
     CHECK(value);
     mg_lock();
     switch (attr) {
-    case CUPOOL_REUSE_FOLLOW_EVENT: case CUPOOL_REUSE_OPPORTUNISTIC: case CUPOOL_REUSE_INTERNAL: *(int *)value = p->reuse[attr - 1]; break;
-    case CUPOOL_RELEASE_THRESHOLD: *(uint64_t *)value = p->threshold; break;
-    case CUPOOL_RESERVED_CURRENT: *(uint64_t *)value = p->reserved; break;
-    case CUPOOL_RESERVED_HIGH: *(uint64_t *)value = p->reserved_high; break;
-    case CUPOOL_USED_CURRENT: *(uint64_t *)value = p->used; break;
-    case CUPOOL_USED_HIGH: *(uint64_t *)value = p->used_high; break;
-    default: r = CUE_INVALID_VALUE;
+    case CUPOOL_REUSE_FOLLOW_EVENT:
+    case CUPOOL_REUSE_OPPORTUNISTIC:
+    case CUPOOL_REUSE_INTERNAL:
+        *(int *)value = p->reuse[attr - 1];
+        break;
+    case CUPOOL_RELEASE_THRESHOLD:
+        *(uint64_t *)value = p->threshold;
+        break;
+    case CUPOOL_RESERVED_CURRENT:
+        *(uint64_t *)value = p->reserved;
+        break;
+    case CUPOOL_RESERVED_HIGH:
+        *(uint64_t *)value = p->reserved_high;
+        break;
+    case CUPOOL_USED_CURRENT:
+        *(uint64_t *)value = p->used;
+        break;
+    case CUPOOL_USED_HIGH:
+        *(uint64_t *)value = p->used_high;
+        break;
+    default:
+        r = CUE_INVALID_VALUE;
     }
     mg_unlock();
     return r;
@@ -279,9 +311,21 @@ static cu_result cuMemSetMemPool(const struct cu_location *l, int type, cu_pool 
 }
 
 const struct mg_entry mg_entries_pool[] = {
-    MG_ENTRY2(cuMemAllocAsync, ptsz), MG_ENTRY2(cuMemAllocFromPoolAsync, ptsz), MG_ENTRY2(cuMemFreeAsync, ptsz), MG_ENTRY(cuMemPoolCreate),
-    MG_ENTRY(cuMemPoolDestroy), MG_ENTRY(cuMemPoolTrimTo), MG_ENTRY(cuMemPoolSetAttribute), MG_ENTRY(cuMemPoolGetAttribute),
-    MG_ENTRY(cuMemPoolSetAccess), MG_ENTRY(cuMemPoolGetAccess), MG_ENTRY(cuDeviceGetDefaultMemPool), MG_ENTRY(cuDeviceGetMemPool),
-    MG_ENTRY(cuDeviceSetMemPool), MG_ENTRY(cuMemGetDefaultMemPool), MG_ENTRY(cuMemGetMemPool), MG_ENTRY(cuMemSetMemPool),
+    MG_ENTRY2(cuMemAllocAsync, ptsz),
+    MG_ENTRY2(cuMemAllocFromPoolAsync, ptsz),
+    MG_ENTRY2(cuMemFreeAsync, ptsz),
+    MG_ENTRY(cuMemPoolCreate),
+    MG_ENTRY(cuMemPoolDestroy),
+    MG_ENTRY(cuMemPoolTrimTo),
+    MG_ENTRY(cuMemPoolSetAttribute),
+    MG_ENTRY(cuMemPoolGetAttribute),
+    MG_ENTRY(cuMemPoolSetAccess),
+    MG_ENTRY(cuMemPoolGetAccess),
+    MG_ENTRY(cuDeviceGetDefaultMemPool),
+    MG_ENTRY(cuDeviceGetMemPool),
+    MG_ENTRY(cuDeviceSetMemPool),
+    MG_ENTRY(cuMemGetDefaultMemPool),
+    MG_ENTRY(cuMemGetMemPool),
+    MG_ENTRY(cuMemSetMemPool),
     {0},
 };

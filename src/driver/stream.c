@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 /* ---- order ---------------------------------------------------------------------------------- */
 
@@ -66,8 +69,10 @@ cu_result mg_stream_do(struct CUstream_st *s, struct mg_work *op, enum mg_how ho
     }
     t->mark = mark;
     mg_stream_order(s, t);
-    if (how == MG_SYNC || (how == MG_SOON && t->n_deps == 1)) mg_task_submit_here(t);
-    else mg_task_submit(t);
+    if (how == MG_SYNC || (how == MG_SOON && t->n_deps == 1))
+        mg_task_submit_here(t);
+    else
+        mg_task_submit(t);
     mg_task_unref(t);
     cu_result r = how == MG_SYNC ? s->ctx->error : CUE_SUCCESS;
     mg_unlock();
@@ -111,7 +116,11 @@ void mg_stream_free(struct CUstream_st *s)
 /* One per thread and context; goes with the context (a thread that ends leaves its stream behind, idle). */
 static cu_result per_thread(struct CUctx_st *ctx, struct CUstream_st **out)
 {
-    static _Thread_local struct { struct CUctx_st *ctx; uint32_t id; struct CUstream_st *s; } mine[4];
+    static _Thread_local struct {
+        struct CUctx_st *ctx;
+        uint32_t id;
+        struct CUstream_st *s;
+    } mine[4];
     static _Thread_local unsigned next;
     for (unsigned i = 0; i < MG_COUNT_OF(mine); i++) {
         if (mine[i].ctx == ctx && mine[i].id == ctx->id && mg_obj_is(mine[i].s, MG_OBJ_STREAM)) {
@@ -162,7 +171,10 @@ static cu_result cuStreamCreateWithPriority(cu_stream *out, unsigned flags, int 
     return r;
 }
 
-static cu_result cuStreamCreate(cu_stream *out, unsigned flags) { return cuStreamCreateWithPriority(out, flags, 0); }
+static cu_result cuStreamCreate(cu_stream *out, unsigned flags)
+{
+    return cuStreamCreateWithPriority(out, flags, 0);
+}
 
 static cu_result cuStreamDestroy_v2(cu_stream s)
 {
@@ -184,7 +196,10 @@ static cu_result cuStreamDestroy_v2(cu_stream s)
     mg_unlock();
     return r;
 }
-static cu_result cuStreamDestroy(cu_stream s) { return cuStreamDestroy_v2(s); }
+static cu_result cuStreamDestroy(cu_stream s)
+{
+    return cuStreamDestroy_v2(s);
+}
 
 /* ---- waiting ------------------------------------------------------------------------------------ */
 
@@ -278,7 +293,8 @@ static cu_result add_callback(cu_stream h, cu_stream_fn fn, void *user, unsigned
     struct mg_work op = {.kind = MG_OPK_CALLBACK, .u.callback = {fn, h, user}};
     return mg_stream_do(s, &op, MG_ASYNC);
 }
-MG_BOTH(cuStreamAddCallback, ptsz, (cu_stream s, cu_stream_fn fn, void *user, unsigned flags), add_callback(s, fn, user, flags, PT))
+MG_BOTH(cuStreamAddCallback, ptsz, (cu_stream s, cu_stream_fn fn, void *user, unsigned flags),
+        add_callback(s, fn, user, flags, PT))
 
 /* ---- stream memory operations ------------------------------------------------------------------- */
 
@@ -318,11 +334,16 @@ static cu_result memop(cu_stream h, int operation, cu_ptr address, uint64_t valu
     return memops(h, 1, &p, pt);
 }
 
-MG_BOTH(cuStreamWaitValue32_v2, ptsz, (cu_stream s, cu_ptr a, uint32_t v, unsigned f), memop(s, CUMEMOP_WAIT32, a, v, f, PT))
-MG_BOTH(cuStreamWaitValue64_v2, ptsz, (cu_stream s, cu_ptr a, uint64_t v, unsigned f), memop(s, CUMEMOP_WAIT64, a, v, f, PT))
-MG_BOTH(cuStreamWriteValue32_v2, ptsz, (cu_stream s, cu_ptr a, uint32_t v, unsigned f), memop(s, CUMEMOP_WRITE32, a, v, f, PT))
-MG_BOTH(cuStreamWriteValue64_v2, ptsz, (cu_stream s, cu_ptr a, uint64_t v, unsigned f), memop(s, CUMEMOP_WRITE64, a, v, f, PT))
-MG_BOTH(cuStreamBatchMemOp_v2, ptsz, (cu_stream s, unsigned n, union cu_memop_params *ops, unsigned f), ((void)f, memops(s, n, ops, PT)))
+MG_BOTH(cuStreamWaitValue32_v2, ptsz, (cu_stream s, cu_ptr a, uint32_t v, unsigned f),
+        memop(s, CUMEMOP_WAIT32, a, v, f, PT))
+MG_BOTH(cuStreamWaitValue64_v2, ptsz, (cu_stream s, cu_ptr a, uint64_t v, unsigned f),
+        memop(s, CUMEMOP_WAIT64, a, v, f, PT))
+MG_BOTH(cuStreamWriteValue32_v2, ptsz, (cu_stream s, cu_ptr a, uint32_t v, unsigned f),
+        memop(s, CUMEMOP_WRITE32, a, v, f, PT))
+MG_BOTH(cuStreamWriteValue64_v2, ptsz, (cu_stream s, cu_ptr a, uint64_t v, unsigned f),
+        memop(s, CUMEMOP_WRITE64, a, v, f, PT))
+MG_BOTH(cuStreamBatchMemOp_v2, ptsz, (cu_stream s, unsigned n, union cu_memop_params *ops, unsigned f),
+        ((void)f, memops(s, n, ops, PT)))
 
 /* ---- what a stream is --------------------------------------------------------------------------------- */
 
@@ -388,8 +409,9 @@ static cu_result stream_attr(cu_stream h, int id, union cu_launch_value *get, co
     struct CUstream_st *s;
     cu_result r = mg_stream_get(h, pt, &s);
     if (r) return r;
-    CHECK((get || set) && (id == CULAUNCH_ACCESS_POLICY_WINDOW || id == CULAUNCH_SYNCHRONIZATION_POLICY || id == CULAUNCH_PRIORITY ||
-                           id == CULAUNCH_MEM_SYNC_DOMAIN_MAP || id == CULAUNCH_MEM_SYNC_DOMAIN));
+    CHECK((get || set) &&
+          (id == CULAUNCH_ACCESS_POLICY_WINDOW || id == CULAUNCH_SYNCHRONIZATION_POLICY || id == CULAUNCH_PRIORITY ||
+           id == CULAUNCH_MEM_SYNC_DOMAIN_MAP || id == CULAUNCH_MEM_SYNC_DOMAIN));
     mg_lock();
     if (set) s->attrs[id] = *set;
     if (set && id == CULAUNCH_PRIORITY) s->priority = MG_MIN(MG_MAX(set->priority, MG_PRIORITY_GREATEST), 0);
@@ -399,7 +421,8 @@ static cu_result stream_attr(cu_stream h, int id, union cu_launch_value *get, co
     return CUE_SUCCESS;
 }
 MG_BOTH(cuStreamGetAttribute, ptsz, (cu_stream s, int id, union cu_launch_value *v), stream_attr(s, id, v, NULL, PT))
-MG_BOTH(cuStreamSetAttribute, ptsz, (cu_stream s, int id, const union cu_launch_value *v), stream_attr(s, id, NULL, v, PT))
+MG_BOTH(cuStreamSetAttribute, ptsz, (cu_stream s, int id, const union cu_launch_value *v),
+        stream_attr(s, id, NULL, v, PT))
 
 static cu_result copy_attrs(cu_stream dst, cu_stream src, int pt)
 {
@@ -426,15 +449,32 @@ static cu_result attach_mem(cu_stream h, cu_ptr p, size_t bytes, unsigned flags,
     struct mg_work op = {.kind = MG_OPK_EMPTY}; /* managed memory is reachable from everywhere at any time */
     return mg_stream_do(s, &op, MG_ASYNC);
 }
-MG_BOTH(cuStreamAttachMemAsync, ptsz, (cu_stream s, cu_ptr p, size_t bytes, unsigned flags), attach_mem(s, p, bytes, flags, PT))
+MG_BOTH(cuStreamAttachMemAsync, ptsz, (cu_stream s, cu_ptr p, size_t bytes, unsigned flags),
+        attach_mem(s, p, bytes, flags, PT))
 
 const struct mg_entry mg_entries_stream[] = {
-    MG_ENTRY(cuStreamCreate), MG_ENTRY(cuStreamCreateWithPriority), MG_ENTRY(cuStreamDestroy), MG_ENTRY(cuStreamDestroy_v2),
-    MG_ENTRY2(cuStreamSynchronize, ptsz), MG_ENTRY2(cuStreamQuery, ptsz), MG_ENTRY2(cuLaunchHostFunc, ptsz),
-    MG_ENTRY2(cuStreamAddCallback, ptsz), MG_ENTRY2(cuStreamWaitValue32_v2, ptsz), MG_ENTRY2(cuStreamWaitValue64_v2, ptsz),
-    MG_ENTRY2(cuStreamWriteValue32_v2, ptsz), MG_ENTRY2(cuStreamWriteValue64_v2, ptsz), MG_ENTRY2(cuStreamBatchMemOp_v2, ptsz),
-    MG_ENTRY2(cuStreamGetPriority, ptsz), MG_ENTRY2(cuStreamGetFlags, ptsz), MG_ENTRY2(cuStreamGetId, ptsz),
-    MG_ENTRY2(cuStreamGetDevice, ptsz), MG_ENTRY2(cuStreamGetCtx, ptsz), MG_ENTRY2(cuStreamGetCtx_v2, ptsz),
-    MG_ENTRY2(cuStreamGetAttribute, ptsz), MG_ENTRY2(cuStreamSetAttribute, ptsz), MG_ENTRY2(cuStreamCopyAttributes, ptsz),
-    MG_ENTRY2(cuStreamAttachMemAsync, ptsz), {0},
+    MG_ENTRY(cuStreamCreate),
+    MG_ENTRY(cuStreamCreateWithPriority),
+    MG_ENTRY(cuStreamDestroy),
+    MG_ENTRY(cuStreamDestroy_v2),
+    MG_ENTRY2(cuStreamSynchronize, ptsz),
+    MG_ENTRY2(cuStreamQuery, ptsz),
+    MG_ENTRY2(cuLaunchHostFunc, ptsz),
+    MG_ENTRY2(cuStreamAddCallback, ptsz),
+    MG_ENTRY2(cuStreamWaitValue32_v2, ptsz),
+    MG_ENTRY2(cuStreamWaitValue64_v2, ptsz),
+    MG_ENTRY2(cuStreamWriteValue32_v2, ptsz),
+    MG_ENTRY2(cuStreamWriteValue64_v2, ptsz),
+    MG_ENTRY2(cuStreamBatchMemOp_v2, ptsz),
+    MG_ENTRY2(cuStreamGetPriority, ptsz),
+    MG_ENTRY2(cuStreamGetFlags, ptsz),
+    MG_ENTRY2(cuStreamGetId, ptsz),
+    MG_ENTRY2(cuStreamGetDevice, ptsz),
+    MG_ENTRY2(cuStreamGetCtx, ptsz),
+    MG_ENTRY2(cuStreamGetCtx_v2, ptsz),
+    MG_ENTRY2(cuStreamGetAttribute, ptsz),
+    MG_ENTRY2(cuStreamSetAttribute, ptsz),
+    MG_ENTRY2(cuStreamCopyAttributes, ptsz),
+    MG_ENTRY2(cuStreamAttachMemAsync, ptsz),
+    {0},
 };

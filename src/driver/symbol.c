@@ -94,7 +94,9 @@ void mg_driver_configure(const struct mg_driver_config *c)
 static cu_result open_device(void)
 {
     const struct mg_driver_config *c = &mg_drv.config;
-    const struct mg_device_ops *ops = c->ops ? c->ops : c->device && !strcmp(c->device, "cpu") ? mg_cpu_ops() : &mg_emu_ops;
+    const struct mg_device_ops *ops = c->ops                                   ? c->ops
+                                      : c->device && !strcmp(c->device, "cpu") ? mg_cpu_ops()
+                                                                               : &mg_emu_ops;
     if (c->device && strcmp(c->device, ops->name)) {
         mg_say("no device named %s", c->device);
         return CUE_NO_DEVICE;
@@ -197,8 +199,14 @@ static cu_result cuGetProcAddress(const char *symbol, void **fn, int version, ui
     return cuGetProcAddress_v2(symbol, fn, version, flags, NULL);
 }
 
-static cu_result cuProfilerStart(void) { return mg_enter(NULL); }
-static cu_result cuProfilerStop(void) { return mg_enter(NULL); }
+static cu_result cuProfilerStart(void)
+{
+    return mg_enter(NULL);
+}
+static cu_result cuProfilerStop(void)
+{
+    return mg_enter(NULL);
+}
 static cu_result cuProfilerInitialize(const char *config, const char *out, int mode)
 {
     (void)config, (void)out, (void)mode;
@@ -206,9 +214,17 @@ static cu_result cuProfilerInitialize(const char *config, const char *out, int m
 }
 
 static const struct mg_entry entries[] = {
-    MG_ENTRY(cuInit), MG_ENTRY(cuDriverGetVersion), MG_ENTRY(cuGetErrorName), MG_ENTRY(cuGetErrorString),
-    MG_ENTRY(cuGetExportTable), MG_ENTRY(cuGetProcAddress), MG_ENTRY(cuGetProcAddress_v2), MG_ENTRY(cuProfilerStart),
-    MG_ENTRY(cuProfilerStop), MG_ENTRY(cuProfilerInitialize), {0},
+    MG_ENTRY(cuInit),
+    MG_ENTRY(cuDriverGetVersion),
+    MG_ENTRY(cuGetErrorName),
+    MG_ENTRY(cuGetErrorString),
+    MG_ENTRY(cuGetExportTable),
+    MG_ENTRY(cuGetProcAddress),
+    MG_ENTRY(cuGetProcAddress_v2),
+    MG_ENTRY(cuProfilerStart),
+    MG_ENTRY(cuProfilerStop),
+    MG_ENTRY(cuProfilerInitialize),
+    {0},
 };
 
 /* ---- all entries ----------------------------------------------------------------------------------- */

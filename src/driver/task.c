@@ -58,7 +58,8 @@ static bool does_nothing(const struct mg_task *t)
 
 static bool may_block(const struct mg_task *t)
 {
-    return t->op.kind == MG_OPK_HOST || t->op.kind == MG_OPK_CALLBACK || t->op.kind == MG_OPK_MEMOPS || t->op.kind == MG_OPK_COND;
+    return t->op.kind == MG_OPK_HOST || t->op.kind == MG_OPK_CALLBACK || t->op.kind == MG_OPK_MEMOPS ||
+           t->op.kind == MG_OPK_COND;
 }
 
 static void *worker(void *arg);
@@ -96,8 +97,10 @@ static struct mg_task *finish(struct mg_task *t, bool take_one)
                 *ready_tail = s;
                 ready_tail = &s->next;
                 n_ready++;
-                if (n_idle >= n_ready) pthread_cond_signal(&work);
-                else if (may_block(s) || n_workers < WORKERS_MAX + n_blocking) start_worker(may_block(s));
+                if (n_idle >= n_ready)
+                    pthread_cond_signal(&work);
+                else if (may_block(s) || n_workers < WORKERS_MAX + n_blocking)
+                    start_worker(may_block(s));
             }
         }
         mg_vec_release(&d->after);
@@ -165,8 +168,10 @@ void mg_task_submit(struct mg_task *t)
     *ready_tail = t;
     ready_tail = &t->next;
     n_ready++;
-    if (n_idle >= n_ready) pthread_cond_signal(&work);
-    else if (may_block(t) || n_workers < WORKERS_MAX + n_blocking) start_worker(may_block(t));
+    if (n_idle >= n_ready)
+        pthread_cond_signal(&work);
+    else if (may_block(t) || n_workers < WORKERS_MAX + n_blocking)
+        start_worker(may_block(t));
     if (!n_workers) { /* no thread to be had: run it here rather than never */
         ready_head = NULL;
         ready_tail = &ready_head;
@@ -205,7 +210,8 @@ void mg_tasks_drain(uint64_t timeout_ns)
     until.tv_nsec = (long)(ns % 1000000000u);
     mg_lock();
     n_waiters++;
-    while (n_live && pthread_cond_timedwait(&mg_drv.changed, &mg_drv.lock, &until) != ETIMEDOUT) {}
+    while (n_live && pthread_cond_timedwait(&mg_drv.changed, &mg_drv.lock, &until) != ETIMEDOUT) {
+    }
     n_waiters--;
     mg_unlock();
 }

@@ -9,9 +9,17 @@
 #include "device/texture.h"
 #include "ir/ir.h"
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
-struct object { struct cu_resource_desc resource; struct cu_texture_desc texture; struct cu_view_desc view; bool has_view; };
+struct object {
+    struct cu_resource_desc resource;
+    struct cu_texture_desc texture;
+    struct cu_view_desc view;
+    bool has_view;
+};
 struct CUtexref_st {
     struct CUmod_st *module; /* NULL: made by cuTexRefCreate, bound to nothing */
     char *name;
@@ -21,21 +29,34 @@ struct CUtexref_st {
     int format;
     unsigned channels;
 };
-struct CUsurfref_st { struct CUmod_st *module; char *name; cu_array array; uint64_t handle; };
+struct CUsurfref_st {
+    struct CUmod_st *module;
+    char *name;
+    cu_array array;
+    uint64_t handle;
+};
 
 /* ---- what devices see --------------------------------------------------------------------------------- */
 
 static uint8_t texel_kind(int format)
 {
     switch (format) {
-    case CUAD_UINT8: return MG_TEXEL_U8;
-    case CUAD_SINT8: return MG_TEXEL_S8;
-    case CUAD_UINT16: return MG_TEXEL_U16;
-    case CUAD_SINT16: return MG_TEXEL_S16;
-    case CUAD_UINT32: return MG_TEXEL_U32;
-    case CUAD_SINT32: return MG_TEXEL_S32;
-    case CUAD_HALF: return MG_TEXEL_F16;
-    default: return MG_TEXEL_F32;
+    case CUAD_UINT8:
+        return MG_TEXEL_U8;
+    case CUAD_SINT8:
+        return MG_TEXEL_S8;
+    case CUAD_UINT16:
+        return MG_TEXEL_U16;
+    case CUAD_SINT16:
+        return MG_TEXEL_S16;
+    case CUAD_UINT32:
+        return MG_TEXEL_U32;
+    case CUAD_SINT32:
+        return MG_TEXEL_S32;
+    case CUAD_HALF:
+        return MG_TEXEL_F16;
+    default:
+        return MG_TEXEL_F32;
     }
 }
 
@@ -43,7 +64,8 @@ static uint8_t texel_kind(int format)
  * the block-compressed ones behind them are not supported. */
 static bool view_format(int view, uint8_t *kind, uint8_t *channels)
 {
-    static const uint8_t kinds[] = {MG_TEXEL_U8, MG_TEXEL_S8, MG_TEXEL_U16, MG_TEXEL_S16, MG_TEXEL_U32, MG_TEXEL_S32, MG_TEXEL_F16, MG_TEXEL_F32};
+    static const uint8_t kinds[] = {MG_TEXEL_U8,  MG_TEXEL_S8,  MG_TEXEL_U16, MG_TEXEL_S16,
+                                    MG_TEXEL_U32, MG_TEXEL_S32, MG_TEXEL_F16, MG_TEXEL_F32};
     if (view < 1 || view > 0x18) return false;
     *kind = kinds[(view - 1) / 3];
     *channels = (uint8_t)(1u << (view - 1) % 3);
@@ -59,8 +81,13 @@ static void describe_array(struct mg_texture *t, const struct CUarray_st *a, uin
     t->kind = texel_kind(d->format);
     t->channels = (uint8_t)d->channels;
     t->level[level] = (struct mg_tex_level){
-        .at = a->data, .texels = a->texels, .width = (uint32_t)d->width, .height = (uint32_t)MG_MAX(d->height, 1), .depth = (uint32_t)MG_MAX(d->depth, 1),
-        .row = a->pitch, .slice = a->pitch * MG_MAX(d->height, 1),
+        .at = a->data,
+        .texels = a->texels,
+        .width = (uint32_t)d->width,
+        .height = (uint32_t)MG_MAX(d->height, 1),
+        .depth = (uint32_t)MG_MAX(d->depth, 1),
+        .row = a->pitch,
+        .slice = a->pitch * MG_MAX(d->height, 1),
     };
     t->n_levels = level + 1;
 }
@@ -93,13 +120,17 @@ static cu_result describe_view(struct mg_texture *t, const struct cu_view_desc *
     return CUE_SUCCESS;
 }
 
-static cu_result describe(struct mg_texture *t, const struct cu_resource_desc *r, const struct cu_texture_desc *d, const struct cu_view_desc *v)
+static cu_result describe(struct mg_texture *t, const struct cu_resource_desc *r, const struct cu_texture_desc *d,
+                          const struct cu_view_desc *v)
 {
     *t = (struct mg_texture){.n_levels = 1};
     switch (r->type) {
-    case CURES_ARRAY: describe_array(t, r->res.array.array, 0); break;
+    case CURES_ARRAY:
+        describe_array(t, r->res.array.array, 0);
+        break;
     case CURES_MIPMAP:
-        for (uint32_t i = 0; i < r->res.mipmap.mipmap->n_levels && i < MG_TEX_MAX_LEVELS; i++) describe_array(t, r->res.mipmap.mipmap->levels[i], i);
+        for (uint32_t i = 0; i < r->res.mipmap.mipmap->n_levels && i < MG_TEX_MAX_LEVELS; i++)
+            describe_array(t, r->res.mipmap.mipmap->levels[i], i);
         break;
     case CURES_LINEAR: {
         uint32_t bytes = mg_format_bytes(r->res.linear.format) * r->res.linear.channels;
@@ -108,7 +139,10 @@ static cu_result describe(struct mg_texture *t, const struct cu_resource_desc *r
         t->kind = texel_kind(r->res.linear.format);
         t->channels = (uint8_t)r->res.linear.channels;
         CHECK(r->res.linear.bytes >= bytes);
-        t->level[0] = (struct mg_tex_level){.at = (uint8_t *)(uintptr_t)r->res.linear.ptr, .width = (uint32_t)(r->res.linear.bytes / bytes), .height = 1, .depth = 1};
+        t->level[0] = (struct mg_tex_level){.at = (uint8_t *)(uintptr_t)r->res.linear.ptr,
+                                            .width = (uint32_t)(r->res.linear.bytes / bytes),
+                                            .height = 1,
+                                            .depth = 1};
         break;
     }
     default:
@@ -116,8 +150,11 @@ static cu_result describe(struct mg_texture *t, const struct cu_resource_desc *r
         t->dims = 2;
         t->kind = texel_kind(r->res.pitch2d.format);
         t->channels = (uint8_t)r->res.pitch2d.channels;
-        t->level[0] = (struct mg_tex_level){.at = (uint8_t *)(uintptr_t)r->res.pitch2d.ptr, .width = (uint32_t)r->res.pitch2d.width,
-                                            .height = (uint32_t)r->res.pitch2d.height, .depth = 1, .row = r->res.pitch2d.pitch};
+        t->level[0] = (struct mg_tex_level){.at = (uint8_t *)(uintptr_t)r->res.pitch2d.ptr,
+                                            .width = (uint32_t)r->res.pitch2d.width,
+                                            .height = (uint32_t)r->res.pitch2d.height,
+                                            .depth = 1,
+                                            .row = r->res.pitch2d.pitch};
     }
     if (d) {
         for (int i = 0; i < 3; i++) t->address[i] = (uint8_t)d->address[i];
@@ -141,23 +178,29 @@ static cu_result check_resource(const struct cu_resource_desc *d)
 {
     CHECK(d);
     switch (d->type) {
-    case CURES_ARRAY: return mg_obj_is(d->res.array.array, MG_OBJ_ARRAY) ? CUE_SUCCESS : CUE_INVALID_HANDLE;
-    case CURES_MIPMAP: return mg_obj_is(d->res.mipmap.mipmap, MG_OBJ_MIPMAP) ? CUE_SUCCESS : CUE_INVALID_HANDLE;
+    case CURES_ARRAY:
+        return mg_obj_is(d->res.array.array, MG_OBJ_ARRAY) ? CUE_SUCCESS : CUE_INVALID_HANDLE;
+    case CURES_MIPMAP:
+        return mg_obj_is(d->res.mipmap.mipmap, MG_OBJ_MIPMAP) ? CUE_SUCCESS : CUE_INVALID_HANDLE;
     case CURES_LINEAR:
-        CHECK(mg_format_bytes(d->res.linear.format) && d->res.linear.bytes && mg_ptr_on_device(d->res.linear.ptr, 1)); /* may claim more than there is */
+        CHECK(mg_format_bytes(d->res.linear.format) && d->res.linear.bytes &&
+              mg_ptr_on_device(d->res.linear.ptr, 1)); /* may claim more than there is */
         return CUE_SUCCESS;
     case CURES_PITCH2D: {
         size_t row = d->res.pitch2d.width * mg_format_bytes(d->res.pitch2d.format) * d->res.pitch2d.channels;
         CHECK(row && d->res.pitch2d.height && d->res.pitch2d.pitch >= row);
-        CHECK(d->res.pitch2d.ptr % (unsigned)mg_drv.attrs[CUDEV_TEXTURE_ALIGNMENT] == 0 && d->res.pitch2d.pitch % (unsigned)mg_drv.attrs[CUDEV_TEXTURE_PITCH_ALIGNMENT] == 0);
+        CHECK(d->res.pitch2d.ptr % (unsigned)mg_drv.attrs[CUDEV_TEXTURE_ALIGNMENT] == 0 &&
+              d->res.pitch2d.pitch % (unsigned)mg_drv.attrs[CUDEV_TEXTURE_PITCH_ALIGNMENT] == 0);
         CHECK(mg_ptr_on_device(d->res.pitch2d.ptr, (d->res.pitch2d.height - 1) * d->res.pitch2d.pitch + row));
         return CUE_SUCCESS;
     }
-    default: return CUE_INVALID_VALUE;
+    default:
+        return CUE_INVALID_VALUE;
     }
 }
 
-static cu_result new_object(uint64_t *out, enum mg_obj_kind kind, const struct cu_resource_desc *r, const struct cu_texture_desc *t, const struct cu_view_desc *v)
+static cu_result new_object(uint64_t *out, enum mg_obj_kind kind, const struct cu_resource_desc *r,
+                            const struct cu_texture_desc *t, const struct cu_view_desc *v)
 {
     struct mg_texture seen;
     cu_result e = describe(&seen, r, t, v);
@@ -199,7 +242,8 @@ static cu_result destroy(uint64_t handle, enum mg_obj_kind kind)
     return r;
 }
 
-static cu_result cuTexObjectCreate(cu_tex *out, const struct cu_resource_desc *d, const struct cu_texture_desc *t, const struct cu_view_desc *v)
+static cu_result cuTexObjectCreate(cu_tex *out, const struct cu_resource_desc *d, const struct cu_texture_desc *t,
+                                   const struct cu_view_desc *v)
 {
     cu_result r = mg_enter(NULL);
     if (!r) r = check_resource(d);
@@ -208,7 +252,10 @@ static cu_result cuTexObjectCreate(cu_tex *out, const struct cu_resource_desc *d
     for (int i = 0; i < 3; i++) CHECK(t->address[i] >= CUADDR_WRAP && t->address[i] <= CUADDR_BORDER);
     return new_object(out, MG_OBJ_TEX, d, t, v);
 }
-static cu_result cuTexObjectDestroy(cu_tex t) { return destroy(t, MG_OBJ_TEX); }
+static cu_result cuTexObjectDestroy(cu_tex t)
+{
+    return destroy(t, MG_OBJ_TEX);
+}
 
 static cu_result cuTexObjectGetResourceDesc(struct cu_resource_desc *out, cu_tex t)
 {
@@ -240,7 +287,10 @@ static cu_result cuSurfObjectCreate(cu_surf *out, const struct cu_resource_desc 
     CHECK(out && d->type == CURES_ARRAY);
     return new_object(out, MG_OBJ_SURF, d, NULL, NULL);
 }
-static cu_result cuSurfObjectDestroy(cu_surf s) { return destroy(s, MG_OBJ_SURF); }
+static cu_result cuSurfObjectDestroy(cu_surf s)
+{
+    return destroy(s, MG_OBJ_SURF);
+}
 static cu_result cuSurfObjectGetResourceDesc(struct cu_resource_desc *out, cu_surf s)
 {
     struct object *o = object_of(s, MG_OBJ_SURF);
@@ -271,7 +321,8 @@ static cu_result bind(struct CUmod_st *m, const char *name, uint64_t *handle, co
     uint64_t at, bytes, made = seen ? mg_texture_add(seen) : 0;
     if (seen && !made) return CUE_OUT_OF_MEMORY;
     mg_ctx_sync(m->ctx);
-    if (!mg_drv.ops->global(m->dmod, name, &at, &bytes) && bytes == sizeof made) memcpy((void *)(uintptr_t)at, &made, sizeof made);
+    if (!mg_drv.ops->global(m->dmod, name, &at, &bytes) && bytes == sizeof made)
+        memcpy((void *)(uintptr_t)at, &made, sizeof made);
     if (*handle) mg_texture_remove(*handle);
     *handle = made;
     return CUE_SUCCESS;
@@ -357,11 +408,11 @@ static cu_result cuModuleGetSurfRef(cu_surfref *out, cu_module m, const char *na
     return CUE_SUCCESS;
 }
 
-#define CHECK_TEXREF(t)                                                              \
-    do {                                                                             \
-        cu_result r_ = mg_enter(NULL);                                               \
-        if (r_) return r_;                                                           \
-        if (!mg_obj_is(t, MG_OBJ_TEXREF)) return CUE_INVALID_HANDLE;                 \
+#define CHECK_TEXREF(t)                                                                                                \
+    do {                                                                                                               \
+        cu_result r_ = mg_enter(NULL);                                                                                 \
+        if (r_) return r_;                                                                                             \
+        if (!mg_obj_is(t, MG_OBJ_TEXREF)) return CUE_INVALID_HANDLE;                                                   \
     } while (0)
 
 static cu_result cuTexRefCreate(cu_texref *out)
@@ -405,7 +456,8 @@ static cu_result cuTexRefSetAddress_v2(size_t *offset, cu_texref t, cu_ptr p, si
     CHECK(!p || mg_ptr_on_device(p, 1));
     size_t off = p % (unsigned)mg_drv.attrs[CUDEV_TEXTURE_ALIGNMENT];
     CHECK(!off || offset);
-    t->what.resource = (struct cu_resource_desc){.type = CURES_LINEAR, .res.linear = {p - off, t->format, t->channels, bytes + off}};
+    t->what.resource =
+        (struct cu_resource_desc){.type = CURES_LINEAR, .res.linear = {p - off, t->format, t->channels, bytes + off}};
     if (offset) *offset = off;
     t->bound = p != 0;
     if (!p) return t->module ? bind(t->module, t->name, &t->handle, NULL) : CUE_SUCCESS;
@@ -415,7 +467,8 @@ static cu_result cuTexRefSetAddress2D_v3(cu_texref t, const struct cu_array_desc
 {
     CHECK_TEXREF(t);
     CHECK(d && mg_format_bytes(d->format));
-    struct cu_resource_desc r = {.type = CURES_PITCH2D, .res.pitch2d = {p, d->format, d->channels, d->width, d->height, pitch}};
+    struct cu_resource_desc r = {.type = CURES_PITCH2D,
+                                 .res.pitch2d = {p, d->format, d->channels, d->width, d->height, pitch}};
     cu_result e = check_resource(&r);
     if (e) return e;
     t->what.resource = r;
@@ -559,12 +612,39 @@ static cu_result cuSurfRefGetArray(cu_array *out, cu_surfref s)
 }
 
 const struct mg_entry mg_entries_texture[] = {
-    MG_ENTRY(cuTexObjectCreate), MG_ENTRY(cuTexObjectDestroy), MG_ENTRY(cuTexObjectGetResourceDesc), MG_ENTRY(cuTexObjectGetTextureDesc),
-    MG_ENTRY(cuTexObjectGetResourceViewDesc), MG_ENTRY(cuSurfObjectCreate), MG_ENTRY(cuSurfObjectDestroy), MG_ENTRY(cuSurfObjectGetResourceDesc),
-    MG_ENTRY(cuModuleGetTexRef), MG_ENTRY(cuModuleGetSurfRef), MG_ENTRY(cuTexRefCreate), MG_ENTRY(cuTexRefDestroy), MG_ENTRY(cuTexRefSetArray),
-    MG_ENTRY(cuTexRefSetMipmappedArray), MG_ENTRY(cuTexRefSetAddress_v2), MG_ENTRY(cuTexRefSetAddress2D_v3), MG_ENTRY(cuTexRefSetFormat),
-    MG_ENTRY(cuTexRefSetAddressMode), MG_ENTRY(cuTexRefSetFilterMode), MG_ENTRY(cuTexRefSetMipmapFilterMode), MG_ENTRY(cuTexRefSetMipmapLevelBias),
-    MG_ENTRY(cuTexRefSetMipmapLevelClamp), MG_ENTRY(cuTexRefSetMaxAnisotropy), MG_ENTRY(cuTexRefSetBorderColor), MG_ENTRY(cuTexRefSetFlags),
-    MG_ENTRY(cuTexRefGetAddress_v2), MG_ENTRY(cuTexRefGetArray), MG_ENTRY(cuTexRefGetAddressMode), MG_ENTRY(cuTexRefGetFilterMode),
-    MG_ENTRY(cuTexRefGetFormat), MG_ENTRY(cuTexRefGetFlags), MG_ENTRY(cuParamSetTexRef), MG_ENTRY(cuSurfRefSetArray), MG_ENTRY(cuSurfRefGetArray), {0},
+    MG_ENTRY(cuTexObjectCreate),
+    MG_ENTRY(cuTexObjectDestroy),
+    MG_ENTRY(cuTexObjectGetResourceDesc),
+    MG_ENTRY(cuTexObjectGetTextureDesc),
+    MG_ENTRY(cuTexObjectGetResourceViewDesc),
+    MG_ENTRY(cuSurfObjectCreate),
+    MG_ENTRY(cuSurfObjectDestroy),
+    MG_ENTRY(cuSurfObjectGetResourceDesc),
+    MG_ENTRY(cuModuleGetTexRef),
+    MG_ENTRY(cuModuleGetSurfRef),
+    MG_ENTRY(cuTexRefCreate),
+    MG_ENTRY(cuTexRefDestroy),
+    MG_ENTRY(cuTexRefSetArray),
+    MG_ENTRY(cuTexRefSetMipmappedArray),
+    MG_ENTRY(cuTexRefSetAddress_v2),
+    MG_ENTRY(cuTexRefSetAddress2D_v3),
+    MG_ENTRY(cuTexRefSetFormat),
+    MG_ENTRY(cuTexRefSetAddressMode),
+    MG_ENTRY(cuTexRefSetFilterMode),
+    MG_ENTRY(cuTexRefSetMipmapFilterMode),
+    MG_ENTRY(cuTexRefSetMipmapLevelBias),
+    MG_ENTRY(cuTexRefSetMipmapLevelClamp),
+    MG_ENTRY(cuTexRefSetMaxAnisotropy),
+    MG_ENTRY(cuTexRefSetBorderColor),
+    MG_ENTRY(cuTexRefSetFlags),
+    MG_ENTRY(cuTexRefGetAddress_v2),
+    MG_ENTRY(cuTexRefGetArray),
+    MG_ENTRY(cuTexRefGetAddressMode),
+    MG_ENTRY(cuTexRefGetFilterMode),
+    MG_ENTRY(cuTexRefGetFormat),
+    MG_ENTRY(cuTexRefGetFlags),
+    MG_ENTRY(cuParamSetTexRef),
+    MG_ENTRY(cuSurfRefSetArray),
+    MG_ENTRY(cuSurfRefGetArray),
+    {0},
 };

@@ -8,13 +8,30 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK(cond)                                                                                                    \
+    do {                                                                                                               \
+        if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
+    } while (0)
 
 enum { GRANULE = 2 << 20 };
 
-struct physical { int fd; size_t bytes; uint32_t refs; /* the application's and one a mapping */ struct cu_alloc_prop prop; };
-struct mapping { uint64_t base, bytes; size_t offset; struct physical *of; int access; };
-struct reservation { uint64_t base, bytes; MG_VEC(struct mapping) maps; /* by address */ MG_VEC(uint64_t) entered; };
+struct physical {
+    int fd;
+    size_t bytes;
+    uint32_t refs; /* the application's and one a mapping */
+    struct cu_alloc_prop prop;
+};
+struct mapping {
+    uint64_t base, bytes;
+    size_t offset;
+    struct physical *of;
+    int access;
+};
+struct reservation {
+    uint64_t base, bytes;
+    MG_VEC(struct mapping) maps; /* by address */
+    MG_VEC(uint64_t) entered;
+};
 static MG_VEC(struct reservation *) reservations;
 static uint64_t physical_bytes;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of everything here */
@@ -86,9 +103,12 @@ static cu_result cuMemAddressReserve(cu_ptr *out, size_t bytes, size_t align, cu
     if (!r) return CUE_OUT_OF_MEMORY;
     uint64_t base = 0;
     if (hint) { /* taken when it is free */
-        void *p = mmap((void *)(uintptr_t)hint, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-        if (p != MAP_FAILED && (uintptr_t)p != hint) munmap(p, bytes);
-        else if (p != MAP_FAILED) base = hint;
+        void *p = mmap((void *)(uintptr_t)hint, bytes, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (p != MAP_FAILED && (uintptr_t)p != hint)
+            munmap(p, bytes);
+        else if (p != MAP_FAILED)
+            base = hint;
     }
     if (!base) {
         char *p = mmap(NULL, bytes + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -177,7 +197,8 @@ static cu_result cuMemRelease(cu_mem_handle h)
 static cu_result cuMemMap(cu_ptr p, size_t bytes, size_t offset, cu_mem_handle h, unsigned long long flags)
 {
     struct physical *f = physical_of(h);
-    CHECK(f && bytes && !flags && p % GRANULE == 0 && bytes % GRANULE == 0 && offset % GRANULE == 0 && offset <= f->bytes && bytes <= f->bytes - offset);
+    CHECK(f && bytes && !flags && p % GRANULE == 0 && bytes % GRANULE == 0 && offset % GRANULE == 0 &&
+          offset <= f->bytes && bytes <= f->bytes - offset);
     cu_result e = CUE_SUCCESS;
     pthread_mutex_lock(&lock);
     struct reservation *r = reservation_of(p, bytes);
@@ -185,7 +206,9 @@ static cu_result cuMemMap(cu_ptr p, size_t bytes, size_t offset, cu_mem_handle h
     if (!r) e = CUE_INVALID_VALUE;
     while (!e && at < r->maps.n && r->maps.at[at].base + r->maps.at[at].bytes <= p) at++;
     if (!e && at < r->maps.n && r->maps.at[at].base < p + bytes) e = CUE_INVALID_VALUE; /* mapped already */
-    if (!e && mmap((void *)(uintptr_t)p, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, f->fd, (off_t)offset) == MAP_FAILED) e = CUE_OUT_OF_MEMORY;
+    if (!e && mmap((void *)(uintptr_t)p, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, f->fd, (off_t)offset) ==
+                  MAP_FAILED)
+        e = CUE_OUT_OF_MEMORY;
     if (!e) {
         mg_vec_push(&r->maps);
         memmove(r->maps.at + at + 1, r->maps.at + at, (r->maps.n - 1 - at) * sizeof *r->maps.at);
@@ -216,7 +239,8 @@ static cu_result for_range(cu_ptr p, size_t bytes, bool unmap, int access)
         if (m->base < p || m->base >= p + bytes) {
             i++;
         } else if (unmap) {
-            mmap((void *)(uintptr_t)m->base, m->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+            mmap((void *)(uintptr_t)m->base, m->bytes, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
             if (m->of->refs == 1) mg_obj_del(m->of, MG_OBJ_PHYSICAL);
             drop(m->of);
             memmove(m, m + 1, (--r->maps.n - i) * sizeof *m);
@@ -229,7 +253,10 @@ static cu_result for_range(cu_ptr p, size_t bytes, bool unmap, int access)
     return e;
 }
 
-static cu_result cuMemUnmap(cu_ptr p, size_t bytes) { return for_range(p, bytes, true, 0); }
+static cu_result cuMemUnmap(cu_ptr p, size_t bytes)
+{
+    return for_range(p, bytes, true, 0);
+}
 
 static cu_result cuMemSetAccess(cu_ptr p, size_t bytes, const struct cu_access *desc, size_t n)
 {
@@ -286,7 +313,16 @@ static cu_result cuMemRetainAllocationHandle(cu_mem_handle *out, void *address)
 }
 
 const struct mg_entry mg_entries_vmm[] = {
-    MG_ENTRY(cuMemGetAllocationGranularity), MG_ENTRY(cuMemAddressReserve), MG_ENTRY(cuMemAddressFree), MG_ENTRY(cuMemCreate),
-    MG_ENTRY(cuMemRelease), MG_ENTRY(cuMemMap), MG_ENTRY(cuMemUnmap), MG_ENTRY(cuMemSetAccess), MG_ENTRY(cuMemGetAccess),
-    MG_ENTRY(cuMemGetAllocationPropertiesFromHandle), MG_ENTRY(cuMemRetainAllocationHandle), {0},
+    MG_ENTRY(cuMemGetAllocationGranularity),
+    MG_ENTRY(cuMemAddressReserve),
+    MG_ENTRY(cuMemAddressFree),
+    MG_ENTRY(cuMemCreate),
+    MG_ENTRY(cuMemRelease),
+    MG_ENTRY(cuMemMap),
+    MG_ENTRY(cuMemUnmap),
+    MG_ENTRY(cuMemSetAccess),
+    MG_ENTRY(cuMemGetAccess),
+    MG_ENTRY(cuMemGetAllocationPropertiesFromHandle),
+    MG_ENTRY(cuMemRetainAllocationHandle),
+    {0},
 };

@@ -1,7 +1,8 @@
 /* Traces of accesses (trace/access.h) in the formats of other programs, and back.
  *
  *   csv            a line for each lane
- *   thesis         24 bytes a lane, a file a stream: Rieber, "Instrumentation of CUDA programs ..." (docs/man/trace.md)
+ *   thesis         24 bytes a lane, a file a stream: Rieber, "Instrumentation of CUDA programs ..."
+ *                  (docs/man/trace.md)
  *   cudamemtrace   its public successor's version 3: 27 bytes for a run of adjacent accesses of a CTA
  *   accelsim       Accel-Sim: memory instructions alone, by CTA and warp; caches and DRAM, no cycles
  *

@@ -9,19 +9,19 @@
 #define MG_ARROWS (1u << 17)
 
 struct mg_arrow_call {
-    uint64_t key;          /* 0: free */
+    uint64_t key; /* 0: free */
     uint64_t begin_ns, end_ns, correlation;
     const char *name;
     uint32_t track;
     int32_t result;
     uint8_t class_;
-    uint32_t n_work;       /* pieces that came */
-    uint64_t flow;         /* the format's own */
+    uint32_t n_work; /* pieces that came */
+    uint64_t flow;   /* the format's own */
 };
 struct mg_arrows {
     struct mg_arrow_call *calls; /* a ring */
     uint32_t next;
-    struct mg_map at;      /* key -> index */
+    struct mg_map at; /* key -> index */
 };
 void mg_arrows_release(struct mg_arrows *a);
 /* Keeps a call. True: it may enqueue work; *gone: the call whose place it took, key 0: none. */

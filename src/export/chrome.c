@@ -17,8 +17,7 @@ struct chrome {
 static uint32_t pid_of(const struct mg_export *x, const struct mg_track *t)
 {
     const struct mg_track_key *k = &t->key;
-    if (k->kind == MG_TRACK_THREAD || k->kind == MG_TRACK_RANGES)
-        return x->tracks.processes.at[k->process].pid;
+    if (k->kind == MG_TRACK_THREAD || k->kind == MG_TRACK_RANGES) return x->tracks.processes.at[k->process].pid;
     return DEVICE_PID + k->process * 1000 + k->device;
 }
 
@@ -36,8 +35,8 @@ static void write_time(struct mg_json *j, const char *key, uint64_t ns)
     mg_json_raw(j, text);
 }
 
-static void write_meta(struct mg_json *j, const char *what, uint32_t pid, uint64_t tid, const char *key, const char *text,
-                       uint64_t number)
+static void write_meta(struct mg_json *j, const char *what, uint32_t pid, uint64_t tid, const char *key,
+                       const char *text, uint64_t number)
 {
     mg_json_obj(j);
     mg_json_key_str(j, "ph", "M");
@@ -59,15 +58,14 @@ static void describe(struct mg_export *x, struct mg_track *t)
     struct chrome *c = x->state;
     struct mg_buf name = MG_BUF_INIT;
     uint32_t pid = pid_of(x, t), i = 0;
-    while (i < c->seen.n && c->seen.at[i] != pid)
-        i++;
+    while (i < c->seen.n && c->seen.at[i] != pid) i++;
     if (i == c->seen.n) {
         *mg_vec_push(&c->seen) = pid;
-        if (pid >= DEVICE_PID)
-            mg_buf_printf(&name, "device %u, ", t->key.device);
+        if (pid >= DEVICE_PID) mg_buf_printf(&name, "device %u, ", t->key.device);
         mg_export_process_name(&x->tracks.processes.at[t->key.process], &name);
         write_meta(&c->json, "process_name", pid, 0, "name", name.at, 0);
-        write_meta(&c->json, "process_sort_index", pid, 0, "sort_index", NULL, 2 * t->key.process + (pid >= DEVICE_PID));
+        write_meta(&c->json, "process_sort_index", pid, 0, "sort_index", NULL,
+                   2 * t->key.process + (pid >= DEVICE_PID));
     }
     mg_buf_reset(&name);
     mg_export_track_name(x, t, &name);
@@ -92,8 +90,7 @@ static void write_arrow(struct mg_export *x, struct mg_json *j, const struct mg_
     for (int i = 0; i < 2; i++) {
         mg_json_obj(j);
         mg_json_key_str(j, "ph", i ? "f" : "s");
-        if (i)
-            mg_json_key_str(j, "bp", "e");
+        if (i) mg_json_key_str(j, "bp", "e");
         mg_json_key_str(j, "cat", "launch");
         mg_json_key_str(j, "name", "launch");
         mg_json_key_u64(j, "id", x->result.arrows + 1);
@@ -109,23 +106,18 @@ static void write_work_args(struct mg_json *j, const struct mg_span *p)
     mg_json_key_u64(j, "device", p->device);
     mg_json_key_u64(j, "context", p->context);
     mg_json_key_u64(j, "stream", p->stream);
-    if (p->bytes != MG_SPAN_NONE)
-        mg_json_key_u64(j, "bytes", p->bytes);
-    if (p->launch != MG_SPAN_NONE)
-        mg_json_key_u64(j, "launch", p->launch);
-    if (p->replay != MG_SPAN_NONE)
-        mg_json_key_u64(j, "replay", p->replay);
+    if (p->bytes != MG_SPAN_NONE) mg_json_key_u64(j, "bytes", p->bytes);
+    if (p->launch != MG_SPAN_NONE) mg_json_key_u64(j, "launch", p->launch);
+    if (p->replay != MG_SPAN_NONE) mg_json_key_u64(j, "replay", p->replay);
     mg_json_key_str(j, "source", mg_span_source_name(p->source));
-    if (mg_export_is_timed(p))
-        mg_json_key_u64(j, "uncertainty_ns", p->uncertainty_ns);
+    if (mg_export_is_timed(p)) mg_json_key_u64(j, "uncertainty_ns", p->uncertainty_ns);
 }
 
 static void write_args(struct mg_json *j, const struct mg_span *p)
 {
     mg_json_key(j, "args");
     mg_json_obj(j);
-    if (p->correlation)
-        mg_json_key_u64(j, "correlation", p->correlation);
+    if (p->correlation) mg_json_key_u64(j, "correlation", p->correlation);
     if (mg_export_is_work(p)) {
         write_work_args(j, p);
     } else if (p->kind == MG_SPAN_MARK) {
@@ -148,8 +140,7 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
     struct mg_track *t = mg_tracks_find(&x->tracks, p, end_ns);
     struct mg_arrow_call gone, *call;
     bool instant = mg_export_is_instant(p);
-    if (t->fresh)
-        describe(x, t);
+    if (t->fresh) describe(x, t);
     mg_json_obj(j);
     mg_json_key_str(j, "ph", instant ? "i" : "X");
     mg_json_key_str(j, "cat", p->kind == MG_SPAN_CALL ? "api" : mg_span_kind_name(p->kind));
@@ -165,8 +156,7 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
     mg_json_end(j, '}');
     mg_buf_addc(&x->buf, '\n');
     mg_arrows_add(&x->arrows, t->key.process, p, t->id, &gone);
-    if (!mg_export_is_work(p))
-        return;
+    if (!mg_export_is_work(p)) return;
     if ((call = mg_arrows_call(&x->arrows, t->key.process, p)))
         write_arrow(x, j, t, p->begin_ns, call);
     else
@@ -206,12 +196,16 @@ static enum mg_err close_chrome(struct mg_export *x, struct mg_diag *d)
 static void release(struct mg_export *x)
 {
     struct chrome *c = x->state;
-    if (c)
-        mg_vec_release(&c->seen);
+    if (c) mg_vec_release(&c->seen);
     free(c);
 }
 
 const struct mg_export_format mg_export_chrome = {
-    .name = "chrome", .summary = "the time line as JSON for chrome://tracing, Perfetto and speedscope",
-    .file = "trace.json", .open = open_chrome, .span = write_span, .close = close_chrome, .release = release,
+    .name = "chrome",
+    .summary = "the time line as JSON for chrome://tracing, Perfetto and speedscope",
+    .file = "trace.json",
+    .open = open_chrome,
+    .span = write_span,
+    .close = close_chrome,
+    .release = release,
 };

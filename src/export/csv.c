@@ -6,7 +6,9 @@
 static enum mg_err open_csv(struct mg_export *x, struct mg_diag *d)
 {
     (void)d;
-    mg_buf_adds(&x->buf, "start_ns,end_ns,kind,name,process,thread,device,context,stream,correlation,bytes,source,uncertainty_ns\n");
+    mg_buf_adds(
+        &x->buf,
+        "start_ns,end_ns,kind,name,process,thread,device,context,stream,correlation,bytes,source,uncertainty_ns\n");
     return MG_ERR_OK;
 }
 
@@ -18,8 +20,7 @@ static void add_text(struct mg_buf *b, const char *text)
     }
     mg_buf_addc(b, '"');
     for (; *text; text++) {
-        if (*text == '"')
-            mg_buf_addc(b, '"');
+        if (*text == '"') mg_buf_addc(b, '"');
         mg_buf_addc(b, *text);
     }
     mg_buf_addc(b, '"');
@@ -28,8 +29,7 @@ static void add_text(struct mg_buf *b, const char *text)
 static void add_number(struct mg_buf *b, bool has, uint64_t v)
 {
     mg_buf_addc(b, ',');
-    if (has)
-        mg_buf_addu(b, v);
+    if (has) mg_buf_addu(b, v);
 }
 
 static void write_span(struct mg_export *x, const struct mg_span *p)
@@ -60,6 +60,11 @@ static enum mg_err close_csv(struct mg_export *x, struct mg_diag *d)
 }
 
 const struct mg_export_format mg_export_csv = {
-    .name = "csv", .summary = "every span of the time line, one a line", .file = "spans.csv", .suffix = ".csv",
-    .open = open_csv, .span = write_span, .close = close_csv,
+    .name = "csv",
+    .summary = "every span of the time line, one a line",
+    .file = "spans.csv",
+    .suffix = ".csv",
+    .open = open_csv,
+    .span = write_span,
+    .close = close_csv,
 };

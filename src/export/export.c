@@ -11,15 +11,15 @@
 #include "export/format.h"
 
 #define DRAIN_BYTES (256u << 10)
-#define TELL_EVERY 16384u /* spans between two words about progress */
+#define TELL_EVERY  16384u /* spans between two words about progress */
 
-static const struct mg_export_format *const formats[] = {&mg_export_perfetto, &mg_export_chrome, &mg_export_csv, &mg_export_otf2, &mg_export_tau};
+static const struct mg_export_format *const formats[] = {&mg_export_perfetto, &mg_export_chrome, &mg_export_csv,
+                                                         &mg_export_otf2, &mg_export_tau};
 
 static const struct mg_export_format *find_format(const char *name)
 {
     for (size_t i = 0; i < MG_COUNT_OF(formats); i++)
-        if (!strcmp(formats[i]->name, name))
-            return formats[i];
+        if (!strcmp(formats[i]->name, name)) return formats[i];
     return NULL;
 }
 
@@ -39,10 +39,8 @@ bool mg_export_needs_folder(const char *format)
 
 void mg_export_drain(struct mg_export *x)
 {
-    if (x->buf.n < DRAIN_BYTES)
-        return;
-    if (!x->failed && fwrite(x->buf.at, 1, x->buf.n, x->file) != x->buf.n)
-        x->failed = errno ? errno : EIO;
+    if (x->buf.n < DRAIN_BYTES) return;
+    if (!x->failed && fwrite(x->buf.at, 1, x->buf.n, x->file) != x->buf.n) x->failed = errno ? errno : EIO;
     mg_buf_reset(&x->buf);
 }
 
@@ -68,25 +66,21 @@ static enum mg_err choose_path(struct mg_export *x, struct mg_buf *path, struct 
     bool is_other = f->suffix && !strncmp(out, "/dev/", 5); /* /dev/null, /dev/stdout */
     if (wants_folder && !is_other && !is_folder(out) && mkdir(out, 0777))
         return mg_diag_err(d, MG_ERR_IO, "%s: %s", out, strerror(errno));
-    if (f->file && is_folder(out))
-        mg_buf_printf(path, "/%s", f->file);
+    if (f->file && is_folder(out)) mg_buf_printf(path, "/%s", f->file);
     return MG_ERR_OK;
 }
 
 static enum mg_err open_output(struct mg_export *x, struct mg_buf *path, struct mg_diag *d)
 {
     if (!x->o->out) {
-        if (!x->format->file)
-            return mg_diag_err(d, MG_ERR_INPUT, "%s needs a folder to write into", x->format->name);
+        if (!x->format->file) return mg_diag_err(d, MG_ERR_INPUT, "%s needs a folder to write into", x->format->name);
         x->file = stdout;
         return MG_ERR_OK;
     }
     enum mg_err err = choose_path(x, path, d);
-    if (err)
-        return err;
+    if (err) return err;
     x->path = path->at;
-    if (!x->format->file)
-        return MG_ERR_OK;
+    if (!x->format->file) return MG_ERR_OK;
     x->file = fopen(x->path, "wb");
     return x->file ? MG_ERR_OK : mg_diag_err(d, MG_ERR_IO, "%s: %s", x->path, strerror(errno));
 }
@@ -94,16 +88,13 @@ static enum mg_err open_output(struct mg_export *x, struct mg_buf *path, struct 
 /* A file that is not whole is not left behind. */
 static enum mg_err close_output(struct mg_export *x, struct mg_diag *d, enum mg_err err)
 {
-    if (!x->file)
-        return err;
+    if (!x->file) return err;
     if (!err && x->buf.n && !x->failed && fwrite(x->buf.at, 1, x->buf.n, x->file) != x->buf.n)
         x->failed = errno ? errno : EIO;
     bool bad = x->file == stdout ? fflush(stdout) : fclose(x->file);
-    if (bad && !x->failed)
-        x->failed = errno ? errno : EIO;
+    if (bad && !x->failed) x->failed = errno ? errno : EIO;
     struct stat st;
-    if ((err || x->failed) && x->path && !stat(x->path, &st) && S_ISREG(st.st_mode))
-        unlink(x->path);
+    if ((err || x->failed) && x->path && !stat(x->path, &st) && S_ISREG(st.st_mode)) unlink(x->path);
     if (!err && x->failed)
         err = mg_diag_err(d, MG_ERR_IO, "%s: %s", x->path ? x->path : "standard output", strerror(x->failed));
     return err;
@@ -113,8 +104,7 @@ static enum mg_err close_output(struct mg_export *x, struct mg_diag *d, enum mg_
 
 const char *mg_export_name(struct mg_export *x, const struct mg_span *p)
 {
-    if (p->kind != MG_SPAN_KERNEL || !x->o->demangle)
-        return p->name;
+    if (p->kind != MG_SPAN_KERNEL || !x->o->demangle) return p->name;
     uint64_t v, key = (uint64_t)(uintptr_t)p->name;
     if (!mg_map_get(&x->demangled, key, &v)) {
         v = (uint64_t)(uintptr_t)mg_demangle(p->name);
@@ -125,8 +115,7 @@ const char *mg_export_name(struct mg_export *x, const struct mg_span *p)
 
 void mg_export_process_name(const struct mg_track_process *p, struct mg_buf *out)
 {
-    if (p->rank >= 0)
-        mg_buf_printf(out, "rank %d, ", p->rank);
+    if (p->rank >= 0) mg_buf_printf(out, "rank %d, ", p->rank);
     mg_buf_printf(out, "process %u", p->pid);
 }
 
@@ -147,10 +136,8 @@ void mg_export_track_name(struct mg_export *x, struct mg_track *t, struct mg_buf
         mg_buf_printf(out, "context %llu, stream %llu", (unsigned long long)k->context, (unsigned long long)k->stream);
     else
         mg_buf_printf(out, "stream %llu", (unsigned long long)k->stream);
-    if (k->kind == MG_TRACK_UNTIMED)
-        mg_buf_adds(out, ", untimed");
-    if (t->row)
-        mg_buf_printf(out, " (%u)", t->row + 1);
+    if (k->kind == MG_TRACK_UNTIMED) mg_buf_adds(out, ", untimed");
+    if (t->row) mg_buf_printf(out, " (%u)", t->row + 1);
 }
 
 void mg_export_name_threads(struct mg_export *x, void (*describe)(struct mg_export *x, struct mg_track *t))
@@ -168,8 +155,7 @@ void mg_export_name_threads(struct mg_export *x, void (*describe)(struct mg_expo
 static uint64_t count_records(const struct mg_spans *s)
 {
     uint64_t n = 0;
-    for (uint32_t i = 0; i < mg_spans_n_processes(s); i++)
-        n += mg_spans_process(s, i).records;
+    for (uint32_t i = 0; i < mg_spans_n_processes(s); i++) n += mg_spans_process(s, i).records;
     return n;
 }
 
@@ -183,8 +169,7 @@ static enum mg_err write_spans(struct mg_export *x, const struct mg_span *p, str
     uint64_t all = count_records(x->spans);
     for (; !err && p && !x->failed; p = mg_spans_next(x->spans)) {
         x->format->span(x, p);
-        if (x->file)
-            mg_export_drain(x);
+        if (x->file) mg_export_drain(x);
         if (++x->result.spans % TELL_EVERY == 0 && x->o->progress)
             x->o->progress(x->o->ctx, x->result.spans, MG_MAX(all, x->result.spans));
     }
@@ -193,11 +178,9 @@ static enum mg_err write_spans(struct mg_export *x, const struct mg_span *p, str
 
 static void release(struct mg_export *x)
 {
-    if (x->format->release)
-        x->format->release(x);
+    if (x->format->release) x->format->release(x);
     uint64_t key, v;
-    for (uint32_t i = 0; mg_map_next(&x->demangled, &i, &key, &v);)
-        free((void *)(uintptr_t)v);
+    for (uint32_t i = 0; mg_map_next(&x->demangled, &i, &key, &v);) free((void *)(uintptr_t)v);
     mg_map_release(&x->demangled);
     mg_tracks_release(&x->tracks);
     mg_arrows_release(&x->arrows);
@@ -209,22 +192,18 @@ enum mg_err mg_export(const char *format, const char *dir, const struct mg_expor
                       struct mg_diag *d)
 {
     struct mg_export x = {.format = find_format(format), .o = o};
-    if (!x.format)
-        return mg_diag_err(d, MG_ERR_NOT_FOUND, "no form %.100s", format);
+    if (!x.format) return mg_diag_err(d, MG_ERR_NOT_FOUND, "no form %.100s", format);
     struct mg_span_query q = {.size = sizeof q};
     struct mg_diag none = MG_DIAG_INIT;
     enum mg_err err = mg_spans_open(dir, &q, &x.spans, &none);
-    if (err)
-        mg_diag_err(d, err, "%s (a time line needs margay run -t timeline)", mg_diag_first(&none, err));
+    if (err) mg_diag_err(d, err, "%s (a time line needs margay run -t timeline)", mg_diag_first(&none, err));
     mg_diag_release(&none);
-    if (err)
-        return err;
+    if (err) return err;
     struct mg_buf path = MG_BUF_INIT;
     const struct mg_span *p = mg_spans_next(x.spans); /* before a file of the user's is written over */
     if (!p)
         err = mg_diag_err(d, MG_ERR_INPUT, "the profile has no time line that can be read (margay run -t timeline)");
-    if (!err)
-        err = open_output(&x, &path, d);
+    if (!err) err = open_output(&x, &path, d);
     if (!err) {
         err = write_spans(&x, p, d);
         err = close_output(&x, d, err);

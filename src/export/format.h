@@ -15,8 +15,8 @@
 struct mg_export;
 struct mg_export_format {
     const char *name, *summary;
-    const char *file;      /* its name where OUT is a folder; NULL: OUT is a folder always */
-    const char *suffix;    /* OUT without it is a folder; NULL: OUT is a file unless it is an existing folder */
+    const char *file;   /* its name where OUT is a folder; NULL: OUT is a folder always */
+    const char *suffix; /* OUT without it is a folder; NULL: OUT is a file unless it is an existing folder */
     enum mg_err (*open)(struct mg_export *x, struct mg_diag *d);
     void (*span)(struct mg_export *x, const struct mg_span *p);
     enum mg_err (*close)(struct mg_export *x, struct mg_diag *d);
@@ -33,12 +33,12 @@ struct mg_export {
     struct mg_tracks tracks;
     struct mg_arrows arrows;
     struct mg_map demangled; /* address of a name -> char * */
-    struct mg_buf buf;     /* what is not written yet */
-    FILE *file;            /* NULL: the format writes its files itself */
-    const char *path;      /* of the file or folder */
-    int failed;            /* errno of the first write that failed */
+    struct mg_buf buf;       /* what is not written yet */
+    FILE *file;              /* NULL: the format writes its files itself */
+    const char *path;        /* of the file or folder */
+    int failed;              /* errno of the first write that failed */
     struct mg_export_result result;
-    void *state;           /* the format's own */
+    void *state; /* the format's own */
 };
 
 /* Writes the buffer out when it is large. */

@@ -21,8 +21,7 @@ static void swap(struct mg_inflight_change *a, struct mg_inflight_change *b)
 
 void mg_inflight_add(struct mg_inflight *f, uint32_t counter, uint64_t time_ns, int32_t by)
 {
-    while (f->values.n <= counter)
-        *mg_vec_push(&f->values) = 0;
+    while (f->values.n <= counter) *mg_vec_push(&f->values) = 0;
     uint32_t i = f->heap.n;
     *mg_vec_push(&f->heap) = (struct mg_inflight_change){MG_MAX(time_ns, f->last_ns), counter, by};
     for (struct mg_inflight_change *h = f->heap.at; i && is_before(&h[i], &h[(i - 1) / 2]); i = (i - 1) / 2)
@@ -35,18 +34,15 @@ static void sink_first(struct mg_inflight *f)
     for (uint32_t i = 0, least;; i = least) {
         least = i;
         for (uint32_t child = 2 * i + 1; child <= 2 * i + 2 && child < f->heap.n; child++)
-            if (is_before(&h[child], &h[least]))
-                least = child;
-        if (least == i)
-            return;
+            if (is_before(&h[child], &h[least])) least = child;
+        if (least == i) return;
         swap(&h[i], &h[least]);
     }
 }
 
 bool mg_inflight_next(struct mg_inflight *f, bool all, uint64_t *time_ns, uint32_t *counter, int64_t *value)
 {
-    if (!f->heap.n || (!all && f->heap.n <= MG_INFLIGHT_MOST))
-        return false;
+    if (!f->heap.n || (!all && f->heap.n <= MG_INFLIGHT_MOST)) return false;
     struct mg_inflight_change c = f->heap.at[0];
     f->heap.at[0] = f->heap.at[--f->heap.n];
     sink_first(f);

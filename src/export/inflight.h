@@ -7,7 +7,11 @@
 
 #define MG_INFLIGHT_MOST 65536u /* changes that wait */
 
-struct mg_inflight_change { uint64_t time_ns; uint32_t counter; int32_t by; };
+struct mg_inflight_change {
+    uint64_t time_ns;
+    uint32_t counter;
+    int32_t by;
+};
 struct mg_inflight {
     MG_VEC(struct mg_inflight_change) heap; /* earliest first */
     MG_VEC(int64_t) values;                 /* by counter */

@@ -1,6 +1,6 @@
-/* export otf2: an archive of the Open Trace Format 2, written by its own library (otf2_library.h). A thread and a row of a
- * stream are locations; a process and each of its devices are location groups; names are regions, entered and left in
- * order of time at each location. Definitions follow the events, when all are known. */
+/* export otf2: an archive of the Open Trace Format 2, written by its own library (otf2_library.h). A thread and a row
+ * of a stream are locations; a process and each of its devices are location groups; names are regions, entered and left
+ * in order of time at each location. Definitions follow the events, when all are known. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,57 +10,70 @@
 #include "export/format.h"
 #include "export/otf2_library.h"
 
-struct region { const char *name, *symbol; uint8_t role, paradigm; };
-struct open_region { uint64_t end_ns; uint32_t region; };
+struct region {
+    const char *name, *symbol;
+    uint8_t role, paradigm;
+};
+struct open_region {
+    uint64_t end_ns;
+    uint32_t region;
+};
 struct location {
     struct OTF2_EvtWriter_struct *writer;
     uint64_t n_events;
     MG_VEC(struct open_region) open; /* the innermost last */
 };
-struct group { uint32_t process, device; bool accelerator; };
+struct group {
+    uint32_t process, device;
+    bool accelerator;
+};
 struct otf2 {
     struct mg_otf2 lib;
     struct OTF2_Archive_struct *archive;
     struct OTF2_AttributeList_struct *attributes;
-    MG_VEC(struct location) locations;  /* by id of the track; 0: none */
+    MG_VEC(struct location) locations; /* by id of the track; 0: none */
     MG_VEC(struct region) regions;
     MG_VEC(struct group) groups;
-    struct mg_map region_of;            /* hash of name and role -> region */
+    struct mg_map region_of; /* hash of name and role -> region */
     uint32_t n_strings;
     uint64_t last_ns;
-    int failed;                         /* the library's first error */
+    int failed; /* the library's first error */
     char why[256];
 };
 
 static void note(struct otf2 *s, int code)
 {
-    if (code && !s->failed)
-        s->failed = code;
+    if (code && !s->failed) s->failed = code;
 }
 
 /* The library would print on stderr. */
-static int on_error(void *ctx, const char *file, uint64_t line, const char *function, int code, const char *fmt, va_list ap)
+static int on_error(void *ctx, const char *file, uint64_t line, const char *function, int code, const char *fmt,
+                    va_list ap)
 {
     struct otf2 *s = ctx;
     (void)file, (void)line, (void)function;
-    if (!s->failed)
-        vsnprintf(s->why, sizeof s->why, fmt, ap);
+    if (!s->failed) vsnprintf(s->why, sizeof s->why, fmt, ap);
     note(s, code);
     return code;
 }
 
 static uint8_t flush_always(void *ctx, uint8_t type, uint64_t location, void *caller, bool final)
 {
-    (void)ctx, (void)type, (void)location, (void)caller, (void)final;
+    (void)ctx, (void)type, (void)location, (void)caller, (void) final;
     return 1;
 }
 
-static const struct { uint8_t (*before)(void *, uint8_t, uint64_t, void *, bool); uint64_t (*after)(void *, uint8_t, uint64_t); } flushes = {
-    .before = flush_always};
+static const struct {
+    uint8_t (*before)(void *, uint8_t, uint64_t, void *, bool);
+    uint64_t (*after)(void *, uint8_t, uint64_t);
+} flushes = {.before = flush_always};
 
 /* Without these the library keeps up to 128 MiB of each location before it writes. */
 #define MOST_CHUNKS 2
-struct chunks { uint32_t n; void *at[MOST_CHUNKS]; };
+struct chunks {
+    uint32_t n;
+    void *at[MOST_CHUNKS];
+};
 
 static void *take_chunk(void *ctx, uint8_t type, uint64_t location, void **buffer, uint64_t bytes)
 {
@@ -73,10 +86,8 @@ static void give_chunks(void *ctx, uint8_t type, uint64_t location, void **buffe
 {
     struct chunks *c = *buffer;
     (void)ctx, (void)type, (void)location;
-    while (c && c->n)
-        free(c->at[--c->n]);
-    if (!final)
-        return;
+    while (c && c->n) free(c->at[--c->n]);
+    if (!final) return;
     free(c);
     *buffer = NULL;
 }
@@ -91,13 +102,18 @@ static const struct {
 static uint8_t role_of(const struct mg_span *p)
 {
     switch (p->kind) {
-    case MG_SPAN_KERNEL: return OTF2_ROLE_FUNCTION;
+    case MG_SPAN_KERNEL:
+        return OTF2_ROLE_FUNCTION;
     case MG_SPAN_COPY:
     case MG_SPAN_MEMSET:
-    case MG_SPAN_PREFETCH: return OTF2_ROLE_TRANSFER;
-    case MG_SPAN_GRAPH: return OTF2_ROLE_ARTIFICIAL;
-    case MG_SPAN_MARK: return OTF2_ROLE_CODE;
-    default: return OTF2_ROLE_WRAPPER;
+    case MG_SPAN_PREFETCH:
+        return OTF2_ROLE_TRANSFER;
+    case MG_SPAN_GRAPH:
+        return OTF2_ROLE_ARTIFICIAL;
+    case MG_SPAN_MARK:
+        return OTF2_ROLE_CODE;
+    default:
+        return OTF2_ROLE_WRAPPER;
     }
 }
 
@@ -107,10 +123,11 @@ static uint32_t region_of(struct mg_export *x, const struct mg_span *p)
     uint8_t role = role_of(p);
     uint64_t at, key = mg_mix64((uint64_t)(uintptr_t)p->name ^ (uint64_t)role << 56);
     for (; mg_map_get(&s->region_of, key, &at); key++)
-        if (s->regions.at[at].symbol == p->name && s->regions.at[at].role == role)
-            return (uint32_t)at;
+        if (s->regions.at[at].symbol == p->name && s->regions.at[at].role == role) return (uint32_t)at;
     mg_map_set(&s->region_of, key, s->regions.n);
-    uint8_t paradigm = p->kind == MG_SPAN_MARK ? OTF2_PARADIGM_OF_USER : p->kind == MG_SPAN_MPI ? OTF2_PARADIGM_OF_MPI : OTF2_PARADIGM_OF_CUDA;
+    uint8_t paradigm = p->kind == MG_SPAN_MARK  ? OTF2_PARADIGM_OF_USER
+                       : p->kind == MG_SPAN_MPI ? OTF2_PARADIGM_OF_MPI
+                                                : OTF2_PARADIGM_OF_CUDA;
     *mg_vec_push(&s->regions) = (struct region){mg_export_name(x, p), p->name, role, paradigm};
     return s->regions.n - 1;
 }
@@ -126,11 +143,9 @@ static void leave_until(struct otf2 *s, struct location *l, uint64_t time_ns)
 
 static struct location *location_of(struct otf2 *s, const struct mg_track *t)
 {
-    while (s->locations.n <= t->id)
-        *mg_vec_push(&s->locations) = (struct location){0};
+    while (s->locations.n <= t->id) *mg_vec_push(&s->locations) = (struct location){0};
     struct location *l = &s->locations.at[t->id];
-    if (!l->writer)
-        l->writer = s->lib.Archive_GetEvtWriter(s->archive, t->id - 1);
+    if (!l->writer) l->writer = s->lib.Archive_GetEvtWriter(s->archive, t->id - 1);
     return l;
 }
 
@@ -140,11 +155,9 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
     uint64_t end_ns = MG_MAX(p->end_ns, p->begin_ns + 1);
     struct location *l = location_of(s, mg_tracks_find(&x->tracks, p, end_ns));
     uint32_t region = region_of(x, p);
-    if (s->failed || !l->writer)
-        return;
+    if (s->failed || !l->writer) return;
     leave_until(s, l, p->begin_ns);
-    if (p->correlation)
-        note(s, s->lib.AttributeList_AddUint64(s->attributes, 0, p->correlation));
+    if (p->correlation) note(s, s->lib.AttributeList_AddUint64(s->attributes, 0, p->correlation));
     note(s, s->lib.EvtWriter_Enter(l->writer, s->attributes, p->begin_ns, region));
     l->n_events++;
     *mg_vec_push(&l->open) = (struct open_region){end_ns, region};
@@ -162,7 +175,8 @@ static uint32_t add_string(struct otf2 *s, struct OTF2_GlobalDefWriter_struct *w
 static uint32_t find_group(struct otf2 *s, uint32_t process, uint32_t device, bool accelerator)
 {
     for (uint32_t i = 0; i < s->groups.n; i++)
-        if (s->groups.at[i].process == process && s->groups.at[i].accelerator == accelerator && s->groups.at[i].device == device)
+        if (s->groups.at[i].process == process && s->groups.at[i].accelerator == accelerator &&
+            s->groups.at[i].device == device)
             return i;
     *mg_vec_push(&s->groups) = (struct group){process, device, accelerator};
     return s->groups.n - 1;
@@ -176,18 +190,17 @@ static void write_groups(struct mg_export *x, struct OTF2_GlobalDefWriter_struct
     for (uint32_t i = 1; i < x->tracks.at.n; i++) {
         const struct mg_track_key *k = &x->tracks.at.at[i]->key;
         find_group(s, k->process, 0, false);
-        if (k->kind == MG_TRACK_STREAM || k->kind == MG_TRACK_UNTIMED)
-            find_group(s, k->process, k->device, true);
+        if (k->kind == MG_TRACK_STREAM || k->kind == MG_TRACK_UNTIMED) find_group(s, k->process, k->device, true);
     }
     for (uint32_t i = 0; i < s->groups.n; i++) {
         const struct group *g = &s->groups.at[i];
         mg_buf_reset(&name);
-        if (g->accelerator)
-            mg_buf_printf(&name, "device %u, ", g->device);
+        if (g->accelerator) mg_buf_printf(&name, "device %u, ", g->device);
         mg_export_process_name(&x->tracks.processes.at[g->process], &name);
         uint32_t creator = g->accelerator ? find_group(s, g->process, 0, false) : OTF2_NONE;
         note(s, s->lib.GlobalDefWriter_WriteLocationGroup(w, i, add_string(s, w, name.at),
-                                                          g->accelerator ? OTF2_GROUP_ACCELERATOR : OTF2_GROUP_PROCESS, node, creator));
+                                                          g->accelerator ? OTF2_GROUP_ACCELERATOR : OTF2_GROUP_PROCESS,
+                                                          node, creator));
     }
     mg_buf_release(&name);
 }
@@ -201,8 +214,9 @@ static void write_locations(struct mg_export *x, struct OTF2_GlobalDefWriter_str
         bool host = t->key.kind == MG_TRACK_THREAD || t->key.kind == MG_TRACK_RANGES;
         mg_buf_reset(&name);
         mg_export_track_name(x, t, &name);
-        note(s, s->lib.GlobalDefWriter_WriteLocation(w, i - 1, add_string(s, w, name.at), host ? OTF2_LOCATION_THREAD : OTF2_LOCATION_STREAM,
-                                                     s->locations.at[i].n_events, find_group(s, t->key.process, host ? 0 : t->key.device, !host)));
+        note(s, s->lib.GlobalDefWriter_WriteLocation(
+                    w, i - 1, add_string(s, w, name.at), host ? OTF2_LOCATION_THREAD : OTF2_LOCATION_STREAM,
+                    s->locations.at[i].n_events, find_group(s, t->key.process, host ? 0 : t->key.device, !host)));
     }
     mg_buf_release(&name);
 }
@@ -211,11 +225,12 @@ static void write_definitions(struct mg_export *x)
 {
     struct otf2 *s = x->state;
     struct OTF2_GlobalDefWriter_struct *w = s->lib.Archive_GetGlobalDefWriter(s->archive);
-    if (!w)
-        return;
-    note(s, s->lib.GlobalDefWriter_WriteClockProperties(w, 1000000000u, x->base_ns, s->last_ns - x->base_ns + 1, x->base_unix_ns));
+    if (!w) return;
+    note(s, s->lib.GlobalDefWriter_WriteClockProperties(w, 1000000000u, x->base_ns, s->last_ns - x->base_ns + 1,
+                                                        x->base_unix_ns));
     uint32_t none = add_string(s, w, ""), host = add_string(s, w, "host"), class_name = add_string(s, w, "machine");
-    uint32_t correlation = add_string(s, w, "correlation"), what = add_string(s, w, "number of the call, or of the call that enqueued the work");
+    uint32_t correlation = add_string(s, w, "correlation"),
+             what = add_string(s, w, "number of the call, or of the call that enqueued the work");
     note(s, s->lib.GlobalDefWriter_WriteAttribute(w, 0, correlation, what, OTF2_UINT64));
     note(s, s->lib.GlobalDefWriter_WriteSystemTreeNode(w, 0, host, class_name, OTF2_NONE));
     for (uint32_t i = 0; i < s->regions.n; i++) {
@@ -232,8 +247,8 @@ static void write_definitions(struct mg_export *x)
 static enum mg_err fail(struct mg_export *x, struct mg_diag *d)
 {
     struct otf2 *s = x->state;
-    return mg_diag_err(d, MG_ERR_IO, "%s: OTF2: %s%s%s", x->path, s->failed ? s->lib.Error_GetDescription(s->failed) : "no archive",
-                       *s->why ? ": " : "", s->why);
+    return mg_diag_err(d, MG_ERR_IO, "%s: OTF2: %s%s%s", x->path,
+                       s->failed ? s->lib.Error_GetDescription(s->failed) : "no archive", *s->why ? ": " : "", s->why);
 }
 
 static enum mg_err refuse_archive(const char *folder, struct mg_diag *d)
@@ -250,12 +265,11 @@ static enum mg_err open_otf2(struct mg_export *x, struct mg_diag *d)
 {
     struct otf2 *s = x->state = mg_xcalloc(1, sizeof *s);
     enum mg_err err = refuse_archive(x->path, d);
-    if (err || (err = mg_otf2_open(&s->lib, d)))
-        return err;
+    if (err || (err = mg_otf2_open(&s->lib, d))) return err;
     s->lib.Error_RegisterCallback((void *)(uintptr_t)on_error, s);
-    s->archive = s->lib.Archive_Open(x->path, "traces", OTF2_MODE_WRITE, OTF2_CHUNK_BYTES, OTF2_DEFINITION_BYTES, OTF2_SUBSTRATE, OTF2_COMPRESSION);
-    if (!s->archive)
-        return fail(x, d);
+    s->archive = s->lib.Archive_Open(x->path, "traces", OTF2_MODE_WRITE, OTF2_CHUNK_BYTES, OTF2_DEFINITION_BYTES,
+                                     OTF2_SUBSTRATE, OTF2_COMPRESSION);
+    if (!s->archive) return fail(x, d);
     note(s, s->lib.Archive_SetFlushCallbacks(s->archive, (const struct OTF2_FlushCallbacks *)&flushes, s));
     note(s, s->lib.Archive_SetMemoryCallbacks(s->archive, (const struct OTF2_MemoryCallbacks *)&memory, s));
     note(s, s->lib.Archive_SetSerialCollectiveCallbacks(s->archive));
@@ -270,8 +284,7 @@ static enum mg_err close_otf2(struct mg_export *x, struct mg_diag *d)
     struct otf2 *s = x->state;
     for (uint32_t i = 1; i < s->locations.n; i++) {
         struct location *l = &s->locations.at[i];
-        if (!l->writer)
-            continue;
+        if (!l->writer) continue;
         leave_until(s, l, UINT64_MAX);
         note(s, s->lib.Archive_CloseEvtWriter(s->archive, l->writer));
     }
@@ -289,14 +302,10 @@ static enum mg_err close_otf2(struct mg_export *x, struct mg_diag *d)
 static void release(struct mg_export *x)
 {
     struct otf2 *s = x->state;
-    if (!s)
-        return;
-    if (s->archive)
-        s->lib.Archive_Close(s->archive);
-    if (s->attributes)
-        s->lib.AttributeList_Delete(s->attributes);
-    for (uint32_t i = 0; i < s->locations.n; i++)
-        mg_vec_release(&s->locations.at[i].open);
+    if (!s) return;
+    if (s->archive) s->lib.Archive_Close(s->archive);
+    if (s->attributes) s->lib.AttributeList_Delete(s->attributes);
+    for (uint32_t i = 0; i < s->locations.n; i++) mg_vec_release(&s->locations.at[i].open);
     mg_vec_release(&s->locations);
     mg_vec_release(&s->regions);
     mg_vec_release(&s->groups);
@@ -306,6 +315,10 @@ static void release(struct mg_export *x)
 }
 
 const struct mg_export_format mg_export_otf2 = {
-    .name = "otf2", .summary = "the time line as an archive of the Open Trace Format 2",
-    .open = open_otf2, .span = write_span, .close = close_otf2, .release = release,
+    .name = "otf2",
+    .summary = "the time line as an archive of the Open Trace Format 2",
+    .open = open_otf2,
+    .span = write_span,
+    .close = close_otf2,
+    .release = release,
 };

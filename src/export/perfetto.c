@@ -1,6 +1,6 @@
-/* export perfetto: Perfetto's own format, a sequence of TracePacket messages. Spans are slices of plain track events, which
- * every version of the viewer draws. Tracks form a tree: process, its threads; process, device, streams. A call that
- * enqueued work is held back until its work is met, for its slice names the arrows that begin there (arrows.h).
+/* export perfetto: Perfetto's own format, a sequence of TracePacket messages. Spans are slices of plain track events,
+ * which every version of the viewer draws. Tracks form a tree: process, its threads; process, device, streams. A call
+ * that enqueued work is held back until its work is met, for its slice names the arrows that begin there (arrows.h).
  * Packets need not be in order of time: the reader sorts them, and keeps the order of what is at one time. */
 #include <stdlib.h>
 
@@ -9,16 +9,48 @@
 #include "export/proto.h"
 
 enum { /* fields, by message */
-    PACKET = 1,
-    PACKET_TIME = 8, PACKET_TIME_CLOCK = 58, PACKET_CLOCKS = 6, PACKET_SEQUENCE = 10, PACKET_FLAGS = 13,
-    PACKET_INTERNED = 12, PACKET_EVENT = 11, PACKET_TRACK = 60,
-    CLOCKS_CLOCK = 1, CLOCK_ID = 1, CLOCK_TIME = 2, CLOCKS_PRIMARY = 2,
-    TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5, TRACK_COUNTER = 8,
-    PROCESS_PID = 1, PROCESS_NAME = 6, THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5, COUNTER_UNIT = 3,
-    INTERNED_CATEGORIES = 1, INTERNED_NAMES = 2, INTERNED_ANNOTATIONS = 3, INTERNED_ID = 1, INTERNED_TEXT = 2,
-    EVENT_CATEGORY = 3, EVENT_ANNOTATION = 4, EVENT_TYPE = 9, EVENT_NAME = 10, EVENT_TRACK = 11,
-    EVENT_COUNTER_VALUE = 30, EVENT_FLOW = 47, EVENT_FLOW_END = 48,
-    ANNOTATION_NAME = 1, ANNOTATION_UINT = 3, ANNOTATION_INT = 4, ANNOTATION_TEXT = 6,
+       PACKET = 1,
+       PACKET_TIME = 8,
+       PACKET_TIME_CLOCK = 58,
+       PACKET_CLOCKS = 6,
+       PACKET_SEQUENCE = 10,
+       PACKET_FLAGS = 13,
+       PACKET_INTERNED = 12,
+       PACKET_EVENT = 11,
+       PACKET_TRACK = 60,
+       CLOCKS_CLOCK = 1,
+       CLOCK_ID = 1,
+       CLOCK_TIME = 2,
+       CLOCKS_PRIMARY = 2,
+       TRACK_UUID = 1,
+       TRACK_NAME = 2,
+       TRACK_PROCESS = 3,
+       TRACK_THREAD = 4,
+       TRACK_PARENT = 5,
+       TRACK_COUNTER = 8,
+       PROCESS_PID = 1,
+       PROCESS_NAME = 6,
+       THREAD_PID = 1,
+       THREAD_TID = 2,
+       THREAD_NAME = 5,
+       COUNTER_UNIT = 3,
+       INTERNED_CATEGORIES = 1,
+       INTERNED_NAMES = 2,
+       INTERNED_ANNOTATIONS = 3,
+       INTERNED_ID = 1,
+       INTERNED_TEXT = 2,
+       EVENT_CATEGORY = 3,
+       EVENT_ANNOTATION = 4,
+       EVENT_TYPE = 9,
+       EVENT_NAME = 10,
+       EVENT_TRACK = 11,
+       EVENT_COUNTER_VALUE = 30,
+       EVENT_FLOW = 47,
+       EVENT_FLOW_END = 48,
+       ANNOTATION_NAME = 1,
+       ANNOTATION_UINT = 3,
+       ANNOTATION_INT = 4,
+       ANNOTATION_TEXT = 6,
 };
 enum { CLOCK_OF_DAY = 1, CLOCK_MONOTONIC_ID = 3, CLOCK_BOOT = 6 };
 enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
@@ -27,24 +59,36 @@ enum { UNIT_COUNT = 2 };
 #define FLOWS_OF_CALL 20 /* bits of a flow's number: which piece of the call's work */
 
 /* Numbers of tracks are unique in the file: the top byte says of what. */
-#define UUID_PROCESS 0x0100000000000000u
-#define UUID_DEVICE 0x0200000000000000u
-#define UUID_TRACK 0x0300000000000000u
+#define UUID_PROCESS   0x0100000000000000u
+#define UUID_DEVICE    0x0200000000000000u
+#define UUID_TRACK     0x0300000000000000u
 #define UUID_IN_FLIGHT 0x0400000000000000u
 
 /* ORDER ANNOTATIONS */
-enum annotation { A_CORRELATION, A_CLASS, A_LAYER, A_RESULT, A_BYTES, A_LAUNCH, A_REPLAY, A_SOURCE, A_UNCERTAINTY, A_DOMAIN,
-                  A_PAYLOAD, A_COUNT };
-static const char *const annotations[] = {"correlation", "class", "layer", "result", "bytes", "launch", "replay", "source",
-                                          "uncertainty_ns", "domain", "payload"};
+enum annotation {
+    A_CORRELATION,
+    A_CLASS,
+    A_LAYER,
+    A_RESULT,
+    A_BYTES,
+    A_LAUNCH,
+    A_REPLAY,
+    A_SOURCE,
+    A_UNCERTAINTY,
+    A_DOMAIN,
+    A_PAYLOAD,
+    A_COUNT
+};
+static const char *const annotations[] = {"correlation", "class",  "layer",          "result", "bytes",  "launch",
+                                          "replay",      "source", "uncertainty_ns", "domain", "payload"};
 _Static_assert(MG_COUNT_OF(annotations) == A_COUNT, "ORDER ANNOTATIONS");
 
 struct perfetto {
     struct mg_buf packet, event, part, inner, interned;
-    struct mg_map names;         /* address of a text -> its number in the file */
-    uint64_t flows;              /* calls with arrows */
-    MG_VEC(bool) processes;      /* described */
-    MG_VEC(uint64_t) devices;    /* process << 32 | device of each counter */
+    struct mg_map names;      /* address of a text -> its number in the file */
+    uint64_t flows;           /* calls with arrows */
+    MG_VEC(bool) processes;   /* described */
+    MG_VEC(uint64_t) devices; /* process << 32 | device of each counter */
     struct mg_inflight in_flight;
 };
 
@@ -54,8 +98,7 @@ static void end_packet(struct mg_export *x, uint32_t flags)
 {
     struct perfetto *s = x->state;
     mg_proto_u64(&s->packet, PACKET_SEQUENCE, 1);
-    if (flags)
-        mg_proto_u64(&s->packet, PACKET_FLAGS, flags);
+    if (flags) mg_proto_u64(&s->packet, PACKET_FLAGS, flags);
     mg_proto_message(&x->buf, PACKET, &s->packet);
     mg_buf_reset(&s->packet);
     mg_export_drain(x);
@@ -66,8 +109,7 @@ static void write_event(struct mg_export *x, uint64_t time_ns)
     struct perfetto *s = x->state;
     mg_proto_u64(&s->packet, PACKET_TIME, time_ns);
     mg_proto_u64(&s->packet, PACKET_TIME_CLOCK, CLOCK_MONOTONIC_ID);
-    if (s->interned.n)
-        mg_proto_message(&s->packet, PACKET_INTERNED, &s->interned);
+    if (s->interned.n) mg_proto_message(&s->packet, PACKET_INTERNED, &s->interned);
     mg_proto_message(&s->packet, PACKET_EVENT, &s->event);
     mg_buf_reset(&s->interned);
     mg_buf_reset(&s->event);
@@ -102,8 +144,7 @@ static void write_head(struct mg_export *x)
     mg_buf_reset(&s->part);
     for (uint32_t i = 0; i < MG_SPAN_KIND_COUNT; i++)
         intern(s, INTERNED_CATEGORIES, i + 1, i == MG_SPAN_CALL ? "api" : mg_span_kind_name(i));
-    for (uint32_t i = 0; i < A_COUNT; i++)
-        intern(s, INTERNED_ANNOTATIONS, i + 1, annotations[i]);
+    for (uint32_t i = 0; i < A_COUNT; i++) intern(s, INTERNED_ANNOTATIONS, i + 1, annotations[i]);
     mg_proto_message(&s->packet, PACKET_INTERNED, &s->interned);
     mg_buf_reset(&s->interned);
     end_packet(x, FLAG_FIRST);
@@ -122,10 +163,8 @@ static void end_track(struct mg_export *x)
 static void describe_process(struct mg_export *x, uint32_t ix)
 {
     struct perfetto *s = x->state;
-    while (s->processes.n <= ix)
-        *mg_vec_push(&s->processes) = false;
-    if (s->processes.at[ix])
-        return;
+    while (s->processes.n <= ix) *mg_vec_push(&s->processes) = false;
+    if (s->processes.at[ix]) return;
     s->processes.at[ix] = true;
     const struct mg_track_process *p = &x->tracks.processes.at[ix];
     struct mg_buf name = MG_BUF_INIT;
@@ -145,8 +184,7 @@ static uint32_t describe_device(struct mg_export *x, uint32_t process, uint32_t 
     struct perfetto *s = x->state;
     uint64_t key = (uint64_t)process << 32 | device;
     for (uint32_t i = 0; i < s->devices.n; i++)
-        if (s->devices.at[i] == key)
-            return i;
+        if (s->devices.at[i] == key) return i;
     *mg_vec_push(&s->devices) = key;
     describe_process(x, process);
     char name[32];
@@ -173,11 +211,11 @@ static void describe(struct mg_export *x, struct mg_track *t)
     struct mg_buf name = MG_BUF_INIT;
     t->fresh = false;
     describe_process(x, k->process);
-    if (!host)
-        describe_device(x, k->process, k->device);
+    if (!host) describe_device(x, k->process, k->device);
     mg_export_track_name(x, t, &name);
     mg_proto_u64(&s->part, TRACK_UUID, UUID_TRACK + t->id);
-    mg_proto_u64(&s->part, TRACK_PARENT, host ? UUID_PROCESS + k->process : UUID_DEVICE + ((uint64_t)k->process << 32 | k->device));
+    mg_proto_u64(&s->part, TRACK_PARENT,
+                 host ? UUID_PROCESS + k->process : UUID_DEVICE + ((uint64_t)k->process << 32 | k->device));
     if (k->kind == MG_TRACK_THREAD && !t->row) {
         mg_buf_reset(&s->inner);
         mg_proto_u64(&s->inner, THREAD_PID, x->tracks.processes.at[k->process].pid);
@@ -232,7 +270,8 @@ static void annotate_text(struct perfetto *s, enum annotation a, const char *tex
     mg_proto_message(&s->event, EVENT_ANNOTATION, &s->inner);
 }
 
-static void annotate_call(struct perfetto *s, uint64_t correlation, enum mg_call_class class_, enum mg_span_layer layer, int32_t result)
+static void annotate_call(struct perfetto *s, uint64_t correlation, enum mg_call_class class_, enum mg_span_layer layer,
+                          int32_t result)
 {
     annotate(s, A_CORRELATION, correlation);
     annotate_text(s, A_CLASS, mg_call_class_name(class_));
@@ -245,17 +284,12 @@ static void annotate_call(struct perfetto *s, uint64_t correlation, enum mg_call
 
 static void annotate_work(struct perfetto *s, const struct mg_span *p)
 {
-    if (p->correlation)
-        annotate(s, A_CORRELATION, p->correlation);
-    if (p->bytes != MG_SPAN_NONE)
-        annotate(s, A_BYTES, p->bytes);
-    if (p->launch != MG_SPAN_NONE)
-        annotate(s, A_LAUNCH, p->launch);
-    if (p->replay != MG_SPAN_NONE)
-        annotate(s, A_REPLAY, p->replay);
+    if (p->correlation) annotate(s, A_CORRELATION, p->correlation);
+    if (p->bytes != MG_SPAN_NONE) annotate(s, A_BYTES, p->bytes);
+    if (p->launch != MG_SPAN_NONE) annotate(s, A_LAUNCH, p->launch);
+    if (p->replay != MG_SPAN_NONE) annotate(s, A_REPLAY, p->replay);
     annotate_text(s, A_SOURCE, mg_span_source_name(p->source));
-    if (mg_export_is_timed(p))
-        annotate(s, A_UNCERTAINTY, p->uncertainty_ns);
+    if (mg_export_is_timed(p)) annotate(s, A_UNCERTAINTY, p->uncertainty_ns);
 }
 
 /* A call that was held back, with the arrows that begin in it. */
@@ -264,8 +298,7 @@ static void write_held(struct mg_export *x, const struct mg_arrow_call *c)
     struct perfetto *s = x->state;
     begin_event(x, TYPE_BEGIN, c->track, MG_SPAN_CALL, c->name);
     annotate_call(s, c->correlation, c->class_, MG_LAYER_driver, c->result);
-    for (uint32_t i = 0; i < c->n_work; i++)
-        mg_proto_fixed64(&s->event, EVENT_FLOW, (c->flow << FLOWS_OF_CALL) + i);
+    for (uint32_t i = 0; i < c->n_work; i++) mg_proto_fixed64(&s->event, EVENT_FLOW, (c->flow << FLOWS_OF_CALL) + i);
     write_event(x, c->begin_ns);
     write_end(x, c->track, MG_MAX(c->end_ns, c->begin_ns + 1));
 }
@@ -289,8 +322,7 @@ static void add_arrow(struct mg_export *x, const struct mg_track *t, const struc
     struct perfetto *s = x->state;
     struct mg_arrow_call *call = mg_arrows_call(&x->arrows, t->key.process, p);
     if (call && call->n_work <= 1u << FLOWS_OF_CALL) {
-        if (!call->flow)
-            call->flow = ++s->flows;
+        if (!call->flow) call->flow = ++s->flows;
         mg_proto_fixed64(&s->event, EVENT_FLOW_END, (call->flow << FLOWS_OF_CALL) + call->n_work - 1);
         x->result.arrows++;
     } else {
@@ -310,11 +342,9 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
     struct mg_track *t = mg_tracks_find(&x->tracks, p, end_ns);
     struct mg_arrow_call gone;
     bool instant = mg_export_is_instant(p);
-    if (t->fresh)
-        describe(x, t);
+    if (t->fresh) describe(x, t);
     if (mg_arrows_add(&x->arrows, t->key.process, p, t->id, &gone)) {
-        if (gone.key)
-            write_held(x, &gone);
+        if (gone.key) write_held(x, &gone);
         return;
     }
     begin_event(x, instant ? TYPE_INSTANT : TYPE_BEGIN, t->id, p->kind, mg_export_name(x, p));
@@ -323,15 +353,13 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
         add_arrow(x, t, p, end_ns);
     } else if (p->kind == MG_SPAN_MARK) {
         annotate(s, A_CORRELATION, p->correlation);
-        if (*p->domain)
-            annotate_text(s, A_DOMAIN, p->domain);
+        if (*p->domain) annotate_text(s, A_DOMAIN, p->domain);
         annotate(s, A_PAYLOAD, p->payload);
     } else {
         annotate_call(s, p->correlation, p->class_, p->layer, p->result);
     }
     write_event(x, p->begin_ns);
-    if (!instant)
-        write_end(x, t->id, end_ns);
+    if (!instant) write_end(x, t->id, end_ns);
     write_counters(x, false);
 }
 
@@ -348,8 +376,7 @@ static enum mg_err close_perfetto(struct mg_export *x, struct mg_diag *d)
     (void)d;
     mg_export_name_threads(x, describe);
     struct mg_arrow_call held;
-    while (mg_arrows_next(&x->arrows, &held))
-        write_held(x, &held);
+    while (mg_arrows_next(&x->arrows, &held)) write_held(x, &held);
     write_counters(x, true);
     return MG_ERR_OK;
 }
@@ -357,11 +384,9 @@ static enum mg_err close_perfetto(struct mg_export *x, struct mg_diag *d)
 static void release(struct mg_export *x)
 {
     struct perfetto *s = x->state;
-    if (!s)
-        return;
+    if (!s) return;
     struct mg_buf *bufs[] = {&s->packet, &s->event, &s->part, &s->inner, &s->interned};
-    for (size_t i = 0; i < MG_COUNT_OF(bufs); i++)
-        mg_buf_release(bufs[i]);
+    for (size_t i = 0; i < MG_COUNT_OF(bufs); i++) mg_buf_release(bufs[i]);
     mg_map_release(&s->names);
     mg_vec_release(&s->processes);
     mg_vec_release(&s->devices);
@@ -370,6 +395,11 @@ static void release(struct mg_export *x)
 }
 
 const struct mg_export_format mg_export_perfetto = {
-    .name = "perfetto", .summary = "the time line as Perfetto's own format", .file = "trace.perfetto-trace",
-    .open = open_perfetto, .span = write_span, .close = close_perfetto, .release = release,
+    .name = "perfetto",
+    .summary = "the time line as Perfetto's own format",
+    .file = "trace.perfetto-trace",
+    .open = open_perfetto,
+    .span = write_span,
+    .close = close_perfetto,
+    .release = release,
 };

@@ -6,8 +6,7 @@ enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2 };
 
 static void add_varint(struct mg_buf *b, uint64_t v)
 {
-    for (; v >= 0x80; v >>= 7)
-        mg_buf_addc(b, (char)(v | 0x80));
+    for (; v >= 0x80; v >>= 7) mg_buf_addc(b, (char)(v | 0x80));
     mg_buf_addc(b, (char)v);
 }
 
@@ -30,17 +29,19 @@ void mg_proto_i64(struct mg_buf *b, uint32_t field, int64_t v)
 void mg_proto_fixed64(struct mg_buf *b, uint32_t field, uint64_t v)
 {
     add_tag(b, field, WIRE_FIXED64);
-    for (int i = 0; i < 8; i++)
-        mg_buf_addc(b, (char)(v >> 8 * i));
+    for (int i = 0; i < 8; i++) mg_buf_addc(b, (char)(v >> 8 * i));
 }
 
 /* Bytes of the UTF-8 sequence at `at`; 0: invalid. */
 static size_t sequence_bytes(const unsigned char *at)
 {
-    size_t n = *at < 0x80 ? 1 : *at >= 0xc2 && *at < 0xe0 ? 2 : (*at & 0xf0) == 0xe0 ? 3 : *at >= 0xf0 && *at < 0xf5 ? 4 : 0;
+    size_t n = *at < 0x80                  ? 1
+               : *at >= 0xc2 && *at < 0xe0 ? 2
+               : (*at & 0xf0) == 0xe0      ? 3
+               : *at >= 0xf0 && *at < 0xf5 ? 4
+                                           : 0;
     for (size_t i = 1; i < n; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
+        if ((at[i] & 0xc0) != 0x80) return 0;
     bool overlong = (n == 3 && at[0] == 0xe0 && at[1] < 0xa0) || (n == 4 && at[0] == 0xf0 && at[1] < 0x90);
     bool beyond = (n == 3 && at[0] == 0xed && at[1] >= 0xa0) || (n == 4 && at[0] == 0xf4 && at[1] >= 0x90);
     return overlong || beyond ? 0 : n;
@@ -65,6 +66,5 @@ void mg_proto_message(struct mg_buf *b, uint32_t field, const struct mg_buf *mes
 {
     add_tag(b, field, WIRE_BYTES);
     add_varint(b, message->n);
-    if (message->n)
-        mg_buf_add(b, message->at, message->n);
+    if (message->n) mg_buf_add(b, message->at, message->n);
 }

@@ -20,8 +20,7 @@ void mg_tracks_release(struct mg_tracks *t)
 uint32_t mg_tracks_process(struct mg_tracks *t, const struct mg_span *p)
 {
     uint64_t v, key = (uint64_t)p->process << 32 | (uint32_t)p->rank;
-    if (mg_map_get(&t->process_of, key, &v))
-        return (uint32_t)v;
+    if (mg_map_get(&t->process_of, key, &v)) return (uint32_t)v;
     mg_map_set(&t->process_of, key, t->processes.n);
     *mg_vec_push(&t->processes) = (struct mg_track_process){.pid = p->process, .rank = p->rank};
     return t->processes.n - 1;
@@ -52,8 +51,7 @@ static bool is_same(const struct mg_track_key *a, const struct mg_track_key *b)
 
 static struct mg_track *add_row(struct mg_tracks *t, const struct mg_track_key *k, uint32_t row)
 {
-    if (!t->at.n)
-        *mg_vec_push(&t->at) = NULL;
+    if (!t->at.n) *mg_vec_push(&t->at) = NULL;
     struct mg_track *r = mg_xcalloc(1, sizeof *r);
     r->key = *k;
     r->id = t->at.n;
@@ -65,11 +63,11 @@ static struct mg_track *add_row(struct mg_tracks *t, const struct mg_track_key *
 
 static struct mg_track *first_row(struct mg_tracks *t, const struct mg_track_key *k)
 {
-    uint64_t words[] = {(uint64_t)k->kind << 32 | k->process, (uint64_t)k->thread << 32 | k->device, k->context, k->stream};
+    uint64_t words[] = {(uint64_t)k->kind << 32 | k->process, (uint64_t)k->thread << 32 | k->device, k->context,
+                        k->stream};
     uint64_t v, at = mg_hash64(words, sizeof words, 1);
     for (; mg_map_get(&t->rows, at, &v); at++)
-        if (is_same(&t->at.at[v]->key, k))
-            return t->at.at[v];
+        if (is_same(&t->at.at[v]->key, k)) return t->at.at[v];
     struct mg_track *r = add_row(t, k, 0);
     mg_map_set(&t->rows, at, r->id);
     return r;
@@ -78,8 +76,7 @@ static struct mg_track *first_row(struct mg_tracks *t, const struct mg_track_key
 /* May the span lie here? Work of a stream stands side by side, all else may nest. */
 static bool has_room(struct mg_track *r, uint64_t begin_ns, uint64_t end_ns)
 {
-    while (r->ends.n && r->ends.at[r->ends.n - 1] <= begin_ns)
-        r->ends.n--;
+    while (r->ends.n && r->ends.at[r->ends.n - 1] <= begin_ns) r->ends.n--;
     return !r->ends.n || (r->key.kind != MG_TRACK_STREAM && r->ends.at[r->ends.n - 1] >= end_ns);
 }
 

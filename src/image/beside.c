@@ -31,8 +31,7 @@ static bool cache_path(const void *cubin, size_t bytes, char path[PATH_MAX], boo
     char dir[PATH_MAX], name[65];
     uint8_t id[32];
     struct stat st;
-    if (!mg_io_cache_dir("ptx", dir, make) || (!make && stat(dir, &st)))
-        return false;
+    if (!mg_io_cache_dir("ptx", dir, make) || (!make && stat(dir, &st))) return false;
     mg_sha256_of(cubin, bytes, id);
     mg_sha256_hex(id, sizeof id, name);
     return snprintf(path, PATH_MAX, "%s/%s.ptx", dir, name) < PATH_MAX;
@@ -45,10 +44,8 @@ enum mg_err mg_beside_keep(const void *cubin, size_t bytes, const char *ptx, siz
         return mg_diag_err(d, MG_ERR_IO, "no folder for the cache: set MARGAY_CACHE or HOME");
     snprintf(part, sizeof part, "%s.%d", path, (int)getpid());
     enum mg_err err = mg_io_write(part, ptx, ptx_bytes, d);
-    if (!err && rename(part, path))
-        err = mg_diag_err(d, MG_ERR_IO, "%s: %s", path, strerror(errno));
-    if (err)
-        unlink(part);
+    if (!err && rename(part, path)) err = mg_diag_err(d, MG_ERR_IO, "%s: %s", path, strerror(errno));
+    if (err) unlink(part);
     return err;
 }
 
@@ -72,8 +69,7 @@ static bool look_into(struct search *s, const char *dir)
     if (snprintf(path, sizeof path, "%s/%s.ttgir", dir, s->kernel) >= (int)sizeof path || access(path, R_OK))
         return false;
     snprintf(path, sizeof path, "%s/%s.cubin", dir, s->kernel);
-    if (stat(path, &st) || (size_t)st.st_size < s->bytes || mg_io_read(path, &data, &n, NULL))
-        return false;
+    if (stat(path, &st) || (size_t)st.st_size < s->bytes || mg_io_read(path, &data, &n, NULL)) return false;
     bool same = n >= s->bytes && !memcmp(data, s->cubin, s->bytes);
     free(data);
     snprintf(path, sizeof path, "%s/%s.ptx", dir, s->kernel);
@@ -89,16 +85,14 @@ static bool search_tree(struct search *s, const char *dir, int depth)
         if (e->d_name[0] != '.' && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN) &&
             snprintf(path, sizeof path, "%s/%s", dir, e->d_name) < (int)sizeof path)
             hit = search_tree(s, path, depth - 1);
-    if (d)
-        closedir(d);
+    if (d) closedir(d);
     return hit;
 }
 
 static void keep_name(void *user, const char *name)
 {
     struct search *s = user;
-    if (!s->kernel[0] && strlen(name) < sizeof s->kernel && !strchr(name, '/'))
-        strcpy(s->kernel, name);
+    if (!s->kernel[0] && strlen(name) < sizeof s->kernel && !strchr(name, '/')) strcpy(s->kernel, name);
 }
 
 static char *find_triton(const void *cubin, size_t bytes, size_t *ptx_bytes)
@@ -110,7 +104,8 @@ static char *find_triton(const void *cubin, size_t bytes, size_t *ptx_bytes)
     snprintf(inductor, sizeof inductor, "%s/torchinductor_%s/triton", t ? t : "/tmp", user ? user : "root");
     mg_cubin_kernels(cubin, bytes, keep_name, &s);
     if (s.kernel[0] && ((dir && search_tree(&s, dir, 1)) || search_tree(&s, home, 1) ||
-                        ((dir = getenv("TORCHINDUCTOR_CACHE_DIR")) && search_tree(&s, dir, DEPTH)) || search_tree(&s, inductor, DEPTH - 1)))
+                        ((dir = getenv("TORCHINDUCTOR_CACHE_DIR")) && search_tree(&s, dir, DEPTH)) ||
+                        search_tree(&s, inductor, DEPTH - 1)))
         *ptx_bytes = s.ptx_bytes;
     return s.ptx;
 }
@@ -118,7 +113,6 @@ static char *find_triton(const void *cubin, size_t bytes, size_t *ptx_bytes)
 char *mg_beside_find(const void *cubin, size_t bytes, size_t *ptx_bytes)
 {
     char path[PATH_MAX], *ptx = NULL;
-    if (cache_path(cubin, bytes, path, false) && mg_io_read(path, &ptx, ptx_bytes, NULL) == MG_ERR_OK)
-        return ptx;
+    if (cache_path(cubin, bytes, path, false) && mg_io_read(path, &ptx, ptx_bytes, NULL) == MG_ERR_OK) return ptx;
     return find_triton(cubin, bytes, ptx_bytes);
 }

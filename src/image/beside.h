@@ -11,6 +11,7 @@
 /* The PTX that this cubin was made of, malloc'd with a NUL behind it; NULL: nobody left it. */
 char *mg_beside_find(const void *cubin, size_t bytes, size_t *ptx_bytes);
 /* Leaves it for later processes. */
-enum mg_err mg_beside_keep(const void *cubin, size_t bytes, const char *ptx, size_t ptx_bytes, struct mg_diag *d) MG_MUST_CHECK;
+enum mg_err mg_beside_keep(const void *cubin, size_t bytes, const char *ptx, size_t ptx_bytes,
+                           struct mg_diag *d) MG_MUST_CHECK;
 
 #endif

@@ -20,10 +20,10 @@
 #include "image/known.h"
 
 #define WRAPPER_MAGIC 0x466243b1u
-#define HEADER_MAGIC 0xba55ed50u
-#define HEADER_BYTES 16
-#define ENTRY_BYTES 64
-#define MAX_UNPACKED (1ull << 31)
+#define HEADER_MAGIC  0xba55ed50u
+#define HEADER_BYTES  16
+#define ENTRY_BYTES   64
+#define MAX_UNPACKED  (1ull << 31)
 
 enum entry_flags { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000, FLAG_ARCH_SPECIFIC = 0x100000 };
 
@@ -50,7 +50,8 @@ static uint64_t get(const uint8_t *p, unsigned bytes)
 
 static void complain(struct reader *r, const char *what, uint64_t at)
 {
-    r->err = mg_diag_add(r->d, MG_ERR_INPUT, MG_SEV_ERROR, r->file, 0, 0, NULL, "%s (at byte %llu)", what, (unsigned long long)at);
+    r->err = mg_diag_add(r->d, MG_ERR_INPUT, MG_SEV_ERROR, r->file, 0, 0, NULL, "%s (at byte %llu)", what,
+                         (unsigned long long)at);
 }
 
 /* ---- fatbins --------------------------------------------------------------------------------------- */
@@ -73,7 +74,8 @@ static const char *options_of(struct reader *r, struct bytes h, uint32_t opt_off
     return text_at(r, h, get(h.p + opt_off, 4), get(h.p + opt_off + 4, 4));
 }
 
-static bool payload(struct reader *r, struct bytes body, uint64_t flags, uint64_t packed, uint64_t unpacked, struct mg_image_entry *e)
+static bool payload(struct reader *r, struct bytes body, uint64_t flags, uint64_t packed, uint64_t unpacked,
+                    struct mg_image_entry *e)
 {
     char *out;
     if (!(flags & (FLAG_LZ4 | FLAG_ZSTD))) {
@@ -111,16 +113,22 @@ static uint64_t read_entry(struct reader *r, struct bytes b, bool relocatable)
         return 0;
     }
     struct bytes h = {b.p, head}, body = {b.p + head, size};
-    struct mg_image_entry e = {.kind = (enum mg_entry_kind)get(b.p, 2), .sm = (uint32_t)get(b.p + 28, 4), .isa_minor = (uint32_t)get(b.p + 24, 2),
-                               .isa_major = (uint32_t)get(b.p + 26, 2), .flags = flags, .group = r->groups, .relocatable = relocatable};
+    struct mg_image_entry e = {.kind = (enum mg_entry_kind)get(b.p, 2),
+                               .sm = (uint32_t)get(b.p + 28, 4),
+                               .isa_minor = (uint32_t)get(b.p + 24, 2),
+                               .isa_major = (uint32_t)get(b.p + 26, 2),
+                               .flags = flags,
+                               .group = r->groups,
+                               .relocatable = relocatable};
     if (flags & FLAG_ARCH_SPECIFIC) e.suffix = 'a';
     e.options = options_of(r, h, (uint32_t)get(b.p + 20, 4));
     if (e.options && strstr(e.options, "--compile-only")) e.relocatable = true;
     e.name = text_at(r, h, get(b.p + 32, 4), get(b.p + 36, 4));
     bool keep = e.kind == MG_ENTRY_PTX || e.kind == MG_ENTRY_CUBIN;
     if (keep && !payload(r, body, flags, get(b.p + 16, 4), get(b.p + 56, 8), &e)) {
-        r->err = mg_diag_add(r->d, MG_ERR_INPUT, MG_SEV_ERROR, r->file, 0, 0, NULL, "fatbin: %s for sm_%u cannot be unpacked",
-                             e.kind == MG_ENTRY_PTX ? "PTX" : "machine code", e.sm);
+        r->err = mg_diag_add(r->d, MG_ERR_INPUT, MG_SEV_ERROR, r->file, 0, 0, NULL,
+                             "fatbin: %s for sm_%u cannot be unpacked", e.kind == MG_ENTRY_PTX ? "PTX" : "machine code",
+                             e.sm);
     } else {
         *mg_vec_push(&r->entries) = e;
     }
@@ -183,8 +191,10 @@ static bool open_elf(struct elf *e, struct bytes b)
     Elf64_Shdr sh;
     if (b.n < sizeof h) return false;
     memcpy(&h, b.p, sizeof h);
-    if (memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB) return false;
-    if (h.e_shentsize < sizeof sh || h.e_shoff > b.n || (uint64_t)h.e_shnum * h.e_shentsize > b.n - h.e_shoff) return false;
+    if (memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB)
+        return false;
+    if (h.e_shentsize < sizeof sh || h.e_shoff > b.n || (uint64_t)h.e_shnum * h.e_shentsize > b.n - h.e_shoff)
+        return false;
     *e = (struct elf){.b = b, .sections = b.p + h.e_shoff, .n_sections = h.e_shnum, .entry_bytes = h.e_shentsize};
     return !h.e_shnum || section_bytes(e, h.e_shstrndx, &sh, &e->names);
 }
@@ -257,8 +267,11 @@ static void add_cubin(struct reader *r, struct bytes b, const Elf64_Ehdr *h)
         *mg_vec_push(&r->entries) = e;
     }
     free(found);
-    *mg_vec_push(&r->entries) = (struct mg_image_entry){
-        .kind = MG_ENTRY_CUBIN, .sm = sm, .data = mg_arena_copy(r->im->arena, b.p, b.n), .bytes = b.n, .relocatable = h->e_type == ET_REL};
+    *mg_vec_push(&r->entries) = (struct mg_image_entry){.kind = MG_ENTRY_CUBIN,
+                                                        .sm = sm,
+                                                        .data = mg_arena_copy(r->im->arena, b.p, b.n),
+                                                        .bytes = b.n,
+                                                        .relocatable = h->e_type == ET_REL};
 }
 
 static bool read_elf(struct reader *r, struct bytes b)
@@ -277,9 +290,12 @@ static bool read_elf(struct reader *r, struct bytes b)
             continue;
         }
         const char *name = section_name(&e, &sh);
-        if (!strcmp(name, ".nv_fatbin")) read_fatbin_section(r, s, false);
-        else if (!strcmp(name, "__nv_relfatbin")) read_fatbin_section(r, s, true);
-        else if (cubin && !strcmp(name, ".nv_debug_ptx_txt")) read_debug_ptx(r, s);
+        if (!strcmp(name, ".nv_fatbin"))
+            read_fatbin_section(r, s, false);
+        else if (!strcmp(name, "__nv_relfatbin"))
+            read_fatbin_section(r, s, true);
+        else if (cubin && !strcmp(name, ".nv_debug_ptx_txt"))
+            read_debug_ptx(r, s);
     }
     if (cubin) add_cubin(r, b, &h);
     return true;
@@ -313,14 +329,16 @@ static bool find_section(const struct elf *e, const char *name, struct bytes *ou
 
 /* Section .nv.info is a list of attributes {format, id, 16 bits}; format 4 is followed by that many
  * bytes, of which REGCOUNT has two words: index of the symbol, registers. */
-uint32_t mg_cubin_registers(const void *cubin, size_t bytes, void (*fn)(void *user, const char *name, uint32_t registers), void *user)
+uint32_t mg_cubin_registers(const void *cubin, size_t bytes,
+                            void (*fn)(void *user, const char *name, uint32_t registers), void *user)
 {
     enum { SIZED = 4, REGCOUNT = 0x2f };
     struct elf e;
     struct bytes info, symbols, names;
     uint32_t n = 0;
-    if (!open_elf(&e, (struct bytes){cubin, bytes}) || !find_section(&e, ".nv.info", &info) || !find_section(&e, ".symtab", &symbols) ||
-        !find_section(&e, ".strtab", &names)) return 0;
+    if (!open_elf(&e, (struct bytes){cubin, bytes}) || !find_section(&e, ".nv.info", &info) ||
+        !find_section(&e, ".symtab", &symbols) || !find_section(&e, ".strtab", &names))
+        return 0;
     for (size_t at = 0; at + 4 <= info.n;) {
         uint8_t format = info.p[at], id = info.p[at + 1];
         uint16_t size;
@@ -366,8 +384,8 @@ static enum mg_err finish(struct reader *r, struct mg_image **out)
     }
     mg_image_free(r->im);
     if (r->err) return r->err;
-    return mg_diag_add(r->d, MG_ERR_INPUT, MG_SEV_ERROR, r->file, 0, 0, "PTX text, a fatbin, a cubin or an ELF file is expected",
-                       "this is no CUDA image");
+    return mg_diag_add(r->d, MG_ERR_INPUT, MG_SEV_ERROR, r->file, 0, 0,
+                       "PTX text, a fatbin, a cubin or an ELF file is expected", "this is no CUDA image");
 }
 
 static bool looks_like_ptx(struct bytes b)
@@ -392,7 +410,8 @@ static void add_ptx_text(struct reader *r, struct bytes b)
 {
     while (b.n && !b.p[b.n - 1]) b.n--;
     r->im->kind = MG_IMAGE_PTX;
-    struct mg_image_entry e = {.kind = MG_ENTRY_PTX, .data = mg_arena_strndup(r->im->arena, (const char *)b.p, b.n), .bytes = b.n};
+    struct mg_image_entry e = {
+        .kind = MG_ENTRY_PTX, .data = mg_arena_strndup(r->im->arena, (const char *)b.p, b.n), .bytes = b.n};
     note_target(&e);
     *mg_vec_push(&r->entries) = e;
 }
@@ -449,7 +468,8 @@ enum mg_err mg_image_open_memory(const void *p, struct mg_image **out, struct mg
         r.im->kind = MG_IMAGE_FATBIN;
         read_fatbin_memory(&r, p, false);
     } else if (n == 4 && !memcmp(p, ELFMAG, SELFMAG)) {
-        if (!read_elf(&r, (struct bytes){p, elf_extent(p)})) complain(&r, "ELF: malformed or not 64-bit little-endian", 0);
+        if (!read_elf(&r, (struct bytes){p, elf_extent(p)}))
+            complain(&r, "ELF: malformed or not 64-bit little-endian", 0);
     } else {
         struct bytes text = {p, strlen(p)};
         if (looks_like_ptx(text)) add_ptx_text(&r, text);

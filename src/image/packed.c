@@ -4,13 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC "MGIMAGE1"
+#define MAGIC         "MGIMAGE1"
 #define WRAPPER_MAGIC 0x466243b1u
-#define FATBIN_MAGIC 0xba55ed50u
+#define FATBIN_MAGIC  0xba55ed50u
 
 enum { PLAIN = 0, MOST_PARTS = 4096, ALIGN = 16 };
-struct head { char magic[8]; uint32_t version, n; }; /* version: of the wrapper, PLAIN: none; then n sizes, then the parts */
-struct wrapper { uint32_t magic, version; const void *header; const void *const *list; };
+struct head {
+    char magic[8];
+    uint32_t version, n;
+}; /* version: of the wrapper, PLAIN: none; then n sizes, then the parts */
+struct wrapper {
+    uint32_t magic, version;
+    const void *header;
+    const void *const *list;
+};
 
 static uint32_t word_of(const void *p)
 {
@@ -33,11 +40,11 @@ static size_t elf_bytes(const uint8_t *p)
     Elf64_Ehdr h;
     Elf64_Shdr s;
     memcpy(&h, p, sizeof h);
-    uint64_t end = MG_MAX(h.e_shoff + (uint64_t)h.e_shnum * h.e_shentsize, h.e_phoff + (uint64_t)h.e_phnum * h.e_phentsize);
+    uint64_t end =
+        MG_MAX(h.e_shoff + (uint64_t)h.e_shnum * h.e_shentsize, h.e_phoff + (uint64_t)h.e_phnum * h.e_phentsize);
     for (uint32_t i = 0; i < h.e_shnum && h.e_shentsize >= sizeof s; i++) {
         memcpy(&s, p + h.e_shoff + (size_t)i * h.e_shentsize, sizeof s);
-        if (s.sh_type != SHT_NOBITS)
-            end = MG_MAX(end, s.sh_offset + s.sh_size);
+        if (s.sh_type != SHT_NOBITS) end = MG_MAX(end, s.sh_offset + s.sh_size);
     }
     return end;
 }
@@ -45,10 +52,8 @@ static size_t elf_bytes(const uint8_t *p)
 static size_t part_bytes(const void *p)
 {
     size_t n = strnlen(p, 4);
-    if (n == 4 && !memcmp(p, ELFMAG, SELFMAG))
-        return elf_bytes(p);
-    if (n && *(const uint8_t *)p == (FATBIN_MAGIC & 255) && word_of(p) == FATBIN_MAGIC)
-        return fatbin_bytes(p);
+    if (n == 4 && !memcmp(p, ELFMAG, SELFMAG)) return elf_bytes(p);
+    if (n && *(const uint8_t *)p == (FATBIN_MAGIC & 255) && word_of(p) == FATBIN_MAGIC) return fatbin_bytes(p);
     return strlen(p) + 1;
 }
 
@@ -69,22 +74,19 @@ bool mg_image_pack(const void *image, struct mg_buf *out)
         h.version = w.version;
         parts[0] = w.header;
         for (; w.version == 2 && w.list && *w.list; w.list++) {
-            if (h.n == MOST_PARTS)
-                return false;
+            if (h.n == MOST_PARTS) return false;
             parts[h.n++] = *w.list;
         }
     }
     mg_buf_add(out, &h, sizeof h);
     for (uint32_t k = 0; k < h.n; k++) {
         uint64_t bytes = parts[k] ? part_bytes(parts[k]) : 0;
-        if (!bytes)
-            return false;
+        if (!bytes) return false;
         mg_buf_add(out, &bytes, sizeof bytes);
     }
     if (h.n % 2) /* so that parts are aligned */
         mg_buf_add(out, &(uint64_t){0}, 8);
-    for (uint32_t k = 0; k < h.n; k++)
-        add_padded(out, parts[k], part_bytes(parts[k]));
+    for (uint32_t k = 0; k < h.n; k++) add_padded(out, parts[k], part_bytes(parts[k]));
     return true;
 }
 
@@ -94,13 +96,12 @@ static bool find_parts(const uint8_t *p, size_t bytes, const struct head *h, str
     for (uint32_t k = 0; k < h->n; k++) {
         uint64_t size;
         memcpy(&size, p + sizeof *h + 8 * (size_t)k, sizeof size);
-        if (at > bytes || !size || size > bytes - at)
-            return false;
+        if (at > bytes || !size || size > bytes - at) return false;
         const uint8_t *part = p + at;
-        bool fatbin = size >= 16 && word_of(part) == FATBIN_MAGIC, elf = size >= sizeof(Elf64_Ehdr) && !memcmp(part, ELFMAG, SELFMAG);
+        bool fatbin = size >= 16 && word_of(part) == FATBIN_MAGIC,
+             elf = size >= sizeof(Elf64_Ehdr) && !memcmp(part, ELFMAG, SELFMAG);
         /* what the driver takes for its size must lie within; text ends */
-        if (fatbin ? fatbin_bytes(part) > size : elf ? false : part[size - 1] != 0)
-            return false;
+        if (fatbin ? fatbin_bytes(part) > size : elf ? false : part[size - 1] != 0) return false;
         out->parts[k] = part;
         out->sizes[k] = size;
         at += (size + ALIGN - 1) / ALIGN * ALIGN;
@@ -112,10 +113,10 @@ bool mg_image_unpack(const void *p, size_t bytes, struct mg_image_unpacked *out)
 {
     struct head h;
     *out = (struct mg_image_unpacked){0};
-    if (bytes < sizeof h)
-        return false;
+    if (bytes < sizeof h) return false;
     memcpy(&h, p, sizeof h);
-    if (memcmp(h.magic, MAGIC, sizeof h.magic) || !h.n || h.n > MOST_PARTS || bytes < sizeof h + 8 * (size_t)h.n || (h.version == PLAIN && h.n > 1))
+    if (memcmp(h.magic, MAGIC, sizeof h.magic) || !h.n || h.n > MOST_PARTS || bytes < sizeof h + 8 * (size_t)h.n ||
+        (h.version == PLAIN && h.n > 1))
         return false;
     struct wrapper *w = calloc(1, sizeof *w);
     out->room = w;
@@ -126,7 +127,10 @@ bool mg_image_unpack(const void *p, size_t bytes, struct mg_image_unpacked *out)
         mg_image_unpacked_release(out);
         return false;
     }
-    *w = (struct wrapper){.magic = WRAPPER_MAGIC, .version = h.version, .header = out->parts[0], .list = h.n > 1 ? (const void *const *)out->parts + 1 : NULL};
+    *w = (struct wrapper){.magic = WRAPPER_MAGIC,
+                          .version = h.version,
+                          .header = out->parts[0],
+                          .list = h.n > 1 ? (const void *const *)out->parts + 1 : NULL};
     out->image = h.version == PLAIN ? out->parts[0] : w;
     return true;
 }

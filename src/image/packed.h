@@ -9,9 +9,11 @@
 bool mg_image_pack(const void *image, struct mg_buf *out);
 
 struct mg_image_unpacked {
-    const void *image;   /* for a load call; owner: this struct, and the bytes it was made of */
+    const void *image; /* for a load call; owner: this struct, and the bytes it was made of */
     void *room;
-    const void **parts; size_t *sizes; uint32_t n; /* PTX text, fatbins or a cubin */
+    const void **parts;
+    size_t *sizes;
+    uint32_t n; /* PTX text, fatbins or a cubin */
 };
 /* `bytes` of `p` stay as long as the result. False: they are no packed image. */
 bool mg_image_unpack(const void *p, size_t bytes, struct mg_image_unpacked *out);

@@ -14,22 +14,33 @@
 #include "base/vec.h"
 
 enum { longest_op = 63 };
-struct span { const char *at; size_t n; };
-struct label { struct span name; uint32_t inst; };
-struct ref { uint32_t inst; struct span name; uint64_t addr; /* name.n 0: this address */ };
+struct span {
+    const char *at;
+    size_t n;
+};
+struct label {
+    struct span name;
+    uint32_t inst;
+};
+struct ref {
+    uint32_t inst;
+    struct span name;
+    uint64_t addr; /* name.n 0: this address */
+};
 struct parsing {
     struct mg_sass *s;
     MG_VEC(struct mg_sass_func) funcs;
     MG_VEC(struct mg_sass_inst) insts; /* of the function under work */
     MG_VEC(struct label) labels;
-    MG_VEC(struct ref) refs;           /* in order of instructions */
+    MG_VEC(struct ref) refs; /* in order of instructions */
     MG_VEC(uint32_t) targets;
     uint32_t line;
 };
 
 static bool is_name(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
+           c == '.';
 }
 
 static struct span trim(struct span s)
@@ -45,7 +56,10 @@ static bool begins(struct span s, const char *with)
     return s.n >= n && !memcmp(s.at, with, n);
 }
 
-static struct span after(struct span s, size_t n) { return trim((struct span){s.at + n, s.n - n}); }
+static struct span after(struct span s, size_t n)
+{
+    return trim((struct span){s.at + n, s.n - n});
+}
 
 static struct span name_of(struct span s)
 {
@@ -72,12 +86,15 @@ static uint64_t hex(struct span s, size_t *n)
 static bool find_target(const struct parsing *p, const struct ref *r, uint32_t *inst)
 {
     for (uint32_t i = 0; r->name.n && i < p->labels.n; i++)
-        if (p->labels.at[i].name.n == r->name.n && !memcmp(p->labels.at[i].name.at, r->name.at, r->name.n)) return *inst = p->labels.at[i].inst, *inst < p->insts.n;
+        if (p->labels.at[i].name.n == r->name.n && !memcmp(p->labels.at[i].name.at, r->name.at, r->name.n))
+            return *inst = p->labels.at[i].inst, *inst < p->insts.n;
     for (uint32_t low = 0, high = r->name.n ? 0 : p->insts.n; low < high;) { /* addresses grow */
         uint32_t mid = low + (high - low) / 2;
         if (p->insts.at[mid].addr == r->addr) return *inst = mid, true;
-        if (p->insts.at[mid].addr < r->addr) low = mid + 1;
-        else high = mid;
+        if (p->insts.at[mid].addr < r->addr)
+            low = mid + 1;
+        else
+            high = mid;
     }
     return false;
 }
@@ -94,7 +111,8 @@ static void end_function(struct parsing *p)
     if (f) {
         f->n_insts = p->insts.n;
         f->insts = p->insts.n ? mg_arena_copy(&p->s->arena, p->insts.at, p->insts.n * sizeof *p->insts.at) : NULL;
-        f->targets = p->targets.n ? mg_arena_copy(&p->s->arena, p->targets.at, p->targets.n * sizeof *p->targets.at) : NULL;
+        f->targets =
+            p->targets.n ? mg_arena_copy(&p->s->arena, p->targets.at, p->targets.n * sizeof *p->targets.at) : NULL;
     }
     p->insts.n = p->labels.n = p->refs.n = p->targets.n = 0;
     p->line = 0;
@@ -103,7 +121,8 @@ static void end_function(struct parsing *p)
 static void begin_function(struct parsing *p, struct span name)
 {
     end_function(p);
-    if (name.n) *mg_vec_push(&p->funcs) = (struct mg_sass_func){.name = mg_arena_strndup(&p->s->arena, name.at, name.n)};
+    if (name.n)
+        *mg_vec_push(&p->funcs) = (struct mg_sass_func){.name = mg_arena_strndup(&p->s->arena, name.at, name.n)};
 }
 
 /* ---- lines ----------------------------------------------------------------------------------------------------- */
@@ -123,7 +142,9 @@ static void read_targets(struct parsing *p, struct span operands)
     for (size_t i = 0, n; i < operands.n; i++) {
         struct span at = {operands.at + i, operands.n - i};
         if (begins(at, many)) {
-            for (at = after(at, sizeof many - 1); (n = name_of(at).n); at = after(at, n + (n < at.n && at.at[n] == ','))) add_ref(p, (struct ref){.name = name_of(at)});
+            for (at = after(at, sizeof many - 1); (n = name_of(at).n);
+                 at = after(at, n + (n < at.n && at.at[n] == ',')))
+                add_ref(p, (struct ref){.name = name_of(at)});
             return;
         }
         if (begins(at, "`(")) {
@@ -154,14 +175,17 @@ static void read_inst(struct parsing *p, struct span s, uint64_t addr)
     if (!op.n || op.n > longest_op) return;
     i.op = mg_arena_strndup(&p->s->arena, op.at, op.n);
     struct span operands = after(s, op.n);
-    if (begins(op, "BRA")) i.guarded |= memchr(operands.at, ',', operands.n) != NULL; /* by a predicate among its operands */
-    if (begins(op, "BRA") || begins(op, "BRX") || begins(op, "JMP") || begins(op, "JMX") || begins(op, "CALL")) read_targets(p, operands);
+    if (begins(op, "BRA"))
+        i.guarded |= memchr(operands.at, ',', operands.n) != NULL; /* by a predicate among its operands */
+    if (begins(op, "BRA") || begins(op, "BRX") || begins(op, "JMP") || begins(op, "JMX") || begins(op, "CALL"))
+        read_targets(p, operands);
     *mg_vec_push(&p->insts) = i;
 }
 
 static void read_line(struct parsing *p, struct span s)
 {
-    static const char section[] = ".section", text[] = ".text.", function[] = "Function :", file[] = "//## File", line[] = ", line ";
+    static const char section[] = ".section", text[] = ".text.", function[] = "Function :", file[] = "//## File",
+                      line[] = ", line ";
     size_t n;
     s = trim(s);
     if (begins(s, section)) {
@@ -173,7 +197,8 @@ static void read_line(struct parsing *p, struct span s)
         for (size_t i = 0; i + sizeof line - 1 < s.n; i++) {
             if (memcmp(s.at + i, line, sizeof line - 1)) continue;
             uint32_t v = 0;
-            for (i += sizeof line - 1; i < s.n && s.at[i] >= '0' && s.at[i] <= '9' && v < 100000000; i++) v = v * 10 + (uint32_t)(s.at[i] - '0');
+            for (i += sizeof line - 1; i < s.n && s.at[i] >= '0' && s.at[i] <= '9' && v < 100000000; i++)
+                v = v * 10 + (uint32_t)(s.at[i] - '0');
             p->line = v;
             break;
         }
@@ -228,6 +253,7 @@ static bool is_op(const char *op, const char *base)
 enum mg_sass_flow mg_sass_flow_of(const struct mg_sass_inst *i)
 {
     if (is_op(i->op, "EXIT") || is_op(i->op, "RET") || is_op(i->op, "KILL")) return MG_SASS_LEAVE;
-    if (is_op(i->op, "BRA") || is_op(i->op, "BRX") || is_op(i->op, "JMP") || is_op(i->op, "JMX")) return i->n_targets ? MG_SASS_BRANCH : MG_SASS_ANYWHERE;
+    if (is_op(i->op, "BRA") || is_op(i->op, "BRX") || is_op(i->op, "JMP") || is_op(i->op, "JMX"))
+        return i->n_targets ? MG_SASS_BRANCH : MG_SASS_ANYWHERE;
     return MG_SASS_ON;
 }

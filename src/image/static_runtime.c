@@ -94,7 +94,9 @@ bool mg_image_needs_other_cudart(const char *path, unsigned major, char *name, s
     if (!map_file(path, &m)) return false;
     if (m.n >= sizeof h) {
         memcpy(&h, m.p, sizeof h);
-        const char *lib = !memcmp(h.e_ident, ELFMAG, SELFMAG) && h.e_ident[EI_CLASS] == ELFCLASS64 ? needs(&m, &h, "libcudart.so.") : NULL;
+        const char *lib = !memcmp(h.e_ident, ELFMAG, SELFMAG) && h.e_ident[EI_CLASS] == ELFCLASS64
+                              ? needs(&m, &h, "libcudart.so.")
+                              : NULL;
         other = lib && strtoul(lib + strlen("libcudart.so."), NULL, 10) != major;
         if (other) snprintf(name, room, "%s", lib);
     }

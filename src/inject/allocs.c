@@ -68,8 +68,7 @@ bool mg_area_find(uint64_t address, struct mg_area *out)
     pthread_mutex_lock(&lock);
     uint32_t ix = lower(address);
     bool found = ix && address - areas.at[ix - 1].at < areas.at[ix - 1].bytes;
-    if (found)
-        *out = areas.at[ix - 1];
+    if (found) *out = areas.at[ix - 1];
     pthread_mutex_unlock(&lock);
     return found;
 }
@@ -85,45 +84,65 @@ struct mg_area *mg_areas_copy(uint32_t *n)
     pthread_mutex_lock(&lock);
     struct mg_area *a = malloc((areas.n + 1) * sizeof *a);
     *n = a ? areas.n : 0;
-    if (*n)
-        memcpy(a, areas.at, areas.n * sizeof *a);
+    if (*n) memcpy(a, areas.at, areas.n * sizeof *a);
     pthread_mutex_unlock(&lock);
     return a;
 }
 
-void mg_areas_lock(void) { pthread_mutex_lock(&lock); }
-void mg_areas_unlock(void) { pthread_mutex_unlock(&lock); }
+void mg_areas_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+void mg_areas_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
 
 void mg_areas_forget_context(void *ctx, int device)
 {
     uint32_t n = 0;
     unsigned flags;
     int active = 0;
-    if (!ctx && MG_REAL_AS(cuDevicePrimaryCtxGetState, cu_device, unsigned *, int *)(device, &flags, &active) == CUE_SUCCESS && active)
+    if (!ctx &&
+        MG_REAL_AS(cuDevicePrimaryCtxGetState, cu_device, unsigned *, int *)(device, &flags, &active) == CUE_SUCCESS &&
+        active)
         return; /* others hold it */
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < areas.n; i++)
-        if (ctx && areas.at[i].ctx != ctx)
-            areas.at[n++] = areas.at[i];
+        if (ctx && areas.at[i].ctx != ctx) areas.at[n++] = areas.at[i];
     areas.n = n;
     pthread_mutex_unlock(&lock);
 }
 
-bool mg_streams_capturing(void) { return __atomic_load_n(&n_streams, __ATOMIC_ACQUIRE) > 0; }
-bool mg_areas_capturing(void) { return __atomic_load_n(&n_captures, __ATOMIC_ACQUIRE) > 0; }
-bool mg_areas_peers(void) { return __atomic_load_n(&peers, __ATOMIC_ACQUIRE); }
+bool mg_streams_capturing(void)
+{
+    return __atomic_load_n(&n_streams, __ATOMIC_ACQUIRE) > 0;
+}
+bool mg_areas_capturing(void)
+{
+    return __atomic_load_n(&n_captures, __ATOMIC_ACQUIRE) > 0;
+}
+bool mg_areas_peers(void)
+{
+    return __atomic_load_n(&peers, __ATOMIC_ACQUIRE);
+}
 
 /* ---- made -------------------------------------------------------------------------------------------- */
 
 /* On a GPU the list also gives pointer arguments their place in the profile; our own driver tells that. */
-bool mg_areas_on(void) { return mg_session.config.verify || (mg_session.active && !mg_session_can(MG_BACKEND_ALLOCATIONS)); }
-static bool looks(cu_result rc) { return rc == CUE_SUCCESS && !mg_inside && mg_areas_on(); }
+bool mg_areas_on(void)
+{
+    return mg_session.config.verify || (mg_session.active && !mg_session_can(MG_BACKEND_ALLOCATIONS));
+}
+static bool looks(cu_result rc)
+{
+    return rc == CUE_SUCCESS && !mg_inside && mg_areas_on();
+}
 
 static cu_result made_as(cu_result rc, const void *at, uint64_t bytes, enum mg_area_kind kind, bool mapped)
 {
     uint64_t base;
-    if (!looks(rc) || !at || !bytes)
-        return rc;
+    if (!looks(rc) || !at || !bytes) return rc;
     memcpy(&base, at, sizeof base);
     cu_ctx ctx = NULL;
     MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&ctx);
@@ -135,7 +154,10 @@ static cu_result made(cu_result rc, const void *at, uint64_t bytes, enum mg_area
     return made_as(rc, at, bytes, kind, false);
 }
 
-MG_HOOK(cuMemAlloc_v2, cu_ptr *p, size_t bytes) { return made(MG_REAL(cuMemAlloc_v2)(p, bytes), p, bytes, MG_AREA_DEVICE); }
+MG_HOOK(cuMemAlloc_v2, cu_ptr *p, size_t bytes)
+{
+    return made(MG_REAL(cuMemAlloc_v2)(p, bytes), p, bytes, MG_AREA_DEVICE);
+}
 MG_HOOK(cuMemAllocPitch_v2, cu_ptr *p, size_t *pitch, size_t width, size_t height, unsigned element)
 {
     cu_result rc = MG_REAL(cuMemAllocPitch_v2)(p, pitch, width, height, element);
@@ -149,7 +171,10 @@ MG_HOOK(cuMemHostAlloc, void **p, size_t bytes, unsigned flags)
 {
     return made(MG_REAL(cuMemHostAlloc)(p, bytes, flags), p, bytes, MG_AREA_HOST);
 }
-MG_HOOK(cuMemAllocHost_v2, void **p, size_t bytes) { return made(MG_REAL(cuMemAllocHost_v2)(p, bytes), p, bytes, MG_AREA_HOST); }
+MG_HOOK(cuMemAllocHost_v2, void **p, size_t bytes)
+{
+    return made(MG_REAL(cuMemAllocHost_v2)(p, bytes), p, bytes, MG_AREA_HOST);
+}
 MG_HOOK(cuMemHostRegister_v2, void *p, size_t bytes, unsigned flags)
 {
     return made(MG_REAL(cuMemHostRegister_v2)(p, bytes, flags), &p, bytes, MG_AREA_HOST);
@@ -163,72 +188,97 @@ static cu_result made_async(cu_result rc, const cu_ptr *p, size_t bytes)
 {
     return mg_areas_capturing() ? rc : made(rc, p, bytes, MG_AREA_DEVICE);
 }
-#define ASYNC(name)                                                           \
-    MG_HOOK(name, cu_ptr *p, size_t bytes, cu_stream s)                       \
-    {                                                                         \
-        return made_async(MG_REAL(name)(p, bytes, s), p, bytes);              \
+#define ASYNC(name)                                                                                                    \
+    MG_HOOK(name, cu_ptr *p, size_t bytes, cu_stream s)                                                                \
+    {                                                                                                                  \
+        return made_async(MG_REAL(name)(p, bytes, s), p, bytes);                                                       \
     }
 ASYNC(cuMemAllocAsync)
 ASYNC(cuMemAllocAsync_ptsz)
-#define FROM_POOL(name)                                                          \
-    MG_HOOK(name, cu_ptr *p, size_t bytes, cu_pool pool, cu_stream s)            \
-    {                                                                            \
-        return made_async(MG_REAL(name)(p, bytes, pool, s), p, bytes);           \
+#define FROM_POOL(name)                                                                                                \
+    MG_HOOK(name, cu_ptr *p, size_t bytes, cu_pool pool, cu_stream s)                                                  \
+    {                                                                                                                  \
+        return made_async(MG_REAL(name)(p, bytes, pool, s), p, bytes);                                                 \
     }
 FROM_POOL(cuMemAllocFromPoolAsync)
 FROM_POOL(cuMemAllocFromPoolAsync_ptsz)
 
 /* ---- freed: taken out first, since the address may be given out again at once ---------------------------- */
 
-#define FREED(at, bytes, CALL)                                                                              \
-    struct mg_area old;                                                                                     \
-    bool known = !mg_inside && mg_areas_on() && remove_area((uint64_t)(uintptr_t)(at), bytes, &old);    \
-    cu_result rc = CALL;                                                                                    \
-    if (rc != CUE_SUCCESS && known)                                                                         \
-        insert(old);                                                                                        \
+#define FREED(at, bytes, CALL)                                                                                         \
+    struct mg_area old;                                                                                                \
+    bool known = !mg_inside && mg_areas_on() && remove_area((uint64_t)(uintptr_t)(at), bytes, &old);                   \
+    cu_result rc = CALL;                                                                                               \
+    if (rc != CUE_SUCCESS && known) insert(old);                                                                       \
     return rc
 
-MG_HOOK(cuMemFree_v2, cu_ptr p) { FREED(p, 0, MG_REAL(cuMemFree_v2)(p)); }
-MG_HOOK(cuMemFreeAsync, cu_ptr p, cu_stream s) { FREED(p, 0, MG_REAL(cuMemFreeAsync)(p, s)); }
-MG_HOOK(cuMemFreeAsync_ptsz, cu_ptr p, cu_stream s) { FREED(p, 0, MG_REAL(cuMemFreeAsync_ptsz)(p, s)); }
-MG_HOOK(cuMemFreeHost, void *p) { FREED(p, 0, MG_REAL(cuMemFreeHost)(p)); }
-MG_HOOK(cuMemHostUnregister, void *p) { FREED(p, 0, MG_REAL(cuMemHostUnregister)(p)); }
-MG_HOOK(cuMemUnmap, cu_ptr p, size_t bytes) { FREED(p, bytes, MG_REAL(cuMemUnmap)(p, bytes)); }
+MG_HOOK(cuMemFree_v2, cu_ptr p)
+{
+    FREED(p, 0, MG_REAL(cuMemFree_v2)(p));
+}
+MG_HOOK(cuMemFreeAsync, cu_ptr p, cu_stream s)
+{
+    FREED(p, 0, MG_REAL(cuMemFreeAsync)(p, s));
+}
+MG_HOOK(cuMemFreeAsync_ptsz, cu_ptr p, cu_stream s)
+{
+    FREED(p, 0, MG_REAL(cuMemFreeAsync_ptsz)(p, s));
+}
+MG_HOOK(cuMemFreeHost, void *p)
+{
+    FREED(p, 0, MG_REAL(cuMemFreeHost)(p));
+}
+MG_HOOK(cuMemHostUnregister, void *p)
+{
+    FREED(p, 0, MG_REAL(cuMemHostUnregister)(p));
+}
+MG_HOOK(cuMemUnmap, cu_ptr p, size_t bytes)
+{
+    FREED(p, bytes, MG_REAL(cuMemUnmap)(p, bytes));
+}
 
 /* ---- captures, peers ------------------------------------------------------------------------------------------ */
 
 static cu_result captures(cu_result rc, int by)
 {
-    if (looks(rc))
-        __atomic_fetch_add(&n_captures, by, __ATOMIC_ACQ_REL);
-    if (rc == CUE_SUCCESS && !mg_inside)
-        __atomic_fetch_add(&n_streams, by, __ATOMIC_ACQ_REL);
+    if (looks(rc)) __atomic_fetch_add(&n_captures, by, __ATOMIC_ACQ_REL);
+    if (rc == CUE_SUCCESS && !mg_inside) __atomic_fetch_add(&n_streams, by, __ATOMIC_ACQ_REL);
     return rc;
 }
-MG_HOOK(cuStreamBeginCapture_v2, cu_stream s, int mode) { return captures(MG_REAL(cuStreamBeginCapture_v2)(s, mode), 1); }
-MG_HOOK(cuStreamBeginCapture_v2_ptsz, cu_stream s, int mode) { return captures(MG_REAL(cuStreamBeginCapture_v2_ptsz)(s, mode), 1); }
-#define TO_GRAPH(name)                                                                                                      \
-    MG_HOOK(name, cu_stream s, cu_graph g, const cu_node *deps, const struct cu_edge_data *data, size_t n, int mode)     \
-    {                                                                                                                     \
-        return captures(MG_REAL(name)(s, g, deps, data, n, mode), 1);                                                     \
+MG_HOOK(cuStreamBeginCapture_v2, cu_stream s, int mode)
+{
+    return captures(MG_REAL(cuStreamBeginCapture_v2)(s, mode), 1);
+}
+MG_HOOK(cuStreamBeginCapture_v2_ptsz, cu_stream s, int mode)
+{
+    return captures(MG_REAL(cuStreamBeginCapture_v2_ptsz)(s, mode), 1);
+}
+#define TO_GRAPH(name)                                                                                                 \
+    MG_HOOK(name, cu_stream s, cu_graph g, const cu_node *deps, const struct cu_edge_data *data, size_t n, int mode)   \
+    {                                                                                                                  \
+        return captures(MG_REAL(name)(s, g, deps, data, n, mode), 1);                                                  \
     }
 TO_GRAPH(cuStreamBeginCaptureToGraph)
 TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz)
 /* A capture that was spoiled ends with an error, and has ended all the same. */
 static cu_result capture_ends(cu_result rc)
 {
-    if (rc != CUE_SUCCESS && rc != CUE_STREAM_CAPTURE_INVALIDATED && rc != CUE_STREAM_CAPTURE_UNJOINED)
-        return rc;
+    if (rc != CUE_SUCCESS && rc != CUE_STREAM_CAPTURE_INVALIDATED && rc != CUE_STREAM_CAPTURE_UNJOINED) return rc;
     captures(CUE_SUCCESS, -1);
     return rc;
 }
-MG_HOOK(cuStreamEndCapture, cu_stream s, cu_graph *g) { return capture_ends(MG_REAL(cuStreamEndCapture)(s, g)); }
-MG_HOOK(cuStreamEndCapture_ptsz, cu_stream s, cu_graph *g) { return capture_ends(MG_REAL(cuStreamEndCapture_ptsz)(s, g)); }
+MG_HOOK(cuStreamEndCapture, cu_stream s, cu_graph *g)
+{
+    return capture_ends(MG_REAL(cuStreamEndCapture)(s, g));
+}
+MG_HOOK(cuStreamEndCapture_ptsz, cu_stream s, cu_graph *g)
+{
+    return capture_ends(MG_REAL(cuStreamEndCapture_ptsz)(s, g));
+}
 
 MG_HOOK(cuCtxEnablePeerAccess, cu_ctx ctx, unsigned flags)
 {
     cu_result rc = MG_REAL(cuCtxEnablePeerAccess)(ctx, flags);
-    if (looks(rc))
-        __atomic_store_n(&peers, true, __ATOMIC_RELEASE);
+    if (looks(rc)) __atomic_store_n(&peers, true, __ATOMIC_RELEASE);
     return rc;
 }

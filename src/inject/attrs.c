@@ -6,7 +6,9 @@
 #include "inject/kernels.h"
 #include "inject/session.h"
 
-struct setting { int what, value; };
+struct setting {
+    int what, value;
+};
 
 static void set_attribute(void *twin, void *user)
 {

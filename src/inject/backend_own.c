@@ -49,22 +49,19 @@ static const char *kind_own(const struct mg_config *c)
 static uint64_t alloc_zeroed(size_t bytes)
 {
     uint64_t at = mg_mem_alloc(bytes, 256, MG_ALLOC_INTERNAL);
-    if (at)
-        memset((void *)(uintptr_t)at, 0, bytes);
+    if (at) memset((void *)(uintptr_t)at, 0, bytes);
     return at;
 }
 
 static void free_memory(uint64_t at)
 {
-    if (at)
-        mg_mem_free(at);
+    if (at) mg_mem_free(at);
 }
 
 static struct mg_block_mem *new_block(uint64_t words)
 {
     struct mg_block_mem *b = calloc(1, sizeof *b);
-    if (!b)
-        return NULL;
+    if (!b) return NULL;
     b->words = words;
     b->at = alloc_zeroed(MG_CTX_BYTES + words * sizeof(uint64_t));
     if (!b->at) {
@@ -84,11 +81,9 @@ static struct mg_block_mem *take_own(struct mg_run *r)
     while (*at && (*at)->words < words) /* launches of other shapes may have had fewer */
         at = &(*at)->next;
     struct mg_block_mem *b = *at;
-    if (b)
-        *at = b->next;
+    if (b) *at = b->next;
     pthread_mutex_unlock(&mg_session.lock);
-    if (!b && !(b = new_block(words)))
-        return NULL;
+    if (!b && !(b = new_block(words))) return NULL;
     uint64_t *ctx = (uint64_t *)(uintptr_t)b->at;
     ctx[MG_CTX_COUNTERS / 8] = b->at + MG_CTX_BYTES;
     ctx[MG_CTX_SYMBOLS / 8] = body->symbols;
@@ -113,8 +108,7 @@ static void write_own(struct mg_run *r, uint64_t offset, const uint64_t *words, 
 static bool peek_own(const struct mg_run *r, uint64_t offset, uint64_t *words, uint32_t n)
 {
     const uint64_t *from = (const uint64_t *)(uintptr_t)(r->block->at + offset);
-    for (uint32_t i = 0; i < n; i++)
-        words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < n; i++) words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
     return true;
 }
 
@@ -129,8 +123,7 @@ static cu_result send_own(const struct mg_call *c, struct mg_run *r, void **para
 {
     bool node = r->node; /* the run of a launch may be gone when the call returns */
     cu_result rc = c->send(c, r->block ? r->body->twin : c->f, params, extra);
-    if (rc == CUE_SUCCESS && node)
-        mg_run_free(r);
+    if (rc == CUE_SUCCESS && node) mg_run_free(r);
     return rc;
 }
 
@@ -153,8 +146,7 @@ static uint64_t table_own(struct mg_body *b, const uint64_t *values, uint32_t n)
 {
     (void)b;
     uint64_t at = alloc_zeroed(n * sizeof *values);
-    if (at)
-        memcpy((void *)(uintptr_t)at, values, n * sizeof *values);
+    if (at) memcpy((void *)(uintptr_t)at, values, n * sizeof *values);
     return at;
 }
 
@@ -172,8 +164,7 @@ static bool load_own(struct mg_body *b, void **twin, char *why, size_t room)
  * launch's function after it has told that the launch has ended. */
 static bool unload_own(struct mg_body *b)
 {
-    if (b->twin && !mg_driver_twin_close(b->twin))
-        return false;
+    if (b->twin && !mg_driver_twin_close(b->twin)) return false;
     while (b->blocks) {
         struct mg_block_mem *m = b->blocks;
         b->blocks = m->next;
@@ -202,7 +193,10 @@ static bool allocation_own(uint64_t address, uint64_t *id, uint64_t *offset, uin
 
 /* ---- channels: kernels and the host address one memory ---- */
 
-enum { CHANNEL_RINGS = 256, CHANNEL_PAGES = 12 << 10 }; /* as an H200 has warps, and some; what is not used takes no memory */
+enum {
+    CHANNEL_RINGS = 256,
+    CHANNEL_PAGES = 12 << 10
+}; /* as an H200 has warps, and some; what is not used takes no memory */
 
 static void channel_size(void *where, uint32_t *rings, uint32_t *pages)
 {
@@ -220,7 +214,10 @@ static uint64_t channel_memory(void *where, size_t bytes)
     (void)where;
     return mg_mem_alloc(bytes, 256, MG_ALLOC_INTERNAL);
 }
-static void *channel_host(void *where, size_t bytes) { return (void *)(uintptr_t)channel_memory(where, bytes); }
+static void *channel_host(void *where, size_t bytes)
+{
+    return (void *)(uintptr_t)channel_memory(where, bytes);
+}
 static bool channel_read(void *where, void *to, uint64_t from, size_t bytes)
 {
     (void)where;
@@ -233,12 +230,18 @@ static bool channel_write(void *where, uint64_t to, const void *data, size_t byt
     memcpy((void *)(uintptr_t)to, data, bytes);
     return true;
 }
-static const struct mg_channel_io channel_own = {.in_place = true, .size = channel_size, .where = channel_where, .memory = channel_memory,
-                                                 .host = channel_host, .read = channel_read, .write = channel_write};
+static const struct mg_channel_io channel_own = {.in_place = true,
+                                                 .size = channel_size,
+                                                 .where = channel_where,
+                                                 .memory = channel_memory,
+                                                 .host = channel_host,
+                                                 .read = channel_read,
+                                                 .write = channel_write};
 
 const struct mg_backend mg_backend_own = {
     MG_BACKEND_DEFAULTS,
-    .caps = MG_BACKEND_TELLS_ENDS | MG_BACKEND_ALLOCATIONS | MG_BACKEND_CHILDREN | MG_BACKEND_TAKES_IR | MG_BACKEND_ENDS_AT_RELEASE,
+    .caps = MG_BACKEND_TELLS_ENDS | MG_BACKEND_ALLOCATIONS | MG_BACKEND_CHILDREN | MG_BACKEND_TAKES_IR |
+            MG_BACKEND_ENDS_AT_RELEASE,
     .kind = kind_own,
     .open = open_own,
     .symbol = mg_driver_symbol,

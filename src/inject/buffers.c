@@ -1,5 +1,6 @@
-/* Sizes of the first allocations that arguments of kernels point into: into the profile as tools/margay/allocations, so that
- * reports can name a buffer with its size. Written when one is new, so that a killed run keeps them; later ones are without a size. */
+/* Sizes of the first allocations that arguments of kernels point into: into the profile as tools/margay/allocations, so
+ * that reports can name a buffer with its size. Written when one is new, so that a killed run keeps them; later ones
+ * are without a size. */
 #include "inject/buffers.h"
 
 #include <pthread.h>
@@ -9,7 +10,11 @@
 
 enum { MOST = 64 };
 
-static struct { pthread_mutex_t lock; uint32_t n; uint64_t id[MOST], bytes[MOST]; } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct {
+    pthread_mutex_t lock;
+    uint32_t n;
+    uint64_t id[MOST], bytes[MOST];
+} known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void write_all(void) /* under the lock */
 {

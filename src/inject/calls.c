@@ -30,16 +30,14 @@ static uint64_t number(void)
 static void *target(uint32_t entry)
 {
     void *ours = mg_capture_target(entry);
-    if (ours)
-        return ours;
+    if (ours) return ours;
     return mg_hook_table[entry] ? mg_hook_table[entry] : mg_slots[entry];
 }
 
 void mg_calls_fill(bool record)
 {
     recorded = record;
-    for (uint32_t i = 0; i < MG_FN_COUNT; i++)
-        mg_targets[i] = record ? mg_traced_table[i] : target(i);
+    for (uint32_t i = 0; i < MG_FN_COUNT; i++) mg_targets[i] = record ? mg_traced_table[i] : target(i);
 }
 
 void mg_calls_choose(const bool wanted[MG_FN_COUNT])
@@ -51,10 +49,8 @@ void mg_calls_choose(const bool wanted[MG_FN_COUNT])
 
 void *mg_calls_pointer(int entry, void *p)
 {
-    if (entry < 0)
-        return p;
-    if (recorded)
-        return mg_traced_table[entry];
+    if (entry < 0) return p;
+    if (recorded) return mg_traced_table[entry];
     void *ours = mg_capture_target((unsigned)entry);
     return ours ? ours : mg_hook_table[entry] ? mg_hook_table[entry] : p;
 }
@@ -88,25 +84,19 @@ void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t reg
     f->step = mg_steps_on && !mg_inside && mg_steps_rows[entry];
     f->order = f->step ? mg_steps_order() : 0;
     bool pair = mg_timeline.pairs && !mg_inside && mg_call_work(entry) && mg_window_is_open();
-    if (f->wanted)
-        f->correlation = number();
-    if (pair || f->step || (f->wanted && mg_timeline.arguments))
-        keep_arguments(f, registers, stack);
+    if (f->wanted) f->correlation = number();
+    if (pair || f->step || (f->wanted && mg_timeline.arguments)) keep_arguments(f, registers, stack);
     now = f;
     f->begin_ns = f->wanted || pair ? mg_now_ns() : 0;
-    if (pair)
-        f->work = mg_gpu_work_begin(f);
+    if (pair) f->work = mg_gpu_work_begin(f);
     return target(entry);
 }
 
 void mg_calls_leave(struct mg_call_frame *f, cu_result result)
 {
-    if (f->work)
-        mg_gpu_work_end(f, result);
-    if (f->step)
-        mg_steps_call(f, result);
-    if (f->wanted)
-        mg_timeline_call(f, result, mg_now_ns());
+    if (f->work) mg_gpu_work_end(f, result);
+    if (f->step) mg_steps_call(f, result);
+    if (f->wanted) mg_timeline_call(f, result, mg_now_ns());
     now = f->outer;
 }
 
@@ -121,8 +111,7 @@ static void enter_runtime(struct mg_call_frame *f, struct mg_runtime_function *f
     f->correlation = 0;
     f->wanted = !mg_inside && mg_timeline_wants_runtime(function) && mg_window_is_open();
     f->class_ = function->class_;
-    if (f->wanted)
-        f->correlation = number();
+    if (f->wanted) f->correlation = number();
     now = f;
     f->begin_ns = f->wanted ? mg_now_ns() : 0;
 }
@@ -133,8 +122,7 @@ const struct mg_runtime_link mg_runtime_link = {sizeof mg_runtime_link, enter_ru
 uint64_t mg_calls_correlation(void)
 {
     const struct mg_call_frame *f = now;
-    while (f && !f->correlation)
-        f = f->outer;
+    while (f && !f->correlation) f = f->outer;
     return f ? f->correlation : 0;
 }
 
@@ -145,8 +133,7 @@ uint64_t mg_calls_begin_ns(void)
 
 void mg_calls_forget(void)
 {
-    if (now)
-        now->wanted = false;
+    if (now) now->wanted = false;
 }
 
 void *mg_calls_caller(void *found)

@@ -17,20 +17,20 @@ extern void *const mg_traced_table[MG_FN_COUNT]; /* the same entry, recorded */
 enum { MG_CALL_MOST_ARGUMENTS = 16 };
 struct mg_runtime_function { /* kept by the library in front of the runtime, filled by us */
     const char *name;
-    uint32_t number;                /* of the name in the file; 0: not told yet */
-    uint8_t class_, wanted;         /* wanted: 0 not asked yet, 1 recorded, 2 not */
+    uint32_t number;        /* of the name in the file; 0: not told yet */
+    uint8_t class_, wanted; /* wanted: 0 not asked yet, 1 recorded, 2 not */
     bool class_known;
 };
 struct mg_call_frame { /* in the stack frame of mg_traced: 256 bytes at most (scripts/gen-thunks) */
     uint64_t begin_ns, correlation;
-    struct mg_call_frame *outer;    /* the call inside which this thread makes this one; NULL: none */
-    const void *caller;             /* address behind the application's call */
+    struct mg_call_frame *outer; /* the call inside which this thread makes this one; NULL: none */
+    const void *caller;          /* address behind the application's call */
     uint32_t entry, n_args;
     struct mg_runtime_function *function; /* of a call that is none of the driver's; NULL: entry names it */
-    uint8_t layer, class_;          /* then */
-    bool wanted, step;              /* step: steps.c is told */
-    uint64_t order;                 /* of a step */
-    struct mg_gpu_work *work;       /* NVIDIA: the pair of events around it, NULL: none */
+    uint8_t layer, class_;                /* then */
+    bool wanted, step;                    /* step: steps.c is told */
+    uint64_t order;                       /* of a step */
+    struct mg_gpu_work *work;             /* NVIDIA: the pair of events around it, NULL: none */
     uint64_t args[MG_CALL_MOST_ARGUMENTS];
 };
 _Static_assert(sizeof(struct mg_call_frame) <= 256, "room in the frame of mg_traced");
@@ -40,7 +40,12 @@ void mg_calls_leave(struct mg_call_frame *f, cu_result result);
 
 /* How the library in front of the CUDA runtime (forward/) reaches us: a table of the driver's interface that has this
  * number. */
-#define MG_RUNTIME_LINK {{'M', 'a', 'r', 'g', 'a', 'y', ' ', 't', 'i', 'm', 'e', ' ', 'l', 'i', 'n', 'e'}}
+#define MG_RUNTIME_LINK                                                                                                \
+    {                                                                                                                  \
+        {                                                                                                              \
+            'M', 'a', 'r', 'g', 'a', 'y', ' ', 't', 'i', 'm', 'e', ' ', 'l', 'i', 'n', 'e'                             \
+        }                                                                                                              \
+    }
 struct mg_runtime_link {
     size_t size;
     void (*enter)(struct mg_call_frame *f, struct mg_runtime_function *function);
@@ -56,8 +61,8 @@ void mg_calls_choose(const bool wanted[MG_FN_COUNT]);
 void *mg_calls_pointer(int entry, void *p);
 /* The number of the innermost recorded call of this thread; 0: none. */
 uint64_t mg_calls_correlation(void);
-uint64_t mg_calls_begin_ns(void);               /* and when it began */
-void mg_calls_forget(void);                     /* the innermost call of this thread is not recorded */
+uint64_t mg_calls_begin_ns(void); /* and when it began */
+void mg_calls_forget(void);       /* the innermost call of this thread is not recorded */
 /* Address behind the application's call of the entry whose hook asks; `found`: the hook's own return address. */
 void *mg_calls_caller(void *found);
 

@@ -33,11 +33,17 @@ static MG_VEC(struct mg_stream_launch *) launches;
 static uint32_t number_launch(const struct mg_run *r, const struct mg_region *g)
 {
     struct mg_stream_launch *l = calloc(1, sizeof *l);
-    if (!l)
-        return UINT32_MAX;
-    *l = (struct mg_stream_launch){.kernel = r->inst->code->name, .id = mg_run_traced_as(r), .replay = r->replay, .shape = mg_run_launch(&r->shape),
-                                   .sites = g->sites, .n_sites = g->n_sites, .widths = g->channel_widths, .n_widths = g->n_channel_widths,
-                                   .kinds = g->record_types, .n_kinds = g->n_record_types};
+    if (!l) return UINT32_MAX;
+    *l = (struct mg_stream_launch){.kernel = r->inst->code->name,
+                                   .id = mg_run_traced_as(r),
+                                   .replay = r->replay,
+                                   .shape = mg_run_launch(&r->shape),
+                                   .sites = g->sites,
+                                   .n_sites = g->n_sites,
+                                   .widths = g->channel_widths,
+                                   .n_widths = g->n_channel_widths,
+                                   .kinds = g->record_types,
+                                   .n_kinds = g->n_record_types};
     pthread_rwlock_wrlock(&numbering);
     uint32_t n = launches.n;
     *mg_vec_push(&launches) = l;
@@ -54,13 +60,13 @@ const struct mg_stream_launch *mg_chan_launch(const struct mg_stream *s, uint32_
     return l;
 }
 
-/* ---- channels ---------------------------------------------------------------------------------------------------------- */
+/* ---- channels
+ * ---------------------------------------------------------------------------------------------------------- */
 
 uint64_t mg_chan_patience(void)
 {
     bool drops = mg_session.config.channel && !strcmp(mg_session.config.channel, "drop");
-    if (drops)
-        return MG_CHANNEL_NO_PATIENCE_NS;
+    if (drops) return MG_CHANNEL_NO_PATIENCE_NS;
     return mg_session.backend->channel->in_place ? MG_CHANNEL_OWN_PATIENCE_NS : MG_CHANNEL_PATIENCE_NS;
 }
 
@@ -74,8 +80,7 @@ void mg_chan_give(struct mg_chan *c, uint32_t page)
 
 void mg_chan_give_fresh(struct mg_chan *c, uint32_t n)
 {
-    for (; n && c->n_fresh < c->n_pages; n--)
-        mg_chan_give(c, c->n_fresh++);
+    for (; n && c->n_fresh < c->n_pages; n--) mg_chan_give(c, c->n_fresh++);
 }
 
 static bool make_rings(struct mg_chan *c)
@@ -87,9 +92,13 @@ static bool make_rings(struct mg_chan *c)
     c->told = calloc(c->n_rings, sizeof *c->told);
     bool ok = k && c->control && c->rings && c->told;
     if (ok) {
-        *k = (struct mg_channel_control){.pool = c->pool, .free = (uintptr_t)c->free, .done = (uintptr_t)c->done, .queue_mask = c->queue - 1,
+        *k = (struct mg_channel_control){.pool = c->pool,
+                                         .free = (uintptr_t)c->free,
+                                         .done = (uintptr_t)c->done,
+                                         .queue_mask = c->queue - 1,
                                          .ring_mask = c->n_rings - 1,
-                                         .mirror = (uintptr_t)c->mirror - c->pool, .patience_ns = mg_chan_patience()};
+                                         .mirror = (uintptr_t)c->mirror - c->pool,
+                                         .patience_ns = mg_chan_patience()};
         for (uint32_t r = 0; r < c->n_rings; r++) {
             ((struct mg_channel_ring *)(k + 1))[r].now = MG_CHANNEL_NO_PAGE;
             c->rings[r].from = MG_CHANNEL_PAGE_HEAD;
@@ -104,16 +113,16 @@ static bool make_rings(struct mg_chan *c)
 static struct mg_chan *new_channel(void *where, uint32_t use)
 {
     struct mg_chan *c = calloc(1, sizeof *c);
-    if (!c)
-        return NULL;
+    if (!c) return NULL;
     *c = (struct mg_chan){.io = mg_session.backend->channel, .where = where, .use = use, .queue = 1};
     pthread_mutex_init(&c->carrying, NULL);
     c->io->size(where, &c->n_rings, &c->n_pages);
-    while (c->queue < c->n_pages)
-        c->queue *= 2;
+    while (c->queue < c->n_pages) c->queue *= 2;
     uint64_t pool = c->io->memory(where, ((size_t)c->n_pages + 1) * MG_CHANNEL_PAGE);
     c->pool = (pool + MG_CHANNEL_PAGE - 1) & ~(uint64_t)(MG_CHANNEL_PAGE - 1); /* kernels rely on it */
-    c->mirror = !pool ? NULL : c->io->in_place ? (uint8_t *)(uintptr_t)c->pool : c->io->host(where, (size_t)c->n_pages * MG_CHANNEL_PAGE);
+    c->mirror = !pool             ? NULL
+                : c->io->in_place ? (uint8_t *)(uintptr_t)c->pool
+                                  : c->io->host(where, (size_t)c->n_pages * MG_CHANNEL_PAGE);
     uint64_t *queues = c->mirror ? c->io->host(where, 2 * (size_t)c->queue * sizeof *queues) : NULL;
     c->pages = calloc(c->n_pages, sizeof *c->pages);
     if (queues) {
@@ -138,14 +147,11 @@ static void wait_for_readers(uint64_t timeout_ns)
     until.tv_sec += (time_t)(ns / 1000000000u);
     until.tv_nsec = (long)(ns % 1000000000u);
     pthread_mutex_lock(&mg_chans.lock);
-    for (struct mg_chan *c = mg_chans.first; c; c = c->next)
-        c->wanted = c->dirty;
+    for (struct mg_chan *c = mg_chans.first; c; c = c->next) c->wanted = c->dirty;
     for (bool late = false; !late;) {
         bool left = __atomic_load_n(&mg_chans.n_pieces, __ATOMIC_ACQUIRE) > 0;
-        for (struct mg_chan *c = mg_chans.first; c; c = c->next)
-            left |= !c->gone && (c->wanted || c->closing);
-        if (!left)
-            break;
+        for (struct mg_chan *c = mg_chans.first; c; c = c->next) left |= !c->gone && (c->wanted || c->closing);
+        if (!left) break;
         pthread_cond_broadcast(&mg_chans.changed);
         late = pthread_cond_timedwait(&mg_chans.changed, &mg_chans.lock, &until) != 0;
     }
@@ -155,8 +161,7 @@ static void wait_for_readers(uint64_t timeout_ns)
 /* The driver's own way out of the process may come before the session's end, and takes the memory along. */
 static void at_exit(void)
 {
-    if ((uint32_t)getpid() != mg_session.pid || !mg_session.store)
-        return;
+    if ((uint32_t)getpid() != mg_session.pid || !mg_session.store) return;
     mg_inside++;
     mg_session.backend->drain(2000000000u);
     wait_for_readers(5000000000u);
@@ -169,10 +174,8 @@ static struct mg_chan *acquire_channel(void *where, uint32_t use)
     pthread_mutex_lock(&mg_chans.lock);
     for (;;) {
         struct mg_chan *c = mg_chans.first;
-        while (c && (c->use != use || c->where != where || (c->gone && !c->none)))
-            c = c->next;
-        if (c && c->none)
-            break;
+        while (c && (c->use != use || c->where != where || (c->gone && !c->none))) c = c->next;
+        if (c && c->none) break;
         if (c && c->closing) { /* its carrier waits for nobody */
             pthread_cond_wait(&mg_chans.changed, &mg_chans.lock);
             continue;
@@ -184,10 +187,10 @@ static struct mg_chan *acquire_channel(void *where, uint32_t use)
             pthread_mutex_unlock(&mg_chans.lock);
             return c;
         }
-        if (!mg_chan_start() || !(c = new_channel(where, use))) /* under the lock: there is one for all threads that launch */
+        if (!mg_chan_start() ||
+            !(c = new_channel(where, use))) /* under the lock: there is one for all threads that launch */
             break;
-        if (!mg_chans.first)
-            atexit(at_exit);
+        if (!mg_chans.first) atexit(at_exit);
         c->next = mg_chans.first;
         __atomic_store_n(&mg_chans.first, c, __ATOMIC_RELEASE);
     }
@@ -201,13 +204,10 @@ enum mg_reason mg_channels_take(struct mg_run *r)
     const uint32_t *g = r->shape.grid;
     for (uint32_t k = 0; k < v->layout.n_regions; k++) {
         const struct mg_region *region = &v->layout.regions[k];
-        if (region->reason || !region->has_channel)
-            continue;
-        if ((uint64_t)g[0] * g[1] > (1ull << MG_SEGMENT_CTA_BITS) / MG_MAX(g[2], 1u))
-            return MG_REASON_large_grid;
+        if (region->reason || !region->has_channel) continue;
+        if ((uint64_t)g[0] * g[1] > (1ull << MG_SEGMENT_CTA_BITS) / MG_MAX(g[2], 1u)) return MG_REASON_large_grid;
         void *where = mg_session.backend->channel->where();
-        if (!r->channels)
-            r->channels = calloc(v->layout.n_regions, sizeof *r->channels);
+        if (!r->channels) r->channels = calloc(v->layout.n_regions, sizeof *r->channels);
         uint32_t number = where && r->channels ? number_launch(r, region) : UINT32_MAX;
         if (number == UINT32_MAX || !(r->channels[k].chan = acquire_channel(where, v->uses[k]))) {
             mg_channels_give(r);
@@ -231,23 +231,21 @@ void mg_channels_replay(const struct mg_run *r)
         const struct mg_region *g = &l->regions[k];
         uint32_t number = r->channels[k].chan ? number_launch(r, g) : UINT32_MAX;
         uint64_t words[2];
-        if (number == UINT32_MAX)
-            continue;
+        if (number == UINT32_MAX) continue;
         r->channels[k].number = number;
         mg_channels_words(r, k, words);
-        mg_session.backend->write((struct mg_run *)(uintptr_t)r, MG_CTX_WORDS + 8 * (g->first_word + g->channel_word), words, 2);
+        mg_session.backend->write((struct mg_run *)(uintptr_t)r, MG_CTX_WORDS + 8 * (g->first_word + g->channel_word),
+                                  words, 2);
     }
 }
 
 void mg_channels_give(struct mg_run *r)
 {
-    if (!r->channels)
-        return;
+    if (!r->channels) return;
     pthread_mutex_lock(&mg_chans.lock);
     for (uint32_t k = 0; k < r->body->variant->layout.n_regions; k++) {
         struct mg_chan *c = r->channels[k].chan;
-        if (c && !--c->active)
-            c->idle_ns = mg_now_ns();
+        if (c && !--c->active) c->idle_ns = mg_now_ns();
     }
     pthread_cond_broadcast(&mg_chans.changed);
     pthread_mutex_unlock(&mg_chans.lock);
@@ -255,16 +253,15 @@ void mg_channels_give(struct mg_run *r)
     r->channels = NULL;
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------------------------ */
+/* ---- ends
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 void mg_channels_context_ends(void *ctx, int device)
 {
-    if (!mg_chans.first)
-        return;
+    if (!mg_chans.first) return;
     wait_for_readers(2000000000u);
     for (struct mg_chan *c = __atomic_load_n(&mg_chans.first, __ATOMIC_ACQUIRE); c; c = c->next) {
-        if (!c->io->is_of || !c->io->is_of(c->where, ctx, device))
-            continue;
+        if (!c->io->is_of || !c->io->is_of(c->where, ctx, device)) continue;
         pthread_mutex_lock(&c->carrying);
         pthread_mutex_lock(&mg_chans.lock);
         c->gone = true;
@@ -275,8 +272,7 @@ void mg_channels_context_ends(void *ctx, int device)
 
 void mg_channels_end(void)
 {
-    if (!mg_chans.first)
-        return;
+    if (!mg_chans.first) return;
     pthread_mutex_lock(&mg_chans.lock);
     mg_chans.ending = true;
     pthread_mutex_unlock(&mg_chans.lock);
@@ -285,8 +281,7 @@ void mg_channels_end(void)
         struct mg_buf b = MG_BUF_INIT;
         struct mg_json j;
         const struct mg_chan_sums *sum = &mg_chans.sums[u];
-        if (!sum->any)
-            continue;
+        if (!sum->any) continue;
         mg_json_init(&j, &b, 0);
         mg_json_obj(&j);
         mg_json_key_str(&j, "policy", mg_session.config.channel ? mg_session.config.channel : "block");
@@ -296,12 +291,14 @@ void mg_channels_end(void)
         mg_json_key_u64(&j, "lost_segments", sum->lost);
         mg_json_key_u64(&j, "damaged_pages", sum->damaged);
         mg_json_key_u64(&j, "late_pages", sum->late);
-        mg_json_key_u64(&j, "read_ns", sum->last_ns - sum->first_ns); /* from the first page's beginning to the last's end */
+        mg_json_key_u64(&j, "read_ns",
+                        sum->last_ns - sum->first_ns); /* from the first page's beginning to the last's end */
         mg_json_end(&j, '}');
         mg_store_tool_json(mg_session.store, mg_session.uses[u].name, "channel", b.at);
         mg_buf_release(&b);
         if (sum->dropped || sum->lost || sum->damaged || sum->late)
-            mg_session_say("%s: %llu records dropped, %llu segments lost, %llu pages damaged, %llu out of order", mg_session.uses[u].name,
-                           (unsigned long long)sum->dropped, (unsigned long long)sum->lost, (unsigned long long)sum->damaged, (unsigned long long)sum->late);
+            mg_session_say("%s: %llu records dropped, %llu segments lost, %llu pages damaged, %llu out of order",
+                           mg_session.uses[u].name, (unsigned long long)sum->dropped, (unsigned long long)sum->lost,
+                           (unsigned long long)sum->damaged, (unsigned long long)sum->late);
     }
 }

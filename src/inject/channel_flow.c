@@ -3,10 +3,10 @@
  *   done queue ── carrier ── reader of the ring ── tool.stream
  *   free queue ◄── when it is read, or copied ┘
  *
- * Nothing here waits for a kernel. A ring's pages are read in order; those behind one that is still out are held, and when they
- * are too many, handed over before it, and that is told. Rings come in shares, a share is one worker to the tools and read by
- * one reader at a time: its own, as long as no other has nothing to do, since readers are not equally fast (processors that
- * are half of a core: 2.7 to 4.7 GB/s). */
+ * Nothing here waits for a kernel. A ring's pages are read in order; those behind one that is still out are held, and
+ * when they are too many, handed over before it, and that is told. Rings come in shares, a share is one worker to the
+ * tools and read by one reader at a time: its own, as long as no other has nothing to do, since readers are not equally
+ * fast (processors that are half of a core: 2.7 to 4.7 GB/s). */
 #include "inject/channel.h"
 
 #include <stdlib.h>
@@ -22,27 +22,36 @@
 #include "inject/tracefile.h"
 #include "tool/tool.h"
 
-enum { PAGE = MG_CHANNEL_PAGE, HEAD = MG_CHANNEL_PAGE_HEAD, MOST_READERS = 16, SHARES_EACH = 4, AT_ONCE = 16 /* pieces of a share */, HELD_MOST = 128 /* pages of a ring */, HELD_PAGES = 6 };
-#define IDLE_NS 2000000u
+enum {
+    PAGE = MG_CHANNEL_PAGE,
+    HEAD = MG_CHANNEL_PAGE_HEAD,
+    MOST_READERS = 16,
+    SHARES_EACH = 4,
+    AT_ONCE = 16 /* pieces of a share */,
+    HELD_MOST = 128 /* pages of a ring */,
+    HELD_PAGES = 6
+};
+#define IDLE_NS    2000000u
 #define STALLED_NS 5000000u
-#define FRESH 256u
-#define LOOKS 200u /* of a reader, before it sleeps */
+#define FRESH      256u
+#define LOOKS      200u /* of a reader, before it sleeps */
 
-struct share {                       /* of the rings: number ix, ix + n_shares ... */
+struct share { /* of the rings: number ix, ix + n_shares ... */
     struct reader *owner;
     MG_VEC(struct mg_chan_piece) in; /* under the owner's lock, from first on */
     uint32_t first;
-    uint32_t n_in;                   /* atomic: of them */
-    bool taken;                      /* under the lock: somebody reads some of it */
+    uint32_t n_in; /* atomic: of them */
+    bool taken;    /* under the lock: somebody reads some of it */
 };
 struct reader {
     uint32_t ix;
     pthread_mutex_t lock;
     pthread_cond_t some;
-    bool sleeps;                     /* under lock: it looks by itself until nothing has come for a while, since waking it for each page takes longer than reading that */
+    bool sleeps; /* under lock: it looks by itself until nothing has come for a while, since waking it for each page
+                    takes longer than reading that */
     struct mg_chan_sums sums[MG_MAX_USES]; /* what was read since it told */
-    uint32_t n_read;                 /* pieces */
-    uint32_t share;                  /* whose pieces are read */
+    uint32_t n_read;                       /* pieces */
+    uint32_t share;                        /* whose pieces are read */
 };
 static struct reader readers[MOST_READERS];
 static struct share shares[MOST_READERS * SHARES_EACH];
@@ -53,7 +62,8 @@ _Static_assert(MG_COUNT_OF(shares) <= MG_STREAM_MOST_WORKERS, "tools have room f
 static void hand_over(struct reader *d, const struct mg_chan_piece *p, uint32_t from)
 {
     const struct mg_use *use = &mg_session.uses[p->chan->use];
-    const struct mg_stream s = {.worker = d->share, .n_workers = mg_chans.n_shares, .sm = p->ring, .launch = mg_chan_launch};
+    const struct mg_stream s = {
+        .worker = d->share, .n_workers = mg_chans.n_shares, .sm = p->ring, .launch = mg_chan_launch};
     struct mg_chan_sums *sum = &d->sums[p->chan->use];
     const uint64_t *words = (const uint64_t *)(p->at + from);
     const uint64_t began_ns = mg_now_ns();
@@ -70,8 +80,7 @@ static void hand_over(struct reader *d, const struct mg_chan_piece *p, uint32_t 
         open++; /* taken, and not begun */
     else if (bytes < all)
         sum->damaged++;
-    if (!sum->any)
-        sum->first_ns = began_ns;
+    if (!sum->any) sum->first_ns = began_ns;
     sum->last_ns = mg_now_ns();
     sum->any = true;
     sum->bytes += bytes;
@@ -80,15 +89,16 @@ static void hand_over(struct reader *d, const struct mg_chan_piece *p, uint32_t 
 }
 
 /* Copies of pages: their memory is used again, since getting and returning it is slow beside a GPU's driver. */
-static struct mg_chan_copy { struct mg_chan_copy *next; } *spare;
+static struct mg_chan_copy {
+    struct mg_chan_copy *next;
+} * spare;
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct mg_chan_copy *new_copy(void)
 {
     pthread_mutex_lock(&spare_lock);
     struct mg_chan_copy *c = spare;
-    if (c)
-        spare = c->next;
+    if (c) spare = c->next;
     pthread_mutex_unlock(&spare_lock);
     return c ? c : malloc(PAGE);
 }
@@ -102,8 +112,7 @@ static void give_back(struct mg_chan *c, uint32_t page)
 
 static void let_go(const struct mg_chan_piece *p)
 {
-    if (p->page != UINT32_MAX)
-        give_back(p->chan, p->page);
+    if (p->page != UINT32_MAX) give_back(p->chan, p->page);
     if (p->copy) {
         pthread_mutex_lock(&spare_lock);
         p->copy->next = spare;
@@ -139,8 +148,7 @@ static void hold(struct mg_chan_reading *r, struct mg_chan_piece p)
     }
     uint32_t at = r->held.n;
     mg_vec_push(&r->held);
-    for (; at && (int32_t)(r->held.at[at - 1].number - p.number) > 0; at--)
-        r->held.at[at] = r->held.at[at - 1];
+    for (; at && (int32_t)(r->held.at[at - 1].number - p.number) > 0; at--) r->held.at[at] = r->held.at[at - 1];
     r->held.at[at] = p;
 }
 
@@ -148,8 +156,7 @@ static void hold(struct mg_chan_reading *r, struct mg_chan_piece p)
 static void drop_held(struct mg_chan_reading *r, uint32_t n)
 {
     r->held.n -= n;
-    if (n)
-        memmove(r->held.at, r->held.at + n, r->held.n * sizeof *r->held.at);
+    if (n) memmove(r->held.at, r->held.at + n, r->held.n * sizeof *r->held.at);
 }
 
 static void read_piece(struct reader *d, const struct mg_chan_piece *p)
@@ -157,7 +164,8 @@ static void read_piece(struct reader *d, const struct mg_chan_piece *p)
     struct mg_chan_reading *r = &p->chan->rings[p->ring];
     int32_t ahead = (int32_t)(p->number - r->number);
     if (ahead < 0) { /* others went first */
-        struct mg_chan_reading late = {.number = p->number, .from = p->number == r->left && r->left_from ? r->left_from : (uint32_t)HEAD};
+        struct mg_chan_reading late = {.number = p->number,
+                                       .from = p->number == r->left && r->left_from ? r->left_from : (uint32_t)HEAD};
         deliver(d, &late, p);
         return;
     }
@@ -165,8 +173,7 @@ static void read_piece(struct reader *d, const struct mg_chan_piece *p)
         hold(r, *p);
     } else {
         uint32_t n = 0;
-        while (n < r->held.n && (int32_t)(r->held.at[n].number - p->number) < 0)
-            deliver(d, r, &r->held.at[n++]);
+        while (n < r->held.n && (int32_t)(r->held.at[n].number - p->number) < 0) deliver(d, r, &r->held.at[n++]);
         deliver(d, r, p);
         drop_held(r, n);
     }
@@ -187,8 +194,7 @@ static void tell_sums(struct reader *d)
     pthread_mutex_lock(&mg_chans.lock);
     for (uint32_t u = 0; u < MG_MAX_USES; u++) {
         struct mg_chan_sums *from = &d->sums[u], *to = &mg_chans.sums[u];
-        if (!from->any)
-            continue;
+        if (!from->any) continue;
         to->any = true;
         to->bytes += from->bytes;
         to->pages += from->pages;
@@ -227,11 +233,9 @@ static uint32_t take_some(struct share *s, struct mg_chan_piece *to)
     pthread_mutex_lock(&s->owner->lock);
     if (!s->taken) {
         n = MG_MIN(s->in.n - s->first, (uint32_t)AT_ONCE);
-        if (n)
-            memcpy(to, s->in.at + s->first, n * sizeof *to);
+        if (n) memcpy(to, s->in.at + s->first, n * sizeof *to);
         s->first += n;
-        if (s->first == s->in.n)
-            s->first = s->in.n = 0;
+        if (s->first == s->in.n) s->first = s->in.n = 0;
         __atomic_store_n(&s->n_in, s->in.n - s->first, __ATOMIC_RELAXED);
         __atomic_store_n(&s->taken, n != 0, __ATOMIC_RELAXED);
     }
@@ -251,8 +255,7 @@ static void sleep_on(struct reader *d)
 {
     pthread_mutex_lock(&d->lock);
     d->sleeps = true;
-    while (d->sleeps && !fullest(d->ix, mg_chans.n_readers))
-        pthread_cond_wait(&d->some, &d->lock);
+    while (d->sleeps && !fullest(d->ix, mg_chans.n_readers)) pthread_cond_wait(&d->some, &d->lock);
     d->sleeps = false;
     pthread_mutex_unlock(&d->lock);
 }
@@ -265,8 +268,7 @@ static void *read_pages(void *arg)
     mg_inside++;
     for (;;) {
         struct share *s = fullest(d->ix, mg_chans.n_readers);
-        if (!s)
-            s = fullest(0, 1); /* another's */
+        if (!s) s = fullest(0, 1); /* another's */
         uint32_t n = s ? take_some(s, mine) : 0;
         if (!n) {
             if (++looks < LOOKS)
@@ -278,8 +280,7 @@ static void *read_pages(void *arg)
         }
         looks = 0;
         d->share = (uint32_t)(s - shares);
-        for (uint32_t i = 0; i < n; i++)
-            read_piece(d, &mine[i]);
+        for (uint32_t i = 0; i < n; i++) read_piece(d, &mine[i]);
         leave_share(s);
         tell_sums(d);
     }
@@ -309,7 +310,8 @@ static void push(struct mg_chan_piece p)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* ---- the carrier -------------------------------------------------------------------------------------------------- */
+/* ---- the carrier --------------------------------------------------------------------------------------------------
+ */
 
 static void lose(struct mg_chan *c)
 {
@@ -325,19 +327,20 @@ static void lose(struct mg_chan *c)
 static bool next_done(struct mg_chan *c, uint32_t *page)
 {
     uint64_t e = __atomic_load_n(&c->done[c->n_done & (c->queue - 1)], __ATOMIC_ACQUIRE);
-    if (!mg_channel_entry_is(e, c->n_done) || (uint32_t)e >= c->n_pages)
-        return false;
+    if (!mg_channel_entry_is(e, c->n_done) || (uint32_t)e >= c->n_pages) return false;
     *page = (uint32_t)e;
     c->pages[*page].back = true;
     c->n_done++;
     return true;
 }
 
-/* Where the pool takes memory only as it is used, more pages are given only when warps hold all there are, and wait for one. */
+/* Where the pool takes memory only as it is used, more pages are given only when warps hold all there are, and wait for
+ * one. */
 static void help_waiting(struct mg_chan *c, bool any)
 {
     uint32_t given = __atomic_load_n(&c->n_given, __ATOMIC_RELAXED);
-    uint32_t taken = __atomic_load_n(&((const struct mg_channel_control *)(uintptr_t)c->control)->n_taken, __ATOMIC_RELAXED);
+    uint32_t taken =
+        __atomic_load_n(&((const struct mg_channel_control *)(uintptr_t)c->control)->n_taken, __ATOMIC_RELAXED);
     if (any || given != c->seen || (int32_t)(taken - given) < 0) {
         c->seen = given;
         c->seen_ns = mg_now_ns();
@@ -353,34 +356,37 @@ static bool carry(struct mg_chan *c)
     uint32_t pages[AT_ONCE], n;
     do {
         for (n = 0; n < AT_ONCE && !c->gone && next_done(c, &pages[n]); n++)
-            __builtin_prefetch(c->mirror + (size_t)pages[n] * PAGE); /* who looks at one head after the other waits for each */
+            __builtin_prefetch(c->mirror +
+                               (size_t)pages[n] * PAGE); /* who looks at one head after the other waits for each */
         for (uint32_t i = 0; i < n; i++)
-            push((struct mg_chan_piece){.chan = c, .at = c->mirror + (size_t)pages[i] * PAGE, .to = PAGE, .page = pages[i]});
+            push((struct mg_chan_piece){
+                .chan = c, .at = c->mirror + (size_t)pages[i] * PAGE, .to = PAGE, .page = pages[i]});
         any |= n != 0;
     } while (n == AT_ONCE);
-    if (c->io->in_place)
-        help_waiting(c, any);
+    if (c->io->in_place) help_waiting(c, any);
     return any;
 }
 
-/* ---- what lies in pages that are not full, when no launch writes ---------------------------------------------------- */
+/* ---- what lies in pages that are not full, when no launch writes ----------------------------------------------------
+ */
 
 /* fetched: the host's copy of the page has it. */
 static bool tell_page(struct mg_chan *c, uint32_t page, uint32_t to, bool fetched)
 {
     struct mg_chan_copy *copy = new_copy();
-    if (!copy)
-        return false;
+    if (!copy) return false;
     if (fetched)
         memcpy(copy, c->mirror + (size_t)page * PAGE, to); /* kernels may soon send the page there */
     else if (!c->io->read(c->where, copy, c->pool + (uint64_t)page * PAGE, to))
         return false;
     bool whole = (uint32_t)((const uint64_t *)(const void *)copy)[1] == MG_CHANNEL_ROOM;
-    push((struct mg_chan_piece){.chan = c, .at = (const uint8_t *)copy, .to = to, .last = !whole, .page = UINT32_MAX, .copy = copy});
+    push((struct mg_chan_piece){
+        .chan = c, .at = (const uint8_t *)copy, .to = to, .last = !whole, .page = UINT32_MAX, .copy = copy});
     return true;
 }
 
-/* The page that a ring fills; UINT32_MAX: none. A full one comes through the queue, and may be another ring's by now. */
+/* The page that a ring fills; UINT32_MAX: none. A full one comes through the queue, and may be another ring's by now.
+ */
 static uint32_t page_of(const struct mg_channel_ring *r)
 {
     return (uint32_t)r->now < MG_CHANNEL_ROOM ? (uint32_t)(r->now >> 32) : UINT32_MAX;
@@ -394,22 +400,24 @@ static bool tell_taken(struct mg_chan *c, const struct mg_channel_control *k, co
         bool out = !c->pages[page].back && (int32_t)(c->pages[page].at - k->n_taken) < 0;
         for (uint32_t r = 0; r < c->n_rings && out; r++)
             out = page_of(&rings[r]) != page && (!rings[r].ticket || c->pages[page].at != rings[r].ticket - 1);
-        if (!out)
-            continue;
+        if (!out) continue;
         ok = tell_page(c, page, PAGE, false);
         c->pages[page].back = true;
         give_back(c, page);
     }
     const uint64_t none = 0; /* of them on a list */
     for (uint32_t r = 0; r < c->n_rings && ok; r++)
-        ok = !rings[r].full || c->io->write(c->where, c->control + mg_channel_ring_at(r) + offsetof(struct mg_channel_ring, full), &none, sizeof none);
+        ok = !rings[r].full ||
+             c->io->write(c->where, c->control + mg_channel_ring_at(r) + offsetof(struct mg_channel_ring, full), &none,
+                          sizeof none);
     return ok;
 }
 
 /* In the page that a ring fills is what was not told yet. */
 static bool has_news(const struct mg_chan *c, const struct mg_channel_ring *rings, uint32_t r)
 {
-    return page_of(&rings[r]) < c->n_pages && (c->told[r].number != rings[r].pages || c->told[r].to < HEAD + (uint32_t)rings[r].now);
+    return page_of(&rings[r]) < c->n_pages &&
+           (c->told[r].number != rings[r].pages || c->told[r].to < HEAD + (uint32_t)rings[r].now);
 }
 
 static bool tell_rest(struct mg_chan *c, bool writing)
@@ -418,8 +426,7 @@ static bool tell_rest(struct mg_chan *c, bool writing)
     struct mg_channel_control *k = malloc(bytes);
     bool ok = k && c->io->read(c->where, k, c->control, bytes);
     for (uint32_t i = 0; ok && !c->gone && c->n_done != k->n_done && i < 200000; i++)
-        if (!carry(c))
-            nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+        if (!carry(c)) nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     const struct mg_channel_ring *rings = (const struct mg_channel_ring *)(k + 1);
     uint32_t out = 0;
     uint64_t dropped = 0;
@@ -428,17 +435,15 @@ static bool tell_rest(struct mg_chan *c, bool writing)
         dropped += rings[r].dropped;
     }
     ok = ok && !c->gone;
-    if (ok && k->n_taken - k->n_done != out && !writing)
-        ok = tell_taken(c, k, rings);
+    if (ok && k->n_taken - k->n_done != out && !writing) ok = tell_taken(c, k, rings);
     bool fetched = !writing && c->io->begin_read; /* one after the other each would be waited for */
     for (uint32_t r = 0; ok && fetched && r < c->n_rings; r++)
         if (has_news(c, rings, r))
-            ok = c->io->begin_read(c->where, c->mirror + (size_t)page_of(&rings[r]) * PAGE, c->pool + (uint64_t)page_of(&rings[r]) * PAGE, HEAD + (uint32_t)rings[r].now);
-    if (fetched)
-        ok = c->io->end_reads(c->where) && ok;
+            ok = c->io->begin_read(c->where, c->mirror + (size_t)page_of(&rings[r]) * PAGE,
+                                   c->pool + (uint64_t)page_of(&rings[r]) * PAGE, HEAD + (uint32_t)rings[r].now);
+    if (fetched) ok = c->io->end_reads(c->where) && ok;
     for (uint32_t r = 0; ok && r < c->n_rings; r++) {
-        if (!has_news(c, rings, r))
-            continue;
+        if (!has_news(c, rings, r)) continue;
         uint32_t to = HEAD + (uint32_t)rings[r].now;
         ok = tell_page(c, page_of(&rings[r]), to, fetched);
         c->told[r].number = rings[r].pages;
@@ -446,7 +451,8 @@ static bool tell_rest(struct mg_chan *c, bool writing)
     }
     uint64_t patience = mg_chan_patience();
     if (ok && k->patience_ns != patience) /* somebody waited in vain */
-        ok = c->io->write(c->where, c->control + offsetof(struct mg_channel_control, patience_ns), &patience, sizeof patience);
+        ok = c->io->write(c->where, c->control + offsetof(struct mg_channel_control, patience_ns), &patience,
+                          sizeof patience);
     free(k);
     if (ok && dropped != c->dropped) {
         pthread_mutex_lock(&mg_chans.lock);
@@ -462,16 +468,14 @@ static bool tell_rest(struct mg_chan *c, bool writing)
 static bool finish(struct mg_chan *c)
 {
     pthread_mutex_lock(&mg_chans.lock);
-    bool now = c->dirty && !c->gone && (c->wanted || mg_chans.ending || (!c->active && mg_now_ns() - c->idle_ns > IDLE_NS));
+    bool now =
+        c->dirty && !c->gone && (c->wanted || mg_chans.ending || (!c->active && mg_now_ns() - c->idle_ns > IDLE_NS));
     bool writing = c->active && !mg_chans.ending; /* kernels may be */
-    if (now)
-        c->closing = true;
+    if (now) c->closing = true;
     pthread_mutex_unlock(&mg_chans.lock);
-    if (!now)
-        return false;
+    if (!now) return false;
     bool ok = tell_rest(c, writing);
-    if (!ok)
-        lose(c);
+    if (!ok) lose(c);
     pthread_mutex_lock(&mg_chans.lock);
     c->dirty = c->active && !mg_chans.ending;
     c->closing = c->wanted = false;
@@ -483,8 +487,7 @@ static bool finish(struct mg_chan *c)
 static bool is_quiet(void) /* under the lock */
 {
     for (struct mg_chan *c = mg_chans.first; c; c = c->next)
-        if (!c->gone && (c->dirty || (c->active && !mg_chans.ending)))
-            return false;
+        if (!c->gone && (c->dirty || (c->active && !mg_chans.ending))) return false;
     return true;
 }
 
@@ -497,15 +500,13 @@ static void *carry_pages(void *arg)
         bool any = false;
         for (struct mg_chan *c = __atomic_load_n(&mg_chans.first, __ATOMIC_ACQUIRE); c; c = c->next) {
             pthread_mutex_lock(&c->carrying);
-            if (!c->gone && c->io->enter)
-                c->io->enter(c->where);
+            if (!c->gone && c->io->enter) c->io->enter(c->where);
             any |= carry(c);
             any |= finish(c);
             pthread_mutex_unlock(&c->carrying);
         }
         idle = any ? 0 : idle + 1;
-        if (idle > 20)
-            nanosleep(&(struct timespec){.tv_nsec = idle > 2000 ? 200000 : 20000}, NULL);
+        if (idle > 20) nanosleep(&(struct timespec){.tv_nsec = idle > 2000 ? 200000 : 20000}, NULL);
         if (idle > 200) {
             pthread_mutex_lock(&mg_chans.lock);
             if (is_quiet()) {
@@ -523,18 +524,17 @@ bool mg_chan_start(void)
     static bool carries;
     uint32_t cpus = mg_thread_cpus(), n = mg_session.backend->channel->in_place ? cpus / 4 : cpus * 7 / 8;
     n = MG_MIN(MG_MAX(n, 1u), (uint32_t)MOST_READERS);
-    while (!mg_chans.n_shares && mg_chans.n_readers < n) { /* they begin when there are shares, and read all of these, be they fewer */
+    while (!mg_chans.n_shares &&
+           mg_chans.n_readers < n) { /* they begin when there are shares, and read all of these, be they fewer */
         struct reader *d = &readers[mg_chans.n_readers];
         d->ix = mg_chans.n_readers;
         pthread_mutex_init(&d->lock, NULL);
         pthread_cond_init(&d->some, NULL);
-        if (!mg_thread_start(read_pages, d, 0, NULL))
-            break;
+        if (!mg_thread_start(read_pages, d, 0, NULL)) break;
         mg_chans.n_readers++;
     }
     uint32_t n_shares = mg_session.backend->channel->in_place ? mg_chans.n_readers : mg_chans.n_readers * SHARES_EACH;
-    for (uint32_t k = 0; k < n_shares; k++)
-        shares[k].owner = &readers[k % mg_chans.n_readers];
+    for (uint32_t k = 0; k < n_shares; k++) shares[k].owner = &readers[k % mg_chans.n_readers];
     __atomic_store_n(&mg_chans.n_shares, n_shares, __ATOMIC_RELEASE);
     return mg_chans.n_readers && (carries || (carries = mg_thread_start(carry_pages, NULL, 0, NULL)));
 }

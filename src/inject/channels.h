@@ -11,7 +11,8 @@ void mg_channels_words(const struct mg_run *r, uint32_t region, uint64_t *words)
 void mg_channels_give(struct mg_run *r);
 void mg_channels_context_ends(void *ctx, int device); /* behind the backend's: its launches have ended */
 void mg_channels_end(void);                           /* what is there goes to the tools */
-/* Launches with frames, while they run (frames.c). look: every now and then; on NVIDIA's the thread that drains does. */
+/* Launches with frames, while they run (frames.c). look: every now and then; on NVIDIA's the thread that drains does.
+ */
 void mg_frames_add(struct mg_run *r);
 void mg_frames_remove(struct mg_run *r); /* before its block is given back */
 void mg_frames_look(void);

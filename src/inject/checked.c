@@ -14,11 +14,24 @@
 #include "inject/session.h"
 
 enum { MOST_ENTRIES = 1024 };
-struct entry { uint64_t kernel, launch, address; const char *kind; struct mg_finding f; char *file, *other_file; bool stopped; };
+struct entry {
+    uint64_t kernel, launch, address;
+    const char *kind;
+    struct mg_finding f;
+    char *file, *other_file;
+    bool stopped;
+};
 
-struct unseen { uint64_t kernel, launches; struct mg_unseen what; }; /* not looked at for undefined values */
+struct unseen {
+    uint64_t kernel, launches;
+    struct mg_unseen what;
+}; /* not looked at for undefined values */
 
-static struct { pthread_mutex_t lock; MG_VEC(struct entry) list; MG_VEC(struct unseen) unseen; } checked = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct {
+    pthread_mutex_t lock;
+    MG_VEC(struct entry) list;
+    MG_VEC(struct unseen) unseen;
+} checked = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void write_at(struct mg_json *j, const struct mg_finding_at *at, const char *file)
 {
@@ -74,7 +87,10 @@ static void write_entry(struct mg_json *j, const struct entry *e)
 }
 
 /* A store of undefined values counts once they were copied to the host. */
-static bool is_told(const struct entry *e) { return !e->f.copied || mg_defined_copied(e->f.copied); }
+static bool is_told(const struct entry *e)
+{
+    return !e->f.copied || mg_defined_copied(e->f.copied);
+}
 
 static void write_one(struct mg_json *j, uint32_t i)
 {
@@ -88,8 +104,7 @@ static void write_unseen(void)
 {
     struct mg_buf b = MG_BUF_INIT;
     struct mg_json j;
-    if (!checked.unseen.n)
-        return;
+    if (!checked.unseen.n) return;
     mg_json_init(&j, &b, 0);
     mg_json_arr(&j);
     for (uint32_t i = 0; i < checked.unseen.n; i++) {
@@ -132,13 +147,14 @@ static void write_all(void) /* under the lock, while the store is open */
 static bool same(const struct entry *e, uint64_t kernel, const char *kind, const struct mg_finding *f)
 {
     const struct mg_finding *o = &e->f;
-    if (e->kernel != kernel || strcmp(e->kind, kind) || strcmp(o->what, f->what))
-        return false;
-    return (o->at.ptx_line == f->at.ptx_line && o->other.ptx_line == f->other.ptx_line) || (o->at.ptx_line == f->other.ptx_line && o->other.ptx_line == f->at.ptx_line);
+    if (e->kernel != kernel || strcmp(e->kind, kind) || strcmp(o->what, f->what)) return false;
+    return (o->at.ptx_line == f->at.ptx_line && o->other.ptx_line == f->other.ptx_line) ||
+           (o->at.ptx_line == f->other.ptx_line && o->other.ptx_line == f->at.ptx_line);
 }
 
 /* True: it is new. */
-static bool add_checked(uint64_t kernel, uint64_t launch, const char *kind, const struct mg_finding *f, uint64_t address, bool stopped)
+static bool add_checked(uint64_t kernel, uint64_t launch, const char *kind, const struct mg_finding *f,
+                        uint64_t address, bool stopped)
 {
     for (uint32_t i = 0; i < checked.list.n; i++) {
         struct entry *e = &checked.list.at[i];
@@ -147,19 +163,34 @@ static bool add_checked(uint64_t kernel, uint64_t launch, const char *kind, cons
             return false;
         }
     }
-    if (checked.list.n == MOST_ENTRIES)
-        return false;
-    *mg_vec_push(&checked.list) = (struct entry){kernel, launch, address, kind, *f, f->at.file ? strdup(f->at.file) : NULL, f->other.file ? strdup(f->other.file) : NULL, stopped};
+    if (checked.list.n == MOST_ENTRIES) return false;
+    *mg_vec_push(&checked.list) = (struct entry){kernel,
+                                                 launch,
+                                                 address,
+                                                 kind,
+                                                 *f,
+                                                 f->at.file ? strdup(f->at.file) : NULL,
+                                                 f->other.file ? strdup(f->other.file) : NULL,
+                                                 stopped};
     return true;
 }
 
 /* What stopped the launch is a finding as well. */
 static bool add_fault(uint64_t kernel, uint64_t launch, const struct mg_fault *x)
 {
-    const char *kind = x->kind == MG_FAULT_ADDRESS ? "bounds" : x->kind == MG_FAULT_MISALIGNED ? "misaligned" : x->kind == MG_FAULT_DEADLOCK ? "deadlock" : NULL;
-    struct mg_finding f = {.times = 1, .bytes = x->kind == MG_FAULT_DEADLOCK ? 0 : x->bytes, .at = {.ptx_line = x->ptx_line, .line = x->line, .file = x->file, .access = x->kind == MG_FAULT_DEADLOCK ? "barrier" : x->write ? "write" : "read"}};
-    if (!kind)
-        return false;
+    const char *kind = x->kind == MG_FAULT_ADDRESS      ? "bounds"
+                       : x->kind == MG_FAULT_MISALIGNED ? "misaligned"
+                       : x->kind == MG_FAULT_DEADLOCK   ? "deadlock"
+                                                        : NULL;
+    struct mg_finding f = {.times = 1,
+                           .bytes = x->kind == MG_FAULT_DEADLOCK ? 0 : x->bytes,
+                           .at = {.ptx_line = x->ptx_line,
+                                  .line = x->line,
+                                  .file = x->file,
+                                  .access = x->kind == MG_FAULT_DEADLOCK ? "barrier"
+                                            : x->write                   ? "write"
+                                                                         : "read"}};
+    if (!kind) return false;
     memcpy(f.cta, x->cta, sizeof f.cta);
     memcpy(f.at.thread, x->thread, sizeof f.at.thread);
     snprintf(f.text, sizeof f.text, "%s", x->text);
@@ -175,24 +206,20 @@ static bool runs(void)
 void mg_checked_add(uint64_t kernel, uint64_t launch, const struct mg_launch_done *d)
 {
     bool changed = false;
-    if (!runs() || (!d->n_findings && !d->fault.kind && !d->n_unseen))
-        return;
+    if (!runs() || (!d->n_findings && !d->fault.kind && !d->n_unseen)) return;
     pthread_mutex_lock(&checked.lock);
     for (uint32_t i = 0; i < d->n_findings; i++)
-        changed |= add_checked(kernel, launch, mg_finding_kind_text(d->findings[i].kind), &d->findings[i], d->findings[i].address, false);
-    for (uint32_t i = 0; i < d->n_unseen; i++)
-        changed |= add_unseen(kernel, &d->unseen[i]);
-    if (d->fault.kind)
-        changed |= add_fault(kernel, launch, &d->fault);
-    if (changed)
-        write_all();
+        changed |= add_checked(kernel, launch, mg_finding_kind_text(d->findings[i].kind), &d->findings[i],
+                               d->findings[i].address, false);
+    for (uint32_t i = 0; i < d->n_unseen; i++) changed |= add_unseen(kernel, &d->unseen[i]);
+    if (d->fault.kind) changed |= add_fault(kernel, launch, &d->fault);
+    if (changed) write_all();
     pthread_mutex_unlock(&checked.lock);
 }
 
 void mg_checked_write(void)
 {
-    if (!runs())
-        return;
+    if (!runs()) return;
     pthread_mutex_lock(&checked.lock);
     write_all();
     for (uint32_t i = 0; i < checked.list.n; i++) {

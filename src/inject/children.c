@@ -10,14 +10,16 @@
 #include "inject/run.h"
 #include "inject/session.h"
 
-struct child { struct mg_run *run; char *params; };
+struct child {
+    struct mg_run *run;
+    char *params;
+};
 
 static struct mg_inst *instance(void *function, void *container, const char *name)
 {
     struct mg_inst *i = mg_kernel_get(function);
     struct mg_img *im = i ? NULL : mg_img_of(container);
-    if (!im)
-        return i;
+    if (!im) return i;
     mg_kernel_note(function, im, name, false); /* the host has not asked for it */
     return mg_kernel_get(function);
 }
@@ -27,8 +29,7 @@ static bool put_twin(struct child *c, struct mg_launch *l)
 {
     uint32_t at = c->run->body->variant->ctx_offset;
     c->params = calloc(1, at + 8 + 16);
-    if (!c->params)
-        return false;
+    if (!c->params) return false;
     memcpy(c->params, l->params, MG_MIN(l->param_bytes, at));
     memcpy(c->params + at, &c->run->block->at, 8);
     l->kernel = mg_driver_kernel(c->run->body->twin);
@@ -39,17 +40,19 @@ static bool put_twin(struct child *c, struct mg_launch *l)
 
 static void *begin(void *function, void *container, const char *name, struct mg_launch *l)
 {
-    if (!mg_session.active)
-        return NULL;
+    if (!mg_session.active) return NULL;
     if (mg_session_is_short()) {
         mg_session_miss();
         return NULL;
     }
     struct mg_shape s = {
-        .grid = {l->grid.x, l->grid.y, l->grid.z}, .block = {l->block.x, l->block.y, l->block.z}, .shared_bytes = l->dyn_shared_bytes,
+        .grid = {l->grid.x, l->grid.y, l->grid.z},
+        .block = {l->block.x, l->block.y, l->block.z},
+        .shared_bytes = l->dyn_shared_bytes,
     };
     size_t bytes = l->param_bytes;
-    void *extra[] = {CULAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)l->params, CULAUNCH_PARAM_BUFFER_SIZE, &bytes, CULAUNCH_PARAM_END};
+    void *extra[] = {CULAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)l->params, CULAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CULAUNCH_PARAM_END};
     struct child *c = calloc(1, sizeof *c);
     mg_inside++;
     struct mg_inst *i = c ? instance(function, container, name) : NULL;

@@ -23,9 +23,9 @@ struct mg_choice {
         double fraction;
     } parts[MG_CHOICE_MAX];
     uint32_t n_parts;
-    double budget;    /* per cent; < 0: none */
-    uint64_t steady;  /* 0: none */
-    bool by_kernel;   /* first= or steady: kernels and shapes are told apart */
+    double budget;   /* per cent; < 0: none */
+    uint64_t steady; /* 0: none */
+    bool by_kernel;  /* first= or steady: kernels and shapes are told apart */
 };
 /* NULL: every launch. */
 enum mg_err mg_choice_parse(const char *spec, struct mg_choice *out, struct mg_diag *d) MG_MUST_CHECK;

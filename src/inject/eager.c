@@ -23,8 +23,7 @@ struct crew { /* one module's kernels; lives on the stack of who loads it */
 static void compile_some(struct crew *c)
 {
     uint32_t k;
-    while ((k = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED)) < c->n)
-        mg_kernel_prepare(c->at[k]);
+    while ((k = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED)) < c->n) mg_kernel_prepare(c->at[k]);
 }
 
 static void *help(void *arg)
@@ -33,8 +32,7 @@ static void *help(void *arg)
     int mode = CUCAPTURE_RELAXED;
     mg_inside++;
     MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *)(&mode);
-    if (MG_REAL_AS(cuCtxSetCurrent, cu_ctx)(c->ctx) == CUE_SUCCESS)
-        compile_some(c);
+    if (MG_REAL_AS(cuCtxSetCurrent, cu_ctx)(c->ctx) == CUE_SUCCESS) compile_some(c);
     return NULL;
 }
 
@@ -42,11 +40,9 @@ static void compile_all(struct crew *c)
 {
     pthread_t helpers[THREADS_MAX];
     uint32_t n = 0, want = MG_MIN(MG_MIN(mg_thread_cpus(), THREADS_MAX), c->n);
-    while (n + 1 < want && mg_thread_start(help, c, 0, &helpers[n]))
-        n++;
+    while (n + 1 < want && mg_thread_start(help, c, 0, &helpers[n])) n++;
     compile_some(c);
-    for (uint32_t k = 0; k < n; k++)
-        pthread_join(helpers[k], NULL);
+    for (uint32_t k = 0; k < n; k++) pthread_join(helpers[k], NULL);
 }
 
 void mg_eager_load(void *handle, struct mg_img *im, bool library)
@@ -70,15 +66,12 @@ void mg_eager_load(void *handle, struct mg_img *im, bool library)
             mg_kernel_note(h, im, name, library);
             struct mg_inst *i = mg_kernel_get(h);
             struct mg_body *b = i ? mg_kernel_body(i, set) : NULL;
-            if (b)
-                *mg_vec_push(&all) = b;
+            if (b) *mg_vec_push(&all) = b;
         }
     }
     c.at = all.at;
     c.n = all.n;
-    if (mg_session_can(MG_BACKEND_COMPILES_APART))
-        compile_all(&c);
-    for (uint32_t k = 0; k < all.n; k++)
-        mg_kernel_twin(all.at[k], &(struct mg_shape){.block = {1, 1, 1}});
+    if (mg_session_can(MG_BACKEND_COMPILES_APART)) compile_all(&c);
+    for (uint32_t k = 0; k < all.n; k++) mg_kernel_twin(all.at[k], &(struct mg_shape){.block = {1, 1, 1}});
     mg_vec_release(&all);
 }

@@ -9,9 +9,16 @@
 #include "base/vec.h"
 #include "inject/session.h"
 
-struct finding { uint64_t kernel, launch; char *file; struct mg_stray stray; };
+struct finding {
+    uint64_t kernel, launch;
+    char *file;
+    struct mg_stray stray;
+};
 
-static struct { pthread_mutex_t lock; MG_VEC(struct finding) list; } findings = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct {
+    pthread_mutex_t lock;
+    MG_VEC(struct finding) list;
+} findings = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void write_finding(struct mg_json *j, const struct finding *f)
 {
@@ -43,15 +50,20 @@ void mg_findings_tell(const char *tool, uint32_t n, void (*write)(struct mg_json
     struct mg_json j;
     mg_json_init(&j, &b, 0);
     mg_json_arr(&j);
-    for (uint32_t i = 0; i < n; i++)
-        write(&j, i);
+    for (uint32_t i = 0; i < n; i++) write(&j, i);
     mg_json_end(&j, ']');
     mg_store_tool_json(mg_session.store, tool, "findings", b.at);
     mg_buf_release(&b);
 }
 
-static void write_one(struct mg_json *j, uint32_t i) { write_finding(j, &findings.list.at[i]); }
-static void write_all(void) { mg_findings_tell("bounds", findings.list.n, write_one); } /* under the lock, while the store is open */
+static void write_one(struct mg_json *j, uint32_t i)
+{
+    write_finding(j, &findings.list.at[i]);
+}
+static void write_all(void)
+{
+    mg_findings_tell("bounds", findings.list.n, write_one);
+} /* under the lock, while the store is open */
 
 /* True: the place is new. */
 static bool add_finding(uint64_t kernel, uint64_t launch, const struct mg_stray *s)
@@ -69,28 +81,22 @@ static bool add_finding(uint64_t kernel, uint64_t launch, const struct mg_stray 
 
 void mg_findings_add(uint64_t kernel, uint64_t launch, const struct mg_launch_done *d)
 {
-    if (!d)
-        return;
+    if (!d) return;
     mg_unwritten_write(false);
     mg_checked_add(kernel, launch, d);
-    if (!d->n_strays)
-        return;
+    if (!d->n_strays) return;
     bool changed = false;
     pthread_mutex_lock(&findings.lock);
-    for (uint32_t i = 0; i < d->n_strays; i++)
-        changed |= add_finding(kernel, launch, &d->strays[i]);
-    if (changed)
-        write_all();
+    for (uint32_t i = 0; i < d->n_strays; i++) changed |= add_finding(kernel, launch, &d->strays[i]);
+    if (changed) write_all();
     pthread_mutex_unlock(&findings.lock);
 }
 
 void mg_findings_write(void)
 {
     pthread_mutex_lock(&findings.lock);
-    if (findings.list.n)
-        write_all();
-    for (uint32_t i = 0; i < findings.list.n; i++)
-        free(findings.list.at[i].file);
+    if (findings.list.n) write_all();
+    for (uint32_t i = 0; i < findings.list.n; i++) free(findings.list.at[i].file);
     mg_vec_release(&findings.list);
     pthread_mutex_unlock(&findings.lock);
     mg_checked_write();

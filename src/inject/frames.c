@@ -27,7 +27,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t some = PTHREAD_COND_INITIALIZER;
 static struct mg_run *in_flight; /* by next_frame; under `lock` */
 static uint64_t last_look;
-static bool looking;             /* there is a thread */
+static bool looking; /* there is a thread */
 
 static bool is_framed(const struct mg_run *r, uint32_t region)
 {
@@ -36,22 +36,26 @@ static bool is_framed(const struct mg_run *r, uint32_t region)
     return !g->reason && g->n_frame && mg_session.uses[v->uses[region]].tool->flags & MG_TOOL_FRAME;
 }
 
-static uint64_t offset_of(const struct mg_region *g) { return MG_CTX_BYTES + 8 * (g->at + g->list_at); }
+static uint64_t offset_of(const struct mg_region *g)
+{
+    return MG_CTX_BYTES + 8 * (g->at + g->list_at);
+}
 
 static void read_frame(struct mg_run *r, uint32_t region, bool read)
 {
     const struct mg_region *g = &r->body->variant->layout.regions[region];
-    union { struct mg_frame_head head; uint64_t words[MG_FRAME_HEAD_WORDS]; } h;
+    union {
+        struct mg_frame_head head;
+        uint64_t words[MG_FRAME_HEAD_WORDS];
+    } h;
     const struct mg_backend *of = mg_session.backend;
-    if (!of->peek(r, offset_of(g), h.words, MG_FRAME_HEAD_WORDS))
-        return;
+    if (!of->peek(r, offset_of(g), h.words, MG_FRAME_HEAD_WORDS)) return;
     bool on = mg_select_is_on(r->body->variant->uses[region]);
     const struct mg_frame_shape s = mg_frame_shape_of(g->n_frame, g->frame_payload);
     for (uint32_t k = 0; k < s.parts && on == (h.head.off != 0); k++)
         of->poke(r, offset_of(g) + 8 * (uint64_t)k * s.stride, (uint64_t)h.head.less << 32 | !on);
     uint64_t *words = read ? malloc(g->n_list * sizeof *words) : NULL;
-    if (words && of->peek(r, offset_of(g), words, g->n_list))
-        mg_tools_running(r, region, words);
+    if (words && of->peek(r, offset_of(g), words, g->n_list)) mg_tools_running(r, region, words);
     free(words);
 }
 
@@ -60,15 +64,12 @@ void mg_frames_look(void)
     uint64_t now = mg_now_ns();
     pthread_mutex_lock(&lock);
     bool due = now - last_look >= LOOK_NS;
-    if (due)
-        last_look = now;
+    if (due) last_look = now;
     for (struct mg_run *r = due ? in_flight : NULL; r; r = r->next_frame) {
         bool read = now - r->read_ns >= READ_NS;
         for (uint32_t k = 0; k < r->body->variant->layout.n_regions; k++)
-            if (is_framed(r, k))
-                read_frame(r, k, read);
-        if (read)
-            r->read_ns = now;
+            if (is_framed(r, k)) read_frame(r, k, read);
+        if (read) r->read_ns = now;
     }
     pthread_mutex_unlock(&lock);
 }
@@ -79,8 +80,7 @@ static void *look_for_ever(void *arg)
     mg_inside++;
     for (;;) {
         pthread_mutex_lock(&lock);
-        while (!in_flight)
-            pthread_cond_wait(&some, &lock);
+        while (!in_flight) pthread_cond_wait(&some, &lock);
         pthread_mutex_unlock(&lock);
         nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
         mg_frames_look();
@@ -90,13 +90,10 @@ static void *look_for_ever(void *arg)
 
 void mg_frames_add(struct mg_run *r)
 {
-    for (uint32_t k = 0; k < r->body->variant->layout.n_regions && !r->framed; k++)
-        r->framed = is_framed(r, k);
-    if (!r->framed)
-        return;
+    for (uint32_t k = 0; k < r->body->variant->layout.n_regions && !r->framed; k++) r->framed = is_framed(r, k);
+    if (!r->framed) return;
     pthread_mutex_lock(&lock);
-    if (!looking && !mg_session_can(MG_BACKEND_LOOKS))
-        looking = mg_thread_start(look_for_ever, NULL, 0, NULL);
+    if (!looking && !mg_session_can(MG_BACKEND_LOOKS)) looking = mg_thread_start(look_for_ever, NULL, 0, NULL);
     r->read_ns = mg_now_ns();
     r->next_frame = in_flight;
     in_flight = r;
@@ -106,14 +103,11 @@ void mg_frames_add(struct mg_run *r)
 
 void mg_frames_remove(struct mg_run *r)
 {
-    if (!r->framed)
-        return;
+    if (!r->framed) return;
     pthread_mutex_lock(&lock);
     struct mg_run **at = &in_flight;
-    while (*at && *at != r)
-        at = &(*at)->next_frame;
-    if (*at)
-        *at = r->next_frame;
+    while (*at && *at != r) at = &(*at)->next_frame;
+    if (*at) *at = r->next_frame;
     pthread_mutex_unlock(&lock);
     r->framed = false;
 }

@@ -30,7 +30,8 @@ static void *handle_of(const struct cu_kernel_node *p, bool is_v2)
 static void describe(struct mg_shape *s, const struct cu_kernel_node *p)
 {
     *s = (struct mg_shape){
-        .grid = {p->grid_x, p->grid_y, p->grid_z}, .block = {p->block_x, p->block_y, p->block_z},
+        .grid = {p->grid_x, p->grid_y, p->grid_z},
+        .block = {p->block_x, p->block_y, p->block_z},
         .shared_bytes = p->shared_bytes,
     };
 }
@@ -41,16 +42,15 @@ static void prepare(struct node_work *w, const struct cu_kernel_node *given, boo
     struct mg_shape shape;
     memset(w, 0, sizeof *w);
     memcpy(&w->p, given, is_v2 ? sizeof *given : CU_KERNEL_NODE_V1_BYTES);
-    struct mg_inst *i = mg_session.active && !mg_session_is_short() && handle_of(&w->p, is_v2) ? mg_kernel_get(handle_of(&w->p, is_v2)) : NULL;
-    if (!i)
-        return;
+    struct mg_inst *i = mg_session.active && !mg_session_is_short() && handle_of(&w->p, is_v2)
+                            ? mg_kernel_get(handle_of(&w->p, is_v2))
+                            : NULL;
+    if (!i) return;
     describe(&shape, &w->p);
     w->run = mg_run_new(i, &shape, w->p.params, w->p.extra, true);
-    if (!w->run)
-        return;
+    if (!w->run) return;
     w->run->graph = mg_graph_number(graph);
-    if (w->run->block && mg_session.config.verify)
-        mg_verify_skip(MG_REASON_skip_node);
+    if (w->run->block && mg_session.config.verify) mg_verify_skip(MG_REASON_skip_node);
     if (w->run->block && mg_params_extend(&w->room, w->run, w->p.params, w->p.extra)) {
         w->p.func = w->run->body->twin;
         w->p.kernel = NULL;
@@ -65,8 +65,7 @@ static void prepare(struct node_work *w, const struct cu_kernel_node *given, boo
 /* The driver did not take the twin: the same node as it was given, once more. False: nothing to try. */
 static bool retry_native(struct node_work *w, cu_result rc, const struct cu_kernel_node *given, bool is_v2)
 {
-    if (rc == CUE_SUCCESS || !w->run || !w->run->block)
-        return false;
+    if (rc == CUE_SUCCESS || !w->run || !w->run->block) return false;
     memcpy(&w->p, given, is_v2 ? sizeof *given : CU_KERNEL_NODE_V1_BYTES);
     mg_run_native(w->run, MG_REASON_driver_rejects_node);
     mg_run_begin(w->run);
@@ -86,26 +85,27 @@ static cu_result finish(struct node_work *w, cu_result rc, cu_graph_exec x, cu_n
 
 /* SEND is an expression of `p`, a pointer to the kernel node parameters to pass on. */
 #define THROUGH_TWIN(given, is_v2, graph, SEND) THROUGH_TWIN_OF(given, is_v2, graph, NULL, NULL, SEND)
-#define THROUGH_TWIN_OF(given, is_v2, graph, x, node, SEND)                      \
-    struct node_work w;                                                          \
-    if (!(given) || !mg_session.active || mg_inside) {                           \
-        const struct cu_kernel_node *p = (given);                                \
-        return SEND;                                                             \
-    }                                                                            \
-    mg_inside++;                                                                 \
-    prepare(&w, given, is_v2, graph);                                            \
-    const struct cu_kernel_node *p = &w.p;                                       \
-    cu_result rc = SEND;                                                         \
-    if (retry_native(&w, rc, given, is_v2))                                      \
-        rc = SEND;                                                               \
-    mg_inside--;                                                                 \
+#define THROUGH_TWIN_OF(given, is_v2, graph, x, node, SEND)                                                            \
+    struct node_work w;                                                                                                \
+    if (!(given) || !mg_session.active || mg_inside) {                                                                 \
+        const struct cu_kernel_node *p = (given);                                                                      \
+        return SEND;                                                                                                   \
+    }                                                                                                                  \
+    mg_inside++;                                                                                                       \
+    prepare(&w, given, is_v2, graph);                                                                                  \
+    const struct cu_kernel_node *p = &w.p;                                                                             \
+    cu_result rc = SEND;                                                                                               \
+    if (retry_native(&w, rc, given, is_v2)) rc = SEND;                                                                 \
+    mg_inside--;                                                                                                       \
     return finish(&w, rc, x, node)
 
-MG_HOOK(cuGraphAddKernelNode, cu_node *node, cu_graph g, const cu_node *deps, size_t n, const struct cu_kernel_node *given)
+MG_HOOK(cuGraphAddKernelNode, cu_node *node, cu_graph g, const cu_node *deps, size_t n,
+        const struct cu_kernel_node *given)
 {
     THROUGH_TWIN(given, false, g, MG_REAL(cuGraphAddKernelNode)(node, g, deps, n, p));
 }
-MG_HOOK(cuGraphAddKernelNode_v2, cu_node *node, cu_graph g, const cu_node *deps, size_t n, const struct cu_kernel_node *given)
+MG_HOOK(cuGraphAddKernelNode_v2, cu_node *node, cu_graph g, const cu_node *deps, size_t n,
+        const struct cu_kernel_node *given)
 {
     THROUGH_TWIN(given, true, g, MG_REAL(cuGraphAddKernelNode_v2)(node, g, deps, n, p));
 }
@@ -182,7 +182,8 @@ MG_HOOK(cuGraphExecNodeSetParams, cu_graph_exec x, cu_node node, struct cu_node_
         return MG_REAL(cuGraphExecNodeSetParams)(x, node, given);
     }
     struct cu_node_params room;
-    THROUGH_TWIN_OF(kernel_in(given), true, x, x, node, MG_REAL(cuGraphExecNodeSetParams)(x, node, with_kernel(&room, given, p)));
+    THROUGH_TWIN_OF(kernel_in(given), true, x, x, node,
+                    MG_REAL(cuGraphExecNodeSetParams)(x, node, with_kernel(&room, given, p)));
 }
 
 /* ---- reading back: the twin's name becomes the application's, the extra parameter is simply behind ------------- */

@@ -17,16 +17,16 @@ enum mg_entry {
 #undef ENTRY
     MG_FN_COUNT
 };
-extern void *mg_slots[MG_FN_COUNT];             /* where a call goes in the end */
-extern void *const mg_hook_table[MG_FN_COUNT];  /* our hook or NULL */
+extern void *mg_slots[MG_FN_COUNT];               /* where a call goes in the end */
+extern void *const mg_hook_table[MG_FN_COUNT];    /* our hook or NULL */
 extern void *const mg_missing_table[MG_FN_COUNT]; /* says the name once, returns NOT_SUPPORTED */
 
 /* Defines a hook: MG_HOOK(cuInit, unsigned flags) { ... } */
-#define MG_HOOK(name, ...)                          \
-    cu_result mg_hook_##name(__VA_ARGS__);          \
+#define MG_HOOK(name, ...)                                                                                             \
+    cu_result mg_hook_##name(__VA_ARGS__);                                                                             \
     cu_result mg_hook_##name(__VA_ARGS__)
 /* The driver's function behind a hooked entry, and behind any other with its type given. */
-#define MG_REAL(name) ((__typeof__(&mg_hook_##name))mg_slots[MG_FN_##name])
+#define MG_REAL(name)         ((__typeof__(&mg_hook_##name))mg_slots[MG_FN_##name])
 #define MG_REAL_AS(name, ...) ((cu_result(*)(__VA_ARGS__))mg_slots[MG_FN_##name])
 
 /* Reads the configuration, opens the backend and fills the slots, once. */

@@ -15,13 +15,18 @@
 #include "inject/verify.h"
 #include "ptx/ptx.h"
 
-struct walk { void (*fn)(const struct mg_host_allocation *a, void *user); void *user; };
+struct walk {
+    void (*fn)(const struct mg_host_allocation *a, void *user);
+    void *user;
+};
 
 static void give_own(void *user, const struct mg_alloc *a)
 {
     static const enum mg_host_kind kinds[] = {
-        [MG_ALLOC_DEVICE] = MG_HOST_DEVICE, [MG_ALLOC_HOST] = MG_HOST_PINNED, [MG_ALLOC_REGISTERED] = MG_HOST_PINNED, [MG_ALLOC_MANAGED] = MG_HOST_MANAGED,
-        [MG_ALLOC_GLOBAL] = MG_HOST_VARIABLE, [MG_ALLOC_CONST] = MG_HOST_VARIABLE, [MG_ALLOC_HEAP] = MG_HOST_DEVICE, [MG_ALLOC_VMM] = MG_HOST_DEVICE,
+        [MG_ALLOC_DEVICE] = MG_HOST_DEVICE,     [MG_ALLOC_HOST] = MG_HOST_PINNED,
+        [MG_ALLOC_REGISTERED] = MG_HOST_PINNED, [MG_ALLOC_MANAGED] = MG_HOST_MANAGED,
+        [MG_ALLOC_GLOBAL] = MG_HOST_VARIABLE,   [MG_ALLOC_CONST] = MG_HOST_VARIABLE,
+        [MG_ALLOC_HEAP] = MG_HOST_DEVICE,       [MG_ALLOC_VMM] = MG_HOST_DEVICE,
     };
     struct walk *w = user;
     if (a->kind != MG_ALLOC_RUNTIME)
@@ -36,21 +41,17 @@ static MG_VEC(struct mg_host_allocation) variables;
 void mg_host_variable(uint64_t at, uint64_t bytes)
 {
     uint32_t k = 0;
-    if (!at || !bytes || mg_session_can(MG_BACKEND_ALLOCATIONS))
-        return;
+    if (!at || !bytes || mg_session_can(MG_BACKEND_ALLOCATIONS)) return;
     pthread_mutex_lock(&variables_lock);
-    while (k < variables.n && variables.at[k].address != at)
-        k++;
-    if (k == variables.n)
-        (void)mg_vec_push(&variables);
+    while (k < variables.n && variables.at[k].address != at) k++;
+    if (k == variables.n) (void)mg_vec_push(&variables);
     variables.at[k] = (struct mg_host_allocation){at, bytes, UINT64_MAX, MG_HOST_VARIABLE};
     pthread_mutex_unlock(&variables_lock);
 }
 
 static cu_result found(cu_result rc, const cu_ptr *at, const size_t *bytes)
 {
-    if (rc == CUE_SUCCESS && !mg_inside && at && bytes)
-        mg_host_variable(*at, *bytes);
+    if (rc == CUE_SUCCESS && !mg_inside && at && bytes) mg_host_variable(*at, *bytes);
     return rc;
 }
 
@@ -74,15 +75,15 @@ static void allocations(void (*fn)(const struct mg_host_allocation *a, void *use
         mg_mem_each(give_own, &(struct walk){fn, user});
         return;
     }
-    static const enum mg_host_kind kinds[] = {[MG_AREA_DEVICE] = MG_HOST_DEVICE, [MG_AREA_HOST] = MG_HOST_PINNED, [MG_AREA_MANAGED] = MG_HOST_MANAGED};
+    static const enum mg_host_kind kinds[] = {
+        [MG_AREA_DEVICE] = MG_HOST_DEVICE, [MG_AREA_HOST] = MG_HOST_PINNED, [MG_AREA_MANAGED] = MG_HOST_MANAGED};
     uint32_t n = 0;
     struct mg_area *all = mg_areas_copy(&n);
     for (uint32_t i = 0; all && i < n; i++)
         fn(&(struct mg_host_allocation){all[i].at, all[i].bytes, all[i].id, kinds[all[i].kind]}, user);
     free(all);
     pthread_mutex_lock(&variables_lock);
-    for (uint32_t i = 0; i < variables.n; i++)
-        fn(&variables.at[i], user);
+    for (uint32_t i = 0; i < variables.n; i++) fn(&variables.at[i], user);
     pthread_mutex_unlock(&variables_lock);
 }
 
@@ -91,24 +92,27 @@ static void modules(void (*fn)(const struct mg_host_module *m, void *user), void
     mg_img_each_ptx(fn, user);
 }
 
-struct symbols { void (*fn)(const struct mg_host_symbol *s, void *user); void *user; };
+struct symbols {
+    void (*fn)(const struct mg_host_symbol *s, void *user);
+    void *user;
+};
 
 static void give_symbols(const struct mg_host_module *ptx, void *user)
 {
     struct symbols *w = user;
     struct mg_module *m = NULL; /* a copy of our own: the session's belongs to who makes twins */
-    if (mg_ptx_parse(ptx->ptx, ptx->bytes, NULL, &m, NULL))
-        m = NULL;
+    if (mg_ptx_parse(ptx->ptx, ptx->bytes, NULL, &m, NULL)) m = NULL;
     for (mg_id v = 1; m && v < m->vars.n; v++) {
         const struct mg_var *var = &m->vars.at[v];
         if (!var->func && (var->space == MG_SPACE_global || var->space == MG_SPACE_const))
-            w->fn(&(struct mg_host_symbol){ptx->id, mg_name(m, var->name), mg_var_bytes(var), var->space == MG_SPACE_const, false}, w->user);
+            w->fn(&(struct mg_host_symbol){ptx->id, mg_name(m, var->name), mg_var_bytes(var),
+                                           var->space == MG_SPACE_const, false},
+                  w->user);
     }
     for (mg_id f = 1; m && f < m->funcs.n; f++)
         if (m->funcs.at[f].kind == MG_FUNC_entry && m->funcs.at[f].defined)
             w->fn(&(struct mg_host_symbol){ptx->id, mg_name(m, m->funcs.at[f].name), 0, false, true}, w->user);
-    if (m)
-        mg_module_free(m);
+    if (m) mg_module_free(m);
 }
 
 static void symbols(void (*fn)(const struct mg_host_symbol *s, void *user), void *user)
@@ -119,8 +123,7 @@ static void symbols(void (*fn)(const struct mg_host_symbol *s, void *user), void
 static void result(const char *tool, const char *key, const char *json)
 {
     pthread_rwlock_rdlock(&mg_session.closing);
-    if (mg_session.store)
-        mg_store_tool_json(mg_session.store, tool, key, json);
+    if (mg_session.store) mg_store_tool_json(mg_session.store, tool, key, json);
     pthread_rwlock_unlock(&mg_session.closing);
 }
 
@@ -132,7 +135,16 @@ static struct mg_trace_writer *trace(void)
 const struct mg_tool_host *mg_tools_host(void)
 {
     static struct mg_tool_host host;
-    host = (struct mg_tool_host){.size = sizeof host, .device_kind = mg_session.backend->kind(&mg_session.config), .sm = mg_session.sm, .folder = mg_session.config.dir, .allocations = allocations,
-                                 .objects = mg_objects_each, .modules = modules, .symbols = symbols, .say = mg_session_say_line, .result = result, .trace = trace};
+    host = (struct mg_tool_host){.size = sizeof host,
+                                 .device_kind = mg_session.backend->kind(&mg_session.config),
+                                 .sm = mg_session.sm,
+                                 .folder = mg_session.config.dir,
+                                 .allocations = allocations,
+                                 .objects = mg_objects_each,
+                                 .modules = modules,
+                                 .symbols = symbols,
+                                 .say = mg_session_say_line,
+                                 .result = result,
+                                 .trace = trace};
     return &host;
 }

@@ -50,15 +50,14 @@ static void image_set(void *handle, struct mg_img *im)
 static bool keep_text(struct mg_img *im, const struct mg_image_entry *e)
 {
     struct mg_ptx *more = realloc(im->ptx, (im->n_ptx + 1) * sizeof *more);
-    if (!more)
-        return false;
+    if (!more) return false;
     im->ptx = more;
     struct mg_ptx *p = &im->ptx[im->n_ptx];
     const char *cap = e->options ? strstr(e->options, "maxrregcount") : NULL;
-    *p = (struct mg_ptx){.bytes = e->bytes, .text = malloc(e->bytes + 1),
+    *p = (struct mg_ptx){.bytes = e->bytes,
+                         .text = malloc(e->bytes + 1),
                          .max_registers = cap ? (unsigned)strtoul(cap + strcspn(cap, "0123456789"), NULL, 10) : 0};
-    if (!p->text)
-        return false;
+    if (!p->text) return false;
     memcpy(p->text, e->data, e->bytes);
     p->text[e->bytes] = 0;
     mg_text_id(p->text, p->bytes, p->id);
@@ -69,8 +68,7 @@ static bool keep_text(struct mg_img *im, const struct mg_image_entry *e)
 static bool has_ptx(const struct mg_image *src)
 {
     for (uint32_t i = 0; i < src->n_entries; i++)
-        if (src->entries[i].kind == MG_ENTRY_PTX)
-            return true;
+        if (src->entries[i].kind == MG_ENTRY_PTX) return true;
     return false;
 }
 
@@ -84,27 +82,22 @@ static void keep_texts(struct mg_img *im, const struct mg_image *src)
     }
     for (uint32_t g = 0; g < n_groups; g++) {
         const struct mg_image_entry *e = mg_image_best_ptx(src, g, sm);
-        if (e && !keep_text(im, e))
-            im->why = MG_REASON_no_memory;
+        if (e && !keep_text(im, e)) im->why = MG_REASON_no_memory;
     }
-    if (!im->n_ptx && !im->why)
-        im->why = has_ptx(src) ? MG_REASON_no_ptx_device : MG_REASON_no_ptx;
-    if (im->n_ptx > 1)
-        im->linked = true;
+    if (!im->n_ptx && !im->why) im->why = has_ptx(src) ? MG_REASON_no_ptx_device : MG_REASON_no_ptx;
+    if (im->n_ptx > 1) im->linked = true;
 }
 
 static struct mg_img *read_image(const void *data, size_t bytes)
 {
     struct mg_img *im = calloc(1, sizeof *im);
     struct mg_image *src = NULL;
-    if (!im)
-        return NULL;
+    if (!im) return NULL;
     struct mg_diag d = MG_DIAG_INIT;
     enum mg_err err = bytes ? mg_image_open_bytes(data, bytes, NULL, &src, &d) : mg_image_open_memory(data, &src, &d);
     if (err) {
         im->why = MG_REASON_no_ptx_unreadable;
-        if (mg_session.config.verbose)
-            mg_session_say("an image cannot be read: %s", mg_diag_first(&d, err));
+        if (mg_session.config.verbose) mg_session_say("an image cannot be read: %s", mg_diag_first(&d, err));
     } else {
         keep_texts(im, src);
         mg_image_free(src);
@@ -113,7 +106,10 @@ static struct mg_img *read_image(const void *data, size_t bytes)
     return im;
 }
 
-static struct mg_img *first_of(struct mg_img *im) { return im->first ? im->first : im; }
+static struct mg_img *first_of(struct mg_img *im)
+{
+    return im->first ? im->first : im;
+}
 
 /* What a channel carries to a tool names sites for as long as the tool likes to look at them. */
 static bool has_channel(const struct mg_img *im)
@@ -121,8 +117,7 @@ static bool has_channel(const struct mg_img *im)
     for (const struct mg_code *c = im->codes; c; c = c->next)
         for (const struct mg_variant *v = c->variants; v; v = v->next)
             for (uint32_t k = 0; k < v->layout.n_regions; k++)
-                if (v->layout.regions[k].has_channel)
-                    return true;
+                if (v->layout.regions[k].has_channel) return true;
     return false;
 }
 
@@ -130,8 +125,7 @@ void mg_img_unref(struct mg_img *im)
 {
     pthread_mutex_lock(&mg_session.lock);
     if (--im->refs == 0 && !has_channel(im)) {
-        for (struct mg_code *c = im->codes; c; c = c->next)
-            mg_kernel_spend(c);
+        for (struct mg_code *c = im->codes; c; c = c->next) mg_kernel_spend(c);
         for (uint32_t k = 0; k < im->n_ptx; k++) {
             struct mg_ptx *p = &im->ptx[k];
             free(p->text);
@@ -161,17 +155,14 @@ void mg_img_each_ptx(void (*fn)(const struct mg_host_module *m, void *user), voi
         first_of(im)->refs++;
         for (uint32_t k = 0; k < im->n_ptx; k++) {
             uint32_t i = 0;
-            while (i < all.n && strcmp(all.at[i].id, im->ptx[k].id))
-                i++;
+            while (i < all.n && strcmp(all.at[i].id, im->ptx[k].id)) i++;
             if (i == all.n)
                 *mg_vec_push(&all) = (struct mg_host_module){im->ptx[k].id, im->ptx[k].text, im->ptx[k].bytes};
         }
     }
     pthread_mutex_unlock(&mg_session.lock);
-    for (uint32_t i = 0; i < all.n; i++)
-        fn(&all.at[i], user);
-    for (uint32_t i = 0; i < held.n; i++)
-        mg_img_unref(held.at[i]);
+    for (uint32_t i = 0; i < all.n; i++) fn(&all.at[i], user);
+    for (uint32_t i = 0; i < held.n; i++) mg_img_unref(held.at[i]);
     mg_vec_release(&all);
     mg_vec_release(&held);
 }
@@ -179,8 +170,7 @@ void mg_img_each_ptx(void (*fn)(const struct mg_host_module *m, void *user), voi
 struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix)
 {
     struct mg_ptx *p = &im->ptx[ix];
-    if (p->parsed)
-        return p;
+    if (p->parsed) return p;
     if (!mg_session_has_memory(MG_PARSE_BYTES(p->bytes))) {
         p->parsed = true;
         p->why = strdup(mg_reason_text(MG_REASON_no_memory));
@@ -192,8 +182,7 @@ struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix)
     if (err || !p->m) {
         struct mg_buf why = MG_BUF_INIT;
         mg_buf_printf(&why, mg_reason_text(MG_REASON_bad_ptx), mg_diag_first(&d, err));
-        if (d.n_items && d.items[0].line)
-            mg_buf_printf(&why, " (PTX line %u)", d.items[0].line);
+        if (d.n_items && d.items[0].line) mg_buf_printf(&why, " (PTX line %u)", d.items[0].line);
         p->why = mg_buf_take(&why);
         p->m = NULL;
     }
@@ -206,14 +195,11 @@ struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix)
 /* Relocatable texts as one module, the way the machine code was linked: NVIDIA's driver gives none. */
 const struct mg_module *mg_img_linked(struct mg_img *im)
 {
-    if (im->tried)
-        return im->whole;
+    if (im->tried) return im->whole;
     im->tried = true;
     size_t given = 0;
-    for (uint32_t k = 0; k < im->n_ptx; k++)
-        given += im->ptx[k].bytes;
-    if (!mg_session_has_memory(2 * MG_PARSE_BYTES(given)))
-        return NULL;
+    for (uint32_t k = 0; k < im->n_ptx; k++) given += im->ptx[k].bytes;
+    if (!mg_session_has_memory(2 * MG_PARSE_BYTES(given))) return NULL;
     struct mg_text *texts = calloc(im->n_ptx + 1, sizeof *texts);
     char *text = NULL;
     size_t bytes = 0;
@@ -263,8 +249,7 @@ static void share(struct mg_img *im)
     static struct mg_map firsts; /* hash of the texts -> struct mg_img; under the session's lock */
     uint64_t key = 0, v = 0;
     im->refs = 1;
-    if (im->linked || !im->n_ptx || im->why)
-        return;
+    if (im->linked || !im->n_ptx || im->why) return;
     for (uint32_t k = 0; k < im->n_ptx; k++)
         key = mg_hash64(im->ptx[k].id, sizeof im->ptx[k].id, key + im->ptx[k].max_registers);
     pthread_mutex_lock(&mg_session.lock);
@@ -278,16 +263,14 @@ static void share(struct mg_img *im)
 static void loaded(void *handle, const void *data, size_t bytes, bool library)
 {
     const struct mg_session *s = &mg_session;
-    if (!handle || !data || mg_session_is_short())
-        return;
+    if (!handle || !data || mg_session_is_short()) return;
     mg_inside++;
     struct mg_img *im = read_image(data, bytes);
     if (im) {
         share(im);
         image_set(handle, im);
     }
-    if (im && s->config.eager && !s->cannot)
-        mg_eager_load(handle, im, library);
+    if (im && s->config.eager && !s->cannot) mg_eager_load(handle, im, library);
     mg_leftover_unload();
     mg_inside--;
 }
@@ -303,7 +286,8 @@ static void refused(const void *data, size_t bytes)
 {
     struct mg_image *src = NULL;
     mg_inside++;
-    enum mg_err err = bytes ? mg_image_open_bytes(data, bytes, NULL, &src, NULL) : mg_image_open_memory(data, &src, NULL);
+    enum mg_err err =
+        bytes ? mg_image_open_bytes(data, bytes, NULL, &src, NULL) : mg_image_open_memory(data, &src, NULL);
     pthread_rwlock_rdlock(&mg_session.closing);
     for (uint32_t i = 0; !err && mg_session.store && i < src->n_entries; i++)
         if (src->entries[i].kind == MG_ENTRY_CUBIN)
@@ -397,10 +381,8 @@ static void forget_handles(const struct mg_img *im)
     MG_VEC(uint64_t) dead = {0};
     pthread_mutex_lock(&mg_session.lock);
     for (uint32_t i = 0; mg_map_next(&images, &i, &key, &v);)
-        if (v == (uint64_t)(uintptr_t)im)
-            *mg_vec_push(&dead) = key;
-    for (uint32_t i = 0; i < dead.n; i++)
-        mg_map_del(&images, dead.at[i]);
+        if (v == (uint64_t)(uintptr_t)im) *mg_vec_push(&dead) = key;
+    for (uint32_t i = 0; i < dead.n; i++) mg_map_del(&images, dead.at[i]);
     pthread_mutex_unlock(&mg_session.lock);
     mg_vec_release(&dead);
 }
@@ -408,14 +390,12 @@ static void forget_handles(const struct mg_img *im)
 static void unloading(void *handle)
 {
     struct mg_img *im = mg_session.active && !mg_inside ? image_get(handle) : NULL;
-    if (!im)
-        return;
+    if (!im) return;
     mg_inside++;
     mg_kernel_forget(im);
     forget_handles(im);
     mg_img_unref(first_of(im));
-    if (im->first)
-        free(im);
+    if (im->first) free(im);
     mg_inside--;
 }
 static cu_result unloaded(cu_result rc)
@@ -443,30 +423,26 @@ MG_HOOK(cuLibraryUnload, cu_library l)
 static void found(void *handle, void *container, const char *name, bool is_kernel)
 {
     struct mg_img *im = mg_session.active && !mg_inside && handle ? image_get(container) : NULL;
-    if (im && name)
-        mg_kernel_note(handle, im, name, is_kernel);
+    if (im && name) mg_kernel_note(handle, im, name, is_kernel);
 }
 
 MG_HOOK(cuModuleGetFunction, cu_function *f, cu_module m, const char *name)
 {
     cu_result rc = MG_REAL(cuModuleGetFunction)(f, m, name);
-    if (rc == CUE_SUCCESS && f)
-        found(*f, m, name, false);
+    if (rc == CUE_SUCCESS && f) found(*f, m, name, false);
     return rc;
 }
 MG_HOOK(cuLibraryGetKernel, cu_kernel *k, cu_library l, const char *name)
 {
     cu_result rc = MG_REAL(cuLibraryGetKernel)(k, l, name);
-    if (rc == CUE_SUCCESS && k)
-        found(*k, l, name, true);
+    if (rc == CUE_SUCCESS && k) found(*k, l, name, true);
     return rc;
 }
 MG_HOOK(cuLibraryGetModule, cu_module *m, cu_library l)
 {
     cu_result rc = MG_REAL(cuLibraryGetModule)(m, l);
     struct mg_img *im = rc == CUE_SUCCESS && m && mg_session.active ? image_get(l) : NULL;
-    if (im)
-        image_set(*m, im);
+    if (im) image_set(*m, im);
     return rc;
 }
 MG_HOOK(cuModuleEnumerateFunctions, cu_function *fns, unsigned n, cu_module m)
@@ -491,7 +467,6 @@ MG_HOOK(cuLibraryEnumerateKernels, cu_kernel *ks, unsigned n, cu_library l)
 MG_HOOK(cuKernelGetFunction, cu_function *f, cu_kernel k)
 {
     cu_result rc = MG_REAL(cuKernelGetFunction)(f, k);
-    if (rc == CUE_SUCCESS && f && mg_session.active && !mg_inside)
-        mg_kernel_alias(*f, k);
+    if (rc == CUE_SUCCESS && f && mg_session.active && !mg_inside) mg_kernel_alias(*f, k);
     return rc;
 }

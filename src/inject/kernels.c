@@ -1,7 +1,8 @@
 /* Kernels: from the handle of a launch to the instance that may run in its place.
  *
  *   handle ──► struct mg_name { image, kernel name } ── + current context ──► struct mg_inst ──► struct mg_code
- *                                                        + set of tools ──► struct mg_body { twin } ──► struct mg_variant { its text }
+ *                                                        + set of tools ──► struct mg_body { twin } ──► struct
+ * mg_variant { its text }
  *
  * A twin's text is made once per kernel, image and set of tools (twin.c), loaded once per instance. An instance
  * has its own table of symbol addresses, since every instance of a module has its own variables.
@@ -28,7 +29,7 @@ struct mg_name { /* what a handle stands for; owner: the map */
     struct mg_img *im;
     struct mg_code *code;
     bool is_kernel;
-    void *kernel;   /* of a library, that this function stands for in one context; NULL: of none */
+    void *kernel;                   /* of a library, that this function stands for in one context; NULL: of none */
     MG_VEC(struct mg_inst *) insts; /* one a context */
 };
 static struct mg_map codes; /* every struct mg_code as key; under the session's lock */
@@ -40,7 +41,8 @@ static struct mg_name *name_get(void *handle) /* under the lock */
     return mg_map_get(&names, (uint64_t)(uintptr_t)handle, &v) ? (struct mg_name *)(uintptr_t)v : NULL;
 }
 
-/* What stays of a kernel until the process ends lies by itself: between what is freed with its module it would keep whole pages. */
+/* What stays of a kernel until the process ends lies by itself: between what is freed with its module it would keep
+ * whole pages. */
 static void *keep(size_t bytes)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,12 +57,10 @@ static struct mg_code *code_get(struct mg_img *im, const char *name) /* under th
 {
     im = im->first ? im->first : im;
     for (struct mg_code *c = im->codes; c; c = c->next)
-        if (!strcmp(c->name, name))
-            return c;
+        if (!strcmp(c->name, name)) return c;
     size_t bytes = strlen(name) + 1;
     struct mg_code *c = keep(sizeof *c + bytes);
-    if (!c)
-        return NULL;
+    if (!c) return NULL;
     c->name = memcpy(c + 1, name, bytes);
     c->im = im;
     c->store_id = UINT32_MAX;
@@ -73,16 +73,14 @@ static struct mg_code *code_get(struct mg_img *im, const char *name) /* under th
 static struct mg_code_use *find_use(const struct mg_code *c, uint32_t use)
 {
     struct mg_code_use *u = __atomic_load_n(&c->uses, __ATOMIC_ACQUIRE);
-    while (u && u->use != use)
-        u = u->next;
+    while (u && u->use != use) u = u->next;
     return u;
 }
 
 struct mg_code_use *mg_code_use(struct mg_code *c, uint32_t use)
 {
     struct mg_code_use *u = find_use(c, use), *made = u ? NULL : keep(sizeof *made);
-    if (!made)
-        return u;
+    if (!made) return u;
     made->use = use;
     made->next = __atomic_load_n(&c->uses, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&c->uses, &made->next, made, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
@@ -93,8 +91,7 @@ struct mg_code_use *mg_code_use(struct mg_code *c, uint32_t use)
 
 static void free_variant(struct mg_variant *v)
 {
-    for (uint32_t k = 0; k < v->n_symbols; k++)
-        free((char *)(uintptr_t)v->symbols[k].name);
+    for (uint32_t k = 0; k < v->n_symbols; k++) free((char *)(uintptr_t)v->symbols[k].name);
     free(v->symbols);
     free(v->known);
     mg_module_free(v->ir);
@@ -126,12 +123,9 @@ void mg_kernel_spend(struct mg_code *c)
 static void name_set(void *handle, struct mg_img *im, struct mg_code *code, bool is_kernel) /* under the lock */
 {
     struct mg_name *n = name_get(handle);
-    if (n && n->code == code)
-        return;
-    if (!n)
-        n = calloc(1, sizeof *n);
-    if (!n)
-        return;
+    if (n && n->code == code) return;
+    if (!n) n = calloc(1, sizeof *n);
+    if (!n) return;
     n->im = im;
     n->code = code;
     n->is_kernel = is_kernel;
@@ -144,8 +138,7 @@ void mg_kernel_note(void *handle, struct mg_img *im, const char *name, bool is_k
 {
     pthread_mutex_lock(&mg_session.lock);
     struct mg_code *code = code_get(im, name);
-    if (code)
-        name_set(handle, im, code, is_kernel);
+    if (code) name_set(handle, im, code, is_kernel);
     pthread_mutex_unlock(&mg_session.lock);
 }
 
@@ -156,8 +149,7 @@ void mg_kernel_alias(void *function, void *kernel)
     if (n && function != kernel) {
         name_set(function, n->im, n->code, false);
         struct mg_name *f = name_get(function);
-        if (f && n->is_kernel)
-            f->kernel = kernel;
+        if (f && n->is_kernel) f->kernel = kernel;
     }
     pthread_mutex_unlock(&mg_session.lock);
 }
@@ -171,21 +163,17 @@ void mg_kernel_forget(struct mg_img *im)
     pthread_mutex_lock(&mg_session.lock);
     for (uint32_t i = 0; mg_map_next(&names, &i, &key, &v);) {
         struct mg_name *n = (struct mg_name *)(uintptr_t)v;
-        if (n->im != im)
-            continue;
+        if (n->im != im) continue;
         *mg_vec_push(&dead) = key;
-        if (n->insts.n)
-            any = (void *)(uintptr_t)key;
+        if (n->insts.n) any = (void *)(uintptr_t)key;
     }
     pthread_mutex_unlock(&mg_session.lock);
-    if (any && mg_session.config.witness)
-        mg_witness_collect(im, any);
+    if (any && mg_session.config.witness) mg_witness_collect(im, any);
     pthread_mutex_lock(&mg_session.lock);
     for (uint32_t i = 0; i < dead.n; i++) {
         struct mg_name *n = name_get((void *)(uintptr_t)dead.at[i]);
         mg_map_del(&names, dead.at[i]);
-        for (uint32_t k = 0; n && k < n->insts.n; k++)
-            mg_leftover_add(n->insts.at[k]);
+        for (uint32_t k = 0; n && k < n->insts.n; k++) mg_leftover_add(n->insts.at[k]);
         if (n) {
             mg_vec_release(&n->insts);
             free(n);
@@ -217,10 +205,14 @@ static bool ask_driver(void *handle)
 static struct mg_inst *inst_new(struct mg_name *n, void *handle, void *ctx)
 {
     struct mg_inst *i = calloc(1, sizeof *i);
-    if (!i)
-        return NULL;
-    *i = (struct mg_inst){.code = n->code, .handle = handle, .ctx = ctx, .is_kernel = n->is_kernel, .kernel = n->kernel,
-                          .describing = PTHREAD_MUTEX_INITIALIZER, .generation = mg_session.generation};
+    if (!i) return NULL;
+    *i = (struct mg_inst){.code = n->code,
+                          .handle = handle,
+                          .ctx = ctx,
+                          .is_kernel = n->is_kernel,
+                          .kernel = n->kernel,
+                          .describing = PTHREAD_MUTEX_INITIALIZER,
+                          .generation = mg_session.generation};
     i->code->im->refs++;
     *mg_vec_push(&n->insts) = i;
     return i;
@@ -241,15 +233,13 @@ static void find_function(struct mg_inst *i)
     cu_result (*exchange)(int *) = MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *);
     cu_function f = NULL;
     i->function = i->handle;
-    if (!i->is_kernel)
-        return;
+    if (!i->is_kernel) return;
     bool relaxed = exchange(&mode) == CUE_SUCCESS;
     if (MG_REAL_AS(cuKernelGetFunction, cu_function *, cu_kernel)(&f, i->handle) == CUE_SUCCESS && f) {
         i->function = f;
         mg_kernel_alias(f, i->handle); /* graphs name it so */
     }
-    if (relaxed)
-        exchange(&mode);
+    if (relaxed) exchange(&mode);
 }
 
 /* Layout of the parameter block, as the driver tells it. */
@@ -260,11 +250,9 @@ static void read_params(struct mg_inst *i)
                      : MG_REAL_AS(cuFuncGetParamInfo, void *, size_t, size_t *, size_t *);
     size_t offset, bytes;
     uint32_t n = 0;
-    while (n < 4096 && info(i->handle, n, &offset, &bytes) == CUE_SUCCESS)
-        n++;
+    while (n < 4096 && info(i->handle, n, &offset, &bytes) == CUE_SUCCESS) n++;
     uint32_t *at = calloc(2 * (size_t)n + 1, sizeof *at);
-    if (!at)
-        return;
+    if (!at) return;
     i->param_offsets = at;
     i->param_sizes = at + n;
     for (uint32_t k = 0; k < n && info(i->handle, k, &offset, &bytes) == CUE_SUCCESS; k++) {
@@ -279,7 +267,8 @@ static void read_params(struct mg_inst *i)
  * may write it a second time. */
 static void describe(struct mg_inst *i)
 {
-    pthread_mutex_lock(&i->describing); /* its own: the driver may wait here for work in flight, and that for other launches */
+    pthread_mutex_lock(
+        &i->describing); /* its own: the driver may wait here for work in flight, and that for other launches */
     if (!i->described) {
         cu_device device = 0;
         MG_REAL_AS(cuCtxGetDevice, cu_device *)(&device);
@@ -305,14 +294,11 @@ struct mg_inst *mg_kernel_get(void *handle)
         for (uint32_t i = 0; n && i < n->insts.n && !found; i++)
             if ((!n->is_kernel || n->insts.at[i]->ctx == ctx) && n->insts.at[i]->generation == mg_session.generation)
                 found = n->insts.at[i];
-        if (n && !found)
-            found = inst_new(n, handle, ctx);
+        if (n && !found) found = inst_new(n, handle, ctx);
         pthread_mutex_unlock(&mg_session.lock);
-        if (n || !ask_driver(handle))
-            break;
+        if (n || !ask_driver(handle)) break;
     }
-    if (found && !__atomic_load_n(&found->described, __ATOMIC_ACQUIRE))
-        describe(found);
+    if (found && !__atomic_load_n(&found->described, __ATOMIC_ACQUIRE)) describe(found);
     return found;
 }
 
@@ -352,11 +338,9 @@ void mg_kernel_each_twin(void *handle, void (*fn)(void *twin, void *user), void 
     struct mg_name *n = name_get(handle);
     for (uint32_t i = 0; n && i < n->insts.n; i++)
         for (const struct mg_body *b = n->insts.at[i]->bodies; b; b = b->next)
-            if (__atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == MG_STATE_READY)
-                *mg_vec_push(&list) = b->twin;
+            if (__atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == MG_STATE_READY) *mg_vec_push(&list) = b->twin;
     pthread_mutex_unlock(&mg_session.lock);
-    for (uint32_t i = 0; i < list.n; i++)
-        fn(list.at[i], user);
+    for (uint32_t i = 0; i < list.n; i++) fn(list.at[i], user);
     mg_vec_release(&list);
 }
 
@@ -379,8 +363,11 @@ uint32_t mg_kernel_store_id(struct mg_inst *i, struct mg_body *b)
     pthread_mutex_lock(&mg_session.lock);
     if (mg_code_is_news(c)) {
         struct mg_store_kernel k = {
-            .name = c->name, .module = c->ptx ? c->ptx->id : "", .regs_native = i->regs_native,
-            .regs_instrumented = regs_twin, .regs_estimated = estimated,
+            .name = c->name,
+            .module = c->ptx ? c->ptx->id : "",
+            .regs_native = i->regs_native,
+            .regs_instrumented = regs_twin,
+            .regs_estimated = estimated,
             .sites = __atomic_load_n(&c->sites, __ATOMIC_ACQUIRE),
         };
         if (c->ptx && !c->ptx->stored) {
@@ -393,8 +380,7 @@ uint32_t mg_kernel_store_id(struct mg_inst *i, struct mg_body *b)
             mg_store_kernel_found(mg_session.store, c->store_id, &k);
         __atomic_store_n(&c->sites_stored, k.sites != NULL, __ATOMIC_RELEASE);
     }
-    if (b && b->variant->state == MG_STATE_READY && !b->variant->told)
-        mg_tools_tell(b->variant);
+    if (b && b->variant->state == MG_STATE_READY && !b->variant->told) mg_tools_tell(b->variant);
     pthread_mutex_unlock(&mg_session.lock);
     return c->store_id;
 }
@@ -409,8 +395,7 @@ uint64_t mg_kernel_executed(uint64_t *ended, uint64_t *timed)
         const struct mg_code *c = (const struct mg_code *)(uintptr_t)key;
         *ended += c->n_ended;
         *timed += c->n_timed;
-        if (c->n_timed)
-            ns += (double)c->timed_ns / (double)c->n_timed * (double)c->n_ended;
+        if (c->n_timed) ns += (double)c->timed_ns / (double)c->n_timed * (double)c->n_ended;
     }
     pthread_mutex_unlock(&mg_session.lock);
     return (uint64_t)ns;
@@ -442,7 +427,8 @@ void mg_kernel_tell_other_ptx(void)
     for (uint32_t i = 0; mg_map_next(&codes, &i, &key, &v);) {
         const struct mg_code *c = (const struct mg_code *)(uintptr_t)key;
         if (c->native_sm && c->ptx_sm && c->native_sm != c->ptx_sm)
-            mg_buf_printf(&json, "%s{\"kernel\": \"%s\", \"ptx\": %u, \"code\": %u}", json.n ? ", " : "[", c->name, (unsigned)c->ptx_sm, (unsigned)c->native_sm);
+            mg_buf_printf(&json, "%s{\"kernel\": \"%s\", \"ptx\": %u, \"code\": %u}", json.n ? ", " : "[", c->name,
+                          (unsigned)c->ptx_sm, (unsigned)c->native_sm);
     }
     pthread_mutex_unlock(&mg_session.lock);
     if (json.n) {
@@ -480,30 +466,29 @@ void mg_witness_collect(struct mg_img *im, void *function)
 {
     const struct mg_backend *b = mg_session.backend;
     static uint32_t n_collected;
-    if (im->seen == mg_session.generation + 1)
-        return;
+    if (im->seen == mg_session.generation + 1) return;
     struct witness w = {.out = MG_BUF_INIT, .m = b->module(function)};
-    if (!w.m)
-        return;
+    if (!w.m) return;
     im->seen = mg_session.generation + 1;
     mg_buf_adds(&w.out, "{\"modules\": ["); /* several texts when the driver linked them */
-    for (uint32_t k = 0; k < im->n_ptx; k++)
-        mg_buf_printf(&w.out, "%s\"%s\"", k ? ", " : "", im->ptx[k].id);
+    for (uint32_t k = 0; k < im->n_ptx; k++) mg_buf_printf(&w.out, "%s\"%s\"", k ? ", " : "", im->ptx[k].id);
     mg_buf_adds(&w.out, "], \"functions\": [");
     b->positions(function, add_position, &w);
     mg_buf_printf(&w.out, "%s]}", w.func ? "]}" : "");
     char key[24];
     snprintf(key, sizeof key, "module%u", n_collected++);
     char *json = mg_buf_take(&w.out);
-    if (json)
-        mg_store_tool_json(mg_session.store, "positions", key, json);
+    if (json) mg_store_tool_json(mg_session.store, "positions", key, json);
     free(json);
 }
 
 void mg_witness_end(void)
 {
     uint64_t key, v;
-    struct pair { struct mg_img *im; void *function; };
+    struct pair {
+        struct mg_img *im;
+        void *function;
+    };
     MG_VEC(struct pair) left = {0};
     pthread_mutex_lock(&mg_session.lock);
     for (uint32_t i = 0; mg_map_next(&names, &i, &key, &v);) {
@@ -512,7 +497,6 @@ void mg_witness_end(void)
             *mg_vec_push(&left) = (struct pair){n->im, (void *)(uintptr_t)key};
     }
     pthread_mutex_unlock(&mg_session.lock);
-    for (uint32_t i = 0; i < left.n; i++)
-        mg_witness_collect(left.at[i].im, left.at[i].function);
+    for (uint32_t i = 0; i < left.n; i++) mg_witness_collect(left.at[i].im, left.at[i].function);
     mg_vec_release(&left);
 }

@@ -17,9 +17,9 @@
 #include "inject/streams.h"
 #include "inject/verify.h"
 
-#define REPEAT_TURN 4u           /* --repeat: runs of one code in a row */
-#define REPEAT_LEAST 12u         /* runs of either code, if as many are wanted; more while they have taken less than */
-#define REPEAT_NS 100000000u
+#define REPEAT_TURN  4u  /* --repeat: runs of one code in a row */
+#define REPEAT_LEAST 12u /* runs of either code, if as many are wanted; more while they have taken less than */
+#define REPEAT_NS    100000000u
 
 static cu_stream stream_of(const struct mg_call *c)
 {
@@ -33,12 +33,11 @@ static bool is_capturing(const struct mg_call *c)
     return MG_REAL_AS(cuStreamIsCapturing, cu_stream, int *)(s, &status) == CUE_SUCCESS && status == CUCAPTURE_ACTIVE;
 }
 
-/* For the trace of accesses: taken now, since the run may be over when the driver's call returns. NULL: not wanted, or a node,
- * which is told when it runs. */
+/* For the trace of accesses: taken now, since the run may be over when the driver's call returns. NULL: not wanted, or
+ * a node, which is told when it runs. */
 static const char *begin_step(const struct mg_run *r, struct mg_step_record *out)
 {
-    if (!mg_steps_on || r->node)
-        return NULL;
+    if (!mg_steps_on || r->node) return NULL;
     mg_steps_describe(r, out);
     return r->inst->code->name;
 }
@@ -46,15 +45,13 @@ static const char *begin_step(const struct mg_run *r, struct mg_step_record *out
 static cu_result send_twin(const struct mg_call *c, struct mg_run *r)
 {
     struct mg_params p;
-    if (!mg_params_extend(&p, r, c->params, c->extra))
-        return CUE_OUT_OF_MEMORY;
+    if (!mg_params_extend(&p, r, c->params, c->extra)) return CUE_OUT_OF_MEMORY;
     struct mg_step_record step;
     const char *name = begin_step(r, &step);
     mg_run_begin(r);
     cu_result rc = mg_session.backend->send(c, r, p.params, p.extra);
     mg_params_release(&p);
-    if (name && rc == CUE_SUCCESS)
-        mg_steps_put(&step, name);
+    if (name && rc == CUE_SUCCESS) mg_steps_put(&step, name);
     return rc;
 }
 
@@ -85,18 +82,17 @@ static cu_result send_instrumented(const struct mg_call *c, struct mg_run *r)
 
 /* --repeat: both codes on the memory that the launch found, in turns of some runs each: the first of a turn finds the
  * instructions of the other code in the caches, the others their own, as a program's further launches do. The runs are
- * launches of the profile like any other; what stands in front of each keeps what the host needs to send it out of its time. */
+ * launches of the profile like any other; what stands in front of each keeps what the host needs to send it out of its
+ * time. */
 static bool run_once(const struct mg_call *c, struct mg_inst *i, struct mg_verify *v, enum mg_select_turn turn)
 {
     mg_select_force(turn);
     struct mg_run *r = mg_run_new(i, &c->shape, c->params, c->extra, false);
     mg_select_force(MG_TURN_ANY);
-    if (r && r->block)
-        r->reason = mg_why_of(MG_REASON_repeat);
+    if (r && r->block) r->reason = mg_why_of(MG_REASON_repeat);
     bool held = r && mg_session_can(MG_BACKEND_HARDWARE) && mg_hold_begin(c->shape.stream, c->shape.per_thread);
     cu_result rc = !r ? CUE_OUT_OF_MEMORY : r->block ? send_instrumented(c, r) : send_native(c, r);
-    if (held)
-        mg_hold_end();
+    if (held) mg_hold_end();
     return mg_verify_again(v) && rc == CUE_SUCCESS;
 }
 
@@ -107,8 +103,7 @@ static void repeat(const struct mg_call *c, struct mg_inst *i, struct mg_verify 
     for (uint32_t done = 0, now; done < most && (done < REPEAT_LEAST || mg_now_ns() - start < REPEAT_NS); done += now) {
         now = MG_MIN(most - done, REPEAT_TURN);
         for (uint32_t k = 0; k < 2 * now; k++)
-            if (!run_once(c, i, v, k < now ? MG_TURN_NATIVE : MG_TURN_TWIN))
-                return;
+            if (!run_once(c, i, v, k < now ? MG_TURN_NATIVE : MG_TURN_TWIN)) return;
     }
 }
 
@@ -121,92 +116,84 @@ static cu_result send_verified(const struct mg_call *c, struct mg_run *r)
     cu_result rc;
     if (mg_verify_begin(c, r, &v, &rc, &why)) {
         mg_run_free(r);
-        if (rc == CUE_SUCCESS)
-            mg_run_record(i, &c->shape, why);
+        if (rc == CUE_SUCCESS) mg_run_record(i, &c->shape, why);
         return rc;
     }
-    if (v)
-        repeat(c, i, v);
+    if (v) repeat(c, i, v);
     rc = send_instrumented(c, r);
-    if (v)
-        mg_verify_end(v, c, rc);
+    if (v) mg_verify_end(v, c, rc);
     return rc;
 }
 
 cu_result mg_launch(const struct mg_call *c)
 {
-    if (!mg_session.active || mg_inside)
-        return c->send(c, c->f, c->params, c->extra);
+    if (!mg_session.active || mg_inside) return c->send(c, c->f, c->params, c->extra);
     cu_result rc;
     if (mg_session_is_short()) {
         rc = c->send(c, c->f, c->params, c->extra);
-        if (rc == CUE_SUCCESS)
-            mg_session_miss();
+        if (rc == CUE_SUCCESS) mg_session_miss();
         return rc;
     }
     bool verify = mg_session.config.verify, capturing = is_capturing(c);
     bool gated = mg_gate_is_on() && !capturing && !verify && mg_gate_pass(); /* under no lock of ours */
     mg_inside++;
-    if (verify)
-        mg_verify_enter();
+    if (verify) mg_verify_enter();
     struct mg_inst *i = mg_kernel_get(c->f);
     struct mg_run *r = i ? mg_run_new(i, &c->shape, c->params, c->extra, capturing) : NULL;
-    if (r)
-        r->gated = gated;
-    if (r && r->node)
-        r->graph = mg_capture_number(stream_of(c));
+    if (r) r->gated = gated;
+    if (r && r->node) r->graph = mg_capture_number(stream_of(c));
     if (!r) {
         rc = c->send(c, c->f, c->params, c->extra);
-        if (rc == CUE_SUCCESS)
-            mg_run_unknown(i ? MG_REASON_no_memory : MG_REASON_no_lookup);
+        if (rc == CUE_SUCCESS) mg_run_unknown(i ? MG_REASON_no_memory : MG_REASON_no_lookup);
     } else if (r->block) {
         rc = verify ? send_verified(c, r) : send_instrumented(c, r);
     } else {
         rc = send_native(c, r);
     }
-    if (verify)
-        mg_verify_leave();
-    if (rc == CUE_SUCCESS && !capturing)
-        mg_select_taken();
-    if (gated && (!i || rc != CUE_SUCCESS))
-        mg_gate_undo();
+    if (verify) mg_verify_leave();
+    if (rc == CUE_SUCCESS && !capturing) mg_select_taken();
+    if (gated && (!i || rc != CUE_SUCCESS)) mg_gate_undo();
     mg_inside--;
     return rc;
 }
 
 /* ---- the entries --------------------------------------------------------------------------------------------- */
 
-#define SHAPE(pt) {.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared_bytes = shared, .stream = stream, .per_thread = pt}
-#define SHAPE_ARGS(s) \
-    (s)->grid[0], (s)->grid[1], (s)->grid[2], (s)->block[0], (s)->block[1], (s)->block[2], (s)->shared_bytes, (s)->stream
+#define SHAPE(pt)                                                                                                      \
+    {                                                                                                                  \
+        .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared_bytes = shared, .stream = stream, .per_thread = pt        \
+    }
+#define SHAPE_ARGS(s)                                                                                                  \
+    (s)->grid[0], (s)->grid[1], (s)->grid[2], (s)->block[0], (s)->block[1], (s)->block[2], (s)->shared_bytes,          \
+        (s)->stream
 #define GEOMETRY unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared
 
-#define LAUNCH_KERNEL(name, pt)                                                                          \
-    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra);     \
-    MG_HOOK(name, cu_function f, GEOMETRY, cu_stream stream, void **params, void **extra)                \
-    {                                                                                                    \
-        struct mg_call c = {.f = f, .shape = SHAPE(pt), .params = params, .extra = extra, .send = send_##name}; \
-        return mg_launch(&c);                                                                               \
-    }                                                                                                    \
-    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra)      \
-    {                                                                                                    \
-        return MG_REAL(name)(f, SHAPE_ARGS(&c->shape), params, extra);                                   \
+#define LAUNCH_KERNEL(name, pt)                                                                                        \
+    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra);                 \
+    MG_HOOK(name, cu_function f, GEOMETRY, cu_stream stream, void **params, void **extra)                              \
+    {                                                                                                                  \
+        struct mg_call c = {.f = f, .shape = SHAPE(pt), .params = params, .extra = extra, .send = send_##name};        \
+        return mg_launch(&c);                                                                                          \
+    }                                                                                                                  \
+    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra)                  \
+    {                                                                                                                  \
+        return MG_REAL(name)(f, SHAPE_ARGS(&c->shape), params, extra);                                                 \
     }
 LAUNCH_KERNEL(cuLaunchKernel, false)
 LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
 
-#define LAUNCH_COOPERATIVE(name, pt)                                                                     \
-    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra);     \
-    MG_HOOK(name, cu_function f, GEOMETRY, cu_stream stream, void **params)                              \
-    {                                                                                                    \
-        struct mg_call c = {.f = f, .shape = SHAPE(pt), .params = params, .send = send_##name}; \
-        c.shape.cooperative = true;                                                                      \
-        return mg_launch(&c);                                                                               \
-    }                                                                                                    \
-    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra)      \
-    {                                                                                                    \
-        (void)extra;                                                                                     \
-        return MG_REAL(name)(f, SHAPE_ARGS(&c->shape), params);                                          \
+#define LAUNCH_COOPERATIVE(name, pt)                                                                                   \
+    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra);                 \
+    MG_HOOK(name, cu_function f, GEOMETRY, cu_stream stream, void **params)                                            \
+    {                                                                                                                  \
+        struct mg_call c = {.f = f, .shape = SHAPE(pt), .params = params, .send = send_##name};                        \
+        c.shape.cooperative = true;                                                                                    \
+        return mg_launch(&c);                                                                                          \
+    }                                                                                                                  \
+    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra)                  \
+    {                                                                                                                  \
+        (void)extra;                                                                                                   \
+        return MG_REAL(name)(f, SHAPE_ARGS(&c->shape), params);                                                        \
     }
 LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, false)
 LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, true)
@@ -214,8 +201,10 @@ LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, true)
 static void read_config(struct mg_shape *s, const struct cu_launch_config *c)
 {
     *s = (struct mg_shape){
-        .grid = {c->grid_x, c->grid_y, c->grid_z}, .block = {c->block_x, c->block_y, c->block_z},
-        .shared_bytes = c->shared_bytes, .stream = c->stream,
+        .grid = {c->grid_x, c->grid_y, c->grid_z},
+        .block = {c->block_x, c->block_y, c->block_z},
+        .shared_bytes = c->shared_bytes,
+        .stream = c->stream,
     };
     for (unsigned k = 0; c->attrs && k < c->n_attrs; k++) {
         const union cu_launch_value *v = &c->attrs[k].value;
@@ -230,18 +219,17 @@ static void read_config(struct mg_shape *s, const struct cu_launch_config *c)
     }
 }
 
-#define LAUNCH_EX(name, pt)                                                                              \
-    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra);     \
-    MG_HOOK(name, const struct cu_launch_config *config, cu_function f, void **params, void **extra)     \
-    {                                                                                                    \
-        struct mg_call c = {.f = f, .params = params, .extra = extra, .config = config, .send = send_##name}; \
-        if (config)                                                                                      \
-            read_config(&c.shape, config), c.shape.per_thread = pt;                                      \
-        return config ? mg_launch(&c) : MG_REAL(name)(config, f, params, extra);                            \
-    }                                                                                                    \
-    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra)      \
-    {                                                                                                    \
-        return MG_REAL(name)(c->config, f, params, extra);                                               \
+#define LAUNCH_EX(name, pt)                                                                                            \
+    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra);                 \
+    MG_HOOK(name, const struct cu_launch_config *config, cu_function f, void **params, void **extra)                   \
+    {                                                                                                                  \
+        struct mg_call c = {.f = f, .params = params, .extra = extra, .config = config, .send = send_##name};          \
+        if (config) read_config(&c.shape, config), c.shape.per_thread = pt;                                            \
+        return config ? mg_launch(&c) : MG_REAL(name)(config, f, params, extra);                                       \
+    }                                                                                                                  \
+    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra)                  \
+    {                                                                                                                  \
+        return MG_REAL(name)(c->config, f, params, extra);                                                             \
     }
 LAUNCH_EX(cuLaunchKernelEx, false)
 LAUNCH_EX(cuLaunchKernelEx_ptsz, true)
@@ -250,8 +238,7 @@ LAUNCH_EX(cuLaunchKernelEx_ptsz, true)
 static void ran_native(cu_result rc, void *f, const struct mg_shape *s, enum mg_reason reason)
 {
     struct mg_inst *i = rc == CUE_SUCCESS && mg_session.active && !mg_inside ? mg_kernel_get(f) : NULL;
-    if (i)
-        mg_run_record(i, s, reason);
+    if (i) mg_run_record(i, s, reason);
 }
 MG_HOOK(cuLaunchCooperativeKernelMultiDevice, struct cu_multi_launch *list, unsigned n, unsigned flags)
 {
@@ -260,7 +247,9 @@ MG_HOOK(cuLaunchCooperativeKernelMultiDevice, struct cu_multi_launch *list, unsi
         ran_native(rc, list[k].function,
                    &(struct mg_shape){.grid = {list[k].grid_x, list[k].grid_y, list[k].grid_z},
                                       .block = {list[k].block_x, list[k].block_y, list[k].block_z},
-                                      .shared_bytes = list[k].shared_bytes, .stream = list[k].stream, .cooperative = true},
+                                      .shared_bytes = list[k].shared_bytes,
+                                      .stream = list[k].stream,
+                                      .cooperative = true},
                    MG_REASON_multi_device);
     return rc;
 }

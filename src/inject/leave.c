@@ -53,8 +53,7 @@ static void *next(const char *name, const char *version)
 MG_NORETURN static void leave(int status)
 {
     mg_session_exit(status);
-    for (;;)
-        syscall(SYS_exit_group, status);
+    for (;;) syscall(SYS_exit_group, status);
 }
 void _exit(int status)
 {
@@ -69,8 +68,7 @@ void abort(void)
 {
     mg_session_leave(128 + SIGABRT, 0);
     void (*real)(void) = (void (*)(void))next("abort", "GLIBC_2.2.5");
-    if (real)
-        real();
+    if (real) real();
     leave(128 + SIGABRT);
 }
 
@@ -80,16 +78,14 @@ void __assert_fail(const char *text, const char *file, unsigned line, const char
     mg_session_leave(128 + SIGABRT, 0);
     void (*real)(const char *, const char *, unsigned, const char *) =
         (void (*)(const char *, const char *, unsigned, const char *))next("__assert_fail", "GLIBC_2.2.5");
-    if (real)
-        real(text, file, line, function);
+    if (real) real(text, file, line, function);
     leave(128 + SIGABRT);
 }
 
 static bool is_fatal(int sig)
 {
     struct sigaction now;
-    if (sig == SIGKILL)
-        return true;
+    if (sig == SIGKILL) return true;
     if (sig <= 0 || sig == SIGCHLD || sig == SIGCONT || sig == SIGURG || sig == SIGWINCH || sig == SIGSTOP ||
         sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU || sigaction(sig, NULL, &now))
         return false;
@@ -98,16 +94,14 @@ static bool is_fatal(int sig)
 
 int raise(int sig)
 {
-    if (is_fatal(sig))
-        mg_session_leave(128 + sig, 0);
+    if (is_fatal(sig)) mg_session_leave(128 + sig, 0);
     int (*real)(int) = (int (*)(int))next("raise", "GLIBC_2.2.5");
     return real ? real(sig) : (int)syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), sig);
 }
 
 int kill(pid_t pid, int sig)
 {
-    if ((pid == getpid() || pid == 0 || pid == -getpgrp()) && is_fatal(sig))
-        mg_session_leave(128 + sig, 0);
+    if ((pid == getpid() || pid == 0 || pid == -getpgrp()) && is_fatal(sig)) mg_session_leave(128 + sig, 0);
     return (int)syscall(SYS_kill, pid, sig);
 }
 
@@ -123,8 +117,7 @@ int execvpe(const char *file, char *const argv[], char *const env[])
 {
     mg_session_leave(-1, DRAIN_NS);
     exec_fn real = (exec_fn)next("execvpe", "GLIBC_2.11");
-    if (!real)
-        return errno = ENOSYS, -1;
+    if (!real) return errno = ENOSYS, -1;
     return real(file, argv, env);
 }
 
@@ -132,8 +125,7 @@ int fexecve(int fd, char *const argv[], char *const env[])
 {
     mg_session_leave(-1, DRAIN_NS);
     fexec_fn real = (fexec_fn)next("fexecve", "GLIBC_2.2.5");
-    if (!real)
-        return errno = ENOSYS, -1;
+    if (!real) return errno = ENOSYS, -1;
     return real(fd, argv, env);
 }
 
@@ -152,19 +144,17 @@ static size_t count_args(va_list ap)
     size_t n = 1;
     va_list at;
     va_copy(at, ap);
-    while (va_arg(at, char *))
-        n++;
+    while (va_arg(at, char *)) n++;
     va_end(at);
     return n;
 }
 
 /* arg and what ap holds up to the NULL, and the NULL; ap then stands behind it */
-#define COLLECT(argv, ap, arg)                              \
-    size_t n = arg ? count_args(ap) : 0;                    \
-    char **argv = alloca((n + 1) * sizeof *argv);           \
-    memcpy(argv, &arg, sizeof *argv);                       \
-    for (size_t k = 1; k <= n; k++)                         \
-        argv[k] = va_arg(ap, char *)
+#define COLLECT(argv, ap, arg)                                                                                         \
+    size_t n = arg ? count_args(ap) : 0;                                                                               \
+    char **argv = alloca((n + 1) * sizeof *argv);                                                                      \
+    memcpy(argv, &arg, sizeof *argv);                                                                                  \
+    for (size_t k = 1; k <= n; k++) argv[k] = va_arg(ap, char *)
 
 int execl(const char *path, const char *arg, ...)
 {

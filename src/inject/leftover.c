@@ -1,5 +1,5 @@
-/* Instances whose module the application has unloaded, and their twins. They are freed when the last run has told what it
- * counted. Unloading a twin may wait for all work in flight, so it is done right after calls of the application's
+/* Instances whose module the application has unloaded, and their twins. They are freed when the last run has told what
+ * it counted. Unloading a twin may wait for all work in flight, so it is done right after calls of the application's
  * that waited likewise (module loads and unloads), when nothing runs; else at the next such call. */
 #include "inject/images.h"
 
@@ -10,7 +10,9 @@
 #include "inject/session.h"
 #include "inject/twin.h"
 
-#define MOST_LEFT 16u /* a program that loads modules faster than the thread that collects counts gets to run has them collected here */
+#define MOST_LEFT                                                                                                      \
+    16u /* a program that loads modules faster than the thread that collects counts gets to run has them collected     \
+           here */
 
 static struct mg_inst *left; /* under the session's lock */
 static uint32_t n_left;
@@ -24,12 +26,10 @@ void mg_leftover_add(struct mg_inst *i)
 
 static bool unload(struct mg_inst *i)
 {
-    if (__atomic_load_n(&i->refs, __ATOMIC_ACQUIRE))
-        return false;
+    if (__atomic_load_n(&i->refs, __ATOMIC_ACQUIRE)) return false;
     while (i->bodies) {
         struct mg_body *b = i->bodies;
-        if (!mg_session.backend->unload(b))
-            return false;
+        if (!mg_session.backend->unload(b)) return false;
         mg_kernel_drop_twin(b);
         i->bodies = b->next;
         free(b->reason);
@@ -50,10 +50,8 @@ static void free_inst(struct mg_inst *i)
 void mg_leftover_unload(void)
 {
     struct mg_inst *later = NULL, **last = &later;
-    if (!__atomic_load_n(&left, __ATOMIC_RELAXED))
-        return;
-    if (__atomic_load_n(&n_left, __ATOMIC_RELAXED) > MOST_LEFT)
-        mg_session.backend->collect();
+    if (!__atomic_load_n(&left, __ATOMIC_RELAXED)) return;
+    if (__atomic_load_n(&n_left, __ATOMIC_RELAXED) > MOST_LEFT) mg_session.backend->collect();
     mg_run_bury();
     pthread_mutex_lock(&mg_session.lock);
     struct mg_inst *i = left;

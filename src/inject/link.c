@@ -17,7 +17,10 @@
 #include "image/known.h"
 #include "inject/session.h"
 
-struct link { MG_VEC(struct mg_text) texts; bool other; }; /* owner of the texts; other: an input that is no PTX */
+struct link {
+    MG_VEC(struct mg_text) texts;
+    bool other;
+}; /* owner of the texts; other: an input that is no PTX */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mg_map links; /* cu_link -> struct link */
 
@@ -32,8 +35,7 @@ static void add_input(cu_link l, int type, const char *data, size_t bytes)
     pthread_mutex_lock(&lock);
     if (!mg_map_get(&links, (uint64_t)(uintptr_t)l, &v)) {
         v = (uint64_t)(uintptr_t)calloc(1, sizeof(struct link));
-        if (v)
-            mg_map_set(&links, (uint64_t)(uintptr_t)l, v);
+        if (v) mg_map_set(&links, (uint64_t)(uintptr_t)l, v);
     }
     struct link *k = (struct link *)(uintptr_t)v;
     char *text = k && type == CUJITIN_PTX ? malloc(bytes + 1) : NULL;
@@ -51,17 +53,14 @@ static struct link *link_take(cu_link l)
 {
     uint64_t v = 0;
     pthread_mutex_lock(&lock);
-    if (mg_map_get(&links, (uint64_t)(uintptr_t)l, &v))
-        mg_map_del(&links, (uint64_t)(uintptr_t)l);
+    if (mg_map_get(&links, (uint64_t)(uintptr_t)l, &v)) mg_map_del(&links, (uint64_t)(uintptr_t)l);
     pthread_mutex_unlock(&lock);
     return (struct link *)(uintptr_t)v;
 }
 static void link_free(struct link *k)
 {
-    for (uint32_t i = 0; k && i < k->texts.n; i++)
-        free((void *)(uintptr_t)k->texts.at[i].at);
-    if (k)
-        mg_vec_release(&k->texts);
+    for (uint32_t i = 0; k && i < k->texts.n; i++) free((void *)(uintptr_t)k->texts.at[i].at);
+    if (k) mg_vec_release(&k->texts);
     free(k);
 }
 
@@ -85,27 +84,27 @@ static void keep_linked(const struct link *k, const void *cubin, size_t bytes)
     mg_diag_release(&d);
 }
 
-#define ADD_DATA(entry)                                                                                               \
-    MG_HOOK(entry, cu_link l, int type, void *data, size_t bytes, const char *name, unsigned n, int *keys, void **values) \
-    {                                                                                                                 \
-        cu_result rc = MG_REAL(entry)(l, type, data, bytes, name, n, keys, values);                                   \
-        if (rc == CUE_SUCCESS && is_on())                                                                             \
-            add_input(l, type, data, bytes);                                                                          \
-        return rc;                                                                                                    \
+#define ADD_DATA(entry)                                                                                                \
+    MG_HOOK(entry, cu_link l, int type, void *data, size_t bytes, const char *name, unsigned n, int *keys,             \
+            void **values)                                                                                             \
+    {                                                                                                                  \
+        cu_result rc = MG_REAL(entry)(l, type, data, bytes, name, n, keys, values);                                    \
+        if (rc == CUE_SUCCESS && is_on()) add_input(l, type, data, bytes);                                             \
+        return rc;                                                                                                     \
     }
 ADD_DATA(cuLinkAddData)
 ADD_DATA(cuLinkAddData_v2)
 
-#define ADD_FILE(entry)                                                                             \
-    MG_HOOK(entry, cu_link l, int type, const char *path, unsigned n, int *keys, void **values)     \
-    {                                                                                               \
-        char *data = NULL;                                                                          \
-        size_t bytes = 0;                                                                           \
-        cu_result rc = MG_REAL(entry)(l, type, path, n, keys, values);                              \
-        if (rc == CUE_SUCCESS && is_on() && mg_io_read(path, &data, &bytes, NULL) == MG_ERR_OK)     \
-            add_input(l, type, data, bytes);                                                        \
-        free(data);                                                                                 \
-        return rc;                                                                                  \
+#define ADD_FILE(entry)                                                                                                \
+    MG_HOOK(entry, cu_link l, int type, const char *path, unsigned n, int *keys, void **values)                        \
+    {                                                                                                                  \
+        char *data = NULL;                                                                                             \
+        size_t bytes = 0;                                                                                              \
+        cu_result rc = MG_REAL(entry)(l, type, path, n, keys, values);                                                 \
+        if (rc == CUE_SUCCESS && is_on() && mg_io_read(path, &data, &bytes, NULL) == MG_ERR_OK)                        \
+            add_input(l, type, data, bytes);                                                                           \
+        free(data);                                                                                                    \
+        return rc;                                                                                                     \
     }
 ADD_FILE(cuLinkAddFile)
 ADD_FILE(cuLinkAddFile_v2)
@@ -115,14 +114,12 @@ MG_HOOK(cuLinkComplete, cu_link l, void **cubin, size_t *bytes)
     size_t room = 0;
     cu_result rc = MG_REAL(cuLinkComplete)(l, cubin, bytes ? bytes : &room);
     struct link *k = rc == CUE_SUCCESS && is_on() ? link_take(l) : NULL;
-    if (k && k->texts.n && !k->other && cubin)
-        keep_linked(k, *cubin, bytes ? *bytes : room);
+    if (k && k->texts.n && !k->other && cubin) keep_linked(k, *cubin, bytes ? *bytes : room);
     link_free(k);
     return rc;
 }
 MG_HOOK(cuLinkDestroy, cu_link l)
 {
-    if (is_on())
-        link_free(link_take(l));
+    if (is_on()) link_free(link_take(l));
     return MG_REAL(cuLinkDestroy)(l);
 }

@@ -7,6 +7,7 @@
  *
  * A link with an input that is no PTX (LTO-IR, machine code, host objects and libraries but
  * libcudadevrt) has no text: its launches are native, or refused without a GPU. */
+/* clang-format off */
 #include "inject/symbols.h"
 
 #include <dlfcn.h>
@@ -27,8 +28,20 @@ enum { INPUT_PTX = 2, INPUT_LIBRARY = 6, INPUT_ANY = 10 };
 
 /* The names that one function goes by: nvJitLink's own, and one for each release. */
 #define VERSIONS(X)                                                                                              \
-    X(, ) X(__, _12_0) X(__, _12_1) X(__, _12_2) X(__, _12_3) X(__, _12_4) X(__, _12_5) X(__, _12_6) X(__, _12_7) \
-    X(__, _12_8) X(__, _12_9) X(__, _13_0) X(__, _13_1) X(__, _13_2)
+    X(, ) \
+    X(__, _12_0) \
+    X(__, _12_1) \
+    X(__, _12_2) \
+    X(__, _12_3) \
+    X(__, _12_4) \
+    X(__, _12_5) \
+    X(__, _12_6) \
+    X(__, _12_7) \
+    X(__, _12_8) \
+    X(__, _12_9) \
+    X(__, _13_0) \
+    X(__, _13_1) \
+    X(__, _13_2)
 #define INDEX(pre, post) AT##post,
 enum version { VERSIONS(INDEX) N_VERSIONS };
 #undef INDEX

@@ -36,8 +36,7 @@ static bool open_library(void *get_cubin, struct nvrtc *n)
     if (!get_cubin || get_cubin == (void *)(uintptr_t)nvrtcGetCUBIN || !dladdr(get_cubin, &info) || !info.dli_fname)
         return false;
     void *lib = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    if (!lib)
-        return false;
+    if (!lib) return false;
     *(void **)&n->get_cubin = get_cubin;
     *(void **)&n->cubin_size = mg_real_symbol(lib, "nvrtcGetCUBINSize");
     *(void **)&n->get_ptx = mg_real_symbol(lib, "nvrtcGetPTX");
@@ -51,12 +50,10 @@ static bool open_library(void *get_cubin, struct nvrtc *n)
 void *mg_nvrtc_symbol(void *real)
 {
     struct nvrtc n;
-    if (!open_library(real, &n))
-        return NULL;
+    if (!open_library(real, &n)) return NULL;
     pthread_mutex_lock(&mg_session.lock);
     bool ok = !by_dlsym.get_cubin || by_dlsym.get_cubin == n.get_cubin;
-    if (ok)
-        by_dlsym = n;
+    if (ok) by_dlsym = n;
     pthread_mutex_unlock(&mg_session.lock);
     return ok ? (void *)(uintptr_t)nvrtcGetCUBIN : NULL;
 }
@@ -71,10 +68,8 @@ static bool find_library(void *caller, struct nvrtc *n)
         void *lib = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
         void *f = lib ? mg_real_symbol(lib, "nvrtcGetCUBIN") : NULL;
         bool ok = f && open_library(f, n);
-        if (lib)
-            dlclose(lib);
-        if (ok)
-            return true;
+        if (lib) dlclose(lib);
+        if (ok) return true;
     }
     pthread_mutex_lock(&mg_session.lock);
     *n = by_dlsym;
@@ -85,8 +80,7 @@ static bool find_library(void *caller, struct nvrtc *n)
 static void keep_ptx(const struct nvrtc *n, void *program, const char *cubin)
 {
     size_t bytes = 0, ptx_bytes = 0;
-    if (n->cubin_size(program, &bytes) || !bytes || n->ptx_size(program, &ptx_bytes) || ptx_bytes < 2)
-        return;
+    if (n->cubin_size(program, &bytes) || !bytes || n->ptx_size(program, &ptx_bytes) || ptx_bytes < 2) return;
     char *text = malloc(ptx_bytes);
     if (text && n->get_ptx(program, text) == NVRTC_SUCCESS && !mg_known_ptx_add(cubin, bytes, text, ptx_bytes))
         mg_session_say("out of memory: the PTX of a program compiled at run time is lost");
@@ -96,10 +90,8 @@ static void keep_ptx(const struct nvrtc *n, void *program, const char *cubin)
 int nvrtcGetCUBIN(void *program, char *out)
 {
     struct nvrtc n;
-    if (!find_library(__builtin_return_address(0), &n))
-        return NVRTC_INTERNAL_ERROR;
+    if (!find_library(__builtin_return_address(0), &n)) return NVRTC_INTERNAL_ERROR;
     int rc = n.get_cubin(program, out);
-    if (rc == NVRTC_SUCCESS && out)
-        keep_ptx(&n, program, out);
+    if (rc == NVRTC_SUCCESS && out) keep_ptx(&n, program, out);
     return rc;
 }

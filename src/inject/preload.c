@@ -42,19 +42,17 @@ static void *find_in(const struct link_map *l, const char *name)
         if (d->d_tag == DT_GNU_HASH) hash = (const uint32_t *)d->d_un.d_ptr;
         if (d->d_tag == DT_VERSYM) versions = (const Elf64_Half *)d->d_un.d_ptr;
     }
-    if (!symbols || !texts || !hash || !hash[0])
-        return NULL;
+    if (!symbols || !texts || !hash || !hash[0]) return NULL;
     const uint32_t *buckets = hash + 4 + 2 * hash[2], *chain = buckets + hash[0];
     uint32_t h = 5381;
-    for (const char *c = name; *c; c++)
-        h = h * 33 + (unsigned char)*c;
+    for (const char *c = name; *c; c++) h = h * 33 + (unsigned char)*c;
     for (uint32_t i = buckets[h % hash[0]]; i >= hash[1]; i++) {
         uint32_t one = chain[i - hash[1]];
         bool hidden = versions && versions[i] & 0x8000;
-        if ((one | 1) == (h | 1) && !hidden && symbols[i].st_shndx != SHN_UNDEF && !strcmp(texts + symbols[i].st_name, name))
+        if ((one | 1) == (h | 1) && !hidden && symbols[i].st_shndx != SHN_UNDEF &&
+            !strcmp(texts + symbols[i].st_name, name))
             return (char *)l->l_addr + symbols[i].st_value;
-        if (one & 1)
-            break;
+        if (one & 1) break;
     }
     return NULL;
 }
@@ -65,8 +63,7 @@ void *mg_libc_symbol(const char *name)
     void *f = NULL;
     for (const struct link_map *l = _r_debug.r_map; l && !f; l = l->l_next) {
         const char *base = l->l_name ? strrchr(l->l_name, '/') : NULL;
-        if (base && (!strcmp(base, "/libc.so.6") || !strcmp(base, "/libdl.so.2")))
-            f = find_in(l, name);
+        if (base && (!strcmp(base, "/libc.so.6") || !strcmp(base, "/libdl.so.2"))) f = find_in(l, name);
     }
     return f;
 }
@@ -77,15 +74,13 @@ static void *libc_function(const char *name, const char *older, const void *ours
 {
     void *f = dlvsym(RTLD_NEXT, name, "GLIBC_2.34");
     f = f ? f : dlvsym(RTLD_NEXT, name, older);
-    if (f == ours && mg_libc_symbol(name))
-        f = mg_libc_symbol(name);
+    if (f == ours && mg_libc_symbol(name)) f = mg_libc_symbol(name);
     return f;
 }
 
 static void find_real(void)
 {
-    if (mg_real_dlsym)
-        return;
+    if (mg_real_dlsym) return;
     mg_real_dlopen = libc_function("dlopen", "GLIBC_2.2.5", mg_own_dlopen);
     mg_real_dlmopen = libc_function("dlmopen", "GLIBC_2.3.4", mg_own_dlmopen);
     mg_real_dlsym = libc_function("dlsym", "GLIBC_2.2.5", mg_own_dlsym);
@@ -108,18 +103,15 @@ static bool is_library(const char *name, const char *want)
 const char *mg_preload_name(const char *name)
 {
     find_real();
-    if (!name || mg_inside)
-        return name;
+    if (!name || mg_inside) return name;
     if (is_library(name, "libcudart.so.13")) { /* software devices: our own runtime, wherever it is looked for */
         const char *ours = mg_config_env(mg_env_name(MG_ENV_CUDART));
         return ours && *ours ? ours : name;
     }
-    if (!is_library(name, "libcuda.so"))
-        return name;
+    if (!is_library(name, "libcuda.so")) return name;
     if (!self[0]) {
         Dl_info info;
-        if (!dladdr((void *)(uintptr_t)mg_preload_name, &info) || !info.dli_fname)
-            return name;
+        if (!dladdr((void *)(uintptr_t)mg_preload_name, &info) || !info.dli_fname) return name;
         strncpy(self, info.dli_fname, sizeof self - 1);
     }
     return self;
@@ -136,8 +128,7 @@ static void *nothing(void *arg)
 const char *mg_preload_name_in(Lmid_t space, const char *name)
 {
     pthread_t thread;
-    if (space != LM_ID_BASE && mg_thread_start(nothing, NULL, 0, &thread))
-        pthread_join(thread, NULL);
+    if (space != LM_ID_BASE && mg_thread_start(nothing, NULL, 0, &thread)) pthread_join(thread, NULL);
     return mg_preload_name(name);
 }
 
@@ -145,14 +136,10 @@ const char *mg_preload_name_in(Lmid_t space, const char *name)
 void *mg_preload_symbol(void *handle, const char *name)
 {
     find_real();
-    if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || mg_inside || !name)
-        return NULL;
-    if (!strcmp(name, "nvrtcGetCUBIN"))
-        return mg_nvrtc_symbol(mg_real_symbol(handle, name));
-    if (strstr(name, "nvJitLink"))
-        return mg_nvjitlink_symbol(name, mg_real_symbol(handle, name));
-    if (!mg_session_can(MG_BACKEND_HARDWARE) || strncmp(name, "cu", 2))
-        return NULL;
+    if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || mg_inside || !name) return NULL;
+    if (!strcmp(name, "nvrtcGetCUBIN")) return mg_nvrtc_symbol(mg_real_symbol(handle, name));
+    if (strstr(name, "nvJitLink")) return mg_nvjitlink_symbol(name, mg_real_symbol(handle, name));
+    if (!mg_session_can(MG_BACKEND_HARDWARE) || strncmp(name, "cu", 2)) return NULL;
     void *p = mg_real_symbol(handle, name);
     int entry = p ? mg_slot_find(p) : -1;
     return mg_calls_pointer(entry, NULL);

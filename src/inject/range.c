@@ -35,8 +35,7 @@ static enum mg_err parse_time(const char *spec, struct mg_range *out, struct mg_
 enum mg_err mg_range_parse(const char *spec, struct mg_range *out, struct mg_diag *d)
 {
     *out = (struct mg_range){.kind = MG_RANGE_ALL};
-    if (!spec)
-        return MG_ERR_OK;
+    if (!spec) return MG_ERR_OK;
     if (!strcmp(spec, "profiler")) {
         out->kind = MG_RANGE_PROFILER;
         return MG_ERR_OK;
@@ -44,11 +43,11 @@ enum mg_err mg_range_parse(const char *spec, struct mg_range *out, struct mg_dia
     if (!strncmp(spec, "nvtx:", 5)) {
         out->kind = MG_RANGE_NVTX;
         if (!spec[5] || strlen(spec + 5) >= sizeof out->glob)
-            return mg_diag_err(d, MG_ERR_INPUT, "%s is no range: nvtx:GLOB, of up to %zu bytes", spec, sizeof out->glob - 1);
+            return mg_diag_err(d, MG_ERR_INPUT, "%s is no range: nvtx:GLOB, of up to %zu bytes", spec,
+                               sizeof out->glob - 1);
         strcpy(out->glob, spec + 5);
         return MG_ERR_OK;
     }
-    if (!strncmp(spec, "delay=", 6) || !strncmp(spec, "duration=", 9))
-        return parse_time(spec, out, d);
+    if (!strncmp(spec, "delay=", 6) || !strncmp(spec, "duration=", 9)) return parse_time(spec, out, d);
     return mg_diag_err(d, MG_ERR_INPUT, "%s is no range: profiler, nvtx:GLOB or delay=SECONDS,duration=SECONDS", spec);
 }

@@ -1,9 +1,11 @@
-/* `--range`: the part of a run that tools look at. Read by the launcher, to refuse a bad one, and by the library inside
+/* `--range`: the part of a run that tools look at. Read by the launcher, to refuse a bad one, and by the library
+ * inside
  * the application, to follow it.
  *
  *   profiler                     from cuProfilerStart (cudaProfilerStart) to cuProfilerStop
  *   nvtx:GLOB                    while a range of NVTX is open whose name fits, on any thread
- *   delay=S,duration=S           from so many seconds after the first CUDA call on, for so long; either alone will do
+ *   delay=S,duration=S           from so many seconds after the first CUDA call on, for so long; either alone will
+ *                                do
  *
  * What begins outside of it runs native and is not on the time line. */
 #ifndef MG_INJECT_RANGE_H
@@ -24,7 +26,7 @@ enum mg_err mg_range_parse(const char *spec, struct mg_range *out, struct mg_dia
 void mg_window_begin(const char *spec, uint64_t start_ns);
 bool mg_window_is_open(void);
 void mg_window_profiler(bool starts);
-bool mg_window_wants(const char *mark);   /* is it a range that opens the window? */
-void mg_window_mark(int change);          /* one of those has begun (1) or ended (-1) */
+bool mg_window_wants(const char *mark); /* is it a range that opens the window? */
+void mg_window_mark(int change);        /* one of those has begun (1) or ended (-1) */
 
 #endif

@@ -16,24 +16,21 @@
 static void *map_pointer(void *p, const char *name, int version, uint64_t flags)
 {
     int entry = mg_slot_find(p), status;
-    if (entry < 0)
-        entry = mg_cu_entry_resolve(name, version, flags, &status);
+    if (entry < 0) entry = mg_cu_entry_resolve(name, version, flags, &status);
     return mg_calls_pointer(entry, p);
 }
 
 MG_HOOK(cuGetProcAddress_v2, const char *name, void **fn, int version, uint64_t flags, int *status)
 {
     cu_result rc = MG_REAL(cuGetProcAddress_v2)(name, fn, version, flags, status);
-    if (rc == CUE_SUCCESS && name && fn && *fn)
-        *fn = map_pointer(*fn, name, version, flags);
+    if (rc == CUE_SUCCESS && name && fn && *fn) *fn = map_pointer(*fn, name, version, flags);
     return rc;
 }
 
 MG_HOOK(cuGetProcAddress, const char *name, void **fn, int version, uint64_t flags)
 {
     cu_result rc = MG_REAL(cuGetProcAddress)(name, fn, version, flags);
-    if (rc == CUE_SUCCESS && name && fn && *fn)
-        *fn = map_pointer(*fn, name, version, flags);
+    if (rc == CUE_SUCCESS && name && fn && *fn) *fn = map_pointer(*fn, name, version, flags);
     return rc;
 }
 
@@ -49,37 +46,32 @@ MG_HOOK(cuGetExportTable, const void **table, const cu_uuid *id)
         *table = &mg_runtime_link;
         return CUE_SUCCESS;
     }
-    if (mg_session_can(MG_BACKEND_HARDWARE))
-        return MG_REAL(cuGetExportTable)(table, id);
+    if (mg_session_can(MG_BACKEND_HARDWARE)) return MG_REAL(cuGetExportTable)(table, id);
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static char said[16][256];
     Dl_info info;
     const char *file = dladdr(caller, &info) && info.dli_fname ? info.dli_fname : "the program";
     if (strstr(file, "libnvrtc")) { /* looks whether there is a GPU, and does without */
-        if (table)
-            *table = NULL;
+        if (table) *table = NULL;
         return CUE_NOT_SUPPORTED;
     }
     pthread_mutex_lock(&lock);
     unsigned i = 0;
-    while (i < MG_COUNT_OF(said) && said[i][0] && strncmp(said[i], file, sizeof said[i] - 1))
-        i++;
+    while (i < MG_COUNT_OF(said) && said[i][0] && strncmp(said[i], file, sizeof said[i] - 1)) i++;
     bool fresh = i < MG_COUNT_OF(said) && !said[i][0];
-    if (fresh)
-        strncpy(said[i], file, sizeof said[i] - 1);
+    if (fresh) strncpy(said[i], file, sizeof said[i] - 1);
     pthread_mutex_unlock(&lock);
     if (fresh)
         mg_session_say("%s holds a statically linked CUDA runtime, which needs a GPU: relink it with "
-               "NVCC_APPEND_FLAGS=\"-cudart shared\"", file);
-    if (table)
-        *table = NULL;
+                       "NVCC_APPEND_FLAGS=\"-cudart shared\"",
+                       file);
+    if (table) *table = NULL;
     return CUE_NOT_SUPPORTED;
 }
 
 MG_HOOK(cuInit, unsigned flags)
 {
     cu_result rc = MG_REAL(cuInit)(flags);
-    if (rc == CUE_SUCCESS)
-        mg_session_begin();
+    if (rc == CUE_SUCCESS) mg_session_begin();
     return rc;
 }

@@ -47,8 +47,7 @@ static void block_give(struct mg_run *r)
 {
     struct mg_block_mem *b = r->block;
     r->block = NULL;
-    if (b)
-        mg_session.backend->block_give(r, b);
+    if (b) mg_session.backend->block_give(r, b);
 }
 
 /* ---- deciding -------------------------------------------------------------------------------------------------- */
@@ -75,10 +74,10 @@ static bool select_kernel(struct mg_run *r)
     else if (!r->node && !(set = mg_tools_draw(r->inst->code, set))) /* replays of a node are counted together */
         r->reason = mg_why_of(MG_REASON_not_sampled);
     else if (!(r->body = mg_kernel_body(r->inst, set)) || !mg_kernel_twin(r->body, &r->shape)) {
-        bool later = r->body && __atomic_load_n(&r->body->state, __ATOMIC_ACQUIRE) == MG_STATE_NEW; /* nothing is wrong with it */
+        bool later = r->body &&
+                     __atomic_load_n(&r->body->state, __ATOMIC_ACQUIRE) == MG_STATE_NEW; /* nothing is wrong with it */
         r->reason = mg_why_of(later ? MG_REASON_would_wait : MG_REASON_no_memory);
-        if (!later && r->body && r->body->reason)
-            r->reason = (struct mg_why){MG_REASON_detail, r->body->reason};
+        if (!later && r->body && r->body->reason) r->reason = (struct mg_why){MG_REASON_detail, r->body->reason};
         bool cannot = r->inst->code->no_ptx || (!mg_session_can(MG_BACKEND_CHILDREN) && r->inst->code->launches);
         r->ran = cannot || later ? MG_RAN_NATIVE : MG_RAN_FAILED;
     } else if ((why = s->backend->why_not(r->body, &r->shape))) {
@@ -93,13 +92,11 @@ static bool select_kernel(struct mg_run *r)
 static void copy_arguments(struct mg_run *r, void **params, void **extra)
 {
     const struct mg_inst *i = r->inst;
-    if (!i->n_params || !(r->values = calloc(i->param_bytes / 8 + 1, 8)))
-        return;
+    if (!i->n_params || !(r->values = calloc(i->param_bytes / 8 + 1, 8))) return;
     char *to = (char *)r->values;
     if (params) {
         for (uint32_t k = 0; k < i->n_params; k++)
-            if (params[k])
-                memcpy(to + i->param_offsets[k], params[k], i->param_sizes[k]);
+            if (params[k]) memcpy(to + i->param_offsets[k], params[k], i->param_sizes[k]);
         return;
     }
     const void *from = NULL;
@@ -110,8 +107,7 @@ static void copy_arguments(struct mg_run *r, void **params, void **extra)
         else if (*e == CULAUNCH_PARAM_BUFFER_SIZE && e[1])
             bytes = *(const size_t *)e[1];
     }
-    if (from)
-        memcpy(to, from, MG_MIN(bytes, (size_t)i->param_bytes));
+    if (from) memcpy(to, from, MG_MIN(bytes, (size_t)i->param_bytes));
 }
 
 static void tell_kernel(struct mg_run *r)
@@ -122,12 +118,14 @@ static void tell_kernel(struct mg_run *r)
     if (r->kernel != UINT32_MAX && !mg_code_is_news(c) && (!b || __atomic_load_n(&b->variant->told, __ATOMIC_ACQUIRE)))
         return; /* the warm way takes no lock */
     pthread_rwlock_rdlock(&mg_session.closing);
-    if (mg_session.store)
-        r->kernel = mg_kernel_store_id(r->inst, b);
+    if (mg_session.store) r->kernel = mg_kernel_store_id(r->inst, b);
     pthread_rwlock_unlock(&mg_session.closing);
 }
 
-static void hold(struct mg_run *r) { __atomic_add_fetch(&r->inst->refs, 1, __ATOMIC_RELAXED); }
+static void hold(struct mg_run *r)
+{
+    __atomic_add_fetch(&r->inst->refs, 1, __ATOMIC_RELAXED);
+}
 
 static void destroy(struct mg_run *r)
 {
@@ -142,8 +140,7 @@ static void destroy(struct mg_run *r)
 
 void mg_run_free(struct mg_run *r)
 {
-    if (__atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) == 0)
-        destroy(r);
+    if (__atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) == 0) destroy(r);
 }
 
 /* Runs of nodes that the driver has dropped: it may hold its lock then, so they wait for the next launch. */
@@ -152,15 +149,16 @@ static struct mg_run *dead;
 static void let_go(void *user)
 {
     struct mg_run *r = user;
-    if (__atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL))
-        return;
+    if (__atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL)) return;
     r->next_dead = __atomic_load_n(&dead, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&dead, &r->next_dead, r, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {}
+    while (!__atomic_compare_exchange_n(&dead, &r->next_dead, r, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+    }
 }
 
 void mg_run_bury(void)
 {
-    struct mg_run *r = __atomic_load_n(&dead, __ATOMIC_RELAXED) ? __atomic_exchange_n(&dead, NULL, __ATOMIC_ACQUIRE) : NULL;
+    struct mg_run *r =
+        __atomic_load_n(&dead, __ATOMIC_RELAXED) ? __atomic_exchange_n(&dead, NULL, __ATOMIC_ACQUIRE) : NULL;
     while (r) {
         struct mg_run *next = r->next_dead;
         destroy(r);
@@ -173,21 +171,19 @@ static void fill_words(struct mg_run *r)
 {
     uint64_t words[MG_CTX_N_WORDS] = {0};
     mg_write_fn write = mg_session.backend->write;
-    if (mg_tools_words(r, words))
-        write(r, MG_CTX_WORDS, words, MG_CTX_N_WORDS);
+    if (mg_tools_words(r, words)) write(r, MG_CTX_WORDS, words, MG_CTX_N_WORDS);
     mg_tools_lists(r, write);
 }
 
-static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra, bool node, bool child)
+static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra, bool node,
+                              bool child)
 {
     mg_run_bury();
     struct mg_run *r = calloc(1, sizeof *r);
-    if (!r)
-        return NULL;
+    if (!r) return NULL;
     *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .node = node, .child = child, .ran = MG_RAN_INSTRUMENTED};
     hold(r);
-    if (child)
-        r->graph = MG_GRAPH_DEVICE;
+    if (child) r->graph = MG_GRAPH_DEVICE;
     r->device = i->device;
     r->stream = mg_stream_number(s->stream);
     r->ctx = i->ctx_number;
@@ -211,10 +207,8 @@ static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void 
         mg_kernel_find(i);
     tell_kernel(r);
     copy_arguments(r, params, extra);
-    if (r->block)
-        fill_words(r);
-    if (r->block && !node)
-        mg_frames_add(r);
+    if (r->block) fill_words(r);
+    if (r->block && !node) mg_frames_add(r);
     return r;
 }
 
@@ -227,8 +221,7 @@ struct mg_run *mg_run_child(struct mg_inst *i, const struct mg_shape *s, void **
 {
     struct mg_run *r = new_run(i, s, NULL, extra, false, true);
     struct mg_step_record step;
-    if (r)
-        mg_run_announce(r);
+    if (r) mg_run_announce(r);
     if (r && mg_steps_on) {
         mg_steps_describe(r, &step);
         mg_steps_put(&step, r->inst->code->name);
@@ -258,8 +251,7 @@ static uint64_t store_launch(const struct mg_run *r) /* under closing */
     const struct mg_inst *i = r->inst;
     struct mg_store_arg few[32], *args = few;
     uint32_t n = r->values ? i->n_params : 0;
-    if (n > MG_COUNT_OF(few) && !(args = malloc(n * sizeof *args)))
-        n = 0;
+    if (n > MG_COUNT_OF(few) && !(args = malloc(n * sizeof *args))) n = 0;
     for (uint32_t k = 0; k < n; k++) {
         const char *at = (const char *)r->values + i->param_offsets[k];
         args[k] = (struct mg_store_arg){.offset = i->param_offsets[k], .bytes = i->param_sizes[k], .value = at};
@@ -272,23 +264,29 @@ static uint64_t store_launch(const struct mg_run *r) /* under closing */
         } else if (args[k].bytes == 8 && (memcpy(&v, at, 8), is_pointer(v, &args[k], &bytes))) {
             args[k].kind = MG_ARG_POINTER;
         }
-        if (args[k].kind == MG_ARG_POINTER)
-            mg_buffers_note(args[k].allocation, bytes);
+        if (args[k].kind == MG_ARG_POINTER) mg_buffers_note(args[k].allocation, bytes);
     }
     const struct mg_shape *s = &r->shape;
     struct mg_store_launch l = {
         .kernel = r->kernel,
-        .grid = {s->grid[0], s->grid[1], s->grid[2]}, .block = {s->block[0], s->block[1], s->block[2]},
+        .grid = {s->grid[0], s->grid[1], s->grid[2]},
+        .block = {s->block[0], s->block[1], s->block[2]},
         .cluster = {s->cluster[0], s->cluster[1], s->cluster[2]},
-        .static_shared_bytes = i->static_shared, .dyn_shared_bytes = s->shared_bytes,
-        .device = r->device, .stream = r->stream, .ctx = r->ctx, .graph = r->graph, .ran = r->ran,
-        .reason = r->ran == MG_RAN_INSTRUMENTED && r->reason.code != MG_REASON_repeat ? NULL : mg_why_text(r->reason), .cooperative = s->cooperative,
+        .static_shared_bytes = i->static_shared,
+        .dyn_shared_bytes = s->shared_bytes,
+        .device = r->device,
+        .stream = r->stream,
+        .ctx = r->ctx,
+        .graph = r->graph,
+        .ran = r->ran,
+        .reason = r->ran == MG_RAN_INSTRUMENTED && r->reason.code != MG_REASON_repeat ? NULL : mg_why_text(r->reason),
+        .cooperative = s->cooperative,
         .tools = r->ran == MG_RAN_INSTRUMENTED && r->body ? r->body->variant->tools : 0,
-        .args = args, .n_args = n,
+        .args = args,
+        .n_args = n,
     };
     uint64_t id = mg_store_launch(mg_session.store, &l);
-    if (args != few)
-        free(args);
+    if (args != few) free(args);
     return id;
 }
 
@@ -302,43 +300,45 @@ static void count_time(struct mg_code *c, const struct mg_store_done *done)
 }
 
 /* Block counters of replays since `before`; the words behind them are the tools'. */
-static uint64_t *counted_since(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, const uint64_t *before)
+static uint64_t *counted_since(const struct mg_counter_layout *l, const struct mg_counter_launch *g,
+                               const uint64_t *raw, const uint64_t *before)
 {
     uint64_t n = mg_counters_words(l, g), *since = malloc((n + 1) * sizeof *since);
-    for (uint64_t k = 0; since && k < n; k++)
-        since[k] = raw[k] - before[k];
+    for (uint64_t k = 0; since && k < n; k++) since[k] = raw[k] - before[k];
     return since;
 }
 
-static void write_each(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *counters, uint64_t launch)
+static void write_each(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *counters,
+                       uint64_t launch)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%ld-%llu.csv", l->each, (long)getpid(), (unsigned long long)launch);
-    if (mg_counters_write_each(l, g, counters, path, NULL))
-        mg_session_say("%s cannot be written", path);
+    if (mg_counters_write_each(l, g, counters, path, NULL)) mg_session_say("%s cannot be written", path);
 }
 
-static bool counts_fit(const struct mg_fit *f, const struct mg_counter_layout *l, const struct mg_counter_launch *g, const struct mg_store_done *done)
+static bool counts_fit(const struct mg_fit *f, const struct mg_counter_layout *l, const struct mg_counter_launch *g,
+                       const struct mg_store_done *done)
 {
     uint64_t threads, warps;
     mg_counters_launched(l->scope, l->cta, l->warp, g, &threads, &warps);
     return mg_counts_fit(f, threads, done->threads, done->warps);
 }
 
-/* raw: what was counted; before: what of it has been told already, NULL: nothing. Counts that the program wrote into are
- * no counts, nor are those of other tools beside them. */
-static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw, const uint64_t *before, uint64_t replays)
+/* raw: what was counted; before: what of it has been told already, NULL: nothing. Counts that the program wrote into
+ * are no counts, nor are those of other tools beside them. */
+static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw,
+                       const uint64_t *before, uint64_t replays)
 {
     const struct mg_layout *all = r->block && raw ? &r->body->variant->layout : NULL;
     const struct mg_counter_layout *layout = all && all->has_blocks ? &all->blocks : NULL;
     uint32_t n = layout ? layout->n_blocks : 0;
     uint64_t *counts = n ? malloc(2 * (size_t)n * sizeof *counts) : NULL;
     struct mg_store_done done = {
-        .complete = !d || (d->fault.kind == MG_FAULT_NONE && !d->cuda_error), .replays = replays,
+        .complete = !d || (d->fault.kind == MG_FAULT_NONE && !d->cuda_error),
+        .replays = replays,
     };
     done.schedule_dependent = d && !mg_session_can(MG_BACKEND_HARDWARE) ? d->schedule_dependent : -1;
-    if (!done.complete)
-        done.why = d->fault.text[0] ? d->fault.text : mg_fault_kind_text(d->fault.kind);
+    if (!done.complete) done.why = d->fault.text[0] ? d->fault.text : mg_fault_kind_text(d->fault.kind);
     if (d && d->end_ns > d->start_ns) {
         done.start_ns = d->start_ns - mg_session.start_ns;
         done.time_ns = d->end_ns - d->start_ns;
@@ -359,8 +359,7 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
             if (done.complete && !spoilt && !(fits && counts_fit(&all->fit, layout, &g, &done)))
                 spoilt = MG_SPOILT_COUNTS;
             __atomic_fetch_add(&r->inst->code->other_calls, mg_counters_other(layout, &g, counters), __ATOMIC_RELAXED);
-            if (layout->each && !spoilt)
-                write_each(layout, &g, counters, launch);
+            if (layout->each && !spoilt) write_each(layout, &g, counters, launch);
         }
         free(since);
     }
@@ -378,7 +377,8 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
 /* To the gate: how long the device was at it. */
 static void tell_gate(const struct mg_run *r, const struct mg_launch_done *d)
 {
-    uint64_t wall_ns = d && d->end_ns > d->start_ns ? d->end_ns - d->start_ns : 0, ns = d && d->busy_ns ? d->busy_ns : wall_ns;
+    uint64_t wall_ns = d && d->end_ns > d->start_ns ? d->end_ns - d->start_ns : 0,
+             ns = d && d->busy_ns ? d->busy_ns : wall_ns;
     if (r->gated)
         mg_gate_ended(ns ? ns : MG_GATE_UNKNOWN);
     else if (r->node && ns)
@@ -421,7 +421,10 @@ static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
     free(raw);
 }
 
-void mg_run_child_ended(struct mg_run *r, const struct mg_launch_done *d) { ended_launch(r, d); }
+void mg_run_child_ended(struct mg_run *r, const struct mg_launch_done *d)
+{
+    ended_launch(r, d);
+}
 
 static void ended(void *user, const struct mg_launch_done *d)
 {
@@ -449,14 +452,14 @@ void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *ra
 void mg_run_announce(struct mg_run *r)
 {
     pthread_rwlock_rdlock(&mg_session.closing);
-    if (mg_session.store)
-        r->launch = store_launch(r);
+    if (mg_session.store) r->launch = store_launch(r);
     pthread_rwlock_unlock(&mg_session.closing);
     r->announced = true;
 }
 
 /* n replays of a graph's node have ended; raw: what they counted together, NULL: nothing. */
-void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw, const uint64_t *before)
+void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw,
+                    const uint64_t *before)
 {
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
@@ -472,9 +475,15 @@ void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_d
 struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra)
 {
     struct mg_run *r = calloc(1, sizeof *r);
-    if (!r)
-        return NULL;
-    *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .node = true, .in_window = true, .ran = MG_RAN_NATIVE, .device = i->device, .ctx = i->ctx_number};
+    if (!r) return NULL;
+    *r = (struct mg_run){.refs = 1,
+                         .inst = i,
+                         .shape = *s,
+                         .node = true,
+                         .in_window = true,
+                         .ran = MG_RAN_NATIVE,
+                         .device = i->device,
+                         .ctx = i->ctx_number};
     hold(r);
     if (select_kernel(r)) {
         r->ran = MG_RAN_NATIVE;
@@ -492,8 +501,7 @@ void mg_run_begin(struct mg_run *r)
         return;
     if (!r->node) {
         pthread_rwlock_rdlock(&mg_session.closing);
-        if (mg_session.store)
-            r->launch = store_launch(r);
+        if (mg_session.store) r->launch = store_launch(r);
         pthread_rwlock_unlock(&mg_session.closing);
     }
     if (r->node) {
@@ -506,11 +514,9 @@ void mg_run_begin(struct mg_run *r)
 
 void mg_run_reject(struct mg_run *r)
 {
-    if (r->node || !mg_session_can(MG_BACKEND_TELLS_ENDS))
-        return;
+    if (r->node || !mg_session_can(MG_BACKEND_TELLS_ENDS)) return;
     pthread_rwlock_rdlock(&mg_session.closing);
-    if (mg_session.store)
-        mg_store_launch_drop(mg_session.store, r->launch);
+    if (mg_session.store) mg_store_launch_drop(mg_session.store, r->launch);
     pthread_rwlock_unlock(&mg_session.closing);
 }
 
@@ -518,8 +524,7 @@ void mg_run_reject(struct mg_run *r)
 void mg_run_record(struct mg_inst *i, const struct mg_shape *s, enum mg_reason reason)
 {
     struct mg_run *r = calloc(1, sizeof *r);
-    if (!r)
-        return;
+    if (!r) return;
     *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .ran = MG_RAN_NATIVE, .reason = mg_why_of(reason)};
     hold(r);
     r->stream = mg_stream_number(s->stream);
@@ -540,8 +545,7 @@ void mg_run_record(struct mg_inst *i, const struct mg_shape *s, enum mg_reason r
 void mg_run_unknown(enum mg_reason reason)
 {
     pthread_rwlock_rdlock(&mg_session.closing);
-    if (mg_session.store)
-        mg_store_unknown(mg_session.store, "launch", 1, mg_reason_text(reason));
+    if (mg_session.store) mg_store_unknown(mg_session.store, "launch", 1, mg_reason_text(reason));
     pthread_rwlock_unlock(&mg_session.closing);
 }
 
@@ -550,10 +554,8 @@ void mg_run_unknown(enum mg_reason reason)
 static bool extend_params(struct mg_params *p, uint32_t n, void **params)
 {
     void **to = p->params_at;
-    if (n + 2 > MG_COUNT_OF(p->params_at) && !(to = p->heap = malloc((n + 2) * sizeof *to)))
-        return false;
-    for (uint32_t k = 0; k < n; k++)
-        to[k] = params[k];
+    if (n + 2 > MG_COUNT_OF(p->params_at) && !(to = p->heap = malloc((n + 2) * sizeof *to))) return false;
+    for (uint32_t k = 0; k < n; k++) to[k] = params[k];
     to[n] = &p->ctx;
     to[n + 1] = (void *)p->known;
     p->params = to;
@@ -565,13 +567,10 @@ static bool extend_extra(struct mg_params *p, const struct mg_run *r)
     const struct mg_variant *v = r->body->variant;
     uint32_t at = v->ctx_offset, bytes = v->known_bytes ? v->known_offset + v->known_bytes : at + 8;
     char *buffer = p->heap = calloc(1, bytes);
-    if (!buffer)
-        return false;
-    if (r->values)
-        memcpy(buffer, r->values, MG_MIN(at, r->inst->param_bytes));
+    if (!buffer) return false;
+    if (r->values) memcpy(buffer, r->values, MG_MIN(at, r->inst->param_bytes));
     memcpy(buffer + at, &p->ctx, 8);
-    if (v->known_bytes)
-        memcpy(buffer + v->known_offset, p->known, v->known_bytes);
+    if (v->known_bytes) memcpy(buffer + v->known_offset, p->known, v->known_bytes);
     p->size = bytes;
     void *extra[5] = {CULAUNCH_PARAM_BUFFER_POINTER, buffer, CULAUNCH_PARAM_BUFFER_SIZE, &p->size, CULAUNCH_PARAM_END};
     memcpy(p->extra_at, extra, sizeof extra);
@@ -582,8 +581,7 @@ static bool extend_extra(struct mg_params *p, const struct mg_run *r)
 bool mg_params_extend(struct mg_params *p, const struct mg_run *r, void **params, void **extra)
 {
     *p = (struct mg_params){.ctx = r->block->at, .known = __atomic_load_n(&r->body->known, __ATOMIC_ACQUIRE)};
-    if (params || !extra)
-        return (params || !r->inst->n_params) && extend_params(p, r->inst->n_params, params);
+    if (params || !extra) return (params || !r->inst->n_params) && extend_params(p, r->inst->n_params, params);
     return extend_extra(p, r);
 }
 

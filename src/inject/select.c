@@ -35,15 +35,14 @@ static struct mg_control_page nobody = {.on = 1}, *page = &nobody;
 static char page_path[PATH_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t granting = PTHREAD_MUTEX_INITIALIZER;
-static struct mg_map shapes; /* under lock */
-static enum mg_select_turn forced; /* of the next launch; --verify lets through one at a time */
+static struct mg_map shapes;                /* under lock */
+static enum mg_select_turn forced;          /* of the next launch; --verify lets through one at a time */
 static uint64_t n_timed, timed_ns, n_ended; /* instrumented launches */
 
 /* A tool that somebody wants to be added. */
 static void grant_wish(void)
 {
-    if (__atomic_load_n(&page->asked, __ATOMIC_ACQUIRE) == __atomic_load_n(&page->answered, __ATOMIC_RELAXED))
-        return;
+    if (__atomic_load_n(&page->asked, __ATOMIC_ACQUIRE) == __atomic_load_n(&page->answered, __ATOMIC_RELAXED)) return;
     char wish[sizeof page->wish];
     pthread_mutex_lock(&granting);
     uint32_t asked = __atomic_load_n(&page->asked, __ATOMIC_ACQUIRE);
@@ -66,13 +65,12 @@ void mg_select_begin(void)
     mg_diag_release(&d);
     snprintf(page_path, sizeof page_path, "%s/ctl.%d", s->config.dir, (int)getpid());
     int fd = open(page_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    void *p = fd >= 0 && !posix_fallocate(fd, 0, PAGE) ? /* a hole would be a bus error on a full disk */ mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-    if (fd >= 0)
-        close(fd);
-    if (p == MAP_FAILED && fd >= 0)
-        unlink(page_path);
-    if (p == MAP_FAILED)
-        return; /* it cannot be switched then; `margay ctl` says so */
+    void *p = fd >= 0 && !posix_fallocate(fd, 0, PAGE) ? /* a hole would be a bus error on a full disk */ mmap(
+                                                             NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                                                       : MAP_FAILED;
+    if (fd >= 0) close(fd);
+    if (p == MAP_FAILED && fd >= 0) unlink(page_path);
+    if (p == MAP_FAILED) return; /* it cannot be switched then; `margay ctl` says so */
     page = p;
     *page = (struct mg_control_page){.on = 1, .pid = (uint32_t)getpid(), .run = s->config.run};
     mg_gate_begin(&page->gate, s->config.scheduler);
@@ -98,8 +96,7 @@ void mg_select_leave(uint32_t tool)
 
 void mg_select_end(void)
 {
-    if (page != &nobody)
-        unlink(page_path);
+    if (page != &nobody) unlink(page_path);
 }
 
 uint32_t mg_select_tools(void)
@@ -110,7 +107,8 @@ uint32_t mg_select_tools(void)
 
 bool mg_select_is_on(uint32_t tool)
 {
-    return __atomic_load_n(&page->on, __ATOMIC_ACQUIRE) && !(__atomic_load_n(&page->tools_off, __ATOMIC_ACQUIRE) >> tool & 1);
+    return __atomic_load_n(&page->on, __ATOMIC_ACQUIRE) &&
+           !(__atomic_load_n(&page->tools_off, __ATOMIC_ACQUIRE) >> tool & 1);
 }
 
 void mg_select_name(uint32_t at, const char *name)
@@ -125,7 +123,10 @@ void mg_select_known(uint32_t at)
 
 static struct shape *find_shape(const struct mg_code *code, const struct mg_shape *s) /* under lock */
 {
-    struct { const void *code; unsigned n[7]; } key;
+    struct {
+        const void *code;
+        unsigned n[7];
+    } key;
     memset(&key, 0, sizeof key); /* padding is hashed as well */
     key.code = code;
     memcpy(key.n, s->grid, sizeof s->grid);
@@ -134,8 +135,7 @@ static struct shape *find_shape(const struct mg_code *code, const struct mg_shap
     uint64_t id = mg_hash64(&key, sizeof key, 0), at = 0;
     if (!mg_map_get(&shapes, id, &at)) {
         at = (uint64_t)(uintptr_t)calloc(1, sizeof(struct shape));
-        if (at)
-            mg_map_set(&shapes, id, at);
+        if (at) mg_map_set(&shapes, id, at);
     }
     return (struct shape *)(uintptr_t)at;
 }
@@ -145,42 +145,43 @@ void mg_select_taken(void)
     __atomic_fetch_add(&page->taken, 1, __ATOMIC_RELAXED);
 }
 
-void mg_select_force(enum mg_select_turn turn) { forced = turn; }
+void mg_select_force(enum mg_select_turn turn)
+{
+    forced = turn;
+}
 
 enum mg_reason mg_select_why_not(const struct mg_run *r, uint64_t number)
 {
-    if (forced)
-        return forced == MG_TURN_NATIVE ? MG_REASON_repeat : MG_REASON_none;
+    if (forced) return forced == MG_TURN_NATIVE ? MG_REASON_repeat : MG_REASON_none;
     const struct mg_session *s = &mg_session;
     enum mg_reason why;
     __atomic_fetch_add(&page->launches, 1, __ATOMIC_RELAXED);
-    if (!__atomic_load_n(&page->on, __ATOMIC_ACQUIRE))
-        return MG_REASON_switched_off;
+    if (!__atomic_load_n(&page->on, __ATOMIC_ACQUIRE)) return MG_REASON_switched_off;
     if (r->node || (!s->config.launches && !s->config.native_times)) {
         __atomic_fetch_add(&page->selected, 1, __ATOMIC_RELAXED);
         return MG_REASON_none;
     }
     pthread_mutex_lock(&lock);
-    struct shape none = {0}, *h = choice.by_kernel || s->config.native_times ? find_shape(r->inst->code, &r->shape) : NULL;
-    if (!h)
-        h = &none;
+    struct shape none = {0},
+                 *h = choice.by_kernel || s->config.native_times ? find_shape(r->inst->code, &r->shape) : NULL;
+    if (!h) h = &none;
     struct mg_choice_facts f = {
-        .number = number, .earlier = h->n++, .equal = h->equal, .elapsed_ns = mg_now_ns() - s->start_ns,
+        .number = number,
+        .earlier = h->n++,
+        .equal = h->equal,
+        .elapsed_ns = mg_now_ns() - s->start_ns,
         .instrumented_ns = n_timed ? (uint64_t)((double)timed_ns / (double)n_timed * (double)n_ended) : 0,
     };
     why = mg_choice_why_not(&choice, &f);
-    if (!why && s->config.native_times && h->turn++ % 2)
-        why = MG_REASON_native_times;
+    if (!why && s->config.native_times && h->turn++ % 2) why = MG_REASON_native_times;
     pthread_mutex_unlock(&lock);
-    if (!why)
-        __atomic_fetch_add(&page->selected, 1, __ATOMIC_RELAXED);
+    if (!why) __atomic_fetch_add(&page->selected, 1, __ATOMIC_RELAXED);
     return why;
 }
 
 void mg_select_ended(const struct mg_run *r, uint64_t hash, bool timed, uint64_t time_ns)
 {
-    if (r->ran != MG_RAN_INSTRUMENTED || (choice.budget < 0 && !choice.steady))
-        return;
+    if (r->ran != MG_RAN_INSTRUMENTED || (choice.budget < 0 && !choice.steady)) return;
     pthread_mutex_lock(&lock);
     n_ended++;
     if (timed) {

@@ -21,6 +21,7 @@ enum mg_reason mg_select_why_not(const struct mg_run *r, uint64_t number);
 enum mg_select_turn { MG_TURN_ANY, MG_TURN_NATIVE, MG_TURN_TWIN };
 void mg_select_taken(void); /* the driver has taken a launch */
 void mg_select_force(enum mg_select_turn turn);
-void mg_select_ended(const struct mg_run *r, uint64_t hash, bool timed, uint64_t time_ns); /* hash: of all that it counted */
+void mg_select_ended(const struct mg_run *r, uint64_t hash, bool timed,
+                     uint64_t time_ns); /* hash: of all that it counted */
 
 #endif

@@ -32,7 +32,7 @@
 #include "inject/tracefile.h"
 #include "inject/verify.h"
 
-#define RAN_OUT "memory ran out: nothing more is recorded, and the rest of the run is native"
+#define RAN_OUT  "memory ran out: nothing more is recorded, and the rest of the run is native"
 #define FLUSH_NS 500000000u /* reached only where the thread that drains waits for a lock of the one that ends */
 
 struct mg_session mg_session = {.lock = PTHREAD_MUTEX_INITIALIZER, .closing = PTHREAD_RWLOCK_INITIALIZER};
@@ -56,8 +56,7 @@ static void read_device(struct mg_store_process *p, char name[256])
     MG_REAL_AS(cuDeviceGet, cu_device *, int)(&dev, 0);
     MG_REAL_AS(cuDeviceGetName, char *, int, cu_device)(name, 256, dev);
     cu_result (*attr)(int *, int, cu_device) = MG_REAL_AS(cuDeviceGetAttribute, int *, int, cu_device);
-    if (attr(&v, CUDEV_MULTIPROCESSOR_COUNT, dev) == CUE_SUCCESS)
-        p->sms = (uint32_t)v;
+    if (attr(&v, CUDEV_MULTIPROCESSOR_COUNT, dev) == CUE_SUCCESS) p->sms = (uint32_t)v;
     if (attr(&v, CUDEV_COMPUTE_CAPABILITY_MAJOR, dev) == CUE_SUCCESS &&
         attr(&minor, CUDEV_COMPUTE_CAPABILITY_MINOR, dev) == CUE_SUCCESS)
         p->sm = (uint32_t)(v * 10 + minor);
@@ -70,8 +69,7 @@ static void note_exit(int status, void *user)
     exit_status = status & 255;
     struct mg_session *s = &mg_session;
     mg_capture_end();
-    if (!s->active || !mg_session_can(MG_BACKEND_HARDWARE) || (uint32_t)getpid() != s->pid)
-        return;
+    if (!s->active || !mg_session_can(MG_BACKEND_HARDWARE) || (uint32_t)getpid() != s->pid) return;
     mg_inside++; /* later NVIDIA's driver has left, too */
     s->backend->drain(2000000000u);
     mg_inside--;
@@ -94,16 +92,20 @@ static void open_profile(struct mg_session *s)
     const char *argv[1024];
     struct mg_store_process p = {
         .run = s->config.run,
-        .pid = (uint32_t)getpid(), .ppid = (uint32_t)getppid(), .rank = s->rank, .exe = exe, .argv = argv,
-        .device_kind = s->backend->kind(&s->config), .properties = s->config.properties ? s->config.properties : "h200",
+        .pid = (uint32_t)getpid(),
+        .ppid = (uint32_t)getppid(),
+        .rank = s->rank,
+        .exe = exe,
+        .argv = argv,
+        .device_kind = s->backend->kind(&s->config),
+        .properties = s->config.properties ? s->config.properties : "h200",
         .tools = s->config.tools ? s->config.tools : "none",
     };
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
     exe[n > 0 ? n : 0] = 0;
     FILE *f = fopen("/proc/self/cmdline", "re");
     size_t bytes = f ? fread(cmdline, 1, sizeof cmdline - 1, f) : 0;
-    if (f)
-        fclose(f);
+    if (f) fclose(f);
     cmdline[bytes] = 0;
     for (size_t at = 0; at < bytes && p.argc < MG_COUNT_OF(argv); at += strlen(cmdline + at) + 1)
         argv[p.argc++] = cmdline + at;
@@ -126,8 +128,7 @@ static void open_profile(struct mg_session *s)
 static void begin(void)
 {
     struct mg_session *s = &mg_session;
-    if (!s->config.dir)
-        return;
+    if (!s->config.dir) return;
     mg_inside++;
     open_profile(s);
     if (s->store) {
@@ -154,10 +155,8 @@ void mg_session_begin(void)
 bool mg_session_is_short(void)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
-    if (MG_LIKELY(!mg_memory_is_short()))
-        return false;
-    if (mg_session.active && !atomic_flag_test_and_set(&said))
-        mg_session_say(RAN_OUT);
+    if (MG_LIKELY(!mg_memory_is_short())) return false;
+    if (mg_session.active && !atomic_flag_test_and_set(&said)) mg_session_say(RAN_OUT);
     return true;
 }
 
@@ -180,10 +179,21 @@ static void write_stats(struct mg_session *s)
     struct mg_json j;
     mg_json_init(&j, &b, 0);
     mg_json_obj(&j);
-    const struct { const char *key; uint64_t value; } fields[] = {
-        {"kernels", s->n_twins}, {"launches", ended}, {"timed", timed},
-        {"parse_ns", s->ns.parse}, {"analyse_ns", s->ns.analyse}, {"instrument_ns", s->ns.instrument}, {"print_ns", s->ns.print},
-        {"jit_ns", s->ns.jit}, {"load_ns", s->ns.load}, {"execute_ns", executed}, {"total_ns", mg_now_ns() - s->start_ns},
+    const struct {
+        const char *key;
+        uint64_t value;
+    } fields[] = {
+        {"kernels", s->n_twins},
+        {"launches", ended},
+        {"timed", timed},
+        {"parse_ns", s->ns.parse},
+        {"analyse_ns", s->ns.analyse},
+        {"instrument_ns", s->ns.instrument},
+        {"print_ns", s->ns.print},
+        {"jit_ns", s->ns.jit},
+        {"load_ns", s->ns.load},
+        {"execute_ns", executed},
+        {"total_ns", mg_now_ns() - s->start_ns},
     };
     for (size_t k = 0; k < MG_COUNT_OF(fields); k++) {
         mg_json_key(&j, fields[k].key);
@@ -198,21 +208,17 @@ void mg_session_end(void)
 {
     struct mg_session *s = &mg_session;
     static atomic_flag ended = ATOMIC_FLAG_INIT;
-    if (!s->store || (uint32_t)getpid() != s->pid || atomic_flag_test_and_set(&ended))
-        return;
+    if (!s->store || (uint32_t)getpid() != s->pid || atomic_flag_test_and_set(&ended)) return;
     mg_capture_end();
     mg_inside++;
     s->backend->drain(2000000000u);
-    if (s->config.witness)
-        mg_witness_end();
+    if (s->config.witness) mg_witness_end();
     s->active = false;
     mg_channels_end();
     mg_tools_end(); /* they may leave results */
     pthread_rwlock_wrlock(&s->closing);
-    if (s->config.stats)
-        write_stats(s);
-    if (s->config.verify)
-        mg_verify_tell();
+    if (s->config.stats) write_stats(s);
+    if (s->config.verify) mg_verify_tell();
     if (mg_session_is_short() && s->n_missed)
         mg_store_unknown(s->store, "launch", s->n_missed, mg_reason_text(MG_REASON_memory_ran_out));
     mg_kernel_tell_other_calls();
@@ -232,8 +238,7 @@ void mg_session_end(void)
 void mg_session_leave(int status, uint64_t drain_ns)
 {
     struct mg_session *s = &mg_session;
-    if (!s->active || mg_inside || (uint32_t)getpid() != s->pid)
-        return;
+    if (!s->active || mg_inside || (uint32_t)getpid() != s->pid) return;
     mg_capture_end();
     mg_inside++;
     if (drain_ns)
@@ -242,8 +247,7 @@ void mg_session_leave(int status, uint64_t drain_ns)
         s->backend->flush(FLUSH_NS);
     mg_timeline_flush();
     if (!pthread_rwlock_tryrdlock(&s->closing)) {
-        if (s->store)
-            mg_store_leave(s->store, status);
+        if (s->store) mg_store_leave(s->store, status);
         mg_tracefile_leave();
         pthread_rwlock_unlock(&s->closing);
     }

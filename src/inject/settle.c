@@ -14,10 +14,17 @@
 #include "inject/session.h"
 
 #define WAIT_NVIDIA_NS 10000000000u
-#define WAIT_OWN_NS 60000000000u
+#define WAIT_OWN_NS    60000000000u
 #define WAIT_SHARED_NS 1000000000u /* handed memory of the host, it may wait for the host */
 
-struct waiter { pthread_mutex_t lock; pthread_cond_t ended; cu_ctx ctx; cu_result rc; bool done; int refs; };
+struct waiter {
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    cu_ctx ctx;
+    cu_result rc;
+    bool done;
+    int refs;
+};
 static struct waiter *stuck; /* one that we stopped waiting for; one launch at a time comes here */
 
 static void waiter_drop(struct waiter *w) /* under its lock, which it releases */
@@ -38,8 +45,7 @@ static void *synchronise(void *arg)
     mg_inside++;
     MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *)(&mode);
     cu_result rc = MG_REAL_AS(cuCtxSetCurrent, cu_ctx)(w->ctx);
-    if (rc == CUE_SUCCESS)
-        rc = MG_REAL_AS(cuCtxSynchronize, void)();
+    if (rc == CUE_SUCCESS) rc = MG_REAL_AS(cuCtxSynchronize, void)();
     pthread_mutex_lock(&w->lock);
     w->rc = rc;
     w->done = true;
@@ -54,8 +60,7 @@ bool mg_settle(cu_result *rc, bool shared)
     struct waiter *w = calloc(1, sizeof *w);
     uint64_t limit = shared ? WAIT_SHARED_NS : mg_session_can(MG_BACKEND_HARDWARE) ? WAIT_NVIDIA_NS : WAIT_OWN_NS;
     struct timespec until;
-    if (!w)
-        return false;
+    if (!w) return false;
     *w = (struct waiter){.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER, .refs = 2};
     MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&w->ctx);
     clock_gettime(CLOCK_REALTIME, &until);
@@ -67,7 +72,8 @@ bool mg_settle(cu_result *rc, bool shared)
         return false;
     }
     pthread_mutex_lock(&w->lock);
-    while (!w->done && pthread_cond_timedwait(&w->ended, &w->lock, &until) != ETIMEDOUT) {}
+    while (!w->done && pthread_cond_timedwait(&w->ended, &w->lock, &until) != ETIMEDOUT) {
+    }
     bool done = w->done;
     *rc = w->rc;
     if (done) {
@@ -81,8 +87,7 @@ bool mg_settle(cu_result *rc, bool shared)
 
 bool mg_settle_is_stuck(void)
 {
-    if (!stuck)
-        return false;
+    if (!stuck) return false;
     pthread_mutex_lock(&stuck->lock);
     if (!stuck->done) {
         pthread_mutex_unlock(&stuck->lock);
@@ -93,7 +98,8 @@ bool mg_settle_is_stuck(void)
     return false;
 }
 
-/* ---- a stream that is held ------------------------------------------------------------------------------------------------- */
+/* ---- a stream that is held
+ * ------------------------------------------------------------------------------------------------- */
 
 #define HOLD_NS 100000000u /* a stream that cannot wait for us, or does not run, is not kept longer */
 
@@ -102,14 +108,20 @@ static bool hold_over;
 static void wait_for_end(void *user)
 {
     (void)user;
-    for (uint64_t until = mg_now_ns() + HOLD_NS; !__atomic_load_n(&hold_over, __ATOMIC_ACQUIRE) && mg_now_ns() < until;) {}
+    for (uint64_t until = mg_now_ns() + HOLD_NS;
+         !__atomic_load_n(&hold_over, __ATOMIC_ACQUIRE) && mg_now_ns() < until;) {
+    }
 }
 
 bool mg_hold_begin(cu_stream stream, bool per_thread)
 {
     void *entry = mg_slots[per_thread ? MG_FN_cuLaunchHostFunc_ptsz : MG_FN_cuLaunchHostFunc];
     __atomic_store_n(&hold_over, false, __ATOMIC_RELEASE);
-    return entry && ((cu_result(*)(cu_stream, void (*)(void *), void *))entry)(stream, wait_for_end, NULL) == CUE_SUCCESS;
+    return entry &&
+           ((cu_result(*)(cu_stream, void (*)(void *), void *))entry)(stream, wait_for_end, NULL) == CUE_SUCCESS;
 }
 
-void mg_hold_end(void) { __atomic_store_n(&hold_over, true, __ATOMIC_RELEASE); }
+void mg_hold_end(void)
+{
+    __atomic_store_n(&hold_over, true, __ATOMIC_RELEASE);
+}

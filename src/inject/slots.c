@@ -28,8 +28,7 @@ static void write_line(const char *line)
     /* one write, so that lines of several threads and processes do not mix */
     char text[1400];
     int n = snprintf(text, sizeof text, "margay: %s\n", line);
-    if (n < 0)
-        return;
+    if (n < 0) return;
     if (n >= (int)sizeof text) {
         n = (int)sizeof text - 1;
         text[n - 1] = '\n';
@@ -40,8 +39,7 @@ static void write_line(const char *line)
 
 void mg_session_say_line(const char *line)
 {
-    if (!mg_session.config.quiet)
-        write_line(line);
+    if (!mg_session.config.quiet) write_line(line);
 }
 
 static void say(const char *fmt, va_list ap)
@@ -61,8 +59,7 @@ void mg_session_error(const char *fmt, ...)
 
 void mg_session_say(const char *fmt, ...)
 {
-    if (mg_session.config.quiet)
-        return;
+    if (mg_session.config.quiet) return;
     va_list ap;
     va_start(ap, fmt);
     say(fmt, ap);
@@ -75,14 +72,13 @@ cu_result mg_inject_missing(unsigned entry)
     static atomic_uchar said[MG_FN_COUNT];
     if (entry < MG_FN_COUNT && !mg_inside && !atomic_exchange(&said[entry], 1))
         mg_session_say("%s is not implemented on this device; the program gets CUDA_ERROR_NOT_SUPPORTED",
-               mg_cu_entries[entry].name);
+                       mg_cu_entries[entry].name);
     return CUE_NOT_SUPPORTED;
 }
 
 static const struct mg_backend *pick_backend(const struct mg_config *c)
 {
-    if (c->device && !strcmp(c->device, "nvidia"))
-        return &mg_backend_nvidia;
+    if (c->device && !strcmp(c->device, "nvidia")) return &mg_backend_nvidia;
     return &mg_backend_own;
 }
 
@@ -94,21 +90,17 @@ static void fill(void)
     s->backend = pick_backend(&s->config);
     mg_capture_prepare();
     mg_window_begin(s->config.range, s->start_ns);
-    if (s->config.dir && mg_tool_spec_lists(s->config.tools, "timeline"))
-        mg_timeline_prepare();
-    if (s->config.dir && mg_tool_spec_lists(s->config.tools, "trace"))
-        mg_steps_prepare();
+    if (s->config.dir && mg_tool_spec_lists(s->config.tools, "timeline")) mg_timeline_prepare();
+    if (s->config.dir && mg_tool_spec_lists(s->config.tools, "trace")) mg_steps_prepare();
     mg_inside++;
     bool ok = s->backend->open(&s->config);
     for (unsigned i = 0; i < MG_FN_COUNT; i++) {
         void *p = ok ? s->backend->symbol(mg_cu_entries[i].name) : NULL;
-        if (p)
-            mg_map_set(&by_address, (uint64_t)(uintptr_t)p, i);
+        if (p) mg_map_set(&by_address, (uint64_t)(uintptr_t)p, i);
         mg_slots[i] = p ? p : mg_missing_table[i];
     }
     mg_calls_fill(mg_timeline.on || mg_steps_on);
-    if (!mg_timeline.on && mg_steps_on)
-        mg_calls_choose((const bool[MG_FN_COUNT]){0});
+    if (!mg_timeline.on && mg_steps_on) mg_calls_choose((const bool[MG_FN_COUNT]){0});
     mg_inside--;
 }
 

@@ -47,8 +47,7 @@ uint64_t mg_capture_number(cu_stream s)
     static struct mg_map captures;
     int status;
     uint64_t id = 0;
-    if (MG_REAL_AS(cuStreamGetCaptureInfo, cu_stream, int *, uint64_t *)(s, &status, &id) != CUE_SUCCESS)
-        return 1;
+    if (MG_REAL_AS(cuStreamGetCaptureInfo, cu_stream, int *, uint64_t *)(s, &status, &id) != CUE_SUCCESS) return 1;
     return number_of(&captures, &n_graphs, (void *)(uintptr_t)id, 1);
 }
 
@@ -72,21 +71,17 @@ MG_HOOK(cuStreamDestroy, cu_stream s)
 /* Twins loaded in a context die with it, and so do the witness's counts. */
 static void context_ends(void *ctx, int device)
 {
-    if (mg_session.active && mg_session.config.witness)
-        mg_witness_end();
+    if (mg_session.active && mg_session.config.witness) mg_witness_end();
     if (mg_session.active)
         mg_session.backend->context_ends(ctx, device);
     else
         mg_session.generation++;
-    if (mg_session.active)
-        mg_channels_context_ends(ctx, device);
+    if (mg_session.active) mg_channels_context_ends(ctx, device);
 }
 static cu_result context_ended(cu_result rc, void *ctx, int device, bool surely)
 {
-    if (rc == CUE_SUCCESS && mg_session.active)
-        mg_session.backend->context_ended(ctx, device, surely);
-    if (rc == CUE_SUCCESS && mg_areas_on())
-        mg_areas_forget_context(ctx, device);
+    if (rc == CUE_SUCCESS && mg_session.active) mg_session.backend->context_ended(ctx, device, surely);
+    if (rc == CUE_SUCCESS && mg_areas_on()) mg_areas_forget_context(ctx, device);
     return rc;
 }
 
@@ -117,13 +112,12 @@ static bool is_last(cu_device d)
     return d < 0 || d >= (int)MG_COUNT_OF(holders) || __atomic_sub_fetch(&holders[d], 1, __ATOMIC_RELAXED) <= 0;
 }
 
-#define PRIMARY(name, surely)             \
-    MG_HOOK(name, cu_device d)            \
-    {                                     \
-        bool ends = (surely) || is_last(d); \
-        if (ends || !mg_session.active || mg_session_can(MG_BACKEND_ENDS_AT_RELEASE)) \
-            context_ends(NULL, d);        \
-        return context_ended(MG_REAL(name)(d), NULL, d, surely); \
+#define PRIMARY(name, surely)                                                                                          \
+    MG_HOOK(name, cu_device d)                                                                                         \
+    {                                                                                                                  \
+        bool ends = (surely) || is_last(d);                                                                            \
+        if (ends || !mg_session.active || mg_session_can(MG_BACKEND_ENDS_AT_RELEASE)) context_ends(NULL, d);           \
+        return context_ended(MG_REAL(name)(d), NULL, d, surely);                                                       \
     }
 PRIMARY(cuDevicePrimaryCtxReset, true)
 PRIMARY(cuDevicePrimaryCtxReset_v2, true)

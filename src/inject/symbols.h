@@ -2,7 +2,6 @@
 #ifndef MG_INJECT_SYMBOLS_H
 #define MG_INJECT_SYMBOLS_H
 
-
 /* dlsym of the C library, as called by this library. */
 void *mg_real_symbol(void *handle, const char *name);
 /* The C library's own function, past everybody who stands in for it; NULL: not found. */

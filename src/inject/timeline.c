@@ -19,20 +19,30 @@
 #include "tool/timeline.h"
 
 #define FLUSH_MS 500u
-#define EARLY 256u    /* calls and marks that are kept until the profile is open */
+#define EARLY    256u /* calls and marks that are kept until the profile is open */
 
 struct mg_timeline mg_timeline;
 
-static struct mg_span_writer *writer; /* NULL: not open (yet) */
-static uint32_t names[MG_FN_COUNT];    /* of entries in the file; 0: not told yet */
+static struct mg_span_writer *writer;                    /* NULL: not open (yet) */
+static uint32_t names[MG_FN_COUNT];                      /* of entries in the file; 0: not told yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of early calls and of opening */
-static struct early { struct mg_call_frame f; cu_result result; uint64_t end_ns; } *early;
+static struct early {
+    struct mg_call_frame f;
+    cu_result result;
+    uint64_t end_ns;
+} * early;
 static uint32_t n_early, n_lost; /* lost: beyond EARLY */
-static struct early_mark { struct mg_record_mark m; char *name, *domain; pid_t pid; uint32_t thread; } *early_marks; /* under the lock */
+static struct early_mark {
+    struct mg_record_mark m;
+    char *name, *domain;
+    pid_t pid;
+    uint32_t thread;
+} * early_marks; /* under the lock */
 static uint32_t n_early_marks;
 static bool over;
 
-/* NULL: it is not open yet, or not any more. It is never freed: a thread may be inside of a call when the process ends. */
+/* NULL: it is not open yet, or not any more. It is never freed: a thread may be inside of a call when the process ends.
+ */
 static struct mg_span_writer *open_now(void)
 {
     return __atomic_load_n(&over, __ATOMIC_ACQUIRE) ? NULL : __atomic_load_n(&writer, __ATOMIC_ACQUIRE);
@@ -50,8 +60,7 @@ static const struct mg_timeline_conf *find_conf(void)
 {
     extern const struct mg_tool mg_tool_timeline;
     for (uint32_t u = 0; u < mg_session.n_uses; u++)
-        if (mg_session.uses[u].tool == &mg_tool_timeline)
-            return mg_session.uses[u].conf;
+        if (mg_session.uses[u].tool == &mg_tool_timeline) return mg_session.uses[u].conf;
     return NULL;
 }
 
@@ -71,8 +80,7 @@ static void choose(const struct mg_timeline_conf *c)
 
 bool mg_timeline_wants_runtime(struct mg_runtime_function *f)
 {
-    if (!mg_timeline.on)
-        return false;
+    if (!mg_timeline.on) return false;
     if (!f->class_known) {
         f->class_ = (uint8_t)mg_runtime_class(f->name);
         __atomic_store_n(&f->class_known, true, __ATOMIC_RELEASE);
@@ -81,7 +89,8 @@ bool mg_timeline_wants_runtime(struct mg_runtime_function *f)
         return true;
     if (!f->wanted) {
         const struct mg_timeline_conf *c = find_conf();
-        bool fits = c && c->calls && (!c->classes || c->classes >> f->class_ & 1) && (!*c->name || mg_name_matches(c->name, f->name));
+        bool fits = c && c->calls && (!c->classes || c->classes >> f->class_ & 1) &&
+                    (!*c->name || mg_name_matches(c->name, f->name));
         f->wanted = fits && mg_timeline.runtime ? 1 : 2;
     }
     return f->wanted == 1;
@@ -90,8 +99,8 @@ bool mg_timeline_wants_runtime(struct mg_runtime_function *f)
 static bool open_writer(const struct mg_timeline_conf *c)
 {
     struct mg_diag d = MG_DIAG_INIT;
-    struct mg_trace_writer *trace = mg_tracefile_writer(
-        (struct mg_trace_opts){.memory_bytes = (size_t)c->memory_mib << 20, .policy = c->full ? MG_TRACE_BLOCK : MG_TRACE_DROP});
+    struct mg_trace_writer *trace = mg_tracefile_writer((struct mg_trace_opts){
+        .memory_bytes = (size_t)c->memory_mib << 20, .policy = c->full ? MG_TRACE_BLOCK : MG_TRACE_DROP});
     struct mg_span_writer_opts o = {.size = sizeof o, .trace = trace};
     struct mg_span_writer *w = NULL;
     enum mg_err err = trace ? mg_span_writer_open(&o, &w, &d) : MG_ERR_IO;
@@ -103,7 +112,8 @@ static bool open_writer(const struct mg_timeline_conf *c)
     return !err;
 }
 
-/* A file's records name the thread that puts them: marks of other threads are lost, and what a parent process marked. */
+/* A file's records name the thread that puts them: marks of other threads are lost, and what a parent process marked.
+ */
 static void write_early_marks(struct mg_span_writer *w)
 {
     pthread_mutex_lock(&lock);
@@ -135,8 +145,7 @@ void mg_timeline_begin(void)
     struct early *kept = early;
     uint32_t n = n_early;
     early = NULL;
-    if (!ok)
-        mg_timeline.on = false;
+    if (!ok) mg_timeline.on = false;
     pthread_mutex_unlock(&lock);
     for (uint32_t i = 0; ok && i < n; i++)
         if (kept[i].f.function || mg_timeline.wanted[kept[i].f.entry])
@@ -144,14 +153,15 @@ void mg_timeline_begin(void)
     free(kept);
     write_early_marks(ok ? open_now() : NULL);
     if (n_lost)
-        mg_session_say("the time line lacks %u calls that were made before the first one of CUDA's that opens the profile", n_lost);
+        mg_session_say(
+            "the time line lacks %u calls that were made before the first one of CUDA's that opens the profile",
+            n_lost);
 }
 
 void mg_timeline_end(void)
 {
     struct mg_span_writer *w = writer;
-    if (!w)
-        return;
+    if (!w) return;
     mg_timeline.on = mg_timeline.pairs = false;
     __atomic_store_n(&over, true, __ATOMIC_SEQ_CST);
     mg_span_writer_flush(w, 10000);
@@ -164,8 +174,7 @@ void mg_timeline_end(void)
 
 void mg_timeline_flush(void)
 {
-    if (writer && !over)
-        mg_span_writer_flush(writer, FLUSH_MS);
+    if (writer && !over) mg_span_writer_flush(writer, FLUSH_MS);
 }
 
 void mg_timeline_forked(void)
@@ -201,8 +210,7 @@ static bool keep_early(const struct mg_call_frame *f, cu_result result, uint64_t
 {
     pthread_mutex_lock(&lock);
     bool keep = !writer && mg_timeline.on;
-    if (keep && !early)
-        early = calloc(EARLY, sizeof *early);
+    if (keep && !early) early = calloc(EARLY, sizeof *early);
     if (keep && early && n_early < EARLY)
         early[n_early++] = (struct early){*f, result, end_ns};
     else if (keep)
@@ -216,11 +224,14 @@ void mg_timeline_call(const struct mg_call_frame *f, cu_result result, uint64_t 
     if (writer && !f->function && !mg_timeline.wanted[f->entry])
         return; /* it began before the tool's options were known */
     struct mg_span_writer *w = open_now();
-    if (!w && (over || keep_early(f, result, end_ns) || !(w = open_now())))
-        return;
+    if (!w && (over || keep_early(f, result, end_ns) || !(w = open_now()))) return;
     struct mg_record_call r = {
-        .begin = f->begin_ns, .end = end_ns, .correlation = f->correlation, .outer = f->outer ? f->outer->correlation : 0,
-        .name = f->function ? name_of_function(w, f->function) : name_of(w, f->entry), .result = result,
+        .begin = f->begin_ns,
+        .end = end_ns,
+        .correlation = f->correlation,
+        .outer = f->outer ? f->outer->correlation : 0,
+        .name = f->function ? name_of_function(w, f->function) : name_of(w, f->entry),
+        .result = result,
         .layer = f->function ? f->layer : MG_LAYER_driver,
         .class_ = f->function ? f->class_ : (uint8_t)mg_call_of_entry(f->entry)->class_,
     };
@@ -230,8 +241,7 @@ void mg_timeline_call(const struct mg_call_frame *f, cu_result result, uint64_t 
 void mg_timeline_work(struct mg_record_work *r, const char *name)
 {
     struct mg_span_writer *w = mg_timeline.work ? open_now() : NULL;
-    if (!w)
-        return;
+    if (!w) return;
     r->name = name ? mg_span_name(w, name) : 0;
     mg_span_put_work(w, r);
 }
@@ -240,8 +250,7 @@ void mg_timeline_work(struct mg_record_work *r, const char *name)
 static void keep_early_mark(const struct mg_record_mark *m, const char *name, const char *domain)
 {
     pthread_mutex_lock(&lock);
-    if (!writer && !early_marks)
-        early_marks = calloc(EARLY, sizeof *early_marks);
+    if (!writer && !early_marks) early_marks = calloc(EARLY, sizeof *early_marks);
     if (!writer && early_marks && n_early_marks < EARLY) {
         struct early_mark e = {*m, strdup(name), domain ? strdup(domain) : NULL, getpid(), (uint32_t)gettid()};
         if (e.name && (e.domain || !domain))
@@ -255,10 +264,8 @@ static void keep_early_mark(const struct mg_record_mark *m, const char *name, co
 void mg_timeline_mark(struct mg_record_mark *m, const char *name, const char *domain)
 {
     struct mg_span_writer *w = open_now();
-    if (!w && !over)
-        keep_early_mark(m, name, domain);
-    if (!w)
-        return;
+    if (!w && !over) keep_early_mark(m, name, domain);
+    if (!w) return;
     m->name = mg_span_name(w, name);
     m->domain = domain && *domain ? mg_span_name(w, domain) : 0;
     mg_span_put_mark(w, m);
@@ -267,8 +274,7 @@ void mg_timeline_mark(struct mg_record_mark *m, const char *name, const char *do
 void mg_timeline_thread(uint32_t thread, const char *name)
 {
     struct mg_span_writer *w = open_now();
-    if (!w)
-        return;
+    if (!w) return;
     struct mg_record_thread r = {.time = mg_now_ns(), .thread = thread, .name = mg_span_name(w, name)};
     mg_span_put_thread(w, &r);
 }
@@ -281,15 +287,13 @@ static void set_times(struct mg_record_work *w, uint64_t start_ns, uint64_t end_
     bool timed = end_ns > start_ns;
     w->begin = timed ? start_ns : call_ns;
     w->end = timed ? end_ns : call_ns;
-    if (!timed)
-        w->source = MG_SOURCE_none;
+    if (!timed) w->source = MG_SOURCE_none;
 }
 
 /* A graph's node belongs to the window of the launch of its graph; on a GPU nobody knows which that was. */
 static bool is_in_window(const struct mg_run *r, const struct mg_launch_done *d)
 {
-    if (!r->node)
-        return r->in_window;
+    if (!r->node) return r->in_window;
     return mg_session_can(MG_BACKEND_HARDWARE) || !d || !d->mark.skip;
 }
 
@@ -300,8 +304,7 @@ static bool read_twin(const struct mg_run *r, const uint64_t *raw, uint64_t *beg
     for (uint32_t k = 0; l && k < l->n_regions; k++) {
         const struct mg_region *g = &l->regions[k];
         uint64_t cells[MG_TIMELINE_CELLS];
-        if (strcmp(g->tool, "timeline") || g->reason || g->n_cells != MG_TIMELINE_CELLS)
-            continue;
+        if (strcmp(g->tool, "timeline") || g->reason || g->n_cells != MG_TIMELINE_CELLS) continue;
         mg_layout_read(g, raw, cells);
         *begin = ~cells[MG_TIMELINE_BEGIN];
         *end = cells[MG_TIMELINE_END];
@@ -336,12 +339,18 @@ static void set_twin_times(struct mg_record_work *w, const struct mg_run *r, uin
 
 void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw)
 {
-    if (!mg_timeline.on || !mg_timeline.work || !is_in_window(r, d))
-        return;
+    if (!mg_timeline.on || !mg_timeline.work || !is_in_window(r, d)) return;
     bool own = !mg_session_can(MG_BACKEND_HARDWARE);
     struct mg_record_work w = {
-        .correlation = r->correlation, .stream = r->stream, .context = r->ctx, .bytes = UINT64_MAX, .launch = launch,
-        .replay = UINT64_MAX, .mark = r->mark, .device = r->device, .work = MG_WORK_kernel,
+        .correlation = r->correlation,
+        .stream = r->stream,
+        .context = r->ctx,
+        .bytes = UINT64_MAX,
+        .launch = launch,
+        .replay = UINT64_MAX,
+        .mark = r->mark,
+        .device = r->device,
+        .work = MG_WORK_kernel,
         .source = own ? MG_SOURCE_device : MG_SOURCE_events,
         .uncertainty_ns = d ? (uint32_t)d->uncertainty_ns : 0,
     };
@@ -354,15 +363,13 @@ void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg
     }
     set_times(&w, d ? d->start_ns : 0, d ? d->end_ns : 0, r->call_ns ? r->call_ns : mg_now_ns());
     uint64_t begin, end;
-    if (read_twin(r, raw, &begin, &end))
-        set_twin_times(&w, r, begin, end, own);
+    if (read_twin(r, raw, &begin, &end)) set_twin_times(&w, r, begin, end, own);
     mg_timeline_work(&w, r->inst->code->name);
 }
 
 static void enqueued(void *ctx, void *stream, struct mg_work_mark *m)
 {
-    if (!mg_session.active || !(mg_steps_on || (mg_timeline.on && mg_timeline.work)))
-        return;
+    if (!mg_session.active || !(mg_steps_on || (mg_timeline.on && mg_timeline.work))) return;
     m->order = mg_steps_order();
     m->skip = !mg_window_is_open();
     m->range = mg_nvtx_range();
@@ -374,16 +381,25 @@ static void enqueued(void *ctx, void *stream, struct mg_work_mark *m)
 static void ended(const struct mg_work_mark *m, const struct mg_work_span *s)
 {
     static const enum mg_span_direction directions[] = {
-        [MG_HOST_TO_DEVICE] = MG_DIR_HtoD, [MG_DEVICE_TO_HOST] = MG_DIR_DtoH,
-        [MG_DEVICE_TO_DEVICE] = MG_DIR_DtoD, [MG_HOST_TO_HOST] = MG_DIR_HtoH,
+        [MG_HOST_TO_DEVICE] = MG_DIR_HtoD,
+        [MG_DEVICE_TO_HOST] = MG_DIR_DtoH,
+        [MG_DEVICE_TO_DEVICE] = MG_DIR_DtoD,
+        [MG_HOST_TO_HOST] = MG_DIR_HtoH,
     };
     mg_steps_work(m, s);
-    if (!mg_timeline.on || !mg_timeline.work || m->skip)
-        return;
+    if (!mg_timeline.on || !mg_timeline.work || m->skip) return;
     struct mg_record_work w = {
-        .begin = s->start_ns, .end = s->end_ns > s->start_ns ? s->end_ns : s->start_ns + 1,
-        .correlation = m->correlation, .stream = m->stream, .context = m->ctx, .bytes = s->bytes, .launch = UINT64_MAX,
-        .replay = m->replay, .mark = m->range, .work = s->copy ? MG_WORK_copy : MG_WORK_memset, .source = MG_SOURCE_device,
+        .begin = s->start_ns,
+        .end = s->end_ns > s->start_ns ? s->end_ns : s->start_ns + 1,
+        .correlation = m->correlation,
+        .stream = m->stream,
+        .context = m->ctx,
+        .bytes = s->bytes,
+        .launch = UINT64_MAX,
+        .replay = m->replay,
+        .mark = m->range,
+        .work = s->copy ? MG_WORK_copy : MG_WORK_memset,
+        .source = MG_SOURCE_device,
         .direction = s->copy ? directions[s->direction] : MG_DIR_none,
     };
     mg_timeline_work(&w, NULL);

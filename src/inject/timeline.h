@@ -11,11 +11,11 @@
 
 struct mg_run;
 struct mg_timeline {
-    bool on;                        /* the tool was given; from the first call on */
+    bool on; /* the tool was given; from the first call on */
     bool arguments, work;
-    bool pairs;                     /* NVIDIA: events around copies, memsets and graphs */
-    bool untimed;                   /* on a GPU: no event pairs */
-    bool twin;                      /* kernels read their device's clock themselves */
+    bool pairs;   /* NVIDIA: events around copies, memsets and graphs */
+    bool untimed; /* on a GPU: no event pairs */
+    bool twin;    /* kernels read their device's clock themselves */
     bool runtime;
     bool wanted[MG_FN_COUNT];
 };
@@ -31,13 +31,13 @@ static inline bool mg_timeline_times(void) /* by event pairs, every launch */
     return mg_timeline.on && mg_timeline.work && !mg_timeline.untimed && !mg_timeline.twin;
 }
 
-uint64_t mg_nvtx_range(void);                 /* the innermost range of this thread (nvtx.c), 0: none */
+uint64_t mg_nvtx_range(void); /* the innermost range of this thread (nvtx.c), 0: none */
 bool mg_timeline_wants_runtime(struct mg_runtime_function *f); /* is its call recorded? */
-void mg_timeline_prepare(void);               /* before anything else of the session: calls are kept until begin */
-void mg_timeline_begin(void);                 /* the tool's options are known, the profile is open */
+void mg_timeline_prepare(void); /* before anything else of the session: calls are kept until begin */
+void mg_timeline_begin(void);   /* the tool's options are known, the profile is open */
 void mg_timeline_end(void);
-void mg_timeline_flush(void);                 /* what is there goes to disk; a signal handler may call it */
-void mg_timeline_forked(void);                /* in a child */
+void mg_timeline_flush(void);  /* what is there goes to disk; a signal handler may call it */
+void mg_timeline_forked(void); /* in a child */
 
 void mg_timeline_call(const struct mg_call_frame *f, cu_result result, uint64_t end_ns);
 /* Work of a device that has ended; name: any text, NULL for what has no name of its own. */
@@ -45,7 +45,8 @@ void mg_timeline_work(struct mg_record_work *w, const char *name);
 /* Before the first call of CUDA a mark is kept: it is written if that call comes from the same thread. */
 void mg_timeline_mark(struct mg_record_mark *m, const char *name, const char *domain);
 void mg_timeline_thread(uint32_t thread, const char *name);
-/* One execution of a launch's kernel: launch UINT64_MAX: not in the profile. raw: what it counted alone, NULL: nothing. */
+/* One execution of a launch's kernel: launch UINT64_MAX: not in the profile. raw: what it counted alone, NULL: nothing.
+ */
 void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw);
 
 extern const struct mg_driver_watch mg_timeline_watch; /* for our own driver */

@@ -34,20 +34,18 @@ bool mg_tools_any(void)
     const struct mg_session *s = &mg_session;
     uint32_t n = __atomic_load_n(&s->n_uses, __ATOMIC_ACQUIRE);
     for (uint32_t u = 0; u < n; u++)
-        if (!mg_tool_is_native(s->uses[u].tool, s->uses[u].conf))
-            return true;
+        if (!mg_tool_is_native(s->uses[u].tool, s->uses[u].conf)) return true;
     return false;
 }
 
 uint32_t mg_tools_active(enum mg_reason *why)
 {
     const struct mg_session *s = &mg_session;
-    uint32_t set = mg_select_tools(), n = __atomic_load_n(&s->n_uses, __ATOMIC_ACQUIRE), all = 0; /* in this order: a wish adds one */
+    uint32_t set = mg_select_tools(), n = __atomic_load_n(&s->n_uses, __ATOMIC_ACQUIRE),
+             all = 0; /* in this order: a wish adds one */
     for (uint32_t u = 0; u < n; u++)
-        if (!mg_tool_is_native(s->uses[u].tool, s->uses[u].conf))
-            all |= 1u << u;
-    if (why)
-        *why = all ? MG_REASON_switched_off : MG_REASON_no_tool;
+        if (!mg_tool_is_native(s->uses[u].tool, s->uses[u].conf)) all |= 1u << u;
+    if (why) *why = all ? MG_REASON_switched_off : MG_REASON_no_tool;
     return set & all;
 }
 
@@ -64,8 +62,7 @@ uint32_t mg_tools_draw(struct mg_code *c, uint32_t set)
     for (uint32_t u = 0; u < mg_session.n_uses; u++) {
         uint32_t one_of = mg_session.uses[u].one_of;
         struct mg_code_use *of = set >> u & 1 && one_of > 1 ? mg_code_use(c, u) : NULL;
-        if (of && !is_drawn(c, __atomic_fetch_add(&of->drawn_from, 1, __ATOMIC_RELAXED), one_of))
-            set &= ~(1u << u);
+        if (of && !is_drawn(c, __atomic_fetch_add(&of->drawn_from, 1, __ATOMIC_RELAXED), one_of)) set &= ~(1u << u);
     }
     return set;
 }
@@ -91,10 +88,8 @@ static enum mg_err add_tool(struct mg_tool_spec t, struct mg_diag *d)
     void *conf = NULL;
     pthread_mutex_lock(&adding);
     for (uint32_t u = 0; !err && u < s->n_uses; u++)
-        if (!strcmp(s->uses[u].name, t.name))
-            err = mg_diag_err(d, MG_ERR_INPUT, "tool %s is there already", t.name);
-    if (!err && s->n_uses == MG_MAX_USES)
-        err = mg_diag_err(d, MG_ERR_INPUT, "more than %d tools", MG_MAX_USES);
+        if (!strcmp(s->uses[u].name, t.name)) err = mg_diag_err(d, MG_ERR_INPUT, "tool %s is there already", t.name);
+    if (!err && s->n_uses == MG_MAX_USES) err = mg_diag_err(d, MG_ERR_INPUT, "more than %d tools", MG_MAX_USES);
     if (!err) {
         mg_select_name(s->n_uses, t.name);
         mg_select_enter(s->n_uses, MG_CONTROL_CONFIGURE);
@@ -104,12 +99,16 @@ static enum mg_err add_tool(struct mg_tool_spec t, struct mg_diag *d)
     if (err) {
         mg_tool_spec_close(&t);
     } else {
-        s->uses[s->n_uses] = (struct mg_use){.tool = t.tool, .conf = conf, .name = t.name, .args = t.args, .path = t.path,
-                                             .store_id = mg_store_use(s->store, t.name, t.args, t.path), .one_of = t.tool->one_of ? t.tool->one_of(conf) : 1};
+        s->uses[s->n_uses] = (struct mg_use){.tool = t.tool,
+                                             .conf = conf,
+                                             .name = t.name,
+                                             .args = t.args,
+                                             .path = t.path,
+                                             .store_id = mg_store_use(s->store, t.name, t.args, t.path),
+                                             .one_of = t.tool->one_of ? t.tool->one_of(conf) : 1};
         mg_select_known(s->n_uses);
         mg_select_enter(s->n_uses, MG_CONTROL_BEGIN);
-        if (t.tool->begin)
-            t.tool->begin(conf, mg_tools_host());
+        if (t.tool->begin) t.tool->begin(conf, mg_tools_host());
         mg_select_leave(s->n_uses);
         __atomic_store_n(&s->n_uses, s->n_uses + 1, __ATOMIC_RELEASE);
     }
@@ -128,10 +127,8 @@ bool mg_tools_add(const char *spec, char *why, size_t room)
     }
     enum mg_err err = mg_tool_spec_open(spec, &t, &d);
     mg_select_opening("");
-    if (!err)
-        err = add_tool(t, &d);
-    if (err)
-        snprintf(why, room, "%s", mg_diag_first(&d, err));
+    if (!err) err = add_tool(t, &d);
+    if (err) snprintf(why, room, "%s", mg_diag_first(&d, err));
     mg_diag_release(&d);
     return !err;
 }
@@ -139,8 +136,7 @@ bool mg_tools_add(const char *spec, char *why, size_t room)
 static bool is_there(const struct mg_tool *tool)
 {
     for (uint32_t u = 0; u < mg_session.n_uses; u++)
-        if (mg_session.uses[u].tool == tool)
-            return true;
+        if (mg_session.uses[u].tool == tool) return true;
     return false;
 }
 
@@ -149,22 +145,25 @@ static void add_announced(void)
 {
     const char *at = getenv(MG_TOOL_HERE);
     char *end;
-    if (!at || strtol(at, &end, 10) != (long)getpid() || *end != ':')
-        return;
+    if (!at || strtol(at, &end, 10) != (long)getpid() || *end != ':') return;
     for (at = end + 1; *at; at = end + (*end == ',')) {
         const struct mg_tool_plugin *p = (const struct mg_tool_plugin *)(uintptr_t)strtoull(at, &end, 16);
-        if (end == at || !p)
-            return;
-        if (is_there(p->tool))
-            continue; /* -t has opened it */
+        if (end == at || !p) return;
+        if (is_there(p->tool)) continue; /* -t has opened it */
         struct mg_diag d = MG_DIAG_INIT;
-        enum mg_err err = strcmp(p->stamp, MG_TOOL_STAMP) ? mg_diag_err(&d, MG_ERR_INPUT, "a tool in the program was built with other headers than this margay") : MG_ERR_OK;
+        enum mg_err err =
+            strcmp(p->stamp, MG_TOOL_STAMP)
+                ? mg_diag_err(&d, MG_ERR_INPUT, "a tool in the program was built with other headers than this margay")
+                : MG_ERR_OK;
         Dl_info where = {0};
         dladdr(p, &where);
         if (!err)
-            err = add_tool((struct mg_tool_spec){.name = strdup(p->tool->name), .args = strdup(""), .path = where.dli_fname ? realpath(where.dli_fname, NULL) : NULL, .tool = p->tool}, &d);
-        if (err)
-            mg_session_say("%s; it is left out", mg_diag_first(&d, err));
+            err = add_tool((struct mg_tool_spec){.name = strdup(p->tool->name),
+                                                 .args = strdup(""),
+                                                 .path = where.dli_fname ? realpath(where.dli_fname, NULL) : NULL,
+                                                 .tool = p->tool},
+                           &d);
+        if (err) mg_session_say("%s; it is left out", mg_diag_first(&d, err));
         mg_diag_release(&d);
     }
 }
@@ -175,13 +174,11 @@ void mg_tools_begin(void)
     const char *at = mg_session.config.tools ? mg_session.config.tools : "none";
     while (*at) {
         char *spec = mg_tool_spec_next(&at);
-        if (spec && *spec && !mg_tools_add(spec, why, sizeof why))
-            mg_session_say("%s; the tool is left out", why);
+        if (spec && *spec && !mg_tools_add(spec, why, sizeof why)) mg_session_say("%s; the tool is left out", why);
         free(spec);
     }
     add_announced();
-    if (!mg_session.n_uses)
-        mg_session_say("nothing is instrumented");
+    if (!mg_session.n_uses) mg_session_say("nothing is instrumented");
 }
 
 static bool over; /* nothing more is finalized; under mg_session.closing */
@@ -208,15 +205,32 @@ static struct mg_account *tell_region(const struct mg_code *c, const struct mg_u
     struct mg_account *a = NULL;
     for (uint32_t i = 0; sites && i < g->n_sites; i++) {
         const struct mg_layout_site *f = &g->sites[i];
-        sites[i] = (struct mg_result_site){.kind = f->kind, .note = f->note, .block = f->block, .succ = f->succ, .ptx_line = f->ptx_line, .function = f->function, .op = f->op,
-                                           .file = f->file, .line = f->line, .inlined = f->inlined, .cell = f->cell, .n_cells = f->n_cells};
+        sites[i] = (struct mg_result_site){.kind = f->kind,
+                                           .note = f->note,
+                                           .block = f->block,
+                                           .succ = f->succ,
+                                           .ptx_line = f->ptx_line,
+                                           .function = f->function,
+                                           .op = f->op,
+                                           .file = f->file,
+                                           .line = f->line,
+                                           .inlined = f->inlined,
+                                           .cell = f->cell,
+                                           .n_cells = f->n_cells};
     }
     for (uint32_t i = 0; tables && i < g->n_tables; i++)
-        tables[i] = (struct mg_store_table){g->tables[i].site, g->tables[i].n_keys, g->tables[i].n_cells, g->tables[i].rule};
+        tables[i] =
+            (struct mg_store_table){g->tables[i].site, g->tables[i].n_keys, g->tables[i].n_cells, g->tables[i].rule};
     if (sites && tables)
-        a = mg_store_region(mg_session.store, &(struct mg_store_region){
-            .use = use->store_id, .kernel = c->store_id, .reason = g->reason, .sites = sites, .n_sites = g->n_sites,
-            .rules = g->rules, .n_cells = g->n_cells, .tables = tables, .n_tables = g->n_tables});
+        a = mg_store_region(mg_session.store, &(struct mg_store_region){.use = use->store_id,
+                                                                        .kernel = c->store_id,
+                                                                        .reason = g->reason,
+                                                                        .sites = sites,
+                                                                        .n_sites = g->n_sites,
+                                                                        .rules = g->rules,
+                                                                        .n_cells = g->n_cells,
+                                                                        .tables = tables,
+                                                                        .n_tables = g->n_tables});
     free(sites);
     free(tables);
     return a;
@@ -228,11 +242,9 @@ void mg_tools_tell(struct mg_variant *v)
     for (uint32_t k = 0; k < v->layout.n_regions; k++) {
         const struct mg_region *g = &v->layout.regions[k];
         uint32_t u = v->uses[k];
-        if (!g->reason && mg_session.uses[u].store_id < 63)
-            v->tools |= 1ull << mg_session.uses[u].store_id;
+        if (!g->reason && mg_session.uses[u].store_id < 63) v->tools |= 1ull << mg_session.uses[u].store_id;
         struct mg_code_use *of = mg_code_use(c, u);
-        if (!of || of->told)
-            continue;
+        if (!of || of->told) continue;
         of->account = tell_region(c, &mg_session.uses[u], g);
         of->told = true;
     }
@@ -243,8 +255,13 @@ void mg_tools_tell(struct mg_variant *v)
 
 static struct mg_tool_launch describe(const struct mg_run *r)
 {
-    return (struct mg_tool_launch){.kernel = r->inst->code->name, .id = r->child ? 0 : r->number, .traced = mg_run_traced_as(r), .shape = mg_run_launch(&r->shape),
-                                   .args = r->values, .args_bytes = r->values ? r->inst->param_bytes : 0, .node = r->node};
+    return (struct mg_tool_launch){.kernel = r->inst->code->name,
+                                   .id = r->child ? 0 : r->number,
+                                   .traced = mg_run_traced_as(r),
+                                   .shape = mg_run_launch(&r->shape),
+                                   .args = r->values,
+                                   .args_bytes = r->values ? r->inst->param_bytes : 0,
+                                   .node = r->node};
 }
 
 bool mg_tools_words(const struct mg_run *r, uint64_t *words)
@@ -255,15 +272,13 @@ bool mg_tools_words(const struct mg_run *r, uint64_t *words)
     for (uint32_t k = 0; k < v->layout.n_regions; k++) {
         const struct mg_region *g = &v->layout.regions[k];
         const struct mg_use *use = &mg_session.uses[v->uses[k]];
-        if (g->reason || !g->n_launch_words)
-            continue;
+        if (g->reason || !g->n_launch_words) continue;
         if (use->tool->initialize) {
             mg_select_enter(v->uses[k], MG_CONTROL_INITIALIZE);
             use->tool->initialize(use->conf, &l, words + g->first_word);
             mg_select_leave(v->uses[k]);
         }
-        if (g->has_channel)
-            mg_channels_words(r, k, words + g->first_word + g->channel_word);
+        if (g->has_channel) mg_channels_words(r, k, words + g->first_word + g->channel_word);
         any |= use->tool->initialize || g->has_channel;
     }
     return any;
@@ -276,27 +291,29 @@ void mg_tools_lists(struct mg_run *r, mg_write_fn write)
     for (uint32_t k = 0; k < v->layout.n_regions; k++) {
         const struct mg_region *g = &v->layout.regions[k];
         const struct mg_use *use = &mg_session.uses[v->uses[k]];
-        if (g->reason || !g->n_list || !use->tool->list)
-            continue;
+        if (g->reason || !g->n_list || !use->tool->list) continue;
         uint64_t *words = calloc(g->n_list, sizeof *words);
         mg_select_enter(v->uses[k], MG_CONTROL_INITIALIZE);
         uint32_t n = words ? use->tool->list(use->conf, &l, words, g->n_list) : 0;
         mg_select_leave(v->uses[k]);
-        if (n)
-            write(r, MG_CTX_BYTES + 8 * (g->at + g->list_at), words, n < g->n_list ? n : g->n_list);
+        if (n) write(r, MG_CTX_BYTES + 8 * (g->at + g->list_at), words, n < g->n_list ? n : g->n_list);
         free(words);
     }
 }
 
 /* Entries of a table that replays added to: what was told already, by keys. */
-struct entries { const struct mg_layout_table *t; struct mg_account *account; uint32_t table; uint64_t *told, n, cap; };
+struct entries {
+    const struct mg_layout_table *t;
+    struct mg_account *account;
+    uint32_t table;
+    uint64_t *told, n, cap;
+};
 
 static int by_keys(const void *a, const void *b, void *n)
 {
     const uint64_t *x = a, *y = b;
     for (uint32_t i = 0; i < *(const uint32_t *)n; i++)
-        if (x[i] != y[i])
-            return x[i] < y[i] ? -1 : 1;
+        if (x[i] != y[i]) return x[i] < y[i] ? -1 : 1;
     return 0;
 }
 
@@ -306,8 +323,7 @@ static void remember(const uint64_t *keys, const uint64_t *cells, void *user)
     uint32_t nk = e->t->n_keys, width = nk + e->t->n_cells;
     if (e->n == e->cap) {
         uint64_t *more = realloc(e->told, (e->cap ? 2 * e->cap : 64) * width * sizeof *more);
-        if (!more)
-            return;
+        if (!more) return;
         e->told = more;
         e->cap = e->cap ? 2 * e->cap : 64;
     }
@@ -321,8 +337,7 @@ static const uint64_t *find_told(const struct entries *e, const uint64_t *keys)
     while (low < high) {
         uint64_t mid = (low + high) / 2;
         int c = by_keys(keys, e->told + mid * width, (void *)(uintptr_t)&e->t->n_keys);
-        if (!c)
-            return e->told + mid * width;
+        if (!c) return e->told + mid * width;
         if (c < 0)
             high = mid;
         else
@@ -341,13 +356,10 @@ static void tell_entry(const uint64_t *keys, const uint64_t *cells, void *user)
         mg_account_entry(e->account, e->table, keys, cells);
         return;
     }
-    if (nc > MG_COUNT_OF(few) && !(since = malloc(nc * sizeof *since)))
-        return;
-    for (uint32_t c = 0; c < nc; c++)
-        since[c] = cells[c] - was[nk + c];
+    if (nc > MG_COUNT_OF(few) && !(since = malloc(nc * sizeof *since))) return;
+    for (uint32_t c = 0; c < nc; c++) since[c] = cells[c] - was[nk + c];
     mg_account_entry(e->account, e->table, keys, since);
-    if (since != few)
-        free(since);
+    if (since != few) free(since);
 }
 
 static void tell_tables(const struct mg_region *g, struct mg_account *a, const uint64_t *raw, const uint64_t *before)
@@ -356,7 +368,8 @@ static void tell_tables(const struct mg_region *g, struct mg_account *a, const u
         struct entries e = {.t = &g->tables[t], .account = a, .table = t};
         uint64_t lost = before ? mg_layout_read_table(g, t, before, remember, &e) : 0;
         if (e.n)
-            qsort_r(e.told, e.n, (e.t->n_keys + e.t->n_cells) * sizeof *e.told, by_keys, (void *)(uintptr_t)&e.t->n_keys);
+            qsort_r(e.told, e.n, (e.t->n_keys + e.t->n_cells) * sizeof *e.told, by_keys,
+                    (void *)(uintptr_t)&e.t->n_keys);
         mg_account_lost(a, t, mg_layout_read_table(g, t, raw, tell_entry, &e) - lost);
         free(e.told);
     }
@@ -364,21 +377,26 @@ static void tell_tables(const struct mg_region *g, struct mg_account *a, const u
 
 static void add_entry(const struct mg_tool_list *l, uint32_t table, const uint64_t *keys, const uint64_t *cells)
 {
-    if (table < l->region->n_tables)
-        mg_account_entry(l->user, table, keys, cells);
+    if (table < l->region->n_tables) mg_account_entry(l->user, table, keys, cells);
 }
 
-static void read_list(const struct mg_run *r, const struct mg_region *g, uint32_t u, struct mg_account *a, const uint64_t *raw, const uint64_t *before)
+static void read_list(const struct mg_run *r, const struct mg_region *g, uint32_t u, struct mg_account *a,
+                      const uint64_t *raw, const uint64_t *before)
 {
     const struct mg_use *use = &mg_session.uses[u];
     const uint64_t at = g->at + g->list_at;
     if (g->n_frame && g->n_record_types && !use->tool->read)
         mg_tracefile_frame(u, r->inst->code->name, r->number, g, raw + at, before ? before + at : NULL);
-    if (!g->n_list || !use->tool->read)
-        return;
+    if (!g->n_list || !use->tool->read) return;
     const struct mg_tool_launch l = describe(r);
     mg_select_enter(u, MG_CONTROL_READ);
-    use->tool->read(use->conf, &l, &(struct mg_tool_list){.words = raw + at, .n = g->n_list, .before = before ? before + at : NULL, .region = g, .add = add_entry, .user = a});
+    use->tool->read(use->conf, &l,
+                    &(struct mg_tool_list){.words = raw + at,
+                                           .n = g->n_list,
+                                           .before = before ? before + at : NULL,
+                                           .region = g,
+                                           .add = add_entry,
+                                           .user = a});
     mg_select_leave(u);
 }
 
@@ -396,16 +414,15 @@ void mg_tools_running(const struct mg_run *r, uint32_t region, const uint64_t *l
 /* The region's cells; of sums, what has not been told. To be freed. */
 static uint64_t *cells_since(const struct mg_region *g, const uint64_t *raw, const uint64_t *before)
 {
-    uint64_t *cells = calloc((size_t)g->n_cells + 1, sizeof *cells), *told = before ? calloc((size_t)g->n_cells + 1, sizeof *told) : NULL;
+    uint64_t *cells = calloc((size_t)g->n_cells + 1, sizeof *cells),
+             *told = before ? calloc((size_t)g->n_cells + 1, sizeof *told) : NULL;
     if (!cells || (before && !told)) {
         free(cells);
         return NULL;
     }
     mg_layout_read(g, raw, cells);
-    if (before)
-        mg_layout_read(g, before, told);
-    for (uint32_t i = 0; before && i < g->n_cells; i++)
-        cells[i] -= g->rules[i] == MG_MERGE_SUM ? told[i] : 0;
+    if (before) mg_layout_read(g, before, told);
+    for (uint32_t i = 0; before && i < g->n_cells; i++) cells[i] -= g->rules[i] == MG_MERGE_SUM ? told[i] : 0;
     free(told);
     return cells;
 }
@@ -416,7 +433,8 @@ static bool is_repeat(const struct mg_run *r)
     return r->reason.code == MG_REASON_repeat;
 }
 
-uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw, const uint64_t *before, uint64_t replays, bool complete)
+uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw, const uint64_t *before,
+                        uint64_t replays, bool complete)
 {
     const struct mg_variant *v = r->body->variant;
     uint64_t hash = 1;
@@ -425,9 +443,9 @@ uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t 
         const struct mg_use *use = &mg_session.uses[v->uses[k]];
         const struct mg_code_use *of = mg_code_use(v->code, v->uses[k]);
         struct mg_account *a = of ? of->account : NULL;
-        uint64_t *cells = g->reason || !(use->tool->analyze || use->tool->instrument) ? NULL : cells_since(g, raw, before);
-        if (!cells)
-            continue;
+        uint64_t *cells =
+            g->reason || !(use->tool->analyze || use->tool->instrument) ? NULL : cells_since(g, raw, before);
+        if (!cells) continue;
         if (complete && a && !is_repeat(r)) {
             tell_tables(g, a, raw, before);
             read_list(r, g, v->uses[k], a, raw, before);

@@ -1,6 +1,6 @@
-/* Records of tools on their way to DIR/trace: what a channel's readers hand over becomes records of named fields, with the
- * place that each is of. One file a process, opened with the first record. Without memory, or without a file, records are
- * counted as missed; the program never waits for the disk but as the channel's policy says. */
+/* Records of tools on their way to DIR/trace: what a channel's readers hand over becomes records of named fields, with
+ * the place that each is of. One file a process, opened with the first record. Without memory, or without a file,
+ * records are counted as missed; the program never waits for the disk but as the channel's policy says. */
 #include "inject/tracefile.h"
 
 #include <stdio.h>
@@ -14,20 +14,23 @@
 #include "tool/tool.h"
 #include "trace/writer.h"
 
-struct text { uint32_t op, file; };       /* of a site: numbers in the trace */
+struct text {
+    uint32_t op, file;
+};             /* of a site: numbers in the trace */
 struct place { /* what is known of a kernel's sites: found once, for all launches of equal sites */
     struct place *next;
     const struct mg_layout_site *sites;
     uint32_t kernel;
-    uint32_t *kinds;                      /* in the trace, by site */
+    uint32_t *kinds; /* in the trace, by site */
     struct text *texts;
 };
 struct part { /* of a tool and a worker */
     struct mg_trace_stream *stream;
-    const struct mg_stream_launch *launch; uint32_t number; /* the last one that was met */
+    const struct mg_stream_launch *launch;
+    uint32_t number; /* the last one that was met */
     const struct place *place;
     uint64_t missed, written;
-    uint64_t lost;                        /* of bounded records: there was no room */
+    uint64_t lost; /* of bounded records: there was no room */
 };
 enum { FRAMES = MG_STREAM_MOST_WORKERS /* the part of those */ };
 static struct {
@@ -85,8 +88,10 @@ static void tool_name(const struct mg_use *use, char out[64])
 
 struct kernel { /* whose records these are, and what its sites write */
     const char *name;
-    const struct mg_layout_site *sites; uint32_t n_sites;
-    const struct mg_record_type *const *types; uint32_t n_types;
+    const struct mg_layout_site *sites;
+    uint32_t n_sites;
+    const struct mg_record_type *const *types;
+    uint32_t n_types;
     bool bounded;
 };
 
@@ -118,7 +123,8 @@ static struct place *new_place(uint32_t use, const struct kernel *k)
         if (!k->types[i]) continue;
         mg_record_trace_kind(tool, k->types[i], k->bounded, kind);
         p->kinds[i] = mg_trace_kind_add(file.writer, &kind->kind);
-        p->texts[i] = (struct text){mg_trace_name(file.writer, k->sites[i].op), mg_trace_name(file.writer, k->sites[i].file)};
+        p->texts[i] =
+            (struct text){mg_trace_name(file.writer, k->sites[i].op), mg_trace_name(file.writer, k->sites[i].file)};
     }
     free(kind);
     p->next = file.places[use];
@@ -140,7 +146,8 @@ static struct part *find_part(uint32_t use, uint32_t worker)
     pthread_mutex_lock(&file.lock);
     p = open_writer((struct mg_trace_opts){0}) ? calloc(1, sizeof *p) : NULL;
     if (p) p->stream = mg_trace_stream_open(file.writer, mg_session.uses[use].name);
-    if (p && p->stream) mg_trace_stream_policy(p->stream, MG_TRACE_BLOCK); /* what the kernel does then, its channel's policy says */
+    if (p && p->stream)
+        mg_trace_stream_policy(p->stream, MG_TRACE_BLOCK); /* what the kernel does then, its channel's policy says */
     file.parts[use][worker] = p;
     pthread_mutex_unlock(&file.lock);
     return p;
@@ -148,7 +155,11 @@ static struct part *find_part(uint32_t use, uint32_t worker)
 
 /* ---- records ------------------------------------------------------------------------------------------- */
 
-struct reading { const struct mg_stream *s; struct part *part; uint32_t use; };
+struct reading {
+    const struct mg_stream *s;
+    struct part *part;
+    uint32_t use;
+};
 
 static bool find_launch(struct reading *x, uint32_t number)
 {
@@ -190,7 +201,8 @@ static void fill(const struct mg_record *r, uint8_t *to)
     }
 }
 
-static void put_record(struct part *p, const struct place *place, const struct mg_layout_site *s, uint32_t site, uint64_t launch, const struct mg_record *r)
+static void put_record(struct part *p, const struct place *place, const struct mg_layout_site *s, uint32_t site,
+                       uint64_t launch, const struct mg_record *r)
 {
     uint32_t kind = place->kinds[site], bytes = bytes_of(r);
     uint8_t *to = kind ? mg_trace_reserve(p->stream, kind, (uint32_t)sizeof(struct mg_record_head) + bytes) : NULL;
@@ -198,8 +210,16 @@ static void put_record(struct part *p, const struct place *place, const struct m
         p->missed++;
         return;
     }
-    const struct mg_record_head head = {.launch = launch, .cta = r->cta, .warp = r->warp, .number = r->number, .lanes = r->mask, .kernel = place->kernel,
-                                        .op = place->texts[site].op, .file = place->texts[site].file, .line = s->file ? s->line : 0, .ptx_line = s->ptx_line};
+    const struct mg_record_head head = {.launch = launch,
+                                        .cta = r->cta,
+                                        .warp = r->warp,
+                                        .number = r->number,
+                                        .lanes = r->mask,
+                                        .kernel = place->kernel,
+                                        .op = place->texts[site].op,
+                                        .file = place->texts[site].file,
+                                        .line = s->file ? s->line : 0,
+                                        .ptx_line = s->ptx_line};
     memcpy(to, &head, sizeof head);
     fill(r, to + sizeof head);
     mg_trace_commit(p->stream);
@@ -210,28 +230,39 @@ static void put(void *user, const struct mg_record *r)
 {
     struct reading *x = user;
     struct part *p = x->part;
-    if (find_launch(x, r->launch) && r->site < p->launch->n_sites) put_record(p, p->place, &p->launch->sites[r->site], r->site, p->launch->id, r);
-    else p->missed++;
+    if (find_launch(x, r->launch) && r->site < p->launch->n_sites)
+        put_record(p, p->place, &p->launch->sites[r->site], r->site, p->launch->id, r);
+    else
+        p->missed++;
 }
 
 void mg_tracefile_stream(uint32_t use, const struct mg_stream *s, const uint64_t *segments, uint32_t bytes)
 {
-    struct reading x = {.s = s, .use = use, .part = s->worker < MG_STREAM_MOST_WORKERS ? find_part(use, s->worker) : NULL};
+    struct reading x = {
+        .s = s, .use = use, .part = s->worker < MG_STREAM_MOST_WORKERS ? find_part(use, s->worker) : NULL};
     if (x.part && x.part->stream) mg_stream_read(s, segments, bytes, put, &x);
 }
 
-struct frame { struct part *part; const struct place *place; const struct mg_region *g; uint64_t launch; };
+struct frame {
+    struct part *part;
+    const struct place *place;
+    const struct mg_region *g;
+    uint64_t launch;
+};
 
 static void put_bounded(void *user, const struct mg_record *r)
 {
     const struct frame *x = user;
     struct mg_record one = *r;
     one.number = 0;
-    if (r->site < x->g->n_sites) put_record(x->part, x->place, &x->g->sites[r->site], r->site, x->launch, &one);
-    else x->part->missed++;
+    if (r->site < x->g->n_sites)
+        put_record(x->part, x->place, &x->g->sites[r->site], r->site, x->launch, &one);
+    else
+        x->part->missed++;
 }
 
-void mg_tracefile_frame(uint32_t use, const char *kernel, uint64_t launch, const struct mg_region *g, const uint64_t *words, const uint64_t *before)
+void mg_tracefile_frame(uint32_t use, const char *kernel, uint64_t launch, const struct mg_region *g,
+                        const uint64_t *words, const uint64_t *before)
 {
     const struct kernel k = {kernel, g->sites, g->n_sites, g->record_types, g->n_record_types, true};
     struct frame x = {.part = find_part(use, FRAMES), .g = g, .launch = launch};
@@ -271,7 +302,8 @@ static void tell_sums(uint32_t use)
     mg_store_tool_json(mg_session.store, mg_session.uses[use].name, "trace", b.at);
     mg_buf_release(&b);
     if (lost) mg_session_say("%s: %llu records found no room", mg_session.uses[use].name, (unsigned long long)lost);
-    if (missed) mg_session_say("%s: %llu records are not in the trace", mg_session.uses[use].name, (unsigned long long)missed);
+    if (missed)
+        mg_session_say("%s: %llu records are not in the trace", mg_session.uses[use].name, (unsigned long long)missed);
 }
 
 void mg_tracefile_end(void)

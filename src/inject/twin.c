@@ -62,8 +62,7 @@ static bool find_kernel(struct mg_inst *i)
 {
     struct mg_code *c = i->code;
     struct mg_img *im = c->im;
-    if (c->kernel)
-        return true;
+    if (c->kernel) return true;
     share_module(im, i);
     for (uint32_t k = 0; k < im->n_ptx && !c->kernel; k++) {
         struct mg_ptx *p = mg_img_parsed(im, k);
@@ -76,34 +75,32 @@ static bool find_kernel(struct mg_inst *i)
     }
     if (im->linked || !im->n_ptx) {
         const struct mg_module *m = mg_session.backend->module(i->handle);
-        if (!m && im->n_ptx > 1)
-            m = mg_img_linked(im);
+        if (!m && im->n_ptx > 1) m = mg_img_linked(im);
         mg_id f = m ? mg_module_find_func(m, c->name) : 0;
         if (f) {
             c->m = m;
             c->kernel = f;
         }
     }
-    if (c->kernel)
-        c->ptx_sm = (uint16_t)c->m->sm;
-    if (c->kernel)
-        return true;
+    if (c->kernel) c->ptx_sm = (uint16_t)c->m->sm;
+    if (c->kernel) return true;
     for (uint32_t k = 0; k < im->n_ptx; k++)
-        if (im->ptx[k].why)
-            return fail(&c->state, &c->reason, MG_REASON_detail, im->ptx[k].why);
+        if (im->ptx[k].why) return fail(&c->state, &c->reason, MG_REASON_detail, im->ptx[k].why);
     c->no_ptx = true;
     return fail(&c->state, &c->reason, im->why ? im->why : MG_REASON_no_ptx_kernel, NULL);
 }
 
 /* ---- the text ------------------------------------------------------------------------------------------------ */
 
-/* Inserted nodes get the line of the application's PTX in front of them: messages about the twin name what the user wrote. */
+/* Inserted nodes get the line of the application's PTX in front of them: messages about the twin name what the user
+ * wrote. */
 static void place_lines(const struct mg_twin *t)
 {
     for (uint32_t f = 0; f < t->n_funcs; f++) {
         const struct mg_func *fn = &t->m->funcs.at[t->funcs[f]];
         uint32_t last = fn->line;
-        MG_EACH_NODE(t->m, fn, a) {
+        MG_EACH_NODE(t->m, fn, a)
+        {
             struct mg_node *n = &t->m->nodes.at[a];
             last = n->line ? n->line : last;
             n->line = last;
@@ -111,14 +108,13 @@ static void place_lines(const struct mg_twin *t)
     }
 }
 
-/* A twin keeps the ids of its module, so its arrays are as long. Whoever decodes it makes tables of that length: too long
- * where the kernel is a small part of a large module. */
+/* A twin keeps the ids of its module, so its arrays are as long. Whoever decodes it makes tables of that length: too
+ * long where the kernel is a small part of a large module. */
 static bool is_sparse(const struct mg_twin *t)
 {
     uint32_t n = 0;
-    for (uint32_t f = 0; f < t->n_funcs; f++)
-        MG_EACH_NODE(t->m, &t->m->funcs.at[t->funcs[f]], a)
-            n++;
+    for (uint32_t f = 0; f < t->n_funcs; f++) MG_EACH_NODE(t->m, &t->m->funcs.at[t->funcs[f]], a)
+    n++;
     return t->m->nodes.n > 2 * n + 1000;
 }
 
@@ -128,15 +124,15 @@ static struct mg_module *read_back(const struct mg_twin *t)
     struct mg_buf text = MG_BUF_INIT;
     struct mg_module *m = NULL;
     mg_ptx_print(t->m, &text);
-    if (mg_ptx_parse(text.at, text.n, NULL, &m, NULL))
-        m = NULL;
+    if (mg_ptx_parse(text.at, text.n, NULL, &m, NULL)) m = NULL;
     mg_buf_release(&text);
     for (uint32_t f = 0; m && f < t->n_funcs; f++) {
         const struct mg_func *ours = &t->m->funcs.at[t->funcs[f]];
-        mg_id theirs = mg_module_find_func(m, mg_name(t->m, ours->name)), b = theirs ? m->funcs.at[theirs].first_node : 0;
-        MG_EACH_NODE(t->m, ours, a) {
-            if (!b)
-                break;
+        mg_id theirs = mg_module_find_func(m, mg_name(t->m, ours->name)),
+              b = theirs ? m->funcs.at[theirs].first_node : 0;
+        MG_EACH_NODE(t->m, ours, a)
+        {
+            if (!b) break;
             m->nodes.at[b].line = t->m->nodes.at[a].line;
             b = m->nodes.at[b].next;
         }
@@ -155,8 +151,7 @@ static bool keep_code(struct mg_variant *v, struct mg_twin *t)
     }
     if (takes_ir) {
         place_lines(t);
-        if (is_sparse(t) && (v->ir = read_back(t)))
-            return true;
+        if (is_sparse(t) && (v->ir = read_back(t))) return true;
         mg_module_finish(t->m);
         v->ir = t->m;
         t->m = NULL;
@@ -169,8 +164,7 @@ static bool keep_symbols(struct mg_variant *c, const struct mg_twin *t)
     c->symbols = calloc(t->n_symbols + 1, sizeof *c->symbols);
     for (uint32_t k = 0; c->symbols && k < t->n_symbols; k++) {
         c->symbols[k] = (struct mg_twin_symbol){.name = strdup(t->symbols[k].name), .is_func = t->symbols[k].is_func};
-        if (!c->symbols[k].name)
-            return false;
+        if (!c->symbols[k].name) return false;
         c->n_symbols++;
     }
     return c->symbols != NULL;
@@ -183,27 +177,24 @@ static bool instrument(struct mg_variant *v, struct mg_twin *t, struct mg_diag *
     struct mg_use uses[MG_MAX_USES];
     struct mg_tool_use given[MG_MAX_USES];
     uint32_t n = mg_tools_list(v->set, uses, v->uses);
-    for (uint32_t k = 0; k < n; k++)
-        given[k] = (struct mg_tool_use){uses[k].tool, uses[k].conf};
+    for (uint32_t k = 0; k < n; k++) given[k] = (struct mg_tool_use){uses[k].tool, uses[k].conf};
     bool gpu = mg_session_can(MG_BACKEND_HARDWARE);
     t->m->marked = !gpu;
     const char *channel = s->config.channel;
-    const struct mg_tools_opts opts = {.size = sizeof opts, .sm = s->sm, .max_copies = gpu ? GPU_COPIES : 1, .reduce = gpu,
-                                       .channel_every = channel && !strncmp(channel, "1/", 2) ? (uint32_t)strtoul(channel + 2, NULL, 10) : 0};
-    for (uint32_t k = 0; k < n; k++)
-        mg_select_enter(v->uses[k], MG_CONTROL_INSTRUMENT);
+    const struct mg_tools_opts opts = {
+        .size = sizeof opts,
+        .sm = s->sm,
+        .max_copies = gpu ? GPU_COPIES : 1,
+        .reduce = gpu,
+        .channel_every = channel && !strncmp(channel, "1/", 2) ? (uint32_t)strtoul(channel + 2, NULL, 10) : 0};
+    for (uint32_t k = 0; k < n; k++) mg_select_enter(v->uses[k], MG_CONTROL_INSTRUMENT);
     enum mg_err err = mg_tools_instrument(given, n, v->code->sites, t, &opts, &v->layout, d);
-    for (uint32_t k = 0; k < n; k++)
-        mg_select_leave(v->uses[k]);
-    if (err)
-        return fail(&v->state, &v->reason, MG_REASON_tool_cannot, mg_diag_first(d, err));
-    if (s->config.stress)
-        mg_stress(t->m);
-    if (s->config.plant)
-        mg_plant(t->m, t->kernel);
+    for (uint32_t k = 0; k < n; k++) mg_select_leave(v->uses[k]);
+    if (err) return fail(&v->state, &v->reason, MG_REASON_tool_cannot, mg_diag_first(d, err));
+    if (s->config.stress) mg_stress(t->m);
+    if (s->config.plant) mg_plant(t->m, t->kernel);
     err = mg_module_verify(t->m, d);
-    if (err)
-        return fail(&v->state, &v->reason, MG_REASON_bad_twin, mg_diag_first(d, err));
+    if (err) return fail(&v->state, &v->reason, MG_REASON_bad_twin, mg_diag_first(d, err));
     s->ns.instrument += mg_now_ns() - start;
     start = mg_now_ns();
     v->ctx_offset = t->ctx_offset;
@@ -213,8 +204,7 @@ static bool instrument(struct mg_variant *v, struct mg_twin *t, struct mg_diag *
     v->known_bytes = t->known_bytes;
     v->known_offset = t->known_offset;
     v->known_values = t->known_values;
-    if (!keep_symbols(v, t) || !keep_code(v, t))
-        return fail(&v->state, &v->reason, MG_REASON_no_memory, NULL);
+    if (!keep_symbols(v, t) || !keep_code(v, t)) return fail(&v->state, &v->reason, MG_REASON_no_memory, NULL);
     s->ns.print += mg_now_ns() - start;
     s->n_twins++;
     return true;
@@ -223,26 +213,21 @@ static bool instrument(struct mg_variant *v, struct mg_twin *t, struct mg_diag *
 static void dump_text(const struct mg_variant *v)
 {
     char path[4400];
-    if (!mg_session.config.dump || !mg_session.config.dir)
-        return;
+    if (!mg_session.config.dump || !mg_session.config.dir) return;
     snprintf(path, sizeof path, "%s/%.200s.ptx", mg_session.config.dir, v->code->name);
-    if (mg_io_write(path, v->text, strlen(v->text), NULL))
-        mg_session_say("%s cannot be written", path);
+    if (mg_io_write(path, v->text, strlen(v->text), NULL)) mg_session_say("%s cannot be written", path);
 }
 
 /* Sites and reasons are the kernel's own, whatever tools it runs with. */
 static bool examine_kernel(struct mg_inst *i)
 {
     struct mg_code *c = i->code;
-    if (c->state != MG_STATE_NEW)
-        return c->state == MG_STATE_READY;
-    if (!find_kernel(i))
-        return false;
+    if (c->state != MG_STATE_NEW) return c->state == MG_STATE_READY;
+    if (!find_kernel(i)) return false;
     uint64_t start = mg_now_ns();
     struct mg_sites *sites = mg_sites_new(c->m, c->kernel);
     mg_session.ns.analyse += mg_now_ns() - start;
-    if (!sites)
-        return fail(&c->state, &c->reason, MG_REASON_no_memory, NULL);
+    if (!sites) return fail(&c->state, &c->reason, MG_REASON_no_memory, NULL);
     __atomic_store_n(&c->sites, sites, __ATOMIC_RELEASE);
     c->state = MG_STATE_READY;
     mg_unwritten_look(c);
@@ -254,8 +239,7 @@ static unsigned twin_flags(struct mg_variant *v)
     struct mg_use uses[MG_MAX_USES];
     uint32_t n = mg_tools_list(v->set, uses, v->uses);
     unsigned flags = mg_session_can(MG_BACKEND_HARDWARE) ? MG_TWIN_CONSTANTS | MG_TWIN_ADDRESSES : MG_TWIN_LAUNCHES;
-    for (uint32_t k = 0; k < n; k++)
-        flags = mg_tool_twin_flags(uses[k].tool, flags);
+    for (uint32_t k = 0; k < n; k++) flags = mg_tool_twin_flags(uses[k].tool, flags);
     return flags;
 }
 
@@ -263,12 +247,12 @@ static bool make_text(struct mg_body *b)
 {
     struct mg_code *c = b->inst->code;
     struct mg_variant *v = b->variant;
-    if (v->state != MG_STATE_NEW)
-        return v->state == MG_STATE_READY;
+    if (v->state != MG_STATE_NEW) return v->state == MG_STATE_READY;
     if (!mg_session_has_memory(MG_TWIN_BYTES(c->ptx ? c->ptx->bytes : 0)))
         return fail(&v->state, &v->reason, MG_REASON_no_memory, NULL);
     if (!examine_kernel(b->inst))
-        return fail(&v->state, &v->reason, MG_REASON_detail, c->reason ? c->reason : mg_reason_text(MG_REASON_no_memory));
+        return fail(&v->state, &v->reason, MG_REASON_detail,
+                    c->reason ? c->reason : mg_reason_text(MG_REASON_no_memory));
     uint64_t start = mg_now_ns();
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_twin *t = NULL;
@@ -280,16 +264,14 @@ static bool make_text(struct mg_body *b)
         t->most_registers = b->most_registers;
         t->must_fit = b->must_fit;
     }
-    if (ok)
-        mg_session.backend->adapt(t);
+    if (ok) mg_session.backend->adapt(t);
     mg_session.ns.instrument += mg_now_ns() - start;
     if (!ok) {
         fail(&v->state, &v->reason, MG_REASON_detail, mg_diag_first(&d, err));
         c->launches = mg_kernel_launches(c->m, c->kernel);
     } else
         ok = instrument(v, t, &d);
-    if (t)
-        mg_twin_free(t);
+    if (t) mg_twin_free(t);
     mg_diag_release(&d);
     if (ok) {
         v->state = MG_STATE_READY;
@@ -303,8 +285,7 @@ static bool make_text(struct mg_body *b)
 static struct mg_variant *variant_get(struct mg_code *c, uint32_t set) /* under the session's lock */
 {
     struct mg_variant *v = c->variants;
-    while (v && v->set != set)
-        v = v->next;
+    while (v && v->set != set) v = v->next;
     if (!v && (v = calloc(1, sizeof *v))) {
         *v = (struct mg_variant){.next = c->variants, .code = c, .set = set};
         c->variants = v;
@@ -315,13 +296,10 @@ static struct mg_variant *variant_get(struct mg_code *c, uint32_t set) /* under 
 struct mg_body *mg_kernel_body(struct mg_inst *i, uint32_t set)
 {
     struct mg_body *b = __atomic_load_n(&i->bodies, __ATOMIC_ACQUIRE);
-    while (b && b->variant->set != set)
-        b = b->next;
-    if (b)
-        return b; /* the warm way takes no lock */
+    while (b && b->variant->set != set) b = b->next;
+    if (b) return b; /* the warm way takes no lock */
     pthread_mutex_lock(&mg_session.lock);
-    for (b = i->bodies; b && b->variant->set != set;)
-        b = b->next;
+    for (b = i->bodies; b && b->variant->set != set;) b = b->next;
     struct mg_variant *v = b ? b->variant : variant_get(i->code, set);
     if (v && !b && (b = calloc(1, sizeof *b))) {
         *b = (struct mg_body){.next = i->bodies, .inst = i, .variant = v};
@@ -335,19 +313,18 @@ static bool fill_symbols(struct mg_body *b)
 {
     const struct mg_variant *c = b->variant;
     const struct mg_backend *of = mg_session.backend;
-    if (!c->n_symbols)
-        return true;
+    if (!c->n_symbols) return true;
     uint64_t *values = calloc(c->n_symbols, sizeof *values);
     for (uint32_t k = 0; values && k < c->n_symbols; k++) {
         const struct mg_twin_symbol *s = &c->symbols[k];
-        bool ok = s->is_func ? (values[k] = of->function_address(b, s->name)) != 0 : of->global(b->inst->function, s->name, &values[k]);
+        bool ok = s->is_func ? (values[k] = of->function_address(b, s->name)) != 0
+                             : of->global(b->inst->function, s->name, &values[k]);
         if (!ok) {
             free(values);
             return fail(&b->state, &b->reason, MG_REASON_no_address, s->name);
         }
     }
-    if (values)
-        b->symbols = of->table(b, values, c->n_symbols);
+    if (values) b->symbols = of->table(b, values, c->n_symbols);
     free(values);
     return b->symbols || fail(&b->state, &b->reason, MG_REASON_no_room_symbols, NULL);
 }
@@ -378,15 +355,13 @@ static bool load(struct mg_body *b)
 {
     void *f = NULL;
     char why[500] = "";
-    if (!fill_symbols(b))
-        return false;
+    if (!fill_symbols(b)) return false;
     if (b->variant->known_bytes && !mg_session.backend->known(b))
         return fail(&b->state, &b->reason, MG_REASON_no_constants, NULL);
     uint64_t start = mg_now_ns(), jit = mg_jit_spent(0);
     bool ok = mg_session.backend->load(b, &f, why, sizeof why);
     mg_session.ns.load += mg_now_ns() - start - (mg_jit_spent(0) - jit);
-    if (!ok)
-        return fail(&b->state, &b->reason, MG_REASON_detail, why);
+    if (!ok) return fail(&b->state, &b->reason, MG_REASON_detail, why);
     mg_twin_settings(b->inst, f);
     b->twin = f;
     mg_kernel_add_twin(b);
@@ -397,7 +372,8 @@ static bool load(struct mg_body *b)
 static void make(struct mg_body *b, const struct mg_shape *s)
 {
     if (!make_text(b))
-        fail(&b->state, &b->reason, MG_REASON_detail, b->variant->reason ? b->variant->reason : mg_reason_text(MG_REASON_no_memory));
+        fail(&b->state, &b->reason, MG_REASON_detail,
+             b->variant->reason ? b->variant->reason : mg_reason_text(MG_REASON_no_memory));
     else if (!mg_session.backend->may_load(b, s))
         return;
     else if (load(b))
@@ -411,8 +387,7 @@ void mg_kernel_prepare(struct mg_body *b)
     pthread_mutex_lock(&building);
     bool ok = b->state == MG_STATE_NEW && make_text(b);
     pthread_mutex_unlock(&building);
-    if (ok)
-        mg_session.backend->compile(b);
+    if (ok) mg_session.backend->compile(b);
 }
 
 /* For what geometry the twin is made: that of the launch that asks, until it is there. */
@@ -438,11 +413,9 @@ bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s)
         ask_for(b, s);
         mg_kernel_prepare(b); /* other threads make other twins meanwhile */
         pthread_mutex_lock(&building);
-        if (b->state == MG_STATE_NEW)
-            make(b, s);
+        if (b->state == MG_STATE_NEW) make(b, s);
         pthread_mutex_unlock(&building);
-        if (relaxed)
-            exchange(&mode);
+        if (relaxed) exchange(&mode);
     }
     return __atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == MG_STATE_READY;
 }
@@ -454,8 +427,7 @@ void mg_kernel_find(struct mg_inst *i)
         i->code->located = true;
         struct mg_img *im = i->code->im;
         for (uint32_t k = 0; k < im->n_ptx && !i->code->ptx; k++)
-            if (im->n_ptx == 1 || strstr(im->ptx[k].text, i->code->name))
-                i->code->ptx = &im->ptx[k];
+            if (im->n_ptx == 1 || strstr(im->ptx[k].text, i->code->name)) i->code->ptx = &im->ptx[k];
     }
     pthread_mutex_unlock(&building);
 }

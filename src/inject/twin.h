@@ -8,20 +8,26 @@
 struct mg_variant { /* text of a twin: the kernel with one set of tools */
     struct mg_variant *next;
     struct mg_code *code;
-    uint32_t set;                /* bit u: with tool u of the session */
-    enum mg_state state;         /* of what follows */
-    char *reason;                /* FAILED: why */
-    struct mg_module *ir;        /* what the backend loads when it takes IR; nobody changes it any more */
-    char *text;                  /* PTX: what it loads else, and what is dumped; or NULL */
+    uint32_t set;         /* bit u: with tool u of the session */
+    enum mg_state state;  /* of what follows */
+    char *reason;         /* FAILED: why */
+    struct mg_module *ir; /* what the backend loads when it takes IR; nobody changes it any more */
+    char *text;           /* PTX: what it loads else, and what is dumped; or NULL */
     struct mg_layout layout;
-    uint32_t uses[MG_MAX_USES];  /* region -> tool of the session */
-    struct mg_twin_symbol *symbols; uint32_t n_symbols;
+    uint32_t uses[MG_MAX_USES]; /* region -> tool of the session */
+    struct mg_twin_symbol *symbols;
+    uint32_t n_symbols;
     uint32_t ctx_offset;
-    struct mg_twin_known *known; uint32_t n_known, known_bytes, known_offset, known_values; /* as in struct mg_twin */
-    uint64_t tools;              /* as the store numbers those that stand in the text */
-    bool told;                   /* the store knows of all regions */
+    struct mg_twin_known *known;
+    uint32_t n_known, known_bytes, known_offset, known_values; /* as in struct mg_twin */
+    uint64_t tools;                                            /* as the store numbers those that stand in the text */
+    bool told;                                                 /* the store knows of all regions */
 };
-struct mg_block_mem { struct mg_block_mem *next; uint64_t at, words; void *slot; }; /* context block, then its counters */
+struct mg_block_mem {
+    struct mg_block_mem *next;
+    uint64_t at, words;
+    void *slot;
+};               /* context block, then its counters */
 struct mg_body { /* a variant as it is loaded in one context; owner: its instance */
     struct mg_body *next;
     struct mg_inst *inst;

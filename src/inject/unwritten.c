@@ -12,9 +12,16 @@
 #include "inject/kernels.h"
 
 enum { MOST_ENTRIES = 256 };
-struct entry { char *kernel, *function, *reg, *file; uint32_t ptx_line, line; };
+struct entry {
+    char *kernel, *function, *reg, *file;
+    uint32_t ptx_line, line;
+};
 
-static struct { pthread_mutex_t lock; MG_VEC(struct entry) list; bool changed; } unwritten = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct {
+    pthread_mutex_t lock;
+    MG_VEC(struct entry) list;
+    bool changed;
+} unwritten = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The source line in force at a node. */
 static char *source_of(const struct mg_cfg *c, mg_id node, uint32_t *line)
@@ -35,10 +42,12 @@ static char *source_of(const struct mg_cfg *c, mg_id node, uint32_t *line)
 static void note(const struct mg_code *k, const struct mg_cfg *c, const struct mg_unwritten_use *u)
 {
     struct mg_buf reg = MG_BUF_INIT;
-    if (unwritten.list.n == MOST_ENTRIES)
-        return;
+    if (unwritten.list.n == MOST_ENTRIES) return;
     mg_reg_text(c->m, u->reg, &reg);
-    struct entry e = {.kernel = strdup(k->sites->kernel), .function = strdup(mg_name(c->m, c->m->funcs.at[c->func].name)), .reg = strdup(reg.at ? reg.at : ""), .ptx_line = c->m->nodes.at[u->node].line};
+    struct entry e = {.kernel = strdup(k->sites->kernel),
+                      .function = strdup(mg_name(c->m, c->m->funcs.at[c->func].name)),
+                      .reg = strdup(reg.at ? reg.at : ""),
+                      .ptx_line = c->m->nodes.at[u->node].line};
     e.file = source_of(c, u->node, &e.line);
     *mg_vec_push(&unwritten.list) = e;
     unwritten.changed = true;
@@ -50,8 +59,7 @@ void mg_unwritten_look(const struct mg_code *k)
     for (uint32_t i = 0; i < k->sites->n_funcs; i++) {
         struct mg_unwritten *u = mg_unwritten_new(k->sites->cfgs[i]);
         pthread_mutex_lock(&unwritten.lock);
-        for (uint32_t r = 0; r < u->n; r++)
-            note(k, k->sites->cfgs[i], &u->at[r]);
+        for (uint32_t r = 0; r < u->n; r++) note(k, k->sites->cfgs[i], &u->at[r]);
         pthread_mutex_unlock(&unwritten.lock);
         mg_unwritten_free(u);
     }
@@ -73,8 +81,7 @@ static void write_one(struct mg_json *j, uint32_t i)
 void mg_unwritten_write(bool last)
 {
     pthread_mutex_lock(&unwritten.lock);
-    if (unwritten.changed)
-        mg_findings_tell("registers", unwritten.list.n, write_one);
+    if (unwritten.changed) mg_findings_tell("registers", unwritten.list.n, write_one);
     unwritten.changed = false;
     for (uint32_t i = 0; last && i < unwritten.list.n; i++) {
         free(unwritten.list.at[i].kernel);
@@ -82,7 +89,6 @@ void mg_unwritten_write(bool last)
         free(unwritten.list.at[i].reg);
         free(unwritten.list.at[i].file);
     }
-    if (last)
-        mg_vec_release(&unwritten.list);
+    if (last) mg_vec_release(&unwritten.list);
     pthread_mutex_unlock(&unwritten.lock);
 }

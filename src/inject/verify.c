@@ -1,7 +1,8 @@
 /* --verify: does the twin leave the same bytes behind as the application's own code? At a launch, with
  * everything else at rest:
  *
- *   save ── native ── keep what changed ── restore ── native ── note what is not repeatable ── restore ── twin ── compare
+ *   save ── native ── keep what changed ── restore ── native ── note what is not repeatable ── restore ── twin ──
+ * compare
  *
  * at the same addresses. Saved is all memory that a store can reach: allocations (allocs.c) and variables of
  * the kernel's module to which the addresses that it writes lead back (analysis/reach), or all of them
@@ -27,47 +28,54 @@
 #include "inject/session.h"
 
 #define CUDEV_PAGEABLE_MEMORY_ACCESS 88
-#define MORE_RUNS 2
+#define MORE_RUNS                    2
 
 struct area { /* one allocation or variable while a launch is verified */
     struct mg_area a;
-    bool variable;      /* of the module: not in the list of allocations */
-    bool dirty;         /* some run has changed it */
+    bool variable; /* of the module: not in the list of allocations */
+    bool dirty;    /* some run has changed it */
     char *before;
-    char *native;       /* what the first run left; NULL: the same as before */
-    char *twin;         /* what the twin left, where that differs */
-    uint8_t *unstable;  /* a bit for every byte in which native runs differ; NULL: none */
+    char *native;      /* what the first run left; NULL: the same as before */
+    char *twin;        /* what the twin left, where that differs */
+    uint8_t *unstable; /* a bit for every byte in which native runs differ; NULL: none */
 };
 struct mg_verify {
     struct area *areas;
     uint32_t n;
-    uint64_t bytes;     /* of those that are compared */
-    char *now;          /* room for the largest */
+    uint64_t bytes; /* of those that are compared */
+    char *now;      /* room for the largest */
     const struct mg_code *code;
-    uint64_t number;    /* of the launch */
-    bool shared;        /* an argument points to memory that the host shares */
+    uint64_t number; /* of the launch */
+    bool shared;     /* an argument points to memory that the host shares */
 };
 
-struct refusal { enum mg_reason why; uint64_t n; };
+struct refusal {
+    enum mg_reason why;
+    uint64_t n;
+};
 static struct {
     pthread_mutex_t launching; /* one launch at a time */
     pthread_mutex_t lock;      /* what follows */
     uint64_t launches, bytes, excluded, differences;
     MG_VEC(struct refusal) refused;
-    char *first;               /* the first difference, as JSON */
+    char *first; /* the first difference, as JSON */
 } all = {.launching = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-void mg_verify_enter(void) { pthread_mutex_lock(&all.launching); }
-void mg_verify_leave(void) { pthread_mutex_unlock(&all.launching); }
+void mg_verify_enter(void)
+{
+    pthread_mutex_lock(&all.launching);
+}
+void mg_verify_leave(void)
+{
+    pthread_mutex_unlock(&all.launching);
+}
 
 void mg_verify_skip(enum mg_reason why)
 {
     pthread_mutex_lock(&all.lock);
     uint32_t k = 0;
-    while (k < all.refused.n && all.refused.at[k].why != why)
-        k++;
-    if (k == all.refused.n)
-        *mg_vec_push(&all.refused) = (struct refusal){why, 0};
+    while (k < all.refused.n && all.refused.at[k].why != why) k++;
+    if (k == all.refused.n) *mg_vec_push(&all.refused) = (struct refusal){why, 0};
     all.refused.at[k].n++;
     pthread_mutex_unlock(&all.lock);
 }
@@ -81,23 +89,18 @@ static enum mg_reason scan_code(const struct mg_code *c)
 {
     const struct mg_module *m = c->m;
     enum mg_reason why = MG_REASON_none;
-    for (uint32_t f = 0; f < c->sites->n_funcs; f++)
-        MG_EACH_NODE(m, &m->funcs.at[c->sites->funcs[f]], id) {
+    for (uint32_t f = 0; f < c->sites->n_funcs; f++) MG_EACH_NODE(m, &m->funcs.at[c->sites->funcs[f]], id)
+        {
             const struct mg_node *n = &m->nodes.at[id];
-            if (n->kind != MG_NODE_inst)
-                continue;
+            if (n->kind != MG_NODE_inst) continue;
             const char *op = mg_name(m, mg_node_form(m, n)->text);
-            if (!strncmp(op, "sust", 4) || !strncmp(op, "sured", 5))
-                why = MG_REASON_skip_surfaces;
-            if (!strncmp(op, "multimem", 8))
-                why = MG_REASON_skip_multimem;
+            if (!strncmp(op, "sust", 4) || !strncmp(op, "sured", 5)) why = MG_REASON_skip_surfaces;
+            if (!strncmp(op, "multimem", 8)) why = MG_REASON_skip_multimem;
             for (uint32_t k = 0; k < n->n_opnds && !strncmp(op, "call", 4); k++) {
                 const struct mg_opnd *o = &m->opnds.at[n->opnd + k];
                 const char *name = o->kind == MG_OPND_func ? mg_name(m, m->funcs.at[o->id].name) : "";
-                if (!strcmp(name, "vprintf"))
-                    why = MG_REASON_skip_prints;
-                if (!strcmp(name, "malloc") || !strcmp(name, "free"))
-                    heap_used = true;
+                if (!strcmp(name, "vprintf")) why = MG_REASON_skip_prints;
+                if (!strcmp(name, "malloc") || !strcmp(name, "free")) heap_used = true;
             }
         }
     return why;
@@ -109,10 +112,8 @@ static bool is_strange(uint64_t p)
     unsigned type;
     int pageable = 0;
     unsigned char present;
-    if (p >> 32 == 0 || p >> 47)
-        return false;
-    if (MG_REAL_AS(cuPointerGetAttribute, void *, int, cu_ptr)(&type, CUPTR_MEMORY_TYPE, p) == CUE_SUCCESS)
-        return true;
+    if (p >> 32 == 0 || p >> 47) return false;
+    if (MG_REAL_AS(cuPointerGetAttribute, void *, int, cu_ptr)(&type, CUPTR_MEMORY_TYPE, p) == CUE_SUCCESS) return true;
     MG_REAL_AS(cuDeviceGetAttribute, int *, int, cu_device)(&pageable, CUDEV_PAGEABLE_MEMORY_ACCESS, 0);
     return pageable && !mincore((void *)(uintptr_t)(p & ~UINT64_C(4095)), 4096, &present);
 }
@@ -120,8 +121,7 @@ static bool is_strange(uint64_t p)
 static bool holds(const struct mg_verify *v, uint64_t p)
 {
     for (uint32_t i = 0; i < v->n; i++)
-        if (p - v->areas[i].a.at < v->areas[i].a.bytes)
-            return true;
+        if (p - v->areas[i].a.at < v->areas[i].a.bytes) return true;
     return false;
 }
 
@@ -129,8 +129,7 @@ static bool holds(const struct mg_verify *v, uint64_t p)
 static bool reaches(const struct mg_reach *reach, uint32_t offset)
 {
     bool found = !reach || reach->everything;
-    for (uint32_t k = 0; !found && k < reach->n_params; k++)
-        found = reach->params[k] == offset;
+    for (uint32_t k = 0; !found && k < reach->n_params; k++) found = reach->params[k] == offset;
     return found;
 }
 
@@ -140,7 +139,8 @@ static enum mg_reason check_arguments(struct mg_verify *v, const struct mg_run *
     struct mg_area a;
     uint64_t p;
     for (uint32_t k = 0; r->values && k < i->n_params; k++)
-        for (uint32_t at = i->param_offsets[k]; at % 8 == 0 && at + 8 <= i->param_offsets[k] + i->param_sizes[k]; at += 8) {
+        for (uint32_t at = i->param_offsets[k]; at % 8 == 0 && at + 8 <= i->param_offsets[k] + i->param_sizes[k];
+             at += 8) {
             memcpy(&p, (const char *)r->values + at, 8);
             if (mg_area_find(p, &a))
                 v->shared |= a.kind != MG_AREA_DEVICE;
@@ -158,16 +158,11 @@ static enum mg_reason why_not(const struct mg_run *r)
         c->reach = mg_reach_new(c->m, c->kernel);
         c->verify_known = true;
     }
-    if (r->node)
-        return MG_REASON_skip_captured;
-    if (c->verify_why)
-        return c->verify_why;
-    if (heap_used)
-        return MG_REASON_skip_heap;
-    if (mg_areas_capturing())
-        return MG_REASON_skip_capturing;
-    if (mg_areas_peers())
-        return MG_REASON_skip_peers;
+    if (r->node) return MG_REASON_skip_captured;
+    if (c->verify_why) return c->verify_why;
+    if (heap_used) return MG_REASON_skip_heap;
+    if (mg_areas_capturing()) return MG_REASON_skip_capturing;
+    if (mg_areas_peers()) return MG_REASON_skip_peers;
     return mg_settle_is_stuck() ? MG_REASON_skip_busy : MG_REASON_none;
 }
 
@@ -178,17 +173,16 @@ static uint64_t available(void)
     char line[128];
     unsigned long long kb = 0;
     FILE *f = fopen("/proc/meminfo", "re");
-    while (f && fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %llu kB", &kb) != 1) {}
-    if (f)
-        fclose(f);
+    while (f && fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %llu kB", &kb) != 1) {
+    }
+    if (f) fclose(f);
     return kb << 10;
 }
 
 static bool writes_variable(const struct mg_reach *reach, mg_id var)
 {
     bool found = !reach || reach->everything;
-    for (uint32_t k = 0; !found && k < reach->n_vars; k++)
-        found = reach->vars[k] == var;
+    for (uint32_t k = 0; !found && k < reach->n_vars; k++) found = reach->vars[k] == var;
     return found;
 }
 
@@ -202,7 +196,8 @@ static void add_variables(struct mg_verify *v, const struct mg_inst *i)
             !mg_session.backend->global(i->function, mg_name(m, var->name), &at))
             continue;
         v->areas[v->n++] = (struct area){
-            .a = {.at = at, .bytes = mg_var_bytes(var), .kind = var->managed ? MG_AREA_MANAGED : MG_AREA_DEVICE}, .variable = true};
+            .a = {.at = at, .bytes = mg_var_bytes(var), .kind = var->managed ? MG_AREA_MANAGED : MG_AREA_DEVICE},
+            .variable = true};
     }
 }
 
@@ -227,9 +222,11 @@ static bool *mark(const struct mg_run *r, const struct mg_area *list, uint32_t n
             }
     }
     for (uint32_t k = 1; marks && k < n; k++)
-        marks[k] |= marks[k - 1] && list[k].mapped && list[k - 1].mapped && list[k - 1].at + list[k - 1].bytes == list[k].at;
+        marks[k] |=
+            marks[k - 1] && list[k].mapped && list[k - 1].mapped && list[k - 1].at + list[k - 1].bytes == list[k].at;
     for (uint32_t k = n; marks && k-- > 1;)
-        marks[k - 1] |= marks[k] && list[k].mapped && list[k - 1].mapped && list[k - 1].at + list[k - 1].bytes == list[k].at;
+        marks[k - 1] |=
+            marks[k] && list[k].mapped && list[k - 1].mapped && list[k - 1].at + list[k - 1].bytes == list[k].at;
     return marks;
 }
 
@@ -237,10 +234,14 @@ static bool *mark(const struct mg_run *r, const struct mg_area *list, uint32_t n
 static enum mg_reason skip_of(enum mg_reason once)
 {
     switch (once) {
-    case MG_REASON_verify_waits: return MG_REASON_skip_waits;
-    case MG_REASON_verify_failed: return MG_REASON_skip_native_failed;
-    case MG_REASON_verify_shared: return MG_REASON_skip_shared;
-    default: return MG_REASON_skip_result;
+    case MG_REASON_verify_waits:
+        return MG_REASON_skip_waits;
+    case MG_REASON_verify_failed:
+        return MG_REASON_skip_native_failed;
+    case MG_REASON_verify_shared:
+        return MG_REASON_skip_shared;
+    default:
+        return MG_REASON_skip_result;
     }
 }
 
@@ -264,8 +265,7 @@ static struct mg_verify *collect(const struct mg_run *r, enum mg_reason *why)
     v->number = r->number;
     MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&ctx);
     for (uint32_t k = 0; k < n; k++)
-        if (marks[k] && (list[k].kind != MG_AREA_DEVICE || list[k].ctx == ctx))
-            v->areas[v->n++].a = list[k];
+        if (marks[k] && (list[k].kind != MG_AREA_DEVICE || list[k].ctx == ctx)) v->areas[v->n++].a = list[k];
     free(list);
     free(marks);
     add_variables(v, r->inst);
@@ -300,8 +300,7 @@ static void release(struct mg_verify *v)
 /* Both under the lock of the list: false when it was freed meanwhile, or the driver does not answer. */
 static bool read_area(const struct area *x, void *to)
 {
-    if (!x->variable && !mg_area_lives(&x->a))
-        return false;
+    if (!x->variable && !mg_area_lives(&x->a)) return false;
     if (x->a.kind == MG_AREA_DEVICE)
         return MG_REAL_AS(cuMemcpyDtoH_v2, void *, cu_ptr, size_t)(to, x->a.at, x->a.bytes) == CUE_SUCCESS;
     memcpy(to, (const void *)(uintptr_t)x->a.at, x->a.bytes);
@@ -352,10 +351,8 @@ static bool each_device_area(struct mg_verify *v, look_fn fn)
     mg_areas_lock();
     for (uint32_t i = 0; i < v->n && ok; i++) {
         struct area *x = &v->areas[i];
-        if (x->a.kind != MG_AREA_DEVICE)
-            continue;
-        if (!(ok = read_area(x, v->now)))
-            break;
+        if (x->a.kind != MG_AREA_DEVICE) continue;
+        if (!(ok = read_area(x, v->now))) break;
         x->dirty |= memcmp(v->now, x->before, x->a.bytes) != 0;
         ok = fn(x, v->now);
     }
@@ -366,12 +363,14 @@ static bool each_device_area(struct mg_verify *v, look_fn fn)
 static bool copy(char **to, const char *from, uint64_t bytes)
 {
     free(*to);
-    if ((*to = malloc(bytes)))
-        memcpy(*to, from, bytes);
+    if ((*to = malloc(bytes))) memcpy(*to, from, bytes);
     return *to != NULL;
 }
 
-static const char *native_of(const struct area *x) { return x->native ? x->native : x->before; }
+static const char *native_of(const struct area *x)
+{
+    return x->native ? x->native : x->before;
+}
 
 static bool keep_native(struct area *x, const char *now)
 {
@@ -381,13 +380,10 @@ static bool keep_native(struct area *x, const char *now)
 static bool note_unstable(struct area *x, const char *now)
 {
     const char *native = native_of(x);
-    if (!memcmp(now, native, x->a.bytes))
-        return true;
-    if (!x->unstable && !(x->unstable = calloc(x->a.bytes / 8 + 1, 1)))
-        return false;
+    if (!memcmp(now, native, x->a.bytes)) return true;
+    if (!x->unstable && !(x->unstable = calloc(x->a.bytes / 8 + 1, 1))) return false;
     for (uint64_t k = 0; k < x->a.bytes; k++)
-        if (now[k] != native[k])
-            x->unstable[k / 8] |= (uint8_t)(1u << k % 8);
+        if (now[k] != native[k]) x->unstable[k / 8] |= (uint8_t)(1u << k % 8);
     return true;
 }
 
@@ -396,9 +392,15 @@ static bool keep_twin(struct area *x, const char *now)
     return !memcmp(now, native_of(x), x->a.bytes) || copy(&x->twin, now, x->a.bytes);
 }
 
-static bool is_unstable(const struct area *x, uint64_t k) { return x->unstable && x->unstable[k / 8] >> k % 8 & 1; }
+static bool is_unstable(const struct area *x, uint64_t k)
+{
+    return x->unstable && x->unstable[k / 8] >> k % 8 & 1;
+}
 
-struct difference { const struct area *area; uint64_t at, bytes; }; /* the first, and how many there are */
+struct difference {
+    const struct area *area;
+    uint64_t at, bytes;
+}; /* the first, and how many there are */
 
 static struct difference compare(const struct mg_verify *v)
 {
@@ -406,16 +408,15 @@ static struct difference compare(const struct mg_verify *v)
     for (uint32_t i = 0; i < v->n; i++) {
         const struct area *x = &v->areas[i];
         for (uint64_t k = 0; x->twin && k < x->a.bytes; k++) {
-            if (x->twin[k] == native_of(x)[k] || is_unstable(x, k))
-                continue;
-            if (!d.bytes++)
-                d.area = x, d.at = k;
+            if (x->twin[k] == native_of(x)[k] || is_unstable(x, k)) continue;
+            if (!d.bytes++) d.area = x, d.at = k;
         }
     }
     return d;
 }
 
-/* ---- telling -------------------------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------------------------------
+ */
 
 static void write_all(struct mg_store *store) /* under the lock */
 {
@@ -453,11 +454,10 @@ void mg_verify_tell(void)
 
 static bool uses_atomics(const struct mg_code *c)
 {
-    for (uint32_t f = 0; f < c->sites->n_funcs; f++)
-        MG_EACH_NODE(c->m, &c->m->funcs.at[c->sites->funcs[f]], id) {
+    for (uint32_t f = 0; f < c->sites->n_funcs; f++) MG_EACH_NODE(c->m, &c->m->funcs.at[c->sites->funcs[f]], id)
+        {
             const struct mg_node *n = &c->m->nodes.at[id];
-            if (n->kind == MG_NODE_inst && mg_node_form(c->m, n)->op == MG_OP_atom)
-                return true;
+            if (n->kind == MG_NODE_inst && mg_node_form(c->m, n)->op == MG_OP_atom) return true;
         }
     return false;
 }
@@ -477,8 +477,7 @@ static char *describe(const struct mg_verify *v, const struct difference *at, co
         const struct mg_area *a = &at->area->a;
         uint64_t where = a->at + at->at, id = a->id, offset = at->at, bytes;
         bool known = !at->area->variable;
-        if (mg_session_can(MG_BACKEND_ALLOCATIONS))
-            known = mg_session.backend->allocation(where, &id, &offset, &bytes);
+        if (mg_session_can(MG_BACKEND_ALLOCATIONS)) known = mg_session.backend->allocation(where, &id, &offset, &bytes);
         snprintf(address, sizeof address, "0x%llx", (unsigned long long)where);
         mg_json_key(&j, "address");
         mg_json_str(&j, address);
@@ -513,8 +512,7 @@ static void record(const struct mg_verify *v, const struct difference *d, const 
     all.excluded += excluded;
     all.differences += differs;
     bool news = differs && !all.first;
-    if (news)
-        all.first = describe(v, error ? NULL : d, error);
+    if (news) all.first = describe(v, error ? NULL : d, error);
     pthread_rwlock_rdlock(&mg_session.closing);
     if (news && mg_session.store) /* at once: the program may not live to its end */
         write_all(mg_session.store);
@@ -522,7 +520,8 @@ static void record(const struct mg_verify *v, const struct difference *d, const 
     pthread_mutex_unlock(&all.lock);
 }
 
-/* ---- one launch ------------------------------------------------------------------------------------------------------- */
+/* ---- one launch
+ * ------------------------------------------------------------------------------------------------------- */
 
 static const char *error_text(cu_result rc)
 {
@@ -537,19 +536,16 @@ static bool dependent;
 static void native_ended(void *user, const struct mg_launch_done *d)
 {
     (void)user;
-    if (d->schedule_dependent)
-        __atomic_store_n(&dependent, true, __ATOMIC_RELEASE);
+    if (d->schedule_dependent) __atomic_store_n(&dependent, true, __ATOMIC_RELEASE);
 }
 
 /* The application's own code, to its end. False: stop here. */
 static bool run_native(const struct mg_verify *v, const struct mg_call *c, cu_result *rc, enum mg_reason *why)
 {
     cu_result end = CUE_SUCCESS;
-    if (mg_session_can(MG_BACKEND_TELLS_ENDS))
-        mg_session.backend->note(native_ended, NULL);
+    if (mg_session_can(MG_BACKEND_TELLS_ENDS)) mg_session.backend->note(native_ended, NULL);
     *rc = c->send(c, c->f, c->params, c->extra);
-    if (*rc != CUE_SUCCESS)
-        return false;
+    if (*rc != CUE_SUCCESS) return false;
     if (!mg_settle(&end, v->shared))
         *why = MG_REASON_verify_waits;
     else if (end != CUE_SUCCESS)
@@ -560,47 +556,39 @@ static bool run_native(const struct mg_verify *v, const struct mg_call *c, cu_re
 static bool native_runs(struct mg_verify *v, const struct mg_call *c, cu_result *rc, enum mg_reason *why)
 {
     __atomic_store_n(&dependent, false, __ATOMIC_RELEASE);
-    if (!run_native(v, c, rc, why))
-        return false;
+    if (!run_native(v, c, rc, why)) return false;
     *why = MG_REASON_verify_shared;
-    if (host_changed(v))
-        return false;
+    if (host_changed(v)) return false;
     *why = MG_REASON_verify_unread;
-    if (!each_device_area(v, keep_native))
-        return false;
+    if (!each_device_area(v, keep_native)) return false;
     *why = MG_REASON_none;
     restore(v);
-    if (!run_native(v, c, rc, why))
-        return false;
+    if (!run_native(v, c, rc, why)) return false;
     *why = MG_REASON_verify_unread;
-    if (!each_device_area(v, note_unstable))
-        return false;
+    if (!each_device_area(v, note_unstable)) return false;
     *why = MG_REASON_none;
     restore(v);
     return true;
 }
 
-bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_verify **out, cu_result *rc, enum mg_reason *why)
+bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_verify **out, cu_result *rc,
+                     enum mg_reason *why)
 {
     cu_result before = CUE_SUCCESS;
     enum mg_reason skip = why_not(r);
     *out = NULL;
     *why = MG_REASON_none;
-    if (!skip && !mg_settle(&before, false))
-        skip = MG_REASON_skip_busy;
-    if (!skip && before != CUE_SUCCESS)
-        skip = MG_REASON_skip_failed;
+    if (!skip && !mg_settle(&before, false)) skip = MG_REASON_skip_busy;
+    if (!skip && before != CUE_SUCCESS) skip = MG_REASON_skip_failed;
     struct mg_verify *v = skip ? NULL : collect(r, &skip);
-    if (!skip && !save(v))
-        skip = MG_REASON_skip_unread;
+    if (!skip && !save(v)) skip = MG_REASON_skip_unread;
     if (skip) {
         release(v);
         mg_verify_skip(skip);
         return false;
     }
     if (!native_runs(v, c, rc, why)) {
-        if (*why)
-            mg_verify_skip(skip_of(*why));
+        if (*why) mg_verify_skip(skip_of(*why));
         release(v);
         return true;
     }
@@ -611,8 +599,7 @@ bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_
 bool mg_verify_again(struct mg_verify *v)
 {
     cu_result end = CUE_SUCCESS;
-    if (!mg_settle(&end, false) || end != CUE_SUCCESS)
-        return false;
+    if (!mg_settle(&end, false) || end != CUE_SUCCESS) return false;
     restore(v);
     return true;
 }

@@ -5,25 +5,25 @@
 #include "inject/launch.h"
 
 enum mg_area_kind { MG_AREA_DEVICE, MG_AREA_HOST /* pinned, registered */, MG_AREA_MANAGED };
-struct mg_area { /* a live allocation of the application */
+struct mg_area {            /* a live allocation of the application */
     uint64_t at, bytes, id; /* id: in order of allocation, never reused */
     void *ctx;
     enum mg_area_kind kind;
-    bool mapped;            /* by cuMemMap: addresses go on into what is mapped beside it */
+    bool mapped; /* by cuMemMap: addresses go on into what is mapped beside it */
 };
 
 /* ---- allocs.c; everything is empty without --verify or a GPU ------------------------------------ */
 
 bool mg_areas_on(void);
 bool mg_area_find(uint64_t address, struct mg_area *out);
-bool mg_area_lives(const struct mg_area *a);  /* under the lock below */
-struct mg_area *mg_areas_copy(uint32_t *n);   /* malloc'd; NULL: out of memory */
-void mg_areas_lock(void);                     /* nothing is freed meanwhile */
+bool mg_area_lives(const struct mg_area *a); /* under the lock below */
+struct mg_area *mg_areas_copy(uint32_t *n);  /* malloc'd; NULL: out of memory */
+void mg_areas_lock(void);                    /* nothing is freed meanwhile */
 void mg_areas_unlock(void);
 void mg_areas_forget_context(void *ctx, int device); /* ctx NULL: the primary one, if it is gone */
-bool mg_streams_capturing(void);              /* of whichever device: to wait for the context would spoil it */
-bool mg_areas_capturing(void);                /* some stream is being captured */
-bool mg_areas_peers(void);                    /* kernels may reach the memory of another device */
+bool mg_streams_capturing(void);                     /* of whichever device: to wait for the context would spoil it */
+bool mg_areas_capturing(void);                       /* some stream is being captured */
+bool mg_areas_peers(void);                           /* kernels may reach the memory of another device */
 
 /* ---- settle.c: between mg_verify_enter and mg_verify_leave --------------------------------------- */
 
@@ -44,11 +44,12 @@ struct mg_verify;
  * mg_verify_end after that. One launch at a time is between mg_verify_enter and mg_verify_leave. */
 void mg_verify_enter(void);
 void mg_verify_leave(void);
-bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_verify **v, cu_result *rc, enum mg_reason *why);
+bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_verify **v, cu_result *rc,
+                     enum mg_reason *why);
 /* --repeat: everything has ended and memory is as the launch found it; false: no more of it. */
 bool mg_verify_again(struct mg_verify *v);
 void mg_verify_end(struct mg_verify *v, const struct mg_call *c, cu_result rc);
 void mg_verify_skip(enum mg_reason why); /* an instrumented launch or node that is not compared */
-void mg_verify_tell(void);            /* into the profile, while the store is open */
+void mg_verify_tell(void);               /* into the profile, while the store is open */
 
 #endif

@@ -24,18 +24,15 @@ void mg_window_begin(const char *spec, uint64_t start_ns)
 
 bool mg_window_is_open(void)
 {
-    if (range.kind == MG_RANGE_ALL)
-        return true;
-    if (range.kind != MG_RANGE_TIME)
-        return __atomic_load_n(&open_count, __ATOMIC_RELAXED) > 0;
+    if (range.kind == MG_RANGE_ALL) return true;
+    if (range.kind != MG_RANGE_TIME) return __atomic_load_n(&open_count, __ATOMIC_RELAXED) > 0;
     uint64_t now = mg_now_ns();
     return now >= from_ns && now < to_ns;
 }
 
 void mg_window_profiler(bool starts)
 {
-    if (range.kind == MG_RANGE_PROFILER)
-        __atomic_store_n(&open_count, starts, __ATOMIC_RELAXED);
+    if (range.kind == MG_RANGE_PROFILER) __atomic_store_n(&open_count, starts, __ATOMIC_RELAXED);
 }
 
 bool mg_window_wants(const char *mark)

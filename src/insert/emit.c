@@ -45,7 +45,8 @@ void mg_emit_guard_by(struct mg_emit *x, mg_id guard, bool guard_not, mg_id p)
 
 mg_id mg_emit_linear(struct mg_emit *x, enum mg_sreg id, enum mg_sreg extent)
 {
-    mg_id a = mg_emit_reg(x, "__mg_a", MG_TYPE_b32), b = mg_emit_reg(x, "__mg_b", MG_TYPE_b32), c = mg_emit_reg(x, "__mg_x", MG_TYPE_b32);
+    mg_id a = mg_emit_reg(x, "__mg_a", MG_TYPE_b32), b = mg_emit_reg(x, "__mg_b", MG_TYPE_b32),
+          c = mg_emit_reg(x, "__mg_x", MG_TYPE_b32);
     mg_id l = mg_emit_reg(x, "__mg_l", MG_TYPE_b64), w = mg_emit_reg(x, "__mg_v", MG_TYPE_b64);
     EMIT("mov.u32", mg_o_reg(a), mg_o_sreg(id, 3));
     EMIT("mov.u32", mg_o_reg(b), mg_o_sreg(extent, 2));
@@ -96,7 +97,8 @@ bool *mg_funcs_may_exit(const struct mg_module *m, const struct mg_twin *t)
         for (uint32_t i = 0; i < t->n_funcs; i++) {
             mg_id func = t->funcs[i];
             bool now = may[func];
-            MG_EACH_NODE(m, &m->funcs.at[func], id) {
+            MG_EACH_NODE(m, &m->funcs.at[func], id)
+            {
                 const struct mg_node *n = &m->nodes.at[id];
                 if (now) break;
                 if (n->kind != MG_NODE_inst) continue;
@@ -119,7 +121,9 @@ bool mg_body_falls_off(const struct mg_module *m, const struct mg_cfg *c)
     const struct mg_form *f = mg_node_form(m, n);
     if (!(f->op_flags & MG_OPF_ENDS_BLOCK) || n->guard || f->op == MG_OP_call) return true;
     for (mg_id id = n->next; id; id = m->nodes.at[id].next)
-        if (m->nodes.at[id].kind == MG_NODE_label && !(m->nodes.at[id].flags & MG_NF_META) && m->labels.at[m->nodes.at[id].ref].targeted) return true;
+        if (m->nodes.at[id].kind == MG_NODE_label && !(m->nodes.at[id].flags & MG_NF_META) &&
+            m->labels.at[m->nodes.at[id].ref].targeted)
+            return true;
     return false;
 }
 

@@ -1,4 +1,5 @@
-/* Inserting code into one function of a twin, node by node. What collects code spot by spot for tools is patch/patch.h. */
+/* Inserting code into one function of a twin, node by node. What collects code spot by spot for tools is patch/patch.h.
+ */
 #ifndef MG_INSERT_EMIT_H
 #define MG_INSERT_EMIT_H
 
@@ -10,16 +11,18 @@ struct mg_emit {
     struct mg_twin *t;
     struct mg_module *m;
     const struct mg_cfg *c;
-    uint32_t ix;                  /* of the function: in t->funcs */
-    mg_id func, ctx, at;          /* at: node in front of which code goes; 0: at the end */
-    mg_id guard; bool guard_not;  /* of what is inserted; 0: none */
-    mg_id both;                   /* predicate for guards that are made of two */
-    const bool *may_exit;         /* by func id */
+    uint32_t ix;         /* of the function: in t->funcs */
+    mg_id func, ctx, at; /* at: node in front of which code goes; 0: at the end */
+    mg_id guard;
+    bool guard_not;       /* of what is inserted; 0: none */
+    mg_id both;           /* predicate for guards that are made of two */
+    const bool *may_exit; /* by func id */
 };
 
 mg_id mg_emit(struct mg_emit *x, const char *form, const struct mg_opnd *opnds, uint32_t n);
-#define EMIT_AT(x, form, ...) mg_emit((x), (form), (const struct mg_opnd[]){__VA_ARGS__}, \
-                                      sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
+#define EMIT_AT(x, form, ...)                                                                                          \
+    mg_emit((x), (form), (const struct mg_opnd[]){__VA_ARGS__},                                                        \
+            sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
 mg_id mg_emit_reg(struct mg_emit *x, const char *name, enum mg_type type);
 void mg_emit_guard(struct mg_emit *x, mg_id guard, bool guard_not);
 /* Sets the guard of what follows to (guard and p). */

@@ -42,7 +42,8 @@ enum mg_edge_place mg_edge_place(const struct mg_cfg *c, const struct mg_freq *f
     if (fall) return MG_PLACE_FALL;
     if (op == MG_OP_brx) return MG_PLACE_AWAY;
     bool leaves = f->trivial[to]; /* an exit with a guard natively, whatever it jumps over */
-    return f->share[edge] < 0.3 && (leaves || !mg_edge_jumps_over_little(c, block, to)) ? MG_PLACE_AWAY : MG_PLACE_GUARD;
+    return f->share[edge] < 0.3 && (leaves || !mg_edge_jumps_over_little(c, block, to)) ? MG_PLACE_AWAY
+                                                                                        : MG_PLACE_GUARD;
 }
 
 static mg_id head_of(const struct mg_module *m, const struct mg_block *k)
@@ -63,9 +64,12 @@ static mg_id behind(const struct mg_module *m, const struct mg_cfg *c, uint32_t 
         for (; id && id != last; id = m->nodes.at[id].prev) {
             const struct mg_node *n = &m->nodes.at[id];
             bool ours = n->flags & MG_NF_META; /* labels inside of inserted code */
-            if (n->kind == MG_NODE_label && !ours && m->labels.at[n->ref].targeted) label = true, at = id;
-            else if (label && (n->kind == MG_NODE_inst || (n->kind == MG_NODE_label && ours))) return n->next;
-            else if (!label) at = id;
+            if (n->kind == MG_NODE_label && !ours && m->labels.at[n->ref].targeted)
+                label = true, at = id;
+            else if (label && (n->kind == MG_NODE_inst || (n->kind == MG_NODE_label && ours)))
+                return n->next;
+            else if (!label)
+                at = id;
         }
         return label ? m->nodes.at[last].next : at;
     }
@@ -76,7 +80,8 @@ static bool is_scoped(struct mg_placer *p, mg_id label)
 {
     if (!p->scanned) {
         uint32_t depth = 0;
-        MG_EACH_NODE(p->m, &p->m->funcs.at[p->func], id) {
+        MG_EACH_NODE(p->m, &p->m->funcs.at[p->func], id)
+        {
             const struct mg_node *n = &p->m->nodes.at[id];
             depth += n->kind == MG_NODE_open;
             depth -= n->kind == MG_NODE_close && depth;
@@ -123,7 +128,7 @@ static void retarget(struct mg_placer *p, mg_id branch, uint32_t block, mg_id la
             *mg_vec_push(&m->targets) = t;
             m->opnds.at[n.opnd + i].id = id;
             MG_EACH_NODE(m, &m->funcs.at[p->func], x)
-                if (m->nodes.at[x].kind == MG_NODE_target && m->nodes.at[x].ref == o.id) at = x;
+            if (m->nodes.at[x].kind == MG_NODE_target && m->nodes.at[x].ref == o.id) at = x;
             mg_node_insert_after(m, p->func, at, mg_node_new_kind(m, MG_NODE_target, id));
         }
     }
@@ -158,15 +163,19 @@ struct mg_spot mg_place_edge(struct mg_placer *p, uint32_t block, uint32_t edge)
 {
     uint32_t to = p->c->edges[edge];
     switch (mg_edge_place(p->c, p->f, block, edge)) {
-    case MG_PLACE_HEAD: return (struct mg_spot){.at = head_of(p->m, &p->c->blocks[to])};
-    case MG_PLACE_END: return (struct mg_spot){.at = p->c->blocks[block].last};
-    case MG_PLACE_FALL: return (struct mg_spot){.at = behind(p->m, p->c, block)};
+    case MG_PLACE_HEAD:
+        return (struct mg_spot){.at = head_of(p->m, &p->c->blocks[to])};
+    case MG_PLACE_END:
+        return (struct mg_spot){.at = p->c->blocks[block].last};
+    case MG_PLACE_FALL:
+        return (struct mg_spot){.at = behind(p->m, p->c, block)};
     case MG_PLACE_AWAY: {
         const struct mg_node *n = &p->m->nodes.at[p->c->blocks[block].last];
         if (!n->guard || !is_scoped(p, p->c->blocks[to].label)) return (struct mg_spot){.at = away(p, block, edge)};
         return guarded(p, block);
     }
-    default: return guarded(p, block);
+    default:
+        return guarded(p, block);
     }
 }
 
@@ -177,7 +186,8 @@ static bool leads_out(const struct mg_placer *p, const struct mg_node *n)
         const struct mg_opnd *o = &p->m->opnds.at[n->opnd + i];
         if (o->kind != MG_OPND_label) continue;
         mg_id id = p->m->labels.at[o->id].node;
-        while (id && (p->m->nodes.at[id].kind != MG_NODE_inst || (p->m->nodes.at[id].flags & MG_NF_META))) id = p->m->nodes.at[id].next;
+        while (id && (p->m->nodes.at[id].kind != MG_NODE_inst || (p->m->nodes.at[id].flags & MG_NF_META)))
+            id = p->m->nodes.at[id].next;
         if (!id) return true;
     }
     return false;

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-struct here { struct mg_module *m; mg_id func, at; };
+struct here {
+    struct mg_module *m;
+    mg_id func, at;
+};
 
 static mg_id behind(struct here *h, const char *form, const struct mg_opnd *o, uint32_t n)
 {
@@ -11,18 +14,18 @@ static mg_id behind(struct here *h, const char *form, const struct mg_opnd *o, u
     mg_node_insert_after(h->m, h->func, h->at, node);
     return h->at = node;
 }
-#define BEHIND(form, ...) behind(&h, form, (const struct mg_opnd[]){__VA_ARGS__}, MG_COUNT_OF(((const struct mg_opnd[]){__VA_ARGS__})))
+#define BEHIND(form, ...)                                                                                              \
+    behind(&h, form, (const struct mg_opnd[]){__VA_ARGS__}, MG_COUNT_OF(((const struct mg_opnd[]){__VA_ARGS__})))
 
 static mg_id find_store(const struct mg_module *m, mg_id func, bool *global)
 {
-    MG_EACH_NODE(m, &m->funcs.at[func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
         const struct mg_node *n = &m->nodes.at[id];
         const char *form = n->kind == MG_NODE_inst ? mg_name(m, mg_node_form(m, n)->text) : "";
-        if (n->flags & MG_NF_META || strncmp(form, "st.", 3) || m->opnds.at[n->opnd].kind != MG_OPND_addr)
-            continue;
+        if (n->flags & MG_NF_META || strncmp(form, "st.", 3) || m->opnds.at[n->opnd].kind != MG_OPND_addr) continue;
         enum mg_space space = (enum mg_space)mg_node_form(m, n)->space;
-        if (space != MG_SPACE_global && space != MG_SPACE_generic)
-            continue;
+        if (space != MG_SPACE_global && space != MG_SPACE_generic) continue;
         *global = space == MG_SPACE_global;
         return id;
     }
@@ -33,11 +36,12 @@ bool mg_plant(struct mg_module *m, mg_id func)
 {
     bool global = false;
     mg_id store = find_store(m, func, &global);
-    if (!store)
-        return false;
+    if (!store) return false;
     struct here h = {m, func, store};
-    mg_id sum = mg_module_add_reg(m, func, "__mg_sum", MG_TYPE_b32), more = mg_module_add_reg(m, func, "__mg_more", MG_TYPE_b32);
-    mg_id here = mg_module_add_reg(m, func, "__mg_here", MG_TYPE_pred), may = mg_module_add_reg(m, func, "__mg_may", MG_TYPE_pred);
+    mg_id sum = mg_module_add_reg(m, func, "__mg_sum", MG_TYPE_b32),
+          more = mg_module_add_reg(m, func, "__mg_more", MG_TYPE_b32);
+    mg_id here = mg_module_add_reg(m, func, "__mg_here", MG_TYPE_pred),
+          may = mg_module_add_reg(m, func, "__mg_may", MG_TYPE_pred);
     mg_id byte = mg_module_add_reg(m, func, "__mg_byte", MG_TYPE_b16);
     const struct mg_node was = m->nodes.at[store];
     const struct mg_opnd address = m->opnds.at[was.opnd];

@@ -68,12 +68,16 @@ static mg_id add_regs(struct mg_module *m, mg_id func, mg_str name, enum mg_type
 {
     mg_id decl = m->decls.n, first = m->regs.n;
     uint32_t n = count ? count : 1;
-    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_reg, .type = (uint8_t)type, .first = first, .n = n,
-                                               .first_group = m->groups.n, .n_groups = 1};
+    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_reg,
+                                               .type = (uint8_t)type,
+                                               .first = first,
+                                               .n = n,
+                                               .first_group = m->groups.n,
+                                               .n_groups = 1};
     *mg_vec_push(&m->groups) = (struct mg_reg_group){.name = name, .first_reg = first, .count = count};
     for (uint32_t i = 0; i < n; i++)
-        *mg_vec_push(&m->regs) = (struct mg_reg){.name = name, .number = count ? i : UINT32_MAX, .type = (uint8_t)type,
-                                                 .func = func, .decl = decl};
+        *mg_vec_push(&m->regs) = (struct mg_reg){
+            .name = name, .number = count ? i : UINT32_MAX, .type = (uint8_t)type, .func = func, .decl = decl};
     if (!func) {
         mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_decl, .id = decl});
     } else {

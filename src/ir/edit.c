@@ -32,10 +32,14 @@ static void link_between(struct mg_module *m, mg_id func, mg_id before, mg_id no
     struct mg_node *n = &m->nodes.at[node];
     n->prev = before;
     n->next = after;
-    if (before) m->nodes.at[before].next = node;
-    else f->first_node = node;
-    if (after) m->nodes.at[after].prev = node;
-    else f->last_node = node;
+    if (before)
+        m->nodes.at[before].next = node;
+    else
+        f->first_node = node;
+    if (after)
+        m->nodes.at[after].prev = node;
+    else
+        f->last_node = node;
     if (n->kind == MG_NODE_label) m->labels.at[n->ref].node = node;
     if (is_counted(n)) {
         f->n_insts++;
@@ -57,10 +61,14 @@ void mg_node_remove(struct mg_module *m, mg_id func, mg_id node)
 {
     struct mg_func *f = &m->funcs.at[func];
     struct mg_node *n = &m->nodes.at[node];
-    if (n->prev) m->nodes.at[n->prev].next = n->next;
-    else f->first_node = n->next;
-    if (n->next) m->nodes.at[n->next].prev = n->prev;
-    else f->last_node = n->prev;
+    if (n->prev)
+        m->nodes.at[n->prev].next = n->next;
+    else
+        f->first_node = n->next;
+    if (n->next)
+        m->nodes.at[n->next].prev = n->prev;
+    else
+        f->last_node = n->prev;
     n->prev = n->next = 0;
     if (n->kind == MG_NODE_label && m->labels.at[n->ref].node == node) m->labels.at[n->ref].node = 0;
     if (is_counted(n)) {
@@ -69,11 +77,11 @@ void mg_node_remove(struct mg_module *m, mg_id func, mg_id node)
     }
 }
 
-#define COPY_VEC(to, from)                                                       \
-    do {                                                                         \
-        (to)->at = mg_xmalloc((from)->n * sizeof *(from)->at);                   \
-        memcpy((to)->at, (from)->at, (from)->n * sizeof *(from)->at);            \
-        (to)->n = (to)->cap = (from)->n;                                         \
+#define COPY_VEC(to, from)                                                                                             \
+    do {                                                                                                               \
+        (to)->at = mg_xmalloc((from)->n * sizeof *(from)->at);                                                         \
+        memcpy((to)->at, (from)->at, (from)->n * sizeof *(from)->at);                                                  \
+        (to)->n = (to)->cap = (from)->n;                                                                               \
     } while (0)
 
 static void copy_opnds(struct mg_module *c, const struct mg_module *m, mg_id first, uint32_t n)
@@ -81,7 +89,8 @@ static void copy_opnds(struct mg_module *c, const struct mg_module *m, mg_id fir
     if (n) memcpy(&c->opnds.at[first], &m->opnds.at[first], n * sizeof *m->opnds.at);
     for (uint32_t i = 0; i < n; i++) {
         const struct mg_opnd *o = &m->opnds.at[first + i];
-        if (o->kind == MG_OPND_vec || o->kind == MG_OPND_list || o->kind == MG_OPND_tensor || o->kind == MG_OPND_pair) copy_opnds(c, m, o->id, o->n);
+        if (o->kind == MG_OPND_vec || o->kind == MG_OPND_list || o->kind == MG_OPND_tensor || o->kind == MG_OPND_pair)
+            copy_opnds(c, m, o->id, o->n);
     }
 }
 
@@ -98,11 +107,13 @@ static void copy_bodies(struct mg_module *c, const struct mg_module *m, const bo
             c->funcs.at[f].first_node = c->funcs.at[f].last_node = 0;
             continue;
         }
-        MG_EACH_NODE(m, &m->funcs.at[f], id) {
+        MG_EACH_NODE(m, &m->funcs.at[f], id)
+        {
             const struct mg_node *n = &m->nodes.at[id];
             c->nodes.at[id] = *n;
             if (n->kind == MG_NODE_inst) copy_opnds(c, m, n->opnd, n->n_opnds);
-            if (n->kind == MG_NODE_target) copy_opnds(c, m, m->targets.at[n->ref].first_opnd, m->targets.at[n->ref].n_opnds);
+            if (n->kind == MG_NODE_target)
+                copy_opnds(c, m, m->targets.at[n->ref].first_opnd, m->targets.at[n->ref].n_opnds);
         }
     }
 }
@@ -159,19 +170,15 @@ void mg_module_finish(struct mg_module *m)
     bool *funcs = mg_xcalloc(m->funcs.n, sizeof *funcs), *vars = mg_xcalloc(m->vars.n, sizeof *vars);
     for (uint32_t i = 1; i < m->items.n; i++) {
         const struct mg_item *it = &m->items.at[i];
-        if (it->kind == MG_ITEM_func)
-            funcs[it->id] = true;
+        if (it->kind == MG_ITEM_func) funcs[it->id] = true;
         const struct mg_decl *d = it->kind == MG_ITEM_decl ? &m->decls.at[it->id] : NULL;
-        for (uint32_t k = 0; d && d->space != MG_SPACE_reg && k < d->n; k++)
-            vars[d->first + k] = true;
+        for (uint32_t k = 0; d && d->space != MG_SPACE_reg && k < d->n; k++) vars[d->first + k] = true;
     }
     for (mg_id f = 1; f < m->funcs.n; f++)
-        if (!funcs[f] && m->funcs.at[f].kind != MG_FUNC_proto)
-            m->funcs.at[f].defined = 0;
+        if (!funcs[f] && m->funcs.at[f].kind != MG_FUNC_proto) m->funcs.at[f].defined = 0;
     for (mg_id v = 1; v < m->vars.n; v++) {
         struct mg_var *var = &m->vars.at[v];
-        if (vars[v] || var->func || var->is_param || var->is_ret)
-            continue;
+        if (vars[v] || var->func || var->is_param || var->is_ret) continue;
         var->space = MG_SPACE_generic;
         var->n_inits = 0;
     }

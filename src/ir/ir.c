@@ -211,8 +211,10 @@ uint32_t mg_node_uses(const struct mg_module *m, mg_id node, mg_id *ids, uint32_
     bool dst = has_dst(m, n), all = dst && reads_its_dst(mg_node_form(m, n));
     for (uint32_t i = 0; i < n->n_opnds; i++) {
         const struct mg_opnd *o = &m->opnds.at[n->opnd + i];
-        if (i == 0 && dst && !all) note_dst(m, o, true, &s);
-        else note_all(m, o, &s);
+        if (i == 0 && dst && !all)
+            note_dst(m, o, true, &s);
+        else
+            note_all(m, o, &s);
     }
     return s.n;
 }

@@ -7,8 +7,8 @@ struct check {
     const struct mg_module *m;
     struct mg_diag *d;
     struct mg_arena scratch;
-    uint8_t *reg_seen, *var_seen;  /* declared in a scope that is open now */
-    MG_VEC(mg_id) undo;            /* regs, and vars with the top bit set; 0 opens a scope */
+    uint8_t *reg_seen, *var_seen; /* declared in a scope that is open now */
+    MG_VEC(mg_id) undo;           /* regs, and vars with the top bit set; 0 opens a scope */
     mg_id func, node;
     bool failed;
 };
@@ -19,8 +19,8 @@ static void fail(struct check *c, const char *what, mg_id id)
     const struct mg_module *m = c->m;
     uint32_t line = c->node && c->node < m->nodes.n ? m->nodes.at[c->node].line : 0;
     c->failed = true;
-    (void)mg_diag_add(c->d, MG_ERR_STATE, MG_SEV_ERROR, m->file, line, 0, NULL, "%s (id %u, node %u, function %s)", what, id,
-                      c->node, c->func ? mg_name(m, m->funcs.at[c->func].name) : "none");
+    (void)mg_diag_add(c->d, MG_ERR_STATE, MG_SEV_ERROR, m->file, line, 0, NULL, "%s (id %u, node %u, function %s)",
+                      what, id, c->node, c->func ? mg_name(m, m->funcs.at[c->func].name) : "none");
 }
 
 static void check_reg(struct check *c, mg_id reg)
@@ -47,8 +47,10 @@ static void check_var(struct check *c, mg_id var)
         return;
     }
     const struct mg_var *v = &m->vars.at[var];
-    if (v->func && v->func != c->func) fail(c, "variable of another function", var);
-    else if (v->func && !v->is_param && !v->is_ret && !c->var_seen[var]) fail(c, "variable used where its declaration is not in force", var);
+    if (v->func && v->func != c->func)
+        fail(c, "variable of another function", var);
+    else if (v->func && !v->is_param && !v->is_ret && !c->var_seen[var])
+        fail(c, "variable used where its declaration is not in force", var);
 }
 
 static void check_opnds(struct check *c, mg_id first, uint32_t n, unsigned depth)
@@ -77,12 +79,16 @@ static void check_opnds(struct check *c, mg_id first, uint32_t n, unsigned depth
             if (!o->id || o->id >= m->funcs.n) fail(c, "function id out of range", o->id);
             break;
         case MG_OPND_label:
-            if (!o->id || o->id >= m->labels.n || m->labels.at[o->id].func != c->func) fail(c, "label of another function", o->id);
-            else if (!m->labels.at[o->id].node) fail(c, "label is named but placed nowhere", o->id);
+            if (!o->id || o->id >= m->labels.n || m->labels.at[o->id].func != c->func)
+                fail(c, "label of another function", o->id);
+            else if (!m->labels.at[o->id].node)
+                fail(c, "label is named but placed nowhere", o->id);
             break;
         case MG_OPND_addr:
-            if (o->sub == MG_OPND_reg) check_reg(c, o->id);
-            else if (o->sub == MG_OPND_var) check_var(c, o->id);
+            if (o->sub == MG_OPND_reg)
+                check_reg(c, o->id);
+            else if (o->sub == MG_OPND_var)
+                check_var(c, o->id);
             break;
         case MG_OPND_vec:
         case MG_OPND_list:
@@ -129,8 +135,10 @@ static void close_scope(struct check *c)
     while (c->undo.n) {
         mg_id id = c->undo.at[--c->undo.n];
         if (!id) return;
-        if (id & VAR_BIT) c->var_seen[id & ~VAR_BIT] = 0;
-        else c->reg_seen[id] = 0;
+        if (id & VAR_BIT)
+            c->var_seen[id & ~VAR_BIT] = 0;
+        else
+            c->reg_seen[id] = 0;
     }
 }
 
@@ -142,21 +150,26 @@ static void check_node(struct check *c, const struct mg_node *n, uint32_t *depth
         if (!n->ref || n->ref >= m->forms.n) fail(c, "form id out of range", n->ref);
         if (n->guard) {
             check_reg(c, n->guard);
-            if (n->guard < m->regs.n && m->regs.at[n->guard].type != MG_TYPE_pred) fail(c, "guard is no predicate", n->guard);
+            if (n->guard < m->regs.n && m->regs.at[n->guard].type != MG_TYPE_pred)
+                fail(c, "guard is no predicate", n->guard);
         }
         check_opnds(c, n->opnd, n->n_opnds, 0);
         break;
     case MG_NODE_label:
-        if (!n->ref || n->ref >= m->labels.n) fail(c, "label id out of range", n->ref);
-        else if (m->labels.at[n->ref].node != c->node) fail(c, "label placed twice", n->ref);
+        if (!n->ref || n->ref >= m->labels.n)
+            fail(c, "label id out of range", n->ref);
+        else if (m->labels.at[n->ref].node != c->node)
+            fail(c, "label placed twice", n->ref);
         break;
     case MG_NODE_open:
         ++*depth;
         *mg_vec_push(&c->undo) = 0;
         break;
     case MG_NODE_close:
-        if (!*depth) fail(c, "scope closed that was not opened", 0);
-        else --*depth;
+        if (!*depth)
+            fail(c, "scope closed that was not opened", 0);
+        else
+            --*depth;
         close_scope(c);
         break;
     case MG_NODE_decl:
@@ -166,8 +179,10 @@ static void check_node(struct check *c, const struct mg_node *n, uint32_t *depth
         if (!n->ref || n->ref >= m->locs.n) fail(c, "loc id out of range", n->ref);
         break;
     case MG_NODE_target:
-        if (!n->ref || n->ref >= m->targets.n) fail(c, "target list out of range", n->ref);
-        else check_opnds(c, m->targets.at[n->ref].first_opnd, m->targets.at[n->ref].n_opnds, 0);
+        if (!n->ref || n->ref >= m->targets.n)
+            fail(c, "target list out of range", n->ref);
+        else
+            check_opnds(c, m->targets.at[n->ref].first_opnd, m->targets.at[n->ref].n_opnds, 0);
         break;
     case MG_NODE_pragma:
     case MG_NODE_raw:

@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-#define NAME(s) {s, sizeof(s) - 1}
+#define NAME(s)                                                                                                        \
+    {                                                                                                                  \
+        s, sizeof(s) - 1                                                                                               \
+    }
 struct name {
     const char *s;
     size_t len;
@@ -21,15 +24,15 @@ static const struct name op_names[MG_OP_COUNT] = {
 };
 
 static const uint16_t op_flag_bits[MG_OP_COUNT] = {
-#define R MG_OPF_READS
-#define W MG_OPF_WRITES
-#define A MG_OPF_ATOMIC
-#define C MG_OPF_CONVERGENT
-#define B MG_OPF_BARRIER
-#define E MG_OPF_ENDS_BLOCK
-#define N MG_OPF_NO_DST
-#define F MG_OPF_FLOAT
-#define T MG_OPF_TWO_DST
+#define R               MG_OPF_READS
+#define W               MG_OPF_WRITES
+#define A               MG_OPF_ATOMIC
+#define C               MG_OPF_CONVERGENT
+#define B               MG_OPF_BARRIER
+#define E               MG_OPF_ENDS_BLOCK
+#define N               MG_OPF_NO_DST
+#define F               MG_OPF_FLOAT
+#define T               MG_OPF_TWO_DST
 #define OP(name, flags) [MG_OP_##name] = (flags),
 #include "isa/ops.def"
 #undef OP
@@ -143,9 +146,9 @@ enum mg_type mg_type_find(const char *s, size_t len)
 const char *mg_space_name(enum mg_space s)
 {
     static const char *const names[MG_SPACE_COUNT] = {
-        [MG_SPACE_generic] = "", [MG_SPACE_reg] = "reg", [MG_SPACE_sreg] = "sreg", [MG_SPACE_const] = "const",
-        [MG_SPACE_global] = "global", [MG_SPACE_local] = "local", [MG_SPACE_param] = "param",
-        [MG_SPACE_shared] = "shared", [MG_SPACE_tex] = "tex"};
+        [MG_SPACE_generic] = "",    [MG_SPACE_reg] = "reg",       [MG_SPACE_sreg] = "sreg",
+        [MG_SPACE_const] = "const", [MG_SPACE_global] = "global", [MG_SPACE_local] = "local",
+        [MG_SPACE_param] = "param", [MG_SPACE_shared] = "shared", [MG_SPACE_tex] = "tex"};
     return s < MG_SPACE_COUNT ? names[s] : "";
 }
 
@@ -186,7 +189,8 @@ static unsigned refine(const struct mg_form *f, unsigned flags)
         if (mg_form_has(f, MG_MOD_red) || mg_form_has(f, MG_MOD_reduce)) flags |= MG_OPF_ATOMIC;
         break;
     case MG_OP_mbarrier:
-        if (mg_form_has(f, MG_MOD_init) || mg_form_has(f, MG_MOD_inval)) flags = (flags & ~(unsigned)MG_OPF_READS) | MG_OPF_NO_DST;
+        if (mg_form_has(f, MG_MOD_init) || mg_form_has(f, MG_MOD_inval))
+            flags = (flags & ~(unsigned)MG_OPF_READS) | MG_OPF_NO_DST;
         if (mg_form_has(f, MG_MOD_expect_tx) || mg_form_has(f, MG_MOD_complete_tx))
             if (!mg_form_has(f, MG_MOD_arrive) && !mg_form_has(f, MG_MOD_arrive_drop)) flags |= MG_OPF_NO_DST;
         if (mg_form_has(f, MG_MOD_pending_count)) flags &= ~(unsigned)(MG_OPF_READS | MG_OPF_WRITES);

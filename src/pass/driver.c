@@ -184,21 +184,25 @@ static bool has_body(const struct mg_module *m, mg_id func)
     return f->defined && f->kind != MG_FUNC_proto;
 }
 
-static enum mg_err run_one(struct mg_pass_ctx *c, const struct mg_pipeline_step *s, mg_id func, uint32_t block, uint64_t *ns)
+static enum mg_err run_one(struct mg_pass_ctx *c, const struct mg_pipeline_step *s, mg_id func, uint32_t block,
+                           uint64_t *ns)
 {
     uint64_t start = ns ? mg_now_ns() : 0;
     if (func) compute(c, s->pass->needs, func);
     struct mg_arena_mark mark = mg_arena_mark(&c->scratch);
     enum mg_err err = s->pass->run(c, s->user, func, block);
     mg_arena_rewind(&c->scratch, mark);
-    if (func) drop(c, facts_of(c, func), s->pass->keeps);
-    else drop_all(c, s->pass->keeps);
+    if (func)
+        drop(c, facts_of(c, func), s->pass->keeps);
+    else
+        drop_all(c, s->pass->keeps);
     if (ns) *ns += mg_now_ns() - start;
     return err;
 }
 
 /* The steps [from, to) have one scope. */
-static enum mg_err run_group(struct mg_pass_ctx *c, const struct mg_pipeline_step *steps, uint32_t from, uint32_t to, uint64_t *ns)
+static enum mg_err run_group(struct mg_pass_ctx *c, const struct mg_pipeline_step *steps, uint32_t from, uint32_t to,
+                             uint64_t *ns)
 {
     enum mg_pass_scope scope = steps[from].pass->scope;
     enum mg_err err = MG_ERR_OK;
@@ -239,7 +243,8 @@ static enum mg_err after_group(struct mg_pass_ctx *c, const struct mg_pipeline_s
     return err;
 }
 
-enum mg_err mg_pass_run(struct mg_module *m, const struct mg_pipeline_step *steps, uint32_t n, const struct mg_pass_opts *opts, struct mg_diag *d)
+enum mg_err mg_pass_run(struct mg_module *m, const struct mg_pipeline_step *steps, uint32_t n,
+                        const struct mg_pass_opts *opts, struct mg_diag *d)
 {
     struct mg_pass_ctx c = {.m = m, .d = d};
     enum mg_err err = MG_ERR_OK;

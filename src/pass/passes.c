@@ -18,10 +18,17 @@ static enum mg_err run_verify(struct mg_pass_ctx *c, void *user, mg_id func, uin
 }
 
 static const struct mg_pass mg_pass_stress = {
-    .name = "stress", .summary = "rewrite everything that may be rewritten, keep what it computes", .scope = MG_SCOPE_MODULE, .run = run_stress,
+    .name = "stress",
+    .summary = "rewrite everything that may be rewritten, keep what it computes",
+    .scope = MG_SCOPE_MODULE,
+    .run = run_stress,
 };
 static const struct mg_pass mg_pass_verify = {
-    .name = "verify", .summary = "check what every pass must leave true", .scope = MG_SCOPE_IMMUTABLE, .keeps = MG_AN_ALL, .run = run_verify,
+    .name = "verify",
+    .summary = "check what every pass must leave true",
+    .scope = MG_SCOPE_IMMUTABLE,
+    .keeps = MG_AN_ALL,
+    .run = run_verify,
 };
 
 /* In files of their own. */

@@ -13,14 +13,14 @@ struct mg_twin_build {
     const struct mg_module *app; /* the original: shapes of parameters before ours was added */
     struct mg_callgraph *graph;  /* of the kernel */
     struct mg_diag *d;
-    mg_str ctx_name;             /* of the hidden parameter */
-    bool *reached;               /* func with a body -> has a clone */
-    unsigned flags;              /* enum mg_twin_flags */
+    mg_str ctx_name; /* of the hidden parameter */
+    bool *reached;   /* func with a body -> has a clone */
+    unsigned flags;  /* enum mg_twin_flags */
     MG_VEC(struct mg_twin_symbol) symbols;
     struct mg_map symbol_of_var, symbol_of_func; /* id -> index in symbols */
     MG_VEC(mg_id) native_calls, native_guards, known_loads;
     MG_VEC(struct mg_twin_known_reg) known_regs;
-    struct mg_map proto_of;      /* target list of the app -> prototype with the hidden parameter */
+    struct mg_map proto_of; /* target list of the app -> prototype with the hidden parameter */
 };
 
 /* Where inserted code goes in the body at hand. */
@@ -39,7 +39,8 @@ uint32_t mg_twin_symbol_of_func(struct mg_twin_build *b, mg_id func);
 mg_id mg_twin_symbol_reg(struct mg_twin_func *f, uint32_t symbol);
 /* Replaces every reference to module-scope state and every function address in the body. */
 enum mg_err mg_twin_rewrite_symbols(struct mg_twin_func *f) MG_MUST_CHECK;
-/* Small tables of constants: adds the parameter that brings their values along, where that is worth it (twin_const.c). */
+/* Small tables of constants: adds the parameter that brings their values along, where that is worth it (twin_const.c).
+ */
 void mg_twin_plan_constants(struct mg_twin_func *f);
 /* Does the function read tables of constants at moving places, in loops? */
 bool mg_twin_reads_tables_in_loops(const struct mg_module *m, mg_id func);
@@ -50,8 +51,8 @@ enum mg_err mg_twin_rewrite_calls(struct mg_twin_func *f) MG_MUST_CHECK;
 /* Appends the hidden parameter to a function, declaration or prototype; returns its var. */
 mg_id mg_twin_add_param(struct mg_twin_build *b, mg_id func);
 
-/* A variable of the kernel's in shared memory with so many bytes for each of its warps; 0: there is no room, or dynamic shared
- * memory that somebody would see move (twin_shared.c). */
+/* A variable of the kernel's in shared memory with so many bytes for each of its warps; 0: there is no room, or dynamic
+ * shared memory that somebody would see move (twin_shared.c). */
 mg_id mg_kernel_add_shared(struct mg_module *m, mg_id func, const char *stem, uint32_t bytes);
 /* Appends a parameter to a function, declaration or prototype; returns its var. */
 mg_id mg_func_add_param(struct mg_module *m, mg_id func, mg_str name, enum mg_type type);
@@ -60,8 +61,8 @@ void mg_call_add_arg(struct mg_module *m, mg_id node, const struct mg_call *call
 
 /* Inserts `form opnds` in front of `at` (0: at the end) as ours. Returns the node. */
 mg_id mg_insert(struct mg_module *m, mg_id func, mg_id at, const char *form, const struct mg_opnd *opnds, uint32_t n);
-#define MG_INSERT(m, func, at, form, ...)                                   \
-    mg_insert((m), (func), (at), (form), (const struct mg_opnd[]){__VA_ARGS__}, \
+#define MG_INSERT(m, func, at, form, ...)                                                                              \
+    mg_insert((m), (func), (at), (form), (const struct mg_opnd[]){__VA_ARGS__},                                        \
               sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
 
 #endif

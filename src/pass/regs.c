@@ -17,15 +17,24 @@ struct alloc {
     const struct mg_live *l;
     bool *pinned;
     uint32_t n, words;
-    uint64_t *rows;    /* [n][words]: do two registers hold values at once? */
-    uint32_t *rep;     /* register -> the one that stands for it */
-    uint32_t *color;   /* of a representative, from 1; 0: none yet */
+    uint64_t *rows;             /* [n][words]: do two registers hold values at once? */
+    uint32_t *rep;              /* register -> the one that stands for it */
+    uint32_t *color;            /* of a representative, from 1; 0: none yet */
     mg_id first[MG_TYPE_COUNT]; /* register of colour 1 */
 };
 
-static uint64_t *row(const struct alloc *x, uint32_t i) { return x->rows + (size_t)i * x->words; }
-static bool bit(const uint64_t *r, uint32_t i) { return r[i / 64] >> i % 64 & 1; }
-static void set(uint64_t *r, uint32_t i) { r[i / 64] |= 1ull << i % 64; }
+static uint64_t *row(const struct alloc *x, uint32_t i)
+{
+    return x->rows + (size_t)i * x->words;
+}
+static bool bit(const uint64_t *r, uint32_t i)
+{
+    return r[i / 64] >> i % 64 & 1;
+}
+static void set(uint64_t *r, uint32_t i)
+{
+    r[i / 64] |= 1ull << i % 64;
+}
 
 static uint32_t rep_of(struct alloc *x, uint32_t i)
 {
@@ -69,10 +78,13 @@ static void find_meetings(struct alloc *x)
         for (mg_id id = k->last;; id = x->m->nodes.at[id].prev) {
             const struct mg_node *n = &x->m->nodes.at[id];
             if (n->kind == MG_NODE_inst) {
-                uint32_t d, s, but = is_move(x, id, &d, &s) ? s : UINT32_MAX, n_defs = mg_node_defs(x->m, id, ids, MOST_NODE_REGS);
-                for (uint32_t i = 0; i < n_defs; i++) set(live, ids[i] - x->l->reg_lo); /* written together, they meet */
+                uint32_t d, s, but = is_move(x, id, &d, &s) ? s : UINT32_MAX,
+                               n_defs = mg_node_defs(x->m, id, ids, MOST_NODE_REGS);
+                for (uint32_t i = 0; i < n_defs; i++)
+                    set(live, ids[i] - x->l->reg_lo); /* written together, they meet */
                 for (uint32_t i = 0; i < n_defs; i++) meet(x, ids[i] - x->l->reg_lo, live, but);
-                for (uint32_t i = 0; i < n_defs && !n->guard; i++) live[(ids[i] - x->l->reg_lo) / 64] &= ~(1ull << (ids[i] - x->l->reg_lo) % 64);
+                for (uint32_t i = 0; i < n_defs && !n->guard; i++)
+                    live[(ids[i] - x->l->reg_lo) / 64] &= ~(1ull << (ids[i] - x->l->reg_lo) % 64);
                 uint32_t n_uses = mg_node_uses(x->m, id, ids, MOST_NODE_REGS);
                 for (uint32_t i = 0; i < n_uses; i++) set(live, ids[i] - x->l->reg_lo);
             }
@@ -90,7 +102,8 @@ static void coalesce(struct alloc *x, uint32_t a, uint32_t b)
     if (a == b || bit(row(x, a), b)) return;
     x->rep[b] = a;
     for (uint32_t w = 0; w < x->words; w++) {
-        for (uint64_t rest = row(x, b)[w]; rest; rest &= rest - 1) set(row(x, w * 64 + (uint32_t)__builtin_ctzll(rest)), a);
+        for (uint64_t rest = row(x, b)[w]; rest; rest &= rest - 1)
+            set(row(x, w * 64 + (uint32_t)__builtin_ctzll(rest)), a);
         row(x, a)[w] |= row(x, b)[w];
     }
 }
@@ -114,7 +127,10 @@ static void join_moves(struct alloc *x, const struct mg_loops *l)
 
 /* ---- colours ------------------------------------------------------------------------------------------ */
 
-static unsigned type_of(const struct alloc *x, uint32_t i) { return x->m->regs.at[x->l->reg_lo + i].type; }
+static unsigned type_of(const struct alloc *x, uint32_t i)
+{
+    return x->m->regs.at[x->l->reg_lo + i].type;
+}
 
 /* The lowest colour of its type that nothing it meets has. */
 static void color_one(struct alloc *x, uint32_t i, uint32_t n_colors[MG_TYPE_COUNT])
@@ -153,7 +169,9 @@ static void color_all(struct alloc *x)
             if (id == x->c->blocks[b].last) break;
         }
     for (unsigned t = 0; t < MG_TYPE_COUNT; t++)
-        if (n_colors[t]) x->first[t] = mg_module_add_regs(x->m, x->func, t == MG_TYPE_pred ? "%mp" : "%m", (enum mg_type)t, n_colors[t]);
+        if (n_colors[t])
+            x->first[t] =
+                mg_module_add_regs(x->m, x->func, t == MG_TYPE_pred ? "%mp" : "%m", (enum mg_type)t, n_colors[t]);
 }
 
 static mg_id renamed(mg_id reg, void *user)
@@ -203,6 +221,9 @@ static enum mg_err run(struct mg_pass_ctx *c, void *user, mg_id func, uint32_t b
 
 extern const struct mg_pass mg_pass_regs;
 const struct mg_pass mg_pass_regs = {
-    .name = "regs", .summary = "take out idle moves and use as few registers as it takes", .scope = MG_SCOPE_KERNEL,
-    .needs = MG_AN_CFG | MG_AN_LIVE | MG_AN_LOOP, .run = run,
+    .name = "regs",
+    .summary = "take out idle moves and use as few registers as it takes",
+    .scope = MG_SCOPE_KERNEL,
+    .needs = MG_AN_CFG | MG_AN_LIVE | MG_AN_LOOP,
+    .run = run,
 };

@@ -20,9 +20,9 @@ struct into {
     const struct mg_ssa *s;
     const struct mg_live *l;
     bool *pinned;
-    mg_id *reg;   /* of each value */
-    mg_id *phi;   /* of each phi: what its moves go through */
-    mg_id node;   /* being renamed */
+    mg_id *reg; /* of each value */
+    mg_id *phi; /* of each phi: what its moves go through */
+    mg_id node; /* being renamed */
 };
 
 static void move(struct into *x, mg_id to, mg_id from, mg_id at, bool behind)
@@ -33,11 +33,16 @@ static void move(struct into *x, mg_id to, mg_id from, mg_id at, bool behind)
     x->m->nodes.at[id].flags = 0; /* part of the program from now on, and known to pass regs by its origin */
     x->m->nodes.at[id].origin = at;
     x->m->nodes.at[id].line = x->m->nodes.at[at].line;
-    if (behind) mg_node_insert_after(x->m, x->func, at, id);
-    else mg_node_insert_before(x->m, x->func, at, id);
+    if (behind)
+        mg_node_insert_after(x->m, x->func, at, id);
+    else
+        mg_node_insert_before(x->m, x->func, at, id);
 }
 
-static bool is_pinned(const struct into *x, mg_id reg) { return x->pinned[reg - x->l->reg_lo]; }
+static bool is_pinned(const struct into *x, mg_id reg)
+{
+    return x->pinned[reg - x->l->reg_lo];
+}
 
 /* Registers for all values, those of one type under one name. */
 static void name_values(struct into *x)
@@ -58,7 +63,8 @@ static void name_values(struct into *x)
             x->phi[v] = phi ? next[type]++ : 0;
         }
         for (unsigned t = 0; t < MG_TYPE_COUNT && !pass; t++)
-            if (need[t]) next[t] = mg_module_add_regs(x->m, x->func, t == MG_TYPE_pred ? "%sp" : "%s", (enum mg_type)t, need[t]);
+            if (need[t])
+                next[t] = mg_module_add_regs(x->m, x->func, t == MG_TYPE_pred ? "%sp" : "%s", (enum mg_type)t, need[t]);
     }
 }
 
@@ -79,7 +85,8 @@ static mg_id def(mg_id reg, void *user)
 /* A pragma stays with what it belongs to. */
 static mg_id front(const struct into *x, mg_id at)
 {
-    while (x->m->nodes.at[at].prev && x->m->nodes.at[x->m->nodes.at[at].prev].kind == MG_NODE_pragma) at = x->m->nodes.at[at].prev;
+    while (x->m->nodes.at[at].prev && x->m->nodes.at[x->m->nodes.at[at].prev].kind == MG_NODE_pragma)
+        at = x->m->nodes.at[at].prev;
     return at;
 }
 
@@ -123,7 +130,11 @@ static void move_phis(struct into *x, uint32_t block)
 static enum mg_err run(struct mg_pass_ctx *c, void *user, mg_id func, uint32_t block)
 {
     (void)user, (void)block;
-    struct into x = {.m = mg_pass_module(c), .func = func, .c = mg_pass_cfg(c, func), .s = mg_pass_ssa(c, func), .l = mg_pass_live(c, func)};
+    struct into x = {.m = mg_pass_module(c),
+                     .func = func,
+                     .c = mg_pass_cfg(c, func),
+                     .s = mg_pass_ssa(c, func),
+                     .l = mg_pass_live(c, func)};
     if (!x.c->n_blocks) return MG_ERR_OK;
     x.pinned = mg_regs_pinned(x.m, func, x.l);
     x.reg = mg_xcalloc(x.s->n_values + 1, sizeof *x.reg);
@@ -142,6 +153,9 @@ static enum mg_err run(struct mg_pass_ctx *c, void *user, mg_id func, uint32_t b
 
 extern const struct mg_pass mg_pass_into_ssa;
 const struct mg_pass mg_pass_into_ssa = {
-    .name = "ssa", .summary = "write every register at one place; phis become moves", .scope = MG_SCOPE_KERNEL,
-    .needs = MG_AN_CFG | MG_AN_DOM | MG_AN_LIVE | MG_AN_SSA, .run = run,
+    .name = "ssa",
+    .summary = "write every register at one place; phis become moves",
+    .scope = MG_SCOPE_KERNEL,
+    .needs = MG_AN_CFG | MG_AN_DOM | MG_AN_LIVE | MG_AN_SSA,
+    .run = run,
 };

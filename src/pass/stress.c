@@ -10,7 +10,8 @@ struct probe_regs { /* of one function, made when first needed */
 
 static bool is_word_char(char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%';
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' ||
+           c == '%';
 }
 
 /* Names that stand in debug sections or raw lines. */
@@ -43,13 +44,16 @@ static void rename_all(struct mg_module *m)
     for (mg_id g = 1; g < m->groups.n; g++) {
         struct mg_reg_group *group = &m->groups.at[g];
         group->name = numbered(m, group->count ? "%%zq%u_" : "zq%ux", g);
-        for (uint32_t i = 0; i < (group->count ? group->count : 1); i++) m->regs.at[group->first_reg + i].name = group->name;
+        for (uint32_t i = 0; i < (group->count ? group->count : 1); i++)
+            m->regs.at[group->first_reg + i].name = group->name;
     }
     for (mg_id v = 1; v < m->vars.n; v++) {
         struct mg_var *var = &m->vars.at[v];
         if (!var->func || !var->name || mg_map_get(&pinned, var->name, NULL)) continue;
-        if (var->is_reg_param) m->regs.at[var->reg].name = var->name = numbered(m, "zp%ux", v);
-        else if (!var->is_param && !var->is_ret) var->name = numbered(m, "zv%ux", v);
+        if (var->is_reg_param)
+            m->regs.at[var->reg].name = var->name = numbered(m, "zp%ux", v);
+        else if (!var->is_param && !var->is_ret)
+            var->name = numbered(m, "zv%ux", v);
     }
     for (mg_id l = 1; l < m->labels.n; l++)
         if (!mg_map_get(&pinned, m->labels.at[l].name, NULL)) m->labels.at[l].name = numbered(m, "$zl%u", l);

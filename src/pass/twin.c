@@ -20,12 +20,13 @@ mg_id mg_insert(struct mg_module *m, mg_id func, mg_id at, const char *form, con
     return id;
 }
 
-/* First node that is code, a label that code jumps to or a scope: entry code goes in front of it. Labels of debug information may stand in
- * front of variables that entry code names. */
+/* First node that is code, a label that code jumps to or a scope: entry code goes in front of it. Labels of debug
+ * information may stand in front of variables that entry code names. */
 static mg_id find_entry(const struct mg_module *m, mg_id func)
 {
     mg_id at = 0;
-    MG_EACH_NODE(m, &m->funcs.at[func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
         unsigned kind = m->nodes.at[id].kind;
         if (kind != MG_NODE_inst && kind != MG_NODE_label && kind != MG_NODE_open) continue;
         if (kind == MG_NODE_label && !m->labels.at[m->nodes.at[id].ref].targeted) continue;
@@ -51,7 +52,8 @@ static enum mg_err check_limits(struct mg_twin_build *b)
     bool large = m->sm >= 70 && (m->version_major > 8 || (m->version_major == 8 && m->version_minor >= 1));
     uint32_t limit = large ? 32764 : 4352 - 256;
     if (k->param_bytes <= limit) return MG_ERR_OK;
-    return mg_diag_err(b->d, MG_ERR_LIMIT, "no room for the hidden parameter: %llu bytes of parameters, the limit is %u",
+    return mg_diag_err(b->d, MG_ERR_LIMIT,
+                       "no room for the hidden parameter: %llu bytes of parameters, the limit is %u",
                        (unsigned long long)k->param_bytes, (unsigned)limit);
 }
 
@@ -78,7 +80,8 @@ static enum mg_err rewrite_func(struct mg_twin_build *b, uint32_t ix)
     mg_map_release(&b->proto_of);
     b->proto_of = (struct mg_map)MG_MAP_INIT;
     if (!ix) mg_twin_plan_constants(&f);
-    if (!ix && (b->flags & MG_TWIN_CONSTANTS) && b->t->known_bytes == b->t->known_values) mg_twin_prefetch_constants(&f);
+    if (!ix && (b->flags & MG_TWIN_CONSTANTS) && b->t->known_bytes == b->t->known_values)
+        mg_twin_prefetch_constants(&f);
     enum mg_err err = mg_twin_rewrite_symbols(&f);
     if (!err) err = mg_twin_rewrite_calls(&f);
     mg_map_release(&f.reg_of_symbol);
@@ -87,15 +90,20 @@ static enum mg_err rewrite_func(struct mg_twin_build *b, uint32_t ix)
 
 /* ---- what the twin's text holds --------------------------------------------------------------- */
 
-struct uses { bool *vars, *funcs; };
+struct uses {
+    bool *vars, *funcs;
+};
 
 static void mark_uses(const struct mg_module *m, struct uses *u, mg_id first, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         const struct mg_opnd *o = &m->opnds.at[first + i];
-        if (o->kind == MG_OPND_func) u->funcs[o->id] = true;
-        else if (o->kind == MG_OPND_var || (o->kind == MG_OPND_addr && o->sub == MG_OPND_var)) u->vars[o->id] = true;
-        else if (o->kind == MG_OPND_vec || o->kind == MG_OPND_list || o->kind == MG_OPND_tensor || o->kind == MG_OPND_pair)
+        if (o->kind == MG_OPND_func)
+            u->funcs[o->id] = true;
+        else if (o->kind == MG_OPND_var || (o->kind == MG_OPND_addr && o->sub == MG_OPND_var))
+            u->vars[o->id] = true;
+        else if (o->kind == MG_OPND_vec || o->kind == MG_OPND_list || o->kind == MG_OPND_tensor ||
+                 o->kind == MG_OPND_pair)
             mark_uses(m, u, o->id, o->n);
     }
 }
@@ -123,11 +131,12 @@ static void prune(struct mg_twin_build *b)
 {
     struct mg_module *m = b->m;
     struct uses u = {mg_xcalloc(m->vars.n, 1), mg_xcalloc(m->funcs.n, 1)};
-    for (uint32_t i = 0; i < b->t->n_funcs; i++)
-        MG_EACH_NODE(m, &m->funcs.at[b->t->funcs[i]], id) {
+    for (uint32_t i = 0; i < b->t->n_funcs; i++) MG_EACH_NODE(m, &m->funcs.at[b->t->funcs[i]], id)
+        {
             const struct mg_node *n = &m->nodes.at[id];
             if (n->kind == MG_NODE_inst) mark_uses(m, &u, n->opnd, n->n_opnds);
-            if (n->kind == MG_NODE_target) mark_uses(m, &u, m->targets.at[n->ref].first_opnd, m->targets.at[n->ref].n_opnds);
+            if (n->kind == MG_NODE_target)
+                mark_uses(m, &u, m->targets.at[n->ref].first_opnd, m->targets.at[n->ref].n_opnds);
         }
     uint32_t n = 1;
     for (uint32_t i = 1; i < m->items.n; i++) {
@@ -198,7 +207,8 @@ static void declare_taken(struct mg_twin_build *b)
 static mg_str choose_name(struct mg_module *m)
 {
     char name[32] = "__mg_ctx";
-    for (unsigned i = 1; mg_intern_find(&m->names, name, strlen(name)); i++) snprintf(name, sizeof name, "__mg_ctx%u", i);
+    for (unsigned i = 1; mg_intern_find(&m->names, name, strlen(name)); i++)
+        snprintf(name, sizeof name, "__mg_ctx%u", i);
     return mg_intern_adds(&m->names, name);
 }
 
@@ -239,13 +249,14 @@ bool mg_kernel_launches(const struct mg_module *m, mg_id kernel)
     struct mg_callgraph *g = mg_callgraph_new(m, kernel);
     struct uses u = {mg_xcalloc(m->vars.n, 1), mg_xcalloc(m->funcs.n, 1)};
     bool found = false;
-    for (uint32_t i = 0; i < g->n_funcs; i++)
-        MG_EACH_NODE(m, &m->funcs.at[g->funcs[i]], id) {
+    for (uint32_t i = 0; i < g->n_funcs; i++) MG_EACH_NODE(m, &m->funcs.at[g->funcs[i]], id)
+        {
             const struct mg_node *n = &m->nodes.at[id];
             if (n->kind == MG_NODE_inst) mark_uses(m, &u, n->opnd, n->n_opnds);
         }
     for (mg_id f = 1; f < m->funcs.n && !found; f++)
-        found = u.funcs[f] && (m->funcs.at[f].kind == MG_FUNC_entry || mg_func_is_device_launch(mg_name(m, m->funcs.at[f].name)));
+        found = u.funcs[f] &&
+                (m->funcs.at[f].kind == MG_FUNC_entry || mg_func_is_device_launch(mg_name(m, m->funcs.at[f].name)));
     mg_callgraph_free(g);
     free(u.vars);
     free(u.funcs);
@@ -257,7 +268,8 @@ enum mg_err mg_twin_new(const struct mg_module *m, mg_id kernel, struct mg_twin 
     return mg_twin_new_as(m, kernel, 0, out, d);
 }
 
-enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned flags, struct mg_twin **out, struct mg_diag *d)
+enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned flags, struct mg_twin **out,
+                           struct mg_diag *d)
 {
     struct mg_twin *t = mg_xcalloc(1, sizeof *t);
     struct mg_twin_build b = {.t = t, .d = d, .app = m, .graph = mg_callgraph_new(m, kernel), .flags = flags};
@@ -287,8 +299,10 @@ enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned fla
     mg_map_release(&b.proto_of);
     mg_callgraph_free(b.graph);
     free(b.reached);
-    if (err) mg_twin_free(t);
-    else *out = t;
+    if (err)
+        mg_twin_free(t);
+    else
+        *out = t;
     return err;
 }
 

@@ -71,20 +71,22 @@ mg_id mg_func_add_param(struct mg_module *m, mg_id func, mg_str name, enum mg_ty
         m->vars.at[first + i] = m->vars.at[old + i];
         in_reg |= f->kind != MG_FUNC_entry && m->vars.at[old + i].is_reg_param;
     }
-    m->vars.at[first + n] = (struct mg_var){.name = name, .space = MG_SPACE_param, .type = (uint8_t)type, .func = func, .is_param = 1};
+    m->vars.at[first + n] =
+        (struct mg_var){.name = name, .space = MG_SPACE_param, .type = (uint8_t)type, .func = func, .is_param = 1};
     m->vars.n += n + 1;
     struct mg_var *v = &m->vars.at[first + n];
     if (in_reg) {
         v->space = MG_SPACE_reg;
         v->is_reg_param = 1;
         v->reg = m->regs.n;
-        *mg_vec_push(&m->regs) = (struct mg_reg){.name = name, .number = UINT32_MAX, .type = (uint8_t)type, .func = func};
+        *mg_vec_push(&m->regs) =
+            (struct mg_reg){.name = name, .number = UINT32_MAX, .type = (uint8_t)type, .func = func};
     }
     f->first_param = first;
     f->n_params = n + 1;
     /* the body names parameters by id: follow the move */
-    if (n)
-        MG_EACH_NODE(m, f, id) {
+    if (n) MG_EACH_NODE(m, f, id)
+        {
             const struct mg_node *x = &m->nodes.at[id];
             if (x->kind != MG_NODE_inst) continue;
             for (uint32_t i = 0; i < x->n_opnds; i++) {
@@ -92,14 +94,16 @@ mg_id mg_func_add_param(struct mg_module *m, mg_id func, mg_str name, enum mg_ty
                 bool names_var = o->kind == MG_OPND_var || (o->kind == MG_OPND_addr && o->sub == MG_OPND_var);
                 struct mg_opnd *run = o;
                 uint32_t n_run = 1;
-                if (o->kind == MG_OPND_vec || o->kind == MG_OPND_list || o->kind == MG_OPND_tensor || o->kind == MG_OPND_pair) {
+                if (o->kind == MG_OPND_vec || o->kind == MG_OPND_list || o->kind == MG_OPND_tensor ||
+                    o->kind == MG_OPND_pair) {
                     run = &m->opnds.at[o->id];
                     n_run = o->n;
                 } else if (!names_var) {
                     continue;
                 }
                 for (uint32_t k = 0; k < n_run; k++) {
-                    bool is_var = run[k].kind == MG_OPND_var || (run[k].kind == MG_OPND_addr && run[k].sub == MG_OPND_var);
+                    bool is_var =
+                        run[k].kind == MG_OPND_var || (run[k].kind == MG_OPND_addr && run[k].sub == MG_OPND_var);
                     if (is_var && run[k].id >= old && run[k].id < old + n) run[k].id += first - old;
                 }
             }
@@ -115,7 +119,7 @@ static mg_id proto_with_ctx(struct mg_twin_func *f, mg_id target)
     if (mg_map_get(&f->b->proto_of, target, &known)) return (mg_id)known;
     mg_id at = 0;
     MG_EACH_NODE(m, &m->funcs.at[f->func], id)
-        if (m->nodes.at[id].kind == MG_NODE_target && m->nodes.at[id].ref == target) at = id;
+    if (m->nodes.at[id].kind == MG_NODE_target && m->nodes.at[id].ref == target) at = id;
     mg_assert(at);
     mg_id func = m->funcs.n;
     struct mg_func copy = m->funcs.at[m->targets.at[target].proto];
@@ -123,7 +127,8 @@ static mg_id proto_with_ctx(struct mg_twin_func *f, mg_id target)
     mg_twin_add_param(f->b, func);
     char name[32];
     snprintf(name, sizeof name, "__mg_proto%u", (unsigned)func);
-    struct mg_target t = {.kind = MG_TARGET_proto, .name = mg_intern_adds(&m->names, name), .func = f->func, .proto = func};
+    struct mg_target t = {
+        .kind = MG_TARGET_proto, .name = mg_intern_adds(&m->names, name), .func = f->func, .proto = func};
     mg_id added = m->targets.n;
     *mg_vec_push(&m->targets) = t;
     mg_node_insert_after(m, f->func, at, mg_node_new_kind(m, MG_NODE_target, added));
@@ -134,7 +139,8 @@ static mg_id proto_with_ctx(struct mg_twin_func *f, mg_id target)
 static enum mg_err refuse(struct mg_twin_func *f, mg_id node, const char *why, const char *name)
 {
     struct mg_module *m = f->b->m;
-    return mg_diag_add(f->b->d, MG_ERR_UNSUPPORTED, MG_SEV_ERROR, m->file, m->nodes.at[node].line, 0, NULL, "%s %s", why, name);
+    return mg_diag_add(f->b->d, MG_ERR_UNSUPPORTED, MG_SEV_ERROR, m->file, m->nodes.at[node].line, 0, NULL, "%s %s",
+                       why, name);
 }
 
 static struct mg_opnd guard_of(const struct mg_node *n)
@@ -203,14 +209,18 @@ static enum mg_err rewrite_call(struct mg_twin_func *f, mg_id node)
     mg_call_read(m, node, &call);
     if (call.indirect) return rewrite_indirect(f, node, &call);
     mg_id body = call.func ? mg_func_body(m, call.func) : 0;
-    if (body && m->funcs.at[body].kind == MG_FUNC_entry) return refuse(f, node, "call of a kernel:", mg_name(m, m->funcs.at[body].name));
+    if (body && m->funcs.at[body].kind == MG_FUNC_entry)
+        return refuse(f, node, "call of a kernel:", mg_name(m, m->funcs.at[body].name));
     if (body) {
         mg_call_add_arg(m, node, &call, f->ctx);
         return MG_ERR_OK;
     }
     const struct mg_opnd *o = call.callee == MG_NO_OPND ? NULL : &m->opnds.at[m->nodes.at[node].opnd + call.callee];
-    const char *name = call.func ? mg_name(m, m->funcs.at[call.func].name) : o && o->kind == MG_OPND_sym ? mg_name(m, o->id) : "";
-    if (mg_func_is_device_launch(name) && !(f->b->flags & MG_TWIN_LAUNCHES)) return refuse(f, node, "device-side launch:", name);
+    const char *name = call.func                     ? mg_name(m, m->funcs.at[call.func].name)
+                       : o && o->kind == MG_OPND_sym ? mg_name(m, o->id)
+                                                     : "";
+    if (mg_func_is_device_launch(name) && !(f->b->flags & MG_TWIN_LAUNCHES))
+        return refuse(f, node, "device-side launch:", name);
     return MG_ERR_OK;
 }
 

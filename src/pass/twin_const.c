@@ -1,16 +1,21 @@
 /* Constants of a GPU's twin. Machine code reads them from a bank of its own, which a twin has not: their values
- * may change between any two launches, by any copy or kernel. So the launch brings along what the values were when the
+ * may change between any two launches, by any copy or kernel. So the launch brings along what the values were when
+ *   the
  * host last looked, in a parameter more (parameters lie in a bank), and the kernel looks whether they still are:
  *
  *     parameter   +0 address of a copy of the values in global memory   +8 addresses of the tables   +at values
- *     entry       for (i = lane; i < words; i += 32)  stale |= global[table + 4i] != global[copy + 4i];   vote.any stale
+ *     entry       for (i = lane; i < words; i += 32)  stale |= global[table + 4i] != global[copy + 4i];   vote.any
+ *                 stale
  *                 (tables of more words: i = tid.x, i += ntid.x, bar.red.or)
  *                 @stale bra SLOW
- *                 body with  ld.const d, [table+8]  ->  ld.param d, [values+8]            addresses taken: those of the values
+ *                 body with  ld.const d, [table+8]  ->  ld.param d, [values+8]            addresses taken: those
+ *                            of the values
  *     SLOW        body with  ld.const d, [table+8]  ->  ld.global.nc d, [address + 8]
  *
- * Other variables' addresses come in the parameter, too: they never change, and two loads, one behind the other, are none at the
- * beginning of every thread. A kernel may have those alone: then there is no copy, and one body. Not where loops read tables at
+ * Other variables' addresses come in the parameter, too: they never change, and two loads, one behind the other,
+ *   are none at the
+ * beginning of every thread. A kernel may have those alone: then there is no copy, and one body. Not where loops
+ *   read tables at
  * moving places: ptxas makes other code of a loop whose base is a parameter (pb_tpacf: 1.12 to 1.21).
  *
  * Right whatever the host knows; quick when it knew. The second body is made behind all tools, so that both count
@@ -22,18 +27,37 @@
 
 #include "pass/priv.h"
 
-enum { MOST_TABLES = 8, MOST_ADDRESSES = 16, MOST_BYTES = 2816, MOST_PARAMS = 4096, MOST_INSTS = 1500, FEW_INSTS = 400, FEW_LOADS = 8, FEW_WORDS = 64, MIXED = 255 };
-
-struct table { mg_id var; uint32_t lo, hi; bool whole; };
-struct plan {
-    const struct mg_module *m;
-    bool one_table;            /* an address of one or another is none that can be told */
-    struct table tables[MOST_TABLES]; uint32_t n;
-    uint32_t loads;
-    uint8_t *pointers;         /* by register: of which table it may hold an address, + 1 */
+enum {
+    MOST_TABLES = 8,
+    MOST_ADDRESSES = 16,
+    MOST_BYTES = 2816,
+    MOST_PARAMS = 4096,
+    MOST_INSTS = 1500,
+    FEW_INSTS = 400,
+    FEW_LOADS = 8,
+    FEW_WORDS = 64,
+    MIXED = 255
 };
 
-static bool is_constant(const struct mg_var *v) { return v->space == MG_SPACE_const && !v->func && !v->is_param && mg_type_kind((enum mg_type)v->type) != MG_TK_OPAQUE; }
+struct table {
+    mg_id var;
+    uint32_t lo, hi;
+    bool whole;
+};
+struct plan {
+    const struct mg_module *m;
+    bool one_table; /* an address of one or another is none that can be told */
+    struct table tables[MOST_TABLES];
+    uint32_t n;
+    uint32_t loads;
+    uint8_t *pointers; /* by register: of which table it may hold an address, + 1 */
+};
+
+static bool is_constant(const struct mg_var *v)
+{
+    return v->space == MG_SPACE_const && !v->func && !v->is_param &&
+           mg_type_kind((enum mg_type)v->type) != MG_TK_OPAQUE;
+}
 
 static struct table *table_of(struct plan *p, mg_id var)
 {
@@ -49,10 +73,12 @@ static struct table *table_of(struct plan *p, mg_id var)
 static bool is_constant_load(const struct mg_module *m, const struct mg_node *n)
 {
     const struct mg_form *f = mg_node_form(m, n);
-    return f->op == MG_OP_ld && mg_form_has(f, MG_MOD_const) && n->n_opnds == 2 && m->opnds.at[n->opnd + 1].kind == MG_OPND_addr;
+    return f->op == MG_OP_ld && mg_form_has(f, MG_MOD_const) && n->n_opnds == 2 &&
+           m->opnds.at[n->opnd + 1].kind == MG_OPND_addr;
 }
 
-/* What the instruction says of constants; takes: of which table it takes the address, + 1. False: something that cannot be told. */
+/* What the instruction says of constants; takes: of which table it takes the address, + 1. False: something that cannot
+ * be told. */
 static bool classify_constant_use(struct plan *p, const struct mg_node *n, uint8_t *takes)
 {
     const struct mg_module *m = p->m;
@@ -105,7 +131,8 @@ static bool follow_pointers(struct plan *p, const struct mg_func *f)
     const struct mg_module *m = p->m;
     for (bool again = true; again;) {
         again = false;
-        MG_EACH_NODE(m, f, id) {
+        MG_EACH_NODE(m, f, id)
+        {
             mg_id ids[64];
             uint8_t of = m->nodes.at[id].kind == MG_NODE_inst ? pointer_of(p, id) : 0;
             if (!of) continue;
@@ -115,7 +142,8 @@ static bool follow_pointers(struct plan *p, const struct mg_func *f)
             for (uint32_t i = 0; i < n && i < MG_COUNT_OF(ids); i++) again |= add_pointer(p, ids[i], of);
         }
     }
-    MG_EACH_NODE(m, f, id) {
+    MG_EACH_NODE(m, f, id)
+    {
         const struct mg_node *n = &m->nodes.at[id];
         if (n->kind != MG_NODE_inst) continue;
         const struct mg_form *form = mg_node_form(m, n);
@@ -135,7 +163,8 @@ static bool make_plan(struct plan *p, const struct mg_twin *t)
     const struct mg_func *f = &m->funcs.at[t->kernel];
     bool ok = t->n_funcs == 1 && m->sm >= 70 && m->version_major >= 6 && f->n_insts <= MOST_INSTS;
     p->pointers = mg_xcalloc(m->regs.n, sizeof *p->pointers);
-    MG_EACH_NODE(m, f, id) {
+    MG_EACH_NODE(m, f, id)
+    {
         const struct mg_node *n = &m->nodes.at[id];
         uint8_t takes;
         ok = ok && n->kind != MG_NODE_target && n->kind != MG_NODE_raw;
@@ -163,12 +192,18 @@ static bool make_plan(struct plan *p, const struct mg_twin *t)
 /* ---- the parameter ------------------------------------------------------------------------------------- */
 
 #define EMIT(...) MG_INSERT(m, func, at, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define R(r)      mg_o_reg(r)
+#define I(n)      mg_o_imm(n)
 
-static mg_id new_reg(struct mg_module *m, mg_id func, enum mg_type type) { return mg_module_add_reg(m, func, "__mg_z", type); }
+static mg_id new_reg(struct mg_module *m, mg_id func, enum mg_type type)
+{
+    return mg_module_add_reg(m, func, "__mg_z", type);
+}
 /* A call, since the array of nodes may move while one is made. */
-static void set_guard(struct mg_module *m, mg_id node, mg_id p) { m->nodes.at[node].guard = p; }
+static void set_guard(struct mg_module *m, mg_id node, mg_id p)
+{
+    m->nodes.at[node].guard = p;
+}
 
 static void add_param(struct mg_twin_build *b, uint32_t bytes)
 {
@@ -187,18 +222,21 @@ static void add_param(struct mg_twin_build *b, uint32_t bytes)
     k->param_bytes = t->known_offset + bytes;
 }
 
-/* Variables of which the kernel takes the address, or which it reads or writes, but for those in the plan; returns how many. */
+/* Variables of which the kernel takes the address, or which it reads or writes, but for those in the plan; returns how
+ * many. */
 static uint32_t find_addresses(const struct plan *p, const struct mg_func *f, mg_id *vars)
 {
     const struct mg_module *m = p->m;
     uint32_t n = 0;
-    MG_EACH_NODE(m, f, id) {
+    MG_EACH_NODE(m, f, id)
+    {
         const struct mg_node *x = &m->nodes.at[id];
         for (uint32_t i = 0; x->kind == MG_NODE_inst && !(x->flags & MG_NF_META) && i < x->n_opnds; i++) {
             const struct mg_opnd *o = &m->opnds.at[x->opnd + i];
             if (o->kind != MG_OPND_var && (o->kind != MG_OPND_addr || o->sub != MG_OPND_var)) continue;
             const struct mg_var *v = &m->vars.at[o->id];
-            bool state = (v->space == MG_SPACE_global || v->space == MG_SPACE_const) && !v->func && !v->is_param && mg_type_kind((enum mg_type)v->type) != MG_TK_OPAQUE;
+            bool state = (v->space == MG_SPACE_global || v->space == MG_SPACE_const) && !v->func && !v->is_param &&
+                         mg_type_kind((enum mg_type)v->type) != MG_TK_OPAQUE;
             mg_id var = v->def ? v->def : o->id;
             for (uint32_t k = 0; k < p->n; k++) state = state && p->tables[k].var != var;
             for (uint32_t k = 0; k < n; k++) state = state && vars[k] != var;
@@ -213,10 +251,12 @@ void mg_twin_plan_constants(struct mg_twin_func *f)
     struct mg_twin *t = f->b->t;
     struct plan p = {.m = f->b->m, .one_table = f->b->flags & MG_TWIN_ONE_TABLE};
     mg_id vars[MOST_ADDRESSES];
-    bool values = (f->b->flags & MG_TWIN_CONSTANTS) && make_plan(&p, t), addresses = (f->b->flags & MG_TWIN_ADDRESSES) && !mg_twin_reads_tables_in_loops(p.m, t->kernel);
+    bool values = (f->b->flags & MG_TWIN_CONSTANTS) && make_plan(&p, t),
+         addresses = (f->b->flags & MG_TWIN_ADDRESSES) && !mg_twin_reads_tables_in_loops(p.m, t->kernel);
     for (;; values = false) {
         if (!values) p.n = 0;
-        uint32_t n = addresses ? find_addresses(&p, &p.m->funcs.at[t->kernel], vars) : 0, at = (8 * (p.n + n + 1) + 15) / 16 * 16, bytes = at;
+        uint32_t n = addresses ? find_addresses(&p, &p.m->funcs.at[t->kernel], vars) : 0,
+                 at = (8 * (p.n + n + 1) + 15) / 16 * 16, bytes = at;
         for (uint32_t i = 0; i < p.n; i++) bytes += (p.tables[i].hi - p.tables[i].lo + 15) / 16 * 16;
         bool fits = t->ctx_offset + 8 + 16 + bytes <= MOST_PARAMS;
         if (!fits && values) continue;
@@ -226,10 +266,12 @@ void mg_twin_plan_constants(struct mg_twin_func *f)
         t->known_values = at;
         for (uint32_t i = 0; i < p.n; i++) {
             struct table *x = &p.tables[i];
-            t->known[t->n_known++] = (struct mg_twin_known){.symbol = mg_twin_symbol_of_var(f->b, x->var), .from = x->lo, .bytes = x->hi - x->lo, .at = at};
+            t->known[t->n_known++] = (struct mg_twin_known){
+                .symbol = mg_twin_symbol_of_var(f->b, x->var), .from = x->lo, .bytes = x->hi - x->lo, .at = at};
             at += (x->hi - x->lo + 15) / 16 * 16;
         }
-        for (uint32_t i = 0; i < n; i++) t->known[t->n_known++] = (struct mg_twin_known){.symbol = mg_twin_symbol_of_var(f->b, vars[i])};
+        for (uint32_t i = 0; i < n; i++)
+            t->known[t->n_known++] = (struct mg_twin_known){.symbol = mg_twin_symbol_of_var(f->b, vars[i])};
         break;
     }
     free(p.pointers);
@@ -237,7 +279,10 @@ void mg_twin_plan_constants(struct mg_twin_func *f)
 
 /* ---- two bodies ------------------------------------------------------------------------------------------ */
 
-struct split { struct mg_twin *t; struct mg_map labels; /* of the body -> of its copy; of what stands in front of it -> themselves */ };
+struct split {
+    struct mg_twin *t;
+    struct mg_map labels; /* of the body -> of its copy; of what stands in front of it -> themselves */
+};
 
 static mg_id label_of(struct split *s, mg_id label)
 {
@@ -257,7 +302,8 @@ static mg_id copy_operands(struct split *s, mg_id first, uint32_t n)
     mg_id at = mg_opnd_alloc(m, n);
     for (uint32_t i = 0; i < n; i++) {
         struct mg_opnd o = m->opnds.at[first + i];
-        if (o.kind == MG_OPND_vec || o.kind == MG_OPND_list || o.kind == MG_OPND_tensor || o.kind == MG_OPND_pair) o.id = copy_operands(s, o.id, o.n);
+        if (o.kind == MG_OPND_vec || o.kind == MG_OPND_list || o.kind == MG_OPND_tensor || o.kind == MG_OPND_pair)
+            o.id = copy_operands(s, o.id, o.n);
         if (o.kind == MG_OPND_label) o.id = label_of(s, o.id);
         m->opnds.at[at + i] = o;
     }
@@ -289,7 +335,8 @@ static mg_id append_body(struct split *s, mg_id first)
     mg_insert(m, func, 0, "ret", NULL, 0);
     last = m->funcs.at[func].last_node;
     mg_node_insert_before(m, func, 0, mg_node_new_kind(m, MG_NODE_label, label));
-    for (mg_id id = m->nodes.at[first].prev; id; id = m->nodes.at[id].prev) /* code behind the body may belong to what is not copied */
+    for (mg_id id = m->nodes.at[first].prev; id;
+         id = m->nodes.at[id].prev) /* code behind the body may belong to what is not copied */
         if (m->nodes.at[id].kind == MG_NODE_label) mg_map_set(&s->labels, m->nodes.at[id].ref, m->nodes.at[id].ref);
     uint32_t depth = 0;
     for (mg_id id = first;; id = m->nodes.at[id].next) {
@@ -317,7 +364,8 @@ static const struct mg_twin_known *known_of(const struct mg_twin *t, mg_id reg, 
 
 static void read_parameter(struct mg_module *m, mg_id node)
 {
-    const char *text = mg_name(m, m->forms.at[m->nodes.at[node].ref].text), *at = strstr(text, ".global"), *rest = at ? at + strlen(".global") : NULL;
+    const char *text = mg_name(m, m->forms.at[m->nodes.at[node].ref].text), *at = strstr(text, ".global"),
+               *rest = at ? at + strlen(".global") : NULL;
     struct mg_buf b = MG_BUF_INIT;
     mg_assert(at);
     if (!strncmp(rest, ".nc", 3)) rest += 3;
@@ -354,7 +402,8 @@ static void use_parameter(struct mg_twin *t, mg_id first, mg_id slow)
             }
             mg_id reg = new_reg(m, t->kernel, MG_TYPE_b64);
             m->opnds.at[n.opnd + i].id = reg;
-            MG_INSERT(m, t->kernel, id, "mov.u64", R(reg), ((struct mg_opnd){.kind = MG_OPND_var, .id = t->known_param}));
+            MG_INSERT(m, t->kernel, id, "mov.u64", R(reg),
+                      ((struct mg_opnd){.kind = MG_OPND_var, .id = t->known_param}));
             MG_INSERT(m, t->kernel, id, "add.s64", R(reg), R(reg), I(off));
         }
     }
@@ -380,7 +429,10 @@ static void compare(struct mg_twin *t, mg_id at, mg_id i, uint32_t first, mg_id 
         EMIT("ld.param.u64", R(from), mg_o_addr_var(t->known_param, 8 * (int64_t)(k + 1)));
         EMIT("mad.wide.u32", R(from), R(i), I(4), R(from));
         set_guard(m, EMIT("ld.global.nc.b32", R(now[n]), mg_o_addr_reg(from, x->from + 4 * (int64_t)first)), p);
-        set_guard(m, EMIT("ld.global.nc.b32", R(then[n]), mg_o_addr_reg(off, (int64_t)x->at - t->known_values + 4 * (int64_t)first)), p);
+        set_guard(m,
+                  EMIT("ld.global.nc.b32", R(then[n]),
+                       mg_o_addr_reg(off, (int64_t)x->at - t->known_values + 4 * (int64_t)first)),
+                  p);
         n++;
     }
     for (uint32_t k = 0; k < n; k++) {
@@ -389,12 +441,13 @@ static void compare(struct mg_twin *t, mg_id at, mg_id i, uint32_t first, mg_id 
     }
 }
 
-/* Few words: every warp looks at all of them. CTAs whose last warp is not full take the other body, so that all lanes of a warp
- * take the same. */
+/* Few words: every warp looks at all of them. CTAs whose last warp is not full take the other body, so that all lanes
+ * of a warp take the same. */
 static void check_by_warps(struct mg_twin *t, mg_id at, mg_id slow, mg_id copy, mg_id stale, uint32_t words)
 {
     struct mg_module *m = t->m;
-    mg_id func = t->kernel, i = new_reg(m, func, MG_TYPE_b32), n = new_reg(m, func, MG_TYPE_b32), p = new_reg(m, func, MG_TYPE_pred);
+    mg_id func = t->kernel, i = new_reg(m, func, MG_TYPE_b32), n = new_reg(m, func, MG_TYPE_b32),
+          p = new_reg(m, func, MG_TYPE_pred);
     EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, 1));
     for (uint8_t axis = 2; axis <= 3; axis++) {
         EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_ntid, axis));
@@ -414,7 +467,8 @@ static void check_by_warps(struct mg_twin *t, mg_id at, mg_id slow, mg_id copy, 
 static void check_by_ctas(struct mg_twin *t, mg_id at, mg_id slow, mg_id copy, mg_id stale, uint32_t words)
 {
     struct mg_module *m = t->m;
-    mg_id func = t->kernel, i = new_reg(m, func, MG_TYPE_b32), n = new_reg(m, func, MG_TYPE_b32), p = new_reg(m, func, MG_TYPE_pred), again = mg_module_add_label(m, func, "$__mg_known");
+    mg_id func = t->kernel, i = new_reg(m, func, MG_TYPE_b32), n = new_reg(m, func, MG_TYPE_b32),
+          p = new_reg(m, func, MG_TYPE_pred), again = mg_module_add_label(m, func, "$__mg_known");
     m->labels.at[again].targeted = 1;
     EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_tid, 1));
     EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, 1));
@@ -439,8 +493,10 @@ static void emit_check(struct mg_twin *t, mg_id at, mg_id slow)
     }
     EMIT("ld.param.u64", R(copy), mg_o_addr_var(t->known_param, 0));
     EMIT("mov.u32", R(stale), I(0));
-    if (all <= FEW_WORDS) check_by_warps(t, at, slow, copy, stale, most);
-    else check_by_ctas(t, at, slow, copy, stale, most);
+    if (all <= FEW_WORDS)
+        check_by_warps(t, at, slow, copy, stale, most);
+    else
+        check_by_ctas(t, at, slow, copy, stale, most);
 }
 
 void mg_twin_split_constants(struct mg_twin *t)

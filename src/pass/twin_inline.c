@@ -2,8 +2,10 @@
  * (count/carry.c) then stay in registers, and what the call itself cost is gone.
  *
  *     st.param.f32 [param0], %f1;                     mov.f32 P, %f1;
- *     call (ret0), f, (param0, %c);          ──►      mov.b32 Q, %c;   body of f: ld.param of its parameters and st.param
- *     ld.param.f32 %f2, [ret0];                       of its result become moves, ret a branch behind it;   mov.f32 %f2, R;
+ *     call (ret0), f, (param0, %c);          ──►      mov.b32 Q, %c;   body of f: ld.param of its parameters and
+ *                                            st.param
+ *     ld.param.f32 %f2, [ret0];                       of its result become moves, ret a branch behind it;
+ *       mov.f32 %f2, R;
  *
  * After all tools: what they put into f comes along. Only what passes in pieces of 32 and 64 bits that
  * both sides name alike, leaves (after those they call were put into them) of few instructions, and
@@ -15,13 +17,25 @@
 
 enum { MOST_INSTS = 120, MOST_GROWTH = 600, MOST_PIECES = 32 };
 
-struct piece { mg_id var; uint32_t off, bits; mg_id reg; }; /* of a parameter or result of the callee */
+struct piece {
+    mg_id var;
+    uint32_t off, bits;
+    mg_id reg;
+}; /* of a parameter or result of the callee */
 struct site {
     struct mg_module *m;
-    mg_id func, callee, node;    /* node: the call, in func */
-    struct piece pieces[MOST_PIECES]; uint32_t n;
-    struct { mg_id outside, formal; } vars[MOST_PIECES]; uint32_t n_vars; /* variables of the call */
-    struct { mg_id reg, formal; bool back; } regs[MOST_PIECES]; uint32_t n_regs; /* registers of the call */
+    mg_id func, callee, node; /* node: the call, in func */
+    struct piece pieces[MOST_PIECES];
+    uint32_t n;
+    struct {
+        mg_id outside, formal;
+    } vars[MOST_PIECES];
+    uint32_t n_vars; /* variables of the call */
+    struct {
+        mg_id reg, formal;
+        bool back;
+    } regs[MOST_PIECES];
+    uint32_t n_regs; /* registers of the call */
 };
 
 /* ---- what can be put in place ------------------------------------------------------------------------ */
@@ -31,15 +45,21 @@ static bool is_run(const struct mg_opnd *o)
     return o->kind == MG_OPND_vec || o->kind == MG_OPND_list || o->kind == MG_OPND_tensor || o->kind == MG_OPND_pair;
 }
 
-static bool names_var(const struct mg_opnd *o) { return o->kind == MG_OPND_var || (o->kind == MG_OPND_addr && o->sub == MG_OPND_var); }
+static bool names_var(const struct mg_opnd *o)
+{
+    return o->kind == MG_OPND_var || (o->kind == MG_OPND_addr && o->sub == MG_OPND_var);
+}
 
 /* The variable that a plain load or store of parameter space names with `bits` bits at `off`; 0: it is none. */
-static mg_id plain_access(const struct mg_module *m, const struct mg_node *n, bool *store, uint32_t *off, uint32_t *bits)
+static mg_id plain_access(const struct mg_module *m, const struct mg_node *n, bool *store, uint32_t *off,
+                          uint32_t *bits)
 {
     if (n->kind != MG_NODE_inst || n->guard) return 0;
     const struct mg_form *f = mg_node_form(m, n);
     *store = f->op == MG_OP_st;
-    if ((f->op != MG_OP_ld && f->op != MG_OP_st) || !mg_form_has(f, MG_MOD_param) || f->vec || f->n_types != 1 || n->n_opnds != 2) return 0;
+    if ((f->op != MG_OP_ld && f->op != MG_OP_st) || !mg_form_has(f, MG_MOD_param) || f->vec || f->n_types != 1 ||
+        n->n_opnds != 2)
+        return 0;
     const struct mg_opnd *at = &m->opnds.at[n->opnd + (*store ? 0 : 1)];
     *off = (uint32_t)at->val;
     *bits = mg_type_bits((enum mg_type)f->types[0]);
@@ -61,10 +81,13 @@ static bool is_leaf(const struct mg_module *m, mg_id func, uint32_t *n)
     const struct mg_func *f = &m->funcs.at[func];
     *n = 0;
     if (f->kind != MG_FUNC_func || f->noreturn || f->stays || f->n_rets > 1 || !f->first_node) return false;
-    MG_EACH_NODE(m, f, id) {
+    MG_EACH_NODE(m, f, id)
+    {
         const struct mg_node *x = &m->nodes.at[id];
         switch (x->kind) {
-        case MG_NODE_target: case MG_NODE_raw: return false;
+        case MG_NODE_target:
+        case MG_NODE_raw:
+            return false;
         case MG_NODE_decl:
             if (m->decls.at[x->ref].space != MG_SPACE_reg || m->decls.at[x->ref].vec) return false;
             break;
@@ -73,7 +96,8 @@ static bool is_leaf(const struct mg_module *m, mg_id func, uint32_t *n)
             if (!op || op == MG_OP_call || op == MG_OP_brx || op == MG_OP_alloca || ++*n > MOST_INSTS) return false;
             break;
         }
-        default: break;
+        default:
+            break;
         }
     }
     return true;
@@ -90,7 +114,9 @@ static bool add_piece(struct site *s, mg_id var, uint32_t off, uint32_t bits)
 {
     if (piece_of(s, var, off, bits)) return true;
     for (uint32_t i = 0; i < s->n; i++)
-        if (s->pieces[i].var == var && off < s->pieces[i].off + s->pieces[i].bits / 8 && s->pieces[i].off < off + bits / 8) return false;
+        if (s->pieces[i].var == var && off < s->pieces[i].off + s->pieces[i].bits / 8 &&
+            s->pieces[i].off < off + bits / 8)
+            return false;
     if (s->n == MOST_PIECES) return false;
     s->pieces[s->n++] = (struct piece){.var = var, .off = off, .bits = bits};
     return true;
@@ -101,7 +127,8 @@ static bool find_pieces(struct site *s)
 {
     const struct mg_module *m = s->m;
     const struct mg_func *f = &m->funcs.at[s->callee];
-    MG_EACH_NODE(m, f, id) {
+    MG_EACH_NODE(m, f, id)
+    {
         const struct mg_node *x = &m->nodes.at[id];
         bool store;
         uint32_t off, bits;
@@ -151,24 +178,30 @@ static mg_id formal_of(const struct site *s, mg_id var)
 static bool has_plain_sides(const struct site *s)
 {
     const struct mg_module *m = s->m;
-    MG_EACH_NODE(m, &m->funcs.at[s->func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[s->func], id)
+    {
         const struct mg_node *x = &m->nodes.at[id];
         bool store, any = false;
         uint32_t off, bits;
         if (x->kind != MG_NODE_inst || id == s->node) continue;
-        for (uint32_t i = 0; i < s->n_vars && !any; i++) any = mentions(m, x->opnd, x->n_opnds, s->vars[i].outside, s->vars[i].outside + 1);
+        for (uint32_t i = 0; i < s->n_vars && !any; i++)
+            any = mentions(m, x->opnd, x->n_opnds, s->vars[i].outside, s->vars[i].outside + 1);
         if (!any) continue;
         mg_id var = plain_access(m, x, &store, &off, &bits), formal = var ? formal_of(s, var) : 0;
         if (!formal) return false;
         for (uint32_t i = 0; i < s->n; i++) { /* a piece that the callee leaves alone may be anything */
             const struct piece *p = &s->pieces[i];
-            if (p->var == formal && off < p->off + p->bits / 8 && p->off < off + bits / 8 && (p->off != off || p->bits != bits)) return false;
+            if (p->var == formal && off < p->off + p->bits / 8 && p->off < off + bits / 8 &&
+                (p->off != off || p->bits != bits))
+                return false;
         }
         if (store == (m->vars.at[formal].is_ret != 0)) return false;
     }
     for (uint32_t i = 0; i < s->n_regs; i++)
         for (uint32_t k = 0; k < s->n; k++)
-            if (s->pieces[k].var == s->regs[i].formal && (s->pieces[k].off || s->pieces[k].bits != mg_type_bits((enum mg_type)m->regs.at[s->regs[i].reg].type))) return false;
+            if (s->pieces[k].var == s->regs[i].formal &&
+                (s->pieces[k].off || s->pieces[k].bits != mg_type_bits((enum mg_type)m->regs.at[s->regs[i].reg].type)))
+                return false;
     return true;
 }
 
@@ -180,8 +213,8 @@ static bool can_inline(struct site *s)
     struct mg_call c;
     if (x->guard) return false;
     mg_call_read(m, s->node, &c);
-    return match_list(s, c.args, f->first_param, f->n_params, false) && match_list(s, c.rets, f->first_ret, f->n_rets, true) &&
-           find_pieces(s) && has_plain_sides(s);
+    return match_list(s, c.args, f->first_param, f->n_params, false) &&
+           match_list(s, c.rets, f->first_ret, f->n_rets, true) && find_pieces(s) && has_plain_sides(s);
 }
 
 /* ---- putting it there ------------------------------------------------------------------------------------ */
@@ -208,7 +241,10 @@ static bool make_move(struct site *s, mg_id node, mg_id formal, bool store, uint
     return true;
 }
 
-struct copy { struct site *s; struct mg_map regs, labels; };
+struct copy {
+    struct site *s;
+    struct mg_map regs, labels;
+};
 
 static mg_id reg_copy(mg_id reg, void *user)
 {
@@ -216,7 +252,8 @@ static mg_id reg_copy(mg_id reg, void *user)
     struct mg_module *m = c->s->m;
     uint64_t to;
     if (m->regs.at[reg].func != c->s->callee) return reg;
-    if (!mg_map_get(&c->regs, reg, &to)) mg_map_set(&c->regs, reg, to = mg_module_add_reg(m, c->s->func, "__mg_i", (enum mg_type)m->regs.at[reg].type));
+    if (!mg_map_get(&c->regs, reg, &to))
+        mg_map_set(&c->regs, reg, to = mg_module_add_reg(m, c->s->func, "__mg_i", (enum mg_type)m->regs.at[reg].type));
     return (mg_id)to;
 }
 
@@ -289,8 +326,10 @@ static void replace_sides(struct site *s)
         next = m->nodes.at[id].next;
         mg_id var = plain_access(m, &m->nodes.at[id], &store, &off, &bits), formal = var ? formal_of(s, var) : 0;
         if (formal && !make_move(s, id, formal, store, off, bits)) mg_node_remove(m, s->func, id);
-        if (m->nodes.at[id].kind == MG_NODE_decl && m->decls.at[m->nodes.at[id].ref].n == 1 && m->decls.at[m->nodes.at[id].ref].space == MG_SPACE_param &&
-            formal_of(s, m->decls.at[m->nodes.at[id].ref].first)) mg_node_remove(m, s->func, id);
+        if (m->nodes.at[id].kind == MG_NODE_decl && m->decls.at[m->nodes.at[id].ref].n == 1 &&
+            m->decls.at[m->nodes.at[id].ref].space == MG_SPACE_param &&
+            formal_of(s, m->decls.at[m->nodes.at[id].ref].first))
+            mg_node_remove(m, s->func, id);
     }
 }
 
@@ -305,8 +344,10 @@ static void put_in_place(struct site *s)
         uint32_t bits = mg_type_bits((enum mg_type)m->regs.at[s->regs[i].reg].type);
         mg_id reg = reg_of(s, s->regs[i].formal, 0, bits);
         const char *form = bits == 64 ? "mov.b64" : "mov.b32";
-        if (reg && s->regs[i].back) MG_INSERT(m, s->func, after, form, mg_o_reg(s->regs[i].reg), mg_o_reg(reg));
-        else if (reg) MG_INSERT(m, s->func, s->node, form, mg_o_reg(reg), mg_o_reg(s->regs[i].reg));
+        if (reg && s->regs[i].back)
+            MG_INSERT(m, s->func, after, form, mg_o_reg(s->regs[i].reg), mg_o_reg(reg));
+        else if (reg)
+            MG_INSERT(m, s->func, s->node, form, mg_o_reg(reg), mg_o_reg(s->regs[i].reg));
     }
     for (mg_id id = m->funcs.at[s->callee].first_node, next; id; id = next) {
         next = m->nodes.at[id].next;
@@ -344,8 +385,8 @@ static bool inline_calls(struct mg_twin *t, mg_id func, const bool *taken, uint3
 static bool is_called(const struct mg_twin *t, mg_id body)
 {
     const struct mg_module *m = t->m;
-    for (uint32_t i = 0; i < t->n_funcs; i++)
-        MG_EACH_NODE(m, &m->funcs.at[t->funcs[i]], id) {
+    for (uint32_t i = 0; i < t->n_funcs; i++) MG_EACH_NODE(m, &m->funcs.at[t->funcs[i]], id)
+        {
             struct mg_call c;
             if (m->nodes.at[id].kind != MG_NODE_inst || mg_node_form(m, &m->nodes.at[id])->op != MG_OP_call) continue;
             mg_call_read(m, id, &c);
@@ -358,7 +399,8 @@ static void drop_func(struct mg_module *m, mg_id body)
 {
     uint32_t n = 1;
     for (uint32_t i = 1; i < m->items.n; i++)
-        if (m->items.at[i].kind != MG_ITEM_func || mg_func_body(m, m->items.at[i].id) != body) m->items.at[n++] = m->items.at[i];
+        if (m->items.at[i].kind != MG_ITEM_func || mg_func_body(m, m->items.at[i].id) != body)
+            m->items.at[n++] = m->items.at[i];
     m->items.n = n;
 }
 

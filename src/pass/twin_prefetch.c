@@ -2,10 +2,11 @@
  * itself; the first-level cache, through which the twin reads, takes one sector of 32 bytes at each miss, and with few
  * warps on a multiprocessor every round waits for one. So each CTA asks for the whole table when it begins:
  *
- *     for (at = 32 * linear thread; at < bytes; at += 32 * threads)  cp.async.ca.shared.global [a word], [table + at], 4
+ *     for (at = 32 * linear thread; at < bytes; at += 32 * threads)  cp.async.ca.shared.global [a word], [table + at],
+ * 4
  *
- * which waits for nothing and leaves the sector in the cache (prefetch.global.L1 does not: docs/history/2026-11.md). Not where
- * the CTA has dynamic shared memory, which would move. */
+ * which waits for nothing and leaves the sector in the cache (prefetch.global.L1 does not: docs/history/2026-11.md).
+ * Not where the CTA has dynamic shared memory, which would move. */
 #include <stdio.h>
 
 #include "analysis/loop.h"
@@ -21,7 +22,9 @@ static mg_id taken_table(const struct mg_module *m, const struct mg_node *n)
         if (o->kind != MG_OPND_var) continue;
         const struct mg_var *v = &m->vars.at[o->id];
         uint64_t bytes = mg_var_bytes(v);
-        if (v->space == MG_SPACE_const && !v->func && !v->count && mg_var_align(v) >= WORD && bytes >= LEAST_BYTES && bytes <= MOST_BYTES) return v->def ? v->def : o->id;
+        if (v->space == MG_SPACE_const && !v->func && !v->count && mg_var_align(v) >= WORD && bytes >= LEAST_BYTES &&
+            bytes <= MOST_BYTES)
+            return v->def ? v->def : o->id;
     }
     return 0;
 }
@@ -30,19 +33,21 @@ static mg_id taken_table(const struct mg_module *m, const struct mg_node *n)
 static bool moves(const struct mg_module *m, const struct mg_node *n)
 {
     const struct mg_form *f = mg_node_form(m, n);
-    return f->op == MG_OP_ld && mg_form_has(f, MG_MOD_const) && n->n_opnds == 2 && m->opnds.at[n->opnd + 1].kind == MG_OPND_addr && m->opnds.at[n->opnd + 1].sub == MG_OPND_reg;
+    return f->op == MG_OP_ld && mg_form_has(f, MG_MOD_const) && n->n_opnds == 2 &&
+           m->opnds.at[n->opnd + 1].kind == MG_OPND_addr && m->opnds.at[n->opnd + 1].sub == MG_OPND_reg;
 }
 
 #define EMIT(...) MG_INSERT(m, func, at, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define R(r)      mg_o_reg(r)
+#define I(n)      mg_o_imm(n)
 
 static mg_id add_scratch(struct mg_module *m, mg_id func)
 {
     char name[32];
     mg_id var = m->vars.n, decl = m->decls.n;
     snprintf(name, sizeof name, "__mg_fetched%u", (unsigned)var);
-    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b32, .func = func};
+    struct mg_var v = {
+        .name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b32, .func = func};
     *mg_vec_push(&m->vars) = v;
     *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b32, .first = var, .n = 1};
     mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
@@ -55,8 +60,12 @@ static void emit_prefetch(struct mg_twin_func *f, const mg_id *vars, uint32_t n_
     mg_id func = f->func, at = f->b->t->entry_at[f->ix], bases[MOST_VARS];
     for (uint32_t i = 0; i < n_vars; i++) bases[i] = mg_twin_symbol_reg(f, mg_twin_symbol_of_var(f->b, vars[i]));
     mg_id scratch = add_scratch(m, func);
-    mg_id thread = mg_module_add_reg(m, func, "__mg_a", MG_TYPE_b32), threads = mg_module_add_reg(m, func, "__mg_b", MG_TYPE_b32), t = mg_module_add_reg(m, func, "__mg_x", MG_TYPE_b32);
-    mg_id off = mg_module_add_reg(m, func, "__mg_o", MG_TYPE_b32), p = mg_module_add_reg(m, func, "__mg_p", MG_TYPE_pred), from = mg_module_add_reg(m, func, "__mg_f", MG_TYPE_b64);
+    mg_id thread = mg_module_add_reg(m, func, "__mg_a", MG_TYPE_b32),
+          threads = mg_module_add_reg(m, func, "__mg_b", MG_TYPE_b32),
+          t = mg_module_add_reg(m, func, "__mg_x", MG_TYPE_b32);
+    mg_id off = mg_module_add_reg(m, func, "__mg_o", MG_TYPE_b32),
+          p = mg_module_add_reg(m, func, "__mg_p", MG_TYPE_pred),
+          from = mg_module_add_reg(m, func, "__mg_f", MG_TYPE_b64);
     EMIT("mov.u32", R(thread), mg_o_sreg(MG_SREG_tid, 3));
     EMIT("mov.u32", R(threads), mg_o_sreg(MG_SREG_ntid, 3));
     for (uint8_t axis = 3; axis-- > 1;) {
@@ -92,7 +101,8 @@ bool mg_twin_reads_tables_in_loops(const struct mg_module *m, mg_id func)
     if (!any) return false;
     struct mg_cfg *c = mg_cfg_new(m, func);
     struct mg_loops *l = mg_loops_new(c);
-    MG_EACH_NODE(m, &m->funcs.at[func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
         const struct mg_node *x = &m->nodes.at[id];
         if (x->kind != MG_NODE_inst || (x->flags & MG_NF_META) || !moves(m, x)) continue;
         uint32_t b = mg_cfg_block_of(c, id);
@@ -111,7 +121,8 @@ void mg_twin_prefetch_constants(struct mg_twin_func *f)
     bool dynamic;
     (void)mg_twin_shared_bytes(m, &dynamic);
     if (dynamic || m->sm < 80 || m->version_major < 7 || !mg_twin_reads_tables_in_loops(m, f->func)) return;
-    MG_EACH_NODE(m, &m->funcs.at[f->func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[f->func], id)
+    {
         const struct mg_node *x = &m->nodes.at[id];
         if (x->kind != MG_NODE_inst || (x->flags & MG_NF_META)) continue;
         mg_id var = taken_table(m, x);

@@ -18,8 +18,8 @@ uint64_t mg_twin_shared_bytes(const struct mg_module *m, bool *dynamic)
     return sum;
 }
 
-/* Machine code that is linked later knows no more of where a variable lies than its alignment; code compiled as a whole knows that
- * arrays of words lie well, and reads them by fours. */
+/* Machine code that is linked later knows no more of where a variable lies than its alignment; code compiled as a whole
+ * knows that arrays of words lie well, and reads them by fours. */
 void mg_twin_align_shared(struct mg_module *m)
 {
     enum { BY = 16 };
@@ -27,8 +27,10 @@ void mg_twin_align_shared(struct mg_module *m)
     for (mg_id k = 1; k < m->vars.n; k++) {
         struct mg_var *v = &m->vars.at[k];
         if (v->space != MG_SPACE_shared || v->is_param) continue;
-        if (mg_var_bytes(v) % BY) whole = false;
-        else if (mg_var_bytes(v) && mg_var_align(v) < BY) v->align = BY;
+        if (mg_var_bytes(v) % BY)
+            whole = false;
+        else if (mg_var_bytes(v) && mg_var_align(v) < BY)
+            v->align = BY;
     }
     for (mg_id k = 1; whole && k < m->vars.n; k++) {
         struct mg_var *v = &m->vars.at[k];
@@ -58,7 +60,12 @@ mg_id mg_kernel_add_shared(struct mg_module *m, mg_id func, const char *stem, ui
     mg_id var = m->vars.n, decl = m->decls.n;
     if (!has_room(m, all)) return 0;
     snprintf(name, sizeof name, "%s%u", stem, (unsigned)var);
-    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b8, .align = 16, .n_dims = 1, .func = func};
+    struct mg_var v = {.name = mg_intern_adds(&m->names, name),
+                       .space = MG_SPACE_shared,
+                       .type = MG_TYPE_b8,
+                       .align = 16,
+                       .n_dims = 1,
+                       .func = func};
     v.dims = mg_arena_array(&m->arena, uint64_t, 1);
     v.dims[0] = all;
     *mg_vec_push(&m->vars) = v;

@@ -60,11 +60,13 @@ static mg_id symbol_reg(struct mg_twin_func *f, uint32_t symbol, int64_t off)
         mg_id base = symbol_reg(f, symbol, 0);
         MG_INSERT(m, f->func, entry_at(f), "add.s64", mg_o_reg(r), mg_o_reg(base), mg_o_imm(off));
     } else if (table != UINT32_MAX) {
-        MG_INSERT(m, f->func, entry_at(f), "ld.param.u64", mg_o_reg(r), mg_o_addr_var(f->b->t->known_param, 8 * (int64_t)(table + 1)));
+        MG_INSERT(m, f->func, entry_at(f), "ld.param.u64", mg_o_reg(r),
+                  mg_o_addr_var(f->b->t->known_param, 8 * (int64_t)(table + 1)));
     } else {
         if (!f->table) {
             f->table = mg_module_add_reg(m, f->func, "__mg_table", MG_TYPE_b64);
-            MG_INSERT(m, f->func, entry_at(f), "ld.global.u64", mg_o_reg(f->table), mg_o_addr_reg(f->ctx, MG_CTX_SYMBOLS));
+            MG_INSERT(m, f->func, entry_at(f), "ld.global.u64", mg_o_reg(f->table),
+                      mg_o_addr_reg(f->ctx, MG_CTX_SYMBOLS));
         }
         MG_INSERT(m, f->func, entry_at(f), "ld.global.u64", mg_o_reg(r), mg_o_addr_reg(f->table, 8 * (int64_t)symbol));
     }
@@ -92,8 +94,8 @@ mg_id mg_twin_symbol_reg(struct mg_twin_func *f, uint32_t symbol)
 static enum mg_err refuse(struct mg_twin_func *f, mg_id node, const char *why, const char *name)
 {
     struct mg_module *m = f->b->m;
-    return mg_diag_add(f->b->d, MG_ERR_UNSUPPORTED, MG_SEV_ERROR, m->file, m->nodes.at[node].line, 0, NULL, "%s%s%s", why,
-                       name ? " " : "", name ? name : "");
+    return mg_diag_add(f->b->d, MG_ERR_UNSUPPORTED, MG_SEV_ERROR, m->file, m->nodes.at[node].line, 0, NULL, "%s%s%s",
+                       why, name ? " " : "", name ? name : "");
 }
 
 static bool is_reference(const struct mg_var *v)
@@ -123,7 +125,10 @@ static enum mg_err fix_operand(struct mg_twin_func *f, mg_id node, mg_id at)
     struct mg_module *m = f->b->m;
     struct mg_opnd o = m->opnds.at[at];
     switch (o.kind) {
-    case MG_OPND_vec: case MG_OPND_list: case MG_OPND_tensor: case MG_OPND_pair:
+    case MG_OPND_vec:
+    case MG_OPND_list:
+    case MG_OPND_tensor:
+    case MG_OPND_pair:
         return fix_run(f, node, o.id, o.n);
     case MG_OPND_func: {
         mg_id body = mg_func_body(m, o.id);
@@ -152,7 +157,8 @@ static enum mg_err fix_operand(struct mg_twin_func *f, mg_id node, mg_id at)
         m->opnds.at[at] = mg_o_addr_reg(r, (int64_t)o.val);
         return MG_ERR_OK;
     }
-    default: return MG_ERR_OK;
+    default:
+        return MG_ERR_OK;
     }
 }
 
@@ -193,8 +199,12 @@ static enum mg_err fix_const_space(struct mg_twin_func *f, mg_id node)
         if (!f->ix && f->b->t->known_bytes) *mg_vec_push(&f->b->known_loads) = node;
         replace_const(m, node, has_nc ? ".global.nc" : ".global");
         return MG_ERR_OK;
-    case MG_OP_cvta: case MG_OP_prefetch: replace_const(m, node, ".global"); return MG_ERR_OK;
-    default: return refuse(f, node, "constant window asked for by", mg_name(m, form->text));
+    case MG_OP_cvta:
+    case MG_OP_prefetch:
+        replace_const(m, node, ".global");
+        return MG_ERR_OK;
+    default:
+        return refuse(f, node, "constant window asked for by", mg_name(m, form->text));
     }
 }
 

@@ -37,11 +37,21 @@ bool mg_access_of(const struct mg_module *m, mg_id node, struct mg_access *a)
     a->space = (enum mg_space)f->space;
     a->is_volatile = mg_form_has(f, MG_MOD_volatile);
     switch (f->op) {
-    case MG_OP_ld: case MG_OP_ldu: a->reads = true; break;
-    case MG_OP_st: a->writes = true; break;
-    case MG_OP_atom: case MG_OP_red: a->reads = a->writes = a->atomic = true; break;
-    case MG_OP_cp: return read_copy(m, n, f, a);
-    default: return false;
+    case MG_OP_ld:
+    case MG_OP_ldu:
+        a->reads = true;
+        break;
+    case MG_OP_st:
+        a->writes = true;
+        break;
+    case MG_OP_atom:
+    case MG_OP_red:
+        a->reads = a->writes = a->atomic = true;
+        break;
+    case MG_OP_cp:
+        return read_copy(m, n, f, a);
+    default:
+        return false;
     }
     if (!f->n_types) return false;
     a->is_async = mg_form_has(f, MG_MOD_async);

@@ -37,14 +37,16 @@ static struct mg_code_at *no_spot(struct mg_patch *p, const char *why)
 struct mg_code_at *mg_at_before(struct mg_patch *p, mg_id node)
 {
     uint32_t ix = func_of(p->all->sites, node);
-    return ix == UINT32_MAX ? no_spot(p, "code in front of an instruction that is not the kernel's") : spot(p, MG_AT_BEFORE, ix, node, 0);
+    return ix == UINT32_MAX ? no_spot(p, "code in front of an instruction that is not the kernel's")
+                            : spot(p, MG_AT_BEFORE, ix, node, 0);
 }
 
 struct mg_code_at *mg_at_after(struct mg_patch *p, mg_id node)
 {
     uint32_t ix = func_of(p->all->sites, node);
     if (ix == UINT32_MAX) return no_spot(p, "code behind an instruction that is not the kernel's");
-    if (mg_node_form(p->all->m, &p->all->m->nodes.at[node])->op_flags & MG_OPF_ENDS_BLOCK) return no_spot(p, "code behind what ends a block");
+    if (mg_node_form(p->all->m, &p->all->m->nodes.at[node])->op_flags & MG_OPF_ENDS_BLOCK)
+        return no_spot(p, "code behind what ends a block");
     return spot(p, MG_AT_AFTER, ix, node, 0);
 }
 
@@ -59,7 +61,8 @@ struct mg_code_at *mg_at_block(struct mg_patch *p, uint32_t block)
 struct mg_code_at *mg_at_edge(struct mg_patch *p, uint32_t block, uint32_t succ)
 {
     const struct mg_sites *s = p->all->sites;
-    if (block >= s->n_blocks || succ >= s->blocks[block].n_succs) return no_spot(p, "code on an edge that is not the kernel's");
+    if (block >= s->n_blocks || succ >= s->blocks[block].n_succs)
+        return no_spot(p, "code on an edge that is not the kernel's");
     const struct mg_site_block *b = &s->blocks[block];
     const struct mg_cfg *c = s->cfgs[b->func_ix];
     mg_id last = c->blocks[b->block_ix].last;
@@ -67,7 +70,8 @@ struct mg_code_at *mg_at_edge(struct mg_patch *p, uint32_t block, uint32_t succ)
         return no_spot(p, "code on a way out of a branch through a table with a guard");
     struct mg_code_at *at = spot(p, MG_AT_EDGE, b->func_ix, last, succ + 1);
     if (at->depth || at->items.n || at->guards[0].pred) return at;
-    struct mg_spot to = mg_place_edge(mg_patch_placer(p->all, b->func_ix), b->block_ix, c->blocks[b->block_ix].succ_at + succ);
+    struct mg_spot to =
+        mg_place_edge(mg_patch_placer(p->all, b->func_ix), b->block_ix, c->blocks[b->block_ix].succ_at + succ);
     at->node = to.at;
     at->guards[0] = (struct mg_code_guard){to.guard, to.guard_not};
     return at;
@@ -75,13 +79,15 @@ struct mg_code_at *mg_at_edge(struct mg_patch *p, uint32_t block, uint32_t succ)
 
 struct mg_code_at *mg_at_entry(struct mg_patch *p, uint32_t func_ix)
 {
-    if (func_ix >= p->all->sites->n_funcs) return no_spot(p, "code at the entry of a function that is not the kernel's");
+    if (func_ix >= p->all->sites->n_funcs)
+        return no_spot(p, "code at the entry of a function that is not the kernel's");
     return spot(p, MG_AT_ENTRY, func_ix, p->all->twin->entry_at[func_ix], 0);
 }
 
 struct mg_code_at *mg_at_prologue(struct mg_patch *p, uint32_t func_ix)
 {
-    if (!p->own[func_ix].prologue) p->own[func_ix].prologue = spot(p, MG_AT_PROLOGUE, func_ix, p->all->twin->entry_at[func_ix], 0);
+    if (!p->own[func_ix].prologue)
+        p->own[func_ix].prologue = spot(p, MG_AT_PROLOGUE, func_ix, p->all->twin->entry_at[func_ix], 0);
     return p->own[func_ix].prologue;
 }
 
@@ -120,7 +126,10 @@ bool mg_at_repeats(const struct mg_code_at *at)
     return b == MG_NO_BLOCK || mg_patch_loops(at->p, at->func_ix)->loop_of[b] != MG_NO_LOOP;
 }
 
-uint32_t mg_at_func(const struct mg_code_at *at) { return at->func_ix; }
+uint32_t mg_at_func(const struct mg_code_at *at)
+{
+    return at->func_ix;
+}
 
 /* ---- registers ---------------------------------------------------------------------------------------- */
 
@@ -132,12 +141,16 @@ mg_id mg_code_reg(struct mg_code_at *at, enum mg_type type)
 mg_id mg_code_temp(struct mg_code_at *at, enum mg_type type)
 {
     static const enum mg_type types[MG_TEMP_KINDS] = {MG_TYPE_pred, MG_TYPE_b16, MG_TYPE_b32, MG_TYPE_b64};
-    unsigned bits = mg_type_bits(type), kind = bits == 1 ? MG_TEMP_PRED : bits <= 16 ? MG_TEMP_16 : bits == 32 ? MG_TEMP_32 : MG_TEMP_64;
+    unsigned bits = mg_type_bits(type), kind = bits == 1    ? MG_TEMP_PRED
+                                               : bits <= 16 ? MG_TEMP_16
+                                               : bits == 32 ? MG_TEMP_32
+                                                            : MG_TEMP_64;
     struct mg_patch_func *f = &at->p->all->funcs[at->func_ix];
     if (bits > 64 || at->kind == MG_AT_PROLOGUE) return mg_code_reg(at, type);
     uint32_t n = at->n_temps[kind]++;
     while (f->temps[kind].n <= n)
-        *mg_vec_push(&f->temps[kind]) = mg_module_add_reg(mg_at_module(at), at->p->all->twin->funcs[at->func_ix], "__mg_t", types[kind]);
+        *mg_vec_push(&f->temps[kind]) =
+            mg_module_add_reg(mg_at_module(at), at->p->all->twin->funcs[at->func_ix], "__mg_t", types[kind]);
     return f->temps[kind].at[n];
 }
 
@@ -154,7 +167,8 @@ void mg_code_forget(struct mg_code_at *at)
     at->known.n = 0;
 }
 
-mg_id mg_code_emit(struct mg_code_at *at, mg_id guard, bool guard_not, const char *form, const struct mg_opnd *opnds, uint32_t n)
+mg_id mg_code_emit(struct mg_code_at *at, mg_id guard, bool guard_not, const char *form, const struct mg_opnd *opnds,
+                   uint32_t n)
 {
     struct mg_module *m = mg_at_module(at);
     mg_id id = mg_node_new(m, form, opnds, n);
@@ -208,7 +222,8 @@ void mg_code_place_wait(struct mg_code_at *at, mg_id label)
 void mg_code_rolled(struct mg_code_at *at)
 {
     struct mg_module *m = mg_at_module(at);
-    *mg_vec_push(&at->items) = (struct mg_code_item){.node = mg_node_new_kind(m, MG_NODE_pragma, mg_intern_adds(&m->names, "nounroll"))};
+    *mg_vec_push(&at->items) =
+        (struct mg_code_item){.node = mg_node_new_kind(m, MG_NODE_pragma, mg_intern_adds(&m->names, "nounroll"))};
 }
 
 /* ---- guards ---------------------------------------------------------------------------------------------- */
@@ -245,8 +260,10 @@ void mg_code_push_guard(struct mg_code_at *at, mg_id pred, bool negated)
 
 void mg_code_pop_guard(struct mg_code_at *at)
 {
-    if (at->depth) at->depth--;
-    else mg_patch_refuse(at->p, MG_ERR_STATE, "a guard is taken away that was not set");
+    if (at->depth)
+        at->depth--;
+    else
+        mg_patch_refuse(at->p, MG_ERR_STATE, "a guard is taken away that was not set");
 }
 
 void mg_code_guard(struct mg_code_at *at, mg_id pred, bool negated)

@@ -17,7 +17,8 @@ static mg_id read_sreg(struct mg_code_at *at, enum mg_sreg r, uint8_t axis)
 
 mg_id mg_cta_slot_find(struct mg_code_at *at, mg_id mask, mg_id *slot)
 {
-    mg_id row = read_sreg(at, MG_SREG_ctaid, 3), low = mg_code_temp(at, MG_TYPE_b32), shift = mg_code_temp(at, MG_TYPE_b32);
+    mg_id row = read_sreg(at, MG_SREG_ctaid, 3), low = mg_code_temp(at, MG_TYPE_b32),
+          shift = mg_code_temp(at, MG_TYPE_b32);
     mg_id in = mg_code_temp(at, MG_TYPE_pred), cta = mg_code_temp(at, MG_TYPE_b64), x = mg_code_temp(at, MG_TYPE_b64);
     *slot = mg_code_temp(at, MG_TYPE_b32);
     /* row = ctaid.z * nctaid.y + ctaid.y, in 32 bits: grids are at most 65535 high and deep */

@@ -4,22 +4,25 @@
 
 #include "count/counters.h"
 
-struct mg_region;       /* patch/layout.h: sites and tables of a tool in a kernel */
+struct mg_region; /* patch/layout.h: sites and tables of a tool in a kernel */
 
 struct mg_tool_launch { /* what a tool may know of one launch */
     const char *kernel;
-    uint64_t id;        /* number of the launch in its process; 0 of one that a kernel made */
-    uint64_t traced;    /* the same in traces (trace/access.h), where those have numbers of their own */
+    uint64_t id;     /* number of the launch in its process; 0 of one that a kernel made */
+    uint64_t traced; /* the same in traces (trace/access.h), where those have numbers of their own */
     struct mg_counter_launch shape;
-    const void *args; uint32_t args_bytes; /* as the kernel sees them; NULL: not known */
-    bool complete;      /* finalize */
-    bool node;          /* of a graph: replayed as often as the program likes, later than this is asked */
+    const void *args;
+    uint32_t args_bytes; /* as the kernel sees them; NULL: not known */
+    bool complete;       /* finalize */
+    bool node;           /* of a graph: replayed as often as the program likes, later than this is asked */
 };
 struct mg_tool_list { /* the list of a launch (mg_patch_list), as its kernel left it or as it is so far */
-    const uint64_t *words; uint32_t n;
-    const uint64_t *before;  /* what read got when it was called last for the same memory (replays of graphs); NULL: it began as 0 */
+    const uint64_t *words;
+    uint32_t n;
+    const uint64_t *
+        before; /* what read got when it was called last for the same memory (replays of graphs); NULL: it began as 0 */
     const struct mg_region *region;
-    bool running;            /* the kernel still writes; nothing may be added then */
+    bool running; /* the kernel still writes; nothing may be added then */
     /* An entry, or more for one, of a table that has none on the device. */
     void (*add)(const struct mg_tool_list *l, uint32_t table, const uint64_t *keys, const uint64_t *cells);
     void *user;

@@ -22,7 +22,8 @@ void mg_layout_read(const struct mg_region *r, const uint64_t *raw, uint64_t *ce
     if (!r->n_words) return;
     for (uint32_t k = 0; k < r->n_copies; k++) {
         const uint64_t *copy = raw + r->at + (uint64_t)k * r->copy_words;
-        for (uint32_t i = 0; i < r->n_cells; i++) cells[i] = mg_merge_word((enum mg_merge)r->rules[i], cells[i], copy[i]);
+        for (uint32_t i = 0; i < r->n_cells; i++)
+            cells[i] = mg_merge_word((enum mg_merge)r->rules[i], cells[i], copy[i]);
         for (uint32_t i = 0; i < r->n_sums; i++)
             if (r->sums[i].cell != UINT32_MAX) cells[r->sums[i].cell] += copy[r->sums[i].slot];
     }

@@ -10,7 +10,10 @@
 
 /* ---- places ------------------------------------------------------------------------------------------ */
 
-static bool is_app(const struct mg_node *n) { return n->kind == MG_NODE_inst && !(n->flags & MG_NF_META); }
+static bool is_app(const struct mg_node *n)
+{
+    return n->kind == MG_NODE_inst && !(n->flags & MG_NF_META);
+}
 
 /* An access to a .param variable that the body declares: an argument or a result of a call. */
 static bool is_call_param(const struct mg_module *m, mg_id node, enum mg_op op)
@@ -19,7 +22,8 @@ static bool is_call_param(const struct mg_module *m, mg_id node, enum mg_op op)
     if (!is_app(n) || mg_node_form(m, n)->op != op || mg_node_form(m, n)->space != MG_SPACE_param) return false;
     for (uint32_t i = 0; i < n->n_opnds; i++) {
         const struct mg_opnd *o = &m->opnds.at[n->opnd + i];
-        if (o->kind == MG_OPND_addr && o->sub == MG_OPND_var) return !m->vars.at[o->id].is_param && !m->vars.at[o->id].is_ret;
+        if (o->kind == MG_OPND_addr && o->sub == MG_OPND_var)
+            return !m->vars.at[o->id].is_param && !m->vars.at[o->id].is_ret;
     }
     return false;
 }
@@ -34,8 +38,10 @@ static mg_id outside_call(const struct mg_module *m, const struct mg_cfg *c, mg_
     if (is_call_param(m, node, MG_OP_ld)) { /* behind the last result */
         mg_id last = node;
         for (mg_id id = node;; id = m->nodes.at[id].next) {
-            if (is_call_param(m, id, MG_OP_ld)) last = id;
-            else if (is_app(&m->nodes.at[id])) break;
+            if (is_call_param(m, id, MG_OP_ld))
+                last = id;
+            else if (is_app(&m->nodes.at[id]))
+                break;
             if (id == k->last) break;
         }
         return m->nodes.at[last].next;
@@ -70,9 +76,14 @@ static mg_id place(const struct mg_code_at *at)
     const struct mg_module *m = s->m;
     mg_id to;
     switch (at->kind) {
-    case MG_AT_BEFORE: to = at->node; break;
-    case MG_AT_AFTER: to = m->nodes.at[tail_of(at)].next; break;
-    default: return at->node;
+    case MG_AT_BEFORE:
+        to = at->node;
+        break;
+    case MG_AT_AFTER:
+        to = m->nodes.at[tail_of(at)].next;
+        break;
+    default:
+        return at->node;
     }
     if (at->flows) to = outside_call(m, s->sites->cfgs[at->func_ix], at->node, to);
     return at->kind == MG_AT_BEFORE ? in_front_of(m, to) : to;
@@ -86,8 +97,10 @@ static void link_spot(struct mg_code_at *at, struct mg_sums *sums)
     bool behind = at->kind == MG_AT_AFTER && s->m->nodes.at[tail_of(at)].next == to;
     for (uint32_t i = 0; i < at->items.n; i++) {
         const struct mg_code_item *it = &at->items.at[i];
-        if (it->node) mg_node_insert_before(s->m, func, to, it->node);
-        else mg_sums_add(sums, to, it);
+        if (it->node)
+            mg_node_insert_before(s->m, func, to, it->node);
+        else
+            mg_sums_add(sums, to, it);
     }
     if (behind) mg_map_set(&s->behind, at->node, to ? s->m->nodes.at[to].prev : s->m->funcs.at[func].last_node);
 }
@@ -118,9 +131,12 @@ static void link_addresses(struct mg_patch *p, uint32_t ix)
         }
         MG_INSERT(m, func, at, "add.u64", R(own->base), R(from), I(MG_CTX_BYTES + 8 * (int64_t)r->at));
     }
-    if (own->list) MG_INSERT(m, func, at, "add.u64", R(own->list), R(ctx), I(MG_CTX_BYTES + 8 * (int64_t)(r->at + r->list_at)));
+    if (own->list)
+        MG_INSERT(m, func, at, "add.u64", R(own->list), R(ctx), I(MG_CTX_BYTES + 8 * (int64_t)(r->at + r->list_at)));
     for (uint32_t k = 0; k < own->n_tables && k < p->tables.n; k++)
-        if (own->tables[k]) MG_INSERT(m, func, at, "add.u64", R(own->tables[k]), R(ctx), I(MG_CTX_BYTES + 8 * (int64_t)(r->at + r->tables[k].at)));
+        if (own->tables[k])
+            MG_INSERT(m, func, at, "add.u64", R(own->tables[k]), R(ctx),
+                      I(MG_CTX_BYTES + 8 * (int64_t)(r->at + r->tables[k].at)));
 }
 
 static void link_func(struct mg_patch *p, uint32_t ix)

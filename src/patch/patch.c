@@ -23,11 +23,26 @@ void mg_patch_refuse(struct mg_patch *p, enum mg_err err, const char *fmt, ...)
 
 /* ---- what is under work ------------------------------------------------------------------------ */
 
-struct mg_module *mg_patch_module(struct mg_patch *p) { return p->all->m; }
-const struct mg_sites *mg_patch_sites(const struct mg_patch *p) { return p->all->sites; }
-struct mg_twin *mg_patch_twin(struct mg_patch *p) { return p->all->twin; }
-uint32_t mg_patch_sm(const struct mg_patch *p) { return p->all->o->sm ? p->all->o->sm : p->all->m->sm; }
-struct mg_arena *mg_patch_scratch(struct mg_patch *p) { return &p->scratch; }
+struct mg_module *mg_patch_module(struct mg_patch *p)
+{
+    return p->all->m;
+}
+const struct mg_sites *mg_patch_sites(const struct mg_patch *p)
+{
+    return p->all->sites;
+}
+struct mg_twin *mg_patch_twin(struct mg_patch *p)
+{
+    return p->all->twin;
+}
+uint32_t mg_patch_sm(const struct mg_patch *p)
+{
+    return p->all->o->sm ? p->all->o->sm : p->all->m->sm;
+}
+struct mg_arena *mg_patch_scratch(struct mg_patch *p)
+{
+    return &p->scratch;
+}
 
 const struct mg_cfg *mg_patch_cfg(struct mg_patch *p, uint32_t func_ix)
 {
@@ -91,7 +106,8 @@ struct mg_placer *mg_patch_placer(struct mg_patches *s, uint32_t func_ix)
     if (!f->loops) f->loops = mg_loops_new(s->sites->cfgs[func_ix]);
     if (!f->freq) f->freq = mg_freq_new(s->sites->cfgs[func_ix], f->loops, NULL);
     mg_patch_close(s, func_ix);
-    f->placer = (struct mg_placer){.m = s->m, .func = s->twin->funcs[func_ix], .c = s->sites->cfgs[func_ix], .f = f->freq};
+    f->placer =
+        (struct mg_placer){.m = s->m, .func = s->twin->funcs[func_ix], .c = s->sites->cfgs[func_ix], .f = f->freq};
     f->has_placer = true;
     return &f->placer;
 }
@@ -118,7 +134,8 @@ uint32_t mg_patch_insts(struct mg_patch *p, const struct mg_patch_inst **out)
             for (mg_id id = k->first; id; id = id == k->last ? 0 : m->nodes.at[id].next) {
                 const struct mg_node *x = &m->nodes.at[id];
                 if (x->kind == MG_NODE_inst && !(x->flags & MG_NF_META))
-                    s->insts[s->n_insts++] = (struct mg_patch_inst){.node = id, .func_ix = b->func_ix, .block = b->block_ix, .id = i};
+                    s->insts[s->n_insts++] =
+                        (struct mg_patch_inst){.node = id, .func_ix = b->func_ix, .block = b->block_ix, .id = i};
             }
         }
     }
@@ -157,10 +174,12 @@ static uint32_t block_of(const struct mg_patches *s, mg_id node)
     return MG_NO_BLOCK;
 }
 
-uint32_t mg_patch_site(struct mg_patch *p, enum mg_site_kind kind, mg_id node, uint32_t block, uint32_t n, enum mg_merge rule, uint32_t note)
+uint32_t mg_patch_site(struct mg_patch *p, enum mg_site_kind kind, mg_id node, uint32_t block, uint32_t n,
+                       enum mg_merge rule, uint32_t note)
 {
     const struct mg_sites *s = p->all->sites;
-    struct mg_layout_site one = {.kind = kind, .note = note, .block = kind == MG_SITE_KERNEL ? 0 : block, .cell = p->rules.n, .op = ""};
+    struct mg_layout_site one = {
+        .kind = kind, .note = note, .block = kind == MG_SITE_KERNEL ? 0 : block, .cell = p->rules.n, .op = ""};
     if (kind == MG_SITE_INST) one.block = block_of(p->all, node);
     if (kind == MG_SITE_EDGE) one.succ = node;
     bool bad = kind != MG_SITE_KERNEL && one.block >= s->n_blocks;
@@ -191,7 +210,8 @@ uint32_t mg_patch_table(struct mg_patch *p, uint32_t keys, uint32_t n, enum mg_m
         mg_patch_refuse(p, MG_ERR_LIMIT, "a table of %u keys and %u entries", (unsigned)keys, (unsigned)entries);
         return 0;
     }
-    *mg_vec_push(&p->tables) = (struct mg_layout_table){.site = p->sites.n - 1, .n_keys = keys, .n_cells = n, .n_entries = entries, .rule = rule};
+    *mg_vec_push(&p->tables) = (struct mg_layout_table){
+        .site = p->sites.n - 1, .n_keys = keys, .n_cells = n, .n_entries = entries, .rule = rule};
     return p->tables.n - 1;
 }
 
@@ -274,8 +294,10 @@ uint32_t mg_patch_warp_sum(struct mg_patch *p)
 
 void mg_patch_share(struct mg_patch *p, uint32_t sum, uint32_t cell, uint32_t times)
 {
-    if (cell >= p->rules.n || p->rules.at[cell] != MG_MERGE_SUM || sum >= p->sums.n) mg_patch_refuse(p, MG_ERR_STATE, "a share of a sum goes to a cell of rule SUM");
-    else *mg_vec_push(&p->shares) = (struct mg_patch_share){sum, cell, times};
+    if (cell >= p->rules.n || p->rules.at[cell] != MG_MERGE_SUM || sum >= p->sums.n)
+        mg_patch_refuse(p, MG_ERR_STATE, "a share of a sum goes to a cell of rule SUM");
+    else
+        *mg_vec_push(&p->shares) = (struct mg_patch_share){sum, cell, times};
 }
 
 /* Can this result be set to 0 by one move, or is there none? */

@@ -1,4 +1,5 @@
-/* What is known of a whole warp: rows and tallies. Near the threads where that is wanted and can be (patch/shared.c);
+/* What is known of a whole warp: rows and tallies. Near the threads where that is wanted and can be
+ * (patch/shared.c);
  * else threads keep it in registers until they leave, each for itself, whoever else is there then.
  *
  *   row    up to 32 cells side by side, one in each lane. Adding costs two instructions
@@ -10,12 +11,17 @@
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
-enum { MOST_REGISTERS = 6 /* of 64 bits, of one function: with 20, kernels with barriers in short loops took twice as long */ };
+enum {
+    MOST_REGISTERS =
+        6 /* of 64 bits, of one function: with 20, kernels with barriers in short loops took twice as long */
+};
 
 uint32_t mg_patch_row(struct mg_patch *p, uint32_t first, uint32_t n)
 {
-    if (n > 32 || first > p->rules.n || n > p->rules.n - first) mg_patch_refuse(p, MG_ERR_STATE, "a row of cells that were not reserved");
-    *mg_vec_push(&p->rows) = (struct mg_patch_row){.first = first, .n = n, .regs = mg_arena_array(&p->scratch, mg_id, p->all->sites->n_funcs)};
+    if (n > 32 || first > p->rules.n || n > p->rules.n - first)
+        mg_patch_refuse(p, MG_ERR_STATE, "a row of cells that were not reserved");
+    *mg_vec_push(&p->rows) = (struct mg_patch_row){
+        .first = first, .n = n, .regs = mg_arena_array(&p->scratch, mg_id, p->all->sites->n_funcs)};
     return (uint32_t)p->rows.n - 1;
 }
 
@@ -48,7 +54,9 @@ static void flush(struct mg_code_at *at, void *user)
 static bool may_keep(struct mg_code_at *at, uint32_t registers)
 {
     struct mg_patch_own *own = &at->p->own[at->func_ix];
-    if (own->n_row_regs + registers > MOST_REGISTERS || !mg_at_repeats(at) || mg_patch_ends_elsewhere(at->p, at->func_ix)) return false;
+    if (own->n_row_regs + registers > MOST_REGISTERS || !mg_at_repeats(at) ||
+        mg_patch_ends_elsewhere(at->p, at->func_ix))
+        return false;
     own->n_row_regs += registers;
     return true;
 }
@@ -60,7 +68,8 @@ static mg_id register_of(struct mg_code_at *at, struct mg_patch_row *row)
     if (*r || !may_keep(at, 1)) return *r;
     *r = mg_code_reg(at, MG_TYPE_b64);
     MG_PURE(mg_at_entry(p, at->func_ix), "mov.u64", R(*r), I(0));
-    mg_at_exits(p, at->func_ix, flush, mg_arena_copy(&p->scratch, row, sizeof *row)); /* rows move, their registers do not */
+    mg_at_exits(p, at->func_ix, flush,
+                mg_arena_copy(&p->scratch, row, sizeof *row)); /* rows move, their registers do not */
     return *r;
 }
 
@@ -70,11 +79,16 @@ void mg_row_add(struct mg_code_at *at, uint32_t ix, mg_id v)
     if (mg_near_row(at, row->first, row->n, v)) return;
     mg_id wide = mg_code_temp(at, MG_TYPE_b64), r = register_of(at, row);
     MG_PURE(at, "cvt.u64.u32", R(wide), R(v));
-    if (r) MG_CODE(at, "add.u64", R(r), R(r), R(wide));
-    else add_now(at, row->first, wide);
+    if (r)
+        MG_CODE(at, "add.u64", R(r), R(r), R(wide));
+    else
+        add_now(at, row->first, wide);
 }
 
-bool mg_row_goes_anywhere(struct mg_code_at *at) { return mg_near_is(at); }
+bool mg_row_goes_anywhere(struct mg_code_at *at)
+{
+    return mg_near_is(at);
+}
 
 void mg_row_add_at(struct mg_code_at *at, uint32_t ix, mg_id k, mg_id v)
 {
@@ -87,7 +101,8 @@ void mg_row_add_at(struct mg_code_at *at, uint32_t ix, mg_id k, mg_id v)
     mg_code_pop_guard(at);
 }
 
-/* v, which ptxas must not take for equal in all lanes that run together: it adds once then for several that each add their own. */
+/* v, which ptxas must not take for equal in all lanes that run together: it adds once then for several that each add
+ * their own. */
 static struct mg_opnd hidden(struct mg_code_at *at, struct mg_opnd v)
 {
     if (v.kind != MG_OPND_reg || mg_type_bits((enum mg_type)mg_at_module(at)->regs.at[v.id].type) != 32) return v;
@@ -100,8 +115,10 @@ static struct mg_opnd hidden(struct mg_code_at *at, struct mg_opnd v)
 void mg_row_put(struct mg_code_at *at, uint32_t ix, uint32_t k, struct mg_opnd v, mg_id one)
 {
     const struct mg_patch_row *row = &at->p->rows.at[ix];
-    if (k >= row->n) mg_patch_refuse(at->p, MG_ERR_STATE, "a row of %u cells has no cell %u", (unsigned)row->n, (unsigned)k);
-    else if (mg_near_cell(at, row->first + k, v = hidden(at, v), one)) return;
+    if (k >= row->n)
+        mg_patch_refuse(at->p, MG_ERR_STATE, "a row of %u cells has no cell %u", (unsigned)row->n, (unsigned)k);
+    else if (mg_near_cell(at, row->first + k, v = hidden(at, v), one))
+        return;
     mg_code_push_guard(at, one, false);
     mg_cell_update(at, row->first + k, v, MG_ALONE);
     mg_code_pop_guard(at);
@@ -109,9 +126,12 @@ void mg_row_put(struct mg_code_at *at, uint32_t ix, uint32_t k, struct mg_opnd v
 
 /* ---- tallies --------------------------------------------------------------------------------------------------- */
 
-/* Number k of up to 32 is kept by lane k where that is here, else by lane 31 - k. Lanes that are all there up to some one
- * (a bound that is not a multiple of 32) always have the first, those from some one on the second. */
-struct tally { uint32_t func_ix, first; mg_id up, down; };
+/* Number k of up to 32 is kept by lane k where that is here, else by lane 31 - k. Lanes that are all there up to some
+ * one (a bound that is not a multiple of 32) always have the first, those from some one on the second. */
+struct tally {
+    uint32_t func_ix, first;
+    mg_id up, down;
+};
 
 static void end_tally(struct mg_code_at *at, void *user)
 {
@@ -130,7 +150,8 @@ static void end_tally(struct mg_code_at *at, void *user)
 /* Adds 1 where this lane is the one; jumps to `done` when that one is here. */
 static void keep(struct mg_code_at *at, mg_id kept, mg_id by, mg_id here, mg_id done)
 {
-    mg_id mine = mg_code_temp(at, MG_TYPE_pred), bit = mg_code_temp(at, MG_TYPE_b32), is_here = mg_code_temp(at, MG_TYPE_pred);
+    mg_id mine = mg_code_temp(at, MG_TYPE_pred), bit = mg_code_temp(at, MG_TYPE_b32),
+          is_here = mg_code_temp(at, MG_TYPE_pred);
     MG_PURE(at, "shr.u32", R(bit), R(here), R(by));
     MG_PURE(at, "and.b32", R(bit), R(bit), I(1));
     MG_PURE(at, "setp.ne.u32", R(is_here), R(bit), I(0));
@@ -142,14 +163,18 @@ static void keep(struct mg_code_at *at, mg_id kept, mg_id by, mg_id here, mg_id 
 void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k)
 {
     struct mg_patch *p = at->p;
-    if (n > 32 || first > p->rules.n || n > p->rules.n - first) mg_patch_refuse(p, MG_ERR_STATE, "a tally of cells that were not reserved");
+    if (n > 32 || first > p->rules.n || n > p->rules.n - first)
+        mg_patch_refuse(p, MG_ERR_STATE, "a tally of cells that were not reserved");
     if (mg_near_tally(at, first, n, k, 0)) return;
     if (!may_keep(at, 2)) {
         mg_cell_update_at(at, first, n, k, I(1), MG_ONCE);
         return;
     }
     struct mg_code_at *entry = mg_at_entry(p, at->func_ix);
-    struct tally y = {.func_ix = at->func_ix, .first = first, .up = mg_code_reg(at, MG_TYPE_b64), .down = mg_code_reg(at, MG_TYPE_b64)};
+    struct tally y = {.func_ix = at->func_ix,
+                      .first = first,
+                      .up = mg_code_reg(at, MG_TYPE_b64),
+                      .down = mg_code_reg(at, MG_TYPE_b64)};
     mg_id here = mg_value_own(at), by = mg_code_temp(at, MG_TYPE_b32), done = mg_code_label(at);
     MG_PURE(entry, "mov.u64", R(y.up), I(0));
     MG_PURE(entry, "mov.u64", R(y.down), I(0));
@@ -163,6 +188,7 @@ void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k)
 
 void mg_tally_put(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id one)
 {
-    if (n > 32 || first > at->p->rules.n || n > at->p->rules.n - first) mg_patch_refuse(at->p, MG_ERR_STATE, "a tally of cells that were not reserved");
+    if (n > 32 || first > at->p->rules.n || n > at->p->rules.n - first)
+        mg_patch_refuse(at->p, MG_ERR_STATE, "a tally of cells that were not reserved");
     if (!mg_near_tally(at, first, n, k, one)) mg_tally_add(at, first, n, k);
 }

@@ -1,16 +1,21 @@
-/* Cells near the threads: words of 32 bits in the CTA's shared memory, which one instruction adds to and nobody waits
+/* Cells near the threads: words of 32 bits in the CTA's shared memory, which one instruction adds to and nobody
+ * waits
  * for, where an atomic on global memory takes ten times as long.
  *
  *     entry     all threads zero the words, the first one notes how many threads there are;  bar.sync
  *     adding    red.shared.add.u32 [word], v
- *     loops     every 2^20 rounds of a lane it takes what is there to memory: 1,024 lanes add up to 64 a round to a row's
+ *     loops     every 2^20 rounds of a lane it takes what is there to memory: 1,024 lanes add up to 64 a round to
+ *               a row's
  *               cell (32 of them) or 1 to any other, which 32 bits hold
  *     leaving   lanes take themselves off the number of threads; the last take all words to memory
  *
- *     callees   who enters one, and every 2^12 rounds of a lane in its loops, notes 2^12 for each lane in one more word; whoever
- *               finds 2^31 there takes what is there to memory (what all lanes add to together, in callees that call nobody)
+ *     callees   who enters one, and every 2^12 rounds of a lane in its loops, notes 2^12 for each lane in one more
+ *               word; whoever
+ *               finds 2^31 there takes what is there to memory (what all lanes add to together, in callees that
+ *                 call nobody)
  *
- * Words lie behind the cells of a copy in the launch's memory like sums, each belonging to a cell. On GPUs alone, and where no
+ * Words lie behind the cells of a copy in the launch's memory like sums, each belonging to a cell. On GPUs alone,
+ *   and where no
  * function that the kernel calls ends threads. */
 #include "count/regs.h"
 #include "patch/priv.h"
@@ -18,14 +23,24 @@
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
-enum { MOST_BYTES = 8192, MOST_ROUNDS = 1 << 20, CALLEE_ROUNDS = 1 << 12, WARP = 32, GUARDS = 1 /* word in front of ours and behind, looked at when all have left */, GUARD = MG_SHARED_GUARD };
+enum {
+    MOST_BYTES = 8192,
+    MOST_ROUNDS = 1 << 20,
+    CALLEE_ROUNDS = 1 << 12,
+    WARP = 32,
+    GUARDS = 1 /* word in front of ours and behind, looked at when all have left */,
+    GUARD = MG_SHARED_GUARD
+};
 
-/* Is there dynamic shared memory, which would move; or a variable of an odd size, so that it may matter where the assembler
- * puts ours among them (with it there, and added to, sdk_eigenvalues computes something else on an H200; why is not known: docs/measured.md). */
+/* Is there dynamic shared memory, which would move; or a variable of an odd size, so that it may matter where the
+ * assembler puts ours among them (with it there, and added to, sdk_eigenvalues computes something else on an H200; why
+ * is not known: docs/measured.md). */
 static bool is_delicate(const struct mg_module *m)
 {
     for (mg_id v = 1; v < m->vars.n; v++)
-        if (m->vars.at[v].space == MG_SPACE_shared && !m->vars.at[v].is_param && (!mg_var_bytes(&m->vars.at[v]) || mg_var_bytes(&m->vars.at[v]) % 16)) return true;
+        if (m->vars.at[v].space == MG_SPACE_shared && !m->vars.at[v].is_param &&
+            (!mg_var_bytes(&m->vars.at[v]) || mg_var_bytes(&m->vars.at[v]) % 16))
+            return true;
     return false;
 }
 
@@ -36,9 +51,12 @@ static bool begin(struct mg_patch *p)
     struct mg_patch_near *k = &p->near;
     if (k->tried) return k->var != 0;
     k->tried = true;
-    if (!all->o->reduce || all->m->sm < 70 || mg_patch_ends_elsewhere(p, 0) || is_delicate(all->m) || !mg_shared_room(all->m, MOST_BYTES)) return false;
+    if (!all->o->reduce || all->m->sm < 70 || mg_patch_ends_elsewhere(p, 0) || is_delicate(all->m) ||
+        !mg_shared_room(all->m, MOST_BYTES))
+        return false;
     k->funcs = mg_arena_array(&p->scratch, struct mg_patch_near_func, all->sites->n_funcs);
-    for (uint32_t f = 0; f < all->sites->n_funcs; f++) k->funcs[f].loops = mg_arena_array(&p->scratch, bool, mg_patch_loops(p, f)->n_loops + 1);
+    for (uint32_t f = 0; f < all->sites->n_funcs; f++)
+        k->funcs[f].loops = mg_arena_array(&p->scratch, bool, mg_patch_loops(p, f)->n_loops + 1);
     k->var = mg_shared_declare(all->m, all->sites->n_funcs == 1 ? all->twin->funcs[0] : 0, MOST_BYTES / 4);
     *mg_vec_push(&k->cells) = 0; /* the first counts threads */
     return true;
@@ -48,15 +66,19 @@ static bool begin(struct mg_patch *p)
 static bool bounds_rounds(struct mg_code_at *at)
 {
     const struct mg_loops *l = mg_patch_loops(at->p, at->func_ix);
-    uint32_t b = at->kind < MG_AT_BEFORE || at->kind == MG_AT_EXIT ? MG_NO_BLOCK : mg_cfg_block_of(mg_patch_cfg(at->p, at->func_ix), at->node);
+    uint32_t b = at->kind < MG_AT_BEFORE || at->kind == MG_AT_EXIT
+                     ? MG_NO_BLOCK
+                     : mg_cfg_block_of(mg_patch_cfg(at->p, at->func_ix), at->node);
     if (at->kind == MG_AT_EDGE) return false;
-    for (uint32_t loop = b == MG_NO_BLOCK ? MG_NO_LOOP : l->loop_of[b]; loop != MG_NO_LOOP; loop = l->loops[loop].parent)
+    for (uint32_t loop = b == MG_NO_BLOCK ? MG_NO_LOOP : l->loop_of[b]; loop != MG_NO_LOOP;
+         loop = l->loops[loop].parent)
         if (l->loops[loop].n_headers != 1) return false;
     if (b != MG_NO_BLOCK && l->loop_of[b] != MG_NO_LOOP) at->p->near.funcs[at->func_ix].loops[l->loop_of[b]] = true;
     return true;
 }
 
-/* Word of the cell `first`, behind which lie those of n - 1 more; 0: in memory alone. Cells of a row are taken together. */
+/* Word of the cell `first`, behind which lie those of n - 1 more; 0: in memory alone. Cells of a row are taken
+ * together. */
 static uint32_t word_of(struct mg_code_at *at, uint32_t first, uint32_t n)
 {
     struct mg_patch *p = at->p;
@@ -66,8 +88,10 @@ static uint32_t word_of(struct mg_code_at *at, uint32_t first, uint32_t n)
     if (mg_map_get(&k->word_of, first, &known)) return (uint32_t)known;
     uint32_t from = first, to = first + n;
     for (uint32_t i = 0; i < p->rows.n; i++)
-        if (first >= p->rows.at[i].first && first < p->rows.at[i].first + p->rows.at[i].n) from = p->rows.at[i].first, to = MG_MAX(to, from + p->rows.at[i].n);
-    if (k->cells.n + (to - from) + WARP + 1 + 2 * GUARDS > MOST_BYTES / 4) return 0; /* one is what callees note their work in */
+        if (first >= p->rows.at[i].first && first < p->rows.at[i].first + p->rows.at[i].n)
+            from = p->rows.at[i].first, to = MG_MAX(to, from + p->rows.at[i].n);
+    if (k->cells.n + (to - from) + WARP + 1 + 2 * GUARDS > MOST_BYTES / 4)
+        return 0; /* one is what callees note their work in */
     for (uint32_t i = from; i < to; i++) {
         mg_map_set(&k->word_of, i, k->cells.n);
         *mg_vec_push(&k->cells) = i;
@@ -75,7 +99,10 @@ static uint32_t word_of(struct mg_code_at *at, uint32_t first, uint32_t n)
     return (uint32_t)k->cells.n - (to - first);
 }
 
-static struct mg_opnd word_at(const struct mg_patch *p, uint32_t word) { return mg_o_addr_var(p->near.var, 4 * ((int64_t)word + GUARDS)); }
+static struct mg_opnd word_at(const struct mg_patch *p, uint32_t word)
+{
+    return mg_o_addr_var(p->near.var, 4 * ((int64_t)word + GUARDS));
+}
 
 /* Address of the word that many behind the first. */
 static mg_id indexed(struct mg_code_at *at, mg_id ix)
@@ -121,7 +148,10 @@ static void add_one(struct mg_code_at *at, mg_id place, uint32_t word, struct mg
     add_word(at, to, word, add);
 }
 
-bool mg_near_is(struct mg_code_at *at) { return at->p->near.wanted && !at->func_ix && begin(at->p); }
+bool mg_near_is(struct mg_code_at *at)
+{
+    return at->p->near.wanted && !at->func_ix && begin(at->p);
+}
 
 bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v)
 {
@@ -182,13 +212,16 @@ bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, mg_id 
 
 /* ---- code at the end of the tool's work ------------------------------------------------------------------------ */
 
-/* Takes words first, first + step, ... to memory; by the lanes here with the spot's guard. Each word is taken once, whoever
- * else takes words meanwhile: two groups of lanes that leave after one another may meet at a branch in between. */
+/* Takes words first, first + step, ... to memory; by the lanes here with the spot's guard. Each word is taken once,
+ * whoever else takes words meanwhile: two groups of lanes that leave after one another may meet at a branch in between.
+ */
 static void drain_words(struct mg_code_at *at, mg_id first, mg_id step)
 {
     struct mg_patch *p = at->p;
-    mg_id i = mg_code_temp(at, MG_TYPE_b32), from = mg_code_temp(at, MG_TYPE_b32), v = mg_code_temp(at, MG_TYPE_b32), over = mg_code_temp(at, MG_TYPE_pred), some = mg_code_temp(at, MG_TYPE_pred);
-    mg_id wide = mg_code_temp(at, MG_TYPE_b64), to = mg_code_temp(at, MG_TYPE_b64), again = mg_code_label(at), done = mg_code_label(at);
+    mg_id i = mg_code_temp(at, MG_TYPE_b32), from = mg_code_temp(at, MG_TYPE_b32), v = mg_code_temp(at, MG_TYPE_b32),
+          over = mg_code_temp(at, MG_TYPE_pred), some = mg_code_temp(at, MG_TYPE_pred);
+    mg_id wide = mg_code_temp(at, MG_TYPE_b64), to = mg_code_temp(at, MG_TYPE_b64), again = mg_code_label(at),
+          done = mg_code_label(at);
     MG_CODE(at, "add.u32", R(i), R(first), I(1));
     MG_CODE(at, "mad.wide.u32", R(to), R(first), I(8), R(mg_value_base(at)));
     mg_code_rolled(at);
@@ -222,13 +255,15 @@ static mg_id rank_of(struct mg_code_at *at)
 
 static struct mg_opnd guard_at(const struct mg_patch *p, bool back)
 {
-    return mg_o_addr_var(p->near.var, 4 * (back ? (int64_t)p->all->m->vars.at[p->near.var].dims[0] - GUARDS : GUARDS - 1));
+    return mg_o_addr_var(p->near.var,
+                         4 * (back ? (int64_t)p->all->m->vars.at[p->near.var].dims[0] - GUARDS : GUARDS - 1));
 }
 
 /* Where one was written by somebody else, so may our words have been: the launch has no counts. */
 static void look_at_guards(struct mg_code_at *at)
 {
-    mg_id front = mg_code_temp(at, MG_TYPE_b32), back = mg_code_temp(at, MG_TYPE_b32), other = mg_code_temp(at, MG_TYPE_pred);
+    mg_id front = mg_code_temp(at, MG_TYPE_b32), back = mg_code_temp(at, MG_TYPE_b32),
+          other = mg_code_temp(at, MG_TYPE_pred);
     MG_CODE(at, "ld.volatile.shared.u32", R(front), guard_at(at->p, false));
     MG_CODE(at, "ld.volatile.shared.u32", R(back), guard_at(at->p, true));
     MG_CODE(at, "xor.b32", R(front), R(front), I(GUARD));
@@ -240,7 +275,8 @@ static void look_at_guards(struct mg_code_at *at)
 
 static void leave(struct mg_code_at *at, void *user)
 {
-    mg_id old = mg_code_temp(at, MG_TYPE_b32), off = mg_code_temp(at, MG_TYPE_b32), last = mg_code_temp(at, MG_TYPE_pred), n, rank, lead, done = mg_code_label(at);
+    mg_id old = mg_code_temp(at, MG_TYPE_b32), off = mg_code_temp(at, MG_TYPE_b32),
+          last = mg_code_temp(at, MG_TYPE_pred), n, rank, lead, done = mg_code_label(at);
     (void)user;
     n = mg_code_temp(at, MG_TYPE_b32), rank = rank_of(at), lead = mg_value_leader(at);
     MG_PURE(at, "popc.b32", R(n), R(mg_value_own(at))); /* groups that meet here leave one by one */
@@ -249,7 +285,8 @@ static void leave(struct mg_code_at *at, void *user)
     mg_code_emit(at, 0, false, "membar.cta", NULL, 0);
     MG_GUARDED(at, lead, "atom.shared.add.u32", R(old), word_at(at->p, 0), R(off));
     MG_PURE(at, "setp.eq.u32", R(last), R(old), R(n)); /* nobody else has 0 left to leave */
-    MG_CODE(at, "vote.sync.any.pred", R(last), R(last), R(mg_value_active(at))); /* of two groups of a warp that come together here, too: no harm */
+    MG_CODE(at, "vote.sync.any.pred", R(last), R(last),
+            R(mg_value_active(at))); /* of two groups of a warp that come together here, too: no harm */
     mg_code_push_guard(at, last, true);
     MG_CODE(at, "bra", mg_o_label(done));
     mg_code_pop_guard(at);
@@ -261,7 +298,8 @@ static void leave(struct mg_code_at *at, void *user)
 static void enter(struct mg_patch *p)
 {
     struct mg_code_at *at = mg_at_entry(p, 0);
-    mg_id i = mg_code_temp(at, MG_TYPE_b32), n = mg_code_temp(at, MG_TYPE_b32), v = mg_code_temp(at, MG_TYPE_b32), to, over = mg_code_temp(at, MG_TYPE_pred), again = mg_code_label(at), done = mg_code_label(at);
+    mg_id i = mg_code_temp(at, MG_TYPE_b32), n = mg_code_temp(at, MG_TYPE_b32), v = mg_code_temp(at, MG_TYPE_b32), to,
+          over = mg_code_temp(at, MG_TYPE_pred), again = mg_code_label(at), done = mg_code_label(at);
     mg_id all = mg_code_temp(at, MG_TYPE_b32);
     MG_CODE(at, "mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, 1));
     for (uint8_t axis = 2; axis <= 3; axis++) {
@@ -290,7 +328,9 @@ static void enter(struct mg_patch *p)
 /* One of the lanes here notes what they may add from here on. */
 static void note_work(struct mg_code_at *at)
 {
-    mg_id n = mg_code_temp(at, MG_TYPE_b32), old = mg_code_temp(at, MG_TYPE_b32), little = mg_code_temp(at, MG_TYPE_pred), none = mg_code_temp(at, MG_TYPE_b32), one = mg_code_temp(at, MG_TYPE_b32), on = mg_code_label(at);
+    mg_id n = mg_code_temp(at, MG_TYPE_b32), old = mg_code_temp(at, MG_TYPE_b32),
+          little = mg_code_temp(at, MG_TYPE_pred), none = mg_code_temp(at, MG_TYPE_b32),
+          one = mg_code_temp(at, MG_TYPE_b32), on = mg_code_label(at);
     struct mg_opnd work = word_at(at->p, at->p->near.cells.n);
     at->p->near.has_work = true;
     MG_CODE(at, "popc.b32", R(n), R(mg_value_own(at)));
@@ -346,7 +386,8 @@ void mg_near_end(struct mg_patch *p)
         count_rounds(p, f);
         if (f && k->funcs[f].base) note_work(mg_at_entry(p, f));
     }
-    p->all->m->vars.at[k->var].dims[0] = mg_shared_whole(4 * ((uint32_t)k->cells.n + k->has_work + WARP + 2 * GUARDS)) / 4; /* a row ends before its 32 lanes do */
+    p->all->m->vars.at[k->var].dims[0] = mg_shared_whole(4 * ((uint32_t)k->cells.n + k->has_work + WARP + 2 * GUARDS)) /
+                                         4; /* a row ends before its 32 lanes do */
     enter(p);
     mg_at_exits(p, 0, leave, NULL);
 }

@@ -4,7 +4,8 @@
  *
  *   at most one addition of 1 in an activation    a bit of a packed register
  *   small: constants outside of loops             32 bits, whose sum over a warp fits 32 bits, too
- *   other                                         64 bits; beyond what registers there are: a word of local memory */
+ *   other                                         64 bits; beyond what registers there are: a word of local memory
+ *     */
 #include <stdlib.h>
 
 #include "count/regs.h"
@@ -18,8 +19,8 @@ struct mg_sums {
     struct mg_rfunc f;
     struct mg_counter_opts opts;
     struct mg_counter_layout layout;
-    uint32_t *counter;   /* sum -> counter of f; UINT32_MAX: not used here */
-    uint64_t *all;       /* set of all counters */
+    uint32_t *counter; /* sum -> counter of f; UINT32_MAX: not used here */
+    uint64_t *all;     /* set of all counters */
 };
 
 static int by_kind_and_weight(const void *a, const void *b)
@@ -75,7 +76,8 @@ void mg_sums_place(struct mg_patch *p)
     if (!p->sums.n && !p->near.cells.n) return;
     struct mg_patch_sum_use *list = mg_xcalloc(p->sums.n + 1, sizeof *list);
     MG_VEC(struct mg_layout_sum) slots = {0};
-    for (uint32_t i = 0; i < p->near.cells.n; i++) *mg_vec_push(&slots) = (struct mg_layout_sum){.cell = p->near.cells.at[i], .slot = r->n_cells + i};
+    for (uint32_t i = 0; i < p->near.cells.n; i++)
+        *mg_vec_push(&slots) = (struct mg_layout_sum){.cell = p->near.cells.at[i], .slot = r->n_cells + i};
     for (uint32_t f = 0; f < n_funcs; f++) {
         struct mg_patch_own *own = &p->own[f];
         if (!p->sums.n || !p->all->sites->cfgs[f]->n_blocks) continue;
@@ -92,7 +94,9 @@ void mg_sums_place(struct mg_patch *p)
     for (uint32_t f = 0; f < n_funcs; f++)
         for (uint32_t k = 0; k < p->own[f].n_sums; k++)
             for (uint32_t i = 0; i < p->shares.n; i++)
-                if (p->shares.at[i].sum == p->own[f].sums[k].sum) *mg_vec_push(&shares) = (struct mg_layout_share){p->shares.at[i].cell, r->n_cells + p->own[f].first_sum + k, p->shares.at[i].times};
+                if (p->shares.at[i].sum == p->own[f].sums[k].sum)
+                    *mg_vec_push(&shares) = (struct mg_layout_share){
+                        p->shares.at[i].cell, r->n_cells + p->own[f].first_sum + k, p->shares.at[i].times};
     r->shares = mg_arena_copy(&p->all->layout->arena, shares.at, shares.n * sizeof *r->shares);
     r->n_shares = shares.n;
     mg_vec_release(&shares);
@@ -131,8 +135,13 @@ struct mg_sums *mg_sums_begin(struct mg_patch *p, uint32_t func_ix)
     s->layout = (struct mg_counter_layout){.n_copies = r->n_copies, .copy_words = r->copy_words, .counter_words = 1};
     s->f.o = &s->opts;
     s->f.layout = &s->layout;
-    s->f.x = (struct mg_emit){.t = all->twin, .m = all->m, .c = all->sites->cfgs[func_ix], .ix = func_ix,
-                              .func = all->twin->funcs[func_ix], .ctx = all->twin->ctx_reg[func_ix], .may_exit = all->may_exit};
+    s->f.x = (struct mg_emit){.t = all->twin,
+                              .m = all->m,
+                              .c = all->sites->cfgs[func_ix],
+                              .ix = func_ix,
+                              .func = all->twin->funcs[func_ix],
+                              .ctx = all->twin->ctx_reg[func_ix],
+                              .may_exit = all->may_exit};
     s->f.sync = all->o->reduce && all->m->sm >= 70;
     s->f.redux = all->m->sm >= 80;
     s->f.at = (uint32_t)r->at + r->n_cells + own->first_sum;
@@ -159,8 +168,10 @@ void mg_sums_add(struct mg_sums *s, mg_id in_front, const struct mg_code_item *i
         EMIT_AT(x, "st.local.u64", mg_o_addr_reg(s->f.local.reg, off), mg_o_reg(v));
     } else {
         mg_emit_guard(x, it->guard, it->guard_not);
-        if (c->kind == MG_RC_BIT) EMIT_AT(x, "or.b32", mg_o_reg(c->reg), mg_o_reg(c->reg), mg_o_imm((int64_t)1 << c->bit));
-        else EMIT_AT(x, c->kind == MG_RC_32 ? "add.u32" : "add.u64", mg_o_reg(c->reg), mg_o_reg(c->reg), it->v);
+        if (c->kind == MG_RC_BIT)
+            EMIT_AT(x, "or.b32", mg_o_reg(c->reg), mg_o_reg(c->reg), mg_o_imm((int64_t)1 << c->bit));
+        else
+            EMIT_AT(x, c->kind == MG_RC_32 ? "add.u32" : "add.u64", mg_o_reg(c->reg), mg_o_reg(c->reg), it->v);
     }
     mg_emit_guard(x, 0, false);
 }

@@ -24,16 +24,22 @@ mg_id mg_value_list(struct mg_code_at *at)
 
 static const char *red_form(enum mg_merge rule)
 {
-    return rule == MG_MERGE_SUM ? "red.global.add.u64" : rule == MG_MERGE_MAX ? "red.global.max.u64" : "red.global.or.b64";
+    return rule == MG_MERGE_SUM   ? "red.global.add.u64"
+           : rule == MG_MERGE_MAX ? "red.global.max.u64"
+                                  : "red.global.or.b64";
 }
 
-static bool is_zero(struct mg_opnd v) { return v.kind == MG_OPND_imm && !v.val; }
+static bool is_zero(struct mg_opnd v)
+{
+    return v.kind == MG_OPND_imm && !v.val;
+}
 
 /* v as an operand of 64 bits. */
 static struct mg_opnd wide(struct mg_code_at *at, struct mg_opnd v)
 {
     if (v.kind == MG_OPND_imm) return I((int64_t)v.val);
-    if (v.kind == MG_OPND_reg && !v.sub && !v.val && mg_type_bits((enum mg_type)mg_at_module(at)->regs.at[v.id].type) == 64 &&
+    if (v.kind == MG_OPND_reg && !v.sub && !v.val &&
+        mg_type_bits((enum mg_type)mg_at_module(at)->regs.at[v.id].type) == 64 &&
         mg_type_kind((enum mg_type)mg_at_module(at)->regs.at[v.id].type) != MG_TK_FLOAT)
         return v;
     return R(mg_value_wide(at, v));
@@ -44,8 +50,10 @@ static mg_id times(struct mg_code_at *at, mg_id n, struct mg_opnd v)
 {
     mg_id r = mg_code_temp(at, MG_TYPE_b64);
     if (v.kind == MG_OPND_imm && v.val <= UINT32_MAX) {
-        if (v.val == 1) MG_PURE(at, "cvt.u64.u32", R(r), R(n));
-        else MG_PURE(at, "mul.wide.u32", R(r), R(n), v);
+        if (v.val == 1)
+            MG_PURE(at, "cvt.u64.u32", R(r), R(n));
+        else
+            MG_PURE(at, "mul.wide.u32", R(r), R(n), v);
         return r;
     }
     MG_PURE(at, "cvt.u64.u32", R(r), R(n));
@@ -110,7 +118,8 @@ static mg_id max_of_warp(struct mg_code_at *at, struct mg_opnd v, bool is64)
         MG_PURE(at, "cvt.u64.u32", R(r), R(redux(at, "redux.sync.max.u32", bare, mg_value_active(at))));
         return r;
     }
-    mg_id high = piece(at, v, true, 32, 32), low = piece(at, v, true, 0, 32), top = redux(at, "redux.sync.max.u32", high, mg_value_active(at)), mine = mg_code_temp(at, MG_TYPE_pred);
+    mg_id high = piece(at, v, true, 32, 32), low = piece(at, v, true, 0, 32),
+          top = redux(at, "redux.sync.max.u32", high, mg_value_active(at)), mine = mg_code_temp(at, MG_TYPE_pred);
     MG_PURE(at, "setp.eq.u32", R(mine), R(high), R(top));
     MG_PURE(at, "selp.b32", R(low), R(low), I(0), R(mine));
     MG_PURE(at, "cvt.u64.u32", R(r), R(redux(at, "redux.sync.max.u32", low, mg_value_active(at))));
@@ -126,9 +135,13 @@ static mg_id or_of_warp(struct mg_code_at *at, struct mg_opnd v, bool is64)
     return r;
 }
 
-static bool reduces(const struct mg_code_at *at) { return at->p->all->o->reduce && at->p->all->m->sm >= 80; }
+static bool reduces(const struct mg_code_at *at)
+{
+    return at->p->all->o->reduce && at->p->all->m->sm >= 80;
+}
 
-static void update(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge rule, struct mg_opnd v, enum mg_spread spread)
+static void update(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge rule, struct mg_opnd v,
+                   enum mg_spread spread)
 {
     struct mg_opnd to = mg_o_addr_reg(base, off);
     if (is_zero(v)) return;
@@ -147,9 +160,12 @@ static void update(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge
     struct mg_opnd w;
     if (spread == MG_EACH) {
         const struct mg_reg *r = v.kind == MG_OPND_reg && !v.sub && !v.val ? &mg_at_module(at)->regs.at[v.id] : NULL;
-        bool is32 = r && mg_type_bits((enum mg_type)r->type) == 32 && mg_type_kind((enum mg_type)r->type) != MG_TK_FLOAT;
+        bool is32 =
+            r && mg_type_bits((enum mg_type)r->type) == 32 && mg_type_kind((enum mg_type)r->type) != MG_TK_FLOAT;
         struct mg_opnd x = is32 ? v : wide(at, v);
-        w = R(rule == MG_MERGE_SUM ? sum_of_warp(at, x, !is32) : rule == MG_MERGE_MAX ? max_of_warp(at, x, !is32) : or_of_warp(at, x, !is32));
+        w = R(rule == MG_MERGE_SUM   ? sum_of_warp(at, x, !is32)
+              : rule == MG_MERGE_MAX ? max_of_warp(at, x, !is32)
+                                     : or_of_warp(at, x, !is32));
     } else {
         w = spread == MG_TIMES && rule == MG_MERGE_SUM ? R(times(at, mg_value_n_active(at), v)) : wide(at, v);
     }
@@ -158,18 +174,24 @@ static void update(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge
 
 /* Each lane has an address of its own. Lanes that add one constant to one address do it together: `same` is
  * what tells their addresses apart. */
-static void update_each(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge rule, struct mg_opnd v, mg_id same)
+static void update_each(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge rule, struct mg_opnd v,
+                        mg_id same)
 {
     if (is_zero(v)) return;
     if (v.kind == MG_OPND_imm && reduces(at)) {
         const struct mg_code_guard *g = mg_at_guard(at);
-        mg_id mask = mg_value_active(at), lt = mg_value_lt(at), mates = mg_code_temp(at, MG_TYPE_b32), below = mg_code_temp(at, MG_TYPE_b32), lead = mg_code_temp(at, MG_TYPE_pred);
-        mg_code_emit(at, g->pred, g->is_not, "match.any.sync.b32", (const struct mg_opnd[]){R(mates), R(same), R(mask)}, 3);
+        mg_id mask = mg_value_active(at), lt = mg_value_lt(at), mates = mg_code_temp(at, MG_TYPE_b32),
+              below = mg_code_temp(at, MG_TYPE_b32), lead = mg_code_temp(at, MG_TYPE_pred);
+        mg_code_emit(at, g->pred, g->is_not, "match.any.sync.b32", (const struct mg_opnd[]){R(mates), R(same), R(mask)},
+                     3);
         MG_PURE(at, "and.b32", R(below), R(lt), R(mates));
-        if (g->pred) MG_PURE(at, "setp.eq.and.u32", R(lead), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
-        else MG_PURE(at, "setp.eq.u32", R(lead), R(below), I(0));
+        if (g->pred)
+            MG_PURE(at, "setp.eq.and.u32", R(lead), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
+        else
+            MG_PURE(at, "setp.eq.u32", R(lead), R(below), I(0));
         if (rule == MG_MERGE_SUM) MG_PURE(at, "popc.b32", R(below), R(mates));
-        MG_GUARDED(at, lead, red_form(rule), mg_o_addr_reg(base, off), rule == MG_MERGE_SUM ? R(times(at, below, v)) : wide(at, v));
+        MG_GUARDED(at, lead, red_form(rule), mg_o_addr_reg(base, off),
+                   rule == MG_MERGE_SUM ? R(times(at, below, v)) : wide(at, v));
         return;
     }
     struct mg_opnd w = wide(at, v);
@@ -188,23 +210,28 @@ void mg_cell_update(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, enum
     update(at, mg_value_base(at), 8 * (int64_t)cell, rule_of(at, cell), v, spread);
 }
 
-void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v, enum mg_spread spread)
+void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v,
+                       enum mg_spread spread)
 {
     enum mg_merge rule = rule_of(at, first);
     mg_id inside = mg_code_temp(at, MG_TYPE_pred), a = mg_code_temp(at, MG_TYPE_b64);
-    if (!n || n > at->p->rules.n - first) mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + n));
+    if (!n || n > at->p->rules.n - first)
+        mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + n));
     MG_PURE(at, "setp.lt.u32", R(inside), R(ix), I(n));
     MG_PURE(at, "mad.wide.u32", R(a), R(ix), I(8), R(mg_value_base(at)));
     mg_code_push_guard(at, inside, false);
-    if (spread == MG_ONCE || spread == MG_ALONE) update(at, a, 8 * (int64_t)first, rule, v, spread);
-    else update_each(at, a, 8 * (int64_t)first, rule, v, ix);
+    if (spread == MG_ONCE || spread == MG_ALONE)
+        update(at, a, 8 * (int64_t)first, rule, v, spread);
+    else
+        update_each(at, a, 8 * (int64_t)first, rule, v, ix);
     mg_code_pop_guard(at);
 }
 
 void mg_cell_set_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v)
 {
     mg_id a = mg_code_temp(at, MG_TYPE_b64);
-    if (!n || first > at->p->rules.n || n > at->p->rules.n - first) mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + n));
+    if (!n || first > at->p->rules.n || n > at->p->rules.n - first)
+        mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + n));
     MG_PURE(at, "mad.wide.u32", R(a), R(ix), I(8), R(mg_value_base(at)));
     struct mg_opnd w = wide(at, v);
     MG_CODE(at, "st.global.u64", mg_o_addr_reg(a, 8 * (int64_t)first), w);
@@ -216,17 +243,21 @@ static mg_id lowest_of(struct mg_code_at *at, mg_id mask)
     const struct mg_code_guard *g = mg_at_guard(at);
     mg_id below = mg_code_temp(at, MG_TYPE_b32), lowest = mg_code_temp(at, MG_TYPE_pred), lt = mg_value_lt(at);
     MG_PURE(at, "and.b32", R(below), R(lt), R(mask));
-    if (g->pred) MG_PURE(at, "setp.eq.and.u32", R(lowest), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
-    else MG_PURE(at, "setp.eq.u32", R(lowest), R(below), I(0));
+    if (g->pred)
+        MG_PURE(at, "setp.eq.and.u32", R(lowest), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
+    else
+        MG_PURE(at, "setp.eq.u32", R(lowest), R(below), I(0));
     return lowest;
 }
 
 /* The lowest lane of each mask adds for its lanes: groups that were apart when they asked may have met here. */
 void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id mask, bool often)
 {
-    if (first > at->p->rules.n || n > at->p->rules.n - first) mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + n));
+    if (first > at->p->rules.n || n > at->p->rules.n - first)
+        mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + n));
     if (often && mg_near_lanes(at, first, n, k)) return;
-    mg_id a = mg_code_temp(at, MG_TYPE_b64), lanes = mg_code_temp(at, MG_TYPE_b32), wide = mg_code_temp(at, MG_TYPE_b64), lowest = lowest_of(at, mask);
+    mg_id a = mg_code_temp(at, MG_TYPE_b64), lanes = mg_code_temp(at, MG_TYPE_b32),
+          wide = mg_code_temp(at, MG_TYPE_b64), lowest = lowest_of(at, mask);
     MG_PURE(at, "mad.wide.u32", R(a), R(k), I(8), R(mg_value_base(at)));
     MG_PURE(at, "popc.b32", R(lanes), R(mask));
     MG_PURE(at, "cvt.u64.u32", R(wide), R(lanes));
@@ -235,8 +266,10 @@ void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, 
 
 void mg_count_run(struct mg_code_at *at, uint32_t first, mg_id mask, mg_id times)
 {
-    mg_id a = mg_code_temp(at, MG_TYPE_b64), k = mg_code_temp(at, MG_TYPE_b32), lanes = mg_code_temp(at, MG_TYPE_b64), wide = mg_code_temp(at, MG_TYPE_b64), lowest = lowest_of(at, mask);
-    if (first > at->p->rules.n || WARP >= at->p->rules.n - first) mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + WARP));
+    mg_id a = mg_code_temp(at, MG_TYPE_b64), k = mg_code_temp(at, MG_TYPE_b32), lanes = mg_code_temp(at, MG_TYPE_b64),
+          wide = mg_code_temp(at, MG_TYPE_b64), lowest = lowest_of(at, mask);
+    if (first > at->p->rules.n || WARP >= at->p->rules.n - first)
+        mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + WARP));
     MG_PURE(at, "setp.neu.and.f64", R(lowest), R(times), ((struct mg_opnd){.kind = MG_OPND_f64}), R(lowest));
     MG_PURE(at, "popc.b32", R(k), R(mask));
     MG_PURE(at, "mad.wide.u32", R(a), R(k), I(8), R(mg_value_base(at)));
@@ -283,11 +316,15 @@ mg_id mg_value_table(struct mg_code_at *at, uint32_t table)
     return own->tables[table];
 }
 
-/* Of Stafford's thirteenth variant of MurmurHash3's finaliser: x ^= x >> 30, x *= a, x ^= x >> 27, x *= b, x ^= x >> 31. */
+/* Of Stafford's thirteenth variant of MurmurHash3's finaliser: x ^= x >> 30, x *= a, x ^= x >> 27, x *= b, x ^= x
+ * >> 31. */
 static void mix(struct mg_code_at *at, mg_id h)
 {
     mg_id t = mg_code_temp(at, MG_TYPE_b64);
-    static const struct { unsigned shift; uint64_t by; } steps[] = {{30, 0xbf58476d1ce4e5b9}, {27, 0x94d049bb133111eb}, {31, 0}};
+    static const struct {
+        unsigned shift;
+        uint64_t by;
+    } steps[] = {{30, 0xbf58476d1ce4e5b9}, {27, 0x94d049bb133111eb}, {31, 0}};
     for (unsigned i = 0; i < MG_COUNT_OF(steps); i++) {
         MG_PURE(at, "shr.u64", R(t), R(h), I(steps[i].shift));
         MG_PURE(at, "xor.b64", R(h), R(h), R(t));
@@ -299,8 +336,10 @@ static mg_id mark_of(struct mg_code_at *at, const mg_id *keys, uint32_t n)
 {
     mg_id h = mg_code_temp(at, MG_TYPE_b64), none = mg_code_temp(at, MG_TYPE_pred);
     for (uint32_t i = 0; i < n; i++) {
-        if (i) MG_PURE(at, "add.u64", R(h), R(h), R(keys[i]));
-        else MG_PURE(at, "mov.b64", R(h), R(keys[i]));
+        if (i)
+            MG_PURE(at, "add.u64", R(h), R(h), R(keys[i]));
+        else
+            MG_PURE(at, "mov.b64", R(h), R(keys[i]));
         mix(at, h);
     }
     MG_PURE(at, "setp.eq.u64", R(none), R(h), I(0));
@@ -308,7 +347,8 @@ static mg_id mark_of(struct mg_code_at *at, const mg_id *keys, uint32_t n)
     return h;
 }
 
-void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, const struct mg_opnd *v, uint32_t n, enum mg_spread spread)
+void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, const struct mg_opnd *v, uint32_t n,
+                     enum mg_spread spread)
 {
     if (table >= at->p->tables.n || n > at->p->tables.at[table].n_cells) {
         mg_patch_refuse(at->p, MG_ERR_STATE, "table %u was not reserved for that", (unsigned)table);
@@ -321,10 +361,13 @@ void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, c
         mg_patch_refuse(at->p, MG_ERR_LIMIT, "more than %d cells an entry", (int)MG_COUNT_OF(w));
         return;
     }
-    mg_id base = mg_value_table(at, table), h = mark_of(at, keys, t.n_keys), slot = mg_code_temp(at, MG_TYPE_b32), a = mg_code_temp(at, MG_TYPE_b64);
-    mg_id tries = mg_code_temp(at, MG_TYPE_b32), old = mg_code_temp(at, MG_TYPE_b64), p = mg_code_temp(at, MG_TYPE_pred);
+    mg_id base = mg_value_table(at, table), h = mark_of(at, keys, t.n_keys), slot = mg_code_temp(at, MG_TYPE_b32),
+          a = mg_code_temp(at, MG_TYPE_b64);
+    mg_id tries = mg_code_temp(at, MG_TYPE_b32), old = mg_code_temp(at, MG_TYPE_b64),
+          p = mg_code_temp(at, MG_TYPE_pred);
     for (uint32_t i = 0; i < n; i++) w[i] = wide(at, v[i]);
-    const struct mg_code_guard g = spread == MG_ONCE ? (struct mg_code_guard){mg_value_leader(at), false} : *mg_at_guard(at);
+    const struct mg_code_guard g =
+        spread == MG_ONCE ? (struct mg_code_guard){mg_value_leader(at), false} : *mg_at_guard(at);
     mg_id again = mg_code_label(at), found = mg_code_label(at), out = mg_code_label(at), next = mg_code_label(at);
     MG_PURE(at, "cvt.u32.u64", R(slot), R(h));
     MG_PURE(at, "mov.u32", R(tries), I(0));
@@ -339,7 +382,8 @@ void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, c
     MG_GUARDED(at, p, "bra", mg_o_label(next));
     MG_PURE(at, "atom.global.cas.b64", R(old), mg_o_addr_reg(a, 8), I(0), R(h));
     MG_PURE(at, "setp.eq.u64", R(p), R(old), I(0));
-    for (uint32_t i = 0; i < t.n_keys; i++) MG_GUARDED(at, p, "st.global.u64", mg_o_addr_reg(a, 16 + 8 * (int64_t)i), R(keys[i]));
+    for (uint32_t i = 0; i < t.n_keys; i++)
+        MG_GUARDED(at, p, "st.global.u64", mg_o_addr_reg(a, 16 + 8 * (int64_t)i), R(keys[i]));
     MG_GUARDED(at, p, "bra", mg_o_label(found));
     MG_PURE(at, "setp.eq.u64", R(p), R(old), R(h));
     MG_GUARDED(at, p, "bra", mg_o_label(found));

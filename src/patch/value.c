@@ -16,14 +16,17 @@ static mg_id known(const struct mg_code_at *at, enum mg_value_kind kind, uint32_
 {
     for (uint32_t i = 0; i < at->known.n; i++) {
         const struct mg_known *k = &at->known.at[i];
-        if (k->kind == kind && k->arg == arg && k->guard == (g ? g->pred : 0) && k->guard_not == (g && g->is_not)) return k->reg;
+        if (k->kind == kind && k->arg == arg && k->guard == (g ? g->pred : 0) && k->guard_not == (g && g->is_not))
+            return k->reg;
     }
     return 0;
 }
 
-static mg_id note(struct mg_code_at *at, enum mg_value_kind kind, uint32_t arg, const struct mg_code_guard *g, mg_id reg)
+static mg_id note(struct mg_code_at *at, enum mg_value_kind kind, uint32_t arg, const struct mg_code_guard *g,
+                  mg_id reg)
 {
-    *mg_vec_push(&at->known) = (struct mg_known){.kind = kind, .arg = arg, .guard = g ? g->pred : 0, .guard_not = g && g->is_not, .reg = reg};
+    *mg_vec_push(&at->known) =
+        (struct mg_known){.kind = kind, .arg = arg, .guard = g ? g->pred : 0, .guard_not = g && g->is_not, .reg = reg};
     return reg;
 }
 
@@ -48,7 +51,8 @@ static mg_id linear_tid(struct mg_code_at *pro)
 static mg_id linear_cta(struct mg_code_at *pro)
 {
     mg_id z = sreg32(pro, MG_SREG_ctaid, 3), ny = sreg32(pro, MG_SREG_nctaid, 2), y = sreg32(pro, MG_SREG_ctaid, 2);
-    mg_id nx = sreg32(pro, MG_SREG_nctaid, 1), x = sreg32(pro, MG_SREG_ctaid, 1), l = mg_code_reg(pro, MG_TYPE_b64), w = mg_code_reg(pro, MG_TYPE_b64);
+    mg_id nx = sreg32(pro, MG_SREG_nctaid, 1), x = sreg32(pro, MG_SREG_ctaid, 1), l = mg_code_reg(pro, MG_TYPE_b64),
+          w = mg_code_reg(pro, MG_TYPE_b64);
     MG_PURE(pro, "mad.lo.u32", R(z), R(z), R(ny), R(y)); /* grids are at most 65535 high and deep */
     MG_PURE(pro, "mul.wide.u32", R(l), R(z), R(nx));
     MG_PURE(pro, "cvt.u64.u32", R(w), R(x));
@@ -67,8 +71,10 @@ static mg_id always(struct mg_code_at *pro)
 static mg_id load_word(struct mg_code_at *pro, uint32_t word)
 {
     mg_id r = mg_code_reg(pro, MG_TYPE_b64), ctx = pro->p->all->twin->ctx_reg[pro->func_ix];
-    if (word >= pro->p->region->n_launch_words) mg_patch_refuse(pro->p, MG_ERR_STATE, "word %u was not reserved", (unsigned)word);
-    MG_PURE(pro, "ld.global.u64", R(r), mg_o_addr_reg(ctx, MG_CTX_WORDS + 8 * (int64_t)(pro->p->region->first_word + word)));
+    if (word >= pro->p->region->n_launch_words)
+        mg_patch_refuse(pro->p, MG_ERR_STATE, "word %u was not reserved", (unsigned)word);
+    MG_PURE(pro, "ld.global.u64", R(r),
+            mg_o_addr_reg(ctx, MG_CTX_WORDS + 8 * (int64_t)(pro->p->region->first_word + word)));
     return r;
 }
 
@@ -101,40 +107,84 @@ static mg_id of_function(struct mg_code_at *at, enum mg_value_kind kind, uint32_
     mg_id r = known(pro, kind, arg, NULL);
     if (r) return r;
     switch (kind) {
-    case MG_V_LANE: r = sreg32(pro, MG_SREG_laneid, 0); break;
-    case MG_V_LT: r = sreg32(pro, MG_SREG_lanemask_lt, 0); break;
-    case MG_V_SM: r = sreg32(pro, MG_SREG_smid, 0); break;
-    case MG_V_TID: r = linear_tid(pro); break;
+    case MG_V_LANE:
+        r = sreg32(pro, MG_SREG_laneid, 0);
+        break;
+    case MG_V_LT:
+        r = sreg32(pro, MG_SREG_lanemask_lt, 0);
+        break;
+    case MG_V_SM:
+        r = sreg32(pro, MG_SREG_smid, 0);
+        break;
+    case MG_V_TID:
+        r = linear_tid(pro);
+        break;
     case MG_V_WARP: {
         mg_id tid = of_function(at, MG_V_TID, 0);
         r = mg_code_reg(pro, MG_TYPE_b32);
         MG_PURE(pro, "shr.u32", R(r), R(tid), I(5));
         break;
     }
-    case MG_V_CTA: r = linear_cta(pro); break;
+    case MG_V_CTA:
+        r = linear_cta(pro);
+        break;
     case MG_V_ROW: {
         mg_id lane = of_function(at, MG_V_LANE, 0), base = mg_value_base(at);
         r = mg_code_reg(pro, MG_TYPE_b64);
         MG_PURE(pro, "mad.wide.u32", R(r), R(lane), I(8), R(base));
         break;
     }
-    case MG_V_TRUE: r = always(pro); break;
-    case MG_V_WORD: r = load_word(pro, arg); break;
-    case MG_V_PARAM: r = load_param(pro, arg); break;
-    default: mg_unreachable();
+    case MG_V_TRUE:
+        r = always(pro);
+        break;
+    case MG_V_WORD:
+        r = load_word(pro, arg);
+        break;
+    case MG_V_PARAM:
+        r = load_param(pro, arg);
+        break;
+    default:
+        mg_unreachable();
     }
     return note(pro, kind, arg, NULL, r);
 }
 
-mg_id mg_value_lt(struct mg_code_at *at) { return of_function(at, MG_V_LT, 0); }
-mg_id mg_value_row(struct mg_code_at *at) { return of_function(at, MG_V_ROW, 0); }
-mg_id mg_value_lane(struct mg_code_at *at) { return of_function(at, MG_V_LANE, 0); }
-mg_id mg_value_sm(struct mg_code_at *at) { return of_function(at, MG_V_SM, 0); }
-mg_id mg_value_tid(struct mg_code_at *at) { return of_function(at, MG_V_TID, 0); }
-mg_id mg_value_warp(struct mg_code_at *at) { return of_function(at, MG_V_WARP, 0); }
-mg_id mg_value_cta(struct mg_code_at *at) { return of_function(at, MG_V_CTA, 0); }
-mg_id mg_value_word(struct mg_code_at *at, uint32_t word) { return of_function(at, MG_V_WORD, word); }
-mg_id mg_value_param(struct mg_code_at *at, uint32_t ix) { return of_function(at, MG_V_PARAM, ix); }
+mg_id mg_value_lt(struct mg_code_at *at)
+{
+    return of_function(at, MG_V_LT, 0);
+}
+mg_id mg_value_row(struct mg_code_at *at)
+{
+    return of_function(at, MG_V_ROW, 0);
+}
+mg_id mg_value_lane(struct mg_code_at *at)
+{
+    return of_function(at, MG_V_LANE, 0);
+}
+mg_id mg_value_sm(struct mg_code_at *at)
+{
+    return of_function(at, MG_V_SM, 0);
+}
+mg_id mg_value_tid(struct mg_code_at *at)
+{
+    return of_function(at, MG_V_TID, 0);
+}
+mg_id mg_value_warp(struct mg_code_at *at)
+{
+    return of_function(at, MG_V_WARP, 0);
+}
+mg_id mg_value_cta(struct mg_code_at *at)
+{
+    return of_function(at, MG_V_CTA, 0);
+}
+mg_id mg_value_word(struct mg_code_at *at, uint32_t word)
+{
+    return of_function(at, MG_V_WORD, word);
+}
+mg_id mg_value_param(struct mg_code_at *at, uint32_t ix)
+{
+    return of_function(at, MG_V_PARAM, ix);
+}
 
 /* ---- of lanes ---------------------------------------------------------------------------------------------- */
 
@@ -142,11 +192,15 @@ static mg_id all_here(struct mg_code_at *at)
 {
     mg_id r = known(at, MG_V_ALL, 0, NULL);
     if (r) return r;
-    if (!ask(at->p->all)) mg_patch_refuse(at->p, MG_ERR_UNSUPPORTED, "PTX for sm_%u has no way to ask for active lanes", (unsigned)at->p->all->m->sm);
+    if (!ask(at->p->all))
+        mg_patch_refuse(at->p, MG_ERR_UNSUPPORTED, "PTX for sm_%u has no way to ask for active lanes",
+                        (unsigned)at->p->all->m->sm);
     mg_id always_true = at->p->all->ballot ? of_function(at, MG_V_TRUE, 0) : 0;
     r = mg_code_temp(at, MG_TYPE_b32);
-    if (always_true) MG_PURE(at, "vote.ballot.b32", R(r), R(always_true));
-    else MG_PURE(at, "activemask.b32", R(r));
+    if (always_true)
+        MG_PURE(at, "vote.ballot.b32", R(r), R(always_true));
+    else
+        MG_PURE(at, "activemask.b32", R(r));
     return note(at, MG_V_ALL, 0, NULL, r);
 }
 
@@ -159,8 +213,10 @@ mg_id mg_value_active(struct mg_code_at *at)
     mg_id all = all_here(at);
     struct mg_opnd pred = g->is_not ? mg_o_not(g->pred) : R(g->pred);
     r = mg_code_temp(at, MG_TYPE_b32);
-    if (at->p->all->ballot) MG_PURE(at, "vote.ballot.b32", R(r), pred);
-    else MG_PURE(at, "vote.sync.ballot.b32", R(r), pred, R(all));
+    if (at->p->all->ballot)
+        MG_PURE(at, "vote.ballot.b32", R(r), pred);
+    else
+        MG_PURE(at, "vote.sync.ballot.b32", R(r), pred, R(all));
     return note(at, MG_V_ACTIVE, 0, g, r);
 }
 
@@ -173,8 +229,10 @@ mg_id mg_value_own(struct mg_code_at *at)
     mg_id lt = mg_value_lt(at), mask = mg_value_active(at);
     r = mg_code_temp(at, MG_TYPE_b32);
     MG_PURE(at, "add.u32", R(r), R(lt), I(1));
-    if (g->pred && g->is_not) MG_PURE(at, "selp.b32", R(r), I(0), R(r), R(g->pred)); /* others than these lanes are not in it */
-    else if (g->pred) MG_PURE(at, "selp.b32", R(r), R(r), I(0), R(g->pred));
+    if (g->pred && g->is_not)
+        MG_PURE(at, "selp.b32", R(r), I(0), R(r), R(g->pred)); /* others than these lanes are not in it */
+    else if (g->pred)
+        MG_PURE(at, "selp.b32", R(r), R(r), I(0), R(g->pred));
     MG_PURE(at, "or.b32", R(r), R(r), R(mask));
     return note(at, MG_V_OWN, 0, g, r);
 }
@@ -194,9 +252,12 @@ mg_id mg_value_leader(struct mg_code_at *at)
     if (r) return r;
     mg_id lt = mg_value_lt(at), mask = mg_value_active(at), below = mg_code_temp(at, MG_TYPE_b32);
     r = mg_code_temp(at, MG_TYPE_pred);
-    MG_PURE(at, "and.b32", R(below), R(lt), R(mask)); /* in this order: decode_probe.c takes the other one for a pattern that drops the mask */
-    if (g->pred) MG_PURE(at, "setp.eq.and.u32", R(r), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
-    else MG_PURE(at, "setp.eq.u32", R(r), R(below), I(0));
+    MG_PURE(at, "and.b32", R(below), R(lt),
+            R(mask)); /* in this order: decode_probe.c takes the other one for a pattern that drops the mask */
+    if (g->pred)
+        MG_PURE(at, "setp.eq.and.u32", R(r), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
+    else
+        MG_PURE(at, "setp.eq.u32", R(r), R(below), I(0));
     return note(at, MG_V_LEADER, 0, g, r);
 }
 
@@ -220,8 +281,14 @@ static mg_id read_time(struct mg_code_at *at, enum mg_sreg s)
     return r;
 }
 
-mg_id mg_value_clock(struct mg_code_at *at) { return read_time(at, MG_SREG_clock64); }
-mg_id mg_value_globaltimer(struct mg_code_at *at) { return read_time(at, MG_SREG_globaltimer); }
+mg_id mg_value_clock(struct mg_code_at *at)
+{
+    return read_time(at, MG_SREG_clock64);
+}
+mg_id mg_value_globaltimer(struct mg_code_at *at)
+{
+    return read_time(at, MG_SREG_globaltimer);
+}
 
 mg_id mg_value_wide(struct mg_code_at *at, struct mg_opnd v)
 {
@@ -230,9 +297,15 @@ mg_id mg_value_wide(struct mg_code_at *at, struct mg_opnd v)
     enum mg_type type = v.kind == MG_OPND_reg && !v.sub ? (enum mg_type)m->regs.at[v.id].type : MG_TYPE_none;
     unsigned bits = mg_type_bits(type);
     switch (v.kind) {
-    case MG_OPND_imm: case MG_OPND_f64: MG_PURE(at, "mov.u64", R(r), I((int64_t)v.val)); return r;
-    case MG_OPND_f32: MG_PURE(at, "mov.u64", R(r), I((int64_t)(v.val & 0xffffffff))); return r;
-    default: break;
+    case MG_OPND_imm:
+    case MG_OPND_f64:
+        MG_PURE(at, "mov.u64", R(r), I((int64_t)v.val));
+        return r;
+    case MG_OPND_f32:
+        MG_PURE(at, "mov.u64", R(r), I((int64_t)(v.val & 0xffffffff)));
+        return r;
+    default:
+        break;
     }
     if (bits == 64 && !v.val) {
         MG_PURE(at, "mov.b64", R(r), v);
@@ -251,10 +324,13 @@ mg_id mg_value_wide(struct mg_code_at *at, struct mg_opnd v)
 static struct mg_opnd address_base(struct mg_code_at *at, const struct mg_opnd *o)
 {
     struct mg_module *m = mg_at_module(at);
-    if (o->sub == MG_OPND_reg && mg_type_bits((enum mg_type)m->regs.at[o->id].type) == 64) return (struct mg_opnd){.kind = MG_OPND_reg, .id = o->id, .sub = o->n & 7};
+    if (o->sub == MG_OPND_reg && mg_type_bits((enum mg_type)m->regs.at[o->id].type) == 64)
+        return (struct mg_opnd){.kind = MG_OPND_reg, .id = o->id, .sub = o->n & 7};
     mg_id r = mg_code_temp(at, MG_TYPE_b64);
-    if (o->sub == MG_OPND_var && m->vars.at[o->id].space != MG_SPACE_param) MG_PURE(at, "mov.u64", R(r), ((struct mg_opnd){.kind = MG_OPND_var, .id = o->id}));
-    else MG_PURE(at, "mov.u64", R(r), I(0)); /* absolute, or a place among parameters */
+    if (o->sub == MG_OPND_var && m->vars.at[o->id].space != MG_SPACE_param)
+        MG_PURE(at, "mov.u64", R(r), ((struct mg_opnd){.kind = MG_OPND_var, .id = o->id}));
+    else
+        MG_PURE(at, "mov.u64", R(r), I(0)); /* absolute, or a place among parameters */
     return R(r);
 }
 
@@ -269,11 +345,15 @@ mg_id mg_value_address(struct mg_code_at *at, mg_id node)
         a.addr = 0;
     }
     const struct mg_opnd o = m->opnds.at[m->nodes.at[node].opnd + a.addr];
-    if (o.kind == MG_OPND_addr && o.sub == MG_OPND_reg && !o.val && !(o.n & 7) && mg_type_bits((enum mg_type)m->regs.at[o.id].type) == 64) return o.id;
-    if (o.kind == MG_OPND_addr && o.sub == MG_OPND_reg && mg_type_bits((enum mg_type)m->regs.at[o.id].type) == 32) { /* wraps around at 32 bits */
+    if (o.kind == MG_OPND_addr && o.sub == MG_OPND_reg && !o.val && !(o.n & 7) &&
+        mg_type_bits((enum mg_type)m->regs.at[o.id].type) == 64)
+        return o.id;
+    if (o.kind == MG_OPND_addr && o.sub == MG_OPND_reg &&
+        mg_type_bits((enum mg_type)m->regs.at[o.id].type) == 32) { /* wraps around at 32 bits */
         mg_id sum = mg_code_temp(at, MG_TYPE_b32);
         r = mg_code_temp(at, MG_TYPE_b64);
-        MG_PURE(at, "add.s32", R(sum), ((struct mg_opnd){.kind = MG_OPND_reg, .id = o.id, .sub = o.n & 7}), I((int32_t)o.val));
+        MG_PURE(at, "add.s32", R(sum), ((struct mg_opnd){.kind = MG_OPND_reg, .id = o.id, .sub = o.n & 7}),
+                I((int32_t)o.val));
         MG_PURE(at, "cvt.u64.u32", R(r), R(sum));
         return note(at, MG_V_ADDRESS, node, NULL, r);
     }

@@ -49,12 +49,25 @@ static void expr_initialize(const void *conf, const struct mg_tool_launch *l, ui
     if (c->e->uses[MG_EV_launch]) words[0] = l->id;
 }
 
-static const struct mg_tool_opt expr_opts[] = {{"CLAUSES", "", "the text of one-liners takes the place of options: SITES /predicate/ { @map[keys] = count() }"}, {0}};
+static const struct mg_tool_opt expr_opts[] = {
+    {"CLAUSES", "", "the text of one-liners takes the place of options: SITES /predicate/ { @map[keys] = count() }"},
+    {0}};
 
 extern const struct mg_tool mg_tool_expr;
 const struct mg_tool mg_tool_expr = {
-    .name = "expr", .summary = "count what one-liners ask for: see -e and docs/probe-language.md",
-    .opts = expr_opts, .configure = expr_configure, .release = expr_release,
-    .analyze = mg_expr_analyze, .instrument = mg_expr_instrument, .initialize = expr_initialize, .list = mg_expr_list, .profile = mg_expr_profile,
-    .begin = mg_expr_host_begin, .stream = mg_expr_host_stream, .read = mg_expr_host_read, .end = mg_expr_host_end, .flags = MG_TOOL_ASKED | MG_TOOL_FRAME,
+    .name = "expr",
+    .summary = "count what one-liners ask for: see -e and docs/probe-language.md",
+    .opts = expr_opts,
+    .configure = expr_configure,
+    .release = expr_release,
+    .analyze = mg_expr_analyze,
+    .instrument = mg_expr_instrument,
+    .initialize = expr_initialize,
+    .list = mg_expr_list,
+    .profile = mg_expr_profile,
+    .begin = mg_expr_host_begin,
+    .stream = mg_expr_host_stream,
+    .read = mg_expr_host_read,
+    .end = mg_expr_host_end,
+    .flags = MG_TOOL_ASKED | MG_TOOL_FRAME,
 };

@@ -8,8 +8,8 @@
 #include "record/frame.h"
 #include "tool/host.h"
 
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define R(r)            mg_o_reg(r)
+#define I(n)            mg_o_imm(n)
 #define EMIT(form, ...) MG_CODE(h->at, form, __VA_ARGS__)
 
 enum { MOST = 1024, RANGE_BYTES = 24, WORDS = 1 + 3 * MOST };
@@ -23,10 +23,15 @@ void mg_expr_find_allocation(struct mg_expr_here *h)
     struct mg_expr_val *alloc = &h->values[MG_EV_alloc], *offset = &h->values[MG_EV_offset];
     h->has[MG_EV_alloc] = h->has[MG_EV_offset] = true;
     *alloc = *offset = mg_expr_imm(-1);
-    if (!mg_access_of(mg_patch_cfg(h->p, 0)->m, h->spot->node, &a) || (a.space != MG_SPACE_global && a.space != MG_SPACE_generic)) return;
-    mg_id addr = mg_expr_reg(h, mg_expr_value_at(h, MG_EV_addr)), base = mg_code_temp(h->at, MG_TYPE_b64), n = mg_code_temp(h->at, MG_TYPE_b64), count = mg_code_temp(h->at, MG_TYPE_b32);
-    mg_id low = mg_code_temp(h->at, MG_TYPE_b32), next = mg_code_temp(h->at, MG_TYPE_b32), in = mg_code_temp(h->at, MG_TYPE_pred), at = mg_code_temp(h->at, MG_TYPE_b64);
-    mg_id begin = mg_code_temp(h->at, MG_TYPE_b64), bytes = mg_code_temp(h->at, MG_TYPE_b64), id = mg_code_temp(h->at, MG_TYPE_b64);
+    if (!mg_access_of(mg_patch_cfg(h->p, 0)->m, h->spot->node, &a) ||
+        (a.space != MG_SPACE_global && a.space != MG_SPACE_generic))
+        return;
+    mg_id addr = mg_expr_reg(h, mg_expr_value_at(h, MG_EV_addr)), base = mg_code_temp(h->at, MG_TYPE_b64),
+          n = mg_code_temp(h->at, MG_TYPE_b64), count = mg_code_temp(h->at, MG_TYPE_b32);
+    mg_id low = mg_code_temp(h->at, MG_TYPE_b32), next = mg_code_temp(h->at, MG_TYPE_b32),
+          in = mg_code_temp(h->at, MG_TYPE_pred), at = mg_code_temp(h->at, MG_TYPE_b64);
+    mg_id begin = mg_code_temp(h->at, MG_TYPE_b64), bytes = mg_code_temp(h->at, MG_TYPE_b64),
+          id = mg_code_temp(h->at, MG_TYPE_b64);
     EMIT("add.u64", R(base), R(mg_value_list(h->at)), I(8 * (int64_t)h->ranges_at));
     EMIT("ld.global.u64", R(n), mg_o_addr_reg(base, 0));
     EMIT("cvt.u32.u64", R(count), R(n));
@@ -64,13 +69,19 @@ void mg_expr_find_allocation(struct mg_expr_here *h)
 
 /* ---- one launch ---------------------------------------------------------------------------------------------- */
 
-struct ranges { uint64_t (*at)[3]; uint32_t n; bool more; };
+struct ranges {
+    uint64_t (*at)[3];
+    uint32_t n;
+    bool more;
+};
 
 static void add_range(const struct mg_host_allocation *a, void *user)
 {
     struct ranges *r = user;
-    if (r->n == MOST) r->more = true;
-    else r->at[r->n][0] = a->address, r->at[r->n][1] = a->bytes, r->at[r->n++][2] = a->id;
+    if (r->n == MOST)
+        r->more = true;
+    else
+        r->at[r->n][0] = a->address, r->at[r->n][1] = a->bytes, r->at[r->n++][2] = a->id;
 }
 
 static int by_begin(const void *a, const void *b)
@@ -83,7 +94,7 @@ uint32_t mg_expr_list(const void *conf, const struct mg_tool_launch *l, uint64_t
 {
     const struct mg_expr_conf *c = conf;
     uint64_t *own = words + n - WORDS;
-    struct ranges r = {.at = (uint64_t (*)[3])(void *)(own + 1)};
+    struct ranges r = {.at = (uint64_t(*)[3])(void *)(own + 1)};
     (void)l;
     if (!mg_expr_wants_allocations(c->e) || n < WORDS) return 0;
     if (c->host && c->host->allocations) c->host->allocations(add_range, &r);

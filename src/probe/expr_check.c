@@ -5,16 +5,28 @@
 #include <fnmatch.h>
 #include <string.h>
 
-static const struct { const char *text, *help; unsigned flags; } values[] = {
+static const struct {
+    const char *text, *help;
+    unsigned flags;
+} values[] = {
     {NULL, NULL, 0},
 #define VALUE(name, text, flags, help) {text, help, flags},
 #include "probe/expr_values.def"
 #undef VALUE
 };
 
-const char *mg_expr_value_text(enum mg_expr_value v) { return values[v].text; }
-const char *mg_expr_value_help(enum mg_expr_value v) { return values[v].help; }
-unsigned mg_expr_value_flags(enum mg_expr_value v) { return values[v].flags; }
+const char *mg_expr_value_text(enum mg_expr_value v)
+{
+    return values[v].text;
+}
+const char *mg_expr_value_help(enum mg_expr_value v)
+{
+    return values[v].help;
+}
+unsigned mg_expr_value_flags(enum mg_expr_value v)
+{
+    return values[v].flags;
+}
 
 uint32_t mg_expr_lhist_buckets(const struct mg_expr_map *m)
 {
@@ -69,25 +81,35 @@ static void check_op(struct mg_expr_parser *p, struct mg_expr_node *n)
         all &= n->args[i]->type == MG_ET_STR;
     }
     bool compares = n->op >= MG_EO_EQ && n->op <= MG_EO_GE;
-    n->type = compares || n->op == MG_EO_AND_ALSO || n->op == MG_EO_OR_ELSE || n->op == MG_EO_NOT ? MG_ET_BOOL : MG_ET_INT;
+    n->type =
+        compares || n->op == MG_EO_AND_ALSO || n->op == MG_EO_OR_ELSE || n->op == MG_EO_NOT ? MG_ET_BOOL : MG_ET_INT;
     if (!strings) return;
-    if (n->op != MG_EO_EQ && n->op != MG_EO_NE) mg_expr_err(p, n->line, n->col, "a string can only be compared, with == and !=");
-    else if (!all) mg_expr_err(p, n->line, n->col, "a string is compared with a number");
+    if (n->op != MG_EO_EQ && n->op != MG_EO_NE)
+        mg_expr_err(p, n->line, n->col, "a string can only be compared, with == and !=");
+    else if (!all)
+        mg_expr_err(p, n->line, n->col, "a string is compared with a number");
 }
 
 void mg_expr_check_node(struct mg_expr_parser *p, struct mg_expr_node *n)
 {
     for (unsigned i = 0; i < n->n_args; i++) mg_expr_check_node(p, n->args[i]);
     switch (n->kind) {
-    case MG_EK_STR: n->type = MG_ET_STR; return;
-    case MG_EK_VALUE: n->type = values[n->value].flags & MG_EVF_STR ? MG_ET_STR : MG_ET_INT; return;
-    case MG_EK_OP: check_op(p, n); return;
+    case MG_EK_STR:
+        n->type = MG_ET_STR;
+        return;
+    case MG_EK_VALUE:
+        n->type = values[n->value].flags & MG_EVF_STR ? MG_ET_STR : MG_ET_INT;
+        return;
+    case MG_EK_OP:
+        check_op(p, n);
+        return;
     case MG_EK_FUNC:
         n->type = MG_ET_INT;
         for (unsigned i = 0; i < n->n_args; i++)
             if (n->args[i]->type == MG_ET_STR) mg_expr_err(p, n->line, n->col, "a string is no number");
         return;
-    default: n->type = MG_ET_INT;
+    default:
+        n->type = MG_ET_INT;
     }
 }
 
@@ -114,7 +136,8 @@ void mg_expr_check_update(struct mg_expr_parser *p, struct mg_expr_update *up)
         mg_expr_check_node(p, k);
         uint8_t str = k->type == MG_ET_STR ? MG_EVF_STR : 0;
         if (up->ix != m->first_update && (m->key_flags[i] & MG_EVF_STR) != str)
-            mg_expr_err(p, k->line, k->col, "key %u of %s is a %s elsewhere", i + 1, m->name, str ? "number" : "string");
+            mg_expr_err(p, k->line, k->col, "key %u of %s is a %s elsewhere", i + 1, m->name,
+                        str ? "number" : "string");
         m->key_flags[i] |= str | (shows_hex(k) ? MG_EVF_HEX : 0);
     }
 }
@@ -137,16 +160,21 @@ static void check_site(struct mg_expr_parser *p, const struct mg_expr_clause *c,
     bool inst = s->where == MG_EW_INST, edge = s->where == MG_EW_EDGE || s->where == MG_EW_BACK_EDGE;
     for (unsigned v = 1; v < MG_EV_COUNT; v++) {
         if (!c->uses[v]) continue;
-        if (values[v].flags & MG_EVF_INST && !inst) mg_expr_err(p, s->line, s->col, "'%s' is there at instructions only", values[v].text);
+        if (values[v].flags & MG_EVF_INST && !inst)
+            mg_expr_err(p, s->line, s->col, "'%s' is there at instructions only", values[v].text);
         if (v == MG_EV_to && !edge) mg_expr_err(p, s->line, s->col, "'to' is there at edges only");
-        if (values[v].flags & MG_EVF_AFTER && s->position == MG_EP_BEFORE) mg_expr_err(p, s->line, s->col, "'%s' is not known before the instruction", values[v].text);
+        if (values[v].flags & MG_EVF_AFTER && s->position == MG_EP_BEFORE)
+            mg_expr_err(p, s->line, s->col, "'%s' is not known before the instruction", values[v].text);
     }
-    if (!inst && (s->position != MG_EP_AUTO || s->issued)) mg_expr_err(p, s->line, s->col, "before, after and issued go with instructions only");
+    if (!inst && (s->position != MG_EP_AUTO || s->issued))
+        mg_expr_err(p, s->line, s->col, "before, after and issued go with instructions only");
     if (!inst && s->type) mg_expr_err(p, s->line, s->col, "type= goes with instructions only");
-    if (c->skips && (!inst || s->position == MG_EP_AFTER)) mg_expr_err(p, s->line, s->col, "only an instruction can be skipped, and only before it");
+    if (c->skips && (!inst || s->position == MG_EP_AFTER))
+        mg_expr_err(p, s->line, s->col, "only an instruction can be skipped, and only before it");
     if (c->skips)
         for (unsigned v = 1; v < MG_EV_COUNT; v++)
-            if (c->uses[v] && values[v].flags & MG_EVF_AFTER) mg_expr_err(p, s->line, s->col, "what skips an instruction cannot see its result '%s'", values[v].text);
+            if (c->uses[v] && values[v].flags & MG_EVF_AFTER)
+                mg_expr_err(p, s->line, s->col, "what skips an instruction cannot see its result '%s'", values[v].text);
 }
 
 void mg_expr_check(struct mg_expr_parser *p)

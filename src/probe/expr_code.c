@@ -44,11 +44,13 @@ static bool find_value(struct mg_expr_here *h, bool old, struct mg_opnd *o, enum
     if (ix >= n->n_opnds) return false;
     *o = m->opnds.at[n->opnd + ix];
     if (o->kind == MG_OPND_vec || o->kind == MG_OPND_pair) *o = m->opnds.at[o->id]; /* the first element */
-    if (o->kind != MG_OPND_reg && o->kind != MG_OPND_imm && o->kind != MG_OPND_f32 && o->kind != MG_OPND_f64) return false;
+    if (o->kind != MG_OPND_reg && o->kind != MG_OPND_imm && o->kind != MG_OPND_f32 && o->kind != MG_OPND_f64)
+        return false;
     if (o->kind == MG_OPND_reg && (o->sub || o->val)) return false;
     bool access = f->op == MG_OP_ld || f->op == MG_OP_ldu || store || atom;
     *type = !f->n_types ? MG_TYPE_none : (enum mg_type)f->types[access ? f->n_types - 1 : 0];
-    if (o->kind == MG_OPND_reg && (mg_type_bits((enum mg_type)m->regs.at[o->id].type) > 64 || m->regs.at[o->id].vec)) return false;
+    if (o->kind == MG_OPND_reg && (mg_type_bits((enum mg_type)m->regs.at[o->id].type) > 64 || m->regs.at[o->id].vec))
+        return false;
     return true;
 }
 
@@ -58,7 +60,8 @@ static bool is_float(enum mg_type t)
 }
 
 /* A register of the application, as 64 bits: of narrower ones as the type says. */
-static struct mg_expr_val widen(struct mg_expr_here *h, struct mg_code_at *at, mg_id reg, enum mg_type type, bool access)
+static struct mg_expr_val widen(struct mg_expr_here *h, struct mg_code_at *at, mg_id reg, enum mg_type type,
+                                bool access)
 {
     struct mg_module *m = mg_patch_module(h->p);
     unsigned bits = mg_type_bits((enum mg_type)m->regs.at[reg].type), want = access ? mg_type_bits(type) : bits;
@@ -75,7 +78,8 @@ static struct mg_expr_val widen(struct mg_expr_here *h, struct mg_code_at *at, m
     return in_reg(w, false);
 }
 
-static struct mg_expr_val float_value(struct mg_expr_here *h, struct mg_code_at *at, mg_id reg, enum mg_type type, bool nan)
+static struct mg_expr_val float_value(struct mg_expr_here *h, struct mg_code_at *at, mg_id reg, enum mg_type type,
+                                      bool nan)
 {
     mg_id w = mg_code_temp(at, nan ? MG_TYPE_pred : MG_TYPE_b64);
     (void)h;
@@ -88,7 +92,11 @@ static struct mg_expr_val float_value(struct mg_expr_here *h, struct mg_code_at 
         MG_CODE(at, type == MG_TYPE_f64 ? "setp.nan.f64" : "setp.nan.f32", R(w), R(x), R(x));
         return (struct mg_expr_val){.kind = MG_VAL_PRED, .reg = w};
     }
-    MG_CODE(at, type == MG_TYPE_f64 ? "cvt.rzi.s64.f64" : type == MG_TYPE_f32 ? "cvt.rzi.s64.f32" : "cvt.rzi.s64.f16", R(w), R(reg));
+    MG_CODE(at,
+            type == MG_TYPE_f64   ? "cvt.rzi.s64.f64"
+            : type == MG_TYPE_f32 ? "cvt.rzi.s64.f32"
+                                  : "cvt.rzi.s64.f16",
+            R(w), R(reg));
     return in_reg(w, false);
 }
 
@@ -133,11 +141,13 @@ static struct mg_expr_val operand_value(struct mg_expr_here *h, enum mg_expr_val
     if (o.kind != MG_OPND_reg) return constant_value(&o, what, type);
     struct mg_module *m = mg_patch_module(h->p);
     struct mg_code_at *at = is_result ? h->at : h->before;
-    unsigned op = mg_node_form(m, &m->nodes.at[h->spot->node])->op, have = mg_type_bits((enum mg_type)m->regs.at[o.id].type);
+    unsigned op = mg_node_form(m, &m->nodes.at[h->spot->node])->op,
+             have = mg_type_bits((enum mg_type)m->regs.at[o.id].type);
     bool access = op == MG_OP_ld || op == MG_OP_ldu || op == MG_OP_st || op == MG_OP_atom || op == MG_OP_red;
     bool fp = is_float(type) && have == mg_type_bits(type);
     if (what == MG_EV_nan && !fp) return mg_expr_imm(0);
-    return fp && what != MG_EV_bits ? float_value(h, at, o.id, type, what == MG_EV_nan) : widen(h, at, o.id, type, access);
+    return fp && what != MG_EV_bits ? float_value(h, at, o.id, type, what == MG_EV_nan)
+                                    : widen(h, at, o.id, type, access);
 }
 
 /* What was computed in front of the instruction and is read behind it. */
@@ -154,9 +164,12 @@ static struct mg_expr_val carried_operand(struct mg_expr_here *h, enum mg_expr_v
 
 static enum mg_mod atom_of(const struct mg_form *f)
 {
-    static const enum mg_mod known[] = {MG_MOD_add, MG_MOD_min, MG_MOD_max, MG_MOD_and, MG_MOD_or, MG_MOD_xor, MG_MOD_exch};
+    static const enum mg_mod known[] = {MG_MOD_add, MG_MOD_min, MG_MOD_max, MG_MOD_and,
+                                        MG_MOD_or,  MG_MOD_xor, MG_MOD_exch};
     enum mg_type t = f->n_types ? (enum mg_type)f->types[f->n_types - 1] : MG_TYPE_none;
-    if (f->op != MG_OP_atom || (mg_type_bits(t) != 32 && mg_type_bits(t) != 64) || mg_type_kind(t) == MG_TK_FLOAT || mg_type_kind(t) == MG_TK_PACKED) return MG_MOD_none;
+    if (f->op != MG_OP_atom || (mg_type_bits(t) != 32 && mg_type_bits(t) != 64) || mg_type_kind(t) == MG_TK_FLOAT ||
+        mg_type_kind(t) == MG_TK_PACKED)
+        return MG_MOD_none;
     for (unsigned i = 0; i < MG_COUNT_OF(known); i++)
         if (mg_form_has(f, known[i])) return known[i];
     return MG_MOD_none;
@@ -171,8 +184,13 @@ static struct mg_expr_val new_value(struct mg_expr_here *h)
     enum mg_mod how = atom_of(&f);
     struct mg_expr_val b = carried_operand(h, MG_EV_value), old = mg_expr_value_at(h, MG_EV_old);
     if (how == MG_MOD_exch) return b;
-    const char *form = how == MG_MOD_add ? "add.u64" : how == MG_MOD_and ? "and.b64" : how == MG_MOD_or ? "or.b64" : how == MG_MOD_xor ? "xor.b64"
-        : how == MG_MOD_min ? (is_signed ? "min.s64" : "min.u64") : is_signed ? "max.s64" : "max.u64";
+    const char *form = how == MG_MOD_add   ? "add.u64"
+                       : how == MG_MOD_and ? "and.b64"
+                       : how == MG_MOD_or  ? "or.b64"
+                       : how == MG_MOD_xor ? "xor.b64"
+                       : how == MG_MOD_min ? (is_signed ? "min.s64" : "min.u64")
+                       : is_signed         ? "max.s64"
+                                           : "max.u64";
     mg_id r = temp64(h);
     MG_CODE(h->at, form, R(r), R(mg_expr_reg(h, old)), mg_expr_opnd(h, b));
     if (mg_type_bits(t) == 32) { /* it wraps around at 32 bits */
@@ -223,23 +241,45 @@ static struct mg_expr_val make_value(struct mg_expr_here *h, enum mg_expr_value 
     bool warp = mg_expr_value_flags(v) & MG_EVF_WARP;
     if (c.known && !c.is_str) return mg_expr_imm(c.num);
     switch (v) {
-    case MG_EV_addr: return carry(h, in_reg(mg_value_address(h->before, h->spot->node), false));
-    case MG_EV_alloc: case MG_EV_offset: mg_expr_find_allocation(h); return h->values[v];
-    case MG_EV_value: case MG_EV_bits: case MG_EV_nan: case MG_EV_old: return carried_operand(h, v);
-    case MG_EV_new: return new_value(h);
-    case MG_EV_guard: return guard_value(h);
-    case MG_EV_active: return in_reg(widen32(at, mg_value_active(at)), warp);
-    case MG_EV_lanes: return in_reg(widen32(at, mg_value_n_active(at)), warp);
-    case MG_EV_leader: return (struct mg_expr_val){.kind = MG_VAL_PRED, .reg = mg_value_leader(at)};
-    case MG_EV_lane: return in_reg(widen32(at, mg_value_lane(at)), warp);
-    case MG_EV_warp: return in_reg(widen32(at, mg_value_warp(at)), warp);
-    case MG_EV_tid: return in_reg(widen32(at, mg_value_tid(at)), warp);
-    case MG_EV_cta: return in_reg(mg_value_cta(at), warp);
-    case MG_EV_sm: return in_reg(widen32(at, mg_value_sm(at)), warp);
-    case MG_EV_clock: return in_reg(mg_value_clock(at), warp);
-    case MG_EV_time: return in_reg(mg_value_globaltimer(at), warp);
-    case MG_EV_launch: return in_reg(mg_value_word(at, 0), warp);
-    default: return v >= MG_EV_tid_x ? special(h, v) : mg_expr_imm(0);
+    case MG_EV_addr:
+        return carry(h, in_reg(mg_value_address(h->before, h->spot->node), false));
+    case MG_EV_alloc:
+    case MG_EV_offset:
+        mg_expr_find_allocation(h);
+        return h->values[v];
+    case MG_EV_value:
+    case MG_EV_bits:
+    case MG_EV_nan:
+    case MG_EV_old:
+        return carried_operand(h, v);
+    case MG_EV_new:
+        return new_value(h);
+    case MG_EV_guard:
+        return guard_value(h);
+    case MG_EV_active:
+        return in_reg(widen32(at, mg_value_active(at)), warp);
+    case MG_EV_lanes:
+        return in_reg(widen32(at, mg_value_n_active(at)), warp);
+    case MG_EV_leader:
+        return (struct mg_expr_val){.kind = MG_VAL_PRED, .reg = mg_value_leader(at)};
+    case MG_EV_lane:
+        return in_reg(widen32(at, mg_value_lane(at)), warp);
+    case MG_EV_warp:
+        return in_reg(widen32(at, mg_value_warp(at)), warp);
+    case MG_EV_tid:
+        return in_reg(widen32(at, mg_value_tid(at)), warp);
+    case MG_EV_cta:
+        return in_reg(mg_value_cta(at), warp);
+    case MG_EV_sm:
+        return in_reg(widen32(at, mg_value_sm(at)), warp);
+    case MG_EV_clock:
+        return in_reg(mg_value_clock(at), warp);
+    case MG_EV_time:
+        return in_reg(mg_value_globaltimer(at), warp);
+    case MG_EV_launch:
+        return in_reg(mg_value_word(at, 0), warp);
+    default:
+        return v >= MG_EV_tid_x ? special(h, v) : mg_expr_imm(0);
     }
 }
 
@@ -278,7 +318,8 @@ bool mg_expr_here_init(struct mg_expr_here *h, struct mg_patch *p, const struct 
     }
     if (spot->clause->uses[MG_EV_new]) {
         bool is_result;
-        if (!atom_of(mg_node_form(m, &m->nodes.at[spot->node])) || !find_value(h, true, &o, &type, &is_result)) return false;
+        if (!atom_of(mg_node_form(m, &m->nodes.at[spot->node])) || !find_value(h, true, &o, &type, &is_result))
+            return false;
         wants_result = true;
     }
     bool ends = mg_node_form(m, &m->nodes.at[spot->node])->op_flags & MG_OPF_ENDS_BLOCK;
@@ -299,8 +340,10 @@ mg_id mg_expr_reg(struct mg_expr_here *h, struct mg_expr_val v)
 {
     if (v.kind == MG_VAL_REG) return v.reg;
     mg_id r = temp64(h);
-    if (v.kind == MG_VAL_PRED) MG_CODE(h->at, "selp.b64", R(r), I(1), I(0), R(v.reg));
-    else MG_CODE(h->at, "mov.u64", R(r), I(v.num));
+    if (v.kind == MG_VAL_PRED)
+        MG_CODE(h->at, "selp.b64", R(r), I(1), I(0), R(v.reg));
+    else
+        MG_CODE(h->at, "mov.u64", R(r), I(v.num));
     return r;
 }
 
@@ -331,7 +374,8 @@ static struct mg_expr_val divide(struct mg_expr_here *h, unsigned op, struct mg_
         MG_CODE(h->at, op == MG_EO_DIV ? "div.s64" : "rem.s64", R(r), R(mg_expr_reg(h, a)), I(b.num));
         return in_reg(r, warp);
     }
-    mg_id zero = mg_code_temp(h->at, MG_TYPE_pred), minus = mg_code_temp(h->at, MG_TYPE_pred), by = temp64(h), neg = temp64(h);
+    mg_id zero = mg_code_temp(h->at, MG_TYPE_pred), minus = mg_code_temp(h->at, MG_TYPE_pred), by = temp64(h),
+          neg = temp64(h);
     mg_id x = mg_expr_reg(h, a), y = mg_expr_reg(h, b);
     MG_CODE(h->at, "setp.eq.s64", R(zero), R(y), I(0));
     MG_CODE(h->at, "setp.eq.s64", R(minus), R(y), I(-1));
@@ -360,7 +404,8 @@ static struct mg_expr_val choose(struct mg_expr_here *h, const struct mg_expr_no
 {
     struct mg_expr_const c = mg_expr_eval(n->args[0], &h->spot->env);
     if (c.known) return mg_expr_code(h, n->args[c.num ? 1 : 2]);
-    struct mg_expr_val cond = mg_expr_code(h, n->args[0]), a = mg_expr_code(h, n->args[1]), b = mg_expr_code(h, n->args[2]);
+    struct mg_expr_val cond = mg_expr_code(h, n->args[0]), a = mg_expr_code(h, n->args[1]),
+                       b = mg_expr_code(h, n->args[2]);
     mg_id r = temp64(h), p = mg_expr_pred(h, cond);
     MG_CODE(h->at, "selp.b64", R(r), R(mg_expr_reg(h, a)), R(mg_expr_reg(h, b)), R(p));
     return in_reg(r, cond.warp && a.warp && b.warp);
@@ -369,10 +414,12 @@ static struct mg_expr_val choose(struct mg_expr_here *h, const struct mg_expr_no
 static struct mg_expr_val code_op(struct mg_expr_here *h, const struct mg_expr_node *n)
 {
     static const char *const forms[] = {
-        [MG_EO_OR_ELSE] = "or.pred", [MG_EO_AND_ALSO] = "and.pred", [MG_EO_OR] = "or.b64", [MG_EO_XOR] = "xor.b64", [MG_EO_AND] = "and.b64",
-        [MG_EO_EQ] = "setp.eq.s64", [MG_EO_NE] = "setp.ne.s64", [MG_EO_LT] = "setp.lt.s64", [MG_EO_LE] = "setp.le.s64",
-        [MG_EO_GT] = "setp.gt.s64", [MG_EO_GE] = "setp.ge.s64", [MG_EO_ADD] = "add.s64", [MG_EO_SUB] = "sub.s64", [MG_EO_MUL] = "mul.lo.s64",
-        [MG_EO_NEG] = "neg.s64", [MG_EO_NOT] = "not.pred", [MG_EO_INV] = "not.b64"};
+        [MG_EO_OR_ELSE] = "or.pred", [MG_EO_AND_ALSO] = "and.pred", [MG_EO_OR] = "or.b64",
+        [MG_EO_XOR] = "xor.b64",     [MG_EO_AND] = "and.b64",       [MG_EO_EQ] = "setp.eq.s64",
+        [MG_EO_NE] = "setp.ne.s64",  [MG_EO_LT] = "setp.lt.s64",    [MG_EO_LE] = "setp.le.s64",
+        [MG_EO_GT] = "setp.gt.s64",  [MG_EO_GE] = "setp.ge.s64",    [MG_EO_ADD] = "add.s64",
+        [MG_EO_SUB] = "sub.s64",     [MG_EO_MUL] = "mul.lo.s64",    [MG_EO_NEG] = "neg.s64",
+        [MG_EO_NOT] = "not.pred",    [MG_EO_INV] = "not.b64"};
     if (n->op == MG_EO_CHOOSE) return choose(h, n);
     struct mg_expr_val a = mg_expr_code(h, n->args[0]), b = n->n_args > 1 ? mg_expr_code(h, n->args[1]) : a;
     bool warp = a.warp && b.warp, pred = n->op == MG_EO_OR_ELSE || n->op == MG_EO_AND_ALSO || n->op == MG_EO_NOT;
@@ -380,8 +427,10 @@ static struct mg_expr_val code_op(struct mg_expr_here *h, const struct mg_expr_n
     if (n->op == MG_EO_SHL || n->op == MG_EO_SHR) return shift(h, n->op, a, b);
     if (pred) {
         mg_id p = mg_code_temp(h->at, MG_TYPE_pred), x = mg_expr_pred(h, a);
-        if (n->n_args == 1) MG_CODE(h->at, forms[n->op], R(p), R(x));
-        else MG_CODE(h->at, forms[n->op], R(p), R(x), R(mg_expr_pred(h, b)));
+        if (n->n_args == 1)
+            MG_CODE(h->at, forms[n->op], R(p), R(x));
+        else
+            MG_CODE(h->at, forms[n->op], R(p), R(x), R(mg_expr_pred(h, b)));
         return as_pred(p, warp);
     }
     if (n->op >= MG_EO_EQ && n->op <= MG_EO_GE) {
@@ -390,8 +439,10 @@ static struct mg_expr_val code_op(struct mg_expr_here *h, const struct mg_expr_n
         return as_pred(p, warp);
     }
     mg_id r = temp64(h), x = mg_expr_reg(h, a);
-    if (n->n_args == 1) MG_CODE(h->at, forms[n->op], R(r), R(x));
-    else MG_CODE(h->at, forms[n->op], R(r), R(x), mg_expr_opnd(h, b));
+    if (n->n_args == 1)
+        MG_CODE(h->at, forms[n->op], R(r), R(x));
+    else
+        MG_CODE(h->at, forms[n->op], R(r), R(x), mg_expr_opnd(h, b));
     return in_reg(r, warp);
 }
 
@@ -414,8 +465,11 @@ static struct mg_expr_val code_func(struct mg_expr_here *h, const struct mg_expr
         MG_CODE(h->at, "cvt.u64.u32", R(r), R(small));
         break;
     }
-    case MG_EF_abs: MG_CODE(h->at, "abs.s64", R(r), R(x)); break;
-    default: MG_CODE(h->at, n->op == MG_EF_min ? "min.s64" : "max.s64", R(r), R(x), mg_expr_opnd(h, b));
+    case MG_EF_abs:
+        MG_CODE(h->at, "abs.s64", R(r), R(x));
+        break;
+    default:
+        MG_CODE(h->at, n->op == MG_EF_min ? "min.s64" : "max.s64", R(r), R(x), mg_expr_opnd(h, b));
     }
     return in_reg(r, a.warp && b.warp);
 }
@@ -425,16 +479,22 @@ struct mg_expr_val mg_expr_code(struct mg_expr_here *h, const struct mg_expr_nod
     struct mg_expr_const c = mg_expr_eval(n, &h->spot->env);
     if (c.known) return mg_expr_imm(c.is_str ? 0 : c.num);
     switch (n->kind) {
-    case MG_EK_VALUE: return mg_expr_value_at(h, (enum mg_expr_value)n->value);
-    case MG_EK_ARG: return in_reg(mg_value_param(h->at, (uint32_t)n->num), true);
+    case MG_EK_VALUE:
+        return mg_expr_value_at(h, (enum mg_expr_value)n->value);
+    case MG_EK_ARG:
+        return in_reg(mg_value_param(h->at, (uint32_t)n->num), true);
     case MG_EK_VAR: {
         mg_id r = temp64(h); /* a copy: it may be set again before this is used */
         MG_CODE(h->at, "mov.b64", R(r), R(h->vars[n->num]));
         return in_reg(r, false);
     }
-    case MG_EK_INPUT: return n->num < h->n_inputs ? h->inputs[n->num] : mg_expr_imm(0);
-    case MG_EK_OP: return code_op(h, n);
-    case MG_EK_FUNC: return code_func(h, n);
-    default: return mg_expr_imm(0);
+    case MG_EK_INPUT:
+        return n->num < h->n_inputs ? h->inputs[n->num] : mg_expr_imm(0);
+    case MG_EK_OP:
+        return code_op(h, n);
+    case MG_EK_FUNC:
+        return code_func(h, n);
+    default:
+        return mg_expr_imm(0);
     }
 }

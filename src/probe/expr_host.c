@@ -8,7 +8,10 @@
 #include "record/event.h"
 #include "tool/host.h"
 
-void mg_expr_host_begin(void *conf, const struct mg_tool_host *host) { ((struct mg_expr_conf *)conf)->host = host; }
+void mg_expr_host_begin(void *conf, const struct mg_tool_host *host)
+{
+    ((struct mg_expr_conf *)conf)->host = host;
+}
 
 static void open_file(struct mg_expr_conf *c) /* under the lock, like what follows */
 {
@@ -29,7 +32,10 @@ static void open_file(struct mg_expr_conf *c) /* under the lock, like what follo
     mg_buf_release(&path);
 }
 
-struct writing { struct mg_expr_conf *c; const struct mg_stream *s; };
+struct writing {
+    struct mg_expr_conf *c;
+    const struct mg_stream *s;
+};
 
 static void write_record(void *user, const struct mg_record *r)
 {
@@ -40,7 +46,8 @@ static void write_record(void *user, const struct mg_record *r)
     if (r->kind != MG_RECORD_LANES || r->site >= c->e->n_emits || !l) return;
     for (unsigned lane = 0; lane < 32; lane++) {
         if (!(r->mask >> lane & 1)) continue;
-        fprintf(c->file, "%s,%llu,%s,%llu,%u,%u,%u", c->e->emits[r->site], (unsigned long long)l->id, l->kernel, (unsigned long long)r->cta, (unsigned)r->warp, lane, (unsigned)r->number);
+        fprintf(c->file, "%s,%llu,%s,%llu,%u,%u,%u", c->e->emits[r->site], (unsigned long long)l->id, l->kernel,
+                (unsigned long long)r->cta, (unsigned)r->warp, lane, (unsigned)r->number);
         for (uint32_t i = 0; i < r->n_words; i++) fprintf(c->file, ",%lld", (long long)*words++);
         fputc('\n', c->file);
         c->received++;

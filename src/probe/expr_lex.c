@@ -4,9 +4,18 @@
 
 #include <string.h>
 
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static bool is_pattern(char c) { return is_letter(c) || is_digit(c) || (c && strchr(".*?:[]-<>", c)); }
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+static bool is_pattern(char c)
+{
+    return is_letter(c) || is_digit(c) || (c && strchr(".*?:[]-<>", c));
+}
 
 static bool is_space(char c)
 {
@@ -30,7 +39,8 @@ static void skip_space(struct mg_lex *l)
 static void begin(struct mg_lex *l)
 {
     skip_space(l);
-    l->tok = (struct mg_tok){.kind = MG_TOK_END, .text = l->at, .line = l->line, .col = (uint32_t)(l->at - l->line_start) + 1};
+    l->tok = (struct mg_tok){
+        .kind = MG_TOK_END, .text = l->at, .line = l->line, .col = (uint32_t)(l->at - l->line_start) + 1};
 }
 
 static void finish(struct mg_lex *l, enum mg_tok_kind kind)

@@ -5,10 +5,21 @@
 
 #include "probe/expr.h"
 
-enum mg_tok_kind { MG_TOK_END, MG_TOK_NUM, MG_TOK_STR, MG_TOK_NAME /* dots included: tid.x */, MG_TOK_MAP /* @name */, MG_TOK_VAR /* $name */, MG_TOK_PUNCT, MG_TOK_PATTERN, MG_TOK_BAD };
+enum mg_tok_kind {
+    MG_TOK_END,
+    MG_TOK_NUM,
+    MG_TOK_STR,
+    MG_TOK_NAME /* dots included: tid.x */,
+    MG_TOK_MAP /* @name */,
+    MG_TOK_VAR /* $name */,
+    MG_TOK_PUNCT,
+    MG_TOK_PATTERN,
+    MG_TOK_BAD
+};
 struct mg_tok {
     enum mg_tok_kind kind;
-    const char *text; uint32_t len; /* in the source; STR: without quotes, escapes as written */
+    const char *text;
+    uint32_t len; /* in the source; STR: without quotes, escapes as written */
     uint32_t line, col;
     int64_t num;
 };

@@ -7,14 +7,25 @@
 
 enum { MAX_DEPTH = 100 };
 
-static const struct { const char *text; uint8_t op, strength; } binaries[] = {
-    {"||", MG_EO_OR_ELSE, 1}, {"&&", MG_EO_AND_ALSO, 2}, {"|", MG_EO_OR, 3}, {"^", MG_EO_XOR, 4}, {"&", MG_EO_AND, 5},
-    {"==", MG_EO_EQ, 6}, {"!=", MG_EO_NE, 6}, {"<", MG_EO_LT, 7}, {"<=", MG_EO_LE, 7}, {">", MG_EO_GT, 7}, {">=", MG_EO_GE, 7},
-    {"<<", MG_EO_SHL, 8}, {">>", MG_EO_SHR, 8}, {"+", MG_EO_ADD, 9}, {"-", MG_EO_SUB, 9}, {"*", MG_EO_MUL, 10}, {"/", MG_EO_DIV, 10}, {"%", MG_EO_REM, 10}};
-static const struct { const char *name; uint8_t func, n_args; } funcs[] = {
-    {"popc", MG_EF_popc, 1}, {"log2", MG_EF_log2, 1}, {"min", MG_EF_min, 2}, {"max", MG_EF_max, 2}, {"abs", MG_EF_abs, 1}};
+static const struct {
+    const char *text;
+    uint8_t op, strength;
+} binaries[] = {{"||", MG_EO_OR_ELSE, 1}, {"&&", MG_EO_AND_ALSO, 2}, {"|", MG_EO_OR, 3},  {"^", MG_EO_XOR, 4},
+                {"&", MG_EO_AND, 5},      {"==", MG_EO_EQ, 6},       {"!=", MG_EO_NE, 6}, {"<", MG_EO_LT, 7},
+                {"<=", MG_EO_LE, 7},      {">", MG_EO_GT, 7},        {">=", MG_EO_GE, 7}, {"<<", MG_EO_SHL, 8},
+                {">>", MG_EO_SHR, 8},     {"+", MG_EO_ADD, 9},       {"-", MG_EO_SUB, 9}, {"*", MG_EO_MUL, 10},
+                {"/", MG_EO_DIV, 10},     {"%", MG_EO_REM, 10}};
+static const struct {
+    const char *name;
+    uint8_t func, n_args;
+} funcs[] = {{"popc", MG_EF_popc, 1},
+             {"log2", MG_EF_log2, 1},
+             {"min", MG_EF_min, 2},
+             {"max", MG_EF_max, 2},
+             {"abs", MG_EF_abs, 1}};
 
-static struct mg_expr_node *new_node(struct mg_expr_parser *p, enum mg_expr_kind kind, unsigned op, const struct mg_tok *at)
+static struct mg_expr_node *new_node(struct mg_expr_parser *p, enum mg_expr_kind kind, unsigned op,
+                                     const struct mg_tok *at)
 {
     struct mg_expr_node *n = mg_arena_new(&p->e->arena, struct mg_expr_node);
     n->kind = (uint8_t)kind;
@@ -40,8 +51,12 @@ static void want(struct mg_expr_parser *p, const char *text)
 static struct mg_expr_node *parse_func(struct mg_expr_parser *p, const struct mg_tok *name)
 {
     unsigned ix = 0;
-    while (ix < MG_COUNT_OF(funcs) && !(strlen(funcs[ix].name) == name->len && !memcmp(funcs[ix].name, name->text, name->len))) ix++;
-    if (ix == MG_COUNT_OF(funcs)) mg_expr_err(p, name->line, name->col, "there is no function '%.*s': popc, log2, min, max and abs are there", (int)name->len, name->text);
+    while (ix < MG_COUNT_OF(funcs) &&
+           !(strlen(funcs[ix].name) == name->len && !memcmp(funcs[ix].name, name->text, name->len)))
+        ix++;
+    if (ix == MG_COUNT_OF(funcs))
+        mg_expr_err(p, name->line, name->col, "there is no function '%.*s': popc, log2, min, max and abs are there",
+                    (int)name->len, name->text);
     struct mg_expr_node *n = new_node(p, MG_EK_FUNC, ix < MG_COUNT_OF(funcs) ? funcs[ix].func : MG_EF_abs, name);
     want(p, "(");
     unsigned takes = ix < MG_COUNT_OF(funcs) ? funcs[ix].n_args : 1;
@@ -84,7 +99,9 @@ static struct mg_expr_node *parse_var(struct mg_expr_parser *p)
     if (t.len == 2 && t.text[1] >= '0' && t.text[1] <= '9') {
         struct mg_expr_node *n = new_node(p, MG_EK_INPUT, 0, &t);
         n->num = t.text[1] - '0';
-        if (!p->inputs) mg_expr_err(p, t.line, t.col, "'%.*s' is for maps of probes in C; a variable begins with a letter", (int)t.len, t.text);
+        if (!p->inputs)
+            mg_expr_err(p, t.line, t.col, "'%.*s' is for maps of probes in C; a variable begins with a letter",
+                        (int)t.len, t.text);
         return n;
     }
     struct mg_expr_node *n = new_node(p, MG_EK_VAR, 0, &t);
@@ -93,7 +110,8 @@ static struct mg_expr_node *parse_var(struct mg_expr_parser *p)
             n->num = i;
             return n;
         }
-    mg_expr_err(p, t.line, t.col, t.len < 2 ? "a variable needs a name" : "'%.*s' is read before any clause sets it", (int)t.len, t.text);
+    mg_expr_err(p, t.line, t.col, t.len < 2 ? "a variable needs a name" : "'%.*s' is read before any clause sets it",
+                (int)t.len, t.text);
     return n;
 }
 
@@ -114,8 +132,11 @@ static struct mg_expr_node *parse_primary(struct mg_expr_parser *p)
         want(p, ")");
         return n;
     }
-    if (t.kind == MG_TOK_MAP) mg_expr_err(p, t.line, t.col, "a map cannot be read: what it holds is known when the program has ended");
-    else mg_expr_err(p, t.line, t.col, t.kind == MG_TOK_END ? "the text ends where a value is expected" : "expected a value here");
+    if (t.kind == MG_TOK_MAP)
+        mg_expr_err(p, t.line, t.col, "a map cannot be read: what it holds is known when the program has ended");
+    else
+        mg_expr_err(p, t.line, t.col,
+                    t.kind == MG_TOK_END ? "the text ends where a value is expected" : "expected a value here");
     if (t.kind != MG_TOK_END) mg_lex_next(&p->lex);
     return new_node(p, MG_EK_NUM, 0, &t);
 }
@@ -123,7 +144,10 @@ static struct mg_expr_node *parse_primary(struct mg_expr_parser *p)
 static struct mg_expr_node *parse_unary(struct mg_expr_parser *p)
 {
     struct mg_tok t = p->lex.tok;
-    unsigned op = mg_tok_is(&t, "-") ? MG_EO_NEG : mg_tok_is(&t, "!") ? MG_EO_NOT : mg_tok_is(&t, "~") ? MG_EO_INV : MG_EO_none;
+    unsigned op = mg_tok_is(&t, "-")   ? MG_EO_NEG
+                  : mg_tok_is(&t, "!") ? MG_EO_NOT
+                  : mg_tok_is(&t, "~") ? MG_EO_INV
+                                       : MG_EO_none;
     if (op == MG_EO_none) return parse_primary(p);
     mg_lex_next(&p->lex);
     if (p->depth >= MAX_DEPTH) {
@@ -197,36 +221,60 @@ static int64_t apply(unsigned op, int64_t a, int64_t b)
 {
     uint64_t x = (uint64_t)a, y = (uint64_t)b;
     switch (op) {
-    case MG_EO_OR: return a | b;
-    case MG_EO_XOR: return a ^ b;
-    case MG_EO_AND: return a & b;
-    case MG_EO_EQ: return a == b;
-    case MG_EO_NE: return a != b;
-    case MG_EO_LT: return a < b;
-    case MG_EO_LE: return a <= b;
-    case MG_EO_GT: return a > b;
-    case MG_EO_GE: return a >= b;
-    case MG_EO_SHL: return y > 63 ? 0 : (int64_t)(x << y);
-    case MG_EO_SHR: return y > 63 ? (a < 0 ? -1 : 0) : a >> y;
-    case MG_EO_ADD: return (int64_t)(x + y);
-    case MG_EO_SUB: return (int64_t)(x - y);
-    case MG_EO_MUL: return (int64_t)(x * y);
-    case MG_EO_DIV: return !b ? 0 : b == -1 ? (int64_t)(0 - x) : a / b;
-    case MG_EO_REM: return !b || b == -1 ? 0 : a % b;
-    case MG_EO_NEG: return (int64_t)(0 - x);
-    case MG_EO_NOT: return !a;
-    default: return ~a;
+    case MG_EO_OR:
+        return a | b;
+    case MG_EO_XOR:
+        return a ^ b;
+    case MG_EO_AND:
+        return a & b;
+    case MG_EO_EQ:
+        return a == b;
+    case MG_EO_NE:
+        return a != b;
+    case MG_EO_LT:
+        return a < b;
+    case MG_EO_LE:
+        return a <= b;
+    case MG_EO_GT:
+        return a > b;
+    case MG_EO_GE:
+        return a >= b;
+    case MG_EO_SHL:
+        return y > 63 ? 0 : (int64_t)(x << y);
+    case MG_EO_SHR:
+        return y > 63 ? (a < 0 ? -1 : 0) : a >> y;
+    case MG_EO_ADD:
+        return (int64_t)(x + y);
+    case MG_EO_SUB:
+        return (int64_t)(x - y);
+    case MG_EO_MUL:
+        return (int64_t)(x * y);
+    case MG_EO_DIV:
+        return !b ? 0 : b == -1 ? (int64_t)(0 - x) : a / b;
+    case MG_EO_REM:
+        return !b || b == -1 ? 0 : a % b;
+    case MG_EO_NEG:
+        return (int64_t)(0 - x);
+    case MG_EO_NOT:
+        return !a;
+    default:
+        return ~a;
     }
 }
 
 static int64_t call(unsigned func, int64_t a, int64_t b)
 {
     switch (func) {
-    case MG_EF_popc: return __builtin_popcountll((uint64_t)a);
-    case MG_EF_log2: return a <= 0 ? 0 : 63 - __builtin_clzll((uint64_t)a);
-    case MG_EF_min: return MG_MIN(a, b);
-    case MG_EF_max: return MG_MAX(a, b);
-    default: return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
+    case MG_EF_popc:
+        return __builtin_popcountll((uint64_t)a);
+    case MG_EF_log2:
+        return a <= 0 ? 0 : 63 - __builtin_clzll((uint64_t)a);
+    case MG_EF_min:
+        return MG_MIN(a, b);
+    case MG_EF_max:
+        return MG_MAX(a, b);
+    default:
+        return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
     }
 }
 
@@ -256,14 +304,19 @@ struct mg_expr_const mg_expr_eval(const struct mg_expr_node *n, const struct mg_
 {
     struct mg_expr_const none = {0};
     switch (n->kind) {
-    case MG_EK_NUM: return known(n->num);
-    case MG_EK_STR: return (struct mg_expr_const){.known = true, .is_str = true, .str = n->text};
-    case MG_EK_VALUE: return env->values[n->value];
-    case MG_EK_OP: return eval_op(n, env);
+    case MG_EK_NUM:
+        return known(n->num);
+    case MG_EK_STR:
+        return (struct mg_expr_const){.known = true, .is_str = true, .str = n->text};
+    case MG_EK_VALUE:
+        return env->values[n->value];
+    case MG_EK_OP:
+        return eval_op(n, env);
     case MG_EK_FUNC: {
         struct mg_expr_const a = mg_expr_eval(n->args[0], env), b = n->n_args > 1 ? mg_expr_eval(n->args[1], env) : a;
         return a.known && b.known ? known(call(n->op, a.num, b.num)) : none;
     }
-    default: return none;
+    default:
+        return none;
     }
 }

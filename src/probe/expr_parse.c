@@ -17,7 +17,8 @@ void mg_expr_err(struct mg_expr_parser *p, uint32_t line, uint32_t col, const ch
     va_start(ap, fmt);
     mg_buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    if (p->n_errors++ < MAX_ERRORS) (void)mg_diag_add(p->d, MG_ERR_INPUT, MG_SEV_ERROR, p->name, line, col, NULL, "%s", text.at);
+    if (p->n_errors++ < MAX_ERRORS)
+        (void)mg_diag_add(p->d, MG_ERR_INPUT, MG_SEV_ERROR, p->name, line, col, NULL, "%s", text.at);
     mg_buf_release(&text);
 }
 
@@ -47,9 +48,18 @@ static void skip_statement(struct mg_expr_parser *p)
 
 /* ---- sites -------------------------------------------------------------------------------------- */
 
-static const struct { const char *word; uint8_t where; } places[] = {
-    {"block", MG_EW_BLOCK}, {"edge", MG_EW_EDGE}, {"edge:back", MG_EW_BACK_EDGE}, {"loop", MG_EW_LOOP}, {"kernel:entry", MG_EW_KERNEL_ENTRY},
-    {"kernel:exit", MG_EW_KERNEL_EXIT}, {"function:entry", MG_EW_FUNC_ENTRY}, {"function:exit", MG_EW_FUNC_EXIT}, {"cta:entry", MG_EW_CTA_ENTRY}};
+static const struct {
+    const char *word;
+    uint8_t where;
+} places[] = {{"block", MG_EW_BLOCK},
+              {"edge", MG_EW_EDGE},
+              {"edge:back", MG_EW_BACK_EDGE},
+              {"loop", MG_EW_LOOP},
+              {"kernel:entry", MG_EW_KERNEL_ENTRY},
+              {"kernel:exit", MG_EW_KERNEL_EXIT},
+              {"function:entry", MG_EW_FUNC_ENTRY},
+              {"function:exit", MG_EW_FUNC_EXIT},
+              {"cta:entry", MG_EW_CTA_ENTRY}};
 
 static const char *parse_glob(struct mg_expr_parser *p)
 {
@@ -74,15 +84,20 @@ static void parse_lines(struct mg_expr_parser *p, struct mg_expr_site *s)
     mg_lex_next(&p->lex);
     if (!eat(p, "-")) return;
     t = p->lex.tok;
-    if (t.kind != MG_TOK_NUM || t.num < s->line_lo || t.num > UINT32_MAX) mg_expr_err(p, t.line, t.col, "expected the last line of the range");
-    else s->line_hi = (uint32_t)t.num;
+    if (t.kind != MG_TOK_NUM || t.num < s->line_lo || t.num > UINT32_MAX)
+        mg_expr_err(p, t.line, t.col, "expected the last line of the range");
+    else
+        s->line_hi = (uint32_t)t.num;
     mg_lex_next(&p->lex);
 }
 
 /* name=GLOB behind a site; false: something else stands here. */
 static bool parse_filter(struct mg_expr_parser *p, struct mg_expr_site *s)
 {
-    struct { const char *name; const char **to; } names[] = {{"kernel", &s->kernel}, {"function", &s->function}, {"file", &s->file}, {"type", &s->type}};
+    struct {
+        const char *name;
+        const char **to;
+    } names[] = {{"kernel", &s->kernel}, {"function", &s->function}, {"file", &s->file}, {"type", &s->type}};
     if (p->lex.tok.kind != MG_TOK_NAME) return false;
     struct mg_tok t = p->lex.tok;
     mg_lex_next(&p->lex);
@@ -90,12 +105,17 @@ static bool parse_filter(struct mg_expr_parser *p, struct mg_expr_site *s)
     while (i < MG_COUNT_OF(names) && !mg_tok_is(&t, names[i].name)) i++;
     bool line = mg_tok_is(&t, "line");
     if (i == MG_COUNT_OF(names) && !line) {
-        mg_expr_err(p, t.line, t.col, "'%.*s' is no filter: kernel=, function=, file=, line= and type= are, before and after stand in front of the pattern", (int)t.len, t.text);
+        mg_expr_err(
+            p, t.line, t.col,
+            "'%.*s' is no filter: kernel=, function=, file=, line= and type= are, before and after stand in front of the pattern",
+            (int)t.len, t.text);
         return true;
     }
     if (!want(p, "=", "behind the filter's name")) return true;
-    if (line) parse_lines(p, s);
-    else *names[i].to = parse_glob(p);
+    if (line)
+        parse_lines(p, s);
+    else
+        *names[i].to = parse_glob(p);
     return true;
 }
 
@@ -106,8 +126,10 @@ static void check_words(struct mg_expr_parser *p, const struct mg_tok *t, const 
         size_t n = strcspn(w, ".");
         bool glob = memchr(w, '*', n) || memchr(w, '?', n) || memchr(w, '[', n), first = w == pattern;
         if (!glob && !(first ? mg_expr_is_class(w, n) || mg_op_find(w, n) : mg_mod_find(w, n) != 0)) {
-            mg_expr_err(p, t->line, t->col, "PTX has no %s '%.*s'%s", first ? "instruction" : "modifier", (int)n, w,
-                        first ? "; sites are instructions, load, store, atomic, access, block, edge, loop, kernel:entry ..." : "; a glob fits words that are not known here");
+            mg_expr_err(
+                p, t->line, t->col, "PTX has no %s '%.*s'%s", first ? "instruction" : "modifier", (int)n, w,
+                first ? "; sites are instructions, load, store, atomic, access, block, edge, loop, kernel:entry ..."
+                      : "; a glob fits words that are not known here");
             return;
         }
         w += n + (w[n] == '.');
@@ -119,7 +141,10 @@ static void parse_pattern(struct mg_expr_parser *p, struct mg_expr_site *s)
     mg_lex_pattern(&p->lex);
     const struct mg_tok t = p->lex.tok;
     if (t.kind != MG_TOK_PATTERN) {
-        mg_expr_err(p, t.line, t.col, t.kind == MG_TOK_END ? "the text ends where a site is expected" : "expected a site: an opcode like ld.global, block, edge, loop, kernel:entry ...");
+        mg_expr_err(p, t.line, t.col,
+                    t.kind == MG_TOK_END
+                        ? "the text ends where a site is expected"
+                        : "expected a site: an opcode like ld.global, block, edge, loop, kernel:entry ...");
         s->pattern = "";
         if (t.kind != MG_TOK_END && !is(p, "{")) mg_lex_next(&p->lex);
         return;
@@ -128,8 +153,12 @@ static void parse_pattern(struct mg_expr_parser *p, struct mg_expr_site *s)
     for (unsigned i = 0; i < MG_COUNT_OF(places); i++)
         if (!strcmp(s->pattern, places[i].word)) s->where = places[i].where;
     if (s->where == MG_EW_INST && strchr(s->pattern, ':'))
-        mg_expr_err(p, t.line, t.col, "there is no site '%s'; with a colon there are kernel:entry, kernel:exit, function:entry, function:exit, cta:entry and edge:back", s->pattern);
-    else if (s->where == MG_EW_INST) check_words(p, &t, s->pattern);
+        mg_expr_err(
+            p, t.line, t.col,
+            "there is no site '%s'; with a colon there are kernel:entry, kernel:exit, function:entry, function:exit, cta:entry and edge:back",
+            s->pattern);
+    else if (s->where == MG_EW_INST)
+        check_words(p, &t, s->pattern);
     mg_lex_next(&p->lex);
 }
 
@@ -139,13 +168,18 @@ static struct mg_expr_site *parse_site(struct mg_expr_parser *p)
     for (;;) {
         s->line = p->lex.tok.line;
         s->col = p->lex.tok.col;
-        if (eat(p, "before")) s->position = MG_EP_BEFORE;
-        else if (eat(p, "after")) s->position = MG_EP_AFTER;
-        else if (eat(p, "issued")) s->issued = true;
-        else break;
+        if (eat(p, "before"))
+            s->position = MG_EP_BEFORE;
+        else if (eat(p, "after"))
+            s->position = MG_EP_AFTER;
+        else if (eat(p, "issued"))
+            s->issued = true;
+        else
+            break;
     }
     parse_pattern(p, s);
-    while (parse_filter(p, s)) {}
+    while (parse_filter(p, s)) {
+    }
     return s;
 }
 
@@ -180,8 +214,10 @@ static void parse_agg(struct mg_expr_parser *p, struct mg_expr_map *m, struct mg
         return;
     }
     if (!want(p, "(", "behind the map's aggregate")) return;
-    if (m->agg != MG_EA_count && !p->inputs) up->value = mg_expr_parse_node(p);
-    else if (p->inputs && is(p, ")")) {}
+    if (m->agg != MG_EA_count && !p->inputs)
+        up->value = mg_expr_parse_node(p);
+    else if (p->inputs && is(p, ")")) {
+    }
     if (m->agg == MG_EA_lhist) {
         t = p->lex.tok;
         if (!p->inputs) want(p, ",", "and lowest, highest value, width of a bucket: lhist(x, 0, 100, 10)");
@@ -191,13 +227,16 @@ static void parse_agg(struct mg_expr_parser *p, struct mg_expr_map *m, struct mg
         want(p, ",", "and the width of a bucket");
         m->step = parse_constant(p);
         const int64_t far = (int64_t)1 << 60; /* sums of these stay in range */
-        if (m->lo < -far || m->hi > far || m->hi <= m->lo || m->step <= 0 || m->step > m->hi - m->lo || (m->hi - m->lo + m->step - 1) / m->step > MG_EXPR_BUCKETS - 2)
+        if (m->lo < -far || m->hi > far || m->hi <= m->lo || m->step <= 0 || m->step > m->hi - m->lo ||
+            (m->hi - m->lo + m->step - 1) / m->step > MG_EXPR_BUCKETS - 2)
             mg_expr_err(p, t.line, t.col, "lhist needs a range and at most %d buckets in it", MG_EXPR_BUCKETS - 2);
     } else if (m->agg == MG_EA_topk && (p->inputs ? !is(p, ")") : eat(p, ","))) {
         t = p->lex.tok;
         int64_t n = parse_constant(p);
-        if (n < 1 || n > 1000) mg_expr_err(p, t.line, t.col, "topk shows between 1 and 1000 values");
-        else m->top = (uint32_t)n;
+        if (n < 1 || n > 1000)
+            mg_expr_err(p, t.line, t.col, "topk shows between 1 and 1000 values");
+        else
+            m->top = (uint32_t)n;
     }
     want(p, ")", "behind the aggregate");
 }
@@ -211,22 +250,27 @@ static struct mg_expr_map *find_map(struct mg_expr_parser *p, const struct mg_to
         mg_expr_err(p, t->line, t->col, "more than %d maps", MAX_MAPS);
         return &e->maps[0];
     }
-    e->maps[e->n_maps] = (struct mg_expr_map){.name = mg_arena_strndup(&e->arena, t->text, t->len), .n_keys = UINT32_MAX, .line = t->line, .col = t->col};
+    e->maps[e->n_maps] = (struct mg_expr_map){
+        .name = mg_arena_strndup(&e->arena, t->text, t->len), .n_keys = UINT32_MAX, .line = t->line, .col = t->col};
     return &e->maps[e->n_maps++];
 }
 
 /* The map and the update have the same shape whenever they meet. */
-static void join_map(struct mg_expr_parser *p, struct mg_expr_map *m, const struct mg_expr_map *now, const struct mg_expr_update *up, const struct mg_tok *at)
+static void join_map(struct mg_expr_parser *p, struct mg_expr_map *m, const struct mg_expr_map *now,
+                     const struct mg_expr_update *up, const struct mg_tok *at)
 {
     if (m->n_keys == UINT32_MAX) {
         *m = *now;
-        for (uint32_t i = 0; i < m->n_keys; i++) m->key_names[i] = up->keys[i]->kind == MG_EK_STR ? "\"\"" : up->keys[i]->text;
+        for (uint32_t i = 0; i < m->n_keys; i++)
+            m->key_names[i] = up->keys[i]->kind == MG_EK_STR ? "\"\"" : up->keys[i]->text;
         return;
     }
     if (m->agg != now->agg || m->lo != now->lo || m->hi != now->hi || m->step != now->step || m->top != now->top)
-        mg_expr_err(p, at->line, at->col, "%s is a %s on line %u: one map, one aggregate", m->name, aggs[m->agg], m->line);
+        mg_expr_err(p, at->line, at->col, "%s is a %s on line %u: one map, one aggregate", m->name, aggs[m->agg],
+                    m->line);
     else if (m->n_keys != now->n_keys)
-        mg_expr_err(p, at->line, at->col, "%s has %u keys on line %u, %u here", m->name, m->n_keys, m->line, now->n_keys);
+        mg_expr_err(p, at->line, at->col, "%s has %u keys on line %u, %u here", m->name, m->n_keys, m->line,
+                    now->n_keys);
 }
 
 static void parse_update(struct mg_expr_parser *p, struct mg_expr_stmt *s)
@@ -243,8 +287,10 @@ static void parse_update(struct mg_expr_parser *p, struct mg_expr_stmt *s)
         do {
             struct mg_tok t = p->lex.tok;
             struct mg_expr_node *n = mg_expr_parse_node(p);
-            if (up->n_keys == MG_EXPR_KEYS) mg_expr_err(p, t.line, t.col, "a map has at most %d keys", MG_EXPR_KEYS);
-            else up->keys[up->n_keys++] = n;
+            if (up->n_keys == MG_EXPR_KEYS)
+                mg_expr_err(p, t.line, t.col, "a map has at most %d keys", MG_EXPR_KEYS);
+            else
+                up->keys[up->n_keys++] = n;
         } while (eat(p, ","));
         want(p, "]", "behind the keys");
     }
@@ -254,8 +300,10 @@ static void parse_update(struct mg_expr_parser *p, struct mg_expr_stmt *s)
     parse_agg(p, &now, up);
     if (p->n_errors == before) join_map(p, m, &now, up, &at);
     up->ix = e->n_updates;
-    if (e->n_updates == MG_EXPR_UPDATES) mg_expr_err(p, at.line, at.col, "more than %d updates of maps", MG_EXPR_UPDATES);
-    else e->updates[e->n_updates++] = up;
+    if (e->n_updates == MG_EXPR_UPDATES)
+        mg_expr_err(p, at.line, at.col, "more than %d updates of maps", MG_EXPR_UPDATES);
+    else
+        e->updates[e->n_updates++] = up;
 }
 
 static void parse_set(struct mg_expr_parser *p, struct mg_expr_stmt *s)
@@ -264,11 +312,14 @@ static void parse_set(struct mg_expr_parser *p, struct mg_expr_stmt *s)
     struct mg_expr *e = p->e;
     s->kind = MG_ES_SET;
     mg_lex_next(&p->lex);
-    if (t.len < 2 || (t.text[1] >= '0' && t.text[1] <= '9')) mg_expr_err(p, t.line, t.col, "a variable's name begins with a letter");
+    if (t.len < 2 || (t.text[1] >= '0' && t.text[1] <= '9'))
+        mg_expr_err(p, t.line, t.col, "a variable's name begins with a letter");
     for (s->var = 0; s->var < e->n_vars; s->var++)
         if (strlen(e->vars[s->var]) == t.len && !memcmp(e->vars[s->var], t.text, t.len)) break;
-    if (s->var == e->n_vars && e->n_vars < MAX_VARS) e->vars[e->n_vars++] = mg_arena_strndup(&e->arena, t.text, t.len);
-    else if (s->var == MAX_VARS) mg_expr_err(p, t.line, t.col, "more than %d variables", MAX_VARS);
+    if (s->var == e->n_vars && e->n_vars < MAX_VARS)
+        e->vars[e->n_vars++] = mg_arena_strndup(&e->arena, t.text, t.len);
+    else if (s->var == MAX_VARS)
+        mg_expr_err(p, t.line, t.col, "more than %d variables", MAX_VARS);
     if (s->var == MAX_VARS) s->var = 0;
     want(p, "=", "and the variable's new value");
     s->expr = mg_expr_parse_node(p);
@@ -279,7 +330,8 @@ static void parse_event(struct mg_expr_parser *p, struct mg_expr_stmt *s)
 {
     if (!want(p, "(", "and the event's name")) return;
     struct mg_tok t = p->lex.tok;
-    if (t.kind != MG_TOK_NAME || t.len >= MG_EVENT_NAME) mg_expr_err(p, t.line, t.col, "expected the name of an event, shorter than %d letters", MG_EVENT_NAME);
+    if (t.kind != MG_TOK_NAME || t.len >= MG_EVENT_NAME)
+        mg_expr_err(p, t.line, t.col, "expected the name of an event, shorter than %d letters", MG_EVENT_NAME);
     s->name = mg_arena_strndup(&p->e->arena, t.text, t.kind == MG_TOK_NAME ? t.len : 0);
     if (t.kind != MG_TOK_END) mg_lex_next(&p->lex);
     want(p, ")", "behind the event's name");
@@ -294,13 +346,17 @@ static void parse_emit(struct mg_expr_parser *p, struct mg_expr_stmt *s)
     do {
         struct mg_tok t = p->lex.tok;
         struct mg_expr_node *n = mg_expr_parse_node(p);
-        if (s->up.n_keys == MG_CHANNEL_MOST_WORDS) mg_expr_err(p, t.line, t.col, "a record has at most %d values", MG_CHANNEL_MOST_WORDS);
-        else s->up.keys[s->up.n_keys++] = n;
+        if (s->up.n_keys == MG_CHANNEL_MOST_WORDS)
+            mg_expr_err(p, t.line, t.col, "a record has at most %d values", MG_CHANNEL_MOST_WORDS);
+        else
+            s->up.keys[s->up.n_keys++] = n;
     } while (eat(p, ","));
     want(p, ")", "behind the values");
     s->up.ix = e->n_emits;
-    if (e->n_emits == MG_EXPR_EMITS) mg_expr_err(p, s->line, s->col, "more than %d emits", MG_EXPR_EMITS);
-    else e->emits[e->n_emits++] = mg_arena_printf(&e->arena, "%u:%u", s->line, s->col);
+    if (e->n_emits == MG_EXPR_EMITS)
+        mg_expr_err(p, s->line, s->col, "more than %d emits", MG_EXPR_EMITS);
+    else
+        e->emits[e->n_emits++] = mg_arena_printf(&e->arena, "%u:%u", s->line, s->col);
 }
 
 static struct mg_expr_stmt *parse_body(struct mg_expr_parser *p);
@@ -362,7 +418,9 @@ static struct mg_expr_stmt *parse_stmt(struct mg_expr_parser *p)
     } else if (eat(p, "emit")) {
         parse_emit(p, s);
     } else {
-        mg_expr_err(p, t.line, t.col, "expected a statement: @map[keys] = count(), $x = ..., if, skip, begin(name), end(name) or emit(values)");
+        mg_expr_err(
+            p, t.line, t.col,
+            "expected a statement: @map[keys] = count(), $x = ..., if, skip, begin(name), end(name) or emit(values)");
         mg_lex_next(&p->lex);
     }
     if (p->n_errors > before) skip_statement(p);
@@ -386,7 +444,8 @@ static struct mg_expr_stmt *parse_body(struct mg_expr_parser *p)
     }
     p->depth++;
     for (;;) {
-        while (eat(p, ";")) {}
+        while (eat(p, ";")) {
+        }
         if (is(p, "}") || p->lex.tok.kind == MG_TOK_END) break;
         *to = parse_stmt(p);
         to = &(*to)->next;
@@ -424,8 +483,10 @@ static void parse_probe(struct mg_expr_parser *p)
         struct mg_expr_stmt *s = mg_arena_new(&e->arena, struct mg_expr_stmt);
         p->inputs = true;
         t = p->lex.tok;
-        if (t.kind == MG_TOK_MAP) parse_update(p, s);
-        else mg_expr_err(p, t.line, t.col, "expected a map");
+        if (t.kind == MG_TOK_MAP)
+            parse_update(p, s);
+        else
+            mg_expr_err(p, t.line, t.col, "expected a map");
         p->inputs = false;
         if (!p->n_errors) mg_expr_check_update(p, &s->up);
         return;
@@ -445,7 +506,8 @@ static void parse_room(struct mg_expr_parser *p, uint32_t *room, uint32_t most, 
 {
     mg_lex_next(&p->lex);
     struct mg_tok t = p->lex.tok;
-    if (t.kind != MG_TOK_NUM || t.num < 1 || t.num > most) mg_expr_err(p, t.line, t.col, "expected room for 1 to %u %s", most, what);
+    if (t.kind != MG_TOK_NUM || t.num < 1 || t.num > most)
+        mg_expr_err(p, t.line, t.col, "expected room for 1 to %u %s", most, what);
     else
         for (*room = 16; *room < t.num;) *room *= 2;
     if (t.kind != MG_TOK_END) mg_lex_next(&p->lex);
@@ -473,7 +535,8 @@ static void parse_program(struct mg_expr_parser *p)
         c->body = parse_body(p);
         if (p->n_errors == before) continue;
         while (p->lex.tok.kind != MG_TOK_END && !is(p, "}")) mg_lex_next(&p->lex); /* the next clause, perhaps */
-        while (eat(p, "}")) {}
+        while (eat(p, "}")) {
+        }
     }
 }
 

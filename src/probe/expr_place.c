@@ -20,7 +20,9 @@ enum { MAX_SUMS = 12, NO_SUM = UINT32_MAX };
 static bool is_of_site(const struct mg_expr_node *n, const struct mg_expr_env *env)
 {
     if (n->kind == MG_EK_VALUE) {
-        if (n->value == MG_EV_width) return env->values[MG_EV_width].known && mg_expr_op_width(env->values[MG_EV_op].str) == (uint32_t)env->values[MG_EV_width].num;
+        if (n->value == MG_EV_width)
+            return env->values[MG_EV_width].known &&
+                   mg_expr_op_width(env->values[MG_EV_op].str) == (uint32_t)env->values[MG_EV_width].num;
         return mg_expr_value_flags((enum mg_expr_value)n->value) & MG_EVF_SITE;
     }
     if (n->kind != MG_EK_NUM && n->kind != MG_EK_STR && n->kind != MG_EK_OP && n->kind != MG_EK_FUNC) return false;
@@ -38,15 +40,18 @@ uint32_t mg_expr_site_keys(const struct mg_expr_update *up, const struct mg_expr
 }
 
 /* Number of an update's tuple of site keys; *fresh: it is new. */
-static uint32_t tuple_of(struct mg_expr_placer *pl, const struct mg_expr_update *up, const struct mg_expr_env *env, uint32_t keys, bool *fresh)
+static uint32_t tuple_of(struct mg_expr_placer *pl, const struct mg_expr_update *up, const struct mg_expr_env *env,
+                         uint32_t keys, bool *fresh)
 {
     struct mg_buf text = MG_BUF_INIT;
     mg_buf_printf(&text, "%u/%x", up->ix, keys);
     for (uint32_t i = 0; i < up->n_keys; i++) {
         if (!(keys >> i & 1)) continue;
         struct mg_expr_const c = mg_expr_eval(up->keys[i], env);
-        if (c.is_str) mg_buf_printf(&text, "|\"%s", c.str);
-        else mg_buf_printf(&text, "|%lld", (long long)c.num);
+        if (c.is_str)
+            mg_buf_printf(&text, "|\"%s", c.str);
+        else
+            mg_buf_printf(&text, "|%lld", (long long)c.num);
     }
     mg_str id = mg_intern_add(&pl->tuples, text.at, text.n);
     *fresh = pl->entries.n <= id;
@@ -57,13 +62,15 @@ static uint32_t tuple_of(struct mg_expr_placer *pl, const struct mg_expr_update 
 
 /* ---- reserving ---------------------------------------------------------------------------------------- */
 
-static uint32_t reserve_site(struct mg_expr_walk *w, const struct mg_expr_update *up, uint32_t n, enum mg_merge rule, enum mg_expr_note kind, uint32_t payload)
+static uint32_t reserve_site(struct mg_expr_walk *w, const struct mg_expr_update *up, uint32_t n, enum mg_merge rule,
+                             enum mg_expr_note kind, uint32_t payload)
 {
     const struct mg_expr_spot *s = w->spot;
     uint8_t where = s->site->where;
     uint32_t note = mg_expr_note(up->ix, kind, payload);
     if (where == MG_EW_INST) return mg_patch_site(w->pl->p, MG_SITE_INST, s->node, s->block, n, rule, note);
-    if (where == MG_EW_EDGE || where == MG_EW_BACK_EDGE) return mg_patch_site(w->pl->p, MG_SITE_EDGE, s->succ, s->block, n, rule, note);
+    if (where == MG_EW_EDGE || where == MG_EW_BACK_EDGE)
+        return mg_patch_site(w->pl->p, MG_SITE_EDGE, s->succ, s->block, n, rule, note);
     return mg_patch_site(w->pl->p, MG_SITE_BLOCK, 0, s->block, n, rule, note);
 }
 
@@ -72,7 +79,8 @@ static enum mg_merge rule_of(const struct mg_expr_map *m)
     return m->agg == MG_EA_min || m->agg == MG_EA_max ? MG_MERGE_MAX : MG_MERGE_SUM;
 }
 
-static struct mg_expr_entry *entry_of(struct mg_expr_walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t keys)
+static struct mg_expr_entry *entry_of(struct mg_expr_walk *w, const struct mg_expr_update *up,
+                                      const struct mg_expr_map *m, uint32_t keys)
 {
     struct mg_expr_placer *pl = w->pl;
     bool fresh;
@@ -134,7 +142,8 @@ static struct mg_opnd kept_of(struct mg_expr_walk *w, const struct mg_expr_map *
 }
 
 /* Words of key: number of the site keys, keys known here only, bucket or value. */
-static uint32_t table_of(struct mg_expr_placer *pl, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t site_keys)
+static uint32_t table_of(struct mg_expr_placer *pl, const struct mg_expr_update *up, const struct mg_expr_map *m,
+                         uint32_t site_keys)
 {
     uint64_t table, key = (uint64_t)up->ix << 8 | site_keys;
     if (mg_map_get(&pl->tables, key, &table)) return (uint32_t)table;
@@ -146,7 +155,8 @@ static uint32_t table_of(struct mg_expr_placer *pl, const struct mg_expr_update 
     return (uint32_t)table;
 }
 
-static void update_table(struct mg_expr_walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t site_keys)
+static void update_table(struct mg_expr_walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m,
+                         uint32_t site_keys)
 {
     struct mg_expr_placer *pl = w->pl;
     struct mg_expr_here *h = &w->here;
@@ -175,40 +185,57 @@ static void update_table(struct mg_expr_walk *w, const struct mg_expr_update *up
         n++;
     }
     if (m->agg == MG_EA_sum || m->agg == MG_EA_avg) v[n_v++] = mg_expr_opnd(h, value);
-    if (m->agg == MG_EA_min || m->agg == MG_EA_max) v[n_v++] = kept_of(w, m, value);
-    else if (m->agg != MG_EA_sum) v[n_v++] = I(1);
+    if (m->agg == MG_EA_min || m->agg == MG_EA_max)
+        v[n_v++] = kept_of(w, m, value);
+    else if (m->agg != MG_EA_sum)
+        v[n_v++] = I(1);
     mg_table_update(h->at, table, keys, v, n_v, warp ? (rule_of(m) == MG_MERGE_MAX ? MG_ONCE : MG_TIMES) : MG_EACH);
 }
 
 static void add_value(struct mg_expr_walk *w, const struct mg_expr_entry *e, uint32_t which, struct mg_expr_val v)
 {
     struct mg_opnd o = mg_expr_opnd(&w->here, v);
-    if (e->sums[which] != NO_SUM) mg_sum_add(w->here.at, e->sums[which], o);
-    else mg_cell_update(w->here.at, e->cell + which, o, v.warp ? MG_TIMES : MG_EACH);
+    if (e->sums[which] != NO_SUM)
+        mg_sum_add(w->here.at, e->sums[which], o);
+    else
+        mg_cell_update(w->here.at, e->cell + which, o, v.warp ? MG_TIMES : MG_EACH);
 }
 
-static void update_cells(struct mg_expr_walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t site_keys)
+static void update_cells(struct mg_expr_walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m,
+                         uint32_t site_keys)
 {
     struct mg_expr_here *h = &w->here;
     struct mg_expr_entry e = *entry_of(w, up, m, site_keys);
     struct mg_expr_val value = value_of(w, up);
     switch (m->agg) {
-    case MG_EA_hist: case MG_EA_lhist:
-        mg_cell_update_at(h->at, e.cell, mg_expr_map_cells(m), bucket_of(w, m, value), I(1), value.warp ? MG_TIMES : MG_EACH);
+    case MG_EA_hist:
+    case MG_EA_lhist:
+        mg_cell_update_at(h->at, e.cell, mg_expr_map_cells(m), bucket_of(w, m, value), I(1),
+                          value.warp ? MG_TIMES : MG_EACH);
         break;
-    case MG_EA_min: case MG_EA_max: mg_cell_update(h->at, e.cell, kept_of(w, m, value), value.warp ? MG_ONCE : MG_EACH); break;
-    case MG_EA_avg: add_value(w, &e, 1, mg_expr_imm(1)); /* falls through */
-    default: add_value(w, &e, 0, value);
+    case MG_EA_min:
+    case MG_EA_max:
+        mg_cell_update(h->at, e.cell, kept_of(w, m, value), value.warp ? MG_ONCE : MG_EACH);
+        break;
+    case MG_EA_avg:
+        add_value(w, &e, 1, mg_expr_imm(1)); /* falls through */
+    default:
+        add_value(w, &e, 0, value);
     }
 }
 
 /* Everything known beforehand: the block counter tells. */
-static bool derive(struct mg_expr_walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t site_keys)
+static bool derive(struct mg_expr_walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m,
+                   uint32_t site_keys)
 {
-    struct mg_expr_const v = up->value ? mg_expr_eval(up->value, &w->spot->env) : (struct mg_expr_const){.known = true, .num = 1};
-    if (w->given && m->agg != MG_EA_count) v = (struct mg_expr_const){.known = w->given->kind == MG_VAL_IMM, .num = w->given->num};
+    struct mg_expr_const v =
+        up->value ? mg_expr_eval(up->value, &w->spot->env) : (struct mg_expr_const){.known = true, .num = 1};
+    if (w->given && m->agg != MG_EA_count)
+        v = (struct mg_expr_const){.known = w->given->kind == MG_VAL_IMM, .num = w->given->num};
     bool keys = site_keys + 1 == (uint64_t)1 << up->n_keys;
-    if (!w->counted || !w->always || !keys || mg_expr_wants_table(m) || !v.known || v.num < 0 || v.num >= MG_EXPR_PAYLOAD) return false;
+    if (!w->counted || !w->always || !keys || mg_expr_wants_table(m) || !v.known || v.num < 0 ||
+        v.num >= MG_EXPR_PAYLOAD)
+        return false;
     w->pl->wants_blocks = true;
     if (!w->pl->dry) reserve_site(w, up, 0, MG_MERGE_SUM, MG_EN_DERIVED, (uint32_t)v.num);
     return true;
@@ -221,9 +248,14 @@ static struct mg_code_at *spot_at(struct mg_expr_walk *w)
     const struct mg_expr_spot *s = w->spot;
     struct mg_patch *p = w->pl->p;
     switch (s->site->where) {
-    case MG_EW_BLOCK: case MG_EW_LOOP: return mg_at_block(p, s->block);
-    case MG_EW_EDGE: case MG_EW_BACK_EDGE: return mg_at_edge(p, s->block, s->succ);
-    default: return w->exit_at ? w->exit_at : mg_at_entry(p, s->func_ix);
+    case MG_EW_BLOCK:
+    case MG_EW_LOOP:
+        return mg_at_block(p, s->block);
+    case MG_EW_EDGE:
+    case MG_EW_BACK_EDGE:
+        return mg_at_edge(p, s->block, s->succ);
+    default:
+        return w->exit_at ? w->exit_at : mg_at_entry(p, s->func_ix);
     }
 }
 
@@ -278,7 +310,8 @@ bool mg_expr_begin(struct mg_expr_walk *w)
     if (c->uses[MG_EV_alloc] || c->uses[MG_EV_offset]) mg_expr_value_at(h, MG_EV_offset);
     for (unsigned v = 1; v < MG_EV_COUNT && c->calls; v++) /* a probe in C asks for them behind branches of its own */
         if (c->uses[v] && v != MG_EV_clock && v != MG_EV_time) mg_expr_value_at(h, (enum mg_expr_value)v);
-    if (c->pred && !mg_expr_eval(c->pred, &w->spot->env).known) mg_code_push_guard(h->at, mg_expr_pred(h, mg_expr_code(h, c->pred)), false);
+    if (c->pred && !mg_expr_eval(c->pred, &w->spot->env).known)
+        mg_code_push_guard(h->at, mg_expr_pred(h, mg_expr_code(h, c->pred)), false);
     return true;
 }
 
@@ -297,8 +330,10 @@ void mg_expr_update(struct mg_expr_walk *w, const struct mg_expr_update *up)
     const struct mg_expr_map *m = &w->pl->e->maps[up->map];
     uint32_t keys = mg_expr_site_keys(up, &w->spot->env);
     if (derive(w, up, m, keys) || w->pl->dry || !mg_expr_begin(w)) return;
-    if (keys + 1 == (uint64_t)1 << up->n_keys && !mg_expr_wants_table(m)) update_cells(w, up, m, keys);
-    else update_table(w, up, m, keys);
+    if (keys + 1 == (uint64_t)1 << up->n_keys && !mg_expr_wants_table(m))
+        update_cells(w, up, m, keys);
+    else
+        update_table(w, up, m, keys);
 }
 
 /* ---- statements ------------------------------------------------------------------------------------------- */
@@ -388,13 +423,18 @@ static bool is_counted(struct mg_expr_placer *pl, const struct mg_expr_spot *s)
 {
     bool is_not;
     switch (s->site->where) {
-    case MG_EW_INST: return s->site->issued || !mg_node_guard(mg_patch_module(pl->p), s->node, &is_not);
-    case MG_EW_BLOCK: case MG_EW_LOOP: return true;
-    case MG_EW_KERNEL_ENTRY: case MG_EW_FUNC_ENTRY: { /* unless the first block is a loop's, too */
+    case MG_EW_INST:
+        return s->site->issued || !mg_node_guard(mg_patch_module(pl->p), s->node, &is_not);
+    case MG_EW_BLOCK:
+    case MG_EW_LOOP:
+        return true;
+    case MG_EW_KERNEL_ENTRY:
+    case MG_EW_FUNC_ENTRY: { /* unless the first block is a loop's, too */
         const struct mg_cfg *c = mg_patch_cfg(pl->p, s->func_ix);
         return !c->blocks[0].n_preds;
     }
-    default: return false;
+    default:
+        return false;
     }
 }
 
@@ -410,7 +450,10 @@ static void place_at(struct mg_expr_placer *pl, const struct mg_expr_spot *s, st
     end_code(&w);
 }
 
-struct at_exit { struct mg_expr_placer *pl; const struct mg_expr_spot *s; };
+struct at_exit {
+    struct mg_expr_placer *pl;
+    const struct mg_expr_spot *s;
+};
 
 static void place_exit(struct mg_code_at *at, void *user)
 {
@@ -423,8 +466,10 @@ static void place_spot(const struct mg_expr_spot *s, void *user)
     struct mg_expr_placer *pl = user;
     struct at_exit x = {pl, s};
     bool leaves = s->site->where == MG_EW_KERNEL_EXIT || s->site->where == MG_EW_FUNC_EXIT;
-    if (!leaves || pl->dry) place_at(pl, s, NULL);
-    else mg_at_exits(pl->p, s->func_ix, place_exit, &x);
+    if (!leaves || pl->dry)
+        place_at(pl, s, NULL);
+    else
+        mg_at_exits(pl->p, s->func_ix, place_exit, &x);
 }
 
 /* Without emitting: what will be wanted. */
@@ -445,7 +490,8 @@ enum mg_err mg_expr_analyze(const void *conf, struct mg_patch *p, struct mg_diag
     if (pl.wants_blocks) mg_patch_want_blocks(p, false);
     if (c->e->uses[MG_EV_launch]) mg_patch_words(p, 1); /* the first of the tool's own: number 0 */
     bool ranges = mg_expr_wants_allocations(c->e);
-    if (pl.has_events || ranges) mg_events_reserve(p, pl.has_events ? c->e->records : 0); /* allocations stand behind the frame */
+    if (pl.has_events || ranges)
+        mg_events_reserve(p, pl.has_events ? c->e->records : 0); /* allocations stand behind the frame */
     if (ranges) mg_patch_list(p, MG_EXPR_ALLOC_WORDS);
     if (pl.emits) mg_patch_channel(p);
     return MG_ERR_OK;

@@ -18,10 +18,22 @@ enum mg_expr_note {
     MG_EN_NAME,    /* payload: number of these site keys in the update's table */
 };
 enum { MG_EXPR_PAYLOAD = 1 << 23 };
-static inline uint32_t mg_expr_note(uint32_t update, enum mg_expr_note kind, uint32_t payload) { return update << 25 | (uint32_t)kind << 23 | payload; }
-static inline uint32_t mg_expr_note_update(uint32_t note) { return note >> 25; }
-static inline enum mg_expr_note mg_expr_note_kind(uint32_t note) { return (enum mg_expr_note)(note >> 23 & 3); }
-static inline uint32_t mg_expr_note_payload(uint32_t note) { return note & (MG_EXPR_PAYLOAD - 1); }
+static inline uint32_t mg_expr_note(uint32_t update, enum mg_expr_note kind, uint32_t payload)
+{
+    return update << 25 | (uint32_t)kind << 23 | payload;
+}
+static inline uint32_t mg_expr_note_update(uint32_t note)
+{
+    return note >> 25;
+}
+static inline enum mg_expr_note mg_expr_note_kind(uint32_t note)
+{
+    return (enum mg_expr_note)(note >> 23 & 3);
+}
+static inline uint32_t mg_expr_note_payload(uint32_t note)
+{
+    return note & (MG_EXPR_PAYLOAD - 1);
+}
 
 /* Which of an update's keys the site tells: the rest are words of a table's key, behind the number of the
  * NAME site where there are any that the site tells. */
@@ -33,15 +45,20 @@ static inline uint64_t mg_expr_from_cell(uint8_t agg, uint64_t cell)
     return biased ^ (uint64_t)1 << 63;
 }
 /* Does the update keep its entries in a table, whatever its keys? */
-static inline bool mg_expr_wants_table(const struct mg_expr_map *m) { return m->agg == MG_EA_topk; }
+static inline bool mg_expr_wants_table(const struct mg_expr_map *m)
+{
+    return m->agg == MG_EA_topk;
+}
 
 struct mg_expr_conf {
     struct mg_expr *e;
-    struct mg_probe *probe; /* NULL: none, or not to be read here */
-    const struct mg_tool_host *host;      /* from here on: expr_host.c's */
+    struct mg_probe *probe;          /* NULL: none, or not to be read here */
+    const struct mg_tool_host *host; /* from here on: expr_host.c's */
     pthread_mutex_t lock;
-    FILE *file; char *file_name;          /* of records that were emitted; NULL: none yet */
-    uint64_t received; bool cannot_write, told, many;
+    FILE *file;
+    char *file_name; /* of records that were emitted; NULL: none yet */
+    uint64_t received;
+    bool cannot_write, told, many;
 };
 uint32_t mg_expr_list(const void *conf, const struct mg_tool_launch *l, uint64_t *words, uint32_t n); /* expr_alloc.c */
 /* What happens in the measured process. */

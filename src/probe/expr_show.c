@@ -10,17 +10,17 @@
 #include "probe/expr_place.h"
 #include "record/event.h"
 
-struct entry { /* of a map */
+struct entry {                                   /* of a map */
     struct mg_expr_const keys[MG_EXPR_KEYS + 1]; /* topk: the value behind them */
     uint64_t cells[2];
-    uint64_t *buckets;                           /* hist, lhist */
-    bool any;                                    /* something was counted */
+    uint64_t *buckets; /* hist, lhist */
+    bool any;          /* something was counted */
 };
 struct gathered {
     const struct mg_expr_map *m;
-    uint32_t n_keys;                             /* the value of topk included */
+    uint32_t n_keys; /* the value of topk included */
     struct mg_intern ids;
-    MG_VEC(struct entry) entries;                /* id - 1 */
+    MG_VEC(struct entry) entries; /* id - 1 */
     uint64_t lost;
     bool has_site;
 };
@@ -36,8 +36,10 @@ static struct entry *entry_of(struct shower *s, struct gathered *g, const struct
 {
     struct mg_buf text = MG_BUF_INIT;
     for (uint32_t i = 0; i < g->n_keys; i++) {
-        if (keys[i].is_str) mg_buf_printf(&text, "\"%s|", keys[i].str);
-        else mg_buf_printf(&text, "%" PRId64 "|", keys[i].num);
+        if (keys[i].is_str)
+            mg_buf_printf(&text, "\"%s|", keys[i].str);
+        else
+            mg_buf_printf(&text, "%" PRId64 "|", keys[i].num);
     }
     mg_str id = mg_intern_add(&g->ids, text.n ? text.at : "|", text.n ? text.n : 1);
     mg_buf_release(&text);
@@ -45,7 +47,8 @@ static struct entry *entry_of(struct shower *s, struct gathered *g, const struct
     struct entry *e = &g->entries.at[id - 1];
     if (e->any) return e;
     memcpy(e->keys, keys, g->n_keys * sizeof *keys);
-    if (!e->buckets && (g->m->agg == MG_EA_hist || g->m->agg == MG_EA_lhist)) e->buckets = mg_arena_array(&s->arena, uint64_t, mg_expr_map_cells(g->m));
+    if (!e->buckets && (g->m->agg == MG_EA_hist || g->m->agg == MG_EA_lhist))
+        e->buckets = mg_arena_array(&s->arena, uint64_t, mg_expr_map_cells(g->m));
     return e;
 }
 
@@ -59,8 +62,10 @@ static void add_cells(struct entry *e, const struct mg_expr_map *m, const uint64
         }
         return;
     }
-    if (m->agg == MG_EA_min || m->agg == MG_EA_max) e->cells[0] = MG_MAX(e->cells[0], cells[0]);
-    else e->cells[0] += cells[0];
+    if (m->agg == MG_EA_min || m->agg == MG_EA_max)
+        e->cells[0] = MG_MAX(e->cells[0], cells[0]);
+    else
+        e->cells[0] += cells[0];
     if (m->agg == MG_EA_avg) e->cells[1] += cells[1];
     e->any |= cells[0] || (m->agg == MG_EA_avg && cells[1]);
 }
@@ -91,11 +96,13 @@ static void add_derived(struct entry *e, const struct mg_expr_map *m, uint64_t v
 static void fill_env(struct mg_expr_env *env, const struct mg_result_kernel *k, const struct mg_result_site *s)
 {
     uint32_t to = UINT32_MAX;
-    if (s->kind == MG_SITE_EDGE && k->blocks && s->block < k->n_blocks && s->succ < k->blocks[s->block].n_succs) to = k->blocks[s->block].succs[s->succ];
+    if (s->kind == MG_SITE_EDGE && k->blocks && s->block < k->n_blocks && s->succ < k->blocks[s->block].n_succs)
+        to = k->blocks[s->block].succs[s->succ];
     mg_expr_env_fill(env, k->name, s->function, s->file, s->op, s->line, s->ptx_line, s->block, to);
 }
 
-static void gather_table(struct shower *s, const struct mg_result_kernel *k, const struct mg_result_table *t, const struct mg_map *names)
+static void gather_table(struct shower *s, const struct mg_result_kernel *k, const struct mg_result_table *t,
+                         const struct mg_map *names)
 {
     uint32_t note = k->sites[t->site].note, update = mg_expr_note_update(note), mask = mg_expr_note_payload(note);
     if (update >= s->e->n_updates || mg_expr_note_kind(note) != MG_EN_TABLE) return;
@@ -115,7 +122,8 @@ static void gather_table(struct shower *s, const struct mg_result_kernel *k, con
             fill_env(&env, k, &k->sites[site]);
         }
         for (uint32_t j = 0; j < up->n_keys; j++)
-            keys[j] = mask >> j & 1 ? mg_expr_eval(up->keys[j], &env) : (struct mg_expr_const){.known = true, .num = (int64_t)*word++};
+            keys[j] = mask >> j & 1 ? mg_expr_eval(up->keys[j], &env)
+                                    : (struct mg_expr_const){.known = true, .num = (int64_t)*word++};
         if (top) keys[up->n_keys] = (struct mg_expr_const){.known = true, .num = (int64_t)*word};
         struct entry *e = entry_of(s, g, keys);
         if (!bucket) {
@@ -152,7 +160,8 @@ static void gather_kernel(struct shower *s, const struct mg_result_kernel *k)
     struct mg_map names = MG_MAP_INIT;
     for (uint32_t i = 0; i < k->n_sites; i++) {
         gather_site(s, k, &k->sites[i]);
-        if (mg_expr_note_kind(k->sites[i].note) == MG_EN_NAME) mg_map_set(&names, mg_expr_note_payload(k->sites[i].note), i);
+        if (mg_expr_note_kind(k->sites[i].note) == MG_EN_NAME)
+            mg_map_set(&names, mg_expr_note_payload(k->sites[i].note), i);
     }
     for (uint32_t i = 0; i < k->n_tables; i++) gather_table(s, k, &k->tables[i], &names);
     mg_map_release(&names);
@@ -174,7 +183,11 @@ static int64_t value_of(const struct mg_expr_map *m, const struct entry *e)
     return (int64_t)(m->agg == MG_EA_min || m->agg == MG_EA_max ? mg_expr_from_cell(m->agg, e->cells[0]) : e->cells[0]);
 }
 
-struct order { const struct entry *e; const struct gathered *g; bool by_value; };
+struct order {
+    const struct entry *e;
+    const struct gathered *g;
+    bool by_value;
+};
 
 static int compare(const void *x, const void *y)
 {
@@ -184,7 +197,8 @@ static int compare(const void *x, const void *y)
     int c = compare_keys(a->e->keys, b->e->keys, head);
     if (c) return c;
     if (a->by_value && m->agg == MG_EA_avg) {
-        double p = (double)(int64_t)a->e->cells[0] / (double)a->e->cells[1], q = (double)(int64_t)b->e->cells[0] / (double)b->e->cells[1];
+        double p = (double)(int64_t)a->e->cells[0] / (double)a->e->cells[1],
+               q = (double)(int64_t)b->e->cells[0] / (double)b->e->cells[1];
         if (p != q) return p < q ? 1 : -1;
     } else if (a->by_value) {
         int64_t p = value_of(m, a->e), q = value_of(m, b->e);
@@ -229,7 +243,8 @@ static void show_key(struct mg_table *t, const struct mg_expr_const *k, unsigned
 static void show_keys(struct mg_table *t, const struct gathered *g, const struct entry *e)
 {
     mg_table_row(t);
-    for (uint32_t i = 0; i < g->n_keys; i++) show_key(t, &e->keys[i], i < g->m->n_keys ? g->m->key_flags[i] : g->m->value_flags);
+    for (uint32_t i = 0; i < g->n_keys; i++)
+        show_key(t, &e->keys[i], i < g->m->n_keys ? g->m->key_flags[i] : g->m->value_flags);
 }
 
 /* Values of a bucket: from, and up to but not including. */
@@ -261,9 +276,12 @@ static void show_buckets(struct mg_table *t, const struct gathered *g, const str
         bool has_lo, has_hi;
         char range[64], bar[33] = "";
         bucket_range(g->m, i, &lo, &hi, &has_lo, &has_hi);
-        if (has_lo && has_hi && hi - lo == 1) snprintf(range, sizeof range, "%" PRId64, lo);
-        else if (has_lo && has_hi) snprintf(range, sizeof range, "[%" PRId64 ", %" PRId64 ")", lo, hi);
-        else snprintf(range, sizeof range, has_lo ? ">= %" PRId64 : "< %" PRId64, has_lo ? lo : hi);
+        if (has_lo && has_hi && hi - lo == 1)
+            snprintf(range, sizeof range, "%" PRId64, lo);
+        else if (has_lo && has_hi)
+            snprintf(range, sizeof range, "[%" PRId64 ", %" PRId64 ")", lo, hi);
+        else
+            snprintf(range, sizeof range, has_lo ? ">= %" PRId64 : "< %" PRId64, has_lo ? lo : hi);
         memset(bar, '@', (size_t)((double)e->buckets[i] * 32 / (double)most));
         show_keys(t, g, e);
         mg_table_text(t, range);
@@ -303,15 +321,21 @@ static void show_map(struct mg_table *t, const struct gathered *g)
         mg_table_column(t, "count", MG_COL_COUNT, NULL);
         mg_table_column(t, "distribution", MG_COL_TEXT, NULL);
     } else {
-        mg_table_column(t, m->agg == MG_EA_topk ? "count" : mg_expr_agg_text((enum mg_expr_agg)m->agg), m->agg == MG_EA_avg ? MG_COL_REAL : MG_COL_COUNT, NULL);
+        mg_table_column(t, m->agg == MG_EA_topk ? "count" : mg_expr_agg_text((enum mg_expr_agg)m->agg),
+                        m->agg == MG_EA_avg ? MG_COL_REAL : MG_COL_COUNT, NULL);
         if (m->agg == MG_EA_avg) mg_table_column(t, "of", MG_COL_COUNT, NULL);
     }
     for (uint32_t i = 0; i < n; i++) {
-        if (o[i].e->buckets) show_buckets(t, g, o[i].e);
-        else show_value(t, g, o[i].e);
+        if (o[i].e->buckets)
+            show_buckets(t, g, o[i].e);
+        else
+            show_value(t, g, o[i].e);
     }
-    if (g->lost) mg_table_note(t, "%" PRIu64 " updates found no room in the table of their kernel and are missing", g->lost);
-    if (!g->has_site) mg_table_note(t, "nothing counted: no kernel that ran instrumented has a site of %s (line %u, column %u)", m->name, m->line, m->col);
+    if (g->lost)
+        mg_table_note(t, "%" PRIu64 " updates found no room in the table of their kernel and are missing", g->lost);
+    if (!g->has_site)
+        mg_table_note(t, "nothing counted: no kernel that ran instrumented has a site of %s (line %u, column %u)",
+                      m->name, m->line, m->col);
     free(o);
 }
 
@@ -320,8 +344,10 @@ static void show_map(struct mg_table *t, const struct gathered *g)
 static void write_value(struct mg_json *j, const struct mg_expr_map *m, const struct entry *e)
 {
     if (!e->buckets) {
-        if (m->agg == MG_EA_avg) mg_json_f64(j, (double)(int64_t)e->cells[0] / (double)e->cells[1]);
-        else mg_json_i64(j, value_of(m, e));
+        if (m->agg == MG_EA_avg)
+            mg_json_f64(j, (double)(int64_t)e->cells[0] / (double)e->cells[1]);
+        else
+            mg_json_i64(j, value_of(m, e));
         return;
     }
     mg_json_arr(j);
@@ -332,9 +358,15 @@ static void write_value(struct mg_json *j, const struct mg_expr_map *m, const st
         bucket_range(m, i, &lo, &hi, &has_lo, &has_hi);
         mg_json_obj(j);
         mg_json_key(j, "lo");
-        if (has_lo) mg_json_i64(j, lo); else mg_json_null(j);
+        if (has_lo)
+            mg_json_i64(j, lo);
+        else
+            mg_json_null(j);
         mg_json_key(j, "hi");
-        if (has_hi) mg_json_i64(j, hi); else mg_json_null(j);
+        if (has_hi)
+            mg_json_i64(j, hi);
+        else
+            mg_json_null(j);
         mg_json_key_u64(j, "count", e->buckets[i]);
         mg_json_end(j, '}');
     }
@@ -359,8 +391,10 @@ static void write_map(struct mg_json *j, const struct gathered *g)
         mg_json_key(j, "key");
         mg_json_arr(j);
         for (uint32_t k = 0; k < g->n_keys; k++) {
-            if (o[i].e->keys[k].is_str) mg_json_str(j, o[i].e->keys[k].str);
-            else mg_json_i64(j, o[i].e->keys[k].num);
+            if (o[i].e->keys[k].is_str)
+                mg_json_str(j, o[i].e->keys[k].str);
+            else
+                mg_json_i64(j, o[i].e->keys[k].num);
         }
         mg_json_end(j, ']');
         mg_json_key(j, "value");

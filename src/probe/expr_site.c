@@ -18,7 +18,10 @@ struct finder {
     const struct mg_expr_clause *clause;
     void (*fn)(const struct mg_expr_spot *s, void *user);
     void *user;
-    struct { const char *file; uint32_t line; } *source; /* by instruction, as in mg_patch_insts */
+    struct {
+        const char *file;
+        uint32_t line;
+    } * source; /* by instruction, as in mg_patch_insts */
 };
 
 static void set_num(struct mg_expr_env *env, enum mg_expr_value v, int64_t num)
@@ -39,8 +42,8 @@ uint32_t mg_expr_op_width(const char *op)
     return f.n_types ? mg_type_bits((enum mg_type)f.types[f.n_types - 1]) / 8 * (f.vec ? f.vec : 1) : 0;
 }
 
-void mg_expr_env_fill(struct mg_expr_env *env, const char *kernel, const char *function, const char *file, const char *op,
-                      uint32_t line, uint32_t ptx_line, uint32_t block, uint32_t to)
+void mg_expr_env_fill(struct mg_expr_env *env, const char *kernel, const char *function, const char *file,
+                      const char *op, uint32_t line, uint32_t ptx_line, uint32_t block, uint32_t to)
 {
     memset(env, 0, sizeof *env);
     set_str(env, MG_EV_kernel, kernel);
@@ -63,7 +66,8 @@ static bool file_fits(const char *glob, const char *file)
     return file && (!fnmatch(glob, file, 0) || (base && !fnmatch(glob, base + 1, 0)));
 }
 
-static bool filters_fit(const struct finder *f, const struct mg_expr_site *s, const char *function, const char *file, uint32_t line)
+static bool filters_fit(const struct finder *f, const struct mg_expr_site *s, const char *function, const char *file,
+                        uint32_t line)
 {
     if (s->kernel && !mg_name_matches(s->kernel, f->sites->kernel)) return false;
     if (s->function && !mg_name_matches(s->function, function)) return false;
@@ -101,11 +105,15 @@ static bool class_fits(const char *pattern, const struct mg_access *a, const cha
     unsigned i = class_of(pattern, n);
     char any[80];
     *is_class = i < N_CLASSES;
-    return *is_class && fits[i] && snprintf(any, sizeof any, "*%s", pattern + n) < (int)sizeof any && mg_expr_fits(any, op);
+    return *is_class && fits[i] && snprintf(any, sizeof any, "*%s", pattern + n) < (int)sizeof any &&
+           mg_expr_fits(any, op);
 }
 
 /* As the application has it: in the twin some instructions read otherwise (loads of constants). */
-static const struct mg_module *app_of(const struct finder *f) { return mg_patch_cfg(f->p, 0)->m; }
+static const struct mg_module *app_of(const struct finder *f)
+{
+    return mg_patch_cfg(f->p, 0)->m;
+}
 
 static bool pattern_fits(const struct finder *f, const char *pattern, const struct mg_patch_inst *in)
 {
@@ -120,20 +128,25 @@ static bool pattern_fits(const struct finder *f, const char *pattern, const stru
     if (!accesses || form->space != MG_SPACE_generic || !strchr(pattern, '.')) return false;
     enum mg_space space = mg_spaces_one(mg_spaces_of(mg_patch_spaces(f->p, in->func_ix), in->node));
     size_t n = strcspn(op, ".");
-    if (space == MG_SPACE_generic || snprintf(named, sizeof named, "%.*s.%s%s", (int)n, op, mg_space_name(space), op + n) >= (int)sizeof named) return false;
+    if (space == MG_SPACE_generic ||
+        snprintf(named, sizeof named, "%.*s.%s%s", (int)n, op, mg_space_name(space), op + n) >= (int)sizeof named)
+        return false;
     return is_class ? class_fits(pattern, &a, named, &is_class) : mg_expr_fits(pattern, named);
 }
 
 /* ---- spots ------------------------------------------------------------------------------------------ */
 
-static void fire(struct finder *f, const struct mg_expr_site *s, mg_id node, uint32_t inst, uint32_t block, uint32_t succ)
+static void fire(struct finder *f, const struct mg_expr_site *s, mg_id node, uint32_t inst, uint32_t block,
+                 uint32_t succ)
 {
     const struct mg_module *m = app_of(f);
     const struct mg_site_block *b = &f->sites->blocks[block];
-    const char *file = node ? f->source[inst].file : b->file, *op = node ? mg_name(m, mg_node_form(m, &m->nodes.at[node])->text) : "";
+    const char *file = node ? f->source[inst].file : b->file,
+               *op = node ? mg_name(m, mg_node_form(m, &m->nodes.at[node])->text) : "";
     uint32_t line = node ? f->source[inst].line : b->line;
     if (!filters_fit(f, s, b->function, file, line)) return;
-    struct mg_expr_spot spot = {.clause = f->clause, .site = s, .node = node, .func_ix = b->func_ix, .block = block, .succ = succ};
+    struct mg_expr_spot spot = {
+        .clause = f->clause, .site = s, .node = node, .func_ix = b->func_ix, .block = block, .succ = succ};
     uint32_t to = succ == UINT32_MAX ? succ : b->succs[succ];
     uint32_t ptx = node ? m->nodes.at[node].line : b->ptx_line;
     struct mg_access a;
@@ -151,7 +164,8 @@ static void find_insts(struct finder *f, const struct mg_expr_site *s)
     uint32_t n = mg_patch_insts(f->p, &insts);
     const struct mg_module *m = app_of(f);
     for (uint32_t i = 0; i < n; i++)
-        if (pattern_fits(f, s->pattern, &insts[i]) && (!s->type || type_fits(mg_node_form(m, &m->nodes.at[insts[i].node]), s->type)))
+        if (pattern_fits(f, s->pattern, &insts[i]) &&
+            (!s->type || type_fits(mg_node_form(m, &m->nodes.at[insts[i].node]), s->type)))
             fire(f, s, insts[i].node, i, insts[i].id, UINT32_MAX);
 }
 
@@ -167,7 +181,8 @@ static void find_edges(struct finder *f, const struct mg_expr_site *s, const str
 {
     for (uint32_t i = 0; i < b->n_succs; i++) {
         const struct mg_site_block *to = &f->sites->blocks[b->succs[i]];
-        if (s->where == MG_EW_EDGE || mg_dom_over(mg_patch_dom(f->p, b->func_ix), to->block_ix, b->block_ix)) fire(f, s, 0, 0, b->id, i);
+        if (s->where == MG_EW_EDGE || mg_dom_over(mg_patch_dom(f->p, b->func_ix), to->block_ix, b->block_ix))
+            fire(f, s, 0, 0, b->id, i);
     }
 }
 
@@ -183,11 +198,22 @@ static void find_site(struct finder *f, const struct mg_expr_site *s)
         const struct mg_site_block *b = &sites->blocks[i];
         bool first = i == sites->first_block[b->func_ix], kernel = !b->func_ix;
         switch (s->where) {
-        case MG_EW_BLOCK: fire(f, s, 0, 0, i, UINT32_MAX); break;
-        case MG_EW_LOOP: if (is_loop_header(f, b)) fire(f, s, 0, 0, i, UINT32_MAX); break;
-        case MG_EW_EDGE: case MG_EW_BACK_EDGE: find_edges(f, s, b); break;
-        case MG_EW_FUNC_ENTRY: case MG_EW_FUNC_EXIT: if (first && !kernel) fire(f, s, 0, 0, i, UINT32_MAX); break;
-        default: if (first && kernel) fire(f, s, 0, 0, i, UINT32_MAX);
+        case MG_EW_BLOCK:
+            fire(f, s, 0, 0, i, UINT32_MAX);
+            break;
+        case MG_EW_LOOP:
+            if (is_loop_header(f, b)) fire(f, s, 0, 0, i, UINT32_MAX);
+            break;
+        case MG_EW_EDGE:
+        case MG_EW_BACK_EDGE:
+            find_edges(f, s, b);
+            break;
+        case MG_EW_FUNC_ENTRY:
+        case MG_EW_FUNC_EXIT:
+            if (first && !kernel) fire(f, s, 0, 0, i, UINT32_MAX);
+            break;
+        default:
+            if (first && kernel) fire(f, s, 0, 0, i, UINT32_MAX);
         }
     }
 }
@@ -203,7 +229,8 @@ static void read_lines(struct finder *f)
     for (uint32_t fn = 0; fn < f->sites->n_funcs; fn++) {
         const char *file = NULL;
         uint32_t line = 0;
-        MG_EACH_NODE(m, &m->funcs.at[mg_patch_twin(f->p)->funcs[fn]], id) {
+        MG_EACH_NODE(m, &m->funcs.at[mg_patch_twin(f->p)->funcs[fn]], id)
+        {
             const struct mg_node *node = &m->nodes.at[id];
             if (node->kind == MG_NODE_loc) {
                 const struct mg_loc *loc = &m->locs.at[node->ref];
@@ -219,7 +246,8 @@ static void read_lines(struct finder *f)
     }
 }
 
-void mg_expr_each_spot(const struct mg_expr *e, struct mg_patch *p, void (*fn)(const struct mg_expr_spot *s, void *user), void *user)
+void mg_expr_each_spot(const struct mg_expr *e, struct mg_patch *p,
+                       void (*fn)(const struct mg_expr_spot *s, void *user), void *user)
 {
     struct finder f = {.e = e, .p = p, .sites = mg_patch_sites(p), .fn = fn, .user = user};
     read_lines(&f);

@@ -9,19 +9,22 @@
 #include "record/channel.h"
 #include "record/event.h"
 
-struct mg_expr_entry { uint32_t cell; uint32_t sums[2]; }; /* cells of one update and its site keys */
+struct mg_expr_entry {
+    uint32_t cell;
+    uint32_t sums[2];
+}; /* cells of one update and its site keys */
 struct mg_expr_placer {
     const struct mg_expr_conf *conf;
     const struct mg_expr *e;
     struct mg_patch *p;
-    bool dry;                        /* analyze */
+    bool dry; /* analyze */
     bool wants_blocks;
     uint32_t n_sums;
-    struct mg_map tables;            /* update << 8 | its site keys -> table */
-    struct mg_intern tuples;         /* "update|keys": entry, name or derived record, one space for all */
-    MG_VEC(struct mg_expr_entry) entries;    /* by tuple */
-    mg_id **vars;                    /* by func_ix */
-    bool has_events, emits;          /* seen by analyze */
+    struct mg_map tables;                 /* update << 8 | its site keys -> table */
+    struct mg_intern tuples;              /* "update|keys": entry, name or derived record, one space for all */
+    MG_VEC(struct mg_expr_entry) entries; /* by tuple */
+    mg_id **vars;                         /* by func_ix */
+    bool has_events, emits;               /* seen by analyze */
     uint32_t ranges_at;
     struct mg_events *events;
 };

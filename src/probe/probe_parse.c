@@ -75,14 +75,17 @@ static void read_strings(struct checker *c)
         const char *text = string_of(p, var);
         size_t n = strlen(name);
         if (!strncmp(text, "map ", 4)) {
-            p->maps[p->n_maps++] = (struct mg_probe_map){.name = name, .decl = text + 4, .var = v, .update = UINT32_MAX};
+            p->maps[p->n_maps++] =
+                (struct mg_probe_map){.name = name, .decl = text + 4, .var = v, .update = UINT32_MAX};
         } else if (!strcmp(text, "event")) {
             p->events[p->n_events++] = (struct mg_probe_event){name, v};
         } else if (!strncmp(text, "site ", 5) && n > 5 && !strcmp(name + n - 5, "_site")) {
             char *fn = mg_arena_strndup(&p->arena, name, n - 5);
             mg_id func = mg_module_find_func(m, fn);
-            if (!func || !m->funcs.at[func].defined) refuse(c, 0, NULL, "probe %s has a site, but no body", fn);
-            else p->fns[p->n_fns++] = (struct mg_probe_fn){.name = fn, .site = text + 5, .func = func};
+            if (!func || !m->funcs.at[func].defined)
+                refuse(c, 0, NULL, "probe %s has a site, but no body", fn);
+            else
+                p->fns[p->n_fns++] = (struct mg_probe_fn){.name = fn, .site = text + 5, .func = func};
         }
     }
     if (!p->n_fns && !c->n_errors) refuse(c, 0, "MG_PROBE(name, \"sites\") { ... }", "no probe in this file");
@@ -90,11 +93,14 @@ static void read_strings(struct checker *c)
 
 /* ---- instructions ---------------------------------------------------------------------------------------- */
 
-static const struct { const char *name; uint8_t call, n_args; } calls[] = {
-    {"mg_update", MG_PC_update, 2}, {"mg_update1", MG_PC_update, 3}, {"mg_update2", MG_PC_update, 4}, {"mg_update3", MG_PC_update, 5},
-    {"mg_arg", MG_PC_arg, 1}, {"mg_var", MG_PC_var, 1}, {"mg_set_var", MG_PC_set_var, 2}, {"mg_skip", MG_PC_skip, 0}, {"mg_below", MG_PC_below, 2},
-    {"mg_event_begin", MG_PC_begin, 1}, {"mg_event_end", MG_PC_end, 1},
-    {"mg_emit1", MG_PC_emit, 1}, {"mg_emit2", MG_PC_emit, 2}, {"mg_emit3", MG_PC_emit, 3}, {"mg_emit4", MG_PC_emit, 4}};
+static const struct {
+    const char *name;
+    uint8_t call, n_args;
+} calls[] = {{"mg_update", MG_PC_update, 2},     {"mg_update1", MG_PC_update, 3}, {"mg_update2", MG_PC_update, 4},
+             {"mg_update3", MG_PC_update, 5},    {"mg_arg", MG_PC_arg, 1},        {"mg_var", MG_PC_var, 1},
+             {"mg_set_var", MG_PC_set_var, 2},   {"mg_skip", MG_PC_skip, 0},      {"mg_below", MG_PC_below, 2},
+             {"mg_event_begin", MG_PC_begin, 1}, {"mg_event_end", MG_PC_end, 1},  {"mg_emit1", MG_PC_emit, 1},
+             {"mg_emit2", MG_PC_emit, 2},        {"mg_emit3", MG_PC_emit, 3},     {"mg_emit4", MG_PC_emit, 4}};
 
 static mg_id callee_of(const struct mg_module *m, mg_id node)
 {
@@ -140,13 +146,50 @@ const char *mg_probe_event(const struct mg_probe *p, const struct mg_probe_known
 static bool is_arithmetic(const struct mg_form *f)
 {
     switch (f->op) {
-    case MG_OP_add: case MG_OP_sub: case MG_OP_mul: case MG_OP_mad: case MG_OP_fma: case MG_OP_div: case MG_OP_rem: case MG_OP_abs: case MG_OP_neg:
-    case MG_OP_min: case MG_OP_max: case MG_OP_and: case MG_OP_or: case MG_OP_xor: case MG_OP_not: case MG_OP_shl: case MG_OP_shr: case MG_OP_bfe:
-    case MG_OP_bfi: case MG_OP_brev: case MG_OP_clz: case MG_OP_popc: case MG_OP_bfind: case MG_OP_cvt: case MG_OP_mov: case MG_OP_setp: case MG_OP_set:
-    case MG_OP_selp: case MG_OP_slct: case MG_OP_sqrt: case MG_OP_rcp: case MG_OP_ex2: case MG_OP_lg2: case MG_OP_lop3: case MG_OP_shf: case MG_OP_prmt:
-    case MG_OP_testp: case MG_OP_copysign: case MG_OP_cvta: case MG_OP_sad: case MG_OP_cnot:
+    case MG_OP_add:
+    case MG_OP_sub:
+    case MG_OP_mul:
+    case MG_OP_mad:
+    case MG_OP_fma:
+    case MG_OP_div:
+    case MG_OP_rem:
+    case MG_OP_abs:
+    case MG_OP_neg:
+    case MG_OP_min:
+    case MG_OP_max:
+    case MG_OP_and:
+    case MG_OP_or:
+    case MG_OP_xor:
+    case MG_OP_not:
+    case MG_OP_shl:
+    case MG_OP_shr:
+    case MG_OP_bfe:
+    case MG_OP_bfi:
+    case MG_OP_brev:
+    case MG_OP_clz:
+    case MG_OP_popc:
+    case MG_OP_bfind:
+    case MG_OP_cvt:
+    case MG_OP_mov:
+    case MG_OP_setp:
+    case MG_OP_set:
+    case MG_OP_selp:
+    case MG_OP_slct:
+    case MG_OP_sqrt:
+    case MG_OP_rcp:
+    case MG_OP_ex2:
+    case MG_OP_lg2:
+    case MG_OP_lop3:
+    case MG_OP_shf:
+    case MG_OP_prmt:
+    case MG_OP_testp:
+    case MG_OP_copysign:
+    case MG_OP_cvta:
+    case MG_OP_sad:
+    case MG_OP_cnot:
         return true;
-    default: return false;
+    default:
+        return false;
     }
 }
 
@@ -160,8 +203,13 @@ static void check_call(struct checker *c, const struct mg_probe_fold *f, mg_id i
     struct mg_probe_known k = mg_probe_param(f, id, 0);
     bool is_map = false;
     switch (call) {
-    case MG_PC_none: refuse(c, id, "functions of a probe's own are static inline", "call of %s, which is no function of margay/probe.h", name); break;
-    case MG_PC_value: c->fn->uses[value] = true; break;
+    case MG_PC_none:
+        refuse(c, id, "functions of a probe's own are static inline",
+               "call of %s, which is no function of margay/probe.h", name);
+        break;
+    case MG_PC_value:
+        c->fn->uses[value] = true;
+        break;
     case MG_PC_update:
         for (uint32_t i = 0; i < c->p->n_maps && i < 64; i++) {
             bool is_it = k.kind == MG_PK_MAP && c->p->maps[i].var == k.id;
@@ -170,17 +218,27 @@ static void check_call(struct checker *c, const struct mg_probe_fold *f, mg_id i
         }
         if (!is_map) refuse(c, id, NULL, "the map of an update is chosen while the probe runs, or is no MG_MAP");
         break;
-    case MG_PC_arg: case MG_PC_var: case MG_PC_set_var:
-        if (k.kind != MG_PK_NUM || k.num >= (call == MG_PC_arg ? 100 : MG_EXPR_C_VARS)) refuse(c, id, NULL, "%s wants a constant below %d", name, call == MG_PC_arg ? 100 : MG_EXPR_C_VARS);
+    case MG_PC_arg:
+    case MG_PC_var:
+    case MG_PC_set_var:
+        if (k.kind != MG_PK_NUM || k.num >= (call == MG_PC_arg ? 100 : MG_EXPR_C_VARS))
+            refuse(c, id, NULL, "%s wants a constant below %d", name, call == MG_PC_arg ? 100 : MG_EXPR_C_VARS);
         break;
-    case MG_PC_begin: case MG_PC_end:
-        if (!mg_probe_event(c->p, &k)) refuse(c, id, "MG_EVENT(name)", "the event of %s is chosen while the probe runs, or is no MG_EVENT", name);
+    case MG_PC_begin:
+    case MG_PC_end:
+        if (!mg_probe_event(c->p, &k))
+            refuse(c, id, "MG_EVENT(name)", "the event of %s is chosen while the probe runs, or is no MG_EVENT", name);
         break;
-    case MG_PC_emit: c->fn->emits = true; break;
-    case MG_PC_skip: c->fn->skips = true; break;
+    case MG_PC_emit:
+        c->fn->emits = true;
+        break;
+    case MG_PC_skip:
+        c->fn->skips = true;
+        break;
     case MG_PC_below:
         k = mg_probe_param(f, id, 1);
-        if (k.kind != MG_PK_NUM || k.num > MG_PROBE_ROUNDS) refuse(c, id, NULL, "the bound of a loop is a constant up to %d", MG_PROBE_ROUNDS);
+        if (k.kind != MG_PK_NUM || k.num > MG_PROBE_ROUNDS)
+            refuse(c, id, NULL, "the bound of a loop is a constant up to %d", MG_PROBE_ROUNDS);
         break;
     }
 }
@@ -195,33 +253,43 @@ static void check_inst(struct checker *c, const struct mg_probe_fold *f, mg_id i
     if (form->op == MG_OP_call) {
         if (n->guard) refuse(c, id, NULL, "a call under a predicate");
         check_call(c, f, id);
-    } else if (form->op == MG_OP_ld && param && o[1].kind == MG_OPND_addr && o[1].sub == MG_OPND_var && !o[1].val) { /* what a call gave */
+    } else if (form->op == MG_OP_ld && param && o[1].kind == MG_OPND_addr && o[1].sub == MG_OPND_var &&
+               !o[1].val) { /* what a call gave */
     } else if (form->op == MG_OP_st && param && o[0].kind == MG_OPND_addr && o[0].sub == MG_OPND_var && !o[0].val) {
     } else if (form->op == MG_OP_bra || (form->op == MG_OP_ret && !n->guard)) {
     } else if (form->op_flags & (MG_OPF_READS | MG_OPF_WRITES | MG_OPF_ATOMIC)) {
-        refuse(c, id, "a probe keeps things in maps (MG_MAP) and in mg_var", "memory access %s", mg_name(m, form->text));
+        refuse(c, id, "a probe keeps things in maps (MG_MAP) and in mg_var", "memory access %s",
+               mg_name(m, form->text));
     } else if (!is_arithmetic(form)) {
         refuse(c, id, NULL, "%s is not for probes", mg_name(m, form->text));
     }
     mg_id regs[16], guard = n->guard;
-    uint32_t n_regs = mg_node_uses(m, id, regs, 16), n_all = n_regs + mg_node_defs(m, id, regs + MG_MIN(n_regs, 16u), 16 - MG_MIN(n_regs, 16u));
+    uint32_t n_regs = mg_node_uses(m, id, regs, 16),
+             n_all = n_regs + mg_node_defs(m, id, regs + MG_MIN(n_regs, 16u), 16 - MG_MIN(n_regs, 16u));
     bool own = n_all <= 16 && (!guard || (guard >= c->fn->reg_lo && guard < c->fn->reg_hi));
     for (uint32_t i = 0; i < MG_MIN(n_all, 16u); i++) own &= regs[i] >= c->fn->reg_lo && regs[i] < c->fn->reg_hi;
     if (!own) {
         refuse(c, id, NULL, "%s with registers that are not the probe's own", mg_name(m, form->text));
         return;
     }
-    bool moves = form->op == MG_OP_mov || form->op == MG_OP_cvta, single = n->n_opnds && o[0].kind == MG_OPND_reg && c->fn->n_defs[o[0].id - c->fn->reg_lo] == 1;
-    if (is_arithmetic(form) && (n->n_opnds < 2 || n->n_opnds > 5 || o[0].kind != MG_OPND_reg || o[0].sub || m->regs.at[o[0].id].vec))
+    bool moves = form->op == MG_OP_mov || form->op == MG_OP_cvta,
+         single = n->n_opnds && o[0].kind == MG_OPND_reg && c->fn->n_defs[o[0].id - c->fn->reg_lo] == 1;
+    if (is_arithmetic(form) &&
+        (n->n_opnds < 2 || n->n_opnds > 5 || o[0].kind != MG_OPND_reg || o[0].sub || m->regs.at[o[0].id].vec))
         refuse(c, id, NULL, "%s with these operands is not for probes", mg_name(m, form->text));
-    if (param && (form->op == MG_OP_ld ? o[0].kind != MG_OPND_reg || mg_type_bits((enum mg_type)m->regs.at[o[0].id].type) != 64
-                                       : o[1].kind == MG_OPND_reg && mg_type_bits((enum mg_type)m->regs.at[o[1].id].type) != 64))
+    if (param &&
+        (form->op == MG_OP_ld ? o[0].kind != MG_OPND_reg || mg_type_bits((enum mg_type)m->regs.at[o[0].id].type) != 64
+                              : o[1].kind == MG_OPND_reg && mg_type_bits((enum mg_type)m->regs.at[o[1].id].type) != 64))
         refuse(c, id, NULL, "%s: what functions of margay/probe.h take and give has 64 bits", mg_name(m, form->text));
     for (uint32_t i = 1; i < n->n_opnds && is_arithmetic(form); i++)
-        if (mg_probe_operand(f, &o[i], 64).kind == MG_PK_MAP && !(moves && single)) refuse(c, id, NULL, "arithmetic on the address of a map");
+        if (mg_probe_operand(f, &o[i], 64).kind == MG_PK_MAP && !(moves && single))
+            refuse(c, id, NULL, "arithmetic on the address of a map");
     for (uint32_t i = 0; i < n->n_opnds; i++)
-        if (o[i].kind == MG_OPND_sreg) refuse(c, id, "see the functions of margay/probe.h", "special register %s", mg_sreg_text((enum mg_sreg)o[i].id));
-        else if (o[i].kind == MG_OPND_vec || o[i].kind == MG_OPND_pair) refuse(c, id, NULL, "%s with vector operands is not for probes", mg_name(m, form->text));
+        if (o[i].kind == MG_OPND_sreg)
+            refuse(c, id, "see the functions of margay/probe.h", "special register %s",
+                   mg_sreg_text((enum mg_sreg)o[i].id));
+        else if (o[i].kind == MG_OPND_vec || o[i].kind == MG_OPND_pair)
+            refuse(c, id, NULL, "%s with vector operands is not for probes", mg_name(m, form->text));
 }
 
 /* ---- loops --------------------------------------------------------------------------------------------------- */
@@ -247,7 +315,8 @@ static bool is_open(const struct rounds *r, uint32_t b, uint32_t s)
 {
     uint32_t to = r->g->edges[r->g->blocks[b].succ_at + s], l = r->loops->loop_of[to];
     if (!mg_probe_may_go(&r->f, b, s)) return false;
-    bool back = l != MG_NO_LOOP && r->loops->loops[l].header == to && r->loops->loops[l].n_headers == 1 && mg_loops_contains(r->loops, l, b);
+    bool back = l != MG_NO_LOOP && r->loops->loops[l].header == to && r->loops->loops[l].n_headers == 1 &&
+                mg_loops_contains(r->loops, l, b);
     return !(back && r->ivs->exact[l] && r->ivs->exact[l] <= MG_PROBE_ROUNDS);
 }
 
@@ -263,7 +332,8 @@ static bool goes_round(struct rounds *r)
     while (done < n) {
         uint32_t b = ready[done++];
         for (uint32_t s = 0; s < g->blocks[b].n_succs; s++)
-            if (is_open(r, b, s) && !--r->waits[g->edges[g->blocks[b].succ_at + s]]) ready[n++] = g->edges[g->blocks[b].succ_at + s];
+            if (is_open(r, b, s) && !--r->waits[g->edges[g->blocks[b].succ_at + s]])
+                ready[n++] = g->edges[g->blocks[b].succ_at + s];
     }
     free(ready);
     return done < g->n_blocks;
@@ -275,7 +345,10 @@ static void check_loops(struct checker *c)
     struct mg_dom *dom = mg_dom_new(g);
     struct mg_loops *loops = mg_loops_new(g);
     struct mg_ivs *ivs = mg_ivs_new(g, dom, loops);
-    struct rounds r = {.g = g, .loops = loops, .ivs = ivs, .f = {.p = c->p, .fn = c->fn, .result = never_below, .user = c->p},
+    struct rounds r = {.g = g,
+                       .loops = loops,
+                       .ivs = ivs,
+                       .f = {.p = c->p, .fn = c->fn, .result = never_below, .user = c->p},
                        .waits = mg_xcalloc(g->n_blocks + 1, sizeof *r.waits)};
     mg_probe_fold_run(&r.f, true, &c->p->arena);
     uint32_t b = 0;
@@ -305,7 +378,8 @@ static void check_fn(struct checker *c, struct mg_probe_fn *fn)
         }
     fn->reg_lo = MG_MIN(fn->reg_lo, fn->reg_hi);
     fn->n_defs = mg_arena_zalloc(&c->p->arena, fn->reg_hi - fn->reg_lo + 1u);
-    MG_EACH_NODE(m, &m->funcs.at[fn->func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[fn->func], id)
+    {
         mg_id defs[16];
         uint32_t n = m->nodes.at[id].kind == MG_NODE_inst ? mg_node_defs(m, id, defs, 16) : 0;
         for (uint32_t i = 0; i < n && i < 16; i++) {
@@ -313,12 +387,16 @@ static void check_fn(struct checker *c, struct mg_probe_fn *fn)
             if (d && *d < 2) *d = (uint8_t)(*d + (m->nodes.at[id].guard ? 2 : 1));
         }
     }
-    if (m->funcs.at[fn->func].n_params || m->funcs.at[fn->func].n_rets) refuse(c, m->funcs.at[fn->func].first_node, NULL, "probe %s takes or gives something", fn->name);
+    if (m->funcs.at[fn->func].n_params || m->funcs.at[fn->func].n_rets)
+        refuse(c, m->funcs.at[fn->func].first_node, NULL, "probe %s takes or gives something", fn->name);
     struct mg_probe_fold f = {.p = c->p, .fn = fn};
     mg_probe_fold_run(&f, true, &c->p->arena);
-    MG_EACH_NODE(m, &m->funcs.at[fn->func], id) {
-        if (m->nodes.at[id].kind == MG_NODE_inst) check_inst(c, &f, id);
-        else if (m->nodes.at[id].kind == MG_NODE_decl && m->decls.at[m->nodes.at[id].ref].space != MG_SPACE_reg && m->decls.at[m->nodes.at[id].ref].space != MG_SPACE_param)
+    MG_EACH_NODE(m, &m->funcs.at[fn->func], id)
+    {
+        if (m->nodes.at[id].kind == MG_NODE_inst)
+            check_inst(c, &f, id);
+        else if (m->nodes.at[id].kind == MG_NODE_decl && m->decls.at[m->nodes.at[id].ref].space != MG_SPACE_reg &&
+                 m->decls.at[m->nodes.at[id].ref].space != MG_SPACE_param)
             refuse(c, id, "a probe keeps things in maps (MG_MAP) and in mg_var", "an array or a variable in memory");
     }
     if (!c->n_errors) check_loops(c);
@@ -357,8 +435,10 @@ enum mg_err mg_probe_parse(const char *ptx, size_t bytes, const char *file, stru
         for (uint32_t i = 0; i < p->n_fns; i++) check_fn(&c, &p->fns[i]);
         if (c.n_errors) err = MG_ERR_UNSUPPORTED;
     }
-    if (err) mg_probe_free(p);
-    else *out = p;
+    if (err)
+        mg_probe_free(p);
+    else
+        *out = p;
     return err;
 }
 
@@ -394,7 +474,8 @@ static void add_uses(const struct mg_expr_node *n, bool *uses)
     for (unsigned i = 0; i < n->n_args; i++) add_uses(n->args[i], uses);
 }
 
-static void join_call(struct mg_expr *e, const struct mg_probe *p, struct mg_expr_clause *c, const struct mg_probe_fn *fn)
+static void join_call(struct mg_expr *e, const struct mg_probe *p, struct mg_expr_clause *c,
+                      const struct mg_probe_fn *fn)
 {
     c->skips |= fn->skips;
     for (unsigned v = 1; v < MG_EV_COUNT; v++) {
@@ -412,17 +493,20 @@ enum mg_err mg_expr_join(struct mg_expr *e, struct mg_probe *p, const char *name
     for (uint32_t i = 0; i < p->n_maps; i++) {
         for (uint32_t u = 0; u < e->n_updates && p->maps[i].update == UINT32_MAX; u++)
             if (!strcmp(e->maps[e->updates[u]->map].name + 1, p->maps[i].name)) p->maps[i].update = u;
-        if (p->maps[i].update == UINT32_MAX) return mg_diag_err(d, MG_ERR_INPUT, "%s: map %s is not the program's", name, p->maps[i].name);
+        if (p->maps[i].update == UINT32_MAX)
+            return mg_diag_err(d, MG_ERR_INPUT, "%s: map %s is not the program's", name, p->maps[i].name);
     }
     for (struct mg_expr_clause *c = e->clauses; c; c = c->next)
         for (const struct mg_expr_stmt *s = c->body; s; s = s->next) {
             const struct mg_probe_fn *fn = s->kind == MG_ES_CALL ? mg_probe_find(p, s->name) : NULL;
-            if (s->kind == MG_ES_CALL && !fn) return mg_diag_err(d, MG_ERR_INPUT, "%s: there is no probe %s", name, s->name);
+            if (s->kind == MG_ES_CALL && !fn)
+                return mg_diag_err(d, MG_ERR_INPUT, "%s: there is no probe %s", name, s->name);
             if (fn) join_call(e, p, c, fn);
         }
     for (uint32_t i = 0; i < p->n_fns; i++) {
         if (!p->fns[i].emits) continue;
-        if (e->n_emits == MG_EXPR_EMITS) return mg_diag_err(d, MG_ERR_LIMIT, "%s: more than %d emits", name, MG_EXPR_EMITS);
+        if (e->n_emits == MG_EXPR_EMITS)
+            return mg_diag_err(d, MG_ERR_LIMIT, "%s: more than %d emits", name, MG_EXPR_EMITS);
         p->fns[i].emit = e->n_emits;
         e->emits[e->n_emits++] = p->fns[i].name;
     }

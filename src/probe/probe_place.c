@@ -8,13 +8,13 @@
 struct splice {
     struct mg_expr_walk *w;
     const struct mg_probe_fn *fn;
-    const struct mg_module *m;       /* of the probe */
+    const struct mg_module *m; /* of the probe */
     struct mg_probe_fold f;
     struct mg_code_at *at;
-    mg_id *regs;                     /* register - reg_lo -> ours; 0: none yet */
-    struct mg_expr_val *params;      /* by variable */
-    struct mg_map labels;            /* label -> ours */
-    struct mg_map fuel;              /* call of mg_below -> b32: how often it said yes */
+    mg_id *regs;                /* register - reg_lo -> ours; 0: none yet */
+    struct mg_expr_val *params; /* by variable */
+    struct mg_map labels;       /* label -> ours */
+    struct mg_map fuel;         /* call of mg_below -> b32: how often it said yes */
     mg_id end;
 };
 
@@ -36,7 +36,8 @@ static const struct mg_expr_update *update_of(const struct splice *s, mg_id call
     const struct mg_probe *p = s->f.p;
     struct mg_probe_known k = mg_probe_param(&s->f, call, 0);
     for (uint32_t i = 0; i < p->n_maps; i++)
-        if (k.kind == MG_PK_MAP && p->maps[i].var == k.id && p->maps[i].update != UINT32_MAX) return s->w->pl->e->updates[p->maps[i].update];
+        if (k.kind == MG_PK_MAP && p->maps[i].var == k.id && p->maps[i].update != UINT32_MAX)
+            return s->w->pl->e->updates[p->maps[i].update];
     return NULL;
 }
 
@@ -110,7 +111,8 @@ static void emit_update(struct splice *s, mg_id call)
 static struct mg_expr_val emit_below(struct splice *s, mg_id call)
 {
     uint64_t fuel = 0;
-    mg_id p = mg_code_temp(s->at, MG_TYPE_pred), r = mg_code_temp(s->at, MG_TYPE_b64), i = mg_expr_reg(&s->w->here, param(s, call, 0));
+    mg_id p = mg_code_temp(s->at, MG_TYPE_pred), r = mg_code_temp(s->at, MG_TYPE_b64),
+          i = mg_expr_reg(&s->w->here, param(s, call, 0));
     mg_map_get(&s->fuel, call, &fuel);
     MG_CODE(s->at, "setp.lt.s64", R(p), R(i), mg_expr_opnd(&s->w->here, param(s, call, 1)));
     MG_CODE(s->at, "setp.lt.and.u32", R(p), R((mg_id)fuel), I(MG_PROBE_FUEL), R(p));
@@ -142,23 +144,40 @@ static void emit_call(struct splice *s, mg_id call)
     enum mg_expr_value v;
     mg_id to = mg_probe_param_var(s->m, call, UINT32_MAX);
     switch (mg_probe_call_of(s->m, call, &v)) {
-    case MG_PC_update: emit_update(s, call); break;
-    case MG_PC_skip: mg_expr_skip(s->w); break;
-    case MG_PC_begin: case MG_PC_end: emit_event(s, call); break;
-    case MG_PC_emit: emit_record(s, call); break;
-    case MG_PC_below: r = emit_below(s, call); break;
-    case MG_PC_arg: r = (struct mg_expr_val){.kind = MG_VAL_REG, .reg = mg_value_param(s->at, (uint32_t)ix.num)}; break;
-    case MG_PC_var: r = (struct mg_expr_val){.kind = MG_VAL_REG, .reg = h->vars[ix.num]}; break;
+    case MG_PC_update:
+        emit_update(s, call);
+        break;
+    case MG_PC_skip:
+        mg_expr_skip(s->w);
+        break;
+    case MG_PC_begin:
+    case MG_PC_end:
+        emit_event(s, call);
+        break;
+    case MG_PC_emit:
+        emit_record(s, call);
+        break;
+    case MG_PC_below:
+        r = emit_below(s, call);
+        break;
+    case MG_PC_arg:
+        r = (struct mg_expr_val){.kind = MG_VAL_REG, .reg = mg_value_param(s->at, (uint32_t)ix.num)};
+        break;
+    case MG_PC_var:
+        r = (struct mg_expr_val){.kind = MG_VAL_REG, .reg = h->vars[ix.num]};
+        break;
     case MG_PC_set_var: {
         struct mg_opnd x = mg_expr_opnd(h, param(s, call, 1));
         MG_CODE(s->at, x.kind == MG_OPND_imm ? "mov.u64" : "mov.b64", R(h->vars[ix.num]), x);
         break;
     }
     case MG_PC_value:
-        r = v == MG_EV_clock ? (struct mg_expr_val){.kind = MG_VAL_REG, .reg = mg_value_clock(s->at)}
-            : v == MG_EV_time ? (struct mg_expr_val){.kind = MG_VAL_REG, .reg = mg_value_globaltimer(s->at)} : mg_expr_value_at(h, v);
+        r = v == MG_EV_clock  ? (struct mg_expr_val){.kind = MG_VAL_REG, .reg = mg_value_clock(s->at)}
+            : v == MG_EV_time ? (struct mg_expr_val){.kind = MG_VAL_REG, .reg = mg_value_globaltimer(s->at)}
+                              : mg_expr_value_at(h, v);
         break;
-    default: break;
+    default:
+        break;
     }
     if (to) s->params[to] = r;
 }
@@ -181,7 +200,8 @@ static void emit_arithmetic(struct splice *s, const struct mg_node *n, const str
     const struct mg_opnd *from = &s->m->opnds.at[n->opnd];
     const char *text = mg_name(s->m, form->text);
     uint32_t count = MG_MIN(n->n_opnds, (uint32_t)MG_COUNT_OF(o));
-    if (from[0].kind == MG_OPND_reg && s->f.regs[from[0].id - s->fn->reg_lo].kind != MG_PK_NO) return; /* known: whoever reads it has it */
+    if (from[0].kind == MG_OPND_reg && s->f.regs[from[0].id - s->fn->reg_lo].kind != MG_PK_NO)
+        return; /* known: whoever reads it has it */
     for (uint32_t i = 1; i < count; i++) o[i] = our_opnd(s, &from[i]);
     o[0] = R(our_reg(s, from[0].id));
     if (form->op == MG_OP_cvta) text = "mov.b64";
@@ -198,8 +218,10 @@ static void emit_inst(struct splice *s, mg_id id)
     if (n->guard) {
         struct mg_probe_known g = mg_probe_operand(&s->f, &guard, 1);
         if (g.kind == MG_PK_NUM && !g.num != is_not) return; /* never */
-        if (g.kind != MG_PK_NO) guard.id = 0;
-        else guard.id = our_reg(s, n->guard);
+        if (g.kind != MG_PK_NO)
+            guard.id = 0;
+        else
+            guard.id = our_reg(s, n->guard);
     }
     if (guard.id) mg_code_push_guard(s->at, guard.id, is_not);
     if (form->op == MG_OP_call) {
@@ -212,7 +234,9 @@ static void emit_inst(struct splice *s, mg_id id)
         s->params[o[0].id] = our_value(s, &o[1]);
     } else if (form->op == MG_OP_ld) {
         struct mg_expr_val v = s->params[o[1].id];
-        if (s->f.regs[o[0].id - s->fn->reg_lo].kind == MG_PK_NO) MG_CODE(s->at, "mov.b64", R(our_reg(s, o[0].id)), R(mg_expr_reg(&s->w->here, v.kind == MG_VAL_NONE ? mg_expr_imm(0) : v)));
+        if (s->f.regs[o[0].id - s->fn->reg_lo].kind == MG_PK_NO)
+            MG_CODE(s->at, "mov.b64", R(our_reg(s, o[0].id)),
+                    R(mg_expr_reg(&s->w->here, v.kind == MG_VAL_NONE ? mg_expr_imm(0) : v)));
     } else {
         emit_arithmetic(s, n, form);
     }
@@ -231,9 +255,12 @@ static bool is_reached(const struct splice *s, mg_id id)
 static bool all_derived(struct splice *s, bool place)
 {
     bool all = true;
-    MG_EACH_NODE(s->m, &s->m->funcs.at[s->fn->func], id) {
+    MG_EACH_NODE(s->m, &s->m->funcs.at[s->fn->func], id)
+    {
         enum mg_expr_value v;
-        if (s->m->nodes.at[id].kind != MG_NODE_inst || mg_node_form(s->m, &s->m->nodes.at[id])->op != MG_OP_call || !is_reached(s, id)) continue;
+        if (s->m->nodes.at[id].kind != MG_NODE_inst || mg_node_form(s->m, &s->m->nodes.at[id])->op != MG_OP_call ||
+            !is_reached(s, id))
+            continue;
         enum mg_probe_call call = mg_probe_call_of(s->m, id, &v);
         bool event = call == MG_PC_begin || call == MG_PC_end;
         if (call == MG_PC_set_var || call == MG_PC_skip || call == MG_PC_emit || event) all = false;
@@ -243,9 +270,13 @@ static bool all_derived(struct splice *s, bool place)
         mg_id var = mg_probe_param_var(s->m, id, 1);
         const struct mg_expr_update *up = update_of(s, id);
         bool count = up && s->w->pl->e->maps[up->map].agg == MG_EA_count;
-        if (mg_cfg_block_of(s->fn->cfg, id) || !var || (!count && mg_probe_param(&s->f, id, 1).kind != MG_PK_NUM)) all = false;
-        else if (place) emit_update(s, id);
-        else all &= up && s->w->counted && s->w->always && mg_expr_site_keys(up, &s->w->spot->env) + 1 == (uint64_t)1 << up->n_keys;
+        if (mg_cfg_block_of(s->fn->cfg, id) || !var || (!count && mg_probe_param(&s->f, id, 1).kind != MG_PK_NUM))
+            all = false;
+        else if (place)
+            emit_update(s, id);
+        else
+            all &= up && s->w->counted && s->w->always &&
+                   mg_expr_site_keys(up, &s->w->spot->env) + 1 == (uint64_t)1 << up->n_keys;
     }
     return all;
 }
@@ -255,18 +286,24 @@ static void emit_all(struct splice *s)
     const struct mg_func *f = &s->m->funcs.at[s->fn->func];
     s->at = s->w->here.at;
     s->end = mg_code_label(s->at);
-    MG_EACH_NODE(s->m, f, id) {
+    MG_EACH_NODE(s->m, f, id)
+    {
         enum mg_expr_value v;
         const struct mg_node *n = &s->m->nodes.at[id];
-        if (n->kind != MG_NODE_inst || mg_node_form(s->m, n)->op != MG_OP_call || mg_probe_call_of(s->m, id, &v) != MG_PC_below) continue;
+        if (n->kind != MG_NODE_inst || mg_node_form(s->m, n)->op != MG_OP_call ||
+            mg_probe_call_of(s->m, id, &v) != MG_PC_below)
+            continue;
         mg_id fuel = mg_code_temp(s->at, MG_TYPE_b32);
         MG_CODE(s->at, "mov.u32", R(fuel), I(0));
         mg_map_set(&s->fuel, id, fuel);
     }
-    MG_EACH_NODE(s->m, f, id) {
+    MG_EACH_NODE(s->m, f, id)
+    {
         const struct mg_node *n = &s->m->nodes.at[id];
-        if (n->kind == MG_NODE_inst && is_reached(s, id)) emit_inst(s, id);
-        else if (n->kind == MG_NODE_label && s->m->labels.at[n->ref].targeted) mg_code_place(s->at, our_label(s, n->ref).id);
+        if (n->kind == MG_NODE_inst && is_reached(s, id))
+            emit_inst(s, id);
+        else if (n->kind == MG_NODE_label && s->m->labels.at[n->ref].targeted)
+            mg_code_place(s->at, our_label(s, n->ref).id);
     }
     mg_code_place(s->at, s->end);
 }
@@ -280,8 +317,10 @@ void mg_probe_place(struct mg_expr_walk *w, const struct mg_probe_fn *fn)
     mg_probe_fold_run(&s.f, false, scratch);
     s.regs = mg_arena_array(scratch, mg_id, fn->reg_hi - fn->reg_lo + 1);
     s.params = mg_arena_array(scratch, struct mg_expr_val, p->m->vars.n);
-    if (w->pl->dry || all_derived(&s, false)) all_derived(&s, true);
-    else if (mg_expr_begin(w)) emit_all(&s);
+    if (w->pl->dry || all_derived(&s, false))
+        all_derived(&s, true);
+    else if (mg_expr_begin(w))
+        emit_all(&s);
     mg_map_release(&s.labels);
     mg_map_release(&s.fuel);
 }

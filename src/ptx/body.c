@@ -8,8 +8,10 @@ mg_id mg_ptx_add_node(struct parser *p, enum mg_node_kind kind, uint32_t ref, ui
     struct mg_func *f = &m->funcs.at[p->func];
     mg_id id = m->nodes.n;
     *mg_vec_push(&m->nodes) = (struct mg_node){.kind = (uint8_t)kind, .ref = ref, .line = line, .prev = f->last_node};
-    if (f->last_node) m->nodes.at[f->last_node].next = id;
-    else f->first_node = id;
+    if (f->last_node)
+        m->nodes.at[f->last_node].next = id;
+    else
+        f->first_node = id;
     f->last_node = id;
     return id;
 }
@@ -126,8 +128,10 @@ static bool target_list(struct parser *p, mg_str name, uint32_t line, bool *is_t
         bool ok = *p->at != '(' || mg_ptx_params(p, true, &f.first_ret, &f.n_rets);
         if (ok) {
             s = mg_ptx_ident(p, &name_len); /* '_', or any name in old texts */
-            if (name_len) f.name = mg_intern_add(&m->names, s, name_len);
-            else ok = mg_ptx_fail(p, NULL, "expected '_' in the prototype");
+            if (name_len)
+                f.name = mg_intern_add(&m->names, s, name_len);
+            else
+                ok = mg_ptx_fail(p, NULL, "expected '_' in the prototype");
         }
         skip_space(p);
         if (ok && *p->at == '(') ok = mg_ptx_params(p, false, &f.first_param, &f.n_params);
@@ -159,8 +163,8 @@ static bool target_list(struct parser *p, mg_str name, uint32_t line, bool *is_t
                 continue;
             }
             p->n_pending++;
-            *mg_vec_push(&p->stack) = (struct mg_opnd){.kind = MG_OPND_sym, .id = mg_intern_add(&m->names, s, len),
-                                                       .val = (uint64_t)p->line << 32 | col};
+            *mg_vec_push(&p->stack) = (struct mg_opnd){
+                .kind = MG_OPND_sym, .id = mg_intern_add(&m->names, s, len), .val = (uint64_t)p->line << 32 | col};
         } while (take(p, ','));
         t.n_opnds = p->stack.n - base;
         t.first_opnd = mg_ptx_commit(p, base);
@@ -227,7 +231,8 @@ static bool statement(struct parser *p)
     }
     const char *s = p->at;
     if (!is_start(*s)) {
-        if ((unsigned char)*s < 0x20 || (unsigned char)*s >= 0x7f) return mg_ptx_fail(p, NULL, "unexpected byte 0x%02x", (unsigned char)*s);
+        if ((unsigned char)*s < 0x20 || (unsigned char)*s >= 0x7f)
+            return mg_ptx_fail(p, NULL, "unexpected byte 0x%02x", (unsigned char)*s);
         return mg_ptx_fail(p, NULL, "expected a statement, found '%c'", *s);
     }
     while (is_ident(*++p->at)) continue;
@@ -254,7 +259,8 @@ bool mg_ptx_body(struct parser *p)
     for (;;) {
         skip_space(p);
         if (p->at >= p->end) {
-            (void)mg_ptx_fail(p, "the text is cut off here", "function body opened in line %u is never closed", first_line);
+            (void)mg_ptx_fail(p, "the text is cut off here", "function body opened in line %u is never closed",
+                              first_line);
             break;
         }
         if (p->n_errors >= MAX_ERRORS) {

@@ -13,7 +13,7 @@ struct quals { /* what stands before the names */
 
 static enum mg_space decl_space(const char *s, size_t len)
 {
-    static const enum mg_space spaces[] = {MG_SPACE_reg, MG_SPACE_sreg, MG_SPACE_const, MG_SPACE_global,
+    static const enum mg_space spaces[] = {MG_SPACE_reg,   MG_SPACE_sreg,  MG_SPACE_const,  MG_SPACE_global,
                                            MG_SPACE_local, MG_SPACE_param, MG_SPACE_shared, MG_SPACE_tex};
     for (size_t i = 0; i < MG_COUNT_OF(spaces); i++)
         if (word_is(s, len, mg_space_name(spaces[i]))) return spaces[i];
@@ -102,7 +102,8 @@ static bool quals(struct parser *p, struct quals *q)
             continue;
         } else if (word_is(s, len, "align")) {
             if (!mg_ptx_u32(p, "the alignment", &q->align)) return false;
-            if (!q->align || (q->align & (q->align - 1))) return mg_ptx_fail(p, NULL, "the alignment must be a power of two");
+            if (!q->align || (q->align & (q->align - 1)))
+                return mg_ptx_fail(p, NULL, "the alignment must be a power of two");
         } else if (word_is(s, len, "ptr")) {
             if (!pointer_quals(p, q)) return false;
         } else if (word_is(s, len, "attribute")) {
@@ -144,15 +145,20 @@ static bool reg_names(struct parser *p, const struct quals *q, struct mg_decl *d
     do {
         mg_str name;
         uint32_t count;
-        if (!mg_ptx_name(p, "a register", &name) || !set_count(p, &count) || !take_regs(p, count ? count : 1)) return false;
+        if (!mg_ptx_name(p, "a register", &name) || !set_count(p, &count) || !take_regs(p, count ? count : 1))
+            return false;
         mg_id first = m->regs.n;
         *mg_vec_push(&m->groups) = (struct mg_reg_group){.name = name, .first_reg = first, .count = count};
         d->n_groups++;
         uint32_t n = count ? count : 1;
         mg_vec_reserve(&m->regs, m->regs.n + n);
         for (uint32_t i = 0; i < n; i++)
-            m->regs.at[m->regs.n++] = (struct mg_reg){.name = name, .number = count ? i : UINT32_MAX, .type = q->type, .vec = q->vec,
-                                                      .func = p->func, .decl = decl};
+            m->regs.at[m->regs.n++] = (struct mg_reg){.name = name,
+                                                      .number = count ? i : UINT32_MAX,
+                                                      .type = q->type,
+                                                      .vec = q->vec,
+                                                      .func = p->func,
+                                                      .decl = decl};
         d->n += n;
         if (count ? !mg_ptx_bind_set(p, name, first, count) : !mg_ptx_bind(p, name, SYM_reg, first)) return false;
     } while (take(p, ','));
@@ -189,8 +195,10 @@ static bool init_symbol(struct parser *p, bool masked, int64_t mask)
     }
     if (generic && !mg_ptx_expect(p, ')', "generic(symbol")) return false;
     skip_space(p);
-    if (*p->at == '+') p->at++;
-    else if (*p->at != '-') goto add;
+    if (*p->at == '+')
+        p->at++;
+    else if (*p->at != '-')
+        goto add;
     if (!mg_ptx_int(p, "the offset", &off)) return false;
 add:;
     struct mg_init in = {.kind = MG_INIT_unresolved, .id = mg_intern_add(&m->names, s, len)};
@@ -257,7 +265,8 @@ static bool init_value(struct parser *p)
             bool hex = p->at[0] == '0' && (p->at[1] | 32) == 'x';
             uint64_t mask = 0;
             for (const char *c = p->at + (hex ? 2 : 0); is_ident(*c); c++) {
-                if (!(mg_ptx_class[(uint8_t)*c] & (hex ? CH_HEX : CH_DIGIT))) return mg_ptx_fail(p, NULL, "malformed mask");
+                if (!(mg_ptx_class[(uint8_t)*c] & (hex ? CH_HEX : CH_DIGIT)))
+                    return mg_ptx_fail(p, NULL, "malformed mask");
                 mask = mask * (hex ? 16 : 10) + (uint64_t)(*c <= '9' ? *c - '0' : (*c | 32) - 'a' + 10);
             }
             p->at = s + 1;
@@ -318,9 +327,19 @@ static bool dims(struct parser *p, struct mg_var *v)
 
 static struct mg_var var_of(const struct parser *p, const struct quals *q, mg_str name, enum mg_link link)
 {
-    struct mg_var v = {.name = name, .space = q->space, .type = q->type, .vec = q->vec, .link = (uint8_t)link, .align = q->align,
-                       .func = p->func, .first_attr = q->first_attr, .n_attrs = q->n_attrs, .is_ptr = q->is_ptr,
-                       .ptr_space = q->ptr_space, .ptr_align = q->ptr_align, .line = p->line};
+    struct mg_var v = {.name = name,
+                       .space = q->space,
+                       .type = q->type,
+                       .vec = q->vec,
+                       .link = (uint8_t)link,
+                       .align = q->align,
+                       .func = p->func,
+                       .first_attr = q->first_attr,
+                       .n_attrs = q->n_attrs,
+                       .is_ptr = q->is_ptr,
+                       .ptr_space = q->ptr_space,
+                       .ptr_align = q->ptr_align,
+                       .line = p->line};
     if (q->space == MG_SPACE_const) v.ptr_flags = q->bank;
     for (uint32_t i = 0; i < q->n_attrs; i++)
         if (!strncmp(mg_name(p->m, p->m->strs.at[q->first_attr + i]), ".managed", 8)) v.managed = 1;
@@ -337,8 +356,10 @@ static void note_definition(struct parser *p, mg_id var)
     const struct sym *s = mg_ptx_sym(p, v->name);
     if (s->kind != SYM_var || s->depth) return;
     struct mg_var *old = &m->vars.at[s->id];
-    if (v->link == MG_LINK_extern) v->def = old->def;
-    else if (old->link == MG_LINK_extern) old->def = var;
+    if (v->link == MG_LINK_extern)
+        v->def = old->def;
+    else if (old->link == MG_LINK_extern)
+        old->def = var;
 }
 
 /* `x[] = {...}`: the first dimension takes its length from the initialiser. */
@@ -410,7 +431,8 @@ bool mg_ptx_decl(struct parser *p, enum mg_link link, mg_id *decl)
     struct mg_decl d = {0};
     if (!quals(p, &q)) return false;
     if (!q.space) {
-        if (mg_type_kind((enum mg_type)q.type) != MG_TK_OPAQUE) return mg_ptx_fail(p, NULL, "expected a state space such as .global");
+        if (mg_type_kind((enum mg_type)q.type) != MG_TK_OPAQUE)
+            return mg_ptx_fail(p, NULL, "expected a state space such as .global");
         q.space = MG_SPACE_global;
     }
     d.space = q.space;
@@ -434,7 +456,8 @@ static bool param(struct parser *p, bool is_ret)
         return mg_ptx_fail(p, NULL, "a parameter is .param or .reg");
     mg_str name = 0;
     skip_space(p);
-    if (*p->at != ',' && *p->at != ')' && !mg_ptx_name(p, "a parameter", &name)) return false; /* prototypes may leave it out */
+    if (*p->at != ',' && *p->at != ')' && !mg_ptx_name(p, "a parameter", &name))
+        return false; /* prototypes may leave it out */
     struct mg_var v = var_of(p, &q, name, MG_LINK_none);
     v.is_param = !is_ret;
     v.is_ret = is_ret;
@@ -445,7 +468,8 @@ static bool param(struct parser *p, bool is_ret)
         if (!take_regs(p, 1)) return false;
         v.is_reg_param = 1;
         v.reg = m->regs.n;
-        *mg_vec_push(&m->regs) = (struct mg_reg){.name = name, .number = UINT32_MAX, .type = q.type, .vec = q.vec, .func = p->func};
+        *mg_vec_push(&m->regs) =
+            (struct mg_reg){.name = name, .number = UINT32_MAX, .type = q.type, .vec = q.vec, .func = p->func};
     }
     *mg_vec_push(&m->vars) = v;
     if (anonymous) return true;

@@ -20,8 +20,9 @@ static bool hex_float(struct parser *p, unsigned digits, uint64_t *bits)
     uint64_t v = 0;
     for (unsigned i = 0; i < digits; i++) {
         if (!(mg_ptx_class[(uint8_t)s[i]] & CH_HEX))
-            return mg_ptx_fail(p, digits == 8 ? "0f takes exactly 8 hexadecimal digits" : "0d takes exactly 16 hexadecimal digits",
-                               "malformed floating-point literal");
+            return mg_ptx_fail(
+                p, digits == 8 ? "0f takes exactly 8 hexadecimal digits" : "0d takes exactly 16 hexadecimal digits",
+                "malformed floating-point literal");
         v = v << 4 | (unsigned)hex_digit(s[i]);
     }
     if (is_ident(s[digits])) return mg_ptx_fail(p, NULL, "malformed floating-point literal");
@@ -70,9 +71,12 @@ static bool integer(struct parser *p, uint64_t *out, unsigned *style, bool *wide
     const char *s = p->at;
     unsigned base = 10;
     *style = MG_IMM_DEC;
-    if (*s == '0' && (s[1] | 32) == 'x') base = 16, s += 2, *style = MG_IMM_HEX;
-    else if (*s == '0' && (s[1] | 32) == 'b') base = 2, s += 2, *style = MG_IMM_BIN;
-    else if (*s == '0' && is_digit(s[1])) base = 8, s += 1, *style = MG_IMM_OCT;
+    if (*s == '0' && (s[1] | 32) == 'x')
+        base = 16, s += 2, *style = MG_IMM_HEX;
+    else if (*s == '0' && (s[1] | 32) == 'b')
+        base = 2, s += 2, *style = MG_IMM_BIN;
+    else if (*s == '0' && is_digit(s[1]))
+        base = 8, s += 1, *style = MG_IMM_OCT;
     const char *first = s;
     uint64_t v = 0;
     *wide = false;
@@ -86,8 +90,10 @@ static bool integer(struct parser *p, uint64_t *out, unsigned *style, bool *wide
     if (s == first) return mg_ptx_fail(p, NULL, "malformed number");
     if (*s == 'U' || *s == 'u') {
         s++;
-        if (*style == MG_IMM_DEC) *style = MG_IMM_UNSIGNED;
-        else if (*style == MG_IMM_HEX) *style = MG_IMM_HEX_UNSIGNED;
+        if (*style == MG_IMM_DEC)
+            *style = MG_IMM_UNSIGNED;
+        else if (*style == MG_IMM_HEX)
+            *style = MG_IMM_HEX_UNSIGNED;
     } else if (*style == MG_IMM_DEC && v > INT64_MAX) {
         *style = MG_IMM_UNSIGNED;
     }
@@ -174,7 +180,8 @@ static bool unary(struct parser *p, struct value *v, unsigned depth)
             if (!mg_ptx_expect(p, ')', "the cast") || !unary(p, v, depth + 1)) return false;
             if (v->is_float) {
                 double d = as_double(v);
-                v->bits = is_unsigned ? (d > 0 && d < 0x1p64 ? (uint64_t)d : 0) : (d > -0x1p63 && d < 0x1p63 ? (uint64_t)(int64_t)d : 0);
+                v->bits = is_unsigned ? (d > 0 && d < 0x1p64 ? (uint64_t)d : 0)
+                                      : (d > -0x1p63 && d < 0x1p63 ? (uint64_t)(int64_t)d : 0);
             }
             v->is_float = false;
             v->is_unsigned = is_unsigned;
@@ -186,17 +193,41 @@ static bool unary(struct parser *p, struct value *v, unsigned depth)
     if (c != '-' && c != '+' && c != '!' && c != '~') return primary(p, v, depth);
     p->at++;
     if (!unary(p, v, depth + 1)) return false;
-    if (c == '-' && v->is_float) v->bits ^= 1ull << 63;
-    else if (c == '-') v->bits = 0 - v->bits, v->is_unsigned = false;
-    else if (c == '!') v->bits = v->is_float ? as_double(v) == 0.0 : !v->bits, v->is_float = v->is_unsigned = false;
-    else if (c == '~') v->bits = ~v->bits;
+    if (c == '-' && v->is_float)
+        v->bits ^= 1ull << 63;
+    else if (c == '-')
+        v->bits = 0 - v->bits, v->is_unsigned = false;
+    else if (c == '!')
+        v->bits = v->is_float ? as_double(v) == 0.0 : !v->bits, v->is_float = v->is_unsigned = false;
+    else if (c == '~')
+        v->bits = ~v->bits;
     return true;
 }
 
-enum bin { B_NONE, B_LOR, B_LAND, B_OR, B_XOR, B_AND, B_EQ, B_NE, B_LT, B_LE, B_GT, B_GE, B_SHL, B_SHR, B_ADD, B_SUB, B_MUL, B_DIV, B_REM };
-static const uint8_t level[] = {[B_LOR] = 1, [B_LAND] = 2, [B_OR] = 3, [B_XOR] = 4, [B_AND] = 5, [B_EQ] = 6, [B_NE] = 6, [B_LT] = 7,
-                                [B_LE] = 7, [B_GT] = 7, [B_GE] = 7, [B_SHL] = 8, [B_SHR] = 8, [B_ADD] = 9, [B_SUB] = 9, [B_MUL] = 10,
-                                [B_DIV] = 10, [B_REM] = 10};
+enum bin {
+    B_NONE,
+    B_LOR,
+    B_LAND,
+    B_OR,
+    B_XOR,
+    B_AND,
+    B_EQ,
+    B_NE,
+    B_LT,
+    B_LE,
+    B_GT,
+    B_GE,
+    B_SHL,
+    B_SHR,
+    B_ADD,
+    B_SUB,
+    B_MUL,
+    B_DIV,
+    B_REM
+};
+static const uint8_t level[] = {[B_LOR] = 1, [B_LAND] = 2, [B_OR] = 3,  [B_XOR] = 4,  [B_AND] = 5,  [B_EQ] = 6,
+                                [B_NE] = 6,  [B_LT] = 7,   [B_LE] = 7,  [B_GT] = 7,   [B_GE] = 7,   [B_SHL] = 8,
+                                [B_SHR] = 8, [B_ADD] = 9,  [B_SUB] = 9, [B_MUL] = 10, [B_DIV] = 10, [B_REM] = 10};
 
 static enum bin peek_operator(struct parser *p, unsigned *len)
 {
@@ -204,19 +235,48 @@ static enum bin peek_operator(struct parser *p, unsigned *len)
     const char *s = p->at;
     *len = 2;
     switch (*s) {
-    case '|': if (s[1] == '|') return B_LOR; *len = 1; return B_OR;
-    case '&': if (s[1] == '&') return B_LAND; *len = 1; return B_AND;
-    case '=': return s[1] == '=' ? B_EQ : B_NONE;
-    case '!': return s[1] == '=' ? B_NE : B_NONE;
-    case '<': if (s[1] == '<') return B_SHL; if (s[1] == '=') return B_LE; *len = 1; return B_LT;
-    case '>': if (s[1] == '>') return B_SHR; if (s[1] == '=') return B_GE; *len = 1; return B_GT;
-    case '^': *len = 1; return B_XOR;
-    case '+': *len = 1; return B_ADD;
-    case '-': *len = 1; return B_SUB;
-    case '*': *len = 1; return B_MUL;
-    case '/': *len = 1; return B_DIV;
-    case '%': *len = 1; return is_ident(s[1]) && !is_digit(s[1]) ? B_NONE : B_REM;
-    default: return B_NONE;
+    case '|':
+        if (s[1] == '|') return B_LOR;
+        *len = 1;
+        return B_OR;
+    case '&':
+        if (s[1] == '&') return B_LAND;
+        *len = 1;
+        return B_AND;
+    case '=':
+        return s[1] == '=' ? B_EQ : B_NONE;
+    case '!':
+        return s[1] == '=' ? B_NE : B_NONE;
+    case '<':
+        if (s[1] == '<') return B_SHL;
+        if (s[1] == '=') return B_LE;
+        *len = 1;
+        return B_LT;
+    case '>':
+        if (s[1] == '>') return B_SHR;
+        if (s[1] == '=') return B_GE;
+        *len = 1;
+        return B_GT;
+    case '^':
+        *len = 1;
+        return B_XOR;
+    case '+':
+        *len = 1;
+        return B_ADD;
+    case '-':
+        *len = 1;
+        return B_SUB;
+    case '*':
+        *len = 1;
+        return B_MUL;
+    case '/':
+        *len = 1;
+        return B_DIV;
+    case '%':
+        *len = 1;
+        return is_ident(s[1]) && !is_digit(s[1]) ? B_NONE : B_REM;
+    default:
+        return B_NONE;
     }
 }
 
@@ -229,19 +289,44 @@ static bool apply_float(struct parser *p, enum bin op, struct value *a, const st
 {
     double x = as_double(a), y = as_double(b);
     switch (op) {
-    case B_ADD: *a = of_double(x + y); return true;
-    case B_SUB: *a = of_double(x - y); return true;
-    case B_MUL: *a = of_double(x * y); return true;
-    case B_DIV: *a = of_double(x / y); return true;
-    case B_EQ: *a = truth(x == y); return true;
-    case B_NE: *a = truth(x != y); return true;
-    case B_LT: *a = truth(x < y); return true;
-    case B_LE: *a = truth(x <= y); return true;
-    case B_GT: *a = truth(x > y); return true;
-    case B_GE: *a = truth(x >= y); return true;
-    case B_LAND: *a = truth(x != 0 && y != 0); return true;
-    case B_LOR: *a = truth(x != 0 || y != 0); return true;
-    default: return mg_ptx_fail(p, NULL, "operator needs integers");
+    case B_ADD:
+        *a = of_double(x + y);
+        return true;
+    case B_SUB:
+        *a = of_double(x - y);
+        return true;
+    case B_MUL:
+        *a = of_double(x * y);
+        return true;
+    case B_DIV:
+        *a = of_double(x / y);
+        return true;
+    case B_EQ:
+        *a = truth(x == y);
+        return true;
+    case B_NE:
+        *a = truth(x != y);
+        return true;
+    case B_LT:
+        *a = truth(x < y);
+        return true;
+    case B_LE:
+        *a = truth(x <= y);
+        return true;
+    case B_GT:
+        *a = truth(x > y);
+        return true;
+    case B_GE:
+        *a = truth(x >= y);
+        return true;
+    case B_LAND:
+        *a = truth(x != 0 && y != 0);
+        return true;
+    case B_LOR:
+        *a = truth(x != 0 || y != 0);
+        return true;
+    default:
+        return mg_ptx_fail(p, NULL, "operator needs integers");
     }
 }
 
@@ -257,25 +342,72 @@ static bool apply(struct parser *p, enum bin op, struct value *a, const struct v
         return true;
     }
     switch (op) {
-    case B_ADD: x += y; break;
-    case B_SUB: x -= y; break;
-    case B_MUL: x *= y; break;
-    case B_DIV: x = un ? x / y : (uint64_t)(sx / sy); break;
-    case B_REM: x = un ? x % y : (uint64_t)(sx % sy); break;
-    case B_SHL: x = y < 64 ? x << y : 0; un = a->is_unsigned; break;
-    case B_SHR: un = a->is_unsigned; x = un ? (y < 64 ? x >> y : 0) : (uint64_t)(sx >> (y < 63 ? y : 63)); break;
-    case B_AND: x &= y; break;
-    case B_OR: x |= y; break;
-    case B_XOR: x ^= y; break;
-    case B_EQ: x = x == y; un = false; break;
-    case B_NE: x = x != y; un = false; break;
-    case B_LT: x = un ? x < y : sx < sy; un = false; break;
-    case B_LE: x = un ? x <= y : sx <= sy; un = false; break;
-    case B_GT: x = un ? x > y : sx > sy; un = false; break;
-    case B_GE: x = un ? x >= y : sx >= sy; un = false; break;
-    case B_LAND: x = x && y; un = false; break;
-    case B_LOR: x = x || y; un = false; break;
-    default: break;
+    case B_ADD:
+        x += y;
+        break;
+    case B_SUB:
+        x -= y;
+        break;
+    case B_MUL:
+        x *= y;
+        break;
+    case B_DIV:
+        x = un ? x / y : (uint64_t)(sx / sy);
+        break;
+    case B_REM:
+        x = un ? x % y : (uint64_t)(sx % sy);
+        break;
+    case B_SHL:
+        x = y < 64 ? x << y : 0;
+        un = a->is_unsigned;
+        break;
+    case B_SHR:
+        un = a->is_unsigned;
+        x = un ? (y < 64 ? x >> y : 0) : (uint64_t)(sx >> (y < 63 ? y : 63));
+        break;
+    case B_AND:
+        x &= y;
+        break;
+    case B_OR:
+        x |= y;
+        break;
+    case B_XOR:
+        x ^= y;
+        break;
+    case B_EQ:
+        x = x == y;
+        un = false;
+        break;
+    case B_NE:
+        x = x != y;
+        un = false;
+        break;
+    case B_LT:
+        x = un ? x < y : sx < sy;
+        un = false;
+        break;
+    case B_LE:
+        x = un ? x <= y : sx <= sy;
+        un = false;
+        break;
+    case B_GT:
+        x = un ? x > y : sx > sy;
+        un = false;
+        break;
+    case B_GE:
+        x = un ? x >= y : sx >= sy;
+        un = false;
+        break;
+    case B_LAND:
+        x = x && y;
+        un = false;
+        break;
+    case B_LOR:
+        x = x || y;
+        un = false;
+        break;
+    default:
+        break;
     }
     *a = (struct value){.is_unsigned = un, .bits = x};
     return true;

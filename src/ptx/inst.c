@@ -16,7 +16,8 @@ static void push(struct parser *p, struct mg_opnd o)
 static struct mg_opnd pending(struct parser *p, const char *s, size_t len, uint32_t col)
 {
     p->n_pending++;
-    return (struct mg_opnd){.kind = MG_OPND_sym, .id = mg_intern_add(&p->m->names, s, len), .val = (uint64_t)p->line << 32 | col};
+    return (struct mg_opnd){
+        .kind = MG_OPND_sym, .id = mg_intern_add(&p->m->names, s, len), .val = (uint64_t)p->line << 32 | col};
 }
 
 /* ".x" of a vector register or special register, ".b0" of a video operand; 0 when none follows. */
@@ -30,11 +31,24 @@ static unsigned component(struct parser *p, unsigned *sel)
     while (is_ident(s[1 + len])) len++;
     if (len == 1) {
         switch (s[1]) {
-        case 'x': case 'r': comp = 1; break;
-        case 'y': case 'g': comp = 2; break;
-        case 'z': case 'b': comp = 3; break;
-        case 'w': case 'a': comp = 4; break;
-        default: return 0;
+        case 'x':
+        case 'r':
+            comp = 1;
+            break;
+        case 'y':
+        case 'g':
+            comp = 2;
+            break;
+        case 'z':
+        case 'b':
+            comp = 3;
+            break;
+        case 'w':
+        case 'a':
+            comp = 4;
+            break;
+        default:
+            return 0;
         }
     } else if (len == 2 && s[1] == 'b' && s[2] >= '0' && s[2] <= '3') {
         *sel = MG_SEL_b0 + (unsigned)(s[2] - '0');
@@ -52,8 +66,10 @@ static bool offset(struct parser *p, int64_t *off)
 {
     skip_space(p);
     *off = 0;
-    if (*p->at == '+') p->at++;
-    else if (*p->at != '-') return true;
+    if (*p->at == '+')
+        p->at++;
+    else if (*p->at != '-')
+        return true;
     return mg_ptx_int(p, "the offset", off);
 }
 
@@ -131,11 +147,12 @@ static bool name_operand(struct parser *p, bool minus)
     }
     /* a special register newer than the tables */
     bool new_sreg = *s == '%' && p->form.op == MG_OP_mov && !is_digit(s[len - 1]);
-    if (*s == '%' && !p->form.unknown && !new_sreg)
-        return mg_ptx_undeclared(p, "register ", s, len, p->line, col);
+    if (*s == '%' && !p->form.unknown && !new_sreg) return mg_ptx_undeclared(p, "register ", s, len, p->line, col);
     if (new_sreg || p->form.unknown) {
-        if (comp) len += 2;
-        else if (sel) len += 3;
+        if (comp)
+            len += 2;
+        else if (sel)
+            len += 3;
     } else if (comp || sel) {
         return mg_ptx_undeclared(p, "", s, len, p->line, col);
     }
@@ -212,7 +229,9 @@ static bool address_part(struct parser *p, struct mg_opnd *o)
     if (*p->at == '+') {
         p->at++;
         skip_space(p);
-        if (is_start(*p->at) && strncmp(p->at, "WARP_SZ", 7)) return mg_ptx_fail(p, "compute the sum in a register", "an address is one register or name plus a constant");
+        if (is_start(*p->at) && strncmp(p->at, "WARP_SZ", 7))
+            return mg_ptx_fail(p, "compute the sum in a register",
+                               "an address is one register or name plus a constant");
         if (!mg_ptx_int(p, "the offset", &more)) return false;
         if (!more && p->m->debug) o->n |= MG_ADDR_ZERO;
     } else if (!offset(p, &more)) {
@@ -318,7 +337,8 @@ bool mg_ptx_guard(struct parser *p, mg_id *guard, unsigned *flags)
     enum sym_kind kind = mg_ptx_look_up(p, s, len, &id);
     if (kind != SYM_reg) return mg_ptx_undeclared(p, "predicate ", s, len, p->line, col);
     if (p->m->regs.at[id].type != MG_TYPE_pred)
-        return mg_ptx_fail_at(p, p->line, col, NULL, "guard '%.*s' is not a .pred register", (int)(len < 80 ? len : 80), s);
+        return mg_ptx_fail_at(p, p->line, col, NULL, "guard '%.*s' is not a .pred register", (int)(len < 80 ? len : 80),
+                              s);
     *guard = id;
     return true;
 }
@@ -345,8 +365,10 @@ static mg_id form_of(struct parser *p, const char *s, size_t len)
     memcpy(&head, s, 8);
     memcpy(&tail, s + 8, 8);
     if (len < 8) head &= (1ull << 8 * len) - 1;
-    if (len <= 8) tail = 0;
-    else if (len < 16) tail &= (1ull << 8 * (len - 8)) - 1;
+    if (len <= 8)
+        tail = 0;
+    else if (len < 16)
+        tail &= (1ull << 8 * (len - 8)) - 1;
     struct form_slot *slot = &p->form_slots[((head ^ tail * 31) * 0x9e3779b97f4a7c15u) >> 56];
     if (slot->head != head || slot->tail != tail || slot->len != len)
         *slot = (struct form_slot){head, tail, (uint32_t)len, form_by_name(p, s, len)};
@@ -359,7 +381,8 @@ static mg_id read_form(struct parser *p, const char *text)
     for (;;) {
         while (*p->at == '.' && is_ident(p->at[1])) {
             p->at++;
-            while (is_ident(*p->at) || (p->at[0] == ':' && p->at[1] == ':' && is_ident(p->at[2]))) p->at += *p->at == ':' ? 2 : 1;
+            while (is_ident(*p->at) || (p->at[0] == ':' && p->at[1] == ':' && is_ident(p->at[2])))
+                p->at += *p->at == ':' ? 2 : 1;
         }
         const char *end = p->at;
         skip_space(p);
@@ -384,7 +407,8 @@ bool mg_ptx_inst(struct parser *p, const char *op, size_t len, mg_id guard, unsi
     p->n_pending = 0;
     mg_id form = read_form(p, op);
     p->form = p->m->forms.at[form];
-    if (p->form.unknown && !p->form.op && *p->at == '=') return mg_ptx_fail(p, NULL, "expected an instruction, found '%.*s'", (int)(len < 40 ? len : 40), op);
+    if (p->form.unknown && !p->form.op && *p->at == '=')
+        return mg_ptx_fail(p, NULL, "expected an instruction, found '%.*s'", (int)(len < 40 ? len : 40), op);
     skip_space(p);
     if (*p->at != ';') {
         do {

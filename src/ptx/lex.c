@@ -8,14 +8,17 @@
 #define DG (CH_IDENT | CH_DIGIT | CH_HEX)
 const uint8_t mg_ptx_class[256] = {
     [' '] = CH_SPACE, ['\t'] = CH_SPACE, ['\n'] = CH_SPACE, ['\r'] = CH_SPACE, ['\v'] = CH_SPACE, ['\f'] = CH_SPACE,
-    ['0'] = DG, ['1'] = DG, ['2'] = DG, ['3'] = DG, ['4'] = DG, ['5'] = DG, ['6'] = DG, ['7'] = DG, ['8'] = DG, ['9'] = DG,
-    ['A'] = HX, ['B'] = HX, ['C'] = HX, ['D'] = HX, ['E'] = HX, ['F'] = HX,
-    ['a'] = HX, ['b'] = HX, ['c'] = HX, ['d'] = HX, ['e'] = HX, ['f'] = HX,
-    ['G'] = ID, ['H'] = ID, ['I'] = ID, ['J'] = ID, ['K'] = ID, ['L'] = ID, ['M'] = ID, ['N'] = ID, ['O'] = ID, ['P'] = ID,
-    ['Q'] = ID, ['R'] = ID, ['S'] = ID, ['T'] = ID, ['U'] = ID, ['V'] = ID, ['W'] = ID, ['X'] = ID, ['Y'] = ID, ['Z'] = ID,
-    ['g'] = ID, ['h'] = ID, ['i'] = ID, ['j'] = ID, ['k'] = ID, ['l'] = ID, ['m'] = ID, ['n'] = ID, ['o'] = ID, ['p'] = ID,
-    ['q'] = ID, ['r'] = ID, ['s'] = ID, ['t'] = ID, ['u'] = ID, ['v'] = ID, ['w'] = ID, ['x'] = ID, ['y'] = ID, ['z'] = ID,
-    ['_'] = ID, ['$'] = ID, ['%'] = CH_START,
+    ['0'] = DG,       ['1'] = DG,        ['2'] = DG,        ['3'] = DG,        ['4'] = DG,        ['5'] = DG,
+    ['6'] = DG,       ['7'] = DG,        ['8'] = DG,        ['9'] = DG,        ['A'] = HX,        ['B'] = HX,
+    ['C'] = HX,       ['D'] = HX,        ['E'] = HX,        ['F'] = HX,        ['a'] = HX,        ['b'] = HX,
+    ['c'] = HX,       ['d'] = HX,        ['e'] = HX,        ['f'] = HX,        ['G'] = ID,        ['H'] = ID,
+    ['I'] = ID,       ['J'] = ID,        ['K'] = ID,        ['L'] = ID,        ['M'] = ID,        ['N'] = ID,
+    ['O'] = ID,       ['P'] = ID,        ['Q'] = ID,        ['R'] = ID,        ['S'] = ID,        ['T'] = ID,
+    ['U'] = ID,       ['V'] = ID,        ['W'] = ID,        ['X'] = ID,        ['Y'] = ID,        ['Z'] = ID,
+    ['g'] = ID,       ['h'] = ID,        ['i'] = ID,        ['j'] = ID,        ['k'] = ID,        ['l'] = ID,
+    ['m'] = ID,       ['n'] = ID,        ['o'] = ID,        ['p'] = ID,        ['q'] = ID,        ['r'] = ID,
+    ['s'] = ID,       ['t'] = ID,        ['u'] = ID,        ['v'] = ID,        ['w'] = ID,        ['x'] = ID,
+    ['y'] = ID,       ['z'] = ID,        ['_'] = ID,        ['$'] = ID,        ['%'] = CH_START,
 };
 
 void mg_ptx_skip_slow(struct parser *p)
@@ -84,9 +87,11 @@ bool mg_ptx_fail(struct parser *p, const char *hint, const char *fmt, ...)
 bool mg_ptx_expect(struct parser *p, char c, const char *after)
 {
     if (take(p, c)) return true;
-    if (p->at >= p->end) return mg_ptx_fail(p, "the text is cut off here", "expected '%c' after %s, found the end", c, after);
+    if (p->at >= p->end)
+        return mg_ptx_fail(p, "the text is cut off here", "expected '%c' after %s, found the end", c, after);
     unsigned char found = (unsigned char)*p->at;
-    if (found < 0x20 || found >= 0x7f) return mg_ptx_fail(p, NULL, "expected '%c' after %s, found byte 0x%02x", c, after, found);
+    if (found < 0x20 || found >= 0x7f)
+        return mg_ptx_fail(p, NULL, "expected '%c' after %s, found byte 0x%02x", c, after, found);
     return mg_ptx_fail(p, NULL, "expected '%c' after %s, found '%c'", c, after, found);
 }
 
@@ -112,7 +117,8 @@ const char *mg_ptx_dot_word(struct parser *p, size_t *len)
     *len = 0;
     if (*p->at != '.' || !is_ident(p->at[1])) return p->at;
     const char *s = ++p->at;
-    while (is_ident(*p->at) || (p->at[0] == ':' && p->at[1] == ':' && is_ident(p->at[2]))) p->at += *p->at == ':' ? 2 : 1;
+    while (is_ident(*p->at) || (p->at[0] == ':' && p->at[1] == ':' && is_ident(p->at[2])))
+        p->at += *p->at == ':' ? 2 : 1;
     *len = (size_t)(p->at - s);
     return s;
 }
@@ -133,7 +139,8 @@ bool mg_ptx_string(struct parser *p, mg_str *out)
     uint32_t col = mg_ptx_col(p);
     const char *s = ++p->at;
     for (; *p->at != '"'; p->at++) {
-        if (p->at >= p->end || *p->at == '\n') return mg_ptx_fail_at(p, p->line, col, NULL, "string is not closed on its line");
+        if (p->at >= p->end || *p->at == '\n')
+            return mg_ptx_fail_at(p, p->line, col, NULL, "string is not closed on its line");
         if (*p->at == '\\' && p->at[1] && p->at[1] != '\n') p->at++;
     }
     *out = mg_intern_add(&p->m->names, s, (size_t)(p->at - s));
@@ -166,7 +173,8 @@ mg_str mg_ptx_rest_of_line(struct parser *p)
 
 static bool begins_item(const char *s)
 {
-    static const char *const words[] = {".visible", ".entry", ".func", ".weak", ".extern", ".global", ".file", ".section", ".const"};
+    static const char *const words[] = {".visible", ".entry", ".func",    ".weak", ".extern",
+                                        ".global",  ".file",  ".section", ".const"};
     for (size_t i = 0; i < MG_COUNT_OF(words); i++)
         if (!strncmp(s, words[i], strlen(words[i]))) return true;
     return false;
@@ -196,8 +204,11 @@ void mg_ptx_recover(struct parser *p, bool in_body)
             continue;
         }
         p->at++;
-        if (c == '{') braces++;
-        else if (c == '}' && braces && !--braces) return;
-        else if (c == ';' && !braces) return;
+        if (c == '{')
+            braces++;
+        else if (c == '}' && braces && !--braces)
+            return;
+        else if (c == ';' && !braces)
+            return;
     }
 }

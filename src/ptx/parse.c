@@ -18,7 +18,8 @@ static bool version(struct parser *p)
     skip_space(p);
     unsigned long v[2] = {0, 0};
     for (int i = 0; i < 2; i++) {
-        if (i && *p->at != '.') return mg_ptx_fail(p, "for example .version 8.0", "expected major.minor after .version");
+        if (i && *p->at != '.')
+            return mg_ptx_fail(p, "for example .version 8.0", "expected major.minor after .version");
         p->at += i;
         const char *s = p->at;
         while (is_digit(*p->at) && p->at - s < 4) v[i] = v[i] * 10 + (unsigned long)(*p->at++ - '0');
@@ -103,13 +104,20 @@ static void note_numbers(const char *s, uint32_t *out, unsigned n, uint32_t rest
 
 static void note_directive(struct mg_func *f, const char *word, size_t len, const char *args)
 {
-    if (word_is(word, len, "maxntid")) note_numbers(args, f->maxntid, 3, 1);
-    else if (word_is(word, len, "reqntid")) note_numbers(args, f->reqntid, 3, 1);
-    else if (word_is(word, len, "minnctapersm")) note_numbers(args, &f->minnctapersm, 1, 0);
-    else if (word_is(word, len, "maxnctapersm")) note_numbers(args, &f->maxnctapersm, 1, 0);
-    else if (word_is(word, len, "maxnreg")) note_numbers(args, &f->maxnreg, 1, 0);
-    else if (word_is(word, len, "reqnctapercluster")) note_numbers(args, f->cluster, 3, 1);
-    else if (word_is(word, len, "noreturn")) f->noreturn = 1;
+    if (word_is(word, len, "maxntid"))
+        note_numbers(args, f->maxntid, 3, 1);
+    else if (word_is(word, len, "reqntid"))
+        note_numbers(args, f->reqntid, 3, 1);
+    else if (word_is(word, len, "minnctapersm"))
+        note_numbers(args, &f->minnctapersm, 1, 0);
+    else if (word_is(word, len, "maxnctapersm"))
+        note_numbers(args, &f->maxnctapersm, 1, 0);
+    else if (word_is(word, len, "maxnreg"))
+        note_numbers(args, &f->maxnreg, 1, 0);
+    else if (word_is(word, len, "reqnctapercluster"))
+        note_numbers(args, f->cluster, 3, 1);
+    else if (word_is(word, len, "noreturn"))
+        f->noreturn = 1;
 }
 
 /* Performance directives up to '{' or ';', each kept as its text with single spaces. */
@@ -129,8 +137,9 @@ static bool directives(struct parser *p, struct mg_func *f)
             ok = mg_ptx_attributes(p, &f->first_attr, &f->n_attrs);
             continue;
         }
-        if (word_is(word, len, "loc") || word_is(word, len, "visible") || word_is(word, len, "entry") || word_is(word, len, "func") ||
-            word_is(word, len, "extern") || word_is(word, len, "weak") || word_is(word, len, "file") || word_is(word, len, "section") ||
+        if (word_is(word, len, "loc") || word_is(word, len, "visible") || word_is(word, len, "entry") ||
+            word_is(word, len, "func") || word_is(word, len, "extern") || word_is(word, len, "weak") ||
+            word_is(word, len, "file") || word_is(word, len, "section") ||
             mg_ptx_is_decl(word, len)) { /* the next item: the caller decides whether this one may end so */
             p->at = word - 1;
             break;
@@ -245,7 +254,9 @@ static bool file(struct parser *p)
     if (!mg_ptx_u32(p, "the file index", &f.index) || !mg_ptx_string(p, &f.path)) return false;
     if (take(p, ',')) {
         int64_t time, size;
-        if (!mg_ptx_int(p, "the time", &time) || !mg_ptx_expect(p, ',', "the time") || !mg_ptx_int(p, "the size", &size)) return false;
+        if (!mg_ptx_int(p, "the time", &time) || !mg_ptx_expect(p, ',', "the time") ||
+            !mg_ptx_int(p, "the size", &size))
+            return false;
         f.has_time = 1;
         f.time = (uint64_t)time;
         f.size = (uint64_t)size;
@@ -275,7 +286,8 @@ static bool section(struct parser *p)
     if (!mg_ptx_expect(p, '{', ".section")) return false;
     sec.first_line = p->m->strs.n;
     for (s = p->at;;) {
-        if (p->at >= p->end) return mg_ptx_fail(p, "the text is cut off here", "section '%s' is never closed", mg_name(p->m, sec.name));
+        if (p->at >= p->end)
+            return mg_ptx_fail(p, "the text is cut off here", "section '%s' is never closed", mg_name(p->m, sec.name));
         char c = *p->at;
         if (c == '"') {
             for (p->at++; p->at < p->end && *p->at != '"' && *p->at != '\n'; p->at++) continue;
@@ -304,7 +316,8 @@ static bool alias(struct parser *p)
         if (i && !mg_ptx_expect(p, ',', "the alias")) return false;
         const char *s = mg_ptx_ident(p, &len);
         if (!len || mg_ptx_look_up(p, s, len, &id) != SYM_func)
-            return mg_ptx_fail(p, "declare it with .func first", "'%.*s' is no function", (int)(len < 80 ? len : 80), s);
+            return mg_ptx_fail(p, "declare it with .func first", "'%.*s' is no function", (int)(len < 80 ? len : 80),
+                               s);
         ids[i] = id;
     }
     add_item(p, MG_ITEM_alias, p->m->aliases.n);
@@ -397,8 +410,10 @@ static void parse_items(struct parser *p)
         } else if (c == ';') {
             p->at++;
         } else {
-            if ((unsigned char)c < 0x20 || (unsigned char)c >= 0x7f) ok = mg_ptx_fail(p, "this is not PTX text", "unexpected byte 0x%02x", (unsigned char)c);
-            else ok = mg_ptx_fail(p, NULL, "expected a directive, found '%c'", c);
+            if ((unsigned char)c < 0x20 || (unsigned char)c >= 0x7f)
+                ok = mg_ptx_fail(p, "this is not PTX text", "unexpected byte 0x%02x", (unsigned char)c);
+            else
+                ok = mg_ptx_fail(p, NULL, "expected a directive, found '%c'", c);
             p->at++;
         }
         if (!ok) {
@@ -444,17 +459,26 @@ static void release(struct parser *p)
 
 #define PADDING 32 /* NULs behind the text: scans look a few characters ahead */
 
-enum mg_err mg_ptx_parse(const char *text, size_t bytes, const char *file_name, struct mg_module **out, struct mg_diag *d)
+enum mg_err mg_ptx_parse(const char *text, size_t bytes, const char *file_name, struct mg_module **out,
+                         struct mg_diag *d)
 {
     *out = NULL;
     while (bytes && !text[bytes - 1]) bytes--;
-    if (bytes > UINT32_MAX / 2) return mg_diag_add(d, MG_ERR_LIMIT, MG_SEV_ERROR, file_name, 0, 0, NULL, "text is larger than 2 GB");
+    if (bytes > UINT32_MAX / 2)
+        return mg_diag_add(d, MG_ERR_LIMIT, MG_SEV_ERROR, file_name, 0, 0, NULL, "text is larger than 2 GB");
     char *copy = malloc(bytes + PADDING);
     if (!copy) return mg_diag_add(d, MG_ERR_NO_MEMORY, MG_SEV_ERROR, file_name, 0, 0, NULL, "no memory for the text");
     memcpy(copy, text, bytes);
     memset(copy + bytes, 0, PADDING);
-    struct parser p = {.text = copy, .at = copy, .line_start = copy, .end = copy + bytes, .line = 1, .file = file_name, .d = d,
-                       .m = mg_module_new(), .reg_budget = (1u << 20) + 4 * (uint64_t)bytes};
+    struct parser p = {.text = copy,
+                       .at = copy,
+                       .line_start = copy,
+                       .end = copy + bytes,
+                       .line = 1,
+                       .file = file_name,
+                       .d = d,
+                       .m = mg_module_new(),
+                       .reg_budget = (1u << 20) + 4 * (uint64_t)bytes};
     struct mg_module *m = p.m;
     m->file = file_name ? mg_xstrdup(file_name) : NULL;
     m->address_size = 64;
@@ -466,7 +490,8 @@ enum mg_err mg_ptx_parse(const char *text, size_t bytes, const char *file_name, 
     parse_items(&p);
     mg_ptx_settle_module(&p);
     settle_definitions(&p);
-    if (!p.n_errors && !p.seen_version) (void)mg_ptx_fail_at(&p, 1, 1, "PTX begins with .version", "no .version directive");
+    if (!p.n_errors && !p.seen_version)
+        (void)mg_ptx_fail_at(&p, 1, 1, "PTX begins with .version", "no .version directive");
     bool ok = !p.n_errors; /* without .target sm stays 0: old texts exist that have none */
     release(&p);
     free(copy);

@@ -41,7 +41,8 @@ static void puts_(struct out *o, const char *s)
 static inline void put_name(struct out *o, mg_str s)
 {
     const struct mg_intern_entry *e = &o->m->names.entries[s];
-    if (MG_LIKELY(e->len <= 15 && s && o->end - o->at >= 16)) { /* interned text stands in 16-byte pieces: copy one whole */
+    if (MG_LIKELY(e->len <= 15 && s &&
+                  o->end - o->at >= 16)) { /* interned text stands in 16-byte pieces: copy one whole */
         memcpy(o->at, e->s, 16);
         o->at += e->len;
     } else {
@@ -191,8 +192,10 @@ static void put_run(struct out *o, const struct mg_opnd *a, const char *between)
     for (uint32_t i = 0; i < a->n; i++) {
         const struct mg_opnd *e = &o->m->opnds.at[a->id + i];
         if (i) puts_(o, between);
-        if (a->kind == MG_OPND_tensor && e->kind == MG_OPND_addr) put_address(o, e);
-        else put_opnd(o, e);
+        if (a->kind == MG_OPND_tensor && e->kind == MG_OPND_addr)
+            put_address(o, e);
+        else
+            put_opnd(o, e);
     }
 }
 
@@ -326,8 +329,10 @@ static void put_type(struct out *o, unsigned type, unsigned vec)
 
 static void put_var_head(struct out *o, const struct mg_var *v)
 {
-    if (v->is_reg_param) puts_(o, ".reg");
-    else putch(o, '.'), puts_(o, mg_space_name((enum mg_space)v->space));
+    if (v->is_reg_param)
+        puts_(o, ".reg");
+    else
+        putch(o, '.'), puts_(o, mg_space_name((enum mg_space)v->space));
     if (v->space == MG_SPACE_const && v->ptr_flags) {
         putch(o, '[');
         put_uint(o, v->ptr_flags - 1u);
@@ -446,8 +451,10 @@ static void put_params(struct out *o, mg_id first, uint32_t n, bool own_lines)
     for (mg_id id = first; id < first + n; id++) {
         const struct mg_var *v = &o->m->vars.at[id];
         if (id != first) putch(o, ',');
-        if (own_lines) puts_(o, "\n\t");
-        else if (id != first) putch(o, ' ');
+        if (own_lines)
+            puts_(o, "\n\t");
+        else if (id != first)
+            putch(o, ' ');
         if (v->is_ptr) { /* .param .u64 .ptr .global .align 8 name */
             puts_(o, ".param ");
             put_attributes(o, v->first_attr, v->n_attrs);
@@ -495,7 +502,9 @@ static void put_target(struct out *o, const struct mg_target *t)
 {
     const struct mg_module *m = o->m;
     put_name(o, t->name);
-    puts_(o, t->kind == MG_TARGET_branch ? ": .branchtargets " : t->kind == MG_TARGET_call ? ": .calltargets " : ": .callprototype ");
+    puts_(o, t->kind == MG_TARGET_branch ? ": .branchtargets "
+             : t->kind == MG_TARGET_call ? ": .calltargets "
+                                         : ": .callprototype ");
     if (t->kind == MG_TARGET_proto) {
         const struct mg_func *f = &m->funcs.at[t->proto];
         if (f->n_rets) put_params(o, f->first_ret, f->n_rets, false), putch(o, ' ');
@@ -693,7 +702,9 @@ void mg_ptx_print_node(const struct mg_module *m, mg_id node, struct mg_buf *out
 {
     struct out o = begin(m, out);
     const struct mg_node *n = &m->nodes.at[node];
-    if (n->kind == MG_NODE_inst) put_inst(&o, n);
-    else if (n->kind == MG_NODE_label) put_name(&o, m->labels.at[n->ref].name), putch(&o, ':');
+    if (n->kind == MG_NODE_inst)
+        put_inst(&o, n);
+    else if (n->kind == MG_NODE_label)
+        put_name(&o, m->labels.at[n->ref].name), putch(&o, ':');
     finish(&o);
 }

@@ -23,11 +23,11 @@ enum sym_kind { SYM_none, SYM_reg, SYM_var, SYM_func, SYM_sreg };
 struct sym { /* what a name means now; indexed by mg_str */
     uint32_t id, depth;
     uint32_t set_first, set_count, set_depth; /* as the stem of a register set %r<n> */
-    mg_id label;            /* label or target list of that name in the outermost scope of label_func */
+    mg_id label; /* label or target list of that name in the outermost scope of label_func */
     mg_id label_func;
-    mg_id missed_in;        /* function in which its absence was reported */
-    uint8_t kind;           /* enum sym_kind */
-    uint8_t stem_of_plain;  /* some register called stem + digits was declared alone */
+    mg_id missed_in;       /* function in which its absence was reported */
+    uint8_t kind;          /* enum sym_kind */
+    uint8_t stem_of_plain; /* some register called stem + digits was declared alone */
     uint8_t label_is_target;
 };
 struct undo {
@@ -58,7 +58,7 @@ struct form_slot { /* an opcode of up to 16 characters is its own exact key */
     mg_id form;
 };
 #define FORM_SLOTS 256
-#define MAX_DEPTH 1000
+#define MAX_DEPTH  1000
 #define MAX_ERRORS 1000
 
 struct parser {
@@ -74,21 +74,21 @@ struct parser {
     MG_VEC(struct undo) undo;
     struct stem_slot stems[STEM_SLOTS];
     struct form_slot form_slots[FORM_SLOTS];
-    uint32_t depth;                 /* 0 = module scope, 1 = parameters, 2 = body, ... */
-    uint32_t scope;                 /* of the body being read: 0 = outermost */
-    MG_VEC(uint32_t) scope_parent;  /* of the body being read */
-    struct mg_map inner_labels;     /* name << 32 | scope -> is_target << 32 | id; scopes other than 0 */
+    uint32_t depth;                /* 0 = module scope, 1 = parameters, 2 = body, ... */
+    uint32_t scope;                /* of the body being read: 0 = outermost */
+    MG_VEC(uint32_t) scope_parent; /* of the body being read */
+    struct mg_map inner_labels;    /* name << 32 | scope -> is_target << 32 | id; scopes other than 0 */
     MG_VEC(struct fixup) fixups, late_fixups;
     MG_VEC(struct init_fixup) init_fixups;
-    MG_VEC(struct mg_opnd) stack;   /* operands being collected */
-    uint32_t n_pending;             /* MG_OPND_sym on the stack */
-    MG_VEC(mg_id) form_of;          /* mg_str -> form */
+    MG_VEC(struct mg_opnd) stack; /* operands being collected */
+    uint32_t n_pending;           /* MG_OPND_sym on the stack */
+    MG_VEC(mg_id) form_of;        /* mg_str -> form */
 
-    mg_id func;                     /* body or parameter list being read, 0 at module scope */
-    struct mg_form form;            /* of the instruction being read */
-    uint64_t reg_budget;            /* registers that may still be declared */
+    mg_id func;          /* body or parameter list being read, 0 at module scope */
+    struct mg_form form; /* of the instruction being read */
+    uint64_t reg_budget; /* registers that may still be declared */
     bool seen_version, seen_target;
-    void *c_locale;                 /* locale_t, made when the first decimal float is read */
+    void *c_locale; /* locale_t, made when the first decimal float is read */
 };
 
 struct value { /* of a constant expression */
@@ -108,9 +108,18 @@ static inline unsigned mg_ptx_mark(const struct parser *p)
 {
     return p->m->marked && !strncmp(p->at, MG_PTX_MARK, sizeof MG_PTX_MARK - 1) ? MG_NF_PROBE : 0;
 }
-static inline bool is_ident(char c) { return mg_ptx_class[(uint8_t)c] & CH_IDENT; }
-static inline bool is_start(char c) { return mg_ptx_class[(uint8_t)c] & CH_START; }
-static inline bool is_digit(char c) { return mg_ptx_class[(uint8_t)c] & CH_DIGIT; }
+static inline bool is_ident(char c)
+{
+    return mg_ptx_class[(uint8_t)c] & CH_IDENT;
+}
+static inline bool is_start(char c)
+{
+    return mg_ptx_class[(uint8_t)c] & CH_START;
+}
+static inline bool is_digit(char c)
+{
+    return mg_ptx_class[(uint8_t)c] & CH_DIGIT;
+}
 /* Both skip space first and take the character when it is there. */
 static inline bool take(struct parser *p, char c)
 {
@@ -122,8 +131,12 @@ static inline bool take(struct parser *p, char c)
 bool mg_ptx_expect(struct parser *p, char c, const char *after);
 /* Appends an error at the current character and returns false. */
 bool mg_ptx_fail(struct parser *p, const char *hint, const char *fmt, ...) MG_PRINTF(3, 4);
-bool mg_ptx_fail_at(struct parser *p, uint32_t line, uint32_t col, const char *hint, const char *fmt, ...) MG_PRINTF(5, 6);
-static inline uint32_t mg_ptx_col(const struct parser *p) { return (uint32_t)(p->at - p->line_start) + 1; }
+bool mg_ptx_fail_at(struct parser *p, uint32_t line, uint32_t col, const char *hint, const char *fmt, ...)
+    MG_PRINTF(5, 6);
+static inline uint32_t mg_ptx_col(const struct parser *p)
+{
+    return (uint32_t)(p->at - p->line_start) + 1;
+}
 /* Identifier at the current character (after space): its start, 0 length when there is none. */
 const char *mg_ptx_ident(struct parser *p, size_t *len);
 /* ".word" at the current character: the word without its dot. */
@@ -134,7 +147,10 @@ bool mg_ptx_u32(struct parser *p, const char *what, uint32_t *out);
 mg_str mg_ptx_rest_of_line(struct parser *p);
 /* After an error: to behind the next ';', or to a brace, or to a line that begins like a statement. */
 void mg_ptx_recover(struct parser *p, bool in_body);
-static inline bool word_is(const char *s, size_t len, const char *word) { return strlen(word) == len && !memcmp(s, word, len); }
+static inline bool word_is(const char *s, size_t len, const char *word)
+{
+    return strlen(word) == len && !memcmp(s, word, len);
+}
 
 /* ---- expr.c ---- */
 bool mg_ptx_expr(struct parser *p, struct value *v);

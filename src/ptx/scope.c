@@ -166,8 +166,8 @@ bool mg_ptx_undeclared(struct parser *p, const char *what, const char *s, size_t
         return false;
     }
     sym->missed_in = p->func + 1;
-    return mg_ptx_fail_at(p, line, col, "declare it in this or an outer block, or check the spelling", "%s'%.*s' is not declared", what,
-                          (int)(len < 80 ? len : 80), s);
+    return mg_ptx_fail_at(p, line, col, "declare it in this or an outer block, or check the spelling",
+                          "%s'%.*s' is not declared", what, (int)(len < 80 ? len : 80), s);
 }
 
 /* ---- labels -------------------------------------------------------------------------------------- */
@@ -181,7 +181,8 @@ bool mg_ptx_place_label(struct parser *p, mg_str name, bool is_target, mg_id id,
 {
     struct sym *s = mg_ptx_sym(p, name);
     bool known = p->scope ? mg_map_get(&p->inner_labels, label_key(name, p->scope), NULL) : s->label_func == p->func;
-    if (known && !is_target) return mg_ptx_fail_at(p, line, col, NULL, "label '%s' stands twice in one scope", mg_name(p->m, name));
+    if (known && !is_target)
+        return mg_ptx_fail_at(p, line, col, NULL, "label '%s' stands twice in one scope", mg_name(p->m, name));
     if (p->scope) {
         mg_map_set(&p->inner_labels, label_key(name, p->scope), (uint64_t)is_target << 32 | id);
         return true;
@@ -224,9 +225,13 @@ mg_id mg_ptx_commit(struct parser *p, uint32_t base)
         struct mg_opnd *o = &m->opnds.at[first + i];
         if (o->kind != MG_OPND_sym || o->sub) continue;
         p->n_pending--;
-        *mg_vec_push(&p->fixups) = (struct fixup){
-            .opnd = first + i, .name = o->id, .scope = p->scope, .line = (uint32_t)(o->val >> 32), .col = (uint32_t)o->val,
-            .strict = !p->form.unknown, .targets = p->form.op == MG_OP_bra || p->form.op == MG_OP_brx};
+        *mg_vec_push(&p->fixups) = (struct fixup){.opnd = first + i,
+                                                  .name = o->id,
+                                                  .scope = p->scope,
+                                                  .line = (uint32_t)(o->val >> 32),
+                                                  .col = (uint32_t)o->val,
+                                                  .strict = !p->form.unknown,
+                                                  .targets = p->form.op == MG_OP_bra || p->form.op == MG_OP_brx};
         o->val = 0;
     }
     return first;
@@ -235,9 +240,12 @@ mg_id mg_ptx_commit(struct parser *p, uint32_t base)
 static bool settle_global(struct parser *p, struct mg_opnd *o, mg_str name)
 {
     const struct sym *s = mg_ptx_sym(p, name);
-    if (s->kind == SYM_func) *o = (struct mg_opnd){.kind = MG_OPND_func, .id = s->id};
-    else if (s->kind == SYM_var && !s->depth) *o = (struct mg_opnd){.kind = MG_OPND_var, .id = s->id};
-    else return false;
+    if (s->kind == SYM_func)
+        *o = (struct mg_opnd){.kind = MG_OPND_func, .id = s->id};
+    else if (s->kind == SYM_var && !s->depth)
+        *o = (struct mg_opnd){.kind = MG_OPND_var, .id = s->id};
+    else
+        return false;
     return true;
 }
 
@@ -264,7 +272,8 @@ void mg_ptx_settle_module(struct parser *p)
     for (uint32_t i = 0; i < p->late_fixups.n; i++) {
         const struct fixup *f = &p->late_fixups.at[i];
         if (settle_global(p, &m->opnds.at[f->opnd], f->name)) continue;
-        if (f->strict) (void)mg_ptx_undeclared(p, "", mg_name(m, f->name), mg_intern_len(&m->names, f->name), f->line, f->col);
+        if (f->strict)
+            (void)mg_ptx_undeclared(p, "", mg_name(m, f->name), mg_intern_len(&m->names, f->name), f->line, f->col);
     }
     for (uint32_t i = 0; i < p->init_fixups.n; i++) {
         const struct init_fixup *f = &p->init_fixups.at[i];

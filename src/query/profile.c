@@ -1,5 +1,5 @@
-/* The public library (include/margay/profile.h): a snapshot of what is committed (store/reader.c), and the processes that
- * still grow (source.h). */
+/* The public library (include/margay/profile.h): a snapshot of what is committed (store/reader.c), and the processes
+ * that still grow (source.h). */
 #include "margay/profile.h"
 
 #include <dirent.h>
@@ -24,7 +24,7 @@
 #include "store/store.h"
 
 #define SCAN_NS 100000000u /* new processes are noticed within it */
-enum { MOST_WORDS = 100 };  /* of futex_waitv */
+enum { MOST_WORDS = 100 }; /* of futex_waitv */
 
 struct mg_profile {
     char *dir;
@@ -36,7 +36,7 @@ struct mg_profile {
     void *user;
     MG_VEC(struct mg_source *) sources;
     uint64_t scanned_ns;
-    bool launching;             /* a launcher's program runs still: it may start processes */
+    bool launching; /* a launcher's program runs still: it may start processes */
 };
 
 static void say(char *error, size_t error_bytes, const char *text)
@@ -49,29 +49,42 @@ static void say(char *error, size_t error_bytes, const char *text)
 static struct mg_profile_kernel describe_kernel(const struct mg_pkernel *k)
 {
     struct mg_profile_kernel out = {
-        .name = k->name, .demangled = k->demangled, .module = k->module, .launches = k->launches, .incomplete = k->incomplete,
-        .thread_instructions = UINT64_MAX, .warp_instructions = UINT64_MAX, .time_ns = k->timed_launches ? k->time_ns : UINT64_MAX,
-        .timed_launches = k->timed_launches, .blocks = k->n_blocks,
+        .name = k->name,
+        .demangled = k->demangled,
+        .module = k->module,
+        .launches = k->launches,
+        .incomplete = k->incomplete,
+        .thread_instructions = UINT64_MAX,
+        .warp_instructions = UINT64_MAX,
+        .time_ns = k->timed_launches ? k->time_ns : UINT64_MAX,
+        .timed_launches = k->timed_launches,
+        .blocks = k->n_blocks,
     };
     for (uint32_t i = 0; i < k->n_blocks; i++) {
         const struct mg_pblock *b = &k->blocks[i];
-        if (b->has_threads) out.thread_instructions = (i && out.thread_instructions != UINT64_MAX ? out.thread_instructions : 0) + b->threads * b->n_insts;
-        if (b->has_warps) out.warp_instructions = (i && out.warp_instructions != UINT64_MAX ? out.warp_instructions : 0) + b->warps * b->n_insts;
+        if (b->has_threads)
+            out.thread_instructions =
+                (i && out.thread_instructions != UINT64_MAX ? out.thread_instructions : 0) + b->threads * b->n_insts;
+        if (b->has_warps)
+            out.warp_instructions =
+                (i && out.warp_instructions != UINT64_MAX ? out.warp_instructions : 0) + b->warps * b->n_insts;
     }
     return out;
 }
 
 static bool same_numbers(const struct mg_profile_kernel *a, const struct mg_profile_kernel *b)
 {
-    return a->launches == b->launches && a->incomplete == b->incomplete && a->thread_instructions == b->thread_instructions &&
-           a->warp_instructions == b->warp_instructions && a->time_ns == b->time_ns && a->timed_launches == b->timed_launches && a->blocks == b->blocks;
+    return a->launches == b->launches && a->incomplete == b->incomplete &&
+           a->thread_instructions == b->thread_instructions && a->warp_instructions == b->warp_instructions &&
+           a->time_ns == b->time_ns && a->timed_launches == b->timed_launches && a->blocks == b->blocks;
 }
 
 /* Kernels keep their order while a profile grows: that of their first use, process by process. */
 static const struct mg_profile_kernel *find_old(const struct mg_profile *p, const struct mg_profile_kernel *k)
 {
     for (uint32_t i = 0; i < p->kernels.n; i++)
-        if (!strcmp(p->kernels.at[i].name, k->name) && !strcmp(p->kernels.at[i].module, k->module)) return &p->kernels.at[i];
+        if (!strcmp(p->kernels.at[i].name, k->name) && !strcmp(p->kernels.at[i].module, k->module))
+            return &p->kernels.at[i];
     return NULL;
 }
 
@@ -79,7 +92,8 @@ static const struct mg_profile_kernel *find_old(const struct mg_profile *p, cons
 static bool replace_recording(struct mg_profile *p, struct mg_recording *r)
 {
     MG_VEC(struct mg_profile_kernel) kernels = {0};
-    bool changed = !p->recording || p->recording->n_launches != r->n_launches || p->kernels.n != r->n_kernels || p->processes.n != r->n_processes;
+    bool changed = !p->recording || p->recording->n_launches != r->n_launches || p->kernels.n != r->n_kernels ||
+                   p->processes.n != r->n_processes;
     for (uint32_t i = 0; i < r->n_kernels; i++) {
         struct mg_profile_kernel k = describe_kernel(&r->kernels[i]);
         const struct mg_profile_kernel *old = find_old(p, &k);
@@ -93,7 +107,8 @@ static bool replace_recording(struct mg_profile *p, struct mg_recording *r)
     p->processes.n = 0;
     for (uint32_t i = 0; i < r->n_processes; i++) {
         const struct mg_pprocess *x = &r->processes[i];
-        *mg_vec_push(&p->processes) = (struct mg_profile_process){x->pid, x->rank, x->exe, x->device_kind, x->device_name, !x->closed, x->exit_code};
+        *mg_vec_push(&p->processes) = (struct mg_profile_process){
+            x->pid, x->rank, x->exe, x->device_kind, x->device_name, !x->closed, x->exit_code};
     }
     if (p->recording) mg_recording_free(p->recording);
     p->recording = r;
@@ -135,10 +150,22 @@ void mg_profile_close(struct mg_profile *p)
     free(p);
 }
 
-uint64_t mg_profile_version(const struct mg_profile *p) { return p->version; }
-size_t mg_profile_processes(const struct mg_profile *p) { return p->processes.n; }
-size_t mg_profile_kernels(const struct mg_profile *p) { return p->kernels.n; }
-size_t mg_profile_launches(const struct mg_profile *p) { return p->recording->n_launches; }
+uint64_t mg_profile_version(const struct mg_profile *p)
+{
+    return p->version;
+}
+size_t mg_profile_processes(const struct mg_profile *p)
+{
+    return p->processes.n;
+}
+size_t mg_profile_kernels(const struct mg_profile *p)
+{
+    return p->kernels.n;
+}
+size_t mg_profile_launches(const struct mg_profile *p)
+{
+    return p->recording->n_launches;
+}
 
 const struct mg_profile_process *mg_profile_process(const struct mg_profile *p, size_t i)
 {
@@ -161,7 +188,12 @@ int mg_profile_block(const struct mg_profile *p, size_t kernel, uint32_t block, 
 {
     if (kernel >= p->recording->n_kernels || block >= p->recording->kernels[kernel].n_blocks) return 0;
     const struct mg_pblock *b = &p->recording->kernels[kernel].blocks[block];
-    *out = (struct mg_profile_block){b->function, b->file, b->line, b->ptx_line, b->n_insts, b->has_threads ? b->threads : UINT64_MAX,
+    *out = (struct mg_profile_block){b->function,
+                                     b->file,
+                                     b->line,
+                                     b->ptx_line,
+                                     b->n_insts,
+                                     b->has_threads ? b->threads : UINT64_MAX,
                                      b->has_warps ? b->warps : UINT64_MAX};
     return 1;
 }
@@ -180,10 +212,19 @@ int mg_profile_launch(const struct mg_profile *p, size_t i, struct mg_profile_la
     const struct mg_plaunch *l = &p->recording->launches[i];
     const struct mg_pkernel *k = &p->recording->kernels[l->kernel];
     *out = (struct mg_profile_launch){
-        .id = l->id, .replay = l->graph ? l->replays : 0, .kernel = k->name, .thread_instructions = sum_counts(k, l->threads, l->n_counts),
-        .warp_instructions = sum_counts(k, l->warps, l->n_counts), .start_ns = UINT64_MAX, .time_ns = l->timed ? l->time_ns : UINT64_MAX,
-        .stream = l->stream, .context = l->ctx, .device = l->device, .pid = p->recording->processes[l->process].pid,
-        .instrumented = l->ran == MG_RAN_INSTRUMENTED, .complete = l->complete,
+        .id = l->id,
+        .replay = l->graph ? l->replays : 0,
+        .kernel = k->name,
+        .thread_instructions = sum_counts(k, l->threads, l->n_counts),
+        .warp_instructions = sum_counts(k, l->warps, l->n_counts),
+        .start_ns = UINT64_MAX,
+        .time_ns = l->timed ? l->time_ns : UINT64_MAX,
+        .stream = l->stream,
+        .context = l->ctx,
+        .device = l->device,
+        .pid = p->recording->processes[l->process].pid,
+        .instrumented = l->ran == MG_RAN_INSTRUMENTED,
+        .complete = l->complete,
     };
     return 1;
 }
@@ -198,7 +239,8 @@ char *mg_profile_json(const struct mg_profile *p)
 
 /* ---- launches as they end ---------------------------------------------------------------------------------- */
 
-int mg_profile_subscribe(struct mg_profile *p, void (*tell)(void *user, const struct mg_profile_launch *launch), void *user)
+int mg_profile_subscribe(struct mg_profile *p, void (*tell)(void *user, const struct mg_profile_launch *launch),
+                         void *user)
 {
     p->tell = tell;
     p->user = user;
@@ -209,9 +251,20 @@ static void tell_launch(void *user, const struct mg_source_launch *l)
 {
     struct mg_profile *p = user;
     struct mg_profile_launch out = {
-        .id = l->id, .replay = l->graph ? l->replays : 0, .kernel = l->kernel, .thread_instructions = l->thread_instructions,
-        .warp_instructions = l->warp_instructions, .start_ns = l->start_ns, .time_ns = l->time_ns, .told_ns = l->told_ns, .stream = l->stream,
-        .context = l->ctx, .device = l->device, .pid = l->pid, .instrumented = l->instrumented, .complete = l->complete,
+        .id = l->id,
+        .replay = l->graph ? l->replays : 0,
+        .kernel = l->kernel,
+        .thread_instructions = l->thread_instructions,
+        .warp_instructions = l->warp_instructions,
+        .start_ns = l->start_ns,
+        .time_ns = l->time_ns,
+        .told_ns = l->told_ns,
+        .stream = l->stream,
+        .context = l->ctx,
+        .device = l->device,
+        .pid = l->pid,
+        .instrumented = l->instrumented,
+        .complete = l->complete,
     };
     if (p->tell) p->tell(p->user, &out);
 }
@@ -229,11 +282,14 @@ static void scan(struct mg_profile *p)
     DIR *d = opendir(p->dir);
     p->launching = false;
     for (const struct dirent *e; d && (e = readdir(d));) {
-        if (strcmp(e->d_name, "profile.db") && fnmatch("profile-*.db", e->d_name, 0) && fnmatch("run-*.db", e->d_name, 0)) continue;
+        if (strcmp(e->d_name, "profile.db") && fnmatch("profile-*.db", e->d_name, 0) &&
+            fnmatch("run-*.db", e->d_name, 0))
+            continue;
         struct mg_buf path = MG_BUF_INIT;
         struct mg_source *s = NULL;
         mg_buf_printf(&path, "%s/%s", p->dir, e->d_name);
-        if (!is_known(p, path.at) && !mg_source_open(path.at, &s, &p->launching, NULL) && s) *mg_vec_push(&p->sources) = s;
+        if (!is_known(p, path.at) && !mg_source_open(path.at, &s, &p->launching, NULL) && s)
+            *mg_vec_push(&p->sources) = s;
         mg_buf_release(&path);
     }
     if (d) closedir(d);
@@ -247,7 +303,10 @@ static bool all_ended(const struct mg_profile *p)
     return !p->launching;
 }
 
-struct waiter { uint64_t value, address; uint32_t flags, reserved; }; /* struct futex_waitv */
+struct waiter {
+    uint64_t value, address;
+    uint32_t flags, reserved;
+}; /* struct futex_waitv */
 enum { WAIT_32_SHARED = 2 };
 
 static void *word_page(const uint32_t *word)
@@ -265,9 +324,12 @@ static void sleep_for(struct mg_profile *p, uint64_t ns)
         uint32_t *word = NULL;
         struct mg_source *s = p->sources.at[i];
         idle = mg_source_arm(s, &word, &value);
-        if (word && n < MOST_WORDS) words[n++] = (struct waiter){value, (uintptr_t)word, WAIT_32_SHARED, 0};
-        else if (word) munmap(word_page(word), MG_LIVE_HEAD_BYTES), all_armed = false;
-        else if (!s->ended) all_armed = false;
+        if (word && n < MOST_WORDS)
+            words[n++] = (struct waiter){value, (uintptr_t)word, WAIT_32_SHARED, 0};
+        else if (word)
+            munmap(word_page(word), MG_LIVE_HEAD_BYTES), all_armed = false;
+        else if (!s->ended)
+            all_armed = false;
     }
     if (!all_armed) ns = MG_MIN(ns, 1000000u); /* a ring that cannot be slept on is looked at every ms */
     uint64_t until = mg_now_ns() + ns;
@@ -306,7 +368,8 @@ int mg_profile_of_kernel(const char *kernel, struct mg_profile_kernel *out)
     const char *dir = mg_env(MG_ENV_DIR);
     struct mg_profile p = {.dir = (char *)dir};
     int result = -1;
-    *out = (struct mg_profile_kernel){.thread_instructions = UINT64_MAX, .warp_instructions = UINT64_MAX, .time_ns = UINT64_MAX};
+    *out = (struct mg_profile_kernel){
+        .thread_instructions = UINT64_MAX, .warp_instructions = UINT64_MAX, .time_ns = UINT64_MAX};
     if (!dir) return -1;
     scan(&p);
     for (uint32_t i = 0; i < p.sources.n; i++) {
@@ -314,9 +377,16 @@ int mg_profile_of_kernel(const char *kernel, struct mg_profile_kernel *out)
         if (p.sources.at[i]->pid == (uint32_t)getpid() && result && mg_source_sum(p.sources.at[i], kernel, &sums)) {
             free(name);
             name = sums.name;
-            *out = (struct mg_profile_kernel){.name = name, .demangled = name, .module = "", .launches = sums.launches, .incomplete = sums.incomplete,
-                .thread_instructions = sums.thread_instructions, .warp_instructions = sums.warp_instructions, .time_ns = sums.time_ns,
-                .timed_launches = sums.timed, .blocks = sums.n_blocks};
+            *out = (struct mg_profile_kernel){.name = name,
+                                              .demangled = name,
+                                              .module = "",
+                                              .launches = sums.launches,
+                                              .incomplete = sums.incomplete,
+                                              .thread_instructions = sums.thread_instructions,
+                                              .warp_instructions = sums.warp_instructions,
+                                              .time_ns = sums.time_ns,
+                                              .timed_launches = sums.timed,
+                                              .blocks = sums.n_blocks};
             result = 0;
         }
         mg_source_free(p.sources.at[i]);

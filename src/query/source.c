@@ -20,7 +20,7 @@
 #include "store/live.h"
 #include "store/priv.h"
 
-#define SWEEP_NS 50000000u /* the database is read at most so often */
+#define SWEEP_NS       50000000u   /* the database is read at most so often */
 #define COMMIT_WAIT_NS 1000000000u /* what was recorded is committed by then */
 enum {
     MOST_KERNELS = 1 << 24, /* numbers above are damage */
@@ -49,7 +49,8 @@ static const char *kernel_name(struct mg_source *s, uint64_t id)
     sqlite3_stmt *st = k->name ? NULL : prepare(s, "SELECT name FROM kernel WHERE id=?");
     if (st) {
         sqlite3_bind_int64(st, 1, (int64_t)id);
-        if (sqlite3_step(st) == SQLITE_ROW && sqlite3_column_text(st, 0)) k->name = strdup((const char *)sqlite3_column_text(st, 0));
+        if (sqlite3_step(st) == SQLITE_ROW && sqlite3_column_text(st, 0))
+            k->name = strdup((const char *)sqlite3_column_text(st, 0));
         sqlite3_finalize(st);
     }
     return k->name ? k->name : "";
@@ -76,7 +77,8 @@ static uint64_t instructions_at(struct mg_source *s, sqlite3_stmt *st, int colum
     if (!k || !bytes) return UINT64_MAX;
     if (!k->has_blocks) read_blocks(s, kernel, k);
     uint64_t *counts = calloc(k->n_blocks + 1u, sizeof *counts), sum = 0;
-    bool ok = counts && k->n_blocks && mg_counts_decode(bytes, (size_t)sqlite3_column_bytes(st, column), counts, k->n_blocks);
+    bool ok =
+        counts && k->n_blocks && mg_counts_decode(bytes, (size_t)sqlite3_column_bytes(st, column), counts, k->n_blocks);
     for (uint32_t i = 0; ok && i < k->n_blocks; i++) sum += counts[i] * k->block_insts[i];
     free(counts);
     return ok ? sum : UINT64_MAX;
@@ -121,14 +123,23 @@ static uint32_t sweep(struct mg_source *s, mg_source_fn fn, void *user)
     while (sqlite3_step(st) == SQLITE_ROW) {
         uint64_t kernel = (uint64_t)sqlite3_column_int64(st, 1), graph = (uint64_t)sqlite3_column_int64(st, 12);
         struct mg_source_launch l = {
-            .id = (uint64_t)sqlite3_column_int64(st, 0), .start_ns = u64_or_none(st, 2), .time_ns = u64_or_none(st, 3),
-            .replays = (uint64_t)sqlite3_column_int64(st, 4), .device = (uint32_t)sqlite3_column_int64(st, 5),
-            .stream = (uint64_t)sqlite3_column_int64(st, 6), .ctx = (uint64_t)sqlite3_column_int64(st, 7), .pid = s->pid,
-            .instrumented = sqlite3_column_int64(st, 8) == MG_RAN_INSTRUMENTED, .complete = sqlite3_column_int64(st, 9) != 0, .graph = graph != 0,
+            .id = (uint64_t)sqlite3_column_int64(st, 0),
+            .start_ns = u64_or_none(st, 2),
+            .time_ns = u64_or_none(st, 3),
+            .replays = (uint64_t)sqlite3_column_int64(st, 4),
+            .device = (uint32_t)sqlite3_column_int64(st, 5),
+            .stream = (uint64_t)sqlite3_column_int64(st, 6),
+            .ctx = (uint64_t)sqlite3_column_int64(st, 7),
+            .pid = s->pid,
+            .instrumented = sqlite3_column_int64(st, 8) == MG_RAN_INSTRUMENTED,
+            .complete = sqlite3_column_int64(st, 9) != 0,
+            .graph = graph != 0,
         };
         if (!mark_told(s, &l)) continue;
-        if (l.start_ns != UINT64_MAX && s->ring_start_ns) l.start_ns += s->ring_start_ns;
-        else l.start_ns = UINT64_MAX;
+        if (l.start_ns != UINT64_MAX && s->ring_start_ns)
+            l.start_ns += s->ring_start_ns;
+        else
+            l.start_ns = UINT64_MAX;
         l.thread_instructions = instructions_at(s, st, 10, kernel);
         l.warp_instructions = instructions_at(s, st, 11, kernel);
         l.kernel = kernel_name(s, kernel);
@@ -144,7 +155,8 @@ static uint32_t sweep(struct mg_source *s, mg_source_fn fn, void *user)
 
 static bool read_head(const struct mg_source *s, struct mg_live_head *h)
 {
-    return pread(s->ring, h, sizeof *h, 0) == sizeof *h && h->magic == MG_LIVE_MAGIC && h->entry_bytes == sizeof(struct mg_live_entry) && h->pid == s->pid;
+    return pread(s->ring, h, sizeof *h, 0) == sizeof *h && h->magic == MG_LIVE_MAGIC &&
+           h->entry_bytes == sizeof(struct mg_live_entry) && h->pid == s->pid;
 }
 
 static void attach_ring(struct mg_source *s)
@@ -186,9 +198,19 @@ static void read_names(struct mg_source *s, uint64_t used)
 static uint32_t tell_entry(struct mg_source *s, const struct mg_live_entry *e, mg_source_fn fn, void *user)
 {
     struct mg_source_launch l = {
-        .id = e->launch, .replays = e->replays, .thread_instructions = e->thread_instructions, .warp_instructions = e->warp_instructions,
-        .start_ns = s->ring_start_ns + e->start_ns, .time_ns = e->time_ns, .told_ns = e->told_ns, .stream = e->stream, .ctx = e->ctx,
-        .device = e->device, .pid = s->pid, .instrumented = e->flags & MG_LIVE_INSTRUMENTED, .complete = e->flags & MG_LIVE_COMPLETE,
+        .id = e->launch,
+        .replays = e->replays,
+        .thread_instructions = e->thread_instructions,
+        .warp_instructions = e->warp_instructions,
+        .start_ns = s->ring_start_ns + e->start_ns,
+        .time_ns = e->time_ns,
+        .told_ns = e->told_ns,
+        .stream = e->stream,
+        .ctx = e->ctx,
+        .device = e->device,
+        .pid = s->pid,
+        .instrumented = e->flags & MG_LIVE_INSTRUMENTED,
+        .complete = e->flags & MG_LIVE_COMPLETE,
         .graph = e->flags & MG_LIVE_GRAPH,
     };
     if (!mark_told(s, &l)) return 0;
@@ -220,8 +242,10 @@ static uint32_t read_ring(struct mg_source *s, mg_source_fn fn, void *user)
         struct mg_live_head after; /* an entry that was written over while it was read is at least a round old now */
         if (!read_head(s, &after)) break;
         for (uint64_t i = 0; i < most; i++)
-            if (e[i].sequence == s->next + i + 1 && after.n < s->next + i + MG_LIVE_ENTRIES) n += tell_entry(s, &e[i], fn, user);
-            else s->behind_until_ns = mg_now_ns() + COMMIT_WAIT_NS;
+            if (e[i].sequence == s->next + i + 1 && after.n < s->next + i + MG_LIVE_ENTRIES)
+                n += tell_entry(s, &e[i], fn, user);
+            else
+                s->behind_until_ns = mg_now_ns() + COMMIT_WAIT_NS;
         s->next += most;
     }
     if (h.dropped || s->next < h.n) s->behind_until_ns = mg_now_ns() + COMMIT_WAIT_NS;
@@ -292,7 +316,8 @@ static void add_measured(uint64_t *sum, uint64_t v)
 
 bool mg_source_sum(struct mg_source *s, const char *kernel, struct mg_source_sums *sums)
 {
-    *sums = (struct mg_source_sums){.thread_instructions = UINT64_MAX, .warp_instructions = UINT64_MAX, .time_ns = UINT64_MAX};
+    *sums = (struct mg_source_sums){
+        .thread_instructions = UINT64_MAX, .warp_instructions = UINT64_MAX, .time_ns = UINT64_MAX};
     sqlite3_stmt *names = prepare(s, "SELECT id, name FROM kernel ORDER BY id");
     while (names && sqlite3_step(names) == SQLITE_ROW) {
         uint64_t id = (uint64_t)sqlite3_column_int64(names, 0);

@@ -1,32 +1,44 @@
 /* Channels, the device's side: the code that writes records. See channel.h.
  *
  * Four registers of every function that writes, alike in all lanes of a warp that write together: its open
- * segment, how far that is filled, the number of the next record, and which lanes came in. The short way is an addition and a
- * comparison; taking and closing segments stands behind branches that all lanes of a group take or none. */
+ * segment, how far that is filled, the number of the next record, and which lanes came in. The short way is an addition
+ * and a comparison; taking and closing segments stands behind branches that all lanes of a group take or none. */
 #include "analysis/callgraph.h"
 #include "record/channel.h"
 #include "patch/priv.h"
 
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define R(r)       mg_o_reg(r)
+#define I(n)       mg_o_imm(n)
 #define AT(r, off) mg_o_addr_reg((r), (off))
-#define P(...) MG_PURE(at, __VA_ARGS__)
+#define P(...)     MG_PURE(at, __VA_ARGS__)
 #define IF(p, ...) MG_GUARDED(at, (p), __VA_ARGS__)
-#define UNLESS(p, form, ...) mg_code_emit(at, (p), true, (form), (const struct mg_opnd[]){__VA_ARGS__}, sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
+#define UNLESS(p, form, ...)                                                                                           \
+    mg_code_emit(at, (p), true, (form), (const struct mg_opnd[]){__VA_ARGS__},                                         \
+                 sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
 #define CONTROL(field) ((int64_t)offsetof(struct mg_channel_control, field))
-#define RING(field) ((int64_t)(sizeof(struct mg_channel_control) + offsetof(struct mg_channel_ring, field)))
+#define RING(field)    ((int64_t)(sizeof(struct mg_channel_control) + offsetof(struct mg_channel_ring, field)))
 
-/* pos: bytes of the open segment 31..16, in use 15..0; 0: it has none. next: number of the next record; UNLIKE: some lanes of the
- * warp wrote without the others, so that these registers differ, or numbers do. */
-enum { ROOM = MG_CHANNEL_ROOM, HEAD = MG_CHANNEL_SEGMENT_HEAD, POS_BITS = 16, POS_USED = (1 << POS_BITS) - 1, NUMBERS = INT32_MAX, LINE_LANES = 8 /* of 16 bytes: a line of memory */ };
+/* pos: bytes of the open segment 31..16, in use 15..0; 0: it has none. next: number of the next record; UNLIKE: some
+ * lanes of the warp wrote without the others, so that these registers differ, or numbers do. */
+enum {
+    ROOM = MG_CHANNEL_ROOM,
+    HEAD = MG_CHANNEL_SEGMENT_HEAD,
+    POS_BITS = 16,
+    POS_USED = (1 << POS_BITS) - 1,
+    NUMBERS = INT32_MAX,
+    LINE_LANES = 8 /* of 16 bytes: a line of memory */
+};
 #define UNLIKE ((int64_t)1 << 31)
 
-struct mg_channel_func { mg_id segment, pos, next, all; };
+struct mg_channel_func {
+    mg_id segment, pos, next, all;
+};
 
 void mg_patch_channel(struct mg_patch *p)
 {
     if (!p->in_analyze) mg_patch_refuse(p, MG_ERR_STATE, "a channel has to be asked for by analyze");
-    if (mg_patch_sm(p) < 80) mg_patch_refuse(p, MG_ERR_UNSUPPORTED, "records for the host need a device of compute capability 8.0");
+    if (mg_patch_sm(p) < 80)
+        mg_patch_refuse(p, MG_ERR_UNSUPPORTED, "records for the host need a device of compute capability 8.0");
     p->region->has_channel = true;
     p->region->channel_word = mg_patch_words(p, 2);
     p->channel = mg_arena_array(&p->scratch, struct mg_channel_func, p->all->sites->n_funcs + 1);
@@ -48,11 +60,21 @@ static struct mg_channel_func *of_function(struct mg_code_at *at)
     return f;
 }
 
-static mg_id t32(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_b32); }
-static mg_id t64(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_b64); }
-static mg_id tp(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_pred); }
+static mg_id t32(struct mg_code_at *at)
+{
+    return mg_code_temp(at, MG_TYPE_b32);
+}
+static mg_id t64(struct mg_code_at *at)
+{
+    return mg_code_temp(at, MG_TYPE_b64);
+}
+static mg_id tp(struct mg_code_at *at)
+{
+    return mg_code_temp(at, MG_TYPE_pred);
+}
 
-/* ---- pages and segments: by a group of lanes that go the same way ------------------------------------------------- */
+/* ---- pages and segments: by a group of lanes that go the same way -------------------------------------------------
+ */
 
 struct group {
     mg_id mask, leader; /* b32: its lanes, the one that acts */
@@ -60,7 +82,10 @@ struct group {
     mg_id full;         /* b32: pages on the ring's list, as far as is known */
 };
 
-static mg_id channel_of(struct mg_code_at *at) { return mg_value_word(at, at->p->region->channel_word); }
+static mg_id channel_of(struct mg_code_at *at)
+{
+    return mg_value_word(at, at->p->region->channel_word);
+}
 
 /* The acting lane's value, for all. */
 static mg_id low_from_leader(struct mg_code_at *at, const struct group *g, mg_id v)
@@ -70,8 +95,14 @@ static mg_id low_from_leader(struct mg_code_at *at, const struct group *g, mg_id
     return r;
 }
 
-static void halves(struct mg_code_at *at, mg_id v, mg_id lo, mg_id hi) { P("mov.b64", mg_code_pair(at, lo, hi), R(v)); }
-static void pack_halves(struct mg_code_at *at, mg_id to, mg_id lo, mg_id hi) { P("mov.b64", R(to), mg_code_pair(at, lo, hi)); }
+static void halves(struct mg_code_at *at, mg_id v, mg_id lo, mg_id hi)
+{
+    P("mov.b64", mg_code_pair(at, lo, hi), R(v));
+}
+static void pack_halves(struct mg_code_at *at, mg_id to, mg_id lo, mg_id hi)
+{
+    P("mov.b64", R(to), mg_code_pair(at, lo, hi));
+}
 
 static mg_id from_leader(struct mg_code_at *at, const struct group *g, mg_id v)
 {
@@ -97,10 +128,12 @@ static mg_id ring_of(struct mg_code_at *at)
     return ring;
 }
 
-/* What the group has written in `bytes` bytes at `where` is there. Who completes the page puts it on the ring's list. */
+/* What the group has written in `bytes` bytes at `where` is there. Who completes the page puts it on the ring's list.
+ */
 static void commit(struct mg_code_at *at, const struct group *g, mg_id where, mg_id bytes)
 {
-    mg_id control = channel_of(at), skip = mg_code_label(at), again = mg_code_label(at), page = t64(at), pool = t64(at), old = t64(at), now = t64(at), n = t32(at), k = t32(at), last = tp(at), any;
+    mg_id control = channel_of(at), skip = mg_code_label(at), again = mg_code_label(at), page = t64(at), pool = t64(at),
+          old = t64(at), now = t64(at), n = t32(at), k = t32(at), last = tp(at), any;
     P("and.b64", R(page), R(where), I(-(int64_t)MG_CHANNEL_PAGE));
     P("mov.u32", R(n), I(0));
     P("membar.gl");
@@ -133,13 +166,16 @@ static void commit(struct mg_code_at *at, const struct group *g, mg_id where, mg
     mg_code_place(at, skip);
 }
 
-/* ---- pages on their way to the host ------------------------------------------------------------------------------- */
+/* ---- pages on their way to the host -------------------------------------------------------------------------------
+ */
 
-/* The page's copy of the host's, by all lanes of the group, or so many that they write whole lines: 16 bytes each, two at a time. */
+/* The page's copy of the host's, by all lanes of the group, or so many that they write whole lines: 16 bytes each, two
+ * at a time. */
 static void copy_page(struct mg_code_at *at, const struct group *g, mg_id page)
 {
     enum { AT_ONCE = 2 };
-    mg_id done = mg_code_label(at), again = mg_code_label(at), mirror = t64(at), off = t32(at), all = t32(at), step = t32(at), p = tp(at), mine = tp(at), place[AT_ONCE], one[AT_ONCE], two[AT_ONCE];
+    mg_id done = mg_code_label(at), again = mg_code_label(at), mirror = t64(at), off = t32(at), all = t32(at),
+          step = t32(at), p = tp(at), mine = tp(at), place[AT_ONCE], one[AT_ONCE], two[AT_ONCE];
     P("ld.global.u64", R(mirror), AT(channel_of(at), CONTROL(mirror)));
     P("setp.eq.u64", R(p), R(mirror), I(0));
     IF(p, "bra", mg_o_label(done));
@@ -153,7 +189,7 @@ static void copy_page(struct mg_code_at *at, const struct group *g, mg_id page)
     P("shl.b32", R(step), R(step), I(4));
     P("shl.b32", R(off), R(off), I(4));
     P("mov.u32", R(all), I(0)); /* what all have: they go round alike */
-    mg_code_rolled(at); /* else it takes more registers than all the rest */
+    mg_code_rolled(at);         /* else it takes more registers than all the rest */
     mg_code_place(at, again);
     for (unsigned i = 0; i < AT_ONCE; i++) {
         mg_id within = t32(at);
@@ -181,7 +217,9 @@ static void copy_page(struct mg_code_at *at, const struct group *g, mg_id page)
 /* Sends the pages of the ring's list, the oldest first: readers want them in order. */
 static void send_pages(struct mg_code_at *at, const struct group *g)
 {
-    mg_id control = channel_of(at), ring = ring_of(at), turn = mg_code_label(at), again = mg_code_label(at), out = mg_code_label(at), page = t64(at), entry = t64(at), word = t64(at), n = t32(at), k = t32(at), next = t32(at), behind = t32(at), p = tp(at), at_page;
+    mg_id control = channel_of(at), ring = ring_of(at), turn = mg_code_label(at), again = mg_code_label(at),
+          out = mg_code_label(at), page = t64(at), entry = t64(at), word = t64(at), n = t32(at), k = t32(at),
+          next = t32(at), behind = t32(at), p = tp(at), at_page;
     P("mov.u64", R(word), I(0));
     P("mov.u64", R(page), I(0));
     IF(g->lead, "atom.global.exch.b64", R(page), AT(ring, RING(full)), R(word));
@@ -228,9 +266,14 @@ static void send_pages(struct mg_code_at *at, const struct group *g)
 }
 
 /* Of a loop that waits for other warps; mg_code_place_wait places it. */
-static mg_id waiting_label(struct mg_code_at *at) { return mg_module_add_label(mg_at_module(at), at->p->all->twin->funcs[at->func_ix], "$__wait"); }
+static mg_id waiting_label(struct mg_code_at *at)
+{
+    return mg_module_add_label(mg_at_module(at), at->p->all->twin->funcs[at->func_ix], "$__wait");
+}
 
-struct waiting { mg_id until, ns; }; /* b64, b32 */
+struct waiting {
+    mg_id until, ns;
+}; /* b64, b32 */
 
 static void begin_waiting(struct mg_code_at *at, const struct waiting *w)
 {
@@ -255,10 +298,12 @@ static void wait_on(struct mg_code_at *at, const struct group *g, const struct w
 /* segment = `bytes` bytes of the multiprocessor's page; 0: there is no page, and nothing was taken. */
 static void take_segment(struct mg_code_at *at, const struct group *g, mg_id bytes, mg_id segment)
 {
-    mg_id control = channel_of(at), again = mg_code_label(at), taken = mg_code_label(at), others = waiting_label(at), next = mg_code_label(at), wait = waiting_label(at), have = mg_code_label(at),
-          stop = mg_code_label(at), given_up = mg_code_label(at), out = mg_code_label(at);
+    mg_id control = channel_of(at), again = mg_code_label(at), taken = mg_code_label(at), others = waiting_label(at),
+          next = mg_code_label(at), wait = waiting_label(at), have = mg_code_label(at), stop = mg_code_label(at),
+          given_up = mg_code_label(at), out = mg_code_label(at);
     const struct waiting w = {t64(at), t32(at)};
-    mg_id ring = ring_of(at), old = t64(at), word = t64(at), page = t32(at), fresh = t32(at), off = t32(at), n = t32(at), ticket = t32(at), listed = t32(at), place = t64(at), p = tp(at), q = tp(at);
+    mg_id ring = ring_of(at), old = t64(at), word = t64(at), page = t32(at), fresh = t32(at), off = t32(at),
+          n = t32(at), ticket = t32(at), listed = t32(at), place = t64(at), p = tp(at), q = tp(at);
     P("mov.u32", R(listed), I(0));
     IF(g->lead, "ld.volatile.global.u32", R(listed), AT(ring, RING(full) + 4));
     mg_code_place(at, again);
@@ -383,17 +428,18 @@ static void close_segment(struct mg_code_at *at, const struct group *g, mg_id se
 struct write {
     struct mg_channel_func *f;
     struct group g;
-    mg_id out;                       /* behind it all */
-    mg_id n, rank, next, number;     /* b32; next: f->next as the highest lane has it */
-    mg_id whole;                     /* pred: all lanes write */
-    mg_id need;                      /* b32: bytes */
+    mg_id out;                   /* behind it all */
+    mg_id n, rank, next, number; /* b32; next: f->next as the highest lane has it */
+    mg_id whole;                 /* pred: all lanes write */
+    mg_id need;                  /* b32: bytes */
 };
 
 static struct write begin(struct mg_code_at *at, uint32_t site, uint32_t width)
 {
     struct write w = {.f = of_function(at), .out = mg_code_label(at)};
     const struct mg_code_guard g = *mg_at_guard(at);
-    if (site >= MG_CHANNEL_MOST_SITES) mg_patch_refuse(at->p, MG_ERR_LIMIT, "more than %d places that write records", (int)MG_CHANNEL_MOST_SITES);
+    if (site >= MG_CHANNEL_MOST_SITES)
+        mg_patch_refuse(at->p, MG_ERR_LIMIT, "more than %d places that write records", (int)MG_CHANNEL_MOST_SITES);
     while (at->p->widths.n <= MG_MIN(site, (uint32_t)MG_CHANNEL_MOST_SITES)) *mg_vec_push(&at->p->widths) = 0;
     at->p->widths.at[MG_MIN(site, (uint32_t)MG_CHANNEL_MOST_SITES)] = (uint8_t)width;
     w.g = (struct group){.mask = mg_value_own(at), .lead = mg_value_leader(at), .leader = t32(at), .full = t32(at)};
@@ -430,7 +476,8 @@ static struct write begin(struct mg_code_at *at, uint32_t site, uint32_t width)
 static mg_id make_room(struct mg_code_at *at, const struct write *w)
 {
     const struct mg_channel_func *f = w->f;
-    mg_id have = mg_code_label(at), fresh = mg_code_label(at), dst = t64(at), used = t32(at), room = t32(at), number = t32(at), p = tp(at), some = tp(at), word;
+    mg_id have = mg_code_label(at), fresh = mg_code_label(at), dst = t64(at), used = t32(at), room = t32(at),
+          number = t32(at), p = tp(at), some = tp(at), word;
     P("and.b32", R(used), R(f->pos), I(POS_USED));
     P("shr.u32", R(room), R(f->pos), I(POS_BITS));
     P("cvt.u64.u32", R(dst), R(used));
@@ -482,7 +529,8 @@ static mg_id make_room(struct mg_code_at *at, const struct write *w)
     return dst;
 }
 
-/* The record at dst is written, by all that write it. Full pages are sent now, when nobody waits for what the group has. */
+/* The record at dst is written, by all that write it. Full pages are sent now, when nobody waits for what the group
+ * has. */
 static void end(struct mg_code_at *at, const struct write *w, mg_id dst)
 {
     mg_id p = tp(at), bytes = t32(at), written = mg_code_label(at);
@@ -500,7 +548,10 @@ static void end(struct mg_code_at *at, const struct write *w, mg_id dst)
     mg_code_place(at, w->out);
 }
 
-static int64_t head_of(enum mg_record_kind kind, uint32_t site) { return (int64_t)((uint64_t)kind << MG_RECORD_KIND_SHIFT | (uint64_t)site << MG_RECORD_SITE_SHIFT); }
+static int64_t head_of(enum mg_record_kind kind, uint32_t site)
+{
+    return (int64_t)((uint64_t)kind << MG_RECORD_KIND_SHIFT | (uint64_t)site << MG_RECORD_SITE_SHIFT);
+}
 
 void mg_channel_access(struct mg_code_at *at, uint32_t site, mg_id node)
 {
@@ -512,8 +563,10 @@ void mg_channel_access(struct mg_code_at *at, uint32_t site, mg_id node)
     mg_id addr = mg_value_address(at, node);
     int64_t width = (int64_t)a.bytes * MG_MAX(a.vec, 1);
     struct write w = begin(at, site, (uint32_t)width);
-    mg_id first = from_leader(at, &w.g, addr), expect = t64(at), head = t64(at), need = w.need, pad = t32(at), form = t32(at);
-    mg_id unit = tp(at), same = tp(at), full = tp(at), near = tp(at), far = tp(at), p = tp(at), word = t64(at), low = t32(at);
+    mg_id first = from_leader(at, &w.g, addr), expect = t64(at), head = t64(at), need = w.need, pad = t32(at),
+          form = t32(at);
+    mg_id unit = tp(at), same = tp(at), full = tp(at), near = tp(at), far = tp(at), p = tp(at), word = t64(at),
+          low = t32(at);
     P("mad.wide.u32", R(expect), R(w.rank), I(width), R(first));
     P("setp.eq.u64", R(p), R(addr), R(expect));
     P("vote.sync.all.pred", R(unit), R(p), R(w.g.mask));
@@ -611,7 +664,8 @@ void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, u
     end(at, &w, dst);
 }
 
-/* ---- ways out ------------------------------------------------------------------------------------------------------ */
+/* ---- ways out ------------------------------------------------------------------------------------------------------
+ */
 
 /* Lanes that go send what is on the ring's list, as far as they are enough; the host reads what stays there. */
 static void send_rest(struct mg_code_at *at, mg_id mask)
@@ -634,7 +688,8 @@ static void send_rest(struct mg_code_at *at, mg_id mask)
     mg_code_place(at, none);
 }
 
-/* Lanes go where they write no more through these registers: the lowest of those that came in closes the warp's segment. */
+/* Lanes go where they write no more through these registers: the lowest of those that came in closes the warp's
+ * segment. */
 static void leave(struct mg_code_at *at, void *leaves_kernel)
 {
     const struct mg_channel_func *f = &at->p->channel[at->func_ix];

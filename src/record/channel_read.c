@@ -17,14 +17,21 @@ static uint32_t words_behind(uint64_t head, uint32_t n, bool has_second)
 {
     uint32_t k = (uint32_t)(head >> 32 & 0xffff);
     switch (head >> 60) {
-    case MG_RECORD_FULL: return 0;
+    case MG_RECORD_FULL:
+        return 0;
     case MG_RECORD_UNIT:
-    case MG_RECORD_SAME: return 1;
-    case MG_RECORD_NEAR: return has_second ? 1 + (n + 1) / 2 : UINT32_MAX;
-    case MG_RECORD_FAR: return has_second ? 1 + n : UINT32_MAX;
-    case MG_RECORD_LANES: return k && k <= MG_CHANNEL_MOST_WORDS ? k * n : UINT32_MAX;
-    case MG_RECORD_ONCE: return k <= MG_CHANNEL_MOST_WORDS + 1 ? k : UINT32_MAX; /* in a frame the clock stands in front of the values */
-    default: return UINT32_MAX;
+    case MG_RECORD_SAME:
+        return 1;
+    case MG_RECORD_NEAR:
+        return has_second ? 1 + (n + 1) / 2 : UINT32_MAX;
+    case MG_RECORD_FAR:
+        return has_second ? 1 + n : UINT32_MAX;
+    case MG_RECORD_LANES:
+        return k && k <= MG_CHANNEL_MOST_WORDS ? k * n : UINT32_MAX;
+    case MG_RECORD_ONCE:
+        return k <= MG_CHANNEL_MOST_WORDS + 1 ? k : UINT32_MAX; /* in a frame the clock stands in front of the values */
+    default:
+        return UINT32_MAX;
     }
 }
 
@@ -35,13 +42,19 @@ void mg_record_addresses(const struct mg_record *r, uint64_t address[32])
         if (!(r->mask >> lane & 1)) continue;
         int32_t near;
         switch (r->kind) {
-        case MG_RECORD_SAME: address[lane] = r->first; break;
+        case MG_RECORD_SAME:
+            address[lane] = r->first;
+            break;
         case MG_RECORD_NEAR:
             memcpy(&near, (const char *)r->words + 4 * (size_t)rank, sizeof near);
             address[lane] = r->first + (uint64_t)(int64_t)near;
             break;
-        case MG_RECORD_FAR: address[lane] = r->words[rank]; break;
-        default: address[lane] = r->first + (uint64_t)rank * r->width; break;
+        case MG_RECORD_FAR:
+            address[lane] = r->words[rank];
+            break;
+        default:
+            address[lane] = r->first + (uint64_t)rank * r->width;
+            break;
         }
         rank++;
     }
@@ -52,7 +65,7 @@ struct reader {
     void *widths_user;
     void (*fn)(void *user, const struct mg_record *r);
     void *user;
-    bool knows;          /* the launch: who is asked may have to lock, and most segments are of the same */
+    bool knows; /* the launch: who is asked may have to lock, and most segments are of the same */
     uint32_t launch, n_sites;
     const uint8_t *width;
 };
@@ -60,8 +73,10 @@ struct reader {
 /* The records behind a segment's two words, up to word n. */
 static bool read_records(struct reader *c, const uint64_t *segment, uint32_t n)
 {
-    struct mg_record r = {.launch = (uint32_t)segment[0], .warp = (uint32_t)(segment[0] >> MG_SEGMENT_WARP_SHIFT & 31),
-                          .cta = segment[1] & ((1ull << MG_SEGMENT_CTA_BITS) - 1), .number = (uint32_t)(segment[1] >> MG_SEGMENT_CTA_BITS)};
+    struct mg_record r = {.launch = (uint32_t)segment[0],
+                          .warp = (uint32_t)(segment[0] >> MG_SEGMENT_WARP_SHIFT & 31),
+                          .cta = segment[1] & ((1ull << MG_SEGMENT_CTA_BITS) - 1),
+                          .number = (uint32_t)(segment[1] >> MG_SEGMENT_CTA_BITS)};
     if (!c->knows || c->launch != r.launch) {
         c->knows = true;
         c->launch = r.launch;
@@ -72,7 +87,10 @@ static bool read_records(struct reader *c, const uint64_t *segment, uint32_t n)
         uint64_t head = segment[i];
         bool has_second = i + 1 < n;
         r.kind = (enum mg_record_kind)(head >> 60);
-        r.mask = r.kind == MG_RECORD_FULL ? UINT32_MAX : r.kind > MG_RECORD_FAR ? (uint32_t)head : has_second ? (uint32_t)segment[i + 1] : 0;
+        r.mask = r.kind == MG_RECORD_FULL ? UINT32_MAX
+                 : r.kind > MG_RECORD_FAR ? (uint32_t)head
+                 : has_second             ? (uint32_t)segment[i + 1]
+                                          : 0;
         r.n_lanes = count(r.mask);
         uint32_t behind = words_behind(head, r.n_lanes, has_second);
         if (behind == UINT32_MAX || i + 1 + behind > n) return false;
@@ -101,7 +119,10 @@ static uint32_t words_of(uint64_t head, uint32_t n)
     uint32_t words = (uint32_t)(head >> MG_SEGMENT_WORDS_SHIFT & 0x3ff);
     return head >> 62 < MG_SEGMENT_OPENED || words > n ? 0 : words;
 }
-static uint32_t used_of(uint64_t head) { return head >> 62 == MG_SEGMENT_OPENED ? (uint32_t)(head >> MG_SEGMENT_USED_SHIFT & 0x3ff) : 0; }
+static uint32_t used_of(uint64_t head)
+{
+    return head >> 62 == MG_SEGMENT_OPENED ? (uint32_t)(head >> MG_SEGMENT_USED_SHIFT & 0x3ff) : 0;
+}
 
 bool mg_channel_read(const uint64_t *segments, uint32_t bytes, mg_channel_widths_fn widths, void *widths_user,
                      void (*fn)(void *user, const struct mg_record *r), void *user)
@@ -110,15 +131,17 @@ bool mg_channel_read(const uint64_t *segments, uint32_t bytes, mg_channel_widths
     for (uint32_t i = 0, n = bytes / 8, words; i < n; i += words) {
         uint32_t used = used_of(segments[i]);
         words = words_of(segments[i], n - i);
-        if (!words || used > words || (used && (used < MG_CHANNEL_SEGMENT_HEAD / 8 || !read_records(&c, segments + i, used)))) return false;
+        if (!words || used > words ||
+            (used && (used < MG_CHANNEL_SEGMENT_HEAD / 8 || !read_records(&c, segments + i, used))))
+            return false;
     }
     return true;
 }
 
 uint32_t mg_channel_whole(const uint64_t *segments, uint32_t bytes, uint32_t *open)
 {
-    /* Memory that a device wrote: who goes from head to head waits at each of them. Fetched in pieces of one size: a loop that ends
-     * elsewhere for each segment is a jump that the processor foretells wrongly. */
+    /* Memory that a device wrote: who goes from head to head waits at each of them. Fetched in pieces of one size: a
+     * loop that ends elsewhere for each segment is a jump that the processor foretells wrongly. */
     enum { AHEAD = 4096 / 8, LINE = 64 / 8, FETCH = 2048 / 8 };
     uint32_t i = 0, n = bytes / 8, fetched = 0;
     for (uint32_t words; i < n && (words = words_of(segments[i], n - i)); i += words) {
@@ -137,7 +160,8 @@ static const uint8_t *widths_of(void *user, uint32_t launch, uint32_t *n)
     return l ? l->widths : NULL;
 }
 
-bool mg_stream_read(const struct mg_stream *s, const uint64_t *segments, uint32_t bytes, void (*fn)(void *user, const struct mg_record *r), void *user)
+bool mg_stream_read(const struct mg_stream *s, const uint64_t *segments, uint32_t bytes,
+                    void (*fn)(void *user, const struct mg_record *r), void *user)
 {
     return mg_channel_read(segments, bytes, widths_of, (void *)(uintptr_t)s, fn, user);
 }

@@ -17,7 +17,10 @@ enum { N_SUMS = sizeof(struct mg_event_sums) / sizeof(uint64_t), FRAME_RECORDS =
 
 /* ---- in a kernel --------------------------------------------------------------------------------------------- */
 
-void mg_events_reserve(struct mg_patch *p, uint32_t records) { mg_frame_reserve(p, records, 0); }
+void mg_events_reserve(struct mg_patch *p, uint32_t records)
+{
+    mg_frame_reserve(p, records, 0);
+}
 
 static uint32_t number_of(struct mg_events *e, const char *name, mg_id node)
 {
@@ -53,14 +56,21 @@ void mg_events_end(struct mg_events *e)
 
 /* ---- what a launch has written ------------------------------------------------------------------------------- */
 
-struct reading { const struct mg_tool_list *list; uint32_t tables[MG_EVENTS_MOST]; /* the first of each event; 0: none such */ struct mg_event_sums all[MG_EVENTS_MOST]; };
+struct reading {
+    const struct mg_tool_list *list;
+    uint32_t tables[MG_EVENTS_MOST]; /* the first of each event; 0: none such */
+    struct mg_event_sums all[MG_EVENTS_MOST];
+};
 
-struct collected { MG_VEC(struct mg_event_record) at; };
+struct collected {
+    MG_VEC(struct mg_event_record) at;
+};
 
 static void collect(void *user, const struct mg_record *r)
 {
     struct collected *c = user;
-    *mg_vec_push(&c->at) = (struct mg_event_record){.clock = r->words[0], .where = r->cta << 5 | r->warp, .sm = r->launch, .mask = r->mask, .site = r->site};
+    *mg_vec_push(&c->at) = (struct mg_event_record){
+        .clock = r->words[0], .where = r->cta << 5 | r->warp, .sm = r->launch, .mask = r->mask, .site = r->site};
 }
 
 static void add_row(void *user, const struct mg_event_row *row)
@@ -84,7 +94,8 @@ static void sums_json(struct mg_json *j, const struct mg_event_sums *s)
     mg_json_key_u64(j, "open", s->open);
 }
 
-static char *running_json(const struct mg_tool_launch *l, const struct reading *x, const struct mg_frame_head *h, uint64_t records)
+static char *running_json(const struct mg_tool_launch *l, const struct reading *x, const struct mg_frame_head *h,
+                          uint64_t records)
 {
     static const char *const states[] = {"new", "written", "full"};
     const struct mg_region *g = x->list->region;
@@ -124,28 +135,40 @@ char *mg_events_read(const struct mg_tool_launch *l, const struct mg_tool_list *
     x->list = list;
     for (uint32_t i = g->n_tables; i-- > 0;) {
         uint32_t note = g->sites[g->tables[i].site].note, event = note - NOTE_EVENT;
-        if (note == NOTE_FRAME) frame = i + 1;
-        else if (event < MG_EVENTS_MOST) x->tables[event] = i;
+        if (note == NOTE_FRAME)
+            frame = i + 1;
+        else if (event < MG_EVENTS_MOST)
+            x->tables[event] = i;
     }
     uint64_t n = mg_frame_read(list->words, list->region->n_frame, list->before, collect, &records);
     mg_events_match(records.at.at, records.at.n, add_row, x);
     mg_vec_release(&records.at);
-    if (list->running && frame) text = running_json(l, x, &h, n);
-    else if (frame && !list->running) list->add(list, frame - 1, &(const uint64_t){0}, (const uint64_t[]){n, h.lost - (list->before ? mg_frame_sums(list->before, list->region->n_frame).lost : 0)});
+    if (list->running && frame)
+        text = running_json(l, x, &h, n);
+    else if (frame && !list->running)
+        list->add(list, frame - 1, &(const uint64_t){0},
+                  (const uint64_t[]){
+                      n, h.lost - (list->before ? mg_frame_sums(list->before, list->region->n_frame).lost : 0)});
     free(x);
     return text;
 }
 
 /* ---- reports --------------------------------------------------------------------------------------------------- */
 
-struct found { const struct mg_result_kernel *k; const struct mg_result_site *s; const struct mg_result_table *sms, *warps; struct mg_event_sums all; };
+struct found {
+    const struct mg_result_kernel *k;
+    const struct mg_result_site *s;
+    const struct mg_result_table *sms, *warps;
+    struct mg_event_sums all;
+};
 
 static struct found find(const struct mg_result_kernel *k, uint32_t site)
 {
     struct found f = {.k = k, .s = &k->sites[site]};
     uint64_t *to = (void *)&f.all;
     for (uint32_t i = k->n_tables; i-- > 0;)
-        if (k->tables[i].site == site && k->tables[i].n_cells == N_SUMS) f.warps = f.sms ? f.sms : &k->tables[i], f.sms = &k->tables[i];
+        if (k->tables[i].site == site && k->tables[i].n_cells == N_SUMS)
+            f.warps = f.sms ? f.sms : &k->tables[i], f.sms = &k->tables[i];
     for (uint64_t i = 0; f.sms && i < f.sms->n; i++)
         for (int c = 0; c < N_SUMS; c++) to[c] += f.sms->entries[i].cells[c];
     return f;
@@ -165,8 +188,10 @@ static void sums_row(struct mg_table *t, const struct mg_event_sums *s)
     mg_table_u64(t, s->inclusive);
     mg_table_u64(t, s->groups);
     mg_table_u64(t, s->threads);
-    if (ended) mg_table_f64(t, mg_kit_share(s->inclusive, ended));
-    else mg_table_null(t);
+    if (ended)
+        mg_table_f64(t, mg_kit_share(s->inclusive, ended));
+    else
+        mg_table_null(t);
 }
 
 static void columns(struct mg_table *t)
@@ -242,8 +267,10 @@ static uint32_t rows(const struct mg_tool_result *r, struct mg_table *t, struct 
             if (r->kernels[k].sites[i].note - NOTE_EVENT >= MG_EVENTS_MOST) continue;
             const struct found f = find(&r->kernels[k], i);
             n++;
-            if (what) parts_rows(t, &f, what == 1 ? f.sms : f.warps, what == 2);
-            else if (t) event_row(t, &f), event_json(j, &f);
+            if (what)
+                parts_rows(t, &f, what == 1 ? f.sms : f.warps, what == 2);
+            else if (t)
+                event_row(t, &f), event_json(j, &f);
         }
     return n;
 }
@@ -278,9 +305,12 @@ bool mg_events_profile(const struct mg_tool_result *r, struct mg_table *t, struc
     rows(r, t, j, 0);
     mg_json_end(j, ']');
     mg_table_sort(t, 1);
-    if (lost) mg_table_note(t, "%llu records found no room (records=N): what they began or ended is missing above", (unsigned long long)lost);
+    if (lost)
+        mg_table_note(t, "%llu records found no room (records=N): what they began or ended is missing above",
+                      (unsigned long long)lost);
     for (int what = 1; what <= 2; what++) {
-        mg_table_begin(t, what == 1 ? "events_sms" : "events_warps", what == 1 ? "events by multiprocessor" : "events by warp");
+        mg_table_begin(t, what == 1 ? "events_sms" : "events_warps",
+                       what == 1 ? "events by multiprocessor" : "events by warp");
         mg_table_column(t, "event", MG_COL_TEXT, NULL);
         mg_table_column(t, what == 1 ? "sm" : "cta", MG_COL_COUNT, NULL);
         if (what == 2) mg_table_column(t, "warp", MG_COL_COUNT, NULL);

@@ -15,9 +15,20 @@
 #include "record/frame.h"
 #include "view/result.h"
 
-enum { MG_EVENTS_MOST = 256 /* names in a kernel */, MG_EVENT_RECORDS = 1 << 14, MG_EVENT_MOST_RECORDS = 1 << 20, MG_EVENT_MOST_STAGED = 32 /* of a warp */, MG_EVENT_NAME = 64 };
+enum {
+    MG_EVENTS_MOST = 256 /* names in a kernel */,
+    MG_EVENT_RECORDS = 1 << 14,
+    MG_EVENT_MOST_RECORDS = 1 << 20,
+    MG_EVENT_MOST_STAGED = 32 /* of a warp */,
+    MG_EVENT_NAME = 64
+};
 
-struct mg_events { struct mg_patch *p; uint32_t records, staged, n; const char *names[MG_EVENTS_MOST]; struct mg_frame_code frame; }; /* while one kernel is instrumented */
+struct mg_events {
+    struct mg_patch *p;
+    uint32_t records, staged, n;
+    const char *names[MG_EVENTS_MOST];
+    struct mg_frame_code frame;
+}; /* while one kernel is instrumented */
 void mg_events_reserve(struct mg_patch *p, uint32_t records);
 /* node: of the program's, whose place is the event's when its name is new; 0: none. */
 void mg_event_write(struct mg_events *e, struct mg_code_at *at, const char *name, bool end, mg_id node);
@@ -26,19 +37,33 @@ void mg_events_end(struct mg_events *e); /* behind all of them */
 /* ---- matching --------------------------------------------------------------------------------------------- */
 
 struct mg_event_sums {
-    uint64_t groups;     /* times that lanes came to its beginning together */
-    uint64_t threads;    /* threads that began it */
+    uint64_t groups;               /* times that lanes came to its beginning together */
+    uint64_t threads;              /* threads that began it */
     uint64_t inclusive, exclusive; /* cycles from begin to end, summed over threads; without those of events inside */
-    uint64_t stray;      /* threads that came to an end without a begin */
-    uint64_t open;       /* threads that began it and never ended it */
+    uint64_t stray;                /* threads that came to an end without a begin */
+    uint64_t open;                 /* threads that began it and never ended it */
 };
-struct mg_event_row { uint32_t event, warp, sm; uint64_t cta; struct mg_event_sums s; };
+struct mg_event_row {
+    uint32_t event, warp, sm;
+    uint64_t cta;
+    struct mg_event_sums s;
+};
 /* The site of a record: event number and which end; UINT32_MAX: of none. */
-static inline uint32_t mg_event_site(uint32_t event, bool end) { return (event + 1) << 1 | end; }
-static inline uint32_t mg_event_of(uint32_t site) { return site >> 1 && site >> 1 <= MG_EVENTS_MOST ? (site >> 1) - 1 : UINT32_MAX; }
-struct mg_event_record { uint64_t clock, where /* CTA << 5 | warp */; uint32_t sm, mask, site; };
+static inline uint32_t mg_event_site(uint32_t event, bool end)
+{
+    return (event + 1) << 1 | end;
+}
+static inline uint32_t mg_event_of(uint32_t site)
+{
+    return site >> 1 && site >> 1 <= MG_EVENTS_MOST ? (site >> 1) - 1 : UINT32_MAX;
+}
+struct mg_event_record {
+    uint64_t clock, where /* CTA << 5 | warp */;
+    uint32_t sm, mask, site;
+};
 /* Calls fn for each warp and event that it has. Records of one warp are taken in the order of their clocks. */
-void mg_events_match(const struct mg_event_record *r, uint64_t n, void (*fn)(void *user, const struct mg_event_row *row), void *user);
+void mg_events_match(const struct mg_event_record *r, uint64_t n,
+                     void (*fn)(void *user, const struct mg_event_row *row), void *user);
 
 /* ---- in a tool -------------------------------------------------------------------------------------------- */
 

@@ -6,8 +6,13 @@
 
 #include "base/vec.h"
 
-struct begun { uint32_t event; uint64_t clock, inner; /* cycles of events inside it */ };
-struct lane { MG_VEC(struct begun) stack; };
+struct begun {
+    uint32_t event;
+    uint64_t clock, inner; /* cycles of events inside it */
+};
+struct lane {
+    MG_VEC(struct begun) stack;
+};
 struct matcher {
     struct lane lanes[32];
     struct mg_event_sums sums[MG_EVENTS_MOST];
@@ -22,7 +27,8 @@ static void end_lane(struct matcher *x, struct lane *l, uint32_t event, uint64_t
         x->sums[event].stray++;
         return;
     }
-    for (; l->stack.n > at; l->stack.n--) x->sums[l->stack.at[l->stack.n - 1].event].open++; /* inside it, and not ended */
+    for (; l->stack.n > at; l->stack.n--)
+        x->sums[l->stack.at[l->stack.n - 1].event].open++; /* inside it, and not ended */
     const struct begun b = l->stack.at[--l->stack.n];
     uint64_t took = clock > b.clock ? clock - b.clock : 0;
     x->sums[event].inclusive += took;
@@ -41,18 +47,23 @@ static void match_event(struct matcher *x, const struct mg_event_record *r)
     }
     for (uint32_t lane = 0; lane < 32; lane++) {
         if (!(mask >> lane & 1)) continue;
-        if (r->site & 1) end_lane(x, &x->lanes[lane], event, r->clock);
-        else *mg_vec_push(&x->lanes[lane].stack) = (struct begun){.event = event, .clock = r->clock};
+        if (r->site & 1)
+            end_lane(x, &x->lanes[lane], event, r->clock);
+        else
+            *mg_vec_push(&x->lanes[lane].stack) = (struct begun){.event = event, .clock = r->clock};
     }
 }
 
-static void end_warp(struct matcher *x, const struct mg_event_record *last, void (*fn)(void *user, const struct mg_event_row *row), void *user)
+static void end_warp(struct matcher *x, const struct mg_event_record *last,
+                     void (*fn)(void *user, const struct mg_event_row *row), void *user)
 {
     for (uint32_t lane = 0; lane < 32; lane++)
-        for (struct lane *l = &x->lanes[lane]; l->stack.n; l->stack.n--) x->sums[l->stack.at[l->stack.n - 1].event].open++;
+        for (struct lane *l = &x->lanes[lane]; l->stack.n; l->stack.n--)
+            x->sums[l->stack.at[l->stack.n - 1].event].open++;
     for (uint32_t e = 0; e < MG_EVENTS_MOST; e++) {
         if (!x->seen[e]) continue;
-        fn(user, &(struct mg_event_row){.event = e, .cta = last->where >> 5, .warp = last->where & 31, .sm = last->sm, .s = x->sums[e]});
+        fn(user, &(struct mg_event_row){
+                     .event = e, .cta = last->where >> 5, .warp = last->where & 31, .sm = last->sm, .s = x->sums[e]});
         x->seen[e] = false;
         x->sums[e] = (struct mg_event_sums){0};
     }
@@ -60,13 +71,15 @@ static void end_warp(struct matcher *x, const struct mg_event_record *last, void
 
 static int by_warp(const void *a, const void *b)
 {
-    const struct mg_event_record *x = *(const struct mg_event_record *const *)a, *y = *(const struct mg_event_record *const *)b;
+    const struct mg_event_record *x = *(const struct mg_event_record *const *)a,
+                                 *y = *(const struct mg_event_record *const *)b;
     if (x->where != y->where) return x->where < y->where ? -1 : 1;
     if (x->clock != y->clock) return x->clock < y->clock ? -1 : 1;
     return (x > y) - (x < y);
 }
 
-void mg_events_match(const struct mg_event_record *r, uint64_t n, void (*fn)(void *user, const struct mg_event_row *row), void *user)
+void mg_events_match(const struct mg_event_record *r, uint64_t n,
+                     void (*fn)(void *user, const struct mg_event_row *row), void *user)
 {
     const struct mg_event_record **order = mg_xcalloc(n + 1, sizeof *order);
     struct matcher *x = mg_xcalloc(1, sizeof *x);

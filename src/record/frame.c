@@ -1,6 +1,6 @@
-/* Frames: see frame.h. The lowest lane of a group writes, under guards; all lanes of the group go the same way, since what
- * branches depends on a vote. Where records are staged, each warp has some in shared memory: how many, how many of its lanes
- * have not left yet, then the records. */
+/* Frames: see frame.h. The lowest lane of a group writes, under guards; all lanes of the group go the same way, since
+ * what branches depends on a vote. Where records are staged, each warp has some in shared memory: how many, how many of
+ * its lanes have not left yet, then the records. */
 #include "record/frame.h"
 
 #include <stddef.h>
@@ -9,14 +9,22 @@
 
 #include "patch/priv.h"
 
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
-#define P(...) MG_PURE(at, __VA_ARGS__)
-#define IF(p, ...) MG_GUARDED(at, (p), __VA_ARGS__)
+#define R(r)              mg_o_reg(r)
+#define I(n)              mg_o_imm(n)
+#define P(...)            MG_PURE(at, __VA_ARGS__)
+#define IF(p, ...)        MG_GUARDED(at, (p), __VA_ARGS__)
 #define HEAD(part, field) mg_o_addr_reg((part), (int64_t)offsetof(struct mg_frame_head, field))
-#define PLACE(to, field) mg_o_addr_reg((to), (int64_t)(sizeof(struct mg_frame_head) + offsetof(struct mg_frame_place, field)))
+#define PLACE(to, field)                                                                                               \
+    mg_o_addr_reg((to), (int64_t)(sizeof(struct mg_frame_head) + offsetof(struct mg_frame_place, field)))
 
-enum { STAGE_COUNT = 0, STAGE_LIVE = 4, STAGE_HEAD = 8, STAGE_CLOCK = STAGE_HEAD, STAGE_RECORD = STAGE_HEAD + 8, STAGED_BYTES = 16 };
+enum {
+    STAGE_COUNT = 0,
+    STAGE_LIVE = 4,
+    STAGE_HEAD = 8,
+    STAGE_CLOCK = STAGE_HEAD,
+    STAGE_RECORD = STAGE_HEAD + 8,
+    STAGED_BYTES = 16
+};
 #define STAGE(at) mg_o_addr_reg(f->stage, (at))
 
 /* ---- shape ------------------------------------------------------------------------------------------------- */
@@ -31,7 +39,10 @@ static uint32_t parts_of(uint64_t all, uint32_t least)
     return n;
 }
 
-static uint32_t place_words(uint32_t payload) { return RECORD_WORDS + (payload + 1) / 2 * 2; }
+static uint32_t place_words(uint32_t payload)
+{
+    return RECORD_WORDS + (payload + 1) / 2 * 2;
+}
 
 uint32_t mg_frame_words_of(uint64_t records, uint32_t payload)
 {
@@ -41,8 +52,10 @@ uint32_t mg_frame_words_of(uint64_t records, uint32_t payload)
 
 struct mg_frame_shape mg_frame_shape_of(uint32_t n_words, uint32_t payload)
 {
-    uint32_t place = place_words(payload), n = parts_of(n_words, HEAD_WORDS + MG_FRAME_LEAST_RECORDS * place), stride = n_words / n;
-    return (struct mg_frame_shape){.parts = n, .stride = stride, .place = place, .room = stride < HEAD_WORDS ? 0 : (stride - HEAD_WORDS) / place};
+    uint32_t place = place_words(payload), n = parts_of(n_words, HEAD_WORDS + MG_FRAME_LEAST_RECORDS * place),
+             stride = n_words / n;
+    return (struct mg_frame_shape){
+        .parts = n, .stride = stride, .place = place, .room = stride < HEAD_WORDS ? 0 : (stride - HEAD_WORDS) / place};
 }
 
 void mg_frame_reserve(struct mg_patch *p, uint32_t records, uint32_t payload)
@@ -52,15 +65,28 @@ void mg_frame_reserve(struct mg_patch *p, uint32_t records, uint32_t payload)
     mg_patch_list(p, p->region->n_frame);
 }
 
-static mg_id t64(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_b64); }
-static mg_id t32(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_b32); }
-static mg_id tp(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_pred); }
+static mg_id t64(struct mg_code_at *at)
+{
+    return mg_code_temp(at, MG_TYPE_b64);
+}
+static mg_id t32(struct mg_code_at *at)
+{
+    return mg_code_temp(at, MG_TYPE_b32);
+}
+static mg_id tp(struct mg_code_at *at)
+{
+    return mg_code_temp(at, MG_TYPE_pred);
+}
 
 void mg_frame_begin(struct mg_frame_code *f, struct mg_patch *p, uint32_t records, uint32_t staged)
 {
     const uint32_t payload = p->region->frame_payload;
-    *f = (struct mg_frame_code){.p = p, .shape = mg_frame_shape_of(mg_frame_words_of(records, payload), payload), .staged = staged, .payload = payload};
-    if (staged && !payload && mg_patch_sites(p)->n_funcs == 1) f->stage = mg_patch_warp_bytes(p, (STAGE_HEAD + staged * STAGED_BYTES + 15) / 16 * 16);
+    *f = (struct mg_frame_code){.p = p,
+                                .shape = mg_frame_shape_of(mg_frame_words_of(records, payload), payload),
+                                .staged = staged,
+                                .payload = payload};
+    if (staged && !payload && mg_patch_sites(p)->n_funcs == 1)
+        f->stage = mg_patch_warp_bytes(p, (STAGE_HEAD + staged * STAGED_BYTES + 15) / 16 * 16);
     if (!f->stage) return;
     struct mg_code_at *at = mg_at_entry(p, 0);
     mg_id n = mg_value_n_active(at);
@@ -73,29 +99,38 @@ void mg_frame_begin(struct mg_frame_code *f, struct mg_patch *p, uint32_t record
 /* ---- places: for the lane where `who` is true, one of `mask` at most; all of these go through it ---------------- */
 
 struct place {
-    mg_id list, ix /* b32: of the multiprocessor's part */, own /* its address */, less, next, status; /* what its header says */
-    mg_id on, fresh, in;  /* preds: not switched off; and nobody has found the part full; there is room: */
+    mg_id list, ix /* b32: of the multiprocessor's part */, own /* its address */, less, next,
+        status;          /* what its header says */
+    mg_id on, fresh, in; /* preds: not switched off; and nobody has found the part full; there is room: */
     mg_id part, slot;
 };
 
 static mg_id any_of(struct mg_code_at *at, mg_id mask, mg_id p)
 {
     mg_id r = tp(at);
-    if (at->p->all->ballot) P("vote.any.pred", R(r), R(p));
-    else P("vote.sync.any.pred", R(r), R(p), R(mask));
+    if (at->p->all->ballot)
+        P("vote.any.pred", R(r), R(p));
+    else
+        P("vote.sync.any.pred", R(r), R(p), R(mask));
     return r;
 }
 static mg_id ballot_of(struct mg_code_at *at, mg_id mask, mg_id p)
 {
     mg_id r = t32(at);
-    if (at->p->all->ballot) P("vote.ballot.b32", R(r), R(p));
-    else P("vote.sync.ballot.b32", R(r), R(p), R(mask));
+    if (at->p->all->ballot)
+        P("vote.ballot.b32", R(r), R(p));
+    else
+        P("vote.sync.ballot.b32", R(r), R(p), R(mask));
     return r;
 }
-static void unless(struct mg_code_at *at, mg_id p, mg_id label) { mg_code_emit(at, p, true, "bra", (const struct mg_opnd[]){mg_o_label(label)}, 1); }
+static void unless(struct mg_code_at *at, mg_id p, mg_id label)
+{
+    mg_code_emit(at, p, true, "bra", (const struct mg_opnd[]){mg_o_label(label)}, 1);
+}
 
 /* The part so many behind the multiprocessor's. */
-static void part_behind(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x, mg_id behind, mg_id part)
+static void part_behind(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x, mg_id behind,
+                        mg_id part)
 {
     mg_id k = t32(at);
     P("add.u32", R(k), R(x->ix), R(behind));
@@ -106,8 +141,17 @@ static void part_behind(const struct mg_frame_code *f, struct mg_code_at *at, co
 /* The part of the lane's multiprocessor; `on`: who is there, and the host has not switched it off. */
 static struct place find_part(const struct mg_frame_code *f, struct mg_code_at *at, mg_id who)
 {
-    struct place x = {.list = mg_value_list(at), .ix = t32(at), .own = mg_value_list(at), .less = t32(at), .next = t32(at), .status = t32(at),
-                      .on = tp(at), .fresh = tp(at), .in = tp(at), .part = t64(at), .slot = t64(at)};
+    struct place x = {.list = mg_value_list(at),
+                      .ix = t32(at),
+                      .own = mg_value_list(at),
+                      .less = t32(at),
+                      .next = t32(at),
+                      .status = t32(at),
+                      .on = tp(at),
+                      .fresh = tp(at),
+                      .in = tp(at),
+                      .part = t64(at),
+                      .slot = t64(at)};
     mg_id off = t32(at), zero = t32(at);
     if (f->shape.parts > 1) {
         x.own = t64(at);
@@ -118,7 +162,8 @@ static struct place find_part(const struct mg_frame_code *f, struct mg_code_at *
     P("mov.u32", R(off), I(1));
     P("mov.u64", R(x.slot), I(0));
     P("mov.u64", R(x.part), R(x.own));
-    IF(who, "ld.volatile.global.v4.u32", mg_code_vec(at, (const mg_id[]){off, x.less, x.next, x.status}, 4), HEAD(x.own, off));
+    IF(who, "ld.volatile.global.v4.u32", mg_code_vec(at, (const mg_id[]){off, x.less, x.next, x.status}, 4),
+       HEAD(x.own, off));
     P("setp.eq.and.u32", R(x.on), R(off), I(0), R(who));
     P("setp.eq.and.u32", R(x.fresh), R(x.next), I(0), R(x.on));
     return x;
@@ -134,13 +179,16 @@ static void ask_room(const struct mg_frame_code *f, struct mg_code_at *at, mg_id
 }
 
 /* Whose part is full looks for room in others, each lane of the group into one, and leaves behind how far it had to go.
- * Two groups of a warp may go through this together, and a vote is then of both: what it says is taken for a hint, and a
- * group goes on until its own record has a place or there is none. */
-static void look_elsewhere(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x, mg_id mask, mg_id full)
+ * Two groups of a warp may go through this together, and a vote is then of both: what it says is taken for a hint, and
+ * a group goes on until its own record has a place or there is none. */
+static void look_elsewhere(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x, mg_id mask,
+                           mg_id full)
 {
     const uint32_t parts = f->shape.parts;
-    mg_id off = t32(at), less = t32(at), was = t32(at), next = t32(at), status = t32(at), rank = t32(at), n = t32(at), k = t32(at), behind = t32(at), bits = t32(at), other = t64(at), slot = t64(at);
-    mg_id seeks = tp(at), some = tp(at), got = tp(at), need = tp(at), at_next = t32(at), again = mg_code_label(at), out = mg_code_label(at);
+    mg_id off = t32(at), less = t32(at), was = t32(at), next = t32(at), status = t32(at), rank = t32(at), n = t32(at),
+          k = t32(at), behind = t32(at), bits = t32(at), other = t64(at), slot = t64(at);
+    mg_id seeks = tp(at), some = tp(at), got = tp(at), need = tp(at), at_next = t32(at), again = mg_code_label(at),
+          out = mg_code_label(at);
     P("ld.volatile.global.v4.u32", mg_code_vec(at, (const mg_id[]){off, less, was, status}, 4), HEAD(x->own, off));
     P("max.u32", R(next), R(was), I(1));
     P("and.b32", R(rank), R(mg_value_lt(at)), R(mask));
@@ -215,8 +263,10 @@ static void find_room(const struct mg_frame_code *f, struct mg_code_at *at, cons
 static mg_id record_at(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x)
 {
     mg_id to = t64(at);
-    if (f->shape.place == RECORD_WORDS) P("shl.b64", R(to), R(x->slot), I(5));
-    else P("mul.lo.u64", R(to), R(x->slot), I(8 * (int64_t)f->shape.place));
+    if (f->shape.place == RECORD_WORDS)
+        P("shl.b64", R(to), R(x->slot), I(5));
+    else
+        P("mul.lo.u64", R(to), R(x->slot), I(8 * (int64_t)f->shape.place));
     P("add.u64", R(to), R(to), R(x->part));
     return to;
 }
@@ -248,13 +298,17 @@ static mg_id clock_of(struct mg_code_at *at)
     return clock;
 }
 
-static void write_now(const struct mg_frame_code *f, struct mg_code_at *at, mg_id who, mg_id mask, mg_id record, mg_id early, const mg_id *values, uint32_t n)
+static void write_now(const struct mg_frame_code *f, struct mg_code_at *at, mg_id who, mg_id mask, mg_id record,
+                      mg_id early, const mg_id *values, uint32_t n)
 {
     struct place x = find_part(f, at, who);
     IF(x.fresh, "atom.global.add.u64", R(x.slot), HEAD(x.own, fill), I(1));
     find_room(f, at, &x, mask);
     mg_id to = record_at(f, at, &x);
-    for (uint32_t i = 0; i < n; i++) IF(x.in, "st.global.u64", mg_o_addr_reg(to, (int64_t)(sizeof(struct mg_frame_head) + sizeof(struct mg_frame_place) + 8 * i)), R(values[i]));
+    for (uint32_t i = 0; i < n; i++)
+        IF(x.in, "st.global.u64",
+           mg_o_addr_reg(to, (int64_t)(sizeof(struct mg_frame_head) + sizeof(struct mg_frame_place) + 8 * i)),
+           R(values[i]));
     IF(x.in, "st.global.v2.u64", PLACE(to, head), segment_of(at, n));
     IF(x.in, "st.global.v2.u64", PLACE(to, record), mg_code_pair(at, record, early ? early : clock_of(at)));
 }
@@ -262,7 +316,8 @@ static void write_now(const struct mg_frame_code *f, struct mg_code_at *at, mg_i
 /* ---- staged ------------------------------------------------------------------------------------------------ */
 
 /* What finds no room in shared memory is written at once. */
-static void stage(const struct mg_frame_code *f, struct mg_code_at *at, mg_id lead, mg_id mask, mg_id record, mg_id early)
+static void stage(const struct mg_frame_code *f, struct mg_code_at *at, mg_id lead, mg_id mask, mg_id record,
+                  mg_id early)
 {
     mg_id ix = t32(at), to = t32(at), in = tp(at), over = tp(at), skip = mg_code_label(at);
     P("mov.u32", R(ix), I(0));
@@ -281,8 +336,10 @@ static void stage(const struct mg_frame_code *f, struct mg_code_at *at, mg_id le
 static void leave(struct mg_code_at *at, void *user)
 {
     const struct mg_frame_code *f = user;
-    mg_id n = mg_value_n_active(at), less = t32(at), old = t32(at), count = mg_code_reg(at, MG_TYPE_b32), from = mg_code_reg(at, MG_TYPE_b32);
-    mg_id last = tp(at), none = tp(at), more = tp(at), mask = t32(at), again = mg_code_label(at), out = mg_code_label(at), word[2] = {t64(at), t64(at)};
+    mg_id n = mg_value_n_active(at), less = t32(at), old = t32(at), count = mg_code_reg(at, MG_TYPE_b32),
+          from = mg_code_reg(at, MG_TYPE_b32);
+    mg_id last = tp(at), none = tp(at), more = tp(at), mask = t32(at), again = mg_code_label(at),
+          out = mg_code_label(at), word[2] = {t64(at), t64(at)};
     mg_code_push_guard(at, mg_value_leader(at), false);
     mg_id lead = mg_at_guard(at)->pred;
     mg_code_pop_guard(at);
@@ -322,14 +379,18 @@ static void leave(struct mg_code_at *at, void *user)
 
 /* ---- records ------------------------------------------------------------------------------------------------ */
 
-static void write_record(struct mg_frame_code *f, struct mg_code_at *at, uint32_t site, bool late, const mg_id *values, uint32_t n)
+static void write_record(struct mg_frame_code *f, struct mg_code_at *at, uint32_t site, bool late, const mg_id *values,
+                         uint32_t n)
 {
     const struct mg_code_guard g = *mg_at_guard(at);
-    mg_id mask = mg_value_active(at), lead = mg_value_leader(at), early = late ? 0 : clock_of(at), out = mg_code_label(at);
+    mg_id mask = mg_value_active(at), lead = mg_value_leader(at), early = late ? 0 : clock_of(at),
+          out = mg_code_label(at);
     if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
     mg_id record = record_of(at, mask, site, n);
-    if (f->stage) stage(f, at, lead, mask, record, early);
-    else write_now(f, at, lead, mask, record, early, values, n);
+    if (f->stage)
+        stage(f, at, lead, mask, record, early);
+    else
+        write_now(f, at, lead, mask, record, early, values, n);
     mg_code_place(at, out);
 }
 
@@ -338,10 +399,14 @@ void mg_frame_write(struct mg_frame_code *f, struct mg_code_at *at, uint32_t sit
     write_record(f, at, site, late, NULL, 0);
 }
 
-void mg_frame_write_values(struct mg_frame_code *f, struct mg_code_at *at, uint32_t site, const mg_id *values, uint32_t n)
+void mg_frame_write_values(struct mg_frame_code *f, struct mg_code_at *at, uint32_t site, const mg_id *values,
+                           uint32_t n)
 {
-    if (n > f->payload || site > MG_CHANNEL_MOST_SITES) mg_patch_refuse(f->p, MG_ERR_LIMIT, "a record of %u values in a frame for %u, of place %u", (unsigned)n, (unsigned)f->payload, (unsigned)site);
-    else write_record(f, at, site, false, values, n);
+    if (n > f->payload || site > MG_CHANNEL_MOST_SITES)
+        mg_patch_refuse(f->p, MG_ERR_LIMIT, "a record of %u values in a frame for %u, of place %u", (unsigned)n,
+                        (unsigned)f->payload, (unsigned)site);
+    else
+        write_record(f, at, site, false, values, n);
 }
 
 void mg_frame_end(struct mg_frame_code *f)
@@ -355,7 +420,10 @@ static const struct mg_frame_head *head_of(const uint64_t *list, const struct mg
 {
     return (const void *)(list + (size_t)part * s->stride);
 }
-static uint64_t filled(const struct mg_frame_head *h, const struct mg_frame_shape *s) { return MG_MIN(__atomic_load_n(&h->fill, __ATOMIC_RELAXED), s->room); }
+static uint64_t filled(const struct mg_frame_head *h, const struct mg_frame_shape *s)
+{
+    return MG_MIN(__atomic_load_n(&h->fill, __ATOMIC_RELAXED), s->room);
+}
 
 struct mg_frame_head mg_frame_sums_of(const uint64_t *list, uint32_t n, uint32_t payload)
 {
@@ -385,8 +453,8 @@ static const uint8_t *no_widths(void *user, uint32_t launch, uint32_t *n)
     return none;
 }
 
-uint64_t mg_frame_read_of(const uint64_t *list, uint32_t n, uint32_t payload, const uint64_t *before, void (*fn)(void *user, const struct mg_record *r),
-                          void *user)
+uint64_t mg_frame_read_of(const uint64_t *list, uint32_t n, uint32_t payload, const uint64_t *before,
+                          void (*fn)(void *user, const struct mg_record *r), void *user)
 {
     const struct mg_frame_shape s = mg_frame_shape_of(n, payload);
     uint64_t whole = 0;
@@ -397,7 +465,8 @@ uint64_t mg_frame_read_of(const uint64_t *list, uint32_t n, uint32_t payload, co
             uint64_t one[RECORD_WORDS + MG_CHANNEL_MOST_WORDS]; /* as it is now: the kernel may run */
             memcpy(one, (const uint64_t *)(h + 1) + i * s.place, 8 * s.place);
             uint32_t words = (uint32_t)(one[0] >> MG_SEGMENT_USED_SHIFT & 0x3ff);
-            if (is_whole((const void *)one) && words <= s.place) whole += mg_channel_read(one, 8 * words, no_widths, NULL, fn, user);
+            if (is_whole((const void *)one) && words <= s.place)
+                whole += mg_channel_read(one, 8 * words, no_widths, NULL, fn, user);
         }
     }
     return whole;

@@ -44,7 +44,8 @@ static bool is_word(enum mg_trace_type t)
 
 static bool is_wrong(const struct mg_record_type *k)
 {
-    bool wrong = !k->name || k->n_fields > MG_CHANNEL_MOST_WORDS || (k->form == MG_RECORD_PER_ACCESS) == (k->n_fields != 0);
+    bool wrong =
+        !k->name || k->n_fields > MG_CHANNEL_MOST_WORDS || (k->form == MG_RECORD_PER_ACCESS) == (k->n_fields != 0);
     for (uint32_t i = 0; i < k->n_fields && !wrong; i++) wrong = !is_word(k->fields[i].type);
     return wrong;
 }
@@ -54,25 +55,42 @@ void mg_record_write(struct mg_code_at *at, const struct mg_record_type *k, mg_i
     struct mg_patch *p = at->p;
     uint32_t site = p->sites.n;
     if (is_wrong(k)) {
-        mg_patch_refuse(p, MG_ERR_STATE, "a kind of records that is none: 1 to %d fields of 64 bits", (int)MG_CHANNEL_MOST_WORDS);
+        mg_patch_refuse(p, MG_ERR_STATE, "a kind of records that is none: 1 to %d fields of 64 bits",
+                        (int)MG_CHANNEL_MOST_WORDS);
         return;
     }
     mg_patch_site(p, node ? MG_SITE_INST : MG_SITE_KERNEL, node, 0, 0, MG_MERGE_SUM, 0);
-    if (p->frame_records) write_bounded(at, k, site, values);
-    else switch (k->form) {
-    case MG_RECORD_PER_WARP: mg_channel_once(at, site, values, k->n_fields); break;
-    case MG_RECORD_PER_LANE: mg_channel_lanes(at, site, values, k->n_fields); break;
-    case MG_RECORD_PER_ACCESS: mg_channel_access(at, site, node); break;
-    }
+    if (p->frame_records)
+        write_bounded(at, k, site, values);
+    else
+        switch (k->form) {
+        case MG_RECORD_PER_WARP:
+            mg_channel_once(at, site, values, k->n_fields);
+            break;
+        case MG_RECORD_PER_LANE:
+            mg_channel_lanes(at, site, values, k->n_fields);
+            break;
+        case MG_RECORD_PER_ACCESS:
+            mg_channel_access(at, site, node);
+            break;
+        }
     while (p->record_types.n <= site) *mg_vec_push(&p->record_types) = NULL;
     p->record_types.at[site] = k;
 }
 
 /* ---- in a trace ---------------------------------------------------------------------------------------- */
 
-static const struct mg_trace_field head_fields[MG_RECORD_FIELD_COUNT] = { /* ORDER mg_record_field, mg_record_head */
-    {"launch", MG_TRACE_u64, MG_TRACE_KEY_LAUNCH}, {"cta", MG_TRACE_u64, MG_TRACE_KEY_CTA}, {"warp", MG_TRACE_u32}, {"number", MG_TRACE_u32},
-    {"mask", MG_TRACE_hex}, {"kernel", MG_TRACE_name}, {"op", MG_TRACE_name}, {"file", MG_TRACE_name}, {"line", MG_TRACE_u32},
+static const struct mg_trace_field head_fields[MG_RECORD_FIELD_COUNT] = {
+    /* ORDER mg_record_field, mg_record_head */
+    {"launch", MG_TRACE_u64, MG_TRACE_KEY_LAUNCH},
+    {"cta", MG_TRACE_u64, MG_TRACE_KEY_CTA},
+    {"warp", MG_TRACE_u32},
+    {"number", MG_TRACE_u32},
+    {"mask", MG_TRACE_hex},
+    {"kernel", MG_TRACE_name},
+    {"op", MG_TRACE_name},
+    {"file", MG_TRACE_name},
+    {"line", MG_TRACE_u32},
     {"ptx_line", MG_TRACE_u32},
 };
 _Static_assert(sizeof(struct mg_record_head) == 2 * 8 + 2 * 4 + 8 + 5 * 4, "as the fields say");

@@ -8,12 +8,10 @@ bool mg_replay_driver_open(const char **missing)
 {
     void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
     *missing = "libcuda.so.1";
-    if (!lib)
-        return false;
-#define E(name, args)                                        \
-    *missing = #name;                                        \
-    if (!(*(void **)&mg_cu.name = dlsym(lib, #name)))        \
-        return false;
+    if (!lib) return false;
+#define E(name, args)                                                                                                  \
+    *missing = #name;                                                                                                  \
+    if (!(*(void **)&mg_cu.name = dlsym(lib, #name))) return false;
     MG_REPLAY_ENTRIES(E)
 #undef E
     return true;

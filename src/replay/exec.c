@@ -5,26 +5,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_STREAMS 4096
+#define MOST_STREAMS    4096
 #define MOST_TRANSLATED 4096 /* bytes of a write: larger ones are data, and may hold words that look like addresses */
-#define GAP (UINT64_C(64) << 20) /* address ranges that lie closer are reserved as one */
+#define GAP             (UINT64_C(64) << 20) /* address ranges that lie closer are reserved as one */
 
 int mg_replay_call(struct mg_replay *r, cu_result rc, const char *fmt, ...)
 {
     char what[300];
     va_list ap;
-    if (rc == CUE_SUCCESS)
-        return 0;
+    if (rc == CUE_SUCCESS) return 0;
     va_start(ap, fmt);
     vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
     const char *name = mg_cu_result_name(rc);
-    return mg_replay_fail(r, MG_REPLAY_DEVICE, "%s: %s, behind %llu launches", what, name ? name : "an unknown error", (unsigned long long)r->n_launches);
+    return mg_replay_fail(r, MG_REPLAY_DEVICE, "%s: %s, behind %llu launches", what, name ? name : "an unknown error",
+                          (unsigned long long)r->n_launches);
 }
 
 /* ---- before anything runs ---------------------------------------------------------------------------- */
 
-struct span { uint64_t lo, hi; };
+struct span {
+    uint64_t lo, hi;
+};
 static int by_lo(const void *a, const void *b)
 {
     const struct span *x = a, *y = b;
@@ -46,13 +48,15 @@ static const char *scan_op(struct mg_replay *r, const struct mg_cap_op *op, void
             return "a reason is malformed";
         }
         return NULL;
-    case MG_CAP_launch: return op->words[MG_CAP_L_WHY] > r->reasons.n ? "a launch names a reason that is not there" : NULL;
+    case MG_CAP_launch:
+        return op->words[MG_CAP_L_WHY] > r->reasons.n ? "a launch names a reason that is not there" : NULL;
     case MG_CAP_alloc:
         if (n < 4096 || !op->words[1] || op->words[1] > MG_CAP_ARENA_BYTES || n + op->words[1] > UINT64_C(1) << 47)
             return "an allocation lies where no memory can be";
         *mg_vec_push(all) = (struct span){n, n + op->words[1]};
         return NULL;
-    default: return NULL;
+    default:
+        return NULL;
     }
 }
 
@@ -62,11 +66,9 @@ int mg_replay_scan(struct mg_replay *r)
     struct mg_cap_op op = {0};
     MG_VEC(struct span) all = {0};
     const char *why = NULL;
-    while (!why && mg_cap_next(r->reader, &op))
-        why = scan_op(r, &op, &all);
+    while (!why && mg_cap_next(r->reader, &op)) why = scan_op(r, &op, &all);
     mg_cap_op_release(&op);
-    if (all.n)
-        qsort(all.at, all.n, sizeof *all.at, by_lo);
+    if (all.n) qsort(all.at, all.n, sizeof *all.at, by_lo);
     for (uint32_t k = 0; k < all.n; k++) {
         if (r->ranges.n && all.at[k].lo <= r->ranges.at[r->ranges.n - 1].hi + GAP)
             r->ranges.at[r->ranges.n - 1].hi = MG_MAX(r->ranges.at[r->ranges.n - 1].hi, all.at[k].hi);
@@ -97,7 +99,8 @@ cu_stream mg_replay_enter(struct mg_replay *r, uint64_t stream)
 
 int mg_replay_settle(struct mg_replay *r)
 {
-    return mg_replay_call(r, mg_cu.cuCtxSynchronize(), "launch %llu (%s)", (unsigned long long)(r->n_launches - (r->n_launches > 0)),
+    return mg_replay_call(r, mg_cu.cuCtxSynchronize(), "launch %llu (%s)",
+                          (unsigned long long)(r->n_launches - (r->n_launches > 0)),
                           r->last_kernel ? r->last_kernel : "no kernel");
 }
 
@@ -106,8 +109,7 @@ int mg_replay_settle(struct mg_replay *r)
 static const char *why_not(const struct mg_replay *r, const uint64_t *w)
 {
     for (uint32_t k = 0; k + 1 < r->doubts.n; k += 2)
-        if (r->doubts.at[k] == w[MG_CAP_L_NUMBER])
-            return r->reasons.at[r->doubts.at[k + 1] - 1];
+        if (r->doubts.at[k] == w[MG_CAP_L_NUMBER]) return r->reasons.at[r->doubts.at[k + 1] - 1];
     return w[MG_CAP_L_WHY] ? r->reasons.at[w[MG_CAP_L_WHY] - 1] : NULL;
 }
 
@@ -124,8 +126,16 @@ static int send(struct mg_replay *r, const struct mg_cap_op *op, struct mg_kerne
 {
     const uint64_t *w = op->words, *g = w + MG_CAP_L_GRID, *b = w + MG_CAP_L_BLOCK, *c = w + MG_CAP_L_CLUSTER;
     struct cu_launch_attribute attrs[3] = {0};
-    struct cu_launch_config config = {(unsigned)g[0], (unsigned)g[1], (unsigned)g[2], (unsigned)b[0], (unsigned)b[1], (unsigned)b[2],
-                                      (unsigned)w[MG_CAP_L_SHARED], mg_replay_enter(r, w[MG_CAP_L_STREAM]), attrs, 0};
+    struct cu_launch_config config = {(unsigned)g[0],
+                                      (unsigned)g[1],
+                                      (unsigned)g[2],
+                                      (unsigned)b[0],
+                                      (unsigned)b[1],
+                                      (unsigned)b[2],
+                                      (unsigned)w[MG_CAP_L_SHARED],
+                                      mg_replay_enter(r, w[MG_CAP_L_STREAM]),
+                                      attrs,
+                                      0};
     uint64_t args[4096 / 8 + 4096];
     size_t bytes = op->payload_bytes;
     void *extra[] = {CULAUNCH_PARAM_BUFFER_POINTER, args, CULAUNCH_PARAM_BUFFER_SIZE, &bytes, CULAUNCH_PARAM_END};
@@ -137,7 +147,8 @@ static int send(struct mg_replay *r, const struct mg_cap_op *op, struct mg_kerne
     if (w[MG_CAP_L_FLAGS] & MG_CAP_COOPERATIVE)
         attrs[config.n_attrs++] = (struct cu_launch_attribute){.id = CULAUNCH_COOPERATIVE, .value.cooperative = 1};
     if (c[0])
-        attrs[config.n_attrs++] = (struct cu_launch_attribute){.id = CULAUNCH_CLUSTER_DIMENSION, .value.cluster = {(unsigned)c[0], (unsigned)c[1], (unsigned)c[2]}};
+        attrs[config.n_attrs++] = (struct cu_launch_attribute){
+            .id = CULAUNCH_CLUSTER_DIMENSION, .value.cluster = {(unsigned)c[0], (unsigned)c[1], (unsigned)c[2]}};
     cu_result rc = r->status ? CUE_SUCCESS : mg_cu.cuLaunchKernelEx(&config, k->handle, NULL, bytes ? extra : NULL);
     return mg_replay_call(r, rc, "launch %llu (%s)", (unsigned long long)w[MG_CAP_L_NUMBER], k->name);
 }
@@ -147,15 +158,15 @@ static int launch(struct mg_replay *r, const struct mg_cap_op *op)
     struct mg_kernel *k = mg_replay_kernel_of(r, op->words[MG_CAP_L_KERNEL]);
     const char *why = why_not(r, op->words);
     if (!k || !mg_replay_load_of(r, k->load)->live || op->words[MG_CAP_L_STREAM] >= MOST_STREAMS)
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: launch %llu names what is not there", r->path, (unsigned long long)r->n_launches);
+        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: launch %llu names what is not there", r->path,
+                              (unsigned long long)r->n_launches);
     if (why)
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "launch %llu (%s) and what follows cannot be replayed: %s", (unsigned long long)r->n_launches, k->name, why);
+        return mg_replay_fail(r, MG_REPLAY_INPUT, "launch %llu (%s) and what follows cannot be replayed: %s",
+                              (unsigned long long)r->n_launches, k->name, why);
     bool wanted = r->extract && mg_extract_wants(r, r->n_launches);
     int status = wanted ? mg_extract_before(r, op) : 0;
-    if (!status)
-        status = send(r, op, k);
-    if (status)
-        return status;
+    if (!status) status = send(r, op, k);
+    if (status) return status;
     r->n_launches++;
     r->last_kernel = k->name;
     return wanted ? mg_extract_after(r, op) : 0;
@@ -170,7 +181,8 @@ static bool is_there(struct mg_replay *r, uint64_t at, uint64_t bytes)
     for (uint32_t k = 0; !l && k < r->variables.n; k++)
         if (at - r->variables.at[k].was < r->variables.at[k].bytes)
             return bytes <= r->variables.at[k].bytes - (at - r->variables.at[k].was);
-    for (; l && bytes > l->bytes - (at - l->at); l = mg_replay_live_at(r, at)) { /* mappings in a row may be copied as one */
+    for (; l && bytes > l->bytes - (at - l->at);
+         l = mg_replay_live_at(r, at)) { /* mappings in a row may be copied as one */
         uint64_t n = l->bytes - (at - l->at);
         bytes -= n;
         at += n;
@@ -180,53 +192,58 @@ static bool is_there(struct mg_replay *r, uint64_t at, uint64_t bytes)
 
 static int not_there(struct mg_replay *r, uint64_t at)
 {
-    return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: it names memory that is not there: 0x%llx", r->path, (unsigned long long)at);
+    return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: it names memory that is not there: 0x%llx", r->path,
+                          (unsigned long long)at);
 }
 
 static int write_content(struct mg_replay *r, const struct mg_cap_op *op)
 {
     uint64_t at = op->words[0], bytes = op->words[1];
     const char *why = "there is no memory for it";
-    if (!is_there(r, at, bytes))
-        return not_there(r, at);
+    if (!is_there(r, at, bytes)) return not_there(r, at);
     char *room = mg_replay_room(r, bytes);
     if (!room || !mg_cap_content(r->reader, op, room, &why))
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", r->path, why);
-    if (bytes <= MOST_TRANSLATED)
-        mg_replay_translate(r, room, bytes, false);
-    return mg_replay_call(r, mg_cu.cuMemcpyHtoDAsync_v2(mg_replay_here(r, at), room, bytes, mg_replay_enter(r, r->stream)), "writing memory");
+    if (bytes <= MOST_TRANSLATED) mg_replay_translate(r, room, bytes, false);
+    return mg_replay_call(r,
+                          mg_cu.cuMemcpyHtoDAsync_v2(mg_replay_here(r, at), room, bytes, mg_replay_enter(r, r->stream)),
+                          "writing memory");
 }
 
 static int copy(struct mg_replay *r, const uint64_t *w)
 {
-    if (!is_there(r, w[0], w[2]) || !is_there(r, w[1], w[2]) || w[3] >= MOST_STREAMS)
-        return not_there(r, w[0]);
-    return mg_replay_call(r, mg_cu.cuMemcpyDtoDAsync_v2(mg_replay_here(r, w[0]), mg_replay_here(r, w[1]), w[2], mg_replay_enter(r, w[3])), "a copy");
+    if (!is_there(r, w[0], w[2]) || !is_there(r, w[1], w[2]) || w[3] >= MOST_STREAMS) return not_there(r, w[0]);
+    return mg_replay_call(
+        r, mg_cu.cuMemcpyDtoDAsync_v2(mg_replay_here(r, w[0]), mg_replay_here(r, w[1]), w[2], mg_replay_enter(r, w[3])),
+        "a copy");
 }
 
 static int set(struct mg_replay *r, const uint64_t *w)
 {
     uint64_t at = mg_replay_here(r, w[0]), pitch = w[1], width = w[2], height = w[3], row, all;
-    if (w[6] >= MOST_STREAMS || __builtin_mul_overflow(width, w[4], &row) || !height || __builtin_mul_overflow(height - 1, pitch, &all) ||
-        __builtin_add_overflow(all, row, &all) || (height > 1 && pitch < row) || !is_there(r, w[0], all))
+    if (w[6] >= MOST_STREAMS || __builtin_mul_overflow(width, w[4], &row) || !height ||
+        __builtin_mul_overflow(height - 1, pitch, &all) || __builtin_add_overflow(all, row, &all) ||
+        (height > 1 && pitch < row) || !is_there(r, w[0], all))
         return not_there(r, w[0]);
     cu_stream s = mg_replay_enter(r, w[6]);
     cu_result rc = CUE_INVALID_VALUE;
     if (height == 1)
-        rc = w[4] == 1 ? mg_cu.cuMemsetD8Async(at, (uint8_t)w[5], width, s) : w[4] == 2 ? mg_cu.cuMemsetD16Async(at, (uint16_t)w[5], width, s)
-           : w[4] == 4 ? mg_cu.cuMemsetD32Async(at, (uint32_t)w[5], width, s) : rc;
+        rc = w[4] == 1   ? mg_cu.cuMemsetD8Async(at, (uint8_t)w[5], width, s)
+             : w[4] == 2 ? mg_cu.cuMemsetD16Async(at, (uint16_t)w[5], width, s)
+             : w[4] == 4 ? mg_cu.cuMemsetD32Async(at, (uint32_t)w[5], width, s)
+                         : rc;
     else
-        rc = w[4] == 1 ? mg_cu.cuMemsetD2D8Async(at, pitch, (uint8_t)w[5], width, height, s)
-           : w[4] == 2 ? mg_cu.cuMemsetD2D16Async(at, pitch, (uint16_t)w[5], width, height, s)
-           : w[4] == 4 ? mg_cu.cuMemsetD2D32Async(at, pitch, (uint32_t)w[5], width, height, s) : rc;
+        rc = w[4] == 1   ? mg_cu.cuMemsetD2D8Async(at, pitch, (uint8_t)w[5], width, height, s)
+             : w[4] == 2 ? mg_cu.cuMemsetD2D16Async(at, pitch, (uint16_t)w[5], width, height, s)
+             : w[4] == 4 ? mg_cu.cuMemsetD2D32Async(at, pitch, (uint32_t)w[5], width, height, s)
+                         : rc;
     return mg_replay_call(r, rc, "a memset");
 }
 
 static int set_attribute(struct mg_replay *r, const uint64_t *w, bool limit)
 {
     struct mg_kernel *k = limit ? NULL : mg_replay_kernel_of(r, w[0]);
-    if (!limit && !k)
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: it names a kernel that it lacks", r->path);
+    if (!limit && !k) return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: it names a kernel that it lacks", r->path);
     *mg_vec_push(&r->sets) = (struct mg_set){limit ? 0 : w[0], limit ? w[0] : w[1], limit ? w[1] : w[2]};
     if (limit) /* another device may have other bounds */
         return mg_cu.cuCtxSetLimit((int)w[0], w[1]), 0;
@@ -236,29 +253,52 @@ static int set_attribute(struct mg_replay *r, const uint64_t *w, bool limit)
 static int perform(struct mg_replay *r, const struct mg_cap_op *op)
 {
     switch ((enum mg_cap_op_kind)op->kind) {
-    case MG_CAP_image: return mg_replay_image(r, op);
-    case MG_CAP_load: return mg_replay_load(r, op);
-    case MG_CAP_unload: return mg_replay_unload(r, op);
-    case MG_CAP_kernel: return mg_replay_kernel(r, op);
-    case MG_CAP_variable: return mg_replay_variable(r, op);
-    case MG_CAP_alloc: return mg_replay_alloc(r, op->words[0], op->words[1]);
-    case MG_CAP_free: return mg_replay_free(r, op->words[0]);
-    case MG_CAP_write: return write_content(r, op);
-    case MG_CAP_copy: return copy(r, op->words);
-    case MG_CAP_set: return set(r, op->words);
-    case MG_CAP_copy3d: return mg_replay_copy3d(r, op);
-    case MG_CAP_launch: return launch(r, op);
-    case MG_CAP_check: return mg_replay_check(r, op);
-    case MG_CAP_attribute: return set_attribute(r, op->words, false);
-    case MG_CAP_limit: return set_attribute(r, op->words, true);
-    case MG_CAP_array: case MG_CAP_level: case MG_CAP_array_free: return mg_replay_array(r, op);
-    case MG_CAP_object: case MG_CAP_object_free: return mg_replay_object(r, op);
+    case MG_CAP_image:
+        return mg_replay_image(r, op);
+    case MG_CAP_load:
+        return mg_replay_load(r, op);
+    case MG_CAP_unload:
+        return mg_replay_unload(r, op);
+    case MG_CAP_kernel:
+        return mg_replay_kernel(r, op);
+    case MG_CAP_variable:
+        return mg_replay_variable(r, op);
+    case MG_CAP_alloc:
+        return mg_replay_alloc(r, op->words[0], op->words[1]);
+    case MG_CAP_free:
+        return mg_replay_free(r, op->words[0]);
+    case MG_CAP_write:
+        return write_content(r, op);
+    case MG_CAP_copy:
+        return copy(r, op->words);
+    case MG_CAP_set:
+        return set(r, op->words);
+    case MG_CAP_copy3d:
+        return mg_replay_copy3d(r, op);
+    case MG_CAP_launch:
+        return launch(r, op);
+    case MG_CAP_check:
+        return mg_replay_check(r, op);
+    case MG_CAP_attribute:
+        return set_attribute(r, op->words, false);
+    case MG_CAP_limit:
+        return set_attribute(r, op->words, true);
+    case MG_CAP_array:
+    case MG_CAP_level:
+    case MG_CAP_array_free:
+        return mg_replay_array(r, op);
+    case MG_CAP_object:
+    case MG_CAP_object_free:
+        return mg_replay_object(r, op);
     case MG_CAP_run:
         memcpy(r->run, op->words, sizeof r->run);
         r->run_line = op->payload;
         r->run_line_bytes = op->payload_bytes;
         return 0;
-    case MG_CAP_uncaptured: case MG_CAP_origin: case MG_CAP_OP_COUNT: return 0;
+    case MG_CAP_uncaptured:
+    case MG_CAP_origin:
+    case MG_CAP_OP_COUNT:
+        return 0;
     }
     return 0;
 }
@@ -269,8 +309,7 @@ int mg_replay_run(struct mg_replay *r)
     int status = 0;
     for (uint32_t k = 0; k < r->ranges.n && !status; k++)
         status = mg_replay_reserve(r, r->ranges.at[k].lo, r->ranges.at[k].hi);
-    while (!status && mg_cap_next(r->reader, &op))
-        status = perform(r, &op);
+    while (!status && mg_cap_next(r->reader, &op)) status = perform(r, &op);
     mg_cap_op_release(&op);
     return status ? status : mg_replay_settle(r);
 }

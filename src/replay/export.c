@@ -1,5 +1,6 @@
-/* A capture as a C program (stand_alone.c is its first part) and a file with all content: for a kernel that is to be sent to
- * someone. It has what such launches need: modules, memory, copies in one dimension, memsets, launches, comparisons. */
+/* A capture as a C program (stand_alone.c is its first part) and a file with all content: for a kernel that is to be
+ * sent to someone. It has what such launches need: modules, memory, copies in one dimension, memsets, launches,
+ * comparisons. */
 #include "replay/replay.h"
 
 #include <ctype.h>
@@ -13,7 +14,11 @@ static const char runtime[] =
 #include "stand-alone.h"
     ;
 
-struct out { FILE *c, *data; uint64_t at; uint64_t n_launches; };
+struct out {
+    FILE *c, *data;
+    uint64_t at;
+    uint64_t n_launches;
+};
 
 #define U(v) ((unsigned long long)(v))
 
@@ -30,37 +35,39 @@ static uint64_t add_data(struct out *o, const void *p, uint64_t bytes)
 
 static int cannot(struct mg_replay *r, const struct mg_cap_op *op)
 {
-    return mg_replay_fail(r, MG_REPLAY_INPUT, "the capture has an operation that a C program cannot have: %s; take launches out that do without (--extract)",
-                          mg_cap_op_name(op->kind));
+    return mg_replay_fail(
+        r, MG_REPLAY_INPUT,
+        "the capture has an operation that a C program cannot have: %s; take launches out that do without (--extract)",
+        mg_cap_op_name(op->kind));
 }
 
 /* Names of C and of PTX share their letters; others could end the text. */
 static bool is_plain(const struct mg_cap_op *op)
 {
     for (size_t k = 0; k < op->payload_bytes; k++)
-        if (!memchr("_$%.", op->payload[k], 4) && (op->payload[k] > 127 || !isalnum(op->payload[k])))
-            return false;
+        if (!memchr("_$%.", op->payload[k], 4) && (op->payload[k] > 127 || !isalnum(op->payload[k]))) return false;
     return true;
 }
 
 static int put_image(struct mg_replay *r, struct out *o, const struct mg_cap_op *op)
 {
-    if (mg_replay_image(r, op))
-        return r->status;
+    if (mg_replay_image(r, op)) return r->status;
     const struct mg_image_bytes *im = &r->images.at[r->images.n - 1];
     for (uint32_t k = 0; k < im->unpacked.n; k++)
-        fprintf(o->c, "    void *image%llu_%u = data + %llu;\n", U(im->number), k, U(add_data(o, im->unpacked.parts[k], im->unpacked.sizes[k])));
+        fprintf(o->c, "    void *image%llu_%u = data + %llu;\n", U(im->number), k,
+                U(add_data(o, im->unpacked.parts[k], im->unpacked.sizes[k])));
     if (im->unpacked.image == im->unpacked.parts[0]) {
         fprintf(o->c, "    void *image%llu = image%llu_0;\n", U(im->number), U(im->number));
         return 0;
     }
     fprintf(o->c, "    void *list%llu[] = {", U(im->number));
-    for (uint32_t k = 1; k < im->unpacked.n; k++)
-        fprintf(o->c, "image%llu_%u, ", U(im->number), k);
+    for (uint32_t k = 1; k < im->unpacked.n; k++) fprintf(o->c, "image%llu_%u, ", U(im->number), k);
     uint32_t words[2];
     memcpy(words, im->unpacked.image, sizeof words);
-    fprintf(o->c, "NULL};\n    struct { unsigned magic, version; void *first, *list; } wrapper%llu = {%#x, %u, image%llu_0, NULL};\n    void *image%llu = &wrapper%llu;\n",
-            U(im->number), words[0], words[1], U(im->number), U(im->number), U(im->number));
+    fprintf(
+        o->c,
+        "NULL};\n    struct { unsigned magic, version; void *first, *list; } wrapper%llu = {%#x, %u, image%llu_0, NULL};\n    void *image%llu = &wrapper%llu;\n",
+        U(im->number), words[0], words[1], U(im->number), U(im->number), U(im->number));
     if (im->unpacked.n > 1)
         fprintf(o->c, "    wrapper%llu.list = list%llu;\n", U(im->number), U(im->number));
     else
@@ -75,12 +82,11 @@ static int put_load(struct mg_replay *r, struct out *o, const struct mg_cap_op *
     if (!mg_replay_image_of(r, w[1]))
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: it names an image that it lacks", r->path);
     fprintf(o->c, "    int options%llu[] = {", U(w[0]));
-    for (uint32_t k = 0; k < n; k++)
-        fprintf(o->c, "%llu, ", U(w[3 + 2 * k]));
+    for (uint32_t k = 0; k < n; k++) fprintf(o->c, "%llu, ", U(w[3 + 2 * k]));
     fprintf(o->c, "0};\n    void *values%llu[] = {", U(w[0]));
-    for (uint32_t k = 0; k < n; k++)
-        fprintf(o->c, "(void *)%lluu, ", U(w[4 + 2 * k]));
-    fprintf(o->c, "NULL};\n    handle module%llu = load(image%llu, %d, options%llu, values%llu, %u);\n", U(w[0]), U(w[1]), w[2] != 0, U(w[0]), U(w[0]), n);
+    for (uint32_t k = 0; k < n; k++) fprintf(o->c, "(void *)%lluu, ", U(w[4 + 2 * k]));
+    fprintf(o->c, "NULL};\n    handle module%llu = load(image%llu, %d, options%llu, values%llu, %u);\n", U(w[0]),
+            U(w[1]), w[2] != 0, U(w[0]), U(w[0]), n);
     *mg_vec_push(&r->loads) = (struct mg_load){.number = w[0], .library = w[2] != 0, .live = true};
     return 0;
 }
@@ -94,11 +100,12 @@ static int put_name(struct mg_replay *r, struct out *o, const struct mg_cap_op *
     int n = (int)op->payload_bytes;
     const char *name = (const char *)op->payload;
     if (kernel)
-        fprintf(o->c, "    handle kernel%llu = find(module%llu, %d, \"%.*s\"); (void)kernel%llu;\n", U(w[0]), U(w[1]), l->library, n, name, U(w[0]));
+        fprintf(o->c, "    handle kernel%llu = find(module%llu, %d, \"%.*s\"); (void)kernel%llu;\n", U(w[0]), U(w[1]),
+                l->library, n, name, U(w[0]));
     else
-        fprintf(o->c, "    variable(module%llu, %d, \"%.*s\", 0x%llx, %llu);\n", U(w[0]), l->library, n, name, U(w[1]), U(w[2]));
-    if (kernel)
-        *mg_vec_push(&r->kernels) = (struct mg_kernel){.number = w[0], .load = w[1]};
+        fprintf(o->c, "    variable(module%llu, %d, \"%.*s\", 0x%llx, %llu);\n", U(w[0]), l->library, n, name, U(w[1]),
+                U(w[2]));
+    if (kernel) *mg_vec_push(&r->kernels) = (struct mg_kernel){.number = w[0], .load = w[1]};
     return 0;
 }
 
@@ -106,13 +113,17 @@ static int put_launch(struct mg_replay *r, struct out *o, const struct mg_cap_op
 {
     const uint64_t *w = op->words, *g = w + MG_CAP_L_GRID;
     if (w[MG_CAP_L_WHY])
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "launch %llu cannot be replayed: %s", U(w[MG_CAP_L_NUMBER]), r->reasons.at[w[MG_CAP_L_WHY] - 1]);
+        return mg_replay_fail(r, MG_REPLAY_INPUT, "launch %llu cannot be replayed: %s", U(w[MG_CAP_L_NUMBER]),
+                              r->reasons.at[w[MG_CAP_L_WHY] - 1]);
     if (!mg_replay_kernel_of(r, w[MG_CAP_L_KERNEL]))
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: launch %llu names what is not there", r->path, U(w[MG_CAP_L_NUMBER]));
-    fprintf(o->c, "    launch(\"launch %llu\", kernel%llu, (unsigned[]){", U(w[MG_CAP_L_NUMBER]), U(w[MG_CAP_L_KERNEL]));
+        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: launch %llu names what is not there", r->path,
+                              U(w[MG_CAP_L_NUMBER]));
+    fprintf(o->c, "    launch(\"launch %llu\", kernel%llu, (unsigned[]){", U(w[MG_CAP_L_NUMBER]),
+            U(w[MG_CAP_L_KERNEL]));
     for (int k = 0; k < 10; k++) /* grid, block, cluster, shared memory: they follow each other */
         fprintf(o->c, "%llu%s", U(g[k]), k < 9 ? ", " : "");
-    fprintf(o->c, "}, %d, data + %llu, %zu);\n", (w[MG_CAP_L_FLAGS] & MG_CAP_COOPERATIVE) != 0, U(add_data(o, op->payload, op->payload_bytes)), op->payload_bytes);
+    fprintf(o->c, "}, %d, data + %llu, %zu);\n", (w[MG_CAP_L_FLAGS] & MG_CAP_COOPERATIVE) != 0,
+            U(add_data(o, op->payload, op->payload_bytes)), op->payload_bytes);
     o->n_launches++;
     return 0;
 }
@@ -123,7 +134,8 @@ static int put_write(struct mg_replay *r, struct out *o, const struct mg_cap_op 
     void *room = mg_replay_room(r, op->words[1]);
     if (!room || !mg_cap_content(r->reader, op, room, &why))
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", r->path, why);
-    fprintf(o->c, "    write_at(0x%llx, data + %llu, %llu);\n", U(op->words[0]), U(add_data(o, room, op->words[1])), U(op->words[1]));
+    fprintf(o->c, "    write_at(0x%llx, data + %llu, %llu);\n", U(op->words[0]), U(add_data(o, room, op->words[1])),
+            U(op->words[1]));
     return 0;
 }
 
@@ -131,27 +143,52 @@ static int put_op(struct mg_replay *r, struct out *o, const struct mg_cap_op *op
 {
     const uint64_t *w = op->words;
     switch ((enum mg_cap_op_kind)op->kind) {
-    case MG_CAP_image: return put_image(r, o, op);
-    case MG_CAP_load: return put_load(r, o, op);
-    case MG_CAP_kernel: return put_name(r, o, op, true);
-    case MG_CAP_variable: return put_name(r, o, op, false);
-    case MG_CAP_launch: return put_launch(r, o, op);
-    case MG_CAP_write: return put_write(r, o, op);
-    case MG_CAP_alloc: return fprintf(o->c, "    allocate(0x%llx, %llu);\n", U(w[0]), U(w[1])), 0;
-    case MG_CAP_copy: return fprintf(o->c, "    copy(0x%llx, 0x%llx, %llu);\n", U(w[0]), U(w[1]), U(w[2])), 0;
+    case MG_CAP_image:
+        return put_image(r, o, op);
+    case MG_CAP_load:
+        return put_load(r, o, op);
+    case MG_CAP_kernel:
+        return put_name(r, o, op, true);
+    case MG_CAP_variable:
+        return put_name(r, o, op, false);
+    case MG_CAP_launch:
+        return put_launch(r, o, op);
+    case MG_CAP_write:
+        return put_write(r, o, op);
+    case MG_CAP_alloc:
+        return fprintf(o->c, "    allocate(0x%llx, %llu);\n", U(w[0]), U(w[1])), 0;
+    case MG_CAP_copy:
+        return fprintf(o->c, "    copy(0x%llx, 0x%llx, %llu);\n", U(w[0]), U(w[1]), U(w[2])), 0;
     case MG_CAP_set:
-        return fprintf(o->c, "    set(0x%llx, %llu, %llu, %llu, %llu, %llu);\n", U(w[0]), U(w[1]), U(w[2]), U(w[3]), U(w[4]), U(w[5] & 0xffffffffu)), 0;
+        return fprintf(o->c, "    set(0x%llx, %llu, %llu, %llu, %llu, %llu);\n", U(w[0]), U(w[1]), U(w[2]), U(w[3]),
+                       U(w[4]), U(w[5] & 0xffffffffu)),
+               0;
     case MG_CAP_check:
-        return fprintf(o->c, "    compare(\"launch %llu\", 0x%llx, %llu, 0x%llxu, 0x%llxu);\n", U(w[0] ? w[0] - 1 : 0), U(w[1]), U(w[2]), U(w[3]), U(w[4])), 0;
+        return fprintf(o->c, "    compare(\"launch %llu\", 0x%llx, %llu, 0x%llxu, 0x%llxu);\n", U(w[0] ? w[0] - 1 : 0),
+                       U(w[1]), U(w[2]), U(w[3]), U(w[4])),
+               0;
     case MG_CAP_attribute:
         if (!mg_replay_kernel_of(r, w[0]))
             return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: it names a kernel that it lacks", r->path);
-        return fprintf(o->c, "    check(cuFuncSetAttribute(kernel%llu, %d, %d), \"an attribute\");\n", U(w[0]), (int)w[1], (int)w[2]), 0;
-    case MG_CAP_limit: return fprintf(o->c, "    cuCtxSetLimit(%d, %llu);\n", (int)w[0], U(w[1])), 0;
-    case MG_CAP_unload: case MG_CAP_free: /* memory stays: what comes there next clears it */
-    case MG_CAP_run: case MG_CAP_origin: case MG_CAP_uncaptured: return 0;
-    case MG_CAP_copy3d: case MG_CAP_array: case MG_CAP_level: case MG_CAP_array_free: case MG_CAP_object: case MG_CAP_object_free:
-    case MG_CAP_OP_COUNT: return cannot(r, op);
+        return fprintf(o->c, "    check(cuFuncSetAttribute(kernel%llu, %d, %d), \"an attribute\");\n", U(w[0]),
+                       (int)w[1], (int)w[2]),
+               0;
+    case MG_CAP_limit:
+        return fprintf(o->c, "    cuCtxSetLimit(%d, %llu);\n", (int)w[0], U(w[1])), 0;
+    case MG_CAP_unload:
+    case MG_CAP_free: /* memory stays: what comes there next clears it */
+    case MG_CAP_run:
+    case MG_CAP_origin:
+    case MG_CAP_uncaptured:
+        return 0;
+    case MG_CAP_copy3d:
+    case MG_CAP_array:
+    case MG_CAP_level:
+    case MG_CAP_array_free:
+    case MG_CAP_object:
+    case MG_CAP_object_free:
+    case MG_CAP_OP_COUNT:
+        return cannot(r, op);
     }
     return 0;
 }
@@ -161,8 +198,7 @@ static FILE *open_in(struct mg_replay *r, const char *folder, const char *name)
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *f = fopen(path, "we");
-    if (!f)
-        mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", path, strerror(errno));
+    if (!f) mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", path, strerror(errno));
     return f;
 }
 
@@ -180,11 +216,9 @@ int mg_export(struct mg_replay *r, const char *folder)
         for (uint32_t k = 0; k < r->ranges.n; k++)
             fprintf(o.c, "    reserve(0x%llx, 0x%llx);\n", U(r->ranges.at[k].lo), U(r->ranges.at[k].hi));
     }
-    while (!status && mg_cap_next(r->reader, &op))
-        status = put_op(r, &o, &op);
+    while (!status && mg_cap_next(r->reader, &op)) status = put_op(r, &o, &op);
     mg_cap_op_release(&op);
-    if (!status)
-        fprintf(o.c, "    return end(%llu);\n}\n", U(o.n_launches));
+    if (!status) fprintf(o.c, "    return end(%llu);\n}\n", U(o.n_launches));
     if ((o.c && fclose(o.c)) | (o.data && fclose(o.data)))
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", folder, strerror(errno));
     return status;

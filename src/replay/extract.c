@@ -1,5 +1,5 @@
-/* Selected launches as a capture of their own, written while all launches are replayed: before each the memory that it finds,
- * as far as the new capture does not have it, then the launch, then hashes of what it left. */
+/* Selected launches as a capture of their own, written while all launches are replayed: before each the memory that it
+ * finds, as far as the new capture does not have it, then the launch, then hashes of what it left. */
 #include "replay/replay.h"
 
 #include <stdlib.h>
@@ -10,24 +10,30 @@
 #include "ir/ir.h"
 #include "ptx/ptx.h"
 
-struct shadow { uint64_t at, bytes; bool variable, seen; uint64_t *hash; }; /* memory as the new capture has it, by chunks */
-struct range { uint64_t from, to; };                                         /* of launches, both included */
+struct shadow {
+    uint64_t at, bytes;
+    bool variable, seen;
+    uint64_t *hash;
+}; /* memory as the new capture has it, by chunks */
+struct range {
+    uint64_t from, to;
+}; /* of launches, both included */
 struct mg_extract {
     struct mg_cap_writer out;
     MG_VEC(struct range) wanted;
     MG_VEC(struct shadow) shadows;
     MG_VEC(uint64_t) images, loads, kernels, arrays, objects; /* that it has already, by number or handle */
     uint32_t sets_done;
-    uint64_t n;                                                 /* launches */
+    uint64_t n; /* launches */
 };
 
-#define PUT(x, kind, payload_, bytes_, ...)                                                                                     \
-    mg_cap_put(&(x)->out, &(struct mg_cap_op_in){kind, (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / 8, payload_, bytes_})
+#define PUT(x, kind, payload_, bytes_, ...)                                                                            \
+    mg_cap_put(&(x)->out, &(struct mg_cap_op_in){kind, (const uint64_t[]){__VA_ARGS__},                                \
+                                                 sizeof((const uint64_t[]){__VA_ARGS__}) / 8, payload_, bytes_})
 #define HAS(list, v) has((list).at, (list).n, v)
 static bool has(const uint64_t *list, uint32_t n, uint64_t v)
 {
-    while (n && list[n - 1] != v)
-        n--;
+    while (n && list[n - 1] != v) n--;
     return n != 0;
 }
 
@@ -41,16 +47,14 @@ static bool parse_ranges(struct mg_extract *x, const char *spec)
         size_t n = strcspn(spec, ",");
         struct range g = {0, UINT64_MAX};
         char *dash;
-        if (!n || n >= sizeof part)
-            return false;
+        if (!n || n >= sizeof part) return false;
         memcpy(part, spec, n);
         part[n] = 0;
-        if ((dash = strchr(part, '-')))
-            *dash = 0;
-        if (!mg_number_u64(part, false, 0, UINT64_MAX, &g.from) || (dash && dash[1] && !mg_number_u64(dash + 1, false, 0, UINT64_MAX, &g.to)))
+        if ((dash = strchr(part, '-'))) *dash = 0;
+        if (!mg_number_u64(part, false, 0, UINT64_MAX, &g.from) ||
+            (dash && dash[1] && !mg_number_u64(dash + 1, false, 0, UINT64_MAX, &g.to)))
             return false;
-        if (!dash)
-            g.to = g.from;
+        if (!dash) g.to = g.from;
         *mg_vec_push(&x->wanted) = g;
         spec += n + (spec[n] == ',');
     }
@@ -60,8 +64,7 @@ static bool parse_ranges(struct mg_extract *x, const char *spec)
 bool mg_extract_wants(const struct mg_replay *r, uint64_t launch)
 {
     for (uint32_t k = 0; k < r->extract->wanted.n; k++)
-        if (launch >= r->extract->wanted.at[k].from && launch <= r->extract->wanted.at[k].to)
-            return true;
+        if (launch >= r->extract->wanted.at[k].from && launch <= r->extract->wanted.at[k].to) return true;
     return false;
 }
 
@@ -69,8 +72,7 @@ int mg_extract_open(struct mg_replay *r, const char *path, const char *spec)
 {
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_extract *x = calloc(1, sizeof *x);
-    if (!x)
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "there is no memory");
+    if (!x) return mg_replay_fail(r, MG_REPLAY_INPUT, "there is no memory");
     if (!parse_ranges(x, spec))
         return mg_replay_fail(r, MG_REPLAY_USAGE, "--launches wants N, A-B or A-, joined by commas, not '%s'", spec);
     if (mg_cap_writer_open(&x->out, path, &d))
@@ -84,8 +86,7 @@ int mg_extract_open(struct mg_replay *r, const char *path, const char *spec)
 static struct shadow *shadow_of(struct mg_extract *x, uint64_t at)
 {
     for (uint32_t k = 0; k < x->shadows.n; k++)
-        if (x->shadows.at[k].at == at)
-            return &x->shadows.at[k];
+        if (x->shadows.at[k].at == at) return &x->shadows.at[k];
     return NULL;
 }
 
@@ -94,8 +95,7 @@ static struct shadow *add_shadow(struct mg_extract *x, uint64_t at, uint64_t byt
     static const char zeros[MG_CAP_CHUNK];
     uint64_t n = (bytes + MG_CAP_CHUNK - 1) / MG_CAP_CHUNK, hash[2];
     struct shadow s = {at, bytes, variable, true, calloc(n, sizeof *s.hash)};
-    if (!s.hash)
-        return NULL;
+    if (!s.hash) return NULL;
     for (uint64_t k = 0; k < n && !variable; k++) { /* fresh memory is zero */
         mg_cap_hash(zeros, MG_MIN(bytes - k * MG_CAP_CHUNK, (uint64_t)MG_CAP_CHUNK), hash);
         s.hash[k] = hash[0];
@@ -108,11 +108,10 @@ static void put_variable(struct mg_replay *r, const struct mg_load *l, const cha
 {
     cu_ptr at = 0;
     size_t bytes = 0;
-    cu_result rc = l->library ? mg_cu.cuLibraryGetGlobal(&at, &bytes, l->handle, name) : mg_cu.cuModuleGetGlobal_v2(&at, &bytes, l->handle, name);
-    if (rc != CUE_SUCCESS && l->library)
-        rc = mg_cu.cuLibraryGetManaged(&at, &bytes, l->handle, name);
-    if (rc != CUE_SUCCESS || !bytes || shadow_of(r->extract, at))
-        return; /* one that the linker has dropped */
+    cu_result rc = l->library ? mg_cu.cuLibraryGetGlobal(&at, &bytes, l->handle, name)
+                              : mg_cu.cuModuleGetGlobal_v2(&at, &bytes, l->handle, name);
+    if (rc != CUE_SUCCESS && l->library) rc = mg_cu.cuLibraryGetManaged(&at, &bytes, l->handle, name);
+    if (rc != CUE_SUCCESS || !bytes || shadow_of(r->extract, at)) return; /* one that the linker has dropped */
     PUT(r->extract, MG_CAP_variable, name, strlen(name), l->number, at, bytes);
     add_shadow(r->extract, at, bytes, true);
 }
@@ -122,18 +121,16 @@ static void put_variables(struct mg_replay *r, const struct mg_load *l, const st
 {
     for (uint32_t part = 0; part < im->unpacked.n; part++) {
         struct mg_image *file = NULL;
-        if (mg_image_open_bytes(im->unpacked.parts[part], im->unpacked.sizes[part], NULL, &file, NULL))
-            continue;
+        if (mg_image_open_bytes(im->unpacked.parts[part], im->unpacked.sizes[part], NULL, &file, NULL)) continue;
         uint32_t groups = 0;
-        for (uint32_t k = 0; k < file->n_entries; k++)
-            groups = MG_MAX(groups, file->entries[k].group + 1);
+        for (uint32_t k = 0; k < file->n_entries; k++) groups = MG_MAX(groups, file->entries[k].group + 1);
         for (uint32_t g = 0; g < groups; g++) {
             struct mg_module *m = NULL;
             const struct mg_image_entry *e = mg_image_best_ptx(file, g, (uint32_t)r->run[1]);
-            if (!e || mg_ptx_parse(e->data, e->bytes, NULL, &m, NULL) || !m)
-                continue;
+            if (!e || mg_ptx_parse(e->data, e->bytes, NULL, &m, NULL) || !m) continue;
             for (mg_id v = 1; v < m->vars.n; v++)
-                if (!m->vars.at[v].func && (m->vars.at[v].space == MG_SPACE_global || m->vars.at[v].space == MG_SPACE_const))
+                if (!m->vars.at[v].func &&
+                    (m->vars.at[v].space == MG_SPACE_global || m->vars.at[v].space == MG_SPACE_const))
                     put_variable(r, l, mg_name(m, m->vars.at[v].name));
             mg_module_free(m);
         }
@@ -160,11 +157,9 @@ static int put_kernel(struct mg_replay *r, uint64_t number)
     const struct mg_load *l = mg_replay_load_of(r, k->load);
     const struct mg_image_bytes *im = mg_replay_image_of(r, l->image);
     put_sets(r, 0, x->sets_done);
-    for (uint32_t i = 0; i < x->kernels.n; i++)
-        put_sets(r, x->kernels.at[i], x->sets_done);
+    for (uint32_t i = 0; i < x->kernels.n; i++) put_sets(r, x->kernels.at[i], x->sets_done);
     x->sets_done = r->sets.n;
-    if (HAS(x->kernels, number))
-        return 0;
+    if (HAS(x->kernels, number)) return 0;
     if (!HAS(x->images, l->image)) {
         uint64_t w[] = {l->image, im->bytes};
         mg_cap_put_content(&x->out, &(struct mg_cap_op_in){MG_CAP_image, w, 2, NULL, 0}, im->at, im->bytes);
@@ -191,7 +186,8 @@ static void put_addresses(struct mg_extract *x, uint64_t at, const char *data, u
         memcpy(&w, data + k, 8);
         for (uint32_t i = 0; w >> 32 && i < x->shadows.n; i++)
             if (x->shadows.at[i].variable && w - x->shadows.at[i].at < x->shadows.at[i].bytes)
-                mg_cap_put_content(&x->out, &(struct mg_cap_op_in){MG_CAP_write, (uint64_t[]){at + k, 8}, 2, NULL, 0}, data + k, 8);
+                mg_cap_put_content(&x->out, &(struct mg_cap_op_in){MG_CAP_write, (uint64_t[]){at + k, 8}, 2, NULL, 0},
+                                   data + k, 8);
     }
 }
 
@@ -202,14 +198,13 @@ static int refresh(struct mg_replay *r, struct shadow *s, bool writes, bool *cha
     char *now = mg_replay_room(r, s->bytes);
     int status = now ? mg_replay_read(r, s->at, now, s->bytes) : r->status;
     for (uint64_t k = 0; !status && k * MG_CAP_CHUNK < s->bytes; k++) {
-        uint64_t off = k * MG_CAP_CHUNK, n = MG_MIN(s->bytes - off, (uint64_t)MG_CAP_CHUNK), hash[2], w[] = {s->at + off, n};
+        uint64_t off = k * MG_CAP_CHUNK, n = MG_MIN(s->bytes - off, (uint64_t)MG_CAP_CHUNK), hash[2],
+                 w[] = {s->at + off, n};
         mg_cap_hash(now + off, n, hash);
-        if (hash[0] == s->hash[k])
-            continue;
+        if (hash[0] == s->hash[k]) continue;
         s->hash[k] = hash[0];
         *changed = true;
-        if (!writes)
-            continue;
+        if (!writes) continue;
         mg_cap_put_content(&x->out, &(struct mg_cap_op_in){MG_CAP_write, w, 2, NULL, 0}, now + off, n);
         put_addresses(x, s->at + off, now + off, n);
     }
@@ -224,8 +219,7 @@ static int put_memory(struct mg_replay *r)
     for (uint32_t k = 0; k < x->shadows.n; k++) {
         struct shadow *s = &x->shadows.at[k];
         const struct mg_live *l = mg_replay_live_at(r, s->at);
-        if (s->variable || (l && l->at == s->at && l->bytes == s->bytes))
-            continue;
+        if (s->variable || (l && l->at == s->at && l->bytes == s->bytes)) continue;
         PUT(x, MG_CAP_free, NULL, 0, s->at);
         free(s->hash);
         *s = x->shadows.at[--x->shadows.n];
@@ -237,14 +231,15 @@ static int put_memory(struct mg_replay *r)
             if (!add_shadow(x, r->live.at[k].at, r->live.at[k].bytes, false))
                 return mg_replay_fail(r, MG_REPLAY_INPUT, "there is no memory");
         }
-    for (uint32_t k = 0; k < x->shadows.n && !status; k++)
-        status = refresh(r, &x->shadows.at[k], true, &changed);
+    for (uint32_t k = 0; k < x->shadows.n && !status; k++) status = refresh(r, &x->shadows.at[k], true, &changed);
     return status;
 }
 
 static unsigned element_bytes(const struct cu_array3d_desc *d)
 {
-    unsigned one = d->format == CUAD_UINT8 || d->format == CUAD_SINT8 ? 1 : d->format == CUAD_UINT16 || d->format == CUAD_SINT16 || d->format == CUAD_HALF ? 2 : 4;
+    unsigned one = d->format == CUAD_UINT8 || d->format == CUAD_SINT8                               ? 1
+                   : d->format == CUAD_UINT16 || d->format == CUAD_SINT16 || d->format == CUAD_HALF ? 2
+                                                                                                    : 4;
     return one * d->channels;
 }
 
@@ -252,20 +247,32 @@ static int put_array(struct mg_replay *r, const struct mg_array *a)
 {
     struct mg_extract *x = r->extract;
     const struct cu_array3d_desc *d = &a->desc;
-    uint64_t width = d->width * element_bytes(d), height = MG_MAX(d->height, 1u), depth = MG_MAX(d->depth, 1u), bytes = width * height * depth;
+    uint64_t width = d->width * element_bytes(d), height = MG_MAX(d->height, 1u), depth = MG_MAX(d->depth, 1u),
+             bytes = width * height * depth;
     if (a->mipmap || a->level)
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "launch %llu cannot be taken out: there is a mipmap, whose content cannot be read", (unsigned long long)r->n_launches);
+        return mg_replay_fail(r, MG_REPLAY_INPUT,
+                              "launch %llu cannot be taken out: there is a mipmap, whose content cannot be read",
+                              (unsigned long long)r->n_launches);
     if (!HAS(x->arrays, a->number)) {
-        PUT(x, MG_CAP_array, NULL, 0, a->number, d->width, d->height, d->depth, (uint64_t)d->format, d->channels, d->flags, 0);
+        PUT(x, MG_CAP_array, NULL, 0, a->number, d->width, d->height, d->depth, (uint64_t)d->format, d->channels,
+            d->flags, 0);
         *mg_vec_push(&x->arrays) = a->number;
     }
     char *room = mg_replay_room(r, bytes);
-    if (!room)
-        return r->status;
-    struct cu_memcpy3d c = {.src_type = CUMEM_ARRAY, .src_array = a->handle, .dst_type = CUMEM_HOST, .dst_host = room, .dst_pitch = width,
-                            .dst_height = height, .width = width, .height = height, .depth = depth};
+    if (!room) return r->status;
+    struct cu_memcpy3d c = {.src_type = CUMEM_ARRAY,
+                            .src_array = a->handle,
+                            .dst_type = CUMEM_HOST,
+                            .dst_host = room,
+                            .dst_pitch = width,
+                            .dst_height = height,
+                            .width = width,
+                            .height = height,
+                            .depth = depth};
     int status = mg_replay_call(r, mg_cu.cuMemcpy3D_v2(&c), "reading an array");
-    uint64_t w[23] = {MG_CAP_FROM_HOST, 0, 0, 0, 0, 0, width, height, MG_CAP_IN_ARRAY, a->number, 0, 0, 0, 0, 0, 0, width, height, depth, bytes, 0};
+    uint64_t w[23] = {
+        MG_CAP_FROM_HOST, 0,     0,     0, 0, 0, width, height, MG_CAP_IN_ARRAY, a->number, 0, 0, 0, 0, 0, 0, width,
+        height,           depth, bytes, 0};
     if (!status)
         mg_cap_put_content(&x->out, &(struct mg_cap_op_in){MG_CAP_copy3d, w, MG_COUNT_OF(w), NULL, 0}, room, bytes);
     return status;
@@ -275,12 +282,10 @@ static int put_objects(struct mg_replay *r)
 {
     struct mg_extract *x = r->extract;
     int status = 0;
-    for (uint32_t k = 0; k < r->arrays.n && !status; k++)
-        status = put_array(r, &r->arrays.at[k]);
+    for (uint32_t k = 0; k < r->arrays.n && !status; k++) status = put_array(r, &r->arrays.at[k]);
     for (uint32_t k = 0; k < r->objects.n && !status; k++) {
         const struct mg_object *o = &r->objects.at[k];
-        if (HAS(x->objects, o->handle))
-            continue;
+        if (HAS(x->objects, o->handle)) continue;
         mg_cap_put(&x->out, &(struct mg_cap_op_in){MG_CAP_object, o->op, 10, o->payload, o->payload_bytes});
         *mg_vec_push(&x->objects) = o->handle;
     }
@@ -294,16 +299,13 @@ int mg_extract_before(struct mg_replay *r, const struct mg_cap_op *op)
     struct mg_extract *x = r->extract;
     uint64_t w[MG_CAP_L_COUNT], args[4096];
     int status = mg_replay_settle(r);
-    if (!x->n)
-        mg_cap_put(&x->out, &(struct mg_cap_op_in){MG_CAP_run, r->run, 3, r->run_line, r->run_line_bytes});
-    if (!status)
-        status = put_kernel(r, op->words[MG_CAP_L_KERNEL]);
-    if (!status)
-        status = put_memory(r);
-    if (!status)
-        status = put_objects(r);
+    if (!x->n) mg_cap_put(&x->out, &(struct mg_cap_op_in){MG_CAP_run, r->run, 3, r->run_line, r->run_line_bytes});
+    if (!status) status = put_kernel(r, op->words[MG_CAP_L_KERNEL]);
+    if (!status) status = put_memory(r);
+    if (!status) status = put_objects(r);
     if (status || op->payload_bytes > sizeof args)
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "launch %llu has too many arguments", (unsigned long long)r->n_launches);
+        return mg_replay_fail(r, MG_REPLAY_INPUT, "launch %llu has too many arguments",
+                              (unsigned long long)r->n_launches);
     memcpy(w, op->words, sizeof w);
     memcpy(args, op->payload, op->payload_bytes);
     mg_replay_translate(r, args, op->payload_bytes, false);
@@ -327,8 +329,7 @@ int mg_extract_after(struct mg_replay *r, const struct mg_cap_op *op)
             memcpy(&arg, op->payload + i, 8);
             changed = arg - s->at < s->bytes;
         }
-        if (status || s->variable || !changed)
-            continue;
+        if (status || s->variable || !changed) continue;
         mg_cap_hash(r->room, s->bytes, hash); /* refresh has read it there */
         PUT(x, MG_CAP_check, NULL, 0, x->n, s->at, s->bytes, hash[0], hash[1]);
     }
@@ -339,13 +340,13 @@ int mg_extract_close(struct mg_replay *r)
 {
     struct mg_extract *x = r->extract;
     uint64_t n = x->n;
-    for (uint32_t k = 0; k < x->shadows.n; k++)
-        free(x->shadows.at[k].hash);
+    for (uint32_t k = 0; k < x->shadows.n; k++) free(x->shadows.at[k].hash);
     bool ok = mg_cap_writer_close(&x->out);
     mg_vec_release(&x->shadows);
     free(x);
     r->extract = NULL;
-    if (!ok)
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "the new capture cannot be written");
-    return n ? 0 : mg_replay_fail(r, MG_REPLAY_INPUT, "--launches selects none of the %llu launches", (unsigned long long)r->n_launches);
+    if (!ok) return mg_replay_fail(r, MG_REPLAY_INPUT, "the new capture cannot be written");
+    return n ? 0
+             : mg_replay_fail(r, MG_REPLAY_INPUT, "--launches selects none of the %llu launches",
+                              (unsigned long long)r->n_launches);
 }

@@ -14,12 +14,13 @@ static void print_text(const struct mg_cap_op *op)
 static void print_launch(const struct mg_replay *r, const struct mg_cap_op *op)
 {
     const uint64_t *w = op->words;
-    printf("launch %llu kernel=%llu grid=%llu,%llu,%llu block=%llu,%llu,%llu stream=%llu", (unsigned long long)w[MG_CAP_L_NUMBER],
-           (unsigned long long)w[MG_CAP_L_KERNEL], (unsigned long long)w[MG_CAP_L_GRID], (unsigned long long)w[MG_CAP_L_GRID + 1],
-           (unsigned long long)w[MG_CAP_L_GRID + 2], (unsigned long long)w[MG_CAP_L_BLOCK], (unsigned long long)w[MG_CAP_L_BLOCK + 1],
-           (unsigned long long)w[MG_CAP_L_BLOCK + 2], (unsigned long long)w[MG_CAP_L_STREAM]);
-    if (w[MG_CAP_L_WHY])
-        printf(" not replayed: %s", r->reasons.at[w[MG_CAP_L_WHY] - 1]);
+    printf("launch %llu kernel=%llu grid=%llu,%llu,%llu block=%llu,%llu,%llu stream=%llu",
+           (unsigned long long)w[MG_CAP_L_NUMBER], (unsigned long long)w[MG_CAP_L_KERNEL],
+           (unsigned long long)w[MG_CAP_L_GRID], (unsigned long long)w[MG_CAP_L_GRID + 1],
+           (unsigned long long)w[MG_CAP_L_GRID + 2], (unsigned long long)w[MG_CAP_L_BLOCK],
+           (unsigned long long)w[MG_CAP_L_BLOCK + 1], (unsigned long long)w[MG_CAP_L_BLOCK + 2],
+           (unsigned long long)w[MG_CAP_L_STREAM]);
+    if (w[MG_CAP_L_WHY]) printf(" not replayed: %s", r->reasons.at[w[MG_CAP_L_WHY] - 1]);
     putchar('\n');
 }
 
@@ -35,7 +36,8 @@ int mg_replay_list(struct mg_replay *r)
         printf("%s", mg_cap_op_name(op.kind));
         for (uint32_t k = 0; k < n; k++)
             printf(op.words[k] >> 32 ? " 0x%llx" : " %llu", (unsigned long long)op.words[k]);
-        if (op.kind == MG_CAP_run || op.kind == MG_CAP_kernel || op.kind == MG_CAP_variable || op.kind == MG_CAP_uncaptured)
+        if (op.kind == MG_CAP_run || op.kind == MG_CAP_kernel || op.kind == MG_CAP_variable ||
+            op.kind == MG_CAP_uncaptured)
             print_text(&op);
         putchar('\n');
     }

@@ -8,8 +8,7 @@
 int mg_replay_fail(struct mg_replay *r, int status, const char *fmt, ...)
 {
     va_list ap;
-    if (r->status)
-        return r->status;
+    if (r->status) return r->status;
     r->status = status;
     va_start(ap, fmt);
     vsnprintf(r->why, sizeof r->why, fmt, ap);
@@ -22,7 +21,8 @@ void *mg_replay_room(struct mg_replay *r, uint64_t bytes)
     if (bytes > r->room_bytes) {
         char *more = realloc(r->room, bytes);
         if (!more) {
-            mg_replay_fail(r, MG_REPLAY_INPUT, "there is no memory for content of %llu bytes", (unsigned long long)bytes);
+            mg_replay_fail(r, MG_REPLAY_INPUT, "there is no memory for content of %llu bytes",
+                           (unsigned long long)bytes);
             return NULL;
         }
         r->room = more;
@@ -36,30 +36,23 @@ static int start(struct mg_replay *r)
     cu_device device;
     cu_ctx ctx;
     const char *missing;
-    if (!mg_replay_driver_open(&missing))
-        return mg_replay_fail(r, MG_REPLAY_DEVICE, "the driver lacks %s", missing);
+    if (!mg_replay_driver_open(&missing)) return mg_replay_fail(r, MG_REPLAY_DEVICE, "the driver lacks %s", missing);
     int status = mg_replay_call(r, mg_cu.cuInit(0), "cuInit");
-    if (!status)
-        status = mg_replay_call(r, mg_cu.cuDeviceGet(&device, 0), "cuDeviceGet");
-    if (!status)
-        status = mg_replay_call(r, mg_cu.cuDevicePrimaryCtxRetain(&ctx, device), "cuDevicePrimaryCtxRetain");
-    if (!status)
-        status = mg_replay_call(r, mg_cu.cuCtxSetCurrent(ctx), "cuCtxSetCurrent");
-    if (!status)
-        status = mg_replay_call(r, mg_cu.cuEventCreate(&r->event, CUEVENT_DISABLE_TIMING), "cuEventCreate");
+    if (!status) status = mg_replay_call(r, mg_cu.cuDeviceGet(&device, 0), "cuDeviceGet");
+    if (!status) status = mg_replay_call(r, mg_cu.cuDevicePrimaryCtxRetain(&ctx, device), "cuDevicePrimaryCtxRetain");
+    if (!status) status = mg_replay_call(r, mg_cu.cuCtxSetCurrent(ctx), "cuCtxSetCurrent");
+    if (!status) status = mg_replay_call(r, mg_cu.cuEventCreate(&r->event, CUEVENT_DISABLE_TIMING), "cuEventCreate");
     return status;
 }
 
 static void tell(const struct mg_replay *r)
 {
-    if (r->difference[0])
-        fprintf(stderr, "margay replay: %s\n", r->difference);
-    if (r->why[0])
-        fprintf(stderr, "margay replay: %s\n", r->why);
+    if (r->difference[0]) fprintf(stderr, "margay replay: %s\n", r->difference);
+    if (r->why[0]) fprintf(stderr, "margay replay: %s\n", r->why);
     if (!r->quiet || r->status || r->n_differ)
-        fprintf(stderr, "margay replay: %llu of %llu launches replayed, %llu of %llu checks agree\n", (unsigned long long)r->n_launches,
-                (unsigned long long)mg_cap_totals(r->reader)->n_launches, (unsigned long long)(r->n_checks - r->n_differ),
-                (unsigned long long)r->n_checks);
+        fprintf(stderr, "margay replay: %llu of %llu launches replayed, %llu of %llu checks agree\n",
+                (unsigned long long)r->n_launches, (unsigned long long)mg_cap_totals(r->reader)->n_launches,
+                (unsigned long long)(r->n_checks - r->n_differ), (unsigned long long)r->n_checks);
     if (!r->status && r->n_launches && !r->n_checks)
         fprintf(stderr, "margay replay: nothing was compared: the capture holds no check of these launches\n");
 }
@@ -87,7 +80,9 @@ int main(int argc, char **argv)
             r.status = MG_REPLAY_USAGE;
     }
     if (r.status || !r.path || (extract && !launches)) {
-        fputs("usage: margay-replay CAPTURE.mgc [-q] [--list] [--extract NEW.mgc --launches SPEC] [--export FOLDER]; margay replay gives these\n", stderr);
+        fputs(
+            "usage: margay-replay CAPTURE.mgc [-q] [--list] [--extract NEW.mgc --launches SPEC] [--export FOLDER]; margay replay gives these\n",
+            stderr);
         return MG_REPLAY_USAGE;
     }
     if (mg_cap_reader_open(r.path, &r.reader, &d)) {
@@ -95,22 +90,16 @@ int main(int argc, char **argv)
         return MG_REPLAY_INPUT;
     }
     int status = mg_replay_scan(&r);
-    if (!status && list)
-        return mg_replay_list(&r);
+    if (!status && list) return mg_replay_list(&r);
     if (!status && folder) {
         status = mg_export(&r, folder);
-        if (status)
-            fprintf(stderr, "margay replay: %s\n", r.why);
+        if (status) fprintf(stderr, "margay replay: %s\n", r.why);
         return status;
     }
-    if (!status)
-        status = start(&r);
-    if (!status && extract)
-        status = mg_extract_open(&r, extract, launches);
-    if (!status)
-        mg_replay_run(&r);
-    if (!r.status && extract)
-        mg_extract_close(&r);
+    if (!status) status = start(&r);
+    if (!status && extract) status = mg_extract_open(&r, extract, launches);
+    if (!status) mg_replay_run(&r);
+    if (!r.status && extract) mg_extract_close(&r);
     tell(&r);
     return r.status ? r.status : r.n_differ ? MG_REPLAY_DIFFERS : MG_REPLAY_OK;
 }

@@ -9,14 +9,17 @@ static const struct cu_alloc_prop prop = {.type = 1, .location = {CULOC_DEVICE, 
 int mg_replay_reserve(struct mg_replay *r, uint64_t lo, uint64_t hi)
 {
     cu_ptr got = 0;
-    if (!r->granule && mg_replay_call(r, mg_cu.cuMemGetAllocationGranularity(&r->granule, &prop, 0), "memory at fixed addresses"))
+    if (!r->granule &&
+        mg_replay_call(r, mg_cu.cuMemGetAllocationGranularity(&r->granule, &prop, 0), "memory at fixed addresses"))
         return r->status;
     lo &= ~((uint64_t)r->granule - 1);
     hi = (hi + r->granule - 1) & ~((uint64_t)r->granule - 1);
     cu_result rc = mg_cu.cuMemAddressReserve(&got, hi - lo, r->granule, lo, 0);
     if (rc != CUE_SUCCESS || got != lo)
-        return mg_replay_fail(r, MG_REPLAY_DEVICE, "the addresses from 0x%llx to 0x%llx, where the program had memory, are not free in this process",
-                              (unsigned long long)lo, (unsigned long long)hi);
+        return mg_replay_fail(
+            r, MG_REPLAY_DEVICE,
+            "the addresses from 0x%llx to 0x%llx, where the program had memory, are not free in this process",
+            (unsigned long long)lo, (unsigned long long)hi);
     return 0;
 }
 
@@ -25,15 +28,15 @@ static int map_run(struct mg_replay *r, uint64_t lo, uint64_t bytes)
 {
     cu_mem_handle h;
     struct cu_access access = {{CULOC_DEVICE, 0}, CUACCESS_READWRITE};
-    int status = mg_replay_call(r, mg_cu.cuMemCreate(&h, bytes, &prop, 0), "memory of %llu bytes", (unsigned long long)bytes);
+    int status =
+        mg_replay_call(r, mg_cu.cuMemCreate(&h, bytes, &prop, 0), "memory of %llu bytes", (unsigned long long)bytes);
     if (!status)
         status = mg_replay_call(r, mg_cu.cuMemMap(lo, bytes, 0, h, 0), "memory at 0x%llx", (unsigned long long)lo);
     if (!status)
-        status = mg_replay_call(r, mg_cu.cuMemSetAccess(lo, bytes, &access, 1), "access to memory at 0x%llx", (unsigned long long)lo);
-    if (!status)
-        mg_cu.cuMemRelease(h);
-    for (uint64_t p = lo; p < lo + bytes; p += r->granule)
-        mg_map_set(&r->pages, p, 1);
+        status = mg_replay_call(r, mg_cu.cuMemSetAccess(lo, bytes, &access, 1), "access to memory at 0x%llx",
+                                (unsigned long long)lo);
+    if (!status) mg_cu.cuMemRelease(h);
+    for (uint64_t p = lo; p < lo + bytes; p += r->granule) mg_map_set(&r->pages, p, 1);
     return status;
 }
 
@@ -53,8 +56,7 @@ static uint32_t place_of(const struct mg_replay *r, uint64_t at)
 struct mg_live *mg_replay_live_at(struct mg_replay *r, uint64_t p)
 {
     uint32_t k = place_of(r, p);
-    if (k < r->live.n && r->live.at[k].at == p)
-        return &r->live.at[k];
+    if (k < r->live.n && r->live.at[k].at == p) return &r->live.at[k];
     return k && p - r->live.at[k - 1].at < r->live.at[k - 1].bytes ? &r->live.at[k - 1] : NULL;
 }
 
@@ -64,13 +66,12 @@ int mg_replay_alloc(struct mg_replay *r, uint64_t at, uint64_t bytes)
     bool used = false;
     uint32_t k = place_of(r, at);
     if ((k < r->live.n && r->live.at[k].at < at + bytes) || mg_replay_live_at(r, at))
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: two allocations overlap at 0x%llx", r->path, (unsigned long long)at);
+        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: two allocations overlap at 0x%llx", r->path,
+                              (unsigned long long)at);
     for (uint64_t p = lo; p < hi;) {
         uint64_t end = p;
-        while (end < hi && !mg_map_get(&r->pages, end, NULL))
-            end += r->granule;
-        if (end > p && map_run(r, p, end - p))
-            return r->status;
+        while (end < hi && !mg_map_get(&r->pages, end, NULL)) end += r->granule;
+        if (end > p && map_run(r, p, end - p)) return r->status;
         used |= end == p;
         p = end == p ? p + r->granule : end;
     }
@@ -78,14 +79,17 @@ int mg_replay_alloc(struct mg_replay *r, uint64_t at, uint64_t bytes)
     memmove(&r->live.at[k + 1], &r->live.at[k], (r->live.n - 1 - k) * sizeof *r->live.at);
     r->live.at[k] = (struct mg_live){.at = at, .bytes = bytes};
     /* fresh pages are zero; what lay there before is not the program's */
-    return used ? mg_replay_call(r, mg_cu.cuMemsetD8Async(at, 0, bytes, mg_replay_enter(r, r->stream)), "clearing memory") : 0;
+    return used ? mg_replay_call(r, mg_cu.cuMemsetD8Async(at, 0, bytes, mg_replay_enter(r, r->stream)),
+                                 "clearing memory")
+                : 0;
 }
 
 int mg_replay_free(struct mg_replay *r, uint64_t at)
 {
     uint32_t k = place_of(r, at);
     if (k == r->live.n || r->live.at[k].at != at)
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: memory that is not allocated is freed at 0x%llx", r->path, (unsigned long long)at);
+        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: memory that is not allocated is freed at 0x%llx", r->path,
+                              (unsigned long long)at);
     memmove(&r->live.at[k], &r->live.at[k + 1], (--r->live.n - k) * sizeof *r->live.at);
     return 0;
 }
@@ -93,6 +97,7 @@ int mg_replay_free(struct mg_replay *r, uint64_t at)
 int mg_replay_read(struct mg_replay *r, uint64_t at, void *to, uint64_t bytes)
 {
     cu_stream s = mg_replay_enter(r, r->stream);
-    int status = mg_replay_call(r, mg_cu.cuMemcpyDtoHAsync_v2(to, at, bytes, s), "reading memory at 0x%llx", (unsigned long long)at);
+    int status = mg_replay_call(r, mg_cu.cuMemcpyDtoHAsync_v2(to, at, bytes, s), "reading memory at 0x%llx",
+                                (unsigned long long)at);
     return status ? status : mg_replay_settle(r);
 }

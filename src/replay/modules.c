@@ -3,18 +3,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNKNOWN(r, what, n) mg_replay_fail(r, MG_REPLAY_INPUT, "%s: it names a %s that it lacks: %llu", (r)->path, what, (unsigned long long)(n))
+#define UNKNOWN(r, what, n)                                                                                            \
+    mg_replay_fail(r, MG_REPLAY_INPUT, "%s: it names a %s that it lacks: %llu", (r)->path, what,                       \
+                   (unsigned long long)(n))
 
-#define FIND(list, number_)                                         \
-    do {                                                            \
-        for (uint32_t k = (list).n; k-- > 0;)                       \
-            if ((list).at[k].number == (number_))                   \
-                return &(list).at[k];                               \
-        return NULL;                                                \
+#define FIND(list, number_)                                                                                            \
+    do {                                                                                                               \
+        for (uint32_t k = (list).n; k-- > 0;)                                                                          \
+            if ((list).at[k].number == (number_)) return &(list).at[k];                                                \
+        return NULL;                                                                                                   \
     } while (0)
-struct mg_image_bytes *mg_replay_image_of(struct mg_replay *r, uint64_t number) { FIND(r->images, number); }
-struct mg_load *mg_replay_load_of(struct mg_replay *r, uint64_t number) { FIND(r->loads, number); }
-struct mg_kernel *mg_replay_kernel_of(struct mg_replay *r, uint64_t number) { FIND(r->kernels, number); }
+struct mg_image_bytes *mg_replay_image_of(struct mg_replay *r, uint64_t number)
+{
+    FIND(r->images, number);
+}
+struct mg_load *mg_replay_load_of(struct mg_replay *r, uint64_t number)
+{
+    FIND(r->loads, number);
+}
+struct mg_kernel *mg_replay_kernel_of(struct mg_replay *r, uint64_t number)
+{
+    FIND(r->kernels, number);
+}
 
 static char *name_of(const struct mg_cap_op *op)
 {
@@ -26,10 +36,12 @@ int mg_replay_image(struct mg_replay *r, const struct mg_cap_op *op)
     const char *why;
     struct mg_image_bytes im = {.number = op->words[0], .bytes = op->words[1], .at = malloc(op->words[1] + 1)};
     if (!im.at)
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "there is no memory for an image of %llu bytes", (unsigned long long)op->words[1]);
+        return mg_replay_fail(r, MG_REPLAY_INPUT, "there is no memory for an image of %llu bytes",
+                              (unsigned long long)op->words[1]);
     if (!mg_cap_content(r->reader, op, im.at, &why) || !mg_image_unpack(im.at, im.bytes, &im.unpacked)) {
         free(im.at);
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: image %llu is malformed", r->path, (unsigned long long)im.number);
+        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: image %llu is malformed", r->path,
+                              (unsigned long long)im.number);
     }
     *mg_vec_push(&r->images) = im;
     return 0;
@@ -42,52 +54,47 @@ int mg_replay_load(struct mg_replay *r, const struct mg_cap_op *op)
     int options[32];
     void *values[32];
     unsigned n = 0;
-    if (!im)
-        return UNKNOWN(r, "image", op->words[1]);
+    if (!im) return UNKNOWN(r, "image", op->words[1]);
     for (uint32_t k = 3; k + 1 < op->n_words && n < MG_COUNT_OF(options); k += 2, n++) {
         options[n] = (int)op->words[k];
         values[n] = (void *)(uintptr_t)op->words[k + 1];
     }
-    cu_result rc = l.library ? mg_cu.cuLibraryLoadData((cu_library *)&l.handle, im->unpacked.image, options, values, n, NULL, NULL, 0)
+    cu_result rc = l.library ? mg_cu.cuLibraryLoadData((cu_library *)&l.handle, im->unpacked.image, options, values, n,
+                                                       NULL, NULL, 0)
                              : mg_cu.cuModuleLoadDataEx((cu_module *)&l.handle, im->unpacked.image, n, options, values);
     l.n_words = MG_MIN(op->n_words, (uint32_t)MG_COUNT_OF(l.words));
     memcpy(l.words, op->words, l.n_words * sizeof *l.words);
     int status = mg_replay_call(r, rc, "loading image %llu", (unsigned long long)im->number);
-    if (!status)
-        *mg_vec_push(&r->loads) = l;
+    if (!status) *mg_vec_push(&r->loads) = l;
     return status;
 }
 
 int mg_replay_unload(struct mg_replay *r, const struct mg_cap_op *op)
 {
     struct mg_load *l = mg_replay_load_of(r, op->words[0]);
-    if (!l || !l->live)
-        return UNKNOWN(r, "module", op->words[0]);
+    if (!l || !l->live) return UNKNOWN(r, "module", op->words[0]);
     int status = mg_replay_settle(r);
-    if (status)
-        return status;
+    if (status) return status;
     l->live = false;
     for (uint32_t k = 0; k < r->variables.n; k++)
         if (r->variables.at[k].load == l->number) {
             free(r->variables.at[k].name);
             r->variables.at[k--] = r->variables.at[--r->variables.n];
         }
-    return mg_replay_call(r, l->library ? mg_cu.cuLibraryUnload(l->handle) : mg_cu.cuModuleUnload(l->handle), "unloading a module");
+    return mg_replay_call(r, l->library ? mg_cu.cuLibraryUnload(l->handle) : mg_cu.cuModuleUnload(l->handle),
+                          "unloading a module");
 }
 
 int mg_replay_kernel(struct mg_replay *r, const struct mg_cap_op *op)
 {
     struct mg_load *l = mg_replay_load_of(r, op->words[1]);
     struct mg_kernel k = {.number = op->words[0], .load = op->words[1], .name = name_of(op)};
-    if (!l || !l->live || !k.name)
-        return UNKNOWN(r, "module", op->words[1]);
+    if (!l || !l->live || !k.name) return UNKNOWN(r, "module", op->words[1]);
     cu_result rc = l->library ? mg_cu.cuLibraryGetKernel((cu_kernel *)&k.handle, l->handle, k.name)
                               : mg_cu.cuModuleGetFunction((cu_function *)&k.handle, l->handle, k.name);
-    if (rc == CUE_SUCCESS && l->library)
-        rc = mg_cu.cuKernelGetFunction((cu_function *)&k.handle, k.handle);
+    if (rc == CUE_SUCCESS && l->library) rc = mg_cu.cuKernelGetFunction((cu_function *)&k.handle, k.handle);
     int status = mg_replay_call(r, rc, "finding the kernel %s", k.name);
-    if (!status)
-        *mg_vec_push(&r->kernels) = k;
+    if (!status) *mg_vec_push(&r->kernels) = k;
     return status;
 }
 
@@ -97,17 +104,16 @@ int mg_replay_variable(struct mg_replay *r, const struct mg_cap_op *op)
     struct mg_variable v = {.load = op->words[0], .was = op->words[1], .bytes = op->words[2], .name = name_of(op)};
     cu_ptr at = 0;
     size_t bytes = 0;
-    if (!l || !l->live || !v.name)
-        return UNKNOWN(r, "module", op->words[0]);
-    cu_result rc = !l->library ? mg_cu.cuModuleGetGlobal_v2(&at, &bytes, l->handle, v.name) : mg_cu.cuLibraryGetGlobal(&at, &bytes, l->handle, v.name);
-    if (rc != CUE_SUCCESS && l->library)
-        rc = mg_cu.cuLibraryGetManaged(&at, &bytes, l->handle, v.name);
+    if (!l || !l->live || !v.name) return UNKNOWN(r, "module", op->words[0]);
+    cu_result rc = !l->library ? mg_cu.cuModuleGetGlobal_v2(&at, &bytes, l->handle, v.name)
+                               : mg_cu.cuLibraryGetGlobal(&at, &bytes, l->handle, v.name);
+    if (rc != CUE_SUCCESS && l->library) rc = mg_cu.cuLibraryGetManaged(&at, &bytes, l->handle, v.name);
     int status = mg_replay_call(r, rc, "finding the variable %s", v.name);
     if (!status && bytes != v.bytes)
-        status = mg_replay_fail(r, MG_REPLAY_INPUT, "the variable %s has %zu bytes here, not %llu", v.name, bytes, (unsigned long long)v.bytes);
+        status = mg_replay_fail(r, MG_REPLAY_INPUT, "the variable %s has %zu bytes here, not %llu", v.name, bytes,
+                                (unsigned long long)v.bytes);
     v.is = at;
-    if (!status)
-        *mg_vec_push(&r->variables) = v;
+    if (!status) *mg_vec_push(&r->variables) = v;
     return status;
 }
 
@@ -130,8 +136,7 @@ void mg_replay_translate(const struct mg_replay *r, void *data, uint64_t bytes, 
     }
     for (uint64_t k = 0; hi && k + 8 <= bytes; k += 8) {
         memcpy(&w, (char *)data + k, 8);
-        if (w < lo || w >= hi)
-            continue;
+        if (w < lo || w >= hi) continue;
         for (uint32_t i = 0; i < r->variables.n; i++) {
             const struct mg_variable *v = &r->variables.at[i];
             uint64_t from = back ? v->is : v->was, to = back ? v->was : v->is;

@@ -1,4 +1,5 @@
-/* margay-replay: runs the device's side of a capture again, over the driver's interface alone. `margay replay` starts it
+/* margay-replay: runs the device's side of a capture again, over the driver's interface alone. `margay replay`
+ * starts it
  * like any program (`margay run`), so that every tool and device works on it.
  *
  *   capture ── reader ──► operations ── exec.c ──► modules.c  images, kernels, variables
@@ -20,55 +21,95 @@
 
 enum { MG_REPLAY_OK, MG_REPLAY_DIFFERS, MG_REPLAY_USAGE, MG_REPLAY_INPUT, MG_REPLAY_DEVICE };
 
-struct mg_range_of { uint64_t lo, hi; };                       /* of addresses */
-struct mg_load { uint64_t number, image; void *handle; bool library, live; uint64_t words[35]; uint32_t n_words; };
-struct mg_kernel { uint64_t number, load; char *name; void *handle; };
-struct mg_variable { uint64_t load, was, is, bytes; char *name; }; /* its address in the capture, and here */
-struct mg_live { uint64_t at, bytes; uint64_t agreed; };        /* an allocation; agreed: launches at its last check that held */
-struct mg_array { uint64_t number; void *handle; bool mipmap, level; struct cu_array3d_desc desc; unsigned levels; };
-struct mg_object { uint64_t handle; bool surface; uint64_t op[10]; char payload[256]; size_t payload_bytes; };
-struct mg_image_bytes { uint64_t number, bytes; void *at; struct mg_image_unpacked unpacked; };
-struct mg_set { uint64_t kernel, attribute, value; };           /* or a limit: kernel 0 */
+struct mg_range_of {
+    uint64_t lo, hi;
+}; /* of addresses */
+struct mg_load {
+    uint64_t number, image;
+    void *handle;
+    bool library, live;
+    uint64_t words[35];
+    uint32_t n_words;
+};
+struct mg_kernel {
+    uint64_t number, load;
+    char *name;
+    void *handle;
+};
+struct mg_variable {
+    uint64_t load, was, is, bytes;
+    char *name;
+}; /* its address in the capture, and here */
+struct mg_live {
+    uint64_t at, bytes;
+    uint64_t agreed;
+}; /* an allocation; agreed: launches at its last check that held */
+struct mg_array {
+    uint64_t number;
+    void *handle;
+    bool mipmap, level;
+    struct cu_array3d_desc desc;
+    unsigned levels;
+};
+struct mg_object {
+    uint64_t handle;
+    bool surface;
+    uint64_t op[10];
+    char payload[256];
+    size_t payload_bytes;
+};
+struct mg_image_bytes {
+    uint64_t number, bytes;
+    void *at;
+    struct mg_image_unpacked unpacked;
+};
+struct mg_set {
+    uint64_t kernel, attribute, value;
+}; /* or a limit: kernel 0 */
 
 struct mg_replay {
     const char *path;
     struct mg_cap_reader *reader;
-    MG_VEC(struct mg_range_of) ranges;   /* where it had memory at any time */
-    MG_VEC(char *) reasons;              /* by number - 1 */
-    MG_VEC(uint32_t) doubts;             /* pairs: launch, reason */
+    MG_VEC(struct mg_range_of) ranges; /* where it had memory at any time */
+    MG_VEC(char *) reasons;            /* by number - 1 */
+    MG_VEC(uint32_t) doubts;           /* pairs: launch, reason */
     MG_VEC(struct mg_image_bytes) images;
     MG_VEC(struct mg_load) loads;
     MG_VEC(struct mg_kernel) kernels;
     MG_VEC(struct mg_variable) variables;
-    MG_VEC(struct mg_live) live;         /* by address */
+    MG_VEC(struct mg_live) live; /* by address */
     MG_VEC(struct mg_array) arrays;
     MG_VEC(struct mg_object) objects;
     MG_VEC(struct mg_set) sets;
-    MG_VEC(cu_stream) streams;           /* by number; 0: the default one */
-    struct mg_map pages;                 /* mapped so far */
+    MG_VEC(cu_stream) streams; /* by number; 0: the default one */
+    struct mg_map pages;       /* mapped so far */
     size_t granule;
-    uint64_t stream;                     /* of the work that was sent last */
+    uint64_t stream; /* of the work that was sent last */
     cu_event event;
-    const char *last_kernel;             /* that was launched; owner: kernels */
+    const char *last_kernel; /* that was launched; owner: kernels */
     uint64_t n_launches, n_checks, n_differ;
-    char *room; size_t room_bytes;       /* content on its way */
-    char difference[1024];               /* "": none; the first */
-    char why[1024];                      /* first failure */
+    char *room;
+    size_t room_bytes;     /* content on its way */
+    char difference[1024]; /* "": none; the first */
+    char why[1024];        /* first failure */
     int status;
-    struct mg_extract *extract;          /* NULL: none is written */
-    uint64_t run[3]; const void *run_line; size_t run_line_bytes; /* the process that it is of; owner: the reader */
+    struct mg_extract *extract; /* NULL: none is written */
+    uint64_t run[3];
+    const void *run_line;
+    size_t run_line_bytes; /* the process that it is of; owner: the reader */
     bool quiet;
 };
 
 /* main.c */
-int mg_replay_fail(struct mg_replay *r, int status, const char *fmt, ...) MG_PRINTF(3, 4); /* keeps the first, returns status */
-void *mg_replay_room(struct mg_replay *r, uint64_t bytes);  /* NULL: there is no memory, and r has failed */
+int mg_replay_fail(struct mg_replay *r, int status, const char *fmt, ...)
+    MG_PRINTF(3, 4);                                       /* keeps the first, returns status */
+void *mg_replay_room(struct mg_replay *r, uint64_t bytes); /* NULL: there is no memory, and r has failed */
 
 /* exec.c: 0, or the status that r has failed with */
-int mg_replay_scan(struct mg_replay *r);                    /* what the whole capture needs, before anything runs */
+int mg_replay_scan(struct mg_replay *r); /* what the whole capture needs, before anything runs */
 int mg_replay_run(struct mg_replay *r);
 cu_stream mg_replay_enter(struct mg_replay *r, uint64_t stream); /* work for this stream follows */
-int mg_replay_settle(struct mg_replay *r);                  /* all work has ended */
+int mg_replay_settle(struct mg_replay *r);                       /* all work has ended */
 int mg_replay_call(struct mg_replay *r, cu_result rc, const char *fmt, ...) MG_PRINTF(3, 4);
 
 /* modules.c */
@@ -80,8 +121,9 @@ int mg_replay_variable(struct mg_replay *r, const struct mg_cap_op *op);
 struct mg_kernel *mg_replay_kernel_of(struct mg_replay *r, uint64_t number);
 struct mg_load *mg_replay_load_of(struct mg_replay *r, uint64_t number);
 struct mg_image_bytes *mg_replay_image_of(struct mg_replay *r, uint64_t number);
-uint64_t mg_replay_here(const struct mg_replay *r, uint64_t was);        /* an address of the capture in this process */
-void mg_replay_translate(const struct mg_replay *r, void *data, uint64_t bytes, bool back); /* words that are addresses of variables */
+uint64_t mg_replay_here(const struct mg_replay *r, uint64_t was); /* an address of the capture in this process */
+void mg_replay_translate(const struct mg_replay *r, void *data, uint64_t bytes,
+                         bool back); /* words that are addresses of variables */
 
 /* memory.c */
 int mg_replay_reserve(struct mg_replay *r, uint64_t lo, uint64_t hi);
@@ -113,39 +155,57 @@ int mg_export(struct mg_replay *r, const char *folder);
 int mg_replay_list(struct mg_replay *r);
 
 /* driver.c: the driver's entries by name */
-#define MG_REPLAY_ENTRIES(E)                                                                                             \
-    E(cuInit, (unsigned)) E(cuDeviceGet, (cu_device *, int)) E(cuDevicePrimaryCtxRetain, (cu_ctx *, cu_device))         \
-    E(cuCtxSetCurrent, (cu_ctx)) E(cuCtxSynchronize, (void)) E(cuCtxSetLimit, (int, size_t))                            \
-    E(cuMemGetAllocationGranularity, (size_t *, const struct cu_alloc_prop *, int))                                     \
-    E(cuMemAddressReserve, (cu_ptr *, size_t, size_t, cu_ptr, unsigned long long))                                      \
-    E(cuMemCreate, (cu_mem_handle *, size_t, const struct cu_alloc_prop *, unsigned long long))                         \
-    E(cuMemMap, (cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long)) E(cuMemRelease, (cu_mem_handle))           \
-    E(cuMemSetAccess, (cu_ptr, size_t, const struct cu_access *, size_t))                                               \
-    E(cuMemcpyHtoDAsync_v2, (cu_ptr, const void *, size_t, cu_stream))                                                  \
-    E(cuMemcpyDtoHAsync_v2, (void *, cu_ptr, size_t, cu_stream))                                                        \
-    E(cuMemcpyDtoDAsync_v2, (cu_ptr, cu_ptr, size_t, cu_stream)) E(cuMemcpy3D_v2, (const struct cu_memcpy3d *))         \
-    E(cuMemsetD8Async, (cu_ptr, uint8_t, size_t, cu_stream))                                                            \
-    E(cuMemsetD2D8Async, (cu_ptr, size_t, uint8_t, size_t, size_t, cu_stream))                                          \
-    E(cuMemsetD2D16Async, (cu_ptr, size_t, uint16_t, size_t, size_t, cu_stream))                                        \
-    E(cuMemsetD2D32Async, (cu_ptr, size_t, uint32_t, size_t, size_t, cu_stream))                                        \
-    E(cuMemsetD16Async, (cu_ptr, uint16_t, size_t, cu_stream)) E(cuMemsetD32Async, (cu_ptr, uint32_t, size_t, cu_stream)) \
-    E(cuStreamCreate, (cu_stream *, unsigned)) E(cuStreamSynchronize, (cu_stream)) E(cuEventCreate, (cu_event *, unsigned)) \
-    E(cuEventRecord, (cu_event, cu_stream)) E(cuStreamWaitEvent, (cu_stream, cu_event, unsigned))                       \
-    E(cuModuleLoadDataEx, (cu_module *, const void *, unsigned, int *, void **)) E(cuModuleUnload, (cu_module))         \
-    E(cuLibraryLoadData, (cu_library *, const void *, int *, void **, unsigned, int *, void **, unsigned))              \
-    E(cuLibraryUnload, (cu_library)) E(cuModuleGetFunction, (cu_function *, cu_module, const char *))                   \
-    E(cuLibraryGetKernel, (cu_kernel *, cu_library, const char *))                                                      \
-    E(cuKernelGetFunction, (cu_function *, cu_kernel))                                                                  \
-    E(cuModuleGetGlobal_v2, (cu_ptr *, size_t *, cu_module, const char *))                                              \
-    E(cuLibraryGetGlobal, (cu_ptr *, size_t *, cu_library, const char *))                                               \
-    E(cuLibraryGetManaged, (cu_ptr *, size_t *, cu_library, const char *))                                              \
-    E(cuFuncSetAttribute, (cu_function, int, int)) E(cuFuncGetParamInfo, (cu_function, size_t, size_t *, size_t *))     \
-    E(cuLaunchKernelEx, (const struct cu_launch_config *, cu_function, void **, void **))                               \
-    E(cuArray3DCreate_v2, (cu_array *, const struct cu_array3d_desc *)) E(cuArrayDestroy, (cu_array))                   \
-    E(cuMipmappedArrayCreate, (cu_mipmap *, const struct cu_array3d_desc *, unsigned))                                  \
-    E(cuMipmappedArrayGetLevel, (cu_array *, cu_mipmap, unsigned)) E(cuMipmappedArrayDestroy, (cu_mipmap))              \
-    E(cuTexObjectCreate, (cu_tex *, const struct cu_resource_desc *, const struct cu_texture_desc *, const struct cu_view_desc *)) \
-    E(cuSurfObjectCreate, (cu_surf *, const struct cu_resource_desc *)) E(cuTexObjectDestroy, (cu_tex)) E(cuSurfObjectDestroy, (cu_surf))
+#define MG_REPLAY_ENTRIES(E)                                                                                           \
+    E(cuInit, (unsigned))                                                                                              \
+    E(cuDeviceGet, (cu_device *, int))                                                                                 \
+    E(cuDevicePrimaryCtxRetain, (cu_ctx *, cu_device))                                                                 \
+    E(cuCtxSetCurrent, (cu_ctx))                                                                                       \
+    E(cuCtxSynchronize, (void))                                                                                        \
+    E(cuCtxSetLimit, (int, size_t))                                                                                    \
+    E(cuMemGetAllocationGranularity, (size_t *, const struct cu_alloc_prop *, int))                                    \
+    E(cuMemAddressReserve, (cu_ptr *, size_t, size_t, cu_ptr, unsigned long long))                                     \
+    E(cuMemCreate, (cu_mem_handle *, size_t, const struct cu_alloc_prop *, unsigned long long))                        \
+    E(cuMemMap, (cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long))                                           \
+    E(cuMemRelease, (cu_mem_handle))                                                                                   \
+    E(cuMemSetAccess, (cu_ptr, size_t, const struct cu_access *, size_t))                                              \
+    E(cuMemcpyHtoDAsync_v2, (cu_ptr, const void *, size_t, cu_stream))                                                 \
+    E(cuMemcpyDtoHAsync_v2, (void *, cu_ptr, size_t, cu_stream))                                                       \
+    E(cuMemcpyDtoDAsync_v2, (cu_ptr, cu_ptr, size_t, cu_stream))                                                       \
+    E(cuMemcpy3D_v2, (const struct cu_memcpy3d *))                                                                     \
+    E(cuMemsetD8Async, (cu_ptr, uint8_t, size_t, cu_stream))                                                           \
+    E(cuMemsetD2D8Async, (cu_ptr, size_t, uint8_t, size_t, size_t, cu_stream))                                         \
+    E(cuMemsetD2D16Async, (cu_ptr, size_t, uint16_t, size_t, size_t, cu_stream))                                       \
+    E(cuMemsetD2D32Async, (cu_ptr, size_t, uint32_t, size_t, size_t, cu_stream))                                       \
+    E(cuMemsetD16Async, (cu_ptr, uint16_t, size_t, cu_stream))                                                         \
+    E(cuMemsetD32Async, (cu_ptr, uint32_t, size_t, cu_stream))                                                         \
+    E(cuStreamCreate, (cu_stream *, unsigned))                                                                         \
+    E(cuStreamSynchronize, (cu_stream))                                                                                \
+    E(cuEventCreate, (cu_event *, unsigned))                                                                           \
+    E(cuEventRecord, (cu_event, cu_stream))                                                                            \
+    E(cuStreamWaitEvent, (cu_stream, cu_event, unsigned))                                                              \
+    E(cuModuleLoadDataEx, (cu_module *, const void *, unsigned, int *, void **))                                       \
+    E(cuModuleUnload, (cu_module))                                                                                     \
+    E(cuLibraryLoadData, (cu_library *, const void *, int *, void **, unsigned, int *, void **, unsigned))             \
+    E(cuLibraryUnload, (cu_library))                                                                                   \
+    E(cuModuleGetFunction, (cu_function *, cu_module, const char *))                                                   \
+    E(cuLibraryGetKernel, (cu_kernel *, cu_library, const char *))                                                     \
+    E(cuKernelGetFunction, (cu_function *, cu_kernel))                                                                 \
+    E(cuModuleGetGlobal_v2, (cu_ptr *, size_t *, cu_module, const char *))                                             \
+    E(cuLibraryGetGlobal, (cu_ptr *, size_t *, cu_library, const char *))                                              \
+    E(cuLibraryGetManaged, (cu_ptr *, size_t *, cu_library, const char *))                                             \
+    E(cuFuncSetAttribute, (cu_function, int, int))                                                                     \
+    E(cuFuncGetParamInfo, (cu_function, size_t, size_t *, size_t *))                                                   \
+    E(cuLaunchKernelEx, (const struct cu_launch_config *, cu_function, void **, void **))                              \
+    E(cuArray3DCreate_v2, (cu_array *, const struct cu_array3d_desc *))                                                \
+    E(cuArrayDestroy, (cu_array))                                                                                      \
+    E(cuMipmappedArrayCreate, (cu_mipmap *, const struct cu_array3d_desc *, unsigned))                                 \
+    E(cuMipmappedArrayGetLevel, (cu_array *, cu_mipmap, unsigned))                                                     \
+    E(cuMipmappedArrayDestroy, (cu_mipmap))                                                                            \
+    E(cuTexObjectCreate,                                                                                               \
+      (cu_tex *, const struct cu_resource_desc *, const struct cu_texture_desc *, const struct cu_view_desc *))        \
+    E(cuSurfObjectCreate, (cu_surf *, const struct cu_resource_desc *))                                                \
+    E(cuTexObjectDestroy, (cu_tex))                                                                                    \
+    E(cuSurfObjectDestroy, (cu_surf))
 extern struct mg_replay_driver {
 #define E(name, args) cu_result(*name) args;
     MG_REPLAY_ENTRIES(E)

@@ -3,7 +3,8 @@
  *   lines of kernels (lines.h)  ─► instructions by line: threads, warps     ┐
  *   rows of tools (facts.h)     ─► sectors, conflicts, idle slots, latency  ├─► lines of a file ─► gutter and text
  *                                                                           ┘
- * Rows of one line are added up over instructions and kernels. A column is there when a tool of the run fills it. */
+ * Rows of one line are added up over instructions and kernels. A column is there when a tool of the run fills it.
+ *   */
 #include "report/annotate.h"
 
 #include <stdio.h>
@@ -104,8 +105,10 @@ static void add_text(struct notes *x, struct line *l, const char *text, bool buf
     for (uint32_t i = 0; i < (buffer ? l->buffers.n : l->inlined.n); i++)
         if (!strcmp(at[i], text)) return;
     text = mg_arena_strndup(&x->arena, text, strlen(text));
-    if (buffer) *mg_vec_push(&l->buffers) = text;
-    else *mg_vec_push(&l->inlined) = text;
+    if (buffer)
+        *mg_vec_push(&l->buffers) = text;
+    else
+        *mg_vec_push(&l->inlined) = text;
 }
 
 static void add_fact(const struct mg_fact *f, void *user)
@@ -139,7 +142,8 @@ static void add_fact(const struct mg_fact *f, void *user)
     if (f->inlined) add_text(x, l, f->inlined, false);
 }
 
-/* ---- text ----------------------------------------------------------------------------------------------------------- */
+/* ---- text -----------------------------------------------------------------------------------------------------------
+ */
 
 static void add_figure(struct mg_buf *out, bool has, const char *fmt, double v, int width)
 {
@@ -161,7 +165,8 @@ static void add_short(struct mg_buf *out, double v, int width)
 
 static int gutter_width(const struct notes *x)
 {
-    return 8 + 9 + (x->has_warps ? 7 : 0) + (x->has_idle ? 7 : 0) + (x->has_sectors ? 9 : 0) + (x->has_conflicts ? 9 : 0) + (x->has_latency ? 8 : 0);
+    return 8 + 9 + (x->has_warps ? 7 : 0) + (x->has_idle ? 7 : 0) + (x->has_sectors ? 9 : 0) +
+           (x->has_conflicts ? 9 : 0) + (x->has_latency ? 8 : 0);
 }
 
 static void add_heading(struct notes *x, const char *file)
@@ -182,12 +187,21 @@ static void add_gutter(struct notes *x, const struct line *l)
     struct mg_buf *out = x->out;
     bool ran = l && l->threads > 0;
     add_figure(out, ran && x->all_threads > 0, "%.1f %%", ran ? 100 * l->threads / x->all_threads : 0, 8);
-    if (ran) add_short(out, l->threads, 9);
-    else mg_buf_printf(out, "%9s", "");
-    if (x->has_warps) add_figure(out, ran && l->warps > 0, "%.0f %%", ran && l->warps > 0 ? 100 * l->threads / (32 * l->warps) : 0, 7);
-    if (x->has_idle) add_figure(out, l && l->idle > 0 && x->all_slots > 0, "%.0f %%", l && x->all_slots > 0 ? 100 * l->idle / x->all_slots : 0, 7);
-    if (x->has_sectors) add_figure(out, l && l->requests > 0, "%.1f", l && l->requests > 0 ? l->sectors / l->requests : 0, 9);
-    if (x->has_conflicts) add_figure(out, l && l->shared_requests > 0, "%.1f", l && l->shared_requests > 0 ? l->conflicts / l->shared_requests : 0, 9);
+    if (ran)
+        add_short(out, l->threads, 9);
+    else
+        mg_buf_printf(out, "%9s", "");
+    if (x->has_warps)
+        add_figure(out, ran && l->warps > 0, "%.0f %%", ran && l->warps > 0 ? 100 * l->threads / (32 * l->warps) : 0,
+                   7);
+    if (x->has_idle)
+        add_figure(out, l && l->idle > 0 && x->all_slots > 0, "%.0f %%",
+                   l && x->all_slots > 0 ? 100 * l->idle / x->all_slots : 0, 7);
+    if (x->has_sectors)
+        add_figure(out, l && l->requests > 0, "%.1f", l && l->requests > 0 ? l->sectors / l->requests : 0, 9);
+    if (x->has_conflicts)
+        add_figure(out, l && l->shared_requests > 0, "%.1f",
+                   l && l->shared_requests > 0 ? l->conflicts / l->shared_requests : 0, 9);
     if (x->has_latency) add_figure(out, l && l->waits > 0, "%.0f", l && l->waits > 0 ? l->cycles / l->waits : 0, 8);
     mg_buf_adds(out, " | ");
 }
@@ -205,8 +219,10 @@ static void add_source(struct notes *x, const char *file, uint32_t line)
         text = nl + 1;
     }
     for (; text && bytes && *text != '\n'; text++, bytes--) {
-        if (*text == '\t') mg_buf_adds(x->out, "        ");
-        else if ((unsigned char)*text >= ' ') mg_buf_addc(x->out, *text);
+        if (*text == '\t')
+            mg_buf_adds(x->out, "        ");
+        else if ((unsigned char)*text >= ' ')
+            mg_buf_addc(x->out, *text);
     }
 }
 
@@ -218,10 +234,12 @@ static void add_ptx(struct notes *x, const struct line *l)
         size_t bytes = 0;
         for (uint32_t at = q->ptx_line, n = 0; n < q->n_insts && at < q->ptx_line + 8 * q->n_insts + 8; at++) {
             const char *text = mg_sources_ptx(x->sources, q->k->module, at, &bytes);
-            if (!text || *text == '.' || *text == '/' || *text == '$' || *text == '}' || (*text == '{' && bytes < 3)) continue;
+            if (!text || *text == '.' || *text == '/' || *text == '$' || *text == '}' || (*text == '{' && bytes < 3))
+                continue;
             mg_buf_printf(x->out, "%8s", "");
             add_short(x->out, (double)q->k->blocks[q->block].threads, 9);
-            mg_buf_printf(x->out, "%*s |        ptx:%u  %.*s\n", gutter_width(x) - 17, "", at, (int)MG_MIN(bytes, (size_t)100), text);
+            mg_buf_printf(x->out, "%*s |        ptx:%u  %.*s\n", gutter_width(x) - 17, "", at,
+                          (int)MG_MIN(bytes, (size_t)100), text);
             n++;
         }
     }
@@ -233,8 +251,10 @@ static void add_line(struct notes *x, const char *file, uint32_t number, const s
     add_source(x, file, number);
     while (x->out->n && x->out->at[x->out->n - 1] == ' ') x->out->at[--x->out->n] = 0;
     mg_buf_addc(x->out, '\n');
-    for (uint32_t i = 0; l && i < l->buffers.n; i++) mg_buf_printf(x->out, "%*s |        ^ %s\n", gutter_width(x), "", l->buffers.at[i]);
-    for (uint32_t i = 0; l && i < l->inlined.n; i++) mg_buf_printf(x->out, "%*s |        ^ inlined at %s\n", gutter_width(x), "", l->inlined.at[i]);
+    for (uint32_t i = 0; l && i < l->buffers.n; i++)
+        mg_buf_printf(x->out, "%*s |        ^ %s\n", gutter_width(x), "", l->buffers.at[i]);
+    for (uint32_t i = 0; l && i < l->inlined.n; i++)
+        mg_buf_printf(x->out, "%*s |        ^ inlined at %s\n", gutter_width(x), "", l->inlined.at[i]);
     if (l && x->o->ptx) add_ptx(x, l);
 }
 
@@ -253,15 +273,20 @@ static void add_file(struct notes *x, uint32_t first, uint32_t end)
     add_heading(x, file);
     for (uint32_t i = first; i < end; i++) {
         uint32_t at = x->lines.at[i].line, from = at > CONTEXT ? at - CONTEXT : 1;
-        if (shown && from <= shown + GAP) from = shown + 1;
-        else if (shown) mg_buf_printf(x->out, "%*s |    ...\n", gutter_width(x), "");
+        if (shown && from <= shown + GAP)
+            from = shown + 1;
+        else if (shown)
+            mg_buf_printf(x->out, "%*s |    ...\n", gutter_width(x), "");
         for (uint32_t line = from; line < at; line++) add_line(x, file, line, NULL);
         add_line(x, file, at, &x->lines.at[i]);
         shown = at;
     }
 }
 
-struct file_share { uint32_t first, end; double threads; };
+struct file_share {
+    uint32_t first, end;
+    double threads;
+};
 
 static int by_share(const void *a, const void *b)
 {
@@ -281,7 +306,8 @@ static void add_files(struct notes *x)
     }
     if (files.n) qsort(files.at, files.n, sizeof *files.at, by_share);
     for (uint32_t i = 0; i < files.n; i++)
-        if (!x->o->file || ends_with_path(x->lines.at[files.at[i].first].file, x->o->file)) add_file(x, files.at[i].first, files.at[i].end);
+        if (!x->o->file || ends_with_path(x->lines.at[files.at[i].first].file, x->o->file))
+            add_file(x, files.at[i].first, files.at[i].end);
     mg_vec_release(&files);
 }
 

@@ -5,9 +5,9 @@
 #include "report/report.h"
 
 struct mg_annotate_opts {
-    const char *what;          /* a file of the profile, else a pattern for functions; NULL: everything */
+    const char *what;            /* a file of the profile, else a pattern for functions; NULL: everything */
     const char *file, *function; /* found out from `what` */
-    const char *kernel_glob;   /* NULL: all */
+    const char *kernel_glob;     /* NULL: all */
     bool ptx, color;
 };
 /* false: nothing to show: no such file or function, or no line information. */

@@ -1,5 +1,5 @@
-/* Which buffer a memory instruction accesses: its address is followed back through the PTX that the profile keeps, to the kernel's
- * argument or the variable that it is a sum with. What an argument pointed to, the launches say.
+/* Which buffer a memory instruction accesses: its address is followed back through the PTX that the profile keeps, to
+ * the kernel's argument or the variable that it is a sum with. What an argument pointed to, the launches say.
  *
  * Nothing is said where several arguments take part, or where the address was loaded from memory. */
 #include "report/buffers.h"
@@ -13,14 +13,22 @@
 
 enum { MOST_PARAMS = 64 };
 
-struct known { const struct mg_pkernel *k; const char *function; uint32_t ptx_line; const char *text; };
-struct def { mg_id node; uint32_t next; /* another of the same register, + 1; 0: none */ };
+struct known {
+    const struct mg_pkernel *k;
+    const char *function;
+    uint32_t ptx_line;
+    const char *text;
+};
+struct def {
+    mg_id node;
+    uint32_t next; /* another of the same register, + 1; 0: none */
+};
 struct mg_buffers {
     const struct mg_recording *p;
     /* Definitions of the function that was looked at last: sites come function by function. */
     const struct mg_module *m;
     mg_id func;
-    uint32_t *first; /* by register: in defs, + 1 */
+    uint32_t *first;       /* by register: in defs, + 1 */
     uint32_t *seen, round; /* by register: the walk that came by last */
     MG_VEC(struct def) defs;
     struct mg_lines *modules;
@@ -46,7 +54,8 @@ void mg_buffers_free(struct mg_buffers *b)
     free(b);
 }
 
-/* ---- back through the code ---------------------------------------------------------------------------------------- */
+/* ---- back through the code ----------------------------------------------------------------------------------------
+ */
 
 static void index_function(struct mg_buffers *b, const struct mg_module *m, mg_id func)
 {
@@ -60,7 +69,8 @@ static void index_function(struct mg_buffers *b, const struct mg_module *m, mg_i
     b->defs.n = 0;
     b->m = m;
     b->func = func;
-    MG_EACH_NODE(m, &m->funcs.at[func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
         if (m->nodes.at[id].kind != MG_NODE_inst) continue;
         uint32_t n = MG_MIN(mg_node_defs(m, id, defs, MG_COUNT_OF(defs)), MG_COUNT_OF(defs));
         for (uint32_t i = 0; i < n; i++) {
@@ -77,7 +87,8 @@ struct walk {
     uint64_t params; /* that take part */
     mg_id var;       /* variable that takes part; 0: none */
     bool loaded;     /* something from memory does */
-    mg_id *next; uint32_t n_next; /* registers to follow; each is followed once */
+    mg_id *next;
+    uint32_t n_next; /* registers to follow; each is followed once */
 };
 
 /* Puts a register on the list, once. */
@@ -90,17 +101,22 @@ static void follow(struct walk *w, mg_id reg)
 
 static void follow_operand(struct walk *w, const struct mg_opnd *o)
 {
-    if (o->kind == MG_OPND_reg || (o->kind == MG_OPND_addr && o->sub == MG_OPND_reg)) follow(w, o->id);
-    else if (o->kind == MG_OPND_var || (o->kind == MG_OPND_addr && o->sub == MG_OPND_var)) w->var = o->id;
+    if (o->kind == MG_OPND_reg || (o->kind == MG_OPND_addr && o->sub == MG_OPND_reg))
+        follow(w, o->id);
+    else if (o->kind == MG_OPND_var || (o->kind == MG_OPND_addr && o->sub == MG_OPND_var))
+        w->var = o->id;
 }
 
 static void follow_load(struct walk *w, const struct mg_node *n)
 {
     const struct mg_opnd *a = &w->m->opnds.at[n->opnd + 1];
-    bool param = n->n_opnds == 2 && a->kind == MG_OPND_addr && a->sub == MG_OPND_var && w->m->vars.at[a->id].is_param && !a->val;
+    bool param =
+        n->n_opnds == 2 && a->kind == MG_OPND_addr && a->sub == MG_OPND_var && w->m->vars.at[a->id].is_param && !a->val;
     uint32_t k = param ? a->id - w->f->first_param : MOST_PARAMS;
-    if (k < w->f->n_params && k < MOST_PARAMS) w->params |= 1ull << k;
-    else w->loaded = true;
+    if (k < w->f->n_params && k < MOST_PARAMS)
+        w->params |= 1ull << k;
+    else
+        w->loaded = true;
 }
 
 /* What the instruction gives its destination is a sum with these. */
@@ -111,24 +127,34 @@ static void follow_node(struct walk *w, const struct mg_node *n)
     case MG_OP_ld:
         if (n->n_opnds > 1) follow_load(w, n);
         return;
-    case MG_OP_add: case MG_OP_sub: case MG_OP_selp: case MG_OP_min: case MG_OP_max:
+    case MG_OP_add:
+    case MG_OP_sub:
+    case MG_OP_selp:
+    case MG_OP_min:
+    case MG_OP_max:
         if (n->n_opnds > 2) follow_operand(w, &o[1]), follow_operand(w, &o[2]);
         return;
-    case MG_OP_mad: case MG_OP_fma:
+    case MG_OP_mad:
+    case MG_OP_fma:
         if (n->n_opnds > 3) follow_operand(w, &o[3]);
         return;
-    case MG_OP_mov: case MG_OP_cvta: case MG_OP_cvt: case MG_OP_and:
+    case MG_OP_mov:
+    case MG_OP_cvta:
+    case MG_OP_cvt:
+    case MG_OP_and:
         if (n->n_opnds > 1) follow_operand(w, &o[1]);
         return;
-    default: return;
+    default:
+        return;
     }
 }
 
-
-/* ---- in words ------------------------------------------------------------------------------------------------------ */
+/* ---- in words ------------------------------------------------------------------------------------------------------
+ */
 
 /* The allocation that the argument at this offset pointed into in all launches of the kernel. */
-static bool find_allocation(const struct mg_buffers *b, const struct mg_pkernel *k, uint64_t offset, uint64_t *allocation)
+static bool find_allocation(const struct mg_buffers *b, const struct mg_pkernel *k, uint64_t offset,
+                            uint64_t *allocation)
 {
     bool found = false;
     for (uint64_t i = 0; i < b->p->n_launches; i++) {
@@ -163,7 +189,10 @@ static bool find_bytes(struct mg_buffers *b, uint64_t allocation, uint64_t *byte
 }
 
 /* Is it one that the program's text has, or one that a compiler made? */
-static bool is_readable(const char *name) { return *name && !strstr(name, "_param_") && !strchr(name, '$'); }
+static bool is_readable(const char *name)
+{
+    return *name && !strstr(name, "_param_") && !strchr(name, '$');
+}
 
 static const char *tell_argument(struct mg_buffers *b, const struct walk *w, const struct mg_pkernel *k, uint32_t ix)
 {
@@ -190,9 +219,11 @@ static const char *tell_variable(struct mg_buffers *b, const struct mg_module *m
     char *plain = mg_demangle(mg_name(m, v->name));
     const char *name = plain ? plain : mg_name(m, v->name), *part = strrchr(name, ':');
     uint64_t bytes = mg_var_bytes(v);
-    const char *text = bytes ? mg_arena_printf(&b->arena, "%s variable %s of %llu bytes", mg_space_name((enum mg_space)v->space), part ? part + 1 : name,
-                                               (unsigned long long)bytes)
-                             : mg_arena_printf(&b->arena, "%s variable %s", mg_space_name((enum mg_space)v->space), part ? part + 1 : name);
+    const char *text =
+        bytes ? mg_arena_printf(&b->arena, "%s variable %s of %llu bytes", mg_space_name((enum mg_space)v->space),
+                                part ? part + 1 : name, (unsigned long long)bytes)
+              : mg_arena_printf(&b->arena, "%s variable %s", mg_space_name((enum mg_space)v->space),
+                                part ? part + 1 : name);
     free(plain);
     return text;
 }
@@ -205,14 +236,16 @@ static const char *find_text(struct mg_buffers *b, const struct mg_pkernel *k, c
     index_function(b, m, func);
     struct walk w = {.m = m, .f = &m->funcs.at[func], .seen = b->seen, .round = ++b->round};
     w.next = mg_xcalloc(m->regs.n + 1, sizeof *w.next);
-    MG_EACH_NODE(m, w.f, id) {
+    MG_EACH_NODE(m, w.f, id)
+    {
         const struct mg_node *n = &m->nodes.at[id];
         if (n->kind != MG_NODE_inst || n->line != ptx_line) continue;
         for (uint32_t i = 0; i < n->n_opnds; i++)
             if (m->opnds.at[n->opnd + i].kind == MG_OPND_addr) follow_operand(&w, &m->opnds.at[n->opnd + i]);
     }
     for (uint32_t i = 0; i < w.n_next; i++)
-        for (uint32_t d = b->first[w.next[i]]; d; d = b->defs.at[d - 1].next) follow_node(&w, &m->nodes.at[b->defs.at[d - 1].node]);
+        for (uint32_t d = b->first[w.next[i]]; d; d = b->defs.at[d - 1].next)
+            follow_node(&w, &m->nodes.at[b->defs.at[d - 1].node]);
     free(w.next);
     bool one = w.params && !(w.params & (w.params - 1));
     if (w.loaded || (w.params && w.var) || (w.params && !one)) return NULL;
@@ -228,7 +261,8 @@ const char *mg_buffer_at(struct mg_buffers *b, const struct mg_pkernel *k, const
         if (x->k == k && x->ptx_line == ptx_line && !strcmp(x->function, function)) return x->text;
     }
     const char *text = ptx_line ? find_text(b, k, function, ptx_line) : NULL;
-    *mg_vec_push(&b->known) = (struct known){k, mg_arena_strndup(&b->arena, function, strlen(function)), ptx_line, text};
+    *mg_vec_push(&b->known) =
+        (struct known){k, mg_arena_strndup(&b->arena, function, strlen(function)), ptx_line, text};
     return text;
 }
 

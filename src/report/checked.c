@@ -49,7 +49,8 @@ static void add_place(struct mg_buf *out, const char *at)
         add_text(&name, file);
         const char *last = name.at ? strrchr(name.at, '/') : NULL;
         mg_buf_printf(out, "%s:%lu", last ? last + 1 : name.at ? name.at : "", strtoul(line, NULL, 10));
-    } else mg_buf_printf(out, "PTX line %lu", ptx ? strtoul(ptx, NULL, 10) : 0);
+    } else
+        mg_buf_printf(out, "PTX line %lu", ptx ? strtoul(ptx, NULL, 10) : 0);
     mg_buf_release(&name);
 }
 
@@ -81,7 +82,8 @@ static void add_access(struct mg_buf *out, const char *at)
 static void add_row(const struct mg_recording *p, const char *f, uint32_t columns, struct mg_buf *out)
 {
     struct mg_buf cell = MG_BUF_INIT;
-    const char *times = value_of(f, "times"), *other = value_of(f, "other"), *allocation = value_of(f, "allocation"), *text = value_of(f, "text"), *kind = value_of(f, "kind");
+    const char *times = value_of(f, "times"), *other = value_of(f, "other"), *allocation = value_of(f, "allocation"),
+               *text = value_of(f, "text"), *kind = value_of(f, "kind");
     mg_add_count(out, times ? strtoull(times, NULL, 10) : 0, times != NULL, false, 12);
     mg_buf_adds(out, "  ");
     add_text(&cell, kind);
@@ -125,7 +127,8 @@ static void add_row(const struct mg_recording *p, const char *f, uint32_t column
     mg_buf_release(&cell);
 }
 
-static uint32_t for_each(const struct mg_recording *p, const char *json, uint32_t columns, uint32_t max, struct mg_buf *out)
+static uint32_t for_each(const struct mg_recording *p, const char *json, uint32_t columns, uint32_t max,
+                         struct mg_buf *out)
 {
     uint32_t n = 0;
     const char *s = json + strspn(json, " \t\r\n");
@@ -157,7 +160,9 @@ static void add_unseen(const struct mg_recording *p, struct mg_buf *out)
             mg_buf_release(&name);
         }
     }
-    if (told.n) mg_buf_printf(out, "   not looked at for undefined values:%.*s (--json counts them)\n", (int)told.n - 1, told.at);
+    if (told.n)
+        mg_buf_printf(out, "   not looked at for undefined values:%.*s (--json counts them)\n", (int)told.n - 1,
+                      told.at);
     mg_buf_release(&told);
 }
 
@@ -173,7 +178,8 @@ void mg_add_checked(const struct mg_recording *p, uint32_t columns, uint32_t max
     mg_buf_printf(out, "\n--check: %u %s\n", n, n == 1 ? "finding" : "findings");
     if (n) mg_buf_adds(out, "       times  kind            kernel\n");
     for (uint32_t i = 0; i < p->n_tools && shown < max_rows; i++)
-        if (!strcmp(p->tools[i].tool, "check") && !strcmp(p->tools[i].key, "findings")) shown += for_each(p, p->tools[i].json, columns, max_rows - shown, out);
+        if (!strcmp(p->tools[i].tool, "check") && !strcmp(p->tools[i].key, "findings"))
+            shown += for_each(p, p->tools[i].json, columns, max_rows - shown, out);
     if (n > max_rows) mg_buf_printf(out, "   and %u more (--top %u, --json)\n", n - max_rows, n);
     add_unseen(p, out);
 }
@@ -202,7 +208,8 @@ static bool same_kernel(const char *a, const char *b)
 static uint32_t count_of(const struct mg_recording *p, const char *kernel)
 {
     uint32_t n = 0, tool = 0;
-    for (const char *s = next_unwritten(p, &tool, NULL); s; s = next_unwritten(p, &tool, s)) n += same_kernel(kernel, s);
+    for (const char *s = next_unwritten(p, &tool, NULL); s; s = next_unwritten(p, &tool, s))
+        n += same_kernel(kernel, s);
     return n;
 }
 
@@ -216,7 +223,10 @@ void mg_add_unwritten(const struct mg_recording *p, struct mg_buf *out, uint32_t
         if ((before && same_kernel(before, s)) || rows++ >= max_rows) continue;
         add_text(&name, value_of(s, "kernel"));
         char *plain = mg_demangle(name.at ? name.at : "");
-        mg_buf_printf(out, "  %.120s: may depend on registers that it never writes (", plain ? plain : name.at ? name.at : "");
+        mg_buf_printf(out, "  %.120s: may depend on registers that it never writes (",
+                      plain     ? plain
+                      : name.at ? name.at
+                                : "");
         add_text(out, value_of(s, "register"));
         mg_buf_adds(out, " read at ");
         add_place(out, s);
@@ -225,7 +235,9 @@ void mg_add_unwritten(const struct mg_recording *p, struct mg_buf *out, uint32_t
         free(plain);
         mg_buf_release(&name);
     }
-    if (rows > max_rows) mg_buf_printf(out, "  and %u more kernels that may depend on registers that they never write\n", rows - max_rows);
+    if (rows > max_rows)
+        mg_buf_printf(out, "  and %u more kernels that may depend on registers that they never write\n",
+                      rows - max_rows);
 }
 
 void mg_write_unwritten(struct mg_json *j, const struct mg_recording *p)

@@ -1,9 +1,10 @@
 /* Metrics of two profiles, side by side.
  *
- *   kernels, tools' rows (facts.h), maps of one-liners ─► metrics in all, and by (metric, function, line) ─► pairs ─► verdict
+ *   kernels, tools' rows (facts.h), maps of one-liners ─► metrics in all, and by (metric, function, line) ─► pairs ─►
+ * verdict
  *
- * Functions are paired by family: their C++ names without template and function arguments. Of one function and file, lines that
- * have a metric are paired in order where both profiles have as many, else by number. */
+ * Functions are paired by family: their C++ names without template and function arguments. Of one function and file,
+ * lines that have a metric are paired in order where both profiles have as many, else by number. */
 #include "report/compare.h"
 
 #include <math.h>
@@ -17,9 +18,13 @@
 #include "report/priv.h"
 
 enum how { SUM, MOST, LEAST };
-static const struct known { const char *name; int better; enum how how; } knowns[] = {
-#define LESS (-1)
-#define MORE 1
+static const struct known {
+    const char *name;
+    int better;
+    enum how how;
+} knowns[] = {
+#define LESS                      (-1)
+#define MORE                      1
 #define METRIC(name, better, how) {name, better, how},
 #include "report/metrics.def"
 #undef METRIC
@@ -42,10 +47,14 @@ double mg_compared_pct(const struct mg_compared *x)
 
 static void put(struct mg_compared *x, int side, double v, enum how how)
 {
-    if (!x->has[side]) x->v[side] = v;
-    else if (how == SUM) x->v[side] += v;
-    else if (how == MOST) x->v[side] = fmax(x->v[side], v);
-    else x->v[side] = fmin(x->v[side], v);
+    if (!x->has[side])
+        x->v[side] = v;
+    else if (how == SUM)
+        x->v[side] += v;
+    else if (how == MOST)
+        x->v[side] = fmax(x->v[side], v);
+    else
+        x->v[side] = fmin(x->v[side], v);
     x->has[side] = true;
 }
 
@@ -54,7 +63,8 @@ static uint32_t metric_at(struct mg_comparison *c, const char *name)
     for (uint32_t i = 0; i < c->metrics.n; i++)
         if (!strcmp(c->metrics.at[i].name, name)) return i;
     const struct known *k = find_known(name);
-    *mg_vec_push(&c->metrics) = (struct mg_metric){.name = mg_arena_strndup(&c->arena, name, strlen(name)), .better = k ? k->better : 0};
+    *mg_vec_push(&c->metrics) =
+        (struct mg_metric){.name = mg_arena_strndup(&c->arena, name, strlen(name)), .better = k ? k->better : 0};
     return c->metrics.n - 1;
 }
 
@@ -67,7 +77,12 @@ static void put_metric(struct mg_comparison *c, const char *name, int side, doub
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-struct row { uint32_t metric; const char *function, *file; uint32_t line; double v; };
+struct row {
+    uint32_t metric;
+    const char *function, *file;
+    uint32_t line;
+    double v;
+};
 struct collecting {
     struct mg_comparison *c;
     const struct mg_report_opts *o;
@@ -88,23 +103,30 @@ static const char *family(struct mg_comparison *c, const char *name)
     return text;
 }
 
-static void add_row(struct collecting *x, uint32_t metric, const char *function, const char *file, uint32_t line, double v, enum how how)
+static void add_row(struct collecting *x, uint32_t metric, const char *function, const char *file, uint32_t line,
+                    double v, enum how how)
 {
     const char *slash = file ? strrchr(file, '/') : NULL;
     if (slash) file = slash + 1;
     for (uint32_t i = x->rows[x->side].n; i > 0; i--) {
         struct row *r = &x->rows[x->side].at[i - 1];
-        if (r->metric != metric || r->line != line || strcmp(r->function, function) || strcmp(r->file ? r->file : "", file ? file : "")) continue;
+        if (r->metric != metric || r->line != line || strcmp(r->function, function) ||
+            strcmp(r->file ? r->file : "", file ? file : ""))
+            continue;
         struct mg_compared both = {{true}, {r->v}};
         put(&both, 0, v, how);
         r->v = both.v[0];
         return;
     }
-    *mg_vec_push(&x->rows[x->side]) = (struct row){metric, function, file ? mg_arena_strndup(&x->c->arena, file, strlen(file)) : NULL, line, v};
+    *mg_vec_push(&x->rows[x->side]) =
+        (struct row){metric, function, file ? mg_arena_strndup(&x->c->arena, file, strlen(file)) : NULL, line, v};
 }
 
 /* Tools whose figures are times. */
-static bool is_of_times(const char *tool) { return !strcmp(tool, "clock") || !strcmp(tool, "latency") || !strcmp(tool, "functions"); }
+static bool is_of_times(const char *tool)
+{
+    return !strcmp(tool, "clock") || !strcmp(tool, "latency") || !strcmp(tool, "functions");
+}
 
 static void add_fact(const struct mg_fact *f, void *user)
 {
@@ -177,7 +199,8 @@ static int by_place(const void *a, const void *b)
 
 static bool same_group(const struct row *a, const struct row *b)
 {
-    return a->metric == b->metric && !strcmp(a->function, b->function) && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
+    return a->metric == b->metric && !strcmp(a->function, b->function) &&
+           !strcmp(a->file ? a->file : "", b->file ? b->file : "");
 }
 
 static uint32_t group_end(const struct row *rows, uint32_t n, uint32_t from)
@@ -208,9 +231,12 @@ static void pair_group(struct mg_comparison *c, const struct row *a, uint32_t na
         return;
     }
     while (i < na || k < nb) {
-        if (i < na && k < nb && a[i].line == b[k].line) add_line(c, &a[i++], &b[k++]);
-        else if (k >= nb || (i < na && a[i].line < b[k].line)) add_line(c, &a[i++], NULL);
-        else add_line(c, NULL, &b[k++]);
+        if (i < na && k < nb && a[i].line == b[k].line)
+            add_line(c, &a[i++], &b[k++]);
+        else if (k >= nb || (i < na && a[i].line < b[k].line))
+            add_line(c, &a[i++], NULL);
+        else
+            add_line(c, NULL, &b[k++]);
     }
 }
 
@@ -220,7 +246,8 @@ static void pair_rows(struct collecting *x)
     for (int side = 0; side < 2; side++)
         if (x->rows[side].n) qsort(x->rows[side].at, x->rows[side].n, sizeof *x->rows[side].at, by_place);
     while (i < x->rows[0].n || k < x->rows[1].n) {
-        const struct row *a = i < x->rows[0].n ? &x->rows[0].at[i] : NULL, *b = k < x->rows[1].n ? &x->rows[1].at[k] : NULL;
+        const struct row *a = i < x->rows[0].n ? &x->rows[0].at[i] : NULL,
+                         *b = k < x->rows[1].n ? &x->rows[1].at[k] : NULL;
         bool both = a && b && same_group(a, b), first = !both && a && (!b || by_place(a, b) < 0);
         uint32_t ie = both || first ? group_end(x->rows[0].at, x->rows[0].n, i) : i;
         uint32_t ke = both || !first ? group_end(x->rows[1].at, x->rows[1].n, k) : k;
@@ -230,13 +257,19 @@ static void pair_rows(struct collecting *x)
     }
 }
 
-/* ---- verdict ------------------------------------------------------------------------------------------------------- */
+/* ---- verdict -------------------------------------------------------------------------------------------------------
+ */
 
-/* Time of all launches of the kernels shown, and the variance of that from launch to launch; false: not every kernel was timed. */
-static bool sum_times(const struct mg_recording *p, const struct mg_report_opts *o, double *time, double *variance, bool *several)
+/* Time of all launches of the kernels shown, and the variance of that from launch to launch; false: not every kernel
+ * was timed. */
+static bool sum_times(const struct mg_recording *p, const struct mg_report_opts *o, double *time, double *variance,
+                      bool *several)
 {
-    struct moments { double n, sum, squares; } *of = mg_xcalloc(p->n_kernels + 1, sizeof *of);
-    bool all = p->n_kernels > 0 && p->n_processes && p->processes[0].device_kind && !strcmp(p->processes[0].device_kind, "nvidia");
+    struct moments {
+        double n, sum, squares;
+    } *of = mg_xcalloc(p->n_kernels + 1, sizeof *of);
+    bool all = p->n_kernels > 0 && p->n_processes && p->processes[0].device_kind &&
+               !strcmp(p->processes[0].device_kind, "nvidia");
     for (uint64_t i = 0; i < p->n_launches; i++) {
         const struct mg_plaunch *l = &p->launches[i];
         if (!l->timed || l->repeat || !l->replays) continue;
@@ -254,8 +287,10 @@ static bool sum_times(const struct mg_recording *p, const struct mg_report_opts 
         if (m->n < 1) continue;
         double launches = (double)p->kernels[k].launches, mean = m->sum / m->n;
         *time += launches * mean;
-        if (m->n > 1) *variance += launches * launches * (m->squares - m->n * mean * mean) / (m->n - 1) / m->n;
-        else *several = false;
+        if (m->n > 1)
+            *variance += launches * launches * (m->squares - m->n * mean * mean) / (m->n - 1) / m->n;
+        else
+            *several = false;
     }
     free(of);
     return all;
@@ -282,7 +317,8 @@ static void judge_time(struct mg_comparison *c, const struct mg_recording *const
 
 static void judge_work(struct mg_comparison *c, struct mg_facts f[2])
 {
-    static const char *const names[MG_WORK_PARTS] = {"warp_instructions", "memory.bank_conflicts", "memory.sectors", "memory.accesses", "ctas.imbalance"};
+    static const char *const names[MG_WORK_PARTS] = {"warp_instructions", "memory.bank_conflicts", "memory.sectors",
+                                                     "memory.accesses", "ctas.imbalance"};
     static const char *const needed[] = {"memory", "lanes", "ctas"};
     struct mg_work w[2];
     unsigned without = 0;
@@ -307,7 +343,8 @@ static void judge_work(struct mg_comparison *c, struct mg_facts f[2])
     c->verdict = (c->change_pct > .05) - (c->change_pct < -.05);
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------------------- */
+/* ---- all
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static void weigh(struct mg_comparison *c)
 {
@@ -328,7 +365,10 @@ static int by_change(const void *a, const void *b)
     return c ? c : MG_MAX(x->line[0], x->line[1]) < MG_MAX(y->line[0], y->line[1]) ? -1 : 1;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(((const struct mg_metric *)a)->name, ((const struct mg_metric *)b)->name); }
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct mg_metric *)a)->name, ((const struct mg_metric *)b)->name);
+}
 
 /* Metrics by name; what refers to them by number goes along. */
 static void sort_metrics(struct mg_comparison *c)
@@ -346,7 +386,8 @@ static void sort_metrics(struct mg_comparison *c)
     free(to);
 }
 
-void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *before, const struct mg_recording *after, const struct mg_report_opts *o)
+void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *before, const struct mg_recording *after,
+                        const struct mg_report_opts *o)
 {
     static const struct mg_report_opts defaults = {.size = sizeof defaults};
     const struct mg_recording *const p[2] = {before, after};

@@ -7,18 +7,21 @@
 #include "base/vec.h"
 #include "report/report.h"
 
-struct mg_compared { bool has[2]; double v[2]; /* before, after */ };
+struct mg_compared {
+    bool has[2];
+    double v[2]; /* before, after */
+};
 struct mg_metric {
-    const char *name;          /* "memory.sectors", "expr.@bytes", "instructions", "time" */
-    int better;                /* -1: less is, 1: more is, 0: not known */
+    const char *name; /* "memory.sectors", "expr.@bytes", "instructions", "time" */
+    int better;       /* -1: less is, 1: more is, 0: not known */
     struct mg_compared of;
 };
 struct mg_metric_line {
-    uint32_t metric;           /* index in metrics */
+    uint32_t metric;             /* index in metrics */
     const char *function, *file; /* family of names; base name of the file, NULL: unknown */
-    uint32_t line[2];          /* 0: not there */
+    uint32_t line[2];            /* 0: not there */
     struct mg_compared of;
-    double weight;             /* its change, as part of the metric in all */
+    double weight; /* its change, as part of the metric in all */
 };
 enum mg_judged_by { MG_JUDGED_NOT, MG_JUDGED_BY_TIME, MG_JUDGED_BY_WORK };
 struct mg_comparison {
@@ -27,11 +30,12 @@ struct mg_comparison {
     MG_VEC(struct mg_metric_line) lines; /* the largest change of its metric first */
     enum mg_judged_by by;
     double change_pct, low_pct, high_pct; /* of time or work; 95 % */
-    bool has_interval;         /* of times: launches were timed more than once; counts are exact */
-    int verdict;               /* -1 better, 0 no difference, 1 worse */
-    uint32_t reason;           /* metric that changed most in the work; UINT32_MAX: none */
+    bool has_interval;                    /* of times: launches were timed more than once; counts are exact */
+    int verdict;                          /* -1 better, 0 no difference, 1 worse */
+    uint32_t reason;                      /* metric that changed most in the work; UINT32_MAX: none */
 };
-void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *before, const struct mg_recording *after, const struct mg_report_opts *o);
+void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *before, const struct mg_recording *after,
+                        const struct mg_report_opts *o);
 void mg_comparison_release(struct mg_comparison *c);
 /* NULL: neither profile has it. */
 const struct mg_metric *mg_comparison_find(const struct mg_comparison *c, const char *name);

@@ -1,5 +1,6 @@
-/* margay diff --html: the verdict, metrics, lines with their source before and after, and kernels, as one page that needs nothing
- * beside it and no script. A side's source is shown where the file was not written after its profile began. */
+/* margay diff --html: the verdict, metrics, lines with their source before and after, and kernels, as one page that
+ * needs nothing beside it and no script. A side's source is shown where the file was not written after its profile
+ * began. */
 #include "report/compare_page.h"
 
 #include <math.h>
@@ -67,21 +68,29 @@ static void add_side(struct mg_buf *out, const char *label, const struct mg_reco
 static void add_value(struct mg_buf *out, bool has, double v)
 {
     mg_buf_adds(out, "<td class=\"n\">");
-    if (!has) mg_buf_adds(out, "–");
-    else if (v >= 0 && v < 9e15 && v == floor(v)) mg_add_grouped(out, (uint64_t)v);
-    else mg_buf_printf(out, "%.4g", v);
+    if (!has)
+        mg_buf_adds(out, "–");
+    else if (v >= 0 && v < 9e15 && v == floor(v))
+        mg_add_grouped(out, (uint64_t)v);
+    else
+        mg_buf_printf(out, "%.4g", v);
     mg_buf_adds(out, "</td>");
 }
 
 static void add_pct(struct mg_buf *out, bool both, double pct)
 {
     mg_buf_adds(out, "<td class=\"n\">");
-    if (!both) mg_buf_adds(out, "only one");
-    else if (isinf(pct)) mg_buf_adds(out, "from 0");
-    else if (pct == 0) mg_buf_adds(out, "equal");
-    else mg_buf_printf(out, "%+.*f&nbsp;%%", fabs(pct) < 9.95 ? 2 : 1, pct);
+    if (!both)
+        mg_buf_adds(out, "only one");
+    else if (isinf(pct))
+        mg_buf_adds(out, "from 0");
+    else if (pct == 0)
+        mg_buf_adds(out, "equal");
+    else
+        mg_buf_printf(out, "%+.*f&nbsp;%%", fabs(pct) < 9.95 ? 2 : 1, pct);
     double half = both ? fmin(50, isinf(pct) ? 50 : fabs(pct) / 2) : 0;
-    mg_buf_printf(out, "</td><td><span class=\"bar\"><i style=\"left:%.1f%%;width:%.1f%%\"></i></span></td>", pct < 0 ? 50 - half : 50, half);
+    mg_buf_printf(out, "</td><td><span class=\"bar\"><i style=\"left:%.1f%%;width:%.1f%%\"></i></span></td>",
+                  pct < 0 ? 50 - half : 50, half);
 }
 
 /* "better", "worse" or "". */
@@ -97,11 +106,17 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
     static const char *const verdicts[] = {"better", "no difference", "worse"};
     const char *is = c->by ? verdicts[c->verdict + 1] : "none";
     mg_buf_printf(out, "<div class=\"verdict %s\" id=\"verdict\"><strong>%s</strong>", c->by ? is : "", is);
-    if (!c->by) mg_buf_adds(out, ": neither time nor work was measured in both");
-    else mg_buf_printf(out, ": %s %+.2f&nbsp;%%", c->by == MG_JUDGED_BY_TIME ? "kernel time" : "the kernels’ work as counted", c->change_pct);
-    if (c->by == MG_JUDGED_BY_WORK) mg_buf_adds(out, "<p>Counts are exact. How counts make work is a model (docs/findings.md).</p>");
-    else if (c->has_interval) mg_buf_printf(out, "<p>From %+.2f to %+.2f %% (95 %%).</p>", c->low_pct, c->high_pct);
-    else if (c->by) mg_buf_adds(out, "<p>No interval: a kernel was timed once.</p>");
+    if (!c->by)
+        mg_buf_adds(out, ": neither time nor work was measured in both");
+    else
+        mg_buf_printf(out, ": %s %+.2f&nbsp;%%",
+                      c->by == MG_JUDGED_BY_TIME ? "kernel time" : "the kernels’ work as counted", c->change_pct);
+    if (c->by == MG_JUDGED_BY_WORK)
+        mg_buf_adds(out, "<p>Counts are exact. How counts make work is a model (docs/findings.md).</p>");
+    else if (c->has_interval)
+        mg_buf_printf(out, "<p>From %+.2f to %+.2f %% (95 %%).</p>", c->low_pct, c->high_pct);
+    else if (c->by)
+        mg_buf_adds(out, "<p>No interval: a kernel was timed once.</p>");
     if (c->reason != UINT32_MAX) {
         mg_buf_adds(out, "<p>Changed most: <code>");
         mg_chart_text(out, c->metrics.at[c->reason].name);
@@ -112,10 +127,11 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
 
 static void begin_table(struct mg_buf *out, const char *id, const char *title, const char *last)
 {
-    mg_buf_printf(out,
-                  "<h2>%s</h2><div class=\"scroll\"><table id=\"%s\"><thead><tr><th class=\"l\">%s</th><th>before</th><th>after</th>"
-                  "<th>change</th><th></th>%s</tr></thead><tbody>\n",
-                  title, id, title, last);
+    mg_buf_printf(
+        out,
+        "<h2>%s</h2><div class=\"scroll\"><table id=\"%s\"><thead><tr><th class=\"l\">%s</th><th>before</th><th>after</th>"
+        "<th>change</th><th></th>%s</tr></thead><tbody>\n",
+        title, id, title, last);
 }
 
 static void end_table(struct mg_buf *out, uint32_t more)
@@ -126,7 +142,8 @@ static void end_table(struct mg_buf *out, uint32_t more)
 
 static void add_metrics(const struct mg_comparison *c, bool judged, struct mg_buf *out)
 {
-    begin_table(out, judged ? "metrics" : "others", judged ? "Metrics" : "Figures of which neither more nor less is better", judged ? "<th></th>" : "");
+    begin_table(out, judged ? "metrics" : "others",
+                judged ? "Metrics" : "Figures of which neither more nor less is better", judged ? "<th></th>" : "");
     for (uint32_t i = 0; i < c->metrics.n; i++) {
         const struct mg_metric *m = &c->metrics.at[i];
         const char *is = judge(&m->of, m->better);
@@ -145,7 +162,8 @@ static void add_metrics(const struct mg_comparison *c, bool judged, struct mg_bu
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
 
-/* The path of the profile whose last part is `file`; NULL: none or several, or it was written after the profile began. */
+/* The path of the profile whose last part is `file`; NULL: none or several, or it was written after the profile began.
+ */
 static const char *path_of(const struct mg_recording *p, const char *file)
 {
     const char *found = NULL;
@@ -158,11 +176,13 @@ static const char *path_of(const struct mg_recording *p, const char *file)
             found = path;
         }
     uint64_t began = p->n_processes ? p->processes[0].start_unix_ns : 0;
-    if (!found || stat(found, &st) || (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec > began) return NULL;
+    if (!found || stat(found, &st) || (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec > began)
+        return NULL;
     return found;
 }
 
-static void add_source(struct mg_buf *out, const char *label, struct mg_sources *s, const struct mg_recording *p, const char *file, uint32_t line)
+static void add_source(struct mg_buf *out, const char *label, struct mg_sources *s, const struct mg_recording *p,
+                       const char *file, uint32_t line)
 {
     size_t n = 0;
     const char *text = line ? mg_sources_line(s, path_of(p, file), line, &n) : NULL;
@@ -178,10 +198,14 @@ static void add_source(struct mg_buf *out, const char *label, struct mg_sources 
 static void add_place(struct mg_buf *out, const struct mg_metric_line *l)
 {
     mg_chart_text(out, l->file ? l->file : "ptx");
-    if (l->line[0] == l->line[1]) mg_buf_printf(out, ":%u", l->line[0]);
-    else if (!l->line[0]) mg_buf_printf(out, ": new %u", l->line[1]);
-    else if (!l->line[1]) mg_buf_printf(out, ":%u gone", l->line[0]);
-    else mg_buf_printf(out, ":%u → %u", l->line[0], l->line[1]);
+    if (l->line[0] == l->line[1])
+        mg_buf_printf(out, ":%u", l->line[0]);
+    else if (!l->line[0])
+        mg_buf_printf(out, ": new %u", l->line[1]);
+    else if (!l->line[1])
+        mg_buf_printf(out, ":%u gone", l->line[0]);
+    else
+        mg_buf_printf(out, ":%u → %u", l->line[0], l->line[1]);
 }
 
 static void add_lines(const struct mg_comparison *c, const struct mg_recording *const sides[2], struct mg_buf *out)
@@ -197,7 +221,8 @@ static void add_lines(const struct mg_comparison *c, const struct mg_recording *
         of.has[0] = of.has[1] = true;
         mg_buf_printf(out, "<tr class=\"%s\"><td class=\"l\">", judge(&of, m->better));
         add_place(out, l);
-        for (int side = 0; side < 2; side++) add_source(out, side ? "after" : "before", s[side], sides[side], l->file, l->line[side]);
+        for (int side = 0; side < 2; side++)
+            add_source(out, side ? "after" : "before", s[side], sides[side], l->file, l->line[side]);
         mg_buf_adds(out, "</td>");
         add_value(out, l->of.has[0], l->of.v[0]);
         add_value(out, l->of.has[1], l->of.v[1]);
@@ -220,7 +245,9 @@ static void add_kernels(const struct mg_compare_kernel *kernels, uint32_t n, str
         const struct mg_compare_kernel *k = &kernels[i];
         mg_buf_adds(out, "<tr><td class=\"l\"><code>");
         mg_chart_text(out, k->name);
-        mg_buf_printf(out, "</code>%s</td>", k->timing ? " <span class=\"dim\">differs only in blocks whose counts may depend on timing</span>" : "");
+        mg_buf_printf(out, "</code>%s</td>",
+                      k->timing ? " <span class=\"dim\">differs only in blocks whose counts may depend on timing</span>"
+                                : "");
         for (int side = 0; side < 2; side++) add_value(out, k->has[side] && k->measured[side], (double)k->insts[side]);
         add_pct(out, k->has[0] && k->has[1], k->pct);
         for (int side = 0; side < 2; side++) add_value(out, k->has[side], (double)k->launches[side]);
@@ -229,8 +256,9 @@ static void add_kernels(const struct mg_compare_kernel *kernels, uint32_t n, str
     end_table(out, n > MOST_KERNELS ? n - MOST_KERNELS : 0);
 }
 
-void mg_add_comparison_page(const struct mg_comparison *c, const struct mg_recording *before, const struct mg_recording *after,
-                            const struct mg_compare_kernel *kernels, uint32_t n, struct mg_buf *out)
+void mg_add_comparison_page(const struct mg_comparison *c, const struct mg_recording *before,
+                            const struct mg_recording *after, const struct mg_compare_kernel *kernels, uint32_t n,
+                            struct mg_buf *out)
 {
     const struct mg_recording *const sides[2] = {before, after};
     mg_buf_adds(out, head);

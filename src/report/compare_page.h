@@ -11,7 +11,8 @@ struct mg_compare_kernel {
     double pct;                     /* of instructions; INFINITY: in one profile only */
     bool timing;                    /* differs only in blocks whose counts may depend on timing */
 };
-void mg_add_comparison_page(const struct mg_comparison *c, const struct mg_recording *before, const struct mg_recording *after,
-                            const struct mg_compare_kernel *kernels, uint32_t n, struct mg_buf *out);
+void mg_add_comparison_page(const struct mg_comparison *c, const struct mg_recording *before,
+                            const struct mg_recording *after, const struct mg_compare_kernel *kernels, uint32_t n,
+                            struct mg_buf *out);
 
 #endif

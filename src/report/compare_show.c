@@ -11,18 +11,25 @@ static const char *const verdicts[] = {"better", "no difference", "worse"};
 static void add_pct(struct mg_buf *out, const struct mg_compared *x)
 {
     double pct = mg_compared_pct(x);
-    if (!x->has[0] || !x->has[1]) mg_buf_printf(out, "%12s", "only one");
-    else if (isinf(pct)) mg_buf_printf(out, "%12s", "from 0");
-    else if (pct == 0) mg_buf_printf(out, "%12s", "equal");
-    else mg_buf_printf(out, "%+10.*f %%", fabs(pct) < 9.95 ? 2 : 1, pct);
+    if (!x->has[0] || !x->has[1])
+        mg_buf_printf(out, "%12s", "only one");
+    else if (isinf(pct))
+        mg_buf_printf(out, "%12s", "from 0");
+    else if (pct == 0)
+        mg_buf_printf(out, "%12s", "equal");
+    else
+        mg_buf_printf(out, "%+10.*f %%", fabs(pct) < 9.95 ? 2 : 1, pct);
 }
 
 static void add_value(struct mg_buf *out, bool has, double v)
 {
     struct mg_buf cell = MG_BUF_INIT;
-    if (!has) mg_buf_addc(&cell, '-');
-    else if (v >= 0 && v < 9e15 && v == floor(v)) mg_add_grouped(&cell, (uint64_t)v);
-    else mg_buf_printf(&cell, "%.4g", v);
+    if (!has)
+        mg_buf_addc(&cell, '-');
+    else if (v >= 0 && v < 9e15 && v == floor(v))
+        mg_add_grouped(&cell, (uint64_t)v);
+    else
+        mg_buf_printf(&cell, "%.4g", v);
     mg_buf_addc(out, ' ');
     mg_add_right(out, cell.at, 20);
     mg_buf_release(&cell);
@@ -43,9 +50,12 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
         return;
     }
     mg_buf_printf(out, "verdict: %s: %s %+.2f %%", verdicts[c->verdict + 1], what, c->change_pct);
-    if (c->by == MG_JUDGED_BY_WORK) mg_buf_adds(out, " (counts are exact; how counts make work is a model, docs/findings.md)");
-    else if (c->has_interval) mg_buf_printf(out, ", from %+.2f to %+.2f %% (95 %%)", c->low_pct, c->high_pct);
-    else mg_buf_adds(out, ", no interval: a kernel was timed once");
+    if (c->by == MG_JUDGED_BY_WORK)
+        mg_buf_adds(out, " (counts are exact; how counts make work is a model, docs/findings.md)");
+    else if (c->has_interval)
+        mg_buf_printf(out, ", from %+.2f to %+.2f %% (95 %%)", c->low_pct, c->high_pct);
+    else
+        mg_buf_adds(out, ", no interval: a kernel was timed once");
     mg_buf_addc(out, '\n');
     if (c->reason == UINT32_MAX) return;
     const struct mg_metric *m = &c->metrics.at[c->reason];
@@ -57,10 +67,14 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
 
 static void add_line_place(const struct mg_metric_line *l, struct mg_buf *out)
 {
-    if (l->line[0] == l->line[1]) mg_buf_printf(out, "%s:%u", l->file ? l->file : "ptx", l->line[0]);
-    else if (!l->line[0]) mg_buf_printf(out, "%s:new %u", l->file ? l->file : "ptx", l->line[1]);
-    else if (!l->line[1]) mg_buf_printf(out, "%s:%u gone", l->file ? l->file : "ptx", l->line[0]);
-    else mg_buf_printf(out, "%s:%u -> %u", l->file ? l->file : "ptx", l->line[0], l->line[1]);
+    if (l->line[0] == l->line[1])
+        mg_buf_printf(out, "%s:%u", l->file ? l->file : "ptx", l->line[0]);
+    else if (!l->line[0])
+        mg_buf_printf(out, "%s:new %u", l->file ? l->file : "ptx", l->line[1]);
+    else if (!l->line[1])
+        mg_buf_printf(out, "%s:%u gone", l->file ? l->file : "ptx", l->line[0]);
+    else
+        mg_buf_printf(out, "%s:%u -> %u", l->file ? l->file : "ptx", l->line[0], l->line[1]);
 }
 
 void mg_add_comparison(const struct mg_comparison *c, uint32_t most, struct mg_buf *out)
@@ -97,9 +111,12 @@ void mg_add_comparison(const struct mg_comparison *c, uint32_t most, struct mg_b
 
 static void number(struct mg_json *j, bool has, double v)
 {
-    if (!has || !isfinite(v)) mg_json_null(j);
-    else if (v >= 0 && v < 9e15 && v == floor(v)) mg_json_u64(j, (uint64_t)v);
-    else mg_json_f64(j, v);
+    if (!has || !isfinite(v))
+        mg_json_null(j);
+    else if (v >= 0 && v < 9e15 && v == floor(v))
+        mg_json_u64(j, (uint64_t)v);
+    else
+        mg_json_f64(j, v);
 }
 
 static void write_compared(struct mg_json *j, const struct mg_compared *x)
@@ -110,8 +127,10 @@ static void write_compared(struct mg_json *j, const struct mg_compared *x)
     mg_json_key(j, "after");
     number(j, x->has[1], x->v[1]);
     mg_json_key(j, "change_pct");
-    if (both && isfinite(mg_compared_pct(x))) mg_json_f64(j, mg_compared_pct(x));
-    else mg_json_null(j);
+    if (both && isfinite(mg_compared_pct(x)))
+        mg_json_f64(j, mg_compared_pct(x));
+    else
+        mg_json_null(j);
 }
 
 void mg_write_comparison(const struct mg_comparison *c, struct mg_json *j)

@@ -46,7 +46,9 @@ static void kernel_columns(struct mg_buf *out, const struct mg_pkernel *k)
 
 static void write_kernels(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
-    mg_buf_adds(out, "kernel,name,module,demangled,launches,instrumented,incomplete,threads,time_ns,thread_instructions,warp_instructions,estimate\r\n");
+    mg_buf_adds(
+        out,
+        "kernel,name,module,demangled,launches,instrumented,incomplete,threads,time_ns,thread_instructions,warp_instructions,estimate\r\n");
     for (uint32_t i = 0; i < p->n_kernels; i++) {
         const struct mg_pkernel *k = &p->kernels[i];
         struct mg_kernel_sums s;
@@ -69,7 +71,9 @@ static void write_kernels(const struct mg_recording *p, const struct mg_report_o
 
 static void write_blocks(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
-    mg_buf_adds(out, "kernel,name,module,block,function,label,ptx_line,file,line,instructions,thread_entries,warp_entries,estimate\r\n");
+    mg_buf_adds(
+        out,
+        "kernel,name,module,block,function,label,ptx_line,file,line,instructions,thread_entries,warp_entries,estimate\r\n");
     for (uint32_t i = 0; i < p->n_kernels; i++) {
         const struct mg_pkernel *k = &p->kernels[i];
         for (uint32_t b = 0; mg_report_shows(o, k) && b < k->n_blocks; b++) {
@@ -135,8 +139,10 @@ static void write_launch_opcodes(const struct mg_recording *p, const struct mg_r
 
 static void write_launches(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
-    mg_buf_adds(out, "launch,kernel,name,module,process,grid_x,grid_y,grid_z,block_x,block_y,block_z,shared_bytes,device,stream,ctx,graph,replays,ran,reason,complete,"
-                     "start_ns,time_ns,thread_instructions,warp_instructions\r\n");
+    mg_buf_adds(
+        out,
+        "launch,kernel,name,module,process,grid_x,grid_y,grid_z,block_x,block_y,block_z,shared_bytes,device,stream,ctx,graph,replays,ran,reason,complete,"
+        "start_ns,time_ns,thread_instructions,warp_instructions\r\n");
     for (uint64_t i = 0; i < p->n_launches; i++) {
         const struct mg_plaunch *l = &p->launches[i];
         const struct mg_pkernel *k = &p->kernels[l->kernel];
@@ -170,7 +176,8 @@ static void write_launches(const struct mg_recording *p, const struct mg_report_
 
 static bool is_own(const char *table)
 {
-    return !strcmp(table, "kernels") || !strcmp(table, "opcodes") || !strcmp(table, "launches") || !strcmp(table, "blocks");
+    return !strcmp(table, "kernels") || !strcmp(table, "opcodes") || !strcmp(table, "launches") ||
+           !strcmp(table, "blocks");
 }
 
 bool mg_report_has_table(const struct mg_recording *p, const struct mg_report_opts *o)
@@ -193,9 +200,14 @@ void mg_report_csv(const struct mg_recording *p, const struct mg_report_opts *o,
         return;
     }
     if (o && (o->tool || !is_own(table)) && mg_add_tools_csv(p, o, out)) return;
-    if (!strcmp(table, "kernels")) write_kernels(p, o, out);
-    else if (!strcmp(table, "opcodes") && o->per_launch) write_launch_opcodes(p, o, out);
-    else if (!strcmp(table, "opcodes")) write_opcodes(p, o, out);
-    else if (!strcmp(table, "launches")) write_launches(p, o, out);
-    else write_blocks(p, o, out);
+    if (!strcmp(table, "kernels"))
+        write_kernels(p, o, out);
+    else if (!strcmp(table, "opcodes") && o->per_launch)
+        write_launch_opcodes(p, o, out);
+    else if (!strcmp(table, "opcodes"))
+        write_opcodes(p, o, out);
+    else if (!strcmp(table, "launches"))
+        write_launches(p, o, out);
+    else
+        write_blocks(p, o, out);
 }

@@ -8,9 +8,18 @@
 #include "report/priv.h"
 
 /* Blocks whose counts may depend on timing stand apart: `fixed` is what the others executed. */
-struct pair { const struct mg_pkernel *a, *b; struct mg_kernel_sums sa, sb; uint64_t fixed_a, fixed_b; double pct; bool apart; /* blocks that stand apart differ */ };
+struct pair {
+    const struct mg_pkernel *a, *b;
+    struct mg_kernel_sums sa, sb;
+    uint64_t fixed_a, fixed_b;
+    double pct;
+    bool apart; /* blocks that stand apart differ */
+};
 
-static bool same_shape(const struct pair *p) { return p->a && p->b && p->a->n_blocks == p->b->n_blocks; }
+static bool same_shape(const struct pair *p)
+{
+    return p->a && p->b && p->a->n_blocks == p->b->n_blocks;
+}
 
 static bool stands_apart(const struct pair *p, uint32_t block)
 {
@@ -21,7 +30,8 @@ static uint64_t fixed_of(const struct mg_pkernel *k, const struct pair *p)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < k->n_blocks; i++)
-        if (same_shape(p) ? !stands_apart(p, i) : k->blocks[i].timing_dependent != 1) sum += k->blocks[i].threads * k->blocks[i].n_insts;
+        if (same_shape(p) ? !stands_apart(p, i) : k->blocks[i].timing_dependent != 1)
+            sum += k->blocks[i].threads * k->blocks[i].n_insts;
     return sum;
 }
 
@@ -29,7 +39,9 @@ static const struct mg_pkernel *partner(const struct mg_recording *p, const stru
 {
     for (int exact = 1; exact >= 0; exact--)
         for (uint32_t i = 0; i < p->n_kernels; i++)
-            if (!taken[i] && !strcmp(p->kernels[i].name, k->name) && (!exact || !strcmp(p->kernels[i].module, k->module))) return &p->kernels[i];
+            if (!taken[i] && !strcmp(p->kernels[i].name, k->name) &&
+                (!exact || !strcmp(p->kernels[i].module, k->module)))
+                return &p->kernels[i];
     return NULL;
 }
 
@@ -62,10 +74,12 @@ static void find_fixed(struct pair *p)
     p->fixed_a = fixed_of(p->a, p);
     p->fixed_b = fixed_of(p->b, p);
     p->apart = p->sa.measured && p->sb.measured && p->sa.thread_insts - p->fixed_a != p->sb.thread_insts - p->fixed_b;
-    for (uint32_t i = 0; same_shape(p) && i < p->a->n_blocks; i++) p->apart |= stands_apart(p, i) && p->a->blocks[i].threads != p->b->blocks[i].threads;
+    for (uint32_t i = 0; same_shape(p) && i < p->a->n_blocks; i++)
+        p->apart |= stands_apart(p, i) && p->a->blocks[i].threads != p->b->blocks[i].threads;
 }
 
-static struct pair *pair_up(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o, uint32_t *n)
+static struct pair *pair_up(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o,
+                            uint32_t *n)
 {
     struct pair *pairs = mg_xcalloc(a->n_kernels + b->n_kernels + 1, sizeof *pairs);
     bool *taken = mg_xcalloc(b->n_kernels + 1, sizeof *taken);
@@ -91,10 +105,14 @@ static struct pair *pair_up(const struct mg_recording *a, const struct mg_record
 
 static void add_pct(struct mg_buf *out, double pct, bool apart)
 {
-    if (pct == 0 && apart) mg_buf_printf(out, "%11s", "timing");
-    else if (isinf(pct)) mg_buf_printf(out, "%11s", "only one");
-    else if (pct == 0) mg_buf_printf(out, "%11s", "equal");
-    else mg_buf_printf(out, "%+9.3g %%", pct);
+    if (pct == 0 && apart)
+        mg_buf_printf(out, "%11s", "timing");
+    else if (isinf(pct))
+        mg_buf_printf(out, "%11s", "only one");
+    else if (pct == 0)
+        mg_buf_printf(out, "%11s", "equal");
+    else
+        mg_buf_printf(out, "%+9.3g %%", pct);
 }
 
 /* Blocks whose entries differ, the largest difference in instructions first; apart: those whose counts may
@@ -117,7 +135,8 @@ static void write_blocks(const struct pair *p, bool apart, struct mg_buf *out)
     }
     if (!differing) return;
     const struct mg_pblock *x = &p->a->blocks[worst], *y = &p->b->blocks[worst];
-    mg_buf_printf(out, "%12s%u of %u blocks%s differ, most block %u", "", differing, of, apart ? " whose counts may depend on timing" : "", worst);
+    mg_buf_printf(out, "%12s%u of %u blocks%s differ, most block %u", "", differing, of,
+                  apart ? " whose counts may depend on timing" : "", worst);
     if (x->file) mg_buf_printf(out, " (%s:%u)", x->file, x->line);
     mg_buf_adds(out, ": thread entries ");
     mg_add_grouped(out, x->threads);
@@ -142,7 +161,8 @@ static double worst_of(const struct pair *pairs, uint32_t n)
     return worst;
 }
 
-double mg_report_diff(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o, struct mg_buf *out)
+double mg_report_diff(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o,
+                      struct mg_buf *out)
 {
     uint32_t n, top = o && o->top ? o->top : 20, equal = 0, apart = 0;
     struct pair *pairs = pair_up(a, b, o, &n);
@@ -170,7 +190,10 @@ double mg_report_diff(const struct mg_recording *a, const struct mg_recording *b
     }
     if (n > top) mg_buf_printf(out, "  and %u more kernels\n", n - top);
     mg_buf_printf(out, "%u of %u kernels equal in thread instructions\n", equal, n);
-    if (apart) mg_buf_printf(out, "%u more differ only in blocks whose counts may depend on timing: no difference to --fail-over\n", apart);
+    if (apart)
+        mg_buf_printf(out,
+                      "%u more differ only in blocks whose counts may depend on timing: no difference to --fail-over\n",
+                      apart);
     double worst = worst_of(pairs, n);
     release_pairs(pairs, n);
     return worst;
@@ -182,18 +205,24 @@ static void key_two(struct mg_json *j, const char *key, bool has_a, uint64_t a, 
 {
     mg_json_key(j, key);
     mg_json_arr(j);
-    if (has_a) mg_json_u64(j, a);
-    else mg_json_null(j);
-    if (has_b) mg_json_u64(j, b);
-    else mg_json_null(j);
+    if (has_a)
+        mg_json_u64(j, a);
+    else
+        mg_json_null(j);
+    if (has_b)
+        mg_json_u64(j, b);
+    else
+        mg_json_null(j);
     mg_json_end(j, ']');
 }
 
 static void key_pct(struct mg_json *j, const char *key, double pct)
 {
     mg_json_key(j, key);
-    if (isinf(pct)) mg_json_null(j);
-    else mg_json_f64(j, pct);
+    if (isinf(pct))
+        mg_json_null(j);
+    else
+        mg_json_f64(j, pct);
 }
 
 static void json_blocks(struct mg_json *j, const struct pair *p)
@@ -215,7 +244,8 @@ static void json_blocks(struct mg_json *j, const struct pair *p)
     mg_json_end(j, ']');
 }
 
-double mg_report_diff_json(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o, double fail_over, struct mg_buf *out)
+double mg_report_diff_json(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o,
+                           double fail_over, struct mg_buf *out)
 {
     struct mg_json j;
     uint32_t n;
@@ -254,7 +284,8 @@ double mg_report_diff_json(const struct mg_recording *a, const struct mg_recordi
     return worst;
 }
 
-void mg_report_diff_html(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o, struct mg_buf *out)
+void mg_report_diff_html(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o,
+                         struct mg_buf *out)
 {
     uint32_t n;
     struct pair *pairs = pair_up(a, b, o, &n);
@@ -262,10 +293,13 @@ void mg_report_diff_html(const struct mg_recording *a, const struct mg_recording
     if (n) qsort(pairs, n, sizeof *pairs, by_size);
     for (uint32_t i = 0; i < n; i++) {
         const struct pair *p = &pairs[i];
-        kernels[i] = (struct mg_compare_kernel){.name = (p->a ? p->a : p->b)->demangled, .has = {p->a, p->b}, .pct = p->pct,
+        kernels[i] = (struct mg_compare_kernel){.name = (p->a ? p->a : p->b)->demangled,
+                                                .has = {p->a, p->b},
+                                                .pct = p->pct,
                                                 .launches = {p->a ? p->a->launches : 0, p->b ? p->b->launches : 0},
                                                 .insts = {p->sa.thread_insts, p->sb.thread_insts},
-                                                .measured = {p->sa.measured, p->sb.measured}, .timing = p->pct == 0 && p->apart};
+                                                .measured = {p->sa.measured, p->sb.measured},
+                                                .timing = p->pct == 0 && p->apart};
     }
     struct mg_comparison c;
     mg_comparison_init(&c, a, b, o);

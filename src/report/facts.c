@@ -62,7 +62,8 @@ struct walk {
 /* A block of the kernel by "id" has its place from the profile. */
 static bool place_of(const struct mg_jval *v, const char *list, const struct mg_pkernel *k, struct mg_fact *to)
 {
-    const struct mg_jval *ptx = mg_jval_get(v, "ptx_line"), *id = mg_jval_get(v, "id"), *block = mg_jval_get(v, "block");
+    const struct mg_jval *ptx = mg_jval_get(v, "ptx_line"), *id = mg_jval_get(v, "id"),
+                         *block = mg_jval_get(v, "block");
     bool placed = mg_jval_is_number(ptx) || mg_jval_is_number(mg_jval_get(v, "line"));
     if (!block && id && !strcmp(list, "blocks")) block = id;
     to->block = block && block->kind == MG_JVAL_U64 && block->u < k->n_blocks ? (uint32_t)block->u : UINT32_MAX;
@@ -90,7 +91,8 @@ static void walk_value(struct walk *w, const struct mg_jval *v, const char *list
         if (k && place_of(v, list, k, &fact)) w->fn(&fact, w->user);
     }
     for (const struct mg_jval *e = mg_jval_first(v); e; e = e->next)
-        if (e->kind == MG_JVAL_ARRAY || e->kind == MG_JVAL_OBJECT) walk_value(w, e, e->key ? e->key : list, k, depth + 1);
+        if (e->kind == MG_JVAL_ARRAY || e->kind == MG_JVAL_OBJECT)
+            walk_value(w, e, e->key ? e->key : list, k, depth + 1);
 }
 
 void mg_facts_each(struct mg_facts *f, mg_fact_fn fn, void *user)

@@ -15,17 +15,18 @@ struct mg_facts {
 /* o may be NULL. Release with mg_facts_release. */
 void mg_facts_init(struct mg_facts *f, const struct mg_recording *p, const struct mg_report_opts *o);
 void mg_facts_release(struct mg_facts *f);
-const struct mg_jval *mg_facts_use(struct mg_facts *f, uint32_t use); /* never NULL: an empty object where a tool said nothing */
+const struct mg_jval *mg_facts_use(struct mg_facts *f,
+                                   uint32_t use); /* never NULL: an empty object where a tool said nothing */
 /* The first use of that name; NULL: the run had none. */
 const struct mg_jval *mg_facts_tool(struct mg_facts *f, const char *tool);
 
 /* ---- rows: whatever a tool counted at a place of the code ----------------------------------------------- */
 struct mg_fact {
-    const char *tool, *list;       /* tools.<tool>.<list>, or of a list inside it ("branches") */
+    const char *tool, *list; /* tools.<tool>.<list>, or of a list inside it ("branches") */
     const struct mg_pkernel *kernel;
     const char *function, *file, *op, *inlined; /* function: never NULL; the others NULL where unknown */
-    uint32_t line, ptx_line, block; /* 0, 0, UINT32_MAX: unknown */
-    const struct mg_jval *values;  /* the object: its numbers are the metrics */
+    uint32_t line, ptx_line, block;             /* 0, 0, UINT32_MAX: unknown */
+    const struct mg_jval *values;               /* the object: its numbers are the metrics */
 };
 typedef void (*mg_fact_fn)(const struct mg_fact *f, void *user);
 /* Every object with a kernel and a place, of every tool. */

@@ -8,7 +8,10 @@
 
 const char *mg_ran_text(enum mg_ran r)
 {
-    static const char *const texts[] = {[MG_RAN_INSTRUMENTED] = "instrumented", [MG_RAN_NATIVE] = "native", [MG_RAN_FAILED] = "failed", [MG_RAN_UNKNOWN] = "unknown"};
+    static const char *const texts[] = {[MG_RAN_INSTRUMENTED] = "instrumented",
+                                        [MG_RAN_NATIVE] = "native",
+                                        [MG_RAN_FAILED] = "failed",
+                                        [MG_RAN_UNKNOWN] = "unknown"};
     return r < MG_RAN_COUNT ? texts[r] : "rejected"; /* a coverage row of a kernel that never came to a launch */
 }
 
@@ -43,7 +46,10 @@ void mg_report_command(const struct mg_recording *p, const char *const **argv, u
 
 /* ---- coverage ---------------------------------------------------------------------------------- */
 
-struct keyed_row { struct mg_coverage_row row; uint64_t kernel; };
+struct keyed_row {
+    struct mg_coverage_row row;
+    uint64_t kernel;
+};
 
 static int by_kernel(const void *a, const void *b)
 {
@@ -70,8 +76,10 @@ void mg_coverage_init(struct mg_coverage *c, const struct mg_recording *p)
             c->device_launches += l->replays;
             continue;
         }
-        if (l->ran == MG_RAN_UNKNOWN) c->unknown += l->replays;
-        else c->launches += l->replays;
+        if (l->ran == MG_RAN_UNKNOWN)
+            c->unknown += l->replays;
+        else
+            c->launches += l->replays;
         if (l->ran == MG_RAN_INSTRUMENTED) c->instrumented += l->replays;
         if (l->ran == MG_RAN_INSTRUMENTED && !l->complete && (!l->why || l->unended)) c->no_end += l->replays;
         if (l->ran == MG_RAN_FAILED) c->failed += l->replays;
@@ -81,25 +89,34 @@ void mg_coverage_init(struct mg_coverage *c, const struct mg_recording *p)
             if (l->ran == MG_RAN_INSTRUMENTED) instrumented_ns += l->time_ns;
         }
         if (l->ran != MG_RAN_INSTRUMENTED)
-            *mg_vec_push(&rows) = (struct keyed_row){{p->kernels[l->kernel].name, l->reason ? l->reason : "no reason recorded", l->replays, l->ran}, l->kernel};
+            *mg_vec_push(&rows) = (struct keyed_row){
+                {p->kernels[l->kernel].name, l->reason ? l->reason : "no reason recorded", l->replays, l->ran},
+                l->kernel};
     }
     for (uint32_t i = 0; i < p->n_unknowns; i++) {
-        if (p->unknowns[i].not_written) c->launches += p->unknowns[i].n, c->not_written += p->unknowns[i].n;
-        else c->unknown += p->unknowns[i].n;
-        *mg_vec_push(&rows) = (struct keyed_row){{p->unknowns[i].what, p->unknowns[i].reason, p->unknowns[i].n, p->unknowns[i].n ? MG_RAN_UNKNOWN : MG_RAN_COUNT}, UINT64_MAX};
+        if (p->unknowns[i].not_written)
+            c->launches += p->unknowns[i].n, c->not_written += p->unknowns[i].n;
+        else
+            c->unknown += p->unknowns[i].n;
+        *mg_vec_push(&rows) = (struct keyed_row){{p->unknowns[i].what, p->unknowns[i].reason, p->unknowns[i].n,
+                                                  p->unknowns[i].n ? MG_RAN_UNKNOWN : MG_RAN_COUNT},
+                                                 UINT64_MAX};
     }
     for (uint32_t i = 0; i < p->n_processes; i++) c->open += !p->processes[i].closed;
     c->empty = p->n_empty;
     c->timed = timed != 0 && c->launches;
     if (c->timed) {
-        c->time_pct = time_ns ? 100.0 * (double)instrumented_ns / (double)time_ns : 100.0 * (double)c->instrumented / (double)c->launches;
+        c->time_pct = time_ns ? 100.0 * (double)instrumented_ns / (double)time_ns
+                              : 100.0 * (double)c->instrumented / (double)c->launches;
         c->timed_pct = 100.0 * (double)timed / (double)c->launches;
     }
     if (rows.n) qsort(rows.at, rows.n, sizeof *rows.at, by_kernel);
     c->rows = mg_xcalloc(rows.n + 1, sizeof *c->rows);
     for (uint32_t i = 0; i < rows.n; i++) {
-        if (i && !by_kernel(&rows.at[i - 1], &rows.at[i])) c->rows[c->n_rows - 1].launches += rows.at[i].row.launches;
-        else c->rows[c->n_rows++] = rows.at[i].row;
+        if (i && !by_kernel(&rows.at[i - 1], &rows.at[i]))
+            c->rows[c->n_rows - 1].launches += rows.at[i].row.launches;
+        else
+            c->rows[c->n_rows++] = rows.at[i].row;
     }
     mg_vec_release(&rows);
 }
@@ -130,8 +147,11 @@ void mg_kernel_sums_init(struct mg_kernel_sums *s, const struct mg_pkernel *k)
         s->thread_entries += b->threads;
         s->warp_entries += b->warps;
         for (uint32_t j = 0; j < b->n_ops; j++)
-            *mg_vec_push(&ops) = (struct mg_opcount){.op = b->ops[j].op, .threads = b->threads * b->ops[j].n, .warps = b->warps * b->ops[j].n,
-                                                     .has_warps = b->has_warps, .guarded = b->ops[j].n_guarded && b->threads};
+            *mg_vec_push(&ops) = (struct mg_opcount){.op = b->ops[j].op,
+                                                     .threads = b->threads * b->ops[j].n,
+                                                     .warps = b->warps * b->ops[j].n,
+                                                     .has_warps = b->has_warps,
+                                                     .guarded = b->ops[j].n_guarded && b->threads};
     }
     if (ops.n) qsort(ops.at, ops.n, sizeof *ops.at, by_op);
     for (uint32_t i = 0; i < ops.n; i++) {

@@ -1,5 +1,6 @@
-/* Folded stacks, as flame graph programs take them: "kernel;function;inlined function;file:line COUNT", COUNT thread instructions. A
- * function that the compiler inlined is a frame where the PTX names it; the line is that of the innermost. */
+/* Folded stacks, as flame graph programs take them: "kernel;function;inlined function;file:line COUNT", COUNT thread
+ * instructions. A function that the compiler inlined is a frame where the PTX names it; the line is that of the
+ * innermost. */
 #include "report/folded.h"
 
 #include <stdlib.h>
@@ -57,7 +58,10 @@ static void add_inlined(struct mg_buf *out, const struct mg_inline_frame *frames
     add_frame(out, frames[frame].function);
 }
 
-static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 /* Stacks of one kernel, equal ones as one. */
 static void add_kernel(struct mg_lines *lines, const struct mg_pkernel *k, struct mg_buf *out)
@@ -67,7 +71,8 @@ static void add_kernel(struct mg_lines *lines, const struct mg_pkernel *k, struc
     if (!mg_lines_of(lines, k, &of)) { /* no PTX: blocks at the line where they begin */
         of = (struct mg_kernel_lines){0};
         for (uint32_t b = 0; b < k->n_blocks; b++)
-            *mg_vec_push(&of.rows) = (struct mg_line_row){b, k->blocks[b].line, k->blocks[b].ptx_line, k->blocks[b].n_insts, k->blocks[b].file, 0};
+            *mg_vec_push(&of.rows) = (struct mg_line_row){
+                b, k->blocks[b].line, k->blocks[b].ptx_line, k->blocks[b].n_insts, k->blocks[b].file, 0};
     }
     uint64_t *counts = mg_xcalloc(of.rows.n + 1, sizeof *counts);
     for (uint32_t i = 0; i < of.rows.n; i++) {

@@ -1,5 +1,6 @@
-/* A place that was inlined has a .loc with the call's place. Where the call was inlined itself, its own .loc stands before: the last one
- * of that file, line and column. Names are texts of .debug_str, where the label of function_name stands. */
+/* A place that was inlined has a .loc with the call's place. Where the call was inlined itself, its own .loc stands
+ * before: the last one of that file, line and column. Names are texts of .debug_str, where the label of function_name
+ * stands. */
 #include "report/inlined.h"
 
 #include <stdlib.h>
@@ -92,7 +93,9 @@ static bool same_frame(const struct mg_inline_frame *a, const struct mg_inline_f
 /* Frames are equal by hash and by what they say; of two with one hash the second gets a frame of its own each time. */
 static uint32_t frame_of(struct mg_inlined *x, struct mg_map *known, const struct mg_inline_frame *f)
 {
-    uint64_t key = key_of((uint64_t)(uintptr_t)f->function, (uint64_t)(uintptr_t)f->file, (uint64_t)f->line << 32 | f->outer), at;
+    uint64_t key = key_of((uint64_t)(uintptr_t)f->function, (uint64_t)(uintptr_t)f->file,
+                          (uint64_t)f->line << 32 | f->outer),
+             at;
     if (mg_map_get(known, key, &at) && same_frame(&x->frames.at[at], f)) return (uint32_t)at;
     *mg_vec_push(&x->frames) = *f;
     mg_map_set(known, key, x->frames.n - 1);
@@ -101,7 +104,8 @@ static uint32_t frame_of(struct mg_inlined *x, struct mg_map *known, const struc
 
 void mg_inlined_init(struct mg_inlined *x, const struct mg_module *m)
 {
-    struct mg_map names = MG_MAP_INIT, known = MG_MAP_INIT, places = MG_MAP_INIT; /* places: an inlined place -> its last loc */
+    struct mg_map names = MG_MAP_INIT, known = MG_MAP_INIT,
+                  places = MG_MAP_INIT; /* places: an inlined place -> its last loc */
     *x = (struct mg_inlined){0};
     x->of_loc = mg_xcalloc(m->locs.n + 1, sizeof *x->of_loc);
     *mg_vec_push(&x->frames) = (struct mg_inline_frame){0};
@@ -113,8 +117,10 @@ void mg_inlined_init(struct mg_inlined *x, const struct mg_module *m)
             const struct mg_loc *o = &m->locs.at[outer];
             if (o->file != l->inl_file || o->line != l->inl_line || o->col != l->inl_col) outer = 0;
         }
-        struct mg_inline_frame f = {find_name(x, m, &names, l->function), path_of(m, l->inl_file), l->inl_line, outer ? x->of_loc[outer] : 0, 1};
-        if (f.outer && x->frames.at[f.outer].depth >= MOST_DEPTH) f.outer = 0; /* a damaged text: a place inside itself */
+        struct mg_inline_frame f = {find_name(x, m, &names, l->function), path_of(m, l->inl_file), l->inl_line,
+                                    outer ? x->of_loc[outer] : 0, 1};
+        if (f.outer && x->frames.at[f.outer].depth >= MOST_DEPTH)
+            f.outer = 0; /* a damaged text: a place inside itself */
         if (f.outer) f.depth = x->frames.at[f.outer].depth + 1;
         x->of_loc[i] = frame_of(x, &known, &f);
         mg_map_set(&places, key_of(l->file, l->line, l->col), i);

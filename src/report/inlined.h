@@ -1,4 +1,5 @@
-/* Calls that the compiler inlined, told from `.loc ... function_name LABEL, inlined_at FILE LINE COLUMN` of a module (inlined.c). */
+/* Calls that the compiler inlined, told from `.loc ... function_name LABEL, inlined_at FILE LINE COLUMN` of a module
+ * (inlined.c). */
 #ifndef MG_REPORT_INLINED_H
 #define MG_REPORT_INLINED_H
 

@@ -13,23 +13,29 @@
 static void key_i64_or_null(struct mg_json *j, const char *key, int64_t v)
 {
     mg_json_key(j, key);
-    if (v >= 0) mg_json_i64(j, v);
-    else mg_json_null(j);
+    if (v >= 0)
+        mg_json_i64(j, v);
+    else
+        mg_json_null(j);
 }
 
 /* 1, 0 or unknown (-1) */
 static void key_maybe(struct mg_json *j, const char *key, int v)
 {
     mg_json_key(j, key);
-    if (v < 0) mg_json_null(j);
-    else mg_json_bool(j, v != 0);
+    if (v < 0)
+        mg_json_null(j);
+    else
+        mg_json_bool(j, v != 0);
 }
 
 static void key_f64_if(struct mg_json *j, const char *key, bool has, double v)
 {
     mg_json_key(j, key);
-    if (has) mg_json_f64(j, v);
-    else mg_json_null(j);
+    if (has)
+        mg_json_f64(j, v);
+    else
+        mg_json_null(j);
 }
 
 static void key_argv(struct mg_json *j, const char *key, const char *const *argv, uint32_t argc)
@@ -375,7 +381,8 @@ static void write_kernel(struct mg_json *j, const struct mg_recording *p, const 
     mg_json_key_u64_if(j, "time_ns", k->timed_launches != 0, k->time_ns);
     mg_json_key_u64_if(j, "thread_instructions", s.measured, s.thread_insts);
     mg_json_key_u64_if(j, "warp_instructions", s.has_warps, s.warp_insts);
-    key_f64_if(j, "lane_use", s.measured && s.has_warps && s.warp_insts, (double)s.thread_insts / (32.0 * (double)(s.warp_insts ? s.warp_insts : 1)));
+    key_f64_if(j, "lane_use", s.measured && s.has_warps && s.warp_insts,
+               (double)s.thread_insts / (32.0 * (double)(s.warp_insts ? s.warp_insts : 1)));
     mg_json_key_bool(j, "estimate", k->estimated);
     key_maybe(j, "schedule_dependent", k->schedule_dependent);
     key_maybe(j, "timing_dependent", !k->n_blocks || k->blocks[0].timing_dependent < 0 ? -1 : mg_timing_blocks(k) != 0);

@@ -14,7 +14,8 @@
 
 struct module {
     const char *id;
-    char *text; size_t bytes;
+    char *text;
+    size_t bytes;
     struct mg_module *m;      /* NULL: not kept, or it does not parse */
     const char **path_of_loc; /* by loc id; NULL: no file */
     struct mg_inlined inlined;
@@ -69,19 +70,28 @@ static const struct module *module_of(struct mg_lines *l, const char *id)
     return x;
 }
 
-const struct mg_module *mg_lines_module(struct mg_lines *l, const char *id) { return module_of(l, id)->m; }
+const struct mg_module *mg_lines_module(struct mg_lines *l, const char *id)
+{
+    return module_of(l, id)->m;
+}
 
 /* ---- rows ------------------------------------------------------------------------------------------------ */
 
-struct walk { const struct module *x; struct mg_kernel_lines *out; uint32_t first_block; };
+struct walk {
+    const struct module *x;
+    struct mg_kernel_lines *out;
+    uint32_t first_block;
+};
 
 static void add_instruction(struct walk *w, uint32_t block, mg_id loc, uint32_t ptx_line)
 {
     const char *file = loc ? w->x->path_of_loc[loc] : NULL;
     uint32_t line = file ? w->x->m->locs.at[loc].line : 0, inlined = file ? w->x->inlined.of_loc[loc] : 0;
     struct mg_line_row *last = w->out->rows.n ? &w->out->rows.at[w->out->rows.n - 1] : NULL;
-    if (last && last->block == block && last->line == line && last->file == file && last->inlined == inlined) last->n_insts++;
-    else *mg_vec_push(&w->out->rows) = (struct mg_line_row){block, line, ptx_line, 1, file, inlined};
+    if (last && last->block == block && last->line == line && last->file == file && last->inlined == inlined)
+        last->n_insts++;
+    else
+        *mg_vec_push(&w->out->rows) = (struct mg_line_row){block, line, ptx_line, 1, file, inlined};
 }
 
 static void add_function(struct walk *w, mg_id func)
@@ -90,7 +100,8 @@ static void add_function(struct walk *w, mg_id func)
     struct mg_cfg *c = mg_cfg_new(m, func);
     struct mg_line_range range = {UINT32_MAX, 0};
     mg_id loc = 0;
-    MG_EACH_NODE(m, &m->funcs.at[func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
         const struct mg_node *n = &m->nodes.at[id];
         if (n->kind == MG_NODE_loc) loc = n->ref;
         if (n->kind != MG_NODE_inst || n->flags & MG_NF_META) continue;

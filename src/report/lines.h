@@ -7,20 +7,24 @@
 
 /* Instructions of one block that follow each other and come from one line. */
 struct mg_line_row {
-    uint32_t block;     /* id in the profile */
-    uint32_t line;      /* 0: none */
-    uint32_t ptx_line;  /* of the first of them */
+    uint32_t block;    /* id in the profile */
+    uint32_t line;     /* 0: none */
+    uint32_t ptx_line; /* of the first of them */
     uint32_t n_insts;
-    const char *file;   /* NULL: no line information; owner: mg_lines */
-    uint32_t inlined;   /* innermost frame that the place was inlined through; 0: none */
+    const char *file; /* NULL: no line information; owner: mg_lines */
+    uint32_t inlined; /* innermost frame that the place was inlined through; 0: none */
 };
 struct mg_module;
-struct mg_line_range { uint32_t first, last; };
+struct mg_line_range {
+    uint32_t first, last;
+};
 struct mg_kernel_lines {
     MG_VEC(struct mg_line_row) rows;    /* in text order, function after function */
     MG_VEC(struct mg_line_range) texts; /* lines of the PTX text, a function each */
-    const char *text; size_t bytes;     /* of the module; owner: mg_lines */
-    const struct mg_inline_frame *frames; uint32_t n_frames; /* of the module (report/inlined.h); owner: mg_lines */
+    const char *text;
+    size_t bytes; /* of the module; owner: mg_lines */
+    const struct mg_inline_frame *frames;
+    uint32_t n_frames; /* of the module (report/inlined.h); owner: mg_lines */
 };
 struct mg_lines; /* modules parsed so far */
 struct mg_lines *mg_lines_new(const struct mg_recording *p);

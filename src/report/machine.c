@@ -1,8 +1,9 @@
 /* Machine code of kernels for tools that ask for it: the program's own for the device, out of its executable, else what
- * ptxas makes of the PTX that the profile keeps; both through a disassembler. nvdisasm says which PTX line an instruction comes
- * from, where the code has line tables; cuobjdump, taken where nvdisasm is not there, does not.
+ * ptxas makes of the PTX that the profile keeps; both through a disassembler. nvdisasm says which PTX line an
+ * instruction comes from, where the code has line tables; cuobjdump, taken where nvdisasm is not there, does not.
  *
- * Native code without line tables gets the lines of freshly assembled code where the two are the same, instruction by instruction. */
+ * Native code without line tables gets the lines of freshly assembled code where the two are the same, instruction by
+ * instruction. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +19,22 @@
 
 #define TOOLS "/usr/local/cuda/bin" /* after PATH */
 
-struct opened { struct opened *next; const char *path; struct mg_image *image; };
-struct assembled { struct assembled *next; const char *module; char *code; size_t bytes; }; /* code NULL: ptxas made nothing */
-struct told { struct told *next; char key[17]; struct mg_sass *text; }; /* by hash of the code */
+struct opened {
+    struct opened *next;
+    const char *path;
+    struct mg_image *image;
+};
+struct assembled {
+    struct assembled *next;
+    const char *module;
+    char *code;
+    size_t bytes;
+}; /* code NULL: ptxas made nothing */
+struct told {
+    struct told *next;
+    char key[17];
+    struct mg_sass *text;
+}; /* by hash of the code */
 struct mg_machines {
     const struct mg_recording *p;
     struct mg_arena arena;
@@ -78,7 +92,10 @@ static const struct mg_image *open_image(struct mg_machines *m, const char *path
     return o->image;
 }
 
-struct wanted { const char *kernel; bool found; };
+struct wanted {
+    const char *kernel;
+    bool found;
+};
 static void note_kernel(void *user, const char *name)
 {
     struct wanted *w = user;
@@ -118,14 +135,19 @@ static const struct mg_image_entry *find_native(struct mg_machines *m, const str
         const struct mg_image *im = q->exe ? open_image(m, q->exe) : NULL;
         for (uint32_t e = 0; im && e < im->n_entries; e++) {
             const struct mg_image_entry *at = &im->entries[e];
-            if (at->kind != MG_ENTRY_CUBIN || at->sm / 10 != q->sm / 10 || at->sm > q->sm || (best && best->sm >= at->sm)) continue;
+            if (at->kind != MG_ENTRY_CUBIN || at->sm / 10 != q->sm / 10 || at->sm > q->sm ||
+                (best && best->sm >= at->sm))
+                continue;
             if ((!*k->module || is_of_module(im, at->group, k->module)) && holds(at, k->name)) best = at;
         }
     }
     return best;
 }
 
-struct of_kernel { const char *name; uint32_t registers; };
+struct of_kernel {
+    const char *name;
+    uint32_t registers;
+};
 static void note_registers(void *user, const char *name, uint32_t registers)
 {
     struct of_kernel *k = user;
@@ -135,7 +157,9 @@ static void note_registers(void *user, const char *name, uint32_t registers)
 /* ---- through the programs ---------------------------------------------------------------------------------------- */
 
 /* A folder of two files for a program that we run: what it reads, what it leaves. */
-struct scratch { char dir[32], in[64], out[64]; };
+struct scratch {
+    char dir[32], in[64], out[64];
+};
 
 static bool scratch_make(struct scratch *s, const char *in, const char *out)
 {
@@ -166,8 +190,10 @@ static const struct mg_sass *disassemble(struct mg_machines *m, const void *code
     memcpy(t->key, key, sizeof key);
     m->told = t;
     if (!scratch_make(&f, "code.cubin", "code.sass")) return NULL;
-    char *with_lines[] = {m->disassembler, "-gp", "-c", f.in, NULL}, *without[] = {m->disassembler, "-sass", f.in, NULL};
-    if (!mg_io_write(f.in, code, bytes, NULL) && mg_child_run(m->lines ? with_lines : without, f.out) && !mg_io_read(f.out, &text, &n, NULL)) {
+    char *with_lines[] = {m->disassembler, "-gp", "-c", f.in, NULL},
+         *without[] = {m->disassembler, "-sass", f.in, NULL};
+    if (!mg_io_write(f.in, code, bytes, NULL) && mg_child_run(m->lines ? with_lines : without, f.out) &&
+        !mg_io_read(f.out, &text, &n, NULL)) {
         t->text = mg_sass_parse(text, n);
         free(text);
     }
@@ -190,7 +216,8 @@ static char *run_ptxas(struct mg_machines *m, const struct mg_result_kernel *k, 
     char suffix = digits ? target[11 + digits] : 0; /* sm_90a stays so */
     snprintf(arch, sizeof arch, "-arch=sm_%u%s", sm, suffix == 'a' ? "a" : suffix == 'f' ? "f" : "");
     char *argv[] = {m->ptxas, arch, "-lineinfo", "-o", f.out, f.in, NULL};
-    if (mg_io_write(f.in, ptx, n, NULL) || !mg_child_run(argv, "/dev/null") || mg_io_read(f.out, &code, bytes, NULL)) code = NULL;
+    if (mg_io_write(f.in, ptx, n, NULL) || !mg_child_run(argv, "/dev/null") || mg_io_read(f.out, &code, bytes, NULL))
+        code = NULL;
     scratch_remove(&f);
     free(ptx);
     return code;
@@ -223,7 +250,9 @@ static bool same_code(const struct mg_sass_func *a, const struct mg_sass_func *b
 {
     if (!a || !b || a->n_insts != b->n_insts) return false;
     for (uint32_t i = 0; i < a->n_insts; i++)
-        if (a->insts[i].addr != b->insts[i].addr || a->insts[i].guarded != b->insts[i].guarded || strcmp(a->insts[i].op, b->insts[i].op)) return false;
+        if (a->insts[i].addr != b->insts[i].addr || a->insts[i].guarded != b->insts[i].guarded ||
+            strcmp(a->insts[i].op, b->insts[i].op))
+            return false;
     return true;
 }
 
@@ -249,11 +278,15 @@ struct mg_result_machine mg_machine_of(void *user, const struct mg_result_kernel
         size_t bytes;
         const char *code = assemble(m, k, sm, &bytes);
         again = code ? disassemble(m, code, bytes) : NULL;
-        if (again && (!r.text || same_code(mg_sass_find(r.text, k->name), mg_sass_find(again, k->name)))) r.text = again;
+        if (again && (!r.text || same_code(mg_sass_find(r.text, k->name), mg_sass_find(again, k->name))))
+            r.text = again;
         if (again && !native) mg_cubin_registers(code, bytes, note_registers, &of);
     }
     r.registers = of.registers;
     if (r.text && !mg_sass_find(r.text, k->name)) r.text = NULL;
-    if (!r.text) r.why = native ? "the disassembler does not know its machine code" : m->has_ptxas ? "no machine code for this device, and ptxas takes none of its PTX" : "no machine code for this device, and no ptxas to make it";
+    if (!r.text)
+        r.why = native         ? "the disassembler does not know its machine code"
+                : m->has_ptxas ? "no machine code for this device, and ptxas takes none of its PTX"
+                               : "no machine code for this device, and no ptxas to make it";
     return r;
 }

@@ -1,4 +1,5 @@
-/* Names of kernels and functions for people: C++ names shortened by family, so that what tells two of them apart stays. */
+/* Names of kernels and functions for people: C++ names shortened by family, so that what tells two of them apart stays.
+ */
 #include <string.h>
 
 #include "report/priv.h"
@@ -24,12 +25,18 @@ static size_t behind_closer(const char *name, size_t at)
 static size_t parameters_at(const char *name)
 {
     for (size_t i = 0; name[i];) {
-        if (!strncmp(name + i, "(anonymous namespace)", 21)) i += 21;
-        else if (!strncmp(name + i, "operator()", 10)) i += 10;
-        else if (!strncmp(name + i, "operator<", 9)) i += 9 + (name[i + 9] == '<');
-        else if (name[i] == '<') i = behind_closer(name, i);
-        else if (name[i] == '(') return i;
-        else i++;
+        if (!strncmp(name + i, "(anonymous namespace)", 21))
+            i += 21;
+        else if (!strncmp(name + i, "operator()", 10))
+            i += 10;
+        else if (!strncmp(name + i, "operator<", 9))
+            i += 9 + (name[i + 9] == '<');
+        else if (name[i] == '<')
+            i = behind_closer(name, i);
+        else if (name[i] == '(')
+            return i;
+        else
+            i++;
     }
     return strlen(name);
 }
@@ -94,8 +101,10 @@ void mg_add_family(struct mg_buf *out, const char *name)
         if (text[i] == ' ' && !depth && strncmp(text + i - MG_MIN(i, 8u), "operator", 8)) from = i + 1;
     }
     for (const char *at = text + from; *at; at++) {
-        if (!strncmp(at, "<..>", 4)) at += 3;
-        else mg_buf_addc(out, *at);
+        if (!strncmp(at, "<..>", 4))
+            at += 3;
+        else
+            mg_buf_addc(out, *at);
     }
     mg_buf_release(&b);
 }

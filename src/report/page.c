@@ -3,7 +3,8 @@
  *
  * The data are parts, each a JSON value, unpacked when they are first needed:
  *   core: the report as --json prints it, without launches and tools; the page's own head; what --check found
- *   launches, source, ptx    spans: the time line, where there is one    tool-N: the tables and pictures of the Nth tool */
+ *   launches, source, ptx    spans: the time line, where there is one    tool-N: the tables and pictures of the Nth
+ * tool */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,8 +58,10 @@ uint32_t mg_page_kernel(const struct mg_page *g, const char *name)
     uint32_t low = 0, high = g->n_names;
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        if (strcmp(g->names[mid].name, name) < 0) low = mid + 1;
-        else high = mid;
+        if (strcmp(g->names[mid].name, name) < 0)
+            low = mid + 1;
+        else
+            high = mid;
     }
     if (low == g->n_names || strcmp(g->names[low].name, name)) return UINT32_MAX;
     uint32_t kernel = g->names[low].kernel;
@@ -76,7 +79,10 @@ void mg_page_init(struct mg_page *g, const struct mg_recording *p, const struct 
     g->o.kernel_names = g->kernel_names;
 }
 
-void mg_page_release(struct mg_page *g) { mg_arena_release(&g->arena); }
+void mg_page_release(struct mg_page *g)
+{
+    mg_arena_release(&g->arena);
+}
 
 /* ---- parts ----------------------------------------------------------------------------------------------- */
 
@@ -91,7 +97,8 @@ static void write_names(const struct mg_page *g, struct mg_json *j)
     mg_json_obj(j);
     for (uint32_t i = 0; i < g->p->n_kernels; i++) {
         char id[16];
-        if (!mg_report_shows(&g->o, &g->p->kernels[i]) || !strcmp(g->kernel_names[i], g->p->kernels[i].demangled)) continue;
+        if (!mg_report_shows(&g->o, &g->p->kernels[i]) || !strcmp(g->kernel_names[i], g->p->kernels[i].demangled))
+            continue;
         snprintf(id, sizeof id, "%u", i);
         mg_json_key_str(j, id, g->kernel_names[i]);
     }
@@ -120,7 +127,10 @@ static void write_head(const struct mg_page *g, struct mg_json *j)
     mg_json_end(j, '}');
 }
 
-static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 /* {"ld.global.f32": "memory", ...} of every opcode on the page. */
 static void write_op_kinds(const struct mg_page *g, struct mg_json *j)
@@ -185,7 +195,10 @@ static void write_core(const struct mg_page *g, struct mg_json *j)
     mg_json_end(j, '}');
 }
 
-struct part { struct mg_buf text; struct mg_json j; };
+struct part {
+    struct mg_buf text;
+    struct mg_json j;
+};
 
 static void begin_part(struct part *x)
 {

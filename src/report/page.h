@@ -9,13 +9,17 @@
 
 #include "report/priv.h"
 
-struct mg_page_name { const char *name; uint32_t kernel; };
+struct mg_page_name {
+    const char *name;
+    uint32_t kernel;
+};
 struct mg_page {
     const struct mg_recording *p;
-    struct mg_report_opts o;       /* with kernel_names */
+    struct mg_report_opts o; /* with kernel_names */
     struct mg_arena arena;
-    const char **kernel_names;     /* by kernel id: unique */
-    struct mg_page_name *names; uint32_t n_names; /* those and the mangled ones, sorted */
+    const char **kernel_names; /* by kernel id: unique */
+    struct mg_page_name *names;
+    uint32_t n_names; /* those and the mangled ones, sorted */
 };
 void mg_page_init(struct mg_page *g, const struct mg_recording *p, const struct mg_report_opts *o);
 void mg_page_release(struct mg_page *g);

@@ -25,7 +25,8 @@ static bool is_same(const struct mg_plaunch *a, const struct mg_plaunch *b)
 
 static uint64_t key_of(const struct mg_plaunch *l)
 {
-    uint64_t words[] = {l->kernel, (uint64_t)l->ran << 1 | l->repeat, l->process, (uint64_t)l->dyn_shared_bytes << 32 | l->static_shared_bytes};
+    uint64_t words[] = {l->kernel, (uint64_t)l->ran << 1 | l->repeat, l->process,
+                        (uint64_t)l->dyn_shared_bytes << 32 | l->static_shared_bytes};
     uint64_t h = mg_hash64(words, sizeof words, 0);
     h = mg_hash64(l->grid, sizeof l->grid, h);
     h = mg_hash64(l->block, sizeof l->block, h);

@@ -14,8 +14,15 @@
 enum { WHOLE_FILE_LINES = 1500, NEAR_LINES = 25, ROWS_AT_MOST = 400000 };
 static const size_t source_at_most = (size_t)4 << 20, ptx_at_most = (size_t)8 << 20;
 
-struct file { const char *path; MG_VEC(uint32_t) lines; };
-struct kept { const char *module, *text; size_t bytes; struct mg_line_range range; };
+struct file {
+    const char *path;
+    MG_VEC(uint32_t) lines;
+};
+struct kept {
+    const char *module, *text;
+    size_t bytes;
+    struct mg_line_range range;
+};
 struct gathering {
     const struct mg_page *g;
     struct mg_json *source, *ptx;
@@ -45,7 +52,8 @@ static uint32_t use_line(struct gathering *x, const char *path, uint32_t line)
 /* ---- text ------------------------------------------------------------------------------------------------ */
 
 /* Lines first..last of a text as one string; returns its bytes. `at` is where line `now` begins, and moves on. */
-static size_t write_lines(struct mg_json *j, const char **at, uint32_t *now, const char *end, uint32_t first, uint32_t last)
+static size_t write_lines(struct mg_json *j, const char **at, uint32_t *now, const char *end, uint32_t first,
+                          uint32_t last)
 {
     struct mg_buf part = MG_BUF_INIT;
     for (; *now <= last && *at < end; ++*now) {
@@ -92,8 +100,10 @@ static size_t write_file(struct mg_json *j, struct file *f, const char *text, si
     if (whole) return write_lines(j, &at, &now, end, 1, UINT32_MAX);
     if (f->lines.n) qsort(f->lines.at, f->lines.n, sizeof *f->lines.at, by_number);
     for (uint32_t i = 0, next; i < f->lines.n; i = next) {
-        uint32_t first = f->lines.at[i] > NEAR_LINES ? f->lines.at[i] - NEAR_LINES : 1, last = f->lines.at[i] + NEAR_LINES;
-        for (next = i + 1; next < f->lines.n && f->lines.at[next] <= last + NEAR_LINES + 1; next++) last = f->lines.at[next] + NEAR_LINES;
+        uint32_t first = f->lines.at[i] > NEAR_LINES ? f->lines.at[i] - NEAR_LINES : 1,
+                 last = f->lines.at[i] + NEAR_LINES;
+        for (next = i + 1; next < f->lines.n && f->lines.at[next] <= last + NEAR_LINES + 1; next++)
+            last = f->lines.at[next] + NEAR_LINES;
         if (at < end) written += write_lines(j, &at, &now, end, MG_MAX(first, now), last);
     }
     return written;
@@ -114,7 +124,8 @@ static void write_files(struct gathering *x)
         mg_json_key(x->source, "parts");
         mg_json_arr(x->source);
         if (text && written < source_at_most)
-            written += write_file(x->source, &x->files.at[i], text, bytes, count_lines(text, bytes) <= WHOLE_FILE_LINES);
+            written +=
+                write_file(x->source, &x->files.at[i], text, bytes, count_lines(text, bytes) <= WHOLE_FILE_LINES);
         mg_json_end(x->source, ']');
         mg_json_end(x->source, '}');
     }
@@ -172,8 +183,10 @@ static void write_inlined(struct gathering *x, const struct mg_kernel_lines *l, 
         const struct mg_inline_frame *f = &l->frames[i];
         if (!numbers[i]) continue;
         mg_json_arr(x->source);
-        if (f->function) mg_json_str(x->source, f->function);
-        else mg_json_null(x->source);
+        if (f->function)
+            mg_json_str(x->source, f->function);
+        else
+            mg_json_null(x->source);
         mg_json_i64(x->source, f->file ? (int64_t)use_line(x, f->file, f->line) : -1);
         mg_json_u64(x->source, f->line);
         mg_json_u64(x->source, numbers[f->outer]);
@@ -199,7 +212,8 @@ static void write_functions(struct gathering *x, const struct mg_pkernel *k)
     mg_json_end(x->source, '}');
 }
 
-/* {"kernel", "rows": [block, file or -1, line, PTX line, instructions, inlined frame or 0, ...], "inlined", "functions"} */
+/* {"kernel", "rows": [block, file or -1, line, PTX line, instructions, inlined frame or 0, ...], "inlined",
+ * "functions"} */
 static void write_kernel(struct gathering *x, const struct mg_pkernel *k)
 {
     struct mg_kernel_lines l;
@@ -249,7 +263,8 @@ static void write_ptx(struct gathering *x)
         mg_json_key(x->ptx, "parts");
         mg_json_arr(x->ptx);
         for (; i < x->kept.n && !strcmp(x->kept.at[i].module, module); i++)
-            if (x->kept.at[i].range.first >= now) write_lines(x->ptx, &at, &now, end, x->kept.at[i].range.first, x->kept.at[i].range.last);
+            if (x->kept.at[i].range.first >= now)
+                write_lines(x->ptx, &at, &now, end, x->kept.at[i].range.first, x->kept.at[i].range.last);
         mg_json_end(x->ptx, ']');
         mg_json_end(x->ptx, '}');
     }

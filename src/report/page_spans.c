@@ -1,7 +1,7 @@
 /* The time line for the page: rows (a thread's calls by layer, a stream's work), each a list of spans in order.
  *
- * Memory and page are bounded: when there are too many spans, neighbours of a row that lie within `resolution_ns` become
- * one, which says how many it stands for; the resolution doubles until all fit. One pass over the files. */
+ * Memory and page are bounded: when there are too many spans, neighbours of a row that lie within `resolution_ns`
+ * become one, which says how many it stands for; the resolution doubles until all fit. One pass over the files. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +11,21 @@
 
 enum { SPANS_AT_MOST = 200000, ROWS_AT_MOST = 200 };
 
-struct item { uint64_t begin_ns, end_ns; mg_str name; uint32_t n; /* spans it stands for */ };
-struct row_key { uint32_t process, thread, device, layer; uint64_t context, stream; bool work; };
-struct row { struct row_key key; int32_t rank; MG_VEC(struct item) items; };
+struct item {
+    uint64_t begin_ns, end_ns;
+    mg_str name;
+    uint32_t n; /* spans it stands for */
+};
+struct row_key {
+    uint32_t process, thread, device, layer;
+    uint64_t context, stream;
+    bool work;
+};
+struct row {
+    struct row_key key;
+    int32_t rank;
+    MG_VEC(struct item) items;
+};
 struct spans {
     struct mg_intern names;
     MG_VEC(struct row) rows;
@@ -24,12 +36,14 @@ static struct row *row_of(struct spans *x, const struct mg_span *s)
 {
     bool work = s->kind != MG_SPAN_CALL && s->kind != MG_SPAN_MARK && s->kind != MG_SPAN_MPI;
     struct row_key key = {.process = s->process, .work = work};
-    if (work) key.device = s->device, key.context = s->context, key.stream = s->stream;
-    else key.thread = s->thread, key.layer = s->layer;
+    if (work)
+        key.device = s->device, key.context = s->context, key.stream = s->stream;
+    else
+        key.thread = s->thread, key.layer = s->layer;
     for (uint32_t i = 0; i < x->rows.n; i++) {
         const struct row_key *k = &x->rows.at[i].key;
-        if (k->work == work && k->process == key.process && k->thread == key.thread && k->layer == key.layer && k->device == key.device &&
-            k->context == key.context && k->stream == key.stream)
+        if (k->work == work && k->process == key.process && k->thread == key.thread && k->layer == key.layer &&
+            k->device == key.device && k->context == key.context && k->stream == key.stream)
             return &x->rows.at[i];
     }
     if (x->rows.n == ROWS_AT_MOST) return NULL;
@@ -41,7 +55,8 @@ static struct row *row_of(struct spans *x, const struct mg_span *s)
 /* Both are short, and lie within the resolution: one block of the picture. */
 static bool may_join(const struct spans *x, const struct item *a, uint64_t begin_ns, uint64_t end_ns)
 {
-    return x->resolution_ns && MG_MAX(a->end_ns, end_ns) - a->begin_ns <= x->resolution_ns && begin_ns - a->begin_ns <= x->resolution_ns;
+    return x->resolution_ns && MG_MAX(a->end_ns, end_ns) - a->begin_ns <= x->resolution_ns &&
+           begin_ns - a->begin_ns <= x->resolution_ns;
 }
 
 static void add_item(struct spans *x, struct row *r, struct item next)
@@ -79,7 +94,9 @@ static void add_span(struct spans *x, const struct mg_span *s)
         x->left_out++;
         return;
     }
-    add_item(x, r, (struct item){s->begin_ns, MG_MAX(s->begin_ns, s->end_ns), mg_intern_adds(&x->names, s->name ? s->name : ""), 1});
+    add_item(x, r,
+             (struct item){s->begin_ns, MG_MAX(s->begin_ns, s->end_ns),
+                           mg_intern_adds(&x->names, s->name ? s->name : ""), 1});
     while (x->n_items > SPANS_AT_MOST && x->resolution_ns < UINT64_MAX / 4) coarsen(x);
 }
 
@@ -101,8 +118,10 @@ static void write_row(struct mg_json *j, const struct spans *x, const struct row
     mg_json_obj(j);
     mg_json_key_u64(j, "process", r->key.process);
     mg_json_key(j, "rank");
-    if (r->rank < 0) mg_json_null(j);
-    else mg_json_i64(j, r->rank);
+    if (r->rank < 0)
+        mg_json_null(j);
+    else
+        mg_json_i64(j, r->rank);
     mg_json_key_bool(j, "work", r->key.work);
     if (r->key.work) {
         mg_json_key_u64(j, "device", r->key.device);
@@ -142,7 +161,8 @@ static void write_spans(struct mg_json *j, const struct spans *x, const struct m
     mg_json_key(j, "rows");
     mg_json_arr(j);
     for (uint32_t i = 0; i < x->rows.n; i++)
-        write_row(j, x, &x->rows.at[i], mg_spans_thread_name(from, x->rows.at[i].key.process, x->rows.at[i].key.thread));
+        write_row(j, x, &x->rows.at[i],
+                  mg_spans_thread_name(from, x->rows.at[i].key.process, x->rows.at[i].key.thread));
     mg_json_end(j, ']');
     mg_json_end(j, '}');
 }

@@ -8,9 +8,9 @@ enum { ROWS_AT_MOST = 5000 };
 
 static const char *kind_name(enum mg_column_kind kind)
 {
-    static const char *const names[] = {
-        [MG_COL_TEXT] = "text", [MG_COL_COUNT] = "count", [MG_COL_PERCENT] = "percent", [MG_COL_REAL] = "real", [MG_COL_BYTES] = "bytes",
-        [MG_COL_CYCLES] = "cycles", [MG_COL_TIME_NS] = "ns", [MG_COL_HEX] = "hex", [MG_COL_PLACE] = "place"};
+    static const char *const names[] = {[MG_COL_TEXT] = "text",  [MG_COL_COUNT] = "count", [MG_COL_PERCENT] = "percent",
+                                        [MG_COL_REAL] = "real",  [MG_COL_BYTES] = "bytes", [MG_COL_CYCLES] = "cycles",
+                                        [MG_COL_TIME_NS] = "ns", [MG_COL_HEX] = "hex",     [MG_COL_PLACE] = "place"};
     return kind < MG_COUNT_OF(names) && names[kind] ? names[kind] : "text";
 }
 
@@ -28,12 +28,18 @@ static void write_place(struct mg_json *j, const struct mg_table_value *v)
 static void write_value(const struct mg_page *g, struct mg_json *j, const struct mg_table_value *v, bool names_kernel)
 {
     uint32_t kernel = names_kernel && v->kind == MG_TV_TEXT ? mg_page_kernel(g, v->text) : UINT32_MAX;
-    if (kernel != UINT32_MAX) mg_json_u64(j, kernel);
-    else if (v->kind == MG_TV_TEXT) mg_json_str(j, v->text);
-    else if (v->kind == MG_TV_U64) mg_json_u64(j, v->u);
-    else if (v->kind == MG_TV_F64) mg_json_f64(j, v->f);
-    else if (v->kind == MG_TV_PLACE) write_place(j, v);
-    else mg_json_null(j);
+    if (kernel != UINT32_MAX)
+        mg_json_u64(j, kernel);
+    else if (v->kind == MG_TV_TEXT)
+        mg_json_str(j, v->text);
+    else if (v->kind == MG_TV_U64)
+        mg_json_u64(j, v->u);
+    else if (v->kind == MG_TV_F64)
+        mg_json_f64(j, v->f);
+    else if (v->kind == MG_TV_PLACE)
+        write_place(j, v);
+    else
+        mg_json_null(j);
 }
 
 static void write_columns(struct mg_json *j, const struct mg_one_table *t)

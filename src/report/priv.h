@@ -16,21 +16,25 @@ bool mg_json_valid(const char *text);
 const char *mg_json_skip(const char *text); /* behind one value; NULL when there is none */
 
 /* ---- what --check found (checked.c): a table, nothing when the run had no --check ---------------------- */
-void mg_add_unwritten(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows); /* kernels that may read registers they never wrote */
+void mg_add_unwritten(const struct mg_recording *p, struct mg_buf *out,
+                      uint32_t max_rows); /* kernels that may read registers they never wrote */
 void mg_write_unwritten(struct mg_json *j, const struct mg_recording *p);
 void mg_add_checked(const struct mg_recording *p, uint32_t columns, uint32_t max_rows, struct mg_buf *out);
 
 /* ---- what tools counted (result.c), as tables (table.c) ------------------------------------------------- */
 /* Calls the tool's `profile`; j stands inside an object that is open. */
-void mg_tool_tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t, struct mg_json *j);
+void mg_tool_tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t,
+                  struct mg_json *j);
 /* The tables of every tool, an empty line before each; rows 0: all of them. */
-void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t rows, bool first_only, struct mg_buf *out);
+void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t rows, bool first_only,
+                  struct mg_buf *out);
 /* The table that --tool and --table name; false: there is none. out NULL: only asks. */
 bool mg_add_tools_csv(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out);
 /* Kernels that a tool left alone, and why. */
 void mg_add_left_alone(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows);
 void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t rows, struct mg_buf *out);
-void mg_format_value(struct mg_buf *out, const struct mg_table_value *v, enum mg_column_kind kind); /* out is emptied first */
+void mg_format_value(struct mg_buf *out, const struct mg_table_value *v,
+                     enum mg_column_kind kind); /* out is emptied first */
 void mg_add_table_csv(const struct mg_recording *p, const struct mg_one_table *t, struct mg_buf *out);
 /* Names of the tools' tables, "tool table" a line. */
 void mg_list_tool_tables(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out);
@@ -40,7 +44,8 @@ void mg_add_csv_text(struct mg_buf *out, const char *s);
 void mg_add_name(struct mg_buf *out, const char *name, uint32_t width);
 /* The time line's members of an open object, and its tables (timeline.c). */
 void mg_timeline_tell(const struct mg_recording *p, const char *args, struct mg_table *t, struct mg_json *j);
-/* Its member "tau" and table "tau": of files of the TAUcuda library, with `events` also of the time line (tau.c). t NULL: no table. */
+/* Its member "tau" and table "tau": of files of the TAUcuda library, with `events` also of the time line (tau.c). t
+ * NULL: no table. */
 void mg_tau_tell(const char *dir, bool events, struct mg_table *t, struct mg_json *j);
 bool mg_tau_has_files(const char *dir);
 
@@ -48,10 +53,10 @@ bool mg_tau_has_files(const char *dir);
 void mg_add_family(struct mg_buf *out, const char *name);
 
 /* ---- words (words.c) ------------------------------------------------------------------------------ */
-void mg_add_grouped(struct mg_buf *out, uint64_t v);      /* 1,234,567 */
+void mg_add_grouped(struct mg_buf *out, uint64_t v); /* 1,234,567 */
 void mg_add_right(struct mg_buf *out, const char *text, uint32_t width);
 void mg_add_left(struct mg_buf *out, const char *text, uint32_t width); /* cut with ".." when longer */
-void mg_add_time(struct mg_buf *out, uint64_t ns);        /* 12.3 us */
+void mg_add_time(struct mg_buf *out, uint64_t ns);                      /* 12.3 us */
 void mg_add_bar(struct mg_buf *out, double share, uint32_t width, bool ascii);
 /* A number right-aligned, "-" when it was not measured, "~" in front when it is an estimate. */
 void mg_add_count(struct mg_buf *out, uint64_t v, bool measured, bool estimated, uint32_t width);
@@ -61,8 +66,13 @@ void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t 
 const char *mg_op_kind(const char *op); /* "memory", "float", ...: of an opcode's dotted text */
 
 /* ---- kernels by instructions ------------------------------------------------------------------------ */
-struct mg_hot_kernel { const struct mg_pkernel *k; struct mg_kernel_sums s; uint64_t key; /* what it is ranked by, before instructions */ };
-/* Those that the options show: by time where a GPU measured it for all, else by instructions, or as --sort says; release with mg_hot_release. */
+struct mg_hot_kernel {
+    const struct mg_pkernel *k;
+    struct mg_kernel_sums s;
+    uint64_t key; /* what it is ranked by, before instructions */
+};
+/* Those that the options show: by time where a GPU measured it for all, else by instructions, or as --sort says;
+ * release with mg_hot_release. */
 struct mg_hot_kernel *mg_hot_kernels(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t *n);
 void mg_hot_release(struct mg_hot_kernel *hot, uint32_t n);
 

@@ -28,13 +28,25 @@ static const struct mg_site_block *blocks_of(struct making *m, const struct mg_p
     struct mg_site_block *b = mg_arena_array(m->arena, struct mg_site_block, k->n_blocks + 1);
     for (uint32_t i = 0; i < k->n_blocks; i++) {
         const struct mg_pblock *f = &k->blocks[i];
-        b[i] = (struct mg_site_block){.id = f->id, .function = f->function, .label = f->label, .ptx_line = f->ptx_line, .file = f->file, .line = f->line,
-                                      .n_insts = f->n_insts, .succs = f->succs, .n_succs = f->n_succs, .ops = f->ops, .n_ops = f->n_ops};
+        b[i] = (struct mg_site_block){.id = f->id,
+                                      .function = f->function,
+                                      .label = f->label,
+                                      .ptx_line = f->ptx_line,
+                                      .file = f->file,
+                                      .line = f->line,
+                                      .n_insts = f->n_insts,
+                                      .succs = f->succs,
+                                      .n_succs = f->n_succs,
+                                      .ops = f->ops,
+                                      .n_ops = f->n_ops};
     }
     return b;
 }
 
-struct counted { uint64_t *threads, *warps; bool all_warps; }; /* of a kernel's blocks */
+struct counted {
+    uint64_t *threads, *warps;
+    bool all_warps;
+}; /* of a kernel's blocks */
 
 /* Block counts of the launches that ran with this tool, by kernel. Those that are estimates are none. */
 static struct counted *sum_blocks(struct making *m)
@@ -44,7 +56,9 @@ static struct counted *sum_blocks(struct making *m)
         const struct mg_plaunch *l = &m->p->launches[i];
         struct counted *c = &of[l->kernel];
         uint32_t n = m->p->kernels[l->kernel].n_blocks;
-        if (l->repeat || !l->complete || !l->threads || !(l->tools >> m->use & 1) || m->p->processes[l->process].scope != MG_COUNT_FULL) continue;
+        if (l->repeat || !l->complete || !l->threads || !(l->tools >> m->use & 1) ||
+            m->p->processes[l->process].scope != MG_COUNT_FULL)
+            continue;
         if (!c->threads) {
             c->threads = mg_arena_array(m->arena, uint64_t, n + 1);
             c->warps = mg_arena_array(m->arena, uint64_t, n + 1);
@@ -61,8 +75,14 @@ static struct counted *sum_blocks(struct making *m)
 
 static struct mg_result_launch launch_of(const struct mg_plaunch *l, const uint64_t *cells)
 {
-    return (struct mg_result_launch){.id = l->id, .cells = cells, .grid = {l->grid[0], l->grid[1], l->grid[2]}, .block = {l->block[0], l->block[1], l->block[2]},
-                                     .times = l->replays ? l->replays : 1, .timed = l->timed, .time_ns = l->time_ns, .complete = l->complete};
+    return (struct mg_result_launch){.id = l->id,
+                                     .cells = cells,
+                                     .grid = {l->grid[0], l->grid[1], l->grid[2]},
+                                     .block = {l->block[0], l->block[1], l->block[2]},
+                                     .times = l->replays ? l->replays : 1,
+                                     .timed = l->timed,
+                                     .time_ns = l->time_ns,
+                                     .complete = l->complete};
 }
 
 /* Launches that a sample left out, of the kernels that have one. Those that did not complete are neither. */
@@ -70,13 +90,18 @@ static void add_others(struct making *m, struct mg_tool_result *r)
 {
     struct mg_result_kernel **of = mg_arena_array(m->arena, struct mg_result_kernel *, m->p->n_kernels + 1);
     for (uint32_t k = 0; k < r->n_kernels; k++)
-        if (r->kernels[k].n_of_launch) of[r->kernels[k].id] = (struct mg_result_kernel *)(uintptr_t)&r->kernels[k]; /* of our arena */
+        if (r->kernels[k].n_of_launch)
+            of[r->kernels[k].id] = (struct mg_result_kernel *)(uintptr_t)&r->kernels[k]; /* of our arena */
     for (uint64_t i = 0; i < m->p->n_launches && m->use < 63; i++) {
         const struct mg_plaunch *l = &m->p->launches[i];
         struct mg_result_kernel *k = of[l->kernel];
-        if (!k || l->repeat || l->tools >> m->use & 1 || l->ran == MG_RAN_UNKNOWN || (l->ran == MG_RAN_INSTRUMENTED && (!l->complete || l->spoilt))) continue;
-        if (!k->others) k->others = mg_arena_array(m->arena, struct mg_result_launch, m->p->kernels[l->kernel].launches + 1);
-        if (k->n_others < m->p->kernels[l->kernel].launches) ((struct mg_result_launch *)(uintptr_t)k->others)[k->n_others++] = launch_of(l, NULL);
+        if (!k || l->repeat || l->tools >> m->use & 1 || l->ran == MG_RAN_UNKNOWN ||
+            (l->ran == MG_RAN_INSTRUMENTED && (!l->complete || l->spoilt)))
+            continue;
+        if (!k->others)
+            k->others = mg_arena_array(m->arena, struct mg_result_launch, m->p->kernels[l->kernel].launches + 1);
+        if (k->n_others < m->p->kernels[l->kernel].launches)
+            ((struct mg_result_launch *)(uintptr_t)k->others)[k->n_others++] = launch_of(l, NULL);
     }
 }
 
@@ -92,7 +117,8 @@ static void add_launches(struct making *m, struct mg_result_kernel *const *kerne
         const struct mg_plaunch *l = &m->p->launches[c->launch];
         struct mg_result_kernel *k = kernels[c->region];
         if (!k) continue;
-        struct mg_result_launch *at = (struct mg_result_launch *)(uintptr_t)&k->of_launch[k->n_of_launch++]; /* of our arena */
+        struct mg_result_launch *at =
+            (struct mg_result_launch *)(uintptr_t)&k->of_launch[k->n_of_launch++]; /* of our arena */
         *at = launch_of(l, c->cells);
         if (m->p->processes[l->process].scope == MG_COUNT_FULL && l->n_counts >= k->n_blocks) at->threads = l->threads;
     }
@@ -120,16 +146,31 @@ static void fill(struct making *m, struct mg_tool_result *r)
     struct mg_result_kernel *kernels = mg_arena_array(m->arena, struct mg_result_kernel, m->p->n_regions + 1);
     struct mg_result_kernel **of_region = mg_arena_array(m->arena, struct mg_result_kernel *, m->p->n_regions + 1);
     const struct counted *counted = sum_blocks(m);
-    *r = (struct mg_tool_result){.device_kind = first ? first->device_kind : "", .device_name = first ? first->device_name : "", .sms = first ? first->sms : 0,
-                                 .sm = first ? first->sm : 0, .host_times = first && first->device_kind && strcmp(first->device_kind, "nvidia"), .kernels = kernels, .columns = m->o->columns, .top = m->o->top};
+    *r = (struct mg_tool_result){.device_kind = first ? first->device_kind : "",
+                                 .device_name = first ? first->device_name : "",
+                                 .sms = first ? first->sms : 0,
+                                 .sm = first ? first->sm : 0,
+                                 .host_times = first && first->device_kind && strcmp(first->device_kind, "nvidia"),
+                                 .kernels = kernels,
+                                 .columns = m->o->columns,
+                                 .top = m->o->top};
     for (uint32_t i = 0; i < m->p->n_regions; i++) {
         const struct mg_pregion *g = &m->p->regions[i];
         const struct mg_pkernel *k = &m->p->kernels[g->kernel];
         if (g->use != m->use || g->reason || !mg_report_shows(m->o, k)) continue;
         struct mg_result_kernel *to = &kernels[r->n_kernels++];
         const char *name = m->o->kernel_names ? m->o->kernel_names[k->id] : k->demangled;
-        *to = (struct mg_result_kernel){.id = k->id, .name = k->name, .demangled = name, .module = k->module, .launches = k->launches, .counted = g->counted,
-                                        .sites = g->sites, .n_sites = g->n_sites, .cells = g->cells, .n_cells = g->n_cells, .n_blocks = k->n_blocks};
+        *to = (struct mg_result_kernel){.id = k->id,
+                                        .name = k->name,
+                                        .demangled = name,
+                                        .module = k->module,
+                                        .launches = k->launches,
+                                        .counted = g->counted,
+                                        .sites = g->sites,
+                                        .n_sites = g->n_sites,
+                                        .cells = g->cells,
+                                        .n_cells = g->n_cells,
+                                        .n_blocks = k->n_blocks};
         to->blocks = blocks_of(m, k);
         to->threads = counted[k->id].threads;
         to->warps = counted[k->id].all_warps ? counted[k->id].warps : NULL;
@@ -141,7 +182,8 @@ static void fill(struct making *m, struct mg_tool_result *r)
     for (uint32_t i = 0; i < m->p->n_kernels; i++) {
         const struct mg_pkernel *k = &m->p->kernels[i];
         if (k->has_sites || *k->module || !mg_report_shows(m->o, k)) continue;
-        bare[r->n_bare++] = (struct mg_result_kernel){.id = k->id, .name = k->name, .demangled = k->demangled, .module = k->module, .launches = k->launches};
+        bare[r->n_bare++] = (struct mg_result_kernel){
+            .id = k->id, .name = k->name, .demangled = k->demangled, .module = k->module, .launches = k->launches};
     }
     add_launches(m, of_region);
     add_others(m, r);
@@ -197,9 +239,14 @@ static bool is_safe(const char *path)
 }
 
 /* The same as below in a process that may end: of a tool whose code is not ours. */
-struct trial { const struct mg_recording *p; uint32_t use; const struct mg_report_opts *o; };
+struct trial {
+    const struct mg_recording *p;
+    uint32_t use;
+    const struct mg_report_opts *o;
+};
 
-static void report_tool_result(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, const char *broken, struct mg_table *t, struct mg_json *j);
+static void report_tool_result(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o,
+                               const char *broken, struct mg_table *t, struct mg_json *j);
 
 static void try_tell(void *user, struct mg_buf *out)
 {
@@ -214,7 +261,8 @@ static void try_tell(void *user, struct mg_buf *out)
     mg_table_release(&t);
 }
 
-void mg_tool_tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t, struct mg_json *j)
+void mg_tool_tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t,
+                  struct mg_json *j)
 {
     if (!strcmp(p->uses[use].name, "timeline") && !p->uses[use].path) {
         mg_timeline_tell(p, p->uses[use].args, t, j); /* of the directory's trace files */
@@ -232,7 +280,8 @@ static const char *buffer_of(void *buffers, const struct mg_result_kernel *k, co
     return mg_buffer_of_site(buffers, k->id, s->function, s->ptx_line);
 }
 
-static void report_tool_result(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, const char *broken, struct mg_table *t, struct mg_json *j)
+static void report_tool_result(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o,
+                               const char *broken, struct mg_table *t, struct mg_json *j)
 {
     static const struct mg_report_opts defaults = {.size = sizeof defaults};
     struct mg_arena arena = MG_ARENA_INIT;
@@ -242,8 +291,10 @@ static void report_tool_result(const struct mg_recording *p, uint32_t use, const
     struct mg_tool_spec spec = {0};
     void *conf = NULL;
     const struct mg_puse *u = &p->uses[use];
-    enum mg_err err = broken ? mg_diag_err(&d, MG_ERR_INPUT, "tool %s (%s) cannot show its result: %s", u->name, u->path, broken)
-                    : u->path && !is_safe(u->path) ? mg_diag_err(&d, MG_ERR_INPUT, "%s is not opened: others may write it", u->path) : mg_tool_spec_find(u->name, u->path, &spec, &d);
+    enum mg_err err =
+        broken ? mg_diag_err(&d, MG_ERR_INPUT, "tool %s (%s) cannot show its result: %s", u->name, u->path, broken)
+        : u->path && !is_safe(u->path) ? mg_diag_err(&d, MG_ERR_INPUT, "%s is not opened: others may write it", u->path)
+                                       : mg_tool_spec_find(u->name, u->path, &spec, &d);
     if (!err) err = mg_tool_configure(spec.tool, u->args, 0, &conf, &d);
     fill(&m, &r);
     r.machine = mg_machine_of;
@@ -270,7 +321,8 @@ static void report_tool_result(const struct mg_recording *p, uint32_t use, const
 /* ---- all tools -------------------------------------------------------------------------------------------- */
 
 /* Of a run without the time line whose program used the TAUcuda library. */
-static void add_tau_files(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t rows, struct mg_buf *out)
+static void add_tau_files(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t rows,
+                          struct mg_buf *out)
 {
     for (uint32_t u = 0; u < p->n_uses; u++)
         if (!strcmp(p->uses[u].name, "timeline")) return;
@@ -287,7 +339,8 @@ static void add_tau_files(const struct mg_recording *p, const struct mg_report_o
     mg_buf_release(&text);
 }
 
-void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t rows, bool first_only, struct mg_buf *out)
+void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t rows, bool first_only,
+                  struct mg_buf *out)
 {
     for (uint32_t u = 0; u < p->n_uses; u++) {
         struct mg_table t = {0};
@@ -351,7 +404,10 @@ void mg_add_left_alone(const struct mg_recording *p, struct mg_buf *out, uint32_
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_regions; i++) {
         const struct mg_pregion *g = &p->regions[i];
-        if (g->reason && n++ < max_rows) mg_buf_printf(out, "  %s: without tool %s, %s\n", p->kernels[g->kernel].demangled, p->uses[g->use].name, g->reason);
+        if (g->reason && n++ < max_rows)
+            mg_buf_printf(out, "  %s: without tool %s, %s\n", p->kernels[g->kernel].demangled, p->uses[g->use].name,
+                          g->reason);
     }
-    if (n > max_rows) mg_buf_printf(out, "  and %u more that a tool left alone (margay report --json names all)\n", n - max_rows);
+    if (n > max_rows)
+        mg_buf_printf(out, "  and %u more that a tool left alone (margay report --json names all)\n", n - max_rows);
 }

@@ -10,7 +10,11 @@
 
 #define MAX_SOURCE_BYTES ((off_t)64 << 20)
 
-struct file { char *name; char *text; size_t bytes; };
+struct file {
+    char *name;
+    char *text;
+    size_t bytes;
+};
 struct mg_sources {
     const char *dir;
     MG_VEC(struct file) files;

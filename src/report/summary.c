@@ -2,12 +2,12 @@
 #include "report/advice/advice.h"
 #include "report/priv.h"
 
-#define SUMMARY_KERNELS 8
-#define SUMMARY_REASONS 6
-#define SUMMARY_TIMING 3
+#define SUMMARY_KERNELS  8
+#define SUMMARY_REASONS  6
+#define SUMMARY_TIMING   3
 #define SUMMARY_FINDINGS 3
-#define MOST_TABLES 4    /* of more tools the findings alone are shown */
-#define SUMMARY_LINES 20 /* of tables of tools, two of each being its title and its heading */
+#define MOST_TABLES      4  /* of more tools the findings alone are shown */
+#define SUMMARY_LINES    20 /* of tables of tools, two of each being its title and its heading */
 
 /* Kernels whose counts may be others in the next run. */
 static void add_timing(const struct mg_hot_kernel *hot, uint32_t n, struct mg_buf *out)
@@ -41,14 +41,18 @@ void mg_report_summary(const struct mg_recording *p, struct mg_buf *out)
 {
     uint32_t n;
     struct mg_hot_kernel *hot = mg_hot_kernels(p, NULL, &n);
-    if (n) mg_buf_printf(out, "%10s %21s %19s %7s  kernel\n", "launches", "thread instructions", "warp instructions", "lanes");
+    if (n)
+        mg_buf_printf(out, "%10s %21s %19s %7s  kernel\n", "launches", "thread instructions", "warp instructions",
+                      "lanes");
     for (uint32_t i = 0; i < n && i < SUMMARY_KERNELS; i++) {
         const struct mg_kernel_sums *s = &hot[i].s;
         mg_add_count(out, hot[i].k->launches, true, false, 10);
         mg_add_count(out, s->thread_insts, s->measured, hot[i].k->estimated, 22);
         mg_add_count(out, s->warp_insts, s->has_warps, hot[i].k->estimated, 20);
-        if (s->has_warps && s->warp_insts) mg_buf_printf(out, " %5.1f %%  ", 100.0 * (double)s->thread_insts / (32.0 * (double)s->warp_insts));
-        else mg_buf_adds(out, "       -  ");
+        if (s->has_warps && s->warp_insts)
+            mg_buf_printf(out, " %5.1f %%  ", 100.0 * (double)s->thread_insts / (32.0 * (double)s->warp_insts));
+        else
+            mg_buf_adds(out, "       -  ");
         mg_add_name(out, hot[i].k->demangled, 60);
         while (out->n && out->at[out->n - 1] == ' ') out->at[--out->n] = 0;
         mg_buf_addc(out, '\n');
@@ -56,7 +60,8 @@ void mg_report_summary(const struct mg_recording *p, struct mg_buf *out)
     if (n > SUMMARY_KERNELS) mg_buf_printf(out, "  and %u more kernels\n", n - SUMMARY_KERNELS);
     add_timing(hot, n, out);
     uint32_t lines = SUMMARY_LINES / MG_MAX(p->n_uses, 1u), rows = lines > 4 ? MG_MIN(lines - 4, 8u) : 1;
-    if (p->n_uses <= MOST_TABLES) mg_add_tools(p, &(struct mg_report_opts){.size = sizeof(struct mg_report_opts)}, rows, true, out);
+    if (p->n_uses <= MOST_TABLES)
+        mg_add_tools(p, &(struct mg_report_opts){.size = sizeof(struct mg_report_opts)}, rows, true, out);
     add_findings(p, out);
     if (!p->n_processes && !p->n_empty) mg_buf_adds(out, "no CUDA call was seen\n");
     mg_add_coverage(p, out, SUMMARY_REASONS);

@@ -4,10 +4,13 @@
 
 #include "report/priv.h"
 
-#define GAP 2u
+#define GAP        2u
 #define LEAST_TEXT 12u /* a column of text is not cut below that */
 
-static bool is_left(enum mg_column_kind kind) { return kind == MG_COL_TEXT || kind == MG_COL_PLACE; }
+static bool is_left(enum mg_column_kind kind)
+{
+    return kind == MG_COL_TEXT || kind == MG_COL_PLACE;
+}
 
 static void add_bytes(struct mg_buf *out, double bytes)
 {
@@ -19,8 +22,10 @@ static void add_bytes(struct mg_buf *out, double bytes)
 
 static void add_number(struct mg_buf *out, const struct mg_table_value *v)
 {
-    if (v->kind == MG_TV_U64) mg_add_grouped(out, v->u);
-    else mg_buf_printf(out, "%.4g", v->f);
+    if (v->kind == MG_TV_U64)
+        mg_add_grouped(out, v->u);
+    else
+        mg_buf_printf(out, "%.4g", v->f);
 }
 
 void mg_format_value(struct mg_buf *out, const struct mg_table_value *v, enum mg_column_kind kind)
@@ -28,23 +33,43 @@ void mg_format_value(struct mg_buf *out, const struct mg_table_value *v, enum mg
     double number = v->kind == MG_TV_U64 ? (double)v->u : v->f;
     mg_buf_reset(out);
     switch (v->kind) {
-    case MG_TV_NULL: mg_buf_adds(out, "-"); return;
-    case MG_TV_TEXT: mg_buf_adds(out, v->text); return;
+    case MG_TV_NULL:
+        mg_buf_adds(out, "-");
+        return;
+    case MG_TV_TEXT:
+        mg_buf_adds(out, v->text);
+        return;
     case MG_TV_PLACE:
         if (v->text) mg_buf_adds(out, strrchr(v->text, '/') ? strrchr(v->text, '/') + 1 : v->text);
-        if (v->text && v->u) mg_buf_printf(out, ":%llu", (unsigned long long)v->u);
-        else if (v->text) mg_buf_printf(out, ", ptx:%u", v->ptx_line); /* the compiler made it: no line */
-        else mg_buf_printf(out, "ptx:%llu", (unsigned long long)v->u);
+        if (v->text && v->u)
+            mg_buf_printf(out, ":%llu", (unsigned long long)v->u);
+        else if (v->text)
+            mg_buf_printf(out, ", ptx:%u", v->ptx_line); /* the compiler made it: no line */
+        else
+            mg_buf_printf(out, "ptx:%llu", (unsigned long long)v->u);
         return;
-    default: break;
+    default:
+        break;
     }
     switch (kind) {
-    case MG_COL_PERCENT: mg_buf_printf(out, "%.1f %%", number); break;
-    case MG_COL_BYTES: add_bytes(out, number); break;
-    case MG_COL_TIME_NS: mg_add_time(out, (uint64_t)number); break;
-    case MG_COL_HEX: mg_buf_printf(out, "0x%llx", (unsigned long long)v->u); break;
-    case MG_COL_REAL: mg_buf_printf(out, "%.4g", number); break;
-    default: add_number(out, v); break;
+    case MG_COL_PERCENT:
+        mg_buf_printf(out, "%.1f %%", number);
+        break;
+    case MG_COL_BYTES:
+        add_bytes(out, number);
+        break;
+    case MG_COL_TIME_NS:
+        mg_add_time(out, (uint64_t)number);
+        break;
+    case MG_COL_HEX:
+        mg_buf_printf(out, "0x%llx", (unsigned long long)v->u);
+        break;
+    case MG_COL_REAL:
+        mg_buf_printf(out, "%.4g", number);
+        break;
+    default:
+        add_number(out, v);
+        break;
     }
 }
 
@@ -67,8 +92,10 @@ static void add_cell(struct mg_buf *out, const char *text, uint32_t width, bool 
         mg_add_name(&shorter, text, width);
         text = shorter.at;
     }
-    if (left) mg_add_left(out, text, width);
-    else mg_add_right(out, text, width);
+    if (left)
+        mg_add_left(out, text, width);
+    else
+        mg_add_right(out, text, width);
     mg_buf_release(&shorter);
 }
 
@@ -79,7 +106,9 @@ static void fit(const struct mg_one_table *t, uint32_t *widths, uint32_t columns
         uint32_t sum = 0, widest = UINT32_MAX;
         for (uint32_t c = 0; c < t->columns.n; c++) {
             sum += widths[c] + GAP;
-            if (t->columns.at[c].kind == MG_COL_TEXT && widths[c] > LEAST_TEXT && (widest == UINT32_MAX || widths[c] > widths[widest])) widest = c;
+            if (t->columns.at[c].kind == MG_COL_TEXT && widths[c] > LEAST_TEXT &&
+                (widest == UINT32_MAX || widths[c] > widths[widest]))
+                widest = c;
         }
         if (sum <= columns || widest == UINT32_MAX) return;
         widths[widest] -= MG_MIN(sum - columns, widths[widest] - LEAST_TEXT);
@@ -89,7 +118,8 @@ static void fit(const struct mg_one_table *t, uint32_t *widths, uint32_t columns
 static void add_heading(const struct mg_one_table *t, const uint32_t *widths, bool color, struct mg_buf *out)
 {
     if (color) mg_buf_adds(out, "\033[1m");
-    for (uint32_t c = 0; c < t->columns.n; c++) add_cell(out, t->columns.at[c].name, widths[c], is_left(t->columns.at[c].kind), false);
+    for (uint32_t c = 0; c < t->columns.n; c++)
+        add_cell(out, t->columns.at[c].name, widths[c], is_left(t->columns.at[c].kind), false);
     if (color) mg_buf_adds(out, "\033[0m");
     trim(out);
 }
@@ -132,10 +162,14 @@ static void add_csv_name(struct mg_buf *out, const char *name)
 {
     for (; *name; name++) {
         bool word = (*name >= 'a' && *name <= 'z') || (*name >= '0' && *name <= '9') || *name == '_';
-        if (word) mg_buf_addc(out, *name);
-        else if (*name >= 'A' && *name <= 'Z') mg_buf_addc(out, (char)(*name - 'A' + 'a'));
-        else if (!strcmp(name, "+-")) mg_buf_adds(out, "bound"), name++;
-        else mg_buf_addc(out, '_');
+        if (word)
+            mg_buf_addc(out, *name);
+        else if (*name >= 'A' && *name <= 'Z')
+            mg_buf_addc(out, (char)(*name - 'A' + 'a'));
+        else if (!strcmp(name, "+-"))
+            mg_buf_adds(out, "bound"), name++;
+        else
+            mg_buf_addc(out, '_');
     }
 }
 
@@ -168,11 +202,16 @@ void mg_add_table_csv(const struct mg_recording *p, const struct mg_one_table *t
                 add_csv_id(out, p, v.kind == MG_TV_TEXT ? v.text : NULL);
                 mg_buf_addc(out, ',');
             }
-            if (v.kind == MG_TV_TEXT) mg_add_csv_text(out, v.text);
-            else if (v.kind == MG_TV_U64 && t->columns.at[c].kind == MG_COL_HEX) mg_buf_printf(out, "0x%llx", (unsigned long long)v.u);
-            else if (v.kind == MG_TV_U64) mg_buf_addu(out, v.u);
-            else if (v.kind == MG_TV_F64) mg_buf_printf(out, "%.17g", v.f);
-            else if (v.kind == MG_TV_PLACE) mg_buf_printf(&place, "%s:%llu", v.text ? v.text : "ptx", (unsigned long long)v.u);
+            if (v.kind == MG_TV_TEXT)
+                mg_add_csv_text(out, v.text);
+            else if (v.kind == MG_TV_U64 && t->columns.at[c].kind == MG_COL_HEX)
+                mg_buf_printf(out, "0x%llx", (unsigned long long)v.u);
+            else if (v.kind == MG_TV_U64)
+                mg_buf_addu(out, v.u);
+            else if (v.kind == MG_TV_F64)
+                mg_buf_printf(out, "%.17g", v.f);
+            else if (v.kind == MG_TV_PLACE)
+                mg_buf_printf(&place, "%s:%llu", v.text ? v.text : "ptx", (unsigned long long)v.u);
             if (place.n) mg_add_csv_text(out, place.at);
             mg_buf_release(&place);
         }

@@ -43,13 +43,10 @@ static double sum_of(const struct tau_file *f, const char *event, const char *wh
 static bool read_event(struct rows *r, const char *event, struct row *x)
 {
     const char *open = NULL, *close = NULL;
-    for (const char *at = event; (at = strstr(at, " (C-[")); at++)
-        open = at;
-    for (const char *at = open; at && (at = strstr(at, "]#D-")); at++)
-        close = at;
+    for (const char *at = event; (at = strstr(at, " (C-[")); at++) open = at;
+    for (const char *at = open; at && (at = strstr(at, "]#D-")); at++) close = at;
     unsigned long long stream;
-    if (!close || sscanf(close, "]#D-%u#S-%llu)", &x->device, &stream) != 2)
-        return false;
+    if (!close || sscanf(close, "]#D-%u#S-%llu)", &x->device, &stream) != 2) return false;
     x->event = mg_arena_strndup(&r->arena, event, strlen(event));
     x->name = mg_arena_strndup(&r->arena, event, (size_t)(open - event));
     x->context = mg_arena_strndup(&r->arena, open + 5, (size_t)(close - open - 5));
@@ -61,10 +58,15 @@ static void add_file(struct rows *r, const struct tau_file *f)
 {
     for (uint32_t i = 0; i < f->n_functions; i++) {
         const struct tau_function *x = &f->functions[i];
-        struct row row = {.from = "tau_cuda", .node = f->node, .thread = f->thread, .calls = x->calls, .inclusive_us = x->inclusive_us,
-                          .exclusive_us = x->exclusive_us, .wait_us = sum_of(f, x->name, "wait"), .finalize_us = sum_of(f, x->name, "finalize")};
-        if (!strcmp(x->group, GROUP) && read_event(r, x->name, &row))
-            *mg_vec_push(&r->at) = row;
+        struct row row = {.from = "tau_cuda",
+                          .node = f->node,
+                          .thread = f->thread,
+                          .calls = x->calls,
+                          .inclusive_us = x->inclusive_us,
+                          .exclusive_us = x->exclusive_us,
+                          .wait_us = sum_of(f, x->name, "wait"),
+                          .finalize_us = sum_of(f, x->name, "finalize")};
+        if (!strcmp(x->group, GROUP) && read_event(r, x->name, &row)) *mg_vec_push(&r->at) = row;
     }
 }
 
@@ -75,8 +77,7 @@ static void read_file(struct rows *r, const char *path)
     char *text;
     size_t bytes;
     enum mg_err err = mg_io_read(path, &text, &bytes, &d);
-    if (!err)
-        err = tau_file_parse(text, bytes, path, &f, &d);
+    if (!err) err = tau_file_parse(text, bytes, path, &f, &d);
     if (err)
         *mg_vec_push(&r->unread) = mg_arena_printf(&r->arena, "%s: %s", path, mg_diag_first(&d, err));
     else
@@ -109,8 +110,7 @@ static void read_files(struct rows *r, const char *dir)
         read_file(r, path.at);
         free(list[i]);
     }
-    if (n >= 0)
-        free(list);
+    if (n >= 0) free(list);
     mg_buf_release(&path);
 }
 
@@ -120,10 +120,8 @@ bool mg_tau_has_files(const char *dir)
     mg_buf_printf(&path, "%s/tau", dir);
     DIR *folder = opendir(path.at);
     bool found = false;
-    for (const struct dirent *e; folder && !found && (e = readdir(folder));)
-        found = is_profile(e);
-    if (folder)
-        closedir(folder);
+    for (const struct dirent *e; folder && !found && (e = readdir(folder));) found = is_profile(e);
+    if (folder) closedir(folder);
     mg_buf_release(&path);
     return found;
 }
@@ -134,8 +132,7 @@ static uint32_t node_of(const struct mg_tau_events *e, uint32_t pid)
 {
     for (uint32_t i = 0; i < mg_spans_n_processes(e->spans); i++) {
         struct mg_span_process p = mg_spans_process(e->spans, i);
-        if (p.pid == pid)
-            return p.rank >= 0 ? (uint32_t)p.rank : i;
+        if (p.pid == pid) return p.rank >= 0 ? (uint32_t)p.rank : i;
     }
     return 0;
 }
@@ -153,10 +150,20 @@ static void add_events(struct rows *r, const struct mg_tau_events *e)
         const char *context = mg_arena_strndup(&r->arena, x->context, strlen(x->context));
         double inclusive = us(x->calls > x->untimed, x->inclusive_ns);
         *mg_vec_push(&r->at) = (struct row){
-            .event = mg_arena_printf(&r->arena, "%s (C-[%s]#D-%u#S-%llu)", name, context, x->device, (unsigned long long)x->stream),
-            .name = name, .context = context, .from = "timeline", .node = node_of(e, x->process), .device = x->device,
-            .thread = x->thread, .stream = x->stream, .calls = x->calls, .inclusive_us = inclusive, .exclusive_us = inclusive,
-            .wait_us = us(x->delivered, x->wait_ns), .finalize_us = us(x->delivered, x->finalize_ns),
+            .event = mg_arena_printf(&r->arena, "%s (C-[%s]#D-%u#S-%llu)", name, context, x->device,
+                                     (unsigned long long)x->stream),
+            .name = name,
+            .context = context,
+            .from = "timeline",
+            .node = node_of(e, x->process),
+            .device = x->device,
+            .thread = x->thread,
+            .stream = x->stream,
+            .calls = x->calls,
+            .inclusive_us = inclusive,
+            .exclusive_us = inclusive,
+            .wait_us = us(x->delivered, x->wait_ns),
+            .finalize_us = us(x->delivered, x->finalize_ns),
         };
     }
 }
@@ -207,8 +214,7 @@ static void add_table(struct mg_table *t, const struct rows *r)
     mg_table_column(t, "node", MG_COL_COUNT, NULL);
     mg_table_column(t, "thread", MG_COL_COUNT, NULL);
     mg_table_column(t, "calls", MG_COL_COUNT, NULL);
-    for (size_t i = 0; i < MG_COUNT_OF(times); i++)
-        mg_table_column(t, times[i], MG_COL_TIME_NS, NULL);
+    for (size_t i = 0; i < MG_COUNT_OF(times); i++) mg_table_column(t, times[i], MG_COL_TIME_NS, NULL);
     for (uint32_t i = 0; i < r->at.n; i++) {
         const struct row *x = &r->at.at[i];
         mg_table_row(t);
@@ -222,8 +228,7 @@ static void add_table(struct mg_table *t, const struct rows *r)
         add_us(t, x->finalize_us);
     }
     mg_table_empty(t, "no block completed and no kernel ran");
-    for (uint32_t i = 0; i < r->unread.n; i++)
-        mg_table_note(t, "%s", r->unread.at[i]);
+    for (uint32_t i = 0; i < r->unread.n; i++) mg_table_note(t, "%s", r->unread.at[i]);
 }
 
 void mg_tau_tell(const char *dir, bool events, struct mg_table *t, struct mg_json *j)
@@ -238,11 +243,9 @@ void mg_tau_tell(const char *dir, bool events, struct mg_table *t, struct mg_jso
     }
     mg_json_key(j, "tau");
     mg_json_arr(j);
-    for (uint32_t i = 0; i < r.at.n; i++)
-        write_row(j, &r.at.at[i]);
+    for (uint32_t i = 0; i < r.at.n; i++) write_row(j, &r.at.at[i]);
     mg_json_end(j, ']');
-    if (t)
-        add_table(t, &r);
+    if (t) add_table(t, &r);
     mg_vec_release(&r.unread);
     mg_vec_release(&r.at);
     mg_arena_release(&r.arena);

@@ -8,12 +8,12 @@
 #include "report/priv.h"
 #include "store/sample.h"
 
-#define TOP_KERNELS 10
-#define TOP_DETAILS 3
+#define TOP_KERNELS  10
+#define TOP_DETAILS  3
 #define TOP_FINDINGS 10
-#define TOP_ROWS 8
+#define TOP_ROWS     8
 #define CHECKED_ROWS 20
-#define BAR_WIDTH 24
+#define BAR_WIDTH    24
 
 struct view { /* the report being written */
     const struct mg_recording *p;
@@ -81,7 +81,8 @@ static void write_title(struct view *v)
     if (exit_code >= 0) mg_buf_printf(v->out, "; exit status %d", exit_code);
     mg_buf_addc(v->out, '\n');
     for (uint32_t i = 0; i < v->p->n_processes; i++)
-        if (!v->p->processes[i].closed) mg_buf_printf(v->out, "process %u has not ended: it runs still, or was killed\n", v->p->processes[i].pid);
+        if (!v->p->processes[i].closed)
+            mg_buf_printf(v->out, "process %u has not ended: it runs still, or was killed\n", v->p->processes[i].pid);
 }
 
 /* ---- kernels ----------------------------------------------------------------------------------------- */
@@ -95,16 +96,22 @@ static void write_kernels(struct view *v, const struct mg_hot_kernel *hot, uint3
     for (uint32_t i = 0; i < shown; i++) {
         const struct mg_pkernel *k = hot[i].k;
         const struct mg_kernel_sums *s = &hot[i].s;
-        if (s->measured && total > 0) mg_buf_printf(v->out, " %5.1f %%", 100.0 * (double)s->thread_insts / total);
-        else mg_buf_adds(v->out, "       -");
+        if (s->measured && total > 0)
+            mg_buf_printf(v->out, " %5.1f %%", 100.0 * (double)s->thread_insts / total);
+        else
+            mg_buf_adds(v->out, "       -");
         mg_add_count(v->out, k->launches, true, false, 10);
         mg_add_count(v->out, s->thread_insts, s->measured, k->estimated, 22);
         mg_add_count(v->out, s->warp_insts, s->has_warps, k->estimated, 22);
-        if (s->has_warps && s->warp_insts) mg_buf_printf(v->out, "  %5.1f %%", 100.0 * (double)s->thread_insts / (32.0 * (double)s->warp_insts));
-        else mg_buf_adds(v->out, "        -");
+        if (s->has_warps && s->warp_insts)
+            mg_buf_printf(v->out, "  %5.1f %%", 100.0 * (double)s->thread_insts / (32.0 * (double)s->warp_insts));
+        else
+            mg_buf_adds(v->out, "        -");
         mg_buf_reset(&time);
-        if (k->timed_launches) mg_add_time(&time, k->time_ns);
-        else mg_buf_adds(&time, "-");
+        if (k->timed_launches)
+            mg_add_time(&time, k->time_ns);
+        else
+            mg_buf_adds(&time, "-");
         mg_add_right(v->out, time.at, 10);
         mg_buf_adds(v->out, "  ");
         add_title(v, k, v->columns > 130 ? v->columns - 90 : 40);
@@ -135,8 +142,10 @@ static void write_place(struct view *v, const struct mg_pkernel *k, const struct
     struct mg_buf place = MG_BUF_INIT;
     size_t bytes = 0;
     const char *text = mg_sources_line(v->sources, b->file, b->line, &bytes);
-    if (b->file && b->line) mg_buf_printf(&place, "%s:%u", base_name(b->file), b->line);
-    else mg_buf_printf(&place, "ptx:%u", b->ptx_line);
+    if (b->file && b->line)
+        mg_buf_printf(&place, "%s:%u", base_name(b->file), b->line);
+    else
+        mg_buf_printf(&place, "ptx:%u", b->ptx_line);
     if (!text) text = mg_sources_ptx(v->sources, k->module, b->ptx_line, &bytes);
     mg_add_left(v->out, place.at, 22);
     mg_buf_release(&place);
@@ -164,8 +173,10 @@ static void write_blocks(struct view *v, const struct mg_pkernel *k, const struc
         bar_cell(v, share);
         mg_add_count(v->out, b->threads, b->has_threads, k->estimated, 18);
         mg_buf_adds(v->out, b->timing_dependent == 1 ? "*" : " ");
-        if (b->has_warps && b->warps) mg_buf_printf(v->out, " %5.1f %%  ", 100.0 * (double)b->threads / (32.0 * (double)b->warps));
-        else mg_buf_adds(v->out, "       -  ");
+        if (b->has_warps && b->warps)
+            mg_buf_printf(v->out, " %5.1f %%  ", 100.0 * (double)b->threads / (32.0 * (double)b->warps));
+        else
+            mg_buf_adds(v->out, "       -  ");
         write_place(v, k, b);
         trim_line(v->out);
     }
@@ -173,7 +184,10 @@ static void write_blocks(struct view *v, const struct mg_pkernel *k, const struc
     for (uint32_t i = shown; i < k->n_blocks; i++) more += hot[i]->threads != 0;
     if (more) mg_buf_printf(v->out, "        and %u more blocks that ran\n", more);
     uint32_t timing = mg_timing_blocks(k);
-    if (timing) mg_buf_printf(v->out, "        * its count may depend on timing (%u of %u blocks): another run may count otherwise\n", timing, k->n_blocks);
+    if (timing)
+        mg_buf_printf(v->out,
+                      "        * its count may depend on timing (%u of %u blocks): another run may count otherwise\n",
+                      timing, k->n_blocks);
     free(hot);
 }
 
@@ -188,13 +202,19 @@ static enum kind kind_of(const char *op)
     if (f.op_flags & MG_OPF_ENDS_BLOCK) return KIND_CONTROL;
     if (f.op_flags & (MG_OPF_BARRIER | MG_OPF_CONVERGENT)) return KIND_SYNC;
     for (unsigned i = 0; i < f.n_types; i++)
-        if (mg_type_kind((enum mg_type)f.types[i]) == MG_TK_FLOAT || mg_type_kind((enum mg_type)f.types[i]) == MG_TK_PACKED) return KIND_FLOAT;
+        if (mg_type_kind((enum mg_type)f.types[i]) == MG_TK_FLOAT ||
+            mg_type_kind((enum mg_type)f.types[i]) == MG_TK_PACKED)
+            return KIND_FLOAT;
     return KIND_INTEGER;
 }
 
-static const char *const kind_names[KIND_COUNT] = {"memory", "float", "integer and moves", "control", "warp and barrier"};
+static const char *const kind_names[KIND_COUNT] = {"memory", "float", "integer and moves", "control",
+                                                   "warp and barrier"};
 
-const char *mg_op_kind(const char *op) { return kind_names[kind_of(op)]; }
+const char *mg_op_kind(const char *op)
+{
+    return kind_names[kind_of(op)];
+}
 
 static int by_op_heat(const void *a, const void *b)
 {
@@ -208,11 +228,15 @@ static void write_sampled(struct view *v, const struct mg_pkernel *k)
 {
     struct mg_sample s;
     if (!mg_sample_of(v->p, k, &s)) return;
-    mg_buf_printf(v->out, "  %llu of %llu launches counted below; all of them about ", (unsigned long long)s.counted, (unsigned long long)s.launches);
+    mg_buf_printf(v->out, "  %llu of %llu launches counted below; all of them about ", (unsigned long long)s.counted,
+                  (unsigned long long)s.launches);
     mg_add_grouped(v->out, (uint64_t)(s.insts.value + 0.5));
     mg_buf_adds(v->out, " thread instructions");
-    if (s.insts.bound < 0) mg_buf_adds(v->out, ", with no bound: too few were counted\n");
-    else mg_buf_printf(v->out, ", +- %.2g %% (95 %%, were they drawn at random)\n", s.insts.value > 0 ? 100 * s.insts.bound / s.insts.value : 0);
+    if (s.insts.bound < 0)
+        mg_buf_adds(v->out, ", with no bound: too few were counted\n");
+    else
+        mg_buf_printf(v->out, ", +- %.2g %% (95 %%, were they drawn at random)\n",
+                      s.insts.value > 0 ? 100 * s.insts.bound / s.insts.value : 0);
     mg_sample_release(&s);
 }
 
@@ -223,8 +247,8 @@ static void write_both_times(struct view *v, const struct mg_pkernel *k)
     if (!mg_sample_times(v->p, k, &t)) return;
     mg_buf_adds(v->out, "  natively ");
     mg_add_time(v->out, (uint64_t)(t.native_ns + 0.5));
-    mg_buf_printf(v->out, " for %llu launches, %.3f times as long instrumented (medians of equal geometry)\n", (unsigned long long)t.launches,
-                  t.native_ns > 0 ? t.instrumented_ns / t.native_ns : 1);
+    mg_buf_printf(v->out, " for %llu launches, %.3f times as long instrumented (medians of equal geometry)\n",
+                  (unsigned long long)t.launches, t.native_ns > 0 ? t.instrumented_ns / t.native_ns : 1);
 }
 
 static void write_opcodes(struct view *v, const struct mg_pkernel *k, const struct mg_kernel_sums *s)
@@ -271,21 +295,27 @@ static void write_kernel(struct view *v, const struct mg_hot_kernel *h)
         const struct mg_plaunch *l = &v->p->launches[i];
         if (l->kernel != k->id) continue;
         if (!first) first = l;
-        if (!last || memcmp(last->grid, l->grid, sizeof l->grid) || memcmp(last->block, l->block, sizeof l->block)) grids++;
+        if (!last || memcmp(last->grid, l->grid, sizeof l->grid) || memcmp(last->block, l->block, sizeof l->block))
+            grids++;
         last = l;
     }
     mg_buf_adds(v->out, "  ");
     mg_add_grouped(v->out, k->launches);
     mg_buf_adds(v->out, k->launches == 1 ? " launch" : " launches");
-    if (first) mg_buf_printf(v->out, " of %ux%ux%u CTAs of %ux%ux%u threads%s", first->grid[0], first->grid[1], first->grid[2], first->block[0], first->block[1], first->block[2],
-                             grids > 1 ? " and other sizes" : "");
-    if (k->regs_native >= 0) mg_buf_printf(v->out, ", %s%d registers", k->regs_estimated ? "about " : "", k->regs_native);
-    if (k->regs_native >= 0 && k->regs_instrumented >= 0) mg_buf_printf(v->out, " (%d instrumented)", k->regs_instrumented);
+    if (first)
+        mg_buf_printf(v->out, " of %ux%ux%u CTAs of %ux%ux%u threads%s", first->grid[0], first->grid[1], first->grid[2],
+                      first->block[0], first->block[1], first->block[2], grids > 1 ? " and other sizes" : "");
+    if (k->regs_native >= 0)
+        mg_buf_printf(v->out, ", %s%d registers", k->regs_estimated ? "about " : "", k->regs_native);
+    if (k->regs_native >= 0 && k->regs_instrumented >= 0)
+        mg_buf_printf(v->out, " (%d instrumented)", k->regs_instrumented);
     mg_buf_addc(v->out, '\n');
     if (k->estimated) {
         mg_buf_printf(v->out, "  ~ scaled to the grid from one %s a launch", k->scope == MG_COUNT_CTA ? "CTA" : "warp");
-        if (k->has_error) mg_buf_printf(v->out, ": off by %.3g %% from the launches counted in full\n", k->error_pct);
-        else mg_buf_adds(v->out, "; how far that is off is known only beside a full count (margay merge)\n");
+        if (k->has_error)
+            mg_buf_printf(v->out, ": off by %.3g %% from the launches counted in full\n", k->error_pct);
+        else
+            mg_buf_adds(v->out, "; how far that is off is known only beside a full count (margay merge)\n");
     }
     write_sampled(v, k);
     write_both_times(v, k);
@@ -314,8 +344,10 @@ static void write_launches(struct view *v)
         mg_buf_printf(&cell, "%ux%ux%u", l->block[0], l->block[1], l->block[2]);
         mg_add_right(v->out, cell.at, 16);
         mg_buf_reset(&cell);
-        if (l->timed) mg_add_time(&cell, l->time_ns);
-        else mg_buf_adds(&cell, "-");
+        if (l->timed)
+            mg_add_time(&cell, l->time_ns);
+        else
+            mg_buf_adds(&cell, "-");
         mg_add_right(v->out, cell.at, 11);
         mg_add_count(v->out, insts, l->threads != NULL, false, 22);
         mg_buf_adds(v->out, "  ");

@@ -1,5 +1,5 @@
-/* The time line (tool timeline) as JSON and tables. Its spans lie in trace files of the profile directory; one pass over
- * them (span/sum.h) gives all figures. */
+/* The time line (tool timeline) as JSON and tables. Its spans lie in trace files of the profile directory; one pass
+ * over them (span/sum.h) gives all figures. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,31 +140,26 @@ static void write_json(struct mg_json *j, const struct mg_sum *s)
     mg_json_key_u64(j, "dropped", s->dropped);
     mg_json_key(j, "calls");
     mg_json_arr(j);
-    for (uint32_t i = 0; i < s->calls.n; i++)
-        write_call(j, &s->calls.at[i]);
+    for (uint32_t i = 0; i < s->calls.n; i++) write_call(j, &s->calls.at[i]);
     mg_json_end(j, ']');
     write_classes(j, s);
     mg_json_key(j, "device");
     mg_json_arr(j);
-    for (uint32_t i = 0; i < s->work.n; i++)
-        write_work(j, &s->work.at[i]);
+    for (uint32_t i = 0; i < s->work.n; i++) write_work(j, &s->work.at[i]);
     mg_json_end(j, ']');
     mg_json_key(j, "utilisation");
     mg_json_arr(j);
-    for (uint32_t i = 0; i < s->devices.n; i++)
-        write_device(j, &s->devices.at[i]);
+    for (uint32_t i = 0; i < s->devices.n; i++) write_device(j, &s->devices.at[i]);
     mg_json_end(j, ']');
     write_latency(j, &s->latency);
     mg_json_key(j, "ranges");
     mg_json_arr(j);
-    for (uint32_t i = 0; i < s->ranges.n; i++)
-        write_range(j, &s->ranges.at[i]);
+    for (uint32_t i = 0; i < s->ranges.n; i++) write_range(j, &s->ranges.at[i]);
     mg_json_end(j, ']');
     mg_json_key(j, "totals");
     mg_json_obj(j);
     uint64_t calls = 0;
-    for (int i = 0; i < 3; i++)
-        calls += s->gtpin[i];
+    for (int i = 0; i < 3; i++) calls += s->gtpin[i];
     mg_json_key_u64(j, "driver_calls", calls);
     mg_json_key_u64(j, "launches", s->launches);
     mg_json_key_u64(j, "kernels", s->kernels);
@@ -186,8 +181,7 @@ static void add_overview(struct mg_table *t, const struct mg_sum *s)
     mg_table_column(t, "calls", MG_COL_COUNT, NULL);
     mg_table_column(t, "time", MG_COL_TIME_NS, NULL);
     for (int c = 0; c < MG_CLASS_COUNT; c++) {
-        if (!s->class_count[c])
-            continue;
+        if (!s->class_count[c]) continue;
         mg_table_row(t);
         mg_table_text(t, mg_call_class_name(c));
         mg_table_u64(t, s->class_count[c]);
@@ -196,24 +190,26 @@ static void add_overview(struct mg_table *t, const struct mg_sum *s)
     mg_table_empty(t, "no call was recorded");
     uint64_t all = s->gtpin[0] + s->gtpin[1] + s->gtpin[2];
     if (all)
-        mg_table_note(t, "calls: %.1f %% kernel, %.1f %% synchronisation, %.1f %% other; %.3f ms in %llu calls that wait",
+        mg_table_note(t,
+                      "calls: %.1f %% kernel, %.1f %% synchronisation, %.1f %% other; %.3f ms in %llu calls that wait",
                       percent(s->gtpin[0], all), percent(s->gtpin[1], all), percent(s->gtpin[2], all),
                       (double)s->wait_ns * 1e-6, (unsigned long long)s->waits);
     for (uint32_t i = 0; i < s->devices.n; i++) {
         const struct mg_sum_device *d = &s->devices.at[i];
-        mg_table_note(t, "device %u of process %u: busy %.1f %% of %.3f ms; two and more at once %.1f %%, copies beside kernels %.1f %%",
-                      d->device, d->process, percent(d->busy_ns, d->last_ns - d->first_ns),
-                      (double)(d->last_ns - d->first_ns) * 1e-6, percent(d->overlap_ns, d->busy_ns),
-                      percent(d->copy_overlap_ns, d->busy_ns));
+        mg_table_note(
+            t,
+            "device %u of process %u: busy %.1f %% of %.3f ms; two and more at once %.1f %%, copies beside kernels %.1f %%",
+            d->device, d->process, percent(d->busy_ns, d->last_ns - d->first_ns),
+            (double)(d->last_ns - d->first_ns) * 1e-6, percent(d->overlap_ns, d->busy_ns),
+            percent(d->copy_overlap_ns, d->busy_ns));
     }
     if (s->latency.n)
         mg_table_note(t, "from the call to the kernel's begin: median %.1f us, 95 %% below %.1f us, at most %.1f us",
-                      (double)mg_sum_quantile(&s->latency, 0.5) * 1e-3, (double)mg_sum_quantile(&s->latency, 0.95) * 1e-3,
-                      (double)s->latency.most_ns * 1e-3);
+                      (double)mg_sum_quantile(&s->latency, 0.5) * 1e-3,
+                      (double)mg_sum_quantile(&s->latency, 0.95) * 1e-3, (double)s->latency.most_ns * 1e-3);
     if (s->untimed)
         mg_table_note(t, "%llu pieces of device work have no time (table device)", (unsigned long long)s->untimed);
-    if (s->dropped)
-        mg_table_note(t, "%llu records were dropped", (unsigned long long)s->dropped);
+    if (s->dropped) mg_table_note(t, "%llu records were dropped", (unsigned long long)s->dropped);
 }
 
 static void add_calls(struct mg_table *t, const struct mg_sum *s)
@@ -307,8 +303,7 @@ static bool wants_tau(const char *args)
 {
     bool on = false;
     for (const char *at = args; at && *at; at += strcspn(at, ","), at += *at == ',')
-        if (!strncmp(at, "tau=", 4))
-            on = !strncmp(at + 4, "on", 2) && (!at[6] || at[6] == ',');
+        if (!strncmp(at, "tau=", 4)) on = !strncmp(at + 4, "on", 2) && (!at[6] || at[6] == ',');
     return on;
 }
 
@@ -336,8 +331,7 @@ void mg_timeline_tell(const struct mg_recording *p, const char *args, struct mg_
     add_overview(t, &s);
     add_calls(t, &s);
     add_device(t, &s);
-    if (s.ranges.n)
-        add_ranges(t, &s);
+    if (s.ranges.n) add_ranges(t, &s);
     tell_tau(p, args, t, j);
     mg_sum_release(&s);
     mg_diag_release(&d);

@@ -62,7 +62,10 @@ static const char *skip_value(const char *s, int depth)
     return end == s + n ? end : NULL;
 }
 
-const char *mg_json_skip(const char *text) { return skip_value(text, 0); }
+const char *mg_json_skip(const char *text)
+{
+    return skip_value(text, 0);
+}
 
 bool mg_json_valid(const char *text)
 {
@@ -72,7 +75,10 @@ bool mg_json_valid(const char *text)
 
 /* ---- the list of tools --------------------------------------------------------------------------- */
 
-struct named { char *name, *args; uint32_t use; }; /* use: UINT32_MAX: none is recorded */
+struct named {
+    char *name, *args;
+    uint32_t use;
+}; /* use: UINT32_MAX: none is recorded */
 typedef MG_VEC(struct named) named_vec;
 
 static int by_name(const void *a, const void *b)
@@ -85,19 +91,23 @@ static int by_name(const void *a, const void *b)
 /* What the run was given: its recorded tools; before version 3 what stands in the process' list. */
 static void list_tools(const struct mg_recording *p, named_vec *v)
 {
-    for (uint32_t u = 0; u < p->n_uses; u++) *mg_vec_push(v) = (struct named){mg_xstrdup(p->uses[u].name), mg_xstrdup(p->uses[u].args), u};
+    for (uint32_t u = 0; u < p->n_uses; u++)
+        *mg_vec_push(v) = (struct named){mg_xstrdup(p->uses[u].name), mg_xstrdup(p->uses[u].args), u};
     for (uint32_t i = 0; i < p->n_processes && !p->n_uses; i++)
         for (const char *at = p->processes[i].tools; *at;) {
             char *spec = mg_tool_spec_next(&at);
             size_t n = spec ? strcspn(spec, ",") : 0;
-            if (n) *mg_vec_push(v) = (struct named){mg_xstrdup(spec), mg_xstrdup(spec[n] ? spec + n + 1 : ""), UINT32_MAX};
+            if (n)
+                *mg_vec_push(v) = (struct named){mg_xstrdup(spec), mg_xstrdup(spec[n] ? spec + n + 1 : ""), UINT32_MAX};
             if (n) v->at[v->n - 1].name[n] = 0;
             free(spec);
         }
     bool timeline = false;
     for (uint32_t i = 0; i < v->n; i++) timeline |= !strcmp(v->at[i].name, "timeline");
-    if (!timeline && mg_tau_has_files(p->dir)) *mg_vec_push(v) = (struct named){mg_xstrdup("timeline"), mg_xstrdup(""), UINT32_MAX};
-    for (uint32_t i = 0; i < p->n_tools; i++) *mg_vec_push(v) = (struct named){mg_xstrdup(p->tools[i].tool), mg_xstrdup(""), UINT32_MAX};
+    if (!timeline && mg_tau_has_files(p->dir))
+        *mg_vec_push(v) = (struct named){mg_xstrdup("timeline"), mg_xstrdup(""), UINT32_MAX};
+    for (uint32_t i = 0; i < p->n_tools; i++)
+        *mg_vec_push(v) = (struct named){mg_xstrdup(p->tools[i].tool), mg_xstrdup(""), UINT32_MAX};
     if (v->n) qsort(v->at, v->n, sizeof *v->at, by_name);
 }
 
@@ -170,7 +180,9 @@ void mg_report_tools_json(struct mg_json *j, const struct mg_recording *p, const
     mg_json_obj(j);
     for (uint32_t i = 0, end; i < v.n; i = end) {
         const struct named *t = &v.at[i];
-        for (end = i + 1; end < v.n && !strcmp(v.at[end].name, t->name) && (v.at[end].use == UINT32_MAX || v.at[end].use == t->use);) end++;
+        for (end = i + 1;
+             end < v.n && !strcmp(v.at[end].name, t->name) && (v.at[end].use == UINT32_MAX || v.at[end].use == t->use);)
+            end++;
         for (uint32_t k = i; k < end; k++)
             if (strlen(v.at[k].args) > strlen(t->args)) t = &v.at[k];
         if (o->tool && strcmp(o->tool, t->name)) continue;

@@ -27,14 +27,19 @@ void mg_add_right(struct mg_buf *out, const char *text, uint32_t width)
 void mg_add_left(struct mg_buf *out, const char *text, uint32_t width)
 {
     size_t n = strlen(text);
-    if (n > width && width > 2) mg_buf_printf(out, "%.*s..", (int)width - 2, text);
-    else mg_buf_adds(out, text);
+    if (n > width && width > 2)
+        mg_buf_printf(out, "%.*s..", (int)width - 2, text);
+    else
+        mg_buf_adds(out, text);
     for (; n < width; n++) mg_buf_addc(out, ' ');
 }
 
 void mg_add_time(struct mg_buf *out, uint64_t ns)
 {
-    static const struct { double unit; const char *name; } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
+    static const struct {
+        double unit;
+        const char *name;
+    } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
     for (size_t i = 0; i < MG_COUNT_OF(units); i++)
         if ((double)ns >= units[i].unit) {
             mg_buf_printf(out, "%.3g %s", (double)ns / units[i].unit, units[i].name);
@@ -60,8 +65,10 @@ void mg_add_count(struct mg_buf *out, uint64_t v, bool measured, bool estimated,
 {
     struct mg_buf cell = MG_BUF_INIT;
     if (estimated && measured) mg_buf_addc(&cell, '~');
-    if (measured) mg_add_grouped(&cell, v);
-    else mg_buf_addc(&cell, '-');
+    if (measured)
+        mg_add_grouped(&cell, v);
+    else
+        mg_buf_addc(&cell, '-');
     if (cell.n >= width) mg_buf_addc(out, ' '); /* never onto the column before */
     mg_add_right(out, cell.at, width);
     mg_buf_release(&cell);
@@ -75,10 +82,12 @@ static void add_other_ptx(const struct mg_recording *p, struct mg_buf *out)
         if (strcmp(t->tool, "margay") || strcmp(t->key, "virtual_architecture")) continue;
         struct mg_arena arena = MG_ARENA_INIT;
         const struct mg_jval *list = mg_jval_parse(&arena, t->json, strlen(t->json)), *first = mg_jval_first(list);
-        unsigned ptx = (unsigned)mg_jval_u64(first, "ptx"), code = (unsigned)mg_jval_u64(first, "code"), n = list ? list->n : 0;
+        unsigned ptx = (unsigned)mg_jval_u64(first, "ptx"), code = (unsigned)mg_jval_u64(first, "code"),
+                 n = list ? list->n : 0;
         mg_arena_release(&arena);
         if (!first) continue;
-        mg_buf_printf(out, "  %u kernel%s counted in PTX for compute_%u, while the machine code is of compute_%u\n", n, n == 1 ? "" : "s", ptx, code);
+        mg_buf_printf(out, "  %u kernel%s counted in PTX for compute_%u, while the machine code is of compute_%u\n", n,
+                      n == 1 ? "" : "s", ptx, code);
     }
 }
 
@@ -90,7 +99,8 @@ static bool is_unwritten(const struct mg_recording *p, uint32_t kernel)
     return false;
 }
 
-/* Launches of a kernel that are not in the counts, by id: those that did not complete, and those that the program wrote into. */
+/* Launches of a kernel that are not in the counts, by id: those that did not complete, and those that the program wrote
+ * into. */
 static void add_uncounted(const struct mg_recording *p, uint32_t kernel, bool spoilt, struct mg_buf *out)
 {
     enum { named = 6 };
@@ -101,17 +111,23 @@ static void add_uncounted(const struct mg_recording *p, uint32_t kernel, bool sp
     if (!all) return;
     mg_buf_printf(out, "  %s: ", k->demangled);
     mg_add_grouped(out, all);
-    mg_buf_adds(out, spoilt ? " without counts (" : is_unwritten(p, kernel) ? " ended after recording had stopped (" : " did not complete (");
+    mg_buf_adds(out, spoilt                    ? " without counts ("
+                     : is_unwritten(p, kernel) ? " ended after recording had stopped ("
+                                               : " did not complete (");
     for (uint64_t i = 0; i < p->n_launches && n <= named; i++) {
         const struct mg_plaunch *l = &p->launches[i];
         if ((spoilt ? !l->spoilt : l->complete) || l->kernel != kernel) continue;
-        if (n == named) mg_buf_adds(out, ", ...");
-        else mg_buf_printf(out, "%s%llu", n ? ", " : all == 1 ? "launch " : "launches ", (unsigned long long)l->id);
+        if (n == named)
+            mg_buf_adds(out, ", ...");
+        else
+            mg_buf_printf(out, "%s%llu", n ? ", " : all == 1 ? "launch " : "launches ", (unsigned long long)l->id);
         why = why ? why : l->why;
         n++;
     }
-    if (spoilt) mg_buf_printf(out, "): %s\n", why);
-    else mg_buf_adds(out, "): not in the counts\n");
+    if (spoilt)
+        mg_buf_printf(out, "): %s\n", why);
+    else
+        mg_buf_adds(out, "): not in the counts\n");
 }
 
 void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows)
@@ -128,7 +144,8 @@ void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t 
         if (c.rows[i].launches) mg_add_grouped(out, c.rows[i].launches), mg_buf_addc(out, ' ');
         mg_buf_printf(out, "%s, %s\n", mg_ran_text(c.rows[i].ran), c.rows[i].reason);
     }
-    if (c.n_rows > max_rows) mg_buf_printf(out, "  and %u more kernels or reasons (margay report --json names all)\n", c.n_rows - max_rows);
+    if (c.n_rows > max_rows)
+        mg_buf_printf(out, "  and %u more kernels or reasons (margay report --json names all)\n", c.n_rows - max_rows);
     uint32_t uncounted = 0;
     for (uint32_t i = 0; i < p->n_kernels; i++) {
         if (!p->kernels[i].incomplete && !p->kernels[i].spoilt) continue;
@@ -136,7 +153,8 @@ void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t 
         add_uncounted(p, i, false, out);
         add_uncounted(p, i, true, out);
     }
-    if (uncounted > max_rows) mg_buf_printf(out, "  and %u more kernels with launches that are not in the counts\n", uncounted - max_rows);
+    if (uncounted > max_rows)
+        mg_buf_printf(out, "  and %u more kernels with launches that are not in the counts\n", uncounted - max_rows);
     mg_add_left_alone(p, out, max_rows);
     add_other_ptx(p, out);
     mg_add_unwritten(p, out, max_rows);
@@ -144,7 +162,8 @@ void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t 
     mg_add_grouped(out, c.instrumented);
     mg_buf_adds(out, " of ");
     mg_add_grouped(out, c.launches);
-    mg_buf_printf(out, " launches instrumented (%.1f %%)", c.launches ? 100.0 * (double)c.instrumented / (double)c.launches : 0);
+    mg_buf_printf(out, " launches instrumented (%.1f %%)",
+                  c.launches ? 100.0 * (double)c.instrumented / (double)c.launches : 0);
     if (c.timed) mg_buf_printf(out, ", %.1f %% of kernel time (%.1f %% of launches timed)", c.time_pct, c.timed_pct);
     if (c.repeats) {
         mg_buf_adds(out, ", ");
@@ -167,7 +186,8 @@ void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t 
         mg_buf_adds(out, " not written");
     }
     if (c.open) mg_buf_printf(out, ", %u process%s without a recorded end", c.open, c.open == 1 ? "" : "es");
-    if (c.empty) mg_buf_printf(out, ", %u process%s of which nothing could be recorded", c.empty, c.empty == 1 ? "" : "es");
+    if (c.empty)
+        mg_buf_printf(out, ", %u process%s of which nothing could be recorded", c.empty, c.empty == 1 ? "" : "es");
     if (c.spoilt) {
         mg_buf_adds(out, ", ");
         mg_add_grouped(out, c.spoilt);
@@ -189,7 +209,8 @@ static int by_heat(const void *a, const void *b)
     const struct mg_hot_kernel *x = a, *y = b;
     if (x->key != y->key) return x->key > y->key ? -1 : 1;
     if (x->s.thread_insts != y->s.thread_insts) return x->s.thread_insts > y->s.thread_insts ? -1 : 1;
-    if (x->k->time_ns != y->k->time_ns && !x->s.measured && !y->s.measured) return x->k->time_ns > y->k->time_ns ? -1 : 1;
+    if (x->k->time_ns != y->k->time_ns && !x->s.measured && !y->s.measured)
+        return x->k->time_ns > y->k->time_ns ? -1 : 1;
     return x->k->id < y->k->id ? -1 : 1;
 }
 
@@ -217,7 +238,9 @@ struct mg_hot_kernel *mg_hot_kernels(const struct mg_recording *p, const struct 
     for (uint32_t i = 0; i < p->n_kernels; i++) {
         if (!mg_report_shows(o, &p->kernels[i])) continue;
         hot[*n].k = &p->kernels[i];
-        hot[*n].key = sort == MG_SORT_TIME ? p->kernels[i].time_ns : sort == MG_SORT_LAUNCHES ? p->kernels[i].launches : 0;
+        hot[*n].key = sort == MG_SORT_TIME       ? p->kernels[i].time_ns
+                      : sort == MG_SORT_LAUNCHES ? p->kernels[i].launches
+                                                 : 0;
         mg_kernel_sums_init(&hot[(*n)++].s, &p->kernels[i]);
     }
     if (*n) qsort(hot, *n, sizeof *hot, sort == MG_SORT_NAME ? by_kernel_name : by_heat);

@@ -8,10 +8,10 @@
 static const struct format_row {
     int format, kind, bits;
 } formats[] = {
-    {CUAD_UINT8, cudaChannelFormatKindUnsigned, 8},  {CUAD_UINT16, cudaChannelFormatKindUnsigned, 16},
+    {CUAD_UINT8, cudaChannelFormatKindUnsigned, 8},   {CUAD_UINT16, cudaChannelFormatKindUnsigned, 16},
     {CUAD_UINT32, cudaChannelFormatKindUnsigned, 32}, {CUAD_SINT8, cudaChannelFormatKindSigned, 8},
-    {CUAD_SINT16, cudaChannelFormatKindSigned, 16},  {CUAD_SINT32, cudaChannelFormatKindSigned, 32},
-    {CUAD_HALF, cudaChannelFormatKindFloat, 16},     {CUAD_FLOAT, cudaChannelFormatKindFloat, 32},
+    {CUAD_SINT16, cudaChannelFormatKindSigned, 16},   {CUAD_SINT32, cudaChannelFormatKindSigned, 32},
+    {CUAD_HALF, cudaChannelFormatKindFloat, 16},      {CUAD_FLOAT, cudaChannelFormatKindFloat, 32},
 };
 
 size_t mg_rt_element_bytes(int format, unsigned channels)
@@ -47,7 +47,8 @@ static struct cudaChannelFormatDesc from_format(int format, unsigned channels)
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         if (formats[i].format != format) continue;
         int bits = formats[i].bits;
-        d = (struct cudaChannelFormatDesc){bits, channels > 1 ? bits : 0, channels > 2 ? bits : 0, channels > 3 ? bits : 0, formats[i].kind};
+        d = (struct cudaChannelFormatDesc){bits, channels > 1 ? bits : 0, channels > 2 ? bits : 0,
+                                           channels > 3 ? bits : 0, formats[i].kind};
     }
     return d;
 }
@@ -60,13 +61,16 @@ RT_VISIBLE struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int 
 
 /* ---- arrays ---- */
 
-static cudaError_t describe_array(const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned flags, struct cu_array3d_desc *d)
+static cudaError_t describe_array(const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned flags,
+                                  struct cu_array3d_desc *d)
 {
-    *d = (struct cu_array3d_desc){.width = extent.width, .height = extent.height, .depth = extent.depth, .flags = flags};
+    *d =
+        (struct cu_array3d_desc){.width = extent.width, .height = extent.height, .depth = extent.depth, .flags = flags};
     return to_format(desc, &d->format, &d->channels); /* the runtime's flags are the driver's */
 }
 
-RT_API(cudaMalloc3DArray, (cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned flags))
+RT_API(cudaMalloc3DArray,
+       (cudaArray_t * array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned flags))
 {
     struct cu_array3d_desc d;
     RT_ENTER();
@@ -74,7 +78,8 @@ RT_API(cudaMalloc3DArray, (cudaArray_t *array, const struct cudaChannelFormatDes
     return e ? mg_rt_fail(e) : mg_rt_done(cu.cuArray3DCreate_v2((cu_array *)(void *)array, &d));
 }
 
-RT_API(cudaMallocArray, (cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned flags))
+RT_API(cudaMallocArray,
+       (cudaArray_t * array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned flags))
 {
     return cudaMalloc3DArray(array, desc, (struct cudaExtent){width, height, 0}, flags);
 }
@@ -85,7 +90,8 @@ RT_API(cudaFreeArray, (cudaArray_t array))
     return array ? mg_rt_done(cu.cuArrayDestroy((cu_array)(void *)array)) : cudaSuccess;
 }
 
-RT_API(cudaMallocMipmappedArray, (cudaMipmappedArray_t *mipmap, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned levels, unsigned flags))
+RT_API(cudaMallocMipmappedArray, (cudaMipmappedArray_t * mipmap, const struct cudaChannelFormatDesc *desc,
+                                  struct cudaExtent extent, unsigned levels, unsigned flags))
 {
     struct cu_array3d_desc d;
     RT_ENTER();
@@ -99,13 +105,14 @@ RT_API(cudaFreeMipmappedArray, (cudaMipmappedArray_t mipmap))
     return mipmap ? mg_rt_done(cu.cuMipmappedArrayDestroy((cu_mipmap)(void *)mipmap)) : cudaSuccess;
 }
 
-RT_API(cudaGetMipmappedArrayLevel, (cudaArray_t *array, cudaMipmappedArray_const_t mipmap, unsigned level))
+RT_API(cudaGetMipmappedArrayLevel, (cudaArray_t * array, cudaMipmappedArray_const_t mipmap, unsigned level))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuMipmappedArrayGetLevel((cu_array *)(void *)array, (cu_mipmap)(uintptr_t)mipmap, level));
 }
 
-RT_API(cudaArrayGetInfo, (struct cudaChannelFormatDesc *desc, struct cudaExtent *extent, unsigned *flags, cudaArray_t array))
+RT_API(cudaArrayGetInfo,
+       (struct cudaChannelFormatDesc * desc, struct cudaExtent *extent, unsigned *flags, cudaArray_t array))
 {
     struct cu_array3d_desc d;
     RT_ENTER();
@@ -117,12 +124,12 @@ RT_API(cudaArrayGetInfo, (struct cudaChannelFormatDesc *desc, struct cudaExtent 
     return cudaSuccess;
 }
 
-RT_API(cudaGetChannelDesc, (struct cudaChannelFormatDesc *desc, cudaArray_const_t array))
+RT_API(cudaGetChannelDesc, (struct cudaChannelFormatDesc * desc, cudaArray_const_t array))
 {
     return cudaArrayGetInfo(desc, NULL, NULL, (cudaArray_t)(uintptr_t)array);
 }
 
-RT_API(cudaArrayGetPlane, (cudaArray_t *plane, cudaArray_t array, unsigned index))
+RT_API(cudaArrayGetPlane, (cudaArray_t * plane, cudaArray_t array, unsigned index))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuArrayGetPlane((cu_array *)(void *)plane, (cu_array)(void *)array, index));
@@ -130,37 +137,42 @@ RT_API(cudaArrayGetPlane, (cudaArray_t *plane, cudaArray_t array, unsigned index
 
 _Static_assert(sizeof(struct cudaArrayMemoryRequirements) == sizeof(struct cu_array_memory), "passed on as it is");
 
-RT_API(cudaArrayGetMemoryRequirements, (struct cudaArrayMemoryRequirements *memory, cudaArray_t array, int device))
+RT_API(cudaArrayGetMemoryRequirements, (struct cudaArrayMemoryRequirements * memory, cudaArray_t array, int device))
 {
     RT_ENTER();
-    return mg_rt_done(cu.cuArrayGetMemoryRequirements((struct cu_array_memory *)(void *)memory, (cu_array)(void *)array, mg_rt_device_handle(device)));
+    return mg_rt_done(cu.cuArrayGetMemoryRequirements((struct cu_array_memory *)(void *)memory, (cu_array)(void *)array,
+                                                      mg_rt_device_handle(device)));
 }
 
-RT_API(cudaMipmappedArrayGetMemoryRequirements, (struct cudaArrayMemoryRequirements *memory, cudaMipmappedArray_t mipmap, int device))
+RT_API(cudaMipmappedArrayGetMemoryRequirements,
+       (struct cudaArrayMemoryRequirements * memory, cudaMipmappedArray_t mipmap, int device))
 {
     RT_ENTER();
-    return mg_rt_done(cu.cuMipmappedArrayGetMemoryRequirements((struct cu_array_memory *)(void *)memory, (cu_mipmap)(void *)mipmap, mg_rt_device_handle(device)));
+    return mg_rt_done(cu.cuMipmappedArrayGetMemoryRequirements((struct cu_array_memory *)(void *)memory,
+                                                               (cu_mipmap)(void *)mipmap, mg_rt_device_handle(device)));
 }
 
-RT_API(cudaArrayGetSparseProperties, (struct cudaArraySparseProperties *properties, cudaArray_t array))
+RT_API(cudaArrayGetSparseProperties, (struct cudaArraySparseProperties * properties, cudaArray_t array))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuArrayGetSparseProperties(properties, (cu_array)(void *)array));
 }
 
-RT_API(cudaMipmappedArrayGetSparseProperties, (struct cudaArraySparseProperties *properties, cudaMipmappedArray_t mipmap))
+RT_API(cudaMipmappedArrayGetSparseProperties,
+       (struct cudaArraySparseProperties * properties, cudaMipmappedArray_t mipmap))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuMipmappedArrayGetSparseProperties(properties, (cu_mipmap)(void *)mipmap));
 }
 
-RT_API(cudaDeviceGetTexture1DLinearMaxWidth, (size_t *width, const struct cudaChannelFormatDesc *desc, int device))
+RT_API(cudaDeviceGetTexture1DLinearMaxWidth, (size_t * width, const struct cudaChannelFormatDesc *desc, int device))
 {
     int format;
     unsigned channels;
     RT_ENTER();
     cudaError_t e = width && desc ? to_format(desc, &format, &channels) : cudaErrorInvalidValue;
-    return e ? mg_rt_fail(e) : mg_rt_done(cu.cuDeviceGetTexture1DLinearMaxWidth(width, format, channels, mg_rt_device_handle(device)));
+    return e ? mg_rt_fail(e)
+             : mg_rt_done(cu.cuDeviceGetTexture1DLinearMaxWidth(width, format, channels, mg_rt_device_handle(device)));
 }
 
 /* ---- texture and surface objects ---- */
@@ -214,7 +226,8 @@ static void from_resource(const struct cu_resource_desc *d, struct cudaResourceD
 
 _Static_assert(sizeof(struct cudaResourceViewDesc) == sizeof(struct cu_view_desc), "passed on as it is");
 
-RT_API(cudaCreateTextureObject, (cudaTextureObject_t *object, const struct cudaResourceDesc *res, const struct cudaTextureDesc *tex, const struct cudaResourceViewDesc *view))
+RT_API(cudaCreateTextureObject, (cudaTextureObject_t * object, const struct cudaResourceDesc *res,
+                                 const struct cudaTextureDesc *tex, const struct cudaResourceViewDesc *view))
 {
     struct cu_resource_desc r;
     cu_tex made = 0;
@@ -222,8 +235,12 @@ RT_API(cudaCreateTextureObject, (cudaTextureObject_t *object, const struct cudaR
     cudaError_t e = object && res && tex ? to_resource(res, &r) : cudaErrorInvalidValue;
     if (e) return mg_rt_fail(e);
     struct cu_texture_desc t = {
-        .filter = tex->filterMode, .max_anisotropy = tex->maxAnisotropy, .mipmap_filter = tex->mipmapFilterMode,
-        .mipmap_bias = tex->mipmapLevelBias, .min_clamp = tex->minMipmapLevelClamp, .max_clamp = tex->maxMipmapLevelClamp,
+        .filter = tex->filterMode,
+        .max_anisotropy = tex->maxAnisotropy,
+        .mipmap_filter = tex->mipmapFilterMode,
+        .mipmap_bias = tex->mipmapLevelBias,
+        .min_clamp = tex->minMipmapLevelClamp,
+        .max_clamp = tex->maxMipmapLevelClamp,
         .flags = (tex->readMode ? 0u : CUTEX_READ_AS_INTEGER) | (tex->normalizedCoords ? CUTEX_NORMALIZED : 0u) |
                  (tex->sRGB ? CUTEX_SRGB : 0u) | (tex->disableTrilinearOptimization ? CUTEX_NO_TRILINEAR_OPT : 0u) |
                  (tex->seamlessCubemap ? CUTEX_SEAMLESS_CUBEMAP : 0u),
@@ -241,7 +258,7 @@ RT_API(cudaDestroyTextureObject, (cudaTextureObject_t object))
     return object ? mg_rt_done(cu.cuTexObjectDestroy(object)) : cudaSuccess;
 }
 
-RT_API(cudaGetTextureObjectResourceDesc, (struct cudaResourceDesc *res, cudaTextureObject_t object))
+RT_API(cudaGetTextureObjectResourceDesc, (struct cudaResourceDesc * res, cudaTextureObject_t object))
 {
     struct cu_resource_desc r;
     RT_ENTER();
@@ -250,17 +267,23 @@ RT_API(cudaGetTextureObjectResourceDesc, (struct cudaResourceDesc *res, cudaText
     return e;
 }
 
-RT_API(cudaGetTextureObjectTextureDesc, (struct cudaTextureDesc *tex, cudaTextureObject_t object))
+RT_API(cudaGetTextureObjectTextureDesc, (struct cudaTextureDesc * tex, cudaTextureObject_t object))
 {
     struct cu_texture_desc t;
     RT_ENTER();
     cudaError_t e = mg_rt_done(cu.cuTexObjectGetTextureDesc(&t, object));
     if (e) return e;
     *tex = (struct cudaTextureDesc){
-        .filterMode = t.filter, .readMode = !(t.flags & CUTEX_READ_AS_INTEGER), .sRGB = !!(t.flags & CUTEX_SRGB),
-        .normalizedCoords = !!(t.flags & CUTEX_NORMALIZED), .maxAnisotropy = t.max_anisotropy,
-        .mipmapFilterMode = t.mipmap_filter, .mipmapLevelBias = t.mipmap_bias, .minMipmapLevelClamp = t.min_clamp,
-        .maxMipmapLevelClamp = t.max_clamp, .disableTrilinearOptimization = !!(t.flags & CUTEX_NO_TRILINEAR_OPT),
+        .filterMode = t.filter,
+        .readMode = !(t.flags & CUTEX_READ_AS_INTEGER),
+        .sRGB = !!(t.flags & CUTEX_SRGB),
+        .normalizedCoords = !!(t.flags & CUTEX_NORMALIZED),
+        .maxAnisotropy = t.max_anisotropy,
+        .mipmapFilterMode = t.mipmap_filter,
+        .mipmapLevelBias = t.mipmap_bias,
+        .minMipmapLevelClamp = t.min_clamp,
+        .maxMipmapLevelClamp = t.max_clamp,
+        .disableTrilinearOptimization = !!(t.flags & CUTEX_NO_TRILINEAR_OPT),
         .seamlessCubemap = !!(t.flags & CUTEX_SEAMLESS_CUBEMAP),
     };
     memcpy(tex->addressMode, t.address, sizeof tex->addressMode);
@@ -268,13 +291,13 @@ RT_API(cudaGetTextureObjectTextureDesc, (struct cudaTextureDesc *tex, cudaTextur
     return cudaSuccess;
 }
 
-RT_API(cudaGetTextureObjectResourceViewDesc, (struct cudaResourceViewDesc *view, cudaTextureObject_t object))
+RT_API(cudaGetTextureObjectResourceViewDesc, (struct cudaResourceViewDesc * view, cudaTextureObject_t object))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuTexObjectGetResourceViewDesc((struct cu_view_desc *)(void *)view, object));
 }
 
-RT_API(cudaCreateSurfaceObject, (cudaSurfaceObject_t *object, const struct cudaResourceDesc *res))
+RT_API(cudaCreateSurfaceObject, (cudaSurfaceObject_t * object, const struct cudaResourceDesc *res))
 {
     struct cu_resource_desc r;
     cu_surf made = 0;
@@ -291,7 +314,7 @@ RT_API(cudaDestroySurfaceObject, (cudaSurfaceObject_t object))
     return object ? mg_rt_done(cu.cuSurfObjectDestroy(object)) : cudaSuccess;
 }
 
-RT_API(cudaGetSurfaceObjectResourceDesc, (struct cudaResourceDesc *res, cudaSurfaceObject_t object))
+RT_API(cudaGetSurfaceObjectResourceDesc, (struct cudaResourceDesc * res, cudaSurfaceObject_t object))
 {
     struct cu_resource_desc r;
     RT_ENTER();

@@ -51,10 +51,14 @@ static void find_driver(void)
     if (!r) r = cu.cuDriverGetVersion(&version);
     if (!r) r = cu.cuDeviceGetCount(&state.device_count);
     if (state.device_count > MAX_DEVICES) state.device_count = MAX_DEVICES;
-    if (r == CUE_NOT_SUPPORTED) state.error = cudaErrorInsufficientDriver;
-    else if (r) state.error = mg_rt_from_driver(r);
-    else if (version / 1000 < MG_RT_VERSION / 1000) state.error = cudaErrorInsufficientDriver;
-    else if (!state.device_count) state.error = cudaErrorNoDevice;
+    if (r == CUE_NOT_SUPPORTED)
+        state.error = cudaErrorInsufficientDriver;
+    else if (r)
+        state.error = mg_rt_from_driver(r);
+    else if (version / 1000 < MG_RT_VERSION / 1000)
+        state.error = cudaErrorInsufficientDriver;
+    else if (!state.device_count)
+        state.error = cudaErrorNoDevice;
 }
 
 cudaError_t mg_rt_driver_ready(void)
@@ -102,7 +106,6 @@ cudaError_t mg_rt_enter(void)
     if (r) return mg_rt_from_driver(r);
     return mg_rt_managed_ready();
 }
-
 
 cudaError_t mg_rt_primary(int device, cu_ctx *ctx)
 {

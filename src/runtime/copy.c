@@ -15,18 +15,26 @@ cudaError_t mg_rt_copy(void *dst, const void *src, size_t bytes, int kind, cudaS
     if (!bytes) return cudaSuccess;
     if (!dst || !src) return mg_rt_fail(cudaErrorInvalidValue);
     if (async) {
-        if (kind == cudaMemcpyHostToDevice) r = cu.cuMemcpyHtoDAsync_v2(to, src, bytes, stream);
-        else if (kind == cudaMemcpyDeviceToHost) r = cu.cuMemcpyDtoHAsync_v2(dst, from, bytes, stream);
-        else if (kind == cudaMemcpyDeviceToDevice) r = cu.cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
-        else r = cu.cuMemcpyAsync(to, from, bytes, stream);
+        if (kind == cudaMemcpyHostToDevice)
+            r = cu.cuMemcpyHtoDAsync_v2(to, src, bytes, stream);
+        else if (kind == cudaMemcpyDeviceToHost)
+            r = cu.cuMemcpyDtoHAsync_v2(dst, from, bytes, stream);
+        else if (kind == cudaMemcpyDeviceToDevice)
+            r = cu.cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
+        else
+            r = cu.cuMemcpyAsync(to, from, bytes, stream);
     } else if (stream) { /* waits, ordered on the per-thread stream */
         cudaError_t e = mg_rt_copy(dst, src, bytes, kind, stream, true);
         return e ? e : mg_rt_done(cu.cuStreamSynchronize(stream));
     } else {
-        if (kind == cudaMemcpyHostToDevice) r = cu.cuMemcpyHtoD_v2(to, src, bytes);
-        else if (kind == cudaMemcpyDeviceToHost) r = cu.cuMemcpyDtoH_v2(dst, from, bytes);
-        else if (kind == cudaMemcpyDeviceToDevice) r = cu.cuMemcpyDtoD_v2(to, from, bytes);
-        else r = cu.cuMemcpy(to, from, bytes);
+        if (kind == cudaMemcpyHostToDevice)
+            r = cu.cuMemcpyHtoD_v2(to, src, bytes);
+        else if (kind == cudaMemcpyDeviceToHost)
+            r = cu.cuMemcpyDtoH_v2(dst, from, bytes);
+        else if (kind == cudaMemcpyDeviceToDevice)
+            r = cu.cuMemcpyDtoD_v2(to, from, bytes);
+        else
+            r = cu.cuMemcpy(to, from, bytes);
     }
     return mg_rt_done(r);
 }
@@ -63,20 +71,24 @@ static cudaError_t symbol_part(const void *symbol, size_t bytes, size_t offset, 
     return cudaSuccess;
 }
 
-static cudaError_t to_symbol(const void *symbol, const void *src, size_t bytes, size_t offset, int kind, cudaStream_t stream, bool async)
+static cudaError_t to_symbol(const void *symbol, const void *src, size_t bytes, size_t offset, int kind,
+                             cudaStream_t stream, bool async)
 {
     char *at;
     RT_ENTER();
-    if (kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost) return mg_rt_fail(cudaErrorInvalidMemcpyDirection);
+    if (kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost)
+        return mg_rt_fail(cudaErrorInvalidMemcpyDirection);
     cudaError_t e = symbol_part(symbol, bytes, offset, &at);
     return e ? e : mg_rt_copy(at, src, bytes, kind, stream, async);
 }
 
-static cudaError_t from_symbol(void *dst, const void *symbol, size_t bytes, size_t offset, int kind, cudaStream_t stream, bool async)
+static cudaError_t from_symbol(void *dst, const void *symbol, size_t bytes, size_t offset, int kind,
+                               cudaStream_t stream, bool async)
 {
     char *at;
     RT_ENTER();
-    if (kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice) return mg_rt_fail(cudaErrorInvalidMemcpyDirection);
+    if (kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice)
+        return mg_rt_fail(cudaErrorInvalidMemcpyDirection);
     cudaError_t e = symbol_part(symbol, bytes, offset, &at);
     return e ? e : mg_rt_copy(dst, at, bytes, kind, stream, async);
 }
@@ -97,17 +109,21 @@ RT_API(cudaMemcpyFromSymbol_ptds, (void *dst, const void *symbol, size_t bytes, 
 {
     return from_symbol(dst, symbol, bytes, offset, kind, cudaStreamPerThread, false);
 }
-RT_API(cudaMemcpyToSymbolAsync, (const void *symbol, const void *src, size_t bytes, size_t offset, int kind, cudaStream_t stream))
+RT_API(cudaMemcpyToSymbolAsync,
+       (const void *symbol, const void *src, size_t bytes, size_t offset, int kind, cudaStream_t stream))
 {
     return to_symbol(symbol, src, bytes, offset, kind, stream, true);
 }
-RT_API_PTSZ(cudaMemcpyToSymbolAsync, (const void *symbol, const void *src, size_t bytes, size_t offset, int kind, cudaStream_t stream),
+RT_API_PTSZ(cudaMemcpyToSymbolAsync,
+            (const void *symbol, const void *src, size_t bytes, size_t offset, int kind, cudaStream_t stream),
             (symbol, src, bytes, offset, kind, RT_PT(stream)))
-RT_API(cudaMemcpyFromSymbolAsync, (void *dst, const void *symbol, size_t bytes, size_t offset, int kind, cudaStream_t stream))
+RT_API(cudaMemcpyFromSymbolAsync,
+       (void *dst, const void *symbol, size_t bytes, size_t offset, int kind, cudaStream_t stream))
 {
     return from_symbol(dst, symbol, bytes, offset, kind, stream, true);
 }
-RT_API_PTSZ(cudaMemcpyFromSymbolAsync, (void *dst, const void *symbol, size_t bytes, size_t offset, int kind, cudaStream_t stream),
+RT_API_PTSZ(cudaMemcpyFromSymbolAsync,
+            (void *dst, const void *symbol, size_t bytes, size_t offset, int kind, cudaStream_t stream),
             (dst, symbol, bytes, offset, kind, RT_PT(stream)))
 
 RT_API(cudaGetSymbolAddress, (void **address, const void *symbol))
@@ -120,7 +136,7 @@ RT_API(cudaGetSymbolAddress, (void **address, const void *symbol))
     return cudaSuccess;
 }
 
-RT_API(cudaGetSymbolSize, (size_t *bytes, const void *symbol))
+RT_API(cudaGetSymbolSize, (size_t * bytes, const void *symbol))
 {
     RT_ENTER();
     struct mg_rt_variable v;
@@ -172,7 +188,8 @@ RT_API(cudaMemset2D_ptds, (void *p, size_t pitch, int value, size_t width, size_
 }
 
 /* Slices of a pitched volume lie ysize rows apart; whole slices are one rectangle. */
-static cudaError_t fill_volume(struct cudaPitchedPtr p, int value, struct cudaExtent extent, cudaStream_t stream, bool async)
+static cudaError_t fill_volume(struct cudaPitchedPtr p, int value, struct cudaExtent extent, cudaStream_t stream,
+                               bool async)
 {
     bool whole = extent.height == p.ysize;
     size_t slices = whole ? 1 : extent.depth, rows = whole ? extent.height * extent.depth : extent.height;
@@ -180,8 +197,10 @@ static cudaError_t fill_volume(struct cudaPitchedPtr p, int value, struct cudaEx
     if (!extent.width || !extent.height || !extent.depth) return cudaSuccess;
     for (size_t z = 0; !e && z < slices; z++) {
         char *at = (char *)p.ptr + z * p.pitch * p.ysize;
-        if (async) e = cudaMemset2DAsync(at, p.pitch, value, extent.width, rows, stream);
-        else e = cudaMemset2D(at, p.pitch, value, extent.width, rows);
+        if (async)
+            e = cudaMemset2DAsync(at, p.pitch, value, extent.width, rows, stream);
+        else
+            e = cudaMemset2D(at, p.pitch, value, extent.width, rows);
     }
     return e;
 }

@@ -24,7 +24,7 @@ RT_API(cudaDeviceGetAttribute, (int *value, int attribute, int device))
     return e ? mg_rt_fail(e) : mg_rt_done(cu.cuDeviceGetAttribute(value, attribute, mg_rt_device_handle(device)));
 }
 
-RT_API(cudaGetDeviceProperties, (struct cudaDeviceProp *p, int device))
+RT_API(cudaGetDeviceProperties, (struct cudaDeviceProp * p, int device))
 {
     cudaError_t e = p ? check_device(device) : cudaErrorInvalidValue;
     if (e) return mg_rt_fail(e);
@@ -36,7 +36,7 @@ RT_API(cudaGetDeviceProperties, (struct cudaDeviceProp *p, int device))
     if (!r) r = cu.cuDeviceTotalMem_v2(&p->totalGlobalMem, d);
     if (r) return mg_rt_done(r);
     if (!cu.cuDeviceGetUuid_v2(&uuid, d)) memcpy(&p->uuid, &uuid, sizeof p->uuid);
-#define PROPERTY(field, attribute) \
+#define PROPERTY(field, attribute)                                                                                     \
     if (!cu.cuDeviceGetAttribute(&value, CUDEV_##attribute, d)) p->field = (__typeof__(p->field))value;
 #include "runtime/properties.def"
 #undef PROPERTY
@@ -89,7 +89,7 @@ RT_API(cudaDeviceGetByPCIBusId, (int *device, const char *id))
 
 /* ---- settings of the current context ---- */
 
-RT_API(cudaDeviceGetLimit, (size_t *value, int limit))
+RT_API(cudaDeviceGetLimit, (size_t * value, int limit))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuCtxGetLimit(value, limit));
@@ -193,11 +193,13 @@ static cudaError_t driver_entry(const char *name, void **fn, unsigned version, u
     return mg_rt_done(r);
 }
 
-RT_API(cudaGetDriverEntryPointByVersion, (const char *name, void **fn, unsigned version, unsigned long long flags, int *status))
+RT_API(cudaGetDriverEntryPointByVersion,
+       (const char *name, void **fn, unsigned version, unsigned long long flags, int *status))
 {
     return driver_entry(name, fn, version, flags, status);
 }
-RT_API(cudaGetDriverEntryPointByVersion_ptsz, (const char *name, void **fn, unsigned version, unsigned long long flags, int *status))
+RT_API(cudaGetDriverEntryPointByVersion_ptsz,
+       (const char *name, void **fn, unsigned version, unsigned long long flags, int *status))
 {
     return driver_entry(name, fn, version, flags ? flags : CUPROC_PER_THREAD_STREAM, status);
 }

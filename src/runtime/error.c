@@ -22,8 +22,10 @@ static const struct error_row *find_row(int number)
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
         if (rows[mid].number == number) return &rows[mid];
-        if (rows[mid].number < number) lo = mid + 1;
-        else hi = mid;
+        if (rows[mid].number < number)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     return NULL;
 }
@@ -59,7 +61,10 @@ cudaError_t mg_rt_missing(const char *name)
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
         const char *seen = __atomic_load_n(&said[i], __ATOMIC_ACQUIRE);
         if (!seen && __atomic_compare_exchange_n(&said[i], &seen, name, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            fprintf(stderr, "margay: the program calls %s, which is not implemented without a GPU: it gets cudaErrorNotSupported\n", name);
+            fprintf(
+                stderr,
+                "margay: the program calls %s, which is not implemented without a GPU: it gets cudaErrorNotSupported\n",
+                name);
             break;
         }
         if (!strcmp(seen, name)) break;

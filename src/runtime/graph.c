@@ -2,7 +2,7 @@
  * are in graph_node.c. */
 #include "runtime/priv.h"
 
-RT_API(cudaGraphCreate, (cudaGraph_t *graph, unsigned flags))
+RT_API(cudaGraphCreate, (cudaGraph_t * graph, unsigned flags))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuGraphCreate(graph, flags));
@@ -12,7 +12,7 @@ RT_API(cudaGraphDestroy, (cudaGraph_t graph))
     RT_ENTER();
     return mg_rt_done(cu.cuGraphDestroy(graph));
 }
-RT_API(cudaGraphClone, (cudaGraph_t *clone, cudaGraph_t graph))
+RT_API(cudaGraphClone, (cudaGraph_t * clone, cudaGraph_t graph))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuGraphClone(clone, graph));
@@ -30,7 +30,7 @@ RT_API(cudaGraphDebugDotPrint, (cudaGraph_t graph, const char *path, unsigned fl
 
 /* ---- walking ---- */
 
-RT_API(cudaGraphNodeFindInClone, (cudaGraphNode_t *node, cudaGraphNode_t original, cudaGraph_t clone))
+RT_API(cudaGraphNodeFindInClone, (cudaGraphNode_t * node, cudaGraphNode_t original, cudaGraph_t clone))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuGraphNodeFindInClone(node, original, clone));
@@ -56,7 +56,8 @@ static struct cu_edge_data *edge_data(const cudaGraphEdgeData *edges)
     return (struct cu_edge_data *)(uintptr_t)edges;
 }
 
-RT_API(cudaGraphGetEdges, (cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, cudaGraphEdgeData *edges, size_t *n))
+RT_API(cudaGraphGetEdges,
+       (cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, cudaGraphEdgeData *edges, size_t *n))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuGraphGetEdges_v2(graph, from, to, edge_data(edges), n));
@@ -66,17 +67,20 @@ RT_API(cudaGraphNodeGetDependencies, (cudaGraphNode_t node, cudaGraphNode_t *dep
     RT_ENTER();
     return mg_rt_done(cu.cuGraphNodeGetDependencies_v2(node, deps, edge_data(edges), n));
 }
-RT_API(cudaGraphNodeGetDependentNodes, (cudaGraphNode_t node, cudaGraphNode_t *nodes, cudaGraphEdgeData *edges, size_t *n))
+RT_API(cudaGraphNodeGetDependentNodes,
+       (cudaGraphNode_t node, cudaGraphNode_t *nodes, cudaGraphEdgeData *edges, size_t *n))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuGraphNodeGetDependentNodes_v2(node, nodes, edge_data(edges), n));
 }
-RT_API(cudaGraphAddDependencies, (cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, const cudaGraphEdgeData *edges, size_t n))
+RT_API(cudaGraphAddDependencies, (cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+                                  const cudaGraphEdgeData *edges, size_t n))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuGraphAddDependencies_v2(graph, from, to, edge_data(edges), n));
 }
-RT_API(cudaGraphRemoveDependencies, (cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to, const cudaGraphEdgeData *edges, size_t n))
+RT_API(cudaGraphRemoveDependencies, (cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+                                     const cudaGraphEdgeData *edges, size_t n))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuGraphRemoveDependencies_v2(graph, from, to, edge_data(edges), n));
@@ -84,12 +88,12 @@ RT_API(cudaGraphRemoveDependencies, (cudaGraph_t graph, const cudaGraphNode_t *f
 
 /* ---- instances ---- */
 
-RT_API(cudaGraphInstantiateWithFlags, (cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags))
+RT_API(cudaGraphInstantiateWithFlags, (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuGraphInstantiateWithFlags(exec, graph, flags));
 }
-RT_API(cudaGraphInstantiate, (cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags))
+RT_API(cudaGraphInstantiate, (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags))
 {
     return cudaGraphInstantiateWithFlags(exec, graph, flags);
 }
@@ -98,12 +102,13 @@ _Static_assert(sizeof(cudaGraphInstantiateParams) == sizeof(struct cu_instantiat
                    sizeof(cudaGraphExecUpdateResultInfo) == sizeof(struct cu_update_info),
                "passed on as they are");
 
-RT_API(cudaGraphInstantiateWithParams, (cudaGraphExec_t *exec, cudaGraph_t graph, cudaGraphInstantiateParams *params))
+RT_API(cudaGraphInstantiateWithParams, (cudaGraphExec_t * exec, cudaGraph_t graph, cudaGraphInstantiateParams *params))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuGraphInstantiateWithParams(exec, graph, (struct cu_instantiate_params *)(void *)params));
 }
-RT_API(cudaGraphInstantiateWithParams_ptsz, (cudaGraphExec_t *exec, cudaGraph_t graph, cudaGraphInstantiateParams *params))
+RT_API(cudaGraphInstantiateWithParams_ptsz,
+       (cudaGraphExec_t * exec, cudaGraph_t graph, cudaGraphInstantiateParams *params))
 {
     if (!params) return mg_rt_fail(cudaErrorInvalidValue);
     cudaStream_t given = params->uploadStream;
@@ -153,7 +158,8 @@ RT_API(cudaGraphExecDestroy, (cudaGraphExec_t exec))
     RT_ENTER();
     return mg_rt_done(cu.cuGraphExecDestroy(exec));
 }
-RT_API(cudaGraphConditionalHandleCreate, (cudaGraphConditionalHandle *handle, cudaGraph_t graph, unsigned value, unsigned flags))
+RT_API(cudaGraphConditionalHandleCreate,
+       (cudaGraphConditionalHandle * handle, cudaGraph_t graph, unsigned value, unsigned flags))
 {
     cu_ctx ctx = NULL;
     uint64_t made = 0;
@@ -166,7 +172,7 @@ RT_API(cudaGraphConditionalHandleCreate, (cudaGraphConditionalHandle *handle, cu
 
 /* ---- user objects ---- */
 
-RT_API(cudaUserObjectCreate, (cudaUserObject_t *object, void *p, cudaHostFn_t destroy, unsigned count, unsigned flags))
+RT_API(cudaUserObjectCreate, (cudaUserObject_t * object, void *p, cudaHostFn_t destroy, unsigned count, unsigned flags))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuUserObjectCreate(object, p, destroy, count, flags));

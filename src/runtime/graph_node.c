@@ -17,9 +17,15 @@ static cudaError_t to_kernel_node(const struct cudaKernelNodeParams *p, struct c
     cudaError_t e = p ? mg_rt_kernel(p->func, &f) : cudaErrorInvalidValue;
     if (e) return e;
     *d = (struct cu_kernel_node){
-        .grid_x = p->gridDim.x, .grid_y = p->gridDim.y, .grid_z = p->gridDim.z,
-        .block_x = p->blockDim.x, .block_y = p->blockDim.y, .block_z = p->blockDim.z,
-        .shared_bytes = p->sharedMemBytes, .params = p->kernelParams, .extra = p->extra,
+        .grid_x = p->gridDim.x,
+        .grid_y = p->gridDim.y,
+        .grid_z = p->gridDim.z,
+        .block_x = p->blockDim.x,
+        .block_y = p->blockDim.y,
+        .block_z = p->blockDim.z,
+        .shared_bytes = p->sharedMemBytes,
+        .params = p->kernelParams,
+        .extra = p->extra,
     };
     if (!p->gridDim.x || !p->gridDim.y || !p->gridDim.z || !p->blockDim.x || !p->blockDim.y || !p->blockDim.z)
         return cudaErrorInvalidConfiguration;
@@ -30,12 +36,16 @@ static void from_kernel_node(const struct cu_kernel_node *d, struct cudaKernelNo
 {
     *p = (struct cudaKernelNodeParams){
         .func = (void *)(uintptr_t)mg_rt_host_of(d->func ? (const void *)d->func : (const void *)d->kernel),
-        .gridDim = {d->grid_x, d->grid_y, d->grid_z}, .blockDim = {d->block_x, d->block_y, d->block_z},
-        .sharedMemBytes = d->shared_bytes, .kernelParams = d->params, .extra = d->extra,
+        .gridDim = {d->grid_x, d->grid_y, d->grid_z},
+        .blockDim = {d->block_x, d->block_y, d->block_z},
+        .sharedMemBytes = d->shared_bytes,
+        .kernelParams = d->params,
+        .extra = d->extra,
     };
 }
 
-RT_API(cudaGraphAddKernelNode, (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, const struct cudaKernelNodeParams *p))
+RT_API(cudaGraphAddKernelNode, (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n,
+                                const struct cudaKernelNodeParams *p))
 {
     struct cu_kernel_node d;
     RT_ENTER();
@@ -57,7 +67,8 @@ RT_API(cudaGraphKernelNodeSetParams, (cudaGraphNode_t node, const struct cudaKer
     cudaError_t e = to_kernel_node(p, &d);
     return e ? mg_rt_fail(e) : mg_rt_done(cu.cuGraphKernelNodeSetParams_v2(node, &d));
 }
-RT_API(cudaGraphExecKernelNodeSetParams, (cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaKernelNodeParams *p))
+RT_API(cudaGraphExecKernelNodeSetParams,
+       (cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaKernelNodeParams *p))
 {
     struct cu_kernel_node d;
     RT_ENTER();
@@ -85,13 +96,17 @@ RT_API(cudaGraphKernelNodeSetAttribute, (cudaGraphNode_t node, int id, const cud
 static cudaError_t linear_volume(void *dst, const void *src, size_t bytes, int kind, struct cu_memcpy3d *c)
 {
     struct cudaMemcpy3DParms p = {
-        .dstPtr = {dst, bytes, bytes, 1}, .srcPtr = {(void *)(uintptr_t)src, bytes, bytes, 1}, .extent = {bytes, 1, 1}, .kind = kind,
+        .dstPtr = {dst, bytes, bytes, 1},
+        .srcPtr = {(void *)(uintptr_t)src, bytes, bytes, 1},
+        .extent = {bytes, 1, 1},
+        .kind = kind,
     };
     return mg_rt_volume(&p, c);
 }
 
 /* The other end of a copy with a symbol: its kind says which side the host is on. */
-static cudaError_t symbol_volume(const void *symbol, size_t offset, const void *other, size_t bytes, int kind, bool to, struct cu_memcpy3d *c)
+static cudaError_t symbol_volume(const void *symbol, size_t offset, const void *other, size_t bytes, int kind, bool to,
+                                 struct cu_memcpy3d *c)
 {
     struct mg_rt_variable v;
     cudaError_t e = mg_rt_variable(symbol, &v);
@@ -101,7 +116,8 @@ static cudaError_t symbol_volume(const void *symbol, size_t offset, const void *
     return to ? linear_volume(at, other, bytes, kind, c) : linear_volume((void *)(uintptr_t)other, at, bytes, kind, c);
 }
 
-static cudaError_t add_copy(cudaError_t e, cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, const struct cu_memcpy3d *c)
+static cudaError_t add_copy(cudaError_t e, cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps,
+                            size_t n, const struct cu_memcpy3d *c)
 {
     return e ? mg_rt_fail(e) : mg_rt_done(cu.cuGraphAddMemcpyNode(node, graph, deps, n, c, current_context()));
 }
@@ -109,28 +125,35 @@ static cudaError_t add_copy(cudaError_t e, cudaGraphNode_t *node, cudaGraph_t gr
 static cudaError_t set_copy(cudaError_t e, cudaGraphExec_t exec, cudaGraphNode_t node, const struct cu_memcpy3d *c)
 {
     if (e) return mg_rt_fail(e);
-    return mg_rt_done(exec ? cu.cuGraphExecMemcpyNodeSetParams(exec, node, c, current_context()) : cu.cuGraphMemcpyNodeSetParams(node, c));
+    return mg_rt_done(exec ? cu.cuGraphExecMemcpyNodeSetParams(exec, node, c, current_context())
+                           : cu.cuGraphMemcpyNodeSetParams(node, c));
 }
 
-RT_API(cudaGraphAddMemcpyNode, (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, const struct cudaMemcpy3DParms *p))
+RT_API(cudaGraphAddMemcpyNode, (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n,
+                                const struct cudaMemcpy3DParms *p))
 {
     struct cu_memcpy3d c;
     RT_ENTER();
     return add_copy(p ? mg_rt_volume(p, &c) : cudaErrorInvalidValue, node, graph, deps, n, &c);
 }
-RT_API(cudaGraphAddMemcpyNode1D, (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, void *dst, const void *src, size_t bytes, int kind))
+RT_API(cudaGraphAddMemcpyNode1D, (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n,
+                                  void *dst, const void *src, size_t bytes, int kind))
 {
     struct cu_memcpy3d c;
     RT_ENTER();
     return add_copy(linear_volume(dst, src, bytes, kind, &c), node, graph, deps, n, &c);
 }
-RT_API(cudaGraphAddMemcpyNodeToSymbol, (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, const void *symbol, const void *src, size_t bytes, size_t offset, int kind))
+RT_API(cudaGraphAddMemcpyNodeToSymbol,
+       (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, const void *symbol,
+        const void *src, size_t bytes, size_t offset, int kind))
 {
     struct cu_memcpy3d c;
     RT_ENTER();
     return add_copy(symbol_volume(symbol, offset, src, bytes, kind, true, &c), node, graph, deps, n, &c);
 }
-RT_API(cudaGraphAddMemcpyNodeFromSymbol, (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, void *dst, const void *symbol, size_t bytes, size_t offset, int kind))
+RT_API(cudaGraphAddMemcpyNodeFromSymbol,
+       (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, void *dst, const void *symbol,
+        size_t bytes, size_t offset, int kind))
 {
     struct cu_memcpy3d c;
     RT_ENTER();
@@ -156,51 +179,61 @@ RT_API(cudaGraphMemcpyNodeSetParams1D, (cudaGraphNode_t node, void *dst, const v
     RT_ENTER();
     return set_copy(linear_volume(dst, src, bytes, kind, &c), NULL, node, &c);
 }
-RT_API(cudaGraphMemcpyNodeSetParamsToSymbol, (cudaGraphNode_t node, const void *symbol, const void *src, size_t bytes, size_t offset, int kind))
+RT_API(cudaGraphMemcpyNodeSetParamsToSymbol,
+       (cudaGraphNode_t node, const void *symbol, const void *src, size_t bytes, size_t offset, int kind))
 {
     struct cu_memcpy3d c;
     RT_ENTER();
     return set_copy(symbol_volume(symbol, offset, src, bytes, kind, true, &c), NULL, node, &c);
 }
-RT_API(cudaGraphMemcpyNodeSetParamsFromSymbol, (cudaGraphNode_t node, void *dst, const void *symbol, size_t bytes, size_t offset, int kind))
+RT_API(cudaGraphMemcpyNodeSetParamsFromSymbol,
+       (cudaGraphNode_t node, void *dst, const void *symbol, size_t bytes, size_t offset, int kind))
 {
     struct cu_memcpy3d c;
     RT_ENTER();
     return set_copy(symbol_volume(symbol, offset, dst, bytes, kind, false, &c), NULL, node, &c);
 }
-RT_API(cudaGraphExecMemcpyNodeSetParams, (cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaMemcpy3DParms *p))
+RT_API(cudaGraphExecMemcpyNodeSetParams,
+       (cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaMemcpy3DParms *p))
 {
     struct cu_memcpy3d c;
     RT_ENTER();
     return set_copy(p && exec ? mg_rt_volume(p, &c) : cudaErrorInvalidValue, exec, node, &c);
 }
-RT_API(cudaGraphExecMemcpyNodeSetParams1D, (cudaGraphExec_t exec, cudaGraphNode_t node, void *dst, const void *src, size_t bytes, int kind))
+RT_API(cudaGraphExecMemcpyNodeSetParams1D,
+       (cudaGraphExec_t exec, cudaGraphNode_t node, void *dst, const void *src, size_t bytes, int kind))
 {
     struct cu_memcpy3d c;
     RT_ENTER();
     return set_copy(exec ? linear_volume(dst, src, bytes, kind, &c) : cudaErrorInvalidValue, exec, node, &c);
 }
-RT_API(cudaGraphExecMemcpyNodeSetParamsToSymbol, (cudaGraphExec_t exec, cudaGraphNode_t node, const void *symbol, const void *src, size_t bytes, size_t offset, int kind))
+RT_API(cudaGraphExecMemcpyNodeSetParamsToSymbol, (cudaGraphExec_t exec, cudaGraphNode_t node, const void *symbol,
+                                                  const void *src, size_t bytes, size_t offset, int kind))
 {
     struct cu_memcpy3d c;
     RT_ENTER();
-    return set_copy(exec ? symbol_volume(symbol, offset, src, bytes, kind, true, &c) : cudaErrorInvalidValue, exec, node, &c);
+    return set_copy(exec ? symbol_volume(symbol, offset, src, bytes, kind, true, &c) : cudaErrorInvalidValue, exec,
+                    node, &c);
 }
-RT_API(cudaGraphExecMemcpyNodeSetParamsFromSymbol, (cudaGraphExec_t exec, cudaGraphNode_t node, void *dst, const void *symbol, size_t bytes, size_t offset, int kind))
+RT_API(cudaGraphExecMemcpyNodeSetParamsFromSymbol, (cudaGraphExec_t exec, cudaGraphNode_t node, void *dst,
+                                                    const void *symbol, size_t bytes, size_t offset, int kind))
 {
     struct cu_memcpy3d c;
     RT_ENTER();
-    return set_copy(exec ? symbol_volume(symbol, offset, dst, bytes, kind, false, &c) : cudaErrorInvalidValue, exec, node, &c);
+    return set_copy(exec ? symbol_volume(symbol, offset, dst, bytes, kind, false, &c) : cudaErrorInvalidValue, exec,
+                    node, &c);
 }
 
 /* ---- fills ---- */
 
 static struct cu_memset_node to_memset_node(const struct cudaMemsetParams *p)
 {
-    return (struct cu_memset_node){(cu_ptr)(uintptr_t)p->dst, p->pitch, p->value, p->elementSize, p->width, p->height, current_context()};
+    return (struct cu_memset_node){(cu_ptr)(uintptr_t)p->dst, p->pitch, p->value, p->elementSize, p->width, p->height,
+                                   current_context()};
 }
 
-RT_API(cudaGraphAddMemsetNode, (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, const struct cudaMemsetParams *p))
+RT_API(cudaGraphAddMemsetNode, (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n,
+                                const struct cudaMemsetParams *p))
 {
     RT_ENTER();
     if (!p) return mg_rt_fail(cudaErrorInvalidValue);
@@ -212,7 +245,8 @@ RT_API(cudaGraphMemsetNodeGetParams, (cudaGraphNode_t node, struct cudaMemsetPar
     struct cu_memset_node d;
     RT_ENTER();
     cudaError_t e = mg_rt_done(cu.cuGraphMemsetNodeGetParams(node, &d));
-    if (!e) *p = (struct cudaMemsetParams){(void *)(uintptr_t)d.dst, d.pitch, d.value, d.element_bytes, d.width, d.height};
+    if (!e)
+        *p = (struct cudaMemsetParams){(void *)(uintptr_t)d.dst, d.pitch, d.value, d.element_bytes, d.width, d.height};
     return e;
 }
 RT_API(cudaGraphMemsetNodeSetParams, (cudaGraphNode_t node, const struct cudaMemsetParams *p))
@@ -235,7 +269,8 @@ RT_API(cudaGraphExecMemsetNodeSetParams, (cudaGraphExec_t exec, cudaGraphNode_t 
 _Static_assert(sizeof(struct cudaHostNodeParams) == sizeof(struct cu_host_node), "passed on as it is");
 #define HOST_NODE(p) ((const struct cu_host_node *)(const void *)(p))
 
-RT_API(cudaGraphAddHostNode, (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, const struct cudaHostNodeParams *p))
+RT_API(cudaGraphAddHostNode, (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n,
+                              const struct cudaHostNodeParams *p))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuGraphAddHostNode(node, graph, deps, n, HOST_NODE(p)));
@@ -258,7 +293,8 @@ RT_API(cudaGraphExecHostNodeSetParams, (cudaGraphExec_t exec, cudaGraphNode_t no
 
 /* ---- children, empty nodes, events ---- */
 
-RT_API(cudaGraphAddChildGraphNode, (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, cudaGraph_t child))
+RT_API(cudaGraphAddChildGraphNode,
+       (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, cudaGraph_t child))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuGraphAddChildGraphNode(node, graph, deps, n, child));
@@ -273,32 +309,33 @@ RT_API(cudaGraphExecChildGraphNodeSetParams, (cudaGraphExec_t exec, cudaGraphNod
     RT_ENTER();
     return mg_rt_done(cu.cuGraphExecChildGraphNodeSetParams(exec, node, child));
 }
-RT_API(cudaGraphAddEmptyNode, (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n))
+RT_API(cudaGraphAddEmptyNode, (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuGraphAddEmptyNode(node, graph, deps, n));
 }
 
-#define EVENT_NODE(kind)                                                                                                                         \
-    RT_API(cudaGraphAddEvent##kind##Node, (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, cudaEvent_t event))  \
-    {                                                                                                                                            \
-        RT_ENTER();                                                                                                                              \
-        return mg_rt_done(cu.cuGraphAddEvent##kind##Node(node, graph, deps, n, event));                                                          \
-    }                                                                                                                                            \
-    RT_API(cudaGraphEvent##kind##NodeGetEvent, (cudaGraphNode_t node, cudaEvent_t *event))                                                       \
-    {                                                                                                                                            \
-        RT_ENTER();                                                                                                                              \
-        return mg_rt_done(cu.cuGraphEvent##kind##NodeGetEvent(node, event));                                                                     \
-    }                                                                                                                                            \
-    RT_API(cudaGraphEvent##kind##NodeSetEvent, (cudaGraphNode_t node, cudaEvent_t event))                                                        \
-    {                                                                                                                                            \
-        RT_ENTER();                                                                                                                              \
-        return mg_rt_done(cu.cuGraphEvent##kind##NodeSetEvent(node, event));                                                                     \
-    }                                                                                                                                            \
-    RT_API(cudaGraphExecEvent##kind##NodeSetEvent, (cudaGraphExec_t exec, cudaGraphNode_t node, cudaEvent_t event))                              \
-    {                                                                                                                                            \
-        RT_ENTER();                                                                                                                              \
-        return mg_rt_done(cu.cuGraphExecEvent##kind##NodeSetEvent(exec, node, event));                                                           \
+#define EVENT_NODE(kind)                                                                                               \
+    RT_API(cudaGraphAddEvent##kind##Node,                                                                              \
+           (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, cudaEvent_t event))      \
+    {                                                                                                                  \
+        RT_ENTER();                                                                                                    \
+        return mg_rt_done(cu.cuGraphAddEvent##kind##Node(node, graph, deps, n, event));                                \
+    }                                                                                                                  \
+    RT_API(cudaGraphEvent##kind##NodeGetEvent, (cudaGraphNode_t node, cudaEvent_t * event))                            \
+    {                                                                                                                  \
+        RT_ENTER();                                                                                                    \
+        return mg_rt_done(cu.cuGraphEvent##kind##NodeGetEvent(node, event));                                           \
+    }                                                                                                                  \
+    RT_API(cudaGraphEvent##kind##NodeSetEvent, (cudaGraphNode_t node, cudaEvent_t event))                              \
+    {                                                                                                                  \
+        RT_ENTER();                                                                                                    \
+        return mg_rt_done(cu.cuGraphEvent##kind##NodeSetEvent(node, event));                                           \
+    }                                                                                                                  \
+    RT_API(cudaGraphExecEvent##kind##NodeSetEvent, (cudaGraphExec_t exec, cudaGraphNode_t node, cudaEvent_t event))    \
+    {                                                                                                                  \
+        RT_ENTER();                                                                                                    \
+        return mg_rt_done(cu.cuGraphExecEvent##kind##NodeSetEvent(exec, node, event));                                 \
     }
 EVENT_NODE(Record)
 EVENT_NODE(Wait)
@@ -308,7 +345,8 @@ EVENT_NODE(Wait)
 
 _Static_assert(sizeof(struct cudaMemAllocNodeParams) == sizeof(struct cu_alloc_node), "passed on as it is");
 
-RT_API(cudaGraphAddMemAllocNode, (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, struct cudaMemAllocNodeParams *p))
+RT_API(cudaGraphAddMemAllocNode, (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n,
+                                  struct cudaMemAllocNodeParams *p))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuGraphAddMemAllocNode(node, graph, deps, n, (struct cu_alloc_node *)(void *)p));
@@ -318,7 +356,8 @@ RT_API(cudaGraphMemAllocNodeGetParams, (cudaGraphNode_t node, struct cudaMemAllo
     RT_ENTER();
     return mg_rt_done(cu.cuGraphMemAllocNodeGetParams(node, (struct cu_alloc_node *)(void *)p));
 }
-RT_API(cudaGraphAddMemFreeNode, (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, void *p))
+RT_API(cudaGraphAddMemFreeNode,
+       (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t n, void *p))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuGraphAddMemFreeNode(node, graph, deps, n, (cu_ptr)(uintptr_t)p));
@@ -355,7 +394,8 @@ struct conditional_node {
     cu_ctx ctx;
 };
 
-RT_API(cudaGraphAddNode, (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, const cudaGraphEdgeData *edges, size_t n, struct cudaGraphNodeParams *p))
+RT_API(cudaGraphAddNode, (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps,
+                          const cudaGraphEdgeData *edges, size_t n, struct cudaGraphNodeParams *p))
 {
     struct cu_node_params d;
     struct conditional_node *conditional = (struct conditional_node *)(void *)&d.u;

@@ -15,7 +15,7 @@ RT_VISIBLE unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t sh
     return 0;
 }
 
-RT_API(__cudaPopCallConfiguration, (dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream))
+RT_API(__cudaPopCallConfiguration, (dim3 * grid, dim3 *block, size_t *shared_bytes, void *stream))
 {
     struct mg_rt_thread *t = &mg_rt_thread;
     if (!t->depth) return mg_rt_fail(cudaErrorMissingConfiguration);
@@ -57,43 +57,57 @@ static cudaError_t prepare(const void *func, dim3 grid, dim3 block, cu_function 
     return empty ? cudaErrorInvalidConfiguration : cudaSuccess;
 }
 
-RT_API(cudaLaunchKernel, (const void *func, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream))
+RT_API(cudaLaunchKernel,
+       (const void *func, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream))
 {
     cu_function f = NULL;
     cudaError_t e = prepare(func, grid, block, &f);
     if (e) return mg_rt_fail(e);
-    cu_result r = cu.cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)shared_bytes, stream, args, NULL);
+    cu_result r = cu.cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)shared_bytes,
+                                    stream, args, NULL);
     return launched(r, grid, block);
 }
-RT_API_PTSZ(cudaLaunchKernel, (const void *func, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream),
+RT_API_PTSZ(cudaLaunchKernel,
+            (const void *func, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream),
             (func, grid, block, args, shared_bytes, RT_PT(stream)))
 
-RT_API(__cudaLaunchKernel, (cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream))
+RT_API(__cudaLaunchKernel,
+       (cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream))
 {
     return cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream);
 }
-RT_API_PTSZ(__cudaLaunchKernel, (cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream),
+RT_API_PTSZ(__cudaLaunchKernel,
+            (cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream),
             (kernel, grid, block, args, shared_bytes, RT_PT(stream)))
 
-RT_API(cudaLaunchCooperativeKernel, (const void *func, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream))
+RT_API(cudaLaunchCooperativeKernel,
+       (const void *func, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream))
 {
     cu_function f = NULL;
     cudaError_t e = prepare(func, grid, block, &f);
     if (e) return mg_rt_fail(e);
-    cu_result r = cu.cuLaunchCooperativeKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)shared_bytes, stream, args);
+    cu_result r = cu.cuLaunchCooperativeKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                               (unsigned)shared_bytes, stream, args);
     return launched(r, grid, block);
 }
-RT_API_PTSZ(cudaLaunchCooperativeKernel, (const void *func, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream),
+RT_API_PTSZ(cudaLaunchCooperativeKernel,
+            (const void *func, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream),
             (func, grid, block, args, shared_bytes, RT_PT(stream)))
 
 static struct cu_launch_config driver_config(const cudaLaunchConfig_t *c)
 {
     _Static_assert(sizeof(cudaLaunchAttribute) == sizeof(struct cu_launch_attribute), "passed on as they are");
     return (struct cu_launch_config){
-        .grid_x = c->gridDim.x, .grid_y = c->gridDim.y, .grid_z = c->gridDim.z,
-        .block_x = c->blockDim.x, .block_y = c->blockDim.y, .block_z = c->blockDim.z,
-        .shared_bytes = (unsigned)c->dynamicSmemBytes, .stream = c->stream,
-        .attrs = (struct cu_launch_attribute *)(void *)c->attrs, .n_attrs = c->numAttrs,
+        .grid_x = c->gridDim.x,
+        .grid_y = c->gridDim.y,
+        .grid_z = c->gridDim.z,
+        .block_x = c->blockDim.x,
+        .block_y = c->blockDim.y,
+        .block_z = c->blockDim.z,
+        .shared_bytes = (unsigned)c->dynamicSmemBytes,
+        .stream = c->stream,
+        .attrs = (struct cu_launch_attribute *)(void *)c->attrs,
+        .n_attrs = c->numAttrs,
     };
 }
 
@@ -123,7 +137,7 @@ RT_API_PTSZ(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t fn, void *use
 
 /* ---- attributes ---- */
 
-RT_API(cudaFuncGetAttributes, (struct cudaFuncAttributes *attr, const void *func))
+RT_API(cudaFuncGetAttributes, (struct cudaFuncAttributes * attr, const void *func))
 {
     RT_ENTER();
     cu_function f = NULL;
@@ -195,7 +209,8 @@ RT_API(cudaFuncGetParamInfo, (const void *func, size_t index, size_t *offset, si
 
 /* ---- occupancy ---- */
 
-RT_API(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, (int *blocks, const void *func, int block, size_t shared_bytes, unsigned flags))
+RT_API(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+       (int *blocks, const void *func, int block, size_t shared_bytes, unsigned flags))
 {
     RT_ENTER();
     cu_function f = NULL;
@@ -209,7 +224,7 @@ RT_API(cudaOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, const void *
     return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, func, block, shared_bytes, 0);
 }
 
-RT_API(cudaOccupancyAvailableDynamicSMemPerBlock, (size_t *bytes, const void *func, int blocks, int block))
+RT_API(cudaOccupancyAvailableDynamicSMemPerBlock, (size_t * bytes, const void *func, int blocks, int block))
 {
     RT_ENTER();
     cu_function f = NULL;

@@ -2,13 +2,15 @@
  * JIT and library options are the same in both interfaces. */
 #include "runtime/priv.h"
 
-RT_API(cudaLibraryLoadData, (cudaLibrary_t *lib, const void *code, int *jit, void **jit_values, unsigned n_jit, int *options, void **values, unsigned n))
+RT_API(cudaLibraryLoadData, (cudaLibrary_t * lib, const void *code, int *jit, void **jit_values, unsigned n_jit,
+                             int *options, void **values, unsigned n))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuLibraryLoadData(lib, code, jit, jit_values, n_jit, options, values, n));
 }
 
-RT_API(cudaLibraryLoadFromFile, (cudaLibrary_t *lib, const char *path, int *jit, void **jit_values, unsigned n_jit, int *options, void **values, unsigned n))
+RT_API(cudaLibraryLoadFromFile, (cudaLibrary_t * lib, const char *path, int *jit, void **jit_values, unsigned n_jit,
+                                 int *options, void **values, unsigned n))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuLibraryLoadFromFile(lib, path, jit, jit_values, n_jit, options, values, n));
@@ -20,7 +22,7 @@ RT_API(cudaLibraryUnload, (cudaLibrary_t lib))
     return mg_rt_done(cu.cuLibraryUnload(lib));
 }
 
-RT_API(cudaLibraryGetKernel, (cudaKernel_t *kernel, cudaLibrary_t lib, const char *name))
+RT_API(cudaLibraryGetKernel, (cudaKernel_t * kernel, cudaLibrary_t lib, const char *name))
 {
     RT_ENTER();
     cudaError_t e = mg_rt_done(cu.cuLibraryGetKernel(kernel, lib, name));
@@ -34,7 +36,7 @@ RT_API(cudaLibraryGetKernelCount, (unsigned *count, cudaLibrary_t lib))
     return mg_rt_done(cu.cuLibraryGetKernelCount(count, lib));
 }
 
-RT_API(cudaLibraryEnumerateKernels, (cudaKernel_t *kernels, unsigned n, cudaLibrary_t lib))
+RT_API(cudaLibraryEnumerateKernels, (cudaKernel_t * kernels, unsigned n, cudaLibrary_t lib))
 {
     unsigned count = 0;
     RT_ENTER();

@@ -43,7 +43,7 @@ RT_API(cudaMallocPitch, (void **p, size_t *pitch, size_t width, size_t height))
     return e;
 }
 
-RT_API(cudaMalloc3D, (struct cudaPitchedPtr *p, struct cudaExtent extent))
+RT_API(cudaMalloc3D, (struct cudaPitchedPtr * p, struct cudaExtent extent))
 {
     if (!p) return mg_rt_fail(cudaErrorInvalidValue);
     *p = (struct cudaPitchedPtr){.xsize = extent.width, .ysize = extent.height};
@@ -104,21 +104,22 @@ RT_API(cudaHostGetFlags, (unsigned *flags, void *p))
     return mg_rt_done(cu.cuMemHostGetFlags(flags, p));
 }
 
-RT_API(cudaMemGetInfo, (size_t *free_bytes, size_t *total))
+RT_API(cudaMemGetInfo, (size_t * free_bytes, size_t *total))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuMemGetInfo_v2(free_bytes, total));
 }
 
 /* An address the driver does not know is ordinary host memory: no error since CUDA 11. */
-RT_API(cudaPointerGetAttributes, (struct cudaPointerAttributes *attr, const void *p))
+RT_API(cudaPointerGetAttributes, (struct cudaPointerAttributes * attr, const void *p))
 {
     int type = 0, managed = 0, device = 0;
     cu_ptr a = device_address(p), on_device = 0;
     void *on_host = NULL;
     RT_ENTER();
     if (!attr) return mg_rt_fail(cudaErrorInvalidValue);
-    *attr = (struct cudaPointerAttributes){.type = cudaMemoryTypeUnregistered, .device = -2, .hostPointer = (void *)(uintptr_t)a};
+    *attr = (struct cudaPointerAttributes){
+        .type = cudaMemoryTypeUnregistered, .device = -2, .hostPointer = (void *)(uintptr_t)a};
     if (cu.cuPointerGetAttribute(&type, CUPTR_MEMORY_TYPE, a)) return cudaSuccess;
     cu.cuPointerGetAttribute(&managed, CUPTR_IS_MANAGED, a);
     cu.cuPointerGetAttribute(&device, CUPTR_DEVICE_ORDINAL, a);
@@ -144,23 +145,29 @@ RT_API(cudaMemAdvise, (const void *p, size_t bytes, int advice, struct cudaMemLo
     return mg_rt_done(cu.cuMemAdvise_v2(device_address(p), bytes, advice, driver_location(location)));
 }
 
-RT_API(cudaMemPrefetchAsync, (const void *p, size_t bytes, struct cudaMemLocation location, unsigned flags, cudaStream_t stream))
+RT_API(cudaMemPrefetchAsync,
+       (const void *p, size_t bytes, struct cudaMemLocation location, unsigned flags, cudaStream_t stream))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuMemPrefetchAsync_v2(device_address(p), bytes, driver_location(location), flags, stream));
 }
-RT_API_PTSZ(cudaMemPrefetchAsync, (const void *p, size_t bytes, struct cudaMemLocation location, unsigned flags, cudaStream_t stream),
+RT_API_PTSZ(cudaMemPrefetchAsync,
+            (const void *p, size_t bytes, struct cudaMemLocation location, unsigned flags, cudaStream_t stream),
             (p, bytes, location, flags, RT_PT(stream)))
 
 _Static_assert(sizeof(void *) == sizeof(cu_ptr) && sizeof(struct cudaMemLocation) == sizeof(struct cu_location),
                "arrays of both are passed on as they are");
 
-RT_API(cudaMemPrefetchBatchAsync, (void **p, size_t *bytes, size_t count, struct cudaMemLocation *locations, size_t *index, size_t n, unsigned long long flags, cudaStream_t stream))
+RT_API(cudaMemPrefetchBatchAsync, (void **p, size_t *bytes, size_t count, struct cudaMemLocation *locations,
+                                   size_t *index, size_t n, unsigned long long flags, cudaStream_t stream))
 {
     RT_ENTER();
-    return mg_rt_done(cu.cuMemPrefetchBatchAsync((cu_ptr *)(void *)p, bytes, count, (struct cu_location *)(void *)locations, index, n, flags, stream));
+    return mg_rt_done(cu.cuMemPrefetchBatchAsync((cu_ptr *)(void *)p, bytes, count,
+                                                 (struct cu_location *)(void *)locations, index, n, flags, stream));
 }
-RT_API_PTSZ(cudaMemPrefetchBatchAsync, (void **p, size_t *bytes, size_t count, struct cudaMemLocation *locations, size_t *index, size_t n, unsigned long long flags, cudaStream_t stream),
+RT_API_PTSZ(cudaMemPrefetchBatchAsync,
+            (void **p, size_t *bytes, size_t count, struct cudaMemLocation *locations, size_t *index, size_t n,
+             unsigned long long flags, cudaStream_t stream),
             (p, bytes, count, locations, index, n, flags, RT_PT(stream)))
 
 RT_API(cudaMemDiscardBatchAsync, (void **p, size_t *bytes, size_t count, unsigned long long flags, cudaStream_t stream))
@@ -168,15 +175,20 @@ RT_API(cudaMemDiscardBatchAsync, (void **p, size_t *bytes, size_t count, unsigne
     RT_ENTER();
     return mg_rt_done(cu.cuMemDiscardBatchAsync((cu_ptr *)(void *)p, bytes, count, flags, stream));
 }
-RT_API_PTSZ(cudaMemDiscardBatchAsync, (void **p, size_t *bytes, size_t count, unsigned long long flags, cudaStream_t stream),
+RT_API_PTSZ(cudaMemDiscardBatchAsync,
+            (void **p, size_t *bytes, size_t count, unsigned long long flags, cudaStream_t stream),
             (p, bytes, count, flags, RT_PT(stream)))
 
-RT_API(cudaMemDiscardAndPrefetchBatchAsync, (void **p, size_t *bytes, size_t count, struct cudaMemLocation *locations, size_t *index, size_t n, unsigned long long flags, cudaStream_t stream))
+RT_API(cudaMemDiscardAndPrefetchBatchAsync, (void **p, size_t *bytes, size_t count, struct cudaMemLocation *locations,
+                                             size_t *index, size_t n, unsigned long long flags, cudaStream_t stream))
 {
     RT_ENTER();
-    return mg_rt_done(cu.cuMemDiscardAndPrefetchBatchAsync((cu_ptr *)(void *)p, bytes, count, (struct cu_location *)(void *)locations, index, n, flags, stream));
+    return mg_rt_done(cu.cuMemDiscardAndPrefetchBatchAsync(
+        (cu_ptr *)(void *)p, bytes, count, (struct cu_location *)(void *)locations, index, n, flags, stream));
 }
-RT_API_PTSZ(cudaMemDiscardAndPrefetchBatchAsync, (void **p, size_t *bytes, size_t count, struct cudaMemLocation *locations, size_t *index, size_t n, unsigned long long flags, cudaStream_t stream),
+RT_API_PTSZ(cudaMemDiscardAndPrefetchBatchAsync,
+            (void **p, size_t *bytes, size_t count, struct cudaMemLocation *locations, size_t *index, size_t n,
+             unsigned long long flags, cudaStream_t stream),
             (p, bytes, count, locations, index, n, flags, RT_PT(stream)))
 
 RT_API(cudaMemRangeGetAttribute, (void *data, size_t data_bytes, int attribute, const void *p, size_t bytes))
@@ -185,7 +197,8 @@ RT_API(cudaMemRangeGetAttribute, (void *data, size_t data_bytes, int attribute, 
     return mg_rt_done(cu.cuMemRangeGetAttribute(data, data_bytes, attribute, device_address(p), bytes));
 }
 
-RT_API(cudaMemRangeGetAttributes, (void **data, size_t *data_bytes, int *attributes, size_t n, const void *p, size_t bytes))
+RT_API(cudaMemRangeGetAttributes,
+       (void **data, size_t *data_bytes, int *attributes, size_t n, const void *p, size_t bytes))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuMemRangeGetAttributes(data, data_bytes, attributes, n, device_address(p), bytes));
@@ -193,7 +206,7 @@ RT_API(cudaMemRangeGetAttributes, (void **data, size_t *data_bytes, int *attribu
 
 /* ---- other processes: the driver refuses or not ---- */
 
-RT_API(cudaIpcGetMemHandle, (cudaIpcMemHandle_t *handle, void *p))
+RT_API(cudaIpcGetMemHandle, (cudaIpcMemHandle_t * handle, void *p))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuIpcGetMemHandle(handle, device_address(p)));
@@ -214,13 +227,13 @@ RT_API(cudaIpcCloseMemHandle, (void *p))
     return mg_rt_done(cu.cuIpcCloseMemHandle(device_address(p)));
 }
 
-RT_API(cudaIpcGetEventHandle, (cudaIpcEventHandle_t *handle, cudaEvent_t event))
+RT_API(cudaIpcGetEventHandle, (cudaIpcEventHandle_t * handle, cudaEvent_t event))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuIpcGetEventHandle(handle, event));
 }
 
-RT_API(cudaIpcOpenEventHandle, (cudaEvent_t *event, cudaIpcEventHandle_t handle))
+RT_API(cudaIpcOpenEventHandle, (cudaEvent_t * event, cudaIpcEventHandle_t handle))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuIpcOpenEventHandle(event, handle));

@@ -26,11 +26,11 @@ struct symbol {
     const void *host; /* key: stub, variable, or a CUkernel given out */
     enum symbol_kind kind;
     struct image *image;
-    const char *name;  /* in the program's own data */
+    const char *name; /* in the program's own data */
     size_t bytes;
-    void **managed;    /* the program's pointer to fill */
-    cu_kernel kernel;  /* once found */
-    const void *stub;  /* of a handle: the host stub it stands for, if any */
+    void **managed;   /* the program's pointer to fill */
+    cu_kernel kernel; /* once found */
+    const void *stub; /* of a handle: the host stub it stands for, if any */
     struct symbol *next;
 };
 
@@ -187,8 +187,10 @@ cudaError_t mg_rt_variable(const void *symbol, struct mg_rt_variable *out)
     if (!s || (s->kind != SYMBOL_VARIABLE && s->kind != SYMBOL_MANAGED)) return cudaErrorInvalidSymbol;
     cu_result r = load_image(s->image);
     if (r) return mg_rt_from_driver(r);
-    if (s->kind == SYMBOL_MANAGED) r = cu.cuLibraryGetManaged(&out->address, &out->bytes, s->image->lib, s->name);
-    else r = cu.cuLibraryGetGlobal(&out->address, &out->bytes, s->image->lib, s->name);
+    if (s->kind == SYMBOL_MANAGED)
+        r = cu.cuLibraryGetManaged(&out->address, &out->bytes, s->image->lib, s->name);
+    else
+        r = cu.cuLibraryGetGlobal(&out->address, &out->bytes, s->image->lib, s->name);
     return r == CUE_NOT_FOUND ? cudaErrorInvalidSymbol : mg_rt_from_driver(r);
 }
 
@@ -272,26 +274,35 @@ RT_VISIBLE void __cudaUnregisterFatBinary(void **handle)
     free(image);
 }
 
-RT_VISIBLE void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int thread_limit, void *tid, void *bid, void *block, void *grid, int *warp);
-RT_VISIBLE void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int thread_limit, void *tid, void *bid, void *block, void *grid, int *warp)
+RT_VISIBLE void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+                                       int thread_limit, void *tid, void *bid, void *block, void *grid, int *warp);
+RT_VISIBLE void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+                                       int thread_limit, void *tid, void *bid, void *block, void *grid, int *warp)
 {
     (void)device, (void)thread_limit, (void)tid, (void)bid, (void)block, (void)grid, (void)warp;
     add_symbol(host, (struct symbol){.kind = SYMBOL_KERNEL, .image = (struct image *)(void *)handle, .name = name});
 }
 
-RT_VISIBLE void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext, size_t bytes, int constant, int global);
-RT_VISIBLE void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext, size_t bytes, int constant, int global)
+RT_VISIBLE void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext, size_t bytes,
+                                  int constant, int global);
+RT_VISIBLE void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int ext, size_t bytes,
+                                  int constant, int global)
 {
     (void)device, (void)ext, (void)constant, (void)global;
-    add_symbol(host, (struct symbol){.kind = SYMBOL_VARIABLE, .image = (struct image *)(void *)handle, .name = name, .bytes = bytes});
+    add_symbol(host,
+               (struct symbol){
+                   .kind = SYMBOL_VARIABLE, .image = (struct image *)(void *)handle, .name = name, .bytes = bytes});
 }
 
-RT_VISIBLE void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name, int ext, size_t bytes, int constant, int global);
-RT_VISIBLE void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name, int ext, size_t bytes, int constant, int global)
+RT_VISIBLE void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name, int ext,
+                                         size_t bytes, int constant, int global);
+RT_VISIBLE void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name, int ext,
+                                         size_t bytes, int constant, int global)
 {
     struct image *image = (struct image *)(void *)handle;
     (void)device, (void)ext, (void)constant, (void)global;
-    add_symbol(host, (struct symbol){.kind = SYMBOL_MANAGED, .image = image, .name = name, .bytes = bytes, .managed = host});
+    add_symbol(host,
+               (struct symbol){.kind = SYMBOL_MANAGED, .image = image, .name = name, .bytes = bytes, .managed = host});
     if (!image->has_managed) __atomic_add_fetch(&registry.managed_pending, 1, __ATOMIC_RELEASE);
     image->has_managed = true;
 }
@@ -308,7 +319,7 @@ RT_VISIBLE char __cudaInitModule(void **handle)
 
 /* Stubs ask once and launch with the answer. When loading fails they get their own address as the
  * handle: the launch looks it up again and reports why there is no kernel. */
-RT_API(__cudaGetKernel, (cudaKernel_t *out, const void *func))
+RT_API(__cudaGetKernel, (cudaKernel_t * out, const void *func))
 {
     cu_function f = (cu_function)(uintptr_t)func;
     cudaError_t e = mg_rt_enter();
@@ -318,7 +329,7 @@ RT_API(__cudaGetKernel, (cudaKernel_t *out, const void *func))
     return mg_rt_fail(e);
 }
 
-RT_API(cudaGetKernel, (cudaKernel_t *out, const void *func))
+RT_API(cudaGetKernel, (cudaKernel_t * out, const void *func))
 {
     RT_ENTER();
     cu_function f;
@@ -330,7 +341,7 @@ RT_API(cudaGetKernel, (cudaKernel_t *out, const void *func))
     return cudaSuccess;
 }
 
-RT_API(cudaGetFuncBySymbol, (cudaFunction_t *out, const void *func))
+RT_API(cudaGetFuncBySymbol, (cudaFunction_t * out, const void *func))
 {
     RT_ENTER();
     cu_function f;

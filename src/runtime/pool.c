@@ -29,7 +29,8 @@ RT_API(cudaMallocFromPoolAsync, (void **p, size_t bytes, cudaMemPool_t pool, cud
     if (!e) *p = (void *)(uintptr_t)a;
     return e;
 }
-RT_API_PTSZ(cudaMallocFromPoolAsync, (void **p, size_t bytes, cudaMemPool_t pool, cudaStream_t stream), (p, bytes, pool, RT_PT(stream)))
+RT_API_PTSZ(cudaMallocFromPoolAsync, (void **p, size_t bytes, cudaMemPool_t pool, cudaStream_t stream),
+            (p, bytes, pool, RT_PT(stream)))
 
 RT_API(cudaFreeAsync, (void *p, cudaStream_t stream))
 {
@@ -38,7 +39,7 @@ RT_API(cudaFreeAsync, (void *p, cudaStream_t stream))
 }
 RT_API_PTSZ(cudaFreeAsync, (void *p, cudaStream_t stream), (p, RT_PT(stream)))
 
-RT_API(cudaMemPoolCreate, (cudaMemPool_t *pool, const struct cudaMemPoolProps *props))
+RT_API(cudaMemPoolCreate, (cudaMemPool_t * pool, const struct cudaMemPoolProps *props))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuMemPoolCreate(pool, (const struct cu_pool_props *)(const void *)props));
@@ -78,12 +79,12 @@ RT_API(cudaMemPoolExportToShareableHandle, (void *handle, cudaMemPool_t pool, in
     RT_ENTER();
     return mg_rt_done(cu.cuMemPoolExportToShareableHandle(handle, pool, type, flags));
 }
-RT_API(cudaMemPoolImportFromShareableHandle, (cudaMemPool_t *pool, void *handle, int type, unsigned flags))
+RT_API(cudaMemPoolImportFromShareableHandle, (cudaMemPool_t * pool, void *handle, int type, unsigned flags))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuMemPoolImportFromShareableHandle(pool, handle, type, flags));
 }
-RT_API(cudaMemPoolExportPointer, (struct cudaMemPoolPtrExportData *data, void *p))
+RT_API(cudaMemPoolExportPointer, (struct cudaMemPoolPtrExportData * data, void *p))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuMemPoolExportPointer(data, (cu_ptr)(uintptr_t)p));
@@ -99,12 +100,12 @@ RT_API(cudaMemPoolImportPointer, (void **p, cudaMemPool_t pool, struct cudaMemPo
 
 /* ---- the pools of a device or a place ---- */
 
-RT_API(cudaDeviceGetDefaultMemPool, (cudaMemPool_t *pool, int device))
+RT_API(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * pool, int device))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuDeviceGetDefaultMemPool(pool, mg_rt_device_handle(device)));
 }
-RT_API(cudaDeviceGetMemPool, (cudaMemPool_t *pool, int device))
+RT_API(cudaDeviceGetMemPool, (cudaMemPool_t * pool, int device))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuDeviceGetMemPool(pool, mg_rt_device_handle(device)));
@@ -114,17 +115,17 @@ RT_API(cudaDeviceSetMemPool, (int device, cudaMemPool_t pool))
     RT_ENTER();
     return mg_rt_done(cu.cuDeviceSetMemPool(mg_rt_device_handle(device), pool));
 }
-RT_API(cudaMemGetDefaultMemPool, (cudaMemPool_t *pool, struct cudaMemLocation *location, int type))
+RT_API(cudaMemGetDefaultMemPool, (cudaMemPool_t * pool, struct cudaMemLocation *location, int type))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuMemGetDefaultMemPool(pool, (struct cu_location *)(void *)location, type));
 }
-RT_API(cudaMemGetMemPool, (cudaMemPool_t *pool, struct cudaMemLocation *location, int type))
+RT_API(cudaMemGetMemPool, (cudaMemPool_t * pool, struct cudaMemLocation *location, int type))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuMemGetMemPool(pool, (struct cu_location *)(void *)location, type));
 }
-RT_API(cudaMemSetMemPool, (struct cudaMemLocation *location, int type, cudaMemPool_t pool))
+RT_API(cudaMemSetMemPool, (struct cudaMemLocation * location, int type, cudaMemPool_t pool))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuMemSetMemPool((struct cu_location *)(void *)location, type, pool));

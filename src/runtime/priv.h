@@ -17,12 +17,16 @@
 
 /* An exported function: declares and begins its definition. */
 #define RT_VISIBLE __attribute__((visibility("default")))
-#define RT_API(name, params)      \
-    RT_VISIBLE cudaError_t name params; \
+#define RT_API(name, params)                                                                                           \
+    RT_VISIBLE cudaError_t name params;                                                                                \
     RT_VISIBLE cudaError_t name params
 /* The variant of a stream call that code built with --default-stream per-thread uses: the same
  * call, its null stream replaced. `args` names its stream through RT_PT(). */
-#define RT_API_PTSZ(name, params, args) RT_API(name##_ptsz, params) { return name args; }
+#define RT_API_PTSZ(name, params, args)                                                                                \
+    RT_API(name##_ptsz, params)                                                                                        \
+    {                                                                                                                  \
+        return name args;                                                                                              \
+    }
 #define RT_PT(stream) ((stream) ? (stream) : cudaStreamPerThread)
 
 struct mg_rt_driver {
@@ -47,16 +51,16 @@ cudaError_t mg_rt_from_driver(cu_result r);
 /* Says one line on stderr that a call is not implemented; once a name. Returns 801. */
 cudaError_t mg_rt_missing(const char *name);
 
-#define RT_ENTER()                             \
-    do {                                       \
-        cudaError_t entered = mg_rt_enter();   \
-        if (entered) return mg_rt_fail(entered); \
+#define RT_ENTER()                                                                                                     \
+    do {                                                                                                               \
+        cudaError_t entered = mg_rt_enter();                                                                           \
+        if (entered) return mg_rt_fail(entered);                                                                       \
     } while (0)
 
 struct mg_rt_thread { /* state of one thread */
     int device;       /* of cudaSetDevice */
     int last_error;
-    unsigned depth;   /* of the stack of call configurations */
+    unsigned depth; /* of the stack of call configurations */
     struct mg_rt_call {
         dim3 grid, block;
         size_t shared_bytes;

@@ -3,16 +3,16 @@
 
 #include <stdlib.h>
 
-RT_API(cudaStreamCreateWithFlags, (cudaStream_t *stream, unsigned flags))
+RT_API(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuStreamCreate(stream, flags));
 }
-RT_API(cudaStreamCreate, (cudaStream_t *stream))
+RT_API(cudaStreamCreate, (cudaStream_t * stream))
 {
     return cudaStreamCreateWithFlags(stream, 0);
 }
-RT_API(cudaStreamCreateWithPriority, (cudaStream_t *stream, unsigned flags, int priority))
+RT_API(cudaStreamCreateWithPriority, (cudaStream_t * stream, unsigned flags, int priority))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuStreamCreateWithPriority(stream, flags, priority));
@@ -20,7 +20,8 @@ RT_API(cudaStreamCreateWithPriority, (cudaStream_t *stream, unsigned flags, int 
 RT_API(cudaStreamDestroy, (cudaStream_t stream))
 {
     RT_ENTER();
-    if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread) return mg_rt_fail(cudaErrorInvalidResourceHandle);
+    if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread)
+        return mg_rt_fail(cudaErrorInvalidResourceHandle);
     return mg_rt_done(cu.cuStreamDestroy_v2(stream));
 }
 
@@ -43,7 +44,8 @@ RT_API(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned fl
     RT_ENTER();
     return mg_rt_done(cu.cuStreamWaitEvent(stream, event, flags));
 }
-RT_API_PTSZ(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned flags), (RT_PT(stream), event, flags))
+RT_API_PTSZ(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned flags),
+            (RT_PT(stream), event, flags))
 
 /* The runtime's callback gets a cudaError_t, the driver's a result. */
 struct callback {
@@ -68,14 +70,16 @@ RT_API(cudaStreamAddCallback, (cudaStream_t stream, cudaStreamCallback_t fn, voi
     if (r) free(c);
     return mg_rt_done(r);
 }
-RT_API_PTSZ(cudaStreamAddCallback, (cudaStream_t stream, cudaStreamCallback_t fn, void *user, unsigned flags), (RT_PT(stream), fn, user, flags))
+RT_API_PTSZ(cudaStreamAddCallback, (cudaStream_t stream, cudaStreamCallback_t fn, void *user, unsigned flags),
+            (RT_PT(stream), fn, user, flags))
 
 RT_API(cudaStreamAttachMemAsync, (cudaStream_t stream, void *p, size_t bytes, unsigned flags))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuStreamAttachMemAsync(stream, (cu_ptr)(uintptr_t)p, bytes, flags));
 }
-RT_API_PTSZ(cudaStreamAttachMemAsync, (cudaStream_t stream, void *p, size_t bytes, unsigned flags), (RT_PT(stream), p, bytes, flags))
+RT_API_PTSZ(cudaStreamAttachMemAsync, (cudaStream_t stream, void *p, size_t bytes, unsigned flags),
+            (RT_PT(stream), p, bytes, flags))
 
 RT_API(cudaStreamGetFlags, (cudaStream_t stream, unsigned *flags))
 {
@@ -119,14 +123,16 @@ RT_API(cudaStreamGetAttribute, (cudaStream_t stream, int id, cudaLaunchAttribute
     RT_ENTER();
     return mg_rt_done(cu.cuStreamGetAttribute(stream, id, (union cu_launch_value *)(void *)value));
 }
-RT_API_PTSZ(cudaStreamGetAttribute, (cudaStream_t stream, int id, cudaLaunchAttributeValue *value), (RT_PT(stream), id, value))
+RT_API_PTSZ(cudaStreamGetAttribute, (cudaStream_t stream, int id, cudaLaunchAttributeValue *value),
+            (RT_PT(stream), id, value))
 
 RT_API(cudaStreamSetAttribute, (cudaStream_t stream, int id, const cudaLaunchAttributeValue *value))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuStreamSetAttribute(stream, id, (const union cu_launch_value *)(const void *)value));
 }
-RT_API_PTSZ(cudaStreamSetAttribute, (cudaStream_t stream, int id, const cudaLaunchAttributeValue *value), (RT_PT(stream), id, value))
+RT_API_PTSZ(cudaStreamSetAttribute, (cudaStream_t stream, int id, const cudaLaunchAttributeValue *value),
+            (RT_PT(stream), id, value))
 
 /* ---- capture ---- */
 
@@ -139,12 +145,16 @@ RT_API_PTSZ(cudaStreamBeginCapture, (cudaStream_t stream, int mode), (RT_PT(stre
 
 _Static_assert(sizeof(cudaGraphEdgeData) == sizeof(struct cu_edge_data), "passed on as they are");
 
-RT_API(cudaStreamBeginCaptureToGraph, (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *nodes, const cudaGraphEdgeData *edges, size_t n, int mode))
+RT_API(cudaStreamBeginCaptureToGraph, (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *nodes,
+                                       const cudaGraphEdgeData *edges, size_t n, int mode))
 {
     RT_ENTER();
-    return mg_rt_done(cu.cuStreamBeginCaptureToGraph(stream, graph, nodes, (const struct cu_edge_data *)(const void *)edges, n, mode));
+    return mg_rt_done(cu.cuStreamBeginCaptureToGraph(stream, graph, nodes,
+                                                     (const struct cu_edge_data *)(const void *)edges, n, mode));
 }
-RT_API_PTSZ(cudaStreamBeginCaptureToGraph, (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *nodes, const cudaGraphEdgeData *edges, size_t n, int mode),
+RT_API_PTSZ(cudaStreamBeginCaptureToGraph,
+            (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *nodes, const cudaGraphEdgeData *edges,
+             size_t n, int mode),
             (RT_PT(stream), graph, nodes, edges, n, mode))
 
 RT_API(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t *graph))
@@ -161,20 +171,27 @@ RT_API(cudaStreamIsCapturing, (cudaStream_t stream, int *status))
 }
 RT_API_PTSZ(cudaStreamIsCapturing, (cudaStream_t stream, int *status), (RT_PT(stream), status))
 
-RT_API(cudaStreamGetCaptureInfo, (cudaStream_t stream, int *status, unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges, size_t *n))
+RT_API(cudaStreamGetCaptureInfo, (cudaStream_t stream, int *status, unsigned long long *id, cudaGraph_t *graph,
+                                  const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges, size_t *n))
 {
     RT_ENTER();
-    return mg_rt_done(cu.cuStreamGetCaptureInfo_v3(stream, status, id, graph, (const cu_node **)(void *)nodes, (const struct cu_edge_data **)(void *)edges, n));
+    return mg_rt_done(cu.cuStreamGetCaptureInfo_v3(stream, status, id, graph, (const cu_node **)(void *)nodes,
+                                                   (const struct cu_edge_data **)(void *)edges, n));
 }
-RT_API_PTSZ(cudaStreamGetCaptureInfo, (cudaStream_t stream, int *status, unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges, size_t *n),
+RT_API_PTSZ(cudaStreamGetCaptureInfo,
+            (cudaStream_t stream, int *status, unsigned long long *id, cudaGraph_t *graph,
+             const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges, size_t *n),
             (RT_PT(stream), status, id, graph, nodes, edges, n))
 
-RT_API(cudaStreamUpdateCaptureDependencies, (cudaStream_t stream, cudaGraphNode_t *nodes, const cudaGraphEdgeData *edges, size_t n, unsigned flags))
+RT_API(cudaStreamUpdateCaptureDependencies,
+       (cudaStream_t stream, cudaGraphNode_t *nodes, const cudaGraphEdgeData *edges, size_t n, unsigned flags))
 {
     RT_ENTER();
-    return mg_rt_done(cu.cuStreamUpdateCaptureDependencies_v2(stream, nodes, (const struct cu_edge_data *)(const void *)edges, n, flags));
+    return mg_rt_done(cu.cuStreamUpdateCaptureDependencies_v2(
+        stream, nodes, (const struct cu_edge_data *)(const void *)edges, n, flags));
 }
-RT_API_PTSZ(cudaStreamUpdateCaptureDependencies, (cudaStream_t stream, cudaGraphNode_t *nodes, const cudaGraphEdgeData *edges, size_t n, unsigned flags),
+RT_API_PTSZ(cudaStreamUpdateCaptureDependencies,
+            (cudaStream_t stream, cudaGraphNode_t *nodes, const cudaGraphEdgeData *edges, size_t n, unsigned flags),
             (RT_PT(stream), nodes, edges, n, flags))
 
 RT_API(cudaThreadExchangeStreamCaptureMode, (int *mode))
@@ -185,12 +202,12 @@ RT_API(cudaThreadExchangeStreamCaptureMode, (int *mode))
 
 /* ---- events ---- */
 
-RT_API(cudaEventCreateWithFlags, (cudaEvent_t *event, unsigned flags))
+RT_API(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned flags))
 {
     RT_ENTER();
     return mg_rt_done(cu.cuEventCreate(event, flags));
 }
-RT_API(cudaEventCreate, (cudaEvent_t *event))
+RT_API(cudaEventCreate, (cudaEvent_t * event))
 {
     return cudaEventCreateWithFlags(event, 0);
 }
@@ -210,7 +227,8 @@ RT_API(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream, unsign
     RT_ENTER();
     return mg_rt_done(cu.cuEventRecordWithFlags(event, stream, flags));
 }
-RT_API_PTSZ(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream, unsigned flags), (event, RT_PT(stream), flags))
+RT_API_PTSZ(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream, unsigned flags),
+            (event, RT_PT(stream), flags))
 RT_API(cudaEventQuery, (cudaEvent_t event))
 {
     RT_ENTER();

@@ -2,10 +2,10 @@
 
 #include <stddef.h>
 
-#define LAYERS "driver|runtime|mpi|nvtx|mark"
-#define CLASSES "kernel|copy|memset|memory|synchronisation|event|stream|graph|module|other"
-#define WORKS "kernel|copy|memset|prefetch|graph"
-#define SOURCES "none|device|events|twin|cupti|host"
+#define LAYERS     "driver|runtime|mpi|nvtx|mark"
+#define CLASSES    "kernel|copy|memset|memory|synchronisation|event|stream|graph|module|other"
+#define WORKS      "kernel|copy|memset|prefetch|graph"
+#define SOURCES    "none|device|events|twin|cupti|host"
 #define DIRECTIONS "none|HtoD|DtoH|DtoD|HtoH"
 
 /* In the order of the structures' members. */

@@ -6,30 +6,51 @@
 #include "base/compiler.h"
 #include "trace/trace.h"
 
-enum mg_span_layer { /* ORDER LAYERS */ MG_LAYER_driver, MG_LAYER_runtime, MG_LAYER_mpi, MG_LAYER_nvtx, MG_LAYER_mark, MG_LAYER_COUNT };
-enum mg_span_work { /* ORDER WORKS */ MG_WORK_kernel, MG_WORK_copy, MG_WORK_memset, MG_WORK_prefetch, MG_WORK_graph, MG_WORK_COUNT };
+enum mg_span_layer { /* ORDER LAYERS */ MG_LAYER_driver,
+                     MG_LAYER_runtime,
+                     MG_LAYER_mpi,
+                     MG_LAYER_nvtx,
+                     MG_LAYER_mark,
+                     MG_LAYER_COUNT };
+enum mg_span_work { /* ORDER WORKS */ MG_WORK_kernel,
+                    MG_WORK_copy,
+                    MG_WORK_memset,
+                    MG_WORK_prefetch,
+                    MG_WORK_graph,
+                    MG_WORK_COUNT };
 /* Where the times of device work come from. none: it was not timed; its times are those of its call. */
-enum mg_span_source { /* ORDER SOURCES */ MG_SOURCE_none, MG_SOURCE_device, MG_SOURCE_events, MG_SOURCE_twin, MG_SOURCE_cupti, MG_SOURCE_host, MG_SOURCE_COUNT };
-enum mg_span_direction { /* ORDER DIRECTIONS */ MG_DIR_none, MG_DIR_HtoD, MG_DIR_DtoH, MG_DIR_DtoD, MG_DIR_HtoH, MG_DIR_COUNT };
+enum mg_span_source { /* ORDER SOURCES */ MG_SOURCE_none,
+                      MG_SOURCE_device,
+                      MG_SOURCE_events,
+                      MG_SOURCE_twin,
+                      MG_SOURCE_cupti,
+                      MG_SOURCE_host,
+                      MG_SOURCE_COUNT };
+enum mg_span_direction { /* ORDER DIRECTIONS */ MG_DIR_none,
+                         MG_DIR_HtoD,
+                         MG_DIR_DtoH,
+                         MG_DIR_DtoD,
+                         MG_DIR_HtoH,
+                         MG_DIR_COUNT };
 
 #define MG_PACKED __attribute__((packed))
-struct mg_record_call { /* a call of an API; behind it its arguments, 64-bit words */
+struct mg_record_call {                      /* a call of an API; behind it its arguments, 64-bit words */
     uint64_t begin, end, correlation, outer; /* outer: the call inside which it was made, 0: none */
     uint32_t name;
     int32_t result;
     uint8_t layer, class_;
 } MG_PACKED;
-struct mg_record_work { /* work of a device */
+struct mg_record_work {                                                       /* work of a device */
     uint64_t begin, end, correlation, stream, context, bytes, launch, replay; /* the last three: all ones: none */
-    uint64_t mark;           /* the innermost range open on the thread of the call, 0: none */
+    uint64_t mark; /* the innermost range open on the thread of the call, 0: none */
     uint32_t name, device, uncertainty_ns;
     uint8_t work, source, direction;
 } MG_PACKED;
-struct mg_record_mark { /* a range or an instant (begin = end) that the program marked */
+struct mg_record_mark {                        /* a range or an instant (begin = end) that the program marked */
     uint64_t begin, end, payload, correlation; /* correlation: a number of its own */
     uint64_t outer;                            /* of the range in which it was begun on its thread, 0: none */
     uint32_t name, domain, end_thread;
-    uint8_t layer, kind;                       /* kind: 0 push and pop, 1 start and end, 2 instant */
+    uint8_t layer, kind; /* kind: 0 push and pop, 1 start and end, 2 instant */
 } MG_PACKED;
 struct mg_record_thread { /* a thread's name */
     uint64_t time;

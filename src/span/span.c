@@ -18,37 +18,80 @@ static const char *const sources[] = {"none", "device", "events", "twin", "cupti
 _Static_assert(MG_COUNT_OF(sources) == MG_SOURCE_COUNT, "ORDER SOURCES");
 static const char *const directions[] = {"none", "HtoD", "DtoH", "DtoD", "HtoH"};
 _Static_assert(MG_COUNT_OF(directions) == MG_DIR_COUNT, "ORDER DIRECTIONS");
-static const enum mg_span_kind kind_of_work[] = {MG_SPAN_KERNEL, MG_SPAN_COPY, MG_SPAN_MEMSET, MG_SPAN_PREFETCH, MG_SPAN_GRAPH};
+static const enum mg_span_kind kind_of_work[] = {MG_SPAN_KERNEL, MG_SPAN_COPY, MG_SPAN_MEMSET, MG_SPAN_PREFETCH,
+                                                 MG_SPAN_GRAPH};
 _Static_assert(MG_COUNT_OF(kind_of_work) == MG_WORK_COUNT, "ORDER WORKS");
 
 /* Fields of all kinds; where each lies in a record of a file is looked up once for each kind that the files have. */
-enum { f_begin, f_end, f_correlation, f_outer, f_name, f_result, f_layer, f_class, f_arguments, f_stream, f_context, f_bytes,
-       f_launch, f_replay, f_device, f_uncertainty, f_work, f_source, f_direction, f_payload, f_domain, f_kind, f_time,
-       f_thread, f_mark, f_count };
+enum {
+    f_begin,
+    f_end,
+    f_correlation,
+    f_outer,
+    f_name,
+    f_result,
+    f_layer,
+    f_class,
+    f_arguments,
+    f_stream,
+    f_context,
+    f_bytes,
+    f_launch,
+    f_replay,
+    f_device,
+    f_uncertainty,
+    f_work,
+    f_source,
+    f_direction,
+    f_payload,
+    f_domain,
+    f_kind,
+    f_time,
+    f_thread,
+    f_mark,
+    f_count
+};
 static const char *const field_names[] = {
-    "begin", "end", "correlation", "outer", "name", "result", "layer", "class", "arguments", "stream", "context", "bytes",
-    "launch", "replay", "device", "uncertainty_ns", "work", "source", "direction", "payload", "domain", "kind", "time",
-    "thread", "mark"};
+    "begin",   "end",   "correlation", "outer",  "name",   "result",         "layer", "class",  "arguments", "stream",
+    "context", "bytes", "launch",      "replay", "device", "uncertainty_ns", "work",  "source", "direction", "payload",
+    "domain",  "kind",  "time",        "thread", "mark"};
 _Static_assert(MG_COUNT_OF(field_names) == f_count, "one name a field");
 enum record_kind { RECORD_OTHER, RECORD_CALL, RECORD_WORK, RECORD_MARK, RECORD_THREAD };
-struct known { bool known; enum record_kind kind; uint32_t at[f_count]; };
+struct known {
+    bool known;
+    enum record_kind kind;
+    uint32_t at[f_count];
+};
 
 struct mg_spans {
     struct mg_trace_reader *reader;
     struct mg_trace_cursor *cursor;
     struct mg_span_query q;
-    MG_VEC(struct known) known;   /* by kind_ix */
-    struct mg_map names;          /* hash of a text -> char *, one copy of each for the reader's life */
-    struct mg_map threads;        /* pid and thread -> name */
+    MG_VEC(struct known) known; /* by kind_ix */
+    struct mg_map names;        /* hash of a text -> char *, one copy of each for the reader's life */
+    struct mg_map threads;      /* pid and thread -> name */
     MG_VEC(char *) texts;
     struct mg_span span;
-    uint64_t *arguments; uint32_t arguments_room;
+    uint64_t *arguments;
+    uint32_t arguments_room;
 };
 
-const char *mg_span_kind_name(enum mg_span_kind k) { return kinds[k]; }
-const char *mg_span_layer_name(enum mg_span_layer l) { return layers[l]; }
-const char *mg_span_source_name(enum mg_span_source s) { return sources[s]; }
-const char *mg_span_direction_name(enum mg_span_direction d) { return directions[d]; }
+const char *mg_span_kind_name(enum mg_span_kind k)
+{
+    return kinds[k];
+}
+const char *mg_span_layer_name(enum mg_span_layer l)
+{
+    return layers[l];
+}
+const char *mg_span_source_name(enum mg_span_source s)
+{
+    return sources[s];
+}
+const char *mg_span_direction_name(enum mg_span_direction d)
+{
+    return directions[d];
+}
 
 enum mg_err mg_spans_open(const char *dir, const struct mg_span_query *q, struct mg_spans **out, struct mg_diag *d)
 {
@@ -60,8 +103,7 @@ enum mg_err mg_spans_open(const char *dir, const struct mg_span_query *q, struct
         return err;
     }
     struct mg_trace_query tq = {.size = sizeof tq, .order = MG_TRACE_BY_TIME, .kinds = "call,work,mark,thread"};
-    if (s->q.from_ns || s->q.to_ns)
-        tq.keys[MG_TRACE_KEY_TIME - 1] = (struct mg_trace_range){s->q.from_ns, s->q.to_ns};
+    if (s->q.from_ns || s->q.to_ns) tq.keys[MG_TRACE_KEY_TIME - 1] = (struct mg_trace_range){s->q.from_ns, s->q.to_ns};
     s->cursor = mg_trace_cursor_open(s->reader, &tq);
     *out = s;
     return MG_ERR_OK;
@@ -69,12 +111,10 @@ enum mg_err mg_spans_open(const char *dir, const struct mg_span_query *q, struct
 
 void mg_spans_close(struct mg_spans *s)
 {
-    if (!s)
-        return;
+    if (!s) return;
     mg_trace_cursor_close(s->cursor);
     mg_trace_reader_free(s->reader);
-    for (uint32_t i = 0; i < s->texts.n; i++)
-        free(s->texts.at[i]);
+    for (uint32_t i = 0; i < s->texts.n; i++) free(s->texts.at[i]);
     mg_vec_release(&s->texts);
     mg_vec_release(&s->known);
     mg_map_release(&s->names);
@@ -85,19 +125,17 @@ void mg_spans_close(struct mg_spans *s)
 
 static const struct known *look_up(struct mg_spans *s, const struct mg_trace_record *r)
 {
-    static const struct { const char *name; enum record_kind kind; } records[] = {
-        {"call", RECORD_CALL}, {"work", RECORD_WORK}, {"mark", RECORD_MARK}, {"thread", RECORD_THREAD}};
-    while (s->known.n <= r->kind_ix)
-        *mg_vec_push(&s->known) = (struct known){0};
+    static const struct {
+        const char *name;
+        enum record_kind kind;
+    } records[] = {{"call", RECORD_CALL}, {"work", RECORD_WORK}, {"mark", RECORD_MARK}, {"thread", RECORD_THREAD}};
+    while (s->known.n <= r->kind_ix) *mg_vec_push(&s->known) = (struct known){0};
     struct known *k = &s->known.at[r->kind_ix];
-    if (k->known)
-        return k;
+    if (k->known) return k;
     k->known = true;
     for (uint32_t i = 0; i < MG_COUNT_OF(records); i++)
-        if (!strcmp(r->kind->name, records[i].name))
-            k->kind = records[i].kind;
-    for (uint32_t i = 0; i < f_count; i++)
-        k->at[i] = mg_trace_field_ix(r->kind, field_names[i]);
+        if (!strcmp(r->kind->name, records[i].name)) k->kind = records[i].kind;
+    for (uint32_t i = 0; i < f_count; i++) k->at[i] = mg_trace_field_ix(r->kind, field_names[i]);
     return k;
 }
 
@@ -124,12 +162,10 @@ static const char *text(struct mg_spans *s, const struct mg_trace_record *r, con
     uint32_t bytes = 0;
     const char *at = mg_trace_text(r, k->at[field], &bytes);
     uint64_t v, key = at && bytes ? mg_hash64(at, bytes, 1) | 1 : 0;
-    if (!key)
-        return "";
+    if (!key) return "";
     for (; mg_map_get(&s->names, key, &v); key += 2) {
         const char *have = (const char *)(uintptr_t)v;
-        if (strlen(have) == bytes && !memcmp(have, at, bytes))
-            return have;
+        if (strlen(have) == bytes && !memcmp(have, at, bytes)) return have;
     }
     char *copy = mg_xmalloc(bytes + 1);
     memcpy(copy, at, bytes);
@@ -148,8 +184,7 @@ static void read_arguments(struct mg_spans *s, const struct mg_trace_record *r, 
         s->arguments_room = n;
         s->arguments = mg_xrealloc(s->arguments, n * sizeof *s->arguments);
     }
-    if (n)
-        memcpy(s->arguments, at, n * sizeof *s->arguments);
+    if (n) memcpy(s->arguments, at, n * sizeof *s->arguments);
     s->span.arguments = s->arguments;
     s->span.n_arguments = n;
 }
@@ -211,8 +246,7 @@ static bool is_asked_for(const struct mg_spans *s)
 {
     const struct mg_span_query *q = &s->q;
     const struct mg_span *p = &s->span;
-    if (q->kinds && !(q->kinds >> p->kind & 1))
-        return false;
+    if (q->kinds && !(q->kinds >> p->kind & 1)) return false;
     return !(q->from_ns || q->to_ns) || (p->end_ns >= q->from_ns && p->begin_ns <= q->to_ns);
 }
 
@@ -221,15 +255,20 @@ const struct mg_span *mg_spans_next(struct mg_spans *s)
     const struct mg_trace_record *r;
     while ((r = mg_trace_next(s->cursor))) {
         const struct known *k = look_up(s, r);
-        if (k->kind == RECORD_OTHER)
-            continue;
+        if (k->kind == RECORD_OTHER) continue;
         if (k->kind == RECORD_THREAD) {
             read_thread(s, r, k);
             continue;
         }
         s->span = (struct mg_span){
-            .process = r->file->pid, .rank = r->file->rank, .begin_ns = number(r, k, f_begin), .end_ns = number(r, k, f_end),
-            .correlation = number(r, k, f_correlation), .bytes = MG_SPAN_NONE, .launch = MG_SPAN_NONE, .replay = MG_SPAN_NONE,
+            .process = r->file->pid,
+            .rank = r->file->rank,
+            .begin_ns = number(r, k, f_begin),
+            .end_ns = number(r, k, f_end),
+            .correlation = number(r, k, f_correlation),
+            .bytes = MG_SPAN_NONE,
+            .launch = MG_SPAN_NONE,
+            .replay = MG_SPAN_NONE,
             .domain = "",
         };
         s->span.end_ns = MG_MAX(s->span.end_ns, s->span.begin_ns);
@@ -239,8 +278,7 @@ const struct mg_span *mg_spans_next(struct mg_spans *s)
             read_work(s, r, k);
         else
             read_mark(s, r, k);
-        if (is_asked_for(s))
-            return &s->span;
+        if (is_asked_for(s)) return &s->span;
     }
     return NULL;
 }
@@ -259,8 +297,14 @@ struct mg_span_process mg_spans_process(const struct mg_spans *s, uint32_t ix)
 {
     const struct mg_trace_file *f = mg_trace_file(s->reader, ix);
     return (struct mg_span_process){
-        .pid = f->pid, .rank = f->rank, .start_ns = f->start_mono_ns, .end_ns = f->end_mono_ns,
-        .start_unix_ns = f->start_real_ns, .dropped = f->dropped, .records = f->records, .closed = f->closed,
+        .pid = f->pid,
+        .rank = f->rank,
+        .start_ns = f->start_mono_ns,
+        .end_ns = f->end_mono_ns,
+        .start_unix_ns = f->start_real_ns,
+        .dropped = f->dropped,
+        .records = f->records,
+        .closed = f->closed,
     };
 }
 

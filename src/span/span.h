@@ -18,42 +18,52 @@
 #define MG_SPAN_NONE UINT64_MAX
 
 enum mg_span_kind { /* ORDER KINDS */
-    MG_SPAN_CALL, MG_SPAN_KERNEL, MG_SPAN_COPY, MG_SPAN_MEMSET, MG_SPAN_PREFETCH, MG_SPAN_GRAPH, MG_SPAN_MARK, MG_SPAN_MPI, MG_SPAN_KIND_COUNT
+                    MG_SPAN_CALL,
+                    MG_SPAN_KERNEL,
+                    MG_SPAN_COPY,
+                    MG_SPAN_MEMSET,
+                    MG_SPAN_PREFETCH,
+                    MG_SPAN_GRAPH,
+                    MG_SPAN_MARK,
+                    MG_SPAN_MPI,
+                    MG_SPAN_KIND_COUNT
 };
 struct mg_span {
     enum mg_span_kind kind;
-    const char *name;                 /* of a call, kernel or mark; of a copy its direction; "memset" */
-    uint64_t begin_ns, end_ns;        /* CLOCK_MONOTONIC of the first file's host */
-    uint32_t process;                 /* pid */
-    int32_t rank;                     /* -1: none */
-    uint32_t thread;                  /* of calls and marks; 0: none */
-    uint32_t device;                  /* of work, as the next three */
-    uint64_t context, stream;         /* dense numbers, 0 is the default stream */
-    uint64_t bytes;                   /* MG_SPAN_NONE: not known, or of a kernel */
-    uint64_t correlation;             /* of a call: its number in the process; of work: of the call that enqueued it; 0: none */
-    uint64_t outer;                   /* of a call or mark: the one inside which it was begun, 0: none */
-    uint64_t range;                   /* of work: correlation of the innermost range around its call, 0: none */
+    const char *name;          /* of a call, kernel or mark; of a copy its direction; "memset" */
+    uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC of the first file's host */
+    uint32_t process;          /* pid */
+    int32_t rank;              /* -1: none */
+    uint32_t thread;           /* of calls and marks; 0: none */
+    uint32_t device;           /* of work, as the next three */
+    uint64_t context, stream;  /* dense numbers, 0 is the default stream */
+    uint64_t bytes;            /* MG_SPAN_NONE: not known, or of a kernel */
+    uint64_t correlation; /* of a call: its number in the process; of work: of the call that enqueued it; 0: none */
+    uint64_t outer;       /* of a call or mark: the one inside which it was begun, 0: none */
+    uint64_t range;       /* of work: correlation of the innermost range around its call, 0: none */
     enum mg_span_direction direction;
-    uint64_t launch, replay;          /* of a kernel: number in the profile; of a graph's node: which replay; MG_SPAN_NONE: none */
-    enum mg_call_class class_;        /* of calls */
-    enum mg_span_layer layer;         /* of calls and marks */
-    int32_t result;                   /* of calls */
-    const uint64_t *arguments;        /* of calls, words; see calls.def */
+    uint64_t launch,
+        replay; /* of a kernel: number in the profile; of a graph's node: which replay; MG_SPAN_NONE: none */
+    enum mg_call_class class_; /* of calls */
+    enum mg_span_layer layer;  /* of calls and marks */
+    int32_t result;            /* of calls */
+    const uint64_t *arguments; /* of calls, words; see calls.def */
     uint32_t n_arguments;
-    enum mg_span_source source;       /* none: its times are its call's */
+    enum mg_span_source source; /* none: its times are its call's */
     uint64_t uncertainty_ns;
-    const char *domain;               /* of marks; "": none */
+    const char *domain; /* of marks; "": none */
     enum mg_mark_kind mark;
     uint64_t payload;
 };
 
 struct mg_span_query {
-    size_t size;                      /* sizeof this struct */
-    uint32_t kinds;                   /* bits 1 << enum mg_span_kind; 0: all */
-    uint64_t from_ns, to_ns;          /* that overlap this time; both 0: all */
+    size_t size;             /* sizeof this struct */
+    uint32_t kinds;          /* bits 1 << enum mg_span_kind; 0: all */
+    uint64_t from_ns, to_ns; /* that overlap this time; both 0: all */
 };
 struct mg_spans;
-enum mg_err mg_spans_open(const char *dir, const struct mg_span_query *q, struct mg_spans **out, struct mg_diag *d) MG_MUST_CHECK;
+enum mg_err mg_spans_open(const char *dir, const struct mg_span_query *q, struct mg_spans **out,
+                          struct mg_diag *d) MG_MUST_CHECK;
 void mg_spans_close(struct mg_spans *s);
 const struct mg_span *mg_spans_next(struct mg_spans *s); /* NULL: the end; lives until the next call */
 
@@ -61,13 +71,18 @@ const struct mg_span *mg_spans_next(struct mg_spans *s); /* NULL: the end; lives
 uint64_t mg_spans_damaged(const struct mg_spans *s, const char **why);
 
 /* What the files say of themselves. */
-struct mg_span_process { uint32_t pid; int32_t rank; uint64_t start_ns, end_ns, start_unix_ns, dropped, records; bool closed; };
+struct mg_span_process {
+    uint32_t pid;
+    int32_t rank;
+    uint64_t start_ns, end_ns, start_unix_ns, dropped, records;
+    bool closed;
+};
 uint32_t mg_spans_n_processes(const struct mg_spans *s);
 struct mg_span_process mg_spans_process(const struct mg_spans *s, uint32_t ix);
 /* A thread's name; NULL: it was not given one, or the span that names it has not been met yet. */
 const char *mg_spans_thread_name(const struct mg_spans *s, uint32_t pid, uint32_t thread);
 
-const char *mg_span_kind_name(enum mg_span_kind k);       /* "call" "kernel" "copy" ... */
+const char *mg_span_kind_name(enum mg_span_kind k); /* "call" "kernel" "copy" ... */
 const char *mg_span_layer_name(enum mg_span_layer l);
 const char *mg_span_source_name(enum mg_span_source s);
 const char *mg_span_direction_name(enum mg_span_direction d);

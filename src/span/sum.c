@@ -11,9 +11,13 @@
 
 #define RECENT 65536u /* calls that are remembered for the work that they enqueued */
 
-#define MOST_OUTER 16u  /* ranges around a range that its launches are added to */
+#define MOST_OUTER 16u /* ranges around a range that its launches are added to */
 
-struct recent_range { uint64_t correlation; uint32_t process, n; uint32_t rows[MOST_OUTER]; }; /* rows: its own first */
+struct recent_range {
+    uint64_t correlation;
+    uint32_t process, n;
+    uint32_t rows[MOST_OUTER];
+};              /* rows: its own first */
 struct tables { /* only while spans are read */
     struct mg_map calls, work, threads, ranges;
     struct recent_range *recent_ranges;
@@ -25,16 +29,14 @@ struct tables { /* only while spans are read */
 /* 16 buckets for every power of two. */
 static uint32_t bucket_of(uint64_t ns)
 {
-    if (ns < 16)
-        return (uint32_t)ns;
+    if (ns < 16) return (uint32_t)ns;
     uint32_t bits = 63 - (uint32_t)__builtin_clzll(ns);
     return 16 * (bits - 3) + (uint32_t)(ns >> (bits - 4) & 15);
 }
 
 static uint64_t middle_of(uint32_t bucket)
 {
-    if (bucket < 16)
-        return bucket;
+    if (bucket < 16) return bucket;
     uint32_t bits = bucket / 16 + 3;
     return (1ull << bits) + ((uint64_t)(bucket % 16) << (bits - 4)) + (1ull << (bits - 4)) / 2;
 }
@@ -53,8 +55,7 @@ uint64_t mg_sum_quantile(const struct mg_sum_times *t, double share)
     uint64_t below = 0, want = (uint64_t)(share * (double)t->n);
     for (uint32_t i = 0; i < MG_SUM_BUCKETS; i++) {
         below += t->buckets[i];
-        if (below > want)
-            return MG_MIN(MG_MAX(middle_of(i), t->least_ns), t->most_ns);
+        if (below > want) return MG_MIN(MG_MAX(middle_of(i), t->least_ns), t->most_ns);
     }
     return t->most_ns;
 }
@@ -70,13 +71,15 @@ static const struct mg_cu_call *driver_call(const char *name)
 static struct mg_sum_call *call_row(struct mg_sum *s, struct tables *t, const struct mg_span *p)
 {
     uint64_t at, key = mg_mix64((uint64_t)(uintptr_t)p->name + p->layer) | 1;
-    if (mg_map_get(&t->calls, key, &at))
-        return &s->calls.at[at];
+    if (mg_map_get(&t->calls, key, &at)) return &s->calls.at[at];
     const struct mg_cu_call *c = p->layer == MG_LAYER_driver ? driver_call(p->name) : NULL;
     mg_map_set(&t->calls, key, s->calls.n);
     struct mg_sum_call *r = mg_vec_push(&s->calls);
-    *r = (struct mg_sum_call){.layer = p->layer, .name = p->name, .class_ = p->class_,
-                              .waits = c ? c->waits : MG_WAITS_nothing, .opencl = c ? c->opencl : ""};
+    *r = (struct mg_sum_call){.layer = p->layer,
+                              .name = p->name,
+                              .class_ = p->class_,
+                              .waits = c ? c->waits : MG_WAITS_nothing,
+                              .opencl = c ? c->opencl : ""};
     return r;
 }
 
@@ -88,8 +91,7 @@ static void add_call(struct mg_sum *s, struct tables *t, const struct mg_span *p
     r->failed += p->result != 0;
     r->time_ns += ns;
     r->longest_ns = MG_MAX(r->longest_ns, ns);
-    if (p->layer != MG_LAYER_driver)
-        return;
+    if (p->layer != MG_LAYER_driver) return;
     s->class_count[p->class_]++;
     s->class_time_ns[p->class_] += ns;
     s->gtpin[p->class_ == MG_CLASS_kernel ? 0 : *r->opencl ? 1 : 2]++;
@@ -105,34 +107,38 @@ static void add_call(struct mg_sum *s, struct tables *t, const struct mg_span *p
 
 static struct mg_sum_work *work_row(struct mg_sum *s, struct tables *t, const struct mg_span *p)
 {
-    uint64_t at, words[] = {p->kind, (uint64_t)(uintptr_t)p->name, p->direction, p->process, p->device, p->context, p->stream};
+    uint64_t at,
+        words[] = {p->kind, (uint64_t)(uintptr_t)p->name, p->direction, p->process, p->device, p->context, p->stream};
     uint64_t key = mg_hash64(words, sizeof words, 1) | 1;
-    if (mg_map_get(&t->work, key, &at))
-        return &s->work.at[at];
+    if (mg_map_get(&t->work, key, &at)) return &s->work.at[at];
     mg_map_set(&t->work, key, s->work.n);
     struct mg_sum_work *r = mg_vec_push(&s->work);
-    *r = (struct mg_sum_work){.kind = p->kind, .name = p->name, .direction = p->direction, .process = p->process,
-                              .device = p->device, .context = p->context, .stream = p->stream};
+    *r = (struct mg_sum_work){.kind = p->kind,
+                              .name = p->name,
+                              .direction = p->direction,
+                              .process = p->process,
+                              .device = p->device,
+                              .context = p->context,
+                              .stream = p->stream};
     return r;
 }
 
 static struct mg_sum_device *device_row(struct mg_sum *s, const struct mg_span *p)
 {
     for (uint32_t i = 0; i < s->devices.n; i++)
-        if (s->devices.at[i].process == p->process && s->devices.at[i].device == p->device)
-            return &s->devices.at[i];
+        if (s->devices.at[i].process == p->process && s->devices.at[i].device == p->device) return &s->devices.at[i];
     struct mg_sum_device *d = mg_vec_push(&s->devices);
     *d = (struct mg_sum_device){.process = p->process, .device = p->device, .first_ns = p->begin_ns};
     return d;
 }
 
-/* Spans come by their begins, so what has begun so far covers everything up to the latest end without a gap from now on. */
+/* Spans come by their begins, so what has begun so far covers everything up to the latest end without a gap from now
+ * on. */
 static void sweep(struct mg_sum_device *d, const struct mg_span *p)
 {
     uint64_t b = p->begin_ns, e = p->end_ns, latest = d->latest;
     uint64_t busy_from = MG_MAX(b, latest);
-    if (e > busy_from)
-        d->busy_ns += e - busy_from;
+    if (e > busy_from) d->busy_ns += e - busy_from;
     uint64_t from = MG_MAX(b, d->counted), to = MG_MIN(e, latest);
     if (to > from) {
         d->overlap_ns += to - from;
@@ -141,8 +147,7 @@ static void sweep(struct mg_sum_device *d, const struct mg_span *p)
     d->latest = MG_MAX(latest, e);
     d->last_ns = MG_MAX(d->last_ns, e);
     bool copy = p->kind == MG_SPAN_COPY;
-    if (!copy && p->kind != MG_SPAN_KERNEL)
-        return;
+    if (!copy && p->kind != MG_SPAN_KERNEL) return;
     from = MG_MAX(b, d->counted_of);
     to = MG_MIN(e, d->ends_of[!copy]);
     if (to > from) {
@@ -176,8 +181,7 @@ static void add_work(struct mg_sum *s, struct tables *t, const struct mg_span *p
     r->time_ns += p->end_ns - p->begin_ns;
     r->uncertainty_ns = MG_MAX(r->uncertainty_ns, p->uncertainty_ns);
     sweep(device_row(s, p), p);
-    if (p->kind == MG_SPAN_KERNEL && p->replay == MG_SPAN_NONE)
-        add_latency(s, t, p);
+    if (p->kind == MG_SPAN_KERNEL && p->replay == MG_SPAN_NONE) add_latency(s, t, p);
 }
 
 /* ---- ranges ------------------------------------------------------------------------------------------------ */
@@ -191,8 +195,7 @@ static uint32_t range_row(struct mg_sum *s, struct tables *t, const struct mg_sp
 {
     uint64_t at, words[] = {(uint64_t)(uintptr_t)p->name, (uint64_t)(uintptr_t)p->domain, p->layer};
     uint64_t key = mg_hash64(words, sizeof words, 3) | 1;
-    if (mg_map_get(&t->ranges, key, &at))
-        return (uint32_t)at;
+    if (mg_map_get(&t->ranges, key, &at)) return (uint32_t)at;
     mg_map_set(&t->ranges, key, s->ranges.n);
     *mg_vec_push(&s->ranges) = (struct mg_sum_range){.name = p->name, .domain = p->domain, .layer = p->layer};
     return s->ranges.n - 1;
@@ -201,8 +204,7 @@ static uint32_t range_row(struct mg_sum *s, struct tables *t, const struct mg_sp
 static void add_range(struct mg_sum *s, struct tables *t, const struct mg_span *p)
 {
     s->marks++;
-    if (p->mark == MG_MARK_INSTANT)
-        return;
+    if (p->mark == MG_MARK_INSTANT) return;
     uint32_t row = range_row(s, t, p);
     s->ranges.at[row].count++;
     s->ranges.at[row].time_ns += p->end_ns - p->begin_ns;
@@ -218,13 +220,11 @@ static void add_range(struct mg_sum *s, struct tables *t, const struct mg_span *
 static void add_to_ranges(struct mg_sum *s, const struct tables *t, const struct mg_span *p)
 {
     const struct recent_range *r = recent_range(t, p->process, p->range);
-    if (!p->range || r->correlation != p->range || r->process != p->process)
-        return;
+    if (!p->range || r->correlation != p->range || r->process != p->process) return;
     s->ranges.at[r->rows[0]].own_launches++;
     for (uint32_t i = 0; i < r->n; i++) {
         s->ranges.at[r->rows[i]].launches++;
-        if (p->source != MG_SOURCE_none)
-            s->ranges.at[r->rows[i]].device_ns += p->end_ns - p->begin_ns;
+        if (p->source != MG_SOURCE_none) s->ranges.at[r->rows[i]].device_ns += p->end_ns - p->begin_ns;
     }
 }
 
@@ -233,22 +233,17 @@ static void add_to_ranges(struct mg_sum *s, const struct tables *t, const struct
 static int by_time(const void *a, const void *b)
 {
     const struct mg_sum_call *x = a, *y = b;
-    if (x->time_ns != y->time_ns)
-        return x->time_ns < y->time_ns ? 1 : -1;
+    if (x->time_ns != y->time_ns) return x->time_ns < y->time_ns ? 1 : -1;
     return x->layer != y->layer ? (int)x->layer - (int)y->layer : strcmp(x->name, y->name);
 }
 
 static int by_place(const void *a, const void *b)
 {
     const struct mg_sum_work *x = a, *y = b;
-    if (x->process != y->process)
-        return x->process < y->process ? -1 : 1;
-    if (x->device != y->device)
-        return x->device < y->device ? -1 : 1;
-    if (x->context != y->context)
-        return x->context < y->context ? -1 : 1;
-    if (x->stream != y->stream)
-        return x->stream < y->stream ? -1 : 1;
+    if (x->process != y->process) return x->process < y->process ? -1 : 1;
+    if (x->device != y->device) return x->device < y->device ? -1 : 1;
+    if (x->context != y->context) return x->context < y->context ? -1 : 1;
+    if (x->stream != y->stream) return x->stream < y->stream ? -1 : 1;
     return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->name, y->name);
 }
 
@@ -267,8 +262,7 @@ static void count_names(struct mg_sum *s)
 static void add_span(struct mg_sum *s, struct tables *t, const struct mg_span *p)
 {
     uint64_t v, thread = (uint64_t)p->process << 32 | p->thread;
-    if (!s->events || p->begin_ns < s->first_ns)
-        s->first_ns = p->begin_ns;
+    if (!s->events || p->begin_ns < s->first_ns) s->first_ns = p->begin_ns;
     s->last_ns = MG_MAX(s->last_ns, p->end_ns);
     s->events++;
     if (p->thread && !mg_map_get(&t->threads, thread, &v)) {
@@ -281,8 +275,7 @@ static void add_span(struct mg_sum *s, struct tables *t, const struct mg_span *p
         add_range(s, t, p);
     else
         add_work(s, t, p);
-    if (p->kind == MG_SPAN_KERNEL)
-        add_to_ranges(s, t, p);
+    if (p->kind == MG_SPAN_KERNEL) add_to_ranges(s, t, p);
 }
 
 enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d)
@@ -290,18 +283,14 @@ enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d)
     memset(s, 0, sizeof *s);
     struct mg_span_query q = {.size = sizeof q};
     enum mg_err err = mg_spans_open(dir, &q, &s->spans, d);
-    if (err)
-        return err;
-    struct tables t = {.recent = mg_xcalloc(RECENT, sizeof *t.recent), .recent_ranges = mg_xcalloc(RECENT, sizeof *t.recent_ranges)};
-    for (const struct mg_span *p; (p = mg_spans_next(s->spans));)
-        add_span(s, &t, p);
+    if (err) return err;
+    struct tables t = {.recent = mg_xcalloc(RECENT, sizeof *t.recent),
+                       .recent_ranges = mg_xcalloc(RECENT, sizeof *t.recent_ranges)};
+    for (const struct mg_span *p; (p = mg_spans_next(s->spans));) add_span(s, &t, p);
     s->processes = mg_spans_n_processes(s->spans);
-    for (uint32_t i = 0; i < s->processes; i++)
-        s->dropped += mg_spans_process(s->spans, i).dropped;
-    if (s->calls.n)
-        qsort(s->calls.at, s->calls.n, sizeof *s->calls.at, by_time);
-    if (s->work.n)
-        qsort(s->work.at, s->work.n, sizeof *s->work.at, by_place);
+    for (uint32_t i = 0; i < s->processes; i++) s->dropped += mg_spans_process(s->spans, i).dropped;
+    if (s->calls.n) qsort(s->calls.at, s->calls.n, sizeof *s->calls.at, by_time);
+    if (s->work.n) qsort(s->work.at, s->work.n, sizeof *s->work.at, by_place);
     count_names(s);
     mg_map_release(&t.calls);
     mg_map_release(&t.work);

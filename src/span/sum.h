@@ -10,7 +10,7 @@ struct mg_sum_call { /* by layer and name */
     const char *name;
     enum mg_call_class class_;
     enum mg_call_waits waits;
-    const char *opencl;           /* GT-Pin's synchronisation call that it stands for; "": none */
+    const char *opencl; /* GT-Pin's synchronisation call that it stands for; "": none */
     uint64_t count, failed, time_ns, longest_ns;
 };
 struct mg_sum_work { /* by kind, name, direction, device, context and stream */
@@ -24,36 +24,42 @@ struct mg_sum_work { /* by kind, name, direction, device, context and stream */
 };
 struct mg_sum_device { /* by process and device: one GPU of two processes is two of these */
     uint32_t process, device;
-    uint64_t first_ns, last_ns;   /* begin of the first, end of the last work */
-    uint64_t busy_ns;             /* at least one piece of work ran */
-    uint64_t overlap_ns;          /* at least two did */
-    uint64_t copy_overlap_ns;     /* a copy ran beside a kernel */
+    uint64_t first_ns, last_ns;                       /* begin of the first, end of the last work */
+    uint64_t busy_ns;                                 /* at least one piece of work ran */
+    uint64_t overlap_ns;                              /* at least two did */
+    uint64_t copy_overlap_ns;                         /* a copy ran beside a kernel */
     uint64_t latest, counted, ends_of[2], counted_of; /* of the sweep */
 };
 struct mg_sum_range { /* marked ranges by name and domain */
     const char *name, *domain;
     enum mg_span_layer layer;
-    uint64_t count, time_ns;      /* of the host */
+    uint64_t count, time_ns;         /* of the host */
     uint64_t launches, own_launches; /* kernels that were enqueued inside; of them in no range further inside */
-    uint64_t device_ns;           /* their time */
+    uint64_t device_ns;              /* their time */
 };
 #define MG_SUM_BUCKETS 1024
-struct mg_sum_times { uint64_t n, sum_ns, least_ns, most_ns; uint32_t buckets[MG_SUM_BUCKETS]; };
-struct mg_sum_call_of { uint64_t correlation, begin_ns; uint32_t process; }; /* a call whose work may still come */
+struct mg_sum_times {
+    uint64_t n, sum_ns, least_ns, most_ns;
+    uint32_t buckets[MG_SUM_BUCKETS];
+};
+struct mg_sum_call_of {
+    uint64_t correlation, begin_ns;
+    uint32_t process;
+}; /* a call whose work may still come */
 struct mg_sum {
-    struct mg_spans *spans;       /* owner of all names */
+    struct mg_spans *spans; /* owner of all names */
     uint64_t events, dropped;
     uint64_t first_ns, last_ns;
     MG_VEC(struct mg_sum_call) calls; /* most time first */
     MG_VEC(struct mg_sum_work) work;
     MG_VEC(struct mg_sum_device) devices;
-    MG_VEC(struct mg_sum_range) ranges; /* in the order in which they were met */
+    MG_VEC(struct mg_sum_range) ranges;                                  /* in the order in which they were met */
     uint64_t class_count[MG_CLASS_COUNT], class_time_ns[MG_CLASS_COUNT]; /* of the driver's calls */
-    uint64_t gtpin[3];            /* driver's calls: kernel, synchronisation (GT-Pin's seven), other */
-    uint64_t wait_ns, waits;      /* host time in calls that wait */
-    struct mg_sum_times latency;  /* from the begin of a launching call to the begin of its kernel */
-    uint64_t launches, untimed;   /* kernels; work without a time */
-    uint32_t kernels;             /* names */
+    uint64_t gtpin[3];           /* driver's calls: kernel, synchronisation (GT-Pin's seven), other */
+    uint64_t wait_ns, waits;     /* host time in calls that wait */
+    struct mg_sum_times latency; /* from the begin of a launching call to the begin of its kernel */
+    uint64_t launches, untimed;  /* kernels; work without a time */
+    uint32_t kernels;            /* names */
     uint32_t threads, processes;
     uint64_t marks;
 };

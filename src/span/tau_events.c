@@ -7,18 +7,32 @@
 #include "base/hash.h"
 #include "base/map.h"
 
-#define RECENT 65536u   /* calls and ranges that are remembered */
-#define POLLS 4096u     /* calls that were told that work is not done */
-#define NOT_READY 600   /* CUDA_ERROR_NOT_READY */
-#define LAUNCH_STREAM 8 /* argument of cuLaunchKernel and cuLaunchCooperativeKernel */
-#define ANY UINT64_MAX
+#define RECENT        65536u /* calls and ranges that are remembered */
+#define POLLS         4096u  /* calls that were told that work is not done */
+#define NOT_READY     600    /* CUDA_ERROR_NOT_READY */
+#define LAUNCH_STREAM 8      /* argument of cuLaunchKernel and cuLaunchCooperativeKernel */
+#define ANY           UINT64_MAX
 
-struct call { uint64_t correlation, begin_ns, handle; uint32_t process, thread; bool has_handle; };
-struct range { uint64_t correlation; uint32_t process; const char *name; };
+struct call {
+    uint64_t correlation, begin_ns, handle;
+    uint32_t process, thread;
+    bool has_handle;
+};
+struct range {
+    uint64_t correlation;
+    uint32_t process;
+    const char *name;
+};
 /* A kernel that has begun. asked: the first call that asked while it was unfinished, 0: none. */
-struct running { uint32_t event; uint64_t call_ns, end_ns, asked_ns; };
+struct running {
+    uint32_t event;
+    uint64_t call_ns, end_ns, asked_ns;
+};
 /* Kernels of one event that have ended and are not delivered: sums of times after base_ns. */
-struct ended { uint32_t event; uint64_t n, n_asked, call_sum, asked_sum; };
+struct ended {
+    uint32_t event;
+    uint64_t n, n_asked, call_sum, asked_sum;
+};
 struct stream {
     uint32_t process;
     bool has_handle;
@@ -26,19 +40,26 @@ struct stream {
     MG_VEC(struct running) running;
     MG_VEC(struct ended) ended;
 };
-/* A call that asked whether work is done: of one stream (handle), of all of a context, or of a context's default stream.
- * before_ns: of what was launched by then. done: it was told so. */
+/* A call that asked whether work is done: of one stream (handle), of all of a context, or of a context's default
+ * stream. before_ns: of what was launched by then. done: it was told so. */
 enum about { ABOUT_STREAM, ABOUT_CONTEXT, ABOUT_DEFAULT };
-struct question { enum about about; bool done; uint32_t process; uint64_t context, handle, begin_ns, end_ns, before_ns; };
-struct thread_count { uint32_t process, n; };
+struct question {
+    enum about about;
+    bool done;
+    uint32_t process;
+    uint64_t context, handle, begin_ns, end_ns, before_ns;
+};
+struct thread_count {
+    uint32_t process, n;
+};
 struct state {
     struct mg_tau_events *out;
     struct call *calls;
     struct range *ranges;
     struct mg_map events, streams, recorded, recorded_ns, threads, contexts;
     MG_VEC(struct stream) streams_at;
-    MG_VEC(struct question) open;   /* that have not returned yet */
-    struct question *polls;         /* a ring, by begin: those told that work is not done */
+    MG_VEC(struct question) open; /* that have not returned yet */
+    struct question *polls;       /* a ring, by begin: those told that work is not done */
     uint64_t n_polls;
     MG_VEC(struct thread_count) n_threads;
 };
@@ -60,13 +81,10 @@ static uint64_t look_up(const struct mg_map *m, uint64_t key, uint64_t otherwise
 static uint32_t thread_number(struct state *s, uint32_t process, uint32_t thread)
 {
     uint64_t v, key = key_of(process, thread, 1, 0);
-    if (mg_map_get(&s->threads, key, &v))
-        return (uint32_t)v;
+    if (mg_map_get(&s->threads, key, &v)) return (uint32_t)v;
     uint32_t i = 0;
-    while (i < s->n_threads.n && s->n_threads.at[i].process != process)
-        i++;
-    if (i == s->n_threads.n)
-        *mg_vec_push(&s->n_threads) = (struct thread_count){process, 0};
+    while (i < s->n_threads.n && s->n_threads.at[i].process != process) i++;
+    if (i == s->n_threads.n) *mg_vec_push(&s->n_threads) = (struct thread_count){process, 0};
     mg_map_set(&s->threads, key, s->n_threads.at[i].n);
     return s->n_threads.at[i].n++;
 }
@@ -113,8 +131,7 @@ static const char *context_of(const struct state *s, const struct mg_span *p)
 static uint32_t stream_of(struct state *s, const struct mg_span *p)
 {
     uint64_t v, key = key_of(p->process, p->context, p->stream, 2);
-    if (mg_map_get(&s->streams, key, &v))
-        return (uint32_t)v;
+    if (mg_map_get(&s->streams, key, &v)) return (uint32_t)v;
     mg_map_set(&s->streams, key, s->streams_at.n);
     *mg_vec_push(&s->streams_at) = (struct stream){.process = p->process, .context = p->context, .number = p->stream};
     return s->streams_at.n - 1;
@@ -131,13 +148,10 @@ static void deliver(struct state *s, uint32_t event, uint64_t n, uint64_t wait_n
 static void keep_ended(struct stream *t, const struct running *r)
 {
     uint32_t i = 0;
-    while (i < t->ended.n && t->ended.at[i].event != r->event)
-        i++;
-    if (i == t->ended.n)
-        *mg_vec_push(&t->ended) = (struct ended){.event = r->event};
+    while (i < t->ended.n && t->ended.at[i].event != r->event) i++;
+    if (i == t->ended.n) *mg_vec_push(&t->ended) = (struct ended){.event = r->event};
     struct ended *e = &t->ended.at[i];
-    if (t->ended.n == 1 && !e->n)
-        t->base_ns = r->call_ns; /* the first since the last delivery */
+    if (t->ended.n == 1 && !e->n) t->base_ns = r->call_ns; /* the first since the last delivery */
     e->n++;
     e->call_sum += r->call_ns - MG_MIN(t->base_ns, r->call_ns);
     e->n_asked += r->asked_ns != 0;
@@ -170,22 +184,17 @@ static void deliver_ended(struct state *s, struct stream *t, uint64_t now_ns)
 /* A stream whose handle nobody has told is asked for by every question: it is delivered early rather than never. */
 static bool is_asked(const struct question *q, const struct stream *t)
 {
-    if (q->process != t->process)
-        return false;
-    if (q->about == ABOUT_STREAM)
-        return q->handle == ANY || !t->has_handle || t->handle == q->handle;
+    if (q->process != t->process) return false;
+    if (q->about == ABOUT_STREAM) return q->handle == ANY || !t->has_handle || t->handle == q->handle;
     return (q->context == ANY || q->context == t->context) && (q->about == ABOUT_CONTEXT || !t->number);
 }
 
 /* A kernel that is unfinished when it is asked for. True: it is delivered. */
 static bool ask(struct state *s, const struct question *q, struct running *r)
 {
-    if (r->call_ns > q->before_ns)
-        return false;
-    if (!r->asked_ns)
-        r->asked_ns = q->begin_ns;
-    if (!q->done || r->end_ns > q->end_ns)
-        return false;
+    if (r->call_ns > q->before_ns) return false;
+    if (!r->asked_ns) r->asked_ns = q->begin_ns;
+    if (!q->done || r->end_ns > q->end_ns) return false;
     deliver(s, r->event, 1, q->end_ns - r->asked_ns, q->end_ns - r->call_ns);
     return true;
 }
@@ -193,31 +202,27 @@ static bool ask(struct state *s, const struct question *q, struct running *r)
 static void ask_stream(struct state *s, const struct question *q, struct stream *t)
 {
     move_ended(t, q->begin_ns);
-    if (q->done)
-        deliver_ended(s, t, q->end_ns);
+    if (q->done) deliver_ended(s, t, q->end_ns);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < t->running.n; i++)
-        if (!ask(s, q, &t->running.at[i]))
-            t->running.at[kept++] = t->running.at[i];
+        if (!ask(s, q, &t->running.at[i])) t->running.at[kept++] = t->running.at[i];
     t->running.n = kept;
 }
 
 static void add_question(struct state *s, const struct question *q)
 {
     for (uint32_t i = 0; i < s->streams_at.n; i++)
-        if (is_asked(q, &s->streams_at.at[i]))
-            ask_stream(s, q, &s->streams_at.at[i]);
+        if (is_asked(q, &s->streams_at.at[i])) ask_stream(s, q, &s->streams_at.at[i]);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < s->open.n; i++)
-        if (s->open.at[i].end_ns > q->begin_ns)
-            s->open.at[kept++] = s->open.at[i];
+        if (s->open.at[i].end_ns > q->begin_ns) s->open.at[kept++] = s->open.at[i];
     s->open.n = kept;
     *mg_vec_push(&s->open) = *q;
-    if (!q->done)
-        s->polls[s->n_polls++ % POLLS] = *q;
+    if (!q->done) s->polls[s->n_polls++ % POLLS] = *q;
 }
 
-/* Asks for a kernel that has just begun: first the polls since it was launched, then what waits. True: it is delivered. */
+/* Asks for a kernel that has just begun: first the polls since it was launched, then what waits. True: it is delivered.
+ */
 static bool ask_new(struct state *s, const struct stream *t, uint64_t now_ns, struct running *r)
 {
     uint64_t first = s->n_polls > POLLS ? s->n_polls - POLLS : 0, end = s->n_polls;
@@ -229,18 +234,15 @@ static bool ask_new(struct state *s, const struct stream *t, uint64_t now_ns, st
             end = middle;
     }
     for (; first < s->n_polls && !r->asked_ns; first++)
-        if (is_asked(&s->polls[first % POLLS], t))
-            ask(s, &s->polls[first % POLLS], r);
+        if (is_asked(&s->polls[first % POLLS], t)) ask(s, &s->polls[first % POLLS], r);
     for (uint32_t i = 0; i < s->open.n; i++)
-        if (is_asked(&s->open.at[i], t) && s->open.at[i].end_ns > now_ns && ask(s, &s->open.at[i], r))
-            return true;
+        if (is_asked(&s->open.at[i], t) && s->open.at[i].end_ns > now_ns && ask(s, &s->open.at[i], r)) return true;
     return false;
 }
 
 static void look_at_record(struct state *s, const struct mg_span *p)
 {
-    if (p->n_arguments < 2)
-        return;
+    if (p->n_arguments < 2) return;
     uint64_t key = key_of(p->process, p->arguments[0], 4, 0);
     mg_map_set(&s->recorded, key, plain_handle(p->arguments[1]));
     mg_map_set(&s->recorded_ns, key, p->begin_ns);
@@ -252,12 +254,15 @@ static void look_at_call(struct state *s, const struct mg_span *p)
     const struct mg_cu_call *c = entry < 0 ? NULL : mg_call_of_entry((uint32_t)entry);
     uint64_t handle = p->n_arguments ? p->arguments[0] : ANY;
     bool stream_query = is_named(p, "cuStreamQuery"), event_query = is_named(p, "cuEventQuery");
-    struct question q = {.done = !p->result, .process = p->process, .context = ANY, .handle = ANY,
-                         .begin_ns = p->begin_ns, .end_ns = p->end_ns, .before_ns = p->begin_ns};
-    if (is_named(p, "cuEventRecord") || is_named(p, "cuEventRecordWithFlags"))
-        look_at_record(s, p);
-    if (!c || (p->result && !((stream_query || event_query) && p->result == NOT_READY)))
-        return;
+    struct question q = {.done = !p->result,
+                         .process = p->process,
+                         .context = ANY,
+                         .handle = ANY,
+                         .begin_ns = p->begin_ns,
+                         .end_ns = p->end_ns,
+                         .before_ns = p->begin_ns};
+    if (is_named(p, "cuEventRecord") || is_named(p, "cuEventRecordWithFlags")) look_at_record(s, p);
+    if (!c || (p->result && !((stream_query || event_query) && p->result == NOT_READY))) return;
     if (c->waits == MG_WAITS_stream || stream_query) {
         q.handle = handle == ANY ? ANY : plain_handle(handle);
     } else if (c->waits == MG_WAITS_event || event_query) {
@@ -278,9 +283,9 @@ static void look_at_call(struct state *s, const struct mg_span *p)
 static void add_call(struct state *s, const struct mg_span *p)
 {
     thread_number(s, p->process, p->thread);
-    if (p->layer != MG_LAYER_driver)
-        return;
-    struct call c = {.correlation = p->correlation, .begin_ns = p->begin_ns, .process = p->process, .thread = p->thread};
+    if (p->layer != MG_LAYER_driver) return;
+    struct call c = {
+        .correlation = p->correlation, .begin_ns = p->begin_ns, .process = p->process, .thread = p->thread};
     c.has_handle = find_handle(p, &c.handle);
     *call_at(s, p->process, p->correlation) = c;
     look_at_call(s, p);
@@ -289,13 +294,23 @@ static void add_call(struct state *s, const struct mg_span *p)
 static uint32_t event_of(struct state *s, const struct mg_span *p, uint32_t thread)
 {
     const char *context = context_of(s, p);
-    uint64_t v, words[] = {(uint64_t)(uintptr_t)p->name, (uint64_t)(uintptr_t)context, p->process, p->device, thread, p->context, p->stream};
+    uint64_t v, words[] = {(uint64_t)(uintptr_t)p->name,
+                           (uint64_t)(uintptr_t)context,
+                           p->process,
+                           p->device,
+                           thread,
+                           p->context,
+                           p->stream};
     uint64_t key = mg_hash64(words, sizeof words, 1) | 1;
-    if (mg_map_get(&s->events, key, &v))
-        return (uint32_t)v;
+    if (mg_map_get(&s->events, key, &v)) return (uint32_t)v;
     mg_map_set(&s->events, key, s->out->at.n);
-    *mg_vec_push(&s->out->at) = (struct mg_tau_event){.name = p->name, .context = context, .process = p->process,
-        .device = p->device, .thread = thread, .context_ix = p->context, .stream = p->stream};
+    *mg_vec_push(&s->out->at) = (struct mg_tau_event){.name = p->name,
+                                                      .context = context,
+                                                      .process = p->process,
+                                                      .device = p->device,
+                                                      .thread = thread,
+                                                      .context_ix = p->context,
+                                                      .stream = p->stream};
     return s->out->at.n - 1;
 }
 
@@ -312,34 +327,32 @@ static void add_kernel(struct state *s, const struct mg_span *p, const struct ca
     struct stream *t = &s->streams_at.at[stream];
     struct running r = {.event = event, .call_ns = c ? c->begin_ns : p->begin_ns, .end_ns = p->end_ns};
     move_ended(t, p->begin_ns);
-    if (!ask_new(s, t, p->begin_ns, &r))
-        *mg_vec_push(&t->running) = r;
+    if (!ask_new(s, t, p->begin_ns, &r)) *mg_vec_push(&t->running) = r;
 }
 
 static void add_work(struct state *s, const struct mg_span *p)
 {
     const struct call *c = call_at(s, p->process, p->correlation);
-    if (!p->correlation || c->correlation != p->correlation || c->process != p->process)
-        c = NULL;
+    if (!p->correlation || c->correlation != p->correlation || c->process != p->process) c = NULL;
     uint32_t stream = stream_of(s, p);
     if (c && c->has_handle) {
         s->streams_at.at[stream].has_handle = true;
         s->streams_at.at[stream].handle = c->handle;
     }
-    if (c)
-        mg_map_set(&s->contexts, key_of(p->process, c->thread, 5, 0), p->context);
-    if (p->kind == MG_SPAN_KERNEL)
-        add_kernel(s, p, c, stream);
+    if (c) mg_map_set(&s->contexts, key_of(p->process, c->thread, 5, 0), p->context);
+    if (p->kind == MG_SPAN_KERNEL) add_kernel(s, p, c, stream);
 }
 
 static int by_place(const void *a, const void *b)
 {
     const struct mg_tau_event *x = a, *y = b;
-    const uint64_t keys[][2] = {{x->process, y->process}, {x->thread, y->thread}, {x->device, y->device},
-                                {x->context_ix, y->context_ix}, {x->stream, y->stream}};
+    const uint64_t keys[][2] = {{x->process, y->process},
+                                {x->thread, y->thread},
+                                {x->device, y->device},
+                                {x->context_ix, y->context_ix},
+                                {x->stream, y->stream}};
     for (size_t i = 0; i < MG_COUNT_OF(keys); i++)
-        if (keys[i][0] != keys[i][1])
-            return keys[i][0] < keys[i][1] ? -1 : 1;
+        if (keys[i][0] != keys[i][1]) return keys[i][0] < keys[i][1] ? -1 : 1;
     int c = strcmp(x->context, y->context);
     return c ? c : strcmp(x->name, y->name);
 }
@@ -347,8 +360,7 @@ static int by_place(const void *a, const void *b)
 static void release_state(struct state *s)
 {
     struct mg_map *maps[] = {&s->events, &s->streams, &s->recorded, &s->recorded_ns, &s->threads, &s->contexts};
-    for (size_t i = 0; i < MG_COUNT_OF(maps); i++)
-        mg_map_release(maps[i]);
+    for (size_t i = 0; i < MG_COUNT_OF(maps); i++) mg_map_release(maps[i]);
     for (uint32_t i = 0; i < s->streams_at.n; i++) {
         mg_vec_release(&s->streams_at.at[i].running);
         mg_vec_release(&s->streams_at.at[i].ended);
@@ -366,20 +378,21 @@ enum mg_err mg_tau_events_init(struct mg_tau_events *e, const char *dir, struct 
     *e = (struct mg_tau_events){0};
     struct mg_span_query q = {.size = sizeof q};
     enum mg_err err = mg_spans_open(dir, &q, &e->spans, d);
-    if (err)
-        return err;
-    struct state s = {.out = e, .calls = mg_xcalloc(RECENT, sizeof *s.calls), .ranges = mg_xcalloc(RECENT, sizeof *s.ranges),
+    if (err) return err;
+    struct state s = {.out = e,
+                      .calls = mg_xcalloc(RECENT, sizeof *s.calls),
+                      .ranges = mg_xcalloc(RECENT, sizeof *s.ranges),
                       .polls = mg_xcalloc(POLLS, sizeof *s.polls)};
     for (const struct mg_span *p; (p = mg_spans_next(e->spans));)
         if (p->kind == MG_SPAN_CALL || p->kind == MG_SPAN_MPI)
             add_call(&s, p);
         else if (p->kind == MG_SPAN_MARK)
-            s.ranges[mg_mix64(p->correlation ^ (uint64_t)p->process << 40) % RECENT] = (struct range){p->correlation, p->process, p->name};
+            s.ranges[mg_mix64(p->correlation ^ (uint64_t)p->process << 40) % RECENT] =
+                (struct range){p->correlation, p->process, p->name};
         else
             add_work(&s, p);
     release_state(&s);
-    if (e->at.n)
-        qsort(e->at.at, e->at.n, sizeof *e->at.at, by_place);
+    if (e->at.n) qsort(e->at.at, e->at.n, sizeof *e->at.at, by_place);
     return MG_ERR_OK;
 }
 

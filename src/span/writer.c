@@ -14,19 +14,22 @@ struct mg_span_writer {
 static void say(void *user, const char *line)
 {
     const struct mg_span_writer *w = user;
-    if (w->say)
-        w->say(line);
+    if (w->say) w->say(line);
 }
 
 enum mg_err mg_span_writer_open(const struct mg_span_writer_opts *o, struct mg_span_writer **out, struct mg_diag *d)
 {
     struct mg_span_writer *w = calloc(1, sizeof *w);
-    if (!w)
-        return mg_diag_err(d, MG_ERR_IO, "out of memory");
+    if (!w) return mg_diag_err(d, MG_ERR_IO, "out of memory");
     w->say = o->say;
     struct mg_trace_opts to = {
-        .size = sizeof to, .dir = o->dir, .rank = o->rank, .policy = o->wait ? MG_TRACE_BLOCK : MG_TRACE_DROP,
-        .memory_bytes = o->memory_bytes, .say = say, .say_user = w,
+        .size = sizeof to,
+        .dir = o->dir,
+        .rank = o->rank,
+        .policy = o->wait ? MG_TRACE_BLOCK : MG_TRACE_DROP,
+        .memory_bytes = o->memory_bytes,
+        .say = say,
+        .say_user = w,
     };
     w->trace = o->trace;
     w->owns = !o->trace;
@@ -57,8 +60,7 @@ bool mg_span_writer_flush(struct mg_span_writer *w, uint32_t timeout_ms)
 
 void mg_span_writer_close(struct mg_span_writer *w)
 {
-    if (w->owns)
-        mg_trace_close(w->trace);
+    if (w->owns) mg_trace_close(w->trace);
     free(w);
 }
 

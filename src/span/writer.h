@@ -9,15 +9,16 @@
 struct mg_span_writer;
 struct mg_trace_writer;
 struct mg_span_writer_opts {
-    size_t size;           /* sizeof this struct */
+    size_t size;                   /* sizeof this struct */
     struct mg_trace_writer *trace; /* of the process; NULL: one of its own, as follows */
-    const char *dir;       /* profile directory */
-    int32_t rank;          /* of the process, -1: none */
-    size_t memory_bytes;   /* of buffers */
-    bool wait;             /* a thread that finds no buffer waits; else its record is dropped and counted */
+    const char *dir;               /* profile directory */
+    int32_t rank;                  /* of the process, -1: none */
+    size_t memory_bytes;           /* of buffers */
+    bool wait;                     /* a thread that finds no buffer waits; else its record is dropped and counted */
     void (*say)(const char *line);
 };
-enum mg_err mg_span_writer_open(const struct mg_span_writer_opts *o, struct mg_span_writer **out, struct mg_diag *d) MG_MUST_CHECK;
+enum mg_err mg_span_writer_open(const struct mg_span_writer_opts *o, struct mg_span_writer **out,
+                                struct mg_diag *d) MG_MUST_CHECK;
 uint64_t mg_span_writer_lost(struct mg_span_writer *w); /* records that are not in the file */
 bool mg_span_writer_flush(struct mg_span_writer *w, uint32_t timeout_ms);
 void mg_span_writer_close(struct mg_span_writer *w);

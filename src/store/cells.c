@@ -81,7 +81,8 @@ struct mg_account *mg_account_new(struct mg_accounts *all, const struct mg_store
 {
     struct mg_account *a = calloc(1, sizeof *a);
     if (!a) return NULL;
-    *a = (struct mg_account){.all = all, .use = r->use, .kernel = r->kernel, .n_cells = r->n_cells, .n_tables = r->n_tables};
+    *a = (struct mg_account){
+        .all = all, .use = r->use, .kernel = r->kernel, .n_cells = r->n_cells, .n_tables = r->n_tables};
     a->rules = malloc(r->n_cells + 1);
     a->cells = calloc((size_t)r->n_cells + 1, sizeof *a->cells);
     a->tables = calloc((size_t)r->n_tables + 1, sizeof *a->tables);
@@ -91,7 +92,8 @@ struct mg_account *mg_account_new(struct mg_accounts *all, const struct mg_store
     }
     if (r->n_cells) memcpy(a->rules, r->rules, r->n_cells);
     for (uint32_t t = 0; t < r->n_tables; t++)
-        a->tables[t] = (struct table){.n_keys = r->tables[t].n_keys, .n_cells = r->tables[t].n_cells, .rule = r->tables[t].rule};
+        a->tables[t] =
+            (struct table){.n_keys = r->tables[t].n_keys, .n_cells = r->tables[t].n_cells, .rule = r->tables[t].rule};
     pthread_mutex_lock(&all->lock);
     a->next = all->first;
     all->first = a;
@@ -116,7 +118,8 @@ void mg_account_add(struct mg_account *a, const uint64_t *cells, uint64_t launch
 {
     if (!a) return;
     pthread_mutex_lock(&a->all->lock);
-    for (uint32_t i = 0; i < a->n_cells; i++) a->cells[i] = mg_merged((enum mg_merge)a->rules[i], a->cells[i], cells[i]);
+    for (uint32_t i = 0; i < a->n_cells; i++)
+        a->cells[i] = mg_merged((enum mg_merge)a->rules[i], a->cells[i], cells[i]);
     a->counted += launches;
     a->dirty = true;
     if (keep) keep_launch(a, cells, launch);
@@ -243,7 +246,8 @@ void mg_accounts_rows(struct mg_accounts *all, struct mg_row *rows)
 static struct mg_row *site_row(const struct mg_store_region *g, uint32_t id)
 {
     const struct mg_result_site *s = &g->sites[id];
-    struct mg_row *r = mg_row_new(MG_STMT_site, mg_row_text_bytes(s->function) + mg_row_text_bytes(s->op) + mg_row_text_bytes(s->file) + mg_row_text_bytes(s->inlined));
+    struct mg_row *r = mg_row_new(MG_STMT_site, mg_row_text_bytes(s->function) + mg_row_text_bytes(s->op) +
+                                                    mg_row_text_bytes(s->file) + mg_row_text_bytes(s->inlined));
     if (!r) return NULL;
     mg_row_int(r, g->use);
     mg_row_int(r, g->kernel);
@@ -278,7 +282,9 @@ struct mg_row *mg_region_rows(const struct mg_store_region *g)
 {
     size_t n_runs = 1;
     for (uint32_t i = 1; i < g->n_cells; i++) n_runs += g->rules[i] != g->rules[i - 1];
-    struct mg_row *r = mg_row_new(MG_STMT_region, mg_row_text_bytes(g->reason) + n_runs * (MG_LEB_MAX + 1) + (size_t)g->n_tables * 4 * MG_LEB_MAX), **tail = r ? &r->next : NULL;
+    struct mg_row *r = mg_row_new(MG_STMT_region, mg_row_text_bytes(g->reason) + n_runs * (MG_LEB_MAX + 1) +
+                                                      (size_t)g->n_tables * 4 * MG_LEB_MAX),
+                  **tail = r ? &r->next : NULL;
     if (!r) return NULL;
     mg_row_int(r, g->use);
     mg_row_int(r, g->kernel);

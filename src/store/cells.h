@@ -5,7 +5,7 @@
 #include "store/queue.h"
 #include "store/store.h"
 
-struct mg_accounts; /* of one process */
+struct mg_accounts;                        /* of one process */
 struct mg_accounts *mg_accounts_new(void); /* NULL: out of memory */
 void mg_accounts_free(struct mg_accounts *all);
 /* Appends to the chain what has changed since the last time. On the writer's thread. */

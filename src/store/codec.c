@@ -77,8 +77,10 @@ size_t mg_args_encode(const struct mg_store_arg *a, uint32_t n, uint8_t *out)
         p = mg_leb_write(p, (uint64_t)a[i].kind);
         p = mg_leb_write(p, a[i].allocation);
         p = mg_leb_write(p, a[i].allocation_off);
-        if (a[i].value) memcpy(p, a[i].value, a[i].bytes);
-        else memset(p, 0, a[i].bytes);
+        if (a[i].value)
+            memcpy(p, a[i].value, a[i].bytes);
+        else
+            memset(p, 0, a[i].bytes);
         p += a[i].bytes;
     }
     return (size_t)(p - out);
@@ -103,8 +105,12 @@ bool mg_args_decode(const uint8_t *p, size_t bytes, struct mg_arena *arena, stru
     at = p;
     for (uint32_t k = 0; k < count; k++) {
         for (int i = 0; i < 5; i++) at = mg_leb_read(at, end, &f[i]);
-        (*a)[k] = (struct mg_store_arg){.offset = (uint32_t)f[0], .bytes = (uint32_t)f[1], .kind = (enum mg_arg_kind)f[2],
-                                        .allocation = f[3], .allocation_off = f[4], .value = mg_arena_copy(arena, at, f[1])};
+        (*a)[k] = (struct mg_store_arg){.offset = (uint32_t)f[0],
+                                        .bytes = (uint32_t)f[1],
+                                        .kind = (enum mg_arg_kind)f[2],
+                                        .allocation = f[3],
+                                        .allocation_off = f[4],
+                                        .value = mg_arena_copy(arena, at, f[1])};
         at += f[1];
     }
     return true;

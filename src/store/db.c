@@ -24,18 +24,21 @@
 
 #define MOST_PATH 440 /* SQLite's 512, less the longest name that we give, and "-journal" */
 
-static const char *const texts[] = { /* ORDER STMT */
+static const char *const texts[] = {
+    /* ORDER STMT */
     [MG_STMT_process] = "INSERT INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,NULL,0,?,?,?)",
     [MG_STMT_exit] = "UPDATE process SET exit=?, closed=?",
     [MG_STMT_kernel] = "INSERT INTO kernel VALUES(?,?,?,?,?,?,?,?)",
     [MG_STMT_kernel_found] = "UPDATE kernel SET module=?2, regs_instrumented=?3, has_sites=?4 WHERE id=?1",
     [MG_STMT_block] = "INSERT INTO block VALUES(?,?,?,?,?,?,?,?,?,?,?)",
     [MG_STMT_module] = "INSERT OR IGNORE INTO module VALUES(?,?,?)",
-    [MG_STMT_launch] = "INSERT INTO launch(id,kernel,grid_x,grid_y,grid_z,block_x,block_y,block_z,cluster_x,cluster_y,cluster_z,"
-                       "static_shared,dyn_shared,device,stream,ctx,graph,ran,reason,cooperative,tools,args)"
-                       " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [MG_STMT_launch] =
+        "INSERT INTO launch(id,kernel,grid_x,grid_y,grid_z,block_x,block_y,block_z,cluster_x,cluster_y,cluster_z,"
+        "static_shared,dyn_shared,device,stream,ctx,graph,ran,reason,cooperative,tools,args)"
+        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [MG_STMT_drop] = "DELETE FROM launch WHERE id=?",
-    [MG_STMT_done] = "UPDATE launch SET complete=?2, why=?3, start_ns=?4, time_ns=?5, replays=?6, threads=?7, warps=?8, schedule_dependent=?9 WHERE id=?1",
+    [MG_STMT_done] =
+        "UPDATE launch SET complete=?2, why=?3, start_ns=?4, time_ns=?5, replays=?6, threads=?7, warps=?8, schedule_dependent=?9 WHERE id=?1",
     [MG_STMT_unknown] = "INSERT INTO unknown VALUES(?,?,?)",
     [MG_STMT_tool] = "INSERT OR REPLACE INTO tool VALUES(?,?,?)",
     [MG_STMT_run] = "INSERT OR REPLACE INTO run VALUES(?,?,?,?)",
@@ -48,12 +51,13 @@ static const char *const texts[] = { /* ORDER STMT */
     [MG_STMT_not_written] = "UPDATE unknown SET n=? WHERE what='" MG_STORE_NOT_WRITTEN "'",
 };
 _Static_assert(MG_COUNT_OF(texts) == MG_STMT_COUNT, "ORDER STMT");
-const uint8_t mg_stmt_cells[] = { /* ORDER STMT: values that each takes */
-    [MG_STMT_process] = 15, [MG_STMT_exit] = 2, [MG_STMT_kernel] = 8, [MG_STMT_kernel_found] = 4,
-    [MG_STMT_block] = 11, [MG_STMT_module] = 3, [MG_STMT_launch] = 22, [MG_STMT_drop] = 1, [MG_STMT_done] = 9,
-    [MG_STMT_unknown] = 3, [MG_STMT_tool] = 3, [MG_STMT_run] = 4, [MG_STMT_use] = 4, [MG_STMT_region] = 7,
-    [MG_STMT_site] = 15, [MG_STMT_cells] = 4, [MG_STMT_entries] = 6, [MG_STMT_launch_cells] = 3,
-    [MG_STMT_not_written] = 1};
+const uint8_t mg_stmt_cells[] =
+    {/* ORDER STMT: values that each takes */
+     [MG_STMT_process] = 15, [MG_STMT_exit] = 2,         [MG_STMT_kernel] = 8,     [MG_STMT_kernel_found] = 4,
+     [MG_STMT_block] = 11,   [MG_STMT_module] = 3,       [MG_STMT_launch] = 22,    [MG_STMT_drop] = 1,
+     [MG_STMT_done] = 9,     [MG_STMT_unknown] = 3,      [MG_STMT_tool] = 3,       [MG_STMT_run] = 4,
+     [MG_STMT_use] = 4,      [MG_STMT_region] = 7,       [MG_STMT_site] = 15,      [MG_STMT_cells] = 4,
+     [MG_STMT_entries] = 6,  [MG_STMT_launch_cells] = 3, [MG_STMT_not_written] = 1};
 _Static_assert(MG_COUNT_OF(mg_stmt_cells) == MG_STMT_COUNT, "ORDER STMT");
 
 /* ---- SQLite's open, ours: high descriptors, noted in the database being opened ---------------- */
@@ -111,9 +115,15 @@ static bool files_are_ours(const struct mg_db *db)
 static enum mg_err check_dir(const char *dir, struct mg_diag *d)
 {
     char full[PATH_MAX];
-    if (!realpath(dir, full)) return mg_diag_err(d, MG_ERR_IO, "cannot make the directory %s: %s", dir, strerror(errno));
-    if (!strcmp(full, "/")) return mg_diag_err(d, MG_ERR_IO, "%s is the root directory: a profile needs a directory of its own", dir);
-    if (strlen(full) > MOST_PATH) return mg_diag_err(d, MG_ERR_IO, "cannot make a profile in %s: its whole path has %zu bytes, more than the %d that a database can be in", dir, strlen(full), MOST_PATH);
+    if (!realpath(dir, full))
+        return mg_diag_err(d, MG_ERR_IO, "cannot make the directory %s: %s", dir, strerror(errno));
+    if (!strcmp(full, "/"))
+        return mg_diag_err(d, MG_ERR_IO, "%s is the root directory: a profile needs a directory of its own", dir);
+    if (strlen(full) > MOST_PATH)
+        return mg_diag_err(
+            d, MG_ERR_IO,
+            "cannot make a profile in %s: its whole path has %zu bytes, more than the %d that a database can be in",
+            dir, strlen(full), MOST_PATH);
     return MG_ERR_OK;
 }
 
@@ -121,7 +131,9 @@ enum mg_err mg_db_make_dir(const char *dir, struct mg_diag *d)
 {
     char path[4096];
     int n = snprintf(path, sizeof path, "%s", dir);
-    if (n <= 0 || (size_t)n >= sizeof path) return mg_diag_err(d, MG_ERR_IO, "cannot make the directory '%s': %s", dir, n ? strerror(ENAMETOOLONG) : strerror(ENOENT));
+    if (n <= 0 || (size_t)n >= sizeof path)
+        return mg_diag_err(d, MG_ERR_IO, "cannot make the directory '%s': %s", dir,
+                           n ? strerror(ENAMETOOLONG) : strerror(ENOENT));
     int parent = 0; /* why the last of the parents could not be made */
     for (char *at = path + 1; *at; at++) {
         if (*at != '/') continue;
@@ -136,7 +148,9 @@ enum mg_err mg_db_make_dir(const char *dir, struct mg_diag *d)
         if (S_ISDIR(st.st_mode)) return check_dir(path, d);
         e = ENOTDIR;
     }
-    return mg_diag_err(d, MG_ERR_IO, "cannot make the directory %s: %s", dir, !lstat(path, &st) && S_ISLNK(st.st_mode) ? "it is a symbolic link that leads nowhere" : strerror(e));
+    return mg_diag_err(d, MG_ERR_IO, "cannot make the directory %s: %s", dir,
+                       !lstat(path, &st) && S_ISLNK(st.st_mode) ? "it is a symbolic link that leads nowhere"
+                                                                : strerror(e));
 }
 
 static enum mg_err sql_error(struct mg_db *db, int rc, const char *doing, struct mg_diag *d)
@@ -144,7 +158,9 @@ static enum mg_err sql_error(struct mg_db *db, int rc, const char *doing, struct
     (void)rc;
     int code = db->sql ? sqlite3_extended_errcode(db->sql) : SQLITE_NOMEM;
     int e = db->sql ? sqlite3_system_errno(db->sql) : 0;
-    const char *text = (code & 255) == SQLITE_FULL ? "no space left" : db->sql ? sqlite3_errmsg(db->sql) : "out of memory";
+    const char *text = (code & 255) == SQLITE_FULL ? "no space left"
+                       : db->sql                   ? sqlite3_errmsg(db->sql)
+                                                   : "out of memory";
     if (((code & 255) == SQLITE_IOERR || (code & 255) == SQLITE_CANTOPEN) && e) text = strerror(e);
     if ((code & 255) == SQLITE_CANTOPEN) { /* SQLite tries again for reading, which hides the cause */
         char dir[sizeof db->path];
@@ -166,18 +182,24 @@ enum mg_err mg_db_open(struct mg_db *db, const char *path, struct mg_diag *d)
     bool scheme = !strncmp(path, "file:", 5); /* a directory of that name, no URI */
     char beside[sizeof db->path + 2];
     snprintf(beside, sizeof beside, "./%s", db->path);
-    int rc = sqlite3_open_v2(scheme ? beside : path, &db->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, "unix");
+    int rc = sqlite3_open_v2(scheme ? beside : path, &db->sql,
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, "unix");
     if (rc == SQLITE_OK) {
         char pragmas[200];
         sqlite3_busy_timeout(db->sql, 5000);
         /* What a killed process wrote is the kernel's to keep; waiting for the disk, some 30 times a run,
          * would only help against a power failure, and cost more than many a program takes. Pages: 512 KB in the
          * application, not 2 MB; rows come in order of their keys. */
-        rc = sqlite3_exec(db->sql, "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-512", NULL, NULL, NULL);
-        snprintf(pragmas, sizeof pragmas, "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d;", MG_STORE_APP_ID, MG_STORE_VERSION);
+        rc = sqlite3_exec(
+            db->sql,
+            "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-512", NULL,
+            NULL, NULL);
+        snprintf(pragmas, sizeof pragmas, "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
+                 MG_STORE_APP_ID, MG_STORE_VERSION);
         if (rc == SQLITE_OK) rc = sqlite3_exec(db->sql, pragmas, NULL, NULL, NULL);
     }
-    bool present = rc == SQLITE_OK && sqlite3_table_column_metadata(db->sql, NULL, "process", NULL, NULL, NULL, NULL, NULL, NULL) == SQLITE_OK;
+    bool present = rc == SQLITE_OK && sqlite3_table_column_metadata(db->sql, NULL, "process", NULL, NULL, NULL, NULL,
+                                                                    NULL, NULL) == SQLITE_OK;
     if (rc == SQLITE_OK && !present) rc = sqlite3_exec(db->sql, mg_store_schema, NULL, NULL, NULL);
     if (rc == SQLITE_OK) rc = sqlite3_exec(db->sql, "COMMIT", NULL, NULL, NULL);
     for (int i = 0; rc == SQLITE_OK && i < MG_STMT_COUNT; i++) {
@@ -208,8 +230,10 @@ static void *keep_spare(const char *path)
     if (fd < 0) return NULL;
     unlink(name);
     void *p = MAP_FAILED;
-    for (unsigned n = SPARE_MOST; n && p == MAP_FAILED; n--) /* the mapping is as long as the most; its end may have no blocks */
-        if (!posix_fallocate(fd, 0, n * SPARE_BYTES)) p = mmap(NULL, SPARE_MOST * SPARE_BYTES, PROT_NONE, MAP_SHARED, fd, 0);
+    for (unsigned n = SPARE_MOST; n && p == MAP_FAILED;
+         n--) /* the mapping is as long as the most; its end may have no blocks */
+        if (!posix_fallocate(fd, 0, n * SPARE_BYTES))
+            p = mmap(NULL, SPARE_MOST * SPARE_BYTES, PROT_NONE, MAP_SHARED, fd, 0);
     close(fd);
     if (p == MAP_FAILED) return NULL;
     madvise(p, SPARE_MOST * SPARE_BYTES, MADV_DONTFORK);
@@ -236,10 +260,11 @@ enum mg_err mg_db_claim(struct mg_db *db, const char *dir, uint32_t pid, struct 
     char path[4096];
     enum mg_err err = mg_db_make_dir(dir, d);
     for (int attempt = 0; !err; attempt++) {
-        int n = attempt == 0 ? snprintf(path, sizeof path, "%s/profile.db", dir)
-              : attempt == 1 ? snprintf(path, sizeof path, "%s/profile-%u.db", dir, pid)
-              : snprintf(path, sizeof path, "%s/profile-%u-%d.db", dir, pid, attempt);
-        if ((size_t)n + 8 >= sizeof path) return mg_diag_err(d, MG_ERR_IO, "cannot create %s/profile.db: %s", dir, strerror(ENAMETOOLONG));
+        int n = attempt == 0   ? snprintf(path, sizeof path, "%s/profile.db", dir)
+                : attempt == 1 ? snprintf(path, sizeof path, "%s/profile-%u.db", dir, pid)
+                               : snprintf(path, sizeof path, "%s/profile-%u-%d.db", dir, pid, attempt);
+        if ((size_t)n + 8 >= sizeof path)
+            return mg_diag_err(d, MG_ERR_IO, "cannot create %s/profile.db: %s", dir, strerror(ENAMETOOLONG));
         int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0) {
             close(fd);
@@ -249,7 +274,8 @@ enum mg_err mg_db_claim(struct mg_db *db, const char *dir, uint32_t pid, struct 
             if (err) give_spare(db);
             return err;
         }
-        if (errno != EEXIST || attempt == 10000) err = mg_diag_err(d, MG_ERR_IO, "cannot create %s: %s", path, strerror(errno));
+        if (errno != EEXIST || attempt == 10000)
+            err = mg_diag_err(d, MG_ERR_IO, "cannot create %s: %s", path, strerror(errno));
     }
     return err;
 }
@@ -277,11 +303,21 @@ static int write_row(struct mg_db *db, const struct mg_row *r)
         const char *at = r->data + c->i;
         int ix = (int)i + 1;
         switch (c->kind) {
-        case MG_CELL_null: rc = sqlite3_bind_null(st, ix); break;
-        case MG_CELL_int: rc = sqlite3_bind_int64(st, ix, c->i); break;
-        case MG_CELL_text: rc = sqlite3_bind_text64(st, ix, at, c->bytes, SQLITE_STATIC, SQLITE_UTF8); break;
-        case MG_CELL_blob: rc = sqlite3_bind_blob64(st, ix, at, c->bytes, SQLITE_STATIC); break;
-        case MG_CELL_zstd: rc = bind_compressed(st, ix, at, c->bytes); break;
+        case MG_CELL_null:
+            rc = sqlite3_bind_null(st, ix);
+            break;
+        case MG_CELL_int:
+            rc = sqlite3_bind_int64(st, ix, c->i);
+            break;
+        case MG_CELL_text:
+            rc = sqlite3_bind_text64(st, ix, at, c->bytes, SQLITE_STATIC, SQLITE_UTF8);
+            break;
+        case MG_CELL_blob:
+            rc = sqlite3_bind_blob64(st, ix, at, c->bytes, SQLITE_STATIC);
+            break;
+        case MG_CELL_zstd:
+            rc = bind_compressed(st, ix, at, c->bytes);
+            break;
         }
     }
     if (rc == SQLITE_OK) rc = sqlite3_step(st);
@@ -333,7 +369,9 @@ static enum mg_err reopen(struct mg_db *db, struct mg_diag *d)
     if (old >= 0) close(old);
     if (!moved) {
         unlink(beside);
-        return mg_diag_err(d, MG_ERR_STATE, "the program closed the file descriptors of %s, which cannot be opened again: %s", path, strerror(e));
+        return mg_diag_err(d, MG_ERR_STATE,
+                           "the program closed the file descriptors of %s, which cannot be opened again: %s", path,
+                           strerror(e));
     }
     void *spare = db->spare;
     enum mg_err err = mg_db_open(db, path, d);

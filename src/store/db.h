@@ -6,9 +6,26 @@
 #include "store/queue.h"
 
 enum mg_stmt { /* ORDER STMT: texts in db.c */
-    MG_STMT_process, MG_STMT_exit, MG_STMT_kernel, MG_STMT_kernel_found, MG_STMT_block, MG_STMT_module,
-    MG_STMT_launch, MG_STMT_drop, MG_STMT_done, MG_STMT_unknown, MG_STMT_tool, MG_STMT_run,
-    MG_STMT_use, MG_STMT_region, MG_STMT_site, MG_STMT_cells, MG_STMT_entries, MG_STMT_launch_cells, MG_STMT_not_written, MG_STMT_COUNT
+               MG_STMT_process,
+               MG_STMT_exit,
+               MG_STMT_kernel,
+               MG_STMT_kernel_found,
+               MG_STMT_block,
+               MG_STMT_module,
+               MG_STMT_launch,
+               MG_STMT_drop,
+               MG_STMT_done,
+               MG_STMT_unknown,
+               MG_STMT_tool,
+               MG_STMT_run,
+               MG_STMT_use,
+               MG_STMT_region,
+               MG_STMT_site,
+               MG_STMT_cells,
+               MG_STMT_entries,
+               MG_STMT_launch_cells,
+               MG_STMT_not_written,
+               MG_STMT_COUNT
 };
 
 extern const uint8_t mg_stmt_cells[]; /* values that each takes */
@@ -20,7 +37,10 @@ struct mg_db {
     char path[4096];
     struct sqlite3 *sql;
     struct sqlite3_stmt *stmts[MG_STMT_COUNT];
-    struct { int fd; uint64_t dev, ino; } files[MG_DB_MAX_FILES]; /* what SQLite holds open */
+    struct {
+        int fd;
+        uint64_t dev, ino;
+    } files[MG_DB_MAX_FILES]; /* what SQLite holds open */
     uint32_t n_files;
     void *spare; /* room on the disk for the last words of a process */
 };
@@ -34,7 +54,8 @@ enum mg_err mg_db_open(struct mg_db *db, const char *path, struct mg_diag *d);
 /* Writes rows in one transaction. When the application closed SQLite's files behind its back, they are
  * opened again first; MG_ERR_STATE when that fails. */
 enum mg_err mg_db_write(struct mg_db *db, const struct mg_row *rows, struct mg_diag *d);
-/* Room for a small transaction on a disk that is full: gives up the spare, and empties the log where that is possible. */
+/* Room for a small transaction on a disk that is full: gives up the spare, and empties the log where that is possible.
+ */
 void mg_db_make_room(struct mg_db *db);
 /* last: the database becomes one plain file when nobody else has it open. */
 void mg_db_close(struct mg_db *db, bool last);

@@ -21,10 +21,13 @@
 static bool open_uri(sqlite3 **sql, const char *path, const char *query)
 {
     struct mg_buf uri = MG_BUF_INIT;
-    mg_buf_adds(&uri, *path == '/' ? "file://" : "file:"); /* an empty host, or //dir/x would be file x of the host dir */
+    mg_buf_adds(&uri,
+                *path == '/' ? "file://" : "file:"); /* an empty host, or //dir/x would be file x of the host dir */
     for (const char *c = path; *c; c++)
-        if (strchr("%?#", *c)) mg_buf_printf(&uri, "%%%02x", *c);
-        else mg_buf_addc(&uri, *c);
+        if (strchr("%?#", *c))
+            mg_buf_printf(&uri, "%%%02x", *c);
+        else
+            mg_buf_addc(&uri, *c);
     mg_buf_adds(&uri, query);
     int rc = sqlite3_open_v2(uri.at, sql, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
     mg_buf_release(&uri);
@@ -85,7 +88,8 @@ enum mg_err mg_dbfile_open(sqlite3 **sql, const char *path, char tmp[MG_FILE_TMP
     sqlite3_close(*sql);
     *sql = NULL;
     if (has_log ? open_copy(sql, path, tmp) : open_uri(sql, path, "?immutable=1")) return MG_ERR_OK;
-    enum mg_err err = mg_diag_err(d, MG_ERR_IO, "cannot read %s: %s", path, *sql ? sqlite3_errmsg(*sql) : "no copy could be made");
+    enum mg_err err =
+        mg_diag_err(d, MG_ERR_IO, "cannot read %s: %s", path, *sql ? sqlite3_errmsg(*sql) : "no copy could be made");
     sqlite3_close(*sql);
     *sql = NULL;
     mg_dbfile_done(tmp);
@@ -115,7 +119,8 @@ static void peek(struct mg_dbfile *f)
     sqlite3_stmt *st = NULL;
     char tmp[MG_FILE_TMP];
     if (mg_dbfile_open(&sql, f->path, tmp, NULL)) return;
-    if (sqlite3_prepare_v2(sql, "SELECT rank, start_unix_ns FROM process", -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW) {
+    if (sqlite3_prepare_v2(sql, "SELECT rank, start_unix_ns FROM process", -1, &st, NULL) == SQLITE_OK &&
+        sqlite3_step(st) == SQLITE_ROW) {
         f->rank = sqlite3_column_int(st, 0);
         f->start = (uint64_t)sqlite3_column_int64(st, 1);
     }
@@ -124,14 +129,17 @@ static void peek(struct mg_dbfile *f)
     mg_dbfile_done(tmp);
 }
 
-enum mg_err mg_dbfiles_list(const char *dir, struct mg_arena *arena, struct mg_dbfile **out, uint32_t *n, struct mg_diag *diag)
+enum mg_err mg_dbfiles_list(const char *dir, struct mg_arena *arena, struct mg_dbfile **out, uint32_t *n,
+                            struct mg_diag *diag)
 {
     MG_VEC(struct mg_dbfile) v = {0};
     DIR *d = opendir(dir);
     if (!d) return mg_diag_err(diag, MG_ERR_INPUT, "cannot read the profile %s: %s", dir, strerror(errno));
     for (struct dirent *e; (e = readdir(d));) {
         if (!is_database_name(e->d_name)) continue;
-        struct mg_dbfile f = {.path = mg_arena_printf(arena, "%s/%s", dir, e->d_name), .rank = -1, .first = !strcmp(e->d_name, "profile.db")};
+        struct mg_dbfile f = {.path = mg_arena_printf(arena, "%s/%s", dir, e->d_name),
+                              .rank = -1,
+                              .first = !strcmp(e->d_name, "profile.db")};
         *mg_vec_push(&v) = f;
     }
     closedir(d);

@@ -22,17 +22,25 @@
 
 #define LEAST_ROOM ((uint64_t)64 << 20)
 
-struct kernel_size { uint32_t *block_insts; uint32_t n_blocks; bool named; };
-struct running { uint32_t kernel, device, flags; uint64_t stream, ctx; uint32_t next_free; };
+struct kernel_size {
+    uint32_t *block_insts;
+    uint32_t n_blocks;
+    bool named;
+};
+struct running {
+    uint32_t kernel, device, flags;
+    uint64_t stream, ctx;
+    uint32_t next_free;
+};
 struct mg_live {
     pthread_mutex_t lock;
     char path[4096];
-    uint8_t *file;                   /* mapped */
+    uint8_t *file; /* mapped */
     struct mg_live_head *head;
     MG_VEC(struct kernel_size) kernels;
     MG_VEC(struct running) running;
-    uint32_t first_free;             /* of running, plus 1; 0: none */
-    struct mg_map running_of;        /* launch -> its place in running */
+    uint32_t first_free;      /* of running, plus 1; 0: none */
+    struct mg_map running_of; /* launch -> its place in running */
 };
 
 /* Not even for a moment is room taken that the database may need. */
@@ -50,8 +58,10 @@ static bool map_file(struct mg_live *l)
     bool ok = !posix_fallocate(fd, 0, (off_t)MG_LIVE_BYTES);
     void *at = ok ? mmap(NULL, MG_LIVE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     close(fd);
-    if (at == MAP_FAILED) unlink(l->path);
-    else l->file = at;
+    if (at == MAP_FAILED)
+        unlink(l->path);
+    else
+        l->file = at;
     return at != MAP_FAILED;
 }
 
@@ -59,7 +69,8 @@ struct mg_live *mg_live_open(const char *dir, uint32_t pid, uint64_t start_ns)
 {
     struct mg_live *l = calloc(1, sizeof *l);
     if (!l) return NULL;
-    if ((size_t)snprintf(l->path, sizeof l->path, "%s/live-%u.ring", dir, pid) >= sizeof l->path || !has_room(dir) || !map_file(l)) {
+    if ((size_t)snprintf(l->path, sizeof l->path, "%s/live-%u.ring", dir, pid) >= sizeof l->path || !has_room(dir) ||
+        !map_file(l)) {
         free(l);
         return NULL;
     }
@@ -89,7 +100,8 @@ void mg_live_kernel(struct mg_live *l, uint32_t id, const struct mg_store_kernel
     pthread_mutex_lock(&l->lock);
     while (l->kernels.n <= id) *mg_vec_push(&l->kernels) = (struct kernel_size){0};
     struct kernel_size *size = &l->kernels.at[id];
-    if (k->sites && !size->n_blocks && (size->block_insts = calloc(k->sites->n_blocks + 1u, sizeof *size->block_insts))) {
+    if (k->sites && !size->n_blocks &&
+        (size->block_insts = calloc(k->sites->n_blocks + 1u, sizeof *size->block_insts))) {
         size->n_blocks = k->sites->n_blocks;
         for (uint32_t i = 0; i < size->n_blocks; i++) size->block_insts[i] = k->sites->blocks[i].n_insts;
     }
@@ -103,9 +115,12 @@ void mg_live_launch(struct mg_live *l, uint64_t id, const struct mg_store_launch
     if (!l) return;
     pthread_mutex_lock(&l->lock);
     uint32_t at = l->first_free;
-    if (at) l->first_free = l->running.at[--at].next_free;
-    else (void)mg_vec_push(&l->running), at = l->running.n - 1;
-    unsigned flags = (launch->ran == MG_RAN_INSTRUMENTED ? MG_LIVE_INSTRUMENTED : 0) | (launch->graph ? MG_LIVE_GRAPH : 0);
+    if (at)
+        l->first_free = l->running.at[--at].next_free;
+    else
+        (void)mg_vec_push(&l->running), at = l->running.n - 1;
+    unsigned flags =
+        (launch->ran == MG_RAN_INSTRUMENTED ? MG_LIVE_INSTRUMENTED : 0) | (launch->graph ? MG_LIVE_GRAPH : 0);
     l->running.at[at] = (struct running){launch->kernel, launch->device, flags, launch->stream, launch->ctx, 0};
     mg_map_set(&l->running_of, id, at);
     pthread_mutex_unlock(&l->lock);

@@ -29,8 +29,10 @@ static enum mg_err copy_database(const char *from, const char *to, bool ranked, 
         sqlite3_backup_step(copy, -1);
         rc = sqlite3_backup_finish(copy);
     }
-    if (!copy || rc != SQLITE_OK) err = mg_diag_err(d, MG_ERR_IO, "cannot copy %s to %s: %s", from, to, sqlite3_errmsg(out));
-    else if (ranked && set_rank(out, rank)) err = mg_diag_err(d, MG_ERR_INPUT, "%s is damaged: %s", from, sqlite3_errmsg(out));
+    if (!copy || rc != SQLITE_OK)
+        err = mg_diag_err(d, MG_ERR_IO, "cannot copy %s to %s: %s", from, to, sqlite3_errmsg(out));
+    else if (ranked && set_rank(out, rank))
+        err = mg_diag_err(d, MG_ERR_INPUT, "%s is damaged: %s", from, sqlite3_errmsg(out));
     sqlite3_free(beside);
     sqlite3_close(out);
     sqlite3_close(in);
@@ -45,7 +47,8 @@ static enum mg_err check_target(const char *to, struct mg_diag *d)
     struct mg_dbfile *files = NULL;
     uint32_t n = 0;
     enum mg_err err = mg_db_make_dir(to, d);
-    if (!err && !mg_dbfiles_list(to, &arena, &files, &n, NULL)) err = mg_diag_err(d, MG_ERR_INPUT, "%s holds a profile already", to);
+    if (!err && !mg_dbfiles_list(to, &arena, &files, &n, NULL))
+        err = mg_diag_err(d, MG_ERR_INPUT, "%s holds a profile already", to);
     free(files);
     mg_arena_release(&arena);
     return err;
@@ -70,8 +73,8 @@ enum mg_err mg_recording_merge(const char *to, const char *const *dirs, uint32_t
         for (uint32_t k = 0; k < n_files && !err; k++) {
             const char *name = strrchr(files[k].path, '/') + 1;
             char *path = !strncmp(name, "run-", 4) ? mg_arena_printf(&arena, "%s/run-%05u.db", to, runs++)
-                       : processes++ ? mg_arena_printf(&arena, "%s/profile-%05u.db", to, processes - 1)
-                       : mg_arena_printf(&arena, "%s/profile.db", to);
+                         : processes++             ? mg_arena_printf(&arena, "%s/profile-%05u.db", to, processes - 1)
+                                                   : mg_arena_printf(&arena, "%s/profile.db", to);
             err = copy_database(files[k].path, path, n > 1 && strncmp(name, "run-", 4), i, d);
         }
         free(files);

@@ -51,8 +51,10 @@ void mg_row_bytes(struct mg_row *r, enum mg_cell_kind kind, const void *p, size_
 
 void mg_row_text(struct mg_row *r, const char *text)
 {
-    if (text) mg_row_bytes(r, MG_CELL_text, text, strlen(text));
-    else mg_row_null(r);
+    if (text)
+        mg_row_bytes(r, MG_CELL_text, text, strlen(text));
+    else
+        mg_row_null(r);
 }
 
 uint8_t *mg_row_room(struct mg_row *r)
@@ -138,7 +140,8 @@ struct mg_row *mg_queue_take(struct mg_queue *q, uint64_t interval_ns, uint64_t 
         pthread_cond_wait(&q->work, &q->lock);
     }
     q->idle = false;
-    while (!q->closing && q->wanted == q->done && q->bytes <= q->cap_bytes / 2 && mg_now_ns() < q->last_ns + interval_ns)
+    while (!q->closing && q->wanted == q->done && q->bytes <= q->cap_bytes / 2 &&
+           mg_now_ns() < q->last_ns + interval_ns)
         wait_until(q, q->last_ns + interval_ns);
     q->last_ns = mg_now_ns();
     struct mg_row *rows = q->head;

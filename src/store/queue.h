@@ -7,17 +7,23 @@
 
 #include "base/compiler.h"
 
-enum mg_cell_kind { MG_CELL_null, MG_CELL_int, MG_CELL_text, MG_CELL_blob, MG_CELL_zstd /* compressed by the writer */ };
+enum mg_cell_kind {
+    MG_CELL_null,
+    MG_CELL_int,
+    MG_CELL_text,
+    MG_CELL_blob,
+    MG_CELL_zstd /* compressed by the writer */
+};
 struct mg_cell {
     enum mg_cell_kind kind;
-    int64_t i;           /* the number, or where the bytes start in mg_row.data */
+    int64_t i; /* the number, or where the bytes start in mg_row.data */
     size_t bytes;
 };
 struct mg_row {
     struct mg_row *next;
-    uint32_t stmt, n;    /* enum of the writer; cells used */
-    size_t used, cap;    /* of data */
-    char *data;          /* behind the cells */
+    uint32_t stmt, n; /* enum of the writer; cells used */
+    size_t used, cap; /* of data */
+    char *data;       /* behind the cells */
     struct mg_cell cells[];
 };
 
@@ -30,16 +36,19 @@ void mg_row_bytes(struct mg_row *r, enum mg_cell_kind kind, const void *p, size_
 /* Writable room at the end of data, for encoders; mg_row_kept says how much was used. */
 uint8_t *mg_row_room(struct mg_row *r);
 void mg_row_kept(struct mg_row *r, size_t bytes);
-static inline size_t mg_row_text_bytes(const char *text) { return text ? __builtin_strlen(text) : 0; }
+static inline size_t mg_row_text_bytes(const char *text)
+{
+    return text ? __builtin_strlen(text) : 0;
+}
 
 struct mg_queue {
     pthread_mutex_t lock;
-    pthread_cond_t work, drained;  /* CLOCK_MONOTONIC */
+    pthread_cond_t work, drained; /* CLOCK_MONOTONIC */
     struct mg_row *head, **tail;
-    size_t bytes, cap_bytes;       /* waiting; producers wait above the cap */
-    uint64_t wanted, done;         /* flush tickets */
-    bool idle, closing, broken;    /* broken: rows are dropped */
-    uint64_t last_ns;              /* of the last take */
+    size_t bytes, cap_bytes;    /* waiting; producers wait above the cap */
+    uint64_t wanted, done;      /* flush tickets */
+    bool idle, closing, broken; /* broken: rows are dropped */
+    uint64_t last_ns;           /* of the last take */
 };
 bool mg_queue_init(struct mg_queue *q, size_t cap_bytes);
 void mg_queue_release(struct mg_queue *q);

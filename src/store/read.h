@@ -11,8 +11,8 @@ struct sqlite3_stmt;
 
 struct mg_reading { /* all databases of one DIR */
     struct mg_recording *p;
-    struct mg_intern names;   /* every text: equal text, one copy */
-    struct mg_map kernel_of;  /* interned "module\nname\nblocks" -> global kernel */
+    struct mg_intern names;  /* every text: equal text, one copy */
+    struct mg_map kernel_of; /* interned "module\nname\nblocks" -> global kernel */
     MG_VEC(struct mg_prun) runs;
     MG_VEC(struct mg_pprocess) processes;
     MG_VEC(struct mg_pkernel) kernels;
@@ -24,7 +24,7 @@ struct mg_reading { /* all databases of one DIR */
     MG_VEC(struct mg_pregion) regions;
     MG_VEC(struct mg_plaunch_cells) launch_cells;
     MG_VEC(const char *) empty; /* a line for each database without a process */
-    uint64_t run;             /* only what belongs to this one; 0: everything */
+    uint64_t run;               /* only what belongs to this one; 0: everything */
     struct mg_diag *diag;
 };
 struct mg_one_db { /* the database being read */
@@ -35,9 +35,9 @@ struct mg_one_db { /* the database being read */
     uint32_t process;
     MG_VEC(uint32_t) kernels; /* local id -> global id */
     MG_VEC(uint32_t) n_blocks;
-    MG_VEC(uint32_t) uses;    /* the same of tools */
-    struct mg_map regions;    /* local use << 32 | kernel -> global region */
-    struct mg_map launches;   /* local id -> global id */
+    MG_VEC(uint32_t) uses;  /* the same of tools */
+    struct mg_map regions;  /* local use << 32 | kernel -> global region */
+    struct mg_map launches; /* local id -> global id */
 };
 
 typedef enum mg_err (*mg_row_fn)(struct mg_one_db *o, struct sqlite3_stmt *st);

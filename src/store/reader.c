@@ -72,9 +72,12 @@ static void pick_columns(const struct mg_one_db *o, const char *columns, struct 
         const char *name = at + strspn(at, " ");
         bool tagged = name[0] >= '2' && name[0] <= '9' && name[1] == ':';
         if (at != columns) mg_buf_addc(out, ',');
-        if (tagged && o->version < name[0] - '0') mg_buf_adds(out, "NULL");
-        else if (tagged) mg_buf_add(out, name + 2, n - (size_t)(name + 2 - at));
-        else mg_buf_add(out, at, n);
+        if (tagged && o->version < name[0] - '0')
+            mg_buf_adds(out, "NULL");
+        else if (tagged)
+            mg_buf_add(out, name + 2, n - (size_t)(name + 2 - at));
+        else
+            mg_buf_add(out, at, n);
         at += n + (at[n] == ',');
     }
 }
@@ -104,11 +107,23 @@ static enum mg_err read_process(struct mg_one_db *o, sqlite3_stmt *st)
     if (o->process != UINT32_MAX) return mg_damaged(o, "two process rows");
     o->process = o->r->processes.n;
     struct mg_pprocess *p = mg_vec_push(&o->r->processes);
-    *p = (struct mg_pprocess){
-        .path = o->path, .pid = u32_at(st, 0), .ppid = u32_at(st, 1), .rank = sqlite3_column_int(st, 2), .exe = text_or_empty(o, st, 3),
-        .device_kind = text_or_empty(o, st, 5), .device_name = text_or_empty(o, st, 6), .sms = u32_at(st, 7), .sm = u32_at(st, 8),
-        .properties = text_or_empty(o, st, 9), .tools = text_or_empty(o, st, 10), .start_unix_ns = (uint64_t)sqlite3_column_int64(st, 11),
-        .exit_code = is_null(st, 12) ? -1 : sqlite3_column_int(st, 12), .closed = sqlite3_column_int(st, 13) != 0, .run = (uint64_t)sqlite3_column_int64(st, 14), .host = mg_text_at(o, st, 15), .version = mg_text_at(o, st, 16)};
+    *p = (struct mg_pprocess){.path = o->path,
+                              .pid = u32_at(st, 0),
+                              .ppid = u32_at(st, 1),
+                              .rank = sqlite3_column_int(st, 2),
+                              .exe = text_or_empty(o, st, 3),
+                              .device_kind = text_or_empty(o, st, 5),
+                              .device_name = text_or_empty(o, st, 6),
+                              .sms = u32_at(st, 7),
+                              .sm = u32_at(st, 8),
+                              .properties = text_or_empty(o, st, 9),
+                              .tools = text_or_empty(o, st, 10),
+                              .start_unix_ns = (uint64_t)sqlite3_column_int64(st, 11),
+                              .exit_code = is_null(st, 12) ? -1 : sqlite3_column_int(st, 12),
+                              .closed = sqlite3_column_int(st, 13) != 0,
+                              .run = (uint64_t)sqlite3_column_int64(st, 14),
+                              .host = mg_text_at(o, st, 15),
+                              .version = mg_text_at(o, st, 16)};
     argv_at(o, st, 4, &p->argv, &p->argc);
     mg_scope_parse(p);
     return MG_ERR_OK;
@@ -119,7 +134,8 @@ static enum mg_err read_run(struct mg_one_db *o, sqlite3_stmt *st)
     uint64_t id = (uint64_t)sqlite3_column_int64(st, 3);
     if (o->r->run && id != o->r->run) return MG_ERR_OK;
     struct mg_prun *run = mg_vec_push(&o->r->runs);
-    *run = (struct mg_prun){.run = id, .pid = u32_at(st, 0), .exit_code = is_null(st, 2) ? -1 : sqlite3_column_int(st, 2)};
+    *run =
+        (struct mg_prun){.run = id, .pid = u32_at(st, 0), .exit_code = is_null(st, 2) ? -1 : sqlite3_column_int(st, 2)};
     argv_at(o, st, 1, &run->argv, &run->argc);
     return MG_ERR_OK;
 }
@@ -233,8 +249,14 @@ static enum mg_err read_block(struct mg_one_db *o, sqlite3_stmt *st)
     if (id < 0 || id >= k->n_blocks) return mg_damaged(o, "block ids are not dense");
     struct mg_pblock *b = &k->blocks[id];
     if (b->id != UINT32_MAX) return MG_ERR_OK; /* the same kernel of another process */
-    *b = (struct mg_pblock){.id = (uint32_t)id, .function = text_or_empty(o, st, 2), .label = text_or_empty(o, st, 3), .ptx_line = u32_at(st, 4),
-                            .file = mg_text_at(o, st, 5), .line = u32_at(st, 6), .n_insts = u32_at(st, 7), .timing = mg_text_at(o, st, 10)};
+    *b = (struct mg_pblock){.id = (uint32_t)id,
+                            .function = text_or_empty(o, st, 2),
+                            .label = text_or_empty(o, st, 3),
+                            .ptx_line = u32_at(st, 4),
+                            .file = mg_text_at(o, st, 5),
+                            .line = u32_at(st, 6),
+                            .n_insts = u32_at(st, 7),
+                            .timing = mg_text_at(o, st, 10)};
     if (!parse_succs(o, text_or_empty(o, st, 8), k->n_blocks, b)) return mg_damaged(o, "a block's successors");
     if (!parse_ops(o, text_or_empty(o, st, 9), b)) return mg_damaged(o, "a block's opcodes");
     return MG_ERR_OK;
@@ -254,7 +276,8 @@ static enum mg_err counts_at(struct mg_one_db *o, sqlite3_stmt *st, int col, uin
     *out = NULL;
     if (is_null(st, col)) return MG_ERR_OK;
     uint64_t *v = mg_arena_array(&o->r->p->arena, uint64_t, n + 1);
-    if (!mg_counts_decode(sqlite3_column_blob(st, col), (size_t)sqlite3_column_bytes(st, col), v, n)) return mg_damaged(o, "a launch's block counts");
+    if (!mg_counts_decode(sqlite3_column_blob(st, col), (size_t)sqlite3_column_bytes(st, col), v, n))
+        return mg_damaged(o, "a launch's block counts");
     *out = v;
     return MG_ERR_OK;
 }
@@ -265,13 +288,26 @@ static enum mg_err read_launch(struct mg_one_db *o, sqlite3_stmt *st)
     if (local < 0 || local >= o->kernels.n) return mg_damaged(o, "a launch of no kernel");
     if (ran < 0 || ran >= MG_RAN_COUNT) return mg_damaged(o, "how a launch ran");
     struct mg_plaunch *l = new_launch(o->r);
-    *l = (struct mg_plaunch){
-        .id = o->r->n_launches - 1, .process = o->process, .kernel = o->kernels.at[local], .static_shared_bytes = u32_at(st, 10), .dyn_shared_bytes = u32_at(st, 11),
-        .device = u32_at(st, 12), .stream = (uint64_t)sqlite3_column_int64(st, 13), .ctx = (uint64_t)sqlite3_column_int64(st, 14),
-        .graph = (uint64_t)sqlite3_column_int64(st, 15), .ran = (enum mg_ran)ran, .reason = mg_text_at(o, st, 17), .cooperative = sqlite3_column_int(st, 18) != 0,
-        .complete = sqlite3_column_int(st, 20) != 0, .why = mg_text_at(o, st, 21), .start_ns = (uint64_t)sqlite3_column_int64(st, 22),
-        .time_ns = (uint64_t)sqlite3_column_int64(st, 23), .timed = !is_null(st, 23), .replays = (uint64_t)sqlite3_column_int64(st, 24),
-        .schedule_dependent = is_null(st, 27) ? -1 : sqlite3_column_int(st, 27) != 0, .tools = (uint64_t)sqlite3_column_int64(st, 28)};
+    *l = (struct mg_plaunch){.id = o->r->n_launches - 1,
+                             .process = o->process,
+                             .kernel = o->kernels.at[local],
+                             .static_shared_bytes = u32_at(st, 10),
+                             .dyn_shared_bytes = u32_at(st, 11),
+                             .device = u32_at(st, 12),
+                             .stream = (uint64_t)sqlite3_column_int64(st, 13),
+                             .ctx = (uint64_t)sqlite3_column_int64(st, 14),
+                             .graph = (uint64_t)sqlite3_column_int64(st, 15),
+                             .ran = (enum mg_ran)ran,
+                             .reason = mg_text_at(o, st, 17),
+                             .cooperative = sqlite3_column_int(st, 18) != 0,
+                             .complete = sqlite3_column_int(st, 20) != 0,
+                             .why = mg_text_at(o, st, 21),
+                             .start_ns = (uint64_t)sqlite3_column_int64(st, 22),
+                             .time_ns = (uint64_t)sqlite3_column_int64(st, 23),
+                             .timed = !is_null(st, 23),
+                             .replays = (uint64_t)sqlite3_column_int64(st, 24),
+                             .schedule_dependent = is_null(st, 27) ? -1 : sqlite3_column_int(st, 27) != 0,
+                             .tools = (uint64_t)sqlite3_column_int64(st, 28)};
     l->repeat = mg_reason_find(l->reason) == MG_REASON_repeat;
     mg_map_set(&o->launches, (uint64_t)sqlite3_column_int64(st, 29), l->id);
     for (int i = 0; i < 3; i++) {
@@ -279,7 +315,8 @@ static enum mg_err read_launch(struct mg_one_db *o, sqlite3_stmt *st)
         l->block[i] = u32_at(st, 4 + i);
         l->cluster[i] = u32_at(st, 7 + i);
     }
-    if (!mg_args_decode(sqlite3_column_blob(st, 19), (size_t)sqlite3_column_bytes(st, 19), &o->r->p->arena, &l->args, &l->n_args))
+    if (!mg_args_decode(sqlite3_column_blob(st, 19), (size_t)sqlite3_column_bytes(st, 19), &o->r->p->arena, &l->args,
+                        &l->n_args))
         return mg_damaged(o, "a launch's arguments");
     enum mg_err err = counts_at(o, st, 25, o->n_blocks.at[local], &l->threads);
     if (!err) err = counts_at(o, st, 26, o->n_blocks.at[local], &l->warps);
@@ -302,8 +339,11 @@ static void tell_missing_ends(struct mg_one_db *o, const char *reason)
 
 static enum mg_err read_unknown(struct mg_one_db *o, sqlite3_stmt *st)
 {
-    struct mg_punknown u = {text_or_empty(o, st, 0), text_or_empty(o, st, 2), (uint64_t)sqlite3_column_int64(st, 1), false};
-    u.not_written = !strcmp(u.what, MG_STORE_NOT_WRITTEN) || (!strcmp(u.what, "launch") && !strncmp(u.reason, "recording stopped: ", 19)); /* as older writers said it */
+    struct mg_punknown u = {text_or_empty(o, st, 0), text_or_empty(o, st, 2), (uint64_t)sqlite3_column_int64(st, 1),
+                            false};
+    u.not_written =
+        !strcmp(u.what, MG_STORE_NOT_WRITTEN) ||
+        (!strcmp(u.what, "launch") && !strncmp(u.reason, "recording stopped: ", 19)); /* as older writers said it */
     *mg_vec_push(&o->r->unknowns) = u;
     if (u.not_written) tell_missing_ends(o, u.reason);
     return MG_ERR_OK;
@@ -311,7 +351,8 @@ static enum mg_err read_unknown(struct mg_one_db *o, sqlite3_stmt *st)
 
 static enum mg_err read_tool(struct mg_one_db *o, sqlite3_stmt *st)
 {
-    *mg_vec_push(&o->r->tools) = (struct mg_ptool){text_or_empty(o, st, 0), text_or_empty(o, st, 1), text_or_empty(o, st, 2), o->process};
+    *mg_vec_push(&o->r->tools) =
+        (struct mg_ptool){text_or_empty(o, st, 0), text_or_empty(o, st, 1), text_or_empty(o, st, 2), o->process};
     return MG_ERR_OK;
 }
 
@@ -325,7 +366,8 @@ static int64_t pragma_at(struct mg_one_db *o, const char *pragma)
 {
     sqlite3_stmt *st = NULL;
     int64_t v = -1;
-    if (sqlite3_prepare_v2(o->sql, pragma, -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW) v = sqlite3_column_int64(st, 0);
+    if (sqlite3_prepare_v2(o->sql, pragma, -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW)
+        v = sqlite3_column_int64(st, 0);
     sqlite3_finalize(st);
     return v;
 }
@@ -344,12 +386,16 @@ static enum mg_err check_complete(struct mg_one_db *o)
 static void count_empty(struct mg_one_db *o)
 {
     struct stat st;
-    bool later = !stat(o->path, &st) && (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec + 20000000u >= o->r->run; /* files have the time of the last tick */
+    bool later =
+        !stat(o->path, &st) && (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec + 20000000u >=
+                                   o->r->run; /* files have the time of the last tick */
     const char *base = strrchr(o->path, '/');
     bool launcher = base && !strncmp(base, "/run-", 5);
     if (launcher || (o->r->run && !later)) return;
     o->r->p->n_empty++;
-    if (!o->r->run) *mg_vec_push(&o->r->empty) = mg_arena_printf(&o->r->p->arena, "%s is empty: nothing of its process was recorded", o->path);
+    if (!o->r->run)
+        *mg_vec_push(&o->r->empty) =
+            mg_arena_printf(&o->r->p->arena, "%s is empty: nothing of its process was recorded", o->path);
 }
 
 static enum mg_err read_tables(struct mg_one_db *o)
@@ -358,31 +404,50 @@ static enum mg_err read_tables(struct mg_one_db *o)
     if (sqlite3_exec(o->sql, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) return sql_failed(o);
     int64_t version = pragma_at(o, "PRAGMA user_version"), app = pragma_at(o, "PRAGMA application_id");
     if (version < 0 || app < 0) return sql_failed(o);
-    if (!version && !app && (!pragma_at(o, "PRAGMA page_count") || !pragma_at(o, "SELECT count(*) FROM sqlite_schema"))) { /* claimed, nothing written yet */
+    if (!version && !app &&
+        (!pragma_at(o, "PRAGMA page_count") ||
+         !pragma_at(o, "SELECT count(*) FROM sqlite_schema"))) { /* claimed, nothing written yet */
         count_empty(o);
         return MG_ERR_OK;
     }
     if (app != MG_STORE_APP_ID) return mg_diag_err(o->r->diag, MG_ERR_INPUT, "%s is no margay profile", o->path);
     if (version > MG_STORE_VERSION)
-        return mg_diag_err(o->r->diag, MG_ERR_INPUT, "%s was written by a newer margay (profile version %lld, this one reads up to %d)", o->path,
+        return mg_diag_err(o->r->diag, MG_ERR_INPUT,
+                           "%s was written by a newer margay (profile version %lld, this one reads up to %d)", o->path,
                            (long long)version, MG_STORE_VERSION);
     o->version = version;
-    enum mg_err err = mg_each_row(o, "1", "FROM sqlite_schema WHERE type NOT IN ('table','index') OR (type='index' AND name NOT LIKE 'sqlite_autoindex%') LIMIT 1", no_view);
+    enum mg_err err = mg_each_row(
+        o, "1",
+        "FROM sqlite_schema WHERE type NOT IN ('table','index') OR (type='index' AND name NOT LIKE 'sqlite_autoindex%') LIMIT 1",
+        no_view);
     if (!err) err = mg_each_row(o, "pid, argv, exit, 2:id", "FROM run ORDER BY pid", read_run);
-    if (!err) err = mg_each_row(o, "pid, ppid, rank, exe, argv, device_kind, device_name, sms, sm, properties, tools, start_unix_ns, exit, closed, 2:run, 5:host, 5:version", "FROM process", read_process);
+    if (!err)
+        err = mg_each_row(
+            o,
+            "pid, ppid, rank, exe, argv, device_kind, device_name, sms, sm, properties, tools, start_unix_ns, exit, closed, 2:run, 5:host, 5:version",
+            "FROM process", read_process);
     if (!err && o->process == UINT32_MAX) count_empty(o);
     if (err || o->process == UINT32_MAX) return err;
     if (o->r->run && o->r->processes.at[o->process].run != o->r->run) { /* of another run: as if it were not there */
         o->r->processes.n--;
         return MG_ERR_OK;
     }
-    if (!err) err = mg_each_row(o, "id, name, demangled, module, regs_native, regs_instrumented, regs_estimated, has_sites,"
-                                " (SELECT count(*) FROM block b WHERE b.kernel=k.id)", "FROM kernel k ORDER BY id", read_kernel);
-    if (!err) err = mg_each_row(o, "kernel, id, function, label, ptx_line, file, line, n_insts, succs, ops, 4:timing", "FROM block ORDER BY kernel, id", read_block);
+    if (!err)
+        err = mg_each_row(o,
+                          "id, name, demangled, module, regs_native, regs_instrumented, regs_estimated, has_sites,"
+                          " (SELECT count(*) FROM block b WHERE b.kernel=k.id)",
+                          "FROM kernel k ORDER BY id", read_kernel);
+    if (!err)
+        err = mg_each_row(o, "kernel, id, function, label, ptx_line, file, line, n_insts, succs, ops, 4:timing",
+                          "FROM block ORDER BY kernel, id", read_block);
     if (!err) err = check_complete(o);
-    if (!err) err = mg_each_row(o, "kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, cluster_x, cluster_y, cluster_z, static_shared, dyn_shared,"
-                                   " device, stream, ctx, graph, ran, reason, cooperative, args, complete, why, start_ns, time_ns, replays, threads, warps,"
-                                   " 2:schedule_dependent, 3:tools, id", "FROM launch ORDER BY id", read_launch);
+    if (!err)
+        err = mg_each_row(
+            o,
+            "kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, cluster_x, cluster_y, cluster_z, static_shared, dyn_shared,"
+            " device, stream, ctx, graph, ran, reason, cooperative, args, complete, why, start_ns, time_ns, replays, threads, warps,"
+            " 2:schedule_dependent, 3:tools, id",
+            "FROM launch ORDER BY id", read_launch);
     if (!err) err = mg_each_row(o, "what, n, reason", "FROM unknown", read_unknown);
     if (!err) err = mg_each_row(o, "tool, key, json", "FROM tool ORDER BY tool, key", read_tool);
     if (!err && version >= 3) err = mg_read_regions(o);
@@ -409,8 +474,8 @@ static enum mg_err read_database(struct mg_reading *r, const char *path)
 /* ---- the directory ---------------------------------------------------------------------------------- */
 
 /* Everything but the files marked in bad[]; *failed: the file that brought an error. */
-static enum mg_err read_files(const char *dir, uint64_t run, const struct mg_dbfile *files, uint32_t n, const bool *bad, struct mg_recording **out,
-                              uint32_t *failed, struct mg_diag *d)
+static enum mg_err read_files(const char *dir, uint64_t run, const struct mg_dbfile *files, uint32_t n, const bool *bad,
+                              struct mg_recording **out, uint32_t *failed, struct mg_diag *d)
 {
     struct mg_recording *p = mg_xcalloc(1, sizeof *p);
     struct mg_reading r = {.p = p, .run = run, .diag = d};
@@ -433,11 +498,14 @@ static enum mg_err read_files(const char *dir, uint64_t run, const struct mg_dbf
     p->uses = r.uses.at, p->n_uses = r.uses.n;
     p->regions = r.regions.at, p->n_regions = r.regions.n;
     p->launch_cells = r.launch_cells.at, p->n_launch_cells = r.launch_cells.n;
-    p->damaged = r.empty.n ? mg_arena_copy(&p->arena, r.empty.at, r.empty.n * sizeof *r.empty.at) : NULL, p->n_damaged = r.empty.n;
+    p->damaged = r.empty.n ? mg_arena_copy(&p->arena, r.empty.at, r.empty.n * sizeof *r.empty.at) : NULL,
+    p->n_damaged = r.empty.n;
     mg_vec_release(&r.empty);
     mg_map_release(&r.kernel_of);
-    if (err) mg_recording_free(p);
-    else *out = p;
+    if (err)
+        mg_recording_free(p);
+    else
+        *out = p;
     return err;
 }
 
@@ -471,7 +539,8 @@ enum mg_err mg_recording_open_run(const char *dir, uint64_t run, struct mg_recor
         for (uint32_t i = 0; i < p->n_damaged; i++) *mg_vec_push(&lines) = p->damaged[i];
         p->damaged = mg_arena_array(&p->arena, const char *, lines.n + 1);
         for (p->n_damaged = 0; p->n_damaged < lines.n; p->n_damaged++)
-            p->damaged[p->n_damaged] = mg_arena_strndup(&p->arena, lines.at[p->n_damaged], strlen(lines.at[p->n_damaged]));
+            p->damaged[p->n_damaged] =
+                mg_arena_strndup(&p->arena, lines.at[p->n_damaged], strlen(lines.at[p->n_damaged]));
         mg_recording_sum(p);
         mg_timing_resolve(p);
         *out = p;
@@ -525,7 +594,8 @@ char *mg_recording_module(const char *dir, const char *id, size_t *bytes)
             int64_t want = sqlite3_column_int64(st, 0);
             if (want >= 0 && want < INT32_MAX) {
                 text = mg_xmalloc((size_t)want + 1);
-                size_t got = ZSTD_decompress(text, (size_t)want, sqlite3_column_blob(st, 1), (size_t)sqlite3_column_bytes(st, 1));
+                size_t got = ZSTD_decompress(text, (size_t)want, sqlite3_column_blob(st, 1),
+                                             (size_t)sqlite3_column_bytes(st, 1));
                 if (ZSTD_isError(got) || got != (size_t)want) {
                     free(text);
                     text = NULL;

@@ -10,12 +10,21 @@
 #include "store/read.h"
 
 #define MAX_CELLS (1u << 27)
-#define SLACK 4096 /* zeros behind cells and sites: a tool that trusts a damaged profile reads those */
+#define SLACK     4096 /* zeros behind cells and sites: a tool that trusts a damaged profile reads those */
 
-static uint64_t u64_at(sqlite3_stmt *st, int col) { return (uint64_t)sqlite3_column_int64(st, col); }
-static uint32_t u32_at(sqlite3_stmt *st, int col) { return (uint32_t)sqlite3_column_int64(st, col); }
+static uint64_t u64_at(sqlite3_stmt *st, int col)
+{
+    return (uint64_t)sqlite3_column_int64(st, col);
+}
+static uint32_t u32_at(sqlite3_stmt *st, int col)
+{
+    return (uint32_t)sqlite3_column_int64(st, col);
+}
 
-static const char *or_empty(const char *s) { return s ? s : ""; }
+static const char *or_empty(const char *s)
+{
+    return s ? s : "";
+}
 
 static enum mg_err read_use(struct mg_one_db *o, sqlite3_stmt *st)
 {
@@ -23,7 +32,9 @@ static enum mg_err read_use(struct mg_one_db *o, sqlite3_stmt *st)
     if (sqlite3_column_int64(st, 0) != (int64_t)o->uses.n) return mg_damaged(o, "tool ids are not dense");
     struct mg_puse u = {or_empty(mg_text_at(o, st, 1)), or_empty(mg_text_at(o, st, 2)), mg_text_at(o, st, 3)};
     uint32_t ix = 0;
-    while (ix < r->uses.n && (r->uses.at[ix].name != u.name || r->uses.at[ix].args != u.args || r->uses.at[ix].path != u.path)) ix++; /* interned */
+    while (ix < r->uses.n &&
+           (r->uses.at[ix].name != u.name || r->uses.at[ix].args != u.args || r->uses.at[ix].path != u.path))
+        ix++; /* interned */
     if (ix == r->uses.n) *mg_vec_push(&r->uses) = u;
     *mg_vec_push(&o->uses) = ix;
     return MG_ERR_OK;
@@ -43,13 +54,18 @@ static void map_tools(struct mg_one_db *o)
 
 /* ---- regions ------------------------------------------------------------------------------------------ */
 
-static uint64_t key_of(int64_t use, int64_t kernel) { return (uint64_t)use << 32 | (uint32_t)kernel; }
+static uint64_t key_of(int64_t use, int64_t kernel)
+{
+    return (uint64_t)use << 32 | (uint32_t)kernel;
+}
 
 static struct mg_pregion *find_region(struct mg_one_db *o, sqlite3_stmt *st, int col)
 {
     uint64_t ix;
     int64_t use = sqlite3_column_int64(st, col), kernel = sqlite3_column_int64(st, col + 1);
-    if (use < 0 || use >= o->uses.n || kernel < 0 || kernel >= o->kernels.n || !mg_map_get(&o->regions, key_of(use, kernel), &ix)) return NULL;
+    if (use < 0 || use >= o->uses.n || kernel < 0 || kernel >= o->kernels.n ||
+        !mg_map_get(&o->regions, key_of(use, kernel), &ix))
+        return NULL;
     return &o->r->regions.at[ix];
 }
 
@@ -76,28 +92,37 @@ static bool parse_tables(struct mg_one_db *o, sqlite3_stmt *st, int col, struct 
         for (int i = 0; i < 4; i++)
             if (!(p = mg_leb_read(p, end, &v[i]))) return false;
         if (v[0] >= g->n_sites || !v[1] || v[1] > 64 || v[2] > 4096 || v[3] > MG_MERGE_OR) return false;
-        g->tables[g->n_tables++] = (struct mg_ptable){(uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2], (enum mg_merge)v[3], NULL, 0, 0};
+        g->tables[g->n_tables++] =
+            (struct mg_ptable){(uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2], (enum mg_merge)v[3], NULL, 0, 0};
     }
     return true;
 }
 
 static bool same_shape(const struct mg_pregion *a, const struct mg_pregion *b)
 {
-    bool same = a->n_sites == b->n_sites && a->n_cells == b->n_cells && a->n_tables == b->n_tables && !memcmp(a->rules, b->rules, a->n_cells) &&
-                !a->reason == !b->reason;
+    bool same = a->n_sites == b->n_sites && a->n_cells == b->n_cells && a->n_tables == b->n_tables &&
+                !memcmp(a->rules, b->rules, a->n_cells) && !a->reason == !b->reason;
     for (uint32_t t = 0; same && t < a->n_tables; t++)
-        same = a->tables[t].site == b->tables[t].site && a->tables[t].n_keys == b->tables[t].n_keys && a->tables[t].n_cells == b->tables[t].n_cells;
+        same = a->tables[t].site == b->tables[t].site && a->tables[t].n_keys == b->tables[t].n_keys &&
+               a->tables[t].n_cells == b->tables[t].n_cells;
     return same;
 }
 
 static enum mg_err read_region(struct mg_one_db *o, sqlite3_stmt *st)
 {
-    int64_t use = sqlite3_column_int64(st, 0), kernel = sqlite3_column_int64(st, 1), sites = sqlite3_column_int64(st, 3), cells = sqlite3_column_int64(st, 4);
+    int64_t use = sqlite3_column_int64(st, 0), kernel = sqlite3_column_int64(st, 1),
+            sites = sqlite3_column_int64(st, 3), cells = sqlite3_column_int64(st, 4);
     struct mg_arena *arena = &o->r->p->arena;
-    if (use < 0 || use >= o->uses.n || kernel < 0 || kernel >= o->kernels.n) return mg_damaged(o, "a tool's region of no tool or kernel");
-    if (sites < 0 || cells < 0 || sites > MAX_CELLS || cells > MAX_CELLS) return mg_damaged(o, "a tool's region is too large");
+    if (use < 0 || use >= o->uses.n || kernel < 0 || kernel >= o->kernels.n)
+        return mg_damaged(o, "a tool's region of no tool or kernel");
+    if (sites < 0 || cells < 0 || sites > MAX_CELLS || cells > MAX_CELLS)
+        return mg_damaged(o, "a tool's region is too large");
     if (sites != sqlite3_column_int64(st, 7)) return mg_damaged(o, "a tool's sites are missing");
-    struct mg_pregion g = {.use = o->uses.at[use], .kernel = o->kernels.at[kernel], .reason = mg_text_at(o, st, 2), .n_sites = (uint32_t)sites, .n_cells = (uint32_t)cells};
+    struct mg_pregion g = {.use = o->uses.at[use],
+                           .kernel = o->kernels.at[kernel],
+                           .reason = mg_text_at(o, st, 2),
+                           .n_sites = (uint32_t)sites,
+                           .n_cells = (uint32_t)cells};
     uint8_t *rules = mg_arena_zalloc(arena, (size_t)cells + 1);
     if (!parse_rules(st, 5, rules, g.n_cells)) return mg_damaged(o, "rules of a tool's cells");
     g.rules = rules;
@@ -106,7 +131,9 @@ static enum mg_err read_region(struct mg_one_db *o, sqlite3_stmt *st)
     g.sites = none;
     if (!parse_tables(o, st, 6, &g)) return mg_damaged(o, "a tool's tables");
     uint32_t ix = 0;
-    while (ix < o->r->regions.n && (o->r->regions.at[ix].use != g.use || o->r->regions.at[ix].kernel != g.kernel || !same_shape(&o->r->regions.at[ix], &g))) ix++;
+    while (ix < o->r->regions.n && (o->r->regions.at[ix].use != g.use || o->r->regions.at[ix].kernel != g.kernel ||
+                                    !same_shape(&o->r->regions.at[ix], &g)))
+        ix++;
     if (ix == o->r->regions.n) {
         g.cells = mg_arena_array(arena, uint64_t, g.n_cells + SLACK);
         *mg_vec_push(&o->r->regions) = g;
@@ -122,13 +149,23 @@ static enum mg_err read_site(struct mg_one_db *o, sqlite3_stmt *st)
     int64_t cell = sqlite3_column_int64(st, 13), n = sqlite3_column_int64(st, 14);
     if (!g || id < 0 || id >= g->n_sites) return mg_damaged(o, "a tool's site of no region");
     uint32_t n_blocks = o->r->kernels.at[g->kernel].n_blocks;
-    if (kind < 0 || kind > MG_SITE_EDGE || (kind != MG_SITE_KERNEL && (block < 0 || block >= n_blocks))) return mg_damaged(o, "what a tool's site is");
-    if (cell < 0 || n < 0 || n > g->n_cells || cell > (int64_t)g->n_cells - n) return mg_damaged(o, "the cells of a tool's site");
+    if (kind < 0 || kind > MG_SITE_EDGE || (kind != MG_SITE_KERNEL && (block < 0 || block >= n_blocks)))
+        return mg_damaged(o, "what a tool's site is");
+    if (cell < 0 || n < 0 || n > g->n_cells || cell > (int64_t)g->n_cells - n)
+        return mg_damaged(o, "the cells of a tool's site");
     struct mg_result_site *sites = (struct mg_result_site *)(uintptr_t)g->sites; /* of our arena */
-    sites[id] = (struct mg_result_site){
-        .kind = (enum mg_site_kind)kind, .note = u32_at(st, 4), .block = (uint32_t)block, .succ = u32_at(st, 6), .ptx_line = u32_at(st, 7),
-        .function = or_empty(mg_text_at(o, st, 8)), .op = or_empty(mg_text_at(o, st, 9)), .file = mg_text_at(o, st, 10), .line = u32_at(st, 11),
-        .inlined = mg_text_at(o, st, 12), .cell = (uint32_t)cell, .n_cells = (uint32_t)n};
+    sites[id] = (struct mg_result_site){.kind = (enum mg_site_kind)kind,
+                                        .note = u32_at(st, 4),
+                                        .block = (uint32_t)block,
+                                        .succ = u32_at(st, 6),
+                                        .ptx_line = u32_at(st, 7),
+                                        .function = or_empty(mg_text_at(o, st, 8)),
+                                        .op = or_empty(mg_text_at(o, st, 9)),
+                                        .file = mg_text_at(o, st, 10),
+                                        .line = u32_at(st, 11),
+                                        .inlined = mg_text_at(o, st, 12),
+                                        .cell = (uint32_t)cell,
+                                        .n_cells = (uint32_t)n};
     return MG_ERR_OK;
 }
 
@@ -139,7 +176,8 @@ static enum mg_err read_cells(struct mg_one_db *o, sqlite3_stmt *st)
     struct mg_arena_mark mark = mg_arena_mark(&o->r->p->arena);
     uint64_t *v = mg_arena_array(&o->r->p->arena, uint64_t, g->n_cells + 1);
     bool ok = mg_counts_decode(sqlite3_column_blob(st, 3), (size_t)sqlite3_column_bytes(st, 3), v, g->n_cells);
-    for (uint32_t i = 0; ok && i < g->n_cells; i++) g->cells[i] = mg_merged((enum mg_merge)g->rules[i], g->cells[i], v[i]);
+    for (uint32_t i = 0; ok && i < g->n_cells; i++)
+        g->cells[i] = mg_merged((enum mg_merge)g->rules[i], g->cells[i], v[i]);
     g->counted += u64_at(st, 2);
     mg_arena_rewind(&o->r->p->arena, mark);
     return ok ? MG_ERR_OK : mg_damaged(o, "a tool's cells");
@@ -168,9 +206,12 @@ static enum mg_err read_launch_cells(struct mg_one_db *o, sqlite3_stmt *st)
     uint64_t launch, ix;
     int64_t use = sqlite3_column_int64(st, 1), local = sqlite3_column_int64(st, 3);
     if (!mg_map_get(&o->launches, u64_at(st, 0), &launch)) return MG_ERR_OK; /* dropped since */
-    if (use < 0 || use >= o->uses.n || !mg_map_get(&o->regions, key_of(use, local), &ix)) return mg_damaged(o, "a launch's cells of no region");
+    if (use < 0 || use >= o->uses.n || !mg_map_get(&o->regions, key_of(use, local), &ix))
+        return mg_damaged(o, "a launch's cells of no region");
     uint64_t *v = mg_arena_array(&o->r->p->arena, uint64_t, o->r->regions.at[ix].n_cells + SLACK);
-    if (!mg_counts_decode(sqlite3_column_blob(st, 2), (size_t)sqlite3_column_bytes(st, 2), v, o->r->regions.at[ix].n_cells)) return mg_damaged(o, "a launch's cells");
+    if (!mg_counts_decode(sqlite3_column_blob(st, 2), (size_t)sqlite3_column_bytes(st, 2), v,
+                          o->r->regions.at[ix].n_cells))
+        return mg_damaged(o, "a launch's cells");
     *mg_vec_push(&o->r->launch_cells) = (struct mg_plaunch_cells){launch, (uint32_t)ix, v};
     return MG_ERR_OK;
 }
@@ -179,12 +220,21 @@ enum mg_err mg_read_regions(struct mg_one_db *o)
 {
     enum mg_err err = mg_each_row(o, "id, name, args, path", "FROM use ORDER BY id", read_use);
     if (!err) map_tools(o);
-    if (!err) err = mg_each_row(o, "use, kernel, reason, n_sites, n_cells, rules, tables, (SELECT count(*) FROM site s WHERE s.use=g.use AND s.kernel=g.kernel)",
-                                "FROM region g ORDER BY use, kernel", read_region);
-    if (!err) err = mg_each_row(o, "use, kernel, id, kind, note, block, succ, ptx_line, function, op, file, line, inlined, cell, n_cells", "FROM site", read_site);
+    if (!err)
+        err = mg_each_row(
+            o,
+            "use, kernel, reason, n_sites, n_cells, rules, tables, (SELECT count(*) FROM site s WHERE s.use=g.use AND s.kernel=g.kernel)",
+            "FROM region g ORDER BY use, kernel", read_region);
+    if (!err)
+        err = mg_each_row(
+            o, "use, kernel, id, kind, note, block, succ, ptx_line, function, op, file, line, inlined, cell, n_cells",
+            "FROM site", read_site);
     if (!err) err = mg_each_row(o, "use, kernel, counted, cells", "FROM cells", read_cells);
     if (!err) err = mg_each_row(o, "use, kernel, tab, n, lost, entries", "FROM entries", read_entries);
-    if (!err) err = mg_each_row(o, "c.launch, c.use, c.cells, l.kernel", "FROM launch_cells c JOIN launch l ON l.id=c.launch ORDER BY c.launch, c.use", read_launch_cells);
+    if (!err)
+        err = mg_each_row(o, "c.launch, c.use, c.cells, l.kernel",
+                          "FROM launch_cells c JOIN launch l ON l.id=c.launch ORDER BY c.launch, c.use",
+                          read_launch_cells);
     return err;
 }
 
@@ -215,7 +265,10 @@ static void settle_table(struct mg_ptable *t)
     t->n = n;
 }
 
-struct placed { struct mg_pregion g; uint32_t from; };
+struct placed {
+    struct mg_pregion g;
+    uint32_t from;
+};
 
 static int by_use(const void *a, const void *b)
 {

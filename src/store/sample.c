@@ -30,13 +30,17 @@ static struct records records_of(const struct mg_recording *p, const struct mg_p
     struct records r = {.of = calloc(k->launches + 1, sizeof *r.of), .m = calloc(k->launches + 1, sizeof *r.m)};
     for (uint64_t i = 0; r.of && r.m && i < p->n_launches && r.n <= k->launches; i++) {
         const struct mg_plaunch *l = &p->launches[i];
-        if (l->kernel == k->id && !l->repeat && l->ran != MG_RAN_UNKNOWN && (l->ran != MG_RAN_INSTRUMENTED || is_counted(l, k))) r.of[r.n++] = l;
+        if (l->kernel == k->id && !l->repeat && l->ran != MG_RAN_UNKNOWN &&
+            (l->ran != MG_RAN_INSTRUMENTED || is_counted(l, k)))
+            r.of[r.n++] = l;
     }
     if (r.n) qsort(r.of, r.n, sizeof *r.of, by_geometry);
     for (uint64_t i = 0; i < r.n; i++) {
         const struct mg_plaunch *l = r.of[i];
-        r.m[i] = (struct mg_member){.stratum = i ? r.m[i - 1].stratum + (by_geometry(&r.of[i - 1], &r.of[i]) != 0) : 0, .counted = is_counted(l, k),
-                                    .times = (double)(l->replays ? l->replays : 1), .size = 1};
+        r.m[i] = (struct mg_member){.stratum = i ? r.m[i - 1].stratum + (by_geometry(&r.of[i - 1], &r.of[i]) != 0) : 0,
+                                    .counted = is_counted(l, k),
+                                    .times = (double)(l->replays ? l->replays : 1),
+                                    .size = 1};
         for (int d = 0; d < 3; d++) r.m[i].size *= (double)l->grid[d] * l->block[d];
         r.times += r.m[i].times;
         r.times_counted += r.m[i].counted ? r.m[i].times : 0;
@@ -48,12 +52,15 @@ static struct records records_of(const struct mg_recording *p, const struct mg_p
 static double count_of(const struct mg_plaunch *l, const struct mg_pkernel *k, uint32_t block, double times)
 {
     double sum = 0;
-    if (block < k->n_blocks) sum = (double)l->threads[block];
-    else for (uint32_t b = 0; b < k->n_blocks; b++) sum += (double)l->threads[b] * k->blocks[b].n_insts;
+    if (block < k->n_blocks)
+        sum = (double)l->threads[block];
+    else
+        for (uint32_t b = 0; b < k->n_blocks; b++) sum += (double)l->threads[b] * k->blocks[b].n_insts;
     return sum / times;
 }
 
-static struct mg_estimate estimate(struct records *r, const struct mg_pkernel *k, uint32_t block, enum mg_sample_method method)
+static struct mg_estimate estimate(struct records *r, const struct mg_pkernel *k, uint32_t block,
+                                   enum mg_sample_method method)
 {
     for (uint64_t i = 0; i < r->n; i++)
         if (r->m[i].counted) r->m[i].count = count_of(r->of[i], k, block, r->m[i].times);
@@ -110,7 +117,8 @@ bool mg_sample_times(const struct mg_recording *p, const struct mg_pkernel *k, s
 {
     *out = (struct mg_both_times){0};
     const uint64_t all = k->launches + k->repeats;
-    const struct mg_plaunch **of = k->instrumented && (k->repeats || k->instrumented < k->launches) ? calloc(all + 1, sizeof *of) : NULL;
+    const struct mg_plaunch **of =
+        k->instrumented && (k->repeats || k->instrumented < k->launches) ? calloc(all + 1, sizeof *of) : NULL;
     uint64_t n = 0;
     for (uint64_t i = 0; of && i < p->n_launches && n <= all; i++) {
         const struct mg_plaunch *l = &p->launches[i];

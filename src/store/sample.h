@@ -20,7 +20,10 @@ void mg_sample_release(struct mg_sample *s);
 
 /* Both codes' times, where launches of a geometry were timed either way (--native-times): of each such geometry
  * the medians, times its launches. */
-struct mg_both_times { uint64_t launches; double native_ns, instrumented_ns; };
+struct mg_both_times {
+    uint64_t launches;
+    double native_ns, instrumented_ns;
+};
 /* False: no geometry was. */
 bool mg_sample_times(const struct mg_recording *p, const struct mg_pkernel *k, struct mg_both_times *out);
 

@@ -25,11 +25,14 @@ void mg_scope_parse(struct mg_pprocess *process)
     }
 }
 
-struct factor { uint64_t mul, div, warp_mul; }; /* counts * mul / div; div 0: the launch has no such CTA or warp */
+struct factor {
+    uint64_t mul, div, warp_mul;
+}; /* counts * mul / div; div 0: the launch has no such CTA or warp */
 
 static struct factor factor_of(const struct mg_pprocess *process, const struct mg_plaunch *l)
 {
-    uint64_t ctas = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2], threads = (uint64_t)l->block[0] * l->block[1] * l->block[2], warps = (threads + 31) / 32;
+    uint64_t ctas = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2],
+             threads = (uint64_t)l->block[0] * l->block[1] * l->block[2], warps = (threads + 31) / 32;
     if (process->scope == MG_COUNT_FULL) return (struct factor){1, 1, 1};
     if (process->scope_cta >= ctas) return (struct factor){0};
     if (process->scope == MG_COUNT_CTA) return (struct factor){ctas, 1, ctas};
@@ -71,7 +74,11 @@ static bool counts(const struct mg_plaunch *l)
 
 /* ---- the error of scaling ------------------------------------------------------------------------- */
 
-struct sample { const struct mg_plaunch *l; bool full; double insts; };
+struct sample {
+    const struct mg_plaunch *l;
+    bool full;
+    double insts;
+};
 
 static int by_geometry(const void *a, const void *b)
 {
@@ -130,7 +137,9 @@ static struct mg_fit fit_of(struct mg_arena *arena, const struct mg_pkernel *k)
 
 static bool fits(const struct mg_fit *f, const struct mg_pprocess *process, const struct mg_plaunch *l)
 {
-    const struct mg_counter_launch g = {.grid = {l->grid[0], l->grid[1], l->grid[2]}, .block = {l->block[0], l->block[1], l->block[2]}, .times = l->replays};
+    const struct mg_counter_launch g = {.grid = {l->grid[0], l->grid[1], l->grid[2]},
+                                        .block = {l->block[0], l->block[1], l->block[2]},
+                                        .times = l->replays};
     uint64_t threads, warps;
     mg_counters_launched(process->scope, process->scope_cta, process->scope_warp, &g, &threads, &warps);
     return l->n_counts != f->n || mg_counts_fit(f, threads, l->threads, l->warps);
@@ -141,7 +150,9 @@ static void spoil_tools(struct mg_recording *p, const struct mg_plaunch *l)
 {
     for (uint32_t i = 0; i < p->n_regions; i++) {
         struct mg_pregion *g = &p->regions[i];
-        if ((g->n_cells || g->n_tables) && g->kernel == l->kernel && g->use < 63 && l->tools >> g->use & 1 && !g->reason) g->reason = MG_SPOILT_COUNTS;
+        if ((g->n_cells || g->n_tables) && g->kernel == l->kernel && g->use < 63 && l->tools >> g->use & 1 &&
+            !g->reason)
+            g->reason = MG_SPOILT_COUNTS;
     }
 }
 
@@ -182,7 +193,8 @@ void mg_recording_sum(struct mg_recording *p)
         if (!l->complete) k->incomplete += times;
         if (l->spoilt) k->spoilt += times;
         if (l->ran == MG_RAN_INSTRUMENTED) k->instrumented += times;
-        if (l->complete && k->schedule_dependent != 1 && l->schedule_dependent) k->schedule_dependent = l->schedule_dependent;
+        if (l->complete && k->schedule_dependent != 1 && l->schedule_dependent)
+            k->schedule_dependent = l->schedule_dependent;
         if (l->timed) {
             k->time_ns += l->time_ns;
             k->timed_launches += times;

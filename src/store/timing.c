@@ -5,8 +5,14 @@
 
 #include "store/priv.h"
 
-struct pair { uint32_t a, b; bool met; };
-struct pairs { struct pair at[64]; uint32_t n; }; /* a kernel has at most 62 */
+struct pair {
+    uint32_t a, b;
+    bool met;
+};
+struct pairs {
+    struct pair at[64];
+    uint32_t n;
+}; /* a kernel has at most 62 */
 
 /* "0,16 8,16": the next pair; NULL behind the last one, and where the text is damaged. */
 static const char *next_pair(const char *text, struct pair *out)

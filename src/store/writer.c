@@ -17,10 +17,10 @@
 
 /* A commit at once when the writer was idle, then as often as it costs: at most 1/COMMIT_SHARE of a
  * core, so that a process that dies without a word loses some 10 ms where commits are cheap. */
-#define COMMIT_MIN_NS 10000000u
-#define COMMIT_MAX_NS 250000000u
-#define COMMIT_SHARE 25
-#define LEAVE_WAIT_NS 1000000000u
+#define COMMIT_MIN_NS   10000000u
+#define COMMIT_MAX_NS   250000000u
+#define COMMIT_SHARE    25
+#define LEAVE_WAIT_NS   1000000000u
 #define QUEUE_CAP_BYTES ((size_t)64 << 20)
 
 struct mg_store {
@@ -30,18 +30,19 @@ struct mg_store {
     struct mg_live *live;         /* NULL: none */
     uint64_t start_ns;
     pthread_t thread;
-    pid_t pid;                 /* of the process that opened it: a forked child must not write */
+    pid_t pid; /* of the process that opened it: a forked child must not write */
     void (*say)(const char *line);
-    const char *dir;           /* during open only */
-    struct mg_diag *diag;      /* during open only */
+    const char *dir;      /* during open only */
+    struct mg_diag *diag; /* during open only */
     enum mg_err open_err;
     bool opened;
-    bool left;                 /* under queue.lock, as what follows: mg_store_leave was called last */
+    bool left; /* under queue.lock, as what follows: mg_store_leave was called last */
     uint32_t n_kernels, n_uses;
     uint64_t n_launches;
-    uint64_t first_lost;       /* launches from this number on are not in the database; UINT64_MAX: all are */
-    uint64_t lost_drops;       /* of those, the ones that the driver refused */
-    uint64_t lost_replays;     /* replays of nodes, besides the first, whose end was not written, and launches that nobody could count */
+    uint64_t first_lost;   /* launches from this number on are not in the database; UINT64_MAX: all are */
+    uint64_t lost_drops;   /* of those, the ones that the driver refused */
+    uint64_t lost_replays; /* replays of nodes, besides the first, whose end was not written, and launches that nobody
+                              could count */
     struct mg_row *late_drops; /* refused launches that stand in the database: taken out at the end */
     int exit_code;             /* set by close */
     char *stopped;             /* the writer's: why recording stopped */
@@ -59,8 +60,10 @@ static struct mg_row *exit_row(int exit_code, bool closed)
 {
     struct mg_row *r = mg_row_new(MG_STMT_exit, 0);
     if (!r) return NULL;
-    if (exit_code < 0) mg_row_null(r);
-    else mg_row_int(r, exit_code);
+    if (exit_code < 0)
+        mg_row_null(r);
+    else
+        mg_row_int(r, exit_code);
     mg_row_int(r, closed);
     return r;
 }
@@ -114,7 +117,8 @@ static void note_lost(struct mg_store *s, struct mg_row *end)
 {
     char why[1000];
     snprintf(why, sizeof why, "recording stopped: %s", s->stopped ? s->stopped : "out of memory");
-    struct mg_row *r = mg_row_new(s->noted ? MG_STMT_not_written : MG_STMT_unknown, strlen(why) + sizeof MG_STORE_NOT_WRITTEN);
+    struct mg_row *r =
+        mg_row_new(s->noted ? MG_STMT_not_written : MG_STMT_unknown, strlen(why) + sizeof MG_STORE_NOT_WRITTEN);
     if (!r || !s->db.sql) {
         free(r);
         return;
@@ -128,7 +132,8 @@ static void note_lost(struct mg_store *s, struct mg_row *end)
     mg_row_int(r, (int64_t)n);
     if (!s->noted) mg_row_text(r, why);
     struct mg_row **tail = &r->next;
-    for (*tail = drops; *tail; tail = &(*tail)->next) {}
+    for (*tail = drops; *tail; tail = &(*tail)->next) {
+    }
     *tail = end;
     enum mg_err err = mg_db_write(&s->db, r, NULL);
     if (err) {
@@ -253,9 +258,10 @@ static struct mg_row *process_row(const struct mg_store_process *p)
 {
     char host[256] = "";
     if (gethostname(host, sizeof host - 1)) host[0] = 0;
-    struct mg_row *r = mg_row_new(MG_STMT_process, argv_bytes(p->argv, p->argc) + mg_row_text_bytes(p->exe) +
-        mg_row_text_bytes(p->device_kind) + mg_row_text_bytes(p->device_name) + mg_row_text_bytes(p->properties) + mg_row_text_bytes(p->tools) +
-        mg_row_text_bytes(host) + mg_row_text_bytes(MG_VERSION));
+    struct mg_row *r = mg_row_new(
+        MG_STMT_process, argv_bytes(p->argv, p->argc) + mg_row_text_bytes(p->exe) + mg_row_text_bytes(p->device_kind) +
+                             mg_row_text_bytes(p->device_name) + mg_row_text_bytes(p->properties) +
+                             mg_row_text_bytes(p->tools) + mg_row_text_bytes(host) + mg_row_text_bytes(MG_VERSION));
     if (!r) return NULL;
     mg_row_int(r, p->pid);
     mg_row_int(r, p->ppid);
@@ -269,14 +275,17 @@ static struct mg_row *process_row(const struct mg_store_process *p)
     mg_row_text(r, p->properties);
     mg_row_text(r, p->tools);
     mg_row_int(r, (int64_t)p->start_unix_ns);
-    if (p->run) mg_row_int(r, (int64_t)p->run);
-    else mg_row_null(r);
+    if (p->run)
+        mg_row_int(r, (int64_t)p->run);
+    else
+        mg_row_null(r);
     mg_row_text(r, *host ? host : NULL);
     mg_row_text(r, MG_VERSION);
     return r;
 }
 
-enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, void (*say)(const char *line), struct mg_store **out, struct mg_diag *d)
+enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, void (*say)(const char *line),
+                          struct mg_store **out, struct mg_diag *d)
 {
     struct mg_store *s = calloc(1, sizeof *s);
     *out = NULL;
@@ -350,15 +359,19 @@ void mg_store_leave(struct mg_store *s, int exit_code)
 
 static void row_regs(struct mg_row *r, int32_t regs)
 {
-    if (regs < 0) mg_row_null(r);
-    else mg_row_int(r, regs);
+    if (regs < 0)
+        mg_row_null(r);
+    else
+        mg_row_int(r, regs);
 }
 
 static struct mg_row *block_row(const struct mg_site_block *b)
 {
     size_t succs_bytes = (size_t)b->n_succs * 11, ops_bytes = 0;
     for (uint32_t i = 0; i < b->n_ops; i++) ops_bytes += strlen(b->ops[i].op) + 24;
-    struct mg_row *r = mg_row_new(MG_STMT_block, mg_row_text_bytes(b->function) + mg_row_text_bytes(b->label) + mg_row_text_bytes(b->file) + mg_row_text_bytes(b->timing) + succs_bytes + ops_bytes + 2);
+    struct mg_row *r = mg_row_new(MG_STMT_block, mg_row_text_bytes(b->function) + mg_row_text_bytes(b->label) +
+                                                     mg_row_text_bytes(b->file) + mg_row_text_bytes(b->timing) +
+                                                     succs_bytes + ops_bytes + 2);
     if (!r) return NULL;
     mg_row_int(r, 0);
     mg_row_int(r, b->id);
@@ -376,7 +389,8 @@ static struct mg_row *block_row(const struct mg_site_block *b)
     at = (char *)mg_row_room(r);
     n = 0;
     for (uint32_t i = 0; i < b->n_ops; i++)
-        n += (size_t)snprintf(at + n, r->cap - r->used - n, "%s%s %u %u", i ? ";" : "", b->ops[i].op, b->ops[i].n, b->ops[i].n_guarded);
+        n += (size_t)snprintf(at + n, r->cap - r->used - n, "%s%s %u %u", i ? ";" : "", b->ops[i].op, b->ops[i].n,
+                              b->ops[i].n_guarded);
     mg_row_kept(r, n);
     r->cells[r->n - 1].kind = MG_CELL_text;
     mg_row_text(r, b->timing);
@@ -398,7 +412,8 @@ static bool block_rows(const struct mg_sites *sites, struct mg_row **first)
 uint32_t mg_store_kernel(struct mg_store *s, const struct mg_store_kernel *k)
 {
     if (!is_ours(s)) return 0;
-    struct mg_row *r = mg_row_new(MG_STMT_kernel, mg_row_text_bytes(k->name) + mg_row_text_bytes(k->demangled) + mg_row_text_bytes(k->module));
+    struct mg_row *r = mg_row_new(MG_STMT_kernel, mg_row_text_bytes(k->name) + mg_row_text_bytes(k->demangled) +
+                                                      mg_row_text_bytes(k->module));
     if (r) {
         mg_row_int(r, 0); /* the id, below */
         mg_row_text(r, k->name ? k->name : "");
@@ -503,8 +518,10 @@ void mg_store_launch_drop(struct mg_store *s, uint64_t launch)
 
 static void row_counts(struct mg_row *r, const uint64_t *v, uint32_t n)
 {
-    if (v) mg_row_kept(r, mg_counts_encode(v, n, mg_row_room(r)));
-    else mg_row_null(r);
+    if (v)
+        mg_row_kept(r, mg_counts_encode(v, n, mg_row_room(r)));
+    else
+        mg_row_null(r);
 }
 
 void mg_store_launch_done(struct mg_store *s, uint64_t launch, const struct mg_store_done *done)
@@ -517,13 +534,17 @@ void mg_store_launch_done(struct mg_store *s, uint64_t launch, const struct mg_s
         mg_row_int(r, done->complete);
         mg_row_text(r, done->why);
         mg_row_int(r, (int64_t)done->start_ns);
-        if (done->timed) mg_row_int(r, (int64_t)done->time_ns);
-        else mg_row_null(r);
+        if (done->timed)
+            mg_row_int(r, (int64_t)done->time_ns);
+        else
+            mg_row_null(r);
         mg_row_int(r, done->replays ? (int64_t)done->replays : 1);
         row_counts(r, done->threads, done->n_blocks);
         row_counts(r, done->warps, done->n_blocks);
-        if (done->schedule_dependent < 0) mg_row_null(r);
-        else mg_row_int(r, done->schedule_dependent);
+        if (done->schedule_dependent < 0)
+            mg_row_null(r);
+        else
+            mg_row_int(r, done->schedule_dependent);
     }
     lock_push(s, r);
     mg_live_done(s->live, launch, done);
@@ -604,20 +625,25 @@ enum mg_err mg_store_missing(const char *path, uint64_t n, const char *reason, s
 
 /* ---- the launcher's record --------------------------------------------------------------------- */
 
-enum mg_err mg_store_run(const char *dir, uint64_t run, uint32_t pid, const char *const *argv, uint32_t argc, int exit_code, struct mg_diag *d)
+enum mg_err mg_store_run(const char *dir, uint64_t run, uint32_t pid, const char *const *argv, uint32_t argc,
+                         int exit_code, struct mg_diag *d)
 {
     char path[4096];
     struct mg_db *db = malloc(sizeof *db);
     struct mg_row *r = mg_row_new(MG_STMT_run, argv_bytes(argv, argc));
-    enum mg_err err = db && r ? mg_db_make_dir(dir, d) : mg_diag_err(d, MG_ERR_NO_MEMORY, "cannot create %s: out of memory", dir);
+    enum mg_err err =
+        db && r ? mg_db_make_dir(dir, d) : mg_diag_err(d, MG_ERR_NO_MEMORY, "cannot create %s: out of memory", dir);
     if (!err && snprintf(path, sizeof path, "%s/run-%llu.db", dir, (unsigned long long)run) >= (int)sizeof path - 8)
-        err = mg_diag_err(d, MG_ERR_IO, "cannot create %s/run-%llu.db: %s", dir, (unsigned long long)run, strerror(ENAMETOOLONG));
+        err = mg_diag_err(d, MG_ERR_IO, "cannot create %s/run-%llu.db: %s", dir, (unsigned long long)run,
+                          strerror(ENAMETOOLONG));
     if (!err) err = mg_db_open(db, path, d);
     if (!err) {
         mg_row_int(r, pid);
         row_argv(r, argv, argc);
-        if (exit_code < 0) mg_row_null(r);
-        else mg_row_int(r, exit_code);
+        if (exit_code < 0)
+            mg_row_null(r);
+        else
+            mg_row_int(r, exit_code);
         mg_row_int(r, (int64_t)run);
         err = mg_db_write(db, r, d);
         mg_db_close(db, true);

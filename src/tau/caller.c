@@ -17,9 +17,11 @@ static bool inside(uint64_t off, uint64_t n, size_t bytes)
 }
 
 /* The function symbol that holds `value` (an address as linked) in one symbol table of an ELF file. */
-static char *symbol_in(const char *data, size_t bytes, const Elf64_Shdr *table, const Elf64_Shdr *strings, uint64_t value)
+static char *symbol_in(const char *data, size_t bytes, const Elf64_Shdr *table, const Elf64_Shdr *strings,
+                       uint64_t value)
 {
-    if (!inside(table->sh_offset, table->sh_size, bytes) || !inside(strings->sh_offset, strings->sh_size, bytes)) return NULL;
+    if (!inside(table->sh_offset, table->sh_size, bytes) || !inside(strings->sh_offset, strings->sh_size, bytes))
+        return NULL;
     for (uint64_t off = 0; off + sizeof(Elf64_Sym) <= table->sh_size; off += sizeof(Elf64_Sym)) {
         Elf64_Sym s;
         memcpy(&s, data + table->sh_offset + off, sizeof s);
@@ -36,7 +38,8 @@ static char *find_symbol(const char *data, size_t bytes, uint64_t value)
     Elf64_Ehdr e;
     if (bytes < sizeof e) return NULL;
     memcpy(&e, data, sizeof e);
-    if (memcmp(e.e_ident, ELFMAG, SELFMAG) || e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_shentsize != sizeof(Elf64_Shdr)) return NULL;
+    if (memcmp(e.e_ident, ELFMAG, SELFMAG) || e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_shentsize != sizeof(Elf64_Shdr))
+        return NULL;
     if (!inside(e.e_shoff, (uint64_t)e.e_shnum * sizeof(Elf64_Shdr), bytes)) return NULL;
     for (uint32_t i = 0; i < e.e_shnum; i++) {
         Elf64_Shdr table, strings;
@@ -49,7 +52,8 @@ static char *find_symbol(const char *data, size_t bytes, uint64_t value)
     return NULL;
 }
 
-/* "void ns::f<int>(int*)" is f's whole declaration: its name is what stands before the parameters, behind the result. */
+/* "void ns::f<int>(int*)" is f's whole declaration: its name is what stands before the parameters, behind the result.
+ */
 static char *short_name(char *name)
 {
     char *whole = mg_demangle(name);
@@ -58,9 +62,12 @@ static char *short_name(char *name)
     int depth = 0;
     char *start = whole;
     for (char *c = whole; *c; c++) {
-        if (*c == '<') depth++;
-        else if (*c == '>') depth--;
-        else if (*c == ' ' && !depth) start = c + 1;
+        if (*c == '<')
+            depth++;
+        else if (*c == '>')
+            depth--;
+        else if (*c == ' ' && !depth)
+            start = c + 1;
         else if (*c == '(' && !depth) {
             *c = 0;
             break;

@@ -62,7 +62,8 @@ void tau_nest_close(struct tau_nested *const *live, uint32_t n, uint32_t at, tau
     struct tau_nested *b = live[at];
     for (uint32_t i = 0; i < n && live[i]->begin < b->end; i++) {
         struct tau_nested *l = live[i];
-        if (!l->placed) l->begin_us = i ? live[i - 1]->begin_us + elapsed(user, live[i - 1]->begin_event, l->begin_event) : 0;
+        if (!l->placed)
+            l->begin_us = i ? live[i - 1]->begin_us + elapsed(user, live[i - 1]->begin_event, l->begin_event) : 0;
         l->placed = true;
         if (i > at) l->fence = b->end;
     }
@@ -72,6 +73,7 @@ void tau_nest_close(struct tau_nested *const *live, uint32_t n, uint32_t at, tau
     if (!at) return;
     struct tau_nested *parent = live[at - 1];
     parent->children++;
-    add_interval(&parent->inside, (struct tau_interval){b->begin, b->end, b->begin_us, b->inclusive_us, b->inclusive_us});
+    add_interval(&parent->inside,
+                 (struct tau_interval){b->begin, b->end, b->begin_us, b->inclusive_us, b->inclusive_us});
     if (at + 1 == n || live[at + 1]->begin > b->end) fold_last(parent);
 }

@@ -19,10 +19,14 @@ static void print_name(const char *name, struct mg_buf *out)
 static void print_xml(const char *text, struct mg_buf *out)
 {
     for (; *text; text++)
-        if (*text == '<') mg_buf_adds(out, "&lt;");
-        else if (*text == '>') mg_buf_adds(out, "&gt;");
-        else if (*text == '&') mg_buf_adds(out, "&amp;");
-        else mg_buf_addc(out, (unsigned char)*text < ' ' ? ' ' : *text);
+        if (*text == '<')
+            mg_buf_adds(out, "&lt;");
+        else if (*text == '>')
+            mg_buf_adds(out, "&gt;");
+        else if (*text == '&')
+            mg_buf_adds(out, "&amp;");
+        else
+            mg_buf_addc(out, (unsigned char)*text < ' ' ? ' ' : *text);
 }
 
 void tau_file_print(const struct tau_file *f, struct mg_buf *out)
@@ -43,8 +47,8 @@ void tau_file_print(const struct tau_file *f, struct mg_buf *out)
     for (uint32_t i = 0; i < f->n_functions; i++) {
         const struct tau_function *x = &f->functions[i];
         print_name(x->name, out);
-        mg_buf_printf(out, " %llu %llu %.16G %.16G 0 GROUP=", (unsigned long long)x->calls, (unsigned long long)x->children,
-                      x->exclusive_us, x->inclusive_us);
+        mg_buf_printf(out, " %llu %llu %.16G %.16G 0 GROUP=", (unsigned long long)x->calls,
+                      (unsigned long long)x->children, x->exclusive_us, x->inclusive_us);
         print_name(x->group, out);
         mg_buf_addc(out, '\n');
     }
@@ -54,13 +58,19 @@ void tau_file_print(const struct tau_file *f, struct mg_buf *out)
     for (uint32_t i = 0; i < f->n_events; i++) {
         const struct tau_user_event *x = &f->events[i];
         print_name(x->name, out);
-        mg_buf_printf(out, " %llu %.16G %.16G %.16G %.16G\n", (unsigned long long)x->n, x->most, x->least, x->mean, x->sum_of_squares);
+        mg_buf_printf(out, " %llu %.16G %.16G %.16G %.16G\n", (unsigned long long)x->n, x->most, x->least, x->mean,
+                      x->sum_of_squares);
     }
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
 
-struct reader { char *next, *end; const char *path; uint32_t line; struct mg_diag *d; };
+struct reader {
+    char *next, *end;
+    const char *path;
+    uint32_t line;
+    struct mg_diag *d;
+};
 
 static enum mg_err bad(const struct reader *r, const char *what)
 {
@@ -111,7 +121,8 @@ static const char *read_name(char **at)
 static bool read_head(char *line, const char *text, uint64_t most, uint32_t *n)
 {
     uint64_t count;
-    if (!line || !read_count(&line, &count) || *line++ != ' ' || strncmp(line, text, strlen(text)) || count > most) return false;
+    if (!line || !read_count(&line, &count) || *line++ != ' ' || strncmp(line, text, strlen(text)) || count > most)
+        return false;
     *n = (uint32_t)count;
     return true;
 }
@@ -120,7 +131,9 @@ static bool read_function(char *line, struct tau_function *f)
 {
     f->name = read_name(&line);
     uint64_t profiles;
-    if (!f->name || !read_count(&line, &f->calls) || !read_count(&line, &f->children) || !read_real(&line, &f->exclusive_us)) return false;
+    if (!f->name || !read_count(&line, &f->calls) || !read_count(&line, &f->children) ||
+        !read_real(&line, &f->exclusive_us))
+        return false;
     if (!read_real(&line, &f->inclusive_us) || !read_count(&line, &profiles)) return false;
     char *group = strstr(line, "GROUP=");
     if (!group) return false;
@@ -145,22 +158,27 @@ static uint64_t lines_left(const struct reader *r)
 
 static enum mg_err parse(struct reader *r, struct tau_file *f)
 {
-    if (!read_head(next_line(r), "templated_functions", lines_left(r), &f->n_functions)) return bad(r, "the first line counts no functions");
+    if (!read_head(next_line(r), "templated_functions", lines_left(r), &f->n_functions))
+        return bad(r, "the first line counts no functions");
     f->functions = calloc(f->n_functions + 1u, sizeof *f->functions);
     char *line = next_line(r);
     if (!line || line[0] != '#') return bad(r, "the line of column names is missing");
     for (uint32_t i = 0; i < f->n_functions; i++)
-        if (!(line = next_line(r)) || !read_function(line, &f->functions[i])) return bad(r, "this line should be a function");
+        if (!(line = next_line(r)) || !read_function(line, &f->functions[i]))
+            return bad(r, "this line should be a function");
     uint32_t n_aggregates;
-    if (!read_head(next_line(r), "aggregates", lines_left(r), &n_aggregates)) return bad(r, "the line that counts aggregates is missing");
+    if (!read_head(next_line(r), "aggregates", lines_left(r), &n_aggregates))
+        return bad(r, "the line that counts aggregates is missing");
     for (uint32_t i = 0; i < n_aggregates; i++)
         if (!next_line(r)) return bad(r, "aggregates are missing");
     if (!(line = next_line(r))) return MG_ERR_OK;
-    if (!read_head(line, "userevents", lines_left(r), &f->n_events)) return bad(r, "this line should count user events");
+    if (!read_head(line, "userevents", lines_left(r), &f->n_events))
+        return bad(r, "this line should count user events");
     f->events = calloc(f->n_events + 1u, sizeof *f->events);
     if (!(line = next_line(r)) || line[0] != '#') return bad(r, "the line of column names is missing");
     for (uint32_t i = 0; i < f->n_events; i++)
-        if (!(line = next_line(r)) || !read_event(line, &f->events[i])) return bad(r, "this line should be a user event");
+        if (!(line = next_line(r)) || !read_event(line, &f->events[i]))
+            return bad(r, "this line should be a user event");
     return MG_ERR_OK;
 }
 
@@ -169,7 +187,8 @@ enum mg_err tau_file_parse(char *text, size_t bytes, const char *path, struct ta
     *f = (struct tau_file){.text = text};
     const char *name = strrchr(path, '/');
     unsigned node, context, thread;
-    if (sscanf(name ? name + 1 : path, "profile.%u.%u.%u", &node, &context, &thread) == 3) f->node = node, f->context = context, f->thread = thread;
+    if (sscanf(name ? name + 1 : path, "profile.%u.%u.%u", &node, &context, &thread) == 3)
+        f->node = node, f->context = context, f->thread = thread;
     struct reader r = {text, text + bytes, path, 0, d};
     if (memchr(text, 0, bytes)) return bad(&r, "it holds a NUL byte");
     return parse(&r, f);

@@ -1,7 +1,8 @@
 /* The TAUcuda interface (include/margay/tau_cuda.h).
  *
  *   begin ─► event ─► stream ... stream ─► event ─► end        a block is live from its begin to its delivery
- *   update, finalize: blocks of a stream in the order of their ends ─► nest.h ─► the profile object of (name, context,
+ *   update, finalize: blocks of a stream in the order of their ends ─► nest.h ─► the profile object of (name,
+ *     context,
  *   device, stream)                        exit: profile objects ─► profile.NODE.0.THREAD, a table
  *
  * Everything but the numbers of streams and threads belongs to one thread and needs no lock. */
@@ -30,7 +31,9 @@ struct profile { /* a profile object */
     char *event, *context;
     int device, stream;
     struct tau_cuda_totals totals;
-    struct spread { double most, least, squares; } wait, finalize;
+    struct spread {
+        double most, least, squares;
+    } wait, finalize;
 };
 struct block {
     struct tau_nested nested;
@@ -55,15 +58,26 @@ struct thread {
     uint64_t next_handle;
     MG_VEC(struct stream) streams;
     MG_VEC(struct profile) profiles;
-    MG_VEC(char *) contexts;     /* pushed */
-    MG_VEC(struct { const void *at; char *name; }) callers;
-    MG_VEC(struct { cu_ctx ctx; cu_event event; }) spare; /* events to use again */
+    MG_VEC(char *) contexts; /* pushed */
+    MG_VEC(struct {
+        const void *at;
+        char *name;
+    })
+    callers;
+    MG_VEC(struct {
+        cu_ctx ctx;
+        cu_event event;
+    })
+    spare; /* events to use again */
 };
 
 static __thread struct thread *self;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the three below */
 static int n_threads;
-static MG_VEC(struct { cu_stream handle; cu_ctx ctx; }) known_streams; /* number: place, less those of other contexts */
+static MG_VEC(struct {
+    cu_stream handle;
+    cu_ctx ctx;
+}) known_streams; /* number: place, less those of other contexts */
 static char *command;
 static uint64_t start_ns;
 static pthread_key_t thread_key;
@@ -73,11 +87,17 @@ static pthread_key_t thread_key;
 const char *tau_cuda_status_name(enum tau_cuda_status status)
 {
     static const char *const names[] = {
-        [TAU_CUDA_OK] = "ok", [TAU_CUDA_NO_DRIVER] = "no driver", [TAU_CUDA_NO_CONTEXT] = "no context",
-        [TAU_CUDA_UNKNOWN_HANDLE] = "unknown handle", [TAU_CUDA_EXITED] = "thread has exited",
-        [TAU_CUDA_OTHER_CONTEXT] = "other context", [TAU_CUDA_STREAM_DESTROYED] = "stream destroyed",
-        [TAU_CUDA_CAPTURING] = "stream is being captured", [TAU_CUDA_UNBALANCED_CONTEXT] = "pop without push",
-        [TAU_CUDA_UNFINISHED] = "unfinished blocks", [TAU_CUDA_NOT_WRITTEN] = "profile not written",
+        [TAU_CUDA_OK] = "ok",
+        [TAU_CUDA_NO_DRIVER] = "no driver",
+        [TAU_CUDA_NO_CONTEXT] = "no context",
+        [TAU_CUDA_UNKNOWN_HANDLE] = "unknown handle",
+        [TAU_CUDA_EXITED] = "thread has exited",
+        [TAU_CUDA_OTHER_CONTEXT] = "other context",
+        [TAU_CUDA_STREAM_DESTROYED] = "stream destroyed",
+        [TAU_CUDA_CAPTURING] = "stream is being captured",
+        [TAU_CUDA_UNBALANCED_CONTEXT] = "pop without push",
+        [TAU_CUDA_UNFINISHED] = "unfinished blocks",
+        [TAU_CUDA_NOT_WRITTEN] = "profile not written",
         [TAU_CUDA_DRIVER_ERROR] = "driver error",
     };
     return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown status";
@@ -100,7 +120,8 @@ static int MG_PRINTF(2, 3) fail(enum tau_cuda_status status, const char *fmt, ..
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    fprintf(stderr, "tau_cuda: %s: %s%s\n", tau_cuda_status_name(status), text, self->said == SAID_MOST ? " (further errors of this thread are not printed)" : "");
+    fprintf(stderr, "tau_cuda: %s: %s%s\n", tau_cuda_status_name(status), text,
+            self->said == SAID_MOST ? " (further errors of this thread are not printed)" : "");
     return -1;
 }
 
@@ -113,7 +134,8 @@ static void thread_ends(void *thread)
 {
     self = thread;
     if (!self->exited) {
-        fprintf(stderr, "tau_cuda: thread %d ends without tau_cuda_exit: blocks that have not completed are left out\n", self->number);
+        fprintf(stderr, "tau_cuda: thread %d ends without tau_cuda_exit: blocks that have not completed are left out\n",
+                self->number);
         write_profile();
     }
     release_thread();
@@ -183,8 +205,10 @@ void tau_cuda_context_push(const char *name)
 void tau_cuda_context_pop(void)
 {
     if (!enter()) return;
-    if (!self->contexts.n) fail(TAU_CUDA_UNBALANCED_CONTEXT, "tau_cuda_context_pop");
-    else free(self->contexts.at[--self->contexts.n]);
+    if (!self->contexts.n)
+        fail(TAU_CUDA_UNBALANCED_CONTEXT, "tau_cuda_context_pop");
+    else
+        free(self->contexts.at[--self->contexts.n]);
 }
 
 /* The timer that TAU has running on this thread; NULL: TAU is not loaded, or none runs. */
@@ -273,7 +297,10 @@ static struct stream *add_stream(cu_stream handle, cu_ctx ctx)
     cu_device device = 0;
     tau_driver()->cuCtxGetDevice(&device);
     struct stream *s = mg_vec_push(&self->streams);
-    *s = (struct stream){.handle = handle == CU_LEGACY_STREAM ? NULL : handle, .ctx = ctx, .device = device, .number = stream_number(ctx, handle)};
+    *s = (struct stream){.handle = handle == CU_LEGACY_STREAM ? NULL : handle,
+                         .ctx = ctx,
+                         .device = device,
+                         .number = stream_number(ctx, handle)};
     return s;
 }
 
@@ -302,10 +329,13 @@ static bool may_record(cu_stream stream, cu_ctx ctx)
     int capturing = 0;
     cu_ctx owner = ctx;
     cu_result r = stream ? d->cuStreamGetCtx(stream, &owner) : CUE_SUCCESS;
-    if (!r && owner != ctx) return fail(TAU_CUDA_OTHER_CONTEXT, "the stream belongs to another context than the current one"), false;
+    if (!r && owner != ctx)
+        return fail(TAU_CUDA_OTHER_CONTEXT, "the stream belongs to another context than the current one"), false;
     if (!r) r = d->cuStreamIsCapturing(stream, &capturing);
-    if (capturing || r == CUE_STREAM_CAPTURE_IMPLICIT) return fail(TAU_CUDA_CAPTURING, "events in a graph have no time of their own"), false;
-    if (r == CUE_INVALID_HANDLE || r == CUE_CONTEXT_IS_DESTROYED) return fail(TAU_CUDA_STREAM_DESTROYED, "the driver does not know the stream (%d)", r), false;
+    if (capturing || r == CUE_STREAM_CAPTURE_IMPLICIT)
+        return fail(TAU_CUDA_CAPTURING, "events in a graph have no time of their own"), false;
+    if (r == CUE_INVALID_HANDLE || r == CUE_CONTEXT_IS_DESTROYED)
+        return fail(TAU_CUDA_STREAM_DESTROYED, "the driver does not know the stream (%d)", r), false;
     if (r) return fail(TAU_CUDA_DRIVER_ERROR, "cuStreamIsCapturing returned %d", r), false;
     return true;
 }
@@ -314,7 +344,9 @@ static uint32_t find_profile(const char *event, const char *context, const struc
 {
     for (uint32_t i = 0; i < self->profiles.n; i++) {
         const struct profile *p = &self->profiles.at[i];
-        if (p->device == s->device && p->stream == s->number && !strcmp(p->event, event) && !strcmp(p->context, context)) return i;
+        if (p->device == s->device && p->stream == s->number && !strcmp(p->event, event) &&
+            !strcmp(p->context, context))
+            return i;
     }
     struct profile *p = mg_vec_push(&self->profiles);
     *p = (struct profile){.event = strdup(event), .context = strdup(context), .device = s->device, .stream = s->number};
@@ -334,7 +366,8 @@ void *tau_cuda_stream_begin(const char *event, cudaStream_t stream)
     cu_event begin, end;
     cu_result r = get_event(ctx, &begin);
     if (r) return fail(TAU_CUDA_DRIVER_ERROR, "cuEventCreate returned %d", r), NULL;
-    if ((r = get_event(ctx, &end))) return recycle_event(ctx, begin), fail(TAU_CUDA_DRIVER_ERROR, "cuEventCreate returned %d", r), NULL;
+    if ((r = get_event(ctx, &end)))
+        return recycle_event(ctx, begin), fail(TAU_CUDA_DRIVER_ERROR, "cuEventCreate returned %d", r), NULL;
     struct block *b = calloc(1, sizeof *b);
     b->handle = ++self->next_handle;
     b->ctx = ctx;
@@ -345,7 +378,9 @@ void *tau_cuda_stream_begin(const char *event, cudaStream_t stream)
     if ((r = tau_driver()->cuEventRecord(begin, stream))) {
         recycle_event(ctx, begin), recycle_event(ctx, end);
         free(b);
-        return fail(r == CUE_INVALID_HANDLE ? TAU_CUDA_STREAM_DESTROYED : TAU_CUDA_DRIVER_ERROR, "cuEventRecord returned %d", r), NULL;
+        return fail(r == CUE_INVALID_HANDLE ? TAU_CUDA_STREAM_DESTROYED : TAU_CUDA_DRIVER_ERROR,
+                    "cuEventRecord returned %d", r),
+               NULL;
     }
     b->nested.begin = ++s->position;
     *mg_vec_push(&s->live) = b;
@@ -363,7 +398,8 @@ void tau_cuda_stream_end(void *handle)
             if (s->live.at[k]->handle == (uintptr_t)handle && !s->live.at[k]->nested.end) b = s->live.at[k];
     }
     if (!b) {
-        fail(TAU_CUDA_UNKNOWN_HANDLE, "tau_cuda_stream_end(%p): no block of this thread that has begun and not ended", handle);
+        fail(TAU_CUDA_UNKNOWN_HANDLE, "tau_cuda_stream_end(%p): no block of this thread that has begun and not ended",
+             handle);
         return;
     }
     cu_ctx ctx = NULL;
@@ -373,8 +409,11 @@ void tau_cuda_stream_end(void *handle)
     }
     if (!may_record(s->handle, ctx)) return;
     cu_result r = tau_driver()->cuEventRecord(b->nested.end_event, s->handle);
-    if (r) fail(r == CUE_INVALID_HANDLE ? TAU_CUDA_STREAM_DESTROYED : TAU_CUDA_DRIVER_ERROR, "cuEventRecord returned %d", r);
-    else b->nested.end = ++s->position;
+    if (r)
+        fail(r == CUE_INVALID_HANDLE ? TAU_CUDA_STREAM_DESTROYED : TAU_CUDA_DRIVER_ERROR, "cuEventRecord returned %d",
+             r);
+    else
+        b->nested.end = ++s->position;
 }
 
 /* ---- delivery --------------------------------------------------------------------------------------------------- */
@@ -414,7 +453,8 @@ static uint32_t first_ended(const struct stream *s)
 {
     uint32_t at = s->live.n;
     for (uint32_t i = 0; i < s->live.n; i++)
-        if (s->live.at[i]->nested.end && (at == s->live.n || s->live.at[i]->nested.end < s->live.at[at]->nested.end)) at = i;
+        if (s->live.at[i]->nested.end && (at == s->live.n || s->live.at[i]->nested.end < s->live.at[at]->nested.end))
+            at = i;
     return at;
 }
 
@@ -443,15 +483,20 @@ static int deliver(struct stream *s, bool wait)
             if (!wait) return n;
             r = d->cuEventSynchronize(b->nested.end_event);
         }
-        if (r) return fail(TAU_CUDA_DRIVER_ERROR, "\"%s\": its end event returned %d", self->profiles.at[b->profile].event, r);
+        if (r)
+            return fail(TAU_CUDA_DRIVER_ERROR, "\"%s\": its end event returned %d", self->profiles.at[b->profile].event,
+                        r);
         MG_VEC(struct tau_nested *) live = {0};
         for (uint32_t i = 0; i < s->live.n; i++) *mg_vec_push(&live) = &s->live.at[i]->nested;
         uint64_t now_ns = mg_now_ns();
         cu_result failed = CUE_SUCCESS;
         tau_nest_close(live.at, live.n, at, elapsed_us, &failed);
         mg_vec_release(&live);
-        if (failed) fail(TAU_CUDA_DRIVER_ERROR, "\"%s\": cuEventElapsedTime returned %d", self->profiles.at[b->profile].event, failed);
-        else count_block(b, now_ns);
+        if (failed)
+            fail(TAU_CUDA_DRIVER_ERROR, "\"%s\": cuEventElapsedTime returned %d", self->profiles.at[b->profile].event,
+                 failed);
+        else
+            count_block(b, now_ns);
         remove_block(s, at);
     }
     return n;
@@ -495,10 +540,22 @@ static int deliver_all(struct tau_cuda_event *events, int room, bool wait, const
 
 #undef tau_cuda_update_stream
 #undef tau_cuda_finalize_stream
-int tau_cuda_update_stream(cudaStream_t stream) { return deliver_stream(stream, false, "tau_cuda_update_stream"); }
-int tau_cuda_finalize_stream(cudaStream_t stream) { return deliver_stream(stream, true, "tau_cuda_finalize_stream"); }
-int tau_cuda_update_all(struct tau_cuda_event *events, int room) { return deliver_all(events, room, false, "tau_cuda_update_all"); }
-int tau_cuda_finalize_all(struct tau_cuda_event *events, int room) { return deliver_all(events, room, true, "tau_cuda_finalize_all"); }
+int tau_cuda_update_stream(cudaStream_t stream)
+{
+    return deliver_stream(stream, false, "tau_cuda_update_stream");
+}
+int tau_cuda_finalize_stream(cudaStream_t stream)
+{
+    return deliver_stream(stream, true, "tau_cuda_finalize_stream");
+}
+int tau_cuda_update_all(struct tau_cuda_event *events, int room)
+{
+    return deliver_all(events, room, false, "tau_cuda_update_all");
+}
+int tau_cuda_finalize_all(struct tau_cuda_event *events, int room)
+{
+    return deliver_all(events, room, true, "tau_cuda_finalize_all");
+}
 
 int tau_cuda_query(const char *event, const char *context, int device, int stream, struct tau_cuda_totals *totals)
 {
@@ -538,9 +595,12 @@ static uint32_t rank(void)
 static void profile_folder(struct mg_buf *path)
 {
     const char *folder = getenv("PROFILEDIR"), *dir = mg_env(MG_ENV_DIR);
-    if (folder && *folder) mg_buf_adds(path, folder);
-    else if (dir && *dir) mg_buf_printf(path, "%s/tau", dir);
-    else mg_buf_addc(path, '.');
+    if (folder && *folder)
+        mg_buf_adds(path, folder);
+    else if (dir && *dir)
+        mg_buf_printf(path, "%s/tau", dir);
+    else
+        mg_buf_addc(path, '.');
     mkdir(path->at, 0777);
 }
 
@@ -560,13 +620,18 @@ static void make_file(struct tau_file *f, struct mg_buf *names)
         mg_buf_printf(names, "%s (C-[%s]#D-%d#S-%d)", p->event, p->context, p->device, p->stream);
         char *name = strdup(names->at + at);
         const struct tau_cuda_totals *t = &p->totals;
-        f->functions[f->n_functions++] = (struct tau_function){name, "TAU_CUDA", t->calls, t->children, t->exclusive_us, t->inclusive_us};
+        f->functions[f->n_functions++] =
+            (struct tau_function){name, "TAU_CUDA", t->calls, t->children, t->exclusive_us, t->inclusive_us};
         for (int k = 0; k < 2; k++) {
             const struct spread *s = k ? &p->finalize : &p->wait;
             at = names->n;
             mg_buf_printf(names, "%s : %s", name, parts[k]);
-            f->events[f->n_events++] = (struct tau_user_event){strdup(names->at + at), t->calls, s->most, s->least,
-                                                               (k ? t->finalize_us : t->wait_us) / (double)t->calls, s->squares};
+            f->events[f->n_events++] = (struct tau_user_event){strdup(names->at + at),
+                                                               t->calls,
+                                                               s->most,
+                                                               s->least,
+                                                               (k ? t->finalize_us : t->wait_us) / (double)t->calls,
+                                                               s->squares};
         }
     }
     f->functions[0].children = f->n_functions - 1; /* names whose blocks all are unfinished are left out */
@@ -588,12 +653,13 @@ static void print_table(const struct tau_file *f)
     const char *choice = getenv("TAU_CUDA_TABLE");
     if (f->n_functions < 2 || (choice && !strcmp(choice, "0"))) return;
     struct mg_buf b = MG_BUF_INIT;
-    mg_buf_printf(&b, "tau_cuda: thread %u, times in microseconds\n%10s %15s %15s %15s %15s  event\n", f->thread, "calls", "inclusive", "exclusive", "wait", "finalize");
+    mg_buf_printf(&b, "tau_cuda: thread %u, times in microseconds\n%10s %15s %15s %15s %15s  event\n", f->thread,
+                  "calls", "inclusive", "exclusive", "wait", "finalize");
     for (uint32_t i = 1; i < f->n_functions; i++) {
         const struct tau_function *x = &f->functions[i];
         const struct tau_user_event *e = &f->events[2 * (i - 1)];
-        mg_buf_printf(&b, "%10llu %15.4f %15.4f %15.4f %15.4f  %s\n", (unsigned long long)x->calls, x->inclusive_us, x->exclusive_us,
-                      e[0].mean * (double)e[0].n, e[1].mean * (double)e[1].n, x->name);
+        mg_buf_printf(&b, "%10llu %15.4f %15.4f %15.4f %15.4f  %s\n", (unsigned long long)x->calls, x->inclusive_us,
+                      x->exclusive_us, e[0].mean * (double)e[0].n, e[1].mean * (double)e[1].n, x->name);
     }
     fwrite(b.at, 1, b.n, stderr);
     mg_buf_release(&b);
@@ -620,7 +686,8 @@ static void release_thread(void)
         while (s->live.n) remove_block(s, s->live.n - 1);
         mg_vec_release(&s->live);
     }
-    for (uint32_t i = 0; i < self->profiles.n; i++) free(self->profiles.at[i].event), free(self->profiles.at[i].context);
+    for (uint32_t i = 0; i < self->profiles.n; i++)
+        free(self->profiles.at[i].event), free(self->profiles.at[i].context);
     for (uint32_t i = 0; i < self->contexts.n; i++) free(self->contexts.at[i]);
     for (uint32_t i = 0; i < self->callers.n; i++) free(self->callers.at[i].name);
     mg_vec_release(&self->streams), mg_vec_release(&self->profiles), mg_vec_release(&self->contexts);

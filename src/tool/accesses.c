@@ -18,15 +18,31 @@ static const struct mg_tool_opt accesses_opts[] = {
     {0},
 };
 
-enum { RECENT_BITS = 10, RECENT = 1 << RECENT_BITS /* a worker reads a few multiprocessors, of at most 64 warps each; all of a reader's stay in its cache */, GROUPS = 8, LANE_WORDS = 8, AT_ONCE = 16 };
+enum {
+    RECENT_BITS = 10,
+    RECENT = 1 << RECENT_BITS /* a worker reads a few multiprocessors, of at most 64 warps each; all of a reader's stay
+                                 in its cache */
+    ,
+    GROUPS = 8,
+    LANE_WORDS = 8,
+    AT_ONCE = 16
+};
 
 struct part { /* of one worker */
     FILE *raw;
     uint64_t records, lanes, bytes, disorder, sum;
     uint32_t n_taken;
-    struct taken { const uint64_t *words; uint64_t cta, key; uint32_t site, n, mask; int32_t number; } taken[AT_ONCE + 1]; /* records that are looked at together; then one of no lanes */
-    uint64_t key[RECENT];            /* warps */
-    struct recent { uint32_t mask[GROUPS]; int32_t next[GROUPS]; } recent[RECENT]; /* and from what groups of their lanes should number on: a lane is in one at most */
+    struct taken {
+        const uint64_t *words;
+        uint64_t cta, key;
+        uint32_t site, n, mask;
+        int32_t number;
+    } taken[AT_ONCE + 1]; /* records that are looked at together; then one of no lanes */
+    uint64_t key[RECENT]; /* warps */
+    struct recent {
+        uint32_t mask[GROUPS];
+        int32_t next[GROUPS];
+    } recent[RECENT]; /* and from what groups of their lanes should number on: a lane is in one at most */
 };
 struct conf {
     bool by_lane;
@@ -45,14 +61,16 @@ static enum mg_err accesses_configure(const char *args, void **conf, struct mg_d
     enum mg_err err = MG_ERR_OK;
     pthread_mutex_init(&c->lock, NULL);
     for (char *kv = strtok_r(copy, ",", &save); kv && !err; kv = strtok_r(NULL, ",", &save)) {
-        if (!strcmp(kv, "form=lanes") || !strcmp(kv, "form=coded")) c->by_lane = kv[5] == 'l';
+        if (!strcmp(kv, "form=lanes") || !strcmp(kv, "form=coded"))
+            c->by_lane = kv[5] == 'l';
         else if (!strncmp(kv, "out=", 4) && kv[4]) {
             free(c->out);
             c->out = mg_xstrdup(kv + 4);
         } else if (!strncmp(kv, "raw=", 4) && kv[4]) {
             free(c->raw);
             c->raw = mg_xstrdup(kv + 4);
-        } else err = mg_diag_err(d, MG_ERR_INPUT, "tool accesses: bad option \"%s\"", kv);
+        } else
+            err = mg_diag_err(d, MG_ERR_INPUT, "tool accesses: bad option \"%s\"", kv);
     }
     free(copy);
     *conf = c;
@@ -139,8 +157,8 @@ static void write_line(struct reading *x, const struct mg_record *r)
     for (unsigned lane = 0, i = 0; lane < 32 && r->kind == MG_RECORD_LANES; lane++)
         if (r->mask >> lane & 1) address[lane] = r->words[r->n_words * i++];
     pthread_mutex_lock(&c->lock);
-    fprintf(c->file, "%llu %s %llu %u %u %u", (unsigned long long)l->id, l->kernel, (unsigned long long)r->cta, (unsigned)r->warp, (unsigned)r->number,
-            r->site < l->n_sites ? (unsigned)l->sites[r->site].ptx_line : 0u);
+    fprintf(c->file, "%llu %s %llu %u %u %u", (unsigned long long)l->id, l->kernel, (unsigned long long)r->cta,
+            (unsigned)r->warp, (unsigned)r->number, r->site < l->n_sites ? (unsigned)l->sites[r->site].ptx_line : 0u);
     for (unsigned lane = 0; lane < 32; lane++)
         if (r->mask >> lane & 1) fprintf(c->file, " %u:0x%llx", lane, (unsigned long long)address[lane]);
     fputc('\n', c->file);
@@ -157,15 +175,20 @@ static bool is_kernel(struct reading *x, const struct mg_record *r)
     return true;
 }
 
-static uint32_t slot_of(uint64_t key) { return (uint32_t)(key * 0x9e3779b97f4a7c15u >> (64 - RECENT_BITS)); }
+static uint32_t slot_of(uint64_t key)
+{
+    return (uint32_t)(key * 0x9e3779b97f4a7c15u >> (64 - RECENT_BITS));
+}
 
 /* Makes one of the two groups that number on from the least; returns the place that is free then. */
 static uint32_t join_lowest(struct recent *w)
 {
     uint32_t least = w->next[1] < w->next[0], second = !least;
     for (uint32_t i = 2; i < GROUPS; i++) {
-        if (w->next[i] < w->next[least]) second = least, least = i;
-        else if (w->next[i] < w->next[second]) second = i;
+        if (w->next[i] < w->next[least])
+            second = least, least = i;
+        else if (w->next[i] < w->next[second])
+            second = i;
     }
     w->mask[least] |= w->mask[second];
     return second;
@@ -197,8 +220,8 @@ static uint64_t wrong_in(const struct taken *r, const uint64_t *w)
     return (w[6] ^ (w[0] + w[1] + w[2] + w[3])) | (w[7] ^ r->site) | (w[1] ^ r->cta);
 }
 
-/* What lanes wrote in form=lanes: lane by lane through all records, since a loop of few rounds for each is a jump that the
- * processor foretells wrongly each time. */
+/* What lanes wrote in form=lanes: lane by lane through all records, since a loop of few rounds for each is a jump that
+ * the processor foretells wrongly each time. */
 static void check_lanes(struct part *p, uint32_t lanes)
 {
     const struct taken *r = p->taken;
@@ -217,7 +240,8 @@ static void check_lanes(struct part *p, uint32_t lanes)
     p->sum += sum;
     if (!wrong) return;
     for (r = p->taken; r < p->taken + p->n_taken; r++) {
-        for (wrong = 0, w = r->words; w < r->words + (size_t)r->n * LANE_WORDS; w += LANE_WORDS) wrong |= wrong_in(r, w);
+        for (wrong = 0, w = r->words; w < r->words + (size_t)r->n * LANE_WORDS; w += LANE_WORDS)
+            wrong |= wrong_in(r, w);
         p->disorder += wrong != 0;
     }
 }
@@ -238,7 +262,8 @@ static uint64_t sum_of(const struct mg_record *r, uint32_t n)
     uint64_t sum = r->first * n;
     const int32_t *near = (const void *)r->words;
     switch (r->kind) {
-    case MG_RECORD_SAME: return sum;
+    case MG_RECORD_SAME:
+        return sum;
     case MG_RECORD_NEAR:
         for (uint32_t i = 0; i < n; i++) sum += (uint64_t)(int64_t)near[i];
         return sum;
@@ -246,7 +271,8 @@ static uint64_t sum_of(const struct mg_record *r, uint32_t n)
         sum = 0;
         for (uint32_t i = 0; i < n; i++) sum += r->words[i];
         return sum;
-    default: return sum + (uint64_t)r->width * (n * (n - 1) / 2);
+    default:
+        return sum + (uint64_t)r->width * (n * (n - 1) / 2);
     }
 }
 
@@ -260,13 +286,16 @@ static void read_access_record(void *user, const struct mg_record *r)
     p->disorder += damaged;
     if (!r->n_lanes || damaged) return;
     struct taken *t = &p->taken[p->n_taken++];
-    *t = (struct taken){.words = r->words, .cta = r->cta, .site = r->site, .mask = r->mask, .number = (int32_t)r->number};
+    *t = (struct taken){
+        .words = r->words, .cta = r->cta, .site = r->site, .mask = r->mask, .number = (int32_t)r->number};
     if (is_kernel(x, r)) {
         t->key = ((uint64_t)r->launch << 40 ^ r->cta << 8 ^ r->warp) + 1;
         __builtin_prefetch(&p->recent[slot_of(t->key)], 1);
     }
-    if (lanes) t->n = r->n_lanes;
-    else p->sum += sum_of(r, r->n_lanes);
+    if (lanes)
+        t->n = r->n_lanes;
+    else
+        p->sum += sum_of(r, r->n_lanes);
     if (x->c->file) write_line(x, r);
     if (p->n_taken == AT_ONCE) check_taken(p);
 }
@@ -328,15 +357,26 @@ static void accesses_end(void *conf)
     if (failed) c->host->say("tool accesses: the files of raw= are not whole");
     if (c->file && (ferror(c->file) | fclose(c->file))) c->host->say("tool accesses: the file of out= is not whole");
     c->file = NULL;
-    snprintf(text, sizeof text, "{\"accesses\": %llu, \"received\": %llu, \"records\": %llu, \"bytes\": %llu, \"out_of_order\": %llu, \"address_sum\": %llu}",
-             (unsigned long long)c->expected, (unsigned long long)all.lanes, (unsigned long long)all.records, (unsigned long long)all.bytes,
-             (unsigned long long)all.disorder, (unsigned long long)all.sum);
+    snprintf(
+        text, sizeof text,
+        "{\"accesses\": %llu, \"received\": %llu, \"records\": %llu, \"bytes\": %llu, \"out_of_order\": %llu, \"address_sum\": %llu}",
+        (unsigned long long)c->expected, (unsigned long long)all.lanes, (unsigned long long)all.records,
+        (unsigned long long)all.bytes, (unsigned long long)all.disorder, (unsigned long long)all.sum);
     c->host->result("accesses", "stream", text);
 }
 
 extern const struct mg_tool mg_tool_accesses;
 const struct mg_tool mg_tool_accesses = {
-    .name = "accesses", .summary = "hand every access to global memory to the host while the kernel runs",
-    .opts = accesses_opts, .configure = accesses_configure, .release = accesses_release, .analyze = accesses_analyze, .instrument = accesses_instrument,
-    .begin = accesses_begin, .finalize = accesses_finalize, .end = accesses_end, .stream = accesses_stream, .flags = MG_TOOL_ACCESSES,
+    .name = "accesses",
+    .summary = "hand every access to global memory to the host while the kernel runs",
+    .opts = accesses_opts,
+    .configure = accesses_configure,
+    .release = accesses_release,
+    .analyze = accesses_analyze,
+    .instrument = accesses_instrument,
+    .begin = accesses_begin,
+    .finalize = accesses_finalize,
+    .end = accesses_end,
+    .stream = accesses_stream,
+    .flags = MG_TOOL_ACCESSES,
 };

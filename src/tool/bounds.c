@@ -22,7 +22,10 @@ enum { most_ranges = 1024, head_words = 2, entries = 32 };
 enum { key_launch, key_cta, key_thread, key_address, key_begin, key_bytes, n_keys };
 enum { note_write = 1, note_atomic = 2, note_shared = 4, note_bytes = 8 /* shift */ };
 
-struct conf { const struct mg_tool_host *host; uint64_t *unchecked; /* launches */ };
+struct conf {
+    const struct mg_tool_host *host;
+    uint64_t *unchecked; /* launches */
+};
 static const struct mg_tool_opt bounds_opts[] = {{0}};
 
 static enum mg_err bounds_configure(const char *args, void **conf, struct mg_diag *d)
@@ -53,13 +56,19 @@ static void bounds_initialize(const void *conf, const struct mg_tool_launch *l, 
     words[0] = l->id;
 }
 
-struct ranges { uint64_t (*at)[2]; uint32_t n, most; bool more; };
+struct ranges {
+    uint64_t (*at)[2];
+    uint32_t n, most;
+    bool more;
+};
 
 static void add_range(const struct mg_host_allocation *a, void *user)
 {
     struct ranges *r = user;
-    if (r->n == r->most) r->more = true;
-    else r->at[r->n][0] = a->address, r->at[r->n++][1] = a->bytes;
+    if (r->n == r->most)
+        r->more = true;
+    else
+        r->at[r->n][0] = a->address, r->at[r->n++][1] = a->bytes;
 }
 
 static int by_begin(const void *a, const void *b)
@@ -72,8 +81,11 @@ static void tell_unchecked(const struct conf *c, bool node)
 {
     char text[100];
     uint64_t n = __atomic_add_fetch(c->unchecked, 1, __ATOMIC_RELAXED);
-    if (node) snprintf(text, sizeof text, "bounds: nodes of graphs are not checked");
-    else snprintf(text, sizeof text, "bounds: launches are not checked while more than %d allocations are alive", (int)most_ranges);
+    if (node)
+        snprintf(text, sizeof text, "bounds: nodes of graphs are not checked");
+    else
+        snprintf(text, sizeof text, "bounds: launches are not checked while more than %d allocations are alive",
+                 (int)most_ranges);
     if (n == 1 && c->host && c->host->say) c->host->say(text);
 }
 
@@ -88,10 +100,14 @@ static void bounds_end(void *conf)
 static uint32_t bounds_list(const void *conf, const struct mg_tool_launch *l, uint64_t *words, uint32_t n)
 {
     const struct conf *c = conf;
-    struct ranges r = {.at = (uint64_t (*)[2])(void *)(words + head_words), .most = MG_MIN((n - head_words) / 2, (uint32_t)most_ranges)};
-    if (l->node) r.more = true; /* what is alive when it is replayed is not known now */
-    else if (c->host && c->host->allocations) c->host->allocations(add_range, &r);
-    else r.more = true;
+    struct ranges r = {.at = (uint64_t(*)[2])(void *)(words + head_words),
+                       .most = MG_MIN((n - head_words) / 2, (uint32_t)most_ranges)};
+    if (l->node)
+        r.more = true; /* what is alive when it is replayed is not known now */
+    else if (c->host && c->host->allocations)
+        c->host->allocations(add_range, &r);
+    else
+        r.more = true;
     if (r.more) {
         words[0] = UINT64_MAX;
         tell_unchecked(c, l->node);
@@ -105,18 +121,21 @@ static uint32_t bounds_list(const void *conf, const struct mg_tool_launch *l, ui
 
 /* ---- instrument ---------------------------------------------------------------------------------------- */
 
-#define R mg_o_reg
-#define I mg_o_imm
+#define R               mg_o_reg
+#define I               mg_o_imm
 #define EMIT(form, ...) MG_CODE(c->at, form, __VA_ARGS__)
 
 struct together { /* of one group of accesses */
     bool begun;
-    uint32_t span;         /* bytes, from the lowest to the highest */
-    mg_id fail;            /* predicate, alike in the lanes here: someone is not inside with all of them */
-    mg_id bad;             /* predicate: this lane's access at hand is not performed */
-    mg_id last, room;      /* range that this thread hit last: begin, bytes - span */
+    uint32_t span;    /* bytes, from the lowest to the highest */
+    mg_id fail;       /* predicate, alike in the lanes here: someone is not inside with all of them */
+    mg_id bad;        /* predicate: this lane's access at hand is not performed */
+    mg_id last, room; /* range that this thread hit last: begin, bytes - span */
 };
-struct sizes { mg_id begin, bytes; bool unknown; }; /* b32: a function's registers for what shared memory the CTA has */
+struct sizes {
+    mg_id begin, bytes;
+    bool unknown;
+};             /* b32: a function's registers for what shared memory the CTA has */
 struct check { /* of one access */
     struct mg_patch *p;
     const struct mg_patch_inst *i;
@@ -125,18 +144,38 @@ struct check { /* of one access */
     struct together *t;
     struct sizes *shared;
     uint32_t bytes, table;
-    int64_t hint;                      /* place of its word in the list */
-    mg_id here, makes; bool makes_not; /* lanes at the spot; predicate of those that make the access, 0: all */
-    mg_id addr, bad; uint32_t addr_at; /* addr_at: which operand */
-    mg_id begin, size;                 /* of the allocation below a bad address */
+    int64_t hint; /* place of its word in the list */
+    mg_id here, makes;
+    bool makes_not; /* lanes at the spot; predicate of those that make the access, 0: all */
+    mg_id addr, bad;
+    uint32_t addr_at;  /* addr_at: which operand */
+    mg_id begin, size; /* of the allocation below a bad address */
 };
 
-static mg_id reg32(struct check *c) { return mg_code_temp(c->at, MG_TYPE_b32); }
-static mg_id reg64(struct check *c) { return mg_code_temp(c->at, MG_TYPE_b64); }
-static mg_id pred(struct check *c) { return mg_code_temp(c->at, MG_TYPE_pred); }
-static void set_false(struct check *c, mg_id p) { EMIT("setp.ne.u32", R(p), R(c->here), R(c->here)); }
-static void push(struct check *c, mg_id p, bool negated) { mg_code_push_guard(c->at, p, negated); }
-static void pop(struct check *c) { mg_code_pop_guard(c->at); }
+static mg_id reg32(struct check *c)
+{
+    return mg_code_temp(c->at, MG_TYPE_b32);
+}
+static mg_id reg64(struct check *c)
+{
+    return mg_code_temp(c->at, MG_TYPE_b64);
+}
+static mg_id pred(struct check *c)
+{
+    return mg_code_temp(c->at, MG_TYPE_pred);
+}
+static void set_false(struct check *c, mg_id p)
+{
+    EMIT("setp.ne.u32", R(p), R(c->here), R(c->here));
+}
+static void push(struct check *c, mg_id p, bool negated)
+{
+    mg_code_push_guard(c->at, p, negated);
+}
+static void pop(struct check *c)
+{
+    mg_code_pop_guard(c->at);
+}
 
 static void jump(struct check *c, mg_id p, bool negated, mg_id to)
 {
@@ -153,7 +192,8 @@ static void load(struct check *c, mg_id into, mg_id from, int64_t off)
 /* How many ranges begin at or below the address, in b32: a search of as many steps for every lane. */
 static mg_id search(struct check *c, mg_id list, mg_id n, mg_id in)
 {
-    mg_id low = reg32(c), high = reg32(c), steps = reg64(c), left = reg32(c), mid = reg32(c), next = reg32(c), at = reg64(c), begin = reg64(c), p = pred(c), goes = pred(c), below = pred(c);
+    mg_id low = reg32(c), high = reg32(c), steps = reg64(c), left = reg32(c), mid = reg32(c), next = reg32(c),
+          at = reg64(c), begin = reg64(c), p = pred(c), goes = pred(c), below = pred(c);
     mg_id again = mg_code_label(c->at), end = mg_code_label(c->at);
     load(c, steps, list, 8);
     EMIT("cvt.u32.u64", R(left), R(steps));
@@ -253,11 +293,14 @@ static bool is_visible(const struct mg_module *m, mg_id func, mg_id var)
     unsigned depth = 0;
     if (!m->vars.at[var].func) return true;
     if (m->vars.at[var].func != func) return false;
-    MG_EACH_NODE(m, &m->funcs.at[func], id) {
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
         const struct mg_node *n = &m->nodes.at[id];
         depth += n->kind == MG_NODE_open;
         depth -= n->kind == MG_NODE_close;
-        if (n->kind == MG_NODE_decl && var - m->decls.at[n->ref].first < m->decls.at[n->ref].n && m->decls.at[n->ref].space == MG_SPACE_shared) return !depth;
+        if (n->kind == MG_NODE_decl && var - m->decls.at[n->ref].first < m->decls.at[n->ref].n &&
+            m->decls.at[n->ref].space == MG_SPACE_shared)
+            return !depth;
     }
     return false;
 }
@@ -294,18 +337,24 @@ static bool read_sizes(struct mg_patch *p, uint32_t func_ix, struct sizes *s)
     if (s->begin || s->unknown) return !s->unknown;
     uint32_t n = find_shared(p, vars, MOST);
     s->unknown = !n || n > MOST;
-    for (uint32_t i = 0; i < n && !s->unknown; i++) s->unknown = !is_visible(m, mg_patch_twin(p)->funcs[func_ix], vars[i]);
+    for (uint32_t i = 0; i < n && !s->unknown; i++)
+        s->unknown = !is_visible(m, mg_patch_twin(p)->funcs[func_ix], vars[i]);
     if (s->unknown) return false;
-    mg_id at = mg_code_temp(entry, MG_TYPE_b32), dynamic = mg_code_temp(entry, MG_TYPE_b32), end = mg_code_reg(entry, MG_TYPE_b32), begin = mg_code_reg(entry, MG_TYPE_b32);
+    mg_id at = mg_code_temp(entry, MG_TYPE_b32), dynamic = mg_code_temp(entry, MG_TYPE_b32),
+          end = mg_code_reg(entry, MG_TYPE_b32), begin = mg_code_reg(entry, MG_TYPE_b32);
     for (uint32_t i = 0; i < n; i++) {
         uint64_t bytes = mg_var_bytes(&m->vars.at[vars[i]]);
         MG_CODE(entry, "mov.u32", R(at), ((struct mg_opnd){.kind = MG_OPND_var, .id = vars[i]}));
-        if (i) MG_CODE(entry, "min.u32", R(begin), R(begin), R(at));
-        else MG_CODE(entry, "mov.u32", R(begin), R(at));
+        if (i)
+            MG_CODE(entry, "min.u32", R(begin), R(begin), R(at));
+        else
+            MG_CODE(entry, "mov.u32", R(begin), R(at));
         if (!bytes) MG_CODE(entry, "mov.u32", R(dynamic), mg_o_sreg(MG_SREG_dynamic_smem_size, 0));
         MG_CODE(entry, "add.u32", R(at), R(at), bytes ? I((int64_t)bytes) : R(dynamic));
-        if (i) MG_CODE(entry, "max.u32", R(end), R(end), R(at));
-        else MG_CODE(entry, "mov.u32", R(end), R(at));
+        if (i)
+            MG_CODE(entry, "max.u32", R(end), R(end), R(at));
+        else
+            MG_CODE(entry, "mov.u32", R(end), R(at));
     }
     MG_CODE(entry, "sub.u32", R(end), R(end), R(begin));
     s->begin = begin, s->bytes = end;
@@ -408,11 +457,18 @@ struct run { /* of one kernel */
     uint32_t sites;
 };
 
-static void check_site(struct mg_patch *p, struct run *r, uint32_t ix, const struct mg_patch_inst *i, const struct mg_access *a, enum mg_space space)
+static void check_site(struct mg_patch *p, struct run *r, uint32_t ix, const struct mg_patch_inst *i,
+                       const struct mg_access *a, enum mg_space space)
 {
-    struct check c = {.p = p, .i = i, .bytes = (uint32_t)a->bytes * a->vec, .at = mg_at_before(p, i->node), .hint = 8 * (head_words + 2 * most_ranges + (int64_t)r->sites++)};
+    struct check c = {.p = p,
+                      .i = i,
+                      .bytes = (uint32_t)a->bytes * a->vec,
+                      .at = mg_at_before(p, i->node),
+                      .hint = 8 * (head_words + 2 * most_ranges + (int64_t)r->sites++)};
     mg_id done = mg_code_label(c.at);
-    mg_patch_site(p, MG_SITE_INST, i->node, i->id, 0, MG_MERGE_SUM, (a->writes ? note_write : 0) | (a->atomic ? note_atomic : 0) | (space == MG_SPACE_shared ? note_shared : 0) | c.bytes << note_bytes);
+    mg_patch_site(p, MG_SITE_INST, i->node, i->id, 0, MG_MERGE_SUM,
+                  (a->writes ? note_write : 0) | (a->atomic ? note_atomic : 0) |
+                      (space == MG_SPACE_shared ? note_shared : 0) | c.bytes << note_bytes);
     c.table = mg_patch_table(p, n_keys, 1, MG_MERGE_SUM, entries);
     c.group = &r->groups[r->group_of[ix]], c.t = &r->together[r->group_of[ix]], c.shared = &r->shared[i->func_ix];
     c.makes = mg_node_guard(mg_patch_module(p), i->node, &c.makes_not);
@@ -436,8 +492,10 @@ static void check_site(struct mg_patch *p, struct run *r, uint32_t ix, const str
     jump(&c, c.t->fail, true, done);
     c.here = mg_value_active(c.at);
     set_false(&c, c.bad);
-    if (space == MG_SPACE_shared) check_shared(&c);
-    else look_up(&c);
+    if (space == MG_SPACE_shared)
+        check_shared(&c);
+    else
+        look_up(&c);
     report(&c);
     mg_code_place(c.at, done);
     mg_patch_skip(p, i->node, c.bad);
@@ -446,7 +504,9 @@ static void check_site(struct mg_patch *p, struct run *r, uint32_t ix, const str
 static enum mg_err bounds_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)conf;
-    if (mg_patch_module(p)->sm < 30) return mg_diag_err(d, MG_ERR_UNSUPPORTED, "tool bounds: the PTX is for sm_%u, votes are there from sm_30 on", mg_patch_module(p)->sm);
+    if (mg_patch_module(p)->sm < 30)
+        return mg_diag_err(d, MG_ERR_UNSUPPORTED, "tool bounds: the PTX is for sm_%u, votes are there from sm_30 on",
+                           mg_patch_module(p)->sm);
     mg_patch_words(p, 1);
     mg_patch_list(p, head_words + 2 * most_ranges);
     return MG_ERR_OK;
@@ -463,9 +523,12 @@ static enum mg_err bounds_instrument(const void *conf, struct mg_patch *p, struc
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;
         if (!mg_patch_access(p, &insts[i], &a) || a.is_async) continue;
-        unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node) : MG_SPACE_BIT(a.space);
-        if (a.space == MG_SPACE_shared && read_sizes(p, insts[i].func_ix, &r.shared[insts[i].func_ix])) check_site(p, &r, i, &insts[i], &a, MG_SPACE_shared);
-        else if (set & MG_SPACE_BIT(MG_SPACE_global)) check_site(p, &r, i, &insts[i], &a, MG_SPACE_global);
+        unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node)
+                                                   : MG_SPACE_BIT(a.space);
+        if (a.space == MG_SPACE_shared && read_sizes(p, insts[i].func_ix, &r.shared[insts[i].func_ix]))
+            check_site(p, &r, i, &insts[i], &a, MG_SPACE_shared);
+        else if (set & MG_SPACE_BIT(MG_SPACE_global))
+            check_site(p, &r, i, &insts[i], &a, MG_SPACE_global);
     }
     mg_patch_list(p, r.sites);
     return MG_ERR_OK;
@@ -480,11 +543,13 @@ static const char *kind_of(const struct mg_result_site *s)
 
 static void key_triple(struct mg_json *j, const char *key, uint64_t v, unsigned y_at, unsigned z_at)
 {
-    const uint32_t xyz[3] = {(uint32_t)(v & (((uint64_t)1 << y_at) - 1)), (uint32_t)(v >> y_at & 0xffff), (uint32_t)(v >> z_at & 0xffff)};
+    const uint32_t xyz[3] = {(uint32_t)(v & (((uint64_t)1 << y_at) - 1)), (uint32_t)(v >> y_at & 0xffff),
+                             (uint32_t)(v >> z_at & 0xffff)};
     mg_json_key_dim(j, key, xyz);
 }
 
-static void finding_json(const struct mg_result_kernel *k, const struct mg_result_site *s, const struct mg_result_entry *e, struct mg_json *j)
+static void finding_json(const struct mg_result_kernel *k, const struct mg_result_site *s,
+                         const struct mg_result_entry *e, struct mg_json *j)
 {
     mg_json_obj(j);
     mg_kit_site_json(j, k, s);
@@ -508,20 +573,29 @@ static void finding_json(const struct mg_result_kernel *k, const struct mg_resul
     mg_json_end(j, '}');
 }
 
-static void finding_row(const struct mg_result_kernel *k, const struct mg_result_site *s, const struct mg_result_entry *e, struct mg_table *t)
+static void finding_row(const struct mg_result_kernel *k, const struct mg_result_site *s,
+                        const struct mg_result_entry *e, struct mg_table *t)
 {
     struct mg_buf who = MG_BUF_INIT;
-    uint64_t c = e->keys[key_cta], x = e->keys[key_thread], at = e->keys[key_address], begin = e->keys[key_begin], bytes = e->keys[key_bytes];
+    uint64_t c = e->keys[key_cta], x = e->keys[key_thread], at = e->keys[key_address], begin = e->keys[key_begin],
+             bytes = e->keys[key_bytes];
     mg_table_row(t);
     mg_table_place(t, s);
     mg_table_text(t, kind_of(s));
     mg_table_u64(t, at);
-    mg_buf_printf(&who, "CTA %u,%u,%u thread %u,%u,%u", (unsigned)(c & UINT32_MAX), (unsigned)(c >> 32 & 0xffff), (unsigned)(c >> 48), (unsigned)(x & 0xffff), (unsigned)(x >> 16 & 0xffff), (unsigned)(x >> 32 & 0xffff));
+    mg_buf_printf(&who, "CTA %u,%u,%u thread %u,%u,%u", (unsigned)(c & UINT32_MAX), (unsigned)(c >> 32 & 0xffff),
+                  (unsigned)(c >> 48), (unsigned)(x & 0xffff), (unsigned)(x >> 16 & 0xffff),
+                  (unsigned)(x >> 32 & 0xffff));
     mg_table_text(t, who.at);
     mg_buf_reset(&who);
-    if (!bytes) mg_buf_adds(&who, "nothing is allocated");
-    else if (at >= begin) mg_buf_printf(&who, "%llu bytes behind the end of 0x%llx + %llu", (unsigned long long)(at - begin >= bytes ? at - begin - bytes : 0), (unsigned long long)begin, (unsigned long long)bytes);
-    else mg_buf_printf(&who, "%llu bytes before 0x%llx", (unsigned long long)(begin - at), (unsigned long long)begin);
+    if (!bytes)
+        mg_buf_adds(&who, "nothing is allocated");
+    else if (at >= begin)
+        mg_buf_printf(&who, "%llu bytes behind the end of 0x%llx + %llu",
+                      (unsigned long long)(at - begin >= bytes ? at - begin - bytes : 0), (unsigned long long)begin,
+                      (unsigned long long)bytes);
+    else
+        mg_buf_printf(&who, "%llu bytes before 0x%llx", (unsigned long long)(begin - at), (unsigned long long)begin);
     mg_table_text(t, who.at);
     mg_table_u64(t, e->keys[key_launch]);
     mg_table_u64(t, e->cells[0]);
@@ -531,13 +605,15 @@ static void finding_row(const struct mg_result_kernel *k, const struct mg_result
 
 static int by_who(const void *a, const void *b)
 {
-    const struct mg_result_entry *x = *(const struct mg_result_entry *const *)a, *y = *(const struct mg_result_entry *const *)b;
+    const struct mg_result_entry *x = *(const struct mg_result_entry *const *)a,
+                                 *y = *(const struct mg_result_entry *const *)b;
     for (int i = 0; i < n_keys; i++)
         if (x->keys[i] != y->keys[i]) return x->keys[i] < y->keys[i] ? -1 : 1;
     return 0;
 }
 
-static uint64_t tell_table(const struct mg_result_kernel *k, const struct mg_result_table *table, struct mg_table *t, struct mg_json *j)
+static uint64_t tell_table(const struct mg_result_kernel *k, const struct mg_result_table *table, struct mg_table *t,
+                           struct mg_json *j)
 {
     const struct mg_result_entry **order = mg_xcalloc(table->n + 1, sizeof *order);
     const struct mg_result_site *s = &k->sites[table->site];
@@ -569,16 +645,29 @@ static void bounds_profile(const void *conf, const struct mg_tool_result *r, str
     for (uint32_t k = 0; k < r->n_kernels; k++) counted += r->kernels[k].counted;
     if (counted) mg_table_empty(t, "none");
     for (uint32_t k = 0; k < r->n_kernels; k++)
-        for (uint32_t i = 0; i < r->kernels[k].n_tables; i++) lost += tell_table(&r->kernels[k], &r->kernels[k].tables[i], t, j);
+        for (uint32_t i = 0; i < r->kernels[k].n_tables; i++)
+            lost += tell_table(&r->kernels[k], &r->kernels[k].tables[i], t, j);
     mg_json_end(j, ']');
     mg_json_key_u64(j, "more", lost);
-    if (lost) mg_table_note(t, "and %llu more accesses of instructions that have %d findings each", (unsigned long long)lost, (int)entries);
+    if (lost)
+        mg_table_note(t, "and %llu more accesses of instructions that have %d findings each", (unsigned long long)lost,
+                      (int)entries);
 }
 
 extern const struct mg_tool mg_tool_bounds;
 const struct mg_tool mg_tool_bounds = {
-    .name = "bounds", .summary = "accesses outside of live allocations: reported and left out",
+    .name = "bounds",
+    .summary = "accesses outside of live allocations: reported and left out",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.9 (docs/measured.md)",
-    .opts = bounds_opts, .configure = bounds_configure, .release = bounds_release, .begin = bounds_begin, .end = bounds_end,
-    .analyze = bounds_analyze, .instrument = bounds_instrument, .initialize = bounds_initialize, .list = bounds_list, .profile = bounds_profile, .flags = MG_TOOL_NO_LOADS | MG_TOOL_ACCESSES, /* of constants */
+    .opts = bounds_opts,
+    .configure = bounds_configure,
+    .release = bounds_release,
+    .begin = bounds_begin,
+    .end = bounds_end,
+    .analyze = bounds_analyze,
+    .instrument = bounds_instrument,
+    .initialize = bounds_initialize,
+    .list = bounds_list,
+    .profile = bounds_profile,
+    .flags = MG_TOOL_NO_LOADS | MG_TOOL_ACCESSES, /* of constants */
 };

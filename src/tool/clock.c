@@ -2,7 +2,8 @@
  * was spread (GPU Ocelot's ClockCycleCountInstrumentor).
  *
  *   entry   clocks are read
- *   exit    each leaving group of lanes says that the multiprocessor was busy until now, the last to say so stays; thread 0 of a
+ *   exit    each leaving group of lanes says that the multiprocessor was busy until now, the last to say so stays;
+ *           thread 0 of a
  *           CTA also when it began, and counts the CTA there
  *   CTA     one of every 2^k CTAs, so that they fit into the slots there are, has its own first and last
  *           clock and its multiprocessor
@@ -16,11 +17,21 @@
 #include "view/chart.h"
 #include "view/kit.h"
 
-enum { n_sms = 256, n_ends = 8 /* ends of a multiprocessor, of which the latest counts */, word_mask = 0, words = 1, charts = 8 };
-struct conf { uint64_t slots; };
+enum {
+    n_sms = 256,
+    n_ends = 8 /* ends of a multiprocessor, of which the latest counts */,
+    word_mask = 0,
+    words = 1,
+    charts = 8
+};
+struct conf {
+    uint64_t slots;
+};
 
-static const struct mg_tool_opt clock_opts[] = {{"ctas", "1024", "CTAs of a launch with cycles of their own; larger grids are sampled evenly"}, {0}};
-static const struct mg_field clock_fields[] = {{"ctas", MG_FIELD_NUMBER, offsetof(struct conf, slots), 1, 8192, NULL}, {0}};
+static const struct mg_tool_opt clock_opts[] = {
+    {"ctas", "1024", "CTAs of a launch with cycles of their own; larger grids are sampled evenly"}, {0}};
+static const struct mg_field clock_fields[] = {{"ctas", MG_FIELD_NUMBER, offsetof(struct conf, slots), 1, 8192, NULL},
+                                               {0}};
 
 static enum mg_err clock_configure(const char *args, void **conf, struct mg_diag *d)
 {
@@ -29,13 +40,21 @@ static enum mg_err clock_configure(const char *args, void **conf, struct mg_diag
 }
 
 /* Where things lie among the cells of the one site. */
-struct cells { uint32_t begin, end, ctas, cta_begin, cta_end, cta_sm, n, slots; };
+struct cells {
+    uint32_t begin, end, ctas, cta_begin, cta_end, cta_sm, n, slots;
+};
 
 static struct cells cells_of(const struct conf *c)
 {
     uint32_t s = (uint32_t)c->slots;
-    return (struct cells){.begin = 0, .end = n_sms, .ctas = (n_ends + 1) * n_sms, .cta_begin = (n_ends + 2) * n_sms, .cta_end = (n_ends + 2) * n_sms + s,
-                          .cta_sm = (n_ends + 2) * n_sms + 2 * s, .n = (n_ends + 2) * n_sms + 3 * s, .slots = s};
+    return (struct cells){.begin = 0,
+                          .end = n_sms,
+                          .ctas = (n_ends + 1) * n_sms,
+                          .cta_begin = (n_ends + 2) * n_sms,
+                          .cta_end = (n_ends + 2) * n_sms + s,
+                          .cta_sm = (n_ends + 2) * n_sms + 2 * s,
+                          .n = (n_ends + 2) * n_sms + 3 * s,
+                          .slots = s};
 }
 
 static void clock_initialize(const void *conf, const struct mg_tool_launch *l, uint64_t *w)
@@ -49,7 +68,12 @@ static void clock_initialize(const void *conf, const struct mg_tool_launch *l, u
  * Short CTAs feel every instruction here: what is said at the exit is read there, so that the kernel's own code has no
  * register less but for the times and the mask, and what only some warps do the others jump over. */
 
-struct spots { uint32_t first; struct cells c; mg_id time, clock, mask; /* registers of the kernel */ bool at_once; };
+struct spots {
+    uint32_t first;
+    struct cells c;
+    mg_id time, clock, mask; /* registers of the kernel */
+    bool at_once;
+};
 
 static mg_id sreg(struct mg_code_at *at, enum mg_sreg r, uint8_t axis)
 {
@@ -76,7 +100,8 @@ static mg_id jump_unless(struct mg_code_at *at, mg_id p)
 
 static mg_id is_first_thread(struct mg_code_at *at)
 {
-    mg_id x = sreg(at, MG_SREG_tid, 1), y = sreg(at, MG_SREG_tid, 2), z = sreg(at, MG_SREG_tid, 3), p = mg_code_temp(at, MG_TYPE_pred);
+    mg_id x = sreg(at, MG_SREG_tid, 1), y = sreg(at, MG_SREG_tid, 2), z = sreg(at, MG_SREG_tid, 3),
+          p = mg_code_temp(at, MG_TYPE_pred);
     MG_CODE(at, "or.b32", mg_o_reg(x), mg_o_reg(x), mg_o_reg(y));
     MG_CODE(at, "or.b32", mg_o_reg(x), mg_o_reg(x), mg_o_reg(z));
     MG_CODE(at, "setp.eq.u32", mg_o_reg(p), mg_o_reg(x), mg_o_imm(0));
@@ -86,9 +111,11 @@ static mg_id is_first_thread(struct mg_code_at *at)
 /* The first thread tells when its CTA began, and where, if it has a slot. */
 static void tell_begin(struct mg_code_at *at, const struct spots *s, mg_id mask, mg_id time, mg_id clock)
 {
-    mg_id first = is_first_thread(at), others = jump_unless(at, first), sm = sreg(at, MG_SREG_smid, 0), one = mg_code_temp(at, MG_TYPE_b32), slot;
+    mg_id first = is_first_thread(at), others = jump_unless(at, first), sm = sreg(at, MG_SREG_smid, 0),
+          one = mg_code_temp(at, MG_TYPE_b32), slot;
     mg_cell_update_at(at, s->first + s->c.begin, n_sms, sm, mg_o_reg(complement(at, time)), MG_ALONE);
-    MG_CODE(at, "add.u32", mg_o_reg(one), mg_o_reg(sreg(at, MG_SREG_laneid, 0)), mg_o_imm(1)); /* of a constant the assembler makes a sum over the warp */
+    MG_CODE(at, "add.u32", mg_o_reg(one), mg_o_reg(sreg(at, MG_SREG_laneid, 0)),
+            mg_o_imm(1)); /* of a constant the assembler makes a sum over the warp */
     mg_cell_update_at(at, s->first + s->c.ctas, n_sms, sm, mg_o_reg(one), MG_ALONE);
     mg_id without = mg_cta_slot_find(at, mask, &slot);
     MG_CODE(at, "add.u32", mg_o_reg(one), mg_o_reg(sm), mg_o_imm(1));
@@ -98,19 +125,21 @@ static void tell_begin(struct mg_code_at *at, const struct spots *s, mg_id mask,
     mg_code_place(at, others);
 }
 
-/* Here clocks are only read: whatever stands in front of the first load of short CTAs is waited for. Where threads end in
- * callees, which do not have the kernel's registers, all is told at once. */
+/* Here clocks are only read: whatever stands in front of the first load of short CTAs is waited for. Where threads end
+ * in callees, which do not have the kernel's registers, all is told at once. */
 static void at_entry(struct mg_code_at *at, struct spots *s)
 {
     mg_id word = mg_value_word(at, word_mask), time = mg_value_globaltimer(at), clock = mg_value_clock(at);
-    s->time = mg_code_reg(at, MG_TYPE_b64), s->clock = mg_code_reg(at, MG_TYPE_b64), s->mask = mg_code_reg(at, MG_TYPE_b32);
+    s->time = mg_code_reg(at, MG_TYPE_b64), s->clock = mg_code_reg(at, MG_TYPE_b64),
+    s->mask = mg_code_reg(at, MG_TYPE_b32);
     MG_CODE(at, "cvt.u32.u64", mg_o_reg(s->mask), mg_o_reg(word));
     MG_CODE(at, "mov.b64", mg_o_reg(s->time), mg_o_reg(time));
     MG_CODE(at, "mov.b64", mg_o_reg(s->clock), mg_o_reg(clock));
     if (s->at_once) tell_begin(at, s, s->mask, time, clock);
 }
 
-/* Which of its multiprocessor's ends: by the time, so that a store that comes late finds none that was stored much later. */
+/* Which of its multiprocessor's ends: by the time, so that a store that comes late finds none that was stored much
+ * later. */
 static mg_id end_place(struct mg_code_at *at, mg_id time)
 {
     mg_id sm = sreg(at, MG_SREG_smid, 0), which = mg_code_temp(at, MG_TYPE_b32);
@@ -174,10 +203,12 @@ static enum mg_err clock_instrument(const void *conf, struct mg_patch *p, struct
 struct times { /* of one kernel, over its launches */
     const struct mg_result_kernel *k;
     uint32_t n_sms;
-    uint64_t launches, span, ctas;       /* span: ns from the first beginning to the last end, summed */
-    uint64_t busy[n_sms], sm_ctas[n_sms], tail; /* tail: ns that multiprocessors waited for the last one, summed over them */
-    uint64_t *cycles; uint64_t n_cycles; /* of CTAs with a slot, sorted */
-    double resident;                     /* CTAs at once on a multiprocessor, mean over launches */
+    uint64_t launches, span, ctas; /* span: ns from the first beginning to the last end, summed */
+    uint64_t busy[n_sms], sm_ctas[n_sms],
+        tail; /* tail: ns that multiprocessors waited for the last one, summed over them */
+    uint64_t *cycles;
+    uint64_t n_cycles; /* of CTAs with a slot, sorted */
+    double resident;   /* CTAs at once on a multiprocessor, mean over launches */
     uint64_t n_resident;
     bool sampled;
 };
@@ -238,7 +269,8 @@ static void add_launch(struct times *x, const struct mg_result_launch *l, const 
     add_slots(x, l, &c, mg_cta_slot_shift(l->grid, conf->slots));
 }
 
-static void times_init(struct times *x, const struct mg_result_kernel *k, const struct mg_tool_result *r, const struct conf *conf)
+static void times_init(struct times *x, const struct mg_result_kernel *k, const struct mg_tool_result *r,
+                       const struct conf *conf)
 {
     struct cells c = cells_of(conf);
     *x = (struct times){.k = k, .n_sms = MG_MIN(r->sms, (uint32_t)n_sms)};
@@ -267,8 +299,10 @@ static double cta_imbalance(const struct times *x)
 static void key_f64_if(struct mg_json *j, const char *key, bool has, double v)
 {
     mg_json_key(j, key);
-    if (has) mg_json_f64(j, v);
-    else mg_json_null(j);
+    if (has)
+        mg_json_f64(j, v);
+    else
+        mg_json_null(j);
 }
 
 static double waves(const struct times *x)
@@ -320,7 +354,8 @@ static void times_row(struct mg_table *t, const struct times *x, bool device)
 {
     bool any = x->n_cycles > 0;
     const struct mg_site_block *b = x->k->n_blocks && x->k->blocks ? &x->k->blocks[0] : NULL;
-    struct mg_result_site place = {.file = b ? b->file : NULL, .line = b ? b->line : 0, .ptx_line = b ? b->ptx_line : 0};
+    struct mg_result_site place = {
+        .file = b ? b->file : NULL, .line = b ? b->line : 0, .ptx_line = b ? b->ptx_line : 0};
     if (!x->launches) return;
     mg_table_row(t);
     mg_table_place(t, &place);
@@ -334,10 +369,15 @@ static void times_row(struct mg_table *t, const struct times *x, bool device)
         mg_table_null(t), mg_table_null(t), mg_table_null(t);
     }
     mg_table_u64(t, x->ctas);
-    if (any) mg_table_u64(t, x->cycles[0]), mg_table_u64(t, x->cycles[x->n_cycles / 2]), mg_table_u64(t, x->cycles[x->n_cycles - 1]);
-    else mg_table_null(t), mg_table_null(t), mg_table_null(t);
-    if (device && x->n_resident) mg_table_f64(t, waves(x));
-    else mg_table_null(t);
+    if (any)
+        mg_table_u64(t, x->cycles[0]), mg_table_u64(t, x->cycles[x->n_cycles / 2]),
+            mg_table_u64(t, x->cycles[x->n_cycles - 1]);
+    else
+        mg_table_null(t), mg_table_null(t), mg_table_null(t);
+    if (device && x->n_resident)
+        mg_table_f64(t, waves(x));
+    else
+        mg_table_null(t);
 }
 
 static void times_chart(struct mg_table *t, const struct times *x, uint32_t ix)
@@ -382,8 +422,15 @@ static void clock_profile(const void *conf, const struct mg_tool_result *r, stru
 
 extern const struct mg_tool mg_tool_clock;
 const struct mg_tool mg_tool_clock = {
-    .name = "clock", .summary = "cycles of CTAs, busy time of multiprocessors, imbalance",
+    .name = "clock",
+    .summary = "cycles of CTAs, busy time of multiprocessors, imbalance",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.05 (docs/measured.md)",
-    .opts = clock_opts, .configure = clock_configure, .release = free,
-    .analyze = clock_analyze, .instrument = clock_instrument, .initialize = clock_initialize, .profile = clock_profile, .flags = MG_TOOL_PER_LAUNCH | MG_TOOL_NO_LOADS,
+    .opts = clock_opts,
+    .configure = clock_configure,
+    .release = free,
+    .analyze = clock_analyze,
+    .instrument = clock_instrument,
+    .initialize = clock_initialize,
+    .profile = clock_profile,
+    .flags = MG_TOOL_PER_LAUNCH | MG_TOOL_NO_LOADS,
 };

@@ -16,11 +16,14 @@
 #include "view/kit.h"
 
 enum { most_loops = 6, word_mask = 0, words = 1 };
-struct conf { uint64_t slots; };
+struct conf {
+    uint64_t slots;
+};
 
 static const struct mg_tool_opt ctas_opts[] = {
     {"ctas", "1024", "CTAs of a launch with a count of their own; larger grids are sampled evenly"}, {0}};
-static const struct mg_field ctas_fields[] = {{"ctas", MG_FIELD_NUMBER, offsetof(struct conf, slots), 1, 8192, NULL}, {0}};
+static const struct mg_field ctas_fields[] = {{"ctas", MG_FIELD_NUMBER, offsetof(struct conf, slots), 1, 8192, NULL},
+                                              {0}};
 
 static enum mg_err ctas_configure(const char *args, void **conf, struct mg_diag *d)
 {
@@ -38,9 +41,9 @@ static void ctas_initialize(const void *conf, const struct mg_tool_launch *l, ui
 
 struct sums { /* of one function; registers */
     uint32_t func_ix, first, slots;
-    uint32_t n;                   /* instructions, then loops */
+    uint32_t n; /* instructions, then loops */
     mg_id reg[1 + most_loops];
-    uint32_t ix[1 + most_loops];  /* run of cells of each */
+    uint32_t ix[1 + most_loops]; /* run of cells of each */
 };
 
 /* A thread that ends inside a callee takes its caller's registers with it. */
@@ -88,10 +91,13 @@ static void at_exit(struct mg_code_at *at, void *user)
     mg_code_place(at, without);
 }
 
-/* Loops in text order of their functions, outer ones before inner ones. Their site is the branch that goes back to the head:
- * it has the source line of the loop itself. Note: number of the loop, its depth. */
+/* Loops in text order of their functions, outer ones before inner ones. Their site is the branch that goes back to the
+ * head: it has the source line of the loop itself. Note: number of the loop, its depth. */
 struct loops {
-    struct { uint32_t head /* dense block id */, depth; mg_id branch; } at[most_loops];
+    struct {
+        uint32_t head /* dense block id */, depth;
+        mg_id branch;
+    } at[most_loops];
     uint32_t n;
 };
 
@@ -151,7 +157,8 @@ static enum mg_err ctas_instrument(const void *conf, struct mg_patch *p, struct 
             add_to(mg_at_block(p, loops.at[i].head), x->reg[x->n++], 1);
         }
         for (uint32_t b = 0; b < s->n_blocks; b++)
-            if (s->blocks[b].func_ix == f && s->blocks[b].n_insts) add_to(mg_at_block(p, b), x->reg[0], s->blocks[b].n_insts);
+            if (s->blocks[b].func_ix == f && s->blocks[b].n_insts)
+                add_to(mg_at_block(p, b), x->reg[0], s->blocks[b].n_insts);
         mg_at_exits(p, f, at_exit, x);
     }
     return MG_ERR_OK;
@@ -162,9 +169,9 @@ static enum mg_err ctas_instrument(const void *conf, struct mg_patch *p, struct 
 struct work { /* of one kernel, over its launches */
     const struct mg_result_kernel *k;
     uint64_t launches, ctas, sum, least, most;
-    double takes, even;                    /* thread instructions until the last multiprocessor is done; in even shares */
-    double worst;                          /* most / mean of the launch that decides about the place */
-    const struct mg_result_site *place;    /* of the loop that the longest CTA there enters more often; NULL: none */
+    double takes, even;                 /* thread instructions until the last multiprocessor is done; in even shares */
+    double worst;                       /* most / mean of the launch that decides about the place */
+    const struct mg_result_site *place; /* of the loop that the longest CTA there enters more often; NULL: none */
     bool sampled;
 };
 
@@ -187,10 +194,10 @@ static double schedule(const uint64_t *work, uint32_t n, uint32_t sms)
     return last;
 }
 
-/* Of loops that the longest CTA enters at least half as much more often than the mean as it is longer: the outermost, of these
- * the one with most entries beyond the mean. */
-static const struct mg_result_site *find_loop(const struct mg_result_kernel *k, const uint64_t *cells, uint32_t slots, uint32_t n,
-                                              uint32_t longest, double ratio)
+/* Of loops that the longest CTA enters at least half as much more often than the mean as it is longer: the outermost,
+ * of these the one with most entries beyond the mean. */
+static const struct mg_result_site *find_loop(const struct mg_result_kernel *k, const uint64_t *cells, uint32_t slots,
+                                              uint32_t n, uint32_t longest, double ratio)
 {
     const struct mg_result_site *found = NULL;
     double most = 0;
@@ -249,7 +256,10 @@ static struct mg_result_site place_of(const struct work *w)
 {
     const struct mg_site_block *b = w->k->n_blocks && w->k->blocks ? &w->k->blocks[0] : NULL;
     if (w->place) return *w->place;
-    return (struct mg_result_site){.function = w->k->name, .op = "", .file = b ? b->file : NULL, .line = b ? b->line : 0,
+    return (struct mg_result_site){.function = w->k->name,
+                                   .op = "",
+                                   .file = b ? b->file : NULL,
+                                   .line = b ? b->line : 0,
                                    .ptx_line = b ? b->ptx_line : 0};
 }
 
@@ -266,14 +276,20 @@ static void work_json(const struct work *w, struct mg_json *j)
     mg_json_key_u64_if(j, "least", any, w->least);
     mg_json_key_u64_if(j, "most", any, w->most);
     mg_json_key(j, "mean");
-    if (any) mg_json_f64(j, (double)w->sum / (double)w->ctas);
-    else mg_json_null(j);
+    if (any)
+        mg_json_f64(j, (double)w->sum / (double)w->ctas);
+    else
+        mg_json_null(j);
     mg_json_key(j, "imbalance");
-    if (any) mg_json_f64(j, w->worst);
-    else mg_json_null(j);
+    if (any)
+        mg_json_f64(j, w->worst);
+    else
+        mg_json_null(j);
     mg_json_key(j, "even_share");
-    if (any && w->takes > 0) mg_json_f64(j, w->even / w->takes);
-    else mg_json_null(j);
+    if (any && w->takes > 0)
+        mg_json_f64(j, w->even / w->takes);
+    else
+        mg_json_null(j);
     mg_json_end(j, '}');
 }
 
@@ -296,7 +312,9 @@ static void work_row(const struct work *w, struct mg_table *t)
 static void ctas_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
 {
     const struct conf *c = conf;
-    mg_table_begin(t, "ctas", "thread instructions of CTAs: what an even share of the work would save (multiprocessors take CTAs in order)");
+    mg_table_begin(
+        t, "ctas",
+        "thread instructions of CTAs: what an even share of the work would save (multiprocessors take CTAs in order)");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
     mg_table_column(t, "saves", MG_COL_PERCENT, NULL);
     mg_table_column(t, "imbalance", MG_COL_REAL, "longest / mean");
@@ -323,7 +341,14 @@ static void ctas_profile(const void *conf, const struct mg_tool_result *r, struc
 
 extern const struct mg_tool mg_tool_ctas;
 const struct mg_tool mg_tool_ctas = {
-    .name = "ctas", .summary = "instructions of each CTA: imbalance, exact on every device", .opts = ctas_opts,
-    .configure = ctas_configure, .release = free, .analyze = ctas_analyze, .instrument = ctas_instrument,
-    .initialize = ctas_initialize, .profile = ctas_profile, .flags = MG_TOOL_PER_LAUNCH | MG_TOOL_NO_LOADS,
+    .name = "ctas",
+    .summary = "instructions of each CTA: imbalance, exact on every device",
+    .opts = ctas_opts,
+    .configure = ctas_configure,
+    .release = free,
+    .analyze = ctas_analyze,
+    .instrument = ctas_instrument,
+    .initialize = ctas_initialize,
+    .profile = ctas_profile,
+    .flags = MG_TOOL_PER_LAUNCH | MG_TOOL_NO_LOADS,
 };

@@ -11,11 +11,19 @@
 #include "tool/tool.h"
 #include "view/kit.h"
 
-struct conf { uint64_t records, stage; const struct mg_tool_host *host; bool told; /* of a launch that ran */ };
-static const struct mg_tool_opt events_opts[] = {{"records", "16384", "beginnings and ends that a launch has room for, 32 bytes each"},
-                                                 {"stage", "0", "of each warp so many wait in shared memory until it leaves, where the kernel leaves room"}, {0}};
-static const struct mg_field events_fields[] = {{"records", MG_FIELD_NUMBER, offsetof(struct conf, records), 1, MG_EVENT_MOST_RECORDS, NULL},
-                                               {"stage", MG_FIELD_NUMBER, offsetof(struct conf, stage), 0, MG_EVENT_MOST_STAGED, NULL}, {0}};
+struct conf {
+    uint64_t records, stage;
+    const struct mg_tool_host *host;
+    bool told; /* of a launch that ran */
+};
+static const struct mg_tool_opt events_opts[] = {
+    {"records", "16384", "beginnings and ends that a launch has room for, 32 bytes each"},
+    {"stage", "0", "of each warp so many wait in shared memory until it leaves, where the kernel leaves room"},
+    {0}};
+static const struct mg_field events_fields[] = {
+    {"records", MG_FIELD_NUMBER, offsetof(struct conf, records), 1, MG_EVENT_MOST_RECORDS, NULL},
+    {"stage", MG_FIELD_NUMBER, offsetof(struct conf, stage), 0, MG_EVENT_MOST_STAGED, NULL},
+    {0}};
 
 static enum mg_err events_configure(const char *args, void **conf, struct mg_diag *d)
 {
@@ -70,7 +78,10 @@ static enum mg_err events_instrument(const void *conf, struct mg_patch *p, struc
     return MG_ERR_OK;
 }
 
-static void events_begin(void *conf, const struct mg_tool_host *host) { ((struct conf *)conf)->host = host; }
+static void events_begin(void *conf, const struct mg_tool_host *host)
+{
+    ((struct conf *)conf)->host = host;
+}
 
 static void events_read(void *conf, const struct mg_tool_launch *l, const struct mg_tool_list *list)
 {
@@ -98,7 +109,16 @@ static void events_profile(const void *conf, const struct mg_tool_result *r, str
 
 extern const struct mg_tool mg_tool_events;
 const struct mg_tool mg_tool_events = {
-    .name = "events", .summary = "what a program's own markers begin and end inside its kernels: <margay/event.h>",
-    .opts = events_opts, .configure = events_configure, .release = free, .begin = events_begin,
-    .analyze = events_analyze, .instrument = events_instrument, .read = events_read, .end = events_end, .profile = events_profile, .flags = MG_TOOL_FRAME,
+    .name = "events",
+    .summary = "what a program's own markers begin and end inside its kernels: <margay/event.h>",
+    .opts = events_opts,
+    .configure = events_configure,
+    .release = free,
+    .begin = events_begin,
+    .analyze = events_analyze,
+    .instrument = events_instrument,
+    .read = events_read,
+    .end = events_end,
+    .profile = events_profile,
+    .flags = MG_TOOL_FRAME,
 };

@@ -24,7 +24,11 @@ static enum mg_err functions_configure(const char *args, void **conf, struct mg_
 
 /* ---- instrument ---------------------------------------------------------------------------------------- */
 
-struct span { uint32_t func_ix; mg_id begin; uint32_t calls, cycles; /* sums */ };
+struct span {
+    uint32_t func_ix;
+    mg_id begin;
+    uint32_t calls, cycles; /* sums */
+};
 
 static void begin_span(struct mg_code_at *at, struct span *s)
 {
@@ -46,7 +50,9 @@ static void end_span(struct mg_code_at *at, void *user)
 static struct span new_span(struct mg_patch *p, enum mg_site_kind kind, mg_id node, uint32_t block, uint32_t note)
 {
     uint32_t cell = mg_patch_site(p, kind, node, block, site_cells, MG_MERGE_SUM, note);
-    return (struct span){.func_ix = mg_patch_sites(p)->blocks[block].func_ix, .calls = mg_patch_sum(p, cell + cell_calls), .cycles = mg_patch_sum(p, cell + cell_cycles)};
+    return (struct span){.func_ix = mg_patch_sites(p)->blocks[block].func_ix,
+                         .calls = mg_patch_sum(p, cell + cell_calls),
+                         .cycles = mg_patch_sum(p, cell + cell_cycles)};
 }
 
 static void count_call(struct mg_patch *p, const struct mg_patch_inst *i)
@@ -86,7 +92,11 @@ static enum mg_err functions_instrument(const void *conf, struct mg_patch *p, st
 
 /* ---- profile ------------------------------------------------------------------------------------------- */
 
-struct figure { const struct mg_result_kernel *k; const struct mg_result_site *s; uint64_t calls, inclusive, inner; };
+struct figure {
+    const struct mg_result_kernel *k;
+    const struct mg_result_site *s;
+    uint64_t calls, inclusive, inner;
+};
 
 /* Calls of a function add to its inner cycles; in order of sites, functions first. */
 static uint32_t figures_of(const struct mg_result_kernel *k, struct figure *f)
@@ -183,8 +193,13 @@ static void functions_profile(const void *conf, const struct mg_tool_result *r, 
 
 extern const struct mg_tool mg_tool_functions;
 const struct mg_tool mg_tool_functions = {
-    .name = "functions", .summary = "cycles in kernels and in functions that were not inlined, and their calls",
+    .name = "functions",
+    .summary = "cycles in kernels and in functions that were not inlined, and their calls",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.15 (docs/measured.md)",
-    .opts = functions_opts, .configure = functions_configure, .release = free,
-    .instrument = functions_instrument, .profile = functions_profile, .flags = MG_TOOL_NO_LOADS,
+    .opts = functions_opts,
+    .configure = functions_configure,
+    .release = free,
+    .instrument = functions_instrument,
+    .profile = functions_profile,
+    .flags = MG_TOOL_NO_LOADS,
 };

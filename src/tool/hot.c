@@ -39,7 +39,9 @@ static enum mg_err hot_instrument(const void *conf, struct mg_patch *p, struct m
         const struct mg_site_block *b = &s->blocks[id];
         const struct mg_loops *loops = mg_patch_loops(p, b->func_ix);
         uint32_t loop = loops->loop_of[b->block_ix], note = 0;
-        if (loop != MG_NO_LOOP) note = MG_MIN(loops->loops[loop].depth, 255u) | (s->first_block[b->func_ix] + loops->loops[loop].header + 1) << 8;
+        if (loop != MG_NO_LOOP)
+            note = MG_MIN(loops->loops[loop].depth, 255u) | (s->first_block[b->func_ix] + loops->loops[loop].header + 1)
+                                                                << 8;
         mg_patch_site(p, MG_SITE_BLOCK, 0, id, 0, MG_MERGE_SUM, note);
     }
     return MG_ERR_OK;
@@ -52,7 +54,8 @@ struct heat { /* of one kernel */
     uint32_t n;             /* blocks */
     uint32_t *depth, *head; /* head: header of the innermost loop, the block itself outside of loops */
     uint64_t *insts, all, most_threads;
-    uint32_t region; uint64_t region_insts; /* the hottest, by its head */
+    uint32_t region;
+    uint64_t region_insts; /* the hottest, by its head */
 };
 
 static void heat_init(struct heat *h, const struct mg_result_kernel *k)
@@ -96,8 +99,10 @@ static bool in_region(const struct heat *h, uint32_t b)
 
 static void block_name(const struct mg_site_block *b, struct mg_buf *out)
 {
-    if (b->label && *b->label) mg_buf_adds(out, b->label);
-    else mg_buf_printf(out, "block %u", b->id);
+    if (b->label && *b->label)
+        mg_buf_adds(out, b->label);
+    else
+        mg_buf_printf(out, "block %u", b->id);
 }
 
 static void heat_json(const struct heat *h, struct mg_json *j)
@@ -145,7 +150,8 @@ static void heat_rows(const struct heat *h, struct mg_table *t)
     struct mg_buf text = MG_BUF_INIT;
     for (uint32_t b = 0; b < h->n; b++) {
         const struct mg_site_block *s = &h->k->blocks[b];
-        struct mg_result_site place = {.file = s->file, .line = s->line, .ptx_line = s->ptx_line, .function = s->function, .op = ""};
+        struct mg_result_site place = {
+            .file = s->file, .line = s->line, .ptx_line = s->ptx_line, .function = s->function, .op = ""};
         mg_table_row(t);
         mg_table_text(t, h->k->demangled);
         mg_buf_reset(&text);
@@ -155,19 +161,28 @@ static void heat_rows(const struct heat *h, struct mg_table *t)
         mg_table_text(t, text.at);
         mg_table_place(t, &place);
         mg_table_u64(t, s->n_insts);
-        if (h->k->threads) mg_table_u64(t, h->k->threads[b]), mg_table_f64(t, mg_kit_percent(h->insts[b], h->all));
-        else mg_table_null(t), mg_table_null(t);
+        if (h->k->threads)
+            mg_table_u64(t, h->k->threads[b]), mg_table_f64(t, mg_kit_percent(h->insts[b], h->all));
+        else
+            mg_table_null(t), mg_table_null(t);
         mg_buf_reset(&text);
-        for (uint32_t i = 0; h->most_threads && i < 1 + 19 * (double)(h->k->threads ? h->k->threads[b] : 0) / (double)h->most_threads && h->k->threads[b]; i++) mg_buf_addc(&text, '#');
+        for (uint32_t i = 0;
+             h->most_threads && i < 1 + 19 * (double)(h->k->threads ? h->k->threads[b] : 0) / (double)h->most_threads &&
+             h->k->threads[b];
+             i++)
+            mg_buf_addc(&text, '#');
         mg_table_text(t, text.at ? text.at : "");
         mg_buf_reset(&text);
-        for (uint32_t i = 0; i < s->n_succs; i++) mg_buf_printf(&text, "%s%u%s", i ? " " : "", s->succs[i], s->succs[i] <= b ? "^" : "");
+        for (uint32_t i = 0; i < s->n_succs; i++)
+            mg_buf_printf(&text, "%s%u%s", i ? " " : "", s->succs[i], s->succs[i] <= b ? "^" : "");
         mg_table_text(t, text.at ? text.at : "");
     }
     mg_buf_release(&text);
 }
 
-struct order { uint32_t *list, at; };
+struct order {
+    uint32_t *list, at;
+};
 
 static void note_last(void *user, uint32_t b)
 {
@@ -182,7 +197,8 @@ static void order_blocks(const struct heat *h, uint32_t *order)
     struct mg_graph g = mg_kit_graph(&arena, h->k->blocks, h->n);
     struct order o = {order, h->n};
     uint64_t *seen = mg_arena_array(&arena, uint64_t, mg_bits_words(h->n) + 1);
-    for (uint32_t b = 0; b < h->n; b++) mg_graph_walk(&g, b, seen, &(struct mg_graph_visit){.leave = note_last, .user = &o});
+    for (uint32_t b = 0; b < h->n; b++)
+        mg_graph_walk(&g, b, seen, &(struct mg_graph_visit){.leave = note_last, .user = &o});
     mg_arena_release(&arena);
 }
 
@@ -273,8 +289,9 @@ static void hot_profile(const void *conf, const struct mg_tool_result *r, struct
         heat_rows(&h[k], t);
         if (h[k].region_insts) {
             const struct mg_site_block *b = &h[k].k->blocks[h[k].region];
-            mg_table_note(t, "%s: hottest is the %s at %s:%u, %.1f %% of the thread instructions", h[k].k->demangled, h[k].depth[h[k].region] ? "loop" : "block",
-                          b->file ? b->file : "PTX", b->file ? b->line : b->ptx_line, mg_kit_percent(h[k].region_insts, h[k].all));
+            mg_table_note(t, "%s: hottest is the %s at %s:%u, %.1f %% of the thread instructions", h[k].k->demangled,
+                          h[k].depth[h[k].region] ? "loop" : "block", b->file ? b->file : "PTX",
+                          b->file ? b->line : b->ptx_line, mg_kit_percent(h[k].region_insts, h[k].all));
         }
         if (k < charts && h[k].k->threads && h[k].n && h[k].n <= nodes_at_most) heat_chart(&h[k], t, k);
     }
@@ -284,8 +301,14 @@ static void hot_profile(const void *conf, const struct mg_tool_result *r, struct
 
 extern const struct mg_tool mg_tool_hot;
 const struct mg_tool mg_tool_hot = {
-    .name = "hot", .summary = "the control-flow graph as a heat map, with the hottest region called out",
+    .name = "hot",
+    .summary = "the control-flow graph as a heat map, with the hottest region called out",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.03, as blocks (docs/measured.md)",
-    .opts = hot_opts, .configure = hot_configure, .release = free,
-    .analyze = hot_analyze, .instrument = hot_instrument, .profile = hot_profile, .flags = MG_TOOL_NO_LOADS,
+    .opts = hot_opts,
+    .configure = hot_configure,
+    .release = free,
+    .analyze = hot_analyze,
+    .instrument = hot_instrument,
+    .profile = hot_profile,
+    .flags = MG_TOOL_NO_LOADS,
 };

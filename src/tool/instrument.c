@@ -11,7 +11,8 @@ enum { REGION_BYTES = 128 << 10 /* for copies of a tool's cells */, LINE_WORDS =
 
 struct run { /* of one twin */
     struct mg_patches all;
-    struct mg_patch *patches; uint32_t n; /* one for each use */
+    struct mg_patch *patches;
+    uint32_t n;                           /* one for each use */
     const struct mg_counter_opts *counts; /* NULL: blocks are not counted */
     struct mg_counter_opts asked;         /* those of no tool, where one asks for counts alone */
     struct mg_region *counter_region;     /* of the tool whose these are; NULL: of none */
@@ -32,7 +33,8 @@ static mg_id *find_locs(const struct mg_patches *s)
     mg_id *locs = mg_xcalloc(s->app->nodes.n, sizeof *locs);
     for (uint32_t i = 0; i < s->sites->n_funcs; i++) {
         mg_id now = 0;
-        MG_EACH_NODE(s->app, &s->app->funcs.at[s->sites->funcs[i]], id) {
+        MG_EACH_NODE(s->app, &s->app->funcs.at[s->sites->funcs[i]], id)
+        {
             if (s->app->nodes.at[id].kind == MG_NODE_loc) now = s->app->nodes.at[id].ref;
             locs[id] = now;
         }
@@ -56,7 +58,9 @@ static const char *inlined_at(struct mg_arena *a, const struct mg_module *m, con
         const struct mg_loc *outer = NULL;
         for (mg_id i = 1; i < m->locs.n && !outer; i++) {
             const struct mg_loc *o = &m->locs.at[i];
-            if (o != loc && o->has_inlined && o->file == loc->inl_file && o->line == loc->inl_line && o->col == loc->inl_col) outer = o;
+            if (o != loc && o->has_inlined && o->file == loc->inl_file && o->line == loc->inl_line &&
+                o->col == loc->inl_col)
+                outer = o;
         }
         loc = outer;
     }
@@ -78,7 +82,8 @@ static void describe(struct mg_patch *p, uint32_t i, const mg_id *locs, struct m
     const struct mg_block *k = &all->sites->cfgs[b->func_ix]->blocks[b->block_ix];
     mg_id node = p->site_nodes.at[i];
     const char *before = i ? p->sites.at[i - 1].function : NULL; /* sites of one function have one name */
-    s->function = before && !strcmp(before, b->function) ? before : mg_arena_strndup(a, b->function, strlen(b->function));
+    s->function =
+        before && !strcmp(before, b->function) ? before : mg_arena_strndup(a, b->function, strlen(b->function));
     s->ptx_line = m->nodes.at[node ? node : k->first].line;
     if (node && !*s->op) {
         const char *op = mg_name(m, mg_node_form(m, &m->nodes.at[node])->text);
@@ -95,7 +100,10 @@ static void describe(struct mg_patch *p, uint32_t i, const mg_id *locs, struct m
 
 /* ---- regions ------------------------------------------------------------------------------------------- */
 
-static uint64_t round_up(uint64_t n) { return (n + LINE_WORDS - 1) / LINE_WORDS * LINE_WORDS; }
+static uint64_t round_up(uint64_t n)
+{
+    return (n + LINE_WORDS - 1) / LINE_WORDS * LINE_WORDS;
+}
 
 static void make_region(struct run *x, struct mg_patch *p)
 {
@@ -112,7 +120,9 @@ static void make_region(struct run *x, struct mg_patch *p)
     uint32_t words = r->n_cells + r->n_sums;
     r->copy_words = (uint32_t)round_up(words);
     r->n_copies = 1;
-    while (words && !p->one_copy && r->n_copies * 2 <= x->all.o->max_copies && r->n_copies * 2 * r->copy_words * 8ull <= REGION_BYTES) r->n_copies *= 2;
+    while (words && !p->one_copy && r->n_copies * 2 <= x->all.o->max_copies &&
+           r->n_copies * 2 * r->copy_words * 8ull <= REGION_BYTES)
+        r->n_copies *= 2;
     r->at = round_up(l->has_blocks ? mg_counters_words(&l->blocks, NULL) : 0) + l->n_region_words;
     r->n_words = words ? (uint64_t)r->n_copies * r->copy_words : 0;
     r->channel_widths = mg_arena_copy(&l->arena, p->widths.at, p->widths.n);
@@ -173,7 +183,10 @@ static void release_patch(struct mg_patch *p)
     mg_arena_release(&p->scratch);
 }
 
-struct step { struct run *x; struct mg_patch *p; /* NULL: the block counter */ };
+struct step {
+    struct run *x;
+    struct mg_patch *p; /* NULL: the block counter */
+};
 
 static enum mg_err run_tool(struct mg_pass_ctx *c, void *user, mg_id func, uint32_t block)
 {
@@ -182,7 +195,8 @@ static enum mg_err run_tool(struct mg_pass_ctx *c, void *user, mg_id func, uint3
     (void)c, (void)func, (void)block;
     const struct mg_counter_layout *counts = &s->x->all.layout->blocks;
     if (p->region->reason) return MG_ERR_OK;
-    if (counts->n_counters && !counts->n_copies) mg_patch_refuse(p, MG_ERR_UNSUPPORTED, "counters=thread of tool blocks counts alone");
+    if (counts->n_counters && !counts->n_copies)
+        mg_patch_refuse(p, MG_ERR_UNSUPPORTED, "counters=thread of tool blocks counts alone");
     enum mg_err err = p->err || !p->tool->instrument ? p->err : p->tool->instrument(p->conf, p, &p->d);
     if (!err && !p->err && p->channel) mg_channel_end(p);
     if (!err && !p->err) mg_near_end(p);
@@ -250,7 +264,10 @@ static enum mg_err run_passes(struct run *x, struct mg_diag *d)
     uint32_t n = 0;
     if (x->counts) {
         users[n] = (struct step){x, NULL};
-        passes[n] = (struct mg_pass){.name = "blocks", .summary = "count how often blocks are entered", .scope = MG_SCOPE_MODULE, .run = run_counter};
+        passes[n] = (struct mg_pass){.name = "blocks",
+                                     .summary = "count how often blocks are entered",
+                                     .scope = MG_SCOPE_MODULE,
+                                     .run = run_counter};
         steps[n] = (struct mg_pipeline_step){&passes[n], &users[n]};
         n++;
     }
@@ -258,7 +275,8 @@ static enum mg_err run_passes(struct run *x, struct mg_diag *d)
         struct mg_patch *p = &x->patches[i];
         if (!p->tool) continue;
         users[n] = (struct step){x, p};
-        passes[n] = (struct mg_pass){.name = p->tool->name, .summary = p->tool->summary, .scope = MG_SCOPE_MODULE, .run = run_tool};
+        passes[n] = (struct mg_pass){
+            .name = p->tool->name, .summary = p->tool->summary, .scope = MG_SCOPE_MODULE, .run = run_tool};
         steps[n] = (struct mg_pipeline_step){&passes[n], &users[n]};
         n++;
     }
@@ -272,7 +290,8 @@ static enum mg_err run_passes(struct run *x, struct mg_diag *d)
 /* What the counts of blocks have to fit, for who reads them when module and sites are gone. */
 static void keep_fit(struct mg_layout *l, const struct mg_sites *sites)
 {
-    l->fit = (struct mg_fit){.blocks = mg_arena_array(&l->arena, struct mg_fit_block, sites->n_blocks + 1), .n = sites->n_blocks};
+    l->fit = (struct mg_fit){.blocks = mg_arena_array(&l->arena, struct mg_fit_block, sites->n_blocks + 1),
+                             .n = sites->n_blocks};
     for (uint32_t b = 0; b < sites->n_blocks; b++) {
         const struct mg_site_block *k = &sites->blocks[b];
         const uint32_t *succs = mg_arena_copy(&l->arena, k->succs, k->n_succs * sizeof *succs);
@@ -280,10 +299,13 @@ static void keep_fit(struct mg_layout *l, const struct mg_sites *sites)
     }
 }
 
-enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, const struct mg_sites *sites, struct mg_twin *twin,
-                                const struct mg_tools_opts *o, struct mg_layout *layout, struct mg_diag *d)
+enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, const struct mg_sites *sites,
+                                struct mg_twin *twin, const struct mg_tools_opts *o, struct mg_layout *layout,
+                                struct mg_diag *d)
 {
-    struct run x = {.all = {.sites = sites, .app = sites->cfgs[0]->m, .twin = twin, .m = twin->m, .o = o, .layout = layout}, .n = n};
+    struct run x = {
+        .all = {.sites = sites, .app = sites->cfgs[0]->m, .twin = twin, .m = twin->m, .o = o, .layout = layout},
+        .n = n};
     bool wanted = false, warps = false;
     enum mg_err err = MG_ERR_OK;
     *layout = (struct mg_layout){.blocks = {.other_at = UINT32_MAX}, .n_regions = n};
@@ -293,7 +315,8 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
     x.all.funcs = mg_xcalloc(sites->n_funcs + 1, sizeof *x.all.funcs);
     for (uint32_t i = 0; i < n; i++) {
         struct mg_region *r = &layout->regions[i];
-        *r = (struct mg_region){.tool = mg_arena_strndup(&layout->arena, uses[i].tool->name, strlen(uses[i].tool->name)), .n_copies = 1};
+        *r = (struct mg_region){
+            .tool = mg_arena_strndup(&layout->arena, uses[i].tool->name, strlen(uses[i].tool->name)), .n_copies = 1};
         if (uses[i].tool->counts) want_counts(&x, &uses[i], r);
         if (!uses[i].tool->analyze && !uses[i].tool->instrument) continue;
         begin_patch(&x, &x.patches[i], &uses[i], r);
@@ -311,12 +334,14 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
     if (!err && layout->has_blocks) keep_fit(layout, sites);
     if (!err && o->reduce) {
         mg_twin_drop_contexts(twin);
-        if (own || !layout->blocks.warps) mg_twin_inline(twin); /* who asks for warps wants lanes to meet behind calls, as they do natively */
+        if (own || !layout->blocks.warps)
+            mg_twin_inline(twin); /* who asks for warps wants lanes to meet behind calls, as they do natively */
         mg_twin_split_constants(twin);
     }
     bool stands = n == 0;
     for (uint32_t i = 0; i < n; i++) stands |= !layout->regions[i].reason;
-    if (!err && !stands) err = mg_diag_err(d, MG_ERR_UNSUPPORTED, "%s: %s", layout->regions[0].tool, layout->regions[0].reason);
+    if (!err && !stands)
+        err = mg_diag_err(d, MG_ERR_UNSUPPORTED, "%s: %s", layout->regions[0].tool, layout->regions[0].reason);
     for (uint32_t i = 0; i < n; i++)
         if (x.patches[i].tool) release_patch(&x.patches[i]);
     free(x.patches);

@@ -19,8 +19,11 @@
 enum { n_bins = 64, cell_sum = n_bins, site_cells = n_bins + 1, note_serialised = 1, note_kernel = 2, charts = 8 };
 static const char *const spaces[] = {"any", "global", "shared", "local", NULL};
 static const struct mg_tool_opt latency_opts[] = {{"space", "any", "which accesses: any, global, shared, local"}, {0}};
-struct conf { uint32_t space; };
-static const struct mg_field latency_fields[] = {{"space", MG_FIELD_CHOICE, offsetof(struct conf, space), 0, 0, spaces}, {0}};
+struct conf {
+    uint32_t space;
+};
+static const struct mg_field latency_fields[] = {{"space", MG_FIELD_CHOICE, offsetof(struct conf, space), 0, 0, spaces},
+                                                 {0}};
 
 static enum mg_err latency_configure(const char *args, void **conf, struct mg_diag *d)
 {
@@ -30,8 +33,8 @@ static enum mg_err latency_configure(const char *args, void **conf, struct mg_di
 
 /* ---- instrument ---------------------------------------------------------------------------------------- */
 
-#define R mg_o_reg
-#define I mg_o_imm
+#define R               mg_o_reg
+#define I               mg_o_imm
 #define EMIT(form, ...) MG_CODE(at, form, __VA_ARGS__)
 
 static mg_id read_clock(struct mg_code_at *at, mg_id into)
@@ -43,7 +46,8 @@ static mg_id read_clock(struct mg_code_at *at, mg_id into)
 /* 4 * log2 of v: position of the highest bit, and the two bits below it. */
 static mg_id bin_of(struct mg_code_at *at, mg_id v)
 {
-    mg_id wide = mg_code_temp(at, MG_TYPE_b64), high = mg_code_temp(at, MG_TYPE_b32), low = mg_code_temp(at, MG_TYPE_b32), bin = mg_code_temp(at, MG_TYPE_b32);
+    mg_id wide = mg_code_temp(at, MG_TYPE_b64), high = mg_code_temp(at, MG_TYPE_b32),
+          low = mg_code_temp(at, MG_TYPE_b32), bin = mg_code_temp(at, MG_TYPE_b32);
     EMIT("min.u64", R(wide), R(v), I(65535)); /* the last bin holds what is more */
     EMIT("max.u64", R(wide), R(wide), I(1));
     EMIT("cvt.u32.u64", R(low), R(wide));
@@ -68,7 +72,8 @@ static void count_took(struct mg_code_at *at, mg_id begin, mg_id end, uint32_t c
 static bool result_of(const struct mg_module *m, mg_id node, const struct mg_access *a, struct mg_opnd *out)
 {
     const struct mg_opnd *o = &m->opnds.at[m->nodes.at[node].opnd + a->data];
-    uint32_t n = o->kind == MG_OPND_vec ? o->n : 1, first = o->kind == MG_OPND_vec ? o->id : m->nodes.at[node].opnd + a->data;
+    uint32_t n = o->kind == MG_OPND_vec ? o->n : 1,
+             first = o->kind == MG_OPND_vec ? o->id : m->nodes.at[node].opnd + a->data;
     for (uint32_t i = 0; i < n; i++)
         if (m->opnds.at[first + i].kind == MG_OPND_reg) {
             *out = m->opnds.at[first + i];
@@ -83,7 +88,8 @@ static void count_load(struct mg_patch *p, const struct mg_patch_inst *i, struct
     mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
     uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, site_cells, MG_MERGE_SUM, note);
     struct mg_code_at *before = mg_at_before(p, i->node), *at = mg_at_after(p, i->node);
-    mg_id begin = mg_code_reg(before, MG_TYPE_b64), end = mg_code_temp(at, MG_TYPE_b64), known = mg_code_temp(at, MG_TYPE_pred);
+    mg_id begin = mg_code_reg(before, MG_TYPE_b64), end = mg_code_temp(at, MG_TYPE_b64),
+          known = mg_code_temp(at, MG_TYPE_pred);
     read_clock(before, begin);
     mg_id value = mg_value_wide(at, result), low = mg_code_temp(at, MG_TYPE_b32);
     EMIT("cvt.u32.u64", R(low), R(value));
@@ -104,7 +110,8 @@ static void count_clock(struct mg_patch *p)
 {
     uint32_t cell = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 1, MG_MERGE_MAX, note_kernel);
     struct mg_code_at *at = mg_at_entry(p, 0);
-    mg_id begin = read_clock(at, mg_code_temp(at, MG_TYPE_b64)), end = mg_code_temp(at, MG_TYPE_b64), known = mg_code_temp(at, MG_TYPE_pred), took = mg_code_temp(at, MG_TYPE_b64);
+    mg_id begin = read_clock(at, mg_code_temp(at, MG_TYPE_b64)), end = mg_code_temp(at, MG_TYPE_b64),
+          known = mg_code_temp(at, MG_TYPE_pred), took = mg_code_temp(at, MG_TYPE_b64);
     EMIT("setp.lt.u32", R(known), R(mg_value_lane(at)), I(16));
     mg_code_push_guard(at, known, false);
     read_clock(at, end);
@@ -122,7 +129,9 @@ static bool is_site(struct mg_patch *p, const struct conf *c, const struct mg_pa
     static const enum mg_space only[] = {MG_SPACE_generic, MG_SPACE_global, MG_SPACE_shared, MG_SPACE_local};
     const struct mg_module *m = mg_patch_module(p);
     struct mg_access a;
-    if (!mg_patch_access(p, i, &a) || a.space == MG_SPACE_param || a.space == MG_SPACE_const || a.is_async || !a.reads || a.data == UINT32_MAX) return false;
+    if (!mg_patch_access(p, i, &a) || a.space == MG_SPACE_param || a.space == MG_SPACE_const || a.is_async ||
+        !a.reads || a.data == UINT32_MAX)
+        return false;
     if (mg_node_form(m, &m->nodes.at[i->node])->op == MG_OP_red || a.bytes > 8) return false;
     enum mg_space space = a.space ? a.space : mg_spaces_one(mg_spaces_of(mg_patch_spaces(p, i->func_ix), i->node));
     return (!c->space || space == only[c->space]) && result_of(m, i->node, &a, result);
@@ -138,7 +147,8 @@ static enum mg_err latency_instrument(const void *conf, struct mg_patch *p, stru
         struct mg_opnd result, other;
         if (!is_site(p, conf, &insts[i], &result)) continue;
         bool neighbour = insts[i].id == last_block;
-        for (uint32_t k = i + 1; k < n && insts[k].id == insts[i].id && !neighbour; k++) neighbour = is_site(p, conf, &insts[k], &other);
+        for (uint32_t k = i + 1; k < n && insts[k].id == insts[i].id && !neighbour; k++)
+            neighbour = is_site(p, conf, &insts[k], &other);
         count_load(p, &insts[i], result, neighbour ? note_serialised : 0);
         last_block = insts[i].id;
     }
@@ -150,7 +160,8 @@ static enum mg_err latency_instrument(const void *conf, struct mg_patch *p, stru
 static uint64_t clock_cost(const struct mg_result_kernel *k)
 {
     for (uint32_t i = 0; i < k->n_sites; i++)
-        if (k->sites[i].note & note_kernel && k->sites[i].n_cells == 1 && mg_kit_cells(k, &k->sites[i])[0]) return ~mg_kit_cells(k, &k->sites[i])[0];
+        if (k->sites[i].note & note_kernel && k->sites[i].n_cells == 1 && mg_kit_cells(k, &k->sites[i])[0])
+            return ~mg_kit_cells(k, &k->sites[i])[0];
     return 0;
 }
 
@@ -178,7 +189,8 @@ static double quantile(const uint64_t *c, uint64_t n, double q, uint64_t cost)
     return 0;
 }
 
-static void site_json(const struct mg_result_kernel *k, const struct mg_result_site *s, uint64_t cost, struct mg_json *j)
+static void site_json(const struct mg_result_kernel *k, const struct mg_result_site *s, uint64_t cost,
+                      struct mg_json *j)
 {
     const uint64_t *c = mg_kit_cells(k, s);
     uint64_t n = warps_of(c);
@@ -187,8 +199,10 @@ static void site_json(const struct mg_result_kernel *k, const struct mg_result_s
     mg_json_key_u64(j, "warps", n);
     mg_json_key_u64(j, "cycles", c[cell_sum] - MG_MIN(c[cell_sum], n * cost));
     mg_json_key(j, "mean");
-    if (n) mg_json_f64(j, MG_MAX(0.0, (double)c[cell_sum] / (double)n - (double)cost));
-    else mg_json_null(j);
+    if (n)
+        mg_json_f64(j, MG_MAX(0.0, (double)c[cell_sum] / (double)n - (double)cost));
+    else
+        mg_json_null(j);
     mg_json_key_bool(j, "serialised", s->note & note_serialised);
     mg_json_key(j, "bins"); /* as read, the clock not taken off */
     mg_json_arr(j);
@@ -197,7 +211,8 @@ static void site_json(const struct mg_result_kernel *k, const struct mg_result_s
     mg_json_end(j, '}');
 }
 
-static void site_row(const struct mg_result_kernel *k, const struct mg_result_site *s, uint64_t cost, struct mg_table *t)
+static void site_row(const struct mg_result_kernel *k, const struct mg_result_site *s, uint64_t cost,
+                     struct mg_table *t)
 {
     const uint64_t *c = mg_kit_cells(k, s);
     uint64_t n = warps_of(c);
@@ -215,7 +230,8 @@ static void site_row(const struct mg_result_kernel *k, const struct mg_result_si
 }
 
 /* Only the powers of two in which something was counted, and their neighbours. */
-static void site_chart(const struct mg_result_kernel *k, const struct mg_result_site *s, struct mg_table *t, uint32_t ix)
+static void site_chart(const struct mg_result_kernel *k, const struct mg_result_site *s, struct mg_table *t,
+                       uint32_t ix)
 {
     double v[n_bins];
     const char *marks[n_bins] = {NULL}, *slash = s->file ? strrchr(s->file, '/') : NULL;
@@ -232,8 +248,10 @@ static void site_chart(const struct mg_result_kernel *k, const struct mg_result_
         marks[b] = power[b / 4].at;
     }
     const char *file = slash ? slash + 1 : s->file ? s->file : "PTX";
-    mg_buf_printf(&title, "%s at %s:%u: warps by the cycles that they waited", s->op, file, s->file ? s->line : s->ptx_line);
-    mg_chart_distribution(&svg, title.at, "cycles, the clock's own included", "warps", v + first, end - first, 0, marks + first);
+    mg_buf_printf(&title, "%s at %s:%u: warps by the cycles that they waited", s->op, file,
+                  s->file ? s->line : s->ptx_line);
+    mg_chart_distribution(&svg, title.at, "cycles, the clock's own included", "warps", v + first, end - first, 0,
+                          marks + first);
     for (uint32_t b = 0; b < n_bins / 4; b++) mg_buf_release(&power[b]);
     mg_kit_chart(t, "latency", ix, &title, &svg);
 }
@@ -277,8 +295,13 @@ static void latency_profile(const void *conf, const struct mg_tool_result *r, st
 
 extern const struct mg_tool mg_tool_latency;
 const struct mg_tool mg_tool_latency = {
-    .name = "latency", .summary = "cycles that loads take, as a distribution for each of them",
+    .name = "latency",
+    .summary = "cycles that loads take, as a distribution for each of them",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 2.6 (docs/measured.md)",
-    .opts = latency_opts, .configure = latency_configure, .release = free,
-    .instrument = latency_instrument, .profile = latency_profile, .flags = MG_TOOL_NO_LOADS | MG_TOOL_ACCESSES, /* of constants */
+    .opts = latency_opts,
+    .configure = latency_configure,
+    .release = free,
+    .instrument = latency_instrument,
+    .profile = latency_profile,
+    .flags = MG_TOOL_NO_LOADS | MG_TOOL_ACCESSES, /* of constants */
 };

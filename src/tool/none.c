@@ -20,6 +20,10 @@ static enum mg_err none_instrument(const void *conf, struct mg_patch *p, struct 
 
 extern const struct mg_tool mg_tool_none;
 const struct mg_tool mg_tool_none = {
-    .name = "none", .summary = "run every launch native, instrument nothing",
-    .opts = none_opts, .configure = none_configure, .instrument = none_instrument, .flags = MG_TOOL_NATIVE,
+    .name = "none",
+    .summary = "run every launch native, instrument nothing",
+    .opts = none_opts,
+    .configure = none_configure,
+    .instrument = none_instrument,
+    .flags = MG_TOOL_NATIVE,
 };

@@ -25,7 +25,10 @@
 
 /* Tools that announced themselves: "pid:address of struct mg_tool_plugin,..." */
 #define MG_TOOL_HERE "MARGAY_TOOLS_HERE"
-struct mg_tool_plugin { const char *stamp; const struct mg_tool *tool; };
+struct mg_tool_plugin {
+    const char *stamp;
+    const struct mg_tool *tool;
+};
 
 static inline void mg_tool_announce(const struct mg_tool_plugin *p)
 {
@@ -37,15 +40,15 @@ static inline void mg_tool_announce(const struct mg_tool_plugin *p)
     if (n > 0 && n < (int)sizeof text) setenv(MG_TOOL_HERE, text, 1);
 }
 
-#define MG_TOOL_PLUGIN(TOOL)                                                                                   \
-    __attribute__((visibility("default"))) extern const struct mg_tool *const mg_tool;                          \
-    __attribute__((visibility("default"))) extern const char mg_tool_stamp[];                                   \
-    const struct mg_tool *const mg_tool = &(TOOL);                                                             \
-    const char mg_tool_stamp[] = MG_TOOL_STAMP;                                                                \
-    __attribute__((constructor)) static void announce_tool(void)                                               \
-    {                                                                                                          \
-        static const struct mg_tool_plugin here = {mg_tool_stamp, &(TOOL)};                                    \
-        mg_tool_announce(&here);                                                                               \
+#define MG_TOOL_PLUGIN(TOOL)                                                                                           \
+    __attribute__((visibility("default"))) extern const struct mg_tool *const mg_tool;                                 \
+    __attribute__((visibility("default"))) extern const char mg_tool_stamp[];                                          \
+    const struct mg_tool *const mg_tool = &(TOOL);                                                                     \
+    const char mg_tool_stamp[] = MG_TOOL_STAMP;                                                                        \
+    __attribute__((constructor)) static void announce_tool(void)                                                       \
+    {                                                                                                                  \
+        static const struct mg_tool_plugin here = {mg_tool_stamp, &(TOOL)};                                            \
+        mg_tool_announce(&here);                                                                                       \
     }
 
 #endif

@@ -42,10 +42,12 @@ static bool is_path(const char *name)
     return strchr(name, '/') || (n > 3 && !strcmp(name + n - 3, ".so"));
 }
 
-/* Opens our own shared core for tools that are linked with it. The loader then finds it by its name, which carries the stamp. */
+/* Opens our own shared core for tools that are linked with it. The loader then finds it by its name, which carries the
+ * stamp. */
 static bool open_core(void)
 {
-    static const char *const places[] = {"..", ".", "../lib/margay", "margay"}; /* from driver/, its own folder, bin/ and lib/ */
+    static const char *const places[] = {"..", ".", "../lib/margay",
+                                         "margay"}; /* from driver/, its own folder, bin/ and lib/ */
     char dir[PATH_MAX], path[PATH_MAX + 64];
     Dl_info info;
     if (!dladdr((const void *)(uintptr_t)open_core, &info) || !realpath(info.dli_fname, dir)) {
@@ -69,17 +71,27 @@ static enum mg_err open_library(struct mg_tool_spec *t, struct mg_diag *d)
         const char *why = dlerror(), *core = why ? strstr(why, MG_TOOL_CORE ".") : NULL;
         bool ours = core && !strncmp(core + sizeof MG_TOOL_CORE, MG_TOOL_STAMP, 12);
         if (core && !ours)
-            return mg_diag_err(d, MG_ERR_INPUT, "tool %s was built with another margay (%.*s): build it again", t->path, (int)strcspn(core, ": "), core);
-        if (ours && open_core()) t->library = dlopen(t->path, RTLD_NOW | RTLD_LOCAL);
-        else if (ours) return mg_diag_err(d, MG_ERR_INPUT, "tool %s needs " MG_TOOL_CORE ".%.12s, which is not installed beside this margay", t->path, MG_TOOL_STAMP);
-        else return mg_diag_err(d, MG_ERR_INPUT, "tool %s cannot be opened: %s", t->path, why ? why : "");
+            return mg_diag_err(d, MG_ERR_INPUT, "tool %s was built with another margay (%.*s): build it again", t->path,
+                               (int)strcspn(core, ": "), core);
+        if (ours && open_core())
+            t->library = dlopen(t->path, RTLD_NOW | RTLD_LOCAL);
+        else if (ours)
+            return mg_diag_err(d, MG_ERR_INPUT,
+                               "tool %s needs " MG_TOOL_CORE ".%.12s, which is not installed beside this margay",
+                               t->path, MG_TOOL_STAMP);
+        else
+            return mg_diag_err(d, MG_ERR_INPUT, "tool %s cannot be opened: %s", t->path, why ? why : "");
     }
     if (!t->library) return mg_diag_err(d, MG_ERR_INPUT, "tool %s cannot be opened: %s", t->path, dlerror());
     const struct mg_tool *const *tool = dlsym(t->library, "mg_tool");
     const char *stamp = dlsym(t->library, "mg_tool_stamp");
-    if (!tool || !stamp) return mg_diag_err(d, MG_ERR_INPUT, "%s is no tool: it has no mg_tool and mg_tool_stamp (MG_TOOL_PLUGIN)", t->path);
+    if (!tool || !stamp)
+        return mg_diag_err(d, MG_ERR_INPUT, "%s is no tool: it has no mg_tool and mg_tool_stamp (MG_TOOL_PLUGIN)",
+                           t->path);
     if (strcmp(stamp, MG_TOOL_STAMP))
-        return mg_diag_err(d, MG_ERR_INPUT, "tool %s was built with other headers than this margay (%.32s, not %s): build it again", t->path, stamp, MG_TOOL_STAMP);
+        return mg_diag_err(d, MG_ERR_INPUT,
+                           "tool %s was built with other headers than this margay (%.32s, not %s): build it again",
+                           t->path, stamp, MG_TOOL_STAMP);
     t->tool = *tool;
     return MG_ERR_OK;
 }
@@ -88,9 +100,12 @@ enum mg_err mg_tool_spec_find(const char *name, const char *path, struct mg_tool
 {
     *out = (struct mg_tool_spec){.name = strdup(name), .args = strdup(""), .path = path ? strdup(path) : NULL};
     enum mg_err err = MG_ERR_OK;
-    if (!out->name || !out->args || (path && !out->path)) err = mg_diag_err(d, MG_ERR_NO_MEMORY, "out of memory");
-    else if (path) err = open_library(out, d);
-    else if (!(out->tool = mg_tool_find(name))) err = mg_diag_err(d, MG_ERR_INPUT, "there is no tool named %s (margay tools)", name);
+    if (!out->name || !out->args || (path && !out->path))
+        err = mg_diag_err(d, MG_ERR_NO_MEMORY, "out of memory");
+    else if (path)
+        err = open_library(out, d);
+    else if (!(out->tool = mg_tool_find(name)))
+        err = mg_diag_err(d, MG_ERR_INPUT, "there is no tool named %s (margay tools)", name);
     if (err) mg_tool_spec_close(out);
     return err;
 }
@@ -119,10 +134,13 @@ enum mg_err mg_tool_spec_open(const char *spec, struct mg_tool_spec *out, struct
     return err;
 }
 
-enum mg_err mg_tool_configure(const struct mg_tool *tool, const char *args, uint32_t gpu_sm, void **conf, struct mg_diag *d)
+enum mg_err mg_tool_configure(const struct mg_tool *tool, const char *args, uint32_t gpu_sm, void **conf,
+                              struct mg_diag *d)
 {
     *conf = NULL;
-    if (!tool->configure) return *args ? mg_diag_err(d, MG_ERR_INPUT, "tool %s has no options, but got \"%s\"", tool->name, args) : MG_ERR_OK;
+    if (!tool->configure)
+        return *args ? mg_diag_err(d, MG_ERR_INPUT, "tool %s has no options, but got \"%s\"", tool->name, args)
+                     : MG_ERR_OK;
     if (!gpu_sm || !tool->gpu_args) return tool->configure(args, conf, d);
     struct mg_buf b = MG_BUF_INIT;
     mg_buf_printf(&b, "%s,sm=%u%s%s", tool->gpu_args, (unsigned)gpu_sm, *args ? "," : "", args);

@@ -11,16 +11,19 @@
 #include "tool/tool.h"
 
 /* ORDER CLASSES: as in abi/calls.h, which tools do not know; tests/unit/test_span.c compares them. */
-const char *const mg_timeline_classes[] = {"kernel", "copy", "memset", "memory", "synchronisation",
-                                           "event", "stream", "graph", "module", "other", NULL};
+const char *const mg_timeline_classes[] = {"kernel", "copy",   "memset", "memory", "synchronisation", "event", "stream",
+                                           "graph",  "module", "other",  NULL};
 
 static const struct mg_tool_opt timeline_opts[] = {
     {"calls", "on", "record calls of the driver"},
-    {"runtime", "auto", "record calls of the CUDA runtime, where it is a shared library: auto (without a GPU, or if the program is linked with it), on, off"},
+    {"runtime", "auto",
+     "record calls of the CUDA runtime, where it is a shared library: auto (without a GPU, or if the program is linked with it), on, off"},
     {"arguments", "on", "keep the arguments of calls"},
     {"work", "on", "record kernels, copies and memsets of the devices"},
-    {"times", "events", "on a GPU: events, an event pair around each; off, device work has no times; twin (any device), kernels are instrumented and read %globaltimer"},
-    {"class", "all", "calls of these classes alone, joined by '+': kernel copy memset memory synchronisation event stream graph module other"},
+    {"times", "events",
+     "on a GPU: events, an event pair around each; off, device work has no times; twin (any device), kernels are instrumented and read %globaltimer"},
+    {"class", "all",
+     "calls of these classes alone, joined by '+': kernel copy memset memory synchronisation event stream graph module other"},
     {"name", "*", "calls alone whose name fits this glob"},
     {"tau", "off", "report what TAUcuda would measure around every launch"},
     {"memory", "64", "MiB of buffers for records that are not on disk yet"},
@@ -33,18 +36,15 @@ static bool cut_option(char *list, const char *key, char *value, size_t room)
 {
     size_t n = strlen(key);
     for (char *at = list; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        if (strncmp(at, key, n) || at[n] != '=')
-            continue;
+        if (strncmp(at, key, n) || at[n] != '=') continue;
         size_t bytes = strcspn(at + n + 1, ",");
-        if (bytes >= room)
-            return false;
+        if (bytes >= room) return false;
         memcpy(value, at + n + 1, bytes);
         value[bytes] = 0;
         char *end = at + n + 1 + bytes;
         memmove(at, *end ? end + 1 : end, strlen(*end ? end + 1 : end) + 1);
         n = strlen(list);
-        if (n && list[n - 1] == ',')
-            list[n - 1] = 0;
+        if (n && list[n - 1] == ',') list[n - 1] = 0;
         return true;
     }
     *value = 0;
@@ -68,7 +68,8 @@ static enum mg_err parse_classes(const char *text, uint32_t *classes, struct mg_
 
 static enum mg_err timeline_configure(const char *args, void **conf, struct mg_diag *d)
 {
-    static const char *const times[] = {"events", "off", "twin", NULL}, *const runtime[] = {"auto", "on", "off", NULL}, *const full[] = {"drop", "wait", NULL};
+    static const char *const times[] = {"events", "off", "twin", NULL}, *const runtime[] = {"auto", "on", "off", NULL},
+                             *const full[] = {"drop", "wait", NULL};
     static const struct mg_field fields[] = {
         {"calls", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, calls)},
         {"runtime", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, runtime), .words = runtime},
@@ -81,7 +82,10 @@ static enum mg_err timeline_configure(const char *args, void **conf, struct mg_d
         {0},
     };
     const struct mg_timeline_conf defaults = {
-        .calls = true, .arguments = true, .work = true, .memory_mib = 64,
+        .calls = true,
+        .arguments = true,
+        .work = true,
+        .memory_mib = 64,
     };
     char rest[1024], classes[256], name[sizeof defaults.name];
     if (strlen(args ? args : "") >= sizeof rest)
@@ -90,8 +94,7 @@ static enum mg_err timeline_configure(const char *args, void **conf, struct mg_d
     if (!cut_option(rest, "class", classes, sizeof classes) || !cut_option(rest, "name", name, sizeof name))
         return mg_diag_err(d, MG_ERR_INPUT, "tool timeline: an option is too long");
     enum mg_err err = mg_fields_parse("timeline", fields, &defaults, sizeof defaults, rest, conf, d);
-    if (err)
-        return err;
+    if (err) return err;
     struct mg_timeline_conf *c = *conf;
     strcpy(c->name, name);
     err = parse_classes(classes, &c->classes, d);
@@ -121,7 +124,8 @@ static void place(struct mg_patch *p)
 {
     mg_patch_site(p, MG_SITE_KERNEL, 0, 0, MG_TIMELINE_CELLS, MG_MERGE_MAX, 0);
     struct mg_code_at *at = mg_at_entry(p, 0);
-    mg_id time = mg_value_globaltimer(at), before = mg_code_temp(at, MG_TYPE_b64), first = mg_code_temp(at, MG_TYPE_pred);
+    mg_id time = mg_value_globaltimer(at), before = mg_code_temp(at, MG_TYPE_b64),
+          first = mg_code_temp(at, MG_TYPE_pred);
     MG_CODE(at, "not.b64", mg_o_reg(before), mg_o_reg(time));
     MG_CODE(at, "setp.eq.u32", mg_o_reg(first), mg_o_reg(mg_value_tid(at)), mg_o_imm(0));
     mg_code_push_guard(at, first, false);
@@ -133,14 +137,18 @@ static void place(struct mg_patch *p)
 static enum mg_err timeline_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)d;
-    if (timeline_instruments(conf))
-        place(p);
+    if (timeline_instruments(conf)) place(p);
     return MG_ERR_OK;
 }
 
 extern const struct mg_tool mg_tool_timeline;
 const struct mg_tool mg_tool_timeline = {
-    .name = "timeline", .summary = "calls and device work on one time line",
-    .opts = timeline_opts, .configure = timeline_configure, .release = free, .instrument = timeline_instrument,
-    .flags = MG_TOOL_NATIVE | MG_TOOL_BESIDE | MG_TOOL_NO_LOADS, .instruments = timeline_instruments,
+    .name = "timeline",
+    .summary = "calls and device work on one time line",
+    .opts = timeline_opts,
+    .configure = timeline_configure,
+    .release = free,
+    .instrument = timeline_instrument,
+    .flags = MG_TOOL_NATIVE | MG_TOOL_BESIDE | MG_TOOL_NO_LOADS,
+    .instruments = timeline_instruments,
 };

@@ -6,17 +6,18 @@
 
 enum mg_timeline_runtime { MG_RUNTIME_AUTO, MG_RUNTIME_ON, MG_RUNTIME_OFF };
 enum mg_timeline_times { MG_TIMES_EVENTS, MG_TIMES_OFF, MG_TIMES_TWIN };
-/* Cells of a kernel's twin, both merged by maximum: the complement of the first CTA's %globaltimer at entry, the last warp's at exit. */
+/* Cells of a kernel's twin, both merged by maximum: the complement of the first CTA's %globaltimer at entry, the last
+ * warp's at exit. */
 enum { MG_TIMELINE_BEGIN, MG_TIMELINE_END, MG_TIMELINE_CELLS };
 struct mg_timeline_conf {
     bool calls, arguments, work;
-    bool tau;                  /* reports show profile objects of TAUcuda */
-    uint32_t runtime;          /* enum mg_timeline_runtime */
-    uint32_t times;            /* enum mg_timeline_times */
-    uint64_t memory_mib;       /* of buffers */
-    uint32_t full;             /* what a thread does that finds no buffer: 0 drops its record, 1 waits */
-    uint32_t classes;          /* bits 1 << enum mg_call_class; 0: all */
-    char name[128];            /* glob of calls; "": all */
+    bool tau;            /* reports show profile objects of TAUcuda */
+    uint32_t runtime;    /* enum mg_timeline_runtime */
+    uint32_t times;      /* enum mg_timeline_times */
+    uint64_t memory_mib; /* of buffers */
+    uint32_t full;       /* what a thread does that finds no buffer: 0 drops its record, 1 waits */
+    uint32_t classes;    /* bits 1 << enum mg_call_class; 0: all */
+    char name[128];      /* glob of calls; "": all */
 };
 extern const char *const mg_timeline_classes[]; /* ends with NULL */
 

@@ -9,17 +9,19 @@
 #include "pass/pass.h"
 #include "patch/launch.h"
 
-struct mg_patch;       /* patch/patch.h: one tool's view of a kernel */
+struct mg_patch; /* patch/patch.h: one tool's view of a kernel */
 struct mg_json;
 struct mg_stream;      /* record/channel.h */
 struct mg_table;       /* view/result.h: what becomes text and CSV */
 struct mg_tool_result; /* view/result.h: what was counted, by kernel and site */
 struct mg_tool_host;   /* tool/host.h: what a tool may ask of the measured process */
 
-struct mg_tool_opt { const char *key, *value, *help; };
+struct mg_tool_opt {
+    const char *key, *value, *help;
+};
 /* analyze -> instrument (once per kernel) -> initialize -> finalize (per launch) -> profile (per report). Any
- * but name may be NULL; one of instrument and counts is there, but for MG_TOOL_NATIVE. conf is what configure made; hooks may run on any thread, analyze
- * and instrument on one at a time, and must not call CUDA. */
+ * but name may be NULL; one of instrument and counts is there, but for MG_TOOL_NATIVE. conf is what configure made;
+ * hooks may run on any thread, analyze and instrument on one at a time, and must not call CUDA. */
 struct mg_tool {
     const char *name, *summary;
     const struct mg_tool_opt *opts; /* documented keys with defaults, ends with key NULL */
@@ -50,25 +52,29 @@ struct mg_tool {
     /* Once in a measured process: before its first kernel, and when it ends. */
     void (*begin)(void *conf, const struct mg_tool_host *host);
     void (*end)(void *conf);
-    /* How it wants blocks counted, whose counts are its answer or part of it; NULL: it has no say in that (mg_patch_want_blocks asks
-     * for counts, however they are made). Counts of one twin are made once: tools of one run have to agree. */
+    /* How it wants blocks counted, whose counts are its answer or part of it; NULL: it has no say in that
+     * (mg_patch_want_blocks asks for counts, however they are made). Counts of one twin are made once: tools of one run
+     * have to agree. */
     const struct mg_counter_opts *(*counts)(const void *conf);
     unsigned flags;
     /* With MG_TOOL_NATIVE: do these options instrument after all? NULL: none does. */
     bool (*instruments)(const void *conf);
     const char *gpu_args; /* options a GPU's run puts in front of the user's; NULL: none */
-    const char *cost;     /* one line for `margay tools -v`: kernel time on which device, by which measurement; NULL: not measured */
+    const char *cost; /* one line for `margay tools -v`: kernel time on which device, by which measurement; NULL: not
+                         measured */
 };
 enum mg_tool_flags {
     MG_TOOL_NATIVE = 1,     /* never instruments: every launch runs native, reason "no tool" */
     MG_TOOL_PER_LAUNCH = 2, /* the profile keeps its cells launch by launch, too */
     MG_TOOL_ASKED = 4,      /* each of its tables was asked for by name: the summary of a run shows them all */
-    MG_TOOL_FRAME = 8,      /* its list is a frame (record/frame.h): read while the kernel runs, too, and switched with the tool */
-    MG_TOOL_NO_LOADS = 16,  /* looks at no load, as tools that count blocks: a GPU's twin may read constants elsewhere (MG_TWIN_CONSTANTS) */
-    MG_TOOL_ACCESSES = 64,  /* looks at accesses: reports name the memory instructions that are none (unseen.h) */
-    MG_TOOL_BULK = 256,     /* with MG_TOOL_ACCESSES: looks at bulk copies that are no tensor copies, too */
-    MG_TOOL_BESIDE = 128,   /* with MG_TOOL_NATIVE: other tools may instrument beside it */
-    MG_TOOL_APART = 32,     /* but at how far apart lanes read constants (MG_TWIN_ONE_TABLE) */
+    MG_TOOL_FRAME =
+        8, /* its list is a frame (record/frame.h): read while the kernel runs, too, and switched with the tool */
+    MG_TOOL_NO_LOADS = 16, /* looks at no load, as tools that count blocks: a GPU's twin may read constants elsewhere
+                              (MG_TWIN_CONSTANTS) */
+    MG_TOOL_ACCESSES = 64, /* looks at accesses: reports name the memory instructions that are none (unseen.h) */
+    MG_TOOL_BULK = 256,    /* with MG_TOOL_ACCESSES: looks at bulk copies that are no tensor copies, too */
+    MG_TOOL_BESIDE = 128,  /* with MG_TOOL_NATIVE: other tools may instrument beside it */
+    MG_TOOL_APART = 32,    /* but at how far apart lanes read constants (MG_TWIN_ONE_TABLE) */
 };
 /* What of these flags of a GPU's twin (mg_twin_flags) the tool can do with. */
 static inline unsigned mg_tool_twin_flags(const struct mg_tool *t, unsigned flags)

@@ -17,12 +17,27 @@
 #include "tool/tool.h"
 #include "view/kit.h"
 
-enum { cell_values, cell_zeros, cell_nans, cell_redundant, cell_warps, cell_uniform, cell_affine, n_sums, cell_least = n_sums /* complement */, cell_most, n_cells };
+enum {
+    cell_values,
+    cell_zeros,
+    cell_nans,
+    cell_redundant,
+    cell_warps,
+    cell_uniform,
+    cell_affine,
+    n_sums,
+    cell_least = n_sums /* complement */,
+    cell_most,
+    n_cells
+};
 
 static const struct mg_tool_opt values_opts[] = {{"space", "any", "which accesses: any, global, shared, local"}, {0}};
-struct conf { uint32_t space; };
+struct conf {
+    uint32_t space;
+};
 static const char *const spaces[] = {"any", "global", "shared", "local", NULL};
-static const struct mg_field values_fields[] = {{"space", MG_FIELD_CHOICE, offsetof(struct conf, space), 0, 0, spaces}, {0}};
+static const struct mg_field values_fields[] = {{"space", MG_FIELD_CHOICE, offsetof(struct conf, space), 0, 0, spaces},
+                                                {0}};
 
 static enum mg_err values_configure(const char *args, void **conf, struct mg_diag *d)
 {
@@ -33,14 +48,16 @@ static enum mg_err values_configure(const char *args, void **conf, struct mg_dia
 static enum mg_err values_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)conf;
-    if (mg_patch_module(p)->sm < 70) return mg_diag_err(d, MG_ERR_UNSUPPORTED, "tool values: the PTX is for sm_%u, warps are matched from sm_70 on", mg_patch_module(p)->sm);
+    if (mg_patch_module(p)->sm < 70)
+        return mg_diag_err(d, MG_ERR_UNSUPPORTED, "tool values: the PTX is for sm_%u, warps are matched from sm_70 on",
+                           mg_patch_module(p)->sm);
     return MG_ERR_OK;
 }
 
 /* ---- instrument ---------------------------------------------------------------------------------------- */
 
-#define R mg_o_reg
-#define I mg_o_imm
+#define R               mg_o_reg
+#define I               mg_o_imm
 #define EMIT(form, ...) MG_CODE(at, form, __VA_ARGS__)
 
 enum shape { SHAPE_UNSIGNED, SHAPE_SIGNED, SHAPE_F32, SHAPE_F64 };
@@ -86,7 +103,8 @@ static mg_id all_equal(struct mg_patch *p, struct mg_code_at *at, mg_id v)
     mg_id same = mg_code_temp(at, MG_TYPE_pred), mask = mg_code_temp(at, MG_TYPE_b32), pair = mg_opnd_alloc(m, 2);
     m->opnds.at[pair] = R(mask);
     m->opnds.at[pair + 1] = R(same);
-    EMIT("match.all.sync.b64", (struct mg_opnd){.kind = MG_OPND_pair, .id = pair, .n = 2}, R(v), R(mg_value_active(at)));
+    EMIT("match.all.sync.b64", (struct mg_opnd){.kind = MG_OPND_pair, .id = pair, .n = 2}, R(v),
+         R(mg_value_active(at)));
     return same;
 }
 
@@ -100,8 +118,10 @@ static void count_if(struct mg_code_at *at, mg_id p, uint32_t cell, enum mg_spre
 /* All lanes one value, or one step between lanes: v - lane * (second - first) alike, by the two lowest lanes. */
 static void count_warp(struct mg_patch *p, struct mg_code_at *at, mg_id v, unsigned bits, uint32_t cell)
 {
-    mg_id active = mg_value_active(at), lane = mg_value_lane(at), low = mg_code_temp(at, MG_TYPE_b32), rest = mg_code_temp(at, MG_TYPE_b32), next = mg_code_temp(at, MG_TYPE_b32);
-    mg_id step = mg_code_temp(at, MG_TYPE_b64), base = mg_code_temp(at, MG_TYPE_b64), other = mg_code_temp(at, MG_TYPE_pred), two = mg_code_temp(at, MG_TYPE_pred);
+    mg_id active = mg_value_active(at), lane = mg_value_lane(at), low = mg_code_temp(at, MG_TYPE_b32),
+          rest = mg_code_temp(at, MG_TYPE_b32), next = mg_code_temp(at, MG_TYPE_b32);
+    mg_id step = mg_code_temp(at, MG_TYPE_b64), base = mg_code_temp(at, MG_TYPE_b64),
+          other = mg_code_temp(at, MG_TYPE_pred), two = mg_code_temp(at, MG_TYPE_pred);
     mg_id part[2][2], wide[2];
     struct mg_module *m = mg_patch_module(p);
     mg_cell_update(at, cell + cell_warps, I(1), MG_ONCE);
@@ -121,13 +141,15 @@ static void count_warp(struct mg_patch *p, struct mg_code_at *at, mg_id v, unsig
         mg_id vec = mg_opnd_alloc(m, 2);
         m->opnds.at[vec] = R(part[i][0]), m->opnds.at[vec + 1] = R(part[i][1]);
         EMIT("mov.b64", (struct mg_opnd){.kind = MG_OPND_vec, .id = vec, .n = 2}, R(v));
-        for (int h = 0; h < 2; h++) EMIT("shfl.sync.idx.b32", R(part[i][h]), R(part[i][h]), R(i ? next : low), I(31), R(active));
+        for (int h = 0; h < 2; h++)
+            EMIT("shfl.sync.idx.b32", R(part[i][h]), R(part[i][h]), R(i ? next : low), I(31), R(active));
         vec = mg_opnd_alloc(m, 2);
         m->opnds.at[vec] = R(part[i][0]), m->opnds.at[vec + 1] = R(part[i][1]);
         EMIT("mov.b64", R(wide[i]), (struct mg_opnd){.kind = MG_OPND_vec, .id = vec, .n = 2});
     }
     /* step * (next - low) is what they differ by: compare v * distance with lane * difference, without dividing. */
-    mg_id distance = mg_code_temp(at, MG_TYPE_b32), far = mg_code_temp(at, MG_TYPE_b64), mine = mg_code_temp(at, MG_TYPE_b64);
+    mg_id distance = mg_code_temp(at, MG_TYPE_b32), far = mg_code_temp(at, MG_TYPE_b64),
+          mine = mg_code_temp(at, MG_TYPE_b64);
     EMIT("sub.u32", R(distance), R(next), R(low));
     EMIT("cvt.u64.u32", R(far), R(distance));
     EMIT("sub.u64", R(step), R(wide[1]), R(wide[0]));
@@ -150,10 +172,12 @@ static uint64_t low_bits(unsigned bits)
 }
 
 /* The same as this thread's value before? Registers hold it and whether there was one. */
-static void count_redundant(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_code_at *at, mg_id v, uint32_t cell)
+static void count_redundant(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_code_at *at, mg_id v,
+                            uint32_t cell)
 {
     struct mg_code_at *entry = mg_at_entry(p, i->func_ix);
-    mg_id before = mg_code_reg(at, MG_TYPE_b64), had = mg_code_reg(at, MG_TYPE_b32), is = mg_code_temp(at, MG_TYPE_pred), seen = mg_code_temp(at, MG_TYPE_pred);
+    mg_id before = mg_code_reg(at, MG_TYPE_b64), had = mg_code_reg(at, MG_TYPE_b32),
+          is = mg_code_temp(at, MG_TYPE_pred), seen = mg_code_temp(at, MG_TYPE_pred);
     MG_CODE(entry, "mov.u32", R(had), I(0));
     MG_CODE(entry, "mov.u64", R(before), I(0));
     EMIT("setp.ne.u32", R(seen), R(had), I(0));
@@ -163,7 +187,8 @@ static void count_redundant(struct mg_patch *p, const struct mg_patch_inst *i, s
     EMIT("mov.b64", R(before), R(v));
 }
 
-static void count_value(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_code_at *at, struct mg_opnd data, enum mg_type type, uint32_t cell)
+static void count_value(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_code_at *at, struct mg_opnd data,
+                        enum mg_type type, uint32_t cell)
 {
     unsigned bits = mg_type_bits(type);
     enum shape shape = shape_of(type);
@@ -218,7 +243,8 @@ static bool is_same_address(struct mg_patch *p, const struct mg_patch_inst *i, c
     if (loop == MG_NO_LOOP || o->kind != MG_OPND_addr) return false;
     if (o->sub == MG_OPND_var) return true;
     int steps = MOST_STEPS;
-    return o->sub == MG_OPND_reg && is_fixed(p, i->func_ix, loop, mg_ssa_read(mg_patch_ssa(p, i->func_ix), i->node, o->id), &steps);
+    return o->sub == MG_OPND_reg &&
+           is_fixed(p, i->func_ix, loop, mg_ssa_read(mg_patch_ssa(p, i->func_ix), i->node, o->id), &steps);
 }
 
 static void count_site(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a)
@@ -230,9 +256,11 @@ static void count_site(struct mg_patch *p, const struct mg_patch_inst *i, const 
     bool negated = false, atomic = a->atomic;
     mg_id guard = mg_node_guard(m, i->node, &negated);
     uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, n_sums, MG_MERGE_SUM,
-                                  (uint32_t)shape_of(type) | mg_type_bits(type) << 8 | (is_same_address(p, i, a) ? SAME_ADDRESS : 0));
+                                  (uint32_t)shape_of(type) | mg_type_bits(type) << 8 |
+                                      (is_same_address(p, i, a) ? SAME_ADDRESS : 0));
     mg_patch_cells(p, n_cells - n_sums, MG_MERGE_MAX);
-    struct mg_code_at *at = a->reads && !(atomic && f->op == MG_OP_red) ? mg_at_after(p, i->node) : mg_at_before(p, i->node);
+    struct mg_code_at *at =
+        a->reads && !(atomic && f->op == MG_OP_red) ? mg_at_after(p, i->node) : mg_at_before(p, i->node);
     mg_code_push_guard(at, guard, negated);
     uint32_t n = o.kind == MG_OPND_vec ? o.n : 1;
     for (uint32_t e = 0; e < n; e++) {
@@ -252,8 +280,11 @@ static enum mg_err values_instrument(const void *conf, struct mg_patch *p, struc
     for (uint32_t i = 0; i < n; i++) {
         const struct mg_module *m = mg_patch_module(p);
         struct mg_access a;
-        if (!mg_access_of(m, insts[i].node, &a) || a.space == MG_SPACE_param || a.is_async || a.data == UINT32_MAX || a.bytes > 8) continue;
-        enum mg_space space = a.space ? a.space : mg_spaces_one(mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node));
+        if (!mg_access_of(m, insts[i].node, &a) || a.space == MG_SPACE_param || a.is_async || a.data == UINT32_MAX ||
+            a.bytes > 8)
+            continue;
+        enum mg_space space =
+            a.space ? a.space : mg_spaces_one(mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node));
         if (!c->space || space == only[c->space]) count_site(p, &insts[i], &a);
     }
     return MG_ERR_OK;
@@ -261,7 +292,13 @@ static enum mg_err values_instrument(const void *conf, struct mg_patch *p, struc
 
 /* ---- profile ------------------------------------------------------------------------------------------- */
 
-struct figure { enum shape shape; unsigned bits; uint64_t least, most; /* as the type's bits */ const uint64_t *c; unsigned narrow; /* bits that the range needs */ };
+struct figure {
+    enum shape shape;
+    unsigned bits;
+    uint64_t least, most; /* as the type's bits */
+    const uint64_t *c;
+    unsigned narrow; /* bits that the range needs */
+};
 
 static uint64_t disordered(uint64_t key, enum shape shape, unsigned bits)
 {
@@ -310,7 +347,8 @@ static void add_value(struct mg_buf *out, const struct figure *f, uint64_t v)
     }
 }
 
-static void site_json(const struct mg_tool_result *r, const struct figure *f, const struct mg_result_kernel *k, const struct mg_result_site *s, struct mg_json *j)
+static void site_json(const struct mg_tool_result *r, const struct figure *f, const struct mg_result_kernel *k,
+                      const struct mg_result_site *s, struct mg_json *j)
 {
     static const char *const names[] = {"values", "zeros", "nans", "redundant", "warps", "uniform", "affine"};
     bool is_float = f->shape == SHAPE_F32 || f->shape == SHAPE_F64;
@@ -332,7 +370,8 @@ static void site_json(const struct mg_tool_result *r, const struct figure *f, co
     mg_buf_release(&text);
 }
 
-static void site_row(const struct mg_tool_result *r, const struct figure *f, const struct mg_result_kernel *k, const struct mg_result_site *s, struct mg_table *t)
+static void site_row(const struct mg_tool_result *r, const struct figure *f, const struct mg_result_kernel *k,
+                     const struct mg_result_site *s, struct mg_table *t)
 {
     struct mg_buf text = MG_BUF_INIT;
     const uint64_t *c = f->c;
@@ -355,8 +394,10 @@ static void site_row(const struct mg_tool_result *r, const struct figure *f, con
     }
     mg_table_text(t, k->demangled);
     const char *buffer = mg_kit_buffer(r, k, s);
-    if (buffer) mg_table_text(t, buffer);
-    else mg_table_null(t);
+    if (buffer)
+        mg_table_text(t, buffer);
+    else
+        mg_table_null(t);
     mg_buf_release(&text);
 }
 
@@ -392,8 +433,14 @@ static void values_profile(const void *conf, const struct mg_tool_result *r, str
 
 extern const struct mg_tool mg_tool_values;
 const struct mg_tool mg_tool_values = {
-    .name = "values", .summary = "constant, uniform, affine, narrow and redundant values of memory instructions, zeros and NaNs",
+    .name = "values",
+    .summary = "constant, uniform, affine, narrow and redundant values of memory instructions, zeros and NaNs",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 6.0 (docs/measured.md)",
-    .opts = values_opts, .configure = values_configure, .release = free,
-    .analyze = values_analyze, .instrument = values_instrument, .profile = values_profile, .flags = MG_TOOL_ACCESSES,
+    .opts = values_opts,
+    .configure = values_configure,
+    .release = free,
+    .analyze = values_analyze,
+    .instrument = values_instrument,
+    .profile = values_profile,
+    .flags = MG_TOOL_ACCESSES,
 };

@@ -2,7 +2,8 @@
  *
  *   WARP     kind 3, warp 5, far 1, distance of the CTA from the one before 23, signed; number 32; far: the CTA 64
  *   BASE     kind 3, 29 and 32 bits of an address: what the next distance counts from
- *   RUN      kind 3, site 11, stride 8, first lane 5, lanes - 1 5; distance 32            adjacent lanes, one stride
+ *   RUN      kind 3, site 11, stride 8, first lane 5, lanes - 1 5; distance 32            adjacent lanes, one
+ *            stride
  *   MASKED   the same, and a mask 32                                                      any lanes, one stride
  *   STRIDED  the same, and the stride 32, in bytes
  *   LIST     RUN with the unit in the place of the stride; then for each lane but the first its distance from that
@@ -11,8 +12,10 @@
  * within a row the stride is 0 or 1 element. Units from 4 on: which (CTAs whose rows are shorter than a warp)
  *
  * Strides and distances are signed, in elements (what a lane accesses). The distance is that of the first lane's
- * address from the first lane's of the item before, whatever warp that was of. Units of lists: 16 bits in elements, 32
- * bits in elements, 32 bits in bytes, 64 bits in bytes; padded to 4 bytes. An item's access has the number behind that
+ * address from the first lane's of the item before, whatever warp that was of. Units of lists: 16 bits in
+ *   elements, 32
+ * bits in elements, 32 bits in bytes, 64 bits in bytes; padded to 4 bytes. An item's access has the number behind
+ *   that
  * of the item before. Sites of 0 bytes (barriers) have no address and leave what distances count from. */
 #ifndef MG_TRACE_ACCESS_CODE_H
 #define MG_TRACE_ACCESS_CODE_H

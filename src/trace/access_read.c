@@ -1,4 +1,5 @@
-/* Reading accesses: see access.h. Steps and sites are read once, from the chunks that have a time. Accesses of a launch
+/* Reading accesses: see access.h. Steps and sites are read once, from the chunks that have a time. Accesses of a
+ * launch
  * are found by the index: launches that share chunks are read together and kept, a large one is read each time.
  *
  *   mg_accesses_open   steps, sites

@@ -8,7 +8,8 @@
 #include "base/crc.h"
 #include "trace/load.h"
 
-static const char *read_stored(int fd, const struct mg_trace_loaded *f, uint64_t ix, struct mg_trace_chunk *c, uint8_t **stored)
+static const char *read_stored(int fd, const struct mg_trace_loaded *f, uint64_t ix, struct mg_trace_chunk *c,
+                               uint8_t **stored)
 {
     const struct mg_trace_entry *e = &f->entries[ix];
     struct mg_trace_chunk_head *h = &c->head;
@@ -37,7 +38,8 @@ static const char *unpack(struct mg_trace_chunk *c, const uint8_t *stored)
     return ZSTD_isError(n) || n != h->raw_bytes ? "it cannot be unpacked" : NULL;
 }
 
-static const char *read_kinds(struct mg_trace_chunk *c, struct mg_trace_seens *seens, const uint8_t *at, uint32_t bytes, uint32_t n)
+static const char *read_kinds(struct mg_trace_chunk *c, struct mg_trace_seens *seens, const uint8_t *at, uint32_t bytes,
+                              uint32_t n)
 {
     const uint8_t *end = at + bytes;
     c->kinds = mg_xcalloc(MG_TRACE_MOST_KINDS + 1, sizeof *c->kinds);
@@ -107,7 +109,8 @@ static const char *check_strictly(const struct mg_trace_chunk *c, const struct m
     return NULL;
 }
 
-static const char *read_segment(struct mg_trace_chunk *c, uint32_t head_at, uint32_t bytes, unsigned flags, struct mg_trace_range keys[MG_TRACE_INDEXED])
+static const char *read_segment(struct mg_trace_chunk *c, uint32_t head_at, uint32_t bytes, unsigned flags,
+                                struct mg_trace_range keys[MG_TRACE_INDEXED])
 {
     uint32_t at = head_at + (uint32_t)sizeof(struct mg_trace_segment), end = at + bytes;
     const struct mg_trace_range *range = &c->head.keys[MG_TRACE_KEY_TIME - 1];
@@ -117,9 +120,11 @@ static const char *read_segment(struct mg_trace_chunk *c, uint32_t head_at, uint
         if (end - at < sizeof word) return "a segment is damaged";
         memcpy(&word, c->raw + at, sizeof word);
         uint32_t n = mg_trace_word_bytes(word), left = end - at - (uint32_t)sizeof word;
-        const struct mg_trace_seen *s = mg_trace_word_kind(word) <= MG_TRACE_MOST_KINDS ? c->kinds[mg_trace_word_kind(word)] : NULL;
+        const struct mg_trace_seen *s =
+            mg_trace_word_kind(word) <= MG_TRACE_MOST_KINDS ? c->kinds[mg_trace_word_kind(word)] : NULL;
         if (!s || n > left) return "a record is damaged";
-        if (s->layout.tail ? n < s->layout.fixed_bytes : n != s->layout.fixed_bytes) return "a record has not the size of its kind";
+        if (s->layout.tail ? n < s->layout.fixed_bytes : n != s->layout.fixed_bytes)
+            return "a record has not the size of its kind";
         const uint8_t *fields = c->raw + at + sizeof word;
         if (c->n_items == c->head.n_records) return "it has more records than it says";
         struct mg_trace_item *item = &c->items[c->n_items++];
@@ -153,13 +158,15 @@ static const char *read_sections(struct mg_trace_chunk *c, struct mg_trace_seens
         if (end - at < sizeof g) return "a segment is damaged";
         memcpy(&g, c->raw + at, sizeof g);
         if (g.bytes > end - at - sizeof g) return "a segment is damaged";
-        if (flags & MG_TRACE_STRICT && g.name && !mg_trace_chunk_text(c, g.name)) return "a stream names a text that is not there";
+        if (flags & MG_TRACE_STRICT && g.name && !mg_trace_chunk_text(c, g.name))
+            return "a stream names a text that is not there";
         why = read_segment(c, at, g.bytes, flags, keys);
         at += (uint32_t)sizeof g + g.bytes;
     }
     if (why) return why;
     if (c->n_items != c->head.n_records || n_segments != c->head.n_segments) return "it has fewer records than it says";
-    if (flags & MG_TRACE_STRICT && memcmp(keys, c->head.keys, sizeof keys)) return "its keys are not those of its records";
+    if (flags & MG_TRACE_STRICT && memcmp(keys, c->head.keys, sizeof keys))
+        return "its keys are not those of its records";
     return NULL;
 }
 
@@ -212,7 +219,16 @@ void mg_trace_chunk_record(const struct mg_trace_chunk *c, const struct mg_trace
     memcpy(&word, c->raw + i->at, sizeof word);
     const struct mg_trace_seen *s = c->kinds[mg_trace_word_kind(word)];
     const struct mg_trace_text *name = mg_trace_chunk_text(c, g.name);
-    *out = (struct mg_trace_record){.kind = &s->kind, .layout = &s->layout, .kind_ix = s->ix, .fields = c->raw + i->at + sizeof word, .bytes = mg_trace_word_bytes(word),
-                                    .time = i->time + (i->has_time || i->time ? (uint64_t)c->file->file.shift_ns : 0), .has_time = i->has_time, .file = &c->file->file,
-                                    .stream = g.stream, .tid = g.tid, .stream_name = name ? name->text : "", .chunk = c};
+    *out = (struct mg_trace_record){.kind = &s->kind,
+                                    .layout = &s->layout,
+                                    .kind_ix = s->ix,
+                                    .fields = c->raw + i->at + sizeof word,
+                                    .bytes = mg_trace_word_bytes(word),
+                                    .time = i->time + (i->has_time || i->time ? (uint64_t)c->file->file.shift_ns : 0),
+                                    .has_time = i->has_time,
+                                    .file = &c->file->file,
+                                    .stream = g.stream,
+                                    .tid = g.tid,
+                                    .stream_name = name ? name->text : "",
+                                    .chunk = c};
 }

@@ -6,16 +6,26 @@
 
 #include "trace/load.h"
 
-struct pending { uint64_t time; uint32_t file; uint64_t ix; }; /* a chunk that is not open yet */
-struct active { struct mg_trace_chunk *chunk; uint32_t file; uint64_t ix; uint32_t next; };
+struct pending {
+    uint64_t time;
+    uint32_t file;
+    uint64_t ix;
+}; /* a chunk that is not open yet */
+struct active {
+    struct mg_trace_chunk *chunk;
+    uint32_t file;
+    uint64_t ix;
+    uint32_t next;
+};
 
 struct mg_trace_cursor {
     struct mg_trace_reader *r;
     struct mg_trace_query q;
     char *kinds;
-    struct pending *pending; uint64_t n_pending, at; /* in the order in which they are opened */
-    MG_VEC(struct active) heap;                      /* by the time of the next record */
-    MG_VEC(int8_t) wanted;                           /* kinds by ix: 1 yes, -1 no, 0 not looked at */
+    struct pending *pending;
+    uint64_t n_pending, at;     /* in the order in which they are opened */
+    MG_VEC(struct active) heap; /* by the time of the next record */
+    MG_VEC(int8_t) wanted;      /* kinds by ix: 1 yes, -1 no, 0 not looked at */
     struct mg_trace_record record;
     uint64_t damaged;
     char why[512];
@@ -36,7 +46,8 @@ static bool may_hold(const struct mg_trace_cursor *c, const struct mg_trace_file
     for (int k = 1; k < MG_TRACE_KEY_COUNT; k++) {
         const struct mg_trace_range *want = &c->q.keys[k - 1], *have = &e->keys[k - 1];
         if (!(c->q.with_keys >> k & 1)) continue;
-        if (have->first > have->last || !meets(want, shifted(f, k, have->first), shifted(f, k, have->last))) return false;
+        if (have->first > have->last || !meets(want, shifted(f, k, have->first), shifted(f, k, have->last)))
+            return false;
     }
     return true;
 }
@@ -64,7 +75,8 @@ static void list_pending(struct mg_trace_cursor *c)
             if (may_hold(c, &f->file, &f->entries[ix])) c->pending[c->n_pending++] = (struct pending){before, i, ix};
         }
     }
-    if (c->q.order == MG_TRACE_BY_TIME && c->n_pending) qsort(c->pending, c->n_pending, sizeof *c->pending, compare_pending);
+    if (c->q.order == MG_TRACE_BY_TIME && c->n_pending)
+        qsort(c->pending, c->n_pending, sizeof *c->pending, compare_pending);
 }
 
 struct mg_trace_cursor *mg_trace_cursor_open(struct mg_trace_reader *r, const struct mg_trace_query *q)
@@ -128,7 +140,8 @@ static void open_next(struct mg_trace_cursor *c)
     struct mg_trace_chunk *chunk = mg_trace_chunk_read(&c->r->kinds, f, p.ix, 0, &why);
     if (!chunk) {
         if (!c->damaged++)
-            snprintf(c->why, sizeof c->why, "%s: chunk %llu at byte %llu: %s", f->path, (unsigned long long)p.ix, (unsigned long long)f->entries[p.ix].at, why);
+            snprintf(c->why, sizeof c->why, "%s: chunk %llu at byte %llu: %s", f->path, (unsigned long long)p.ix,
+                     (unsigned long long)f->entries[p.ix].at, why);
         return;
     }
     if (!chunk->n_items) {
@@ -145,7 +158,8 @@ static void open_next(struct mg_trace_cursor *c)
 static void open_due(struct mg_trace_cursor *c)
 {
     while (c->at < c->n_pending) {
-        bool due = !c->heap.n || (c->q.order == MG_TRACE_BY_TIME && c->pending[c->at].time <= next_time(&c->heap.at[0]));
+        bool due =
+            !c->heap.n || (c->q.order == MG_TRACE_BY_TIME && c->pending[c->at].time <= next_time(&c->heap.at[0]));
         if (!due) return;
         open_next(c);
     }
@@ -183,7 +197,8 @@ static bool is_wanted(struct mg_trace_cursor *c, const struct mg_trace_record *r
     for (int k = 1; k < MG_TRACE_KEY_COUNT; k++) {
         const struct mg_trace_range *want = &c->q.keys[k - 1], *h = &have[k - 1];
         if (!(c->q.with_keys >> k & 1)) continue;
-        if (h->first > h->last || !meets(want, shifted(r->file, k, h->first), shifted(r->file, k, h->last))) return false;
+        if (h->first > h->last || !meets(want, shifted(r->file, k, h->first), shifted(r->file, k, h->last)))
+            return false;
     }
     return true;
 }

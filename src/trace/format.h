@@ -27,29 +27,38 @@ struct mg_trace_file_head {
     int32_t rank;
     uint64_t mono_ns, real_ns;
     uint32_t attribute_bytes;
-    uint32_t crc;                 /* of all of it, this field 0 */
+    uint32_t crc; /* of all of it, this field 0 */
 };
 _Static_assert(sizeof(struct mg_trace_file_head) == 48, "on disk");
 
 struct mg_trace_chunk_head {
     uint32_t magic;
     uint16_t version, encoding;
-    uint64_t number;              /* in the file, from 0 */
+    uint64_t number; /* in the file, from 0 */
     uint32_t packed_bytes, raw_bytes;
     uint32_t n_records, n_segments;
-    uint64_t dropped, skipped;    /* since the chunk before */
+    uint64_t dropped, skipped; /* since the chunk before */
     struct mg_trace_range keys[MG_TRACE_INDEXED];
-    uint32_t payload_crc;         /* of the stored bytes, zeros included */
-    uint32_t crc;                 /* of what is above */
+    uint32_t payload_crc; /* of the stored bytes, zeros included */
+    uint32_t crc;         /* of what is above */
 };
 _Static_assert(sizeof(struct mg_trace_chunk_head) == 104, "on disk");
 
-struct mg_trace_sections { uint32_t segments, kinds, names; /* bytes */ uint32_t n_kinds, n_names; };
+struct mg_trace_sections {
+    uint32_t segments, kinds, names; /* bytes */
+    uint32_t n_kinds, n_names;
+};
 _Static_assert(sizeof(struct mg_trace_sections) == 20, "on disk");
-struct mg_trace_segment { uint32_t stream, tid, name, bytes; };
+struct mg_trace_segment {
+    uint32_t stream, tid, name, bytes;
+};
 _Static_assert(sizeof(struct mg_trace_segment) == 16, "on disk");
 
-struct mg_trace_index_head { uint32_t magic, version; uint64_t n; uint32_t entries_crc, crc; };
+struct mg_trace_index_head {
+    uint32_t magic, version;
+    uint64_t n;
+    uint32_t entries_crc, crc;
+};
 _Static_assert(sizeof(struct mg_trace_index_head) == 24, "on disk");
 struct mg_trace_entry { /* of the index: a chunk */
     uint64_t at;
@@ -61,15 +70,30 @@ _Static_assert(sizeof(struct mg_trace_entry) == 64, "on disk");
 struct mg_trace_end {
     uint32_t magic, version;
     uint64_t index_at, chunks, records, raw_bytes, dropped, skipped, lost, mono_ns, real_ns;
-    uint32_t pad, crc;            /* of what is above */
+    uint32_t pad, crc; /* of what is above */
 };
 _Static_assert(sizeof(struct mg_trace_end) == 88, "on disk");
 
-static inline uint64_t mg_trace_padded(uint64_t bytes) { return (bytes + 7) & ~7ull; }
-static inline uint64_t mg_trace_stored(uint32_t packed_bytes) { return sizeof(struct mg_trace_chunk_head) + mg_trace_padded(packed_bytes); }
-static inline uint32_t mg_trace_word(uint32_t kind, uint32_t bytes) { return kind << 20 | bytes; }
-static inline uint32_t mg_trace_word_kind(uint32_t word) { return word >> 20; }
-static inline uint32_t mg_trace_word_bytes(uint32_t word) { return word & MG_TRACE_MOST_BYTES; }
+static inline uint64_t mg_trace_padded(uint64_t bytes)
+{
+    return (bytes + 7) & ~7ull;
+}
+static inline uint64_t mg_trace_stored(uint32_t packed_bytes)
+{
+    return sizeof(struct mg_trace_chunk_head) + mg_trace_padded(packed_bytes);
+}
+static inline uint32_t mg_trace_word(uint32_t kind, uint32_t bytes)
+{
+    return kind << 20 | bytes;
+}
+static inline uint32_t mg_trace_word_kind(uint32_t word)
+{
+    return word >> 20;
+}
+static inline uint32_t mg_trace_word_bytes(uint32_t word)
+{
+    return word & MG_TRACE_MOST_BYTES;
+}
 
 /* A number as it lies in a record, extended to 64 bits by its sign. */
 uint64_t mg_trace_number_at(const uint8_t *at, enum mg_trace_type t);
@@ -80,8 +104,10 @@ void mg_trace_range_add(struct mg_trace_range keys[MG_TRACE_INDEXED], const stru
                         const struct mg_trace_layout *l, const uint8_t *fields);
 
 /* The description of a kind as it stands in a chunk: number, version, flags, fields. */
-size_t mg_trace_describe(uint32_t number, const struct mg_trace_kind *k, void *out, size_t room); /* bytes needed, written if they fit */
-/* Reads one; what it points to is in the bytes, but for fields[], which has room for MG_TRACE_MOST_FIELDS. Bytes used, 0: damaged. */
+size_t mg_trace_describe(uint32_t number, const struct mg_trace_kind *k, void *out,
+                         size_t room); /* bytes needed, written if they fit */
+/* Reads one; what it points to is in the bytes, but for fields[], which has room for MG_TRACE_MOST_FIELDS. Bytes used,
+ * 0: damaged. */
 size_t mg_trace_undescribe(const uint8_t *at, size_t bytes, uint32_t *number, struct mg_trace_kind *out,
                            struct mg_trace_field *fields);
 

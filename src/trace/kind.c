@@ -4,7 +4,10 @@
 #include "base/crc.h"
 #include "trace/format.h"
 
-static const struct { const char *name; uint32_t bytes; } types[] = {
+static const struct {
+    const char *name;
+    uint32_t bytes;
+} types[] = {
 #define TYPE(name, bytes) {#name, bytes},
 #include "trace/types.def"
 #undef TYPE
@@ -85,7 +88,10 @@ void mg_trace_range_add(struct mg_trace_range keys[MG_TRACE_INDEXED], const stru
  * values. Texts end in NUL; no values: the empty text. */
 enum { KIND_HEAD = 8, FIELD_HEAD = 4 };
 
-struct bytes { uint8_t *at; size_t n, room; };
+struct bytes {
+    uint8_t *at;
+    size_t n, room;
+};
 
 static void add_bytes(struct bytes *b, const void *p, size_t n)
 {
@@ -123,12 +129,18 @@ static enum mg_trace_type known_type(uint8_t type, uint8_t bytes)
 {
     if (type < MG_TRACE_TYPE_COUNT) return mg_trace_type_bytes(type) == bytes ? type : MG_TRACE_TYPE_COUNT;
     switch (bytes) {
-    case 0: return MG_TRACE_bytes;
-    case 1: return MG_TRACE_u8;
-    case 2: return MG_TRACE_u16;
-    case 4: return MG_TRACE_u32;
-    case 8: return MG_TRACE_hex;
-    default: return MG_TRACE_TYPE_COUNT;
+    case 0:
+        return MG_TRACE_bytes;
+    case 1:
+        return MG_TRACE_u8;
+    case 2:
+        return MG_TRACE_u16;
+    case 4:
+        return MG_TRACE_u32;
+    case 8:
+        return MG_TRACE_hex;
+    default:
+        return MG_TRACE_TYPE_COUNT;
     }
 }
 

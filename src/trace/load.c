@@ -38,14 +38,15 @@ static struct mg_trace_seen *copy_seen(const uint8_t *described, size_t bytes)
     s->n_described = bytes;
     memcpy(s->described, described, bytes);
     struct mg_trace_field *fields = (struct mg_trace_field *)(void *)(s->described + at);
-    if (mg_trace_undescribe(s->described, bytes, &number, &s->kind, fields) && mg_trace_layout(&s->kind, &s->layout)) return s;
+    if (mg_trace_undescribe(s->described, bytes, &number, &s->kind, fields) && mg_trace_layout(&s->kind, &s->layout))
+        return s;
     free(s->described);
     free(s);
     return NULL;
 }
 
-const struct mg_trace_seen *mg_trace_seens_add(struct mg_trace_seens *t, const uint8_t *described, size_t most, size_t *bytes,
-                                               uint32_t *number)
+const struct mg_trace_seen *mg_trace_seens_add(struct mg_trace_seens *t, const uint8_t *described, size_t most,
+                                               size_t *bytes, uint32_t *number)
 {
     struct mg_trace_field fields[MG_TRACE_MOST_FIELDS];
     struct mg_trace_kind kind;
@@ -86,7 +87,8 @@ static enum mg_err read_head(int fd, struct mg_trace_loaded *f, uint64_t *chunks
     *chunks_at = 0;
     if (!mg_trace_read_at(fd, 0, &h, sizeof h) || memcmp(h.magic, MG_TRACE_MAGIC, sizeof h.magic)) return MG_ERR_OK;
     if (h.head_bytes < sizeof h || h.head_bytes % 8 || h.attribute_bytes > MG_TRACE_MOST_ATTRIBUTES ||
-        h.head_bytes != mg_trace_padded(sizeof h + h.attribute_bytes)) return MG_ERR_OK;
+        h.head_bytes != mg_trace_padded(sizeof h + h.attribute_bytes))
+        return MG_ERR_OK;
     char *all = mg_xcalloc(1, h.head_bytes + 1);
     if (mg_trace_read_at(fd, 0, all, h.head_bytes)) {
         struct mg_trace_file_head zero = h;
@@ -100,7 +102,8 @@ static enum mg_err read_head(int fd, struct mg_trace_loaded *f, uint64_t *chunks
     }
     if (h.version > MG_TRACE_VERSION) {
         free(all);
-        return mg_diag_err(d, MG_ERR_UNSUPPORTED, "%s is a trace of version %u; this program reads up to version %d", f->path, h.version, MG_TRACE_VERSION);
+        return mg_diag_err(d, MG_ERR_UNSUPPORTED, "%s is a trace of version %u; this program reads up to version %d",
+                           f->path, h.version, MG_TRACE_VERSION);
     }
     memmove(all, all + sizeof h, h.attribute_bytes);
     all[h.attribute_bytes] = 0;
@@ -116,22 +119,27 @@ static enum mg_err read_head(int fd, struct mg_trace_loaded *f, uint64_t *chunks
 
 static bool read_end(int fd, uint64_t bytes, struct mg_trace_end *e)
 {
-    return bytes >= sizeof *e && mg_trace_read_at(fd, bytes - sizeof *e, e, sizeof *e) && e->magic == MG_TRACE_END_MAGIC &&
-           e->version <= MG_TRACE_VERSION && e->crc == mg_crc32c(0, e, offsetof(struct mg_trace_end, crc));
+    return bytes >= sizeof *e && mg_trace_read_at(fd, bytes - sizeof *e, e, sizeof *e) &&
+           e->magic == MG_TRACE_END_MAGIC && e->version <= MG_TRACE_VERSION &&
+           e->crc == mg_crc32c(0, e, offsetof(struct mg_trace_end, crc));
 }
 
 /* The index that the end points to; false: it is not there, or not whole. */
-static bool read_index(int fd, struct mg_trace_loaded *f, uint64_t chunks_at, uint64_t end_at, const struct mg_trace_end *e)
+static bool read_index(int fd, struct mg_trace_loaded *f, uint64_t chunks_at, uint64_t end_at,
+                       const struct mg_trace_end *e)
 {
     struct mg_trace_index_head h;
     uint64_t at = e->index_at, next = chunks_at;
-    if (at < chunks_at || at > end_at || end_at - at < sizeof h || !mg_trace_read_at(fd, at, &h, sizeof h)) return false;
-    if (h.magic != MG_TRACE_INDEX_MAGIC || h.crc != mg_crc32c(0, &h, offsetof(struct mg_trace_index_head, crc))) return false;
+    if (at < chunks_at || at > end_at || end_at - at < sizeof h || !mg_trace_read_at(fd, at, &h, sizeof h))
+        return false;
+    if (h.magic != MG_TRACE_INDEX_MAGIC || h.crc != mg_crc32c(0, &h, offsetof(struct mg_trace_index_head, crc)))
+        return false;
     uint64_t bytes = end_at - at - sizeof h;
     if (h.n != bytes / sizeof *f->entries || bytes % sizeof *f->entries || h.n != e->chunks) return false;
     f->entries = mg_xmalloc(bytes + 1);
     f->n_entries = h.n;
-    bool ok = mg_trace_read_at(fd, at + sizeof h, f->entries, bytes) && h.entries_crc == mg_crc32c(0, f->entries, bytes);
+    bool ok =
+        mg_trace_read_at(fd, at + sizeof h, f->entries, bytes) && h.entries_crc == mg_crc32c(0, f->entries, bytes);
     for (uint64_t i = 0; ok && i < h.n; i++) {
         ok = f->entries[i].at == next && f->entries[i].packed_bytes <= 2u * MG_TRACE_MOST_CHUNK;
         next += mg_trace_stored(f->entries[i].packed_bytes);
@@ -147,7 +155,8 @@ static bool read_index(int fd, struct mg_trace_loaded *f, uint64_t chunks_at, ui
 
 static bool read_chunk_head(int fd, uint64_t at, uint64_t end, struct mg_trace_chunk_head *h)
 {
-    return end - at >= sizeof *h && mg_trace_read_at(fd, at, h, sizeof *h) && mg_trace_chunk_head_ok(h) && mg_trace_stored(h->packed_bytes) <= end - at;
+    return end - at >= sizeof *h && mg_trace_read_at(fd, at, h, sizeof *h) && mg_trace_chunk_head_ok(h) &&
+           mg_trace_stored(h->packed_bytes) <= end - at;
 }
 
 /* The next place from `at` on where a whole chunk begins, or end. */
@@ -233,7 +242,8 @@ static enum mg_err load(int fd, struct mg_trace_loaded *f, struct mg_diag *d)
         }
     }
     sum_up(f);
-    if (f->file.bytes && f->file.bad_header && !f->n_entries) return mg_diag_err(d, MG_ERR_INPUT, "%s is no trace, or damaged from its head on", f->path);
+    if (f->file.bytes && f->file.bad_header && !f->n_entries)
+        return mg_diag_err(d, MG_ERR_INPUT, "%s is no trace, or damaged from its head on", f->path);
     return MG_ERR_OK;
 }
 

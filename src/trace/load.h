@@ -20,8 +20,8 @@ struct mg_trace_seens {
     struct mg_map by_hash;
 };
 /* NULL: the description is damaged, or there are too many. *bytes: what it takes. */
-const struct mg_trace_seen *mg_trace_seens_add(struct mg_trace_seens *t, const uint8_t *described, size_t most, size_t *bytes,
-                                               uint32_t *number);
+const struct mg_trace_seen *mg_trace_seens_add(struct mg_trace_seens *t, const uint8_t *described, size_t most,
+                                               size_t *bytes, uint32_t *number);
 void mg_trace_seens_release(struct mg_trace_seens *t);
 
 /* ---- files ------------------------------------------------------------------------------------------------- */
@@ -30,8 +30,9 @@ struct mg_trace_loaded { /* a file and its index */
     struct mg_trace_file file;
     char *path;
     char *attributes;
-    struct mg_trace_entry *entries; uint64_t n_entries;
-    uint64_t index_at;   /* where chunks end */
+    struct mg_trace_entry *entries;
+    uint64_t n_entries;
+    uint64_t index_at; /* where chunks end */
     uint64_t lost;
 };
 struct mg_trace_reader {
@@ -44,15 +45,25 @@ void mg_trace_loaded_free(struct mg_trace_loaded *f);
 
 /* ---- chunks ------------------------------------------------------------------------------------------------ */
 
-struct mg_trace_item { uint64_t time; uint32_t at; uint32_t segment; bool has_time; }; /* a record: where its word lies, and its segment */
-struct mg_trace_text { uint32_t number, bytes; const char *text; };
+struct mg_trace_item {
+    uint64_t time;
+    uint32_t at;
+    uint32_t segment;
+    bool has_time;
+}; /* a record: where its word lies, and its segment */
+struct mg_trace_text {
+    uint32_t number, bytes;
+    const char *text;
+};
 struct mg_trace_chunk {
     const struct mg_trace_loaded *file;
     struct mg_trace_chunk_head head;
     uint8_t *raw;
     const struct mg_trace_seen **kinds; /* by number */
-    struct mg_trace_text *texts; uint32_t n_texts; /* by number */
-    struct mg_trace_item *items; uint32_t n_items;
+    struct mg_trace_text *texts;
+    uint32_t n_texts; /* by number */
+    struct mg_trace_item *items;
+    uint32_t n_items;
 };
 enum { MG_TRACE_STRICT = 1 /* also what reading does not need: unknown texts, keys that the index does not hold */ };
 /* Reads and checks a chunk: NULL, and why not. */
@@ -62,7 +73,8 @@ void mg_trace_chunk_free(struct mg_trace_chunk *c);
 void mg_trace_chunk_sort(struct mg_trace_chunk *c); /* by time; those of equal time as they were written */
 /* The record of an item. */
 void mg_trace_chunk_record(const struct mg_trace_chunk *c, const struct mg_trace_item *i, struct mg_trace_record *out);
-const struct mg_trace_text *mg_trace_chunk_text(const struct mg_trace_chunk *c, uint32_t number); /* NULL: it has none */
+const struct mg_trace_text *mg_trace_chunk_text(const struct mg_trace_chunk *c,
+                                                uint32_t number); /* NULL: it has none */
 
 /* Bytes of a file at a place; false: they are not there. */
 bool mg_trace_read_at(int fd, uint64_t at, void *out, size_t bytes);

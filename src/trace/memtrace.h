@@ -2,10 +2,13 @@
  *
  *   multiprocessor 32, type 4, size 28 | address 64 | CTA x 32, y 16, z 16         each word from its high bits
  *
- * thesis         24, newline; for each launch the kernel's name, newline, a record for each lane, a record of zeros.
+ * thesis         24, newline; for each launch the kernel's name, newline, a record for each lane, a record of
+ *                zeros.
  *                Types: load 1, store 2, atomic add sub exch min max inc dec cas and or xor 3 to 13
- * cudamemtrace   ten bytes that name the format and its version 3; for each launch 0, 16 bits, the kernel's name; then
- *                0xff and a record, or 0xfe, a record and 16 bits: so many accesses of one CTA, one behind the other.
+ * cudamemtrace   ten bytes that name the format and its version 3; for each launch 0, 16 bits, the kernel's name;
+ *                then
+ *                0xff and a record, or 0xfe, a record and 16 bits: so many accesses of one CTA, one behind the
+ *                  other.
  *                Types: load 0, store 1, atomic 2. Version 2 has no runs
  *
  * There is no warp and no lane in them, nor copies. Written by export/accesses_memtrace.c, read here. */

@@ -8,7 +8,7 @@
 
 struct mg_trace_names {
     pthread_mutex_t lock;
-    char **texts;             /* by number - 1 */
+    char **texts; /* by number - 1 */
     uint32_t n, cap;
     uint32_t *slots, n_slots; /* numbers by hash; a power of two */
     size_t bytes;

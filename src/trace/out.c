@@ -64,7 +64,8 @@ static bool write_at(struct mg_trace_out *o, uint64_t at, const void *p, size_t 
 static bool fail(struct mg_trace_out *o, const char *what)
 {
     int e = errno;
-    if (o->fd >= 0 && ftruncate(o->fd, (off_t)o->at)) {} /* what stands behind is a torn end then */
+    if (o->fd >= 0 && ftruncate(o->fd, (off_t)o->at)) {
+    } /* what stands behind is a torn end then */
     snprintf(o->why, sizeof o->why, "%s: %s", what, strerror(e));
     return false;
 }
@@ -124,8 +125,13 @@ static bool write_head(struct mg_trace_out *o, const struct mg_trace_opts *opts)
         head[n + more - 1] = '\n';
         n += more;
     }
-    struct mg_trace_file_head h = {.version = MG_TRACE_VERSION, .head_bytes = (uint32_t)mg_trace_padded(n), .pid = (uint32_t)getpid(), .rank = opts->rank,
-                                   .mono_ns = mg_now_ns(), .real_ns = real_ns(), .attribute_bytes = (uint32_t)(n - sizeof h)};
+    struct mg_trace_file_head h = {.version = MG_TRACE_VERSION,
+                                   .head_bytes = (uint32_t)mg_trace_padded(n),
+                                   .pid = (uint32_t)getpid(),
+                                   .rank = opts->rank,
+                                   .mono_ns = mg_now_ns(),
+                                   .real_ns = real_ns(),
+                                   .attribute_bytes = (uint32_t)(n - sizeof h)};
     memcpy(h.magic, MG_TRACE_MAGIC, sizeof h.magic);
     memcpy(head, &h, sizeof h);
     h.crc = mg_crc32c(0, head, h.head_bytes);
@@ -202,12 +208,24 @@ void mg_trace_out_end(struct mg_trace_out *o, uint64_t lost)
     uint64_t at = o->at;
     size_t bytes = o->n_entries * sizeof *o->entries;
     if (!find_file(o)) return;
-    struct mg_trace_end e = {.magic = MG_TRACE_END_MAGIC, .version = MG_TRACE_VERSION, .index_at = at, .chunks = o->chunks, .records = o->records, .raw_bytes = o->raw_bytes,
-                             .dropped = o->dropped, .skipped = o->skipped, .lost = lost, .mono_ns = mg_now_ns(), .real_ns = real_ns()};
+    struct mg_trace_end e = {.magic = MG_TRACE_END_MAGIC,
+                             .version = MG_TRACE_VERSION,
+                             .index_at = at,
+                             .chunks = o->chunks,
+                             .records = o->records,
+                             .raw_bytes = o->raw_bytes,
+                             .dropped = o->dropped,
+                             .skipped = o->skipped,
+                             .lost = lost,
+                             .mono_ns = mg_now_ns(),
+                             .real_ns = real_ns()};
     if (o->no_index) {
         e.index_at = 0;
     } else {
-        struct mg_trace_index_head h = {.magic = MG_TRACE_INDEX_MAGIC, .version = MG_TRACE_VERSION, .n = o->n_entries, .entries_crc = mg_crc32c(0, o->entries, bytes)};
+        struct mg_trace_index_head h = {.magic = MG_TRACE_INDEX_MAGIC,
+                                        .version = MG_TRACE_VERSION,
+                                        .n = o->n_entries,
+                                        .entries_crc = mg_crc32c(0, o->entries, bytes)};
         h.crc = mg_crc32c(0, &h, offsetof(struct mg_trace_index_head, crc));
         if (!write_at(o, at, &h, sizeof h) || !write_at(o, at + sizeof h, o->entries, bytes)) goto failed;
         at += sizeof h + bytes;

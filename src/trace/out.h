@@ -12,12 +12,12 @@ struct mg_trace_out {
     dev_t dev;
     ino_t ino;
     char *path;
-    uint64_t at;                  /* where the next chunk goes */
+    uint64_t at; /* where the next chunk goes */
     uint64_t chunks, records, raw_bytes, dropped, skipped;
     struct mg_trace_entry *entries;
     uint64_t n_entries, cap_entries;
-    bool no_index;                /* too many chunks: readers make it themselves */
-    char why[256];                /* it cannot be written any more; "": it can */
+    bool no_index; /* too many chunks: readers make it themselves */
+    char why[256]; /* it cannot be written any more; "": it can */
 };
 /* Makes DIR/trace/<pid>.mgt, or <pid>-2.mgt where that is there, and writes the head. */
 enum mg_err mg_trace_out_open(struct mg_trace_out *o, const struct mg_trace_opts *opts, struct mg_diag *d);

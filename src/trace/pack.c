@@ -40,7 +40,9 @@ static struct mg_trace_known *copy_kind(const struct mg_trace_kind *k)
     if (!n->described) goto failed;
     n->n_described = mg_trace_describe(0, k, n->described, bytes);
     uint32_t number;
-    if (!mg_trace_undescribe(n->described, bytes, &number, &n->kind, (struct mg_trace_field *)(void *)(n->described + at))) goto failed;
+    if (!mg_trace_undescribe(n->described, bytes, &number, &n->kind,
+                             (struct mg_trace_field *)(void *)(n->described + at)))
+        goto failed;
     for (uint32_t i = 0; i < k->n_fields; i++) {
         if (k->fields[i].key) n->key_fields[n->n_keys++] = (uint8_t)i;
         if (k->fields[i].type == MG_TRACE_name) n->name_fields[n->n_names++] = (uint8_t)i;
@@ -59,7 +61,9 @@ uint32_t mg_trace_kinds_add(struct mg_trace_kinds *t, const struct mg_trace_kind
     uint32_t n = t->n;
     for (uint32_t i = 1; i <= n; i++) {
         const struct mg_trace_known *have = t->at[i];
-        if (have->n_described != copy->n_described || memcmp(have->described + 4, copy->described + 4, copy->n_described - 4)) continue;
+        if (have->n_described != copy->n_described ||
+            memcmp(have->described + 4, copy->described + 4, copy->n_described - 4))
+            continue;
         pthread_mutex_unlock(&t->lock);
         free_known(copy);
         return i;
@@ -170,8 +174,8 @@ static bool use_record(struct mg_trace_pack *p, uint32_t number, const uint8_t *
     return true;
 }
 
-uint64_t mg_trace_pack_add(struct mg_trace_pack *p, uint32_t stream, uint32_t tid, uint32_t name, const uint8_t *records,
-                           size_t bytes)
+uint64_t mg_trace_pack_add(struct mg_trace_pack *p, uint32_t stream, uint32_t tid, uint32_t name,
+                           const uint8_t *records, size_t bytes)
 {
     uint64_t lost = 0;
     struct mg_trace_segment head = {stream, tid, name, 0};
@@ -231,7 +235,8 @@ static bool add_sections(struct mg_trace_pack *p)
 
 bool mg_trace_pack_end(struct mg_trace_pack *p, struct mg_trace_chunk_head *h, const void **stored)
 {
-    *h = (struct mg_trace_chunk_head){.encoding = MG_TRACE_ZSTD, .n_records = p->n_records, .n_segments = p->n_segments};
+    *h =
+        (struct mg_trace_chunk_head){.encoding = MG_TRACE_ZSTD, .n_records = p->n_records, .n_segments = p->n_segments};
     memcpy(h->keys, p->keys, sizeof h->keys);
     bool ok = make_room(p, 0) && add_sections(p);
     size_t room = ok ? ZSTD_compressBound(p->n) + 8 : 0;

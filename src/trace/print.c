@@ -38,10 +38,13 @@ double mg_trace_f64(const struct mg_trace_record *r, uint32_t ix)
     if (ix >= r->kind->n_fields) return 0;
     memcpy(&d, &v, sizeof d);
     switch (r->kind->fields[ix].type) {
-    case MG_TRACE_f64: return d;
+    case MG_TRACE_f64:
+        return d;
     case MG_TRACE_i32:
-    case MG_TRACE_i64: return (double)(int64_t)v;
-    default: return (double)v;
+    case MG_TRACE_i64:
+        return (double)(int64_t)v;
+    default:
+        return (double)v;
     }
 }
 
@@ -84,9 +87,12 @@ static void print_quoted(struct mg_buf *out, const char *s, size_t n)
     mg_buf_addc(out, '"');
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)s[i];
-        if (c == '"' || c == '\\') mg_buf_printf(out, "\\%c", c);
-        else if (c < 32 || c == 127) mg_buf_printf(out, "\\x%02x", c);
-        else mg_buf_addc(out, (char)c);
+        if (c == '"' || c == '\\')
+            mg_buf_printf(out, "\\%c", c);
+        else if (c < 32 || c == 127)
+            mg_buf_printf(out, "\\x%02x", c);
+        else
+            mg_buf_addc(out, (char)c);
     }
     mg_buf_addc(out, '"');
 }
@@ -113,7 +119,8 @@ static void print_field(const struct mg_trace_record *r, uint32_t ix, struct mg_
     uint64_t v = mg_trace_u64(r, ix);
     uint32_t n;
     size_t word_bytes;
-    const char *text = mg_trace_text(r, ix, &n), *word = f->type == MG_TRACE_words ? NULL : value_word(f->values, v, &word_bytes);
+    const char *text = mg_trace_text(r, ix, &n),
+               *word = f->type == MG_TRACE_words ? NULL : value_word(f->values, v, &word_bytes);
     mg_buf_printf(out, " %s=", f->name);
     if (mg_trace_is_null(r, ix)) {
         mg_buf_adds(out, "null");
@@ -125,17 +132,29 @@ static void print_field(const struct mg_trace_record *r, uint32_t ix, struct mg_
     }
     switch (f->type) {
     case MG_TRACE_i32:
-    case MG_TRACE_i64: mg_buf_printf(out, "%lld", (long long)v); break;
-    case MG_TRACE_f64: mg_buf_printf(out, "%.17g", mg_trace_f64(r, ix)); break;
-    case MG_TRACE_hex: mg_buf_printf(out, "0x%llx", (unsigned long long)v); break;
+    case MG_TRACE_i64:
+        mg_buf_printf(out, "%lld", (long long)v);
+        break;
+    case MG_TRACE_f64:
+        mg_buf_printf(out, "%.17g", mg_trace_f64(r, ix));
+        break;
+    case MG_TRACE_hex:
+        mg_buf_printf(out, "0x%llx", (unsigned long long)v);
+        break;
     case MG_TRACE_name:
-    case MG_TRACE_text: print_quoted(out, text, n); break;
-    case MG_TRACE_bytes: print_bytes(out, text, n); break;
+    case MG_TRACE_text:
+        print_quoted(out, text, n);
+        break;
+    case MG_TRACE_bytes:
+        print_bytes(out, text, n);
+        break;
     case MG_TRACE_words:
         for (uint32_t i = 0, row = MG_MAX(n_columns(f), 1u); i < n / 8; i++)
             mg_buf_printf(out, "%s0x%llx", !i ? "" : i % row ? ":" : ",", (unsigned long long)word_of(text, i));
         break;
-    default: mg_buf_addu(out, v); break;
+    default:
+        mg_buf_addu(out, v);
+        break;
     }
 }
 
@@ -173,7 +192,8 @@ static void json_field(const struct mg_trace_record *r, uint32_t ix, struct mg_j
     uint64_t v = mg_trace_u64(r, ix);
     uint32_t n;
     size_t word_bytes;
-    const char *text = mg_trace_text(r, ix, &n), *word = f->type == MG_TRACE_words ? NULL : value_word(f->values, v, &word_bytes);
+    const char *text = mg_trace_text(r, ix, &n),
+               *word = f->type == MG_TRACE_words ? NULL : value_word(f->values, v, &word_bytes);
     struct mg_buf hex = MG_BUF_INIT;
     mg_json_key(j, f->name);
     if (mg_trace_is_null(r, ix)) {
@@ -186,20 +206,30 @@ static void json_field(const struct mg_trace_record *r, uint32_t ix, struct mg_j
     }
     switch (f->type) {
     case MG_TRACE_i32:
-    case MG_TRACE_i64: mg_json_i64(j, (int64_t)v); break;
-    case MG_TRACE_f64: mg_json_f64(j, mg_trace_f64(r, ix)); break;
+    case MG_TRACE_i64:
+        mg_json_i64(j, (int64_t)v);
+        break;
+    case MG_TRACE_f64:
+        mg_json_f64(j, mg_trace_f64(r, ix));
+        break;
     case MG_TRACE_hex:
         mg_buf_printf(&hex, "0x%llx", (unsigned long long)v);
         mg_json_str(j, hex.at);
         break;
     case MG_TRACE_name:
-    case MG_TRACE_text: json_text(j, text, n); break;
+    case MG_TRACE_text:
+        json_text(j, text, n);
+        break;
     case MG_TRACE_bytes:
         print_bytes(&hex, text, n);
         mg_json_str(j, n ? hex.at : "");
         break;
-    case MG_TRACE_words: json_words(j, f, text, n / 8); break;
-    default: mg_json_u64(j, v); break;
+    case MG_TRACE_words:
+        json_words(j, f, text, n / 8);
+        break;
+    default:
+        mg_json_u64(j, v);
+        break;
     }
     mg_buf_release(&hex);
 }

@@ -29,7 +29,9 @@ static int compare_paths(const void *a, const void *b)
     return strverscmp(x, y); /* 9.mgt before 10.mgt */
 }
 
-struct paths { MG_VEC(char *) at; };
+struct paths {
+    MG_VEC(char *) at;
+};
 
 static void list_files(const char *folder, struct paths *out)
 {
@@ -91,8 +93,10 @@ enum mg_err mg_trace_reader_open(const char *path, struct mg_trace_reader **out,
     for (uint32_t i = 0; i < paths.at.n; i++) {
         struct mg_trace_loaded *f;
         enum mg_err e = mg_trace_load(paths.at.at[i], &f, d);
-        if (e) err = e;
-        else *mg_vec_push(&r->files) = f;
+        if (e)
+            err = e;
+        else
+            *mg_vec_push(&r->files) = f;
         free(paths.at.at[i]);
     }
     if (!paths.at.n) err = mg_diag_err(d, MG_ERR_INPUT, "there is no trace in %s", path);
@@ -131,19 +135,23 @@ static enum mg_err verify_file(struct mg_trace_reader *r, const struct mg_trace_
 {
     enum mg_err err = MG_ERR_OK;
     uint64_t next = f->n_entries ? f->entries[0].at : f->index_at, number = 0, dropped = 0, skipped = 0, raw = 0;
-    if (f->file.bad_header && f->file.bytes) err = mg_diag_err(d, MG_ERR_INPUT, "%s: the file's head is damaged", f->path);
+    if (f->file.bad_header && f->file.bytes)
+        err = mg_diag_err(d, MG_ERR_INPUT, "%s: the file's head is damaged", f->path);
     if (f->file.damaged_bytes)
-        err = mg_diag_err(d, MG_ERR_INPUT, "%s: %llu bytes belong to no chunk: %s", f->path, (unsigned long long)f->file.damaged_bytes, "torn or damaged");
+        err = mg_diag_err(d, MG_ERR_INPUT, "%s: %llu bytes belong to no chunk: %s", f->path,
+                          (unsigned long long)f->file.damaged_bytes, "torn or damaged");
     if (!f->file.closed) err = mg_diag_err(d, MG_ERR_INPUT, "%s: it was not closed: no index at its end", f->path);
     for (uint64_t i = 0; i < f->n_entries; i++) {
         const char *why;
         struct mg_trace_chunk *c = mg_trace_chunk_read(&r->kinds, f, i, MG_TRACE_STRICT, &why);
         if (!c) {
-            err = mg_diag_err(d, MG_ERR_INPUT, "%s: chunk %llu at byte %llu: %s", f->path, (unsigned long long)i, (unsigned long long)f->entries[i].at, why);
+            err = mg_diag_err(d, MG_ERR_INPUT, "%s: chunk %llu at byte %llu: %s", f->path, (unsigned long long)i,
+                              (unsigned long long)f->entries[i].at, why);
         } else {
             if (c->head.number != number || f->entries[i].at != next)
-                err = mg_diag_err(d, MG_ERR_INPUT, "%s: chunk %llu at byte %llu: its number is %llu, chunks are missing", f->path, (unsigned long long)i,
-                                  (unsigned long long)f->entries[i].at, (unsigned long long)c->head.number);
+                err = mg_diag_err(
+                    d, MG_ERR_INPUT, "%s: chunk %llu at byte %llu: its number is %llu, chunks are missing", f->path,
+                    (unsigned long long)i, (unsigned long long)f->entries[i].at, (unsigned long long)c->head.number);
             number = c->head.number;
             dropped += c->head.dropped;
             skipped += c->head.skipped;

@@ -21,20 +21,23 @@ struct mg_trace_reader;
 struct mg_trace_cursor;
 
 /* Of one chunk or of several: first > last: no record has the key. */
-struct mg_trace_range { uint64_t first, last; };
+struct mg_trace_range {
+    uint64_t first, last;
+};
 
 struct mg_trace_file { /* owner: the reader */
     const char *path;
     uint32_t version, pid;
-    int32_t rank;                      /* -1 none */
-    uint64_t start_mono_ns, start_real_ns, end_mono_ns, end_real_ns; /* two clocks, read together; end: 0 when not closed */
-    const char *attributes;            /* "key=value\n" ... */
-    bool closed;                       /* the end and the index are there; else the index was rebuilt */
-    bool bad_header;                   /* what process it is of is not known */
+    int32_t rank; /* -1 none */
+    uint64_t start_mono_ns, start_real_ns, end_mono_ns,
+        end_real_ns;        /* two clocks, read together; end: 0 when not closed */
+    const char *attributes; /* "key=value\n" ... */
+    bool closed;            /* the end and the index are there; else the index was rebuilt */
+    bool bad_header;        /* what process it is of is not known */
     uint64_t bytes, raw_bytes, chunks, records, dropped, skipped;
-    uint64_t damaged_bytes;            /* that belong to no chunk; a torn end, too */
+    uint64_t damaged_bytes;                       /* that belong to no chunk; a torn end, too */
     struct mg_trace_range keys[MG_TRACE_INDEXED]; /* by enum mg_trace_key - 1, as in the file */
-    int64_t shift_ns;                  /* added to times: 0 where the host and its boot are those of the first file */
+    int64_t shift_ns; /* added to times: 0 where the host and its boot are those of the first file */
 };
 /* path: a profile directory, its folder trace, or one file. Damage is no error where something can be read: see
  * mg_trace_file and mg_trace_verify. */
@@ -50,28 +53,30 @@ enum mg_err mg_trace_verify(struct mg_trace_reader *r, struct mg_diag *d) MG_MUS
 
 enum mg_trace_order { MG_TRACE_BY_FILE, MG_TRACE_BY_TIME };
 struct mg_trace_query { /* a record is given if all of it holds */
-    size_t size;                          /* sizeof this struct */
+    size_t size;        /* sizeof this struct */
     enum mg_trace_order order;
-    const char *kinds;                    /* names joined by ','; NULL: all */
-    unsigned with_keys;                   /* bit enum mg_trace_key: only records that have the key, in keys[key - 1] */
+    const char *kinds;  /* names joined by ','; NULL: all */
+    unsigned with_keys; /* bit enum mg_trace_key: only records that have the key, in keys[key - 1] */
     struct mg_trace_range keys[MG_TRACE_INDEXED]; /* of a record with begin and end: that meet the range */
-    bool (*only)(void *user, const struct mg_trace_file *f); void *only_user; /* files; NULL: all */
+    bool (*only)(void *user, const struct mg_trace_file *f);
+    void *only_user; /* files; NULL: all */
 };
 struct mg_trace_cursor *mg_trace_cursor_open(struct mg_trace_reader *r, const struct mg_trace_query *q);
 void mg_trace_cursor_close(struct mg_trace_cursor *c);
 
 struct mg_trace_record {
-    const struct mg_trace_kind *kind;     /* equal descriptions are one pointer in a reader */
+    const struct mg_trace_kind *kind; /* equal descriptions are one pointer in a reader */
     const struct mg_trace_layout *layout;
-    uint32_t kind_ix;                     /* dense number of the kind in the reader, from 0 */
-    const uint8_t *fields; uint32_t bytes;
-    uint64_t time;                        /* the first field with the key time, shifted; of a record without: the one's before */
+    uint32_t kind_ix; /* dense number of the kind in the reader, from 0 */
+    const uint8_t *fields;
+    uint32_t bytes;
+    uint64_t time; /* the first field with the key time, shifted; of a record without: the one's before */
     bool has_time;
     const struct mg_trace_file *file;
-    uint32_t stream;                      /* number in its file */
-    uint32_t tid;                         /* of the stream's thread */
+    uint32_t stream; /* number in its file */
+    uint32_t tid;    /* of the stream's thread */
     const char *stream_name;
-    const void *chunk;                    /* for mg_trace_text */
+    const void *chunk; /* for mg_trace_text */
 };
 /* NULL at the end. The record lives until the next call. */
 const struct mg_trace_record *mg_trace_next(struct mg_trace_cursor *c);

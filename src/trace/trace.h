@@ -13,10 +13,10 @@
 
 enum {
     MG_TRACE_VERSION = 1,
-    MG_TRACE_MOST_FIELDS = 64,         /* of a kind */
-    MG_TRACE_MOST_KINDS = 4095,        /* of a file; numbered from 1 */
+    MG_TRACE_MOST_FIELDS = 64,           /* of a kind */
+    MG_TRACE_MOST_KINDS = 4095,          /* of a file; numbered from 1 */
     MG_TRACE_MOST_BYTES = (1 << 20) - 1, /* of a record's fields */
-    MG_TRACE_MOST_NAME = 4096,         /* bytes of a shared text; longer ones are cut */
+    MG_TRACE_MOST_NAME = 4096,           /* bytes of a shared text; longer ones are cut */
 };
 
 enum mg_trace_type {
@@ -52,12 +52,15 @@ struct mg_trace_kind {
     const struct mg_trace_field *fields;
     uint32_t n_fields;
 };
-#define MG_TRACE_KIND(text, table) {.name = (text), .version = 1, .fields = (table), .n_fields = MG_COUNT_OF(table)}
+#define MG_TRACE_KIND(text, table)                                                                                     \
+    {                                                                                                                  \
+        .name = (text), .version = 1, .fields = (table), .n_fields = MG_COUNT_OF(table)                                \
+    }
 
 /* Where the fields of a kind lie: one behind the other, little-endian, without gaps. */
 struct mg_trace_layout {
-    uint32_t fixed_bytes;                /* of all fields but a last one of no fixed size */
-    bool tail;                           /* the last field takes what is left */
+    uint32_t fixed_bytes; /* of all fields but a last one of no fixed size */
+    bool tail;            /* the last field takes what is left */
     uint16_t offs[MG_TRACE_MOST_FIELDS];
 };
 /* False: no name, no fields or too many, a name twice, an unknown type, a field of no fixed size that is not the last,

@@ -31,20 +31,20 @@ struct buffer {
     _Atomic uint32_t fill; /* the producer's: whole records up to here */
     uint32_t taken;        /* the consumer's */
     uint32_t cap;
-    bool last;             /* of its stream, which ends with it */
+    bool last; /* of its stream, which ends with it */
     uint8_t data[];
 };
 
 struct mg_trace_stream {
     struct mg_trace_writer *w;
     struct mg_trace_stream *next;
-    struct buffer *b;                   /* changed under the lock by the producer */
-    uint32_t fill, reserved;            /* the producer's */
+    struct buffer *b;        /* changed under the lock by the producer */
+    uint32_t fill, reserved; /* the producer's */
     enum mg_trace_policy policy;
-    uint32_t turn;                      /* of sampling */
+    uint32_t turn; /* of sampling */
     uint32_t number, tid, name;
-    uint32_t outstanding;               /* under the lock: full buffers that are not written yet */
-    _Atomic bool dead;                  /* the trace has ended, or a fork came between */
+    uint32_t outstanding; /* under the lock: full buffers that are not written yet */
+    _Atomic bool dead;    /* the trace has ended, or a fork came between */
     _Atomic uint64_t dropped, skipped, lost;
     uint64_t told_dropped, told_skipped; /* the consumer's: of these, what chunks say already */
 };
@@ -60,16 +60,16 @@ struct mg_trace_writer {
     struct mg_trace_stream *streams;
     uint32_t n_streams;
     struct buffer *full, **full_tail, *spare;
-    size_t bytes;                       /* of all buffers */
-    uint64_t asked, served;             /* flushes */
+    size_t bytes;           /* of all buffers */
+    uint64_t asked, served; /* flushes */
     bool ending, ended;
     _Atomic bool forked, stopped;
-    struct mg_trace_counts gone;        /* of streams that are no more, and the file's */
+    struct mg_trace_counts gone; /* of streams that are no more, and the file's */
     /* the writer thread's */
     struct mg_trace_out out;
     struct mg_trace_pack pack;
-    uint64_t new_dropped, new_skipped;  /* since the last chunk */
-    _Atomic uint64_t lost;              /* by this thread */
+    uint64_t new_dropped, new_skipped; /* since the last chunk */
+    _Atomic uint64_t lost;             /* by this thread */
 };
 
 /* ---- producers ----------------------------------------------------------------------------------------- */
@@ -154,7 +154,8 @@ void *mg_trace_reserve(struct mg_trace_stream *s, uint32_t kind, uint32_t bytes)
     uint32_t word = mg_trace_word(kind, bytes), need = (uint32_t)sizeof word + bytes;
     if (!s || atomic_load_explicit(&s->dead, memory_order_relaxed)) return NULL;
     struct mg_trace_writer *w = s->w;
-    if (MG_UNLIKELY(!kind || kind > w->kinds.n || bytes > MG_TRACE_MOST_BYTES || atomic_load_explicit(&w->stopped, memory_order_relaxed))) {
+    if (MG_UNLIKELY(!kind || kind > w->kinds.n || bytes > MG_TRACE_MOST_BYTES ||
+                    atomic_load_explicit(&w->stopped, memory_order_relaxed))) {
         atomic_fetch_add_explicit(&s->lost, 1, memory_order_relaxed);
         return NULL;
     }
@@ -232,8 +233,10 @@ void mg_trace_stream_close(struct mg_trace_stream *s)
     if (!w || w->forked) return;
     pthread_mutex_lock(&w->lock);
     if (!s->b && !w->ended) s->b = new_buffer(s, BUFFER); /* an empty one, which says that it ends */
-    if (s->b && !w->ended) retire(s, true);
-    else atomic_store(&s->dead, true); /* the end of the trace frees it */
+    if (s->b && !w->ended)
+        retire(s, true);
+    else
+        atomic_store(&s->dead, true); /* the end of the trace frees it */
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -277,7 +280,8 @@ static void stop(struct mg_trace_writer *w, uint64_t more_lost)
         some = true;
     }
     if (some) snprintf(launch, sizeof launch, ", up to launch %llu", (unsigned long long)last);
-    snprintf(line, sizeof line, "the trace stops: cannot write %s; %llu records are kept%s", o->why, (unsigned long long)o->records, launch);
+    snprintf(line, sizeof line, "the trace stops: cannot write %s; %llu records are kept%s", o->why,
+             (unsigned long long)o->records, launch);
     w->lost += more_lost;
     pthread_mutex_lock(&w->lock);
     atomic_store(&w->stopped, true);
@@ -338,7 +342,10 @@ static void give_back(struct mg_trace_writer *w, struct buffer *b)
     pthread_mutex_unlock(&w->lock);
 }
 
-struct partial { struct mg_trace_stream *stream; struct buffer *b; };
+struct partial {
+    struct mg_trace_stream *stream;
+    struct buffer *b;
+};
 
 /* Buffers that are being filled, as they are now; under the lock. Only this thread frees streams and buffers. */
 static struct partial *list_partials(struct mg_trace_writer *w, uint32_t *n)

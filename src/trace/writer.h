@@ -1,9 +1,9 @@
 /* Writing a trace: one writer a process, any number of threads.
  *
  *   static const struct mg_trace_field fields[] = {
- *       {"begin", MG_TRACE_time, MG_TRACE_KEY_TIME}, {"end", MG_TRACE_time, MG_TRACE_KEY_TIME}, {"call", MG_TRACE_name}};
- *   static const struct mg_trace_kind call_kind = MG_TRACE_KIND("call", fields);
- *   struct call { uint64_t begin, end; uint32_t call; } __attribute__((packed));
+ *       {"begin", MG_TRACE_time, MG_TRACE_KEY_TIME}, {"end", MG_TRACE_time, MG_TRACE_KEY_TIME}, {"call",
+ * MG_TRACE_name}}; static const struct mg_trace_kind call_kind = MG_TRACE_KIND("call", fields); struct call { uint64_t
+ * begin, end; uint32_t call; } __attribute__((packed));
  *
  *   struct mg_trace_opts o = {.size = sizeof o, .dir = dir, .rank = -1};
  *   struct mg_trace_writer *w;
@@ -33,15 +33,17 @@ enum mg_trace_policy {
 };
 
 struct mg_trace_opts {
-    size_t size;              /* sizeof this struct */
-    const char *dir;          /* profile directory; the file is made in DIR/trace */
-    int32_t rank;             /* of the process in a parallel program, -1 none */
-    const char *const *attributes; uint32_t n_attributes; /* "key=value": what the process is; host and boot are added */
+    size_t size;     /* sizeof this struct */
+    const char *dir; /* profile directory; the file is made in DIR/trace */
+    int32_t rank;    /* of the process in a parallel program, -1 none */
+    const char *const *attributes;
+    uint32_t n_attributes; /* "key=value": what the process is; host and boot are added */
     enum mg_trace_policy policy;
-    uint32_t every;           /* of MG_TRACE_SAMPLE; 0: 16 */
-    size_t memory_bytes;      /* of buffers; 0: 16 MiB */
-    uint32_t flush_ms;        /* 0: 250 */
-    void (*say)(void *user, const char *line); void *say_user; /* called on the writer thread; NULL: nobody is told */
+    uint32_t every;      /* of MG_TRACE_SAMPLE; 0: 16 */
+    size_t memory_bytes; /* of buffers; 0: 16 MiB */
+    uint32_t flush_ms;   /* 0: 250 */
+    void (*say)(void *user, const char *line);
+    void *say_user; /* called on the writer thread; NULL: nobody is told */
 };
 /* Makes the file and starts the writer thread. */
 enum mg_err mg_trace_open(const struct mg_trace_opts *o, struct mg_trace_writer **out, struct mg_diag *d) MG_MUST_CHECK;
@@ -58,7 +60,8 @@ const char *mg_trace_path(const struct mg_trace_writer *w);
 /* Number of a kind, for mg_trace_put; the same for an equal description. 0: the description is wrong, or too many. k
  * and what it points to are copied. */
 uint32_t mg_trace_kind_add(struct mg_trace_writer *w, const struct mg_trace_kind *k);
-/* Number of a text; equal texts have one number. Takes a lock: keep the number. 0: the empty text, or no memory left. */
+/* Number of a text; equal texts have one number. Takes a lock: keep the number. 0: the empty text, or no memory left.
+ */
 uint32_t mg_trace_name(struct mg_trace_writer *w, const char *text);
 
 /* The calling thread's stream, made at its first call; it ends with the thread. NULL: no memory, or a forked child. */
@@ -83,7 +86,7 @@ struct mg_trace_counts {
     uint64_t skipped; /* by sampling */
     uint64_t lost;    /* the file could not be written, or the record was not one of its kind */
     uint64_t chunks, raw_bytes, file_bytes;
-    bool stopped;     /* by an error */
+    bool stopped; /* by an error */
 };
 void mg_trace_counts(struct mg_trace_writer *w, struct mg_trace_counts *out);
 

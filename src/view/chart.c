@@ -9,10 +9,18 @@ static const double font = 12, glyph = 7.3; /* monospace: width of a character *
 void mg_chart_text(struct mg_buf *out, const char *text)
 {
     for (; *text; text++) switch (*text) {
-        case '<': mg_buf_adds(out, "&lt;"); break;
-        case '>': mg_buf_adds(out, "&gt;"); break;
-        case '&': mg_buf_adds(out, "&amp;"); break;
-        case '"': mg_buf_adds(out, "&quot;"); break;
+        case '<':
+            mg_buf_adds(out, "&lt;");
+            break;
+        case '>':
+            mg_buf_adds(out, "&gt;");
+            break;
+        case '&':
+            mg_buf_adds(out, "&amp;");
+            break;
+        case '"':
+            mg_buf_adds(out, "&quot;");
+            break;
         default:
             if ((unsigned char)*text >= 32) mg_buf_addc(out, *text);
         }
@@ -64,7 +72,8 @@ void mg_chart_end(struct mg_buf *out)
 void mg_chart_rect(struct mg_buf *out, double x, double y, double w, double h, const char *color)
 {
     mg_buf_adds(out, "<rect");
-    add_attr(out, "x", x), add_attr(out, "y", y), add_attr(out, "width", w > 0 ? w : 0), add_attr(out, "height", h > 0 ? h : 0);
+    add_attr(out, "x", x), add_attr(out, "y", y), add_attr(out, "width", w > 0 ? w : 0),
+        add_attr(out, "height", h > 0 ? h : 0);
     mg_buf_printf(out, " fill=\"%s\"/>\n", color);
 }
 
@@ -126,7 +135,8 @@ void mg_chart_good_color(double share, char color[8])
 
 const char *mg_chart_series_color(uint32_t ix)
 {
-    static const char *const colors[] = {"#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#117733"};
+    static const char *const colors[] = {"#4477aa", "#ee6677", "#228833", "#ccbb44",
+                                         "#66ccee", "#aa3377", "#bbbbbb", "#117733"};
     return colors[ix % MG_COUNT_OF(colors)];
 }
 
@@ -164,8 +174,8 @@ void mg_chart_bars(struct mg_buf *out, const char *title, const struct mg_chart_
     mg_chart_end(out);
 }
 
-void mg_chart_stacked(struct mg_buf *out, const char *title, const char *const *labels, uint32_t n, const char *const *series, uint32_t n_series,
-                      const double *values, const char *unit)
+void mg_chart_stacked(struct mg_buf *out, const char *title, const char *const *labels, uint32_t n,
+                      const char *const *series, uint32_t n_series, const double *values, const char *unit)
 {
     double left = longest(labels, n) + 16, row = font + 6, wide = 500, x = left, legend = 0;
     double right = unit ? (double)(strlen(unit) + 8) * glyph : 0;
@@ -202,8 +212,8 @@ static void add_levels(struct mg_buf *out, double left, double wide, double high
     }
 }
 
-void mg_chart_distribution(struct mg_buf *out, const char *title, const char *axis, const char *unit, const double *values, uint32_t n,
-                           uint32_t first, const char *const *marks)
+void mg_chart_distribution(struct mg_buf *out, const char *title, const char *axis, const char *unit,
+                           const double *values, uint32_t n, uint32_t first, const char *const *marks)
 {
     double column = n > 64 ? 6 : 14, high = 110, most = largest(values, n), wide = column * n;
     double left = (double)((unit ? strlen(unit) : 0) + 8) * glyph;
@@ -221,9 +231,11 @@ void mg_chart_distribution(struct mg_buf *out, const char *title, const char *ax
     mg_chart_end(out);
 }
 
-void mg_chart_heat(struct mg_buf *out, const char *title, const char *const *row_labels, uint32_t rows, uint32_t cols, const char *axis, const double *values)
+void mg_chart_heat(struct mg_buf *out, const char *title, const char *const *row_labels, uint32_t rows, uint32_t cols,
+                   const char *axis, const double *values)
 {
-    double left = longest(row_labels, rows) + 16, cell = cols > 64 ? 6 : 12, row = font + 3, most = largest(values, (size_t)rows * cols);
+    double left = longest(row_labels, rows) + 16, cell = cols > 64 ? 6 : 12, row = font + 3,
+           most = largest(values, (size_t)rows * cols);
     mg_chart_begin(out, title, left + MG_MAX(cell * cols, (double)strlen(axis) * glyph) + 16, 60 + row * rows);
     for (uint32_t r = 0; r < rows; r++) {
         mg_chart_label(out, left - 6, 24 + row * r + font - 1, "end", row_labels[r]);
@@ -234,7 +246,8 @@ void mg_chart_heat(struct mg_buf *out, const char *title, const char *const *row
             mg_chart_rect(out, left + cell * c, 24 + row * r, cell - 1, row - 1, v > 0 ? color : "#8882");
         }
     }
-    for (uint32_t c = 0; c < cols; c += cols > 64 ? 16 : 8) label_number(out, left + cell * (c + 0.5), 36 + row * rows, "middle", c);
+    for (uint32_t c = 0; c<cols; c += cols> 64 ? 16 : 8)
+        label_number(out, left + cell * (c + 0.5), 36 + row * rows, "middle", c);
     mg_chart_label(out, left, 50 + row * rows, "start", axis);
     mg_chart_end(out);
 }

@@ -1,4 +1,5 @@
-/* A control-flow graph, for Graphviz or as SVG of our own: layers from top to bottom, edges as curves, edges back at the right.
+/* A control-flow graph, for Graphviz or as SVG of our own: layers from top to bottom, edges as curves, edges back
+ * at the right.
  *
  *   layer     longest path from a node without predecessors, over the edges that are not back
  *   lane      an edge over several layers passes through a point of its own in each between
@@ -14,15 +15,18 @@
 enum { sweeps = 8 };
 static const double font = 11, glyph = 6.7, gap = 22, layer_gap = 34;
 
-struct place { /* a node, or a point of a long edge */
+struct place {            /* a node, or a point of a long edge */
     uint32_t layer, node; /* node UINT32_MAX: a point */
     double x, y, w, h, want;
 };
-struct link { uint32_t from, to, edge; };
+struct link {
+    uint32_t from, to, edge;
+};
 struct layout {
     MG_VEC(struct place) places; /* nodes first, with their numbers */
     MG_VEC(struct link) links;
-    uint32_t *order, *first; uint32_t n_layers; /* places by layer: order[first[l]] .. order[first[l + 1] - 1] */
+    uint32_t *order, *first;
+    uint32_t n_layers; /* places by layer: order[first[l]] .. order[first[l + 1] - 1] */
 };
 
 static void size_of(const char *text, double *w, double *h)
@@ -30,8 +34,10 @@ static void size_of(const char *text, double *w, double *h)
     size_t most = 0, line = 0;
     uint32_t lines = 1;
     for (; *text; text++) {
-        if (*text == '\n') lines++, line = 0;
-        else most = MG_MAX(most, ++line);
+        if (*text == '\n')
+            lines++, line = 0;
+        else
+            most = MG_MAX(most, ++line);
     }
     *w = (double)most * glyph + 14;
     *h = lines * (font + 2) + 8;
@@ -43,7 +49,8 @@ static uint32_t add_point(struct layout *l, uint32_t layer)
     return l->places.n - 1;
 }
 
-static void assign_layers(struct layout *l, const struct mg_chart_node *nodes, uint32_t n, const struct mg_chart_edge *edges, uint32_t n_edges)
+static void assign_layers(struct layout *l, const struct mg_chart_node *nodes, uint32_t n,
+                          const struct mg_chart_edge *edges, uint32_t n_edges)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct place p = {.node = i};
@@ -104,7 +111,8 @@ static void wish(struct layout *l, bool down)
 static void sort_layer(struct layout *l, uint32_t k)
 {
     for (uint32_t i = l->first[k] + 1; i < l->first[k + 1]; i++)
-        for (uint32_t j = i; j > l->first[k] && l->places.at[l->order[j]].want < l->places.at[l->order[j - 1]].want; j--) {
+        for (uint32_t j = i; j > l->first[k] && l->places.at[l->order[j]].want < l->places.at[l->order[j - 1]].want;
+             j--) {
             uint32_t t = l->order[j];
             l->order[j] = l->order[j - 1], l->order[j - 1] = t;
         }
@@ -176,7 +184,8 @@ static void draw_node(struct mg_buf *out, const struct mg_chart_node *node, cons
 {
     char color[8];
     mg_chart_heat_color(node->heat, color);
-    mg_buf_printf(out, "<g fill=\"%s\" stroke=\"%s\" stroke-width=\"%s\">", color, node->marked ? "#4477aa" : "#444", node->marked ? "3" : "1");
+    mg_buf_printf(out, "<g fill=\"%s\" stroke=\"%s\" stroke-width=\"%s\">", color, node->marked ? "#4477aa" : "#444",
+                  node->marked ? "3" : "1");
     mg_chart_rect(out, p->x - p->w / 2, p->y - p->h / 2, p->w, p->h, color);
     mg_buf_printf(out, "</g><g fill=\"%s\">\n", node->heat > 0.6 ? "#fff" : "#000");
     double y = p->y - p->h / 2 + font + 3;
@@ -193,7 +202,8 @@ static void draw_node(struct mg_buf *out, const struct mg_chart_node *node, cons
     mg_buf_adds(out, "</g>\n");
 }
 
-void mg_chart_graph(struct mg_buf *out, const char *title, const struct mg_chart_node *nodes, uint32_t n, const struct mg_chart_edge *edges, uint32_t n_edges)
+void mg_chart_graph(struct mg_buf *out, const char *title, const struct mg_chart_node *nodes, uint32_t n,
+                    const struct mg_chart_edge *edges, uint32_t n_edges)
 {
     struct layout l = {0};
     double left = 1e9, right = -1e9;
@@ -208,11 +218,15 @@ void mg_chart_graph(struct mg_buf *out, const char *title, const struct mg_chart
     for (uint32_t i = 0; i < l.places.n; i++) l.places.at[i].x += 12 - left;
     right += 12 - left;
     mg_chart_begin(out, title, MG_MAX(n ? right + 70 : 0, (double)strlen(title) * 7.3 + 12), high);
-    mg_buf_adds(out, "<defs><marker id=\"mg-tip\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">"
-                     "<path d=\"M0 0 8 4 0 8z\" fill=\"#777\"/></marker></defs>\n<g fill=\"none\" stroke=\"#777\">\n");
-    for (uint32_t i = 0; i < l.links.n; i++) draw_link(out, &l.places.at[l.links.at[i].from], &l.places.at[l.links.at[i].to]);
+    mg_buf_adds(
+        out,
+        "<defs><marker id=\"mg-tip\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">"
+        "<path d=\"M0 0 8 4 0 8z\" fill=\"#777\"/></marker></defs>\n<g fill=\"none\" stroke=\"#777\">\n");
+    for (uint32_t i = 0; i < l.links.n; i++)
+        draw_link(out, &l.places.at[l.links.at[i].from], &l.places.at[l.links.at[i].to]);
     for (uint32_t e = 0; e < n_edges; e++)
-        if (edges[e].back || edges[e].from >= edges[e].to) draw_back(out, &l.places.at[edges[e].from], &l.places.at[edges[e].to], right + 50);
+        if (edges[e].back || edges[e].from >= edges[e].to)
+            draw_back(out, &l.places.at[edges[e].from], &l.places.at[edges[e].to], right + 50);
     mg_buf_adds(out, "</g>\n<g font-size=\"11\">\n");
     for (uint32_t i = 0; i < n; i++) draw_node(out, &nodes[i], &l.places.at[i]);
     mg_buf_adds(out, "</g>\n");
@@ -231,13 +245,16 @@ static void add_quoted(struct mg_buf *out, const char *s)
     mg_buf_addc(out, '"');
     for (; *s; s++) {
         if (*s == '"' || *s == '\\') mg_buf_addc(out, '\\');
-        if (*s == '\n') mg_buf_adds(out, "\\l");
-        else mg_buf_addc(out, *s);
+        if (*s == '\n')
+            mg_buf_adds(out, "\\l");
+        else
+            mg_buf_addc(out, *s);
     }
     mg_buf_addc(out, '"');
 }
 
-void mg_chart_dot(struct mg_buf *out, const char *title, const struct mg_chart_node *nodes, uint32_t n, const struct mg_chart_edge *edges, uint32_t n_edges)
+void mg_chart_dot(struct mg_buf *out, const char *title, const struct mg_chart_node *nodes, uint32_t n,
+                  const struct mg_chart_edge *edges, uint32_t n_edges)
 {
     mg_buf_adds(out, "digraph ");
     add_quoted(out, title);
@@ -249,11 +266,13 @@ void mg_chart_dot(struct mg_buf *out, const char *title, const struct mg_chart_n
         struct mg_buf text = MG_BUF_INIT;
         mg_chart_heat_color(nodes[i].heat, color);
         mg_buf_printf(&text, "%s\n", nodes[i].text);
-        mg_buf_printf(out, "  n%u [fillcolor=\"%s\" fontcolor=%s%s label=", i, color, nodes[i].heat > 0.6 ? "white" : "black", nodes[i].marked ? " color=\"#4477aa\" penwidth=3" : "");
+        mg_buf_printf(out, "  n%u [fillcolor=\"%s\" fontcolor=%s%s label=", i, color,
+                      nodes[i].heat > 0.6 ? "white" : "black", nodes[i].marked ? " color=\"#4477aa\" penwidth=3" : "");
         add_quoted(out, text.at);
         mg_buf_adds(out, "];\n");
         mg_buf_release(&text);
     }
-    for (uint32_t e = 0; e < n_edges; e++) mg_buf_printf(out, "  n%u -> n%u%s;\n", edges[e].from, edges[e].to, edges[e].back ? " [style=dashed]" : "");
+    for (uint32_t e = 0; e < n_edges; e++)
+        mg_buf_printf(out, "  n%u -> n%u%s;\n", edges[e].from, edges[e].to, edges[e].back ? " [style=dashed]" : "");
     mg_buf_adds(out, "}\n");
 }

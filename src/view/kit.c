@@ -34,16 +34,21 @@ static bool set_field(const struct mg_field *f, void *conf, const char *value)
 static enum mg_err refuse(const char *tool, const struct mg_field *f, const char *value, struct mg_diag *d)
 {
     struct mg_buf want = MG_BUF_INIT;
-    if (f->kind == MG_FIELD_FLAG) mg_buf_adds(&want, "on or off");
-    else if (f->kind == MG_FIELD_NUMBER) mg_number_print_u64(f->least, f->most, &want);
+    if (f->kind == MG_FIELD_FLAG)
+        mg_buf_adds(&want, "on or off");
+    else if (f->kind == MG_FIELD_NUMBER)
+        mg_number_print_u64(f->least, f->most, &want);
     else
-        for (uint32_t i = 0; f->words[i]; i++) mg_buf_printf(&want, "%s%s", !i ? "" : f->words[i + 1] ? ", " : " or ", f->words[i]);
-    enum mg_err err = mg_diag_err(d, MG_ERR_INPUT, "tool %s: bad option: %s= wants %s, not '%.200s'", tool, f->key, want.at, value);
+        for (uint32_t i = 0; f->words[i]; i++)
+            mg_buf_printf(&want, "%s%s", !i ? "" : f->words[i + 1] ? ", " : " or ", f->words[i]);
+    enum mg_err err =
+        mg_diag_err(d, MG_ERR_INPUT, "tool %s: bad option: %s= wants %s, not '%.200s'", tool, f->key, want.at, value);
     mg_buf_release(&want);
     return err;
 }
 
-enum mg_err mg_fields_parse(const char *tool, const struct mg_field *fields, const void *defaults, size_t bytes, const char *args, void **conf, struct mg_diag *d)
+enum mg_err mg_fields_parse(const char *tool, const struct mg_field *fields, const void *defaults, size_t bytes,
+                            const char *args, void **conf, struct mg_diag *d)
 {
     char *copy = mg_xstrdup(args ? args : ""), *save = NULL;
     enum mg_err err = MG_ERR_OK;
@@ -54,8 +59,10 @@ enum mg_err mg_fields_parse(const char *tool, const struct mg_field *fields, con
         if (eq) *eq = 0;
         const struct mg_field *f = fields;
         while (f->key && strcmp(f->key, kv)) f++;
-        if (!f->key) err = mg_diag_err(d, MG_ERR_INPUT, "tool %s has no option \"%s\"", tool, kv);
-        else if (!set_field(f, made, eq ? eq + 1 : "on")) err = refuse(tool, f, eq ? eq + 1 : "on", d);
+        if (!f->key)
+            err = mg_diag_err(d, MG_ERR_INPUT, "tool %s has no option \"%s\"", tool, kv);
+        else if (!set_field(f, made, eq ? eq + 1 : "on"))
+            err = refuse(tool, f, eq ? eq + 1 : "on", d);
     }
     free(copy);
     *conf = err ? NULL : made;
@@ -96,7 +103,8 @@ uint32_t *mg_kit_preds(const struct mg_site_block *blocks, uint32_t n)
 {
     uint32_t *preds = mg_xcalloc(2 * (size_t)n + 1, sizeof *preds), *all = preds + n;
     for (uint32_t b = 0; b < n; b++) {
-        if (!b || strcmp(blocks[b].function, blocks[b - 1].function)) preds[b]++, all[b] ^= UINT32_MAX; /* a function's first */
+        if (!b || strcmp(blocks[b].function, blocks[b - 1].function))
+            preds[b]++, all[b] ^= UINT32_MAX; /* a function's first */
         for (uint32_t i = 0; i < blocks[b].n_succs; i++)
             if (blocks[b].succs[i] < n) preds[blocks[b].succs[i]]++, all[blocks[b].succs[i]] ^= b;
     }
@@ -136,7 +144,8 @@ static bool goes_on(const struct mg_site_block *k)
     return k->n_succs == 1;
 }
 
-bool mg_kit_taken(const struct mg_site_block *blocks, const uint32_t *preds, uint32_t n, uint32_t b, bool leaves, struct mg_kit_taken *t)
+bool mg_kit_taken(const struct mg_site_block *blocks, const uint32_t *preds, uint32_t n, uint32_t b, bool leaves,
+                  struct mg_kit_taken *t)
 {
     const struct mg_site_block *k = &blocks[b];
     if (k->n_succs != (leaves ? 1u : 2u)) return false; /* the one that is fallen through to, the target */

@@ -19,7 +19,8 @@ static struct mg_one_table *last(struct mg_table *t)
 
 void mg_table_begin(struct mg_table *t, const char *name, const char *title)
 {
-    *mg_vec_push(&t->tables) = (struct mg_one_table){.name = keep(t, name), .title = keep(t, title ? title : name), .empty = keep(t, "nothing was counted")};
+    *mg_vec_push(&t->tables) = (struct mg_one_table){
+        .name = keep(t, name), .title = keep(t, title ? title : name), .empty = keep(t, "nothing was counted")};
 }
 
 void mg_table_column(struct mg_table *t, const char *name, enum mg_column_kind kind, const char *unit)
@@ -31,7 +32,8 @@ void mg_table_column(struct mg_table *t, const char *name, enum mg_column_kind k
 /* Fills the row up: every row but the last has a value for each column. */
 static void fill_row(struct mg_one_table *o)
 {
-    while (o->values.n < o->n_rows * o->columns.n) *mg_vec_push(&o->values) = (struct mg_table_value){.kind = MG_TV_NULL};
+    while (o->values.n < o->n_rows * o->columns.n)
+        *mg_vec_push(&o->values) = (struct mg_table_value){.kind = MG_TV_NULL};
 }
 
 void mg_table_row(struct mg_table *t)
@@ -50,11 +52,18 @@ static void put(struct mg_table *t, struct mg_table_value v)
 
 void mg_table_text(struct mg_table *t, const char *v)
 {
-    put(t, v ? (struct mg_table_value){.kind = MG_TV_TEXT, .text = keep(t, v)} : (struct mg_table_value){.kind = MG_TV_NULL});
+    put(t, v ? (struct mg_table_value){.kind = MG_TV_TEXT, .text = keep(t, v)}
+             : (struct mg_table_value){.kind = MG_TV_NULL});
 }
 
-void mg_table_u64(struct mg_table *t, uint64_t v) { put(t, (struct mg_table_value){.kind = MG_TV_U64, .u = v}); }
-void mg_table_null(struct mg_table *t) { put(t, (struct mg_table_value){.kind = MG_TV_NULL}); }
+void mg_table_u64(struct mg_table *t, uint64_t v)
+{
+    put(t, (struct mg_table_value){.kind = MG_TV_U64, .u = v});
+}
+void mg_table_null(struct mg_table *t)
+{
+    put(t, (struct mg_table_value){.kind = MG_TV_NULL});
+}
 
 void mg_table_f64(struct mg_table *t, double v)
 {
@@ -64,10 +73,14 @@ void mg_table_f64(struct mg_table *t, double v)
 void mg_table_place(struct mg_table *t, const struct mg_result_site *s)
 {
     struct mg_table_value v = {.kind = MG_TV_PLACE, .ptx_line = s->ptx_line, .block = s->block};
-    if (s->file) v.text = keep(t, s->file), v.u = s->line;
-    else v.u = s->ptx_line;
-    if (s->file || s->ptx_line) put(t, v);
-    else mg_table_null(t);
+    if (s->file)
+        v.text = keep(t, s->file), v.u = s->line;
+    else
+        v.u = s->ptx_line;
+    if (s->file || s->ptx_line)
+        put(t, v);
+    else
+        mg_table_null(t);
 }
 
 struct mg_table_value mg_table_value(const struct mg_one_table *t, uint32_t place, uint32_t column)
@@ -78,7 +91,10 @@ struct mg_table_value mg_table_value(const struct mg_one_table *t, uint32_t plac
 
 /* ---- order -------------------------------------------------------------------------------------- */
 
-struct sorted { struct mg_table_value v; uint32_t row; };
+struct sorted {
+    struct mg_table_value v;
+    uint32_t row;
+};
 
 static double number(const struct mg_table_value *v)
 {
@@ -121,7 +137,10 @@ void mg_table_sort(struct mg_table *t, uint32_t column)
     free(s);
 }
 
-void mg_table_empty(struct mg_table *t, const char *text) { last(t)->empty = keep(t, text); }
+void mg_table_empty(struct mg_table *t, const char *text)
+{
+    last(t)->empty = keep(t, text);
+}
 
 void mg_table_note(struct mg_table *t, const char *fmt, ...)
 {
@@ -148,7 +167,8 @@ void mg_table_note_first(struct mg_table *t, const char *fmt, ...)
 void mg_table_chart(struct mg_table *t, const char *name, const char *title, const char *svg, size_t n)
 {
     if (!t->tables.n) mg_table_begin(t, "", "");
-    *mg_vec_push(&last(t)->charts) = (struct mg_table_chart){keep(t, name), keep(t, title), mg_arena_strndup(&t->arena, svg, n), n, NULL};
+    *mg_vec_push(&last(t)->charts) =
+        (struct mg_table_chart){keep(t, name), keep(t, title), mg_arena_strndup(&t->arena, svg, n), n, NULL};
 }
 
 void mg_table_chart_dot(struct mg_table *t, const char *dot)

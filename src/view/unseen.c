@@ -17,26 +17,49 @@ static bool has(const char *op, const char *word) /* between dots */
 const char *mg_unseen_kind(const char *op)
 {
     switch (mg_op_find(op, strcspn(op, "."))) {
-    case MG_OP_tex: case MG_OP_tld4: return "texture read";
-    case MG_OP_suld: case MG_OP_sust: case MG_OP_sured: return "surface access";
-    case MG_OP_ldmatrix: return "matrix load";
-    case MG_OP_stmatrix: return "matrix store";
-    case MG_OP_wmma: return has(op, "load") ? "matrix load" : has(op, "store") ? "matrix store" : NULL;
-    case MG_OP_wgmma: return has(op, "mma_async") ? "matrix operands in shared memory" : NULL;
-    case MG_OP_tcgen05: return "tensor memory";
-    case MG_OP_multimem: return "multicast access";
-    case MG_OP_mbarrier: return "barrier in memory";
-    case MG_OP_tensormap: return "tensor map";
-    case MG_OP_st: return has(op, "bulk") ? "bulk store" : NULL;
-    case MG_OP_cp: return has(op, "bulk") && !has(op, "commit_group") && !has(op, "wait_group") && !has(op, "prefetch") ? "bulk copy" : NULL;
-    default: return NULL;
+    case MG_OP_tex:
+    case MG_OP_tld4:
+        return "texture read";
+    case MG_OP_suld:
+    case MG_OP_sust:
+    case MG_OP_sured:
+        return "surface access";
+    case MG_OP_ldmatrix:
+        return "matrix load";
+    case MG_OP_stmatrix:
+        return "matrix store";
+    case MG_OP_wmma:
+        return has(op, "load") ? "matrix load" : has(op, "store") ? "matrix store" : NULL;
+    case MG_OP_wgmma:
+        return has(op, "mma_async") ? "matrix operands in shared memory" : NULL;
+    case MG_OP_tcgen05:
+        return "tensor memory";
+    case MG_OP_multimem:
+        return "multicast access";
+    case MG_OP_mbarrier:
+        return "barrier in memory";
+    case MG_OP_tensormap:
+        return "tensor map";
+    case MG_OP_st:
+        return has(op, "bulk") ? "bulk store" : NULL;
+    case MG_OP_cp:
+        return has(op, "bulk") && !has(op, "commit_group") && !has(op, "wait_group") && !has(op, "prefetch")
+                   ? "bulk copy"
+                   : NULL;
+    default:
+        return NULL;
     }
 }
 
-struct unseen { const char *op, *kind; uint64_t instructions, executions; bool known; };
+struct unseen {
+    const char *op, *kind;
+    uint64_t instructions, executions;
+    bool known;
+};
 typedef MG_VEC(struct unseen) unseen_vec;
 
-static void add_unseen(unseen_vec *v, const struct mg_result_kernel *k, uint32_t b, const struct mg_site_op *op, bool bulk)
+static void add_unseen(unseen_vec *v, const struct mg_result_kernel *k, uint32_t b, const struct mg_site_op *op,
+                       bool bulk)
 {
     const char *kind = mg_unseen_kind(op->op);
     if (!kind || (bulk && !strncmp(op->op, "cp.", 3) && !strstr(op->op, ".tensor"))) return;
@@ -53,7 +76,8 @@ static void note(struct mg_table *t, const struct mg_result_kernel *k, const uns
     struct mg_buf line = MG_BUF_INIT, name = MG_BUF_INIT;
     mg_kit_kernel_name(k, 60, &name);
     for (size_t i = 0; i < v->n; i++) {
-        mg_buf_printf(&line, "%s%llu %s (%s", i ? ", " : "", (unsigned long long)v->at[i].instructions, v->at[i].op, v->at[i].kind);
+        mg_buf_printf(&line, "%s%llu %s (%s", i ? ", " : "", (unsigned long long)v->at[i].instructions, v->at[i].op,
+                      v->at[i].kind);
         if (v->at[i].known) mg_buf_printf(&line, ", %llu executions", (unsigned long long)v->at[i].executions);
         mg_buf_addc(&line, ')');
     }

@@ -9,8 +9,7 @@ enum { NOON = 1700000000 };
 
 time_t time(time_t *t)
 {
-    if (t)
-        *t = NOON;
+    if (t) *t = NOON;
     return NOON;
 }
 int gettimeofday(struct timeval *restrict tv, void *restrict zone)
@@ -21,8 +20,7 @@ int gettimeofday(struct timeval *restrict tv, void *restrict zone)
 }
 int clock_gettime(clockid_t clock, struct timespec *ts)
 {
-    if (clock != CLOCK_REALTIME)
-        return (int)syscall(SYS_clock_gettime, clock, ts);
+    if (clock != CLOCK_REALTIME) return (int)syscall(SYS_clock_gettime, clock, ts);
     *ts = (struct timespec){.tv_sec = NOON};
     return 0;
 }

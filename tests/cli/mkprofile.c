@@ -19,12 +19,24 @@ static void say(const char *line)
 
 static void write_launches(struct mg_store *s, uint64_t n)
 {
-    struct mg_store_kernel k = {.name = "_Z4loopPfi", .module = "00112233445566778899aabbccddeeff", .regs_native = 20, .regs_instrumented = 26, .sites = &sample_sites};
+    struct mg_store_kernel k = {.name = "_Z4loopPfi",
+                                .module = "00112233445566778899aabbccddeeff",
+                                .regs_native = 20,
+                                .regs_instrumented = 26,
+                                .sites = &sample_sites};
     uint32_t loop = mg_store_kernel(s, &k);
     for (uint64_t i = 0; !n || i < n; i++) {
-        uint64_t threads[] = {SAMPLE_THREADS, SAMPLE_THREADS * i, SAMPLE_THREADS}, warps[] = {SAMPLE_WARPS, SAMPLE_WARPS * i, SAMPLE_WARPS};
+        uint64_t threads[] = {SAMPLE_THREADS, SAMPLE_THREADS * i, SAMPLE_THREADS},
+                 warps[] = {SAMPLE_WARPS, SAMPLE_WARPS * i, SAMPLE_WARPS};
         struct mg_store_launch l = sample_launch(loop);
-        struct mg_store_done done = {.complete = true, .start_ns = i + 1, .time_ns = 1000, .timed = true, .replays = 1, .threads = threads, .warps = warps, .n_blocks = 3};
+        struct mg_store_done done = {.complete = true,
+                                     .start_ns = i + 1,
+                                     .time_ns = 1000,
+                                     .timed = true,
+                                     .replays = 1,
+                                     .threads = threads,
+                                     .warps = warps,
+                                     .n_blocks = 3};
         mg_store_launch_done(s, mg_store_launch(s, &l), &done);
         if (!n && i % 64 == 0) usleep(500);
     }
@@ -32,7 +44,11 @@ static void write_launches(struct mg_store *s, uint64_t n)
 
 static void write_scoped(struct mg_store *s)
 {
-    struct mg_store_kernel k = {.name = "_Z4loopPfi", .module = "00112233445566778899aabbccddeeff", .regs_native = 20, .regs_instrumented = 26, .sites = &sample_sites};
+    struct mg_store_kernel k = {.name = "_Z4loopPfi",
+                                .module = "00112233445566778899aabbccddeeff",
+                                .regs_native = 20,
+                                .regs_instrumented = 26,
+                                .sites = &sample_sites};
     struct mg_store_launch l = sample_launch(mg_store_kernel(s, &k));
     uint64_t threads[] = {256, 2560, 256}, warps[] = {8, 80, 8};
     struct mg_store_done done = {.complete = true, .threads = threads, .warps = warps, .n_blocks = 3};
@@ -52,9 +68,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "margay: %s\n", mg_diag_first(&d, MG_ERR_IO));
         return 3;
     }
-    if (scoped) write_scoped(s);
-    else if (argc > 3) write_launches(s, strtoull(argv[3], NULL, 0));
-    else sample_write(s);
+    if (scoped)
+        write_scoped(s);
+    else if (argc > 3)
+        write_launches(s, strtoull(argv[3], NULL, 0));
+    else
+        sample_write(s);
     mg_store_close(s, 0);
     return 0;
 }

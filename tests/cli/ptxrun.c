@@ -16,16 +16,24 @@
 #include <unistd.h>
 
 #define F(name, args) static int(*name) args;
-#define LIST                                                                                                    \
-    F(cuInit, (unsigned)) F(cuDeviceGet, (int *, int)) F(cuDevicePrimaryCtxRetain, (void **, int))              \
-    F(cuCtxSetCurrent, (void *)) F(cuModuleLoad, (void **, const char *)) F(cuCtxSynchronize, (void))           \
-    F(cuModuleGetFunction, (void **, void *, const char *)) F(cuMemAlloc_v2, (uint64_t *, size_t))              \
-    F(cuMemsetD8_v2, (uint64_t, unsigned char, size_t)) F(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))          \
-    F(cuLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))
+#define LIST                                                                                                           \
+    F(cuInit, (unsigned))                                                                                              \
+    F(cuDeviceGet, (int *, int))                                                                                       \
+    F(cuDevicePrimaryCtxRetain, (void **, int))                                                                        \
+    F(cuCtxSetCurrent, (void *))                                                                                       \
+    F(cuModuleLoad, (void **, const char *))                                                                           \
+    F(cuCtxSynchronize, (void))                                                                                        \
+    F(cuModuleGetFunction, (void **, void *, const char *))                                                            \
+    F(cuMemAlloc_v2, (uint64_t *, size_t))                                                                             \
+    F(cuMemsetD8_v2, (uint64_t, unsigned char, size_t))                                                                \
+    F(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))                                                                     \
+    F(cuLaunchKernel,                                                                                                  \
+      (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))
 LIST
 #undef F
 
-static void *module, *lib;
+    static void *module,
+    *lib;
 static uint64_t buffer;
 static int sync_each = 1, times = 1;
 
@@ -33,15 +41,15 @@ static int begin(void)
 {
     void *ctx;
     int device;
-    if (lib)
-        return 0;
-    if (!(lib = dlopen("libcuda.so.1", RTLD_NOW)))
-        return fprintf(stderr, "ptxrun: %s\n", dlerror()), 1;
-#define F(name, args) if (!(name = (int(*) args)dlsym(lib, #name))) return 1;
+    if (lib) return 0;
+    if (!(lib = dlopen("libcuda.so.1", RTLD_NOW))) return fprintf(stderr, "ptxrun: %s\n", dlerror()), 1;
+#define F(name, args)                                                                                                  \
+    if (!(name = (int(*) args)dlsym(lib, #name))) return 1;
     LIST
 #undef F
-    return cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&ctx, device) || cuCtxSetCurrent(ctx) ||
-           cuMemAlloc_v2(&buffer, 1 << 20) || cuMemsetD8_v2(buffer, 0, 1 << 20);
+        return cuInit(0) ||
+        cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&ctx, device) || cuCtxSetCurrent(ctx) ||
+        cuMemAlloc_v2(&buffer, 1 << 20) || cuMemsetD8_v2(buffer, 0, 1 << 20);
 }
 
 static int launch(char *what)
@@ -54,10 +62,8 @@ static int launch(char *what)
     int rc = cuModuleGetFunction(&f, module, what);
     for (int i = 0; i < times && !rc; i++)
         rc = cuLaunchKernel(f, g[0], g[1], g[2], b[0], b[1], b[2], 0, NULL, params, NULL);
-    if (!rc && sync_each)
-        rc = cuCtxSynchronize();
-    if (rc)
-        printf("%s: error %d\n", what, rc);
+    if (!rc && sync_each) rc = cuCtxSynchronize();
+    if (rc) printf("%s: error %d\n", what, rc);
     return rc;
 }
 
@@ -65,8 +71,7 @@ static void close_all(void)
 {
     closefrom(3);
     int null = open("/dev/null", O_RDWR);
-    for (int fd = 4; fd <= 530; fd = fd == 20 ? 512 : fd + 1)
-        dup2(null, fd);
+    for (int fd = 4; fd <= 530; fd = fd == 20 ? 512 : fd + 1) dup2(null, fd);
 }
 
 static int sum(void)
@@ -74,8 +79,7 @@ static int sum(void)
     static uint32_t words[1024];
     uint64_t s = 0;
     int rc = cuMemcpyDtoH_v2(words, buffer, sizeof words);
-    for (int i = 0; i < 1024; i++)
-        s += words[i];
+    for (int i = 0; i < 1024; i++) s += words[i];
     printf("sum %llu\n", (unsigned long long)s);
     return rc;
 }
@@ -91,8 +95,7 @@ int main(int argc, char **argv)
             usleep((unsigned)atoi(a + 6) * 1000);
         } else if (!strncmp(a, "daemon=", 7)) {
             fflush(NULL);
-            if (daemon(1, 0))
-                return 1;
+            if (daemon(1, 0)) return 1;
             usleep((unsigned)atoi(a + 7) * 1000);
         } else if (!strcmp(a, "locale")) {
             printf("locale %s\n", setlocale(LC_ALL, "") ? localeconv()->decimal_point : "none");
@@ -105,8 +108,7 @@ int main(int argc, char **argv)
         } else if (begin()) {
             return fprintf(stderr, "ptxrun: no device\n"), 1;
         } else if (!strncmp(a, "load=", 5)) {
-            if (cuModuleLoad(&module, a + 5))
-                return fprintf(stderr, "ptxrun: %s does not load\n", a + 5), 1;
+            if (cuModuleLoad(&module, a + 5)) return fprintf(stderr, "ptxrun: %s does not load\n", a + 5), 1;
         } else if (!strcmp(a, "sum")) {
             failed |= sum() != 0;
         } else {

@@ -1,6 +1,6 @@
-/* Fuzz target: the bytes are a capture, or, behind a first byte that is odd, a list of operations for which head, frame,
- * sums and END are made, so that what lies behind these is reached, too. Whatever they hold, opening gives an error that
- * names the path, or a reader whose operations, contents and images can all be read. */
+/* Fuzz target: the bytes are a capture, or, behind a first byte that is odd, a list of operations for which head,
+ * frame, sums and END are made, so that what lies behind these is reached, too. Whatever they hold, opening gives an
+ * error that names the path, or a reader whose operations, contents and images can all be read. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +16,8 @@
 
 static void add_frame(struct mg_buf *out, enum mg_cap_frame_type type, const void *data, size_t bytes)
 {
-    struct mg_cap_frame f = {.magic = MG_CAP_FRAME_MAGIC, .type = type, .raw_bytes = (uint32_t)bytes, .packed_bytes = (uint32_t)bytes};
+    struct mg_cap_frame f = {
+        .magic = MG_CAP_FRAME_MAGIC, .type = type, .raw_bytes = (uint32_t)bytes, .packed_bytes = (uint32_t)bytes};
     f.payload_crc = mg_crc32c(0, data, bytes);
     f.crc = mg_crc32c(0, &f, offsetof(struct mg_cap_frame, crc));
     mg_buf_add(out, &f, sizeof f);

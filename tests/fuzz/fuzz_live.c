@@ -1,4 +1,5 @@
-/* The bytes are the ring of a process whose database is whole: every launch of the database is told once, whatever the ring says. */
+/* The bytes are the ring of a process whose database is whole: every launch of the database is told once, whatever the
+ * ring says. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +22,23 @@ static void remove_files(void)
 static void prepare(void)
 {
     const char *argv[] = {"app"};
-    struct mg_store_process process = {.pid = (uint32_t)getpid(), .rank = -1, .exe = "app", .argv = argv, .argc = 1, .device_kind = "emu", .device_name = "x", .tools = ""};
+    struct mg_store_process process = {.pid = (uint32_t)getpid(),
+                                       .rank = -1,
+                                       .exe = "app",
+                                       .argv = argv,
+                                       .argc = 1,
+                                       .device_kind = "emu",
+                                       .device_name = "x",
+                                       .tools = ""};
     struct mg_store *s;
     snprintf(dir, sizeof dir, "%s/margay-fuzz-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     if (!mkdtemp(dir) || mg_store_open(dir, &process, NULL, &s, NULL)) abort();
     struct mg_store_kernel k = {.name = "k", .module = "", .regs_native = -1, .regs_instrumented = -1};
-    struct mg_store_launch l = {.kernel = mg_store_kernel(s, &k), .grid = {1, 1, 1}, .block = {1, 1, 1}, .ran = MG_RAN_NATIVE, .reason = "no tool"};
+    struct mg_store_launch l = {.kernel = mg_store_kernel(s, &k),
+                                .grid = {1, 1, 1},
+                                .block = {1, 1, 1},
+                                .ran = MG_RAN_NATIVE,
+                                .reason = "no tool"};
     struct mg_store_done done = {.complete = true, .schedule_dependent = -1};
     for (int i = 0; i < LAUNCHES; i++) mg_store_launch_done(s, mg_store_launch(s, &l), &done);
     mg_store_close(s, 0);

@@ -26,7 +26,8 @@ static void clean_up(void)
 
 static void prepare(void)
 {
-    snprintf(dir, sizeof dir, "%s", access("/dev/shm", W_OK) ? "/tmp/margay-fuzz-XXXXXX" : "/dev/shm/margay-fuzz-XXXXXX");
+    snprintf(dir, sizeof dir, "%s",
+             access("/dev/shm", W_OK) ? "/tmp/margay-fuzz-XXXXXX" : "/dev/shm/margay-fuzz-XXXXXX");
     if (!mkdtemp(dir)) abort();
     snprintf(path, sizeof path, "%s/profile.db", dir);
     atexit(clean_up);

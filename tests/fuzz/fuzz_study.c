@@ -1,5 +1,5 @@
-/* Fuzz target: the bytes are launches and host events for the analysis of communication. Whatever they are, it refuses a launch or
- * takes it; what communicates is a part of what was accessed, and one worker and three find the same. */
+/* Fuzz target: the bytes are launches and host events for the analysis of communication. Whatever they are, it refuses
+ * a launch or takes it; what communicates is a part of what was accessed, and one worker and three find the same. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,10 @@
 enum { ACCESSES = 24, ADDRESSES = ACCESSES * 32 };
 static const uint64_t base = ((uint64_t)0x7f << 32) - 512; /* around a page's end */
 
-struct input { const uint8_t *at; size_t n; };
+struct input {
+    const uint8_t *at;
+    size_t n;
+};
 
 static uint32_t take_byte(struct input *in)
 {
@@ -28,9 +31,15 @@ static uint32_t take_word(struct input *in)
 static void make_access(struct input *in, struct mg_comm_access *a, uint64_t *addresses, uint32_t *used)
 {
     uint32_t how = take_byte(in);
-    *a = (struct mg_comm_access){.base = base + take_word(in) % 1024, .mask = take_word(in) | take_word(in) << 16, .cta = take_byte(in) % 9,
-                                 .order = take_byte(in), .phase = take_byte(in) % 4, .bytes = take_byte(in), .warp = (uint16_t)(take_byte(in) % 3),
-                                 .sm = (uint16_t)(take_byte(in) % 5), .kind = (uint8_t)(how % 3)};
+    *a = (struct mg_comm_access){.base = base + take_word(in) % 1024,
+                                 .mask = take_word(in) | take_word(in) << 16,
+                                 .cta = take_byte(in) % 9,
+                                 .order = take_byte(in),
+                                 .phase = take_byte(in) % 4,
+                                 .bytes = take_byte(in),
+                                 .warp = (uint16_t)(take_byte(in) % 3),
+                                 .sm = (uint16_t)(take_byte(in) % 5),
+                                 .kind = (uint8_t)(how % 3)};
     a->stride = (int32_t)(int8_t)take_byte(in);
     if (how & 64) a->base = (uint64_t)take_word(in) << 48; /* no address at all */
     if (!(how & 128)) return;
@@ -44,18 +53,32 @@ static struct mg_comm_launch make_launch(struct input *in, struct mg_comm_access
 {
     uint32_t used = 0, n = take_byte(in) % (ACCESSES + 1);
     for (uint32_t i = 0; i < n; i++) make_access(in, &a[i], addresses, &used);
-    return (struct mg_comm_launch){.kernel = take_byte(in) & 1 ? "one" : "two", .stream = take_byte(in) % 2, .grid = {take_byte(in) % 4, 3, 1},
-                                   .block = {take_byte(in), 1, 1}, .accesses = a, .n_accesses = n, .addresses = addresses};
+    return (struct mg_comm_launch){.kernel = take_byte(in) & 1 ? "one" : "two",
+                                   .stream = take_byte(in) % 2,
+                                   .grid = {take_byte(in) % 4, 3, 1},
+                                   .block = {take_byte(in), 1, 1},
+                                   .accesses = a,
+                                   .n_accesses = n,
+                                   .addresses = addresses};
 }
 
 static void host_event(struct mg_comm *c, uint32_t kind, uint64_t address, uint64_t bytes)
 {
     switch (kind % 5) {
-    case 0: mg_comm_add_copy_in(c, address, bytes); break;
-    case 1: mg_comm_add_copy_out(c, address, bytes); break;
-    case 2: mg_comm_add_copy_within(c, address, base, bytes); break;
-    case 3: mg_comm_add_memset(c, address, bytes); break;
-    default: mg_comm_add_allocation(c, address, bytes);
+    case 0:
+        mg_comm_add_copy_in(c, address, bytes);
+        break;
+    case 1:
+        mg_comm_add_copy_out(c, address, bytes);
+        break;
+    case 2:
+        mg_comm_add_copy_within(c, address, base, bytes);
+        break;
+    case 3:
+        mg_comm_add_memset(c, address, bytes);
+        break;
+    default:
+        mg_comm_add_allocation(c, address, bytes);
     }
 }
 
@@ -67,7 +90,9 @@ static void check(const struct mg_comm_result *r)
     uint64_t sizes = 0, fresh = 0;
     for (uint32_t i = 0; i < r->n_edges; i++) {
         const struct mg_comm_edge *e = &r->edges[i];
-        if (e->source_step >= e->target_step || e->target_step >= r->n_steps || e->fresh > e->bytes || e->bytes > e->executed) abort();
+        if (e->source_step >= e->target_step || e->target_step >= r->n_steps || e->fresh > e->bytes ||
+            e->bytes > e->executed)
+            abort();
         sizes += e->bytes;
         fresh += e->fresh;
     }
@@ -77,7 +102,9 @@ static void check(const struct mg_comm_result *r)
 
 static void compare(const struct mg_comm_result *a, const struct mg_comm_result *b)
 {
-    if (a->n_edges != b->n_edges || a->n_steps != b->n_steps || a->load_gaps.n != b->load_gaps.n || a->store_gaps.n != b->store_gaps.n) abort();
+    if (a->n_edges != b->n_edges || a->n_steps != b->n_steps || a->load_gaps.n != b->load_gaps.n ||
+        a->store_gaps.n != b->store_gaps.n)
+        abort();
     if (a->n_edges && memcmp(a->edges, b->edges, a->n_edges * sizeof *a->edges)) abort();
     for (uint32_t i = 0; i < a->n_steps; i++)
         if (memcmp(a->steps[i].used, b->steps[i].used, a->steps[i].n_ctas * sizeof *a->steps[i].used)) abort();

@@ -25,7 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         if (f.node != 1 || f.thread != 2 || parse(out.at, out.n, &again, &d)) abort();
         if (again.n_functions != f.n_functions || again.n_events != f.n_events) abort();
         for (uint32_t i = 0; i < f.n_functions; i++)
-            if (again.functions[i].calls != f.functions[i].calls || again.functions[i].children != f.functions[i].children) abort();
+            if (again.functions[i].calls != f.functions[i].calls ||
+                again.functions[i].children != f.functions[i].children)
+                abort();
         tau_file_release(&again);
         mg_buf_release(&out);
     }

@@ -1,6 +1,6 @@
-/* Fuzz target: the bytes are a trace file, or, behind a first byte that is odd, the inside of a chunk for which head and
- * checksums are made, so that what lies behind these is reached, too. Whatever they hold, opening gives an error or a
- * reader, all records print, the JSON is valid, and verification ends. */
+/* Fuzz target: the bytes are a trace file, or, behind a first byte that is odd, the inside of a chunk for which head
+ * and checksums are made, so that what lies behind these is reached, too. Whatever they hold, opening gives an error or
+ * a reader, all records print, the JSON is valid, and verification ends. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -95,7 +95,9 @@ static void sum_up(void)
     }
     if (!mg_spans_open(path, &q, &spans, &d)) {
         for (const struct mg_span *p; (p = mg_spans_next(spans)); last = p->begin_ns)
-            if (p->begin_ns < last || p->end_ns < p->begin_ns || !p->name || !p->domain || p->kind >= MG_SPAN_KIND_COUNT) abort();
+            if (p->begin_ns < last || p->end_ns < p->begin_ns || !p->name || !p->domain ||
+                p->kind >= MG_SPAN_KIND_COUNT)
+                abort();
         mg_spans_close(spans);
     }
     mg_diag_release(&d);

@@ -15,7 +15,8 @@ static void clean_up(void)
 
 static void prepare(void)
 {
-    snprintf(path, sizeof path, "%s", access("/dev/shm", W_OK) ? "/tmp/margay-fuzz-XXXXXX" : "/dev/shm/margay-fuzz-XXXXXX");
+    snprintf(path, sizeof path, "%s",
+             access("/dev/shm", W_OK) ? "/tmp/margay-fuzz-XXXXXX" : "/dev/shm/margay-fuzz-XXXXXX");
     int fd = mkstemp(path);
     if (fd < 0) abort();
     close(fd);

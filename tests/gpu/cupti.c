@@ -10,17 +10,21 @@
 #include <time.h>
 #include <unistd.h>
 
-int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuCtxSynchronize(void),
-    cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *), cuStreamCreate(void **, unsigned),
-    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *),
+    cuCtxSynchronize(void), cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *),
+    cuStreamCreate(void **, unsigned),
+    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **);
 
-static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+static const char ptx[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .entry spin(.param .u64 ns)\n{\n.reg .b64 %d<5>;\n.reg .pred %p;\n"
     "ld.param.u64 %d1, [ns];\nmov.u64 %d2, %globaltimer;\nagain:\nmov.u64 %d3, %globaltimer;\nsub.s64 %d4, %d3, %d2;\n"
     "setp.lt.u64 %p, %d4, %d1;\n@%p bra again;\nret;\n}\n";
 
 enum { CONCURRENT_KERNEL = 10, START = 16, END = 24 /* in the record of a kernel, every version so far */ };
-static int (*enable)(int), (*callbacks)(void (*)(uint8_t **, size_t *, size_t *), void (*)(void *, uint32_t, uint8_t *, size_t, size_t)),
+static int (*enable)(int),
+    (*callbacks)(void (*)(uint8_t **, size_t *, size_t *), void (*)(void *, uint32_t, uint8_t *, size_t, size_t)),
     (*next_record)(uint8_t *, size_t, void **), (*flush_all)(uint32_t), (*timestamps)(uint64_t (*)(void));
 static FILE *out;
 
@@ -56,7 +60,8 @@ static void check(const char *what, int rc)
 }
 static void *open_cupti(void)
 {
-    static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+    static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so",
+                                        "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
                                         "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so"};
     const char *given = getenv("CUPTI");
     void *l = given ? dlopen(given, RTLD_NOW) : NULL;
@@ -66,7 +71,11 @@ static void *open_cupti(void)
 
 int main(int argc, char **argv)
 {
-    static const struct { uint64_t ns; int times; } kernels[] = {{2000, 200}, {5000, 200}, {10000, 200}, {20000, 200}, {100000, 100}, {1000000, 50}, {12000000, 20}, {60000000, 5}};
+    static const struct {
+        uint64_t ns;
+        int times;
+    } kernels[] = {{2000, 200},   {5000, 200},   {10000, 200},   {20000, 200},
+                   {100000, 100}, {1000000, 50}, {12000000, 20}, {60000000, 5}};
     void *l = open_cupti(), *ctx, *module, *spin, *stream;
     int device;
     if (argc < 3) return 2;
@@ -76,7 +85,8 @@ int main(int argc, char **argv)
     *(void **)&next_record = dlsym(l, "cuptiActivityGetNextRecord");
     *(void **)&flush_all = dlsym(l, "cuptiActivityFlushAll");
     *(void **)&timestamps = dlsym(l, "cuptiActivityRegisterTimestampCallback");
-    if (!enable || !callbacks || !next_record || !flush_all || !timestamps) return puts("this CUPTI lacks a function"), 77;
+    if (!enable || !callbacks || !next_record || !flush_all || !timestamps)
+        return puts("this CUPTI lacks a function"), 77;
     if (!(out = fopen(argv[1], "w"))) return 2;
     check("cuptiActivityRegisterTimestampCallback", timestamps(now));
     check("cuptiActivityRegisterCallbacks", callbacks(request, complete));

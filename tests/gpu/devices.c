@@ -17,28 +17,42 @@ static const char text[] =
     ".visible .entry fetch(.param .u64 to, .param .u64 from)\n{\n.reg .b32 %i, %a;\n.reg .b64 %p, %q, %o;\nld.param.u64 %p, [to];\nld.param.u64 %q, [from];\n"
     "mov.u32 %i, %tid.x;\nmul.wide.u32 %o, %i, 4;\nadd.u64 %p, %p, %o;\nadd.u64 %q, %q, %o;\nld.global.u32 %a, [%q];\nshl.b32 %a, %a, 1;\nst.global.u32 [%p], %a;\nret;\n}\n";
 
-#define LIST                                                                                                     \
-    F(cuInit, (unsigned)) F(cuDevicePrimaryCtxRetain, (handle *, int)) F(cuCtxCreate_v2, (handle *, unsigned, int)) \
-    F(cuCtxSetCurrent, (handle)) F(cuCtxSynchronize, (void)) F(cuModuleLoadData, (handle *, const void *))        \
-    F(cuModuleUnload, (handle)) F(cuModuleGetFunction, (handle *, handle, const char *))                           \
-    F(cuModuleGetGlobal_v2, (uint64_t *, size_t *, handle, const char *)) F(cuMemAlloc_v2, (uint64_t *, size_t))   \
-    F(cuMemcpyDtoH_v2, (void *, uint64_t, size_t)) F(cuMemsetD8_v2, (uint64_t, unsigned char, size_t))             \
-    F(cuDeviceCanAccessPeer, (int *, int, int)) F(cuCtxEnablePeerAccess, (handle, unsigned))                       \
-    F(cuLibraryLoadData, (handle *, const void *, int *, void **, unsigned, int *, void **, unsigned))             \
-    F(cuLibraryGetKernel, (handle *, handle, const char *)) F(cuLibraryUnload, (handle))                           \
-    F(cuLaunchKernel, (handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, handle, void **, void **))
+#define LIST                                                                                                           \
+    F(cuInit, (unsigned))                                                                                              \
+    F(cuDevicePrimaryCtxRetain, (handle *, int))                                                                       \
+    F(cuCtxCreate_v2, (handle *, unsigned, int))                                                                       \
+    F(cuCtxSetCurrent, (handle))                                                                                       \
+    F(cuCtxSynchronize, (void))                                                                                        \
+    F(cuModuleLoadData, (handle *, const void *))                                                                      \
+    F(cuModuleUnload, (handle))                                                                                        \
+    F(cuModuleGetFunction, (handle *, handle, const char *))                                                           \
+    F(cuModuleGetGlobal_v2, (uint64_t *, size_t *, handle, const char *))                                              \
+    F(cuMemAlloc_v2, (uint64_t *, size_t))                                                                             \
+    F(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))                                                                     \
+    F(cuMemsetD8_v2, (uint64_t, unsigned char, size_t))                                                                \
+    F(cuDeviceCanAccessPeer, (int *, int, int))                                                                        \
+    F(cuCtxEnablePeerAccess, (handle, unsigned))                                                                       \
+    F(cuLibraryLoadData, (handle *, const void *, int *, void **, unsigned, int *, void **, unsigned))                 \
+    F(cuLibraryGetKernel, (handle *, handle, const char *))                                                            \
+    F(cuLibraryUnload, (handle))                                                                                       \
+    F(cuLaunchKernel,                                                                                                  \
+      (handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, handle, void **, void **))
 #define F(name, args) static int(*name) args;
 LIST
 #undef F
-static void check(int rc, const char *call)
+    static void
+    check(int rc, const char *call)
 {
-    if (rc)
-        printf("%s: error %d\n", call, rc), exit(3);
+    if (rc) printf("%s: error %d\n", call, rc), exit(3);
 }
 #define DO(name, ...) check(name(__VA_ARGS__), #name)
 
 enum { N = 1000, LAUNCHES = 20 };
-struct side { handle ctx, module, add, fetch; uint64_t p, hits; int device; };
+struct side {
+    handle ctx, module, add, fetch;
+    uint64_t p, hits;
+    int device;
+};
 static struct side side[2];
 static handle kernel; /* of a library: one handle for every context */
 
@@ -47,8 +61,7 @@ static void expect(uint64_t at, int n, unsigned want, const char *what)
     unsigned host[N];
     DO(cuMemcpyDtoH_v2, host, at, (size_t)n * 4);
     for (int i = 0; i < n; i++)
-        if (host[i] != want)
-            printf("%s: element %d is %u, not %u\n", what, i, host[i], want), exit(2);
+        if (host[i] != want) printf("%s: element %d is %u, not %u\n", what, i, host[i], want), exit(2);
 }
 static void load(struct side *s, size_t before)
 {
@@ -86,12 +99,11 @@ int main(int argc, char **argv)
     pthread_t t[2];
     handle library;
     size_t first = argc > 3 ? (size_t)atoi(argv[3]) << 20 : 0;
-    if (argc < 3 || !lib)
-        return 1;
+    if (argc < 3 || !lib) return 1;
 #define F(name, args) *(void **)&name = dlsym(lib, #name);
     LIST
 #undef F
-    DO(cuInit, 0);
+        DO(cuInit, 0);
     DO(cuLibraryLoadData, &library, text, NULL, NULL, 0, NULL, NULL, 0);
     DO(cuLibraryGetKernel, &kernel, library, "add");
     for (int k = 0; k < 2; k++) {
@@ -106,10 +118,8 @@ int main(int argc, char **argv)
             DO(cuCtxSetCurrent, side[k].ctx);
             load(&side[k], first + ((size_t)(k + 1 + 2 * round) << 21));
         }
-        for (int k = 0; k < 2; k++)
-            pthread_create(&t[k], NULL, work, &side[k]);
-        for (int k = 0; k < 2; k++)
-            pthread_join(t[k], NULL);
+        for (int k = 0; k < 2; k++) pthread_create(&t[k], NULL, work, &side[k]);
+        for (int k = 0; k < 2; k++) pthread_join(t[k], NULL);
         for (int k = 0; k < 2; k++) {
             DO(cuCtxSetCurrent, side[k].ctx);
             expect(side[k].p, N, 2 * LAUNCHES, "sums");
@@ -117,10 +127,8 @@ int main(int argc, char **argv)
         }
         int can = 0;
         DO(cuCtxSetCurrent, side[0].ctx);
-        if (side[0].device != side[1].device)
-            DO(cuDeviceCanAccessPeer, &can, side[0].device, side[1].device);
-        if (can && !round)
-            DO(cuCtxEnablePeerAccess, side[1].ctx, 0);
+        if (side[0].device != side[1].device) DO(cuDeviceCanAccessPeer, &can, side[0].device, side[1].device);
+        if (can && !round) DO(cuCtxEnablePeerAccess, side[1].ctx, 0);
         uint64_t from = can ? side[1].p : side[0].p, to;
         void *params[] = {&to, &from};
         DO(cuMemAlloc_v2, &to, 4096);
@@ -130,8 +138,7 @@ int main(int argc, char **argv)
             DO(cuCtxSetCurrent, side[k].ctx);
             DO(cuModuleUnload, side[k].module);
         }
-        if (!round)
-            printf("%s\n", can ? "peers" : "no peers");
+        if (!round) printf("%s\n", can ? "peers" : "no peers");
     }
     DO(cuLibraryUnload, library);
     puts("ok");

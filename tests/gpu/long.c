@@ -16,8 +16,7 @@ static uint32_t expected(uint64_t n)
 {
     uint32_t a = 1664525, c = 1013904223, x = 1;
     for (; n; n >>= 1) {
-        if (n & 1)
-            x = a * x + c;
+        if (n & 1) x = a * x + c;
         c = a * c + c;
         a *= a;
     }
@@ -25,11 +24,10 @@ static uint32_t expected(uint64_t n)
 }
 
 static void *lib;
-#define CALL(name, type, ...)                                                      \
-    do {                                                                           \
-        int rc_ = ((int(*) type)(uintptr_t)dlsym(lib, name))(__VA_ARGS__);         \
-        if (rc_)                                                                   \
-            printf("%s: error %d\n", name, rc_), exit(1);                          \
+#define CALL(name, type, ...)                                                                                          \
+    do {                                                                                                               \
+        int rc_ = ((int(*) type)(uintptr_t)dlsym(lib, name))(__VA_ARGS__);                                             \
+        if (rc_) printf("%s: error %d\n", name, rc_), exit(1);                                                         \
     } while (0)
 
 int main(int argc, char **argv)
@@ -38,15 +36,16 @@ int main(int argc, char **argv)
     void *ctx, *module, *f, *params[] = {&out, &rounds};
     uint32_t x;
     lib = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!lib)
-        return 1;
+    if (!lib) return 1;
     CALL("cuInit", (unsigned), 0);
     CALL("cuDevicePrimaryCtxRetain", (void **, int), &ctx, 0);
     CALL("cuCtxSetCurrent", (void *), ctx);
     CALL("cuModuleLoadData", (void **, const void *), &module, text);
     CALL("cuModuleGetFunction", (void **, void *, const char *), &f, module, "far");
     CALL("cuMemAlloc_v2", (uint64_t *, size_t), &out, 4);
-    CALL("cuLaunchKernel", (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **), f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
+    CALL("cuLaunchKernel",
+         (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **), f, 1,
+         1, 1, 1, 1, 1, 0, NULL, params, NULL);
     CALL("cuCtxSynchronize", (void));
     CALL("cuMemcpyDtoH_v2", (void *, uint64_t, size_t), &x, out, 4);
     printf("%llu rounds: %s\n", (unsigned long long)rounds, x == expected(rounds) ? "right" : "wrong");

@@ -1,4 +1,5 @@
-/* A driver-API program over the emulator that finds Margay's memory (it knows from EMU_GPU_MAPS where it is mapped) and
+/* A driver-API program over the emulator that finds Margay's memory (it knows from EMU_GPU_MAPS where it is
+ * mapped) and
  * writes there from a kernel, as a stray store would:
  *   apart work       three launches, nothing else       apart far        what of the program's lies near it?
  *   apart front      a word in front of each slot's counters (its header)
@@ -15,12 +16,23 @@
 #include <string.h>
 #include <unistd.h>
 
-extern int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuModuleLoadData(void **, const void *);
-extern int cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(uint64_t *, size_t), cuCtxSynchronize(void), cuMemcpyDtoH_v2(void *, uint64_t, size_t);
-extern int cuMemAllocHost_v2(void **, size_t), cuMemAllocManaged(uint64_t *, size_t, unsigned), cuMemAllocAsync(uint64_t *, size_t, void *);
-extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+extern int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *),
+    cuModuleLoadData(void **, const void *);
+extern int cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(uint64_t *, size_t),
+    cuCtxSynchronize(void), cuMemcpyDtoH_v2(void *, uint64_t, size_t);
+extern int cuMemAllocHost_v2(void **, size_t), cuMemAllocManaged(uint64_t *, size_t, unsigned),
+    cuMemAllocAsync(uint64_t *, size_t, void *);
+extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                          void **);
 extern int cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *), cuModuleUnload(void *);
-#define OK(e) do { int rc_ = (e); if (rc_) { printf("%s: %d\n", #e, rc_); exit(4); } } while (0)
+#define OK(e)                                                                                                          \
+    do {                                                                                                               \
+        int rc_ = (e);                                                                                                 \
+        if (rc_) {                                                                                                     \
+            printf("%s: %d\n", #e, rc_);                                                                               \
+            exit(4);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
 
 static const char ptx[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -75,14 +87,21 @@ static void load(void)
 
 /* ---- where Margay's memory is ---------------------------------------------------------------------------- */
 
-struct region { uint64_t at; size_t bytes; char what[16]; };
+struct region {
+    uint64_t at;
+    size_t bytes;
+    char what[16];
+};
 static struct region regions[256];
 static int n_regions;
 static void read_maps(void)
 {
     FILE *f = fopen(getenv("EMU_GPU_MAPS"), "r");
     n_regions = 0;
-    while (f && n_regions < 256 && fscanf(f, "%15s %llx %zu", regions[n_regions].what, (unsigned long long *)&regions[n_regions].at, &regions[n_regions].bytes) == 3) n_regions++;
+    while (f && n_regions < 256 &&
+           fscanf(f, "%15s %llx %zu", regions[n_regions].what, (unsigned long long *)&regions[n_regions].at,
+                  &regions[n_regions].bytes) == 3)
+        n_regions++;
     if (f) fclose(f);
 }
 /* A slot begins with the address of its body, 128 bytes on. */
@@ -90,7 +109,8 @@ static int find_slots(uint64_t *slots, int most)
 {
     int n = 0;
     for (int i = 0; i < n_regions; i++)
-        for (uint64_t at = regions[i].at; !strcmp(regions[i].what, "map") && n < most && at < regions[i].at + regions[i].bytes; at += 128)
+        for (uint64_t at = regions[i].at;
+             !strcmp(regions[i].what, "map") && n < most && at < regions[i].at + regions[i].bytes; at += 128)
             if (*(uint64_t *)at == at + 128) slots[n++] = at;
     return n;
 }
@@ -117,7 +137,9 @@ static void plant(const char *where)
 static int is_near(uint64_t at)
 {
     for (int i = 0; i < n_regions; i++)
-        if ((!strcmp(regions[i].what, "map") || !strcmp(regions[i].what, "host")) && at + (64 << 20) > regions[i].at && at < regions[i].at + regions[i].bytes + (64 << 20)) return 1;
+        if ((!strcmp(regions[i].what, "map") || !strcmp(regions[i].what, "host")) && at + (64 << 20) > regions[i].at &&
+            at < regions[i].at + regions[i].bytes + (64 << 20))
+            return 1;
     return 0;
 }
 static void look_far(void)
@@ -135,7 +157,8 @@ static void look_far(void)
         OK(cuMemAllocHost_v2(&host, 5000 + i));
         near += is_near((uint64_t)host);
     }
-    for (int i = 0; i < n_regions; i++) n_map += !strcmp(regions[i].what, "map"), n_host += !strcmp(regions[i].what, "host");
+    for (int i = 0; i < n_regions; i++)
+        n_map += !strcmp(regions[i].what, "map"), n_host += !strcmp(regions[i].what, "host");
     printf("near: %d of 161; mapped %d, pinned %d\n", near, n_map > 0, n_host > 0);
 }
 
@@ -160,10 +183,14 @@ int main(int argc, char **argv)
     store(buffer + 512, 0);
     usleep(20000);
     read_maps();
-    if (!strcmp(what, "far")) look_far();
-    else if (!strcmp(what, "shared")) store_shared(share, 0, 5), store_shared(share, -4, 5), store_shared(share, 512, 5);
-    else if (!strcmp(what, "calls")) store_shared(calls, atoi(argv[2]), 300);
-    else if (strcmp(what, "work")) plant(what);
+    if (!strcmp(what, "far"))
+        look_far();
+    else if (!strcmp(what, "shared"))
+        store_shared(share, 0, 5), store_shared(share, -4, 5), store_shared(share, 512, 5);
+    else if (!strcmp(what, "calls"))
+        store_shared(calls, atoi(argv[2]), 300);
+    else if (strcmp(what, "work"))
+        plant(what);
     usleep(150000); /* check words between pieces are looked at now and then */
     for (int i = 0; i < 2; i++) run_work();
     uint32_t v = 0;

@@ -2,8 +2,9 @@
 #include "record/record.h"
 #include "tool/plugin.h"
 
-static const struct mg_trace_field enter_fields[] = {
-    {.name = "cta3", .type = MG_TRACE_u64}, {.name = "minus", .type = MG_TRACE_i64}, {.name = "seven", .type = MG_TRACE_u64}};
+static const struct mg_trace_field enter_fields[] = {{.name = "cta3", .type = MG_TRACE_u64},
+                                                     {.name = "minus", .type = MG_TRACE_i64},
+                                                     {.name = "seven", .type = MG_TRACE_u64}};
 static const struct mg_trace_field store_fields[] = {{.name = "cta1", .type = MG_TRACE_u64}};
 static const struct mg_record_type enter = {"enter", MG_RECORD_PER_WARP, enter_fields, MG_COUNT_OF(enter_fields)};
 static const struct mg_record_type store = {"store", MG_RECORD_PER_WARP, store_fields, MG_COUNT_OF(store_fields)};
@@ -43,5 +44,6 @@ static enum mg_err instrument(const void *conf, struct mg_patch *p, struct mg_di
     return MG_ERR_OK;
 }
 
-static const struct mg_tool bounded = {.name = "bounded", .summary = "bounded records of the tests", .analyze = analyze, .instrument = instrument};
+static const struct mg_tool bounded = {
+    .name = "bounded", .summary = "bounded records of the tests", .analyze = analyze, .instrument = instrument};
 MG_TOOL_PLUGIN(bounded)

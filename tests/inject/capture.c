@@ -1,6 +1,6 @@
 /* What a capture has to get right, by the driver's interface: memory of every kind, variables and their addresses in
- * memory, copies and memsets in one to three dimensions, streams and events, graphs by capture and by node, pools. Prints
- * one line a part with a sum that a host loop confirms. */
+ * memory, copies and memsets in one to three dimensions, streams and events, graphs by capture and by node, pools.
+ * Prints one line a part with a sum that a host loop confirms. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,32 +8,54 @@
 #include "abi/cu.h"
 
 #define D(name, ...) extern cu_result name(__VA_ARGS__);
-D(cuInit, unsigned) D(cuDeviceGet, cu_device *, int) D(cuDevicePrimaryCtxRetain, cu_ctx *, cu_device) D(cuCtxSetCurrent, cu_ctx)
-D(cuModuleLoadData, cu_module *, const void *) D(cuModuleGetFunction, cu_function *, cu_module, const char *)
-D(cuModuleGetGlobal_v2, cu_ptr *, size_t *, cu_module, const char *) D(cuModuleUnload, cu_module)
-D(cuMemAlloc_v2, cu_ptr *, size_t) D(cuMemFree_v2, cu_ptr) D(cuMemAllocManaged, cu_ptr *, size_t, unsigned)
-D(cuMemHostAlloc, void **, size_t, unsigned) D(cuMemFreeHost, void *) D(cuMemHostGetDevicePointer_v2, cu_ptr *, void *, unsigned)
-D(cuMemAllocAsync, cu_ptr *, size_t, cu_stream) D(cuMemFreeAsync, cu_ptr, cu_stream) D(cuMemAllocPitch_v2, cu_ptr *, size_t *, size_t, size_t, unsigned)
-D(cuMemcpyHtoD_v2, cu_ptr, const void *, size_t) D(cuMemcpyDtoH_v2, void *, cu_ptr, size_t) D(cuMemcpyDtoD_v2, cu_ptr, cu_ptr, size_t)
-D(cuMemcpyHtoDAsync_v2, cu_ptr, const void *, size_t, cu_stream) D(cuMemcpyDtoHAsync_v2, void *, cu_ptr, size_t, cu_stream)
-D(cuMemcpy2D_v2, const struct cu_memcpy2d *) D(cuMemcpy3D_v2, const struct cu_memcpy3d *) D(cuArray3DCreate_v2, cu_array *, const struct cu_array3d_desc *)
-D(cuArrayDestroy, cu_array) D(cuMemsetD32_v2, cu_ptr, unsigned, size_t) D(cuMemsetD2D8_v2, cu_ptr, size_t, unsigned char, size_t, size_t)
-D(cuLaunchKernel, cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream, void **, void **)
-D(cuCtxSynchronize, void) D(cuStreamCreate, cu_stream *, unsigned) D(cuStreamSynchronize, cu_stream) D(cuEventCreate, cu_event *, unsigned)
-D(cuEventRecord, cu_event, cu_stream) D(cuStreamWaitEvent, cu_stream, cu_event, unsigned) D(cuStreamBeginCapture_v2, cu_stream, int)
-D(cuStreamEndCapture, cu_stream, cu_graph *) D(cuGraphInstantiateWithFlags, cu_graph_exec *, cu_graph, unsigned long long)
-D(cuGraphLaunch, cu_graph_exec, cu_stream) D(cuGraphExecDestroy, cu_graph_exec) D(cuGraphGetNodes, cu_graph, cu_node *, size_t *)
-D(cuGraphNodeGetType, cu_node, int *) D(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)
-D(cuGraphExecKernelNodeSetParams_v2, cu_graph_exec, cu_node, const struct cu_kernel_node *)
+D(cuInit, unsigned)
+D(cuDeviceGet, cu_device *, int)
+D(cuDevicePrimaryCtxRetain, cu_ctx *, cu_device)
+D(cuCtxSetCurrent, cu_ctx) D(cuModuleLoadData, cu_module *, const void *) D(cuModuleGetFunction, cu_function *,
+                                                                            cu_module, const char *)
+    D(cuModuleGetGlobal_v2, cu_ptr *, size_t *, cu_module,
+      const char *) D(cuModuleUnload, cu_module) D(cuMemAlloc_v2, cu_ptr *, size_t) D(cuMemFree_v2, cu_ptr)
+        D(cuMemAllocManaged, cu_ptr *, size_t, unsigned) D(cuMemHostAlloc, void **, size_t, unsigned)
+            D(cuMemFreeHost, void *) D(cuMemHostGetDevicePointer_v2, cu_ptr *, void *,
+                                       unsigned) D(cuMemAllocAsync, cu_ptr *, size_t, cu_stream)
+                D(cuMemFreeAsync, cu_ptr, cu_stream) D(cuMemAllocPitch_v2, cu_ptr *, size_t *, size_t, size_t, unsigned)
+                    D(cuMemcpyHtoD_v2, cu_ptr, const void *, size_t) D(cuMemcpyDtoH_v2, void *, cu_ptr, size_t)
+                        D(cuMemcpyDtoD_v2, cu_ptr, cu_ptr, size_t) D(cuMemcpyHtoDAsync_v2, cu_ptr, const void *, size_t,
+                                                                     cu_stream) D(cuMemcpyDtoHAsync_v2, void *, cu_ptr,
+                                                                                  size_t, cu_stream)
+                            D(cuMemcpy2D_v2, const struct cu_memcpy2d *) D(cuMemcpy3D_v2, const struct cu_memcpy3d *)
+                                D(cuArray3DCreate_v2, cu_array *,
+                                  const struct cu_array3d_desc *) D(cuArrayDestroy, cu_array)
+                                    D(cuMemsetD32_v2, cu_ptr, unsigned,
+                                      size_t) D(cuMemsetD2D8_v2, cu_ptr, size_t, unsigned char, size_t, size_t)
+                                        D(cuLaunchKernel, cu_function, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                          unsigned, unsigned, cu_stream, void **,
+                                          void **) D(cuCtxSynchronize, void) D(cuStreamCreate, cu_stream *, unsigned)
+                                            D(cuStreamSynchronize, cu_stream) D(cuEventCreate, cu_event *, unsigned)
+                                                D(cuEventRecord, cu_event, cu_stream) D(cuStreamWaitEvent, cu_stream,
+                                                                                        cu_event, unsigned)
+                                                    D(cuStreamBeginCapture_v2, cu_stream, int) D(cuStreamEndCapture,
+                                                                                                 cu_stream, cu_graph *)
+                                                        D(cuGraphInstantiateWithFlags, cu_graph_exec *, cu_graph,
+                                                          unsigned long long) D(cuGraphLaunch, cu_graph_exec, cu_stream)
+                                                            D(cuGraphExecDestroy, cu_graph_exec)
+                                                                D(cuGraphGetNodes, cu_graph, cu_node *, size_t *)
+                                                                    D(cuGraphNodeGetType, cu_node, int *)
+                                                                        D(cuGraphKernelNodeGetParams_v2, cu_node,
+                                                                          struct cu_kernel_node *)
+                                                                            D(cuGraphExecKernelNodeSetParams_v2,
+                                                                              cu_graph_exec, cu_node,
+                                                                              const struct cu_kernel_node *)
 
-enum { N = 1000 };
+                                                                                enum {
+                                                                                    N = 1000
+                                                                                };
 static cu_function add, chase;
 static cu_module module;
 
 static void check(cu_result rc, int line)
 {
-    if (!rc)
-        return;
+    if (!rc) return;
     printf("line %d: error %d\n", line, rc);
     exit(1);
 }
@@ -48,8 +70,7 @@ static void run_add(cu_ptr p, unsigned k, cu_stream s)
 static void say(const char *name, const unsigned *p, unsigned want)
 {
     unsigned long long sum = 0;
-    for (unsigned i = 0; i < N; i++)
-        sum += p[i];
+    for (unsigned i = 0; i < N; i++) sum += p[i];
     printf("%s: %llu %s\n", name, sum, sum == (unsigned long long)want * N ? "ok" : "WRONG");
 }
 
@@ -79,14 +100,12 @@ static void host_memory(void)
     OK(cuMemHostAlloc((void **)&pinned, N * 4, CUHOST_DEVICEMAP));
     OK(cuMemHostGetDevicePointer_v2(&there, pinned, 0));
     unsigned *m = (unsigned *)(uintptr_t)managed;
-    for (unsigned i = 0; i < N; i++)
-        m[i] = 10, pinned[i] = 20;
+    for (unsigned i = 0; i < N; i++) m[i] = 10, pinned[i] = 20;
     for (int k = 0; k < 2; k++) {
         run_add(managed, 1, NULL);
         run_add(there, 1, NULL);
         OK(cuCtxSynchronize());
-        for (unsigned i = 0; i < N; i++)
-            m[i] += 100, pinned[i] += 100; /* no call: seen before the next launch */
+        for (unsigned i = 0; i < N; i++) m[i] += 100, pinned[i] += 100; /* no call: seen before the next launch */
     }
     run_add(managed, 0, NULL);
     run_add(there, 0, NULL);
@@ -122,19 +141,38 @@ static void boxes(void)
     cu_array array;
     size_t pitch;
     unsigned host[N];
-    for (unsigned i = 0; i < N; i++)
-        host[i] = 3;
+    for (unsigned i = 0; i < N; i++) host[i] = 3;
     OK(cuMemAllocPitch_v2(&rows, &pitch, 400, 10, 4)); /* N words in 10 rows */
     OK(cuMemsetD2D8_v2(rows, pitch, 0, 400, 10));
-    OK(cuMemcpy2D_v2(&(struct cu_memcpy2d){.src_type = CUMEM_HOST, .src_host = host, .src_pitch = 400, .dst_type = CUMEM_DEVICE,
-                                           .dst_device = rows, .dst_pitch = pitch, .width = 400, .height = 10}));
+    OK(cuMemcpy2D_v2(&(struct cu_memcpy2d){.src_type = CUMEM_HOST,
+                                           .src_host = host,
+                                           .src_pitch = 400,
+                                           .dst_type = CUMEM_DEVICE,
+                                           .dst_device = rows,
+                                           .dst_pitch = pitch,
+                                           .width = 400,
+                                           .height = 10}));
     OK(cuArray3DCreate_v2(&array, &(struct cu_array3d_desc){100, 10, 0, CUAD_UINT32, 1, 0}));
-    OK(cuMemcpy3D_v2(&(struct cu_memcpy3d){.src_type = CUMEM_DEVICE, .src_device = rows, .src_pitch = pitch, .src_height = 10,
-                                           .dst_type = CUMEM_ARRAY, .dst_array = array, .width = 400, .height = 10, .depth = 1}));
+    OK(cuMemcpy3D_v2(&(struct cu_memcpy3d){.src_type = CUMEM_DEVICE,
+                                           .src_device = rows,
+                                           .src_pitch = pitch,
+                                           .src_height = 10,
+                                           .dst_type = CUMEM_ARRAY,
+                                           .dst_array = array,
+                                           .width = 400,
+                                           .height = 10,
+                                           .depth = 1}));
     cu_ptr flat;
     OK(cuMemAlloc_v2(&flat, N * 4));
-    OK(cuMemcpy3D_v2(&(struct cu_memcpy3d){.src_type = CUMEM_ARRAY, .src_array = array, .dst_type = CUMEM_DEVICE, .dst_device = flat,
-                                           .dst_pitch = 400, .dst_height = 10, .width = 400, .height = 10, .depth = 1}));
+    OK(cuMemcpy3D_v2(&(struct cu_memcpy3d){.src_type = CUMEM_ARRAY,
+                                           .src_array = array,
+                                           .dst_type = CUMEM_DEVICE,
+                                           .dst_device = flat,
+                                           .dst_pitch = 400,
+                                           .dst_height = 10,
+                                           .width = 400,
+                                           .height = 10,
+                                           .depth = 1}));
     run_add(flat, 4, NULL);
     OK(cuMemcpyDtoH_v2(host, flat, N * 4));
     say("boxes", host, 7);
@@ -149,8 +187,7 @@ static void streams(void)
     cu_event e;
     cu_ptr p;
     unsigned host[N], back[N];
-    for (unsigned i = 0; i < N; i++)
-        host[i] = 1;
+    for (unsigned i = 0; i < N; i++) host[i] = 1;
     OK(cuStreamCreate(&s[0], CUSTREAM_NON_BLOCKING));
     OK(cuStreamCreate(&s[1], CUSTREAM_NON_BLOCKING));
     OK(cuEventCreate(&e, CUEVENT_DISABLE_TIMING));
@@ -174,8 +211,7 @@ static void graphs(void)
     cu_graph_exec x;
     cu_ptr p;
     unsigned host[N], back[N], two = 2, n = N;
-    for (unsigned i = 0; i < N; i++)
-        host[i] = 0;
+    for (unsigned i = 0; i < N; i++) host[i] = 0;
     OK(cuMemAlloc_v2(&p, N * 4));
     OK(cuStreamCreate(&s, CUSTREAM_NON_BLOCKING));
     OK(cuStreamBeginCapture_v2(s, CUCAPTURE_THREAD_LOCAL));
@@ -193,17 +229,14 @@ static void graphs(void)
     for (size_t k = 0; k < count; k++) {
         struct cu_kernel_node params;
         OK(cuGraphNodeGetType(nodes[k], &type));
-        if (type != CUNODE_KERNEL)
-            continue;
+        if (type != CUNODE_KERNEL) continue;
         OK(cuGraphKernelNodeGetParams_v2(nodes[k], &params));
-        if (*(unsigned *)params.params[1] != 10)
-            continue;
+        if (*(unsigned *)params.params[1] != 10) continue;
         params.params = (void *[]){&p, &two, &n};
         params.extra = NULL;
         OK(cuGraphExecKernelNodeSetParams_v2(x, nodes[k], &params)); /* + 10 becomes + 2 */
     }
-    for (unsigned i = 0; i < N; i++)
-        host[i] = 100; /* copied anew by the next launch */
+    for (unsigned i = 0; i < N; i++) host[i] = 100; /* copied anew by the next launch */
     OK(cuGraphLaunch(x, s));
     OK(cuStreamSynchronize(s));
     OK(cuMemcpyDtoH_v2(back, p, N * 4));
@@ -218,8 +251,7 @@ int main(int argc, char **argv)
     cu_device d;
     cu_ctx c;
     FILE *f = argc > 1 ? fopen(argv[1], "re") : NULL;
-    if (!f || !fread(ptx, 1, sizeof ptx - 1, f))
-        return 2;
+    if (!f || !fread(ptx, 1, sizeof ptx - 1, f)) return 2;
     fclose(f);
     OK(cuInit(0));
     OK(cuDeviceGet(&d, 0));

@@ -6,14 +6,25 @@
 
 #include "abi/cu.h"
 
-int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(cu_ctx *, int), cuCtxSetCurrent(cu_ctx), cuCtxSynchronize(void);
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(cu_ctx *, int), cuCtxSetCurrent(cu_ctx),
+    cuCtxSynchronize(void);
 int cuModuleLoadData(cu_module *, const void *), cuModuleGetFunction(cu_function *, cu_module, const char *);
-int cuMemAlloc_v2(cu_ptr *, size_t), cuMemsetD8_v2(cu_ptr, unsigned char, size_t), cuMemcpyDtoH_v2(void *, cu_ptr, size_t);
-int cuGraphCreate(cu_graph *, unsigned), cuGraphConditionalHandleCreate(uint64_t *, cu_graph, cu_ctx, unsigned, unsigned);
+int cuMemAlloc_v2(cu_ptr *, size_t), cuMemsetD8_v2(cu_ptr, unsigned char, size_t),
+    cuMemcpyDtoH_v2(void *, cu_ptr, size_t);
+int cuGraphCreate(cu_graph *, unsigned),
+    cuGraphConditionalHandleCreate(uint64_t *, cu_graph, cu_ctx, unsigned, unsigned);
 int cuGraphAddNode(cu_node *, cu_graph, const cu_node *, size_t, struct cu_node_params *);
-int cuGraphInstantiateWithFlags(cu_graph_exec *, cu_graph, unsigned long long), cuGraphLaunch(cu_graph_exec, cu_stream), cuGraphExecDestroy(cu_graph_exec), cuGraphDestroy(cu_graph);
+int cuGraphInstantiateWithFlags(cu_graph_exec *, cu_graph, unsigned long long), cuGraphLaunch(cu_graph_exec, cu_stream),
+    cuGraphExecDestroy(cu_graph_exec), cuGraphDestroy(cu_graph);
 
-#define DO(call) do { int r_ = (call); if (r_) { printf("line %d: %s gave %d\n", __LINE__, #call, r_); exit(1); } } while (0)
+#define DO(call)                                                                                                       \
+    do {                                                                                                               \
+        int r_ = (call);                                                                                               \
+        if (r_) {                                                                                                      \
+            printf("line %d: %s gave %d\n", __LINE__, #call, r_);                                                      \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
 static cu_ctx ctx;
 static cu_function step, mark;
 static cu_ptr out;
@@ -22,7 +33,15 @@ static cu_node kernel(cu_graph g, const cu_node *dep, cu_function f, uint64_t ha
 {
     cu_node n;
     void *args[] = {&out, &handle, &k};
-    struct cu_node_params p = {.type = CUNODE_KERNEL, .u.kernel = {.func = f, .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1, .params = args}};
+    struct cu_node_params p = {.type = CUNODE_KERNEL,
+                               .u.kernel = {.func = f,
+                                            .grid_x = 1,
+                                            .grid_y = 1,
+                                            .grid_z = 1,
+                                            .block_x = 1,
+                                            .block_y = 1,
+                                            .block_z = 1,
+                                            .params = args}};
     DO(cuGraphAddNode(&n, g, dep, dep ? 1 : 0, &p));
     return n;
 }
@@ -30,7 +49,8 @@ static cu_node kernel(cu_graph g, const cu_node *dep, cu_function f, uint64_t ha
 static cu_graph *conditional(cu_graph g, const cu_node *dep, uint64_t handle, int type, unsigned count)
 {
     cu_node n;
-    struct cu_node_params p = {.type = CUNODE_CONDITIONAL, .u.conditional = {.handle = handle, .type = type, .count = count, .ctx = ctx}};
+    struct cu_node_params p = {.type = CUNODE_CONDITIONAL,
+                               .u.conditional = {.handle = handle, .type = type, .count = count, .ctx = ctx}};
     DO(cuGraphAddNode(&n, g, dep, dep ? 1 : 0, &p));
     return p.u.conditional.bodies;
 }

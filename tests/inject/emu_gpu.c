@@ -50,14 +50,14 @@ cu_result mg_inject_missing(unsigned entry)
     return CUE_NOT_SUPPORTED;
 }
 
-#define WAITS(name, params, args)                                 \
-    static cu_result wait_##name params                          \
-    {                                                             \
-        mg_driver_drain(UINT64_MAX);                              \
-        return ((cu_result(*) params)real[FN_##name])args;        \
+#define WAITS(name, params, args)                                                                                      \
+    static cu_result wait_##name params                                                                                \
+    {                                                                                                                  \
+        mg_driver_drain(UINT64_MAX);                                                                                   \
+        return ((cu_result(*) params)real[FN_##name])args;                                                             \
     }
-WAITS(cuModuleLoadData, (cu_module *m, const void *p), (m, p))
-WAITS(cuModuleLoadDataEx, (cu_module *m, const void *p, unsigned n, int *o, void **v), (m, p, n, o, v))
+WAITS(cuModuleLoadData, (cu_module * m, const void *p), (m, p))
+WAITS(cuModuleLoadDataEx, (cu_module * m, const void *p, unsigned n, int *o, void **v), (m, p, n, o, v))
 WAITS(cuModuleUnload, (cu_module m), (m))
 WAITS(cuMemFree_v2, (cu_ptr p), (p))
 WAITS(cuMemFreeHost, (void *p), (p))
@@ -75,14 +75,16 @@ static cu_result count_module(cu_result rc, int by)
     pthread_mutex_unlock(&counting);
     return rc;
 }
-static cu_result load_data(cu_module *m, const void *p) { return count_module(wait_cuModuleLoadData(m, p), 1); }
+static cu_result load_data(cu_module *m, const void *p)
+{
+    return count_module(wait_cuModuleLoadData(m, p), 1);
+}
 static __thread bool told;           /* how many registers there may be: the text that this thread compiled last */
 static const struct mg_module *wide; /* the twin that was loaded from such a text last */
 static void note_told(unsigned n, const int *keys, const char *text)
 {
     told = text && strstr(text, ".minnctapersm");
-    for (unsigned k = 0; k < n; k++)
-        told |= keys[k] == CUJIT_MAX_REGISTERS;
+    for (unsigned k = 0; k < n; k++) told |= keys[k] == CUJIT_MAX_REGISTERS;
 }
 static cu_result load_data_ex(cu_module *m, const void *p, unsigned n, int *o, void **v)
 {
@@ -90,24 +92,31 @@ static cu_result load_data_ex(cu_module *m, const void *p, unsigned n, int *o, v
     if (n) /* else it is machine code */
         note_told(n, o, p);
     cu_result rc = count_module(wait_cuModuleLoadDataEx(m, p, n, o, v), 1);
-    if (!rc && told && !((cu_result(*)(cu_function *, unsigned, cu_module))real[FN_cuModuleEnumerateFunctions])(&f, 1, *m))
+    if (!rc && told &&
+        !((cu_result(*)(cu_function *, unsigned, cu_module))real[FN_cuModuleEnumerateFunctions])(&f, 1, *m))
         __atomic_store_n(&wide, mg_driver_module(f), __ATOMIC_RELAXED);
     return rc;
 }
-static cu_result unload(cu_module m) { return count_module(wait_cuModuleUnload(m), -1); }
-static void print_counts(void) { fprintf(stderr, "modules: %u %u %u\n", n_loaded, most_modules, n_allocations); }
+static cu_result unload(cu_module m)
+{
+    return count_module(wait_cuModuleUnload(m), -1);
+}
+static void print_counts(void)
+{
+    fprintf(stderr, "modules: %u %u %u\n", n_loaded, most_modules, n_allocations);
+}
 
 static __thread char *link_log; /* of the link under way */
 
 static cu_result link_create(unsigned n, int *keys, void **values, cu_link *link)
 {
     for (unsigned k = 0; k < n; k++)
-        if (keys[k] == CUJIT_ERROR_LOG_BUFFER)
-            link_log = values[k];
+        if (keys[k] == CUJIT_ERROR_LOG_BUFFER) link_log = values[k];
     note_told(n, keys, NULL);
     return ((cu_result(*)(unsigned, int *, void **, cu_link *))real[FN_cuLinkCreate_v2])(n, keys, values, link);
 }
-static cu_result link_add(cu_link link, int type, void *data, size_t bytes, const char *name, unsigned n, int *keys, void **values)
+static cu_result link_add(cu_link link, int type, void *data, size_t bytes, const char *name, unsigned n, int *keys,
+                          void **values)
 {
     told |= strstr(data, ".minnctapersm") != NULL;
     const char *newest = getenv("EMU_GPU_PTX"), *version = strstr(data, ".version ");
@@ -118,23 +127,21 @@ static cu_result link_add(cu_link link, int type, void *data, size_t bytes, cons
             strcpy(link_log, "ptxas application ptx input, line 1; fatal   : not today\nptxas fatal   : aborted\n");
         return CUE_INVALID_PTX;
     }
-    return ((cu_result(*)(cu_link, int, void *, size_t, const char *, unsigned, int *, void **))real[FN_cuLinkAddData_v2])(link, type, data, bytes, name, n, keys, values);
+    return ((cu_result(*)(cu_link, int, void *, size_t, const char *, unsigned, int *,
+                          void **))real[FN_cuLinkAddData_v2])(link, type, data, bytes, name, n, keys, values);
 }
 static cu_result function_attribute(int *v, int what, cu_function f)
 {
     cu_result rc = ((cu_result(*)(int *, int, cu_function))real[FN_cuFuncGetAttribute])(v, what, f);
-    if (!rc && what == CUFUNC_PTX_VERSION && getenv("EMU_GPU_VIRTUAL"))
-        *v = atoi(getenv("EMU_GPU_VIRTUAL"));
-    if (!rc && what == CUFUNC_NUM_REGS && getenv("EMU_GPU_REGISTERS"))
-        *v = atoi(getenv("EMU_GPU_REGISTERS"));
+    if (!rc && what == CUFUNC_PTX_VERSION && getenv("EMU_GPU_VIRTUAL")) *v = atoi(getenv("EMU_GPU_VIRTUAL"));
+    if (!rc && what == CUFUNC_NUM_REGS && getenv("EMU_GPU_REGISTERS")) *v = atoi(getenv("EMU_GPU_REGISTERS"));
     return rc;
 }
 static cu_result mem_alloc(cu_ptr *p, size_t bytes)
 {
     const char *most = getenv("EMU_GPU_MEMORY");
     __atomic_fetch_add(&n_allocations, 1, __ATOMIC_RELAXED);
-    if (most && bytes >= strtoull(most, NULL, 10))
-        return CUE_OUT_OF_MEMORY;
+    if (most && bytes >= strtoull(most, NULL, 10)) return CUE_OUT_OF_MEMORY;
     return ((cu_result(*)(cu_ptr *, size_t))real[FN_cuMemAlloc_v2])(p, bytes);
 }
 
@@ -146,7 +153,10 @@ static void note_map(const char *what, uint64_t at, size_t bytes)
     fprintf(f, "%s 0x%llx %zu\n", what, (unsigned long long)at, bytes);
     fclose(f);
 }
-static struct { uint64_t at; size_t bytes; } apart[64]; /* Margay's: large ranges, anywhere; others are the real driver's */
+static struct {
+    uint64_t at;
+    size_t bytes;
+} apart[64]; /* Margay's: large ranges, anywhere; others are the real driver's */
 static bool is_apart(uint64_t at, bool forget)
 {
     for (unsigned i = 0; i < 64; i++)
@@ -159,7 +169,9 @@ static bool is_apart(uint64_t at, bool forget)
 static cu_result reserve(cu_ptr *at, size_t bytes, size_t align, cu_ptr hint, unsigned long long flags)
 {
     unsigned i = 0;
-    if (hint || bytes < (size_t)1 << 30) return ((cu_result(*)(cu_ptr *, size_t, size_t, cu_ptr, unsigned long long))real[FN_cuMemAddressReserve])(at, bytes, align, hint, flags);
+    if (hint || bytes < (size_t)1 << 30)
+        return ((cu_result(*)(cu_ptr *, size_t, size_t, cu_ptr, unsigned long long))real[FN_cuMemAddressReserve])(
+            at, bytes, align, hint, flags);
     void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     while (i < 63 && apart[i].bytes) i++;
     if (p == MAP_FAILED) return CUE_OUT_OF_MEMORY;
@@ -179,16 +191,21 @@ static cu_result mem_create(cu_mem_handle *h, size_t bytes, const struct cu_allo
     const char *most = getenv("EMU_GPU_MEMORY");
     __atomic_fetch_add(&n_allocations, 1, __ATOMIC_RELAXED);
     if (most && bytes >= strtoull(most, NULL, 10)) return CUE_OUT_OF_MEMORY;
-    return ((cu_result(*)(cu_mem_handle *, size_t, const struct cu_alloc_prop *, unsigned long long))real[FN_cuMemCreate])(h, bytes, p, flags);
+    return ((cu_result(*)(cu_mem_handle *, size_t, const struct cu_alloc_prop *,
+                          unsigned long long))real[FN_cuMemCreate])(h, bytes, p, flags);
 }
 static cu_result mem_map(cu_ptr at, size_t bytes, size_t offset, cu_mem_handle h, unsigned long long flags)
 {
-    if (!is_apart(at, false)) return ((cu_result(*)(cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long))real[FN_cuMemMap])(at, bytes, offset, h, flags);
+    if (!is_apart(at, false))
+        return ((cu_result(*)(cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long))real[FN_cuMemMap])(
+            at, bytes, offset, h, flags);
     return mprotect((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE) ? CUE_INVALID_VALUE : CUE_SUCCESS;
 }
 static cu_result set_access(cu_ptr at, size_t bytes, const struct cu_access *a, size_t n)
 {
-    if (!is_apart(at, false)) return ((cu_result(*)(cu_ptr, size_t, const struct cu_access *, size_t))real[FN_cuMemSetAccess])(at, bytes, a, n);
+    if (!is_apart(at, false))
+        return ((cu_result(*)(cu_ptr, size_t, const struct cu_access *, size_t))real[FN_cuMemSetAccess])(at, bytes, a,
+                                                                                                         n);
     note_map("map", at, bytes);
     return ((cu_result(*)(void *, size_t, unsigned))real[FN_cuMemHostRegister_v2])((void *)(uintptr_t)at, bytes, 3);
 }
@@ -196,8 +213,10 @@ static cu_result mem_unmap(cu_ptr at, size_t bytes)
 {
     if (!is_apart(at, false)) return ((cu_result(*)(cu_ptr, size_t))real[FN_cuMemUnmap])(at, bytes);
     note_map("unmap", at, bytes);
-    ((cu_result(*)(void *))real[FN_cuMemHostUnregister])((void *)(uintptr_t)at); /* refused where its context is gone, and the registration with it */
-    void *p = mmap((void *)(uintptr_t)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    ((cu_result(*)(void *))real[FN_cuMemHostUnregister])(
+        (void *)(uintptr_t)at); /* refused where its context is gone, and the registration with it */
+    void *p =
+        mmap((void *)(uintptr_t)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     return p == MAP_FAILED ? CUE_INVALID_VALUE : CUE_SUCCESS;
 }
 static cu_result host_register(void *p, size_t bytes, unsigned flags)
@@ -217,23 +236,22 @@ static cu_result device_attribute(int *v, int what, cu_device d)
 static cu_result occupancy(int *n, cu_function f, int threads, size_t shared)
 {
     int bytes = 0, at = 2048 / (threads > 64 ? (threads + 31) / 32 * 32 : 64);
-    cu_result rc = ((cu_result(*)(int *, int, cu_function))real[FN_cuFuncGetAttribute])(&bytes, CUFUNC_SHARED_SIZE_BYTES, f);
+    cu_result rc =
+        ((cu_result(*)(int *, int, cu_function))real[FN_cuFuncGetAttribute])(&bytes, CUFUNC_SHARED_SIZE_BYTES, f);
     size_t all = (size_t)bytes + shared + 1024;
     *n = at < (int)(233472 / all) ? at : (int)(233472 / all);
     const char *twins = getenv("EMU_GPU_CTAS"), *wides = getenv("EMU_GPU_WIDE");
     const struct mg_module *m = (twins || wides) && !rc ? mg_driver_module(f) : NULL;
-    if (m && wides && m == __atomic_load_n(&wide, __ATOMIC_RELAXED))
-        twins = wides;
-    if (!twins)
-        return rc;
-    if (m && mg_intern_find((struct mg_intern *)&m->names, "__mg_ctx", 8))
-        *n = atoi(twins);
+    if (m && wides && m == __atomic_load_n(&wide, __ATOMIC_RELAXED)) twins = wides;
+    if (!twins) return rc;
+    if (m && mg_intern_find((struct mg_intern *)&m->names, "__mg_ctx", 8)) *n = atoi(twins);
     return rc;
 }
 
 static void fill(void)
 {
-    mg_driver_configure(&(struct mg_driver_config){.size = sizeof(struct mg_driver_config), .device = "emu", .properties = "h200", .say = say});
+    mg_driver_configure(&(struct mg_driver_config){
+        .size = sizeof(struct mg_driver_config), .device = "emu", .properties = "h200", .say = say});
     for (unsigned i = 0; i < FN_COUNT; i++) {
         real[i] = mg_driver_symbol(names[i]);
         mg_slots[i] = real[i] ? real[i] : mg_missing_table[i];
@@ -256,8 +274,7 @@ static void fill(void)
     mg_slots[FN_cuModuleLoadData] = (void *)load_data;
     mg_slots[FN_cuModuleLoadDataEx] = (void *)load_data_ex;
     mg_slots[FN_cuModuleUnload] = (void *)unload;
-    if (getenv("EMU_GPU_COUNT"))
-        atexit(print_counts);
+    if (getenv("EMU_GPU_COUNT")) atexit(print_counts);
 }
 
 void mg_inject_ready(void)

@@ -1,5 +1,6 @@
 /* A tool outside the tree that uses every part of the layer once; tests/inject/tools.sh has the closed forms.
- *   cells of the kernel   0 sum: threads, 1 max: thread of the CTA, 2 or: 1 << (thread & 7), 3 sum: launch + 1 for each thread
+ *   cells of the kernel   0 sum: threads, 1 max: thread of the CTA, 2 or: 1 << (thread & 7), 3 sum: launch + 1 for
+ *                         each thread
  *   table                 by thread / 64 of the CTA: threads
  * Options: out=FILE: finalize writes "launch complete threads" there; refuse: leaves every kernel alone. */
 #include "tool/host.h"
@@ -8,16 +9,24 @@
 
 #include <string.h>
 
-struct conf { char out[512]; bool refuse; uint32_t launches, allocations, modules, kernels, arrays, textures; const struct mg_tool_host *host; };
+struct conf {
+    char out[512];
+    bool refuse;
+    uint32_t launches, allocations, modules, kernels, arrays, textures;
+    const struct mg_tool_host *host;
+};
 
-static const struct mg_tool_opt opts[] = {{"out", "", "file for finalize"}, {"refuse", "off", "leave every kernel alone"}, {0}};
+static const struct mg_tool_opt opts[] = {
+    {"out", "", "file for finalize"}, {"refuse", "off", "leave every kernel alone"}, {0}};
 
 static enum mg_err configure(const char *args, void **out, struct mg_diag *d)
 {
     struct conf *c = mg_xcalloc(1, sizeof *c);
     *out = NULL;
-    if (!strncmp(args, "out=", 4)) snprintf(c->out, sizeof c->out, "%s", args + 4);
-    else if (!strcmp(args, "refuse")) c->refuse = true;
+    if (!strncmp(args, "out=", 4))
+        snprintf(c->out, sizeof c->out, "%s", args + 4);
+    else if (!strcmp(args, "refuse"))
+        c->refuse = true;
     else if (*args) {
         free(c);
         return mg_diag_err(d, MG_ERR_INPUT, "no option %s", args);
@@ -42,7 +51,8 @@ static enum mg_err instrument(const void *conf, struct mg_patch *p, struct mg_di
 {
     (void)conf, (void)d;
     struct mg_code_at *at = mg_at_entry(p, 0);
-    mg_id tid = mg_value_tid(at), bit = mg_code_temp(at, MG_TYPE_b32), one = mg_code_temp(at, MG_TYPE_b32), key = mg_code_temp(at, MG_TYPE_b64);
+    mg_id tid = mg_value_tid(at), bit = mg_code_temp(at, MG_TYPE_b32), one = mg_code_temp(at, MG_TYPE_b32),
+          key = mg_code_temp(at, MG_TYPE_b64);
     mg_cell_update(at, 0, mg_o_imm(1), MG_TIMES);
     mg_cell_update(at, 1, mg_o_reg(tid), MG_EACH);
     MG_CODE(at, "and.b32", mg_o_reg(bit), mg_o_reg(tid), mg_o_imm(7));
@@ -71,10 +81,22 @@ static void finalize(void *conf, const struct mg_tool_launch *l, const uint64_t 
     __atomic_fetch_add(&c->launches, 1, __ATOMIC_RELAXED);
 }
 
-static void begin(void *conf, const struct mg_tool_host *host) { ((struct conf *)conf)->host = host; }
-static void count_allocation(const struct mg_host_allocation *a, void *user) { ((struct conf *)user)->allocations += a->kind == MG_HOST_DEVICE && a->bytes >= 1024; }
-static void count_module(const struct mg_host_module *m, void *user) { ((struct conf *)user)->modules += strstr(m->ptx, "fill") != NULL; }
-static void count_symbol(const struct mg_host_symbol *s, void *user) { ((struct conf *)user)->kernels += s->is_kernel; }
+static void begin(void *conf, const struct mg_tool_host *host)
+{
+    ((struct conf *)conf)->host = host;
+}
+static void count_allocation(const struct mg_host_allocation *a, void *user)
+{
+    ((struct conf *)user)->allocations += a->kind == MG_HOST_DEVICE && a->bytes >= 1024;
+}
+static void count_module(const struct mg_host_module *m, void *user)
+{
+    ((struct conf *)user)->modules += strstr(m->ptx, "fill") != NULL;
+}
+static void count_symbol(const struct mg_host_symbol *s, void *user)
+{
+    ((struct conf *)user)->kernels += s->is_kernel;
+}
 
 static void count_object(const struct mg_host_object *o, void *user)
 {
@@ -91,8 +113,10 @@ static void end(void *conf)
     c->host->modules(count_module, c);
     c->host->symbols(count_symbol, c);
     c->host->objects(count_object, c);
-    snprintf(json, sizeof json, "{\"finalized\": %u, \"allocations\": %u, \"modules\": %u, \"kernels\": %u, \"arrays\": %u, \"textures\": %u}", c->launches, c->allocations, c->modules,
-             c->kernels, c->arrays, c->textures);
+    snprintf(
+        json, sizeof json,
+        "{\"finalized\": %u, \"allocations\": %u, \"modules\": %u, \"kernels\": %u, \"arrays\": %u, \"textures\": %u}",
+        c->launches, c->allocations, c->modules, c->kernels, c->arrays, c->textures);
     c->host->result("every", "host", json);
 }
 
@@ -134,7 +158,18 @@ static void profile(const void *conf, const struct mg_tool_result *r, struct mg_
 }
 
 static const struct mg_tool every = {
-    .name = "every", .summary = "uses every part of the layer once", .opts = opts, .configure = configure, .release = free, .analyze = analyze, .instrument = instrument,
-    .initialize = initialize, .finalize = finalize, .begin = begin, .end = end, .profile = profile, .flags = MG_TOOL_PER_LAUNCH,
+    .name = "every",
+    .summary = "uses every part of the layer once",
+    .opts = opts,
+    .configure = configure,
+    .release = free,
+    .analyze = analyze,
+    .instrument = instrument,
+    .initialize = initialize,
+    .finalize = finalize,
+    .begin = begin,
+    .end = end,
+    .profile = profile,
+    .flags = MG_TOOL_PER_LAUNCH,
 };
 MG_TOOL_PLUGIN(every)

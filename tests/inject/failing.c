@@ -14,7 +14,9 @@ void *__libc_calloc(size_t n, size_t bytes);
 void *__libc_realloc(void *p, size_t bytes);
 void *__libc_memalign(size_t align, size_t bytes);
 
-static struct { uintptr_t from, to; } ours[2];
+static struct {
+    uintptr_t from, to;
+} ours[2];
 static unsigned long fail_at, n_calls;
 static bool fail_on;
 
@@ -50,16 +52,26 @@ __attribute__((destructor)) static void end(void)
 static bool fails(const void *to)
 {
     uintptr_t at = (uintptr_t)to;
-    if (!((at >= ours[0].from && at < ours[0].to) || (at >= ours[1].from && at < ours[1].to)))
-        return false;
+    if (!((at >= ours[0].from && at < ours[0].to) || (at >= ours[1].from && at < ours[1].to))) return false;
     unsigned long k = __atomic_add_fetch(&n_calls, 1, __ATOMIC_RELAXED);
-    if (!fail_at || !(k == fail_at || (fail_on && k > fail_at)))
-        return false;
+    if (!fail_at || !(k == fail_at || (fail_on && k > fail_at))) return false;
     errno = ENOMEM;
     return true;
 }
 
-void *malloc(size_t bytes) { return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(bytes); }
-void *calloc(size_t n, size_t bytes) { return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(n, bytes); }
-void *realloc(void *p, size_t bytes) { return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(p, bytes); }
-void *aligned_alloc(size_t a, size_t bytes) { return fails(__builtin_return_address(0)) ? NULL : __libc_memalign(a, bytes); }
+void *malloc(size_t bytes)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(bytes);
+}
+void *calloc(size_t n, size_t bytes)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(n, bytes);
+}
+void *realloc(void *p, size_t bytes)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(p, bytes);
+}
+void *aligned_alloc(size_t a, size_t bytes)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_memalign(a, bytes);
+}

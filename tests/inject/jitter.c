@@ -1,6 +1,6 @@
-/* Preloaded into a program: every so often a thread stands still for a while before it takes a lock, so that a race whose
- * window is some instructions wide becomes one of milliseconds.
- * JITTER=SEED[,ONE_OF[,MICROSECONDS]]: one of so many calls (100) waits up to so long (2000). */
+/* Preloaded into a program: every so often a thread stands still for a while before it takes a lock, so that a race
+ * whose window is some instructions wide becomes one of milliseconds. JITTER=SEED[,ONE_OF[,MICROSECONDS]]: one of so
+ * many calls (100) waits up to so long (2000). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -35,19 +35,19 @@ static void stand(void)
     nanosleep(&(struct timespec){0, (long)((x >> 32) % (most_us * 1000))}, NULL);
 }
 
-#define STANDS_IN(name, type)                                     \
-    int name(type *lock)                                          \
-    {                                                             \
-        static _Thread_local int inside; /* dlsym may come here */ \
-        static int (*real)(type *);                               \
-        if (!real && inside) return 0;                            \
-        if (!real) {                                              \
-            inside = 1;                                           \
-            real = (int (*)(type *))dlsym(RTLD_NEXT, #name);      \
-            inside = 0;                                           \
-        }                                                         \
-        stand();                                                  \
-        return real(lock);                                        \
+#define STANDS_IN(name, type)                                                                                          \
+    int name(type *lock)                                                                                               \
+    {                                                                                                                  \
+        static _Thread_local int inside; /* dlsym may come here */                                                     \
+        static int (*real)(type *);                                                                                    \
+        if (!real && inside) return 0;                                                                                 \
+        if (!real) {                                                                                                   \
+            inside = 1;                                                                                                \
+            real = (int (*)(type *))dlsym(RTLD_NEXT, #name);                                                           \
+            inside = 0;                                                                                                \
+        }                                                                                                              \
+        stand();                                                                                                       \
+        return real(lock);                                                                                             \
     }
 STANDS_IN(pthread_mutex_lock, pthread_mutex_t)
 STANDS_IN(pthread_rwlock_rdlock, pthread_rwlock_t)

@@ -20,23 +20,29 @@ static const char function[] =
     ".visible .func (.param .b32 r) value(.param .b32 a, .param .b32 b)\n{\n.reg .b32 %r<4>;\n"
     "ld.param.b32 %r1, [a];\nld.param.b32 %r2, [b];\nadd.s32 %r3, %r1, %r2;\nst.param.b32 [r], %r3;\nret;\n}\n";
 
-int cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(void **, unsigned, int), cuModuleLoadData(void **, const void *);
-int cuLinkCreate_v2(unsigned, int *, void **, void **), cuLinkComplete(void *, void **, size_t *), cuLinkDestroy(void *);
+int cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(void **, unsigned, int),
+    cuModuleLoadData(void **, const void *);
+int cuLinkCreate_v2(unsigned, int *, void **, void **), cuLinkComplete(void *, void **, size_t *),
+    cuLinkDestroy(void *);
 int cuLinkAddData_v2(void *, int, void *, size_t, const char *, unsigned, int *, void **);
 int cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(uint64_t *, size_t);
-int cuMemcpyDtoH_v2(void *, uint64_t, size_t), cuFuncSetBlockShape(void *, int, int, int), cuFuncSetSharedSize(void *, unsigned);
+int cuMemcpyDtoH_v2(void *, uint64_t, size_t), cuFuncSetBlockShape(void *, int, int, int),
+    cuFuncSetSharedSize(void *, unsigned);
 int cuParamSetSize(void *, unsigned), cuParamSetv(void *, int, void *, unsigned), cuParamSeti(void *, int, unsigned);
 int cuLaunchGrid(void *, int, int), cuLaunchGridAsync(void *, int, int, void *), cuLaunch(void *);
 
-#define TRY(call) do { int rc = call; if (rc) return fprintf(stderr, "legacy: %s: error %d\n", #call, rc), 1; } while (0)
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        int rc = call;                                                                                                 \
+        if (rc) return fprintf(stderr, "legacy: %s: error %d\n", #call, rc), 1;                                        \
+    } while (0)
 
 static int check(uint64_t p, uint32_t n, uint32_t add)
 {
     uint32_t out[200];
     TRY(cuMemcpyDtoH_v2(out, p, sizeof out));
     for (uint32_t i = 0; i < n; i++)
-        if (out[i] != i + add)
-            return fprintf(stderr, "legacy: out[%u] = %u\n", i, out[i]), 1;
+        if (out[i] != i + add) return fprintf(stderr, "legacy: out[%u] = %u\n", i, out[i]), 1;
     return 0;
 }
 
@@ -56,8 +62,7 @@ int main(void)
     TRY(cuLinkDestroy(link));
     TRY(cuModuleGetFunction(&f, module, "fill"));
     TRY(cuMemAlloc_v2(&p, 800));
-    if (!cuLaunchGrid(f, 4, 1))
-        return fputs("legacy: a launch without a block shape is taken\n", stderr), 1;
+    if (!cuLaunchGrid(f, 4, 1)) return fputs("legacy: a launch without a block shape is taken\n", stderr), 1;
     TRY(cuFuncSetBlockShape(f, 64, 1, 1));
     TRY(cuFuncSetSharedSize(f, 16));
     TRY(cuParamSetSize(f, 16));
@@ -65,16 +70,13 @@ int main(void)
     TRY(cuParamSeti(f, 8, 200));
     TRY(cuParamSeti(f, 12, 1));
     TRY(cuLaunchGrid(f, 4, 1));
-    if (check(p, 200, 1))
-        return 1;
+    if (check(p, 200, 1)) return 1;
     TRY(cuParamSeti(f, 12, 5));
     TRY(cuLaunchGridAsync(f, 4, 1, NULL));
-    if (check(p, 200, 5))
-        return 1;
+    if (check(p, 200, 5)) return 1;
     TRY(cuParamSeti(f, 12, 9));
     TRY(cuLaunch(f));
-    if (check(p, 64, 9))
-        return 1;
+    if (check(p, 64, 9)) return 1;
     puts("ok");
     return 0;
 }

@@ -1,7 +1,8 @@
-/* A program that marks ranges as NVTX's header does, from the published protocol: the library that NVTX_INJECTION64_PATH
- * names is opened once and fills tables of functions. usage: nvtx fill.ptx STEPS. In each step: one launch outside of any
- * range, three in "outer", of which two are in "inner" (domain "app", a registered string), in the order below; one
- * launch in a range "profiled N" between cuProfilerStart and cuProfilerStop. Prints the depths that push and pop return. */
+/* A program that marks ranges as NVTX's header does, from the published protocol: the library that
+ * NVTX_INJECTION64_PATH names is opened once and fills tables of functions. usage: nvtx fill.ptx STEPS. In each step:
+ * one launch outside of any range, three in "outer", of which two are in "inner" (domain "app", a registered string),
+ * in the order below; one launch in a range "profiled N" between cuProfilerStart and cuProfilerStop. Prints the depths
+ * that push and pop return. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -10,10 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuCtxSynchronize(void),
-    cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(uint64_t *, size_t),
-    cuProfilerStart(void), cuProfilerStop(void),
-    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *),
+    cuCtxSynchronize(void), cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *),
+    cuMemAlloc_v2(uint64_t *, size_t), cuProfilerStart(void), cuProfilerStop(void),
+    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **);
 
 static void *core[16], *core2[16], **core_places[16], **core2_places[16];
 static int table(unsigned module, void ****places, unsigned *n)
@@ -22,24 +24,43 @@ static int table(unsigned module, void ****places, unsigned *n)
     *places = module == 1 ? core_places : module == 5 ? core2_places : NULL;
     return *places != NULL;
 }
-static const struct { size_t size; int (*table)(unsigned, void ****, unsigned *); } exported = {sizeof exported, table};
-static const void *get(uint32_t id) { return id == 1 ? &exported : NULL; }
-struct attributes { uint16_t version, size; uint32_t category; int32_t color_type; uint32_t color; int32_t payload_type, pad; uint64_t payload; int32_t type, pad2; const void *message; };
+static const struct {
+    size_t size;
+    int (*table)(unsigned, void ****, unsigned *);
+} exported = {sizeof exported, table};
+static const void *get(uint32_t id)
+{
+    return id == 1 ? &exported : NULL;
+}
+struct attributes {
+    uint16_t version, size;
+    uint32_t category;
+    int32_t color_type;
+    uint32_t color;
+    int32_t payload_type, pad;
+    uint64_t payload;
+    int32_t type, pad2;
+    const void *message;
+};
 
 static void open_nvtx(void)
 {
     const char *path = getenv("NVTX_INJECTION64_PATH");
     for (int i = 0; i < 16; i++) core_places[i] = &core[i], core2_places[i] = &core2[i];
     void *lib = path ? dlopen(path, RTLD_LAZY) : NULL;
-    int (*init)(const void *(*)(uint32_t)) = lib ? (int (*)(const void *(*)(uint32_t)))dlsym(lib, "InitializeInjectionNvtx2") : NULL;
+    int (*init)(const void *(*)(uint32_t)) =
+        lib ? (int (*)(const void *(*)(uint32_t)))dlsym(lib, "InitializeInjectionNvtx2") : NULL;
     printf("nvtx %d\n", init ? init(get) : -1);
 }
 #define PUSH(s) (core[9] ? ((int (*)(const char *))core[9])(s) : -9)
-#define POP() (core[11] ? ((int (*)(void))core[11])() : -9)
+#define POP()   (core[11] ? ((int (*)(void))core[11])() : -9)
 
 static void *kernel;
 static uint64_t cells;
-static void check(int rc) { if (rc) printf("failed: %d\n", rc), exit(1); }
+static void check(int rc)
+{
+    if (rc) printf("failed: %d\n", rc), exit(1);
+}
 static void launch(void)
 {
     unsigned n = 32;
@@ -75,7 +96,8 @@ int main(int argc, char **argv)
     if (core2[10]) inner = ((void *(*)(void *, const char *))core2[10])(domain, "inner");
     if (core[14]) ((void (*)(uint32_t, const char *))core[14])((uint32_t)gettid(), "main loop");
     for (int i = 0; i < steps; i++) {
-        struct attributes a = {.version = 2, .size = 48, .payload_type = 1, .payload = (uint64_t)i, .type = 3, .message = inner};
+        struct attributes a = {
+            .version = 2, .size = 48, .payload_type = 1, .payload = (uint64_t)i, .type = 3, .message = inner};
         char name[32];
         snprintf(name, sizeof name, "profiled %d", i);
         launch();

@@ -2,10 +2,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
-struct exports { size_t size; int (*table)(unsigned, void ****, unsigned *); };
+struct exports {
+    size_t size;
+    int (*table)(unsigned, void ****, unsigned *);
+};
 static unsigned pushes, pops;
-static int push(const char *s) { return pushes += *s == 'o', 40; }
-static int pop(void) { return pops++, 41; }
+static int push(const char *s)
+{
+    return pushes += *s == 'o', 40;
+}
+static int pop(void)
+{
+    return pops++, 41;
+}
 __attribute__((destructor)) static void tell(void)
 {
     if (pushes) fprintf(stderr, "other tool: %u pushes, %u pops\n", pushes, pops);

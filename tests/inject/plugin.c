@@ -4,5 +4,11 @@
 #include <dlfcn.h>
 void *plugin_open(const char *name);
 void *plugin_find(void *handle, const char *name);
-void *plugin_open(const char *name) { return dlopen(name, RTLD_NOW); }
-void *plugin_find(void *handle, const char *name) { return dlsym(handle, name); }
+void *plugin_open(const char *name)
+{
+    return dlopen(name, RTLD_NOW);
+}
+void *plugin_find(void *handle, const char *name)
+{
+    return dlsym(handle, name);
+}

@@ -10,10 +10,8 @@
 void *dlvsym(void *handle, const char *name, const char *version)
 {
     (void)handle, (void)version;
-    if (!strcmp(name, "dlsym"))
-        return (void *)dlsym;
-    if (!strcmp(name, "dlopen"))
-        return (void *)dlopen;
+    if (!strcmp(name, "dlsym")) return (void *)dlsym;
+    if (!strcmp(name, "dlopen")) return (void *)dlopen;
     return strcmp(name, "dlmopen") ? NULL : (void *)dlmopen;
 }
 #endif
@@ -36,6 +34,9 @@ void *dlopen(const char *name, int flags)
     Dl_info self;
     const char *base = name ? strrchr(name, '/') : NULL;
     base = base ? base + 1 : name;
-    return open_next(base && is_launcher() && !strncmp(base, "libcuda.so", 10) && dladdr((void *)load, &self) ? self.dli_fname : name, flags);
+    return open_next(base && is_launcher() && !strncmp(base, "libcuda.so", 10) && dladdr((void *)load, &self)
+                         ? self.dli_fname
+                         : name,
+                     flags);
 }
 #endif

@@ -15,13 +15,20 @@
 static uint64_t other(uint64_t w)
 {
     switch (rand() % 7) {
-    case 0: return 0;
-    case 1: return w + 1;
-    case 2: return w ^ UINT64_C(1) << rand() % 64;
-    case 3: return UINT64_MAX - (uint64_t)(rand() % 9);
-    case 4: return w * 2;
-    case 5: return (uint64_t)rand() % 64;
-    default: return w + 4096;
+    case 0:
+        return 0;
+    case 1:
+        return w + 1;
+    case 2:
+        return w ^ UINT64_C(1) << rand() % 64;
+    case 3:
+        return UINT64_MAX - (uint64_t)(rand() % 9);
+    case 4:
+        return w * 2;
+    case 5:
+        return (uint64_t)rand() % 64;
+    default:
+        return w + 4096;
     }
 }
 
@@ -32,8 +39,7 @@ int main(int argc, char **argv)
     struct mg_cap_op op = {0};
     const char *why;
     bool done = false;
-    if (argc != 4 || mg_cap_reader_open(argv[1], &r, NULL) || mg_cap_writer_open(&w, argv[2], NULL))
-        return 2;
+    if (argc != 4 || mg_cap_reader_open(argv[1], &r, NULL) || mg_cap_writer_open(&w, argv[2], NULL)) return 2;
     bool random = !strncmp(argv[3], "random", 6);
     srand(random ? (unsigned)atoi(argv[3] + 6) : 0);
     done = random;
@@ -50,25 +56,21 @@ int main(int argc, char **argv)
         memcpy(payload, op.payload, op.payload_bytes);
         if (random && n && rand() % 8 == 0) {
             uint32_t k = (uint32_t)rand() % n;
-            bool numbers = has_content && (op.kind == MG_CAP_copy3d ? k == MG_CAP_C_HOST_BYTES : k == 1); /* the reader sees to these */
-            if (!numbers && !(op.kind == MG_CAP_launch && k == MG_CAP_L_NUMBER))
-                words[k] = other(words[k]);
+            bool numbers = has_content && (op.kind == MG_CAP_copy3d ? k == MG_CAP_C_HOST_BYTES
+                                                                    : k == 1); /* the reader sees to these */
+            if (!numbers && !(op.kind == MG_CAP_launch && k == MG_CAP_L_NUMBER)) words[k] = other(words[k]);
         }
-        if (!done && !strcmp(argv[3], "content") && op.kind == MG_CAP_write)
-            content[0] ^= 1, done = true;
-        if (!done && !strcmp(argv[3], "arguments") && op.kind == MG_CAP_launch)
-            payload[8] ^= 1, done = true;
+        if (!done && !strcmp(argv[3], "content") && op.kind == MG_CAP_write) content[0] ^= 1, done = true;
+        if (!done && !strcmp(argv[3], "arguments") && op.kind == MG_CAP_launch) payload[8] ^= 1, done = true;
         if (!done && !strcmp(argv[3], "reason") && op.kind == MG_CAP_launch) {
             mg_cap_put(&w, &(struct mg_cap_op_in){MG_CAP_uncaptured, (uint64_t[]){1}, 1, "it is a test", 12});
             words[MG_CAP_L_WHY] = 1, done = true;
         }
         if (!strcmp(argv[3], "launch") && op.kind == MG_CAP_launch) {
-            if (!done && (done = true))
-                continue;
+            if (!done && (done = true)) continue;
             words[MG_CAP_L_NUMBER]--;
         }
-        if (!strcmp(argv[3], "launch") && op.kind == MG_CAP_check && words[0])
-            words[0]--;
+        if (!strcmp(argv[3], "launch") && op.kind == MG_CAP_check && words[0]) words[0]--;
         struct mg_cap_op_in in = {op.kind, words, n, payload, op.payload_bytes};
         if (has_content)
             mg_cap_put_content(&w, &in, content, bytes);

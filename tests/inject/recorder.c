@@ -1,9 +1,12 @@
-/* A tool of the tests: every access to global memory as a record, and once more by its lanes' values and by its warp's. */
+/* A tool of the tests: every access to global memory as a record, and once more by its lanes' values and by its warp's.
+ */
 #include "record/record.h"
 #include "tool/plugin.h"
 
-static const struct mg_trace_field lane_fields[] = {{.name = "address", .type = MG_TRACE_hex}, {.name = "tid", .type = MG_TRACE_u64}};
-static const struct mg_trace_field warp_fields[] = {{.name = "cta_again", .type = MG_TRACE_u64}, {.name = "minus", .type = MG_TRACE_i64}};
+static const struct mg_trace_field lane_fields[] = {{.name = "address", .type = MG_TRACE_hex},
+                                                    {.name = "tid", .type = MG_TRACE_u64}};
+static const struct mg_trace_field warp_fields[] = {{.name = "cta_again", .type = MG_TRACE_u64},
+                                                    {.name = "minus", .type = MG_TRACE_i64}};
 static const struct mg_record_type by_access = {"access", MG_RECORD_PER_ACCESS, NULL, 0};
 static const struct mg_record_type by_lane = {"lane", MG_RECORD_PER_LANE, lane_fields, MG_COUNT_OF(lane_fields)};
 static const struct mg_record_type by_warp = {"warp", MG_RECORD_PER_WARP, warp_fields, MG_COUNT_OF(warp_fields)};
@@ -23,7 +26,8 @@ static enum mg_err instrument(const void *conf, struct mg_patch *p, struct mg_di
     for (uint32_t i = 0, n = mg_patch_insts(p, &insts); i < n; i++) {
         mg_id node = insts[i].node;
         bool negated;
-        if (!mg_access_of(mg_patch_module(p), node, &a) || (a.space != MG_SPACE_global && a.space != MG_SPACE_generic)) continue;
+        if (!mg_access_of(mg_patch_module(p), node, &a) || (a.space != MG_SPACE_global && a.space != MG_SPACE_generic))
+            continue;
         mg_id guard = mg_node_guard(mg_patch_module(p), node, &negated);
         struct mg_code_at *at = mg_at_before(p, node);
         mg_code_push_guard(at, guard, negated);
@@ -38,5 +42,6 @@ static enum mg_err instrument(const void *conf, struct mg_patch *p, struct mg_di
     return MG_ERR_OK;
 }
 
-static const struct mg_tool recorder = {.name = "recorder", .summary = "records of the tests", .analyze = analyze, .instrument = instrument};
+static const struct mg_tool recorder = {
+    .name = "recorder", .summary = "records of the tests", .analyze = analyze, .instrument = instrument};
 MG_TOOL_PLUGIN(recorder)

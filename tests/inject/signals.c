@@ -1,6 +1,6 @@
-/* A driver-API program with signal handlers of its own, for SIGSEGV, SIGBUS, SIGFPE and SIGILL: what it faults itself comes to it,
- * on whatever thread, and what a kernel does wrong does not. Prints "<what>: <driver's answer>, <times the handler ran>".
- * usage: signals [default]: default ends by a fault that nobody handles. */
+/* A driver-API program with signal handlers of its own, for SIGSEGV, SIGBUS, SIGFPE and SIGILL: what it faults itself
+ * comes to it, on whatever thread, and what a kernel does wrong does not. Prints "<what>: <driver's answer>, <times the
+ * handler ran>". usage: signals [default]: default ends by a fault that nobody handles. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -11,19 +11,34 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ENTRY(name, body) ".visible .entry " name "(.param .u64 p)\n{\n.reg .b32 %r<6>;\n.reg .b64 %rd<4>;\nld.param.u64 %rd1, [p];\n" body "ret;\n}\n"
-static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-    ENTRY("good", "st.global.u32 [%rd1], 7;\n")
-    ENTRY("divide", "mov.u32 %r1, %tid.x;\nand.b32 %r1, %r1, 1;\nneg.s32 %r1, %r1;\nmov.u32 %r2, 0x80000000;\ndiv.s32 %r3, %r2, %r1;\nrem.s32 %r4, %r2, %r1;\nst.global.v2.u32 [%rd1], {%r3, %r4};\n")
-    ENTRY("page", "ld.global.u32 %r1, [%rd1];\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%rd1+4], %r1;\n")
-    ENTRY("null", "st.global.u32 [16], 7;\n");
+#define ENTRY(name, body)                                                                                              \
+    ".visible .entry " name "(.param .u64 p)\n{\n.reg .b32 %r<6>;\n.reg .b64 %rd<4>;\nld.param.u64 %rd1, [p];\n" body  \
+    "ret;\n}\n"
+static const char ptx[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n" ENTRY("good", "st.global.u32 [%rd1], 7;\n") ENTRY(
+        "divide",
+        "mov.u32 %r1, %tid.x;\nand.b32 %r1, %r1, 1;\nneg.s32 %r1, %r1;\nmov.u32 %r2, 0x80000000;\ndiv.s32 %r3, %r2, %r1;\nrem.s32 %r4, %r2, %r1;\nst.global.v2.u32 [%rd1], {%r3, %r4};\n")
+        ENTRY("page", "ld.global.u32 %r1, [%rd1];\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%rd1+4], %r1;\n")
+            ENTRY("null", "st.global.u32 [16], 7;\n");
 
-static int (*init)(unsigned), (*get)(int *, int), (*retain)(void **, int), (*set)(void *), (*load)(void **, const void *), (*find)(void **, void *, const char *),
-    (*alloc)(uint64_t *, size_t), (*pin)(void *, size_t, unsigned), (*call)(void *, void (*)(void *), void *), (*finish)(void),
+static int (*init)(unsigned), (*get)(int *, int), (*retain)(void **, int), (*set)(void *),
+    (*load)(void **, const void *), (*find)(void **, void *, const char *), (*alloc)(uint64_t *, size_t),
+    (*pin)(void *, size_t, unsigned), (*call)(void *, void (*)(void *), void *), (*finish)(void),
     (*start)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
-static const struct { const char *name; void *fn; } entries[] = {{"cuInit", &init}, {"cuDeviceGet", &get}, {"cuDevicePrimaryCtxRetain", &retain}, {"cuCtxSetCurrent", &set},
-    {"cuModuleLoadData", &load}, {"cuModuleGetFunction", &find}, {"cuMemAlloc_v2", &alloc}, {"cuMemHostRegister_v2", &pin}, {"cuLaunchHostFunc", &call},
-    {"cuCtxSynchronize", &finish}, {"cuLaunchKernel", &start}};
+static const struct {
+    const char *name;
+    void *fn;
+} entries[] = {{"cuInit", &init},
+               {"cuDeviceGet", &get},
+               {"cuDevicePrimaryCtxRetain", &retain},
+               {"cuCtxSetCurrent", &set},
+               {"cuModuleLoadData", &load},
+               {"cuModuleGetFunction", &find},
+               {"cuMemAlloc_v2", &alloc},
+               {"cuMemHostRegister_v2", &pin},
+               {"cuLaunchHostFunc", &call},
+               {"cuCtxSynchronize", &finish},
+               {"cuLaunchKernel", &start}};
 
 static volatile sig_atomic_t times;
 static sigjmp_buf back;
@@ -34,7 +49,8 @@ static void on_fault(int sig, siginfo_t *info, void *context)
     char *at = info->si_addr;
     (void)context;
     times = times + 1;
-    if (sig == SIGSEGV && page && at >= page && at < page + 4096 && !mprotect(page, 4096, PROT_READ | PROT_WRITE)) return;
+    if (sig == SIGSEGV && page && at >= page && at < page + 4096 && !mprotect(page, 4096, PROT_READ | PROT_WRITE))
+        return;
     siglongjmp(back, sig);
 }
 
@@ -58,7 +74,10 @@ static void read_null(void)
     if (!sig) (void)*null;
     say("own fault", sig);
 }
-static void read_page(void *p) { *(volatile char *)p = 5; }
+static void read_page(void *p)
+{
+    *(volatile char *)p = 5;
+}
 
 int main(int argc, char **argv)
 {
@@ -72,7 +91,9 @@ int main(int argc, char **argv)
         memcpy(entries[i].fn, &sym, sizeof sym);
     }
     for (unsigned i = 0; i < 4; i++) sigaction(which[i], &mine, NULL);
-    if (init(0) || get(&device, 0) || retain(&ctx, device) || set(ctx) || load(&module, ptx) || alloc((uint64_t *)&p, 256)) return 1;
+    if (init(0) || get(&device, 0) || retain(&ctx, device) || set(ctx) || load(&module, ptx) ||
+        alloc((uint64_t *)&p, 256))
+        return 1;
     say("good", run("good", p));
     if (argc > 1) { /* default */
         signal(SIGSEGV, SIG_DFL);

@@ -7,18 +7,32 @@
 
 #include "abi/cu.h"
 
-int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(cu_ctx *, int), cuCtxSetCurrent(cu_ctx), cuCtxSynchronize(void);
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(cu_ctx *, int), cuCtxSetCurrent(cu_ctx),
+    cuCtxSynchronize(void);
 int cuModuleLoadData(cu_module *, const void *), cuModuleGetFunction(cu_function *, cu_module, const char *);
-int cuMemAlloc_v2(cu_ptr *, size_t), cuMemcpyDtoH_v2(void *, cu_ptr, size_t), cuMemcpyHtoD_v2(cu_ptr, const void *, size_t), cuMemFree_v2(cu_ptr);
-int cuLaunchKernel(cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream, void **, void **);
+int cuMemAlloc_v2(cu_ptr *, size_t), cuMemcpyDtoH_v2(void *, cu_ptr, size_t),
+    cuMemcpyHtoD_v2(cu_ptr, const void *, size_t), cuMemFree_v2(cu_ptr);
+int cuLaunchKernel(cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream,
+                   void **, void **);
 int cuModuleGetTexRef(cu_texref *, cu_module, const char *), cuModuleGetSurfRef(cu_surfref *, cu_module, const char *);
-int cuTexRefSetAddress_v2(size_t *, cu_texref, cu_ptr, size_t), cuTexRefSetFormat(cu_texref, int, int), cuTexRefSetFlags(cu_texref, unsigned);
-int cuTexRefSetArray(cu_texref, cu_array, unsigned), cuTexRefSetFilterMode(cu_texref, int), cuSurfRefSetArray(cu_surfref, cu_array, unsigned);
+int cuTexRefSetAddress_v2(size_t *, cu_texref, cu_ptr, size_t), cuTexRefSetFormat(cu_texref, int, int),
+    cuTexRefSetFlags(cu_texref, unsigned);
+int cuTexRefSetArray(cu_texref, cu_array, unsigned), cuTexRefSetFilterMode(cu_texref, int),
+    cuSurfRefSetArray(cu_surfref, cu_array, unsigned);
 int cuArray3DCreate_v2(cu_array *, const struct cu_array3d_desc *), cuArrayDestroy(cu_array);
-int cuTexObjectCreate(cu_tex *, const struct cu_resource_desc *, const struct cu_texture_desc *, const struct cu_view_desc *), cuTexObjectDestroy(cu_tex);
+int cuTexObjectCreate(cu_tex *, const struct cu_resource_desc *, const struct cu_texture_desc *,
+                      const struct cu_view_desc *),
+    cuTexObjectDestroy(cu_tex);
 int cuSurfObjectCreate(cu_surf *, const struct cu_resource_desc *), cuSurfObjectDestroy(cu_surf);
 
-#define DO(call) do { int r_ = (call); if (r_) { printf("line %d: %s gave %d\n", __LINE__, #call, r_); exit(1); } } while (0)
+#define DO(call)                                                                                                       \
+    do {                                                                                                               \
+        int r_ = (call);                                                                                               \
+        if (r_) {                                                                                                      \
+            printf("line %d: %s gave %d\n", __LINE__, #call, r_);                                                      \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
 static cu_module module;
 
 static void launch(const char *kernel, void **args)
@@ -72,7 +86,9 @@ int main(int argc, char **argv)
     /* a surface reference and a surface object fill an array of 8 x 8, a texture filters it */
     struct cu_array3d_desc d = {.width = 8, .height = 8, .format = CUAD_FLOAT, .channels = 1, .flags = CUARRAY_SURFACE};
     struct cu_resource_desc r = {.type = CURES_ARRAY};
-    struct cu_texture_desc t = {.address = {CUADDR_CLAMP, CUADDR_CLAMP, CUADDR_CLAMP}, .filter = CUFILTER_LINEAR, .flags = CUTEX_READ_AS_INTEGER};
+    struct cu_texture_desc t = {.address = {CUADDR_CLAMP, CUADDR_CLAMP, CUADDR_CLAMP},
+                                .filter = CUFILTER_LINEAR,
+                                .flags = CUTEX_READ_AS_INTEGER};
     for (int round = 0; round < 2; round++) {
         cu_surfref sref;
         cu_surf surf = 0;

@@ -1,7 +1,9 @@
 /* A program whose calls and device work are known in closed form. usage: timeline fill.ptx MODE
- *   plain N          N rounds: copy to the device (4 KiB + round bytes), memset, launch, copy back; one failing call a round
+ *   plain N          N rounds: copy to the device (4 KiB + round bytes), memset, launch, copy back; one failing
+ *                    call a round
  *   threads T L      T threads, each on a stream of its own: L launches and one asynchronous copy of 256 bytes
- *   graph K R        a graph of K kernel nodes in a chain, a copy node of 128 bytes and a memset node, launched R times
+ *   graph K R        a graph of K kernel nodes in a chain, a copy node of 128 bytes and a memset node, launched R
+ *                    times
  *   captured K R     the same kernels by capture
  *   loop             launches for ever, each followed by a wait
  *   ends N                    the process ends while N threads make calls
@@ -14,19 +16,25 @@
 #include <string.h>
 #include <time.h>
 
-int cuInit(unsigned), cuCtxGetCurrent(void **), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuCtxSynchronize(void),
-    cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(uint64_t *, size_t),
-    cuMemHostAlloc(void **, size_t, unsigned), cuMemcpyDtoH_v2(void *, uint64_t, size_t), cuMemcpyHtoD_v2(uint64_t, const void *, size_t),
-    cuMemcpyHtoDAsync_v2(uint64_t, const void *, size_t, void *), cuMemsetD32_v2(uint64_t, unsigned, size_t), cuStreamCreate(void **, unsigned),
-    cuStreamSynchronize(void *),
-    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **),
-    cuGraphCreate(void **, unsigned), cuGraphInstantiateWithFlags(void **, void *, unsigned long long), cuGraphLaunch(void *, void *),
-    cuGraphAddMemsetNode(void **, void *, void **, size_t, const void *, void *), cuStreamBeginCapture_v2(void *, int),
-    cuStreamEndCapture(void *, void **), cuGraphAddKernelNode(void **, void *, void **, size_t, const void *),
-    cuGraphAddMemcpyNode(void **, void *, void **, size_t, const void *, void *), cuFuncSetBlockShape(void *, int, int, int),
-    cuParamSetv(void *, int, void *, unsigned), cuParamSetf(void *, int, float), cuParamSetSize(void *, unsigned), cuLaunch(void *), cuTensorMapEncodeTiled(void *, int, unsigned, void *, const uint64_t *,
-    const uint64_t *, const unsigned *, const unsigned *, int, int, int, int), cuEventCreate(void **, unsigned), cuEventRecord(void *, void *),
-    cuEventSynchronize(void *), cuEventElapsedTime(float *, void *, void *);
+int cuInit(unsigned), cuCtxGetCurrent(void **), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int),
+    cuCtxSetCurrent(void *), cuCtxSynchronize(void), cuModuleLoadData(void **, const void *),
+    cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(uint64_t *, size_t),
+    cuMemHostAlloc(void **, size_t, unsigned), cuMemcpyDtoH_v2(void *, uint64_t, size_t),
+    cuMemcpyHtoD_v2(uint64_t, const void *, size_t), cuMemcpyHtoDAsync_v2(uint64_t, const void *, size_t, void *),
+    cuMemsetD32_v2(uint64_t, unsigned, size_t), cuStreamCreate(void **, unsigned), cuStreamSynchronize(void *),
+    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **),
+    cuGraphCreate(void **, unsigned), cuGraphInstantiateWithFlags(void **, void *, unsigned long long),
+    cuGraphLaunch(void *, void *), cuGraphAddMemsetNode(void **, void *, void **, size_t, const void *, void *),
+    cuStreamBeginCapture_v2(void *, int), cuStreamEndCapture(void *, void **),
+    cuGraphAddKernelNode(void **, void *, void **, size_t, const void *),
+    cuGraphAddMemcpyNode(void **, void *, void **, size_t, const void *, void *),
+    cuFuncSetBlockShape(void *, int, int, int), cuParamSetv(void *, int, void *, unsigned),
+    cuParamSetf(void *, int, float), cuParamSetSize(void *, unsigned), cuLaunch(void *),
+    cuTensorMapEncodeTiled(void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const unsigned *,
+                           const unsigned *, int, int, int, int),
+    cuEventCreate(void **, unsigned), cuEventRecord(void *, void *), cuEventSynchronize(void *),
+    cuEventElapsedTime(float *, void *, void *);
 
 static void *ctx, *module, *kernel;
 static uint64_t cells;
@@ -99,10 +107,31 @@ static void threads(unsigned n, unsigned launches)
     for (unsigned i = 0; i < n; i++) pthread_join(t[i], NULL);
 }
 
-struct kernel_node { void *func; unsigned grid[3], block[3], shared; void **params, **extra; };
-struct copy3d { size_t src[4]; int src_type; const void *src_host; uint64_t src_device; void *src_array, *src_ctx; size_t src_pitch, src_height;
-                size_t dst[4]; int dst_type; void *dst_host; uint64_t dst_device; void *dst_array, *dst_ctx; size_t dst_pitch, dst_height, width, height, depth; };
-struct memset_node { uint64_t dst; size_t pitch; unsigned value, bytes; size_t width, height; };
+struct kernel_node {
+    void *func;
+    unsigned grid[3], block[3], shared;
+    void **params, **extra;
+};
+struct copy3d {
+    size_t src[4];
+    int src_type;
+    const void *src_host;
+    uint64_t src_device;
+    void *src_array, *src_ctx;
+    size_t src_pitch, src_height;
+    size_t dst[4];
+    int dst_type;
+    void *dst_host;
+    uint64_t dst_device;
+    void *dst_array, *dst_ctx;
+    size_t dst_pitch, dst_height, width, height, depth;
+};
+struct memset_node {
+    uint64_t dst;
+    size_t pitch;
+    unsigned value, bytes;
+    size_t width, height;
+};
 
 static void graph(unsigned k, unsigned replays, int captured)
 {
@@ -119,8 +148,17 @@ static void graph(unsigned k, unsigned replays, int captured)
         struct kernel_node p = {kernel, {1, 1, 1}, {32, 1, 1}, 0, params, NULL};
         CHECK(cuGraphCreate(&g, 0));
         for (unsigned i = 0; i < k; i++) CHECK(cuGraphAddKernelNode(&last, g, last ? &last : NULL, last != NULL, &p));
-        struct copy3d c = {.src_type = 2, .src_device = cells, .dst_type = 1, .dst_host = host, .src_pitch = 128, .dst_pitch = 128,
-                           .src_height = 1, .dst_height = 1, .width = 128, .height = 1, .depth = 1};
+        struct copy3d c = {.src_type = 2,
+                           .src_device = cells,
+                           .dst_type = 1,
+                           .dst_host = host,
+                           .src_pitch = 128,
+                           .dst_pitch = 128,
+                           .src_height = 1,
+                           .dst_height = 1,
+                           .width = 128,
+                           .height = 1,
+                           .depth = 1};
         CHECK(cuGraphAddMemcpyNode(&last, g, &last, 1, &c, ctx));
         struct memset_node m = {cells + 8192, 0, 7, 4, 16, 1};
         CHECK(cuGraphAddMemsetNode(&last, g, &last, 1, &m, ctx));
@@ -183,17 +221,24 @@ int main(int argc, char **argv)
     unsigned a = argc > 3 ? (unsigned)atoi(argv[3]) : 0, b = argc > 4 ? (unsigned)atoi(argv[4]) : 0;
     if (argc < 3) return 2;
     start(argv[1]);
-    if (!strcmp(argv[2], "plain")) plain(a);
-    else if (!strcmp(argv[2], "threads")) threads(a, b);
-    else if (!strcmp(argv[2], "graph")) graph(a, b, 0);
-    else if (!strcmp(argv[2], "captured")) graph(a, b, 1);
-    else if (!strcmp(argv[2], "loop")) loop();
+    if (!strcmp(argv[2], "plain"))
+        plain(a);
+    else if (!strcmp(argv[2], "threads"))
+        threads(a, b);
+    else if (!strcmp(argv[2], "graph"))
+        graph(a, b, 0);
+    else if (!strcmp(argv[2], "captured"))
+        graph(a, b, 1);
+    else if (!strcmp(argv[2], "loop"))
+        loop();
     else if (!strcmp(argv[2], "ends")) {
         pthread_t t;
         for (unsigned i = 0; i < a; i++) pthread_create(&t, NULL, call_for_ever, NULL);
         nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
-    } else if (!strcmp(argv[2], "arguments")) arguments();
-    else return 2;
+    } else if (!strcmp(argv[2], "arguments"))
+        arguments();
+    else
+        return 2;
     puts("ok");
     return 0;
 }

@@ -15,12 +15,18 @@
 #include <unistd.h>
 
 typedef void *handle;
-int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(handle *, int), cuCtxSetCurrent(handle), cuCtxSynchronize(void);
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(handle *, int), cuCtxSetCurrent(handle),
+    cuCtxSynchronize(void);
 int cuModuleLoadData(handle *, const void *), cuModuleGetFunction(handle *, handle, const char *);
-int cuMemAlloc_v2(uint64_t *, size_t), cuMemcpyDtoH_v2(void *, uint64_t, size_t), cuMemsetD8_v2(uint64_t, unsigned char, size_t);
-int cuLaunchKernel(handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, handle, void **, void **);
-int cuStreamCreate(handle *, unsigned), cuStreamSynchronize(handle), cuStreamBeginCapture_v2(handle, int), cuStreamEndCapture(handle, handle *);
-int cuArrayCreate_v2(handle *, const void *), cuArrayDestroy(handle), cuTexObjectCreate(unsigned long long *, const void *, const void *, const void *), cuTexObjectDestroy(unsigned long long);
+int cuMemAlloc_v2(uint64_t *, size_t), cuMemcpyDtoH_v2(void *, uint64_t, size_t),
+    cuMemsetD8_v2(uint64_t, unsigned char, size_t);
+int cuLaunchKernel(handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, handle, void **,
+                   void **);
+int cuStreamCreate(handle *, unsigned), cuStreamSynchronize(handle), cuStreamBeginCapture_v2(handle, int),
+    cuStreamEndCapture(handle, handle *);
+int cuArrayCreate_v2(handle *, const void *), cuArrayDestroy(handle),
+    cuTexObjectCreate(unsigned long long *, const void *, const void *, const void *),
+    cuTexObjectDestroy(unsigned long long);
 int cuGraphInstantiateWithFlags(handle *, handle, unsigned long long), cuGraphLaunch(handle, handle);
 
 static uint64_t d;
@@ -68,20 +74,32 @@ static int toggle(const char *tool)
 /* Two arrays and a texture, of which one array stays. */
 static int make_objects(void)
 {
-    struct { size_t width, height; int format; unsigned channels; } d = {16, 8, 32, 1};
-    struct { int type, pad; handle array; char rest[120]; unsigned flags; } res = {0};
+    struct {
+        size_t width, height;
+        int format;
+        unsigned channels;
+    } d = {16, 8, 32, 1};
+    struct {
+        int type, pad;
+        handle array;
+        char rest[120];
+        unsigned flags;
+    } res = {0};
     char how[104] = {0};
     handle a, b;
     unsigned long long t, u;
     if (cuArrayCreate_v2(&a, &d) || cuArrayCreate_v2(&b, &d)) return 1;
     res.array = a;
-    return cuTexObjectCreate(&t, &res, how, NULL) || cuTexObjectCreate(&u, &res, how, NULL) || cuTexObjectDestroy(u) || cuArrayDestroy(b);
+    return cuTexObjectCreate(&t, &res, how, NULL) || cuTexObjectCreate(&u, &res, how, NULL) || cuTexObjectDestroy(u) ||
+           cuArrayDestroy(b);
 }
 
 static int replay(void)
 {
     handle s, g, x;
-    if (cuStreamCreate(&s, 1) || cuStreamBeginCapture_v2(s, 2) || launch(s) || cuStreamEndCapture(s, &g) || cuGraphInstantiateWithFlags(&x, g, 0)) return 5;
+    if (cuStreamCreate(&s, 1) || cuStreamBeginCapture_v2(s, 2) || launch(s) || cuStreamEndCapture(s, &g) ||
+        cuGraphInstantiateWithFlags(&x, g, 0))
+        return 5;
     for (int i = 0; i < 10; i++)
         if (cuGraphLaunch(x, s) || cuStreamSynchronize(s) || check()) return 6;
     return 0;
@@ -94,12 +112,14 @@ int main(int argc, char **argv)
     int dev, rc = 0;
     FILE *file = argc >= 3 ? fopen(argv[1], "rb") : NULL;
     if (!file || !fread(text, 1, sizeof text - 1, file)) return 2;
-    if (cuInit(0) || cuDeviceGet(&dev, 0) || cuDevicePrimaryCtxRetain(&ctx, dev) || cuCtxSetCurrent(ctx) || cuModuleLoadData(&module, text) ||
-        cuModuleGetFunction(&f, module, "fill") || cuMemAlloc_v2(&d, sizeof got))
+    if (cuInit(0) || cuDeviceGet(&dev, 0) || cuDevicePrimaryCtxRetain(&ctx, dev) || cuCtxSetCurrent(ctx) ||
+        cuModuleLoadData(&module, text) || cuModuleGetFunction(&f, module, "fill") || cuMemAlloc_v2(&d, sizeof got))
         return 2;
     if (make_objects()) return 8;
-    if (!strcmp(argv[2], "toggle")) rc = toggle(argv[3]);
-    else if (!strcmp(argv[2], "graph")) rc = replay();
+    if (!strcmp(argv[2], "toggle"))
+        rc = toggle(argv[3]);
+    else if (!strcmp(argv[2], "graph"))
+        rc = replay();
     else
         for (int i = 0; i < 10 && !rc; i++) {
             if (i == 5 && !strcmp(argv[2], "add")) rc = mg_control_tool(argv[3], 1);

@@ -1,12 +1,14 @@
 /* A driver-API program that does what an instrumenting library in front of a GPU's driver may break.
- * It prints "<what>: ok" or what went wrong, and asks Margay for nothing but to be switched (onoff).   usage: traps WHAT
+ * It prints "<what>: ok" or what went wrong, and asks Margay for nothing but to be switched (onoff).   usage:
+ *   traps WHAT
  *   spin       a kernel spins on a flag that a kernel launched for the first time, in another stream, sets
  *   capture    a thread captures in global mode while launches of another end and are collected
  *   incapture  the first launch of a kernel is inside a capture
  *   threads    64 threads launch at once, each in its own stream
  *   contexts   two contexts, a module unloaded and loaded again, a context destroyed with work in flight
  *   reset      the primary context is reset with work in flight, and used again
- *   update     graphs: executables changed, updated, disabled nodes, clones, child graphs, 50 replays unsynchronized
+ *   update     graphs: executables changed, updated, disabled nodes, clones, child graphs, 50 replays
+ *              unsynchronized
  *   onoff      switched off and on while executable graphs live, made, replayed and updated in either state
  *   recapture  20000 graphs, each captured, instantiated, launched and destroyed
  *   endless    ends by exit() while a kernel runs for ever
@@ -35,30 +37,49 @@ static const char other[] = HEAD
     ".visible .entry twice(.param .u64 p, .param .u32 n)\n{\n.reg .pred %q;\n.reg .b32 %i, %n, %a;\n.reg .b64 %p, %o;\nld.param.u64 %p, [p];\nld.param.u32 %n, [n];\n"
     "mov.u32 %i, %tid.x;\nsetp.ge.u32 %q, %i, %n;\n@%q bra D;\nmul.wide.u32 %o, %i, 4;\nadd.u64 %p, %p, %o;\nld.global.u32 %a, [%p];\nshl.b32 %a, %a, 1;\nst.global.u32 [%p], %a;\nD: ret;\n}\n";
 
-#define LIST                                                                                                     \
-    F(cuInit, (unsigned)) F(cuDevicePrimaryCtxRetain, (handle *, int)) F(cuDevicePrimaryCtxReset_v2, (int))      \
-    F(cuCtxCreate_v2, (handle *, unsigned, int)) F(cuCtxDestroy_v2, (handle)) F(cuCtxSetCurrent, (handle))       \
-    F(cuCtxSynchronize, (void)) F(cuModuleLoadData, (handle *, const void *)) F(cuModuleUnload, (handle))        \
-    F(cuModuleGetFunction, (handle *, handle, const char *)) F(cuModuleGetGlobal_v2, (uint64_t *, size_t *, handle, const char *)) \
-    F(cuMemAlloc_v2, (uint64_t *, size_t)) F(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))                         \
-    F(cuMemcpyHtoD_v2, (uint64_t, const void *, size_t)) F(cuMemsetD8_v2, (uint64_t, unsigned char, size_t))      \
-    F(cuMemHostAlloc, (void **, size_t, unsigned)) F(cuStreamCreate, (handle *, unsigned)) F(cuStreamSynchronize, (handle)) \
-    F(cuStreamBeginCapture_v2, (handle, int)) F(cuStreamEndCapture, (handle, handle *))                           \
-    F(cuGraphInstantiateWithFlags, (handle *, handle, unsigned long long)) F(cuGraphLaunch, (handle, handle))      \
-    F(cuGraphGetNodes, (handle, handle *, size_t *)) F(cuGraphNodeSetEnabled, (handle, handle, unsigned))          \
-    F(cuGraphKernelNodeGetParams_v2, (handle, void *)) F(cuGraphExecKernelNodeSetParams_v2, (handle, handle, const void *)) \
-    F(cuGraphExecUpdate_v2, (handle, handle, void *)) F(cuGraphClone, (handle *, handle)) F(cuGraphCreate, (handle *, unsigned)) \
-    F(cuGraphAddChildGraphNode, (handle *, handle, const handle *, size_t, handle)) F(cuGraphExecDestroy, (handle)) F(cuGraphDestroy, (handle)) \
-    F(cuLaunchKernel, (handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, handle, void **, void **))
+#define LIST                                                                                                           \
+    F(cuInit, (unsigned))                                                                                              \
+    F(cuDevicePrimaryCtxRetain, (handle *, int))                                                                       \
+    F(cuDevicePrimaryCtxReset_v2, (int))                                                                               \
+    F(cuCtxCreate_v2, (handle *, unsigned, int))                                                                       \
+    F(cuCtxDestroy_v2, (handle))                                                                                       \
+    F(cuCtxSetCurrent, (handle))                                                                                       \
+    F(cuCtxSynchronize, (void))                                                                                        \
+    F(cuModuleLoadData, (handle *, const void *))                                                                      \
+    F(cuModuleUnload, (handle))                                                                                        \
+    F(cuModuleGetFunction, (handle *, handle, const char *))                                                           \
+    F(cuModuleGetGlobal_v2, (uint64_t *, size_t *, handle, const char *))                                              \
+    F(cuMemAlloc_v2, (uint64_t *, size_t))                                                                             \
+    F(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))                                                                     \
+    F(cuMemcpyHtoD_v2, (uint64_t, const void *, size_t))                                                               \
+    F(cuMemsetD8_v2, (uint64_t, unsigned char, size_t))                                                                \
+    F(cuMemHostAlloc, (void **, size_t, unsigned))                                                                     \
+    F(cuStreamCreate, (handle *, unsigned))                                                                            \
+    F(cuStreamSynchronize, (handle))                                                                                   \
+    F(cuStreamBeginCapture_v2, (handle, int))                                                                          \
+    F(cuStreamEndCapture, (handle, handle *))                                                                          \
+    F(cuGraphInstantiateWithFlags, (handle *, handle, unsigned long long))                                             \
+    F(cuGraphLaunch, (handle, handle))                                                                                 \
+    F(cuGraphGetNodes, (handle, handle *, size_t *))                                                                   \
+    F(cuGraphNodeSetEnabled, (handle, handle, unsigned))                                                               \
+    F(cuGraphKernelNodeGetParams_v2, (handle, void *))                                                                 \
+    F(cuGraphExecKernelNodeSetParams_v2, (handle, handle, const void *))                                               \
+    F(cuGraphExecUpdate_v2, (handle, handle, void *))                                                                  \
+    F(cuGraphClone, (handle *, handle))                                                                                \
+    F(cuGraphCreate, (handle *, unsigned))                                                                             \
+    F(cuGraphAddChildGraphNode, (handle *, handle, const handle *, size_t, handle))                                    \
+    F(cuGraphExecDestroy, (handle))                                                                                    \
+    F(cuGraphDestroy, (handle))                                                                                        \
+    F(cuLaunchKernel,                                                                                                  \
+      (handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, handle, void **, void **))
 #define F(name, args) static int(*name) args;
 LIST
 #undef F
 
-static const char *what;
+    static const char *what;
 static void check(int rc, const char *call)
 {
-    if (!rc)
-        return;
+    if (!rc) return;
     printf("%s: %s: error %d\n", what, call, rc);
     fflush(stdout);
     _exit(3);
@@ -172,8 +193,7 @@ static void incapture(void)
     DO(add, p, s);
     DO(cuStreamEndCapture, s, &g);
     DO(cuGraphInstantiateWithFlags, &x, g, 0);
-    for (int i = 0; i < 3; i++)
-        DO(cuGraphLaunch, x, s);
+    for (int i = 0; i < 3; i++) DO(cuGraphLaunch, x, s);
     DO(cuStreamSynchronize, s);
     expect(p, 6);
 }
@@ -188,8 +208,7 @@ static void *thread(void *arg)
     DO(cuMemAlloc_v2, &q, 4096);
     DO(cuMemsetD8_v2, q, 0, 4096);
     DO(cuCtxSynchronize);
-    for (int i = 0; i < 20; i++)
-        DO(add, q, s);
+    for (int i = 0; i < 20; i++) DO(add, q, s);
     DO(cuStreamSynchronize, s);
     expect(q, 20);
     return NULL;
@@ -197,10 +216,8 @@ static void *thread(void *arg)
 static void threads(void)
 {
     pthread_t t[64];
-    for (int i = 0; i < 64; i++)
-        pthread_create(&t[i], NULL, thread, NULL);
-    for (int i = 0; i < 64; i++)
-        pthread_join(t[i], NULL);
+    for (int i = 0; i < 64; i++) pthread_create(&t[i], NULL, thread, NULL);
+    for (int i = 0; i < 64; i++) pthread_join(t[i], NULL);
 }
 
 static void contexts(void)
@@ -219,22 +236,18 @@ static void contexts(void)
             expect(p, 1);
             DO(cuModuleGetGlobal_v2, &hits, &bytes, module, "hits");
             DO(cuMemcpyDtoH_v2, &n, hits, 4);
-            if (n != N)
-                printf("contexts: %u hits\n", n), exit(2);
-            if (!round)
-                DO(cuModuleUnload, module);
+            if (n != N) printf("contexts: %u hits\n", n), exit(2);
+            if (!round) DO(cuModuleUnload, module);
         }
     }
-    for (int i = 0; i < 50; i++)
-        DO(add, p, NULL);
+    for (int i = 0; i < 50; i++) DO(add, p, NULL);
     DO(cuCtxDestroy_v2, c[1]);
     DO(cuCtxSetCurrent, c[0]);
     DO(cuCtxSynchronize);
 }
 static void reset(void)
 {
-    for (int i = 0; i < 50; i++)
-        DO(add, p, NULL);
+    for (int i = 0; i < 50; i++) DO(add, p, NULL);
     DO(cuDevicePrimaryCtxReset_v2, 0);
     DO(cuDevicePrimaryCtxRetain, &ctx, 0);
     DO(cuCtxSetCurrent, ctx);
@@ -250,7 +263,12 @@ static void update(void)
     handle s, g, g2, copy, outer, x, y, z, nodes[4], child;
     size_t n = 4;
     uint64_t q;
-    struct { handle func; unsigned d[7]; void **params, **extra; handle kernel, ctx; } k;
+    struct {
+        handle func;
+        unsigned d[7];
+        void **params, **extra;
+        handle kernel, ctx;
+    } k;
     unsigned few = N;
     DO(cuMemAlloc_v2, &q, 4096);
     DO(cuMemsetD8_v2, q, 0, 4096);
@@ -261,15 +279,14 @@ static void update(void)
     DO(cuStreamEndCapture, s, &g);
     DO(cuGraphGetNodes, g, nodes, &n);
     DO(cuGraphInstantiateWithFlags, &x, g, 0);
-    for (int i = 0; i < 50; i++)
-        DO(cuGraphLaunch, x, s);            /* 100 adds to p */
+    for (int i = 0; i < 50; i++) DO(cuGraphLaunch, x, s); /* 100 adds to p */
     DO(cuGraphKernelNodeGetParams_v2, nodes[0], &k);
     void *changed[] = {&q, &few};
     k.params = changed;
     DO(cuGraphExecKernelNodeSetParams_v2, x, nodes[0], &k);
-    DO(cuGraphLaunch, x, s);                /* 1 to q, 1 to p */
+    DO(cuGraphLaunch, x, s); /* 1 to q, 1 to p */
     DO(cuGraphNodeSetEnabled, x, nodes[0], 0);
-    DO(cuGraphLaunch, x, s);                /* 1 to p */
+    DO(cuGraphLaunch, x, s); /* 1 to p */
     DO(cuGraphNodeSetEnabled, x, nodes[0], 1);
     DO(cuStreamBeginCapture_v2, s, 0);
     DO(add, q, s);
@@ -277,14 +294,14 @@ static void update(void)
     DO(cuStreamEndCapture, s, &g2);
     long info[3];
     DO(cuGraphExecUpdate_v2, x, g2, info);
-    DO(cuGraphLaunch, x, s);                /* 2 to q */
+    DO(cuGraphLaunch, x, s); /* 2 to q */
     DO(cuGraphClone, &copy, g);
     DO(cuGraphInstantiateWithFlags, &y, copy, 0);
-    DO(cuGraphLaunch, y, s);                /* 2 to p */
+    DO(cuGraphLaunch, y, s); /* 2 to p */
     DO(cuGraphCreate, &outer, 0);
     DO(cuGraphAddChildGraphNode, &child, outer, NULL, 0, g);
     DO(cuGraphInstantiateWithFlags, &z, outer, 0);
-    DO(cuGraphLaunch, z, s);                /* 2 to p */
+    DO(cuGraphLaunch, z, s); /* 2 to p */
     DO(cuGraphExecDestroy, z);
     DO(cuStreamSynchronize, s);
     expect(p, 106);
@@ -300,8 +317,7 @@ static handle captured(handle s)
 }
 static void replay(handle x, int times, handle s)
 {
-    for (int i = 0; i < times; i++)
-        DO(cuGraphLaunch, x, s);
+    for (int i = 0; i < times; i++) DO(cuGraphLaunch, x, s);
 }
 /* counted: 3 + 2 + 1 + 1 + 1 = 8 of 14; native: 1 + 2 + 1 + 2 */
 static void onoff(void)
@@ -310,20 +326,20 @@ static void onoff(void)
     long info[3];
     DO(cuStreamCreate, &s, 1);
     DO(cuGraphInstantiateWithFlags, &x, captured(s), 0);
-    replay(x, 3, s);                        /* made on */
+    replay(x, 3, s); /* made on */
     mg_control_set(0);
-    DO(add, p, s);                          /* native */
-    replay(x, 2, s);                        /* as it was made */
+    DO(add, p, s);   /* native */
+    replay(x, 2, s); /* as it was made */
     DO(cuGraphInstantiateWithFlags, &y, captured(s), 0);
-    replay(y, 2, s);                        /* made off: native */
+    replay(y, 2, s); /* made off: native */
     mg_control_set(1);
-    replay(y, 1, s);                        /* native */
+    replay(y, 1, s); /* native */
     replay(x, 1, s);
     DO(add, p, s);
     mg_control_set(0);
     DO(cuGraphExecUpdate_v2, x, captured(s), info);
     mg_control_set(1);
-    replay(x, 2, s);                        /* updated while off: native */
+    replay(x, 2, s); /* updated while off: native */
     DO(cuGraphExecUpdate_v2, x, captured(s), info);
     replay(x, 1, s);
     DO(cuStreamSynchronize, s);
@@ -352,42 +368,40 @@ static void reload(void)
         DO(cuModuleLoadData, &module, text);
         DO(cuModuleGetFunction, &f_add, module, "add");
         DO(add, p, NULL);
-        if (i % 3)
-            DO(cuCtxSynchronize);
+        if (i % 3) DO(cuCtxSynchronize);
     }
     DO(cuCtxSynchronize);
     expect(p, 300);
 }
 static void many(void)
 {
-    for (int i = 0; i < 20000; i++)
-        DO(add, p, NULL);
+    for (int i = 0; i < 20000; i++) DO(add, p, NULL);
     DO(cuCtxSynchronize);
     expect(p, 20000);
 }
 
 int main(int argc, char **argv)
 {
-    static const struct { const char *name; void (*fn)(void); } all[] = {
-        {"spin", spin}, {"capture", capture}, {"incapture", incapture}, {"threads", threads}, {"contexts", contexts},
-        {"reset", reset}, {"update", update}, {"many", many}, {"reload", reload}, {"recapture", recapture}, {"onoff", onoff}};
+    static const struct {
+        const char *name;
+        void (*fn)(void);
+    } all[] = {{"spin", spin},         {"capture", capture},     {"incapture", incapture}, {"threads", threads},
+               {"contexts", contexts}, {"reset", reset},         {"update", update},       {"many", many},
+               {"reload", reload},     {"recapture", recapture}, {"onoff", onoff}};
     void *lib = dlopen("libcuda.so.1", RTLD_NOW);
-    if (argc != 2 || !lib)
-        return 1;
+    if (argc != 2 || !lib) return 1;
 #define F(name, args) *(void **)&name = dlsym(lib, #name);
     LIST
 #undef F
-    what = argv[1];
+        what = argv[1];
     DO(cuInit, 0);
     DO(cuDevicePrimaryCtxRetain, &ctx, 0);
     DO(cuCtxSetCurrent, ctx);
     begin();
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
-        if (!strcmp(all[i].name, what))
-            all[i].fn();
+        if (!strcmp(all[i].name, what)) all[i].fn();
     if (!strcmp(what, "leave"))
-        for (int i = 0; i < 50; i++)
-            DO(add, p, NULL);
+        for (int i = 0; i < 50; i++) DO(add, p, NULL);
     if (!strcmp(what, "endless")) {
         void *host;
         DO(cuMemHostAlloc, &host, 64, 2);
@@ -397,7 +411,6 @@ int main(int argc, char **argv)
     }
     printf("%s: ok\n", what);
     fflush(stdout);
-    if (!strcmp(what, "leave"))
-        _exit(7);
+    if (!strcmp(what, "leave")) _exit(7);
     return 0;
 }

@@ -1,17 +1,21 @@
-/* Loads, launches and unloads modules, each with a text of its own or all with the same: the process may not grow by them.
- * usage: unloads MODULES same|own: prints "ok KILOBYTES": resident memory at the end less that after the 400th module. */
+/* Loads, launches and unloads modules, each with a text of its own or all with the same: the process may not grow by
+ * them. usage: unloads MODULES same|own: prints "ok KILOBYTES": resident memory at the end less that after the 400th
+ * module. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuCtxSynchronize(void),
-    cuModuleLoadData(void **, const void *), cuModuleUnload(void *), cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(uint64_t *, size_t),
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *),
+    cuCtxSynchronize(void), cuModuleLoadData(void **, const void *), cuModuleUnload(void *),
+    cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(uint64_t *, size_t),
     cuMemcpyDtoH_v2(void *, uint64_t, size_t), cuMemsetD32_v2(uint64_t, unsigned, size_t),
-    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **);
 
-static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n.global .u32 g[64];\n.visible .entry k(.param .u64 p)\n{\n.reg .b32 %%r<4>;\n"
+static const char text[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n.global .u32 g[64];\n.visible .entry k(.param .u64 p)\n{\n.reg .b32 %%r<4>;\n"
     ".reg .b64 %%d<2>;\n.reg .pred %%p;\n.shared .u32 s[256];\nld.param.u64 %%d1, [p];\nmov.u32 %%r1, %%tid.x;\nsetp.gt.u32 %%p, %%r1, 3;\n@%%p bra done;\n"
     "red.global.add.u32 [%%d1], %d;\ndone:\nret;\n}\n";
 
@@ -29,7 +33,8 @@ static long resident_kb(void)
     char line[200];
     long kb = 0;
     FILE *f = fopen("/proc/self/status", "r");
-    while (fgets(line, sizeof line, f) && sscanf(line, "VmRSS: %ld", &kb) != 1) {}
+    while (fgets(line, sizeof line, f) && sscanf(line, "VmRSS: %ld", &kb) != 1) {
+    }
     fclose(f);
     return kb;
 }

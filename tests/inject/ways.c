@@ -12,22 +12,30 @@
 
 #include "abi/cu.h"
 
-static const char text[] =
-    ".version 8.0\n.target sm_90\n.address_size 64\n"
-#define BODY(name, first, last)                                                                                                             \
-    ".visible .entry " name "(.param .u64 out, .param .u32 n, .param .u32 by)\n{\n.reg .pred %p;\n.reg .b32 %r<8>;\n.reg .b64 %d<4>;\n" first \
-    "ld.param.u64 %d1, [out];\nld.param.u32 %r1, [n];\nld.param.u32 %r2, [by];\nmov.u32 %r3, %ctaid.x;\nmov.u32 %r4, %ntid.x;\n"              \
-    "mov.u32 %r5, %tid.x;\nmad.lo.u32 %r6, %r3, %r4, %r5;\nsetp.ge.u32 %p, %r6, %r1;\n@%p bra DONE;\nmul.wide.u32 %d2, %r6, 4;\n"             \
+static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+#define BODY(name, first, last)                                                                                                   \
+    ".visible .entry " name                                                                                                       \
+    "(.param .u64 out, .param .u32 n, .param .u32 by)\n{\n.reg .pred %p;\n.reg .b32 %r<8>;\n.reg .b64 %d<4>;\n" first             \
+    "ld.param.u64 %d1, [out];\nld.param.u32 %r1, [n];\nld.param.u32 %r2, [by];\nmov.u32 %r3, %ctaid.x;\nmov.u32 %r4, %ntid.x;\n"  \
+    "mov.u32 %r5, %tid.x;\nmad.lo.u32 %r6, %r3, %r4, %r5;\nsetp.ge.u32 %p, %r6, %r1;\n@%p bra DONE;\nmul.wide.u32 %d2, %r6, 4;\n" \
     "add.u64 %d3, %d1, %d2;\nred.global.add.u32 [%d3], %r2;\nDONE:\n" last "ret;\n}\n"
-    BODY("add", "", "") BODY("early", "", "griddepcontrol.launch_dependents;\n") BODY("late", "griddepcontrol.wait;\n", "");
+    BODY("add", "", "") BODY("early", "", "griddepcontrol.launch_dependents;\n")
+        BODY("late", "griddepcontrol.wait;\n", "");
 
 static void *lib;
 static cu_ptr out;
 static uint32_t n = 100, number, want;
 static cu_stream stream;
 
-#define DO(call) do { int r_ = (call); if (r_) { printf("%s: error %d\n", #call, r_); exit(1); } } while (0)
-#define GET(name, type) int (*name) type = (int (*) type)(uintptr_t)dlsym(lib, #name)
+#define DO(call)                                                                                                       \
+    do {                                                                                                               \
+        int r_ = (call);                                                                                               \
+        if (r_) {                                                                                                      \
+            printf("%s: error %d\n", #call, r_);                                                                       \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+#define GET(name, type) int(*name) type = (int(*) type)(uintptr_t)dlsym(lib, #name)
 
 static void **args(void) /* of the next launch */
 {
@@ -41,7 +49,10 @@ static void **args(void) /* of the next launch */
 
 static void **extra(void)
 {
-    static struct { uint64_t out; uint32_t n, add; } buffer;
+    static struct {
+        uint64_t out;
+        uint32_t n, add;
+    } buffer;
     static size_t bytes = sizeof buffer;
     static void *e[] = {CULAUNCH_PARAM_BUFFER_POINTER, &buffer, CULAUNCH_PARAM_BUFFER_SIZE, &bytes, CULAUNCH_PARAM_END};
     buffer.out = out, buffer.n = n, buffer.add = 1u << number++;
@@ -49,22 +60,27 @@ static void **extra(void)
     return e;
 }
 
-typedef int launch_fn(cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream, void **, void **);
+typedef int launch_fn(cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream,
+                      void **, void **);
 typedef int launch_ex_fn(const struct cu_launch_config *, cu_function, void **, void **);
 
 static void by(const char *name, cu_function f, bool in_extra)
 {
     launch_fn *go = (launch_fn *)(uintptr_t)dlsym(lib, name);
-    if (go) DO(go(f, 2, 1, 1, 64, 1, 1, 0, stream, in_extra ? NULL : args(), in_extra ? extra() : NULL));
-    else printf("no %s\n", name);
+    if (go)
+        DO(go(f, 2, 1, 1, 64, 1, 1, 0, stream, in_extra ? NULL : args(), in_extra ? extra() : NULL));
+    else
+        printf("no %s\n", name);
 }
 
 static void by_attribute(const char *name, cu_function f, struct cu_launch_attribute a, bool in_extra)
 {
     launch_ex_fn *go = (launch_ex_fn *)(uintptr_t)dlsym(lib, name);
     struct cu_launch_config c = {2, 1, 1, 64, 1, 1, 0, stream, &a, a.id != CULAUNCH_IGNORE};
-    if (go) DO(go(&c, f, in_extra ? NULL : args(), in_extra ? extra() : NULL));
-    else printf("no %s\n", name);
+    if (go)
+        DO(go(&c, f, in_extra ? NULL : args(), in_extra ? extra() : NULL));
+    else
+        printf("no %s\n", name);
 }
 
 static void by_old_calls(cu_function f)
@@ -75,7 +91,8 @@ static void by_old_calls(cu_function f)
     GET(cuParamSeti, (cu_function, int, unsigned));
     GET(cuLaunchGrid, (cu_function, int, int));
     GET(cuLaunchGridAsync, (cu_function, int, int, cu_stream));
-    if (!cuFuncSetBlockShape || !cuParamSetSize || !cuParamSetv || !cuParamSeti || !cuLaunchGrid || !cuLaunchGridAsync) {
+    if (!cuFuncSetBlockShape || !cuParamSetSize || !cuParamSetv || !cuParamSeti || !cuLaunchGrid ||
+        !cuLaunchGridAsync) {
         puts("no cuLaunchGrid");
         return;
     }
@@ -100,7 +117,8 @@ static void by_graph(cu_function f)
     cu_graph g;
     cu_graph_exec x;
     cu_node first, second;
-    struct cu_kernel_node p = {.func = f, .grid_x = 2, .grid_y = 1, .grid_z = 1, .block_x = 64, .block_y = 1, .block_z = 1};
+    struct cu_kernel_node p = {
+        .func = f, .grid_x = 2, .grid_y = 1, .grid_z = 1, .block_x = 64, .block_y = 1, .block_z = 1};
     DO(cuGraphCreate(&g, 0));
     p.params = args();
     DO(cuGraphAddKernelNode_v2(&first, g, NULL, 0, &p));
@@ -134,8 +152,10 @@ static void tell(cu_module module, cu_function f)
     for (int i = 0; i < 10; i++) printf("%d ", cuFuncGetAttribute(&value, i, f) ? -1 : value);
     printf("occupancy %d ", cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, f, 256, 1024) ? -1 : value);
     printf("%d %d ", cuOccupancyMaxPotentialBlockSize(&grid, &block, f, NULL, 0, 0) ? -1 : grid, block);
-    for (size_t i = 0; cuFuncGetParamInfo && !cuFuncGetParamInfo(f, i, &at, &size); i++) printf("param %zu %zu ", at, size);
-    if (cuModuleGetFunctionCount && !cuModuleGetFunctionCount(&count, module) && count <= 8 && !cuModuleEnumerateFunctions(all, count, module))
+    for (size_t i = 0; cuFuncGetParamInfo && !cuFuncGetParamInfo(f, i, &at, &size); i++)
+        printf("param %zu %zu ", at, size);
+    if (cuModuleGetFunctionCount && !cuModuleGetFunctionCount(&count, module) && count <= 8 &&
+        !cuModuleEnumerateFunctions(all, count, module))
         for (unsigned i = 0; i < count; i++) printf("%s ", cuFuncGetName && !cuFuncGetName(&name, all[i]) ? name : "?");
     printf("\n");
 }
@@ -177,8 +197,10 @@ int main(int argc, char **argv)
     DO(cuMemsetD8_v2(out, 0, sizeof got));
     tell(module, add);
 
-    typedef int cooperative_fn(cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream, void **);
-    struct cu_launch_attribute none = {.id = CULAUNCH_IGNORE}, cluster = {.id = CULAUNCH_CLUSTER_DIMENSION, .value.cluster = {2, 1, 1}},
+    typedef int cooperative_fn(cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                               cu_stream, void **);
+    struct cu_launch_attribute none = {.id = CULAUNCH_IGNORE},
+                               cluster = {.id = CULAUNCH_CLUSTER_DIMENSION, .value.cluster = {2, 1, 1}},
                                follow = {.id = CULAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, .value.serialization = 1};
     for (int round = 0; round < 2; round++) { /* in the legacy default stream, and in one of our own */
         if (round) DO(cuStreamCreate(&stream, 1));
@@ -193,8 +215,10 @@ int main(int argc, char **argv)
         static const char *const together[] = {"cuLaunchCooperativeKernel", "cuLaunchCooperativeKernel_ptsz"};
         for (int i = 0; i < 2; i++) {
             cooperative_fn *go = (cooperative_fn *)(uintptr_t)dlsym(lib, together[i]);
-            if (go) DO(go(add, 2, 1, 1, 64, 1, 1, 0, stream, args()));
-            else printf("no %s\n", together[i]);
+            if (go)
+                DO(go(add, 2, 1, 1, 64, 1, 1, 0, stream, args()));
+            else
+                printf("no %s\n", together[i]);
         }
     }
     by_graph(add);

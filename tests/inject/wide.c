@@ -6,11 +6,10 @@
 #include <stdlib.h>
 
 static void *lib;
-#define CALL(name, type, ...)                                                      \
-    do {                                                                           \
-        int rc_ = ((int(*) type)(uintptr_t)dlsym(lib, name))(__VA_ARGS__);         \
-        if (rc_)                                                                   \
-            printf("%s: error %d\n", name, rc_), exit(1);                          \
+#define CALL(name, type, ...)                                                                                          \
+    do {                                                                                                               \
+        int rc_ = ((int(*) type)(uintptr_t)dlsym(lib, name))(__VA_ARGS__);                                             \
+        if (rc_) printf("%s: error %d\n", name, rc_), exit(1);                                                         \
     } while (0)
 
 int main(int argc, char **argv)
@@ -20,8 +19,7 @@ int main(int argc, char **argv)
     void *ctx, *module, *f;
     uint64_t out, want = 0, got;
     lib = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!file || !lib || fread(text, 1, sizeof text - 1, file) == 0)
-        return 1;
+    if (!file || !lib || fread(text, 1, sizeof text - 1, file) == 0) return 1;
     CALL("cuInit", (unsigned), 0);
     CALL("cuDevicePrimaryCtxRetain", (void **, int), &ctx, 0);
     CALL("cuCtxSetCurrent", (void *), ctx);
@@ -32,7 +30,9 @@ int main(int argc, char **argv)
     for (int k = 2; k < argc; k++) {
         unsigned ctas = (unsigned)atoi(argv[k]);
         void *params[] = {&out};
-        CALL("cuLaunchKernel", (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **), f, ctas, 1, 1, 64, 1, 1, 0, NULL, params, NULL);
+        CALL("cuLaunchKernel",
+             (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **),
+             f, ctas, 1, 1, 64, 1, 1, 0, NULL, params, NULL);
         CALL("cuCtxSynchronize", (void));
         want += 64ull * ctas;
     }

@@ -7,7 +7,8 @@
 int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *);
 int cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *);
 int cuMemAlloc_v2(uint64_t *, size_t), cuMemsetD8_v2(uint64_t, unsigned char, size_t), cuCtxSynchronize(void);
-int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **);
 
 enum { THREADS = 64, CTAS = 2 };
 static void try(int rc, const char *what)
@@ -38,7 +39,8 @@ int main(int argc, char **argv)
         void *args[] = {&n, &in, &out};
         if (sscanf(at, ".visible .entry %1999[^(]", name) != 1) return 3;
         try(cuModuleGetFunction(&function, module, name), name);
-        for (unsigned i = 0; i <= k % 3; i++) try(cuLaunchKernel(function, CTAS, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL), name);
+        for (unsigned i = 0; i <= k % 3; i++)
+            try(cuLaunchKernel(function, CTAS, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL), name);
     }
     try(cuCtxSynchronize(), "cuCtxSynchronize");
     printf("%u kernels\n", k);

@@ -1,6 +1,6 @@
-/* Reads a growing profile. usage: subscriber DIR [STALL_MS]: waits until there is a profile, is told every launch, and prints
- * how many, the sum of their instructions, launches told twice, and the delay from a launch's end being recorded to its being told:
- * median and 99th percentile in us. STALL_MS: sleeps once for so long after the first launch. */
+/* Reads a growing profile. usage: subscriber DIR [STALL_MS]: waits until there is a profile, is told every launch, and
+ * prints how many, the sum of their instructions, launches told twice, and the delay from a launch's end being recorded
+ * to its being told: median and 99th percentile in us. STALL_MS: sleeps once for so long after the first launch. */
 #include <margay/profile.h>
 
 #include <stdio.h>
@@ -52,8 +52,9 @@ int main(int argc, char **argv)
         stall = 0;
     }
     if (n_delays) qsort(delays, n_delays, sizeof *delays, compare);
-    printf("%llu %llu %llu %llu %.1f %.1f\n", (unsigned long long)n, (unsigned long long)sum, (unsigned long long)twice, (unsigned long long)n_unnamed,
-           n_delays ? (double)delays[n_delays / 2] / 1000 : 0, n_delays ? (double)delays[n_delays * 99 / 100] / 1000 : 0);
+    printf("%llu %llu %llu %llu %.1f %.1f\n", (unsigned long long)n, (unsigned long long)sum, (unsigned long long)twice,
+           (unsigned long long)n_unnamed, n_delays ? (double)delays[n_delays / 2] / 1000 : 0,
+           n_delays ? (double)delays[n_delays * 99 / 100] / 1000 : 0);
     mg_profile_close(p);
     return 0;
 }

@@ -51,7 +51,8 @@ static void fill(int n, int *out)
     size_t shared;
     cudaStream_t stream;
     if (!kernel) __cudaGetKernel(&kernel, (const void *)(uintptr_t)fill);
-    if (!__cudaPopCallConfiguration(&grid, &block, &shared, &stream)) __cudaLaunchKernel(kernel, grid, block, args, shared, stream);
+    if (!__cudaPopCallConfiguration(&grid, &block, &shared, &stream))
+        __cudaLaunchKernel(kernel, grid, block, args, shared, stream);
 }
 static void sum(int n, const int *in, int *out)
 {
@@ -59,7 +60,8 @@ static void sum(int n, const int *in, int *out)
     dim3 grid, block;
     size_t shared;
     cudaStream_t stream;
-    if (!__cudaPopCallConfiguration(&grid, &block, &shared, &stream)) cudaLaunchKernel((const void *)(uintptr_t)sum, grid, block, args, shared, stream);
+    if (!__cudaPopCallConfiguration(&grid, &block, &shared, &stream))
+        cudaLaunchKernel((const void *)(uintptr_t)sum, grid, block, args, shared, stream);
 }
 
 __attribute__((constructor)) static void register_all(void)
@@ -152,8 +154,10 @@ int main(int argc, char **argv)
     MUST((busy == cudaSuccess || busy == cudaErrorNotReady) && cudaGetLastError() == cudaSuccess);
     if (getenv("FAKE_FAIL")) MUST(busy == cudaErrorNotReady);
     MUST(cudaMemcpyToSymbol(bias, bias_host, 1 << 20, 0, cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
-    MUST(cudaLaunchKernel((const void *)(uintptr_t)work, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL) == cudaErrorInvalidDeviceFunction);
-    MUST(cudaLaunchKernel((const void *)(uintptr_t)fill, (dim3){0, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL) == cudaErrorInvalidConfiguration);
+    MUST(cudaLaunchKernel((const void *)(uintptr_t)work, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL) ==
+         cudaErrorInvalidDeviceFunction);
+    MUST(cudaLaunchKernel((const void *)(uintptr_t)fill, (dim3){0, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL) ==
+         cudaErrorInvalidConfiguration);
     MUST(cudaGetLastError() == cudaErrorInvalidConfiguration);
     CHECK(cudaDeviceSynchronize());
     puts("client ok");

@@ -21,11 +21,14 @@ cudaError_t cudaMalloc3DArray(cudaArray_t *, const struct cudaChannelFormatDesc 
 cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *, struct cudaExtent *, unsigned *, cudaArray_t);
 cudaError_t cudaFreeArray(cudaArray_t);
 struct cudaChannelFormatDesc cudaCreateChannelDesc(int, int, int, int, int);
-cudaError_t cudaCreateTextureObject(cudaTextureObject_t *, const struct cudaResourceDesc *, const struct cudaTextureDesc *, const struct cudaResourceViewDesc *);
+cudaError_t cudaCreateTextureObject(cudaTextureObject_t *, const struct cudaResourceDesc *,
+                                    const struct cudaTextureDesc *, const struct cudaResourceViewDesc *);
 cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *, cudaTextureObject_t);
 cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *, cudaTextureObject_t);
-cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const struct cudaMemcpy3DParms *);
-cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, void *, const void *, size_t, int);
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t,
+                                   const struct cudaMemcpy3DParms *);
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, void *,
+                                     const void *, size_t, int);
 cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t, struct cudaMemcpy3DParms *);
 
 static void must(int ok, const char *what, int line)
@@ -35,7 +38,7 @@ static void must(int ok, const char *what, int line)
     exit(1);
 }
 #define MUST(condition) must((condition), #condition, __LINE__)
-#define OK(call) must(!(call), #call, __LINE__)
+#define OK(call)        must(!(call), #call, __LINE__)
 
 /* A float of its place, so that a wrong place shows. */
 static float place(size_t x, size_t y, size_t z)
@@ -54,7 +57,8 @@ static void rectangles(void)
     OK(cudaMallocPitch((void **)&device, &pitch, sizeof host[0], 6));
     MUST(pitch % 512 == 0 && pitch >= sizeof host[0]);
     OK(cudaMemcpy2D(device, pitch, host, sizeof host[0], sizeof host[0], 6, cudaMemcpyHostToDevice));
-    OK(cudaMemcpy2D(back, sizeof back[0], device + 2 * pitch + 3 * 4, pitch, sizeof back[0], 4, cudaMemcpyDeviceToHost));
+    OK(cudaMemcpy2D(back, sizeof back[0], device + 2 * pitch + 3 * 4, pitch, sizeof back[0], 4,
+                    cudaMemcpyDeviceToHost));
     for (size_t y = 0; y < 4; y++) {
         for (size_t x = 0; x < 5; x++) MUST(back[y][x] == place(x + 3, y + 2, 0));
     }
@@ -65,7 +69,8 @@ static void rectangles(void)
 
 static void arrays(void)
 {
-    struct cudaChannelFormatDesc two = cudaCreateChannelDesc(32, 32, 0, 0, cudaChannelFormatKindFloat), got, bad = cudaCreateChannelDesc(32, 16, 0, 0, cudaChannelFormatKindFloat);
+    struct cudaChannelFormatDesc two = cudaCreateChannelDesc(32, 32, 0, 0, cudaChannelFormatKindFloat), got,
+                                 bad = cudaCreateChannelDesc(32, 16, 0, 0, cudaChannelFormatKindFloat);
     struct cudaExtent extent;
     cudaArray_t a, b;
     float run[40], back[40];
@@ -112,9 +117,15 @@ static void volumes(void)
     OK(cudaMemcpy3D(&p));
     /* Part of it into an array: its x position and the width count elements, the pointer's x bytes. */
     OK(cudaMalloc3DArray(&a, &one, (struct cudaExtent){6, 5, 4}, 0));
-    p = (struct cudaMemcpy3DParms){.srcPtr = device, .srcPos = {4, 1, 1}, .dstArray = a, .dstPos = {2, 2, 2}, .extent = {3, 2, 2}, .kind = cudaMemcpyDeviceToDevice};
+    p = (struct cudaMemcpy3DParms){.srcPtr = device,
+                                   .srcPos = {4, 1, 1},
+                                   .dstArray = a,
+                                   .dstPos = {2, 2, 2},
+                                   .extent = {3, 2, 2},
+                                   .kind = cudaMemcpyDeviceToDevice};
     OK(cudaMemcpy3D(&p));
-    p = (struct cudaMemcpy3DParms){.srcArray = a, .dstPtr = {back, 24, 24, 5}, .extent = {6, 5, 4}, .kind = cudaMemcpyDeviceToHost};
+    p = (struct cudaMemcpy3DParms){
+        .srcArray = a, .dstPtr = {back, 24, 24, 5}, .extent = {6, 5, 4}, .kind = cudaMemcpyDeviceToHost};
     OK(cudaMemcpy3D(&p));
     for (size_t z = 0; z < 4; z++) {
         for (size_t y = 0; y < 5; y++) {
@@ -129,10 +140,16 @@ static void volumes(void)
     p.srcArray = NULL;
     MUST(cudaMemcpy3D(&p) == cudaErrorInvalidValue);
     /* Nodes give back what they were given. */
-    p = (struct cudaMemcpy3DParms){.srcPtr = device, .srcPos = {4, 1, 1}, .dstArray = a, .dstPos = {2, 2, 2}, .extent = {3, 2, 2}, .kind = cudaMemcpyDeviceToDevice};
+    p = (struct cudaMemcpy3DParms){.srcPtr = device,
+                                   .srcPos = {4, 1, 1},
+                                   .dstArray = a,
+                                   .dstPos = {2, 2, 2},
+                                   .extent = {3, 2, 2},
+                                   .kind = cudaMemcpyDeviceToDevice};
     OK(cudaGraphAddMemcpyNode(NULL, NULL, NULL, 0, &p));
     OK(cudaGraphMemcpyNodeGetParams(NULL, &q));
-    MUST(q.dstArray == a && q.srcPtr.ptr == device.ptr && q.srcPos.x == 4 && q.dstPos.x == 2 && q.extent.width == 3 && q.extent.depth == 2);
+    MUST(q.dstArray == a && q.srcPtr.ptr == device.ptr && q.srcPos.x == 4 && q.dstPos.x == 2 && q.extent.width == 3 &&
+         q.extent.depth == 2);
     OK(cudaGraphAddMemcpyNode1D(NULL, NULL, NULL, 0, back, device.ptr, 44, cudaMemcpyDeviceToHost));
     OK(cudaGraphMemcpyNodeGetParams(NULL, &q));
     MUST(q.kind == cudaMemcpyDeviceToHost && q.dstPtr.ptr == back && q.extent.width == 44 && q.extent.height == 1);
@@ -142,8 +159,18 @@ static void volumes(void)
 static void textures(void)
 {
     struct cudaResourceDesc r = {.resType = cudaResourceTypePitch2D}, r2;
-    struct cudaTextureDesc t = {.addressMode = {1, 3, 2}, .filterMode = 1, .readMode = 1, .sRGB = 1, .borderColor = {1, 2, 3, 4}, .normalizedCoords = 1,
-                                .maxAnisotropy = 4, .mipmapFilterMode = 1, .mipmapLevelBias = .5f, .minMipmapLevelClamp = 1, .maxMipmapLevelClamp = 9}, t2;
+    struct cudaTextureDesc t = {.addressMode = {1, 3, 2},
+                                .filterMode = 1,
+                                .readMode = 1,
+                                .sRGB = 1,
+                                .borderColor = {1, 2, 3, 4},
+                                .normalizedCoords = 1,
+                                .maxAnisotropy = 4,
+                                .mipmapFilterMode = 1,
+                                .mipmapLevelBias = .5f,
+                                .minMipmapLevelClamp = 1,
+                                .maxMipmapLevelClamp = 9},
+                           t2;
     cudaTextureObject_t object = 0;
     r.res.pitch2D.devPtr = &object;
     r.res.pitch2D.desc = cudaCreateChannelDesc(8, 8, 8, 8, cudaChannelFormatKindUnsigned);

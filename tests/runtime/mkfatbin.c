@@ -35,8 +35,14 @@ int main(int argc, char **argv)
     unsigned major = 0, minor = 0;
     const char *version = strstr(text, ".version");
     if (!version || sscanf(version, ".version %u.%u", &major, &minor) != 2) return fprintf(stderr, "no .version\n"), 3;
-    struct entry e = {.kind = 1, .version = 0x101, .header_bytes = sizeof e, .bytes = padded, .ptx_major = (uint16_t)major,
-                      .ptx_minor = (uint16_t)minor, .sm = (uint32_t)atoi(argv[2]), .flags = 0x11};
+    struct entry e = {.kind = 1,
+                      .version = 0x101,
+                      .header_bytes = sizeof e,
+                      .bytes = padded,
+                      .ptx_major = (uint16_t)major,
+                      .ptx_minor = (uint16_t)minor,
+                      .sm = (uint32_t)atoi(argv[2]),
+                      .flags = 0x11};
     struct header h = {.magic = 0xba55ed50, .version = 1, .header_bytes = sizeof h, .bytes = sizeof e + padded};
     _Static_assert(sizeof h == 16 && sizeof e == 64, "as the container has it");
     fprintf(out, ".section .nv_fatbin, \"a\"\n.align 8\nfatbin_data:");

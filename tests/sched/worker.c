@@ -1,11 +1,11 @@
 /* A program to be scheduled: launches one kernel again and again, and checks that every launch has run.
  * usage: worker STEPS SECONDS [MODE]
  * STEPS: additions of each thread; SECONDS: how long it launches, or xN: N launches.
- * MODE: plain (a stream), sync (waits for each), streams (four, in turns), threads (four, a stream each), graph (replays of
- * eight kernels), coop, copies (a copy behind each launch), capture (a graph captured and thrown away between launches),
- * spin (now and then a kernel that waits for a later one of another stream), fork (children that use no CUDA), think (1 ms
- * of host work behind each launch, which it waits for).
- * Prints "MODE N launches, ok", exit 0; or what is wrong, exit 1. */
+ * MODE: plain (a stream), sync (waits for each), streams (four, in turns), threads (four, a stream each), graph
+ * (replays of eight kernels), coop, copies (a copy behind each launch), capture (a graph captured and thrown away
+ * between launches), spin (now and then a kernel that waits for a later one of another stream), fork (children that use
+ * no CUDA), think (1 ms of host work behind each launch, which it waits for). Prints "MODE N launches, ok", exit 0; or
+ * what is wrong, exit 1. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,13 +15,17 @@
 #include <time.h>
 #include <unistd.h>
 
-int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuCtxSynchronize(void),
-    cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(uint64_t *, size_t),
-    cuMemcpyDtoH_v2(void *, uint64_t, size_t), cuMemcpyDtoDAsync_v2(uint64_t, uint64_t, size_t, void *), cuMemsetD32_v2(uint64_t, unsigned, size_t),
-    cuStreamCreate(void **, unsigned), cuStreamSynchronize(void *), cuStreamBeginCapture_v2(void *, int), cuStreamEndCapture(void *, void **),
-    cuGraphInstantiateWithFlags(void **, void *, unsigned long long), cuGraphLaunch(void *, void *), cuGraphDestroy(void *),
-    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **),
-    cuLaunchCooperativeKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *),
+    cuCtxSynchronize(void), cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *),
+    cuMemAlloc_v2(uint64_t *, size_t), cuMemcpyDtoH_v2(void *, uint64_t, size_t),
+    cuMemcpyDtoDAsync_v2(uint64_t, uint64_t, size_t, void *), cuMemsetD32_v2(uint64_t, unsigned, size_t),
+    cuStreamCreate(void **, unsigned), cuStreamSynchronize(void *), cuStreamBeginCapture_v2(void *, int),
+    cuStreamEndCapture(void *, void **), cuGraphInstantiateWithFlags(void **, void *, unsigned long long),
+    cuGraphLaunch(void *, void *), cuGraphDestroy(void *),
+    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **),
+    cuLaunchCooperativeKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
+                              void **);
 
 static const char ptx[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -106,10 +110,15 @@ static long run(const char *mode)
     }
     for (double end = now() + seconds; done < most && now() < end;) {
         int by = 1;
-        if (graph) check("cuGraphLaunch", cuGraphLaunch(graph, streams[0])), by = NODES;
-        else if (!strcmp(mode, "coop")) check("cuLaunchCooperativeKernel", cuLaunchCooperativeKernel(kernel, CTAS, 1, 1, THREADS, 1, 1, 0, streams[0], params));
-        else launch(streams[strcmp(mode, "streams") ? 0 : done % STREAMS]);
-        if (!strcmp(mode, "copies")) check("cuMemcpyDtoDAsync", cuMemcpyDtoDAsync_v2(scratch + 4096, scratch, 4096, streams[0]));
+        if (graph)
+            check("cuGraphLaunch", cuGraphLaunch(graph, streams[0])), by = NODES;
+        else if (!strcmp(mode, "coop"))
+            check("cuLaunchCooperativeKernel",
+                  cuLaunchCooperativeKernel(kernel, CTAS, 1, 1, THREADS, 1, 1, 0, streams[0], params));
+        else
+            launch(streams[strcmp(mode, "streams") ? 0 : done % STREAMS]);
+        if (!strcmp(mode, "copies"))
+            check("cuMemcpyDtoDAsync", cuMemcpyDtoDAsync_v2(scratch + 4096, scratch, 4096, streams[0]));
         if (!strcmp(mode, "capture") && done % 8 == 0) capture(2);
         if (!strcmp(mode, "spin") && done % 256 == 0) { /* the second of these is in nobody's way */
             launch_on(waits, streams[2], ++spun);
@@ -123,9 +132,11 @@ static long run(const char *mode)
             waitpid(child, NULL, 0);
         }
         done += by;
-        if (!strcmp(mode, "sync") || !strcmp(mode, "think") || done % 64 < by) check("cuCtxSynchronize", cuCtxSynchronize());
+        if (!strcmp(mode, "sync") || !strcmp(mode, "think") || done % 64 < by)
+            check("cuCtxSynchronize", cuCtxSynchronize());
         if (!strcmp(mode, "think"))
-            for (double until = now() + 1e-3; now() < until;) {}
+            for (double until = now() + 1e-3; now() < until;) {
+            }
     }
     return done;
 }
@@ -144,7 +155,9 @@ int main(int argc, char **argv)
     check("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&ctx, device));
     check("cuCtxSetCurrent", cuCtxSetCurrent(ctx));
     check("cuModuleLoadData", cuModuleLoadData(&module, ptx));
-    check("cuModuleGetFunction", cuModuleGetFunction(&kernel, module, "k") || cuModuleGetFunction(&waits, module, "waits") || cuModuleGetFunction(&sets, module, "sets"));
+    check("cuModuleGetFunction", cuModuleGetFunction(&kernel, module, "k") ||
+                                     cuModuleGetFunction(&waits, module, "waits") ||
+                                     cuModuleGetFunction(&sets, module, "sets"));
     check("cuMemAlloc", cuMemAlloc_v2(&cell, 4) || cuMemAlloc_v2(&flag, 4) || cuMemAlloc_v2(&scratch, 8192));
     check("cuMemsetD32", cuMemsetD32_v2(cell, 0, 1) || cuMemsetD32_v2(flag, 0, 1) || cuMemsetD32_v2(scratch, 0, 2048));
     for (int i = 0; i < STREAMS; i++) check("cuStreamCreate", cuStreamCreate(&streams[i], 1));

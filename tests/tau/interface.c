@@ -11,13 +11,16 @@
 
 static int failed;
 #define CHECK(c) ((c) ? (void)0 : (void)(failed = 1, printf("FAIL line %d: %s\n", __LINE__, #c)))
-static void check_times(int line, const char *event, const char *context, int device, int stream, unsigned long long calls, double inclusive, double exclusive)
+static void check_times(int line, const char *event, const char *context, int device, int stream,
+                        unsigned long long calls, double inclusive, double exclusive)
 {
     struct tau_cuda_totals t;
     int n = tau_cuda_query(event, context, device, stream, &t);
-    if (n > 0 && t.calls == calls && fabs(t.inclusive_us - inclusive) < 0.01 && fabs(t.exclusive_us - exclusive) < 0.01) return;
+    if (n > 0 && t.calls == calls && fabs(t.inclusive_us - inclusive) < 0.01 && fabs(t.exclusive_us - exclusive) < 0.01)
+        return;
     failed = 1;
-    printf("FAIL line %d: %s: %d objects, %llu calls, %g and %g us\n", line, event, n, t.calls, t.inclusive_us, t.exclusive_us);
+    printf("FAIL line %d: %s: %d objects, %llu calls, %g and %g us\n", line, event, n, t.calls, t.inclusive_us,
+           t.exclusive_us);
 }
 #define TIMES(...) check_times(__LINE__, __VA_ARGS__)
 

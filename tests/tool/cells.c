@@ -15,5 +15,6 @@ static enum mg_err instrument(const void *conf, struct mg_patch *p, struct mg_di
     }
     return MG_ERR_OK;
 }
-static const struct mg_tool cells = {.name = "cells", .summary = "adds to cells in each block", .instrument = instrument};
+static const struct mg_tool cells = {
+    .name = "cells", .summary = "adds to cells in each block", .instrument = instrument};
 MG_TOOL_PLUGIN(cells)

@@ -1,11 +1,12 @@
-/* Litmus tests of docs/schedule.md, "Memory": threads of different CTAs run freely over rising values and write down what they read;
- * the logs are then searched for outcomes that are forbidden.
- * usage: litmus ROUNDS [WORD...]   tests whose name holds every WORD; a line a test: name, rounds, forbidden, and how often what was read changed
- * names: SHAPE-ORDER-WIDTH-SCOPE-PLACE. Exits with 1 when a forbidden outcome was seen, 2 when something failed.
+/* Litmus tests of docs/schedule.md, "Memory": threads of different CTAs run freely over rising values and write down
+ * what they read; the logs are then searched for outcomes that are forbidden. usage: litmus ROUNDS [WORD...]   tests
+ * whose name holds every WORD; a line a test: name, rounds, forbidden, and how often what was read changed names:
+ * SHAPE-ORDER-WIDTH-SCOPE-PLACE. Exits with 1 when a forbidden outcome was seen, 2 when something failed.
  *
- * Each of a warp's 32 lanes has locations x and y of its own, round r writes r (its bits repeated up to the width; halves that differ
- * are forbidden everywhere). "Forbidden" is what the software devices promise: every strong access is seen by all in program order,
- * but for a store and a later load of another location without a fence between. PTX promises less without fences. */
+ * Each of a warp's 32 lanes has locations x and y of its own, round r writes r (its bits repeated up to the width;
+ * halves that differ are forbidden everywhere). "Forbidden" is what the software devices promise: every strong access
+ * is seen by all in program order, but for a store and a later load of another location without a fence between. PTX
+ * promises less without fences. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +14,22 @@
 
 int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *);
 int cuModuleLoadData(void **, const void *), cuModuleUnload(void *), cuModuleGetFunction(void **, void *, const char *);
-int cuMemAlloc_v2(uint64_t *, size_t), cuMemFree_v2(uint64_t), cuMemcpyDtoH_v2(void *, uint64_t, size_t), cuMemsetD8_v2(uint64_t, unsigned char, size_t);
-int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+int cuMemAlloc_v2(uint64_t *, size_t), cuMemFree_v2(uint64_t), cuMemcpyDtoH_v2(void *, uint64_t, size_t),
+    cuMemsetD8_v2(uint64_t, unsigned char, size_t);
+int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **);
 
 /* One letter a step: X, Y store the round; x, y read and log; f fence; c store what was read last to y. */
-struct shape { const char *name; int threads; const char *steps[4]; };
+struct shape {
+    const char *name;
+    int threads;
+    const char *steps[4];
+};
 enum { MP, SB, LB, IRIW, CO, WW, WRC };
 static const struct shape shapes[] = {
-    [MP] = {"message", 2, {"XfY", "yfx"}}, [SB] = {"stores", 2, {"Xfy", "Yfx"}}, [LB] = {"loads", 2, {"yfX", "xfY"}},
-    [IRIW] = {"independent", 4, {"X", "Y", "xfy", "yfx"}}, [CO] = {"coherence", 2, {"X", "xfx"}}, [WW] = {"writes", 2, {"XfY", "YfX"}},
+    [MP] = {"message", 2, {"XfY", "yfx"}},        [SB] = {"stores", 2, {"Xfy", "Yfx"}},
+    [LB] = {"loads", 2, {"yfX", "xfY"}},          [IRIW] = {"independent", 4, {"X", "Y", "xfy", "yfx"}},
+    [CO] = {"coherence", 2, {"X", "xfx"}},        [WW] = {"writes", 2, {"XfY", "YfX"}},
     [WRC] = {"causality", 3, {"X", "xfc", "yfx"}}};
 static const char *const orders[] = {"relaxed", "acquire", "acq_rel", "sc"};
 static const char *const scopes[] = {"gpu", "sys"};
@@ -32,11 +40,15 @@ static char text[1 << 16];
 static size_t used;
 #define PUT(...) (used += (size_t)snprintf(text + used, sizeof text - used, __VA_ARGS__))
 
-struct test { int shape, order, width, scope, place; };
+struct test {
+    int shape, order, width, scope, place;
+};
 
 static void store(const struct test *t, int loc, const char *what)
 {
-    const char *order = t->order == 1 ? "release" : "relaxed", *type = t->width == 32 ? "u32" : t->width == 64 ? "u64" : "v2.u64";
+    const char *order = t->order == 1 ? "release" : "relaxed", *type = t->width == 32   ? "u32"
+                                                                       : t->width == 64 ? "u64"
+                                                                                        : "v2.u64";
     if (t->width > 32) PUT("mov.b64 %%d0, {%s, %s};\n", what, what);
     PUT("st.%s.%s.global.%s [%%%c], ", order, scopes[t->scope], type, loc);
     PUT(t->width == 32 ? "%s;\n" : t->width == 64 ? "%%d0;\n" : "{%%d0, %%d0};\n", what);
@@ -44,9 +56,16 @@ static void store(const struct test *t, int loc, const char *what)
 
 static void load(const struct test *t, int loc, int log)
 {
-    const char *order = t->order == 1 ? "acquire" : "relaxed", *type = t->width == 32 ? "u32" : t->width == 64 ? "u64" : "v2.u64";
-    PUT("ld.%s.%s.global.%s %s, [%%%c];\n", order, scopes[t->scope], type, t->width == 32 ? "%r" : t->width == 64 ? "%d0" : "{%d0, %d1}", loc);
-    for (int k = 0; k < t->width / 64; k++) PUT("mov.b64 {%%r, %%h}, %%d%d;\nxor.b32 %%h, %%h, %%r;\nor.b32 %%torn, %%torn, %%h;\n", k);
+    const char *order = t->order == 1 ? "acquire" : "relaxed", *type = t->width == 32   ? "u32"
+                                                                       : t->width == 64 ? "u64"
+                                                                                        : "v2.u64";
+    PUT("ld.%s.%s.global.%s %s, [%%%c];\n", order, scopes[t->scope], type,
+        t->width == 32   ? "%r"
+        : t->width == 64 ? "%d0"
+                         : "{%d0, %d1}",
+        loc);
+    for (int k = 0; k < t->width / 64; k++)
+        PUT("mov.b64 {%%r, %%h}, %%d%d;\nxor.b32 %%h, %%h, %%r;\nor.b32 %%torn, %%torn, %%h;\n", k);
     if (t->width == 128) PUT("xor.b64 %%d1, %%d1, %%d0;\nmov.b64 {%%h, %%g}, %%d1;\nor.b32 %%torn, %%torn, %%h;\n");
     PUT("mad.wide.u32 %%p, %%n, %d, %%log;\nst.global.u32 [%%p], %%r;\n", 4 * LANES * log);
 }
@@ -54,19 +73,33 @@ static void load(const struct test *t, int loc, int log)
 static void thread(const struct test *t, int k)
 {
     const char *s = shapes[t->shape].steps[k];
-    for (int log = 2 * k; *s; s++)
-        switch (*s) {
-        case 'X': case 'Y': store(t, *s | 32, t->shape != WW ? "%i" : s[1] ? "1" : "2"); break;
-        case 'x': case 'y': load(t, *s, log++); break;
-        case 'c': store(t, 'y', "%r"); break;
+    for (int log = 2 * k; *s; s++) switch (*s) {
+        case 'X':
+        case 'Y':
+            store(t, *s | 32, t->shape != WW ? "%i" : s[1] ? "1" : "2");
+            break;
+        case 'x':
+        case 'y':
+            load(t, *s, log++);
+            break;
+        case 'c':
+            store(t, 'y', "%r");
+            break;
         default:
             if (t->order >= 2) PUT("fence.%s.%s;\n", orders[t->order], scopes[t->scope]);
         }
 }
 
-/* Threads that only write go on until those that read are done; where nobody does, all wait for one another from time to time. */
-static int writes_only(const struct test *t, int k) { return t->shape != WW && !strpbrk(shapes[t->shape].steps[k], "xy"); }
-static int in_step(const struct test *t) { return t->shape == WW || t->shape == SB || t->shape == LB; }
+/* Threads that only write go on until those that read are done; where nobody does, all wait for one another from time
+ * to time. */
+static int writes_only(const struct test *t, int k)
+{
+    return t->shape != WW && !strpbrk(shapes[t->shape].steps[k], "xy");
+}
+static int in_step(const struct test *t)
+{
+    return t->shape == WW || t->shape == SB || t->shape == LB;
+}
 static int readers(const struct test *t)
 {
     int n = 0;
@@ -82,21 +115,29 @@ static void kernel(const struct test *t)
     PUT(".reg .pred %%p0;\n.reg .b32 %%lane, %%c, %%i, %%n, %%r, %%h, %%g, %%torn, %%t, %%w;\n.reg .b64 %%x, %%y, %%log, %%p, %%sync, %%d<2>;\n");
     PUT("ld.param.u64 %%x, [data];\nld.param.u64 %%log, [logs];\nld.param.u64 %%sync, [sync];\nld.param.u32 %%n, [rounds];\nmov.u32 %%lane, %%tid.x;\nmov.u32 %%c, %%ctaid.x;\n");
     PUT("mad.wide.u32 %%x, %%lane, %d, %%x;\n", t->place ? bytes : 64);
-    if (t->shape == WW) PUT("mul.wide.u32 %%p, %%n, %d;\nadd.u64 %%y, %%x, %%p;\n", ROOM);
-    else PUT("add.u64 %%y, %%x, %d;\n", ROOM);
+    if (t->shape == WW)
+        PUT("mul.wide.u32 %%p, %%n, %d;\nadd.u64 %%y, %%x, %%p;\n", ROOM);
+    else
+        PUT("add.u64 %%y, %%x, %d;\n", ROOM);
     PUT("mad.wide.u32 %%log, %%lane, 4, %%log;\nmov.u32 %%i, 0;\nmov.u32 %%torn, 0;\nmov.u32 %%w, 0;\n");
     /* time for other workers to take their CTAs: whoever waits for another gives way to it on its own worker */
     PUT("mov.u64 %%d0, %%globaltimer;\nadd.u64 %%d0, %%d0, 3000000;\nEARLY:\nmov.u64 %%d1, %%globaltimer;\nsetp.lt.u64 %%p0, %%d1, %%d0;\n@%%p0 bra EARLY;\n");
-    PUT("GATHER:\nadd.u32 %%w, %%w, %d;\nmad.wide.u32 %%p, %%c, 64, %%sync;\nst.volatile.global.u32 [%%p], %%w;\n", WINDOW);
-    for (int k = 0; k < n; k++) PUT("WAIT%d:\nld.volatile.global.u32 %%t, [%%sync+%d];\nsetp.lt.u32 %%p0, %%t, %%w;\n@%%p0 bra WAIT%d;\n", k, 64 * k, k);
+    PUT("GATHER:\nadd.u32 %%w, %%w, %d;\nmad.wide.u32 %%p, %%c, 64, %%sync;\nst.volatile.global.u32 [%%p], %%w;\n",
+        WINDOW);
+    for (int k = 0; k < n; k++)
+        PUT("WAIT%d:\nld.volatile.global.u32 %%t, [%%sync+%d];\nsetp.lt.u32 %%p0, %%t, %%w;\n@%%p0 bra WAIT%d;\n", k,
+            64 * k, k);
     for (int k = 0; k < n; k++) PUT("setp.eq.u32 %%p0, %%c, %d;\n@%%p0 bra T%d;\n", k, k);
     for (int k = 0; k < n; k++) {
         PUT("T%d:\nadd.u32 %%i, %%i, 1;\n", k);
         thread(t, k);
         PUT("add.u64 %%log, %%log, %d;\n", 4 * LANES);
         if (t->shape == WW) PUT("add.u64 %%x, %%x, %d;\nadd.u64 %%y, %%y, %d;\n", ROOM, ROOM);
-        if (writes_only(t, k)) PUT("ld.volatile.global.u32 %%t, [%%sync+512];\nsetp.lt.u32 %%p0, %%t, %d;\n@%%p0 bra T%d;\nbra OUT;\n", readers(t), k);
-        else PUT("setp.lt.u32 %%p0, %%i, %%%s;\n@%%p0 bra T%d;\n", in_step(t) ? "w" : "n", k);
+        if (writes_only(t, k))
+            PUT("ld.volatile.global.u32 %%t, [%%sync+512];\nsetp.lt.u32 %%p0, %%t, %d;\n@%%p0 bra T%d;\nbra OUT;\n",
+                readers(t), k);
+        else
+            PUT("setp.lt.u32 %%p0, %%i, %%%s;\n@%%p0 bra T%d;\n", in_step(t) ? "w" : "n", k);
         if (in_step(t)) PUT("setp.lt.u32 %%p0, %%i, %%n;\n@%%p0 bra GATHER;\n");
         PUT("setp.eq.u32 %%p0, %%lane, 0;\n@%%p0 atom.global.add.u32 %%t, [%%sync+512], 1;\nbra OUT;\n");
     }
@@ -106,7 +147,10 @@ static void kernel(const struct test *t)
 /* What thread k read j-th (0, 1) in round r (from 1), by a lane. */
 static uint32_t *logs;
 static uint32_t n_rounds;
-static uint32_t at(int k, int j, uint32_t r, int lane) { return logs[((size_t)(2 * k + j) * n_rounds + (r - 1)) * LANES + (size_t)lane]; }
+static uint32_t at(int k, int j, uint32_t r, int lane)
+{
+    return logs[((size_t)(2 * k + j) * n_rounds + (r - 1)) * LANES + (size_t)lane];
+}
 
 static unsigned long long pairs(int shape, int lane) /* rounds of thread 0 beside those of thread 1 */
 {
@@ -142,7 +186,8 @@ static unsigned long long search(const struct test *t, const unsigned char *data
             if (t->shape == WW) {
                 uint32_t x, y;
                 memcpy(&x, data + (size_t)(r - 1) * ROOM + (size_t)lane * (size_t)(t->place ? bytes : 64), 4);
-                memcpy(&y, data + (size_t)(r - 1 + n_rounds) * ROOM + (size_t)lane * (size_t)(t->place ? bytes : 64), 4);
+                memcpy(&y, data + (size_t)(r - 1 + n_rounds) * ROOM + (size_t)lane * (size_t)(t->place ? bytes : 64),
+                       4);
                 bad += x == 1 && y == 1;
                 *changes += x != y;
                 continue;
@@ -159,21 +204,26 @@ static int run(const struct test *t, const char *name)
 {
     void *module, *f;
     uint64_t data, log, sync;
-    size_t data_bytes = t->shape == WW ? (size_t)2 * n_rounds * ROOM : 2 * ROOM, log_bytes = (size_t)8 * n_rounds * LANES * 4;
+    size_t data_bytes = t->shape == WW ? (size_t)2 * n_rounds * ROOM : 2 * ROOM,
+           log_bytes = (size_t)8 * n_rounds * LANES * 4;
     void *args[] = {&data, &log, &sync, &n_rounds};
     unsigned char *host = malloc(data_bytes);
     uint32_t torn;
     logs = malloc(log_bytes);
     kernel(t);
-    if (!host || !logs || cuModuleLoadData(&module, text) || cuModuleGetFunction(&f, module, "k") || cuMemAlloc_v2(&data, data_bytes) || cuMemAlloc_v2(&log, log_bytes) ||
-        cuMemAlloc_v2(&sync, 2048) || cuMemsetD8_v2(data, 0, data_bytes) || cuMemsetD8_v2(sync, 0, 2048) || cuLaunchKernel(f, (unsigned)shapes[t->shape].threads, 1, 1, LANES, 1, 1, 0, NULL, args, NULL) ||
-        cuMemcpyDtoH_v2(host, data, data_bytes) || cuMemcpyDtoH_v2(logs, log, log_bytes) || cuMemcpyDtoH_v2(&torn, sync + 1024, 4)) {
+    if (!host || !logs || cuModuleLoadData(&module, text) || cuModuleGetFunction(&f, module, "k") ||
+        cuMemAlloc_v2(&data, data_bytes) || cuMemAlloc_v2(&log, log_bytes) || cuMemAlloc_v2(&sync, 2048) ||
+        cuMemsetD8_v2(data, 0, data_bytes) || cuMemsetD8_v2(sync, 0, 2048) ||
+        cuLaunchKernel(f, (unsigned)shapes[t->shape].threads, 1, 1, LANES, 1, 1, 0, NULL, args, NULL) ||
+        cuMemcpyDtoH_v2(host, data, data_bytes) || cuMemcpyDtoH_v2(logs, log, log_bytes) ||
+        cuMemcpyDtoH_v2(&torn, sync + 1024, 4)) {
         printf("%s: failed\n", name);
         return 2;
     }
     unsigned long long changes = 0, seen = search(t, host, &changes);
     int allowed = t->shape == SB && t->order < 2;
-    printf("%s rounds=%llu %s=%llu torn=%u changes=%llu\n", name, (unsigned long long)n_rounds * LANES, allowed ? "allowed" : "forbidden", seen, torn, changes);
+    printf("%s rounds=%llu %s=%llu torn=%u changes=%llu\n", name, (unsigned long long)n_rounds * LANES,
+           allowed ? "allowed" : "forbidden", seen, torn, changes);
     fflush(stdout);
     cuMemFree_v2(data), cuMemFree_v2(log), cuMemFree_v2(sync), cuModuleUnload(module);
     free(host), free(logs);
@@ -192,7 +242,8 @@ int main(int argc, char **argv)
     int dev, worst = 0, n = 0;
     void *ctx;
     struct test t;
-    n_rounds = ((argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 10000) + LANES * WINDOW - 1) / (LANES * WINDOW) * WINDOW;
+    n_rounds =
+        ((argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 10000) + LANES * WINDOW - 1) / (LANES * WINDOW) * WINDOW;
     if (cuInit(0) || cuDeviceGet(&dev, 0) || cuDevicePrimaryCtxRetain(&ctx, dev) || cuCtxSetCurrent(ctx)) return 2;
     for (t.shape = 0; t.shape <= WRC; t.shape++)
         for (t.order = 0; t.order < 4; t.order++)
@@ -200,7 +251,8 @@ int main(int argc, char **argv)
                 for (t.scope = 0; t.scope < 2; t.scope++)
                     for (t.place = 0; t.place < 2; t.place++) {
                         char name[100];
-                        snprintf(name, sizeof name, "%s-%s-%d-%s-%s", shapes[t.shape].name, orders[t.order], t.width, scopes[t.scope], places[t.place]);
+                        snprintf(name, sizeof name, "%s-%s-%d-%s-%s", shapes[t.shape].name, orders[t.order], t.width,
+                                 scopes[t.scope], places[t.place]);
                         if (!wanted(name, argc, argv)) continue;
                         int rc = run(&t, name);
                         if (rc == 2) return 2;

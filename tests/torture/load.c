@@ -1,12 +1,16 @@
-/* Loads images, whatever they hold, launches what takes no arguments beyond some buffers, and unloads them. Exit 0, whatever the driver answers. */
+/* Loads images, whatever they hold, launches what takes no arguments beyond some buffers, and unloads them. Exit 0,
+ * whatever the driver answers. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *), cuCtxSynchronize(void), cuModuleLoadData(void **, const void *),
-    cuModuleUnload(void *), cuModuleGetFunctionCount(unsigned *, void *), cuModuleEnumerateFunctions(void **, unsigned, void *), cuMemAlloc_v2(uint64_t *, size_t),
-    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+int cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *),
+    cuCtxSynchronize(void), cuModuleLoadData(void **, const void *), cuModuleUnload(void *),
+    cuModuleGetFunctionCount(unsigned *, void *), cuModuleEnumerateFunctions(void **, unsigned, void *),
+    cuMemAlloc_v2(uint64_t *, size_t),
+    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **);
 
 static char *whole(const char *path)
 {
@@ -26,7 +30,10 @@ static void launch(void *kernel)
     if (!cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL)) cuCtxSynchronize();
 }
 
-static int has_big_parameters(const char *text) { return strchr(text, '[') && strstr(text, ".param .align"); }
+static int has_big_parameters(const char *text)
+{
+    return strchr(text, '[') && strstr(text, ".param .align");
+}
 
 int main(int argc, char **argv)
 {

@@ -1,5 +1,5 @@
-/* Does an access of 8 or 16 bytes come apart? One CTA writes lanes whose 32-bit words are all equal, another reads them:
- * words that differ within an aligned 16 bytes (8 for narrower elements) were not read or written by one move.
+/* Does an access of 8 or 16 bytes come apart? One CTA writes lanes whose 32-bit words are all equal, another reads
+ * them: words that differ within an aligned 16 bytes (8 for narrower elements) were not read or written by one move.
  * usage: tear ROUNDS [WORD...]   forms whose name holds every WORD; a line a form: name, reads, changes seen, torn
  * Exits with 1 when a form tore, 2 when something failed. */
 #include <stdint.h>
@@ -9,15 +9,22 @@
 
 int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *);
 int cuModuleLoadData(void **, const void *), cuModuleUnload(void *), cuModuleGetFunction(void **, void *, const char *);
-int cuMemAlloc_v2(uint64_t *, size_t), cuMemFree_v2(uint64_t), cuMemcpyDtoH_v2(void *, uint64_t, size_t), cuMemsetD8_v2(uint64_t, unsigned char, size_t);
-int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+int cuMemAlloc_v2(uint64_t *, size_t), cuMemFree_v2(uint64_t), cuMemcpyDtoH_v2(void *, uint64_t, size_t),
+    cuMemsetD8_v2(uint64_t, unsigned char, size_t);
+int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **);
 
-/* n registers of `type` a lane; each holds `words` words of 32 bits (a narrower one is compared as it is); unit: what must be whole */
-struct width { const char *name, *type, *reg; int n, bits, unit; };
-static const struct width widths[] = {
-    {"v2.u32", ".v2.u32", "b32", 2, 32, 8}, {"v4.u32", ".v4.u32", "b32", 4, 32, 16}, {"u64", ".u64", "b64", 1, 64, 8}, {"v2.u64", ".v2.u64", "b64", 2, 64, 16},
-    {"b128", ".b128", "b128", 1, 128, 16}, {"v2.u16", ".v2.u16", "b16", 2, 16, 4}, {"v4.u16", ".v4.u16", "b16", 4, 16, 8}, {"v4.u8", ".v4.u8", "b16", 4, 8, 4},
-    {"v8.b32", ".v8.b32", "b32", 8, 32, 16}, {"v4.b64", ".v4.b64", "b64", 4, 64, 16}};
+/* n registers of `type` a lane; each holds `words` words of 32 bits (a narrower one is compared as it is); unit: what
+ * must be whole */
+struct width {
+    const char *name, *type, *reg;
+    int n, bits, unit;
+};
+static const struct width widths[] = {{"v2.u32", ".v2.u32", "b32", 2, 32, 8},  {"v4.u32", ".v4.u32", "b32", 4, 32, 16},
+                                      {"u64", ".u64", "b64", 1, 64, 8},        {"v2.u64", ".v2.u64", "b64", 2, 64, 16},
+                                      {"b128", ".b128", "b128", 1, 128, 16},   {"v2.u16", ".v2.u16", "b16", 2, 16, 4},
+                                      {"v4.u16", ".v4.u16", "b16", 4, 16, 8},  {"v4.u8", ".v4.u8", "b16", 4, 8, 4},
+                                      {"v8.b32", ".v8.b32", "b32", 8, 32, 16}, {"v4.b64", ".v4.b64", "b64", 4, 64, 16}};
 static const char *const places[] = {"same", "row", "halves", "rows", "apart", "any"};
 static const char *const masks[] = {"all", "guard", "branch"};
 static const char *const orders[] = {"weak", "volatile", "relaxed"};
@@ -30,12 +37,18 @@ static size_t used;
 
 static void address(const char *place, int size)
 {
-    if (!strcmp(place, "same")) PUT("mov.u32 %%off, 0;\n");
-    else if (!strcmp(place, "row")) PUT("mul.lo.u32 %%off, %%lane, %d;\n", size);
-    else if (!strcmp(place, "halves")) PUT("mul.lo.u32 %%off, %%y, %d;\n", size);
-    else if (!strcmp(place, "rows")) PUT("mul.lo.u32 %%off, %%x, %d;\nmad.lo.u32 %%off, %%y, 1024, %%off;\n", size);
-    else if (!strcmp(place, "apart")) PUT("mul.lo.u32 %%off, %%lane, 64;\n");
-    else PUT("mul.lo.u32 %%off, %%lane, 7;\nand.b32 %%off, %%off, 31;\nmul.lo.u32 %%off, %%off, %d;\n", size);
+    if (!strcmp(place, "same"))
+        PUT("mov.u32 %%off, 0;\n");
+    else if (!strcmp(place, "row"))
+        PUT("mul.lo.u32 %%off, %%lane, %d;\n", size);
+    else if (!strcmp(place, "halves"))
+        PUT("mul.lo.u32 %%off, %%y, %d;\n", size);
+    else if (!strcmp(place, "rows"))
+        PUT("mul.lo.u32 %%off, %%x, %d;\nmad.lo.u32 %%off, %%y, 1024, %%off;\n", size);
+    else if (!strcmp(place, "apart"))
+        PUT("mul.lo.u32 %%off, %%lane, 64;\n");
+    else
+        PUT("mul.lo.u32 %%off, %%lane, 7;\nand.b32 %%off, %%off, 31;\nmul.lo.u32 %%off, %%off, %d;\n", size);
     PUT("cvt.u64.u32 %%at, %%off;\nadd.u64 %%at, %%at, %%data;\n");
 }
 
@@ -51,10 +64,15 @@ static void compare(const struct width *w)
 {
     int words = 0, per = w->bits < 32 ? w->unit * 8 / w->bits : w->unit / 4;
     for (int k = 0; k < w->n; k++) {
-        if (w->bits < 32) PUT("cvt.u32.u16 %%w%d, %%v%d;\n", words++, k);
-        else if (w->bits == 32) PUT("mov.b32 %%w%d, %%v%d;\n", words++, k);
-        else if (w->bits == 64) PUT("mov.b64 {%%w%d, %%w%d}, %%v%d;\n", words, words + 1, k), words += 2;
-        else PUT("mov.b128 {%%h0, %%h1}, %%v%d;\nmov.b64 {%%w0, %%w1}, %%h0;\nmov.b64 {%%w2, %%w3}, %%h1;\n", k), words = 4;
+        if (w->bits < 32)
+            PUT("cvt.u32.u16 %%w%d, %%v%d;\n", words++, k);
+        else if (w->bits == 32)
+            PUT("mov.b32 %%w%d, %%v%d;\n", words++, k);
+        else if (w->bits == 64)
+            PUT("mov.b64 {%%w%d, %%w%d}, %%v%d;\n", words, words + 1, k), words += 2;
+        else
+            PUT("mov.b128 {%%h0, %%h1}, %%v%d;\nmov.b64 {%%w0, %%w1}, %%h0;\nmov.b64 {%%w2, %%w3}, %%h1;\n", k),
+                words = 4;
     }
     PUT("mov.u32 %%first, %%w0;\nmov.u32 %%bits, 0;\n");
     for (int k = 0; k < words; k++)
@@ -67,10 +85,14 @@ static void fill(const struct width *w) /* all words %i */
 {
     if (w->bits == 64 || w->bits == 128) PUT("mov.b64 %%h0, {%%i, %%i};\n");
     for (int k = 0; k < w->n; k++) {
-        if (w->bits < 32) PUT("and.b32 %%t, %%i, 255;\ncvt.u16.u32 %%v%d, %%t;\n", k);
-        else if (w->bits == 32) PUT("mov.b32 %%v%d, %%i;\n", k);
-        else if (w->bits == 64) PUT("mov.b64 %%v%d, %%h0;\n", k);
-        else PUT("mov.b128 %%v%d, {%%h0, %%h0};\n", k);
+        if (w->bits < 32)
+            PUT("and.b32 %%t, %%i, 255;\ncvt.u16.u32 %%v%d, %%t;\n", k);
+        else if (w->bits == 32)
+            PUT("mov.b32 %%v%d, %%i;\n", k);
+        else if (w->bits == 64)
+            PUT("mov.b64 %%v%d, %%h0;\n", k);
+        else
+            PUT("mov.b128 %%v%d, {%%h0, %%h0};\n", k);
     }
 }
 
@@ -80,11 +102,16 @@ static void begin_mask(const char *mask)
     if (!strcmp(mask, "branch")) PUT("@!%%q bra DONE;\n"); /* some lanes alone from here on */
 }
 
-static void kernel(const struct width *w, const char *place, const char *mask, const char *order, const char *space, int lanes_apart)
+static void kernel(const struct width *w, const char *place, const char *mask, const char *order, const char *space,
+                   int lanes_apart)
 {
     char op[64];
     const char *guard = !strcmp(mask, "guard") ? "@%q " : "";
-    snprintf(op, sizeof op, "%s%s%s", !strcmp(order, "volatile") ? ".volatile" : !strcmp(order, "relaxed") ? ".relaxed.gpu" : "", !strcmp(space, "global") ? ".global" : "", w->type);
+    snprintf(op, sizeof op, "%s%s%s",
+             !strcmp(order, "volatile")  ? ".volatile"
+             : !strcmp(order, "relaxed") ? ".relaxed.gpu"
+                                         : "",
+             !strcmp(space, "global") ? ".global" : "", w->type);
     used = 0;
     PUT(".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 data, .param .u64 out, .param .u32 rounds)\n{\n");
     PUT(".reg .pred %%p, %%q, %%w;\n.reg .b32 %%lane, %%x, %%y, %%off, %%t, %%i, %%n, %%torn, %%seen, %%last, %%first, %%bits, %%inner, %%c, %%w<16>;\n");
@@ -102,7 +129,8 @@ static void kernel(const struct width *w, const char *place, const char *mask, c
     PUT("mov.u64 %%h0, %%globaltimer;\nadd.u64 %%h0, %%h0, 3000000;\nEARLY:\nmov.u64 %%h1, %%globaltimer;\nsetp.lt.u64 %%p, %%h1, %%h0;\n@%%p bra EARLY;\n");
     PUT("@%%w bra WRITE;\n");
     if (lanes_apart) { /* lanes stay for different times and go all over the table: code that takes them one by one */
-        PUT("shl.b32 %%t, %%lane, 4;\nadd.u32 %%n, %%n, %%t;\nREAD:\nmad.lo.u32 %%t, %%i, 5, %%lane;\nand.b32 %%t, %%t, 31;\nmul.wide.u32 %%place, %%t, %d;\nadd.u64 %%place, %%place, %%data;\n", w->n * w->bits / 8);
+        PUT("shl.b32 %%t, %%lane, 4;\nadd.u32 %%n, %%n, %%t;\nREAD:\nmad.lo.u32 %%t, %%i, 5, %%lane;\nand.b32 %%t, %%t, 31;\nmul.wide.u32 %%place, %%t, %d;\nadd.u64 %%place, %%place, %%data;\n",
+            w->n * w->bits / 8);
         PUT("ld%s ", op), list(w), PUT(", [%%place];\n");
     } else {
         PUT("READ:\n%sld%s ", guard, op), list(w), PUT(", [%%at];\nmembar.cta;\n");
@@ -131,12 +159,17 @@ static int run(const char *name, uint32_t rounds, int n_lanes)
     void *args[] = {&data, &out, &n};
     int rc;
     if ((rc = cuModuleLoadData(&module, text)) || (rc = cuModuleGetFunction(&f, module, "k"))) return failed(name, rc);
-    if ((rc = cuMemAlloc_v2(&data, ROOM)) || (rc = cuMemAlloc_v2(&out, 16)) || (rc = cuMemsetD8_v2(data, 0, ROOM)) || (rc = cuMemsetD8_v2(out, 0, 16))) return failed(name, rc);
-    if ((rc = cuLaunchKernel(f, 2, 1, 1, 16, 2, 1, 0, NULL, args, NULL)) || (rc = cuMemcpyDtoH_v2(got, out, sizeof got))) return failed(name, rc);
+    if ((rc = cuMemAlloc_v2(&data, ROOM)) || (rc = cuMemAlloc_v2(&out, 16)) || (rc = cuMemsetD8_v2(data, 0, ROOM)) ||
+        (rc = cuMemsetD8_v2(out, 0, 16)))
+        return failed(name, rc);
+    if ((rc = cuLaunchKernel(f, 2, 1, 1, 16, 2, 1, 0, NULL, args, NULL)) ||
+        (rc = cuMemcpyDtoH_v2(got, out, sizeof got)))
+        return failed(name, rc);
     cuMemFree_v2(data);
     cuMemFree_v2(out);
     cuModuleUnload(module);
-    printf("%s reads=%llu changes=%u torn=%u%s\n", name, (unsigned long long)rounds * (unsigned)n_lanes, got[1], got[0], got[0] ? "  TORN" : "");
+    printf("%s reads=%llu changes=%u torn=%u%s\n", name, (unsigned long long)rounds * (unsigned)n_lanes, got[1], got[0],
+           got[0] ? "  TORN" : "");
     fflush(stdout);
     return got[0] != 0;
 }
@@ -154,11 +187,14 @@ int main(int argc, char **argv)
     uint32_t rounds = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1000;
     int dev, worst = 0;
     void *ctx;
-    if (cuInit(0) || cuDeviceGet(&dev, 0) || cuDevicePrimaryCtxRetain(&ctx, dev) || cuCtxSetCurrent(ctx)) return failed("start", 0);
-    EACH(w, widths) EACH(o, orders) EACH(s, spaces) {
+    if (cuInit(0) || cuDeviceGet(&dev, 0) || cuDevicePrimaryCtxRetain(&ctx, dev) || cuCtxSetCurrent(ctx))
+        return failed("start", 0);
+    EACH(w, widths) EACH(o, orders) EACH(s, spaces)
+    {
         char name[128];
         int rc;
-        EACH(p, places) EACH(m, masks) {
+        EACH(p, places) EACH(m, masks)
+        {
             snprintf(name, sizeof name, "%s-%s-%s-%s-%s", widths[w].name, orders[o], spaces[s], places[p], masks[m]);
             if (!wanted(name, argc, argv)) continue;
             kernel(&widths[w], places[p], masks[m], orders[o], spaces[s], 0);

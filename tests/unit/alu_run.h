@@ -38,7 +38,11 @@ static inline unsigned alu_type_bits(const char *t)
 }
 static inline enum alu_kind alu_type_kind(const char *t)
 {
-    return !strncmp(t, "bf", 2) ? IN_BF16 : !strncmp(t, "f16", 3) ? IN_F16 : !strcmp(t, "f32") ? IN_F32 : !strcmp(t, "f64") ? IN_F64 : IN_INT;
+    return !strncmp(t, "bf", 2)    ? IN_BF16
+           : !strncmp(t, "f16", 3) ? IN_F16
+           : !strcmp(t, "f32")     ? IN_F32
+           : !strcmp(t, "f64")     ? IN_F64
+                                   : IN_INT;
 }
 static inline uint32_t alu_selector(const char *s)
 {
@@ -53,7 +57,8 @@ struct alu_machine { /* registers: page k at k * 512; 0 is unused */
 enum { ALU_AT_D = 512, ALU_AT_D2 = 1024, ALU_AT_S = 1536, ALU_AT_CC = 4096 };
 
 /* Sets the form up. False: the emulator does not know it. */
-static inline bool alu_prepare(const struct alu_case *c, enum emu_isa isa, struct emu_alu *op, struct emu_alu_desc *desc)
+static inline bool alu_prepare(const struct alu_case *c, enum emu_isa isa, struct emu_alu *op,
+                               struct emu_alu_desc *desc)
 {
     char text[120], *words[6] = {0};
     int n = 0;
@@ -66,7 +71,11 @@ static inline bool alu_prepare(const struct alu_case *c, enum emu_isa isa, struc
     if (strstr(c->operands, "cin")) n_opnds--;
     bool lop3 = f.op == MG_OP_lop3, video = words[0][0] == 'v';
     if (!emu_alu_find(&f, n_opnds + lop3, 90, false, isa, desc)) return false;
-    *op = (struct emu_alu){.fn = emu_function(desc->opcode, isa, 0, false), .d = ALU_AT_D, .d2 = strchr(c->results, ',') && desc->d2 ? ALU_AT_D2 : 0, .imm = desc->imm, .cc = ALU_AT_CC};
+    *op = (struct emu_alu){.fn = emu_function(desc->opcode, isa, 0, false),
+                           .d = ALU_AT_D,
+                           .d2 = strchr(c->results, ',') && desc->d2 ? ALU_AT_D2 : 0,
+                           .imm = desc->imm,
+                           .cc = ALU_AT_CC};
     for (uint32_t k = 0; k < 4; k++) op->s[k] = ALU_AT_S + k * 512;
     if (lop3) op->imm |= (uint32_t)atoi(words[1]);
     for (int k = 1; video && k < n; k++) op->imm |= emu_video_selector((unsigned)k - 1, alu_selector(words[k]), false);
@@ -86,16 +95,20 @@ static inline void alu_load(struct alu_machine *m, const struct alu_case *c, uns
         uint32_t at = cin ? ALU_AT_CC : ALU_AT_S + k * 512, p = 0;
         for (unsigned i = 0; i < 32; i++) {
             uint64_t v = alu_input(alu_type_kind(t), bits, tuple0 + i, slot);
-            if (bits == 1) p |= (uint32_t)(v & 1) << i;
-            else if (bits == 64) ((uint64_t *)(m->regs + at))[i] = v;
-            else ((uint32_t *)(m->regs + at))[i] = (uint32_t)v;
+            if (bits == 1)
+                p |= (uint32_t)(v & 1) << i;
+            else if (bits == 64)
+                ((uint64_t *)(m->regs + at))[i] = v;
+            else
+                ((uint32_t *)(m->regs + at))[i] = (uint32_t)v;
         }
         if (bits == 1) *(uint32_t *)(m->regs + at) = p;
         t = comma ? comma + 1 : NULL;
     }
 }
 /* Result k (0: d, 1: second) of lane i */
-static inline uint64_t alu_result(const struct alu_machine *m, const struct alu_case *c, const struct emu_alu_desc *desc, unsigned k, unsigned i)
+static inline uint64_t alu_result(const struct alu_machine *m, const struct alu_case *c,
+                                  const struct emu_alu_desc *desc, unsigned k, unsigned i)
 {
     char type[60];
     strcpy(type, c->results);
@@ -105,7 +118,8 @@ static inline uint64_t alu_result(const struct alu_machine *m, const struct alu_
     if (k) return *(const uint32_t *)(m->regs + (desc->d2 ? ALU_AT_D2 : ALU_AT_CC)) >> i & 1;
     unsigned bits = alu_type_bits(type);
     if (desc->d == EMU_P) return *(const uint32_t *)(m->regs + ALU_AT_D) >> i & 1;
-    uint64_t v = desc->d == EMU_D ? ((const uint64_t *)(m->regs + ALU_AT_D))[i] : ((const uint32_t *)(m->regs + ALU_AT_D))[i];
+    uint64_t v =
+        desc->d == EMU_D ? ((const uint64_t *)(m->regs + ALU_AT_D))[i] : ((const uint32_t *)(m->regs + ALU_AT_D))[i];
     return bits == 64 ? v : v & ((1ull << bits) - 1);
 }
 

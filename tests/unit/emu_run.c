@@ -32,8 +32,12 @@ struct mg_dmod *emu_load(const char *text)
 
 bool emu_launch(struct mg_dmod *mod, uint32_t grid, uint32_t block, const void *params, uint32_t bytes)
 {
-    struct mg_launch l = {.kernel = mg_emu_ops.kernel(mod, "k"), .grid = {grid, 1, 1}, .block = {block, 1, 1},
-                          .params = params, .param_bytes = bytes, .time_limit_ns = 10000000000u};
+    struct mg_launch l = {.kernel = mg_emu_ops.kernel(mod, "k"),
+                          .grid = {grid, 1, 1},
+                          .block = {block, 1, 1},
+                          .params = params,
+                          .param_bytes = bytes,
+                          .time_limit_ns = 10000000000u};
     struct mg_launch_stats s;
     struct mg_fault f;
     mg_emu_ops.launch(device(), &l, &s, &f);

@@ -14,17 +14,29 @@ const char fake_ptx[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .global .align 4 .u32 counter = 7;\n"
     ".visible .const .align 4 .u32 table[4];\n"
-    ".visible .entry add(.param .u64 p, .param .u32 n, .param .u32 inc)\n{\n ret;\n}\n"     /* p[i] += inc */
-    ".visible .entry mul(.param .u64 p, .param .u32 n, .param .u32 by)\n{\n ret;\n}\n"      /* p[i] *= by */
+    ".visible .entry add(.param .u64 p, .param .u32 n, .param .u32 inc)\n{\n ret;\n}\n" /* p[i] += inc */
+    ".visible .entry mul(.param .u64 p, .param .u32 n, .param .u32 by)\n{\n ret;\n}\n"  /* p[i] *= by */
     ".visible .entry nap(.param .u32 ms)\n{\n ret;\n}\n"
-    ".visible .entry await(.param .u64 p)\n{\n ret;\n}\n"                                   /* until *p != 0 */
+    ".visible .entry await(.param .u64 p)\n{\n ret;\n}\n" /* until *p != 0 */
     ".visible .entry fault()\n{\n ret;\n}\n"
     ".visible .entry refused()\n{\n ret;\n}\n"
     ".visible .entry big() .maxntid 128, 1, 1\n{\n ret;\n}\n";
 
-struct mg_device { struct mg_device_opts opts; };
-struct mg_dkernel { struct mg_dmod *mod; const char *name; const struct mg_func *func; uint32_t offsets[8], sizes[8]; };
-struct mg_dmod { struct mg_module *ir; uint64_t counter, table; struct mg_dkernel kernels[16]; uint32_t n; };
+struct mg_device {
+    struct mg_device_opts opts;
+};
+struct mg_dkernel {
+    struct mg_dmod *mod;
+    const char *name;
+    const struct mg_func *func;
+    uint32_t offsets[8], sizes[8];
+};
+struct mg_dmod {
+    struct mg_module *ir;
+    uint64_t counter, table;
+    struct mg_dkernel kernels[16];
+    uint32_t n;
+};
 
 static enum mg_err open_fake(struct mg_device **out, const struct mg_device_opts *opts, struct mg_diag *d)
 {
@@ -33,7 +45,10 @@ static enum mg_err open_fake(struct mg_device **out, const struct mg_device_opts
     (*out)->opts = *opts;
     return MG_ERR_OK;
 }
-static void close_fake(struct mg_device *dev) { free(dev); }
+static void close_fake(struct mg_device *dev)
+{
+    free(dev);
+}
 
 static enum mg_err load(struct mg_device *dev, struct mg_module *ir, struct mg_dmod **out, struct mg_diag *d)
 {
@@ -63,7 +78,10 @@ static void unload(struct mg_dmod *m)
     mg_module_free(m->ir);
     free(m);
 }
-static const struct mg_module *ir_of(const struct mg_dmod *m) { return m->ir; }
+static const struct mg_module *ir_of(const struct mg_dmod *m)
+{
+    return m->ir;
+}
 
 static struct mg_dkernel *kernel(struct mg_dmod *m, const char *name)
 {
@@ -76,8 +94,14 @@ static void info(const struct mg_dkernel *k, struct mg_kernel_info *out)
 {
     const struct mg_func *f = k->func;
     *out = (struct mg_kernel_info){
-        .name = k->name, .n_params = f->n_params, .param_bytes = (uint32_t)f->param_bytes, .param_offsets = k->offsets,
-        .param_sizes = k->sizes, .registers = 32, .static_shared_bytes = 1024, .func = f,
+        .name = k->name,
+        .n_params = f->n_params,
+        .param_bytes = (uint32_t)f->param_bytes,
+        .param_offsets = k->offsets,
+        .param_sizes = k->sizes,
+        .registers = 32,
+        .static_shared_bytes = 1024,
+        .func = f,
         .max_threads = f->maxntid[0] ? f->maxntid[0] : 1024,
     };
 }
@@ -89,11 +113,18 @@ static enum mg_err global(struct mg_dmod *m, const char *name, uint64_t *p, uint
     *n = counter ? 4 : 16;
     return counter || table ? MG_ERR_OK : MG_ERR_NOT_FOUND;
 }
-static uint64_t function_address(struct mg_dmod *m, const char *name) { return kernel(m, name) ? 4096 : 0; }
-
-static void launch(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault)
+static uint64_t function_address(struct mg_dmod *m, const char *name)
 {
-    struct { uint64_t p; uint32_t n, by; } a = {0};
+    return kernel(m, name) ? 4096 : 0;
+}
+
+static void launch(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats,
+                   struct mg_fault *fault)
+{
+    struct {
+        uint64_t p;
+        uint32_t n, by;
+    } a = {0};
     const char *name = l->kernel->name;
     stats->start_ns = mg_now_ns();
     __atomic_add_fetch(&fake_launches, 1, __ATOMIC_RELAXED);
@@ -124,6 +155,16 @@ static enum mg_err prepare(struct mg_dkernel *k, struct mg_fault *fault)
 }
 
 const struct mg_device_ops fake_ops = {
-    .name = "fake", .open = open_fake, .close = close_fake, .module_load = load, .module_unload = unload, .module_ir = ir_of,
-    .kernel = kernel, .kernel_info = info, .global = global, .function_address = function_address, .launch = launch, .prepare = prepare,
+    .name = "fake",
+    .open = open_fake,
+    .close = close_fake,
+    .module_load = load,
+    .module_unload = unload,
+    .module_ir = ir_of,
+    .kernel = kernel,
+    .kernel_info = info,
+    .global = global,
+    .function_address = function_address,
+    .launch = launch,
+    .prepare = prepare,
 };

@@ -23,13 +23,13 @@
 
 #if defined HAVE_CUDA_H && CUDA_VERSION == MG_CUDA_VERSION
 #define SAME_SIZE(ours, theirs) _Static_assert(sizeof(ours) == sizeof(theirs), #theirs)
-#define SAME(ours, a, theirs, b)                                                                       \
-    _Static_assert(offsetof(ours, a) == offsetof(theirs, b), #theirs "." #b);                          \
+#define SAME(ours, a, theirs, b)                                                                                       \
+    _Static_assert(offsetof(ours, a) == offsetof(theirs, b), #theirs "." #b);                                          \
     _Static_assert(sizeof(((ours *)0)->a) == sizeof(((theirs *)0)->b), #theirs "." #b)
 #define EQ(ours, theirs) _Static_assert((long long)(ours) == (long long)(theirs), #theirs)
 
 EQ(CUE_SUCCESS, CUDA_SUCCESS);
-#define CUDA_ERROR_SUCCESS CUDA_SUCCESS
+#define CUDA_ERROR_SUCCESS         CUDA_SUCCESS
 #define RESULT(name, number, text) _Static_assert(number == CUDA_ERROR_##name, #name);
 #include "abi/errors.def"
 #undef RESULT
@@ -75,7 +75,8 @@ SAME_SIZE(struct cu_affinity, CUexecAffinityParam);
 SAME_SIZE(struct cu_ctx_params, CUctxCreateParams);
 SAME_SIZE(struct cu_access_window, CUaccessPolicyWindow);
 SAME_SIZE(union cu_launch_value, CUlaunchAttributeValue);
-SAME(union cu_launch_value, programmatic_event.at_block_start, CUlaunchAttributeValue, programmaticEvent.triggerAtBlockStart);
+SAME(union cu_launch_value, programmatic_event.at_block_start, CUlaunchAttributeValue,
+     programmaticEvent.triggerAtBlockStart);
 SAME_SIZE(struct cu_launch_attribute, CUlaunchAttribute);
 SAME(struct cu_launch_attribute, value, CUlaunchAttribute, value);
 SAME_SIZE(struct cu_launch_config, CUlaunchConfig);
@@ -138,7 +139,13 @@ MG_TEST(abi_entries_are_sorted_and_found)
 
 MG_TEST(abi_entry_by_version_and_flags)
 {
-    static const struct { const char *base; int version; uint64_t flags; const char *want; int status; } rows[] = {
+    static const struct {
+        const char *base;
+        int version;
+        uint64_t flags;
+        const char *want;
+        int status;
+    } rows[] = {
         {"cuMemAlloc", 2000, 0, "cuMemAlloc", 0},
         {"cuMemAlloc", 3020, 0, "cuMemAlloc_v2", 0},
         {"cuMemAlloc", 13000, 0, "cuMemAlloc_v2", 0},
@@ -155,8 +162,10 @@ MG_TEST(abi_entry_by_version_and_flags)
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
         int status = -1, ix = mg_cu_entry_resolve(rows[i].base, rows[i].version, rows[i].flags, &status);
         MG_CHECK_EQ(status, rows[i].status);
-        if (rows[i].want) MG_CHECK_STR(ix < 0 ? NULL : mg_cu_entries[ix].name, rows[i].want);
-        else MG_CHECK_EQ(ix, -1);
+        if (rows[i].want)
+            MG_CHECK_STR(ix < 0 ? NULL : mg_cu_entries[ix].name, rows[i].want);
+        else
+            MG_CHECK_EQ(ix, -1);
     }
 }
 

@@ -25,13 +25,15 @@ static bool compare(const struct alu_case *c, enum emu_isa isa)
             if (t + i >= ALU_SHOWN) continue;
             uint64_t want = strtoull(p, &p, 16), want2 = *p == ':' ? strtoull(p + 1, &p, 16) : 0;
             if (r == want && r2 == want2) continue;
-            mg_test_fail(__FILE__, __LINE__, "%s, isa %d, tuple %u: %llx:%llx, want %llx:%llx", c->form, (int)isa, t + i,
-                         (unsigned long long)r, (unsigned long long)r2, (unsigned long long)want, (unsigned long long)want2);
+            mg_test_fail(__FILE__, __LINE__, "%s, isa %d, tuple %u: %llx:%llx, want %llx:%llx", c->form, (int)isa,
+                         t + i, (unsigned long long)r, (unsigned long long)r2, (unsigned long long)want,
+                         (unsigned long long)want2);
             return false;
         }
     }
     if (h == c->hash) return true;
-    mg_test_fail(__FILE__, __LINE__, "%s, isa %d: the results of all tuples differ from the recorded ones", c->form, (int)isa);
+    mg_test_fail(__FILE__, __LINE__, "%s, isa %d: the results of all tuples differ from the recorded ones", c->form,
+                 (int)isa);
     return false;
 }
 
@@ -84,8 +86,7 @@ MG_TEST(alu_writes_active_lanes_only)
     FILE *f = open_recorded();
     unsigned bad = 0;
     if (!f) return;
-    while (next_case(f, &c) && bad < 10)
-        EACH_ISA(isa)
+    while (next_case(f, &c) && bad < 10) EACH_ISA(isa)
         {
             if (!alu_prepare(&c, isa, &op, &desc)) continue;
             uint32_t mask = (uint32_t)alu_mix(c.hash + isa);
@@ -106,7 +107,8 @@ MG_TEST(alu_writes_active_lanes_only)
                     }
             }
             for (unsigned s = 0; s < 4; s++) /* sources stay */
-                if (memcmp(m.regs + ALU_AT_S + s * 512, before.regs + ALU_AT_S + s * 512, 512)) mg_test_fail(__FILE__, __LINE__, "%s wrote a source", c.form), bad++;
+                if (memcmp(m.regs + ALU_AT_S + s * 512, before.regs + ALU_AT_S + s * 512, 512))
+                    mg_test_fail(__FILE__, __LINE__, "%s wrote a source", c.form), bad++;
         }
     fclose(f);
 }
@@ -121,8 +123,7 @@ MG_TEST(alu_works_in_place)
     FILE *f = open_recorded();
     unsigned bad = 0;
     if (!f) return;
-    while (next_case(f, &c) && bad < 10)
-        EACH_ISA(isa)
+    while (next_case(f, &c) && bad < 10) EACH_ISA(isa)
         {
             if (!alu_prepare(&c, isa, &op, &desc)) continue;
             for (unsigned s = 0; s < desc.n_src; s++) {
@@ -137,8 +138,10 @@ MG_TEST(alu_works_in_place)
                 uint32_t p, q;
                 memcpy(&p, m.regs + op.s[s], 4);
                 memcpy(&q, apart.regs + op.d, 4);
-                bool same = desc.d == EMU_P ? !((p ^ q) & 0x7fffffff) : !memcmp(m.regs + op.s[s], apart.regs + op.d, bytes);
-                if (!same) mg_test_fail(__FILE__, __LINE__, "%s, isa %d, in place of source %u", c.form, (int)isa, s), bad++;
+                bool same =
+                    desc.d == EMU_P ? !((p ^ q) & 0x7fffffff) : !memcmp(m.regs + op.s[s], apart.regs + op.d, bytes);
+                if (!same)
+                    mg_test_fail(__FILE__, __LINE__, "%s, isa %d, in place of source %u", c.form, (int)isa, s), bad++;
             }
         }
     fclose(f);
@@ -151,7 +154,10 @@ static bool run1(const char *form, const uint32_t *in, unsigned n_src, uint32_t 
     struct emu_alu_desc desc;
     mg_form_parse(&f, form, strlen(form));
     if (!emu_alu_find(&f, n_src + 1, 90, false, emu_isa_best(), &desc)) return false;
-    struct emu_alu op = {.fn = emu_function(desc.opcode, emu_isa_best(), 0, false), .d = ALU_AT_D, .s = {ALU_AT_S, ALU_AT_S + 512, ALU_AT_S + 1024}, .imm = desc.imm};
+    struct emu_alu op = {.fn = emu_function(desc.opcode, emu_isa_best(), 0, false),
+                         .d = ALU_AT_D,
+                         .s = {ALU_AT_S, ALU_AT_S + 512, ALU_AT_S + 1024},
+                         .imm = desc.imm};
     for (unsigned k = 0; k < n_src; k++)
         for (unsigned i = 0; i < 32; i++) memcpy(m.regs + ALU_AT_S + 512 * k + 4 * i, &in[k], 4);
     op.fn(&op, m.regs, 0xffffffff);
@@ -164,8 +170,15 @@ MG_TEST(alu_fns_counts_from_its_base)
 {
     static const struct {
         uint32_t mask, base, offset, want;
-    } t[] = {{0xf0, 5, 0, 5}, {0xf0, 3, 0, 0xffffffff}, {0xf0, 0, 1, 4}, {0xf0, 5, 2, 6}, {0xf0, 5, (uint32_t)-2, 4},
-             {0xf0, 5, (uint32_t)-3, 0xffffffff}, {0x80000001, 31, (uint32_t)-2, 0}, {0x80000001, 0, 2, 31}, {0, 0, 1, 0xffffffff}};
+    } t[] = {{0xf0, 5, 0, 5},
+             {0xf0, 3, 0, 0xffffffff},
+             {0xf0, 0, 1, 4},
+             {0xf0, 5, 2, 6},
+             {0xf0, 5, (uint32_t)-2, 4},
+             {0xf0, 5, (uint32_t)-3, 0xffffffff},
+             {0x80000001, 31, (uint32_t)-2, 0},
+             {0x80000001, 0, 2, 31},
+             {0, 0, 1, 0xffffffff}};
     for (unsigned i = 0; i < sizeof t / sizeof t[0]; i++) {
         uint32_t r = 0, in[3] = {t[i].mask, t[i].base, t[i].offset};
         MG_CHECK(run1("fns.b32", in, 3, &r));
@@ -193,7 +206,10 @@ MG_TEST(alu_follows_the_rules_of_ptx_1)
     float in[3] = {0x1.000002p0f, 0x1.000002p0f, -0x1.000004p0f}, r; /* exact: 2^-46; the cut product leaves 0 */
     for (unsigned k = 0; k < 3; k++)
         for (unsigned i = 0; i < 32; i++) memcpy(m.regs + ALU_AT_S + 512 * k + 4 * i, &in[k], 4);
-    struct emu_alu op = {.fn = emu_function(d.opcode, EMU_ISA_BASE, 0, false), .d = ALU_AT_D, .s = {ALU_AT_S, ALU_AT_S + 512, ALU_AT_S + 1024}, .imm = d.imm};
+    struct emu_alu op = {.fn = emu_function(d.opcode, EMU_ISA_BASE, 0, false),
+                         .d = ALU_AT_D,
+                         .s = {ALU_AT_S, ALU_AT_S + 512, ALU_AT_S + 1024},
+                         .imm = d.imm};
     op.fn(&op, m.regs, 0xffffffff);
     memcpy(&r, m.regs + ALU_AT_D, 4);
     MG_CHECK(r == 0.0f);
@@ -201,7 +217,13 @@ MG_TEST(alu_follows_the_rules_of_ptx_1)
 
 MG_TEST(alu_refuses_what_it_does_not_know)
 {
-    static const char *const forms[] = {"cvt.rs.satfinite.e4m3x4.f32", "add.rn.sat.f32x2", "cvt.rp.tf32.f32", "add.nonsense.f32", "ld.global.f32", "bra", "shfl.sync.bfly.b32"};
+    static const char *const forms[] = {"cvt.rs.satfinite.e4m3x4.f32",
+                                        "add.rn.sat.f32x2",
+                                        "cvt.rp.tf32.f32",
+                                        "add.nonsense.f32",
+                                        "ld.global.f32",
+                                        "bra",
+                                        "shfl.sync.bfly.b32"};
     struct emu_alu_desc d;
     for (unsigned i = 0; i < sizeof forms / sizeof forms[0]; i++)
         for (unsigned n = 1; n < 6; n++) {

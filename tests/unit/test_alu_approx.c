@@ -19,14 +19,20 @@ static uint32_t as_bits(float f)
     memcpy(&u, &f, 4);
     return u;
 }
-static long double rcp_l(long double x) { return 1 / x; }
-static long double rsqrt_l(long double x) { return 1 / sqrtl(x); }
+static long double rcp_l(long double x)
+{
+    return 1 / x;
+}
+static long double rsqrt_l(long double x)
+{
+    return 1 / sqrtl(x);
+}
 
 struct approx {
     const char *form;
     float (*scalar)(float);
     long double (*exact)(long double);
-    float low, high;        /* where the bound is stated, of |x| */
+    float low, high; /* where the bound is stated, of |x| */
     double relative, absolute;
 };
 static const struct approx approxes[] = {
@@ -66,20 +72,30 @@ MG_TEST(approx_has_the_manual_s_special_values)
         float (*fn)(float);
         uint32_t in, out;
     } t[] = {
-        {mg_ex2_approx_f32, 0xff800000, 0}, {mg_ex2_approx_f32, 0x80000001, 0x3f800000}, {mg_ex2_approx_f32, 0, 0x3f800000},
-        {mg_ex2_approx_f32, 0x7f800000, 0x7f800000}, {mg_ex2_approx_f32, 0x7fc00001, 0x7fffffff}, {mg_ex2_approx_f32, 0xc3160000, 0}, {mg_ex2_approx_f32, 0x41200000, 0x44800000},
-        {mg_lg2_approx_f32, 0, 0xff800000}, {mg_lg2_approx_f32, 0x80000000, 0xff800000}, {mg_lg2_approx_f32, 0xbf800000, 0x7fffffff},
-        {mg_lg2_approx_f32, 0x7f800000, 0x7f800000}, {mg_lg2_approx_f32, 0xff800000, 0x7fffffff}, {mg_lg2_approx_f32, 0x3f800000, 0}, {mg_lg2_approx_f32, 1, 0xc3150000},
-        {mg_sin_approx_f32, 0x80000000, 0x80000000}, {mg_sin_approx_f32, 0, 0}, {mg_sin_approx_f32, 0x7f800000, 0x7fffffff}, {mg_sin_approx_f32, 1, 0}, {mg_sin_approx_f32, 0x80000001, 0x80000000},
-        {mg_cos_approx_f32, 0, 0x3f800000}, {mg_cos_approx_f32, 0xff800000, 0x7fffffff}, {mg_cos_approx_f32, 0x80000001, 0x3f800000},
-        {mg_rcp_approx_f32, 0, 0x7f800000}, {mg_rcp_approx_f32, 0x80000000, 0xff800000}, {mg_rcp_approx_f32, 0xff800000, 0x80000000}, {mg_rcp_approx_f32, 0x7f800001, 0x7fffffff},
-        {mg_rsqrt_approx_f32, 0, 0x7f800000}, {mg_rsqrt_approx_f32, 0x80000000, 0xff800000}, {mg_rsqrt_approx_f32, 0x7f800000, 0}, {mg_rsqrt_approx_f32, 0xbf800000, 0x7fffffff},
-        {mg_sqrt_approx_f32, 0x80000000, 0x80000000}, {mg_sqrt_approx_f32, 0xbf800000, 0x7fffffff}, {mg_sqrt_approx_f32, 0x7f800000, 0x7f800000},
-        {mg_tanh_approx_f32, 0x7f800000, 0x3f800000}, {mg_tanh_approx_f32, 0xff800000, 0xbf800000}, {mg_tanh_approx_f32, 0x80000000, 0x80000000}, {mg_tanh_approx_f32, 0x7f800001, 0x7fffffff},
+        {mg_ex2_approx_f32, 0xff800000, 0},           {mg_ex2_approx_f32, 0x80000001, 0x3f800000},
+        {mg_ex2_approx_f32, 0, 0x3f800000},           {mg_ex2_approx_f32, 0x7f800000, 0x7f800000},
+        {mg_ex2_approx_f32, 0x7fc00001, 0x7fffffff},  {mg_ex2_approx_f32, 0xc3160000, 0},
+        {mg_ex2_approx_f32, 0x41200000, 0x44800000},  {mg_lg2_approx_f32, 0, 0xff800000},
+        {mg_lg2_approx_f32, 0x80000000, 0xff800000},  {mg_lg2_approx_f32, 0xbf800000, 0x7fffffff},
+        {mg_lg2_approx_f32, 0x7f800000, 0x7f800000},  {mg_lg2_approx_f32, 0xff800000, 0x7fffffff},
+        {mg_lg2_approx_f32, 0x3f800000, 0},           {mg_lg2_approx_f32, 1, 0xc3150000},
+        {mg_sin_approx_f32, 0x80000000, 0x80000000},  {mg_sin_approx_f32, 0, 0},
+        {mg_sin_approx_f32, 0x7f800000, 0x7fffffff},  {mg_sin_approx_f32, 1, 0},
+        {mg_sin_approx_f32, 0x80000001, 0x80000000},  {mg_cos_approx_f32, 0, 0x3f800000},
+        {mg_cos_approx_f32, 0xff800000, 0x7fffffff},  {mg_cos_approx_f32, 0x80000001, 0x3f800000},
+        {mg_rcp_approx_f32, 0, 0x7f800000},           {mg_rcp_approx_f32, 0x80000000, 0xff800000},
+        {mg_rcp_approx_f32, 0xff800000, 0x80000000},  {mg_rcp_approx_f32, 0x7f800001, 0x7fffffff},
+        {mg_rsqrt_approx_f32, 0, 0x7f800000},         {mg_rsqrt_approx_f32, 0x80000000, 0xff800000},
+        {mg_rsqrt_approx_f32, 0x7f800000, 0},         {mg_rsqrt_approx_f32, 0xbf800000, 0x7fffffff},
+        {mg_sqrt_approx_f32, 0x80000000, 0x80000000}, {mg_sqrt_approx_f32, 0xbf800000, 0x7fffffff},
+        {mg_sqrt_approx_f32, 0x7f800000, 0x7f800000}, {mg_tanh_approx_f32, 0x7f800000, 0x3f800000},
+        {mg_tanh_approx_f32, 0xff800000, 0xbf800000}, {mg_tanh_approx_f32, 0x80000000, 0x80000000},
+        {mg_tanh_approx_f32, 0x7f800001, 0x7fffffff},
     };
     for (unsigned i = 0; i < MG_COUNT_OF(t); i++)
         if (as_bits(t[i].fn(as_float(t[i].in))) != t[i].out)
-            mg_test_fail(__FILE__, __LINE__, "row %u: %08x gives %08x, want %08x", i, t[i].in, as_bits(t[i].fn(as_float(t[i].in))), t[i].out);
+            mg_test_fail(__FILE__, __LINE__, "row %u: %08x gives %08x, want %08x", i, t[i].in,
+                         as_bits(t[i].fn(as_float(t[i].in))), t[i].out);
 }
 
 /* What the recorder hashed: pairs of operand and result, in any order */
@@ -108,7 +124,8 @@ static bool find(const char *text, unsigned n_opnds, enum emu_isa isa, struct em
     struct emu_alu_desc d;
     mg_form_parse(&f, text, strlen(text));
     if (!emu_alu_find(&f, n_opnds, 90, false, isa, &d)) return false;
-    *op = (struct emu_alu){.fn = emu_function(d.opcode, isa, 0, false), .d = ALU_AT_D, .s = {ALU_AT_S, ALU_AT_S + 512}, .imm = d.imm};
+    *op = (struct emu_alu){
+        .fn = emu_function(d.opcode, isa, 0, false), .d = ALU_AT_D, .s = {ALU_AT_S, ALU_AT_S + 512}, .imm = d.imm};
     return true;
 }
 static uint64_t hash_of_32(struct emu_alu *op, const uint32_t *in, bool upper_words)
@@ -116,11 +133,14 @@ static uint64_t hash_of_32(struct emu_alu *op, const uint32_t *in, bool upper_wo
     static struct alu_machine m;
     uint64_t sum = 0;
     for (unsigned i = 0; i < 32; i++)
-        if (upper_words) ((uint64_t *)(m.regs + ALU_AT_S))[i] = (uint64_t)in[i] << 32 | (in[i] * 2654435761u);
-        else ((uint32_t *)(m.regs + ALU_AT_S))[i] = in[i];
+        if (upper_words)
+            ((uint64_t *)(m.regs + ALU_AT_S))[i] = (uint64_t)in[i] << 32 | (in[i] * 2654435761u);
+        else
+            ((uint32_t *)(m.regs + ALU_AT_S))[i] = in[i];
     op->fn(op, m.regs, 0xffffffff);
     for (unsigned i = 0; i < 32; i++)
-        sum += hashed(in[i], upper_words ? (uint32_t)(((uint64_t *)(m.regs + ALU_AT_D))[i] >> 32) : ((uint32_t *)(m.regs + ALU_AT_D))[i]);
+        sum += hashed(in[i], upper_words ? (uint32_t)(((uint64_t *)(m.regs + ALU_AT_D))[i] >> 32)
+                                         : ((uint32_t *)(m.regs + ALU_AT_D))[i]);
     return sum;
 }
 MG_TEST(approx_has_the_bits_of_an_h200)
@@ -137,14 +157,16 @@ MG_TEST(approx_has_the_bits_of_an_h200)
                 for (uint32_t j = 0; j < 32; j++) in[j] = sample(i + j, &random);
                 sum += hash_of_32(&op, in, upper);
             }
-            if (sum != a->samples) mg_test_fail(__FILE__, __LINE__, "%s, isa %d: the samples differ", a->form, (int)isa);
+            if (sum != a->samples)
+                mg_test_fail(__FILE__, __LINE__, "%s, isa %d: the samples differ", a->form, (int)isa);
             if (isa != emu_isa_best()) continue;
             sum = 0;
             for (uint32_t i = 0; i < 1u << 24; i += 32) {
                 for (uint32_t j = 0; j < 32; j++) in[j] = a->block + i + j;
                 sum += hash_of_32(&op, in, upper);
             }
-            if (sum != a->sum) mg_test_fail(__FILE__, __LINE__, "%s: %08x to %08x differ", a->form, a->block, a->block + 0xffffff);
+            if (sum != a->sum)
+                mg_test_fail(__FILE__, __LINE__, "%s: %08x to %08x differ", a->form, a->block, a->block + 0xffffff);
         }
 }
 
@@ -163,7 +185,8 @@ MG_TEST(approx_has_the_same_bits_on_every_isa)
                 op.fn(&op, m.regs, 0xffffffff);
                 for (unsigned i = 0; i < 32; i++)
                     if (out[i] != as_bits(approxes[k].scalar(as_float(in[i]))) && bad++ < 3)
-                        mg_test_fail(__FILE__, __LINE__, "%s, isa %d, %08x: %08x", approxes[k].form, (int)isa, in[i], out[i]);
+                        mg_test_fail(__FILE__, __LINE__, "%s, isa %d, %08x: %08x", approxes[k].form, (int)isa, in[i],
+                                     out[i]);
             }
         }
 }
@@ -173,7 +196,8 @@ static float two(const char *form, float a, float b)
     static struct alu_machine m;
     struct emu_alu op;
     if (!find(form, 3, emu_isa_best(), &op)) return -1;
-    for (unsigned i = 0; i < 32; i++) ((float *)(m.regs + ALU_AT_S))[i] = a, ((float *)(m.regs + ALU_AT_S + 512))[i] = b;
+    for (unsigned i = 0; i < 32; i++)
+        ((float *)(m.regs + ALU_AT_S))[i] = a, ((float *)(m.regs + ALU_AT_S + 512))[i] = b;
     op.fn(&op, m.regs, 0xffffffff);
     return *(float *)(m.regs + ALU_AT_D);
 }

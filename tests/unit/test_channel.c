@@ -18,7 +18,8 @@ enum { RINGS = 2, PAGES = 64, THREADS = 4 * 80, MOST = 64, OUT_BYTES = 1 << 20 }
 
 /* Thread t stores to o + 4t, o + 4t + 4096 * 1, ... in round i of t % 11 + 1 rounds (alike within a warp or not), lanes
  * with an odd number of rounds left also load from o + 8 * (t ^ i); then all store 8 bytes at o + 16 * (t / 3). */
-static const char kernel[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
+static const char kernel[] =
+    ".version 7.0\n.target sm_80\n.address_size 64\n"
     ".visible .entry k (.param .u64 o, .param .u32 n)\n{\n.reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<8>;\n"
     "ld.param.u64 %rd1, [o]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r1, %r2, %r3, %r1;\n"
     "rem.u32 %r4, %r1, %r9; mov.u32 %r5, 0;\n"
@@ -70,8 +71,11 @@ static const struct mg_tool records_tool = {.name = "records", .analyze = wants,
 
 struct seen {
     uint64_t out;
-    uint32_t n[THREADS];                                    /* records of accesses, by thread */
-    struct { uint32_t number, site; uint64_t address; } at[THREADS][MOST];
+    uint32_t n[THREADS]; /* records of accesses, by thread */
+    struct {
+        uint32_t number, site;
+        uint64_t address;
+    } at[THREADS][MOST];
     uint64_t lanes, once, accesses, wrong, kinds[16];
     uint32_t block;
 };
@@ -126,7 +130,9 @@ static void check_thread(struct seen *s, uint32_t t, uint32_t n)
 {
     uint32_t k = 0, rounds = t % n;
     qsort(s->at[t], s->n[t], sizeof s->at[t][0], by_number);
-#define IS(what, where) (k < s->n[t] && s->at[t][k].site == (what) && s->at[t][k].address == (where) && (!k || s->at[t][k].number > s->at[t][k - 1].number))
+#define IS(what, where)                                                                                                \
+    (k < s->n[t] && s->at[t][k].site == (what) && s->at[t][k].address == (where) &&                                    \
+     (!k || s->at[t][k].number > s->at[t][k - 1].number))
     for (uint32_t i = 0; i <= rounds; i++) {
         if (!IS(0, 4 * (t + 1024ull * i))) s->wrong++;
         k++;
@@ -138,20 +144,33 @@ static void check_thread(struct seen *s, uint32_t t, uint32_t n)
     if (k + 1 != s->n[t]) s->wrong++;
 }
 
-struct channel { struct mg_channel_control *c; uint64_t *free, *done; char *pool; };
+struct channel {
+    struct mg_channel_control *c;
+    uint64_t *free, *done;
+    char *pool;
+};
 
-static struct mg_channel_ring *ring_of(const struct channel *ch, uint32_t r) { return (void *)((char *)ch->c + mg_channel_ring_at(r)); }
+static struct mg_channel_ring *ring_of(const struct channel *ch, uint32_t r)
+{
+    return (void *)((char *)ch->c + mg_channel_ring_at(r));
+}
 
 static struct channel new_channel(uint32_t pages, uint32_t drops)
 {
     size_t bytes = mg_channel_ring_at(RINGS);
-    struct channel ch = {.c = (void *)(uintptr_t)mg_mem_alloc(bytes, 256, MG_ALLOC_INTERNAL), .free = (void *)(uintptr_t)mg_mem_alloc(16 * PAGES, 256, MG_ALLOC_INTERNAL)};
+    struct channel ch = {.c = (void *)(uintptr_t)mg_mem_alloc(bytes, 256, MG_ALLOC_INTERNAL),
+                         .free = (void *)(uintptr_t)mg_mem_alloc(16 * PAGES, 256, MG_ALLOC_INTERNAL)};
     ch.done = ch.free + PAGES;
     ch.pool = (void *)(uintptr_t)mg_mem_alloc((size_t)PAGES * MG_CHANNEL_PAGE, MG_CHANNEL_PAGE, MG_ALLOC_INTERNAL);
     memset(ch.c, 0, bytes);
     memset(ch.free, 0, 16 * PAGES);
     memset(ch.pool, 0xee, (size_t)PAGES * MG_CHANNEL_PAGE);
-    *ch.c = (struct mg_channel_control){.pool = (uintptr_t)ch.pool, .free = (uintptr_t)ch.free, .done = (uintptr_t)ch.done, .queue_mask = PAGES - 1, .ring_mask = RINGS - 1, .patience_ns = drops ? 1000 : MG_CHANNEL_PATIENCE_NS};
+    *ch.c = (struct mg_channel_control){.pool = (uintptr_t)ch.pool,
+                                        .free = (uintptr_t)ch.free,
+                                        .done = (uintptr_t)ch.done,
+                                        .queue_mask = PAGES - 1,
+                                        .ring_mask = RINGS - 1,
+                                        .patience_ns = drops ? 1000 : MG_CHANNEL_PATIENCE_NS};
     for (uint32_t r = 0; r < RINGS; r++) ring_of(&ch, r)->now = MG_CHANNEL_NO_PAGE;
     for (uint32_t k = 0; k < pages; k++) ch.free[k] = mg_channel_entry(k, PAGES - 1 - k);
     return ch;
@@ -163,7 +182,9 @@ static void read_page(const struct channel *ch, uint32_t page, uint32_t taken, u
     const uint64_t *at = (uint64_t *)(ch->pool + (size_t)page * MG_CHANNEL_PAGE);
     uint32_t open = 0, ring = (uint32_t)at[0];
     if (ring >= RINGS || at[0] >> 32 != number[ring]++ || (uint32_t)at[1] != taken) s->wrong++;
-    if (mg_channel_whole(at + 2, taken, &open) != taken || open || !mg_channel_read(at + 2, taken, widths, NULL, see, s)) s->wrong++;
+    if (mg_channel_whole(at + 2, taken, &open) != taken || open ||
+        !mg_channel_read(at + 2, taken, widths, NULL, see, s))
+        s->wrong++;
 }
 
 static uint32_t drain(const struct channel *ch, struct seen *s, uint64_t *dropped)
@@ -177,7 +198,9 @@ static uint32_t drain(const struct channel *ch, struct seen *s, uint64_t *droppe
     for (uint32_t r = 0; r < RINGS; r++) {
         const struct mg_channel_ring *ring = ring_of(ch, r);
         *dropped += ring->dropped;
-        if (ring->now >> 32 != UINT32_MAX) read_page(ch, (uint32_t)(ring->now >> 32), MG_MIN((uint32_t)ring->now, (uint32_t)MG_CHANNEL_ROOM), number, s);
+        if (ring->now >> 32 != UINT32_MAX)
+            read_page(ch, (uint32_t)(ring->now >> 32), MG_MIN((uint32_t)ring->now, (uint32_t)MG_CHANNEL_ROOM), number,
+                      s);
         if (number[r] != ring->pages) s->wrong++;
     }
     return number[0] + number[1];
@@ -194,14 +217,18 @@ static void run(uint32_t grid, uint32_t block, uint32_t n, uint32_t every, const
     struct mg_twin *t = NULL;
     struct mg_layout layout = {0};
     struct mg_dmod *mod = NULL;
-    if (mg_ptx_parse(kernel, strlen(kernel), "k.ptx", &m, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_INPUT));
+    if (mg_ptx_parse(kernel, strlen(kernel), "k.ptx", &m, &d))
+        mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_INPUT));
     mg_id k = mg_module_find_func(m, "k");
     struct mg_sites *sites = mg_sites_new(m, k);
     struct mg_pass_opts passes = {.size = sizeof passes, .verify = true};
     struct mg_tools_opts to = {.size = sizeof to, .sm = 90, .max_copies = 1, .channel_every = every, .passes = &passes};
     struct mg_tool_use use = {&records_tool, NULL};
-    if (mg_twin_new(m, k, &t, &d) || mg_tools_instrument(&use, 1, sites, t, &to, &layout, &d) || layout.regions[0].reason)
-        mg_test_fail(__FILE__, __LINE__, "%s", layout.regions && layout.regions[0].reason ? layout.regions[0].reason : mg_diag_first(&d, MG_ERR_STATE));
+    if (mg_twin_new(m, k, &t, &d) || mg_tools_instrument(&use, 1, sites, t, &to, &layout, &d) ||
+        layout.regions[0].reason)
+        mg_test_fail(__FILE__, __LINE__, "%s",
+                     layout.regions && layout.regions[0].reason ? layout.regions[0].reason
+                                                                : mg_diag_first(&d, MG_ERR_STATE));
     struct mg_buf text = MG_BUF_INIT;
     t->m->marked = true;
     mg_ptx_print(t->m, &text);
@@ -214,8 +241,17 @@ static void run(uint32_t grid, uint32_t block, uint32_t n, uint32_t every, const
     s->out = mg_mem_alloc(OUT_BYTES, 256, MG_ALLOC_DEVICE);
     s->block = block;
     memset((void *)(uintptr_t)s->out, 0, OUT_BYTES);
-    struct { uint64_t out; uint32_t n, pad; uint64_t ctx; } params = {s->out, n, 0, ctx};
-    struct mg_launch l = {.kernel = mg_emu_ops.kernel(mod, "k"), .grid = {grid, 1, 1}, .block = {block, 1, 1}, .params = &params, .param_bytes = 24, .time_limit_ns = 10000000000u};
+    struct {
+        uint64_t out;
+        uint32_t n, pad;
+        uint64_t ctx;
+    } params = {s->out, n, 0, ctx};
+    struct mg_launch l = {.kernel = mg_emu_ops.kernel(mod, "k"),
+                          .grid = {grid, 1, 1},
+                          .block = {block, 1, 1},
+                          .params = &params,
+                          .param_bytes = 24,
+                          .time_limit_ns = 10000000000u};
     struct mg_launch_stats stats;
     struct mg_fault f;
     mg_emu_ops.launch(dev, &l, &stats, &f);
@@ -287,21 +323,27 @@ MG_TEST(channel_drops_and_samples)
     free(s);
 }
 
-struct counted { uint64_t lanes, accesses, wrong; };
+struct counted {
+    uint64_t lanes, accesses, wrong;
+};
 
 static void count(void *user, const struct mg_record *r)
 {
     struct counted *c = user;
     uint64_t n = (uint64_t)__builtin_popcount(r->mask);
-    if (r->kind == MG_RECORD_LANES) c->lanes += n;
-    else if (r->kind != MG_RECORD_ONCE) c->accesses += n;
+    if (r->kind == MG_RECORD_LANES)
+        c->lanes += n;
+    else if (r->kind != MG_RECORD_ONCE)
+        c->accesses += n;
 }
 
 static void count_page(const struct channel *ch, uint32_t page, uint32_t to, bool *seen, struct counted *c)
 {
     const uint64_t *at = (uint64_t *)(ch->pool + (size_t)page * MG_CHANNEL_PAGE);
     uint32_t open = 0;
-    if (page >= PAGES || seen[page] || (uint32_t)at[1] != to || mg_channel_whole(at + 2, to, &open) != to || open || !mg_channel_read(at + 2, to, widths, NULL, count, c)) c->wrong++;
+    if (page >= PAGES || seen[page] || (uint32_t)at[1] != to || mg_channel_whole(at + 2, to, &open) != to || open ||
+        !mg_channel_read(at + 2, to, widths, NULL, count, c))
+        c->wrong++;
     seen[page] = true;
 }
 
@@ -330,7 +372,9 @@ MG_TEST(channel_full_pages)
             page = (uint32_t)(((uint64_t *)(ch.pool + (size_t)(page - 1) * MG_CHANNEL_PAGE))[1] >> 32);
         }
         if (page || n) c.wrong++;
-        if (ring->now >> 32 != UINT32_MAX) count_page(&ch, (uint32_t)(ring->now >> 32), MG_MIN((uint32_t)ring->now, (uint32_t)MG_CHANNEL_ROOM), seen, &c);
+        if (ring->now >> 32 != UINT32_MAX)
+            count_page(&ch, (uint32_t)(ring->now >> 32), MG_MIN((uint32_t)ring->now, (uint32_t)MG_CHANNEL_ROOM), seen,
+                       &c);
     }
     MG_CHECK(full > 20);
     MG_CHECK_EQ(c.wrong, 0);
@@ -346,7 +390,9 @@ MG_TEST(channel_damaged)
     struct seen s = {0};
     uint64_t seg[9] = {0};
     uint32_t open = 0;
-#define SEGMENT(words, used) ((uint64_t)MG_SEGMENT_OPENED << 62 | (uint64_t)(words) << MG_SEGMENT_WORDS_SHIFT | (uint64_t)(used) << MG_SEGMENT_USED_SHIFT)
+#define SEGMENT(words, used)                                                                                           \
+    ((uint64_t)MG_SEGMENT_OPENED << 62 | (uint64_t)(words) << MG_SEGMENT_WORDS_SHIFT |                                 \
+     (uint64_t)(used) << MG_SEGMENT_USED_SHIFT)
     MG_CHECK(!mg_channel_read(seg, 24, widths, NULL, see, &s)); /* nothing */
     seg[0] = SEGMENT(4, 3);
     MG_CHECK(!mg_channel_read(seg, 24, widths, NULL, see, &s)); /* cut off */
@@ -374,13 +420,17 @@ MG_TEST(channel_damaged)
 /* ---- the tool `accesses`, which reads them ----------------------------------------------------------------- */
 
 static char told[400];
-static void keep(const char *tool, const char *key, const char *json) { snprintf(told, sizeof told, "%s %s %s", tool, key, json); }
+static void keep(const char *tool, const char *key, const char *json)
+{
+    snprintf(told, sizeof told, "%s %s %s", tool, key, json);
+}
 
 static const struct mg_stream_launch *launch_of(const struct mg_stream *s, uint32_t number)
 {
     static const struct mg_layout_site sites[2] = {{.function = "k"}, {.function = "f"}};
     static const uint8_t width[2] = {4, 4};
-    static const struct mg_stream_launch l = {.kernel = "k", .sites = sites, .n_sites = 2, .widths = width, .n_widths = 2};
+    static const struct mg_stream_launch l = {
+        .kernel = "k", .sites = sites, .n_sites = 2, .widths = width, .n_widths = 2};
     (void)s;
     return number ? NULL : &l;
 }
@@ -389,12 +439,15 @@ static const struct mg_stream_launch *launch_of(const struct mg_stream *s, uint3
 MG_TEST(channel_order_is_checked)
 {
     extern const struct mg_tool mg_tool_accesses;
-    static const struct { uint32_t mask, number, site; bool wrong; } r[] = {
-        {UINT32_MAX, 0, 0, false}, {0xf, 1, 0, false}, {0xf0, 1, 0, false}, {0xff, 2, 0, false}, {0xf00, 1, 0, false},
-        {0xf, 1, 0, true},                             /* these lanes were in 2 */
-        {0x1000, 0, 1, false},                         /* functions begin with 0 */
-        {UINT32_MAX, 2, 0, true}, {UINT32_MAX, 3, 0, false}, {0x80000000, 3, 0, true}, {0x80000000, 4, 0, false},
-        {0xf0, 0, 0, false}, {UINT32_MAX, 1, 0, false}, /* a graph's node runs again */
+    static const struct {
+        uint32_t mask, number, site;
+        bool wrong;
+    } r[] = {
+        {UINT32_MAX, 0, 0, false}, {0xf, 1, 0, false},        {0xf0, 1, 0, false},
+        {0xff, 2, 0, false},       {0xf00, 1, 0, false},      {0xf, 1, 0, true}, /* these lanes were in 2 */
+        {0x1000, 0, 1, false},                                                   /* functions begin with 0 */
+        {UINT32_MAX, 2, 0, true},  {UINT32_MAX, 3, 0, false}, {0x80000000, 3, 0, true},
+        {0x80000000, 4, 0, false}, {0xf0, 0, 0, false},       {UINT32_MAX, 1, 0, false}, /* a graph's node runs again */
     };
     const struct mg_tool *t = &mg_tool_accesses;
     const struct mg_tool_host host = {.size = sizeof host, .result = keep};
@@ -406,7 +459,8 @@ MG_TEST(channel_order_is_checked)
     MG_CHECK(!t->configure("", &conf, &d));
     t->begin(conf, &host);
     for (unsigned i = 0; i < MG_COUNT_OF(r); i++) {
-        uint64_t seg[4] = {SEGMENT(4, 4), (uint64_t)r[i].number << MG_SEGMENT_CTA_BITS | 9, (uint64_t)MG_RECORD_SAME << 60 | (uint64_t)r[i].site << 49 | 0x1000, r[i].mask};
+        uint64_t seg[4] = {SEGMENT(4, 4), (uint64_t)r[i].number << MG_SEGMENT_CTA_BITS | 9,
+                           (uint64_t)MG_RECORD_SAME << 60 | (uint64_t)r[i].site << 49 | 0x1000, r[i].mask};
         t->stream(conf, &s, seg, sizeof seg);
         lanes += (uint64_t)__builtin_popcount(r[i].mask);
         wrong += r[i].wrong;
@@ -415,6 +469,7 @@ MG_TEST(channel_order_is_checked)
     t->release(conf);
     snprintf(want, sizeof want, "\"received\": %llu,", (unsigned long long)lanes);
     MG_CHECK(strstr(told, want) != NULL);
-    snprintf(want, sizeof want, "\"out_of_order\": %llu, \"address_sum\": %llu", (unsigned long long)wrong, 0x1000ull * (unsigned long long)lanes);
+    snprintf(want, sizeof want, "\"out_of_order\": %llu, \"address_sum\": %llu", (unsigned long long)wrong,
+             0x1000ull * (unsigned long long)lanes);
     if (!strstr(told, want)) mg_test_fail(__FILE__, __LINE__, "%s is not in %s", want, told);
 }

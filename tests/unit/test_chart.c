@@ -32,7 +32,8 @@ static unsigned count(const char *s, const char *what)
 MG_TEST(chart_bars_to_scale)
 {
     struct mg_buf b = MG_BUF_INIT;
-    const struct mg_chart_bar bars[] = {{"a<b>&\"c\"", 10, "ten"}, {"half", 5, NULL}, {"none", 0, "0"}, {"nan", 0.0 / 0.0, NULL}};
+    const struct mg_chart_bar bars[] = {
+        {"a<b>&\"c\"", 10, "ten"}, {"half", 5, NULL}, {"none", 0, "0"}, {"nan", 0.0 / 0.0, NULL}};
     mg_chart_bars(&b, "title", bars, 4);
     MG_CHECK(well_formed(b.at));
     MG_CHECK(strstr(b.at, "a&lt;b&gt;&amp;&quot;c&quot;") != NULL);
@@ -80,8 +81,10 @@ MG_TEST(chart_strip_and_distribution)
 MG_TEST(chart_graph_layers)
 {
     struct mg_buf b = MG_BUF_INIT;
-    const struct mg_chart_node nodes[] = {{"entry", 0, false}, {"loop\n10 times", 1, true}, {"then", .5, false}, {"exit", 0, false}};
-    const struct mg_chart_edge edges[] = {{0, 1, false}, {1, 1, true}, {1, 2, false}, {2, 1, true}, {2, 3, false}, {0, 3, false}};
+    const struct mg_chart_node nodes[] = {
+        {"entry", 0, false}, {"loop\n10 times", 1, true}, {"then", .5, false}, {"exit", 0, false}};
+    const struct mg_chart_edge edges[] = {{0, 1, false}, {1, 1, true},  {1, 2, false},
+                                          {2, 1, true},  {2, 3, false}, {0, 3, false}};
     mg_chart_graph(&b, "cfg", nodes, 4, edges, 6);
     MG_CHECK(well_formed(b.at));
     MG_CHECK_EQ(count(b.at, "<rect"), 4);
@@ -91,7 +94,11 @@ MG_TEST(chart_graph_layers)
     mg_buf_reset(&b);
     mg_chart_dot(&b, "c\"fg", nodes, 4, edges, 6);
     MG_CHECK(strstr(b.at, "digraph \"c\\\"fg\" {") == b.at);
-    MG_CHECK(strstr(b.at, "n1 [fillcolor=\"#800026\" fontcolor=white color=\"#4477aa\" penwidth=3 label=\"loop\\l10 times\\l\"];") != NULL);
+    MG_CHECK(
+        strstr(
+            b.at,
+            "n1 [fillcolor=\"#800026\" fontcolor=white color=\"#4477aa\" penwidth=3 label=\"loop\\l10 times\\l\"];") !=
+        NULL);
     MG_CHECK(strstr(b.at, "n2 -> n1 [style=dashed];") && strstr(b.at, "n2 -> n3;"));
     mg_buf_reset(&b);
     mg_chart_graph(&b, "empty", NULL, 0, NULL, 0);
@@ -101,16 +108,29 @@ MG_TEST(chart_graph_layers)
 
 MG_TEST(opclass_by_form)
 {
-    static const struct { const char *op; enum mg_op_class c; enum mg_gt_class gt; enum mg_op_width w; } cases[] = {
-        {"add.s32", MG_CLASS_INTEGER, MG_GT_COMPUTATION, MG_WIDTH_SCALAR}, {"fma.rn.f32", MG_CLASS_FLOAT, MG_GT_COMPUTATION, MG_WIDTH_SCALAR},
-        {"fma.rn.f16x2", MG_CLASS_HALF, MG_GT_COMPUTATION, MG_WIDTH_PACKED}, {"ld.global.v4.f32", MG_CLASS_MEMORY, MG_GT_SEND, MG_WIDTH_V4},
-        {"st.shared.v2.u64", MG_CLASS_MEMORY, MG_GT_SEND, MG_WIDTH_V2}, {"setp.lt.and.f32", MG_CLASS_COMPARE, MG_GT_LOGIC, MG_WIDTH_SCALAR},
-        {"selp.b32", MG_CLASS_COMPARE, MG_GT_MOVE, MG_WIDTH_SCALAR}, {"bar.sync", MG_CLASS_SYNC, MG_GT_CONTROL, MG_WIDTH_SCALAR},
-        {"bra.uni", MG_CLASS_CONTROL, MG_GT_CONTROL, MG_WIDTH_SCALAR}, {"mov.u32", MG_CLASS_MOVE, MG_GT_MOVE, MG_WIDTH_SCALAR},
+    static const struct {
+        const char *op;
+        enum mg_op_class c;
+        enum mg_gt_class gt;
+        enum mg_op_width w;
+    } cases[] = {
+        {"add.s32", MG_CLASS_INTEGER, MG_GT_COMPUTATION, MG_WIDTH_SCALAR},
+        {"fma.rn.f32", MG_CLASS_FLOAT, MG_GT_COMPUTATION, MG_WIDTH_SCALAR},
+        {"fma.rn.f16x2", MG_CLASS_HALF, MG_GT_COMPUTATION, MG_WIDTH_PACKED},
+        {"ld.global.v4.f32", MG_CLASS_MEMORY, MG_GT_SEND, MG_WIDTH_V4},
+        {"st.shared.v2.u64", MG_CLASS_MEMORY, MG_GT_SEND, MG_WIDTH_V2},
+        {"setp.lt.and.f32", MG_CLASS_COMPARE, MG_GT_LOGIC, MG_WIDTH_SCALAR},
+        {"selp.b32", MG_CLASS_COMPARE, MG_GT_MOVE, MG_WIDTH_SCALAR},
+        {"bar.sync", MG_CLASS_SYNC, MG_GT_CONTROL, MG_WIDTH_SCALAR},
+        {"bra.uni", MG_CLASS_CONTROL, MG_GT_CONTROL, MG_WIDTH_SCALAR},
+        {"mov.u32", MG_CLASS_MOVE, MG_GT_MOVE, MG_WIDTH_SCALAR},
         {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", MG_CLASS_MATRIX, MG_GT_COMPUTATION, MG_WIDTH_MATRIX},
-        {"atom.global.add.u32", MG_CLASS_ATOMIC, MG_GT_SEND, MG_WIDTH_SCALAR}, {"tex.2d.v4.f32.f32", MG_CLASS_TEXTURE, MG_GT_SEND, MG_WIDTH_V4},
-        {"min.s32", MG_CLASS_INTEGER, MG_GT_LOGIC, MG_WIDTH_SCALAR}, {"shl.b32", MG_CLASS_LOGIC, MG_GT_LOGIC, MG_WIDTH_SCALAR},
-        {"sin.approx.f32", MG_CLASS_FLOAT, MG_GT_COMPUTATION, MG_WIDTH_SCALAR}, {"frobnicate.u32", MG_CLASS_OTHER, MG_GT_MOVE, MG_WIDTH_SCALAR},
+        {"atom.global.add.u32", MG_CLASS_ATOMIC, MG_GT_SEND, MG_WIDTH_SCALAR},
+        {"tex.2d.v4.f32.f32", MG_CLASS_TEXTURE, MG_GT_SEND, MG_WIDTH_V4},
+        {"min.s32", MG_CLASS_INTEGER, MG_GT_LOGIC, MG_WIDTH_SCALAR},
+        {"shl.b32", MG_CLASS_LOGIC, MG_GT_LOGIC, MG_WIDTH_SCALAR},
+        {"sin.approx.f32", MG_CLASS_FLOAT, MG_GT_COMPUTATION, MG_WIDTH_SCALAR},
+        {"frobnicate.u32", MG_CLASS_OTHER, MG_GT_MOVE, MG_WIDTH_SCALAR},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct mg_form f = {0};

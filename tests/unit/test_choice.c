@@ -36,10 +36,36 @@ MG_TEST(choice_numbers)
 
 MG_TEST(choice_refused)
 {
-    static const char *const bad[] = {"", ",", "1,", "a", "3-2", "%", "%0", "first=0", "first=", "random=0", "random=2", "random=0.5:",
-                                      "budget=5", "budget=101%", "steady=0", "1;2", "1 2", "0x10",
-                                      "99999999999999999999", "1-99999999999999999999", "%18446744073709551616", "first=1e99", "random=nan", "random=-1", "random=1:18446744073709551616",
-                                      "budget=nan%", "budget=inf%", "budget=1e999%", "steady=99999999999999999999", "1-x"};
+    static const char *const bad[] = {"",
+                                      ",",
+                                      "1,",
+                                      "a",
+                                      "3-2",
+                                      "%",
+                                      "%0",
+                                      "first=0",
+                                      "first=",
+                                      "random=0",
+                                      "random=2",
+                                      "random=0.5:",
+                                      "budget=5",
+                                      "budget=101%",
+                                      "steady=0",
+                                      "1;2",
+                                      "1 2",
+                                      "0x10",
+                                      "99999999999999999999",
+                                      "1-99999999999999999999",
+                                      "%18446744073709551616",
+                                      "first=1e99",
+                                      "random=nan",
+                                      "random=-1",
+                                      "random=1:18446744073709551616",
+                                      "budget=nan%",
+                                      "budget=inf%",
+                                      "budget=1e999%",
+                                      "steady=99999999999999999999",
+                                      "1-x"};
     for (size_t i = 0; i < MG_COUNT_OF(bad); i++) {
         struct mg_choice c;
         struct mg_diag d = MG_DIAG_INIT;
@@ -69,7 +95,8 @@ MG_TEST(choice_limits)
 {
     struct mg_choice c = read_choice("budget=5%,steady=2");
     MG_CHECK(!mg_choice_why_not(&c, &(struct mg_choice_facts){.elapsed_ns = 1000, .instrumented_ns = 50, .equal = 1}));
-    MG_CHECK_EQ(mg_choice_why_not(&c, &(struct mg_choice_facts){.elapsed_ns = 1000, .instrumented_ns = 51, .equal = 1}), MG_REASON_over_budget);
+    MG_CHECK_EQ(mg_choice_why_not(&c, &(struct mg_choice_facts){.elapsed_ns = 1000, .instrumented_ns = 51, .equal = 1}),
+                MG_REASON_over_budget);
     MG_CHECK_EQ(mg_choice_why_not(&c, &(struct mg_choice_facts){.elapsed_ns = 1000, .equal = 2}), MG_REASON_steady);
     c = read_choice("%2,steady");
     MG_CHECK(c.steady == 3 && c.by_kernel);

@@ -7,7 +7,7 @@
 
 #include "inject/nvidia/nv_clock.h"
 
-#define HOUR_NS 3600000000000.0
+#define HOUR_NS  3600000000000.0
 #define START_NS 9000000000000000.0 /* the host's clock after a hundred days: doubles hold it to 1 ns */
 
 struct sim { /* times relative to the host time START_NS */

@@ -12,27 +12,43 @@
 
 /* name, type of the result, types of the sources */
 static const char *const forms[] = {
-    "add.s32 r r r", "sub.u32 r r r", "mul.lo.s32 r r r", "mul.hi.s32 r r r", "mul.hi.u32 r r r", "mad.lo.s32 r r r r", "min.s32 r r r", "max.u32 r r r", "abs.s32 r r",
-    "neg.s32 r r", "not.b32 r r", "and.b32 r r r", "or.b32 r r r", "xor.b32 r r r", "shl.b32 r r r", "shr.u32 r r r", "shr.s32 r r r", "mul.wide.s32 d r r", "mul.wide.u32 d r r",
-    "mad.wide.s32 d r r d", "mul.wide.s16 r h h", "mul.wide.u16 r h h", "add.s64 d d d", "sub.s64 d d d", "mul.lo.s64 d d d", "mad.lo.s64 d d d d", "min.s64 d d d", "max.u64 d d d",
-    "abs.s64 d d", "neg.s64 d d", "not.b64 d d", "and.b64 d d d", "or.b64 d d d", "xor.b64 d d d", "shl.b64 d d r", "shr.u64 d d r", "shr.s64 d d r",
-    "add.rn.f32 f f f", "sub.rn.f32 f f f", "mul.rn.f32 f f f", "fma.rn.f32 f f f f", "add.rn.sat.f32 f f f", "mul.rn.sat.f32 f f f", "fma.rn.sat.f32 f f f f", "div.rn.f32 f f f",
-    "rcp.rn.f32 f f", "sqrt.rn.f32 f f", "neg.f32 f f", "abs.f32 f f", "min.f32 f f f", "max.f32 f f f", "add.rn.f64 g g g", "sub.rn.f64 g g g", "mul.rn.f64 g g g",
-    "fma.rn.f64 g g g g", "div.rn.f64 g g g", "rcp.rn.f64 g g", "sqrt.rn.f64 g g", "min.f64 g g g", "neg.f64 g g",
-    "cvt.f64.f32 g f", "cvt.rn.f32.f64 f g", "cvt.rzi.s32.f32 r f", "cvt.rzi.u32.f32 r f", "cvt.rn.f32.s32 f r", "cvt.rn.f32.u32 f r", "cvt.rn.f32.s64 f d", "cvt.rn.f32.u64 f d",
-    "cvt.rn.f64.s32 g r", "cvt.rn.f64.u32 g r", "cvt.rn.f64.s64 g d", "cvt.rn.f64.u64 g d", "cvt.s64.s32 d r", "cvt.u64.u32 d r", "cvt.u32.u64 r d", "cvt.s32.s8 r r",
-    "cvt.u32.u8 r r", "cvt.s32.s16 r h", "cvt.u32.u16 r h", "cvt.u16.u32 h r", "cvt.s64.s16 d h", "cvt.rni.s32.f32 r f", "ex2.approx.f32 f f", "rsqrt.approx.f32 f f",
-    "add.rn.ftz.f32 f f f", "fma.rz.f32 f f f f", "popc.b32 r r", "bfe.u32 r r r r", "prmt.b32 r r r r", "div.s32 r r r", "rem.u32 r r r",
+    "add.s32 r r r",        "sub.u32 r r r",        "mul.lo.s32 r r r",     "mul.hi.s32 r r r",
+    "mul.hi.u32 r r r",     "mad.lo.s32 r r r r",   "min.s32 r r r",        "max.u32 r r r",
+    "abs.s32 r r",          "neg.s32 r r",          "not.b32 r r",          "and.b32 r r r",
+    "or.b32 r r r",         "xor.b32 r r r",        "shl.b32 r r r",        "shr.u32 r r r",
+    "shr.s32 r r r",        "mul.wide.s32 d r r",   "mul.wide.u32 d r r",   "mad.wide.s32 d r r d",
+    "mul.wide.s16 r h h",   "mul.wide.u16 r h h",   "add.s64 d d d",        "sub.s64 d d d",
+    "mul.lo.s64 d d d",     "mad.lo.s64 d d d d",   "min.s64 d d d",        "max.u64 d d d",
+    "abs.s64 d d",          "neg.s64 d d",          "not.b64 d d",          "and.b64 d d d",
+    "or.b64 d d d",         "xor.b64 d d d",        "shl.b64 d d r",        "shr.u64 d d r",
+    "shr.s64 d d r",        "add.rn.f32 f f f",     "sub.rn.f32 f f f",     "mul.rn.f32 f f f",
+    "fma.rn.f32 f f f f",   "add.rn.sat.f32 f f f", "mul.rn.sat.f32 f f f", "fma.rn.sat.f32 f f f f",
+    "div.rn.f32 f f f",     "rcp.rn.f32 f f",       "sqrt.rn.f32 f f",      "neg.f32 f f",
+    "abs.f32 f f",          "min.f32 f f f",        "max.f32 f f f",        "add.rn.f64 g g g",
+    "sub.rn.f64 g g g",     "mul.rn.f64 g g g",     "fma.rn.f64 g g g g",   "div.rn.f64 g g g",
+    "rcp.rn.f64 g g",       "sqrt.rn.f64 g g",      "min.f64 g g g",        "neg.f64 g g",
+    "cvt.f64.f32 g f",      "cvt.rn.f32.f64 f g",   "cvt.rzi.s32.f32 r f",  "cvt.rzi.u32.f32 r f",
+    "cvt.rn.f32.s32 f r",   "cvt.rn.f32.u32 f r",   "cvt.rn.f32.s64 f d",   "cvt.rn.f32.u64 f d",
+    "cvt.rn.f64.s32 g r",   "cvt.rn.f64.u32 g r",   "cvt.rn.f64.s64 g d",   "cvt.rn.f64.u64 g d",
+    "cvt.s64.s32 d r",      "cvt.u64.u32 d r",      "cvt.u32.u64 r d",      "cvt.s32.s8 r r",
+    "cvt.u32.u8 r r",       "cvt.s32.s16 r h",      "cvt.u32.u16 r h",      "cvt.u16.u32 h r",
+    "cvt.s64.s16 d h",      "cvt.rni.s32.f32 r f",  "ex2.approx.f32 f f",   "rsqrt.approx.f32 f f",
+    "add.rn.ftz.f32 f f f", "fma.rz.f32 f f f f",   "popc.b32 r r",         "bfe.u32 r r r r",
+    "prmt.b32 r r r r",     "div.s32 r r r",        "rem.u32 r r r",
 };
 static const char *const compares[] = {
-    "eq.s32 r", "ne.s32 r", "lt.s32 r", "le.u32 r", "gt.s32 r", "ge.u32 r", "lt.u16 h", "lt.s16 h", "ne.b16 h", "eq.b32 r", "lt.s64 d", "ge.u64 d", "ne.b64 d", "eq.f32 f", "ne.f32 f", "lt.f32 f", "le.f32 f", "gt.f32 f",
-    "ge.f32 f", "equ.f32 f", "neu.f32 f", "ltu.f32 f", "leu.f32 f", "gtu.f32 f", "geu.f32 f", "num.f32 f", "nan.f32 f", "lt.f64 g", "neu.f64 g", "num.f64 g",
+    "eq.s32 r",  "ne.s32 r",  "lt.s32 r",  "le.u32 r",  "gt.s32 r",  "ge.u32 r",  "lt.u16 h",  "lt.s16 h",
+    "ne.b16 h",  "eq.b32 r",  "lt.s64 d",  "ge.u64 d",  "ne.b64 d",  "eq.f32 f",  "ne.f32 f",  "lt.f32 f",
+    "le.f32 f",  "gt.f32 f",  "ge.f32 f",  "equ.f32 f", "neu.f32 f", "ltu.f32 f", "leu.f32 f", "gtu.f32 f",
+    "geu.f32 f", "num.f32 f", "nan.f32 f", "lt.f64 g",  "neu.f64 g", "num.f64 g",
 };
 
 enum { LANES = 64, SLOTS = MG_COUNT_OF(forms) + MG_COUNT_OF(compares) * 2, BYTES = SLOTS * LANES * 8 };
 
-static const uint32_t words[] = {0, 0x80000000, 1, 0x7fffffff, 0xffffffff, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0xffc12345, 0x00000001, 0x807fffff,
-                                 0x00800000, 0x7f7fffff, 0x4f000000, 0xcf000000, 0x4effffff, 0x4f800000, 31, 32, 63, 64, 0x34000000, 0x5f000000};
+static const uint32_t words[] = {0,          0x80000000, 1,          0x7fffffff, 0xffffffff, 0x3f800000, 0xbf800000,
+                                 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0xffc12345, 0x00000001, 0x807fffff,
+                                 0x00800000, 0x7f7fffff, 0x4f000000, 0xcf000000, 0x4effffff, 0x4f800000, 31,
+                                 32,         63,         64,         0x34000000, 0x5f000000};
 
 static uint64_t operand(unsigned set, unsigned lane, unsigned k)
 {
@@ -44,8 +60,20 @@ static uint64_t operand(unsigned set, unsigned lane, unsigned k)
     unsigned n = MG_COUNT_OF(words);
     if (set % 3 == 0) r = (r & 0xffffffff00000000ull) | words[(lane * 7 + k * 11 + set) % n];
     if (set % 3 == 1) { /* f64: the same kinds of values */
-        static const uint64_t doubles[] = {0, 1ull << 63, 0x3ff0000000000000ull, 0x7ff0000000000000ull, 0xfff0000000000000ull, 0x7ff8000000000001ull, 0xfff4000000000abcull, 1,
-                                           0x000fffffffffffffull, 0x0010000000000000ull, 0x7fefffffffffffffull, 0xc3e0000000000000ull, 0x41dfffffffc00000ull, 0x36a0000000000000ull};
+        static const uint64_t doubles[] = {0,
+                                           1ull << 63,
+                                           0x3ff0000000000000ull,
+                                           0x7ff0000000000000ull,
+                                           0xfff0000000000000ull,
+                                           0x7ff8000000000001ull,
+                                           0xfff4000000000abcull,
+                                           1,
+                                           0x000fffffffffffffull,
+                                           0x0010000000000000ull,
+                                           0x7fefffffffffffffull,
+                                           0xc3e0000000000000ull,
+                                           0x41dfffffffc00000ull,
+                                           0x36a0000000000000ull};
         r = doubles[(lane * 5 + k * 3 + set) % MG_COUNT_OF(doubles)];
     }
     return r;
@@ -54,15 +82,19 @@ static uint64_t operand(unsigned set, unsigned lane, unsigned k)
 /* mode 0: operands by lane; 1: every third lane is off; 2: operands equal in all lanes */
 static void write_kernel(struct mg_buf *b)
 {
-    mg_buf_adds(b, ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 mode)\n{\n"
-                   " .reg .b64 %d<9>, %i, %o; .reg .b32 %r<9>, %t, %m; .reg .b16 %h<5>; .reg .f32 %f<9>; .reg .f64 %g<9>; .reg .pred %p<5>;\n"
-                   " ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; ld.param.u32 %m, [mode]; mov.u32 %t, %tid.x;\n"
-                   " setp.eq.u32 %p1, %m, 2; @%p1 bra SAME;\n mul.wide.u32 %d1, %t, 24; add.u64 %i, %i, %d1;\n"
-                   " ld.global.u64 %d1, [%i]; ld.global.u64 %d2, [%i+8]; ld.global.u64 %d3, [%i+16];\n bra.uni GO;\n"
-                   "SAME: ld.global.u64 %d1, [%i]; ld.global.u64 %d2, [%i+8]; ld.global.u64 %d3, [%i+16];\n"
-                   "GO: mul.wide.u32 %d5, %t, 8; add.u64 %o, %o, %d5;\n rem.u32 %r5, %t, 3; setp.eq.u32 %p1, %m, 1; setp.eq.u32 %p2, %r5, 0; and.pred %p1, %p1, %p2; @%p1 bra END;\n");
+    mg_buf_adds(
+        b,
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 mode)\n{\n"
+        " .reg .b64 %d<9>, %i, %o; .reg .b32 %r<9>, %t, %m; .reg .b16 %h<5>; .reg .f32 %f<9>; .reg .f64 %g<9>; .reg .pred %p<5>;\n"
+        " ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; ld.param.u32 %m, [mode]; mov.u32 %t, %tid.x;\n"
+        " setp.eq.u32 %p1, %m, 2; @%p1 bra SAME;\n mul.wide.u32 %d1, %t, 24; add.u64 %i, %i, %d1;\n"
+        " ld.global.u64 %d1, [%i]; ld.global.u64 %d2, [%i+8]; ld.global.u64 %d3, [%i+16];\n bra.uni GO;\n"
+        "SAME: ld.global.u64 %d1, [%i]; ld.global.u64 %d2, [%i+8]; ld.global.u64 %d3, [%i+16];\n"
+        "GO: mul.wide.u32 %d5, %t, 8; add.u64 %o, %o, %d5;\n rem.u32 %r5, %t, 3; setp.eq.u32 %p1, %m, 1; setp.eq.u32 %p2, %r5, 0; and.pred %p1, %p1, %p2; @%p1 bra END;\n");
     for (int k = 1; k < 4; k++)
-        mg_buf_printf(b, " cvt.u32.u64 %%r%d, %%d%d; cvt.u16.u64 %%h%d, %%d%d; mov.b32 %%f%d, %%r%d; mov.b64 %%g%d, %%d%d;\n", k, k, k, k, k, k, k, k);
+        mg_buf_printf(
+            b, " cvt.u32.u64 %%r%d, %%d%d; cvt.u16.u64 %%h%d, %%d%d; mov.b32 %%f%d, %%r%d; mov.b64 %%g%d, %%d%d;\n", k,
+            k, k, k, k, k, k, k);
     unsigned at = 0;
     for (unsigned i = 0; i < MG_COUNT_OF(forms); i++, at += LANES * 8) {
         char op[40], c[4] = {0};
@@ -78,12 +110,15 @@ static void write_kernel(struct mg_buf *b)
     for (unsigned i = 0; i < MG_COUNT_OF(compares); i++) {
         char op[40], c;
         sscanf(compares[i], "%39s %c", op, &c);
-        mg_buf_printf(b, " setp.%s %%p3, %%%c1, %%%c2; selp.u64 %%d4, 1, 0, %%p3; st.global.u64 [%%o+%u], %%d4;\n", op, c, c, at);
+        mg_buf_printf(b, " setp.%s %%p3, %%%c1, %%%c2; selp.u64 %%d4, 1, 0, %%p3; st.global.u64 [%%o+%u], %%d4;\n", op,
+                      c, c, at);
         at += LANES * 8;
         char *dot = strchr(op, '.');
         *dot = 0;
-        mg_buf_printf(b, " setp.lt.u32 %%p2, %%r3, %%r1; setp.%s.and.%s %%p3|%%p4, %%%c1, %%%c2, !%%p2; selp.u64 %%d4, 1, 0, %%p3; selp.u64 %%d5, 2, 0, %%p4; add.u64 %%d4, %%d4, %%d5; st.global.u64 [%%o+%u], %%d4;\n",
-                      op, dot + 1, c, c, at);
+        mg_buf_printf(
+            b,
+            " setp.lt.u32 %%p2, %%r3, %%r1; setp.%s.and.%s %%p3|%%p4, %%%c1, %%%c2, !%%p2; selp.u64 %%d4, 1, 0, %%p3; selp.u64 %%d5, 2, 0, %%p4; add.u64 %%d4, %%d4, %%d5; st.global.u64 [%%o+%u], %%d4;\n",
+            op, dot + 1, c, c, at);
         at += LANES * 8;
     }
     mg_buf_adds(b, "END: ret;\n}\n");
@@ -94,16 +129,25 @@ static struct mg_dmod *load(const struct mg_device_ops *ops, struct mg_device *d
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_module *m;
     struct mg_dmod *mod = NULL;
-    if (mg_ptx_parse(text->at, text->n, "alu", &m, &d) || ops->module_load(dev, m, &mod, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_INPUT));
+    if (mg_ptx_parse(text->at, text->n, "alu", &m, &d) || ops->module_load(dev, m, &mod, &d))
+        mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_INPUT));
     mg_diag_release(&d);
     return mod;
 }
 
-static bool run(const struct mg_device_ops *ops, struct mg_device *dev, struct mg_dmod *mod, uint64_t in, uint64_t out, uint32_t mode)
+static bool run(const struct mg_device_ops *ops, struct mg_device *dev, struct mg_dmod *mod, uint64_t in, uint64_t out,
+                uint32_t mode)
 {
-    struct { uint64_t in, out; uint32_t mode; } params = {in, out, mode};
+    struct {
+        uint64_t in, out;
+        uint32_t mode;
+    } params = {in, out, mode};
     struct mg_fault fault;
-    struct mg_launch l = {.kernel = ops->kernel(mod, "k"), .grid = {1, 1, 1}, .block = {LANES, 1, 1}, .params = &params, .param_bytes = 20};
+    struct mg_launch l = {.kernel = ops->kernel(mod, "k"),
+                          .grid = {1, 1, 1},
+                          .block = {LANES, 1, 1},
+                          .params = &params,
+                          .param_bytes = 20};
     memset((void *)out, 0, BYTES);
     ops->launch(dev, &l, NULL, &fault);
     if (fault.kind) mg_test_fail(__FILE__, __LINE__, "%s", fault.text);
@@ -120,7 +164,8 @@ static unsigned compare_all(const struct mg_device_ops *cpu, const struct mg_buf
         return 1;
     }
     struct mg_dmod *ma = load(&mg_emu_ops, a, text), *mb = load(cpu, b, text);
-    uint64_t in = mg_mem_alloc(LANES * 24, 0, MG_ALLOC_DEVICE), one = mg_mem_alloc(BYTES, 0, MG_ALLOC_DEVICE), two = mg_mem_alloc(BYTES, 0, MG_ALLOC_DEVICE);
+    uint64_t in = mg_mem_alloc(LANES * 24, 0, MG_ALLOC_DEVICE), one = mg_mem_alloc(BYTES, 0, MG_ALLOC_DEVICE),
+             two = mg_mem_alloc(BYTES, 0, MG_ALLOC_DEVICE);
     for (unsigned set = 0; set < 60 && ma && mb && bad < 10; set++) {
         for (unsigned i = 0; i < LANES * 3; i++) ((uint64_t *)in)[i] = operand(set, i / 3, i % 3);
         uint32_t mode = set / 3 % 3;
@@ -129,8 +174,9 @@ static unsigned compare_all(const struct mg_device_ops *cpu, const struct mg_buf
             uint64_t x = ((uint64_t *)one)[i], y = ((uint64_t *)two)[i];
             unsigned f = i / LANES, c = (f - MG_COUNT_OF(forms)) / 2;
             if (x == y || bad++ >= 10) continue;
-            mg_test_fail(__FILE__, __LINE__, "%s: %s%s, set %u, lane %u: %llx, the emulator has %llx", isa, f < MG_COUNT_OF(forms) ? "" : "setp.", f < MG_COUNT_OF(forms) ? forms[f] : compares[c], set, i % LANES,
-                         (unsigned long long)y, (unsigned long long)x);
+            mg_test_fail(__FILE__, __LINE__, "%s: %s%s, set %u, lane %u: %llx, the emulator has %llx", isa,
+                         f < MG_COUNT_OF(forms) ? "" : "setp.", f < MG_COUNT_OF(forms) ? forms[f] : compares[c], set,
+                         i % LANES, (unsigned long long)y, (unsigned long long)x);
         }
     }
     mg_mem_free(in);
@@ -157,7 +203,8 @@ MG_TEST(cpu_alu)
     struct mg_buf text = MG_BUF_INIT;
     setenv("MARGAY_CPU_TIER", "sync", 1);
     setenv("MARGAY_CPU_VERIFY", "1", 1);
-    if (cpu->open(&dev, NULL, &diag)) mg_test_skip(mg_diag_first(&diag, MG_ERR_UNSUPPORTED));
+    if (cpu->open(&dev, NULL, &diag))
+        mg_test_skip(mg_diag_first(&diag, MG_ERR_UNSUPPORTED));
     else {
         cpu->close(dev);
         write_kernel(&text);

@@ -6,7 +6,9 @@
 
 MG_TEST(demangle_like_cxxfilt)
 {
-    static const struct { const char *name, *want; } cases[] = {
+    static const struct {
+        const char *name, *want;
+    } cases[] = {
         {"_Z6kernelIfLi3EEvPT_i", "void kernel<float, 3>(float*, int)"},
         {"_Z3fooRA3_i", "foo(int (&) [3])"},
         {"_ZN12_GLOBAL__N_13barEv", "(anonymous namespace)::bar()"},
@@ -23,7 +25,8 @@ MG_TEST(demangle_like_cxxfilt)
         {"_Z1fPFPFviEfE", "f(void (*(*)(float))(int))"},
         {"_Z1fPA10_A20_f", "f(float (*) [10][20])"},
         {"_Z1fIXadL_Z1gvEEEvv", "void f<&(g())>()"},
-        {"_ZN6thrust10device_ptrIhEC1IhEEPT_", "thrust::device_ptr<unsigned char>::device_ptr<unsigned char>(unsigned char*)"},
+        {"_ZN6thrust10device_ptrIhEC1IhEEPT_",
+         "thrust::device_ptr<unsigned char>::device_ptr<unsigned char>(unsigned char*)"},
         {"_Z6half_kP6__halfDv4_f", "half_k(__half*, float __vector(4))"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -35,7 +38,9 @@ MG_TEST(demangle_like_cxxfilt)
 
 MG_TEST(demangle_refuses)
 {
-    static const char *const cases[] = {"main", "", "_Z", "_ZN", "_Z3fo", "_Z1fS_", "_Z1fT_", "_Z1fIXsrE", "_Z99999999999999999999f", "_ZTV1A", "_Z1fIS0_S0_S0_"};
+    static const char *const cases[] = {
+        "main",          "", "_Z", "_ZN", "_Z3fo", "_Z1fS_", "_Z1fT_", "_Z1fIXsrE", "_Z99999999999999999999f", "_ZTV1A",
+        "_Z1fIS0_S0_S0_"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) MG_CHECK(!mg_demangle(cases[i]));
 }
 
@@ -57,17 +62,35 @@ MG_TEST(demangle_is_bounded)
 
 MG_TEST(name_matches)
 {
-    static const struct { const char *glob, *name; bool want; } cases[] = {
-        {"kernel", "kernel", true}, {"kern*", "kernel", true}, {"kern", "kernel", false},
-        {"_Z2tkIfLi3EEvPT_", "_Z2tkIfLi3EEvPT_", true}, {"tk", "_Z2tkIfLi3EEvPT_", true}, {"tk<float, 3>", "_Z2tkIfLi3EEvPT_", true},
-        {"tk<*", "_Z2tkIfLi3EEvPT_", true}, {"void tk<*", "_Z2tkIfLi3EEvPT_", true}, {"tk<int*", "_Z2tkIfLi3EEvPT_", false},
-        {"k", "_Z2tkIfLi3EEvPT_", false}, {"void", "_Z2tkIfLi3EEvPT_", false},
-        {"anon", "_ZN32_GLOBAL__N__4823dc77_4_n_cu_main4anonEPi", true}, {"(anonymous namespace)::anon", "_ZN32_GLOBAL__N__4823dc77_4_n_cu_main4anonEPi", true},
-        {"ns::tn", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true}, {"ns::tn<double>", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true},
-        {"tn<double>", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true}, {"tn", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true},
-        {"ns::*", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true}, {"ns", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", false}, {"V*", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", false},
-        {"stat(int*)", "_Z4statPi", true}, {"stat", "_Z4statPi", true}, {"", "_Z4statPi", false},
-        {"run", "_Z3runIZ4mainEUliE_EvT_", true}, {"main", "_Z3runIZ4mainEUliE_EvT_", false},
+    static const struct {
+        const char *glob, *name;
+        bool want;
+    } cases[] = {
+        {"kernel", "kernel", true},
+        {"kern*", "kernel", true},
+        {"kern", "kernel", false},
+        {"_Z2tkIfLi3EEvPT_", "_Z2tkIfLi3EEvPT_", true},
+        {"tk", "_Z2tkIfLi3EEvPT_", true},
+        {"tk<float, 3>", "_Z2tkIfLi3EEvPT_", true},
+        {"tk<*", "_Z2tkIfLi3EEvPT_", true},
+        {"void tk<*", "_Z2tkIfLi3EEvPT_", true},
+        {"tk<int*", "_Z2tkIfLi3EEvPT_", false},
+        {"k", "_Z2tkIfLi3EEvPT_", false},
+        {"void", "_Z2tkIfLi3EEvPT_", false},
+        {"anon", "_ZN32_GLOBAL__N__4823dc77_4_n_cu_main4anonEPi", true},
+        {"(anonymous namespace)::anon", "_ZN32_GLOBAL__N__4823dc77_4_n_cu_main4anonEPi", true},
+        {"ns::tn", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true},
+        {"ns::tn<double>", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true},
+        {"tn<double>", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true},
+        {"tn", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true},
+        {"ns::*", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true},
+        {"ns", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", false},
+        {"V*", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", false},
+        {"stat(int*)", "_Z4statPi", true},
+        {"stat", "_Z4statPi", true},
+        {"", "_Z4statPi", false},
+        {"run", "_Z3runIZ4mainEUliE_EvT_", true},
+        {"main", "_Z3runIZ4mainEUliE_EvT_", false},
         {"sort", "_ZN6thrust4sortIDTcl3fooEEEEvv", true}, /* an expression: not understood as a whole */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -9,7 +9,10 @@
 
 #include "driver_calls.h"
 
-static void sleep_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
 
 MG_TEST(driver_calls_before_init_fail)
 {
@@ -110,12 +113,29 @@ MG_TEST(driver_copies_rows_and_slices)
     MG_CHECK(pitch >= W && pitch % 512 == 0);
     char in[W * H * D], out[W * H * D] = {0};
     for (int i = 0; i < W * H * D; i++) in[i] = (char)i;
-    struct cu_memcpy3d c = {.src_type = CUMEM_HOST, .src_host = in, .src_pitch = W, .src_height = H, .dst_type = CUMEM_DEVICE, .dst_device = p,
-                            .dst_pitch = pitch, .dst_height = H, .width = W, .height = H, .depth = D};
+    struct cu_memcpy3d c = {.src_type = CUMEM_HOST,
+                            .src_host = in,
+                            .src_pitch = W,
+                            .src_height = H,
+                            .dst_type = CUMEM_DEVICE,
+                            .dst_device = p,
+                            .dst_pitch = pitch,
+                            .dst_height = H,
+                            .width = W,
+                            .height = H,
+                            .depth = D};
     MG_CHECK_EQ(CALL(cuMemcpy3D_v2)(&c), 0);
     MG_CHECK_EQ(((char *)(uintptr_t)p)[pitch * (H + 1) + 2], W * (H + 1) + 2);
-    struct cu_memcpy2d b = {.src_type = CUMEM_DEVICE, .src_device = p, .src_pitch = pitch, .src_x = 1, .src_y = 1, .dst_type = CUMEM_HOST,
-                            .dst_host = out, .dst_pitch = W, .width = 3, .height = 2};
+    struct cu_memcpy2d b = {.src_type = CUMEM_DEVICE,
+                            .src_device = p,
+                            .src_pitch = pitch,
+                            .src_x = 1,
+                            .src_y = 1,
+                            .dst_type = CUMEM_HOST,
+                            .dst_host = out,
+                            .dst_pitch = W,
+                            .width = 3,
+                            .height = 2};
     MG_CHECK_EQ(CALL(cuMemcpy2D_v2)(&b), 0);
     MG_CHECK(out[0] == W + 1 && out[2] == W + 3 && out[3] == 0 && out[W] == 2 * W + 1);
     b.src_pitch = 2;
@@ -143,7 +163,10 @@ MG_TEST(driver_module_has_functions_and_globals)
     char log[256] = "";
     int options[] = {CUJIT_ERROR_LOG_BUFFER, CUJIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)sizeof log};
-    MG_CHECK_EQ(CALL(cuModuleLoadDataEx)(&m, ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry x( { ret; }\n", 2u, options, values), CUE_INVALID_PTX);
+    MG_CHECK_EQ(CALL(cuModuleLoadDataEx)(&m,
+                                         ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry x( { ret; }\n",
+                                         2u, options, values),
+                CUE_INVALID_PTX);
     MG_CHECK(strlen(log) > 0);
 }
 
@@ -154,12 +177,15 @@ MG_TEST(driver_library_kernel_runs_in_each_context)
     cu_kernel k = NULL;
     cu_ptr a = 0, b = 0;
     size_t n;
-    MG_CHECK_EQ(CALL(cuLibraryLoadData)(&lib, fake_ptx, (int *)NULL, (void **)NULL, 0u, (int *)NULL, (void **)NULL, 0u), 0);
+    MG_CHECK_EQ(CALL(cuLibraryLoadData)(&lib, fake_ptx, (int *)NULL, (void **)NULL, 0u, (int *)NULL, (void **)NULL, 0u),
+                0);
     MG_CHECK_EQ(CALL(cuLibraryGetKernel)(&k, lib, "add"), 0);
     MG_CHECK_EQ(CALL(cuLibraryGetGlobal)(&a, &n, lib, "counter"), 0);
     uint32_t count = 1, inc = 3;
     void *params[] = {&a, &count, &inc};
-    MG_CHECK_EQ(CALL(cuLaunchKernel)((cu_function)(void *)k, 1u, 1u, 1u, 1u, 1u, 1u, 0u, (cu_stream)NULL, params, (void **)NULL), 0);
+    MG_CHECK_EQ(CALL(cuLaunchKernel)((cu_function)(void *)k, 1u, 1u, 1u, 1u, 1u, 1u, 0u, (cu_stream)NULL, params,
+                                     (void **)NULL),
+                0);
     MG_CHECK_EQ(CALL(cuCtxSynchronize)(), 0);
     MG_CHECK_EQ(*(uint32_t *)(uintptr_t)a, 10);
     cu_ctx mine;
@@ -220,8 +246,8 @@ MG_TEST(driver_legacy_stream_orders_blocking_streams)
     MG_CHECK_EQ(CALL(cuStreamCreate)(&other, 0u), 0);
     launch_nap(m, blocking, 20);
     launch_by(m, "add", blocking, p, 1, 5);
-    launch_by(m, "mul", NULL, p, 1, 3);     /* after blocking's work */
-    launch_by(m, "add", other, p, 1, 1);    /* after the legacy stream's */
+    launch_by(m, "mul", NULL, p, 1, 3);  /* after blocking's work */
+    launch_by(m, "add", other, p, 1, 1); /* after the legacy stream's */
     MG_CHECK_EQ(CALL(cuStreamSynchronize)(other), 0);
     MG_CHECK_EQ(*(uint32_t *)(uintptr_t)p, 16);
     /* a destroyed stream's work still comes before the legacy stream's */
@@ -323,7 +349,7 @@ MG_TEST(driver_async_copies_follow_the_pageable_rules)
     MG_CHECK_EQ(CALL(cuStreamCreate)(&s, 1u), 0);
     launch_by(m, "await", s, flag, 0, 0);
     MG_CHECK_EQ(CALL(cuMemcpyHtoDAsync_v2)(p, &pageable, (size_t)4, s), 0);
-    pageable = 9; /* the call has read it */
+    pageable = 9;                                                        /* the call has read it */
     MG_CHECK_EQ(CALL(cuMemcpyDtoHAsync_v2)(pinned, p, (size_t)4, s), 0); /* and did not wait */
     *pinned = 1;
     __atomic_store_n((uint32_t *)(uintptr_t)flag, 1, __ATOMIC_RELEASE);
@@ -367,20 +393,27 @@ MG_TEST(driver_launches_are_checked)
     cu_ptr p = zeroed(4);
     uint32_t n = 1, by = 2;
     void *params[] = {&p, &n, &by};
-#define LAUNCH(f, gx, bx, shared) CALL(cuLaunchKernel)(f, (unsigned)(gx), 1u, 1u, (unsigned)(bx), 1u, 1u, (unsigned)(shared), (cu_stream)NULL, params, (void **)NULL)
+#define LAUNCH(f, gx, bx, shared)                                                                                      \
+    CALL(cuLaunchKernel)                                                                                               \
+    (f, (unsigned)(gx), 1u, 1u, (unsigned)(bx), 1u, 1u, (unsigned)(shared), (cu_stream)NULL, params, (void **)NULL)
     MG_CHECK_EQ(LAUNCH(add, 0, 1, 0), CUE_INVALID_VALUE);
     MG_CHECK_EQ(LAUNCH(add, 1, 1025, 0), CUE_INVALID_VALUE);
     MG_CHECK_EQ(LAUNCH(big, 1, 129, 0), CUE_LAUNCH_OUT_OF_RESOURCES);
     MG_CHECK_EQ(LAUNCH(big, 1, 128, 0), 0);
     MG_CHECK_EQ(LAUNCH(add, 1, 1, 49152), CUE_INVALID_VALUE); /* 1024 static bytes are taken */
     MG_CHECK_EQ(LAUNCH(add, 1, 1, 48128), 0);
-    MG_CHECK_EQ(CALL(cuFuncSetAttribute)(add, (int)CUFUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232449 - 1024), CUE_INVALID_VALUE);
+    MG_CHECK_EQ(CALL(cuFuncSetAttribute)(add, (int)CUFUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232449 - 1024),
+                CUE_INVALID_VALUE);
     MG_CHECK_EQ(CALL(cuFuncSetAttribute)(add, (int)CUFUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000), 0);
     MG_CHECK_EQ(LAUNCH(add, 1, 1, 100000), 0);
     MG_CHECK_EQ(LAUNCH(refused, 1, 1, 0), CUE_NOT_SUPPORTED);
     MG_CHECK_EQ(LAUNCH((cu_function)(void *)m, 1, 1, 0), CUE_INVALID_HANDLE);
-    MG_CHECK_EQ(CALL(cuLaunchCooperativeKernel)(add, 1000000u, 1u, 1u, 128u, 1u, 1u, 0u, (cu_stream)NULL, params), CUE_COOPERATIVE_LAUNCH_TOO_LARGE);
-    struct { cu_ptr p; uint32_t n, by; } buffer = {p, 1, 40};
+    MG_CHECK_EQ(CALL(cuLaunchCooperativeKernel)(add, 1000000u, 1u, 1u, 128u, 1u, 1u, 0u, (cu_stream)NULL, params),
+                CUE_COOPERATIVE_LAUNCH_TOO_LARGE);
+    struct {
+        cu_ptr p;
+        uint32_t n, by;
+    } buffer = {p, 1, 40};
     size_t bytes = sizeof buffer;
     void *extra[] = {CULAUNCH_PARAM_BUFFER_POINTER, &buffer, CULAUNCH_PARAM_BUFFER_SIZE, &bytes, CULAUNCH_PARAM_END};
     MG_CHECK_EQ(CALL(cuLaunchKernel)(add, 1u, 1u, 1u, 1u, 1u, 1u, 0u, (cu_stream)NULL, (void **)NULL, extra), 0);
@@ -395,12 +428,15 @@ MG_TEST(driver_occupancy_follows_the_published_rules)
     start_driver();
     cu_module m = load_fake();
     cu_function f = func(m, "add"); /* 32 registers, 1024 bytes of static shared memory */
-    static const struct { int block; size_t dynamic; int want; } rows[] = {
-        {1024, 0, 2},      /* 64 warps an SM */
-        {256, 0, 8},
-        {32, 0, 32},       /* block slots */
-        {96, 0, 21},       /* 64 / 3 */
-        {128, 40000, 5},   /* 233472 / (1024 + 1024 + 40000 -> 42112) */
+    static const struct {
+        int block;
+        size_t dynamic;
+        int want;
+    } rows[] = {
+        {1024, 0, 2},                 /* 64 warps an SM */
+        {256, 0, 8},     {32, 0, 32}, /* block slots */
+        {96, 0, 21},                  /* 64 / 3 */
+        {128, 40000, 5},              /* 233472 / (1024 + 1024 + 40000 -> 42112) */
     };
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
         int n = -1;
@@ -437,7 +473,8 @@ MG_TEST(driver_notes_a_launch_before_later_work)
     MG_CHECK_EQ(noted.cuda_error, 0);
     MG_CHECK(noted.end_ns >= noted.start_ns && noted.start_ns);
     mg_driver_note_next_launch(take_note, NULL);
-    MG_CHECK(CALL(cuLaunchKernel)((cu_function)NULL, 1u, 1u, 1u, 1u, 1u, 1u, 0u, (cu_stream)NULL, (void **)NULL, (void **)NULL) != 0);
+    MG_CHECK(CALL(cuLaunchKernel)((cu_function)NULL, 1u, 1u, 1u, 1u, 1u, 1u, 0u, (cu_stream)NULL, (void **)NULL,
+                                  (void **)NULL) != 0);
     launch_by(m, "add", NULL, p, 1, 1); /* the rejected launch took the note with it */
     MG_CHECK_EQ(CALL(cuCtxSynchronize)(), 0);
     MG_CHECK_EQ(n_noted, 1);
@@ -460,7 +497,8 @@ MG_TEST(driver_pointer_attributes)
     MG_CHECK_EQ(type, CUMEM_HOST);
     MG_CHECK_EQ(CALL(cuPointerGetAttribute)((void *)&is_managed, (int)CUPTR_IS_MANAGED, managed), 0);
     MG_CHECK_EQ(is_managed, 1);
-    MG_CHECK_EQ(CALL(cuPointerGetAttribute)((void *)&type, (int)CUPTR_MEMORY_TYPE, (cu_ptr)(uintptr_t)&type), CUE_INVALID_VALUE);
+    MG_CHECK_EQ(CALL(cuPointerGetAttribute)((void *)&type, (int)CUPTR_MEMORY_TYPE, (cu_ptr)(uintptr_t)&type),
+                CUE_INVALID_VALUE);
     cu_ptr base = 0;
     size_t bytes = 0;
     MG_CHECK_EQ(CALL(cuMemGetAddressRange_v2)(&base, &bytes, p + 99), 0);
@@ -483,7 +521,8 @@ MG_TEST(driver_refuses_a_forked_child)
         alarm(20);
         cu_ptr p;
         bool refused = CALL(cuInit)(0u) == CUE_NOT_INITIALIZED && CALL(cuDeviceGetCount)(&n) == CUE_NOT_INITIALIZED &&
-                       CALL(cuMemAlloc_v2)(&p, (size_t)4) == CUE_NOT_INITIALIZED && CALL(cuCtxSynchronize)() == CUE_NOT_INITIALIZED;
+                       CALL(cuMemAlloc_v2)(&p, (size_t)4) == CUE_NOT_INITIALIZED &&
+                       CALL(cuCtxSynchronize)() == CUE_NOT_INITIALIZED;
         _exit(refused ? 0 : 1);
     }
     MG_CHECK_EQ(waitpid(pid, &status, 0), pid);
@@ -499,7 +538,9 @@ MG_TEST(driver_fault_breaks_its_context_and_no_other)
     MG_CHECK_EQ(CALL(cuCtxCreate_v2)(&mine, 0u, 0), 0);
     cu_module m = load_fake();
     cu_ptr p = zeroed(4);
-    MG_CHECK_EQ(CALL(cuLaunchKernel)(func(m, "fault"), 1u, 1u, 1u, 1u, 1u, 1u, 0u, (cu_stream)NULL, (void **)NULL, (void **)NULL), 0);
+    MG_CHECK_EQ(CALL(cuLaunchKernel)(func(m, "fault"), 1u, 1u, 1u, 1u, 1u, 1u, 0u, (cu_stream)NULL, (void **)NULL,
+                                     (void **)NULL),
+                0);
     MG_CHECK_EQ(CALL(cuCtxSynchronize)(), CUE_ILLEGAL_ADDRESS);
     MG_CHECK_EQ(CALL(cuCtxSynchronize)(), CUE_ILLEGAL_ADDRESS);
     MG_CHECK_EQ(CALL(cuMemAlloc_v2)(&p, (size_t)4), CUE_ILLEGAL_ADDRESS);

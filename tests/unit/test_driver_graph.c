@@ -7,18 +7,31 @@
 
 #include "driver_calls.h"
 
-struct add_args { cu_ptr p; uint32_t n, by; };
+struct add_args {
+    cu_ptr p;
+    uint32_t n, by;
+};
 
 static cu_node kernel_node(cu_graph g, cu_module m, const char *name, struct add_args *a, const cu_node *deps, size_t n)
 {
     cu_node out = NULL;
     void *params[] = {&a->p, &a->n, &a->by};
-    struct cu_kernel_node k = {.func = func(m, name), .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1, .params = params};
+    struct cu_kernel_node k = {.func = func(m, name),
+                               .grid_x = 1,
+                               .grid_y = 1,
+                               .grid_z = 1,
+                               .block_x = 1,
+                               .block_y = 1,
+                               .block_z = 1,
+                               .params = params};
     MG_CHECK_EQ(CALL(cuGraphAddKernelNode_v2)(&out, g, deps, n, &k), 0);
     return out;
 }
 
-static uint32_t value(cu_ptr p) { return *(uint32_t *)(uintptr_t)p; }
+static uint32_t value(cu_ptr p)
+{
+    return *(uint32_t *)(uintptr_t)p;
+}
 
 MG_TEST(driver_graph_runs_in_order_of_edges)
 {
@@ -34,7 +47,13 @@ MG_TEST(driver_graph_runs_in_order_of_edges)
     MG_CHECK_EQ(CALL(cuGraphAddDependencies)(g, &a, &b, (size_t)1), 0);
     MG_CHECK_EQ(CALL(cuGraphAddDependencies)(g, &b, &a, (size_t)1), CUE_INVALID_VALUE); /* a cycle */
     uint32_t got = 0;
-    struct cu_memcpy3d c = {.src_type = CUMEM_DEVICE, .src_device = p, .dst_type = CUMEM_HOST, .dst_host = &got, .width = 4, .height = 1, .depth = 1};
+    struct cu_memcpy3d c = {.src_type = CUMEM_DEVICE,
+                            .src_device = p,
+                            .dst_type = CUMEM_HOST,
+                            .dst_host = &got,
+                            .width = 4,
+                            .height = 1,
+                            .depth = 1};
     cu_node copy;
     MG_CHECK_EQ(CALL(cuGraphAddMemcpyNode)(&copy, g, &b, (size_t)1, &c, (cu_ctx)NULL), 0);
     size_t n = 0;
@@ -54,7 +73,14 @@ MG_TEST(driver_graph_runs_in_order_of_edges)
     /* one entry changed, one switched off; the graph itself stays as it was */
     struct add_args add1 = {p, 1, 1};
     void *params[] = {&add1.p, &add1.n, &add1.by};
-    struct cu_kernel_node k = {.func = func(m, "add"), .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1, .params = params};
+    struct cu_kernel_node k = {.func = func(m, "add"),
+                               .grid_x = 1,
+                               .grid_y = 1,
+                               .grid_z = 1,
+                               .block_x = 1,
+                               .block_y = 1,
+                               .block_z = 1,
+                               .params = params};
     MG_CHECK_EQ(CALL(cuGraphExecKernelNodeSetParams_v2)(x, a, &k), 0);
     MG_CHECK_EQ(CALL(cuGraphNodeSetEnabled)(x, b, 0u), 0);
     uint32_t before = value(p);
@@ -103,7 +129,10 @@ MG_TEST(driver_graph_children_and_clones)
     CALL(cuModuleUnload)(m);
 }
 
-static void add_seven(void *user) { *(uint32_t *)user += 7; }
+static void add_seven(void *user)
+{
+    *(uint32_t *)user += 7;
+}
 
 MG_TEST(driver_capture_follows_events_across_streams)
 {
@@ -184,7 +213,8 @@ MG_TEST(driver_capture_errors)
     MG_CHECK_EQ(CALL(cuStreamBeginCapture_v2)(a, 0), 0);
     MG_CHECK_EQ(CALL(cuStreamSynchronize)(a), CUE_STREAM_CAPTURE_UNSUPPORTED);
     void *params[] = {&p, &p, &p};
-    MG_CHECK_EQ(CALL(cuLaunchKernel)(func(m, "add"), 1u, 1u, 1u, 1u, 1u, 1u, 0u, a, params, (void **)NULL), CUE_STREAM_CAPTURE_INVALIDATED);
+    MG_CHECK_EQ(CALL(cuLaunchKernel)(func(m, "add"), 1u, 1u, 1u, 1u, 1u, 1u, 0u, a, params, (void **)NULL),
+                CUE_STREAM_CAPTURE_INVALIDATED);
     MG_CHECK_EQ(CALL(cuStreamEndCapture)(a, &g), CUE_STREAM_CAPTURE_INVALIDATED);
     /* the legacy stream while a blocking stream captures */
     MG_CHECK_EQ(CALL(cuStreamBeginCapture_v2)(a, 0), 0);
@@ -264,7 +294,8 @@ MG_TEST(driver_graph_memory_nodes)
     MG_CHECK_EQ(CALL(cuStreamSynchronize)(s), 0);
     MG_CHECK_EQ(value(out), 9);
     MG_CHECK_EQ(CALL(cuGraphExecDestroy)(x), 0);
-    MG_CHECK_EQ(CALL(cuMemcpyDtoH_v2)(&g, q, (size_t)4), CUE_INVALID_VALUE); /* went with the last graph that named it */
+    MG_CHECK_EQ(CALL(cuMemcpyDtoH_v2)(&g, q, (size_t)4),
+                CUE_INVALID_VALUE); /* went with the last graph that named it */
     CALL(cuStreamDestroy_v2)(s);
     CALL(cuMemFree_v2)(out);
     CALL(cuModuleUnload)(m);
@@ -295,7 +326,10 @@ MG_TEST(driver_pool_counts_what_is_used)
 }
 
 static int destroyed;
-static void destroy(void *p) { destroyed += *(int *)p; }
+static void destroy(void *p)
+{
+    destroyed += *(int *)p;
+}
 
 MG_TEST(driver_user_objects_live_as_long_as_graphs)
 {
@@ -346,7 +380,14 @@ MG_TEST(driver_graph_replays_call_the_note)
     MG_CHECK_EQ(CALL(cuStreamSynchronize)(s), 0);
     MG_CHECK_EQ(n_noted, 8);
     void *params[] = {&a.p, &a.n, &a.by};
-    struct cu_kernel_node k = {.func = func(m, "add"), .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1, .params = params};
+    struct cu_kernel_node k = {.func = func(m, "add"),
+                               .grid_x = 1,
+                               .grid_y = 1,
+                               .grid_z = 1,
+                               .block_x = 1,
+                               .block_y = 1,
+                               .block_z = 1,
+                               .params = params};
     MG_CHECK_EQ(CALL(cuGraphExecKernelNodeSetParams_v2)(x, n, &k), 0); /* without a note: none from now on */
     MG_CHECK_EQ(CALL(cuGraphLaunch)(x, s), 0);
     MG_CHECK_EQ(CALL(cuStreamSynchronize)(s), 0);
@@ -363,7 +404,8 @@ MG_TEST(driver_graph_uses_freed_addresses_again)
     cu_graph g;
     cu_graph_exec x;
     cu_node a, free_a, b, c;
-    struct cu_alloc_node want = {.props = {.alloc_type = 1, .location = {CULOC_DEVICE, 0}}, .bytes = 4096}, again = want, beside = want, other = want;
+    struct cu_alloc_node want = {.props = {.alloc_type = 1, .location = {CULOC_DEVICE, 0}}, .bytes = 4096},
+                         again = want, beside = want, other = want;
     MG_CHECK_EQ(CALL(cuGraphCreate)(&g, 0u), 0);
     MG_CHECK_EQ(CALL(cuGraphAddMemAllocNode)(&a, g, (cu_node *)NULL, (size_t)0, &want), 0);
     MG_CHECK_EQ(CALL(cuGraphAddMemFreeNode)(&free_a, g, &a, (size_t)1, want.ptr), 0);
@@ -426,7 +468,8 @@ MG_TEST(driver_graph_memory_is_counted_as_physical_memory)
     uint64_t zero = 0, one = 1;
     MG_CHECK_EQ(CALL(cuStreamCreate)(&s, 1u), 0);
     MG_CHECK_EQ(CALL(cuStreamCreate)(&t, 1u), 0);
-    cu_graph_exec x[4] = {holder(4 * MB, true, &p[0]), holder(4 * MB, true, &p[1]), holder(3 * MB, true, &p[2]), holder(MB, false, &p[3])};
+    cu_graph_exec x[4] = {holder(4 * MB, true, &p[0]), holder(4 * MB, true, &p[1]), holder(3 * MB, true, &p[2]),
+                          holder(MB, false, &p[3])};
     MG_CHECK_EQ(CALL(cuDeviceGraphMemTrim)((cu_device)0), 0);
     MG_CHECK_EQ(graph_bytes(USED), 0); /* nothing was launched */
     pthread_mutex_lock(&gate);
@@ -464,7 +507,10 @@ MG_TEST(driver_graph_memory_is_counted_as_physical_memory)
 }
 
 static int n_dropped;
-static void note_dropped(void *user) { n_dropped += *(int *)user; }
+static void note_dropped(void *user)
+{
+    n_dropped += *(int *)user;
+}
 
 MG_TEST(driver_graph_drops_a_note_when_nothing_can_call_it)
 {
@@ -477,7 +523,14 @@ MG_TEST(driver_graph_drops_a_note_when_nothing_can_call_it)
     int one = 1, ten = 10, hundred = 100;
     struct add_args a = {p, 1, 1};
     void *params[] = {&a.p, &a.n, &a.by};
-    struct cu_kernel_node k = {.func = func(m, "add"), .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1, .params = params};
+    struct cu_kernel_node k = {.func = func(m, "add"),
+                               .grid_x = 1,
+                               .grid_y = 1,
+                               .grid_z = 1,
+                               .block_x = 1,
+                               .block_y = 1,
+                               .block_z = 1,
+                               .params = params};
     n_noted = n_dropped = 0;
     MG_CHECK_EQ(CALL(cuStreamCreate)(&s, 1u), 0);
     MG_CHECK_EQ(CALL(cuGraphCreate)(&g, 0u), 0);

@@ -57,7 +57,13 @@ MG_TEST(driver_arrays_hold_rows)
     MG_CHECK_EQ(CALL(cuArrayCreate_v2)(&a, &d), 0);
     char in[48], out[48] = {0};
     for (int i = 0; i < 48; i++) in[i] = (char)i;
-    struct cu_memcpy2d c = {.src_type = CUMEM_HOST, .src_host = in, .src_pitch = 24, .dst_type = CUMEM_ARRAY, .dst_array = a, .width = 24, .height = 2};
+    struct cu_memcpy2d c = {.src_type = CUMEM_HOST,
+                            .src_host = in,
+                            .src_pitch = 24,
+                            .dst_type = CUMEM_ARRAY,
+                            .dst_array = a,
+                            .width = 24,
+                            .height = 2};
     MG_CHECK_EQ(CALL(cuMemcpy2D_v2)(&c), 0);
     c.width = 25;
     MG_CHECK_EQ(CALL(cuMemcpy2D_v2)(&c), CUE_INVALID_VALUE);
@@ -112,12 +118,14 @@ MG_TEST(driver_links_ptx)
 {
     start_driver();
     /* externs of each defined in the other, a private name in both, a weak function in both */
-    static const char a[] = HEAD ".extern .func (.param .b32 r) f(.param .b32 x);\n.visible .global .align 4 .u32 here = 3;\n"
-                                 ".global .align 4 .u32 own = 1;\n.weak .func w()\n{\n ret;\n}\n.extern .shared .align 16 .b8 sm[];\n"
-                                 ".visible .entry k1(.param .u64 p)\n{\n .reg .b64 %rd<2>;\n mov.u64 %rd1, own;\n call.uni w, ();\n ret;\n}\n";
-    static const char b[] = HEAD ".extern .global .align 4 .u32 here;\n.extern .shared .align 16 .b8 sm[];\n.global .align 4 .u32 own = 2;\n.weak .func w()\n{\n ret;\n}\n"
-                                 ".visible .func (.param .b32 r) f(.param .b32 x)\n{\n .reg .b64 %rd<3>;\n mov.u64 %rd1, here;\n mov.u64 %rd2, own;\n ret;\n}\n"
-                                 ".visible .entry k2()\n{\n ret;\n}\n";
+    static const char a[] = HEAD
+        ".extern .func (.param .b32 r) f(.param .b32 x);\n.visible .global .align 4 .u32 here = 3;\n"
+        ".global .align 4 .u32 own = 1;\n.weak .func w()\n{\n ret;\n}\n.extern .shared .align 16 .b8 sm[];\n"
+        ".visible .entry k1(.param .u64 p)\n{\n .reg .b64 %rd<2>;\n mov.u64 %rd1, own;\n call.uni w, ();\n ret;\n}\n";
+    static const char b[] = HEAD
+        ".extern .global .align 4 .u32 here;\n.extern .shared .align 16 .b8 sm[];\n.global .align 4 .u32 own = 2;\n.weak .func w()\n{\n ret;\n}\n"
+        ".visible .func (.param .b32 r) f(.param .b32 x)\n{\n .reg .b64 %rd<3>;\n mov.u64 %rd1, here;\n mov.u64 %rd2, own;\n ret;\n}\n"
+        ".visible .entry k2()\n{\n ret;\n}\n";
     cu_link s;
     void *image = NULL;
     size_t bytes = 0;
@@ -147,11 +155,16 @@ MG_TEST(driver_links_ptx)
     MG_CHECK_EQ(CALL(cuLinkAddData_v2)(s, (int)CUJITIN_PTX, b, sizeof b, "b", 0u, (int *)NULL, (void **)NULL), 0);
     MG_CHECK_EQ(CALL(cuLinkAddData_v2)(s, (int)CUJITIN_PTX, b, sizeof b, "b2", 0u, (int *)NULL, (void **)NULL), 0);
     MG_CHECK_EQ(CALL(cuLinkComplete)(s, &image, &bytes), CUE_INVALID_PTX);
-    MG_CHECK_EQ(CALL(cuLinkAddData_v2)(s, (int)CUJITIN_PTX, "garbage", (size_t)7, "c", 0u, (int *)NULL, (void **)NULL), CUE_INVALID_PTX);
+    MG_CHECK_EQ(CALL(cuLinkAddData_v2)(s, (int)CUJITIN_PTX, "garbage", (size_t)7, "c", 0u, (int *)NULL, (void **)NULL),
+                CUE_INVALID_PTX);
     CALL(cuLinkDestroy)(s);
 }
 
-struct hammer { cu_ctx ctx; cu_module m; uint32_t result, want; };
+struct hammer {
+    cu_ctx ctx;
+    cu_module m;
+    uint32_t result, want;
+};
 
 static void *hammer(void *arg)
 {
@@ -164,7 +177,8 @@ static void *hammer(void *arg)
     for (uint32_t i = 0; i < 50; i++) {
         uint32_t one = 1;
         void *params[] = {&p, &one, &i};
-        CALL(cuLaunchKernel_ptsz)(i % 2 ? add : mul, 1u, 1u, 1u, 1u, 1u, 1u, 0u, (cu_stream)NULL, params, (void **)NULL);
+        CALL(cuLaunchKernel_ptsz)
+        (i % 2 ? add : mul, 1u, 1u, 1u, 1u, 1u, 1u, 0u, (cu_stream)NULL, params, (void **)NULL);
         h->want = i % 2 ? h->want + i : h->want * i;
         if (i % 10 == 0) {
             cu_ptr q = 0;

@@ -1,6 +1,7 @@
 /* --check: planted uses of undefined values, each found with its line, what it decides and where it came
  * from; sound counterparts of each give no finding. Marks in the PTX say where: "// A" the use, "// B" the load
  * that brought it. What is expected follows from PTX: which lanes of 64 threads wrote what. */
+/* clang-format off */
 #include "device/defined.h"
 #include "device/device.h"
 #include "device/mem.h"

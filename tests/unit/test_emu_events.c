@@ -7,32 +7,35 @@
 #define HEAD ".version 7.0\n.target sm_70\n.address_size 64\n"
 
 /* Every thread: out[tid + 64 * ctaid] = 3 * tid for odd tid, tid for even ones; a call, a barrier. */
-static const char text[] = HEAD
-    ".visible .func (.param .b32 r) same(.param .b32 a)\n{\n"
-    "  .reg .b32 %r<2>;\n"
-    "  ld.param.u32 %r0, [a];\n"
-    "  st.param.b32 [r], %r0;\n"
-    "  ret;\n}\n"
-    ".visible .entry work(.param .u64 out)\n{\n"
-    "  .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<3>;\n"
-    "  mov.u32 %r0, %tid.x;\n"
-    "  mov.u32 %r1, %ctaid.x;\n"
-    "  and.b32 %r2, %r0, 1;\n"
-    "  setp.eq.u32 %p0, %r2, 0;\n"
-    "  mov.u32 %r3, %r0;\n"
-    "  @%p0 bra STORE;\n"
-    "  mul.lo.u32 %r3, %r0, 3;\n"
-    "STORE:\n"
-    "  bar.sync 0;\n"
-    "  { .param .b32 a; .param .b32 r; st.param.b32 [a], %r3; call (r), same, (a); ld.param.b32 %r4, [r]; }\n"
-    "  mad.lo.u32 %r5, %r1, 64, %r0;\n"
-    "  ld.param.u64 %rd0, [out];\n"
-    "  mad.wide.u32 %rd1, %r5, 4, %rd0;\n"
-    "  st.global.u32 [%rd1], %r4;\n"
-    "  ret;\n}\n"
-    ".visible .entry other(.param .u64 out)\n{\n  ret;\n}\n";
+static const char text[] =
+    HEAD ".visible .func (.param .b32 r) same(.param .b32 a)\n{\n"
+         "  .reg .b32 %r<2>;\n"
+         "  ld.param.u32 %r0, [a];\n"
+         "  st.param.b32 [r], %r0;\n"
+         "  ret;\n}\n"
+         ".visible .entry work(.param .u64 out)\n{\n"
+         "  .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<3>;\n"
+         "  mov.u32 %r0, %tid.x;\n"
+         "  mov.u32 %r1, %ctaid.x;\n"
+         "  and.b32 %r2, %r0, 1;\n"
+         "  setp.eq.u32 %p0, %r2, 0;\n"
+         "  mov.u32 %r3, %r0;\n"
+         "  @%p0 bra STORE;\n"
+         "  mul.lo.u32 %r3, %r0, 3;\n"
+         "STORE:\n"
+         "  bar.sync 0;\n"
+         "  { .param .b32 a; .param .b32 r; st.param.b32 [a], %r3; call (r), same, (a); ld.param.b32 %r4, [r]; }\n"
+         "  mad.lo.u32 %r5, %r1, 64, %r0;\n"
+         "  ld.param.u64 %rd0, [out];\n"
+         "  mad.wide.u32 %rd1, %r5, 4, %rd0;\n"
+         "  st.global.u32 [%rd1], %r4;\n"
+         "  ret;\n}\n"
+         ".visible .entry other(.param .u64 out)\n{\n  ret;\n}\n";
 
-struct seen { unsigned n[8], wrong, muls; uint64_t out; };
+struct seen {
+    unsigned n[8], wrong, muls;
+    uint64_t out;
+};
 
 static void note(void *user, const struct mg_event *ev)
 {
@@ -56,14 +59,20 @@ static struct mg_dmod *load(struct mg_device *dev, const char *ptx)
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_module *m = NULL;
     struct mg_dmod *mod = NULL;
-    if (mg_ptx_parse(ptx, strlen(ptx), "test.ptx", &m, &d) || mg_emu_ops.module_load(dev, m, &mod, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_INPUT));
+    if (mg_ptx_parse(ptx, strlen(ptx), "test.ptx", &m, &d) || mg_emu_ops.module_load(dev, m, &mod, &d))
+        mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_INPUT));
     mg_diag_release(&d);
     return mod;
 }
 
-static void launch(struct mg_device *dev, struct mg_dmod *mod, const char *kernel, uint32_t grid, uint32_t block, const void *params, uint32_t bytes)
+static void launch(struct mg_device *dev, struct mg_dmod *mod, const char *kernel, uint32_t grid, uint32_t block,
+                   const void *params, uint32_t bytes)
 {
-    struct mg_launch l = {.kernel = mg_emu_ops.kernel(mod, kernel), .grid = {grid, 1, 1}, .block = {block, 1, 1}, .params = params, .param_bytes = bytes};
+    struct mg_launch l = {.kernel = mg_emu_ops.kernel(mod, kernel),
+                          .grid = {grid, 1, 1},
+                          .block = {block, 1, 1},
+                          .params = params,
+                          .param_bytes = bytes};
     struct mg_launch_stats stats = {0};
     struct mg_fault fault;
     mg_emu_ops.launch(dev, &l, &stats, &fault);
@@ -91,7 +100,7 @@ MG_TEST(emu_events)
     MG_CHECK_EQ(s.n[MG_EVENT_EXIT], 0);
     MG_CHECK_EQ(s.n[7], 8);
     MG_CHECK_EQ(s.muls, 8);
-    MG_CHECK_EQ(s.n[MG_EVENT_INST], 8 * 8);       /* 5 moves and compares, mul, two mads */
+    MG_CHECK_EQ(s.n[MG_EVENT_INST], 8 * 8);         /* 5 moves and compares, mul, two mads */
     MG_CHECK_EQ(s.n[MG_EVENT_MEMORY], 8 * (5 + 1)); /* 2 + 2 of parameters of the call, 1 of the kernel's, the store */
     struct seen all = s;
     trace.first_cta = 2;
@@ -120,9 +129,14 @@ MG_TEST(emu_register_estimate)
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_kernel_info info;
     char ptx[8192];
-    int n = snprintf(ptx, sizeof ptx, HEAD ".visible .entry none()\n{\n ret;\n}\n.visible .entry many(.param .u64 p)\n{\n .reg .b32 %%r<40>; .reg .b64 %%a;\n ld.param.u64 %%a, [p];\n");
-    for (int i = 0; i < 40; i++) n += snprintf(ptx + n, sizeof ptx - (size_t)n, " ld.global.u32 %%r%d, [%%a+%d];\n", i, 4 * i);
-    for (int i = 0; i < 40; i++) n += snprintf(ptx + n, sizeof ptx - (size_t)n, " st.global.u32 [%%a+%d], %%r%d;\n", 4 * i, 39 - i);
+    int n = snprintf(
+        ptx, sizeof ptx,
+        HEAD
+        ".visible .entry none()\n{\n ret;\n}\n.visible .entry many(.param .u64 p)\n{\n .reg .b32 %%r<40>; .reg .b64 %%a;\n ld.param.u64 %%a, [p];\n");
+    for (int i = 0; i < 40; i++)
+        n += snprintf(ptx + n, sizeof ptx - (size_t)n, " ld.global.u32 %%r%d, [%%a+%d];\n", i, 4 * i);
+    for (int i = 0; i < 40; i++)
+        n += snprintf(ptx + n, sizeof ptx - (size_t)n, " st.global.u32 [%%a+%d], %%r%d;\n", 4 * i, 39 - i);
     snprintf(ptx + n, sizeof ptx - (size_t)n, " ret;\n}\n");
     MG_CHECK_EQ(mg_emu_ops.open(&dev, &opts, &d), 0);
     struct mg_dmod *mod = load(dev, ptx);

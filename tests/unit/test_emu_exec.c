@@ -41,15 +41,21 @@ struct run {
     struct mg_launch l;
     char params[256];
     char kernel[128];
-    bool pending;    /* RUN seen, not launched yet */
+    bool pending; /* RUN seen, not launched yet */
     bool launched;
     struct mg_fault fault;
     bool fault_wanted;
 };
 
-static void collect(void *user, const char *text, size_t n) { mg_buf_add(user, text, n); }
+static void collect(void *user, const char *text, size_t n)
+{
+    mg_buf_add(user, text, n);
+}
 
-static unsigned type_bytes(const char *t) { return t[1] == '8' ? 1 : t[1] == '1' ? 2 : t[1] == '3' ? 4 : 8; }
+static unsigned type_bytes(const char *t)
+{
+    return t[1] == '8' ? 1 : t[1] == '1' ? 2 : t[1] == '3' ? 4 : 8;
+}
 
 static uint64_t number(const char *t, const char *s, char **end)
 {
@@ -57,8 +63,10 @@ static uint64_t number(const char *t, const char *s, char **end)
     if (t[0] == 'f') {
         double d = strtod(s, end);
         float f = (float)d;
-        if (type_bytes(t) == 4) memcpy(&v, &f, 4);
-        else memcpy(&v, &d, 8);
+        if (type_bytes(t) == 4)
+            memcpy(&v, &f, 4);
+        else
+            memcpy(&v, &d, 8);
         return v;
     }
     return s[0] == '-' ? (uint64_t)strtoll(s, end, 0) : strtoull(s, end, 0);
@@ -88,7 +96,14 @@ static void values(const char *t, const char *s, void (*fn)(void *, uint64_t), v
     }
 }
 
-struct cursor { char *p, *end; unsigned bytes; const char *file; unsigned line; uint32_t ix; uint32_t bad; };
+struct cursor {
+    char *p, *end;
+    unsigned bytes;
+    const char *file;
+    unsigned line;
+    uint32_t ix;
+    uint32_t bad;
+};
 
 static void put(void *user, uint64_t v)
 {
@@ -102,9 +117,13 @@ static void want(void *user, uint64_t v)
 {
     struct cursor *c = user;
     uint64_t got = 0, mask = c->bytes == 8 ? UINT64_MAX : (1ull << 8 * c->bytes) - 1;
-    if (c->p + c->bytes > c->end) mg_test_fail(c->file, (int)c->line, "more values than the buffer has");
-    else memcpy(&got, c->p, c->bytes);
-    if (got != (v & mask) && !c->bad++) mg_test_fail(c->file, (int)c->line, "element %u is %#llx, want %#llx", c->ix, (unsigned long long)got, (unsigned long long)(v & mask));
+    if (c->p + c->bytes > c->end)
+        mg_test_fail(c->file, (int)c->line, "more values than the buffer has");
+    else
+        memcpy(&got, c->p, c->bytes);
+    if (got != (v & mask) && !c->bad++)
+        mg_test_fail(c->file, (int)c->line, "element %u is %#llx, want %#llx", c->ix, (unsigned long long)got,
+                     (unsigned long long)(v & mask));
     c->p += c->bytes;
     c->ix++;
 }
@@ -149,12 +168,18 @@ static void parse_run(struct run *r, char *s)
     snprintf(r->kernel, sizeof r->kernel, "%s", word ? word : "");
     uint32_t at = 0;
     while ((word = strtok_r(NULL, " \n", &save))) {
-        if (!strncmp(word, "grid=", 5)) dims(word + 5, &r->l.grid);
-        else if (!strncmp(word, "block=", 6)) dims(word + 6, &r->l.block);
-        else if (!strncmp(word, "cluster=", 8)) dims(word + 8, &r->l.cluster);
-        else if (!strncmp(word, "shared=", 7)) r->l.dyn_shared_bytes = (uint32_t)strtoul(word + 7, NULL, 0);
-        else if (!strncmp(word, "limit=", 6)) r->l.time_limit_ns = (uint64_t)(strtod(word + 6, NULL) * 1e9);
-        else if (!strcmp(word, "coop")) r->l.cooperative = true;
+        if (!strncmp(word, "grid=", 5))
+            dims(word + 5, &r->l.grid);
+        else if (!strncmp(word, "block=", 6))
+            dims(word + 6, &r->l.block);
+        else if (!strncmp(word, "cluster=", 8))
+            dims(word + 8, &r->l.cluster);
+        else if (!strncmp(word, "shared=", 7))
+            r->l.dyn_shared_bytes = (uint32_t)strtoul(word + 7, NULL, 0);
+        else if (!strncmp(word, "limit=", 6))
+            r->l.time_limit_ns = (uint64_t)(strtod(word + 6, NULL) * 1e9);
+        else if (!strcmp(word, "coop"))
+            r->l.cooperative = true;
         else if (!strncmp(word, "args=", 5)) {
             char *save2 = NULL;
             for (char *a = strtok_r(word + 5, ",", &save2); a; a = strtok_r(NULL, ",", &save2)) {
@@ -183,7 +208,10 @@ static void parse_run(struct run *r, char *s)
     r->pending = true;
 }
 
-struct count { uint32_t line; uint64_t threads, warps; };
+struct count {
+    uint32_t line;
+    uint64_t threads, warps;
+};
 static void add_count(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps)
 {
     struct count *c = user;
@@ -208,15 +236,18 @@ static void check_count(struct run *r, const char *s, unsigned line)
             total.warps += c.warps;
         }
     if (total.threads != threads || total.warps != warps)
-        mg_test_fail(r->file, (int)line, "line %u ran %llu threads, %llu warps, want %llu, %llu", ptx_line, (unsigned long long)total.threads, (unsigned long long)total.warps, threads, warps);
+        mg_test_fail(r->file, (int)line, "line %u ran %llu threads, %llu warps, want %llu, %llu", ptx_line,
+                     (unsigned long long)total.threads, (unsigned long long)total.warps, threads, warps);
 }
 
 static void unescape(char *s)
 {
     char *o = s;
     for (; *s && *s != '\n'; s++) {
-        if (s[0] == '\\' && s[1] == 'n') *o++ = '\n', s++;
-        else *o++ = *s;
+        if (s[0] == '\\' && s[1] == 'n')
+            *o++ = '\n', s++;
+        else
+            *o++ = *s;
     }
     *o = 0;
 }
@@ -226,24 +257,29 @@ static void directive(struct run *r, char *s, unsigned line)
     unsigned buf;
     char type[16];
     int at = 0;
-    if (!strncmp(s, "RUN ", 4)) parse_run(r, s + 4);
+    if (!strncmp(s, "RUN ", 4))
+        parse_run(r, s + 4);
     else if (sscanf(s, "FILL %u %7s %n", &buf, type, &at) == 2 && at) {
-        struct cursor c = {(char *)r->bufs[buf], (char *)r->bufs[buf] + r->bytes[buf], type_bytes(type), r->file, line, 0, 0};
+        struct cursor c = {
+            (char *)r->bufs[buf], (char *)r->bufs[buf] + r->bytes[buf], type_bytes(type), r->file, line, 0, 0};
         values(type, s + at, put, &c);
     } else if (sscanf(s, "WANT %u %7s %n", &buf, type, &at) == 2 && at) {
         launch(r);
-        struct cursor c = {(char *)r->bufs[buf], (char *)r->bufs[buf] + r->bytes[buf], type_bytes(type), r->file, line, 0, 0};
+        struct cursor c = {
+            (char *)r->bufs[buf], (char *)r->bufs[buf] + r->bytes[buf], type_bytes(type), r->file, line, 0, 0};
         if (!r->fault.kind || r->fault_wanted) values(type, s + at, want, &c);
     } else if (sscanf(s, "FAULT %15s %n", type, &at) == 1) {
         launch(r);
         unescape(s);
         r->fault_wanted = true;
         const char *kind = mg_fault_kind_text(r->fault.kind);
-        if (strncmp(kind, type, strlen(type)) || (at && !strstr(r->fault.text, s + at))) mg_test_fail(r->file, (int)line, "fault is \"%s\": %s", kind, r->fault.text);
+        if (strncmp(kind, type, strlen(type)) || (at && !strstr(r->fault.text, s + at)))
+            mg_test_fail(r->file, (int)line, "fault is \"%s\": %s", kind, r->fault.text);
     } else if (!strncmp(s, "PRINT ", 6)) {
         launch(r);
         unescape(s);
-        if (!r->printed.at || strcmp(r->printed.at, s + 6)) mg_test_fail(r->file, (int)line, "printed \"%s\", want \"%s\"", r->printed.at ? r->printed.at : "", s + 6);
+        if (!r->printed.at || strcmp(r->printed.at, s + 6))
+            mg_test_fail(r->file, (int)line, "printed \"%s\", want \"%s\"", r->printed.at ? r->printed.at : "", s + 6);
     } else if (!strncmp(s, "COUNT ", 6)) {
         launch(r);
         if (!compiled) check_count(r, s + 6, line);
@@ -257,7 +293,8 @@ static void run_file(const char *path, bool watched)
     char *text;
     size_t bytes;
     struct mg_module *m;
-    struct mg_device_opts opts = {.size = sizeof opts, .properties = "h200", .workers = 2, .print = collect, .print_user = &r.printed};
+    struct mg_device_opts opts = {
+        .size = sizeof opts, .properties = "h200", .workers = 2, .print = collect, .print_user = &r.printed};
     if (mg_io_read(path, &text, &bytes, &diag)) {
         mg_test_fail(path, 1, "%s", mg_diag_first(&diag, MG_ERR_IO));
         return;
@@ -265,7 +302,8 @@ static void run_file(const char *path, bool watched)
     uint64_t events = 0;
     struct mg_observe_opts trace = {.size = sizeof trace, .fn = ignore, .user = &events};
     opts.count_positions = !compiled && strstr(text, "// COUNT") != NULL;
-    if (run_ops->open(&r.dev, &opts, &diag) || mg_ptx_parse(text, bytes, path, &m, &diag) || run_ops->module_load(r.dev, m, &r.mod, &diag)) {
+    if (run_ops->open(&r.dev, &opts, &diag) || mg_ptx_parse(text, bytes, path, &m, &diag) ||
+        run_ops->module_load(r.dev, m, &r.mod, &diag)) {
         mg_test_fail(path, 1, "%s", mg_diag_first(&diag, MG_ERR_INPUT));
     } else {
         unsigned line = 1;
@@ -327,7 +365,8 @@ MG_TEST(cpu_exec)
     compiled = true;
     setenv("MARGAY_CPU_TIER", "sync", 1);
     setenv("MARGAY_CPU_VERIFY", "1", 1);
-    if (run_ops->open(&dev, NULL, &diag)) mg_test_skip(mg_diag_first(&diag, MG_ERR_UNSUPPORTED));
+    if (run_ops->open(&dev, NULL, &diag))
+        mg_test_skip(mg_diag_first(&diag, MG_ERR_UNSUPPORTED));
     else {
         run_ops->close(dev);
         const char *wish = getenv("MARGAY_ISA");

@@ -5,18 +5,20 @@
 #include "test.h"
 
 static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-#define KERNEL(name, access)                                                                     \
-    ".visible .entry " name "(.param .u64 at, .param .u64 out)\n{\n"                             \
-    "  .reg .b32 %r<9>; .reg .b64 %rd<9>;\n"                                                     \
-    "  ld.param.u64 %rd0, [at];\n  ld.param.u64 %rd1, [out];\n  mov.u32 %r1, 7;\n" access "\n"  \
+#define KERNEL(name, access)                                                                                           \
+    ".visible .entry " name "(.param .u64 at, .param .u64 out)\n{\n"                                                   \
+    "  .reg .b32 %r<9>; .reg .b64 %rd<9>;\n"                                                                           \
+    "  ld.param.u64 %rd0, [at];\n  ld.param.u64 %rd1, [out];\n  mov.u32 %r1, 7;\n" access "\n"                         \
     "  st.global.u32 [%rd1], %r1;\n  ret;\n}\n"
-    KERNEL("reads", "  ld.global.u32 %r1, [%rd0];")
-    KERNEL("reads_generic", "  ld.u32 %r1, [%rd0];")
-    KERNEL("reads_four", "  ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd0];")
-    KERNEL("writes", "  st.global.u32 [%rd0], %r1;")
-    KERNEL("adds", "  atom.global.add.u32 %r1, [%rd0], %r1;");
+    KERNEL("reads", "  ld.global.u32 %r1, [%rd0];") KERNEL("reads_generic", "  ld.u32 %r1, [%rd0];")
+        KERNEL("reads_four", "  ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd0];")
+            KERNEL("writes", "  st.global.u32 [%rd0], %r1;") KERNEL("adds", "  atom.global.add.u32 %r1, [%rd0], %r1;");
 
-struct bench { struct mg_device *dev; struct mg_dmod *mod; uint64_t b, out; };
+struct bench {
+    struct mg_device *dev;
+    struct mg_dmod *mod;
+    uint64_t b, out;
+};
 
 /* b begins a megabyte and lies where nothing else is; junk lies before it. */
 static void set_up(struct bench *t, uint64_t stray_bytes)
@@ -43,7 +45,11 @@ static void tear_down(struct bench *t)
 static enum mg_fault_kind run(struct bench *t, const char *kernel, uint64_t at, struct mg_launch_stats *stats)
 {
     uint64_t params[2] = {at, t->out};
-    struct mg_launch l = {.kernel = mg_emu_ops.kernel(t->mod, kernel), .grid = {2, 1, 1}, .block = {40, 1, 1}, .params = params, .param_bytes = sizeof params};
+    struct mg_launch l = {.kernel = mg_emu_ops.kernel(t->mod, kernel),
+                          .grid = {2, 1, 1},
+                          .block = {40, 1, 1},
+                          .params = params,
+                          .param_bytes = sizeof params};
     struct mg_fault fault;
     *(uint32_t *)t->out = 99;
     mg_emu_ops.launch(t->dev, &l, stats, &fault);
@@ -66,7 +72,8 @@ MG_TEST(reads_just_before_an_allocation_pass_and_are_told)
         MG_CHECK_EQ(s->allocation_bytes, 4096);
         MG_CHECK_EQ(s->bytes, 4);
         MG_CHECK(s->first);
-        MG_CHECK(strstr(s->text, "kernel reads: out-of-bounds read of 4 bytes") && strstr(s->text, "4 bytes before the nearest allocation"));
+        MG_CHECK(strstr(s->text, "kernel reads: out-of-bounds read of 4 bytes") &&
+                 strstr(s->text, "4 bytes before the nearest allocation"));
     }
     free(stats.strays);
     MG_CHECK_EQ(run(&t, "reads", t.b - 65536, &stats), MG_FAULT_NONE);

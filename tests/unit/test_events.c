@@ -3,45 +3,66 @@
 #include "record/event.h"
 
 enum { A, B, C };
-struct seen { struct mg_event_sums of[2][3]; /* CTA 7 warp 1 and CTA 9 warp 0, by event */ unsigned rows; };
+struct seen {
+    struct mg_event_sums of[2][3]; /* CTA 7 warp 1 and CTA 9 warp 0, by event */
+    unsigned rows;
+};
 
 static void note(void *user, const struct mg_event_row *row)
 {
     struct seen *s = user;
     unsigned warp = row->cta == 9;
-    if (row->event > C || row->cta != (warp ? 9u : 7u) || row->warp != (warp ? 0u : 1u) || row->sm != (warp ? 3u : 2u)) return;
+    if (row->event > C || row->cta != (warp ? 9u : 7u) || row->warp != (warp ? 0u : 1u) || row->sm != (warp ? 3u : 2u))
+        return;
     s->of[warp][row->event] = row->s;
     s->rows++;
 }
 
 static struct mg_event_record of(unsigned cta, uint32_t event, bool end, uint32_t mask, uint64_t clock)
 {
-    return (struct mg_event_record){.clock = clock, .where = (uint64_t)cta << 5 | (cta == 7), .sm = cta == 7 ? 2 : 3, .mask = mask, .site = mg_event_site(event, end)};
+    return (struct mg_event_record){.clock = clock,
+                                    .where = (uint64_t)cta << 5 | (cta == 7),
+                                    .sm = cta == 7 ? 2 : 3,
+                                    .mask = mask,
+                                    .site = mg_event_site(event, end)};
 }
 
-/* The same as it lies in a frame, by the words of channel.h written out: a closed segment of 4 words, of one record of 1. */
+/* The same as it lies in a frame, by the words of channel.h written out: a closed segment of 4 words, of one record
+ * of 1. */
 static struct mg_frame_place place(unsigned cta, uint32_t event, bool end, uint32_t mask, uint64_t clock)
 {
-    return (struct mg_frame_place){2ull << 62 | 4ull << 52 | 4ull << 42 | (uint64_t)(cta == 7) << 32 | (cta == 7 ? 2 : 3), 1ull << 63 | cta,
-                                   7ull << 60 | (2ull * event + 2 + end) << 49 | 1ull << 32 | mask, clock};
+    return (struct mg_frame_place){
+        2ull << 62 | 4ull << 52 | 4ull << 42 | (uint64_t)(cta == 7) << 32 | (cta == 7 ? 2 : 3), 1ull << 63 | cta,
+        7ull << 60 | (2ull * event + 2 + end) << 49 | 1ull << 32 | mask, clock};
 }
 
-static bool is(const struct mg_event_sums *s, uint64_t groups, uint64_t threads, uint64_t inclusive, uint64_t exclusive, uint64_t stray, uint64_t open)
+static bool is(const struct mg_event_sums *s, uint64_t groups, uint64_t threads, uint64_t inclusive, uint64_t exclusive,
+               uint64_t stray, uint64_t open)
 {
-    return s->groups == groups && s->threads == threads && s->inclusive == inclusive && s->exclusive == exclusive && s->stray == stray && s->open == open;
+    return s->groups == groups && s->threads == threads && s->inclusive == inclusive && s->exclusive == exclusive &&
+           s->stray == stray && s->open == open;
 }
 
 MG_TEST(events_match)
 {
     const struct mg_event_record r[] = {
-        of(7, A, false, 0xf, 100),                              /* four lanes begin A ... */
-        of(9, A, false, 0x1, 1),  of(9, B, true, 0x3, 5),       /* another warp in between: an end of B that nobody began */
-        of(7, B, false, 0x3, 110), of(7, B, true, 0x3, 130),    /* two of them do B for 20, */
-        of(7, B, false, 0xc, 150), of(7, B, true, 0xc, 155),    /* the others for 5; */
-        of(7, A, true, 0x1, 200), of(7, A, true, 0xe, 300),     /* lane 0 ends A at 200, the others at 300 */
-        of(7, C, false, 0x1, 400), of(7, C, false, 0x1, 410), of(7, C, true, 0x1, 420), of(7, C, true, 0x1, 450), /* C inside itself */
-        of(9, C, false, 0x1, 10), of(9, A, true, 0x1, 31),      /* C is not ended when A is */
-        {.clock = 1, .mask = 1, .site = 1}, {.clock = 1, .mask = 1, .site = (MG_EVENTS_MOST + 1u) << 1}, /* of no event */
+        of(7, A, false, 0xf, 100), /* four lanes begin A ... */
+        of(9, A, false, 0x1, 1),
+        of(9, B, true, 0x3, 5), /* another warp in between: an end of B that nobody began */
+        of(7, B, false, 0x3, 110),
+        of(7, B, true, 0x3, 130), /* two of them do B for 20, */
+        of(7, B, false, 0xc, 150),
+        of(7, B, true, 0xc, 155), /* the others for 5; */
+        of(7, A, true, 0x1, 200),
+        of(7, A, true, 0xe, 300), /* lane 0 ends A at 200, the others at 300 */
+        of(7, C, false, 0x1, 400),
+        of(7, C, false, 0x1, 410),
+        of(7, C, true, 0x1, 420),
+        of(7, C, true, 0x1, 450), /* C inside itself */
+        of(9, C, false, 0x1, 10),
+        of(9, A, true, 0x1, 31), /* C is not ended when A is */
+        {.clock = 1, .mask = 1, .site = 1},
+        {.clock = 1, .mask = 1, .site = (MG_EVENTS_MOST + 1u) << 1}, /* of no event */
     };
     struct seen s = {.rows = 0};
     mg_events_match(r, MG_COUNT_OF(r), note, &s);
@@ -54,11 +75,16 @@ MG_TEST(events_match)
     MG_CHECK(is(&s.of[1][C], 1, 1, 0, 0, 0, 1));
 }
 
-struct kept { struct mg_event_record at[4]; unsigned n; };
+struct kept {
+    struct mg_event_record at[4];
+    unsigned n;
+};
 static void keep(void *user, const struct mg_record *r)
 {
     struct kept *k = user;
-    if (k->n < 4) k->at[k->n] = (struct mg_event_record){.clock = r->words[0], .where = r->cta << 5 | r->warp, .sm = r->launch, .mask = r->mask, .site = r->site};
+    if (k->n < 4)
+        k->at[k->n] = (struct mg_event_record){
+            .clock = r->words[0], .where = r->cta << 5 | r->warp, .sm = r->launch, .mask = r->mask, .site = r->site};
     k->n++;
     if (r->kind != MG_RECORD_ONCE || r->n_words != 1 || r->n_lanes != 1) k->n = 100;
 }
@@ -95,7 +121,8 @@ MG_TEST(events_frame_shape)
         uint32_t words = mg_frame_words(records);
         const struct mg_frame_shape s = mg_frame_shape(words);
         MG_CHECK_EQ(s.parts * s.stride, words);
-        MG_CHECK(s.parts * s.room >= records && s.parts * s.room < records + s.parts && s.parts <= MG_FRAME_MOST_PARTS && !(s.parts & (s.parts - 1)));
+        MG_CHECK(s.parts * s.room >= records && s.parts * s.room < records + s.parts &&
+                 s.parts <= MG_FRAME_MOST_PARTS && !(s.parts & (s.parts - 1)));
         MG_CHECK(s.parts == 1 || s.room >= MG_FRAME_LEAST_RECORDS);
         MG_CHECK_EQ(s.stride, MG_FRAME_HEAD_WORDS + s.room * MG_FRAME_RECORD_WORDS);
     }

@@ -21,8 +21,10 @@ static const char *refusal(const char *text)
     struct mg_expr *e = NULL;
     struct mg_diag d = MG_DIAG_INIT;
     enum mg_err err = mg_expr_parse(text, strlen(text), "-e", &e, &d);
-    if (err && d.n_items) snprintf(out, sizeof out, "%u:%u: %s", d.items[0].line, d.items[0].col, d.items[0].text);
-    else snprintf(out, sizeof out, "accepted");
+    if (err && d.n_items)
+        snprintf(out, sizeof out, "%u:%u: %s", d.items[0].line, d.items[0].col, d.items[0].text);
+    else
+        snprintf(out, sizeof out, "accepted");
     mg_expr_free(e);
     mg_diag_release(&d);
     return out;
@@ -30,8 +32,9 @@ static const char *refusal(const char *text)
 
 MG_TEST(expr_parses_clauses)
 {
-    struct mg_expr *e = parse("before ld.global, issued st.* kernel=red* line=12-20 /lane < 16/ { @bytes[kernel, line] = sum(width); @h = lhist(addr, 0, 100, 10) }\n"
-                              "kernel:exit { @bytes[\"x\", 3] = sum(1) }");
+    struct mg_expr *e = parse(
+        "before ld.global, issued st.* kernel=red* line=12-20 /lane < 16/ { @bytes[kernel, line] = sum(width); @h = lhist(addr, 0, 100, 10) }\n"
+        "kernel:exit { @bytes[\"x\", 3] = sum(1) }");
     if (!e) return;
     const struct mg_expr_clause *c = e->clauses;
     MG_CHECK_STR(c->sites->pattern, "ld.global");
@@ -88,7 +91,8 @@ MG_TEST(expr_evaluates_like_c)
     MG_CHECK_EQ(value_of("1 < 2 == 2 > 1 && 0x10 != 15 || 0"), 1);
     MG_CHECK_EQ(value_of("3 > 2 ? 4k : 1M"), 4096);
     MG_CHECK_EQ(value_of("1 / 0 + 5 % 0"), 0);
-    MG_CHECK_EQ(value_of("popc(255) + log2(4095) + min(3, -2) + max(1, 9) + abs(-4) + ~0 + !7"), 8 + 11 - 2 + 9 + 4 - 1);
+    MG_CHECK_EQ(value_of("popc(255) + log2(4095) + min(3, -2) + max(1, 9) + abs(-4) + ~0 + !7"),
+                8 + 11 - 2 + 9 + 4 - 1);
     MG_CHECK_EQ(value_of("0 && lane"), 0);
     MG_CHECK_EQ(value_of("lane || 1"), 1);
     MG_CHECK_EQ(value_of("lane + 1"), -54321);
@@ -100,7 +104,8 @@ MG_TEST(expr_refuses_with_a_place)
 {
     MG_CHECK_STR(refusal(""), "1:1: no clause: SITE { @map = count() }");
     MG_CHECK_STR(refusal("ld.global"), "1:10: expected '{' and what to do");
-    MG_CHECK_STR(refusal("ld { @x = frob(1) }"), "1:11: expected what the map does: count, sum, min, max, avg, hist, lhist or topk");
+    MG_CHECK_STR(refusal("ld { @x = frob(1) }"),
+                 "1:11: expected what the map does: count, sum, min, max, avg, hist, lhist or topk");
     MG_CHECK_STR(refusal("ld {\n  @x = sum(widht)\n}"), "2:12: 'widht' is nothing that a probe sees");
     MG_CHECK_STR(refusal("block { @x = sum(addr) }"), "1:1: 'addr' is there at instructions only");
     MG_CHECK_STR(refusal("before atom { @x = sum(old) }"), "1:8: 'old' is not known before the instruction");
@@ -110,19 +115,31 @@ MG_TEST(expr_refuses_with_a_place)
     MG_CHECK_STR(refusal("ld { @x[1] = count(); @x[1, 2] = count() }"), "1:23: @x has 1 keys on line 1, 2 here");
     MG_CHECK_STR(refusal("ld { @x[op] = count(); @x[line] = count() }"), "1:27: key 1 of @x is a string elsewhere");
     MG_CHECK_STR(refusal("ld { @x = sum($t) }"), "1:15: '$t' is read before any clause sets it");
-    MG_CHECK_STR(refusal("kernel:begin { @x = count() }"), "1:1: there is no site 'kernel:begin'; with a colon there are kernel:entry, kernel:exit, function:entry, function:exit, cta:entry and edge:back");
-    MG_CHECK_STR(refusal("st, ldd.global { @x = count() }"), "1:5: PTX has no instruction 'ldd'; sites are instructions, load, store, atomic, access, block, edge, loop, kernel:entry ...");
-    MG_CHECK_STR(refusal("load.globall { @x = count() }"), "1:1: PTX has no modifier 'globall'; a glob fits words that are not known here");
+    MG_CHECK_STR(
+        refusal("kernel:begin { @x = count() }"),
+        "1:1: there is no site 'kernel:begin'; with a colon there are kernel:entry, kernel:exit, function:entry, function:exit, cta:entry and edge:back");
+    MG_CHECK_STR(
+        refusal("st, ldd.global { @x = count() }"),
+        "1:5: PTX has no instruction 'ldd'; sites are instructions, load, store, atomic, access, block, edge, loop, kernel:entry ...");
+    MG_CHECK_STR(refusal("load.globall { @x = count() }"),
+                 "1:1: PTX has no modifier 'globall'; a glob fits words that are not known here");
     MG_CHECK_STR(refusal("ld* { @x = sum(here) } "), "1:16: 'here' is nothing that a probe sees");
-    MG_CHECK_STR(refusal("ld { @x = lhist(lane, 5, 5, 1) }"), "1:21: lhist needs a range and at most 1022 buckets in it");
-    MG_CHECK_STR(refusal("ld { @x = lhist(lane, 0, 0x7fffffffffffffff, 0x7fffffffffffffff) }"), "1:21: lhist needs a range and at most 1022 buckets in it");
-    MG_CHECK_STR(refusal("ld { @x = lhist(lane, 0, 5, 6) }"), "1:21: lhist needs a range and at most 1022 buckets in it");
+    MG_CHECK_STR(refusal("ld { @x = lhist(lane, 5, 5, 1) }"),
+                 "1:21: lhist needs a range and at most 1022 buckets in it");
+    MG_CHECK_STR(refusal("ld { @x = lhist(lane, 0, 0x7fffffffffffffff, 0x7fffffffffffffff) }"),
+                 "1:21: lhist needs a range and at most 1022 buckets in it");
+    MG_CHECK_STR(refusal("ld { @x = lhist(lane, 0, 5, 6) }"),
+                 "1:21: lhist needs a range and at most 1022 buckets in it");
     MG_CHECK_STR(refusal("ld { @x = sum(0xffffffffffffffffff) }"), "1:15: expected a value here");
-    MG_CHECK_STR(refusal("ld { while (1) {} }"), "1:6: expected a statement: @map[keys] = count(), $x = ..., if, skip, begin(name), end(name) or emit(values)");
-    MG_CHECK_STR(refusal("ld { @x = sum(@y) }"), "1:15: a map cannot be read: what it holds is known when the program has ended");
+    MG_CHECK_STR(
+        refusal("ld { while (1) {} }"),
+        "1:6: expected a statement: @map[keys] = count(), $x = ..., if, skip, begin(name), end(name) or emit(values)");
+    MG_CHECK_STR(refusal("ld { @x = sum(@y) }"),
+                 "1:15: a map cannot be read: what it holds is known when the program has ended");
     MG_CHECK_STR(refusal("block { skip }"), "1:1: only an instruction can be skipped, and only before it");
     MG_CHECK_STR(refusal("ld { @x = count() "), "1:4: this '{' is never closed");
-    MG_CHECK_STR(refusal("ld { @x = sum($0) }"), "1:15: '$0' is for maps of probes in C; a variable begins with a letter");
+    MG_CHECK_STR(refusal("ld { @x = sum($0) }"),
+                 "1:15: '$0' is for maps of probes in C; a variable begins with a letter");
     char deep[600] = "ld { @x = sum(";
     memset(deep + strlen(deep), '(', 400);
     MG_CHECK_STR(refusal(deep), "1:114: nested too deeply");

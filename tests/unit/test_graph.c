@@ -71,7 +71,8 @@ MG_TEST(graph_reach)
         mg_put(set, from);
         mg_put(set, other);
         mg_graph_close(&r.g, set, wall);
-        for (uint32_t x = 0; x < n; x++) MG_CHECK_EQ(mg_has(set, x), x == from || x == other || r.way[from][x] || r.way[other][x]);
+        for (uint32_t x = 0; x < n; x++)
+            MG_CHECK_EQ(mg_has(set, x), x == from || x == other || r.way[from][x] || r.way[other][x]);
         mg_arena_release(&r.arena);
     }
 }
@@ -102,7 +103,9 @@ MG_TEST(graph_order)
 }
 
 /* Fact x is made at node x and ended by every node of `ends`: it holds at a node where some way brings it. */
-struct facts { uint64_t ends[2]; };
+struct facts {
+    uint64_t ends[2];
+};
 
 static void pass(void *user, uint32_t node, uint64_t *row)
 {
@@ -121,7 +124,8 @@ MG_TEST(graph_facts)
         struct facts f = {{0}};
         uint64_t rows[MOST][2] = {{0}};
         for (uint32_t k = draw(&state, 5); k > 0; k--) mg_put(f.ends, draw(&state, n));
-        mg_dataflow_run(&(struct mg_dataflow){.g = &r.g, .any = true, .words = 2, .rows = rows[0], .pass = pass, .user = &f});
+        mg_dataflow_run(
+            &(struct mg_dataflow){.g = &r.g, .any = true, .words = 2, .rows = rows[0], .pass = pass, .user = &f});
         for (uint32_t x = 0; x < n; x++) {
             uint64_t set[2] = {0}, got[2] = {0}; /* from x over nodes that end nothing: closed step by step */
             MG_EACH_EDGE(&r.g, x, e) mg_put(set, r.g.to[e]);
@@ -129,7 +133,8 @@ MG_TEST(graph_facts)
                 again = false;
                 for (uint32_t y = 0; y < n; y++) {
                     if (!mg_has(set, y) || mg_has(f.ends, y)) continue;
-                    MG_EACH_EDGE(&r.g, y, e) {
+                    MG_EACH_EDGE(&r.g, y, e)
+                    {
                         again |= !mg_has(set, r.g.to[e]);
                         mg_put(set, r.g.to[e]);
                     }
@@ -188,7 +193,8 @@ MG_TEST(graph_behind_and_loops)
         walls[root] = walls[through] = true;
         find_ways(&r, walls);
         for (uint32_t x = 0; x < n; x++)
-            MG_CHECK_EQ(mg_graph_is_behind(&r.g, root, through, x, wall), through == x || through == root || (x != root && !r.way[root][x]));
+            MG_CHECK_EQ(mg_graph_is_behind(&r.g, root, through, x, wall),
+                        through == x || through == root || (x != root && !r.way[root][x]));
         memset(walls, 0, sizeof walls);
         walls[head] = true; /* ways that do not pass the head */
         find_ways(&r, walls);
@@ -209,7 +215,9 @@ MG_TEST(graph_behind_and_loops)
 }
 
 /* Liveness, held to a search from each node and value for a node that reads it before it is written. */
-struct effects { uint64_t use[MOST], def[MOST]; };
+struct effects {
+    uint64_t use[MOST], def[MOST];
+};
 
 static void note_effects(void *user, uint32_t node, struct mg_effects *e)
 {
@@ -229,10 +237,13 @@ MG_TEST(graph_liveness)
         uint32_t n = r.g.n;
         struct effects f = {{0}, {0}};
         uint64_t in[MOST] = {0}, out[MOST] = {0};
-        for (uint32_t k = 0; k < 3 * n; k++) (draw(&state, 2) ? f.use : f.def)[draw(&state, n)] |= 1ull << draw(&state, 64);
-        mg_liveness_run(&(struct mg_liveness){.pred = &r.back, .words = 1, .effects = note_effects, .user = &f, .in = in, .out = out});
+        for (uint32_t k = 0; k < 3 * n; k++)
+            (draw(&state, 2) ? f.use : f.def)[draw(&state, n)] |= 1ull << draw(&state, 64);
+        mg_liveness_run(&(struct mg_liveness){
+            .pred = &r.back, .words = 1, .effects = note_effects, .user = &f, .in = in, .out = out});
         for (uint32_t v = 0; v < 64; v++) {
-            uint64_t live[2] = {0}; /* nodes in front of which v is live: readers, and what comes to them without writing it */
+            uint64_t live[2] = {
+                0}; /* nodes in front of which v is live: readers, and what comes to them without writing it */
             for (uint32_t x = 0; x < n; x++)
                 if (f.use[x] >> v & 1) mg_put(live, x);
             for (bool again = true; again;) {
@@ -240,7 +251,7 @@ MG_TEST(graph_liveness)
                 for (uint32_t x = 0; x < n; x++) {
                     if (mg_has(live, x) || f.def[x] >> v & 1) continue;
                     MG_EACH_EDGE(&r.g, x, e)
-                        if (mg_has(live, r.g.to[e])) mg_put(live, x), again = true;
+                    if (mg_has(live, r.g.to[e])) mg_put(live, x), again = true;
                 }
             }
             for (uint32_t x = 0; x < n; x++) {

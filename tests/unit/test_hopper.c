@@ -11,7 +11,8 @@
 #include "ptx/ptx.h"
 #include "test.h"
 
-typedef int (*encode_fn)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *, const uint32_t *, int, int, int, int);
+typedef int (*encode_fn)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *,
+                         const uint32_t *, int, int, int, int);
 
 /* p: tensor map, buffer for a dump of shared memory, coordinates; the tile is loaded, dumped, stored
  * 16 rows further, and added there once more. */
@@ -34,14 +35,19 @@ static const char tensor_ptx[] =
     "WAIT:\n bar.sync 0;\nAGAIN:\n mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0;\n @!%p2 bra AGAIN;\n mul.wide.u32 %d3, %r4, 8;\n add.u64 %d2, %d2, %d3;\n mov.u32 %r5, s;\n cvt.u32.u64 %r6, %d3;\n"
     " add.u32 %r5, %r5, %r6;\n ld.shared.v2.u32 {%r7, %r8}, [%r5];\n st.global.v2.u32 [%d2], {%r7, %r8};\n ret;\n}\n";
 
-struct world { struct mg_device *dev; struct mg_dmod *mod; struct mg_diag diag; };
+struct world {
+    struct mg_device *dev;
+    struct mg_dmod *mod;
+    struct mg_diag diag;
+};
 
 static bool open_world(struct world *w, const char *ptx)
 {
     struct mg_device_opts opts = {.size = sizeof opts, .workers = 1};
     struct mg_module *m;
     w->diag = (struct mg_diag)MG_DIAG_INIT;
-    bool ok = !mg_emu_ops.open(&w->dev, &opts, &w->diag) && !mg_ptx_parse(ptx, strlen(ptx), "test", &m, &w->diag) && !mg_emu_ops.module_load(w->dev, m, &w->mod, &w->diag);
+    bool ok = !mg_emu_ops.open(&w->dev, &opts, &w->diag) && !mg_ptx_parse(ptx, strlen(ptx), "test", &m, &w->diag) &&
+              !mg_emu_ops.module_load(w->dev, m, &w->mod, &w->diag);
     if (!ok) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&w->diag, MG_ERR_INPUT));
     return ok;
 }
@@ -56,7 +62,12 @@ static void close_world(struct world *w)
 static bool run(struct world *w, const char *kernel, uint32_t threads, const void *params, uint32_t bytes)
 {
     struct mg_fault fault = {0};
-    struct mg_launch l = {.kernel = mg_emu_ops.kernel(w->mod, kernel), .grid = {1, 1, 1}, .block = {threads, 1, 1}, .params = params, .param_bytes = bytes, .time_limit_ns = 10000000000};
+    struct mg_launch l = {.kernel = mg_emu_ops.kernel(w->mod, kernel),
+                          .grid = {1, 1, 1},
+                          .block = {threads, 1, 1},
+                          .params = params,
+                          .param_bytes = bytes,
+                          .time_limit_ns = 10000000000};
     mg_emu_ops.launch(w->dev, &l, NULL, &fault);
     if (fault.kind) mg_test_fail(__FILE__, __LINE__, "%s", fault.text);
     return !fault.kind;
@@ -72,7 +83,12 @@ static uint32_t swizzled(uint32_t offset, uint32_t width)
 MG_TEST(tensor_copies)
 {
     encode_fn encode = (encode_fn)mg_driver_symbol("cuTensorMapEncodeTiled");
-    struct { _Alignas(64) char map[128]; uint64_t out; int32_t x, y; uint32_t bytes, back; } p;
+    struct {
+        _Alignas(64) char map[128];
+        uint64_t out;
+        int32_t x, y;
+        uint32_t bytes, back;
+    } p;
     struct world w;
     if (!encode || !open_world(&w, tensor_ptx)) {
         MG_CHECK(encode);
@@ -81,8 +97,12 @@ MG_TEST(tensor_copies)
     enum { COLS = 100, ROWS = 60, PITCH = 256 /* elements */ };
     uint64_t at = mg_mem_alloc(ROWS * PITCH * 2, 0, MG_ALLOC_DEVICE), out = mg_mem_alloc(8192, 0, MG_ALLOC_DEVICE);
     uint16_t *t = (uint16_t *)at;
-    static const struct { int swizzle; uint32_t width, box_x, box_y; int32_t x, y; } cases[] = {
-        {0, 0, 64, 16, 0, 0}, {1, 32, 16, 16, 20, 3}, {2, 64, 32, 16, 72, 5}, {3, 128, 64, 16, 60, 8}, {3, 128, 64, 16, -3, -2}, {0, 0, 8, 16, 95, 44}};
+    static const struct {
+        int swizzle;
+        uint32_t width, box_x, box_y;
+        int32_t x, y;
+    } cases[] = {{0, 0, 64, 16, 0, 0},    {1, 32, 16, 16, 20, 3},   {2, 64, 32, 16, 72, 5},
+                 {3, 128, 64, 16, 60, 8}, {3, 128, 64, 16, -3, -2}, {0, 0, 8, 16, 95, 44}};
     for (unsigned c = 0; c < MG_COUNT_OF(cases); c++) {
         uint64_t dims[] = {COLS, ROWS}, strides[] = {PITCH * 2};
         uint32_t box[] = {cases[c].box_x, cases[c].box_y}, steps[] = {1, 1}, bad = 0;
@@ -93,7 +113,8 @@ MG_TEST(tensor_copies)
         for (uint32_t y = 0; y < box[1]; y++)
             for (uint32_t x = 0; x < box[0]; x++) {
                 int32_t gx = p.x + (int32_t)x, gy = p.y + (int32_t)y;
-                uint16_t got, want = gx < 0 || gy < 0 || gx >= COLS || gy >= ROWS ? 0 : (uint16_t)((gy * PITCH + gx) * 7 + 1);
+                uint16_t got,
+                    want = gx < 0 || gy < 0 || gx >= COLS || gy >= ROWS ? 0 : (uint16_t)((gy * PITCH + gx) * 7 + 1);
                 memcpy(&got, (char *)out + swizzled((y * box[0] + x) * 2, cases[c].width), 2);
                 bad += got != want;
             }
@@ -155,7 +176,8 @@ MG_TEST(copies_have_two_spaces)
     for (mg_id id = 1; id < m->nodes.n; id++) {
         const struct mg_node *n = &m->nodes.at[id];
         if (n->kind != MG_NODE_inst) continue;
-        if (mg_node_form(m, n)->op == MG_OP_cp) both += s->of_node[id] == (MG_SPACE_BIT(MG_SPACE_shared) | MG_SPACE_BIT(MG_SPACE_global));
+        if (mg_node_form(m, n)->op == MG_OP_cp)
+            both += s->of_node[id] == (MG_SPACE_BIT(MG_SPACE_shared) | MG_SPACE_BIT(MG_SPACE_global));
         if (mg_node_form(m, n)->op == MG_OP_mbarrier) waits += s->of_node[id] == MG_SPACE_BIT(MG_SPACE_shared);
     }
     MG_CHECK_EQ(both, 4);
@@ -172,18 +194,27 @@ enum { A_AT = 0, B_AT = 16384, SHARED = 32768, N = 24, K = 16 };
 static char *wgmma_ptx(bool a_regs, unsigned trans_a, unsigned trans_b, int scale_b)
 {
     struct mg_buf b = MG_BUF_INIT;
-    mg_buf_adds(&b, ".version 8.0\n.target sm_90a\n.address_size 64\n.shared .align 1024 .b8 s[32768];\n"
-                    ".visible .entry k(.param .u64 in, .param .u64 out, .param .u64 da, .param .u64 db, .param .u32 keep)\n{\n .reg .b64 %d<9>; .reg .b32 %r<12>; .reg .b32 %a<4>; .reg .f32 %f<12>; .reg .pred %p<4>;\n"
-                    " ld.param.u64 %d1, [in];\n ld.param.u64 %d2, [out];\n ld.param.u64 %d3, [da];\n ld.param.u64 %d4, [db];\n ld.param.u32 %r1, [keep];\n setp.ne.u32 %p1, %r1, 0;\n"
-                    " mov.u32 %r2, %tid.x;\n mul.wide.u32 %d5, %r2, 16;\n add.u64 %d1, %d1, %d5;\n mov.u32 %r3, s;\n cvt.u32.u64 %r4, %d5;\n add.u32 %r3, %r3, %r4;\n mov.u32 %r5, 0;\n"
-                    "COPY:\n ld.global.v4.u32 {%r6, %r7, %r8, %r9}, [%d1];\n st.shared.v4.u32 [%r3], {%r6, %r7, %r8, %r9};\n add.u64 %d1, %d1, 2048;\n add.u32 %r3, %r3, 2048;\n add.u32 %r5, %r5, 2048;\n setp.lt.u32 %p2, %r5, 32768;\n @%p2 bra COPY;\n"
-                    " fence.proxy.async;\n bar.sync 0;\n");
-    for (int i = 0; i < 4 && a_regs; i++) mg_buf_printf(&b, " ld.global.u32 %%a%d, [%%d1+%d];\n", i, 4 * i); /* behind the image: by thread */
+    mg_buf_adds(
+        &b,
+        ".version 8.0\n.target sm_90a\n.address_size 64\n.shared .align 1024 .b8 s[32768];\n"
+        ".visible .entry k(.param .u64 in, .param .u64 out, .param .u64 da, .param .u64 db, .param .u32 keep)\n{\n .reg .b64 %d<9>; .reg .b32 %r<12>; .reg .b32 %a<4>; .reg .f32 %f<12>; .reg .pred %p<4>;\n"
+        " ld.param.u64 %d1, [in];\n ld.param.u64 %d2, [out];\n ld.param.u64 %d3, [da];\n ld.param.u64 %d4, [db];\n ld.param.u32 %r1, [keep];\n setp.ne.u32 %p1, %r1, 0;\n"
+        " mov.u32 %r2, %tid.x;\n mul.wide.u32 %d5, %r2, 16;\n add.u64 %d1, %d1, %d5;\n mov.u32 %r3, s;\n cvt.u32.u64 %r4, %d5;\n add.u32 %r3, %r3, %r4;\n mov.u32 %r5, 0;\n"
+        "COPY:\n ld.global.v4.u32 {%r6, %r7, %r8, %r9}, [%d1];\n st.shared.v4.u32 [%r3], {%r6, %r7, %r8, %r9};\n add.u64 %d1, %d1, 2048;\n add.u32 %r3, %r3, 2048;\n add.u32 %r5, %r5, 2048;\n setp.lt.u32 %p2, %r5, 32768;\n @%p2 bra COPY;\n"
+        " fence.proxy.async;\n bar.sync 0;\n");
+    for (int i = 0; i < 4 && a_regs; i++)
+        mg_buf_printf(&b, " ld.global.u32 %%a%d, [%%d1+%d];\n", i, 4 * i); /* behind the image: by thread */
     for (int i = 0; i < 12; i++) mg_buf_printf(&b, " mov.f32 %%f%d, 0f40000000;\n", i);
-    mg_buf_adds(&b, " wgmma.fence.sync.aligned;\n wgmma.mma_async.sync.aligned.m64n24k16.f32.f16.f16 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8, %f9, %f10, %f11}, ");
-    if (a_regs) mg_buf_printf(&b, "{%%a0, %%a1, %%a2, %%a3}, %%d4, %%p1, 1, %d, %u;\n", scale_b, trans_b);
-    else mg_buf_printf(&b, "%%d3, %%d4, %%p1, 1, %d, %u, %u;\n", scale_b, trans_a, trans_b);
-    mg_buf_adds(&b, " wgmma.commit_group.sync.aligned;\n wgmma.wait_group.sync.aligned 0;\n mul.wide.u32 %d5, %r2, 48;\n add.u64 %d2, %d2, %d5;\n");
+    mg_buf_adds(
+        &b,
+        " wgmma.fence.sync.aligned;\n wgmma.mma_async.sync.aligned.m64n24k16.f32.f16.f16 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8, %f9, %f10, %f11}, ");
+    if (a_regs)
+        mg_buf_printf(&b, "{%%a0, %%a1, %%a2, %%a3}, %%d4, %%p1, 1, %d, %u;\n", scale_b, trans_b);
+    else
+        mg_buf_printf(&b, "%%d3, %%d4, %%p1, 1, %d, %u, %u;\n", scale_b, trans_a, trans_b);
+    mg_buf_adds(
+        &b,
+        " wgmma.commit_group.sync.aligned;\n wgmma.wait_group.sync.aligned 0;\n mul.wide.u32 %d5, %r2, 48;\n add.u64 %d2, %d2, %d5;\n");
     for (int i = 0; i < 12; i++) mg_buf_printf(&b, " st.global.f32 [%%d2+%d], %%f%d;\n", 4 * i, i);
     mg_buf_adds(&b, " ret;\n}\n");
     return mg_buf_take(&b);
@@ -209,16 +240,24 @@ static uint32_t place(uint32_t width, bool rows_inner, uint32_t row, uint32_t k,
 
 MG_TEST(wgmma_descriptors)
 {
-    static const struct { uint32_t width; bool a_inner, b_inner, a_regs; uint32_t a_lead, a_stride, b_lead, b_stride, keep; int scale_b; } cases[] = {
-        {0, false, false, false, 1024, 128, 384, 128, 1, 1}, {32, false, false, false, 16, 256, 16, 256, 0, 1}, {64, false, false, true, 0, 0, 16, 512, 1, -1},
-        {128, false, false, false, 16, 1024, 16, 1024, 1, 1}, {0, true, true, false, 1024, 128, 1024, 256, 1, 1}, {128, true, true, false, 8192, 1024, 8192, 2048, 1, -1},
-        {64, true, false, false, 2048, 512, 16, 512, 1, 1}, {32, true, true, true, 1024, 256, 512, 256, 0, 1}, {0, false, true, false, 2048, 256, 128, 512, 1, 1}};
+    static const struct {
+        uint32_t width;
+        bool a_inner, b_inner, a_regs;
+        uint32_t a_lead, a_stride, b_lead, b_stride, keep;
+        int scale_b;
+    } cases[] = {
+        {0, false, false, false, 1024, 128, 384, 128, 1, 1}, {32, false, false, false, 16, 256, 16, 256, 0, 1},
+        {64, false, false, true, 0, 0, 16, 512, 1, -1},      {128, false, false, false, 16, 1024, 16, 1024, 1, 1},
+        {0, true, true, false, 1024, 128, 1024, 256, 1, 1},  {128, true, true, false, 8192, 1024, 8192, 2048, 1, -1},
+        {64, true, false, false, 2048, 512, 16, 512, 1, 1},  {32, true, true, true, 1024, 256, 512, 256, 0, 1},
+        {0, false, true, false, 2048, 256, 128, 512, 1, 1}};
     static const uint64_t modes[] = {[0] = 0, [32] = 3, [64] = 2, [128] = 1};
     for (unsigned c = 0; c < MG_COUNT_OF(cases); c++) {
         struct world w;
         char *ptx = wgmma_ptx(cases[c].a_regs, cases[c].a_inner, cases[c].b_inner, cases[c].scale_b);
         if (!open_world(&w, ptx)) return;
-        uint64_t in = mg_mem_alloc(SHARED + 128 * 16 + 16, 0, MG_ALLOC_DEVICE), out = mg_mem_alloc(128 * 48, 0, MG_ALLOC_DEVICE);
+        uint64_t in = mg_mem_alloc(SHARED + 128 * 16 + 16, 0, MG_ALLOC_DEVICE),
+                 out = mg_mem_alloc(128 * 48, 0, MG_ALLOC_DEVICE);
         char *image = (char *)in;
         memset(image, 0, SHARED);
         int a[64][K], b[N][K];
@@ -226,7 +265,10 @@ MG_TEST(wgmma_descriptors)
             for (int k = 0; k < K; k++) {
                 a[i][k] = (i * 5 + k * 3) % 17 - 8;
                 uint16_t h = half_of(a[i][k]);
-                memcpy(image + A_AT + place(cases[c].width, cases[c].a_inner, (uint32_t)i, (uint32_t)k, cases[c].a_lead, cases[c].a_stride), &h, 2);
+                memcpy(image + A_AT +
+                           place(cases[c].width, cases[c].a_inner, (uint32_t)i, (uint32_t)k, cases[c].a_lead,
+                                 cases[c].a_stride),
+                       &h, 2);
                 /* registers: warp i / 16; the fragment of mma.m16n8k16 */
                 int lane = i % 8 * 4 + k % 8 / 2, reg = i % 16 / 8 + k / 8 * 2, thread = i / 16 * 32 + lane;
                 memcpy(image + SHARED + thread * 16 + reg * 4 + k % 2 * 2, &h, 2);
@@ -235,9 +277,15 @@ MG_TEST(wgmma_descriptors)
             for (int k = 0; k < K; k++) {
                 b[j][k] = (j * 7 + k * 2) % 11 - 5;
                 uint16_t h = half_of(b[j][k]);
-                memcpy(image + B_AT + place(cases[c].width, cases[c].b_inner, (uint32_t)j, (uint32_t)k, cases[c].b_lead, cases[c].b_stride), &h, 2);
+                memcpy(image + B_AT +
+                           place(cases[c].width, cases[c].b_inner, (uint32_t)j, (uint32_t)k, cases[c].b_lead,
+                                 cases[c].b_stride),
+                       &h, 2);
             }
-        struct { uint64_t in, out, da, db; uint32_t keep; } p = {in, out, 0, 0, cases[c].keep};
+        struct {
+            uint64_t in, out, da, db;
+            uint32_t keep;
+        } p = {in, out, 0, 0, cases[c].keep};
         uint64_t mode = modes[cases[c].width] << 62;
         p.da = mode | A_AT >> 4 | (uint64_t)(cases[c].a_lead >> 4) << 16 | (uint64_t)(cases[c].a_stride >> 4) << 32;
         p.db = mode | B_AT >> 4 | (uint64_t)(cases[c].b_lead >> 4) << 16 | (uint64_t)(cases[c].b_stride >> 4) << 32;

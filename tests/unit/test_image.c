@@ -15,7 +15,8 @@ static void put(struct mg_buf *b, uint64_t v, unsigned bytes)
     for (unsigned i = 0; i < bytes; i++) mg_buf_addc(b, (char)(v >> 8 * i));
 }
 
-static void put_entry(struct mg_buf *b, unsigned kind, unsigned sm, uint64_t flags, const void *data, size_t n, size_t unpacked)
+static void put_entry(struct mg_buf *b, unsigned kind, unsigned sm, uint64_t flags, const void *data, size_t n,
+                      size_t unpacked)
 {
     size_t padded = (n + 7) & ~(size_t)7;
     put(b, kind, 2), put(b, 0x101, 2), put(b, 64, 4), put(b, padded, 8), put(b, n, 4), put(b, 0, 4);
@@ -114,7 +115,10 @@ MG_TEST(image_text_and_other_things)
     MG_CHECK_EQ(mg_image_open_memory("", &im, &d), MG_ERR_INPUT);
     MG_CHECK_EQ(mg_image_open_memory("int main;", &im, &d), MG_ERR_INPUT);
     MG_CHECK_EQ(mg_image_open_memory(NULL, &im, &d), MG_ERR_INPUT);
-    MG_CHECK_EQ(mg_image_open_bytes("\x7f" "ELF", 4, "x", &im, &d), MG_ERR_INPUT);
+    MG_CHECK_EQ(mg_image_open_bytes("\x7f"
+                                    "ELF",
+                                    4, "x", &im, &d),
+                MG_ERR_INPUT);
     MG_CHECK_EQ(d.n_errors, 4);
     MG_CHECK(!mg_image_is_static_cudart("/proc/self/exe"));
     MG_CHECK(!mg_image_is_static_cudart("/nonexistent"));
@@ -155,7 +159,9 @@ MG_TEST(image_cubin_whose_ptx_is_known)
     MG_CHECK(mg_known_ptx_add(cubin, sizeof cubin, ptx, sizeof ptx));
     MG_CHECK(mg_known_ptx_add(cubin, sizeof cubin, "not this", 9)); /* the first stays */
     for (int k = 0; k < 2; k++) {
-        MG_CHECK_EQ(k ? mg_image_open_memory(cubin, &im, NULL) : mg_image_open_bytes(cubin, sizeof cubin, "x", &im, NULL), MG_ERR_OK);
+        MG_CHECK_EQ(k ? mg_image_open_memory(cubin, &im, NULL)
+                      : mg_image_open_bytes(cubin, sizeof cubin, "x", &im, NULL),
+                    MG_ERR_OK);
         const struct mg_image_entry *e = mg_image_best_ptx(im, 0, 90);
         MG_CHECK(e != NULL);
         if (e) {

@@ -10,7 +10,8 @@ static struct mg_module *parse(const char *text)
 {
     struct mg_module *m = NULL;
     struct mg_diag d = MG_DIAG_INIT;
-    if (mg_ptx_parse(text, strlen(text), "t.ptx", &m, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_INPUT));
+    if (mg_ptx_parse(text, strlen(text), "t.ptx", &m, &d))
+        mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_INPUT));
     mg_diag_release(&d);
     return m;
 }
@@ -30,7 +31,7 @@ static const char kernel[] = HEAD ".visible .entry k(.param .u64 p, .param .u32 
 static mg_id inst(const struct mg_module *m, mg_id func, unsigned i)
 {
     MG_EACH_NODE(m, &m->funcs.at[func], id)
-        if (m->nodes.at[id].kind == MG_NODE_inst && !i--) return id;
+    if (m->nodes.at[id].kind == MG_NODE_inst && !i--) return id;
     return 0;
 }
 

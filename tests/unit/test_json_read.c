@@ -4,12 +4,17 @@
 #include "base/json.h"
 #include "test.h"
 
-static const struct mg_jval *parse(struct mg_arena *a, const char *text) { return mg_jval_parse(a, text, strlen(text)); }
+static const struct mg_jval *parse(struct mg_arena *a, const char *text)
+{
+    return mg_jval_parse(a, text, strlen(text));
+}
 
 MG_TEST(json_read_values)
 {
     struct mg_arena a = MG_ARENA_INIT;
-    const struct mg_jval *v = parse(&a, " {\"n\": 18446744073709551615, \"f\": -2.5e3, \"t\": \"x\\n\\u00e9\\ud83d\\ude00\", \"l\": [1, [], {}], \"y\": true, \"z\": null} ");
+    const struct mg_jval *v = parse(
+        &a,
+        " {\"n\": 18446744073709551615, \"f\": -2.5e3, \"t\": \"x\\n\\u00e9\\ud83d\\ude00\", \"l\": [1, [], {}], \"y\": true, \"z\": null} ");
     MG_CHECK(v && v->kind == MG_JVAL_OBJECT);
     MG_CHECK_EQ(v->n, 6);
     MG_CHECK(mg_jval_u64(v, "n") == UINT64_MAX);
@@ -25,7 +30,9 @@ MG_TEST(json_read_values)
 
 MG_TEST(json_read_refuses)
 {
-    static const char *const bad[] = {"", "{", "[1,]", "{\"a\" 1}", "{a:1}", "nul", "+1", "1e", "\"x", "\"\\x\"", "\"\n\"", "[1] 2", "--1", "1.2.3", "{\"a\":1,}", "\"\\u12g4\""};
+    static const char *const bad[] = {"",    "{",     "[1,]",       "{\"a\" 1}",  "{a:1}",  "nul",
+                                      "+1",  "1e",    "\"x",        "\"\\x\"",    "\"\n\"", "[1] 2",
+                                      "--1", "1.2.3", "{\"a\":1,}", "\"\\u12g4\""};
     struct mg_arena a = MG_ARENA_INIT;
     struct mg_buf deep = MG_BUF_INIT;
     for (size_t i = 0; i < MG_COUNT_OF(bad); i++)

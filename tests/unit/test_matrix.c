@@ -15,13 +15,19 @@ typedef __int128 wide;
 struct form {
     const char *text; /* after "mma.sync.aligned." */
     unsigned m, n, k;
-    char a, b, c, d;  /* h f16, b bf16, t tf32, e e4m3, E e5m2, d f64, s f32 or s32, S s8, U u8, i s4, u u4, 1 b1 */
+    char a, b, c, d; /* h f16, b bf16, t tf32, e e4m3, E e5m2, d f64, s f32 or s32, S s8, U u8, i s4, u u4, 1 b1 */
     bool sat, is_and;
-    int sparse;       /* selector, -1: dense */
+    int sparse; /* selector, -1: dense */
 };
 
-static unsigned bits_of(char t) { return strchr("hb", t) ? 16 : strchr("ts", t) ? 32 : t == 'd' ? 64 : strchr("eESU", t) ? 8 : t == '1' ? 1 : 4; }
-static bool is_int(char t) { return strchr("SUiu1", t) != NULL; }
+static unsigned bits_of(char t)
+{
+    return strchr("hb", t) ? 16 : strchr("ts", t) ? 32 : t == 'd' ? 64 : strchr("eESU", t) ? 8 : t == '1' ? 1 : 4;
+}
+static bool is_int(char t)
+{
+    return strchr("SUiu1", t) != NULL;
+}
 
 static uint32_t rng = 1;
 static uint32_t next(void)
@@ -31,10 +37,21 @@ static uint32_t next(void)
 }
 
 /* value = mant * 2^exp; unit exponent: of the leading bit of a normal number of that exponent field */
-struct number { int64_t mant; int exp, top; };
+struct number {
+    int64_t mant;
+    int exp, top;
+};
 static struct number read_number(char t, uint32_t u)
 {
-    int eb = t == 'h' || t == 'E' ? 5 : t == 'e' ? 4 : 8, mb = t == 'h' ? 10 : t == 'b' ? 7 : t == 't' ? 10 : t == 'e' ? 3 : t == 'E' ? 2 : 23;
+    int eb = t == 'h' || t == 'E' ? 5
+             : t == 'e'           ? 4
+                                  : 8,
+        mb = t == 'h'   ? 10
+             : t == 'b' ? 7
+             : t == 't' ? 10
+             : t == 'e' ? 3
+             : t == 'E' ? 2
+                        : 23;
     if (t == 't') u >>= 13;
     int e = (int)(u >> mb & ((1u << eb) - 1)), bias = (1 << (eb - 1)) - 1;
     int64_t m = u & ((1u << mb) - 1);
@@ -62,10 +79,13 @@ static uint32_t float_sum(const struct number *p, unsigned n, struct number c, b
     bool negative = sum < 0;
     uint64_t m = (uint64_t)(negative ? -sum : sum);
     if (half) { /* to nearest even */
-        double v = ldexp((double)m, unit), step = v < 0x1p-14 ? 0x1p-24 : ldexp(1, ilogb(v) - 10), n_steps = nearbyint(v / step);
+        double v = ldexp((double)m, unit), step = v < 0x1p-14 ? 0x1p-24 : ldexp(1, ilogb(v) - 10),
+               n_steps = nearbyint(v / step);
         v = n_steps * step;
         if (v >= 65520) return 0x7c00u | (negative ? 0x8000u : 0);
-        uint32_t code = v < 0x1p-14 ? (uint32_t)(v / 0x1p-24) : (uint32_t)((ilogb(v) + 15) << 10) + (uint32_t)(v / ldexp(1, ilogb(v) - 10)) - 1024;
+        uint32_t code = v < 0x1p-14
+                            ? (uint32_t)(v / 0x1p-24)
+                            : (uint32_t)((ilogb(v) + 15) << 10) + (uint32_t)(v / ldexp(1, ilogb(v) - 10)) - 1024;
         return code | (negative ? 0x8000u : 0);
     }
     if (!m) return 0;
@@ -81,30 +101,55 @@ static uint32_t float_sum(const struct number *p, unsigned n, struct number c, b
 
 static int32_t read_int(char t, uint32_t u)
 {
-    return t == 'S' ? (int8_t)u : t == 'U' ? (uint8_t)u : t == 'i' ? (int32_t)(u << 28) >> 28 : t == 'u' ? (int32_t)(u & 15) : (int32_t)(u & 1);
+    return t == 'S'   ? (int8_t)u
+           : t == 'U' ? (uint8_t)u
+           : t == 'i' ? (int32_t)(u << 28) >> 28
+           : t == 'u' ? (int32_t)(u & 15)
+                      : (int32_t)(u & 1);
 }
 
 static uint32_t random_bits(char t, unsigned mode)
 {
     uint32_t u = next();
     switch (t) {
-    case 'h': return mode == 0 ? (u & 0x84ff) | 0x3c00 : mode == 1 ? (u & 0x83ff) | ((u >> 16) % 24) << 10 : 0x3c00u * (u & 1);
-    case 'b': return mode == 2 ? 0x3f80 * (u & 1) : (u & 0x80ff) | (0x3e80 + (u >> 4 & 0x300) * mode);
-    case 't': case 's': return mode == 2 ? 0x3f800000u + 0x800000u * (u & 1) : (u << 8 & 0x807fffff) | (next() & 0x7fff) | ((120 + (u & 15) * (mode + 1) / 2) << 23);
-    case 'e': return (u & 0x7f) == 0x7f ? 0 : u & 0xff;
-    case 'E': return (u & 0x7c) == 0x7c ? 0x3c : u & 0xff;
-    case '1': return u >> 5 & 1;
-    default: return bits_of(t) < 32 ? u & ((1u << bits_of(t)) - 1) : 0; /* wider ones are made elsewhere */
+    case 'h':
+        return mode == 0   ? (u & 0x84ff) | 0x3c00
+               : mode == 1 ? (u & 0x83ff) | ((u >> 16) % 24) << 10
+                           : 0x3c00u * (u & 1);
+    case 'b':
+        return mode == 2 ? 0x3f80 * (u & 1) : (u & 0x80ff) | (0x3e80 + (u >> 4 & 0x300) * mode);
+    case 't':
+    case 's':
+        return mode == 2 ? 0x3f800000u + 0x800000u * (u & 1)
+                         : (u << 8 & 0x807fffff) | (next() & 0x7fff) | ((120 + (u & 15) * (mode + 1) / 2) << 23);
+    case 'e':
+        return (u & 0x7f) == 0x7f ? 0 : u & 0xff;
+    case 'E':
+        return (u & 0x7c) == 0x7c ? 0x3c : u & 0xff;
+    case '1':
+        return u >> 5 & 1;
+    default:
+        return bits_of(t) < 32 ? u & ((1u << bits_of(t)) - 1) : 0; /* wider ones are made elsewhere */
     }
 }
 
 static void put_bits(uint8_t *p, unsigned at, unsigned bits, uint32_t v)
 {
-    if (bits >= 8) memcpy(p + at * (bits / 8), &v, bits / 8);
-    else p[at * bits / 8] = (uint8_t)((p[at * bits / 8] & ~(((1u << bits) - 1) << at * bits % 8)) | v << at * bits % 8);
+    if (bits >= 8)
+        memcpy(p + at * (bits / 8), &v, bits / 8);
+    else
+        p[at * bits / 8] = (uint8_t)((p[at * bits / 8] & ~(((1u << bits) - 1) << at * bits % 8)) | v << at * bits % 8);
 }
 
-enum { MAX_REGS = 8, A_AT = 0, B_AT = MAX_REGS * 256, C_AT = 2 * B_AT, D_AT = 3 * B_AT, META_AT = 4 * B_AT, BYTES = 5 * B_AT };
+enum {
+    MAX_REGS = 8,
+    A_AT = 0,
+    B_AT = MAX_REGS * 256,
+    C_AT = 2 * B_AT,
+    D_AT = 3 * B_AT,
+    META_AT = 4 * B_AT,
+    BYTES = 5 * B_AT
+};
 
 static void registers(struct mg_buf *b, char name, unsigned n)
 {
@@ -117,15 +162,22 @@ static char *kernel_text(const struct form *f, unsigned na, unsigned nb, unsigne
 {
     struct mg_buf b = MG_BUF_INIT;
     bool f64 = f->a == 'd';
-    const char *reg = f64 ? "f64" : "b32", *c = f->c == 's' && !is_int(f->a) ? "f32" : reg, *d = f->d == 's' && !is_int(f->a) ? "f32" : reg;
-    mg_buf_printf(&b, ".version 8.5\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n .reg .b64 %%p, %%q; .reg .b32 %%t, %%m;\n .reg .%s %%a<8>, %%b<8>; .reg .%s %%c<8>; .reg .%s %%d<8>;\n", reg, c, d);
-    mg_buf_printf(&b, " ld.param.u64 %%p, [p];\n mov.u32 %%t, %%laneid;\n mul.wide.u32 %%q, %%t, %u;\n add.u64 %%p, %%p, %%q;\n", f64 ? 8 : 4);
+    const char *reg = f64 ? "f64" : "b32", *c = f->c == 's' && !is_int(f->a) ? "f32" : reg,
+               *d = f->d == 's' && !is_int(f->a) ? "f32" : reg;
+    mg_buf_printf(
+        &b,
+        ".version 8.5\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n .reg .b64 %%p, %%q; .reg .b32 %%t, %%m;\n .reg .%s %%a<8>, %%b<8>; .reg .%s %%c<8>; .reg .%s %%d<8>;\n",
+        reg, c, d);
+    mg_buf_printf(
+        &b, " ld.param.u64 %%p, [p];\n mov.u32 %%t, %%laneid;\n mul.wide.u32 %%q, %%t, %u;\n add.u64 %%p, %%p, %%q;\n",
+        f64 ? 8 : 4);
     for (unsigned i = 0; i < na; i++) mg_buf_printf(&b, " ld.global.%s %%a%u, [%%p+%u];\n", reg, i, A_AT + 256 * i);
     for (unsigned i = 0; i < nb; i++) mg_buf_printf(&b, " ld.global.%s %%b%u, [%%p+%u];\n", reg, i, B_AT + 256 * i);
     for (unsigned i = 0; i < nc; i++) mg_buf_printf(&b, " ld.global.%s %%c%u, [%%p+%u];\n", c, i, C_AT + 256 * i);
     if (f->sparse >= 0) mg_buf_printf(&b, " ld.global.b32 %%m, [%%p+%u];\n", META_AT);
     mg_buf_printf(&b, " mma.%ssync.aligned.%s ", f->sparse >= 0 ? "sp::ordered_metadata." : "", f->text);
-    registers(&b, 'd', nd), mg_buf_adds(&b, ", "), registers(&b, 'a', na), mg_buf_adds(&b, ", "), registers(&b, 'b', nb), mg_buf_adds(&b, ", "), registers(&b, 'c', nc);
+    registers(&b, 'd', nd), mg_buf_adds(&b, ", "), registers(&b, 'a', na), mg_buf_adds(&b, ", "),
+        registers(&b, 'b', nb), mg_buf_adds(&b, ", "), registers(&b, 'c', nc);
     if (f->sparse >= 0) mg_buf_printf(&b, ", %%m, %d", f->sparse);
     mg_buf_adds(&b, ";\n");
     for (unsigned i = 0; i < nd; i++) mg_buf_printf(&b, " st.global.%s [%%p+%u], %%d%u;\n", d, D_AT + 256 * i, i);
@@ -145,7 +197,8 @@ static void check_form(struct mg_device *dev, const struct form *f, unsigned mod
 {
     static const unsigned pairs[6][2] = {{0, 1}, {0, 2}, {1, 2}, {0, 3}, {1, 3}, {2, 3}};
     unsigned ab = bits_of(f->a), e = f->a == 'd' ? 1 : 32 / ab, ka = f->sparse >= 0 ? f->k / 2 : f->k;
-    unsigned na = f->m / 8 * (ka / (4 * e)), nb = f->k / (4 * e), nc = f->m / 8 * (f->c == 'h' ? 1 : 2), nd = f->m / 8 * (f->d == 'h' ? 1 : 2);
+    unsigned na = f->m / 8 * (ka / (4 * e)), nb = f->k / (4 * e), nc = f->m / 8 * (f->c == 'h' ? 1 : 2),
+             nd = f->m / 8 * (f->d == 'h' ? 1 : 2);
     static uint32_t a[16][256], b[256][8], dense[16][256], c[16][8];
     static double x[16][16], y[16][8], z[16][8];
     uint64_t at = mg_mem_alloc(BYTES, 0, MG_ALLOC_DEVICE);
@@ -153,11 +206,18 @@ static void check_form(struct mg_device *dev, const struct form *f, unsigned mod
     memset(mem, 0, BYTES);
     memset(dense, 0, sizeof dense);
     for (unsigned i = 0; i < f->m; i++)
-        for (unsigned k = 0; k < ka; k++) a[i][k] = dense[i][k] = random_bits(f->a, mode), x[i][k & 15] = (int)(next() % 2001) * 0x1p-5 - 30 + (double)next() * 0x1p-60;
+        for (unsigned k = 0; k < ka; k++)
+            a[i][k] = dense[i][k] = random_bits(f->a, mode),
+            x[i][k & 15] = (int)(next() % 2001) * 0x1p-5 - 30 + (double)next() * 0x1p-60;
     for (unsigned k = 0; k < f->k; k++)
-        for (unsigned j = 0; j < f->n; j++) b[k][j] = random_bits(f->b, mode), y[k & 15][j] = (int)(next() % 2001) * 0x1p-3 - 99 + (double)next() * 0x1p-58;
+        for (unsigned j = 0; j < f->n; j++)
+            b[k][j] = random_bits(f->b, mode),
+            y[k & 15][j] = (int)(next() % 2001) * 0x1p-3 - 99 + (double)next() * 0x1p-58;
     for (unsigned i = 0; i < f->m; i++)
-        for (unsigned j = 0; j < f->n; j++) c[i][j] = is_int(f->a) ? (f->sat ? (next() & 1 ? 0x7fffff00u : 0x80000020u) : next()) : random_bits(f->c, mode), z[i][j] = (double)next() - 1e5;
+        for (unsigned j = 0; j < f->n; j++)
+            c[i][j] =
+                is_int(f->a) ? (f->sat ? (next() & 1 ? 0x7fffff00u : 0x80000020u) : next()) : random_bits(f->c, mode),
+            z[i][j] = (double)next() - 1e5;
     if (f->sparse >= 0) { /* 2 of 4 elements; of tf32 1 of 2 */
         memset(dense, 0, sizeof dense);
         unsigned groups = f->a == 't' ? f->k / 2 : f->k / 4;
@@ -165,10 +225,15 @@ static void check_form(struct mg_device *dev, const struct form *f, unsigned mod
             for (unsigned g = 0; g < groups; g++) {
                 const unsigned *p = pairs[next() % 6];
                 unsigned code = p[0] | p[1] << 2, which = next() & 1, lane = i % 8 * 4, shift;
-                if (f->a == 't') dense[i][2 * g + which] = a[i][g], code = which ? 14 : 4;
-                else dense[i][4 * g + p[0]] = a[i][2 * g], dense[i][4 * g + p[1]] = a[i][2 * g + 1];
-                if (ab == 8 && groups == 16) lane += g / 8 * 2 + i / 8, shift = g % 8 * 4; /* all lanes: one row each */
-                else lane += groups > 4 ? 2 * (unsigned)f->sparse + g / 4 : (unsigned)f->sparse, shift = i / 8 * 16 + g % 4 * 4;
+                if (f->a == 't')
+                    dense[i][2 * g + which] = a[i][g], code = which ? 14 : 4;
+                else
+                    dense[i][4 * g + p[0]] = a[i][2 * g], dense[i][4 * g + p[1]] = a[i][2 * g + 1];
+                if (ab == 8 && groups == 16)
+                    lane += g / 8 * 2 + i / 8, shift = g % 8 * 4; /* all lanes: one row each */
+                else
+                    lane += groups > 4 ? 2 * (unsigned)f->sparse + g / 4 : (unsigned)f->sparse,
+                        shift = i / 8 * 16 + g % 4 * 4;
                 uint32_t m;
                 memcpy(&m, mem + META_AT + 4 * lane, 4);
                 m |= code << shift;
@@ -180,21 +245,28 @@ static void check_form(struct mg_device *dev, const struct form *f, unsigned mod
         for (unsigned r = 0; r < na; r++)
             for (unsigned j = 0; j < e; j++) {
                 place_ab(f, false, r, j, lane, &row, &k);
-                if (f->a == 'd') memcpy(mem + A_AT + 256 * r + 8 * lane, &x[row][k], 8);
-                else put_bits(mem + A_AT + 256 * r + 4 * lane, j, ab, a[row][k]);
+                if (f->a == 'd')
+                    memcpy(mem + A_AT + 256 * r + 8 * lane, &x[row][k], 8);
+                else
+                    put_bits(mem + A_AT + 256 * r + 4 * lane, j, ab, a[row][k]);
             }
         for (unsigned r = 0; r < nb; r++)
             for (unsigned j = 0; j < e; j++) {
                 place_ab(f, true, r, j, lane, &row, &k);
-                if (f->a == 'd') memcpy(mem + B_AT + 256 * r + 8 * lane, &y[k][row], 8);
-                else put_bits(mem + B_AT + 256 * r + 4 * lane, j, ab, b[k][row]);
+                if (f->a == 'd')
+                    memcpy(mem + B_AT + 256 * r + 8 * lane, &y[k][row], 8);
+                else
+                    put_bits(mem + B_AT + 256 * r + 4 * lane, j, ab, b[k][row]);
             }
         for (unsigned i = 0; i < f->m; i += 8)
             for (unsigned q = 0; q < 2; q++) {
                 unsigned rr = i + lane / 4, cc = 2 * (lane % 4) + q;
-                if (f->a == 'd') memcpy(mem + C_AT + 256 * (i / 8 * 2 + q) + 8 * lane, &z[rr][cc], 8);
-                else if (f->c == 'h') memcpy(mem + C_AT + 256 * (i / 8) + 4 * lane + 2 * q, &c[rr][cc], 2);
-                else memcpy(mem + C_AT + 256 * (i / 8 * 2 + q) + 4 * lane, &c[rr][cc], 4);
+                if (f->a == 'd')
+                    memcpy(mem + C_AT + 256 * (i / 8 * 2 + q) + 8 * lane, &z[rr][cc], 8);
+                else if (f->c == 'h')
+                    memcpy(mem + C_AT + 256 * (i / 8) + 4 * lane + 2 * q, &c[rr][cc], 2);
+                else
+                    memcpy(mem + C_AT + 256 * (i / 8 * 2 + q) + 4 * lane, &c[rr][cc], 4);
             }
     }
     char *text = kernel_text(f, na, nb, nc, nd);
@@ -206,7 +278,8 @@ static void check_form(struct mg_device *dev, const struct form *f, unsigned mod
         mg_test_fail(__FILE__, __LINE__, "%s: %s", f->text, mg_diag_first(&diag, MG_ERR_INPUT));
         return;
     }
-    struct mg_launch l = {.kernel = mg_emu_ops.kernel(mod, "k"), .grid = {1, 1, 1}, .block = {32, 1, 1}, .params = &at, .param_bytes = 8};
+    struct mg_launch l = {
+        .kernel = mg_emu_ops.kernel(mod, "k"), .grid = {1, 1, 1}, .block = {32, 1, 1}, .params = &at, .param_bytes = 8};
     mg_emu_ops.launch(dev, &l, NULL, &fault);
     if (fault.kind) mg_test_fail(__FILE__, __LINE__, "%s: %s", f->text, fault.text);
     unsigned bad = 0;
@@ -221,8 +294,10 @@ static void check_form(struct mg_device *dev, const struct form *f, unsigned mod
             } else if (is_int(f->a)) {
                 int64_t s = 0;
                 for (unsigned k = 0; k < f->k; k++) {
-                    if (f->a == '1') s += f->is_and ? dense[i][k] & b[k][j] : dense[i][k] ^ b[k][j];
-                    else s += (int64_t)read_int(f->a, dense[i][k]) * read_int(f->b, b[k][j]);
+                    if (f->a == '1')
+                        s += f->is_and ? dense[i][k] & b[k][j] : dense[i][k] ^ b[k][j];
+                    else
+                        s += (int64_t)read_int(f->a, dense[i][k]) * read_int(f->b, b[k][j]);
                 }
                 s += (int32_t)c[i][j];
                 if (f->sat) s = s > INT32_MAX ? INT32_MAX : s < INT32_MIN ? INT32_MIN : s;
@@ -234,10 +309,14 @@ static void check_form(struct mg_device *dev, const struct form *f, unsigned mod
                     p[k] = (struct number){u.mant * v.mant, u.exp + v.exp, u.top + v.top};
                 }
                 want = float_sum(p, f->k, read_number(f->c, c[i][j]), f->d == 'h');
-                if (f->d == 'h') memcpy(&got, mem + D_AT + 256 * (i / 8) + 4 * lane + 2 * (j & 1), 2);
-                else memcpy(&got, mem + D_AT + 256 * reg + 4 * lane, 4);
+                if (f->d == 'h')
+                    memcpy(&got, mem + D_AT + 256 * (i / 8) + 4 * lane + 2 * (j & 1), 2);
+                else
+                    memcpy(&got, mem + D_AT + 256 * reg + 4 * lane, 4);
             }
-            if (got != want && !bad++) mg_test_fail(__FILE__, __LINE__, "%s (input %u): element %u,%u is %#llx, want %#llx", f->text, mode, i, j, (unsigned long long)got, (unsigned long long)want);
+            if (got != want && !bad++)
+                mg_test_fail(__FILE__, __LINE__, "%s (input %u): element %u,%u is %#llx, want %#llx", f->text, mode, i,
+                             j, (unsigned long long)got, (unsigned long long)want);
         }
     if (fault.kind == MG_FAULT_NONE) mg_emu_ops.module_unload(mod);
     mg_diag_release(&diag);
@@ -246,20 +325,32 @@ static void check_form(struct mg_device *dev, const struct form *f, unsigned mod
 }
 
 static const struct form forms[] = {
-    {"m16n8k16.row.col.f32.f16.f16.f32", 16, 8, 16, 'h', 'h', 's', 's', .sparse = -1}, {"m16n8k8.row.col.f32.f16.f16.f32", 16, 8, 8, 'h', 'h', 's', 's', .sparse = -1},
-    {"m16n8k16.row.col.f16.f16.f16.f16", 16, 8, 16, 'h', 'h', 'h', 'h', .sparse = -1}, {"m16n8k16.row.col.f32.bf16.bf16.f32", 16, 8, 16, 'b', 'b', 's', 's', .sparse = -1},
-    {"m16n8k8.row.col.f32.bf16.bf16.f32", 16, 8, 8, 'b', 'b', 's', 's', .sparse = -1}, {"m16n8k8.row.col.f32.tf32.tf32.f32", 16, 8, 8, 't', 't', 's', 's', .sparse = -1},
-    {"m16n8k4.row.col.f32.tf32.tf32.f32", 16, 8, 4, 't', 't', 's', 's', .sparse = -1}, {"m16n8k32.row.col.f32.e4m3.e5m2.f32", 16, 8, 32, 'e', 'E', 's', 's', .sparse = -1},
-    {"m16n8k32.row.col.f16.e5m2.e4m3.f16", 16, 8, 32, 'E', 'e', 'h', 'h', .sparse = -1}, {"m8n8k4.row.col.f64.f64.f64.f64", 8, 8, 4, 'd', 'd', 'd', 'd', .sparse = -1},
-    {"m16n8k4.row.col.f64.f64.f64.f64", 16, 8, 4, 'd', 'd', 'd', 'd', .sparse = -1}, {"m16n8k8.row.col.f64.f64.f64.f64", 16, 8, 8, 'd', 'd', 'd', 'd', .sparse = -1},
-    {"m16n8k16.row.col.f64.f64.f64.f64", 16, 8, 16, 'd', 'd', 'd', 'd', .sparse = -1}, {"m8n8k16.row.col.s32.s8.u8.s32", 8, 8, 16, 'S', 'U', 's', 's', .sparse = -1},
-    {"m16n8k16.row.col.s32.u8.s8.s32", 16, 8, 16, 'U', 'S', 's', 's', .sparse = -1}, {"m16n8k32.row.col.satfinite.s32.s8.s8.s32", 16, 8, 32, 'S', 'S', 's', 's', .sat = true, .sparse = -1},
-    {"m16n8k32.row.col.s32.u4.s4.s32", 16, 8, 32, 'u', 'i', 's', 's', .sparse = -1}, {"m8n8k32.row.col.satfinite.s32.s4.s4.s32", 8, 8, 32, 'i', 'i', 's', 's', .sat = true, .sparse = -1},
-    {"m16n8k64.row.col.s32.s4.u4.s32", 16, 8, 64, 'i', 'u', 's', 's', .sparse = -1}, {"m8n8k128.row.col.s32.b1.b1.s32.xor.popc", 8, 8, 128, '1', '1', 's', 's', .sparse = -1},
+    {"m16n8k16.row.col.f32.f16.f16.f32", 16, 8, 16, 'h', 'h', 's', 's', .sparse = -1},
+    {"m16n8k8.row.col.f32.f16.f16.f32", 16, 8, 8, 'h', 'h', 's', 's', .sparse = -1},
+    {"m16n8k16.row.col.f16.f16.f16.f16", 16, 8, 16, 'h', 'h', 'h', 'h', .sparse = -1},
+    {"m16n8k16.row.col.f32.bf16.bf16.f32", 16, 8, 16, 'b', 'b', 's', 's', .sparse = -1},
+    {"m16n8k8.row.col.f32.bf16.bf16.f32", 16, 8, 8, 'b', 'b', 's', 's', .sparse = -1},
+    {"m16n8k8.row.col.f32.tf32.tf32.f32", 16, 8, 8, 't', 't', 's', 's', .sparse = -1},
+    {"m16n8k4.row.col.f32.tf32.tf32.f32", 16, 8, 4, 't', 't', 's', 's', .sparse = -1},
+    {"m16n8k32.row.col.f32.e4m3.e5m2.f32", 16, 8, 32, 'e', 'E', 's', 's', .sparse = -1},
+    {"m16n8k32.row.col.f16.e5m2.e4m3.f16", 16, 8, 32, 'E', 'e', 'h', 'h', .sparse = -1},
+    {"m8n8k4.row.col.f64.f64.f64.f64", 8, 8, 4, 'd', 'd', 'd', 'd', .sparse = -1},
+    {"m16n8k4.row.col.f64.f64.f64.f64", 16, 8, 4, 'd', 'd', 'd', 'd', .sparse = -1},
+    {"m16n8k8.row.col.f64.f64.f64.f64", 16, 8, 8, 'd', 'd', 'd', 'd', .sparse = -1},
+    {"m16n8k16.row.col.f64.f64.f64.f64", 16, 8, 16, 'd', 'd', 'd', 'd', .sparse = -1},
+    {"m8n8k16.row.col.s32.s8.u8.s32", 8, 8, 16, 'S', 'U', 's', 's', .sparse = -1},
+    {"m16n8k16.row.col.s32.u8.s8.s32", 16, 8, 16, 'U', 'S', 's', 's', .sparse = -1},
+    {"m16n8k32.row.col.satfinite.s32.s8.s8.s32", 16, 8, 32, 'S', 'S', 's', 's', .sat = true, .sparse = -1},
+    {"m16n8k32.row.col.s32.u4.s4.s32", 16, 8, 32, 'u', 'i', 's', 's', .sparse = -1},
+    {"m8n8k32.row.col.satfinite.s32.s4.s4.s32", 8, 8, 32, 'i', 'i', 's', 's', .sat = true, .sparse = -1},
+    {"m16n8k64.row.col.s32.s4.u4.s32", 16, 8, 64, 'i', 'u', 's', 's', .sparse = -1},
+    {"m8n8k128.row.col.s32.b1.b1.s32.xor.popc", 8, 8, 128, '1', '1', 's', 's', .sparse = -1},
     {"m16n8k128.row.col.s32.b1.b1.s32.and.popc", 16, 8, 128, '1', '1', 's', 's', .is_and = true, .sparse = -1},
     {"m16n8k256.row.col.s32.b1.b1.s32.xor.popc", 16, 8, 256, '1', '1', 's', 's', .sparse = -1},
-    {"m16n8k32.row.col.f32.f16.f16.f32", 16, 8, 32, 'h', 'h', 's', 's', .sparse = 1}, {"m16n8k16.row.col.f16.f16.f16.f16", 16, 8, 16, 'h', 'h', 'h', 'h', .sparse = 3},
-    {"m16n8k16.row.col.f32.tf32.tf32.f32", 16, 8, 16, 't', 't', 's', 's', .sparse = 0}, {"m16n8k64.row.col.s32.s8.u8.s32", 16, 8, 64, 'S', 'U', 's', 's', .sparse = 0},
+    {"m16n8k32.row.col.f32.f16.f16.f32", 16, 8, 32, 'h', 'h', 's', 's', .sparse = 1},
+    {"m16n8k16.row.col.f16.f16.f16.f16", 16, 8, 16, 'h', 'h', 'h', 'h', .sparse = 3},
+    {"m16n8k16.row.col.f32.tf32.tf32.f32", 16, 8, 16, 't', 't', 's', 's', .sparse = 0},
+    {"m16n8k64.row.col.s32.s8.u8.s32", 16, 8, 64, 'S', 'U', 's', 's', .sparse = 0},
 };
 
 MG_TEST(emu_matrix)
@@ -279,7 +370,9 @@ MG_TEST(emu_matrix)
         mg_emu_ops.close(dev);
         mg_diag_release(&diag);
     }
-    if (kept) setenv("MARGAY_ISA", kept, 1);
-    else unsetenv("MARGAY_ISA");
+    if (kept)
+        setenv("MARGAY_ISA", kept, 1);
+    else
+        unsetenv("MARGAY_ISA");
     free(kept);
 }

@@ -43,11 +43,13 @@ MG_TEST(mem_free_neighbours_join)
 /* Around an allocation of n bytes nothing else begins or ends within max(4 KiB, min(n / 4, 1 MiB)). */
 MG_TEST(mem_red_zones)
 {
-    static const uint64_t sizes[][2] = {{1, 4096}, {1000, 4096}, {16384, 4096}, {65536, 16384}, {4 << 20, 1 << 20}, {64 << 20, 1 << 20}};
+    static const uint64_t sizes[][2] = {{1, 4096},      {1000, 4096},       {16384, 4096},
+                                        {65536, 16384}, {4 << 20, 1 << 20}, {64 << 20, 1 << 20}};
     uint64_t live0, live1, bytes = 0, p[12];
     struct mg_alloc below, above;
     mg_mem_totals(&live0, NULL);
-    for (unsigned i = 0; i < 12; i++) p[i] = mg_mem_alloc(sizes[i % 6][0], 0, i & 1 ? MG_ALLOC_MANAGED : MG_ALLOC_DEVICE), bytes += sizes[i % 6][0];
+    for (unsigned i = 0; i < 12; i++)
+        p[i] = mg_mem_alloc(sizes[i % 6][0], 0, i & 1 ? MG_ALLOC_MANAGED : MG_ALLOC_DEVICE), bytes += sizes[i % 6][0];
     mg_mem_totals(&live1, NULL);
     MG_CHECK_EQ(live1 - live0, bytes); /* what the program sees of it */
     for (unsigned i = 0; i < 12; i++) {
@@ -57,7 +59,8 @@ MG_TEST(mem_red_zones)
         mg_mem_nearest(p[i] + n, NULL, &above);
         MG_CHECK(!below.base || p[i] - (below.base + below.bytes) >= zone);
         MG_CHECK(!above.base || above.base - (p[i] + n) >= zone);
-        MG_CHECK(!mg_mem_find(p[i] - 1, NULL) && !mg_mem_find(p[i] - zone, NULL) && !mg_mem_find(p[i] + n, NULL) && !mg_mem_find(p[i] + n + zone - 1, NULL));
+        MG_CHECK(!mg_mem_find(p[i] - 1, NULL) && !mg_mem_find(p[i] - zone, NULL) && !mg_mem_find(p[i] + n, NULL) &&
+                 !mg_mem_find(p[i] + n + zone - 1, NULL));
     }
     for (unsigned i = 0; i < 12; i++) mg_mem_free(p[i]);
 }
@@ -90,7 +93,8 @@ MG_TEST(mem_freed_ranges_wait)
 
 MG_TEST(mem_own_memory_is_apart)
 {
-    uint64_t a = mg_mem_alloc(1024, 0, MG_ALLOC_DEVICE), own = mg_mem_alloc(1024, 0, MG_ALLOC_INTERNAL), b = mg_mem_alloc(1024, 0, MG_ALLOC_DEVICE), arena[2], live0, live1;
+    uint64_t a = mg_mem_alloc(1024, 0, MG_ALLOC_DEVICE), own = mg_mem_alloc(1024, 0, MG_ALLOC_INTERNAL),
+             b = mg_mem_alloc(1024, 0, MG_ALLOC_DEVICE), arena[2], live0, live1;
     struct mg_alloc x, y;
     MG_CHECK(!mg_mem_find(own, NULL) && mg_mem_find_any(own, &x) && x.base == own && x.kind == MG_ALLOC_INTERNAL);
     MG_CHECK(mg_mem_is_own(own) && !mg_mem_is_own(a) && !mg_mem_is_own(b) && mg_mem_find_any(a, NULL));
@@ -146,7 +150,8 @@ MG_TEST(mem_random_allocations_never_overlap)
             size[i] = 1 + (r >> 10) % 5000;
             base[i] = mg_mem_alloc(size[i], 1u << (r >> 28), MG_ALLOC_DEVICE);
             for (int j = 0; j < N; j++)
-                if (j != i && base[j] && base[i] < base[j] + size[j] && base[j] < base[i] + size[i]) MG_CHECK(!"overlap");
+                if (j != i && base[j] && base[i] < base[j] + size[j] && base[j] < base[i] + size[i])
+                    MG_CHECK(!"overlap");
         }
     }
     for (int i = 0; i < N; i++)
@@ -184,8 +189,10 @@ static bool asks_for_large_pages(uint64_t at)
     unsigned long long lo, hi;
     bool here = false, found = false;
     while (f && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "%llx-%llx ", &lo, &hi) == 2) here = at >= lo && at < hi;
-        else if (here && !strncmp(line, "VmFlags:", 8)) found = strstr(line, " hg") != NULL;
+        if (sscanf(line, "%llx-%llx ", &lo, &hi) == 2)
+            here = at >= lo && at < hi;
+        else if (here && !strncmp(line, "VmFlags:", 8))
+            found = strstr(line, " hg") != NULL;
     }
     if (f) fclose(f);
     return found;

@@ -17,10 +17,11 @@
 MG_TEST(operations_all_have_a_function)
 {
     EACH_ISA(isa)
-        for (unsigned k = EMU_OP_none + 1; k < EMU_OP_COUNT; k++)
-            for (enum emu_elem e = 0; e < EMU_E_COUNT; e++)
-                if (!emu_function(k, isa, e, false) || !emu_function(k, isa, e, true))
-                    mg_test_fail(__FILE__, __LINE__, "%s, isa %d, element %d: the emulator has no function", emu_opcode_name(k), (int)isa, (int)e);
+    for (unsigned k = EMU_OP_none + 1; k < EMU_OP_COUNT; k++)
+        for (enum emu_elem e = 0; e < EMU_E_COUNT; e++)
+            if (!emu_function(k, isa, e, false) || !emu_function(k, isa, e, true))
+                mg_test_fail(__FILE__, __LINE__, "%s, isa %d, element %d: the emulator has no function",
+                             emu_opcode_name(k), (int)isa, (int)e);
     MG_CHECK(!emu_function(EMU_OP_none, EMU_ISA_BASE, 0, false));
 }
 
@@ -28,11 +29,14 @@ MG_TEST(operations_all_have_a_function)
 MG_TEST(operations_rows_are_the_same_on_every_isa)
 {
     unsigned n = EMU_OP_COUNT;
-    for (const struct alu_row *a; (a = emu_alu_row(n, EMU_ISA_BASE)); n++)
-        EACH_ISA(isa) {
+    for (const struct alu_row *a; (a = emu_alu_row(n, EMU_ISA_BASE)); n++) EACH_ISA(isa)
+        {
             const struct alu_row *b = emu_alu_row(n, isa);
-            bool same = b && a->op == b->op && !memcmp(a->t, b->t, sizeof a->t) && a->key == b->key && a->imm == b->imm && b->fn && emu_function(n, isa, 0, false) == b->fn;
-            if (!same) mg_test_fail(__FILE__, __LINE__, "row %u, %s, is another one on isa %d", n, mg_op_name((enum mg_op)a->op), (int)isa);
+            bool same = b && a->op == b->op && !memcmp(a->t, b->t, sizeof a->t) && a->key == b->key &&
+                        a->imm == b->imm && b->fn && emu_function(n, isa, 0, false) == b->fn;
+            if (!same)
+                mg_test_fail(__FILE__, __LINE__, "row %u, %s, is another one on isa %d", n,
+                             mg_op_name((enum mg_op)a->op), (int)isa);
         }
     EACH_ISA(isa) MG_CHECK(!emu_alu_row(n, isa));
     MG_CHECK(n > EMU_OP_COUNT + 1000 && n < UINT16_MAX);
@@ -79,7 +83,8 @@ MG_TEST(operations_that_compiled_code_calls_are_listed)
     for (unsigned line = 1; *x || *y; line++) {
         size_t n = strcspn(x, "\n"), m = strcspn(y, "\n");
         if (n != m || memcmp(x, y, n)) {
-            mg_test_fail(__FILE__, __LINE__, "line %u is \"%.*s\", operations.txt has \"%.*s\"; all of it:\n%s", line, (int)n, x, (int)m, y, b.at);
+            mg_test_fail(__FILE__, __LINE__, "line %u is \"%.*s\", operations.txt has \"%.*s\"; all of it:\n%s", line,
+                         (int)n, x, (int)m, y, b.at);
             break;
         }
         x += n + (x[n] == '\n');
@@ -99,8 +104,11 @@ static unsigned check_kernel(struct mg_dmod *mod, struct mg_dkernel *k, const ch
         const struct emu_func *fn = k->code->funcs.at[i];
         for (uint32_t j = 0; j < fn->n_ops; j++, n++) {
             const struct emu_op *op = &fn->ops[j];
-            emu_alu_fn runs = op->real ? op->real : op->a.fn, known = emu_function(op->opcode, mod->dev->isa, (enum emu_elem)op->elem, op->vec > 1);
-            if (runs != known || (!op->ctl && op->opcode == EMU_OP_none)) mg_test_fail(__FILE__, __LINE__, "%s: operation %u of %s is not what its opcode %u says", file, j, k->name, op->opcode);
+            emu_alu_fn runs = op->real ? op->real : op->a.fn,
+                       known = emu_function(op->opcode, mod->dev->isa, (enum emu_elem)op->elem, op->vec > 1);
+            if (runs != known || (!op->ctl && op->opcode == EMU_OP_none))
+                mg_test_fail(__FILE__, __LINE__, "%s: operation %u of %s is not what its opcode %u says", file, j,
+                             k->name, op->opcode);
         }
     }
     return n;
@@ -114,7 +122,8 @@ static unsigned check_file(struct mg_device *dev, const char *file)
     char *text = NULL;
     size_t bytes = 0;
     unsigned n = 0;
-    if (!mg_io_read(file, &text, &bytes, &diag) && !mg_ptx_parse(text, bytes, file, &m, &diag) && !mg_emu_ops.module_load(dev, m, &mod, &diag)) {
+    if (!mg_io_read(file, &text, &bytes, &diag) && !mg_ptx_parse(text, bytes, file, &m, &diag) &&
+        !mg_emu_ops.module_load(dev, m, &mod, &diag)) {
         for (uint32_t k = 0; k < mod->n_kernels; k++) n += check_kernel(mod, &mod->kernels[k], file);
         mg_emu_ops.module_unload(mod);
     }

@@ -7,7 +7,13 @@
 
 #include "test.h"
 
-struct values { bool quiet, json; const char *dir, *mode; struct mg_opt_list tools; uint64_t top, ring; double pct; };
+struct values {
+    bool quiet, json;
+    const char *dir, *mode;
+    struct mg_opt_list tools;
+    uint64_t top, ring;
+    double pct;
+};
 static const struct mg_opt_page page = {"cmd", "DIR [OPTIONS]\nOTHER", "does things", "More.\n"};
 static int status, n_left;
 static char *left[16];
@@ -17,10 +23,15 @@ static char words[256];
 static struct values parse(const char *line, unsigned flags)
 {
     struct values v = {0};
-    const struct mg_opt opts[] = {
-        MG_OPT_FLAG('q', "quiet", &v.quiet, "no summary"), MG_OPT_FLAG(0, "json", &v.json, "as JSON"), MG_OPT_STR('o', "output", &v.dir, "DIR", "there"),
-        MG_OPT_LIST('t', "tool", &v.tools, "TOOL", "with it"), MG_OPT_U64(0, "top", &v.top, 0, 1e6, "N", "how many"), MG_OPT_SIZE('r', "ring", &v.ring, 0, 1e12, "SIZE", "bytes"),
-        MG_OPT_F64(0, "pct", &v.pct, 0, 100, "PCT", "limit"), MG_OPT_CHOICE('m', "mode", &v.mode, "fast|slow", "how"), MG_OPT_END};
+    const struct mg_opt opts[] = {MG_OPT_FLAG('q', "quiet", &v.quiet, "no summary"),
+                                  MG_OPT_FLAG(0, "json", &v.json, "as JSON"),
+                                  MG_OPT_STR('o', "output", &v.dir, "DIR", "there"),
+                                  MG_OPT_LIST('t', "tool", &v.tools, "TOOL", "with it"),
+                                  MG_OPT_U64(0, "top", &v.top, 0, 1e6, "N", "how many"),
+                                  MG_OPT_SIZE('r', "ring", &v.ring, 0, 1e12, "SIZE", "bytes"),
+                                  MG_OPT_F64(0, "pct", &v.pct, 0, 100, "PCT", "limit"),
+                                  MG_OPT_CHOICE('m', "mode", &v.mode, "fast|slow", "how"),
+                                  MG_OPT_END};
     int argc = 0, keep1 = dup(1), keep2 = dup(2), null = open("/dev/null", O_WRONLY);
     snprintf(words, sizeof words, "cmd %s", line);
     for (char *save, *w = strtok_r(words, " ", &save); w; w = strtok_r(NULL, " ", &save)) left[argc++] = w;
@@ -60,9 +71,32 @@ MG_TEST(opt_forms)
 
 MG_TEST(opt_usage_errors)
 {
-    static const char *const bad[] = {"--nothing", "-x", "-o", "--output", "--top x", "--top -1", "--top 99999999999999999999", "--quiet=1", "-m medium", "--pct 3x", "--pct=",
-                                      "-r 5q", "-r 99999999999G", "--to 3", "--jso",
-                                      "--top 1000001", "--top +1", "--top 0x", "--top 1e3", "--pct nan", "--pct inf", "--pct -1", "--pct 100.1", "--pct 1e999", "--pct 0x10", "-r 2000G"};
+    static const char *const bad[] = {"--nothing",
+                                      "-x",
+                                      "-o",
+                                      "--output",
+                                      "--top x",
+                                      "--top -1",
+                                      "--top 99999999999999999999",
+                                      "--quiet=1",
+                                      "-m medium",
+                                      "--pct 3x",
+                                      "--pct=",
+                                      "-r 5q",
+                                      "-r 99999999999G",
+                                      "--to 3",
+                                      "--jso",
+                                      "--top 1000001",
+                                      "--top +1",
+                                      "--top 0x",
+                                      "--top 1e3",
+                                      "--pct nan",
+                                      "--pct inf",
+                                      "--pct -1",
+                                      "--pct 100.1",
+                                      "--pct 1e999",
+                                      "--pct 0x10",
+                                      "-r 2000G"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         parse(bad[i], 0);
         if (n_left != -1 || status != 2) mg_test_fail(__FILE__, __LINE__, "'%s' was taken", bad[i]);
@@ -84,7 +118,8 @@ MG_TEST(opt_help_forms)
     const struct mg_opt opts[] = {MG_OPT_FLAG('q', "quiet", &flag, "no summary"), MG_OPT_END};
     struct mg_buf out = MG_BUF_INIT;
     mg_opt_print(&page, opts, MG_OPT_HELP, &out);
-    MG_CHECK(strstr(out.at, "  margay cmd DIR [OPTIONS]\n  margay cmd OTHER\n") && strstr(out.at, "-q, --quiet") && strstr(out.at, "More."));
+    MG_CHECK(strstr(out.at, "  margay cmd DIR [OPTIONS]\n  margay cmd OTHER\n") && strstr(out.at, "-q, --quiet") &&
+             strstr(out.at, "More."));
     mg_buf_reset(&out);
     mg_opt_print(&page, opts, MG_OPT_MAN, &out);
     MG_CHECK(strstr(out.at, ".SH OPTIONS\n.TP\n\\fB\\-q\\fR, \\fB\\-\\-quiet\\fR\nno summary\n"));

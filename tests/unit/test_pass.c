@@ -8,7 +8,8 @@
 #include "ptx/ptx.h"
 #include "test.h"
 
-static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+static const char text[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .entry a()\n{\n.reg .pred %p<2>; .reg .b32 %r<3>;\n@%p1 bra L; mov.u32 %r1, 1; L: ret;\n}\n"
     ".visible .entry b()\n{\nret;\n}\n";
 
@@ -20,7 +21,11 @@ static struct mg_module *parse(void)
     return m;
 }
 
-struct log { struct mg_buf text; const struct mg_cfg *cfg; bool kept; };
+struct log {
+    struct mg_buf text;
+    const struct mg_cfg *cfg;
+    bool kept;
+};
 
 static enum mg_err note(struct mg_pass_ctx *c, struct log *l, const char *name, mg_id func, uint32_t block)
 {
@@ -28,14 +33,22 @@ static enum mg_err note(struct mg_pass_ctx *c, struct log *l, const char *name, 
     mg_buf_printf(&l->text, "%s:%s:%u ", name, func ? mg_name(m, m->funcs.at[func].name) : "-", block);
     return MG_ERR_OK;
 }
-static enum mg_err run_p(struct mg_pass_ctx *c, void *u, mg_id f, uint32_t b) { return note(c, u, "p", f, b); }
-static enum mg_err run_q(struct mg_pass_ctx *c, void *u, mg_id f, uint32_t b) { return note(c, u, "q", f, b); }
+static enum mg_err run_p(struct mg_pass_ctx *c, void *u, mg_id f, uint32_t b)
+{
+    return note(c, u, "p", f, b);
+}
+static enum mg_err run_q(struct mg_pass_ctx *c, void *u, mg_id f, uint32_t b)
+{
+    return note(c, u, "q", f, b);
+}
 
 MG_TEST(passes_of_one_scope_are_coalesced)
 {
     struct log l = {{0}, NULL, false};
-    const struct mg_pass mp = {.name = "mp", .scope = MG_SCOPE_MODULE, .run = run_p}, kp = {.name = "kp", .scope = MG_SCOPE_KERNEL, .run = run_p},
-                         kq = {.name = "kq", .scope = MG_SCOPE_KERNEL, .run = run_q}, bp = {.name = "bp", .scope = MG_SCOPE_BLOCK, .run = run_p},
+    const struct mg_pass mp = {.name = "mp", .scope = MG_SCOPE_MODULE, .run = run_p},
+                         kp = {.name = "kp", .scope = MG_SCOPE_KERNEL, .run = run_p},
+                         kq = {.name = "kq", .scope = MG_SCOPE_KERNEL, .run = run_q},
+                         bp = {.name = "bp", .scope = MG_SCOPE_BLOCK, .run = run_p},
                          bq = {.name = "bq", .scope = MG_SCOPE_BLOCK, .run = run_q};
     const struct mg_pipeline_step steps[] = {{&mp, &l}, {&kp, &l}, {&kq, &l}, {&bp, &l}, {&bq, &l}};
     struct mg_module *m = parse();
@@ -53,7 +66,8 @@ static enum mg_err look(struct mg_pass_ctx *c, void *u, mg_id f, uint32_t b)
     (void)b;
     const struct mg_cfg *now = mg_pass_cfg(c, f);
     if (!strcmp(mg_name(mg_pass_module(c), mg_pass_module(c)->funcs.at[f].name), "a")) {
-        l->kept = l->cfg == now && now->n_blocks == mg_pass_dom(c, f)->n_blocks && now->n_blocks == mg_pass_uniform(c, f)->n_blocks;
+        l->kept = l->cfg == now && now->n_blocks == mg_pass_dom(c, f)->n_blocks &&
+                  now->n_blocks == mg_pass_uniform(c, f)->n_blocks;
         l->cfg = now;
     }
     return MG_ERR_OK;
@@ -81,7 +95,8 @@ static enum mg_err grow(struct mg_pass_ctx *c, void *u, mg_id f, uint32_t b)
 MG_TEST(analyses_live_as_long_as_they_are_kept)
 {
     struct log l = {{0}, NULL, false};
-    const struct mg_pass see = {.name = "see", .scope = MG_SCOPE_KERNEL, .needs = MG_AN_CFG | MG_AN_DOM, .keeps = MG_AN_ALL, .run = look};
+    const struct mg_pass see = {
+        .name = "see", .scope = MG_SCOPE_KERNEL, .needs = MG_AN_CFG | MG_AN_DOM, .keeps = MG_AN_ALL, .run = look};
     const struct mg_pass change = {.name = "grow", .scope = MG_SCOPE_KERNEL, .run = grow};
     const struct mg_pass verify = {.name = "v", .scope = MG_SCOPE_IMMUTABLE, .keeps = MG_AN_ALL, .run = run_p};
     struct mg_module *m = parse();
@@ -139,11 +154,12 @@ MG_TEST(dumps)
     mg_module_free(m);
 }
 
-/* A device that takes the IR itself sees what it would see in the printed text: kernels and variables that the twin does
- * not have are there no more, and what was inserted is code like any other. */
+/* A device that takes the IR itself sees what it would see in the printed text: kernels and variables that the twin
+ * does not have are there no more, and what was inserted is code like any other. */
 MG_TEST(finished_twin_is_what_its_text_says)
 {
-    static const char two[] = ".version 7.0\n.target sm_70\n.address_size 64\n.global .align 4 .u32 used;\n.global .align 4 .u32 other[4] = {1, 2, 3, 4};\n"
+    static const char two[] =
+        ".version 7.0\n.target sm_70\n.address_size 64\n.global .align 4 .u32 used;\n.global .align 4 .u32 other[4] = {1, 2, 3, 4};\n"
         ".shared .align 4 .b8 mine[64];\n.shared .align 4 .b8 theirs[32];\n"
         ".visible .entry a()\n{\n.reg .b32 %r<3>; .reg .b64 %rd<3>;\nmov.u64 %rd1, used; ld.global.u32 %r1, [%rd1]; st.shared.u32 [mine], %r1; ret;\n}\n"
         ".visible .entry b()\n{\n.reg .b32 %r<3>;\nld.shared.u32 %r1, [theirs]; ld.global.u32 %r1, [other]; ret;\n}\n";
@@ -165,7 +181,8 @@ MG_TEST(finished_twin_is_what_its_text_says)
         MG_CHECK_EQ(x ? t->m->vars.at[x].space : 0, y ? read->vars.at[y].space : 0);
         MG_CHECK_EQ(x ? t->m->vars.at[x].n_inits : 0, y ? read->vars.at[y].n_inits : 0);
     }
-    MG_CHECK(mg_module_find_func(read, "a") && !mg_module_find_func(read, "b") && mg_module_find_var(read, "mine") && !mg_module_find_var(read, "other"));
+    MG_CHECK(mg_module_find_func(read, "a") && !mg_module_find_func(read, "b") && mg_module_find_var(read, "mine") &&
+             !mg_module_find_var(read, "other"));
     for (mg_id n = 1; n < t->m->nodes.n; n++)
         MG_CHECK(!(t->m->nodes.at[n].flags & MG_NF_META) && !t->m->nodes.at[n].origin);
     mg_twin_free(t);

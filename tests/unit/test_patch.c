@@ -28,7 +28,7 @@ struct run { /* of kernel k, native and instrumented */
     uint32_t grid, block, n;
     uint32_t sm, copies, registers /* of the native code; 0: not known */;
     bool reduce, changes; /* changes: the tool alters what the kernel computes */
-    uint32_t *out;         /* of the twin */
+    uint32_t *out;        /* of the twin */
     char *text;
 };
 
@@ -47,7 +47,8 @@ static struct mg_twin *instrument(struct run *r, const struct mg_tool_use *uses,
     struct mg_twin *t = NULL;
     mg_id k = mg_module_find_func(r->m, "k");
     struct mg_pass_opts passes = {.size = sizeof passes, .verify = true};
-    struct mg_tools_opts o = {.size = sizeof o, .sm = r->sm, .max_copies = r->copies, .reduce = r->reduce, .passes = &passes};
+    struct mg_tools_opts o = {
+        .size = sizeof o, .sm = r->sm, .max_copies = r->copies, .reduce = r->reduce, .passes = &passes};
     r->sites = mg_sites_new(r->m, k);
     bool ok = !mg_twin_new(r->m, k, &t, &d);
     if (ok) t->registers = r->registers;
@@ -65,7 +66,8 @@ static struct mg_twin *instrument(struct run *r, const struct mg_tool_use *uses,
 static bool run(struct run *r, const char *text, const struct mg_tool_use *uses, uint32_t n)
 {
     struct mg_diag d = MG_DIAG_INIT;
-    if (mg_ptx_parse(text, strlen(text), "t.ptx", &r->m, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_INPUT));
+    if (mg_ptx_parse(text, strlen(text), "t.ptx", &r->m, &d))
+        mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_INPUT));
     mg_diag_release(&d);
     struct mg_dmod *native = emu_load(text);
     struct mg_twin *t = r->m ? instrument(r, uses, n) : NULL;
@@ -74,7 +76,11 @@ static bool run(struct run *r, const char *text, const struct mg_tool_use *uses,
     uint64_t n_words = mg_layout_words(&r->layout, &shape), bytes = MG_CTX_BYTES + 8 * n_words + 8;
     uint64_t ctx = mg_mem_alloc(bytes, 256, MG_ALLOC_INTERNAL), *c = (uint64_t *)(uintptr_t)ctx;
     uint64_t out = mg_mem_alloc(OUT_WORDS * 4, 256, MG_ALLOC_DEVICE);
-    struct { uint64_t out; uint32_t n, pad; uint64_t ctx; } params = {out, r->n, 0, ctx};
+    struct {
+        uint64_t out;
+        uint32_t n, pad;
+        uint64_t ctx;
+    } params = {out, r->n, 0, ctx};
     memset(c, 0, bytes);
     memcpy(c + MG_CTX_WORDS / 8, r->words, sizeof r->words);
     c[MG_CTX_COUNTERS / 8] = ctx + MG_CTX_BYTES;
@@ -90,7 +96,8 @@ static bool run(struct run *r, const char *text, const struct mg_tool_use *uses,
     ok = ok && code && emu_launch(code, r->grid, r->block, &params, 24);
     r->out = malloc(OUT_WORDS * 4);
     memcpy(r->out, (void *)(uintptr_t)out, OUT_WORDS * 4);
-    if (!r->changes && memcmp(r->out, left, OUT_WORDS * 4)) mg_test_fail(__FILE__, __LINE__, "the twin computes something else:\n%s", r->text);
+    if (!r->changes && memcmp(r->out, left, OUT_WORDS * 4))
+        mg_test_fail(__FILE__, __LINE__, "the twin computes something else:\n%s", r->text);
     r->raw = malloc(8 * n_words + 8);
     memcpy(r->raw, c + MG_CTX_BYTES / 8, 8 * n_words);
     for (uint32_t i = 0; i < n; i++)
@@ -140,22 +147,21 @@ static void drop(struct run *r)
 /* ---- kernels --------------------------------------------------------------------------------------------- */
 
 /* Lanes leave the loop after gid & 7 more rounds; guarded loads and stores; one exit in the middle. */
-static const char loops[] = HEAD ENTRY("k") GID
-    "ld.param.u32 %r9, [n]; and.b32 %r4, %r1, 7; mov.u32 %r5, 0;\n"
-    "setp.lt.u32 %p3, %r1, %r9; @!%p3 bra LOOP; exit;\n"
-    "LOOP: and.b32 %r6, %r4, 1; setp.eq.u32 %p1, %r6, 0; add.u32 %r5, %r5, 3;\n"
-    "@%p1 st.global.u32 [%rd1], %r5;\n"
-    "@%p1 ld.global.u32 %r7, [%rd1];\n"
-    "sub.s32 %r4, %r4, 1; setp.ge.s32 %p2, %r4, 0; @%p2 bra LOOP;\n"
-    "add.u32 %r5, %r5, %r1; st.global.u32 [%rd1], %r5; ret;\n}\n";
+static const char loops[] =
+    HEAD ENTRY("k") GID "ld.param.u32 %r9, [n]; and.b32 %r4, %r1, 7; mov.u32 %r5, 0;\n"
+                        "setp.lt.u32 %p3, %r1, %r9; @!%p3 bra LOOP; exit;\n"
+                        "LOOP: and.b32 %r6, %r4, 1; setp.eq.u32 %p1, %r6, 0; add.u32 %r5, %r5, 3;\n"
+                        "@%p1 st.global.u32 [%rd1], %r5;\n"
+                        "@%p1 ld.global.u32 %r7, [%rd1];\n"
+                        "sub.s32 %r4, %r4, 1; setp.ge.s32 %p2, %r4, 0; @%p2 bra LOOP;\n"
+                        "add.u32 %r5, %r5, %r1; st.global.u32 [%rd1], %r5; ret;\n}\n";
 
 /* A function that is called with arguments, that leaves by exit for some lanes, and one that falls off. */
-static const char calls[] = HEAD
-    ".func (.param .b32 r) f (.param .b32 a)\n{\n" REGS
-    "ld.param.u32 %r1, [a]; and.b32 %r2, %r1, 3; setp.eq.u32 %p1, %r2, 3; @%p1 exit;\n"
-    "setp.eq.u32 %p1, %r2, 1; @%p1 bra ONE; add.u32 %r1, %r1, 5; st.param.b32 [r], %r1; ret;\n"
-    "ONE: add.u32 %r1, %r1, 7; st.param.b32 [r], %r1; ret;\n}\n"
-    ENTRY("k") GID
+static const char calls[] =
+    HEAD ".func (.param .b32 r) f (.param .b32 a)\n{\n" REGS
+         "ld.param.u32 %r1, [a]; and.b32 %r2, %r1, 3; setp.eq.u32 %p1, %r2, 3; @%p1 exit;\n"
+         "setp.eq.u32 %p1, %r2, 1; @%p1 bra ONE; add.u32 %r1, %r1, 5; st.param.b32 [r], %r1; ret;\n"
+         "ONE: add.u32 %r1, %r1, 7; st.param.b32 [r], %r1; ret;\n}\n" ENTRY("k") GID
     "mov.u32 %r8, 0; mov.u32 %r4, %r1;\n"
     "AGAIN: { .param .b32 a; .param .b32 r; st.param.b32 [a], %r4; call (r), f, (a); ld.param.b32 %r4, [r]; }\n"
     "add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 3; @%p1 bra AGAIN;\n"
@@ -167,8 +173,10 @@ static enum mg_err spreads(const void *conf, struct mg_patch *p, struct mg_diag 
 {
     (void)conf, (void)d;
     for (uint32_t b = 0; b < mg_patch_sites(p)->n_blocks; b++) {
-        uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, b, 4, MG_MERGE_SUM, b), max = mg_patch_cells(p, 1, MG_MERGE_MAX), ored = mg_patch_cells(p, 1, MG_MERGE_OR);
-        uint32_t wide = mg_patch_cells(p, 1, MG_MERGE_SUM), high = mg_patch_cells(p, 1, MG_MERGE_MAX), either = mg_patch_cells(p, 1, MG_MERGE_OR);
+        uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, b, 4, MG_MERGE_SUM, b),
+                 max = mg_patch_cells(p, 1, MG_MERGE_MAX), ored = mg_patch_cells(p, 1, MG_MERGE_OR);
+        uint32_t wide = mg_patch_cells(p, 1, MG_MERGE_SUM), high = mg_patch_cells(p, 1, MG_MERGE_MAX),
+                 either = mg_patch_cells(p, 1, MG_MERGE_OR);
         struct mg_code_at *at = mg_at_block(p, b);
         mg_cell_update(at, cell, I(1), MG_EACH);
         mg_cell_update(at, cell + 1, I(1), MG_TIMES);
@@ -176,7 +184,8 @@ static enum mg_err spreads(const void *conf, struct mg_patch *p, struct mg_diag 
         mg_cell_update(at, cell + 3, R(mg_value_lane(at)), MG_EACH);
         mg_cell_update(at, max, R(mg_value_tid(at)), MG_EACH);
         mg_cell_update(at, ored, R(mg_value_active(at)), MG_ONCE);
-        mg_id big = mg_code_temp(at, MG_TYPE_b64), low = mg_code_temp(at, MG_TYPE_pred); /* of lanes below 20: tid * (2^58 + 2^31 + 7) */
+        mg_id big = mg_code_temp(at, MG_TYPE_b64),
+              low = mg_code_temp(at, MG_TYPE_pred); /* of lanes below 20: tid * (2^58 + 2^31 + 7) */
         MG_CODE(at, "mul.wide.u32", R(big), R(mg_value_tid(at)), I(1));
         MG_CODE(at, "mul.lo.u64", R(big), R(big), I((1ll << 58) + (1ll << 31) + 7));
         MG_CODE(at, "setp.lt.u32", R(low), R(mg_value_lane(at)), I(20));
@@ -240,25 +249,26 @@ MG_TEST(patch_cells)
 
 /* A loop in a function from which everybody returns, so that it keeps what it counts in registers. */
 static const char returns[] = HEAD
-    ".func (.param .b32 r) f (.param .b32 a)\n{\n" REGS
-    "ld.param.u32 %r1, [a]; and.b32 %r2, %r1, 7;\n"
-    "ROUND: sub.s32 %r2, %r2, 1; setp.ge.s32 %p1, %r2, 0; @%p1 bra ROUND; add.u32 %r1, %r1, 1; st.param.b32 [r], %r1; ret;\n}\n"
-    ENTRY("k") GID
+    ".func (.param .b32 r) f (.param .b32 a)\n{\n" REGS "ld.param.u32 %r1, [a]; and.b32 %r2, %r1, 7;\n"
+    "ROUND: sub.s32 %r2, %r2, 1; setp.ge.s32 %p1, %r2, 0; @%p1 bra ROUND; add.u32 %r1, %r1, 1; st.param.b32 [r], %r1; ret;\n}\n" ENTRY(
+        "k") GID
     "mov.u32 %r8, 0; mov.u32 %r4, %r1;\n"
     "AGAIN: { .param .b32 a; .param .b32 r; st.param.b32 [a], %r4; call (r), f, (a); ld.param.b32 %r4, [r]; }\n"
     "add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 3; @%p1 bra AGAIN;\n"
     "st.global.u32 [%rd1], %r4; ret;\n}\n";
 
-/* Of each block: every lane adds its number + 1 to its own cell, five lanes add 2 to theirs, how many lanes there are is told, and 3 by
- * those from the fifth on: lane 3, which would keep it, is not among them. */
+/* Of each block: every lane adds its number + 1 to its own cell, five lanes add 2 to theirs, how many lanes there are
+ * is told, and 3 by those from the fifth on: lane 3, which would keep it, is not among them. */
 static enum mg_err kept(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)d;
     if (conf) mg_patch_near(p);
     for (uint32_t b = 0; b < mg_patch_sites(p)->n_blocks; b++) {
-        uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, b, 32 + 5 + 32 + 7, MG_MERGE_SUM, b), all = mg_patch_row(p, cell, 32), five = mg_patch_row(p, cell + 32, 5);
+        uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, b, 32 + 5 + 32 + 7, MG_MERGE_SUM, b),
+                 all = mg_patch_row(p, cell, 32), five = mg_patch_row(p, cell + 32, 5);
         struct mg_code_at *at = mg_at_block(p, b);
-        mg_id v = mg_code_temp(at, MG_TYPE_b32), few = mg_code_temp(at, MG_TYPE_pred), others = mg_code_temp(at, MG_TYPE_b32), three = mg_code_temp(at, MG_TYPE_b32);
+        mg_id v = mg_code_temp(at, MG_TYPE_b32), few = mg_code_temp(at, MG_TYPE_pred),
+              others = mg_code_temp(at, MG_TYPE_b32), three = mg_code_temp(at, MG_TYPE_b32);
         MG_CODE(at, "mov.u32", R(three), I(3));
         MG_CODE(at, "add.u32", R(v), R(mg_value_lane(at)), I(1));
         mg_row_add(at, all, v);
@@ -284,7 +294,9 @@ MG_TEST(patch_rows_and_tallies)
         struct run *r = new_run(shapes[i / 9][0], shapes[i / 9][1], 5);
         if (i % 3) r->sm = 90, r->copies = 64, r->reduce = true;
         bool ok = run(r, texts[i / 3 % 3], &(struct mg_tool_use){&kept_tool, i % 3 == 2 ? "near" : NULL}, 1);
-        if (ok && texts[i / 3 % 3] != calls) MG_CHECK_EQ(strstr(r->text, "red.shared.add.u32") != NULL, i % 3 == 2); /* calls: one of its functions ends threads */
+        if (ok && texts[i / 3 % 3] != calls)
+            MG_CHECK_EQ(strstr(r->text, "red.shared.add.u32") != NULL,
+                        i % 3 == 2); /* calls: one of its functions ends threads */
         for (uint32_t b = 0; ok && b < r->sites->n_blocks; b++) {
             const struct mg_site_block *s = &r->sites->blocks[b];
             mg_id first = r->sites->cfgs[s->func_ix]->blocks[s->block_ix].first;
@@ -318,7 +330,10 @@ static enum mg_err few(const void *conf, struct mg_patch *p, struct mg_diag *d)
 MG_TEST(patch_few_registers)
 {
     static const struct mg_tool tool = {.name = "few", .instrument = few};
-    static const struct { uint32_t registers; const char *want; } cases[] = {{0, NULL}, {16, ".maxnreg 40\n"}, {33, ".maxnreg 48\n"}, {254, ".maxnreg 255\n"}};
+    static const struct {
+        uint32_t registers;
+        const char *want;
+    } cases[] = {{0, NULL}, {16, ".maxnreg 40\n"}, {33, ".maxnreg 48\n"}, {254, ".maxnreg 255\n"}};
     for (unsigned i = 0; i < MG_COUNT_OF(cases); i++) {
         struct run *r = new_run(1, 32, 5);
         r->registers = cases[i].registers;
@@ -333,7 +348,8 @@ MG_TEST(patch_few_registers)
 /* More rounds of a lane than words near the threads hold before they are taken to memory. */
 MG_TEST(patch_near_many_rounds)
 {
-    static const char many[] = HEAD ENTRY("k") GID "mov.u32 %r8, 0;\nAGAIN: add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 1100000; @%p1 bra AGAIN;\nst.global.u32 [%rd1], %r8; ret;\n}\n";
+    static const char many[] = HEAD ENTRY("k") GID
+        "mov.u32 %r8, 0;\nAGAIN: add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 1100000; @%p1 bra AGAIN;\nst.global.u32 [%rd1], %r8; ret;\n}\n";
     struct run *r = new_run(1, 1, 5);
     r->sm = 90, r->copies = 1, r->reduce = true;
     if (run(r, many, &(struct mg_tool_use){&kept_tool, "near"}, 1)) {
@@ -432,11 +448,11 @@ static enum mg_err spots(const void *conf, struct mg_patch *p, struct mg_diag *d
     for (uint32_t i = 0; i < n; i++) {
         uint32_t cell = mg_patch_site(p, MG_SITE_INST, insts[i].node, 0, 3, MG_MERGE_SUM, i);
         bool not, ends = mg_node_form(m, &m->nodes.at[insts[i].node])->op_flags & MG_OPF_ENDS_BLOCK;
-        mg_id guard = mg_node_guard(m, insts[i].node, &not);
+        mg_id guard = mg_node_guard(m, insts[i].node, &not );
         struct mg_code_at *at = mg_at_before(p, insts[i].node);
         mg_cell_update(at, cell, I(1), MG_TIMES);
         if (!ends) mg_cell_update(mg_at_after(p, insts[i].node), cell + 1, I(1), MG_EACH);
-        mg_code_push_guard(at, guard, not);
+        mg_code_push_guard(at, guard, not );
         mg_cell_update(at, cell + 2, I(1), MG_TIMES);
         mg_code_pop_guard(at);
     }
@@ -456,7 +472,8 @@ MG_TEST(patch_spots)
             const struct mg_site_block *b = &r->sites->blocks[s->block];
             mg_id first = r->sites->cfgs[b->func_ix]->blocks[b->block_ix].first;
             MG_CHECK_EQ(c[s->cell], r->w_threads[first]);
-            if (strcmp(s->op, "bra") && strcmp(s->op, "ret") && strcmp(s->op, "exit")) MG_CHECK_EQ(c[s->cell + 1], r->w_threads[first]);
+            if (strcmp(s->op, "bra") && strcmp(s->op, "ret") && strcmp(s->op, "exit"))
+                MG_CHECK_EQ(c[s->cell + 1], r->w_threads[first]);
             /* the guarded store and load: rounds in which 7 - round is even, of threads that did not leave */
             if (!strcmp(s->op, "ld.global.u32")) {
                 uint64_t even = 0;
@@ -483,19 +500,22 @@ MG_TEST(patch_spots)
 
 /* ---- edges, sums, tables, code that branches --------------------------------------------------------------- */
 
-/* At each block: a cell counts its entries by way of a hash table, a sum, and code that branches. On each edge a cell. */
+/* At each block: a cell counts its entries by way of a hash table, a sum, and code that branches. On each edge a cell.
+ */
 static enum mg_err mixed(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)d;
     const unsigned *what = conf;
     const struct mg_sites *s = mg_patch_sites(p);
-    uint32_t table_site = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 0, MG_MERGE_SUM, 0), table = mg_patch_table(p, 2, 2, MG_MERGE_SUM, 4096);
+    uint32_t table_site = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 0, MG_MERGE_SUM, 0),
+             table = mg_patch_table(p, 2, 2, MG_MERGE_SUM, 4096);
     (void)table_site;
     for (uint32_t b = 0; b < s->n_blocks; b++) {
         uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, b, 4, MG_MERGE_SUM, b);
         struct mg_code_at *at = mg_at_block(p, b);
         if (*what & 1) {
-            mg_id keys[2] = {mg_code_temp(at, MG_TYPE_b64), mg_code_temp(at, MG_TYPE_b64)}, low = mg_code_temp(at, MG_TYPE_b32);
+            mg_id keys[2] = {mg_code_temp(at, MG_TYPE_b64), mg_code_temp(at, MG_TYPE_b64)},
+                  low = mg_code_temp(at, MG_TYPE_b32);
             MG_CODE(at, "mov.u64", R(keys[0]), I(b));
             MG_CODE(at, "and.b32", R(low), R(mg_value_tid(at)), I(3));
             MG_CODE(at, "cvt.u64.u32", R(keys[1]), R(low));
@@ -532,7 +552,10 @@ static enum mg_err mixed(const void *conf, struct mg_patch *p, struct mg_diag *d
 }
 static const struct mg_tool mixed_tool = {.name = "mixed", .instrument = mixed};
 
-struct entries { uint64_t *counts, *values; uint32_t n_blocks; };
+struct entries {
+    uint64_t *counts, *values;
+    uint32_t n_blocks;
+};
 
 static void add_entry(const uint64_t *keys, const uint64_t *cells, void *user)
 {
@@ -545,7 +568,8 @@ static void add_entry(const uint64_t *keys, const uint64_t *cells, void *user)
 static bool ends_lanes(const struct run *r, const struct mg_site_block *s) /* lanes may not come out of its call */
 {
     const struct mg_cfg *c = r->sites->cfgs[s->func_ix];
-    return mg_node_form(r->m, &r->m->nodes.at[c->blocks[s->block_ix].last])->op == MG_OP_call || c->blocks[s->block_ix].leaves;
+    return mg_node_form(r->m, &r->m->nodes.at[c->blocks[s->block_ix].last])->op == MG_OP_call ||
+           c->blocks[s->block_ix].leaves;
 }
 
 static void check_mixed(const struct run *r, unsigned what, const char *name)
@@ -562,8 +586,10 @@ static void check_mixed(const struct run *r, unsigned what, const char *name)
     if (what & 1) MG_CHECK_EQ(mg_layout_read_table(g, 0, r->raw, add_entry, &e), 0);
     for (uint32_t i = 1; i < g->n_sites; i++) {
         const struct mg_layout_site *s = &g->sites[i];
-        if (s->kind == MG_SITE_EDGE) out[s->block] += c[s->cell];
-        else if (what & 2) bad += c[s->cell] != want[s->block];
+        if (s->kind == MG_SITE_EDGE)
+            out[s->block] += c[s->cell];
+        else if (what & 2)
+            bad += c[s->cell] != want[s->block];
         if (s->kind == MG_SITE_BLOCK && what & 4) {
             const struct mg_site_block *b = &r->sites->blocks[s->block];
             bad += c[s->cell + 3] != r->w_warps[r->sites->cfgs[b->func_ix]->blocks[b->block_ix].first];
@@ -572,9 +598,12 @@ static void check_mixed(const struct run *r, unsigned what, const char *name)
     }
     for (uint32_t i = 0; i < n; i++) {
         if (what & 1) bad += e.counts[i] != want[i];
-        if (what & 8 && r->sites->blocks[i].n_succs) bad += ends_lanes(r, &r->sites->blocks[i]) ? out[i] > want[i] : out[i] != want[i];
+        if (what & 8 && r->sites->blocks[i].n_succs)
+            bad += ends_lanes(r, &r->sites->blocks[i]) ? out[i] > want[i] : out[i] != want[i];
         const struct mg_site_block *s = &r->sites->blocks[i];
-        if (r->layout.has_blocks) bad += r->threads[i] != want[i] || r->warps[i] != r->w_warps[r->sites->cfgs[s->func_ix]->blocks[s->block_ix].first];
+        if (r->layout.has_blocks)
+            bad += r->threads[i] != want[i] ||
+                   r->warps[i] != r->w_warps[r->sites->cfgs[s->func_ix]->blocks[s->block_ix].first];
     }
     if (bad) mg_test_fail(__FILE__, __LINE__, "%s, %u: %u blocks are counted wrong", name, what, (unsigned)bad);
     free(want);
@@ -596,8 +625,10 @@ MG_TEST(patch_random)
         char name[40];
         unsigned what = whats[seed / 2 % 5];
         snprintf(name, sizeof name, "random %s %u", seed % 2 ? "calls" : "kernel", (unsigned)seed);
-        if (seed % 2) random_calls(seed, &b);
-        else random_kernel(seed, &b);
+        if (seed % 2)
+            random_calls(seed, &b);
+        else
+            random_kernel(seed, &b);
         struct run *r = new_run(2, 72, 5);
         if (seed % 4 >= 2) r->sm = 90, r->copies = 64, r->reduce = true;
         struct mg_tool_use uses[] = {{&mixed_tool, &what}, {blocks, conf}};
@@ -614,7 +645,8 @@ MG_TEST(patch_random)
 static void time_exit(struct mg_code_at *at, void *user)
 {
     const uint32_t *u = user; /* cell, register of the clock at the entry */
-    mg_id t = mg_code_temp(at, MG_TYPE_b64), later = mg_code_temp(at, MG_TYPE_pred), one = mg_code_temp(at, MG_TYPE_b64);
+    mg_id t = mg_code_temp(at, MG_TYPE_b64), later = mg_code_temp(at, MG_TYPE_pred),
+          one = mg_code_temp(at, MG_TYPE_b64);
     MG_CODE(at, "sub.u64", R(t), R(mg_value_clock(at)), R(u[1]));
     MG_CODE(at, "setp.ge.s64", R(later), R(t), I(0));
     MG_CODE(at, "selp.b64", R(one), I(1), I(0), R(later));
@@ -624,7 +656,8 @@ static void time_exit(struct mg_code_at *at, void *user)
 static enum mg_err values(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)conf, (void)d;
-    uint32_t word = mg_patch_words(p, 2), c = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 16, MG_MERGE_SUM, 0), m = mg_patch_cells(p, 4, MG_MERGE_MAX);
+    uint32_t word = mg_patch_words(p, 2), c = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 16, MG_MERGE_SUM, 0),
+             m = mg_patch_cells(p, 4, MG_MERGE_MAX);
     struct mg_code_at *at = mg_at_entry(p, 0);
     mg_id t0 = mg_code_reg(at, MG_TYPE_b64), ix = mg_code_temp(at, MG_TYPE_b32);
     MG_CODE(at, "mov.b64", R(t0), R(mg_value_clock(at)));
@@ -655,23 +688,24 @@ static const struct mg_tool values_tool = {.name = "values", .analyze = values};
 
 MG_TEST(patch_values)
 {
-    static const char text[] = HEAD ENTRY("k") GID "mov.u32 %r5, 70; sub.u32 %r5, %r5, %r1; st.global.u32 [%rd1+8], %r5; ret;\n}\n";
+    static const char text[] =
+        HEAD ENTRY("k") GID "mov.u32 %r5, 70; sub.u32 %r5, %r5, %r1; st.global.u32 [%rd1+8], %r5; ret;\n}\n";
     struct run *r = new_run(3, 40, 11);
     r->words[1] = 5;
     if (run(r, text, &(struct mg_tool_use){&values_tool, NULL}, 1)) {
         const uint64_t *c = r->cells[0];
-        MG_CHECK_EQ(c[0], 11 * 6);        /* the argument, once a warp */
+        MG_CHECK_EQ(c[0], 11 * 6); /* the argument, once a warp */
         MG_CHECK_EQ(c[1], 40 * (0 + 1 + 2));
         MG_CHECK_EQ(c[2], 5 * 120);
-        MG_CHECK_EQ(c[3], 0);             /* there is no such argument */
+        MG_CHECK_EQ(c[3], 0); /* there is no such argument */
         for (unsigned i = 0; i < 5; i++) MG_CHECK_EQ(c[4 + i], 2 * 3 * (i < 8 ? 3 : 2));
-        MG_CHECK_EQ(c[10], 120);          /* clocks go on */
+        MG_CHECK_EQ(c[10], 120); /* clocks go on */
         uint64_t offs = 0;
         for (uint64_t t = 0; t < 120; t++) offs += 4 * t + 8;
         MG_CHECK_EQ(c[11], offs);
         MG_CHECK_EQ(c[12], 0);
-        MG_CHECK_EQ(c[16], 1);            /* highest warp of a CTA */
-        MG_CHECK_EQ(c[18], 4294967295u);  /* highest value stored, as bits */
+        MG_CHECK_EQ(c[16], 1);           /* highest warp of a CTA */
+        MG_CHECK_EQ(c[18], 4294967295u); /* highest value stored, as bits */
         MG_CHECK_EQ(r->layout.regions[0].n_launch_words, 2);
     }
     drop(r);
@@ -720,15 +754,32 @@ static enum mg_err wrong(const void *conf, struct mg_patch *p, struct mg_diag *d
 {
     (void)d;
     switch (*(const unsigned *)conf) {
-    case 0: mg_cell_update(mg_at_block(p, 0), 7, I(1), MG_EACH); break;
-    case 1: mg_at_after(p, mg_patch_cfg(p, 0)->blocks[0].last); break;
-    case 2: mg_patch_want_blocks(p, false); break;
-    case 3: mg_patch_site(p, MG_SITE_EDGE, 3, 0, 1, MG_MERGE_SUM, 0); break;
-    case 4: mg_code_pop_guard(mg_at_block(p, 0)); break;
-    case 5: mg_patch_words(p, 15); break;
-    case 6: return mg_diag_err(d, MG_ERR_UNSUPPORTED, "not this one");
-    case 7: mg_patch_skip(p, mg_patch_cfg(p, 0)->blocks[0].last, mg_code_reg(mg_at_entry(p, 0), MG_TYPE_pred)); break;
-    default: mg_patch_table(p, 1, 1, MG_MERGE_SUM, 128); break;
+    case 0:
+        mg_cell_update(mg_at_block(p, 0), 7, I(1), MG_EACH);
+        break;
+    case 1:
+        mg_at_after(p, mg_patch_cfg(p, 0)->blocks[0].last);
+        break;
+    case 2:
+        mg_patch_want_blocks(p, false);
+        break;
+    case 3:
+        mg_patch_site(p, MG_SITE_EDGE, 3, 0, 1, MG_MERGE_SUM, 0);
+        break;
+    case 4:
+        mg_code_pop_guard(mg_at_block(p, 0));
+        break;
+    case 5:
+        mg_patch_words(p, 15);
+        break;
+    case 6:
+        return mg_diag_err(d, MG_ERR_UNSUPPORTED, "not this one");
+    case 7:
+        mg_patch_skip(p, mg_patch_cfg(p, 0)->blocks[0].last, mg_code_reg(mg_at_entry(p, 0), MG_TYPE_pred));
+        break;
+    default:
+        mg_patch_table(p, 1, 1, MG_MERGE_SUM, 128);
+        break;
     }
     return MG_ERR_OK;
 }
@@ -737,15 +788,23 @@ static const struct mg_tool wrong_tool = {.name = "wrong", .instrument = wrong};
 /* A tool that fails leaves nothing behind, and the kernel to the others. */
 MG_TEST(patch_refusals)
 {
-    static const char *const why[] = {"cell 7 was not reserved", "behind what ends a block", "asked for by analyze", "not of this kernel", "was not set",
-                                      "more than 13 words", "not this one", "bra cannot be skipped", "cells without a site"};
+    static const char *const why[] = {"cell 7 was not reserved",
+                                      "behind what ends a block",
+                                      "asked for by analyze",
+                                      "not of this kernel",
+                                      "was not set",
+                                      "more than 13 words",
+                                      "not this one",
+                                      "bra cannot be skipped",
+                                      "cells without a site"};
     for (unsigned i = 0; i < MG_COUNT_OF(why); i++) {
         struct run *r = new_run(2, 33, 5);
         struct mg_tool_use uses[] = {{&spreads_tool, NULL}, {&wrong_tool, &i}};
         if (run(r, loops, uses, 2)) {
             check_spreads(r, 0);
             const char *reason = r->layout.regions[1].reason;
-            if (!reason || !strstr(reason, why[i])) mg_test_fail(__FILE__, __LINE__, "%u: %s", i, reason ? reason : "no reason");
+            if (!reason || !strstr(reason, why[i]))
+                mg_test_fail(__FILE__, __LINE__, "%u: %s", i, reason ? reason : "no reason");
         }
         drop(r);
     }
@@ -806,10 +865,10 @@ static const struct mg_tool new_keys_tool = {.name = "keys", .instrument = new_k
 
 MG_TEST(patch_takes_no_turns)
 {
-    static const char text[] = HEAD ENTRY("k") GID
-        "and.b32 %r4, %r1, 1; setp.eq.u32 %p1, %r4, 0; @%p1 bra JOIN; mov.u32 %r5, 900;\n"
-        "LOOP: sub.u32 %r5, %r5, 1; setp.ne.u32 %p2, %r5, 0; @%p2 bra LOOP;\n"
-        "JOIN: add.u32 %r5, %r5, %r1; st.global.u32 [%rd1], %r4; ret;\n}\n";
+    static const char text[] =
+        HEAD ENTRY("k") GID "and.b32 %r4, %r1, 1; setp.eq.u32 %p1, %r4, 0; @%p1 bra JOIN; mov.u32 %r5, 900;\n"
+                            "LOOP: sub.u32 %r5, %r5, 1; setp.ne.u32 %p2, %r5, 0; @%p2 bra LOOP;\n"
+                            "JOIN: add.u32 %r5, %r5, %r1; st.global.u32 [%rd1], %r4; ret;\n}\n";
     struct mg_diag d = MG_DIAG_INIT;
     const struct mg_tool *blocks = mg_tool_find("blocks");
     void *conf = NULL;

@@ -30,7 +30,8 @@ MG_TEST(rank_of_each_launcher)
     TRY(1, 2, 1, "RANK", "1", "WORLD_SIZE", "2", "LOCAL_RANK", "1");
     TRY(7, 16, 3, "SLURM_PROCID", "7", "SLURM_STEP_NUM_TASKS", "16", "SLURM_LOCALID", "3");
     /* mpirun inside of a Slurm job: mpirun's own */
-    TRY(1, 2, -1, "SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "1", "OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "2");
+    TRY(1, 2, -1, "SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "1", "OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE",
+        "2");
 }
 
 MG_TEST(rank_of_none)

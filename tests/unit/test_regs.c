@@ -15,7 +15,10 @@ enum { OUT_WORDS = 256 };
 static void run_text(const char *text, uint32_t *out)
 {
     uint64_t at = mg_mem_alloc(OUT_WORDS * 4, 256, MG_ALLOC_DEVICE);
-    struct { uint64_t out; uint32_t n; } params = {at, 5};
+    struct {
+        uint64_t out;
+        uint32_t n;
+    } params = {at, 5};
     struct mg_dmod *mod = emu_load(text);
     memset((void *)(uintptr_t)at, 0, OUT_WORDS * 4);
     if (mod && emu_launch(mod, 2, 72, &params, 12)) memcpy(out, (void *)(uintptr_t)at, OUT_WORDS * 4);
@@ -85,8 +88,10 @@ MG_TEST(regs_random)
     for (uint32_t seed = 0; seed < 40; seed++) {
         struct mg_buf b;
         uint32_t want[OUT_WORDS] = {0}, had, has, often, few = 0, again;
-        if (seed % 3 == 2) random_calls(seed, &b);
-        else random_kernel(seed, &b);
+        if (seed % 3 == 2)
+            random_calls(seed, &b);
+        else
+            random_kernel(seed, &b);
         run_text(b.at, want);
         struct mg_module *none = after(b.at, NULL, 0);
         count_registers(none, &had, &often);
@@ -97,7 +102,9 @@ MG_TEST(regs_random)
             uint32_t got[OUT_WORDS] = {1};
             mg_ptx_print(m, &text);
             run_text(text.at, got);
-            if (memcmp(want, got, sizeof want)) mg_test_fail(__FILE__, __LINE__, "random kernel %u, way %u computes something else:\n%s", (unsigned)seed, k, text.at);
+            if (memcmp(want, got, sizeof want))
+                mg_test_fail(__FILE__, __LINE__, "random kernel %u, way %u computes something else:\n%s",
+                             (unsigned)seed, k, text.at);
             count_registers(m, &has, k ? &again : &often);
             if (k == 0) MG_CHECK_EQ(often, count_phis(b.at)); /* only what moves of phis go through */
             if (k == 1) few = has;

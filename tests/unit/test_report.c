@@ -83,7 +83,7 @@ MG_TEST(report_coverage)
     MG_CHECK_STR(c.rows[2].reason, "no PTX");
     MG_CHECK_EQ(c.rows[2].launches, 6);
     MG_CHECK_STR(c.rows[3].kernel, "cuGraphLaunch");
-    MG_CHECK(c.timed && c.timed_pct == 30.0);       /* 3 of 10 */
+    MG_CHECK(c.timed && c.timed_pct == 30.0);         /* 3 of 10 */
     MG_CHECK(c.time_pct > 85.7 && c.time_pct < 85.8); /* 3000 of 3500 ns */
     mg_coverage_release(&c);
     struct mg_buf out = MG_BUF_INIT;
@@ -93,7 +93,8 @@ MG_TEST(report_coverage)
     MG_CHECK(lines <= 24);
     const char *last = strstr(out.at, "coverage: ");
     MG_CHECK(last && !strchr(strchr(last, '\n') + 1, '\n')); /* the coverage line ends it */
-    MG_CHECK(strstr(last, "2 of 10 launches instrumented (20.0 %)") && strstr(last, "1 failed") && strstr(last, "3 unknown"));
+    MG_CHECK(strstr(last, "2 of 10 launches instrumented (20.0 %)") && strstr(last, "1 failed") &&
+             strstr(last, "3 unknown"));
     mg_buf_release(&out);
     done_with(p, dir);
 }
@@ -120,7 +121,8 @@ MG_TEST(report_json_is_deterministic_json)
 MG_TEST(report_json_text_check)
 {
     static const char *const good[] = {"1", " {\"a\": [1, -2.5e3, true, null, \"x\\n\"]} ", "[]", "{}", "[[[]]]"};
-    static const char *const bad[] = {"", "{", "[1,]", "{\"a\"}", "01x", "\"a", "tru", "1 2", "{\"a\":1,}", "\"\n\"", "-"};
+    static const char *const bad[] = {"",    "{",   "[1,]",       "{\"a\"}", "01x", "\"a",
+                                      "tru", "1 2", "{\"a\":1,}", "\"\n\"",  "-"};
     for (size_t i = 0; i < MG_COUNT_OF(good); i++) MG_CHECK(mg_json_valid(good[i]));
     for (size_t i = 0; i < MG_COUNT_OF(bad); i++) MG_CHECK(!mg_json_valid(bad[i]));
 }
@@ -131,16 +133,26 @@ static void write_scoped(struct mg_store *s, uint64_t threads, uint64_t warps)
 {
     static const struct mg_site_op ops[] = {{"add.s32", 7, 0}, {"bra", 1, 0}, {"ret", 1, 1}};
     static const uint32_t round[] = {0};
-    static struct mg_site_block block = {.function = "k", .label = "", .n_insts = 9, .succs = round, .n_succs = 1, .ops = ops, .n_ops = 3};
+    static struct mg_site_block block = {
+        .function = "k", .label = "", .n_insts = 9, .succs = round, .n_succs = 1, .ops = ops, .n_ops = 3};
     static const struct mg_sites sites = {.kernel = "k", .blocks = &block, .n_blocks = 1};
     struct mg_store_kernel k = {.name = "k", .module = "m", .sites = &sites};
     struct mg_store_launch l = {.kernel = mg_store_kernel(s, &k), .grid = {10, 1, 1}, .block = {48, 1, 1}};
     struct mg_store_done done = {.complete = true, .threads = &threads, .warps = &warps, .n_blocks = 1};
     mg_store_launch_done(s, mg_store_launch(s, &l), &done);
 }
-static void write_one_cta(struct mg_store *s) { write_scoped(s, 48 * 3, 2 * 3); }           /* CTA 2 */
-static void write_one_warp(struct mg_store *s) { write_scoped(s, 16 * 3, 3); }              /* its second warp */
-static void write_whole_grid(struct mg_store *s) { write_scoped(s, 48 * 55, 2 * 55); }      /* 1 + 2 + ... + 10 = 55 */
+static void write_one_cta(struct mg_store *s)
+{
+    write_scoped(s, 48 * 3, 2 * 3);
+} /* CTA 2 */
+static void write_one_warp(struct mg_store *s)
+{
+    write_scoped(s, 16 * 3, 3);
+} /* its second warp */
+static void write_whole_grid(struct mg_store *s)
+{
+    write_scoped(s, 48 * 55, 2 * 55);
+} /* 1 + 2 + ... + 10 = 55 */
 
 MG_TEST(report_scales_one_cta)
 {
@@ -214,9 +226,14 @@ MG_TEST(report_text_shows_what_is_hot)
 
 MG_TEST(report_bars)
 {
-    static const struct { double share; const char *ascii, *utf8; } cases[] = {
-        {0, "", ""}, {1, "####", "\xe2\x96\x88\xe2\x96\x88\xe2\x96\x88\xe2\x96\x88"}, {0.5, "##", "\xe2\x96\x88\xe2\x96\x88"},
-        {0.125, "#", "\xe2\x96\x8c"}, {0.25 / 8, "", "\xe2\x96\x8f"}};
+    static const struct {
+        double share;
+        const char *ascii, *utf8;
+    } cases[] = {{0, "", ""},
+                 {1, "####", "\xe2\x96\x88\xe2\x96\x88\xe2\x96\x88\xe2\x96\x88"},
+                 {0.5, "##", "\xe2\x96\x88\xe2\x96\x88"},
+                 {0.125, "#", "\xe2\x96\x8c"},
+                 {0.25 / 8, "", "\xe2\x96\x8f"}};
     for (size_t i = 0; i < MG_COUNT_OF(cases); i++)
         for (int ascii = 0; ascii < 2; ascii++) {
             struct mg_buf out = MG_BUF_INIT;
@@ -245,13 +262,17 @@ MG_TEST(report_diff_of_profiles)
 }
 
 /* The sample's loop: 64 CTAs of 256 threads go 10 times round. What no program can count is told as none. */
-struct spoilt { uint64_t threads[3], warps[3]; bool fits; };
+struct spoilt {
+    uint64_t threads[3], warps[3];
+    bool fits;
+};
 static const struct spoilt *spoilt_now;
 static void write_spoilt(struct mg_store *s)
 {
     struct mg_store_kernel k = {.name = "_Z4loopPfi", .module = "m", .sites = &sample_sites};
     struct mg_store_launch l = sample_launch(mg_store_kernel(s, &k));
-    struct mg_store_done done = {.complete = true, .threads = spoilt_now->threads, .warps = spoilt_now->warps, .n_blocks = 3};
+    struct mg_store_done done = {
+        .complete = true, .threads = spoilt_now->threads, .warps = spoilt_now->warps, .n_blocks = 3};
     mg_store_launch_done(s, mg_store_launch(s, &l), &done);
 }
 MG_TEST(report_counts_that_contradict_one_another)
@@ -259,7 +280,7 @@ MG_TEST(report_counts_that_contradict_one_another)
     enum { T = SAMPLE_THREADS, W = SAMPLE_WARPS };
     static const struct spoilt all[] = {
         {{T, 10 * T, T}, {W, 10 * W, W}, true},
-        {{T, 3, T}, {W, 3, W}, true},               /* three lanes go round, once each */
+        {{T, 3, T}, {W, 3, W}, true}, /* three lanes go round, once each */
         {{T, 0, T}, {W, 0, W}, true},
         {{T + 1, 10 * T, T}, {W, 10 * W, W}, false}, /* more than were launched enter it */
         {{T - 1, 10 * T, T}, {W, 10 * W, W}, false},
@@ -277,7 +298,8 @@ MG_TEST(report_counts_that_contradict_one_another)
         struct mg_recording *p = sample_profile(&dir, write_spoilt, NULL);
         struct mg_coverage c;
         mg_coverage_init(&c, p);
-        if (p->launches[0].spoilt == all[i].fits) mg_test_fail(__FILE__, __LINE__, "case %zu: %s", i, p->launches[0].why ? p->launches[0].why : "fits");
+        if (p->launches[0].spoilt == all[i].fits)
+            mg_test_fail(__FILE__, __LINE__, "case %zu: %s", i, p->launches[0].why ? p->launches[0].why : "fits");
         MG_CHECK_EQ(c.spoilt, !all[i].fits);
         MG_CHECK_EQ(c.instrumented, 1);
         MG_CHECK(all[i].fits == p->kernels[0].blocks[0].has_threads && all[i].fits == (p->launches[0].threads != NULL));
@@ -298,7 +320,8 @@ static void name_is(const char *name, uint32_t width, const char *want)
 
 MG_TEST(report_names_by_family)
 {
-    static const char sort[] = "void cub::detail::radix<cub::policy<int, float>::type, (bool)0>::sort_kernel<unsigned int, 5>(unsigned int const*, int)";
+    static const char sort[] =
+        "void cub::detail::radix<cub::policy<int, float>::type, (bool)0>::sort_kernel<unsigned int, 5>(unsigned int const*, int)";
     struct mg_buf b = MG_BUF_INIT;
     name_is("saxpy(float*, int)", 40, "saxpy(float*, int)");
     name_is("saxpy(float*, int)", 10, "saxpy");

@@ -12,7 +12,16 @@
 /* ---- the store -------------------------------------------------------------------------------------- */
 
 static const struct mg_result_site sites[] = {
-    {.kind = MG_SITE_INST, .note = 3, .block = 1, .ptx_line = 18, .function = "_Z4loopPfi", .op = "ld.global.f32", .file = "loop.cu", .line = 5, .cell = 0, .n_cells = 2},
+    {.kind = MG_SITE_INST,
+     .note = 3,
+     .block = 1,
+     .ptx_line = 18,
+     .function = "_Z4loopPfi",
+     .op = "ld.global.f32",
+     .file = "loop.cu",
+     .line = 5,
+     .cell = 0,
+     .n_cells = 2},
     {.kind = MG_SITE_KERNEL, .function = "_Z4loopPfi", .op = "", .cell = 2, .n_cells = 2},
 };
 static const uint8_t rules[] = {MG_MERGE_SUM, MG_MERGE_SUM, MG_MERGE_MAX, MG_MERGE_OR};
@@ -25,10 +34,22 @@ static void write_process(const char *dir, uint32_t pid, const char *args)
     struct mg_store_process p = sample_process(pid);
     p.tools = "probe";
     if (mg_store_open(dir, &p, NULL, &s, NULL)) mg_test_fail(__FILE__, __LINE__, "cannot open %s", dir);
-    struct mg_store_kernel k = {.name = "_Z4loopPfi", .module = "00112233445566778899aabbccddeeff", .regs_native = 20, .regs_instrumented = -1, .sites = &sample_sites};
-    uint32_t other = mg_store_use(s, "other", "", NULL), use = mg_store_use(s, "probe", args, "/tools/probe.so"), kernel = mg_store_kernel(s, &k);
+    struct mg_store_kernel k = {.name = "_Z4loopPfi",
+                                .module = "00112233445566778899aabbccddeeff",
+                                .regs_native = 20,
+                                .regs_instrumented = -1,
+                                .sites = &sample_sites};
+    uint32_t other = mg_store_use(s, "other", "", NULL), use = mg_store_use(s, "probe", args, "/tools/probe.so"),
+             kernel = mg_store_kernel(s, &k);
     mg_store_region(s, &(struct mg_store_region){.use = other, .kernel = kernel, .reason = "too many registers"});
-    struct mg_account *a = mg_store_region(s, &(struct mg_store_region){.use = use, .kernel = kernel, .sites = sites, .n_sites = 2, .rules = rules, .n_cells = 4, .tables = &table, .n_tables = 1});
+    struct mg_account *a = mg_store_region(s, &(struct mg_store_region){.use = use,
+                                                                        .kernel = kernel,
+                                                                        .sites = sites,
+                                                                        .n_sites = 2,
+                                                                        .rules = rules,
+                                                                        .n_cells = 4,
+                                                                        .tables = &table,
+                                                                        .n_tables = 1});
     for (uint64_t i = 0; i < 2; i++) {
         struct mg_store_launch l = sample_launch(kernel);
         uint64_t threads[] = {1, 10, 1};
@@ -37,7 +58,9 @@ static void write_process(const char *dir, uint32_t pid, const char *args)
         uint64_t id = mg_store_launch(s, &l);
         mg_account_add(a, i ? (const uint64_t[]){10, 20, 1, 8} : (const uint64_t[]){1, 2, 3, 4}, 1, true, id);
         mg_account_entry(a, 0, (const uint64_t[]){1, 1}, (const uint64_t[]){5});
-        mg_store_launch_done(s, id, &(struct mg_store_done){.complete = true, .schedule_dependent = -1, .threads = threads, .n_blocks = 3});
+        mg_store_launch_done(
+            s, id,
+            &(struct mg_store_done){.complete = true, .schedule_dependent = -1, .threads = threads, .n_blocks = 3});
     }
     mg_account_entry(a, 0, (const uint64_t[]){1, 2}, (const uint64_t[]){7});
     mg_account_lost(a, 0, 9);
@@ -102,7 +125,9 @@ MG_TEST(result_joined)
 
 MG_TEST(result_refused)
 {
-    static const struct { const char *sql, *says; } cases[] = {
+    static const struct {
+        const char *sql, *says;
+    } cases[] = {
         {"UPDATE site SET cell=3 WHERE id=0", "the cells of a tool's site"},
         {"UPDATE site SET block=9 WHERE id=0", "what a tool's site is"},
         {"UPDATE site SET kind=9 WHERE id=0", "what a tool's site is"},
@@ -130,7 +155,8 @@ MG_TEST(result_refused)
         MG_CHECK_EQ(sqlite3_exec(db, cases[i].sql, NULL, NULL, NULL), SQLITE_OK);
         sqlite3_close(db);
         enum mg_err err = mg_recording_open(dir, &p, &d);
-        if (!err || !strstr(mg_diag_first(&d, err), cases[i].says)) mg_test_fail(__FILE__, __LINE__, "case %zu says '%s'", i, err ? mg_diag_first(&d, err) : "nothing");
+        if (!err || !strstr(mg_diag_first(&d, err), cases[i].says))
+            mg_test_fail(__FILE__, __LINE__, "case %zu says '%s'", i, err ? mg_diag_first(&d, err) : "nothing");
         mg_recording_free(p);
         mg_diag_release(&d);
         sample_remove(dir);
@@ -163,7 +189,8 @@ MG_TEST(result_without_its_tool)
 
 static void fill_table(struct mg_table *t)
 {
-    static const struct mg_result_site place = {.file = "/src/a,b.cu", .line = 7}, ptx = {.ptx_line = 30}, nowhere = {0};
+    static const struct mg_result_site place = {.file = "/src/a,b.cu", .line = 7}, ptx = {.ptx_line = 30},
+                                       nowhere = {0};
     mg_table_begin(t, "loads", "what loads did");
     mg_table_column(t, "name", MG_COL_TEXT, NULL);
     mg_table_column(t, "count", MG_COL_COUNT, NULL);
@@ -171,10 +198,13 @@ static void fill_table(struct mg_table *t)
     mg_table_column(t, "size", MG_COL_BYTES, NULL);
     mg_table_column(t, "at", MG_COL_HEX, NULL);
     mg_table_column(t, "place", MG_COL_PLACE, NULL);
-    mg_table_row(t), mg_table_text(t, "small \"one\""), mg_table_u64(t, 5), mg_table_f64(t, 0.25), mg_table_u64(t, 512), mg_table_u64(t, 255), mg_table_place(t, &place);
-    mg_table_row(t), mg_table_text(t, "large"), mg_table_u64(t, 1234567), mg_table_f64(t, 99.75), mg_table_u64(t, 20480), mg_table_null(t), mg_table_place(t, &ptx);
+    mg_table_row(t), mg_table_text(t, "small \"one\""), mg_table_u64(t, 5), mg_table_f64(t, 0.25), mg_table_u64(t, 512),
+        mg_table_u64(t, 255), mg_table_place(t, &place);
+    mg_table_row(t), mg_table_text(t, "large"), mg_table_u64(t, 1234567), mg_table_f64(t, 99.75),
+        mg_table_u64(t, 20480), mg_table_null(t), mg_table_place(t, &ptx);
     mg_table_row(t), mg_table_text(t, "short row"), mg_table_u64(t, 5);
-    mg_table_row(t), mg_table_text(t, "too long"), mg_table_null(t), mg_table_null(t), mg_table_null(t), mg_table_null(t), mg_table_place(t, &nowhere), mg_table_u64(t, 1);
+    mg_table_row(t), mg_table_text(t, "too long"), mg_table_null(t), mg_table_null(t), mg_table_null(t),
+        mg_table_null(t), mg_table_place(t, &nowhere), mg_table_u64(t, 1);
     mg_table_note(t, "%d rows", 4);
 }
 
@@ -199,8 +229,10 @@ MG_TEST(table_text_and_csv)
                          "  4 rows\n");
     mg_buf_reset(&out);
     mg_add_table_csv(NULL, &t.tables.at[0], &out);
-    MG_CHECK_STR(out.at, "name,count,share,size,at,place\r\nlarge,1234567,99.75,20480,,ptx:30\r\n\"small \"\"one\"\"\",5,0.25,512,0xff,\"/src/a,b.cu:7\"\r\n"
-                         "short row,5,,,,\r\ntoo long,,,,,\r\n");
+    MG_CHECK_STR(
+        out.at,
+        "name,count,share,size,at,place\r\nlarge,1234567,99.75,20480,,ptx:30\r\n\"small \"\"one\"\"\",5,0.25,512,0xff,\"/src/a,b.cu:7\"\r\n"
+        "short row,5,,,,\r\ntoo long,,,,,\r\n");
     mg_buf_reset(&out);
     mg_add_table(&t.tables.at[0], &(struct mg_report_opts){.size = sizeof o, .columns = 60}, 0, &out);
     for (const char *line = out.at; *line; line += strcspn(line, "\n") + 1) MG_CHECK(strcspn(line, "\n") <= 60);
@@ -212,7 +244,8 @@ MG_TEST(table_text_and_csv)
 
 MG_TEST(tool_specs_join_and_split)
 {
-    static const char *const specs[] = {"blocks,warps=on", "expr,ld { @a[line] = sum(width); @b\\n = count() }", "./x.so"};
+    static const char *const specs[] = {"blocks,warps=on", "expr,ld { @a[line] = sum(width); @b\\n = count() }",
+                                        "./x.so"};
     struct mg_buf list = MG_BUF_INIT;
     for (int i = 0; i < 3; i++) mg_tool_spec_join(&list, specs[i]);
     const char *at = list.at;

@@ -17,7 +17,11 @@ static void launch(uint32_t ctas, long long entries)
 {
     uint64_t i = profile.n_launches++;
     counts[i] = (uint64_t)entries;
-    launches[i] = (struct mg_plaunch){.id = i, .grid = {ctas, 1, 1}, .block = {32, 1, 1}, .complete = true, .replays = 1,
+    launches[i] = (struct mg_plaunch){.id = i,
+                                      .grid = {ctas, 1, 1},
+                                      .block = {32, 1, 1},
+                                      .complete = true,
+                                      .replays = 1,
                                       .ran = entries < 0 ? MG_RAN_NATIVE : MG_RAN_INSTRUMENTED};
     if (entries >= 0) {
         launches[i].threads = &counts[i];
@@ -31,7 +35,10 @@ static void begin(void)
     kernel = (struct mg_pkernel){.blocks = &block, .n_blocks = 1};
     profile = (struct mg_recording){.kernels = &kernel, .n_kernels = 1, .launches = launches};
 }
-static bool near(double a, double b) { return fabs(a - b) < 0.01; }
+static bool near(double a, double b)
+{
+    return fabs(a - b) < 0.01;
+}
 
 MG_TEST(sample_of_one_geometry)
 {
@@ -95,7 +102,8 @@ MG_TEST(sample_times_of_either_code)
 {
     struct mg_both_times t;
     begin(); /* of 2 CTAs: native 10, 20, counted 18, 18; of 3: native 7, counted 9; of 4 there is no native time */
-    timed(2, -1, 20), timed(3, 1, 9), timed(2, 1, 18), timed(2, -1, 10), timed(4, 1, 50), timed(2, 1, 18), timed(3, -1, 7), timed(2, -1, 0);
+    timed(2, -1, 20), timed(3, 1, 9), timed(2, 1, 18), timed(2, -1, 10), timed(4, 1, 50), timed(2, 1, 18),
+        timed(3, -1, 7), timed(2, -1, 0);
     MG_CHECK(mg_sample_times(&profile, &kernel, &t));
     MG_CHECK_EQ(t.launches, 7);
     MG_CHECK(near(t.native_ns, 5 * 15 + 2 * 7) && near(t.instrumented_ns, 5 * 18 + 2 * 9));

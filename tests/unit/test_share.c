@@ -1,4 +1,5 @@
-/* Handing out CTAs to workers: each exactly once, each worker its own part first, in order where CTAs wait for others. */
+/* Handing out CTAs to workers: each exactly once, each worker its own part first, in order where CTAs wait for others.
+ */
 #include "device/emu/share.h"
 
 #include <pthread.h>
@@ -8,8 +9,17 @@
 #include "test.h"
 
 enum { WORKERS = 4 };
-struct hand { struct emu_launch l; struct mg_launch ml; struct mg_device dev; _Atomic uint8_t *taken; };
-struct one { struct hand *h; uint32_t ix; uint64_t first, shares, empty; };
+struct hand {
+    struct emu_launch l;
+    struct mg_launch ml;
+    struct mg_device dev;
+    _Atomic uint8_t *taken;
+};
+struct one {
+    struct hand *h;
+    uint32_t ix;
+    uint64_t first, shares, empty;
+};
 
 static void set_up(struct hand *h, uint64_t n, uint32_t workers, bool in_order)
 {

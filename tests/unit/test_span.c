@@ -15,8 +15,7 @@
 
 MG_TEST(span_classes_are_the_tools)
 {
-    for (int c = 0; c < MG_CLASS_COUNT; c++)
-        MG_CHECK_STR(mg_call_class_name(c), mg_timeline_classes[c]);
+    for (int c = 0; c < MG_CLASS_COUNT; c++) MG_CHECK_STR(mg_call_class_name(c), mg_timeline_classes[c]);
     MG_CHECK(!mg_timeline_classes[MG_CLASS_COUNT]);
     MG_CHECK_EQ(mg_call_class_find("copy", 4), MG_CLASS_copy);
     MG_CHECK_EQ(mg_call_class_find("cop", 3), -1);
@@ -32,10 +31,8 @@ MG_TEST(span_calls_are_in_order)
         MG_CHECK(mg_call_find(c->base) == c);
         MG_CHECK(strspn(mg_call_arguments(i), "pszuifl?") == strlen(mg_call_arguments(i)));
         int k = 0;
-        while (*c->opencl && k < gtpin && strcmp(seen[k], c->opencl))
-            k++;
-        if (*c->opencl && k == gtpin)
-            seen[gtpin++] = c->opencl;
+        while (*c->opencl && k < gtpin && strcmp(seen[k], c->opencl)) k++;
+        if (*c->opencl && k == gtpin) seen[gtpin++] = c->opencl;
     }
     MG_CHECK_EQ(gtpin, 7); /* GT-Pin's synchronisation calls (section III-A) */
     MG_CHECK(!mg_call_find("cuNothing"));
@@ -68,15 +65,43 @@ MG_TEST(span_comes_back_as_it_was)
     char dir[64];
     struct mg_span_writer *w = open_in(dir);
     uint64_t t = mg_now_ns(), arguments[3] = {0x7000, 0x8000, 4096};
-    struct mg_record_call call = {.begin = t + 10, .end = t + 30, .correlation = 7, .outer = 5, .result = -3,
-                                  .name = mg_span_name(w, "cuMemcpyHtoD_v2"), .layer = MG_LAYER_driver, .class_ = MG_CLASS_copy};
-    struct mg_record_work work = {.begin = t + 15, .end = t + 25, .correlation = 7, .stream = 2, .context = 1, .bytes = 4096,
-                                  .launch = UINT64_MAX, .replay = UINT64_MAX, .device = 1, .uncertainty_ns = 500,
-                                  .work = MG_WORK_copy, .source = MG_SOURCE_events, .direction = MG_DIR_HtoD};
-    struct mg_record_work kernel = {.begin = t + 5, .end = t + 6, .bytes = UINT64_MAX, .launch = 12, .replay = 4,
-                                    .name = mg_span_name(w, "saxpy"), .work = MG_WORK_kernel, .source = MG_SOURCE_device};
-    struct mg_record_mark mark = {.begin = t, .end = t + 100, .payload = 9, .correlation = 1, .name = mg_span_name(w, "step"),
-                                  .domain = mg_span_name(w, "app"), .layer = MG_LAYER_nvtx, .kind = MG_MARK_PUSHED};
+    struct mg_record_call call = {.begin = t + 10,
+                                  .end = t + 30,
+                                  .correlation = 7,
+                                  .outer = 5,
+                                  .result = -3,
+                                  .name = mg_span_name(w, "cuMemcpyHtoD_v2"),
+                                  .layer = MG_LAYER_driver,
+                                  .class_ = MG_CLASS_copy};
+    struct mg_record_work work = {.begin = t + 15,
+                                  .end = t + 25,
+                                  .correlation = 7,
+                                  .stream = 2,
+                                  .context = 1,
+                                  .bytes = 4096,
+                                  .launch = UINT64_MAX,
+                                  .replay = UINT64_MAX,
+                                  .device = 1,
+                                  .uncertainty_ns = 500,
+                                  .work = MG_WORK_copy,
+                                  .source = MG_SOURCE_events,
+                                  .direction = MG_DIR_HtoD};
+    struct mg_record_work kernel = {.begin = t + 5,
+                                    .end = t + 6,
+                                    .bytes = UINT64_MAX,
+                                    .launch = 12,
+                                    .replay = 4,
+                                    .name = mg_span_name(w, "saxpy"),
+                                    .work = MG_WORK_kernel,
+                                    .source = MG_SOURCE_device};
+    struct mg_record_mark mark = {.begin = t,
+                                  .end = t + 100,
+                                  .payload = 9,
+                                  .correlation = 1,
+                                  .name = mg_span_name(w, "step"),
+                                  .domain = mg_span_name(w, "app"),
+                                  .layer = MG_LAYER_nvtx,
+                                  .kind = MG_MARK_PUSHED};
     struct mg_record_thread thread = {.time = t, .thread = (uint32_t)gettid(), .name = mg_span_name(w, "worker")};
     mg_span_put_call(w, &call, arguments, 3);
     mg_span_put_work(w, &work);
@@ -99,10 +124,12 @@ MG_TEST(span_comes_back_as_it_was)
     MG_CHECK(p && p->bytes == MG_SPAN_NONE && p->source == MG_SOURCE_device);
     p = mg_spans_next(s);
     MG_CHECK(p && p->kind == MG_SPAN_CALL && !strcmp(p->name, "cuMemcpyHtoD_v2") && p->result == -3 && p->outer == 5);
-    MG_CHECK(p && p->class_ == MG_CLASS_copy && p->n_arguments == 3 && !memcmp(p->arguments, arguments, sizeof arguments));
+    MG_CHECK(p && p->class_ == MG_CLASS_copy && p->n_arguments == 3 &&
+             !memcmp(p->arguments, arguments, sizeof arguments));
     MG_CHECK(p && p->thread == (uint32_t)gettid() && p->process == (uint32_t)getpid() && p->rank == 3);
     p = mg_spans_next(s);
-    MG_CHECK(p && p->kind == MG_SPAN_COPY && !strcmp(p->name, "HtoD") && p->bytes == 4096 && p->stream == 2 && p->device == 1);
+    MG_CHECK(p && p->kind == MG_SPAN_COPY && !strcmp(p->name, "HtoD") && p->bytes == 4096 && p->stream == 2 &&
+             p->device == 1);
     MG_CHECK(p && p->context == 1 && p->correlation == 7 && p->uncertainty_ns == 500 && p->launch == MG_SPAN_NONE);
     MG_CHECK(!mg_spans_next(s));
     MG_CHECK_STR(mg_spans_thread_name(s, (uint32_t)getpid(), (uint32_t)gettid()), "worker");
@@ -127,7 +154,8 @@ MG_TEST(span_many_come_in_order)
     uint64_t t = mg_now_ns(), sum = 0, last = 0, n = 0;
     for (uint64_t i = 0; i < N; i++) {
         uint64_t at = t + (i ^ 5) * 100;
-        mg_span_put_call(w, &(struct mg_record_call){.begin = at, .end = at + i % 97, .correlation = i + 1, .name = name}, NULL, 0);
+        mg_span_put_call(
+            w, &(struct mg_record_call){.begin = at, .end = at + i % 97, .correlation = i + 1, .name = name}, NULL, 0);
     }
     mg_span_writer_close(w);
     struct mg_spans *s = NULL;

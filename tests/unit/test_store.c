@@ -17,7 +17,8 @@
 
 MG_TEST(counts_round_trip)
 {
-    static const uint64_t cases[][8] = {{0}, {1, 0, 0, 5}, {UINT64_MAX, 0, UINT64_MAX, 127, 128, 0, 0, 0}, {1, 2, 3, 4, 5, 6, 7, 8}};
+    static const uint64_t cases[][8] = {
+        {0}, {1, 0, 0, 5}, {UINT64_MAX, 0, UINT64_MAX, 127, 128, 0, 0, 0}, {1, 2, 3, 4, 5, 6, 7, 8}};
     uint8_t bytes[8 * 11];
     for (size_t c = 0; c < MG_COUNT_OF(cases); c++)
         for (uint32_t n = 0; n <= 8; n++) {
@@ -122,11 +123,15 @@ static uint64_t open_and_count(const char *dir, struct mg_recording **out)
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_recording *p;
     uint64_t n = UINT64_MAX;
-    if (mg_recording_open(dir, &p, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_IO));
-    else n = p->n_launches;
+    if (mg_recording_open(dir, &p, &d))
+        mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_IO));
+    else
+        n = p->n_launches;
     mg_diag_release(&d);
-    if (out) *out = p;
-    else mg_recording_free(p);
+    if (out)
+        *out = p;
+    else
+        mg_recording_free(p);
     return n;
 }
 
@@ -340,7 +345,8 @@ MG_TEST(profile_of_one_run)
         struct mg_store_process proc = sample_process(5);
         struct mg_store *s;
         proc.run = run;
-        MG_CHECK_EQ(mg_store_run(dir, run, 500, argv, 1, (int)run, NULL), MG_ERR_OK); /* the same pid, as in containers */
+        MG_CHECK_EQ(mg_store_run(dir, run, 500, argv, 1, (int)run, NULL),
+                    MG_ERR_OK); /* the same pid, as in containers */
         MG_CHECK_EQ(mg_store_open(dir, &proc, NULL, &s, NULL), MG_ERR_OK);
         for (uint64_t i = 0; i < run; i++) sample_write(s);
         mg_store_close(s, 0);
@@ -384,7 +390,9 @@ MG_TEST(profile_directory_of_somebody_else)
             struct mg_diag d = MG_DIAG_INIT;
             if (setuid(65534)) _exit(6);
             enum mg_err err = mg_store_run(k ? inner : dir, 7, 500, argv, 1, -1, &d);
-            _exit(err && strstr(mg_diag_first(&d, err), dir) && strstr(mg_diag_first(&d, err), "Permission denied") ? 0 : 5);
+            _exit(err && strstr(mg_diag_first(&d, err), dir) && strstr(mg_diag_first(&d, err), "Permission denied")
+                      ? 0
+                      : 5);
         }
         int status;
         waitpid(child, &status, 0);
@@ -464,7 +472,8 @@ MG_TEST(profile_read_only)
         }
         waitpid(child, NULL, 0);
         for (int without_shm = 0; without_shm <= killed; without_shm++) {
-            snprintf(cmd, sizeof cmd, "cd %s && %s chmod 444 * && chmod 555 .", dir, without_shm ? "rm -f profile.db-shm;" : "");
+            snprintf(cmd, sizeof cmd, "cd %s && %s chmod 444 * && chmod 555 .", dir,
+                     without_shm ? "rm -f profile.db-shm;" : "");
             MG_CHECK_EQ(system(cmd), 0);
             if (!(child = fork())) {
                 struct mg_recording *p;
@@ -483,7 +492,9 @@ MG_TEST(profile_read_only)
 
 MG_TEST(profile_refused)
 {
-    static const struct { const char *sql, *says; } cases[] = {
+    static const struct {
+        const char *sql, *says;
+    } cases[] = {
         {"PRAGMA user_version=6", "newer margay"},
         {"PRAGMA application_id=7", "no margay profile"},
         {"UPDATE launch SET kernel=9 WHERE id=1", "a launch of no kernel"},
@@ -507,7 +518,8 @@ MG_TEST(profile_refused)
         run_sql(dir, cases[i].sql);
         struct mg_diag d = MG_DIAG_INIT;
         const char *text = open_error(dir, &d);
-        if (!strstr(text, cases[i].says) || !strstr(text, dir)) mg_test_fail(__FILE__, __LINE__, "case %zu says '%s'", i, text);
+        if (!strstr(text, cases[i].says) || !strstr(text, dir))
+            mg_test_fail(__FILE__, __LINE__, "case %zu says '%s'", i, text);
         mg_diag_release(&d);
         sample_remove(dir);
     }

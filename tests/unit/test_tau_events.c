@@ -1,5 +1,5 @@
-/* Profile objects of TAUcuda from a time line whose times are known: kernels of two streams, asked for by polls, a wait for a
- * stream, one for an event, and one for everything. */
+/* Profile objects of TAUcuda from a time line whose times are known: kernels of two streams, asked for by polls, a wait
+ * for a stream, one for an event, and one for everything. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -10,27 +10,40 @@
 
 static struct mg_span_writer *writer;
 
-static void put_call(const char *name, uint64_t begin, uint64_t end, uint64_t correlation, int result, uint64_t argument, uint64_t second)
+static void put_call(const char *name, uint64_t begin, uint64_t end, uint64_t correlation, int result,
+                     uint64_t argument, uint64_t second)
 {
     uint64_t arguments[9] = {argument, second, 0, 0, 0, 0, 0, 0, second};
-    struct mg_record_call r = {.begin = begin, .end = end, .correlation = correlation, .name = mg_span_name(writer, name),
-                               .result = result, .layer = MG_LAYER_driver};
+    struct mg_record_call r = {.begin = begin,
+                               .end = end,
+                               .correlation = correlation,
+                               .name = mg_span_name(writer, name),
+                               .result = result,
+                               .layer = MG_LAYER_driver};
     mg_span_put_call(writer, &r, arguments, 9);
 }
 
-static void put_kernel(const char *name, uint64_t begin, uint64_t end, uint64_t correlation, uint64_t stream, uint64_t mark)
+static void put_kernel(const char *name, uint64_t begin, uint64_t end, uint64_t correlation, uint64_t stream,
+                       uint64_t mark)
 {
-    struct mg_record_work r = {.begin = begin, .end = end, .correlation = correlation, .stream = stream, .bytes = UINT64_MAX,
-                               .launch = correlation, .replay = UINT64_MAX, .mark = mark, .name = mg_span_name(writer, name),
-                               .work = MG_WORK_kernel, .source = begin == end ? MG_SOURCE_none : MG_SOURCE_device};
+    struct mg_record_work r = {.begin = begin,
+                               .end = end,
+                               .correlation = correlation,
+                               .stream = stream,
+                               .bytes = UINT64_MAX,
+                               .launch = correlation,
+                               .replay = UINT64_MAX,
+                               .mark = mark,
+                               .name = mg_span_name(writer, name),
+                               .work = MG_WORK_kernel,
+                               .source = begin == end ? MG_SOURCE_none : MG_SOURCE_device};
     mg_span_put_work(writer, &r);
 }
 
 static const struct mg_tau_event *find(const struct mg_tau_events *e, const char *name, uint64_t stream)
 {
     for (uint32_t i = 0; i < e->at.n; i++)
-        if (!strcmp(e->at.at[i].name, name) && e->at.at[i].stream == stream)
-            return &e->at.at[i];
+        if (!strcmp(e->at.at[i].name, name) && e->at.at[i].stream == stream) return &e->at.at[i];
     return NULL;
 }
 
@@ -41,7 +54,8 @@ MG_TEST(tau_events_have_their_waits)
     MG_CHECK(mkdtemp(dir) != NULL);
     struct mg_span_writer_opts o = {.size = sizeof o, .dir = dir, .rank = -1, .memory_bytes = 1 << 20, .wait = true};
     MG_CHECK_EQ(mg_span_writer_open(&o, &writer, NULL), MG_ERR_OK);
-    struct mg_record_mark mark = {.begin = 10, .end = 5000, .correlation = 99, .name = mg_span_name(writer, "step"), .layer = MG_LAYER_nvtx};
+    struct mg_record_mark mark = {
+        .begin = 10, .end = 5000, .correlation = 99, .name = mg_span_name(writer, "step"), .layer = MG_LAYER_nvtx};
     mg_span_put_mark(writer, &mark);
     put_call("cuLaunchKernel", 100, 110, 1, 0, 0, A);
     put_call("cuLaunchKernel", 120, 130, 2, 0, 0, A);
@@ -50,14 +64,14 @@ MG_TEST(tau_events_have_their_waits)
     put_kernel("one", 200, 300, 1, 1, 99);
     put_kernel("two", 300, 400, 2, 1, 0);
     put_kernel("three", 200, 900, 3, 2, 0);
-    put_call("cuStreamQuery", 170, 175, 5, 600, A, 0);      /* one has not begun: asked at 170 */
+    put_call("cuStreamQuery", 170, 175, 5, 600, A, 0);        /* one has not begun: asked at 170 */
     put_call("cuEventSynchronize", 350, 420, 6, 0, EVENT, 0); /* one: delivered at 420; two, too */
     put_call("cuLaunchKernel", 430, 440, 7, 0, 0, A);
     put_kernel("one", 450, 460, 7, 1, 99);
-    put_call("cuStreamSynchronize", 470, 480, 8, 0, A, 0);  /* it is done: no wait */
-    put_call("cuCtxSynchronize", 500, 910, 9, 0, 0, 0);     /* three */
+    put_call("cuStreamSynchronize", 470, 480, 8, 0, A, 0); /* it is done: no wait */
+    put_call("cuCtxSynchronize", 500, 910, 9, 0, 0, 0);    /* three */
     put_call("cuLaunchKernel", 920, 930, 10, 0, 0, B);
-    put_kernel("three", 940, 950, 10, 2, 0);                /* nobody asks */
+    put_kernel("three", 940, 950, 10, 2, 0); /* nobody asks */
     put_call("cuGraphLaunch", 960, 970, 11, 0, 0, B);
     put_kernel("untimed", 960, 960, 11, 2, 0);
     mg_span_writer_close(writer);
@@ -65,7 +79,8 @@ MG_TEST(tau_events_have_their_waits)
     struct mg_tau_events e;
     MG_CHECK_EQ(mg_tau_events_init(&e, dir, NULL), MG_ERR_OK);
     MG_CHECK_EQ(e.at.n, 4);
-    const struct mg_tau_event *one = find(&e, "one", 1), *two = find(&e, "two", 1), *three = find(&e, "three", 2), *untimed = find(&e, "untimed", 2);
+    const struct mg_tau_event *one = find(&e, "one", 1), *two = find(&e, "two", 1), *three = find(&e, "three", 2),
+                              *untimed = find(&e, "untimed", 2);
     MG_CHECK(one && two && three && untimed);
     if (one && two && three && untimed) {
         MG_CHECK_STR(one->context, "step");

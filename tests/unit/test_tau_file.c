@@ -11,7 +11,8 @@ static enum mg_err parse(const char *text, struct tau_file *f, struct mg_diag *d
 
 MG_TEST(tau_file_round_trip)
 {
-    struct tau_function functions[] = {{".TAU application", "TAU_DEFAULT", 1, 2, 0.125, 1e12}, {"say \"x\"", "TAU_CUDA", 3, 0, 1.0 / 3, 2.5}};
+    struct tau_function functions[] = {{".TAU application", "TAU_DEFAULT", 1, 2, 0.125, 1e12},
+                                       {"say \"x\"", "TAU_CUDA", 3, 0, 1.0 / 3, 2.5}};
     struct tau_user_event events[] = {{"say \"x\" : wait", 3, 9, 0, 3, 81}};
     struct tau_metadata metadata[] = {{"Command Line", "a <b> & c"}};
     struct tau_file f = {0, 0, 0, functions, 2, events, 1, metadata, 1, NULL}, g;

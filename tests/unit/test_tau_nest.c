@@ -49,11 +49,14 @@ static void random_blocks(uint64_t seed)
         for (double t = times[b->begin]; t < times[b->end]; t++) {
             bool covered = false;
             for (uint32_t k = 0; k < MOST; k++)
-                if (blocks[k].begin > b->begin && blocks[k].end < b->end && times[blocks[k].begin] <= t && t < times[blocks[k].end]) covered = true;
+                if (blocks[k].begin > b->begin && blocks[k].end < b->end && times[blocks[k].begin] <= t &&
+                    t < times[blocks[k].end])
+                    covered = true;
             exclusive += !covered;
         }
         MG_CHECK(b->inclusive_us == times[b->end] - times[b->begin]);
-        if (b->exclusive_us != exclusive) printf("seed %llu block %u: %g, should be %g\n", (unsigned long long)seed, i, b->exclusive_us, exclusive);
+        if (b->exclusive_us != exclusive)
+            printf("seed %llu block %u: %g, should be %g\n", (unsigned long long)seed, i, b->exclusive_us, exclusive);
         MG_CHECK(b->exclusive_us == exclusive);
     }
 }
@@ -70,7 +73,8 @@ MG_TEST(tau_many_children)
     struct tau_nested *live[3] = {&outer, &inner};
     times[1] = 0;
     for (uint64_t i = 0; i < 1000000; i++) {
-        struct tau_nested child = {.begin = 3 + 2 * i, .end = 4 + 2 * i, .begin_event = (void *)2, .end_event = (void *)3};
+        struct tau_nested child = {
+            .begin = 3 + 2 * i, .end = 4 + 2 * i, .begin_event = (void *)2, .end_event = (void *)3};
         times[2] = (double)(10 * i), times[3] = (double)(10 * i + 4);
         live[2] = &child;
         tau_nest_close(live, 3, 2, between, NULL);

@@ -8,20 +8,46 @@
 
 /* The recorder's operations, in its order. */
 static const struct mg_tex_inst insts[] = {
-    {.geom = MG_GEOM_1D}, {.geom = MG_GEOM_2D}, {.geom = MG_GEOM_3D}, {.geom = MG_GEOM_A1D}, {.geom = MG_GEOM_A2D}, {.geom = MG_GEOM_CUBE}, {.geom = MG_GEOM_ACUBE},
-    {.geom = MG_GEOM_1D, .int_coords = true}, {.geom = MG_GEOM_2D, .int_coords = true}, {.geom = MG_GEOM_3D, .int_coords = true},
-    {.geom = MG_GEOM_A1D, .int_coords = true}, {.geom = MG_GEOM_A2D, .int_coords = true},
-    {.op = MG_TEXOP_LEVEL, .geom = MG_GEOM_1D}, {.op = MG_TEXOP_LEVEL, .geom = MG_GEOM_2D}, {.op = MG_TEXOP_LEVEL, .geom = MG_GEOM_3D},
-    {.op = MG_TEXOP_LEVEL, .geom = MG_GEOM_A2D}, {.op = MG_TEXOP_LEVEL, .geom = MG_GEOM_CUBE},
-    {.op = MG_TEXOP_GRAD, .geom = MG_GEOM_1D}, {.op = MG_TEXOP_GRAD, .geom = MG_GEOM_2D}, {.op = MG_TEXOP_GRAD, .geom = MG_GEOM_3D},
-    {.op = MG_TEXOP_GATHER, .geom = MG_GEOM_2D, .component = 0}, {.op = MG_TEXOP_GATHER, .geom = MG_GEOM_2D, .component = 1},
-    {.op = MG_TEXOP_GATHER, .geom = MG_GEOM_2D, .component = 2}, {.op = MG_TEXOP_GATHER, .geom = MG_GEOM_2D, .component = 3},
-    {.op = MG_TEXOP_GATHER, .geom = MG_GEOM_A2D}, {.op = MG_TEXOP_GATHER, .geom = MG_GEOM_CUBE},
-    {.geom = MG_GEOM_2D, .out = MG_TEXOUT_F16}, {.geom = MG_GEOM_2D, .out = MG_TEXOUT_F16X2}, {.geom = MG_GEOM_1D, .out = MG_TEXOUT_F16, .int_coords = true},
-    {.geom = MG_GEOM_2D}, {.op = MG_TEXOP_LEVEL, .geom = MG_GEOM_2D, .int_coords = true},
+    {.geom = MG_GEOM_1D},
+    {.geom = MG_GEOM_2D},
+    {.geom = MG_GEOM_3D},
+    {.geom = MG_GEOM_A1D},
+    {.geom = MG_GEOM_A2D},
+    {.geom = MG_GEOM_CUBE},
+    {.geom = MG_GEOM_ACUBE},
+    {.geom = MG_GEOM_1D, .int_coords = true},
+    {.geom = MG_GEOM_2D, .int_coords = true},
+    {.geom = MG_GEOM_3D, .int_coords = true},
+    {.geom = MG_GEOM_A1D, .int_coords = true},
+    {.geom = MG_GEOM_A2D, .int_coords = true},
+    {.op = MG_TEXOP_LEVEL, .geom = MG_GEOM_1D},
+    {.op = MG_TEXOP_LEVEL, .geom = MG_GEOM_2D},
+    {.op = MG_TEXOP_LEVEL, .geom = MG_GEOM_3D},
+    {.op = MG_TEXOP_LEVEL, .geom = MG_GEOM_A2D},
+    {.op = MG_TEXOP_LEVEL, .geom = MG_GEOM_CUBE},
+    {.op = MG_TEXOP_GRAD, .geom = MG_GEOM_1D},
+    {.op = MG_TEXOP_GRAD, .geom = MG_GEOM_2D},
+    {.op = MG_TEXOP_GRAD, .geom = MG_GEOM_3D},
+    {.op = MG_TEXOP_GATHER, .geom = MG_GEOM_2D, .component = 0},
+    {.op = MG_TEXOP_GATHER, .geom = MG_GEOM_2D, .component = 1},
+    {.op = MG_TEXOP_GATHER, .geom = MG_GEOM_2D, .component = 2},
+    {.op = MG_TEXOP_GATHER, .geom = MG_GEOM_2D, .component = 3},
+    {.op = MG_TEXOP_GATHER, .geom = MG_GEOM_A2D},
+    {.op = MG_TEXOP_GATHER, .geom = MG_GEOM_CUBE},
+    {.geom = MG_GEOM_2D, .out = MG_TEXOUT_F16},
+    {.geom = MG_GEOM_2D, .out = MG_TEXOUT_F16X2},
+    {.geom = MG_GEOM_1D, .out = MG_TEXOUT_F16, .int_coords = true},
+    {.geom = MG_GEOM_2D},
+    {.op = MG_TEXOP_LEVEL, .geom = MG_GEOM_2D, .int_coords = true},
 };
 
-struct record { char name[32]; struct mg_texture t; struct mg_tex_inst in; uint8_t *texels; bool used; };
+struct record {
+    char name[32];
+    struct mg_texture t;
+    struct mg_tex_inst in;
+    uint8_t *texels;
+    bool used;
+};
 
 static enum mg_texel_kind kind_of(int bits, int kind) /* kind: cudaChannelFormatKind, signed, unsigned, float */
 {
@@ -34,24 +60,40 @@ static bool read_texture(struct record *r, const char *line)
 {
     int op, bits, channels, kind, w, h, d, flags, mode, linear, norm, as_float, srgb, seamless;
     unsigned border[4];
-    if (sscanf(line, "tex %31s %d %d %d %d %d %d %d %d %d %d %d %d %d %d %x %x %x %x", r->name, &op, &bits, &channels, &kind, &w, &h, &d, &flags, &mode, &linear, &norm, &as_float,
-               &srgb, &seamless, &border[0], &border[1], &border[2], &border[3]) != 19)
+    if (sscanf(line, "tex %31s %d %d %d %d %d %d %d %d %d %d %d %d %d %d %x %x %x %x", r->name, &op, &bits, &channels,
+               &kind, &w, &h, &d, &flags, &mode, &linear, &norm, &as_float, &srgb, &seamless, &border[0], &border[1],
+               &border[2], &border[3]) != 19)
         return false;
     r->in = insts[op];
-    r->t = (struct mg_texture){.layered = flags & 1, .cube = flags & 4, .kind = kind_of(bits, kind), .channels = (uint8_t)channels, .linear = linear, .normalised = norm, .as_float = as_float,
-                               .srgb = srgb, .seamless = seamless, .n_levels = 1};
+    r->t = (struct mg_texture){.layered = flags & 1,
+                               .cube = flags & 4,
+                               .kind = kind_of(bits, kind),
+                               .channels = (uint8_t)channels,
+                               .linear = linear,
+                               .normalised = norm,
+                               .as_float = as_float,
+                               .srgb = srgb,
+                               .seamless = seamless,
+                               .n_levels = 1};
     r->t.dims = d && !(flags & 5) ? 3 : h ? 2 : 1;
     for (int k = 0; k < 3; k++) r->t.address[k] = (uint8_t)mode;
     memcpy(r->t.border, border, sizeof border);
     uint32_t row = (uint32_t)w * mg_texel_kind_bytes(r->t.kind) * r->t.channels, rows = h ? (uint32_t)h : 1;
-    r->t.level[0] = (struct mg_tex_level){.at = r->texels, .width = (uint32_t)w, .height = rows, .depth = d ? (uint32_t)d : 1, .row = row, .slice = (uint64_t)row * rows};
+    r->t.level[0] = (struct mg_tex_level){.at = r->texels,
+                                          .width = (uint32_t)w,
+                                          .height = rows,
+                                          .depth = d ? (uint32_t)d : 1,
+                                          .row = row,
+                                          .slice = (uint64_t)row * rows};
     return true;
 }
 
 static void check_lane(const struct record *r, const char *line, unsigned *checked)
 {
     uint32_t in[4], want[4], coord[4][32] = {{0}}, got[4][32] = {{0}};
-    if (sscanf(line, "at %x %x %x %x %x %x %x %x", &in[0], &in[1], &in[2], &in[3], &want[0], &want[1], &want[2], &want[3]) != 8) return;
+    if (sscanf(line, "at %x %x %x %x %x %x %x %x", &in[0], &in[1], &in[2], &in[3], &want[0], &want[1], &want[2],
+               &want[3]) != 8)
+        return;
     unsigned lane = *checked % 32;
     struct mg_tex_lanes l = {.out = {got[0], got[1], got[2], got[3]}};
     for (int k = 0; k < 4; k++) coord[k][lane] = in[k];
@@ -61,7 +103,8 @@ static void check_lane(const struct record *r, const char *line, unsigned *check
     MG_CHECK_EQ(mg_tex_fetch(&r->in, &r->t, &l, 1u << lane), -1);
     for (int k = 0; k < 4; k++)
         if (got[k][lane] != want[k])
-            mg_test_fail(__FILE__, __LINE__, "%s at %08x %08x %08x %08x: element %d is %08x, the H200 gave %08x", r->name, in[0], in[1], in[2], in[3], k, got[k][lane], want[k]);
+            mg_test_fail(__FILE__, __LINE__, "%s at %08x %08x %08x %08x: element %d is %08x, the H200 gave %08x",
+                         r->name, in[0], in[1], in[2], in[3], k, got[k][lane], want[k]);
     ++*checked;
 }
 
@@ -81,7 +124,8 @@ MG_TEST(tex_fetches_are_bit_equal_to_an_h200)
         if (!strncmp(line, "tex ", 4)) MG_CHECK(read_texture(&r, line));
         if (!strncmp(line, "at ", 3)) check_lane(&r, line, &checked);
         if (strncmp(line, "data ", 5)) continue;
-        for (unsigned i = 0, b; i < sizeof texels && sscanf(line + 5 + 2 * i, "%2x", &b) == 1; i++) texels[i] = (uint8_t)b;
+        for (unsigned i = 0, b; i < sizeof texels && sscanf(line + 5 + 2 * i, "%2x", &b) == 1; i++)
+            texels[i] = (uint8_t)b;
     }
     fclose(f);
     MG_CHECK(checked > 4000);
@@ -92,12 +136,15 @@ MG_TEST(tex_fetches_are_bit_equal_to_an_h200)
 MG_TEST(tex_levels_of_a_mipmap)
 {
     float values[4][16];
-    struct mg_texture t = {.dims = 2, .kind = MG_TEXEL_F32, .channels = 1, .normalised = true, .n_levels = 3, .max_lod = 10};
+    struct mg_texture t = {
+        .dims = 2, .kind = MG_TEXEL_F32, .channels = 1, .normalised = true, .n_levels = 3, .max_lod = 10};
     for (uint32_t i = 0; i < 3; i++) {
         for (int k = 0; k < 16; k++) values[i][k] = 100.0f * (float)i;
-        t.level[i] = (struct mg_tex_level){.at = (uint8_t *)values[i], .width = 4u >> i, .height = 4u >> i, .depth = 1, .row = 16u >> i, .slice = 64};
+        t.level[i] = (struct mg_tex_level){
+            .at = (uint8_t *)values[i], .width = 4u >> i, .height = 4u >> i, .depth = 1, .row = 16u >> i, .slice = 64};
     }
-    const float lods[] = {-3, 0, 0.4f, 0.5f, 1, 1.25f, 1.75f, 2, 9}, point[] = {0, 0, 0, 100, 100, 100, 200, 200, 200}, linear[] = {0, 0, 39.84375f, 50, 100, 125, 175, 200, 200};
+    const float lods[] = {-3, 0, 0.4f, 0.5f, 1, 1.25f, 1.75f, 2, 9}, point[] = {0, 0, 0, 100, 100, 100, 200, 200, 200},
+                linear[] = {0, 0, 39.84375f, 50, 100, 125, 175, 200, 200};
     for (int mode = 0; mode < 2; mode++) {
         uint32_t c[32], lod[32], out[32];
         t.mip_linear = mode;
@@ -112,7 +159,8 @@ MG_TEST(tex_levels_of_a_mipmap)
         for (int i = 0; i < 9; i++) {
             float got;
             memcpy(&got, &out[i], 4);
-            if (got != (mode ? linear : point)[i]) mg_test_fail(__FILE__, __LINE__, "lod %g, mode %d: %g", (double)lods[i], mode, (double)got);
+            if (got != (mode ? linear : point)[i])
+                mg_test_fail(__FILE__, __LINE__, "lod %g, mode %d: %g", (double)lods[i], mode, (double)got);
         }
     }
 }
@@ -123,8 +171,13 @@ enum { W = 8, H = 3 };
 static struct mg_texture surface(void *at, enum mg_texel_kind kind, uint32_t channels)
 {
     uint32_t row = W * mg_texel_kind_bytes(kind) * channels;
-    return (struct mg_texture){.surface = true, .dims = 2, .kind = (uint8_t)kind, .channels = (uint8_t)channels, .n_levels = 1,
-                               .level = {{.at = at, .width = W, .height = H, .depth = 1, .row = row, .slice = row * H}}};
+    return (struct mg_texture){
+        .surface = true,
+        .dims = 2,
+        .kind = (uint8_t)kind,
+        .channels = (uint8_t)channels,
+        .n_levels = 1,
+        .level = {{.at = at, .width = W, .height = H, .depth = 1, .row = row, .slice = row * H}}};
 }
 
 MG_TEST(surface_loads_outside_clamp_or_give_zero)
@@ -161,7 +214,12 @@ MG_TEST(surface_stores_convert_and_reduce)
     for (uint32_t i = 0; i < 32; i++) x[i] = i % W;
     memcpy(v[0], floats, sizeof floats);
     struct mg_texture t = surface(half, MG_TEXEL_F16, 1);
-    struct mg_surf_inst in = {.op = MG_SURFOP_STORE_FORMAT, .geom = MG_GEOM_2D, .outside = MG_SURF_TRAP, .formatted = true, .bytes = 4, .vec = 1};
+    struct mg_surf_inst in = {.op = MG_SURFOP_STORE_FORMAT,
+                              .geom = MG_GEOM_2D,
+                              .outside = MG_SURF_TRAP,
+                              .formatted = true,
+                              .bytes = 4,
+                              .vec = 1};
     struct mg_surf_lanes l = {.coord = {x, y}, .value = {v[0], v[1]}};
     MG_CHECK_EQ(mg_surf_access(&in, &t, &l, 0xf, &misaligned), -1);
     for (int i = 0; i < 4; i++) MG_CHECK_EQ(half[0][i], halves[i]);
@@ -192,7 +250,11 @@ MG_TEST(surface_stores_convert_and_reduce)
 MG_TEST(texture_handles)
 {
     struct mg_texels *x = mg_texels_new(64);
-    struct mg_texture t = {.dims = 1, .kind = MG_TEXEL_F32, .channels = 1, .n_levels = 1, .level = {{.at = x->at, .texels = x, .width = 16, .height = 1, .depth = 1}}};
+    struct mg_texture t = {.dims = 1,
+                           .kind = MG_TEXEL_F32,
+                           .channels = 1,
+                           .n_levels = 1,
+                           .level = {{.at = x->at, .texels = x, .width = 16, .height = 1, .depth = 1}}};
     uint64_t a = mg_texture_add(&t), b = mg_texture_add(&t);
     MG_CHECK(a && b && a != b);
     MG_CHECK_EQ(x->refs, 3);
@@ -203,7 +265,12 @@ MG_TEST(texture_handles)
     mg_texels_unref(x);
 
     uint64_t p = mg_mem_alloc(1024, 0, MG_ALLOC_DEVICE);
-    struct mg_texture linear = {.shape = MG_TEX_LINEAR, .dims = 1, .kind = MG_TEXEL_F32, .channels = 1, .n_levels = 1, .level = {{.at = (uint8_t *)p, .width = 512, .height = 1, .depth = 1}}};
+    struct mg_texture linear = {.shape = MG_TEX_LINEAR,
+                                .dims = 1,
+                                .kind = MG_TEXEL_F32,
+                                .channels = 1,
+                                .n_levels = 1,
+                                .level = {{.at = (uint8_t *)p, .width = 512, .height = 1, .depth = 1}}};
     uint64_t c = mg_texture_add(&linear);
     uint32_t at[32] = {255, 256}, out[32];
     struct mg_tex_inst in = {.geom = MG_GEOM_1D, .int_coords = true};

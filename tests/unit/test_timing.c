@@ -9,8 +9,10 @@
 
 #define HEAD ".version 7.0\n.target sm_70\n.address_size 64\n"
 #define REGS ".reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<8>;\n"
-#define KERNEL ".visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n" REGS "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r9, [n];\n" \
-    "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.s32 %r4, %r2, %r3, %r1;\n" \
+#define KERNEL                                                                                                         \
+    ".visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n" REGS                                         \
+    "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r9, [n];\n"                                         \
+    "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.s32 %r4, %r2, %r3, %r1;\n"               \
     "mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;\n"
 /* Block 1 is decided by %p1, block 2 is where ways meet. */
 #define BRANCH "setp.eq.s32 %p1, %r5, 0;\n@%p1 bra $end;\nst.global.u32 [%rd5], 1;\n$end: ret;\n}\n"
@@ -66,35 +68,61 @@ MG_TEST(timing_is_of_memory_that_others_may_write)
     CHECK(KERNEL "ld.global.u32 %r5, [%rd5+4];\n" BRANCH, "- * -");
     CHECK(KERNEL "ld.global.u32 %r5, [%rd2];\n" BRANCH, "- * -");
     /* CTAs of 16 elements that lie 8 apart; an element of 8 bytes in steps of 4; rows */
-    CHECK(KERNEL "mad.lo.s32 %r4, %r2, 1, %r1;\nmul.wide.s32 %rd3, %r4, 4; add.s64 %rd5, %rd2, %rd3;\nld.global.u32 %r5, [%rd5];\n" BRANCH, "- * -");
+    CHECK(
+        KERNEL
+        "mad.lo.s32 %r4, %r2, 1, %r1;\nmul.wide.s32 %rd3, %r4, 4; add.s64 %rd5, %rd2, %rd3;\nld.global.u32 %r5, [%rd5];\n" BRANCH,
+        "- * -");
     CHECK(KERNEL "ld.global.u64 %rd6, [%rd5];\ncvt.u32.u64 %r5, %rd6;\n" BRANCH, "- * -");
-    CHECK(KERNEL "mad.lo.s32 %r4, %r4, %r9, 3;\nmul.wide.s32 %rd3, %r4, 4; add.s64 %rd5, %rd2, %rd3;\nld.global.u32 %r5, [%rd5];\n" BRANCH, "- - -");
+    CHECK(
+        KERNEL
+        "mad.lo.s32 %r4, %r4, %r9, 3;\nmul.wide.s32 %rd3, %r4, 4; add.s64 %rd5, %rd2, %rd3;\nld.global.u32 %r5, [%rd5];\n" BRANCH,
+        "- - -");
 }
 
 MG_TEST(timing_follows_loops_in_steps_of_the_grid)
 {
-#define LOOP(step, off) KERNEL "mov.u32 %r6, %nctaid.x; mul.lo.s32 %r7, %r6, %r3;\n$next:\nmul.wide.s32 %rd3, %r4, 4; add.s64 %rd5, %rd2, %rd3;\n" \
-    "ld.global.u32 %r5, [%rd5" off "]; setp.eq.s32 %p1, %r5, 0;\n@%p1 bra $skip;\nst.global.u32 [%rd5], 1;\n" \
+#define LOOP(step, off)                                                                                                 \
+    KERNEL                                                                                                              \
+    "mov.u32 %r6, %nctaid.x; mul.lo.s32 %r7, %r6, %r3;\n$next:\nmul.wide.s32 %rd3, %r4, 4; add.s64 %rd5, %rd2, %rd3;\n" \
+    "ld.global.u32 %r5, [%rd5" off "]; setp.eq.s32 %p1, %r5, 0;\n@%p1 bra $skip;\nst.global.u32 [%rd5], 1;\n"           \
     "$skip: add.s32 %r4, %r4, " step "; setp.lt.s32 %p2, %r4, %r9;\n@%p2 bra $next;\nret;\n}\n"
     CHECK(LOOP("%r7", ""), "- - - - -");
     CHECK(LOOP("%r7", "+4"), "- - * - -");
     CHECK(LOOP("1", ""), "- - * - -"); /* the next round is the next thread's element */
     CHECK(LOOP("4096", ""), "- - - - -");
     /* a loop that ends when another thread has written */
-    CHECK(KERNEL "$wait: ld.volatile.global.u32 %r5, [%rd2];\nsetp.eq.s32 %p2, %r5, 0;\n@%p2 bra $wait;\nadd.s32 %r5, %r1, 1;\n" BRANCH, "- * - - -");
+    CHECK(
+        KERNEL
+        "$wait: ld.volatile.global.u32 %r5, [%rd2];\nsetp.eq.s32 %p2, %r5, 0;\n@%p2 bra $wait;\nadd.s32 %r5, %r1, 1;\n" BRANCH,
+        "- * - - -");
 }
 
 MG_TEST(timing_goes_through_memory_calls_and_branches)
 {
     /* by way of shared memory, behind a barrier */
-    CHECK(".shared .b32 s;\n.shared .b32 u;\n" KERNEL "atom.global.add.u32 %r6, [%rd1], 1;\nst.shared.u32 [s], %r6;\nbar.sync 0;\nld.shared.u32 %r5, [s];\n" BRANCH, "- * -");
-    CHECK(".shared .b32 s;\n.shared .b32 u;\n" KERNEL "atom.global.add.u32 %r6, [%rd1], 1;\nst.shared.u32 [s], %r6;\nbar.sync 0;\nld.shared.u32 %r5, [u];\n" BRANCH, "- - -");
+    CHECK(".shared .b32 s;\n.shared .b32 u;\n" KERNEL
+          "atom.global.add.u32 %r6, [%rd1], 1;\nst.shared.u32 [s], %r6;\nbar.sync 0;\nld.shared.u32 %r5, [s];\n" BRANCH,
+          "- * -");
+    CHECK(".shared .b32 s;\n.shared .b32 u;\n" KERNEL
+          "atom.global.add.u32 %r6, [%rd1], 1;\nst.shared.u32 [s], %r6;\nbar.sync 0;\nld.shared.u32 %r5, [u];\n" BRANCH,
+          "- - -");
     /* the value depends on which way was taken */
-    CHECK(KERNEL "atom.global.add.u32 %r6, [%rd1], 1;\nmov.u32 %r5, 0;\nsetp.eq.s32 %p2, %r6, 7;\n@!%p2 bra $on;\nmov.u32 %r5, 1;\n$on:\n" BRANCH, "- * - * -");
-    CHECK(KERNEL "atom.global.add.u32 %r6, [%rd1], 1;\nsetp.eq.s32 %p2, %r6, 7;\nselp.b32 %r5, %r1, %r2, %p2;\n" BRANCH, "- * -");
-    CHECK(KERNEL "atom.global.add.u32 %r6, [%rd1], 1;\nmov.u32 %r5, 0;\nsetp.eq.s32 %p2, %r6, 7;\n@%p2 mov.u32 %r5, 1;\n" BRANCH, "- * -");
+    CHECK(
+        KERNEL
+        "atom.global.add.u32 %r6, [%rd1], 1;\nmov.u32 %r5, 0;\nsetp.eq.s32 %p2, %r6, 7;\n@!%p2 bra $on;\nmov.u32 %r5, 1;\n$on:\n" BRANCH,
+        "- * - * -");
+    CHECK(KERNEL "atom.global.add.u32 %r6, [%rd1], 1;\nsetp.eq.s32 %p2, %r6, 7;\nselp.b32 %r5, %r1, %r2, %p2;\n" BRANCH,
+          "- * -");
+    CHECK(
+        KERNEL
+        "atom.global.add.u32 %r6, [%rd1], 1;\nmov.u32 %r5, 0;\nsetp.eq.s32 %p2, %r6, 7;\n@%p2 mov.u32 %r5, 1;\n" BRANCH,
+        "- * -");
     /* a callee: what it returns, and that it runs at all */
-    CHECK(".func (.param .b32 r) f(.param .b32 x)\n{\n.reg .b32 %r<4>;\nld.param.b32 %r1, [x];\nadd.s32 %r1, %r1, 1;\nst.param.b32 [r], %r1;\nret;\n}\n"
-          KERNEL "atom.global.add.u32 %r6, [%rd1], 1;\n{\n.param .b32 p0;\n.param .b32 q0;\nst.param.b32 [p0], %r6;\ncall (q0), f, (p0);\nld.param.b32 %r5, [q0];\n}\n" BRANCH, "- - * - -");
-    CHECK(".func f()\n{\nret;\n}\n" KERNEL "atom.global.add.u32 %r5, [%rd1], 1;\nsetp.eq.s32 %p1, %r5, 0;\n@%p1 bra $end;\ncall f;\n$end: ret;\n}\n", "- * - *");
+    CHECK(
+        ".func (.param .b32 r) f(.param .b32 x)\n{\n.reg .b32 %r<4>;\nld.param.b32 %r1, [x];\nadd.s32 %r1, %r1, 1;\nst.param.b32 [r], %r1;\nret;\n}\n" KERNEL
+        "atom.global.add.u32 %r6, [%rd1], 1;\n{\n.param .b32 p0;\n.param .b32 q0;\nst.param.b32 [p0], %r6;\ncall (q0), f, (p0);\nld.param.b32 %r5, [q0];\n}\n" BRANCH,
+        "- - * - -");
+    CHECK(".func f()\n{\nret;\n}\n" KERNEL
+          "atom.global.add.u32 %r5, [%rd1], 1;\nsetp.eq.s32 %p1, %r5, 0;\n@%p1 bra $end;\ncall f;\n$end: ret;\n}\n",
+          "- * - *");
 }

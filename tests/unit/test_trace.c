@@ -71,16 +71,27 @@ MG_TEST(crc32c_of_known_texts)
 
 /* ---- one kind ------------------------------------------------------------------------------------------ */
 
-static const struct mg_trace_field call_fields[] = {{"begin", MG_TRACE_time, MG_TRACE_KEY_TIME}, {"end", MG_TRACE_time, MG_TRACE_KEY_TIME, MG_TRACE_NULLABLE},
-                                                    {"name", MG_TRACE_name}, {"class", MG_TRACE_u8, .values = "kernel|copy"}, {"launch", MG_TRACE_u32, MG_TRACE_KEY_LAUNCH},
-                                                    {"result", MG_TRACE_i32}, {"args", MG_TRACE_words}};
+static const struct mg_trace_field call_fields[] = {{"begin", MG_TRACE_time, MG_TRACE_KEY_TIME},
+                                                    {"end", MG_TRACE_time, MG_TRACE_KEY_TIME, MG_TRACE_NULLABLE},
+                                                    {"name", MG_TRACE_name},
+                                                    {"class", MG_TRACE_u8, .values = "kernel|copy"},
+                                                    {"launch", MG_TRACE_u32, MG_TRACE_KEY_LAUNCH},
+                                                    {"result", MG_TRACE_i32},
+                                                    {"args", MG_TRACE_words}};
 static const struct mg_trace_kind call_kind = MG_TRACE_KIND("call", call_fields);
-struct call { uint64_t begin, end; uint32_t name; uint8_t class; uint32_t launch; int32_t result; } __attribute__((packed));
+struct call {
+    uint64_t begin, end;
+    uint32_t name;
+    uint8_t class;
+    uint32_t launch;
+    int32_t result;
+} __attribute__((packed));
 
 MG_TEST(trace_prints_what_was_put)
 {
     const char *dir = sample_dir();
-    struct mg_trace_writer *w = open_writer(dir, (struct mg_trace_opts){.rank = 3, .attributes = (const char *[]){"exe=./app"}, .n_attributes = 1});
+    struct mg_trace_writer *w = open_writer(
+        dir, (struct mg_trace_opts){.rank = 3, .attributes = (const char *[]){"exe=./app"}, .n_attributes = 1});
     uint32_t kind = mg_trace_kind_add(w, &call_kind);
     MG_CHECK_EQ(mg_trace_kind_add(w, &call_kind), kind);
     struct mg_trace_stream *s = mg_trace_thread(w);
@@ -119,13 +130,18 @@ MG_TEST(trace_prints_what_was_put)
     char want[256];
     const struct mg_trace_record *rec = mg_trace_next(cursor);
     mg_trace_print(rec, &out);
-    snprintf(want, sizeof want, "call pid=%d stream=0 begin=1000 end=2000 name=\"cuLaunchKernel\" class=kernel launch=7 result=0 args=0x10,0xffff", (int)getpid());
+    snprintf(
+        want, sizeof want,
+        "call pid=%d stream=0 begin=1000 end=2000 name=\"cuLaunchKernel\" class=kernel launch=7 result=0 args=0x10,0xffff",
+        (int)getpid());
     MG_CHECK_STR(out.at, want);
     mg_buf_reset(&out);
     rec = mg_trace_next(cursor);
     mg_trace_print_json(rec, &out);
-    snprintf(want, sizeof want, "{\"kind\":\"call\",\"pid\":%d,\"stream\":0,\"tid\":%d,\"time_ns\":3000,\"fields\":{\"begin\":3000,\"end\":null,\"name\":\"a \\\"b\\\"\\n\",\"class\":9,\"launch\":8,\"result\":-700,\"args\":[]}}",
-             (int)getpid(), (int)gettid());
+    snprintf(
+        want, sizeof want,
+        "{\"kind\":\"call\",\"pid\":%d,\"stream\":0,\"tid\":%d,\"time_ns\":3000,\"fields\":{\"begin\":3000,\"end\":null,\"name\":\"a \\\"b\\\"\\n\",\"class\":9,\"launch\":8,\"result\":-700,\"args\":[]}}",
+        (int)getpid(), (int)gettid());
     MG_CHECK_STR(out.at, want);
     MG_CHECK(!mg_trace_next(cursor));
     mg_buf_release(&out);
@@ -139,8 +155,14 @@ MG_TEST(trace_refuses_wrong_kinds)
 {
     const char *dir = sample_dir();
     struct mg_trace_writer *w = open_writer(dir, (struct mg_trace_opts){0});
-    const struct mg_trace_field twice[] = {{"a", MG_TRACE_u8}, {"a", MG_TRACE_u8}}, middle[] = {{"a", MG_TRACE_text}, {"b", MG_TRACE_u8}}, key[] = {{"a", MG_TRACE_f64, MG_TRACE_KEY_TIME}};
-    const struct mg_trace_kind wrong[] = {MG_TRACE_KIND("x", twice), MG_TRACE_KIND("x", middle), MG_TRACE_KIND("x", key), MG_TRACE_KIND("", call_fields), {.name = "x"}};
+    const struct mg_trace_field twice[] = {{"a", MG_TRACE_u8}, {"a", MG_TRACE_u8}},
+                                middle[] = {{"a", MG_TRACE_text}, {"b", MG_TRACE_u8}},
+                                key[] = {{"a", MG_TRACE_f64, MG_TRACE_KEY_TIME}};
+    const struct mg_trace_kind wrong[] = {MG_TRACE_KIND("x", twice),
+                                          MG_TRACE_KIND("x", middle),
+                                          MG_TRACE_KIND("x", key),
+                                          MG_TRACE_KIND("", call_fields),
+                                          {.name = "x"}};
     for (size_t i = 0; i < MG_COUNT_OF(wrong); i++) MG_CHECK_EQ(mg_trace_kind_add(w, &wrong[i]), 0);
     mg_trace_close(w);
     MG_CHECK(verifies(dir)); /* without any chunk */
@@ -149,7 +171,9 @@ MG_TEST(trace_refuses_wrong_kinds)
 
 /* ---- random kinds and records -------------------------------------------------------------------------- */
 
-struct made { MG_VEC(char *) lines; };
+struct made {
+    MG_VEC(char *) lines;
+};
 
 static void random_text(char *out, uint32_t n)
 {
@@ -157,23 +181,31 @@ static void random_text(char *out, uint32_t n)
     out[n] = 0;
 }
 
-struct random_kind { struct mg_trace_kind kind; struct mg_trace_field fields[8]; char names[9][12]; uint32_t number; };
+struct random_kind {
+    struct mg_trace_kind kind;
+    struct mg_trace_field fields[8];
+    char names[9][12];
+    uint32_t number;
+};
 
 static void make_kind(struct random_kind *k, uint32_t i)
 {
-    k->kind = (struct mg_trace_kind){.name = k->names[8], .version = i + 1, .fields = k->fields, .n_fields = 1 + random_next(8)};
+    k->kind = (struct mg_trace_kind){
+        .name = k->names[8], .version = i + 1, .fields = k->fields, .n_fields = 1 + random_next(8)};
     snprintf(k->names[8], sizeof k->names[8], "kind%u", i);
     for (uint32_t f = 0; f < k->kind.n_fields; f++) {
         bool last = f + 1 == k->kind.n_fields;
         snprintf(k->names[f], sizeof k->names[f], "f%u", f);
-        k->fields[f] = (struct mg_trace_field){.name = k->names[f], .type = random_next(last ? MG_TRACE_TYPE_COUNT : MG_TRACE_text)};
+        k->fields[f] = (struct mg_trace_field){.name = k->names[f],
+                                               .type = random_next(last ? MG_TRACE_TYPE_COUNT : MG_TRACE_text)};
         if (k->fields[f].type == MG_TRACE_time && !random_next(3)) k->fields[f].key = MG_TRACE_KEY_TIME;
         if (k->fields[f].type == MG_TRACE_u32 && !random_next(3)) k->fields[f].key = MG_TRACE_KEY_LAUNCH;
     }
 }
 
 /* Puts a random record and notes the line that it must print as. */
-static void put_random(struct mg_trace_writer *w, struct mg_trace_stream *s, uint32_t stream, const struct random_kind *k, struct made *made)
+static void put_random(struct mg_trace_writer *w, struct mg_trace_stream *s, uint32_t stream,
+                       const struct random_kind *k, struct made *made)
 {
     uint8_t bytes[8 * 8 + 8 * 32];
     uint32_t n = 0, tail = 0;
@@ -184,26 +216,44 @@ static void put_random(struct mg_trace_writer *w, struct mg_trace_stream *s, uin
         char text[40];
         mg_buf_printf(&line, " %s=", k->fields[f].name);
         switch (k->fields[f].type) {
-        case MG_TRACE_u8: v &= 0xff; mg_buf_printf(&line, "%u", (unsigned)v); break;
-        case MG_TRACE_u16: v &= 0xffff; mg_buf_printf(&line, "%u", (unsigned)v); break;
-        case MG_TRACE_u32: v &= UINT32_MAX; mg_buf_printf(&line, "%u", (unsigned)v); break;
+        case MG_TRACE_u8:
+            v &= 0xff;
+            mg_buf_printf(&line, "%u", (unsigned)v);
+            break;
+        case MG_TRACE_u16:
+            v &= 0xffff;
+            mg_buf_printf(&line, "%u", (unsigned)v);
+            break;
+        case MG_TRACE_u32:
+            v &= UINT32_MAX;
+            mg_buf_printf(&line, "%u", (unsigned)v);
+            break;
         case MG_TRACE_u64:
-        case MG_TRACE_time: mg_buf_printf(&line, "%llu", (unsigned long long)v); break;
-        case MG_TRACE_i32: mg_buf_printf(&line, "%d", (int32_t)v); break;
-        case MG_TRACE_i64: mg_buf_printf(&line, "%lld", (long long)v); break;
+        case MG_TRACE_time:
+            mg_buf_printf(&line, "%llu", (unsigned long long)v);
+            break;
+        case MG_TRACE_i32:
+            mg_buf_printf(&line, "%d", (int32_t)v);
+            break;
+        case MG_TRACE_i64:
+            mg_buf_printf(&line, "%lld", (long long)v);
+            break;
         case MG_TRACE_f64: {
             double x = (double)(int64_t)v / 3;
             memcpy(&v, &x, 8);
             mg_buf_printf(&line, "%.17g", x);
             break;
         }
-        case MG_TRACE_hex: mg_buf_printf(&line, "0x%llx", (unsigned long long)v); break;
+        case MG_TRACE_hex:
+            mg_buf_printf(&line, "0x%llx", (unsigned long long)v);
+            break;
         case MG_TRACE_name:
             random_text(text, 1 + random_next(2));
             v = mg_trace_name(w, text);
             mg_buf_printf(&line, "\"%s\"", text);
             break;
-        default: break;
+        default:
+            break;
         }
         uint32_t size = mg_trace_type_bytes(k->fields[f].type);
         memcpy(bytes + n, &v, size);
@@ -264,7 +314,8 @@ static void round_trip(uint32_t seed)
             break;
         }
         if (strcmp(out.at, made[s].lines.at[at[s]++])) {
-            mg_test_fail(__FILE__, __LINE__, "seed %u: is \"%s\", want \"%s\"", seed, out.at, made[s].lines.at[at[s] - 1]);
+            mg_test_fail(__FILE__, __LINE__, "seed %u: is \"%s\", want \"%s\"", seed, out.at,
+                         made[s].lines.at[at[s] - 1]);
             break;
         }
     }
@@ -286,12 +337,21 @@ MG_TEST(trace_round_trip_of_random_kinds)
 
 /* ---- damage -------------------------------------------------------------------------------------------- */
 
-struct small { char path[128]; char *data; size_t bytes; uint32_t n; };
+struct small {
+    char path[128];
+    char *data;
+    size_t bytes;
+    uint32_t n;
+};
 
 /* A closed file of several small chunks in dir/trace; n records {time i, launch i / 4}. */
-static const struct mg_trace_field tick_fields[] = {{"time", MG_TRACE_time, MG_TRACE_KEY_TIME}, {"launch", MG_TRACE_u32, MG_TRACE_KEY_LAUNCH}, {"what", MG_TRACE_name}};
+static const struct mg_trace_field tick_fields[] = {
+    {"time", MG_TRACE_time, MG_TRACE_KEY_TIME}, {"launch", MG_TRACE_u32, MG_TRACE_KEY_LAUNCH}, {"what", MG_TRACE_name}};
 static const struct mg_trace_kind tick_kind = MG_TRACE_KIND("tick", tick_fields);
-struct tick { uint64_t time; uint32_t launch, what; } __attribute__((packed));
+struct tick {
+    uint64_t time;
+    uint32_t launch, what;
+} __attribute__((packed));
 
 static struct small make_small(const char *dir, uint32_t chunks, uint32_t each)
 {
@@ -322,7 +382,8 @@ static uint32_t read_ticks(const char *path, uint32_t *first)
         for (const struct mg_trace_record *rec; (rec = mg_trace_next(c)); n++) {
             uint32_t i = (uint32_t)mg_trace_u64(rec, 0) - 100, bytes;
             const char *text = mg_trace_text(rec, 2, &bytes);
-            if (mg_trace_u64(rec, 1) != i / 4 || strcmp(text, i & 1 ? "odd" : "even")) mg_test_fail(__FILE__, __LINE__, "a wrong record");
+            if (mg_trace_u64(rec, 1) != i / 4 || strcmp(text, i & 1 ? "odd" : "even"))
+                mg_test_fail(__FILE__, __LINE__, "a wrong record");
             if (!n) *first = i;
         }
         mg_trace_cursor_close(c);
@@ -346,7 +407,8 @@ MG_TEST(trace_rejects_every_flipped_byte)
         MG_CHECK(!mg_io_write(f.path, f.data, f.bytes, NULL));
         f.data[i] ^= (char)flip;
         if (verifies(f.path)) mg_test_fail(__FILE__, __LINE__, "byte %zu of %zu may be flipped", i, f.bytes);
-        if (read_ticks(f.path, &first) < 16) mg_test_fail(__FILE__, __LINE__, "byte %zu flipped loses more than a chunk", i);
+        if (read_ticks(f.path, &first) < 16)
+            mg_test_fail(__FILE__, __LINE__, "byte %zu flipped loses more than a chunk", i);
     }
     free(f.data);
     sample_remove(dir);
@@ -369,7 +431,8 @@ MG_TEST(trace_torn_anywhere_keeps_the_chunks_before)
         uint32_t whole = 0;
         while (whole < 4 && ends[whole + 1] <= bytes) whole++;
         MG_CHECK(bytes == 0 || !verifies(f.path));
-        if (read_ticks(f.path, &first) != 8 * whole) mg_test_fail(__FILE__, __LINE__, "%zu bytes: not %u chunks", bytes, whole);
+        if (read_ticks(f.path, &first) != 8 * whole)
+            mg_test_fail(__FILE__, __LINE__, "%zu bytes: not %u chunks", bytes, whole);
     }
     free(f.data);
     sample_remove(dir);
@@ -434,7 +497,8 @@ MG_TEST(trace_of_threads_is_merged_by_time)
     q.with_keys = 1u << MG_TRACE_KEY_LAUNCH;
     q.keys[MG_TRACE_KEY_LAUNCH - 1] = (struct mg_trace_range){1000, 1009};
     c = mg_trace_cursor_open(r, &q);
-    for (n = 0; mg_trace_next(c); n++) {}
+    for (n = 0; mg_trace_next(c); n++) {
+    }
     MG_CHECK_EQ(n, 8 * 10);
     mg_trace_cursor_close(c);
     q = (struct mg_trace_query){.size = sizeof q, .kinds = "tock,ticks"};
@@ -512,8 +576,11 @@ MG_TEST(trace_stops_when_the_file_may_not_grow)
         mg_trace_flush(w, 10000);
         mg_trace_counts(w, &n);
         mg_trace_end(w);
-        bool ok = n.stopped && n.written && n.written + n.lost == 2000000 && strstr(said, "File too large") && strstr(said, "up to launch") && strchr(said, '\n') == said + strlen(said) - 1;
-        if (!ok) fprintf(stderr, "stopped %d written %llu lost %llu dropped %llu: %s\n", n.stopped, (unsigned long long)n.written, (unsigned long long)n.lost, (unsigned long long)n.dropped, said);
+        bool ok = n.stopped && n.written && n.written + n.lost == 2000000 && strstr(said, "File too large") &&
+                  strstr(said, "up to launch") && strchr(said, '\n') == said + strlen(said) - 1;
+        if (!ok)
+            fprintf(stderr, "stopped %d written %llu lost %llu dropped %llu: %s\n", n.stopped,
+                    (unsigned long long)n.written, (unsigned long long)n.lost, (unsigned long long)n.dropped, said);
         _exit(ok ? 0 : 1);
     }
     int status = -1;

@@ -1,4 +1,5 @@
-/* The distance of a device's clock from the host's, from launches of a simulated device: with drift, ticks and delays. */
+/* The distance of a device's clock from the host's, from launches of a simulated device: with drift, ticks and delays.
+ */
 #include "test.h"
 
 #include "inject/twin_clock.h"
@@ -24,18 +25,19 @@ static void check_run(int64_t apart, double drift, uint64_t tick, uint64_t every
     struct mg_twin_clock c = {0};
     uint64_t worst = 0, outside = 0, n = 0;
     for (uint64_t host = HOUR; host < 2 * HOUR; host += every_ns, n++) {
-        uint64_t begin = host + 3000 + any(4000), end = begin + 1 + any(200000), seen = end + 2000 + any(50000), uncertainty;
+        uint64_t begin = host + 3000 + any(4000), end = begin + 1 + any(200000), seen = end + 2000 + any(50000),
+                 uncertainty;
         uint64_t b = device_at(begin, apart, drift, tick), e = device_at(end, apart, drift, tick);
         mg_twin_clock_add(&c, b, e, host, seen);
         int64_t offset = mg_twin_clock_offset(&c, e, &uncertainty);
         int64_t error = (int64_t)(b + (uint64_t)offset - begin);
         uint64_t off = (uint64_t)(error < 0 ? -error : error);
         outside += off > uncertainty;
-        if (n > 20)
-            worst = MG_MAX(worst, off);
+        if (n > 20) worst = MG_MAX(worst, off);
     }
     MG_CHECK_EQ(outside, 0);
-    MG_CHECK(worst < 20000 + tick + every_ns / 5000); /* half of the least delays, and what drift adds between good launches */
+    MG_CHECK(worst <
+             20000 + tick + every_ns / 5000); /* half of the least delays, and what drift adds between good launches */
 }
 
 MG_TEST(twin_clock_stays_within_its_uncertainty)

@@ -2,8 +2,8 @@
 #include "count/storage/storage.h"
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define R(r)      mg_o_reg(r)
+#define I(n)      mg_o_imm(n)
 
 static const char *bit_holds(const struct mg_kinds *k, const struct mg_wanted *w)
 {
@@ -11,7 +11,10 @@ static const char *bit_holds(const struct mg_kinds *k, const struct mg_wanted *w
     return w->width == MG_WIDTH_BIT && room ? "at most once in an activation" : NULL;
 }
 
-static void bit_take(struct mg_kinds *k, const struct mg_wanted *w) { k->f->counters[w->counter].slot = k->f->n_bits++; }
+static void bit_take(struct mg_kinds *k, const struct mg_wanted *w)
+{
+    k->f->counters[w->counter].slot = k->f->n_bits++;
+}
 
 static void bit_event(struct mg_rfunc *f, uint32_t counter)
 {
@@ -29,4 +32,5 @@ static struct mg_opnd bit_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id 
     return I(1);
 }
 
-const struct mg_storage mg_storage_bit = {.name = "bit", .packed = true, .holds = bit_holds, .take = bit_take, .event = bit_event, .lane = bit_lane};
+const struct mg_storage mg_storage_bit = {
+    .name = "bit", .packed = true, .holds = bit_holds, .take = bit_take, .event = bit_event, .lane = bit_lane};

@@ -2,8 +2,8 @@
 #include "count/storage/storage.h"
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define R(r)      mg_o_reg(r)
+#define I(n)      mg_o_imm(n)
 
 static const char *few_holds(const struct mg_kinds *k, const struct mg_wanted *w)
 {
@@ -65,7 +65,14 @@ static void field_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
     if (!c->bit) EMIT("mov.u32", R(c->reg), I(0)); /* the register's first field stands for all */
 }
 
-const struct mg_storage mg_storage_few = {.name = "few", .packed = true, .holds = few_holds, .take = few_take, .event = few_event, .add = few_add,
-    .lane = few_lane, .part = few_part};
+const struct mg_storage mg_storage_few = {.name = "few",
+                                          .packed = true,
+                                          .holds = few_holds,
+                                          .take = few_take,
+                                          .event = few_event,
+                                          .add = few_add,
+                                          .lane = few_lane,
+                                          .part = few_part};
 /* Fields that travel with calls are few's, wider: carry.c gives them out, spill.c empties them before they are full. */
-const struct mg_storage mg_storage_field = {.name = "field", .packed = true, .event = few_event, .clear = field_clear, .lane = few_lane, .part = few_part};
+const struct mg_storage mg_storage_field = {
+    .name = "field", .packed = true, .event = few_event, .clear = field_clear, .lane = few_lane, .part = few_part};

@@ -1,12 +1,12 @@
-/* Local memory, for what registers are too few for: words of 64 bits, and bytes for what happens at most once. Both lie in one array of
- * the function's, words first, rows of bits (rows.c) behind. */
+/* Local memory, for what registers are too few for: words of 64 bits, and bytes for what happens at most once. Both lie
+ * in one array of the function's, words first, rows of bits (rows.c) behind. */
 #include "count/storage/storage.h"
 
 #include <stdio.h>
 
-#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define EMIT(...)     EMIT_AT(x, __VA_ARGS__)
+#define R(r)          mg_o_reg(r)
+#define I(n)          mg_o_imm(n)
 #define MOST_UNROLLED 48 /* words that are zeroed one by one */
 
 void mg_rc_add_local_array(struct mg_rfunc *f)
@@ -15,7 +15,12 @@ void mg_rc_add_local_array(struct mg_rfunc *f)
     char name[32];
     mg_id var = m->vars.n, decl = m->decls.n;
     snprintf(name, sizeof name, "__mg_local%u", (unsigned)var);
-    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_local, .type = MG_TYPE_b64, .align = 8, .n_dims = 1, .func = f->x.func};
+    struct mg_var v = {.name = mg_intern_adds(&m->names, name),
+                       .space = MG_SPACE_local,
+                       .type = MG_TYPE_b64,
+                       .align = 8,
+                       .n_dims = 1,
+                       .func = f->x.func};
     v.dims = mg_arena_array(&m->arena, uint64_t, 1);
     v.dims[0] = f->local.n_words + (f->local.n_bytes + 7) / 8;
     f->packed.rows_at = (uint32_t)(8 * v.dims[0]);
@@ -61,7 +66,8 @@ void mg_local_begin(struct mg_rfunc *f)
     if (f->packed.n_cuts) EMIT("mov.u32", R(f->packed.row), I(0));
     if (f->local.n_bytes) EMIT("mov.u32", R(f->local.flagged), I(0));
     const uint32_t n_words = f->local.n_words + (f->local.n_bytes + 7) / 8;
-    for (uint32_t i = 0; i < n_words && n_words <= MOST_UNROLLED; i++) EMIT("st.local.u64", mg_o_addr_reg(f->local.reg, 8 * (int64_t)i), I(0));
+    for (uint32_t i = 0; i < n_words && n_words <= MOST_UNROLLED; i++)
+        EMIT("st.local.u64", mg_o_addr_reg(f->local.reg, 8 * (int64_t)i), I(0));
     if (n_words <= MOST_UNROLLED) return;
     mg_id again = mg_rc_begin_locals(f);
     EMIT("st.local.u64", mg_o_addr_reg(mg_rc_t64(f, 2), 0), I(0));
@@ -76,7 +82,10 @@ static const char *local_holds(const struct mg_kinds *k, const struct mg_wanted 
     return k->cells + k->need > MG_COUNTER_CELLS ? "registers for counters are full" : NULL;
 }
 
-static void local_take(struct mg_kinds *k, const struct mg_wanted *w) { (void)k, (void)w; } /* places are given out at the end */
+static void local_take(struct mg_kinds *k, const struct mg_wanted *w)
+{
+    (void)k, (void)w;
+} /* places are given out at the end */
 
 /* The word becomes the sum of itself and v; both temporaries of the counter's. */
 static void local_event(struct mg_rfunc *f, uint32_t counter)
@@ -107,7 +116,9 @@ static void local_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
     struct mg_emit *x = &f->x;
     int64_t off;
     mg_id base = local_at(f, c, &off);
-    if (at_call) EMIT("st.local.u64", mg_o_addr_reg(base, off), I(0)); /* without a branch; at the entry the whole array becomes 0 */
+    if (at_call)
+        EMIT("st.local.u64", mg_o_addr_reg(base, off),
+             I(0)); /* without a branch; at the entry the whole array becomes 0 */
 }
 
 static struct mg_opnd local_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id p)
@@ -124,7 +135,8 @@ static struct mg_opnd local_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_i
 static void local_flush(struct mg_rfunc *f, const struct mg_flush *w)
 {
     struct mg_emit *x = &f->x;
-    mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t64(f, 0), p = mg_rc_tp(f, 1), q = mg_rc_tp(f, 2), one = mg_rc_tp(f, 3);
+    mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t64(f, 0),
+          p = mg_rc_tp(f, 1), q = mg_rc_tp(f, 2), one = mg_rc_tp(f, 3);
     struct mg_opnd to = mg_o_addr_reg(mg_rc_t64(f, 2), 8 * (int64_t)(f->n_bits + f->n_words));
     EMIT("ld.local.u64", R(v), mg_o_addr_reg(mg_rc_t64(f, 2), 0));
     EMIT("add.u64", R(mg_rc_t64(f, 2)), R(w->base), R(mg_rc_t64(f, 1)));
@@ -140,7 +152,8 @@ static void local_flush(struct mg_rfunc *f, const struct mg_flush *w)
     }
     mg_rc_branch(f, q, false, slow);
     EMIT("cvt.u32.u64", R(mg_rc_t32(f, MG_FLUSH_SHIFT)), R(v));
-    mg_flush_sum(f, mg_rc_t32(f, MG_FLUSH_VALUE), mg_rc_t32(f, MG_FLUSH_SHIFT), f->redux ? mg_flush_lowest(f, one, mg_rc_t64(f, 1)) : 0);
+    mg_flush_sum(f, mg_rc_t32(f, MG_FLUSH_VALUE), mg_rc_t32(f, MG_FLUSH_SHIFT),
+                 f->redux ? mg_flush_lowest(f, one, mg_rc_t64(f, 1)) : 0);
     EMIT("cvt.u64.u32", R(v), R(mg_rc_t32(f, MG_FLUSH_VALUE)));
     if (!f->redux) EMIT("setp.eq.u32", R(one), R(mg_rc_t32(f, MG_FLUSH_RANK)), I(0));
     mg_rc_put_label(f, slow);
@@ -151,8 +164,15 @@ static void local_flush(struct mg_rfunc *f, const struct mg_flush *w)
     mg_rc_end_locals(f, again, f->local.n_words);
 }
 
-const struct mg_storage mg_storage_local = {.name = "local", .in_memory = true, .holds = local_holds, .take = local_take, .event = local_event,
-    .add = local_add, .clear = local_clear, .lane = local_lane, .flush = local_flush};
+const struct mg_storage mg_storage_local = {.name = "local",
+                                            .in_memory = true,
+                                            .holds = local_holds,
+                                            .take = local_take,
+                                            .event = local_event,
+                                            .add = local_add,
+                                            .clear = local_clear,
+                                            .lane = local_lane,
+                                            .flush = local_flush};
 
 /* ---- bytes ------------------------------------------------------------------------------------------- */
 
@@ -203,7 +223,8 @@ static void flag_flush(struct mg_rfunc *f, const struct mg_flush *w)
     EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(f->local.flagged), I(0));
     mg_flush_any(f, mg_rc_tp(f, 1));
     mg_rc_branch(f, mg_rc_tp(f, 1), true, none);
-    mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t32(f, MG_FLUSH_VALUE), sum = mg_rc_t32(f, MG_FLUSH_SHIFT), t = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), own = mg_rc_t64(f, 3);
+    mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t32(f, MG_FLUSH_VALUE),
+          sum = mg_rc_t32(f, MG_FLUSH_SHIFT), t = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), own = mg_rc_t64(f, 3);
     int64_t slots = 8 * (int64_t)(f->n_bits + f->n_words + f->local.n_words);
     /* the loop's counter goes by words of 8 bytes: two halves a round, each 4 flags */
     for (uint32_t half = 0; half < 2; half++) {
@@ -218,7 +239,8 @@ static void flag_flush(struct mg_rfunc *f, const struct mg_flush *w)
         mg_flush_any(f, p);
         mg_rc_branch(f, p, true, next);
         EMIT("mad.lo.u64", R(own), R(mg_rc_t64(f, 1)), I(8), R(w->base));
-        mg_id here = f->redux ? mg_flush_lowest(f, p, mg_rc_t64(f, 1)) : mg_rc_t32(f, MG_FLUSH_MASK), rank = mg_rc_t32(f, MG_FLUSH_RANK);
+        mg_id here = f->redux ? mg_flush_lowest(f, p, mg_rc_t64(f, 1)) : mg_rc_t32(f, MG_FLUSH_MASK),
+              rank = mg_rc_t32(f, MG_FLUSH_RANK);
         if (f->redux) {
             EMIT("popc.b32", R(rank), R(t));
             mg_flush_sum(f, sum, v, here);
@@ -251,5 +273,11 @@ static void flag_flush(struct mg_rfunc *f, const struct mg_flush *w)
     mg_rc_put_label(f, none);
 }
 
-const struct mg_storage mg_storage_flag = {.name = "flag", .in_memory = true, .holds = flag_holds, .take = flag_take, .event = flag_event,
-    .clear = flag_clear, .lane = flag_lane, .flush = flag_flush};
+const struct mg_storage mg_storage_flag = {.name = "flag",
+                                           .in_memory = true,
+                                           .holds = flag_holds,
+                                           .take = flag_take,
+                                           .event = flag_event,
+                                           .clear = flag_clear,
+                                           .lane = flag_lane,
+                                           .flush = flag_flush};

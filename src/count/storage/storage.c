@@ -3,17 +3,26 @@
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
 
-static const struct mg_storage *const classes[] = { /* by enum mg_rc_kind */
-    [MG_RC_BIT] = &mg_storage_bit, [MG_RC_32] = &mg_storage_32, [MG_RC_CARRY] = &mg_storage_carry, [MG_RC_64] = &mg_storage_64,
-    [MG_RC_LOCAL] = &mg_storage_local, [MG_RC_FLAG] = &mg_storage_flag, [MG_RC_SHARED] = &mg_storage_shared, [MG_RC_FEW] = &mg_storage_few,
-    [MG_RC_FIELD] = &mg_storage_field, [MG_RC_ALONE] = &mg_storage_alone,
+static const struct mg_storage *const classes[] = {
+    /* by enum mg_rc_kind */
+    [MG_RC_BIT] = &mg_storage_bit,       [MG_RC_32] = &mg_storage_32,       [MG_RC_CARRY] = &mg_storage_carry,
+    [MG_RC_64] = &mg_storage_64,         [MG_RC_LOCAL] = &mg_storage_local, [MG_RC_FLAG] = &mg_storage_flag,
+    [MG_RC_SHARED] = &mg_storage_shared, [MG_RC_FEW] = &mg_storage_few,     [MG_RC_FIELD] = &mg_storage_field,
+    [MG_RC_ALONE] = &mg_storage_alone,
 };
 /* In which order they are asked: the cheapest first, the one that holds anything last. */
-static const enum mg_rc_kind order[] = {MG_RC_FEW, MG_RC_ALONE, MG_RC_BIT, MG_RC_FLAG, MG_RC_SHARED, MG_RC_LOCAL, MG_RC_64, MG_RC_32, MG_RC_CARRY};
+static const enum mg_rc_kind order[] = {MG_RC_FEW,   MG_RC_ALONE, MG_RC_BIT, MG_RC_FLAG, MG_RC_SHARED,
+                                        MG_RC_LOCAL, MG_RC_64,    MG_RC_32,  MG_RC_CARRY};
 
-const struct mg_storage *mg_storage_of(const struct mg_rc *c) { return classes[c->kind]; }
+const struct mg_storage *mg_storage_of(const struct mg_rc *c)
+{
+    return classes[c->kind];
+}
 
-bool mg_rc_in_memory(const struct mg_rc *c) { return classes[c->kind]->in_memory; }
+bool mg_rc_in_memory(const struct mg_rc *c)
+{
+    return classes[c->kind]->in_memory;
+}
 
 void mg_storage_choose(struct mg_kinds *k, const struct mg_wanted *w)
 {

@@ -1,11 +1,13 @@
 /* Storage classes: where a counter of one function is kept while the function runs. The plan (kinds.c) asks them in
- * order of cost; the first that may hold a counter gets it. Code is emitted in front of f->x.at. Not for other folders.
+ * order of cost; the first that may hold a counter gets it. Code is emitted in front of f->x.at. Not for other
+ *   folders.
  *
  *     holds    planning: may this class hold the counter as things stand, and why
  *     event    one event is counted; add: several
  *     clear    the counter is 0 again: at the function's entry, and in front of a call that may end the lane
  *     lane     flush, lane by lane: what this lane has counted
- *     flush    flush, by warps: all counters of the class. Classes in registers have none: flush.c sums their registers,
+ *     flush    flush, by warps: all counters of the class. Classes in registers have none: flush.c sums their
+ *              registers,
  *              up to 32 counters at once
  *     drain    shared memory alone (shared.c, loop.c): words go to memory before they get too large
  */
@@ -16,36 +18,39 @@
 
 struct mg_kinds { /* while the counters of one function get their classes */
     struct mg_rfunc *f;
-    bool *guarded;          /* by counter: 32 bits do, since rounds of its loop are counted */
-    bool rows;              /* bits lie in rows (rows.c): those that found no place there are not packed */
-    bool shares, in_loops;  /* counters may lie in shared memory; all of them do, as words of their loops */
-    uint32_t cells, most;   /* 32-bit registers given out so far; as many as are good for the kernel */
-    uint32_t need;          /* of the counter at hand: 1, 2, or 0 where it lives while nothing else does */
+    bool *guarded;         /* by counter: 32 bits do, since rounds of its loop are counted */
+    bool rows;             /* bits lie in rows (rows.c): those that found no place there are not packed */
+    bool shares, in_loops; /* counters may lie in shared memory; all of them do, as words of their loops */
+    uint32_t cells, most;  /* 32-bit registers given out so far; as many as are good for the kernel */
+    uint32_t need;         /* of the counter at hand: 1, 2, or 0 where it lives while nothing else does */
 };
 
-struct mg_flush { /* a flush by warps, of the lanes that are in it */
+struct mg_flush {                /* a flush by warps, of the lanes that are in it */
     mg_id base, mask, rank, out; /* address of the counters; lanes, place among them; label behind */
-    const uint64_t *set;    /* counters that may have counted; NULL: all */
+    const uint64_t *set;         /* counters that may have counted; NULL: all */
 };
 
 struct mg_storage {
-    const char *name;       /* in plans */
-    bool in_memory;         /* it has no register */
-    bool packed;            /* it shares its register with others */
-    bool wide;              /* its register has 64 bits */
-    const char *(*holds)(const struct mg_kinds *k, const struct mg_wanted *w); /* why; NULL: it may not. NULL: carry.c alone decides */
+    const char *name; /* in plans */
+    bool in_memory;   /* it has no register */
+    bool packed;      /* it shares its register with others */
+    bool wide;        /* its register has 64 bits */
+    const char *(*holds)(const struct mg_kinds *k,
+                         const struct mg_wanted *w); /* why; NULL: it may not. NULL: carry.c alone decides */
     void (*take)(struct mg_kinds *k, const struct mg_wanted *w); /* it is in this class from now on */
-    void (*event)(struct mg_rfunc *f, uint32_t counter); /* for lanes with x's guard */
-    void (*add)(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s); /* a register of 32 bits, 64 if wide; NULL: never asked */
-    void (*clear)(struct mg_rfunc *f, const struct mg_rc *c, bool at_call); /* NULL: with others of its class, or not at all */
+    void (*event)(struct mg_rfunc *f, uint32_t counter);         /* for lanes with x's guard */
+    void (*add)(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide,
+                struct mg_spot s); /* a register of 32 bits, 64 if wide; NULL: never asked */
+    void (*clear)(struct mg_rfunc *f, const struct mg_rc *c,
+                  bool at_call); /* NULL: with others of its class, or not at all */
     /* p = it is not 0, for this lane; returns what to add to memory. NULL: warps add such counters. */
     struct mg_opnd (*lane)(struct mg_rfunc *f, const struct mg_rc *c, mg_id p);
     void (*part)(struct mg_rfunc *f, const struct mg_rc *c, mg_id d); /* d = what this lane adds to a sum of 32 bits */
     void (*flush)(struct mg_rfunc *f, const struct mg_flush *w);
 };
 
-extern const struct mg_storage mg_storage_bit, mg_storage_32, mg_storage_carry, mg_storage_64, mg_storage_local, mg_storage_flag, mg_storage_shared,
-    mg_storage_few, mg_storage_field, mg_storage_alone;
+extern const struct mg_storage mg_storage_bit, mg_storage_32, mg_storage_carry, mg_storage_64, mg_storage_local,
+    mg_storage_flag, mg_storage_shared, mg_storage_few, mg_storage_field, mg_storage_alone;
 const struct mg_storage *mg_storage_of(const struct mg_rc *c);
 /* Gives the counter its class, and why. */
 void mg_storage_choose(struct mg_kinds *k, const struct mg_wanted *w);
@@ -60,8 +65,9 @@ void mg_few_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, bool m
 /* The array in local memory (local.c): zeroes at the entry. */
 void mg_local_begin(struct mg_rfunc *f);
 
-/* Parts of flushes by warps (flush.c): d = sum of s over the lanes of the mask (0: a whole warp); p = it holds in any of those
- * in the flush. p = this is the lowest of the lanes here now; returns them (round: of the loop that we are in; 0: none). */
+/* Parts of flushes by warps (flush.c): d = sum of s over the lanes of the mask (0: a whole warp); p = it holds in any
+ * of those in the flush. p = this is the lowest of the lanes here now; returns them (round: of the loop that we are in;
+ * 0: none). */
 void mg_flush_sum(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask);
 void mg_flush_any(struct mg_rfunc *f, mg_id p);
 mg_id mg_flush_lowest(struct mg_rfunc *f, mg_id p, mg_id round);

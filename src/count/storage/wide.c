@@ -1,14 +1,17 @@
-/* Registers of 64 bits, for as many events as there may be. Devices that add doubles at half the speed of floats count in those: one
- * instruction instead of two. The register then begins at 2^52, so that its lower bits are the count. */
+/* Registers of 64 bits, for as many events as there may be. Devices that add doubles at half the speed of floats count
+ * in those: one instruction instead of two. The register then begins at 2^52, so that its lower bits are the count. */
 #include "count/storage/storage.h"
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
-#define ONE 0x3ff0000000000000  /* doubles: 1 and 2^52 */
-#define BIAS 0x4330000000000000
+#define R(r)      mg_o_reg(r)
+#define I(n)      mg_o_imm(n)
+#define ONE       0x3ff0000000000000 /* doubles: 1 and 2^52 */
+#define BIAS      0x4330000000000000
 
-int64_t mg_rc_zero(const struct mg_rc *c) { return c->real ? BIAS : 0; }
+int64_t mg_rc_zero(const struct mg_rc *c)
+{
+    return c->real ? BIAS : 0;
+}
 
 void mg_rc_unreal(struct mg_rfunc *f)
 {
@@ -34,8 +37,10 @@ static void wide_event(struct mg_rfunc *f, uint32_t counter)
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc *c = &f->counters[counter];
-    if (c->real) EMIT("add.f64", R(c->reg), R(c->reg), (struct mg_opnd){.kind = MG_OPND_f64, .val = ONE});
-    else EMIT("add.u64", R(c->reg), R(c->reg), I(1));
+    if (c->real)
+        EMIT("add.f64", R(c->reg), R(c->reg), (struct mg_opnd){.kind = MG_OPND_f64, .val = ONE});
+    else
+        EMIT("add.u64", R(c->reg), R(c->reg), I(1));
 }
 
 static void wide_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
@@ -68,5 +73,12 @@ static void wide_part(struct mg_rfunc *f, const struct mg_rc *c, mg_id d)
     EMIT("cvt.u32.u64", R(d), R(c->reg));
 }
 
-const struct mg_storage mg_storage_64 = {.name = "64", .wide = true, .holds = wide_holds, .take = wide_take, .event = wide_event, .add = wide_add,
-    .clear = wide_clear, .lane = wide_lane, .part = wide_part};
+const struct mg_storage mg_storage_64 = {.name = "64",
+                                         .wide = true,
+                                         .holds = wide_holds,
+                                         .take = wide_take,
+                                         .event = wide_event,
+                                         .add = wide_add,
+                                         .clear = wide_clear,
+                                         .lane = wide_lane,
+                                         .part = wide_part};

@@ -1,10 +1,10 @@
-/* Registers of 32 bits. Where more events are possible they are either counted round by round (shared.c), so that the register never
- * fills up, or the overflow goes to memory at once (below). */
+/* Registers of 32 bits. Where more events are possible they are either counted round by round (shared.c), so that the
+ * register never fills up, or the overflow goes to memory at once (below). */
 #include "count/storage/storage.h"
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
+#define R(r)      mg_o_reg(r)
+#define I(n)      mg_o_imm(n)
 
 static const char *word_holds(const struct mg_kinds *k, const struct mg_wanted *w)
 {
@@ -57,8 +57,14 @@ static void word_part(struct mg_rfunc *f, const struct mg_rc *c, mg_id d)
     EMIT("mov.b32", R(d), R(c->reg));
 }
 
-const struct mg_storage mg_storage_32 = {.name = "32", .holds = word_holds, .take = word_take, .event = word_event, .add = word_add, .clear = word_clear,
-    .lane = word_lane, .part = word_part};
+const struct mg_storage mg_storage_32 = {.name = "32",
+                                         .holds = word_holds,
+                                         .take = word_take,
+                                         .event = word_event,
+                                         .add = word_add,
+                                         .clear = word_clear,
+                                         .lane = word_lane,
+                                         .part = word_part};
 
 /* ---- overflow to memory ----------------------------------------------------------------------------- */
 
@@ -84,15 +90,21 @@ static void add_carry(struct mg_rfunc *f, uint32_t counter, struct mg_opnd n)
     bool one = n.kind == MG_OPND_imm, not_guard = x->guard_not;
     EMIT("add.u32", R(c->reg), R(c->reg), n);
     mg_emit_guard(x, 0, false);
-    if (!guard) EMIT(one ? "setp.eq.u32" : "setp.lt.u32", R(p), R(c->reg), one ? I(0) : n);
-    else EMIT(one ? "setp.eq.and.u32" : "setp.lt.and.u32", R(p), R(c->reg), one ? I(0) : n, not_guard ? mg_o_not(guard) : R(guard));
+    if (!guard)
+        EMIT(one ? "setp.eq.u32" : "setp.lt.u32", R(p), R(c->reg), one ? I(0) : n);
+    else
+        EMIT(one ? "setp.eq.and.u32" : "setp.lt.and.u32", R(p), R(c->reg), one ? I(0) : n,
+             not_guard ? mg_o_not(guard) : R(guard));
     EMIT("mov.u64", R(big), I((int64_t)1 << 32));
     mg_emit_guard(x, p, false);
     EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)), R(big));
     mg_emit_guard(x, guard, not_guard);
 }
 
-static void carry_event(struct mg_rfunc *f, uint32_t counter) { add_carry(f, counter, I(1)); }
+static void carry_event(struct mg_rfunc *f, uint32_t counter)
+{
+    add_carry(f, counter, I(1));
+}
 
 static void carry_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
 {
@@ -100,5 +112,11 @@ static void carry_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, 
     add_carry(f, counter, R(d));
 }
 
-const struct mg_storage mg_storage_carry = {.name = "carry", .holds = carry_holds, .take = carry_take, .event = carry_event, .add = carry_add, .clear = word_clear,
-    .lane = word_lane, .part = word_part};
+const struct mg_storage mg_storage_carry = {.name = "carry",
+                                            .holds = carry_holds,
+                                            .take = carry_take,
+                                            .event = carry_event,
+                                            .add = carry_add,
+                                            .clear = word_clear,
+                                            .lane = word_lane,
+                                            .part = word_part};

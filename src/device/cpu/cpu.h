@@ -26,7 +26,7 @@
 #include "device/emu/emu.h"
 
 #define CPU_MAX_BLOCKS 2048
-#define CPU_MAX_OPS 6000 /* of a function; larger ones take LLVM seconds and are emulated */
+#define CPU_MAX_OPS    6000 /* of a function; larger ones take LLVM seconds and are emulated */
 
 /* A register's value in lane i is base + stride * i where affine; in a register of halves it is
  * base[i / 16] + stride * (i % 16). Stride 0: equal in all lanes (of a half). */
@@ -39,41 +39,52 @@ struct cpu_shape {
 enum cpu_reg_kind { CPU_REG_PLAIN, CPU_REG_CONST, CPU_REG_SREG, CPU_REG_TRASH };
 struct cpu_reg {
     uint32_t off;
-    uint8_t cls;        /* enum emu_class */
+    uint8_t cls; /* enum emu_class */
     uint8_t kind;
     uint8_t sreg, comp; /* CPU_REG_SREG */
     uint8_t settled;    /* stays in the frame, or among the linear registers, while compiled code runs */
     uint8_t lazy;       /* NaNs of arithmetic are not yet canonical: readers of bits see to it */
     struct cpu_shape shape;
-    uint32_t linear;    /* 1 + place among the linear registers; 0: a vector */
-    uint8_t known;      /* CPU_REG_PLAIN whose only definition is mov of `value` */
-    bool cta;           /* linear, and the CTA's: what it is in warp 0 plus step * the warp's number */
+    uint32_t linear; /* 1 + place among the linear registers; 0: a vector */
+    uint8_t known;   /* CPU_REG_PLAIN whose only definition is mov of `value` */
+    bool cta;        /* linear, and the CTA's: what it is in warp 0 plus step * the warp's number */
     int64_t step;
-    bool sum;           /* of probes: code for whole CTAs tells what it is for by tallies and has no such register (tally.c) */
-    bool fixed;         /* its value in warp 0 is known: base, in lanes 0 and 16 */
+    bool sum;   /* of probes: code for whole CTAs tells what it is for by tallies and has no such register (tally.c) */
+    bool fixed; /* its value in warp 0 is known: base, in lanes 0 and 16 */
     uint64_t base[2];
-    uint64_t value;     /* CPU_REG_CONST, known */
+    uint64_t value; /* CPU_REG_CONST, known */
 };
 
 enum cpu_kind {
-    CPU_CALL,   /* the emulator's function, on the frame */
-    CPU_CTL,    /* ends a block, or EMU_CTL_SYNC: see ctl */
+    CPU_CALL, /* the emulator's function, on the frame */
+    CPU_CTL,  /* ends a block, or EMU_CTL_SYNC: see ctl */
     CPU_NOP,
-    CPU_ALU,    /* op, t, key */
-    CPU_MOV, CPU_NOT_P, CPU_LOW, CPU_ZEXT, CPU_SEXT, CPU_SEXT8, CPU_SEXT16, CPU_SEXT8H,
-    CPU_PACK, CPU_UNPACK, /* two halves of 64 bits */
-    CPU_LOAD, CPU_STORE, CPU_PARAM,
-    CPU_ATOM,   /* of 32 bits in shared memory, of 32 and 64 in global; sub: enum emu_atom */
-    CPU_CVTA,   /* of shared memory; mode 1: .to */
+    CPU_ALU, /* op, t, key */
+    CPU_MOV,
+    CPU_NOT_P,
+    CPU_LOW,
+    CPU_ZEXT,
+    CPU_SEXT,
+    CPU_SEXT8,
+    CPU_SEXT16,
+    CPU_SEXT8H,
+    CPU_PACK,
+    CPU_UNPACK, /* two halves of 64 bits */
+    CPU_LOAD,
+    CPU_STORE,
+    CPU_PARAM,
+    CPU_ATOM, /* of 32 bits in shared memory, of 32 and 64 in global; sub: enum emu_atom */
+    CPU_CVTA, /* of shared memory; mode 1: .to */
     CPU_ACTIVEMASK,
-    CPU_LEADER, CPU_CLEAR, /* of probes: the registers are in list */
+    CPU_LEADER,
+    CPU_CLEAR, /* of probes: the registers are in list */
     CPU_FENCE,
 };
 
 struct cpu_inst { /* one emu_op; registers are numbers into regs plus one, 0: none */
     uint8_t kind, ctl, sub, mode;
-    uint16_t op;          /* enum mg_op */
-    uint8_t t[3];         /* enum mg_type */
+    uint16_t op;                     /* enum mg_op */
+    uint8_t t[3];                    /* enum mg_type */
     uint8_t elem, where, vec, bytes; /* memory: enum emu_elem, emu_where */
     uint8_t guard_not;
     uint8_t type;
@@ -81,24 +92,26 @@ struct cpu_inst { /* one emu_op; registers are numbers into regs plus one, 0: no
     uint32_t d, d2, s[4], guard;
     int64_t off;
     uint8_t base_w, base_none, space;
-    uint8_t waits;        /* CPU_ATOM: a loop with it may wait for others */
-    bool probe;           /* inserted: may reach Margay's memory */
-    uint8_t known;        /* CPU_CALL: s and guard are read, d and d2 written, nothing else */
-    uint32_t *offs;       /* CPU_CALL that adds a list of probes' registers to memory at s[0]: where each goes; n_list is 0 for one alone */
-    uint32_t *list; uint32_t n_list; /* vector elements; or all registers a CPU_CALL may name */
+    uint8_t waits;  /* CPU_ATOM: a loop with it may wait for others */
+    bool probe;     /* inserted: may reach Margay's memory */
+    uint8_t known;  /* CPU_CALL: s and guard are read, d and d2 written, nothing else */
+    uint32_t *offs; /* CPU_CALL that adds a list of probes' registers to memory at s[0]: where each goes; n_list is 0
+                       for one alone */
+    uint32_t *list;
+    uint32_t n_list; /* vector elements; or all registers a CPU_CALL may name */
     uint32_t cache;
-    uint32_t target, fall;           /* blocks */
+    uint32_t target, fall; /* blocks */
 };
 
 struct cpu_block {
-    uint32_t first, end;  /* operations [first, end) */
-    bool entry;           /* the emulator may hand over here */
-    bool merges;          /* may be pending */
-    uint64_t *front;      /* blocks that may be pending while this one runs */
-    uint64_t *live;       /* registers live at its start */
-    uint64_t *keep;       /* registers live in a block of front: inactive lanes' values count */
-    uint64_t *saved;      /* registers that count where this block is left (the plugin says) */
-    uint64_t *dirty;      /* at its start: registers written since compiled code was entered */
+    uint32_t first, end; /* operations [first, end) */
+    bool entry;          /* the emulator may hand over here */
+    bool merges;         /* may be pending */
+    uint64_t *front;     /* blocks that may be pending while this one runs */
+    uint64_t *live;      /* registers live at its start */
+    uint64_t *keep;      /* registers live in a block of front: inactive lanes' values count */
+    uint64_t *saved;     /* registers that count where this block is left (the plugin says) */
+    uint64_t *dirty;     /* at its start: registers written since compiled code was entered */
 };
 
 /* Where all warps of a CTA begin a region, in whole-CTA code. */
@@ -106,28 +119,35 @@ struct cpu_start {
     uint32_t block;
     uint64_t *reach;        /* blocks up to the next stop */
     uint32_t n_stops, stop; /* stops it may come to (2: several), the first of them */
-    uint64_t *constant, *value; /* registers that are known to hold one constant in all lanes (set), which (by register) */
-    uint64_t *always;       /* blocks that every warp runs exactly once, with all lanes */
-    uint32_t rounds;        /* place in the array of counts: how often all warps came to a stop */
+    uint64_t *constant,
+        *value;       /* registers that are known to hold one constant in all lanes (set), which (by register) */
+    uint64_t *always; /* blocks that every warp runs exactly once, with all lanes */
+    uint32_t rounds;  /* place in the array of counts: how often all warps came to a stop */
 };
 /* A loop that lanes go through one after the other. */
 struct cpu_serial {
     uint32_t head;
     uint64_t *blocks;
-    uint64_t *stops;    /* blocks where lanes come out, and heads inside, where they stop when they have gone round for long */
+    uint64_t
+        *stops; /* blocks where lanes come out, and heads inside, where they stop when they have gone round for long */
     uint64_t *in, *out; /* registers that a lane begins with, and brings to a stop */
     bool leaders;       /* CPU_LEADER inside */
-    uint64_t *always;   /* blocks that a lane passes in every round, the one in which it comes out included (none where not all rounds begin at head) */
-    struct cpu_lane_access *accesses; uint32_t n_accesses; /* to global memory, by operation */
-    uint32_t *ahead, n_ahead, ahead_test; /* operations that bring one round's loads through what even loads bring, and the jump to the next */
+    uint64_t *always;   /* blocks that a lane passes in every round, the one in which it comes out included (none where
+                           not all rounds begin at head) */
+    struct cpu_lane_access *accesses;
+    uint32_t n_accesses;                  /* to global memory, by operation */
+    uint32_t *ahead, n_ahead, ahead_test; /* operations that bring one round's loads through what even loads bring, and
+                                             the jump to the next */
 };
 /* serial_access.c: what is known of the access at operation `at`. */
 struct cpu_lane_access {
     uint32_t at;
-    bool aligned; uint32_t n_params, params[4]; /* where the parameters at these offsets are */
-    bool even; int64_t step;  /* its address moves by step, at most once between two jumps back, and otherwise never */
-    uint32_t leader;          /* 1 + the access before which whoever comes here has passed with the same register */
-    uint32_t below, above;    /* of a leader: so many bytes more others touch, before and behind what it does */
+    bool aligned;
+    uint32_t n_params, params[4]; /* where the parameters at these offsets are */
+    bool even;
+    int64_t step;          /* its address moves by step, at most once between two jumps back, and otherwise never */
+    uint32_t leader;       /* 1 + the access before which whoever comes here has passed with the same register */
+    uint32_t below, above; /* of a leader: so many bytes more others touch, before and behind what it does */
 };
 #define CPU_STOP(block, barrier) (2 * (block) + 2 + (barrier)) /* number of a stop; 0: none */
 
@@ -140,56 +160,79 @@ enum cpu_tally_kind {
     CPU_TALLY_VALUE, /* what reg holds */
 };
 struct cpu_tally {
-    uint32_t at;         /* operation */
+    uint32_t at; /* operation */
     uint8_t kind;
     uint32_t reg;
-    uint32_t site;       /* LANES, ONCE, FIRST */
-    uint32_t count;      /* place in the array of counts: UNDER; VALUE: 8 parts */
-    uint32_t base, off;  /* where it goes */
+    uint32_t site;      /* LANES, ONCE, FIRST */
+    uint32_t count;     /* place in the array of counts: UNDER; VALUE: 8 parts */
+    uint32_t base, off; /* where it goes */
     uint64_t times;
 };
-#define CPU_SITE_WORDS 4 /* in the array of counts: passes by all lanes of a warp; lanes, times, lanes 0 of other passes */
-struct cpu_site { uint32_t at, block, count; uint8_t wants /* by kind */; bool guarded; /* all passes count as others */ };
+#define CPU_SITE_WORDS                                                                                                 \
+    4 /* in the array of counts: passes by all lanes of a warp; lanes, times, lanes 0 of other passes */
+struct cpu_site {
+    uint32_t at, block, count;
+    uint8_t wants /* by kind */;
+    bool guarded; /* all passes count as others */
+};
 #define CPU_MAX_BASES 6
-struct cpu_base { uint32_t param; bool load; uint64_t word, add; uint32_t lo, hi; }; /* the parameter, or what lies `word` behind it; plus add. lo, hi: offsets that are added to */
+struct cpu_base {
+    uint32_t param;
+    bool load;
+    uint64_t word, add;
+    uint32_t lo, hi;
+}; /* the parameter, or what lies `word` behind it; plus add. lo, hi: offsets that are added to */
 
 enum { CPU_REFILL_ZERO, CPU_REFILL_LANE_0, CPU_REFILL_BASE };
-struct cpu_refill { uint32_t reg; uint8_t kind; uint32_t base; }; /* what a register without code has elsewhere */
+struct cpu_refill {
+    uint32_t reg;
+    uint8_t kind;
+    uint32_t base;
+}; /* what a register without code has elsewhere */
 
 struct cpu_func {
     const struct emu_func *fn;
-    uint32_t dims[3];     /* of the block it is made for */
+    uint32_t dims[3]; /* of the block it is made for */
     enum emu_isa isa;
     struct mg_arena arena;
-    struct cpu_reg *regs; uint32_t n_regs;
-    struct cpu_inst *insts; uint32_t n_insts;
-    struct cpu_block *blocks; uint32_t n_blocks, entry;
-    uint32_t *block_of;   /* by operation: 1 + block that begins there, or 0 */
+    struct cpu_reg *regs;
+    uint32_t n_regs;
+    struct cpu_inst *insts;
+    uint32_t n_insts;
+    struct cpu_block *blocks;
+    uint32_t n_blocks, entry;
+    uint32_t *block_of; /* by operation: 1 + block that begins there, or 0 */
     uint32_t block_words, reg_words;
     struct mg_graph succ, pred; /* where control may go from the end of a block, and the reverse */
     struct mg_graph within;     /* succ without what leads on behind the stops of whole-CTA code (cpu_stop_of) */
     uint32_t n_linear;
     uint32_t static_shared; /* there is at least so much shared memory */
     bool is_kernel, suspects;
-    struct cpu_serial *serials; uint32_t n_serials;
-    uint32_t *serial_of;  /* by block: 1 + the serial loop that it is in */
+    struct cpu_serial *serials;
+    uint32_t n_serials;
+    uint32_t *serial_of; /* by block: 1 + the serial loop that it is in */
     /* region.c */
-    bool whole;           /* there is to be whole-CTA code; what follows is only known then */
-    bool lossy;           /* some warps may end while others go on */
-    bool splits;          /* lanes may part */
+    bool whole;  /* there is to be whole-CTA code; what follows is only known then */
+    bool lossy;  /* some warps may end while others go on */
+    bool splits; /* lanes may part */
     uint32_t n_warps, whole_ops;
-    struct cpu_start *starts; uint32_t n_starts;
-    uint32_t *start_of;   /* by block: 1 + start */
-    bool *paused;         /* by block: a start where warps pause */
-    bool loops;           /* there are jumps back */
-    bool masks_settled;   /* pending lanes stay in cpu_warp.masks while compiled code runs */
-    bool own_sregs;       /* needs special registers that compiled code does not know itself */
+    struct cpu_start *starts;
+    uint32_t n_starts;
+    uint32_t *start_of; /* by block: 1 + start */
+    bool *paused;       /* by block: a start where warps pause */
+    bool loops;         /* there are jumps back */
+    bool masks_settled; /* pending lanes stay in cpu_warp.masks while compiled code runs */
+    bool own_sregs;     /* needs special registers that compiled code does not know itself */
     /* tally.c: nothing where n_tallies is 0 */
-    struct cpu_tally *tallies; uint32_t n_tallies; /* in the order of operations */
-    uint32_t *tally_of;   /* by operation: 1 + its first */
-    struct cpu_site *sites; uint32_t n_sites;
-    struct cpu_base bases[CPU_MAX_BASES]; uint32_t n_bases;
-    struct cpu_refill *refills; uint32_t n_refills; /* the registers with `sum` */
+    struct cpu_tally *tallies;
+    uint32_t n_tallies; /* in the order of operations */
+    uint32_t *tally_of; /* by operation: 1 + its first */
+    struct cpu_site *sites;
+    uint32_t n_sites;
+    struct cpu_base bases[CPU_MAX_BASES];
+    uint32_t n_bases;
+    struct cpu_refill *refills;
+    uint32_t n_refills; /* the registers with `sum` */
     uint32_t n_counts;
 };
 
@@ -207,7 +250,7 @@ struct cpu_warp { /* in and out */
     uint32_t *masks;       /* pending lanes by block; zeros while compiled code runs */
     uint32_t entry;        /* block where it goes on */
     uint32_t mask, live;
-    uint32_t at;           /* 1 + operation of the barrier it waits in */
+    uint32_t at; /* 1 + operation of the barrier it waits in */
     uint32_t pauses;
     int32_t budget;
 };
@@ -220,20 +263,21 @@ struct cpu_call {
     const struct emu_range *ranges;
     const struct cpu_host *host;
     const char *params;
-    char *shared; uint64_t shared_bytes;
+    char *shared;
+    uint64_t shared_bytes;
     uint32_t warp, n_warps;
-    uint32_t alone;      /* stops are the emulator's: CPU_AT */
-    uint32_t outside;    /* the warp has other sets */
+    uint32_t alone;   /* stops are the emulator's: CPU_AT */
+    uint32_t outside; /* the warp has other sets */
     uint32_t ctaid[3], nctaid[3];
-    /* whole CTAs: from `number` on, the last one is number_end - 1. On the way out number and ctaid are those of the CTA it is in;
-     * all its warps were at `start`, those before `own` have come to `common` */
+    /* whole CTAs: from `number` on, the last one is number_end - 1. On the way out number and ctaid are those of the
+     * CTA it is in; all its warps were at `start`, those before `own` have come to `common` */
     uint64_t number, number_end;
-    uint32_t *place;      /* ctaid of the CTA that runs, for who asks */
+    uint32_t *place;                    /* ctaid of the CTA that runs, for who asks */
     uint32_t own, start, common, turns; /* turns: pauses left */
-    uint64_t (*uniform[2])[2];     /* the CTA's registers, warp 0: at start, at common */
-    uint64_t arena[2];   /* device memory: where it begins, bytes */
-    uint32_t pc, mask;   /* out, CPU_AT */
-    uint32_t block;      /* out: the block it is in */
+    uint64_t (*uniform[2])[2];          /* the CTA's registers, warp 0: at start, at common */
+    uint64_t arena[2];                  /* device memory: where it begins, bytes */
+    uint32_t pc, mask;                  /* out, CPU_AT */
+    uint32_t block;                     /* out: the block it is in */
     struct cpu_warp warps[EMU_MAX_WARPS];
 };
 typedef uint32_t (*cpu_code_fn)(struct cpu_call *c, uint64_t *counts); /* counts: of whole CTAs (tally.c) */
@@ -244,15 +288,19 @@ struct cpu_host { /* what compiled code calls */
 
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
-#define CPU_PLUGIN_VERSION ((uint32_t)(8 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 + sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
-#define CPU_SYMBOL "mg_warps" /* of the object's function: a cpu_code_fn */
+#define CPU_PLUGIN_VERSION                                                                                             \
+    ((uint32_t)(8 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                     \
+                sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
+#define CPU_SYMBOL "mg_warps"                       /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
     uint32_t version;
     const char *llvm;
     /* For one thread at a time; several may be open. */
     void *(*open)(enum emu_isa isa, char *why, size_t why_bytes);
-    /* An ELF object, malloc'd: code for warps, or for whole CTAs. It depends on the function as lowered alone and holds no address of this process. */
-    bool (*compile)(void *jit, struct cpu_func *f, bool whole, void **object, size_t *bytes, char *why, size_t why_bytes);
+    /* An ELF object, malloc'd: code for warps, or for whole CTAs. It depends on the function as lowered alone and holds
+     * no address of this process. */
+    bool (*compile)(void *jit, struct cpu_func *f, bool whole, void **object, size_t *bytes, char *why,
+                    size_t why_bytes);
     void (*close)(void *jit);
 };
 typedef const struct cpu_plugin *(*cpu_plugin_fn)(void); /* exported as mg_cpu_plugin */
@@ -260,23 +308,27 @@ typedef const struct cpu_plugin *(*cpu_plugin_fn)(void); /* exported as mg_cpu_p
 /* object.c */
 struct cpu_object { /* one compiled function, ready to run */
     cpu_code_fn fn;
-    void *image; size_t bytes;
+    void *image;
+    size_t bytes;
 };
 bool cpu_object_load(const void *data, size_t bytes, struct cpu_object *out, char *why, size_t why_bytes);
 void cpu_object_free(struct cpu_object *o);
 
 /* uses.c */
 uint32_t cpu_reg_at(const struct cpu_func *f, uint32_t off); /* number + 1; 0: none */
-enum cpu_kind cpu_lowered_kind(unsigned opcode); /* lower.c: of an operation of emu/operations.def, CPU_CALL: no code of its own */
+enum cpu_kind
+cpu_lowered_kind(unsigned opcode); /* lower.c: of an operation of emu/operations.def, CPU_CALL: no code of its own */
 bool cpu_has_code(unsigned opcode, enum emu_isa isa); /* of a row of arithmetic, in any circumstances */
 struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], char *why, size_t why_bytes);
 void cpu_func_free(struct cpu_func *f);
 /* uses.c: calls fn for every register that an instruction reads or writes. A write that keeps lanes (guarded,
  * CPU_CALL) also counts as a read; must: written in all active lanes, whatever was there. */
 void cpu_each_use(const struct cpu_func *f, const struct cpu_inst *in, void (*fn)(void *, uint32_t reg), void *user);
-void cpu_each_def(const struct cpu_func *f, const struct cpu_inst *in, void (*fn)(void *, uint32_t reg, bool must), void *user);
+void cpu_each_def(const struct cpu_func *f, const struct cpu_inst *in, void (*fn)(void *, uint32_t reg, bool must),
+                  void *user);
 bool cpu_defines(const struct cpu_func *f, const struct cpu_inst *in, uint32_t reg); /* numbers plus one */
-bool cpu_constant_of(const struct cpu_func *f, uint32_t reg, int64_t *out); /* number plus one; the constant it always holds */
+bool cpu_constant_of(const struct cpu_func *f, uint32_t reg,
+                     int64_t *out); /* number plus one; the constant it always holds */
 /* flow.c */
 bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes);
 void cpu_find_fronts(struct cpu_func *f);
@@ -288,7 +340,8 @@ void cpu_dirty_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *o
 void cpu_live_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out);
 void cpu_find_region_ways(struct cpu_func *f); /* f->within, once it is known where whole-CTA code stops */
 bool cpu_plain_barrier(const struct cpu_func *f, const struct cpu_inst *in); /* uses.c: bar.sync 0 of all */
-uint32_t cpu_stop_of(const struct cpu_func *f, uint32_t b); /* uses.c: where whole-CTA code stops at the end of block b; 0: nowhere */
+uint32_t cpu_stop_of(const struct cpu_func *f,
+                     uint32_t b); /* uses.c: where whole-CTA code stops at the end of block b; 0: nowhere */
 /* serial.c; with shapes known so far. false: there are none */
 bool cpu_find_serials(struct cpu_func *f);
 /* serial_access.c */
@@ -299,7 +352,8 @@ void cpu_find_regions(struct cpu_func *f);
 /* tally.c */
 void cpu_find_tallies(struct cpu_func *f);
 bool cpu_tally_bases(const struct cpu_func *f, const char *params, uint64_t base[CPU_MAX_BASES]);
-void cpu_tally_leave(const struct cpu_func *f, struct cpu_call *call, const uint64_t base[CPU_MAX_BASES], uint64_t *counts);
+void cpu_tally_leave(const struct cpu_func *f, struct cpu_call *call, const uint64_t base[CPU_MAX_BASES],
+                     uint64_t *counts);
 void cpu_tally_flush(const struct cpu_func *f, const uint64_t base[CPU_MAX_BASES], uint64_t *counts);
 /* shape.c */
 void cpu_find_shapes(struct cpu_func *f);
@@ -318,7 +372,8 @@ struct cpu_unit { /* one function, for one block shape */
 };
 struct cpu_set { /* a kernel's functions for one block shape */
     uint32_t dims[3];
-    struct cpu_unit *units; uint32_t n_units;
+    struct cpu_unit *units;
+    uint32_t n_units;
     struct cpu_set *next;
     struct emu_code *of;
     uint32_t running;     /* launches, under the tier's lock as what follows */
@@ -340,7 +395,7 @@ void cpu_store_keep(const struct cpu_func *f, bool whole, const char *maker, con
 /* library.c: libmargay-cpu.so, found when the device opens and opened when something is to be compiled */
 struct cpu_library {
     char path[4096];
-    char maker[128];      /* which one it is, for the store */
+    char maker[128];                 /* which one it is, for the store */
     const struct cpu_plugin *plugin; /* NULL: not opened */
     pthread_mutex_t lock;
     bool failed;
@@ -350,14 +405,27 @@ bool cpu_library_find(struct cpu_library *lib, char *why, size_t why_bytes);
 const struct cpu_plugin *cpu_library_open(struct cpu_library *lib); /* NULL: lib->why */
 
 /* Passes of the site that the region's rounds tell. */
-static inline bool cpu_site_always(const struct cpu_func *f, uint32_t start, const struct cpu_site *s) { return !s->guarded && mg_has(f->starts[start].always, s->block); }
+static inline bool cpu_site_always(const struct cpu_func *f, uint32_t start, const struct cpu_site *s)
+{
+    return !s->guarded && mg_has(f->starts[start].always, s->block);
+}
 
 static inline bool cpu_is_integer(unsigned t) /* of 32 and 64 bits */
 {
-    return t == MG_TYPE_u32 || t == MG_TYPE_s32 || t == MG_TYPE_b32 || t == MG_TYPE_u64 || t == MG_TYPE_s64 || t == MG_TYPE_b64;
+    return t == MG_TYPE_u32 || t == MG_TYPE_s32 || t == MG_TYPE_b32 || t == MG_TYPE_u64 || t == MG_TYPE_s64 ||
+           t == MG_TYPE_b64;
 }
-static inline bool cpu_is_constant(const struct cpu_reg *r) { return r->kind == CPU_REG_CONST || r->known; }
-static inline uint64_t cpu_access_bytes(const struct cpu_inst *in) { return (uint64_t)in->bytes * in->vec; }
-static inline bool cpu_is_uniform(struct cpu_shape s) { return !s.varying && !s.halves && !s.stride; }
+static inline bool cpu_is_constant(const struct cpu_reg *r)
+{
+    return r->kind == CPU_REG_CONST || r->known;
+}
+static inline uint64_t cpu_access_bytes(const struct cpu_inst *in)
+{
+    return (uint64_t)in->bytes * in->vec;
+}
+static inline bool cpu_is_uniform(struct cpu_shape s)
+{
+    return !s.varying && !s.halves && !s.stride;
+}
 
 #endif

@@ -46,9 +46,10 @@ static bool is_entry(const struct emu_launch *l, const struct emu_op *op, const 
 struct own {
     struct cpu_call call;
     const struct emu_cta *for_cta; /* whose places the call holds */
-    uint64_t (*linear)[2]; uint32_t cap;    /* linear registers of each warp; twice more for those of the CTA */
-    uint32_t *masks, n_masks;               /* and its pending lanes, by block */
-    const struct cpu_func *tallied;         /* of which counts are kept, and where they go in the end (tally.c) */
+    uint64_t (*linear)[2];
+    uint32_t cap;                   /* linear registers of each warp; twice more for those of the CTA */
+    uint32_t *masks, n_masks;       /* and its pending lanes, by block */
+    const struct cpu_func *tallied; /* of which counts are kept, and where they go in the end (tally.c) */
     uint64_t *counts, base[CPU_MAX_BASES];
 };
 
@@ -97,16 +98,21 @@ static void expand(const struct cpu_func *f, const uint64_t *set, struct emu_fra
             char *d = frame->regs + r->off;
             if (r->cls == EMU_P) *(uint32_t *)d = base[0] & 1 ? UINT32_MAX : 0;
             for (uint32_t i = 0; i < EMU_LANES && r->cls != EMU_P; i++) {
-                uint64_t v = r->shape.halves ? base[i >> 4] + (uint64_t)((int64_t)r->shape.stride * (int64_t)(i & 15)) : base[0] + (uint64_t)((int64_t)r->shape.stride * (int64_t)i);
-                if (r->cls == EMU_W) ((uint32_t *)d)[i] = (uint32_t)v;
-                else ((uint64_t *)d)[i] = v;
+                uint64_t v = r->shape.halves ? base[i >> 4] + (uint64_t)((int64_t)r->shape.stride * (int64_t)(i & 15))
+                                             : base[0] + (uint64_t)((int64_t)r->shape.stride * (int64_t)i);
+                if (r->cls == EMU_W)
+                    ((uint32_t *)d)[i] = (uint32_t)v;
+                else
+                    ((uint64_t *)d)[i] = v;
             }
         }
 }
 
 static uint64_t lane_value(const struct cpu_reg *r, const char *at, uint32_t lane)
 {
-    return r->cls == EMU_P ? *(const uint32_t *)at >> lane & 1 : r->cls == EMU_W ? ((const uint32_t *)at)[lane] : ((const uint64_t *)at)[lane];
+    return r->cls == EMU_P   ? *(const uint32_t *)at >> lane & 1
+           : r->cls == EMU_W ? ((const uint32_t *)at)[lane]
+                             : ((const uint64_t *)at)[lane];
 }
 
 /* The base of a linear register whose value counts in these lanes; false: they do not lie on one line. */
@@ -115,7 +121,8 @@ static bool find_base(const struct cpu_reg *r, const char *at, uint32_t lanes, u
     uint64_t all = r->cls == EMU_P ? 1 : r->cls == EMU_W ? UINT32_MAX : UINT64_MAX, bad = 0;
     uint32_t first = lanes ? (uint32_t)emu_first(lanes) : 0, low = r->shape.halves ? 15 : 31;
     uint64_t v = lane_value(r, at, first) - (uint64_t)((int64_t)r->shape.stride * (int64_t)(first & low));
-    EMU_FOR_LANES(i, lanes) bad |= (lane_value(r, at, i) - (uint64_t)((int64_t)r->shape.stride * (int64_t)(i & low)) - v) & all;
+    EMU_FOR_LANES(i, lanes)
+    bad |= (lane_value(r, at, i) - (uint64_t)((int64_t)r->shape.stride * (int64_t)(i & low)) - v) & all;
     *base = v;
     return !bad && (!r->shape.aligned || !(v & 31) || !lanes);
 }
@@ -136,7 +143,9 @@ static bool compress(const struct cpu_func *f, const struct cpu_block *b, const 
                 }
             const char *s = w->frame->regs + r->off;
             for (uint32_t h = 0; h < (r->shape.halves ? 2 : 1); h++)
-                if (!find_base(r, s, r->shape.halves ? of & (h ? 0xffff0000 : 0xffff) : of, &w->linear[r->linear - 1][h])) return false;
+                if (!find_base(r, s, r->shape.halves ? of & (h ? 0xffff0000 : 0xffff) : of,
+                               &w->linear[r->linear - 1][h]))
+                    return false;
         }
     return true;
 }
@@ -150,7 +159,8 @@ static void places(struct cpu_call *c, const struct emu_frame *f)
 
 /* Takes the other lanes of the activation along; false when some stand where compiled code cannot
  * have them wait. */
-static bool take_pending(struct emu_warp *w, const struct emu_set *s, const struct cpu_func *f, const struct cpu_block *b, uint32_t *masks)
+static bool take_pending(struct emu_warp *w, const struct emu_set *s, const struct cpu_func *f,
+                         const struct cpu_block *b, uint32_t *masks)
 {
     uint32_t n = w->n_sets;
     for (uint32_t i = 0; i < n; i++) {
@@ -172,7 +182,8 @@ static bool take_pending(struct emu_warp *w, const struct emu_set *s, const stru
 }
 
 /* Pending lanes of a front become sets again. */
-static void give_pending(struct emu_warp *w, struct emu_frame *frame, uint32_t turn, const struct cpu_func *f, const uint64_t *front, uint32_t *masks)
+static void give_pending(struct emu_warp *w, struct emu_frame *frame, uint32_t turn, const struct cpu_func *f,
+                         const uint64_t *front, uint32_t *masks)
 {
     for (uint32_t k = 0; k < f->block_words; k++)
         for (uint64_t m = front[k]; m; m &= m - 1) {
@@ -248,12 +259,14 @@ static bool hand_over(struct emu_cta *c, uint64_t number, const struct cpu_func 
     for (uint32_t i = 0; i < c->n_warps; i++) {
         struct emu_warp *w = &c->warps[i];
         if (!w->live) continue;
-        expand(f, i == k ? f->blocks[call->block].saved : f->blocks[call->warps[i].entry].live, w->root, call->warps[i].linear);
+        expand(f, i == k ? f->blocks[call->block].saved : f->blocks[call->warps[i].entry].live, w->root,
+               call->warps[i].linear);
         if (i != k) expand(f, f->blocks[call->warps[i].entry].keep, w->root, call->warps[i].linear);
         if (i == k) {
             give_pending(w, w->root, 0, f, f->blocks[call->block].front, call->warps[i].masks);
             emu_set_add(w, ops + call->pc, w->root, call->mask, 0);
-        } else if (call->warps[i].at) emu_bar_arrive(w, ops + call->warps[i].at - 1, w->root, w->live);
+        } else if (call->warps[i].at)
+            emu_bar_arrive(w, ops + call->warps[i].at - 1, w->root, w->live);
         else {
             give_pending(w, w->root, 0, f, f->blocks[call->warps[i].entry].front, call->warps[i].masks);
             emu_set_add(w, ops + f->blocks[call->warps[i].entry].first, w->root, call->warps[i].mask, 0);
@@ -281,12 +294,14 @@ static void begin_warps(struct emu_cta *c, const struct cpu_func *f, struct cpu_
 }
 
 /* Goes on warp by warp from warp `first` of this round. */
-static int run_rounds(struct emu_cta *c, const struct cpu_func *f, cpu_code_fn code, struct cpu_call *call, uint32_t first)
+static int run_rounds(struct emu_cta *c, const struct cpu_func *f, cpu_code_fn code, struct cpu_call *call,
+                      uint32_t first)
 {
     uint32_t n = c->n_warps;
     for (;;) {
         call->warp = first;
-        if (first < n && code(call, NULL) == CPU_AT) return hand_over(c, c->linear, f, call, call->warp) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
+        if (first < n && code(call, NULL) == CPU_AT)
+            return hand_over(c, c->linear, f, call, call->warp) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
         uint32_t ready = n, alive = n;
         for (uint32_t k = n; k-- > 0;) {
             if (!call->warps[k].live) continue;
@@ -313,8 +328,10 @@ static void fill_constants(const struct cpu_func *f, const struct cpu_start *s, 
             char *d = frame->regs + f->regs[r].off;
             if (f->regs[r].cls == EMU_P) *(uint32_t *)d = s->value[r] & 1 ? UINT32_MAX : 0;
             for (uint32_t i = 0; i < EMU_LANES && f->regs[r].cls != EMU_P; i++) {
-                if (f->regs[r].cls == EMU_W) ((uint32_t *)d)[i] = (uint32_t)s->value[r];
-                else ((uint64_t *)d)[i] = s->value[r];
+                if (f->regs[r].cls == EMU_W)
+                    ((uint32_t *)d)[i] = (uint32_t)s->value[r];
+                else
+                    ((uint64_t *)d)[i] = s->value[r];
             }
         }
 }
@@ -335,8 +352,10 @@ static void spread(struct emu_cta *c, const struct cpu_func *f, struct own *o, b
         bool came = k < own;
         uint32_t block = came ? next : call->start;
         if (k == own) continue;
-        if (came && !call->common) s->live = 0;
-        else if (!f->lossy || (!came && first)) s->live = UINT32_MAX;
+        if (came && !call->common)
+            s->live = 0;
+        else if (!f->lossy || (!came && first))
+            s->live = UINT32_MAX;
         if (!s->live) continue;
         if (!f->loops || (!came && first)) s->budget = EMU_TURN_BUDGET;
         if (!f->splits || !f->paused[block]) s->mask = s->live;
@@ -346,7 +365,9 @@ static void spread(struct emu_cta *c, const struct cpu_func *f, struct own *o, b
         fill_constants(f, &f->starts[f->start_of[block] - 1], s->frame);
         for (uint32_t r = 0; r < f->n_regs; r++) {
             const struct cpu_reg *reg = &f->regs[r];
-            for (int h = 0; h < 2 && reg->cta; h++) s->linear[reg->linear - 1][h] = call->uniform[came][reg->linear - 1][h] + (uint64_t)(reg->step * (int64_t)k);
+            for (int h = 0; h < 2 && reg->cta; h++)
+                s->linear[reg->linear - 1][h] =
+                    call->uniform[came][reg->linear - 1][h] + (uint64_t)(reg->step * (int64_t)k);
         }
     }
     cpu_tally_leave(f, call, o->base, o->counts);
@@ -363,7 +384,8 @@ static void place(struct emu_cta *c, uint64_t linear, struct cpu_call *call)
 }
 
 /* Whole-CTA code for CTAs *at .. end - 1. */
-static int run_whole(struct emu_cta *c, const struct cpu_unit *u, cpu_code_fn whole, struct own *own, uint64_t *at, uint64_t end)
+static int run_whole(struct emu_cta *c, const struct cpu_unit *u, cpu_code_fn whole, struct own *own, uint64_t *at,
+                     uint64_t end)
 {
     const struct cpu_func *f = u->f;
     struct cpu_call *call = &own->call;
@@ -404,8 +426,10 @@ static int run_ctas(struct emu_cta *c, uint64_t *at, uint64_t end)
     struct emu_worker *wk = c->wk;
     const struct emu_launch *l = c->l;
     struct cpu_unit *u = ((struct cpu_set *)l->compiled)->units;
-    cpu_code_fn code = atomic_load_explicit(&u->code, memory_order_acquire), whole = atomic_load_explicit(&u->whole, memory_order_acquire);
-    bool can = (code || whole) && u->fn == c->code->entry && c->n_peers == 1 && !c->code->alloca_bytes && (!l->deadline_ns || mg_now_ns() < l->deadline_ns);
+    cpu_code_fn code = atomic_load_explicit(&u->code, memory_order_acquire),
+                whole = atomic_load_explicit(&u->whole, memory_order_acquire);
+    bool can = (code || whole) && u->fn == c->code->entry && c->n_peers == 1 && !c->code->alloca_bytes &&
+               (!l->deadline_ns || mg_now_ns() < l->deadline_ns);
     struct own *o = can ? own_of(wk) : NULL;
     if (!o || !make_room(o, u->f, c->n_warps) || (l->l->cancel && *l->l->cancel)) return EMU_CTA_NOT;
     const struct cpu_func *f = u->f;
@@ -455,4 +479,10 @@ void cpu_enter_free(struct emu_worker *wk)
     free(o);
 }
 
-const struct emu_compiler cpu_compiler = {.begin = begin, .end = end, .enter = enter, .is_entry = is_entry, .forget = cpu_tier_forget, .worker_end = cpu_enter_free, .cta = run_ctas};
+const struct emu_compiler cpu_compiler = {.begin = begin,
+                                          .end = end,
+                                          .enter = enter,
+                                          .is_entry = is_entry,
+                                          .forget = cpu_tier_forget,
+                                          .worker_end = cpu_enter_free,
+                                          .cta = run_ctas};

@@ -16,17 +16,28 @@
 
 #include "base/env.h"
 
-static uint32_t op_index(const struct cpu_func *f, const struct emu_op *op) { return (uint32_t)(op - f->fn->ops); }
+static uint32_t op_index(const struct cpu_func *f, const struct emu_op *op)
+{
+    return (uint32_t)(op - f->fn->ops);
+}
 
 /* Does a .sync operation have code? The others are left to the emulator. */
-static bool sync_in_line(const struct cpu_inst *in) { return in->ctl == EMU_CTL_SYNC && in->sub <= EMU_SYNC_ELECT; }
+static bool sync_in_line(const struct cpu_inst *in)
+{
+    return in->ctl == EMU_CTL_SYNC && in->sub <= EMU_SYNC_ELECT;
+}
 
-static bool ends_block(const struct cpu_inst *in) { return in->kind == CPU_CTL && !sync_in_line(in); }
+static bool ends_block(const struct cpu_inst *in)
+{
+    return in->kind == CPU_CTL && !sync_in_line(in);
+}
 
 static const struct cpu_inst *last_of(const struct cpu_func *f, uint32_t b)
 {
     const struct cpu_inst *in = &f->insts[f->blocks[b].end - 1];
-    return in->kind == CPU_CTL && in->ctl != EMU_CTL_SYNC ? in : in->ctl == EMU_CTL_SYNC && !sync_in_line(in) ? in : NULL;
+    return in->kind == CPU_CTL && in->ctl != EMU_CTL_SYNC ? in
+           : in->ctl == EMU_CTL_SYNC && !sync_in_line(in) ? in
+                                                          : NULL;
 }
 
 /* Where control may go from the end of b. */
@@ -41,7 +52,9 @@ static uint32_t find_successors(const struct cpu_func *f, uint32_t b, uint32_t *
     }
     switch ((enum emu_ctl)in->ctl) {
     case EMU_CTL_NEXT:
-    case EMU_CTL_LOOP: out[n++] = in->target; break;
+    case EMU_CTL_LOOP:
+        out[n++] = in->target;
+        break;
     case EMU_CTL_BRA:
         out[n++] = in->target;
         if (in->guard) out[n++] = in->fall;
@@ -58,7 +71,9 @@ static uint32_t find_successors(const struct cpu_func *f, uint32_t b, uint32_t *
     case EMU_CTL_TRAP:
         if (in->guard) out[n++] = in->fall;
         break;
-    default: out[n++] = in->fall; break;
+    default:
+        out[n++] = in->fall;
+        break;
     }
     return n;
 }
@@ -113,8 +128,12 @@ bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes)
             lead[op_index(f, op->target)] |= 1;
             lead[op_index(f, op->fall)] |= 1;
             break;
-        case EMU_CTL_NEXT: lead[op_index(f, op->target)] |= 1; break;
-        case EMU_CTL_LOOP: lead[op_index(f, op->target)] |= 3; break;
+        case EMU_CTL_NEXT:
+            lead[op_index(f, op->target)] |= 1;
+            break;
+        case EMU_CTL_LOOP:
+            lead[op_index(f, op->target)] |= 3;
+            break;
         case EMU_CTL_BRX:
             if (op->a.imm > 256) {
                 snprintf(why, why_bytes, "a branch table of %u targets", op->a.imm);
@@ -124,8 +143,12 @@ bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes)
             lead[op_index(f, op->fall)] |= 3;
             break;
         case EMU_CTL_BAR:
-        case EMU_CTL_SYNC: lead[i + 1] |= 3; break;
-        default: lead[op_index(f, op->fall)] |= 3; break;
+        case EMU_CTL_SYNC:
+            lead[i + 1] |= 3;
+            break;
+        default:
+            lead[op_index(f, op->fall)] |= 3;
+            break;
         }
     }
     uint32_t count = 0;
@@ -193,7 +216,8 @@ static bool next_is(struct cpu_func *f, const uint64_t *q, uint32_t t)
 static bool parks(const struct cpu_func *f, uint32_t b)
 {
     for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++)
-        if (f->insts[i].kind == CPU_CTL && (f->insts[i].ctl == EMU_CTL_SYNC || f->insts[i].ctl == EMU_CTL_BAR)) return true;
+        if (f->insts[i].kind == CPU_CTL && (f->insts[i].ctl == EMU_CTL_SYNC || f->insts[i].ctl == EMU_CTL_BAR))
+            return true;
     return false;
 }
 
@@ -207,7 +231,7 @@ static bool park_front(struct cpu_func *f, uint32_t b, uint64_t *reach)
         uint64_t *front = f->blocks[x].front;
         if (!mg_has(front, b)) grew = true, mg_put(front, b);
         MG_EACH_EDGE(&f->succ, b, e)
-            if (!mg_has(front, f->succ.to[e])) grew = true, mg_put(front, f->succ.to[e]);
+        if (!mg_has(front, f->succ.to[e])) grew = true, mg_put(front, f->succ.to[e]);
     }
     return grew;
 }
@@ -237,13 +261,15 @@ void cpu_find_fronts(struct cpu_func *f)
                 }
                 again |= next_is(f, q, top);
             }
-            if (f->n_serials && f->serial_of[b] && f->serials[f->serial_of[b] - 1].head == b) { /* lanes wait at any of its stops */
+            if (f->n_serials && f->serial_of[b] &&
+                f->serials[f->serial_of[b] - 1].head == b) { /* lanes wait at any of its stops */
                 const uint64_t *stops = f->serials[f->serial_of[b] - 1].stops;
                 for (uint32_t w = 0; w < f->block_words; w++) q[w] = f->blocks[b].front[w] | stops[w];
                 for (uint32_t x = 0; x < f->n_blocks; x++)
                     if (mg_has(q, x)) again |= pend_above(f, x, q);
             }
-            if (in && (in->ctl == EMU_CTL_EXIT || in->ctl == EMU_CTL_RET || in->ctl == EMU_CTL_TRAP)) { /* they leave, others go on */
+            if (in && (in->ctl == EMU_CTL_EXIT || in->ctl == EMU_CTL_RET ||
+                       in->ctl == EMU_CTL_TRAP)) { /* they leave, others go on */
                 memcpy(q, f->blocks[b].front, f->block_words * sizeof *q);
                 for (uint32_t x = 0; x < f->n_blocks; x++)
                     if (mg_has(q, x)) again |= pend_above(f, x, q);
@@ -266,7 +292,10 @@ void cpu_find_fronts(struct cpu_func *f)
 
 /* ---- liveness ------------------------------------------------------------------------------------------ */
 
-struct live { const struct cpu_func *f; uint64_t *set; };
+struct live {
+    const struct cpu_func *f;
+    uint64_t *set;
+};
 
 static void use(void *user, uint32_t r)
 {
@@ -276,8 +305,10 @@ static void use(void *user, uint32_t r)
 static void def(void *user, uint32_t r, bool must)
 {
     struct live *l = user;
-    if (must) mg_cut(l->set, r);
-    else use(user, r);
+    if (must)
+        mg_cut(l->set, r);
+    else
+        use(user, r);
 }
 
 static void step_back(struct live *l, uint32_t ix)
@@ -295,7 +326,10 @@ void cpu_live_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *ou
     for (uint32_t i = f->blocks[b].end; i-- > ix;) step_back(&l, i);
 }
 
-struct effects { const struct cpu_func *f; struct mg_effects *e; };
+struct effects {
+    const struct cpu_func *f;
+    struct mg_effects *e;
+};
 
 static void note_use(void *user, uint32_t r)
 {
@@ -327,8 +361,10 @@ void cpu_find_live(struct cpu_func *f)
 {
     size_t rows = (size_t)f->n_blocks * f->reg_words;
     uint64_t *in = mg_xcalloc(2 * rows + 1, sizeof *in);
-    mg_liveness_run(&(struct mg_liveness){.pred = &f->pred, .words = f->reg_words, .effects = block_effects, .user = f, .in = in, .out = in + rows});
-    for (uint32_t b = 0; b < f->n_blocks; b++) memcpy(f->blocks[b].live, in + (size_t)b * f->reg_words, f->reg_words * sizeof *in);
+    mg_liveness_run(&(struct mg_liveness){
+        .pred = &f->pred, .words = f->reg_words, .effects = block_effects, .user = f, .in = in, .out = in + rows});
+    for (uint32_t b = 0; b < f->n_blocks; b++)
+        memcpy(f->blocks[b].live, in + (size_t)b * f->reg_words, f->reg_words * sizeof *in);
     free(in);
 }
 
@@ -354,7 +390,8 @@ static void pass_dirty(void *user, uint32_t b, uint64_t *row)
     for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) cpu_each_def(f, &f->insts[i], note_def, row);
 }
 
-/* Along control flow, but for what goes on by way of an entry; and lanes that waited come to run with what others wrote. */
+/* Along control flow, but for what goes on by way of an entry; and lanes that waited come to run with what others
+ * wrote. */
 static struct mg_graph find_written_ways(const struct cpu_func *f, struct mg_arena *a)
 {
     uint32_t room = f->succ.at[f->n_blocks], n = 0;
@@ -365,7 +402,7 @@ static struct mg_graph find_written_ways(const struct cpu_func *f, struct mg_are
         const struct cpu_inst *in = last_of(f, b);
         bool outside = in && (in->ctl == EMU_CTL_BAR || in->ctl == EMU_CTL_SYNC);
         MG_EACH_EDGE(&f->succ, b, e)
-            if (!outside) from[n] = b, to[n++] = f->succ.to[e];
+        if (!outside) from[n] = b, to[n++] = f->succ.to[e];
         for (uint32_t x = 0; x < f->n_blocks; x++)
             if (mg_has(f->blocks[b].front, x)) from[n] = b, to[n++] = x;
     }
@@ -377,8 +414,10 @@ void cpu_find_dirty(struct cpu_func *f)
     struct mg_arena scratch = MG_ARENA_INIT;
     struct mg_graph ways = find_written_ways(f, &scratch);
     uint64_t *rows = mg_arena_array(&scratch, uint64_t, (size_t)f->n_blocks * f->reg_words + 1);
-    mg_dataflow_run(&(struct mg_dataflow){.g = &ways, .any = true, .words = f->reg_words, .rows = rows, .pass = pass_dirty, .user = f});
-    for (uint32_t b = 0; b < f->n_blocks; b++) memcpy(f->blocks[b].dirty, rows + (size_t)b * f->reg_words, f->reg_words * sizeof *rows);
+    mg_dataflow_run(&(struct mg_dataflow){
+        .g = &ways, .any = true, .words = f->reg_words, .rows = rows, .pass = pass_dirty, .user = f});
+    for (uint32_t b = 0; b < f->n_blocks; b++)
+        memcpy(f->blocks[b].dirty, rows + (size_t)b * f->reg_words, f->reg_words * sizeof *rows);
     mg_arena_release(&scratch);
 }
 
@@ -391,16 +430,20 @@ void cpu_find_dirty(struct cpu_func *f)
  * minutes. So there the longest-lived registers stay where they are between visits. */
 void cpu_find_settled(struct cpu_func *f)
 {
-    uint32_t *live = mg_arena_array(&f->arena, uint32_t, f->n_regs + 1), *of = mg_arena_array(&f->arena, uint32_t, f->n_blocks + 1), cut;
+    uint32_t *live = mg_arena_array(&f->arena, uint32_t, f->n_regs + 1),
+             *of = mg_arena_array(&f->arena, uint32_t, f->n_blocks + 1), cut;
     const char *wish = mg_env(MG_ENV_CPU_LIVE);
     bool *counts = mg_arena_array(&f->arena, bool, f->n_regs + 1);
     uint64_t sum = 0, merges = 0, all = 0, most = wish ? strtoul(wish, NULL, 10) : MAX_LIVE;
     for (uint32_t b = 0; b < f->n_blocks; b++)
-        for (uint32_t r = 0; r < f->n_regs; r++) live[r] += mg_has(f->blocks[b].live, r) || mg_has(f->blocks[b].keep, r);
+        for (uint32_t r = 0; r < f->n_regs; r++)
+            live[r] += mg_has(f->blocks[b].live, r) || mg_has(f->blocks[b].keep, r);
     for (uint32_t r = 0; r < f->n_regs; r++) all += live[r];
-    for (uint32_t i = 0; i < f->n_insts && all > most; i++) { /* counters first: they are seldom touched, and code for whole CTAs has its own */
+    for (uint32_t i = 0; i < f->n_insts && all > most;
+         i++) { /* counters first: they are seldom touched, and code for whole CTAs has its own */
         const struct cpu_inst *in = &f->insts[i];
-        for (uint32_t k = 0; in->offs && k < MG_MAX(in->n_list, 1); k++) counts[(in->n_list ? in->list[k] : in->s[1]) - 1] = true;
+        for (uint32_t k = 0; in->offs && k < MG_MAX(in->n_list, 1); k++)
+            counts[(in->n_list ? in->list[k] : in->s[1]) - 1] = true;
     }
     for (uint32_t r = 0; r < f->n_regs; r++) of[counts[r] ? 0 : live[r]]++;
     for (cut = 0; cut <= f->n_blocks; cut++) {
@@ -409,5 +452,7 @@ void cpu_find_settled(struct cpu_func *f)
     }
     for (uint32_t b = 0; b < f->n_blocks; b++) merges += f->blocks[b].merges;
     f->masks_settled = merges * f->n_blocks > most;
-    for (uint32_t r = 0; r < f->n_regs; r++) f->regs[r].settled = (counts[r] || (live[r] >= cut && cut <= f->n_blocks)) && f->regs[r].kind == CPU_REG_PLAIN && f->regs[r].cls != EMU_Q;
+    for (uint32_t r = 0; r < f->n_regs; r++)
+        f->regs[r].settled = (counts[r] || (live[r] >= cut && cut <= f->n_blocks)) &&
+                             f->regs[r].kind == CPU_REG_PLAIN && f->regs[r].cls != EMU_Q;
 }

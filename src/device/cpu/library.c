@@ -38,7 +38,8 @@ static bool find_path(struct cpu_library *lib)
     }
     char *slash = strrchr(dir, '/');
     if (slash) *slash = 0;
-    return is_there(lib, dir, "/../libmargay-cpu.so") /* beside lib/margay/driver */ || is_there(lib, dir, "/../lib/margay/libmargay-cpu.so");
+    return is_there(lib, dir, "/../libmargay-cpu.so") /* beside lib/margay/driver */ ||
+           is_there(lib, dir, "/../lib/margay/libmargay-cpu.so");
 }
 
 bool cpu_library_find(struct cpu_library *lib, char *why, size_t why_bytes)
@@ -68,13 +69,16 @@ const struct cpu_plugin *cpu_library_open(struct cpu_library *lib)
 {
     pthread_mutex_lock(&lib->lock);
     atomic_store(&opener, getpid());
-    if (!lib->plugin && atomic_load(&ending)) snprintf(lib->why, sizeof lib->why, "the process ends");
+    if (!lib->plugin && atomic_load(&ending))
+        snprintf(lib->why, sizeof lib->why, "the process ends");
     else if (!lib->plugin && !lib->failed) {
         void *h = dlopen(lib->path, OPEN_FLAGS), *sym = h ? dlsym(h, "mg_cpu_plugin") : NULL;
         cpu_plugin_fn get;
         memcpy(&get, &sym, sizeof get);
-        if (!sym) snprintf(lib->why, sizeof lib->why, "%s", dlerror());
-        else lib->plugin = get();
+        if (!sym)
+            snprintf(lib->why, sizeof lib->why, "%s", dlerror());
+        else
+            lib->plugin = get();
         if (lib->plugin && lib->plugin->version != CPU_PLUGIN_VERSION) {
             snprintf(lib->why, sizeof lib->why, "%.300s is of another build", lib->path);
             lib->plugin = NULL;

@@ -17,34 +17,83 @@
 /* A form that is asked about: does the plugin have code for it? */
 struct form {
     const struct cpu_func *f;
-    const struct cpu_inst *in;  /* its operands and imm; NULL of f: only the row is known */
+    const struct cpu_inst *in; /* its operands and imm; NULL of f: only the row is known */
     const struct alu_row *row;
     uint32_t imm;
     enum emu_isa isa;
 };
 
-static unsigned form_type(const struct form *x) { return x->row->t[0]; }
-static bool is_f32(const struct form *x) { return form_type(x) == MG_TYPE_f32; }
-static bool is_real(const struct form *x) { return is_f32(x) || form_type(x) == MG_TYPE_f64; }
-static bool is_plain_int(const struct form *x) { return cpu_is_integer(form_type(x)) && !x->row->key; }
+static unsigned form_type(const struct form *x)
+{
+    return x->row->t[0];
+}
+static bool is_f32(const struct form *x)
+{
+    return form_type(x) == MG_TYPE_f32;
+}
+static bool is_real(const struct form *x)
+{
+    return is_f32(x) || form_type(x) == MG_TYPE_f64;
+}
+static bool is_plain_int(const struct form *x)
+{
+    return cpu_is_integer(form_type(x)) && !x->row->key;
+}
 /* plugin/approx.c: with AVX-512 alone */
-static bool is_approx(const struct form *x) { return x->isa == EMU_ISA_AVX512 && is_f32(x) && (x->row->key & ~(uint32_t)K_FTZ) == K_APPROX && !x->imm; }
+static bool is_approx(const struct form *x)
+{
+    return x->isa == EMU_ISA_AVX512 && is_f32(x) && (x->row->key & ~(uint32_t)K_FTZ) == K_APPROX && !x->imm;
+}
 static bool is_directed(const struct form *x)
 {
-    return x->isa == EMU_ISA_AVX512 && is_f32(x) && x->imm >= MX_RM && x->imm <= MX_RZ && !(x->row->key & ~(uint32_t)K_ROUND);
+    return x->isa == EMU_ISA_AVX512 && is_f32(x) && x->imm >= MX_RM && x->imm <= MX_RZ &&
+           !(x->row->key & ~(uint32_t)K_ROUND);
 }
-static bool is_nearest(const struct form *x) { return (x->row->key & K_ROUND) == K_RN && !x->imm && !(x->row->key & K_FTZ); }
+static bool is_nearest(const struct form *x)
+{
+    return (x->row->key & K_ROUND) == K_RN && !x->imm && !(x->row->key & K_FTZ);
+}
 
-static bool forms_any(const struct form *x) { return x->row != NULL; }
-static bool forms_integer(const struct form *x) { return is_plain_int(x); }
-static bool forms_sum(const struct form *x) { return is_real(x) ? is_nearest(x) || is_directed(x) : is_plain_int(x); }
-static bool forms_min_max(const struct form *x) { return is_plain_int(x) || (is_f32(x) && !x->row->key); }
-static bool forms_sign(const struct form *x) { return forms_min_max(x); }
-static bool forms_logic(const struct form *x) { return is_plain_int(x) || (form_type(x) == MG_TYPE_pred && !x->row->key); }
-static bool forms_mov(const struct form *x) { return form_type(x) != MG_TYPE_b128; }
-static bool forms_quotient(const struct form *x) { return is_real(x) && (is_nearest(x) || is_directed(x)); }
-static bool forms_root(const struct form *x) { return (is_real(x) && is_nearest(x)) || is_approx(x); }
-static bool forms_approx(const struct form *x) { return is_approx(x); }
+static bool forms_any(const struct form *x)
+{
+    return x->row != NULL;
+}
+static bool forms_integer(const struct form *x)
+{
+    return is_plain_int(x);
+}
+static bool forms_sum(const struct form *x)
+{
+    return is_real(x) ? is_nearest(x) || is_directed(x) : is_plain_int(x);
+}
+static bool forms_min_max(const struct form *x)
+{
+    return is_plain_int(x) || (is_f32(x) && !x->row->key);
+}
+static bool forms_sign(const struct form *x)
+{
+    return forms_min_max(x);
+}
+static bool forms_logic(const struct form *x)
+{
+    return is_plain_int(x) || (form_type(x) == MG_TYPE_pred && !x->row->key);
+}
+static bool forms_mov(const struct form *x)
+{
+    return form_type(x) != MG_TYPE_b128;
+}
+static bool forms_quotient(const struct form *x)
+{
+    return is_real(x) && (is_nearest(x) || is_directed(x));
+}
+static bool forms_root(const struct form *x)
+{
+    return (is_real(x) && is_nearest(x)) || is_approx(x);
+}
+static bool forms_approx(const struct form *x)
+{
+    return is_approx(x);
+}
 
 static bool forms_product(const struct form *x)
 {
@@ -88,11 +137,13 @@ static bool forms_convert(const struct form *x)
 static bool forms_field(const struct form *x)
 {
     if (!cpu_is_integer(form_type(x)) || !x->f) return false;
-    uint32_t pos = x->row->op == MG_OP_bfi ? x->in->s[2] : x->in->s[1], len = x->row->op == MG_OP_bfi ? x->in->s[3] : x->in->s[2];
+    uint32_t pos = x->row->op == MG_OP_bfi ? x->in->s[2] : x->in->s[1],
+             len = x->row->op == MG_OP_bfi ? x->in->s[3] : x->in->s[2];
     if (!pos || !len) return false;
     const struct cpu_reg *p = &x->f->regs[pos - 1], *n = &x->f->regs[len - 1];
     uint64_t at = (uint32_t)p->value, bits = (uint32_t)n->value;
-    return p->kind == CPU_REG_CONST && n->kind == CPU_REG_CONST && bits && bits <= 32 && at + bits <= mg_type_bits((enum mg_type)form_type(x));
+    return p->kind == CPU_REG_CONST && n->kind == CPU_REG_CONST && bits && bits <= 32 &&
+           at + bits <= mg_type_bits((enum mg_type)form_type(x));
 }
 
 static bool (*const in_line[MG_OP_COUNT])(const struct form *) = {
@@ -100,7 +151,10 @@ static bool (*const in_line[MG_OP_COUNT])(const struct form *) = {
 #include "device/cpu/arithmetic.def"
 };
 
-static bool has_code(const struct form *x) { return !x->row->uses_cc && in_line[x->row->op] && in_line[x->row->op](x); }
+static bool has_code(const struct form *x)
+{
+    return !x->row->uses_cc && in_line[x->row->op] && in_line[x->row->op](x);
+}
 
 bool cpu_has_code(unsigned opcode, enum emu_isa isa)
 {
@@ -139,19 +193,28 @@ static void list_regs(struct cpu_func *f)
 static bool shared_atomic(const struct emu_op *op)
 {
     bool word = op->type == MG_TYPE_u32 || op->type == MG_TYPE_s32 || op->type == MG_TYPE_b32;
-    return op->space == MG_SPACE_shared && op->bytes == 4 && word && !(op->flags & EMU_OF_CLUSTER) && op->sub != EMU_ATOM_INC && op->sub != EMU_ATOM_DEC && op->sub != EMU_ATOM_CAS;
+    return op->space == MG_SPACE_shared && op->bytes == 4 && word && !(op->flags & EMU_OF_CLUSTER) &&
+           op->sub != EMU_ATOM_INC && op->sub != EMU_ATOM_DEC && op->sub != EMU_ATOM_CAS;
 }
 
 /* Words of ours in a CTA's shared memory lie elsewhere than compiled code looks. */
-static bool is_apart(const struct emu_op *op) { return op->probe && op->space == MG_SPACE_shared; }
+static bool is_apart(const struct emu_op *op)
+{
+    return op->probe && op->space == MG_SPACE_shared;
+}
 
 /* So have those on global memory that the host has an operation for, or can do in a short loop. */
 static bool global_atomic(const struct emu_op *op)
 {
     enum mg_type_kind k = mg_type_kind((enum mg_type)op->type);
-    bool number = k == MG_TK_UINT || k == MG_TK_SINT || k == MG_TK_BITS, real = op->type == MG_TYPE_f32 || op->type == MG_TYPE_f64;
-    if ((op->space != MG_SPACE_global && op->space != MG_SPACE_generic) || op->flags & EMU_OF_CLUSTER || (op->bytes != 4 && op->bytes != 8)) return false;
-    return op->sub == EMU_ATOM_ADD ? number || real : number && op->sub != EMU_ATOM_INC && op->sub != EMU_ATOM_DEC && op->sub != EMU_ATOM_CAS;
+    bool number = k == MG_TK_UINT || k == MG_TK_SINT || k == MG_TK_BITS,
+         real = op->type == MG_TYPE_f32 || op->type == MG_TYPE_f64;
+    if ((op->space != MG_SPACE_global && op->space != MG_SPACE_generic) || op->flags & EMU_OF_CLUSTER ||
+        (op->bytes != 4 && op->bytes != 8))
+        return false;
+    return op->sub == EMU_ATOM_ADD
+               ? number || real
+               : number && op->sub != EMU_ATOM_INC && op->sub != EMU_ATOM_DEC && op->sub != EMU_ATOM_CAS;
 }
 
 /* Registers of a CPU_CALL: everything the instruction names, and the operands of this operation. */
@@ -181,23 +244,42 @@ static void lower_alu(struct cpu_func *f, const struct alu_row *row, const struc
     unsigned n = 0;
     while (n < 4 && row->st[n]) n++;
     if ((row->op == MG_OP_setp || row->op == MG_OP_set) && op->a.imm & 3) n = 3; /* and a predicate */
-    if (row->op == MG_OP_setp && (row->t[0] == MG_TYPE_b16 || row->t[0] == MG_TYPE_u16)) in->t[0] = MG_TYPE_u32; /* one function: lanes are zero-extended */
+    if (row->op == MG_OP_setp && (row->t[0] == MG_TYPE_b16 || row->t[0] == MG_TYPE_u16))
+        in->t[0] = MG_TYPE_u32; /* one function: lanes are zero-extended */
     for (unsigned k = 0; k < n; k++) in->s[k] = cpu_reg_at(f, op->a.s[k]);
     in->d = cpu_reg_at(f, op->a.d);
     in->d2 = cpu_reg_at(f, op->a.d2);
-    if (has_code(&(struct form){f, in, row, op->a.imm, f->isa})) in->kind = CPU_ALU;
-    else if (!row->uses_cc) in->known = 1;
+    if (has_code(&(struct form){f, in, row, op->a.imm, f->isa}))
+        in->kind = CPU_ALU;
+    else if (!row->uses_cc)
+        in->known = 1;
 }
 
 /* ---- operands of the operations of emu/operations.def ---------------------------------------------------- */
 
-struct lowering { struct cpu_func *f; const struct emu_op *op; struct cpu_inst *in; };
+struct lowering {
+    struct cpu_func *f;
+    const struct emu_op *op;
+    struct cpu_inst *in;
+};
 
-static uint32_t reg(const struct lowering *l, uint32_t off) { return cpu_reg_at(l->f, off); }
-static void call_instead(const struct lowering *l) { l->in->kind = CPU_CALL; }
+static uint32_t reg(const struct lowering *l, uint32_t off)
+{
+    return cpu_reg_at(l->f, off);
+}
+static void call_instead(const struct lowering *l)
+{
+    l->in->kind = CPU_CALL;
+}
 
-static void lower_no_operands(const struct lowering *l) { (void)l; }
-static void lower_destination(const struct lowering *l) { l->in->d = reg(l, l->op->a.d); }
+static void lower_no_operands(const struct lowering *l)
+{
+    (void)l;
+}
+static void lower_destination(const struct lowering *l)
+{
+    l->in->d = reg(l, l->op->a.d);
+}
 
 static void lower_unary(const struct lowering *l)
 {
@@ -207,11 +289,16 @@ static void lower_unary(const struct lowering *l)
 
 static void lower_cvta(const struct lowering *l)
 {
-    if (l->op->space == MG_SPACE_shared) lower_unary(l);
-    else call_instead(l);
+    if (l->op->space == MG_SPACE_shared)
+        lower_unary(l);
+    else
+        call_instead(l);
 }
 
-static bool two_halves(const struct emu_op *op) { return op->vec == 2 && op->bytes == 4 && op->a.imm == EMU_D; }
+static bool two_halves(const struct emu_op *op)
+{
+    return op->vec == 2 && op->bytes == 4 && op->a.imm == EMU_D;
+}
 
 static void lower_pack(const struct lowering *l)
 {
@@ -251,10 +338,16 @@ static void lower_clear_run(const struct lowering *l)
 static enum emu_where where_of(unsigned opcode)
 {
     switch (opcode) {
-    case EMU_OP_load_shared: case EMU_OP_store_shared: return EMU_AT_SHARED;
-    case EMU_OP_load_local: case EMU_OP_store_local: return EMU_AT_LOCAL;
-    case EMU_OP_load_param: return EMU_AT_PARAM;
-    default: return EMU_AT_GLOBAL;
+    case EMU_OP_load_shared:
+    case EMU_OP_store_shared:
+        return EMU_AT_SHARED;
+    case EMU_OP_load_local:
+    case EMU_OP_store_local:
+        return EMU_AT_LOCAL;
+    case EMU_OP_load_param:
+        return EMU_AT_PARAM;
+    default:
+        return EMU_AT_GLOBAL;
     }
 }
 
@@ -326,7 +419,8 @@ static void lower_red_add(const struct lowering *l)
     struct cpu_inst *in = l->in;
     if (op->vec > 1) return;
     call_atomic(l);
-    if (op->opcode != EMU_OP_red_add_d || op->off < 0 || op->off > INT32_MAX || !in->s[0] || !in->s[1] || !op->probe) return;
+    if (op->opcode != EMU_OP_red_add_d || op->off < 0 || op->off > INT32_MAX || !in->s[0] || !in->s[1] || !op->probe)
+        return;
     in->offs = mg_arena_array(&l->f->arena, uint32_t, 1);
     in->offs[0] = (uint32_t)op->off;
     in->cache = op->cache;
@@ -347,14 +441,20 @@ static void lower_red_run(const struct lowering *l)
     in->cache = l->op->cache;
 }
 
-static const struct { void (*operands)(const struct lowering *); uint8_t kind; } lowerings[EMU_OP_COUNT] = {
-#define ONE(name, operands, kind) [EMU_OP_##name] = {lower_##operands, kind},
-#define ISA(name, operands, kind) [EMU_OP_##name] = {lower_##operands, kind},
+static const struct {
+    void (*operands)(const struct lowering *);
+    uint8_t kind;
+} lowerings[EMU_OP_COUNT] = {
+#define ONE(name, operands, kind)    [EMU_OP_##name] = {lower_##operands, kind},
+#define ISA(name, operands, kind)    [EMU_OP_##name] = {lower_##operands, kind},
 #define ACCESS(name, operands, kind) [EMU_OP_##name] = {lower_##operands, kind},
 #include "device/emu/operations.def"
 };
 
-enum cpu_kind cpu_lowered_kind(unsigned opcode) { return (enum cpu_kind)lowerings[opcode].kind; }
+enum cpu_kind cpu_lowered_kind(unsigned opcode)
+{
+    return (enum cpu_kind)lowerings[opcode].kind;
+}
 
 /* ---- one operation ------------------------------------------------------------------------------------------ */
 
@@ -366,7 +466,11 @@ static void lower_control(struct cpu_func *f, uint32_t ix, struct cpu_inst *in)
     in->d = cpu_reg_at(f, op->a.d);
     in->d2 = cpu_reg_at(f, op->a.d2);
     switch ((enum emu_ctl)op->ctl) {
-    case EMU_CTL_CALL: case EMU_CTL_CALLI: case EMU_CTL_BUILTIN: name_all(f, op, in, ix); break;
+    case EMU_CTL_CALL:
+    case EMU_CTL_CALLI:
+    case EMU_CTL_BUILTIN:
+        name_all(f, op, in, ix);
+        break;
     case EMU_CTL_SYNC:
         if (op->sub > EMU_SYNC_ELECT) {
             name_all(f, op, in, ix);
@@ -377,7 +481,9 @@ static void lower_control(struct cpu_func *f, uint32_t ix, struct cpu_inst *in)
         in->list[0] = cpu_reg_at(f, op->a.cc); /* ORDER SYNC: the member mask */
         in->n_list = in->list[0] != 0;
         break;
-    default: in->known = 1; break;
+    default:
+        in->known = 1;
+        break;
     }
 }
 
@@ -385,9 +491,16 @@ static void lower_control(struct cpu_func *f, uint32_t ix, struct cpu_inst *in)
 static bool call_may_wait(const struct emu_op *op)
 {
     switch (op->opcode) {
-    case EMU_OP_mark_suspect: case EMU_OP_nanosleep: return true;
-    case EMU_OP_red_add: case EMU_OP_red_add_w: case EMU_OP_red_add_d: case EMU_OP_red_run: return op->flags & EMU_OF_SYNC;
-    default: return op->flags & EMU_OF_SYNC || (op->flags & EMU_OF_READS && op->flags & EMU_OF_WRITES);
+    case EMU_OP_mark_suspect:
+    case EMU_OP_nanosleep:
+        return true;
+    case EMU_OP_red_add:
+    case EMU_OP_red_add_w:
+    case EMU_OP_red_add_d:
+    case EMU_OP_red_run:
+        return op->flags & EMU_OF_SYNC;
+    default:
+        return op->flags & EMU_OF_SYNC || (op->flags & EMU_OF_READS && op->flags & EMU_OF_WRITES);
     }
 }
 
@@ -395,14 +508,22 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
 {
     const struct emu_op *op = &f->fn->ops[ix];
     struct cpu_inst *in = &f->insts[ix];
-    *in = (struct cpu_inst){.kind = CPU_CALL, .ctl = op->ctl, .sub = op->sub, .mode = op->mode, .type = op->type, .guard_not = op->guard_flip != 0, .imm = op->a.imm, .probe = op->probe};
+    *in = (struct cpu_inst){.kind = CPU_CALL,
+                            .ctl = op->ctl,
+                            .sub = op->sub,
+                            .mode = op->mode,
+                            .type = op->type,
+                            .guard_not = op->guard_flip != 0,
+                            .imm = op->a.imm,
+                            .probe = op->probe};
     in->guard = cpu_reg_at(f, op->guard);
     if (op->ctl) {
         lower_control(f, ix, in);
         return;
     }
     const struct alu_row *row = emu_alu_row(op->opcode, f->isa);
-    if (row) lower_alu(f, row, op, in);
+    if (row)
+        lower_alu(f, row, op, in);
     else if (op->opcode < EMU_OP_COUNT && lowerings[op->opcode].operands) {
         in->kind = lowerings[op->opcode].kind;
         lowerings[op->opcode].operands(&(struct lowering){f, op, in});
@@ -412,7 +533,10 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
     f->suspects |= call_may_wait(op);
 }
 
-struct defs { struct cpu_func *f; uint8_t *n; };
+struct defs {
+    struct cpu_func *f;
+    uint8_t *n;
+};
 static void count_def(void *user, uint32_t r, bool must)
 {
     struct defs *d = user;
@@ -455,8 +579,10 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
     f->insts = mg_arena_array(&f->arena, struct cpu_inst, fn->n_ops + 1);
     for (uint32_t i = 0; i < fn->n_ops; i++) lower_op(f, i);
     for (uint32_t i = 0; i < f->n_regs; i++) {
-        static const uint8_t known[] = {MG_SREG_tid, MG_SREG_ctaid, MG_SREG_ntid, MG_SREG_nctaid, MG_SREG_laneid, MG_SREG_lanemask_lt, MG_SREG_lanemask_le,
-                                        MG_SREG_lanemask_eq, MG_SREG_lanemask_gt, MG_SREG_lanemask_ge, MG_SREG_WARP_SZ, MG_SREG_warpid};
+        static const uint8_t known[] = {MG_SREG_tid,         MG_SREG_ctaid,       MG_SREG_ntid,
+                                        MG_SREG_nctaid,      MG_SREG_laneid,      MG_SREG_lanemask_lt,
+                                        MG_SREG_lanemask_le, MG_SREG_lanemask_eq, MG_SREG_lanemask_gt,
+                                        MG_SREG_lanemask_ge, MG_SREG_WARP_SZ,     MG_SREG_warpid};
         if (f->regs[i].kind != CPU_REG_SREG) continue;
         bool is = false;
         for (unsigned k = 0; k < MG_COUNT_OF(known); k++) is |= f->regs[i].sreg == known[k];

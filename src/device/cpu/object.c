@@ -19,10 +19,17 @@
 #define SLOT_BYTES 16
 
 /* What code generation may call: copies, and for CPUs without the instruction, roundings. */
-#define OUTSIDE(x) {#x, (uint64_t)(uintptr_t)(x)}
-static const struct outside { const char *name; uint64_t at; } outside[] = {
-    OUTSIDE(memcpy), OUTSIDE(memmove), OUTSIDE(memset), OUTSIDE(fmaf), OUTSIDE(fma), OUTSIDE(floorf), OUTSIDE(floor), OUTSIDE(ceilf),
-    OUTSIDE(ceil), OUTSIDE(truncf), OUTSIDE(trunc), OUTSIDE(rintf), OUTSIDE(rint), OUTSIDE(nearbyintf), OUTSIDE(nearbyint),
+#define OUTSIDE(x)                                                                                                     \
+    {                                                                                                                  \
+#x, (uint64_t)(uintptr_t)(x)                                                                                   \
+    }
+static const struct outside {
+    const char *name;
+    uint64_t at;
+} outside[] = {
+    OUTSIDE(memcpy), OUTSIDE(memmove), OUTSIDE(memset), OUTSIDE(fmaf),       OUTSIDE(fma),
+    OUTSIDE(floorf), OUTSIDE(floor),   OUTSIDE(ceilf),  OUTSIDE(ceil),       OUTSIDE(truncf),
+    OUTSIDE(trunc),  OUTSIDE(rintf),   OUTSIDE(rint),   OUTSIDE(nearbyintf), OUTSIDE(nearbyint),
 };
 
 static const struct outside *find_outside(const char *name)
@@ -33,15 +40,21 @@ static const struct outside *find_outside(const char *name)
 }
 
 struct file {
-    const char *data; size_t n;
-    const Elf64_Shdr *sections; uint32_t n_sections;
-    uint64_t *at;                  /* by section: offset in the mapping plus one, 0: not loaded */
-    const Elf64_Sym *symbols; uint32_t n_symbols;
-    const char *names; uint64_t names_bytes;
-    uint32_t *slot;                /* by symbol: its slot plus one */
+    const char *data;
+    size_t n;
+    const Elf64_Shdr *sections;
+    uint32_t n_sections;
+    uint64_t *at; /* by section: offset in the mapping plus one, 0: not loaded */
+    const Elf64_Sym *symbols;
+    uint32_t n_symbols;
+    const char *names;
+    uint64_t names_bytes;
+    uint32_t *slot; /* by symbol: its slot plus one */
     uint32_t n_slots;
-    char *image; uint64_t slots_at, bytes;
-    char *why; size_t why_bytes;
+    char *image;
+    uint64_t slots_at, bytes;
+    char *why;
+    size_t why_bytes;
 };
 
 static bool refuse(struct file *f, const char *what)
@@ -58,14 +71,20 @@ static const void *part(const struct file *f, uint64_t off, uint64_t bytes)
 static bool read_head(struct file *f)
 {
     const Elf64_Ehdr *h = part(f, 0, sizeof *h);
-    if (!h || memcmp(h->e_ident, ELFMAG, SELFMAG) || h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_type != ET_REL || h->e_machine != EM_X86_64) return refuse(f, "not an x86-64 object");
+    if (!h || memcmp(h->e_ident, ELFMAG, SELFMAG) || h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_type != ET_REL ||
+        h->e_machine != EM_X86_64)
+        return refuse(f, "not an x86-64 object");
     f->n_sections = h->e_shnum;
-    if (h->e_shentsize != sizeof *f->sections || h->e_shoff % 8 || !(f->sections = part(f, h->e_shoff, (uint64_t)f->n_sections * sizeof *f->sections))) return refuse(f, "no sections");
+    if (h->e_shentsize != sizeof *f->sections || h->e_shoff % 8 ||
+        !(f->sections = part(f, h->e_shoff, (uint64_t)f->n_sections * sizeof *f->sections)))
+        return refuse(f, "no sections");
     for (uint32_t i = 0; i < f->n_sections; i++) {
         const Elf64_Shdr *s = &f->sections[i];
-        if (s->sh_type != SHT_NOBITS && !part(f, s->sh_offset, s->sh_size)) return refuse(f, "a section lies outside the file");
+        if (s->sh_type != SHT_NOBITS && !part(f, s->sh_offset, s->sh_size))
+            return refuse(f, "a section lies outside the file");
         if (s->sh_type != SHT_SYMTAB) continue;
-        if (s->sh_offset % 8 || s->sh_link >= f->n_sections || f->sections[s->sh_link].sh_type != SHT_STRTAB) return refuse(f, "its symbols have no names");
+        if (s->sh_offset % 8 || s->sh_link >= f->n_sections || f->sections[s->sh_link].sh_type != SHT_STRTAB)
+            return refuse(f, "its symbols have no names");
         const Elf64_Shdr *names = &f->sections[s->sh_link];
         f->symbols = part(f, s->sh_offset, s->sh_size);
         f->n_symbols = (uint32_t)(s->sh_size / sizeof *f->symbols);
@@ -86,13 +105,15 @@ static bool place(struct file *f)
 {
     const Elf64_Ehdr *h = (const Elf64_Ehdr *)f->data;
     const Elf64_Shdr *names = h->e_shstrndx < f->n_sections ? &f->sections[h->e_shstrndx] : NULL;
-    const char *text = names && names->sh_type == SHT_STRTAB && names->sh_size ? part(f, names->sh_offset, names->sh_size) : NULL;
+    const char *text =
+        names && names->sh_type == SHT_STRTAB && names->sh_size ? part(f, names->sh_offset, names->sh_size) : NULL;
     if (!text || text[names->sh_size - 1]) return refuse(f, "its sections have no names");
     for (uint32_t i = 0; i < f->n_sections; i++) {
         const Elf64_Shdr *s = &f->sections[i];
         uint64_t align = MG_MAX(s->sh_addralign, 1);
         if (!is_loaded(s) || (s->sh_name < names->sh_size && !strcmp(text + s->sh_name, ".eh_frame"))) continue;
-        if (align > 4096 || align & (align - 1) || s->sh_size > 1u << 30) return refuse(f, "a section cannot be placed");
+        if (align > 4096 || align & (align - 1) || s->sh_size > 1u << 30)
+            return refuse(f, "a section cannot be placed");
         f->bytes = (f->bytes + align - 1) & ~(align - 1);
         f->at[i] = f->bytes + 1;
         f->bytes += s->sh_size;
@@ -112,7 +133,8 @@ static bool symbol_at(struct file *f, uint32_t ix, uint64_t *out)
         if (o) *out = o->at;
         return o != NULL;
     }
-    if (s->st_shndx >= f->n_sections || !f->at[s->st_shndx] || s->st_value > f->sections[s->st_shndx].sh_size) return false;
+    if (s->st_shndx >= f->n_sections || !f->at[s->st_shndx] || s->st_value > f->sections[s->st_shndx].sh_size)
+        return false;
     *out = (uint64_t)(uintptr_t)f->image + f->at[s->st_shndx] - 1 + s->st_value;
     return true;
 }
@@ -130,25 +152,39 @@ static uint64_t slot_of(struct file *f, uint32_t ix, uint64_t target)
 
 static bool relocate(struct file *f, const Elf64_Shdr *in, uint64_t base, const Elf64_Rela *r)
 {
-    uint32_t ix = (uint32_t)ELF64_R_SYM(r->r_info), type = (uint32_t)ELF64_R_TYPE(r->r_info), bytes = type == R_X86_64_64 || type == R_X86_64_PC64 ? 8 : 4;
+    uint32_t ix = (uint32_t)ELF64_R_SYM(r->r_info), type = (uint32_t)ELF64_R_TYPE(r->r_info),
+             bytes = type == R_X86_64_64 || type == R_X86_64_PC64 ? 8 : 4;
     uint64_t s;
-    if (ix >= f->n_symbols || in->sh_size < bytes || r->r_offset > in->sh_size - bytes) return refuse(f, "a relocation lies outside");
+    if (ix >= f->n_symbols || in->sh_size < bytes || r->r_offset > in->sh_size - bytes)
+        return refuse(f, "a relocation lies outside");
     if (!symbol_at(f, ix, &s)) {
-        snprintf(f->why, f->why_bytes, "the compiled code needs %s", f->symbols[ix].st_name < f->names_bytes ? f->names + f->symbols[ix].st_name : "?");
+        snprintf(f->why, f->why_bytes, "the compiled code needs %s",
+                 f->symbols[ix].st_name < f->names_bytes ? f->names + f->symbols[ix].st_name : "?");
         return false;
     }
     char *at = f->image + base + r->r_offset;
     uint64_t here = (uint64_t)(uintptr_t)at, v;
     switch (type) {
-    case R_X86_64_64: v = s + (uint64_t)r->r_addend; break;
-    case R_X86_64_PC64: v = s + (uint64_t)r->r_addend - here; break;
+    case R_X86_64_64:
+        v = s + (uint64_t)r->r_addend;
+        break;
+    case R_X86_64_PC64:
+        v = s + (uint64_t)r->r_addend - here;
+        break;
     case R_X86_64_PLT32:
         if (f->symbols[ix].st_shndx == SHN_UNDEF) s = slot_of(f, ix, s);
         v = s + (uint64_t)r->r_addend - here;
         break;
-    case R_X86_64_PC32: v = s + (uint64_t)r->r_addend - here; break;
-    case R_X86_64_GOTPCREL: case R_X86_64_GOTPCRELX: case R_X86_64_REX_GOTPCRELX: v = slot_of(f, ix, s) + 8 + (uint64_t)r->r_addend - here; break;
-    default: return refuse(f, "a relocation of another kind");
+    case R_X86_64_PC32:
+        v = s + (uint64_t)r->r_addend - here;
+        break;
+    case R_X86_64_GOTPCREL:
+    case R_X86_64_GOTPCRELX:
+    case R_X86_64_REX_GOTPCRELX:
+        v = slot_of(f, ix, s) + 8 + (uint64_t)r->r_addend - here;
+        break;
+    default:
+        return refuse(f, "a relocation of another kind");
     }
     if (bytes == 4 && (int64_t)v != (int32_t)v) return refuse(f, "a relocation does not reach");
     memcpy(at, &v, bytes);
@@ -158,7 +194,8 @@ static bool relocate(struct file *f, const Elf64_Shdr *in, uint64_t base, const 
 static bool fill(struct file *f)
 {
     for (uint32_t i = 0; i < f->n_sections; i++)
-        if (f->at[i] && f->sections[i].sh_type != SHT_NOBITS) memcpy(f->image + f->at[i] - 1, f->data + f->sections[i].sh_offset, f->sections[i].sh_size);
+        if (f->at[i] && f->sections[i].sh_type != SHT_NOBITS)
+            memcpy(f->image + f->at[i] - 1, f->data + f->sections[i].sh_offset, f->sections[i].sh_size);
     for (uint32_t i = 0; i < f->n_sections; i++) {
         const Elf64_Shdr *s = &f->sections[i];
         if (s->sh_type == SHT_REL) return refuse(f, "relocations without addends");
@@ -177,8 +214,9 @@ static cpu_code_fn function_named(struct file *f, const char *name)
     uint64_t at;
     cpu_code_fn fn = NULL;
     for (uint32_t i = 0; i < f->n_symbols; i++)
-        if (ELF64_ST_TYPE(f->symbols[i].st_info) == STT_FUNC && f->symbols[i].st_shndx != SHN_UNDEF && f->symbols[i].st_name < f->names_bytes &&
-            !strcmp(f->names + f->symbols[i].st_name, name) && symbol_at(f, i, &at))
+        if (ELF64_ST_TYPE(f->symbols[i].st_info) == STT_FUNC && f->symbols[i].st_shndx != SHN_UNDEF &&
+            f->symbols[i].st_name < f->names_bytes && !strcmp(f->names + f->symbols[i].st_name, name) &&
+            symbol_at(f, i, &at))
             memcpy(&fn, &at, sizeof fn);
     return fn;
 }
@@ -191,15 +229,20 @@ bool cpu_object_load(const void *data, size_t bytes, struct cpu_object *out, cha
     if (!read_head(&f)) return false;
     f.at = calloc(f.n_sections + 1, sizeof *f.at);
     f.slot = calloc(f.n_symbols + 1, sizeof *f.slot);
-    if (!f.at || !f.slot) refuse(&f, "host memory ran out");
+    if (!f.at || !f.slot)
+        refuse(&f, "host memory ran out");
     else if (place(&f)) {
         f.image = mmap(NULL, f.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (f.image == MAP_FAILED) refuse(&f, "no memory to run it in");
+        if (f.image == MAP_FAILED)
+            refuse(&f, "no memory to run it in");
         else if (fill(&f)) {
             out->fn = function_named(&f, CPU_SYMBOL);
-            if (!out->fn) refuse(&f, "its function is missing");
-            else if (mprotect(f.image, f.bytes, PROT_READ | PROT_EXEC)) refuse(&f, "this system does not let memory be executed that was written");
-            else ok = true;
+            if (!out->fn)
+                refuse(&f, "its function is missing");
+            else if (mprotect(f.image, f.bytes, PROT_READ | PROT_EXEC))
+                refuse(&f, "this system does not let memory be executed that was written");
+            else
+                ok = true;
         }
         if (f.image != MAP_FAILED && !ok) munmap(f.image, f.bytes);
     }

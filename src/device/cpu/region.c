@@ -15,20 +15,30 @@
 
 #include "device/emu/alu_form.h"
 
-struct value { struct mg_affine of; bool fixed; uint64_t base[2]; }; /* from warp to warp; fixed: base is what warp 0 has */
+struct value {
+    struct mg_affine of;
+    bool fixed;
+    uint64_t base[2];
+}; /* from warp to warp; fixed: base is what warp 0 has */
 struct find {
     struct cpu_func *f;
-    struct value *v;     /* by register */
-    uint64_t *tainted;   /* blocks that warps may execute differently often in a region */
-    uint64_t *post;      /* by block: the blocks on all its ways to a stop */
+    struct value *v;   /* by register */
+    uint64_t *tainted; /* blocks that warps may execute differently often in a region */
+    uint64_t *post;    /* by block: the blocks on all its ways to a stop */
     uint32_t block;
     bool changed;
 };
 
 static const struct value own = {.of = {MG_AFFINE_VARIES, 0}};
 
-static struct value cta(int64_t step) { return (struct value){.of = mg_affine_step(step)}; }
-static struct value fixed(int64_t step, uint64_t low, uint64_t high) { return (struct value){mg_affine_step(step), true, {low, high}}; }
+static struct value cta(int64_t step)
+{
+    return (struct value){.of = mg_affine_step(step)};
+}
+static struct value fixed(int64_t step, uint64_t low, uint64_t high)
+{
+    return (struct value){mg_affine_step(step), true, {low, high}};
+}
 
 static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
 {
@@ -38,13 +48,21 @@ static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
     case MG_SREG_tid:
         if (r->comp > 2) return fixed(0, 0, 0);
         if (r->comp == 0) return line ? fixed(32, 0, 16) : x == 32 || x == 16 ? fixed(0, 0, x == 32 ? 16 : 0) : own;
-        if (r->comp == 1) return line ? fixed(0, 0, 0) : z == 1 && (x == 32 || x == 16) ? fixed(32 / x, 0, x == 16) : own;
+        if (r->comp == 1)
+            return line ? fixed(0, 0, 0) : z == 1 && (x == 32 || x == 16) ? fixed(32 / x, 0, x == 16) : own;
         return z == 1 ? fixed(0, 0, 0) : own;
-    case MG_SREG_warpid: return fixed(1, 0, 0);
-    case MG_SREG_laneid: return fixed(0, 0, 16);
-    case MG_SREG_ntid: return r->comp > 2 ? fixed(0, 0, 0) : fixed(0, f->dims[r->comp], f->dims[r->comp]);
-    case MG_SREG_ctaid: case MG_SREG_nctaid: case MG_SREG_WARP_SZ: return cta(0);
-    default: return own;
+    case MG_SREG_warpid:
+        return fixed(1, 0, 0);
+    case MG_SREG_laneid:
+        return fixed(0, 0, 16);
+    case MG_SREG_ntid:
+        return r->comp > 2 ? fixed(0, 0, 0) : fixed(0, f->dims[r->comp], f->dims[r->comp]);
+    case MG_SREG_ctaid:
+    case MG_SREG_nctaid:
+    case MG_SREG_WARP_SZ:
+        return cta(0);
+    default:
+        return own;
     }
 }
 
@@ -75,29 +93,43 @@ static bool evaluate(const struct find *z, const struct cpu_inst *in, const stru
         if (wide) a = extended(t, a), b = extended(t, b);
         if (in->kind == CPU_ALU && in->op != MG_OP_cvt && !cpu_is_integer(t) && !wide) return false;
         if (in->kind != CPU_ALU) {
-            if (in->kind == CPU_SEXT) a = extended(MG_TYPE_s32, a);
-            else if (in->kind != CPU_MOV && in->kind != CPU_LOW && in->kind != CPU_ZEXT) return false;
+            if (in->kind == CPU_SEXT)
+                a = extended(MG_TYPE_s32, a);
+            else if (in->kind != CPU_MOV && in->kind != CPU_LOW && in->kind != CPU_ZEXT)
+                return false;
             out[h] = a;
-        } else switch (in->op) {
-        case MG_OP_mov: out[h] = a; break;
-        case MG_OP_add: out[h] = a + b; break;
-        case MG_OP_sub: out[h] = a - b; break;
-        case MG_OP_neg: out[h] = -a; break;
-        case MG_OP_mul:
-            if (in->key == K_HI) return false;
-            out[h] = a * b;
-            break;
-        case MG_OP_mad:
-            if (in->key == K_HI) return false;
-            out[h] = a * b + c;
-            break;
-        case MG_OP_shl: out[h] = b < 32 ? a << b : 0; break;
-        case MG_OP_cvt:
-            if (!cpu_is_integer(t) || !cpu_is_integer(in->t[1])) return false;
-            out[h] = extended(in->t[1], a);
-            break;
-        default: return false;
-        }
+        } else
+            switch (in->op) {
+            case MG_OP_mov:
+                out[h] = a;
+                break;
+            case MG_OP_add:
+                out[h] = a + b;
+                break;
+            case MG_OP_sub:
+                out[h] = a - b;
+                break;
+            case MG_OP_neg:
+                out[h] = -a;
+                break;
+            case MG_OP_mul:
+                if (in->key == K_HI) return false;
+                out[h] = a * b;
+                break;
+            case MG_OP_mad:
+                if (in->key == K_HI) return false;
+                out[h] = a * b + c;
+                break;
+            case MG_OP_shl:
+                out[h] = b < 32 ? a << b : 0;
+                break;
+            case MG_OP_cvt:
+                if (!cpu_is_integer(t) || !cpu_is_integer(in->t[1])) return false;
+                out[h] = extended(in->t[1], a);
+                break;
+            default:
+                return false;
+            }
         if (z->f->regs[in->d - 1].cls != EMU_D) out[h] = (uint32_t)out[h];
     }
     return true;
@@ -107,7 +139,9 @@ static struct value result_of(const struct find *z, const struct cpu_inst *in);
 static struct value result(const struct find *z, const struct cpu_inst *in)
 {
     struct value v = result_of(z, in), s[3];
-    bool known = v.of.is == MG_AFFINE_STEP && in->d && z->f->regs[in->d - 1].cls != EMU_P && (in->kind == CPU_ALU || in->kind == CPU_MOV || in->kind == CPU_LOW || in->kind == CPU_ZEXT || in->kind == CPU_SEXT);
+    bool known = v.of.is == MG_AFFINE_STEP && in->d && z->f->regs[in->d - 1].cls != EMU_P &&
+                 (in->kind == CPU_ALU || in->kind == CPU_MOV || in->kind == CPU_LOW || in->kind == CPU_ZEXT ||
+                  in->kind == CPU_SEXT);
     for (int k = 0; k < 3; k++) {
         s[k] = get(z, in->s[k]);
         known &= !in->s[k] || s[k].fixed;
@@ -125,15 +159,28 @@ static struct value result_of(const struct find *z, const struct cpu_inst *in)
     case CPU_ALU:
         for (int k = 0; k < 3; k++) s[k] = get(z, in->s[k]).of;
         return (struct value){.of = cpu_affine_of(z->f, in, s)};
-    case CPU_MOV: case CPU_LOW: case CPU_ZEXT: case CPU_SEXT: case CPU_CVTA: return a;
-    case CPU_NOT_P: case CPU_SEXT8: case CPU_SEXT16: case CPU_SEXT8H: case CPU_UNPACK: return a.of.step ? own : a;
+    case CPU_MOV:
+    case CPU_LOW:
+    case CPU_ZEXT:
+    case CPU_SEXT:
+    case CPU_CVTA:
+        return a;
+    case CPU_NOT_P:
+    case CPU_SEXT8:
+    case CPU_SEXT16:
+    case CPU_SEXT8H:
+    case CPU_UNPACK:
+        return a.of.step ? own : a;
     case CPU_PACK: {
         struct mg_affine b = get(z, in->s[1]).of;
         if (a.of.is == MG_AFFINE_NONE || b.is == MG_AFFINE_NONE) return (struct value){.of = {MG_AFFINE_NONE, 0}};
         return mg_affine_is_uniform(a.of) && mg_affine_is_uniform(b) ? a : own;
     }
-    case CPU_PARAM: case CPU_CLEAR: return cta(0);
-    default: return own;
+    case CPU_PARAM:
+    case CPU_CLEAR:
+        return cta(0);
+    default:
+        return own;
     }
 }
 
@@ -143,7 +190,10 @@ static bool guard_is_cta(const struct find *z, const struct cpu_inst *in)
     return !in->guard || (cpu_uniform_guard(z->f, in) && g.of.is != MG_AFFINE_VARIES && !g.of.step);
 }
 
-struct visit { struct find *z; const struct cpu_inst *in; };
+struct visit {
+    struct find *z;
+    const struct cpu_inst *in;
+};
 
 static void visit_def(void *user, uint32_t r, bool must)
 {
@@ -152,13 +202,18 @@ static void visit_def(void *user, uint32_t r, bool must)
     struct value *to = &z->v[r], got;
     (void)must;
     if (to->of.is == MG_AFFINE_VARIES) return;
-    got = mg_has(z->tainted, z->block) || z->f->regs[r].shape.varying || !guard_is_cta(z, v->in) ? own : result(z, v->in);
+    got =
+        mg_has(z->tainted, z->block) || z->f->regs[r].shape.varying || !guard_is_cta(z, v->in) ? own : result(z, v->in);
     if (got.of.is == MG_AFFINE_NONE) return;
     struct mg_affine now = mg_affine_join(to->of, got.of);
-    if (to->of.is == MG_AFFINE_NONE) *to = got;
-    else if (now.is == MG_AFFINE_VARIES) *to = own;
-    else if (to->fixed && (!got.fixed || got.base[0] != to->base[0] || got.base[1] != to->base[1])) to->fixed = false;
-    else return;
+    if (to->of.is == MG_AFFINE_NONE)
+        *to = got;
+    else if (now.is == MG_AFFINE_VARIES)
+        *to = own;
+    else if (to->fixed && (!got.fixed || got.base[0] != to->base[0] || got.base[1] != to->base[1]))
+        to->fixed = false;
+    else
+        return;
     z->changed = true;
 }
 
@@ -177,7 +232,8 @@ static void find_post(struct find *z)
     struct mg_graph back = mg_graph_reversed(&scratch, &f->within);
     uint32_t *order = mg_arena_array(&scratch, uint32_t, f->n_blocks);
     for (uint32_t b = 0; b < f->n_blocks; b++) order[b] = f->n_blocks - 1 - b;
-    mg_dataflow_run(&(struct mg_dataflow){.g = &back, .order = order, .words = f->block_words, .rows = z->post, .pass = add_self});
+    mg_dataflow_run(
+        &(struct mg_dataflow){.g = &back, .order = order, .words = f->block_words, .rows = z->post, .pass = add_self});
     for (uint32_t b = 0; b < f->n_blocks; b++) mg_put(z->post + (size_t)b * f->block_words, b);
     mg_arena_release(&scratch);
 }
@@ -239,7 +295,8 @@ static void find_starts(struct find *z)
             if (!mg_has(s->reach, b)) continue;
             const struct cpu_inst *in = &f->insts[f->blocks[b].end - 1];
             ops += f->blocks[b].end - f->blocks[b].first;
-            if (in->kind == CPU_CTL && (in->ctl == EMU_CTL_EXIT || in->ctl == EMU_CTL_RET)) ends |= in->guard || mg_has(z->tainted, b);
+            if (in->kind == CPU_CTL && (in->ctl == EMU_CTL_EXIT || in->ctl == EMU_CTL_RET))
+                ends |= in->guard || mg_has(z->tainted, b);
             if (in->kind == CPU_CTL && in->ctl == EMU_CTL_BRA && !cpu_uniform_guard(f, in)) f->splits = true;
             uint32_t id = cpu_stop_of(f, b), next = id / 2 - 1;
             MG_EACH_EDGE(&f->succ, b, e) f->loops |= f->succ.to[e] <= b;
@@ -262,9 +319,15 @@ static void find_starts(struct find *z)
 
 /* What a register holds in every lane that comes to a block: nothing known so far, one constant, anything. */
 enum { CONST_NONE, CONST_ONE, CONST_ANY };
-struct cell { uint64_t is, v; };
+struct cell {
+    uint64_t is, v;
+};
 #define CELL_WORDS (sizeof(struct cell) / sizeof(uint64_t))
-struct constants { const struct cpu_func *f; struct cell *now; const struct cpu_inst *in; };
+struct constants {
+    const struct cpu_func *f;
+    struct cell *now;
+    const struct cpu_inst *in;
+};
 
 static bool join_cells(uint64_t *row, const uint64_t *more, uint32_t words)
 {
@@ -274,8 +337,10 @@ static bool join_cells(uint64_t *row, const uint64_t *more, uint32_t words)
     for (uint32_t r = 0; r < words / CELL_WORDS; r++) {
         if (from[r].is == CONST_NONE || to[r].is == CONST_ANY) continue;
         if (to[r].is == CONST_ONE && from[r].is == CONST_ONE && to[r].v == from[r].v) continue;
-        if (to[r].is == CONST_NONE) to[r] = from[r];
-        else to[r].is = CONST_ANY;
+        if (to[r].is == CONST_NONE)
+            to[r] = from[r];
+        else
+            to[r].is = CONST_ANY;
         grew = true;
     }
     return grew;
@@ -286,10 +351,14 @@ static void write_cell(void *user, uint32_t r, bool must)
     struct constants *c = user;
     const struct cpu_inst *in = c->in;
     const struct cpu_reg *s = in->s[0] ? &c->f->regs[in->s[0] - 1] : NULL;
-    bool move = must && !in->guard && s && (in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov)) && s->cls == c->f->regs[r].cls && !s->lazy;
-    if (move && cpu_is_constant(s)) c->now[r] = (struct cell){CONST_ONE, s->value};
-    else if (move && s->kind == CPU_REG_PLAIN) c->now[r] = c->now[in->s[0] - 1];
-    else c->now[r].is = CONST_ANY;
+    bool move = must && !in->guard && s && (in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov)) &&
+                s->cls == c->f->regs[r].cls && !s->lazy;
+    if (move && cpu_is_constant(s))
+        c->now[r] = (struct cell){CONST_ONE, s->value};
+    else if (move && s->kind == CPU_REG_PLAIN)
+        c->now[r] = c->now[in->s[0] - 1];
+    else
+        c->now[r].is = CONST_ANY;
 }
 
 static void pass_cells(void *user, uint32_t b, uint64_t *row)
@@ -308,7 +377,13 @@ static void find_constants(struct cpu_func *f)
     uint32_t n = f->n_regs;
     struct cell *at = mg_xcalloc((size_t)f->n_blocks * n + 1, sizeof *at);
     for (uint32_t r = 0; r < n; r++) at[(size_t)f->entry * n + r].is = CONST_ANY;
-    mg_dataflow_run(&(struct mg_dataflow){.g = &f->succ, .any = true, .join = join_cells, .words = n * (uint32_t)CELL_WORDS, .rows = (uint64_t *)(void *)at, .pass = pass_cells, .user = f});
+    mg_dataflow_run(&(struct mg_dataflow){.g = &f->succ,
+                                          .any = true,
+                                          .join = join_cells,
+                                          .words = n * (uint32_t)CELL_WORDS,
+                                          .rows = (uint64_t *)(void *)at,
+                                          .pass = pass_cells,
+                                          .user = f});
     for (uint32_t i = 0; i < f->n_starts; i++) {
         struct cpu_start *s = &f->starts[i];
         s->constant = mg_arena_array(&f->arena, uint64_t, f->reg_words);
@@ -316,7 +391,9 @@ static void find_constants(struct cpu_func *f)
         if (f->paused[s->block]) continue; /* lanes that wait elsewhere may have others */
         for (uint32_t r = 0; r < n; r++) {
             const struct cell *c = &at[(size_t)s->block * n + r];
-            if (c->is != CONST_ONE || f->regs[r].kind != CPU_REG_PLAIN || !f->regs[r].shape.varying || f->regs[r].cls == EMU_Q) continue;
+            if (c->is != CONST_ONE || f->regs[r].kind != CPU_REG_PLAIN || !f->regs[r].shape.varying ||
+                f->regs[r].cls == EMU_Q)
+                continue;
             mg_put(s->constant, r);
             s->value[r] = c->v;
         }
@@ -332,8 +409,8 @@ static bool ends_lanes(const struct cpu_func *f, uint32_t b)
     return in->kind == CPU_CTL && (in->ctl == EMU_CTL_EXIT || in->ctl == EMU_CTL_RET || in->ctl == EMU_CTL_TRAP);
 }
 
-/* Blocks run in the order of their numbers but for jumps back. So all lanes of a warp that begins with all meet in a block that
- * nothing jumps over, neither forth nor back, and in front of which none of them stops or ends. */
+/* Blocks run in the order of their numbers but for jumps back. So all lanes of a warp that begins with all meet in a
+ * block that nothing jumps over, neither forth nor back, and in front of which none of them stops or ends. */
 static void find_always(struct cpu_func *f)
 {
     bool *not_all = calloc(f->n_blocks + 1, sizeof *not_all);
@@ -345,8 +422,10 @@ static void find_always(struct cpu_func *f)
         memset(not_all, 0, f->n_blocks * sizeof *not_all);
         for (uint32_t b = 0; b < f->n_blocks; b++) {
             if (!mg_has(s->reach, b)) continue;
-            for (uint32_t x = b + 1; (!mg_graph_degree(&f->within, b) || ends_lanes(f, b)) && x < f->n_blocks; x++) not_all[x] = true;
-            MG_EACH_EDGE(&f->within, b, e) {
+            for (uint32_t x = b + 1; (!mg_graph_degree(&f->within, b) || ends_lanes(f, b)) && x < f->n_blocks; x++)
+                not_all[x] = true;
+            MG_EACH_EDGE(&f->within, b, e)
+            {
                 for (uint32_t x = b + 1; x < f->within.to[e]; x++) not_all[x] = true;
                 for (uint32_t x = f->within.to[e]; x <= b; x++) not_all[x] = true;
             }
@@ -364,14 +443,18 @@ static bool suits(const struct cpu_func *f)
         const struct cpu_inst *in = &f->insts[i];
         if (in->kind != CPU_CTL) continue;
         switch ((enum emu_ctl)in->ctl) {
-        case EMU_CTL_BRX: case EMU_CTL_CALL: case EMU_CTL_CALLI: return false;
+        case EMU_CTL_BRX:
+        case EMU_CTL_CALL:
+        case EMU_CTL_CALLI:
+            return false;
         case EMU_CTL_SYNC:
             if (in->sub > EMU_SYNC_ELECT) return false;
             break;
         case EMU_CTL_BAR:
             if (!cpu_plain_barrier(f, in)) return false;
             break;
-        default: break;
+        default:
+            break;
         }
     }
     return true;
@@ -385,7 +468,9 @@ void cpu_find_regions(struct cpu_func *f)
     f->n_warps = (uint32_t)(threads / 32);
     cpu_find_region_ways(f);
     if (!f->is_kernel || !threads || threads % 32 || f->n_warps > EMU_MAX_WARPS || !suits(f)) return;
-    struct find z = {.f = f, .v = calloc(f->n_regs + 1, sizeof *z.v), .tainted = calloc(f->block_words, sizeof *z.tainted),
+    struct find z = {.f = f,
+                     .v = calloc(f->n_regs + 1, sizeof *z.v),
+                     .tainted = calloc(f->block_words, sizeof *z.tainted),
                      .post = calloc((size_t)f->n_blocks * f->block_words, sizeof *z.post)};
     if (!z.v || !z.tainted || !z.post) abort();
     find_post(&z);

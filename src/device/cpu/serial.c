@@ -6,10 +6,10 @@
  * for one another cannot tell. A lane that goes round as often as a turn lasts (docs/schedule.md) stops at
  * the head it came to, and all that did so go on together: who waits for another lane gets it that way.
  *
- * Kernels that look at which lanes run together (warp counts of probes, activemask) have such code for simple loops alone: one jump
- * back, from the last block, and nothing before it where lanes could meet on their way in or out. There all lanes of a set are in
- * the same round, and come out together, so who leads in a block is the first lane there in that round. No
- * loops that may wait for others by the looks of it, or whose atomics would change order.
+ * Kernels that look at which lanes run together (warp counts of probes, activemask) have such code for simple loops
+ * alone: one jump back, from the last block, and nothing before it where lanes could meet on their way in or out. There
+ * all lanes of a set are in the same round, and come out together, so who leads in a block is the first lane there in
+ * that round. No loops that may wait for others by the looks of it, or whose atomics would change order.
  */
 #include "device/cpu/cpu.h"
 
@@ -19,21 +19,39 @@
 #include "base/env.h"
 #include "device/emu/alu_form.h"
 
-#define MOST_OPS 400   /* of a loop: its code is there twice */
-#define ALU_PER_ACCESS 8 /* more arithmetic than that for each access of lanes that lie apart is a vector's */
+#define MOST_OPS       400 /* of a loop: its code is there twice */
+#define ALU_PER_ACCESS 8   /* more arithmetic than that for each access of lanes that lie apart is a vector's */
 
 /* Is there code for one lane? */
 static bool has_code(const struct cpu_inst *in)
 {
     bool real = in->t[0] == MG_TYPE_f32 || in->t[0] == MG_TYPE_f64;
     switch ((enum cpu_kind)in->kind) {
-    case CPU_ALU: return !real || in->op == MG_OP_setp || in->op == MG_OP_cvt || !(in->imm || in->key & K_APPROX);
-    case CPU_LOAD: case CPU_STORE: return (in->where == EMU_AT_GLOBAL || in->where == EMU_AT_SHARED) && !(in->vec & (in->vec - 1));
-    case CPU_NOP: case CPU_MOV: case CPU_NOT_P: case CPU_LOW: case CPU_ZEXT: case CPU_SEXT: case CPU_SEXT8: case CPU_SEXT16: case CPU_SEXT8H:
-    case CPU_PACK: case CPU_UNPACK: case CPU_PARAM: case CPU_CVTA: return true;
-    case CPU_LEADER: return !in->guard;
-    case CPU_CTL: return in->ctl == EMU_CTL_NEXT || in->ctl == EMU_CTL_LOOP || (in->ctl == EMU_CTL_BRA && !in->sub);
-    default: return false;
+    case CPU_ALU:
+        return !real || in->op == MG_OP_setp || in->op == MG_OP_cvt || !(in->imm || in->key & K_APPROX);
+    case CPU_LOAD:
+    case CPU_STORE:
+        return (in->where == EMU_AT_GLOBAL || in->where == EMU_AT_SHARED) && !(in->vec & (in->vec - 1));
+    case CPU_NOP:
+    case CPU_MOV:
+    case CPU_NOT_P:
+    case CPU_LOW:
+    case CPU_ZEXT:
+    case CPU_SEXT:
+    case CPU_SEXT8:
+    case CPU_SEXT16:
+    case CPU_SEXT8H:
+    case CPU_PACK:
+    case CPU_UNPACK:
+    case CPU_PARAM:
+    case CPU_CVTA:
+        return true;
+    case CPU_LEADER:
+        return !in->guard;
+    case CPU_CTL:
+        return in->ctl == EMU_CTL_NEXT || in->ctl == EMU_CTL_LOOP || (in->ctl == EMU_CTL_BRA && !in->sub);
+    default:
+        return false;
     }
 }
 
@@ -45,7 +63,8 @@ static bool sees_sets(const struct cpu_func *f)
     return false;
 }
 
-/* The blocks from which lanes come back to h without leaving the loop; false: h is no head, or there are other ways in. */
+/* The blocks from which lanes come back to h without leaving the loop; false: h is no head, or there are other ways in.
+ */
 static bool find_loop(const struct cpu_func *f, uint32_t h, uint64_t *set)
 {
     if (!mg_graph_loop(&f->pred, h, set)) return false;
@@ -63,7 +82,8 @@ static bool keeps_sets(const struct cpu_func *f, uint32_t h, const uint64_t *set
     for (uint32_t b = h; b <= last; b++) {
         if (mg_has(f->blocks[h].front, b)) return false;
         if (!mg_has(set, b)) continue;
-        MG_EACH_EDGE(&f->succ, b, e) {
+        MG_EACH_EDGE(&f->succ, b, e)
+        {
             uint32_t to = f->succ.to[e];
             if (mg_has(set, to) ? to <= b && (b != last || to != h) : to < last) return false;
         }
@@ -96,11 +116,14 @@ static bool suits(const struct cpu_func *f, const uint64_t *set)
             const struct cpu_inst *in = &f->insts[i];
             if (!has_code(in)) return false;
             ops++;
-            if (in->kind != CPU_LOAD && in->kind != CPU_STORE) alu += in->kind != CPU_NOP && in->kind != CPU_CTL && in->kind != CPU_LEADER;
-            else if (in->s[0] && f->regs[in->s[0] - 1].shape.varying) apart++;
+            if (in->kind != CPU_LOAD && in->kind != CPU_STORE)
+                alu += in->kind != CPU_NOP && in->kind != CPU_CTL && in->kind != CPU_LEADER;
+            else if (in->s[0] && f->regs[in->s[0] - 1].shape.varying)
+                apart++;
         }
         const struct cpu_inst *last = &f->insts[f->blocks[b].end - 1];
-        MG_EACH_EDGE(&f->succ, b, e) varies |= !mg_has(set, f->succ.to[e]) && last->guard && !cpu_uniform_guard(f, last);
+        MG_EACH_EDGE(&f->succ, b, e)
+        varies |= !mg_has(set, f->succ.to[e]) && last->guard && !cpu_uniform_guard(f, last);
     }
     const char *wish = mg_env(MG_ENV_CPU_SERIAL);
     if (wish && !strcmp(wish, "off")) return false;
@@ -110,7 +133,10 @@ static bool suits(const struct cpu_func *f, const uint64_t *set)
 
 /* ------------------------------------------------------------------------------------------------------------- */
 
-static void note_use(void *user, uint32_t r) { mg_put(user, r); }
+static void note_use(void *user, uint32_t r)
+{
+    mg_put(user, r);
+}
 static void note_def(void *user, uint32_t r, bool must)
 {
     uint64_t *const *sets = user;
@@ -132,7 +158,7 @@ static void describe(struct cpu_func *f, struct cpu_serial *s)
     for (uint32_t b = 0; b < f->n_blocks; b++) {
         if (!mg_has(s->blocks, b)) continue;
         MG_EACH_EDGE(&f->succ, b, e)
-            if (f->succ.to[e] <= b || !mg_has(s->blocks, f->succ.to[e])) mg_put(s->stops, f->succ.to[e]);
+        if (f->succ.to[e] <= b || !mg_has(s->blocks, f->succ.to[e])) mg_put(s->stops, f->succ.to[e]);
         for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
             accesses += f->insts[i].kind == CPU_LOAD || f->insts[i].kind == CPU_STORE;
             s->leaders |= f->insts[i].kind == CPU_LEADER;
@@ -150,7 +176,8 @@ static void describe(struct cpu_func *f, struct cpu_serial *s)
     for (uint32_t r = 0; r < f->n_regs; r++) {
         const struct cpu_reg *reg = &f->regs[r];
         if (cpu_is_constant(reg)) mg_cut(s->out, r);
-        if (cpu_is_constant(reg) || (reg->kind == CPU_REG_PLAIN && !mg_has(f->blocks[s->head].live, r))) mg_cut(s->in, r);
+        if (cpu_is_constant(reg) || (reg->kind == CPU_REG_PLAIN && !mg_has(f->blocks[s->head].live, r)))
+            mg_cut(s->in, r);
     }
     cpu_find_lane_ahead(f, s);
 }

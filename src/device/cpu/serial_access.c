@@ -1,6 +1,6 @@
-/* What is known of the accesses to global memory in a loop that lanes go through one after the other (serial.c), so that they need
- * be looked at less: that they are aligned, that their addresses move by the same amount from round to round, and that
- * another one before them went to the same place. */
+/* What is known of the accesses to global memory in a loop that lanes go through one after the other (serial.c), so
+ * that they need be looked at less: that they are aligned, that their addresses move by the same amount from round to
+ * round, and that another one before them went to the same place. */
 #include "device/cpu/cpu.h"
 
 #include <stdlib.h>
@@ -12,7 +12,12 @@
 
 /* ---- alignment --------------------------------------------------------------------------------------------- */
 
-struct zeros { const struct cpu_func *f; uint64_t *in_work; uint32_t budget; struct cpu_lane_access *a; };
+struct zeros {
+    const struct cpu_func *f;
+    uint64_t *in_work;
+    uint32_t budget;
+    struct cpu_lane_access *a;
+};
 
 static unsigned low_zeros(struct zeros *z, uint32_t reg);
 
@@ -28,18 +33,29 @@ static unsigned zeros_of(struct zeros *z, const struct cpu_inst *in)
         return 64;
     }
     switch ((enum cpu_kind)in->kind) {
-    case CPU_MOV: case CPU_ZEXT: case CPU_SEXT: case CPU_LOW: return low_zeros(z, in->s[0]);
-    case CPU_ALU: break;
-    default: return 0;
+    case CPU_MOV:
+    case CPU_ZEXT:
+    case CPU_SEXT:
+    case CPU_LOW:
+        return low_zeros(z, in->s[0]);
+    case CPU_ALU:
+        break;
+    default:
+        return 0;
     }
     if (mg_type_kind((enum mg_type)in->t[0]) == MG_TK_FLOAT || in->d2) return 0;
     switch (in->op) {
-    case MG_OP_mov: return low_zeros(z, in->s[0]);
-    case MG_OP_cvt: return mg_type_kind((enum mg_type)in->t[1]) == MG_TK_FLOAT ? 0 : low_zeros(z, in->s[0]);
-    case MG_OP_add: case MG_OP_sub: case MG_OP_selp:
+    case MG_OP_mov:
+        return low_zeros(z, in->s[0]);
+    case MG_OP_cvt:
+        return mg_type_kind((enum mg_type)in->t[1]) == MG_TK_FLOAT ? 0 : low_zeros(z, in->s[0]);
+    case MG_OP_add:
+    case MG_OP_sub:
+    case MG_OP_selp:
         n = low_zeros(z, in->s[0]), m = low_zeros(z, in->s[1]);
         return MG_MIN(n, m);
-    case MG_OP_mul: case MG_OP_mad:
+    case MG_OP_mul:
+    case MG_OP_mad:
         if (in->key == K_HI) return 0;
         n = MG_MIN(low_zeros(z, in->s[0]) + low_zeros(z, in->s[1]), 64u);
         m = in->op == MG_OP_mad ? low_zeros(z, in->s[2]) : 64;
@@ -48,7 +64,8 @@ static unsigned zeros_of(struct zeros *z, const struct cpu_inst *in)
         if (!in->s[1] || !cpu_is_constant(&z->f->regs[in->s[1] - 1]) || z->f->regs[in->s[1] - 1].value > 31) return 0;
         n = low_zeros(z, in->s[0]) + (unsigned)z->f->regs[in->s[1] - 1].value;
         return MG_MIN(n, 64u);
-    default: return 0;
+    default:
+        return 0;
     }
 }
 
@@ -73,11 +90,13 @@ static unsigned low_zeros(struct zeros *z, uint32_t reg)
 /* ---- the loop ------------------------------------------------------------------------------------------------- */
 
 /* How many operations of [from, to) in the loop define the register; *at: the last. */
-static uint32_t definitions(const struct cpu_func *f, const struct cpu_serial *s, uint32_t reg, uint32_t from, uint32_t to, uint32_t *at)
+static uint32_t definitions(const struct cpu_func *f, const struct cpu_serial *s, uint32_t reg, uint32_t from,
+                            uint32_t to, uint32_t *at)
 {
     uint32_t n = 0;
     for (uint32_t b = s->head; b < f->n_blocks; b++)
-        for (uint32_t i = MG_MAX(f->blocks[b].first, from); mg_has(s->blocks, b) && i < MG_MIN(f->blocks[b].end, to); i++)
+        for (uint32_t i = MG_MAX(f->blocks[b].first, from); mg_has(s->blocks, b) && i < MG_MIN(f->blocks[b].end, to);
+             i++)
             if (cpu_defines(f, &f->insts[i], reg)) n++, *at = i;
     return n;
 }
@@ -88,7 +107,7 @@ static bool is_plain(const struct cpu_func *f, const struct cpu_serial *s)
     for (uint32_t b = s->head; b < f->n_blocks; b++) {
         if (!mg_has(s->blocks, b)) continue;
         MG_EACH_EDGE(&f->succ, b, e)
-            if (mg_has(s->blocks, f->succ.to[e]) && f->succ.to[e] <= b && f->succ.to[e] != s->head) return false;
+        if (mg_has(s->blocks, f->succ.to[e]) && f->succ.to[e] <= b && f->succ.to[e] != s->head) return false;
     }
     return true;
 }
@@ -121,10 +140,13 @@ static bool moves_by(const struct cpu_func *f, const struct cpu_serial *s, bool 
     if (n != 1) return !n;
     const struct cpu_inst *in = &f->insts[at];
     if ((in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov)) && in->s[0]) { /* by way of another */
-        if (!plain || definitions(f, s, in->s[0], 0, f->n_insts, &from) != 1 || from > at || f->insts[from].guard || !is_behind(f, s, block_of(f, from), block_of(f, at))) return false;
+        if (!plain || definitions(f, s, in->s[0], 0, f->n_insts, &from) != 1 || from > at || f->insts[from].guard ||
+            !is_behind(f, s, block_of(f, from), block_of(f, at)))
+            return false;
         in = &f->insts[from];
     }
-    if (in->kind != CPU_ALU || in->op != MG_OP_add || in->d2 || mg_type_kind((enum mg_type)in->t[0]) == MG_TK_FLOAT) return false;
+    if (in->kind != CPU_ALU || in->op != MG_OP_add || in->d2 || mg_type_kind((enum mg_type)in->t[0]) == MG_TK_FLOAT)
+        return false;
     for (unsigned k = 0; k < 2; k++) {
         const struct cpu_reg *by = in->s[!k] ? &f->regs[in->s[!k] - 1] : NULL;
         if (in->s[k] != reg || !by || !cpu_is_constant(by)) continue;
@@ -142,8 +164,10 @@ static bool stands_for(const struct cpu_func *f, const struct cpu_serial *s, uin
     const struct cpu_inst *first = &f->insts[l], *in = &f->insts[a];
     int64_t apart = in->off - first->off;
     uint32_t at;
-    return first->s[0] == in->s[0] && first->probe == in->probe && !first->guard && cpu_access_bytes(in) <= cpu_access_bytes(first) && apart % (int64_t)cpu_access_bytes(in) == 0 && apart > -MOST_APART && apart < MOST_APART &&
-           !definitions(f, s, in->s[0], l, a, &at) && is_behind(f, s, block_of(f, l), block_of(f, a));
+    return first->s[0] == in->s[0] && first->probe == in->probe && !first->guard &&
+           cpu_access_bytes(in) <= cpu_access_bytes(first) && apart % (int64_t)cpu_access_bytes(in) == 0 &&
+           apart > -MOST_APART && apart < MOST_APART && !definitions(f, s, in->s[0], l, a, &at) &&
+           is_behind(f, s, block_of(f, l), block_of(f, a));
 }
 
 static void find_leader(const struct cpu_func *f, struct cpu_serial *s, struct cpu_lane_access *a)
@@ -155,7 +179,8 @@ static void find_leader(const struct cpu_func *f, struct cpu_serial *s, struct c
         if (l->even || l->leader || !stands_for(f, s, l->at, a->at)) continue;
         a->leader = (uint32_t)(l - s->accesses) + 1;
         if (-apart > (int64_t)l->below) l->below = (uint32_t)((-apart + size - 1) / size * size);
-        if (apart + (int64_t)cpu_access_bytes(in) - size > (int64_t)l->above) l->above = (uint32_t)(apart + (int64_t)cpu_access_bytes(in) - size);
+        if (apart + (int64_t)cpu_access_bytes(in) - size > (int64_t)l->above)
+            l->above = (uint32_t)(apart + (int64_t)cpu_access_bytes(in) - size);
         return;
     }
 }
@@ -164,7 +189,13 @@ static void find_leader(const struct cpu_func *f, struct cpu_serial *s, struct c
 
 /* What leads to them: loads that move evenly, arithmetic, and what decides whether there is another round. A register
  * that something else defines counts as it is when the lane begins: it is a guess. */
-struct slice { const struct cpu_func *f; const struct cpu_serial *s; uint64_t *ops; uint32_t n; bool even, ok; };
+struct slice {
+    const struct cpu_func *f;
+    const struct cpu_serial *s;
+    uint64_t *ops;
+    uint32_t n;
+    bool even, ok;
+};
 static void need(void *user, uint32_t r);
 
 static void add_to_slice(struct slice *c, uint32_t ix)
@@ -192,14 +223,16 @@ static void need(void *user, uint32_t r)
     if (n == 1 && !in->guard && (load || (in->kind >= CPU_ALU && in->kind <= CPU_UNPACK))) {
         c->even |= load;
         add_to_slice(c, at);
-    } else if (!cpu_is_constant(&c->f->regs[r]) && !mg_has(c->s->in, r)) c->ok = false;
+    } else if (!cpu_is_constant(&c->f->regs[r]) && !mg_has(c->s->in, r))
+        c->ok = false;
 }
 
 /* The jump back to the head, if there is one alone. */
 static uint32_t jump_back(const struct cpu_func *f, const struct cpu_serial *s)
 {
     uint32_t at = UINT32_MAX, n_jumps = 0;
-    MG_EACH_EDGE(&f->pred, s->head, e) {
+    MG_EACH_EDGE(&f->pred, s->head, e)
+    {
         uint32_t b = f->pred.to[e];
         if (b >= s->head && mg_has(s->blocks, b)) n_jumps++, at = f->blocks[b].end - 1;
     }
@@ -242,7 +275,8 @@ void cpu_find_lane_accesses(struct cpu_func *f, struct cpu_serial *s, uint32_t m
             struct cpu_lane_access *a = &s->accesses[s->n_accesses++];
             struct zeros z = {f, mg_arena_array(&f->arena, uint64_t, f->reg_words), 64, a};
             *a = (struct cpu_lane_access){.at = i};
-            a->aligned = in->off % (int64_t)cpu_access_bytes(in) == 0 && 1ull << MG_MIN(low_zeros(&z, in->s[0]), 63u) >= cpu_access_bytes(in);
+            a->aligned = in->off % (int64_t)cpu_access_bytes(in) == 0 &&
+                         1ull << MG_MIN(low_zeros(&z, in->s[0]), 63u) >= cpu_access_bytes(in);
             if (f->regs[in->s[0] - 1].cls != EMU_D) continue;
             a->even = moves_by(f, s, plain, in->s[0], &a->step) && a->step % (int64_t)cpu_access_bytes(in) == 0;
             if (!a->even && plain) find_leader(f, s, a);

@@ -12,7 +12,10 @@
 
 #include "device/emu/alu_form.h"
 
-struct value { struct mg_affine of; bool halves, aligned; }; /* from lane to lane; of halves: see struct cpu_shape */
+struct value {
+    struct mg_affine of;
+    bool halves, aligned;
+}; /* from lane to lane; of halves: see struct cpu_shape */
 struct shapes {
     struct cpu_func *f;
     struct value *v;
@@ -22,9 +25,18 @@ struct shapes {
 
 static const struct value none = {.of = {MG_AFFINE_NONE, 0}}, vary = {.of = {MG_AFFINE_VARIES, 0}};
 
-static struct value with(struct mg_affine of, bool halves) { return (struct value){.of = of, .halves = halves && of.is == MG_AFFINE_STEP}; }
-static struct value linear(int64_t stride, bool halves) { return with(mg_affine_step(stride), halves); }
-static bool is_flat(struct value v) { return mg_affine_is_uniform(v.of); }
+static struct value with(struct mg_affine of, bool halves)
+{
+    return (struct value){.of = of, .halves = halves && of.is == MG_AFFINE_STEP};
+}
+static struct value linear(int64_t stride, bool halves)
+{
+    return with(mg_affine_step(stride), halves);
+}
+static bool is_flat(struct value v)
+{
+    return mg_affine_is_uniform(v.of);
+}
 
 static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
 {
@@ -36,15 +48,23 @@ static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
         if (r->comp > 2) return linear(0, false);
         if (!x) return vary;
         if (r->comp == 0) return (y == 1 && z == 1) || x % 32 == 0 ? one : x % 16 == 0 ? linear(1, true) : vary;
-        if (r->comp == 1) return (y == 1 && z == 1) || x % 32 == 0 ? linear(0, false) : x % 16 == 0 ? linear(0, true) : vary;
+        if (r->comp == 1)
+            return (y == 1 && z == 1) || x % 32 == 0 ? linear(0, false) : x % 16 == 0 ? linear(0, true) : vary;
         return z == 1 || x * y % 32 == 0 ? linear(0, false) : x * y % 16 == 0 ? linear(0, true) : vary;
     case MG_SREG_ntid:
         one = linear(0, false);
         one.aligned = r->comp < 3 && f->dims[r->comp] && f->dims[r->comp] % 32 == 0;
         return one;
-    case MG_SREG_laneid: return one;
-    case MG_SREG_lanemask_eq: case MG_SREG_lanemask_lt: case MG_SREG_lanemask_le: case MG_SREG_lanemask_gt: case MG_SREG_lanemask_ge: return vary;
-    default: return linear(0, false);
+    case MG_SREG_laneid:
+        return one;
+    case MG_SREG_lanemask_eq:
+    case MG_SREG_lanemask_lt:
+    case MG_SREG_lanemask_le:
+    case MG_SREG_lanemask_gt:
+    case MG_SREG_lanemask_ge:
+        return vary;
+    default:
+        return linear(0, false);
     }
 }
 
@@ -69,7 +89,10 @@ static struct value join_values(struct value a, struct value b)
     return v;
 }
 
-static bool is_word(unsigned t) { return t == MG_TYPE_u32 || t == MG_TYPE_s32 || t == MG_TYPE_b32; }
+static bool is_word(unsigned t)
+{
+    return t == MG_TYPE_u32 || t == MG_TYPE_s32 || t == MG_TYPE_b32;
+}
 
 /* Is the base of the result a multiple of 32, as those of operands are? */
 static bool stays_aligned(struct shapes *z, const struct cpu_inst *in, const struct value *s)
@@ -77,11 +100,17 @@ static bool stays_aligned(struct shapes *z, const struct cpu_inst *in, const str
     int64_t c;
     if (!is_word(in->t[0]) || z->f->regs[in->d - 1].cls != EMU_W) return false;
     switch (in->op) {
-    case MG_OP_add: case MG_OP_sub: return s[0].aligned && s[1].aligned;
-    case MG_OP_mul: return in->key == K_LO && (s[0].aligned || s[1].aligned);
-    case MG_OP_mad: return in->key == K_LO && (s[0].aligned || s[1].aligned) && s[2].aligned;
-    case MG_OP_shl: return cpu_constant_of(z->f, in->s[1], &c) && c < 32 && (c >= 5 || (c >= 0 && s[0].aligned));
-    default: return false;
+    case MG_OP_add:
+    case MG_OP_sub:
+        return s[0].aligned && s[1].aligned;
+    case MG_OP_mul:
+        return in->key == K_LO && (s[0].aligned || s[1].aligned);
+    case MG_OP_mad:
+        return in->key == K_LO && (s[0].aligned || s[1].aligned) && s[2].aligned;
+    case MG_OP_shl:
+        return cpu_constant_of(z->f, in->s[1], &c) && c < 32 && (c >= 5 || (c >= 0 && s[0].aligned));
+    default:
+        return false;
     }
 }
 
@@ -90,9 +119,13 @@ struct mg_affine cpu_affine_of(const struct cpu_func *f, const struct cpu_inst *
     int64_t c[3];
     const int64_t *constant[3];
     bool integer = cpu_is_integer(in->t[0]) && (in->op != MG_OP_cvt || cpu_is_integer(in->t[1]));
-    enum mg_affine_part part = in->key == K_HI ? MG_AFFINE_HIGH : in->key != K_WIDE ? MG_AFFINE_LOW : in->t[0] == MG_TYPE_u32 ? MG_AFFINE_WIDE_UNSIGNED : MG_AFFINE_WIDE_SIGNED;
+    enum mg_affine_part part = in->key == K_HI           ? MG_AFFINE_HIGH
+                               : in->key != K_WIDE       ? MG_AFFINE_LOW
+                               : in->t[0] == MG_TYPE_u32 ? MG_AFFINE_WIDE_UNSIGNED
+                                                         : MG_AFFINE_WIDE_SIGNED;
     for (int k = 0; k < 3; k++) constant[k] = cpu_constant_of(f, in->s[k], &c[k]) ? &c[k] : NULL;
-    return mg_affine_of(integer || in->op == MG_OP_mov ? (enum mg_op)in->op : MG_OP_setp /* uniform or nothing */, part, s, constant);
+    return mg_affine_of(integer || in->op == MG_OP_mov ? (enum mg_op)in->op : MG_OP_setp /* uniform or nothing */, part,
+                        s, constant);
 }
 
 static struct value shape_of(struct shapes *z, const struct cpu_inst *in, const struct value s[3])
@@ -108,12 +141,15 @@ static struct value shape_of(struct shapes *z, const struct cpu_inst *in, const 
     }
     if (flat) return halves && z->f->regs[in->d - 1].cls == EMU_P ? vary : linear(0, halves);
     switch (in->op) {
-    case MG_OP_selp: return is_flat(s[2]) && !s[2].halves ? join_values(s[0], s[1]) : vary;
+    case MG_OP_selp:
+        return is_flat(s[2]) && !s[2].halves ? join_values(s[0], s[1]) : vary;
     case MG_OP_and: /* tid & 31 and wider */
-        if (s[0].of.is != MG_AFFINE_STEP || !s[0].aligned || !is_word(in->t[0]) || !cpu_constant_of(z->f, in->s[1], &c)) return vary;
+        if (s[0].of.is != MG_AFFINE_STEP || !s[0].aligned || !is_word(in->t[0]) || !cpu_constant_of(z->f, in->s[1], &c))
+            return vary;
         return (c & 31) == 31 && !(c & (c + 1)) ? s[0] : vary;
     case MG_OP_shr:
-        if (s[0].of.is != MG_AFFINE_STEP || !s[0].aligned || !is_word(in->t[0]) || !cpu_constant_of(z->f, in->s[1], &c)) return vary;
+        if (s[0].of.is != MG_AFFINE_STEP || !s[0].aligned || !is_word(in->t[0]) || !cpu_constant_of(z->f, in->s[1], &c))
+            return vary;
         return c >= 5 && c < 32 ? linear(0, false) : vary;
     default: {
         struct value v = with(cpu_affine_of(z->f, in, of), halves);
@@ -142,12 +178,19 @@ static struct value result(struct shapes *z, const struct cpu_inst *in, uint32_t
     case CPU_ALU:
         a = alu(z, in);
         return in->d2 == reg + 1 && a.of.is == MG_AFFINE_STEP && a.of.step ? vary : a;
-    case CPU_MOV: return get(z, in->s[0]);
-    case CPU_LOW: case CPU_ZEXT: case CPU_SEXT:
+    case CPU_MOV:
+        return get(z, in->s[0]);
+    case CPU_LOW:
+    case CPU_ZEXT:
+    case CPU_SEXT:
         a = get(z, in->s[0]);
         a.aligned = false;
         return a;
-    case CPU_NOT_P: case CPU_SEXT8: case CPU_SEXT16: case CPU_SEXT8H: case CPU_UNPACK:
+    case CPU_NOT_P:
+    case CPU_SEXT8:
+    case CPU_SEXT16:
+    case CPU_SEXT8H:
+    case CPU_UNPACK:
         a = get(z, in->s[0]);
         return a.of.is == MG_AFFINE_STEP && (a.of.step || (a.halves && in->kind == CPU_NOT_P)) ? vary : a;
     case CPU_PACK:
@@ -155,7 +198,10 @@ static struct value result(struct shapes *z, const struct cpu_inst *in, uint32_t
         b = get(z, in->s[1]);
         if (a.of.is == MG_AFFINE_NONE || b.of.is == MG_AFFINE_NONE) return none;
         return is_flat(a) && is_flat(b) ? linear(0, a.halves || b.halves) : vary;
-    case CPU_PARAM: case CPU_ACTIVEMASK: case CPU_CLEAR: return linear(0, false);
+    case CPU_PARAM:
+    case CPU_ACTIVEMASK:
+    case CPU_CLEAR:
+        return linear(0, false);
     case CPU_CVTA:
         a = get(z, in->s[0]);
         a.aligned = false;
@@ -167,17 +213,23 @@ static struct value result(struct shapes *z, const struct cpu_inst *in, uint32_t
         return is_flat(a) ? linear(0, a.halves) : vary;
     case CPU_CTL: /* a vote is the same for all who take part */
         return in->ctl == EMU_CTL_SYNC && in->sub == EMU_SYNC_VOTE ? linear(0, false) : vary;
-    default: return vary;
+    default:
+        return vary;
     }
 }
 
-struct visit { struct shapes *z; const struct cpu_inst *in; };
+struct visit {
+    struct shapes *z;
+    const struct cpu_inst *in;
+};
 
 static void lower_to(struct shapes *z, uint32_t r, struct value v)
 {
     if (z->f->regs[r].kind != CPU_REG_PLAIN) return;
     struct value now = join_values(z->v[r], v);
-    if (now.of.is == z->v[r].of.is && now.of.step == z->v[r].of.step && now.halves == z->v[r].halves && now.aligned == z->v[r].aligned) return;
+    if (now.of.is == z->v[r].of.is && now.of.step == z->v[r].of.step && now.halves == z->v[r].halves &&
+        now.aligned == z->v[r].aligned)
+        return;
     z->v[r] = now;
     z->changed = true;
 }
@@ -189,7 +241,8 @@ static void visit_def(void *user, uint32_t r, bool must)
     if (z->f->regs[r].cls == EMU_Q) return;
     bool guarded = v->in->guard && !cpu_uniform_guard(z->f, v->in);
     uint32_t serial = z->f->n_serials ? z->f->serial_of[z->block] : 0; /* lanes come to a stop at different times */
-    bool partial = mg_has(z->f->blocks[z->block].keep, r) || (serial && mg_has(z->f->serials[serial - 1].out, r)) || guarded || (!must && !v->in->guard);
+    bool partial = mg_has(z->f->blocks[z->block].keep, r) || (serial && mg_has(z->f->serials[serial - 1].out, r)) ||
+                   guarded || (!must && !v->in->guard);
     struct value got = partial ? vary : result(z, v->in, r);
     lower_to(z, r, got);
 }
@@ -200,7 +253,8 @@ static void publish(struct shapes *z)
         struct cpu_reg *r = &z->f->regs[i];
         struct value v = r->kind == CPU_REG_PLAIN ? z->v[i] : get(z, i + 1);
         bool varies = v.of.is == MG_AFFINE_VARIES || r->cls == EMU_Q;
-        r->shape = varies ? (struct cpu_shape){.varying = true} : (struct cpu_shape){.halves = v.halves, .aligned = v.aligned, .stride = (int32_t)v.of.step};
+        r->shape = varies ? (struct cpu_shape){.varying = true}
+                          : (struct cpu_shape){.halves = v.halves, .aligned = v.aligned, .stride = (int32_t)v.of.step};
     }
 }
 
@@ -209,15 +263,26 @@ static bool makes_lazy(const struct cpu_inst *in)
 {
     if (in->kind != CPU_ALU || in->t[0] != MG_TYPE_f32) return false;
     switch (in->op) {
-    case MG_OP_add: case MG_OP_sub: case MG_OP_mul: case MG_OP_fma: case MG_OP_mad: case MG_OP_div: case MG_OP_rcp: case MG_OP_sqrt: case MG_OP_rsqrt: return true;
-    default: return false;
+    case MG_OP_add:
+    case MG_OP_sub:
+    case MG_OP_mul:
+    case MG_OP_fma:
+    case MG_OP_mad:
+    case MG_OP_div:
+    case MG_OP_rcp:
+    case MG_OP_sqrt:
+    case MG_OP_rsqrt:
+        return true;
+    default:
+        return false;
     }
 }
 
 /* Does it only move values, from s[0] to d, maybe between lanes? */
 static bool is_move(const struct cpu_inst *in)
 {
-    return in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov) || (in->kind == CPU_CTL && in->ctl == EMU_CTL_SYNC && in->sub == EMU_SYNC_SHFL);
+    return in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov) ||
+           (in->kind == CPU_CTL && in->ctl == EMU_CTL_SYNC && in->sub == EMU_SYNC_SHFL);
 }
 
 static void spoil(void *user, uint32_t r, bool must)
@@ -238,7 +303,8 @@ static void mark_lazy(void *user, uint32_t r, bool must)
 {
     struct visit *v = user;
     (void)must;
-    if (makes_lazy(v->in) && !v->z->f->regs[r].settled) v->z->f->regs[r].lazy = 1; /* what is in memory the emulator may see */
+    if (makes_lazy(v->in) && !v->z->f->regs[r].settled)
+        v->z->f->regs[r].lazy = 1; /* what is in memory the emulator may see */
 }
 
 static void each_def(struct shapes *z, void (*fn)(void *, uint32_t, bool))
@@ -259,7 +325,9 @@ static void find_lazy(struct shapes *z)
     for (int round = 0; round < 4; round++)
         for (uint32_t i = 0; i < z->f->n_insts; i++) {
             const struct cpu_inst *in = &z->f->insts[i];
-            if (is_move(in) && in->d && in->s[0] && z->f->regs[in->s[0] - 1].lazy && z->f->regs[in->d - 1].cls == EMU_W && !z->f->regs[in->d - 1].settled) z->f->regs[in->d - 1].lazy = 1;
+            if (is_move(in) && in->d && in->s[0] && z->f->regs[in->s[0] - 1].lazy &&
+                z->f->regs[in->d - 1].cls == EMU_W && !z->f->regs[in->d - 1].settled)
+                z->f->regs[in->d - 1].lazy = 1;
         }
     do {
         z->changed = false;

@@ -15,13 +15,18 @@
 
 static const char magic[8] = "mgcpu001";
 
-static void add_words(struct mg_sha256 *s, const uint64_t *set, uint32_t words) { mg_sha256_add(s, set, words * sizeof *set); }
+static void add_words(struct mg_sha256 *s, const uint64_t *set, uint32_t words)
+{
+    mg_sha256_add(s, set, words * sizeof *set);
+}
 
 static bool find_path(const struct cpu_func *f, bool whole, const char *maker, bool make, char *path)
 {
     struct mg_sha256 s;
     uint8_t h[32];
-    const uint32_t head[] = {(uint32_t)f->isa, f->dims[0], f->dims[1], f->dims[2], f->is_kernel, f->suspects, f->own_sregs, f->n_regs, f->n_insts, f->n_blocks, f->entry, f->n_linear, whole, f->static_shared};
+    const uint32_t head[] = {(uint32_t)f->isa, f->dims[0],   f->dims[1], f->dims[2],      f->is_kernel,
+                             f->suspects,      f->own_sregs, f->n_regs,  f->n_insts,      f->n_blocks,
+                             f->entry,         f->n_linear,  whole,      f->static_shared};
     mg_sha256_init(&s);
     mg_sha256_add(&s, magic, sizeof magic);
     mg_sha256_add(&s, maker, strlen(maker) + 1);
@@ -47,7 +52,10 @@ static bool find_path(const struct cpu_func *f, bool whole, const char *maker, b
     return mg_cache_path("cpu", h, make, path);
 }
 
-static size_t prefix_bytes(const struct cpu_func *f) { return 8 + (size_t)f->n_blocks * f->reg_words * sizeof(uint64_t); }
+static size_t prefix_bytes(const struct cpu_func *f)
+{
+    return 8 + (size_t)f->n_blocks * f->reg_words * sizeof(uint64_t);
+}
 
 bool cpu_store_find(struct cpu_func *f, bool whole, const char *maker, void **object, size_t *bytes)
 {
@@ -59,7 +67,8 @@ bool cpu_store_find(struct cpu_func *f, bool whole, const char *maker, void **ob
         free(data);
         return false;
     }
-    for (uint32_t b = 0; b < f->n_blocks; b++) memcpy(f->blocks[b].saved, data + 8 + (size_t)b * f->reg_words * 8, f->reg_words * sizeof(uint64_t));
+    for (uint32_t b = 0; b < f->n_blocks; b++)
+        memcpy(f->blocks[b].saved, data + 8 + (size_t)b * f->reg_words * 8, f->reg_words * sizeof(uint64_t));
     memmove(data, data + prefix, n - prefix);
     *object = data;
     *bytes = n - prefix;
@@ -73,7 +82,8 @@ void cpu_store_keep(const struct cpu_func *f, bool whole, const char *maker, con
     char *data = find_path(f, whole, maker, true, path) ? malloc(prefix + bytes) : NULL;
     if (!data) return;
     memcpy(data, (uint32_t[2]){f->n_blocks, f->reg_words}, 8);
-    for (uint32_t b = 0; b < f->n_blocks; b++) memcpy(data + 8 + (size_t)b * f->reg_words * 8, f->blocks[b].saved, f->reg_words * sizeof(uint64_t));
+    for (uint32_t b = 0; b < f->n_blocks; b++)
+        memcpy(data + 8 + (size_t)b * f->reg_words * 8, f->blocks[b].saved, f->reg_words * sizeof(uint64_t));
     memcpy(data + prefix, object, bytes);
     mg_cache_write(path, magic, data, prefix + bytes);
     free(data);

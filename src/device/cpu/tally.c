@@ -1,16 +1,19 @@
 /* What probes add to memory, told from how often operations run (whole-CTA code).
  *
  * Probes count in registers and add those to memory where a lane ends; nobody reads that before the launch is over.
- * So code for whole CTAs keeps no such registers. It counts who passes the operations where they would grow (sites),
+ * So code for whole CTAs keeps no such registers. It counts who passes the operations where they would grow
+ *   (sites),
  * in an array of the worker's, and when the worker is done the sums are made here and added (cpu_tally_flush). What
  * all warps pass exactly once in a region is not counted at all: regions are (cpu_start.always, cpu_start.rounds).
  *
  *   red [base + off], 1                 a lane more where it stands
- *   red [base + off], c                 a lane more wherever c grows, if every lane adds c where it ends and only there
+ *   red [base + off], c                 a lane more wherever c grows, if every lane adds c where it ends and only
+ *                                       there
  *   @leader red [base + off], c         those of them that lead: see leads_from
  *   red [base + off], other             the value, at once
  *
- * Who leads and where base is need not be known then either: code for whole CTAs has none of these registers, and what goes on elsewhere
+ * Who leads and where base is need not be known then either: code for whole CTAs has none of these registers, and
+ *   what goes on elsewhere
  * gets them from cpu_tally_leave.
  */
 #include "device/cpu/cpu.h"
@@ -23,18 +26,24 @@
 
 enum { MOST = 512 /* places of a kernel that probes add to */, DEPTH = 8 };
 
-struct sink { uint32_t base, off, under; };
+struct sink {
+    uint32_t base, off, under;
+};
 struct find {
     struct cpu_func *f;
     uint64_t *reached;
-    uint32_t *base_of;   /* by register: 1 + its base, UINT32_MAX: not found */
-    uint8_t *leads;      /* by register: 1 is_leader, 2 not */
-    struct cpu_tally list[4 * MOST]; uint32_t n;
+    uint32_t *base_of; /* by register: 1 + its base, UINT32_MAX: not found */
+    uint8_t *leads;    /* by register: 1 is_leader, 2 not */
+    struct cpu_tally list[4 * MOST];
+    uint32_t n;
 };
 
 /* ---- where they are added -------------------------------------------------------------------------------- */
 
-static bool same_base(const struct cpu_base *a, const struct cpu_base *b) { return a->param == b->param && a->load == b->load && a->word == b->word && a->add == b->add; }
+static bool same_base(const struct cpu_base *a, const struct cpu_base *b)
+{
+    return a->param == b->param && a->load == b->load && a->word == b->word && a->add == b->add;
+}
 
 /* A base that is a parameter plus a constant, or a word there plus a constant: the host can tell it. */
 static bool find_base(const struct cpu_func *f, uint32_t reg, unsigned depth, struct cpu_base *out)
@@ -45,7 +54,8 @@ static bool find_base(const struct cpu_func *f, uint32_t reg, unsigned depth, st
         struct cpu_base b = {.lo = UINT32_MAX};
         bool ok = false;
         if (!cpu_defines(f, in, reg)) continue;
-        bool add = in->kind == CPU_ALU && in->op == MG_OP_add && in->s[0] && in->s[1] && cpu_is_constant(&f->regs[in->s[1] - 1]);
+        bool add = in->kind == CPU_ALU && in->op == MG_OP_add && in->s[0] && in->s[1] &&
+                   cpu_is_constant(&f->regs[in->s[1] - 1]);
         bool move = in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov);
         if (in->kind == CPU_PARAM) {
             ok = in->bytes == 8 && in->vec == 1;
@@ -53,7 +63,8 @@ static bool find_base(const struct cpu_func *f, uint32_t reg, unsigned depth, st
         } else if (depth && (add || move) && in->d == reg && in->s[0]) {
             ok = f->regs[reg - 1].cls == EMU_D && find_base(f, in->s[0], depth - 1, &b);
             if (add) b.add += f->regs[in->s[1] - 1].value;
-        } else if (depth && in->kind == CPU_LOAD && in->where == EMU_AT_GLOBAL && in->bytes == 8 && in->vec == 1 && in->s[0]) {
+        } else if (depth && in->kind == CPU_LOAD && in->where == EMU_AT_GLOBAL && in->bytes == 8 && in->vec == 1 &&
+                   in->s[0]) {
             ok = find_base(f, in->s[0], depth - 1, &b) && !b.load;
             b.load = true;
             b.word = b.add + (uint64_t)in->off;
@@ -87,7 +98,8 @@ static bool base_of(struct find *z, uint32_t reg, uint32_t *ix)
 
 static bool never(const struct cpu_inst *in)
 {
-    return in->kind == CPU_ALU && in->op == MG_OP_setp && !in->guard && !(in->imm & 3) && in->s[0] && in->s[0] == in->s[1] && (in->key & K_SUB) >> K_SUB_SHIFT == CMP_ne &&
+    return in->kind == CPU_ALU && in->op == MG_OP_setp && !in->guard && !(in->imm & 3) && in->s[0] &&
+           in->s[0] == in->s[1] && (in->key & K_SUB) >> K_SUB_SHIFT == CMP_ne &&
            mg_type_kind((enum mg_type)in->t[0]) != MG_TK_FLOAT;
 }
 
@@ -98,8 +110,10 @@ static bool leads(const struct cpu_func *f, uint32_t reg)
     for (uint32_t i = 0; i < f->n_insts; i++) {
         const struct cpu_inst *in = &f->insts[i];
         if (!cpu_defines(f, in, reg)) continue;
-        if (in->kind == CPU_LEADER && in->d == reg && !in->guard) any = true;
-        else if (!never(in)) return false;
+        if (in->kind == CPU_LEADER && in->d == reg && !in->guard)
+            any = true;
+        else if (!never(in))
+            return false;
     }
     return any;
 }
@@ -118,7 +132,8 @@ static bool is_lane_0(const struct cpu_func *f, uint32_t reg)
     const struct cpu_block *b = &f->blocks[f->entry];
     if (!mg_has(f->starts[0].always, f->entry)) return false;
     for (uint32_t i = 0; i < f->n_insts; i++)
-        if (cpu_defines(f, &f->insts[i], reg) && (f->insts[i].kind != CPU_LEADER || i < b->first || i >= b->end)) return false;
+        if (cpu_defines(f, &f->insts[i], reg) && (f->insts[i].kind != CPU_LEADER || i < b->first || i >= b->end))
+            return false;
     return true;
 }
 
@@ -130,7 +145,8 @@ static bool may_change(const struct cpu_func *f, uint32_t b, uint32_t ix, uint32
     mg_graph_after(&f->succ, b, after, NULL);
     for (uint32_t i = ix + 1; i < f->blocks[b].end; i++) found |= cpu_defines(f, &f->insts[i], reg);
     for (uint32_t x = 0; x < f->n_blocks && !found; x++)
-        for (uint32_t i = f->blocks[x].first; mg_has(after, x) && i < f->blocks[x].end; i++) found |= cpu_defines(f, &f->insts[i], reg);
+        for (uint32_t i = f->blocks[x].first; mg_has(after, x) && i < f->blocks[x].end; i++)
+            found |= cpu_defines(f, &f->insts[i], reg);
     free(after);
     return found;
 }
@@ -145,7 +161,8 @@ static bool is_end(const struct cpu_func *f, uint32_t b)
 
 static bool adds_constant(const struct cpu_func *f, const struct cpu_inst *in)
 {
-    return in->kind == CPU_ALU && in->op == MG_OP_add && in->d && in->d == in->s[0] && in->s[1] && in->s[1] != in->d && cpu_is_constant(&f->regs[in->s[1] - 1]);
+    return in->kind == CPU_ALU && in->op == MG_OP_add && in->d && in->d == in->s[0] && in->s[1] && in->s[1] != in->d &&
+           cpu_is_constant(&f->regs[in->s[1] - 1]);
 }
 
 static bool sets_zero(const struct cpu_func *f, const struct cpu_inst *in)
@@ -154,8 +171,14 @@ static bool sets_zero(const struct cpu_func *f, const struct cpu_inst *in)
     return move && !in->guard && in->s[0] && cpu_is_constant(&f->regs[in->s[0] - 1]) && !f->regs[in->s[0] - 1].value;
 }
 
-static uint32_t n_added(const struct cpu_inst *in) { return in->offs ? MG_MAX(in->n_list, 1) : 0; }
-static uint32_t added(const struct cpu_inst *in, uint32_t k) { return in->n_list ? in->list[k] : in->s[1]; }
+static uint32_t n_added(const struct cpu_inst *in)
+{
+    return in->offs ? MG_MAX(in->n_list, 1) : 0;
+}
+static uint32_t added(const struct cpu_inst *in, uint32_t k)
+{
+    return in->n_list ? in->list[k] : in->s[1];
+}
 
 /* Where block b adds register r to; UINT32_MAX: not so simply. */
 static uint32_t sinks_of(struct find *z, uint32_t b, uint32_t r, struct sink *out, uint32_t max)
@@ -166,7 +189,9 @@ static uint32_t sinks_of(struct find *z, uint32_t b, uint32_t r, struct sink *ou
         const struct cpu_inst *in = &f->insts[i];
         for (uint32_t k = 0; k < n_added(in); k++) {
             if (added(in, k) != r) continue;
-            if (n == max || (in->guard && (in->guard_not || !is_leader(z, in->guard))) || !base_of(z, in->s[0], &out[n].base)) return UINT32_MAX;
+            if (n == max || (in->guard && (in->guard_not || !is_leader(z, in->guard))) ||
+                !base_of(z, in->s[0], &out[n].base))
+                return UINT32_MAX;
             out[n].off = in->offs[k];
             out[n++].under = in->guard;
         }
@@ -180,7 +205,10 @@ static void drop(void *user, uint32_t r, bool must)
     (void)must;
     f->regs[r].sum = false;
 }
-static void drop_use(void *user, uint32_t r) { drop(user, r, false); }
+static void drop_use(void *user, uint32_t r)
+{
+    drop(user, r, false);
+}
 
 /* Those of which nothing is known but that probes add to them and add them to memory. */
 static void find_candidates(struct cpu_func *f)
@@ -189,7 +217,8 @@ static void find_candidates(struct cpu_func *f)
         for (uint32_t k = 0; k < n_added(&f->insts[i]); k++) {
             uint32_t r = added(&f->insts[i], k);
             struct cpu_reg *reg = &f->regs[r - 1];
-            reg->sum = reg->kind == CPU_REG_PLAIN && !reg->known && reg->cls == EMU_D && reg->shape.varying && !mg_has(f->blocks[f->entry].live, r - 1);
+            reg->sum = reg->kind == CPU_REG_PLAIN && !reg->known && reg->cls == EMU_D && reg->shape.varying &&
+                       !mg_has(f->blocks[f->entry].live, r - 1);
         }
     for (uint32_t b = 0; b < f->n_blocks; b++)
         for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
@@ -199,9 +228,12 @@ static void find_candidates(struct cpu_func *f)
                 drop(f, in.s[0] - 1, false);
                 continue;
             }
-            if (in.kind == CPU_LEADER && !in.guard) in.s[0] = in.d2 = 0;
-            else if (adds_constant(f, &in)) in.d = in.s[0] = 0;
-            else if (b == f->entry && sets_zero(f, &in)) in.d = 0;
+            if (in.kind == CPU_LEADER && !in.guard)
+                in.s[0] = in.d2 = 0;
+            else if (adds_constant(f, &in))
+                in.d = in.s[0] = 0;
+            else if (b == f->entry && sets_zero(f, &in))
+                in.d = 0;
             cpu_each_use(f, &in, drop_use, f);
             cpu_each_def(f, &in, drop, f);
         }
@@ -215,13 +247,16 @@ static bool add_tally(struct find *z, struct cpu_tally t)
 }
 
 /* Register r grows at operation ix of block b and is added to s in the end. */
-static bool add_growth(struct find *z, uint32_t b, uint32_t ix, const struct sink *s, enum cpu_tally_kind kind, uint64_t times)
+static bool add_growth(struct find *z, uint32_t b, uint32_t ix, const struct sink *s, enum cpu_tally_kind kind,
+                       uint64_t times)
 {
     struct cpu_tally t = {.at = ix, .kind = (uint8_t)kind, .base = s->base, .off = s->off, .times = times};
     const struct cpu_inst *in = &z->f->insts[ix];
     if (s->under) {
         if (kind != CPU_TALLY_LANES || in->guard || may_change(z->f, b, ix, s->under)) return false;
-        t.kind = in->kind == CPU_LEADER && in->d == s->under ? CPU_TALLY_ONCE : is_lane_0(z->f, s->under) ? CPU_TALLY_FIRST : CPU_TALLY_UNDER;
+        t.kind = in->kind == CPU_LEADER && in->d == s->under ? CPU_TALLY_ONCE
+                 : is_lane_0(z->f, s->under)                 ? CPU_TALLY_FIRST
+                                                             : CPU_TALLY_UNDER;
         t.reg = s->under;
     }
     return add_tally(z, t);
@@ -244,9 +279,13 @@ static bool only_counts(struct find *z, uint32_t r)
         for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end && mg_has(z->reached, b); i++) {
             const struct cpu_inst *in = &f->insts[i];
             for (uint32_t k = 0; k < n; k++) {
-                if (in->kind == CPU_LEADER && in->s[0] == r && !add_growth(z, b, i, &to[k], CPU_TALLY_LANES, 1)) return false;
-                if (in->kind == CPU_LEADER && in->d2 == r && !add_growth(z, b, i, &to[k], CPU_TALLY_ONCE, 1)) return false;
-                if (adds_constant(f, in) && in->d == r && !add_growth(z, b, i, &to[k], CPU_TALLY_LANES, f->regs[in->s[1] - 1].value)) return false;
+                if (in->kind == CPU_LEADER && in->s[0] == r && !add_growth(z, b, i, &to[k], CPU_TALLY_LANES, 1))
+                    return false;
+                if (in->kind == CPU_LEADER && in->d2 == r && !add_growth(z, b, i, &to[k], CPU_TALLY_ONCE, 1))
+                    return false;
+                if (adds_constant(f, in) && in->d == r &&
+                    !add_growth(z, b, i, &to[k], CPU_TALLY_LANES, f->regs[in->s[1] - 1].value))
+                    return false;
             }
         }
     return n != 0;
@@ -261,7 +300,8 @@ static bool add_here(struct find *z, uint32_t ix, uint32_t k)
     struct cpu_tally t = {.at = ix, .kind = CPU_TALLY_VALUE, .off = in->offs[k], .reg = r, .times = 1};
     if (!base_of(z, in->s[0], &t.base)) return false;
     if (cpu_is_constant(&f->regs[r - 1])) {
-        t.kind = in->guard && !in->guard_not && is_leader(z, in->guard) && is_lane_0(f, in->guard) ? CPU_TALLY_FIRST : CPU_TALLY_LANES;
+        t.kind = in->guard && !in->guard_not && is_leader(z, in->guard) && is_lane_0(f, in->guard) ? CPU_TALLY_FIRST
+                                                                                                   : CPU_TALLY_LANES;
         t.times = f->regs[r - 1].value;
     }
     return add_tally(z, t);
@@ -291,7 +331,8 @@ static void number(struct find *z)
         if (t->kind == CPU_TALLY_UNDER) {
             t->count = f->n_counts++;
             for (uint32_t b = 0; b < f->n_blocks; b++) /* lanes in a loop of their own ask for it there */
-                if (f->blocks[b].first <= t->at && t->at < f->blocks[b].end && f->serial_of[b]) mg_put(f->serials[f->serial_of[b] - 1].in, t->reg - 1);
+                if (f->blocks[b].first <= t->at && t->at < f->blocks[b].end && f->serial_of[b])
+                    mg_put(f->serials[f->serial_of[b] - 1].in, t->reg - 1);
         }
         if (t->kind >= CPU_TALLY_UNDER) continue;
         if (!f->n_sites || f->sites[f->n_sites - 1].at != t->at) {
@@ -312,7 +353,10 @@ static void number(struct find *z)
 
 /* ---- registers that nothing needs any more ------------------------------------------------------------------ */
 
-struct uses { uint32_t reg; bool found; };
+struct uses {
+    uint32_t reg;
+    bool found;
+};
 static void note_use(void *user, uint32_t r)
 {
     struct uses *u = user;
@@ -321,7 +365,8 @@ static void note_use(void *user, uint32_t r)
 
 static bool defines_told(const struct cpu_func *f, const struct cpu_inst *in)
 {
-    if (in->kind == CPU_LOAD || in->kind == CPU_PARAM) return in->vec == 1 && in->list[0] && f->regs[in->list[0] - 1].sum;
+    if (in->kind == CPU_LOAD || in->kind == CPU_PARAM)
+        return in->vec == 1 && in->list[0] && f->regs[in->list[0] - 1].sum;
     return (in->kind == CPU_MOV || in->kind == CPU_ALU) && in->d && !in->d2 && f->regs[in->d - 1].sum;
 }
 
@@ -350,7 +395,8 @@ static bool leads_for_nobody(const struct cpu_func *f, uint32_t p)
 {
     for (uint32_t k = 0; k < f->n_tallies; k++) {
         const struct cpu_tally *t = &f->tallies[k];
-        if (t->kind != CPU_TALLY_ONCE && t->kind != CPU_TALLY_FIRST && (t->reg == p || f->insts[t->at].guard == p)) return false;
+        if (t->kind != CPU_TALLY_ONCE && t->kind != CPU_TALLY_FIRST && (t->reg == p || f->insts[t->at].guard == p))
+            return false;
     }
     return true;
 }
@@ -360,8 +406,10 @@ static void find_told(struct find *z)
     struct cpu_func *f = z->f;
     f->refills = mg_arena_array(&f->arena, struct cpu_refill, f->n_regs + 1);
     for (uint32_t r = 1; r <= f->n_regs; r++) {
-        if (f->regs[r - 1].sum) refill(f, r, CPU_REFILL_ZERO, 0);
-        else if (z->leads[r - 1] == 1 && leads_for_nobody(f, r) && only_serves(f, r)) refill(f, r, is_lane_0(f, r) ? CPU_REFILL_LANE_0 : CPU_REFILL_ZERO, 0);
+        if (f->regs[r - 1].sum)
+            refill(f, r, CPU_REFILL_ZERO, 0);
+        else if (z->leads[r - 1] == 1 && leads_for_nobody(f, r) && only_serves(f, r))
+            refill(f, r, is_lane_0(f, r) ? CPU_REFILL_LANE_0 : CPU_REFILL_ZERO, 0);
     }
     for (uint32_t i = 0; i < f->n_insts; i++) {
         uint32_t base, r = f->insts[i].offs ? f->insts[i].s[0] : 0;
@@ -369,7 +417,9 @@ static void find_told(struct find *z)
     }
     for (uint32_t i = 0; i < f->n_insts; i++) { /* and what those come from */
         uint32_t base, r = f->insts[i].s[0];
-        if (r && !f->insts[i].offs && defines_told(f, &f->insts[i]) && !f->regs[r - 1].sum && only_serves(f, r) && base_of(z, r, &base)) refill(f, r, CPU_REFILL_BASE, base);
+        if (r && !f->insts[i].offs && defines_told(f, &f->insts[i]) && !f->regs[r - 1].sum && only_serves(f, r) &&
+            base_of(z, r, &base))
+            refill(f, r, CPU_REFILL_BASE, base);
     }
 }
 
@@ -426,17 +476,20 @@ bool cpu_tally_bases(const struct cpu_func *f, const char *params, uint64_t base
         base[i] += b->add;
         uint64_t first = base[i] + b->lo;
         if (b->lo == UINT32_MAX) continue;
-        if (first & 7 || !mg_mem_find_any(first, &a) || a.readonly || a.base + a.bytes - first < b->hi - b->lo) return false;
+        if (first & 7 || !mg_mem_find_any(first, &a) || a.readonly || a.base + a.bytes - first < b->hi - b->lo)
+            return false;
     }
     return true;
 }
 
 /* Whole-CTA code has left the region where it stood in warp `own` at operation pc: what it was about to count for
  * all warps at once is due for those that were there, and all get the registers that it did without. */
-void cpu_tally_leave(const struct cpu_func *f, struct cpu_call *call, const uint64_t base[CPU_MAX_BASES], uint64_t *counts)
+void cpu_tally_leave(const struct cpu_func *f, struct cpu_call *call, const uint64_t base[CPU_MAX_BASES],
+                     uint64_t *counts)
 {
     for (uint32_t i = 0; i < f->n_sites; i++)
-        if (cpu_site_always(f, f->start_of[call->start] - 1, &f->sites[i])) counts[f->sites[i].count] += call->own + (call->pc > f->sites[i].at);
+        if (cpu_site_always(f, f->start_of[call->start] - 1, &f->sites[i]))
+            counts[f->sites[i].count] += call->own + (call->pc > f->sites[i].at);
     for (uint32_t k = 0; k < f->n_refills; k++) {
         const struct cpu_refill *r = &f->refills[k];
         const struct cpu_reg *reg = &f->regs[r->reg - 1];
@@ -444,7 +497,8 @@ void cpu_tally_leave(const struct cpu_func *f, struct cpu_call *call, const uint
         for (uint32_t w = 0; w < f->n_warps; w++) {
             char *d = call->warps[w].frame->regs + reg->off;
             if (reg->linear) call->warps[w].linear[reg->linear - 1][0] = call->warps[w].linear[reg->linear - 1][1] = v;
-            if (reg->cls == EMU_P) *(uint32_t *)d = (uint32_t)v;
+            if (reg->cls == EMU_P)
+                *(uint32_t *)d = (uint32_t)v;
             else
                 for (int i = 0; i < EMU_LANES; i++) ((uint64_t *)d)[i] = v;
         }
@@ -466,7 +520,8 @@ void cpu_tally_flush(const struct cpu_func *f, const uint64_t base[CPU_MAX_BASES
         uint64_t v = 0;
         if (t->kind == CPU_TALLY_VALUE) {
             for (int k = 0; k < 8; k++) v += counts[t->count + k];
-        } else if (t->kind == CPU_TALLY_UNDER) v = counts[t->count];
+        } else if (t->kind == CPU_TALLY_UNDER)
+            v = counts[t->count];
         else {
             const struct cpu_site *s = &f->sites[t->site];
             uint64_t full = passes(f, s, counts);

@@ -1,9 +1,9 @@
 /* When kernels are compiled, and by whom.
  *
  * A launch begins in the emulator at once. When a kernel has been emulated for a while (1 ms, more for large
- * ones, which take LLVM longer), this launch and earlier ones together, its functions go into the queue, and threads of ours take them: from the
- * store where they were compiled in an earlier run, from LLVM otherwise. Warps go over to compiled code
- * at their next entry (enter.c), CTAs that have not begun run in it from the start. Kernels that are
+ * ones, which take LLVM longer), this launch and earlier ones together, its functions go into the queue, and threads of
+ * ours take them: from the store where they were compiled in an earlier run, from LLVM otherwise. Warps go over to
+ * compiled code at their next entry (enter.c), CTAs that have not begun run in it from the start. Kernels that are
  * launched once for a moment never see LLVM.
  *
  * MARGAY_CPU_TIER=sync compiles before a launch begins, a number is that while in milliseconds, for tests
@@ -24,10 +24,14 @@
 #include "base/io.h"
 #include "base/thread.h"
 
-#define MAX_SETS 8 /* block shapes a kernel is compiled for; further ones are emulated */
+#define MAX_SETS    8 /* block shapes a kernel is compiled for; further ones are emulated */
 #define MAX_THREADS 8
 
-struct cpu_job { struct cpu_set *set; uint32_t unit; uint64_t due_ns; };
+struct cpu_job {
+    struct cpu_set *set;
+    uint32_t unit;
+    uint64_t due_ns;
+};
 struct compiler { /* one thread of ours; or the launching one (sync) */
     struct cpu_tier *t;
     void *jit;                 /* opened when first needed */
@@ -40,7 +44,8 @@ struct cpu_tier {
     pthread_mutex_t lock;
     pthread_cond_t more, idle;
     MG_VEC(struct cpu_job) jobs; /* in the order of their due times */
-    struct compiler threads[MAX_THREADS], here; uint32_t n_threads, max_threads, n_busy;
+    struct compiler threads[MAX_THREADS], here;
+    uint32_t n_threads, max_threads, n_busy;
     bool quit, sync, verbose, store, whole, fixed_delay;
     uint64_t delay_ns;
     pid_t pid;
@@ -48,7 +53,8 @@ struct cpu_tier {
 
 /* ---- compiling ------------------------------------------------------------------------------------------ */
 
-static bool make_object(struct compiler *c, struct cpu_func *f, bool whole, void **object, size_t *bytes, bool *stored, char *why, size_t why_bytes)
+static bool make_object(struct compiler *c, struct cpu_func *f, bool whole, void **object, size_t *bytes, bool *stored,
+                        char *why, size_t why_bytes)
 {
     struct cpu_tier *t = c->t;
     *stored = t->store && cpu_store_find(f, whole, t->library.maker, object, bytes);
@@ -71,11 +77,16 @@ static bool compile_one(struct compiler *c, struct cpu_unit *u, bool whole, stru
     size_t bytes = 0;
     bool stored = false;
     uint64_t start = mg_now_ns();
-    bool ok = make_object(c, u->f, whole, &object, &bytes, &stored, why, sizeof why) && cpu_object_load(object, bytes, out, why, sizeof why);
+    bool ok = make_object(c, u->f, whole, &object, &bytes, &stored, why, sizeof why) &&
+              cpu_object_load(object, bytes, out, why, sizeof why);
     free(object);
     if (c->t->verbose)
-        fprintf(stderr, "margay cpu: %s for %ux%ux%u, %s: %s%s, %.1f ms\n", u->fn->code->kernel->name, u->f->dims[0], u->f->dims[1], u->f->dims[2], whole ? "whole CTAs" : "warps",
-                !ok ? "emulated: " : stored ? "from the store" : "compiled", ok ? "" : why, (double)(mg_now_ns() - start) * 1e-6);
+        fprintf(stderr, "margay cpu: %s for %ux%ux%u, %s: %s%s, %.1f ms\n", u->fn->code->kernel->name, u->f->dims[0],
+                u->f->dims[1], u->f->dims[2], whole ? "whole CTAs" : "warps",
+                !ok      ? "emulated: "
+                : stored ? "from the store"
+                         : "compiled",
+                ok ? "" : why, (double)(mg_now_ns() - start) * 1e-6);
     return ok;
 }
 
@@ -89,7 +100,8 @@ static void compile(struct compiler *c, struct cpu_set *s, uint32_t ix)
         if (c->t->verbose) fprintf(stderr, "margay cpu: %s: emulated: %s\n", u->fn->code->kernel->name, why);
         return;
     }
-    if (u->f->whole && c->t->whole && compile_one(c, u, true, &u->whole_object)) atomic_store_explicit(&u->whole, u->whole_object.fn, memory_order_release);
+    if (u->f->whole && c->t->whole && compile_one(c, u, true, &u->whole_object))
+        atomic_store_explicit(&u->whole, u->whole_object.fn, memory_order_release);
     if (compile_one(c, u, false, &u->object)) atomic_store_explicit(&u->code, u->object.fn, memory_order_release);
 }
 
@@ -133,7 +145,8 @@ static void *compile_jobs(void *arg)
 /* One more thread where all have work. */
 static void add_thread(struct cpu_tier *t)
 {
-    if (t->quit || t->pid != getpid() || t->n_threads == t->max_threads || t->n_threads > t->n_busy + t->jobs.n - 1) return;
+    if (t->quit || t->pid != getpid() || t->n_threads == t->max_threads || t->n_threads > t->n_busy + t->jobs.n - 1)
+        return;
     struct compiler *c = &t->threads[t->n_threads];
     c->t = t;
     if (mg_thread_start(compile_jobs, c, 0, &c->thread)) t->n_threads++;
@@ -210,7 +223,8 @@ struct cpu_set *cpu_tier_begin(struct emu_launch *l)
         s->asked = true;
         t->here.t = t;
         for (uint32_t i = 0; i < s->n_units; i++) compile(&t->here, s, i);
-    } else if (s && !s->asked) ask(t, s, mg_now_ns() + (s->emulated_ns < patience(t, s) ? patience(t, s) - s->emulated_ns : 0));
+    } else if (s && !s->asked)
+        ask(t, s, mg_now_ns() + (s->emulated_ns < patience(t, s) ? patience(t, s) - s->emulated_ns : 0));
     pthread_mutex_unlock(&t->lock);
     return s;
 }

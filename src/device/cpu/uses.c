@@ -7,8 +7,10 @@ uint32_t cpu_reg_at(const struct cpu_func *f, uint32_t off)
     if (!off) return 0;
     while (lo < hi) {
         uint32_t mid = (lo + hi) / 2;
-        if (f->regs[mid].off < off) lo = mid + 1;
-        else hi = mid;
+        if (f->regs[mid].off < off)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     return lo < f->n_regs && f->regs[lo].off == off ? lo + 1 : 0;
 }
@@ -28,7 +30,8 @@ void cpu_each_use(const struct cpu_func *f, const struct cpu_inst *in, void (*fn
     case CPU_LEADER: /* adds to both */
         if (in->d2) fn(user, in->d2 - 1);
         break;
-    default: break;
+    default:
+        break;
     }
     if (in->kind == CPU_CTL && in->ctl == EMU_CTL_RET && !f->is_kernel) /* results */
         for (uint32_t k = 0; k < f->fn->n_rets; k++)
@@ -76,7 +79,10 @@ bool cpu_uniform_guard(const struct cpu_func *f, const struct cpu_inst *in)
     return !in->guard || cpu_is_uniform(f->regs[in->guard - 1].shape);
 }
 
-struct defined { uint32_t reg; bool yes; };
+struct defined {
+    uint32_t reg;
+    bool yes;
+};
 static void is_defined(void *user, uint32_t r, bool must)
 {
     struct defined *d = user;
@@ -102,7 +108,8 @@ bool cpu_constant_of(const struct cpu_func *f, uint32_t reg, int64_t *out)
 bool cpu_plain_barrier(const struct cpu_func *f, const struct cpu_inst *in)
 {
     const struct cpu_reg *number = in->s[0] ? &f->regs[in->s[0] - 1] : NULL;
-    return !in->guard && in->sub == EMU_BAR_SYNC && !in->s[1] && number && number->kind == CPU_REG_CONST && !number->value;
+    return !in->guard && in->sub == EMU_BAR_SYNC && !in->s[1] && number && number->kind == CPU_REG_CONST &&
+           !number->value;
 }
 
 uint32_t cpu_stop_of(const struct cpu_func *f, uint32_t b)

@@ -17,30 +17,74 @@ static const struct {
     uint16_t mod;
     uint32_t key;
 } mod_keys[] = {
-    {MG_MOD_rn, K_RN}, {MG_MOD_rz, K_RZ}, {MG_MOD_rm, K_RM}, {MG_MOD_rp, K_RP},
-    {MG_MOD_rni, K_RNI}, {MG_MOD_rzi, K_RZI}, {MG_MOD_rmi, K_RMI}, {MG_MOD_rpi, K_RPI},
-    {MG_MOD_ftz, K_FTZ}, {MG_MOD_sat, K_SAT}, {MG_MOD_approx, K_APPROX}, {MG_MOD_full, K_FULL},
-    {MG_MOD_wide, K_WIDE}, {MG_MOD_NaN, K_NAN}, {MG_MOD_abs, K_ABS}, {MG_MOD_xorsign, K_XORSIGN},
-    {MG_MOD_relu, K_RELU}, {MG_MOD_cc, K_CC}, {MG_MOD_clamp, K_CLAMP}, {MG_MOD_wrap, K_WRAP},
-    {MG_MOD_shiftamt, K_SHIFTAMT}, {MG_MOD_l, K_L}, {MG_MOD_r, K_R}, {MG_MOD_pack, K_PACK},
-    {MG_MOD_po, K_PO}, {MG_MOD_shr7, K_SHR7}, {MG_MOD_shr15, K_SHR15},
-    {MG_MOD_and, K_AND}, {MG_MOD_or, K_OR}, {MG_MOD_xor, K_XOR},
+    {MG_MOD_rn, K_RN},
+    {MG_MOD_rz, K_RZ},
+    {MG_MOD_rm, K_RM},
+    {MG_MOD_rp, K_RP},
+    {MG_MOD_rni, K_RNI},
+    {MG_MOD_rzi, K_RZI},
+    {MG_MOD_rmi, K_RMI},
+    {MG_MOD_rpi, K_RPI},
+    {MG_MOD_ftz, K_FTZ},
+    {MG_MOD_sat, K_SAT},
+    {MG_MOD_approx, K_APPROX},
+    {MG_MOD_full, K_FULL},
+    {MG_MOD_wide, K_WIDE},
+    {MG_MOD_NaN, K_NAN},
+    {MG_MOD_abs, K_ABS},
+    {MG_MOD_xorsign, K_XORSIGN},
+    {MG_MOD_relu, K_RELU},
+    {MG_MOD_cc, K_CC},
+    {MG_MOD_clamp, K_CLAMP},
+    {MG_MOD_wrap, K_WRAP},
+    {MG_MOD_shiftamt, K_SHIFTAMT},
+    {MG_MOD_l, K_L},
+    {MG_MOD_r, K_R},
+    {MG_MOD_pack, K_PACK},
+    {MG_MOD_po, K_PO},
+    {MG_MOD_shr7, K_SHR7},
+    {MG_MOD_shr15, K_SHR15},
+    {MG_MOD_and, K_AND},
+    {MG_MOD_or, K_OR},
+    {MG_MOD_xor, K_XOR},
 };
 /* Words that mean a sub-operation; lo and hi are either parts of a product or comparisons. */
 static const struct {
     uint16_t mod;
     uint8_t sub;
 } sub_keys[] = {
-    {MG_MOD_eq, CMP_eq}, {MG_MOD_ne, CMP_ne}, {MG_MOD_lt, CMP_lt}, {MG_MOD_le, CMP_le},
-    {MG_MOD_gt, CMP_gt}, {MG_MOD_ge, CMP_ge}, {MG_MOD_lo, CMP_lt}, {MG_MOD_ls, CMP_le},
-    {MG_MOD_hi, CMP_gt}, {MG_MOD_hs, CMP_ge}, {MG_MOD_equ, CMP_equ}, {MG_MOD_neu, CMP_neu},
-    {MG_MOD_ltu, CMP_ltu}, {MG_MOD_leu, CMP_leu}, {MG_MOD_gtu, CMP_gtu}, {MG_MOD_geu, CMP_geu},
-    {MG_MOD_num, CMP_num}, {MG_MOD_nan, CMP_nan},
+    {MG_MOD_eq, CMP_eq},
+    {MG_MOD_ne, CMP_ne},
+    {MG_MOD_lt, CMP_lt},
+    {MG_MOD_le, CMP_le},
+    {MG_MOD_gt, CMP_gt},
+    {MG_MOD_ge, CMP_ge},
+    {MG_MOD_lo, CMP_lt},
+    {MG_MOD_ls, CMP_le},
+    {MG_MOD_hi, CMP_gt},
+    {MG_MOD_hs, CMP_ge},
+    {MG_MOD_equ, CMP_equ},
+    {MG_MOD_neu, CMP_neu},
+    {MG_MOD_ltu, CMP_ltu},
+    {MG_MOD_leu, CMP_leu},
+    {MG_MOD_gtu, CMP_gtu},
+    {MG_MOD_geu, CMP_geu},
+    {MG_MOD_num, CMP_num},
+    {MG_MOD_nan, CMP_nan},
     /* testp */
-    {MG_MOD_finite, 1}, {MG_MOD_infinite, 2}, {MG_MOD_number, 3}, {MG_MOD_notanumber, 4},
-    {MG_MOD_normal, 5}, {MG_MOD_subnormal, 6},
+    {MG_MOD_finite, 1},
+    {MG_MOD_infinite, 2},
+    {MG_MOD_number, 3},
+    {MG_MOD_notanumber, 4},
+    {MG_MOD_normal, 5},
+    {MG_MOD_subnormal, 6},
     /* prmt */
-    {MG_MOD_f4e, 1}, {MG_MOD_b4e, 2}, {MG_MOD_rc8, 3}, {MG_MOD_ecl, 4}, {MG_MOD_ecr, 5}, {MG_MOD_rc16, 6},
+    {MG_MOD_f4e, 1},
+    {MG_MOD_b4e, 2},
+    {MG_MOD_rc8, 3},
+    {MG_MOD_ecl, 4},
+    {MG_MOD_ecr, 5},
+    {MG_MOD_rc16, 6},
 };
 
 static bool has_compare(unsigned op)
@@ -63,12 +107,14 @@ static bool key_of(const struct mg_form *f, uint32_t *key)
             k |= m == MG_MOD_add ? K_AND : m == MG_MOD_min ? K_OR : K_XOR;
             continue;
         }
-        for (j = 0; j < MG_COUNT_OF(mod_keys) && mod_keys[j].mod != m; j++) {}
+        for (j = 0; j < MG_COUNT_OF(mod_keys) && mod_keys[j].mod != m; j++) {
+        }
         if (j < MG_COUNT_OF(mod_keys)) {
             k |= mod_keys[j].key;
             continue;
         }
-        for (j = 0; j < MG_COUNT_OF(sub_keys) && sub_keys[j].mod != m; j++) {}
+        for (j = 0; j < MG_COUNT_OF(sub_keys) && sub_keys[j].mod != m; j++) {
+        }
         if (j == MG_COUNT_OF(sub_keys)) return false;
         k |= (uint32_t)sub_keys[j].sub << K_SUB_SHIFT;
     }
@@ -84,22 +130,39 @@ static uint32_t complete_key(const struct mg_form *f, uint32_t key, unsigned sm,
     bool old = ftz_implied || (sm && sm < 20);
     bool f32 = t == MG_TYPE_f32 || t1 == MG_TYPE_f32;
     switch (f->op) {
-    case MG_OP_add: case MG_OP_sub: case MG_OP_mul:
+    case MG_OP_add:
+    case MG_OP_sub:
+    case MG_OP_mul:
         if ((is_float || t == MG_TYPE_f32x2) && !(key & K_ROUND)) key |= K_RN;
         break;
-    case MG_OP_fma: case MG_OP_mad:
+    case MG_OP_fma:
+    case MG_OP_mad:
         if (is_float && !(key & K_ROUND) && !(old && t == MG_TYPE_f32)) key |= K_RN;
         break;
-    case MG_OP_div: case MG_OP_rcp: case MG_OP_sqrt:
+    case MG_OP_div:
+    case MG_OP_rcp:
+    case MG_OP_sqrt:
         if (is_float && !(key & (K_ROUND | K_APPROX | K_FULL))) key |= t == MG_TYPE_f64 ? K_RN : K_APPROX;
         break;
-    case MG_OP_rsqrt: case MG_OP_sin: case MG_OP_cos: case MG_OP_lg2: case MG_OP_ex2: case MG_OP_tanh:
+    case MG_OP_rsqrt:
+    case MG_OP_sin:
+    case MG_OP_cos:
+    case MG_OP_lg2:
+    case MG_OP_ex2:
+    case MG_OP_tanh:
         key |= K_APPROX;
         break;
-    case MG_OP_cvt: case MG_OP_set: case MG_OP_setp: case MG_OP_slct: case MG_OP_abs: case MG_OP_neg:
-    case MG_OP_min: case MG_OP_max:
+    case MG_OP_cvt:
+    case MG_OP_set:
+    case MG_OP_setp:
+    case MG_OP_slct:
+    case MG_OP_abs:
+    case MG_OP_neg:
+    case MG_OP_min:
+    case MG_OP_max:
         break;
-    default: f32 = false;
+    default:
+        f32 = false;
     }
     return old && f32 ? key | K_FTZ : key;
 }
@@ -119,13 +182,13 @@ static const struct alu_row *search(const struct alu_table *t, const struct mg_f
 
 #define X(name) {&name##_base, &name##_avx2, &name##_avx512},
 static const struct alu_table *const tables[][EMU_ISA_COUNT] = {
-    ALU_TABLES(X)
-    {&alu_rare, &alu_rare, &alu_rare},
+    ALU_TABLES(X){&alu_rare, &alu_rare, &alu_rare},
 };
 #undef X
 
 /* The row, and its opcode: rows are numbered through all tables. */
-static const struct alu_row *search_all(const struct mg_form *f, unsigned n_src, uint32_t key, enum emu_isa isa, uint16_t *opcode)
+static const struct alu_row *search_all(const struct mg_form *f, unsigned n_src, uint32_t key, enum emu_isa isa,
+                                        uint16_t *opcode)
 {
     unsigned at = EMU_OP_COUNT;
     for (unsigned i = 0; i < MG_COUNT_OF(tables); i++) {
@@ -159,8 +222,12 @@ static uint8_t class_of(enum mg_type t)
 
 static void describe(const struct alu_row *r, uint16_t opcode, struct emu_alu_desc *out)
 {
-    *out = (struct emu_alu_desc){.opcode = opcode, .d = class_of((enum mg_type)r->dt), .d2 = class_of((enum mg_type)r->d2t),
-                                 .uses_cc = r->uses_cc, .sets_imm = r->sets_imm, .imm = r->imm};
+    *out = (struct emu_alu_desc){.opcode = opcode,
+                                 .d = class_of((enum mg_type)r->dt),
+                                 .d2 = class_of((enum mg_type)r->d2t),
+                                 .uses_cc = r->uses_cc,
+                                 .sets_imm = r->sets_imm,
+                                 .imm = r->imm};
     while (out->n_src < 4 && r->st[out->n_src]) {
         out->src_type[out->n_src] = r->st[out->n_src];
         out->src[out->n_src] = class_of((enum mg_type)r->st[out->n_src]);
@@ -169,12 +236,14 @@ static void describe(const struct alu_row *r, uint16_t opcode, struct emu_alu_de
 }
 
 /* setp and set: rows have neither the boolean operator nor set's destination type. */
-static bool find_compare(const struct mg_form *f, unsigned n_src, uint32_t key, enum emu_isa isa, struct emu_alu_desc *out)
+static bool find_compare(const struct mg_form *f, unsigned n_src, uint32_t key, enum emu_isa isa,
+                         struct emu_alu_desc *out)
 {
     static const struct {
         uint8_t type, truth;
-    } truths[] = {{MG_TYPE_u32, 0}, {MG_TYPE_s32, 0}, {MG_TYPE_b32, 0}, {MG_TYPE_f32, 1}, {MG_TYPE_f16, 2}, {MG_TYPE_bf16, 3},
-                  {MG_TYPE_u16, 4}, {MG_TYPE_s16, 4}, {MG_TYPE_b16, 4}, {MG_TYPE_f16x2, 2}, {MG_TYPE_bf16x2, 3}};
+    } truths[] = {{MG_TYPE_u32, 0}, {MG_TYPE_s32, 0},   {MG_TYPE_b32, 0},   {MG_TYPE_f32, 1},
+                  {MG_TYPE_f16, 2}, {MG_TYPE_bf16, 3},  {MG_TYPE_u16, 4},   {MG_TYPE_s16, 4},
+                  {MG_TYPE_b16, 4}, {MG_TYPE_f16x2, 2}, {MG_TYPE_bf16x2, 3}};
     struct mg_form g = *f;
     uint32_t bool_op = (key & K_BOOL) >> K_BOOL_SHIFT;
     unsigned truth = 0;
@@ -198,7 +267,8 @@ static bool find_compare(const struct mg_form *f, unsigned n_src, uint32_t key, 
     return true;
 }
 
-bool emu_alu_find(const struct mg_form *f, uint32_t n_opnds, unsigned sm, bool ftz_implied, enum emu_isa isa, struct emu_alu_desc *out)
+bool emu_alu_find(const struct mg_form *f, uint32_t n_opnds, unsigned sm, bool ftz_implied, enum emu_isa isa,
+                  struct emu_alu_desc *out)
 {
     uint32_t key;
     uint16_t opcode;
@@ -222,8 +292,9 @@ enum emu_isa emu_isa_best(void)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) {
         best = EMU_ISA_AVX2;
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+            __builtin_cpu_supports("avx512cd"))
             best = EMU_ISA_AVX512;
     }
     const char *wish = mg_env(MG_ENV_ISA);

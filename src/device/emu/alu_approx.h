@@ -25,12 +25,30 @@ static inline float mul_z(float x, float y)
     return canon32(size < 0x1p-126 - 0x1p-151 ? float32(bits32(r) & 0x80000000) : r);
 }
 
-static inline float ex2_z(float x) { return MUFU(ex2, x); }
-static inline float lg2_z(float x) { return MUFU(lg2, x); }
-static inline float rcp_z(float x) { return MUFU(rcp, x); }
-static inline float rsqrt_z(float x) { return MUFU(rsq, x); }
-static inline float sqrt_z(float x) { return MUFU(sqrt, x); }
-static inline float tanh_n(float x) { return MUFU(tanh, x); }
+static inline float ex2_z(float x)
+{
+    return MUFU(ex2, x);
+}
+static inline float lg2_z(float x)
+{
+    return MUFU(lg2, x);
+}
+static inline float rcp_z(float x)
+{
+    return MUFU(rcp, x);
+}
+static inline float rsqrt_z(float x)
+{
+    return MUFU(rsq, x);
+}
+static inline float sqrt_z(float x)
+{
+    return MUFU(sqrt, x);
+}
+static inline float tanh_n(float x)
+{
+    return MUFU(tanh, x);
+}
 
 static inline float ex2_n(float x)
 {
@@ -63,11 +81,26 @@ static inline float turns(float x)
 {
     return (float)float64(bits64((double)x * 0x1.45f306p-3) & ~0x1fffffffull);
 }
-static inline float sin_n(float x) { return float32(mufu_sincos(bits32(turns(x)), 0)); }
-static inline float cos_n(float x) { return float32(mufu_sincos(bits32(turns(x)), 1)); }
-static inline float sin_z(float x) { return sin_n(x); }
-static inline float cos_z(float x) { return cos_n(x); }
-static inline float tanh_z(float x) { return tanh_n(x); }
+static inline float sin_n(float x)
+{
+    return float32(mufu_sincos(bits32(turns(x)), 0));
+}
+static inline float cos_n(float x)
+{
+    return float32(mufu_sincos(bits32(turns(x)), 1));
+}
+static inline float sin_z(float x)
+{
+    return sin_n(x);
+}
+static inline float cos_z(float x)
+{
+    return cos_n(x);
+}
+static inline float tanh_z(float x)
+{
+    return tanh_n(x);
+}
 
 static inline float div_approx_n(float x, float y)
 {

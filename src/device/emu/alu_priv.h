@@ -16,8 +16,8 @@
 #ifndef EMU_SUF
 #define EMU_SUF _base
 #endif
-#define ALU_CAT2(a, b) a##b
-#define ALU_CAT(a, b) ALU_CAT2(a, b)
+#define ALU_CAT2(a, b)  a##b
+#define ALU_CAT(a, b)   ALU_CAT2(a, b)
 #define ALU_TABLE(name) ALU_CAT(name, EMU_SUF)
 
 /* Register lanes. Loads of one type may follow stores of another. */
@@ -27,7 +27,7 @@ typedef uint64_t MAY_ALIAS lane64;
 typedef float MAY_ALIAS lanef;
 typedef double MAY_ALIAS laned;
 #define AT(T, off) ((T *)__builtin_assume_aligned(regs + (off), 64))
-#define PRED(off) (*(lane32 *)(regs + (off)))
+#define PRED(off)  (*(lane32 *)(regs + (off)))
 
 #define ALU_FULL 0xffffffffu
 #ifdef __clang__
@@ -39,52 +39,54 @@ typedef double MAY_ALIAS laned;
 #define ALU_ARGS const struct emu_alu *o, char *regs, uint32_t mask
 
 #define B4(n) 1u << (n), 2u << (n), 4u << (n), 8u << (n)
-static const uint32_t lane_bit[32] __attribute__((aligned(64), unused)) = {B4(0), B4(4), B4(8), B4(12), B4(16), B4(20), B4(24), B4(28)};
-static const uint64_t lane_bit_d[32] __attribute__((aligned(64), unused)) = {B4(0), B4(4), B4(8), B4(12), B4(16), B4(20), B4(24), B4(28)};
+static const uint32_t lane_bit[32]
+    __attribute__((aligned(64), unused)) = {B4(0), B4(4), B4(8), B4(12), B4(16), B4(20), B4(24), B4(28)};
+static const uint64_t lane_bit_d[32]
+    __attribute__((aligned(64), unused)) = {B4(0), B4(4), B4(8), B4(12), B4(16), B4(20), B4(24), B4(28)};
 #undef B4
 
 /* The body STORE of a loop once for a full mask, once with blending. d, i and r are in scope. */
-#define ALU_RUN(TD, SETUP, EXPR)                                                           \
-    if (MG_LIKELY(mask == ALU_FULL)) {                                                     \
-        ALU_LOOP                                                                           \
-        {                                                                                  \
-            SETUP;                                                                         \
-            d[i] = (TD)(EXPR);                                                             \
-        }                                                                                  \
-    } else if (sizeof(TD) == 8) {                                                          \
-        uint64_t wide_mask = mask;                                                         \
-        ALU_LOOP                                                                           \
-        {                                                                                  \
-            SETUP;                                                                         \
-            TD r_ = (TD)(EXPR);                                                            \
-            d[i] = (wide_mask & lane_bit_d[i]) ? r_ : d[i];                                \
-        }                                                                                  \
-    } else {                                                                               \
-        ALU_LOOP                                                                           \
-        {                                                                                  \
-            SETUP;                                                                         \
-            TD r_ = (TD)(EXPR);                                                            \
-            d[i] = (mask & lane_bit[i]) ? r_ : d[i];                                       \
-        }                                                                                  \
+#define ALU_RUN(TD, SETUP, EXPR)                                                                                       \
+    if (MG_LIKELY(mask == ALU_FULL)) {                                                                                 \
+        ALU_LOOP                                                                                                       \
+        {                                                                                                              \
+            SETUP;                                                                                                     \
+            d[i] = (TD)(EXPR);                                                                                         \
+        }                                                                                                              \
+    } else if (sizeof(TD) == 8) {                                                                                      \
+        uint64_t wide_mask = mask;                                                                                     \
+        ALU_LOOP                                                                                                       \
+        {                                                                                                              \
+            SETUP;                                                                                                     \
+            TD r_ = (TD)(EXPR);                                                                                        \
+            d[i] = (wide_mask & lane_bit_d[i]) ? r_ : d[i];                                                            \
+        }                                                                                                              \
+    } else {                                                                                                           \
+        ALU_LOOP                                                                                                       \
+        {                                                                                                              \
+            SETUP;                                                                                                     \
+            TD r_ = (TD)(EXPR);                                                                                        \
+            d[i] = (mask & lane_bit[i]) ? r_ : d[i];                                                                   \
+        }                                                                                                              \
     }
 /* The same for long expressions of 32-bit lanes: blending in a loop of its own, or the compiler makes
  * the whole expression conditional. */
-#define ALU_RUN_SPLIT(TD, SETUP, EXPR)                                                     \
-    if (MG_LIKELY(mask == ALU_FULL)) {                                                     \
-        ALU_LOOP                                                                           \
-        {                                                                                  \
-            SETUP;                                                                         \
-            d[i] = (TD)(EXPR);                                                             \
-        }                                                                                  \
-    } else {                                                                               \
-        TD all_[32] __attribute__((aligned(64)));                                          \
-        ALU_LOOP                                                                           \
-        {                                                                                  \
-            SETUP;                                                                         \
-            all_[i] = (TD)(EXPR);                                                          \
-        }                                                                                  \
-        __asm__ volatile("" : : "r"(all_) : "memory");                                     \
-        ALU_LOOP d[i] = (mask & lane_bit[i]) ? all_[i] : d[i];                             \
+#define ALU_RUN_SPLIT(TD, SETUP, EXPR)                                                                                 \
+    if (MG_LIKELY(mask == ALU_FULL)) {                                                                                 \
+        ALU_LOOP                                                                                                       \
+        {                                                                                                              \
+            SETUP;                                                                                                     \
+            d[i] = (TD)(EXPR);                                                                                         \
+        }                                                                                                              \
+    } else {                                                                                                           \
+        TD all_[32] __attribute__((aligned(64)));                                                                      \
+        ALU_LOOP                                                                                                       \
+        {                                                                                                              \
+            SETUP;                                                                                                     \
+            all_[i] = (TD)(EXPR);                                                                                      \
+        }                                                                                                              \
+        __asm__ volatile("" : : "r"(all_) : "memory");                                                                 \
+        ALU_LOOP d[i] = (mask & lane_bit[i]) ? all_[i] : d[i];                                                         \
     }
 /* For what does not vectorise anyway: active lanes only. */
 #define ALU_EACH(i) for (uint32_t left_ = mask, i; left_ && (i = (uint32_t)__builtin_ctz(left_), 1); left_ &= left_ - 1)
@@ -184,7 +186,7 @@ static inline void end_rounding(unsigned old)
 
 /* Tables of the files; alu.c searches them. */
 #define ALU_TABLES(X) X(alu_int) X(alu_cmp) X(alu_float) X(alu_cvt) X(alu_bits) X(alu_half) X(alu_x2)
-#define X(t) extern const struct alu_table t##_base, t##_avx2, t##_avx512;
+#define X(t)          extern const struct alu_table t##_base, t##_avx2, t##_avx512;
 ALU_TABLES(X)
 #undef X
 extern const struct alu_table alu_rare; /* alu_rare.c, built once */

@@ -16,17 +16,22 @@ enum { CLASS_FINITE, CLASS_INF, CLASS_NAN };
 struct format {
     uint8_t mant_bits, exp_bits; /* stored mantissa */
 };
-static const struct format half_format = {10, 5}, bf16_format = {7, 8}, float_format = {23, 8}, double_format = {52, 11};
+static const struct format half_format = {10, 5}, bf16_format = {7, 8}, float_format = {23, 8},
+                           double_format = {52, 11};
 static const struct format *format_of(enum mg_type t)
 {
-    return t == MG_TYPE_f16 ? &half_format : t == MG_TYPE_bf16 ? &bf16_format : t == MG_TYPE_f32 ? &float_format
-         : t == MG_TYPE_f64 ? &double_format : NULL;
+    return t == MG_TYPE_f16    ? &half_format
+           : t == MG_TYPE_bf16 ? &bf16_format
+           : t == MG_TYPE_f32  ? &float_format
+           : t == MG_TYPE_f64  ? &double_format
+                               : NULL;
 }
 
 static struct number unpack(uint64_t bits, const struct format *f)
 {
     int top = (1 << f->exp_bits) - 1, e = (int)(bits >> f->mant_bits) & top, bias = top >> 1;
-    struct number n = {.negative = bits >> (f->mant_bits + f->exp_bits) & 1, .mant = bits & ((1ull << f->mant_bits) - 1)};
+    struct number n = {.negative = bits >> (f->mant_bits + f->exp_bits) & 1,
+                       .mant = bits & ((1ull << f->mant_bits) - 1)};
     n.class = e != top ? CLASS_FINITE : n.mant ? CLASS_NAN : CLASS_INF;
     if (e) n.mant |= 1ull << f->mant_bits;
     n.exp = (e ? e : 1) - bias - f->mant_bits;
@@ -42,24 +47,35 @@ static uint64_t round_shift(uint64_t mant, int n, bool negative, uint32_t mode)
     if (!rest) return kept;
     bool up;
     switch (mode) {
-    case K_RZ: case K_RZI: up = false; break;
-    case K_RM: case K_RMI: up = negative; break;
-    case K_RP: case K_RPI: up = !negative; break;
-    default: up = n <= 64 && (rest > half || (rest == half && (kept & 1)));
+    case K_RZ:
+    case K_RZI:
+        up = false;
+        break;
+    case K_RM:
+    case K_RMI:
+        up = negative;
+        break;
+    case K_RP:
+    case K_RPI:
+        up = !negative;
+        break;
+    default:
+        up = n <= 64 && (rest > half || (rest == half && (kept & 1)));
     }
     return kept + up;
 }
 
 static uint64_t pack(struct number n, const struct format *f, uint32_t mode)
 {
-    uint64_t top = (1ull << f->exp_bits) - 1, inf = top << f->mant_bits, sign = (uint64_t)n.negative << (f->mant_bits + f->exp_bits);
+    uint64_t top = (1ull << f->exp_bits) - 1, inf = top << f->mant_bits,
+             sign = (uint64_t)n.negative << (f->mant_bits + f->exp_bits);
     int bias = (int)(top >> 1);
     if (n.class == CLASS_NAN) return (1ull << (f->mant_bits + f->exp_bits)) - 1;
     if (n.class == CLASS_INF) return inf | sign;
     if (!n.mant) return sign;
     int width = 64 - __builtin_clzll(n.mant);
-    int lowest = 1 - bias - f->mant_bits;              /* exponent of a subnormal's last bit */
-    int last = n.exp + width - 1 - f->mant_bits;       /* of this number's, if normal */
+    int lowest = 1 - bias - f->mant_bits;        /* exponent of a subnormal's last bit */
+    int last = n.exp + width - 1 - f->mant_bits; /* of this number's, if normal */
     if (last < lowest) last = lowest;
     uint64_t m = last >= n.exp ? round_shift(n.mant, last - n.exp, n.negative, mode) : n.mant << (n.exp - last);
     if (m >> (f->mant_bits + 1)) m >>= 1, last++;
@@ -77,9 +93,12 @@ static uint64_t to_integer(struct number n, unsigned bits, bool is_signed, uint3
     uint64_t most = ~0ull >> (64 - bits + is_signed), least = is_signed ? 1ull << (bits - 1) : 0; /* magnitudes */
     if (n.class == CLASS_NAN) return nan;
     uint64_t limit = n.negative ? least : most, m = n.mant;
-    if (n.class == CLASS_INF || (m && n.exp > 63)) m = limit;
-    else if (n.exp > 0) m = m >> (64 - n.exp) ? limit : m << n.exp;
-    else m = round_shift(m, -n.exp, n.negative, mode);
+    if (n.class == CLASS_INF || (m && n.exp > 63))
+        m = limit;
+    else if (n.exp > 0)
+        m = m >> (64 - n.exp) ? limit : m << n.exp;
+    else
+        m = round_shift(m, -n.exp, n.negative, mode);
     if (m > limit) m = limit;
     return n.negative ? 0 - m : m;
 }
@@ -122,9 +141,11 @@ static uint64_t convert(uint64_t x, uint32_t imm)
     }
     if (df && sf && n.class == CLASS_NAN && !(key & K_SAT) && (dt == MG_TYPE_f64 || st == MG_TYPE_f64)) {
         /* with f64 on either side the payload's upper bits survive, quietened */
-        uint64_t payload = df->mant_bits > sf->mant_bits ? n.mant << (df->mant_bits - sf->mant_bits) : n.mant >> (sf->mant_bits - df->mant_bits);
+        uint64_t payload = df->mant_bits > sf->mant_bits ? n.mant << (df->mant_bits - sf->mant_bits)
+                                                         : n.mant >> (sf->mant_bits - df->mant_bits);
         uint64_t field = (1ull << df->mant_bits) - 1, quiet = 1ull << (df->mant_bits - 1);
-        return (uint64_t)n.negative << (bits - 1) | ((1ull << df->exp_bits) - 1) << df->mant_bits | (payload & field) | quiet;
+        return (uint64_t)n.negative << (bits - 1) | ((1ull << df->exp_bits) - 1) << df->mant_bits | (payload & field) |
+               quiet;
     }
     if (!df) {
         uint64_t nan = sf && (st == MG_TYPE_f64 || bits == 64) ? 1ull << (bits - 1) : 0;
@@ -144,12 +165,15 @@ static inline uint64_t load(const char *regs, uint32_t off, bool wide, unsigned 
 }
 void emu_cvt_any(ALU_ARGS)
 {
-    bool dw = mg_type_bits((enum mg_type)(o->imm & 255)) == 64, sw = mg_type_bits((enum mg_type)(o->imm >> 8 & 255)) == 64;
+    bool dw = mg_type_bits((enum mg_type)(o->imm & 255)) == 64,
+         sw = mg_type_bits((enum mg_type)(o->imm >> 8 & 255)) == 64;
     ALU_EACH(i)
     {
         uint64_t r = convert(load(regs, o->s[0], sw, i), o->imm);
-        if (dw) AT(lane64, o->d)[i] = r;
-        else AT(lane32, o->d)[i] = (uint32_t)r;
+        if (dw)
+            AT(lane64, o->d)[i] = r;
+        else
+            AT(lane32, o->d)[i] = (uint32_t)r;
     }
 }
 void emu_cvt_pair(ALU_ARGS) /* two f32 into f16x2 or bf16x2: imm names the half type */
@@ -172,8 +196,11 @@ bool alu_cvt_any(const struct mg_form *f, unsigned n_src, uint32_t key, struct e
     if (!(df || (d_int && mg_type_bits(dt) >= 8)) || !(sf || (s_int && mg_type_bits(st) >= 8))) return false;
     if (key & ~(uint32_t)(K_ROUND | K_FTZ | K_SAT | K_RELU)) return false;
     bool wide = mg_type_bits(dt) == 64, s_wide = mg_type_bits(st) == 64;
-    *out = (struct emu_alu_desc){.opcode = pair ? EMU_OP_cvt_pair : EMU_OP_cvt_any, .d = wide ? EMU_D : EMU_W, .n_src = (uint8_t)n_src,
-                                 .imm = (uint32_t)part | (uint32_t)st << 8 | (key & 0xfff) << 16 | (key & K_RELU ? CVT_RELU : 0)};
+    *out = (struct emu_alu_desc){.opcode = pair ? EMU_OP_cvt_pair : EMU_OP_cvt_any,
+                                 .d = wide ? EMU_D : EMU_W,
+                                 .n_src = (uint8_t)n_src,
+                                 .imm = (uint32_t)part | (uint32_t)st << 8 | (key & 0xfff) << 16 |
+                                        (key & K_RELU ? CVT_RELU : 0)};
     for (unsigned i = 0; i < n_src; i++) {
         out->src[i] = s_wide ? EMU_D : EMU_W;
         out->src_type[i] = (uint8_t)st;
@@ -194,7 +221,8 @@ static void cvt_pack(ALU_ARGS)
     bool is_signed = o->imm >> 8 & 1, has_c = o->imm >> 9;
     ALU_EACH(i)
     {
-        uint32_t a = clamp_part((int32_t)AT(lane32, o->s[0])[i], bits, is_signed), b = clamp_part((int32_t)AT(lane32, o->s[1])[i], bits, is_signed);
+        uint32_t a = clamp_part((int32_t)AT(lane32, o->s[0])[i], bits, is_signed),
+                 b = clamp_part((int32_t)AT(lane32, o->s[1])[i], bits, is_signed);
         uint32_t c = has_c ? AT(lane32, o->s[2])[i] << (2 * bits) : 0;
         AT(lane32, o->d)[i] = c | a << bits | b;
     }
@@ -205,12 +233,18 @@ static void cvt_pack(ALU_ARGS)
 static bool tested(struct number n, bool normal, uint32_t what)
 {
     switch (what) {
-    case 1: return n.class == CLASS_FINITE;
-    case 2: return n.class == CLASS_INF;
-    case 3: return n.class != CLASS_NAN;
-    case 4: return n.class == CLASS_NAN;
-    case 5: return n.class == CLASS_FINITE && (normal || !n.mant); /* zeros count as normal */
-    default: return n.class == CLASS_FINITE && !normal && n.mant;
+    case 1:
+        return n.class == CLASS_FINITE;
+    case 2:
+        return n.class == CLASS_INF;
+    case 3:
+        return n.class != CLASS_NAN;
+    case 4:
+        return n.class == CLASS_NAN;
+    case 5:
+        return n.class == CLASS_FINITE && (normal || !n.mant); /* zeros count as normal */
+    default:
+        return n.class == CLASS_FINITE && !normal && n.mant;
     }
 }
 static void testp(ALU_ARGS) /* imm: what | f64 << 8 */
@@ -238,22 +272,46 @@ static uint32_t nth_set(uint32_t bits, uint32_t base, int32_t offset)
 }
 static void fns(ALU_ARGS)
 {
-    ALU_EACH(i) AT(lane32, o->d)[i] = nth_set(AT(lane32, o->s[0])[i], AT(lane32, o->s[1])[i], (int32_t)AT(lane32, o->s[2])[i]);
+    ALU_EACH(i)
+    AT(lane32, o->d)[i] = nth_set(AT(lane32, o->s[0])[i], AT(lane32, o->s[1])[i], (int32_t)AT(lane32, o->s[2])[i]);
 }
 
 #define T_u32 MG_TYPE_u32
 #define T_s32 MG_TYPE_s32
-#define ROW_TESTP(n)                                                                       \
-    {.op = MG_OP_testp, .t = {T_(f32)}, .dt = T_(pred), .st = {T_(f32)}, .key = (n) << K_SUB_SHIFT, .imm = (n), .fn = testp}, \
-    {.op = MG_OP_testp, .t = {T_(f64)}, .dt = T_(pred), .st = {T_(f64)}, .key = (n) << K_SUB_SHIFT, .imm = (n) | 256, .fn = testp},
-#define ROW_PACK2(T, bits, is_signed)                                                      \
-    {.op = MG_OP_cvt, .t = {T_(T), T_s32}, .dt = T_u32, .st = {T_s32, T_s32}, .key = K_PACK | K_SAT, .imm = (bits) | (is_signed) << 8, .fn = cvt_pack},
-#define ROW_PACK3(T, bits, is_signed)                                                      \
-    {.op = MG_OP_cvt, .t = {T_(T), T_s32, T_(b32)}, .dt = T_u32, .st = {T_s32, T_s32, T_u32}, .key = K_PACK | K_SAT, .imm = (bits) | (is_signed) << 8 | 1 << 9, .fn = cvt_pack},
+#define ROW_TESTP(n)                                                                                                   \
+    {.op = MG_OP_testp,                                                                                                \
+     .t = {T_(f32)},                                                                                                   \
+     .dt = T_(pred),                                                                                                   \
+     .st = {T_(f32)},                                                                                                  \
+     .key = (n) << K_SUB_SHIFT,                                                                                        \
+     .imm = (n),                                                                                                       \
+     .fn = testp},                                                                                                     \
+        {.op = MG_OP_testp,                                                                                            \
+         .t = {T_(f64)},                                                                                               \
+         .dt = T_(pred),                                                                                               \
+         .st = {T_(f64)},                                                                                              \
+         .key = (n) << K_SUB_SHIFT,                                                                                    \
+         .imm = (n) | 256,                                                                                             \
+         .fn = testp},
+#define ROW_PACK2(T, bits, is_signed)                                                                                  \
+    {.op = MG_OP_cvt,                                                                                                  \
+     .t = {T_(T), T_s32},                                                                                              \
+     .dt = T_u32,                                                                                                      \
+     .st = {T_s32, T_s32},                                                                                             \
+     .key = K_PACK | K_SAT,                                                                                            \
+     .imm = (bits) | (is_signed) << 8,                                                                                 \
+     .fn = cvt_pack},
+#define ROW_PACK3(T, bits, is_signed)                                                                                  \
+    {.op = MG_OP_cvt,                                                                                                  \
+     .t = {T_(T), T_s32, T_(b32)},                                                                                     \
+     .dt = T_u32,                                                                                                      \
+     .st = {T_s32, T_s32, T_u32},                                                                                      \
+     .key = K_PACK | K_SAT,                                                                                            \
+     .imm = (bits) | (is_signed) << 8 | 1 << 9,                                                                        \
+     .fn = cvt_pack},
 static const struct alu_row rows[] = {
-    ROW_TESTP(1) ROW_TESTP(2) ROW_TESTP(3) ROW_TESTP(4) ROW_TESTP(5) ROW_TESTP(6)
-    {.op = MG_OP_fns, .t = {T_(b32)}, .dt = T_u32, .st = {T_(b32), T_u32, T_s32}, .fn = fns},
-    ROW_PACK2(u16, 16, 0) ROW_PACK2(s16, 16, 1)
-    ROW_PACK3(u8, 8, 0) ROW_PACK3(s8, 8, 1) ROW_PACK3(u4, 4, 0) ROW_PACK3(s4, 4, 1) ROW_PACK3(u2, 2, 0) ROW_PACK3(s2, 2, 1)
-};
+    ROW_TESTP(1) ROW_TESTP(2) ROW_TESTP(3) ROW_TESTP(4) ROW_TESTP(5)
+        ROW_TESTP(6){.op = MG_OP_fns, .t = {T_(b32)}, .dt = T_u32, .st = {T_(b32), T_u32, T_s32}, .fn = fns},
+    ROW_PACK2(u16, 16, 0) ROW_PACK2(s16, 16, 1) ROW_PACK3(u8, 8, 0) ROW_PACK3(s8, 8, 1) ROW_PACK3(u4, 4, 0)
+        ROW_PACK3(s4, 4, 1) ROW_PACK3(u2, 2, 0) ROW_PACK3(s2, 2, 1)};
 const struct alu_table alu_rare = {rows, MG_COUNT_OF(rows)};

@@ -8,7 +8,10 @@
 
 #define OP(o) ((const struct emu_op *)(const void *)(o))
 
-static uint32_t word(const char *regs, uint32_t off, uint32_t lane) { return ((const uint32_t *)(regs + off))[lane]; }
+static uint32_t word(const char *regs, uint32_t off, uint32_t lane)
+{
+    return ((const uint32_t *)(regs + off))[lane];
+}
 
 void emu_copy_small(const struct emu_alu *o, char *regs, uint32_t mask)
 {
@@ -37,8 +40,10 @@ static uint64_t *barrier(struct emu_frame *f, const struct emu_copy *c, char *re
 
 static void move(const struct emu_copy *c, char *dst, const char *src, uint32_t n, uint32_t byte_mask)
 {
-    if (c->reduce) emu_reduce_bytes(c->reduce - 1u, c->type, dst, src, n, !c->to_global);
-    else if (!c->byte_mask) memmove(dst, src, n);
+    if (c->reduce)
+        emu_reduce_bytes(c->reduce - 1u, c->type, dst, src, n, !c->to_global);
+    else if (!c->byte_mask)
+        memmove(dst, src, n);
     else
         for (uint32_t k = 0; k < n; k++)
             if (byte_mask >> (k & 15) & 1) dst[k] = src[k];
@@ -50,8 +55,10 @@ void emu_copy_bulk(const struct emu_alu *o, char *regs, uint32_t mask)
     struct emu_frame *f = EMU_FRAME(regs);
     EMU_FOR_LANES(i, mask)
     {
-        uint32_t n = c->size ? word(regs, c->size, i) : c->bytes, bytes = c->byte_mask ? word(regs, c->byte_mask, i) : 0;
-        if (n & 15) emu_fault(f, OP(o), MG_FAULT_MISALIGNED, (int)i, 0, n, "bulk copy of %u bytes, not a multiple of 16,", n);
+        uint32_t n = c->size ? word(regs, c->size, i) : c->bytes,
+                 bytes = c->byte_mask ? word(regs, c->byte_mask, i) : 0;
+        if (n & 15)
+            emu_fault(f, OP(o), MG_FAULT_MISALIGNED, (int)i, 0, n, "bulk copy of %u bytes, not a multiple of 16,", n);
         char *dst = emu_at(f, &c->dst, regs, i, n, 16);
         const char *src = emu_at(f, &c->src, regs, i, n, 16);
         uint64_t *bar = barrier(f, c, regs, i);
@@ -64,7 +71,9 @@ void emu_copy_bulk(const struct emu_alu *o, char *regs, uint32_t mask)
         EMU_FOR_LANES(r, ctas)
         {
             char *to = emu_peer_at(f, dst, r), *b = bar ? emu_peer_at(f, (const char *)bar, r) : NULL;
-            if (!to) emu_fault(f, OP(o), MG_FAULT_TRAP, (int)i, 0, 0, "multicast to CTA rank %u in a cluster of %u", r, f->w->cta->n_peers);
+            if (!to)
+                emu_fault(f, OP(o), MG_FAULT_TRAP, (int)i, 0, 0, "multicast to CTA rank %u in a cluster of %u", r,
+                          f->w->cta->n_peers);
             move(c, to, src, n, bytes);
             if (f->w->cta->check) emu_check_filled(f, to, n);
             if (b) emu_mbar_complete((uint64_t *)(void *)b, n);
@@ -80,7 +89,8 @@ void emu_copy_value(const struct emu_alu *o, char *regs, uint32_t mask)
     EMU_FOR_LANES(i, mask)
     {
         char v[32], *dst = emu_at(f, &c->dst, regs, i, n, n);
-        for (uint32_t k = 0; k < c->vec; k++) memcpy(v + k * each, regs + c->values[k] + i * (c->values_wide ? 8 : 4), each);
+        for (uint32_t k = 0; k < c->vec; k++)
+            memcpy(v + k * each, regs + c->values[k] + i * (c->values_wide ? 8 : 4), each);
         uint64_t *bar = barrier(f, c, regs, i);
         move(c, dst, v, n, 0);
         if (bar) emu_mbar_complete(bar, n);

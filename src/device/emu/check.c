@@ -87,7 +87,9 @@ void emu_check_start(struct emu_check *k)
         w->lanes = NULL;
         memset(w->groups, 0, sizeof w->groups);
         for (uint32_t j = 0; j < w->copies.n; j++) /* of the CTA before, never waited for */
-            for (uint32_t c = w->copies.at[j].at >> k->shift; c < (w->copies.at[j].at + w->copies.at[j].bytes) >> k->shift && c < k->n_cells; c++) k->w[c] = 0;
+            for (uint32_t c = w->copies.at[j].at >> k->shift;
+                 c < (w->copies.at[j].at + w->copies.at[j].bytes) >> k->shift && c < k->n_cells; c++)
+                k->w[c] = 0;
         w->copies.n = 0;
     }
 }
@@ -106,12 +108,14 @@ bool emu_check_combines(const struct emu_code *c, uint32_t site)
 bool emu_check_conflict(const struct emu_check *k, uint32_t warp, uint32_t lane, unsigned kind, int32_t stamp)
 {
     const struct emu_check_warp *w = &k->warps[warp];
-    uint32_t other_warp = (uint32_t)stamp >> 5 & 31, other_lane = (uint32_t)stamp & 31, other_kind = (uint32_t)stamp >> 10 & 3;
+    uint32_t other_warp = (uint32_t)stamp >> 5 & 31, other_lane = (uint32_t)stamp & 31,
+             other_kind = (uint32_t)stamp >> 10 & 3;
     if (stamp < w->limit) return false;
     if (stamp >= EMU_STAMP(EMU_COPY_INTERVAL)) return true;
     if (kind == EMU_CK_ATOMIC && other_kind == EMU_CK_ATOMIC) return false;
     if (other_warp != warp) {
-        bool strong = kind == EMU_CK_ATOMIC || kind == EMU_CK_VOLATILE, other_strong = other_kind == EMU_CK_ATOMIC || other_kind == EMU_CK_VOLATILE;
+        bool strong = kind == EMU_CK_ATOMIC || kind == EMU_CK_VOLATILE,
+             other_strong = other_kind == EMU_CK_ATOMIC || other_kind == EMU_CK_VOLATILE;
         return !(strong && other_strong) && stamp >= w->seen[other_warp];
     }
     if (other_lane == lane || kind == EMU_CK_WARP || other_kind == EMU_CK_WARP || stamp < w->own) return false;
@@ -125,7 +129,8 @@ static bool only_stores(const struct emu_check_access *a)
 }
 
 /* Does the store leave the cell as it is? Two that store the same do no harm. */
-static bool stores_same(const struct emu_check_access *a, uint32_t lane, uint32_t at, uint32_t cell_at, uint32_t cell_bytes)
+static bool stores_same(const struct emu_check_access *a, uint32_t lane, uint32_t at, uint32_t cell_at,
+                        uint32_t cell_bytes)
 {
     const struct emu_op *op = a->op;
     const struct emu_frame *f = a->f;
@@ -138,14 +143,23 @@ static bool stores_same(const struct emu_check_access *a, uint32_t lane, uint32_
     return !memcmp(f->shared + at + from, v + from, n);
 }
 
-static void report_finding(const struct emu_check_access *a, unsigned kind, uint32_t lane, uint32_t at, uint32_t bytes, int32_t other, uint32_t other_site, unsigned other_what)
+static void report_finding(const struct emu_check_access *a, unsigned kind, uint32_t lane, uint32_t at, uint32_t bytes,
+                           int32_t other, uint32_t other_site, unsigned other_what)
 {
     const struct emu_warp *w = a->f->w;
     const struct emu_cta *c = w->cta;
     unsigned other_kind = other >= EMU_STAMP(EMU_COPY_INTERVAL) ? EMU_CK_COPY : (unsigned)other >> 10 & 3;
-    struct emu_found x = {.kind = (uint8_t)kind, .what = (uint8_t)((a->what & (EMU_CHECK_READ | EMU_CHECK_WRITE)) | a->kind << 4), .other_what = (uint8_t)(other_what | other_kind << 4),
-                          .site = a->site, .other_site = other_site, .thread = w->ix * EMU_LANES + lane, .other_thread = (uint32_t)other & EMU_STAMP_WHO,
-                          .at = at, .bytes = bytes, .linear = c->linear, .times = 1};
+    struct emu_found x = {.kind = (uint8_t)kind,
+                          .what = (uint8_t)((a->what & (EMU_CHECK_READ | EMU_CHECK_WRITE)) | a->kind << 4),
+                          .other_what = (uint8_t)(other_what | other_kind << 4),
+                          .site = a->site,
+                          .other_site = other_site,
+                          .thread = w->ix * EMU_LANES + lane,
+                          .other_thread = (uint32_t)other & EMU_STAMP_WHO,
+                          .at = at,
+                          .bytes = bytes,
+                          .linear = c->linear,
+                          .times = 1};
     memcpy(x.cta, c->id, sizeof x.cta);
     emu_check_found(a->f, &x);
 }
@@ -154,7 +168,8 @@ static void note_read(struct emu_check *k, const struct emu_check_warp *w, uint3
 {
     int32_t old = k->r[cell], q = k->q[cell];
     bool same_warp = !((old ^ self) & EMU_STAMP_WARP);
-    if (old >= w->limit && (old ^ self) & EMU_STAMP_WHO && (!same_warp || q < w->limit || !((q ^ self) & EMU_STAMP_WARP))) {
+    if (old >= w->limit && (old ^ self) & EMU_STAMP_WHO &&
+        (!same_warp || q < w->limit || !((q ^ self) & EMU_STAMP_WARP))) {
         k->q[cell] = old;
         k->qs[cell] = k->rs[cell];
     }
@@ -180,7 +195,8 @@ void emu_check_touch(const struct emu_check_access *a, uint32_t lane, uint32_t a
         int32_t last = k->w[c], put = self;
         bool again = false; /* stores what another thread has just stored */
         if (last >= k->base && emu_check_conflict(k, w->ix, lane, kind, last)) {
-            bool same = last < EMU_STAMP(EMU_COPY_INTERVAL) && only_stores(a) && stores_same(a, lane, at, c << k->shift, size);
+            bool same =
+                last < EMU_STAMP(EMU_COPY_INTERVAL) && only_stores(a) && stores_same(a, lane, at, c << k->shift, size);
             if (same && !emu_check_combines(w->cta->code, k->ws[c])) {
                 bool same_warp = !((last ^ self) & EMU_STAMP_WARP);
                 again = true;
@@ -245,9 +261,9 @@ void emu_check_lanes_touch(const struct emu_op *op, struct emu_frame *f, const u
     uint32_t bytes = (uint32_t)op->bytes * op->vec;
     bool stores = a.what == EMU_CHECK_WRITE;
     uint64_t words[EMU_LANES];
-    if (op->sub & EMU_CHECK_SYNC)
-        EMU_FOR_LANES(i, mask) words[i] = at[i];
-    if (op->sub & EMU_CHECK_SYNC && a.what & EMU_CHECK_READ) emu_check_acquire(k, f->w->ix, words, mask, a.kind != EMU_CK_VOLATILE);
+    if (op->sub & EMU_CHECK_SYNC) EMU_FOR_LANES(i, mask) words[i] = at[i];
+    if (op->sub & EMU_CHECK_SYNC && a.what & EMU_CHECK_READ)
+        emu_check_acquire(k, f->w->ix, words, mask, a.kind != EMU_CK_VOLATILE);
     if (!stores) {
         EMU_FOR_LANES(i, mask) emu_check_touch(&a, i, at[i], bytes);
     } else {

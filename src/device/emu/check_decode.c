@@ -16,7 +16,8 @@ uint32_t dec_check_site(struct decoder *d)
     if (!dec_checks(d)) return 0;
     if (!c->sites.n) *mg_vec_push(&c->sites) = (struct emu_site){0};
     struct emu_site *last = &c->sites.at[c->sites.n - 1];
-    if (last->fn != d->fn || last->node != d->node) *mg_vec_push(&c->sites) = (struct emu_site){.fn = d->fn, .node = d->node};
+    if (last->fn != d->fn || last->node != d->node)
+        *mg_vec_push(&c->sites) = (struct emu_site){.fn = d->fn, .node = d->node};
     return c->sites.n - 1;
 }
 
@@ -37,7 +38,8 @@ static bool is_read(const struct mg_module *m, mg_id func, mg_id reg)
 bool dec_check_sets(struct decoder *d, const struct mg_form *form, const struct mg_opnd *result)
 {
     uint32_t site = dec_check_site(d);
-    bool unread = !result || result->kind == MG_OPND_sink || (result->kind == MG_OPND_reg && !is_read(d->m, d->fn->id, result->id));
+    bool unread = !result || result->kind == MG_OPND_sink ||
+                  (result->kind == MG_OPND_reg && !is_read(d->m, d->fn->id, result->id));
     bool sets = mg_form_has(form, MG_MOD_exch) && unread;
     if (site) d->code->sites.at[site].combines = !sets;
     return sets;
@@ -73,7 +75,8 @@ void dec_check_access(struct decoder *d, const struct emu_op *access)
     op->sub = access->sub;
     op->mode = access->mode;
     uint8_t fine = access->bytes >= 8 ? 0 : access->bytes >= 4 ? 1 : access->bytes >= 2 ? 2 : 3;
-    if (access->space == MG_SPACE_shared && fine > atomic_load(&d->code->check_fine)) atomic_store(&d->code->check_fine, fine);
+    if (access->space == MG_SPACE_shared && fine > atomic_load(&d->code->check_fine))
+        atomic_store(&d->code->check_fine, fine);
 }
 
 void dec_check_after(struct decoder *d, enum emu_opcode opcode, const struct emu_op *of)

@@ -16,8 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int32_t end_of(const struct emu_check_warp *w) { return (w->now | 0xfff) + 1; }
-static void begin(struct emu_check_warp *w, uint32_t warp, uint32_t interval) { w->now = EMU_STAMP(interval) | (int32_t)(warp << 5); }
+static int32_t end_of(const struct emu_check_warp *w)
+{
+    return (w->now | 0xfff) + 1;
+}
+static void begin(struct emu_check_warp *w, uint32_t warp, uint32_t interval)
+{
+    w->now = EMU_STAMP(interval) | (int32_t)(warp << 5);
+}
 
 /* Out of numbers: all that was is forgotten but what was written at all. */
 static void start_over(struct emu_check *k)
@@ -62,12 +68,20 @@ static void publish(const struct emu_check_warp *w, uint32_t warp, struct emu_ch
 
 /* ---- barriers of the CTA -------------------------------------------------------------------------- */
 
-static void misuse(struct emu_warp *w, const struct emu_set *s, enum emu_check_misuse what, uint32_t n0, uint32_t n1, uint32_t other_site, uint32_t other_lane)
+static void misuse(struct emu_warp *w, const struct emu_set *s, enum emu_check_misuse what, uint32_t n0, uint32_t n1,
+                   uint32_t other_site, uint32_t other_lane)
 {
     const struct emu_cta *c = w->cta;
     uint32_t lane = (uint32_t)emu_first(s->mask);
-    struct emu_found x = {.kind = MG_FINDING_BARRIER, .misuse = (uint8_t)what, .site = s->pc->site, .other_site = other_site, .thread = w->ix * EMU_LANES + lane,
-                          .other_thread = w->ix * EMU_LANES + other_lane, .n = {n0, n1}, .linear = c->linear, .times = 1};
+    struct emu_found x = {.kind = MG_FINDING_BARRIER,
+                          .misuse = (uint8_t)what,
+                          .site = s->pc->site,
+                          .other_site = other_site,
+                          .thread = w->ix * EMU_LANES + lane,
+                          .other_thread = w->ix * EMU_LANES + other_lane,
+                          .n = {n0, n1},
+                          .linear = c->linear,
+                          .times = 1};
     memcpy(x.cta, c->id, sizeof x.cta);
     emu_check_found(s->frame, &x);
 }
@@ -90,12 +104,15 @@ void emu_check_bar_arrive(struct emu_warp *w, uint32_t b)
     for (uint32_t i = 0; i < w->n_sets; i++) {
         const struct emu_set *s = &w->sets[i];
         if (s->state != EMU_PARK_BAR || s->bar != b) continue;
-        if (first && s->pc != first->pc && (aligned(s) || aligned(first))) misuse(w, s, EMU_MISUSE_PLACES, 0, 0, first->pc->site, (uint32_t)emu_first(first->mask));
+        if (first && s->pc != first->pc && (aligned(s) || aligned(first)))
+            misuse(w, s, EMU_MISUSE_PLACES, 0, 0, first->pc->site, (uint32_t)emu_first(first->mask));
         if (!first) first = s;
         waits |= s->pc->sub != EMU_BAR_ARRIVE;
         uint32_t n = s->pc->a.s[1] ? ((const uint32_t *)(s->frame->regs + s->pc->a.s[1]))[emu_first(s->mask)] : all;
-        if (n % EMU_LANES) misuse(w, s, EMU_MISUSE_MULTIPLE, n, 0, 0, 0);
-        else if (n > all) misuse(w, s, EMU_MISUSE_MORE, n, c->n_threads, 0, 0);
+        if (n % EMU_LANES)
+            misuse(w, s, EMU_MISUSE_MULTIPLE, n, 0, 0, 0);
+        else if (n > all)
+            misuse(w, s, EMU_MISUSE_MORE, n, c->n_threads, 0, 0);
         count = n;
     }
     if (!first) return;
@@ -104,7 +121,8 @@ void emu_check_bar_arrive(struct emu_warp *w, uint32_t b)
         k->bars[b].used = true;
         k->bars[b].count = count;
         k->bars[b].site = first->pc->site;
-    } else if (k->bars[b].count != count) misuse(w, first, EMU_MISUSE_COUNTS, count, k->bars[b].count, k->bars[b].site, 0);
+    } else if (k->bars[b].count != count)
+        misuse(w, first, EMU_MISUSE_COUNTS, count, k->bars[b].count, k->bars[b].site, 0);
     if (!waits) k->bars[b].signals |= 1u << w->ix;
     publish(&k->warps[w->ix], w->ix, &k->bars[b].at);
     if (!waits) begin(&k->warps[w->ix], w->ix, emu_check_interval(k));
@@ -120,14 +138,16 @@ void emu_check_bar_done(struct emu_cta *c, uint32_t b, uint32_t warps)
     int32_t limit = EMU_STAMP(next);
     for (uint32_t i = 0; i < c->n_warps; i++) {
         struct emu_check_warp *w = &k->warps[i];
-        if (all) w->limit = w->own = limit;
+        if (all)
+            w->limit = w->own = limit;
         else if (warps >> i & 1 && !(k->bars[b].signals >> i & 1)) {
             int32_t least = w->own = end_of(w);
             merge_clock(w->seen, k->bars[b].at.seen);
             for (uint32_t j = 0; j < c->n_warps; j++)
                 if (j != i) least = MG_MIN(least, w->seen[j]);
             w->limit = MG_MAX(w->limit, least);
-        } else continue;
+        } else
+            continue;
         begin(w, i, next);
     }
     k->bars[b].used = false;
@@ -177,13 +197,21 @@ void emu_check_synced(const struct emu_alu *o, char *regs, uint32_t mask)
         left &= ~group;
         uint32_t outside = group & ~m;
         if (outside) {
-            struct emu_found x = {.kind = MG_FINDING_BARRIER, .misuse = EMU_MISUSE_MEMBERS, .site = op->site, .thread = f->w->ix * EMU_LANES + (uint32_t)emu_first(outside), .n = {m, 0}, .linear = f->w->cta->linear, .times = 1};
+            struct emu_found x = {.kind = MG_FINDING_BARRIER,
+                                  .misuse = EMU_MISUSE_MEMBERS,
+                                  .site = op->site,
+                                  .thread = f->w->ix * EMU_LANES + (uint32_t)emu_first(outside),
+                                  .n = {m, 0},
+                                  .linear = f->w->cta->linear,
+                                  .times = 1};
             memcpy(x.cta, f->w->cta->id, sizeof x.cta);
             emu_check_found(f, &x);
         }
         m |= group;
-        if (!(f->w->live & ~m)) w->own = end_of(w);
-        else sync_part(w, m);
+        if (!(f->w->live & ~m))
+            w->own = end_of(w);
+        else
+            sync_part(w, m);
     }
     begin(w, f->w->ix, emu_check_interval(k));
 }
@@ -240,8 +268,10 @@ void emu_check_mbar(const struct emu_alu *o, char *regs, uint32_t mask)
     EMU_FOR_LANES(i, mask) words[i] = word_of(f, &b->at, regs, i);
     if (!mask) return;
     emu_race_mbar(f->w->cta, f->w->ix, words, mask, o->d);
-    if (o->d) emu_check_acquire(k, f->w->ix, words, mask, true);
-    else emu_check_release(k, f->w->ix, words, mask);
+    if (o->d)
+        emu_check_acquire(k, f->w->ix, words, mask, true);
+    else
+        emu_check_release(k, f->w->ix, words, mask);
 }
 
 /* The lanes have seen all lanes of the cluster arrive: lenient, what these did since counts as well. */
@@ -285,8 +315,10 @@ void emu_check_wait(const struct emu_alu *o, char *regs, uint32_t mask)
     if (op->guard) mask &= *(const uint32_t *)(regs + op->guard) ^ op->guard_flip;
     for (uint32_t i = 0; i < w->copies.n; i++) {
         const struct emu_check_copy *c = &w->copies.at[i];
-        if (mask >> c->lane & 1 && (op->off < 0 || (int64_t)c->group + op->off < (int64_t)w->groups[c->lane])) finish_copy(k, w, c);
-        else w->copies.at[n++] = *c;
+        if (mask >> c->lane & 1 && (op->off < 0 || (int64_t)c->group + op->off < (int64_t)w->groups[c->lane]))
+            finish_copy(k, w, c);
+        else
+            w->copies.at[n++] = *c;
     }
     w->copies.n = n;
 }

@@ -24,7 +24,8 @@ static void add_found(struct emu_findings *s, const struct emu_found *x)
     } else if (s->list.n < MOST_PAIRS) {
         mg_map_set(&s->at, key, s->list.n);
         *mg_vec_push(&s->list) = *x;
-    } else s->lost += x->times;
+    } else
+        s->lost += x->times;
 }
 
 void emu_check_found(struct emu_frame *f, const struct emu_found *x)
@@ -47,7 +48,8 @@ void emu_check_worker_end(struct emu_worker *wk)
     struct emu_findings *s = wk->found;
     if (!s) return;
     pthread_mutex_lock(&l->lock);
-    if (!l->found) l->found = s;
+    if (!l->found)
+        l->found = s;
     else {
         for (uint32_t i = 0; i < s->list.n; i++) add_found(l->found, &s->list.at[i]);
         l->found->lost += s->lost;
@@ -63,7 +65,10 @@ static const char *word_of(unsigned what)
 {
     unsigned kind = what >> 4;
     bool reads = what & EMU_CHECK_READ, writes = what & EMU_CHECK_WRITE;
-    return kind == EMU_CK_COPY ? "copy" : kind == EMU_CK_ATOMIC && reads && writes ? "atomic" : writes ? "write" : "read";
+    return kind == EMU_CK_COPY                        ? "copy"
+           : kind == EMU_CK_ATOMIC && reads && writes ? "atomic"
+           : writes                                   ? "write"
+                                                      : "read";
 }
 
 static void fill_at(struct emu_launch *l, struct mg_finding_at *at, uint32_t site, uint32_t thread, unsigned what)
@@ -81,7 +86,8 @@ void emu_check_place(struct emu_launch *l, uint32_t site, struct mg_buf *b)
 {
     const struct emu_site *s = &l->code->sites.at[site];
     const struct mg_module *m = s->fn->mod->ir;
-    if (s->fn->id != l->code->kernel->func || s->fn->mod != l->code->kernel->mod) mg_buf_printf(b, "function %s, ", mg_name(m, m->funcs.at[s->fn->id].name));
+    if (s->fn->id != l->code->kernel->func || s->fn->mod != l->code->kernel->mod)
+        mg_buf_printf(b, "function %s, ", mg_name(m, m->funcs.at[s->fn->id].name));
     emu_place(m, s->fn->id, s->node, b);
 }
 
@@ -92,7 +98,8 @@ void emu_check_variable(struct emu_launch *l, struct mg_finding *f)
     for (uint32_t i = 1; i < m->vars.n; i++) {
         const struct mg_var *v = &m->vars.at[i];
         uint64_t at, bytes = mg_var_bytes(v);
-        if (v->space != MG_SPACE_shared || !mg_map_get(&l->code->shared_at, l->code->kernel->mod->seq << 32 | i, &at)) continue;
+        if (v->space != MG_SPACE_shared || !mg_map_get(&l->code->shared_at, l->code->kernel->mod->seq << 32 | i, &at))
+            continue;
         if (!bytes) bytes = l->l->dyn_shared_bytes;
         if (f->address < at || f->address - at >= bytes) continue;
         snprintf(f->allocation, sizeof f->allocation, "%s", mg_name(m, v->name));
@@ -100,7 +107,8 @@ void emu_check_variable(struct emu_launch *l, struct mg_finding *f)
         f->allocation_bytes = (uint32_t)bytes;
         return;
     }
-    snprintf(f->allocation, sizeof f->allocation, "%s", f->address >= l->dyn_at ? "dynamic shared memory" : "shared memory");
+    snprintf(f->allocation, sizeof f->allocation, "%s",
+             f->address >= l->dyn_at ? "dynamic shared memory" : "shared memory");
     f->allocation_address = f->address >= l->dyn_at ? l->dyn_at : 0;
     f->allocation_bytes = f->address >= l->dyn_at ? l->l->dyn_shared_bytes : l->shared_bytes;
 }
@@ -108,19 +116,31 @@ void emu_check_variable(struct emu_launch *l, struct mg_finding *f)
 static void tell_misuse(const struct emu_found *x, struct mg_buf *b)
 {
     switch ((enum emu_check_misuse)x->misuse) {
-    case EMU_MISUSE_MULTIPLE: mg_buf_printf(b, "barrier for %u threads, not a multiple of 32,", x->n[0]); break;
-    case EMU_MISUSE_MORE: mg_buf_printf(b, "barrier for %u threads in a CTA of %u", x->n[0], x->n[1]); break;
-    case EMU_MISUSE_COUNTS: mg_buf_printf(b, "barrier for %u threads, where another warp asked for %u,", x->n[0], x->n[1]); break;
-    case EMU_MISUSE_PLACES: mg_buf_adds(b, "lanes of one warp at different barrier instructions, where all must be at one,"); break;
-    case EMU_MISUSE_MEMBERS: mg_buf_printf(b, "thread outside the member mask 0x%08x that it gives", x->n[0]); break;
-    case EMU_MISUSE_NONE: break;
+    case EMU_MISUSE_MULTIPLE:
+        mg_buf_printf(b, "barrier for %u threads, not a multiple of 32,", x->n[0]);
+        break;
+    case EMU_MISUSE_MORE:
+        mg_buf_printf(b, "barrier for %u threads in a CTA of %u", x->n[0], x->n[1]);
+        break;
+    case EMU_MISUSE_COUNTS:
+        mg_buf_printf(b, "barrier for %u threads, where another warp asked for %u,", x->n[0], x->n[1]);
+        break;
+    case EMU_MISUSE_PLACES:
+        mg_buf_adds(b, "lanes of one warp at different barrier instructions, where all must be at one,");
+        break;
+    case EMU_MISUSE_MEMBERS:
+        mg_buf_printf(b, "thread outside the member mask 0x%08x that it gives", x->n[0]);
+        break;
+    case EMU_MISUSE_NONE:
+        break;
     }
 }
 
 static void describe(struct emu_launch *l, const struct emu_found *x, struct mg_finding *f)
 {
     struct mg_buf b = MG_BUF_INIT;
-    *f = (struct mg_finding){.kind = (enum mg_finding_kind)x->kind, .address = x->at, .bytes = x->bytes, .times = x->times};
+    *f = (struct mg_finding){
+        .kind = (enum mg_finding_kind)x->kind, .address = x->at, .bytes = x->bytes, .times = x->times};
     memcpy(f->cta, x->cta, sizeof f->cta);
     memcpy(f->other_cta, x->cta, sizeof f->other_cta);
     fill_at(l, &f->at, x->site, x->thread, x->what);
@@ -160,9 +180,15 @@ static void describe(struct emu_launch *l, const struct emu_found *x, struct mg_
             mg_buf_printf(&b, " and %s at ", copy ? "cp.async" : f->other.access);
             emu_check_place(l, x->other_site, &b);
             mg_buf_printf(&b, ", thread (%u,%u,%u)", o[0], o[1], o[2]);
-            mg_buf_adds(&b, copy ? " not waited for" : x->site == x->other_site && warp && x->what >> 4 != EMU_CK_WARP && x->what & EMU_CHECK_WRITE ? ", lanes of one warp, different values" : warp ? ", lanes of one warp without __syncwarp() between" : " without a barrier between");
+            mg_buf_adds(&b,
+                        copy ? " not waited for"
+                        : x->site == x->other_site && warp && x->what >> 4 != EMU_CK_WARP && x->what & EMU_CHECK_WRITE
+                            ? ", lanes of one warp, different values"
+                        : warp ? ", lanes of one warp without __syncwarp() between"
+                               : " without a barrier between");
         }
-        mg_buf_printf(&b, "; address 0x%" PRIx64 " in %s of %" PRIu64 " bytes", f->address, f->allocation, f->allocation_bytes);
+        mg_buf_printf(&b, "; address 0x%" PRIx64 " in %s of %" PRIu64 " bytes", f->address, f->allocation,
+                      f->allocation_bytes);
     }
     mg_buf_printf(&b, " (%" PRIu64 " %s)", f->times, f->times == 1 ? "time" : "times");
     snprintf(f->text, sizeof f->text, "%s", b.at);

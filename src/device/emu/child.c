@@ -28,21 +28,39 @@ struct emu_child { /* in device memory, the parameters behind it */
     uint64_t stream, cta, seq;
 };
 
-static const struct { const char *name; enum emu_builtin builtin; } entries[] = {
-    {"GetParameterBufferV2", EMU_BUILTIN_CHILD_BUFFER}, {"LaunchDeviceV2", EMU_BUILTIN_CHILD_LAUNCH}, {"LaunchDeviceV2_ptsz", EMU_BUILTIN_CHILD_LAUNCH},
-    {"StreamCreateWithFlags", EMU_BUILTIN_CHILD_STREAM}, {"StreamDestroy", EMU_BUILTIN_CHILD_NOTHING}, {"EventCreateWithFlags", EMU_BUILTIN_CHILD_STREAM},
-    {"EventRecord", EMU_BUILTIN_CHILD_NOTHING}, {"EventDestroy", EMU_BUILTIN_CHILD_NOTHING}, {"StreamWaitEvent", EMU_BUILTIN_CHILD_NOTHING},
-    {"GetLastError", EMU_BUILTIN_CHILD_ERROR}, {"PeekAtLastError", EMU_BUILTIN_CHILD_ERROR}, {"GetErrorString", EMU_BUILTIN_CHILD_TEXT}, {"GetErrorName", EMU_BUILTIN_CHILD_TEXT},
-    {"MemcpyAsync", EMU_BUILTIN_CHILD_COPY}, {"MemsetAsync", EMU_BUILTIN_CHILD_FILL},
-    {"Malloc", EMU_BUILTIN_CHILD_MALLOC}, {"Free", EMU_BUILTIN_CHILD_FREE},
-    {"GetDevice", EMU_BUILTIN_CHILD_DEVICE}, {"GraphSetConditional", EMU_BUILTIN_SET_CONDITIONAL},
+static const struct {
+    const char *name;
+    enum emu_builtin builtin;
+} entries[] = {
+    {"GetParameterBufferV2", EMU_BUILTIN_CHILD_BUFFER},
+    {"LaunchDeviceV2", EMU_BUILTIN_CHILD_LAUNCH},
+    {"LaunchDeviceV2_ptsz", EMU_BUILTIN_CHILD_LAUNCH},
+    {"StreamCreateWithFlags", EMU_BUILTIN_CHILD_STREAM},
+    {"StreamDestroy", EMU_BUILTIN_CHILD_NOTHING},
+    {"EventCreateWithFlags", EMU_BUILTIN_CHILD_STREAM},
+    {"EventRecord", EMU_BUILTIN_CHILD_NOTHING},
+    {"EventDestroy", EMU_BUILTIN_CHILD_NOTHING},
+    {"StreamWaitEvent", EMU_BUILTIN_CHILD_NOTHING},
+    {"GetLastError", EMU_BUILTIN_CHILD_ERROR},
+    {"PeekAtLastError", EMU_BUILTIN_CHILD_ERROR},
+    {"GetErrorString", EMU_BUILTIN_CHILD_TEXT},
+    {"GetErrorName", EMU_BUILTIN_CHILD_TEXT},
+    {"MemcpyAsync", EMU_BUILTIN_CHILD_COPY},
+    {"MemsetAsync", EMU_BUILTIN_CHILD_FILL},
+    {"Malloc", EMU_BUILTIN_CHILD_MALLOC},
+    {"Free", EMU_BUILTIN_CHILD_FREE},
+    {"GetDevice", EMU_BUILTIN_CHILD_DEVICE},
+    {"GraphSetConditional", EMU_BUILTIN_SET_CONDITIONAL},
 };
 
 enum emu_builtin emu_child_find(const char *name)
 {
-    if (!strncmp(name, "__cudaCDP2", 10)) name += 10;
-    else if (!strncmp(name, "cuda", 4)) name += 4;
-    else return EMU_BUILTIN_NONE;
+    if (!strncmp(name, "__cudaCDP2", 10))
+        name += 10;
+    else if (!strncmp(name, "cuda", 4))
+        name += 4;
+    else
+        return EMU_BUILTIN_NONE;
     for (uint32_t i = 0; i < MG_COUNT_OF(entries); i++)
         if (!strcmp(name, entries[i].name)) return entries[i].builtin;
     return EMU_BUILTIN_NONE;
@@ -68,8 +86,11 @@ static uint64_t buffer(struct emu_frame *f, const struct emu_call *call, uint32_
     emu_argument(f, call, 1, lane, proto.grid, sizeof proto.grid);
     emu_argument(f, call, 2, lane, proto.block, sizeof proto.block);
     proto.shared = (uint32_t)emu_argument(f, call, 3, lane, NULL, 0);
-    uint64_t threads = (uint64_t)proto.block[0] * proto.block[1] * proto.block[2], ctas = (uint64_t)proto.grid[0] * proto.grid[1] * proto.grid[2];
-    int error = !k ? CUDA_INVALID_VALUE : !threads || threads > 1024 || !ctas ? CUDA_INVALID_CONFIGURATION : CUDA_SUCCESS;
+    uint64_t threads = (uint64_t)proto.block[0] * proto.block[1] * proto.block[2],
+             ctas = (uint64_t)proto.grid[0] * proto.grid[1] * proto.grid[2];
+    int error = !k                                    ? CUDA_INVALID_VALUE
+                : !threads || threads > 1024 || !ctas ? CUDA_INVALID_CONFIGURATION
+                                                      : CUDA_SUCCESS;
     uint64_t at = error ? 0 : mg_mem_alloc(sizeof proto + k->param_bytes + 16, 0, MG_ALLOC_RUNTIME);
     if (!error && !at) error = CUDA_OUT_OF_MEMORY;
     if (error) {
@@ -86,7 +107,9 @@ static int launch(struct emu_frame *f, uint64_t params, uint64_t stream)
     struct emu_launch *l = f->wk->l;
     struct emu_child *c = (struct emu_child *)(params - sizeof *c);
     struct mg_alloc a;
-    if (params < sizeof *c || !mg_mem_find((uint64_t)c, &a) || a.base != (uint64_t)c || a.kind != MG_ALLOC_RUNTIME || c->magic != MAGIC) return CUDA_INVALID_VALUE;
+    if (params < sizeof *c || !mg_mem_find((uint64_t)c, &a) || a.base != (uint64_t)c || a.kind != MG_ALLOC_RUNTIME ||
+        c->magic != MAGIC)
+        return CUDA_INVALID_VALUE;
     c->magic++;
     c->stream = stream;
     c->cta = f->w->cta->linear;
@@ -101,10 +124,15 @@ static int launch(struct emu_frame *f, uint64_t params, uint64_t stream)
 /* A copy or a fill in stream order: dst, src or value, bytes, (kind,) stream. */
 static int transfer(struct emu_frame *f, const struct emu_call *call, uint32_t lane, bool fill)
 {
-    uint64_t bytes = emu_argument(f, call, 2, lane, NULL, 0), at = bytes ? mg_mem_alloc(sizeof(struct emu_child), 0, MG_ALLOC_RUNTIME) : 0;
+    uint64_t bytes = emu_argument(f, call, 2, lane, NULL, 0),
+             at = bytes ? mg_mem_alloc(sizeof(struct emu_child), 0, MG_ALLOC_RUNTIME) : 0;
     if (!bytes) return CUDA_SUCCESS;
     if (!at) return CUDA_OUT_OF_MEMORY;
-    *(struct emu_child *)at = (struct emu_child){.magic = MAGIC, .to = emu_argument(f, call, 0, lane, NULL, 0), .from = emu_argument(f, call, 1, lane, NULL, 0), .bytes = bytes, .fill = fill};
+    *(struct emu_child *)at = (struct emu_child){.magic = MAGIC,
+                                                 .to = emu_argument(f, call, 0, lane, NULL, 0),
+                                                 .from = emu_argument(f, call, 1, lane, NULL, 0),
+                                                 .bytes = bytes,
+                                                 .fill = fill};
     return launch(f, at + sizeof(struct emu_child), emu_argument(f, call, fill ? 3 : 4, lane, NULL, 0));
 }
 
@@ -116,7 +144,8 @@ static uint64_t error_text(int error)
     static const char *const texts[] = {"no error", "error of a device-side launch"};
     int k = error != CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
-    if (!at[k] && (at[k] = mg_mem_alloc(64, 0, MG_ALLOC_RUNTIME))) memcpy((void *)at[k], texts[k], strlen(texts[k]) + 1);
+    if (!at[k] && (at[k] = mg_mem_alloc(64, 0, MG_ALLOC_RUNTIME)))
+        memcpy((void *)at[k], texts[k], strlen(texts[k]) + 1);
     pthread_mutex_unlock(&lock);
     return at[k];
 }
@@ -138,7 +167,9 @@ void emu_child_builtin(struct emu_frame *f, const struct emu_op *op, uint32_t ma
     {
         uint64_t a = emu_argument(f, call, 0, i, NULL, 0), r = CUDA_SUCCESS;
         switch ((enum emu_builtin)op->sub) {
-        case EMU_BUILTIN_CHILD_BUFFER: r = buffer(f, call, i); break;
+        case EMU_BUILTIN_CHILD_BUFFER:
+            r = buffer(f, call, i);
+            break;
         case EMU_BUILTIN_CHILD_LAUNCH:
             r = (uint64_t)launch(f, a, emu_argument(f, call, 1, i, NULL, 0));
             if (r) atomic_store(&l->child_error, (int)r);
@@ -150,19 +181,27 @@ void emu_child_builtin(struct emu_frame *f, const struct emu_op *op, uint32_t ma
         case EMU_BUILTIN_CHILD_STREAM: /* streams and events order nothing here: children run one by one */
             put(f, op, i, a, 0x1000 + atomic_fetch_add(&l->n_handles, 1));
             break;
-        case EMU_BUILTIN_CHILD_ERROR: r = (uint64_t)atomic_load(&l->child_error); break;
-        case EMU_BUILTIN_CHILD_TEXT: r = error_text((int)a); break;
+        case EMU_BUILTIN_CHILD_ERROR:
+            r = (uint64_t)atomic_load(&l->child_error);
+            break;
+        case EMU_BUILTIN_CHILD_TEXT:
+            r = error_text((int)a);
+            break;
         case EMU_BUILTIN_CHILD_MALLOC: {
             uint64_t at = emu_heap_alloc(f->wk->dev, emu_argument(f, call, 1, i, NULL, 0));
             put(f, op, i, a, at);
             r = at ? CUDA_SUCCESS : CUDA_OUT_OF_MEMORY;
             break;
         }
-        case EMU_BUILTIN_CHILD_FREE: r = !a || emu_heap_free(f->wk->dev, a) ? CUDA_SUCCESS : CUDA_INVALID_VALUE; break;
+        case EMU_BUILTIN_CHILD_FREE:
+            r = !a || emu_heap_free(f->wk->dev, a) ? CUDA_SUCCESS : CUDA_INVALID_VALUE;
+            break;
         case EMU_BUILTIN_SET_CONDITIONAL: {
             struct mg_cond_value *v = (struct mg_cond_value *)a;
             struct mg_alloc m;
-            if (!mg_mem_find_any(a, &m) || m.base != a || m.bytes < sizeof *v || v->magic != MG_COND_MAGIC) emu_fault(f, op, MG_FAULT_ADDRESS, (int)i, a, 0, "0x%" PRIx64 " is no handle of a conditional graph node", a);
+            if (!mg_mem_find_any(a, &m) || m.base != a || m.bytes < sizeof *v || v->magic != MG_COND_MAGIC)
+                emu_fault(f, op, MG_FAULT_ADDRESS, (int)i, a, 0,
+                          "0x%" PRIx64 " is no handle of a conditional graph node", a);
             __atomic_store_n(&v->value, (uint32_t)emu_argument(f, call, 1, i, NULL, 0), __ATOMIC_RELAXED);
             break;
         }
@@ -175,7 +214,8 @@ void emu_child_builtin(struct emu_frame *f, const struct emu_op *op, uint32_t ma
             memcpy((void *)a, &zero, sizeof zero);
             break;
         }
-        default: break;
+        default:
+            break;
         }
         emu_result(f, call, i, r);
     }
@@ -193,7 +233,10 @@ static int by_order(const void *x, const void *y)
     return a->seq < b->seq ? -1 : 1;
 }
 
-struct stack { struct emu_child **at; uint32_t n, cap; };
+struct stack {
+    struct emu_child **at;
+    uint32_t n, cap;
+};
 
 static void drop(struct emu_child *c)
 {
@@ -241,7 +284,8 @@ static void run_transfer(const struct emu_child *c, struct mg_fault *fault)
     if (bad) {
         fault->kind = MG_FAULT_ADDRESS;
         fault->address = bad;
-        snprintf(fault->text, sizeof fault->text, "device-side copy of %" PRIu64 " bytes: 0x%" PRIx64 " is outside live allocations", c->bytes, bad);
+        snprintf(fault->text, sizeof fault->text,
+                 "device-side copy of %" PRIu64 " bytes: 0x%" PRIx64 " is outside live allocations", c->bytes, bad);
     } else if (c->fill) {
         mg_defined_set(c->to, c->bytes);
         memset((void *)c->to, (int)c->from, c->bytes);
@@ -251,12 +295,19 @@ static void run_transfer(const struct emu_child *c, struct mg_fault *fault)
     }
 }
 
-static void run_child(struct mg_device *dev, struct emu_child *c, const struct mg_launch *host, struct mg_launch_stats *sum, struct mg_fault *fault, struct emu_kids *kids)
+static void run_child(struct mg_device *dev, struct emu_child *c, const struct mg_launch *host,
+                      struct mg_launch_stats *sum, struct mg_fault *fault, struct emu_kids *kids)
 {
     struct mg_launch_stats stats = {0};
     struct mg_launch l = {
-        .kernel = c->kernel, .grid = {c->grid[0], c->grid[1], c->grid[2]}, .block = {c->block[0], c->block[1], c->block[2]}, .dyn_shared_bytes = c->shared,
-        .params = c + 1, .param_bytes = c->kernel->param_bytes, .time_limit_ns = host->time_limit_ns, .cancel = host->cancel,
+        .kernel = c->kernel,
+        .grid = {c->grid[0], c->grid[1], c->grid[2]},
+        .block = {c->block[0], c->block[1], c->block[2]},
+        .dyn_shared_bytes = c->shared,
+        .params = c + 1,
+        .param_bytes = c->kernel->param_bytes,
+        .time_limit_ns = host->time_limit_ns,
+        .cancel = host->cancel,
         .busy = host->busy,
     };
     const struct mg_child_hooks *h = dev->opts.child_hooks;
@@ -272,7 +323,8 @@ static void run_child(struct mg_device *dev, struct emu_child *c, const struct m
     free((void *)(uintptr_t)stats.strays);
 }
 
-void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault)
+void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats,
+                    struct mg_fault *fault)
 {
     struct mg_launch_stats ignored = {0}, *sum = stats ? stats : &ignored;
     struct mg_fault none, *seen = fault ? fault : &none;
@@ -284,8 +336,10 @@ void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_
     while (ok && s.n && seen->kind == MG_FAULT_NONE) {
         struct emu_child *c = s.at[--s.n];
         kids = (struct emu_kids){0};
-        if (c->kernel) run_child(dev, c, l, sum, seen, &kids);
-        else run_transfer(c, seen);
+        if (c->kernel)
+            run_child(dev, c, l, sum, seen, &kids);
+        else
+            run_transfer(c, seen);
         drop(c);
         ok = push(&s, kids.first, kids.n);
     }

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#define OP(o) ((const struct emu_op *)(const void *)(o))
+#define OP(o)       ((const struct emu_op *)(const void *)(o))
 #define OFFSET_MASK ((1u << EMU_CLUSTER_SHIFT) - 1)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -27,7 +27,10 @@ static struct emu_cta *owner(const struct emu_frame *f, uint64_t address, uint32
     return NULL;
 }
 
-bool emu_in_cluster(const struct emu_frame *f, uint64_t address, uint32_t bytes) { return owner(f, address, bytes) != NULL; }
+bool emu_in_cluster(const struct emu_frame *f, uint64_t address, uint32_t bytes)
+{
+    return owner(f, address, bytes) != NULL;
+}
 
 /* 0 where no CTA is: whoever uses it faults. */
 static uint64_t to_generic(const struct emu_frame *f, uint64_t a)
@@ -65,7 +68,8 @@ void emu_cluster_cvta(const struct emu_alu *o, char *regs, uint32_t mask)
 
 static uint64_t address_of(const struct emu_alu *o, const char *regs, uint32_t lane)
 {
-    return OP(o)->flags & EMU_OF_WIDE ? ((const uint64_t *)(regs + o->s[0]))[lane] : ((const uint32_t *)(regs + o->s[0]))[lane];
+    return OP(o)->flags & EMU_OF_WIDE ? ((const uint64_t *)(regs + o->s[0]))[lane]
+                                      : ((const uint32_t *)(regs + o->s[0]))[lane];
 }
 
 void emu_mapa(const struct emu_alu *o, char *regs, uint32_t mask)
@@ -76,15 +80,20 @@ void emu_mapa(const struct emu_alu *o, char *regs, uint32_t mask)
     EMU_FOR_LANES(i, mask)
     {
         uint64_t a = address_of(o, regs, i), r;
-        if (ranks[i] >= f->w->cta->n_peers) emu_fault(f, op, MG_FAULT_TRAP, (int)i, 0, 0, "CTA rank %u in a cluster of %u", ranks[i], f->w->cta->n_peers);
-        if (op->space == MG_SPACE_shared) r = (a & OFFSET_MASK) | (uint64_t)(ranks[i] + 1) << EMU_CLUSTER_SHIFT;
+        if (ranks[i] >= f->w->cta->n_peers)
+            emu_fault(f, op, MG_FAULT_TRAP, (int)i, 0, 0, "CTA rank %u in a cluster of %u", ranks[i],
+                      f->w->cta->n_peers);
+        if (op->space == MG_SPACE_shared)
+            r = (a & OFFSET_MASK) | (uint64_t)(ranks[i] + 1) << EMU_CLUSTER_SHIFT;
         else {
             const struct emu_cta *c = owner(f, a, 1);
             if (!c) emu_fault(f, op, MG_FAULT_ADDRESS, (int)i, a, 1, "mapa of an address outside shared memory");
             r = a - (uint64_t)c->shared + (uint64_t)c->peers[ranks[i]]->shared;
         }
-        if (op->flags & EMU_OF_WIDE) ((uint64_t *)(regs + o->d))[i] = r;
-        else ((uint32_t *)(regs + o->d))[i] = (uint32_t)r;
+        if (op->flags & EMU_OF_WIDE)
+            ((uint64_t *)(regs + o->d))[i] = r;
+        else
+            ((uint32_t *)(regs + o->d))[i] = (uint32_t)r;
     }
 }
 
@@ -95,32 +104,40 @@ void emu_getctarank(const struct emu_alu *o, char *regs, uint32_t mask)
     EMU_FOR_LANES(i, mask)
     {
         uint64_t a = address_of(o, regs, i);
-        if (OP(o)->space == MG_SPACE_shared) d[i] = (uint32_t)a >> EMU_CLUSTER_SHIFT ? ((uint32_t)a >> EMU_CLUSTER_SHIFT) - 1 : f->w->cta->rank;
+        if (OP(o)->space == MG_SPACE_shared)
+            d[i] = (uint32_t)a >> EMU_CLUSTER_SHIFT ? ((uint32_t)a >> EMU_CLUSTER_SHIFT) - 1 : f->w->cta->rank;
         else {
             const struct emu_cta *c = owner(f, a, 1);
-            if (!c) emu_fault(f, OP(o), MG_FAULT_ADDRESS, (int)i, a, 1, "getctarank of an address outside shared memory");
+            if (!c)
+                emu_fault(f, OP(o), MG_FAULT_ADDRESS, (int)i, a, 1, "getctarank of an address outside shared memory");
             d[i] = c->rank;
         }
     }
 }
 
-char *emu_at(struct emu_frame *f, const struct emu_op *place, const char *regs, uint32_t lane, uint64_t bytes, uint32_t align)
+char *emu_at(struct emu_frame *f, const struct emu_op *place, const char *regs, uint32_t lane, uint64_t bytes,
+             uint32_t align)
 {
     uint64_t a = emu_plain_address(f, place, regs, lane), host = a;
     uint32_t n = (uint32_t)MG_MIN(bytes, UINT32_MAX);
     bool ok;
-    if (a & (align - 1)) emu_fault(f, place, MG_FAULT_MISALIGNED, (int)lane, a, n, "misaligned %s of %u bytes", place->flags & EMU_OF_WRITES ? "write" : "read", n);
+    if (a & (align - 1))
+        emu_fault(f, place, MG_FAULT_MISALIGNED, (int)lane, a, n, "misaligned %s of %u bytes",
+                  place->flags & EMU_OF_WRITES ? "write" : "read", n);
     switch (place->space) {
     case MG_SPACE_shared:
         if (place->probe && emu_own_word(f, place, lane, &a, n)) return f->shared + a;
         host = place->flags & EMU_OF_CLUSTER ? to_generic(f, a) : (uint64_t)f->shared + a;
-        ok = place->flags & EMU_OF_CLUSTER ? !bytes || owner(f, host, n) != NULL : a <= f->shared_bytes && f->shared_bytes - a >= bytes;
+        ok = place->flags & EMU_OF_CLUSTER ? !bytes || owner(f, host, n) != NULL
+                                           : a <= f->shared_bytes && f->shared_bytes - a >= bytes;
         break;
     case MG_SPACE_local:
         host = f->local_va + f->local_stride * lane + a;
         ok = a <= f->local_bytes && f->local_bytes - a >= bytes;
         break;
-    default: ok = !bytes || emu_check_one(f, place, (int)lane, a, n); break;
+    default:
+        ok = !bytes || emu_check_one(f, place, (int)lane, a, n);
+        break;
     }
     if (!ok) emu_fault_access(f, place, (int)lane, a, n);
     if (MG_UNLIKELY(f->w->cta->check != NULL) && n) emu_check_at(f, place, lane, host, n);
@@ -180,15 +197,20 @@ uint32_t emu_wait_arrive(struct emu_warp *w, const struct emu_op *op, struct emu
     uint32_t go = 0;
     if (op->sub == EMU_SYNC_CLUSTER) {
         uint32_t wait = mask & w->arrived;
-        if (wait) w->sets[w->n_sets++] = (struct emu_set){.pc = op, .frame = f, .mask = wait, .turn = turn, .state = EMU_PARK_CLUSTER};
+        if (wait)
+            w->sets[w->n_sets++] =
+                (struct emu_set){.pc = op, .frame = f, .mask = wait, .turn = turn, .state = EMU_PARK_CLUSTER};
         w->polls |= wait != 0;
         return mask & ~wait;
     }
     if (op->sub == EMU_SYNC_WGMMA) {
         uint32_t pending = op->a.imm, groups = w->wgmma_groups;
-        uint32_t need = groups > pending && pending < MG_COUNT_OF(w->wgmma_at) ? w->wgmma_at[(groups - 1 - pending) % MG_COUNT_OF(w->wgmma_at)] : 0;
+        uint32_t need = groups > pending && pending < MG_COUNT_OF(w->wgmma_at)
+                            ? w->wgmma_at[(groups - 1 - pending) % MG_COUNT_OF(w->wgmma_at)]
+                            : 0;
         if (!group_behind(w, need)) return mask;
-        w->sets[w->n_sets++] = (struct emu_set){.pc = op, .frame = f, .mask = mask, .turn = turn, .need = need, .state = EMU_PARK_WGMMA};
+        w->sets[w->n_sets++] =
+            (struct emu_set){.pc = op, .frame = f, .mask = mask, .turn = turn, .need = need, .state = EMU_PARK_WGMMA};
         w->polls = 1;
         return 0;
     }
@@ -210,7 +232,8 @@ uint32_t emu_wait_arrive(struct emu_warp *w, const struct emu_op *op, struct emu
             go |= group;
             continue;
         }
-        w->sets[w->n_sets++] = (struct emu_set){.pc = op, .frame = f, .mask = group, .turn = turn, .need = phase, .word = word, .state = EMU_PARK_MBAR};
+        w->sets[w->n_sets++] = (struct emu_set){
+            .pc = op, .frame = f, .mask = group, .turn = turn, .need = phase, .word = word, .state = EMU_PARK_MBAR};
         w->polls = 1;
     }
     return go;
@@ -224,8 +247,9 @@ bool emu_wait_poll(struct emu_warp *w, bool give_up)
     w->polls = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct emu_set *s = &w->sets[i];
-        over[i] = s->state == EMU_PARK_MBAR ? give_up || emu_mbar_phase(*s->word) != s->need : s->state == EMU_PARK_CLUSTER ? !(w->arrived & s->mask)
-                : s->state == EMU_PARK_WGMMA && !group_behind(w, s->need);
+        over[i] = s->state == EMU_PARK_MBAR      ? give_up || emu_mbar_phase(*s->word) != s->need
+                  : s->state == EMU_PARK_CLUSTER ? !(w->arrived & s->mask)
+                                                 : s->state == EMU_PARK_WGMMA && !group_behind(w, s->need);
         woken |= over[i] ? s->mask : 0;
         w->polls |= !over[i] && s->state >= EMU_PARK_MBAR;
     }

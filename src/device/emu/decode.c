@@ -17,8 +17,8 @@
 #include "base/number.h"
 #include "ptx/ptx.h"
 
-#define ALIGN_UP(x, a) (((x) + (a) - 1) & ~((a) - 1))
-#define ALLOCA_BYTES (128u << 10)    /* thread stack for alloca */
+#define ALIGN_UP(x, a)  (((x) + (a)-1) & ~((a)-1))
+#define ALLOCA_BYTES    (128u << 10) /* thread stack for alloca */
 #define RECURSION_BYTES (128u << 10) /* thread stack when the call depth is not known */
 
 void dec_refuse(struct decoder *d, const char *fmt, ...)
@@ -80,7 +80,10 @@ static uint32_t name_slot(struct decoder *d, uint32_t at)
     return at;
 }
 
-enum emu_class dec_reg_class(struct decoder *d, const struct mg_opnd *o) { return dec_class(d->m->regs.at[o->id].type); }
+enum emu_class dec_reg_class(struct decoder *d, const struct mg_opnd *o)
+{
+    return dec_class(d->m->regs.at[o->id].type);
+}
 
 uint32_t dec_reg(struct decoder *d, const struct mg_opnd *o)
 {
@@ -93,7 +96,10 @@ uint32_t dec_reg(struct decoder *d, const struct mg_opnd *o)
         mg_map_set(&d->slots, o->id, at);
     }
     unsigned comp = o->kind == MG_OPND_reg || o->kind == MG_OPND_not ? o->sub : 0;
-    return name_slot(d, (uint32_t)at + (comp && c != EMU_P ? (comp - 1u) * (c == EMU_W ? 128u : c == EMU_D ? 256u : 512u) : 0));
+    return name_slot(d, (uint32_t)at + (comp && c != EMU_P ? (comp - 1u) * (c == EMU_W   ? 128u
+                                                                            : c == EMU_D ? 256u
+                                                                                         : 512u)
+                                                           : 0));
 }
 
 uint32_t dec_const(struct decoder *d, enum emu_class c, uint64_t value)
@@ -118,7 +124,8 @@ static uint32_t special(struct decoder *d, enum mg_sreg s, unsigned comp)
 
 static bool is_clock(enum mg_sreg s)
 {
-    return s == MG_SREG_clock || s == MG_SREG_clock_hi || s == MG_SREG_clock64 || s == MG_SREG_globaltimer || s == MG_SREG_globaltimer_lo || s == MG_SREG_globaltimer_hi;
+    return s == MG_SREG_clock || s == MG_SREG_clock_hi || s == MG_SREG_clock64 || s == MG_SREG_globaltimer ||
+           s == MG_SREG_globaltimer_lo || s == MG_SREG_globaltimer_hi;
 }
 
 /* ---- operands ---------------------------------------------------------------------------------- */
@@ -139,8 +146,10 @@ uint64_t dec_imm(struct decoder *d, const struct mg_opnd *o, enum mg_type t)
         return v;
     }
     if (o->kind == MG_OPND_f64) {
-        if (o->sub == 1) x = mg_number_plain(mg_name(d->m, o->id), NULL);
-        else memcpy(&x, &o->val, 8);
+        if (o->sub == 1)
+            x = mg_number_plain(mg_name(d->m, o->id), NULL);
+        else
+            memcpy(&x, &o->val, 8);
         memcpy(&v, &x, 8);
         if (bits == 32) {
             f = (float)x;
@@ -171,10 +180,17 @@ static void note_named(const struct mg_module *m, const struct mg_func *f, uint8
         uint8_t by = n->flags & MG_NF_PROBE ? NAMED_BY_PROBES : NAMED_BY_PROGRAM;
         for (uint32_t j = 0; n->kind == MG_NODE_inst && j < n->n_opnds; j++) {
             const struct mg_opnd *o = &m->opnds.at[n->opnd + j];
-            uint32_t count = o->kind == MG_OPND_vec || o->kind == MG_OPND_list || o->kind == MG_OPND_pair || o->kind == MG_OPND_tensor ? o->n : 1;
-            const struct mg_opnd *e = count == 1 && o->kind != MG_OPND_vec && o->kind != MG_OPND_list && o->kind != MG_OPND_tensor ? o : &m->opnds.at[o->id];
+            uint32_t count = o->kind == MG_OPND_vec || o->kind == MG_OPND_list || o->kind == MG_OPND_pair ||
+                                     o->kind == MG_OPND_tensor
+                                 ? o->n
+                                 : 1;
+            const struct mg_opnd *e =
+                count == 1 && o->kind != MG_OPND_vec && o->kind != MG_OPND_list && o->kind != MG_OPND_tensor
+                    ? o
+                    : &m->opnds.at[o->id];
             for (uint32_t q = 0; q < count; q++)
-                if (e[q].kind == MG_OPND_var || (e[q].kind == MG_OPND_addr && e[q].sub == MG_OPND_var)) named[m->vars.at[e[q].id].def ? m->vars.at[e[q].id].def : e[q].id] |= by;
+                if (e[q].kind == MG_OPND_var || (e[q].kind == MG_OPND_addr && e[q].sub == MG_OPND_var))
+                    named[m->vars.at[e[q].id].def ? m->vars.at[e[q].id].def : e[q].id] |= by;
         }
     }
 }
@@ -193,7 +209,8 @@ uint32_t dec_local(struct decoder *d, mg_id var)
     if (mg_map_get(&d->locals, var, &at)) return (uint32_t)at;
     const struct mg_var *v = &d->m->vars.at[var];
     uint64_t bytes = mg_var_bytes(v), align = MG_MAX(mg_var_align(v), 1);
-    if (bytes > (1u << 28)) dec_refuse(d, "local variable %s of %llu bytes", mg_name(d->m, v->name), (unsigned long long)bytes);
+    if (bytes > (1u << 28))
+        dec_refuse(d, "local variable %s of %llu bytes", mg_name(d->m, v->name), (unsigned long long)bytes);
     if (is_own_local(d, var)) {
         at = ALIGN_UP((uint64_t)d->fn->own_local, align);
         d->fn->own_local = (uint32_t)ALIGN_UP(at + bytes, 16u);
@@ -210,11 +227,15 @@ uint32_t dec_shared(struct decoder *d, mg_id var)
 {
     uint64_t at, key = (uint64_t)d->mod->seq << 32 | var;
     if (mg_map_get(&d->code->shared_at, key, &at)) return (uint32_t)at;
-    dec_refuse(d, "shared variable %s of a function that is only reached through a pointer", mg_name(d->m, d->m->vars.at[var].name));
+    dec_refuse(d, "shared variable %s of a function that is only reached through a pointer",
+               mg_name(d->m, d->m->vars.at[var].name));
 }
 
 /* The definition of a variable that was declared extern before. */
-mg_id dec_var(struct decoder *d, mg_id var) { return d->m->vars.at[var].def ? d->m->vars.at[var].def : var; }
+mg_id dec_var(struct decoder *d, mg_id var)
+{
+    return d->m->vars.at[var].def ? d->m->vars.at[var].def : var;
+}
 
 /* Address of a variable as class c. */
 static uint32_t variable_address(struct decoder *d, const struct mg_opnd *o, enum emu_class c)
@@ -226,10 +247,12 @@ static uint32_t variable_address(struct decoder *d, const struct mg_opnd *o, enu
     if (c != EMU_W && c != EMU_D) dec_refuse(d, "address of %s in a register of this type", mg_name(d->m, v->name));
     if (dec_is_reference(v) && c == EMU_D) return dec_reference(d, id);
     switch ((enum mg_space)v->space) {
-    case MG_SPACE_shared: return dec_const(d, c, (dec_shared(d, id) + o->val) & (c == EMU_W ? UINT32_MAX : UINT64_MAX));
+    case MG_SPACE_shared:
+        return dec_const(d, c, (dec_shared(d, id) + o->val) & (c == EMU_W ? UINT32_MAX : UINT64_MAX));
     case MG_SPACE_global:
     case MG_SPACE_const:
-        if (!d->mod->globals[id].address) dec_refuse(d, "variable %s is declared extern and defined nowhere", mg_name(d->m, v->name));
+        if (!d->mod->globals[id].address)
+            dec_refuse(d, "variable %s is declared extern and defined nowhere", mg_name(d->m, v->name));
         if (c == EMU_W) dec_refuse(d, "32-bit address of %s", mg_name(d->m, v->name));
         return dec_const(d, c, d->mod->globals[id].address + o->val);
     case MG_SPACE_local:
@@ -246,7 +269,8 @@ static uint32_t variable_address(struct decoder *d, const struct mg_opnd *o, enu
             off += dec_local(d, id);
         }
         break;
-    default: dec_refuse(d, "address of %s", mg_name(d->m, v->name));
+    default:
+        dec_refuse(d, "address of %s", mg_name(d->m, v->name));
     }
     uint32_t at = dec_slot(d, c);
     struct emu_op *op = dec_emit(d, opcode);
@@ -299,21 +323,28 @@ uint32_t dec_src(struct decoder *d, const struct mg_opnd *o, enum emu_class c, e
         op->flags = have == EMU_D ? EMU_OF_WIDE : 0;
         break;
     }
-    case MG_OPND_var: return variable_address(d, o, c);
+    case MG_OPND_var:
+        return variable_address(d, o, c);
     case MG_OPND_func: {
         mg_id f = d->m->funcs.at[o->id].def ? d->m->funcs.at[o->id].def : o->id;
-        if (!d->m->funcs.at[f].defined) dec_refuse(d, "address of function %s, which is defined nowhere", mg_name(d->m, d->m->funcs.at[f].name));
+        if (!d->m->funcs.at[f].defined)
+            dec_refuse(d, "address of function %s, which is defined nowhere", mg_name(d->m, d->m->funcs.at[f].name));
         return dec_const(d, c, d->mod->functions + (uint64_t)f * EMU_FUNC_STRIDE);
     }
-    case MG_OPND_sym: dec_refuse(d, "undeclared name %s", mg_name(d->m, o->id));
-    default: dec_refuse(d, "unsupported operand");
+    case MG_OPND_sym:
+        dec_refuse(d, "undeclared name %s", mg_name(d->m, o->id));
+    default:
+        dec_refuse(d, "unsupported operand");
     }
     if (have == c) return at;
     uint32_t to = dec_slot(d, c);
     struct emu_op *op = NULL;
-    if (have == EMU_D && c == EMU_W) op = dec_emit(d, EMU_OP_lo_dw);
-    else if (have == EMU_W && c == EMU_D) op = dec_emit(d, EMU_OP_zext_wd);
-    else dec_refuse(d, "register of another size");
+    if (have == EMU_D && c == EMU_W)
+        op = dec_emit(d, EMU_OP_lo_dw);
+    else if (have == EMU_W && c == EMU_D)
+        op = dec_emit(d, EMU_OP_zext_wd);
+    else
+        dec_refuse(d, "register of another size");
     op->a.d = to;
     op->a.s[0] = at;
     return to;
@@ -358,12 +389,16 @@ void dec_set_element(struct decoder *d, struct emu_op *op, enum emu_elem elem, u
     *(op->real ? &op->real : &op->a.fn) = emu_function(op->opcode, d->isa, elem, count > 1);
 }
 
-uint32_t dec_next_block(struct decoder *d) { return d->block + 1; }
+uint32_t dec_next_block(struct decoder *d)
+{
+    return d->block + 1;
+}
 
 uint32_t dec_label_block(struct decoder *d, mg_id label)
 {
     uint64_t b;
-    if (!mg_map_get(&d->label_block, label, &b)) dec_refuse(d, "jump to label %s, which is in no block", mg_name(d->m, d->m->labels.at[label].name));
+    if (!mg_map_get(&d->label_block, label, &b))
+        dec_refuse(d, "jump to label %s, which is in no block", mg_name(d->m, d->m->labels.at[label].name));
     return (uint32_t)b;
 }
 
@@ -376,7 +411,8 @@ static void find_labels(struct decoder *d)
         if (n->kind == MG_NODE_label) *mg_vec_push(&waiting) = n->ref;
         if (n->kind != MG_NODE_inst || !waiting.n) continue;
         uint32_t b = mg_cfg_block_of(d->cfg, id);
-        for (uint32_t i = 0; i < waiting.n; i++) mg_map_set(&d->label_block, waiting.at[i], b == MG_NO_BLOCK ? d->cfg->n_blocks : b);
+        for (uint32_t i = 0; i < waiting.n; i++)
+            mg_map_set(&d->label_block, waiting.at[i], b == MG_NO_BLOCK ? d->cfg->n_blocks : b);
         waiting.n = 0;
     }
     for (uint32_t i = 0; i < waiting.n; i++) mg_map_set(&d->label_block, waiting.at[i], d->cfg->n_blocks);
@@ -410,10 +446,13 @@ static void place_formals(struct decoder *d)
             a.bytes = MG_MAX(a.bytes, 1);
             a.to_reg = a.from_reg = 1;
             a.to_class = a.from_class = (uint8_t)dec_class(v->type);
-        } else at = dec_local(d, id);
+        } else
+            at = dec_local(d, id);
         a.to = a.from = at;
-        if (ret) fn->rets[k - fn->n_params] = a;
-        else fn->params[k] = a;
+        if (ret)
+            fn->rets[k - fn->n_params] = a;
+        else
+            fn->params[k] = a;
     }
 }
 
@@ -423,7 +462,8 @@ static void name_none(struct decoder *d)
 }
 
 /* Blocks that nothing reaches were not decoded: whoever names one goes to the end. */
-static const struct emu_op *block_start(const struct emu_func *fn, const uint32_t *start, uint32_t n, const struct emu_op *block)
+static const struct emu_op *block_start(const struct emu_func *fn, const uint32_t *start, uint32_t n,
+                                        const struct emu_op *block)
 {
     uintptr_t b = (uintptr_t)block;
     return fn->ops + (b <= n && start[b] != UINT32_MAX ? start[b] : start[n]);
@@ -474,7 +514,8 @@ static void decode_blocks(struct decoder *d)
                 d->node = id;
                 uint32_t named = d->named.n;
                 mg_id last = dec_probe(d, id, b->last);
-                if (last) id = last;
+                if (last)
+                    id = last;
                 else {
                     dec_defined(d, id);
                     dec_instruction(d, id);
@@ -485,7 +526,8 @@ static void decode_blocks(struct decoder *d)
         }
         d->node = 0;
         const struct emu_op *last = d->ops.n ? &d->ops.at[d->ops.n - 1] : NULL;
-        bool ends = last && d->ops.n > start[d->block] && last->ctl && last->ctl != EMU_CTL_BAR && last->ctl != EMU_CTL_SYNC;
+        bool ends =
+            last && d->ops.n > start[d->block] && last->ctl && last->ctl != EMU_CTL_BAR && last->ctl != EMU_CTL_SYNC;
         uint32_t next = d->block + 1;
         bool enters = next < n && loops[next] && d->cfg->rank[next] > d->cfg->rank[d->block];
         if (!ends) {
@@ -561,7 +603,8 @@ static bool decode_func(struct emu_func *fn, struct mg_fault *fault)
         fn->own_local_at = ALIGN_UP(d->frame_at, 64u);
         fn->frame_bytes = ALIGN_UP(fn->own_local_at + EMU_LANES * fn->own_local, 64u);
         fn->n_consts = d->consts.n;
-        fn->consts = d->consts.n ? mg_arena_copy(&d->code->arena, d->consts.at, d->consts.n * sizeof *d->consts.at) : NULL;
+        fn->consts =
+            d->consts.n ? mg_arena_copy(&d->code->arena, d->consts.at, d->consts.n * sizeof *d->consts.at) : NULL;
         fn->n_sregs = d->sregs.n;
         fn->sregs = d->sregs.n ? mg_arena_copy(&d->code->arena, d->sregs.at, d->sregs.n * sizeof *d->sregs.at) : NULL;
         fn->local_bytes = ALIGN_UP(fn->local_bytes, 16u);
@@ -603,7 +646,10 @@ static struct emu_func *func_get(struct emu_code *c, struct mg_dmod *mod, mg_id 
     return fn;
 }
 
-struct emu_func *dec_callee(struct decoder *d, mg_id func) { return func_get(d->code, d->mod, func); }
+struct emu_func *dec_callee(struct decoder *d, mg_id func)
+{
+    return func_get(d->code, d->mod, func);
+}
 
 static bool decode_pending(struct emu_code *c, struct mg_fault *fault)
 {
@@ -643,7 +689,8 @@ static void place_shared(struct emu_code *c, const struct mg_callgraph *g)
                 own = ALIGN_UP(own, (uint64_t)align);
                 mg_map_set(&c->shared_at, k->mod->seq << 32 | i, EMU_OWN_WORDS + own);
                 own += bytes;
-            } else if (dynamic) align_dynamic = MG_MAX(align_dynamic, align);
+            } else if (dynamic)
+                align_dynamic = MG_MAX(align_dynamic, align);
             else {
                 at = ALIGN_UP(at, (uint64_t)align);
                 mg_map_set(&c->shared_at, k->mod->seq << 32 | i, at);
@@ -682,7 +729,9 @@ static struct emu_code *code_new(struct mg_dkernel *k, struct mg_fault *fault)
     const struct mg_module *m = k->mod->ir;
     if (m->address_size == 32) {
         fault->kind = MG_FAULT_UNSUPPORTED;
-        snprintf(fault->text, sizeof fault->text, "kernel %s: the module has 32-bit addresses (.address_size 32), which this device does not run", k->name);
+        snprintf(fault->text, sizeof fault->text,
+                 "kernel %s: the module has 32-bit addresses (.address_size 32), which this device does not run",
+                 k->name);
         return NULL;
     }
     struct emu_code *c = calloc(1, sizeof *c);
@@ -763,7 +812,8 @@ void emu_kernel_sizes(struct mg_dkernel *k)
     const struct mg_module *m = k->mod->ir;
     uint32_t n = 0;
     for (uint32_t i = 1; i < m->vars.n; i++)
-        if (m->vars.at[i].space == MG_SPACE_const && k->mod->globals[i].address) n += (uint32_t)k->mod->globals[i].bytes;
+        if (m->vars.at[i].space == MG_SPACE_const && k->mod->globals[i].address)
+            n += (uint32_t)k->mod->globals[i].bytes;
     k->const_bytes = n;
     pthread_mutex_lock(&k->lock); /* indirect calls add functions while others run */
     k->registers = register_estimate(k);

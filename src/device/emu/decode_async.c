@@ -6,7 +6,9 @@
 #include <string.h>
 
 /* State spaces of a form in text order: destination, source. */
-struct spaces { uint8_t n, at[4], cluster[4]; };
+struct spaces {
+    uint8_t n, at[4], cluster[4];
+};
 
 static struct spaces spaces_of(const struct mg_form *f)
 {
@@ -15,8 +17,10 @@ static struct spaces spaces_of(const struct mg_form *f)
         unsigned m = f->mods[i];
         if (mg_mod_class((enum mg_mod)m) != MG_MC_SPACE) continue;
         s.cluster[s.n] = m == MG_MOD_shared__cluster;
-        s.at[s.n++] = m == MG_MOD_global ? MG_SPACE_global : m == MG_MOD_shared || m == MG_MOD_shared__cta || m == MG_MOD_shared__cluster ? MG_SPACE_shared
-                    : m == MG_MOD_param ? MG_SPACE_param : MG_SPACE_generic;
+        s.at[s.n++] = m == MG_MOD_global                                                             ? MG_SPACE_global
+                      : m == MG_MOD_shared || m == MG_MOD_shared__cta || m == MG_MOD_shared__cluster ? MG_SPACE_shared
+                      : m == MG_MOD_param                                                            ? MG_SPACE_param
+                                                                                                     : MG_SPACE_generic;
     }
     return s;
 }
@@ -31,9 +35,15 @@ static struct emu_op place(struct decoder *d, const struct mg_opnd *o, unsigned 
     return p;
 }
 
-static struct emu_copy *new_copy(struct decoder *d) { return mg_arena_new(&d->code->arena, struct emu_copy); }
+static struct emu_copy *new_copy(struct decoder *d)
+{
+    return mg_arena_new(&d->code->arena, struct emu_copy);
+}
 
-static uint32_t word(struct decoder *d, const struct mg_opnd *o) { return dec_src(d, o, EMU_W, MG_TYPE_u32); }
+static uint32_t word(struct decoder *d, const struct mg_opnd *o)
+{
+    return dec_src(d, o, EMU_W, MG_TYPE_u32);
+}
 
 static void emit(struct decoder *d, enum emu_opcode opcode, const void *ext)
 {
@@ -62,11 +72,13 @@ static void copy_small(struct decoder *d, const struct mg_form *f, const struct 
         c->skips = 1;
         c->skip_flip = o[3].kind == MG_OPND_not ? UINT32_MAX : 0;
         c->skip = dec_reg(d, &o[3]);
-    } else if (last > 3) c->src_size = word(d, &o[3]);
+    } else if (last > 3)
+        c->src_size = word(d, &o[3]);
     emit(d, EMU_OP_copy_small, c);
 }
 
-static struct emu_op barrier_place(struct decoder *d, const struct mg_opnd *o, unsigned space, bool cluster, unsigned flags)
+static struct emu_op barrier_place(struct decoder *d, const struct mg_opnd *o, unsigned space, bool cluster,
+                                   unsigned flags)
 {
     struct emu_op p = place(d, o, space, cluster, flags);
     p.mode = EMU_CK_ATOMIC;
@@ -84,9 +96,12 @@ static void check_arrival(struct decoder *d, struct emu_op bar)
 
 static uint8_t reduction(struct decoder *d, const struct mg_form *f)
 {
-    static const struct { enum mg_mod mod; enum emu_atom op; } ops[] = {
-        {MG_MOD_add, EMU_ATOM_ADD}, {MG_MOD_min, EMU_ATOM_MIN}, {MG_MOD_max, EMU_ATOM_MAX}, {MG_MOD_inc, EMU_ATOM_INC},
-        {MG_MOD_dec, EMU_ATOM_DEC}, {MG_MOD_and, EMU_ATOM_AND}, {MG_MOD_or, EMU_ATOM_OR}, {MG_MOD_xor, EMU_ATOM_XOR}};
+    static const struct {
+        enum mg_mod mod;
+        enum emu_atom op;
+    } ops[] = {{MG_MOD_add, EMU_ATOM_ADD}, {MG_MOD_min, EMU_ATOM_MIN}, {MG_MOD_max, EMU_ATOM_MAX},
+               {MG_MOD_inc, EMU_ATOM_INC}, {MG_MOD_dec, EMU_ATOM_DEC}, {MG_MOD_and, EMU_ATOM_AND},
+               {MG_MOD_or, EMU_ATOM_OR},   {MG_MOD_xor, EMU_ATOM_XOR}};
     for (unsigned i = 0; i < MG_COUNT_OF(ops); i++)
         if (mg_form_has(f, ops[i].mod)) return (uint8_t)(ops[i].op + 1);
     dec_refuse(d, "unsupported reduction");
@@ -101,8 +116,10 @@ static void copy_bulk(struct decoder *d, const struct mg_form *f, const struct m
     c->dst = place(d, &o[0], s.at[0], s.cluster[0], EMU_OF_WRITES);
     c->src = place(d, &o[1], s.at[1], false, EMU_OF_READS);
     c->to_global = s.at[0] == MG_SPACE_global;
-    if (o[2].kind == MG_OPND_imm) c->bytes = (uint32_t)o[2].val;
-    else c->size = word(d, &o[2]);
+    if (o[2].kind == MG_OPND_imm)
+        c->bytes = (uint32_t)o[2].val;
+    else
+        c->size = word(d, &o[2]);
     if (mg_form_has(f, MG_MOD_mbarrier__complete_tx__bytes)) {
         if (last < 4) dec_refuse(d, "too few operands");
         c->bar = barrier_place(d, &o[next++], MG_SPACE_shared, s.cluster[0], EMU_OF_READS | EMU_OF_WRITES);
@@ -123,7 +140,8 @@ static void copy_bulk(struct decoder *d, const struct mg_form *f, const struct m
 static void tensor_operand(struct decoder *d, struct emu_copy *c, const struct mg_opnd *o)
 {
     const struct mg_opnd *e = &d->m->opnds.at[o->id];
-    if (o->kind != MG_OPND_tensor || o->n != 2 || e[1].kind != MG_OPND_vec || e[1].n > EMU_MAX_DIMS) dec_refuse(d, "unsupported tensor operand");
+    if (o->kind != MG_OPND_tensor || o->n != 2 || e[1].kind != MG_OPND_vec || e[1].n > EMU_MAX_DIMS)
+        dec_refuse(d, "unsupported tensor operand");
     struct mg_opnd at = {.kind = MG_OPND_addr, .sub = e[0].kind, .id = e[0].id, .val = e[0].val};
     if (e[0].kind == MG_OPND_addr) at = e[0];
     c->map = place(d, &at, MG_SPACE_generic, false, EMU_OF_READS);
@@ -133,16 +151,20 @@ static void tensor_operand(struct decoder *d, struct emu_copy *c, const struct m
 
 static void copy_tensor(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
 {
-    static const enum mg_mod refused[] = {MG_MOD_im2col, MG_MOD_im2col__w, MG_MOD_im2col__w__128, MG_MOD_im2col_no_offs, MG_MOD_tile__gather4, MG_MOD_tile__scatter4,
-                                          MG_MOD_cta_group__1, MG_MOD_cta_group__2};
+    static const enum mg_mod refused[] = {MG_MOD_im2col,         MG_MOD_im2col__w,     MG_MOD_im2col__w__128,
+                                          MG_MOD_im2col_no_offs, MG_MOD_tile__gather4, MG_MOD_tile__scatter4,
+                                          MG_MOD_cta_group__1,   MG_MOD_cta_group__2};
     for (unsigned i = 0; i < MG_COUNT_OF(refused); i++)
-        if (mg_form_has(f, refused[i])) dec_refuse(d, "tensor copies other than tiles (.%s) are not supported by this device", mg_mod_text(refused[i]));
+        if (mg_form_has(f, refused[i]))
+            dec_refuse(d, "tensor copies other than tiles (.%s) are not supported by this device",
+                       mg_mod_text(refused[i]));
     struct emu_copy *c = new_copy(d);
     struct spaces s = spaces_of(f);
     if (s.n < 2 || n < 2) dec_refuse(d, "unsupported instruction");
     c->to_global = s.at[0] == MG_SPACE_global;
     tensor_operand(d, c, c->to_global ? &o[0] : &o[1]);
-    if (c->to_global) c->src = place(d, &o[1], MG_SPACE_shared, false, EMU_OF_READS);
+    if (c->to_global)
+        c->src = place(d, &o[1], MG_SPACE_shared, false, EMU_OF_READS);
     else {
         if (n < 3) dec_refuse(d, "too few operands");
         c->dst = place(d, &o[0], MG_SPACE_shared, s.cluster[0], EMU_OF_WRITES);
@@ -168,7 +190,8 @@ static void copy_value(struct decoder *d, const struct mg_form *f, const struct 
     c->values_wide = mg_type_bits(c->type) == 64;
     const struct mg_opnd *e = o[1].kind == MG_OPND_vec ? &d->m->opnds.at[o[1].id] : &o[1];
     c->vec = o[1].kind == MG_OPND_vec ? (uint8_t)o[1].n : 1;
-    if (c->vec > 4 || mg_type_bits(c->type) < 32 || mg_type_bits(c->type) > 64) dec_refuse(d, "unsupported instruction");
+    if (c->vec > 4 || mg_type_bits(c->type) < 32 || mg_type_bits(c->type) > 64)
+        dec_refuse(d, "unsupported instruction");
     for (unsigned k = 0; k < c->vec; k++) c->values[k] = dec_src(d, &e[k], c->values_wide ? EMU_D : EMU_W, c->type);
     if (red) c->reduce = reduction(d, f);
     emit(d, EMU_OP_copy_value, c);
@@ -191,31 +214,48 @@ static void mbarrier(struct decoder *d, const struct mg_form *f, const struct mg
     struct spaces s = spaces_of(f);
     unsigned space = s.n ? s.at[0] : MG_SPACE_generic, at = 0;
     bool drop = mg_form_has(f, MG_MOD_arrive_drop), arrive = drop || mg_form_has(f, MG_MOD_arrive);
-    bool tries = mg_form_has(f, MG_MOD_try_wait), tests = tries || mg_form_has(f, MG_MOD_test_wait), tx = mg_form_has(f, MG_MOD_expect_tx);
-    if (mg_form_has(f, MG_MOD_init)) b->kind = EMU_MBAR_INIT;
-    else if (mg_form_has(f, MG_MOD_inval)) b->kind = EMU_MBAR_INVAL;
-    else if (tests) b->kind = EMU_MBAR_TEST;
-    else if (arrive) b->kind = drop ? EMU_MBAR_DROP : EMU_MBAR_ARRIVE;
-    else if (tx) b->kind = EMU_MBAR_EXPECT;
-    else if (mg_form_has(f, MG_MOD_complete_tx)) b->kind = EMU_MBAR_COMPLETE;
-    else dec_refuse(d, "unsupported instruction");
+    bool tries = mg_form_has(f, MG_MOD_try_wait), tests = tries || mg_form_has(f, MG_MOD_test_wait),
+         tx = mg_form_has(f, MG_MOD_expect_tx);
+    if (mg_form_has(f, MG_MOD_init))
+        b->kind = EMU_MBAR_INIT;
+    else if (mg_form_has(f, MG_MOD_inval))
+        b->kind = EMU_MBAR_INVAL;
+    else if (tests)
+        b->kind = EMU_MBAR_TEST;
+    else if (arrive)
+        b->kind = drop ? EMU_MBAR_DROP : EMU_MBAR_ARRIVE;
+    else if (tx)
+        b->kind = EMU_MBAR_EXPECT;
+    else if (mg_form_has(f, MG_MOD_complete_tx))
+        b->kind = EMU_MBAR_COMPLETE;
+    else
+        dec_refuse(d, "unsupported instruction");
     uint32_t dst = 0;
     if (n && o[0].kind != MG_OPND_addr) {
         at = 1;
-        if (o[0].kind == MG_OPND_reg) dst = dec_reg(d, &o[0]);
-        else if (tests) dst = dec_slot(d, EMU_P);
+        if (o[0].kind == MG_OPND_reg)
+            dst = dec_reg(d, &o[0]);
+        else if (tests)
+            dst = dec_slot(d, EMU_P);
     }
     if (n < at + 1 || (tests && (n < 3 || !dst))) dec_refuse(d, "too few operands");
-    b->at = barrier_place(d, &o[at], space, s.n && s.cluster[0], b->kind == EMU_MBAR_TEST ? EMU_OF_READS : b->kind == EMU_MBAR_INIT ? EMU_OF_WRITES : EMU_OF_READS | EMU_OF_WRITES);
+    b->at = barrier_place(d, &o[at], space, s.n && s.cluster[0],
+                          b->kind == EMU_MBAR_TEST   ? EMU_OF_READS
+                          : b->kind == EMU_MBAR_INIT ? EMU_OF_WRITES
+                                                     : EMU_OF_READS | EMU_OF_WRITES);
     b->parity = mg_form_has(f, MG_MOD_parity);
-    if (tests) b->token = b->parity ? word(d, &o[2]) : dec_src(d, &o[2], EMU_D, MG_TYPE_b64);
-    else if (n > at + 1) *(tx || b->kind == EMU_MBAR_COMPLETE ? &b->bytes : &b->count) = word(d, &o[at + 1]);
+    if (tests)
+        b->token = b->parity ? word(d, &o[2]) : dec_src(d, &o[2], EMU_D, MG_TYPE_b64);
+    else if (n > at + 1)
+        *(tx || b->kind == EMU_MBAR_COMPLETE ? &b->bytes : &b->count) = word(d, &o[at + 1]);
     struct emu_op *op = dec_emit_inst(d, EMU_OP_mbar_run, tries ? EMU_CTL_SYNC : EMU_CTL_NONE);
     op->sub = tries ? EMU_SYNC_MBAR : 0;
     op->ext = b;
     op->a.d = dst;
-    if (tests) dec_check_after(d, EMU_OP_check_mbar, &(struct emu_op){.ext = b, .a.d = dst});
-    else if (b->kind != EMU_MBAR_INIT && b->kind != EMU_MBAR_INVAL) check_arrival(d, b->at);
+    if (tests)
+        dec_check_after(d, EMU_OP_check_mbar, &(struct emu_op){.ext = b, .a.d = dst});
+    else if (b->kind != EMU_MBAR_INIT && b->kind != EMU_MBAR_INVAL)
+        check_arrival(d, b->at);
 }
 
 /* cp.async.mbarrier.arrive: earlier copies are complete, so without .noinc the arrival that it adds
@@ -238,25 +278,38 @@ static void copy_arrives(struct decoder *d, const struct mg_form *f, const struc
 
 static void copy(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
 {
-    bool group = mg_form_has(f, MG_MOD_commit_group) || mg_form_has(f, MG_MOD_wait_group) || mg_form_has(f, MG_MOD_wait_all);
+    bool group =
+        mg_form_has(f, MG_MOD_commit_group) || mg_form_has(f, MG_MOD_wait_group) || mg_form_has(f, MG_MOD_wait_all);
     if (group && !mg_form_has(f, MG_MOD_bulk)) {
-        bool commits = mg_form_has(f, MG_MOD_commit_group), some = mg_form_has(f, MG_MOD_wait_group) && n && o[0].kind == MG_OPND_imm;
-        dec_check_after(d, commits ? EMU_OP_check_commit : EMU_OP_check_wait, &(struct emu_op){.off = some ? (int64_t)o[0].val : -1});
+        bool commits = mg_form_has(f, MG_MOD_commit_group),
+             some = mg_form_has(f, MG_MOD_wait_group) && n && o[0].kind == MG_OPND_imm;
+        dec_check_after(d, commits ? EMU_OP_check_commit : EMU_OP_check_wait,
+                        &(struct emu_op){.off = some ? (int64_t)o[0].val : -1});
     }
-    if (group || mg_form_has(f, MG_MOD_prefetch)) dec_emit_inst(d, EMU_OP_nop, EMU_CTL_NONE);
-    else if (mg_form_has(f, MG_MOD_mbarrier)) copy_arrives(d, f, o, n);
-    else if (mg_form_has(f, MG_MOD_tensor)) copy_tensor(d, f, o, n);
-    else if (mg_form_has(f, MG_MOD_bulk)) copy_bulk(d, f, o, n);
-    else if (mg_form_has(f, MG_MOD_async)) copy_small(d, f, o, n);
-    else dec_refuse(d, "unsupported instruction");
+    if (group || mg_form_has(f, MG_MOD_prefetch))
+        dec_emit_inst(d, EMU_OP_nop, EMU_CTL_NONE);
+    else if (mg_form_has(f, MG_MOD_mbarrier))
+        copy_arrives(d, f, o, n);
+    else if (mg_form_has(f, MG_MOD_tensor))
+        copy_tensor(d, f, o, n);
+    else if (mg_form_has(f, MG_MOD_bulk))
+        copy_bulk(d, f, o, n);
+    else if (mg_form_has(f, MG_MOD_async))
+        copy_small(d, f, o, n);
+    else
+        dec_refuse(d, "unsupported instruction");
 }
 
 /* ---- tensor maps, clusters ----------------------------------------------------------------------- */
 
 static void tensormap(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
 {
-    static const enum mg_mod fields[] = {MG_MOD_global_address, MG_MOD_rank, MG_MOD_box_dim, MG_MOD_global_dim, MG_MOD_global_stride, MG_MOD_element_stride, /* ORDER REPLACE */
-                                         MG_MOD_elemtype, MG_MOD_interleave_layout, MG_MOD_swizzle_mode, MG_MOD_fill_mode, MG_MOD_swizzle_atomicity};
+    static const enum mg_mod fields[] = {MG_MOD_global_address,   MG_MOD_rank,
+                                         MG_MOD_box_dim,          MG_MOD_global_dim,
+                                         MG_MOD_global_stride,    MG_MOD_element_stride, /* ORDER REPLACE */
+                                         MG_MOD_elemtype,         MG_MOD_interleave_layout,
+                                         MG_MOD_swizzle_mode,     MG_MOD_fill_mode,
+                                         MG_MOD_swizzle_atomicity};
     struct emu_copy *c = new_copy(d);
     struct spaces s = spaces_of(f);
     if (mg_form_has(f, MG_MOD_cp_fenceproxy)) {
@@ -290,7 +343,8 @@ static void cluster_map(struct decoder *d, const struct mg_form *f, const struct
 {
     bool map = f->op == MG_OP_mapa, wide = f->n_types && mg_type_bits(f->types[0]) == 64;
     if (n != (map ? 3u : 2u) || o[0].kind != MG_OPND_reg) dec_refuse(d, "too few operands");
-    uint32_t a = dec_src(d, &o[1], wide ? EMU_D : EMU_W, wide ? MG_TYPE_u64 : MG_TYPE_u32), b = map ? word(d, &o[2]) : 0, to = dec_reg(d, &o[0]);
+    uint32_t a = dec_src(d, &o[1], wide ? EMU_D : EMU_W, wide ? MG_TYPE_u64 : MG_TYPE_u32),
+             b = map ? word(d, &o[2]) : 0, to = dec_reg(d, &o[0]);
     if (dec_reg_class(d, &o[0]) != (wide && map ? EMU_D : EMU_W)) dec_refuse(d, "register of another size");
     struct emu_op *op = dec_emit_inst(d, map ? EMU_OP_mapa : EMU_OP_getctarank, EMU_CTL_NONE);
     op->a.d = to;
@@ -318,7 +372,9 @@ void dec_cluster_address(struct decoder *d, struct emu_op *proto, const struct m
 bool dec_async(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
 {
     switch ((enum mg_op)f->op) {
-    case MG_OP_cp: copy(d, f, o, n); return true;
+    case MG_OP_cp:
+        copy(d, f, o, n);
+        return true;
     case MG_OP_st:
         if (!mg_form_has(f, MG_MOD_async)) return false;
         copy_value(d, f, o, n, false);
@@ -327,16 +383,28 @@ bool dec_async(struct decoder *d, const struct mg_form *f, const struct mg_opnd 
         if (!mg_form_has(f, MG_MOD_async)) return false;
         copy_value(d, f, o, n, true);
         return true;
-    case MG_OP_mbarrier: mbarrier(d, f, o, n); return true;
-    case MG_OP_tensormap: tensormap(d, f, o, n); return true;
-    case MG_OP_mapa: case MG_OP_getctarank: cluster_map(d, f, o, n); return true;
+    case MG_OP_mbarrier:
+        mbarrier(d, f, o, n);
+        return true;
+    case MG_OP_tensormap:
+        tensormap(d, f, o, n);
+        return true;
+    case MG_OP_mapa:
+    case MG_OP_getctarank:
+        cluster_map(d, f, o, n);
+        return true;
     case MG_OP_barrier:
         if (!mg_form_has(f, MG_MOD_cluster)) return false;
         cluster_barrier(d, f);
         return true;
-    case MG_OP_setmaxnreg: dec_emit_inst(d, EMU_OP_nop, EMU_CTL_NONE); return true;
-    case MG_OP_multimem: case MG_OP_tcgen05: case MG_OP_clusterlaunchcontrol:
+    case MG_OP_setmaxnreg:
+        dec_emit_inst(d, EMU_OP_nop, EMU_CTL_NONE);
+        return true;
+    case MG_OP_multimem:
+    case MG_OP_tcgen05:
+    case MG_OP_clusterlaunchcontrol:
         dec_refuse(d, "%s is not supported by this device", mg_op_name((enum mg_op)f->op));
-    default: return false;
+    default:
+        return false;
     }
 }

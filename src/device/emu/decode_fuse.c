@@ -14,19 +14,27 @@
 #include <stdio.h>
 #include <string.h>
 
-struct product { mg_id node, reg, factors[2]; uint32_t block; bool constant, lost; };
-struct sum { mg_id node; uint32_t terms[2], taken; }; /* products + 1; 0: none */
+struct product {
+    mg_id node, reg, factors[2];
+    uint32_t block;
+    bool constant, lost;
+};
+struct sum {
+    mg_id node;
+    uint32_t terms[2], taken;
+}; /* products + 1; 0: none */
 struct fusion {
     struct decoder *d;
-    struct mg_map by_reg;  /* -> product + 1 */
-    struct mg_map n_defs;  /* of products and their factors */
+    struct mg_map by_reg; /* -> product + 1 */
+    struct mg_map n_defs; /* of products and their factors */
     MG_VEC(struct product) products;
     MG_VEC(struct sum) sums;
 };
 
 static bool unrounded(const struct mg_form *f, const struct mg_node *n)
 {
-    return f->n_types == 1 && (f->types[0] == MG_TYPE_f32 || f->types[0] == MG_TYPE_f64) && !f->rounding && n->n_opnds == 3;
+    return f->n_types == 1 && (f->types[0] == MG_TYPE_f32 || f->types[0] == MG_TYPE_f64) && !f->rounding &&
+           n->n_opnds == 3;
 }
 
 static bool is_quotient(const struct mg_form *f, const struct mg_node *n)
@@ -56,13 +64,25 @@ static bool ends_block(const struct mg_form *f, const struct mg_node *n)
 {
     enum mg_type t = (enum mg_type)f->types[0];
     switch (f->op) {
-    case MG_OP_div: case MG_OP_rem:
+    case MG_OP_div:
+    case MG_OP_rem:
         return mg_type_kind(t) == MG_TK_FLOAT ? f->rounding != 0 : t != MG_TYPE_u32;
-    case MG_OP_rcp: case MG_OP_sqrt: return f->rounding != 0;
-    case MG_OP_rsqrt: return t == MG_TYPE_f64 && !mg_form_has(f, MG_MOD_ftz);
-    case MG_OP_membar: case MG_OP_fence: return true;
-    case MG_OP_ld: case MG_OP_st: case MG_OP_atom: case MG_OP_red: case MG_OP_trap: return n->guard != 0;
-    default: return false;
+    case MG_OP_rcp:
+    case MG_OP_sqrt:
+        return f->rounding != 0;
+    case MG_OP_rsqrt:
+        return t == MG_TYPE_f64 && !mg_form_has(f, MG_MOD_ftz);
+    case MG_OP_membar:
+    case MG_OP_fence:
+        return true;
+    case MG_OP_ld:
+    case MG_OP_st:
+    case MG_OP_atom:
+    case MG_OP_red:
+    case MG_OP_trap:
+        return n->guard != 0;
+    default:
+        return false;
     }
 }
 
@@ -73,7 +93,9 @@ static void find_products(struct fusion *z, mg_id node, uint32_t block)
     const struct mg_form *f = mg_node_form(m, n);
     const struct mg_opnd *o = &m->opnds.at[n->opnd];
     bool quotient = is_quotient(f, n);
-    if (!(quotient || (f->op == MG_OP_mul && unrounded(f, n))) || n->guard || mg_form_has(f, MG_MOD_sat) || o[0].kind != MG_OPND_reg) return;
+    if (!(quotient || (f->op == MG_OP_mul && unrounded(f, n))) || n->guard || mg_form_has(f, MG_MOD_sat) ||
+        o[0].kind != MG_OPND_reg)
+        return;
     struct product *p = mg_vec_push(&z->products);
     *p = (struct product){.node = node, .reg = o[0].id, .block = block};
     p->constant = quotient ? reciprocal(z->d, &o[2]) != 0 : o[1].kind != MG_OPND_reg || o[2].kind != MG_OPND_reg;
@@ -134,10 +156,11 @@ static void look_at_uses(struct fusion *z, mg_id node, uint32_t block)
         const struct mg_opnd *o = &m->opnds.at[n->opnd];
         bool first = is_sum && o[1].kind == MG_OPND_reg && o[1].id == p->reg;
         bool second = is_sum && o[2].kind == MG_OPND_reg && o[2].id == p->reg;
-        if (first == second || pf->types[0] != f->types[0] || mg_form_has(pf, MG_MOD_ftz) != mg_form_has(f, MG_MOD_ftz) ||
-            !reaches(z, p, node, block))
+        if (first == second || pf->types[0] != f->types[0] ||
+            mg_form_has(pf, MG_MOD_ftz) != mg_form_has(f, MG_MOD_ftz) || !reaches(z, p, node, block))
             p->lost = true;
-        else s.terms[second] = (uint32_t)ix;
+        else
+            s.terms[second] = (uint32_t)ix;
     }
     if (s.terms[0] || s.terms[1]) *mg_vec_push(&z->sums) = s;
 }
@@ -152,8 +175,10 @@ static void choose(struct fusion *z)
             for (int k = 0; k < 2; k++) {
                 struct product *p = s->terms[k] ? &z->products.at[s->terms[k] - 1] : NULL;
                 if (!p || p->lost) continue;
-                if (!s->taken) s->taken = s->terms[k];
-                else again |= p->lost = true;
+                if (!s->taken)
+                    s->taken = s->terms[k];
+                else
+                    again |= p->lost = true;
             }
         }
     }
@@ -198,7 +223,8 @@ void dec_find_fusions(struct decoder *d)
         each_inst(&z, look_at_uses);
         choose(&z);
         for (uint32_t i = 0; i < z.sums.n; i++)
-            if (z.sums.at[i].taken) mg_map_set(&d->fused, z.sums.at[i].node, z.products.at[z.sums.at[i].taken - 1].node);
+            if (z.sums.at[i].taken)
+                mg_map_set(&d->fused, z.sums.at[i].node, z.products.at[z.sums.at[i].taken - 1].node);
     }
     mg_map_release(&z.by_reg);
     mg_map_release(&z.n_defs);
@@ -206,7 +232,8 @@ void dec_find_fusions(struct decoder *d)
     mg_vec_release(&z.sums);
 }
 
-static void find_alu(struct decoder *d, const char *op, const char *rest, const char *type, uint32_t n_opnds, struct emu_alu_desc *a)
+static void find_alu(struct decoder *d, const char *op, const char *rest, const char *type, uint32_t n_opnds,
+                     struct emu_alu_desc *a)
 {
     char text[40];
     struct mg_form f = {0};
@@ -252,16 +279,20 @@ bool dec_fused(struct decoder *d, mg_id node)
     const struct mg_node *sum = &d->m->nodes.at[node], *product = &d->m->nodes.at[mul];
     const struct mg_form *f = mg_node_form(d->m, sum);
     const struct mg_opnd *o = &d->m->opnds.at[sum->opnd], *po = &d->m->opnds.at[product->opnd];
-    bool second = o[1].kind != MG_OPND_reg || o[1].id != po[0].id, sat = mg_form_has(f, MG_MOD_sat), ftz = mg_form_has(f, MG_MOD_ftz);
+    bool second = o[1].kind != MG_OPND_reg || o[1].id != po[0].id, sat = mg_form_has(f, MG_MOD_sat),
+         ftz = mg_form_has(f, MG_MOD_ftz);
     const char *type = mg_type_name(f->types[0]);
     struct emu_alu_desc a = {0};
     if (o[0].kind != MG_OPND_reg) return false;
     const struct mg_form *pf = mg_node_form(d->m, product);
     uint32_t by = pf->op == MG_OP_div ? reciprocal(d, &po[2]) : 0;
-    const char *op_name = pf->op == MG_OP_mul || by ? "fma.rn" : mg_form_has(pf, MG_MOD_full) ? "div.full" : "div.approx";
+    const char *op_name = pf->op == MG_OP_mul || by      ? "fma.rn"
+                          : mg_form_has(pf, MG_MOD_full) ? "div.full"
+                                                         : "div.approx";
     find_alu(d, op_name, ftz ? sat ? ".ftz.sat" : ".ftz" : sat ? ".sat" : "", type, 4, &a);
-    uint32_t s[3] = {dec_src(d, &po[1], a.src[0], a.src_type[0]), by ? dec_const(d, EMU_W, by) : dec_src(d, &po[2], a.src[1], a.src_type[1]),
-            dec_src(d, &o[second ? 1 : 2], a.src[2], a.src_type[2])};
+    uint32_t s[3] = {dec_src(d, &po[1], a.src[0], a.src_type[0]),
+                     by ? dec_const(d, EMU_W, by) : dec_src(d, &po[2], a.src[1], a.src_type[1]),
+                     dec_src(d, &o[second ? 1 : 2], a.src[2], a.src_type[2])};
     if (f->op == MG_OP_sub) {
         int k = second ? 0 : 2;
         s[k] = negated(d, s[k], a.src[k], type);

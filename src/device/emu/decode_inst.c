@@ -7,11 +7,18 @@
 
 #include <string.h>
 
-static const struct mg_opnd *list_at(struct decoder *d, const struct mg_opnd *o) { return &d->m->opnds.at[o->id]; }
+static const struct mg_opnd *list_at(struct decoder *d, const struct mg_opnd *o)
+{
+    return &d->m->opnds.at[o->id];
+}
 
 /* Destination register as class c; when the register is wider, a scratch one that widen() copies
  * from afterwards. */
-struct dest { uint32_t at, reg; enum emu_class have; bool widen; };
+struct dest {
+    uint32_t at, reg;
+    enum emu_class have;
+    bool widen;
+};
 
 static struct dest dest_of(struct decoder *d, const struct mg_opnd *o, enum emu_class c)
 {
@@ -36,7 +43,8 @@ static void widen(struct decoder *d, const struct dest *to, enum emu_opcode opco
 static void arithmetic(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n)
 {
     struct emu_alu_desc a = {0};
-    if (!emu_alu_find(form, n, d->m->sm, d->m->sm < 20 && d->m->version_major < 3, d->isa, &a)) dec_refuse(d, "unsupported instruction");
+    if (!emu_alu_find(form, n, d->m->sm, d->m->sm < 20 && d->m->version_major < 3, d->isa, &a))
+        dec_refuse(d, "unsupported instruction");
     if (n < 1u + a.n_src) dec_refuse(d, "too few operands");
     const struct mg_opnd *d1 = &o[0], *d2 = NULL;
     if (o[0].kind == MG_OPND_pair) {
@@ -51,7 +59,8 @@ static void arithmetic(struct decoder *d, const struct mg_form *form, const stru
         d1 = &whole;
     }
     for (unsigned i = 0; i < a.n_src; i++) {
-        if (o[1 + i].kind == MG_OPND_sel || o[1 + i].kind == MG_OPND_neg) imm |= emu_video_selector(i + 1, o[1 + i].sub, o[1 + i].kind == MG_OPND_neg);
+        if (o[1 + i].kind == MG_OPND_sel || o[1 + i].kind == MG_OPND_neg)
+            imm |= emu_video_selector(i + 1, o[1 + i].sub, o[1 + i].kind == MG_OPND_neg);
         s[i] = dec_src(d, &o[1 + i], a.src[i], a.src_type[i]);
     }
     if (a.sets_imm) {
@@ -112,8 +121,10 @@ static void move(struct decoder *d, const struct mg_form *form, const struct mg_
         enum mg_type et = elem == 1 ? MG_TYPE_b8 : elem == 2 ? MG_TYPE_b16 : elem == 4 ? MG_TYPE_b32 : MG_TYPE_b64;
         enum emu_class ec = dec_class(et);
         for (unsigned k = 0; k < v->n; k++) {
-            if (pack) slots[k] = dec_src(d, &e[k], ec, et);
-            else slots[k] = e[k].kind == MG_OPND_sink ? 0 : dest_of(d, &e[k], ec).at;
+            if (pack)
+                slots[k] = dec_src(d, &e[k], ec, et);
+            else
+                slots[k] = e[k].kind == MG_OPND_sink ? 0 : dest_of(d, &e[k], ec).at;
         }
         uint32_t at = pack ? dest_of(d, whole, c).at : dec_src(d, whole, c, t);
         struct emu_op *op = dec_emit_inst(d, pack ? EMU_OP_pack : EMU_OP_unpack, EMU_CTL_NONE);
@@ -121,8 +132,10 @@ static void move(struct decoder *d, const struct mg_form *form, const struct mg_
         op->vec = (uint8_t)v->n;
         op->bytes = (uint8_t)elem;
         op->a.imm = c;
-        if (pack) op->a.d = at;
-        else op->a.s[0] = at;
+        if (pack)
+            op->a.d = at;
+        else
+            op->a.s[0] = at;
         return;
     }
     if (o[0].kind == MG_OPND_sink) {
@@ -145,7 +158,12 @@ static void move(struct decoder *d, const struct mg_form *form, const struct mg_
     }
     enum emu_class c = dec_reg_class(d, &o[0]);
     uint32_t s = dec_src(d, &o[1], c, t);
-    struct emu_op *op = dec_emit_inst(d, c == EMU_P ? EMU_OP_mov_p : c == EMU_W ? EMU_OP_mov_w : c == EMU_D ? EMU_OP_mov_d : EMU_OP_mov_q, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d,
+                                      c == EMU_P   ? EMU_OP_mov_p
+                                      : c == EMU_W ? EMU_OP_mov_w
+                                      : c == EMU_D ? EMU_OP_mov_d
+                                                   : EMU_OP_mov_q,
+                                      EMU_CTL_NONE);
     op->a.d = dec_reg(d, &o[0]);
     op->a.s[0] = s;
 }
@@ -223,7 +241,8 @@ static void warp_operation(struct decoder *d, const struct mg_form *form, const 
     op->a.d2 = d2;
     memcpy(op->a.s, s, sizeof s);
     op->a.imm = flip;
-    if (form->op == MG_OP_redux) op->a.imm = (mg_form_has(form, MG_MOD_abs) ? 1 : 0) | (mg_form_has(form, MG_MOD_nan) ? 2 : 0);
+    if (form->op == MG_OP_redux)
+        op->a.imm = (mg_form_has(form, MG_MOD_abs) ? 1 : 0) | (mg_form_has(form, MG_MOD_nan) ? 2 : 0);
     op->a.cc = members;
     if (sync) dec_check_after(d, EMU_OP_check_synced, &(struct emu_op){0});
 }
@@ -261,7 +280,8 @@ static void branch(struct decoder *d, const struct mg_form *form, const struct m
         const struct mg_target *t = &d->m->targets.at[o[1].id];
         uint32_t s = dec_src(d, &o[0], EMU_W, MG_TYPE_u32);
         const struct emu_op **table = mg_arena_array(&d->code->arena, const struct emu_op *, t->n_opnds + 1);
-        for (uint32_t k = 0; k < t->n_opnds; k++) table[k] = DEC_BLOCK(dec_label_block(d, d->m->opnds.at[t->first_opnd + k].id));
+        for (uint32_t k = 0; k < t->n_opnds; k++)
+            table[k] = DEC_BLOCK(dec_label_block(d, d->m->opnds.at[t->first_opnd + k].id));
         struct emu_op *op = dec_emit_inst(d, EMU_OP_none, EMU_CTL_BRX);
         op->a.s[0] = s;
         op->a.imm = t->n_opnds;
@@ -284,7 +304,8 @@ static void leave(struct decoder *d, enum emu_ctl ctl)
 }
 
 /* Arguments or results as written at the call. */
-static struct emu_arg *actuals(struct decoder *d, const struct mg_opnd *list, const struct mg_func *formal, bool rets, uint32_t *n)
+static struct emu_arg *actuals(struct decoder *d, const struct mg_opnd *list, const struct mg_func *formal, bool rets,
+                               uint32_t *n)
 {
     *n = list ? list->n : 0;
     struct emu_arg *out = mg_arena_array(&d->code->arena, struct emu_arg, *n + 1);
@@ -304,7 +325,8 @@ static struct emu_arg *actuals(struct decoder *d, const struct mg_opnd *list, co
             continue;
         }
         enum mg_type t = MG_TYPE_u32;
-        if (formal && k < (rets ? formal->n_rets : formal->n_params)) t = d->m->vars.at[(rets ? formal->first_ret : formal->first_param) + k].type;
+        if (formal && k < (rets ? formal->n_rets : formal->n_params))
+            t = d->m->vars.at[(rets ? formal->first_ret : formal->first_param) + k].type;
         if (e.kind == MG_OPND_reg) t = d->m->regs.at[e.id].type;
         enum emu_class c = dec_class(t);
         a->from_reg = a->to_reg = 1;
@@ -319,9 +341,12 @@ void dec_call(struct decoder *d, const struct mg_opnd *o, uint32_t n)
 {
     const struct mg_opnd *rets = NULL, *args = NULL, *callee = NULL, *proto = NULL;
     for (uint32_t i = 0; i < n; i++) {
-        if (o[i].kind == MG_OPND_list) *(callee ? &args : &rets) = &o[i];
-        else if (o[i].kind == MG_OPND_target) proto = &o[i];
-        else if (!callee) callee = &o[i];
+        if (o[i].kind == MG_OPND_list)
+            *(callee ? &args : &rets) = &o[i];
+        else if (o[i].kind == MG_OPND_target)
+            proto = &o[i];
+        else if (!callee)
+            callee = &o[i];
     }
     if (!callee) dec_refuse(d, "call of nothing");
     const struct mg_func *formal = NULL;
@@ -340,9 +365,11 @@ void dec_call(struct decoder *d, const struct mg_opnd *o, uint32_t n)
             ctl = EMU_CTL_BUILTIN;
         }
     } else if (callee->kind == MG_OPND_reg) {
-        if (proto && d->m->targets.at[proto->id].kind == MG_TARGET_proto) formal = &d->m->funcs.at[d->m->targets.at[proto->id].proto];
+        if (proto && d->m->targets.at[proto->id].kind == MG_TARGET_proto)
+            formal = &d->m->funcs.at[d->m->targets.at[proto->id].proto];
         call->target = dec_src(d, callee, EMU_D, MG_TYPE_u64);
-    } else dec_refuse(d, "unsupported call");
+    } else
+        dec_refuse(d, "unsupported call");
     call->actual_in = actuals(d, args, formal, false, &call->n_in);
     call->actual_out = actuals(d, rets, formal, true, &call->n_out);
     if (builtin) dec_defined_results(d, call);
@@ -365,7 +392,11 @@ static void stack(struct decoder *d, const struct mg_form *form, const struct mg
     struct dest to = {0};
     if (!restores) to = dest_of(d, &o[0], c);
     if (to.widen) dec_refuse(d, "destination register of another size");
-    struct emu_op *op = dec_emit_inst(d, restores ? EMU_OP_stack_restore : allocates ? EMU_OP_alloca : EMU_OP_stack_save, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d,
+                                      restores    ? EMU_OP_stack_restore
+                                      : allocates ? EMU_OP_alloca
+                                                  : EMU_OP_stack_save,
+                                      EMU_CTL_NONE);
     op->a.d = to.at;
     op->a.s[0] = s;
     op->a.imm = (uint32_t)align;
@@ -383,38 +414,86 @@ void dec_instruction(struct decoder *d, mg_id node)
     const struct mg_opnd *o = &d->m->opnds.at[n->opnd];
     if (dec_fused(d, node) || dec_async(d, form, o, n->n_opnds) || dec_matrix(d, form, o, n->n_opnds)) return;
     switch ((enum mg_op)form->op) {
-    case MG_OP_mov: move(d, form, o, n->n_opnds); break;
-    case MG_OP_ld: case MG_OP_ldu: case MG_OP_st: case MG_OP_atom: case MG_OP_red:
+    case MG_OP_mov:
+        move(d, form, o, n->n_opnds);
+        break;
+    case MG_OP_ld:
+    case MG_OP_ldu:
+    case MG_OP_st:
+    case MG_OP_atom:
+    case MG_OP_red:
         dec_memory(d, form, o, n->n_opnds);
         break;
-    case MG_OP_tex: case MG_OP_tld4: case MG_OP_txq: case MG_OP_suq: case MG_OP_suld: case MG_OP_sust: case MG_OP_sured:
+    case MG_OP_tex:
+    case MG_OP_tld4:
+    case MG_OP_txq:
+    case MG_OP_suq:
+    case MG_OP_suld:
+    case MG_OP_sust:
+    case MG_OP_sured:
         dec_texture(d, form, o, n->n_opnds);
         break;
-    case MG_OP_cvta: cvta(d, form, o); break;
-    case MG_OP_isspacep: isspacep(d, form, o); break;
-    case MG_OP_bra: case MG_OP_brx: branch(d, form, o, n->n_opnds); break;
-    case MG_OP_ret: leave(d, EMU_CTL_RET); break;
-    case MG_OP_exit: leave(d, EMU_CTL_EXIT); break;
-    case MG_OP_trap: leave(d, EMU_CTL_TRAP); break;
-    case MG_OP_call: dec_call(d, o, n->n_opnds); break;
-    case MG_OP_bar:
-        if (mg_form_has(form, MG_MOD_sync) && mg_form_has(form, MG_MOD_warp)) warp_operation(d, form, o, n->n_opnds);
-        else barrier(d, form, o, n->n_opnds);
+    case MG_OP_cvta:
+        cvta(d, form, o);
         break;
-    case MG_OP_barrier: barrier(d, form, o, n->n_opnds); break;
-    case MG_OP_activemask: case MG_OP_shfl: case MG_OP_vote: case MG_OP_match: case MG_OP_redux: case MG_OP_elect:
+    case MG_OP_isspacep:
+        isspacep(d, form, o);
+        break;
+    case MG_OP_bra:
+    case MG_OP_brx:
+        branch(d, form, o, n->n_opnds);
+        break;
+    case MG_OP_ret:
+        leave(d, EMU_CTL_RET);
+        break;
+    case MG_OP_exit:
+        leave(d, EMU_CTL_EXIT);
+        break;
+    case MG_OP_trap:
+        leave(d, EMU_CTL_TRAP);
+        break;
+    case MG_OP_call:
+        dec_call(d, o, n->n_opnds);
+        break;
+    case MG_OP_bar:
+        if (mg_form_has(form, MG_MOD_sync) && mg_form_has(form, MG_MOD_warp))
+            warp_operation(d, form, o, n->n_opnds);
+        else
+            barrier(d, form, o, n->n_opnds);
+        break;
+    case MG_OP_barrier:
+        barrier(d, form, o, n->n_opnds);
+        break;
+    case MG_OP_activemask:
+    case MG_OP_shfl:
+    case MG_OP_vote:
+    case MG_OP_match:
+    case MG_OP_redux:
+    case MG_OP_elect:
         warp_operation(d, form, o, n->n_opnds);
         break;
-    case MG_OP_membar: case MG_OP_fence:
+    case MG_OP_membar:
+    case MG_OP_fence:
         dec_emit_inst(d, EMU_OP_fence, EMU_CTL_NONE);
         dec_race_fence(d, form);
         break;
     case MG_OP_griddepcontrol: /* every launch waits for the one before: nothing is left to wait for */
         dec_emit_inst(d, EMU_OP_nop, EMU_CTL_NONE);
         break;
-    case MG_OP_alloca: case MG_OP_stacksave: case MG_OP_stackrestore: stack(d, form, o, n->n_opnds); break;
-    case MG_OP_nanosleep: dec_emit_inst(d, EMU_OP_nanosleep, EMU_CTL_NONE); break;
-    case MG_OP_prefetch: case MG_OP_prefetchu: case MG_OP_discard: case MG_OP_applypriority: case MG_OP_pmevent: case MG_OP_brkpt:
+    case MG_OP_alloca:
+    case MG_OP_stacksave:
+    case MG_OP_stackrestore:
+        stack(d, form, o, n->n_opnds);
+        break;
+    case MG_OP_nanosleep:
+        dec_emit_inst(d, EMU_OP_nanosleep, EMU_CTL_NONE);
+        break;
+    case MG_OP_prefetch:
+    case MG_OP_prefetchu:
+    case MG_OP_discard:
+    case MG_OP_applypriority:
+    case MG_OP_pmevent:
+    case MG_OP_brkpt:
         dec_emit_inst(d, EMU_OP_nop, EMU_CTL_NONE);
         break;
     case MG_OP_createpolicy: { /* a hint that nothing here reads */
@@ -425,6 +504,8 @@ void dec_instruction(struct decoder *d, mg_id node)
         op->a.s[0] = zero;
         break;
     }
-    default: arithmetic(d, form, o, n->n_opnds); break;
+    default:
+        arithmetic(d, form, o, n->n_opnds);
+        break;
     }
 }

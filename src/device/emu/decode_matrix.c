@@ -14,9 +14,12 @@ static bool shape_of(const struct mg_form *f, struct emu_matrix *x)
         unsigned v[3] = {0}, at = 0;
         if (mg_mod_class((enum mg_mod)f->mods[i]) != MG_MC_SHAPE || *t != 'm') continue;
         for (; *t; t++) {
-            if (*t >= '0' && *t <= '9' && at) v[at - 1] = v[at - 1] * 10 + (unsigned)(*t - '0');
-            else if (at < 3 && *t == "mnk"[at]) at++;
-            else return false;
+            if (*t >= '0' && *t <= '9' && at)
+                v[at - 1] = v[at - 1] * 10 + (unsigned)(*t - '0');
+            else if (at < 3 && *t == "mnk"[at])
+                at++;
+            else
+                return false;
         }
         x->m = (uint16_t)v[0];
         x->n = (uint16_t)v[1];
@@ -31,12 +34,16 @@ static struct emu_matrix *new_matrix(struct decoder *d, enum emu_matrix_kind kin
     struct emu_matrix *x = mg_arena_new(&d->code->arena, struct emu_matrix);
     x->kind = (uint8_t)kind;
     x->fraction = 25;
-    x->ops = d->isa == EMU_ISA_AVX512 ? &emu_matrix_avx512 : d->isa == EMU_ISA_AVX2 ? &emu_matrix_avx2 : &emu_matrix_base;
+    x->ops = d->isa == EMU_ISA_AVX512 ? &emu_matrix_avx512
+             : d->isa == EMU_ISA_AVX2 ? &emu_matrix_avx2
+                                      : &emu_matrix_base;
     return x;
 }
 
 /* Registers of an operand: a list, one register, or a vector register. */
-struct list { uint32_t at[320], n; };
+struct list {
+    uint32_t at[320], n;
+};
 
 static uint32_t add_elements(struct decoder *d, struct list *l, const struct mg_opnd *o, enum mg_type t, bool dst)
 {
@@ -46,10 +53,17 @@ static uint32_t add_elements(struct decoder *d, struct list *l, const struct mg_
     if (l->n + n > MG_COUNT_OF(l->at)) dec_refuse(d, "too many registers in a fragment");
     for (uint32_t i = 0; i < n; i++) {
         uint32_t at;
-        if (!dst) at = dec_src(d, &e[i], c, c == EMU_D ? MG_TYPE_f64 : mg_type_kind(t) == MG_TK_FLOAT ? MG_TYPE_f32 : MG_TYPE_b32);
-        else if (e[i].kind == MG_OPND_reg && dec_reg_class(d, &e[i]) == c) at = dec_reg(d, &e[i]);
-        else if (e[i].kind == MG_OPND_sink) at = dec_slot(d, c);
-        else dec_refuse(d, "unsupported destination");
+        if (!dst)
+            at = dec_src(d, &e[i], c,
+                         c == EMU_D                       ? MG_TYPE_f64
+                         : mg_type_kind(t) == MG_TK_FLOAT ? MG_TYPE_f32
+                                                          : MG_TYPE_b32);
+        else if (e[i].kind == MG_OPND_reg && dec_reg_class(d, &e[i]) == c)
+            at = dec_reg(d, &e[i]);
+        else if (e[i].kind == MG_OPND_sink)
+            at = dec_slot(d, c);
+        else
+            dec_refuse(d, "unsupported destination");
         l->at[l->n++] = at;
     }
     return n;
@@ -68,41 +82,70 @@ static void finish(struct decoder *d, struct emu_matrix *x, const struct list *l
     op->a.cc = members; /* ORDER SYNC */
 }
 
-static bool is_int(unsigned t) { return mg_type_kind((enum mg_type)t) != MG_TK_FLOAT; }
+static bool is_int(unsigned t)
+{
+    return mg_type_kind((enum mg_type)t) != MG_TK_FLOAT;
+}
 
 /* Does the arithmetic know these types? Sets how it rounds. */
 static void check_types(struct decoder *d, struct emu_matrix *x, bool wgmma)
 {
     bool ok, fp8 = x->a == MG_TYPE_e4m3 || x->a == MG_TYPE_e5m2;
     switch (x->a) {
-    case MG_TYPE_f16: case MG_TYPE_e4m3: case MG_TYPE_e5m2:
-        ok = (x->c == MG_TYPE_f16 || x->c == MG_TYPE_f32) && (x->d == MG_TYPE_f16 || x->d == MG_TYPE_f32) && (fp8 ? x->b == MG_TYPE_e4m3 || x->b == MG_TYPE_e5m2 : x->b == x->a);
+    case MG_TYPE_f16:
+    case MG_TYPE_e4m3:
+    case MG_TYPE_e5m2:
+        ok = (x->c == MG_TYPE_f16 || x->c == MG_TYPE_f32) && (x->d == MG_TYPE_f16 || x->d == MG_TYPE_f32) &&
+             (fp8 ? x->b == MG_TYPE_e4m3 || x->b == MG_TYPE_e5m2 : x->b == x->a);
         break;
-    case MG_TYPE_bf16: case MG_TYPE_tf32: ok = x->b == x->a && x->c == MG_TYPE_f32 && x->d == MG_TYPE_f32; break;
-    case MG_TYPE_f64: ok = x->b == x->a && x->c == x->a && x->d == x->a; break;
-    case MG_TYPE_u8: case MG_TYPE_s8: ok = (x->b == MG_TYPE_u8 || x->b == MG_TYPE_s8) && x->c == MG_TYPE_s32 && x->d == MG_TYPE_s32; break;
-    case MG_TYPE_u4: case MG_TYPE_s4: ok = (x->b == MG_TYPE_u4 || x->b == MG_TYPE_s4) && x->c == MG_TYPE_s32 && x->d == MG_TYPE_s32; break;
-    case MG_TYPE_b1: ok = x->b == x->a && x->c == MG_TYPE_s32 && x->d == MG_TYPE_s32; break;
-    default: ok = false;
+    case MG_TYPE_bf16:
+    case MG_TYPE_tf32:
+        ok = x->b == x->a && x->c == MG_TYPE_f32 && x->d == MG_TYPE_f32;
+        break;
+    case MG_TYPE_f64:
+        ok = x->b == x->a && x->c == x->a && x->d == x->a;
+        break;
+    case MG_TYPE_u8:
+    case MG_TYPE_s8:
+        ok = (x->b == MG_TYPE_u8 || x->b == MG_TYPE_s8) && x->c == MG_TYPE_s32 && x->d == MG_TYPE_s32;
+        break;
+    case MG_TYPE_u4:
+    case MG_TYPE_s4:
+        ok = (x->b == MG_TYPE_u4 || x->b == MG_TYPE_s4) && x->c == MG_TYPE_s32 && x->d == MG_TYPE_s32;
+        break;
+    case MG_TYPE_b1:
+        ok = x->b == x->a && x->c == MG_TYPE_s32 && x->d == MG_TYPE_s32;
+        break;
+    default:
+        ok = false;
     }
     if (!ok) dec_refuse(d, "matrices of these types are not supported by this device");
     if (fp8 && wgmma) {
         x->fraction = 13;
         if (x->d == MG_TYPE_f32) x->flags |= EMU_MF_E8M13;
     }
-    if (x->m % 8 || x->n % 8 || x->m > 32 || x->n > 256 || !x->k || emu_matrix_row_bytes(x) > EMU_MAX_K_BYTES || emu_matrix_row_bytes(x) % 16) dec_refuse(d, "unsupported matrix shape");
+    if (x->m % 8 || x->n % 8 || x->m > 32 || x->n > 256 || !x->k || emu_matrix_row_bytes(x) > EMU_MAX_K_BYTES ||
+        emu_matrix_row_bytes(x) % 16)
+        dec_refuse(d, "unsupported matrix shape");
 }
 
 /* Registers that a fragment of rows x row_bytes has. */
-static uint32_t n_rows(uint32_t rows, uint32_t row_bytes) { return rows / 8 * (row_bytes / 16); }
-static uint32_t n_result(const struct emu_matrix *x, unsigned type) { return x->m / 8u * (x->n / 8u) * (mg_type_bits((enum mg_type)type) == 16 ? 1 : 2); }
+static uint32_t n_rows(uint32_t rows, uint32_t row_bytes)
+{
+    return rows / 8 * (row_bytes / 16);
+}
+static uint32_t n_result(const struct emu_matrix *x, unsigned type)
+{
+    return x->m / 8u * (x->n / 8u) * (mg_type_bits((enum mg_type)type) == 16 ? 1 : 2);
+}
 
 static void check_counts(struct decoder *d, const struct emu_matrix *x)
 {
     uint32_t row = x->a == MG_TYPE_f64 ? x->k * 4u : emu_matrix_row_bytes(x); /* 8 x 4 elements of 64 bits a register */
-    bool spare = x->a == MG_TYPE_f16 && x->n_a == 8; /* wmma: more registers than elements */
-    if ((x->n_a < n_rows(x->m, x->sparse ? row / 2 : row)) || x->n_b < n_rows(x->n, row) || (!spare && x->n_a != n_rows(x->m, x->sparse ? row / 2 : row)) ||
-        (!spare && x->n_b != n_rows(x->n, row)) || x->n_c != n_result(x, x->c) || x->n_d != n_result(x, x->d))
+    bool spare = x->a == MG_TYPE_f16 && x->n_a == 8;                          /* wmma: more registers than elements */
+    if ((x->n_a < n_rows(x->m, x->sparse ? row / 2 : row)) || x->n_b < n_rows(x->n, row) ||
+        (!spare && x->n_a != n_rows(x->m, x->sparse ? row / 2 : row)) || (!spare && x->n_b != n_rows(x->n, row)) ||
+        x->n_c != n_result(x, x->c) || x->n_d != n_result(x, x->d))
         dec_refuse(d, "a fragment has another number of registers than its shape needs");
 }
 
@@ -112,10 +155,14 @@ static void multiply(struct decoder *d, const struct mg_form *f, const struct mg
     bool wmma = f->op == MG_OP_wmma, sparse = mg_form_has(f, MG_MOD_sp) || mg_form_has(f, MG_MOD_sp__ordered_metadata);
     struct emu_matrix *x = new_matrix(d, EMU_MAT_MMA);
     struct list l = {.n = 0}, dst = {.n = 0};
-    if (!shape_of(f, x) || n < (sparse ? 6u : 4u) || mg_form_has(f, MG_MOD_block_scale)) dec_refuse(d, "unsupported instruction");
-    if (f->n_types == 4) x->d = f->types[0], x->a = f->types[1], x->b = f->types[2], x->c = f->types[3];
-    else if (f->n_types == 2 && wmma) x->d = f->types[0], x->a = x->b = MG_TYPE_f16, x->c = f->types[1]; /* .f32.f32: of f16 */
-    else dec_refuse(d, "unsupported instruction");
+    if (!shape_of(f, x) || n < (sparse ? 6u : 4u) || mg_form_has(f, MG_MOD_block_scale))
+        dec_refuse(d, "unsupported instruction");
+    if (f->n_types == 4)
+        x->d = f->types[0], x->a = f->types[1], x->b = f->types[2], x->c = f->types[3];
+    else if (f->n_types == 2 && wmma)
+        x->d = f->types[0], x->a = x->b = MG_TYPE_f16, x->c = f->types[1]; /* .f32.f32: of f16 */
+    else
+        dec_refuse(d, "unsupported instruction");
     /* k = 4 with f16 has layouts of its own */
     if (x->m == 8 && x->n == 8 && x->k == 4 && x->a == MG_TYPE_f16 && !wmma) {
         x->kind = EMU_MAT_MMA884;
@@ -127,7 +174,8 @@ static void multiply(struct decoder *d, const struct mg_form *f, const struct mg
                 if (seen == 1 && f->mods[i] == MG_MOD_row) x->flags |= EMU_MF_B_ROW;
                 seen++;
             }
-    } else check_types(d, x, false);
+    } else
+        check_types(d, x, false);
     if (mg_form_has(f, MG_MOD_satfinite)) {
         if (!is_int(x->a)) dec_refuse(d, "unsupported instruction");
         x->flags |= EMU_MF_SAT;
@@ -145,26 +193,32 @@ static void multiply(struct decoder *d, const struct mg_form *f, const struct mg
         x->sparse = (uint8_t)(1 + o[5].val);
         add_elements(d, &l, &o[4], MG_TYPE_b32, false);
     }
-    if (x->kind == EMU_MAT_MMA) check_counts(d, x);
-    else if (x->n_a != 2 || x->n_b != 2 || (x->n_c != 4 && x->n_c != 8) || (x->n_d != 4 && x->n_d != 8)) dec_refuse(d, "a fragment has another number of registers than its shape needs");
+    if (x->kind == EMU_MAT_MMA)
+        check_counts(d, x);
+    else if (x->n_a != 2 || x->n_b != 2 || (x->n_c != 4 && x->n_c != 8) || (x->n_d != 4 && x->n_d != 8))
+        dec_refuse(d, "a fragment has another number of registers than its shape needs");
     finish(d, x, &l);
 }
 
 /* wmma.load: registers, [p], stride; wmma.store: [p], registers, stride */
 static void transfer(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
 {
-    bool store = mg_form_has(f, MG_MOD_store), a = mg_form_has(f, MG_MOD_a), b = mg_form_has(f, MG_MOD_b), row = mg_form_has(f, MG_MOD_row);
+    bool store = mg_form_has(f, MG_MOD_store), a = mg_form_has(f, MG_MOD_a), b = mg_form_has(f, MG_MOD_b),
+         row = mg_form_has(f, MG_MOD_row);
     struct emu_matrix *x = new_matrix(d, store ? EMU_MAT_STORE : EMU_MAT_LOAD);
     struct list l = {.n = 0};
     if (!shape_of(f, x) || n < 2 || !f->n_types) dec_refuse(d, "unsupported instruction");
     x->a = x->b = x->c = x->d = f->types[0];
     x->role = store || !(a || b) ? 'c' : a ? 'a' : 'b';
     if (x->role == 'b' ? row : !row) x->flags |= EMU_MF_TRANS;
-    uint32_t bits = mg_type_bits((enum mg_type)x->a), rows = x->role == 'b' ? x->n : x->m, cols = x->role == 'c' ? x->n : x->k;
-    if (x->m > 32 || x->n > 32 || rows % 8 || !cols || (bits < 8 && x->flags & EMU_MF_TRANS)) dec_refuse(d, "unsupported matrix shape");
+    uint32_t bits = mg_type_bits((enum mg_type)x->a), rows = x->role == 'b' ? x->n : x->m,
+             cols = x->role == 'c' ? x->n : x->k;
+    if (x->m > 32 || x->n > 32 || rows % 8 || !cols || (bits < 8 && x->flags & EMU_MF_TRANS))
+        dec_refuse(d, "unsupported matrix shape");
     x->n_a = (uint16_t)add_elements(d, &l, &o[store ? 1 : 0], (enum mg_type)x->a, !store);
     uint32_t need = x->role == 'c' ? n_result(x, x->a) : n_rows(rows, bits == 64 ? cols * 4 : cols * bits / 8);
-    if (x->n_a < need || x->n_a % need) dec_refuse(d, "a fragment has another number of registers than its shape needs");
+    if (x->n_a < need || x->n_a % need)
+        dec_refuse(d, "a fragment has another number of registers than its shape needs");
     dec_address(d, &x->at, &o[store ? 0 : 1], (enum mg_space)f->space);
     x->at.flags |= store ? EMU_OF_WRITES : EMU_OF_READS;
     if (n > 2) x->stride = dec_src(d, &o[2], EMU_W, MG_TYPE_u32);
@@ -211,7 +265,8 @@ static void warpgroup(struct decoder *d, const struct mg_form *f, const struct m
     uint32_t next = sparse ? 5 : 3;
     struct emu_matrix *x = new_matrix(d, EMU_MAT_WGMMA);
     struct list l = {.n = 0};
-    if (!shape_of(f, x) || x->m != 64 || n < 3 || f->n_types != 3 || (sparse && n < 5)) dec_refuse(d, "unsupported instruction");
+    if (!shape_of(f, x) || x->m != 64 || n < 3 || f->n_types != 3 || (sparse && n < 5))
+        dec_refuse(d, "unsupported instruction");
     x->m = 16; /* of a warp */
     x->d = x->c = f->types[0];
     x->a = f->types[1];
@@ -220,8 +275,10 @@ static void warpgroup(struct decoder *d, const struct mg_form *f, const struct m
     if (emu_matrix_row_bytes(x) != (sparse ? 64u : 32u)) dec_refuse(d, "unsupported matrix shape");
     if (mg_form_has(f, MG_MOD_satfinite)) x->flags |= EMU_MF_SAT;
     if (mg_form_has(f, MG_MOD_and)) x->flags |= EMU_MF_AND;
-    if (o[1].kind == MG_OPND_vec) x->n_a = (uint16_t)add_elements(d, &l, &o[1], MG_TYPE_b32, false);
-    else x->desc_a = dec_src(d, &o[1], EMU_D, MG_TYPE_u64);
+    if (o[1].kind == MG_OPND_vec)
+        x->n_a = (uint16_t)add_elements(d, &l, &o[1], MG_TYPE_b32, false);
+    else
+        x->desc_a = dec_src(d, &o[1], EMU_D, MG_TYPE_u64);
     x->desc_b = dec_src(d, &o[2], EMU_D, MG_TYPE_u64);
     x->n_c = (uint16_t)add_elements(d, &l, &o[0], (enum mg_type)x->d, true);
     x->n_d = (uint16_t)add_elements(d, &l, &o[0], (enum mg_type)x->d, true);
@@ -230,11 +287,14 @@ static void warpgroup(struct decoder *d, const struct mg_form *f, const struct m
         x->sparse = (uint8_t)(1 + o[4].val);
         add_elements(d, &l, &o[3], MG_TYPE_b32, false);
     }
-    if ((x->n_a && x->n_a != 4) || x->n_d != n_result(x, x->d)) dec_refuse(d, "a fragment has another number of registers than its shape needs");
+    if ((x->n_a && x->n_a != 4) || x->n_d != n_result(x, x->d))
+        dec_refuse(d, "a fragment has another number of registers than its shape needs");
     if (n > next) {
         const struct mg_opnd *p = &o[next++];
-        if (p->kind == MG_OPND_not) x->scale_d = dec_reg(d, p), x->scale_flip = UINT32_MAX;
-        else x->scale_d = dec_src(d, p, EMU_P, MG_TYPE_pred);
+        if (p->kind == MG_OPND_not)
+            x->scale_d = dec_reg(d, p), x->scale_flip = UINT32_MAX;
+        else
+            x->scale_d = dec_src(d, p, EMU_P, MG_TYPE_pred);
     }
     int64_t imm[4] = {1, 1, 0, 0};
     for (uint32_t i = 0; i < 4 && next + i < n; i++) {
@@ -256,13 +316,24 @@ static void warpgroup(struct decoder *d, const struct mg_form *f, const struct m
 bool dec_matrix(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
 {
     switch ((enum mg_op)f->op) {
-    case MG_OP_mma: multiply(d, f, o, n); return true;
-    case MG_OP_wmma:
-        if (mg_form_has(f, MG_MOD_load) || mg_form_has(f, MG_MOD_store)) transfer(d, f, o, n);
-        else multiply(d, f, o, n);
+    case MG_OP_mma:
+        multiply(d, f, o, n);
         return true;
-    case MG_OP_ldmatrix: case MG_OP_stmatrix: case MG_OP_movmatrix: tiles(d, f, o, n); return true;
-    case MG_OP_wgmma: warpgroup(d, f, o, n); return true;
-    default: return false;
+    case MG_OP_wmma:
+        if (mg_form_has(f, MG_MOD_load) || mg_form_has(f, MG_MOD_store))
+            transfer(d, f, o, n);
+        else
+            multiply(d, f, o, n);
+        return true;
+    case MG_OP_ldmatrix:
+    case MG_OP_stmatrix:
+    case MG_OP_movmatrix:
+        tiles(d, f, o, n);
+        return true;
+    case MG_OP_wgmma:
+        warpgroup(d, f, o, n);
+        return true;
+    default:
+        return false;
     }
 }

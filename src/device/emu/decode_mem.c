@@ -11,12 +11,15 @@ void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, 
 {
     if (o->kind != MG_OPND_addr) dec_refuse(d, "unsupported address");
     op->off = (int64_t)o->val;
-    op->flags &= (uint8_t)~(EMU_OF_BASE_W | EMU_OF_BASE_NONE);
+    op->flags &= (uint8_t) ~(EMU_OF_BASE_W | EMU_OF_BASE_NONE);
     op->space = (uint8_t)space;
     op->probe = dec_is_probe(d, d->node);
     struct emu_code *code = d->code;
-    if (!code->next_cache) op->cache = code->n_caches++;
-    else op->cache = code->next_cache < code->n_caches ? code->next_cache++ : code->n_caches - 1; /* workers have this many */
+    if (!code->next_cache)
+        op->cache = code->n_caches++;
+    else
+        op->cache =
+            code->next_cache < code->n_caches ? code->next_cache++ : code->n_caches - 1; /* workers have this many */
     switch ((enum mg_opnd_kind)o->sub) {
     case MG_OPND_reg: {
         struct mg_opnd base = mg_o_reg(o->id);
@@ -30,11 +33,13 @@ void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, 
         mg_id id = dec_var(d, o->id);
         const struct mg_var *v = &d->m->vars.at[id];
         op->flags |= EMU_OF_BASE_NONE;
-        if (v->space != space && space != MG_SPACE_generic && !(v->space == MG_SPACE_param && space == MG_SPACE_local)) dec_refuse(d, "%s is not in the state space that is accessed", mg_name(d->m, v->name));
+        if (v->space != space && space != MG_SPACE_generic && !(v->space == MG_SPACE_param && space == MG_SPACE_local))
+            dec_refuse(d, "%s is not in the state space that is accessed", mg_name(d->m, v->name));
         switch ((enum mg_space)v->space) {
         case MG_SPACE_global:
         case MG_SPACE_const:
-            if (!d->mod->globals[id].address) dec_refuse(d, "variable %s is declared extern and defined nowhere", mg_name(d->m, v->name));
+            if (!d->mod->globals[id].address)
+                dec_refuse(d, "variable %s is declared extern and defined nowhere", mg_name(d->m, v->name));
             op->off += (int64_t)d->mod->globals[id].address;
             return;
         case MG_SPACE_shared:
@@ -53,7 +58,8 @@ void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, 
             op->off += dec_local(d, id);
             op->space = MG_SPACE_local;
             return;
-        default: dec_refuse(d, "unsupported address");
+        default:
+            dec_refuse(d, "unsupported address");
         }
     }
     default:
@@ -67,18 +73,25 @@ static enum emu_elem element(struct decoder *d, enum mg_type t, unsigned reg_bit
 {
     bool s = mg_type_kind(t) == MG_TK_SINT, wide = reg_bits == 64;
     switch (mg_type_bits(t)) {
-    case 8: return wide ? s ? EMU_E_S8D : EMU_E_U8D : !s ? EMU_E_U8W : reg_bits == 16 ? EMU_E_S8H : EMU_E_S8W;
-    case 16: return wide ? s ? EMU_E_S16D : EMU_E_U16D : s && reg_bits == 32 ? EMU_E_S16W : EMU_E_U16W;
-    case 32: return wide ? s ? EMU_E_S32D : EMU_E_U32D : EMU_E_B32W;
-    case 64: return EMU_E_B64D;
-    case 128: return EMU_E_B128Q;
-    default: dec_refuse(d, "access of type %s", mg_type_name(t));
+    case 8:
+        return wide ? s ? EMU_E_S8D : EMU_E_U8D : !s ? EMU_E_U8W : reg_bits == 16 ? EMU_E_S8H : EMU_E_S8W;
+    case 16:
+        return wide ? s ? EMU_E_S16D : EMU_E_U16D : s && reg_bits == 32 ? EMU_E_S16W : EMU_E_U16W;
+    case 32:
+        return wide ? s ? EMU_E_S32D : EMU_E_U32D : EMU_E_B32W;
+    case 64:
+        return EMU_E_B64D;
+    case 128:
+        return EMU_E_B128Q;
+    default:
+        dec_refuse(d, "access of type %s", mg_type_name(t));
     }
 }
 
 static bool may_see_others(const struct mg_form *f)
 {
-    return mg_form_has(f, MG_MOD_volatile) || mg_form_has(f, MG_MOD_acquire) || mg_form_has(f, MG_MOD_relaxed) || mg_form_has(f, MG_MOD_mmio) || mg_form_has(f, MG_MOD_cv);
+    return mg_form_has(f, MG_MOD_volatile) || mg_form_has(f, MG_MOD_acquire) || mg_form_has(f, MG_MOD_relaxed) ||
+           mg_form_has(f, MG_MOD_mmio) || mg_form_has(f, MG_MOD_cv);
 }
 
 static unsigned register_bits(struct decoder *d, const struct mg_opnd *o, enum mg_type t)
@@ -104,9 +117,11 @@ static uint32_t elements(struct decoder *d, const struct mg_opnd *o, struct mg_o
 }
 
 /* For --check: what the access is. Strong ones do not race with their like, and order. */
-static void check_access(struct decoder *d, const struct mg_form *form, struct emu_op at, bool store, bool wide, uint32_t bytes, uint32_t count, const uint32_t *list, uint32_t value)
+static void check_access(struct decoder *d, const struct mg_form *form, struct emu_op at, bool store, bool wide,
+                         uint32_t bytes, uint32_t count, const uint32_t *list, uint32_t value)
 {
-    bool volatile_ = mg_form_has(form, MG_MOD_volatile) || mg_form_has(form, MG_MOD_cv), strong = may_see_others(form) || mg_form_has(form, MG_MOD_release);
+    bool volatile_ = mg_form_has(form, MG_MOD_volatile) || mg_form_has(form, MG_MOD_cv),
+         strong = may_see_others(form) || mg_form_has(form, MG_MOD_release);
     at.flags = (uint8_t)(at.flags | (wide ? EMU_OF_WIDE : 0));
     at.sub = (uint8_t)((store ? EMU_CHECK_WRITE : EMU_CHECK_READ) | (strong ? EMU_CHECK_SYNC : 0));
     at.mode = volatile_ ? EMU_CK_VOLATILE : strong ? EMU_CK_ATOMIC : EMU_CK_PLAIN;
@@ -140,15 +155,22 @@ static void load_store(struct decoder *d, const struct mg_form *form, const stru
     enum emu_elem elem = element(d, t, bits);
     enum emu_class c = bits <= 32 ? EMU_W : bits == 64 ? EMU_D : EMU_Q;
     for (uint32_t k = 0; k < count; k++) {
-        if (store) slots[k] = dec_src(d, &e[k], c, t);
-        else if (e[k].kind == MG_OPND_sink) slots[k] = d->trash;
-        else if (e[k].kind != MG_OPND_reg || dec_reg_class(d, &e[k]) != c) dec_refuse(d, "unsupported destination");
-        else slots[k] = dec_reg(d, &e[k]);
+        if (store)
+            slots[k] = dec_src(d, &e[k], c, t);
+        else if (e[k].kind == MG_OPND_sink)
+            slots[k] = d->trash;
+        else if (e[k].kind != MG_OPND_reg || dec_reg_class(d, &e[k]) != c)
+            dec_refuse(d, "unsupported destination");
+        else
+            slots[k] = dec_reg(d, &e[k]);
     }
     struct emu_op proto = {0};
-    if (address->kind == MG_OPND_addr && address->sub == MG_OPND_imm && form->space == MG_SPACE_local) dec_refuse(d, "absolute local address");
-    if (mg_form_has(form, MG_MOD_shared__cluster)) dec_cluster_address(d, &proto, address);
-    else dec_address(d, &proto, address, form->space);
+    if (address->kind == MG_OPND_addr && address->sub == MG_OPND_imm && form->space == MG_SPACE_local)
+        dec_refuse(d, "absolute local address");
+    if (mg_form_has(form, MG_MOD_shared__cluster))
+        dec_cluster_address(d, &proto, address);
+    else
+        dec_address(d, &proto, address, form->space);
     enum emu_opcode opcode = access_of(&proto, store);
     if (opcode == EMU_OP_none) dec_refuse(d, "unsupported access");
     uint32_t bytes = mg_type_bits(t) / 8;
@@ -156,7 +178,9 @@ static void load_store(struct decoder *d, const struct mg_form *form, const stru
     bool apart = strong && bytes * count >= 16 && emu_whole_needs_exchange();
     if (apart && opcode == EMU_OP_load_global) opcode = EMU_OP_load_exchange;
     if (apart && opcode == EMU_OP_store_global) opcode = EMU_OP_store_exchange;
-    if (opcode == EMU_OP_load_param && (proto.off < 0 || (uint64_t)proto.off + bytes * count > d->code->kernel->param_bytes)) dec_refuse(d, "access outside the parameters");
+    if (opcode == EMU_OP_load_param &&
+        (proto.off < 0 || (uint64_t)proto.off + bytes * count > d->code->kernel->param_bytes))
+        dec_refuse(d, "access outside the parameters");
     const uint32_t *list = count > 1 ? mg_arena_copy(&d->code->arena, slots, count * sizeof *slots) : NULL;
     if (dec_checks(d)) {
         struct emu_op access = proto;
@@ -175,10 +199,16 @@ static void load_store(struct decoder *d, const struct mg_form *form, const stru
     op->a.s[0] = proto.a.s[0];
     op->bytes = (uint8_t)bytes;
     op->type = (uint8_t)t;
-    if (strong) op->mode = mg_form_has(form, MG_MOD_acquire) ? EMU_ORDER_ACQUIRE : mg_form_has(form, MG_MOD_release) ? EMU_ORDER_RELEASE : EMU_ORDER_STRONG;
-    if (count > 1) op->slots = list;
-    else if (store) op->a.s[1] = slots[0];
-    else op->a.d = slots[0];
+    if (strong)
+        op->mode = mg_form_has(form, MG_MOD_acquire)   ? EMU_ORDER_ACQUIRE
+                   : mg_form_has(form, MG_MOD_release) ? EMU_ORDER_RELEASE
+                                                       : EMU_ORDER_STRONG;
+    if (count > 1)
+        op->slots = list;
+    else if (store)
+        op->a.s[1] = slots[0];
+    else
+        op->a.d = slots[0];
 }
 
 static void atomic(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n, bool result)
@@ -205,22 +235,28 @@ static void atomic(struct decoder *d, const struct mg_form *form, const struct m
         if (result && o[0].kind == MG_OPND_reg) {
             if (dec_reg_class(d, &o[0]) != c) dec_refuse(d, "destination register of another size");
             dst = dec_reg(d, &o[0]);
-        } else if (result && o[0].kind != MG_OPND_sink) dec_refuse(d, "unsupported destination");
+        } else if (result && o[0].kind != MG_OPND_sink)
+            dec_refuse(d, "unsupported destination");
     }
     uint8_t sub = proto.sub, vec = proto.vec, bytes = proto.bytes;
     if (mg_form_has(form, MG_MOD_shared__cluster)) {
         struct emu_op at_cluster;
         dec_cluster_address(d, &at_cluster, &o[at]);
         proto = at_cluster;
-    } else dec_address(d, &proto, &o[at], form->space);
-    if (proto.space == MG_SPACE_local || proto.space == MG_SPACE_const || proto.space == MG_SPACE_param) dec_refuse(d, "unsupported instruction");
-    if (opcode == EMU_OP_red_add && (proto.space == MG_SPACE_global || proto.space == MG_SPACE_generic) && !(proto.flags & (EMU_OF_BASE_NONE | EMU_OF_BASE_W)))
+    } else
+        dec_address(d, &proto, &o[at], form->space);
+    if (proto.space == MG_SPACE_local || proto.space == MG_SPACE_const || proto.space == MG_SPACE_param)
+        dec_refuse(d, "unsupported instruction");
+    if (opcode == EMU_OP_red_add && (proto.space == MG_SPACE_global || proto.space == MG_SPACE_generic) &&
+        !(proto.flags & (EMU_OF_BASE_NONE | EMU_OF_BASE_W)))
         opcode = c == EMU_D ? EMU_OP_red_add_d : EMU_OP_red_add_w;
     if (dec_checks(d)) {
         struct emu_op access = proto;
-        bool orders = sub == EMU_ATOM_CAS || sub == EMU_ATOM_EXCH || mg_form_has(form, MG_MOD_acquire) || mg_form_has(form, MG_MOD_release) || mg_form_has(form, MG_MOD_acq_rel);
+        bool orders = sub == EMU_ATOM_CAS || sub == EMU_ATOM_EXCH || mg_form_has(form, MG_MOD_acquire) ||
+                      mg_form_has(form, MG_MOD_release) || mg_form_has(form, MG_MOD_acq_rel);
         bool sets = dec_check_sets(d, form, result ? &o[0] : NULL);
-        access.sub = (uint8_t)(EMU_CHECK_READ | EMU_CHECK_WRITE | (orders ? EMU_CHECK_SYNC : 0) | (sets ? EMU_CHECK_SETS : 0));
+        access.sub =
+            (uint8_t)(EMU_CHECK_READ | EMU_CHECK_WRITE | (orders ? EMU_CHECK_SYNC : 0) | (sets ? EMU_CHECK_SETS : 0));
         access.mode = EMU_CK_ATOMIC;
         access.bytes = bytes;
         access.vec = vec;
@@ -236,7 +272,8 @@ static void atomic(struct decoder *d, const struct mg_form *form, const struct m
     op->off = proto.off;
     op->space = proto.space;
     op->cache = proto.cache;
-    op->flags = (uint8_t)(proto.flags | EMU_OF_READS | EMU_OF_WRITES | (result && !dec_is_probe(d, d->node) ? EMU_OF_SYNC : 0) | (c == EMU_D ? EMU_OF_WIDE : 0));
+    op->flags = (uint8_t)(proto.flags | EMU_OF_READS | EMU_OF_WRITES |
+                          (result && !dec_is_probe(d, d->node) ? EMU_OF_SYNC : 0) | (c == EMU_D ? EMU_OF_WIDE : 0));
     op->a.s[0] = proto.a.s[0];
     op->a.s[1] = s[0];
     op->a.s[2] = s[1];
@@ -252,9 +289,17 @@ void dec_memory(struct decoder *d, const struct mg_form *form, const struct mg_o
 {
     switch ((enum mg_op)form->op) {
     case MG_OP_ld:
-    case MG_OP_ldu: load_store(d, form, o, n, false); break;
-    case MG_OP_st: load_store(d, form, o, n, true); break;
-    case MG_OP_atom: atomic(d, form, o, n, true); break;
-    default: atomic(d, form, o, n, false); break;
+    case MG_OP_ldu:
+        load_store(d, form, o, n, false);
+        break;
+    case MG_OP_st:
+        load_store(d, form, o, n, true);
+        break;
+    case MG_OP_atom:
+        atomic(d, form, o, n, true);
+        break;
+    default:
+        atomic(d, form, o, n, false);
+        break;
     }
 }

@@ -4,7 +4,8 @@
  *   mov.u64 c, 0; ...                                   at an entry: one clearing of neighbours
  *   [add.u64 c, c, 1;] activemask.b32 m; and.b32 t, m, lt; setp.eq.u32 p, t, 0; [@p add.u64 w, w, 1;]
  *                                                       at the head of a block: the lowest active lane
- *   red.global.add.u64 [b + n], c; ...                  a counter before an end, a constant anywhere: lanes summed, one atomic each
+ *   red.global.add.u64 [b + n], c; ...                  a counter before an end, a constant anywhere: lanes
+ *     summed, one atomic each
  *
  * The results are those of the single instructions, but for m and t, which nothing else reads. Where
  * every instruction is to be seen (witness, event stream) nothing is taken together. */
@@ -30,20 +31,34 @@ static bool is_form(struct decoder *d, mg_id node, const char *text)
     return node && !strcmp(mg_name(d->m, mg_node_form(d->m, &d->m->nodes.at[node])->text), text);
 }
 
-static const struct mg_opnd *opnds(struct decoder *d, mg_id node) { return &d->m->opnds.at[d->m->nodes.at[node].opnd]; }
+static const struct mg_opnd *opnds(struct decoder *d, mg_id node)
+{
+    return &d->m->opnds.at[d->m->nodes.at[node].opnd];
+}
 
-bool dec_is_probe(const struct decoder *d, mg_id node) { return d->m->nodes.at[node].flags & MG_NF_PROBE; }
+bool dec_is_probe(const struct decoder *d, mg_id node)
+{
+    return d->m->nodes.at[node].flags & MG_NF_PROBE;
+}
 
-static bool is_reg(const struct mg_opnd *o) { return o->kind == MG_OPND_reg && !o->val && !o->sub; }
+static bool is_reg(const struct mg_opnd *o)
+{
+    return o->kind == MG_OPND_reg && !o->val && !o->sub;
+}
 
-static bool is_number(const struct mg_opnd *o, uint64_t n) { return o->kind == MG_OPND_imm && o->val == n; }
+static bool is_number(const struct mg_opnd *o, uint64_t n)
+{
+    return o->kind == MG_OPND_imm && o->val == n;
+}
 
 /* add.u64 c, c, 1 */
 static bool is_count(struct decoder *d, mg_id node)
 {
-    if (!node || mg_node_form(d->m, &d->m->nodes.at[node])->op != MG_OP_add || !is_form(d, node, "add.u64")) return false;
+    if (!node || mg_node_form(d->m, &d->m->nodes.at[node])->op != MG_OP_add || !is_form(d, node, "add.u64"))
+        return false;
     const struct mg_opnd *o = opnds(d, node);
-    return dec_is_probe(d, node) && is_reg(&o[0]) && o[1].kind == MG_OPND_reg && o[0].id == o[1].id && !o[1].val && is_number(&o[2], 1);
+    return dec_is_probe(d, node) && is_reg(&o[0]) && o[1].kind == MG_OPND_reg && o[0].id == o[1].id && !o[1].val &&
+           is_number(&o[2], 1);
 }
 
 static mg_id leader(struct decoder *d, mg_id node, mg_id last)
@@ -59,12 +74,14 @@ static mg_id leader(struct decoder *d, mg_id node, mg_id last)
     }
     if (mg_node_form(m, &m->nodes.at[n0])->op != MG_OP_activemask) return 0;
     mg_id n1 = following(d, n0, 1, last), n2 = following(d, n0, 2, last), n3 = following(d, n0, 3, last);
-    if (!is_form(d, n1, "and.b32") || !is_form(d, n2, "setp.eq.u32") || m->nodes.at[n0].guard || m->nodes.at[n1].guard || m->nodes.at[n2].guard) return 0;
+    if (!is_form(d, n1, "and.b32") || !is_form(d, n2, "setp.eq.u32") || m->nodes.at[n0].guard ||
+        m->nodes.at[n1].guard || m->nodes.at[n2].guard)
+        return 0;
     const struct mg_opnd *o0 = opnds(d, n0), *o1 = opnds(d, n1), *o2 = opnds(d, n2);
     bool lt = is_reg(&o1[2]) || (o1[2].kind == MG_OPND_sreg && o1[2].id == MG_SREG_lanemask_lt);
     if (!dec_is_probe(d, n0) || !dec_is_probe(d, n1) || !dec_is_probe(d, n2)) return 0;
-    if (!lt || !is_reg(&o0[0]) || !is_reg(&o1[0]) || !is_reg(&o1[1]) || o1[1].id != o0[0].id || !is_reg(&o2[0]) || !is_reg(&o2[1]) || o2[1].id != o1[0].id ||
-        !is_number(&o2[2], 0))
+    if (!lt || !is_reg(&o0[0]) || !is_reg(&o1[0]) || !is_reg(&o1[1]) || o1[1].id != o0[0].id || !is_reg(&o2[0]) ||
+        !is_reg(&o2[1]) || o2[1].id != o1[0].id || !is_number(&o2[2], 0))
         return 0;
     uint32_t p = dec_reg(d, &o2[0]), w = 0;
     if (is_count(d, n3) && m->nodes.at[n3].guard == o2[0].id && !(m->nodes.at[n3].flags & MG_NF_GUARD_NOT)) {
@@ -86,12 +103,15 @@ static mg_id clear_run(struct decoder *d, mg_id node, mg_id last)
 {
     uint32_t n = 0, at = 0;
     mg_id end = 0;
-    for (mg_id id = node; n < MAX_RUN && is_form(d, id, "mov.u64") && !d->m->nodes.at[id].guard; id = following(d, id, 1, last)) {
+    for (mg_id id = node; n < MAX_RUN && is_form(d, id, "mov.u64") && !d->m->nodes.at[id].guard;
+         id = following(d, id, 1, last)) {
         const struct mg_opnd *o = opnds(d, id);
         if (!dec_is_probe(d, id) || !is_reg(&o[0]) || !is_number(&o[1], 0)) break;
         uint32_t slot = dec_reg(d, &o[0]);
-        if (!n) at = slot;
-        else if (slot != at + n * 256) break;
+        if (!n)
+            at = slot;
+        else if (slot != at + n * 256)
+            break;
         n++;
         end = id;
     }
@@ -115,7 +135,9 @@ static mg_id add_run(struct decoder *d, mg_id node, mg_id last)
         const struct mg_opnd *o = opnds(d, id);
         if (now->guard != first->guard || ((now->flags ^ first->flags) & MG_NF_GUARD_NOT)) break;
         struct mg_opnd b = mg_o_reg(o[0].id);
-        if (!dec_is_probe(d, id) || o[0].kind != MG_OPND_addr || o[0].sub != MG_OPND_reg || o[0].n & 7 || (base && o[0].id != base)) break;
+        if (!dec_is_probe(d, id) || o[0].kind != MG_OPND_addr || o[0].sub != MG_OPND_reg || o[0].n & 7 ||
+            (base && o[0].id != base))
+            break;
         if (dec_reg_class(d, &b) != EMU_D || !(is_reg(&o[1]) || o[1].kind == MG_OPND_imm)) break;
         base = o[0].id;
         int64_t off = (int64_t)o[0].val;
@@ -151,12 +173,17 @@ static mg_id add_run(struct decoder *d, mg_id node, mg_id last)
 /* Returns the last node taken; 0: none of these patterns begins here. */
 mg_id dec_probe(struct decoder *d, mg_id node, mg_id last)
 {
-    if (d->mod->dev->opts.count_positions || atomic_load(&d->mod->dev->trace)) return 0; /* every instruction is to be seen */
+    if (d->mod->dev->opts.count_positions || atomic_load(&d->mod->dev->trace))
+        return 0; /* every instruction is to be seen */
     switch ((enum mg_op)mg_node_form(d->m, &d->m->nodes.at[node])->op) {
     case MG_OP_add:
-    case MG_OP_activemask: return leader(d, node, last);
-    case MG_OP_mov: return clear_run(d, node, last);
-    case MG_OP_red: return add_run(d, node, last);
-    default: return 0;
+    case MG_OP_activemask:
+        return leader(d, node, last);
+    case MG_OP_mov:
+        return clear_run(d, node, last);
+    case MG_OP_red:
+        return add_run(d, node, last);
+    default:
+        return 0;
     }
 }

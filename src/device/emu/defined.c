@@ -36,7 +36,8 @@ void emu_defined_enter(struct emu_frame *f)
 {
     const struct emu_func *fn = f->fn;
     if (!f->shade && !make_room(f)) {
-        if (f->parent) emu_fault(f->parent, f->call, MG_FAULT_MEMORY, emu_first(f->mask), 0, 0, "host memory ran out for a call");
+        if (f->parent)
+            emu_fault(f->parent, f->call, MG_FAULT_MEMORY, emu_first(f->mask), 0, 0, "host memory ran out for a call");
         return;
     }
     emu_defined_activation(f);
@@ -56,7 +57,10 @@ void emu_defined_free(struct emu_frame *f)
 
 /* ---- one operand of one lane ------------------------------------------------------------------------ */
 
-static uint64_t all_of(unsigned bits) { return bits >= 64 ? UINT64_MAX : (1ull << bits) - 1; }
+static uint64_t all_of(unsigned bits)
+{
+    return bits >= 64 ? UINT64_MAX : (1ull << bits) - 1;
+}
 
 uint64_t emu_defined_get(const struct emu_frame *f, const struct emu_def_opnd *s, uint32_t lane, uint32_t *origin)
 {
@@ -84,17 +88,24 @@ void emu_defined_put(struct emu_frame *f, const struct emu_def_opnd *d, uint32_t
     f->shade->origin[d->mark][lane] = origin;
 }
 
-void emu_defined_clear(struct emu_frame *f, uint32_t mark, uint32_t mask) { f->shade->marks[mark].some &= ~mask; }
+void emu_defined_clear(struct emu_frame *f, uint32_t mark, uint32_t mask)
+{
+    f->shade->marks[mark].some &= ~mask;
+}
 
 uint64_t emu_defined_value(const struct emu_frame *f, const struct emu_def_opnd *s, uint32_t lane)
 {
     const char *r = f->regs + s->off;
     if (!s->off) return s->value;
     switch ((enum emu_class)s->cls) {
-    case EMU_P: return ((*(const uint32_t *)(const void *)r >> lane) ^ s->flip) & 1;
-    case EMU_W: return ((const uint32_t *)(const void *)r)[lane];
-    case EMU_Q: return ((const uint64_t *)(const void *)r)[2 * lane];
-    default: return ((const uint64_t *)(const void *)r)[lane];
+    case EMU_P:
+        return ((*(const uint32_t *)(const void *)r >> lane) ^ s->flip) & 1;
+    case EMU_W:
+        return ((const uint32_t *)(const void *)r)[lane];
+    case EMU_Q:
+        return ((const uint64_t *)(const void *)r)[2 * lane];
+    default:
+        return ((const uint64_t *)(const void *)r)[lane];
     }
 }
 
@@ -103,7 +114,9 @@ uint64_t emu_defined_value(const struct emu_frame *f, const struct emu_def_opnd 
 /* Lanes that execute the instruction; those with an undefined guard count. */
 static uint32_t on(const struct emu_op *op, const struct emu_mark *marks, const char *regs, uint32_t mask)
 {
-    return op->guard ? mask & ((*(const uint32_t *)(const void *)(regs + op->guard) ^ op->guard_flip) | marks[op->a.cc].some) : mask;
+    return op->guard
+               ? mask & ((*(const uint32_t *)(const void *)(regs + op->guard) ^ op->guard_flip) | marks[op->a.cc].some)
+               : mask;
 }
 
 /* ORDER STEP: a.s[0..3] marks of sources, a.cc of the guard, a.d and a.d2 of results; ext has the rest. */
@@ -112,7 +125,8 @@ void emu_defined_step(const struct emu_alu *o, char *regs, uint32_t mask)
     const struct emu_op *op = OP(o);
     struct emu_frame *f = EMU_FRAME(regs);
     struct emu_mark *marks = f->shade->marks;
-    uint32_t m = on(op, marks, regs, mask), some = marks[o->s[0]].some | marks[o->s[1]].some | marks[o->s[2]].some | marks[o->s[3]].some | marks[o->cc].some;
+    uint32_t m = on(op, marks, regs, mask), some = marks[o->s[0]].some | marks[o->s[1]].some | marks[o->s[2]].some |
+                                                   marks[o->s[3]].some | marks[o->cc].some;
     const struct emu_def *d = op->ext;
     for (uint32_t i = 4; i < d->n_src; i++) some |= marks[d->src[i].mark].some;
     some &= m;
@@ -131,14 +145,23 @@ void emu_defined_step(const struct emu_alu *o, char *regs, uint32_t mask)
     }
 }
 
-void emu_defined_told(struct emu_frame *f, const struct emu_op *op, enum emu_use use, uint32_t lane, uint32_t times, uint32_t origin, uint32_t bytes, uint8_t store)
+void emu_defined_told(struct emu_frame *f, const struct emu_op *op, enum emu_use use, uint32_t lane, uint32_t times,
+                      uint32_t origin, uint32_t bytes, uint8_t store)
 {
     const struct emu_cta *c = f->w->cta;
     uint32_t space = EMU_ORIGIN_SPACE(origin), what = EMU_ORIGIN_WHAT(origin);
     uint64_t address = 0;
-    struct emu_found x = {.kind = MG_FINDING_UNINIT, .misuse = (uint8_t)use, .what = use == EMU_USE_COPIED ? store : EMU_CHECK_READ, .other_what = (uint8_t)space, .site = op->site,
-                          .thread = f->w->ix * EMU_LANES + lane, .bytes = bytes, .linear = c->linear, .times = times};
-    if (space == EMU_ORIGIN_REGISTER) x.at = what;
+    struct emu_found x = {.kind = MG_FINDING_UNINIT,
+                          .misuse = (uint8_t)use,
+                          .what = use == EMU_USE_COPIED ? store : EMU_CHECK_READ,
+                          .other_what = (uint8_t)space,
+                          .site = op->site,
+                          .thread = f->w->ix * EMU_LANES + lane,
+                          .bytes = bytes,
+                          .linear = c->linear,
+                          .times = times};
+    if (space == EMU_ORIGIN_REGISTER)
+        x.at = what;
     else {
         x.other_site = what;
         x.other_thread = x.thread;
@@ -149,7 +172,8 @@ void emu_defined_told(struct emu_frame *f, const struct emu_op *op, enum emu_use
     emu_check_found(f, &x);
 }
 
-void emu_defined_use(struct emu_frame *f, const struct emu_op *op, const struct emu_def_opnd *s, enum emu_use use, uint32_t mask, uint32_t bytes)
+void emu_defined_use(struct emu_frame *f, const struct emu_op *op, const struct emu_def_opnd *s, enum emu_use use,
+                     uint32_t mask, uint32_t bytes)
 {
     uint32_t some = f->shade->marks[s->mark].some & mask;
     if (!some) return;

@@ -2,11 +2,24 @@
  * the result depends on few bits of the sources; else all bits of the results are undefined. */
 #include "device/emu/defined.h"
 
-struct lane { const struct emu_def *d; struct emu_frame *f; uint32_t lane, origin; };
+struct lane {
+    const struct emu_def *d;
+    struct emu_frame *f;
+    uint32_t lane, origin;
+};
 
-static uint64_t und(struct lane *x, uint32_t i) { return emu_defined_get(x->f, &x->d->src[i], x->lane, &x->origin); }
-static uint64_t val(const struct lane *x, uint32_t i) { return emu_defined_value(x->f, &x->d->src[i], x->lane); }
-static uint64_t cut(unsigned bits) { return bits >= 64 ? UINT64_MAX : (1ull << bits) - 1; }
+static uint64_t und(struct lane *x, uint32_t i)
+{
+    return emu_defined_get(x->f, &x->d->src[i], x->lane, &x->origin);
+}
+static uint64_t val(const struct lane *x, uint32_t i)
+{
+    return emu_defined_value(x->f, &x->d->src[i], x->lane);
+}
+static uint64_t cut(unsigned bits)
+{
+    return bits >= 64 ? UINT64_MAX : (1ull << bits) - 1;
+}
 
 static uint64_t lop3(uint32_t table, uint64_t a, uint64_t b, uint64_t c)
 {
@@ -83,7 +96,8 @@ static uint64_t converted(struct lane *x)
     uint64_t v = und(x, 0) & cut(from);
     if (to > from && mg_type_kind((enum mg_type)x->d->from) == MG_TK_SINT && v >> (from - 1) & 1) v |= ~cut(from);
     v &= cut(to);
-    if (mg_type_kind((enum mg_type)x->d->type) == MG_TK_SINT && v >> (to - 1) & 1) v |= ~cut(to); /* registers are wider */
+    if (mg_type_kind((enum mg_type)x->d->type) == MG_TK_SINT && v >> (to - 1) & 1)
+        v |= ~cut(to); /* registers are wider */
     return v;
 }
 
@@ -131,13 +145,24 @@ static int compared(struct lane *x)
         return differ && cmp == MG_MOD_eq ? 0 : differ && cmp == MG_MOD_ne ? 1 : -1;
     }
     switch (cmp) {
-    case MG_MOD_eq: return o == 0;
-    case MG_MOD_ne: return o != 0;
-    case MG_MOD_lt: case MG_MOD_lo: return o < 0;
-    case MG_MOD_le: case MG_MOD_ls: return o <= 0;
-    case MG_MOD_gt: case MG_MOD_hi: return o > 0;
-    case MG_MOD_ge: case MG_MOD_hs: return o >= 0;
-    default: return -1;
+    case MG_MOD_eq:
+        return o == 0;
+    case MG_MOD_ne:
+        return o != 0;
+    case MG_MOD_lt:
+    case MG_MOD_lo:
+        return o < 0;
+    case MG_MOD_le:
+    case MG_MOD_ls:
+        return o <= 0;
+    case MG_MOD_gt:
+    case MG_MOD_hi:
+        return o > 0;
+    case MG_MOD_ge:
+    case MG_MOD_hs:
+        return o >= 0;
+    default:
+        return -1;
     }
 }
 
@@ -192,23 +217,59 @@ void emu_defined_lane(const struct emu_def *d, struct emu_frame *f, uint32_t lan
     struct lane x = {d, f, lane, 0};
     uint64_t v = 0;
     switch ((enum emu_exact)d->exact) {
-    case EMU_EX_MOVE: case EMU_EX_NOT: v = und(&x, 0); break;
-    case EMU_EX_AND: v = logic(&x, 0xc0); break;
-    case EMU_EX_OR: v = logic(&x, 0xfc); break;
-    case EMU_EX_XOR: v = und(&x, 0) | und(&x, 1); break;
-    case EMU_EX_LOP3: v = logic(&x, d->imm); break;
-    case EMU_EX_SHL: case EMU_EX_SHR: v = shift(&x); break;
-    case EMU_EX_SHF: v = funnel(&x); break;
-    case EMU_EX_PRMT: v = permute(&x); break;
-    case EMU_EX_BFE: v = field(&x, false); break;
-    case EMU_EX_BFI: v = field(&x, true); break;
-    case EMU_EX_SELECT: v = selected(&x); break;
-    case EMU_EX_CONVERT: v = converted(&x); break;
-    case EMU_EX_HALVES: v = halves(&x); break;
-    case EMU_EX_BREV: v = reversed(und(&x, 0), mg_type_bits((enum mg_type)d->type)); break;
-    case EMU_EX_PACK: pack(&x); return;
-    case EMU_EX_UNPACK: unpack(&x); return;
-    case EMU_EX_SETP: set_predicates(&x); return;
+    case EMU_EX_MOVE:
+    case EMU_EX_NOT:
+        v = und(&x, 0);
+        break;
+    case EMU_EX_AND:
+        v = logic(&x, 0xc0);
+        break;
+    case EMU_EX_OR:
+        v = logic(&x, 0xfc);
+        break;
+    case EMU_EX_XOR:
+        v = und(&x, 0) | und(&x, 1);
+        break;
+    case EMU_EX_LOP3:
+        v = logic(&x, d->imm);
+        break;
+    case EMU_EX_SHL:
+    case EMU_EX_SHR:
+        v = shift(&x);
+        break;
+    case EMU_EX_SHF:
+        v = funnel(&x);
+        break;
+    case EMU_EX_PRMT:
+        v = permute(&x);
+        break;
+    case EMU_EX_BFE:
+        v = field(&x, false);
+        break;
+    case EMU_EX_BFI:
+        v = field(&x, true);
+        break;
+    case EMU_EX_SELECT:
+        v = selected(&x);
+        break;
+    case EMU_EX_CONVERT:
+        v = converted(&x);
+        break;
+    case EMU_EX_HALVES:
+        v = halves(&x);
+        break;
+    case EMU_EX_BREV:
+        v = reversed(und(&x, 0), mg_type_bits((enum mg_type)d->type));
+        break;
+    case EMU_EX_PACK:
+        pack(&x);
+        return;
+    case EMU_EX_UNPACK:
+        unpack(&x);
+        return;
+    case EMU_EX_SETP:
+        set_predicates(&x);
+        return;
     case EMU_EX_ANY:
         for (uint32_t i = 0; i < d->n_src; i++) v |= und(&x, i);
         if (v) v = UINT64_MAX;

@@ -16,7 +16,8 @@ static void note_written(const struct decoder *d, uint8_t *written)
     {
         mg_id ids[16];
         uint32_t n = d->m->nodes.at[id].kind == MG_NODE_inst ? mg_node_defs(d->m, id, ids, 16) : 0;
-        for (uint32_t k = 0; k < n && k < 16; k++) written[ids[k]] |= dec_is_probe(d, id) ? WRITTEN_BY_PROBES : WRITTEN_BY_PROGRAM;
+        for (uint32_t k = 0; k < n && k < 16; k++)
+            written[ids[k]] |= dec_is_probe(d, id) ? WRITTEN_BY_PROBES : WRITTEN_BY_PROGRAM;
     }
 }
 
@@ -43,7 +44,8 @@ static uint32_t mark_of(struct decoder *d, const struct mg_opnd *o, uint32_t off
 static void mark_formals(struct decoder *d)
 {
     for (uint32_t k = 0; k < d->f->n_params + d->f->n_rets && d->f->kind != MG_FUNC_entry; k++) {
-        const struct mg_var *v = &d->m->vars.at[k < d->f->n_params ? d->f->first_param + k : d->f->first_ret + (k - d->f->n_params)];
+        const struct mg_var *v =
+            &d->m->vars.at[k < d->f->n_params ? d->f->first_param + k : d->f->first_ret + (k - d->f->n_params)];
         struct mg_opnd o = mg_o_reg(v->reg);
         if (v->is_reg_param) mark_of(d, &o, dec_reg(d, &o));
     }
@@ -76,7 +78,11 @@ static struct emu_def_opnd register_at(struct decoder *d, mg_id reg, unsigned co
     struct mg_opnd o = mg_o_reg(reg);
     o.sub = (uint8_t)comp;
     uint32_t off = dec_reg(d, &o), mark = mark_of(d, &o, off);
-    return (struct emu_def_opnd){.mark = mark, .off = off, .cls = (uint8_t)dec_reg_class(d, &o), .bits = (uint8_t)MG_MIN(mg_type_bits(d->m->regs.at[reg].type), 64), .flip = flip};
+    return (struct emu_def_opnd){.mark = mark,
+                                 .off = off,
+                                 .cls = (uint8_t)dec_reg_class(d, &o),
+                                 .bits = (uint8_t)MG_MIN(mg_type_bits(d->m->regs.at[reg].type), 64),
+                                 .flip = flip};
 }
 
 /* A source or destination; false: its value is not known to a step (an address, a special register). */
@@ -84,7 +90,8 @@ static bool operand(struct decoder *d, const struct mg_opnd *o, enum mg_type t, 
 {
     *out = (struct emu_def_opnd){0};
     if (is_register(o)) {
-        *out = register_at(d, o->id, o->kind == MG_OPND_reg || o->kind == MG_OPND_not ? o->sub : 0, o->kind == MG_OPND_not);
+        *out = register_at(d, o->id, o->kind == MG_OPND_reg || o->kind == MG_OPND_not ? o->sub : 0,
+                           o->kind == MG_OPND_not);
         return o->kind == MG_OPND_reg || o->kind == MG_OPND_not;
     }
     if (o->kind == MG_OPND_imm && o->sub != MG_IMM_WIDE) {
@@ -100,15 +107,20 @@ static void add_operand(struct decoder *d, const struct mg_opnd *o, struct emu_d
     if (is_register(o)) {
         const struct mg_reg *r = &d->m->regs.at[o->id];
         unsigned whole = r->vec && !o->sub ? r->vec : 1;
-        for (unsigned k = 0; k < whole && *n < EMU_DEF_MOST; k++) list[(*n)++] = register_at(d, o->id, whole > 1 ? k + 1 : o->kind == MG_OPND_reg ? o->sub : 0, false);
-    } else if (o->kind == MG_OPND_addr && o->sub == MG_OPND_reg) list[(*n)++] = register_at(d, o->id, o->n & 7, false);
+        for (unsigned k = 0; k < whole && *n < EMU_DEF_MOST; k++)
+            list[(*n)++] = register_at(d, o->id, whole > 1 ? k + 1 : o->kind == MG_OPND_reg ? o->sub : 0, false);
+    } else if (o->kind == MG_OPND_addr && o->sub == MG_OPND_reg)
+        list[(*n)++] = register_at(d, o->id, o->n & 7, false);
     else if (o->kind == MG_OPND_vec || o->kind == MG_OPND_pair || o->kind == MG_OPND_list || o->kind == MG_OPND_tensor)
         for (uint32_t k = 0; k < o->n; k++) add_operand(d, &d->m->opnds.at[o->id + k], list, n);
 }
 
 /* ---- steps --------------------------------------------------------------------------------------------------- */
 
-static struct emu_def *new_def(struct decoder *d) { return mg_arena_new(&d->code->arena, struct emu_def); }
+static struct emu_def *new_def(struct decoder *d)
+{
+    return mg_arena_new(&d->code->arena, struct emu_def);
+}
 
 /* ORDER STEP */
 static struct emu_op *emit(struct decoder *d, enum emu_opcode opcode, const struct emu_def *def)
@@ -148,28 +160,48 @@ static void check_uses(struct decoder *d, const struct mg_opnd *o, enum emu_use 
 static enum emu_exact exact_of(const struct mg_form *f)
 {
     switch ((enum mg_op)f->op) {
-    case MG_OP_cvta: return EMU_EX_MOVE;
-    case MG_OP_and: return EMU_EX_AND;
-    case MG_OP_or: return EMU_EX_OR;
-    case MG_OP_xor: return EMU_EX_XOR;
-    case MG_OP_not: return EMU_EX_NOT;
-    case MG_OP_lop3: return mg_form_has(f, MG_MOD_and) || mg_form_has(f, MG_MOD_or) ? EMU_EX_ANY : EMU_EX_LOP3;
-    case MG_OP_shl: return EMU_EX_SHL;
-    case MG_OP_shr: return EMU_EX_SHR;
-    case MG_OP_shf: return EMU_EX_SHF;
-    case MG_OP_prmt: return f->n_mods > 1 ? EMU_EX_ANY : EMU_EX_PRMT;
-    case MG_OP_bfe: return EMU_EX_BFE;
-    case MG_OP_bfi: return EMU_EX_BFI;
-    case MG_OP_selp: return EMU_EX_SELECT;
-    case MG_OP_setp: return EMU_EX_SETP;
-    case MG_OP_brev: return EMU_EX_BREV;
+    case MG_OP_cvta:
+        return EMU_EX_MOVE;
+    case MG_OP_and:
+        return EMU_EX_AND;
+    case MG_OP_or:
+        return EMU_EX_OR;
+    case MG_OP_xor:
+        return EMU_EX_XOR;
+    case MG_OP_not:
+        return EMU_EX_NOT;
+    case MG_OP_lop3:
+        return mg_form_has(f, MG_MOD_and) || mg_form_has(f, MG_MOD_or) ? EMU_EX_ANY : EMU_EX_LOP3;
+    case MG_OP_shl:
+        return EMU_EX_SHL;
+    case MG_OP_shr:
+        return EMU_EX_SHR;
+    case MG_OP_shf:
+        return EMU_EX_SHF;
+    case MG_OP_prmt:
+        return f->n_mods > 1 ? EMU_EX_ANY : EMU_EX_PRMT;
+    case MG_OP_bfe:
+        return EMU_EX_BFE;
+    case MG_OP_bfi:
+        return EMU_EX_BFI;
+    case MG_OP_selp:
+        return EMU_EX_SELECT;
+    case MG_OP_setp:
+        return EMU_EX_SETP;
+    case MG_OP_brev:
+        return EMU_EX_BREV;
     case MG_OP_cvt: {
-        bool whole = f->n_types == 2 && mg_type_kind(f->types[0]) != MG_TK_FLOAT && mg_type_kind(f->types[1]) != MG_TK_FLOAT && mg_type_kind(f->types[0]) != MG_TK_PACKED && mg_type_kind(f->types[1]) != MG_TK_PACKED;
+        bool whole = f->n_types == 2 && mg_type_kind(f->types[0]) != MG_TK_FLOAT &&
+                     mg_type_kind(f->types[1]) != MG_TK_FLOAT && mg_type_kind(f->types[0]) != MG_TK_PACKED &&
+                     mg_type_kind(f->types[1]) != MG_TK_PACKED;
         return whole && !mg_form_has(f, MG_MOD_sat) && !mg_form_has(f, MG_MOD_pack) ? EMU_EX_CONVERT : EMU_EX_ANY;
     }
     default: {
         enum mg_type t = f->n_types ? f->types[0] : MG_TYPE_none;
-        return f->n_types == 1 && (t == MG_TYPE_f16x2 || t == MG_TYPE_bf16x2 || t == MG_TYPE_u16x2 || t == MG_TYPE_s16x2) ? EMU_EX_HALVES : EMU_EX_ANY;
+        return f->n_types == 1 &&
+                       (t == MG_TYPE_f16x2 || t == MG_TYPE_bf16x2 || t == MG_TYPE_u16x2 || t == MG_TYPE_s16x2)
+                   ? EMU_EX_HALVES
+                   : EMU_EX_ANY;
     }
     }
 }
@@ -178,8 +210,10 @@ static void compare(const struct mg_form *f, struct emu_def *def)
 {
     for (unsigned i = 0; i < f->n_mods; i++) {
         enum mg_mod m = (enum mg_mod)f->mods[i];
-        if (m == MG_MOD_and || m == MG_MOD_or || m == MG_MOD_xor) def->bool_op = (uint8_t)(m == MG_MOD_and ? 1 : m == MG_MOD_or ? 2 : 3);
-        else if (!def->cmp) def->cmp = (uint16_t)m;
+        if (m == MG_MOD_and || m == MG_MOD_or || m == MG_MOD_xor)
+            def->bool_op = (uint8_t)(m == MG_MOD_and ? 1 : m == MG_MOD_or ? 2 : 3);
+        else if (!def->cmp)
+            def->cmp = (uint16_t)m;
     }
 }
 
@@ -187,7 +221,8 @@ static void arithmetic(struct decoder *d, const struct mg_form *f, const struct 
 {
     struct emu_def *def = new_def(d);
     const struct mg_opnd *dst = &o[0];
-    bool pack = f->op == MG_OP_mov && n == 2 && o[1].kind == MG_OPND_vec, unpack = f->op == MG_OP_mov && o[0].kind == MG_OPND_vec;
+    bool pack = f->op == MG_OP_mov && n == 2 && o[1].kind == MG_OPND_vec,
+         unpack = f->op == MG_OP_mov && o[0].kind == MG_OPND_vec;
     bool known = true;
     enum mg_type t = f->n_types ? f->types[0] : MG_TYPE_b32;
     def->exact = (uint8_t)exact_of(f);
@@ -214,22 +249,35 @@ static void arithmetic(struct decoder *d, const struct mg_form *f, const struct 
     }
     if (def->exact == EMU_EX_PACK) {
         const struct mg_opnd *e = &d->m->opnds.at[o[1].id];
-        for (uint32_t k = 0; k < o[1].n && k < EMU_DEF_MOST; k++) known &= operand(d, &e[k], t, &def->src[def->n_src++]);
+        for (uint32_t k = 0; k < o[1].n && k < EMU_DEF_MOST; k++)
+            known &= operand(d, &e[k], t, &def->src[def->n_src++]);
     } else {
         for (uint32_t k = 1; k < n && def->n_src < EMU_DEF_MOST; k++) {
-            enum mg_type st = (f->op == MG_OP_shl || f->op == MG_OP_shr) && k == 2 ? MG_TYPE_u32 : f->op == MG_OP_setp && k == 3 ? MG_TYPE_pred : f->op == MG_OP_selp && k == 3 ? MG_TYPE_pred : def->exact == EMU_EX_CONVERT ? (enum mg_type)def->from : t;
-            if (def->exact == EMU_EX_ANY) add_operand(d, &o[k], def->src, &def->n_src);
-            else if (o[k].kind == MG_OPND_reg && d->m->regs.at[o[k].id].vec && !o[k].sub) add_operand(d, &o[k], def->src, &def->n_src);
-            else known &= operand(d, &o[k], st, &def->src[def->n_src++]);
+            enum mg_type st = (f->op == MG_OP_shl || f->op == MG_OP_shr) && k == 2 ? MG_TYPE_u32
+                              : f->op == MG_OP_setp && k == 3                      ? MG_TYPE_pred
+                              : f->op == MG_OP_selp && k == 3                      ? MG_TYPE_pred
+                              : def->exact == EMU_EX_CONVERT                       ? (enum mg_type)def->from
+                                                                                   : t;
+            if (def->exact == EMU_EX_ANY)
+                add_operand(d, &o[k], def->src, &def->n_src);
+            else if (o[k].kind == MG_OPND_reg && d->m->regs.at[o[k].id].vec && !o[k].sub)
+                add_operand(d, &o[k], def->src, &def->n_src);
+            else
+                known &= operand(d, &o[k], st, &def->src[def->n_src++]);
         }
     }
     if (def->exact == EMU_EX_UNPACK) {
         const struct mg_opnd *e = &d->m->opnds.at[o[0].id];
         for (uint32_t k = 0; k < o[0].n && k < EMU_DEF_MOST; k++) operand(d, &e[k], t, &def->dst[def->n_dst++]);
-    } else add_operand(d, dst, def->dst, &def->n_dst);
+    } else
+        add_operand(d, dst, def->dst, &def->n_dst);
     if (o[0].kind == MG_OPND_sel) add_operand(d, &o[0], def->src, &def->n_src);
-    if (!known && def->exact != EMU_EX_MOVE && def->exact != EMU_EX_PACK && def->exact != EMU_EX_UNPACK && def->exact != EMU_EX_XOR && def->exact != EMU_EX_CONVERT) def->exact = EMU_EX_ANY;
-    if (f->op == MG_OP_addc || f->op == MG_OP_subc || f->op == MG_OP_madc || mg_form_has(f, MG_MOD_cc)) { /* the carry goes with the sum: not kept */ }
+    if (!known && def->exact != EMU_EX_MOVE && def->exact != EMU_EX_PACK && def->exact != EMU_EX_UNPACK &&
+        def->exact != EMU_EX_XOR && def->exact != EMU_EX_CONVERT)
+        def->exact = EMU_EX_ANY;
+    if (f->op == MG_OP_addc || f->op == MG_OP_subc || f->op == MG_OP_madc ||
+        mg_form_has(f, MG_MOD_cc)) { /* the carry goes with the sum: not kept */
+    }
     if (def->n_dst) emit(d, EMU_OP_defined_step, def);
 }
 
@@ -245,11 +293,14 @@ static void address(struct decoder *d, struct emu_op *op, const struct emu_op *a
     op->a.s[1] = o->kind == MG_OPND_addr && o->sub == MG_OPND_reg ? register_at(d, o->id, o->n & 7, false).mark : 0;
 }
 
-void dec_defined_access(struct decoder *d, const struct emu_op *access, const struct mg_form *f, const struct mg_opnd *where, const struct mg_opnd *from, uint32_t n_from, const struct mg_opnd *to)
+void dec_defined_access(struct decoder *d, const struct emu_op *access, const struct mg_form *f,
+                        const struct mg_opnd *where, const struct mg_opnd *from, uint32_t n_from,
+                        const struct mg_opnd *to)
 {
     if (!dec_checks(d)) return;
     const struct mg_node *n = &d->m->nodes.at[d->node];
-    bool probes = (n->guard && is_tools(d, n->guard)) || (where->kind == MG_OPND_addr && where->sub == MG_OPND_reg && is_tools(d, where->id));
+    bool probes = (n->guard && is_tools(d, n->guard)) ||
+                  (where->kind == MG_OPND_addr && where->sub == MG_OPND_reg && is_tools(d, where->id));
     bool atom = f->op == MG_OP_atom || f->op == MG_OP_red, store = f->op == MG_OP_st;
     struct emu_def *def = new_def(d);
     for (uint32_t k = 0; k < n_from; k++) add_operand(d, &from[k], def->src, &def->n_src);
@@ -258,13 +309,16 @@ void dec_defined_access(struct decoder *d, const struct emu_op *access, const st
         bool whole = from->kind == MG_OPND_reg && d->m->regs.at[from->id].vec && !from->sub;
         if (!whole) {
             def->n_src = 0;
-            for (uint32_t k = 0; k < (from->kind == MG_OPND_vec ? from->n : 1u) && k < EMU_DEF_MOST; k++) operand(d, &e[k], (enum mg_type)f->types[0], &def->src[def->n_src++]);
+            for (uint32_t k = 0; k < (from->kind == MG_OPND_vec ? from->n : 1u) && k < EMU_DEF_MOST; k++)
+                operand(d, &e[k], (enum mg_type)f->types[0], &def->src[def->n_src++]);
         }
     }
     if (to && !atom && !store && to->kind == MG_OPND_vec) {
         const struct mg_opnd *e = &d->m->opnds.at[to->id];
-        for (uint32_t k = 0; k < to->n && k < EMU_DEF_MOST; k++) operand(d, &e[k], (enum mg_type)f->types[0], &def->dst[def->n_dst++]);
-    } else if (to) add_operand(d, to, def->dst, &def->n_dst);
+        for (uint32_t k = 0; k < to->n && k < EMU_DEF_MOST; k++)
+            operand(d, &e[k], (enum mg_type)f->types[0], &def->dst[def->n_dst++]);
+    } else if (to)
+        add_operand(d, to, def->dst, &def->n_dst);
     def->sext = mg_type_kind((enum mg_type)f->types[0]) == MG_TK_SINT;
     if (probes) {
         if (def->n_dst) {
@@ -290,7 +344,12 @@ const struct emu_def *dec_defined_warp(struct decoder *d, const struct mg_form *
     def->op = 0;
     def->op = (uint16_t)f->op;
     add_operand(d, &o[0], def->dst, &def->n_dst);
-    for (; k < n && def->n_src < 3 && f->op != MG_OP_elect; k++) operand(d, &o[k], f->op == MG_OP_vote ? MG_TYPE_pred : f->n_types ? (enum mg_type)f->types[0] : MG_TYPE_b32, &def->src[def->n_src++]);
+    for (; k < n && def->n_src < 3 && f->op != MG_OP_elect; k++)
+        operand(d, &o[k],
+                f->op == MG_OP_vote ? MG_TYPE_pred
+                : f->n_types        ? (enum mg_type)f->types[0]
+                                    : MG_TYPE_b32,
+                &def->src[def->n_src++]);
     return def;
 }
 
@@ -338,9 +397,13 @@ static void unseen(struct decoder *d, const struct mg_form *f)
     if (def->n_dst) emit(d, EMU_OP_defined_step, def);
 }
 
-/* ---- one instruction ------------------------------------------------------------------------------------------------ */
+/* ---- one instruction ------------------------------------------------------------------------------------------------
+ */
 
-static bool is_async(const struct mg_form *f) { return mg_form_has(f, MG_MOD_async); }
+static bool is_async(const struct mg_form *f)
+{
+    return mg_form_has(f, MG_MOD_async);
+}
 
 /* Nothing but registers of tools is written. */
 static bool writes_tools(struct decoder *d)
@@ -358,13 +421,26 @@ void dec_defined(struct decoder *d, mg_id node)
     const struct mg_opnd *o = &d->m->opnds.at[n->opnd];
     if (!dec_checks(d) || (!n->n_opnds && !n->guard) || writes_tools(d)) return;
     switch ((enum mg_op)f->op) {
-    case MG_OP_ld: case MG_OP_ldu: case MG_OP_st: case MG_OP_atom: case MG_OP_red:
+    case MG_OP_ld:
+    case MG_OP_ldu:
+    case MG_OP_st:
+    case MG_OP_atom:
+    case MG_OP_red:
         if (is_async(f)) unseen(d, f);
         return; /* else dec_defined_access() */
-    case MG_OP_shfl: case MG_OP_vote: case MG_OP_match: case MG_OP_redux: case MG_OP_elect:
+    case MG_OP_shfl:
+    case MG_OP_vote:
+    case MG_OP_match:
+    case MG_OP_redux:
+    case MG_OP_elect:
         check_guard(d);
         return; /* dec_defined_warp() */
-    case MG_OP_bra: case MG_OP_ret: case MG_OP_exit: case MG_OP_trap: check_guard(d); return;
+    case MG_OP_bra:
+    case MG_OP_ret:
+    case MG_OP_exit:
+    case MG_OP_trap:
+        check_guard(d);
+        return;
     case MG_OP_brx:
         check_guard(d);
         check_uses(d, &o[0], EMU_USE_BRANCH);
@@ -374,7 +450,8 @@ void dec_defined(struct decoder *d, mg_id node)
         for (uint32_t k = 0; k < n->n_opnds; k++)
             if (o[k].kind == MG_OPND_reg) check_uses(d, &o[k], EMU_USE_BRANCH);
         return;
-    case MG_OP_bar: case MG_OP_barrier: {
+    case MG_OP_bar:
+    case MG_OP_barrier: {
         check_guard(d);
         if (!mg_form_has(f, MG_MOD_red) || n->n_opnds < 2) return;
         struct emu_def *def = new_def(d);
@@ -384,12 +461,41 @@ void dec_defined(struct decoder *d, mg_id node)
         emit(d, EMU_OP_defined_check, def);
         return;
     }
-    case MG_OP_membar: case MG_OP_fence: case MG_OP_nanosleep: case MG_OP_prefetch: case MG_OP_prefetchu: case MG_OP_discard: case MG_OP_applypriority: case MG_OP_pmevent: case MG_OP_brkpt:
-    case MG_OP_griddepcontrol: case MG_OP_setmaxnreg: case MG_OP_stackrestore:
+    case MG_OP_membar:
+    case MG_OP_fence:
+    case MG_OP_nanosleep:
+    case MG_OP_prefetch:
+    case MG_OP_prefetchu:
+    case MG_OP_discard:
+    case MG_OP_applypriority:
+    case MG_OP_pmevent:
+    case MG_OP_brkpt:
+    case MG_OP_griddepcontrol:
+    case MG_OP_setmaxnreg:
+    case MG_OP_stackrestore:
         check_guard(d);
         return;
-    case MG_OP_tex: case MG_OP_tld4: case MG_OP_suld: case MG_OP_sust: case MG_OP_sured: case MG_OP_cp: case MG_OP_ldmatrix: case MG_OP_stmatrix: case MG_OP_movmatrix: case MG_OP_mma:
-    case MG_OP_wmma: case MG_OP_wgmma: case MG_OP_tcgen05: case MG_OP_mbarrier: case MG_OP_tensormap: case MG_OP_multimem: case MG_OP_clusterlaunchcontrol: unseen(d, f); return;
-    default: arithmetic(d, f, o, n->n_opnds); return;
+    case MG_OP_tex:
+    case MG_OP_tld4:
+    case MG_OP_suld:
+    case MG_OP_sust:
+    case MG_OP_sured:
+    case MG_OP_cp:
+    case MG_OP_ldmatrix:
+    case MG_OP_stmatrix:
+    case MG_OP_movmatrix:
+    case MG_OP_mma:
+    case MG_OP_wmma:
+    case MG_OP_wgmma:
+    case MG_OP_tcgen05:
+    case MG_OP_mbarrier:
+    case MG_OP_tensormap:
+    case MG_OP_multimem:
+    case MG_OP_clusterlaunchcontrol:
+        unseen(d, f);
+        return;
+    default:
+        arithmetic(d, f, o, n->n_opnds);
+        return;
     }
 }

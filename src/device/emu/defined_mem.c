@@ -11,17 +11,21 @@
 #include "device/mem.h"
 
 #define OP(o) ((const struct emu_op *)(const void *)(o))
-#define ALL for (uint32_t i = 0; i < EMU_LANES; i++)
+#define ALL   for (uint32_t i = 0; i < EMU_LANES; i++)
 enum { MOST_BYTES = 32 }; /* of one lane's access */
 
 struct emu_defined_cta { /* bits of a CTA's memory, 1: defined */
     uint8_t *shared, *local;
-    uint64_t high, low; /* of each thread's local memory: below and from here on something was written (alloca hands out from the end) */
+    uint64_t high, low; /* of each thread's local memory: below and from here on something was written (alloca hands out
+                           from the end) */
 };
 
 /* ---- a CTA's memory ---------------------------------------------------------------------------------- */
 
-static uint64_t alloca_at(const struct emu_cta *c) { return c->code->local_bytes - c->code->alloca_bytes; }
+static uint64_t alloca_at(const struct emu_cta *c)
+{
+    return c->code->local_bytes - c->code->alloca_bytes;
+}
 
 bool emu_defined_cta_new(struct emu_cta *c)
 {
@@ -62,8 +66,10 @@ void emu_defined_cta_start(struct emu_cta *c)
 static void touched(struct emu_cta *c, uint64_t at, uint64_t bytes)
 {
     struct emu_defined_cta *k = c->defined;
-    if (at < alloca_at(c)) k->high = MG_MAX(k->high, MG_MIN(at + bytes, alloca_at(c)));
-    else k->low = MG_MIN(k->low, at);
+    if (at < alloca_at(c))
+        k->high = MG_MAX(k->high, MG_MIN(at + bytes, alloca_at(c)));
+    else
+        k->low = MG_MIN(k->low, at);
 }
 
 static uint8_t *local_bits(const struct emu_frame *f, uint32_t lane, uint64_t at)
@@ -99,7 +105,12 @@ static uint8_t *cta_bits(const struct emu_frame *f, uint64_t host, uint64_t byte
 
 /* ---- where a lane's bits are ---------------------------------------------------------------------------- */
 
-struct access { const struct emu_op *op; struct emu_frame *f; uint32_t mask, bytes; uint64_t ea[EMU_LANES]; };
+struct access {
+    const struct emu_op *op;
+    struct emu_frame *f;
+    uint32_t mask, bytes;
+    uint64_t ea[EMU_LANES];
+};
 
 static void begin(struct access *a, const struct emu_op *op, char *regs, uint32_t mask)
 {
@@ -110,7 +121,8 @@ static void begin(struct access *a, const struct emu_op *op, char *regs, uint32_
     a->bytes = (uint32_t)op->bytes * op->vec;
     a->mask = op->guard ? mask & (*(const uint32_t *)(const void *)(regs + op->guard) ^ op->guard_flip) : mask;
     struct emu_def_opnd base = {.mark = op->a.s[1]};
-    if (MG_UNLIKELY(f->shade->marks[base.mark].some & a->mask)) emu_defined_use(f, op, &base, EMU_USE_ADDRESS, a->mask, a->bytes);
+    if (MG_UNLIKELY(f->shade->marks[base.mark].some & a->mask))
+        emu_defined_use(f, op, &base, EMU_USE_ADDRESS, a->mask, a->bytes);
     if (op->flags & EMU_OF_BASE_NONE) {
         if (op->space == MG_SPACE_local) off += f->local_at;
         ALL a->ea[i] = off;
@@ -119,8 +131,10 @@ static void begin(struct access *a, const struct emu_op *op, char *regs, uint32_
         ALL a->ea[i] = (uint32_t)(r[i] + (uint32_t)off);
     } else {
         const uint64_t *r = (const uint64_t *)(const void *)(regs + op->a.s[0]);
-        if (narrow) ALL a->ea[i] = (uint32_t)(r[i] + off);
-        else ALL a->ea[i] = r[i] + off;
+        if (narrow)
+            ALL a->ea[i] = (uint32_t)(r[i] + off);
+        else
+            ALL a->ea[i] = r[i] + off;
     }
 }
 
@@ -137,8 +151,7 @@ static bool all_defined(const struct access *a)
     }
     hi += a->bytes - 1;
     if (hi - lo > 64 * MG_PAGE_BYTES) return false;
-    for (uint64_t at = lo & ~(uint64_t)(MG_PAGE_BYTES - 1); at <= hi; at += MG_PAGE_BYTES)
-    {
+    for (uint64_t at = lo & ~(uint64_t)(MG_PAGE_BYTES - 1); at <= hi; at += MG_PAGE_BYTES) {
         uintptr_t s = mg_page_of(at);
         if (s != MG_PAGE_DEFINED && (s == MG_PAGE_FRESH || !mg_page_try_defined(at, (struct mg_page *)s))) return false;
     }
@@ -161,7 +174,8 @@ static const uint8_t *read_bits(const struct access *a, uint32_t lane, unsigned 
     case MG_SPACE_generic:
         if ((p = cta_bits(f, ea, a->bytes, space, false))) return p;
         break;
-    default: break;
+    default:
+        break;
     }
     *space = EMU_ORIGIN_GLOBAL;
     uintptr_t s = mg_page_of(ea);
@@ -174,12 +188,23 @@ static inline __attribute__((always_inline)) bool is_whole(const uint8_t *p, uin
 {
     uint64_t v[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
     switch (bytes) {
-    case 1: return *p == 0xff;
-    case 2: memcpy(v, p, 2); break;
-    case 4: memcpy(v, p, 4); break;
-    case 8: memcpy(v, p, 8); break;
-    case 16: memcpy(v, p, 16); break;
-    default: memcpy(v, p, MG_MIN(bytes, sizeof v)); break;
+    case 1:
+        return *p == 0xff;
+    case 2:
+        memcpy(v, p, 2);
+        break;
+    case 4:
+        memcpy(v, p, 4);
+        break;
+    case 8:
+        memcpy(v, p, 8);
+        break;
+    case 16:
+        memcpy(v, p, 16);
+        break;
+    default:
+        memcpy(v, p, MG_MIN(bytes, sizeof v));
+        break;
     }
     return (v[0] & v[1] & v[2] & v[3]) == UINT64_MAX;
 }
@@ -241,12 +266,13 @@ static bool shared_defined(const struct access *a)
     const struct emu_frame *f = a->f;
     const uint8_t *p = f->w->cta->defined->shared;
     uint32_t all = UINT32_MAX, outside = 0;
-    if (a->op->space != MG_SPACE_shared || (a->bytes != 4 && a->bytes != 8 && a->bytes != 16) || f->shared_bytes < a->bytes) return false;
+    if (a->op->space != MG_SPACE_shared || (a->bytes != 4 && a->bytes != 8 && a->bytes != 16) ||
+        f->shared_bytes < a->bytes)
+        return false;
     uint64_t last = f->shared_bytes - a->bytes;
     EMU_FOR_LANES(i, a->mask) outside |= a->ea[i] > last;
     if (outside) return false;
-    for (uint32_t k = 0; k < a->bytes; k += 4)
-        EMU_FOR_LANES(i, a->mask)
+    for (uint32_t k = 0; k < a->bytes; k += 4) EMU_FOR_LANES(i, a->mask)
         {
             uint32_t v;
             memcpy(&v, p + a->ea[i] + k, 4);
@@ -262,7 +288,8 @@ void emu_defined_load(const struct emu_alu *o, char *regs, uint32_t mask)
     const struct emu_def *d = a.op->ext;
     uint32_t bad = 0, m = a.mask;
     if (!m) return;
-    if (a.op->space == MG_SPACE_param || a.op->space == MG_SPACE_const || (a.op->space == MG_SPACE_global && all_defined(&a)) || shared_defined(&a)) {
+    if (a.op->space == MG_SPACE_param || a.op->space == MG_SPACE_const ||
+        (a.op->space == MG_SPACE_global && all_defined(&a)) || shared_defined(&a)) {
         for (uint32_t k = 0; k < d->n_dst; k++) emu_defined_clear(a.f, d->dst[k].mark, m);
         return;
     }
@@ -308,7 +335,8 @@ static uint8_t *write_bits(const struct access *a, uint32_t lane, bool fresh, st
     case MG_SPACE_generic:
         if ((p = cta_bits(f, ea, a->bytes, &space, true))) return p;
         break;
-    default: break;
+    default:
+        break;
     }
     uintptr_t s = mg_page_of(ea);
     uint32_t at = (uint32_t)(ea & (MG_PAGE_BYTES - 1));
@@ -328,8 +356,8 @@ static uint8_t store_number(const struct access *a)
     return (uint8_t)n;
 }
 
-/* Undefined bits go to memory. Global memory remembers who did it, but where whole bytes of an access are undefined beside
- * others that are not: the bytes between the members of a structure are copied along with these. */
+/* Undefined bits go to memory. Global memory remembers who did it, but where whole bytes of an access are undefined
+ * beside others that are not: the bytes between the members of a structure are copied along with these. */
 static void store_lane(const struct access *a, uint32_t lane, uint8_t *p, struct mg_page *page)
 {
     const struct emu_def *d = a->op->ext;
@@ -407,7 +435,8 @@ static void atom_lane(const struct access *a, uint32_t lane)
         return;
     }
     uint32_t origin = origin_of(a, space, told_address(a, space, lane));
-    if (a->op->sub == EMU_ATOM_EXCH) load_lane(a, lane, p, origin);
+    if (a->op->sub == EMU_ATOM_EXCH)
+        load_lane(a, lane, p, origin);
     else {
         emu_defined_told(a->f, a->op, EMU_USE_ATOMIC, lane, 1, origin, a->bytes, 0);
         for (uint32_t k = 0; k < d->n_dst; k++) emu_defined_clear(a->f, d->dst[k].mark, 1u << lane);
@@ -432,8 +461,10 @@ void emu_defined_written(struct emu_frame *f, uint64_t host, uint64_t bytes)
     unsigned space;
     if (!f->w->cta->defined) return;
     uint8_t *p = cta_bits(f, host, bytes, &space, true);
-    if (p) memset(p, 0xff, bytes);
-    else mg_defined_set(host, bytes);
+    if (p)
+        memset(p, 0xff, bytes);
+    else
+        mg_defined_set(host, bytes);
 }
 
 /* ---- calls --------------------------------------------------------------------------------------------------- */
@@ -470,7 +501,8 @@ static void arg_lane(const struct emu_arg *a, struct emu_frame *from, struct emu
     if (!a->from_reg) {
         const uint8_t *p = local_bits(from, lane, from->local_at + a->from);
         memmove(local_bits(to, lane, at), p, a->bytes);
-        if (from->wk->kept.n) keep_origin(from->wk, local_bits(to, lane, at), a->bytes, kept_origin(from->wk, p, a->bytes));
+        if (from->wk->kept.n)
+            keep_origin(from->wk, local_bits(to, lane, at), a->bytes, kept_origin(from->wk, p, a->bytes));
         return;
     }
     v = ~v;
@@ -490,7 +522,8 @@ void emu_defined_results(const struct emu_alu *o, char *regs, uint32_t mask)
     const struct emu_call *call = OP(o)->ext;
     for (uint32_t k = 0; k < call->n_out; k++) {
         const struct emu_arg *a = &call->actual_out[k];
-        if (a->to_reg) emu_defined_clear(f, place_of(f->fn, a->to, a->to_class).mark, mask);
+        if (a->to_reg)
+            emu_defined_clear(f, place_of(f->fn, a->to, a->to_class).mark, mask);
         else {
             touched(f->w->cta, f->local_at + a->to, a->bytes);
             EMU_FOR_LANES(i, mask) memset(local_bits(f, i, f->local_at + a->to), 0xff, a->bytes);

@@ -14,9 +14,15 @@ static const char *const spaces[] = {"", "register", "local", "shared", "global"
 static const char *const uses[] = {"branch", "address", "atomic", "copied"};
 _Static_assert(MG_COUNT_OF(uses) == EMU_USE_COUNT, "a word for each");
 
-static const char *const kinds[] = {
-    [MG_ALLOC_DEVICE] = "device memory", [MG_ALLOC_HOST] = "pinned memory", [MG_ALLOC_REGISTERED] = "registered memory", [MG_ALLOC_MANAGED] = "managed memory",
-    [MG_ALLOC_GLOBAL] = "a module's variable", [MG_ALLOC_CONST] = "a constant variable", [MG_ALLOC_HEAP] = "memory of malloc()", [MG_ALLOC_INTERNAL] = "memory", [MG_ALLOC_VMM] = "mapped memory"};
+static const char *const kinds[] = {[MG_ALLOC_DEVICE] = "device memory",
+                                    [MG_ALLOC_HOST] = "pinned memory",
+                                    [MG_ALLOC_REGISTERED] = "registered memory",
+                                    [MG_ALLOC_MANAGED] = "managed memory",
+                                    [MG_ALLOC_GLOBAL] = "a module's variable",
+                                    [MG_ALLOC_CONST] = "a constant variable",
+                                    [MG_ALLOC_HEAP] = "memory of malloc()",
+                                    [MG_ALLOC_INTERNAL] = "memory",
+                                    [MG_ALLOC_VMM] = "mapped memory"};
 
 static void name_allocation(struct emu_launch *l, uint64_t address, struct mg_finding *f)
 {
@@ -51,13 +57,18 @@ static void tell_origin(struct emu_launch *l, const struct emu_found *x, const s
 
 void emu_defined_describe(struct emu_launch *l, const struct emu_found *x, struct mg_finding *f)
 {
-    static const char *const said[] = {"an undefined value decides the branch", "an undefined value is part of the address", "an undefined value is an operand of the atomic", "an undefined value is stored and was copied to the host"};
+    static const char *const said[] = {
+        "an undefined value decides the branch", "an undefined value is part of the address",
+        "an undefined value is an operand of the atomic", "an undefined value is stored and was copied to the host"};
     struct mg_buf b = MG_BUF_INIT;
     uint64_t address = (uint64_t)x->n[1] << 32 | x->n[0];
     f->use = uses[x->misuse];
     snprintf(f->what, sizeof f->what, "%s", f->use);
     f->space = spaces[x->other_what];
-    f->at.access = x->misuse == EMU_USE_COPIED ? "write" : x->misuse == EMU_USE_BRANCH ? "branch" : x->misuse == EMU_USE_ATOMIC ? "atomic" : "address";
+    f->at.access = x->misuse == EMU_USE_COPIED   ? "write"
+                   : x->misuse == EMU_USE_BRANCH ? "branch"
+                   : x->misuse == EMU_USE_ATOMIC ? "atomic"
+                                                 : "address";
     f->other.access = "read";
     f->address = x->other_what == EMU_ORIGIN_REGISTER ? 0 : address;
     if (x->other_what == EMU_ORIGIN_REGISTER) {
@@ -65,7 +76,8 @@ void emu_defined_describe(struct emu_launch *l, const struct emu_found *x, struc
         mg_reg_text(l->code->sites.at[x->site].fn->mod->ir, x->at, &r);
         snprintf(f->allocation, sizeof f->allocation, "%s", r.at ? r.at : "");
         mg_buf_release(&r);
-    } else name_allocation(l, address, f);
+    } else
+        name_allocation(l, address, f);
     const uint32_t *c = f->cta, *t = f->at.thread;
     mg_buf_printf(&b, "kernel %s: uninitialised: %s at ", l->code->kernel->name, said[x->misuse]);
     emu_check_place(l, x->site, &b);

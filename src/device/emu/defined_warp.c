@@ -3,7 +3,10 @@
  * lanes that are defined do not decide it. */
 #include "device/emu/defined.h"
 
-struct value { uint64_t bits, value; uint32_t origin; };
+struct value {
+    uint64_t bits, value;
+    uint32_t origin;
+};
 
 static void gather(const struct emu_part *parts, uint32_t n, struct value *v, uint32_t *some)
 {
@@ -28,7 +31,8 @@ static void shuffle(const struct emu_part *part, const struct value *v, uint32_t
     {
         uint32_t from, origin = 0;
         uint64_t u = emu_defined_get(f, &d->src[1], i, &origin);
-        emu_shfl_source(part->op->mode, i, (uint32_t)emu_defined_value(f, &d->src[1], i), (uint32_t)emu_defined_value(f, &d->src[2], i), &from);
+        emu_shfl_source(part->op->mode, i, (uint32_t)emu_defined_value(f, &d->src[1], i),
+                        (uint32_t)emu_defined_value(f, &d->src[2], i), &from);
         if (!(lanes >> from & 1)) from = i;
         out[i] = v[from];
         if (u) out[i].bits = UINT64_MAX, out[i].origin = origin;
@@ -41,9 +45,11 @@ static void shuffle(const struct emu_part *part, const struct value *v, uint32_t
 }
 
 /* Undefined bits of the one result of all lanes. */
-static uint64_t combined(const struct emu_part *part, const struct value *v, uint32_t lanes, uint32_t some, const struct emu_def *d)
+static uint64_t combined(const struct emu_part *part, const struct value *v, uint32_t lanes, uint32_t some,
+                         const struct emu_def *d)
 {
-    const struct mg_form *form = mg_node_form(EMU_FRAME(part->regs)->fn->mod->ir, &EMU_FRAME(part->regs)->fn->mod->ir->nodes.at[part->op->node]);
+    const struct mg_form *form =
+        mg_node_form(EMU_FRAME(part->regs)->fn->mod->ir, &EMU_FRAME(part->regs)->fn->mod->ir->nodes.at[part->op->node]);
     uint64_t zeros = 0, ones = 0, u = 0;
     EMU_FOR_LANES(i, lanes)
     {
@@ -70,7 +76,9 @@ void emu_defined_sync(const struct emu_part *parts, uint32_t n, uint32_t lanes)
     const struct emu_def *d = parts[0].op->ext;
     if (!d || d->op == MG_OP_elect) {
         for (uint32_t k = 0; d && k < n; k++)
-            for (uint32_t j = 0; j < d->n_dst; j++) emu_defined_clear(EMU_FRAME(parts[k].regs), ((const struct emu_def *)parts[k].op->ext)->dst[j].mark, parts[k].mask);
+            for (uint32_t j = 0; j < d->n_dst; j++)
+                emu_defined_clear(EMU_FRAME(parts[k].regs), ((const struct emu_def *)parts[k].op->ext)->dst[j].mark,
+                                  parts[k].mask);
         return;
     }
     gather(parts, n, v, &some);
@@ -83,7 +91,7 @@ void emu_defined_sync(const struct emu_part *parts, uint32_t n, uint32_t lanes)
             continue;
         }
         EMU_FOR_LANES(i, bits ? parts[k].mask : 0)
-            for (uint32_t j = 0; j < own->n_dst; j++) emu_defined_put(f, &own->dst[j], i, bits, v[emu_first(some)].origin);
+        for (uint32_t j = 0; j < own->n_dst; j++) emu_defined_put(f, &own->dst[j], i, bits, v[emu_first(some)].origin);
         for (uint32_t j = 0; !bits && j < own->n_dst; j++) emu_defined_clear(f, own->dst[j].mark, parts[k].mask);
     }
 }

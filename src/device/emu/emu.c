@@ -60,7 +60,10 @@ static void close_device(struct mg_device *dev)
     free(dev);
 }
 
-static const struct mg_module *module_ir(const struct mg_dmod *mod) { return mod->ir; }
+static const struct mg_module *module_ir(const struct mg_dmod *mod)
+{
+    return mod->ir;
+}
 
 static struct mg_dkernel *find_kernel(struct mg_dmod *mod, const char *name)
 {
@@ -77,9 +80,17 @@ static void kernel_info(const struct mg_dkernel *ck, struct mg_kernel_info *out)
     uint32_t threads = 1;
     for (int i = 0; i < 3; i++) threads *= f->maxntid[i] ? f->maxntid[i] : f->reqntid[i] ? f->reqntid[i] : 1;
     *out = (struct mg_kernel_info){
-        .name = k->name, .n_params = k->n_params, .param_bytes = k->param_bytes, .param_offsets = k->param_offsets, .param_sizes = k->param_sizes,
-        .static_shared_bytes = k->static_shared, .local_bytes = k->local_bytes, .const_bytes = k->const_bytes, .registers = k->registers,
-        .max_threads = f->maxntid[0] || f->reqntid[0] ? threads : 1024, .func = f,
+        .name = k->name,
+        .n_params = k->n_params,
+        .param_bytes = k->param_bytes,
+        .param_offsets = k->param_offsets,
+        .param_sizes = k->param_sizes,
+        .static_shared_bytes = k->static_shared,
+        .local_bytes = k->local_bytes,
+        .const_bytes = k->const_bytes,
+        .registers = k->registers,
+        .max_threads = f->maxntid[0] || f->reqntid[0] ? threads : 1024,
+        .func = f,
     };
 }
 

@@ -52,7 +52,8 @@ static void describe_place(struct emu_frame *f, const struct emu_op *op, int lan
     mg_buf_printf(b, "kernel %s: %s at ", code->kernel->name, text);
     if (f->fn->id != code->kernel->func) mg_buf_printf(b, "function %s, ", mg_name(m, m->funcs.at[f->fn->id].name));
     emu_place(m, f->fn->id, node_of(f, op), b);
-    mg_buf_printf(b, ", CTA (%u,%u,%u), thread (%u,%u,%u)", w->cta->id[0], w->cta->id[1], w->cta->id[2], w->tid[0][lane], w->tid[1][lane], w->tid[2][lane]);
+    mg_buf_printf(b, ", CTA (%u,%u,%u), thread (%u,%u,%u)", w->cta->id[0], w->cta->id[1], w->cta->id[2],
+                  w->tid[0][lane], w->tid[1][lane], w->tid[2][lane]);
 }
 
 static bool is_global(const struct emu_op *op)
@@ -65,8 +66,10 @@ static void tell_buffer(const struct emu_frame *f, uint32_t argument, const stru
 {
     const struct mg_module *m = f->fn->mod->ir;
     const char *name = argument ? mg_name(m, m->vars.at[m->funcs.at[f->fn->id].first_param + argument - 1].name) : "";
-    if (argument) mg_buf_printf(b, "the buffer of argument %u", argument);
-    else mg_buf_adds(b, "the nearest allocation");
+    if (argument)
+        mg_buf_printf(b, "the buffer of argument %u", argument);
+    else
+        mg_buf_adds(b, "the nearest allocation");
     if (argument && !strstr(name, "_param_")) mg_buf_printf(b, " `%s`", name);
     mg_buf_printf(b, ", 0x%" PRIx64 " of %" PRIu64 " bytes", a->base, a->bytes);
 }
@@ -77,25 +80,31 @@ static void tell_place(const struct emu_frame *f, mg_id node, uint64_t address, 
     struct mg_alloc below = {0}, above = {0}, near;
     uint32_t argument = emu_fault_buffer(f, node, &near);
     mg_mem_nearest(address, &below, &above);
-    if (mg_mem_is_own(address)) mg_buf_adds(b, "; in Margay's own memory");
+    if (mg_mem_is_own(address))
+        mg_buf_adds(b, "; in Margay's own memory");
     else if (mg_mem_find_freed(address, &near)) {
         mg_buf_printf(b, "; inside 0x%" PRIx64 " of %" PRIu64 " bytes, which was freed", near.base, near.bytes);
         return;
     } else if (below.base && address - below.base < below.bytes) {
-        mg_buf_printf(b, "; inside 0x%" PRIx64 " of %" PRIu64 " bytes%s", below.base, below.bytes, below.readonly ? ", which is read-only" : "");
+        mg_buf_printf(b, "; inside 0x%" PRIx64 " of %" PRIu64 " bytes%s", below.base, below.bytes,
+                      below.readonly ? ", which is read-only" : "");
         return;
     }
     if (!argument && !below.base && !above.base) {
         mg_buf_adds(b, "; nothing is allocated");
         return;
     }
-    if (!argument) near = below.base && (!above.base || address - (below.base + below.bytes) <= above.base - address) ? below : above;
+    if (!argument)
+        near =
+            below.base && (!above.base || address - (below.base + below.bytes) <= above.base - address) ? below : above;
     bool behind = address > near.base;
-    mg_buf_printf(b, "; %" PRIu64 " bytes %s ", behind ? address - (near.base + near.bytes) : near.base - address, behind ? "past the end of" : "before");
+    mg_buf_printf(b, "; %" PRIu64 " bytes %s ", behind ? address - (near.base + near.bytes) : near.base - address,
+                  behind ? "past the end of" : "before");
     tell_buffer(f, argument, &near, b);
 }
 
-static void leave(struct emu_frame *f, const struct emu_op *op, enum mg_fault_kind kind, int lane, uint64_t address, uint32_t bytes, const char *text)
+static void leave(struct emu_frame *f, const struct emu_op *op, enum mg_fault_kind kind, int lane, uint64_t address,
+                  uint32_t bytes, const char *text)
 {
     struct emu_launch *l = f->wk->l;
     pthread_mutex_lock(&l->lock);
@@ -131,7 +140,8 @@ static bool told_before(struct mg_device *dev, const struct emu_func *fn, mg_id 
     return before;
 }
 
-static void note_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes, const struct mg_alloc *above, struct mg_stray *s)
+static void note_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes,
+                       const struct mg_alloc *above, struct mg_stray *s)
 {
     const struct mg_module *m = f->fn->mod->ir;
     const struct emu_warp *w = f->w;
@@ -139,7 +149,12 @@ static void note_stray(struct emu_frame *f, const struct emu_op *op, int lane, u
     struct mg_buf b = MG_BUF_INIT;
     char text[128];
     snprintf(text, sizeof text, "out-of-bounds read of %u bytes at global address 0x%" PRIx64, bytes, address);
-    *s = (struct mg_stray){.ptx_line = m->nodes.at[node].line, .address = address, .bytes = bytes, .allocation = above->base, .allocation_bytes = above->bytes, .times = 1};
+    *s = (struct mg_stray){.ptx_line = m->nodes.at[node].line,
+                           .address = address,
+                           .bytes = bytes,
+                           .allocation = above->base,
+                           .allocation_bytes = above->bytes,
+                           .times = 1};
     s->file = emu_source_of(m, f->fn->id, node, &s->line);
     for (int k = 0; k < 3; k++) s->cta[k] = w->cta->id[k], s->thread[k] = w->tid[k][lane];
     s->first = !told_before(f->wk->dev, f->fn, node);
@@ -159,28 +174,36 @@ bool emu_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t 
     struct emu_launch *l = f->wk->l;
     uint64_t far = f->wk->dev->opts.stray_bytes;
     struct mg_alloc below = {0}, above = {0};
-    if (!far || op->flags & EMU_OF_WRITES || (op->space != MG_SPACE_global && op->space != MG_SPACE_generic)) return false;
+    if (!far || op->flags & EMU_OF_WRITES || (op->space != MG_SPACE_global && op->space != MG_SPACE_generic))
+        return false;
     mg_mem_nearest(address, &below, &above);
-    if (above.kind != MG_ALLOC_DEVICE || !above.base || above.base - address > far || above.base - address < bytes) return false;
-    if (below.base && (address - below.base < below.bytes || address - (below.base + below.bytes) <= above.base - address)) return false;
+    if (above.kind != MG_ALLOC_DEVICE || !above.base || above.base - address > far || above.base - address < bytes)
+        return false;
+    if (below.base &&
+        (address - below.base < below.bytes || address - (below.base + below.bytes) <= above.base - address))
+        return false;
     uint32_t line = f->fn->mod->ir->nodes.at[node_of(f, op)].line;
     pthread_mutex_lock(&l->lock);
     uint32_t i = 0;
     while (i < l->strays.n && l->strays.at[i].ptx_line != line) i++;
-    if (i < l->strays.n) l->strays.at[i].times++;
-    else if (i < STRAYS_MAX) note_stray(f, op, lane, address, bytes, &above, mg_vec_push(&l->strays));
+    if (i < l->strays.n)
+        l->strays.at[i].times++;
+    else if (i < STRAYS_MAX)
+        note_stray(f, op, lane, address, bytes, &above, mg_vec_push(&l->strays));
     pthread_mutex_unlock(&l->lock);
     return true;
 }
 
-void emu_fault(struct emu_frame *f, const struct emu_op *op, enum mg_fault_kind kind, int lane, uint64_t address, uint32_t bytes, const char *fmt, ...)
+void emu_fault(struct emu_frame *f, const struct emu_op *op, enum mg_fault_kind kind, int lane, uint64_t address,
+               uint32_t bytes, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
     va_start(ap, fmt);
     int n = vsnprintf(text, sizeof text - 40, fmt, ap);
     va_end(ap);
-    if (kind == MG_FAULT_MISALIGNED && n > 0 && (size_t)n < sizeof text - 40) snprintf(text + n, 40, " at address 0x%" PRIx64, address);
+    if (kind == MG_FAULT_MISALIGNED && n > 0 && (size_t)n < sizeof text - 40)
+        snprintf(text + n, 40, " at address 0x%" PRIx64, address);
     leave(f, op, kind, lane, address, bytes, text);
     mg_unreachable();
 }
@@ -191,9 +214,13 @@ void emu_fault_access(struct emu_frame *f, const struct emu_op *op, int lane, ui
     const char *what = op->flags & EMU_OF_WRITES ? op->flags & EMU_OF_READS ? "atomic" : "write" : "read";
     const char *space = op->space == MG_SPACE_generic ? "generic" : mg_space_name(op->space);
     if (op->space == MG_SPACE_shared || op->space == MG_SPACE_local)
-        snprintf(text, sizeof text, "out-of-bounds %s of %u bytes at %s address 0x%" PRIx64 " (the %s has %" PRIu64 " bytes)", what, bytes, space, address,
-                 op->space == MG_SPACE_shared ? "CTA" : "thread", op->space == MG_SPACE_shared ? f->shared_bytes : f->local_bytes);
-    else snprintf(text, sizeof text, "out-of-bounds %s of %u bytes at %s address 0x%" PRIx64, what, bytes, space, address);
+        snprintf(text, sizeof text,
+                 "out-of-bounds %s of %u bytes at %s address 0x%" PRIx64 " (the %s has %" PRIu64 " bytes)", what, bytes,
+                 space, address, op->space == MG_SPACE_shared ? "CTA" : "thread",
+                 op->space == MG_SPACE_shared ? f->shared_bytes : f->local_bytes);
+    else
+        snprintf(text, sizeof text, "out-of-bounds %s of %u bytes at %s address 0x%" PRIx64, what, bytes, space,
+                 address);
     leave(f, op, MG_FAULT_ADDRESS, lane, address, bytes, text);
     mg_unreachable();
 }

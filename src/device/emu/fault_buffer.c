@@ -7,7 +7,13 @@
 
 enum { MOST_PARAMS = 64, DEPTH = 24 };
 
-struct walk { const struct mg_module *m; const struct mg_func *f; uint64_t params; mg_id path[DEPTH]; unsigned depth; };
+struct walk {
+    const struct mg_module *m;
+    const struct mg_func *f;
+    uint64_t params;
+    mg_id path[DEPTH];
+    unsigned depth;
+};
 
 static void sources_of(struct walk *w, mg_id reg);
 
@@ -23,21 +29,31 @@ static void through(struct walk *w, const struct mg_node *n)
     switch ((enum mg_op)mg_node_form(w->m, n)->op) {
     case MG_OP_ld: {
         const struct mg_opnd *a = &o[1];
-        bool param = n->n_opnds == 2 && a->kind == MG_OPND_addr && a->sub == MG_OPND_var && w->m->vars.at[a->id].is_param && !a->val;
+        bool param = n->n_opnds == 2 && a->kind == MG_OPND_addr && a->sub == MG_OPND_var &&
+                     w->m->vars.at[a->id].is_param && !a->val;
         uint32_t k = param ? a->id - w->f->first_param : MOST_PARAMS;
         if (k < w->f->n_params && k < MOST_PARAMS) w->params |= 1ull << k;
         return;
     }
-    case MG_OP_add: case MG_OP_sub: case MG_OP_selp: case MG_OP_min: case MG_OP_max:
+    case MG_OP_add:
+    case MG_OP_sub:
+    case MG_OP_selp:
+    case MG_OP_min:
+    case MG_OP_max:
         if (n->n_opnds > 2) operand(w, &o[1]), operand(w, &o[2]);
         return;
-    case MG_OP_mad: case MG_OP_fma:
+    case MG_OP_mad:
+    case MG_OP_fma:
         if (n->n_opnds > 3) operand(w, &o[3]);
         return;
-    case MG_OP_mov: case MG_OP_cvta: case MG_OP_cvt: case MG_OP_and:
+    case MG_OP_mov:
+    case MG_OP_cvta:
+    case MG_OP_cvt:
+    case MG_OP_and:
         if (n->n_opnds > 1) operand(w, &o[1]);
         return;
-    default: return;
+    default:
+        return;
     }
 }
 
@@ -51,15 +67,16 @@ static void sources_of(struct walk *w, mg_id reg)
     MG_EACH_NODE(w->m, w->f, id)
     {
         const struct mg_node *n = &w->m->nodes.at[id];
-        uint32_t k = n->kind == MG_NODE_inst ? MG_MIN(mg_node_defs(w->m, id, defs, MG_COUNT_OF(defs)), MG_COUNT_OF(defs)) : 0;
+        uint32_t k =
+            n->kind == MG_NODE_inst ? MG_MIN(mg_node_defs(w->m, id, defs, MG_COUNT_OF(defs)), MG_COUNT_OF(defs)) : 0;
         while (k-- > 0)
             if (defs[k] == reg) through(w, n);
     }
     w->depth--;
 }
 
-/* The one argument that is a buffer's address and that the access's address is a sum with; its number, from 1. 0: there is none,
- * or several. */
+/* The one argument that is a buffer's address and that the access's address is a sum with; its number, from 1. 0: there
+ * is none, or several. */
 uint32_t emu_fault_buffer(const struct emu_frame *f, mg_id node, struct mg_alloc *out)
 {
     const struct mg_dkernel *k = f->wk->l->code->kernel;

@@ -27,15 +27,20 @@
 #include "device/defined.h"
 #include "device/mem.h"
 
-#define ROUND_UP(x, a) (((x) + (a) - 1) & ~((uint64_t)(a) - 1))
+#define ROUND_UP(x, a) (((x) + (a)-1) & ~((uint64_t)(a)-1))
 
 #define GRID_WORKSPACE_BYTES 256
-#define SMALL_SHARED (32u << 10) /* from the heap: a mapping costs as much as a small launch */
+#define SMALL_SHARED         (32u << 10) /* from the heap: a mapping costs as much as a small launch */
 
 struct emu_pool {
     pthread_mutex_t lock;
     pthread_cond_t more, done;
-    struct pool_thread { struct emu_pool *p; pthread_t id; uint32_t ix /* launching threads are 0 */; } *threads; uint32_t n_threads;
+    struct pool_thread {
+        struct emu_pool *p;
+        pthread_t id;
+        uint32_t ix /* launching threads are 0 */;
+    } * threads;
+    uint32_t n_threads;
     struct mg_device *dev;
     MG_VEC(struct emu_launch *) launches;
     _Atomic uint32_t posted; /* grows with every launch */
@@ -65,8 +70,10 @@ static void cta_free_one(struct emu_cta *c)
     emu_check_free(c->check);
     emu_defined_cta_free(c);
     emu_room_give(c->wk->room, c->warps, c->n_warps * sizeof *c->warps);
-    if (c->shared_cap <= SMALL_SHARED) free(c->shared);
-    else if (c->shared) munmap(c->shared, c->shared_cap);
+    if (c->shared_cap <= SMALL_SHARED)
+        free(c->shared);
+    else if (c->shared)
+        munmap(c->shared, c->shared_cap);
     if (c->local) munmap(c->local, c->local_cap);
     free(c);
 }
@@ -104,8 +111,10 @@ static struct emu_cta *cta_new_one(struct emu_worker *wk)
     if (c->warps) memset(c->warps, 0, c->n_warps * sizeof *c->warps);
     c->shared_bytes = l->shared_bytes;
     c->shared_cap = ROUND_UP(MG_MAX(emu_own_shared_at(l->shared_bytes) + l->code->own_shared, 1), 4096);
-    if (c->shared_cap > SMALL_SHARED) c->shared = map(c->shared_cap);
-    else if ((c->shared = aligned_alloc(4096, c->shared_cap))) memset(c->shared, 0, c->shared_cap);
+    if (c->shared_cap > SMALL_SHARED)
+        c->shared = map(c->shared_cap);
+    else if ((c->shared = aligned_alloc(4096, c->shared_cap)))
+        memset(c->shared, 0, c->shared_cap);
     if (l->code->local_bytes) { /* an odd number of lines between threads: they must not share cache sets */
         c->local_stride = ROUND_UP(l->code->local_bytes, 64);
         if (!(c->local_stride / 64 & 1)) c->local_stride += 64;
@@ -183,14 +192,17 @@ static bool cta_start_one(struct emu_cta *c, const uint32_t id[3])
         w->arrived = w->wgmmas = w->wgmma_groups = 0;
         w->pauses = c->n_warps > 1 ? EMU_LOOP_PAUSES : 0;
         w->next_seq = 0;
-        w->chance = c->l->dev->apart && !c->l->dev->compiler ? (c->l->dev->apart * 0x9e3779b97f4a7c15u ^ (c->linear << 8 | k)) * 0xff51afd7ed558ccdu | 1 : 0;
+        w->chance = c->l->dev->apart && !c->l->dev->compiler
+                        ? (c->l->dev->apart * 0x9e3779b97f4a7c15u ^ (c->linear << 8 | k)) * 0xff51afd7ed558ccdu | 1
+                        : 0;
         if (c->code->alloca_bytes) memset(w->alloca_used, 0, sizeof w->alloca_used);
         if (w->root && !w->root->mask) { /* the activation of the warp's last CTA: only the CTA's place differs */
             w->root->mask = w->live;
             w->next_seq = 1;
             emu_frame_fill_sregs(w->root);
             if (c->check) emu_defined_enter(w->root);
-        } else w->root = emu_frame_push(w, c->code->entry, NULL, NULL, w->live);
+        } else
+            w->root = emu_frame_push(w, c->code->entry, NULL, NULL, w->live);
         if (!w->root) return false;
         w->sets[w->n_sets++] = (struct emu_set){.pc = c->code->entry->entry, .frame = w->root, .mask = w->live};
     }
@@ -202,7 +214,8 @@ static bool cta_start(struct emu_cta *c, uint64_t linear)
 {
     const struct mg_dim3 *g = &c->l->l->grid, k = c->l->cluster;
     uint64_t nx = g->x / k.x, ny = g->y / k.y;
-    const uint32_t first[3] = {(uint32_t)(linear % nx) * k.x, (uint32_t)(linear / nx % ny) * k.y, (uint32_t)(linear / nx / ny) * k.z};
+    const uint32_t first[3] = {(uint32_t)(linear % nx) * k.x, (uint32_t)(linear / nx % ny) * k.y,
+                               (uint32_t)(linear / nx / ny) * k.z};
     for (uint32_t r = 0; r < c->n_peers; r++) {
         const uint32_t id[3] = {first[0] + r % k.x, first[1] + r / k.x % k.y, first[2] + r / k.x / k.y};
         if (!cta_start_one(c->peers[r], id)) return false;
@@ -210,7 +223,10 @@ static bool cta_start(struct emu_cta *c, uint64_t linear)
     return true;
 }
 
-bool emu_cta_start(struct emu_cta *c, uint64_t linear) { return cta_start(c, linear); }
+bool emu_cta_start(struct emu_cta *c, uint64_t linear)
+{
+    return cta_start(c, linear);
+}
 
 enum cta_stop { CTA_DONE, CTA_SPINS };
 
@@ -238,7 +254,8 @@ static void check_limits(struct emu_cta *c)
         }
     if (!f) return;
     if (cancelled) emu_fault(f, op, MG_FAULT_CANCELLED, lane, 0, 0, "cancelled");
-    emu_fault(f, op, MG_FAULT_TIMEOUT, lane, 0, 0, "stopped after the time limit of %.3g s", (double)l->l->time_limit_ns * 1e-9);
+    emu_fault(f, op, MG_FAULT_TIMEOUT, lane, 0, 0, "stopped after the time limit of %.3g s",
+              (double)l->l->time_limit_ns * 1e-9);
 }
 
 /* Nobody can go on but those in mbarrier.try_wait, whose time is now up. */
@@ -267,7 +284,8 @@ static enum cta_stop cta_run(struct emu_cta *c)
                 if (emu_warp_run(w) == EMU_STOP_YIELD) {
                     yielded = true;
                     spun &= w->spun;
-                } else progress = true;
+                } else
+                    progress = true;
             }
             n_live += one->n_live;
         }
@@ -292,7 +310,8 @@ static void no_memory(struct emu_launch *l)
     if (l->fault->kind == MG_FAULT_NONE) {
         l->fault->kind = MG_FAULT_MEMORY;
         struct mg_buf b = MG_BUF_INIT;
-        mg_buf_printf(&b, "kernel %s: host memory ran out for a CTA's registers, shared and local memory", l->code->kernel->name);
+        mg_buf_printf(&b, "kernel %s: host memory ran out for a CTA's registers, shared and local memory",
+                      l->code->kernel->name);
         size_t n = MG_MIN(b.n, sizeof l->fault->text - 1);
         memcpy(l->fault->text, b.at, n);
         l->fault->text[n] = 0;
@@ -302,13 +321,18 @@ static void no_memory(struct emu_launch *l)
     atomic_store(&l->stop, true);
 }
 
-struct queue { struct emu_cta *head, *tail; uint32_t n; };
+struct queue {
+    struct emu_cta *head, *tail;
+    uint32_t n;
+};
 
 static void push(struct queue *q, struct emu_cta *c)
 {
     c->next = NULL;
-    if (q->tail) q->tail->next = c;
-    else q->head = c;
+    if (q->tail)
+        q->tail->next = c;
+    else
+        q->head = c;
     q->tail = c;
     q->n++;
 }
@@ -329,7 +353,9 @@ static MG_NOINLINE struct emu_cta *pop(struct queue *q)
 static bool take_lower(struct emu_worker *wk, const struct queue *suspended, struct emu_share *s)
 {
     struct emu_launch *l = wk->l;
-    if (!suspended->n || suspended->n >= FEW_SUSPENDED || l->n_spans == 1 || emu_spans_lowest(l) > suspended->head->linear) return false;
+    if (!suspended->n || suspended->n >= FEW_SUSPENDED || l->n_spans == 1 ||
+        emu_spans_lowest(l) > suspended->head->linear)
+        return false;
     *s = (struct emu_share){0};
     return emu_share_take(l, wk->home, s);
 }
@@ -348,11 +374,15 @@ static void work_loop(struct emu_worker *wk, struct queue *suspended)
     while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
         struct emu_cta *c = NULL;
         bool may = !suspended->n || spins >= suspended->n + (l->l->cooperative ? 0 : 16);
-        struct emu_share *from = lower.at < lower.end || take_lower(wk, suspended, &lower) ? &lower : may && (mine.at < mine.end || emu_share_take(l, wk->home, &mine)) ? &mine : NULL;
+        struct emu_share *from = lower.at < lower.end || take_lower(wk, suspended, &lower)           ? &lower
+                                 : may && (mine.at < mine.end || emu_share_take(l, wk->home, &mine)) ? &mine
+                                                                                                     : NULL;
         if (from) {
             c = wk->idle;
-            if (c) wk->idle = c->next;
-            else c = cta_new(wk);
+            if (c)
+                wk->idle = c->next;
+            else
+                c = cta_new(wk);
             wk->cta = c;
             int how = EMU_CTA_NOT;
             if (c && l->compiled) {
@@ -404,8 +434,8 @@ static struct emu_room *take_room(struct mg_device *dev, uint32_t worker)
     return r ? r : calloc(1, sizeof *r);
 }
 
-/* Which part this worker begins with by habit. Where workers are as many as processors it is the processor's: the system may
- * have given them to the threads the other way round. */
+/* Which part this worker begins with by habit. Where workers are as many as processors it is the processor's: the
+ * system may have given them to the threads the other way round. */
 static uint32_t habit(const struct mg_device *dev, uint32_t worker)
 {
     int cpu = dev->n_workers > 1 && dev->n_workers >= dev->n_cpus ? sched_getcpu() : -1;
@@ -418,7 +448,8 @@ static void run_share(struct emu_launch *l, uint32_t ix)
     struct emu_worker *wk = calloc(1, sizeof *wk);
     struct queue suspended = {0}, *q = &suspended;
     if (wk) {
-        *wk = (struct emu_worker){.l = l, .dev = l->dev, .ix = ix, .n_ranges = l->code->n_caches, .room = take_room(l->dev, ix)};
+        *wk = (struct emu_worker){
+            .l = l, .dev = l->dev, .ix = ix, .n_ranges = l->code->n_caches, .room = take_room(l->dev, ix)};
         wk->ranges = calloc(wk->n_ranges + 1, sizeof *wk->ranges);
     }
     if (!wk || !wk->ranges || !wk->room) {
@@ -480,9 +511,9 @@ static void relax(void)
 #endif
 }
 
-/* Waking a thread takes longer than many a launch (milliseconds in some virtual machines), and launches come in rows: who has worked
- * looks out for the next one for a while before sleeping, but no longer than it worked. */
-#define SPIN_NS 100000
+/* Waking a thread takes longer than many a launch (milliseconds in some virtual machines), and launches come in rows:
+ * who has worked looks out for the next one for a while before sleeping, but no longer than it worked. */
+#define SPIN_NS   100000
 #define LINGER_NS 1000000 /* more of it, while nobody else wants the processor */
 static void look_out(struct emu_pool *p, uint32_t posted, uint64_t worked_ns)
 {
@@ -509,8 +540,8 @@ static void wait_for_workers(struct emu_pool *p, struct emu_launch *l)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* The system may wake a worker on the processor of the thread that launches, which then stands still for a whole launch though
- * others are idle. No thread stays bound. */
+/* The system may wake a worker on the processor of the thread that launches, which then stands still for a whole launch
+ * though others are idle. No thread stays bound. */
 static void step_aside(int launcher)
 {
     cpu_set_t all, others;
@@ -615,7 +646,8 @@ static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu
 {
     uint64_t threads = (uint64_t)l->block.x * l->block.y * l->block.z;
     if (!emu_kernel_code(l->kernel, fault)) return false;
-    if (!threads || threads > EMU_MAX_WARPS * EMU_LANES) return refuse(fault, MG_FAULT_UNSUPPORTED, l->kernel, "a CTA has 1 to 1024 threads");
+    if (!threads || threads > EMU_MAX_WARPS * EMU_LANES)
+        return refuse(fault, MG_FAULT_UNSUPPORTED, l->kernel, "a CTA has 1 to 1024 threads");
     struct mg_dim3 k = {MG_MAX(l->cluster.x, 1), MG_MAX(l->cluster.y, 1), MG_MAX(l->cluster.z, 1)};
     uint64_t per_cluster = (uint64_t)k.x * k.y * k.z;
     if (per_cluster > EMU_MAX_CLUSTER || l->grid.x % k.x || l->grid.y % k.y || l->grid.z % k.z)
@@ -630,7 +662,9 @@ static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu
     e->n_ctas = (uint64_t)l->grid.x * l->grid.y * l->grid.z / per_cluster;
     e->id = atomic_fetch_add(&dev->launches, 1) + 1;
     e->dyn_at = (uint32_t)ROUND_UP(code->static_shared, MG_MAX(code->shared_align, 16));
-    e->shared_bytes = (uint32_t)ROUND_UP(l->dyn_shared_bytes ? e->dyn_at + (uint64_t)l->dyn_shared_bytes : code->static_shared, dev->opts.check ? 1 : 128);
+    e->shared_bytes =
+        (uint32_t)ROUND_UP(l->dyn_shared_bytes ? e->dyn_at + (uint64_t)l->dyn_shared_bytes : code->static_shared,
+                           dev->opts.check ? 1 : 128);
     e->param_bytes = l->kernel->param_bytes;
     e->params = aligned_alloc(64, ROUND_UP(e->param_bytes + 16, 64));
     if (!e->params) return refuse(fault, MG_FAULT_MEMORY, l->kernel, "host memory ran out");
@@ -638,12 +672,14 @@ static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu
     if (l->params) memcpy(e->params, l->params, MG_MIN(l->param_bytes, e->param_bytes));
     if (l->cooperative) {
         e->grid_workspace = mg_mem_alloc(GRID_WORKSPACE_BYTES, 0, MG_ALLOC_RUNTIME);
-        if (!e->grid_workspace) return refuse(fault, MG_FAULT_MEMORY, l->kernel, "no device memory for the grid's barrier");
+        if (!e->grid_workspace)
+            return refuse(fault, MG_FAULT_MEMORY, l->kernel, "no device memory for the grid's barrier");
         memset((void *)e->grid_workspace, 0, GRID_WORKSPACE_BYTES);
     }
     e->trace = atomic_load(&dev->trace);
     e->observe = e->trace || dev->opts.count_positions;
-    bool ordered = !dev->compiler || e->observe || dev->opts.check || l->cooperative || per_cluster > 1 || atomic_load_explicit(&code->in_order, memory_order_relaxed);
+    bool ordered = !dev->compiler || e->observe || dev->opts.check || l->cooperative || per_cluster > 1 ||
+                   atomic_load_explicit(&code->in_order, memory_order_relaxed);
     if (!emu_spans_init(e, ordered)) return refuse(fault, MG_FAULT_MEMORY, l->kernel, "host memory ran out");
     if (dev->compiler) dev->compiler->begin(e);
     e->start_ns = mg_now_ns();
@@ -652,7 +688,8 @@ static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu
     return true;
 }
 
-void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault, struct emu_kids *kids)
+void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats,
+                  struct mg_fault *fault, struct emu_kids *kids)
 {
     struct mg_fault none;
     bool full = false;
@@ -671,8 +708,10 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
             pthread_mutex_lock(&p->lock);
             *mg_vec_push(&p->launches) = e;
             atomic_fetch_add(&p->posted, 1);
-            if (e->n_ctas == 2) pthread_cond_signal(&p->more);
-            else pthread_cond_broadcast(&p->more);
+            if (e->n_ctas == 2)
+                pthread_cond_signal(&p->more);
+            else
+                pthread_cond_broadcast(&p->more);
             pthread_mutex_unlock(&p->lock);
         }
         work(e, 0);

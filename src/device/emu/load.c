@@ -13,9 +13,9 @@ struct writer {
     struct mg_dmod *mod;
     const struct mg_var *v;
     const struct mg_init *at, *end;
-    char *out;          /* NULL: only measure */
+    char *out; /* NULL: only measure */
     uint64_t cap, used;
-    uint32_t elem;      /* bytes */
+    uint32_t elem; /* bytes */
 };
 
 static uint64_t stride(const struct writer *w, uint32_t level)
@@ -53,7 +53,8 @@ static void scalar(struct writer *w, uint64_t at)
         if (t->style == 1) {
             d = mg_number_plain(mg_name(w->mod->ir, t->id), NULL);
             memcpy(&bits, &d, 8);
-        } else memcpy(&d, &bits, 8);
+        } else
+            memcpy(&d, &bits, 8);
         if (f32) {
             s = (float)d;
             bits = 0;
@@ -71,13 +72,16 @@ static void scalar(struct writer *w, uint64_t at)
         }
         break;
     case MG_INIT_sym:
-    case MG_INIT_generic: bits = symbol_address(w->mod, t) + (uint64_t)t->val; break;
+    case MG_INIT_generic:
+        bits = symbol_address(w->mod, t) + (uint64_t)t->val;
+        break;
     case MG_INIT_mask: {
         uint64_t mask = (uint64_t)t->val;
         bits = mask ? ((symbol_address(w->mod, t) + (uint64_t)t->off) & mask) >> __builtin_ctzll(mask) : 0;
         break;
     }
-    default: break;
+    default:
+        break;
     }
     if (at + w->elem > w->used) w->used = at + w->elem;
     if (w->out && at + w->elem <= w->cap) memcpy(w->out + at, &bits, w->elem < 8 ? w->elem : 8);
@@ -92,7 +96,8 @@ static void fill(struct writer *w, uint32_t level, uint64_t at)
     w->at++;
     uint64_t leaf = 0;
     for (uint64_t i = 0; w->at < w->end && w->at->kind != MG_INIT_close; i++) {
-        if (w->at->kind == MG_INIT_open) fill(w, level + 1, at + i * stride(w, level));
+        if (w->at->kind == MG_INIT_open)
+            fill(w, level + 1, at + i * stride(w, level));
         else { /* values without inner braces fill the elements in order */
             scalar(w, at + leaf);
             leaf += w->elem;
@@ -105,7 +110,13 @@ static uint64_t initialise(struct mg_dmod *mod, const struct mg_var *v, char *ou
 {
     if (!v->n_inits) return 0;
     const struct mg_init *first = &mod->ir->inits.at[v->first_init];
-    struct writer w = {.mod = mod, .v = v, .at = first, .end = first + v->n_inits, .out = out, .cap = cap, .elem = mg_type_bits(v->type) / 8};
+    struct writer w = {.mod = mod,
+                       .v = v,
+                       .at = first,
+                       .end = first + v->n_inits,
+                       .out = out,
+                       .cap = cap,
+                       .elem = mg_type_bits(v->type) / 8};
     if (!w.elem) w.elem = 8;
     while (w.at < w.end) fill(&w, 0, w.used);
     return w.used;
@@ -118,18 +129,27 @@ static enum mg_err place_globals(struct mg_dmod *mod, struct mg_diag *d)
     const struct mg_module *m = mod->ir;
     for (uint32_t i = 1; i < m->vars.n; i++) {
         const struct mg_var *v = &m->vars.at[i];
-        if (v->is_param || v->is_ret || (v->space != MG_SPACE_global && v->space != MG_SPACE_const && v->space != MG_SPACE_tex)) continue;
+        if (v->is_param || v->is_ret ||
+            (v->space != MG_SPACE_global && v->space != MG_SPACE_const && v->space != MG_SPACE_tex))
+            continue;
         if (v->link == MG_LINK_extern && !v->n_inits) continue;
         bool reference = mg_type_kind((enum mg_type)v->type) == MG_TK_OPAQUE || v->space == MG_SPACE_tex;
-        uint64_t bytes = reference ? 8 : mg_var_bytes(v); /* of a texture or surface reference: the handle bound to it */
+        uint64_t bytes =
+            reference ? 8 : mg_var_bytes(v); /* of a texture or surface reference: the handle bound to it */
         if (!bytes) bytes = initialise(mod, v, NULL, 0);
-        uint64_t at = mg_mem_alloc(bytes, mg_var_align(v), v->space == MG_SPACE_const ? MG_ALLOC_CONST : v->managed ? MG_ALLOC_MANAGED : MG_ALLOC_GLOBAL);
-        if (!at) return mg_diag_err(d, MG_ERR_NO_MEMORY, "no device memory for variable %s of %llu bytes", mg_name(m, v->name), (unsigned long long)bytes);
+        uint64_t at = mg_mem_alloc(bytes, mg_var_align(v),
+                                   v->space == MG_SPACE_const ? MG_ALLOC_CONST
+                                   : v->managed               ? MG_ALLOC_MANAGED
+                                                              : MG_ALLOC_GLOBAL);
+        if (!at)
+            return mg_diag_err(d, MG_ERR_NO_MEMORY, "no device memory for variable %s of %llu bytes",
+                               mg_name(m, v->name), (unsigned long long)bytes);
         memset((void *)at, 0, bytes);
         mod->globals[i] = (struct emu_global){at, bytes};
     }
     for (uint32_t i = 1; i < m->vars.n; i++)
-        if (mod->globals[i].address && mg_type_kind((enum mg_type)m->vars.at[i].type) != MG_TK_OPAQUE) initialise(mod, &m->vars.at[i], (char *)mod->globals[i].address, mod->globals[i].bytes);
+        if (mod->globals[i].address && mg_type_kind((enum mg_type)m->vars.at[i].type) != MG_TK_OPAQUE)
+            initialise(mod, &m->vars.at[i], (char *)mod->globals[i].address, mod->globals[i].bytes);
     return MG_ERR_OK;
 }
 
@@ -177,9 +197,11 @@ enum mg_err emu_module_load(struct mg_device *dev, struct mg_module *ptx, struct
         mod->warps = calloc(ptx->nodes.n + 1, sizeof *mod->warps);
     }
     enum mg_err err = MG_ERR_NO_MEMORY;
-    if (!mod->globals || !mod->functions || (dev->opts.count_positions && (!mod->threads || !mod->warps)) || !list_kernels(mod))
+    if (!mod->globals || !mod->functions || (dev->opts.count_positions && (!mod->threads || !mod->warps)) ||
+        !list_kernels(mod))
         mg_diag_err(d, err, "host memory ran out");
-    else err = place_globals(mod, d);
+    else
+        err = place_globals(mod, d);
     pthread_mutex_lock(&dev->lock);
     mod->seq = dev->next_seq++;
     mod->next = dev->mods;

@@ -2,11 +2,16 @@
  * worker, so plain loads and stores are enough. Waiting is in cluster.c. */
 #include "device/emu/async.h"
 
-struct fields { uint32_t pending, expected; int32_t bytes; uint32_t phase; };
+struct fields {
+    uint32_t pending, expected;
+    int32_t bytes;
+    uint32_t phase;
+};
 
 static struct fields unpack(uint64_t w)
 {
-    return (struct fields){(uint32_t)(w & 0xfffff), (uint32_t)(w >> 20 & 0xfffff), (int32_t)((int64_t)(w << 2) >> 42), (uint32_t)(w >> 63)};
+    return (struct fields){(uint32_t)(w & 0xfffff), (uint32_t)(w >> 20 & 0xfffff), (int32_t)((int64_t)(w << 2) >> 42),
+                           (uint32_t)(w >> 63)};
 }
 
 /* Stores the state; a phase with nothing left to come ends here. */
@@ -16,10 +21,14 @@ static void put(uint64_t *bar, struct fields s)
         s.phase ^= 1;
         s.pending = s.expected;
     }
-    *bar = (uint64_t)s.phase << 63 | ((uint64_t)(uint32_t)s.bytes & 0x3fffff) << 40 | (uint64_t)s.expected << 20 | s.pending;
+    *bar = (uint64_t)s.phase << 63 | ((uint64_t)(uint32_t)s.bytes & 0x3fffff) << 40 | (uint64_t)s.expected << 20 |
+           s.pending;
 }
 
-void emu_mbar_init(uint64_t *bar, uint32_t count) { *bar = (uint64_t)(count & 0xfffff) << 20 | (count & 0xfffff); }
+void emu_mbar_init(uint64_t *bar, uint32_t count)
+{
+    *bar = (uint64_t)(count & 0xfffff) << 20 | (count & 0xfffff);
+}
 
 bool emu_mbar_arrive(uint64_t *bar, uint32_t count, bool drop)
 {
@@ -38,7 +47,10 @@ void emu_mbar_expect(uint64_t *bar, uint32_t bytes)
     put(bar, s);
 }
 
-void emu_mbar_complete(uint64_t *bar, uint32_t bytes) { emu_mbar_expect(bar, 0u - bytes); }
+void emu_mbar_complete(uint64_t *bar, uint32_t bytes)
+{
+    emu_mbar_expect(bar, 0u - bytes);
+}
 
 uint32_t emu_mbar_awaited(const struct emu_mbar *b, const char *regs, uint32_t lane)
 {
@@ -62,20 +74,35 @@ void emu_mbar_run(const struct emu_alu *o, char *regs, uint32_t mask)
         uint64_t *bar = (uint64_t *)(void *)emu_at(f, &b->at, regs, i, 8, 8), old = *bar;
         bool ok = true;
         switch ((enum emu_mbar_kind)b->kind) {
-        case EMU_MBAR_INIT: emu_mbar_init(bar, value(regs, b->count, i, 1)); break;
-        case EMU_MBAR_INVAL: *bar = 0; break;
+        case EMU_MBAR_INIT:
+            emu_mbar_init(bar, value(regs, b->count, i, 1));
+            break;
+        case EMU_MBAR_INVAL:
+            *bar = 0;
+            break;
         case EMU_MBAR_ARRIVE:
         case EMU_MBAR_DROP:
             if (b->bytes) emu_mbar_expect(bar, value(regs, b->bytes, i, 0));
             ok = emu_mbar_arrive(bar, value(regs, b->count, i, 1), b->kind == EMU_MBAR_DROP);
             if (o->d) ((uint64_t *)(regs + o->d))[i] = old;
             break;
-        case EMU_MBAR_NOINC: ok = emu_mbar_arrive(bar, 1, false); break;
-        case EMU_MBAR_EXPECT: emu_mbar_expect(bar, value(regs, b->bytes, i, 0)); break;
-        case EMU_MBAR_COMPLETE: emu_mbar_complete(bar, value(regs, b->bytes, i, 0)); break;
-        case EMU_MBAR_TEST: done |= (uint32_t)(emu_mbar_phase(old) != emu_mbar_awaited(b, regs, i)) << i; break;
+        case EMU_MBAR_NOINC:
+            ok = emu_mbar_arrive(bar, 1, false);
+            break;
+        case EMU_MBAR_EXPECT:
+            emu_mbar_expect(bar, value(regs, b->bytes, i, 0));
+            break;
+        case EMU_MBAR_COMPLETE:
+            emu_mbar_complete(bar, value(regs, b->bytes, i, 0));
+            break;
+        case EMU_MBAR_TEST:
+            done |= (uint32_t)(emu_mbar_phase(old) != emu_mbar_awaited(b, regs, i)) << i;
+            break;
         }
-        if (!ok) emu_fault(f, op, MG_FAULT_TRAP, (int)i, 0, 0, "arrival at an mbarrier that expects %u in this phase, %u of them still to come", unpack(old).expected, unpack(old).pending);
+        if (!ok)
+            emu_fault(f, op, MG_FAULT_TRAP, (int)i, 0, 0,
+                      "arrival at an mbarrier that expects %u in this phase, %u of them still to come",
+                      unpack(old).expected, unpack(old).pending);
     }
     if (b->kind != EMU_MBAR_TEST) return;
     uint32_t *d = (uint32_t *)(regs + o->d);

@@ -25,30 +25,38 @@ static bool inside(uint64_t ea, uint32_t bytes, uint64_t lo, uint64_t size)
 bool emu_check_one(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t ea, uint32_t bytes)
 {
     struct emu_range *r = &f->wk->ranges[op->cache];
-    if (op->space == MG_SPACE_param) return inside(ea, bytes, (uint64_t)f->params, f->param_bytes) && !(op->flags & EMU_OF_WRITES);
+    if (op->space == MG_SPACE_param)
+        return inside(ea, bytes, (uint64_t)f->params, f->param_bytes) && !(op->flags & EMU_OF_WRITES);
     if (inside(ea, bytes, r->lo, r->hi - r->lo)) return true;
     if (op->space == MG_SPACE_generic) {
-        if (inside(ea, bytes, (uint64_t)f->shared, f->shared_bytes) || (f->w->cta->n_peers > 1 && emu_in_cluster(f, ea, bytes))) return true;
+        if (inside(ea, bytes, (uint64_t)f->shared, f->shared_bytes) ||
+            (f->w->cta->n_peers > 1 && emu_in_cluster(f, ea, bytes)))
+            return true;
         if (inside(ea, bytes, f->local_va + f->local_stride * (uint64_t)lane, f->local_bytes)) return true;
         if (inside(ea, bytes, (uint64_t)f->params, f->param_bytes)) return !(op->flags & EMU_OF_WRITES);
     }
     struct mg_alloc a;
-    if (!(op->probe ? mg_mem_find_any(ea, &a) : mg_mem_find(ea, &a)) || !inside(ea, bytes, a.base, a.bytes)) return false;
+    if (!(op->probe ? mg_mem_find_any(ea, &a) : mg_mem_find(ea, &a)) || !inside(ea, bytes, a.base, a.bytes))
+        return false;
     if (a.readonly && op->flags & EMU_OF_WRITES) return false;
     /* the last entry is shared by functions that indirect calls brought in late, the program's stores among them */
-    if ((!a.readonly && a.kind != MG_ALLOC_INTERNAL) || op->cache + 1 < f->wk->n_ranges) *r = (struct emu_range){a.base, a.base + a.bytes};
+    if ((!a.readonly && a.kind != MG_ALLOC_INTERNAL) || op->cache + 1 < f->wk->n_ranges)
+        *r = (struct emu_range){a.base, a.base + a.bytes};
     return true;
 }
 
-/* Margay's words in shared and local memory have addresses from EMU_OWN_WORDS on, where nothing of the program's lies: behind
- * the CTA's shared memory, and in the frame. Makes ea what the caller turns into the host's address. */
+/* Margay's words in shared and local memory have addresses from EMU_OWN_WORDS on, where nothing of the program's lies:
+ * behind the CTA's shared memory, and in the frame. Makes ea what the caller turns into the host's address. */
 bool emu_own_word(const struct emu_frame *f, const struct emu_op *op, uint32_t lane, uint64_t *ea, uint32_t bytes)
 {
     bool shared = op->space == MG_SPACE_shared;
     uint64_t at = (uint32_t)(*ea - EMU_OWN_WORDS - (shared || !(op->flags & EMU_OF_BASE_NONE) ? 0 : f->local_at));
     if (!op->probe || !inside(at, bytes, 0, shared ? f->w->cta->code->own_shared : f->fn->own_local)) return false;
-    if (shared) *ea = emu_own_shared_at(f->shared_bytes) + at;
-    else *ea = (uint64_t)f->regs + f->fn->own_local_at + (uint64_t)f->fn->own_local * lane + at - (f->local_va + f->local_stride * lane);
+    if (shared)
+        *ea = emu_own_shared_at(f->shared_bytes) + at;
+    else
+        *ea = (uint64_t)f->regs + f->fn->own_local_at + (uint64_t)f->fn->own_local * lane + at -
+              (f->local_va + f->local_stride * lane);
     return true;
 }
 
@@ -57,12 +65,19 @@ void emu_check_lanes(struct emu_frame *f, const struct emu_op *op, uint64_t *ea,
     static const _Alignas(64) char zeros[128];
     EMU_FOR_LANES(i, mask)
     {
-        if (ea[i] & (bytes - 1)) emu_fault(f, op, MG_FAULT_MISALIGNED, (int)i, ea[i], bytes, "misaligned %s of %u bytes", op->flags & EMU_OF_WRITES ? "write" : "read", bytes);
+        if (ea[i] & (bytes - 1))
+            emu_fault(f, op, MG_FAULT_MISALIGNED, (int)i, ea[i], bytes, "misaligned %s of %u bytes",
+                      op->flags & EMU_OF_WRITES ? "write" : "read", bytes);
         bool ok;
-        if (op->space == MG_SPACE_shared) ok = inside(ea[i], bytes, 0, f->shared_bytes);
-        else if (op->space == MG_SPACE_local) ok = inside(ea[i], bytes, 0, f->local_bytes);
-        else ok = emu_check_one(f, op, (int)i, ea[i], bytes);
-        if (ok || (op->space == MG_SPACE_shared || op->space == MG_SPACE_local ? emu_own_word(f, op, i, &ea[i], bytes) : false)) continue;
+        if (op->space == MG_SPACE_shared)
+            ok = inside(ea[i], bytes, 0, f->shared_bytes);
+        else if (op->space == MG_SPACE_local)
+            ok = inside(ea[i], bytes, 0, f->local_bytes);
+        else
+            ok = emu_check_one(f, op, (int)i, ea[i], bytes);
+        if (ok || (op->space == MG_SPACE_shared || op->space == MG_SPACE_local ? emu_own_word(f, op, i, &ea[i], bytes)
+                                                                               : false))
+            continue;
         if (!emu_stray(f, op, (int)i, ea[i], bytes)) emu_fault_access(f, op, (int)i, ea[i], bytes);
         ea[i] = (uint64_t)zeros;
     }
@@ -80,7 +95,8 @@ uint64_t emu_plain_address(const struct emu_frame *f, const struct emu_op *op, c
 }
 
 /* Addresses of the active lanes as host addresses, checked; for atomics and other lane loops. */
-void emu_host_addresses(struct emu_frame *f, const struct emu_op *op, char *regs, uint32_t mask, uint32_t bytes, uint64_t *ea)
+void emu_host_addresses(struct emu_frame *f, const struct emu_op *op, char *regs, uint32_t mask, uint32_t bytes,
+                        uint64_t *ea)
 {
     bool check = false;
     const struct emu_range *r = &f->wk->ranges[op->cache];

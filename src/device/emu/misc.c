@@ -71,11 +71,21 @@ void emu_isspacep(const struct emu_alu *o, char *regs, uint32_t mask)
         bool local = s[i] - (f->local_va + f->local_stride * i) < f->local_bytes;
         bool param = s[i] - (uint64_t)f->params < f->param_bytes, in;
         switch (op->space) {
-        case MG_SPACE_shared: in = op->flags & EMU_OF_CLUSTER ? cluster : shared; break;
-        case MG_SPACE_local: in = local; break;
-        case MG_SPACE_param: in = param; break;
-        case MG_SPACE_const: in = is_const(s[i]); break;
-        default: in = !cluster && !local && !param && !is_const(s[i]); break;
+        case MG_SPACE_shared:
+            in = op->flags & EMU_OF_CLUSTER ? cluster : shared;
+            break;
+        case MG_SPACE_local:
+            in = local;
+            break;
+        case MG_SPACE_param:
+            in = param;
+            break;
+        case MG_SPACE_const:
+            in = is_const(s[i]);
+            break;
+        default:
+            in = !cluster && !local && !param && !is_const(s[i]);
+            break;
         }
         r |= (uint32_t)in << i;
     }
@@ -87,8 +97,12 @@ void emu_clock(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     uint64_t now = mg_now_ns();
     switch (o->imm) {
-    case MG_SREG_clock_hi: case MG_SREG_globaltimer_hi: now >>= 32; break;
-    default: break;
+    case MG_SREG_clock_hi:
+    case MG_SREG_globaltimer_hi:
+        now >>= 32;
+        break;
+    default:
+        break;
     }
     put(o, regs, mask, now, 0);
 }

@@ -11,6 +11,7 @@
  *
  * Values are raw floats (uint32_t). Self-contained but for the bit casts of alu_priv.h.
  */
+/* clang-format off */
 #ifndef MG_DEVICE_EMU_MUFU_H
 #define MG_DEVICE_EMU_MUFU_H
 

@@ -1,6 +1,7 @@
 /* The coefficients of mufu.h, fitted to outputs recorded on an H200: of all c0, c1, c2 near the
  * least error only these give every recorded output (docs/arithmetic.md says how). Data, not code:
  * rows of c0, then c1, then c2, one column a piece of the function's range. */
+/* clang-format off */
 #include "device/emu/mufu.h"
 
 const int32_t mg_mufu_rcp[3][128] = {

@@ -22,11 +22,19 @@ static const struct mg_observe_opts *traced(const struct emu_warp *w)
     return t;
 }
 
-static struct mg_event event(enum mg_event_kind kind, struct emu_frame *f, const struct emu_op *op, uint32_t active, uint32_t mask)
+static struct mg_event event(enum mg_event_kind kind, struct emu_frame *f, const struct emu_op *op, uint32_t active,
+                             uint32_t mask)
 {
     const struct emu_cta *c = f->w->cta;
-    struct mg_event ev = {.kind = kind, .kernel = f->wk->l->code->kernel, .func_ix = f->fn->id, .node = op->node,
-                          .ptx_line = f->fn->mod->ir->nodes.at[op->node].line, .cta = {c->id[0], c->id[1], c->id[2]}, .warp = f->w->ix, .mask = mask, .active = active};
+    struct mg_event ev = {.kind = kind,
+                          .kernel = f->wk->l->code->kernel,
+                          .func_ix = f->fn->id,
+                          .node = op->node,
+                          .ptx_line = f->fn->mod->ir->nodes.at[op->node].line,
+                          .cta = {c->id[0], c->id[1], c->id[2]},
+                          .warp = f->w->ix,
+                          .mask = mask,
+                          .active = active};
     return ev;
 }
 
@@ -36,7 +44,8 @@ static void gather_values(const struct emu_op *op, const char *regs, bool store,
     for (unsigned k = 0; k < op->vec; k++) {
         uint32_t off = op->slots ? op->slots[k] : store ? op->a.s[1] : op->a.d;
         unsigned step = op->bytes == 16 ? 16 : op->flags & EMU_OF_WIDE ? 8 : 4;
-        for (uint32_t i = 0; i < EMU_LANES; i++) memcpy(out + i * all + k * op->bytes, regs + off + i * step, op->bytes);
+        for (uint32_t i = 0; i < EMU_LANES; i++)
+            memcpy(out + i * all + k * op->bytes, regs + off + i * step, op->bytes);
     }
 }
 
@@ -77,8 +86,10 @@ void emu_observe(struct emu_warp *w, const struct emu_op *op, char *regs, uint32
 void emu_observe_ctl(struct emu_warp *w, const struct emu_op *op, char *regs, uint32_t mask, uint32_t taken)
 {
     static const uint8_t kinds[] = {
-        [EMU_CTL_BRA] = MG_EVENT_BRANCH, [EMU_CTL_BRX] = MG_EVENT_BRANCH, [EMU_CTL_CALL] = MG_EVENT_CALL, [EMU_CTL_CALLI] = MG_EVENT_CALL, [EMU_CTL_BUILTIN] = MG_EVENT_CALL,
-        [EMU_CTL_RET] = MG_EVENT_RETURN, [EMU_CTL_EXIT] = MG_EVENT_EXIT, [EMU_CTL_TRAP] = MG_EVENT_INST, [EMU_CTL_BAR] = MG_EVENT_BARRIER, [EMU_CTL_SYNC] = MG_EVENT_INST};
+        [EMU_CTL_BRA] = MG_EVENT_BRANCH, [EMU_CTL_BRX] = MG_EVENT_BRANCH,   [EMU_CTL_CALL] = MG_EVENT_CALL,
+        [EMU_CTL_CALLI] = MG_EVENT_CALL, [EMU_CTL_BUILTIN] = MG_EVENT_CALL, [EMU_CTL_RET] = MG_EVENT_RETURN,
+        [EMU_CTL_EXIT] = MG_EVENT_EXIT,  [EMU_CTL_TRAP] = MG_EVENT_INST,    [EMU_CTL_BAR] = MG_EVENT_BARRIER,
+        [EMU_CTL_SYNC] = MG_EVENT_INST};
     struct emu_frame *f = EMU_FRAME(regs);
     const struct mg_observe_opts *t = op->node ? traced(w) : NULL;
     count(f, op, mask);
@@ -94,6 +105,7 @@ void emu_positions(struct mg_dmod *mod, void (*fn)(void *, mg_id, mg_id, uint64_
     for (uint32_t f = 1; mod->threads && f < m->funcs.n; f++) {
         if (!m->funcs.at[f].defined) continue;
         MG_EACH_NODE(m, &m->funcs.at[f], id)
-        if (m->nodes.at[id].kind == MG_NODE_inst) fn(user, f, id, atomic_load(&mod->threads[id]), atomic_load(&mod->warps[id]));
+        if (m->nodes.at[id].kind == MG_NODE_inst)
+            fn(user, f, id, atomic_load(&mod->threads[id]), atomic_load(&mod->warps[id]));
     }
 }

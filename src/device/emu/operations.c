@@ -1,4 +1,5 @@
 /* The emulator's functions by opcode; the list is operations.def. */
+/* clang-format off */
 #include "device/emu/operations.h"
 
 #include "device/emu/alu_form.h"

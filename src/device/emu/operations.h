@@ -2,6 +2,7 @@
  *
  * An operation keeps its opcode for as long as it lives: whoever asks what it does (the compiler of device/cpu, tests)
  * reads emu_op.opcode, and for arithmetic the row; the function pointer is there for the run loop alone. */
+/* clang-format off */
 #ifndef MG_DEVICE_EMU_OPERATIONS_H
 #define MG_DEVICE_EMU_OPERATIONS_H
 

@@ -75,7 +75,8 @@ static struct emu_race_level *level_of(struct emu_race *r, uint64_t address)
         return none;
     }
     l->next = atomic_load(&r->all_levels);
-    while (!atomic_compare_exchange_weak(&r->all_levels, &l->next, l)) {}
+    while (!atomic_compare_exchange_weak(&r->all_levels, &l->next, l)) {
+    }
     return l;
 }
 
@@ -97,18 +98,23 @@ static struct emu_race_page *page_of(struct emu_race *r, uint64_t address)
         return none;
     }
     p->next = atomic_load(&r->all_pages);
-    while (!atomic_compare_exchange_weak(&r->all_pages, &p->next, p)) {}
+    while (!atomic_compare_exchange_weak(&r->all_pages, &p->next, p)) {
+    }
     return p;
 }
 
 static _Atomic uint8_t *lock_page(struct emu_race *r, uint64_t address)
 {
     _Atomic uint8_t *l = &r->locks[(address >> 12) * 0x9e3779b97f4a7c15u >> 54];
-    while (atomic_exchange_explicit(l, 1, memory_order_acquire)) {}
+    while (atomic_exchange_explicit(l, 1, memory_order_acquire)) {
+    }
     return l;
 }
 
-static void unlock(_Atomic uint8_t *l) { atomic_store_explicit(l, 0, memory_order_release); }
+static void unlock(_Atomic uint8_t *l)
+{
+    atomic_store_explicit(l, 0, memory_order_release);
+}
 
 /* ---- two accesses of one word -------------------------------------------------------------------------- */
 
@@ -116,16 +122,19 @@ struct access { /* of one lane */
     const struct emu_op *op;
     struct emu_frame *f;
     struct emu_race_cta *k;
-    uint64_t self;             /* its record, without bytes */
+    uint64_t self; /* its record, without bytes */
     uint64_t cta, address;
     const uint64_t *ea;        /* of all lanes */
     uint32_t warp, lane, done; /* done: lanes of this instruction before it */
     uint32_t bytes;
-    uint32_t time;             /* of a strong write */
+    uint32_t time; /* of a strong write */
     bool reads, writes, told;
 };
 
-static bool same_warp(const struct access *a, uint64_t record) { return !((a->self ^ record) >> 37); }
+static bool same_warp(const struct access *a, uint64_t record)
+{
+    return !((a->self ^ record) >> 37);
+}
 
 static bool both_strong(const struct access *a, uint64_t record)
 {
@@ -138,7 +147,8 @@ static void values_of(const struct access *a, uint32_t lane, char *v)
 {
     const struct emu_op *op = a->op;
     uint32_t step = op->bytes == 16 ? 16 : op->flags & EMU_OF_WIDE ? 8 : 4;
-    for (uint32_t e = 0; e < op->vec; e++) memcpy(v + e * op->bytes, a->f->regs + (op->slots ? op->slots[e] : op->a.s[1]) + lane * step, op->bytes);
+    for (uint32_t e = 0; e < op->vec; e++)
+        memcpy(v + e * op->bytes, a->f->regs + (op->slots ? op->slots[e] : op->a.s[1]) + lane * step, op->bytes);
 }
 
 /* Does the store leave the memory as it is? */
@@ -146,7 +156,9 @@ static bool stores_same(const struct access *a)
 {
     char v[256];
     struct mg_alloc in;
-    if ((a->reads && !(a->op->sub & EMU_CHECK_SETS)) || a->bytes > sizeof v || !mg_mem_find(a->address, &in) || in.bytes - (a->address - in.base) < a->bytes) return false;
+    if ((a->reads && !(a->op->sub & EMU_CHECK_SETS)) || a->bytes > sizeof v || !mg_mem_find(a->address, &in) ||
+        in.bytes - (a->address - in.base) < a->bytes)
+        return false;
     values_of(a, a->lane, v);
     return !memcmp((const void *)a->address, v, a->bytes);
 }
@@ -163,8 +175,16 @@ static void report_race(struct access *a, uint64_t record, unsigned other_what)
 {
     if (a->told) return;
     a->told = true;
-    struct emu_race_fact x = {.site = a->op->site, .lane = a->lane, .bytes = a->bytes, .what = a->op->sub & (EMU_CHECK_READ | EMU_CHECK_WRITE), .kind = a->op->mode,
-                              .other_what = other_what, .address = a->address, .other = record, .same = a->writes && other_what == EMU_CHECK_WRITE && stores_same(a) && was_store(a, record)};
+    struct emu_race_fact x = {.site = a->op->site,
+                              .lane = a->lane,
+                              .bytes = a->bytes,
+                              .what = a->op->sub & (EMU_CHECK_READ | EMU_CHECK_WRITE),
+                              .kind = a->op->mode,
+                              .other_what = other_what,
+                              .address = a->address,
+                              .other = record,
+                              .same =
+                                  a->writes && other_what == EMU_CHECK_WRITE && stores_same(a) && was_store(a, record)};
     emu_race_found(a->f, &x);
 }
 
@@ -193,11 +213,13 @@ static void note_read(const struct access *a, struct emu_race_word *w, uint64_t 
 {
     uint64_t old = w->read;
     if (old && !same_warp(a, old) && EMU_RACE_CTA_OF(old) != a->cta) {
-        bool mine_foreign = !w->write || EMU_RACE_CTA_OF(w->write) != a->cta, old_foreign = !w->write || EMU_RACE_CTA_OF(w->write) != EMU_RACE_CTA_OF(old);
+        bool mine_foreign = !w->write || EMU_RACE_CTA_OF(w->write) != a->cta,
+             old_foreign = !w->write || EMU_RACE_CTA_OF(w->write) != EMU_RACE_CTA_OF(old);
         if (old_foreign && !mine_foreign) return;
         if (old_foreign && (a->address >> 2) * 0x9e3779b97f4a7c15u >> 63) return;
     }
-    w->read = old && same_warp(a, old) && EMU_RACE_INTERVAL_OF(old) == EMU_RACE_INTERVAL_OF(self) ? self | (old & 15) : self;
+    w->read =
+        old && same_warp(a, old) && EMU_RACE_INTERVAL_OF(old) == EMU_RACE_INTERVAL_OF(self) ? self | (old & 15) : self;
 }
 
 static void touch(struct access *a, struct emu_race_page *p, uint32_t word, uint32_t bytes)
@@ -206,8 +228,10 @@ static void touch(struct access *a, struct emu_race_page *p, uint32_t word, uint
     uint64_t self = a->self | bytes;
     const uint32_t *time = p->times ? &p->times[word] : NULL;
     if (w->write & bytes && w->write != self) {
-        if (races(a, w->write, time)) report_race(a, w->write, EMU_CHECK_WRITE);
-        else if (a->writes && !((w->write ^ self) & ~(15ull | 31ull << 32))) collide(a, w->write);
+        if (races(a, w->write, time))
+            report_race(a, w->write, EMU_CHECK_WRITE);
+        else if (a->writes && !((w->write ^ self) & ~(15ull | 31ull << 32)))
+            collide(a, w->write);
     }
     if (!a->writes) {
         note_read(a, w, self);
@@ -215,14 +239,18 @@ static void touch(struct access *a, struct emu_race_page *p, uint32_t word, uint
     }
     if (w->read & bytes && races(a, w->read, NULL)) report_race(a, w->read, EMU_CHECK_READ);
     if (w->read & bytes) w->read = 0;
-    w->write = same_warp(a, w->write) && w->write && EMU_RACE_INTERVAL_OF(w->write) == EMU_RACE_INTERVAL_OF(self) && EMU_RACE_KIND_OF(w->write) == EMU_RACE_KIND_OF(self) ? self | (w->write & 15) : self;
+    w->write = same_warp(a, w->write) && w->write && EMU_RACE_INTERVAL_OF(w->write) == EMU_RACE_INTERVAL_OF(self) &&
+                       EMU_RACE_KIND_OF(w->write) == EMU_RACE_KIND_OF(self)
+                   ? self | (w->write & 15)
+                   : self;
 }
 
 /* ---- flags ----------------------------------------------------------------------------------------------- */
 
 static uint32_t *times_of(struct emu_race *r, struct emu_race_page *p)
 {
-    if (!p->times && atomic_fetch_add(&r->bytes, EMU_RACE_PAGE) < EMU_RACE_CAP) p->times = calloc(EMU_RACE_PAGE / 4, sizeof *p->times);
+    if (!p->times && atomic_fetch_add(&r->bytes, EMU_RACE_PAGE) < EMU_RACE_CAP)
+        p->times = calloc(EMU_RACE_PAGE / 4, sizeof *p->times);
     if (!p->times) atomic_store(&r->full, true);
     return p->times;
 }
@@ -251,7 +279,8 @@ static uint32_t time_at(struct emu_race *r, uint64_t address)
 void emu_race_settle(struct emu_race_cta *k, uint32_t warp)
 {
     struct emu_race_warp *w = &k->warps[warp];
-    if (w->n_asked > EMU_LANES) w->pending = MG_MAX(w->pending, atomic_load(&k->race->time));
+    if (w->n_asked > EMU_LANES)
+        w->pending = MG_MAX(w->pending, atomic_load(&k->race->time));
     else
         for (uint32_t i = 0; i < w->n_asked; i++) w->pending = MG_MAX(w->pending, time_at(k->race, w->asked[i]));
     if (w->acquires[0] || w->acquires[1]) w->seen_narrow = MG_MAX(w->seen_narrow, w->pending);
@@ -279,7 +308,8 @@ static void lane_global(struct access *a, bool strong)
         if (!p) return;
         _Atomic uint8_t *l = lock_page(a->k->race, at);
         while (at < stop) {
-            uint32_t from = at & 3, n = (uint32_t)MG_MIN(stop - at, 4 - from), word = (uint32_t)(at & (EMU_RACE_PAGE - 1)) / 4;
+            uint32_t from = at & 3, n = (uint32_t)MG_MIN(stop - at, 4 - from),
+                     word = (uint32_t)(at & (EMU_RACE_PAGE - 1)) / 4;
             touch(a, p, word, ((1u << n) - 1) << from);
             if (strong) order_by(a, p, at);
             at += n;
@@ -295,7 +325,8 @@ static enum where where_is(const struct emu_frame *f, const struct emu_op *op, u
     if (op->space == MG_SPACE_shared) return SHARED;
     if (op->space == MG_SPACE_global) return GLOBAL;
     if (a - (uint64_t)f->shared < f->shared_bytes) return SHARED;
-    if (a - (f->local_va + f->local_stride * lane) < f->local_bytes || a - (uint64_t)f->params < f->param_bytes) return ELSEWHERE;
+    if (a - (f->local_va + f->local_stride * lane) < f->local_bytes || a - (uint64_t)f->params < f->param_bytes)
+        return ELSEWHERE;
     return f->w->cta->n_peers > 1 && emu_in_cluster(f, a, 1) ? ELSEWHERE : GLOBAL;
 }
 
@@ -309,8 +340,15 @@ void emu_race_access(const struct emu_alu *o, char *regs, uint32_t mask)
     if (op->guard) mask &= *(const uint32_t *)(regs + op->guard) ^ op->guard_flip;
     if (!mask || !k || c->linear >= EMU_RACE_MOST_CTAS) return;
     bool strong = op->mode != EMU_RACE_WEAK, narrow = op->sub & EMU_RACE_NARROW;
-    struct access a = {.op = op, .f = f, .k = k, .cta = c->linear, .warp = f->w->ix, .ea = ea, .bytes = (uint32_t)op->bytes * op->vec,
-                       .reads = op->sub & EMU_CHECK_READ, .writes = op->sub & EMU_CHECK_WRITE};
+    struct access a = {.op = op,
+                       .f = f,
+                       .k = k,
+                       .cta = c->linear,
+                       .warp = f->w->ix,
+                       .ea = ea,
+                       .bytes = (uint32_t)op->bytes * op->vec,
+                       .reads = op->sub & EMU_CHECK_READ,
+                       .writes = op->sub & EMU_CHECK_WRITE};
     bool reads = a.reads && (!a.writes || op->sub & EMU_RACE_RESULT); /* sees what was written */
     emu_race_settle(k, a.warp);
     if (op->sub & EMU_RACE_RELEASE) emu_race_fenced(k, a.warp, narrow);
@@ -324,7 +362,8 @@ void emu_race_access(const struct emu_alu *o, char *regs, uint32_t mask)
         a.lane = i;
         a.address = ea[i];
         a.told = false;
-        a.self = a.cta << 42 | (uint64_t)a.warp << 37 | (uint64_t)i << 32 | (uint64_t)k->interval << 18 | site << 6 | (uint64_t)op->mode << 4;
+        a.self = a.cta << 42 | (uint64_t)a.warp << 37 | (uint64_t)i << 32 | (uint64_t)k->interval << 18 | site << 6 |
+                 (uint64_t)op->mode << 4;
         if (at == SHARED && strong) order_by_shared(&a);
         if (at == GLOBAL && !(ea[i] & (op->bytes - 1u))) lane_global(&a, strong);
         a.done |= 1u << i;

@@ -53,8 +53,10 @@ static void publish(struct emu_race *r, uint64_t cta, struct emu_race_event e)
     pthread_rwlock_wrlock(&r->past_lock);
     struct emu_race_past **past = &r->past[cta];
     if (!*past) *past = calloc(1, sizeof **past);
-    if (*past) *mg_vec_push(&(*past)->events) = e;
-    else atomic_store(&r->full, true);
+    if (*past)
+        *mg_vec_push(&(*past)->events) = e;
+    else
+        atomic_store(&r->full, true);
     pthread_rwlock_unlock(&r->past_lock);
 }
 
@@ -134,8 +136,10 @@ void emu_race_mbar(struct emu_cta *c, uint32_t warp, const uint64_t *words, uint
     uint32_t t = waits ? 0 : emu_race_publish(k, c->linear, warp);
     EMU_FOR_LANES(i, lanes)
     {
-        if (!waits) mg_map_set(&k->flags, words[i], t);
-        else if (mg_map_get(&k->flags, words[i], &at)) k->warps[warp].pending = MG_MAX(k->warps[warp].pending, (uint32_t)at);
+        if (!waits)
+            mg_map_set(&k->flags, words[i], t);
+        else if (mg_map_get(&k->flags, words[i], &at))
+            k->warps[warp].pending = MG_MAX(k->warps[warp].pending, (uint32_t)at);
     }
     if (waits) emu_race_fenced(k, warp, true);
 }
@@ -154,7 +158,8 @@ static bool published(struct emu_race *r, uint64_t record, uint32_t seen, bool s
     for (uint32_t i = p ? p->events.n : 0; i-- > 0 && !found;) {
         const struct emu_race_event *e = &p->events.at[i];
         if (e->time > seen) continue;
-        found = ++looked > MOST_EVENTS || ((same_cta || !e->narrow) && (e->all > interval || (e->warp == warp && e->own > interval)));
+        found = ++looked > MOST_EVENTS ||
+                ((same_cta || !e->narrow) && (e->all > interval || (e->warp == warp && e->own > interval)));
     }
     pthread_rwlock_unlock(&r->past_lock);
     return found;

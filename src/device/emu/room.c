@@ -5,9 +5,14 @@
 
 #define MOST_BYTES (2u << 20) /* that lie idle */
 
-struct emu_block { struct emu_block *next; };
+struct emu_block {
+    struct emu_block *next;
+};
 
-static size_t rounded(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+static size_t rounded(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
 
 void *emu_room_take(struct emu_room *r, size_t bytes)
 {

@@ -34,19 +34,29 @@ static void copy_arg(const struct emu_arg *a, struct emu_frame *from, struct emu
         char *dst;
         uint32_t bytes = a->bytes;
         if (a->from_reg) {
-            if (a->from_class == EMU_W) v[0] = ((const uint32_t *)(from->regs + a->from))[i];
-            else if (a->from_class == EMU_D) v[0] = ((const uint64_t *)(from->regs + a->from))[i];
-            else if (a->from_class == EMU_Q) memcpy(v, from->regs + a->from + 16 * i, 16);
-            else v[0] = *(const uint32_t *)(from->regs + a->from) >> i & 1;
+            if (a->from_class == EMU_W)
+                v[0] = ((const uint32_t *)(from->regs + a->from))[i];
+            else if (a->from_class == EMU_D)
+                v[0] = ((const uint64_t *)(from->regs + a->from))[i];
+            else if (a->from_class == EMU_Q)
+                memcpy(v, from->regs + a->from + 16 * i, 16);
+            else
+                v[0] = *(const uint32_t *)(from->regs + a->from) >> i & 1;
             src = (const char *)v;
-        } else src = (const char *)(from->local_va + from->local_stride * i + from->local_at + a->from);
+        } else
+            src = (const char *)(from->local_va + from->local_stride * i + from->local_at + a->from);
         if (a->to_reg) {
             if (src != (const char *)v) memcpy(v, src, bytes < 16 ? bytes : 16);
-            if (a->to_class == EMU_W) ((uint32_t *)(to->regs + a->to))[i] = (uint32_t)v[0];
-            else if (a->to_class == EMU_D) ((uint64_t *)(to->regs + a->to))[i] = v[0];
-            else if (a->to_class == EMU_Q) memcpy(to->regs + a->to + 16 * i, v, 16);
-            else if (v[0]) *(uint32_t *)(to->regs + a->to) |= 1u << i;
-            else *(uint32_t *)(to->regs + a->to) &= ~(1u << i);
+            if (a->to_class == EMU_W)
+                ((uint32_t *)(to->regs + a->to))[i] = (uint32_t)v[0];
+            else if (a->to_class == EMU_D)
+                ((uint64_t *)(to->regs + a->to))[i] = v[0];
+            else if (a->to_class == EMU_Q)
+                memcpy(to->regs + a->to + 16 * i, v, 16);
+            else if (v[0])
+                *(uint32_t *)(to->regs + a->to) |= 1u << i;
+            else
+                *(uint32_t *)(to->regs + a->to) &= ~(1u << i);
             continue;
         }
         dst = (char *)(to->local_va + to->local_stride * i + to->local_at + a->to);
@@ -55,7 +65,8 @@ static void copy_arg(const struct emu_arg *a, struct emu_frame *from, struct emu
 }
 
 /* Arguments of an indirect call are matched with the callee's parameters one by one. */
-static void copy_actuals(const struct emu_call *call, const struct emu_func *fn, bool in, struct emu_frame *from, struct emu_frame *to, uint32_t mask)
+static void copy_actuals(const struct emu_call *call, const struct emu_func *fn, bool in, struct emu_frame *from,
+                         struct emu_frame *to, uint32_t mask)
 {
     uint32_t n = in ? MG_MIN(call->n_in, fn->n_params) : MG_MIN(call->n_out, fn->n_rets);
     for (uint32_t k = 0; k < n; k++) {
@@ -98,7 +109,8 @@ void emu_exit_lanes(struct emu_warp *w, struct emu_frame *f, uint32_t mask)
     emu_lanes_exit(w, mask);
 }
 
-static void call_indirect(struct emu_warp *w, struct emu_frame *f, const struct emu_op *op, uint32_t mask, uint32_t turn)
+static void call_indirect(struct emu_warp *w, struct emu_frame *f, const struct emu_op *op, uint32_t mask,
+                          uint32_t turn)
 {
     const struct emu_call *call = op->ext;
     const uint64_t *target = (const uint64_t *)(f->regs + call->target);
@@ -109,7 +121,9 @@ static void call_indirect(struct emu_warp *w, struct emu_frame *f, const struct 
         left &= ~group;
         struct mg_dmod *mod;
         mg_id id;
-        if (!emu_function_at(w->wk->dev, t, &mod, &id)) emu_fault(f, op, MG_FAULT_BAD_CALL, emu_first(group), t, 0, "call of 0x%llx, where no function is", (unsigned long long)t);
+        if (!emu_function_at(w->wk->dev, t, &mod, &id))
+            emu_fault(f, op, MG_FAULT_BAD_CALL, emu_first(group), t, 0, "call of 0x%llx, where no function is",
+                      (unsigned long long)t);
         struct mg_fault refused = {0};
         struct emu_func *fn = emu_code_func(w->wk->l->code, mod, id, &refused);
         if (!fn) emu_fault(f, op, refused.kind, emu_first(group), t, 0, "%s", refused.text);
@@ -119,19 +133,23 @@ static void call_indirect(struct emu_warp *w, struct emu_frame *f, const struct 
     }
 }
 
-static void branch_indexed(struct emu_warp *w, struct emu_frame *f, const struct emu_op *op, uint32_t mask, uint32_t turn)
+static void branch_indexed(struct emu_warp *w, struct emu_frame *f, const struct emu_op *op, uint32_t mask,
+                           uint32_t turn)
 {
     const uint32_t *ix = (const uint32_t *)(f->regs + op->a.s[0]);
     const struct emu_op *const *table = op->ext;
     EMU_FOR_LANES(i, mask)
     {
-        if (ix[i] >= op->a.imm) emu_fault(f, op, MG_FAULT_TRAP, (int)i, 0, 0, "branch index %u is not in the table of %u", ix[i], op->a.imm);
+        if (ix[i] >= op->a.imm)
+            emu_fault(f, op, MG_FAULT_TRAP, (int)i, 0, 0, "branch index %u is not in the table of %u", ix[i],
+                      op->a.imm);
         emu_set_add(w, table[ix[i]], f, 1u << i, turn);
     }
 }
 
 /* The loop, once plain and once watched (witness, event stream). */
-static inline __attribute__((always_inline)) enum emu_stop run(struct emu_warp *w, const bool watched, const bool compiled, const bool apart)
+static inline __attribute__((always_inline)) enum emu_stop run(struct emu_warp *w, const bool watched,
+                                                               const bool compiled, const bool apart)
 {
     struct emu_worker *wk = w->wk;
     struct emu_set cur;
@@ -187,7 +205,8 @@ go:
                     to = t;
                     mask = taken;
                     taken = rest;
-                } else mask = rest;
+                } else
+                    mask = rest;
                 emu_set_add(w, other, f, taken, turn);
                 if (other < front) front = other;
             }
@@ -244,8 +263,10 @@ go:
             to = op->fall;
             if (!taken) break;
             if (mask & ~taken) emu_set_add(w, op->fall, f, mask & ~taken, turn);
-            if (op->ctl == EMU_CTL_RET && f->parent) leave_frame(w, f, taken, turn);
-            else emu_exit_lanes(w, f, taken);
+            if (op->ctl == EMU_CTL_RET && f->parent)
+                leave_frame(w, f, taken, turn);
+            else
+                emu_exit_lanes(w, f, taken);
             goto pick;
         case EMU_CTL_TRAP:
             taken = guard_mask(op, regs, mask);
@@ -276,7 +297,8 @@ go:
                 }
             }
             continue;
-        default: mg_unreachable();
+        default:
+            mg_unreachable();
         }
         /* jump */
         if (to <= op && !(op->ctl == EMU_CTL_BRA && op->sub)) {
@@ -322,14 +344,26 @@ out:
     return stop;
 }
 
-static MG_NOINLINE enum emu_stop run_watched(struct emu_warp *w) { return run(w, true, false, false); }
-static MG_NOINLINE enum emu_stop run_plain(struct emu_warp *w) { return run(w, false, false, false); }
+static MG_NOINLINE enum emu_stop run_watched(struct emu_warp *w)
+{
+    return run(w, true, false, false);
+}
+static MG_NOINLINE enum emu_stop run_plain(struct emu_warp *w)
+{
+    return run(w, false, false, false);
+}
 
 /* The plain run, where compiled code takes over at its entries. */
-static MG_NOINLINE enum emu_stop run_tiered(struct emu_warp *w) { return run(w, false, true, false); }
+static MG_NOINLINE enum emu_stop run_tiered(struct emu_warp *w)
+{
+    return run(w, false, true, false);
+}
 
 /* MARGAY_APART: at any jump other lanes may come first. */
-static MG_NOINLINE enum emu_stop run_apart(struct emu_warp *w) { return run(w, false, false, true); }
+static MG_NOINLINE enum emu_stop run_apart(struct emu_warp *w)
+{
+    return run(w, false, false, true);
+}
 
 enum emu_stop emu_warp_run(struct emu_warp *w)
 {

@@ -28,8 +28,10 @@ void emu_frame_fill_sregs(struct emu_frame *f)
         unsigned comp = s->comp < 3 ? s->comp : 0;
         switch (s->sreg) {
         case MG_SREG_tid:
-            if (s->comp < 3) memcpy(d, w->tid[comp], sizeof w->tid[comp]);
-            else memset(d, 0, 4 * EMU_LANES);
+            if (s->comp < 3)
+                memcpy(d, w->tid[comp], sizeof w->tid[comp]);
+            else
+                memset(d, 0, 4 * EMU_LANES);
             continue;
         case MG_SREG_laneid:
             for (uint32_t i = 0; i < EMU_LANES; i++) d[i] = i;
@@ -49,31 +51,76 @@ void emu_frame_fill_sregs(struct emu_frame *f)
         case MG_SREG_lanemask_ge:
             for (uint32_t i = 0; i < EMU_LANES; i++) d[i] = ~((1u << i) - 1);
             continue;
-        case MG_SREG_ntid: v = s->comp < 3 ? ntid[comp] : 0; break;
-        case MG_SREG_ctaid: v = s->comp < 3 ? c->id[comp] : 0; break;
-        case MG_SREG_nctaid: v = s->comp < 3 ? nctaid[comp] : 0; break;
-        case MG_SREG_warpid: v = w->ix; break;
-        case MG_SREG_nwarpid: v = 64; break;
-        case MG_SREG_smid: v = c->linear % c->l->dev->n_sms; break;
-        case MG_SREG_nsmid: v = c->l->dev->n_sms; break;
-        case MG_SREG_gridid: v = c->l->id; break;
-        case MG_SREG_WARP_SZ: v = EMU_LANES; break;
-        case MG_SREG_dynamic_smem_size: v = l->dyn_shared_bytes; break;
-        case MG_SREG_total_smem_size: v = (c->shared_bytes + 127) & ~127ull; break; /* as allocated */
-        case MG_SREG_aggr_smem_size: v = (c->shared_bytes + 127) & ~127ull; break;
-        case MG_SREG_envreg1: v = c->l->grid_workspace >> 32; break; /* cooperative groups read it there */
-        case MG_SREG_envreg2: v = c->l->grid_workspace & UINT32_MAX; break;
+        case MG_SREG_ntid:
+            v = s->comp < 3 ? ntid[comp] : 0;
+            break;
+        case MG_SREG_ctaid:
+            v = s->comp < 3 ? c->id[comp] : 0;
+            break;
+        case MG_SREG_nctaid:
+            v = s->comp < 3 ? nctaid[comp] : 0;
+            break;
+        case MG_SREG_warpid:
+            v = w->ix;
+            break;
+        case MG_SREG_nwarpid:
+            v = 64;
+            break;
+        case MG_SREG_smid:
+            v = c->linear % c->l->dev->n_sms;
+            break;
+        case MG_SREG_nsmid:
+            v = c->l->dev->n_sms;
+            break;
+        case MG_SREG_gridid:
+            v = c->l->id;
+            break;
+        case MG_SREG_WARP_SZ:
+            v = EMU_LANES;
+            break;
+        case MG_SREG_dynamic_smem_size:
+            v = l->dyn_shared_bytes;
+            break;
+        case MG_SREG_total_smem_size:
+            v = (c->shared_bytes + 127) & ~127ull;
+            break; /* as allocated */
+        case MG_SREG_aggr_smem_size:
+            v = (c->shared_bytes + 127) & ~127ull;
+            break;
+        case MG_SREG_envreg1:
+            v = c->l->grid_workspace >> 32;
+            break; /* cooperative groups read it there */
+        case MG_SREG_envreg2:
+            v = c->l->grid_workspace & UINT32_MAX;
+            break;
         /* where no cluster was asked for every CTA is its own */
-        case MG_SREG_clusterid: v = s->comp < 3 ? c->id[comp] / size[comp] : 0; break;
-        case MG_SREG_nclusterid: v = s->comp < 3 ? nctaid[comp] / size[comp] : 0; break;
-        case MG_SREG_cluster_ctaid: v = s->comp < 3 ? c->id[comp] % size[comp] : 0; break;
-        case MG_SREG_cluster_nctaid: v = s->comp < 3 ? size[comp] : 0; break;
-        case MG_SREG_cluster_ctarank: v = c->rank; break;
-        case MG_SREG_cluster_nctarank: v = c->n_peers; break;
-        case MG_SREG_is_explicit_cluster: v = l->cluster.x != 0; break;
-        default: v = 0; break;
+        case MG_SREG_clusterid:
+            v = s->comp < 3 ? c->id[comp] / size[comp] : 0;
+            break;
+        case MG_SREG_nclusterid:
+            v = s->comp < 3 ? nctaid[comp] / size[comp] : 0;
+            break;
+        case MG_SREG_cluster_ctaid:
+            v = s->comp < 3 ? c->id[comp] % size[comp] : 0;
+            break;
+        case MG_SREG_cluster_nctaid:
+            v = s->comp < 3 ? size[comp] : 0;
+            break;
+        case MG_SREG_cluster_ctarank:
+            v = c->rank;
+            break;
+        case MG_SREG_cluster_nctarank:
+            v = c->n_peers;
+            break;
+        case MG_SREG_is_explicit_cluster:
+            v = l->cluster.x != 0;
+            break;
+        default:
+            v = 0;
+            break;
         }
-        if (mg_sreg_type(s->sreg) == MG_TYPE_pred) *d = v ? UINT32_MAX : 0;
+        if (mg_sreg_type(s->sreg) == MG_TYPE_pred)
+            *d = v ? UINT32_MAX : 0;
         else if (mg_type_bits(mg_sreg_type(s->sreg)) == 64)
             for (int i = 0; i < EMU_LANES; i++) ((uint64_t *)d)[i] = v;
         else
@@ -88,15 +135,19 @@ static void fill_consts(struct emu_frame *f)
         char *d = f->regs + c->off;
         if (c->cls == EMU_P) *(uint32_t *)d = c->lo ? UINT32_MAX : 0;
         for (int i = 0; i < EMU_LANES; i++) {
-            if (c->cls == EMU_W) ((uint32_t *)d)[i] = (uint32_t)c->lo;
-            else if (c->cls == EMU_D) ((uint64_t *)d)[i] = c->lo;
-            else if (c->cls == EMU_Q) ((uint64_t *)d)[2 * i] = c->lo, ((uint64_t *)d)[2 * i + 1] = c->hi;
+            if (c->cls == EMU_W)
+                ((uint32_t *)d)[i] = (uint32_t)c->lo;
+            else if (c->cls == EMU_D)
+                ((uint64_t *)d)[i] = c->lo;
+            else if (c->cls == EMU_Q)
+                ((uint64_t *)d)[2 * i] = c->lo, ((uint64_t *)d)[2 * i + 1] = c->hi;
         }
     }
 }
 
 /* New activation; kept in the warp's pool for reuse when its lanes have left. */
-struct emu_frame *emu_frame_push(struct emu_warp *w, struct emu_func *fn, struct emu_frame *parent, const struct emu_op *call, uint32_t mask)
+struct emu_frame *emu_frame_push(struct emu_warp *w, struct emu_func *fn, struct emu_frame *parent,
+                                 const struct emu_op *call, uint32_t mask)
 {
     struct emu_frame *f = NULL, **at;
     for (at = &w->pool; *at; at = &(*at)->next)
@@ -108,7 +159,8 @@ struct emu_frame *emu_frame_push(struct emu_warp *w, struct emu_func *fn, struct
     if (!f) {
         f = emu_room_take(w->wk->room, sizeof *f + fn->frame_bytes);
         if (!f) {
-            if (parent) emu_fault(parent, call, MG_FAULT_MEMORY, emu_first(mask), 0, 0, "host memory ran out for a call");
+            if (parent)
+                emu_fault(parent, call, MG_FAULT_MEMORY, emu_first(mask), 0, 0, "host memory ran out for a call");
             return NULL;
         }
         memset(f, 0, sizeof *f + fn->frame_bytes);
@@ -133,10 +185,13 @@ struct emu_frame *emu_frame_push(struct emu_warp *w, struct emu_func *fn, struct
     f->mask = mask;
     f->depth = parent ? parent->depth + 1 : 0;
     f->seq = w->next_seq++;
-    if (parent && (f->depth > EMU_MAX_DEPTH || f->local_at + fn->local_bytes > f->local_bytes - c->code->alloca_bytes)) {
+    if (parent &&
+        (f->depth > EMU_MAX_DEPTH || f->local_at + fn->local_bytes > f->local_bytes - c->code->alloca_bytes)) {
         f->next = w->pool;
         w->pool = f;
-        emu_fault(parent, call, MG_FAULT_STACK, emu_first(mask), 0, 0, "call stack exhausted (depth %u, %llu bytes of local memory per thread)", parent->depth + 1, (unsigned long long)parent->local_bytes);
+        emu_fault(parent, call, MG_FAULT_STACK, emu_first(mask), 0, 0,
+                  "call stack exhausted (depth %u, %llu bytes of local memory per thread)", parent->depth + 1,
+                  (unsigned long long)parent->local_bytes);
     }
     emu_frame_fill_sregs(f);
     if (MG_UNLIKELY(fn->n_marks)) emu_defined_enter(f);
@@ -192,7 +247,8 @@ static bool pick_by_chance(struct emu_warp *w, struct emu_set *out)
     if (part && part != s->mask && !(emu_chance(w) & 3)) {
         s->mask &= ~part;
         out->mask = part;
-    } else *s = w->sets[--w->n_sets];
+    } else
+        *s = w->sets[--w->n_sets];
     return true;
 }
 
@@ -208,7 +264,10 @@ bool emu_set_pick(struct emu_warp *w, struct emu_set *out)
     return true;
 }
 
-static void drop_set(struct emu_warp *w, uint32_t ix) { w->sets[ix] = w->sets[--w->n_sets]; }
+static void drop_set(struct emu_warp *w, uint32_t ix)
+{
+    w->sets[ix] = w->sets[--w->n_sets];
+}
 
 /* ---- .sync warp operations ------------------------------------------------------------------- */
 
@@ -248,7 +307,8 @@ again:
 
 uint32_t emu_sync_arrive(struct emu_warp *w, const struct emu_op *op, struct emu_frame *f, uint32_t mask, uint32_t turn)
 {
-    const uint32_t *members = (const uint32_t *)(f->regs + op->a.cc); /* ORDER SYNC: a.cc is the member mask's register */
+    const uint32_t *members =
+        (const uint32_t *)(f->regs + op->a.cc); /* ORDER SYNC: a.cc is the member mask's register */
     uint32_t go = 0;
     if (op->sub >= EMU_SYNC_MBAR) return emu_wait_arrive(w, op, f, mask, turn);
     if (mask == w->live && op->sub == EMU_SYNC_MATRIX) {
@@ -268,7 +328,8 @@ uint32_t emu_sync_arrive(struct emu_warp *w, const struct emu_op *op, struct emu
             go |= group;
             continue;
         }
-        w->sets[w->n_sets++] = (struct emu_set){.pc = op, .frame = f, .mask = group, .turn = turn, .state = EMU_PARK_SYNC, .need = m};
+        w->sets[w->n_sets++] =
+            (struct emu_set){.pc = op, .frame = f, .mask = group, .turn = turn, .state = EMU_PARK_SYNC, .need = m};
         parked = true;
     }
     if (parked) finish_syncs(w);
@@ -306,7 +367,8 @@ static void release_bar(struct emu_cta *c, uint32_t b)
             const struct emu_op *op = s->pc;
             if (op->sub == EMU_BAR_RED) { /* mode: enum mg_mod popc, and, or */
                 uint32_t *d = (uint32_t *)(s->frame->regs + op->a.d);
-                if (op->type == MG_TYPE_pred) *d = (*d & ~s->mask) | ((op->mode == 1 ? done.red_and : done.red_or) ? s->mask : 0);
+                if (op->type == MG_TYPE_pred)
+                    *d = (*d & ~s->mask) | ((op->mode == 1 ? done.red_and : done.red_or) ? s->mask : 0);
                 else
                     EMU_FOR_LANES(l, s->mask) d[l] = done.red_count;
             }
@@ -355,8 +417,10 @@ static void warp_arrives(struct emu_warp *w, uint32_t b)
             bar->red_and &= p == s->mask;
             bar->red_or |= p != 0;
         }
-        if (op->sub == EMU_BAR_ARRIVE) n_arrive++;
-        else waits = true;
+        if (op->sub == EMU_BAR_ARRIVE)
+            n_arrive++;
+        else
+            waits = true;
     }
     bar->warps |= 1u << w->ix;
     bar->threads += EMU_LANES;
@@ -368,7 +432,8 @@ static void warp_arrives(struct emu_warp *w, uint32_t b)
         for (uint32_t i = 0; i < n; i++) {
             if (old[i].state == EMU_PARK_BAR && old[i].bar == b && old[i].pc->sub == EMU_BAR_ARRIVE)
                 emu_set_add(w, old[i].pc + 1, old[i].frame, old[i].mask, 0);
-            else w->sets[w->n_sets++] = old[i];
+            else
+                w->sets[w->n_sets++] = old[i];
         }
     }
     if (waits) w->at_bar = (uint8_t)(b + 1);
@@ -393,7 +458,8 @@ bool emu_bar_arrive(struct emu_warp *w, const struct emu_op *op, struct emu_fram
 {
     uint32_t b = bar_number(op, f, mask);
     if (b >= EMU_N_BARS) emu_fault(f, op, MG_FAULT_TRAP, emu_first(mask), 0, 0, "barrier number %u is not below 16", b);
-    w->sets[w->n_sets++] = (struct emu_set){.pc = op, .frame = f, .mask = mask, .state = EMU_PARK_BAR, .bar = (uint8_t)b};
+    w->sets[w->n_sets++] =
+        (struct emu_set){.pc = op, .frame = f, .mask = mask, .state = EMU_PARK_BAR, .bar = (uint8_t)b};
     finish_bars(w);
     return true;
 }
@@ -436,10 +502,17 @@ void emu_deadlock(struct emu_cta *c)
             mg_buf_adds(&b, listed++ ? "; " : "");
             if (c->n_peers > 1) mg_buf_printf(&b, "CTA (%u,%u,%u) ", w->cta->id[0], w->cta->id[1], w->cta->id[2]);
             mg_buf_printf(&b, "warp %u lanes 0x%08x at ", k, s->mask);
-            if (s->state == EMU_PARK_CLUSTER) mg_buf_adds(&b, "the cluster's barrier ");
-            else if (s->state == EMU_PARK_WGMMA) mg_buf_adds(&b, "wgmma.wait_group for the other warps of its group ");
-            else if (s->state == EMU_PARK_BAR) mg_buf_printf(&b, "barrier %u ", s->bar);
-            else mg_buf_printf(&b, "%s waiting for lanes 0x%08x ", mg_op_name(mg_node_form(s->frame->fn->mod->ir, &s->frame->fn->mod->ir->nodes.at[s->pc->node])->op), s->need & w->live);
+            if (s->state == EMU_PARK_CLUSTER)
+                mg_buf_adds(&b, "the cluster's barrier ");
+            else if (s->state == EMU_PARK_WGMMA)
+                mg_buf_adds(&b, "wgmma.wait_group for the other warps of its group ");
+            else if (s->state == EMU_PARK_BAR)
+                mg_buf_printf(&b, "barrier %u ", s->bar);
+            else
+                mg_buf_printf(
+                    &b, "%s waiting for lanes 0x%08x ",
+                    mg_op_name(mg_node_form(s->frame->fn->mod->ir, &s->frame->fn->mod->ir->nodes.at[s->pc->node])->op),
+                    s->need & w->live);
             mg_buf_adds(&b, "(");
             emu_place(s->frame->fn->mod->ir, s->frame->fn->id, s->pc->node, &b);
             mg_buf_adds(&b, ")");

@@ -1,4 +1,5 @@
-/* Handing out CTAs (share.h): how many at once adapts to how long they take; the grid's parts lie on cache lines of their own. */
+/* Handing out CTAs (share.h): how many at once adapts to how long they take; the grid's parts lie on cache lines of
+ * their own. */
 #include "device/emu/share.h"
 
 #include <stdlib.h>
@@ -8,9 +9,13 @@
 
 #define SHARE_LEAST_NS 5000
 #define SHARE_SHORT_NS 50000
-#define SHARE_LONG_NS 400000
+#define SHARE_LONG_NS  400000
 
-struct emu_span { _Alignas(128) _Atomic uint64_t next; uint64_t end; _Atomic bool claimed; }; /* of the grid: next is the first that has not begun */
+struct emu_span {
+    _Alignas(128) _Atomic uint64_t next;
+    uint64_t end;
+    _Atomic bool claimed;
+}; /* of the grid: next is the first that has not begun */
 
 bool emu_spans_init(struct emu_launch *l, bool one)
 {
@@ -26,7 +31,10 @@ bool emu_spans_init(struct emu_launch *l, bool one)
     return l->spans != NULL;
 }
 
-void emu_spans_release(struct emu_launch *l) { free(l->spans); }
+void emu_spans_release(struct emu_launch *l)
+{
+    free(l->spans);
+}
 
 static uint64_t left(const struct emu_span *p)
 {
@@ -54,7 +62,9 @@ uint32_t emu_span_claim(struct emu_launch *l, uint32_t like)
 {
     for (uint32_t k = 0; k < l->n_spans; k++) {
         uint32_t n = (like + k) % l->n_spans;
-        if (!atomic_load_explicit(&l->spans[n].claimed, memory_order_relaxed) && !atomic_exchange(&l->spans[n].claimed, true)) return n;
+        if (!atomic_load_explicit(&l->spans[n].claimed, memory_order_relaxed) &&
+            !atomic_exchange(&l->spans[n].claimed, true))
+            return n;
     }
     return like % l->n_spans;
 }
@@ -81,10 +91,13 @@ static struct emu_span *choose(struct emu_launch *l, uint32_t home, bool *own)
 static void adapt(struct emu_share *s)
 {
     uint64_t now = mg_now_ns(), took = now - s->since, ran = s->end - s->first;
-    if (!s->size) s->size = s->least = 1;
+    if (!s->size)
+        s->size = s->least = 1;
     else {
-        if (took < SHARE_SHORT_NS && ran >= s->size) s->size *= 4;
-        else if (took > SHARE_LONG_NS && s->size > 1) s->size /= 2;
+        if (took < SHARE_SHORT_NS && ran >= s->size)
+            s->size *= 4;
+        else if (took > SHARE_LONG_NS && s->size > 1)
+            s->size /= 2;
         s->least = MG_MAX(ran * SHARE_LEAST_NS / MG_MAX(took, 1), 1);
     }
     s->since = now;
@@ -96,8 +109,10 @@ bool emu_share_take(struct emu_launch *l, uint32_t home, struct emu_share *s)
     struct emu_span *p;
     bool own;
     if (!(p = choose(l, home, &own))) return false;
-    if (l->compiled && !l->l->cooperative) adapt(s);
-    else s->size = s->least = 1;
+    if (l->compiled && !l->l->cooperative)
+        adapt(s);
+    else
+        s->size = s->least = 1;
     do {
         uint64_t n = left(p), most = own ? n / 2 : workers > 1 ? n / (2 * workers) : n;
         n = MG_MIN(s->size, MG_MAX(most, s->least));

@@ -13,8 +13,10 @@ static uint64_t get(const struct emu_op *op, const char *regs, uint32_t at, uint
 
 static void put(const struct emu_op *op, char *regs, uint32_t lane, uint64_t v)
 {
-    if (op->flags & EMU_OF_WIDE) ((uint64_t *)(regs + op->a.d))[lane] = v;
-    else ((uint32_t *)(regs + op->a.d))[lane] = (uint32_t)v;
+    if (op->flags & EMU_OF_WIDE)
+        ((uint64_t *)(regs + op->a.d))[lane] = v;
+    else
+        ((uint32_t *)(regs + op->a.d))[lane] = (uint32_t)v;
 }
 
 /* imm: alignment, a power of two; the end of local memory is a multiple of 4096 */
@@ -28,7 +30,9 @@ void emu_alloca(const struct emu_alu *o, char *regs, uint32_t mask)
         uint64_t size = get(op, regs, o->s[0], i), used = f->w->alloca_used[i];
         uint64_t want = (used + size + o->imm - 1) & ~(uint64_t)(o->imm - 1);
         if (size > room || want > room)
-            emu_fault(f, op, MG_FAULT_STACK, (int)i, 0, 0, "stack exhausted: alloca of %llu bytes, %llu of %llu are in use", (unsigned long long)size, (unsigned long long)used, (unsigned long long)room);
+            emu_fault(f, op, MG_FAULT_STACK, (int)i, 0, 0,
+                      "stack exhausted: alloca of %llu bytes, %llu of %llu are in use", (unsigned long long)size,
+                      (unsigned long long)used, (unsigned long long)room);
         f->w->alloca_used[i] = (uint32_t)want;
         put(op, regs, i, f->local_bytes - want);
     }
@@ -48,7 +52,8 @@ void emu_stack_restore(const struct emu_alu *o, char *regs, uint32_t mask)
     {
         uint64_t at = get(op, regs, o->s[0], i);
         if (at > f->local_bytes || f->local_bytes - at > f->w->alloca_used[i])
-            emu_fault(f, op, MG_FAULT_STACK, (int)i, 0, 0, "stackrestore of 0x%llx, which no stacksave gave", (unsigned long long)at);
+            emu_fault(f, op, MG_FAULT_STACK, (int)i, 0, 0, "stackrestore of 0x%llx, which no stacksave gave",
+                      (unsigned long long)at);
         f->w->alloca_used[i] = (uint32_t)(f->local_bytes - at);
     }
 }

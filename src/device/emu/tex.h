@@ -15,10 +15,10 @@ enum mg_tex_op { MG_TEXOP_TEX, MG_TEXOP_LEVEL, MG_TEXOP_GRAD, MG_TEXOP_GATHER };
 enum mg_tex_out { MG_TEXOUT_32, MG_TEXOUT_F16, MG_TEXOUT_F16X2 };
 
 struct mg_tex_inst {
-    uint8_t op, geom, out;  /* enums above */
-    bool int_coords;        /* .s32 coordinates: texels, never filtered */
-    bool has_offset;        /* offset vector in texels */
-    uint8_t component;      /* of MG_TEXOP_GATHER: 0 .. 3 */
+    uint8_t op, geom, out; /* enums above */
+    bool int_coords;       /* .s32 coordinates: texels, never filtered */
+    bool has_offset;       /* offset vector in texels */
+    uint8_t component;     /* of MG_TEXOP_GATHER: 0 .. 3 */
 };
 /* Operands, each const uint32_t[32] or NULL:
  *   coord[0..3]  as written without layer; layer beside it
@@ -34,8 +34,16 @@ struct mg_tex_lanes {
 int mg_tex_fetch(const struct mg_tex_inst *in, const struct mg_texture *t, const struct mg_tex_lanes *l, uint32_t mask);
 
 enum mg_tex_query {
-    MG_TEXQ_WIDTH, MG_TEXQ_HEIGHT, MG_TEXQ_DEPTH, MG_TEXQ_CHANNEL_TYPE, MG_TEXQ_CHANNEL_ORDER, MG_TEXQ_NORMALISED,
-    MG_TEXQ_ARRAY_SIZE, MG_TEXQ_LEVELS, MG_TEXQ_SAMPLES, MG_TEXQ_LAYOUT
+    MG_TEXQ_WIDTH,
+    MG_TEXQ_HEIGHT,
+    MG_TEXQ_DEPTH,
+    MG_TEXQ_CHANNEL_TYPE,
+    MG_TEXQ_CHANNEL_ORDER,
+    MG_TEXQ_NORMALISED,
+    MG_TEXQ_ARRAY_SIZE,
+    MG_TEXQ_LEVELS,
+    MG_TEXQ_SAMPLES,
+    MG_TEXQ_LAYOUT
 };
 uint32_t mg_tex_query(const struct mg_texture *t, enum mg_tex_query q, uint32_t level);
 
@@ -55,6 +63,7 @@ struct mg_surf_lanes {
     void *value[4]; /* uint32_t[32], uint64_t[32] for 8-byte elements; read or written */
 };
 /* -1, or the lane whose access is outside (MG_SURF_TRAP) or misaligned (*misaligned). */
-int mg_surf_access(const struct mg_surf_inst *in, const struct mg_texture *t, const struct mg_surf_lanes *l, uint32_t mask, bool *misaligned);
+int mg_surf_access(const struct mg_surf_inst *in, const struct mg_texture *t, const struct mg_surf_lanes *l,
+                   uint32_t mask, bool *misaligned);
 
 #endif

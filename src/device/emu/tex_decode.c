@@ -10,13 +10,20 @@
 enum what { WHAT_FETCH, WHAT_QUERY, WHAT_SURFACE };
 
 struct emu_tex { /* emu_op.ext: register offsets, 0: none */
-    union { struct mg_tex_inst fetch; struct mg_surf_inst surf; enum mg_tex_query query; } in;
+    union {
+        struct mg_tex_inst fetch;
+        struct mg_surf_inst surf;
+        enum mg_tex_query query;
+    } in;
     uint32_t handle, coord[3], layer, extra[6], offset[3], value[4], resident, level;
 };
 
 /* ---- running --------------------------------------------------------------------------------------- */
 
-static const uint32_t *lanes(const char *regs, uint32_t at) { return at ? (const uint32_t *)(regs + at) : NULL; }
+static const uint32_t *lanes(const char *regs, uint32_t at)
+{
+    return at ? (const uint32_t *)(regs + at) : NULL;
+}
 
 static struct mg_texture *object(struct emu_frame *f, const struct emu_op *op, uint32_t lane, uint64_t handle)
 {
@@ -24,11 +31,15 @@ static struct mg_texture *object(struct emu_frame *f, const struct emu_op *op, u
     if (t && t->surface == (op->sub == WHAT_SURFACE)) return t;
     if (t && op->sub == WHAT_QUERY) return t;
     const char *kind = op->sub == WHAT_SURFACE ? "surface" : "texture";
-    if (!t && mg_texture_object(handle)) emu_fault(f, op, MG_FAULT_ADDRESS, (int)lane, handle, 0, "memory of %s object 0x%" PRIx64 " was freed", kind, handle);
-    emu_fault(f, op, MG_FAULT_ADDRESS, (int)lane, handle, 0, handle ? "no live %s object 0x%" PRIx64 : "%s object %" PRIu64 ": nothing was bound", kind, handle);
+    if (!t && mg_texture_object(handle))
+        emu_fault(f, op, MG_FAULT_ADDRESS, (int)lane, handle, 0, "memory of %s object 0x%" PRIx64 " was freed", kind,
+                  handle);
+    emu_fault(f, op, MG_FAULT_ADDRESS, (int)lane, handle, 0,
+              handle ? "no live %s object 0x%" PRIx64 : "%s object %" PRIu64 ": nothing was bound", kind, handle);
 }
 
-static void run_fetch(struct emu_frame *f, const struct emu_op *op, const struct mg_texture *t, char *regs, uint32_t mask)
+static void run_fetch(struct emu_frame *f, const struct emu_op *op, const struct mg_texture *t, char *regs,
+                      uint32_t mask)
 {
     const struct emu_tex *x = op->ext;
     struct mg_tex_lanes l;
@@ -41,7 +52,9 @@ static void run_fetch(struct emu_frame *f, const struct emu_op *op, const struct
         int32_t i = (int32_t)l.coord[0][bad];
         uint32_t bytes = mg_texel_kind_bytes(t->kind) * t->channels;
         uint64_t at = (uint64_t)t->level[0].at + (uint64_t)i * bytes;
-        emu_fault(f, op, MG_FAULT_ADDRESS, bad, at, bytes, "texel %d, at 0x%" PRIx64 ", is behind the end of the allocation that the texture object names", i, at);
+        emu_fault(f, op, MG_FAULT_ADDRESS, bad, at, bytes,
+                  "texel %d, at 0x%" PRIx64 ", is behind the end of the allocation that the texture object names", i,
+                  at);
     }
     if (x->resident) *(uint32_t *)(regs + x->resident) |= mask;
 }
@@ -53,7 +66,8 @@ static void run_query(const struct emu_op *op, const struct mg_texture *t, char 
     EMU_FOR_LANES(i, mask)((uint32_t *)(regs + x->value[0]))[i] = mg_tex_query(t, x->in.query, level ? level[i] : 0);
 }
 
-static void run_surface(struct emu_frame *f, const struct emu_op *op, const struct mg_texture *t, char *regs, uint32_t mask)
+static void run_surface(struct emu_frame *f, const struct emu_op *op, const struct mg_texture *t, char *regs,
+                        uint32_t mask)
 {
     const struct emu_tex *x = op->ext;
     struct mg_surf_lanes l;
@@ -66,7 +80,8 @@ static void run_surface(struct emu_frame *f, const struct emu_op *op, const stru
     int32_t at[4] = {0};
     for (int k = 0; k < 3; k++) at[k] = l.coord[k] ? (int32_t)l.coord[k][bad] : 0;
     if (l.layer) at[3] = (int32_t)l.layer[bad];
-    emu_fault(f, op, misaligned ? MG_FAULT_MISALIGNED : MG_FAULT_ADDRESS, bad, 0, 0, "surface access %s at x %d, y %d, z %d, layer %d of %ux%ux%u", misaligned ? "misaligned" : "outside",
+    emu_fault(f, op, misaligned ? MG_FAULT_MISALIGNED : MG_FAULT_ADDRESS, bad, 0, 0,
+              "surface access %s at x %d, y %d, z %d, layer %d of %ux%ux%u", misaligned ? "misaligned" : "outside",
               at[0], at[1], at[2], at[3], t->level[0].width, t->level[0].height, t->level[0].depth);
 }
 
@@ -79,9 +94,12 @@ void emu_texture(const struct emu_alu *o, char *regs, uint32_t mask)
         uint32_t first = (uint32_t)emu_first(mask), same = 0;
         EMU_FOR_LANES(i, mask) same |= (uint32_t)(handle[i] == handle[first]) << i;
         const struct mg_texture *t = object(EMU_FRAME(regs), op, first, handle[first]);
-        if (op->sub == WHAT_FETCH) run_fetch(EMU_FRAME(regs), op, t, regs, same);
-        else if (op->sub == WHAT_QUERY) run_query(op, t, regs, same);
-        else run_surface(EMU_FRAME(regs), op, t, regs, same);
+        if (op->sub == WHAT_FETCH)
+            run_fetch(EMU_FRAME(regs), op, t, regs, same);
+        else if (op->sub == WHAT_QUERY)
+            run_query(op, t, regs, same);
+        else
+            run_surface(EMU_FRAME(regs), op, t, regs, same);
         mask &= ~same;
     }
 }
@@ -96,14 +114,21 @@ void emu_texture_handle(const struct emu_alu *o, char *regs, uint32_t mask)
 
 /* ---- operands ---------------------------------------------------------------------------------------- */
 
-bool dec_is_reference(const struct mg_var *v) { return mg_type_kind((enum mg_type)v->type) == MG_TK_OPAQUE || v->space == MG_SPACE_tex; }
+bool dec_is_reference(const struct mg_var *v)
+{
+    return mg_type_kind((enum mg_type)v->type) == MG_TK_OPAQUE || v->space == MG_SPACE_tex;
+}
 
 uint32_t dec_reference(struct decoder *d, mg_id var)
 {
     const struct mg_var *v = &d->m->vars.at[var];
-    if (v->is_param || v->is_ret) dec_refuse(d, "%s: texture, sampler and surface references as parameters are not supported", mg_name(d->m, v->name));
-    if (v->type == MG_TYPE_samplerref) dec_refuse(d, "%s: samplers of their own (.texmode_independent) are not supported", mg_name(d->m, v->name));
-    if (!d->mod->globals[var].address) dec_refuse(d, "%s is declared extern and defined nowhere", mg_name(d->m, v->name));
+    if (v->is_param || v->is_ret)
+        dec_refuse(d, "%s: texture, sampler and surface references as parameters are not supported",
+                   mg_name(d->m, v->name));
+    if (v->type == MG_TYPE_samplerref)
+        dec_refuse(d, "%s: samplers of their own (.texmode_independent) are not supported", mg_name(d->m, v->name));
+    if (!d->mod->globals[var].address)
+        dec_refuse(d, "%s is declared extern and defined nowhere", mg_name(d->m, v->name));
     uint32_t at = dec_slot(d, EMU_D);
     struct emu_op *op = dec_emit(d, EMU_OP_texture_handle);
     op->a.d = at;
@@ -120,8 +145,10 @@ static const struct mg_opnd *elements(struct decoder *d, const struct mg_opnd *o
 static uint32_t handle_of(struct decoder *d, const struct mg_opnd *o)
 {
     enum mg_opnd_kind kind = o->kind == MG_OPND_addr ? (enum mg_opnd_kind)o->sub : (enum mg_opnd_kind)o->kind;
-    if (kind == MG_OPND_var && dec_is_reference(&d->m->vars.at[dec_var(d, o->id)])) return dec_reference(d, dec_var(d, o->id));
-    if (kind != MG_OPND_reg || (o->kind == MG_OPND_addr && o->val)) dec_refuse(d, "unsupported operand for a texture or surface");
+    if (kind == MG_OPND_var && dec_is_reference(&d->m->vars.at[dec_var(d, o->id)]))
+        return dec_reference(d, dec_var(d, o->id));
+    if (kind != MG_OPND_reg || (o->kind == MG_OPND_addr && o->val))
+        dec_refuse(d, "unsupported operand for a texture or surface");
     struct mg_opnd r = mg_o_reg(o->id);
     if (dec_reg_class(d, &r) != EMU_D) dec_refuse(d, "texture or surface handle of another size than 64 bits");
     return dec_reg(d, &r);
@@ -129,17 +156,27 @@ static uint32_t handle_of(struct decoder *d, const struct mg_opnd *o)
 
 static int geometry(struct decoder *d, const struct mg_form *f)
 {
-    static const struct { enum mg_mod mod; enum mg_tex_geom geom; } geoms[] = {
-        {MG_MOD_n1d, MG_GEOM_1D}, {MG_MOD_n2d, MG_GEOM_2D}, {MG_MOD_n3d, MG_GEOM_3D}, {MG_MOD_a1d, MG_GEOM_A1D},
-        {MG_MOD_a2d, MG_GEOM_A2D}, {MG_MOD_cube, MG_GEOM_CUBE}, {MG_MOD_acube, MG_GEOM_ACUBE},
+    static const struct {
+        enum mg_mod mod;
+        enum mg_tex_geom geom;
+    } geoms[] = {
+        {MG_MOD_n1d, MG_GEOM_1D},      {MG_MOD_n2d, MG_GEOM_2D},  {MG_MOD_n3d, MG_GEOM_3D},
+        {MG_MOD_a1d, MG_GEOM_A1D},     {MG_MOD_a2d, MG_GEOM_A2D}, {MG_MOD_cube, MG_GEOM_CUBE},
+        {MG_MOD_acube, MG_GEOM_ACUBE},
     };
     for (uint32_t i = 0; i < MG_COUNT_OF(geoms); i++)
         if (mg_form_has(f, geoms[i].mod)) return (int)geoms[i].geom;
     dec_refuse(d, "unsupported geometry");
 }
 
-static uint32_t geometry_dims(int g) { return g == MG_GEOM_1D || g == MG_GEOM_A1D ? 1 : g == MG_GEOM_2D || g == MG_GEOM_A2D ? 2 : 3; }
-static bool geometry_layered(int g) { return g == MG_GEOM_A1D || g == MG_GEOM_A2D || g == MG_GEOM_ACUBE; }
+static uint32_t geometry_dims(int g)
+{
+    return g == MG_GEOM_1D || g == MG_GEOM_A1D ? 1 : g == MG_GEOM_2D || g == MG_GEOM_A2D ? 2 : 3;
+}
+static bool geometry_layered(int g)
+{
+    return g == MG_GEOM_A1D || g == MG_GEOM_A2D || g == MG_GEOM_ACUBE;
+}
 
 /* [handle, {coordinates}] */
 static void place(struct decoder *d, struct emu_tex *x, const struct mg_opnd *o, int geom, enum mg_type t)
@@ -183,7 +220,8 @@ static void destinations(struct decoder *d, struct emu_tex *x, const struct mg_o
     if (e->kind == MG_OPND_reg && d->m->regs.at[e->id].vec && !e->sub) { /* a vector register */
         for (n = 0; n < d->m->regs.at[e->id].vec && n < 4; n++) comps[n] = *e, comps[n].sub = (uint8_t)(n + 1);
         e = comps;
-    } else e = elements(d, e, &n);
+    } else
+        e = elements(d, e, &n);
     for (uint32_t k = 0; k < n && k < 4; k++) {
         if (e[k].kind == MG_OPND_sink) continue;
         if (e[k].kind != MG_OPND_reg || dec_reg_class(d, &e[k]) != EMU_W) dec_refuse(d, "unsupported destination");
@@ -202,8 +240,13 @@ static void fetch(struct decoder *d, const struct mg_form *f, const struct mg_op
     if (n < 2 || f->n_types < 2) dec_refuse(d, "unsupported instruction");
     struct mg_tex_inst *in = &x.in.fetch;
     in->geom = (uint8_t)g;
-    in->op = f->op == MG_OP_tld4 ? MG_TEXOP_GATHER : mg_form_has(f, MG_MOD_level) ? MG_TEXOP_LEVEL : mg_form_has(f, MG_MOD_grad) ? MG_TEXOP_GRAD : MG_TEXOP_TEX;
-    in->out = f->types[0] == MG_TYPE_f16x2 ? MG_TEXOUT_F16X2 : f->types[0] == MG_TYPE_f16 ? MG_TEXOUT_F16 : MG_TEXOUT_32;
+    in->op = f->op == MG_OP_tld4            ? MG_TEXOP_GATHER
+             : mg_form_has(f, MG_MOD_level) ? MG_TEXOP_LEVEL
+             : mg_form_has(f, MG_MOD_grad)  ? MG_TEXOP_GRAD
+                                            : MG_TEXOP_TEX;
+    in->out = f->types[0] == MG_TYPE_f16x2 ? MG_TEXOUT_F16X2
+              : f->types[0] == MG_TYPE_f16 ? MG_TEXOUT_F16
+                                           : MG_TEXOUT_32;
     in->int_coords = f->types[1] == MG_TYPE_s32;
     enum mg_type ct = in->int_coords ? MG_TYPE_s32 : MG_TYPE_f32;
     for (uint8_t k = 0; k < 4; k++)
@@ -229,10 +272,19 @@ static void fetch(struct decoder *d, const struct mg_form *f, const struct mg_op
 
 static void query(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
 {
-    static const struct { enum mg_mod mod; enum mg_tex_query q; } queries[] = {
-        {MG_MOD_width, MG_TEXQ_WIDTH}, {MG_MOD_height, MG_TEXQ_HEIGHT}, {MG_MOD_depth, MG_TEXQ_DEPTH},
-        {MG_MOD_channel_data_type, MG_TEXQ_CHANNEL_TYPE}, {MG_MOD_channel_order, MG_TEXQ_CHANNEL_ORDER}, {MG_MOD_normalized_coords, MG_TEXQ_NORMALISED},
-        {MG_MOD_array_size, MG_TEXQ_ARRAY_SIZE}, {MG_MOD_num_mipmap_levels, MG_TEXQ_LEVELS}, {MG_MOD_num_samples, MG_TEXQ_SAMPLES},
+    static const struct {
+        enum mg_mod mod;
+        enum mg_tex_query q;
+    } queries[] = {
+        {MG_MOD_width, MG_TEXQ_WIDTH},
+        {MG_MOD_height, MG_TEXQ_HEIGHT},
+        {MG_MOD_depth, MG_TEXQ_DEPTH},
+        {MG_MOD_channel_data_type, MG_TEXQ_CHANNEL_TYPE},
+        {MG_MOD_channel_order, MG_TEXQ_CHANNEL_ORDER},
+        {MG_MOD_normalized_coords, MG_TEXQ_NORMALISED},
+        {MG_MOD_array_size, MG_TEXQ_ARRAY_SIZE},
+        {MG_MOD_num_mipmap_levels, MG_TEXQ_LEVELS},
+        {MG_MOD_num_samples, MG_TEXQ_SAMPLES},
         {MG_MOD_memory_layout, MG_TEXQ_LAYOUT},
     };
     struct emu_tex x = {0};
@@ -249,8 +301,12 @@ static void query(struct decoder *d, const struct mg_form *f, const struct mg_op
 
 static void surface(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
 {
-    static const struct { enum mg_mod mod; enum mg_surf_red red; } reds[] = {
-        {MG_MOD_add, MG_SURFRED_ADD}, {MG_MOD_min, MG_SURFRED_MIN}, {MG_MOD_max, MG_SURFRED_MAX}, {MG_MOD_and, MG_SURFRED_AND}, {MG_MOD_or, MG_SURFRED_OR},
+    static const struct {
+        enum mg_mod mod;
+        enum mg_surf_red red;
+    } reds[] = {
+        {MG_MOD_add, MG_SURFRED_ADD}, {MG_MOD_min, MG_SURFRED_MIN}, {MG_MOD_max, MG_SURFRED_MAX},
+        {MG_MOD_and, MG_SURFRED_AND}, {MG_MOD_or, MG_SURFRED_OR},
     };
     struct emu_tex x = {0};
     struct mg_surf_inst *in = &x.in.surf;
@@ -260,8 +316,13 @@ static void surface(struct decoder *d, const struct mg_form *f, const struct mg_
     enum mg_type t = f->types[0];
     in->geom = (uint8_t)g;
     in->formatted = mg_form_has(f, MG_MOD_p);
-    in->op = load ? MG_SURFOP_LOAD : f->op == MG_OP_sured ? MG_SURFOP_REDUCE : in->formatted ? MG_SURFOP_STORE_FORMAT : MG_SURFOP_STORE;
-    in->outside = mg_form_has(f, MG_MOD_clamp) ? MG_SURF_CLAMP : mg_form_has(f, MG_MOD_zero) ? MG_SURF_ZERO : MG_SURF_TRAP;
+    in->op = load                   ? MG_SURFOP_LOAD
+             : f->op == MG_OP_sured ? MG_SURFOP_REDUCE
+             : in->formatted        ? MG_SURFOP_STORE_FORMAT
+                                    : MG_SURFOP_STORE;
+    in->outside = mg_form_has(f, MG_MOD_clamp)  ? MG_SURF_CLAMP
+                  : mg_form_has(f, MG_MOD_zero) ? MG_SURF_ZERO
+                                                : MG_SURF_TRAP;
     if (load && in->formatted) dec_refuse(d, "unsupported instruction");
     for (uint32_t k = 0; k < MG_COUNT_OF(reds); k++)
         if (in->op == MG_SURFOP_REDUCE && mg_form_has(f, reds[k].mod)) in->red = reds[k].red;
@@ -273,10 +334,14 @@ static void surface(struct decoder *d, const struct mg_form *f, const struct mg_
     if (count > 4 || (c != EMU_W && c != EMU_D)) dec_refuse(d, "unsupported instruction");
     in->vec = (uint8_t)count;
     for (uint32_t k = 0; k < count; k++) {
-        if (!load) x.value[k] = dec_src(d, &e[k], c, t);
-        else if (e[k].kind == MG_OPND_sink) continue;
-        else if (e[k].kind != MG_OPND_reg || dec_reg_class(d, &e[k]) != c) dec_refuse(d, "unsupported destination");
-        else x.value[k] = dec_reg(d, &e[k]);
+        if (!load)
+            x.value[k] = dec_src(d, &e[k], c, t);
+        else if (e[k].kind == MG_OPND_sink)
+            continue;
+        else if (e[k].kind != MG_OPND_reg || dec_reg_class(d, &e[k]) != c)
+            dec_refuse(d, "unsupported destination");
+        else
+            x.value[k] = dec_reg(d, &e[k]);
     }
     place(d, &x, load ? &o[1] : &o[0], g, MG_TYPE_s32);
     struct emu_op *op = emit(d, &x, WHAT_SURFACE);
@@ -286,8 +351,16 @@ static void surface(struct decoder *d, const struct mg_form *f, const struct mg_
 void dec_texture(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
 {
     switch ((enum mg_op)f->op) {
-    case MG_OP_tex: case MG_OP_tld4: fetch(d, f, o, n); break;
-    case MG_OP_txq: case MG_OP_suq: query(d, f, o, n); break;
-    default: surface(d, f, o, n); break;
+    case MG_OP_tex:
+    case MG_OP_tld4:
+        fetch(d, f, o, n);
+        break;
+    case MG_OP_txq:
+    case MG_OP_suq:
+        query(d, f, o, n);
+        break;
+    default:
+        surface(d, f, o, n);
+        break;
     }
 }

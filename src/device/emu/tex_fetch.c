@@ -37,8 +37,10 @@ int32_t mg_tex_wrap(int32_t i, uint32_t n, enum mg_tex_address mode)
         m = i % (2 * size);
         if (m < 0) m += 2 * size;
         return m < size ? m : 2 * size - 1 - m;
-    case MG_TEX_BORDER: return OUTSIDE;
-    default: return i < 0 ? 0 : size - 1;
+    case MG_TEX_BORDER:
+        return OUTSIDE;
+    default:
+        return i < 0 ? 0 : size - 1;
     }
 }
 
@@ -85,11 +87,20 @@ uint32_t mg_tex_border(const struct mg_texture *t, uint32_t k)
 {
     float b = t->border[k], most;
     switch ((enum mg_texel_kind)t->kind) {
-    case MG_TEXEL_U8: most = 255.0f; break;
-    case MG_TEXEL_U16: most = 65535.0f; break;
-    case MG_TEXEL_S8: most = 127.0f; break;
-    case MG_TEXEL_S16: most = 32767.0f; break;
-    default: return bits32(b);
+    case MG_TEXEL_U8:
+        most = 255.0f;
+        break;
+    case MG_TEXEL_U16:
+        most = 65535.0f;
+        break;
+    case MG_TEXEL_S8:
+        most = 127.0f;
+        break;
+    case MG_TEXEL_S16:
+        most = 32767.0f;
+        break;
+    default:
+        return bits32(b);
     }
     float least = t->kind == MG_TEXEL_U8 || t->kind == MG_TEXEL_U16 ? 0.0f : -1.0f;
     b = b > least ? b < 1.0f ? b : 1.0f : least;
@@ -105,22 +116,31 @@ static void texel(const struct sampler *s, int32_t x, int32_t y, int32_t z, uint
         return;
     }
     uint32_t bytes = mg_texel_kind_bytes(t->kind);
-    const uint8_t *p = s->l->at + (uint64_t)z * s->l->slice + (uint64_t)y * s->l->row + (uint64_t)x * bytes * t->channels;
+    const uint8_t *p =
+        s->l->at + (uint64_t)z * s->l->slice + (uint64_t)y * s->l->row + (uint64_t)x * bytes * t->channels;
     for (uint32_t k = 0; k < t->channels; k++) out[k] = tex_raw(t->kind, p + k * bytes);
 }
 
-static bool is_srgb(const struct mg_texture *t, uint32_t channel) { return t->srgb && t->as_float && t->kind == MG_TEXEL_U8 && channel < 3; }
+static bool is_srgb(const struct mg_texture *t, uint32_t channel)
+{
+    return t->srgb && t->as_float && t->kind == MG_TEXEL_U8 && channel < 3;
+}
 
 /* Raw values as the instruction's results. */
 static void converted(const struct mg_texture *t, uint32_t v[4])
 {
     if (!t->as_float) return;
-    for (uint32_t k = 0; k < t->channels; k++) v[k] = is_srgb(t, k) ? bits32(mg_tex_srgb(v[k])) : tex_as_float(t->kind, v[k]);
+    for (uint32_t k = 0; k < t->channels; k++)
+        v[k] = is_srgb(t, k) ? bits32(mg_tex_srgb(v[k])) : tex_as_float(t->kind, v[k]);
 }
 
 /* ---- taps: the texels that a filtered fetch adds up ---------------------------------------------------- */
 
-struct taps { uint32_t n, group; int32_t w[16]; uint32_t v[4][16]; /* by channel; groups are added up by themselves first */ };
+struct taps {
+    uint32_t n, group;
+    int32_t w[16];
+    uint32_t v[4][16]; /* by channel; groups are added up by themselves first */
+};
 
 static void tap(struct taps *p, const struct sampler *s, int32_t x, int32_t y, int32_t z, int32_t w)
 {
@@ -131,7 +151,10 @@ static void tap(struct taps *p, const struct sampler *s, int32_t x, int32_t y, i
 }
 
 /* The part of `total`, in 256ths, that falls on the upper of two neighbours. */
-static int32_t share(int32_t total, uint32_t w) { return (int32_t)((uint32_t)total * w + 128) >> 8; }
+static int32_t share(int32_t total, uint32_t w)
+{
+    return (int32_t)((uint32_t)total * w + 128) >> 8;
+}
 
 /* A row's or a square's texels that share `total`. */
 static void tap_square(struct taps *p, const struct sampler *s, const struct axis a[3], int32_t z, int32_t total)
@@ -151,12 +174,14 @@ static void tap_square(struct taps *p, const struct sampler *s, const struct axi
     tap(p, s, a[0].i[1], a[1].i[1], z, right_down);
 }
 
-static void tap_level(struct taps *p, const struct sampler *s, const float c[3], int32_t slice, const int32_t offset[3], int32_t total)
+static void tap_level(struct taps *p, const struct sampler *s, const float c[3], int32_t slice, const int32_t offset[3],
+                      int32_t total)
 {
     uint32_t n[3] = {s->l->width, s->l->height, s->l->depth};
     struct axis a[3] = {{{0, 0}, 0}, {{0, 0}, 0}, {{slice, slice}, 0}};
     for (uint32_t k = 0; k < s->dims; k++) a[k] = locate(s, k, c[k], n[k], offset[k]);
-    if (s->dims == 1 && mg_tex_mode(s->t, 1) == MG_TEX_BORDER) a[1] = locate(s, 1, 0, 1, 0); /* y is 0 there: half border */
+    if (s->dims == 1 && mg_tex_mode(s->t, 1) == MG_TEX_BORDER)
+        a[1] = locate(s, 1, 0, 1, 0); /* y is 0 there: half border */
     if (!s->filter) {
         p->group = 1;
         tap(p, s, a[0].i[0], a[1].i[0], a[2].i[0], total);
@@ -170,12 +195,18 @@ static void tap_level(struct taps *p, const struct sampler *s, const float c[3],
 enum tex_blend mg_tex_blend_of(const struct mg_texture *t)
 {
     switch ((enum mg_texel_kind)t->kind) {
-    case MG_TEXEL_U8: return TEX_BLEND_U8;
-    case MG_TEXEL_S8: return TEX_BLEND_S8;
-    case MG_TEXEL_U16: return TEX_BLEND_U16;
-    case MG_TEXEL_S16: return TEX_BLEND_S16;
-    case MG_TEXEL_F16: return TEX_BLEND_F16;
-    default: return TEX_BLEND_F32;
+    case MG_TEXEL_U8:
+        return TEX_BLEND_U8;
+    case MG_TEXEL_S8:
+        return TEX_BLEND_S8;
+    case MG_TEXEL_U16:
+        return TEX_BLEND_U16;
+    case MG_TEXEL_S16:
+        return TEX_BLEND_S16;
+    case MG_TEXEL_F16:
+        return TEX_BLEND_F16;
+    default:
+        return TEX_BLEND_F32;
     }
 }
 
@@ -221,12 +252,14 @@ static uint32_t cube_face(const float c[3], float st[2])
     return face;
 }
 
-static void gather(const struct sampler *s, const float c[3], int32_t slice, const int32_t offset[3], uint32_t component, uint32_t out[4])
+static void gather(const struct sampler *s, const float c[3], int32_t slice, const int32_t offset[3],
+                   uint32_t component, uint32_t out[4])
 {
     static const uint8_t order[4][2] = {{0, 1}, {1, 1}, {1, 0}, {0, 0}};
     struct sampler linear = *s;
     linear.filter = true;
-    struct axis x = locate(&linear, 0, c[0], s->l->width, offset[0]), y = locate(&linear, 1, c[1], s->l->height, offset[1]);
+    struct axis x = locate(&linear, 0, c[0], s->l->width, offset[0]),
+                y = locate(&linear, 1, c[1], s->l->height, offset[1]);
     for (int k = 0; k < 4; k++) {
         uint32_t v[4];
         texel(s, x.i[order[k][0]], y.i[order[k][1]], slice, v);
@@ -265,10 +298,12 @@ static float lod_of(const struct mg_tex_inst *in, const struct sampler *s, const
     return lod > 0 ? lod < most ? lod : most : 0;
 }
 
-static void at_levels(const struct mg_tex_inst *in, struct sampler *s, float lod, const float c[3], int32_t slice, const int32_t offset[3], uint32_t out[4])
+static void at_levels(const struct mg_tex_inst *in, struct sampler *s, float lod, const float c[3], int32_t slice,
+                      const int32_t offset[3], uint32_t out[4])
 {
     const struct mg_texture *t = s->t;
-    uint32_t f = (uint32_t)(lod * 256.0f), w = t->mip_linear ? f & 255 : 0, level = t->mip_linear ? f >> 8 : (uint32_t)(lod + 0.5f);
+    uint32_t f = (uint32_t)(lod * 256.0f), w = t->mip_linear ? f & 255 : 0,
+             level = t->mip_linear ? f >> 8 : (uint32_t)(lod + 0.5f);
     bool integer = !t->as_float && t->kind != MG_TEXEL_F32 && t->kind != MG_TEXEL_F16;
     s->l = &t->level[level];
     if (in->op == MG_TEXOP_GATHER) {
@@ -290,11 +325,13 @@ static void at_levels(const struct mg_tex_inst *in, struct sampler *s, float lod
 /* ---- integer coordinates ----------------------------------------------------------------------------------- */
 
 /* Outside is 0 whatever the address mode; with a level in the instruction it is the edge. */
-static void integer_fetch(const struct mg_tex_inst *in, const struct sampler *s, const int32_t c[3], int64_t slice, const int32_t offset[3], uint32_t out[4])
+static void integer_fetch(const struct mg_tex_inst *in, const struct sampler *s, const int32_t c[3], int64_t slice,
+                          const int32_t offset[3], uint32_t out[4])
 {
     const struct mg_texture *t = s->t;
     int64_t n[3] = {s->l->width, s->l->height, s->l->depth}, at[3] = {0, 0, slice};
-    bool inside = !(t->shape == MG_TEX_ARRAY && in->geom == MG_GEOM_1D && in->op == MG_TEXOP_TEX); /* for device memory alone */
+    bool inside =
+        !(t->shape == MG_TEX_ARRAY && in->geom == MG_GEOM_1D && in->op == MG_TEXOP_TEX); /* for device memory alone */
     for (uint32_t k = 0; k < 3; k++) {
         if (k < s->dims) at[k] = (int64_t)c[k] + offset[k];
         inside &= at[k] >= 0 && at[k] < n[k];
@@ -314,16 +351,23 @@ static void put(const struct mg_tex_inst *in, const struct mg_tex_lanes *l, uint
 {
     if (in->out == MG_TEXOUT_F16X2) {
         for (int k = 0; k < 2; k++)
-            if (l->out[k]) l->out[k][lane] = float_to_half(float32(v[2 * k])) | float_to_half(float32(v[2 * k + 1])) << 16;
+            if (l->out[k])
+                l->out[k][lane] = float_to_half(float32(v[2 * k])) | float_to_half(float32(v[2 * k + 1])) << 16;
         return;
     }
     for (int k = 0; k < 4; k++)
         if (l->out[k]) l->out[k][lane] = in->out == MG_TEXOUT_F16 ? float_to_half(float32(v[k])) : v[k];
 }
 
-static void one_lane(const struct mg_tex_inst *in, const struct mg_texture *t, const struct mg_tex_lanes *l, uint32_t lane, uint32_t v[4])
+static void one_lane(const struct mg_tex_inst *in, const struct mg_texture *t, const struct mg_tex_lanes *l,
+                     uint32_t lane, uint32_t v[4])
 {
-    struct sampler s = {.t = t, .l = &t->level[0], .filter = t->linear, .dims = in->geom == MG_GEOM_1D || in->geom == MG_GEOM_A1D ? 1 : in->geom == MG_GEOM_3D ? 3 : 2};
+    struct sampler s = {.t = t,
+                        .l = &t->level[0],
+                        .filter = t->linear,
+                        .dims = in->geom == MG_GEOM_1D || in->geom == MG_GEOM_A1D ? 1
+                                : in->geom == MG_GEOM_3D                          ? 3
+                                                                                  : 2};
     int32_t offset[3] = {0, 0, 0}, slice = 0, layers = (int32_t)s.l->depth;
     if (in->has_offset)
         for (uint32_t k = 0; k < s.dims; k++) offset[k] = (int32_t)l->offset[k][lane];
@@ -342,16 +386,19 @@ static void one_lane(const struct mg_tex_inst *in, const struct mg_texture *t, c
     }
     float c[3];
     for (uint32_t k = 0; k < 3; k++) c[k] = l->coord[k] ? float32(l->coord[k][lane]) : 0.0f;
-    if (in->geom == MG_GEOM_CUBE || in->geom == MG_GEOM_ACUBE) slice = MG_MIN(slice * 6 + (int32_t)cube_face(c, c), (int32_t)s.l->depth - 1);
+    if (in->geom == MG_GEOM_CUBE || in->geom == MG_GEOM_ACUBE)
+        slice = MG_MIN(slice * 6 + (int32_t)cube_face(c, c), (int32_t)s.l->depth - 1);
     at_levels(in, &s, t->n_levels > 1 ? lod_of(in, &s, l, lane) : 0, c, slice, offset, v);
 }
 
-static bool behind_end(const struct mg_tex_inst *in, const struct mg_texture *t, const struct mg_tex_lanes *l, uint32_t lane)
+static bool behind_end(const struct mg_tex_inst *in, const struct mg_texture *t, const struct mg_tex_lanes *l,
+                       uint32_t lane)
 {
     if (t->shape != MG_TEX_LINEAR || !in->int_coords) return false;
     int64_t i = (int64_t)(int32_t)l->coord[0][lane] + (in->has_offset ? (int32_t)l->offset[0][lane] : 0);
     uint64_t bytes = mg_texel_kind_bytes(t->kind) * t->channels;
-    return i >= 0 && i < t->level[0].width && ((uint64_t)i + 1) * bytes > atomic_load_explicit(&t->reach, memory_order_relaxed);
+    return i >= 0 && i < t->level[0].width &&
+           ((uint64_t)i + 1) * bytes > atomic_load_explicit(&t->reach, memory_order_relaxed);
 }
 
 static const struct tex_vec_ops *vec_ops(void)
@@ -366,12 +413,16 @@ static const struct tex_vec_ops *vec_ops(void)
 }
 
 /* What vec_tex.c does: false for the rest. */
-static bool fetch_together(const struct mg_tex_inst *in, const struct mg_texture *t, const struct mg_tex_lanes *l, uint32_t mask)
+static bool fetch_together(const struct mg_tex_inst *in, const struct mg_texture *t, const struct mg_tex_lanes *l,
+                           uint32_t mask)
 {
     if (in->int_coords || in->has_offset || in->op == MG_TEXOP_GATHER || in->out != MG_TEXOUT_32) return false;
     if (t->n_levels > 1 || t->srgb || t->shape == MG_TEX_LINEAR) return false;
     bool cube = in->geom == MG_GEOM_CUBE || in->geom == MG_GEOM_ACUBE;
-    uint32_t dims = in->geom == MG_GEOM_1D || in->geom == MG_GEOM_A1D ? 1 : in->geom == MG_GEOM_3D ? 3 : 2, layers = t->level[0].depth, st[2][32];
+    uint32_t dims = in->geom == MG_GEOM_1D || in->geom == MG_GEOM_A1D ? 1
+                    : in->geom == MG_GEOM_3D                          ? 3
+                                                                      : 2,
+             layers = t->level[0].depth, st[2][32];
     if (in->geom == MG_GEOM_ACUBE) layers /= 6;
     int32_t slice[32] = {0};
     const uint32_t *c[3] = {l->coord[0], l->coord[1], l->coord[2]};
@@ -415,15 +466,25 @@ uint32_t mg_tex_query(const struct mg_texture *t, enum mg_tex_query q, uint32_t 
     static const uint32_t unorm[] = {0x10d2, 0x10d0, 0x10d3, 0x10d1, 0x10dc, 0x10d9, 0x10dd, 0x10de};
     static const uint32_t plain[] = {0x10da, 0x10d7, 0x10db, 0x10d8, 0x10dc, 0x10d9, 0x10dd, 0x10de};
     switch (q) {
-    case MG_TEXQ_WIDTH: return l->width;
-    case MG_TEXQ_HEIGHT: return t->dims > 1 ? l->height : 0;
-    case MG_TEXQ_DEPTH: return t->dims > 2 ? l->depth : 0;
-    case MG_TEXQ_CHANNEL_TYPE: return t->as_float ? unorm[t->kind] : plain[t->kind];
-    case MG_TEXQ_CHANNEL_ORDER: return t->channels == 1 ? 0x10b0 : t->channels == 2 ? 0x10b2 : 0x10b5;
-    case MG_TEXQ_NORMALISED: return t->normalised;
-    case MG_TEXQ_ARRAY_SIZE: return t->layered ? t->cube ? l->depth / 6 : l->depth : 0;
-    case MG_TEXQ_LEVELS: return t->n_levels;
-    case MG_TEXQ_SAMPLES: return 1;
-    default: return 0;
+    case MG_TEXQ_WIDTH:
+        return l->width;
+    case MG_TEXQ_HEIGHT:
+        return t->dims > 1 ? l->height : 0;
+    case MG_TEXQ_DEPTH:
+        return t->dims > 2 ? l->depth : 0;
+    case MG_TEXQ_CHANNEL_TYPE:
+        return t->as_float ? unorm[t->kind] : plain[t->kind];
+    case MG_TEXQ_CHANNEL_ORDER:
+        return t->channels == 1 ? 0x10b0 : t->channels == 2 ? 0x10b2 : 0x10b5;
+    case MG_TEXQ_NORMALISED:
+        return t->normalised;
+    case MG_TEXQ_ARRAY_SIZE:
+        return t->layered ? t->cube ? l->depth / 6 : l->depth : 0;
+    case MG_TEXQ_LEVELS:
+        return t->n_levels;
+    case MG_TEXQ_SAMPLES:
+        return 1;
+    default:
+        return 0;
     }
 }

@@ -23,8 +23,8 @@ struct tile { /* one copy under way */
     uint32_t lane, elem;
     uint32_t count[EMU_MAX_DIMS]; /* elements in shared memory; 1 beyond the rank */
     int64_t at[EMU_MAX_DIMS];
-    uint64_t shared_address;      /* as the swizzle sees it: offset in the CTA's shared memory */
-    char *shared;                 /* of that address */
+    uint64_t shared_address; /* as the swizzle sees it: offset in the CTA's shared memory */
+    char *shared;            /* of that address */
 };
 
 static MG_NORETURN void wrong(const struct tile *t, const char *what)
@@ -42,10 +42,12 @@ static uint64_t tile_bytes(const struct tile *t)
 /* NaN as CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA writes it */
 static void fill(const struct tile *t, char *p, uint32_t n)
 {
-    static const uint8_t half[2] = {0xff, 0x7f}, single[4] = {0xff, 0xff, 0xff, 0x7f}, wide[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f};
+    static const uint8_t half[2] = {0xff, 0x7f}, single[4] = {0xff, 0xff, 0xff, 0x7f},
+                         wide[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f};
     const uint8_t *nan = t->elem == 2 ? half : t->elem == 4 ? single : wide;
     bool is_float = t->map->type >= MG_TMAP_F16;
-    if (!t->map->nan_fill || !is_float) memset(p, 0, n);
+    if (!t->map->nan_fill || !is_float)
+        memset(p, 0, n);
     else
         for (uint32_t k = 0; k < n; k++) p[k] = (char)nan[k % t->elem];
 }
@@ -54,7 +56,8 @@ static void fill(const struct tile *t, char *p, uint32_t n)
  * the swizzle leaves whole. */
 static void move_row(const struct tile *t, char *global, uint64_t at, uint64_t n)
 {
-    static const uint8_t types[MG_TMAP_TYPE_COUNT] = {MG_TYPE_u8, MG_TYPE_u16, MG_TYPE_u32, MG_TYPE_s32, MG_TYPE_u64, MG_TYPE_s64, MG_TYPE_f16, MG_TYPE_f32, MG_TYPE_f64, MG_TYPE_bf16,
+    static const uint8_t types[MG_TMAP_TYPE_COUNT] = {MG_TYPE_u8,  MG_TYPE_u16, MG_TYPE_u32, MG_TYPE_s32, MG_TYPE_u64,
+                                                      MG_TYPE_s64, MG_TYPE_f16, MG_TYPE_f32, MG_TYPE_f64, MG_TYPE_bf16,
                                                       MG_TYPE_f32, MG_TYPE_f32, MG_TYPE_f32}; /* of reductions */
     bool flip = t->map->swizzle == MG_TMAP_SWIZZLE_128_ATOM_32_FLIP;
     for (uint64_t k = 0; k < n;) {
@@ -62,10 +65,14 @@ static void move_row(const struct tile *t, char *global, uint64_t at, uint64_t n
         uint32_t m = (uint32_t)MG_MIN(piece, n - k);
         uint64_t a = mg_tmap_swizzle(t->map->swizzle, t->shared_address + at + k);
         char *s = t->shared + (a - t->shared_address);
-        if (!global) fill(t, s, m);
-        else if (!t->c->to_global) memcpy(s, global + k, m);
-        else if (t->c->reduce) emu_reduce_bytes(t->c->reduce - 1u, types[t->map->type], global + k, s, m, false);
-        else memcpy(global + k, s, m);
+        if (!global)
+            fill(t, s, m);
+        else if (!t->c->to_global)
+            memcpy(s, global + k, m);
+        else if (t->c->reduce)
+            emu_reduce_bytes(t->c->reduce - 1u, types[t->map->type], global + k, s, m, false);
+        else
+            memcpy(global + k, s, m);
         k += m;
     }
 }
@@ -86,11 +93,13 @@ static void row(const struct tile *t, uint64_t base, bool inside, uint64_t at)
             struct emu_op place = t->c->map;
             place.flags = t->c->to_global ? EMU_OF_WRITES : EMU_OF_READS;
             place.space = MG_SPACE_global;
-            if (!emu_check_one(t->f, &place, (int)t->lane, ea, bytes)) emu_fault_access(t->f, &place, (int)t->lane, ea, bytes);
+            if (!emu_check_one(t->f, &place, (int)t->lane, ea, bytes))
+                emu_fault_access(t->f, &place, (int)t->lane, ea, bytes);
             if (t->c->to_global) emu_defined_written(t->f, ea, bytes);
             move_row(t, (char *)ea, at + (uint64_t)before * elem, bytes);
         }
-        if (end < (int64_t)n && !t->c->to_global) move_row(t, NULL, at + (uint64_t)end * elem, (uint64_t)((int64_t)n - end) * elem);
+        if (end < (int64_t)n && !t->c->to_global)
+            move_row(t, NULL, at + (uint64_t)end * elem, (uint64_t)((int64_t)n - end) * elem);
         return;
     }
     for (uint32_t k = 0; k < n; k++) {
@@ -101,7 +110,8 @@ static void row(const struct tile *t, uint64_t base, bool inside, uint64_t at)
             struct emu_op place = t->c->map;
             place.flags = t->c->to_global ? EMU_OF_WRITES : EMU_OF_READS;
             place.space = MG_SPACE_global;
-            if (!emu_check_one(t->f, &place, (int)t->lane, ea, elem)) emu_fault_access(t->f, &place, (int)t->lane, ea, elem);
+            if (!emu_check_one(t->f, &place, (int)t->lane, ea, elem))
+                emu_fault_access(t->f, &place, (int)t->lane, ea, elem);
             if (t->c->to_global) emu_defined_written(t->f, ea, elem);
         }
         if (in || !t->c->to_global) move_row(t, in ? (char *)ea : NULL, at + (uint64_t)k * elem, elem);
@@ -133,7 +143,8 @@ static void open_tile(struct tile *t, const char *regs)
 {
     const struct emu_copy *c = t->c;
     t->map = (const struct mg_tmap *)(const void *)emu_at(t->f, &c->map, regs, t->lane, MG_TMAP_BYTES, 64);
-    if (t->map->magic != MG_TMAP_MAGIC || !t->map->rank || t->map->rank > EMU_MAX_DIMS) wrong(t, "the address does not hold a tensor map of cuTensorMapEncodeTiled");
+    if (t->map->magic != MG_TMAP_MAGIC || !t->map->rank || t->map->rank > EMU_MAX_DIMS)
+        wrong(t, "the address does not hold a tensor map of cuTensorMapEncodeTiled");
     if (t->map->rank != c->n_dims) wrong(t, "the tensor map has another number of dimensions");
     t->elem = mg_tmap_type_bytes(t->map->type);
     if (!t->elem || (c->reduce && t->elem == 1)) wrong(t, "the tensor map's element type does not fit");
@@ -176,7 +187,19 @@ void emu_copy_tensor(const struct emu_alu *o, char *regs, uint32_t mask)
 /* ---- tensormap.replace ------------------------------------------------------------------------- */
 
 /* ORDER REPLACE: decode_async.c */
-enum { FIELD_ADDRESS, FIELD_RANK, FIELD_BOX, FIELD_DIM, FIELD_STRIDE, FIELD_STEP, FIELD_TYPE, FIELD_INTERLEAVE, FIELD_SWIZZLE, FIELD_FILL, FIELD_ATOMICITY };
+enum {
+    FIELD_ADDRESS,
+    FIELD_RANK,
+    FIELD_BOX,
+    FIELD_DIM,
+    FIELD_STRIDE,
+    FIELD_STEP,
+    FIELD_TYPE,
+    FIELD_INTERLEAVE,
+    FIELD_SWIZZLE,
+    FIELD_FILL,
+    FIELD_ATOMICITY
+};
 /* The instruction numbers element types otherwise than CUtensorMapDataType does. */
 static uint8_t type_of(uint64_t v)
 {
@@ -191,20 +214,43 @@ void emu_tensormap_replace(const struct emu_alu *o, char *regs, uint32_t mask)
     EMU_FOR_LANES(i, mask)
     {
         struct mg_tmap *m = (struct mg_tmap *)(void *)emu_at(f, &c->dst, regs, i, MG_TMAP_BYTES, 128);
-        uint64_t v = c->values_wide ? ((const uint64_t *)(regs + c->value))[i] : ((const uint32_t *)(regs + c->value))[i];
+        uint64_t v =
+            c->values_wide ? ((const uint64_t *)(regs + c->value))[i] : ((const uint32_t *)(regs + c->value))[i];
         uint32_t d = c->ordinal;
         switch (c->field) {
-        case FIELD_ADDRESS: m->address = v; break;
-        case FIELD_RANK: m->rank = (uint8_t)(v + 1); break; /* zero-based, as PTX has it */
-        case FIELD_BOX: if (d < MG_TMAP_DIMS) m->box[d] = (uint16_t)v; break;
-        case FIELD_DIM: if (d < MG_TMAP_DIMS) m->last[d] = (uint32_t)v - 1; break;
-        case FIELD_STRIDE: if (d < MG_TMAP_DIMS - 1) m->strides[d] = v; break;
-        case FIELD_STEP: if (d < MG_TMAP_DIMS) m->step[d] = (uint8_t)v; break;
-        case FIELD_TYPE: m->type = type_of(v); break;
-        case FIELD_INTERLEAVE: m->interleave = (uint8_t)v; break;
-        case FIELD_SWIZZLE: m->swizzle = (uint8_t)v; break;
-        case FIELD_ATOMICITY: if (m->swizzle >= MG_TMAP_SWIZZLE_128) m->swizzle = (uint8_t)(MG_TMAP_SWIZZLE_128 + (v & 3)); break;
-        default: m->nan_fill = (uint8_t)v; break;
+        case FIELD_ADDRESS:
+            m->address = v;
+            break;
+        case FIELD_RANK:
+            m->rank = (uint8_t)(v + 1);
+            break; /* zero-based, as PTX has it */
+        case FIELD_BOX:
+            if (d < MG_TMAP_DIMS) m->box[d] = (uint16_t)v;
+            break;
+        case FIELD_DIM:
+            if (d < MG_TMAP_DIMS) m->last[d] = (uint32_t)v - 1;
+            break;
+        case FIELD_STRIDE:
+            if (d < MG_TMAP_DIMS - 1) m->strides[d] = v;
+            break;
+        case FIELD_STEP:
+            if (d < MG_TMAP_DIMS) m->step[d] = (uint8_t)v;
+            break;
+        case FIELD_TYPE:
+            m->type = type_of(v);
+            break;
+        case FIELD_INTERLEAVE:
+            m->interleave = (uint8_t)v;
+            break;
+        case FIELD_SWIZZLE:
+            m->swizzle = (uint8_t)v;
+            break;
+        case FIELD_ATOMICITY:
+            if (m->swizzle >= MG_TMAP_SWIZZLE_128) m->swizzle = (uint8_t)(MG_TMAP_SWIZZLE_128 + (v & 3));
+            break;
+        default:
+            m->nan_fill = (uint8_t)v;
+            break;
         }
     }
 }
@@ -213,5 +259,7 @@ void emu_tensormap_copy(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     const struct emu_copy *c = OP(o)->ext;
     struct emu_frame *f = EMU_FRAME(regs);
-    EMU_FOR_LANES(i, mask) memcpy(emu_at(f, &c->dst, regs, i, MG_TMAP_BYTES, 128), emu_at(f, &c->src, regs, i, MG_TMAP_BYTES, 128), MG_TMAP_BYTES);
+    EMU_FOR_LANES(i, mask)
+    memcpy(emu_at(f, &c->dst, regs, i, MG_TMAP_BYTES, 128), emu_at(f, &c->src, regs, i, MG_TMAP_BYTES, 128),
+           MG_TMAP_BYTES);
 }

@@ -4,6 +4,7 @@
  * Counts and reversals use plain arithmetic (SWAR, the exponent of a double) instead of the CPU's
  * scalar instructions, since that vectorises everywhere.
  */
+/* clang-format off */
 #include "device/emu/alu_priv.h"
 
 #define W_(n) AT(lane32, o->s[n])

@@ -5,6 +5,7 @@
  * first, which changes no comparison. Boolean operators, the second predicate and partial masks
  * are applied to the finished bit masks, in scalar code.
  */
+/* clang-format off */
 #include "device/emu/alu_half.h"
 #include "device/emu/alu_priv.h"
 
@@ -55,11 +56,27 @@ static inline uint32_t gather_bits64(vec_s64 m)
 #define AS_IS(v) (v)
 #define UP16(v) ((v) << 16) /* s16 in zero-extended lanes compares like s32 shifted up */
 #define INT_RELATIONS(F)                                                                   \
-    F(eq, x == y) F(ne, x != y) F(lt, x < y) F(le, x <= y) F(gt, x > y) F(ge, x >= y)
+    F(eq, x == y) \
+    F(ne, x != y) \
+    F(lt, x < y) \
+    F(le, x <= y) \
+    F(gt, x > y) \
+    F(ge, x >= y)
 #define FLOAT_RELATIONS(F)                                                                 \
-    F(eq, x == y) F(ne, (x < y) | (x > y)) F(lt, x < y) F(le, x <= y) F(gt, x > y) F(ge, x >= y) \
-    F(equ, ~((x < y) | (x > y))) F(neu, x != y) F(ltu, ~(x >= y)) F(leu, ~(x > y)) F(gtu, ~(x <= y)) F(geu, ~(x < y)) \
-    F(num, (x == x) & (y == y)) F(nan, (x != x) | (y != y))
+    F(eq, x == y) \
+    F(ne, (x < y) | (x > y)) \
+    F(lt, x < y) \
+    F(le, x <= y) \
+    F(gt, x > y) \
+    F(ge, x >= y) \
+    F(equ, ~((x < y) | (x > y))) \
+    F(neu, x != y) \
+    F(ltu, ~(x >= y)) \
+    F(leu, ~(x > y)) \
+    F(gtu, ~(x <= y)) \
+    F(geu, ~(x < y)) \
+    F(num, (x == x) & (y == y)) \
+    F(nan, (x != x) | (y != y))
 
 #define REL_U32(rel, e) CMP_FN(u32, vec_u32, N32, 32, AS_IS, rel, e)
 #define REL_S32(rel, e) CMP_FN(s32, vec_s32, N32, 32, AS_IS, rel, e)

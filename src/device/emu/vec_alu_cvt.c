@@ -5,6 +5,7 @@
  * Float to integer clamps to the range of the destination. NaN: 0 from f32 to 32 bits, else the top
  * bit alone, as PTX defines.
  */
+/* clang-format off */
 #include "device/emu/alu_half.h"
 #include "device/emu/alu_priv.h"
 
@@ -119,18 +120,24 @@ F2I(f64_s64, int64_t, double, -0x1p63, 9223372036854774784.0, 0x1p63, INT64_MAX,
 F2I(f64_u64, uint64_t, double, 0.0, 18446744073709549568.0, 0x1p64, UINT64_MAX, 1ull << 63)
 
 #define F2I_LIST(M, D)                                                                     \
-    M(D, f32, lanef, rni, round_rni32) M(D, f32, lanef, rmi, round_rmi32)                  \
-    M(D, f32, lanef, rpi, round_rpi32) M(D, f32, lanef, rzi, )                             \
-    M(D, f64, laned, rni, round_rni64) M(D, f64, laned, rmi, round_rmi64)                  \
-    M(D, f64, laned, rpi, round_rpi64) M(D, f64, laned, rzi, )
+    M(D, f32, lanef, rni, round_rni32) \
+    M(D, f32, lanef, rmi, round_rmi32) \
+    M(D, f32, lanef, rpi, round_rpi32) \
+    M(D, f32, lanef, rzi, ) \
+    M(D, f64, laned, rni, round_rni64) \
+    M(D, f64, laned, rmi, round_rmi64) \
+    M(D, f64, laned, rpi, round_rpi64) \
+    M(D, f64, laned, rzi, )
 #define FLOAT_INT(D, S, L, mode, round) LOOP1(cvt_##D##_##S##_##mode, l_##D, L, (u_##D)S##_##D(round(a[i])))
 #define EACH_F2I(M) F2I_LIST(M, s32) F2I_LIST(M, u32) F2I_LIST(M, s64) F2I_LIST(M, u64)
 EACH_F2I(FLOAT_INT)
 /* With .ftz a subnormal is 0 before it is rounded: differs only towards an infinity. */
 #define FLOAT_INT_Z(D, S, L, mode, round) LOOP1(cvt_##D##_##S##_##mode##_z, l_##D, L, (u_##D)S##_##D(round(flush32(a[i]))))
 #define F2I_Z_LIST(M, D)                                                                   \
-    M(D, f32, lanef, rni, round_rni32) M(D, f32, lanef, rmi, round_rmi32)                  \
-    M(D, f32, lanef, rpi, round_rpi32) M(D, f32, lanef, rzi, )
+    M(D, f32, lanef, rni, round_rni32) \
+    M(D, f32, lanef, rmi, round_rmi32) \
+    M(D, f32, lanef, rpi, round_rpi32) \
+    M(D, f32, lanef, rzi, )
 #define EACH_F2I_Z(M) F2I_Z_LIST(M, s32) F2I_Z_LIST(M, u32) F2I_Z_LIST(M, s64) F2I_Z_LIST(M, u64)
 EACH_F2I_Z(FLOAT_INT_Z)
 

@@ -6,6 +6,7 @@
  * has no fma instruction, f32 uses an error-free sum in double and f64 the C library's fma().
  * PTX 1.x: mad.f32 without rounding truncates the product to 24 bits (sm_1x only).
  */
+/* clang-format off */
 #include "device/emu/alu_approx.h"
 #include "device/emu/alu_half.h"
 #include "device/emu/alu_priv.h"

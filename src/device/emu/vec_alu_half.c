@@ -4,6 +4,7 @@
  * bf16 in float (24 bits are at least twice 11 plus 2: the second rounding is harmless), products
  * of bf16 in double, every fma with a sticky last bit. ex2 and tanh cut the float's result. NaN results are 0x7fff.
  */
+/* clang-format off */
 #include "device/emu/alu_approx.h"
 #include "device/emu/alu_half.h"
 #include "device/emu/alu_priv.h"
@@ -116,38 +117,48 @@ static inline h16 post_bz(h16 r) { return r & 0x7f80 ? r : r & 0x8000; }
 
 /*    sources  name        op    type  key              function, flush, result */
 #define MINMAX_LIST(M, T)                                                                  \
-    M(2, h_min_##T, min, T, 0, min_##T, K, post_n) M(2, h_max_##T, max, T, 0, max_##T, K, post_n) \
-    M(2, h_minn_##T, min, T, K_NAN, minnan_##T, K, post_n) M(2, h_maxn_##T, max, T, K_NAN, maxnan_##T, K, post_n) \
+    M(2, h_min_##T, min, T, 0, min_##T, K, post_n) \
+    M(2, h_max_##T, max, T, 0, max_##T, K, post_n) \
+    M(2, h_minn_##T, min, T, K_NAN, minnan_##T, K, post_n) \
+    M(2, h_maxn_##T, max, T, K_NAN, maxnan_##T, K, post_n) \
     M(2, h_minx_##T, min, T, K_XORSIGN | K_ABS, minxs_##T, K, post_n)                      \
     M(2, h_maxx_##T, max, T, K_XORSIGN | K_ABS, maxxs_##T, K, post_n)                      \
     M(2, h_minnx_##T, min, T, K_NAN | K_XORSIGN | K_ABS, minnanxs_##T, K, post_n)          \
     M(2, h_maxnx_##T, max, T, K_NAN | K_XORSIGN | K_ABS, maxnanxs_##T, K, post_n)          \
-    M(1, h_neg_##T, neg, T, 0, neg_##T, K, post_n) M(1, h_abs_##T, abs, T, 0, abs_##T, K, post_n)
+    M(1, h_neg_##T, neg, T, 0, neg_##T, K, post_n) \
+    M(1, h_abs_##T, abs, T, 0, abs_##T, K, post_n)
 #define ARITH_LIST(M, op, T, key)                                                          \
-    M(2, h_##op##_##T, op, T, key, op##_##T, K, post_n) M(2, h_##op##z_##T, op, T, (key) | K_FTZ, op##_##T##z, Z, post_n) \
+    M(2, h_##op##_##T, op, T, key, op##_##T, K, post_n) \
+    M(2, h_##op##z_##T, op, T, (key) | K_FTZ, op##_##T##z, Z, post_n) \
     M(2, h_##op##s_##T, op, T, (key) | K_SAT, op##_##T, K, sat_##T)                        \
     M(2, h_##op##zs_##T, op, T, (key) | K_FTZ | K_SAT, op##_##T##z, Z, sat_##T)
 #define HALF_LIST(M)                                                                       \
     ARITH_LIST(M, add, f16, K_RN) ARITH_LIST(M, sub, f16, K_RN) ARITH_LIST(M, mul, f16, K_RN) \
-    M(3, h_fma_f16, fma, f16, K_RN, fma_f16, K, post_n) M(3, h_fmaz_f16, fma, f16, K_RN | K_FTZ, fma_f16z, Z, post_n) \
+    M(3, h_fma_f16, fma, f16, K_RN, fma_f16, K, post_n) \
+    M(3, h_fmaz_f16, fma, f16, K_RN | K_FTZ, fma_f16z, Z, post_n) \
     M(3, h_fmas_f16, fma, f16, K_RN | K_SAT, fma_f16, K, sat_f16)                          \
     M(3, h_fmazs_f16, fma, f16, K_RN | K_FTZ | K_SAT, fma_f16z, Z, sat_f16)               \
     M(3, h_fmar_f16, fma, f16, K_RN | K_RELU, fma_f16, K, relu)                            \
     M(3, h_fmazr_f16, fma, f16, K_RN | K_FTZ | K_RELU, fma_f16z, Z, relu)                 \
     MINMAX_LIST(M, f16)                                                                    \
-    M(2, h_minz_f16, min, f16, K_FTZ, min_f16, Z, post_n) M(2, h_maxz_f16, max, f16, K_FTZ, max_f16, Z, post_n) \
+    M(2, h_minz_f16, min, f16, K_FTZ, min_f16, Z, post_n) \
+    M(2, h_maxz_f16, max, f16, K_FTZ, max_f16, Z, post_n) \
     M(2, h_minzn_f16, min, f16, K_FTZ | K_NAN, minnan_f16, Z, post_n)                      \
     M(2, h_maxzn_f16, max, f16, K_FTZ | K_NAN, maxnan_f16, Z, post_n)                      \
     M(2, h_minzx_f16, min, f16, K_FTZ | K_XORSIGN | K_ABS, minxs_f16, Z, post_n)           \
     M(2, h_maxzx_f16, max, f16, K_FTZ | K_XORSIGN | K_ABS, maxxs_f16, Z, post_n)           \
     M(2, h_minznx_f16, min, f16, K_FTZ | K_NAN | K_XORSIGN | K_ABS, minnanxs_f16, Z, post_n) \
     M(2, h_maxznx_f16, max, f16, K_FTZ | K_NAN | K_XORSIGN | K_ABS, maxnanxs_f16, Z, post_n) \
-    M(1, h_negz_f16, neg, f16, K_FTZ, neg_f16, Z, post_n) M(1, h_absz_f16, abs, f16, K_FTZ, abs_f16, Z, post_n) \
-    M(1, h_ex2_f16, ex2, f16, K_APPROX, ex2_f16, K, post_n) M(1, h_ex2z_f16, ex2, f16, K_APPROX | K_FTZ, ex2_f16, Z, post_z) \
+    M(1, h_negz_f16, neg, f16, K_FTZ, neg_f16, Z, post_n) \
+    M(1, h_absz_f16, abs, f16, K_FTZ, abs_f16, Z, post_n) \
+    M(1, h_ex2_f16, ex2, f16, K_APPROX, ex2_f16, K, post_n) \
+    M(1, h_ex2z_f16, ex2, f16, K_APPROX | K_FTZ, ex2_f16, Z, post_z) \
     M(1, h_tanh_f16, tanh, f16, K_APPROX, tanh_f16, K, post_n)                             \
-    M(2, h_add_bf16, add, bf16, K_RN, add_bf16, K, post_n) M(2, h_sub_bf16, sub, bf16, K_RN, sub_bf16, K, post_n) \
+    M(2, h_add_bf16, add, bf16, K_RN, add_bf16, K, post_n) \
+    M(2, h_sub_bf16, sub, bf16, K_RN, sub_bf16, K, post_n) \
     M(2, h_mul_bf16, mul, bf16, K_RN, mul_bf16, K, post_n)                                 \
-    M(3, h_fma_bf16, fma, bf16, K_RN, fma_bf16, K, post_n) M(3, h_fmar_bf16, fma, bf16, K_RN | K_RELU, fma_bf16, K, relu) \
+    M(3, h_fma_bf16, fma, bf16, K_RN, fma_bf16, K, post_n) \
+    M(3, h_fmar_bf16, fma, bf16, K_RN | K_RELU, fma_bf16, K, relu) \
     MINMAX_LIST(M, bf16)                                                                   \
     M(1, h_ex2_bf16, ex2, bf16, K_APPROX | K_FTZ, ex2_bf16, K, post_bz)                    \
     M(1, h_tanh_bf16, tanh, bf16, K_APPROX, tanh_bf16, K, post_n)

@@ -4,6 +4,7 @@
  * expression x, y, z are the source values as the instruction sees them (16-bit ones sign- or
  * zero-extended), X, Y, Z the same as unsigned numbers wide enough to wrap.
  */
+/* clang-format off */
 #include "device/emu/alu_priv.h"
 
 #define X ((m_t)x)

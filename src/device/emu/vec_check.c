@@ -11,10 +11,10 @@
 #endif
 
 #define CAT2(a, b) a##b
-#define CAT(a, b) CAT2(a, b)
-#define NAME(x) CAT(x, EMU_SUF)
-#define INLINE static inline __attribute__((always_inline))
-#define ALL for (int i = 0; i < EMU_LANES; i++)
+#define CAT(a, b)  CAT2(a, b)
+#define NAME(x)    CAT(x, EMU_SUF)
+#define INLINE     static inline __attribute__((always_inline))
+#define ALL        for (int i = 0; i < EMU_LANES; i++)
 enum { HALF = EMU_LANES / 2 };
 
 typedef int32_t vec __attribute__((vector_size(4 * HALF), aligned(4), may_alias));
@@ -22,7 +22,8 @@ typedef int32_t vec __attribute__((vector_size(4 * HALF), aligned(4), may_alias)
 /* A stamp that is ordered before what `self` does now: old, of the same lane, or of the warp before it
  * synchronised. Of numbers, and of vectors (where true is -1). */
 #define CLEAN(x, self) (((x) < limit) | !(((x) ^ (self)) & 0xfff) | (!(((x) ^ (self)) & EMU_STAMP_WARP) & ((x) < own)))
-#define CLEANS(x, self) (((x) < limit) | ((((x) ^ (self)) & 0xfff) == 0) | (((((x) ^ (self)) & EMU_STAMP_WARP) == 0) & ((x) < own)))
+#define CLEANS(x, self)                                                                                                \
+    (((x) < limit) | ((((x) ^ (self)) & 0xfff) == 0) | (((((x) ^ (self)) & EMU_STAMP_WARP) == 0) & ((x) < own)))
 #define AT(p) (*(vec *)(void *)(p))
 /* Stamps of HALF cells, `1 << per` of each lane, beginning with the block's. */
 #define SELVES(block) (((lane_numbers + HALF * (block)) >> per) + now)
@@ -44,7 +45,8 @@ INLINE bool all(const vec *m)
 }
 
 /* HALF lanes, each `1 << per` cells from cell c on. */
-INLINE bool read_row(struct emu_check *k, const struct emu_check_warp *cw, uint32_t c, int32_t now, uint32_t site, int per)
+INLINE bool read_row(struct emu_check *k, const struct emu_check_warp *cw, uint32_t c, int32_t now, uint32_t site,
+                     int per)
 {
     int32_t limit = cw->limit, own = cw->own;
     vec free_of[4], sites = (vec){0} + (int32_t)site, good = (vec){0} == 0, idle = good;
@@ -70,13 +72,15 @@ INLINE bool read_row(struct emu_check *k, const struct emu_check_warp *cw, uint3
     return true;
 }
 
-INLINE bool write_row(struct emu_check *k, const struct emu_check_warp *cw, uint32_t c, int32_t now, uint32_t site, int per)
+INLINE bool write_row(struct emu_check *k, const struct emu_check_warp *cw, uint32_t c, int32_t now, uint32_t site,
+                      int per)
 {
     int32_t limit = cw->limit, own = cw->own;
     vec sites = (vec){0} + (int32_t)site, good = (vec){0} == 0;
     for (int b = 0; b < 1 << per; b++) {
         vec self = SELVES(b);
-        good &= CLEANS(AT(k->w + c + HALF * b), self) & CLEANS(AT(k->r + c + HALF * b), self) & CLEANS(AT(k->q + c + HALF * b), self);
+        good &= CLEANS(AT(k->w + c + HALF * b), self) & CLEANS(AT(k->r + c + HALF * b), self) &
+                CLEANS(AT(k->q + c + HALF * b), self);
     }
     if (!all(&good)) return false;
     for (int b = 0; b < 1 << per; b++) {
@@ -87,7 +91,8 @@ INLINE bool write_row(struct emu_check *k, const struct emu_check_warp *cw, uint
 }
 
 /* Lanes `first` and the next HALF - 1 read n cells from c on, the same ones. */
-INLINE bool read_same(struct emu_check *k, const struct emu_check_warp *cw, uint32_t c, uint32_t n, int32_t now, uint32_t site)
+INLINE bool read_same(struct emu_check *k, const struct emu_check_warp *cw, uint32_t c, uint32_t n, int32_t now,
+                      uint32_t site)
 {
     int32_t limit = cw->limit, own = cw->own;
     for (uint32_t e = 0; e < n; e++) {
@@ -110,7 +115,8 @@ INLINE bool read_same(struct emu_check *k, const struct emu_check_warp *cw, uint
 }
 
 /* A cell of each lane, in any order. The result is the lanes that are not clean. */
-INLINE uint32_t read_lanes(struct emu_check *k, const struct emu_check_warp *cw, const uint32_t *at, uint32_t lanes, uint32_t site)
+INLINE uint32_t read_lanes(struct emu_check *k, const struct emu_check_warp *cw, const uint32_t *at, uint32_t lanes,
+                           uint32_t site)
 {
     int32_t limit = cw->limit, own = cw->own, base = k->base;
     uint32_t shift = k->shift, rest = 0;
@@ -135,7 +141,8 @@ INLINE uint32_t read_lanes(struct emu_check *k, const struct emu_check_warp *cw,
     return rest;
 }
 
-INLINE uint32_t write_lanes(const struct emu_op *op, struct emu_frame *f, const struct emu_check_warp *cw, const uint32_t *at, uint32_t lanes)
+INLINE uint32_t write_lanes(const struct emu_op *op, struct emu_frame *f, const struct emu_check_warp *cw,
+                            const uint32_t *at, uint32_t lanes)
 {
     struct emu_check *k = f->w->cta->check;
     int32_t limit = cw->limit, own = cw->own;
@@ -158,7 +165,8 @@ INLINE uint32_t write_lanes(const struct emu_op *op, struct emu_frame *f, const 
 }
 
 /* Atomics of one cell each; the result is the lanes that are not clean. */
-INLINE uint32_t atomic_lanes(struct emu_check *k, const struct emu_check_warp *cw, const uint32_t *at, uint32_t lanes, uint32_t site)
+INLINE uint32_t atomic_lanes(struct emu_check *k, const struct emu_check_warp *cw, const uint32_t *at, uint32_t lanes,
+                             uint32_t site)
 {
     int32_t limit = cw->limit, own = cw->own, base = k->base;
     uint32_t shift = k->shift, rest = 0;
@@ -182,7 +190,8 @@ INLINE uint32_t offsets(const struct emu_op *op, struct emu_frame *f, const char
 {
     uint64_t off = (uint64_t)op->off, limit = f->shared_bytes;
     if (op->space == MG_SPACE_shared) {
-        if (op->flags & EMU_OF_BASE_NONE) ALL at[i] = (uint32_t)off;
+        if (op->flags & EMU_OF_BASE_NONE)
+            ALL at[i] = (uint32_t)off;
         else if (op->flags & EMU_OF_BASE_W) {
             const uint32_t *a = (const uint32_t *)(regs + op->a.s[0]);
             ALL at[i] = a[i] + (uint32_t)off;
@@ -220,8 +229,10 @@ void NAME(emu_check_access)(const struct emu_alu *o, char *regs, uint32_t mask)
     if (!lanes) return;
     uint32_t last = (uint32_t)f->shared_bytes - bytes, align = bytes - 1;
     if (bytes > f->shared_bytes) return;
-    if (lanes == UINT32_MAX) ALL bad |= (at[i] > last) | (at[i] & align);
-    else ALL bad |= lanes >> i & 1 ? (at[i] > last) | (at[i] & align) : 0;
+    if (lanes == UINT32_MAX)
+        ALL bad |= (at[i] > last) | (at[i] & align);
+    else
+        ALL bad |= lanes >> i & 1 ? (at[i] > last) | (at[i] & align) : 0;
     if (bad) return; /* the operation itself will stop the launch */
     uint32_t cells = bytes >> k->shift;
     if (op->mode == EMU_CK_ATOMIC && op->sub == (EMU_CHECK_READ | EMU_CHECK_WRITE) && cells == 1) {
@@ -246,10 +257,13 @@ void NAME(emu_check_access)(const struct emu_alu *o, char *regs, uint32_t mask)
             c = p[0] >> k->shift;
             if (!row) {
                 int per = cells == 1 ? 0 : cells == 2 ? 1 : 2;
-                bool ok = writes ? per == 0 ? write_row(k, cw, c, now, op->site, 0) : write_row(k, cw, c, now, op->site, per)
-                                 : per == 0 ? read_row(k, cw, c, now, op->site, 0) : read_row(k, cw, c, now, op->site, per);
+                bool ok =
+                    writes ? per == 0 ? write_row(k, cw, c, now, op->site, 0) : write_row(k, cw, c, now, op->site, per)
+                    : per == 0 ? read_row(k, cw, c, now, op->site, 0)
+                               : read_row(k, cw, c, now, op->site, per);
                 if (ok) continue;
-            } else if (!same && !writes && read_same(k, cw, c, cells, now, op->site)) continue;
+            } else if (!same && !writes && read_same(k, cw, c, cells, now, op->site))
+                continue;
         }
         rest |= part << (HALF * h);
     }

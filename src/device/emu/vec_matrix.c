@@ -26,14 +26,19 @@
 #define LANES 4
 #endif
 enum {
-    NV = 32 / LANES,   /* vectors of a register */
-    MAX_MT = 4, MAX_K = 128,
-    NOTHING = -1000,   /* exponent of zero */
+    NV = 32 / LANES, /* vectors of a register */
+    MAX_MT = 4,
+    MAX_K = 128,
+    NOTHING = -1000, /* exponent of zero */
 };
 typedef int vi __attribute__((vector_size(4 * LANES), may_alias));
 typedef float vf __attribute__((vector_size(4 * LANES), may_alias));
-#define ZERO (vi){0}
-#define LOAD_I(p) (((const vi *)__builtin_assume_aligned((p), 4 * LANES))[0])
+#define ZERO                                                                                                           \
+    (vi)                                                                                                               \
+    {                                                                                                                  \
+        0                                                                                                              \
+    }
+#define LOAD_I(p)   (((const vi *)__builtin_assume_aligned((p), 4 * LANES))[0])
 #define STORE(p, v) (((vi *)__builtin_assume_aligned((p), 4 * LANES))[0] = (vi)(v))
 
 INLINE vi greater(vi a, vi b)
@@ -61,7 +66,8 @@ INLINE void quad(const uint8_t *tile, unsigned bits, unsigned h, uint32_t *out)
 /* Splits an element; *special: infinity or NaN seen. e_bits + m_bits + 1 = width. */
 INLINE void split(uint32_t u, int e_bits, int m_bits, float *m, int *e, uint32_t *special)
 {
-    uint32_t top = (1u << e_bits) - 1, ex = u >> m_bits & top, frac = u & ((1u << m_bits) - 1), sign = (u >> (e_bits + m_bits) & 1) << 31;
+    uint32_t top = (1u << e_bits) - 1, ex = u >> m_bits & top, frac = u & ((1u << m_bits) - 1),
+             sign = (u >> (e_bits + m_bits) & 1) << 31;
     int bias = (int)(top >> 1);
     float one = float32(0x3f800000u | frac << (23 - m_bits)), v = ex ? one : one - 1.0f;
     *m = float32(bits32(v) | sign);
@@ -74,14 +80,22 @@ static uint32_t split_quad(enum mg_type t, const uint32_t *x, bool negate, float
 {
     uint32_t special = 0, ignored = 0;
     switch (t) {
-    case MG_TYPE_f16: for (int i = 0; i < 32; i++) split(x[i], 5, 10, &m[i], &e[i], &special); break;
-    case MG_TYPE_bf16: for (int i = 0; i < 32; i++) split(x[i], 8, 7, &m[i], &e[i], &special); break;
-    case MG_TYPE_e5m2: for (int i = 0; i < 32; i++) split(x[i], 5, 2, &m[i], &e[i], &special); break;
+    case MG_TYPE_f16:
+        for (int i = 0; i < 32; i++) split(x[i], 5, 10, &m[i], &e[i], &special);
+        break;
+    case MG_TYPE_bf16:
+        for (int i = 0; i < 32; i++) split(x[i], 8, 7, &m[i], &e[i], &special);
+        break;
+    case MG_TYPE_e5m2:
+        for (int i = 0; i < 32; i++) split(x[i], 5, 2, &m[i], &e[i], &special);
+        break;
     case MG_TYPE_e4m3:
         for (int i = 0; i < 32; i++) split(x[i], 4, 3, &m[i], &e[i], &ignored);
         for (int i = 0; i < 32; i++) special |= (x[i] & 0x7f) == 0x7f;
         break;
-    default: for (int i = 0; i < 32; i++) split(x[i] >> 13, 8, 10, &m[i], &e[i], &special); break;
+    default:
+        for (int i = 0; i < 32; i++) split(x[i] >> 13, 8, 10, &m[i], &e[i], &special);
+        break;
     }
     for (int i = 0; negate && i < 32; i++) m[i] = float32(bits32(m[i]) ^ 0x80000000u);
     return special;
@@ -90,7 +104,7 @@ static uint32_t split_quad(enum mg_type t, const uint32_t *x, bool negate, float
 INLINE uint32_t not_whole(float x, float most)
 {
     float r = (x + 0x1.8p23f) - 0x1.8p23f, size = float32(bits32(x) & 0x7fffffff);
-    return (uint32_t)(r != x) | (uint32_t)!(size <= most);
+    return (uint32_t)(r != x) | (uint32_t) !(size <= most);
 }
 
 /* Elements as floats; what comes back says whether some are no small whole numbers. */
@@ -122,11 +136,11 @@ static void widen_quad(enum mg_type t, const uint32_t *x, int *out)
 
 /* Element k of each row, four times: [4][32] from a quad. */
 #if defined(__AVX512F__)
-#define SPREAD(v, k) (vi)_mm512_shuffle_epi32((__m512i)(v), (k) * 0x55)
+#define SPREAD(v, k) (vi) _mm512_shuffle_epi32((__m512i)(v), (k)*0x55)
 #elif defined(__AVX2__)
-#define SPREAD(v, k) (vi)_mm256_shuffle_epi32((__m256i)(v), (k) * 0x55)
+#define SPREAD(v, k) (vi) _mm256_shuffle_epi32((__m256i)(v), (k)*0x55)
 #else
-#define SPREAD(v, k) (vi)_mm_shuffle_epi32((__m128i)(v), (k) * 0x55)
+#define SPREAD(v, k) (vi) _mm_shuffle_epi32((__m128i)(v), (k)*0x55)
 #endif
 INLINE void spread_a(const void *from, void *to)
 {
@@ -151,7 +165,8 @@ INLINE void spread_b(const void *from, void *to)
     const float *s = from;
     float *d = to;
     for (int p = 0; p < 2; p++) {
-        __m128 r0 = _mm_load_ps(s + 4 * p), r1 = _mm_load_ps(s + 4 * p + 8), r2 = _mm_load_ps(s + 4 * p + 16), r3 = _mm_load_ps(s + 4 * p + 24);
+        __m128 r0 = _mm_load_ps(s + 4 * p), r1 = _mm_load_ps(s + 4 * p + 8), r2 = _mm_load_ps(s + 4 * p + 16),
+               r3 = _mm_load_ps(s + 4 * p + 24);
         _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
         every_row(d + (0 + p) * LANES, r0);
         every_row(d + (2 + p) * LANES, r1);
@@ -160,7 +175,7 @@ INLINE void spread_b(const void *from, void *to)
     }
 }
 
-struct work { /* on the stack of the worker; of A all, of B and C one tile of columns */
+struct work {                                 /* on the stack of the worker; of A all, of B and C one tile of columns */
     _Alignas(64) float aw[MAX_MT][MAX_K][32]; /* whole numbers; integers lie here, too */
     _Alignas(64) float am[MAX_MT][MAX_K / 2][32];
     _Alignas(64) int ae[MAX_MT][MAX_K / 2][32];
@@ -176,9 +191,14 @@ struct work { /* on the stack of the worker; of A all, of B and C one tile of co
 
 /* ---- floats ----------------------------------------------------------------------------------- */
 
-struct row { vi top, base, acc, high, low; };
+struct row {
+    vi top, base, acc, high, low;
+};
 
-INLINE vi term(vf p, vi shift) { return __builtin_convertvector(p * (vf)(greater(shift, ZERO + 97) << 23), vi); }
+INLINE vi term(vf p, vi shift)
+{
+    return __builtin_convertvector(p * (vf)(greater(shift, ZERO + 97) << 23), vi);
+}
 
 /* Splits the addends and starts the search for the largest exponent with them. */
 INLINE void open_row(struct row *r, const uint32_t *c, vf *cm, vi *ce)
@@ -211,7 +231,8 @@ INLINE void close_row(const struct row *r, int fraction, double *out)
     memcpy(lo, &r->low, sizeof lo);
     memcpy(to, &r->top, sizeof to);
     for (int j = 0; j < LANES; j++)
-        out[j] = ((double)hi[j] * 65536.0 + (double)lo[j]) * float64((uint64_t)(int64_t)(to[j] - fraction + 1023) << 52);
+        out[j] =
+            ((double)hi[j] * 65536.0 + (double)lo[j]) * float64((uint64_t)(int64_t)(to[j] - fraction + 1023) << 52);
 }
 
 /* Even and odd columns of vector v of the row tile t. Groups of 8 products stay within 32 bits. */
@@ -275,11 +296,16 @@ static void patch_special(const struct emu_matrix *x, const uint8_t *const *a, c
             uint32_t at = i / 8 * 64 + (j & 1) * 32 + i % 8 * 4 + j / 2, *d = &w->d[at];
             double s = float32(w->c[at]);
             for (uint32_t k = 0; k < x->k; k++) {
-                double p = emu_matrix_value((enum mg_type)x->a, element(a + i / 8, mt, i % 8, k, bits)) * emu_matrix_value((enum mg_type)x->b, element(b, 1, j, k, bits));
-                s += x->flags & EMU_MF_NEG_A && x->flags & EMU_MF_NEG_B ? p : x->flags & (EMU_MF_NEG_A | EMU_MF_NEG_B) ? -p : p;
+                double p = emu_matrix_value((enum mg_type)x->a, element(a + i / 8, mt, i % 8, k, bits)) *
+                           emu_matrix_value((enum mg_type)x->b, element(b, 1, j, k, bits));
+                s += x->flags & EMU_MF_NEG_A && x->flags & EMU_MF_NEG_B ? p
+                     : x->flags & (EMU_MF_NEG_A | EMU_MF_NEG_B)         ? -p
+                                                                        : p;
             }
-            if (s != s) *d = half ? 0x7fff : 0x7fffffff;
-            else if (isinf(s)) *d = (half ? 0x7c00u : 0x7f800000u) | (s < 0 ? half ? 0x8000u : 0x80000000u : 0);
+            if (s != s)
+                *d = half ? 0x7fff : 0x7fffffff;
+            else if (isinf(s))
+                *d = (half ? 0x7c00u : 0x7f800000u) | (s < 0 ? half ? 0x8000u : 0x80000000u : 0);
         }
 }
 
@@ -300,9 +326,11 @@ static uint32_t split_a(const struct emu_matrix *x, const uint8_t *const *a, str
 }
 
 /* One tile of columns: b are its tiles in the order of k. */
-static void columns_float(const struct emu_matrix *x, const uint8_t *const *a, const uint8_t *const *b, struct work *w, uint32_t bad)
+static void columns_float(const struct emu_matrix *x, const uint8_t *const *a, const uint8_t *const *b, struct work *w,
+                          uint32_t bad)
 {
-    uint32_t mt = x->m / 8u, k = x->k, bits = mg_type_bits((enum mg_type)x->b), per = 32 / bits, quads = k / 4, special = 0, odd = 0;
+    uint32_t mt = x->m / 8u, k = x->k, bits = mg_type_bits((enum mg_type)x->b), per = 32 / bits, quads = k / 4,
+             special = 0, odd = 0;
     bool half = mg_type_bits((enum mg_type)x->d) == 16;
     _Alignas(64) uint32_t x4[32];
     _Alignas(64) float m[32];
@@ -343,7 +371,8 @@ static void columns_float(const struct emu_matrix *x, const uint8_t *const *a, c
     for (uint32_t i = 0; i < 64 * mt; i++) odd |= (w->c[i] & 0x7f800000) == 0x7f800000;
     if (half)
         for (uint32_t i = 0; i < 64 * mt; i++) w->d[i] = float_to_half(double_to_float_odd(w->sum[i]));
-    else cut_f32(w->sum, w->d, 64 * mt, x->flags & EMU_MF_E8M13 ? ~0x3ffu : ~0u);
+    else
+        cut_f32(w->sum, w->d, 64 * mt, x->flags & EMU_MF_E8M13 ? ~0x3ffu : ~0u);
     if (special | odd | w->a_special) patch_special(x, a, b, w);
 }
 
@@ -399,7 +428,8 @@ static void load_c(const struct emu_matrix *x, const char *regs, uint32_t first,
     const uint32_t *reg = x->reg + x->n_a + x->n_b;
     bool half = mg_type_bits((enum mg_type)x->c) == 16;
     for (uint32_t t = 0; t < x->m / 8u; t++) {
-        if (zero) memset(w->c + 64 * t, 0, 256);
+        if (zero)
+            memset(w->c + 64 * t, 0, 256);
         else if (half) {
             const lane32 *s = (const lane32 *)(const void *)(regs + reg[first + t]);
             for (int i = 0; i < 32; i++) w->c[64 * t + (uint32_t)i] = bits32(half_to_float(s[i] & 0xffff));
@@ -428,10 +458,12 @@ static void store_d(const struct emu_matrix *x, char *regs, uint32_t first, cons
 
 /* Registers of D may be among those of A and B: where there is more than one tile of columns, results
  * are written when all tiles have been read. */
-static void product(const struct emu_matrix *x, const uint8_t *const *a, const uint8_t *const *b, char *regs, bool zero_c)
+static void product(const struct emu_matrix *x, const uint8_t *const *a, const uint8_t *const *b, char *regs,
+                    bool zero_c)
 {
     struct work w;
-    uint32_t mt = x->m / 8u, nt = x->n / 8u, bits = mg_type_bits((enum mg_type)x->a), kt = x->k * bits / 128, per = 32 / (bits ? bits : 1), bad = bits == 8;
+    uint32_t mt = x->m / 8u, nt = x->n / 8u, bits = mg_type_bits((enum mg_type)x->a), kt = x->k * bits / 128,
+             per = 32 / (bits ? bits : 1), bad = bits == 8;
     bool is_float = mg_type_kind((enum mg_type)x->a) == MG_TK_FLOAT;
     _Alignas(64) uint32_t x4[32];
     _Alignas(64) float y[32];
@@ -439,8 +471,10 @@ static void product(const struct emu_matrix *x, const uint8_t *const *a, const u
     for (uint32_t t = 0; t < mt && x->a != MG_TYPE_b1; t++)
         for (uint32_t q = 0; q < x->k / 4u && !(is_float && bad); q++) {
             quad(a[t + q / per * mt], bits, q % per, x4);
-            if (is_float) bad |= whole_quad((enum mg_type)x->a, x4, x->flags & EMU_MF_NEG_A, y);
-            else widen_quad((enum mg_type)x->a, x4, (int *)(void *)y);
+            if (is_float)
+                bad |= whole_quad((enum mg_type)x->a, x4, x->flags & EMU_MF_NEG_A, y);
+            else
+                widen_quad((enum mg_type)x->a, x4, (int *)(void *)y);
             spread_a(y, w.aw[t][4 * q]);
         }
     struct emu_matrix late = *x;
@@ -454,12 +488,16 @@ static void product(const struct emu_matrix *x, const uint8_t *const *a, const u
     }
     for (uint32_t n = 0; n < nt; n++) {
         load_c(x, regs, n * mt, &w, zero_c);
-        if (x->a == MG_TYPE_b1) columns_bits(x, a, b + n * kt, &w);
-        else if (is_float) columns_float(x, a, b + n * kt, &w, bad);
-        else columns_int(x, b + n * kt, &w);
+        if (x->a == MG_TYPE_b1)
+            columns_bits(x, a, b + n * kt, &w);
+        else if (is_float)
+            columns_float(x, a, b + n * kt, &w, bad);
+        else
+            columns_int(x, b + n * kt, &w);
         store_d(&late, hold ? held : regs, n * mt, &w);
     }
-    for (uint32_t i = 0; hold && i < n_regs; i++) memcpy(regs + x->reg[x->n_a + x->n_b + x->n_c + i], held + slots[i], 128);
+    for (uint32_t i = 0; hold && i < n_regs; i++)
+        memcpy(regs + x->reg[x->n_a + x->n_b + x->n_c + i], held + slots[i], 128);
 }
 
 /* ---- f64 -------------------------------------------------------------------------------------- */
@@ -469,11 +507,15 @@ static void product(const struct emu_matrix *x, const uint8_t *const *a, const u
 #if defined(__AVX2__)
 typedef __m256d v4d;
 #define FMA4(a, b, c) _mm256_fmadd_pd(a, b, c)
-#define LOAD4(p) _mm256_load_pd(p)
-#define STORE4(p, v) _mm256_store_pd(p, _mm256_blendv_pd(v, _mm256_castsi256_pd(_mm256_set1_epi64x((long long)NAN64)), _mm256_cmp_pd(v, v, _CMP_UNORD_Q)))
-#define SPREAD4(v, k) _mm256_permute4x64_pd(v, (k) * 0x55)
+#define LOAD4(p)      _mm256_load_pd(p)
+#define STORE4(p, v)                                                                                                   \
+    _mm256_store_pd(p, _mm256_blendv_pd(v, _mm256_castsi256_pd(_mm256_set1_epi64x((long long)NAN64)),                  \
+                                        _mm256_cmp_pd(v, v, _CMP_UNORD_Q)))
+#define SPREAD4(v, k) _mm256_permute4x64_pd(v, (k)*0x55)
 #else
-typedef struct { double at[4]; } v4d;
+typedef struct {
+    double at[4];
+} v4d;
 INLINE v4d FMA4(v4d a, v4d b, v4d c)
 {
     for (int i = 0; i < 4; i++) c.at[i] = fma(a.at[i], b.at[i], c.at[i]);
@@ -489,7 +531,13 @@ INLINE void STORE4(double *p, v4d v)
 {
     for (int i = 0; i < 4; i++) p[i] = v.at[i] == v.at[i] ? v.at[i] : float64(NAN64);
 }
-#define SPREAD4(v, k) (v4d){{(v).at[k], (v).at[k], (v).at[k], (v).at[k]}}
+#define SPREAD4(v, k)                                                                                                  \
+    (v4d)                                                                                                              \
+    {                                                                                                                  \
+        {                                                                                                              \
+            (v).at[k], (v).at[k], (v).at[k], (v).at[k]                                                                 \
+        }                                                                                                              \
+    }
 #endif
 
 static void product_f64(const struct emu_matrix *x, char *regs)
@@ -505,13 +553,16 @@ static void product_f64(const struct emu_matrix *x, char *regs)
     }
     _Alignas(32) double held[4][32]; /* where a later tile may still read what an earlier one would overwrite */
     for (uint32_t t = 0; t < mt; t++) {
-        double *d0 = mt > 1 ? held[2 * t] : (double *)(void *)(regs + rd[2 * t]), *d1 = mt > 1 ? held[2 * t + 1] : (double *)(void *)(regs + rd[2 * t + 1]);
-        const double *c0 = (const double *)(const void *)(regs + rc[2 * t]), *c1 = (const double *)(const void *)(regs + rc[2 * t + 1]);
+        double *d0 = mt > 1 ? held[2 * t] : (double *)(void *)(regs + rd[2 * t]),
+               *d1 = mt > 1 ? held[2 * t + 1] : (double *)(void *)(regs + rd[2 * t + 1]);
+        const double *c0 = (const double *)(const void *)(regs + rc[2 * t]),
+                     *c1 = (const double *)(const void *)(regs + rc[2 * t + 1]);
         for (uint32_t r = 0; r < 8; r++) {
             v4d even = LOAD4(c0 + 4 * r), odd = LOAD4(c1 + 4 * r);
             for (uint32_t q = 0; q < kt; q++) {
                 v4d a = LOAD4((const double *)(const void *)(regs + ra[t + mt * q]) + 4 * r);
-#define STEP(k) even = FMA4(SPREAD4(a, k), LOAD4(b[4 * q + (k)][0]), even), odd = FMA4(SPREAD4(a, k), LOAD4(b[4 * q + (k)][1]), odd)
+#define STEP(k)                                                                                                        \
+    even = FMA4(SPREAD4(a, k), LOAD4(b[4 * q + (k)][0]), even), odd = FMA4(SPREAD4(a, k), LOAD4(b[4 * q + (k)][1]), odd)
                 STEP(0), STEP(1), STEP(2), STEP(3);
             }
             STORE4(d0 + 4 * r, even);

@@ -5,6 +5,7 @@
  * allocation, others by the least and greatest address of the active lanes, and only what is not
  * inside that one allocation goes lane by lane (mem_check.c).
  */
+/* clang-format off */
 #include "device/emu/emu.h"
 #include "device/emu/whole.h"
 
@@ -109,10 +110,18 @@ INLINE bool shared_tile(const struct emu_op *op, struct emu_frame *f, const char
 /* ---- elements ------------------------------------------------------------------------------- */
 
 #define ELEMS(X)                                                                                 \
-    X(U8W, uint8_t, uint32_t, uint32_t) X(S8W, int8_t, int32_t, uint32_t) X(S8H, int8_t, uint16_t, uint32_t) \
-    X(U16W, uint16_t, uint32_t, uint32_t) X(S16W, int16_t, int32_t, uint32_t) X(B32W, uint32_t, uint32_t, uint32_t) \
-    X(U8D, uint8_t, uint64_t, uint64_t) X(S8D, int8_t, int64_t, uint64_t) X(U16D, uint16_t, uint64_t, uint64_t) \
-    X(S16D, int16_t, int64_t, uint64_t) X(U32D, uint32_t, uint64_t, uint64_t) X(S32D, int32_t, int64_t, uint64_t) \
+    X(U8W, uint8_t, uint32_t, uint32_t) \
+    X(S8W, int8_t, int32_t, uint32_t) \
+    X(S8H, int8_t, uint16_t, uint32_t) \
+    X(U16W, uint16_t, uint32_t, uint32_t) \
+    X(S16W, int16_t, int32_t, uint32_t) \
+    X(B32W, uint32_t, uint32_t, uint32_t) \
+    X(U8D, uint8_t, uint64_t, uint64_t) \
+    X(S8D, int8_t, int64_t, uint64_t) \
+    X(U16D, uint16_t, uint64_t, uint64_t) \
+    X(S16D, int16_t, int64_t, uint64_t) \
+    X(U32D, uint32_t, uint64_t, uint64_t) \
+    X(S32D, int32_t, int64_t, uint64_t) \
     X(B64D, uint64_t, uint64_t, uint64_t)
 
 struct quad { uint64_t lo, hi; };

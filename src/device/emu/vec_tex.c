@@ -4,10 +4,13 @@
 
 #include <math.h>
 
-#define LANES 32
+#define LANES   32
 #define EACH(l) for (uint32_t l = 0; l < LANES; l++)
 
-struct axis { int32_t i[2][LANES], w[LANES]; uint32_t outside[2]; /* lanes whose texel is the border */ };
+struct axis {
+    int32_t i[2][LANES], w[LANES];
+    uint32_t outside[2]; /* lanes whose texel is the border */
+};
 struct taps { /* by tap, then by lane */
     uint32_t n, group;
     uint64_t at[8][LANES];
@@ -25,14 +28,12 @@ static void texels_of(const struct mg_texture *t, enum mg_tex_address mode, cons
         double v = (double)float32(c[l] & 0x7f800000 ? c[l] : 0);
         x[l] = v == v ? v : 0;
     }
-    if (mode == MG_TEX_WRAP)
-        EACH(l)
+    if (mode == MG_TEX_WRAP) EACH(l)
         {
             double f = x[l] - floor(x[l]);
             x[l] = f == f ? f : 0;
         }
-    if (mode == MG_TEX_MIRROR)
-        EACH(l)
+    if (mode == MG_TEX_MIRROR) EACH(l)
         {
             double f = x[l] - 2 * floor(0.5 * x[l]);
             x[l] = f == f ? f : 0;
@@ -86,16 +87,20 @@ static void locate(const struct mg_texture *t, uint32_t k, const uint32_t *c, ui
 
 /* ---- taps --------------------------------------------------------------------------------------------- */
 
-static void tap(struct taps *p, const struct mg_texture *t, const struct axis a[3], uint32_t x, uint32_t y, uint32_t z, const int32_t *w)
+static void tap(struct taps *p, const struct mg_texture *t, const struct axis a[3], uint32_t x, uint32_t y, uint32_t z,
+                const int32_t *w)
 {
     const struct mg_tex_level *v = &t->level[0];
     uint32_t k = p->n++, bytes = mg_texel_kind_bytes(t->kind) * t->channels;
-    EACH(l) p->at[k][l] = (uint64_t)(uint32_t)a[2].i[z][l] * v->slice + (uint64_t)(uint32_t)a[1].i[y][l] * v->row + (uint64_t)(uint32_t)a[0].i[x][l] * bytes;
+    EACH(l)
+    p->at[k][l] = (uint64_t)(uint32_t)a[2].i[z][l] * v->slice + (uint64_t)(uint32_t)a[1].i[y][l] * v->row +
+                  (uint64_t)(uint32_t)a[0].i[x][l] * bytes;
     memcpy(p->w[k], w, sizeof p->w[k]);
     p->outside[k] = a[0].outside[x] | a[1].outside[y] | a[2].outside[z];
 }
 
-static void square(struct taps *p, const struct mg_texture *t, uint32_t dims, const struct axis a[3], uint32_t z, const int32_t *total)
+static void square(struct taps *p, const struct mg_texture *t, uint32_t dims, const struct axis a[3], uint32_t z,
+                   const int32_t *total)
 {
     int32_t left[LANES], right[LANES], w[4][LANES];
     EACH(l)
@@ -124,9 +129,15 @@ static void square(struct taps *p, const struct mg_texture *t, uint32_t dims, co
 static void load(const uint8_t *base, const uint64_t *at, uint32_t bytes, uint32_t word[4][LANES])
 {
     switch (bytes) {
-    case 1: EACH(l) word[0][l] = base[at[l]]; break;
-    case 2: EACH(l) word[0][l] = tex_u16(base + at[l]); break;
-    case 4: EACH(l) word[0][l] = tex_u32(base + at[l]); break;
+    case 1:
+        EACH(l) word[0][l] = base[at[l]];
+        break;
+    case 2:
+        EACH(l) word[0][l] = tex_u16(base + at[l]);
+        break;
+    case 4:
+        EACH(l) word[0][l] = tex_u32(base + at[l]);
+        break;
     case 8:
         EACH(l)
         {
@@ -143,23 +154,43 @@ static void channel(enum mg_texel_kind kind, uint32_t word[4][LANES], uint32_t k
 {
     const uint32_t *half = word[k / 2];
     switch (kind) {
-    case MG_TEXEL_U8: EACH(l) v[l] = word[0][l] >> 8 * k & 255; break;
-    case MG_TEXEL_S8: EACH(l) v[l] = (uint32_t)(int8_t)(word[0][l] >> 8 * k); break;
-    case MG_TEXEL_U16: EACH(l) v[l] = half[l] >> 16 * (k & 1) & 65535; break;
-    case MG_TEXEL_S16: EACH(l) v[l] = (uint32_t)(int16_t)(half[l] >> 16 * (k & 1)); break;
-    case MG_TEXEL_F16: EACH(l) v[l] = bits32(half_to_float(half[l] >> 16 * (k & 1) & 65535)); break;
-    default: memcpy(v, word[k], LANES * sizeof *v);
+    case MG_TEXEL_U8:
+        EACH(l) v[l] = word[0][l] >> 8 * k & 255;
+        break;
+    case MG_TEXEL_S8:
+        EACH(l) v[l] = (uint32_t)(int8_t)(word[0][l] >> 8 * k);
+        break;
+    case MG_TEXEL_U16:
+        EACH(l) v[l] = half[l] >> 16 * (k & 1) & 65535;
+        break;
+    case MG_TEXEL_S16:
+        EACH(l) v[l] = (uint32_t)(int16_t)(half[l] >> 16 * (k & 1));
+        break;
+    case MG_TEXEL_F16:
+        EACH(l) v[l] = bits32(half_to_float(half[l] >> 16 * (k & 1) & 65535));
+        break;
+    default:
+        memcpy(v, word[k], LANES * sizeof *v);
     }
 }
 
 static void as_float(enum mg_texel_kind kind, uint32_t *v)
 {
     switch (kind) {
-    case MG_TEXEL_U8: EACH(l) v[l] = bits32(tex_unorm(v[l], 255.0f)); break;
-    case MG_TEXEL_S8: EACH(l) v[l] = bits32(tex_snorm((int32_t)v[l], 127.0f)); break;
-    case MG_TEXEL_U16: EACH(l) v[l] = bits32(tex_unorm(v[l], 65535.0f)); break;
-    case MG_TEXEL_S16: EACH(l) v[l] = bits32(tex_snorm((int32_t)v[l], 32767.0f)); break;
-    default: break;
+    case MG_TEXEL_U8:
+        EACH(l) v[l] = bits32(tex_unorm(v[l], 255.0f));
+        break;
+    case MG_TEXEL_S8:
+        EACH(l) v[l] = bits32(tex_snorm((int32_t)v[l], 127.0f));
+        break;
+    case MG_TEXEL_U16:
+        EACH(l) v[l] = bits32(tex_unorm(v[l], 65535.0f));
+        break;
+    case MG_TEXEL_S16:
+        EACH(l) v[l] = bits32(tex_snorm((int32_t)v[l], 32767.0f));
+        break;
+    default:
+        break;
     }
 }
 
@@ -169,12 +200,16 @@ static void blend_integers(enum tex_blend how, const struct taps *p, uint32_t v[
 {
     int32_t sum[LANES] = {0};
     for (uint32_t k = 0; k < p->n; k++) EACH(l) sum[l] += p->w[k][l] * (int32_t)v[k][l];
-    if (how == TEX_BLEND_U8) EACH(l) out[l] = bits32(tex_unorm((uint32_t)(sum[l] * 257 + 128) >> 8, 65535.0f));
-    else if (how == TEX_BLEND_U16) EACH(l) out[l] = bits32(tex_unorm((uint32_t)(sum[l] + 128) >> 8, 65535.0f));
-    else EACH(l) out[l] = bits32(tex_snorm((sum[l] + 128) >> 8, 32767.0f));
+    if (how == TEX_BLEND_U8)
+        EACH(l) out[l] = bits32(tex_unorm((uint32_t)(sum[l] * 257 + 128) >> 8, 65535.0f));
+    else if (how == TEX_BLEND_U16)
+        EACH(l) out[l] = bits32(tex_unorm((uint32_t)(sum[l] + 128) >> 8, 65535.0f));
+    else
+        EACH(l) out[l] = bits32(tex_snorm((sum[l] + 128) >> 8, 32767.0f));
 }
 
-static void blend_floats(enum tex_blend how, const struct taps *p, uint32_t v[8][LANES], int guard, int bits, uint32_t *out)
+static void blend_floats(enum tex_blend how, const struct taps *p, uint32_t v[8][LANES], int guard, int bits,
+                         uint32_t *out)
 {
     double sum[LANES] = {0};
     uint32_t special = 0, sign[LANES], any[LANES] = {0};
@@ -182,8 +217,7 @@ static void blend_floats(enum tex_blend how, const struct taps *p, uint32_t v[8]
     for (uint32_t first = 0; first < p->n; first += p->group) {
         uint32_t most[LANES] = {0}, inf[LANES] = {0};
         double part[LANES] = {0}, up[LANES];
-        for (uint32_t k = first; k < first + p->group; k++)
-            EACH(l)
+        for (uint32_t k = first; k < first + p->group; k++) EACH(l)
             {
                 uint32_t e = p->w[k][l] ? v[k][l] & 0x7f800000 : 0;
                 most[l] = e > most[l] ? e : most[l];
@@ -196,8 +230,7 @@ static void blend_floats(enum tex_blend how, const struct taps *p, uint32_t v[8]
             any[l] |= most[l];
             up[l] = float64((uint64_t)(uint32_t)(1023 + 127 + guard - (int)(most[l] >> 23)) << 52);
         }
-        for (uint32_t k = first; k < first + p->group; k++)
-            EACH(l)
+        for (uint32_t k = first; k < first + p->group; k++) EACH(l)
             {
                 bool counts = p->w[k][l] && v[k][l] & 0x7f800000;
                 part[l] += (double)p->w[k][l] * trunc((double)float32(counts ? v[k][l] : 0) * up[l]);
@@ -223,9 +256,12 @@ static void blend_floats(enum tex_blend how, const struct taps *p, uint32_t v[8]
 
 static void blend(enum tex_blend how, const struct taps *p, uint32_t v[8][LANES], uint32_t *out)
 {
-    if (how == TEX_BLEND_F32) blend_floats(how, p, v, 27, 24, out);
-    else if (how == TEX_BLEND_F16) blend_floats(how, p, v, 14, 11, out);
-    else if (how != TEX_BLEND_S8) blend_integers(how, p, v, out);
+    if (how == TEX_BLEND_F32)
+        blend_floats(how, p, v, 27, 24, out);
+    else if (how == TEX_BLEND_F16)
+        blend_floats(how, p, v, 14, 11, out);
+    else if (how != TEX_BLEND_S8)
+        blend_integers(how, p, v, out);
     else
         EACH(l)
         {
@@ -238,7 +274,8 @@ static void blend(enum tex_blend how, const struct taps *p, uint32_t v[8][LANES]
 
 /* ---- a warp ------------------------------------------------------------------------------------------------- */
 
-static void ALU_TABLE(fetch)(const struct mg_texture *t, uint32_t dims, const uint32_t *const c[3], const int32_t *slice, uint32_t *const out[4], uint32_t mask)
+static void ALU_TABLE(fetch)(const struct mg_texture *t, uint32_t dims, const uint32_t *const c[3],
+                             const int32_t *slice, uint32_t *const out[4], uint32_t mask)
 {
     static const uint32_t zero[LANES];
     const struct mg_tex_level *v = &t->level[0];
@@ -278,7 +315,8 @@ static void ALU_TABLE(fetch)(const struct mg_texture *t, uint32_t dims, const ui
     for (uint32_t k = 0; k < p.n; k++) load(v->at, p.at[k], bytes, word[k]);
     for (uint32_t k = 0; k < 4; k++) {
         if (!out[k]) continue;
-        if (k >= t->channels) memset(result, 0, sizeof result);
+        if (k >= t->channels)
+            memset(result, 0, sizeof result);
         else {
             uint32_t border = 0;
             for (uint32_t i = 0; i < p.n; i++) border |= p.outside[i];
@@ -287,14 +325,17 @@ static void ALU_TABLE(fetch)(const struct mg_texture *t, uint32_t dims, const ui
                 channel(t->kind, word[i], k, raw[i]);
                 if (p.outside[i]) EACH(l) raw[i][l] = p.outside[i] & 1u << l ? border : raw[i][l];
             }
-            if (filter) blend(mg_tex_blend_of(t), &p, raw, result);
+            if (filter)
+                blend(mg_tex_blend_of(t), &p, raw, result);
             else {
                 if (t->as_float) as_float(t->kind, raw[0]);
                 memcpy(result, raw[0], sizeof result);
             }
         }
-        if (mask == UINT32_MAX) memcpy(out[k], result, sizeof result);
-        else EACH(l) out[k][l] = mask & 1u << l ? result[l] : out[k][l];
+        if (mask == UINT32_MAX)
+            memcpy(out[k], result, sizeof result);
+        else
+            EACH(l) out[k][l] = mask & 1u << l ? result[l] : out[k][l];
     }
 }
 

@@ -15,7 +15,10 @@ enum { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
 enum { MATCH_ANY, MATCH_ALL };
 enum { REDUX_ADD, REDUX_MIN, REDUX_MAX, REDUX_AND, REDUX_OR, REDUX_XOR };
 
-static const uint32_t *words(const char *regs, uint32_t off) { return (const uint32_t *)(regs + off); }
+static const uint32_t *words(const char *regs, uint32_t off)
+{
+    return (const uint32_t *)(regs + off);
+}
 
 /* PTX ISA, shfl: c holds clamp in bits 0-4 and the segment mask in bits 8-12. */
 bool emu_shfl_source(unsigned mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t *from)
@@ -26,10 +29,22 @@ bool emu_shfl_source(unsigned mode, uint32_t lane, uint32_t b, uint32_t c, uint3
     b &= 31;
     bool in;
     switch (mode) {
-    case SHFL_UP: j = (int32_t)lane - (int32_t)b; in = j >= (int32_t)max; break;
-    case SHFL_DOWN: j = (int32_t)(lane + b); in = j <= (int32_t)max; break;
-    case SHFL_BFLY: j = (int32_t)(lane ^ b); in = j <= (int32_t)max; break;
-    default: j = (int32_t)(min | (b & ~segment)); in = j <= (int32_t)max; break;
+    case SHFL_UP:
+        j = (int32_t)lane - (int32_t)b;
+        in = j >= (int32_t)max;
+        break;
+    case SHFL_DOWN:
+        j = (int32_t)(lane + b);
+        in = j <= (int32_t)max;
+        break;
+    case SHFL_BFLY:
+        j = (int32_t)(lane ^ b);
+        in = j <= (int32_t)max;
+        break;
+    default:
+        j = (int32_t)(min | (b & ~segment));
+        in = j <= (int32_t)max;
+        break;
     }
     *from = in ? (uint32_t)j & 31 : lane;
     return in;
@@ -46,11 +61,16 @@ static uint64_t fold(unsigned mode, enum mg_type t, uint64_t x, uint64_t y)
     float a, b, r;
     uint32_t xi = (uint32_t)x, yi = (uint32_t)y;
     switch (mode) {
-    case REDUX_ADD: return (uint32_t)(xi + yi);
-    case REDUX_AND: return xi & yi;
-    case REDUX_OR: return xi | yi;
-    case REDUX_XOR: return xi ^ yi;
-    default: break;
+    case REDUX_ADD:
+        return (uint32_t)(xi + yi);
+    case REDUX_AND:
+        return xi & yi;
+    case REDUX_OR:
+        return xi | yi;
+    case REDUX_XOR:
+        return xi ^ yi;
+    default:
+        break;
     }
     bool less;
     if (t == MG_TYPE_f32) {
@@ -60,7 +80,8 @@ static uint64_t fold(unsigned mode, enum mg_type t, uint64_t x, uint64_t y)
         if (b != b) return xi;
         if (a == b) { /* -0 < +0 */
             less = xi >> 31 > yi >> 31;
-        } else less = a < b;
+        } else
+            less = a < b;
         r = (mode == REDUX_MIN) == less ? a : b;
         memcpy(&xi, &r, 4);
         return xi;
@@ -83,7 +104,8 @@ static uint32_t redux(const struct emu_op *op, const uint32_t *v, uint32_t lanes
         r = first ? x : fold(op->mode, op->type, r, x);
         first = false;
     }
-    if (op->type == MG_TYPE_f32 && ((nan && op->a.imm & 2) || ((uint32_t)r & 0x7fffffff) > 0x7f800000)) r = 0x7fffffff; /* .NaN, or nothing else there */
+    if (op->type == MG_TYPE_f32 && ((nan && op->a.imm & 2) || ((uint32_t)r & 0x7fffffff) > 0x7f800000))
+        r = 0x7fffffff; /* .NaN, or nothing else there */
     return (uint32_t)r;
 }
 
@@ -91,7 +113,8 @@ static uint32_t redux(const struct emu_op *op, const uint32_t *v, uint32_t lanes
 static uint32_t gather_pred(const struct emu_part *parts, uint32_t n)
 {
     uint32_t p = 0;
-    for (uint32_t k = 0; k < n; k++) p |= (*words(parts[k].regs, parts[k].op->a.s[0]) ^ parts[k].op->a.imm) & parts[k].mask;
+    for (uint32_t k = 0; k < n; k++)
+        p |= (*words(parts[k].regs, parts[k].op->a.s[0]) ^ parts[k].op->a.imm) & parts[k].mask;
     return p;
 }
 
@@ -126,9 +149,9 @@ static void exec_shfl(const struct emu_part *parts, uint32_t n, uint32_t lanes)
 static void exec_match(const struct emu_part *parts, uint32_t n, uint32_t lanes)
 {
     uint64_t v[EMU_LANES] = {0};
-    for (uint32_t k = 0; k < n; k++)
-        EMU_FOR_LANES(i, parts[k].mask)
-    v[i] = parts[k].op->type == MG_TYPE_b64 ? ((const uint64_t *)(parts[k].regs + parts[k].op->a.s[0]))[i] : words(parts[k].regs, parts[k].op->a.s[0])[i];
+    for (uint32_t k = 0; k < n; k++) EMU_FOR_LANES(i, parts[k].mask)
+    v[i] = parts[k].op->type == MG_TYPE_b64 ? ((const uint64_t *)(parts[k].regs + parts[k].op->a.s[0]))[i]
+                                            : words(parts[k].regs, parts[k].op->a.s[0])[i];
     uint32_t same[EMU_LANES];
     bool all = true;
     EMU_FOR_LANES(i, lanes)
@@ -154,7 +177,8 @@ static void exec_vote(const struct emu_part *parts, uint32_t n, uint32_t lanes)
         if (op->mode == VOTE_BALLOT) {
             uint32_t *d = (uint32_t *)(parts[k].regs + op->a.d);
             for (int i = 0; i < EMU_LANES; i++) d[i] = parts[k].mask >> i & 1 ? p : d[i];
-        } else set_pred(parts[k].regs, op->a.d, parts[k].mask, r ? UINT32_MAX : 0);
+        } else
+            set_pred(parts[k].regs, op->a.d, parts[k].mask, r ? UINT32_MAX : 0);
     }
 }
 
@@ -182,14 +206,30 @@ void emu_sync_exec(const struct emu_part *parts, uint32_t n, uint32_t lanes)
 {
     if (MG_UNLIKELY(parts[0].op->ext && parts[0].op->sub < EMU_SYNC_MATRIX)) emu_defined_sync(parts, n, lanes);
     switch ((enum emu_sync)parts[0].op->sub) {
-    case EMU_SYNC_WARP: break;
-    case EMU_SYNC_SHFL: exec_shfl(parts, n, lanes); break;
-    case EMU_SYNC_VOTE: exec_vote(parts, n, lanes); break;
-    case EMU_SYNC_MATCH: exec_match(parts, n, lanes); break;
-    case EMU_SYNC_REDUX: exec_redux(parts, n, lanes); break;
-    case EMU_SYNC_ELECT: exec_elect(parts, n, lanes); break;
-    case EMU_SYNC_MATRIX: emu_matrix_exec(parts, n, lanes); break;
-    case EMU_SYNC_MBAR: case EMU_SYNC_CLUSTER: case EMU_SYNC_WGMMA: break; /* waits, not exchanges: emu_wait_arrive */
+    case EMU_SYNC_WARP:
+        break;
+    case EMU_SYNC_SHFL:
+        exec_shfl(parts, n, lanes);
+        break;
+    case EMU_SYNC_VOTE:
+        exec_vote(parts, n, lanes);
+        break;
+    case EMU_SYNC_MATCH:
+        exec_match(parts, n, lanes);
+        break;
+    case EMU_SYNC_REDUX:
+        exec_redux(parts, n, lanes);
+        break;
+    case EMU_SYNC_ELECT:
+        exec_elect(parts, n, lanes);
+        break;
+    case EMU_SYNC_MATRIX:
+        emu_matrix_exec(parts, n, lanes);
+        break;
+    case EMU_SYNC_MBAR:
+    case EMU_SYNC_CLUSTER:
+    case EMU_SYNC_WGMMA:
+        break; /* waits, not exchanges: emu_wait_arrive */
     }
 }
 
@@ -214,14 +254,21 @@ enum emu_opcode emu_warpop_find(const struct mg_form *f, struct emu_op *op)
     bool sync = mg_form_has(f, MG_MOD_sync);
     op->type = f->n_types ? f->types[0] : MG_TYPE_none;
     switch ((enum mg_op)f->op) {
-    case MG_OP_activemask: return EMU_OP_activemask;
+    case MG_OP_activemask:
+        return EMU_OP_activemask;
     case MG_OP_shfl:
         op->sub = EMU_SYNC_SHFL;
-        op->mode = mg_form_has(f, MG_MOD_up) ? SHFL_UP : mg_form_has(f, MG_MOD_down) ? SHFL_DOWN : mg_form_has(f, MG_MOD_bfly) ? SHFL_BFLY : SHFL_IDX;
+        op->mode = mg_form_has(f, MG_MOD_up)     ? SHFL_UP
+                   : mg_form_has(f, MG_MOD_down) ? SHFL_DOWN
+                   : mg_form_has(f, MG_MOD_bfly) ? SHFL_BFLY
+                                                 : SHFL_IDX;
         break;
     case MG_OP_vote:
         op->sub = EMU_SYNC_VOTE;
-        op->mode = mg_form_has(f, MG_MOD_all) ? VOTE_ALL : mg_form_has(f, MG_MOD_any) ? VOTE_ANY : mg_form_has(f, MG_MOD_uni) ? VOTE_UNI : VOTE_BALLOT;
+        op->mode = mg_form_has(f, MG_MOD_all)   ? VOTE_ALL
+                   : mg_form_has(f, MG_MOD_any) ? VOTE_ANY
+                   : mg_form_has(f, MG_MOD_uni) ? VOTE_UNI
+                                                : VOTE_BALLOT;
         break;
     case MG_OP_match:
         op->sub = EMU_SYNC_MATCH;
@@ -229,12 +276,21 @@ enum emu_opcode emu_warpop_find(const struct mg_form *f, struct emu_op *op)
         break;
     case MG_OP_redux:
         op->sub = EMU_SYNC_REDUX;
-        op->mode = mg_form_has(f, MG_MOD_add) ? REDUX_ADD : mg_form_has(f, MG_MOD_min) ? REDUX_MIN : mg_form_has(f, MG_MOD_max) ? REDUX_MAX
-                 : mg_form_has(f, MG_MOD_and) ? REDUX_AND : mg_form_has(f, MG_MOD_or) ? REDUX_OR : REDUX_XOR;
+        op->mode = mg_form_has(f, MG_MOD_add)   ? REDUX_ADD
+                   : mg_form_has(f, MG_MOD_min) ? REDUX_MIN
+                   : mg_form_has(f, MG_MOD_max) ? REDUX_MAX
+                   : mg_form_has(f, MG_MOD_and) ? REDUX_AND
+                   : mg_form_has(f, MG_MOD_or)  ? REDUX_OR
+                                                : REDUX_XOR;
         break;
-    case MG_OP_elect: op->sub = EMU_SYNC_ELECT; break;
-    case MG_OP_bar: op->sub = EMU_SYNC_WARP; break;
-    default: return EMU_OP_none;
+    case MG_OP_elect:
+        op->sub = EMU_SYNC_ELECT;
+        break;
+    case MG_OP_bar:
+        op->sub = EMU_SYNC_WARP;
+        break;
+    default:
+        return EMU_OP_none;
     }
     if (sync) op->ctl = EMU_CTL_SYNC;
     return sync ? EMU_OP_none : EMU_OP_warp_here;

@@ -1,8 +1,9 @@
 /* A lane's 8 or 16 bytes in memory that other workers may access, by one move (docs/schedule.md, "Memory").
  *
- * x86-64 does aligned moves of up to 8 bytes at once, and where there is AVX those of 16 bytes as well. What the C compiler
- * makes of an assignment or memcpy is its own affair (it takes elements straight from memory, or copies in two halves), so the
- * moves stand here as instructions. Without AVX strong accesses of 16 bytes go by cmpxchg16b (emu_whole_needs_exchange).
+ * x86-64 does aligned moves of up to 8 bytes at once, and where there is AVX those of 16 bytes as well. What the C
+ * compiler makes of an assignment or memcpy is its own affair (it takes elements straight from memory, or copies in two
+ * halves), so the moves stand here as instructions. Without AVX strong accesses of 16 bytes go by cmpxchg16b
+ * (emu_whole_needs_exchange).
  */
 #ifndef MG_DEVICE_EMU_WHOLE_H
 #define MG_DEVICE_EMU_WHOLE_H
@@ -33,10 +34,18 @@ static inline __attribute__((always_inline)) void emu_get_lane(void *to, const v
     uint32_t v4;
     uint16_t v2;
     switch (bytes) {
-    case 1: *(char *)to = *(const volatile char *)at; return;
-    case 2: v2 = __atomic_load_n((const uint16_t *)at, __ATOMIC_RELAXED), memcpy(to, &v2, 2); return;
-    case 4: v4 = __atomic_load_n((const uint32_t *)at, __ATOMIC_RELAXED), memcpy(to, &v4, 4); return;
-    case 8: v8 = __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED), memcpy(to, &v8, 8); return;
+    case 1:
+        *(char *)to = *(const volatile char *)at;
+        return;
+    case 2:
+        v2 = __atomic_load_n((const uint16_t *)at, __ATOMIC_RELAXED), memcpy(to, &v2, 2);
+        return;
+    case 4:
+        v4 = __atomic_load_n((const uint32_t *)at, __ATOMIC_RELAXED), memcpy(to, &v4, 4);
+        return;
+    case 8:
+        v8 = __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED), memcpy(to, &v8, 8);
+        return;
     default:
         for (uint32_t k = 0; k < bytes; k += 16) emu_get16((char *)to + k, (const char *)at + k);
     }
@@ -47,10 +56,18 @@ static inline __attribute__((always_inline)) void emu_put_lane(void *at, const v
     uint32_t v4;
     uint16_t v2;
     switch (bytes) {
-    case 1: *(volatile char *)at = *(const char *)from; return;
-    case 2: memcpy(&v2, from, 2), __atomic_store_n((uint16_t *)at, v2, __ATOMIC_RELAXED); return;
-    case 4: memcpy(&v4, from, 4), __atomic_store_n((uint32_t *)at, v4, __ATOMIC_RELAXED); return;
-    case 8: memcpy(&v8, from, 8), __atomic_store_n((uint64_t *)at, v8, __ATOMIC_RELAXED); return;
+    case 1:
+        *(volatile char *)at = *(const char *)from;
+        return;
+    case 2:
+        memcpy(&v2, from, 2), __atomic_store_n((uint16_t *)at, v2, __ATOMIC_RELAXED);
+        return;
+    case 4:
+        memcpy(&v4, from, 4), __atomic_store_n((uint32_t *)at, v4, __ATOMIC_RELAXED);
+        return;
+    case 8:
+        memcpy(&v8, from, 8), __atomic_store_n((uint64_t *)at, v8, __ATOMIC_RELAXED);
+        return;
     default:
         for (uint32_t k = 0; k < bytes; k += 16) emu_put16((char *)at + k, (const char *)from + k);
     }
@@ -60,7 +77,10 @@ static inline __attribute__((always_inline)) void emu_put_lane(void *at, const v
 static inline bool emu_exchange16(void *at, uint64_t want[2], const uint64_t to[2])
 {
     bool did;
-    __asm__ volatile("lock cmpxchg16b %1" : "=@ccz"(did), "+m"(*(__m128i *)at), "+a"(want[0]), "+d"(want[1]) : "b"(to[0]), "c"(to[1]) : "memory");
+    __asm__ volatile("lock cmpxchg16b %1"
+                     : "=@ccz"(did), "+m"(*(__m128i *)at), "+a"(want[0]), "+d"(want[1])
+                     : "b"(to[0]), "c"(to[1])
+                     : "memory");
     return did;
 }
 

@@ -25,9 +25,9 @@ static uint32_t place_of(uint64_t at) /* of the first area that begins at it or 
 struct mg_cap_area *mg_cap_area_find(uint64_t p)
 {
     uint32_t k = place_of(p);
-    if (k < mg_capture.areas.n && mg_capture.areas.at[k].at == p)
-        return &mg_capture.areas.at[k];
-    return k && p - mg_capture.areas.at[k - 1].at < mg_capture.areas.at[k - 1].bytes ? &mg_capture.areas.at[k - 1] : NULL;
+    if (k < mg_capture.areas.n && mg_capture.areas.at[k].at == p) return &mg_capture.areas.at[k];
+    return k && p - mg_capture.areas.at[k - 1].at < mg_capture.areas.at[k - 1].bytes ? &mg_capture.areas.at[k - 1]
+                                                                                     : NULL;
 }
 
 struct mg_cap_area *mg_cap_area_add(uint64_t at, uint64_t bytes, enum mg_cap_memory kind)
@@ -43,16 +43,14 @@ struct mg_cap_area *mg_cap_area_add(uint64_t at, uint64_t bytes, enum mg_cap_mem
 static void remove_area(struct mg_cap_area *a)
 {
     uint32_t k = (uint32_t)(a - mg_capture.areas.at);
-    if (a->told && !a->stays)
-        PUT(MG_CAP_free, a->at);
+    if (a->told && !a->stays) PUT(MG_CAP_free, a->at);
     free(a->known);
     memmove(a, a + 1, (--mg_capture.areas.n - k) * sizeof *a);
 }
 
 void mg_cap_area_tell(struct mg_cap_area *a)
 {
-    if (a->told)
-        return;
+    if (a->told) return;
     a->told = true;
     PUT(MG_CAP_alloc, a->at, a->bytes, a->kind);
     if (a->kind != MG_CAP_DEVICE) {
@@ -87,46 +85,44 @@ void mg_cap_areas_drop_all(void)
 void mg_cap_freed(uint64_t p, bool waits)
 {
     struct mg_cap_area *a = mg_cap_area_find(p);
-    if (!a || a->at != p)
-        return;
-    if (a->told && (!waits || mg_check_wait(true)))
-        mg_check_area(a, waits);
+    if (!a || a->at != p) return;
+    if (a->told && (!waits || mg_check_wait(true))) mg_check_area(a, waits);
     a = mg_cap_area_find(p); /* waiting may have let another thread in */
-    if (a && a->at == p)
-        remove_area(a);
+    if (a && a->at == p) remove_area(a);
 }
 
 /* ---- entries ------------------------------------------------------------------------------------------------ */
 
 static cu_result made(cu_result rc, uint64_t at, uint64_t bytes, enum mg_cap_memory kind, bool registered)
 {
-    if (rc != CUE_SUCCESS || !mg_capture_looks() || !at || !bytes || mg_areas_capturing()) /* in a capture: a node of the graph */
+    if (rc != CUE_SUCCESS || !mg_capture_looks() || !at || !bytes ||
+        mg_areas_capturing()) /* in a capture: a node of the graph */
         return rc;
     mg_capture_lock();
     struct mg_cap_area *a = mg_cap_area_add(at, bytes, kind);
     a->registered = registered;
-    if (kind != MG_CAP_HOST)
-        mg_cap_area_tell(a);
+    if (kind != MG_CAP_HOST) mg_cap_area_tell(a);
     mg_capture_unlock();
     return rc;
 }
 
 static void freed(uint64_t p, bool waits)
 {
-    if (!mg_capture_looks() || !p || mg_areas_capturing())
-        return;
+    if (!mg_capture_looks() || !p || mg_areas_capturing()) return;
     mg_capture_lock();
     mg_cap_freed(p, waits);
     mg_capture_unlock();
 }
 
-static bool gives_back(cu_ptr p) { return !mg_inside && mg_capture.wanted && mg_fixed_has(p); }
+static bool gives_back(cu_ptr p)
+{
+    return !mg_inside && mg_capture.wanted && mg_fixed_has(p);
+}
 
 MG_CAPTURE(cuMemAlloc_v2, cu_ptr *p, size_t bytes)
 {
     cu_result rc;
-    if (!mg_capture_looks() || !mg_fixed_alloc(p, bytes, &rc))
-        rc = NEXT(cuMemAlloc_v2)(p, bytes);
+    if (!mg_capture_looks() || !mg_fixed_alloc(p, bytes, &rc)) rc = NEXT(cuMemAlloc_v2)(p, bytes);
     return made(rc, rc ? 0 : *p, bytes, MG_CAP_DEVICE, false);
 }
 MG_CAPTURE(cuMemAllocPitch_v2, cu_ptr *p, size_t *pitch, size_t width, size_t height, unsigned element)
@@ -175,23 +171,21 @@ MG_CAPTURE(cuMemHostGetDevicePointer_v2, cu_ptr *out, void *p, unsigned flags)
 }
 
 /* Pools: what is freed in stream order may be given out again at once, so it is forgotten before the call. */
-#define ALLOC_ASYNC(name)                                                     \
-    MG_CAPTURE(name, cu_ptr *p, size_t bytes, cu_stream s)                    \
-    {                                                                         \
-        cu_result rc;                                                         \
-        if (!mg_capture_looks() || !mg_fixed_alloc(p, bytes, &rc))            \
-            rc = NEXT(name)(p, bytes, s);                                     \
-        return made(rc, rc ? 0 : *p, bytes, MG_CAP_DEVICE, false);            \
+#define ALLOC_ASYNC(name)                                                                                              \
+    MG_CAPTURE(name, cu_ptr *p, size_t bytes, cu_stream s)                                                             \
+    {                                                                                                                  \
+        cu_result rc;                                                                                                  \
+        if (!mg_capture_looks() || !mg_fixed_alloc(p, bytes, &rc)) rc = NEXT(name)(p, bytes, s);                       \
+        return made(rc, rc ? 0 : *p, bytes, MG_CAP_DEVICE, false);                                                     \
     }
 ALLOC_ASYNC(cuMemAllocAsync)
 ALLOC_ASYNC(cuMemAllocAsync_ptsz)
-#define ALLOC_POOL(name)                                                      \
-    MG_CAPTURE(name, cu_ptr *p, size_t bytes, cu_pool pool, cu_stream s)      \
-    {                                                                         \
-        cu_result rc;                                                         \
-        if (!mg_capture_looks() || !mg_fixed_alloc(p, bytes, &rc))            \
-            rc = NEXT(name)(p, bytes, pool, s);                               \
-        return made(rc, rc ? 0 : *p, bytes, MG_CAP_DEVICE, false);            \
+#define ALLOC_POOL(name)                                                                                               \
+    MG_CAPTURE(name, cu_ptr *p, size_t bytes, cu_pool pool, cu_stream s)                                               \
+    {                                                                                                                  \
+        cu_result rc;                                                                                                  \
+        if (!mg_capture_looks() || !mg_fixed_alloc(p, bytes, &rc)) rc = NEXT(name)(p, bytes, pool, s);                 \
+        return made(rc, rc ? 0 : *p, bytes, MG_CAP_DEVICE, false);                                                     \
     }
 ALLOC_POOL(cuMemAllocFromPoolAsync)
 ALLOC_POOL(cuMemAllocFromPoolAsync_ptsz)
@@ -228,8 +222,7 @@ MG_CAPTURE(cuMemMap, cu_ptr p, size_t bytes, size_t offset, cu_mem_handle h, uns
     cu_result rc = NEXT(cuMemMap)(p, bytes, offset, h, flags);
     if (rc == CUE_SUCCESS && mg_capture_looks()) {
         mg_capture_lock();
-        if (mg_map_get(&seen, h, NULL))
-            mg_capture_miss("physical memory that is mapped twice is not captured", true);
+        if (mg_map_get(&seen, h, NULL)) mg_capture_miss("physical memory that is mapped twice is not captured", true);
         mg_map_set(&seen, h, 1);
         mg_capture_unlock();
     }
@@ -242,8 +235,7 @@ MG_CAPTURE(cuMemUnmap, cu_ptr p, size_t bytes)
         for (uint64_t at = p; at < p + bytes;) {
             struct mg_cap_area *a = mg_cap_area_find(at);
             uint64_t n = a ? a->bytes : 0;
-            if (!n)
-                break;
+            if (!n) break;
             mg_cap_freed(at, true);
             at += n;
         }
@@ -255,12 +247,10 @@ MG_CAPTURE(cuMemUnmap, cu_ptr p, size_t bytes)
 /* Ends of contexts: what is left in them is compared as it is now. */
 static void context_ends(void)
 {
-    if (!mg_capture_looks())
-        return;
+    if (!mg_capture_looks()) return;
     mg_capture_lock();
     if (mg_check_wait(true))
-        for (uint32_t i = 0; i < mg_capture.areas.n; i++)
-            mg_check_area(&mg_capture.areas.at[i], true);
+        for (uint32_t i = 0; i < mg_capture.areas.n; i++) mg_check_area(&mg_capture.areas.at[i], true);
     mg_cap_areas_drop_all();
     mg_capture_unlock();
 }
@@ -280,7 +270,8 @@ MG_CAPTURE(cuDevicePrimaryCtxRelease_v2, cu_device d)
     int active = 1;
     cu_result rc = NEXT(cuDevicePrimaryCtxRelease_v2)(d);
     if (rc == CUE_SUCCESS && mg_capture_looks() &&
-        MG_REAL_AS(cuDevicePrimaryCtxGetState, cu_device, unsigned *, int *)(d, &flags, &active) == CUE_SUCCESS && !active) {
+        MG_REAL_AS(cuDevicePrimaryCtxGetState, cu_device, unsigned *, int *)(d, &flags, &active) == CUE_SUCCESS &&
+        !active) {
         mg_capture_lock();
         mg_cap_areas_drop_all();
         mg_capture_unlock();

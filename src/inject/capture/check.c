@@ -1,6 +1,6 @@
-/* Hashes of what launches left behind, by which a replay is checked. Behind a launch: the allocations that its arguments
- * point into. Where the program has waited for its work, and before memory goes away: all that changed since it was
- * last hashed. Of these only as many as take no more than half of the time that the run takes without, unless
+/* Hashes of what launches left behind, by which a replay is checked. Behind a launch: the allocations that its
+ * arguments point into. Where the program has waited for its work, and before memory goes away: all that changed since
+ * it was last hashed. Of these only as many as take no more than half of the time that the run takes without, unless
  * MARGAY_CAPTURE says `all` (each, behind every launch) or `end` (only what is about to go away). */
 #include "inject/capture/capture.h"
 
@@ -14,14 +14,13 @@
 #include "inject/verify.h"
 
 #define NOT_ENDED "it, or a launch before it, did not end while capture waited: it may wait for the host"
-#define FAILED "it, or a launch before it, failed when it was captured"
+#define FAILED    "it, or a launch before it, failed when it was captured"
 enum { STEADY = 3, SELDOM = 8, SMALL = 65536 };
 #define FREE_NS 100000000u /* so much may be hashed whatever the run took */
 
 static bool affordable(void)
 {
-    if (mg_capture.check != MG_CAPTURE_CHECK_AUTO)
-        return mg_capture.check == MG_CAPTURE_CHECK_ALL;
+    if (mg_capture.check != MG_CAPTURE_CHECK_AUTO) return mg_capture.check == MG_CAPTURE_CHECK_ALL;
     return mg_capture.hash_ns < FREE_NS + (mg_now_ns() - mg_capture.begin_ns - mg_capture.hash_ns) / 2;
 }
 
@@ -34,8 +33,7 @@ static void doubt(const char *why)
 
 void mg_check_stream(cu_stream s)
 {
-    if (!mg_capture.uses_stream)
-        mg_capture.stream = s;
+    if (!mg_capture.uses_stream) mg_capture.stream = s;
     mg_capture.uses_streams |= mg_capture.stream != s;
     mg_capture.uses_stream = true;
 }
@@ -57,10 +55,8 @@ static bool ends_soon(void)
 bool mg_check_wait(bool must)
 {
     cu_result rc;
-    if (mg_capture.lame || mg_streams_capturing() || (!must && !affordable()))
-        return false;
-    if (ends_soon())
-        return true;
+    if (mg_capture.lame || mg_streams_capturing() || (!must && !affordable())) return false;
+    if (ends_soon()) return true;
     mg_verify_enter();
     bool ended = mg_settle(&rc, false);
     mg_verify_leave();
@@ -73,7 +69,8 @@ bool mg_check_wait(bool must)
     }
     if (!ended) {
         mg_capture.lame = true;
-        mg_session_say("a launch did not end while its capture waited: it may wait for the program, and what follows is not compared");
+        mg_session_say(
+            "a launch did not end while its capture waited: it may wait for the program, and what follows is not compared");
         doubt(NOT_ENDED);
     }
     return ended;
@@ -84,8 +81,7 @@ static bool has_addresses(const char *p, uint64_t bytes)
 {
     for (uint64_t k = 0, w; k + 8 <= bytes; k += 8) {
         memcpy(&w, p + k, 8);
-        if (w >> 40 == MG_CAP_ARENA >> 40 || w >> 40 == 0x7f || w >> 40 == 0x55)
-            return true;
+        if (w >> 40 == MG_CAP_ARENA >> 40 || w >> 40 == 0x7f || w >> 40 == 0x55) return true;
     }
     return false;
 }
@@ -100,14 +96,12 @@ static uint64_t put_check(uint64_t at, const void *data, uint64_t bytes)
 
 void mg_check_area(struct mg_cap_area *a, bool must)
 {
-    if (!a->told || mg_capture.told_graph || a->checked == mg_capture.n_launches || (!must && !affordable()))
-        return;
+    if (!a->told || mg_capture.told_graph || a->checked == mg_capture.n_launches || (!must && !affordable())) return;
     uint64_t start = mg_now_ns();
     const void *data = (const void *)(uintptr_t)a->at;
     void *room = mg_capture.hardware && a->kind == MG_CAP_DEVICE ? malloc(a->bytes) : NULL;
     a->checked = mg_capture.n_launches;
-    if (room && mg_cap_read(a, 0, room, a->bytes))
-        data = room;
+    if (room && mg_cap_read(a, 0, room, a->bytes)) data = room;
     if ((room || !mg_capture.hardware || a->kind != MG_CAP_DEVICE) && !(a->stays && has_addresses(data, a->bytes))) {
         uint64_t hash = put_check(a->at, data, a->bytes);
         a->same = hash == a->hash ? a->same + 1 : 0;
@@ -120,8 +114,7 @@ void mg_check_area(struct mg_cap_area *a, bool must)
 void mg_check_bytes(uint64_t at, const void *data, uint64_t bytes)
 {
     const struct mg_cap_area *a = mg_cap_area_find(at);
-    if (mg_capture.lame || !a || !a->told || a->stays || !affordable() || mg_capture.n_launches == 0)
-        return;
+    if (mg_capture.lame || !a || !a->told || a->stays || !affordable() || mg_capture.n_launches == 0) return;
     uint64_t start = mg_now_ns();
     put_check(at, data, bytes);
     mg_capture.hash_ns += mg_now_ns() - start;
@@ -130,16 +123,14 @@ void mg_check_bytes(uint64_t at, const void *data, uint64_t bytes)
 void mg_check_launch(const uint64_t *args, uint32_t bytes)
 {
     uint64_t changes = mg_capture.n_changes;
-    if (!affordable() && !mg_capture.shares)
-        return;
-    if (!mg_check_wait(mg_capture.shares) || changes != mg_capture.n_changes)
-        return;
+    if (!affordable() && !mg_capture.shares) return;
+    if (!mg_check_wait(mg_capture.shares) || changes != mg_capture.n_changes) return;
     mg_shared_after();
     for (uint32_t k = 0; k < bytes / 8; k++) {
         struct mg_cap_area *a = mg_cap_area_find(args[k]);
-        bool seldom = a && a->same >= STEADY && a->bytes > SMALL && mg_capture.n_launches % SELDOM; /* what kernels only read */
-        if (a && (!seldom || mg_capture.check == MG_CAPTURE_CHECK_ALL))
-            mg_check_area(a, false);
+        bool seldom =
+            a && a->same >= STEADY && a->bytes > SMALL && mg_capture.n_launches % SELDOM; /* what kernels only read */
+        if (a && (!seldom || mg_capture.check == MG_CAPTURE_CHECK_ALL)) mg_check_area(a, false);
     }
     for (uint32_t i = 0; mg_capture.check == MG_CAPTURE_CHECK_ALL && i < mg_capture.areas.n; i++)
         mg_check_area(&mg_capture.areas.at[i], true);
@@ -147,9 +138,7 @@ void mg_check_launch(const uint64_t *args, uint32_t bytes)
 
 void mg_check_sync(void)
 {
-    if (!mg_check_wait(mg_capture.shares))
-        return;
+    if (!mg_check_wait(mg_capture.shares)) return;
     mg_shared_after();
-    for (uint32_t i = 0; i < mg_capture.areas.n; i++)
-        mg_check_area(&mg_capture.areas.at[i], false);
+    for (uint32_t i = 0; i < mg_capture.areas.n; i++) mg_check_area(&mg_capture.areas.at[i], false);
 }

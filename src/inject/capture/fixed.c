@@ -1,6 +1,7 @@
 /* On a GPU: the captured program's device memory, at addresses that are free in other processes. The range from
- * MG_CAP_ARENA on is reserved once; memory is mapped into it in pieces, and allocations are parts of these. What is freed is
- * given out again, pieces stay until the process ends. Our own driver needs none of this: it begins its arena there. */
+ * MG_CAP_ARENA on is reserved once; memory is mapped into it in pieces, and allocations are parts of these. What is
+ * freed is given out again, pieces stay until the process ends. Our own driver needs none of this: it begins its arena
+ * there. */
 #include "inject/capture/capture.h"
 
 #include <string.h>
@@ -16,10 +17,10 @@ static struct {
     bool tried, there;
     int device;
     size_t granule;
-    uint64_t top;                  /* nothing is mapped from here on */
+    uint64_t top; /* nothing is mapped from here on */
     struct mg_extents free;
-    struct mg_map sizes, spans;    /* address -> bytes asked for, bytes taken */
-} arena; /* under the capture's lock */
+    struct mg_map sizes, spans; /* address -> bytes asked for, bytes taken */
+} arena;                        /* under the capture's lock */
 
 static bool reserve(void)
 {
@@ -27,14 +28,16 @@ static bool reserve(void)
     cu_ptr got = 0;
     MG_REAL_AS(cuCtxGetDevice, cu_device *)(&arena.device);
     prop.location.id = arena.device;
-    cu_result rc = MG_REAL_AS(cuMemGetAllocationGranularity, size_t *, const struct cu_alloc_prop *, int)(&arena.granule, &prop, 0);
+    cu_result rc = MG_REAL_AS(cuMemGetAllocationGranularity, size_t *, const struct cu_alloc_prop *,
+                              int)(&arena.granule, &prop, 0);
     if (rc == CUE_SUCCESS)
-        rc = MG_REAL_AS(cuMemAddressReserve, cu_ptr *, size_t, size_t, cu_ptr, unsigned long long)(&got, ARENA_BYTES, arena.granule, MG_CAP_ARENA, 0);
-    if (rc == CUE_SUCCESS && got != MG_CAP_ARENA)
-        MG_REAL_AS(cuMemAddressFree, cu_ptr, size_t)(got, ARENA_BYTES);
+        rc = MG_REAL_AS(cuMemAddressReserve, cu_ptr *, size_t, size_t, cu_ptr,
+                        unsigned long long)(&got, ARENA_BYTES, arena.granule, MG_CAP_ARENA, 0);
+    if (rc == CUE_SUCCESS && got != MG_CAP_ARENA) MG_REAL_AS(cuMemAddressFree, cu_ptr, size_t)(got, ARENA_BYTES);
     if (rc != CUE_SUCCESS || got != MG_CAP_ARENA)
-        mg_session_say("device memory stays where the driver puts it: the addresses from 0x%llx on are not free; a replay may not find its own free",
-                       (unsigned long long)MG_CAP_ARENA);
+        mg_session_say(
+            "device memory stays where the driver puts it: the addresses from 0x%llx on are not free; a replay may not find its own free",
+            (unsigned long long)MG_CAP_ARENA);
     arena.top = got;
     return rc == CUE_SUCCESS && got == MG_CAP_ARENA;
 }
@@ -43,15 +46,13 @@ static bool reserve(void)
 static bool serves(void)
 {
     cu_device device = -1;
-    if (!mg_capture.hardware || mg_areas_capturing())
-        return false;
+    if (!mg_capture.hardware || mg_areas_capturing()) return false;
     if (!arena.tried) {
         arena.tried = true;
         arena.there = reserve();
     }
     MG_REAL_AS(cuCtxGetDevice, cu_device *)(&device);
-    if (arena.there && device != arena.device)
-        mg_capture_miss("memory of a second device is not captured", true);
+    if (arena.there && device != arena.device) mg_capture_miss("memory of a second device is not captured", true);
     return arena.there && device == arena.device;
 }
 
@@ -61,10 +62,13 @@ static bool map_piece(uint64_t bytes)
     struct cu_access access = {prop.location, CUACCESS_READWRITE};
     cu_mem_handle h;
     if (bytes > MG_CAP_ARENA + ARENA_BYTES - arena.top ||
-        MG_REAL_AS(cuMemCreate, cu_mem_handle *, size_t, const struct cu_alloc_prop *, unsigned long long)(&h, bytes, &prop, 0) != CUE_SUCCESS)
+        MG_REAL_AS(cuMemCreate, cu_mem_handle *, size_t, const struct cu_alloc_prop *,
+                   unsigned long long)(&h, bytes, &prop, 0) != CUE_SUCCESS)
         return false;
-    bool ok = MG_REAL_AS(cuMemMap, cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long)(arena.top, bytes, 0, h, 0) == CUE_SUCCESS &&
-              MG_REAL_AS(cuMemSetAccess, cu_ptr, size_t, const struct cu_access *, size_t)(arena.top, bytes, &access, 1) == CUE_SUCCESS &&
+    bool ok = MG_REAL_AS(cuMemMap, cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long)(arena.top, bytes, 0, h,
+                                                                                              0) == CUE_SUCCESS &&
+              MG_REAL_AS(cuMemSetAccess, cu_ptr, size_t, const struct cu_access *, size_t)(arena.top, bytes, &access,
+                                                                                           1) == CUE_SUCCESS &&
               mg_extent_give(&arena.free, arena.top, bytes);
     MG_REAL_AS(cuMemRelease, cu_mem_handle)(h); /* the mapping keeps it */
     arena.top += ok ? bytes : 0;
@@ -74,8 +78,7 @@ static bool map_piece(uint64_t bytes)
 bool mg_fixed_alloc(cu_ptr *out, size_t bytes, cu_result *rc)
 {
     uint64_t span = (bytes + ALIGN - 1) / ALIGN * ALIGN, at;
-    if (!out || !bytes || bytes > ARENA_BYTES)
-        return false;
+    if (!out || !bytes || bytes > ARENA_BYTES) return false;
     mg_capture_lock();
     bool here = serves();
     if (here) {
@@ -83,7 +86,8 @@ bool mg_fixed_alloc(cu_ptr *out, size_t bytes, cu_result *rc)
         at = mg_extent_take(&arena.free, span, ALIGN, 0);
         if (!at && (map_piece(MG_MAX(piece, (uint64_t)PIECE)) || map_piece(piece)))
             at = mg_extent_take(&arena.free, span, ALIGN, 0);
-        *rc = at ? MG_REAL_AS(cuMemsetD8_v2, cu_ptr, unsigned char, size_t)(at, 0, span) : CUE_OUT_OF_MEMORY; /* as a replay finds it */
+        *rc = at ? MG_REAL_AS(cuMemsetD8_v2, cu_ptr, unsigned char, size_t)(at, 0, span)
+                 : CUE_OUT_OF_MEMORY; /* as a replay finds it */
         if (at) {
             MG_REAL_AS(cuStreamSynchronize, cu_stream)(NULL);
             mg_map_set(&arena.sizes, at, bytes);
@@ -95,7 +99,10 @@ bool mg_fixed_alloc(cu_ptr *out, size_t bytes, cu_result *rc)
     return here;
 }
 
-bool mg_fixed_has(cu_ptr p) { return arena.there && p - MG_CAP_ARENA < ARENA_BYTES; }
+bool mg_fixed_has(cu_ptr p)
+{
+    return arena.there && p - MG_CAP_ARENA < ARENA_BYTES;
+}
 
 /* Nothing that the program sent before uses it when it is given out again. */
 cu_result mg_fixed_free(cu_ptr p)
@@ -132,12 +139,9 @@ MG_CAPTURE(cuMemGetAddressRange_v2, cu_ptr *base, size_t *bytes, cu_ptr p)
 {
     cu_ptr at;
     size_t n;
-    if (!mg_capture_looks() || !mg_fixed_range(p, &at, &n))
-        return NEXT(cuMemGetAddressRange_v2)(base, bytes, p);
-    if (base)
-        *base = at;
-    if (bytes)
-        *bytes = n;
+    if (!mg_capture_looks() || !mg_fixed_range(p, &at, &n)) return NEXT(cuMemGetAddressRange_v2)(base, bytes, p);
+    if (base) *base = at;
+    if (bytes) *bytes = n;
     return CUE_SUCCESS;
 }
 
@@ -145,7 +149,8 @@ static bool own_attribute(void *out, int attribute, cu_ptr p)
 {
     cu_ptr at;
     size_t n;
-    if ((attribute != CUPTR_RANGE_START_ADDR && attribute != CUPTR_RANGE_SIZE && attribute != CUPTR_BUFFER_ID) || !out || !mg_fixed_range(p, &at, &n))
+    if ((attribute != CUPTR_RANGE_START_ADDR && attribute != CUPTR_RANGE_SIZE && attribute != CUPTR_BUFFER_ID) ||
+        !out || !mg_fixed_range(p, &at, &n))
         return false;
     uint64_t v = attribute == CUPTR_RANGE_SIZE ? n : at; /* an allocation's address is as good a number as any */
     memcpy(out, &v, sizeof v);
@@ -153,12 +158,12 @@ static bool own_attribute(void *out, int attribute, cu_ptr p)
 }
 MG_CAPTURE(cuPointerGetAttribute, void *out, int attribute, cu_ptr p)
 {
-    return mg_capture_looks() && own_attribute(out, attribute, p) ? CUE_SUCCESS : NEXT(cuPointerGetAttribute)(out, attribute, p);
+    return mg_capture_looks() && own_attribute(out, attribute, p) ? CUE_SUCCESS
+                                                                  : NEXT(cuPointerGetAttribute)(out, attribute, p);
 }
 MG_CAPTURE(cuPointerGetAttributes, unsigned n, int *attributes, void **out, cu_ptr p)
 {
     cu_result rc = NEXT(cuPointerGetAttributes)(n, attributes, out, p);
-    for (unsigned k = 0; rc == CUE_SUCCESS && mg_capture_looks() && k < n; k++)
-        own_attribute(out[k], attributes[k], p);
+    for (unsigned k = 0; rc == CUE_SUCCESS && mg_capture_looks() && k < n; k++) own_attribute(out[k], attributes[k], p);
     return rc;
 }

@@ -11,22 +11,25 @@
 struct plan;
 struct item { /* a node */
     cu_node node;
-    int type;              /* enum cu_node_type */
+    int type; /* enum cu_node_type */
     bool disabled;
     struct mg_cap_launch_in launch;
     struct cu_memcpy3d copy;
     struct cu_memset_node set;
-    uint64_t at, bytes;    /* memory that it allocates or frees */
+    uint64_t at, bytes; /* memory that it allocates or frees */
     struct plan *child;
-    const char *missed;    /* what it does is not captured: why */
+    const char *missed; /* what it does is not captured: why */
 };
-struct plan { struct item *at; uint32_t n; };
+struct plan {
+    struct item *at;
+    uint32_t n;
+};
 static struct mg_map plans; /* executable graphs -> struct plan; under the lock */
 
 #define CONDITIONAL "conditional nodes of graphs are not captured"
-#define OTHER_NODE "a node of a graph that is neither kernel, copy, memset nor memory is not captured"
-#define UNREADABLE "a node of a graph that the driver does not describe is not captured"
-#define HOST_NODE "copies from the host behind a host function or a copy to the host, in one graph, are not captured"
+#define OTHER_NODE  "a node of a graph that is neither kernel, copy, memset nor memory is not captured"
+#define UNREADABLE  "a node of a graph that the driver does not describe is not captured"
+#define HOST_NODE   "copies from the host behind a host function or a copy to the host, in one graph, are not captured"
 
 /* ---- nodes ------------------------------------------------------------------------------------------------ */
 
@@ -37,22 +40,25 @@ static void plan_free(struct plan *p)
         free(p->at[k].launch.args);
         plan_free(p->at[k].child);
     }
-    if (p)
-        free(p->at);
+    if (p) free(p->at);
     free(p);
 }
 
 static void set_kernel(struct item *i, const struct cu_kernel_node *n)
 {
-    struct mg_shape s = {.grid = {n->grid_x, n->grid_y, n->grid_z}, .block = {n->block_x, n->block_y, n->block_z}, .shared_bytes = n->shared_bytes};
+    struct mg_shape s = {.grid = {n->grid_x, n->grid_y, n->grid_z},
+                         .block = {n->block_x, n->block_y, n->block_z},
+                         .shared_bytes = n->shared_bytes};
     union cu_launch_value v = {{0}};
-    cu_result (*get)(cu_node, int, union cu_launch_value *) = MG_REAL_AS(cuGraphKernelNodeGetAttribute, cu_node, int, union cu_launch_value *);
-    if (get(i->node, CULAUNCH_COOPERATIVE, &v) == CUE_SUCCESS)
-        s.cooperative = v.cooperative != 0;
+    cu_result (*get)(cu_node, int, union cu_launch_value *) =
+        MG_REAL_AS(cuGraphKernelNodeGetAttribute, cu_node, int, union cu_launch_value *);
+    if (get(i->node, CULAUNCH_COOPERATIVE, &v) == CUE_SUCCESS) s.cooperative = v.cooperative != 0;
     if (get(i->node, CULAUNCH_CLUSTER_DIMENSION, &v) == CUE_SUCCESS)
         s.cluster[0] = v.cluster.x, s.cluster[1] = v.cluster.y, s.cluster[2] = v.cluster.z;
     free(i->launch.args);
-    i->missed = mg_cap_launch_read(&i->launch, n->func ? (void *)n->func : (void *)n->kernel, &s, n->params, n->extra) ? NULL : UNREADABLE;
+    i->missed = mg_cap_launch_read(&i->launch, n->func ? (void *)n->func : (void *)n->kernel, &s, n->params, n->extra)
+                    ? NULL
+                    : UNREADABLE;
 }
 
 static void read_node(struct item *i)
@@ -69,11 +75,14 @@ static void read_node(struct item *i)
     switch (i->type) {
     case CUNODE_KERNEL:
         rc = MG_REAL_AS(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)(i->node, &kernel);
-        if (rc == CUE_SUCCESS)
-            set_kernel(i, &kernel);
+        if (rc == CUE_SUCCESS) set_kernel(i, &kernel);
         break;
-    case CUNODE_MEMCPY: rc = MG_REAL_AS(cuGraphMemcpyNodeGetParams, cu_node, struct cu_memcpy3d *)(i->node, &i->copy); break;
-    case CUNODE_MEMSET: rc = MG_REAL_AS(cuGraphMemsetNodeGetParams, cu_node, struct cu_memset_node *)(i->node, &i->set); break;
+    case CUNODE_MEMCPY:
+        rc = MG_REAL_AS(cuGraphMemcpyNodeGetParams, cu_node, struct cu_memcpy3d *)(i->node, &i->copy);
+        break;
+    case CUNODE_MEMSET:
+        rc = MG_REAL_AS(cuGraphMemsetNodeGetParams, cu_node, struct cu_memset_node *)(i->node, &i->set);
+        break;
     case CUNODE_GRAPH:
         rc = MG_REAL_AS(cuGraphChildGraphNodeGetGraph, cu_node, cu_graph *)(i->node, &child);
         i->child = rc == CUE_SUCCESS ? plan_new(child) : NULL;
@@ -87,12 +96,18 @@ static void read_node(struct item *i)
         rc = MG_REAL_AS(cuGraphMemFreeNodeGetParams, cu_node, cu_ptr *)(i->node, &p);
         i->at = p;
         break;
-    case CUNODE_CONDITIONAL: i->missed = CONDITIONAL; break;
-    case CUNODE_HOST: case CUNODE_EMPTY: case CUNODE_WAIT_EVENT: case CUNODE_EVENT_RECORD: break;
-    default: i->missed = OTHER_NODE;
+    case CUNODE_CONDITIONAL:
+        i->missed = CONDITIONAL;
+        break;
+    case CUNODE_HOST:
+    case CUNODE_EMPTY:
+    case CUNODE_WAIT_EVENT:
+    case CUNODE_EVENT_RECORD:
+        break;
+    default:
+        i->missed = OTHER_NODE;
     }
-    if (rc != CUE_SUCCESS)
-        i->missed = UNREADABLE;
+    if (rc != CUE_SUCCESS) i->missed = UNREADABLE;
 }
 
 /* Nodes in an order that their edges allow; of those that may come next the one that the driver names first. */
@@ -104,11 +119,9 @@ static void sort_nodes(cu_node *nodes, size_t n, const cu_node *from, const cu_n
     cu_node *out = calloc(n + 1, sizeof *out);
     size_t k = 0;
     uint64_t v;
-    for (size_t i = 0; i < n; i++)
-        mg_map_set(&place, (uintptr_t)nodes[i], i);
+    for (size_t i = 0; i < n; i++) mg_map_set(&place, (uintptr_t)nodes[i], i);
     for (size_t e = 0; before && e < n_edges; e++)
-        if (mg_map_get(&place, (uintptr_t)to[e], &v))
-            before[v]++;
+        if (mg_map_get(&place, (uintptr_t)to[e], &v)) before[v]++;
     for (bool found = before && done && out; found && k < n;) {
         found = false;
         for (size_t i = 0; i < n && !found; i++)
@@ -116,12 +129,10 @@ static void sort_nodes(cu_node *nodes, size_t n, const cu_node *from, const cu_n
                 found = done[i] = true;
                 out[k++] = nodes[i];
                 for (size_t e = 0; e < n_edges; e++)
-                    if (from[e] == nodes[i] && mg_map_get(&place, (uintptr_t)to[e], &v))
-                        before[v]--;
+                    if (from[e] == nodes[i] && mg_map_get(&place, (uintptr_t)to[e], &v)) before[v]--;
             }
     }
-    if (k == n)
-        memcpy(nodes, out, n * sizeof *nodes);
+    if (k == n) memcpy(nodes, out, n * sizeof *nodes);
     free(before);
     free(done);
     free(out);
@@ -135,14 +146,14 @@ static bool read_edges(cu_graph g, cu_node **from, cu_node **to, size_t *n)
     struct cu_edge_data *data = NULL;
     *n = 0;
     bool v2 = ((with_data)mg_slots[MG_FN_cuGraphGetEdges_v2])(g, NULL, NULL, NULL, n) == CUE_SUCCESS;
-    if (!v2 && ((plain)mg_slots[MG_FN_cuGraphGetEdges])(g, NULL, NULL, n) != CUE_SUCCESS)
-        return false;
+    if (!v2 && ((plain)mg_slots[MG_FN_cuGraphGetEdges])(g, NULL, NULL, n) != CUE_SUCCESS) return false;
     *from = calloc(*n + 1, sizeof **from);
     *to = calloc(*n + 1, sizeof **to);
     data = calloc(*n + 1, sizeof *data);
     bool ok = *from && *to && data;
     if (ok && *n)
-        ok = (v2 ? ((with_data)mg_slots[MG_FN_cuGraphGetEdges_v2])(g, *from, *to, data, n) : ((plain)mg_slots[MG_FN_cuGraphGetEdges])(g, *from, *to, n)) == CUE_SUCCESS;
+        ok = (v2 ? ((with_data)mg_slots[MG_FN_cuGraphGetEdges_v2])(g, *from, *to, data, n)
+                 : ((plain)mg_slots[MG_FN_cuGraphGetEdges])(g, *from, *to, n)) == CUE_SUCCESS;
     free(data);
     return ok;
 }
@@ -153,10 +164,10 @@ static struct plan *plan_new(cu_graph g)
     cu_node *nodes = NULL, *from = NULL, *to = NULL;
     size_t n = 0, n_edges = 0;
     cu_result (*get)(cu_graph, cu_node *, size_t *) = MG_REAL_AS(cuGraphGetNodes, cu_graph, cu_node *, size_t *);
-    bool ok = p && get(g, NULL, &n) == CUE_SUCCESS && (nodes = calloc(n + 1, sizeof *nodes)) && (p->at = calloc(n + 1, sizeof *p->at)) &&
-              (!n || get(g, nodes, &n) == CUE_SUCCESS) && read_edges(g, &from, &to, &n_edges);
-    if (ok)
-        sort_nodes(nodes, n, from, to, n_edges);
+    bool ok = p && get(g, NULL, &n) == CUE_SUCCESS && (nodes = calloc(n + 1, sizeof *nodes)) &&
+              (p->at = calloc(n + 1, sizeof *p->at)) && (!n || get(g, nodes, &n) == CUE_SUCCESS) &&
+              read_edges(g, &from, &to, &n_edges);
+    if (ok) sort_nodes(nodes, n, from, to, n_edges);
     for (size_t k = 0; ok && k < n; k++) {
         p->at[k].node = nodes[k];
         read_node(&p->at[k]);
@@ -174,25 +185,28 @@ static struct plan *plan_new(cu_graph g)
 
 /* ---- launches ----------------------------------------------------------------------------------------------- */
 
-struct state { bool host_wrote; uint64_t graph, stream; }; /* of one launch of a graph */
+struct state {
+    bool host_wrote;
+    uint64_t graph, stream;
+}; /* of one launch of a graph */
 
 static bool reads_host(const struct cu_memcpy3d *c)
 {
-    return c->src_type != CUMEM_ARRAY && mg_cap_place_of(c->src_type == CUMEM_HOST ? (uintptr_t)c->src_host : c->src_device) == MG_PLACE_HOST;
+    return c->src_type != CUMEM_ARRAY &&
+           mg_cap_place_of(c->src_type == CUMEM_HOST ? (uintptr_t)c->src_host : c->src_device) == MG_PLACE_HOST;
 }
 static bool writes_host(const struct cu_memcpy3d *c)
 {
-    return c->dst_type != CUMEM_ARRAY && mg_cap_place_of(c->dst_type == CUMEM_HOST ? (uintptr_t)c->dst_host : c->dst_device) == MG_PLACE_HOST;
+    return c->dst_type != CUMEM_ARRAY &&
+           mg_cap_place_of(c->dst_type == CUMEM_HOST ? (uintptr_t)c->dst_host : c->dst_device) == MG_PLACE_HOST;
 }
 
 static void put_copy(const struct item *i, struct state *s)
 {
     bool writes = writes_host(&i->copy);
-    if (s->host_wrote && reads_host(&i->copy))
-        mg_capture_miss(HOST_NODE, true);
+    if (s->host_wrote && reads_host(&i->copy)) mg_capture_miss(HOST_NODE, true);
     s->host_wrote |= writes;
-    if (!writes)
-        mg_cap_copy_3d(&i->copy, s->stream, false);
+    if (!writes) mg_cap_copy_3d(&i->copy, s->stream, false);
 }
 
 static void put_plan(const struct plan *p, struct state *s);
@@ -203,39 +217,43 @@ static void put_item(struct item *i, struct state *s)
         i->launch.graph = s->graph;
         i->launch.stream = s->stream;
         i->launch.why = mg_capture.sticky;
-        if (i->launch.args)
-            mg_cap_launch_put(&i->launch);
+        if (i->launch.args) mg_cap_launch_put(&i->launch);
         break;
-    case CUNODE_MEMCPY: put_copy(i, s); break;
-    case CUNODE_MEMSET: mg_cap_set(i->set.dst, i->set.pitch, i->set.width, i->set.height, i->set.element_bytes, i->set.value, s->stream); break;
+    case CUNODE_MEMCPY:
+        put_copy(i, s);
+        break;
+    case CUNODE_MEMSET:
+        mg_cap_set(i->set.dst, i->set.pitch, i->set.width, i->set.height, i->set.element_bytes, i->set.value,
+                   s->stream);
+        break;
     case CUNODE_GRAPH:
-        if (i->child)
-            put_plan(i->child, s);
+        if (i->child) put_plan(i->child, s);
         break;
     case CUNODE_MEM_ALLOC:
-        if (!mg_cap_area_find(i->at) && i->bytes)
-            mg_cap_area_tell(mg_cap_area_add(i->at, i->bytes, MG_CAP_DEVICE));
+        if (!mg_cap_area_find(i->at) && i->bytes) mg_cap_area_tell(mg_cap_area_add(i->at, i->bytes, MG_CAP_DEVICE));
         break;
-    case CUNODE_MEM_FREE: mg_cap_freed(i->at, false); break;
-    case CUNODE_HOST: s->host_wrote = true; break;
-    default: break;
+    case CUNODE_MEM_FREE:
+        mg_cap_freed(i->at, false);
+        break;
+    case CUNODE_HOST:
+        s->host_wrote = true;
+        break;
+    default:
+        break;
     }
 }
 static void put_plan(const struct plan *p, struct state *s)
 {
     for (uint32_t k = 0; k < p->n; k++)
-        if (!p->at[k].disabled)
-            put_item(&p->at[k], s);
+        if (!p->at[k].disabled) put_item(&p->at[k], s);
 }
 
 /* What cannot be told of it is a reason against all of its launches. */
 static void miss_plan(const struct plan *p)
 {
     for (uint32_t k = 0; k < p->n; k++) {
-        if (p->at[k].missed)
-            mg_capture_miss(p->at[k].missed, true);
-        if (p->at[k].child)
-            miss_plan(p->at[k].child);
+        if (p->at[k].missed) mg_capture_miss(p->at[k].missed, true);
+        if (p->at[k].child) miss_plan(p->at[k].child);
     }
 }
 
@@ -274,25 +292,23 @@ static void graph_before(const struct plan *p, cu_graph_exec x, cu_stream s)
     mg_capture.told_graph = false;
 }
 
-#define GRAPH_LAUNCH(name, pt)                                                              \
-    MG_CAPTURE(name, cu_graph_exec x, cu_stream s)                                          \
-    {                                                                                       \
-        if (!mg_capture_looks() || mg_cap_is_capturing(s, pt))                              \
-            return NEXT(name)(x, s);                                                        \
-        mg_capture_lock();                                                                  \
-        mg_check_stream(STREAM_OF(s, pt));                                                  \
-        const struct plan *p = plan_of(x);                                                  \
-        if (p)                                                                              \
-            graph_before(p, x, s);                                                          \
-        mg_inside--;                                                                        \
-        cu_result rc = NEXT(name)(x, s);                                                    \
-        mg_inside++;                                                                        \
-        if (!p || rc != CUE_SUCCESS)                                                        \
-            mg_capture_miss(p ? "a launch of a graph failed" : UNREADABLE, true);           \
-        else                                                                                \
-            after_plan(p);                                                                  \
-        mg_capture_unlock();                                                                \
-        return rc;                                                                          \
+#define GRAPH_LAUNCH(name, pt)                                                                                         \
+    MG_CAPTURE(name, cu_graph_exec x, cu_stream s)                                                                     \
+    {                                                                                                                  \
+        if (!mg_capture_looks() || mg_cap_is_capturing(s, pt)) return NEXT(name)(x, s);                                \
+        mg_capture_lock();                                                                                             \
+        mg_check_stream(STREAM_OF(s, pt));                                                                             \
+        const struct plan *p = plan_of(x);                                                                             \
+        if (p) graph_before(p, x, s);                                                                                  \
+        mg_inside--;                                                                                                   \
+        cu_result rc = NEXT(name)(x, s);                                                                               \
+        mg_inside++;                                                                                                   \
+        if (!p || rc != CUE_SUCCESS)                                                                                   \
+            mg_capture_miss(p ? "a launch of a graph failed" : UNREADABLE, true);                                      \
+        else                                                                                                           \
+            after_plan(p);                                                                                             \
+        mg_capture_unlock();                                                                                           \
+        return rc;                                                                                                     \
     }
 GRAPH_LAUNCH(cuGraphLaunch, false)
 GRAPH_LAUNCH(cuGraphLaunch_ptsz, true)
@@ -360,15 +376,14 @@ MG_CAPTURE(cuGraphExecUpdate_v2, cu_graph_exec x, cu_graph g, struct cu_update_i
     return rc;
 }
 
-#define CHANGED(entry, params, ...)                                  \
-    cu_result rc = NEXT(entry)(x, node, __VA_ARGS__);                \
-    if (rc == CUE_SUCCESS && mg_capture_looks()) {                   \
-        mg_capture_lock();                                           \
-        struct item *i = item_of(plan_of(x), node);                  \
-        if (i)                                                       \
-            params;                                                  \
-        mg_capture_unlock();                                         \
-    }                                                                \
+#define CHANGED(entry, params, ...)                                                                                    \
+    cu_result rc = NEXT(entry)(x, node, __VA_ARGS__);                                                                  \
+    if (rc == CUE_SUCCESS && mg_capture_looks()) {                                                                     \
+        mg_capture_lock();                                                                                             \
+        struct item *i = item_of(plan_of(x), node);                                                                    \
+        if (i) params;                                                                                                 \
+        mg_capture_unlock();                                                                                           \
+    }                                                                                                                  \
     return rc
 MG_CAPTURE(cuGraphExecKernelNodeSetParams_v2, cu_graph_exec x, cu_node node, const struct cu_kernel_node *n)
 {
@@ -394,12 +409,22 @@ MG_CAPTURE(cuGraphExecChildGraphNodeSetParams, cu_graph_exec x, cu_node node, cu
 static void set_any(struct item *i, const struct cu_node_params *n)
 {
     switch (n->type) {
-    case CUNODE_KERNEL: set_kernel(i, &n->u.kernel); break;
-    case CUNODE_MEMCPY: i->copy = n->u.memcpy.copy; break;
-    case CUNODE_MEMSET: i->set = n->u.memset; break;
-    case CUNODE_GRAPH: set_child(i, n->u.graph.graph); break;
-    case CUNODE_HOST: break;
-    default: i->missed = OTHER_NODE;
+    case CUNODE_KERNEL:
+        set_kernel(i, &n->u.kernel);
+        break;
+    case CUNODE_MEMCPY:
+        i->copy = n->u.memcpy.copy;
+        break;
+    case CUNODE_MEMSET:
+        i->set = n->u.memset;
+        break;
+    case CUNODE_GRAPH:
+        set_child(i, n->u.graph.graph);
+        break;
+    case CUNODE_HOST:
+        break;
+    default:
+        i->missed = OTHER_NODE;
     }
 }
 MG_CAPTURE(cuGraphExecNodeSetParams, cu_graph_exec x, cu_node node, struct cu_node_params *n)

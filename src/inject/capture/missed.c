@@ -4,22 +4,22 @@
 #include "inject/capture/capture.h"
 
 typedef uint64_t w;
-#define MISSED(name, why)                                                                             \
-    MG_CAPTURE(name, w a, w b, w c, w d, w e, w f, w g, w h, w i, w j, w k, w l)                      \
-    {                                                                                                 \
-        cu_result rc = NEXT(name)(a, b, c, d, e, f, g, h, i, j, k, l);                                \
-        if (rc == CUE_SUCCESS && mg_capture_looks()) {                                                \
-            mg_capture_lock();                                                                        \
-            mg_capture_miss(why, true);                                                               \
-            mg_capture_unlock();                                                                      \
-        }                                                                                             \
-        return rc;                                                                                    \
+#define MISSED(name, why)                                                                                              \
+    MG_CAPTURE(name, w a, w b, w c, w d, w e, w f, w g, w h, w i, w j, w k, w l)                                       \
+    {                                                                                                                  \
+        cu_result rc = NEXT(name)(a, b, c, d, e, f, g, h, i, j, k, l);                                                 \
+        if (rc == CUE_SUCCESS && mg_capture_looks()) {                                                                 \
+            mg_capture_lock();                                                                                         \
+            mg_capture_miss(why, true);                                                                                \
+            mg_capture_unlock();                                                                                       \
+        }                                                                                                              \
+        return rc;                                                                                                     \
     }
-#define BATCH "copies in batches (cuMemcpyBatchAsync) are not captured"
-#define PEER "copies between devices are not captured"
-#define VALUES "values written by streams (cuStreamWriteValue) are not captured"
-#define FOREIGN "memory of another process or interface is not captured"
-#define OLD "launches as of CUDA 3 (cuLaunchGrid) are not captured"
+#define BATCH     "copies in batches (cuMemcpyBatchAsync) are not captured"
+#define PEER      "copies between devices are not captured"
+#define VALUES    "values written by streams (cuStreamWriteValue) are not captured"
+#define FOREIGN   "memory of another process or interface is not captured"
+#define OLD       "launches as of CUDA 3 (cuLaunchGrid) are not captured"
 #define REFERENCE "texture and surface references are not captured"
 MISSED(cuMemcpyBatchAsync_v2, BATCH)
 MISSED(cuMemcpyBatchAsync_v2_ptsz, BATCH)

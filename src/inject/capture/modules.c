@@ -11,11 +11,11 @@
 #include "inject/kernels.h"
 #include "inject/session.h"
 
-static struct mg_map loads;    /* module and library handles -> load */
-static struct mg_map kernels;  /* function and kernel handles -> kernel; under the lock */
+static struct mg_map loads;             /* module and library handles -> load */
+static struct mg_map kernels;           /* function and kernel handles -> kernel; under the lock */
 static MG_VEC(uint64_t) load_of_kernel; /* by number */
 static uint64_t n_images, n_loads;
-static struct mg_map images;   /* hash of a packed image -> its number */
+static struct mg_map images; /* hash of a packed image -> its number */
 
 /* ---- loads --------------------------------------------------------------------------------------------- */
 
@@ -24,8 +24,7 @@ static bool pack_ptx(const void *image, struct mg_buf *packed)
 {
     struct mg_image *im = NULL;
     bool found = false;
-    if (mg_image_open_memory(image, &im, NULL))
-        return false;
+    if (mg_image_open_memory(image, &im, NULL)) return false;
     for (uint32_t k = 0; im->kind == MG_IMAGE_CUBIN && k < im->n_entries && !found; k++)
         found = im->entries[k].kind == MG_ENTRY_PTX && mg_image_pack(im->entries[k].data, packed);
     mg_image_free(im);
@@ -52,9 +51,18 @@ static uint64_t image_of(const void *image)
 static bool is_kept(int option)
 {
     switch (option) {
-    case CUJIT_MAX_REGISTERS: case CUJIT_OPTIMIZATION_LEVEL: case CUJIT_FTZ: case CUJIT_PREC_DIV: case CUJIT_PREC_SQRT: case CUJIT_FMA:
-    case CUJIT_GENERATE_DEBUG_INFO: case CUJIT_GENERATE_LINE_INFO: case CUJIT_MIN_CTA_PER_SM: return true;
-    default: return false;
+    case CUJIT_MAX_REGISTERS:
+    case CUJIT_OPTIMIZATION_LEVEL:
+    case CUJIT_FTZ:
+    case CUJIT_PREC_DIV:
+    case CUJIT_PREC_SQRT:
+    case CUJIT_FMA:
+    case CUJIT_GENERATE_DEBUG_INFO:
+    case CUJIT_GENERATE_LINE_INFO:
+    case CUJIT_MIN_CTA_PER_SM:
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -63,8 +71,7 @@ static void loaded(void *handle, const void *image, bool library, unsigned n, co
     uint64_t words[3 + 2 * 16], k = 3;
     mg_capture_lock();
     words[1] = image_of(image);
-    if (!words[1])
-        mg_capture_miss("an image of an unknown kind is not captured", true);
+    if (!words[1]) mg_capture_miss("an image of an unknown kind is not captured", true);
     words[0] = ++n_loads;
     words[2] = library;
     for (unsigned i = 0; options && values && i < n && k < MG_COUNT_OF(words); i++)
@@ -73,8 +80,7 @@ static void loaded(void *handle, const void *image, bool library, unsigned n, co
             words[k++] = (uint32_t)(uintptr_t)values[i];
         }
     mg_map_set(&loads, (uintptr_t)handle, words[0]);
-    if (words[1])
-        mg_capture_put(MG_CAP_load, words, (uint32_t)k, NULL, 0);
+    if (words[1]) mg_capture_put(MG_CAP_load, words, (uint32_t)k, NULL, 0);
     mg_capture_unlock();
 }
 
@@ -93,43 +99,39 @@ static void loaded_file(void *handle, const char *path, bool library)
 MG_CAPTURE(cuModuleLoad, cu_module *m, const char *path)
 {
     cu_result rc = NEXT(cuModuleLoad)(m, path);
-    if (rc == CUE_SUCCESS && mg_capture_looks())
-        loaded_file(*m, path, false);
+    if (rc == CUE_SUCCESS && mg_capture_looks()) loaded_file(*m, path, false);
     return rc;
 }
 MG_CAPTURE(cuModuleLoadData, cu_module *m, const void *image)
 {
     cu_result rc = NEXT(cuModuleLoadData)(m, image);
-    if (rc == CUE_SUCCESS && mg_capture_looks())
-        loaded(*m, image, false, 0, NULL, NULL);
+    if (rc == CUE_SUCCESS && mg_capture_looks()) loaded(*m, image, false, 0, NULL, NULL);
     return rc;
 }
 MG_CAPTURE(cuModuleLoadDataEx, cu_module *m, const void *image, unsigned n, int *options, void **values)
 {
     cu_result rc = NEXT(cuModuleLoadDataEx)(m, image, n, options, values);
-    if (rc == CUE_SUCCESS && mg_capture_looks())
-        loaded(*m, image, false, n, options, values);
+    if (rc == CUE_SUCCESS && mg_capture_looks()) loaded(*m, image, false, n, options, values);
     return rc;
 }
 MG_CAPTURE(cuModuleLoadFatBinary, cu_module *m, const void *image)
 {
     cu_result rc = NEXT(cuModuleLoadFatBinary)(m, image);
-    if (rc == CUE_SUCCESS && mg_capture_looks())
-        loaded(*m, image, false, 0, NULL, NULL);
+    if (rc == CUE_SUCCESS && mg_capture_looks()) loaded(*m, image, false, 0, NULL, NULL);
     return rc;
 }
-MG_CAPTURE(cuLibraryLoadData, cu_library *l, const void *image, int *jit, void **jit_values, unsigned n_jit, int *options, void **values, unsigned n)
+MG_CAPTURE(cuLibraryLoadData, cu_library *l, const void *image, int *jit, void **jit_values, unsigned n_jit,
+           int *options, void **values, unsigned n)
 {
     cu_result rc = NEXT(cuLibraryLoadData)(l, image, jit, jit_values, n_jit, options, values, n);
-    if (rc == CUE_SUCCESS && mg_capture_looks())
-        loaded(*l, image, true, n_jit, jit, jit_values);
+    if (rc == CUE_SUCCESS && mg_capture_looks()) loaded(*l, image, true, n_jit, jit, jit_values);
     return rc;
 }
-MG_CAPTURE(cuLibraryLoadFromFile, cu_library *l, const char *path, int *jit, void **jit_values, unsigned n_jit, int *options, void **values, unsigned n)
+MG_CAPTURE(cuLibraryLoadFromFile, cu_library *l, const char *path, int *jit, void **jit_values, unsigned n_jit,
+           int *options, void **values, unsigned n)
 {
     cu_result rc = NEXT(cuLibraryLoadFromFile)(l, path, jit, jit_values, n_jit, options, values, n);
-    if (rc == CUE_SUCCESS && mg_capture_looks())
-        loaded_file(*l, path, true);
+    if (rc == CUE_SUCCESS && mg_capture_looks()) loaded_file(*l, path, true);
     return rc;
 }
 MG_CAPTURE(cuLibraryGetModule, cu_module *m, cu_library l)
@@ -138,8 +140,7 @@ MG_CAPTURE(cuLibraryGetModule, cu_module *m, cu_library l)
     cu_result rc = NEXT(cuLibraryGetModule)(m, l);
     if (rc == CUE_SUCCESS && mg_capture_looks()) {
         mg_capture_lock();
-        if (mg_map_get(&loads, (uintptr_t)l, &load))
-            mg_map_set(&loads, (uintptr_t)*m, load);
+        if (mg_map_get(&loads, (uintptr_t)l, &load)) mg_map_set(&loads, (uintptr_t)*m, load);
         mg_capture_unlock();
     }
     return rc;
@@ -151,18 +152,15 @@ static void drop_values(struct mg_map *map, uint64_t load, bool kernels_of)
     uint64_t key, v;
     MG_VEC(uint64_t) dead = {0};
     for (uint32_t i = 0; mg_map_next(map, &i, &key, &v);)
-        if ((kernels_of ? load_of_kernel.at[v] : v) == load)
-            *mg_vec_push(&dead) = key;
-    for (uint32_t i = 0; i < dead.n; i++)
-        mg_map_del(map, dead.at[i]);
+        if ((kernels_of ? load_of_kernel.at[v] : v) == load) *mg_vec_push(&dead) = key;
+    for (uint32_t i = 0; i < dead.n; i++) mg_map_del(map, dead.at[i]);
     mg_vec_release(&dead);
 }
 
 static void unloads(void *handle)
 {
     uint64_t load;
-    if (!mg_capture_looks())
-        return;
+    if (!mg_capture_looks()) return;
     mg_capture_lock();
     if (mg_map_get(&loads, (uintptr_t)handle, &load)) {
         drop_values(&loads, load, false);
@@ -191,10 +189,12 @@ static uint64_t load_of(void *function)
     cu_library l = NULL;
     cu_module m = NULL;
     cu_kernel k = NULL;
-    if (MG_REAL_AS(cuKernelGetLibrary, cu_library *, cu_kernel)(&l, function) == CUE_SUCCESS && mg_map_get(&loads, (uintptr_t)l, &load))
+    if (MG_REAL_AS(cuKernelGetLibrary, cu_library *, cu_kernel)(&l, function) == CUE_SUCCESS &&
+        mg_map_get(&loads, (uintptr_t)l, &load))
         return load;
     const struct mg_inst *i = mg_kernel_get(function);
-    if (i && (k = i->kernel) && MG_REAL_AS(cuKernelGetLibrary, cu_library *, cu_kernel)(&l, k) == CUE_SUCCESS && mg_map_get(&loads, (uintptr_t)l, &load))
+    if (i && (k = i->kernel) && MG_REAL_AS(cuKernelGetLibrary, cu_library *, cu_kernel)(&l, k) == CUE_SUCCESS &&
+        mg_map_get(&loads, (uintptr_t)l, &load))
         return load;
     if (MG_REAL_AS(cuFuncGetModule, cu_module *, cu_function)(&m, function) == CUE_SUCCESS)
         mg_map_get(&loads, (uintptr_t)m, &load);
@@ -205,15 +205,11 @@ uint32_t mg_cap_kernel_of(void *function, struct mg_inst **inst)
 {
     uint64_t number, load;
     *inst = mg_kernel_get(function);
-    if (!*inst)
-        return 0;
-    if (mg_map_get(&kernels, (uintptr_t)function, &number))
-        return (uint32_t)number;
+    if (!*inst) return 0;
+    if (mg_map_get(&kernels, (uintptr_t)function, &number)) return (uint32_t)number;
     load = load_of(function);
-    if (!load)
-        return 0;
-    if (!load_of_kernel.n)
-        *mg_vec_push(&load_of_kernel) = 0;
+    if (!load) return 0;
+    if (!load_of_kernel.n) *mg_vec_push(&load_of_kernel) = 0;
     number = load_of_kernel.n;
     *mg_vec_push(&load_of_kernel) = load;
     mg_map_set(&kernels, (uintptr_t)function, number);
@@ -233,15 +229,13 @@ static void attribute(void *function, int which, int value)
 MG_CAPTURE(cuFuncSetAttribute, cu_function f, int which, int value)
 {
     cu_result rc = NEXT(cuFuncSetAttribute)(f, which, value);
-    if (rc == CUE_SUCCESS && mg_capture_looks())
-        attribute(f, which, value);
+    if (rc == CUE_SUCCESS && mg_capture_looks()) attribute(f, which, value);
     return rc;
 }
 MG_CAPTURE(cuKernelSetAttribute, int which, int value, cu_kernel k, cu_device d)
 {
     cu_result rc = NEXT(cuKernelSetAttribute)(which, value, k, d);
-    if (rc == CUE_SUCCESS && mg_capture_looks())
-        attribute(k, which, value);
+    if (rc == CUE_SUCCESS && mg_capture_looks()) attribute(k, which, value);
     return rc;
 }
 MG_CAPTURE(cuCtxSetLimit, int limit, size_t value)
@@ -261,8 +255,7 @@ MG_CAPTURE(cuCtxSetLimit, int limit, size_t value)
 static void variable(void *container, const char *name, uint64_t at, uint64_t bytes, bool managed)
 {
     uint64_t load;
-    if (!at || !bytes)
-        return;
+    if (!at || !bytes) return;
     mg_capture_lock();
     if (!mg_cap_area_find(at) && mg_map_get(&loads, (uintptr_t)container, &load)) {
         PUT_TEXT(MG_CAP_variable, name, load, at, bytes);
@@ -277,26 +270,26 @@ static void variable(void *container, const char *name, uint64_t at, uint64_t by
     mg_capture_unlock();
 }
 /* Sizes and addresses may not have been asked for: the driver is asked again. */
-#define VARIABLE(entry, container)                                                                                       \
-    cu_result rc = NEXT(entry)(p, bytes, container, name);                                                               \
-    cu_ptr at;                                                                                                           \
-    size_t size;                                                                                                         \
+#define VARIABLE(entry, container)                                                                                     \
+    cu_result rc = NEXT(entry)(p, bytes, container, name);                                                             \
+    cu_ptr at;                                                                                                         \
+    size_t size;                                                                                                       \
     if (rc == CUE_SUCCESS && name && mg_capture_looks() && NEXT(entry)(&at, &size, container, name) == CUE_SUCCESS)
 MG_CAPTURE(cuModuleGetGlobal_v2, cu_ptr *p, size_t *bytes, cu_module m, const char *name)
 {
     VARIABLE(cuModuleGetGlobal_v2, m)
-        variable(m, name, at, size, false);
+    variable(m, name, at, size, false);
     return rc;
 }
 MG_CAPTURE(cuLibraryGetGlobal, cu_ptr *p, size_t *bytes, cu_library l, const char *name)
 {
     VARIABLE(cuLibraryGetGlobal, l)
-        variable(l, name, at, size, false);
+    variable(l, name, at, size, false);
     return rc;
 }
 MG_CAPTURE(cuLibraryGetManaged, cu_ptr *p, size_t *bytes, cu_library l, const char *name)
 {
     VARIABLE(cuLibraryGetManaged, l)
-        variable(l, name, at, size, true);
+    variable(l, name, at, size, true);
     return rc;
 }

@@ -11,11 +11,9 @@ static void refresh(struct mg_cap_area *a, bool write)
         uint64_t hash[2], n = MG_MIN(a->bytes - off, (uint64_t)MG_CAP_CHUNK), *known = &a->known[off / MG_CAP_CHUNK];
         const char *now = (const char *)(uintptr_t)a->at + off;
         mg_cap_hash(now, n, hash);
-        if (hash[0] == *known)
-            continue;
+        if (hash[0] == *known) continue;
         *known = hash[0];
-        if (write)
-            PUT_CONTENT(MG_CAP_write, now, n, a->at + off, n);
+        if (write) PUT_CONTENT(MG_CAP_write, now, n, a->at + off, n);
     }
 }
 
@@ -28,12 +26,10 @@ static void refresh_all(bool write)
 
 void mg_shared_before(void)
 {
-    if (mg_capture.shares && !mg_capture.told_graph && (mg_capture.lame || mg_check_wait(true)))
-        refresh_all(true);
+    if (mg_capture.shares && !mg_capture.told_graph && (mg_capture.lame || mg_check_wait(true))) refresh_all(true);
 }
 
 void mg_shared_after(void)
 {
-    if (mg_capture.shares)
-        refresh_all(false);
+    if (mg_capture.shares) refresh_all(false);
 }

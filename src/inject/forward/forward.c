@@ -1,5 +1,5 @@
-/* In front of the CUDA runtime that the program has, ours or NVIDIA's, for the time line: every public function leads to
- * the same one of that runtime, through code that records the call. Preloaded by `margay run -t timeline` where the
+/* In front of the CUDA runtime that the program has, ours or NVIDIA's, for the time line: every public function leads
+ * to the same one of that runtime, through code that records the call. Preloaded by `margay run -t timeline` where the
  * runtime is a shared library. Finds libmargay through the driver's own interface (MG_RUNTIME_LINK); without
  * it, or without the tool, calls go straight through. */
 #include <dlfcn.h>
@@ -41,8 +41,7 @@ static int find_loaded(struct dl_phdr_info *info, size_t size, void *user)
 {
     const char *base = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
     (void)size;
-    if (!base || strncmp(base, "/libcudart.so", 13))
-        return 0;
+    if (!base || strncmp(base, "/libcudart.so", 13)) return 0;
     *(void **)user = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
     return *(void **)user != NULL;
 }
@@ -62,16 +61,12 @@ static void fill(void)
     void *library = NULL;
     for (unsigned i = 0; i < FN_COUNT; i++) {
         real[i] = dlsym(RTLD_NEXT, functions[i].name);
-        if (!real[i] && !library)
-            dl_iterate_phdr(find_loaded, &library);
-        if (!real[i] && library)
-            real[i] = dlsym(library, functions[i].name);
-        if (!real[i])
-            real[i] = (void *)missing;
+        if (!real[i] && !library) dl_iterate_phdr(find_loaded, &library);
+        if (!real[i] && library) real[i] = dlsym(library, functions[i].name);
+        if (!real[i]) real[i] = (void *)missing;
     }
     find_link();
-    for (unsigned i = 0; i < FN_COUNT; i++)
-        mg_targets[i] = runtime_link ? mg_traced_table[i] : real[i];
+    for (unsigned i = 0; i < FN_COUNT; i++) mg_targets[i] = runtime_link ? mg_traced_table[i] : real[i];
 }
 
 void mg_inject_ready(void)

@@ -63,9 +63,13 @@ static bool open_real(const struct mg_config *c)
         mg_session_say("the NVIDIA driver cannot be opened: %s", dlerror());
         return false;
     }
-    const char *missing = mg_nv_open(&(struct mg_nv_config){
-        .size = sizeof(struct mg_nv_config), .symbol = real_symbol, .say = mg_session_say_line,
-        .thread_begins = enter_thread, .pass_begins = mg_gpu_announce, .pass_ends = pass_ends, .driver_path = path});
+    const char *missing = mg_nv_open(&(struct mg_nv_config){.size = sizeof(struct mg_nv_config),
+                                                            .symbol = real_symbol,
+                                                            .say = mg_session_say_line,
+                                                            .thread_begins = enter_thread,
+                                                            .pass_begins = mg_gpu_announce,
+                                                            .pass_ends = pass_ends,
+                                                            .driver_path = path});
     if (missing) {
         snprintf(why, sizeof why, mg_reason_text(MG_REASON_driver_lacks), missing);
         mg_session.cannot = why;
@@ -76,41 +80,33 @@ static bool open_real(const struct mg_config *c)
 static void drain(uint64_t timeout_ns)
 {
     static bool in_vain; /* a process that leaves drains more than once, but waits only once */
-    if (!mg_session.cannot && !mg_nv_drain(in_vain ? 0 : timeout_ns))
-        in_vain = true;
+    if (!mg_session.cannot && !mg_nv_drain(in_vain ? 0 : timeout_ns)) in_vain = true;
 }
 
 static void collect(void)
 {
-    if (!mg_session.cannot)
-        mg_nv_collect();
+    if (!mg_session.cannot) mg_nv_collect();
 }
 
 static void flush(uint64_t timeout_ns)
 {
-    if (!mg_session.cannot)
-        mg_nv_flush(timeout_ns);
+    if (!mg_session.cannot) mg_nv_flush(timeout_ns);
 }
 
 static void context_ends(void *ctx, int device)
 {
-    if (mg_session.cannot)
-        return;
+    if (mg_session.cannot) return;
     ctx = ctx ? ctx : mg_nv_ctx_primary(device);
-    if (ctx)
-        mg_nv_ctx_ends(ctx, DRAIN_AT_DEATH_NS);
+    if (ctx) mg_nv_ctx_ends(ctx, DRAIN_AT_DEATH_NS);
 }
 
 static void context_ended(void *ctx, int device, bool surely)
 {
-    if (mg_session.cannot)
-        return;
-    if (!surely && mg_nv_ctx_is_active(device))
-        return;
+    if (mg_session.cannot) return;
+    if (!surely && mg_nv_ctx_is_active(device)) return;
     ctx = ctx ? ctx : mg_nv_ctx_primary(device);
     mg_session.generation++;
-    if (!ctx)
-        return;
+    if (!ctx) return;
     mg_gpu_forget_stack(ctx);
     mg_nv_ctx_gone(ctx);
 }
@@ -120,24 +116,58 @@ static void context_ended(void *ctx, int device, bool surely)
 static void channel_size(void *where, uint32_t *rings, uint32_t *pages)
 {
     uint32_t n, warps = mg_nv_warps(where, &n);
-    for (*rings = 1; *rings < n;)
-        *rings *= 2;
-    *pages = warps + (8 + MG_CHANNEL_LISTED) * n + 1024; /* held by warps, being filled or waiting to be sent, on their way */
+    for (*rings = 1; *rings < n;) *rings *= 2;
+    *pages = warps + (8 + MG_CHANNEL_LISTED) * n +
+             1024; /* held by warps, being filled or waiting to be sent, on their way */
 }
-static void *channel_where(void) { return mg_session.cannot ? NULL : mg_nv_ctx_current(); }
-static uint64_t channel_memory(void *where, size_t bytes) { return mg_nv_memory(where, bytes); }
-static void *channel_host(void *where, size_t bytes) { return mg_nv_host_memory(where, bytes); }
-static bool channel_read(void *where, void *to, uint64_t from, size_t bytes) { return !mg_nv_ctx_is_broken(where) && mg_nv_read(where, to, from, bytes); }
-static bool channel_begin_read(void *where, void *to, uint64_t from, size_t bytes) { return !mg_nv_ctx_is_broken(where) && mg_nv_begin_read(where, to, from, bytes); }
-static bool channel_end_reads(void *where) { return mg_nv_end_reads(where); }
-static bool channel_write(void *where, uint64_t to, const void *data, size_t bytes) { return mg_nv_write(where, to, data, bytes); }
-static bool channel_is_of(void *where, void *ctx, int device) { return mg_nv_ctx_is(where, ctx ? ctx : mg_nv_ctx_primary(device)); }
-static void channel_enter(void *where) { mg_nv_enter(where); }
+static void *channel_where(void)
+{
+    return mg_session.cannot ? NULL : mg_nv_ctx_current();
+}
+static uint64_t channel_memory(void *where, size_t bytes)
+{
+    return mg_nv_memory(where, bytes);
+}
+static void *channel_host(void *where, size_t bytes)
+{
+    return mg_nv_host_memory(where, bytes);
+}
+static bool channel_read(void *where, void *to, uint64_t from, size_t bytes)
+{
+    return !mg_nv_ctx_is_broken(where) && mg_nv_read(where, to, from, bytes);
+}
+static bool channel_begin_read(void *where, void *to, uint64_t from, size_t bytes)
+{
+    return !mg_nv_ctx_is_broken(where) && mg_nv_begin_read(where, to, from, bytes);
+}
+static bool channel_end_reads(void *where)
+{
+    return mg_nv_end_reads(where);
+}
+static bool channel_write(void *where, uint64_t to, const void *data, size_t bytes)
+{
+    return mg_nv_write(where, to, data, bytes);
+}
+static bool channel_is_of(void *where, void *ctx, int device)
+{
+    return mg_nv_ctx_is(where, ctx ? ctx : mg_nv_ctx_primary(device));
+}
+static void channel_enter(void *where)
+{
+    mg_nv_enter(where);
+}
 
 static const struct mg_channel_io channel_nvidia = {
-    .size = channel_size, .where = channel_where, .memory = channel_memory, .host = channel_host, .read = channel_read,
-    .begin_read = channel_begin_read, .end_reads = channel_end_reads, .write = channel_write,
-    .is_of = channel_is_of, .enter = channel_enter,
+    .size = channel_size,
+    .where = channel_where,
+    .memory = channel_memory,
+    .host = channel_host,
+    .read = channel_read,
+    .begin_read = channel_begin_read,
+    .end_reads = channel_end_reads,
+    .write = channel_write,
+    .is_of = channel_is_of,
+    .enter = channel_enter,
 };
 
 const struct mg_backend mg_backend_nvidia = {

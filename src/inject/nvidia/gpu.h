@@ -5,28 +5,34 @@
 #include "inject/nvidia/nv.h"
 #include "inject/launch.h"
 
-struct mg_gpu_fit { unsigned threads, shared_bytes; int native, twin; }; /* CTAs a multiprocessor takes */
+struct mg_gpu_fit {
+    unsigned threads, shared_bytes;
+    int native, twin;
+}; /* CTAs a multiprocessor takes */
 struct mg_gpu_body {
     struct mg_nv_ctx *x;
-    struct mg_nv_slots *slots;   /* one for every size of counters that a launch needs; under the session's lock */
-    pthread_mutex_t compiling;   /* the next four; known */
-    void *code; size_t code_bytes; /* machine code, compiled and not loaded yet */
-    bool compiled;               /* once more only with a cap */
-    cu_result rc;                /* of compiling */
+    struct mg_nv_slots *slots; /* one for every size of counters that a launch needs; under the session's lock */
+    pthread_mutex_t compiling; /* the next four; known */
+    void *code;
+    size_t code_bytes; /* machine code, compiled and not loaded yet */
+    bool compiled;     /* once more only with a cap */
+    cu_result rc;      /* of compiling */
     char why[400];
-    cu_module modules[3]; uint32_t n_modules; /* the twin, once more with room for registers, and with a cap */
-    void *narrow;                /* cu_function of the first, while the second is the twin; NULL: there is none */
-    char *text;                  /* the twin's text changed for this device, NULL: as it is */
-    unsigned cap;                /* registers that the twin was told to keep to; 0: none */
-    bool capped;                 /* tried */
-    bool early;                  /* lets later kernels begin before it ends: its launch's own event would too */
+    cu_module modules[3];
+    uint32_t n_modules; /* the twin, once more with room for registers, and with a cap */
+    void *narrow;       /* cu_function of the first, while the second is the twin; NULL: there is none */
+    char *text;         /* the twin's text changed for this device, NULL: as it is */
+    unsigned cap;       /* registers that the twin was told to keep to; 0: none */
+    bool capped;        /* tried */
+    bool early;         /* lets later kernels begin before it ends: its launch's own event would too */
     struct mg_gpu_fit fits[8];
     uint32_t n_fits;
-    struct mg_gpu_known *known;  /* values of constants that launches bring along, newest first (gpu_known.c) */
+    struct mg_gpu_known *known;   /* values of constants that launches bring along, newest first (gpu_known.c) */
     uint64_t look_at, look_after; /* when they are looked at next; how long after the last time */
-    uint32_t n_changes;          /* found then */
-    bool used;                   /* a launch has ended since */
-    bool listed; struct mg_body *next_known; /* all bodies with any */
+    uint32_t n_changes;           /* found then */
+    bool used;                    /* a launch has ended since */
+    bool listed;
+    struct mg_body *next_known; /* all bodies with any */
 };
 /* NULL: out of memory, or the context cannot be used. */
 struct mg_gpu_body *mg_gpu_body_get(struct mg_body *b);
@@ -35,7 +41,7 @@ void mg_gpu_forget_stack(void *ctx);
 /* Constants: have they changed? In pass_ends. And when nothing of the body runs any more: gives them back. */
 void mg_gpu_known_pass(void);
 void mg_gpu_known_release(struct mg_body *b);
-void mg_gpu_known_forget(struct mg_body *b); /* it is freed */
+void mg_gpu_known_forget(struct mg_body *b);                              /* it is freed */
 uint64_t mg_gpu_words(const struct mg_body *b, const struct mg_shape *s); /* of the counters of a launch */
 
 /* Events around a recorded call, for the time line (gpu_work.c). NULL: there are none. */
@@ -67,7 +73,7 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
 void mg_gpu_node_add(struct mg_run *r);
 void mg_gpu_node_taken(struct mg_run *r, cu_graph_exec x, cu_node node); /* x NULL: of none */
 void mg_gpu_graph_stays(cu_graph g); /* it becomes part of another: its nodes are kept */
-void mg_gpu_graph_pass(void);  /* hands over what replays counted; on the thread that drains */
+void mg_gpu_graph_pass(void);        /* hands over what replays counted; on the thread that drains */
 /* gpu_run.c: tells the store of the launches taken since the last time. */
 void mg_gpu_announce(void);
 

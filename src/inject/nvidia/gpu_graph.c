@@ -8,8 +8,8 @@
  *
  * What an executable graph runs is asked of the driver, so clones, child graphs and captures of every
  * kind are alike. A node is forgotten, and its slot free again, when its graph and every executable that
- * runs it are gone; where a graph was cloned or became part of another, its nodes stay for ever. Nodes below a conditional node run as often as the device likes: such a launch is
- * `unknown`. */
+ * runs it are gone; where a graph was cloned or became part of another, its nodes stay for ever. Nodes below a
+ * conditional node run as often as the device likes: such a launch is `unknown`. */
 #include "inject/nvidia/gpu.h"
 
 #include <stdlib.h>
@@ -27,26 +27,30 @@
 #include "inject/streams.h"
 #include "inject/twin.h"
 
-struct node { /* a kernel node as it was made */
-    struct mg_run *run;       /* NULL slot: native */
+struct node {           /* a kernel node as it was made */
+    struct mg_run *run; /* NULL slot: native */
     struct mg_nv_slot *slot;
     uint64_t launched, ended, told;
-    uint64_t *before;         /* the counters when last told */
-    struct node *next;        /* in `ready` */
+    uint64_t *before;  /* the counters when last told */
+    struct node *next; /* in `ready` */
     bool queued;
-    bool in_graph, stays;     /* its graph is there; others may refer to it, unseen */
-    uint32_t lists;           /* executables that run it */
+    bool in_graph, stays; /* its graph is there; others may refer to it, unseen */
+    uint32_t lists;       /* executables that run it */
 };
-struct entry { cu_node handle; struct node *node; bool disabled; };
+struct entry {
+    cu_node handle;
+    struct node *node;
+    bool disabled;
+};
 struct list { /* what one executable graph runs; never changed while shared */
     uint32_t refs;
-    enum mg_reason unknown;   /* why some of it cannot be counted */
+    enum mg_reason unknown; /* why some of it cannot be counted */
     MG_VEC(struct entry) entries;
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all this; no driver call under it */
-static struct mg_map nodes;   /* address of a context block -> struct node */
-static struct mg_map execs;   /* cu_graph_exec -> struct list */
-static struct node *ready;    /* to be looked at by the next pass */
+static struct mg_map nodes;                              /* address of a context block -> struct node */
+static struct mg_map execs;                              /* cu_graph_exec -> struct list */
+static struct node *ready;                               /* to be looked at by the next pass */
 
 static bool is_on(void)
 {
@@ -63,8 +67,7 @@ static struct node *node_new(struct mg_run *r)
         n->slot = r->block ? r->room.slot : NULL;
         n->in_graph = n->slot != NULL; /* a native one belongs to its list alone */
         r->block = n->slot ? &r->room : NULL;
-        if (n->slot)
-            __atomic_add_fetch(&r->body->n_nodes, 1, __ATOMIC_RELAXED);
+        if (n->slot) __atomic_add_fetch(&r->body->n_nodes, 1, __ATOMIC_RELAXED);
     }
     return n;
 }
@@ -77,8 +80,7 @@ void mg_gpu_node_add(struct mg_run *r)
     }
     struct node *n = node_new(r);
     pthread_mutex_lock(&lock);
-    if (n)
-        mg_map_set(&nodes, r->room.at, (uint64_t)(uintptr_t)n);
+    if (n) mg_map_set(&nodes, r->room.at, (uint64_t)(uintptr_t)n);
     pthread_mutex_unlock(&lock);
 }
 
@@ -86,11 +88,9 @@ void mg_gpu_node_add(struct mg_run *r)
 static struct node *node_of_twin(const struct mg_body *b, const struct cu_kernel_node *p)
 {
     uint64_t at = 0, v = 0;
-    if (p->params && p->params[b->inst->n_params])
-        memcpy(&at, p->params[b->inst->n_params], sizeof at);
+    if (p->params && p->params[b->inst->n_params]) memcpy(&at, p->params[b->inst->n_params], sizeof at);
     for (void **e = p->params ? NULL : p->extra; e && *e != CULAUNCH_PARAM_END; e += 2)
-        if (*e == CULAUNCH_PARAM_BUFFER_POINTER)
-            memcpy(&at, (const char *)e[1] + b->variant->ctx_offset, sizeof at);
+        if (*e == CULAUNCH_PARAM_BUFFER_POINTER) memcpy(&at, (const char *)e[1] + b->variant->ctx_offset, sizeof at);
     pthread_mutex_lock(&lock);
     mg_map_get(&nodes, at, &v);
     pthread_mutex_unlock(&lock);
@@ -101,16 +101,18 @@ static struct node *node_of_native(const struct cu_kernel_node *p)
 {
     void *handle = p->func ? (void *)p->func : (void *)p->kernel;
     struct mg_inst *i = handle ? mg_kernel_get(handle) : NULL;
-    struct mg_shape s = {.grid = {p->grid_x, p->grid_y, p->grid_z}, .block = {p->block_x, p->block_y, p->block_z}, .shared_bytes = p->shared_bytes};
+    struct mg_shape s = {.grid = {p->grid_x, p->grid_y, p->grid_z},
+                         .block = {p->block_x, p->block_y, p->block_z},
+                         .shared_bytes = p->shared_bytes};
     return i ? node_new(mg_run_native_node(i, &s, p->params, p->extra)) : NULL;
 }
 
-/* ---- what an executable graph runs -------------------------------------------------------------------------------- */
+/* ---- what an executable graph runs --------------------------------------------------------------------------------
+ */
 
 static void queue(struct node *n) /* under the lock */
 {
-    if (n->queued)
-        return;
+    if (n->queued) return;
     n->queued = true;
     n->next = ready;
     ready = n;
@@ -129,16 +131,13 @@ static void list_add(struct list *l, struct entry e) /* under the lock */
 
 static void node_leaves(struct node *n) /* a list; under the lock */
 {
-    if (!--n->lists)
-        queue(n);
+    if (!--n->lists) queue(n);
 }
 
 static void list_unref(struct list *l) /* under the lock */
 {
-    if (!l || --l->refs)
-        return;
-    for (uint32_t i = 0; i < l->entries.n; i++)
-        node_leaves(l->entries.at[i].node);
+    if (!l || --l->refs) return;
+    for (uint32_t i = 0; i < l->entries.n; i++) node_leaves(l->entries.at[i].node);
     mg_vec_release(&l->entries);
     free(l);
 }
@@ -147,19 +146,19 @@ static void read_graph(struct list *l, cu_graph g, unsigned depth)
 {
     size_t n = 0;
     cu_result (*get)(cu_graph, cu_node *, size_t *) = MG_REAL_AS(cuGraphGetNodes, cu_graph, cu_node *, size_t *);
-    if (depth > 16 || get(g, NULL, &n) != CUE_SUCCESS || !n)
-        return;
+    if (depth > 16 || get(g, NULL, &n) != CUE_SUCCESS || !n) return;
     cu_node *all = calloc(n, sizeof *all);
     for (size_t k = 0; all && get(g, all, &n) == CUE_SUCCESS && k < n; k++) {
         int type = -1;
         cu_graph child;
         struct cu_kernel_node p = {0};
         MG_REAL_AS(cuGraphNodeGetType, cu_node, int *)(all[k], &type);
-        if (type == CUNODE_GRAPH && MG_REAL_AS(cuGraphChildGraphNodeGetGraph, cu_node, cu_graph *)(all[k], &child) == CUE_SUCCESS)
+        if (type == CUNODE_GRAPH &&
+            MG_REAL_AS(cuGraphChildGraphNodeGetGraph, cu_node, cu_graph *)(all[k], &child) == CUE_SUCCESS)
             read_graph(l, child, depth + 1);
-        if (type == CUNODE_CONDITIONAL)
-            l->unknown = MG_REASON_conditional_graph;
-        if (type != CUNODE_KERNEL || MG_REAL_AS(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)(all[k], &p) != CUE_SUCCESS)
+        if (type == CUNODE_CONDITIONAL) l->unknown = MG_REASON_conditional_graph;
+        if (type != CUNODE_KERNEL ||
+            MG_REAL_AS(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)(all[k], &p) != CUE_SUCCESS)
             continue;
         struct mg_body *twin = mg_kernel_of_twin(p.func);
         struct node *node = twin ? node_of_twin(twin, &p) : node_of_native(&p);
@@ -198,15 +197,12 @@ static void exec_set(cu_graph_exec x, cu_graph g)
 static struct list *list_change(cu_graph_exec x) /* under the lock */
 {
     uint64_t v = 0;
-    if (!mg_map_get(&execs, (uint64_t)(uintptr_t)x, &v))
-        return NULL;
+    if (!mg_map_get(&execs, (uint64_t)(uintptr_t)x, &v)) return NULL;
     struct list *old = (struct list *)(uintptr_t)v, *l = old->refs == 1 ? old : calloc(1, sizeof *l);
-    if (!l || l == old)
-        return l;
+    if (!l || l == old) return l;
     l->refs = 1;
     l->unknown = old->unknown;
-    for (uint32_t i = 0; i < old->entries.n; i++)
-        list_add(l, old->entries.at[i]);
+    for (uint32_t i = 0; i < old->entries.n; i++) list_add(l, old->entries.at[i]);
     mg_map_set(&execs, (uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)l);
     list_unref(old);
     return l;
@@ -224,8 +220,7 @@ static void exec_put(cu_graph_exec x, cu_node handle, struct mg_run *r)
             n->lists++;
             n->in_graph = false; /* the graph itself has the node that was there */
         }
-    if (n && n->slot)
-        mg_map_set(&nodes, r->room.at, (uint64_t)(uintptr_t)n);
+    if (n && n->slot) mg_map_set(&nodes, r->room.at, (uint64_t)(uintptr_t)n);
     pthread_mutex_unlock(&lock);
 }
 
@@ -240,18 +235,17 @@ void mg_gpu_node_taken(struct mg_run *r, cu_graph_exec x, cu_node node)
 MG_HOOK(cuGraphNodeSetEnabled, cu_graph_exec x, cu_node node, unsigned on)
 {
     cu_result rc = MG_REAL(cuGraphNodeSetEnabled)(x, node, on);
-    if (rc != CUE_SUCCESS || !is_on())
-        return rc;
+    if (rc != CUE_SUCCESS || !is_on()) return rc;
     pthread_mutex_lock(&lock);
     struct list *l = list_change(x);
     for (uint32_t i = 0; l && i < l->entries.n; i++)
-        if (l->entries.at[i].handle == node)
-            l->entries.at[i].disabled = !on;
+        if (l->entries.at[i].handle == node) l->entries.at[i].disabled = !on;
     pthread_mutex_unlock(&lock);
     return rc;
 }
 
-/* ---- graphs that go, or become part of another -------------------------------------------------------------------- */
+/* ---- graphs that go, or become part of another --------------------------------------------------------------------
+ */
 
 /* Calls fn for every node of ours in the graph itself (deep: in its child graphs as well). */
 static void each_node(cu_graph g, bool deep, void (*fn)(struct node *))
@@ -264,15 +258,16 @@ static void each_node(cu_graph g, bool deep, void (*fn)(struct node *))
         cu_graph child;
         struct cu_kernel_node p = {0};
         MG_REAL_AS(cuGraphNodeGetType, cu_node, int *)(all[k], &type);
-        if (deep && type == CUNODE_GRAPH && MG_REAL_AS(cuGraphChildGraphNodeGetGraph, cu_node, cu_graph *)(all[k], &child) == CUE_SUCCESS)
+        if (deep && type == CUNODE_GRAPH &&
+            MG_REAL_AS(cuGraphChildGraphNodeGetGraph, cu_node, cu_graph *)(all[k], &child) == CUE_SUCCESS)
             each_node(child, deep, fn);
-        if (type != CUNODE_KERNEL || MG_REAL_AS(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)(all[k], &p) != CUE_SUCCESS)
+        if (type != CUNODE_KERNEL ||
+            MG_REAL_AS(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)(all[k], &p) != CUE_SUCCESS)
             continue;
         struct mg_body *twin = mg_kernel_of_twin(p.func);
         struct node *node = twin ? node_of_twin(twin, &p) : NULL;
         pthread_mutex_lock(&lock);
-        if (node)
-            fn(node);
+        if (node) fn(node);
         pthread_mutex_unlock(&lock);
     }
     free(all);
@@ -282,12 +277,14 @@ static void leave_graph(struct node *n)
     n->in_graph = false;
     queue(n);
 }
-static void stay(struct node *n) { n->stays = true; }
+static void stay(struct node *n)
+{
+    n->stays = true;
+}
 
 void mg_gpu_graph_stays(cu_graph g)
 {
-    if (!is_on())
-        return;
+    if (!is_on()) return;
     mg_inside++;
     each_node(g, true, stay);
     mg_inside--;
@@ -319,17 +316,15 @@ MG_HOOK(cuGraphExecChildGraphNodeSetParams, cu_graph_exec x, cu_node node, cu_gr
     if (rc == CUE_SUCCESS && is_on()) { /* which of x's nodes are meant is not known any more */
         pthread_mutex_lock(&lock);
         struct list *l = list_change(x);
-        if (l)
-            l->unknown = MG_REASON_child_exchanged;
+        if (l) l->unknown = MG_REASON_child_exchanged;
         pthread_mutex_unlock(&lock);
     }
     return rc;
 }
 
-#define INSTANTIATED(call)                            \
-    cu_result rc = call;                              \
-    if (rc == CUE_SUCCESS && x && is_on())            \
-        exec_set(*x, g);                              \
+#define INSTANTIATED(call)                                                                                             \
+    cu_result rc = call;                                                                                               \
+    if (rc == CUE_SUCCESS && x && is_on()) exec_set(*x, g);                                                            \
     return rc
 MG_HOOK(cuGraphInstantiate, cu_graph_exec *x, cu_graph g, cu_node *error, char *log, size_t room)
 {
@@ -354,25 +349,23 @@ MG_HOOK(cuGraphInstantiateWithParams_ptsz, cu_graph_exec *x, cu_graph g, struct 
 MG_HOOK(cuGraphExecUpdate, cu_graph_exec x, cu_graph g, cu_node *error, int *result)
 {
     cu_result rc = MG_REAL(cuGraphExecUpdate)(x, g, error, result);
-    if (rc == CUE_SUCCESS && is_on())
-        exec_set(x, g);
+    if (rc == CUE_SUCCESS && is_on()) exec_set(x, g);
     return rc;
 }
 MG_HOOK(cuGraphExecUpdate_v2, cu_graph_exec x, cu_graph g, struct cu_update_info *info)
 {
     cu_result rc = MG_REAL(cuGraphExecUpdate_v2)(x, g, info);
-    if (rc == CUE_SUCCESS && is_on())
-        exec_set(x, g);
+    if (rc == CUE_SUCCESS && is_on()) exec_set(x, g);
     return rc;
 }
 MG_HOOK(cuGraphExecDestroy, cu_graph_exec x)
 {
-    if (is_on())
-        exec_set(x, NULL);
+    if (is_on()) exec_set(x, NULL);
     return MG_REAL(cuGraphExecDestroy)(x);
 }
 
-/* ---- replays ------------------------------------------------------------------------------------------------------- */
+/* ---- replays -------------------------------------------------------------------------------------------------------
+ */
 
 /* One replay of l has ended; on the thread that drains. */
 static void ended(void *user, const struct mg_nv_done *d)
@@ -381,13 +374,10 @@ static void ended(void *user, const struct mg_nv_done *d)
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < l->entries.n; i++) {
         struct node *n = l->entries.at[i].node;
-        if (l->entries.at[i].disabled)
-            continue;
+        if (l->entries.at[i].disabled) continue;
         n->ended++;
-        if (d->error)
-            n->slot = NULL; /* what it counted is lost */
-        if (n->ended == n->launched)
-            queue(n);
+        if (d->error) n->slot = NULL; /* what it counted is lost */
+        if (n->ended == n->launched) queue(n);
     }
     list_unref(l);
     pthread_mutex_unlock(&lock);
@@ -404,10 +394,8 @@ static struct list *begin_replay(cu_graph_exec x)
     uint64_t v = 0;
     pthread_mutex_lock(&lock);
     struct list *l = mg_map_get(&execs, (uint64_t)(uintptr_t)x, &v) ? (struct list *)(uintptr_t)v : NULL;
-    for (uint32_t i = 0; l && i < l->entries.n; i++)
-        l->entries.at[i].node->launched += !l->entries.at[i].disabled;
-    if (l)
-        l->refs++;
+    for (uint32_t i = 0; l && i < l->entries.n; i++) l->entries.at[i].node->launched += !l->entries.at[i].disabled;
+    if (l) l->refs++;
     pthread_mutex_unlock(&lock);
     return l;
 }
@@ -415,8 +403,7 @@ static struct list *begin_replay(cu_graph_exec x)
 static void undo_replay(struct list *l)
 {
     pthread_mutex_lock(&lock);
-    for (uint32_t i = 0; i < l->entries.n; i++)
-        l->entries.at[i].node->launched -= !l->entries.at[i].disabled;
+    for (uint32_t i = 0; i < l->entries.n; i++) l->entries.at[i].node->launched -= !l->entries.at[i].disabled;
     list_unref(l);
     pthread_mutex_unlock(&lock);
 }
@@ -427,8 +414,7 @@ static void keep_exec(cu_graph_exec x)
     uint64_t v = 0;
     pthread_mutex_lock(&lock);
     struct list *l = mg_map_get(&execs, (uint64_t)(uintptr_t)x, &v) ? (struct list *)(uintptr_t)v : NULL;
-    for (uint32_t i = 0; l && i < l->entries.n; i++)
-        l->entries.at[i].node->stays = true;
+    for (uint32_t i = 0; l && i < l->entries.n; i++) l->entries.at[i].node->stays = true;
     pthread_mutex_unlock(&lock);
 }
 
@@ -442,8 +428,7 @@ static bool is_capturing(cu_stream s)
 static cu_result replay_own(cu_graph_exec x, cu_stream s, bool per_thread, cu_result (*send)(cu_graph_exec, cu_stream))
 {
     bool own = mg_session.active && !mg_inside && mg_gate_is_on() && !mg_session_can(MG_BACKEND_HARDWARE);
-    if (!own || is_capturing(s || !per_thread ? s : CU_PER_THREAD_STREAM) || !mg_gate_pass())
-        return send(x, s);
+    if (!own || is_capturing(s || !per_thread ? s : CU_PER_THREAD_STREAM) || !mg_gate_pass()) return send(x, s);
     mg_inside++;
     cu_result rc = send(x, s);
     if (rc != CUE_SUCCESS)
@@ -468,7 +453,8 @@ static void tell_steps(struct list *l, cu_stream s, uint64_t order, bool taken)
     const struct mg_launch_done d = {.mark = {.order = order, .stream = mg_stream_number(s)}};
     for (uint32_t i = 0; taken && i < l->entries.n; i++)
         if (!l->entries.at[i].disabled)
-            mg_steps_node(l->entries.at[i].node->run, &d, __atomic_fetch_add(&l->entries.at[i].node->run->replay, 1, __ATOMIC_RELAXED));
+            mg_steps_node(l->entries.at[i].node->run, &d,
+                          __atomic_fetch_add(&l->entries.at[i].node->run->replay, 1, __ATOMIC_RELAXED));
     pthread_mutex_lock(&lock);
     list_unref(l);
     pthread_mutex_unlock(&lock);
@@ -476,8 +462,7 @@ static void tell_steps(struct list *l, cu_stream s, uint64_t order, bool taken)
 
 static cu_result replay(cu_graph_exec x, cu_stream s, bool per_thread, cu_result (*send)(cu_graph_exec, cu_stream))
 {
-    if (!is_on())
-        return replay_own(x, s, per_thread, send);
+    if (!is_on()) return replay_own(x, s, per_thread, send);
     if (is_capturing(s || !per_thread ? s : CU_PER_THREAD_STREAM)) {
         keep_exec(x);
         return send(x, s);
@@ -486,17 +471,14 @@ static cu_result replay(cu_graph_exec x, cu_stream s, bool per_thread, cu_result
     mg_inside++;
     struct list *l = begin_replay(x);
     const uint64_t order = l && mg_steps_on ? keep_for_steps(l) : 0;
-    struct mg_nv_launch n = {.stream = s, .per_thread = per_thread, .plain = true, .may_time = gated, .wants_time = gated};
+    struct mg_nv_launch n = {
+        .stream = s, .per_thread = per_thread, .plain = true, .may_time = gated, .wants_time = gated};
     bool follows = l && mg_nv_launch_begin(&n);
     cu_result rc = send(x, s);
-    if (follows)
-        mg_nv_launch_end(&n, rc == CUE_SUCCESS, NULL, gated ? ended_gated : ended, l);
-    if (l && (!follows || rc != CUE_SUCCESS))
-        undo_replay(l);
-    if (gated && (!follows || rc != CUE_SUCCESS))
-        mg_gate_undo();
-    if (order)
-        tell_steps(l, s || !per_thread ? s : CU_PER_THREAD_STREAM, order, rc == CUE_SUCCESS);
+    if (follows) mg_nv_launch_end(&n, rc == CUE_SUCCESS, NULL, gated ? ended_gated : ended, l);
+    if (l && (!follows || rc != CUE_SUCCESS)) undo_replay(l);
+    if (gated && (!follows || rc != CUE_SUCCESS)) mg_gate_undo();
+    if (order) tell_steps(l, s || !per_thread ? s : CU_PER_THREAD_STREAM, order, rc == CUE_SUCCESS);
     if (rc == CUE_SUCCESS && (!follows || l->unknown))
         mg_run_unknown(l && l->unknown ? l->unknown : MG_REASON_early_graph);
     mg_inside--;
@@ -511,16 +493,23 @@ MG_HOOK(cuGraphLaunch_ptsz, cu_graph_exec x, cu_stream s)
     return replay(x, s, true, MG_REAL(cuGraphLaunch_ptsz));
 }
 
-/* ---- telling ---------------------------------------------------------------------------------------------------------- */
+/* ---- telling
+ * ---------------------------------------------------------------------------------------------------------- */
 
-struct work { struct node *node; struct mg_nv_slot *slot; uint64_t launched; };
-struct pass { struct work *list; uint32_t n; };
+struct work {
+    struct node *node;
+    struct mg_nv_slot *slot;
+    uint64_t launched;
+};
+struct pass {
+    struct work *list;
+    uint32_t n;
+};
 
 static void report_replays(struct node *n, uint64_t replays, uint64_t *raw, const uint64_t *before)
 {
     struct mg_launch_done d = {.cuda_error = n->run->block && !raw ? CUE_UNKNOWN : CUE_SUCCESS};
-    if (d.cuda_error)
-        strcpy(d.fault.text, "its context failed or was destroyed before it ended");
+    if (d.cuda_error) strcpy(d.fault.text, "its context failed or was destroyed before it ended");
     mg_run_replays(n->run, replays, &d, raw, before);
 }
 
@@ -537,10 +526,8 @@ static void take_body(void *user, struct mg_nv_slot *slot, uint64_t *body, bool 
     struct work key = {.slot = slot}, *w = bsearch(&key, p->list, p->n, sizeof *p->list, by_slot);
     size_t bytes = mg_nv_slots_body(slot->owner);
     struct node *n = w ? w->node : NULL;
-    if (!n || (!n->before && !(n->before = calloc(1, bytes + 8))))
-        return;
-    if (spoilt)
-        n->run->spoilt = MG_SPOILT_WORDS; /* for good: they are not made new */
+    if (!n || (!n->before && !(n->before = calloc(1, bytes + 8)))) return;
+    if (spoilt) n->run->spoilt = MG_SPOILT_WORDS; /* for good: they are not made new */
     pthread_mutex_lock(&lock);
     bool still = n->launched == w->launched;
     pthread_mutex_unlock(&lock);
@@ -556,8 +543,7 @@ static void take_body(void *user, struct mg_nv_slot *slot, uint64_t *body, bool 
 
 static void forget(struct node *n)
 {
-    if (n->run->block)
-        __atomic_sub_fetch(&n->run->body->n_nodes, 1, __ATOMIC_RELEASE);
+    if (n->run->block) __atomic_sub_fetch(&n->run->body->n_nodes, 1, __ATOMIC_RELEASE);
     n->run->block = NULL; /* its slot is free already */
     mg_run_free(n->run);
     free(n->before);
@@ -603,8 +589,7 @@ static void look_at_ready(struct work **list, uint32_t *n_list, struct node **ga
         if (n->ended == n->launched && n->told < n->launched) { /* else the end of a later replay queues it again */
             *mg_vec_push(&found) = (struct work){n, n->slot, n->launched};
         } else if (is_garbage(n)) {
-            if (n->slot)
-                mg_map_del(&nodes, n->run->room.at);
+            if (n->slot) mg_map_del(&nodes, n->run->room.at);
             n->next = *garbage;
             *garbage = n;
         }
@@ -616,11 +601,13 @@ static void look_at_ready(struct work **list, uint32_t *n_list, struct node **ga
 
 void mg_gpu_graph_pass(void)
 {
-    struct { struct work *at; uint32_t n; } list;
+    struct {
+        struct work *at;
+        uint32_t n;
+    } list;
     struct node *garbage = NULL;
     look_at_ready(&list.at, &list.n, &garbage);
-    if (garbage)
-        sweep(garbage);
+    if (garbage) sweep(garbage);
     uint32_t n_slots = 0;
     for (uint32_t i = 0; i < list.n; i++) {
         struct work w = list.at[i];
@@ -632,8 +619,7 @@ void mg_gpu_graph_pass(void)
         w.node->told = w.launched;
     }
     struct mg_nv_slot **slots = calloc(n_slots + 1, sizeof *slots);
-    if (n_slots)
-        qsort(list.at, n_slots, sizeof *list.at, by_slot);
+    if (n_slots) qsort(list.at, n_slots, sizeof *list.at, by_slot);
     for (uint32_t from = 0, to; slots && from < n_slots; from = to) { /* a context at a time */
         struct pass p = {list.at + from, 0};
         const struct mg_body *first = list.at[from].node->run->body;
@@ -649,8 +635,7 @@ void mg_gpu_graph_pass(void)
     free(slots);
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < list.n; i++)
-        if (is_garbage(list.at[i].node))
-            queue(list.at[i].node);
+        if (is_garbage(list.at[i].node)) queue(list.at[i].node);
     pthread_mutex_unlock(&lock);
     free(list.at);
 }

@@ -1,8 +1,8 @@
-/* Values of constants, and addresses of variables, that launches of a twin bring along (pass/twin_const.c): what stood in the application's image
- * when we last looked, and a copy of that in device memory, with which the kernel tells whether it still does. An
- * image of the parameter is never changed once a launch may have it, nor is its copy: a launch that is under way
- * must find the two equal. Constants that have changed make kernels slower, not wrong, so it is enough to look again now and
- * then, when a launch has ended since: on the thread that drains. */
+/* Values of constants, and addresses of variables, that launches of a twin bring along (pass/twin_const.c): what stood
+ * in the application's image when we last looked, and a copy of that in device memory, with which the kernel tells
+ * whether it still does. An image of the parameter is never changed once a launch may have it, nor is its copy: a
+ * launch that is under way must find the two equal. Constants that have changed make kernels slower, not wrong, so it
+ * is enough to look again now and then, when a launch has ended since: on the thread that drains. */
 #include "inject/nvidia/gpu.h"
 
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 #include "base/io.h"
 #include "inject/twin.h"
 
-#define SOON_NS 5000000u   /* after a change */
-#define LATE_NS 640000000u /* when nothing has changed for long */
-#define MOST_CHANGES 64u   /* constants of a program that changes them all the time are read where they are */
+#define SOON_NS      5000000u   /* after a change */
+#define LATE_NS      640000000u /* when nothing has changed for long */
+#define MOST_CHANGES 64u        /* constants of a program that changes them all the time are read where they are */
 
 struct mg_gpu_known {
-    struct mg_gpu_known *older;   /* of the same body */
+    struct mg_gpu_known *older; /* of the same body */
     uint64_t copy, copy_bytes;
     uint64_t image[];
 };
@@ -44,7 +44,8 @@ static bool publish(struct mg_body *b, struct mg_gpu_known *new)
 {
     const struct mg_variant *v = b->variant;
     new->copy_bytes = v->known_bytes - v->known_values;
-    if (new->copy_bytes && !(new->copy = mg_nv_upload(b->gpu->x, (const char *)new->image + v->known_values, new->copy_bytes)))
+    if (new->copy_bytes &&
+        !(new->copy = mg_nv_upload(b->gpu->x, (const char *)new->image + v->known_values, new->copy_bytes)))
         return false;
     new->image[0] = new->copy;
     new->older = b->gpu->known;
@@ -82,14 +83,11 @@ static void read_known(struct mg_body *b)
     struct mg_gpu_known *new = image_new(b);
     size_t bytes = b->variant->known_bytes;
     bool ok = new != NULL;
-    if (ok)
-        memcpy(new->image, g->known->image, bytes);
+    if (ok) memcpy(new->image, g->known->image, bytes);
     ok = ok && read_values(b, new->image);
     bool changed = ok && memcmp(new->image, g->known->image, bytes);
-    if (changed)
-        g->n_changes++;
-    if (!changed || !publish(b, new))
-        free(new);
+    if (changed) g->n_changes++;
+    if (!changed || !publish(b, new)) free(new);
     g->look_after = changed ? SOON_NS : MG_MIN(2 * g->look_after, LATE_NS);
     g->look_at = mg_now_ns() + g->look_after;
 }
@@ -101,7 +99,8 @@ void mg_gpu_known_pass(void)
     for (struct mg_body *b = bodies; b; b = b->gpu->next_known) {
         struct mg_gpu_body *g = b->gpu;
         pthread_mutex_lock(&g->compiling);
-        if (g->known && now >= g->look_at && g->n_changes < MOST_CHANGES && !mg_nv_ctx_is_broken(g->x) && __atomic_exchange_n(&g->used, false, __ATOMIC_RELAXED))
+        if (g->known && now >= g->look_at && g->n_changes < MOST_CHANGES && !mg_nv_ctx_is_broken(g->x) &&
+            __atomic_exchange_n(&g->used, false, __ATOMIC_RELAXED))
             read_known(b);
         pthread_mutex_unlock(&g->compiling);
     }
@@ -112,10 +111,8 @@ void mg_gpu_known_forget(struct mg_body *b)
 {
     pthread_mutex_lock(&listing);
     struct mg_body **at = &bodies;
-    while (*at && *at != b)
-        at = &(*at)->gpu->next_known;
-    if (*at)
-        *at = b->gpu->next_known;
+    while (*at && *at != b) at = &(*at)->gpu->next_known;
+    if (*at) *at = b->gpu->next_known;
     pthread_mutex_unlock(&listing);
 }
 
@@ -127,8 +124,7 @@ void mg_gpu_known_release(struct mg_body *b)
     while (g->known) {
         struct mg_gpu_known *k = g->known;
         g->known = k->older;
-        if (k->copy)
-            mg_nv_give_back(g->x, k->copy, k->copy_bytes);
+        if (k->copy) mg_nv_give_back(g->x, k->copy, k->copy_bytes);
         free(k);
     }
     pthread_mutex_unlock(&g->compiling);

@@ -23,7 +23,7 @@
 #include "inject/verify.h"
 
 #define TIMED_FIRST 4u /* launches of every kernel */
-#define MAX_ATTRS 24u
+#define MAX_ATTRS   24u
 
 /* ---- slots -------------------------------------------------------------------------------------------------- */
 
@@ -37,8 +37,7 @@ static struct mg_nv_slots *find_slots(struct mg_body *b, struct mg_gpu_body *g, 
 {
     pthread_mutex_lock(&mg_session.lock);
     struct mg_nv_slots *s = g->slots;
-    while (s && mg_nv_slots_body(s) != body)
-        s = mg_nv_slots_link(s);
+    while (s && mg_nv_slots_body(s) != body) s = mg_nv_slots_link(s);
     if (!s) {
         uint64_t header[MG_CTX_BYTES / 8] = {0};
         header[MG_CTX_SYMBOLS / 8] = b->symbols;
@@ -57,8 +56,7 @@ struct mg_block_mem *mg_gpu_take(struct mg_run *r)
     struct mg_gpu_body *g = mg_gpu_body_get(r->body);
     struct mg_nv_slots *s = g ? find_slots(r->body, g, mg_gpu_words(r->body, &r->shape) * sizeof(uint64_t)) : NULL;
     struct mg_nv_slot *slot = s ? mg_nv_slot_take(s) : NULL;
-    if (!slot)
-        return NULL;
+    if (!slot) return NULL;
     r->room = (struct mg_block_mem){.at = slot->at, .slot = slot};
     return &r->room;
 }
@@ -81,8 +79,7 @@ void mg_gpu_poke(const struct mg_run *r, uint64_t offset, uint64_t word)
 void mg_gpu_give(struct mg_run *r, struct mg_block_mem *m)
 {
     (void)m;
-    if (r->room.slot)
-        mg_nv_slot_give(r->room.slot);
+    if (r->room.slot) mg_nv_slot_give(r->room.slot);
     r->room.slot = NULL;
 }
 
@@ -93,8 +90,7 @@ static struct mg_run *news; /* newest first */
 static void push_news(struct mg_run *r)
 {
     struct mg_run *first = __atomic_load_n(&news, __ATOMIC_RELAXED);
-    do
-        r->next = first;
+    do r->next = first;
     while (!__atomic_compare_exchange_n(&news, &first, r, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
@@ -111,8 +107,7 @@ void mg_gpu_announce(void)
         r = oldest;
         oldest = r->next;
         mg_run_announce(r);
-        if (r->over)
-            mg_run_ended(r, NULL, NULL);
+        if (r->over) mg_run_ended(r, NULL, NULL);
     }
 }
 
@@ -121,15 +116,14 @@ void mg_gpu_announce(void)
 static void done(void *user, const struct mg_nv_done *d)
 {
     struct mg_run *r = user;
-    struct mg_launch_done end = {.start_ns = d->start_ns, .end_ns = d->timed ? d->start_ns + d->time_ns : 0, .cuda_error = d->error,
+    struct mg_launch_done end = {.start_ns = d->start_ns,
+                                 .end_ns = d->timed ? d->start_ns + d->time_ns : 0,
+                                 .cuda_error = d->error,
                                  .uncertainty_ns = d->uncertainty_ns};
     const char *name = mg_cu_result_name(d->error);
-    if (!r->announced)
-        mg_gpu_announce();
-    if (d->spoilt)
-        r->spoilt = MG_SPOILT_WORDS;
-    if (r->block && r->body->gpu)
-        __atomic_store_n(&r->body->gpu->used, true, __ATOMIC_RELAXED);
+    if (!r->announced) mg_gpu_announce();
+    if (d->spoilt) r->spoilt = MG_SPOILT_WORDS;
+    if (r->block && r->body->gpu) __atomic_store_n(&r->body->gpu->used, true, __ATOMIC_RELAXED);
     if (d->error == CUE_CONTEXT_IS_DESTROYED)
         snprintf(end.fault.text, sizeof end.fault.text, "its context was destroyed before it ended");
     else if (d->error != CUE_SUCCESS)
@@ -157,15 +151,15 @@ static void find_pointers(struct mg_run *r)
     struct mg_area a;
     for (uint32_t k = 0; r->values && k < i->n_params; k++) {
         uint64_t v;
-        if (i->param_sizes[k] != 8)
-            continue;
+        if (i->param_sizes[k] != 8) continue;
         memcpy(&v, (const char *)r->values + i->param_offsets[k], 8);
         if (v && mg_area_find(v, &a) && (r->found || (r->found = calloc(i->n_params, sizeof *r->found))))
             r->found[k] = (struct mg_found){a.id, v - a.at, a.bytes, true};
     }
 }
 
-/* ---- sending ------------------------------------------------------------------------------------------------------ */
+/* ---- sending ------------------------------------------------------------------------------------------------------
+ */
 
 /* The launch as cuLaunchKernelEx takes it, with one attribute more. */
 static cu_result send_with_event(const struct mg_call *c, void *f, void **params, void **extra, cu_event event)
@@ -173,9 +167,15 @@ static cu_result send_with_event(const struct mg_call *c, void *f, void **params
     struct cu_launch_attribute attrs[MAX_ATTRS + 1];
     const struct mg_shape *s = &c->shape;
     struct cu_launch_config cfg = {
-        .grid_x = s->grid[0], .grid_y = s->grid[1], .grid_z = s->grid[2],
-        .block_x = s->block[0], .block_y = s->block[1], .block_z = s->block[2],
-        .shared_bytes = s->shared_bytes, .stream = s->stream, .attrs = attrs,
+        .grid_x = s->grid[0],
+        .grid_y = s->grid[1],
+        .grid_z = s->grid[2],
+        .block_x = s->block[0],
+        .block_y = s->block[1],
+        .block_z = s->block[2],
+        .shared_bytes = s->shared_bytes,
+        .stream = s->stream,
+        .attrs = attrs,
     };
     if (c->config && c->config->n_attrs) {
         memcpy(attrs, c->config->attrs, c->config->n_attrs * sizeof *attrs);
@@ -186,7 +186,8 @@ static cu_result send_with_event(const struct mg_call *c, void *f, void **params
     a->id = CULAUNCH_PROGRAMMATIC_EVENT;
     a->value.programmatic_event.event = event;
     void *entry = mg_slots[s->per_thread ? MG_FN_cuLaunchKernelEx_ptsz : MG_FN_cuLaunchKernelEx];
-    return ((cu_result(*)(const struct cu_launch_config *, cu_function, void **, void **))entry)(&cfg, f, params, extra);
+    return ((cu_result(*)(const struct cu_launch_config *, cu_function, void **, void **))entry)(&cfg, f, params,
+                                                                                                 extra);
 }
 
 cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, void **extra)
@@ -204,26 +205,25 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
         return rc;
     }
     struct mg_nv_launch l = {
-        .stream = c->shape.stream, .per_thread = c->shape.per_thread,
+        .stream = c->shape.stream,
+        .per_thread = c->shape.per_thread,
         .plain = !r->block || c->shape.cooperative || c->shape.own_event || (r->body->gpu && r->body->gpu->early) ||
                  (c->config && c->config->n_attrs >= MAX_ATTRS),
         .may_time = !c->shape.programmatic && !c->shape.own_event,
-        .wants_time = __atomic_load_n(&r->inst->n_timed, __ATOMIC_RELAXED) < TIMED_FIRST || s->config.native_times || s->config.repeat || mg_timeline_times() || r->gated,
+        .wants_time = __atomic_load_n(&r->inst->n_timed, __ATOMIC_RELAXED) < TIMED_FIRST || s->config.native_times ||
+                      s->config.repeat || mg_timeline_times() || r->gated,
         .only_timed = no_tool,
     };
     bool follows = mg_nv_launch_begin(&l);
-    if (follows && l.wants_time)
-        __atomic_add_fetch(&r->inst->n_timed, 1, __ATOMIC_RELAXED);
+    if (follows && l.wants_time) __atomic_add_fetch(&r->inst->n_timed, 1, __ATOMIC_RELAXED);
     cu_result rc = follows && l.event ? send_with_event(c, f, params, extra, l.event) : c->send(c, f, params, extra);
     if (rc != CUE_SUCCESS && follows && l.event) { /* perhaps the attribute is what it does not take */
         l.event = NULL;
         rc = c->send(c, f, params, extra);
     }
     struct mg_nv_slot *slot = r->block ? r->room.slot : NULL;
-    if (rc == CUE_SUCCESS && !r->block && r->inst->code->launches)
-        mg_run_unknown(MG_REASON_device_launches);
-    if (follows && rc == CUE_SUCCESS)
-        push_news(r);
+    if (rc == CUE_SUCCESS && !r->block && r->inst->code->launches) mg_run_unknown(MG_REASON_device_launches);
+    if (follows && rc == CUE_SUCCESS) push_news(r);
     if (follows)
         mg_nv_launch_end(&l, rc == CUE_SUCCESS, slot, done, r);
     else if (rc == CUE_SUCCESS)

@@ -46,8 +46,7 @@ void mg_gpu_widen_stack(const struct mg_inst *i)
     uint64_t ctx = current_ctx(), was;
     size_t bytes = 0;
     mg_callgraph_free(g);
-    if (!deep || believed(ctx, &was) || MG_REAL(cuCtxGetLimit)(&bytes, CULIMIT_STACK_SIZE) != CUE_SUCCESS)
-        return;
+    if (!deep || believed(ctx, &was) || MG_REAL(cuCtxGetLimit)(&bytes, CULIMIT_STACK_SIZE) != CUE_SUCCESS) return;
     if (MG_REAL(cuCtxSetLimit)(CULIMIT_STACK_SIZE, TIMES * MG_MAX(bytes, (size_t)LEAST)) == CUE_SUCCESS)
         believe(ctx, bytes);
 }
@@ -62,13 +61,11 @@ void mg_gpu_forget_stack(void *ctx)
 cu_result mg_hook_cuCtxSetLimit(int what, size_t value)
 {
     uint64_t was, ctx = what == CULIMIT_STACK_SIZE && mg_session.active && !mg_inside ? current_ctx() : 0;
-    if (!ctx || !believed(ctx, &was))
-        return MG_REAL(cuCtxSetLimit)(what, value);
+    if (!ctx || !believed(ctx, &was)) return MG_REAL(cuCtxSetLimit)(what, value);
     cu_result rc = MG_REAL(cuCtxSetLimit)(what, TIMES * MG_MAX(value, (size_t)LEAST));
     if (rc != CUE_SUCCESS) /* so much is not there, but what was asked for may be */
         rc = MG_REAL(cuCtxSetLimit)(what, value);
-    if (rc == CUE_SUCCESS)
-        believe(ctx, value);
+    if (rc == CUE_SUCCESS) believe(ctx, value);
     return rc;
 }
 
@@ -76,7 +73,8 @@ cu_result mg_hook_cuCtxGetLimit(size_t *value, int what)
 {
     uint64_t was;
     cu_result rc = MG_REAL(cuCtxGetLimit)(value, what);
-    if (rc == CUE_SUCCESS && what == CULIMIT_STACK_SIZE && mg_session.active && !mg_inside && believed(current_ctx(), &was))
+    if (rc == CUE_SUCCESS && what == CULIMIT_STACK_SIZE && mg_session.active && !mg_inside &&
+        believed(current_ctx(), &was))
         *value = (size_t)was;
     return rc;
 }

@@ -24,19 +24,17 @@
 #include "inject/twin.h"
 #include "pass/pass.h"
 
-#define WAIT_SAME_NS 500000000u /* for work of the launch's own stream, which the launch waits for anyhow */
+#define WAIT_SAME_NS  500000000u /* for work of the launch's own stream, which the launch waits for anyhow */
 #define WAIT_OTHER_NS 1000000u
-#define MANY_LOADS 32
+#define MANY_LOADS    32
 #define FEW_REGISTERS 32 /* the assembler never tries to have fewer */
 
 struct mg_gpu_body *mg_gpu_body_get(struct mg_body *b)
 {
-    if (__atomic_load_n(&b->gpu, __ATOMIC_ACQUIRE))
-        return b->gpu;
+    if (__atomic_load_n(&b->gpu, __ATOMIC_ACQUIRE)) return b->gpu;
     struct mg_nv_ctx *x = mg_nv_ctx_current();
     struct mg_gpu_body *g = x ? calloc(1, sizeof *g) : NULL;
-    if (!g)
-        return NULL;
+    if (!g) return NULL;
     g->x = x;
     pthread_mutex_init(&g->compiling, NULL);
     g->early = b->variant->text && strstr(b->variant->text, "griddepcontrol.launch_dependents");
@@ -72,7 +70,8 @@ bool mg_gpu_global(void *function, const char *name, uint64_t *address)
     cu_ptr at = 0;
     size_t bytes;
     if (MG_REAL_AS(cuFuncGetModule, cu_module *, cu_function)(&m, function) != CUE_SUCCESS ||
-        MG_REAL_AS(cuModuleGetGlobal_v2, cu_ptr *, size_t *, cu_module, const char *)(&at, &bytes, m, name) != CUE_SUCCESS)
+        MG_REAL_AS(cuModuleGetGlobal_v2, cu_ptr *, size_t *, cu_module, const char *)(&at, &bytes, m, name) !=
+            CUE_SUCCESS)
         return false;
     *address = at;
     mg_host_variable(at, bytes);
@@ -92,9 +91,9 @@ static int64_t offset_in(const struct mg_module *m, const struct mg_var *v, cons
         } else if (in->kind == MG_INIT_close) {
             depth--;
         } else {
-            if (depth > 1)
-                return -1;
-            if (in->kind == MG_INIT_sym && in->is_func && bytes == 8 && !in->val && !strcmp(mg_name(m, m->funcs.at[in->id].name), name))
+            if (depth > 1) return -1;
+            if (in->kind == MG_INIT_sym && in->is_func && bytes == 8 && !in->val &&
+                !strcmp(mg_name(m, m->funcs.at[in->id].name), name))
                 return (int64_t)at;
             at += bytes;
         }
@@ -109,10 +108,10 @@ uint64_t mg_gpu_function_address(struct mg_body *b, const char *name)
     uint64_t value = 0, at;
     for (mg_id v = 1; g && v < m->vars.n && !value; v++) {
         const struct mg_var *var = &m->vars.at[v];
-        if ((var->space != MG_SPACE_global && var->space != MG_SPACE_const) || var->func || !var->n_inits)
-            continue;
+        if ((var->space != MG_SPACE_global && var->space != MG_SPACE_const) || var->func || !var->n_inits) continue;
         int64_t off = offset_in(m, var, name);
-        if (off >= 0 && mg_gpu_global(b->inst->function, mg_name(m, var->name), &at) && !mg_nv_read(g->x, &value, at + (uint64_t)off, 8))
+        if (off >= 0 && mg_gpu_global(b->inst->function, mg_name(m, var->name), &at) &&
+            !mg_nv_read(g->x, &value, at + (uint64_t)off, 8))
             value = 0;
     }
     return value;
@@ -141,27 +140,23 @@ static unsigned attribute(int what, unsigned otherwise)
     return (unsigned)v;
 }
 
-/* Threads of a CTA by the kernel's launch bounds. A kernel with any ignores a register cap: there how many CTAs must fit says how many
- * registers there may be. 0: it has none, or says that itself; body: where its own begins. */
+/* Threads of a CTA by the kernel's launch bounds. A kernel with any ignores a register cap: there how many CTAs must
+ * fit says how many registers there may be. 0: it has none, or says that itself; body: where its own begins. */
 static unsigned bound_of(const char *text, const char **body)
 {
     const char *entry = strstr(text, ".entry"), *bound = NULL;
     *body = entry ? strchr(entry, '{') : NULL;
-    if (!*body)
-        return 0;
+    if (!*body) return 0;
     for (const char *at = entry; (at = strchr(at, '.')) && at < *body; at++) {
-        if (!strncmp(at, ".minnctapersm", 13))
-            return 0;
-        if (!strncmp(at, ".maxntid", 8) || !strncmp(at, ".reqntid", 8))
-            bound = at + 8;
+        if (!strncmp(at, ".minnctapersm", 13)) return 0;
+        if (!strncmp(at, ".maxntid", 8) || !strncmp(at, ".reqntid", 8)) bound = at + 8;
     }
     unsigned long threads = bound ? 1 : 0;
     for (unsigned n = 0; bound && n < 3; n++) {
         char *end;
         threads *= strtoul(bound, &end, 10);
         end += strspn(end, " \t\r\n");
-        if (*end != ',')
-            break;
+        if (*end != ',') break;
         bound = end + 1;
     }
     return (unsigned)threads;
@@ -171,35 +166,34 @@ static unsigned bound_of(const char *text, const char **body)
 static char *bounded(const struct mg_body *b, unsigned ctas)
 {
     const char *text = b->variant->text, *body;
-    if (!bound_of(text, &body))
-        return NULL;
+    if (!bound_of(text, &body)) return NULL;
     struct mg_buf text_now = MG_BUF_INIT;
     mg_buf_add(&text_now, text, (size_t)(body - text));
     mg_buf_printf(&text_now, ".minnctapersm %u\n%s", ctas, body);
     return mg_buf_take(&text_now);
 }
 
-/* Is the text worth being compiled as a whole, which the driver does while it loads it? Else it is compiled to be linked, which waits for nothing and
- * is kept by us. Functions need it: see the head. Exact divisions and roots, and integer ones of 64 bits, are subroutines of the assembler's, called as functions
- * are in code that is to be linked, at the cost of registers and of what could overlap; addresses in shared memory are not known there; and
- * fewer loads are under way at once. */
+/* Is the text worth being compiled as a whole, which the driver does while it loads it? Else it is compiled to be
+ * linked, which waits for nothing and is kept by us. Functions need it: see the head. Exact divisions and roots, and
+ * integer ones of 64 bits, are subroutines of the assembler's, called as functions are in code that is to be linked, at
+ * the cost of registers and of what could overlap; addresses in shared memory are not known there; and fewer loads are
+ * under way at once. */
 static bool is_whole(const char *text)
 {
-    static const char *const parts[] = {".func", ".shared", "div.r", "rcp.r", "sqrt.r", "rsqrt.approx.f64", "rsqrt.approx.ftz.f64", "div.u64", "div.s64", "rem.u64", "rem.s64"};
+    static const char *const parts[] = {
+        ".func",   ".shared", "div.r",   "rcp.r",  "sqrt.r", "rsqrt.approx.f64", "rsqrt.approx.ftz.f64",
+        "div.u64", "div.s64", "rem.u64", "rem.s64"};
     unsigned n = 0;
     for (unsigned k = 0; k < MG_COUNT_OF(parts); k++)
-        if (strstr(text, parts[k]))
-            return true;
-    for (const char *at = text; n < MANY_LOADS && (at = strstr(at, "ld.global")); at++)
-        n++;
+        if (strstr(text, parts[k])) return true;
+    for (const char *at = text; n < MANY_LOADS && (at = strstr(at, "ld.global")); at++) n++;
     return n == MANY_LOADS;
 }
 
 static struct mg_nv_jit options_of(const struct mg_body *b)
 {
     unsigned cap = b->inst->code->ptx ? b->inst->code->ptx->max_registers : 0;
-    if (b->gpu->cap && (!cap || b->gpu->cap < cap))
-        cap = b->gpu->cap;
+    if (b->gpu->cap && (!cap || b->gpu->cap < cap)) cap = b->gpu->cap;
     return (struct mg_nv_jit){.max_registers = cap, .opt_level = -1, .whole = is_whole(b->variant->text)};
 }
 
@@ -207,8 +201,7 @@ static struct mg_nv_jit options_of(const struct mg_body *b)
 void mg_gpu_compile(struct mg_body *b)
 {
     struct mg_gpu_body *g = mg_gpu_body_get(b);
-    if (!g)
-        return; /* load() says what is wrong */
+    if (!g) return; /* load() says what is wrong */
     pthread_mutex_lock(&g->compiling);
     if (!g->compiled) {
         struct mg_nv_jit j = options_of(b);
@@ -225,22 +218,20 @@ void mg_gpu_compile(struct mg_body *b)
 bool mg_gpu_may_load(struct mg_body *b, const struct mg_shape *s)
 {
     struct mg_gpu_body *g = mg_gpu_body_get(b);
-    if (!g)
-        return true; /* load() says what is wrong */
+    if (!g) return true; /* load() says what is wrong */
     mg_gpu_compile(b);
     for (uint64_t start = mg_now_ns();;) {
         struct mg_nv_busy busy = mg_nv_is_busy(g->x, s->stream, s->per_thread);
         uint64_t waited = mg_now_ns() - start;
-        if (!busy.same && !busy.other)
-            return true;
-        if ((busy.other && waited > WAIT_OTHER_NS) || waited > WAIT_SAME_NS)
-            return false;
+        if (!busy.same && !busy.other) return true;
+        if ((busy.other && waited > WAIT_OTHER_NS) || waited > WAIT_SAME_NS) return false;
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     }
 }
 
 /* Loads machine code, of the text if there is none. */
-static cu_result load_code(struct mg_body *b, const char *text, const void *code, const struct mg_nv_jit *j, cu_function *f, char *why, size_t room)
+static cu_result load_code(struct mg_body *b, const char *text, const void *code, const struct mg_nv_jit *j,
+                           cu_function *f, char *why, size_t room)
 {
     struct mg_gpu_body *g = b->gpu;
     cu_module m = NULL;
@@ -248,10 +239,10 @@ static cu_result load_code(struct mg_body *b, const char *text, const void *code
     cu_result rc = mg_nv_load(text, code, j, &m, why, room);
     if (!code) /* the driver has compiled it while loading */
         mg_jit_spent(mg_now_ns() - start);
-    if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(f, m, b->inst->code->name)) != CUE_SUCCESS)
+    if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module,
+                                              const char *)(f, m, b->inst->code->name)) != CUE_SUCCESS)
         snprintf(why, room, "the instrumented code has no such kernel");
-    if (m && g->n_modules < MG_COUNT_OF(g->modules))
-        g->modules[g->n_modules++] = m;
+    if (m && g->n_modules < MG_COUNT_OF(g->modules)) g->modules[g->n_modules++] = m;
     return rc;
 }
 
@@ -261,20 +252,22 @@ static int attribute_of(cu_function f, int what)
     return MG_REAL_AS(cuFuncGetAttribute, int *, int, cu_function)(&v, what, f) == CUE_SUCCESS ? v : 0;
 }
 
-/* The assembler keeps registers few, so that many warps fit. A twin that has no more of them than the native code has lost loads under way, or spills,
- * for its counters. Where all CTAs of the launch that it is made for run at once and leave room for more registers, it is made once more, told so. */
+/* The assembler keeps registers few, so that many warps fit. A twin that has no more of them than the native code has
+ * lost loads under way, or spills, for its counters. Where all CTAs of the launch that it is made for run at once and
+ * leave room for more registers, it is made once more, told so. */
 static void widen(struct mg_body *b, cu_function *f)
 {
-    static const unsigned sizes[] = {255, 168, 128, 96, 80, 64, 56, 48, 40}; /* few, so that launches of like sizes share machine code */
+    static const unsigned sizes[] = {255, 168, 128, 96, 80,
+                                     64,  56,  48,  40}; /* few, so that launches of like sizes share machine code */
     struct mg_gpu_body *g = b->gpu;
     struct mg_nv_jit j = options_of(b);
     unsigned most = 0, regs = attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536), bound;
     int native = b->inst->regs_native;
     const char *text = b->variant->text, *body;
     for (unsigned k = 0; k < MG_COUNT_OF(sizes) && !most; k++)
-        if (sizes[k] <= b->most_registers)
-            most = sizes[k];
-    if (!b->must_fit || native < FEW_REGISTERS || most <= (unsigned)native || j.max_registers || attribute_of(*f, CUFUNC_NUM_REGS) > native)
+        if (sizes[k] <= b->most_registers) most = sizes[k];
+    if (!b->must_fit || native < FEW_REGISTERS || most <= (unsigned)native || j.max_registers ||
+        attribute_of(*f, CUFUNC_NUM_REGS) > native)
         return;
     if ((bound = bound_of(text, &body)) != 0)
         text = bounded(b, MG_MAX((regs + most * bound - 1) / (most * bound), 1u));
@@ -294,8 +287,7 @@ static void widen(struct mg_body *b, cu_function *f)
         *f = wide;
     }
     free(code);
-    if (text != b->variant->text)
-        free((char *)(uintptr_t)text);
+    if (text != b->variant->text) free((char *)(uintptr_t)text);
 }
 
 bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room)
@@ -314,11 +306,9 @@ bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room)
     pthread_mutex_unlock(&g->compiling);
     cu_result rc = load_code(b, text_of(b), code, &j, &f, why, room);
     int sm = attribute_of(b->inst->function, CUFUNC_PTX_VERSION);
-    if (sm)
-        b->inst->code->native_sm = (uint16_t)sm;
+    if (sm) b->inst->code->native_sm = (uint16_t)sm;
     free(code);
-    if (rc == CUE_SUCCESS && !g->cap)
-        widen(b, &f);
+    if (rc == CUE_SUCCESS && !g->cap) widen(b, &f);
     *twin = f;
     return rc == CUE_SUCCESS;
 }
@@ -341,31 +331,25 @@ bool mg_gpu_unload(struct mg_body *b)
 {
     struct mg_gpu_body *g = b->gpu;
     cu_ctx was;
-    if (!g)
-        return true;
+    if (!g) return true;
     if (mg_nv_ctx_is_broken(g->x)) { /* all else is gone with its context */
         free_body(b);
         return true;
     }
     bool ok = !__atomic_load_n(&b->n_nodes, __ATOMIC_ACQUIRE);
-    for (struct mg_nv_slots *s = g->slots; s && ok; s = mg_nv_slots_link(s))
-        ok = mg_nv_slots_are_free(s);
-    if (!ok || MG_REAL_AS(cuCtxPushCurrent_v2, cu_ctx)(b->inst->ctx) != CUE_SUCCESS)
-        return false;
+    for (struct mg_nv_slots *s = g->slots; s && ok; s = mg_nv_slots_link(s)) ok = mg_nv_slots_are_free(s);
+    if (!ok || MG_REAL_AS(cuCtxPushCurrent_v2, cu_ctx)(b->inst->ctx) != CUE_SUCCESS) return false;
     ok = mg_nv_ctx_is_idle(g->x);
-    for (uint32_t k = 0; k < g->n_modules && ok; k++)
-        MG_REAL_AS(cuModuleUnload, cu_module)(g->modules[k]);
+    for (uint32_t k = 0; k < g->n_modules && ok; k++) MG_REAL_AS(cuModuleUnload, cu_module)(g->modules[k]);
     MG_REAL_AS(cuCtxPopCurrent_v2, cu_ctx *)(&was);
-    if (!ok)
-        return false;
+    if (!ok) return false;
     while (g->slots) {
         struct mg_nv_slots *s = g->slots;
         g->slots = mg_nv_slots_link(s);
         mg_nv_slots_free(s);
     }
     mg_gpu_known_release(b);
-    if (b->symbols)
-        mg_nv_give_back(g->x, b->symbols, b->variant->n_symbols * sizeof(uint64_t));
+    if (b->symbols) mg_nv_give_back(g->x, b->symbols, b->variant->n_symbols * sizeof(uint64_t));
     free_body(b);
     return true;
 }
@@ -375,7 +359,8 @@ bool mg_gpu_unload(struct mg_body *b)
 static int ctas_of(void *function, unsigned threads, unsigned shared_bytes)
 {
     int n = 0;
-    if (MG_REAL_AS(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *, cu_function, int, size_t)(&n, function, (int)threads, shared_bytes) != CUE_SUCCESS)
+    if (MG_REAL_AS(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *, cu_function, int,
+                   size_t)(&n, function, (int)threads, shared_bytes) != CUE_SUCCESS)
         return 0;
     return n;
 }
@@ -386,9 +371,9 @@ static const struct mg_gpu_fit *fit_of(struct mg_body *b, const struct mg_shape 
     unsigned threads = s->block[0] * s->block[1] * s->block[2];
     uint32_t n = __atomic_load_n(&g->n_fits, __ATOMIC_ACQUIRE);
     for (uint32_t k = 0; k < n; k++)
-        if (g->fits[k].threads == threads && g->fits[k].shared_bytes == s->shared_bytes)
-            return &g->fits[k];
-    *room = (struct mg_gpu_fit){threads, s->shared_bytes, ctas_of(b->inst->function, threads, s->shared_bytes), ctas_of(b->twin, threads, s->shared_bytes)};
+        if (g->fits[k].threads == threads && g->fits[k].shared_bytes == s->shared_bytes) return &g->fits[k];
+    *room = (struct mg_gpu_fit){threads, s->shared_bytes, ctas_of(b->inst->function, threads, s->shared_bytes),
+                                ctas_of(b->twin, threads, s->shared_bytes)};
     pthread_mutex_lock(&mg_session.lock);
     if (g->n_fits < MG_COUNT_OF(g->fits)) {
         g->fits[g->n_fits] = *room;
@@ -409,8 +394,7 @@ uint32_t mg_gpu_most_registers(const struct mg_inst *i, const struct mg_shape *s
     uint64_t ctas = (uint64_t)s->grid[0] * s->grid[1] * s->grid[2], sms = attribute(CUDEV_MULTIPROCESSOR_COUNT, 1);
     uint64_t warps = (s->block[0] * s->block[1] * s->block[2] + 31) / 32;
     int native = ctas_of(i->function, s->block[0] * s->block[1] * s->block[2], s->shared_bytes);
-    if (!ctas || !warps || native < 1)
-        return 0;
+    if (!ctas || !warps || native < 1) return 0;
     *must = is_wave(ctas, native);
     uint64_t at_once = MG_MIN((ctas + sms - 1) / sms, (uint64_t)native);
     return (uint32_t)(attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536) / (at_once * warps * 32) / 8 * 8);
@@ -419,21 +403,19 @@ uint32_t mg_gpu_most_registers(const struct mg_inst *i, const struct mg_shape *s
 /* Fewer CTAs than the native code has are fine only while nothing can depend on them all being there. */
 static bool fits(const struct mg_gpu_fit *f, const struct mg_shape *s)
 {
-    if (f->twin >= f->native)
-        return true;
-    if (f->twin == 0)
-        return false;
+    if (f->twin >= f->native) return true;
+    if (f->twin == 0) return false;
     uint64_t ctas = (uint64_t)s->grid[0] * s->grid[1] * s->grid[2];
     uint64_t sms = attribute(CUDEV_MULTIPROCESSOR_COUNT, 1);
-    if (s->cluster[0] * s->cluster[1] * s->cluster[2] > 1)
-        return false;
+    if (s->cluster[0] * s->cluster[1] * s->cluster[2] > 1) return false;
     return !(s->cooperative || is_wave(ctas, f->native)) || ctas <= sms * (uint64_t)f->twin;
 }
 
 /* Would fewer of its CTAs run at once than natively? */
 static bool is_starved(const struct mg_gpu_fit *f, const struct mg_shape *s)
 {
-    return f->twin < f->native && (uint64_t)s->grid[0] * s->grid[1] * s->grid[2] > attribute(CUDEV_MULTIPROCESSOR_COUNT, 1) * (uint64_t)f->twin;
+    return f->twin < f->native && (uint64_t)s->grid[0] * s->grid[1] * s->grid[2] >
+                                      attribute(CUDEV_MULTIPROCESSOR_COUNT, 1) * (uint64_t)f->twin;
 }
 
 static pthread_mutex_t again = PTHREAD_MUTEX_INITIALIZER; /* another twin in its place */
@@ -451,8 +433,7 @@ static void narrow(struct mg_body *b)
 {
     pthread_mutex_lock(&again);
     void *twin = b->gpu->narrow;
-    if (twin)
-        replace(b, twin);
+    if (twin) replace(b, twin);
     b->gpu->narrow = NULL;
     pthread_mutex_unlock(&again);
 }
@@ -471,16 +452,14 @@ static bool load_capped(struct mg_body *b, const struct mg_shape *s, const struc
         pthread_mutex_lock(&g->compiling);
         g->cap = cap;
         g->compiled = false;
-        if (!g->text)
-            g->text = bounded(b, (unsigned)f->native);
+        if (!g->text) g->text = bounded(b, (unsigned)f->native);
         pthread_mutex_unlock(&g->compiling);
         ok = mg_gpu_may_load(b, s);
         if (ok) {
             g->capped = true;
             ok = mg_gpu_load(b, &twin, why, sizeof why);
         }
-        if (ok)
-            replace(b, twin);
+        if (ok) replace(b, twin);
     }
     pthread_mutex_unlock(&again);
     return ok;
@@ -495,12 +474,9 @@ enum mg_reason mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s)
             narrow(b);
             f = fit_of(b, s, &room);
         }
-        if (fits(f, s))
-            return MG_REASON_none;
-        if (f->native == 0)
-            return MG_REASON_none; /* the driver will say what is wrong with the launch */
-        if (attempt || !load_capped(b, s, f))
-            return f->twin ? MG_REASON_must_fit : MG_REASON_too_many_registers;
+        if (fits(f, s)) return MG_REASON_none;
+        if (f->native == 0) return MG_REASON_none; /* the driver will say what is wrong with the launch */
+        if (attempt || !load_capped(b, s, f)) return f->twin ? MG_REASON_must_fit : MG_REASON_too_many_registers;
     }
     return MG_REASON_none;
 }

@@ -11,7 +11,7 @@
 
 struct mg_gpu_work {
     struct mg_nv_launch launch;
-    bool follows;                /* the pair is there */
+    bool follows; /* the pair is there */
     uint64_t call_ns;
     struct mg_record_work record;
 };
@@ -59,17 +59,20 @@ static void describe_size(struct mg_record_work *r, const struct mg_call_work *w
     } else if (w->unit == 3) {
         const struct cu_memcpy3d *c = (const struct cu_memcpy3d *)(uintptr_t)args[0];
         r->bytes = c->width * c->height * c->depth;
-        if (!r->direction)
-            r->direction = direction(side(c->src_type, c->src_device), side(c->dst_type, c->dst_device));
+        if (!r->direction) r->direction = direction(side(c->src_type, c->src_device), side(c->dst_type, c->dst_device));
     }
 }
 
 static void describe(struct mg_record_work *r, const struct mg_call_work *w, const uint64_t *args)
 {
-    static const uint8_t works[] = {[MG_DOES_copy] = MG_WORK_copy, [MG_DOES_memset] = MG_WORK_memset,
-                                    [MG_DOES_prefetch] = MG_WORK_prefetch, [MG_DOES_graph] = MG_WORK_graph};
-    static const uint8_t moves[] = {[MG_MOVES_none] = MG_DIR_none, [MG_MOVES_HtoD] = MG_DIR_HtoD,
-                                    [MG_MOVES_DtoH] = MG_DIR_DtoH, [MG_MOVES_DtoD] = MG_DIR_DtoD};
+    static const uint8_t works[] = {[MG_DOES_copy] = MG_WORK_copy,
+                                    [MG_DOES_memset] = MG_WORK_memset,
+                                    [MG_DOES_prefetch] = MG_WORK_prefetch,
+                                    [MG_DOES_graph] = MG_WORK_graph};
+    static const uint8_t moves[] = {[MG_MOVES_none] = MG_DIR_none,
+                                    [MG_MOVES_HtoD] = MG_DIR_HtoD,
+                                    [MG_MOVES_DtoH] = MG_DIR_DtoH,
+                                    [MG_MOVES_DtoD] = MG_DIR_DtoD};
     r->work = works[w->does];
     r->direction = moves[w->moves];
     describe_size(r, w, args);
@@ -82,14 +85,12 @@ struct mg_gpu_work *mg_gpu_work_begin(const struct mg_call_frame *f)
     const struct mg_cu_call *c = mg_call_of_entry(f->entry);
     bool per_thread = mg_cu_entries[f->entry].per_thread;
     cu_stream s = has_stream(c) && f->n_args ? (cu_stream)(uintptr_t)f->args[f->n_args - 1] : NULL;
-    if (!mg_session.active || is_captured(s || !per_thread ? s : CU_PER_THREAD_STREAM))
-        return NULL;
+    if (!mg_session.active || is_captured(s || !per_thread ? s : CU_PER_THREAD_STREAM)) return NULL;
     struct mg_gpu_work *w = calloc(1, sizeof *w);
-    if (!w)
-        return NULL;
+    if (!w) return NULL;
     mg_inside++;
-    w->launch = (struct mg_nv_launch){.stream = s, .per_thread = per_thread, .plain = true, .may_time = true,
-                                      .wants_time = true, .only_timed = true};
+    w->launch = (struct mg_nv_launch){
+        .stream = s, .per_thread = per_thread, .plain = true, .may_time = true, .wants_time = true, .only_timed = true};
     w->follows = mg_nv_launch_begin(&w->launch);
     w->call_ns = f->begin_ns;
     mg_inside--;
@@ -121,8 +122,15 @@ void mg_gpu_work_end(struct mg_call_frame *f, cu_result result)
         MG_REAL_AS(cuCtxGetCurrent, void **)(&ctx);
         MG_REAL_AS(cuCtxGetDevice, cu_device *)(&device);
         *r = (struct mg_record_work){
-            .begin = w->call_ns, .end = w->call_ns, .correlation = mg_calls_correlation(), .stream = mg_stream_number(w->launch.stream),
-            .context = mg_ctx_number(ctx), .launch = UINT64_MAX, .replay = UINT64_MAX, .mark = mg_nvtx_range(), .device = (uint32_t)device,
+            .begin = w->call_ns,
+            .end = w->call_ns,
+            .correlation = mg_calls_correlation(),
+            .stream = mg_stream_number(w->launch.stream),
+            .context = mg_ctx_number(ctx),
+            .launch = UINT64_MAX,
+            .replay = UINT64_MAX,
+            .mark = mg_nvtx_range(),
+            .device = (uint32_t)device,
             .source = MG_SOURCE_none,
         };
         describe(r, mg_call_work(f->entry), f->args);

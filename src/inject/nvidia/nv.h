@@ -24,9 +24,9 @@ struct mg_nv_config {
     size_t size;
     void *(*symbol)(const char *name); /* of the driver */
     void (*say)(const char *line);
-    void (*thread_begins)(void);       /* called first on the drain thread */
+    void (*thread_begins)(void);                   /* called first on the drain thread */
     void (*pass_begins)(void), (*pass_ends)(void); /* around each look, on whichever thread drains */
-    const char *driver_path;           /* for the key of the cache of machine code */
+    const char *driver_path;                       /* for the key of the cache of machine code */
 };
 /* Once. NULL, or the entry that the driver lacks; nothing below may be called then. */
 const char *mg_nv_open(const struct mg_nv_config *c);
@@ -45,7 +45,7 @@ bool mg_nv_ctx_is_active(cu_device device); /* is the device's primary context t
 /* Memory with this content, until it is given back or the context ends; 0: none left. */
 uint64_t mg_nv_upload(struct mg_nv_ctx *x, const void *data, size_t bytes);
 void mg_nv_give_back(struct mg_nv_ctx *x, uint64_t at, size_t bytes); /* nothing uses it any more */
-bool mg_nv_ctx_is_broken(const struct mg_nv_ctx *x); /* or gone: nothing may be called in it */
+bool mg_nv_ctx_is_broken(const struct mg_nv_ctx *x);                  /* or gone: nothing may be called in it */
 /* Is nothing that was followed running in it? */
 bool mg_nv_ctx_is_idle(struct mg_nv_ctx *x);
 bool mg_nv_read(struct mg_nv_ctx *x, void *to, uint64_t from, size_t bytes);
@@ -65,11 +65,18 @@ void mg_nv_enter(struct mg_nv_ctx *x); /* this thread of ours calls what is ther
 /* ---- slots: a header and a zeroed body in device memory, one a launch ---------------------------- */
 
 struct mg_nv_slots; /* slots of one size and header */
-struct mg_nv_slot { uint64_t at; struct mg_nv_slots *owner; struct mg_nv_chunk *chunk; uint32_t ix; struct mg_nv_slot *next; };
+struct mg_nv_slot {
+    uint64_t at;
+    struct mg_nv_slots *owner;
+    struct mg_nv_chunk *chunk;
+    uint32_t ix;
+    struct mg_nv_slot *next;
+};
 /* Word 0 of every slot's header becomes the address of its body. NULL: out of memory. */
 struct mg_nv_slots *mg_nv_slots_new(struct mg_nv_ctx *x, const void *header, size_t header_bytes, size_t body_bytes);
 size_t mg_nv_slots_body(const struct mg_nv_slots *s);
-struct mg_nv_slots *mg_nv_slots_next(struct mg_nv_slots *s, struct mg_nv_slots *next); /* a link for the owner: sets, returns `next` */
+struct mg_nv_slots *mg_nv_slots_next(struct mg_nv_slots *s,
+                                     struct mg_nv_slots *next); /* a link for the owner: sets, returns `next` */
 struct mg_nv_slots *mg_nv_slots_link(const struct mg_nv_slots *s);
 /* NULL: neither memory nor a slot that comes back soon. */
 struct mg_nv_slot *mg_nv_slot_take(struct mg_nv_slots *s);
@@ -79,28 +86,28 @@ bool mg_nv_slot_write(struct mg_nv_slot *slot, size_t offset, const void *p, siz
 bool mg_nv_slot_peek(struct mg_nv_slot *slot, size_t offset, void *to, size_t bytes);
 bool mg_nv_slot_poke(struct mg_nv_slot *slot, size_t offset, const void *p, size_t bytes);
 bool mg_nv_slots_are_free(const struct mg_nv_slots *s); /* every one */
-void mg_nv_slots_free(struct mg_nv_slots *s); /* when every one is free; their memory serves others */
+void mg_nv_slots_free(struct mg_nv_slots *s);           /* when every one is free; their memory serves others */
 
 /* ---- launches ------------------------------------------------------------------------------------ */
 
 struct mg_nv_done {
-    cu_result error;      /* of the context; CUE_SUCCESS: complete */
+    cu_result error; /* of the context; CUE_SUCCESS: complete */
     bool timed;
     uint64_t start_ns, time_ns; /* host clock (mg_now_ns) and duration */
     uint64_t uncertainty_ns;    /* of both ends */
-    uint64_t *body;       /* what the slot counted; for the time of the call; NULL: no slot, or lost */
-    bool spoilt;          /* the program wrote into memory around it */
+    uint64_t *body;             /* what the slot counted; for the time of the call; NULL: no slot, or lost */
+    bool spoilt;                /* the program wrote into memory around it */
 };
 /* Called on the drain thread, or on the thread that ends a context or the process. */
 typedef void (*mg_nv_done_fn)(void *user, const struct mg_nv_done *d);
 
 struct mg_nv_launch {
     cu_stream stream;
-    bool per_thread;      /* the default stream is the thread's own */
-    bool plain;           /* no attribute can be added: the event is recorded behind the launch */
+    bool per_thread;           /* the default stream is the thread's own */
+    bool plain;                /* no attribute can be added: the event is recorded behind the launch */
     bool may_time, wants_time; /* an event pair is allowed; and asked for, else now and then */
-    bool only_timed;      /* follow it only when it is timed */
-    cu_event event;       /* out: the launch attribute's; NULL: none */
+    bool only_timed;           /* follow it only when it is timed */
+    cu_event event;            /* out: the launch attribute's; NULL: none */
     struct mg_nv_ctx *ctx;
     struct mg_nv_lane *lane;
     struct mg_nv_window *window;
@@ -110,12 +117,15 @@ bool mg_nv_launch_begin(struct mg_nv_launch *l);
 /* After it. When it was taken fn is called once, possibly before this returns; else never. */
 void mg_nv_launch_end(struct mg_nv_launch *l, bool taken, struct mg_nv_slot *slot, mg_nv_done_fn fn, void *user);
 /* Is anything that was followed still running, in this stream (same) or another? */
-struct mg_nv_busy { bool same, other; };
+struct mg_nv_busy {
+    bool same, other;
+};
 struct mg_nv_busy mg_nv_is_busy(struct mg_nv_ctx *x, cu_stream stream, bool per_thread);
 
 /* Slots that stay in use (nodes of graphs): bodies are read without being zeroed. Sorts `slots` by
  * address, calls fn for each; they are of one context. False: the context is broken. In pass_ends. */
-bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n, void (*fn)(void *user, struct mg_nv_slot *slot, uint64_t *body, bool spoilt), void *user);
+bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n,
+                      void (*fn)(void *user, struct mg_nv_slot *slot, uint64_t *body, bool spoilt), void *user);
 /* Slots that nothing uses any more become new and free again; of one context. In pass_ends. */
 void mg_nv_slots_recycle(struct mg_nv_slot **slots, uint32_t n);
 /* The thread that drains; launch_end starts it by itself. */
@@ -138,8 +148,10 @@ struct mg_nv_jit {
 };
 /* Machine code of a PTX text for the device of the current context, from the cache when it is there.
  * out is malloc'd; NULL with CUE_SUCCESS: the driver shall load the text itself. why: one line. */
-cu_result mg_nv_compile(const char *ptx, size_t bytes, const struct mg_nv_jit *j, void **out, size_t *out_bytes, char *why, size_t why_room);
+cu_result mg_nv_compile(const char *ptx, size_t bytes, const struct mg_nv_jit *j, void **out, size_t *out_bytes,
+                        char *why, size_t why_room);
 /* Loads machine code, or the text when code is NULL. */
-cu_result mg_nv_load(const char *ptx, const void *code, const struct mg_nv_jit *j, cu_module *m, char *why, size_t why_room);
+cu_result mg_nv_load(const char *ptx, const void *code, const struct mg_nv_jit *j, cu_module *m, char *why,
+                     size_t why_room);
 
 #endif

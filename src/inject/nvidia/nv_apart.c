@@ -1,42 +1,54 @@
-/* Memory of our own, apart from the program's: a program that writes past its buffers meets an address that nothing is
+/* Memory of our own, apart from the program's: a program that writes past its buffers meets an address that
+ * nothing is
  * mapped at, as it would natively, and not our counters.
  *
- *   range, one for each context and kind     | 64 MiB unmapped | step | step | not mapped yet ... | 64 MiB unmapped |
+ *   range, one for each context and kind     | 64 MiB unmapped | step | step | not mapped yet ... | 64 MiB
+ *     unmapped |
  *   step, mapped as it is needed             | check words | piece | check words | piece | check words | ...
  *
  * Device memory: addresses are reserved, memory is made and mapped by steps of 2 MiB and more; none of these calls
- * waits for work of the application, and what has been mapped stays until the context is gone. Pinned host memory: a mapping
+ * waits for work of the application, and what has been mapped stays until the context is gone. Pinned host memory:
+ *   a mapping
  * of our own that is registered by steps; it is shared memory, so that a fork leaves it where the device knows it.
- * A driver without these calls, or under MPS: each piece is allocated alone, with its check words; told in one line. */
+ * A driver without these calls, or under MPS: each piece is allocated alone, with its check words; told in one
+ *   line. */
 #include "inject/nvidia/nv_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#define MIB ((size_t)1 << 20)
+#define MIB         ((size_t)1 << 20)
 #define GUARD_BYTES (64 * MIB)
-#define ROOM_BYTES (8192 * MIB) /* of one range: a context that needs more gets another */
-#define STEP_BYTES (2 * MIB)
-#define CHECK_BYTES 128u        /* in front of each piece and behind it; pieces are aligned by as much */
-#define LOOK_PIECES 256u        /* at once */
+#define ROOM_BYTES  (8192 * MIB) /* of one range: a context that needs more gets another */
+#define STEP_BYTES  (2 * MIB)
+#define CHECK_BYTES 128u /* in front of each piece and behind it; pieces are aligned by as much */
+#define LOOK_PIECES 256u /* at once */
 
-static const struct { unsigned host_flags; const char *what; } kinds[] = {
-    [MG_NV_DEVICE] = {0, "device memory"}, [MG_NV_HOST] = {3 /* portable, mapped */, "pinned host memory"}};
+static const struct {
+    unsigned host_flags;
+    const char *what;
+} kinds[] = {[MG_NV_DEVICE] = {0, "device memory"}, [MG_NV_HOST] = {3 /* portable, mapped */, "pinned host memory"}};
 
 struct mg_nv_range {
-    uint64_t base;          /* behind the first guard */
-    size_t room, mapped;    /* bytes */
-    MG_VEC(size_t) steps;   /* their bytes */
+    uint64_t base;        /* behind the first guard */
+    size_t room, mapped;  /* bytes */
+    MG_VEC(size_t) steps; /* their bytes */
     struct mg_nv_range *next;
 };
 static struct mg_nv_range *spare; /* host ranges of contexts that are gone; under mg_nv.lock */
 
-static size_t rounded(size_t bytes, size_t by) { return (bytes + by - 1) / by * by; }
+static size_t rounded(size_t bytes, size_t by)
+{
+    return (bytes + by - 1) / by * by;
+}
 
 /* ---- check words -------------------------------------------------------------------------------------- */
 
-static uint64_t word_for(uint64_t address) { return 0x9d6d617267617921u ^ address * 0x9e3779b97f4a7c15u; }
+static uint64_t word_for(uint64_t address)
+{
+    return 0x9d6d617267617921u ^ address * 0x9e3779b97f4a7c15u;
+}
 
 void mg_nv_check_fill(void *to, uint64_t at, size_t bytes)
 {
@@ -75,7 +87,8 @@ static bool has_virtual(const struct mg_nv_ctx *x)
 {
     enum { VIRTUAL_MEMORY = 102, MPS_ENABLED = 133 };
     int can = 0, mps = 0;
-    if (!mg_nv.cuMemAddressReserve || !mg_nv.cuMemAddressFree || !mg_nv.cuMemCreate || !mg_nv.cuMemRelease || !mg_nv.cuMemMap || !mg_nv.cuMemUnmap || !mg_nv.cuMemSetAccess)
+    if (!mg_nv.cuMemAddressReserve || !mg_nv.cuMemAddressFree || !mg_nv.cuMemCreate || !mg_nv.cuMemRelease ||
+        !mg_nv.cuMemMap || !mg_nv.cuMemUnmap || !mg_nv.cuMemSetAccess)
         return false;
     if (mg_nv.cuDeviceGetAttribute(&mps, MPS_ENABLED, x->device) != CUE_SUCCESS) mps = 0;
     return mg_nv.cuDeviceGetAttribute(&can, VIRTUAL_MEMORY, x->device) == CUE_SUCCESS && can && !mps;
@@ -85,7 +98,8 @@ static bool can_register(const struct mg_nv_ctx *x)
 {
     enum { SAME_ADDRESS_FOR_REGISTERED = 91 };
     int same = 0;
-    return mg_nv.cuMemHostRegister_v2 && mg_nv.cuDeviceGetAttribute(&same, SAME_ADDRESS_FOR_REGISTERED, x->device) == CUE_SUCCESS && same;
+    return mg_nv.cuMemHostRegister_v2 &&
+           mg_nv.cuDeviceGetAttribute(&same, SAME_ADDRESS_FOR_REGISTERED, x->device) == CUE_SUCCESS && same;
 }
 
 static uint64_t reserve(enum mg_nv_kind kind, size_t bytes)
@@ -114,7 +128,9 @@ static struct mg_nv_range *range_new(enum mg_nv_kind kind, size_t least)
     size_t room = MG_MAX(ROOM_BYTES, rounded(least, STEP_BYTES));
     if (r || !(r = calloc(1, sizeof *r))) return r;
     uint64_t at = 0;
-    for (; !(at = reserve(kind, room + 2 * GUARD_BYTES)) && room / 4 >= MG_MAX(least, 16 * MIB); room = rounded(room / 4, STEP_BYTES)) {}
+    for (; !(at = reserve(kind, room + 2 * GUARD_BYTES)) && room / 4 >= MG_MAX(least, 16 * MIB);
+         room = rounded(room / 4, STEP_BYTES)) {
+    }
     if (!at) {
         free(r);
         return NULL;
@@ -132,8 +148,9 @@ static cu_result map_device(const struct mg_nv_ctx *x, uint64_t at, size_t bytes
     cu_result rc = mg_nv.cuMemCreate(&h, bytes, &prop, 0);
     if (rc != CUE_SUCCESS) return rc;
     rc = mg_nv.cuMemMap(at, bytes, 0, h, 0);
-    if (rc == CUE_SUCCESS && (rc = mg_nv.cuMemSetAccess(at, bytes, &access, 1)) != CUE_SUCCESS) mg_nv.cuMemUnmap(at, bytes); /* nothing runs there yet */
-    mg_nv.cuMemRelease(h); /* it goes when it is unmapped */
+    if (rc == CUE_SUCCESS && (rc = mg_nv.cuMemSetAccess(at, bytes, &access, 1)) != CUE_SUCCESS)
+        mg_nv.cuMemUnmap(at, bytes); /* nothing runs there yet */
+    mg_nv.cuMemRelease(h);           /* it goes when it is unmapped */
     return rc;
 }
 
@@ -153,7 +170,8 @@ static cu_result add_step(struct mg_nv_ctx *x, struct mg_nv_apart *a, enum mg_nv
         r->next = a->ranges;
         a->ranges = r;
     }
-    size_t bytes = MG_MIN(MG_MAX(rounded(least, STEP_BYTES), r->mapped / 8 / STEP_BYTES * STEP_BYTES), r->room - r->mapped);
+    size_t bytes =
+        MG_MIN(MG_MAX(rounded(least, STEP_BYTES), r->mapped / 8 / STEP_BYTES * STEP_BYTES), r->room - r->mapped);
     uint64_t at = r->base + r->mapped;
     cu_result rc = kind == MG_NV_HOST ? map_host(at, bytes) : map_device(x, at, bytes);
     if (rc != CUE_SUCCESS) return rc;
@@ -191,8 +209,10 @@ static uint64_t allocate_alone(enum mg_nv_kind kind, size_t bytes)
 static void tell_plain(enum mg_nv_kind kind)
 {
     static const char *const lines[] = {
-        [MG_NV_DEVICE] = "no virtual memory calls here (or MPS): Margay's device memory lies among the program's, with check words around it",
-        [MG_NV_HOST] = "own host memory cannot be pinned here: Margay's pinned memory lies among the program's, with check words around it"};
+        [MG_NV_DEVICE] =
+            "no virtual memory calls here (or MPS): Margay's device memory lies among the program's, with check words around it",
+        [MG_NV_HOST] =
+            "own host memory cannot be pinned here: Margay's pinned memory lies among the program's, with check words around it"};
     static bool told[2];
     if (!__atomic_exchange_n(&told[kind], true, __ATOMIC_RELAXED) && mg_nv.config.say) mg_nv.config.say(lines[kind]);
 }
@@ -204,7 +224,8 @@ static uint64_t take_room(struct mg_nv_ctx *x, enum mg_nv_kind kind, size_t byte
     uint64_t at = a->plain ? 0 : take_hole(a, bytes);
     if (!a->plain && !at) {
         cu_result rc = add_step(x, a, kind, bytes);
-        if (rc != CUE_SUCCESS && rc != CUE_OUT_OF_MEMORY && !a->holes.n && (!a->ranges || !a->ranges->mapped)) a->plain = true; /* at the first attempt: not here */
+        if (rc != CUE_SUCCESS && rc != CUE_OUT_OF_MEMORY && !a->holes.n && (!a->ranges || !a->ranges->mapped))
+            a->plain = true; /* at the first attempt: not here */
         at = rc == CUE_SUCCESS ? take_hole(a, bytes) : 0;
     }
     a->tried = true;
@@ -231,7 +252,8 @@ uint64_t mg_nv_take(struct mg_nv_ctx *x, enum mg_nv_kind kind, size_t bytes)
 
 static bool piece_holds(const uint8_t *front, const uint8_t *back, const struct mg_nv_piece *p)
 {
-    return mg_nv_check_holds(front, p->at - CHECK_BYTES, CHECK_BYTES) && mg_nv_check_holds(back, p->at + p->bytes, CHECK_BYTES);
+    return mg_nv_check_holds(front, p->at - CHECK_BYTES, CHECK_BYTES) &&
+           mg_nv_check_holds(back, p->at + p->bytes, CHECK_BYTES);
 }
 
 static bool host_holds(struct mg_nv_ctx *x)
@@ -260,11 +282,14 @@ static bool device_holds(struct mg_nv_ctx *x, uint32_t n) /* holding x->copying 
     uint8_t *to = x->staging;
     bool read = true;
     for (uint32_t i = 0; i < n && read; i++)
-        read = mg_nv.cuMemcpyDtoHAsync_v2(to + 2 * i * CHECK_BYTES, some[i].at - CHECK_BYTES, CHECK_BYTES, x->copy) == CUE_SUCCESS &&
-               mg_nv.cuMemcpyDtoHAsync_v2(to + (2 * i + 1) * CHECK_BYTES, some[i].at + some[i].bytes, CHECK_BYTES, x->copy) == CUE_SUCCESS;
+        read = mg_nv.cuMemcpyDtoHAsync_v2(to + 2 * i * CHECK_BYTES, some[i].at - CHECK_BYTES, CHECK_BYTES, x->copy) ==
+                   CUE_SUCCESS &&
+               mg_nv.cuMemcpyDtoHAsync_v2(to + (2 * i + 1) * CHECK_BYTES, some[i].at + some[i].bytes, CHECK_BYTES,
+                                          x->copy) == CUE_SUCCESS;
     if (!mg_nv_copies_wait(x) || !read) return true;
     bool whole = true;
-    for (uint32_t i = 0; i < n; i++) whole &= piece_holds(to + 2 * i * CHECK_BYTES, to + (2 * i + 1) * CHECK_BYTES, &some[i]);
+    for (uint32_t i = 0; i < n; i++)
+        whole &= piece_holds(to + 2 * i * CHECK_BYTES, to + (2 * i + 1) * CHECK_BYTES, &some[i]);
     return whole;
 }
 
@@ -272,10 +297,13 @@ void mg_nv_look_around(struct mg_nv_ctx *x, bool all)
 {
     uint32_t n = all ? UINT32_MAX : 16;
     bool whole = host_holds(x);
-    for (uint32_t done = 0; whole && (!done || (all && done < x->apart[MG_NV_DEVICE].pieces.n)); done += LOOK_PIECES) whole = device_holds(x, n);
+    for (uint32_t done = 0; whole && (!done || (all && done < x->apart[MG_NV_DEVICE].pieces.n)); done += LOOK_PIECES)
+        whole = device_holds(x, n);
     if (whole || x->spoilt) return;
     x->spoilt = true;
-    if (mg_nv.config.say) mg_nv.config.say("the program wrote into Margay's memory: launches that end from now on in this context have no counts");
+    if (mg_nv.config.say)
+        mg_nv.config.say(
+            "the program wrote into Margay's memory: launches that end from now on in this context have no counts");
 }
 
 /* ---- the end -------------------------------------------------------------------------------------------------- */
@@ -309,8 +337,10 @@ void mg_nv_apart_gone(struct mg_nv_ctx *x)
         struct mg_nv_apart *a = &x->apart[kind];
         for (struct mg_nv_range *r = a->ranges, *next; r; r = next) {
             next = r->next;
-            if (kind == MG_NV_DEVICE) release_device(r);
-            else release_host(r);
+            if (kind == MG_NV_DEVICE)
+                release_device(r);
+            else
+                release_host(r);
         }
         mg_vec_release(&a->holes);
         mg_vec_release(&a->pieces);

@@ -4,13 +4,13 @@
 
 #include "base/compiler.h"
 
-#define BASE_EVERY_NS 250000000.0
-#define BASE_FIRST_NS 4000000.0
-#define SLOPE_LEAST_NS 20000000.0  /* a slope is measured over at least so long */
+#define BASE_EVERY_NS   250000000.0
+#define BASE_FIRST_NS   4000000.0
+#define SLOPE_LEAST_NS  20000000.0 /* a slope is measured over at least so long */
 #define SLOPE_ENOUGH_NS 2e9        /* one over so long is replaced by any other over so long */
-#define DRIFT_MOST 200e-6          /* of an oscillator that was not measured yet */
-#define DRIFT_WANDERS 0.5e-6       /* of one that was */
-#define STEP_LEAST_NS 300.0
+#define DRIFT_MOST      200e-6     /* of an oscillator that was not measured yet */
+#define DRIFT_WANDERS   0.5e-6     /* of one that was */
+#define STEP_LEAST_NS   300.0
 
 static const struct mg_clock_anchor *anchor(const struct mg_clock *c, uint32_t back)
 {
@@ -67,8 +67,7 @@ static void fit_line(struct mg_clock *c)
         xy += w * x * (middle(a, last->late_ns) - y_mean);
     }
     double span = last->device_ns - anchor(c, c->n - 1)->device_ns;
-    if (c->slope_span_ns <= 0 && xx <= 0)
-        c->slope = 1;
+    if (c->slope_span_ns <= 0 && xx <= 0) c->slope = 1;
     if (xx > 0 && span >= fmax(SLOPE_LEAST_NS, fmin(c->slope_span_ns, SLOPE_ENOUGH_NS))) {
         c->slope = xy / xx;
         c->slope_span_ns = span;
@@ -100,13 +99,13 @@ double mg_clock_newest(const struct mg_clock *c)
 
 bool mg_clock_is_due(const struct mg_clock *c, uint64_t now_ns)
 {
-    if (!c->n)
-        return true;
+    if (!c->n) return true;
     double every = fmin(fmax(c->slope_span_ns / 4, BASE_FIRST_NS), BASE_EVERY_NS);
     return (double)(int64_t)(now_ns - anchor(c, 0)->late_ns) >= every;
 }
 
-struct mg_clock_span mg_clock_place(const struct mg_clock *c, double from_base_ns, double length_ns, uint64_t call_ns, uint64_t seen_ns)
+struct mg_clock_span mg_clock_place(const struct mg_clock *c, double from_base_ns, double length_ns, uint64_t call_ns,
+                                    uint64_t seen_ns)
 {
     double length = fmax(length_ns * c->slope, 1);
     double end = host_of(c, anchor(c, 0)->device_ns + from_base_ns), start = end - length;

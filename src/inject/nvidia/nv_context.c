@@ -14,9 +14,8 @@ const char *mg_nv_open(const struct mg_nv_config *c)
 {
     const char *missing = NULL;
     mg_nv.config = *c;
-#define CALL(name, ...)                               \
-    if (!(*(void **)&mg_nv.name = c->symbol(#name))) \
-        missing = #name;
+#define CALL(name, ...)                                                                                                \
+    if (!(*(void **)&mg_nv.name = c->symbol(#name))) missing = #name;
     MG_NV_CALLS(CALL)
 #undef CALL
 #define CALL(name, ...) *(void **)&mg_nv.name = c->symbol(#name);
@@ -33,8 +32,7 @@ int mg_nv_relax(void)
 
 void mg_nv_unrelax(int before)
 {
-    if (before >= 0)
-        mg_nv.cuThreadExchangeStreamCaptureMode(&before);
+    if (before >= 0) mg_nv.cuThreadExchangeStreamCaptureMode(&before);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------------- */
@@ -44,11 +42,9 @@ bool mg_nv_copies_wait(struct mg_nv_ctx *x)
     cu_result rc = mg_nv.cuEventRecord(x->copied, x->copy);
     for (uint32_t k = 0; rc == CUE_SUCCESS; k++) {
         rc = mg_nv.cuEventQuery(x->copied);
-        if (rc != CUE_NOT_READY)
-            break;
+        if (rc != CUE_NOT_READY) break;
         rc = CUE_SUCCESS;
-        if (k > 8)
-            nanosleep(&(struct timespec){.tv_nsec = k > 100 ? 200000 : 10000}, NULL);
+        if (k > 8) nanosleep(&(struct timespec){.tv_nsec = k > 100 ? 200000 : 10000}, NULL);
     }
     return rc == CUE_SUCCESS;
 }
@@ -56,12 +52,10 @@ bool mg_nv_copies_wait(struct mg_nv_ctx *x)
 /* Pinned memory is never given back (that would wait for all work): each time twice as much. */
 bool mg_nv_staging(struct mg_nv_ctx *x, size_t bytes)
 {
-    if (bytes <= x->staging_bytes)
-        return true;
+    if (bytes <= x->staging_bytes) return true;
     size_t want = MG_MAX(bytes, MG_MAX(2 * x->staging_bytes, (size_t)1 << 20));
     uint64_t more = mg_nv_take(x, MG_NV_HOST, want);
-    if (!more)
-        return false;
+    if (!more) return false;
     x->staging = (void *)(uintptr_t)more;
     x->staging_bytes = want;
     return true;
@@ -74,8 +68,7 @@ static uint64_t take_piece(struct mg_nv_ctx *x, size_t bytes)
     pthread_mutex_lock(&x->copying);
     for (uint32_t i = 0; i < x->pieces.n && !at; i++) {
         struct mg_nv_piece p = x->pieces.at[i];
-        if (p.bytes < bytes || p.bytes > 4 * bytes)
-            continue;
+        if (p.bytes < bytes || p.bytes > 4 * bytes) continue;
         x->pieces.at[i] = x->pieces.at[--x->pieces.n];
         at = p.at;
     }
@@ -94,8 +87,7 @@ uint64_t mg_nv_upload(struct mg_nv_ctx *x, const void *data, size_t bytes)
 {
     int mode = mg_nv_relax();
     uint64_t at = take_piece(x, bytes);
-    if (!at)
-        at = mg_nv_take(x, MG_NV_DEVICE, bytes);
+    if (!at) at = mg_nv_take(x, MG_NV_DEVICE, bytes);
     pthread_mutex_lock(&x->copying);
     bool ok = at && mg_nv_staging(x, bytes);
     if (ok) {
@@ -113,8 +105,7 @@ bool mg_nv_read(struct mg_nv_ctx *x, void *to, uint64_t from, size_t bytes)
     pthread_mutex_lock(&x->copying);
     bool ok = mg_nv_staging(x, bytes) && mg_nv.cuMemcpyDtoHAsync_v2(x->staging, from, bytes, x->copy) == CUE_SUCCESS &&
               mg_nv_copies_wait(x);
-    if (ok)
-        memcpy(to, x->staging, bytes);
+    if (ok) memcpy(to, x->staging, bytes);
     pthread_mutex_unlock(&x->copying);
     mg_nv_unrelax(mode);
     return ok;
@@ -144,8 +135,7 @@ static bool prepare(struct mg_nv_ctx *x)
 {
     int mode = mg_nv_relax();
     bool ok = mg_nv.cuStreamCreate(&x->copy, CUSTREAM_NON_BLOCKING) == CUE_SUCCESS &&
-              mg_nv.cuEventCreate(&x->copied, CUEVENT_DISABLE_TIMING) == CUE_SUCCESS &&
-              mg_nv_bases_init(&x->bases);
+              mg_nv.cuEventCreate(&x->copied, CUEVENT_DISABLE_TIMING) == CUE_SUCCESS && mg_nv_bases_init(&x->bases);
     cu_ctx primary = NULL;
     ok = ok && mg_nv.cuCtxGetDevice(&x->device) == CUE_SUCCESS;
     if (ok && mg_nv_ctx_is_active(x->device) && mg_nv.cuDevicePrimaryCtxRetain(&primary, x->device) == CUE_SUCCESS)
@@ -158,8 +148,7 @@ static bool prepare(struct mg_nv_ctx *x)
 static struct mg_nv_ctx *find(cu_ctx ctx) /* under the lock */
 {
     struct mg_nv_ctx *x = mg_nv.contexts;
-    while (x && (x->ctx != ctx || x->error == CUE_CONTEXT_IS_DESTROYED))
-        x = x->next;
+    while (x && (x->ctx != ctx || x->error == CUE_CONTEXT_IS_DESTROYED)) x = x->next;
     return x;
 }
 
@@ -167,13 +156,11 @@ struct mg_nv_ctx *mg_nv_ctx_current(void)
 {
     cu_ctx ctx = NULL;
     static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-    if (mg_nv.cuCtxGetCurrent(&ctx) != CUE_SUCCESS || !ctx)
-        return NULL;
+    if (mg_nv.cuCtxGetCurrent(&ctx) != CUE_SUCCESS || !ctx) return NULL;
     pthread_mutex_lock(&mg_nv.lock);
     struct mg_nv_ctx *x = find(ctx);
     pthread_mutex_unlock(&mg_nv.lock);
-    if (x)
-        return x->error ? NULL : x;
+    if (x) return x->error ? NULL : x;
     pthread_mutex_lock(&making);
     pthread_mutex_lock(&mg_nv.lock);
     x = find(ctx);
@@ -182,8 +169,7 @@ struct mg_nv_ctx *mg_nv_ctx_current(void)
         x->ctx = ctx;
         pthread_mutex_init(&x->copying, NULL);
         pthread_mutex_init(&x->growing, NULL);
-        if (!prepare(x))
-            x->error = CUE_UNKNOWN; /* tried once */
+        if (!prepare(x)) x->error = CUE_UNKNOWN; /* tried once */
         pthread_mutex_lock(&mg_nv.lock);
         x->next = mg_nv.contexts;
         mg_nv.contexts = x;
@@ -215,8 +201,7 @@ cu_ctx mg_nv_ctx_primary(cu_device device)
     cu_ctx found = NULL;
     pthread_mutex_lock(&mg_nv.lock);
     for (struct mg_nv_ctx *x = mg_nv.contexts; x && !found; x = x->next)
-        if (x->primary && x->device == device && x->error != CUE_CONTEXT_IS_DESTROYED)
-            found = x->ctx;
+        if (x->primary && x->device == device && x->error != CUE_CONTEXT_IS_DESTROYED) found = x->ctx;
     pthread_mutex_unlock(&mg_nv.lock);
     return found;
 }
@@ -238,10 +223,8 @@ void mg_nv_ctx_ends(cu_ctx ctx, uint64_t timeout_ns)
     pthread_mutex_lock(&mg_nv.lock);
     struct mg_nv_ctx *x = find(ctx);
     pthread_mutex_unlock(&mg_nv.lock);
-    while (x && !mg_nv_drain_pass(x) && mg_now_ns() < end)
-        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-    if (x)
-        mg_nv_look_at_all(x);
+    while (x && !mg_nv_drain_pass(x) && mg_now_ns() < end) nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    if (x) mg_nv_look_at_all(x);
 }
 
 void mg_nv_ctx_gone(cu_ctx ctx)
@@ -249,8 +232,7 @@ void mg_nv_ctx_gone(cu_ctx ctx)
     pthread_mutex_lock(&mg_nv.draining);
     pthread_mutex_lock(&mg_nv.lock);
     struct mg_nv_ctx *x = find(ctx);
-    if (x)
-        x->error = CUE_CONTEXT_IS_DESTROYED;
+    if (x) x->error = CUE_CONTEXT_IS_DESTROYED;
     pthread_mutex_unlock(&mg_nv.lock);
     pthread_mutex_unlock(&mg_nv.draining);
     if (x) {

@@ -1,7 +1,7 @@
 /* Machine code of twins: the driver's linker compiles the text, which waits for nothing, and what it
- * made is kept (base/cache.h, part "twins") under a hash of text, device, driver and options. A text that calls functions,
- * or would be slow as relocatable code, is left to the driver's loader, whose whole-program compilation gives addresses of functions
- * that the linker's relocatable code has not (the driver caches those itself). */
+ * made is kept (base/cache.h, part "twins") under a hash of text, device, driver and options. A text that calls
+ * functions, or would be slow as relocatable code, is left to the driver's loader, whose whole-program compilation
+ * gives addresses of functions that the linker's relocatable code has not (the driver caches those itself). */
 #include "inject/nvidia/nv_priv.h"
 
 #include <limits.h>
@@ -58,7 +58,12 @@ static bool cache_path(const char *ptx, size_t bytes, const struct mg_nv_jit *j,
 /* ---- compiling -------------------------------------------------------------------------------------------- */
 
 /* Options of the driver's JIT: log first, then what was asked for. */
-struct options { int keys[8]; void *values[8]; unsigned n; char log[LOG_BYTES]; };
+struct options {
+    int keys[8];
+    void *values[8];
+    unsigned n;
+    char log[LOG_BYTES];
+};
 
 static void set_option(struct options *o, int key, void *value)
 {
@@ -71,10 +76,8 @@ static void set_options(struct options *o, const struct mg_nv_jit *j)
     o->log[0] = 0;
     set_option(o, CUJIT_ERROR_LOG_BUFFER, o->log);
     set_option(o, CUJIT_ERROR_LOG_BUFFER_SIZE_BYTES, (void *)(uintptr_t)LOG_BYTES);
-    if (j->max_registers)
-        set_option(o, CUJIT_MAX_REGISTERS, (void *)(uintptr_t)j->max_registers);
-    if (j->opt_level >= 0)
-        set_option(o, CUJIT_OPTIMIZATION_LEVEL, (void *)(uintptr_t)j->opt_level);
+    if (j->max_registers) set_option(o, CUJIT_MAX_REGISTERS, (void *)(uintptr_t)j->max_registers);
+    if (j->opt_level >= 0) set_option(o, CUJIT_OPTIMIZATION_LEVEL, (void *)(uintptr_t)j->opt_level);
 }
 
 /* One line for the profile: what the driver said, else what its number means. */
@@ -88,7 +91,8 @@ static void explain(cu_result rc, const char *log, char *why, size_t room)
     log += strspn(log, " \t\r\n");
     size_t n = strcspn(log, "\r\n");
     if (n)
-        snprintf(why, room, "the driver does not take the instrumented code (%s): %.*s", name ? name : "unknown error", (int)MG_MIN(n, (size_t)300), log);
+        snprintf(why, room, "the driver does not take the instrumented code (%s): %.*s", name ? name : "unknown error",
+                 (int)MG_MIN(n, (size_t)300), log);
     else
         snprintf(why, room, "the driver does not take the instrumented code (%s)", name ? name : "unknown error");
 }
@@ -99,11 +103,9 @@ static cu_result link_text(const char *ptx, size_t bytes, struct options *o, voi
     void *code = NULL;
     size_t n = 0;
     cu_result rc = mg_nv.cuLinkCreate_v2(o->n, o->keys, o->values, &link);
-    if (rc != CUE_SUCCESS)
-        return rc;
+    if (rc != CUE_SUCCESS) return rc;
     rc = mg_nv.cuLinkAddData_v2(link, CUJITIN_PTX, (void *)(uintptr_t)ptx, bytes + 1, "twin", 0, NULL, NULL);
-    if (rc == CUE_SUCCESS)
-        rc = mg_nv.cuLinkComplete(link, &code, &n);
+    if (rc == CUE_SUCCESS) rc = mg_nv.cuLinkComplete(link, &code, &n);
     if (rc == CUE_SUCCESS && (*out = malloc(n + 1))) {
         memcpy(*out, code, n);
         ((char *)*out)[n] = 0;
@@ -115,17 +117,15 @@ static cu_result link_text(const char *ptx, size_t bytes, struct options *o, voi
     return rc;
 }
 
-cu_result mg_nv_compile(const char *ptx, size_t bytes, const struct mg_nv_jit *j, void **out, size_t *out_bytes, char *why, size_t why_room)
+cu_result mg_nv_compile(const char *ptx, size_t bytes, const struct mg_nv_jit *j, void **out, size_t *out_bytes,
+                        char *why, size_t why_room)
 {
     char path[PATH_MAX];
     *out = NULL;
-    if (j->whole)
-        return CUE_SUCCESS;
-    if (cache_path(ptx, bytes, j, false, path) && (*out = mg_cache_read(path, magic, out_bytes)))
-        return CUE_SUCCESS;
+    if (j->whole) return CUE_SUCCESS;
+    if (cache_path(ptx, bytes, j, false, path) && (*out = mg_cache_read(path, magic, out_bytes))) return CUE_SUCCESS;
     struct options *o = calloc(1, sizeof *o);
-    if (!o)
-        return CUE_OUT_OF_MEMORY;
+    if (!o) return CUE_OUT_OF_MEMORY;
     set_options(o, j);
     cu_result rc = link_text(ptx, bytes, o, out, out_bytes);
     if (rc != CUE_SUCCESS)
@@ -136,15 +136,14 @@ cu_result mg_nv_compile(const char *ptx, size_t bytes, const struct mg_nv_jit *j
     return rc;
 }
 
-cu_result mg_nv_load(const char *ptx, const void *code, const struct mg_nv_jit *j, cu_module *m, char *why, size_t why_room)
+cu_result mg_nv_load(const char *ptx, const void *code, const struct mg_nv_jit *j, cu_module *m, char *why,
+                     size_t why_room)
 {
     struct options *o = calloc(1, sizeof *o);
-    if (!o)
-        return CUE_OUT_OF_MEMORY;
+    if (!o) return CUE_OUT_OF_MEMORY;
     set_options(o, j);
     cu_result rc = mg_nv.cuModuleLoadDataEx(m, code ? code : ptx, code ? 0 : o->n, o->keys, o->values);
-    if (rc != CUE_SUCCESS)
-        explain(rc, o->log, why, why_room);
+    if (rc != CUE_SUCCESS) explain(rc, o->log, why, why_room);
     free(o);
     return rc;
 }

@@ -5,8 +5,7 @@
 
 void mg_nv_enter(struct mg_nv_ctx *x)
 {
-    if (!x->error)
-        mg_nv.cuCtxSetCurrent(x->ctx);
+    if (!x->error) mg_nv.cuCtxSetCurrent(x->ctx);
 }
 
 uint64_t mg_nv_memory(struct mg_nv_ctx *x, size_t bytes)

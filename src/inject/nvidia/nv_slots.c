@@ -1,7 +1,8 @@
 /* Slots: where a launch counts. Made in chunks, each with a copy of its pristine content in pinned host
  * memory: one copy of a run of slots makes them new again, header included.
  *
- *   chunk   | header  body 0 0 0  check words | header  body 0 0 0  check words | ...      word 0 of a header: address of its body
+ *   chunk   | header  body 0 0 0  check words | header  body 0 0 0  check words | ...      word 0 of a header: address
+ * of its body
  *
  * Slots are taken in order of address and come back in about that order, so runs are long. */
 #include "inject/nvidia/nv_priv.h"
@@ -11,9 +12,9 @@
 #include <time.h>
 
 #define CHUNK_BYTES ((size_t)512 << 10)
-#define POOL_BYTES ((size_t)256 << 20)
-#define POOL_SLOTS 16384u
-#define FIRST_SLOTS 8u /* few: most kernels of programs that load many modules are launched once */
+#define POOL_BYTES  ((size_t)256 << 20)
+#define POOL_SLOTS  16384u
+#define FIRST_SLOTS 8u  /* few: most kernels of programs that load many modules are launched once */
 #define CHECK_BYTES 64u /* behind each body; the header in front of it has to stay, too */
 
 struct mg_nv_chunk {
@@ -95,8 +96,7 @@ static struct mg_nv_slot *pop_free(struct mg_nv_slots *s)
 {
     pthread_mutex_lock(&mg_nv.lock);
     struct mg_nv_slot *slot = s->free;
-    if (slot && !(s->free = slot->next))
-        s->free_last = &s->free;
+    if (slot && !(s->free = slot->next)) s->free_last = &s->free;
     s->n_free -= slot != NULL;
     pthread_mutex_unlock(&mg_nv.lock);
     return slot;
@@ -115,7 +115,8 @@ static bool fill_chunk(struct mg_nv_slots *s, struct mg_nv_chunk *c)
         c->slots[i] = (struct mg_nv_slot){.at = at, .owner = s, .chunk = c, .ix = i};
     }
     pthread_mutex_lock(&s->x->copying);
-    bool ok = mg_nv.cuMemcpyHtoDAsync_v2(c->at, c->pristine, c->n * s->stride, s->x->copy) == CUE_SUCCESS && mg_nv_copies_wait(s->x);
+    bool ok = mg_nv.cuMemcpyHtoDAsync_v2(c->at, c->pristine, c->n * s->stride, s->x->copy) == CUE_SUCCESS &&
+              mg_nv_copies_wait(s->x);
     pthread_mutex_unlock(&s->x->copying);
     return ok;
 }
@@ -125,10 +126,8 @@ static struct mg_nv_chunk *take_spare(struct mg_nv_slots *s)
 {
     pthread_mutex_lock(&mg_nv.lock);
     struct mg_nv_chunk **at = &s->x->spare, *c;
-    while (*at && (*at)->bytes < s->stride)
-        at = &(*at)->next;
-    if ((c = *at))
-        *at = c->next;
+    while (*at && (*at)->bytes < s->stride) at = &(*at)->next;
+    if ((c = *at)) *at = c->next;
     pthread_mutex_unlock(&mg_nv.lock);
     return c;
 }
@@ -170,8 +169,7 @@ static bool grow(struct mg_nv_slots *s)
     c->next = s->chunks;
     s->chunks = c;
     __atomic_add_fetch(&s->n, n, __ATOMIC_RELAXED);
-    for (uint32_t i = 0; i < n; i++)
-        push_free(s, &c->slots[i]);
+    for (uint32_t i = 0; i < n; i++) push_free(s, &c->slots[i]);
     pthread_mutex_unlock(&mg_nv.lock);
     return true;
 }
@@ -182,11 +180,9 @@ struct mg_nv_slot *mg_nv_slot_take(struct mg_nv_slots *s)
 {
     for (uint32_t k = 0; k < 2000; k++) {
         struct mg_nv_slot *slot = pop_free(s);
-        if (slot)
-            return slot;
+        if (slot) return slot;
         if (__atomic_load_n(&s->n, __ATOMIC_RELAXED) < s->cap) {
-            if (!grow(s))
-                return NULL;
+            if (!grow(s)) return NULL;
         } else {
             nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
         }
@@ -199,15 +195,14 @@ struct mg_nv_slot *mg_nv_slot_take(struct mg_nv_slots *s)
 bool mg_nv_slot_write(struct mg_nv_slot *slot, size_t offset, const void *p, size_t bytes)
 {
     struct mg_nv_ctx *x = slot->owner->x;
-    if (x->error)
-        return false;
+    if (x->error) return false;
     uint8_t *kept = slot->chunk->pristine + slot->ix * slot->owner->stride + offset; /* what it is made new with */
-    if (!memcmp(kept, p, bytes))
-        return true;
+    if (!memcmp(kept, p, bytes)) return true;
     memcpy(kept, p, bytes);
     int mode = mg_nv_relax();
     pthread_mutex_lock(&x->copying);
-    bool ok = mg_nv.cuMemcpyHtoDAsync_v2(slot->at + offset, kept, bytes, x->copy) == CUE_SUCCESS && mg_nv_copies_wait(x);
+    bool ok =
+        mg_nv.cuMemcpyHtoDAsync_v2(slot->at + offset, kept, bytes, x->copy) == CUE_SUCCESS && mg_nv_copies_wait(x);
     pthread_mutex_unlock(&x->copying);
     mg_nv_unrelax(mode);
     return ok;
@@ -217,8 +212,7 @@ bool mg_nv_slot_peek(struct mg_nv_slot *slot, size_t offset, void *to, size_t by
 {
     struct mg_nv_ctx *x = slot->owner->x;
     cu_ctx was;
-    if (x->error || mg_nv.cuCtxPushCurrent_v2(x->ctx) != CUE_SUCCESS)
-        return false;
+    if (x->error || mg_nv.cuCtxPushCurrent_v2(x->ctx) != CUE_SUCCESS) return false;
     bool ok = mg_nv_read(x, to, slot->at + offset, bytes);
     mg_nv.cuCtxPopCurrent_v2(&was);
     return ok;
@@ -228,13 +222,13 @@ bool mg_nv_slot_poke(struct mg_nv_slot *slot, size_t offset, const void *p, size
 {
     struct mg_nv_ctx *x = slot->owner->x;
     cu_ctx was;
-    if (x->error || mg_nv.cuCtxPushCurrent_v2(x->ctx) != CUE_SUCCESS)
-        return false;
+    if (x->error || mg_nv.cuCtxPushCurrent_v2(x->ctx) != CUE_SUCCESS) return false;
     pthread_mutex_lock(&x->copying);
     bool ok = mg_nv_staging(x, bytes);
     if (ok) {
         memcpy(x->staging, p, bytes);
-        ok = mg_nv.cuMemcpyHtoDAsync_v2(slot->at + offset, x->staging, bytes, x->copy) == CUE_SUCCESS && mg_nv_copies_wait(x);
+        ok = mg_nv.cuMemcpyHtoDAsync_v2(slot->at + offset, x->staging, bytes, x->copy) == CUE_SUCCESS &&
+             mg_nv_copies_wait(x);
     }
     pthread_mutex_unlock(&x->copying);
     mg_nv.cuCtxPopCurrent_v2(&was);
@@ -277,14 +271,12 @@ void mg_nv_slots_restore(struct mg_nv_ctx *x, struct mg_nv_slot **slots, uint32_
     bool ok = true;
     for (uint32_t i = 0, k; i < n; i = k) {
         size_t stride = slots[i]->owner->stride;
-        for (k = i + 1; k < n && slots[k]->chunk == slots[i]->chunk && slots[k]->ix == slots[i]->ix + (k - i);)
-            k++;
-        ok &= mg_nv.cuMemcpyHtoDAsync_v2(slots[i]->at, slots[i]->chunk->pristine + slots[i]->ix * stride, (k - i) * stride, x->copy) == CUE_SUCCESS;
+        for (k = i + 1; k < n && slots[k]->chunk == slots[i]->chunk && slots[k]->ix == slots[i]->ix + (k - i);) k++;
+        ok &= mg_nv.cuMemcpyHtoDAsync_v2(slots[i]->at, slots[i]->chunk->pristine + slots[i]->ix * stride,
+                                         (k - i) * stride, x->copy) == CUE_SUCCESS;
     }
-    if (!mg_nv_copies_wait(x) || !ok)
-        return; /* the context is broken: nobody needs them */
+    if (!mg_nv_copies_wait(x) || !ok) return; /* the context is broken: nobody needs them */
     pthread_mutex_lock(&mg_nv.lock);
-    for (uint32_t i = 0; i < n; i++)
-        push_free(slots[i]->owner, slots[i]);
+    for (uint32_t i = 0; i < n; i++) push_free(slots[i]->owner, slots[i]);
     pthread_mutex_unlock(&mg_nv.lock);
 }

@@ -18,12 +18,12 @@
 #include "base/io.h"
 #include "base/thread.h"
 
-#define WINDOW_NS 500000u      /* launches of so long share an event */
+#define WINDOW_NS      500000u /* launches of so long share an event */
 #define TIMED_EVERY_NS 10000000u
-#define BATCH_ITEMS 512u
-#define PICK_UP_NS 4000u       /* from the return of a launch call to the start of its kernel on an idle GPU, at most */
-#define LOOK_NS 100000000u     /* so often check words between pieces of memory are looked at */
-#define BATCH_BYTES ((size_t)8 << 20)
+#define BATCH_ITEMS    512u
+#define PICK_UP_NS     4000u /* from the return of a launch call to the start of its kernel on an idle GPU, at most */
+#define LOOK_NS        100000000u /* so often check words between pieces of memory are looked at */
+#define BATCH_BYTES    ((size_t)8 << 20)
 
 /* ---- events ------------------------------------------------------------------------------------------ */
 
@@ -38,8 +38,7 @@ static cu_event event_take(struct mg_nv_ctx *x, bool timed)
     pthread_mutex_unlock(&mg_nv.lock);
     if (!e) {
         int mode = mg_nv_relax();
-        if (mg_nv.cuEventCreate(&e, timed ? CUEVENT_DEFAULT : CUEVENT_DISABLE_TIMING) != CUE_SUCCESS)
-            e = NULL;
+        if (mg_nv.cuEventCreate(&e, timed ? CUEVENT_DEFAULT : CUEVENT_DISABLE_TIMING) != CUE_SUCCESS) e = NULL;
         mg_nv_unrelax(mode);
     }
     return e;
@@ -61,16 +60,14 @@ static void window_free(struct mg_nv_ctx *x, struct mg_nv_window *w) /* under th
 static uint64_t lane_key(cu_stream stream, bool per_thread)
 {
     uint64_t key = (uint64_t)(uintptr_t)(stream == CU_LEGACY_STREAM ? NULL : stream);
-    if ((!stream && per_thread) || stream == CU_PER_THREAD_STREAM)
-        key = mg_mix64((uint64_t)pthread_self()) | 1;
+    if ((!stream && per_thread) || stream == CU_PER_THREAD_STREAM) key = mg_mix64((uint64_t)pthread_self()) | 1;
     return key;
 }
 
 static struct mg_nv_lane *lane_get(struct mg_nv_ctx *x, uint64_t key, cu_stream stream) /* under the lock */
 {
     uint64_t v;
-    if (mg_map_get(&x->lanes, key, &v))
-        return (struct mg_nv_lane *)(uintptr_t)v;
+    if (mg_map_get(&x->lanes, key, &v)) return (struct mg_nv_lane *)(uintptr_t)v;
     struct mg_nv_lane *l = calloc(1, sizeof *l);
     if (l) {
         l->stream = stream;
@@ -83,14 +80,12 @@ static struct mg_nv_lane *lane_get(struct mg_nv_ctx *x, uint64_t key, cu_stream 
 static struct mg_nv_window *window_new(struct mg_nv_ctx *x, bool timed, uint64_t now)
 {
     struct mg_nv_window *w = calloc(1, sizeof *w);
-    if (!w)
-        return NULL;
+    if (!w) return NULL;
     w->last = &w->first;
     w->opened_ns = now;
     w->begin = timed ? event_take(x, true) : NULL;
     w->end = event_take(x, timed);
-    if (w->end && (w->begin || !timed))
-        return w;
+    if (w->end && (w->begin || !timed)) return w;
     free(w);
     return NULL;
 }
@@ -98,8 +93,7 @@ static struct mg_nv_window *window_new(struct mg_nv_ctx *x, bool timed, uint64_t
 static void window_add(struct mg_nv_lane *l, struct mg_nv_window *w) /* under the lock */
 {
     struct mg_nv_window **at = &l->first;
-    while (*at)
-        at = &(*at)->next;
+    while (*at) at = &(*at)->next;
     *at = w;
     l->open = w;
 }
@@ -114,8 +108,7 @@ bool mg_nv_launch_begin(struct mg_nv_launch *l)
     l->event = NULL;
     l->window = NULL;
     l->ctx = mg_nv_ctx_current();
-    if (!l->ctx)
-        return false;
+    if (!l->ctx) return false;
     struct mg_nv_ctx *x = l->ctx;
     uint64_t now = mg_now_ns(), key = lane_key(l->stream, l->per_thread);
     pthread_mutex_lock(&mg_nv.lock);
@@ -123,19 +116,15 @@ bool mg_nv_launch_begin(struct mg_nv_launch *l)
     bool timed = l->lane && l->may_time && (l->wants_time || now - l->lane->timed_ns > TIMED_EVERY_NS);
     struct mg_nv_window *w = l->lane ? l->lane->open : NULL;
     if (w && !timed && !l->only_timed && !w->begin && (now - w->opened_ns < WINDOW_NS || !(w->n + w->pins))) {
-        if (!(w->n + w->pins))
-            w->opened_ns = now;
+        if (!(w->n + w->pins)) w->opened_ns = now;
         w->pins++;
         l->window = w;
     }
-    if (timed)
-        l->lane->timed_ns = now;
+    if (timed) l->lane->timed_ns = now;
     pthread_mutex_unlock(&mg_nv.lock);
-    if (!l->lane || (l->only_timed && !timed))
-        return false;
+    if (!l->lane || (l->only_timed && !timed)) return false;
     if (!l->window) {
-        if (!(w = window_new(x, timed, now)))
-            return false;
+        if (!(w = window_new(x, timed, now))) return false;
         w->pins = 1;
         pthread_mutex_lock(&mg_nv.lock);
         window_add(l->lane, w);
@@ -146,8 +135,7 @@ bool mg_nv_launch_begin(struct mg_nv_launch *l)
             return false;
         }
     }
-    if (!l->plain && !l->window->begin)
-        l->event = l->window->end;
+    if (!l->plain && !l->window->begin) l->event = l->window->end;
     return true;
 }
 
@@ -155,11 +143,9 @@ void mg_nv_launch_end(struct mg_nv_launch *l, bool taken, struct mg_nv_slot *slo
 {
     struct mg_nv_window *w = l->window;
     struct mg_nv_item *it = taken ? calloc(1, sizeof *it) : NULL;
-    if (w->begin)
-        w->launched_ns = mg_now_ns();
+    if (w->begin) w->launched_ns = mg_now_ns();
     bool marked = taken && (l->event || record(l, w->end) == CUE_SUCCESS);
-    if (it)
-        *it = (struct mg_nv_item){.slot = slot, .fn = fn, .user = user, .timed = w->begin && marked};
+    if (it) *it = (struct mg_nv_item){.slot = slot, .fn = fn, .user = user, .timed = w->begin && marked};
     pthread_mutex_lock(&mg_nv.lock);
     w->pins--;
     if (it) {
@@ -171,8 +157,7 @@ void mg_nv_launch_end(struct mg_nv_launch *l, bool taken, struct mg_nv_slot *slo
     if (!marked && w->begin && l->lane->open == w)
         l->lane->open = NULL; /* never recorded: its event must not be asked for new work */
     pthread_mutex_unlock(&mg_nv.lock);
-    if (it && !__atomic_load_n(&mg_nv.thread_started, __ATOMIC_ACQUIRE))
-        mg_nv_thread_start();
+    if (it && !__atomic_load_n(&mg_nv.thread_started, __ATOMIC_ACQUIRE)) mg_nv_thread_start();
 }
 
 bool mg_nv_ctx_is_idle(struct mg_nv_ctx *x)
@@ -184,7 +169,10 @@ bool mg_nv_ctx_is_idle(struct mg_nv_ctx *x)
 struct mg_nv_busy mg_nv_is_busy(struct mg_nv_ctx *x, cu_stream stream, bool per_thread)
 {
     struct mg_nv_busy busy = {0};
-    struct pair { cu_event e; bool same; };
+    struct pair {
+        cu_event e;
+        bool same;
+    };
     MG_VEC(struct pair) ask = {0};
     pthread_mutex_lock(&mg_nv.lock);
     struct mg_nv_lane *mine = lane_get(x, lane_key(stream, per_thread), stream);
@@ -192,18 +180,14 @@ struct mg_nv_busy mg_nv_is_busy(struct mg_nv_ctx *x, cu_stream stream, bool per_
         const struct mg_nv_lane *l = x->lane_list.at[i];
         const struct mg_nv_window *last = NULL;
         for (const struct mg_nv_window *w = l->first; w; w = w->next) {
-            if (w->n)
-                last = w;
-            if (w->pins && l != mine)
-                busy.other = true;
+            if (w->n) last = w;
+            if (w->pins && l != mine) busy.other = true;
         }
-        if (last)
-            *mg_vec_push(&ask) = (struct pair){last->end, l == mine};
+        if (last) *mg_vec_push(&ask) = (struct pair){last->end, l == mine};
     }
     pthread_mutex_unlock(&mg_nv.lock);
     for (uint32_t i = 0; i < ask.n; i++)
-        if (mg_nv.cuEventQuery(ask.at[i].e) == CUE_NOT_READY)
-            *(ask.at[i].same ? &busy.same : &busy.other) = true;
+        if (mg_nv.cuEventQuery(ask.at[i].e) == CUE_NOT_READY) *(ask.at[i].same ? &busy.same : &busy.other) = true;
     mg_vec_release(&ask);
     return busy;
 }
@@ -222,8 +206,7 @@ static void time_window(struct mg_nv_ctx *x, struct mg_nv_lane *l, const struct 
 {
     uint64_t seen_ns = mg_now_ns();
     it->timed = it->timed && mg_nv_bases_place(&x->bases, w->begin, w->end, w->opened_ns, seen_ns, &it->span);
-    if (!it->timed)
-        return;
+    if (!it->timed) return;
     if (it->span.start_ns < w->launched_ns) { /* an idle GPU passes the begin event long before the launch reaches it */
         uint64_t latest_ns = MG_MIN(w->launched_ns + PICK_UP_NS, it->span.start_ns + it->span.length_ns);
         it->span.uncertainty_ns = MG_MAX(it->span.uncertainty_ns, latest_ns - it->span.start_ns);
@@ -243,12 +226,10 @@ static void take_items(struct batch *b, struct mg_nv_window *w, uint32_t n) /* u
 {
     for (; n && !batch_full(b); n--) {
         struct mg_nv_item *it = w->first;
-        if (!(w->first = it->next))
-            w->last = &w->first;
+        if (!(w->first = it->next)) w->last = &w->first;
         w->n--;
         b->items[b->n++] = it;
-        if (it->slot)
-            b->bytes += mg_nv_slot_stride(it->slot);
+        if (it->slot) b->bytes += mg_nv_slot_stride(it->slot);
     }
 }
 
@@ -266,23 +247,18 @@ static bool collect_lane(struct batch *b, struct mg_nv_lane *l)
         }
         uint32_t n = w ? w->n : 0;
         pthread_mutex_unlock(&mg_nv.lock);
-        if (!n || batch_full(b))
-            return true;
+        if (!n || batch_full(b)) return true;
         cu_result rc = x->error ? x->error : mg_nv.cuEventQuery(w->end);
-        if (rc == CUE_NOT_READY)
-            return true;
-        if (rc != CUE_SUCCESS && !x->error)
-            x->error = rc;
+        if (rc == CUE_NOT_READY) return true;
+        if (rc != CUE_SUCCESS && !x->error) x->error = rc;
         if (!x->error && w->begin)
             time_window(x, l, w, w->first); /* the only item of its window; nobody else changes it */
         pthread_mutex_lock(&mg_nv.lock);
         take_items(b, w, n);
         bool stays = w->n || w->pins || w == l->open;
         pthread_mutex_unlock(&mg_nv.lock);
-        if (stays && !x->error)
-            return true;
-        if (stays)
-            return false;
+        if (stays && !x->error) return true;
+        if (stays) return false;
     }
 }
 
@@ -303,20 +279,22 @@ static bool fetch(struct mg_nv_ctx *x, struct mg_nv_slot **slots, size_t *offs, 
     bool ok = mg_nv_staging(x, bytes);
     for (uint32_t i = 0, k; i < n && ok; i = k) {
         size_t stride = mg_nv_slot_stride(slots[i]);
-        for (k = i + 1; k < n && slots[k]->chunk == slots[i]->chunk && slots[k]->ix == slots[i]->ix + (k - i);)
-            k++;
-        ok = mg_nv.cuMemcpyDtoHAsync_v2((char *)x->staging + offs[i], slots[i]->at, (k - i) * stride, x->copy) == CUE_SUCCESS;
+        for (k = i + 1; k < n && slots[k]->chunk == slots[i]->chunk && slots[k]->ix == slots[i]->ix + (k - i);) k++;
+        ok = mg_nv.cuMemcpyDtoHAsync_v2((char *)x->staging + offs[i], slots[i]->at, (k - i) * stride, x->copy) ==
+             CUE_SUCCESS;
     }
     return mg_nv_copies_wait(x) && ok;
 }
 
-static uint64_t *body_of(const struct mg_nv_ctx *x, struct mg_nv_slot **slots, const size_t *offs, uint32_t n, struct mg_nv_slot *slot)
+static uint64_t *body_of(const struct mg_nv_ctx *x, struct mg_nv_slot **slots, const size_t *offs, uint32_t n,
+                         struct mg_nv_slot *slot)
 {
     struct mg_nv_slot **at = n ? bsearch(&slot, slots, n, sizeof *slots, by_address) : NULL;
     return at ? (uint64_t *)(void *)((char *)x->staging + offs[at - slots] + mg_nv_slot_head(slot)) : NULL;
 }
 
-bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n, void (*fn)(void *user, struct mg_nv_slot *slot, uint64_t *body, bool spoilt), void *user)
+bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n,
+                      void (*fn)(void *user, struct mg_nv_slot *slot, uint64_t *body, bool spoilt), void *user)
 {
     struct mg_nv_ctx *x = n ? mg_nv_slot_ctx(slots[0]) : NULL;
     size_t *offs = calloc(n + 1, sizeof *offs);
@@ -324,18 +302,17 @@ bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n, void (*fn)(void *us
     qsort(slots, n, sizeof *slots, by_address);
     for (uint32_t i = 0, k; i < n && ok; i = k) {
         size_t bytes = 0;
-        for (k = i; k < n && (k == i || bytes < BATCH_BYTES); k++)
-            bytes += mg_nv_slot_stride(slots[k]);
+        for (k = i; k < n && (k == i || bytes < BATCH_BYTES); k++) bytes += mg_nv_slot_stride(slots[k]);
         pthread_mutex_lock(&x->copying);
         bool pushed = !x->error && mg_nv.cuCtxPushCurrent_v2(x->ctx) == CUE_SUCCESS;
         ok = pushed && fetch(x, slots + i, offs, k - i);
         for (uint32_t j = i; j < k && ok; j++) {
             char *at = (char *)x->staging + offs[j - i];
-            fn(user, slots[j], (uint64_t *)(void *)(at + mg_nv_slot_head(slots[j])), x->spoilt || !mg_nv_slot_is_whole(slots[j], at));
+            fn(user, slots[j], (uint64_t *)(void *)(at + mg_nv_slot_head(slots[j])),
+               x->spoilt || !mg_nv_slot_is_whole(slots[j], at));
         }
         cu_ctx was;
-        if (pushed)
-            mg_nv.cuCtxPopCurrent_v2(&was);
+        if (pushed) mg_nv.cuCtxPopCurrent_v2(&was);
         pthread_mutex_unlock(&x->copying);
     }
     free(offs);
@@ -345,8 +322,7 @@ bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n, void (*fn)(void *us
 void mg_nv_slots_recycle(struct mg_nv_slot **slots, uint32_t n)
 {
     struct mg_nv_ctx *x = n ? mg_nv_slot_ctx(slots[0]) : NULL;
-    if (!x || x->error)
-        return;
+    if (!x || x->error) return;
     qsort(slots, n, sizeof *slots, by_address);
     pthread_mutex_lock(&x->copying);
     cu_ctx was;
@@ -364,10 +340,8 @@ static void hand_over(struct batch *b)
     size_t *offs = calloc(b->n + 1, sizeof *offs);
     uint32_t n = 0;
     for (uint32_t i = 0; slots && i < b->n; i++)
-        if (b->items[i]->slot)
-            slots[n++] = b->items[i]->slot;
-    if (n)
-        qsort(slots, n, sizeof *slots, by_address);
+        if (b->items[i]->slot) slots[n++] = b->items[i]->slot;
+    if (n) qsort(slots, n, sizeof *slots, by_address);
     pthread_mutex_lock(&x->copying);
     if (!x->error && mg_now_ns() - x->looked_ns > LOOK_NS) {
         x->looked_ns = mg_now_ns();
@@ -378,16 +352,17 @@ static void hand_over(struct batch *b)
         x->error = mg_nv.cuEventQuery(x->copied) == CUE_SUCCESS ? CUE_OUT_OF_MEMORY : CUE_UNKNOWN;
     for (uint32_t i = 0; i < b->n; i++) {
         struct mg_nv_item *it = b->items[i];
-        struct mg_nv_done d = {.error = x->error, .timed = it->timed && !x->error, .start_ns = it->span.start_ns,
-                               .time_ns = it->span.length_ns, .uncertainty_ns = it->span.uncertainty_ns};
-        if (ok && it->slot)
-            d.body = body_of(x, slots, offs, n, it->slot);
+        struct mg_nv_done d = {.error = x->error,
+                               .timed = it->timed && !x->error,
+                               .start_ns = it->span.start_ns,
+                               .time_ns = it->span.length_ns,
+                               .uncertainty_ns = it->span.uncertainty_ns};
+        if (ok && it->slot) d.body = body_of(x, slots, offs, n, it->slot);
         d.spoilt = d.body && (x->spoilt || !mg_nv_slot_is_whole(it->slot, (char *)d.body - mg_nv_slot_head(it->slot)));
         it->fn(it->user, &d);
         free(it);
     }
-    if (ok && n)
-        mg_nv_slots_restore(x, slots, n);
+    if (ok && n) mg_nv_slots_restore(x, slots, n);
     pthread_mutex_unlock(&x->copying);
     pthread_mutex_lock(&mg_nv.lock);
     __atomic_sub_fetch(&x->pending, b->n, __ATOMIC_RELAXED);
@@ -401,8 +376,7 @@ static bool drain_ctx(struct mg_nv_ctx *x)
 {
     struct mg_nv_item *items[BATCH_ITEMS];
     bool any = false;
-    if (!x->error && __atomic_load_n(&x->pending, __ATOMIC_RELAXED))
-        mg_nv_bases_refresh(&x->bases);
+    if (!x->error && __atomic_load_n(&x->pending, __ATOMIC_RELAXED)) mg_nv_bases_refresh(&x->bases);
     for (;;) {
         struct batch b = {.x = x, .items = items};
         pthread_mutex_lock(&mg_nv.lock);
@@ -414,8 +388,7 @@ static bool drain_ctx(struct mg_nv_ctx *x)
             pthread_mutex_unlock(&mg_nv.lock);
             collect_lane(&b, l);
         }
-        if (!b.n)
-            return any;
+        if (!b.n) return any;
         hand_over(&b);
         any = true;
     }
@@ -426,25 +399,20 @@ bool mg_nv_drain_pass(struct mg_nv_ctx *only)
 {
     bool idle = true;
     pthread_mutex_lock(&mg_nv.draining);
-    if (mg_nv.config.pass_begins)
-        mg_nv.config.pass_begins();
+    if (mg_nv.config.pass_begins) mg_nv.config.pass_begins();
     pthread_mutex_lock(&mg_nv.lock);
     struct mg_nv_ctx *x = mg_nv.contexts;
     pthread_mutex_unlock(&mg_nv.lock);
     for (; x; x = x->next) { /* new ones are added in front */
-        if ((only && x != only) || !__atomic_load_n(&x->pending, __ATOMIC_RELAXED))
-            continue;
+        if ((only && x != only) || !__atomic_load_n(&x->pending, __ATOMIC_RELAXED)) continue;
         bool live = x->error != CUE_CONTEXT_IS_DESTROYED && mg_nv.cuCtxPushCurrent_v2(x->ctx) == CUE_SUCCESS;
-        if (!live && !x->error)
-            x->error = CUE_CONTEXT_IS_DESTROYED;
+        if (!live && !x->error) x->error = CUE_CONTEXT_IS_DESTROYED;
         drain_ctx(x);
         cu_ctx was;
-        if (live)
-            mg_nv.cuCtxPopCurrent_v2(&was);
+        if (live) mg_nv.cuCtxPopCurrent_v2(&was);
         idle &= !__atomic_load_n(&x->pending, __ATOMIC_RELAXED);
     }
-    if (mg_nv.config.pass_ends)
-        mg_nv.config.pass_ends();
+    if (mg_nv.config.pass_ends) mg_nv.config.pass_ends();
     pthread_mutex_unlock(&mg_nv.draining);
     return idle;
 }
@@ -461,13 +429,11 @@ bool mg_nv_drain(uint64_t timeout_ns)
     uint64_t end = mg_now_ns() + timeout_ns;
     int mode = mg_nv_relax();
     bool idle;
-    while (!(idle = mg_nv_drain_pass(NULL)) && mg_now_ns() < end)
-        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    while (!(idle = mg_nv_drain_pass(NULL)) && mg_now_ns() < end) nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     pthread_mutex_lock(&mg_nv.lock);
     struct mg_nv_ctx *x = mg_nv.contexts;
     pthread_mutex_unlock(&mg_nv.lock);
-    for (; x && idle; x = x->next)
-        mg_nv_look_at_all(x);
+    for (; x && idle; x = x->next) mg_nv_look_at_all(x);
     mg_nv_unrelax(mode);
     return idle;
 }
@@ -479,8 +445,7 @@ static uint64_t begun, finished; /* looks of the thread */
 static void *drain_for_ever(void *arg)
 {
     (void)arg;
-    if (mg_nv.config.thread_begins)
-        mg_nv.config.thread_begins();
+    if (mg_nv.config.thread_begins) mg_nv.config.thread_begins();
     mg_nv_relax();
     for (long sleep_ns = 200000;;) {
         uint64_t look = __atomic_add_fetch(&begun, 1, __ATOMIC_SEQ_CST);
@@ -494,7 +459,8 @@ static void *drain_for_ever(void *arg)
 void mg_nv_flush(uint64_t timeout_ns)
 {
     uint64_t end = mg_now_ns() + timeout_ns, look = __atomic_load_n(&begun, __ATOMIC_SEQ_CST) + 1;
-    while (__atomic_load_n(&mg_nv.thread_started, __ATOMIC_ACQUIRE) && __atomic_load_n(&finished, __ATOMIC_SEQ_CST) < look && mg_now_ns() < end)
+    while (__atomic_load_n(&mg_nv.thread_started, __ATOMIC_ACQUIRE) &&
+           __atomic_load_n(&finished, __ATOMIC_SEQ_CST) < look && mg_now_ns() < end)
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 

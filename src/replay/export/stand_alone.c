@@ -10,11 +10,34 @@
 /* The driver's interface, as far as it is used; cuda.h is not needed. */
 typedef unsigned long long dptr;
 typedef void *handle;
-struct location { int type, id; };
-struct prop { int type, handle_types; struct location location; void *win32; unsigned char flags[8]; };
-struct access { struct location location; int flags; };
-struct attribute { int id; char pad[4]; union { char bytes[64]; int on; unsigned dim[3]; } value; };
-struct config { unsigned grid[3], block[3], shared; handle stream; struct attribute *attributes; unsigned n; };
+struct location {
+    int type, id;
+};
+struct prop {
+    int type, handle_types;
+    struct location location;
+    void *win32;
+    unsigned char flags[8];
+};
+struct access {
+    struct location location;
+    int flags;
+};
+struct attribute {
+    int id;
+    char pad[4];
+    union {
+        char bytes[64];
+        int on;
+        unsigned dim[3];
+    } value;
+};
+struct config {
+    unsigned grid[3], block[3], shared;
+    handle stream;
+    struct attribute *attributes;
+    unsigned n;
+};
 int cuInit(unsigned);
 int cuDeviceGet(int *, int);
 int cuDevicePrimaryCtxRetain(handle *, int);
@@ -43,15 +66,17 @@ int cuFuncSetAttribute(handle, int, int);
 int cuLaunchKernelEx(const struct config *, handle, void **, void **);
 
 enum { GRANULE = 2 << 20, MOST_TRANSLATED = 4096 };
-static char *data;     /* data.bin */
+static char *data; /* data.bin */
 static int failed;
-static struct { dptr was, is; uint64_t bytes; } *variables; /* addresses when it was captured, and here */
+static struct {
+    dptr was, is;
+    uint64_t bytes;
+} * variables; /* addresses when it was captured, and here */
 static unsigned n_variables;
 
 void check(int rc, const char *what)
 {
-    if (!rc)
-        return;
+    if (!rc) return;
     printf("%s: the driver says %d\n", what, rc);
     exit(2);
 }
@@ -59,8 +84,7 @@ void check(int rc, const char *what)
 dptr here(dptr p)
 {
     for (unsigned k = 0; k < n_variables; k++)
-        if (p - variables[k].was < variables[k].bytes)
-            return variables[k].is + (p - variables[k].was);
+        if (p - variables[k].was < variables[k].bytes) return variables[k].is + (p - variables[k].was);
     return p;
 }
 /* Words that are addresses of variables; back: as they were. */
@@ -86,7 +110,8 @@ void start(void)
     handle context;
     FILE *f = fopen("data.bin", "rb");
     long bytes = f && !fseek(f, 0, SEEK_END) ? ftell(f) : -1;
-    if (bytes < 0 || fseek(f, 0, SEEK_SET) || !(data = malloc((size_t)bytes + 1)) || fread(data, 1, (size_t)bytes, f) != (size_t)bytes) {
+    if (bytes < 0 || fseek(f, 0, SEEK_SET) || !(data = malloc((size_t)bytes + 1)) ||
+        fread(data, 1, (size_t)bytes, f) != (size_t)bytes) {
         puts("data.bin cannot be read");
         exit(2);
     }
@@ -118,12 +143,9 @@ void allocate(dptr at, size_t bytes)
     unsigned long long memory;
     for (dptr p = at / GRANULE * GRANULE; p < at + bytes; p += GRANULE) {
         size_t k = 0;
-        while (k < n && mapped[k] != p)
-            k++;
-        if (k < n)
-            continue;
-        if (n == cap && !(mapped = realloc(mapped, (cap = 2 * cap + 64) * sizeof *mapped)))
-            exit(2);
+        while (k < n && mapped[k] != p) k++;
+        if (k < n) continue;
+        if (n == cap && !(mapped = realloc(mapped, (cap = 2 * cap + 64) * sizeof *mapped))) exit(2);
         mapped[n++] = p;
         check(cuMemCreate(&memory, GRANULE, &prop, 0), "cuMemCreate");
         check(cuMemMap(p, GRANULE, 0, memory, 0), "cuMemMap");
@@ -135,15 +157,16 @@ void allocate(dptr at, size_t bytes)
 handle load(const void *image, int library, int *options, void **values, unsigned n)
 {
     handle h = NULL;
-    check(library ? cuLibraryLoadData(&h, image, options, values, n, NULL, NULL, 0) : cuModuleLoadDataEx(&h, image, n, options, values), "loading a module");
+    check(library ? cuLibraryLoadData(&h, image, options, values, n, NULL, NULL, 0)
+                  : cuModuleLoadDataEx(&h, image, n, options, values),
+          "loading a module");
     return h;
 }
 handle find(handle module, int library, const char *name)
 {
     handle h = NULL;
     check(library ? cuLibraryGetKernel(&h, module, name) : cuModuleGetFunction(&h, module, name), name);
-    if (library)
-        check(cuKernelGetFunction(&h, h), name);
+    if (library) check(cuKernelGetFunction(&h, h), name);
     return h;
 }
 void variable(handle module, int library, const char *name, dptr was, uint64_t bytes)
@@ -151,11 +174,9 @@ void variable(handle module, int library, const char *name, dptr was, uint64_t b
     dptr is = 0;
     size_t size = 0;
     int rc = library ? cuLibraryGetGlobal(&is, &size, module, name) : cuModuleGetGlobal_v2(&is, &size, module, name);
-    if (rc && library)
-        rc = cuLibraryGetManaged(&is, &size, module, name);
+    if (rc && library) rc = cuLibraryGetManaged(&is, &size, module, name);
     check(rc, name);
-    if (!(variables = realloc(variables, (n_variables + 1) * sizeof *variables)))
-        exit(2);
+    if (!(variables = realloc(variables, (n_variables + 1) * sizeof *variables))) exit(2);
     variables[n_variables].was = was;
     variables[n_variables].is = is;
     variables[n_variables++].bytes = bytes;
@@ -163,16 +184,20 @@ void variable(handle module, int library, const char *name, dptr was, uint64_t b
 
 void write_at(dptr at, void *from, size_t bytes)
 {
-    if (bytes <= MOST_TRANSLATED)
-        translate(from, bytes, 0);
+    if (bytes <= MOST_TRANSLATED) translate(from, bytes, 0);
     check(cuMemcpyHtoD_v2(here(at), from, bytes), "writing memory");
 }
-void copy(dptr to, dptr from, size_t bytes) { check(cuMemcpyDtoD_v2(here(to), here(from), bytes), "a copy"); }
+void copy(dptr to, dptr from, size_t bytes)
+{
+    check(cuMemcpyDtoD_v2(here(to), here(from), bytes), "a copy");
+}
 void set(dptr at, size_t pitch, size_t width, size_t height, unsigned element, unsigned value)
 {
     pitch = height == 1 ? width * element : pitch;
-    check(element == 1 ? cuMemsetD2D8_v2(here(at), pitch, (unsigned char)value, width, height)
-          : element == 2 ? cuMemsetD2D16_v2(here(at), pitch, (unsigned short)value, width, height) : cuMemsetD2D32_v2(here(at), pitch, value, width, height), "a memset");
+    check(element == 1   ? cuMemsetD2D8_v2(here(at), pitch, (unsigned char)value, width, height)
+          : element == 2 ? cuMemsetD2D16_v2(here(at), pitch, (unsigned short)value, width, height)
+                         : cuMemsetD2D32_v2(here(at), pitch, value, width, height),
+          "a memset");
 }
 
 void launch(const char *name, handle kernel, const unsigned *g, int cooperative, void *args, size_t bytes)
@@ -181,10 +206,8 @@ void launch(const char *name, handle kernel, const unsigned *g, int cooperative,
     struct config c = {{g[0], g[1], g[2]}, {g[3], g[4], g[5]}, g[9], NULL, a, 0};
     void *extra[] = {(void *)1, args, (void *)2, &bytes, NULL};
     memset(a, 0, sizeof a);
-    if (cooperative)
-        a[c.n].id = 2, a[c.n++].value.on = 1;
-    if (g[6])
-        a[c.n].id = 4, memcpy(a[c.n++].value.dim, g + 6, 12);
+    if (cooperative) a[c.n].id = 2, a[c.n++].value.on = 1;
+    if (g[6]) a[c.n].id = 4, memcpy(a[c.n++].value.dim, g + 6, 12);
     translate(args, bytes, 0);
     check(cuLaunchKernelEx(&c, kernel, NULL, bytes ? extra : NULL), name);
     check(cuCtxSynchronize(), name);
@@ -197,19 +220,18 @@ uint64_t fold(uint64_t a, uint64_t b)
 }
 void hash_of(const void *p, size_t bytes, uint64_t out[2])
 {
-    static const uint64_t secret[4] = {0xa0761d6478bd642fu, 0xe7037ed1a0b428dbu, 0x8ebc6af09c88c6e3u, 0x589965cc75374cc3u};
+    static const uint64_t secret[4] = {0xa0761d6478bd642fu, 0xe7037ed1a0b428dbu, 0x8ebc6af09c88c6e3u,
+                                       0x589965cc75374cc3u};
     uint64_t lane[4], w[8];
     const char *s = p;
     size_t left = bytes;
-    for (int k = 0; k < 4; k++)
-        lane[k] = secret[k] ^ bytes;
+    for (int k = 0; k < 4; k++) lane[k] = secret[k] ^ bytes;
     for (int last = 0; !last; s += sizeof w) {
         last = left < sizeof w;
         memset(w, 0, sizeof w);
         memcpy(w, s, last ? left : sizeof w);
         left -= last ? 0 : sizeof w;
-        for (int k = 0; k < 4; k++)
-            lane[k] = fold(w[2 * k] ^ secret[k], w[2 * k + 1] ^ lane[k]) + w[2 * k];
+        for (int k = 0; k < 4; k++) lane[k] = fold(w[2 * k] ^ secret[k], w[2 * k + 1] ^ lane[k]) + w[2 * k];
     }
     out[0] = fold(lane[0] ^ secret[1], lane[1] ^ secret[2]) + fold(lane[2] ^ secret[3], lane[3] ^ secret[0]);
     out[1] = fold(lane[0] ^ secret[3], lane[2] ^ secret[0]) ^ fold(lane[1] ^ secret[1], lane[3] ^ secret[2]) ^ lane[0];
@@ -219,8 +241,7 @@ void compare(const char *launch, dptr at, size_t bytes, uint64_t h0, uint64_t h1
 {
     uint64_t h[2];
     char *now = malloc(bytes + 1);
-    if (!now)
-        exit(2);
+    if (!now) exit(2);
     check(cuMemcpyDtoH_v2(now, here(at), bytes), "reading memory");
     translate(now, bytes, 1);
     hash_of(now, bytes, h);

@@ -10,13 +10,22 @@ static const struct mg_rule rules[] = {
 #undef RULE
 };
 
-const char *mg_finding_rule(const struct mg_finding *f) { return f->rule->name; }
+const char *mg_finding_rule(const struct mg_finding *f)
+{
+    return f->rule->name;
+}
 
 uint32_t mg_advice_tools(const char *specs[MG_ADVICE_MOST_TOOLS])
 {
-    static const struct { const char *name, *spec; } known[] = { /* few CTAs: their cells are kept launch by launch */
-        {"blocks", "blocks"}, {"memory", "memory"}, {"lanes", "lanes"}, {"ctas", "ctas,ctas=256"},
-        {"values", "values,space=global"}, {"clock", "clock,ctas=256"}};
+    static const struct {
+        const char *name, *spec;
+    } known[] = {/* few CTAs: their cells are kept launch by launch */
+                 {"blocks", "blocks"},
+                 {"memory", "memory"},
+                 {"lanes", "lanes"},
+                 {"ctas", "ctas,ctas=256"},
+                 {"values", "values,space=global"},
+                 {"clock", "clock,ctas=256"}};
     uint32_t n = 0;
     for (size_t t = 0; t < MG_COUNT_OF(known); t++) {
         bool used = false;
@@ -36,7 +45,10 @@ bool is_shown(const struct advice *a, const struct mg_jval *site, const struct m
     return mg_report_shows(a->facts->o, *k);
 }
 
-static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
 
 struct line_sum *sum_of_line(struct line_sums *s, const struct mg_pkernel *k, const struct mg_jval *site)
 {
@@ -50,8 +62,14 @@ struct line_sum *sum_of_line(struct line_sums *s, const struct mg_pkernel *k, co
     }
     if (s->n == s->cap) s->at = mg_xrealloc(s->at, (s->cap = s->cap * 2 + 16) * sizeof *s->at);
     struct line_sum *x = &s->at[s->n++];
-    *x = (struct line_sum){.k = k, .function = function ? function : k->name, .file = file, .line = line, .ptx_line = ptx_line,
-                           .op = mg_jval_text(site, "op"), .space = mg_jval_text(site, "space"), .regular = true,
+    *x = (struct line_sum){.k = k,
+                           .function = function ? function : k->name,
+                           .file = file,
+                           .line = line,
+                           .ptx_line = ptx_line,
+                           .op = mg_jval_text(site, "op"),
+                           .space = mg_jval_text(site, "space"),
+                           .regular = true,
                            .width = (uint32_t)mg_jval_u64(site, "width")};
     return x;
 }
@@ -61,7 +79,8 @@ struct mg_finding *add_finding(struct advice *a, const struct kernel_cost *c, do
     struct mg_findings *list = a->out;
     if (list->n == a->cap) list->at = mg_xrealloc(list->at, (a->cap = a->cap * 2 + 16) * sizeof *list->at);
     struct mg_finding *f = &list->at[list->n++];
-    *f = (struct mg_finding){.rule = a->rule, .kernel = c->k, .share_pct = 100 * c->share, .gain_pct = 100 * gain, .exact = exact};
+    *f = (struct mg_finding){
+        .rule = a->rule, .kernel = c->k, .share_pct = 100 * c->share, .gain_pct = 100 * gain, .exact = exact};
     return f;
 }
 
@@ -106,8 +125,11 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
     const struct mg_pprocess *first = f->p->n_processes ? &f->p->processes[0] : NULL;
     *list = (struct mg_findings){0};
     if (!first) return;
-    struct advice a = {.facts = f, .out = list, .sms = first->sms ? first->sms : 1,
-                       .nvidia = first->device_kind && !strcmp(first->device_kind, "nvidia"), .peak = find_peak(first->sm)};
+    struct advice a = {.facts = f,
+                       .out = list,
+                       .sms = first->sms ? first->sms : 1,
+                       .nvidia = first->device_kind && !strcmp(first->device_kind, "nvidia"),
+                       .peak = find_peak(first->sm)};
     a.modules = mg_lines_new(f->p);
     a.buffers = mg_buffers_new(f->p, a.modules);
     costs_init(&a);
@@ -123,7 +145,8 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
     for (uint32_t i = 0; i < list->n; i++) /* what facts hold goes with them */
         list->at[i].function = mg_arena_strndup(&list->arena, list->at[i].function, strlen(list->at[i].function));
     for (uint32_t i = 0; i < list->n; i++)
-        if (list->at[i].file) list->at[i].file = mg_arena_strndup(&list->arena, list->at[i].file, strlen(list->at[i].file));
+        if (list->at[i].file)
+            list->at[i].file = mg_arena_strndup(&list->arena, list->at[i].file, strlen(list->at[i].file));
     free(a.costs);
     mg_buffers_free(a.buffers);
     mg_lines_free(a.modules);

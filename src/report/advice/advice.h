@@ -1,6 +1,7 @@
 /* Findings: what the counts of a profile say about the program, in words, each with what mending it could gain.
  *
- *   facts (what the tools say) ─► cost of each kernel (cost.c) ─► rules (rules.def) ─► ranked list ─► text, JSON (show.c)
+ *   facts (what the tools say) ─► cost of each kernel (cost.c) ─► rules (rules.def) ─► ranked list ─► text, JSON
+ * (show.c)
  *
  * docs/findings.md says how each rule decides and how its gain is computed. Nothing here measures anything. */
 #ifndef MG_REPORT_ADVICE_ADVICE_H
@@ -13,21 +14,22 @@ struct mg_rule; /* priv.h */
 struct mg_finding {
     const struct mg_rule *rule;
     const struct mg_pkernel *kernel;
-    const char *function, *file;  /* file NULL: unknown */
-    uint32_t line, ptx_line;      /* 0: unknown */
-    const char *buffer;           /* NULL: none, or not known */
+    const char *function, *file; /* file NULL: unknown */
+    uint32_t line, ptx_line;     /* 0: unknown */
+    const char *buffer;          /* NULL: none, or not known */
     double measure;
     const char *unit;
-    double share_pct;             /* of the kernel, in the program */
-    double gain_pct;              /* of the program; 0: a verdict */
-    bool exact;                   /* rests on counts alone; else on a model of the device */
-    unsigned class;               /* how it is ranked: lower ones first, then by gain */
+    double share_pct; /* of the kernel, in the program */
+    double gain_pct;  /* of the program; 0: a verdict */
+    bool exact;       /* rests on counts alone; else on a model of the device */
+    unsigned class;   /* how it is ranked: lower ones first, then by gain */
     const char *text;
 };
 struct mg_findings {
     struct mg_arena arena;
-    struct mg_finding *at; uint32_t n; /* ranked */
-    bool timed;                        /* shares are of measured time; else of the cost model */
+    struct mg_finding *at;
+    uint32_t n; /* ranked */
+    bool timed; /* shares are of measured time; else of the cost model */
 };
 /* f: with every tool of the profile, kernels as its options show them. Release with mg_findings_release. */
 void mg_findings_init(struct mg_findings *list, struct mg_facts *f);
@@ -38,10 +40,17 @@ const char *mg_finding_rule(const struct mg_finding *f); /* its name */
 void mg_add_findings(const struct mg_findings *list, uint32_t columns, uint32_t most, struct mg_buf *out);
 /* "findings": [...] */
 void mg_write_findings(const struct mg_findings *list, struct mg_json *j);
-/* What all kernels shown cost, in cycles of one multiprocessor (cost.c), those of imbalanced CTAs in proportion longer. */
+/* What all kernels shown cost, in cycles of one multiprocessor (cost.c), those of imbalanced CTAs in proportion longer.
+ */
 enum mg_work_part { MG_WORK_ISSUE, MG_WORK_SHARED, MG_WORK_GLOBAL, MG_WORK_ATOMIC, MG_WORK_IMBALANCE, MG_WORK_PARTS };
-enum { MG_WORK_NO_MEMORY = 1, MG_WORK_NO_LANES = 2, MG_WORK_NO_CTAS = 4 }; /* tools to leave out, since another profile lacks them */
-struct mg_work { double all, parts[MG_WORK_PARTS]; };
+enum {
+    MG_WORK_NO_MEMORY = 1,
+    MG_WORK_NO_LANES = 2,
+    MG_WORK_NO_CTAS = 4
+}; /* tools to leave out, since another profile lacks them */
+struct mg_work {
+    double all, parts[MG_WORK_PARTS];
+};
 void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without);
 
 /* What `-t advise` stands for: the tools that the rules read, each as -t takes it. Returns how many. */

@@ -37,18 +37,21 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
     for (uint32_t i = 0; i < sums.n; i++) {
         const struct line_sum *s = &sums.at[i];
         const struct kernel_cost *c = &a->costs[s->k->id];
-        double part = c->warp_insts > 0 ? s->idle / (32 * c->warp_insts) : 0, gain = gain_of(c, PART_ISSUE, s->idle / 32 / 4);
+        double part = c->warp_insts > 0 ? s->idle / (32 * c->warp_insts) : 0,
+               gain = gain_of(c, PART_ISSUE, s->idle / 32 / 4);
         if (part < .05 || 100 * gain < LEAST_GAIN_PCT) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
         place_at_line(f, s);
         f->measure = 100 * part;
         f->unit = "% of the kernel's lane slots idle";
-        f->text = mg_arena_printf(&a->out->arena,
-                                  s->backward ? "lanes of a warp leave this loop at different times (%.0f warp splits): %.1f %% of the kernel's lane slots idle. "
-                                                "Give the lanes of a warp work of equal length: sort or bucket it, or share the rounds among lanes."
-                                              : "lanes of a warp take both sides of this branch (%.0f warp splits): %.1f %% of the kernel's lane slots idle. "
-                                                "Branch on what all lanes of a warp share, or order the data so that they do.",
-                                  s->requests, f->measure);
+        f->text = mg_arena_printf(
+            &a->out->arena,
+            s->backward
+                ? "lanes of a warp leave this loop at different times (%.0f warp splits): %.1f %% of the kernel's lane slots idle. "
+                  "Give the lanes of a warp work of equal length: sort or bucket it, or share the rounds among lanes."
+                : "lanes of a warp take both sides of this branch (%.0f warp splits): %.1f %% of the kernel's lane slots idle. "
+                  "Branch on what all lanes of a warp share, or order the data so that they do.",
+            s->requests, f->measure);
     }
     free(sums.at);
 }
@@ -69,10 +72,11 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
         place_at_line(f, sum_of_line(&one, k, v));
         f->measure = ratio;
         f->unit = "longest CTA / mean";
-        f->text = mg_arena_printf(&a->out->arena,
-                                  "the longest CTA executes %.1f times as many instructions as the mean%s. Multiprocessors that are done wait for it: cut "
-                                  "the work into equal parts, or let CTAs fetch the next part from a counter.",
-                                  ratio, loop ? ": it goes round this loop more often" : "");
+        f->text = mg_arena_printf(
+            &a->out->arena,
+            "the longest CTA executes %.1f times as many instructions as the mean%s. Multiprocessors that are done wait for it: cut "
+            "the work into equal parts, or let CTAs fetch the next part from a counter.",
+            ratio, loop ? ": it goes round this loop more often" : "");
         c->imbalanced = true;
         free(one.at);
     }
@@ -92,8 +96,10 @@ void mg_rule_sm_imbalance(struct advice *a, const struct mg_rule *self)
         place_at_kernel(f, k);
         f->measure = ratio;
         f->unit = "busiest multiprocessor / mean";
-        f->text = mg_arena_printf(&a->out->arena,
-                                  "the busiest multiprocessor works %.2f times as long as the mean, though CTAs execute alike. Use more and smaller CTAs.", ratio);
+        f->text = mg_arena_printf(
+            &a->out->arena,
+            "the busiest multiprocessor works %.2f times as long as the mean, though CTAs execute alike. Use more and smaller CTAs.",
+            ratio);
         c->imbalanced = true;
     }
 }

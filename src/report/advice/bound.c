@@ -1,25 +1,29 @@
-/* Verdicts: is a kernel bound by memory or by its instructions, from counts and the device's peaks: a roofline, which knows no
- * caches and no latency. They gain nothing by themselves; they say where to look. */
+/* Verdicts: is a kernel bound by memory or by its instructions, from counts and the device's peaks: a roofline, which
+ * knows no caches and no latency. They gain nothing by themselves; they say where to look. */
 #include "report/advice/priv.h"
 
 static void judge(struct advice *a, bool memory)
 {
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         const struct kernel_cost *c = &a->costs[i];
-        double bytes = 32 * c->parts[PART_GLOBAL], moving = bytes / a->peak->bytes_cycle, issuing = c->parts[PART_ISSUE];
-        double other = MG_MAX(c->parts[PART_SHARED], c->parts[PART_ATOMIC]); /* neither bytes nor instructions hold such a kernel up */
+        double bytes = 32 * c->parts[PART_GLOBAL], moving = bytes / a->peak->bytes_cycle,
+               issuing = c->parts[PART_ISSUE];
+        double other = MG_MAX(c->parts[PART_SHARED],
+                              c->parts[PART_ATOMIC]); /* neither bytes nor instructions hold such a kernel up */
         if (other > moving && other > issuing) continue;
         if (c->share < .05 || issuing <= 0 || bytes <= 0 || (moving > issuing) != memory) continue;
         struct mg_finding *f = add_finding(a, c, 0, false);
         place_at_kernel(f, c->k);
         f->measure = memory ? moving / issuing : issuing / moving;
         f->unit = memory ? "time for bytes / time for instructions" : "time for instructions / time for bytes";
-        f->text = mg_arena_printf(&a->out->arena,
-                                  memory ? "at the device's peaks its bytes take %.1f times as long as its instructions (%.2f bytes a warp instruction; caches are "
-                                           "not counted). Move fewer bytes first."
-                                         : "at the device's peaks its instructions take %.1f times as long as its bytes (%.2f bytes a warp instruction; caches are "
-                                           "not counted). Execute fewer instructions first.",
-                                  f->measure, bytes / c->warp_insts);
+        f->text = mg_arena_printf(
+            &a->out->arena,
+            memory
+                ? "at the device's peaks its bytes take %.1f times as long as its instructions (%.2f bytes a warp instruction; caches are "
+                  "not counted). Move fewer bytes first."
+                : "at the device's peaks its instructions take %.1f times as long as its bytes (%.2f bytes a warp instruction; caches are "
+                  "not counted). Execute fewer instructions first.",
+            f->measure, bytes / c->warp_insts);
     }
 }
 

@@ -2,10 +2,12 @@
  *
  *   issue    warp instructions / 4: four schedulers
  *   shared   passes through shared memory, one a cycle
- *   global   32-byte sectors of global and local memory, one a cycle: between what L2 and what memory gives on an H200
+ *   global   32-byte sectors of global and local memory, one a cycle: between what L2 and what memory gives on an
+ *            H200
  *   atomic   lanes that follow one another at one address, one a cycle
  *
- * Where the device measured time, a kernel's share is that of its time; else that of its cost: the mean of the sum of
+ * Where the device measured time, a kernel's share is that of its time; else that of its cost: the mean of the sum
+ *   of
  * its parts (no overlap) and the largest of them (full overlap). */
 #include <stdlib.h>
 #include <string.h>
@@ -88,23 +90,32 @@ static void add_memory(struct advice *a)
         struct kernel_cost *c = &a->costs[k->id];
         const char *op = mg_jval_text(v, "op"), *space = mg_jval_text(v, "space");
         bool atomic = op && (!strncmp(op, "atom", 4) || !strncmp(op, "red", 3));
-        double requests = mg_jval_f64(v, "requests"), accesses = mg_jval_f64(v, "accesses"), width = mg_jval_f64(v, "width");
+        double requests = mg_jval_f64(v, "requests"), accesses = mg_jval_f64(v, "accesses"),
+               width = mg_jval_f64(v, "width");
         double passes = width > 4 ? width / 4 : 1;
         if (mg_jval_is_number(mg_jval_get(v, "bank_conflicts")))
-            c->parts[PART_SHARED] += (space && !strcmp(space, "shared") ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts");
-        if (mg_jval_is_number(mg_jval_get(v, "sectors"))) c->parts[PART_GLOBAL] += mg_jval_f64(v, "sectors");
-        else if (space && !strcmp(space, "local")) c->parts[PART_GLOBAL] += accesses * width / 32;
+            c->parts[PART_SHARED] +=
+                (space && !strcmp(space, "shared") ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts");
+        if (mg_jval_is_number(mg_jval_get(v, "sectors")))
+            c->parts[PART_GLOBAL] += mg_jval_f64(v, "sectors");
+        else if (space && !strcmp(space, "local"))
+            c->parts[PART_GLOBAL] += accesses * width / 32;
         if (atomic && requests > 0)
             c->parts[PART_ATOMIC] += (accesses - requests) * mg_jval_f64(mg_jval_get(v, "patterns"), "same") / requests;
     }
 }
 
-/* ---- launches ----------------------------------------------------------------------------------------------------- */
+/* ---- launches -----------------------------------------------------------------------------------------------------
+ */
 
-static uint32_t up(uint64_t v, uint32_t unit) { return (uint32_t)((v + unit - 1) / unit); }
+static uint32_t up(uint64_t v, uint32_t unit)
+{
+    return (uint32_t)((v + unit - 1) / unit);
+}
 
 /* CTAs of a launch that fit on a multiprocessor at once, and what limits them. */
-static uint32_t resident_ctas(const struct peak *p, uint32_t warps, uint32_t registers, uint64_t shared_bytes, const char **limit)
+static uint32_t resident_ctas(const struct peak *p, uint32_t warps, uint32_t registers, uint64_t shared_bytes,
+                              const char **limit)
 {
     uint32_t fit = p->warps / MG_MAX(warps, 1u), most = fit;
     *limit = "threads";
@@ -143,7 +154,8 @@ static void add_launch(struct advice *a, const struct mg_plaunch *l)
     c->limit = limit;
 }
 
-/* ---- shares --------------------------------------------------------------------------------------------------------- */
+/* ---- shares ---------------------------------------------------------------------------------------------------------
+ */
 
 static bool all_timed(const struct advice *a)
 {
@@ -186,7 +198,10 @@ void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without)
 {
     const struct mg_pprocess *first = f->p->n_processes ? &f->p->processes[0] : NULL;
     struct mg_findings unused = {0};
-    struct advice a = {.facts = f, .out = &unused, .sms = first && first->sms ? first->sms : 1, .without = without,
+    struct advice a = {.facts = f,
+                       .out = &unused,
+                       .sms = first && first->sms ? first->sms : 1,
+                       .without = without,
                        .peak = find_peak(first ? first->sm : 0)};
     double *takes = mg_xcalloc(f->p->n_kernels + 1, sizeof *takes);
     const struct mg_jval *ctas = without & MG_WORK_NO_CTAS ? NULL : mg_facts_tool(f, "ctas");

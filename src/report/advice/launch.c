@@ -21,12 +21,12 @@ void mg_rule_occupancy(struct advice *a, const struct mg_rule *self)
         f->measure = 100 * share;
         f->unit = "% of the warps that a multiprocessor holds";
         bool registers = !strcmp(c->limit, "registers");
-        f->text = mg_arena_printf(&a->out->arena,
-                                  "%u of %u warps fit on a multiprocessor: %s%llu %s limit them. %s", c->warps_resident, c->warps_most,
-                                  registers && c->k->regs_estimated ? "about " : "",
+        f->text = mg_arena_printf(&a->out->arena, "%u of %u warps fit on a multiprocessor: %s%llu %s limit them. %s",
+                                  c->warps_resident, c->warps_most, registers && c->k->regs_estimated ? "about " : "",
                                   registers ? (unsigned long long)c->registers : (unsigned long long)c->shared_bytes,
                                   registers ? "registers a thread" : "bytes of shared memory a CTA",
-                                  registers ? "Try __launch_bounds__, or fewer values alive at once." : "Try smaller tiles, or more threads for each.");
+                                  registers ? "Try __launch_bounds__, or fewer values alive at once."
+                                            : "Try smaller tiles, or more threads for each.");
     }
 }
 
@@ -36,7 +36,8 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
     (void)self;
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         const struct kernel_cost *c = &a->costs[i];
-        double waves = c->launches ? c->waves / (double)c->launches : 0, idle = c->full_waves > 0 ? 1 - c->waves / c->full_waves : 0;
+        double waves = c->launches ? c->waves / (double)c->launches : 0,
+               idle = c->full_waves > 0 ? 1 - c->waves / c->full_waves : 0;
         bool measured = false;
         if (c->imbalanced || waves < 1) continue;
         for (const struct mg_jval *v = mg_jval_first(mg_jval_get(clock, "kernels")); v; v = v->next)
@@ -50,10 +51,12 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
         place_at_kernel(f, c->k);
         f->measure = waves;
         f->unit = "waves of CTAs";
-        f->text = mg_arena_printf(&a->out->arena,
-                                  "a launch is %.2f waves of CTAs: in the last one multiprocessors stay empty (%.0f %% of their time%s). Choose the grid as a "
-                                  "multiple of %u CTAs, or use smaller CTAs.",
-                                  waves, 100 * idle, measured ? ", measured" : "", a->sms * (c->warps_resident / MG_MAX((c->threads + 31) / 32, 1u)));
+        f->text = mg_arena_printf(
+            &a->out->arena,
+            "a launch is %.2f waves of CTAs: in the last one multiprocessors stay empty (%.0f %% of their time%s). Choose the grid as a "
+            "multiple of %u CTAs, or use smaller CTAs.",
+            waves, 100 * idle, measured ? ", measured" : "",
+            a->sms * (c->warps_resident / MG_MAX((c->threads + 31) / 32, 1u)));
     }
 }
 
@@ -69,7 +72,8 @@ void mg_rule_tiny_launch(struct advice *a, const struct mg_rule *self)
         } else {
             double cycles = 0;
             for (int part = 0; part < PART_COUNT; part++) cycles = fmax(cycles, c->parts[part]);
-            double sms = (double)MG_MIN((uint64_t)a->sms, MG_MAX(c->ctas, (uint64_t)1)); /* few CTAs keep few multiprocessors busy */
+            double sms = (double)MG_MIN((uint64_t)a->sms,
+                                        MG_MAX(c->ctas, (uint64_t)1)); /* few CTAs keep few multiprocessors busy */
             us = cycles / (double)c->launches / sms / a->peak->mhz;
         }
         double gain = c->share * launch_us / (launch_us + us);
@@ -78,9 +82,11 @@ void mg_rule_tiny_launch(struct advice *a, const struct mg_rule *self)
         place_at_kernel(f, c->k);
         f->measure = us;
         f->unit = "us a launch";
-        f->text = mg_arena_printf(&a->out->arena,
-                                  "%llu launches of %s us each; launching one takes about %.1f us. Put them into a graph, or do more in one launch.",
-                                  (unsigned long long)c->direct, us < .1 ? "less than 0.1"
-                                  : mg_arena_printf(&a->out->arena, "%s%.2g", a->out->timed ? "" : "about ", us), launch_us);
+        f->text = mg_arena_printf(
+            &a->out->arena,
+            "%llu launches of %s us each; launching one takes about %.1f us. Put them into a graph, or do more in one launch.",
+            (unsigned long long)c->direct,
+            us < .1 ? "less than 0.1" : mg_arena_printf(&a->out->arena, "%s%.2g", a->out->timed ? "" : "about ", us),
+            launch_us);
     }
 }

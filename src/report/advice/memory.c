@@ -5,13 +5,17 @@
 
 #include "report/advice/priv.h"
 
-static bool is_atomic(const char *op) { return op && (!strncmp(op, "atom", 4) || !strncmp(op, "red", 3)); }
+static bool is_atomic(const char *op)
+{
+    return op && (!strncmp(op, "atom", 4) || !strncmp(op, "red", 3));
+}
 
 /* What a site of tool memory says, added to its line's. */
 static void add_site(struct line_sum *s, const struct mg_jval *v)
 {
     const struct mg_jval *patterns = mg_jval_get(v, "patterns");
-    double requests = mg_jval_f64(v, "requests"), accesses = mg_jval_f64(v, "accesses"), width = mg_jval_f64(v, "width");
+    double requests = mg_jval_f64(v, "requests"), accesses = mg_jval_f64(v, "accesses"),
+           width = mg_jval_f64(v, "width");
     double sectors = mg_jval_f64(v, "sectors"), filled = accesses * width / 32;
     uint64_t conflicts = mg_jval_u64(v, "bank_conflicts");
     s->accesses += accesses;
@@ -55,7 +59,8 @@ static void sum_lines(struct advice *a, enum want want, struct line_sums *s)
     }
 }
 
-/* ---- uncoalesced ------------------------------------------------------------------------------------------------------ */
+/* ---- uncoalesced
+ * ------------------------------------------------------------------------------------------------------ */
 
 static const char *tell_stride(const struct line_sum *s)
 {
@@ -81,25 +86,31 @@ void mg_rule_uncoalesced(struct advice *a, const struct mg_rule *self)
         double requests = mg_jval_f64(s->worst, "requests"), sectors = mg_jval_f64(s->worst, "sectors");
         f->measure = sectors / requests; /* of the worst instruction: others of the line may be sound */
         f->unit = "sectors a request";
-        f->text = mg_arena_printf(&a->out->arena, "a request of %s touches %.1f sectors of 32 bytes; its bytes fill %.1f. %c%s.",
+        f->text = mg_arena_printf(&a->out->arena,
+                                  "a request of %s touches %.1f sectors of 32 bytes; its bytes fill %.1f. %c%s.",
                                   mg_jval_text(s->worst, "op"), f->measure, (sectors - s->beyond) / requests,
                                   tell_stride(s)[0] - 'a' + 'A', tell_stride(s) + 1);
     }
     free(sums.at);
 }
 
-/* ---- bank_conflict ------------------------------------------------------------------------------------------------------ */
+/* ---- bank_conflict
+ * ------------------------------------------------------------------------------------------------------ */
 
-/* A step of k x 32 words, or any even step, becomes odd by one element more a row: 32 lanes then fall on 32 banks. Lanes that
- * step a few words have no row: a word more after every 32 does the same. */
+/* A step of k x 32 words, or any even step, becomes odd by one element more a row: 32 lanes then fall on 32 banks.
+ * Lanes that step a few words have no row: a word more after every 32 does the same. */
 static const char *tell_padding(struct advice *a, const struct line_sum *s)
 {
     uint32_t pad = MG_MAX(s->width, 4u);
     if (!s->regular)
         return "The addresses have no pattern, so padding does not mend it: spread them, for example a copy for each warp.";
     if (s->narrow > s->wide && s->narrow > s->irregular)
-        return mg_arena_printf(&a->out->arena, "Let lanes use neighbouring words, or pad: index + index / 32 (%u bytes after every 32 words).", pad);
-    return mg_arena_printf(&a->out->arena, "Pad each row of the array by %u bytes (one element more): lanes then fall on different banks.", pad);
+        return mg_arena_printf(
+            &a->out->arena,
+            "Let lanes use neighbouring words, or pad: index + index / 32 (%u bytes after every 32 words).", pad);
+    return mg_arena_printf(
+        &a->out->arena, "Pad each row of the array by %u bytes (one element more): lanes then fall on different banks.",
+        pad);
 }
 
 void mg_rule_bank_conflict(struct advice *a, const struct mg_rule *self)
@@ -116,13 +127,16 @@ void mg_rule_bank_conflict(struct advice *a, const struct mg_rule *self)
         place_at_access(a, f, s);
         f->measure = ways;
         f->unit = "passes where 1 would do";
-        f->text = mg_arena_printf(&a->out->arena, "%s takes %.1f passes through shared memory where 1 would do: lanes ask one bank for different words. %s",
-                                  s->op, ways, tell_padding(a, s));
+        f->text = mg_arena_printf(
+            &a->out->arena,
+            "%s takes %.1f passes through shared memory where 1 would do: lanes ask one bank for different words. %s",
+            s->op, ways, tell_padding(a, s));
     }
     free(sums.at);
 }
 
-/* ---- hot_atomic ------------------------------------------------------------------------------------------------------ */
+/* ---- hot_atomic
+ * ------------------------------------------------------------------------------------------------------ */
 
 void mg_rule_hot_atomic(struct advice *a, const struct mg_rule *self)
 {
@@ -139,15 +153,17 @@ void mg_rule_hot_atomic(struct advice *a, const struct mg_rule *self)
         place_at_access(a, f, s);
         f->measure = lanes;
         f->unit = "lanes at one address";
-        f->text = mg_arena_printf(&a->out->arena,
-                                  "%.0f %% of the warps that execute %s have %.1f lanes at one address, which wait for one another. Add up in the warp "
-                                  "first (__reduce_add_sync or shuffles), then one atomic for each warp or CTA.",
-                                  100 * same, s->op, lanes);
+        f->text = mg_arena_printf(
+            &a->out->arena,
+            "%.0f %% of the warps that execute %s have %.1f lanes at one address, which wait for one another. Add up in the warp "
+            "first (__reduce_add_sync or shuffles), then one atomic for each warp or CTA.",
+            100 * same, s->op, lanes);
     }
     free(sums.at);
 }
 
-/* ---- spill ------------------------------------------------------------------------------------------------------------- */
+/* ---- spill
+ * ------------------------------------------------------------------------------------------------------------- */
 
 void mg_rule_spill(struct advice *a, const struct mg_rule *self)
 {
@@ -163,22 +179,25 @@ void mg_rule_spill(struct advice *a, const struct mg_rule *self)
         place_at_access(a, f, s);
         f->measure = s->accesses / threads;
         f->unit = "local accesses a thread";
-        f->text = mg_arena_printf(&a->out->arena,
-                                  "each thread accesses local memory %.1f times here (%s). Index arrays by constants (unroll), so that they stay in "
-                                  "registers, or put them into shared memory.",
-                                  f->measure, s->op);
+        f->text = mg_arena_printf(
+            &a->out->arena,
+            "each thread accesses local memory %.1f times here (%s). Index arrays by constants (unroll), so that they stay in "
+            "registers, or put them into shared memory.",
+            f->measure, s->op);
     }
     free(sums.at);
 }
 
-/* ---- redundant_load ---------------------------------------------------------------------------------------------------- */
+/* ---- redundant_load
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* Sectors of the load at that line of the PTX. */
 static double sectors_at(struct advice *a, const struct mg_pkernel *k, uint64_t ptx_line)
 {
     const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next)
-        if (mg_jval_u64(v, "kernel") == k->id && mg_jval_u64(v, "ptx_line") == ptx_line) return mg_jval_f64(v, "sectors");
+        if (mg_jval_u64(v, "kernel") == k->id && mg_jval_u64(v, "ptx_line") == ptx_line)
+            return mg_jval_f64(v, "sectors");
     return 0;
 }
 
@@ -206,10 +225,11 @@ void mg_rule_redundant_load(struct advice *a, const struct mg_rule *self)
         place_at_access(a, f, s);
         f->measure = 100 * s->redundant / s->values;
         f->unit = "% of values as before";
-        f->text = mg_arena_printf(&a->out->arena,
-                                  "%.1f %% of what this load in a loop brings is what the thread had before, from the same address. Load it in front of "
-                                  "the loop; __restrict__ lets the compiler do so.",
-                                  f->measure);
+        f->text = mg_arena_printf(
+            &a->out->arena,
+            "%.1f %% of what this load in a loop brings is what the thread had before, from the same address. Load it in front of "
+            "the loop; __restrict__ lets the compiler do so.",
+            f->measure);
     }
     free(sums.at);
 }

@@ -7,29 +7,34 @@
 
 #define LEAST_GAIN_PCT 1.0 /* of the program: what gains less is no finding */
 
-/* ---- what a kernel costs (cost.c): cycles of one multiprocessor, summed over the launches that were counted -------- */
+/* ---- what a kernel costs (cost.c): cycles of one multiprocessor, summed over the launches that were counted --------
+ */
 enum part { PART_ISSUE, PART_SHARED, PART_GLOBAL, PART_ATOMIC, PART_COUNT }; /* ORDER mg_work_part */
 struct kernel_cost {
     const struct mg_pkernel *k;
     double parts[PART_COUNT];
     double warp_insts;
-    double share;             /* of the program, 0..1 */
+    double share; /* of the program, 0..1 */
     /* of its direct launches */
     uint64_t launches, direct;
-    double waves, full_waves; /* of CTAs, summed over launches; full: rounded up */
+    double waves, full_waves;    /* of CTAs, summed over launches; full: rounded up */
     uint32_t threads, registers; /* of the launch with the most CTAs */
     uint64_t shared_bytes, ctas;
     uint32_t warps_resident, warps_most;
-    const char *limit;        /* of resident warps: "registers", "shared memory", "threads", "CTAs" */
-    bool imbalanced;          /* a rule has said so: tail and occupancy are silent */
+    const char *limit; /* of resident warps: "registers", "shared memory", "threads", "CTAs" */
+    bool imbalanced;   /* a rule has said so: tail and occupancy are silent */
 };
-struct peak { uint32_t sm, warps, ctas, shared_bytes; double bytes_cycle; uint32_t mhz; };
+struct peak {
+    uint32_t sm, warps, ctas, shared_bytes;
+    double bytes_cycle;
+    uint32_t mhz;
+};
 const struct peak *find_peak(uint32_t sm);
 
 struct advice {
     struct mg_facts *facts;
     struct mg_findings *out;
-    uint32_t cap;             /* of out->at */
+    uint32_t cap;               /* of out->at */
     const struct mg_rule *rule; /* that runs */
     const struct peak *peak;
     uint32_t sms;
@@ -39,7 +44,10 @@ struct advice {
     struct kernel_cost *costs; /* by kernel id */
     unsigned without;          /* MG_WORK_NO_: tools that do not take part */
 };
-struct mg_rule { const char *name, *tools, *about; void (*run)(struct advice *a, const struct mg_rule *self); };
+struct mg_rule {
+    const char *name, *tools, *about;
+    void (*run)(struct advice *a, const struct mg_rule *self);
+};
 
 void costs_init(struct advice *a);
 /* Part of the program's time that goes when so many cycles of one part of a kernel's cost go: the mean of what it would
@@ -52,15 +60,19 @@ struct line_sum {
     const struct mg_pkernel *k;
     const char *function, *file, *op, *space;
     uint32_t line, ptx_line, width;
-    double accesses, requests, sectors, ideal, conflicts, passes, same, narrow, wide, irregular; /* narrow: strides up to 32 bytes */
+    double accesses, requests, sectors, ideal, conflicts, passes, same, narrow, wide,
+        irregular;               /* narrow: strides up to 32 bytes */
     const struct mg_jval *worst; /* the site with the most sectors beyond the ideal */
     double beyond;               /* how many those are */
-    bool regular;            /* every site's conflicts are a whole number a request */
+    bool regular;                /* every site's conflicts are a whole number a request */
     double values, redundant;
     double idle, slots;
-    bool backward;           /* a branch that closes a loop */
+    bool backward; /* a branch that closes a loop */
 };
-struct line_sums { struct line_sum *at; uint32_t n, cap; };
+struct line_sums {
+    struct line_sum *at;
+    uint32_t n, cap;
+};
 struct line_sum *sum_of_line(struct line_sums *s, const struct mg_pkernel *k, const struct mg_jval *site);
 bool is_shown(const struct advice *a, const struct mg_jval *site, const struct mg_pkernel **k);
 

@@ -28,16 +28,20 @@ static void add_wrapped(struct mg_buf *out, const char *text, uint32_t indent, u
 static void add_place(const struct mg_finding *f, struct mg_buf *out)
 {
     const char *slash = f->file ? strrchr(f->file, '/') : NULL;
-    if (f->file && f->line) mg_buf_printf(out, "%s:%u", slash ? slash + 1 : f->file, f->line);
-    else if (f->ptx_line) mg_buf_printf(out, "ptx:%u", f->ptx_line);
+    if (f->file && f->line)
+        mg_buf_printf(out, "%s:%u", slash ? slash + 1 : f->file, f->line);
+    else if (f->ptx_line)
+        mg_buf_printf(out, "ptx:%u", f->ptx_line);
 }
 
 static void add_one(const struct mg_finding *f, uint32_t number, uint32_t columns, struct mg_buf *out)
 {
     struct mg_buf gain = MG_BUF_INIT, name = MG_BUF_INIT;
     bool verdict = f->gain_pct <= 0;
-    if (verdict) mg_buf_adds(&gain, "verdict");
-    else mg_buf_printf(&gain, "%s%.0f %%", f->exact ? "" : "~", f->gain_pct);
+    if (verdict)
+        mg_buf_adds(&gain, "verdict");
+    else
+        mg_buf_printf(&gain, "%s%.0f %%", f->exact ? "" : "~", f->gain_pct);
     mg_add_name(&name, f->kernel->demangled, 60);
     mg_buf_printf(out, "  %2u. %7s  %s  ", (unsigned)number, gain.at, f->rule->name);
     add_place(f, out);

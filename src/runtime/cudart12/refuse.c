@@ -10,17 +10,22 @@ static int refuse(void)
 {
     static int said;
     if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
-        fputs("margay: this program uses the CUDA 12 runtime (libcudart.so.12); without a GPU Margay serves that of CUDA 13 alone: "
-              "build it with CUDA 13 (nvcc -cudart shared)\n", stderr);
+        fputs(
+            "margay: this program uses the CUDA 12 runtime (libcudart.so.12); without a GPU Margay serves that of CUDA 13 alone: "
+            "build it with CUDA 13 (nvcc -cudart shared)\n",
+            stderr);
     return NOT_SUPPORTED;
 }
 
 #define VISIBLE __attribute__((visibility("default")))
-#define RT_EXPORT(name)                            \
-    __attribute__((weak)) VISIBLE int name(void);  \
-    __attribute__((weak)) VISIBLE int name(void) { return refuse(); }
-#define cudaGetErrorString unused_string
-#define cudaGetErrorName unused_name
+#define RT_EXPORT(name)                                                                                                \
+    __attribute__((weak)) VISIBLE int name(void);                                                                      \
+    __attribute__((weak)) VISIBLE int name(void)                                                                       \
+    {                                                                                                                  \
+        return refuse();                                                                                               \
+    }
+#define cudaGetErrorString      unused_string
+#define cudaGetErrorName        unused_name
 #define __cudaRegisterFatBinary unused_register
 #include "runtime/exports.def"
 #include "runtime/cudart12/exports.def"

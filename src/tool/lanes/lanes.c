@@ -5,7 +5,8 @@
  *   branch   taken       threads that took it, where thread entries do not tell: a register of each thread
  *            divergent   warp executions in which some active lanes took it and some did not, where no block tells
  *
- *   guard    with guards=on, lanes of executions by how many had a true guard: the first instruction of a block under
+ *   guard    with guards=on, lanes of executions by how many had a true guard: the first instruction of a block
+ *            under
  *            each guard, branches left out
  *
  * From cells to figures: tool/lanes/report.c. */
@@ -16,12 +17,16 @@
 #include "tool/lanes/plan.h"
 #include "tool/tool.h"
 
-enum { bins = MG_LANES_BINS, FEW = 6 /* blocks that ask, outside of loops: setting up words near the threads takes as long */ };
+enum {
+    bins = MG_LANES_BINS,
+    FEW = 6 /* blocks that ask, outside of loops: setting up words near the threads takes as long */
+};
 
 static const struct mg_tool_opt lanes_opts[] = {
     {"branches", "on", "the branch table (on|off)"},
     {"guards", "off", "lanes whose guard is true, too, as a distribution (on|off)"},
-    {"sample", "1", "count one of so many launches of a kernel, drawn at random, and estimate the others, with a bound"},
+    {"sample", "1",
+     "count one of so many launches of a kernel, drawn at random, and estimate the others, with a bound"},
     {0},
 };
 static const struct mg_field lanes_fields[] = {
@@ -49,9 +54,10 @@ struct run { /* of one kernel */
     const struct mg_sites *s;
     uint32_t *preds;
     struct mg_lanes_plan **plans; /* by func_ix */
-    mg_id *masks;                 /* by dense id: register with the lanes that entered the block last; 0: none needs it */
-    mg_id *rounds;                /* by dense id, of loops that count runs: how often these lanes did so in a row, less what is counted (a double); 0: none */
-    mg_id here, partial;          /* at the kernel's entry: its lanes; predicate: its warp had not all. 0: not asked */
+    mg_id *masks;  /* by dense id: register with the lanes that entered the block last; 0: none needs it */
+    mg_id *rounds; /* by dense id, of loops that count runs: how often these lanes did so in a row, less what is counted
+                      (a double); 0: none */
+    mg_id here, partial; /* at the kernel's entry: its lanes; predicate: its warp had not all. 0: not asked */
 };
 
 static void jump(struct mg_code_at *at, mg_id p, bool negated, mg_id to)
@@ -93,7 +99,10 @@ static mg_id mask_of(struct run *r, uint32_t func_ix, uint32_t of)
     return of == MG_NO_BLOCK ? lanes_at_entry(r) : r->masks[r->s->first_block[func_ix] + of];
 }
 
-static const struct mg_lanes_block *plan_of(const struct run *r, uint32_t func_ix, uint32_t block) { return &r->plans[func_ix]->blocks[block]; }
+static const struct mg_lanes_block *plan_of(const struct run *r, uint32_t func_ix, uint32_t block)
+{
+    return &r->plans[func_ix]->blocks[block];
+}
 
 static uint32_t leader_of(const struct run *r, uint32_t func_ix, uint32_t of)
 {
@@ -125,23 +134,28 @@ static mg_id n_lanes(struct mg_code_at *at, mg_id mask)
     return n;
 }
 
-/* For later, in a register of the block's own (0: nobody asks). What activemask told must not be kept, nor counted by: what is made of
- * it ptxas takes for equal in all lanes that run together, also where groups have met since, and then adds up one lane's for all. */
+/* For later, in a register of the block's own (0: nobody asks). What activemask told must not be kept, nor counted by:
+ * what is made of it ptxas takes for equal in all lanes that run together, also where groups have met since, and then
+ * adds up one lane's for all. */
 static void keep(struct mg_code_at *at, mg_id own, struct mg_opnd lanes)
 {
     if (own) MG_CODE(at, "mov.b32", mg_o_reg(own), lanes);
 }
 
-/* A partial warp's lanes are counted. Where the block tells of a branch, in the second half when it has just been split. */
-static void count_asked(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x, struct mg_code_at *at, uint32_t cell, mg_id own)
+/* A partial warp's lanes are counted. Where the block tells of a branch, in the second half when it has just been
+ * split. */
+static void count_asked(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x,
+                        struct mg_code_at *at, uint32_t cell, mg_id own)
 {
     mg_id all = mg_value_active(at), done = mg_code_label(at), partial = is_partial(at, all);
     jump(at, partial, true, done);
     mg_id here = mg_value_own_of(at, all), k = n_lanes(at, here);
     if (x->tells != MG_NO_BLOCK) {
-        mg_id before = mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask), split = mg_code_temp(at, MG_TYPE_pred), half = mg_code_temp(at, MG_TYPE_b32);
+        mg_id before = mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask),
+              split = mg_code_temp(at, MG_TYPE_pred), half = mg_code_temp(at, MG_TYPE_b32);
         MG_CODE(at, "setp.ne.u32", mg_o_reg(split), mg_o_reg(here), mg_o_reg(before));
-        if (x->enters != MG_NO_BLOCK) MG_CODE(at, "setp.ne.and.u32", mg_o_reg(split), mg_o_reg(before), mg_o_imm(0), mg_o_reg(split));
+        if (x->enters != MG_NO_BLOCK)
+            MG_CODE(at, "setp.ne.and.u32", mg_o_reg(split), mg_o_reg(before), mg_o_imm(0), mg_o_reg(split));
         MG_CODE(at, "selp.b32", mg_o_reg(half), mg_o_imm(bins), mg_o_imm(0), mg_o_reg(split));
         MG_CODE(at, "add.u32", mg_o_reg(k), mg_o_reg(k), mg_o_reg(half));
         mg_count_lanes(at, cell, 2 * bins, k, here, true);
@@ -162,12 +176,13 @@ static struct mg_opnd real(double v)
     return o;
 }
 
-/* A loop by itself: lanes seldom change from round to round, so that rounds with the same ones are counted in a register. Where they change,
- * and where they leave the loop, the lowest of those that there were counts their rounds. The round that a split begins with goes into the
- * second half at once. */
+/* A loop by itself: lanes seldom change from round to round, so that rounds with the same ones are counted in a
+ * register. Where they change, and where they leave the loop, the lowest of those that there were counts their rounds.
+ * The round that a split begins with goes into the second half at once. */
 static void count_runs(struct run *r, uint32_t id, struct mg_code_at *at, uint32_t cell, mg_id own)
 {
-    mg_id *rounds = &r->rounds[id], done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), split = mg_code_temp(at, MG_TYPE_pred), k = mg_code_temp(at, MG_TYPE_b32);
+    mg_id *rounds = &r->rounds[id], done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred),
+          split = mg_code_temp(at, MG_TYPE_pred), k = mg_code_temp(at, MG_TYPE_b32);
     const struct mg_site_block *b = &r->s->blocks[id];
     struct mg_code_at *entry = mg_at_entry(r->p, b->func_ix);
     *rounds = mg_code_reg(at, MG_TYPE_b64);
@@ -196,8 +211,8 @@ static void count_runs(struct run *r, uint32_t id, struct mg_code_at *at, uint32
     }
 }
 
-/* The lanes here are counted, and those of the block that it follows are taken off by the lowest of them: only where not
- * all lanes here were there together. */
+/* The lanes here are counted, and those of the block that it follows are taken off by the lowest of them: only where
+ * not all lanes here were there together. */
 static void count_difference(struct mg_code_at *at, uint32_t cell, mg_id own, mg_id there)
 {
     mg_id done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), below = mg_code_temp(at, MG_TYPE_b32);
@@ -237,7 +252,8 @@ static void count_block(struct run *r, uint32_t id)
     }
     struct mg_code_at *at = x->behind ? mg_at_after(p, x->behind) : mg_at_block(p, id);
     if (x->ask == MG_LANES_FOLLOWS) {
-        count_difference(at, block_site(p, id, bins, MG_LN_FOLLOWS, first + x->of), r->masks[id], mask_of(r, b->func_ix, leader_of(r, b->func_ix, x->of)));
+        count_difference(at, block_site(p, id, bins, MG_LN_FOLLOWS, first + x->of), r->masks[id],
+                         mask_of(r, b->func_ix, leader_of(r, b->func_ix, x->of)));
     } else if (x->ask == MG_LANES_ENTRY) {
         uint32_t cell = block_site(p, id, bins, MG_LN_OWN, 0);
         mg_id done = mg_code_label(at);
@@ -246,14 +262,19 @@ static void count_block(struct run *r, uint32_t id)
         mg_code_place(at, done);
     } else {
         bool tells = x->tells != MG_NO_BLOCK;
-        uint32_t cell = block_site(p, id, tells ? 2 * bins : bins, tells ? MG_LN_TELLS : MG_LN_OWN, tells ? first + x->tells : 0);
-        if (x->runs) count_runs(r, id, at, cell, r->masks[id]);
-        else count_asked(r, b, x, at, cell, r->masks[id]);
+        uint32_t cell =
+            block_site(p, id, tells ? 2 * bins : bins, tells ? MG_LN_TELLS : MG_LN_OWN, tells ? first + x->tells : 0);
+        if (x->runs)
+            count_runs(r, id, at, cell, r->masks[id]);
+        else
+            count_asked(r, b, x, at, cell, r->masks[id]);
         if (x->enters == MG_NO_BLOCK) return;
         const struct mg_site_block *q = &r->s->blocks[first + x->enters];
         for (uint32_t i = 0; i < q->n_succs; i++) {
             struct mg_code_at *in = q->succs[i] == id ? mg_at_edge(p, first + x->enters, i) : NULL;
-            if (in) MG_CODE(in, "mov.b32", mg_o_reg(mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask)), mg_o_imm(0));
+            if (in)
+                MG_CODE(in, "mov.b32", mg_o_reg(mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask)),
+                        mg_o_imm(0));
         }
     }
 }
@@ -274,7 +295,8 @@ static void count_branch(struct run *r, const struct mg_patch_inst *i, mg_id gua
     struct mg_patch *p = r->p;
     const struct mg_lanes_block *x = plan_of(r, i->func_ix, i->block);
     uint32_t join = r->plans[i->func_ix]->post->idom[i->block];
-    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, MG_LC_COUNT, MG_MERGE_SUM, join >= MG_DOM_ROOT ? 0 : r->s->first_block[i->func_ix] + join + 1);
+    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, MG_LC_COUNT, MG_MERGE_SUM,
+                                  join >= MG_DOM_ROOT ? 0 : r->s->first_block[i->func_ix] + join + 1);
     struct mg_code_at *at = mg_at_before(p, i->node);
     struct mg_kit_taken t;
     if (x->varies && x->told_by == MG_NO_BLOCK) count_divergence(at, cell, guard);
@@ -285,7 +307,10 @@ static void count_branch(struct run *r, const struct mg_patch_inst *i, mg_id gua
 }
 
 enum { GUARDS = 16 /* of a block known at once: of more, one is counted again */ };
-struct guard { mg_id pred; bool negated; };
+struct guard {
+    mg_id pred;
+    bool negated;
+};
 
 static void forget_written(const struct mg_module *m, mg_id node, struct guard *known, uint32_t *n)
 {
@@ -339,7 +364,9 @@ static bool is_busy(const struct run *r)
     uint32_t asks = 0;
     for (uint32_t f = 0; f < r->s->n_funcs; f++)
         for (uint32_t b = 0; b < r->plans[f]->n_blocks; b++)
-            if (plan_of(r, f, b)->ask == MG_LANES_ASKS && !plan_of(r, f, b)->runs && mg_patch_cfg(r->p, f)->reachable[b]) asks += mg_patch_loops(r->p, f)->loop_of[b] == MG_NO_LOOP ? 1 : FEW;
+            if (plan_of(r, f, b)->ask == MG_LANES_ASKS && !plan_of(r, f, b)->runs &&
+                mg_patch_cfg(r->p, f)->reachable[b])
+                asks += mg_patch_loops(r->p, f)->loop_of[b] == MG_NO_LOOP ? 1 : FEW;
     return asks >= FEW;
 }
 
@@ -358,7 +385,8 @@ static enum mg_err lanes_instrument(const void *conf, struct mg_patch *p, struct
         const struct mg_module *m = mg_patch_module(p);
         bool negated = false;
         mg_id guard = mg_node_guard(m, insts[i].node, &negated);
-        if (guard && mg_node_form(m, &m->nodes.at[insts[i].node])->op == MG_OP_bra) count_branch(&r, &insts[i], guard, negated);
+        if (guard && mg_node_form(m, &m->nodes.at[insts[i].node])->op == MG_OP_bra)
+            count_branch(&r, &insts[i], guard, negated);
     }
     if (c->guards) count_guards(&r, insts, n);
     for (uint32_t f = 0; f < r.s->n_funcs; f++) mg_lanes_plan_free(r.plans[f]);
@@ -368,8 +396,15 @@ static enum mg_err lanes_instrument(const void *conf, struct mg_patch *p, struct
 
 extern const struct mg_tool mg_tool_lanes;
 const struct mg_tool mg_tool_lanes = {
-    .name = "lanes", .summary = "active lanes by block as a distribution; branches that split warps, by what they cost",
+    .name = "lanes",
+    .summary = "active lanes by block as a distribution; branches that split warps, by what they cost",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.53 (docs/measured.md)",
-    .opts = lanes_opts, .configure = lanes_configure, .release = free, .one_of = lanes_one_of,
-    .analyze = lanes_analyze, .instrument = lanes_instrument, .profile = mg_lanes_profile, .flags = MG_TOOL_NO_LOADS,
+    .opts = lanes_opts,
+    .configure = lanes_configure,
+    .release = free,
+    .one_of = lanes_one_of,
+    .analyze = lanes_analyze,
+    .instrument = lanes_instrument,
+    .profile = mg_lanes_profile,
+    .flags = MG_TOOL_NO_LOADS,
 };

@@ -8,7 +8,8 @@ struct planner {
     const struct mg_module *m;
     const struct mg_uniform *u;
     const struct mg_dom *dom;
-    const struct mg_loops *loops; /* whose rounds may be many: NULL in functions that are called, which are entered for a few */
+    const struct mg_loops
+        *loops; /* whose rounds may be many: NULL in functions that are called, which are entered for a few */
     struct mg_lanes_plan *l;
 };
 
@@ -23,8 +24,11 @@ static bool may_gather(const struct planner *p, uint32_t b)
 {
     const struct mg_block *k = &p->c->blocks[b];
     mg_id behind = p->l->blocks[b].behind;
-    for (mg_id id = behind && behind != k->last ? p->m->nodes.at[behind].next : k->first;; id = p->m->nodes.at[id].next) {
-        if (p->m->nodes.at[id].kind == MG_NODE_inst && mg_node_form(p->m, &p->m->nodes.at[id])->op_flags & (MG_OPF_CONVERGENT | MG_OPF_BARRIER)) return true;
+    for (mg_id id = behind && behind != k->last ? p->m->nodes.at[behind].next : k->first;;
+         id = p->m->nodes.at[id].next) {
+        if (p->m->nodes.at[id].kind == MG_NODE_inst &&
+            mg_node_form(p->m, &p->m->nodes.at[id])->op_flags & (MG_OPF_CONVERGENT | MG_OPF_BARRIER))
+            return true;
         if (id == k->last) return false;
     }
 }
@@ -44,9 +48,14 @@ static void choose(struct planner *p, const struct mg_equiv *e)
     for (uint32_t i = 0; i < c->n_blocks; i++) {
         uint32_t b = c->rpo[i], of;
         struct mg_lanes_block *x = &p->l->blocks[b];
-        *x = (struct mg_lanes_block){.ask = p->u->cohort[b] == 0 ? MG_LANES_ENTRY : MG_LANES_ASKS, .of = MG_NO_BLOCK, .tells = MG_NO_BLOCK, .enters = MG_NO_BLOCK, .told_by = MG_NO_BLOCK};
+        *x = (struct mg_lanes_block){.ask = p->u->cohort[b] == 0 ? MG_LANES_ENTRY : MG_LANES_ASKS,
+                                     .of = MG_NO_BLOCK,
+                                     .tells = MG_NO_BLOCK,
+                                     .enters = MG_NO_BLOCK,
+                                     .told_by = MG_NO_BLOCK};
         if (!c->reachable[b]) continue;
-        if (mg_is_cta_barrier(p->m, c->blocks[b].first) && c->blocks[b].first != c->blocks[b].last) x->behind = c->blocks[b].first;
+        if (mg_is_cta_barrier(p->m, c->blocks[b].first) && c->blocks[b].first != c->blocks[b].last)
+            x->behind = c->blocks[b].first;
         of = leader_of(p, e, first, b);
         if (of != MG_NO_BLOCK) {
             bool same = p->u->cohort[b] != MG_NO_COHORT && p->u->cohort[b] == p->u->cohort[of];
@@ -73,7 +82,8 @@ static bool can_tell(const struct planner *p, uint32_t s)
     return s && x->ask == MG_LANES_ASKS && x->tells == MG_NO_BLOCK;
 }
 
-/* The block from which s is entered when the branch at the end of b leads back to it; MG_NO_BLOCK: there are more, or an odd one. */
+/* The block from which s is entered when the branch at the end of b leads back to it; MG_NO_BLOCK: there are more, or
+ * an odd one. */
 static uint32_t other_way_in(const struct planner *p, uint32_t s, uint32_t b)
 {
     const uint32_t *preds = &p->c->preds[p->c->blocks[s].pred_at];
@@ -83,7 +93,8 @@ static uint32_t other_way_in(const struct planner *p, uint32_t s, uint32_t b)
     return q == b || table || mg_dom_over(p->dom, s, q) ? MG_NO_BLOCK : q;
 }
 
-/* A loop by itself around which there is no other: inner ones mostly have few rounds, and beginning and ending a run takes as long as four. */
+/* A loop by itself around which there is no other: inner ones mostly have few rounds, and beginning and ending a run
+ * takes as long as four. */
 static bool is_long(const struct planner *p, uint32_t b)
 {
     return p->loops && p->loops->loop_of[b] != MG_NO_LOOP && p->loops->loops[p->loops->loop_of[b]].parent == MG_NO_LOOP;
@@ -97,8 +108,11 @@ static void choose_teller(struct planner *p, uint32_t b)
     x->mask = mask_of(p, b);
     for (unsigned i = 0; i < 4 && x->told_by == MG_NO_BLOCK; i++) {
         uint32_t s = p->c->edges[k->succ_at + i % 2], other = p->c->edges[k->succ_at + (i + 1) % 2], q = MG_NO_BLOCK;
-        if (!can_tell(p, s) || p->c->rank[s] >= p->c->rank[other]) continue; /* who goes first waits for nobody: lanes of one round alone */
-        if (i < 2 ? s == b || p->c->blocks[s].n_preds != 1 : x->mask == MG_NO_BLOCK || (q = other_way_in(p, s, b)) == MG_NO_BLOCK) continue;
+        if (!can_tell(p, s) || p->c->rank[s] >= p->c->rank[other])
+            continue; /* who goes first waits for nobody: lanes of one round alone */
+        if (i < 2 ? s == b || p->c->blocks[s].n_preds != 1
+                  : x->mask == MG_NO_BLOCK || (q = other_way_in(p, s, b)) == MG_NO_BLOCK)
+            continue;
         p->l->blocks[s].tells = b;
         p->l->blocks[s].enters = q;
         p->l->blocks[s].runs = s == b && is_long(p, b);
@@ -113,14 +127,18 @@ static void look_at_branches(struct planner *p)
         struct mg_lanes_block *x = &p->l->blocks[b];
         mg_id guard = p->m->nodes.at[p->c->blocks[b].last].guard;
         if (!is_bra(p, b)) continue;
-        x->varies = p->u->at_end[b] == MG_NO_COHORT || guard < p->u->reg_lo || guard >= p->u->reg_hi || p->u->varying[guard - p->u->reg_lo];
+        x->varies = p->u->at_end[b] == MG_NO_COHORT || guard < p->u->reg_lo || guard >= p->u->reg_hi ||
+                    p->u->varying[guard - p->u->reg_lo];
         if (x->varies && p->c->reachable[b]) choose_teller(p, b);
     }
 }
 
 struct mg_lanes_plan *mg_lanes_plan_new(struct mg_patch *patch, uint32_t func_ix)
 {
-    struct planner p = {.c = mg_patch_cfg(patch, func_ix), .dom = mg_patch_dom(patch, func_ix), .loops = func_ix ? NULL : mg_patch_loops(patch, func_ix), .l = mg_xcalloc(1, sizeof *p.l)};
+    struct planner p = {.c = mg_patch_cfg(patch, func_ix),
+                        .dom = mg_patch_dom(patch, func_ix),
+                        .loops = func_ix ? NULL : mg_patch_loops(patch, func_ix),
+                        .l = mg_xcalloc(1, sizeof *p.l)};
     bool *may_leave = mg_xcalloc(p.c->n_blocks + 1, 1);
     for (uint32_t b = 0; b < p.c->n_blocks; b++) may_leave[b] = mg_patch_may_leave(patch, func_ix, b);
     struct mg_equiv *e = mg_equiv_new(p.c, may_leave);
@@ -129,7 +147,8 @@ struct mg_lanes_plan *mg_lanes_plan_new(struct mg_patch *patch, uint32_t func_ix
     p.l->n_blocks = p.c->n_blocks;
     p.l->blocks = mg_xcalloc(p.c->n_blocks + 1, sizeof *p.l->blocks);
     p.l->post = mg_postdom_new(p.c);
-    struct mg_uniform *u = mg_uniform_new_barriers(p.c, mg_patch_loops(patch, func_ix), p.dom, p.l->post, e); /* functions have no cohorts */
+    struct mg_uniform *u = mg_uniform_new_barriers(p.c, mg_patch_loops(patch, func_ix), p.dom, p.l->post,
+                                                   e); /* functions have no cohorts */
     p.u = u;
     choose(&p, e);
     look_at_branches(&p);

@@ -17,16 +17,21 @@
 enum mg_lanes_ask { MG_LANES_ASKS, MG_LANES_ENTRY, MG_LANES_SAME, MG_LANES_FOLLOWS };
 struct mg_lanes_block {
     enum mg_lanes_ask ask;
-    uint32_t of;        /* SAME, FOLLOWS: which block */
-    mg_id behind;       /* the barrier that it begins with: who is let go by it entered the block; 0: none */
-    uint32_t tells;     /* ASKS: of the branch at the end of this block, whether it splits; MG_NO_BLOCK: of none */
-    uint32_t enters;    /* with tells, where that branch leads back: the other predecessor; else MG_NO_BLOCK */
-    bool varies;        /* it ends in a guarded bra whose lanes may disagree */
-    uint32_t told_by;   /* of its branch; MG_NO_BLOCK: has to be asked */
-    uint32_t mask;      /* with told_by: at its end stand the lanes that entered this block; MG_NO_BLOCK: the kernel */
-    bool runs;          /* ASKS: a loop by itself, which most rounds go through with the lanes of the round before: rounds are counted until these change */
+    uint32_t of;      /* SAME, FOLLOWS: which block */
+    mg_id behind;     /* the barrier that it begins with: who is let go by it entered the block; 0: none */
+    uint32_t tells;   /* ASKS: of the branch at the end of this block, whether it splits; MG_NO_BLOCK: of none */
+    uint32_t enters;  /* with tells, where that branch leads back: the other predecessor; else MG_NO_BLOCK */
+    bool varies;      /* it ends in a guarded bra whose lanes may disagree */
+    uint32_t told_by; /* of its branch; MG_NO_BLOCK: has to be asked */
+    uint32_t mask;    /* with told_by: at its end stand the lanes that entered this block; MG_NO_BLOCK: the kernel */
+    bool runs; /* ASKS: a loop by itself, which most rounds go through with the lanes of the round before: rounds are
+                  counted until these change */
 };
-struct mg_lanes_plan { struct mg_lanes_block *blocks; uint32_t n_blocks; struct mg_dom *post; };
+struct mg_lanes_plan {
+    struct mg_lanes_block *blocks;
+    uint32_t n_blocks;
+    struct mg_dom *post;
+};
 
 struct mg_lanes_plan *mg_lanes_plan_new(struct mg_patch *p, uint32_t func_ix);
 void mg_lanes_plan_free(struct mg_lanes_plan *l);

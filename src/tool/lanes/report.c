@@ -4,7 +4,8 @@
  * to the innermost divergent branch around it: that of the smallest region, the blocks on a way from the
  * branch to where its two sides meet again (its immediate postdominator).
  *
- * Of a sample of launches (sample=) every figure is what all launches would have counted, with a bound (base/estimate.h). */
+ * Of a sample of launches (sample=) every figure is what all launches would have counted, with a bound
+ * (base/estimate.h). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +16,27 @@
 
 enum { warp = MG_LANES_WARP, bins = MG_LANES_BINS, charts = 8 };
 
-struct told { uint64_t value; double bound; /* 0: exact; < 0: not known */ };
-struct branch { const struct mg_result_site *s; uint32_t region; /* blocks */ struct told taken, not_taken, divergent, idle; };
+struct told {
+    uint64_t value;
+    double bound; /* 0: exact; < 0: not known */
+};
+struct branch {
+    const struct mg_result_site *s;
+    uint32_t region; /* blocks */
+    struct told taken, not_taken, divergent, idle;
+};
 struct use { /* of one kernel */
     const struct mg_result_kernel *k;
     const struct mg_result_site **site; /* of a block, NULL: none */
-    const uint64_t *all;                /* told of all launches: of each block warp entries by active lanes, then cells of branches */
-    uint32_t *owner;                    /* of a block's idle slots: branch + 1 */
-    struct branch *branches; uint32_t n_branches;
-    struct mg_member *members; const uint64_t **told; uint64_t n_members; /* of a sample: its launches, those that were counted with what is told; 0: all were */
-    struct told slots, active;          /* warp instructions x 32, of these active */
-    double use_bound;                   /* of active / slots */
+    const uint64_t *all; /* told of all launches: of each block warp entries by active lanes, then cells of branches */
+    uint32_t *owner;     /* of a block's idle slots: branch + 1 */
+    struct branch *branches;
+    uint32_t n_branches;
+    struct mg_member *members;
+    const uint64_t **told;
+    uint64_t n_members;        /* of a sample: its launches, those that were counted with what is told; 0: all were */
+    struct told slots, active; /* warp instructions x 32, of these active */
+    double use_bound;          /* of active / slots */
 };
 
 /* ---- figures --------------------------------------------------------------------------------------------- */
@@ -35,8 +46,14 @@ static uint64_t insts_of(const struct use *u, uint32_t block)
     return u->k->blocks && block < u->k->n_blocks ? u->k->blocks[block].n_insts : 0;
 }
 
-static const uint64_t *entries_of(const uint64_t *told, uint32_t block) { return told + (uint64_t)block * bins; }
-static const uint64_t *branch_of(const struct use *u, const uint64_t *told, uint32_t ix) { return told + (uint64_t)u->k->n_blocks * bins + (uint64_t)ix * MG_LC_COUNT; }
+static const uint64_t *entries_of(const uint64_t *told, uint32_t block)
+{
+    return told + (uint64_t)block * bins;
+}
+static const uint64_t *branch_of(const struct use *u, const uint64_t *told, uint32_t ix)
+{
+    return told + (uint64_t)u->k->n_blocks * bins + (uint64_t)ix * MG_LC_COUNT;
+}
 
 static uint64_t block_entries(const uint64_t *told, uint32_t block, uint64_t *lanes)
 {
@@ -50,7 +67,8 @@ static uint64_t block_entries(const uint64_t *told, uint32_t block, uint64_t *la
 static void add_partial(const struct mg_result_site *s, const uint64_t *cells, uint64_t *to)
 {
     bool tells = s->note % MG_LN_KINDS == MG_LN_TELLS;
-    for (uint32_t l = 1; l < warp; l++) to[l] += (uint64_t)((int64_t)(cells[s->cell + l] + (tells ? cells[s->cell + bins + l] : 0)) / l);
+    for (uint32_t l = 1; l < warp; l++)
+        to[l] += (uint64_t)((int64_t)(cells[s->cell + l] + (tells ? cells[s->cell + bins + l] : 0)) / l);
 }
 
 static uint64_t split_by(const struct mg_result_site *s, const uint64_t *cells)
@@ -65,7 +83,8 @@ static bool is_split_told(const struct use *u, uint32_t x, uint32_t branch_block
     return u->site[x] && u->site[x]->note == MG_LN_KINDS * branch_block + MG_LN_TELLS;
 }
 
-static const uint64_t *tell_all(const struct use *u, const uint64_t *cells, const uint64_t *threads, const uint32_t *preds)
+static const uint64_t *tell_all(const struct use *u, const uint64_t *cells, const uint64_t *threads,
+                                const uint32_t *preds)
 {
     const struct mg_result_kernel *k = u->k;
     uint64_t *told = mg_xcalloc((uint64_t)k->n_blocks * bins + (uint64_t)u->n_branches * MG_LC_COUNT + 1, sizeof *told);
@@ -74,7 +93,8 @@ static const uint64_t *tell_all(const struct use *u, const uint64_t *cells, cons
         uint64_t *e = told + (uint64_t)x * bins, others = 0;
         uint32_t kind = s ? s->note % MG_LN_KINDS : 0, of = s ? s->note / MG_LN_KINDS : 0;
         if (!s) continue;
-        if ((kind == MG_LN_SAME || kind == MG_LN_FOLLOWS) && of < k->n_blocks && u->site[of]) add_partial(u->site[of], cells, e);
+        if ((kind == MG_LN_SAME || kind == MG_LN_FOLLOWS) && of < k->n_blocks && u->site[of])
+            add_partial(u->site[of], cells, e);
         if (kind != MG_LN_SAME) add_partial(s, cells, e);
         for (uint32_t l = 1; l < warp; l++) others += l * e[l];
         e[warp] = (threads[x] - others) / warp;
@@ -84,7 +104,8 @@ static const uint64_t *tell_all(const struct use *u, const uint64_t *cells, cons
         uint64_t *b = told + (uint64_t)k->n_blocks * bins + (uint64_t)i * MG_LC_COUNT;
         struct mg_kit_taken t;
         memcpy(b, cells + s->cell, MG_LC_COUNT * sizeof *b);
-        if (mg_kit_taken(k->blocks, preds, k->n_blocks, s->block, false, &t)) b[MG_LC_TAKEN] = mg_kit_takers(&t, threads, s->block);
+        if (mg_kit_taken(k->blocks, preds, k->n_blocks, s->block, false, &t))
+            b[MG_LC_TAKEN] = mg_kit_takers(&t, threads, s->block);
         for (uint32_t e = 0; e < k->blocks[s->block].n_succs; e++) {
             uint32_t x = k->blocks[s->block].succs[e];
             if (x < k->n_blocks && is_split_told(u, x, s->block)) b[MG_LC_DIVERGENT] = split_by(u->site[x], cells);
@@ -93,13 +114,24 @@ static const uint64_t *tell_all(const struct use *u, const uint64_t *cells, cons
     return told;
 }
 
-enum what { SLOTS, ACTIVE, TAKEN, NOT_TAKEN, DIVERGENT, BRANCH_IDLE, BLOCK_WARPS, BLOCK_THREADS }; /* ix: branch or block */
+enum what {
+    SLOTS,
+    ACTIVE,
+    TAKEN,
+    NOT_TAKEN,
+    DIVERGENT,
+    BRANCH_IDLE,
+    BLOCK_WARPS,
+    BLOCK_THREADS
+}; /* ix: branch or block */
 
 static uint64_t figure(const struct use *u, const uint64_t *told, enum what what, uint32_t ix)
 {
     uint64_t lanes, n, sum = 0;
-    if (what == TAKEN || what == DIVERGENT) return branch_of(u, told, ix)[what == TAKEN ? MG_LC_TAKEN : MG_LC_DIVERGENT];
-    if (what == NOT_TAKEN) return block_entries(told, u->branches[ix].s->block, &lanes), lanes - branch_of(u, told, ix)[MG_LC_TAKEN];
+    if (what == TAKEN || what == DIVERGENT)
+        return branch_of(u, told, ix)[what == TAKEN ? MG_LC_TAKEN : MG_LC_DIVERGENT];
+    if (what == NOT_TAKEN)
+        return block_entries(told, u->branches[ix].s->block, &lanes), lanes - branch_of(u, told, ix)[MG_LC_TAKEN];
     if (what >= BLOCK_WARPS) return n = block_entries(told, ix, &lanes), what == BLOCK_WARPS ? n : lanes;
     for (uint32_t x = 0; x < u->k->n_blocks; x++) {
         if (what == BRANCH_IDLE && u->owner[x] != ix + 1) continue;
@@ -125,19 +157,24 @@ static double bound_of_use(const struct use *u)
     double ratio = mg_kit_share(u->active.value, u->slots.value);
     if (!u->n_members || !u->slots.value) return 0;
     for (uint64_t i = 0; i < u->n_members; i++)
-        if (u->told[i]) u->members[i].count = ((double)figure(u, u->told[i], ACTIVE, 0) - ratio * (double)figure(u, u->told[i], SLOTS, 0)) / u->members[i].times;
+        if (u->told[i])
+            u->members[i].count =
+                ((double)figure(u, u->told[i], ACTIVE, 0) - ratio * (double)figure(u, u->told[i], SLOTS, 0)) /
+                u->members[i].times;
     struct mg_estimate e = mg_estimate_total(u->members, u->n_members, mg_estimate_method(u->members, u->n_members));
     return e.bound < 0 ? -1 : e.bound / (double)u->slots.value;
 }
 
 static int by_geometry(const void *a, const void *b)
 {
-    const struct mg_result_launch *x = *(const struct mg_result_launch *const *)a, *y = *(const struct mg_result_launch *const *)b;
+    const struct mg_result_launch *x = *(const struct mg_result_launch *const *)a,
+                                  *y = *(const struct mg_result_launch *const *)b;
     int c = memcmp(x->grid, y->grid, sizeof x->grid);
     return c ? c : memcmp(x->block, y->block, sizeof x->block);
 }
 
-/* The launches of a kernel of which some were not counted. The first was counted in any case: it stands for itself alone. */
+/* The launches of a kernel of which some were not counted. The first was counted in any case: it stands for itself
+ * alone. */
 static void take_sample(struct use *u, const uint32_t *preds)
 {
     const struct mg_result_kernel *k = u->k;
@@ -150,8 +187,11 @@ static void take_sample(struct use *u, const uint32_t *preds)
     u->told = mg_xcalloc(u->n_members + 1, sizeof *u->told);
     for (uint64_t i = 0; i < u->n_members; i++) {
         bool counted = of[i]->cells && of[i]->threads;
-        u->members[i] = (struct mg_member){.stratum = i ? u->members[i - 1].stratum + (i == 1 || by_geometry(&of[i - 1], &of[i])) : 0, .counted = counted,
-                                           .times = (double)of[i]->times, .size = 1};
+        u->members[i] = (struct mg_member){
+            .stratum = i ? u->members[i - 1].stratum + (i == 1 || by_geometry(&of[i - 1], &of[i])) : 0,
+            .counted = counted,
+            .times = (double)of[i]->times,
+            .size = 1};
         for (int d = 0; d < 3; d++) u->members[i].size *= (double)of[i]->grid[d] * of[i]->block[d];
         u->told[i] = counted ? tell_all(u, of[i]->cells, of[i]->threads, preds) : NULL;
     }
@@ -175,7 +215,8 @@ static void find_owners(struct use *u)
     const struct mg_result_kernel *k = u->k;
     struct mg_arena arena = MG_ARENA_INIT;
     struct mg_graph g = mg_kit_graph(&arena, k->blocks, k->n_blocks);
-    uint64_t *in = mg_arena_array(&arena, uint64_t, mg_bits_words(g.n) + 1), *wall = mg_arena_array(&arena, uint64_t, mg_bits_words(g.n) + 1);
+    uint64_t *in = mg_arena_array(&arena, uint64_t, mg_bits_words(g.n) + 1),
+             *wall = mg_arena_array(&arena, uint64_t, mg_bits_words(g.n) + 1);
     for (uint32_t i = 0; i < u->n_branches; i++) {
         struct branch *b = &u->branches[i];
         b->region = mark_region(&g, b->s, in, wall);
@@ -261,10 +302,13 @@ static void sample_json(const struct use *u, struct mg_json *j)
     mg_json_obj(j);
     mg_json_key_u64(j, "launches", (uint64_t)launches);
     mg_json_key_u64(j, "counted", (uint64_t)counted);
-    mg_json_key_str(j, "method", mg_estimate_method(u->members, u->n_members) == MG_SAMPLE_GEOMETRY ? "geometry" : "threads");
+    mg_json_key_str(j, "method",
+                    mg_estimate_method(u->members, u->n_members) == MG_SAMPLE_GEOMETRY ? "geometry" : "threads");
     mg_json_key(j, "lane_use_bound");
-    if (u->use_bound >= 0) mg_json_f64(j, u->use_bound);
-    else mg_json_null(j);
+    if (u->use_bound >= 0)
+        mg_json_f64(j, u->use_bound);
+    else
+        mg_json_null(j);
     mg_json_end(j, '}');
 }
 
@@ -303,8 +347,10 @@ static void use_json(const struct use *u, struct mg_json *j)
     mg_json_obj(j);
     mg_json_key_u64(j, "kernel", u->k->id);
     mg_json_key(j, "lane_use");
-    if (u->slots.value) mg_json_f64(j, mg_kit_share(u->active.value, u->slots.value));
-    else mg_json_null(j);
+    if (u->slots.value)
+        mg_json_f64(j, mg_kit_share(u->active.value, u->slots.value));
+    else
+        mg_json_null(j);
     sample_json(u, j);
     mg_json_key(j, "blocks");
     mg_json_arr(j);
@@ -345,8 +391,10 @@ static void use_json(const struct use *u, struct mg_json *j)
 static void bound_cell(struct mg_table *t, const struct told *v, bool sampled)
 {
     if (!sampled) return;
-    if (v->bound >= 0) mg_table_u64(t, (uint64_t)ceil(v->bound));
-    else mg_table_null(t);
+    if (v->bound >= 0)
+        mg_table_u64(t, (uint64_t)ceil(v->bound));
+    else
+        mg_table_null(t);
 }
 
 static void branch_table(struct mg_table *t, const struct use *u, uint32_t n, bool sampled)
@@ -380,9 +428,13 @@ static void sample_notes(struct mg_table *t, const struct use *u, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++) {
         if (!u[k].n_members) continue;
-        if (u[k].use_bound < 0) mg_table_note(t, "%s: estimated from %llu of %llu launches; too few for a bound", u[k].k->demangled, (unsigned long long)u[k].k->counted, (unsigned long long)u[k].k->launches);
-        else mg_table_note(t, "%s: estimated from %llu of %llu launches; lane use %.2f +- %.2f %% (95 %%)", u[k].k->demangled, (unsigned long long)u[k].k->counted,
-                           (unsigned long long)u[k].k->launches, mg_kit_percent(u[k].active.value, u[k].slots.value), 100 * u[k].use_bound);
+        if (u[k].use_bound < 0)
+            mg_table_note(t, "%s: estimated from %llu of %llu launches; too few for a bound", u[k].k->demangled,
+                          (unsigned long long)u[k].k->counted, (unsigned long long)u[k].k->launches);
+        else
+            mg_table_note(t, "%s: estimated from %llu of %llu launches; lane use %.2f +- %.2f %% (95 %%)",
+                          u[k].k->demangled, (unsigned long long)u[k].k->counted, (unsigned long long)u[k].k->launches,
+                          mg_kit_percent(u[k].active.value, u[k].slots.value), 100 * u[k].use_bound);
     }
 }
 
@@ -418,7 +470,9 @@ static void block_table(struct mg_table *t, const struct use *u, uint32_t n, boo
 
 static void guard_table(struct mg_table *t, const struct use *u, uint32_t n)
 {
-    mg_table_begin(t, "guards", "lanes whose guard is true, of those that are there: the first instruction of a block under each guard");
+    mg_table_begin(
+        t, "guards",
+        "lanes whose guard is true, of those that are there: the first instruction of a block under each guard");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
     mg_table_column(t, "lanes", MG_COL_COUNT, NULL);
     mg_table_column(t, "true", MG_COL_PERCENT, NULL);
@@ -451,7 +505,8 @@ static void lane_chart(struct mg_table *t, const struct use *u, uint32_t ix)
     for (uint32_t x = 0; x < u->k->n_blocks; x++)
         for (uint32_t l = 0; l < bins && u->site[x]; l++) v[l] += (double)(entries_of(u->all, x)[l] * insts_of(u, x));
     mg_kit_kernel_name(u->k, 60, &title);
-    mg_buf_printf(&title, ": warp instructions by active lanes, %.1f %% of slots used", mg_kit_percent(u->active.value, u->slots.value));
+    mg_buf_printf(&title, ": warp instructions by active lanes, %.1f %% of slots used",
+                  mg_kit_percent(u->active.value, u->slots.value));
     if (u->n_members) mg_buf_adds(&title, " (of a sample)");
     mg_chart_distribution(&svg, title.at, "active lanes", "warp instructions", v, bins, 0, NULL);
     mg_kit_chart(t, "lanes", ix, &title, &svg);

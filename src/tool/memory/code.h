@@ -4,19 +4,32 @@
 
 #include "tool/memory/memory.h"
 
-#define R mg_o_reg
-#define I mg_o_imm
+#define R               mg_o_reg
+#define I               mg_o_imm
 #define EMIT(form, ...) MG_CODE(q->at, form, __VA_ARGS__)
 
 enum { ALL = 31 };
 
-static inline mg_id reg32(struct mg_memory_request *q) { return mg_code_temp(q->at, MG_TYPE_b32); }
-static inline mg_id reg64(struct mg_memory_request *q) { return mg_code_temp(q->at, MG_TYPE_b64); }
-static inline mg_id pred(struct mg_memory_request *q) { return mg_code_temp(q->at, MG_TYPE_pred); }
+static inline mg_id reg32(struct mg_memory_request *q)
+{
+    return mg_code_temp(q->at, MG_TYPE_b32);
+}
+static inline mg_id reg64(struct mg_memory_request *q)
+{
+    return mg_code_temp(q->at, MG_TYPE_b64);
+}
+static inline mg_id pred(struct mg_memory_request *q)
+{
+    return mg_code_temp(q->at, MG_TYPE_pred);
+}
 
-/* The lanes that run this, for instructions that wait for them. Asked again after each jump, which costs one vote: of a register that was
- * written in front of it the assembler does not know that it is one number in all of them, and finds out each time, for five times that. */
-static inline struct mg_opnd mask_of(struct mg_memory_request *q) { return q->mask.kind == MG_OPND_imm ? q->mask : R(mg_value_active(q->at)); }
+/* The lanes that run this, for instructions that wait for them. Asked again after each jump, which costs one vote: of a
+ * register that was written in front of it the assembler does not know that it is one number in all of them, and finds
+ * out each time, for five times that. */
+static inline struct mg_opnd mask_of(struct mg_memory_request *q)
+{
+    return q->mask.kind == MG_OPND_imm ? q->mask : R(mg_value_active(q->at));
+}
 
 static inline int64_t log2_of(uint32_t v)
 {
@@ -25,7 +38,10 @@ static inline int64_t log2_of(uint32_t v)
     return n;
 }
 
-static inline bool has_sectors(const struct mg_memory_request *q) { return q->space == MG_SPACE_global || q->space == MG_SPACE_generic; }
+static inline bool has_sectors(const struct mg_memory_request *q)
+{
+    return q->space == MG_SPACE_global || q->space == MG_SPACE_generic;
+}
 
 static inline void jump(struct mg_memory_request *q, mg_id p, bool negated, mg_id to)
 {

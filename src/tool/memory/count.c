@@ -10,7 +10,7 @@
  * What closed forms do not tell is compared lane against lane (tool/memory/lanes.c). */
 #include "tool/memory/code.h"
 
-#define SLOT(cell) ((cell) - MG_MC_SECTORS) /* lane of the row */
+#define SLOT(cell) ((cell)-MG_MC_SECTORS) /* lane of the row */
 
 /* The value that lane `from` has, in every lane here. Of shared memory's addresses the low half is all. */
 static mg_id of_lane(struct mg_memory_request *q, mg_id v, struct mg_opnd from)
@@ -164,7 +164,8 @@ static void add_in_order(struct mg_memory_request *q, mg_id row, mg_id from)
  * unit: are they neighbours in order? */
 static void classify_full(struct mg_memory_request *q, mg_id row, mg_id from, mg_id unit, mg_id ordered, mg_id at_one)
 {
-    mg_id far = reg64(q), by = reg64(q), step = reg32(q), other = reg32(q), next = mg_code_label(q->at), any = mg_code_label(q->at), done = mg_code_label(q->at);
+    mg_id far = reg64(q), by = reg64(q), step = reg32(q), other = reg32(q), next = mg_code_label(q->at),
+          any = mg_code_label(q->at), done = mg_code_label(q->at);
     mg_id low = reg64(q), begin;
     struct mg_opnd addr = R(q->addr), was = q->mask;
     q->mask = I(0xffffffff); /* a constant: the assembler then waits for nobody */
@@ -197,8 +198,10 @@ static void classify_full(struct mg_memory_request *q, mg_id row, mg_id from, mg
         set_pattern(q, row, R(other));
         jump(q, same, false, done);
     }
-    if (q->space == MG_SPACE_shared && q->bytes < 4) add_any(q, row);
-    else add_strided(q, row, first, step);
+    if (q->space == MG_SPACE_shared && q->bytes < 4)
+        add_any(q, row);
+    else
+        add_strided(q, row, first, step);
     jump(q, 0, false, done);
     mg_code_place(q->at, any);
     if (q->group) EMIT("mov.u32", R(q->group->slot), I(SLOT(MG_MC_IRREGULAR)));
@@ -238,10 +241,16 @@ static mg_id lowest(struct mg_memory_request *q)
 }
 
 /* It adds. */
-static void put_by_one(struct mg_memory_request *q, uint32_t cell, mg_id v) { mg_row_put(q->at, q->row, SLOT(cell), R(v), lowest(q)); }
+static void put_by_one(struct mg_memory_request *q, uint32_t cell, mg_id v)
+{
+    mg_row_put(q->at, q->row, SLOT(cell), R(v), lowest(q));
+}
 
 /* It tells of the pattern, a number from MG_MC_SAME on. */
-static void tell_pattern(struct mg_memory_request *q, mg_id slot) { mg_tally_put(q->at, q->cell + MG_MC_SAME, MG_MC_SAME_ALL - MG_MC_SAME + 1, slot, lowest(q)); }
+static void tell_pattern(struct mg_memory_request *q, mg_id slot)
+{
+    mg_tally_put(q->at, q->cell + MG_MC_SAME, MG_MC_SAME_ALL - MG_MC_SAME + 1, slot, lowest(q));
+}
 
 /* Is one of the active lanes, whose addresses ascend, not in order with the lowest: is there a break between them? */
 static mg_id is_broken(struct mg_memory_request *q, mg_id breaks)
@@ -261,7 +270,8 @@ static mg_id is_broken(struct mg_memory_request *q, mg_id breaks)
 }
 
 /* Lanes of a class: jumps to `tell` with their pattern, to `look` where it is not known. */
-static void count_classed(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id slot, mg_id look, mg_id tell)
+static void count_classed(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id slot, mg_id look,
+                          mg_id tell)
 {
     mg_id t = reg32(q), low = reg32(q), p = pred(q), one = pred(q), some = pred(q), words = reg32(q), total = reg32(q);
     EMIT("not.b32", R(t), R(k->lanes));
@@ -290,7 +300,8 @@ static void count_classed(struct mg_memory_request *q, const struct mg_memory_cl
 /* unit, same: are the lanes in order, all at one address? Those that do not make the access stand in. */
 static void classify_partial(struct mg_memory_request *q, mg_id unit, mg_id same)
 {
-    mg_id ref = reg32(q), p = pred(q), far = reg64(q), by = reg64(q), addr = reg64(q), back = reg32(q), t = reg32(q), begin, out = mg_code_label(q->at);
+    mg_id ref = reg32(q), p = pred(q), far = reg64(q), by = reg64(q), addr = reg64(q), back = reg32(q), t = reg32(q),
+          begin, out = mg_code_label(q->at);
     if (!q->makes) {
         EMIT("mov.pred", R(unit), R(in_order(q, &begin)));
         EMIT("add.u32", R(t), R(q->active), I(-1));
@@ -322,7 +333,8 @@ static void classify_partial(struct mg_memory_request *q, mg_id unit, mg_id same
 static void count_partial(struct mg_memory_request *q, const struct mg_memory_class *k)
 {
     const struct mg_memory_group *g = q->group;
-    mg_id slot = reg32(q), unit = pred(q), same = pred(q), was = q->addr, tell = mg_code_label(q->at), next = mg_code_label(q->at);
+    mg_id slot = reg32(q), unit = pred(q), same = pred(q), was = q->addr, tell = mg_code_label(q->at),
+          next = mg_code_label(q->at);
     if (k) {
         mg_id look = mg_code_label(q->at);
         count_classed(q, k, slot, look, tell);
@@ -372,7 +384,8 @@ static mg_id ask_lanes(struct mg_memory_request *q, mg_id none)
 
 void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
 {
-    mg_id from = reg32(q), unit = pred(q), before = reg32(q), p = pred(q), place = reg32(q), row = reg32(q), begin, few = mg_code_label(q->at), pack = mg_code_label(q->at);
+    mg_id from = reg32(q), unit = pred(q), before = reg32(q), p = pred(q), place = reg32(q), row = reg32(q), begin,
+          few = mg_code_label(q->at), pack = mg_code_label(q->at);
     k->lanes = mg_code_reg(q->at, MG_TYPE_b32);
     k->row = mg_code_reg(q->at, MG_TYPE_b32);
     k->breaks = mg_code_reg(q->at, MG_TYPE_b32);
@@ -403,8 +416,10 @@ void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
     EMIT("selp.u32", R(slot), I(SLOT(MG_MC_SAME)), I(SLOT(MG_MC_UNIT)), R(one));
     EMIT("selp.u32", R(place), R(slot), R(place), R(lead));
     EMIT("selp.u32", R(row), I(1), I(0), R(lead));
-    if (mg_row_goes_anywhere(q->at)) EMIT("selp.b32", R(k->lanes), R(k->lanes), I(0), R(unit));
-    else EMIT("mov.u32", R(k->lanes), I(0));
+    if (mg_row_goes_anywhere(q->at))
+        EMIT("selp.b32", R(k->lanes), R(k->lanes), I(0), R(unit));
+    else
+        EMIT("mov.u32", R(k->lanes), I(0));
     mg_code_place(q->at, pack);
     EMIT("mad.lo.u32", R(k->row), R(place), I(1024), R(row));
 }
@@ -418,8 +433,10 @@ static void count_by_class(struct mg_memory_request *q, const struct mg_memory_c
     jump(q, fast, true, slow);
     EMIT("and.b32", R(v), R(k->row), I(255));
     EMIT("shr.u32", R(place), R(k->row), I(10));
-    if (mg_row_goes_anywhere(q->at)) mg_row_add_at(q->at, q->row, place, v);
-    else mg_row_add(q->at, q->row, v);
+    if (mg_row_goes_anywhere(q->at))
+        mg_row_add_at(q->at, q->row, place, v);
+    else
+        mg_row_add(q->at, q->row, v);
     jump(q, 0, false, done);
     mg_code_place(q->at, slow);
 }
@@ -428,7 +445,8 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
 {
     mg_id covered = q->group ? q->group->covered : 0;
     bool places = q->places;
-    mg_id partial = mg_code_label(q->at), done = mg_code_label(q->at), ordered = places ? mg_code_label(q->at) : 0, at_one = covered ? mg_code_label(q->at) : 0, row = reg32(q), from = reg32(q), unit = pred(q);
+    mg_id partial = mg_code_label(q->at), done = mg_code_label(q->at), ordered = places ? mg_code_label(q->at) : 0,
+          at_one = covered ? mg_code_label(q->at) : 0, row = reg32(q), from = reg32(q), unit = pred(q);
     if (covered) { /* nobody makes it: nobody will */
         EMIT("mov.u32", R(row), I(0));
         EMIT("setp.eq.u32", R(covered), R(row), I(0));
@@ -472,7 +490,8 @@ void mg_memory_count_same(struct mg_memory_request *q)
     mg_code_place(q->at, done);
 }
 
-/* Lanes of a request of which it is known what all of them would ask for: from which lanes there are. Jumps to nowhere. */
+/* Lanes of a request of which it is known what all of them would ask for: from which lanes there are. Jumps to nowhere.
+ */
 static void count_some(struct mg_memory_request *q, const struct mg_memory_fixed *x)
 {
     mg_id slot = reg32(q), t = reg32(q), one = pred(q), p = pred(q), total = reg32(q), tell = mg_code_label(q->at);
@@ -519,7 +538,8 @@ static void count_some(struct mg_memory_request *q, const struct mg_memory_fixed
 
 void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_fixed *x, mg_id in_row, uint32_t sum)
 {
-    mg_id full = pred(q), p = pred(q), some = mg_code_label(q->at), any = mg_code_label(q->at), done = mg_code_label(q->at);
+    mg_id full = pred(q), p = pred(q), some = mg_code_label(q->at), any = mg_code_label(q->at),
+          done = mg_code_label(q->at);
     ask_lanes(q, done);
     EMIT("setp.eq.u32", R(full), R(q->active), R(in_row));
     if (sum != UINT32_MAX) {
@@ -549,7 +569,8 @@ void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_f
 
 static void follow(struct mg_memory_request *q, mg_id full, const struct mg_memory_group *g)
 {
-    mg_id done = mg_code_label(q->at), partial = mg_code_label(q->at), sectors = reg32(q), lines = reg32(q), row = reg32(q), unit = pred(q);
+    mg_id done = mg_code_label(q->at), partial = mg_code_label(q->at), sectors = reg32(q), lines = reg32(q),
+          row = reg32(q), unit = pred(q);
     EMIT("setp.eq.u32", R(unit), R(g->slot), I(SLOT(MG_MC_UNIT)));
     if (has_sectors(q)) count_sectors(q, unit, sectors, lines);
     jump(q, full, true, partial);
@@ -565,7 +586,8 @@ static void follow(struct mg_memory_request *q, mg_id full, const struct mg_memo
     mg_code_place(q->at, done);
 }
 
-void mg_memory_follow(const struct mg_memory_request *first, const struct mg_memory_group *g, const struct mg_memory_follower *f, uint32_t n)
+void mg_memory_follow(const struct mg_memory_request *first, const struct mg_memory_group *g,
+                      const struct mg_memory_follower *f, uint32_t n)
 {
     struct mg_memory_request one = *first, *q = &one;
     mg_id done = mg_code_label(q->at), addr = reg64(q);

@@ -1,4 +1,5 @@
-/* memory: what the addresses of a request's lanes ask for together, lane against lane. See tool/memory/count.c for when.
+/* memory: what the addresses of a request's lanes ask for together, lane against lane. See tool/memory/count.c for
+ * when.
  *
  *   in order    sectors follow from which lanes there are and where in its sector the first begins
  *   ascending   from neighbour to neighbour
@@ -29,7 +30,8 @@ static void keep_equal(struct mg_memory_request *q, mg_id v, mg_id peers)
         EMIT("and.b32", R(peers), R(peers), R(equal));
         return;
     }
-    mg_id left = reg32(q), common = reg32(q), bit = reg32(q), p = pred(q), again = mg_code_label(q->at), out = mg_code_label(q->at);
+    mg_id left = reg32(q), common = reg32(q), bit = reg32(q), p = pred(q), again = mg_code_label(q->at),
+          out = mg_code_label(q->at);
     EMIT("redux.sync.or.b32", R(left), R(v), mask_of(q));
     EMIT("redux.sync.and.b32", R(common), R(v), mask_of(q));
     EMIT("xor.b32", R(left), R(left), R(common));
@@ -51,8 +53,10 @@ static mg_id firsts_of(struct mg_memory_request *q, mg_id peers)
     mg_id lower = reg32(q), first = pred(q), firsts = reg32(q);
     EMIT("mov.u32", R(lower), mg_o_sreg(MG_SREG_lanemask_lt, 0));
     EMIT("and.b32", R(lower), R(lower), R(peers));
-    if (q->makes) EMIT("setp.eq.and.u32", R(first), R(lower), I(0), R(q->makes));
-    else EMIT("setp.eq.u32", R(first), R(lower), I(0));
+    if (q->makes)
+        EMIT("setp.eq.and.u32", R(first), R(lower), I(0), R(q->makes));
+    else
+        EMIT("setp.eq.u32", R(first), R(lower), I(0));
     EMIT("vote.sync.ballot.b32", R(firsts), R(first), mask_of(q));
     return firsts;
 }
@@ -76,7 +80,8 @@ static void compare_sectors(struct mg_memory_request *q, mg_id sectors, mg_id li
 
 void mg_memory_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines)
 {
-    mg_id below = reg32(q), from = reg32(q), lo, hi, mine = reg64(q), theirs = reg64(q), first = pred(q), p = pred(q), some = pred(q), b = reg32(q);
+    mg_id below = reg32(q), from = reg32(q), lo, hi, mine = reg64(q), theirs = reg64(q), first = pred(q), p = pred(q),
+          some = pred(q), b = reg32(q);
     mg_id slow = mg_code_label(q->at), done = mg_code_label(q->at);
     EMIT("mov.u32", R(below), mg_o_sreg(MG_SREG_lanemask_lt, 0));
     EMIT("and.b32", R(below), R(below), R(q->active));
@@ -113,8 +118,8 @@ void mg_memory_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines)
     mg_code_place(q->at, done);
 }
 
-/* n = in how many of the runs of lanes that end at the lanes of `ends` (lane 31 among them) there is an active one: adding
- * all lanes of a run but its end to those of them that are active carries into the end if there is any. */
+/* n = in how many of the runs of lanes that end at the lanes of `ends` (lane 31 among them) there is an active one:
+ * adding all lanes of a run but its end to those of them that are active carries into the end if there is any. */
 static void count_runs(struct mg_memory_request *q, mg_id ends, mg_id n)
 {
     mg_id inner = reg32(q), x = reg32(q);
@@ -130,7 +135,8 @@ void mg_memory_sectors_in_order(struct mg_memory_request *q, mg_id sectors, mg_i
 {
     mg_id low = reg32(q), place = reg32(q), ends = reg32(q);
     EMIT("cvt.u32.u64", R(low), R(q->addr));
-    EMIT("mad.lo.u32", R(low), R(mg_value_lane(q->at)), I(-(int64_t)q->bytes), R(low)); /* where lane 0 is, or would be */
+    EMIT("mad.lo.u32", R(low), R(mg_value_lane(q->at)), I(-(int64_t)q->bytes),
+         R(low)); /* where lane 0 is, or would be */
     EMIT("shr.u32", R(low), R(low), I(log2_of(q->bytes)));
     for (int k = 0; k < 2; k++) {
         uint32_t lanes = (k ? 128 : 32) / q->bytes; /* in a sector, a line */
@@ -150,7 +156,10 @@ void mg_memory_sectors_in_order(struct mg_memory_request *q, mg_id sectors, mg_i
 
 /* ---- banks ----------------------------------------------------------------------------------------------------- */
 
-static uint32_t groups_of(const struct mg_memory_request *q) { return q->bytes > 8 ? 4 : q->bytes > 4 ? 2 : 1; }
+static uint32_t groups_of(const struct mg_memory_request *q)
+{
+    return q->bytes > 8 ? 4 : q->bytes > 4 ? 2 : 1;
+}
 
 /* The largest value of v (below 64) over the lanes here, in each of them. */
 static mg_id largest(struct mg_memory_request *q, mg_id v)
@@ -187,8 +196,10 @@ void mg_memory_passes(struct mg_memory_request *q, mg_id words, mg_id total)
     for (uint32_t g = 0; g < groups; g++) { /* a group without lanes takes no pass beyond the first */
         mg_id in = pred(q), extra = reg32(q);
         if (groups > 1) EMIT("setp.eq.u32", R(in), R(group), I(g));
-        if (groups > 1) EMIT("selp.u32", R(mine), R(words), I(1), R(in));
-        else EMIT("mov.u32", R(mine), R(words));
+        if (groups > 1)
+            EMIT("selp.u32", R(mine), R(words), I(1), R(in));
+        else
+            EMIT("mov.u32", R(mine), R(words));
         EMIT("add.u32", R(extra), R(largest(q, mine)), I(-1));
         EMIT("add.u32", R(total), R(total), R(extra));
     }
@@ -220,7 +231,8 @@ void mg_memory_rivals(struct mg_memory_request *q, mg_id rivals, struct mg_opnd 
 void mg_memory_conflicts(struct mg_memory_request *q, mg_id total)
 {
     uint32_t lanes = 32 / groups_of(q);
-    mg_id word = reg32(q), rivals = reg32(q), equal = reg32(q), p = pred(q), some = pred(q), done = mg_code_label(q->at);
+    mg_id word = reg32(q), rivals = reg32(q), equal = reg32(q), p = pred(q), some = pred(q),
+          done = mg_code_label(q->at);
     mg_memory_rivals(q, rivals, R(q->active));
     EMIT("mov.u32", R(total), I(0));
     EMIT("add.u32", R(equal), R(rivals), I(-1));

@@ -8,8 +8,10 @@
  *             takes as many passes as its busiest bank has different words: those beyond the first count
  *
  * level=bytes counts accesses and bytes alone: from block counts, guarded instructions in a register.
- * level=full classifies each request (tool/memory/count.c). Instructions of one group (mg_patch_groups) are looked at
- * together where that says enough, and addresses in shared memory where they are made, outside of loops, or when the
+ * level=full classifies each request (tool/memory/count.c). Instructions of one group (mg_patch_groups) are looked
+ *   at
+ * together where that says enough, and addresses in shared memory where they are made, outside of loops, or when
+ *   the
  * twin is made (tool/memory/fixed.c).
  * This file: sites. tool/memory/report.c: what is shown. */
 #include <stdlib.h>
@@ -24,10 +26,12 @@
 enum { FEW = 6 /* requests of a thread */ };
 static const char *const levels[] = {"full", "bytes", NULL}; /* ORDER mg_memory_level */
 static const struct mg_tool_opt memory_opts[] = {
-    {"level", "full", "full: requests, sectors, strides, bank conflicts; bytes: accesses and bytes alone, next to nothing"},
+    {"level", "full",
+     "full: requests, sectors, strides, bank conflicts; bytes: accesses and bytes alone, next to nothing"},
     {0},
 };
-static const struct mg_field memory_fields[] = {{"level", MG_FIELD_CHOICE, offsetof(struct mg_memory_opts, level), 0, 0, levels}, {0}};
+static const struct mg_field memory_fields[] = {
+    {"level", MG_FIELD_CHOICE, offsetof(struct mg_memory_opts, level), 0, 0, levels}, {0}};
 
 static enum mg_err memory_configure(const char *args, void **conf, struct mg_diag *d)
 {
@@ -40,32 +44,41 @@ static enum mg_err memory_analyze(const void *conf, struct mg_patch *p, struct m
     const struct mg_memory_opts *o = conf;
     const struct mg_module *m = mg_patch_module(p);
     if (o->level == MG_MEMORY_FULL && m->sm < 70)
-        return mg_diag_err(d, MG_ERR_UNSUPPORTED, "tool memory, level=full: the PTX is for sm_%u, warps are matched from sm_70 on", m->sm);
+        return mg_diag_err(d, MG_ERR_UNSUPPORTED,
+                           "tool memory, level=full: the PTX is for sm_%u, warps are matched from sm_70 on", m->sm);
     mg_patch_want_blocks(p, false);
     return MG_ERR_OK;
 }
 
 /* ---- sites --------------------------------------------------------------------------------------------- */
 
-static bool access_of(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_access *a) { return mg_patch_access(p, i, a) && a->space != MG_SPACE_param; }
+static bool access_of(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_access *a)
+{
+    return mg_patch_access(p, i, a) && a->space != MG_SPACE_param;
+}
 
 /* Where the access goes: its own space, or what analysis proves of a generic address; generic: not one. */
-static enum mg_space space_of(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a, unsigned *set)
+static enum mg_space space_of(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a,
+                              unsigned *set)
 {
-    *set = a->space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, i->func_ix), i->node) : MG_SPACE_BIT(a->space);
+    *set =
+        a->space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, i->func_ix), i->node) : MG_SPACE_BIT(a->space);
     return mg_spaces_one(*set);
 }
 
 struct group {
     uint32_t site, cell /* of the first, + 1; 0: not there yet */;
     int64_t from;
-    bool same;                      /* all lanes ask for one address in each of them */
-    bool *by_place;                 /* address modulo 128: is one there? */
+    bool same;      /* all lanes ask for one address in each of them */
+    bool *by_place; /* address modulo 128: is one there? */
     struct mg_memory_group shared;
     struct mg_memory_request first; /* its code, which those that follow stand behind */
     MG_VEC(struct mg_memory_follower) followers;
 };
-struct class_of { uint32_t func_ix, base, bytes, uses; struct mg_memory_class k; };
+struct class_of {
+    uint32_t func_ix, base, bytes, uses;
+    struct mg_memory_class k;
+};
 struct run { /* of one kernel */
     struct mg_patch *p;
     const struct mg_access_group *groups;
@@ -90,7 +103,8 @@ static mg_id plain_guard(struct mg_code_at *at, mg_id guard, bool negated)
 /* A generic access that may be to shared memory: lanes to whom it is go one way, the others the other. */
 static void count_generic(struct mg_memory_request *q, enum mg_space space)
 {
-    mg_id shared = mg_code_reg(q->at, MG_TYPE_pred), elsewhere = mg_code_reg(q->at, MG_TYPE_pred), generic = q->addr, near = mg_code_reg(q->at, MG_TYPE_b64);
+    mg_id shared = mg_code_reg(q->at, MG_TYPE_pred), elsewhere = mg_code_reg(q->at, MG_TYPE_pred), generic = q->addr,
+          near = mg_code_reg(q->at, MG_TYPE_b64);
     MG_CODE(q->at, "isspacep.shared", mg_o_reg(shared), mg_o_reg(generic));
     MG_CODE(q->at, "not.pred", mg_o_reg(elsewhere), mg_o_reg(shared));
     if (q->makes) {
@@ -111,14 +125,17 @@ static void count_generic(struct mg_memory_request *q, enum mg_space space)
 
 /* ---- classes of addresses ------------------------------------------------------------------------------------ */
 
-/* Where a value is made: behind the instruction, or at the head of the block where others meet; NULL: nowhere that one can look. */
+/* Where a value is made: behind the instruction, or at the head of the block where others meet; NULL: nowhere that one
+ * can look. */
 static struct mg_code_at *made_at(struct run *r, uint32_t func_ix, uint32_t value, uint32_t *block)
 {
     const struct mg_ssa_value *v = &mg_patch_ssa(r->p, func_ix)->values[value];
     const struct mg_module *m = mg_patch_module(r->p);
     *block = v->block;
     if (v->kind == MG_SSA_phi) return mg_at_block(r->p, mg_patch_sites(r->p)->first_block[func_ix] + v->block);
-    if (v->kind != MG_SSA_def || m->nodes.at[v->node].guard || mg_node_form(m, &m->nodes.at[v->node])->op_flags & MG_OPF_ENDS_BLOCK) return NULL;
+    if (v->kind != MG_SSA_def || m->nodes.at[v->node].guard ||
+        mg_node_form(m, &m->nodes.at[v->node])->op_flags & MG_OPF_ENDS_BLOCK)
+        return NULL;
     return mg_at_after(r->p, v->node);
 }
 
@@ -138,7 +155,8 @@ static bool is_classed(const struct mg_access_group *g, const struct mg_access *
 }
 
 /* The class of a group's addresses, where one look at them serves several requests; NULL: each has to look. */
-static const struct mg_memory_class *class_of(struct run *r, const struct mg_patch_inst *i, const struct mg_access_group *g, const struct mg_access *a)
+static const struct mg_memory_class *class_of(struct run *r, const struct mg_patch_inst *i,
+                                              const struct mg_access_group *g, const struct mg_access *a)
 {
     uint32_t bytes = (uint32_t)a->bytes * a->vec, block;
     const struct mg_loops *l = mg_patch_loops(r->p, i->func_ix);
@@ -161,9 +179,11 @@ static const struct mg_memory_class *class_of(struct run *r, const struct mg_pat
 }
 
 /* Is what the address asks for known? Worth it in kernels whose CTAs will hardly be anything but rows. */
-static bool is_fixed(struct run *r, const struct mg_patch_inst *i, const struct mg_access_group *g, const struct mg_access *a, struct mg_memory_fixed *x)
+static bool is_fixed(struct run *r, const struct mg_patch_inst *i, const struct mg_access_group *g,
+                     const struct mg_access *a, struct mg_memory_fixed *x)
 {
-    return r->in_rows && !i->func_ix && is_classed(g, a) && mg_memory_fix(r->p, &r->values, g->base, (uint32_t)a->bytes * a->vec, x);
+    return r->in_rows && !i->func_ix && is_classed(g, a) &&
+           mg_memory_fix(r->p, &r->values, g->base, (uint32_t)a->bytes * a->vec, x);
 }
 
 static bool is_in_rows(const struct mg_module *m, const struct mg_patch_inst *insts, uint32_t n)
@@ -171,7 +191,9 @@ static bool is_in_rows(const struct mg_module *m, const struct mg_patch_inst *in
     for (uint32_t i = 0; i < n; i++) {
         const struct mg_node *k = &m->nodes.at[insts[i].node];
         for (uint32_t o = 0; o < k->n_opnds; o++)
-            if (m->opnds.at[k->opnd + o].kind == MG_OPND_sreg && m->opnds.at[k->opnd + o].id == MG_SREG_tid && m->opnds.at[k->opnd + o].sub != 1) return false;
+            if (m->opnds.at[k->opnd + o].kind == MG_OPND_sreg && m->opnds.at[k->opnd + o].id == MG_SREG_tid &&
+                m->opnds.at[k->opnd + o].sub != 1)
+                return false;
     }
     return true;
 }
@@ -180,7 +202,8 @@ static mg_id find_row(struct run *r)
 {
     if (r->row) return r->row;
     struct mg_code_at *at = mg_at_entry(r->p, 0);
-    mg_id x = mg_code_temp(at, MG_TYPE_b32), y = mg_code_temp(at, MG_TYPE_b32), z = mg_code_temp(at, MG_TYPE_b32), whole = mg_code_temp(at, MG_TYPE_pred), one = mg_code_temp(at, MG_TYPE_pred);
+    mg_id x = mg_code_temp(at, MG_TYPE_b32), y = mg_code_temp(at, MG_TYPE_b32), z = mg_code_temp(at, MG_TYPE_b32),
+          whole = mg_code_temp(at, MG_TYPE_pred), one = mg_code_temp(at, MG_TYPE_pred);
     r->row = mg_code_reg(at, MG_TYPE_b32);
     MG_CODE(at, "mov.u32", mg_o_reg(x), mg_o_sreg(MG_SREG_ntid, 1));
     MG_CODE(at, "mov.u32", mg_o_reg(y), mg_o_sreg(MG_SREG_ntid, 2));
@@ -194,10 +217,12 @@ static mg_id find_row(struct run *r)
     return r->row;
 }
 
-static void count_fixed(struct run *r, const struct mg_patch_inst *i, struct mg_memory_request *q, const struct mg_memory_fixed *x)
+static void count_fixed(struct run *r, const struct mg_patch_inst *i, struct mg_memory_request *q,
+                        const struct mg_memory_fixed *x)
 {
     uint32_t sum = UINT32_MAX;
-    if (mg_patch_loops(r->p, 0)->loop_of[i->block] == MG_NO_LOOP) { /* a bit of each thread; in loops it would take registers of its own */
+    if (mg_patch_loops(r->p, 0)->loop_of[i->block] ==
+        MG_NO_LOOP) { /* a bit of each thread; in loops it would take registers of its own */
         sum = mg_patch_warp_sum(r->p);
         mg_patch_share(r->p, sum, q->cell + x->pattern, 1);
         if (x->conflicts) mg_patch_share(r->p, sum, q->cell + MG_MC_CONFLICTS, x->conflicts);
@@ -212,7 +237,8 @@ static void count_uses(struct run *r, const struct mg_patch_inst *insts, uint32_
         const struct mg_access_group *g = r->group_of[i] == UINT32_MAX ? NULL : &r->groups[r->group_of[i]];
         if (!g || g->first != insts[i].node || !access_of(r->p, &insts[i], &a) || !is_classed(g, &a)) continue;
         struct mg_memory_fixed x;
-        if (!is_fixed(r, &insts[i], g, &a, &x)) find_class(r, insts[i].func_ix, g->base, (uint32_t)a.bytes * a.vec)->uses++;
+        if (!is_fixed(r, &insts[i], g, &a, &x))
+            find_class(r, insts[i].func_ix, g->base, (uint32_t)a.bytes * a.vec)->uses++;
     }
 }
 
@@ -229,8 +255,10 @@ static bool is_uniform(struct mg_patch *p, const struct mg_patch_inst *i, const 
 {
     const struct mg_uniform *u = i->func_ix ? NULL : mg_patch_uniform(p, 0);
     if (!u || u->cohort[i->block] == MG_NO_COHORT || o->kind != MG_OPND_addr) return false;
-    if (o->sub == MG_OPND_reg && o->id >= mg_patch_cfg(p, 0)->m->regs.n) return true; /* the twin's: where a variable is */
-    return o->sub == MG_OPND_var || (o->sub == MG_OPND_reg && !(o->n & 7) && o->id >= u->reg_lo && o->id < u->reg_hi && !u->varying[o->id - u->reg_lo]);
+    if (o->sub == MG_OPND_reg && o->id >= mg_patch_cfg(p, 0)->m->regs.n)
+        return true; /* the twin's: where a variable is */
+    return o->sub == MG_OPND_var || (o->sub == MG_OPND_reg && !(o->n & 7) && o->id >= u->reg_lo && o->id < u->reg_hi &&
+                                     !u->varying[o->id - u->reg_lo]);
 }
 
 static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i, const struct mg_access *a)
@@ -241,22 +269,36 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
     mg_id guard = mg_node_guard(m, i->node, &negated);
     unsigned set;
     enum mg_space space = space_of(p, i, a, &set);
-    struct mg_memory_note note = {.bytes = (uint32_t)a->bytes * a->vec, .vec = a->vec, .space = space, .reads = a->reads, .writes = a->writes, .atomic = a->atomic, .guarded = guard != 0, .full = true};
+    struct mg_memory_note note = {.bytes = (uint32_t)a->bytes * a->vec,
+                                  .vec = a->vec,
+                                  .space = space,
+                                  .reads = a->reads,
+                                  .writes = a->writes,
+                                  .atomic = a->atomic,
+                                  .guarded = guard != 0,
+                                  .full = true};
     const struct mg_access_group *g = &r->groups[r->group_of[ix]];
     struct group *s = &r->state[r->group_of[ix]];
     const struct mg_opnd *o = &m->opnds.at[m->nodes.at[i->node].opnd + a->addr];
     int64_t off = (int64_t)o->val;
     if (s->cell && r->sites - s->site > MG_MC_MOST_BACK) s = mg_arena_new(mg_patch_scratch(p), struct group);
-    bool first = !s->cell, generic = a->space == MG_SPACE_generic, lined = !generic && space != MG_SPACE_shared && space != MG_SPACE_const && note.bytes >= 4 && note.bytes <= 128 && !(note.bytes & (note.bytes - 1));
+    bool first = !s->cell, generic = a->space == MG_SPACE_generic,
+         lined = !generic && space != MG_SPACE_shared && space != MG_SPACE_const && note.bytes >= 4 &&
+                 note.bytes <= 128 && !(note.bytes & (note.bytes - 1));
     if (!first) note.back = r->sites - s->site, note.apart = (uint32_t)((uint64_t)(off - s->from) % 128 / 4);
-    if (first) s->site = r->sites, s->from = off, s->same = is_uniform(p, i, o), s->by_place = mg_arena_array(mg_patch_scratch(p), bool, 128);
-    uint32_t place = (uint64_t)(off - s->from) % period(space, note.bytes), places = first && lined && !s->same ? 128 / note.bytes : 0;
+    if (first)
+        s->site = r->sites, s->from = off, s->same = is_uniform(p, i, o),
+        s->by_place = mg_arena_array(mg_patch_scratch(p), bool, 128);
+    uint32_t place = (uint64_t)(off - s->from) % period(space, note.bytes),
+             places = first && lined && !s->same ? 128 / note.bytes : 0;
     bool known = s->by_place[place] || (!first && s->same);
-    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, known ? 0 : MG_MC_COUNT + places, MG_MERGE_SUM, mg_memory_pack(&note));
+    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, known ? 0 : MG_MC_COUNT + places, MG_MERGE_SUM,
+                                  mg_memory_pack(&note));
     s->by_place[place] = true;
     r->sites++;
     if (known) return;
-    struct mg_memory_request q = {.at = mg_at_before(p, i->node), .m = m, .space = space, .bytes = note.bytes, .cell = cell, .places = places};
+    struct mg_memory_request q = {
+        .at = mg_at_before(p, i->node), .m = m, .space = space, .bytes = note.bytes, .cell = cell, .places = places};
     q.makes = plain_guard(q.at, guard, negated);
     q.row = mg_patch_row(p, cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS);
     if (places) q.place_row = mg_patch_row(p, cell + MG_MC_COUNT, places);
@@ -275,14 +317,18 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
     } else if (first) {
         s->cell = cell + 1;
         if (g->n > 1 && space != MG_SPACE_shared) {
-            s->shared = (struct mg_memory_group){.covered = mg_code_reg(q.at, MG_TYPE_pred), .slot = mg_code_reg(q.at, MG_TYPE_b32)};
+            s->shared = (struct mg_memory_group){.covered = mg_code_reg(q.at, MG_TYPE_pred),
+                                                 .slot = mg_code_reg(q.at, MG_TYPE_b32)};
             q.group = &s->shared;
         }
         s->first = q;
         struct mg_memory_fixed x;
-        if (s->same) mg_memory_count_same(&q);
-        else if (is_fixed(r, i, g, a, &x)) count_fixed(r, i, &q, &x);
-        else mg_memory_count(&q, class_of(r, i, g, a));
+        if (s->same)
+            mg_memory_count_same(&q);
+        else if (is_fixed(r, i, g, a, &x))
+            count_fixed(r, i, &q, &x);
+        else
+            mg_memory_count(&q, class_of(r, i, g, a));
     } else {
         mg_memory_count(&q, NULL);
     }
@@ -294,7 +340,9 @@ static bool is_busy(struct run *r, const struct mg_patch_inst *insts, uint32_t n
     uint32_t requests = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;
-        if (r->group_of[i] == UINT32_MAX || insts[i].func_ix || r->groups[r->group_of[i]].first != insts[i].node || !access_of(r->p, &insts[i], &a)) continue;
+        if (r->group_of[i] == UINT32_MAX || insts[i].func_ix || r->groups[r->group_of[i]].first != insts[i].node ||
+            !access_of(r->p, &insts[i], &a))
+            continue;
         requests += mg_patch_loops(r->p, 0)->loop_of[insts[i].block] == MG_NO_LOOP ? 1 : FEW;
     }
     return requests >= FEW;
@@ -305,7 +353,13 @@ static void count_bytes(struct mg_patch *p, const struct mg_patch_inst *i, const
     bool negated = false;
     mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
     unsigned set;
-    struct mg_memory_note note = {.bytes = (uint32_t)a->bytes * a->vec, .vec = a->vec, .space = space_of(p, i, a, &set), .reads = a->reads, .writes = a->writes, .atomic = a->atomic, .guarded = guard != 0};
+    struct mg_memory_note note = {.bytes = (uint32_t)a->bytes * a->vec,
+                                  .vec = a->vec,
+                                  .space = space_of(p, i, a, &set),
+                                  .reads = a->reads,
+                                  .writes = a->writes,
+                                  .atomic = a->atomic,
+                                  .guarded = guard != 0};
     uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, guard != 0, MG_MERGE_SUM, mg_memory_pack(&note));
     if (!guard) return;
     struct mg_code_at *at = mg_at_before(p, i->node);
@@ -332,8 +386,10 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;
         if (!access_of(p, &insts[i], &a)) continue;
-        if (o->level == MG_MEMORY_FULL) count_site(&r, i, &insts[i], &a);
-        else count_bytes(p, &insts[i], &a);
+        if (o->level == MG_MEMORY_FULL)
+            count_site(&r, i, &insts[i], &a);
+        else
+            count_bytes(p, &insts[i], &a);
     }
     for (uint32_t i = 0; i < r.n_groups; i++) {
         struct group *s = &r.state[i];
@@ -346,8 +402,14 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
 
 extern const struct mg_tool mg_tool_memory;
 const struct mg_tool mg_tool_memory = {
-    .name = "memory", .summary = "accesses, bytes, sectors, strides and bank conflicts of each memory instruction",
+    .name = "memory",
+    .summary = "accesses, bytes, sectors, strides and bank conflicts of each memory instruction",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.7, with level=bytes 1.03 (docs/measured.md)",
-    .opts = memory_opts, .configure = memory_configure, .release = free,
-    .analyze = memory_analyze, .instrument = memory_instrument, .profile = mg_memory_profile, .flags = MG_TOOL_NO_LOADS | MG_TOOL_APART | MG_TOOL_ACCESSES,
+    .opts = memory_opts,
+    .configure = memory_configure,
+    .release = free,
+    .analyze = memory_analyze,
+    .instrument = memory_instrument,
+    .profile = mg_memory_profile,
+    .flags = MG_TOOL_NO_LOADS | MG_TOOL_APART | MG_TOOL_ACCESSES,
 };

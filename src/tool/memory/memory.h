@@ -5,14 +5,16 @@
 #include "view/kit.h"
 
 enum mg_memory_level { MG_MEMORY_FULL, MG_MEMORY_BYTES };
-struct mg_memory_opts { uint32_t level; };
+struct mg_memory_opts {
+    uint32_t level;
+};
 
 /* Cells of a site, level=full; level=bytes has the first alone, where the instruction is guarded. Sites of one
  * group (mg_patch_groups) share those of the first (`back`): all of them where addresses that differ by what
  * theirs do ask for the same; else those marked G. The site's own count what is left. */
 enum mg_memory_cell {
-    MG_MC_ACCESSES,  /* G: of a guarded instruction; else the block's thread entries */
-    MG_MC_SECTORS,   /* of requests that are neither MG_MC_SAME nor MG_MC_ALIGNED */
+    MG_MC_ACCESSES, /* G: of a guarded instruction; else the block's thread entries */
+    MG_MC_SECTORS,  /* of requests that are neither MG_MC_SAME nor MG_MC_ALIGNED */
     MG_MC_LINES,
     MG_MC_CONFLICTS, /* shared memory: passes beyond the first of each group of lanes */
     /* Requests by the pattern of their addresses; one of them each. */
@@ -24,70 +26,97 @@ enum mg_memory_cell {
     MG_MC_STRIDE_MORE,
     MG_MC_IRREGULAR, /* anything else, and strides of less than 32 lanes */
     MG_MC_SAME_ALL,  /* G: MG_MC_SAME of all sites of the group */
-    MG_MC_COUNT,     /* G: behind it, if at all: 32 lanes in order, by where in its line the first lane's bytes begin, in units of a lane's */
+    MG_MC_COUNT, /* G: behind it, if at all: 32 lanes in order, by where in its line the first lane's bytes begin, in
+                    units of a lane's */
 };
 enum { MG_MC_PATTERNS = MG_MC_SAME_ALL - MG_MC_SAME, MG_MC_MOST_BACK = 255 };
 
 /* A site's note: what the instruction does; which site before it is its group's first, 0: itself; how far behind
  * that one's address its own is, modulo 128, in units of 4 bytes. */
-struct mg_memory_note { uint32_t bytes /* of a lane */, vec, space, back, apart; bool reads, writes, atomic, guarded, full; };
+struct mg_memory_note {
+    uint32_t bytes /* of a lane */, vec, space, back, apart;
+    bool reads, writes, atomic, guarded, full;
+};
 static inline uint32_t mg_memory_pack(const struct mg_memory_note *n)
 {
-    return n->bytes | n->vec << 6 | n->space << 10 | (uint32_t)n->reads << 14 | (uint32_t)n->writes << 15 | (uint32_t)n->atomic << 16 | (uint32_t)n->guarded << 17 | (uint32_t)n->full << 18 | n->back << 19 | n->apart << 27;
+    return n->bytes | n->vec << 6 | n->space << 10 | (uint32_t)n->reads << 14 | (uint32_t)n->writes << 15 |
+           (uint32_t)n->atomic << 16 | (uint32_t)n->guarded << 17 | (uint32_t)n->full << 18 | n->back << 19 |
+           n->apart << 27;
 }
 static inline struct mg_memory_note mg_memory_unpack(uint32_t v)
 {
-    return (struct mg_memory_note){.bytes = v & 63, .vec = v >> 6 & 15, .space = v >> 10 & 15, .reads = v >> 14 & 1, .writes = v >> 15 & 1, .atomic = v >> 16 & 1, .guarded = v >> 17 & 1, .full = v >> 18 & 1, .back = v >> 19 & 255, .apart = v >> 27};
+    return (struct mg_memory_note){.bytes = v & 63,
+                                   .vec = v >> 6 & 15,
+                                   .space = v >> 10 & 15,
+                                   .reads = v >> 14 & 1,
+                                   .writes = v >> 15 & 1,
+                                   .atomic = v >> 16 & 1,
+                                   .guarded = v >> 17 & 1,
+                                   .full = v >> 18 & 1,
+                                   .back = v >> 19 & 255,
+                                   .apart = v >> 27};
 }
 
 /* ---- code ------------------------------------------------------------------------------------------------ */
 
 /* Registers that the first of a group leaves to the others: was the request counted for all of them (alike in the lanes
  * here); if not, its pattern, as a lane of the row. */
-struct mg_memory_group { mg_id covered, slot; };
+struct mg_memory_group {
+    mg_id covered, slot;
+};
 struct mg_memory_request { /* one site under work */
     struct mg_code_at *at;
     struct mg_module *m;
     enum mg_space space;
-    mg_id makes;               /* predicate: this lane makes the access; 0: all here do */
-    mg_id addr;                /* b64 */
-    uint32_t bytes, cell;      /* of a lane; the site's first */
-    uint32_t row;              /* of cells from MG_MC_SECTORS on */
-    uint32_t places, place_row; /* how many cells behind MG_MC_COUNT there are, at most 32; theirs */
+    mg_id makes;                         /* predicate: this lane makes the access; 0: all here do */
+    mg_id addr;                          /* b64 */
+    uint32_t bytes, cell;                /* of a lane; the site's first */
+    uint32_t row;                        /* of cells from MG_MC_SECTORS on */
+    uint32_t places, place_row;          /* how many cells behind MG_MC_COUNT there are, at most 32; theirs */
     const struct mg_memory_group *group; /* whose first it is; NULL: it is alone */
-    mg_id here, active;        /* lanes at the spot; of these, those that make the access */
-    struct mg_opnd mask;       /* a constant, where it is known that all lanes run this; else none (mask_of) */
+    mg_id here, active;                  /* lanes at the spot; of these, those that make the access */
+    struct mg_opnd mask; /* a constant, where it is known that all lanes run this; else none (mask_of) */
 };
-/* What lanes ask of shared memory with addresses that count from one value, found where the value is made. Registers: few,
- * since they are kept from there on. */
+/* What lanes ask of shared memory with addresses that count from one value, found where the value is made. Registers:
+ * few, since they are kept from there on. */
 struct mg_memory_class {
-    mg_id lanes;   /* those that were there, where it is known what they ask for all together; else none */
-    mg_id row;     /* that: what this lane adds, and from bit 10 on to which cell */
-    mg_id breaks;  /* lanes of these that are not in order with the lane before; lane 0: addresses do not ascend word by word */
-    bool changes;  /* the value may be made more than once: lanes have to agree on what they know */
+    mg_id lanes;  /* those that were there, where it is known what they ask for all together; else none */
+    mg_id row;    /* that: what this lane adds, and from bit 10 on to which cell */
+    mg_id breaks; /* lanes of these that are not in order with the lane before; lane 0: addresses do not ascend word by
+                     word */
+    bool changes; /* the value may be made more than once: lanes have to agree on what they know */
 };
-/* What 32 lanes ask of shared memory, known when the twin is made (tool/memory/fixed.c); of warps that lie in one row of their CTA. */
+/* What 32 lanes ask of shared memory, known when the twin is made (tool/memory/fixed.c); of warps that lie in one row
+ * of their CTA. */
 struct mg_memory_fixed {
     uint32_t pattern, conflicts; /* a cell of the site; passes beyond the first */
-    uint32_t breaks;   /* lanes that are not in order with the lane before */
-    uint32_t ascends;  /* from lane to lane, word by word or more */
-    uint32_t period;   /* lanes ask for one bank when and only when their numbers differ by a multiple of this; 0: it cannot be said so, or is not needed */
+    uint32_t breaks;             /* lanes that are not in order with the lane before */
+    uint32_t ascends;            /* from lane to lane, word by word or more */
+    uint32_t period; /* lanes ask for one bank when and only when their numbers differ by a multiple of this; 0: it
+                        cannot be said so, or is not needed */
 };
 struct mg_memory_value;
-/* known: NULL at first, of one kernel. value: SSA value of the kernel's own code that addresses count from. False: it is not known. */
-bool mg_memory_fix(struct mg_patch *p, struct mg_memory_value **known, uint32_t value, uint32_t bytes, struct mg_memory_fixed *x);
-/* Counts a request of which that is known. row: register, all ones where the warp lies in one row, else 0. sum: counts threads of
- * whole warps; UINT32_MAX: they are added to the cells here. */
+/* known: NULL at first, of one kernel. value: SSA value of the kernel's own code that addresses count from. False: it
+ * is not known. */
+bool mg_memory_fix(struct mg_patch *p, struct mg_memory_value **known, uint32_t value, uint32_t bytes,
+                   struct mg_memory_fixed *x);
+/* Counts a request of which that is known. row: register, all ones where the warp lies in one row, else 0. sum: counts
+ * threads of whole warps; UINT32_MAX: they are added to the cells here. */
 void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_fixed *x, mg_id row, uint32_t sum);
 void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k);
 /* Counts a request. k: class of its addresses, or NULL. */
 void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k);
 /* Counts one of which it is known that all lanes ask for one address. */
 void mg_memory_count_same(struct mg_memory_request *q);
-/* Counts those of other instructions of the group, at other places in its lines, where the first one's did not for all: one
- * look for all of them, behind that one's code; between them it would stand in the way of loads. Not of shared memory. */
-struct mg_memory_follower { uint32_t cell, row; int64_t apart; };
-void mg_memory_follow(const struct mg_memory_request *first, const struct mg_memory_group *g, const struct mg_memory_follower *f, uint32_t n);
+/* Counts those of other instructions of the group, at other places in its lines, where the first one's did not for all:
+ * one look for all of them, behind that one's code; between them it would stand in the way of loads. Not of shared
+ * memory. */
+struct mg_memory_follower {
+    uint32_t cell, row;
+    int64_t apart;
+};
+void mg_memory_follow(const struct mg_memory_request *first, const struct mg_memory_group *g,
+                      const struct mg_memory_follower *f, uint32_t n);
 
 void mg_memory_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j);
 

@@ -5,14 +5,16 @@
 #include "tool/memory/memory.h"
 
 enum { charts = 8 };
-static const char *const patterns[MG_MC_PATTERNS] = {"same", "aligned", "unit", "stride_32", "stride_128", "stride_more", "irregular"};
+static const char *const patterns[MG_MC_PATTERNS] = {"same",       "aligned",     "unit",     "stride_32",
+                                                     "stride_128", "stride_more", "irregular"};
 
 struct figures { /* of one site */
     const struct mg_result_kernel *k;
     const struct mg_result_site *s;
     struct mg_memory_note note;
     bool counted, has_requests, has_sectors, has_conflicts;
-    uint64_t accesses, bytes_read, bytes_written, requests, sectors, lines, conflicts, least; /* least: sectors that the bytes would fill */
+    uint64_t accesses, bytes_read, bytes_written, requests, sectors, lines, conflicts,
+        least; /* least: sectors that the bytes would fill */
     uint64_t pattern[MG_MC_PATTERNS];
 };
 
@@ -93,7 +95,8 @@ static void site_json(const struct mg_tool_result *r, const struct figures *f, s
 }
 
 /* Bytes of a kernel over all spaces that are memory of the device. */
-static void totals(const struct figures *f, uint32_t n, const struct mg_result_kernel *k, uint64_t *read, uint64_t *written)
+static void totals(const struct figures *f, uint32_t n, const struct mg_result_kernel *k, uint64_t *read,
+                   uint64_t *written)
 {
     *read = *written = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -129,7 +132,9 @@ static uint64_t wasted(const struct figures *f)
 
 static void request_table(struct mg_table *t, const struct mg_tool_result *r, const struct figures *f, uint32_t n)
 {
-    mg_table_begin(t, "memory", "memory instructions by wasted transfers: sectors beyond what the bytes would fill, passes of bank conflicts");
+    mg_table_begin(
+        t, "memory",
+        "memory instructions by wasted transfers: sectors beyond what the bytes would fill, passes of bank conflicts");
     place_columns(t);
     mg_table_column(t, "wasted", MG_COL_BYTES, NULL);
     mg_table_column(t, "sectors", MG_COL_REAL, "a request");
@@ -143,16 +148,23 @@ static void request_table(struct mg_table *t, const struct mg_tool_result *r, co
         if (!f[i].requests) continue;
         place_values(t, &f[i]);
         mg_table_u64(t, wasted(&f[i]));
-        if (f[i].has_sectors) mg_table_f64(t, mg_kit_share(f[i].sectors, f[i].requests)), mg_table_f64(t, MG_MIN(100.0, mg_kit_percent(f[i].accesses * f[i].note.bytes, f[i].sectors * 32)));
-        else mg_table_null(t), mg_table_null(t);
-        if (f[i].has_conflicts) mg_table_f64(t, mg_kit_share(f[i].conflicts, f[i].requests));
-        else mg_table_null(t);
+        if (f[i].has_sectors)
+            mg_table_f64(t, mg_kit_share(f[i].sectors, f[i].requests)),
+                mg_table_f64(t, MG_MIN(100.0, mg_kit_percent(f[i].accesses * f[i].note.bytes, f[i].sectors * 32)));
+        else
+            mg_table_null(t), mg_table_null(t);
+        if (f[i].has_conflicts)
+            mg_table_f64(t, mg_kit_share(f[i].conflicts, f[i].requests));
+        else
+            mg_table_null(t);
         mg_table_u64(t, f[i].requests);
         mg_table_text(t, worst_pattern(&f[i]));
         mg_table_text(t, f[i].k->demangled);
         const char *buffer = mg_kit_buffer(r, f[i].k, f[i].s);
-        if (buffer) mg_table_text(t, buffer);
-        else mg_table_null(t);
+        if (buffer)
+            mg_table_text(t, buffer);
+        else
+            mg_table_null(t);
     }
     mg_table_sort(t, 2);
 }
@@ -169,8 +181,10 @@ static void bytes_table(struct mg_table *t, const struct figures *f, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         place_values(t, &f[i]);
         mg_table_text(t, space_name(&f[i]));
-        if (f[i].counted) mg_table_u64(t, f[i].bytes_read), mg_table_u64(t, f[i].bytes_written), mg_table_u64(t, f[i].accesses);
-        else mg_table_null(t), mg_table_null(t), mg_table_null(t);
+        if (f[i].counted)
+            mg_table_u64(t, f[i].bytes_read), mg_table_u64(t, f[i].bytes_written), mg_table_u64(t, f[i].accesses);
+        else
+            mg_table_null(t), mg_table_null(t), mg_table_null(t);
         mg_table_text(t, f[i].k->demangled);
     }
     mg_table_sort(t, 5);
@@ -193,7 +207,9 @@ static void stride_chart(struct mg_table *t, const struct figures *f, uint32_t n
         labels[rows] = made[rows] = mg_buf_take(&b);
         rows++;
     }
-    if (rows) mg_chart_stacked(&b, "Requests by the pattern of their addresses", labels, rows, patterns, MG_MC_PATTERNS, values, "requests");
+    if (rows)
+        mg_chart_stacked(&b, "Requests by the pattern of their addresses", labels, rows, patterns, MG_MC_PATTERNS,
+                         values, "requests");
     if (rows) mg_table_chart(t, "memory-patterns", "Requests by the pattern of their addresses", b.at, b.n);
     while (rows) free(made[--rows]);
     mg_buf_release(&b);
@@ -206,7 +222,8 @@ void mg_memory_profile(const void *conf, const struct mg_tool_result *r, struct 
     for (uint32_t k = 0; k < r->n_kernels; k++) n += r->kernels[k].n_sites;
     struct figures *f = mg_xcalloc(n + 1, sizeof *f);
     for (uint32_t k = 0; k < r->n_kernels; k++)
-        for (uint32_t i = 0; i < r->kernels[k].n_sites; i++) figures_init(&f[at++], &r->kernels[k], &r->kernels[k].sites[i]);
+        for (uint32_t i = 0; i < r->kernels[k].n_sites; i++)
+            figures_init(&f[at++], &r->kernels[k], &r->kernels[k].sites[i]);
     mg_json_key(j, "kernels");
     mg_json_arr(j);
     for (uint32_t k = 0; k < r->n_kernels; k++) {

@@ -1,8 +1,8 @@
 /* opcodes, level=sass: the machine instructions of each kernel and how often they were executed.
  *
- * Static: what the disassembler lists for the kernel and, in the same image, for functions that were not inlined. Dynamic:
- * block counts of the PTX, carried over to machine code (sass_map.h); instructions that do not map have none, and their share is told.
- * The charts of tool opcodes stay those of the PTX. */
+ * Static: what the disassembler lists for the kernel and, in the same image, for functions that were not inlined.
+ * Dynamic: block counts of the PTX, carried over to machine code (sass_map.h); instructions that do not map have none,
+ * and their share is told. The charts of tool opcodes stay those of the PTX. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,11 @@
 #include "view/kit.h"
 #include "tool/opcodes/sass_map.h"
 
-struct op { const char *name; size_t n; /* up to the first dot */ uint64_t n_static, n_guarded, threads; };
+struct op {
+    const char *name;
+    size_t n; /* up to the first dot */
+    uint64_t n_static, n_guarded, threads;
+};
 struct machine { /* of one kernel */
     const struct mg_result_kernel *k;
     struct mg_result_machine code;
@@ -62,15 +66,19 @@ static int by_use(const void *a, const void *b)
 static void machine_init(struct machine *m, const struct mg_tool_result *r, const struct mg_result_kernel *k)
 {
     *m = (struct machine){.k = k, .measured = k->threads != NULL};
-    if (r->machine) m->code = r->machine(r->user, k);
-    else m->code.why = "machine code is looked at in a report";
+    if (r->machine)
+        m->code = r->machine(r->user, k);
+    else
+        m->code.why = "machine code is looked at in a report";
     if (!m->code.text) return;
     bool *seen = mg_xcalloc(k->n_blocks + 1, 1);
     const struct mg_sass_func *f = mg_sass_find(m->code.text, k->name);
     if (f) add_function(m, f, seen);
     for (uint32_t b = 0; b < k->n_blocks; b++) { /* functions, each at its first block */
         const char *name = k->blocks[b].function;
-        if (!strcmp(name, k->name) || (b && !strcmp(name, k->blocks[b - 1].function)) || !(f = mg_sass_find(m->code.text, name))) continue;
+        if (!strcmp(name, k->name) || (b && !strcmp(name, k->blocks[b - 1].function)) ||
+            !(f = mg_sass_find(m->code.text, name)))
+            continue;
         add_function(m, f, seen);
     }
     uint64_t all = 0, left = 0;
@@ -100,8 +108,10 @@ static void machine_json(const struct machine *m, struct mg_json *j)
     mg_json_key_u64_if(j, "mapped_instructions", has && m->measured, m->known_insts);
     mg_json_key_u64_if(j, "thread", has && m->measured, m->threads);
     mg_json_key(j, "ptx_unmapped_share");
-    if (has && m->measured && m->has_lines) mg_json_f64(j, m->ptx_left);
-    else mg_json_null(j);
+    if (has && m->measured && m->has_lines)
+        mg_json_f64(j, m->ptx_left);
+    else
+        mg_json_null(j);
     mg_json_key(j, "opcodes");
     mg_json_arr(j);
     for (uint32_t i = 0; i < m->ops.n; i++) {
@@ -142,16 +152,22 @@ static void machine_table(struct mg_table *t, const struct machine *m, uint32_t 
         mg_table_row(t);
         mg_table_text(t, m[i].k->demangled);
         mg_table_text(t, m[i].code.native ? "native" : "assembled");
-        if (m[i].code.registers) mg_table_u64(t, m[i].code.registers);
-        else mg_table_null(t);
+        if (m[i].code.registers)
+            mg_table_u64(t, m[i].code.registers);
+        else
+            mg_table_null(t);
         mg_table_u64(t, m[i].insts);
         mg_table_u64(t, m[i].spill_loads);
         mg_table_u64(t, m[i].spill_stores);
         mg_table_u64(t, m[i].blocks);
-        if (m[i].measured) mg_table_f64(t, mg_kit_percent(m[i].insts - m[i].known_insts, m[i].insts));
-        else mg_table_null(t);
-        if (m[i].measured && m[i].has_lines) mg_table_f64(t, 100 * m[i].ptx_left);
-        else mg_table_null(t);
+        if (m[i].measured)
+            mg_table_f64(t, mg_kit_percent(m[i].insts - m[i].known_insts, m[i].insts));
+        else
+            mg_table_null(t);
+        if (m[i].measured && m[i].has_lines)
+            mg_table_f64(t, 100 * m[i].ptx_left);
+        else
+            mg_table_null(t);
     }
 }
 
@@ -173,8 +189,10 @@ static void op_table(struct mg_table *t, const struct machine *m, uint32_t n)
             mg_table_text(t, m[i].k->demangled);
             mg_table_text(t, name.at);
             mg_table_u64(t, op->n_static);
-            if (m[i].measured) mg_table_u64(t, op->threads), mg_table_f64(t, mg_kit_percent(op->threads, m[i].threads));
-            else mg_table_null(t), mg_table_null(t);
+            if (m[i].measured)
+                mg_table_u64(t, op->threads), mg_table_f64(t, mg_kit_percent(op->threads, m[i].threads));
+            else
+                mg_table_null(t), mg_table_null(t);
         }
     mg_table_sort(t, 3);
     mg_buf_release(&name);

@@ -16,7 +16,10 @@
 #include "tool/opcodes/sass_map.h"
 
 enum { LEVEL_PTX, LEVEL_SASS };
-struct conf { bool lanes; uint32_t level; };
+struct conf {
+    bool lanes;
+    uint32_t level;
+};
 
 static const char *const levels[] = {"ptx", "sass", NULL};
 static const struct mg_tool_opt opcodes_opts[] = {
@@ -38,10 +41,17 @@ static enum mg_err opcodes_configure(const char *args, void **conf, struct mg_di
 
 /* ---- analyze, instrument ------------------------------------------------------------------------------ */
 
-enum { note_guarded = 1, note_shift = 1 }; /* note: guarded | (site whose lanes are its own + 1) << 1: that one has a cell, or ends its block */
+enum {
+    note_guarded = 1,
+    note_shift = 1
+}; /* note: guarded | (site whose lanes are its own + 1) << 1: that one has a cell, or ends its block */
 
 /* A guard that is not written anew between two instructions of a block lets the same lanes through both. */
-struct guards { mg_id pred; bool negated; uint32_t site; };
+struct guards {
+    mg_id pred;
+    bool negated;
+    uint32_t site;
+};
 
 static void forget(struct guards *g, uint32_t *n, const struct mg_module *m, mg_id node)
 {
@@ -56,10 +66,15 @@ static enum mg_err opcodes_analyze(const void *conf, struct mg_patch *p, struct 
     return MG_ERR_OK;
 }
 
-static bool leaves(enum mg_op op) { return op == MG_OP_ret || op == MG_OP_exit; }
+static bool leaves(enum mg_op op)
+{
+    return op == MG_OP_ret || op == MG_OP_exit;
+}
 
-/* The instruction that leaves the block under the same guard, if block counts tell how many do; UINT32_MAX: they do not. */
-static uint32_t told_by(struct mg_patch *p, const struct mg_patch_inst *insts, uint32_t n, uint32_t i, mg_id guard, const uint32_t *preds)
+/* The instruction that leaves the block under the same guard, if block counts tell how many do; UINT32_MAX: they do
+ * not. */
+static uint32_t told_by(struct mg_patch *p, const struct mg_patch_inst *insts, uint32_t n, uint32_t i, mg_id guard,
+                        const uint32_t *preds)
 {
     const struct mg_module *m = mg_patch_module(p);
     const struct mg_ssa *ssa = mg_patch_ssa(p, insts[i].func_ix);
@@ -69,9 +84,15 @@ static uint32_t told_by(struct mg_patch *p, const struct mg_patch_inst *insts, u
     while (last + 1 < n && insts[last + 1].id == insts[i].id) last++;
     enum mg_op op = (enum mg_op)mg_node_form(m, &m->nodes.at[insts[last].node])->op;
     mg_node_guard(m, insts[i].node, &negated);
-    if ((op != MG_OP_bra && !leaves(op)) || mg_node_guard(m, insts[last].node, &not_last) != guard || negated != not_last) return UINT32_MAX;
+    if ((op != MG_OP_bra && !leaves(op)) || mg_node_guard(m, insts[last].node, &not_last) != guard ||
+        negated != not_last)
+        return UINT32_MAX;
     uint32_t value = mg_ssa_read(ssa, insts[i].node, guard);
-    return value && value == mg_ssa_read(ssa, insts[last].node, guard) && mg_kit_taken(mg_patch_sites(p)->blocks, preds, mg_patch_sites(p)->n_blocks, insts[i].id, leaves(op), &t) ? last : UINT32_MAX;
+    return value && value == mg_ssa_read(ssa, insts[last].node, guard) &&
+                   mg_kit_taken(mg_patch_sites(p)->blocks, preds, mg_patch_sites(p)->n_blocks, insts[i].id, leaves(op),
+                                &t)
+               ? last
+               : UINT32_MAX;
 }
 
 static enum mg_err opcodes_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
@@ -80,7 +101,8 @@ static enum mg_err opcodes_instrument(const void *conf, struct mg_patch *p, stru
     const struct mg_module *m = mg_patch_module(p);
     const struct mg_patch_inst *insts;
     struct guards known[16];
-    uint32_t n = mg_patch_insts(p, &insts), n_known = 0, *preds = mg_kit_preds(mg_patch_sites(p)->blocks, mg_patch_sites(p)->n_blocks);
+    uint32_t n = mg_patch_insts(p, &insts), n_known = 0,
+             *preds = mg_kit_preds(mg_patch_sites(p)->blocks, mg_patch_sites(p)->n_blocks);
     (void)d;
     for (uint32_t i = 0; i < n; i++) {
         bool negated = false;
@@ -118,7 +140,8 @@ struct tally { /* of one opcode, class, width or line */
 typedef MG_VEC(struct tally) tallies;
 
 /* Executions of an instruction by threads, and by lanes whose guard was true. */
-static uint64_t lanes_of(const struct mg_result_kernel *k, const struct mg_result_site *s, const uint32_t *preds, uint64_t threads, bool *known)
+static uint64_t lanes_of(const struct mg_result_kernel *k, const struct mg_result_site *s, const uint32_t *preds,
+                         uint64_t threads, bool *known)
 {
     uint32_t by = s->note >> note_shift;
     struct mg_kit_taken t;
@@ -126,7 +149,8 @@ static uint64_t lanes_of(const struct mg_result_kernel *k, const struct mg_resul
     if (!(s->note & note_guarded)) return threads;
     const struct mg_result_site *c = by && by <= k->n_sites ? &k->sites[by - 1] : NULL;
     if (c && c->n_cells) return k->cells[c->cell];
-    *known = c && k->threads && c->block < k->n_blocks && mg_kit_taken(k->blocks, preds, k->n_blocks, c->block, strncmp(c->op, "bra", 3), &t);
+    *known = c && k->threads && c->block < k->n_blocks &&
+             mg_kit_taken(k->blocks, preds, k->n_blocks, c->block, strncmp(c->op, "bra", 3), &t);
     return *known ? mg_kit_takers(&t, k->threads, c->block) : 0;
 }
 
@@ -134,7 +158,9 @@ static struct tally *tally_of(tallies *t, const char *name, const struct mg_resu
 {
     for (uint32_t i = 0; i < t->n; i++) {
         const struct mg_result_site *s = t->at[i].site;
-        if (site ? s->line == site->line && !strcmp(s->file ? s->file : "", site->file ? site->file : "") && (s->file || s->ptx_line == site->ptx_line) : !strcmp(t->at[i].name, name))
+        if (site ? s->line == site->line && !strcmp(s->file ? s->file : "", site->file ? site->file : "") &&
+                       (s->file || s->ptx_line == site->ptx_line)
+                 : !strcmp(t->at[i].name, name))
             return &t->at[i];
     }
     *mg_vec_push(t) = (struct tally){.name = name, .site = site, .lanes_known = true};
@@ -149,7 +175,10 @@ static void add_to(struct tally *t, uint64_t threads, uint64_t lanes, bool known
     t->lanes_known = t->lanes_known && known;
 }
 
-struct mix { tallies ops, types, classes, gt, widths, lines; uint64_t threads; };
+struct mix {
+    tallies ops, types, classes, gt, widths, lines;
+    uint64_t threads;
+};
 
 static void mix_init(struct mix *x, const struct mg_result_kernel *k)
 {
@@ -166,7 +195,8 @@ static void mix_init(struct mix *x, const struct mg_result_kernel *k)
         struct mg_form f = {0};
         mg_form_parse(&f, s->op, strlen(s->op));
         add_to(tally_of(&x->ops, s->op, NULL), threads, lanes, known);
-        add_to(tally_of(&x->types, f.n_types ? mg_type_name((enum mg_type)f.types[0]) : "none", NULL), threads, lanes, known);
+        add_to(tally_of(&x->types, f.n_types ? mg_type_name((enum mg_type)f.types[0]) : "none", NULL), threads, lanes,
+               known);
         add_to(&x->classes.at[mg_form_class(&f)], threads, lanes, known);
         add_to(&x->gt.at[mg_form_gt_class(&f)], threads, lanes, known);
         add_to(&x->widths.at[mg_form_width(&f)], threads, lanes, known);
@@ -216,17 +246,24 @@ static void tally_rows(struct mg_table *t, const char *kernel, const tallies *a,
         if (!one->n_static) continue;
         mg_table_row(t);
         mg_table_text(t, kernel);
-        if (one->site) mg_table_place(t, one->site);
-        else mg_table_text(t, one->name);
+        if (one->site)
+            mg_table_place(t, one->site);
+        else
+            mg_table_text(t, one->name);
         mg_table_u64(t, one->n_static);
-        if (measured) mg_table_u64(t, one->threads), mg_table_f64(t, mg_kit_percent(one->threads, x->threads));
-        else mg_table_null(t), mg_table_null(t);
-        if (measured && one->lanes_known) mg_table_u64(t, one->lanes);
-        else mg_table_null(t);
+        if (measured)
+            mg_table_u64(t, one->threads), mg_table_f64(t, mg_kit_percent(one->threads, x->threads));
+        else
+            mg_table_null(t), mg_table_null(t);
+        if (measured && one->lanes_known)
+            mg_table_u64(t, one->lanes);
+        else
+            mg_table_null(t);
     }
 }
 
-static void tally_table(struct mg_table *t, const char *name, const char *title, const char *what, enum mg_column_kind kind)
+static void tally_table(struct mg_table *t, const char *name, const char *title, const char *what,
+                        enum mg_column_kind kind)
 {
     mg_table_begin(t, name, title);
     mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
@@ -237,14 +274,16 @@ static void tally_table(struct mg_table *t, const char *name, const char *title,
     mg_table_column(t, "lanes", MG_COL_COUNT, NULL);
 }
 
-static void mix_chart(struct mg_table *t, const char *name, const char *title, const struct mg_tool_result *r, const struct mix *mixes, bool widths)
+static void mix_chart(struct mg_table *t, const char *name, const char *title, const struct mg_tool_result *r,
+                      const struct mix *mixes, bool widths)
 {
     uint32_t n_series = widths ? MG_WIDTH_COUNT : MG_GT_COUNT, n = MG_MIN(r->n_kernels, 40u);
     const char *series[MG_CLASS_COUNT], **labels = mg_xcalloc(n + 1, sizeof *labels);
     double *values = mg_xcalloc((size_t)n * n_series + 1, sizeof *values);
     struct mg_buf svg = MG_BUF_INIT, one = MG_BUF_INIT;
     char **made = mg_xcalloc(n + 1, sizeof *made);
-    for (uint32_t i = 0; i < n_series; i++) series[i] = widths ? mg_op_width_name((enum mg_op_width)i) : mg_gt_class_name((enum mg_gt_class)i);
+    for (uint32_t i = 0; i < n_series; i++)
+        series[i] = widths ? mg_op_width_name((enum mg_op_width)i) : mg_gt_class_name((enum mg_gt_class)i);
     for (uint32_t k = 0; k < n; k++) {
         const struct tally *a = widths ? mixes[k].widths.at : mixes[k].gt.at;
         mg_kit_kernel_name(&r->kernels[k], 40, &one);
@@ -267,9 +306,13 @@ static const tallies *mix_tallies(const struct mix *x, size_t at)
 
 /* ---- blocks: the same of the instructions of each ------------------------------------------------------------- */
 
-struct block_mix { const struct mg_result_site *first; tallies ops; };
+struct block_mix {
+    const struct mg_result_site *first;
+    tallies ops;
+};
 
-/* The block whose instructions begin with site `from`; returns the first site behind them. Sites are in the order of the text. */
+/* The block whose instructions begin with site `from`; returns the first site behind them. Sites are in the order of
+ * the text. */
 static uint32_t block_mix(const struct mg_result_kernel *k, uint32_t from, const uint32_t *preds, struct block_mix *b)
 {
     uint32_t i = from;
@@ -314,10 +357,14 @@ static void block_rows(struct mg_table *t, const struct mg_result_kernel *k, uin
             mg_table_place(t, b.first);
             mg_table_text(t, b.ops.at[o].name);
             mg_table_u64(t, b.ops.at[o].n_static);
-            if (k->threads) mg_table_u64(t, b.ops.at[o].threads), mg_table_f64(t, mg_kit_percent(b.ops.at[o].threads, all));
-            else mg_table_null(t), mg_table_null(t);
-            if (k->threads && b.ops.at[o].lanes_known) mg_table_u64(t, b.ops.at[o].lanes);
-            else mg_table_null(t);
+            if (k->threads)
+                mg_table_u64(t, b.ops.at[o].threads), mg_table_f64(t, mg_kit_percent(b.ops.at[o].threads, all));
+            else
+                mg_table_null(t), mg_table_null(t);
+            if (k->threads && b.ops.at[o].lanes_known)
+                mg_table_u64(t, b.ops.at[o].lanes);
+            else
+                mg_table_null(t);
         }
         mg_vec_release(&b.ops);
     }
@@ -341,9 +388,14 @@ static void block_table(struct mg_table *t, const struct mg_tool_result *r, cons
 
 static void opcodes_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
 {
-    static const struct { const char *name, *title, *what; enum mg_column_kind kind; size_t at; } tables[] = {
+    static const struct {
+        const char *name, *title, *what;
+        enum mg_column_kind kind;
+        size_t at;
+    } tables[] = {
         {"opcodes", "instructions by opcode", "opcode", MG_COL_TEXT, offsetof(struct mix, ops)},
-        {"types", "instructions by type, of what they write where they name several", "type", MG_COL_TEXT, offsetof(struct mix, types)},
+        {"types", "instructions by type, of what they write where they name several", "type", MG_COL_TEXT,
+         offsetof(struct mix, types)},
         {"classes", "instructions by class", "class", MG_COL_TEXT, offsetof(struct mix, classes)},
         {"gtpin", "instructions by GT-Pin's classes", "class", MG_COL_TEXT, offsetof(struct mix, gt)},
         {"widths", "instructions by operation width", "width", MG_COL_TEXT, offsetof(struct mix, widths)},
@@ -357,7 +409,8 @@ static void opcodes_profile(const void *conf, const struct mg_tool_result *r, st
         mg_json_obj(j);
         mg_json_key_u64(j, "kernel", r->kernels[k].id);
         mg_json_key_u64_if(j, "thread", r->kernels[k].threads != NULL, mixes[k].threads);
-        for (uint32_t i = 0; i < MG_COUNT_OF(tables); i++) tally_json(j, tables[i].name, mix_tallies(&mixes[k], tables[i].at), r->kernels[k].threads != NULL);
+        for (uint32_t i = 0; i < MG_COUNT_OF(tables); i++)
+            tally_json(j, tables[i].name, mix_tallies(&mixes[k], tables[i].at), r->kernels[k].threads != NULL);
         blocks_json(&r->kernels[k], j);
         mg_json_end(j, '}');
     }
@@ -365,7 +418,8 @@ static void opcodes_profile(const void *conf, const struct mg_tool_result *r, st
     for (uint32_t i = 0; i < MG_COUNT_OF(tables); i++) {
         tally_table(t, tables[i].name, tables[i].title, tables[i].what, tables[i].kind);
         for (uint32_t k = 0; k < r->n_kernels; k++)
-            tally_rows(t, r->kernels[k].demangled, mix_tallies(&mixes[k], tables[i].at), &mixes[k], r->kernels[k].threads != NULL);
+            tally_rows(t, r->kernels[k].demangled, mix_tallies(&mixes[k], tables[i].at), &mixes[k],
+                       r->kernels[k].threads != NULL);
         mg_table_sort(t, 3);
     }
     block_table(t, r, mixes);
@@ -378,8 +432,14 @@ static void opcodes_profile(const void *conf, const struct mg_tool_result *r, st
 
 extern const struct mg_tool mg_tool_opcodes;
 const struct mg_tool mg_tool_opcodes = {
-    .name = "opcodes", .summary = "instructions executed, by opcode, class, operation width and source line",
+    .name = "opcodes",
+    .summary = "instructions executed, by opcode, class, operation width and source line",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.03, with lanes=on 1.06 (docs/measured.md)",
-    .opts = opcodes_opts, .configure = opcodes_configure, .release = free,
-    .analyze = opcodes_analyze, .instrument = opcodes_instrument, .profile = opcodes_profile, .flags = MG_TOOL_NO_LOADS,
+    .opts = opcodes_opts,
+    .configure = opcodes_configure,
+    .release = free,
+    .analyze = opcodes_analyze,
+    .instrument = opcodes_instrument,
+    .profile = opcodes_profile,
+    .flags = MG_TOOL_NO_LOADS,
 };

@@ -1,9 +1,11 @@
 /* Machine blocks and PTX blocks, see sass_map.h.
  *
- *   home     a PTX instruction has one where all its machine instructions lie in one block; others (copied by the assembler) say nothing
+ *   home     a PTX instruction has one where all its machine instructions lie in one block; others (copied by the
+ *            assembler) say nothing
  *   depth    a block at another depth of loops was moved or unrolled: its PTX block's count is not its own
  *   pinned   a memory instruction that no predicate guards runs as often as its block
- *   merged   without one, of several PTX blocks of one loop in a machine block (branches that became predicates) the most frequent one counts
+ *   merged   without one, of several PTX blocks of one loop in a machine block (branches that became predicates)
+ *            the most frequent one counts
  *   unrolled a loop unrolled k times holds its memory instructions k times: its body ran a k-th as often
  *   flow     what enters a block leaves it: an edge or block that is the only unknown one of a sum is known
  *   copies   what is left of a loop in several blocks: each PTX instruction ran in one copy or another */
@@ -17,10 +19,15 @@
 
 #define NONE UINT32_MAX
 
-struct edge { uint32_t from, to; bool known; uint64_t n; }; /* to NONE: leaves the function */
+struct edge {
+    uint32_t from, to;
+    bool known;
+    uint64_t n;
+}; /* to NONE: leaves the function */
 struct graph {
     uint32_t n;
-    struct edge *edges; uint32_t n_edges;
+    struct edge *edges;
+    uint32_t n_edges;
     struct mg_arena arena;
     struct mg_graph ways; /* the edges that stay in the function */
     struct mg_loops *loops;
@@ -30,22 +37,24 @@ struct mapping {
     const struct mg_result_kernel *k;
     struct mg_sass_map *m;
     struct graph ptx, sass;
-    uint32_t *first;                                      /* of a machine block: its first instruction; n + 1 of them */
-    const struct mg_result_site **lines; uint32_t n_lines; /* sites by PTX line */
-    uint32_t *site, *next;                                /* of an instruction: in lines, NONE; the next one of that line, NONE */
-    uint32_t *head;                                       /* of a line: its first instruction, NONE */
-    uint32_t *home;                                       /* of a line: machine block, NONE: several or none */
-    const char **ops;                                     /* of a line: its commonest machine opcode, NULL: none */
-    uint32_t *copies;                                     /* of a line: how often that stands in its home */
-    uint32_t *out_at;                                     /* of a machine block: its edges; n + 1 of them */
-    bool *open, *called;                                  /* of machine blocks: it leads anywhere; others come in by calls */
+    uint32_t *first; /* of a machine block: its first instruction; n + 1 of them */
+    const struct mg_result_site **lines;
+    uint32_t n_lines;      /* sites by PTX line */
+    uint32_t *site, *next; /* of an instruction: in lines, NONE; the next one of that line, NONE */
+    uint32_t *head;        /* of a line: its first instruction, NONE */
+    uint32_t *home;        /* of a line: machine block, NONE: several or none */
+    const char **ops;      /* of a line: its commonest machine opcode, NULL: none */
+    uint32_t *copies;      /* of a line: how often that stands in its home */
+    uint32_t *out_at;      /* of a machine block: its edges; n + 1 of them */
+    bool *open, *called;   /* of machine blocks: it leads anywhere; others come in by calls */
 };
 
 /* ---- graphs ----------------------------------------------------------------------------------------------- */
 
 static void find_loops(struct graph *g)
 {
-    uint32_t *from = mg_xmalloc(sizeof *from * (g->n_edges + 1)), *to = mg_xmalloc(sizeof *to * (g->n_edges + 1)), n = 0;
+    uint32_t *from = mg_xmalloc(sizeof *from * (g->n_edges + 1)), *to = mg_xmalloc(sizeof *to * (g->n_edges + 1)),
+             n = 0;
     for (uint32_t e = 0; e < g->n_edges; e++)
         if (g->edges[e].to != NONE) from[n] = g->edges[e].from, to[n++] = g->edges[e].to;
     g->ways = mg_graph_of_pairs(&g->arena, g->n, from, to, n);
@@ -86,7 +95,8 @@ static void make_sass_graph(struct mapping *x)
     uint32_t n_targets = 0;
     for (uint32_t i = 0; i < f->n_insts; i++) {
         leader[i] |= !i;
-        for (uint32_t t = 0; t < f->insts[i].n_targets; t++) leader[f->targets[f->insts[i].targets + t]] = true, n_targets++;
+        for (uint32_t t = 0; t < f->insts[i].n_targets; t++)
+            leader[f->targets[f->insts[i].targets + t]] = true, n_targets++;
         if (mg_sass_flow_of(&f->insts[i]) != MG_SASS_ON) leader[i + 1] = true;
     }
     x->first = mg_xcalloc(f->n_insts + 2, sizeof *x->first);
@@ -100,12 +110,14 @@ static void make_sass_graph(struct mapping *x)
     x->called = mg_xcalloc(g->n + 1, 1);
     x->out_at = mg_xcalloc(g->n + 2, sizeof *x->out_at);
     for (uint32_t i = 0; i < f->n_insts; i++)
-        for (uint32_t t = 0; t < f->insts[i].n_targets && mg_sass_flow_of(&f->insts[i]) == MG_SASS_ON; t++) x->called[x->m->block_of[f->targets[f->insts[i].targets + t]]] = true;
+        for (uint32_t t = 0; t < f->insts[i].n_targets && mg_sass_flow_of(&f->insts[i]) == MG_SASS_ON; t++)
+            x->called[x->m->block_of[f->targets[f->insts[i].targets + t]]] = true;
     for (uint32_t b = 0; b < g->n; b++) {
         const struct mg_sass_inst *last = &f->insts[x->first[b + 1] - 1];
         enum mg_sass_flow flow = mg_sass_flow_of(last);
         x->out_at[b] = g->n_edges;
-        for (uint32_t t = 0; t < last->n_targets && flow == MG_SASS_BRANCH; t++) add_edge(g, b, x->m->block_of[f->targets[last->targets + t]]);
+        for (uint32_t t = 0; t < last->n_targets && flow == MG_SASS_BRANCH; t++)
+            add_edge(g, b, x->m->block_of[f->targets[last->targets + t]]);
         if (flow == MG_SASS_LEAVE || (flow == MG_SASS_ON && b + 1 == g->n)) add_edge(g, b, NONE);
         if (flow == MG_SASS_ANYWHERE) x->open[b] = true;
         if ((flow == MG_SASS_ON || last->guarded) && b + 1 < g->n) add_edge(g, b, b + 1);
@@ -119,7 +131,8 @@ static void make_sass_graph(struct mapping *x)
 
 static int by_line(const void *a, const void *b)
 {
-    uint32_t x = (*(const struct mg_result_site *const *)a)->ptx_line, y = (*(const struct mg_result_site *const *)b)->ptx_line;
+    uint32_t x = (*(const struct mg_result_site *const *)a)->ptx_line,
+             y = (*(const struct mg_result_site *const *)b)->ptx_line;
     return (x > y) - (x < y);
 }
 
@@ -129,8 +142,10 @@ static uint32_t find_line(const struct mapping *x, uint32_t line)
     while (line && low < high) {
         uint32_t mid = low + (high - low) / 2;
         if (x->lines[mid]->ptx_line == line) return mid;
-        if (x->lines[mid]->ptx_line < line) low = mid + 1;
-        else high = mid;
+        if (x->lines[mid]->ptx_line < line)
+            low = mid + 1;
+        else
+            high = mid;
     }
     return NONE;
 }
@@ -138,7 +153,8 @@ static uint32_t find_line(const struct mapping *x, uint32_t line)
 /* Instructions of which the assembler makes one each. */
 static bool is_anchor(const char *op)
 {
-    static const char *const ops[] = {"ld.", "st.", "atom.", "red.", "bar", "shfl.", "vote.", "ex2.", "lg2.", "sin.", "cos.", "rcp.approx", "rsqrt.approx", "tex."};
+    static const char *const ops[] = {"ld.",  "st.",  "atom.", "red.", "bar",        "shfl.",        "vote.",
+                                      "ex2.", "lg2.", "sin.",  "cos.", "rcp.approx", "rsqrt.approx", "tex."};
     for (uint32_t i = 0; i < MG_COUNT_OF(ops); i++)
         if (!strncmp(op, ops[i], strlen(ops[i]))) return strncmp(op, "ld.param", 8) != 0;
     return false;
@@ -172,7 +188,8 @@ static void find_homes(struct mapping *x)
 {
     x->lines = mg_xcalloc(x->k->n_sites + 1, sizeof *x->lines);
     for (uint32_t i = 0; i < x->k->n_sites; i++)
-        if (x->k->sites[i].kind == MG_SITE_INST && x->k->sites[i].ptx_line && x->k->sites[i].block < x->k->n_blocks) x->lines[x->n_lines++] = &x->k->sites[i];
+        if (x->k->sites[i].kind == MG_SITE_INST && x->k->sites[i].ptx_line && x->k->sites[i].block < x->k->n_blocks)
+            x->lines[x->n_lines++] = &x->k->sites[i];
     if (x->n_lines) qsort(x->lines, x->n_lines, sizeof *x->lines, by_line);
     x->site = mg_xcalloc(x->f->n_insts + 1, sizeof *x->site);
     x->home = mg_xcalloc(x->n_lines + 1, sizeof *x->home);
@@ -181,7 +198,9 @@ static void find_homes(struct mapping *x)
     x->head = mg_xcalloc(x->n_lines + 1, sizeof *x->head);
     for (uint32_t i = 0; i < x->n_lines; i++) x->home[i] = x->head[i] = NONE;
     for (uint32_t i = x->f->n_insts; i-- > 0;) {
-        uint32_t line = x->site[i] = x->m->mapped[x->m->block_of[i]] ? NONE : find_line(x, x->f->insts[i].line); /* what fills up has the last one's */
+        uint32_t line = x->site[i] = x->m->mapped[x->m->block_of[i]]
+                                         ? NONE
+                                         : find_line(x, x->f->insts[i].line); /* what fills up has the last one's */
         if (line == NONE) continue;
         x->m->has_lines = true;
         x->next[i] = x->head[line];
@@ -202,8 +221,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How often the PTX block's instructions stand in the machine block that is their home, 0: hard to tell. Without instructions that
- * become one each, all must agree: a line may well become two moves. */
+/* How often the PTX block's instructions stand in the machine block that is their home, 0: hard to tell. Without
+ * instructions that become one each, all must agree: a line may well become two moves. */
 static uint32_t unrolled(const struct mapping *x, uint32_t block, uint32_t ptx)
 {
     uint32_t *all = mg_xcalloc(x->n_lines + 1, sizeof *all), n = 0, anchors = 0, times = 1;
@@ -213,22 +232,29 @@ static uint32_t unrolled(const struct mapping *x, uint32_t block, uint32_t ptx)
         all[n++] = x->copies[i];
     }
     qsort(all, n, sizeof *all, by_value);
-    if (anchors) times = anchors;
-    else if (n && all[n / 2] > 1) times = n > 1 && all[0] == all[n - 1] ? all[0] : 0;
+    if (anchors)
+        times = anchors;
+    else if (n && all[n / 2] > 1)
+        times = n > 1 && all[0] == all[n - 1] ? all[0] : 0;
     free(all);
     return mg_loops_depth(x->ptx.loops, ptx) ? times : 1;
 }
 
-static uint32_t loop_of(const struct graph *g, uint32_t block) { return g->loops->loop_of[block]; }
+static uint32_t loop_of(const struct graph *g, uint32_t block)
+{
+    return g->loops->loop_of[block];
+}
 
-/* A block runs as often as an instruction in it that no predicate guards and that is made once of one PTX instruction. NONE: there is
- * no such, or two disagree. */
+/* A block runs as often as an instruction in it that no predicate guards and that is made once of one PTX instruction.
+ * NONE: there is no such, or two disagree. */
 static uint32_t pinned_by(const struct mapping *x, uint32_t b)
 {
     uint32_t pin = NONE;
     for (uint32_t i = x->first[b]; i < x->first[b + 1]; i++) {
         uint32_t line = x->site[i];
-        if (line == NONE || x->home[line] != b || x->f->insts[i].guarded || !is_anchor(x->lines[line]->op) || strcmp(x->f->insts[i].op, x->ops[line])) continue;
+        if (line == NONE || x->home[line] != b || x->f->insts[i].guarded || !is_anchor(x->lines[line]->op) ||
+            strcmp(x->f->insts[i].op, x->ops[line]))
+            continue;
         uint32_t p = x->lines[line]->block;
         if (mg_loops_depth(x->ptx.loops, p) != mg_loops_depth(x->sass.loops, b)) continue;
         if (pin != NONE && x->k->threads[pin] != x->k->threads[p]) return NONE;
@@ -249,15 +275,17 @@ static bool tests_first(const struct mapping *x, uint32_t ptx)
     return false;
 }
 
-/* Of the PTX blocks with instructions in the machine block, at its depth: that of most of them, or, of the same loop, one that runs
- * more often. Ends say nothing: branches to them become ends of their own. */
+/* Of the PTX blocks with instructions in the machine block, at its depth: that of most of them, or, of the same loop,
+ * one that runs more often. Ends say nothing: branches to them become ends of their own. */
 static uint32_t chosen_by_votes(const struct mapping *x, uint32_t b, uint32_t *votes)
 {
     uint32_t best = NONE, depth = mg_loops_depth(x->sass.loops, b), n = 0;
     memset(votes, 0, x->k->n_blocks * sizeof *votes);
     for (uint32_t i = 0; i < x->n_lines; i++) {
         uint32_t p = x->lines[i]->block;
-        if (x->home[i] != b || mg_loops_depth(x->ptx.loops, p) != depth || !strncmp(x->lines[i]->op, "ret", 3) || !strncmp(x->lines[i]->op, "exit", 4)) continue;
+        if (x->home[i] != b || mg_loops_depth(x->ptx.loops, p) != depth || !strncmp(x->lines[i]->op, "ret", 3) ||
+            !strncmp(x->lines[i]->op, "exit", 4))
+            continue;
         if (votes[p]++ + 1 > (best == NONE ? 0 : votes[best])) best = p;
     }
     if (best == NONE) return NONE;
@@ -268,7 +296,9 @@ static uint32_t chosen_by_votes(const struct mapping *x, uint32_t b, uint32_t *v
         if (x->k->threads[p] > x->k->threads[best]) best = p;
     }
     for (uint32_t i = x->first[b]; i < x->first[b + 1]; i++) /* also elsewhere: a round was taken out of the loop */
-        if (x->site[i] != NONE && x->lines[x->site[i]]->block == best && x->home[x->site[i]] == NONE && is_anchor(x->lines[x->site[i]]->op)) return NONE;
+        if (x->site[i] != NONE && x->lines[x->site[i]]->block == best && x->home[x->site[i]] == NONE &&
+            is_anchor(x->lines[x->site[i]]->op))
+            return NONE;
     return n > 1 && tests_first(x, best) ? NONE : best;
 }
 
@@ -287,7 +317,8 @@ static void map_by_lines(struct mapping *x)
     free(votes);
 }
 
-/* ---- by flow ------------------------------------------------------------------------------------------------------ */
+/* ---- by flow ------------------------------------------------------------------------------------------------------
+ */
 
 /* The edges on one side of a block and the block itself: if one of them is unknown, it is the difference. */
 static bool balance(struct mapping *x, uint32_t b, const uint32_t *edges, uint32_t n)
@@ -298,8 +329,10 @@ static bool balance(struct mapping *x, uint32_t b, const uint32_t *edges, uint32
     uint32_t n_unknown = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct edge *e = &x->sass.edges[edges[i]];
-        if (e->known) sum += e->n;
-        else n_unknown++, unknown = e;
+        if (e->known)
+            sum += e->n;
+        else
+            n_unknown++, unknown = e;
     }
     if (!n_unknown && n && !m->mapped[b]) {
         m->entered[b] = sum;
@@ -327,7 +360,8 @@ static void map_unreached(struct mapping *x)
 static void map_by_flow(struct mapping *x)
 {
     const struct graph *g = &x->sass;
-    uint32_t *out = mg_xcalloc(g->n_edges + 1, sizeof *out), *in = mg_xcalloc(g->n_edges + 1, sizeof *in), *in_at = mg_xcalloc(g->n + 2, sizeof *in_at);
+    uint32_t *out = mg_xcalloc(g->n_edges + 1, sizeof *out), *in = mg_xcalloc(g->n_edges + 1, sizeof *in),
+             *in_at = mg_xcalloc(g->n + 2, sizeof *in_at);
     for (uint32_t e = 0; e < g->n_edges; e++) {
         out[e] = e;
         if (g->edges[e].to != NONE) in_at[g->edges[e].to + 1]++;
@@ -354,7 +388,8 @@ static void map_by_flow(struct mapping *x)
     free(in_at);
 }
 
-/* ---- copies -------------------------------------------------------------------------------------------------------- */
+/* ---- copies --------------------------------------------------------------------------------------------------------
+ */
 
 /* An instruction of the PTX block that every round needs: the control of a loop that is unrolled stands there once. */
 static bool is_work(const struct mapping *x, uint32_t line)
@@ -363,11 +398,13 @@ static bool is_work(const struct mapping *x, uint32_t line)
     return strncmp(op, "setp", 4) && strncmp(op, "bra", 3);
 }
 
-struct holding { uint32_t block, line, copies; };
-struct copies { /* of one PTX block: machine blocks that hold a good part of it */
-    MG_VEC(struct holding) all;  /* by block */
+struct holding {
+    uint32_t block, line, copies;
+};
+struct copies {                       /* of one PTX block: machine blocks that hold a good part of it */
+    MG_VEC(struct holding) all;       /* by block */
     MG_VEC(uint32_t) blocks, settled; /* without a count, and with one */
-    uint32_t *times, *count;     /* of a machine block: how often it holds the PTX block, 0: it does not; scratch, all 0 */
+    uint32_t *times, *count; /* of a machine block: how often it holds the PTX block, 0: it does not; scratch, all 0 */
 };
 
 static int by_block(const void *a, const void *b)
@@ -378,7 +415,8 @@ static int by_block(const void *a, const void *b)
 }
 
 /* False: none of them lies at the PTX block's depth of loops. */
-static bool find_copies(const struct mapping *x, uint32_t ptx, const uint32_t *lines, uint32_t n_lines, struct copies *c)
+static bool find_copies(const struct mapping *x, uint32_t ptx, const uint32_t *lines, uint32_t n_lines,
+                        struct copies *c)
 {
     uint32_t n_work = 0, depth = mg_loops_depth(x->ptx.loops, ptx);
     bool found = false;
@@ -387,10 +425,12 @@ static bool find_copies(const struct mapping *x, uint32_t ptx, const uint32_t *l
         uint32_t line = lines[l], from = c->all.n;
         if (!is_work(x, line)) continue;
         n_work++;
-        for (uint32_t i = x->head[line]; i != NONE; i = x->next[i]) { /* in the order of the code: a block's stand together */
+        for (uint32_t i = x->head[line]; i != NONE;
+             i = x->next[i]) { /* in the order of the code: a block's stand together */
             uint32_t b = x->m->block_of[i];
             if (strcmp(x->f->insts[i].op, x->ops[line])) continue;
-            if (c->all.n == from || c->all.at[c->all.n - 1].block != b) *mg_vec_push(&c->all) = (struct holding){b, line, 0};
+            if (c->all.n == from || c->all.at[c->all.n - 1].block != b)
+                *mg_vec_push(&c->all) = (struct holding){b, line, 0};
             c->all.at[c->all.n - 1].copies++;
         }
     }
@@ -398,17 +438,20 @@ static bool find_copies(const struct mapping *x, uint32_t ptx, const uint32_t *l
     for (uint32_t i = 0, end; i < c->all.n; i = end) {
         uint32_t b = c->all.at[i].block;
         bool anchor = false;
-        for (end = i; end < c->all.n && c->all.at[end].block == b; end++) anchor |= is_anchor(x->lines[c->all.at[end].line]->op);
+        for (end = i; end < c->all.n && c->all.at[end].block == b; end++)
+            anchor |= is_anchor(x->lines[c->all.at[end].line]->op);
         if (!anchor && 3 * (end - i) < n_work) continue;
         c->times[b] = c->all.at[i + (end - i) / 2].copies;
-        if (x->m->mapped[b]) *mg_vec_push(&c->settled) = b;
-        else *mg_vec_push(&c->blocks) = b, found |= mg_loops_depth(x->sass.loops, b) == depth;
+        if (x->m->mapped[b])
+            *mg_vec_push(&c->settled) = b;
+        else
+            *mg_vec_push(&c->blocks) = b, found |= mg_loops_depth(x->sass.loops, b) == depth;
     }
     return found;
 }
 
-/* The executions of a line by the opcode of its instruction `first`: what the PTX counted, less those in blocks that have a count.
- * Under a predicate an instruction is issued for threads that the PTX's count does not hold. */
+/* The executions of a line by the opcode of its instruction `first`: what the PTX counted, less those in blocks that
+ * have a count. Under a predicate an instruction is issued for threads that the PTX's count does not hold. */
 static void share_out(struct mapping *x, uint32_t line, uint32_t first, struct copies *c)
 {
     uint64_t all = x->k->threads[x->lines[line]->block], done = 0;
@@ -435,7 +478,8 @@ static void share_out(struct mapping *x, uint32_t line, uint32_t first, struct c
     for (uint32_t i = x->head[line]; i != NONE; i = x->next[i]) c->count[x->m->block_of[i]] = 0;
     if (!alike || holds == NONE || done > all * each) return;
     x->m->threads[holds] = all * each - done;
-    for (uint32_t i = x->head[line]; i != NONE; i = x->next[i]) x->m->known[i] |= !x->m->mapped[x->m->block_of[i]] && !strcmp(x->f->insts[i].op, op);
+    for (uint32_t i = x->head[line]; i != NONE; i = x->next[i])
+        x->m->known[i] |= !x->m->mapped[x->m->block_of[i]] && !strcmp(x->f->insts[i].op, op);
 }
 
 static int by_ptx_block(const void *a, const void *b, void *x)
@@ -447,7 +491,8 @@ static int by_ptx_block(const void *a, const void *b, void *x)
 
 static void map_copies(struct mapping *x)
 {
-    struct copies c = {.times = mg_xcalloc(x->sass.n + 1, sizeof *c.times), .count = mg_xcalloc(x->sass.n + 1, sizeof *c.count)};
+    struct copies c = {.times = mg_xcalloc(x->sass.n + 1, sizeof *c.times),
+                       .count = mg_xcalloc(x->sass.n + 1, sizeof *c.count)};
     uint32_t *order = mg_xcalloc(x->n_lines + 1, sizeof *order);
     for (uint32_t i = 0; i < x->n_lines; i++) order[i] = i;
     qsort_r(order, x->n_lines, sizeof *order, by_ptx_block, (void *)(uintptr_t)x->lines);

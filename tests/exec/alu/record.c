@@ -27,7 +27,8 @@ FN(cuMemcpyHtoD, uint64_t, const void *, size_t);
 FN(cuMemcpyDtoH, void *, uint64_t, size_t);
 FN(cuModuleLoad, void **, const char *);
 FN(cuModuleGetFunction, void **, void *, const char *);
-FN(cuLaunchKernel, void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+FN(cuLaunchKernel, void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+   void **);
 FN(cuCtxSynchronize, void);
 FN(cuMemsetD8, uint64_t, unsigned char, size_t);
 
@@ -42,7 +43,11 @@ static unsigned type_bits(const char *t)
 }
 static enum alu_kind type_kind(const char *t)
 {
-    return !strncmp(t, "bf", 2) ? IN_BF16 : !strncmp(t, "f16", 3) ? IN_F16 : !strcmp(t, "f32") ? IN_F32 : !strcmp(t, "f64") ? IN_F64 : IN_INT;
+    return !strncmp(t, "bf", 2)    ? IN_BF16
+           : !strncmp(t, "f16", 3) ? IN_F16
+           : !strcmp(t, "f32")     ? IN_F32
+           : !strcmp(t, "f64")     ? IN_F64
+                                   : IN_INT;
 }
 
 int main(int argc, char **argv)
@@ -52,15 +57,18 @@ int main(int argc, char **argv)
     void *lib = dlopen("libcuda.so.1", RTLD_NOW);
     if (!lib) return fprintf(stderr, "%s\n", dlerror()), 1;
 #define LOAD(name, sym) *(void **)&name = dlsym(lib, sym)
-    LOAD(cuInit, "cuInit"), LOAD(cuDeviceGet, "cuDeviceGet"), LOAD(cuCtxCreate, "cuCtxCreate_v4"), LOAD(cuMemAlloc, "cuMemAlloc_v2");
+    LOAD(cuInit, "cuInit"), LOAD(cuDeviceGet, "cuDeviceGet"), LOAD(cuCtxCreate, "cuCtxCreate_v4"),
+        LOAD(cuMemAlloc, "cuMemAlloc_v2");
     LOAD(cuMemcpyHtoD, "cuMemcpyHtoD_v2"), LOAD(cuMemcpyDtoH, "cuMemcpyDtoH_v2"), LOAD(cuModuleLoad, "cuModuleLoad");
-    LOAD(cuModuleGetFunction, "cuModuleGetFunction"), LOAD(cuLaunchKernel, "cuLaunchKernel"), LOAD(cuCtxSynchronize, "cuCtxSynchronize");
+    LOAD(cuModuleGetFunction, "cuModuleGetFunction"), LOAD(cuLaunchKernel, "cuLaunchKernel"),
+        LOAD(cuCtxSynchronize, "cuCtxSynchronize");
     LOAD(cuMemsetD8, "cuMemsetD8_v2");
     int dev;
     void *ctx, *module = NULL, *fn;
     check(cuInit(0), "cuInit");
     check(cuDeviceGet(&dev, 0), "cuDeviceGet");
-    if (cuCtxCreate) check(cuCtxCreate(&ctx, NULL, 0, dev), "cuCtxCreate");
+    if (cuCtxCreate)
+        check(cuCtxCreate(&ctx, NULL, 0, dev), "cuCtxCreate");
     else {
         CUresult (*create)(void **, unsigned, int);
         *(void **)&create = dlsym(lib, "cuCtxCreate_v2");

@@ -13,7 +13,10 @@
 #include <string.h>
 
 enum { MAX_PIECES = 128, POINTS = 1 << 17, THIN = 3000, FINE = 12, COARSE = 4 };
-static struct piece { uint32_t n, *x, *s; int64_t *lo, *hi; } pieces[MAX_PIECES];
+static struct piece {
+    uint32_t n, *x, *s;
+    int64_t *lo, *hi;
+} pieces[MAX_PIECES];
 static uint32_t n_pieces;
 
 static const struct how {
@@ -22,9 +25,9 @@ static const struct how {
     int64_t bias;
     double c1_min, c1_max, c2_min, c2_max;
 } hows[] = {
-    {"rcp", 128, 16, 13, 0, 0x7e7, -131072, 0, 0, 16384}, {"rsq", 128, 17, 14, 2, 0x3fff, -131072, 0, 0, 16384},
+    {"rcp", 128, 16, 13, 0, 0x7e7, -131072, 0, 0, 16384},   {"rsq", 128, 17, 14, 2, 0x3fff, -131072, 0, 0, 16384},
     {"sqrt", 128, 17, 15, 1, 0x7fff, 0, 131072, -16384, 0}, {"ex2", 64, 17, 13, 0, 0x17e2, 0, 131072, 0, 16384},
-    {"lg2", 64, 17, 12, 1, 0x345, 0, 131072, -16384, 0}, {"sin", 64, 17, 11, 0, 0, 0, 131072, -16384, 0},
+    {"lg2", 64, 17, 12, 1, 0x345, 0, 131072, -16384, 0},    {"sin", 64, 17, 11, 0, 0, 0, 131072, -16384, 0},
     {"tanh", 51, 17, 15, 0, 0, -10, 1048576, -65536, 10},
 };
 
@@ -70,7 +73,10 @@ static void limit(uint32_t k, uint32_t x, int64_t lo, int64_t hi)
     if (hi < p->hi[x]) p->hi[x] = hi;
     if (p->lo[x] >= p->hi[x]) exit((fprintf(stderr, "results contradict each other\n"), 1));
 }
-static int64_t bits24(uint32_t u) { return (u & 0x7fffff) | 0x800000; }
+static int64_t bits24(uint32_t u)
+{
+    return (u & 0x7fffff) | 0x800000;
+}
 /* A result that is the sum cut to an integer: u's significand, below one of 24 bits, and cut bits */
 static void limit_integer(uint32_t k, uint32_t x, uint32_t u, bool one, int cut)
 {
@@ -88,13 +94,15 @@ static void limit_float(uint32_t k, uint32_t x, uint32_t u, int fraction, int un
 static void read_points(const char *dir, const struct how *h)
 {
     const char *name = h->name;
-    static const int drop[] = {6, 6, 6, 5, 5, 4, 4, 4, 3, 2, 3}, fraction[] = {44, 43, 42, 41, 40, 39, 38, 37, 37, 39, 37};
+    static const int drop[] = {6, 6, 6, 5, 5, 4, 4, 4, 3, 2, 3},
+                     fraction[] = {44, 43, 42, 41, 40, 39, 38, 37, 37, 39, 37};
     begin(h->pieces, h->rest_bits);
     if (!strcmp(name, "sin")) {
         for (uint32_t quarter = 0; quarter < 2; quarter++) {
             uint32_t *v = recorded(dir, quarter ? "cos" : "sin", 0x3f000000, 2);
             for (uint32_t i = 0; i < 1u << 24; i++) {
-                uint64_t turns = ((i & 0x7fffff) | 0x800000ull) * 0xa2f983; /* of x / 2, 49 fraction bits; cut to 24 bits, then to 25 fraction bits */
+                uint64_t turns = ((i & 0x7fffff) | 0x800000ull) *
+                                 0xa2f983; /* of x / 2, 49 fraction bits; cut to 24 bits, then to 25 fraction bits */
                 turns = turns >> 47 ? turns & ~0xffffffull : turns & ~0x7fffffull;
                 uint32_t q = (uint32_t)((i >> 23 ? turns << 1 : turns) >> 25) + (quarter << 23);
                 if (q & 1 << 23) q = ~q;
@@ -104,7 +112,8 @@ static void read_points(const char *dir, const struct how *h)
         }
         return;
     }
-    bool two = !strcmp(name, "rsq") || !strcmp(name, "sqrt"), is_tanh = !strcmp(name, "tanh"), is_lg2 = !strcmp(name, "lg2");
+    bool two = !strcmp(name, "rsq") || !strcmp(name, "sqrt"), is_tanh = !strcmp(name, "tanh"),
+         is_lg2 = !strcmp(name, "lg2");
     uint32_t octaves = is_tanh ? 11 : two ? 2 : 1, first = 0;
     uint32_t *v = recorded(dir, name, is_tanh ? 0x3b800000 : 0x3f800000, octaves);
     int cut = !strcmp(name, "sqrt") ? 17 : !strcmp(name, "rsq") ? 16 : 15;
@@ -114,9 +123,12 @@ static void read_points(const char *dir, const struct how *h)
             uint32_t e = i >> 23, m = (i & 0x7fffff) >> drop[e];
             if (i && !(i & 0x7fffff)) first += 1u << (6 - drop[e - 1]);
             limit_float(first + (m >> 17), m & 0x1ffff, v[i], fraction[e], 0);
-        } else if (!i && (is_lg2 || falls) && strcmp(name, "rcp")) continue; /* 1 is special to lg2 and rsq */
-        else if (is_lg2) limit_float(i >> 17, i & 0x1ffff, v[i], 38, 2);
-        else limit_integer(i >> h->rest_bits, i & ((1u << h->rest_bits) - 1), v[i], falls && v[i] == 0x3f800000, cut);
+        } else if (!i && (is_lg2 || falls) && strcmp(name, "rcp"))
+            continue; /* 1 is special to lg2 and rsq */
+        else if (is_lg2)
+            limit_float(i >> 17, i & 0x1ffff, v[i], 38, 2);
+        else
+            limit_integer(i >> h->rest_bits, i & ((1u << h->rest_bits) - 1), v[i], falls && v[i] == 0x3f800000, cut);
     }
     free(v);
 }
@@ -138,8 +150,10 @@ static int64_t best_c1(const struct piece *p, int64_t c2, int64_t from, int64_t 
     int64_t unused, best = INT64_MIN;
     while (to - from > 2) {
         int64_t mid = (from + to) >> 1;
-        if (width(p, mid, c2, &unused) < width(p, mid + 1, c2, &unused)) from = mid + 1;
-        else to = mid;
+        if (width(p, mid, c2, &unused) < width(p, mid + 1, c2, &unused))
+            from = mid + 1;
+        else
+            to = mid;
     }
     for (int64_t b = from; b <= to; b++) {
         int64_t w = width(p, b, c2, &unused);
@@ -159,12 +173,15 @@ static void solve(const struct piece *p, const struct how *h, double *c1, double
         uint32_t i = (uint32_t)(random >> 33) % p->n;
         x[k] = p->x[i], s[k] = p->s[i] << (FINE - COARSE), lo[k] = p->lo[i] << FINE, hi[k] = p->hi[i] << FINE;
     }
-    int64_t from = (int64_t)(h->c2_min * (1 << COARSE << h->c)), to = (int64_t)(h->c2_max * (1 << COARSE << h->c)), a, b, best = INT64_MIN;
+    int64_t from = (int64_t)(h->c2_min * (1 << COARSE << h->c)), to = (int64_t)(h->c2_max * (1 << COARSE << h->c)), a,
+            b, best = INT64_MIN;
     int64_t first = (int64_t)(h->c1_min * (1 << FINE)), last = (int64_t)(h->c1_max * (1 << FINE));
     while (to - from > 2) {
         int64_t mid = (from + to) >> 1;
-        if (best_c1(&thin, mid, first, last, &a) < best_c1(&thin, mid + 1, first, last, &b)) from = mid + 1;
-        else to = mid;
+        if (best_c1(&thin, mid, first, last, &a) < best_c1(&thin, mid + 1, first, last, &b))
+            from = mid + 1;
+        else
+            to = mid;
     }
     for (int64_t m = from; m <= to; m++) {
         int64_t w = best_c1(&thin, m, first, last, &a);

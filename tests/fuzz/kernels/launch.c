@@ -10,15 +10,17 @@
 
 int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *);
 int cuModuleLoadData(void **, const void *), cuModuleUnload(void *), cuModuleGetFunction(void **, void *, const char *);
-int cuMemAlloc_v2(uint64_t *, size_t), cuMemFree_v2(uint64_t), cuMemcpyHtoD_v2(uint64_t, const void *, size_t), cuMemcpyDtoH_v2(void *, uint64_t, size_t);
+int cuMemAlloc_v2(uint64_t *, size_t), cuMemFree_v2(uint64_t), cuMemcpyHtoD_v2(uint64_t, const void *, size_t),
+    cuMemcpyDtoH_v2(void *, uint64_t, size_t);
 int cuMemsetD8_v2(uint64_t, unsigned char, size_t);
-int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **);
 
 enum { MAX_THREADS = 1024, WORDS = 8 };
-#define TRY(call)                                        \
-    do {                                                 \
-        int rc_ = (call);                                \
-        if (rc_) return *what = #call, rc_;              \
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        int rc_ = (call);                                                                                              \
+        if (rc_) return *what = #call, rc_;                                                                            \
     } while (0)
 
 static uint32_t mix(uint32_t x)
@@ -37,10 +39,8 @@ static int run(const char *text, uint32_t out[], unsigned threads, unsigned grid
     uint32_t n = threads;
     void *args[] = {&d_in, &d_out, &n};
     const char *at = strstr(text, ".entry fuzz_");
-    if (!at || sscanf(at, ".entry %63[^(]", name) != 1)
-        return *what = "no entry", -1;
-    for (uint32_t i = 0; i < MAX_THREADS * WORDS; i++)
-        in[i] = i % 5 == 4 ? i % 7 : mix(i);
+    if (!at || sscanf(at, ".entry %63[^(]", name) != 1) return *what = "no entry", -1;
+    for (uint32_t i = 0; i < MAX_THREADS * WORDS; i++) in[i] = i % 5 == 4 ? i % 7 : mix(i);
     TRY(cuModuleLoadData(&module, text));
     TRY(cuModuleGetFunction(&f, module, name));
     TRY(cuMemAlloc_v2(&d_in, sizeof in));
@@ -61,22 +61,18 @@ int main(int argc, char **argv)
     static uint32_t out[MAX_THREADS * WORDS];
     void *ctx;
     int dev, bad = 0;
-    if (cuInit(0) || cuDeviceGet(&dev, 0) || cuDevicePrimaryCtxRetain(&ctx, dev) || cuCtxSetCurrent(ctx))
-        return 2;
+    if (cuInit(0) || cuDeviceGet(&dev, 0) || cuDevicePrimaryCtxRetain(&ctx, dev) || cuCtxSetCurrent(ctx)) return 2;
     for (int i = 1; i < argc; i++) {
         unsigned grid, block;
         const char *what = "";
         FILE *f = fopen(argv[i], "rb");
         size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-        if (f)
-            fclose(f);
+        if (f) fclose(f);
         text[n] = 0;
-        if (sscanf(text, "// RUN grid=%u block=%u", &grid, &block) != 2 || grid * block > MAX_THREADS)
-            return 2;
+        if (sscanf(text, "// RUN grid=%u block=%u", &grid, &block) != 2 || grid * block > MAX_THREADS) return 2;
         int rc = run(text, out, grid * block, grid, block, &what);
         uint64_t hash = 0xcbf29ce484222325u;
-        for (uint32_t k = 0; k < grid * block * WORDS; k++)
-            hash = (hash ^ out[k]) * 0x100000001b3u;
+        for (uint32_t k = 0; k < grid * block * WORDS; k++) hash = (hash ^ out[k]) * 0x100000001b3u;
         const char *base = strrchr(argv[i], '/');
         printf("%s %016llx", base ? base + 1 : argv[i], (unsigned long long)hash);
         printf(rc ? " %d %s\n" : "\n", rc, what);

@@ -4,13 +4,13 @@
 #include <cstring>
 #include <vector>
 
-#define CHECK(call)                                                                        \
-    do {                                                                                   \
-        cudaError_t e_ = (call);                                                           \
-        if (e_ != cudaSuccess) {                                                           \
-            fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(e_));                    \
-            exit(1);                                                                       \
-        }                                                                                  \
+#define CHECK(call)                                                                                                    \
+    do {                                                                                                               \
+        cudaError_t e_ = (call);                                                                                       \
+        if (e_ != cudaSuccess) {                                                                                       \
+            fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(e_));                                                \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 template <class T> static T *to_device(const std::vector<T> &v)

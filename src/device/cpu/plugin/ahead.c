@@ -2,26 +2,32 @@
  *
  * All loads of a CTA, or of a round of a loop with barriers in it, come together, then all warps compute; loops without
  * barriers step over the whole grid: the processor's own prefetchers see no stream. But most addresses move by the same
- * amount from one time to the next. So an access whose lanes lie together remembers how far it moved, in warp 0 unless its warp
- * goes round a loop alone, and asks for what lies as far ahead. A warp that goes round such a loop a few times also asks for what the
- * next warp will load there, which is later and nearer: often in the same pages; into the second cache, since rounds may lie so that they share
- * few places in the first. What every CTA touches once is asked for bit by bit where its other
- * regions begin, since all at once would wait for memory; where those are few, by each warp for several CTAs later. A wrong guess costs a fetch and cannot fault. */
+ * amount from one time to the next. So an access whose lanes lie together remembers how far it moved, in warp 0 unless
+ * its warp goes round a loop alone, and asks for what lies as far ahead. A warp that goes round such a loop a few times
+ * also asks for what the next warp will load there, which is later and nearer: often in the same pages; into the second
+ * cache, since rounds may lie so that they share few places in the first. What every CTA touches once is asked for bit
+ * by bit where its other regions begin, since all at once would wait for memory; where those are few, by each warp for
+ * several CTAs later. A wrong guess costs a fetch and cannot fault. */
 #include "device/cpu/plugin/emit.h"
 
 #include <stdlib.h>
 
-#define B e->b
-#define LINE 64
+#define B          e->b
+#define LINE       64
 #define MOST_LINES 8
-#define ROUNDS 4 /* of a loop that a warp goes round alone: so far ahead */
-#define CTAS 2 /* so far ahead; where a CTA's warps touch memory in different places neighbours often share its edges */
-#define FAR_CTAS 8 /* where there are few regions */
+#define ROUNDS     4 /* of a loop that a warp goes round alone: so far ahead */
+#define CTAS                                                                                                           \
+    2 /* so far ahead; where a CTA's warps touch memory in different places neighbours often share its edges           \
+       */
+#define FAR_CTAS     8 /* where there are few regions */
 #define SPREAD_LINES 64
-#define SHARE_LINES 8 /* where one region begins: more at once hold up what is loaded next */
-#define LOOP_LINES 1024 /* that the next warp may load in a loop: they have to stay in the cache so long */
+#define SHARE_LINES  8    /* where one region begins: more at once hold up what is loaded next */
+#define LOOP_LINES   1024 /* that the next warp may load in a loop: they have to stay in the cache so long */
 
-static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
+static val k64(struct emit *e, uint64_t v)
+{
+    return LLVMConstInt(e->i64, v, 0);
+}
 
 static val variable(struct emit *e, uint64_t v)
 {
@@ -47,20 +53,25 @@ static bool comes_again(struct emit *e, bool before_stop)
 /* near: into the first cache as well, which has no room for what a whole round of a loop loads. */
 static void fetch(struct emit *e, val p, val ahead, bool write, bool near)
 {
-    val args[4] = {LLVMBuildGEP2(B, e->i8, p, &ahead, 1, ""), LLVMConstInt(e->i32, write, 0), LLVMConstInt(e->i32, near ? 3 : 2, 0), LLVMConstInt(e->i32, 1, 0)};
+    val args[4] = {LLVMBuildGEP2(B, e->i8, p, &ahead, 1, ""), LLVMConstInt(e->i32, write, 0),
+                   LLVMConstInt(e->i32, near ? 3 : 2, 0), LLVMConstInt(e->i32, 1, 0)};
     emit_intrinsic(e, "llvm.prefetch", &e->ptr, 1, args, 4);
 }
 
-static val get(struct emit *e, val at) { return LLVMBuildLoad2(B, e->i64, at, ""); }
+static val get(struct emit *e, val at)
+{
+    return LLVMBuildLoad2(B, e->i64, at, "");
+}
 
-/* In a block of a loop: does a warp come here for the first time, and did the one before it come so seldom that what this one
- * fetches for the next stays in the cache? */
+/* In a block of a loop: does a warp come here for the first time, and did the one before it come so seldom that what
+ * this one fetches for the next stays in the cache? */
 static void look_at_warp(struct emit *e, uint64_t lines)
 {
     struct turn *t = &e->turns[e->block];
     if (t->region == 1 + emit_region(e)) return;
     t->region = 1 + emit_region(e);
-    if (!t->warp) t->warp = variable(e, UINT64_MAX), t->rounds = variable(e, LOOP_LINES), t->before = variable(e, LOOP_LINES);
+    if (!t->warp)
+        t->warp = variable(e, UINT64_MAX), t->rounds = variable(e, LOOP_LINES), t->before = variable(e, LOOP_LINES);
     val warp = LLVMBuildZExt(B, e->warp, e->i64, ""), rounds = get(e, t->rounds);
     t->begins = LLVMBuildICmp(B, LLVMIntNE, warp, get(e, t->warp), "");
     val before = LLVMBuildSelect(B, t->begins, rounds, get(e, t->before), "");
@@ -70,14 +81,16 @@ static void look_at_warp(struct emit *e, uint64_t lines)
     t->few = LLVMBuildICmp(B, LLVMIntULT, before, k64(e, LOOP_LINES / lines), "");
 }
 
-/* How far from its loads in a loop those of the next warp lie; `otherwise` where they are many, or that is not known; NULL: there is none. */
+/* How far from its loads in a loop those of the next warp lie; `otherwise` where they are many, or that is not known;
+ * NULL: there is none. */
 static val to_next_warp(struct emit *e, struct ahead *a, val at, uint64_t lines, val otherwise)
 {
     if (e->f->n_warps == 1) return NULL;
     look_at_warp(e, lines);
     const struct turn *t = &e->turns[e->block];
     if (!a->first) a->first = variable(e, 0), a->step = variable(e, 0);
-    val first = get(e, a->first), steps = LLVMBuildAnd(B, t->begins, LLVMBuildICmp(B, LLVMIntNE, e->warp, LLVMConstInt(e->i32, 0, 0), ""), "");
+    val first = get(e, a->first),
+        steps = LLVMBuildAnd(B, t->begins, LLVMBuildICmp(B, LLVMIntNE, e->warp, LLVMConstInt(e->i32, 0, 0), ""), "");
     val step = LLVMBuildSelect(B, steps, LLVMBuildSub(B, at, first, ""), get(e, a->step), "");
     LLVMBuildStore(B, step, a->step);
     LLVMBuildStore(B, LLVMBuildSelect(B, t->begins, at, first, ""), a->first);
@@ -86,7 +99,8 @@ static val to_next_warp(struct emit *e, struct ahead *a, val at, uint64_t lines,
 
 static void fetch_all(struct emit *e, const val *p, unsigned n, uint64_t lines, val by, bool near)
 {
-    for (uint64_t k = 0; k < n * lines; k++) fetch(e, p[k / lines], LLVMBuildAdd(B, by, k64(e, k % lines * LINE), ""), e->in->kind != CPU_LOAD, near);
+    for (uint64_t k = 0; k < n * lines; k++)
+        fetch(e, p[k / lines], LLVMBuildAdd(B, by, k64(e, k % lines * LINE), ""), e->in->kind != CPU_LOAD, near);
 }
 
 /* p: where the access is, n of them; moves: the operation whose check stands for it. */
@@ -100,7 +114,8 @@ void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64
     if (again ? alone && !load : e->f->n_starts == 1 || !r) return;
     if (moves == e->ix) {
         if (!a->last) a->last = variable(e, 0), a->by = variable(e, 0);
-        val at = LLVMBuildPtrToInt(B, p[0], e->i64, ""), last = LLVMBuildLoad2(B, e->i64, a->last, ""), by = LLVMBuildSub(B, at, last, "");
+        val at = LLVMBuildPtrToInt(B, p[0], e->i64, ""), last = LLVMBuildLoad2(B, e->i64, a->last, ""),
+            by = LLVMBuildSub(B, at, last, "");
         if (!alone) {
             val first = LLVMBuildICmp(B, LLVMIntEQ, e->warp, LLVMConstInt(e->i32, 0, 0), "");
             by = LLVMBuildSelect(B, first, by, LLVMBuildLoad2(B, e->i64, a->by, ""), "");
@@ -126,7 +141,9 @@ void emit_ahead_start(struct emit *e, uint32_t which, LLVMBasicBlockRef bb)
         const struct ahead *a = &e->ahead[i];
         uint32_t share = (a->lines + e->f->n_starts - 2) / (e->f->n_starts - 1), from = (which - 1) * share;
         if (from >= a->lines) continue;
-        val p = LLVMBuildIntToPtr(B, LLVMBuildLoad2(B, e->i64, a->last, ""), e->ptr, ""), by = LLVMBuildMul(B, LLVMBuildLoad2(B, e->i64, a->by, ""), k64(e, CTAS), "");
-        for (uint32_t k = from; k < MG_MIN(from + share, a->lines); k++) fetch(e, p, LLVMBuildAdd(B, by, k64(e, (uint64_t)k * LINE), ""), e->f->insts[i].kind == CPU_STORE, true);
+        val p = LLVMBuildIntToPtr(B, LLVMBuildLoad2(B, e->i64, a->last, ""), e->ptr, ""),
+            by = LLVMBuildMul(B, LLVMBuildLoad2(B, e->i64, a->by, ""), k64(e, CTAS), "");
+        for (uint32_t k = from; k < MG_MIN(from + share, a->lines); k++)
+            fetch(e, p, LLVMBuildAdd(B, by, k64(e, (uint64_t)k * LINE), ""), e->f->insts[i].kind == CPU_STORE, true);
     }
 }

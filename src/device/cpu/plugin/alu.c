@@ -9,23 +9,61 @@
 static unsigned bits_of(unsigned t)
 {
     switch (t) {
-    case MG_TYPE_u8: case MG_TYPE_s8: case MG_TYPE_b8: return 8;
-    case MG_TYPE_u16: case MG_TYPE_s16: case MG_TYPE_b16: return 16;
-    case MG_TYPE_u64: case MG_TYPE_s64: case MG_TYPE_b64: case MG_TYPE_f64: return 64;
-    default: return 32;
+    case MG_TYPE_u8:
+    case MG_TYPE_s8:
+    case MG_TYPE_b8:
+        return 8;
+    case MG_TYPE_u16:
+    case MG_TYPE_s16:
+    case MG_TYPE_b16:
+        return 16;
+    case MG_TYPE_u64:
+    case MG_TYPE_s64:
+    case MG_TYPE_b64:
+    case MG_TYPE_f64:
+        return 64;
+    default:
+        return 32;
     }
 }
-static bool is_signed(unsigned t) { return t == MG_TYPE_s8 || t == MG_TYPE_s16 || t == MG_TYPE_s32 || t == MG_TYPE_s64; }
-static bool is_float(unsigned t) { return t == MG_TYPE_f32 || t == MG_TYPE_f64; }
+static bool is_signed(unsigned t)
+{
+    return t == MG_TYPE_s8 || t == MG_TYPE_s16 || t == MG_TYPE_s32 || t == MG_TYPE_s64;
+}
+static bool is_float(unsigned t)
+{
+    return t == MG_TYPE_f32 || t == MG_TYPE_f64;
+}
 
 /* One computation: its operands, vectors or scalars. */
-struct work { struct emit *e; const struct cpu_inst *in; bool vec; val x[3]; bool other; /* the second predicate of setp */ };
+struct work {
+    struct emit *e;
+    const struct cpu_inst *in;
+    bool vec;
+    val x[3];
+    bool other; /* the second predicate of setp */
+};
 
-static val lit(struct work *w, enum emu_class c, uint64_t v) { return emit_int(w->e, c, v, w->vec); }
-static LLVMTypeRef type(struct work *w, enum emu_class c) { return emit_type(w->e, c, w->vec); }
-static LLVMTypeRef ftype(struct work *w, bool wide) { return wide ? w->vec ? w->e->vf64 : w->e->f64 : w->vec ? w->e->vf32 : w->e->f32; }
-static val as_float(struct work *w, val v, bool wide) { return LLVMBuildBitCast(w->e->b, v, ftype(w, wide), ""); }
-static val as_bits(struct work *w, val v, bool wide) { return LLVMBuildBitCast(w->e->b, v, type(w, wide ? EMU_D : EMU_W), ""); }
+static val lit(struct work *w, enum emu_class c, uint64_t v)
+{
+    return emit_int(w->e, c, v, w->vec);
+}
+static LLVMTypeRef type(struct work *w, enum emu_class c)
+{
+    return emit_type(w->e, c, w->vec);
+}
+static LLVMTypeRef ftype(struct work *w, bool wide)
+{
+    return wide ? w->vec ? w->e->vf64 : w->e->f64 : w->vec ? w->e->vf32 : w->e->f32;
+}
+static val as_float(struct work *w, val v, bool wide)
+{
+    return LLVMBuildBitCast(w->e->b, v, ftype(w, wide), "");
+}
+static val as_bits(struct work *w, val v, bool wide)
+{
+    return LLVMBuildBitCast(w->e->b, v, type(w, wide ? EMU_D : EMU_W), "");
+}
 static val flit(struct work *w, bool wide, double v)
 {
     val s = LLVMConstReal(wide ? w->e->f64 : w->e->f32, v);
@@ -86,11 +124,18 @@ static val field(struct work *w, bool insert)
         return LLVMBuildOr(B, LLVMBuildAnd(B, w->x[1], lit(w, c, ~mask), ""), x, "");
     }
     val top = LLVMBuildShl(B, w->x[0], lit(w, c, all - at - n), "");
-    return is_signed(w->in->t[0]) ? LLVMBuildAShr(B, top, lit(w, c, all - n), "") : LLVMBuildLShr(B, top, lit(w, c, all - n), "");
+    return is_signed(w->in->t[0]) ? LLVMBuildAShr(B, top, lit(w, c, all - n), "")
+                                  : LLVMBuildLShr(B, top, lit(w, c, all - n), "");
 }
 
-static val code_bfe(struct work *w) { return field(w, false); }
-static val code_bfi(struct work *w) { return field(w, true); }
+static val code_bfe(struct work *w)
+{
+    return field(w, false);
+}
+static val code_bfi(struct work *w)
+{
+    return field(w, true);
+}
 
 static val code_count_bits(struct work *w)
 {
@@ -99,13 +144,17 @@ static val code_count_bits(struct work *w)
     LLVMTypeRef t = type(w, wide ? EMU_D : EMU_W);
     val args[2] = {w->x[0], LLVMConstInt(e->i1, 0, 0)}, v;
     if (w->in->op == MG_OP_brev) return emit_intrinsic(e, "llvm.bitreverse", &t, 1, args, 1);
-    v = w->in->op == MG_OP_popc ? emit_intrinsic(e, "llvm.ctpop", &t, 1, args, 1) : emit_intrinsic(e, "llvm.ctlz", &t, 1, args, 2);
+    v = w->in->op == MG_OP_popc ? emit_intrinsic(e, "llvm.ctpop", &t, 1, args, 1)
+                                : emit_intrinsic(e, "llvm.ctlz", &t, 1, args, 2);
     return wide ? LLVMBuildTrunc(B, v, type(w, EMU_W), "") : v;
 }
 
 /* ---- floating point ----------------------------------------------------------------------------------- */
 
-static val ordered(struct work *w, val x) { return LLVMBuildFCmp(w->e->b, LLVMRealORD, x, x, ""); }
+static val ordered(struct work *w, val x)
+{
+    return LLVMBuildFCmp(w->e->b, LLVMRealORD, x, x, "");
+}
 
 /* f64: the payload of an operand that is a NaN survives, the last of the list first. */
 static val payload(struct work *w, val r, const val *from, unsigned n)
@@ -128,7 +177,8 @@ static val call_float(struct work *w, const char *name, bool wide, val *args, un
 static val min_max(struct work *w, val x, val y, bool max)
 {
     struct emit *e = w->e;
-    val less = LLVMBuildFCmp(B, max ? LLVMRealOGT : LLVMRealOLT, x, y, ""), more = LLVMBuildFCmp(B, max ? LLVMRealOLT : LLVMRealOGT, x, y, "");
+    val less = LLVMBuildFCmp(B, max ? LLVMRealOGT : LLVMRealOLT, x, y, ""),
+        more = LLVMBuildFCmp(B, max ? LLVMRealOLT : LLVMRealOGT, x, y, "");
     val xb = as_bits(w, x, false), yb = as_bits(w, y, false);
     val tie = max ? LLVMBuildAnd(B, xb, yb, "") : LLVMBuildOr(B, xb, yb, "");
     val r = LLVMBuildSelect(B, less, xb, LLVMBuildSelect(B, more, yb, tie, ""), "");
@@ -141,7 +191,8 @@ static val code_float(struct work *w)
 {
     struct emit *e = w->e;
     bool wide = w->in->t[0] == MG_TYPE_f64;
-    val x = as_float(w, w->x[0], wide), y = w->x[1] ? as_float(w, w->x[1], wide) : NULL, z = w->x[2] ? as_float(w, w->x[2], wide) : NULL, r;
+    val x = as_float(w, w->x[0], wide), y = w->x[1] ? as_float(w, w->x[1], wide) : NULL,
+        z = w->x[2] ? as_float(w, w->x[2], wide) : NULL, r;
     val args[3] = {x, y, z}, from[3] = {x, y, NULL};
     unsigned n = 2;
     if (w->in->key & K_APPROX || w->in->imm) { /* vectors only */
@@ -150,41 +201,54 @@ static val code_float(struct work *w)
             v[k] = w->in->key & K_APPROX ? w->x[k] : args[k];
             if (v[k] && !w->vec) v[k] = emit_splat(e, v[k]);
         }
-        r = w->in->key & K_APPROX ? LLVMBuildBitCast(B, emit_approx(e, (enum mg_op)w->in->op, w->in->key & K_FTZ, v[0]), e->vf32, "") :
-                                    emit_rounded(e, (enum mg_op)w->in->op, w->in->imm, v);
+        r = w->in->key & K_APPROX
+                ? LLVMBuildBitCast(B, emit_approx(e, (enum mg_op)w->in->op, w->in->key & K_FTZ, v[0]), e->vf32, "")
+                : emit_rounded(e, (enum mg_op)w->in->op, w->in->imm, v);
         if (!w->vec) r = LLVMBuildExtractElement(B, r, LLVMConstInt(e->i32, 0, 0), "");
-    } else switch (w->in->op) {
-    case MG_OP_add: r = LLVMBuildFAdd(B, x, y, ""); break;
-    case MG_OP_sub: r = LLVMBuildFSub(B, x, y, ""); break;
-    case MG_OP_mul: r = LLVMBuildFMul(B, x, y, ""); break;
-    case MG_OP_div:
-        r = LLVMBuildFDiv(B, x, y, "");
-        from[0] = y;
-        from[1] = x;
-        break;
-    case MG_OP_rcp:
-        r = LLVMBuildFDiv(B, flit(w, wide, 1.0), x, "");
-        n = 1;
-        break;
-    case MG_OP_sqrt:
-        r = call_float(w, "llvm.sqrt", wide, args, 1);
-        n = 1;
-        break;
-    case MG_OP_rsqrt:
-        r = LLVMBuildFDiv(B, flit(w, wide, 1.0), call_float(w, "llvm.sqrt", wide, args, 1), "");
-        n = 1;
-        break;
-    case MG_OP_mad: case MG_OP_fma:
-        r = call_float(w, "llvm.fma", wide, args, 3);
-        from[1] = z;
-        from[2] = y;
-        n = 3;
-        break;
-    case MG_OP_min: return min_max(w, x, y, false);
-    case MG_OP_max: return min_max(w, x, y, true);
-    case MG_OP_neg: return emit_canon(e, LLVMBuildXor(B, w->x[0], lit(w, EMU_W, 0x80000000), ""));
-    default: return emit_canon(e, LLVMBuildAnd(B, w->x[0], lit(w, EMU_W, 0x7fffffff), "")); /* abs */
-    }
+    } else
+        switch (w->in->op) {
+        case MG_OP_add:
+            r = LLVMBuildFAdd(B, x, y, "");
+            break;
+        case MG_OP_sub:
+            r = LLVMBuildFSub(B, x, y, "");
+            break;
+        case MG_OP_mul:
+            r = LLVMBuildFMul(B, x, y, "");
+            break;
+        case MG_OP_div:
+            r = LLVMBuildFDiv(B, x, y, "");
+            from[0] = y;
+            from[1] = x;
+            break;
+        case MG_OP_rcp:
+            r = LLVMBuildFDiv(B, flit(w, wide, 1.0), x, "");
+            n = 1;
+            break;
+        case MG_OP_sqrt:
+            r = call_float(w, "llvm.sqrt", wide, args, 1);
+            n = 1;
+            break;
+        case MG_OP_rsqrt:
+            r = LLVMBuildFDiv(B, flit(w, wide, 1.0), call_float(w, "llvm.sqrt", wide, args, 1), "");
+            n = 1;
+            break;
+        case MG_OP_mad:
+        case MG_OP_fma:
+            r = call_float(w, "llvm.fma", wide, args, 3);
+            from[1] = z;
+            from[2] = y;
+            n = 3;
+            break;
+        case MG_OP_min:
+            return min_max(w, x, y, false);
+        case MG_OP_max:
+            return min_max(w, x, y, true);
+        case MG_OP_neg:
+            return emit_canon(e, LLVMBuildXor(B, w->x[0], lit(w, EMU_W, 0x80000000), ""));
+        default:
+            return emit_canon(e, LLVMBuildAnd(B, w->x[0], lit(w, EMU_W, 0x7fffffff), "")); /* abs */
+        }
     if (w->in->key & K_SAT) {
         val top = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOLT, r, flit(w, wide, 1), ""), r, flit(w, wide, 1), "");
         r = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGT, r, flit(w, wide, 0), ""), top, flit(w, wide, 0), "");
@@ -199,23 +263,37 @@ static val combine(struct work *w, val m, val c)
 {
     struct emit *e = w->e;
     switch (w->in->imm & 3) {
-    case K_AND >> K_BOOL_SHIFT: return LLVMBuildAnd(B, m, c, "");
-    case K_OR >> K_BOOL_SHIFT: return LLVMBuildOr(B, m, c, "");
-    case K_XOR >> K_BOOL_SHIFT: return LLVMBuildXor(B, m, c, "");
-    default: return m;
+    case K_AND >> K_BOOL_SHIFT:
+        return LLVMBuildAnd(B, m, c, "");
+    case K_OR >> K_BOOL_SHIFT:
+        return LLVMBuildOr(B, m, c, "");
+    case K_XOR >> K_BOOL_SHIFT:
+        return LLVMBuildXor(B, m, c, "");
+    default:
+        return m;
     }
 }
 
 static val code_compare(struct work *w)
 {
     struct emit *e = w->e;
-    static const LLVMRealPredicate reals[] = {0, LLVMRealOEQ, LLVMRealONE, LLVMRealOLT, LLVMRealOLE, LLVMRealOGT, LLVMRealOGE,
-                                              LLVMRealUEQ, LLVMRealUNE, LLVMRealULT, LLVMRealULE, LLVMRealUGT, LLVMRealUGE, LLVMRealORD, LLVMRealUNO};
-    static const LLVMIntPredicate ints[][2] = {{0, 0}, {LLVMIntEQ, LLVMIntEQ}, {LLVMIntNE, LLVMIntNE}, {LLVMIntULT, LLVMIntSLT}, {LLVMIntULE, LLVMIntSLE}, {LLVMIntUGT, LLVMIntSGT}, {LLVMIntUGE, LLVMIntSGE}};
+    static const LLVMRealPredicate reals[] = {0,           LLVMRealOEQ, LLVMRealONE, LLVMRealOLT, LLVMRealOLE,
+                                              LLVMRealOGT, LLVMRealOGE, LLVMRealUEQ, LLVMRealUNE, LLVMRealULT,
+                                              LLVMRealULE, LLVMRealUGT, LLVMRealUGE, LLVMRealORD, LLVMRealUNO};
+    static const LLVMIntPredicate ints[][2] = {{0, 0},
+                                               {LLVMIntEQ, LLVMIntEQ},
+                                               {LLVMIntNE, LLVMIntNE},
+                                               {LLVMIntULT, LLVMIntSLT},
+                                               {LLVMIntULE, LLVMIntSLE},
+                                               {LLVMIntUGT, LLVMIntSGT},
+                                               {LLVMIntUGE, LLVMIntSGE}};
     unsigned t = w->in->t[0], sub = (w->in->key & K_SUB) >> K_SUB_SHIFT;
     val m;
-    if (is_float(t)) m = LLVMBuildFCmp(B, reals[sub], as_float(w, w->x[0], t == MG_TYPE_f64), as_float(w, w->x[1], t == MG_TYPE_f64), "");
-    else m = LLVMBuildICmp(B, ints[sub][is_signed(t)], widened(w, w->x[0], t), widened(w, w->x[1], t), "");
+    if (is_float(t))
+        m = LLVMBuildFCmp(B, reals[sub], as_float(w, w->x[0], t == MG_TYPE_f64), as_float(w, w->x[1], t == MG_TYPE_f64),
+                          "");
+    else
+        m = LLVMBuildICmp(B, ints[sub][is_signed(t)], widened(w, w->x[0], t), widened(w, w->x[1], t), "");
     if (w->other) m = LLVMBuildNot(B, m, "");
     return w->in->imm & 3 ? combine(w, m, w->x[2]) : m;
 }
@@ -226,11 +304,13 @@ static val f32_to_int(struct work *w, bool sign)
 {
     struct emit *e = w->e;
     val x = as_float(w, w->x[0], false);
-    val low = flit(w, false, sign ? -0x1p31 : 0), top = flit(w, false, sign ? 2147483520.0 : 4294967040.0), limit = flit(w, false, sign ? 0x1p31 : 0x1p32);
+    val low = flit(w, false, sign ? -0x1p31 : 0), top = flit(w, false, sign ? 2147483520.0 : 4294967040.0),
+        limit = flit(w, false, sign ? 0x1p31 : 0x1p32);
     val c = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGT, x, low, ""), x, low, "");
     c = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOLT, c, top, ""), c, top, "");
     val r = sign ? LLVMBuildFPToSI(B, c, type(w, EMU_W), "") : LLVMBuildFPToUI(B, c, type(w, EMU_W), "");
-    r = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGE, x, limit, ""), lit(w, EMU_W, sign ? INT32_MAX : UINT32_MAX), r, "");
+    r = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGE, x, limit, ""), lit(w, EMU_W, sign ? INT32_MAX : UINT32_MAX), r,
+                        "");
     return LLVMBuildSelect(B, ordered(w, x), r, lit(w, EMU_W, 0), "");
 }
 
@@ -241,19 +321,24 @@ static val code_convert(struct work *w)
     val x = w->x[0];
     if (d == MG_TYPE_f64 && s == MG_TYPE_f32) {
         val v = as_float(w, x, false), r = LLVMBuildFPExt(B, v, ftype(w, true), ""), u = to64(w, x, false);
-        val nan = LLVMBuildOr(B, LLVMBuildShl(B, LLVMBuildAnd(B, u, lit(w, EMU_D, 0x80000000), ""), lit(w, EMU_D, 32), ""),
-                              LLVMBuildShl(B, LLVMBuildAnd(B, u, lit(w, EMU_D, 0x7fffff), ""), lit(w, EMU_D, 29), ""), "");
+        val nan =
+            LLVMBuildOr(B, LLVMBuildShl(B, LLVMBuildAnd(B, u, lit(w, EMU_D, 0x80000000), ""), lit(w, EMU_D, 32), ""),
+                        LLVMBuildShl(B, LLVMBuildAnd(B, u, lit(w, EMU_D, 0x7fffff), ""), lit(w, EMU_D, 29), ""), "");
         nan = LLVMBuildOr(B, nan, lit(w, EMU_D, 0x7ff8000000000000ull), "");
         return LLVMBuildSelect(B, ordered(w, v), as_bits(w, r, true), nan, "");
     }
     if (d == MG_TYPE_f32 && s == MG_TYPE_f32) { /* .sat */
-        val v = as_float(w, x, false), top = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOLT, v, flit(w, false, 1), ""), v, flit(w, false, 1), "");
-        return as_bits(w, LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGT, v, flit(w, false, 0), ""), top, flit(w, false, 0), ""), false);
+        val v = as_float(w, x, false),
+            top = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOLT, v, flit(w, false, 1), ""), v, flit(w, false, 1), "");
+        return as_bits(
+            w, LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGT, v, flit(w, false, 0), ""), top, flit(w, false, 0), ""),
+            false);
     }
     if (d == MG_TYPE_f32 && s == MG_TYPE_f64) {
         val v = as_float(w, x, true), r = LLVMBuildFPTrunc(B, v, ftype(w, false), "");
         val sign = LLVMBuildAnd(B, LLVMBuildLShr(B, x, lit(w, EMU_D, 32), ""), lit(w, EMU_D, 0x80000000), "");
-        val nan = LLVMBuildOr(B, sign, LLVMBuildAnd(B, LLVMBuildLShr(B, x, lit(w, EMU_D, 29), ""), lit(w, EMU_D, 0x7fffff), ""), "");
+        val nan = LLVMBuildOr(
+            B, sign, LLVMBuildAnd(B, LLVMBuildLShr(B, x, lit(w, EMU_D, 29), ""), lit(w, EMU_D, 0x7fffff), ""), "");
         nan = LLVMBuildTrunc(B, LLVMBuildOr(B, nan, lit(w, EMU_D, 0x7fc00000), ""), type(w, EMU_W), "");
         return LLVMBuildSelect(B, ordered(w, v), as_bits(w, r, false), nan, "");
     }
@@ -271,24 +356,55 @@ static val code_convert(struct work *w)
 
 /* ---- the operations ------------------------------------------------------------------------------------- */
 
-static bool real(const struct work *w) { return is_float(w->in->t[0]); }
+static bool real(const struct work *w)
+{
+    return is_float(w->in->t[0]);
+}
 
-static val code_add(struct work *w) { return real(w) ? code_float(w) : LLVMBuildAdd(w->e->b, w->x[0], w->x[1], ""); }
-static val code_sub(struct work *w) { return real(w) ? code_float(w) : LLVMBuildSub(w->e->b, w->x[0], w->x[1], ""); }
-static val code_not(struct work *w) { return LLVMBuildNot(w->e->b, w->x[0], ""); }
-static val code_and(struct work *w) { return LLVMBuildAnd(w->e->b, w->x[0], w->x[1], ""); }
-static val code_or(struct work *w) { return LLVMBuildOr(w->e->b, w->x[0], w->x[1], ""); }
-static val code_xor(struct work *w) { return LLVMBuildXor(w->e->b, w->x[0], w->x[1], ""); }
-static val code_neg(struct work *w) { return real(w) ? code_float(w) : LLVMBuildNeg(w->e->b, w->x[0], ""); }
-static val code_mov(struct work *w) { return w->x[0]; }
-static val code_selp(struct work *w) { return LLVMBuildSelect(w->e->b, w->x[2], w->x[0], w->x[1], ""); }
+static val code_add(struct work *w)
+{
+    return real(w) ? code_float(w) : LLVMBuildAdd(w->e->b, w->x[0], w->x[1], "");
+}
+static val code_sub(struct work *w)
+{
+    return real(w) ? code_float(w) : LLVMBuildSub(w->e->b, w->x[0], w->x[1], "");
+}
+static val code_not(struct work *w)
+{
+    return LLVMBuildNot(w->e->b, w->x[0], "");
+}
+static val code_and(struct work *w)
+{
+    return LLVMBuildAnd(w->e->b, w->x[0], w->x[1], "");
+}
+static val code_or(struct work *w)
+{
+    return LLVMBuildOr(w->e->b, w->x[0], w->x[1], "");
+}
+static val code_xor(struct work *w)
+{
+    return LLVMBuildXor(w->e->b, w->x[0], w->x[1], "");
+}
+static val code_neg(struct work *w)
+{
+    return real(w) ? code_float(w) : LLVMBuildNeg(w->e->b, w->x[0], "");
+}
+static val code_mov(struct work *w)
+{
+    return w->x[0];
+}
+static val code_selp(struct work *w)
+{
+    return LLVMBuildSelect(w->e->b, w->x[2], w->x[0], w->x[1], "");
+}
 
 static val code_mul(struct work *w)
 {
     struct emit *e = w->e;
     if (real(w)) return code_float(w);
     if (w->in->key == K_WIDE) return product_wide(w);
-    if (w->in->key == K_HI) return LLVMBuildTrunc(B, LLVMBuildLShr(B, product_wide(w), lit(w, EMU_D, 32), ""), type(w, EMU_W), "");
+    if (w->in->key == K_HI)
+        return LLVMBuildTrunc(B, LLVMBuildLShr(B, product_wide(w), lit(w, EMU_D, 32), ""), type(w, EMU_W), "");
     return LLVMBuildMul(B, w->x[0], w->x[1], "");
 }
 
@@ -305,15 +421,22 @@ static val smaller_or_greater(struct work *w, LLVMIntPredicate of_signed, LLVMIn
     val first = LLVMBuildICmp(B, is_signed(w->in->t[0]) ? of_signed : of_unsigned, w->x[0], w->x[1], "");
     return LLVMBuildSelect(B, first, w->x[0], w->x[1], "");
 }
-static val code_min(struct work *w) { return real(w) ? code_float(w) : smaller_or_greater(w, LLVMIntSLT, LLVMIntULT); }
-static val code_max(struct work *w) { return real(w) ? code_float(w) : smaller_or_greater(w, LLVMIntSGT, LLVMIntUGT); }
+static val code_min(struct work *w)
+{
+    return real(w) ? code_float(w) : smaller_or_greater(w, LLVMIntSLT, LLVMIntULT);
+}
+static val code_max(struct work *w)
+{
+    return real(w) ? code_float(w) : smaller_or_greater(w, LLVMIntSGT, LLVMIntUGT);
+}
 
 static val code_abs(struct work *w)
 {
     struct emit *e = w->e;
     enum emu_class c = bits_of(w->in->t[0]) == 64 ? EMU_D : EMU_W;
     if (real(w)) return code_float(w);
-    return LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, w->x[0], lit(w, c, 0), ""), LLVMBuildNeg(B, w->x[0], ""), w->x[0], "");
+    return LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, w->x[0], lit(w, c, 0), ""), LLVMBuildNeg(B, w->x[0], ""),
+                           w->x[0], "");
 }
 
 static val (*const codes[MG_OP_COUNT])(struct work *) = {
@@ -340,7 +463,8 @@ static val run(struct emit *e, const struct cpu_inst *in, bool vec, int half, bo
         w.x[k] = vec ? emit_vec(e, in->s[k], raw) : emit_scalar(e, in->s[k], half, raw);
     }
     val v = codes[in->op](&w);
-    bool arithmetic32 = in->t[0] == MG_TYPE_f32 && in->op != MG_OP_setp && in->op != MG_OP_cvt && !move && in->op != MG_OP_selp;
+    bool arithmetic32 =
+        in->t[0] == MG_TYPE_f32 && in->op != MG_OP_setp && in->op != MG_OP_cvt && !move && in->op != MG_OP_selp;
     if (arithmetic32 && !e->f->regs[dest - 1].lazy && !(in->key & K_SAT)) v = emit_canon(e, v);
     return v;
 }
@@ -355,12 +479,16 @@ static void check_wrap(struct emit *e, uint32_t reg, bool sign)
         int64_t lanes = (int64_t)r->shape.stride * (r->shape.halves ? 15 : 31), warps = r->step * (e->f->n_warps - 1);
         int64_t ends[2] = {MG_MIN(lanes, 0) + MG_MIN(warps, 0), MG_MAX(lanes, 0) + MG_MAX(warps, 0)};
         for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) {
-            val zero = LLVMBuildSub(B, emit_scalar(e, reg, h, true), LLVMBuildMul(B, e->warp, LLVMConstInt(e->i32, (uint64_t)r->step, 0), ""), "");
+            val zero = LLVMBuildSub(B, emit_scalar(e, reg, h, true),
+                                    LLVMBuildMul(B, e->warp, LLVMConstInt(e->i32, (uint64_t)r->step, 0), ""), "");
             val wide = sign ? LLVMBuildSExt(B, zero, e->i64, "") : LLVMBuildZExt(B, zero, e->i64, "");
             for (int k = 0; k < 2; k++) {
                 if (!ends[k]) continue;
-                val end = LLVMBuildAdd(B, wide, LLVMConstInt(e->i64, (uint64_t)ends[k], 0), ""), cut = LLVMBuildTrunc(B, end, e->i32, "");
-                emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, end, sign ? LLVMBuildSExt(B, cut, e->i64, "") : LLVMBuildZExt(B, cut, e->i64, ""), ""));
+                val end = LLVMBuildAdd(B, wide, LLVMConstInt(e->i64, (uint64_t)ends[k], 0), ""),
+                    cut = LLVMBuildTrunc(B, end, e->i32, "");
+                emit_leave_if(
+                    e, LLVMBuildICmp(B, LLVMIntNE, end,
+                                     sign ? LLVMBuildSExt(B, cut, e->i64, "") : LLVMBuildZExt(B, cut, e->i64, ""), ""));
             }
         }
         return;
@@ -369,7 +497,8 @@ static void check_wrap(struct emit *e, uint32_t reg, bool sign)
         val base = emit_scalar(e, reg, h, true);
         int64_t span = (int64_t)r->shape.stride * (r->shape.halves ? 15 : 31);
         val wide = sign ? LLVMBuildSExt(B, base, e->i64, "") : LLVMBuildZExt(B, base, e->i64, "");
-        val end = LLVMBuildAdd(B, wide, LLVMConstInt(e->i64, (uint64_t)span, 0), ""), cut = LLVMBuildTrunc(B, end, e->i32, "");
+        val end = LLVMBuildAdd(B, wide, LLVMConstInt(e->i64, (uint64_t)span, 0), ""),
+            cut = LLVMBuildTrunc(B, end, e->i32, "");
         val back = sign ? LLVMBuildSExt(B, cut, e->i64, "") : LLVMBuildZExt(B, cut, e->i64, "");
         emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, end, back, ""));
     }
@@ -397,15 +526,21 @@ bool emit_alu(struct emit *e)
         check_wrap(e, in->s[0], is_signed(in->t[0]));
         check_wrap(e, in->s[1], is_signed(in->t[0]));
     }
-    if (linear && in->op == MG_OP_cvt && bits_of(in->t[0]) == 64 && bits_of(in->t[1]) == 32) check_wrap(e, in->s[0], is_signed(in->t[1]));
+    if (linear && in->op == MG_OP_cvt && bits_of(in->t[0]) == 64 && bits_of(in->t[1]) == 32)
+        check_wrap(e, in->s[0], is_signed(in->t[1]));
     if (in->d && in->d2) { /* both from the same operands: neither may be written before the other is computed */
         bool va = emit_is_vec(e, in->d), vb = emit_is_vec(e, in->d2);
         val x = run(e, in, va, 0, false, in->d), y = run(e, in, vb, 0, true, in->d2);
-        val act = in->guard && (va || vb) ? emit_active(e) : NULL, g = in->guard && !(va && vb) ? emit_guard_scalar(e) : NULL;
-        if (va) emit_set_vec(e, in->d, x, act);
-        else emit_set_scalar(e, in->d, 0, x, g);
-        if (vb) emit_set_vec(e, in->d2, y, act);
-        else emit_set_scalar(e, in->d2, 0, y, g);
+        val act = in->guard && (va || vb) ? emit_active(e) : NULL,
+            g = in->guard && !(va && vb) ? emit_guard_scalar(e) : NULL;
+        if (va)
+            emit_set_vec(e, in->d, x, act);
+        else
+            emit_set_scalar(e, in->d, 0, x, g);
+        if (vb)
+            emit_set_vec(e, in->d2, y, act);
+        else
+            emit_set_scalar(e, in->d2, 0, y, g);
         return true;
     }
     if (in->d) write_one(e, in->d, false);
@@ -421,13 +556,20 @@ static val moved(struct emit *e, const struct cpu_inst *in, bool vec, int half)
     bool raw = in->kind == CPU_MOV && e->f->regs[in->d - 1].lazy;
     val x = in->s[0] ? vec ? emit_vec(e, in->s[0], raw) : emit_scalar(e, in->s[0], half, raw) : NULL, y;
     switch ((enum cpu_kind)in->kind) {
-    case CPU_NOT_P: return LLVMBuildNot(B, x, "");
-    case CPU_LOW: return LLVMBuildTrunc(B, x, type(&w, EMU_W), "");
-    case CPU_ZEXT: return to64(&w, x, false);
-    case CPU_SEXT: return to64(&w, x, true);
-    case CPU_SEXT8: return widened(&w, x, MG_TYPE_s8);
-    case CPU_SEXT16: return widened(&w, x, MG_TYPE_s16);
-    case CPU_SEXT8H: return LLVMBuildAnd(B, widened(&w, x, MG_TYPE_s8), lit(&w, EMU_W, 0xffff), "");
+    case CPU_NOT_P:
+        return LLVMBuildNot(B, x, "");
+    case CPU_LOW:
+        return LLVMBuildTrunc(B, x, type(&w, EMU_W), "");
+    case CPU_ZEXT:
+        return to64(&w, x, false);
+    case CPU_SEXT:
+        return to64(&w, x, true);
+    case CPU_SEXT8:
+        return widened(&w, x, MG_TYPE_s8);
+    case CPU_SEXT16:
+        return widened(&w, x, MG_TYPE_s16);
+    case CPU_SEXT8H:
+        return LLVMBuildAnd(B, widened(&w, x, MG_TYPE_s8), lit(&w, EMU_W, 0xffff), "");
     case CPU_CVTA: {
         val base = LLVMBuildPtrToInt(B, e->shared, e->i64, "");
         if (vec) base = emit_splat(e, base);
@@ -436,7 +578,8 @@ static val moved(struct emit *e, const struct cpu_inst *in, bool vec, int half)
     case CPU_PACK:
         y = vec ? emit_vec(e, in->s[1], false) : emit_scalar(e, in->s[1], half, false);
         return LLVMBuildOr(B, to64(&w, x, false), LLVMBuildShl(B, to64(&w, y, false), lit(&w, EMU_D, 32), ""), "");
-    default: return x;
+    default:
+        return x;
     }
 }
 
@@ -481,7 +624,8 @@ bool emit_move(struct emit *e)
         for (uint32_t k = 0; k < in->n_list; k++) {
             if (!in->list[k] || (e->whole && e->f->regs[in->list[k] - 1].sum)) continue;
             bool vec = e->f->regs[in->list[k] - 1].shape.varying;
-            put(e, in->list[k], vec ? emit_int(e, EMU_D, 0, true) : NULL, LLVMConstInt(e->i64, 0, 0), LLVMConstInt(e->i64, 0, 0));
+            put(e, in->list[k], vec ? emit_int(e, EMU_D, 0, true) : NULL, LLVMConstInt(e->i64, 0, 0),
+                LLVMConstInt(e->i64, 0, 0));
         }
         return true;
     }
@@ -490,7 +634,8 @@ bool emit_move(struct emit *e)
         return true;
     }
     if (in->kind == CPU_LEADER) {
-        val a = in->guard ? emit_active(e) : emit_lanes(e), m = a ? LLVMBuildBitCast(B, a, e->i32, "") : LLVMConstInt(e->i32, UINT32_MAX, 0);
+        val a = in->guard ? emit_active(e) : emit_lanes(e),
+            m = a ? LLVMBuildBitCast(B, a, e->i32, "") : LLVMConstInt(e->i32, UINT32_MAX, 0);
         val first = emit_lanes_of(e, LLVMBuildAnd(B, m, LLVMBuildNeg(B, m, ""), ""));
         if (in->s[0] && !(e->whole && e->f->regs[in->s[0] - 1].sum)) {
             val c = emit_vec(e, in->s[0], false), one = emit_int(e, EMU_D, 1, true);
@@ -508,7 +653,8 @@ bool emit_move(struct emit *e)
     }
     if (!in->d) return true;
     bool vec = emit_is_vec(e, in->d);
-    if (!vec && e->version != LANE && (in->kind == CPU_ZEXT || in->kind == CPU_SEXT)) check_wrap(e, in->s[0], in->kind == CPU_SEXT);
+    if (!vec && e->version != LANE && (in->kind == CPU_ZEXT || in->kind == CPU_SEXT))
+        check_wrap(e, in->s[0], in->kind == CPU_SEXT);
     val v0 = moved(e, in, vec, 0), v1 = vec || emit_parts(e, in->d) == 1 ? v0 : moved(e, in, false, 1);
     put(e, in->d, v0, v0, v1);
     return true;

@@ -7,9 +7,18 @@
 
 #define B e->b
 
-static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
-static val is_zero(struct emit *e, val v) { return LLVMBuildICmp(B, LLVMIntEQ, v, k32(e, 0), ""); }
-static val not_zero(struct emit *e, val v) { return LLVMBuildICmp(B, LLVMIntNE, v, k32(e, 0), ""); }
+static val k32(struct emit *e, uint64_t v)
+{
+    return LLVMConstInt(e->i32, v, 0);
+}
+static val is_zero(struct emit *e, val v)
+{
+    return LLVMBuildICmp(B, LLVMIntEQ, v, k32(e, 0), "");
+}
+static val not_zero(struct emit *e, val v)
+{
+    return LLVMBuildICmp(B, LLVMIntNE, v, k32(e, 0), "");
+}
 
 /* Branches to yes when cond holds; goes on in a new block otherwise. */
 static void branch_off(struct emit *e, val cond, LLVMBasicBlockRef yes)
@@ -47,7 +56,10 @@ static void leave_as(struct emit *e, val stop, uint32_t next)
     LLVMBuildBr(B, l->bb);
 }
 
-void emit_leave(struct emit *e) { leave_as(e, k32(e, 0), 0); }
+void emit_leave(struct emit *e)
+{
+    leave_as(e, k32(e, 0), 0);
+}
 
 void emit_leave_if(struct emit *e, val cond)
 {
@@ -64,7 +76,8 @@ void emit_leave_if(struct emit *e, val cond)
 /* A jump back costs budget; when it is used up the emulator makes the warp give way. */
 static void pay(struct emit *e, uint32_t target)
 {
-    if (target > e->block || (e->in->ctl == EMU_CTL_BRA && e->in->sub)) return; /* a loop of inserted code costs nothing */
+    if (target > e->block || (e->in->ctl == EMU_CTL_BRA && e->in->sub))
+        return; /* a loop of inserted code costs nothing */
     val budget = LLVMBuildLoad2(B, e->i32, e->budget, ""), cost = k32(e, 1), at = NULL;
     if (e->f->suspects) {
         val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, emit_frame(e), offsetof(struct emu_frame, w)), "");
@@ -126,14 +139,20 @@ static void next_pending(struct emit *e)
     LLVMBuildBr(B, e->done);
 }
 
-static val bits(struct emit *e, val lanes) { return LLVMBuildBitCast(B, lanes, e->i32, ""); }
+static val bits(struct emit *e, val lanes)
+{
+    return LLVMBuildBitCast(B, lanes, e->i32, "");
+}
 
 /* Goes on in the partial version with some lanes only. */
 static void split(struct emit *e, uint32_t t, val mask, uint32_t other, val rest)
 {
     int version = e->version;
     pay(e, t);
-    if (rest) LLVMBuildStore(B, version == PART ? LLVMBuildOr(B, LLVMBuildLoad2(B, e->i32, e->pend[other], ""), rest, "") : rest, e->pend[other]);
+    if (rest)
+        LLVMBuildStore(B,
+                       version == PART ? LLVMBuildOr(B, LLVMBuildLoad2(B, e->i32, e->pend[other], ""), rest, "") : rest,
+                       e->pend[other]);
     if (version == FULL) {
         LLVMBuildStore(B, mask, e->cur);
         LLVMBuildBr(B, emit_target(e, PART, t));
@@ -151,17 +170,23 @@ static const struct cpu_inst *compared(struct emit *e)
     uint32_t i = e->ix;
     while (!found && i-- > f->blocks[e->block].first) {
         const struct cpu_inst *in = &f->insts[i];
-        if (in->d == br->guard || in->d2 == br->guard) found = in;
-        else if (in->kind == CPU_CALL || in->kind == CPU_CTL) return NULL;
+        if (in->d == br->guard || in->d2 == br->guard)
+            found = in;
+        else if (in->kind == CPU_CALL || in->kind == CPU_CTL)
+            return NULL;
     }
-    if (!found || found->kind != CPU_ALU || found->op != MG_OP_setp || found->d != br->guard || found->guard || found->imm & 3 || !found->s[0] || !found->s[1]) return NULL;
+    if (!found || found->kind != CPU_ALU || found->op != MG_OP_setp || found->d != br->guard || found->guard ||
+        found->imm & 3 || !found->s[0] || !found->s[1])
+        return NULL;
     if (found->t[0] != MG_TYPE_s32 && found->t[0] != MG_TYPE_u32) return NULL;
     for (uint32_t k = i + 1; k < e->ix; k++)
         for (int s = 0; s < 2; s++)
             if (f->insts[k].d == found->s[s] || f->insts[k].d2 == found->s[s] || f->insts[k].n_list) return NULL;
     const struct cpu_reg *a = &f->regs[found->s[0] - 1], *b = &f->regs[found->s[1] - 1];
     bool flat = cpu_is_constant(b) || (b->cls == EMU_W && cpu_is_uniform(b->shape));
-    return flat && !cpu_is_constant(a) && a->cls == EMU_W && !a->shape.varying && !a->shape.halves && a->shape.stride ? found : NULL;
+    return flat && !cpu_is_constant(a) && a->cls == EMU_W && !a->shape.varying && !a->shape.halves && a->shape.stride
+               ? found
+               : NULL;
 }
 
 /* Branches on what the first and the last lane say, where all say the same. */
@@ -173,21 +198,35 @@ static void branch_whole(struct emit *e, LLVMBasicBlockRef all, LLVMBasicBlockRe
     int32_t stride = e->f->regs[in->s[0] - 1].shape.stride;
     unsigned sub = (in->key & K_SUB) >> K_SUB_SHIFT;
     val from = emit_scalar(e, in->s[0], 0, true), to = emit_scalar(e, in->s[1], 0, true);
-    val first = sign ? LLVMBuildSExt(B, from, e->i64, "") : LLVMBuildZExt(B, from, e->i64, ""), limit = sign ? LLVMBuildSExt(B, to, e->i64, "") : LLVMBuildZExt(B, to, e->i64, "");
-    val last = LLVMBuildAdd(B, first, LLVMConstInt(e->i64, (uint64_t)(31 * (int64_t)stride), 0), ""), cut = LLVMBuildTrunc(B, last, e->i32, "");
-    val fits = LLVMBuildICmp(B, LLVMIntEQ, last, sign ? LLVMBuildSExt(B, cut, e->i64, "") : LLVMBuildZExt(B, cut, e->i64, ""), "");
+    val first = sign ? LLVMBuildSExt(B, from, e->i64, "") : LLVMBuildZExt(B, from, e->i64, ""),
+        limit = sign ? LLVMBuildSExt(B, to, e->i64, "") : LLVMBuildZExt(B, to, e->i64, "");
+    val last = LLVMBuildAdd(B, first, LLVMConstInt(e->i64, (uint64_t)(31 * (int64_t)stride), 0), ""),
+        cut = LLVMBuildTrunc(B, last, e->i32, "");
+    val fits = LLVMBuildICmp(B, LLVMIntEQ, last,
+                             sign ? LLVMBuildSExt(B, cut, e->i64, "") : LLVMBuildZExt(B, cut, e->i64, ""), "");
     val low = stride > 0 ? first : last, high = stride > 0 ? last : first, yes, no;
     switch (sub) {
-    case CMP_lt: yes = LLVMBuildICmp(B, LLVMIntSLT, high, limit, ""), no = LLVMBuildICmp(B, LLVMIntSGE, low, limit, ""); break;
-    case CMP_le: yes = LLVMBuildICmp(B, LLVMIntSLE, high, limit, ""), no = LLVMBuildICmp(B, LLVMIntSGT, low, limit, ""); break;
-    case CMP_gt: yes = LLVMBuildICmp(B, LLVMIntSGT, low, limit, ""), no = LLVMBuildICmp(B, LLVMIntSLE, high, limit, ""); break;
-    case CMP_ge: yes = LLVMBuildICmp(B, LLVMIntSGE, low, limit, ""), no = LLVMBuildICmp(B, LLVMIntSLT, high, limit, ""); break;
-    case CMP_eq: case CMP_ne:
+    case CMP_lt:
+        yes = LLVMBuildICmp(B, LLVMIntSLT, high, limit, ""), no = LLVMBuildICmp(B, LLVMIntSGE, low, limit, "");
+        break;
+    case CMP_le:
+        yes = LLVMBuildICmp(B, LLVMIntSLE, high, limit, ""), no = LLVMBuildICmp(B, LLVMIntSGT, low, limit, "");
+        break;
+    case CMP_gt:
+        yes = LLVMBuildICmp(B, LLVMIntSGT, low, limit, ""), no = LLVMBuildICmp(B, LLVMIntSLE, high, limit, "");
+        break;
+    case CMP_ge:
+        yes = LLVMBuildICmp(B, LLVMIntSGE, low, limit, ""), no = LLVMBuildICmp(B, LLVMIntSLT, high, limit, "");
+        break;
+    case CMP_eq:
+    case CMP_ne:
         yes = LLVMConstInt(e->i1, 0, 0);
-        no = LLVMBuildOr(B, LLVMBuildICmp(B, LLVMIntSLT, limit, low, ""), LLVMBuildICmp(B, LLVMIntSGT, limit, high, ""), "");
+        no = LLVMBuildOr(B, LLVMBuildICmp(B, LLVMIntSLT, limit, low, ""), LLVMBuildICmp(B, LLVMIntSGT, limit, high, ""),
+                         "");
         if (sub == CMP_ne) yes = no, no = LLVMConstInt(e->i1, 0, 0);
         break;
-    default: return;
+    default:
+        return;
     }
     if (e->in->guard_not) {
         val swap = yes;
@@ -220,8 +259,10 @@ static void branch(struct emit *e)
     branch_off(e, is_zero(e, taken), none);
     branch_off(e, LLVMBuildICmp(B, LLVMIntEQ, taken, m, ""), all);
     val rest = LLVMBuildXor(B, m, taken, "");
-    if (t < f) split(e, t, taken, f, rest);
-    else split(e, f, rest, t, taken);
+    if (t < f)
+        split(e, t, taken, f, rest);
+    else
+        split(e, f, rest, t, taken);
     LLVMPositionBuilderAtEnd(B, all);
     jump(e, t, m);
     LLVMPositionBuilderAtEnd(B, none);
@@ -257,7 +298,8 @@ static void exits(struct emit *e)
         if (e->version == FULL) {
             LLVMBuildStore(B, rest, e->cur);
             LLVMBuildBr(B, emit_target(e, PART, in->fall));
-        } else go(e, in->fall, rest);
+        } else
+            go(e, in->fall, rest);
         LLVMPositionBuilderAtEnd(B, gone);
     }
     next_pending(e);
@@ -267,16 +309,20 @@ static void exits(struct emit *e)
 static void step(struct emit *e, uint32_t kind, uint32_t next)
 {
     val other = e->alone;
-    if (kind == 1) other = LLVMBuildOr(B, other, LLVMBuildXor(B, LLVMBuildLoad2(B, e->i32, e->live, ""), emit_mask(e), ""), "");
+    if (kind == 1)
+        other = LLVMBuildOr(B, other, LLVMBuildXor(B, LLVMBuildLoad2(B, e->i32, e->live, ""), emit_mask(e), ""), "");
     leave_as(e, LLVMBuildSelect(B, is_zero(e, other), k32(e, kind), k32(e, 0), ""), next);
 }
 
 static void barrier(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
-    if (!cpu_plain_barrier(e->f, in)) emit_leave(e);
-    else if (e->whole) emit_stop(e, true, in->fall);
-    else step(e, 1, in->fall);
+    if (!cpu_plain_barrier(e->f, in))
+        emit_leave(e);
+    else if (e->whole)
+        emit_stop(e, true, in->fall);
+    else
+        step(e, 1, in->fall);
 }
 
 static void enter_loop(struct emit *e)
@@ -315,11 +361,19 @@ void emit_end(struct emit *e)
         return;
     }
     switch ((enum emu_ctl)in->ctl) {
-    case EMU_CTL_NEXT: jump(e, in->target, emit_mask(e)); break;
-    case EMU_CTL_LOOP: enter_loop(e); break;
-    case EMU_CTL_BRA: branch(e); break;
+    case EMU_CTL_NEXT:
+        jump(e, in->target, emit_mask(e));
+        break;
+    case EMU_CTL_LOOP:
+        enter_loop(e);
+        break;
+    case EMU_CTL_BRA:
+        branch(e);
+        break;
     case EMU_CTL_RET:
-    case EMU_CTL_EXIT: exits(e); break;
+    case EMU_CTL_EXIT:
+        exits(e);
+        break;
     case EMU_CTL_TRAP:
     case EMU_CTL_CALL:
     case EMU_CTL_CALLI:
@@ -331,7 +385,11 @@ void emit_end(struct emit *e)
         emit_leave_if(e, not_zero(e, bits(e, emit_active(e))));
         go(e, in->fall, emit_mask(e));
         break;
-    case EMU_CTL_BAR: barrier(e); break;
-    default: emit_leave(e); break; /* branch tables, .sync operations without code */
+    case EMU_CTL_BAR:
+        barrier(e);
+        break;
+    default:
+        emit_leave(e);
+        break; /* branch tables, .sync operations without code */
     }
 }

@@ -7,7 +7,10 @@
 
 #define B e->b
 
-static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
+static val k32(struct emit *e, uint64_t v)
+{
+    return LLVMConstInt(e->i32, v, 0);
+}
 
 static void types(struct emit *e)
 {
@@ -29,8 +32,14 @@ static void types(struct emit *e)
 
 /* ---- what may alias ---------------------------------------------------------------------------------------- */
 
-static unsigned kind_of(const char *name) { return LLVMGetMDKindID(name, (unsigned)strlen(name)); }
-static val node(struct emit *e, LLVMMetadataRef *parts, size_t n) { return LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, parts, n)); }
+static unsigned kind_of(const char *name)
+{
+    return LLVMGetMDKindID(name, (unsigned)strlen(name));
+}
+static val node(struct emit *e, LLVMMetadataRef *parts, size_t n)
+{
+    return LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, parts, n));
+}
 
 val emit_program(struct emit *e, val access)
 {
@@ -45,7 +54,9 @@ val emit_counted(struct emit *e, val access)
 
 static void name_scopes(struct emit *e)
 {
-    LLVMMetadataRef domain = LLVMMDStringInContext2(e->c, "margay", 6), names[2] = {LLVMMDStringInContext2(e->c, "program", 7), LLVMMDStringInContext2(e->c, "counts", 6)}, list[2];
+    LLVMMetadataRef domain = LLVMMDStringInContext2(e->c, "margay", 6),
+                    names[2] = {LLVMMDStringInContext2(e->c, "program", 7), LLVMMDStringInContext2(e->c, "counts", 6)},
+                    list[2];
     domain = LLVMMDNodeInContext2(e->c, &domain, 1);
     for (int k = 0; k < 2; k++) {
         LLVMMetadataRef scope[2] = {names[k], domain};
@@ -74,7 +85,8 @@ static void part_ours(struct emit *e)
 /* The pointer's target may be read at any time. */
 static val readable(struct emit *e, val pointer, uint64_t bytes, unsigned align)
 {
-    LLVMMetadataRef n = LLVMValueAsMetadata(LLVMConstInt(e->i64, bytes, 0)), a = LLVMValueAsMetadata(LLVMConstInt(e->i64, align, 0));
+    LLVMMetadataRef n = LLVMValueAsMetadata(LLVMConstInt(e->i64, bytes, 0)),
+                    a = LLVMValueAsMetadata(LLVMConstInt(e->i64, align, 0));
     if (bytes) LLVMSetMetadata(pointer, kind_of("dereferenceable"), node(e, &n, 1));
     if (bytes) LLVMSetMetadata(pointer, kind_of("align"), node(e, &a, 1));
     return pointer;
@@ -92,25 +104,31 @@ static uint64_t param_bytes(const struct cpu_func *f)
 {
     uint64_t n = 0;
     for (uint32_t i = 0; i < f->n_insts; i++)
-        if (f->insts[i].kind == CPU_PARAM) n = MG_MAX(n, (uint64_t)f->insts[i].off + f->insts[i].bytes * f->insts[i].vec);
+        if (f->insts[i].kind == CPU_PARAM)
+            n = MG_MAX(n, (uint64_t)f->insts[i].off + f->insts[i].bytes * f->insts[i].vec);
     return n;
 }
 
-static val slot(struct emit *e, LLVMTypeRef t) { return LLVMBuildAlloca(e->b, t, ""); }
+static val slot(struct emit *e, LLVMTypeRef t)
+{
+    return LLVMBuildAlloca(e->b, t, "");
+}
 
 /* Once per call. */
 void emit_state_vars(struct emit *e)
 {
     struct cpu_func *f = e->f;
     e->ops = emit_field(e, e->ptr, offsetof(struct cpu_call, ops));
-    e->ranges = readable(e, emit_field(e, e->ptr, offsetof(struct cpu_call, ranges)), range_bytes(f), _Alignof(struct emu_range));
+    e->ranges = readable(e, emit_field(e, e->ptr, offsetof(struct cpu_call, ranges)), range_bytes(f),
+                         _Alignof(struct emu_range));
     e->params = readable(e, emit_field(e, e->ptr, offsetof(struct cpu_call, params)), param_bytes(f), 8);
     e->shared = emit_field(e, e->ptr, offsetof(struct cpu_call, shared));
     e->shared_bytes = emit_field(e, e->i64, offsetof(struct cpu_call, shared_bytes));
     e->outside = e->whole ? k32(e, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, outside));
     e->alone = e->whole ? k32(e, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, alone));
     e->n_warps = e->whole ? k32(e, f->n_warps) : emit_field(e, e->i32, offsetof(struct cpu_call, n_warps));
-    val *const all[] = {&e->live, &e->budget, &e->cur, &e->leave_pc, &e->leave_mask, &e->leave_next, &e->leave_stop, &e->leave_from};
+    val *const all[] = {&e->live,       &e->budget,     &e->cur,        &e->leave_pc,
+                        &e->leave_mask, &e->leave_next, &e->leave_stop, &e->leave_from};
     for (unsigned i = 0; i < MG_COUNT_OF(all); i++) *all[i] = slot(e, e->i32);
     for (uint32_t b = 0; b < f->n_blocks; b++)
         if (f->blocks[b].merges && !f->masks_settled) e->pend[b] = slot(e, e->i32);
@@ -126,7 +144,8 @@ void emit_state_vars(struct emit *e)
 void emit_place(struct emit *e)
 {
     e->warp = LLVMBuildLoad2(B, e->i32, e->at_warp, "");
-    val ix = LLVMBuildMul(B, LLVMBuildZExt(B, e->warp, e->i64, ""), LLVMConstInt(e->i64, sizeof(struct cpu_warp), 0), "");
+    val ix =
+        LLVMBuildMul(B, LLVMBuildZExt(B, e->warp, e->i64, ""), LLVMConstInt(e->i64, sizeof(struct cpu_warp), 0), "");
     val first = emit_at(e, e->call, offsetof(struct cpu_call, warps));
     e->state = LLVMBuildGEP2(B, e->i8, first, &ix, 1, "");
     for (uint32_t b = 0; b < e->f->n_blocks && e->f->masks_settled; b++)
@@ -134,7 +153,8 @@ void emit_place(struct emit *e)
     for (uint32_t r = 0; r < e->f->n_regs; r++) {
         const struct cpu_reg *reg = &e->f->regs[r];
         if (!reg->settled) continue;
-        for (int h = 0; h < (reg->linear && reg->shape.halves ? 2 : 1); h++) e->vars[r].at[h] = reg->linear ? emit_linear_place(e, reg, h) : emit_slot(e, r + 1);
+        for (int h = 0; h < (reg->linear && reg->shape.halves ? 2 : 1); h++)
+            e->vars[r].at[h] = reg->linear ? emit_linear_place(e, reg, h) : emit_slot(e, r + 1);
     }
 }
 
@@ -147,13 +167,15 @@ void emit_clear(struct emit *e)
         if (e->pend[b]) LLVMBuildStore(B, k32(e, 0), e->pend[b]);
     for (uint32_t r = 0; r < f->n_regs; r++)
         for (int h = 0; h < 2; h++)
-            if (e->vars[r].at[h] && !f->regs[r].settled) LLVMBuildStore(B, LLVMConstNull(LLVMGetAllocatedType(e->vars[r].at[h])), e->vars[r].at[h]);
+            if (e->vars[r].at[h] && !f->regs[r].settled)
+                LLVMBuildStore(B, LLVMConstNull(LLVMGetAllocatedType(e->vars[r].at[h])), e->vars[r].at[h]);
 }
 
 /* The warp stops or has ended: the next one that can run, if any. */
 static void end_warp(struct emit *e)
 {
-    LLVMBasicBlockRef look = emit_block(e, "look"), test = emit_block(e, "test"), over = emit_block(e, "over"), start = e->next_warp;
+    LLVMBasicBlockRef look = emit_block(e, "look"), test = emit_block(e, "test"), over = emit_block(e, "over"),
+                      start = e->next_warp;
     LLVMBasicBlockRef again = emit_block(e, "again");
     LLVMBuildBr(B, look);
     LLVMPositionBuilderAtEnd(B, look);
@@ -163,8 +185,10 @@ static void end_warp(struct emit *e)
     LLVMPositionBuilderAtEnd(B, test);
     val ix = LLVMBuildMul(B, LLVMBuildZExt(B, k, e->i64, ""), LLVMConstInt(e->i64, sizeof(struct cpu_warp), 0), "");
     val s = LLVMBuildGEP2(B, e->i8, emit_at(e, e->call, offsetof(struct cpu_call, warps)), &ix, 1, "");
-    val live = LLVMBuildLoad2(B, e->i32, emit_at(e, s, offsetof(struct cpu_warp, live)), ""), at = LLVMBuildLoad2(B, e->i32, emit_at(e, s, offsetof(struct cpu_warp, at)), "");
-    val can = LLVMBuildAnd(B, LLVMBuildICmp(B, LLVMIntNE, live, k32(e, 0), ""), LLVMBuildICmp(B, LLVMIntEQ, at, k32(e, 0), ""), "");
+    val live = LLVMBuildLoad2(B, e->i32, emit_at(e, s, offsetof(struct cpu_warp, live)), ""),
+        at = LLVMBuildLoad2(B, e->i32, emit_at(e, s, offsetof(struct cpu_warp, at)), "");
+    val can = LLVMBuildAnd(B, LLVMBuildICmp(B, LLVMIntNE, live, k32(e, 0), ""),
+                           LLVMBuildICmp(B, LLVMIntEQ, at, k32(e, 0), ""), "");
     LLVMBuildCondBr(B, can, again, look);
     LLVMPositionBuilderAtEnd(B, again);
     LLVMBuildBr(B, start);
@@ -196,7 +220,8 @@ static void entry(struct emit *e, uint32_t b)
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (mg_has(blk->live, r) || mg_has(blk->keep, r)) emit_restore(e, r + 1);
     LLVMBuildStore(B, mask, e->cur);
-    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, mask, k32(e, UINT32_MAX), ""), emit_target(e, FULL, b), emit_target(e, PART, b));
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, mask, k32(e, UINT32_MAX), ""), emit_target(e, FULL, b),
+                    emit_target(e, PART, b));
 }
 
 static void begin_part(struct emit *e, uint32_t b)
@@ -220,14 +245,29 @@ bool emit_instruction(struct emit *e)
 {
     if (e->whole && e->f->n_tallies && emit_tally(e)) return true;
     switch ((enum cpu_kind)e->in->kind) {
-    case CPU_NOP: return true;
-    case CPU_CALL: emit_call(e); return true;
-    case CPU_ATOM: emit_atomic(e); return true;
-    case CPU_ALU: return emit_alu(e);
-    case CPU_LOAD: case CPU_STORE: case CPU_PARAM: emit_memory(e); return true;
-    case CPU_FENCE: LLVMBuildFence(B, LLVMAtomicOrderingSequentiallyConsistent, 0, ""); return true;
-    case CPU_CTL: emit_sync(e); return true;
-    default: return emit_move(e);
+    case CPU_NOP:
+        return true;
+    case CPU_CALL:
+        emit_call(e);
+        return true;
+    case CPU_ATOM:
+        emit_atomic(e);
+        return true;
+    case CPU_ALU:
+        return emit_alu(e);
+    case CPU_LOAD:
+    case CPU_STORE:
+    case CPU_PARAM:
+        emit_memory(e);
+        return true;
+    case CPU_FENCE:
+        LLVMBuildFence(B, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
+        return true;
+    case CPU_CTL:
+        emit_sync(e);
+        return true;
+    default:
+        return emit_move(e);
     }
 }
 
@@ -239,13 +279,15 @@ static void leave_block(struct emit *e, uint32_t b)
     if (!l->used) return;
     LLVMPositionBuilderAtEnd(B, l->bb);
     for (uint32_t r = 0; r < f->n_regs; r++)
-        if (e->whole && f->regs[r].sum) continue;
+        if (e->whole && f->regs[r].sum)
+            continue;
         else if (mg_has(l->live, r) || mg_has(f->blocks[b].keep, r)) {
             if (mg_has(l->dirty, r) || (e->whole && emit_unsaved(e, r))) emit_save(e, r + 1);
             mg_put(f->blocks[b].saved, r);
         }
     for (uint32_t x = 0; x < f->n_blocks && !f->masks_settled; x++)
-        if (mg_has(f->blocks[b].front, x) && e->pend[x]) LLVMBuildStore(B, LLVMBuildLoad2(B, e->i32, e->pend[x], ""), emit_at(e, emit_masks(e), 4 * x));
+        if (mg_has(f->blocks[b].front, x) && e->pend[x])
+            LLVMBuildStore(B, LLVMBuildLoad2(B, e->i32, e->pend[x], ""), emit_at(e, emit_masks(e), 4 * x));
     LLVMBuildStore(B, k32(e, b), e->leave_from);
     LLVMBuildBr(B, e->tail);
 }
@@ -257,7 +299,8 @@ static void leave_tail(struct emit *e)
     emit_set_state(e, offsetof(struct cpu_warp, live), LLVMBuildLoad2(B, e->i32, e->live, ""));
     emit_set_state(e, offsetof(struct cpu_warp, budget), LLVMBuildLoad2(B, e->i32, e->budget, ""));
     LLVMBasicBlockRef out = emit_block(e, "out"), stop = emit_block(e, "stop");
-    val kind = LLVMBuildLoad2(B, e->i32, e->leave_stop, ""), pc = LLVMBuildLoad2(B, e->i32, e->leave_pc, ""), mask = LLVMBuildLoad2(B, e->i32, e->leave_mask, "");
+    val kind = LLVMBuildLoad2(B, e->i32, e->leave_stop, ""), pc = LLVMBuildLoad2(B, e->i32, e->leave_pc, ""),
+        mask = LLVMBuildLoad2(B, e->i32, e->leave_mask, "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, kind, k32(e, 0), ""), out, stop);
     LLVMPositionBuilderAtEnd(B, out);
     emit_set_field(e, offsetof(struct cpu_call, pc), pc);
@@ -269,9 +312,11 @@ static void leave_tail(struct emit *e)
     val pause = LLVMBuildICmp(B, LLVMIntEQ, kind, k32(e, 2), "");
     emit_set_state(e, offsetof(struct cpu_warp, mask), mask);
     emit_set_state(e, offsetof(struct cpu_warp, entry), LLVMBuildLoad2(B, e->i32, e->leave_next, ""));
-    emit_set_state(e, offsetof(struct cpu_warp, at), LLVMBuildSelect(B, pause, k32(e, 0), LLVMBuildAdd(B, pc, k32(e, 1), ""), ""));
+    emit_set_state(e, offsetof(struct cpu_warp, at),
+                   LLVMBuildSelect(B, pause, k32(e, 0), LLVMBuildAdd(B, pc, k32(e, 1), ""), ""));
     val pauses = emit_state(e, e->i32, offsetof(struct cpu_warp, pauses));
-    emit_set_state(e, offsetof(struct cpu_warp, pauses), LLVMBuildSub(B, pauses, LLVMBuildZExt(B, pause, e->i32, ""), ""));
+    emit_set_state(e, offsetof(struct cpu_warp, pauses),
+                   LLVMBuildSub(B, pauses, LLVMBuildZExt(B, pause, e->i32, ""), ""));
     LLVMBuildBr(B, e->done);
 }
 
@@ -288,7 +333,8 @@ static bool body(struct emit *e, int version, uint32_t b)
     if (version == PART) begin_part(e, b);
     for (e->ix = blk->first; e->ix < blk->end; e->ix++) {
         e->in = &f->insts[e->ix];
-        bool last = e->ix + 1 == blk->end, control = e->in->kind == CPU_CTL && !(e->in->ctl == EMU_CTL_SYNC && e->in->sub <= EMU_SYNC_ELECT);
+        bool last = e->ix + 1 == blk->end,
+             control = e->in->kind == CPU_CTL && !(e->in->ctl == EMU_CTL_SYNC && e->in->sub <= EMU_SYNC_ELECT);
         if (!control && !emit_instruction(e)) return false;
         if (last) emit_end(e);
     }
@@ -300,7 +346,8 @@ LLVMBasicBlockRef emit_target(struct emit *e, int version, uint32_t b)
     LLVMBasicBlockRef *bb = &e->bb[version][b];
     uint32_t serial = version >= LANE ? 0 : e->f->serial_of[b];
     const struct cpu_serial *s = serial ? &e->f->serials[serial - 1] : NULL;
-    if (s && s->head == b && !(e->in && mg_has(s->blocks, e->block))) return emit_serial_entry(e, version, serial - 1); /* from outside */
+    if (s && s->head == b && !(e->in && mg_has(s->blocks, e->block)))
+        return emit_serial_entry(e, version, serial - 1); /* from outside */
     if (!*bb) *bb = emit_block(e, version == FULL ? "full" : "part");
     return *bb;
 }
@@ -335,8 +382,10 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     types(e);
     name_scopes(e);
     e->fn = LLVMAddFunction(m, name, LLVMFunctionType(e->i32, (LLVMTypeRef[2]){e->ptr, e->ptr}, 2, 0));
-    unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8), noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
-    LLVMAddAttributeAtIndex(e->fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->c, nounwind, 0));
+    unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8),
+             noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
+    LLVMAddAttributeAtIndex(e->fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(e->c, nounwind, 0));
     LLVMAddAttributeAtIndex(e->fn, 2, LLVMCreateEnumAttribute(e->c, noalias, 0));
     e->call = LLVMGetParam(e->fn, 0);
     e->counts = LLVMGetParam(e->fn, 1);
@@ -351,7 +400,8 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     e->serials = calloc(f->n_serials + 1, sizeof *e->serials);
     e->lane_vars = calloc(f->n_regs + 1, sizeof *e->lane_vars);
     e->lane_rooms = calloc(f->n_serials ? f->n_insts : 1, sizeof *e->lane_rooms);
-    bool ok = e->lane_rooms && e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead && e->turns && e->serials && e->lane_vars;
+    bool ok = e->lane_rooms && e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead &&
+              e->turns && e->serials && e->lane_vars;
     for (int v = 0; v < VERSIONS; v++) {
         e->bb[v] = calloc(f->n_blocks + 1, sizeof *e->bb[v]);
         e->built[v] = calloc(f->n_blocks + 1, 1);

@@ -18,14 +18,31 @@
 typedef LLVMValueRef val;
 
 enum { FULL, PART, LANE, SURE, VERSIONS };
-struct reg_var { val at[2]; }; /* base of lane 0, of lane 16 (halves): allocas, places in the frame where settled */
+struct reg_var {
+    val at[2];
+}; /* base of lane 0, of lane 16 (halves): allocas, places in the frame where settled */
 
-struct ahead { val last, by, first, step, far; uint32_t lines; }; /* ahead.c, allocas but far: where the access was, and how far it moved; in a loop: where the warp's first was, and how far from the warp's before; far: how far ahead is asked for; lines: of all warps together, 0: not bit by bit */
-struct turn { uint32_t region; val warp, rounds, before, begins, few; }; /* by block of a loop, the region it was last emitted for; allocas: which warp was here, how often it was and the one before; and what follows */
+struct ahead {
+    val last, by, first, step, far;
+    uint32_t lines;
+}; /* ahead.c, allocas but far: where the access was, and how far it moved; in a loop: where the warp's first was, and
+      how far from the warp's before; far: how far ahead is asked for; lines: of all warps together, 0: not bit by bit
+    */
+struct turn {
+    uint32_t region;
+    val warp, rounds, before, begins, few;
+}; /* by block of a loop, the region it was last emitted for; allocas: which warp was here, how often it was and the one
+      before; and what follows */
 
-struct serial_code { LLVMBasicBlockRef in[2], begin; }; /* where warps begin it, from the full and the partial version, and where both go; NULL: not emitted */
+struct serial_code {
+    LLVMBasicBlockRef in[2], begin;
+}; /* where warps begin it, from the full and the partial version, and where both go; NULL: not emitted */
 
-struct leave { LLVMBasicBlockRef bb; uint64_t *live, *dirty; bool used; }; /* over all places that leave the block */
+struct leave {
+    LLVMBasicBlockRef bb;
+    uint64_t *live, *dirty;
+    bool used;
+}; /* over all places that leave the block */
 
 struct emit {
     struct cpu_func *f;
@@ -35,29 +52,37 @@ struct emit {
     val fn, call, counts;
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, voidt;
     LLVMTypeRef v1, v32, v64, vf32, vf64;
-    val program, counted, both, nothing; /* metadata: what the program's accesses belong to and nothing else does; the array of counts; both; an empty node */
-    unsigned invariant;              /* the kind that takes it: a load of what never changes during a call */
+    val program, counted, both, nothing; /* metadata: what the program's accesses belong to and nothing else does; the
+                                            array of counts; both; an empty node */
+    unsigned invariant;                  /* the kind that takes it: a load of what never changes during a call */
     val ops, ranges, params, shared, shared_bytes, outside, alone, n_warps;
-    val at_warp;                    /* alloca: the warp that runs */
-    val warp, state;                /* of that warp */
+    val at_warp;     /* alloca: the warp that runs */
+    val warp, state; /* of that warp */
     LLVMBasicBlockRef next_warp;
     struct reg_var *vars;
     LLVMBasicBlockRef *bb[VERSIONS]; /* by block; NULL: nobody goes there so far */
     uint8_t *built[VERSIONS];
-    struct leave *leaves;           /* by block, for both versions */
+    struct leave *leaves; /* by block, for both versions */
     val *pend;
     val cur, live, budget;
     val leave_pc, leave_mask, leave_next, leave_stop, leave_from; /* allocas; stop: 0 out, 1 barrier, 2 pause */
     LLVMBasicBlockRef done, tail;
-    val lane_room[3];          /* lanes.c */
-    val lane_table;            /* single.c: 32 lanes of up to 32 bytes */
+    val lane_room[3]; /* lanes.c */
+    val lane_table;   /* single.c: 32 lanes of up to 32 bytes */
     LLVMBasicBlockRef few_end;
     struct serial_code *serials; /* serial.c, by loop */
-    val *lane_vars;            /* allocas: registers of the lane that runs */
-    struct lane_room { val minus, n, rounds, word, passes; LLVMBasicBlockRef look; } *lane_rooms; /* by operation, allocas: what it may access, minus its begin; of CPU_LEADER: the rounds in which lanes have been here, 64 of them of this lane; how often lanes have */
+    val *lane_vars;              /* allocas: registers of the lane that runs */
+    struct lane_room {
+        val minus, n, rounds, word, passes;
+        LLVMBasicBlockRef look;
+    } * lane_rooms; /* by operation, allocas: what it may access, minus its begin; of CPU_LEADER: the rounds in which
+                       lanes have been here, 64 of them of this lane; how often lanes have */
     val lane, limit, rounds, least; /* how often it may jump back, and (allocas) still may, the least that any may */
-    val turn, passed, total, most;  /* allocas: the round's bit in a word; rounds that this lane, all, and the longest have begun */
-    bool sure; val all_sure, foresees; /* the code for lanes of which more is known is made; allocas: it is to be run; the next lane's loads may be fetched */
+    val turn, passed, total,
+        most; /* allocas: the round's bit in a word; rounds that this lane, all, and the longest have begun */
+    bool sure;
+    val all_sure, foresees; /* the code for lanes of which more is known is made; allocas: it is to be run; the next
+                               lane's loads may be fetched */
     LLVMBasicBlockRef lane_over;
     /* whole CTAs (whole.c); NULL otherwise */
     struct whole *whole;
@@ -68,7 +93,7 @@ struct emit {
     uint32_t ix;
     val mask, lanes; /* of the running set: i32, <32 x i1>; NULL in the full version */
     uint64_t *scratch;
-    val (*group)[2];   /* by operation: host pointers of the accesses that it checks */
+    val (*group)[2];     /* by operation: host pointers of the accesses that it checks */
     struct ahead *ahead; /* by operation */
     struct turn *turns;
     uint32_t *checked; /* by operation: 1 + the one whose check stands for it too */
@@ -83,30 +108,31 @@ val emit_field(struct emit *e, LLVMTypeRef t, size_t off);
 void emit_set_field(struct emit *e, size_t off, val v);
 val emit_state(struct emit *e, LLVMTypeRef t, size_t off); /* of struct cpu_warp */
 void emit_set_state(struct emit *e, size_t off, val v);
-val emit_frame(struct emit *e);  /* the warp's, its registers, linear registers and pending lanes: loaded where they are needed, most often on the way out */
+val emit_frame(struct emit *e); /* the warp's, its registers, linear registers and pending lanes: loaded where they are
+                                   needed, most often on the way out */
 val emit_regs(struct emit *e);
 val emit_linear(struct emit *e);
 val emit_masks(struct emit *e);
-val emit_at(struct emit *e, val base, uint64_t off);           /* base + off bytes */
+val emit_at(struct emit *e, val base, uint64_t off); /* base + off bytes */
 val emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types, unsigned n_types, val *args, unsigned n);
 /* A register as the program sees its bits (NaNs canonical) or raw. half: scalar at lane 0 or 16. */
 val emit_vec(struct emit *e, uint32_t reg, bool raw);
 val emit_scalar(struct emit *e, uint32_t reg, int half, bool raw);
 bool emit_is_linear(struct emit *e, uint32_t reg);
-bool emit_is_vec(struct emit *e, uint32_t reg);      /* in this version */
-int emit_parts(struct emit *e, uint32_t reg);        /* else: scalars that it has */
+bool emit_is_vec(struct emit *e, uint32_t reg); /* in this version */
+int emit_parts(struct emit *e, uint32_t reg);   /* else: scalars that it has */
 /* Writes a register in the active lanes (active: <32 x i1> or NULL for those that run). */
 void emit_set_vec(struct emit *e, uint32_t reg, val v, val active);
 void emit_set_scalar(struct emit *e, uint32_t reg, int half, val v, val guard);
-void emit_spill(struct emit *e, uint32_t reg);                  /* to the frame */
+void emit_spill(struct emit *e, uint32_t reg);                               /* to the frame */
 void emit_reload(struct emit *e, uint32_t reg, val lane, val low, val high); /* from it */
 val emit_linear_place(struct emit *e, const struct cpu_reg *r, int half);
-val emit_slot(struct emit *e, uint32_t reg);                    /* its address in the frame */
+val emit_slot(struct emit *e, uint32_t reg); /* its address in the frame */
 val emit_canon(struct emit *e, val bits);
-val emit_mask(struct emit *e);   /* of the running set as i32 */
-val emit_lanes(struct emit *e);  /* as <32 x i1>; NULL: all */
+val emit_mask(struct emit *e);               /* of the running set as i32 */
+val emit_lanes(struct emit *e);              /* as <32 x i1>; NULL: all */
 val emit_lanes_of(struct emit *e, val bits); /* bits of an i32 as lanes */
-val emit_guard(struct emit *e);  /* the instruction's guard as <32 x i1>, NULL: none */
+val emit_guard(struct emit *e);              /* the instruction's guard as <32 x i1>, NULL: none */
 val emit_guard_scalar(struct emit *e);
 val emit_active(struct emit *e); /* lanes that run and whose guard holds; NULL: all */
 LLVMBasicBlockRef emit_block(struct emit *e, const char *name);
@@ -125,17 +151,21 @@ void emit_ahead_start(struct emit *e, uint32_t which, LLVMBasicBlockRef bb);
 /* tally.c: what is counted where the instruction stands; true: it was all about that */
 bool emit_tally(struct emit *e);
 void emit_tally_round(struct emit *e); /* all warps have come to a stop */
-void emit_tally_lanes(struct emit *e, uint32_t ix, val lanes, val times); /* so many lanes of the warp have passed operation ix, so often together; lane by lane, added when the loop is left */
+void emit_tally_lanes(struct emit *e, uint32_t ix, val lanes,
+                      val times); /* so many lanes of the warp have passed operation ix, so often together; lane by
+                                     lane, added when the loop is left */
 LLVMTypeRef emit_mem_type(struct emit *e, unsigned bytes);
-val emit_extended(struct emit *e, const struct cpu_inst *in, val v, bool vec); /* from the memory's element to the register's lane */
+val emit_extended(struct emit *e, const struct cpu_inst *in, val v,
+                  bool vec); /* from the memory's element to the register's lane */
 void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size); /* what the operation may access */
 val emit_host_pointer(struct emit *e, const struct cpu_inst *in, val at);
 val emit_program(struct emit *e, val access); /* it is one of the program's: nothing of ours lies there */
 val emit_counted(struct emit *e, val access); /* of the array of counts: nothing else lies there */
-val emit_op_address(struct emit *e); /* the emulator's operation */
+val emit_op_address(struct emit *e);          /* the emulator's operation */
 /* single.c: what others may access at the same time, by one move a lane */
 bool emit_is_single(const struct cpu_inst *in);
-val emit_single(struct emit *e, val access, unsigned bytes); /* it is one lane's, of so many bytes, or many lanes' side by side */
+val emit_single(struct emit *e, val access,
+                unsigned bytes); /* it is one lane's, of so many bytes, or many lanes' side by side */
 void emit_lane_get(struct emit *e, val p, val *elements);
 void emit_lane_put(struct emit *e, val p, const val *elements);
 void emit_lanes_apart(struct emit *e, val at, val *elements); /* of 16 bytes and more, anywhere; elements: vectors */
@@ -145,11 +175,14 @@ bool emit_serials(struct emit *e, bool *any); /* those that have been asked for 
 void emit_lane_memory(struct emit *e);
 void emit_lane_end(struct emit *e);
 void emit_lane_leader(struct emit *e);
-void emit_lane_pass(struct emit *e);   /* what is counted where the instruction stands: the lane was here */
+void emit_lane_pass(struct emit *e); /* what is counted where the instruction stands: the lane was here */
 /* lanes.c */
 void emit_atomic(struct emit *e);
 bool emit_is_live_after(struct emit *e, uint32_t reg); /* the instruction */
-struct lane_loop { LLVMBasicBlockRef head, on; val mask; };
+struct lane_loop {
+    LLVMBasicBlockRef head, on;
+    val mask;
+};
 val emit_begin_lanes(struct emit *e, struct lane_loop *l, val mask);
 void emit_end_lanes(struct emit *e, struct lane_loop *l);
 val emit_room(struct emit *e, unsigned use);
@@ -171,9 +204,9 @@ bool emit_instruction(struct emit *e);
 LLVMBasicBlockRef emit_target(struct emit *e, int version, uint32_t b); /* where block b begins */
 bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char *name);
 void emit_state_vars(struct emit *e);
-void emit_place(struct emit *e);      /* of the warp at_warp */
-void emit_clear(struct emit *e);      /* nothing of the warp before is left */
-bool emit_bodies(struct emit *e);     /* every block that has been asked for */
+void emit_place(struct emit *e);  /* of the warp at_warp */
+void emit_clear(struct emit *e);  /* nothing of the warp before is left */
+bool emit_bodies(struct emit *e); /* every block that has been asked for */
 void emit_leave_blocks(struct emit *e);
 void emit_finish(struct emit *e);
 
@@ -182,8 +215,9 @@ void emit_finish(struct emit *e);
 void emit_stop(struct emit *e, bool barrier, uint32_t next);
 /* ... to one that whole-CTA code does not see to: it goes on from block `next` elsewhere. */
 void emit_pass_on(struct emit *e, uint32_t next);
-bool emit_unsaved(struct emit *e, uint32_t r); /* register r (from 0) may lie nowhere but in a variable, though not written here */
-uint32_t emit_region(struct emit *e);  /* the start of what is being emitted */
+bool emit_unsaved(struct emit *e,
+                  uint32_t r); /* register r (from 0) may lie nowhere but in a variable, though not written here */
+uint32_t emit_region(struct emit *e); /* the start of what is being emitted */
 void emit_ended(struct emit *e);      /* no lane goes on */
 val emit_ctaid(struct emit *e, unsigned comp);
 val emit_turns(struct emit *e);

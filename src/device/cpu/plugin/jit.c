@@ -56,18 +56,21 @@ static LLVMTargetMachineRef machine_new(enum emu_isa isa, char *why, size_t byte
         LLVMDisposeMessage(err);
     } else {
         const char *level = mg_env(MG_ENV_CPU_CODEGEN);
-        m = LLVMCreateTargetMachine(t, triple, cpus[isa], features[isa], level ? (LLVMCodeGenOptLevel)atoi(level) : LLVMCodeGenLevelLess, LLVMRelocPIC, LLVMCodeModelDefault);
+        m = LLVMCreateTargetMachine(t, triple, cpus[isa], features[isa],
+                                    level ? (LLVMCodeGenOptLevel)atoi(level) : LLVMCodeGenLevelLess, LLVMRelocPIC,
+                                    LLVMCodeModelDefault);
     }
     LLVMDisposeMessage(triple);
     return m;
 }
 
-/* What the code generator does at length and this code gains nothing from: an eighth to a quarter of its time (docs/history/2026-11.md).
- * Options hold for a whole LLVM: set where it is linked in and nobody else's. */
+/* What the code generator does at length and this code gains nothing from: an eighth to a quarter of its time
+ * (docs/history/2026-11.md). Options hold for a whole LLVM: set where it is linked in and nobody else's. */
 static void start_llvm(void)
 {
 #ifdef CPU_LLVM_LINKED
-    static const char *const options[] = {"margay", "-disable-lsr", "-enable-misched=false", "-disable-x86-domain-reassignment"};
+    static const char *const options[] = {"margay", "-disable-lsr", "-enable-misched=false",
+                                          "-disable-x86-domain-reassignment"};
     LLVMParseCommandLineOptions((int)MG_COUNT_OF(options), options, NULL);
 #endif
     LLVMInitializeX86TargetInfo();
@@ -112,7 +115,8 @@ static double lap(double *last)
     return d;
 }
 
-#define PASSES "mem2reg,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,loop-mssa(licm),instcombine<no-verify-fixpoint>,simplifycfg"
+#define PASSES                                                                                                         \
+    "mem2reg,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,loop-mssa(licm),instcombine<no-verify-fixpoint>,simplifycfg"
 
 static bool optimise(struct jit *j, LLVMModuleRef m, char *why, size_t bytes)
 {
@@ -123,7 +127,10 @@ static bool optimise(struct jit *j, LLVMModuleRef m, char *why, size_t bytes)
     return !bad;
 }
 
-static bool is_variable(LLVMValueRef v) { return LLVMIsAAllocaInst(v) != NULL; }
+static bool is_variable(LLVMValueRef v)
+{
+    return LLVMIsAAllocaInst(v) != NULL;
+}
 
 /* As LLVM's users count them: without variables and what reads and writes these, which the first pass makes values. */
 static unsigned count_instructions(LLVMModuleRef m)
@@ -132,11 +139,13 @@ static unsigned count_instructions(LLVMModuleRef m)
     for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn; fn = LLVMGetNextFunction(fn))
         for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(fn); bb; bb = LLVMGetNextBasicBlock(bb))
             for (LLVMValueRef v = LLVMGetFirstInstruction(bb); v; v = LLVMGetNextInstruction(v))
-                n += !is_variable(v) && !(LLVMIsALoadInst(v) && is_variable(LLVMGetOperand(v, 0))) && !(LLVMIsAStoreInst(v) && is_variable(LLVMGetOperand(v, 1)));
+                n += !is_variable(v) && !(LLVMIsALoadInst(v) && is_variable(LLVMGetOperand(v, 0))) &&
+                     !(LLVMIsAStoreInst(v) && is_variable(LLVMGetOperand(v, 1)));
     return n;
 }
 
-static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, size_t *object_bytes, char *why, size_t bytes)
+static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, size_t *object_bytes, char *why,
+                        size_t bytes)
 {
     struct jit *j = p;
     const char *kernel = f->fn->code->kernel->name;
@@ -154,10 +163,13 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     bool ok = whole ? mg_emit_whole(m, f, CPU_SYMBOL) : mg_emit_function(m, f, CPU_SYMBOL);
     double t_emit = lap(&clock);
     unsigned n_ir = ok ? count_instructions(m) : 0;
-    if (!ok) say(why, bytes, "an operation has no code");
-    else if (n_ir > MAX_IR) ok = say(why, bytes, "%u instructions are more than the compiler takes", n_ir);
+    if (!ok)
+        say(why, bytes, "an operation has no code");
+    else if (n_ir > MAX_IR)
+        ok = say(why, bytes, "%u instructions are more than the compiler takes", n_ir);
     dump(m, kernel, whole, "0");
-    if (ok && LLVMVerifyModule(m, mg_env(MG_ENV_CPU_VERIFY) ? LLVMAbortProcessAction : LLVMReturnStatusAction, &err)) ok = say(why, bytes, "%.400s", err); /* LLVM would end the process */
+    if (ok && LLVMVerifyModule(m, mg_env(MG_ENV_CPU_VERIFY) ? LLVMAbortProcessAction : LLVMReturnStatusAction, &err))
+        ok = say(why, bytes, "%.400s", err); /* LLVM would end the process */
     if (err) LLVMDisposeMessage(err);
     ok = ok && optimise(j, m, why, bytes);
     double t_passes = lap(&clock);
@@ -170,14 +182,20 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
         LLVMDisposeMessage(err);
     }
     if (n_left && mg_env(MG_ENV_CPU_VERBOSE))
-        fprintf(stderr, "margay cpu: %s, %u operations, %u loops lane by lane, %u IR instructions (%u after the passes): %.1f ms IR, %.1f passes, %.1f code\n", whole ? "whole CTAs" : "warps", whole ? f->whole_ops : f->n_insts, f->n_serials, n_ir, n_left, t_emit, t_passes, lap(&clock));
+        fprintf(
+            stderr,
+            "margay cpu: %s, %u operations, %u loops lane by lane, %u IR instructions (%u after the passes): %.1f ms IR, %.1f passes, %.1f code\n",
+            whole ? "whole CTAs" : "warps", whole ? f->whole_ops : f->n_insts, f->n_serials, n_ir, n_left, t_emit,
+            t_passes, lap(&clock));
     LLVMDisposeModule(m);
     LLVMContextDispose(c);
     if (!ok) return false;
     *object_bytes = LLVMGetBufferSize(code);
     *object = malloc(*object_bytes);
-    if (*object) memcpy(*object, LLVMGetBufferStart(code), *object_bytes);
-    else ok = say(why, bytes, "host memory ran out");
+    if (*object)
+        memcpy(*object, LLVMGetBufferStart(code), *object_bytes);
+    else
+        ok = say(why, bytes, "host memory ran out");
     LLVMDisposeMemoryBuffer(code);
     return ok;
 }

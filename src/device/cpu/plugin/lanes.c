@@ -4,11 +4,17 @@
 
 #include "device/emu/alu_form.h"
 
-#define B e->b
+#define B   e->b
 #define FEW 8 /* lanes for which a loop is cheaper than a gather */
 
-static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
-static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
+static val k32(struct emit *e, uint64_t v)
+{
+    return LLVMConstInt(e->i32, v, 0);
+}
+static val k64(struct emit *e, uint64_t v)
+{
+    return LLVMConstInt(e->i64, v, 0);
+}
 
 /* Room for 32 lanes, one for each use: addresses, values, results. */
 val emit_room(struct emit *e, unsigned use)
@@ -16,8 +22,10 @@ val emit_room(struct emit *e, unsigned use)
     if (e->lane_room[use]) return e->lane_room[use];
     LLVMBasicBlockRef here = LLVMGetInsertBlock(B), first = LLVMGetEntryBasicBlock(e->fn);
     val at = LLVMGetFirstInstruction(first);
-    if (at) LLVMPositionBuilderBefore(B, at);
-    else LLVMPositionBuilderAtEnd(B, first);
+    if (at)
+        LLVMPositionBuilderBefore(B, at);
+    else
+        LLVMPositionBuilderAtEnd(B, first);
     e->lane_room[use] = LLVMBuildAlloca(B, e->v64, "");
     LLVMSetAlignment(e->lane_room[use], 64);
     LLVMPositionBuilderAtEnd(B, here);
@@ -30,7 +38,10 @@ val emit_lane_of(struct emit *e, LLVMTypeRef t, val array, val lane)
     return LLVMBuildGEP2(B, t, array, &ix, 1, "");
 }
 
-static void store_room(struct emit *e, val v, val array) { LLVMSetAlignment(LLVMBuildStore(B, v, array), 64); }
+static void store_room(struct emit *e, val v, val array)
+{
+    LLVMSetAlignment(LLVMBuildStore(B, v, array), 64);
+}
 
 /* For each lane of the mask, ascending. The body goes on at the builder's place. */
 val emit_begin_lanes(struct emit *e, struct lane_loop *l, val mask)
@@ -62,13 +73,20 @@ static val combined(struct emit *e, const struct cpu_inst *in, val old, val x)
     bool sign = in->type == MG_TYPE_s32;
     LLVMIntPredicate less = sign ? LLVMIntSLT : LLVMIntULT;
     switch ((enum emu_atom)in->sub) {
-    case EMU_ATOM_ADD: return LLVMBuildAdd(B, old, x, "");
-    case EMU_ATOM_MIN: return LLVMBuildSelect(B, LLVMBuildICmp(B, less, old, x, ""), old, x, "");
-    case EMU_ATOM_MAX: return LLVMBuildSelect(B, LLVMBuildICmp(B, less, old, x, ""), x, old, "");
-    case EMU_ATOM_AND: return LLVMBuildAnd(B, old, x, "");
-    case EMU_ATOM_OR: return LLVMBuildOr(B, old, x, "");
-    case EMU_ATOM_XOR: return LLVMBuildXor(B, old, x, "");
-    default: return x; /* exchange */
+    case EMU_ATOM_ADD:
+        return LLVMBuildAdd(B, old, x, "");
+    case EMU_ATOM_MIN:
+        return LLVMBuildSelect(B, LLVMBuildICmp(B, less, old, x, ""), old, x, "");
+    case EMU_ATOM_MAX:
+        return LLVMBuildSelect(B, LLVMBuildICmp(B, less, old, x, ""), x, old, "");
+    case EMU_ATOM_AND:
+        return LLVMBuildAnd(B, old, x, "");
+    case EMU_ATOM_OR:
+        return LLVMBuildOr(B, old, x, "");
+    case EMU_ATOM_XOR:
+        return LLVMBuildXor(B, old, x, "");
+    default:
+        return x; /* exchange */
     }
 }
 
@@ -94,12 +112,14 @@ static val lane_word(struct emit *e, val pairs, uint32_t k)
     return k & 1 ? LLVMBuildLShr(B, two, k64(e, 32), "") : LLVMBuildAnd(B, two, k64(e, UINT32_MAX), "");
 }
 
-/* All lanes, and nobody asks what was there: straight from registers. Read back from memory each would wait for the vector stored there. */
+/* All lanes, and nobody asks what was there: straight from registers. Read back from memory each would wait for the
+ * vector stored there. */
 static void all_lanes(struct emit *e, val at, val value, val uniform)
 {
     LLVMTypeRef t = LLVMVectorType(e->i64, 16);
     val places = LLVMBuildBitCast(B, at, t, ""), values = value ? LLVMBuildBitCast(B, value, t, "") : NULL;
-    for (uint32_t k = 0; k < 32; k++) change(e, lane_word(e, places, k), uniform ? uniform : LLVMBuildTrunc(B, lane_word(e, values, k), e->i32, ""));
+    for (uint32_t k = 0; k < 32; k++)
+        change(e, lane_word(e, places, k), uniform ? uniform : LLVMBuildTrunc(B, lane_word(e, values, k), e->i32, ""));
 }
 
 bool emit_is_live_after(struct emit *e, uint32_t reg)
@@ -125,7 +145,8 @@ static void mark_suspect(struct emit *e)
 
 static bool is_uniform(struct emit *e, uint32_t reg)
 {
-    return emit_is_linear(e, reg) && (cpu_is_constant(&e->f->regs[reg - 1]) || cpu_is_uniform(e->f->regs[reg - 1].shape));
+    return emit_is_linear(e, reg) &&
+           (cpu_is_constant(&e->f->regs[reg - 1]) || cpu_is_uniform(e->f->regs[reg - 1].shape));
 }
 
 static void emit_shared_atomic(struct emit *e)
@@ -143,14 +164,19 @@ static void emit_shared_atomic(struct emit *e)
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, fast);
     e->lanes = cached;
-    val at = emit_room(e, 0), value = NULL, uniform = NULL, result = in->d && emit_is_live_after(e, in->d) ? emit_room(e, 2) : NULL, places = LLVMBuildTrunc(B, many, e->v32, ""), values = NULL;
-    if (is_uniform(e, in->s[1])) uniform = emit_scalar(e, in->s[1], 0, false);
-    else values = emit_vec(e, in->s[1], false);
+    val at = emit_room(e, 0), value = NULL, uniform = NULL,
+        result = in->d && emit_is_live_after(e, in->d) ? emit_room(e, 2) : NULL,
+        places = LLVMBuildTrunc(B, many, e->v32, ""), values = NULL;
+    if (is_uniform(e, in->s[1]))
+        uniform = emit_scalar(e, in->s[1], 0, false);
+    else
+        values = emit_vec(e, in->s[1], false);
     if (lanes || result) {
         store_room(e, places, at);
         if (values) store_room(e, values, value = emit_room(e, 1));
     }
-    if (!lanes && !result) all_lanes(e, places, values, uniform);
+    if (!lanes && !result)
+        all_lanes(e, places, values, uniform);
     else if (lanes) {
         struct lane_loop l;
         val mask = LLVMBuildBitCast(B, lanes, e->i32, "");
@@ -186,13 +212,20 @@ static LLVMAtomicRMWBinOp host_operation(const struct cpu_inst *in)
 {
     bool sign = in->type == MG_TYPE_s32 || in->type == MG_TYPE_s64;
     switch ((enum emu_atom)in->sub) {
-    case EMU_ATOM_ADD: return in->type == MG_TYPE_f32 || in->type == MG_TYPE_f64 ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd;
-    case EMU_ATOM_MIN: return sign ? LLVMAtomicRMWBinOpMin : LLVMAtomicRMWBinOpUMin;
-    case EMU_ATOM_MAX: return sign ? LLVMAtomicRMWBinOpMax : LLVMAtomicRMWBinOpUMax;
-    case EMU_ATOM_AND: return LLVMAtomicRMWBinOpAnd;
-    case EMU_ATOM_OR: return LLVMAtomicRMWBinOpOr;
-    case EMU_ATOM_XOR: return LLVMAtomicRMWBinOpXor;
-    default: return LLVMAtomicRMWBinOpXchg;
+    case EMU_ATOM_ADD:
+        return in->type == MG_TYPE_f32 || in->type == MG_TYPE_f64 ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd;
+    case EMU_ATOM_MIN:
+        return sign ? LLVMAtomicRMWBinOpMin : LLVMAtomicRMWBinOpUMin;
+    case EMU_ATOM_MAX:
+        return sign ? LLVMAtomicRMWBinOpMax : LLVMAtomicRMWBinOpUMax;
+    case EMU_ATOM_AND:
+        return LLVMAtomicRMWBinOpAnd;
+    case EMU_ATOM_OR:
+        return LLVMAtomicRMWBinOpOr;
+    case EMU_ATOM_XOR:
+        return LLVMAtomicRMWBinOpXor;
+    default:
+        return LLVMAtomicRMWBinOpXchg;
     }
 }
 
@@ -202,7 +235,8 @@ static val change_global(struct emit *e, val at, val x)
     LLVMAtomicRMWBinOp op = host_operation(e->in);
     LLVMTypeRef word = LLVMTypeOf(x);
     if (op == LLVMAtomicRMWBinOpFAdd) x = LLVMBuildBitCast(B, x, e->in->bytes == 4 ? e->f32 : e->f64, "");
-    val old = emit_program(e, LLVMBuildAtomicRMW(B, op, LLVMBuildIntToPtr(B, at, e->ptr, ""), x, LLVMAtomicOrderingSequentiallyConsistent, 0));
+    val old = emit_program(e, LLVMBuildAtomicRMW(B, op, LLVMBuildIntToPtr(B, at, e->ptr, ""), x,
+                                                 LLVMAtomicOrderingSequentiallyConsistent, 0));
     return op == LLVMAtomicRMWBinOpFAdd ? LLVMBuildBitCast(B, old, word, "") : old;
 }
 
@@ -210,7 +244,8 @@ static val change_global(struct emit *e, val at, val x)
 static val sum_of(struct emit *e, LLVMTypeRef t, val values, val uniform, val lanes)
 {
     if (uniform) {
-        val mask = lanes ? LLVMBuildBitCast(B, lanes, e->i32, "") : k32(e, UINT32_MAX), n = emit_intrinsic(e, "llvm.ctpop", &e->i32, 1, &mask, 1);
+        val mask = lanes ? LLVMBuildBitCast(B, lanes, e->i32, "") : k32(e, UINT32_MAX),
+            n = emit_intrinsic(e, "llvm.ctpop", &e->i32, 1, &mask, 1);
         return LLVMBuildMul(B, uniform, LLVMBuildZExtOrBitCast(B, n, t, ""), "");
     }
     LLVMTypeRef vt = LLVMTypeOf(values);
@@ -218,13 +253,16 @@ static val sum_of(struct emit *e, LLVMTypeRef t, val values, val uniform, val la
     return emit_intrinsic(e, "llvm.vector.reduce.add", &vt, 1, &values, 1);
 }
 
-/* Adds of all lanes to places in a row that begins at a multiple of 16 bytes: an exchange of 16 bytes takes a processor hardly longer
- * than one lane's add, and does two or four. values NULL: all add `uniform`. */
+/* Adds of all lanes to places in a row that begins at a multiple of 16 bytes: an exchange of 16 bytes takes a processor
+ * hardly longer than one lane's add, and does two or four. values NULL: all add `uniform`. */
 static void add_wide(struct emit *e, val base, val values, val uniform)
 {
     unsigned bytes = e->in->bytes, n = 16 / bytes;
     bool real = host_operation(e->in) == LLVMAtomicRMWBinOpFAdd;
-    LLVMTypeRef lane = real ? bytes == 4 ? e->f32 : e->f64 : bytes == 4 ? e->i32 : e->i64, part = LLVMVectorType(lane, n), wide = LLVMIntTypeInContext(e->c, 128);
+    LLVMTypeRef lane = real         ? bytes == 4 ? e->f32 : e->f64
+                       : bytes == 4 ? e->i32
+                                    : e->i64,
+                part = LLVMVectorType(lane, n), wide = LLVMIntTypeInContext(e->c, 128);
     values = LLVMBuildBitCast(B, values ? values : emit_splat(e, uniform), LLVMVectorType(lane, 32), "");
     for (unsigned k = 0; k < 32; k += n) {
         val pick[4], p = LLVMBuildIntToPtr(B, LLVMBuildAdd(B, base, k64(e, (uint64_t)k * bytes), ""), e->ptr, "");
@@ -239,7 +277,8 @@ static void add_wide(struct emit *e, val base, val values, val uniform)
         LLVMPositionBuilderAtEnd(B, again);
         val old = LLVMBuildPhi(B, wide, ""), sum = LLVMBuildBitCast(B, old, part, "");
         sum = LLVMBuildBitCast(B, real ? LLVMBuildFAdd(B, sum, x, "") : LLVMBuildAdd(B, sum, x, ""), wide, "");
-        val did = emit_program(e, LLVMBuildAtomicCmpXchg(B, p, old, sum, LLVMAtomicOrderingSequentiallyConsistent, LLVMAtomicOrderingSequentiallyConsistent, 0));
+        val did = emit_program(e, LLVMBuildAtomicCmpXchg(B, p, old, sum, LLVMAtomicOrderingSequentiallyConsistent,
+                                                         LLVMAtomicOrderingSequentiallyConsistent, 0));
         val found = LLVMBuildExtractValue(B, did, 0, "");
         LLVMAddIncoming(old, &first, &before, 1);
         LLVMAddIncoming(old, &found, &again, 1);
@@ -265,7 +304,8 @@ static void change_each(struct emit *e, val many, val lanes, val result, val val
         const struct cpu_reg *line = line_of(e);
         val base = line ? emit_address(e, in, false, 0) : NULL;
         for (uint32_t k = 0; k < 32; k++) {
-            val at = line ? LLVMBuildAdd(B, base, k64(e, (uint64_t)((int64_t)line->shape.stride * k)), "") : LLVMBuildExtractElement(B, many, k32(e, k), "");
+            val at = line ? LLVMBuildAdd(B, base, k64(e, (uint64_t)((int64_t)line->shape.stride * k)), "")
+                          : LLVMBuildExtractElement(B, many, k32(e, k), "");
             change_global(e, at, uniform ? uniform : LLVMBuildExtractElement(B, values, k32(e, k), ""));
         }
         return;
@@ -275,17 +315,20 @@ static void change_each(struct emit *e, val many, val lanes, val result, val val
     if (values) store_room(e, values, kept);
     struct lane_loop l;
     val lane = emit_begin_lanes(e, &l, lanes ? LLVMBuildBitCast(B, lanes, e->i32, "") : k32(e, UINT32_MAX));
-    val old = change_global(e, LLVMBuildLoad2(B, e->i64, emit_lane_of(e, e->i64, at, lane), ""), uniform ? uniform : LLVMBuildLoad2(B, t, emit_lane_of(e, t, kept, lane), ""));
+    val old = change_global(e, LLVMBuildLoad2(B, e->i64, emit_lane_of(e, e->i64, at, lane), ""),
+                            uniform ? uniform : LLVMBuildLoad2(B, t, emit_lane_of(e, t, kept, lane), ""));
     if (result) LLVMBuildStore(B, old, emit_lane_of(e, t, result, lane));
     emit_end_lanes(e, &l);
 }
 
-/* One operation where all add to one place and nobody asks what was there; rows of 16 bytes at once; else lane by lane. */
+/* One operation where all add to one place and nobody asks what was there; rows of 16 bytes at once; else lane by lane.
+ */
 static void change_lanes(struct emit *e, val many, val lanes, val result)
 {
     const struct cpu_inst *in = e->in;
     LLVMAtomicRMWBinOp op = host_operation(in);
-    val uniform = is_uniform(e, in->s[1]) ? emit_scalar(e, in->s[1], 0, false) : NULL, values = uniform ? NULL : emit_vec(e, in->s[1], false);
+    val uniform = is_uniform(e, in->s[1]) ? emit_scalar(e, in->s[1], 0, false) : NULL,
+        values = uniform ? NULL : emit_vec(e, in->s[1], false);
     if (op == LLVMAtomicRMWBinOpAdd && !result && (!in->s[0] || is_uniform(e, in->s[0]))) {
         change_global(e, emit_address(e, in, false, 0), sum_of(e, emit_mem_type(e, in->bytes), values, uniform, lanes));
         return;
@@ -311,7 +354,8 @@ static void change_lanes(struct emit *e, val many, val lanes, val result)
 static void emit_global_atomic(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
-    val many = emit_address(e, in, true, 0), lanes = in->guard ? emit_active(e) : emit_lanes(e), cached = e->lanes, lo, size;
+    val many = emit_address(e, in, true, 0), lanes = in->guard ? emit_active(e) : emit_lanes(e), cached = e->lanes, lo,
+        size;
     emit_bounds(e, in, &lo, &size);
     val ok = emit_all_inside(e, many, lo, size, in->bytes, lanes);
     LLVMBasicBlockRef fast = emit_block(e, "atomic"), slow = emit_block(e, "elsewhere"), next = emit_block(e, "done");
@@ -326,7 +370,8 @@ static void emit_global_atomic(struct emit *e)
     LLVMBasicBlockRef none = lanes ? emit_block(e, "none") : NULL;
     if (lanes) { /* nobody's address has been looked at where nobody goes */
         LLVMBasicBlockRef some = emit_block(e, "some");
-        LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, LLVMBuildBitCast(B, lanes, e->i32, ""), k32(e, 0), ""), some, none);
+        LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, LLVMBuildBitCast(B, lanes, e->i32, ""), k32(e, 0), ""), some,
+                        none);
         LLVMPositionBuilderAtEnd(B, some);
     }
     change_lanes(e, many, lanes, result);
@@ -343,8 +388,10 @@ static void emit_global_atomic(struct emit *e)
 
 void emit_atomic(struct emit *e)
 {
-    if (e->in->where == EMU_AT_SHARED) emit_shared_atomic(e);
-    else emit_global_atomic(e);
+    if (e->in->where == EMU_AT_SHARED)
+        emit_shared_atomic(e);
+    else
+        emit_global_atomic(e);
 }
 
 /* ---- loads and stores of few lanes ---------------------------------------------------------------------------- */
@@ -357,7 +404,8 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val
     struct lane_loop l;
     LLVMBasicBlockRef few = emit_block(e, "few"), more = emit_block(e, "more"), next = emit_block(e, "accessed");
     LLVMTypeRef vt = LLVMVectorType(t, 32);
-    val mask = LLVMBuildBitCast(B, lanes, e->i32, ""), addresses = emit_room(e, 0), values = value ? emit_room(e, 1) : NULL;
+    val mask = LLVMBuildBitCast(B, lanes, e->i32, ""), addresses = emit_room(e, 0),
+        values = value ? emit_room(e, 1) : NULL;
     val n = emit_intrinsic(e, "llvm.ctpop", &e->i32, 1, &mask, 1), less = LLVMBuildSub(B, n, k32(e, 1), "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, less, k32(e, FEW), ""), few, more);
     LLVMPositionBuilderAtEnd(B, few);
@@ -370,11 +418,15 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val
         LLVMPositionBuilderAtEnd(B, l.head);
     }
     val a = LLVMBuildLoad2(B, e->i64, emit_lane_of(e, e->i64, addresses, lane), "");
-    val p = e->in->where == EMU_AT_SHARED ? LLVMBuildGEP2(B, e->i8, e->shared, &a, 1, "") : LLVMBuildIntToPtr(B, a, e->ptr, "");
-    if (value) emit_single(e, LLVMBuildStore(B, LLVMBuildLoad2(B, t, emit_lane_of(e, t, values, lane), ""), p), e->in->bytes * e->in->vec);
+    val p = e->in->where == EMU_AT_SHARED ? LLVMBuildGEP2(B, e->i8, e->shared, &a, 1, "")
+                                          : LLVMBuildIntToPtr(B, a, e->ptr, "");
+    if (value)
+        emit_single(e, LLVMBuildStore(B, LLVMBuildLoad2(B, t, emit_lane_of(e, t, values, lane), ""), p),
+                    e->in->bytes * e->in->vec);
     else {
         val one = emit_lanes_of(e, LLVMBuildAnd(B, l.mask, LLVMBuildNeg(B, l.mask, ""), "")), none = LLVMConstNull(vt);
-        *loaded = LLVMBuildSelect(B, one, emit_splat(e, emit_single(e, LLVMBuildLoad2(B, t, p, ""), e->in->bytes * e->in->vec)), so_far, "");
+        *loaded = LLVMBuildSelect(
+            B, one, emit_splat(e, emit_single(e, LLVMBuildLoad2(B, t, p, ""), e->in->bytes * e->in->vec)), so_far, "");
         LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
         LLVMAddIncoming(so_far, &none, &few, 1);
         LLVMAddIncoming(so_far, loaded, &here, 1);

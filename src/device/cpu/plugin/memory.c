@@ -11,8 +11,14 @@
 
 #define B e->b
 
-static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
-static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
+static val k64(struct emit *e, uint64_t v)
+{
+    return LLVMConstInt(e->i64, v, 0);
+}
+static val k32(struct emit *e, uint64_t v)
+{
+    return LLVMConstInt(e->i32, v, 0);
+}
 
 /* Number of the lowest active lane. */
 static val first_lane(struct emit *e, val mask)
@@ -72,7 +78,10 @@ static void each_written(struct emit *e, const struct cpu_inst *in, void (*fn)(s
     fn(e, in->d2);
 }
 
-val emit_op_address(struct emit *e) { return emit_at(e, e->ops, (uint64_t)e->ix * sizeof(struct emu_op)); }
+val emit_op_address(struct emit *e)
+{
+    return emit_at(e, e->ops, (uint64_t)e->ix * sizeof(struct emu_op));
+}
 
 static void plain_call(struct emit *e, val mask)
 {
@@ -101,10 +110,18 @@ static bool shfl_source(unsigned mode, uint32_t lane, uint32_t b, uint32_t c, ui
     int32_t j;
     b &= 31;
     switch (mode) {
-    case SHFL_UP: j = (int32_t)lane - (int32_t)b; break;
-    case SHFL_DOWN: j = (int32_t)(lane + b); break;
-    case SHFL_BFLY: j = (int32_t)(lane ^ b); break;
-    default: j = (int32_t)(min | (b & ~segment)); break;
+    case SHFL_UP:
+        j = (int32_t)lane - (int32_t)b;
+        break;
+    case SHFL_DOWN:
+        j = (int32_t)(lane + b);
+        break;
+    case SHFL_BFLY:
+        j = (int32_t)(lane ^ b);
+        break;
+    default:
+        j = (int32_t)(min | (b & ~segment));
+        break;
     }
     bool in = mode == SHFL_UP ? j >= (int32_t)max : j <= (int32_t)max;
     *from = in ? (uint32_t)j & 31 : lane;
@@ -124,7 +141,9 @@ static bool shuffle(struct emit *e)
     const struct cpu_inst *in = e->in;
     uint32_t b, c, from;
     val pick[32], good[32];
-    if (in->sub != EMU_SYNC_SHFL || e->version != FULL || in->guard || !constant(e, in->s[1], &b) || !constant(e, in->s[2], &c) || !in->s[0]) return false;
+    if (in->sub != EMU_SYNC_SHFL || e->version != FULL || in->guard || !constant(e, in->s[1], &b) ||
+        !constant(e, in->s[2], &c) || !in->s[0])
+        return false;
     for (uint32_t i = 0; i < 32; i++) {
         good[i] = LLVMConstInt(e->i1, shfl_source(in->mode, i, b, c, &from), 0);
         pick[i] = k32(e, from);
@@ -144,11 +163,16 @@ static bool vote(struct emit *e, val active)
     if (in->imm) p = LLVMBuildNot(B, p, "");
     p = LLVMBuildAnd(B, p, active, "");
     val all = LLVMBuildICmp(B, LLVMIntEQ, p, active, ""), any = LLVMBuildICmp(B, LLVMIntNE, p, k32(e, 0), "");
-    r = in->mode == VOTE_BALLOT ? p : in->mode == VOTE_ALL ? all : in->mode == VOTE_ANY ? any : LLVMBuildOr(B, all, LLVMBuildNot(B, any, ""), "");
+    r = in->mode == VOTE_BALLOT ? p
+        : in->mode == VOTE_ALL  ? all
+        : in->mode == VOTE_ANY  ? any
+                                : LLVMBuildOr(B, all, LLVMBuildNot(B, any, ""), "");
     const struct cpu_reg *d = &e->f->regs[in->d - 1];
-    if (d->shape.varying) emit_set_vec(e, in->d, emit_splat(e, r), in->guard ? emit_active(e) : NULL);
+    if (d->shape.varying)
+        emit_set_vec(e, in->d, emit_splat(e, r), in->guard ? emit_active(e) : NULL);
     else
-        for (int h = 0; h < (d->shape.halves ? 2 : 1); h++) emit_set_scalar(e, in->d, h, r, in->guard ? emit_guard_scalar(e) : NULL);
+        for (int h = 0; h < (d->shape.halves ? 2 : 1); h++)
+            emit_set_scalar(e, in->d, h, r, in->guard ? emit_guard_scalar(e) : NULL);
     return true;
 }
 
@@ -201,20 +225,28 @@ struct access {
     int32_t stride;
     unsigned bytes, vec;
     bool sign;
-    val at[2];                 /* addresses (i64) of lanes 0 and 16 when linear */
-    val p[2];                  /* the same as host pointers */
-    val lo, size;              /* what may be accessed */
-    val many;                  /* <32 x i64> otherwise */
+    val at[2];    /* addresses (i64) of lanes 0 and 16 when linear */
+    val p[2];     /* the same as host pointers */
+    val lo, size; /* what may be accessed */
+    val many;     /* <32 x i64> otherwise */
 };
 
-static bool is_wide(unsigned elem) { return elem >= EMU_E_U8D && elem <= EMU_E_B64D; }
-static bool sign_extends(unsigned elem) { return elem == EMU_E_S8W || elem == EMU_E_S8H || elem == EMU_E_S16W || elem == EMU_E_S8D || elem == EMU_E_S16D || elem == EMU_E_S32D; }
+static bool is_wide(unsigned elem)
+{
+    return elem >= EMU_E_U8D && elem <= EMU_E_B64D;
+}
+static bool sign_extends(unsigned elem)
+{
+    return elem == EMU_E_S8W || elem == EMU_E_S8H || elem == EMU_E_S16W || elem == EMU_E_S8D || elem == EMU_E_S16D ||
+           elem == EMU_E_S32D;
+}
 
 /* The program's address as 64 bits. */
 val emit_address(struct emit *e, const struct cpu_inst *in, bool vec, int half)
 {
     enum emu_class c = !in->s[0] ? EMU_D : (enum emu_class)e->f->regs[in->s[0] - 1].cls;
-    val a = in->s[0] ? vec ? emit_vec(e, in->s[0], false) : emit_scalar(e, in->s[0], half, false) : emit_int(e, EMU_D, 0, vec);
+    val a = in->s[0] ? vec ? emit_vec(e, in->s[0], false) : emit_scalar(e, in->s[0], half, false)
+                     : emit_int(e, EMU_D, 0, vec);
     bool narrow = in->where == EMU_AT_SHARED || c == EMU_W;
     if (c == EMU_D && narrow) a = LLVMBuildTrunc(B, a, emit_type(e, EMU_W, vec), "");
     a = LLVMBuildAdd(B, a, emit_int(e, narrow ? EMU_W : EMU_D, (uint64_t)in->off, vec), "");
@@ -238,7 +270,8 @@ void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size)
 static val inside(struct emit *e, const struct access *a, val from, val span, unsigned align)
 {
     val two[2] = {a->size, LLVMBuildSub(B, span, k64(e, 1), "")};
-    val ok = LLVMBuildICmp(B, LLVMIntULT, LLVMBuildSub(B, from, a->lo, ""), emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, two, 2), "");
+    val ok = LLVMBuildICmp(B, LLVMIntULT, LLVMBuildSub(B, from, a->lo, ""),
+                           emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, two, 2), "");
     if (align > 1) {
         val low = LLVMBuildAnd(B, from, k64(e, align - 1), "");
         ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntEQ, low, k64(e, 0), ""), "");
@@ -249,7 +282,8 @@ static val inside(struct emit *e, const struct access *a, val from, val span, un
 val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes, val lanes)
 {
     val off = LLVMBuildSub(B, many, emit_splat(e, lo), ""), two[2] = {limit, k64(e, bytes - 1)};
-    val good = LLVMBuildICmp(B, LLVMIntULT, off, emit_splat(e, emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, two, 2)), "");
+    val good =
+        LLVMBuildICmp(B, LLVMIntULT, off, emit_splat(e, emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, two, 2)), "");
     if (bytes > 1) {
         val low = LLVMBuildAnd(B, many, emit_int(e, EMU_D, bytes - 1, true), "");
         good = LLVMBuildAnd(B, good, LLVMBuildICmp(B, LLVMIntEQ, low, emit_int(e, EMU_D, 0, true), ""), "");
@@ -265,7 +299,10 @@ val emit_host_pointer(struct emit *e, const struct cpu_inst *in, val at)
     return LLVMBuildGEP2(B, e->i8, e->shared, &at, 1, "");
 }
 
-LLVMTypeRef emit_mem_type(struct emit *e, unsigned bytes) { return bytes == 1 ? e->i8 : bytes == 2 ? e->i16 : bytes == 4 ? e->i32 : e->i64; }
+LLVMTypeRef emit_mem_type(struct emit *e, unsigned bytes)
+{
+    return bytes == 1 ? e->i8 : bytes == 2 ? e->i16 : bytes == 4 ? e->i32 : e->i64;
+}
 
 /* From the memory's element to the register's lane. */
 val emit_extended(struct emit *e, const struct cpu_inst *in, val v, bool vec)
@@ -280,11 +317,20 @@ val emit_extended(struct emit *e, const struct cpu_inst *in, val v, bool vec)
     return sign_extends(in->elem) ? LLVMBuildSExt(B, v, to, "") : LLVMBuildZExt(B, v, to, "");
 }
 
-static val load(struct emit *e, LLVMTypeRef t, val p, unsigned align) { return emit_single(e, LLVMBuildLoad2(B, t, p, ""), align); }
+static val load(struct emit *e, LLVMTypeRef t, val p, unsigned align)
+{
+    return emit_single(e, LLVMBuildLoad2(B, t, p, ""), align);
+}
 
 /* Are there loads and stores of some lanes in a row? Stores to shared memory can do without. */
-static bool has_masked(struct emit *e, const struct cpu_inst *in) { return emit_is(e, EMU_ISA_AVX512) || (emit_is(e, EMU_ISA_AVX2) && in->bytes >= 4); }
-static bool blends(struct emit *e, const struct cpu_inst *in) { return in->kind == CPU_STORE && in->where == EMU_AT_SHARED && !emit_is(e, EMU_ISA_AVX512); }
+static bool has_masked(struct emit *e, const struct cpu_inst *in)
+{
+    return emit_is(e, EMU_ISA_AVX512) || (emit_is(e, EMU_ISA_AVX2) && in->bytes >= 4);
+}
+static bool blends(struct emit *e, const struct cpu_inst *in)
+{
+    return in->kind == CPU_STORE && in->where == EMU_AT_SHARED && !emit_is(e, EMU_ISA_AVX512);
+}
 
 /* n lanes from p, element k of vec */
 static val lanes_at(struct emit *e, const struct cpu_inst *in, val wide, unsigned n, unsigned k)
@@ -321,15 +367,20 @@ static val masked(struct emit *e, const char *name, LLVMTypeRef *types, val args
 }
 
 /* Lanes in a row begin at a multiple of a lane. */
-static unsigned row_align(const struct cpu_inst *in) { return (unsigned)in->bytes * in->vec; }
+static unsigned row_align(const struct cpu_inst *in)
+{
+    return (unsigned)in->bytes * in->vec;
+}
 
 /* The elements at p, one lane's. */
 static void load_lane(struct emit *e, val p, val *elements)
 {
     const struct cpu_inst *in = e->in;
-    if (emit_is_single(in)) emit_lane_get(e, p, elements);
+    if (emit_is_single(in))
+        emit_lane_get(e, p, elements);
     else
-        for (unsigned k = 0; k < in->vec; k++) elements[k] = load(e, emit_mem_type(e, in->bytes), emit_at(e, p, (uint64_t)k * in->bytes), in->bytes);
+        for (unsigned k = 0; k < in->vec; k++)
+            elements[k] = load(e, emit_mem_type(e, in->bytes), emit_at(e, p, (uint64_t)k * in->bytes), in->bytes);
 }
 
 static void load_linear(struct emit *e, const struct access *a)
@@ -367,10 +418,12 @@ static void load_linear(struct emit *e, const struct access *a)
     if (a->exact) {
         LLVMTypeRef vt = LLVMVectorType(t, 32), types[2] = {vt, e->ptr};
         val args[4] = {p[0], k32(e, in->bytes), emit_lanes(e), LLVMConstNull(vt)};
-        if (in->list[0]) set_loaded(e, in->list[0], emit_extended(e, in, masked(e, "llvm.masked.load", types, args, 1), true));
+        if (in->list[0])
+            set_loaded(e, in->list[0], emit_extended(e, in, masked(e, "llvm.masked.load", types, args, 1), true));
         return;
     }
-    for (int h = 0; h < (a->halves ? 2 : 1); h++) wide[h] = load(e, LLVMVectorType(t, n * in->vec), p[h], row_align(in));
+    for (int h = 0; h < (a->halves ? 2 : 1); h++)
+        wide[h] = load(e, LLVMVectorType(t, n * in->vec), p[h], row_align(in));
     for (unsigned k = 0; k < in->vec; k++) {
         if (!in->list[k]) continue;
         val v = lanes_at(e, in, wide[0], n, k);
@@ -435,7 +488,8 @@ static void store_halves(struct emit *e, const struct access *a, val lanes)
     }
 }
 
-/* Lanes in a row. Where they blend idle ones lie inside, too, and get what they had: nobody else is in a CTA's shared memory. */
+/* Lanes in a row. Where they blend idle ones lie inside, too, and get what they had: nobody else is in a CTA's shared
+ * memory. */
 static void store_row(struct emit *e, val v, val p, val lanes)
 {
     unsigned align = e->in->bytes;
@@ -460,8 +514,10 @@ static void store_linear(struct emit *e, const struct access *a)
         for (unsigned k = 0; k < in->vec; k++) {
             const struct cpu_reg *r = &e->f->regs[in->list[k] - 1];
             bool flat = r->kind == CPU_REG_CONST || cpu_is_uniform(r->shape);
-            each[k] = flat ? value(e, in->list[k], in->bytes, false, 0) : LLVMBuildExtractElement(B, value(e, in->list[k], in->bytes, true, 0), last, "");
-            if (!emit_is_single(in)) emit_single(e, LLVMBuildStore(B, each[k], emit_at(e, p[0], (uint64_t)k * in->bytes)), in->bytes);
+            each[k] = flat ? value(e, in->list[k], in->bytes, false, 0)
+                           : LLVMBuildExtractElement(B, value(e, in->list[k], in->bytes, true, 0), last, "");
+            if (!emit_is_single(in))
+                emit_single(e, LLVMBuildStore(B, each[k], emit_at(e, p[0], (uint64_t)k * in->bytes)), in->bytes);
         }
         if (emit_is_single(in)) emit_lane_put(e, p[0], each);
         return;
@@ -482,23 +538,29 @@ static void store_linear(struct emit *e, const struct access *a)
     for (unsigned i = 0; i < 64; i++) pick[i] = k32(e, i);
     if (n == 2) {
         for (unsigned i = 0; i < 64; i++) pick[i] = k32(e, i / 2 + (i & 1) * 32);
-        masked_store(e, LLVMBuildShuffleVector(B, parts[0], parts[1], LLVMConstVector(pick, 64), ""), p[0], row_align(in), NULL);
+        masked_store(e, LLVMBuildShuffleVector(B, parts[0], parts[1], LLVMConstVector(pick, 64), ""), p[0],
+                     row_align(in), NULL);
         return;
     }
-    val lo = LLVMBuildShuffleVector(B, parts[0], parts[1], LLVMConstVector(pick, 64), ""), hi = LLVMBuildShuffleVector(B, parts[2], parts[3], LLVMConstVector(pick, 64), "");
+    val lo = LLVMBuildShuffleVector(B, parts[0], parts[1], LLVMConstVector(pick, 64), ""),
+        hi = LLVMBuildShuffleVector(B, parts[2], parts[3], LLVMConstVector(pick, 64), "");
     for (unsigned i = 0; i < 128; i++) pick[i] = k32(e, i / 4 + (i & 3) * 32);
     masked_store(e, LLVMBuildShuffleVector(B, lo, hi, LLVMConstVector(pick, 128), ""), p[0], row_align(in), NULL);
 }
 
 /* Is there code for lanes that lie anywhere? */
-static bool can_gather(struct emit *e, const struct cpu_inst *in) { return emit_is(e, EMU_ISA_AVX512) && (in->bytes == 4 || in->bytes == 8); }
+static bool can_gather(struct emit *e, const struct cpu_inst *in)
+{
+    return emit_is(e, EMU_ISA_AVX512) && (in->bytes == 4 || in->bytes == 8);
+}
 
 /* Two elements of 4 bytes as one of 8: of a load in, of a store out. */
 static val pair(struct emit *e)
 {
     val pick[64];
     for (unsigned i = 0; i < 64; i++) pick[i] = k32(e, i / 2 + (i & 1) * 32);
-    val v = LLVMBuildShuffleVector(B, value(e, e->in->list[0], 4, true, 0), value(e, e->in->list[1], 4, true, 0), LLVMConstVector(pick, 64), "");
+    val v = LLVMBuildShuffleVector(B, value(e, e->in->list[0], 4, true, 0), value(e, e->in->list[1], 4, true, 0),
+                                   LLVMConstVector(pick, 64), "");
     return LLVMBuildBitCast(B, v, e->v64, "");
 }
 static val part(struct emit *e, val pairs, unsigned k)
@@ -535,8 +597,10 @@ static void gather_elements(struct emit *e, val at, bool paired)
         LLVMPositionBuilderAtEnd(B, many);
     }
     if (!lanes) lanes = emit_int(e, EMU_P, 1, true);
-    if (in->where == EMU_AT_SHARED) p = LLVMBuildGEP2(B, e->i8, e->shared, &at, 1, "");
-    else p = LLVMBuildIntToPtr(B, at, types[1], "");
+    if (in->where == EMU_AT_SHARED)
+        p = LLVMBuildGEP2(B, e->i8, e->shared, &at, 1, "");
+    else
+        p = LLVMBuildIntToPtr(B, at, types[1], "");
     if (!store && (paired || in->list[0])) {
         val args[4] = {p, k32(e, bytes), lanes, LLVMGetPoison(vt)};
         set_gathered(e, masked(e, "llvm.masked.gather", types, args, 1), paired);
@@ -561,7 +625,8 @@ static void gather_shared(struct emit *e, val at)
         if (k) p = LLVMBuildGEP2(B, e->i8, p, &off, 1, "");
         if (in->kind == CPU_LOAD) {
             val args[4] = {p, k32(e, in->bytes), lanes, LLVMGetPoison(vt)};
-            if (in->list[k]) set_loaded(e, in->list[k], emit_extended(e, in, masked(e, "llvm.masked.gather", types, args, 1), true));
+            if (in->list[k])
+                set_loaded(e, in->list[k], emit_extended(e, in, masked(e, "llvm.masked.gather", types, args, 1), true));
         } else {
             val args[4] = {value(e, in->list[k], in->bytes, true, 0), p, k32(e, in->bytes), lanes};
             masked(e, "llvm.masked.scatter", types, args, 2);
@@ -573,11 +638,15 @@ static void gather(struct emit *e, val at)
 {
     const struct cpu_inst *in = e->in;
     val each[8];
-    if (in->vec == 1) gather_elements(e, at, false);
-    else if (!emit_is_single(in)) gather_shared(e, at);
-    else if (in->vec == 2 && in->bytes == 4) gather_elements(e, at, true);
+    if (in->vec == 1)
+        gather_elements(e, at, false);
+    else if (!emit_is_single(in))
+        gather_shared(e, at);
+    else if (in->vec == 2 && in->bytes == 4)
+        gather_elements(e, at, true);
     else {
-        for (unsigned k = 0; k < in->vec && in->kind == CPU_STORE; k++) each[k] = value(e, in->list[k], in->bytes, true, 0);
+        for (unsigned k = 0; k < in->vec && in->kind == CPU_STORE; k++)
+            each[k] = value(e, in->list[k], in->bytes, true, 0);
         emit_lanes_apart(e, at, each);
         for (unsigned k = 0; k < in->vec && in->kind == CPU_LOAD; k++)
             if (in->list[k]) set_loaded(e, in->list[k], emit_extended(e, in, each[k], true));
@@ -589,19 +658,26 @@ static void load_param(struct emit *e)
     const struct cpu_inst *in = e->in;
     for (unsigned k = 0; k < in->vec; k++) {
         if (!in->list[k]) continue;
-        val v = LLVMBuildLoad2(B, emit_mem_type(e, in->bytes), emit_at(e, e->params, (uint64_t)in->off + (uint64_t)k * in->bytes), "");
+        val v = LLVMBuildLoad2(B, emit_mem_type(e, in->bytes),
+                               emit_at(e, e->params, (uint64_t)in->off + (uint64_t)k * in->bytes), "");
         LLVMSetMetadata(v, e->invariant, e->nothing);
         LLVMSetAlignment(v, 1);
         v = emit_extended(e, in, v, false);
         const struct cpu_reg *r = &e->f->regs[in->list[k] - 1];
-        if (r->shape.varying) set_loaded(e, in->list[k], emit_splat(e, v));
+        if (r->shape.varying)
+            set_loaded(e, in->list[k], emit_splat(e, v));
         else
-            for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) emit_set_scalar(e, in->list[k], h, v, in->guard ? emit_guard_scalar(e) : NULL);
+            for (int h = 0; h < (r->shape.halves ? 2 : 1); h++)
+                emit_set_scalar(e, in->list[k], h, v, in->guard ? emit_guard_scalar(e) : NULL);
     }
 }
 
 /* Shape of an access and what kind of code it gets. */
-struct plan { bool known, linear; struct cpu_shape s; uint32_t size; };
+struct plan {
+    bool known, linear;
+    struct cpu_shape s;
+    uint32_t size;
+};
 
 static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int version)
 {
@@ -609,9 +685,11 @@ static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int versio
     bool store = in->kind == CPU_STORE, masked = version == PART || in->guard;
     if (in->s[0] && e->f->regs[in->s[0] - 1].kind != CPU_REG_CONST) p.s = e->f->regs[in->s[0] - 1].shape;
     bool scatters = p.s.halves && (in->vec > 1 || (!p.s.stride && emit_is(e, EMU_ISA_AVX512)));
-    p.linear = !p.s.varying && (!p.s.stride || p.s.stride == (int32_t)p.size) && !(store && scatters) && !(p.s.stride && p.s.halves && in->vec > 4);
+    p.linear = !p.s.varying && (!p.s.stride || p.s.stride == (int32_t)p.size) && !(store && scatters) &&
+               !(p.s.stride && p.s.halves && in->vec > 4);
     if (in->vec == 3 || in->vec > 4) p.known = p.linear && !p.s.stride;
-    if (store && p.linear && p.s.stride && masked && (in->vec > 1 || !(has_masked(e, in) || blends(e, in)))) p.linear = false;
+    if (store && p.linear && p.s.stride && masked && (in->vec > 1 || !(has_masked(e, in) || blends(e, in))))
+        p.linear = false;
     if (!p.linear && !can_gather(e, in)) p.known = false;
     return p;
 }
@@ -619,8 +697,9 @@ static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int versio
 /* May accesses a and b share one check? The same register, place and size, at multiples of the size. */
 static bool shares(const struct cpu_inst *a, const struct cpu_inst *b)
 {
-    return a->kind == b->kind && a->s[0] == b->s[0] && a->where == b->where && a->space == b->space && a->bytes == b->bytes && a->vec == b->vec && !b->guard &&
-           a->base_w == b->base_w && a->probe == b->probe && (b->off - a->off) % (int64_t)((uint32_t)a->bytes * a->vec) == 0 && llabs(b->off - a->off) < 1 << 20;
+    return a->kind == b->kind && a->s[0] == b->s[0] && a->where == b->where && a->space == b->space &&
+           a->bytes == b->bytes && a->vec == b->vec && !b->guard && a->base_w == b->base_w && a->probe == b->probe &&
+           (b->off - a->off) % (int64_t)((uint32_t)a->bytes * a->vec) == 0 && llabs(b->off - a->off) < 1 << 20;
 }
 
 /* Linear accesses without a guard have no code for what lies elsewhere: the emulator does it, and what
@@ -653,18 +732,24 @@ static void gather_group(struct emit *e, int64_t *lo, int64_t *hi)
 }
 
 /* Does the check look at the active lanes only? */
-static bool exact(struct emit *e, const struct plan *p, const struct cpu_inst *in) { return e->version == PART && p->s.stride && !p->s.halves && in->vec == 1; }
+static bool exact(struct emit *e, const struct plan *p, const struct cpu_inst *in)
+{
+    return e->version == PART && p->s.stride && !p->s.halves && in->vec == 1;
+}
 
 /* Is the access inside shared memory whatever the warp? Known of addresses that come from thread numbers and
  * constants alone. */
 static bool surely_inside(struct emit *e, const struct plan *p, const struct cpu_inst *in)
 {
     const struct cpu_reg *r = in->s[0] ? &e->f->regs[in->s[0] - 1] : NULL;
-    int64_t size = p->size, warps = (r ? r->step : 0) * ((int64_t)e->f->n_warps - 1), lanes = (int64_t)p->s.stride * (p->s.halves ? 15 : 31);
+    int64_t size = p->size, warps = (r ? r->step : 0) * ((int64_t)e->f->n_warps - 1),
+            lanes = (int64_t)p->s.stride * (p->s.halves ? 15 : 31);
     if (in->where != EMU_AT_SHARED || !e->whole || (r && !cpu_is_constant(r) && !r->fixed)) return false;
     for (int h = 0; h < (p->s.halves ? 2 : 1); h++) {
         int64_t at = (r ? cpu_is_constant(r) ? (int32_t)r->value : (int32_t)r->base[h] : 0) + in->off;
-        if (at + MG_MIN(warps, 0) + MG_MIN(lanes, 0) < 0 || at + MG_MAX(warps, 0) + MG_MAX(lanes, 0) + size > e->f->static_shared) return false;
+        if (at + MG_MIN(warps, 0) + MG_MIN(lanes, 0) < 0 ||
+            at + MG_MAX(warps, 0) + MG_MAX(lanes, 0) + size > e->f->static_shared)
+            return false;
         if (at % size || (r && r->step % size) || p->s.stride % size) return false;
     }
     return true;
@@ -674,7 +759,12 @@ static bool surely_inside(struct emit *e, const struct plan *p, const struct cpu
 static void access_all(struct emit *e, const struct plan *p)
 {
     const struct cpu_inst *in = e->in;
-    struct access a = {.bytes = in->bytes, .vec = in->vec, .linear = true, .halves = p->s.halves, .exact = exact(e, p, in), .stride = p->s.stride};
+    struct access a = {.bytes = in->bytes,
+                       .vec = in->vec,
+                       .linear = true,
+                       .halves = p->s.halves,
+                       .exact = exact(e, p, in),
+                       .stride = p->s.stride};
     bool done = e->checked[e->ix] && e->checked[e->ix] != e->ix + 1, sure = !done && surely_inside(e, p, in);
     for (int h = 0; h < (p->s.halves ? 2 : 1) && !done; h++) a.at[h] = emit_address(e, in, false, h);
     if (sure) {
@@ -687,7 +777,8 @@ static void access_all(struct emit *e, const struct plan *p)
         gather_group(e, &lo, &hi);
         emit_bounds(e, in, &a.lo, &a.size);
         for (int h = 0; h < (p->s.halves ? 2 : 1); h++) {
-            val from = LLVMBuildAdd(B, a.at[h], k64(e, (uint64_t)(lo - in->off)), ""), bytes = k64(e, span + (uint64_t)(hi - lo));
+            val from = LLVMBuildAdd(B, a.at[h], k64(e, (uint64_t)(lo - in->off)), ""),
+                bytes = k64(e, span + (uint64_t)(hi - lo));
             if (exact(e, p, in)) {
                 val m = e->mask, args[2] = {m, LLVMConstInt(e->i1, 1, 0)};
                 val first = LLVMBuildZExt(B, emit_intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2), e->i64, "");
@@ -708,11 +799,16 @@ static void access_all(struct emit *e, const struct plan *p)
         for (int h = 0; h < (p->s.halves ? 2 : 1); h++) e->group[e->ix][h] = a.p[h] = emit_host_pointer(e, in, a.at[h]);
     } else { /* no address of the group wraps: the check says so */
         uint32_t first = e->checked[e->ix] - 1;
-        for (int h = 0; h < (p->s.halves ? 2 : 1); h++) a.p[h] = emit_at(e, e->group[first][h], (uint64_t)(in->off - e->f->insts[first].off));
+        for (int h = 0; h < (p->s.halves ? 2 : 1); h++)
+            a.p[h] = emit_at(e, e->group[first][h], (uint64_t)(in->off - e->f->insts[first].off));
     }
-    if (e->whole && e->version == FULL && in->where == EMU_AT_GLOBAL && p->s.stride) emit_ahead(e, done ? e->checked[e->ix] - 1 : e->ix, a.p, p->s.halves ? 2 : 1, (uint64_t)p->size * (p->s.halves ? 16 : 32));
-    if (in->kind == CPU_STORE) store_linear(e, &a);
-    else load_linear(e, &a);
+    if (e->whole && e->version == FULL && in->where == EMU_AT_GLOBAL && p->s.stride)
+        emit_ahead(e, done ? e->checked[e->ix] - 1 : e->ix, a.p, p->s.halves ? 2 : 1,
+                   (uint64_t)p->size * (p->s.halves ? 16 : 32));
+    if (in->kind == CPU_STORE)
+        store_linear(e, &a);
+    else
+        load_linear(e, &a);
 }
 
 static void emit_access(struct emit *e)
@@ -753,12 +849,14 @@ static void emit_access(struct emit *e)
             val one = inside(e, &a, a.at[h], k64(e, span), size);
             ok = ok ? LLVMBuildAnd(B, ok, one, "") : one;
         }
-        if (store && !s.stride && !s.halves && masked) ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntNE, active_bits(e), k32(e, 0), ""), "");
+        if (store && !s.stride && !s.halves && masked)
+            ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntNE, active_bits(e), k32(e, 0), ""), "");
     } else {
         a.many = emit_address(e, in, true, 0);
         ok = emit_all_inside(e, a.many, a.lo, a.size, size, in->guard ? emit_active(e) : emit_lanes(e));
     }
-    LLVMBasicBlockRef fast = emit_block(e, "access"), slow = emit_block(e, "elsewhere"), next = emit_block(e, "accessed");
+    LLVMBasicBlockRef fast = emit_block(e, "access"), slow = emit_block(e, "elsewhere"),
+                      next = emit_block(e, "accessed");
     LLVMBuildCondBr(B, ok, fast, slow);
     val cached = e->lanes;
     LLVMPositionBuilderAtEnd(B, slow);
@@ -768,8 +866,10 @@ static void emit_access(struct emit *e)
     LLVMPositionBuilderAtEnd(B, fast);
     e->lanes = cached;
     for (int h = 0; h < (s.halves ? 2 : 1) && a.linear; h++) a.p[h] = emit_host_pointer(e, in, a.at[h]);
-    if (a.linear) store ? store_linear(e, &a) : load_linear(e, &a);
-    else gather(e, a.many);
+    if (a.linear)
+        store ? store_linear(e, &a) : load_linear(e, &a);
+    else
+        gather(e, a.many);
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, next);
     e->lanes = cached;
@@ -778,7 +878,9 @@ static void emit_access(struct emit *e)
 /* x86-64 keeps loads in order, and stores; LLVM would not. */
 void emit_memory(struct emit *e)
 {
-    if (e->in->kind == CPU_STORE && e->in->mode == EMU_ORDER_RELEASE) LLVMBuildFence(B, LLVMAtomicOrderingRelease, 1, "");
+    if (e->in->kind == CPU_STORE && e->in->mode == EMU_ORDER_RELEASE)
+        LLVMBuildFence(B, LLVMAtomicOrderingRelease, 1, "");
     emit_access(e);
-    if (e->in->kind == CPU_LOAD && e->in->mode == EMU_ORDER_ACQUIRE) LLVMBuildFence(B, LLVMAtomicOrderingAcquire, 1, "");
+    if (e->in->kind == CPU_LOAD && e->in->mode == EMU_ORDER_ACQUIRE)
+        LLVMBuildFence(B, LLVMAtomicOrderingAcquire, 1, "");
 }

@@ -6,18 +6,36 @@
 
 #include <stdlib.h>
 
-#define B e->b
-#define LEADER_ROUNDS 1024 /* where it counts which round a lane is in */
-#define EVEN_ROUNDS 1024   /* fewer are not worth it: lanes that go further stop and begin again */
+#define B               e->b
+#define LEADER_ROUNDS   1024 /* where it counts which round a lane is in */
+#define EVEN_ROUNDS     1024 /* fewer are not worth it: lanes that go further stop and begin again */
 #define FORESEEN_ROUNDS 16
 
-static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
-static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
-static val load32(struct emit *e, val at) { return LLVMBuildLoad2(B, e->i32, at, ""); }
-static val not_zero(struct emit *e, val v) { return LLVMBuildICmp(B, LLVMIntNE, v, k32(e, 0), ""); }
+static val k32(struct emit *e, uint64_t v)
+{
+    return LLVMConstInt(e->i32, v, 0);
+}
+static val k64(struct emit *e, uint64_t v)
+{
+    return LLVMConstInt(e->i64, v, 0);
+}
+static val load32(struct emit *e, val at)
+{
+    return LLVMBuildLoad2(B, e->i32, at, "");
+}
+static val not_zero(struct emit *e, val v)
+{
+    return LLVMBuildICmp(B, LLVMIntNE, v, k32(e, 0), "");
+}
 
-static const struct cpu_serial *loop_of(const struct emit *e) { return &e->f->serials[e->f->serial_of[e->block] - 1]; }
-static bool is_sum(const struct emit *e, uint32_t r) { return e->whole && e->f->regs[r].sum; }
+static const struct cpu_serial *loop_of(const struct emit *e)
+{
+    return &e->f->serials[e->f->serial_of[e->block] - 1];
+}
+static bool is_sum(const struct emit *e, uint32_t r)
+{
+    return e->whole && e->f->regs[r].sum;
+}
 
 static val variable(struct emit *e, LLVMTypeRef t)
 {
@@ -32,7 +50,8 @@ static void need(void *user, uint32_t r)
 {
     struct emit *e = user;
     const struct cpu_reg *reg = &e->f->regs[r];
-    if (!e->lane_vars[r] && !cpu_is_constant(reg)) e->lane_vars[r] = variable(e, emit_type(e, (enum emu_class)reg->cls, false));
+    if (!e->lane_vars[r] && !cpu_is_constant(reg))
+        e->lane_vars[r] = variable(e, emit_type(e, (enum emu_class)reg->cls, false));
 }
 static void need_def(void *user, uint32_t r, bool must)
 {
@@ -45,7 +64,8 @@ static void need_def(void *user, uint32_t r, bool must)
 static val lane_place(struct emit *e, uint32_t reg)
 {
     val ix = LLVMBuildZExt(B, e->lane, e->i64, "");
-    return LLVMBuildGEP2(B, emit_type(e, (enum emu_class)e->f->regs[reg - 1].cls, false), emit_slot(e, reg), &ix, 1, "");
+    return LLVMBuildGEP2(B, emit_type(e, (enum emu_class)e->f->regs[reg - 1].cls, false), emit_slot(e, reg), &ix, 1,
+                         "");
 }
 
 static val lane_load(struct emit *e, uint32_t reg)
@@ -77,21 +97,29 @@ static const struct cpu_lane_access *access_at(const struct cpu_serial *s, uint3
         if (s->accesses[k].at == ix) return &s->accesses[k];
     return NULL;
 }
-static const struct cpu_lane_access *access_here(const struct emit *e) { return access_at(loop_of(e), e->ix); }
+static const struct cpu_lane_access *access_here(const struct emit *e)
+{
+    return access_at(loop_of(e), e->ix);
+}
 
-static bool is_aligned(const struct cpu_lane_access *a) { return a && a->aligned; }
+static bool is_aligned(const struct cpu_lane_access *a)
+{
+    return a && a->aligned;
+}
 
 static val is_inside(struct emit *e, uint32_t ix, val at)
 {
     const struct lane_room *room = &e->lane_rooms[ix];
     val off = LLVMBuildAdd(B, at, LLVMBuildLoad2(B, e->i64, room->minus, ""), "");
-    val args[3] = {off, off, k64(e, (uint64_t)__builtin_ctzll(cpu_access_bytes(&e->f->insts[ix])))}; /* what is not aligned is far away then */
+    val args[3] = {off, off,
+                   k64(e, (uint64_t)__builtin_ctzll(
+                              cpu_access_bytes(&e->f->insts[ix])))}; /* what is not aligned is far away then */
     if (!is_aligned(access_at(loop_of(e), ix))) off = emit_intrinsic(e, "llvm.fshr", &e->i64, 1, args, 3);
     return LLVMBuildICmp(B, LLVMIntULT, off, LLVMBuildLoad2(B, e->i64, room->n, ""), "");
 }
 
-/* What the operation at ix may access: from lo on so many elements, or bytes where addresses are known to be aligned; 0 where lo is not.
- * Kept while lanes run, since the emulator's functions alone change it. */
+/* What the operation at ix may access: from lo on so many elements, or bytes where addresses are known to be aligned; 0
+ * where lo is not. Kept while lanes run, since the emulator's functions alone change it. */
 static void find_room(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -100,9 +128,11 @@ static void find_room(struct emit *e)
     val lo, bytes, zero = k64(e, 0);
     emit_bounds(e, in, &lo, &bytes);
     const struct cpu_lane_access *a = access_here(e);
-    val args[2] = {bytes, k64(e, a ? a->below + a->above : 0)}, first = LLVMBuildAdd(B, lo, k64(e, a ? a->below : 0), "");
+    val args[2] = {bytes, k64(e, a ? a->below + a->above : 0)},
+        first = LLVMBuildAdd(B, lo, k64(e, a ? a->below : 0), "");
     val inner = emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2);
-    val n = is_aligned(a) ? LLVMBuildAnd(B, inner, k64(e, ~(size - 1)), "") : LLVMBuildUDiv(B, inner, k64(e, size), ""), low = lo;
+    val n = is_aligned(a) ? LLVMBuildAnd(B, inner, k64(e, ~(size - 1)), "") : LLVMBuildUDiv(B, inner, k64(e, size), ""),
+        low = lo;
     for (uint32_t k = 0; is_aligned(a) && k < a->n_params; k++) {
         val p = LLVMBuildLoad2(B, e->i64, emit_at(e, e->params, a->params[k]), "");
         LLVMSetAlignment(p, 1);
@@ -110,10 +140,14 @@ static void find_room(struct emit *e)
     }
     if (!room->minus) room->minus = variable(e, e->i64), room->n = variable(e, e->i64);
     LLVMBuildStore(B, LLVMBuildNeg(B, first, ""), room->minus);
-    LLVMBuildStore(B, LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, low, k64(e, size - 1), ""), zero, ""), n, zero, ""), room->n);
+    LLVMBuildStore(B,
+                   LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, low, k64(e, size - 1), ""), zero, ""),
+                                   n, zero, ""),
+                   room->n);
 }
 
-/* There is code for lanes of which more is known: accesses that move evenly, and those that others stand for, are not looked at. */
+/* There is code for lanes of which more is known: accesses that move evenly, and those that others stand for, are not
+ * looked at. */
 static bool has_sure(const struct cpu_serial *s)
 {
     for (uint32_t k = 0; k < s->n_accesses; k++)
@@ -128,7 +162,8 @@ static val even_inside(struct emit *e, const struct cpu_lane_access *a, val lane
     const struct cpu_shape *shape = &e->f->regs[in->s[0] - 1].shape;
     const struct lane_room *room = &e->lane_rooms[a->at];
     uint64_t step = (uint64_t)(a->step > 0 ? a->step : -a->step), size = cpu_access_bytes(in);
-    val lo = LLVMBuildNeg(B, LLVMBuildLoad2(B, e->i64, room->minus, ""), ""), bytes = LLVMBuildLoad2(B, e->i64, room->n, "");
+    val lo = LLVMBuildNeg(B, LLVMBuildLoad2(B, e->i64, room->minus, ""), ""),
+        bytes = LLVMBuildLoad2(B, e->i64, room->n, "");
     if (!a->aligned) bytes = LLVMBuildMul(B, bytes, k64(e, size), "");
     if (step) {
         val args[2] = {LLVMBuildUDiv(B, bytes, k64(e, 8 * step), ""), *rounds};
@@ -140,7 +175,8 @@ static val even_inside(struct emit *e, const struct cpu_lane_access *a, val lane
     if (!a->aligned) return emit_all_inside(e, emit_address(e, in, true, 0), lo, bytes, (uint32_t)size, lanes);
     if (!shape->varying && !shape->halves && shape->stride >= 0) { /* from the first lane on */
         val args[2] = {bytes, k64(e, 31 * (uint64_t)shape->stride)};
-        return LLVMBuildICmp(B, LLVMIntULT, LLVMBuildSub(B, emit_address(e, in, false, 0), lo, ""), emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2), "");
+        return LLVMBuildICmp(B, LLVMIntULT, LLVMBuildSub(B, emit_address(e, in, false, 0), lo, ""),
+                             emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2), "");
     }
     return emit_all_inside(e, emit_address(e, in, true, 0), lo, bytes, 1, lanes);
 }
@@ -152,7 +188,8 @@ static val covered(struct emit *e, const struct cpu_lane_access *a, const struct
     const struct cpu_lane_access *both[2] = {a, leader};
     for (int k = 0; k < 2; k++) emit_bounds(e, &e->f->insts[both[k]->at], &lo[k], &bytes[k]);
     val end[2] = {LLVMBuildAdd(B, lo[0], bytes[0], ""), LLVMBuildAdd(B, lo[1], bytes[1], "")};
-    return LLVMBuildAnd(B, LLVMBuildICmp(B, LLVMIntULE, lo[0], lo[1], ""), LLVMBuildICmp(B, LLVMIntUGE, end[0], end[1], ""), "");
+    return LLVMBuildAnd(B, LLVMBuildICmp(B, LLVMIntULE, lo[0], lo[1], ""),
+                        LLVMBuildICmp(B, LLVMIntUGE, end[0], end[1], ""), "");
 }
 
 static bool is_even_load(const struct emit *e, const struct cpu_serial *s, uint32_t ix)
@@ -163,7 +200,8 @@ static bool is_even_load(const struct emit *e, const struct cpu_serial *s, uint3
 
 static void find_sure(struct emit *e, const struct cpu_serial *s, val mask)
 {
-    val lanes = emit_lanes_of(e, mask), rounds = LLVMBuildZExt(B, e->limit, e->i64, ""), sure = LLVMConstInt(e->i1, 1, 0);
+    val lanes = emit_lanes_of(e, mask), rounds = LLVMBuildZExt(B, e->limit, e->i64, ""),
+        sure = LLVMConstInt(e->i1, 1, 0);
     if (!has_sure(s)) return;
     for (uint32_t k = 0; k < s->n_accesses; k++) {
         const struct cpu_lane_access *a = &s->accesses[k];
@@ -171,7 +209,8 @@ static void find_sure(struct emit *e, const struct cpu_serial *s, val mask)
         if (a->leader) sure = LLVMBuildAnd(B, sure, covered(e, a, &s->accesses[a->leader - 1]), "");
     }
     val least[2] = {LLVMBuildZExt(B, e->limit, e->i64, ""), k64(e, EVEN_ROUNDS)};
-    sure = LLVMBuildAnd(B, sure, LLVMBuildICmp(B, LLVMIntUGE, rounds, emit_intrinsic(e, "llvm.umin", &e->i64, 1, least, 2), ""), "");
+    sure = LLVMBuildAnd(
+        B, sure, LLVMBuildICmp(B, LLVMIntUGE, rounds, emit_intrinsic(e, "llvm.umin", &e->i64, 1, least, 2), ""), "");
     e->limit = LLVMBuildSelect(B, sure, LLVMBuildTrunc(B, rounds, e->i32, ""), e->limit, "");
     if (!e->all_sure) e->all_sure = variable(e, e->i1), e->foresees = variable(e, e->i1);
     LLVMBuildStore(B, sure, e->all_sure);
@@ -180,13 +219,15 @@ static void find_sure(struct emit *e, const struct cpu_serial *s, val mask)
         if (!is_even_load(e, s, s->ahead[k])) continue;
         val lo = LLVMBuildNeg(B, LLVMBuildLoad2(B, e->i64, e->lane_rooms[s->ahead[k]].minus, ""), "");
         lo = LLVMBuildSub(B, lo, emit_field(e, e->i64, offsetof(struct cpu_call, arena)), "");
-        sure = LLVMBuildAnd(B, sure, LLVMBuildICmp(B, LLVMIntULT, lo, emit_field(e, e->i64, offsetof(struct cpu_call, arena[1])), ""), "");
+        sure = LLVMBuildAnd(
+            B, sure, LLVMBuildICmp(B, LLVMIntULT, lo, emit_field(e, e->i64, offsetof(struct cpu_call, arena[1])), ""),
+            "");
     }
     if (s->n_ahead) LLVMBuildStore(B, sure, e->foresees);
 }
 
-/* A function of the module's that calls the emulator's one and keeps all registers but those of vectors: seldom called, and what
- * lives in the loop should not make room for it. */
+/* A function of the module's that calls the emulator's one and keeps all registers but those of vectors: seldom called,
+ * and what lives in the loop should not make room for it. */
 static val rare_call(struct emit *e, LLVMTypeRef *type)
 {
     LLVMTypeRef args_t[3] = {e->ptr, e->ptr, e->i32};
@@ -234,8 +275,10 @@ static void single_access(struct emit *e, val p)
         val v = emit_scalar(e, in->list[k], 0, false);
         each[k] = LLVMTypeOf(v) == t ? v : LLVMBuildTrunc(B, v, t, "");
     }
-    if (in->kind == CPU_STORE) emit_lane_put(e, p, each);
-    else emit_lane_get(e, p, each);
+    if (in->kind == CPU_STORE)
+        emit_lane_put(e, p, each);
+    else
+        emit_lane_get(e, p, each);
     for (uint32_t k = 0; k < in->vec && in->kind == CPU_LOAD; k++)
         if (in->list[k]) emit_set_scalar(e, in->list[k], 0, emit_extended(e, in, each[k], false), NULL);
 }
@@ -253,12 +296,16 @@ static void access(struct emit *e, val p)
         if (!in->list[k]) continue;
         if (in->kind == CPU_STORE) {
             val v = emit_scalar(e, in->list[k], 0, false);
-            LLVMSetAlignment(emit_program(e, LLVMBuildStore(B, LLVMTypeOf(v) == t ? v : LLVMBuildTrunc(B, v, t, ""), at)), in->bytes);
+            LLVMSetAlignment(
+                emit_program(e, LLVMBuildStore(B, LLVMTypeOf(v) == t ? v : LLVMBuildTrunc(B, v, t, ""), at)),
+                in->bytes);
             continue;
         }
         val v = LLVMBuildLoad2(B, t, at, "");
-        if (in->kind == CPU_LOAD) emit_program(e, v);
-        else LLVMSetMetadata(v, e->invariant, e->nothing);
+        if (in->kind == CPU_LOAD)
+            emit_program(e, v);
+        else
+            LLVMSetMetadata(v, e->invariant, e->nothing);
         LLVMSetAlignment(v, in->kind == CPU_PARAM ? 1 : in->bytes);
         emit_set_scalar(e, in->list[k], 0, emit_extended(e, in, v, false), NULL);
     }
@@ -269,7 +316,8 @@ static void mostly_first(struct emit *e, val branch)
 {
     LLVMMetadataRef md[3] = {LLVMMDStringInContext2(e->c, "branch_weights", 14)};
     for (unsigned k = 0; k < 2; k++) md[k + 1] = LLVMValueAsMetadata(k32(e, k ? 1 : 1000));
-    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->c, "prof", 4), LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, md, 3)));
+    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->c, "prof", 4),
+                    LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, md, 3)));
 }
 
 void emit_lane_memory(struct emit *e)
@@ -281,18 +329,22 @@ void emit_lane_memory(struct emit *e)
         LLVMBuildCondBr(B, emit_guard_scalar(e), yes, next);
         LLVMPositionBuilderAtEnd(B, yes);
     }
-    if (in->kind == CPU_PARAM) access(e, emit_at(e, e->params, (uint64_t)in->off));
+    if (in->kind == CPU_PARAM)
+        access(e, emit_at(e, e->params, (uint64_t)in->off));
     else {
         LLVMBasicBlockRef fast = emit_block(e, "access"), *look = &e->lane_rooms[e->ix].look;
         const struct cpu_lane_access *a = access_here(e);
-        if (e->sure) *look = a && (a->even || a->leader) ? NULL : emit_block(e, "look");
+        if (e->sure)
+            *look = a && (a->even || a->leader) ? NULL : emit_block(e, "look");
         else if (*look) {
             LLVMBuildBr(B, *look);
             LLVMPositionBuilderAtEnd(B, *look);
         }
         val at = emit_address(e, in, false, 0);
-        if (e->sure && !*look) LLVMBuildBr(B, fast);
-        else if (e->sure) mostly_first(e, LLVMBuildCondBr(B, is_inside(e, e->ix, at), fast, *look));
+        if (e->sure && !*look)
+            LLVMBuildBr(B, fast);
+        else if (e->sure)
+            mostly_first(e, LLVMBuildCondBr(B, is_inside(e, e->ix, at), fast, *look));
         else {
             LLVMBasicBlockRef slow = emit_block(e, "elsewhere");
             mostly_first(e, LLVMBuildCondBr(B, is_inside(e, e->ix, at), fast, slow));
@@ -309,13 +361,22 @@ void emit_lane_memory(struct emit *e)
 
 /* ---- counts --------------------------------------------------------------------------------------------------- */
 
-static bool is_always(const struct emit *e, uint32_t block) { return mg_has(e->f->serials[e->f->serial_of[block] - 1].always, block); }
+static bool is_always(const struct emit *e, uint32_t block)
+{
+    return mg_has(e->f->serials[e->f->serial_of[block] - 1].always, block);
+}
 
-/* In which rounds lanes have been at the operation is kept as bits: those of the round's 64 in a variable, put to the others when they
- * are over or the lane stops. Blocks passed in every round need none. */
-static bool keeps_rounds(const struct emit *e, uint32_t block, uint32_t ix) { return e->f->insts[ix].kind == CPU_LEADER && !(e->lane_rooms[ix].word && is_always(e, block)); }
+/* In which rounds lanes have been at the operation is kept as bits: those of the round's 64 in a variable, put to the
+ * others when they are over or the lane stops. Blocks passed in every round need none. */
+static bool keeps_rounds(const struct emit *e, uint32_t block, uint32_t ix)
+{
+    return e->f->insts[ix].kind == CPU_LEADER && !(e->lane_rooms[ix].word && is_always(e, block));
+}
 
-static val round_of(struct emit *e, val left) { return LLVMBuildZExt(B, LLVMBuildSub(B, e->limit, left, ""), e->i64, ""); }
+static val round_of(struct emit *e, val left)
+{
+    return LLVMBuildZExt(B, LLVMBuildSub(B, e->limit, left, ""), e->i64, "");
+}
 
 static val place_of(struct emit *e, uint32_t ix, val round)
 {
@@ -328,17 +389,23 @@ void emit_lane_leader(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
     struct lane_room *room = &e->lane_rooms[e->ix];
-    const uint32_t sums[2] = {in->s[0] && !is_sum(e, in->s[0] - 1) ? in->s[0] : 0, in->d2 && !is_sum(e, in->d2 - 1) ? in->d2 : 0};
+    const uint32_t sums[2] = {in->s[0] && !is_sum(e, in->s[0] - 1) ? in->s[0] : 0,
+                              in->d2 && !is_sum(e, in->d2 - 1) ? in->d2 : 0};
     val turn = LLVMBuildLoad2(B, e->i64, e->turn, "");
     if (room->word) {
-        if (!is_always(e, e->block)) LLVMBuildStore(B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->i64, room->word, ""), turn, ""), room->word);
+        if (!is_always(e, e->block))
+            LLVMBuildStore(B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->i64, room->word, ""), turn, ""), room->word);
         return;
     }
     val at = place_of(e, e->ix, round_of(e, load32(e, e->rounds))), old = LLVMBuildLoad2(B, e->i64, at, "");
     val first = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, old, turn, ""), k64(e, 0), "");
     LLVMBuildStore(B, LLVMBuildOr(B, old, turn, ""), at);
     for (int k = 0; k < 2; k++)
-        if (sums[k]) emit_set_scalar(e, sums[k], 0, LLVMBuildAdd(B, emit_scalar(e, sums[k], 0, false), k ? LLVMBuildZExt(B, first, e->i64, "") : k64(e, 1), ""), NULL);
+        if (sums[k])
+            emit_set_scalar(e, sums[k], 0,
+                            LLVMBuildAdd(B, emit_scalar(e, sums[k], 0, false),
+                                         k ? LLVMBuildZExt(B, first, e->i64, "") : k64(e, 1), ""),
+                            NULL);
     if (in->d && emit_is_live_after(e, in->d)) emit_set_scalar(e, in->d, 0, first, NULL);
 }
 
@@ -351,7 +418,10 @@ void emit_lane_pass(struct emit *e)
     LLVMBuildStore(B, LLVMBuildAdd(B, LLVMBuildLoad2(B, e->i64, *at, ""), one, ""), *at);
 }
 
-static bool counts_here(const struct emit *e, uint32_t ix) { return e->whole && e->f->n_tallies && e->f->tally_of[ix]; }
+static bool counts_here(const struct emit *e, uint32_t ix)
+{
+    return e->whole && e->f->n_tallies && e->f->tally_of[ix];
+}
 
 /* Before the first lane. */
 static void begin_counts(struct emit *e)
@@ -361,7 +431,9 @@ static void begin_counts(struct emit *e)
     bool leader = e->in->kind == CPU_LEADER, told = leader && counts_here(e, e->ix);
     const uint32_t regs[3] = {e->in->d, e->in->s[0], e->in->d2};
     if (!leader && !counts_here(e, e->ix)) return;
-    for (unsigned k = 0; k < 3; k++) told = told && (!regs[k] || is_sum(e, regs[k] - 1) || (!k && !emit_is_live_after(e, regs[k]))); /* nobody asks who leads */
+    for (unsigned k = 0; k < 3; k++)
+        told = told && (!regs[k] || is_sum(e, regs[k] - 1) ||
+                        (!k && !emit_is_live_after(e, regs[k]))); /* nobody asks who leads */
     for (unsigned k = 0; k < (told ? 6 : 5); k++) {
         if (!*all[k]) *all[k] = variable(e, e->i64);
         LLVMBuildStore(B, k64(e, 0), *all[k]);
@@ -380,7 +452,8 @@ static void put_rounds(struct emit *e, val round)
             val word = e->lane_rooms[i].word, at;
             if (!word || !keeps_rounds(e, b, i)) continue;
             at = place_of(e, i, round);
-            LLVMBuildStore(B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->i64, at, ""), LLVMBuildLoad2(B, e->i64, word, ""), ""), at);
+            LLVMBuildStore(
+                B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->i64, at, ""), LLVMBuildLoad2(B, e->i64, word, ""), ""), at);
             LLVMBuildStore(B, k64(e, 0), word);
         }
 }
@@ -410,14 +483,21 @@ static void end_counts(struct emit *e, const struct cpu_serial *s)
         for (uint32_t i = e->f->blocks[b].first; mg_has(s->blocks, b) && i < e->f->blocks[b].end; i++) {
             const struct cpu_inst *in = &e->f->insts[i];
             if (!counts_here(e, i)) continue;
-            val lanes = LLVMBuildLoad2(B, e->i64, is_always(e, b) && !in->guard ? e->total : e->lane_rooms[i].passes, "");
-            emit_tally_lanes(e, i, lanes, in->kind != CPU_LEADER ? NULL : keeps_rounds(e, b, i) ? count_rounds(e, i) : LLVMBuildLoad2(B, e->i64, e->most, ""));
+            val lanes =
+                LLVMBuildLoad2(B, e->i64, is_always(e, b) && !in->guard ? e->total : e->lane_rooms[i].passes, "");
+            emit_tally_lanes(e, i, lanes,
+                             in->kind != CPU_LEADER  ? NULL
+                             : keeps_rounds(e, b, i) ? count_rounds(e, i)
+                                                     : LLVMBuildLoad2(B, e->i64, e->most, ""));
         }
 }
 
 /* ---- jumps -------------------------------------------------------------------------------------------------- */
 
-static LLVMBasicBlockRef target(struct emit *e, uint32_t t) { return emit_target(e, e->sure ? SURE : LANE, t); }
+static LLVMBasicBlockRef target(struct emit *e, uint32_t t)
+{
+    return emit_target(e, e->sure ? SURE : LANE, t);
+}
 
 static void go(struct emit *e, uint32_t t)
 {
@@ -483,11 +563,13 @@ LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop)
     return *bb;
 }
 
-/* The lanes that come to the loop. They go on as vectors where others wait somewhere inside it, and when the turn is up. */
+/* The lanes that come to the loop. They go on as vectors where others wait somewhere inside it, and when the turn is
+ * up. */
 static val arrive(struct emit *e, const struct cpu_serial *s)
 {
     struct cpu_func *f = e->f;
-    val mask = load32(e, e->cur), most = k32(e, s->leaders ? LEADER_ROUNDS : EMU_TURN_BUDGET), args[2] = {most, LLVMBuildSub(B, load32(e, e->budget), k32(e, 1), "")};
+    val mask = load32(e, e->cur), most = k32(e, s->leaders ? LEADER_ROUNDS : EMU_TURN_BUDGET),
+        args[2] = {most, LLVMBuildSub(B, load32(e, e->budget), k32(e, 1), "")};
     e->limit = emit_intrinsic(e, "llvm.smin", &e->i32, 1, args, 2);
     val other = LLVMBuildICmp(B, LLVMIntSLE, e->limit, k32(e, 0), "");
     mask = LLVMBuildOr(B, mask, load32(e, e->pend[s->head]), "");
@@ -544,7 +626,8 @@ static val first_value(struct emit *e, uint32_t r, const val base[2])
     if (reg->shape.varying) return lane_load(e, r + 1);
     val v = base[0];
     LLVMTypeRef t = LLVMTypeOf(v);
-    if (reg->shape.halves) v = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntULT, e->lane, k32(e, 16), ""), v, base[1], "");
+    if (reg->shape.halves)
+        v = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntULT, e->lane, k32(e, 16), ""), v, base[1], "");
     if (!reg->shape.stride) return v;
     val lane = LLVMBuildIntCast2(B, reg->shape.halves ? LLVMBuildAnd(B, e->lane, k32(e, 15), "") : e->lane, t, 0, "");
     return LLVMBuildAdd(B, v, LLVMBuildMul(B, lane, LLVMConstInt(t, (uint64_t)(int64_t)reg->shape.stride, 0), ""), "");
@@ -554,12 +637,14 @@ static val first_value(struct emit *e, uint32_t r, const val base[2])
 static bool is_stored_to(const struct emit *e, const struct cpu_serial *s, uint32_t ix)
 {
     for (uint32_t k = 0; k < s->n_accesses; k++)
-        if (s->accesses[k].leader && s->accesses[s->accesses[k].leader - 1].at == ix && e->f->insts[s->accesses[k].at].kind == CPU_STORE) return true;
+        if (s->accesses[k].leader && s->accesses[s->accesses[k].leader - 1].at == ix &&
+            e->f->insts[s->accesses[k].at].kind == CPU_STORE)
+            return true;
     return false;
 }
 
-/* A lane waits for what it loads from all over memory: what the next one's first rounds will load so is fetched before. Those
- * rounds run here, in registers of their own, as far as addresses depend on them. */
+/* A lane waits for what it loads from all over memory: what the next one's first rounds will load so is fetched before.
+ * Those rounds run here, in registers of their own, as far as addresses depend on them. */
 static void foresee(struct emit *e, const struct cpu_serial *s, val (*base)[2], val rest)
 {
     struct cpu_func *f = e->f;
@@ -587,10 +672,13 @@ static void foresee(struct emit *e, const struct cpu_serial *s, val (*base)[2], 
     LLVMPositionBuilderAtEnd(B, round);
     for (uint32_t k = 0; k < s->n_ahead; k++) {
         e->in = &f->insts[e->ix = s->ahead[k]];
-        if (e->in->kind != CPU_LOAD) emit_instruction(e);
-        else if (is_even_load(e, s, e->ix)) access(e, emit_host_pointer(e, e->in, emit_address(e, e->in, false, 0)));
+        if (e->in->kind != CPU_LOAD)
+            emit_instruction(e);
+        else if (is_even_load(e, s, e->ix))
+            access(e, emit_host_pointer(e, e->in, emit_address(e, e->in, false, 0)));
         else {
-            val fetch[4] = {emit_host_pointer(e, e->in, emit_address(e, e->in, false, 0)), k32(e, is_stored_to(e, s, e->ix)), k32(e, 3), k32(e, 1)};
+            val fetch[4] = {emit_host_pointer(e, e->in, emit_address(e, e->in, false, 0)),
+                            k32(e, is_stored_to(e, s, e->ix)), k32(e, 3), k32(e, 1)};
             emit_intrinsic(e, "llvm.prefetch", &e->ptr, 1, fetch, 4);
         }
     }
@@ -615,7 +703,7 @@ static bool emit_serial(struct emit *e, uint32_t k)
     struct cpu_func *f = e->f;
     const struct cpu_serial *s = &f->serials[k];
     LLVMBasicBlockRef begin = emit_block(e, "lanes"), next = emit_block(e, "lane"), done = emit_block(e, "done");
-    val (*base)[2] = calloc(f->n_regs + 1, sizeof *base);
+    val(*base)[2] = calloc(f->n_regs + 1, sizeof *base);
     if (!base) return false;
     e->serials[k].begin = begin;
     LLVMPositionBuilderAtEnd(B, begin);
@@ -646,7 +734,8 @@ static bool emit_serial(struct emit *e, uint32_t k)
         if (is_sum(e, r)) continue;
         if (in) need(e, r);
         if (reg->shape.varying ? in || mg_has(s->out, r) : false) emit_spill(e, r + 1);
-        for (int h = 0; in && !reg->shape.varying && h < (reg->shape.halves ? 2 : 1); h++) base[r][h] = emit_scalar(e, r + 1, h, false);
+        for (int h = 0; in && !reg->shape.varying && h < (reg->shape.halves ? 2 : 1); h++)
+            base[r][h] = emit_scalar(e, r + 1, h, false);
     }
     LLVMBasicBlockRef before = LLVMGetInsertBlock(B);
     LLVMBuildBr(B, next);
@@ -665,11 +754,13 @@ static bool emit_serial(struct emit *e, uint32_t k)
     LLVMBuildStore(B, e->limit, e->rounds);
     if (e->turn) LLVMBuildStore(B, k64(e, 1), e->turn);
     if (has_sure(s)) {
-        LLVMBuildCondBr(B, LLVMBuildLoad2(B, e->i1, e->all_sure, ""), emit_target(e, SURE, s->head), emit_target(e, LANE, s->head));
+        LLVMBuildCondBr(B, LLVMBuildLoad2(B, e->i1, e->all_sure, ""), emit_target(e, SURE, s->head),
+                        emit_target(e, LANE, s->head));
         e->sure = true;
         if (!body(e, s)) return false;
         e->sure = false;
-    } else LLVMBuildBr(B, emit_target(e, LANE, s->head));
+    } else
+        LLVMBuildBr(B, emit_target(e, LANE, s->head));
     if (!body(e, s)) return false;
     LLVMPositionBuilderAtEnd(B, e->lane_over);
     val rounds[2] = {load32(e, e->rounds), load32(e, e->least)};
@@ -683,7 +774,8 @@ static bool emit_serial(struct emit *e, uint32_t k)
     e->block = s->head;
     e->in = &f->insts[f->blocks[s->head].first];
     e->mask = NULL;
-    LLVMBuildStore(B, LLVMBuildSub(B, load32(e, e->budget), LLVMBuildSub(B, e->limit, load32(e, e->least), ""), ""), e->budget); /* as if they had gone together */
+    LLVMBuildStore(B, LLVMBuildSub(B, load32(e, e->budget), LLVMBuildSub(B, e->limit, load32(e, e->least), ""), ""),
+                   e->budget); /* as if they had gone together */
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (mg_has(s->out, r) && !is_sum(e, r)) emit_reload(e, r + 1, NULL, NULL, NULL);
     end_counts(e, s);

@@ -1,15 +1,23 @@
-/* Accesses that other workers may make at the same time: a lane's 8 or 16 bytes by one move (docs/schedule.md, "Memory").
+/* Accesses that other workers may make at the same time: a lane's 8 or 16 bytes by one move (docs/schedule.md,
+ * "Memory").
  *
- * LLVM may take an access apart, or do it twice, unless it is atomic or volatile. Atomic ones of up to 8 bytes may still be moved
- * and shared; 16 bytes are a volatile <2 x i64>, one aligned instruction. Shared memory is a CTA's, and a CTA is one worker's.
+ * LLVM may take an access apart, or do it twice, unless it is atomic or volatile. Atomic ones of up to 8 bytes may
+ * still be moved and shared; 16 bytes are a volatile <2 x i64>, one aligned instruction. Shared memory is a CTA's, and
+ * a CTA is one worker's.
  */
 #include "device/cpu/plugin/emit.h"
 
 #define B e->b
 
-static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
+static val k32(struct emit *e, uint64_t v)
+{
+    return LLVMConstInt(e->i32, v, 0);
+}
 
-bool emit_is_single(const struct cpu_inst *in) { return in->where == EMU_AT_GLOBAL && in->kind != CPU_PARAM; }
+bool emit_is_single(const struct cpu_inst *in)
+{
+    return in->where == EMU_AT_GLOBAL && in->kind != CPU_PARAM;
+}
 
 val emit_single(struct emit *e, val access, unsigned bytes)
 {
@@ -25,7 +33,10 @@ val emit_single(struct emit *e, val access, unsigned bytes)
 }
 
 /* A lane's n elements of in->bytes are pieces of up to 16 bytes. */
-struct pieces { unsigned bytes, n, each; LLVMTypeRef t, elements; };
+struct pieces {
+    unsigned bytes, n, each;
+    LLVMTypeRef t, elements;
+};
 static struct pieces pieces_of(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -54,7 +65,8 @@ void emit_lane_put(struct emit *e, val p, const val *elements)
     for (unsigned k = 0; k < w.n; k++) {
         val v = LLVMGetPoison(w.elements);
         for (unsigned i = 0; i < w.each; i++) v = LLVMBuildInsertElement(B, v, elements[k * w.each + i], k32(e, i), "");
-        v = emit_single(e, LLVMBuildStore(B, LLVMBuildBitCast(B, v, w.t, ""), emit_at(e, p, (uint64_t)k * w.bytes)), w.bytes);
+        v = emit_single(e, LLVMBuildStore(B, LLVMBuildBitCast(B, v, w.t, ""), emit_at(e, p, (uint64_t)k * w.bytes)),
+                        w.bytes);
         if (w.bytes == 16) LLVMSetVolatile(v, 1);
     }
 }
@@ -67,8 +79,10 @@ static val table(struct emit *e)
     if (e->lane_table) return e->lane_table;
     LLVMBasicBlockRef here = LLVMGetInsertBlock(B), first = LLVMGetEntryBasicBlock(e->fn);
     val at = LLVMGetFirstInstruction(first);
-    if (at) LLVMPositionBuilderBefore(B, at);
-    else LLVMPositionBuilderAtEnd(B, first);
+    if (at)
+        LLVMPositionBuilderBefore(B, at);
+    else
+        LLVMPositionBuilderAtEnd(B, first);
     e->lane_table = LLVMBuildAlloca(B, LLVMArrayType2(e->i64, 128), "");
     LLVMSetAlignment(e->lane_table, 64);
     LLVMPositionBuilderAtEnd(B, here);
@@ -108,7 +122,8 @@ static void copy_lane(struct emit *e, val lane, val at)
     const struct cpu_inst *in = e->in;
     struct pieces w = pieces_of(e);
     LLVMTypeRef row = LLVMArrayType2(e->i8, (uint64_t)w.bytes * w.n);
-    val mine = emit_lane_of(e, row, table(e), lane), a = LLVMBuildLoad2(B, e->i64, emit_lane_of(e, e->i64, at, lane), "");
+    val mine = emit_lane_of(e, row, table(e), lane),
+        a = LLVMBuildLoad2(B, e->i64, emit_lane_of(e, e->i64, at, lane), "");
     val p = LLVMBuildIntToPtr(B, a, e->ptr, "");
     for (unsigned k = 0; k < w.n; k++) {
         uint64_t off = (uint64_t)k * w.bytes;
@@ -116,7 +131,9 @@ static void copy_lane(struct emit *e, val lane, val at)
             val v = emit_single(e, LLVMBuildLoad2(B, w.t, emit_at(e, p, off), ""), 16);
             LLVMSetVolatile(v, 1);
             LLVMSetAlignment(LLVMBuildStore(B, v, emit_at(e, mine, off)), 16);
-        } else LLVMSetVolatile(emit_single(e, LLVMBuildStore(B, copied(e, emit_at(e, mine, off)), emit_at(e, p, off)), 16), 1);
+        } else
+            LLVMSetVolatile(emit_single(e, LLVMBuildStore(B, copied(e, emit_at(e, mine, off)), emit_at(e, p, off)), 16),
+                            1);
     }
 }
 
@@ -124,7 +141,8 @@ void emit_lanes_apart(struct emit *e, val at, val *elements)
 {
     const struct cpu_inst *in = e->in;
     LLVMTypeRef all = LLVMVectorType(emit_mem_type(e, in->bytes), 32 * in->vec);
-    val lanes = in->guard ? emit_active(e) : emit_lanes(e), mask = lanes ? LLVMBuildBitCast(B, lanes, e->i32, "") : k32(e, UINT32_MAX), room = emit_room(e, 0);
+    val lanes = in->guard ? emit_active(e) : emit_lanes(e),
+        mask = lanes ? LLVMBuildBitCast(B, lanes, e->i32, "") : k32(e, UINT32_MAX), room = emit_room(e, 0);
     LLVMBasicBlockRef some = emit_block(e, "some"), none = emit_block(e, "none");
     struct lane_loop l;
     LLVMSetAlignment(LLVMBuildStore(B, at, room), 64);

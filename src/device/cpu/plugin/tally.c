@@ -1,16 +1,20 @@
-/* What probes count, in code for whole CTAs: who passes where (device/cpu/tally.c). The array of counts is the worker's own
- * and nothing else points there, which the compiler is told. */
+/* What probes count, in code for whole CTAs: who passes where (device/cpu/tally.c). The array of counts is the worker's
+ * own and nothing else points there, which the compiler is told. */
 #include "device/cpu/plugin/emit.h"
 
 #define B e->b
 
 static void count(struct emit *e, uint32_t place, val v)
 {
-    val at = emit_at(e, e->counts, 8 * (uint64_t)place), old = emit_counted(e, LLVMBuildLoad2(B, LLVMTypeOf(v), at, ""));
+    val at = emit_at(e, e->counts, 8 * (uint64_t)place),
+        old = emit_counted(e, LLVMBuildLoad2(B, LLVMTypeOf(v), at, ""));
     emit_counted(e, LLVMBuildStore(B, LLVMBuildAdd(B, old, v, ""), at));
 }
 
-static val one(struct emit *e) { return LLVMConstInt(e->i64, 1, 0); }
+static val one(struct emit *e)
+{
+    return LLVMConstInt(e->i64, 1, 0);
+}
 
 static val n_lanes(struct emit *e, val mask)
 {
@@ -37,7 +41,9 @@ static void add_value(struct emit *e, const struct cpu_tally *t)
 {
     val v = emit_vec(e, t->reg, false), act = e->in->guard ? emit_active(e) : emit_lanes(e);
     if (act) v = LLVMBuildSelect(B, act, v, LLVMConstNull(e->v64), "");
-    count(e, t->count, LLVMBuildAdd(B, LLVMBuildAdd(B, eighth(e, v, 0), eighth(e, v, 1), ""), LLVMBuildAdd(B, eighth(e, v, 2), eighth(e, v, 3), ""), ""));
+    count(e, t->count,
+          LLVMBuildAdd(B, LLVMBuildAdd(B, eighth(e, v, 0), eighth(e, v, 1), ""),
+                       LLVMBuildAdd(B, eighth(e, v, 2), eighth(e, v, 3), ""), ""));
 }
 
 static void pass(struct emit *e, const struct cpu_site *s)
@@ -50,13 +56,16 @@ static void pass(struct emit *e, const struct cpu_site *s)
     if (lane && s->wants & 1u << CPU_TALLY_LANES) emit_lane_pass(e);
     if (!lane && s->wants & 1u << CPU_TALLY_LANES) count(e, s->count + 1 + CPU_TALLY_LANES, n_lanes(e, active(e)));
     if (s->wants & 1u << CPU_TALLY_ONCE && !lane) count(e, s->count + 1 + CPU_TALLY_ONCE, one(e));
-    if (s->wants & 1u << CPU_TALLY_FIRST) count(e, s->count + 1 + CPU_TALLY_FIRST, LLVMBuildZExt(B, LLVMBuildAnd(B, emit_mask(e), LLVMConstInt(e->i32, 1, 0), ""), e->i64, ""));
+    if (s->wants & 1u << CPU_TALLY_FIRST)
+        count(e, s->count + 1 + CPU_TALLY_FIRST,
+              LLVMBuildZExt(B, LLVMBuildAnd(B, emit_mask(e), LLVMConstInt(e->i32, 1, 0), ""), e->i64, ""));
 }
 
 /* Of those that run, as bits: who has predicate reg. */
 static val under(struct emit *e, uint32_t reg)
 {
-    if (e->version == LANE) return LLVMBuildSelect(B, emit_scalar(e, reg, 0, true), e->mask, LLVMConstInt(e->i32, 0, 0), "");
+    if (e->version == LANE)
+        return LLVMBuildSelect(B, emit_scalar(e, reg, 0, true), e->mask, LLVMConstInt(e->i32, 0, 0), "");
     return LLVMBuildAnd(B, emit_mask(e), LLVMBuildBitCast(B, emit_vec(e, reg, true), e->i32, ""), "");
 }
 
@@ -70,7 +79,10 @@ void emit_tally_lanes(struct emit *e, uint32_t ix, val lanes, val times)
     }
 }
 
-static bool is_told(const struct cpu_func *f, uint32_t reg) { return !reg || f->regs[reg - 1].sum; }
+static bool is_told(const struct cpu_func *f, uint32_t reg)
+{
+    return !reg || f->regs[reg - 1].sum;
+}
 
 bool emit_tally(struct emit *e)
 {
@@ -79,13 +91,18 @@ bool emit_tally(struct emit *e)
     const struct cpu_site *s = NULL;
     for (uint32_t k = f->tally_of[e->ix]; k && k <= f->n_tallies && f->tallies[k - 1].at == e->ix; k++) {
         const struct cpu_tally *t = &f->tallies[k - 1];
-        if (t->kind == CPU_TALLY_VALUE) add_value(e, t);
-        else if (t->kind == CPU_TALLY_UNDER) count(e, t->count, n_lanes(e, under(e, t->reg)));
-        else s = &f->sites[t->site];
+        if (t->kind == CPU_TALLY_VALUE)
+            add_value(e, t);
+        else if (t->kind == CPU_TALLY_UNDER)
+            count(e, t->count, n_lanes(e, under(e, t->reg)));
+        else
+            s = &f->sites[t->site];
     }
     if (s) pass(e, s);
     if (in->offs) return true;
-    if (in->kind == CPU_LEADER) return e->version != LANE && is_told(f, in->d) && is_told(f, in->s[0]) && is_told(f, in->d2); /* else emit_move sees to it */
+    if (in->kind == CPU_LEADER)
+        return e->version != LANE && is_told(f, in->d) && is_told(f, in->s[0]) &&
+               is_told(f, in->d2); /* else emit_move sees to it */
     uint32_t d = in->kind == CPU_LOAD || in->kind == CPU_PARAM ? in->vec == 1 ? in->list[0] : 0 : in->d;
     return d && is_told(f, d) && is_told(f, in->d2);
 }

@@ -44,11 +44,23 @@ val emit_at(struct emit *e, val base, uint64_t off)
     return off ? LLVMBuildGEP2(B, e->i8, base, &ix, 1, "") : base;
 }
 
-val emit_field(struct emit *e, LLVMTypeRef t, size_t off) { return LLVMBuildLoad2(B, t, emit_at(e, e->call, off), ""); }
-void emit_set_field(struct emit *e, size_t off, val v) { LLVMBuildStore(B, v, emit_at(e, e->call, off)); }
+val emit_field(struct emit *e, LLVMTypeRef t, size_t off)
+{
+    return LLVMBuildLoad2(B, t, emit_at(e, e->call, off), "");
+}
+void emit_set_field(struct emit *e, size_t off, val v)
+{
+    LLVMBuildStore(B, v, emit_at(e, e->call, off));
+}
 
-val emit_state(struct emit *e, LLVMTypeRef t, size_t off) { return LLVMBuildLoad2(B, t, emit_at(e, e->state, off), ""); }
-void emit_set_state(struct emit *e, size_t off, val v) { LLVMBuildStore(B, v, emit_at(e, e->state, off)); }
+val emit_state(struct emit *e, LLVMTypeRef t, size_t off)
+{
+    return LLVMBuildLoad2(B, t, emit_at(e, e->state, off), "");
+}
+void emit_set_state(struct emit *e, size_t off, val v)
+{
+    LLVMBuildStore(B, v, emit_at(e, e->state, off));
+}
 
 static val pointer_of_warp(struct emit *e, size_t off)
 {
@@ -56,10 +68,22 @@ static val pointer_of_warp(struct emit *e, size_t off)
     LLVMSetMetadata(v, e->invariant, e->nothing);
     return v;
 }
-val emit_frame(struct emit *e) { return pointer_of_warp(e, offsetof(struct cpu_warp, frame)); }
-val emit_regs(struct emit *e) { return emit_at(e, emit_frame(e), offsetof(struct emu_frame, regs)); }
-val emit_linear(struct emit *e) { return pointer_of_warp(e, offsetof(struct cpu_warp, linear)); }
-val emit_masks(struct emit *e) { return pointer_of_warp(e, offsetof(struct cpu_warp, masks)); }
+val emit_frame(struct emit *e)
+{
+    return pointer_of_warp(e, offsetof(struct cpu_warp, frame));
+}
+val emit_regs(struct emit *e)
+{
+    return emit_at(e, emit_frame(e), offsetof(struct emu_frame, regs));
+}
+val emit_linear(struct emit *e)
+{
+    return pointer_of_warp(e, offsetof(struct cpu_warp, linear));
+}
+val emit_masks(struct emit *e)
+{
+    return pointer_of_warp(e, offsetof(struct cpu_warp, masks));
+}
 
 val emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types, unsigned n_types, val *args, unsigned n)
 {
@@ -68,7 +92,10 @@ val emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types, unsigne
     return LLVMBuildCall2(B, LLVMIntrinsicGetType(e->c, id, types, n_types), fn, args, n, "");
 }
 
-LLVMBasicBlockRef emit_block(struct emit *e, const char *name) { return LLVMAppendBasicBlockInContext(e->c, e->fn, name); }
+LLVMBasicBlockRef emit_block(struct emit *e, const char *name)
+{
+    return LLVMAppendBasicBlockInContext(e->c, e->fn, name);
+}
 
 val emit_canon(struct emit *e, val bits)
 {
@@ -80,7 +107,10 @@ val emit_canon(struct emit *e, val bits)
 
 /* ---- masks ------------------------------------------------------------------------------------------ */
 
-val emit_mask(struct emit *e) { return e->version == FULL ? LLVMConstInt(e->i32, UINT32_MAX, 0) : e->mask; }
+val emit_mask(struct emit *e)
+{
+    return e->version == FULL ? LLVMConstInt(e->i32, UINT32_MAX, 0) : e->mask;
+}
 
 /* Where there are no mask registers LLVM would take a number apart bit by bit. */
 val emit_lanes_of(struct emit *e, val bits)
@@ -139,10 +169,14 @@ static val special(struct emit *e, const struct cpu_reg *r, int half)
     unsigned c = r->comp;
     uint64_t lane = half ? 16 : 0;
     switch (r->sreg) {
-    case MG_SREG_tid: return c > 2 ? LLVMConstInt(e->i32, 0, 0) : spot(e, c, half);
-    case MG_SREG_laneid: return LLVMConstInt(e->i32, lane, 0);
-    case MG_SREG_WARP_SZ: return LLVMConstInt(e->i32, 32, 0);
-    case MG_SREG_warpid: return e->warp;
+    case MG_SREG_tid:
+        return c > 2 ? LLVMConstInt(e->i32, 0, 0) : spot(e, c, half);
+    case MG_SREG_laneid:
+        return LLVMConstInt(e->i32, lane, 0);
+    case MG_SREG_WARP_SZ:
+        return LLVMConstInt(e->i32, 32, 0);
+    case MG_SREG_warpid:
+        return e->warp;
     case MG_SREG_ntid:
         if (c > 2) return LLVMConstInt(e->i32, 0, 0);
         if (e->f->dims[0]) return LLVMConstInt(e->i32, e->f->dims[c], 0);
@@ -150,11 +184,14 @@ static val special(struct emit *e, const struct cpu_reg *r, int half)
     case MG_SREG_ctaid:
         if (e->whole && c <= 2) return emit_ctaid(e, c);
         return c > 2 ? LLVMConstInt(e->i32, 0, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, ctaid) + 4 * c);
-    case MG_SREG_nctaid: return c > 2 ? LLVMConstInt(e->i32, 0, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, nctaid) + 4 * c);
-    default: break;
+    case MG_SREG_nctaid:
+        return c > 2 ? LLVMConstInt(e->i32, 0, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, nctaid) + 4 * c);
+    default:
+        break;
     }
     LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
-    if (r->cls == EMU_P) return LLVMBuildTrunc(B, LLVMBuildLoad2(B, e->i32, emit_at(e, emit_regs(e), r->off), ""), e->i1, "");
+    if (r->cls == EMU_P)
+        return LLVMBuildTrunc(B, LLVMBuildLoad2(B, e->i32, emit_at(e, emit_regs(e), r->off), ""), e->i1, "");
     return LLVMBuildLoad2(B, t, emit_at(e, emit_regs(e), r->off), "");
 }
 
@@ -163,7 +200,11 @@ static val lanemask(struct emit *e, unsigned sreg)
     val all[32];
     for (unsigned i = 0; i < 32; i++) {
         uint32_t lt = (1u << i) - 1, le = (uint32_t)((2ull << i) - 1);
-        uint32_t v = sreg == MG_SREG_lanemask_eq ? 1u << i : sreg == MG_SREG_lanemask_lt ? lt : sreg == MG_SREG_lanemask_le ? le : sreg == MG_SREG_lanemask_gt ? ~le : ~lt;
+        uint32_t v = sreg == MG_SREG_lanemask_eq   ? 1u << i
+                     : sreg == MG_SREG_lanemask_lt ? lt
+                     : sreg == MG_SREG_lanemask_le ? le
+                     : sreg == MG_SREG_lanemask_gt ? ~le
+                                                   : ~lt;
         all[i] = LLVMConstInt(e->i32, v, 0);
     }
     return LLVMConstVector(all, 32);
@@ -182,7 +223,10 @@ static val tid_array(struct emit *e, unsigned comp)
 /* ---- reading ------------------------------------------------------------------------------------------ */
 
 /* Variables are allocas, or of settled registers, places in the frame. */
-static unsigned var_alignment(const struct cpu_reg *r) { return !r->shape.varying ? r->cls == EMU_P ? 1 : r->cls == EMU_W ? 4 : 8 : r->cls == EMU_P ? 4 : 64; }
+static unsigned var_alignment(const struct cpu_reg *r)
+{
+    return !r->shape.varying ? r->cls == EMU_P ? 1 : r->cls == EMU_W ? 4 : 8 : r->cls == EMU_P ? 4 : 64;
+}
 
 static val read_var(struct emit *e, uint32_t reg, LLVMTypeRef t, int half)
 {
@@ -209,19 +253,28 @@ bool emit_is_linear(struct emit *e, uint32_t reg)
     return e->f->regs[reg - 1].kind == CPU_REG_CONST || !e->f->regs[reg - 1].shape.varying;
 }
 
-bool emit_is_vec(struct emit *e, uint32_t reg) { return e->version != LANE && e->f->regs[reg - 1].shape.varying; }
-int emit_parts(struct emit *e, uint32_t reg) { return e->version != LANE && e->f->regs[reg - 1].shape.halves ? 2 : 1; }
+bool emit_is_vec(struct emit *e, uint32_t reg)
+{
+    return e->version != LANE && e->f->regs[reg - 1].shape.varying;
+}
+int emit_parts(struct emit *e, uint32_t reg)
+{
+    return e->version != LANE && e->f->regs[reg - 1].shape.halves ? 2 : 1;
+}
 
 val emit_scalar(struct emit *e, uint32_t reg, int half, bool raw)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
     LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
     if (cpu_is_constant(r)) return emit_int(e, (enum emu_class)r->cls, r->value, false);
-    if (e->version == LANE && r->kind == CPU_REG_SREG && !cpu_is_uniform(r->shape)) return LLVMBuildLoad2(B, t, e->lane_vars[reg - 1], "");
-    if (r->kind == CPU_REG_SREG && (r->shape.halves || !half || r->sreg == MG_SREG_laneid || r->sreg == MG_SREG_tid)) return special(e, r, half);
+    if (e->version == LANE && r->kind == CPU_REG_SREG && !cpu_is_uniform(r->shape))
+        return LLVMBuildLoad2(B, t, e->lane_vars[reg - 1], "");
+    if (r->kind == CPU_REG_SREG && (r->shape.halves || !half || r->sreg == MG_SREG_laneid || r->sreg == MG_SREG_tid))
+        return special(e, r, half);
     if (r->kind == CPU_REG_SREG) return special(e, r, 0);
     val v = read_var(e, reg, t, half && r->shape.halves);
-    if (half && !r->shape.halves && r->shape.stride) v = LLVMBuildAdd(B, v, LLVMConstInt(t, (uint64_t)(16 * (int64_t)r->shape.stride), 0), "");
+    if (half && !r->shape.halves && r->shape.stride)
+        v = LLVMBuildAdd(B, v, LLVMConstInt(t, (uint64_t)(16 * (int64_t)r->shape.stride), 0), "");
     return r->lazy && !raw ? emit_canon(e, v) : v;
 }
 
@@ -245,8 +298,10 @@ val emit_vec(struct emit *e, uint32_t reg, bool raw)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
     if (cpu_is_constant(r)) return emit_int(e, (enum emu_class)r->cls, r->value, true);
-    if (r->kind == CPU_REG_SREG && r->shape.varying) return r->sreg == MG_SREG_tid ? tid_array(e, r->comp) : lanemask(e, r->sreg);
-    if (!r->shape.varying) return spread(e, r, emit_scalar(e, reg, 0, raw), r->shape.halves ? emit_scalar(e, reg, 1, raw) : NULL);
+    if (r->kind == CPU_REG_SREG && r->shape.varying)
+        return r->sreg == MG_SREG_tid ? tid_array(e, r->comp) : lanemask(e, r->sreg);
+    if (!r->shape.varying)
+        return spread(e, r, emit_scalar(e, reg, 0, raw), r->shape.halves ? emit_scalar(e, reg, 1, raw) : NULL);
     val v = read_var(e, reg, emit_type(e, (enum emu_class)r->cls, true), 0);
     return r->lazy && !raw ? emit_canon(e, v) : v;
 }
@@ -268,14 +323,18 @@ void emit_set_vec(struct emit *e, uint32_t reg, val v, val active)
 
 /* ---- the frame ------------------------------------------------------------------------------------------ */
 
-val emit_slot(struct emit *e, uint32_t reg) { return emit_at(e, emit_regs(e), e->f->regs[reg - 1].off); }
+val emit_slot(struct emit *e, uint32_t reg)
+{
+    return emit_at(e, emit_regs(e), e->f->regs[reg - 1].off);
+}
 
 void emit_spill(struct emit *e, uint32_t reg)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
     if (r->cls == EMU_Q || r->kind == CPU_REG_CONST) return;
     if (r->kind == CPU_REG_SREG && r->sreg != MG_SREG_tid && r->sreg != MG_SREG_ctaid) {
-        bool known = r->sreg == MG_SREG_laneid || r->sreg == MG_SREG_WARP_SZ || r->sreg == MG_SREG_warpid || r->sreg == MG_SREG_ntid || r->sreg == MG_SREG_nctaid ||
+        bool known = r->sreg == MG_SREG_laneid || r->sreg == MG_SREG_WARP_SZ || r->sreg == MG_SREG_warpid ||
+                     r->sreg == MG_SREG_ntid || r->sreg == MG_SREG_nctaid ||
                      (r->sreg >= MG_SREG_lanemask_eq && r->shape.varying);
         if (!known) return; /* in the frame already */
     }
@@ -342,8 +401,10 @@ void emit_reload(struct emit *e, uint32_t reg, val lane, val low, val high)
             val ix = LLVMBuildZExt(B, l, e->i64, "");
             v = LLVMBuildLoad2(B, t, LLVMBuildGEP2(B, t, slot, &ix, 1, ""), "");
             if (r->shape.stride) {
-                val step = LLVMBuildIntCast2(B, r->shape.halves ? LLVMBuildAnd(B, l, LLVMConstInt(e->i32, 15, 0), "") : l, t, 0, "");
-                v = LLVMBuildSub(B, v, LLVMBuildMul(B, step, LLVMConstInt(t, (uint64_t)(int64_t)r->shape.stride, 0), ""), "");
+                val step = LLVMBuildIntCast2(
+                    B, r->shape.halves ? LLVMBuildAnd(B, l, LLVMConstInt(e->i32, 15, 0), "") : l, t, 0, "");
+                v = LLVMBuildSub(B, v,
+                                 LLVMBuildMul(B, step, LLVMConstInt(t, (uint64_t)(int64_t)r->shape.stride, 0), ""), "");
             }
         }
         write_var(e, reg, h, v);

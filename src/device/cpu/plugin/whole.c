@@ -11,26 +11,50 @@
 #define B e->b
 
 struct whole {
-    const struct cpu_start *s; /* the region being emitted */
-    uint64_t *after;           /* registers that count at one of its stops */
+    const struct cpu_start *s;                 /* the region being emitted */
+    uint64_t *after;                           /* registers that count at one of its stops */
     val common, turns, number, id[3], grid[3]; /* allocas but grid; common: where warps of this round have stopped */
     struct reg_var *old, *now; /* allocas: registers of the CTA, in warp 0, when the round began and where it stops */
     LLVMBasicBlockRef *round;  /* by start */
     LLVMBasicBlockRef over;    /* the CTA has ended */
 };
 
-static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
-static val load32(struct emit *e, val at) { return LLVMBuildLoad2(B, e->i32, at, ""); }
-static val is_zero(struct emit *e, val v) { return LLVMBuildICmp(B, LLVMIntEQ, v, k32(e, 0), ""); }
+static val k32(struct emit *e, uint64_t v)
+{
+    return LLVMConstInt(e->i32, v, 0);
+}
+static val load32(struct emit *e, val at)
+{
+    return LLVMBuildLoad2(B, e->i32, at, "");
+}
+static val is_zero(struct emit *e, val v)
+{
+    return LLVMBuildICmp(B, LLVMIntEQ, v, k32(e, 0), "");
+}
 
-val emit_ctaid(struct emit *e, unsigned comp) { return load32(e, e->whole->id[comp]); }
-uint32_t emit_region(struct emit *e) { return (uint32_t)(e->whole->s - e->f->starts); }
-val emit_turns(struct emit *e) { return load32(e, e->whole->turns); }
+val emit_ctaid(struct emit *e, unsigned comp)
+{
+    return load32(e, e->whole->id[comp]);
+}
+uint32_t emit_region(struct emit *e)
+{
+    return (uint32_t)(e->whole->s - e->f->starts);
+}
+val emit_turns(struct emit *e)
+{
+    return load32(e, e->whole->turns);
+}
 
-static unsigned parts(const struct cpu_reg *r) { return r->shape.halves ? 2 : 1; }
+static unsigned parts(const struct cpu_reg *r)
+{
+    return r->shape.halves ? 2 : 1;
+}
 
 /* Do warps come to this start with some of their lanes? */
-static bool masked(const struct emit *e, uint32_t block) { return e->f->paused[block] && e->f->splits; }
+static bool masked(const struct emit *e, uint32_t block)
+{
+    return e->f->paused[block] && e->f->splits;
+}
 
 static bool counts(const struct emit *e, uint32_t block, uint32_t r)
 {
@@ -48,19 +72,29 @@ static val ahead(struct emit *e, const struct cpu_reg *r)
     return LLVMBuildMul(B, w, LLVMConstInt(t, (uint64_t)r->step, 0), "");
 }
 
-static val as64(struct emit *e, val v) { return LLVMTypeOf(v) == e->i64 ? v : LLVMBuildZExt(B, v, e->i64, ""); }
+static val as64(struct emit *e, val v)
+{
+    return LLVMTypeOf(v) == e->i64 ? v : LLVMBuildZExt(B, v, e->i64, "");
+}
 
 /* ---- stops -------------------------------------------------------------------------------------------------- */
 
 static void save_masks(struct emit *e)
 {
     for (uint32_t x = 0; x < e->f->n_blocks && e->version == PART && !e->f->masks_settled; x++)
-        if (mg_has(e->f->blocks[e->block].front, x) && e->pend[x]) LLVMBuildStore(B, load32(e, e->pend[x]), emit_at(e, emit_masks(e), 4 * x));
+        if (mg_has(e->f->blocks[e->block].front, x) && e->pend[x])
+            LLVMBuildStore(B, load32(e, e->pend[x]), emit_at(e, emit_masks(e), 4 * x));
 }
 
-static void dirty_here(struct emit *e) { cpu_dirty_at(e->f, e->block, e->ix, e->scratch); }
+static void dirty_here(struct emit *e)
+{
+    cpu_dirty_at(e->f, e->block, e->ix, e->scratch);
+}
 
-bool emit_unsaved(struct emit *e, uint32_t r) { return e->f->regs[r].cta || mg_has(e->whole->s->constant, r); }
+bool emit_unsaved(struct emit *e, uint32_t r)
+{
+    return e->f->regs[r].cta || mg_has(e->whole->s->constant, r);
+}
 
 /* The warp's whole state in memory; `first` is the next to run. */
 static void pass(struct emit *e, uint32_t next, val at, val pauses, val first)
@@ -68,7 +102,9 @@ static void pass(struct emit *e, uint32_t next, val at, val pauses, val first)
     struct cpu_func *f = e->f;
     dirty_here(e);
     for (uint32_t r = 0; r < f->n_regs; r++)
-        if ((mg_has(f->blocks[next].live, r) || mg_has(f->blocks[next].keep, r)) && (mg_has(e->scratch, r) || emit_unsaved(e, r)) && !f->regs[r].sum) emit_save(e, r + 1);
+        if ((mg_has(f->blocks[next].live, r) || mg_has(f->blocks[next].keep, r)) &&
+            (mg_has(e->scratch, r) || emit_unsaved(e, r)) && !f->regs[r].sum)
+            emit_save(e, r + 1);
     save_masks(e);
     emit_set_state(e, offsetof(struct cpu_warp, mask), emit_mask(e));
     emit_set_state(e, offsetof(struct cpu_warp, entry), k32(e, next));
@@ -84,10 +120,14 @@ static void pass(struct emit *e, uint32_t next, val at, val pauses, val first)
 static void pass_stop(struct emit *e, bool barrier, uint32_t next)
 {
     val turns = emit_turns(e);
-    pass(e, next, k32(e, barrier ? e->ix + 1 : 0), barrier ? turns : LLVMBuildSub(B, turns, k32(e, 1), ""), LLVMBuildAdd(B, e->warp, k32(e, 1), ""));
+    pass(e, next, k32(e, barrier ? e->ix + 1 : 0), barrier ? turns : LLVMBuildSub(B, turns, k32(e, 1), ""),
+         LLVMBuildAdd(B, e->warp, k32(e, 1), ""));
 }
 
-void emit_pass_on(struct emit *e, uint32_t next) { pass(e, next, k32(e, 0), emit_turns(e), e->warp); }
+void emit_pass_on(struct emit *e, uint32_t next)
+{
+    pass(e, next, k32(e, 0), emit_turns(e), e->warp);
+}
 
 void emit_stop(struct emit *e, bool barrier, uint32_t next)
 {
@@ -113,7 +153,8 @@ void emit_stop(struct emit *e, bool barrier, uint32_t next)
         const struct cpu_reg *reg = &f->regs[r];
         if (!counts(e, next, r)) continue;
         if (!reg->cta) {
-            if ((mg_has(e->scratch, r) || emit_unsaved(e, r)) && !mg_has(f->starts[f->start_of[next] - 1].constant, r)) emit_save(e, r + 1);
+            if ((mg_has(e->scratch, r) || emit_unsaved(e, r)) && !mg_has(f->starts[f->start_of[next] - 1].constant, r))
+                emit_save(e, r + 1);
             continue;
         }
         val step = ahead(e, reg);
@@ -150,7 +191,8 @@ static void tail(struct emit *e)
     emit_set_field(e, offsetof(struct cpu_call, pc), load32(e, e->leave_pc));
     emit_set_field(e, offsetof(struct cpu_call, mask), load32(e, e->leave_mask));
     emit_set_field(e, offsetof(struct cpu_call, block), load32(e, e->leave_from));
-    emit_set_field(e, offsetof(struct cpu_call, warp), LLVMBuildSelect(B, inside, e->warp, load32(e, e->leave_next), ""));
+    emit_set_field(e, offsetof(struct cpu_call, warp),
+                   LLVMBuildSelect(B, inside, e->warp, load32(e, e->leave_next), ""));
     emit_set_field(e, offsetof(struct cpu_call, own), e->warp);
     emit_set_field(e, offsetof(struct cpu_call, start), k32(e, w->s->block));
     emit_set_field(e, offsetof(struct cpu_call, common), load32(e, w->common));
@@ -165,8 +207,10 @@ static void tail(struct emit *e)
         for (unsigned h = 0; h < parts(reg); h++) {
             uint64_t at = (uint64_t)(reg->linear - 1) * 16 + 8 * h;
             LLVMTypeRef t = emit_type(e, (enum emu_class)reg->cls, false);
-            if (before) LLVMBuildStore(B, as64(e, LLVMBuildLoad2(B, t, w->old[r].at[h], "")), emit_at(e, uniform[0], at));
-            if (after) LLVMBuildStore(B, as64(e, LLVMBuildLoad2(B, t, w->now[r].at[h], "")), emit_at(e, uniform[1], at));
+            if (before)
+                LLVMBuildStore(B, as64(e, LLVMBuildLoad2(B, t, w->old[r].at[h], "")), emit_at(e, uniform[0], at));
+            if (after)
+                LLVMBuildStore(B, as64(e, LLVMBuildLoad2(B, t, w->now[r].at[h], "")), emit_at(e, uniform[1], at));
         }
     }
     LLVMBuildRet(B, LLVMBuildSelect(B, inside, k32(e, CPU_AT), k32(e, CPU_SOME), ""));
@@ -192,7 +236,9 @@ static void begin(struct emit *e)
         LLVMBuildCondBr(B, is_zero(e, live), e->done, here);
         LLVMPositionBuilderAtEnd(B, here);
     }
-    LLVMBuildStore(B, first || !f->loops ? k32(e, EMU_TURN_BUDGET) : emit_state(e, e->i32, offsetof(struct cpu_warp, budget)), e->budget);
+    LLVMBuildStore(
+        B, first || !f->loops ? k32(e, EMU_TURN_BUDGET) : emit_state(e, e->i32, offsetof(struct cpu_warp, budget)),
+        e->budget);
     e->in = NULL;
     for (uint32_t r = 0; r < f->n_regs; r++) {
         const struct cpu_reg *reg = &f->regs[r];
@@ -223,7 +269,8 @@ static void begin(struct emit *e)
         }
     val mask = emit_state(e, e->i32, offsetof(struct cpu_warp, mask));
     LLVMBuildStore(B, mask, e->cur);
-    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, mask, k32(e, UINT32_MAX), ""), emit_target(e, FULL, s), emit_target(e, PART, s));
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, mask, k32(e, UINT32_MAX), ""), emit_target(e, FULL, s),
+                    emit_target(e, PART, s));
 }
 
 /* All warps have come to stop `id`: the next region. */
@@ -235,12 +282,16 @@ static void go_on(struct emit *e, uint32_t id)
     uint32_t next = id / 2 - 1;
     val turns = emit_turns(e);
     if (f->n_warps > 1 && !barrier) turns = LLVMBuildSub(B, turns, k32(e, 1), "");
-    if (f->n_warps > 1 && barrier) turns = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntULT, turns, k32(e, EMU_BAR_PAUSES), ""), k32(e, EMU_BAR_PAUSES), turns, "");
+    if (f->n_warps > 1 && barrier)
+        turns = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntULT, turns, k32(e, EMU_BAR_PAUSES), ""),
+                                k32(e, EMU_BAR_PAUSES), turns, "");
     LLVMBuildStore(B, turns, w->turns);
     for (uint32_t r = 0; r < f->n_regs; r++) {
         if (!f->regs[r].cta || !counts(e, next, r)) continue;
         for (unsigned h = 0; h < parts(&f->regs[r]); h++)
-            LLVMBuildStore(B, LLVMBuildLoad2(B, emit_type(e, (enum emu_class)f->regs[r].cls, false), w->now[r].at[h], ""), w->old[r].at[h]);
+            LLVMBuildStore(B,
+                           LLVMBuildLoad2(B, emit_type(e, (enum emu_class)f->regs[r].cls, false), w->now[r].at[h], ""),
+                           w->old[r].at[h]);
     }
     LLVMBuildBr(B, w->round[f->start_of[next] - 1]);
 }
@@ -257,10 +308,12 @@ static void round_over(struct emit *e)
         LLVMBuildCondBr(B, is_zero(e, load32(e, w->common)), w->over, next);
         LLVMPositionBuilderAtEnd(B, next);
         go_on(e, w->s->stop);
-    } else LLVMBuildBr(B, w->over);
+    } else
+        LLVMBuildBr(B, w->over);
     for (uint32_t id = 2; sw && id < CPU_STOP(f->n_blocks, 0); id++) {
         bool possible = false;
-        for (uint32_t b = 0; b < f->n_blocks && !possible; b++) possible = mg_has(w->s->reach, b) && cpu_stop_of(f, b) == id;
+        for (uint32_t b = 0; b < f->n_blocks && !possible; b++)
+            possible = mg_has(w->s->reach, b) && cpu_stop_of(f, b) == id;
         if (!possible) continue;
         LLVMBasicBlockRef next = emit_block(e, "next");
         LLVMAddCase(sw, k32(e, id), next);
@@ -308,7 +361,8 @@ static bool region(struct emit *e, uint32_t which)
     return true;
 }
 
-/* ---- CTAs --------------------------------------------------------------------------------------------------------- */
+/* ---- CTAs ---------------------------------------------------------------------------------------------------------
+ */
 
 static void prologue(struct emit *e)
 {
@@ -335,8 +389,10 @@ static void prologue(struct emit *e)
 static void each_cta(struct emit *e)
 {
     struct whole *w = e->whole;
-    val place = emit_field(e, e->ptr, offsetof(struct cpu_call, place)), end = emit_field(e, e->i64, offsetof(struct cpu_call, number_end));
-    LLVMBasicBlockRef begin_cta = emit_block(e, "cta"), next = emit_block(e, "next"), out = emit_block(e, "out"), carry[3];
+    val place = emit_field(e, e->ptr, offsetof(struct cpu_call, place)),
+        end = emit_field(e, e->i64, offsetof(struct cpu_call, number_end));
+    LLVMBasicBlockRef begin_cta = emit_block(e, "cta"), next = emit_block(e, "next"), out = emit_block(e, "out"),
+                      carry[3];
     LLVMBuildBr(B, begin_cta);
     LLVMPositionBuilderAtEnd(B, begin_cta);
     for (unsigned k = 0; k < 3; k++) LLVMBuildStore(B, emit_ctaid(e, k), emit_at(e, place, 4 * k));
