@@ -190,6 +190,33 @@ struct cpu_refill {
     uint32_t base;
 }; /* what a register without code has elsewhere */
 
+struct cpu_regions { /* region.c: of whole-CTA code */
+    bool wanted;     /* there is to be such code; what follows is only known then */
+    bool lossy;      /* some warps may end while others go on */
+    bool splits;     /* lanes may part */
+    uint32_t n_warps, n_ops;
+    struct cpu_start *starts;
+    uint32_t n_starts;
+    uint32_t *start_of; /* by block: 1 + start */
+    bool *paused;       /* by block: a start where warps pause */
+    bool loops;         /* there are jumps back */
+    bool masks_settled; /* pending lanes stay in cpu_warp.masks while compiled code runs */
+    bool own_sregs;     /* needs special registers that compiled code does not know itself */
+};
+
+struct cpu_tallies { /* tally.c: nothing where n is 0 */
+    struct cpu_tally *list;
+    uint32_t n;         /* in the order of operations */
+    uint32_t *first_at; /* by operation: 1 + its first */
+    struct cpu_site *sites;
+    uint32_t n_sites;
+    struct cpu_base bases[CPU_MAX_BASES];
+    uint32_t n_bases;
+    struct cpu_refill *refills;
+    uint32_t n_refills; /* the registers with `sum` */
+    uint32_t n_counts;
+};
+
 struct cpu_func {
     const struct emu_func *fn;
     uint32_t dims[3]; /* of the block it is made for */
@@ -211,29 +238,8 @@ struct cpu_func {
     struct cpu_serial *serials;
     uint32_t n_serials;
     uint32_t *serial_of; /* by block: 1 + the serial loop that it is in */
-    /* region.c */
-    bool whole;  /* there is to be whole-CTA code; what follows is only known then */
-    bool lossy;  /* some warps may end while others go on */
-    bool splits; /* lanes may part */
-    uint32_t n_warps, whole_ops;
-    struct cpu_start *starts;
-    uint32_t n_starts;
-    uint32_t *start_of; /* by block: 1 + start */
-    bool *paused;       /* by block: a start where warps pause */
-    bool loops;         /* there are jumps back */
-    bool masks_settled; /* pending lanes stay in cpu_warp.masks while compiled code runs */
-    bool own_sregs;     /* needs special registers that compiled code does not know itself */
-    /* tally.c: nothing where n_tallies is 0 */
-    struct cpu_tally *tallies;
-    uint32_t n_tallies; /* in the order of operations */
-    uint32_t *tally_of; /* by operation: 1 + its first */
-    struct cpu_site *sites;
-    uint32_t n_sites;
-    struct cpu_base bases[CPU_MAX_BASES];
-    uint32_t n_bases;
-    struct cpu_refill *refills;
-    uint32_t n_refills; /* the registers with `sum` */
-    uint32_t n_counts;
+    struct cpu_regions region;
+    struct cpu_tallies tally;
 };
 
 /* ---- between compiled code and enter.c; the plugin uses the same layout ------------------------ */
@@ -407,7 +413,7 @@ const struct cpu_plugin *cpu_library_open(struct cpu_library *lib); /* NULL: lib
 /* Passes of the site that the region's rounds tell. */
 static inline bool cpu_site_always(const struct cpu_func *f, uint32_t start, const struct cpu_site *s)
 {
-    return !s->guarded && mg_has(f->starts[start].always, s->block);
+    return !s->guarded && mg_has(f->region.starts[start].always, s->block);
 }
 
 static inline bool cpu_is_integer(unsigned t) /* of 32 and 64 bits */

@@ -289,7 +289,7 @@ static void begin_warps(struct emu_cta *c, const struct cpu_func *f, struct cpu_
         s->budget = EMU_TURN_BUDGET;
         w->suspect = 0;
         w->n_sets = 0;
-        if (f->own_sregs) emu_frame_fill_sregs(w->root);
+        if (f->region.own_sregs) emu_frame_fill_sregs(w->root);
     }
 }
 
@@ -354,15 +354,15 @@ static void spread(struct emu_cta *c, const struct cpu_func *f, struct own *o, b
         if (k == own) continue;
         if (came && !call->common)
             s->live = 0;
-        else if (!f->lossy || (!came && first))
+        else if (!f->region.lossy || (!came && first))
             s->live = UINT32_MAX;
         if (!s->live) continue;
-        if (!f->loops || (!came && first)) s->budget = EMU_TURN_BUDGET;
-        if (!f->splits || !f->paused[block]) s->mask = s->live;
+        if (!f->region.loops || (!came && first)) s->budget = EMU_TURN_BUDGET;
+        if (!f->region.splits || !f->region.paused[block]) s->mask = s->live;
         s->entry = block;
         s->at = came && barrier ? f->blocks[block].first : 0; /* 1 + the barrier's operation */
         s->pauses = call->turns - (came && !barrier);
-        fill_constants(f, &f->starts[f->start_of[block] - 1], s->frame);
+        fill_constants(f, &f->region.starts[f->region.start_of[block] - 1], s->frame);
         for (uint32_t r = 0; r < f->n_regs; r++) {
             const struct cpu_reg *reg = &f->regs[r];
             for (int h = 0; h < 2 && reg->cta; h++)
@@ -393,7 +393,7 @@ static int run_whole(struct emu_cta *c, const struct cpu_unit *u, cpu_code_fn wh
         place(c, *at, call);
         begin_warps(c, f, call);
         call->number = *at;
-        call->number_end = f->own_sregs || f->suspects ? *at + 1 : end;
+        call->number_end = f->region.own_sregs || f->suspects ? *at + 1 : end;
         uint32_t how = whole(call, own->counts);
         *at = call->number;
         if (how == CPU_DONE) continue;
@@ -412,9 +412,9 @@ static int run_whole(struct emu_cta *c, const struct cpu_unit *u, cpu_code_fn wh
 /* Room for what probes count; false: what they would add to is not there. */
 static bool can_count(struct own *o, const struct cpu_func *f, const struct emu_launch *l)
 {
-    if (!f->n_tallies || o->tallied == f) return true;
+    if (!f->tally.n || o->tallied == f) return true;
     if (!cpu_tally_bases(f, l->params, o->base)) return false;
-    size_t bytes = (f->n_counts * sizeof *o->counts + 63) / 64 * 64;
+    size_t bytes = (f->tally.n_counts * sizeof *o->counts + 63) / 64 * 64;
     if (!(o->counts = aligned_alloc(64, bytes))) return false;
     memset(o->counts, 0, bytes);
     o->tallied = f;

@@ -451,7 +451,7 @@ void cpu_find_settled(struct cpu_func *f)
         if (sum > most) break;
     }
     for (uint32_t b = 0; b < f->n_blocks; b++) merges += f->blocks[b].merges;
-    f->masks_settled = merges * f->n_blocks > most;
+    f->region.masks_settled = merges * f->n_blocks > most;
     for (uint32_t r = 0; r < f->n_regs; r++)
         f->regs[r].settled = (counts[r] || (live[r] >= cut && cut <= f->n_blocks)) &&
                              f->regs[r].kind == CPU_REG_PLAIN && f->regs[r].cls != EMU_Q;

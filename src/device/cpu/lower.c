@@ -586,7 +586,7 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
         if (f->regs[i].kind != CPU_REG_SREG) continue;
         bool is = false;
         for (unsigned k = 0; k < MG_COUNT_OF(known); k++) is |= f->regs[i].sreg == known[k];
-        f->own_sregs |= !is;
+        f->region.own_sregs |= !is;
     }
     find_known(f);
     if (!cpu_find_blocks(f, why, why_bytes)) {

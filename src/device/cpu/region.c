@@ -266,7 +266,7 @@ static bool find_taint(struct find *z)
 /* Blocks that run from `start` on up to the next stop, those where lanes may be waiting when it begins included. */
 static void find_reach(const struct cpu_func *f, uint32_t start, uint64_t *reach)
 {
-    if (f->paused[start]) memcpy(reach, f->blocks[start].front, f->block_words * sizeof *reach);
+    if (f->region.paused[start]) memcpy(reach, f->blocks[start].front, f->block_words * sizeof *reach);
     mg_put(reach, start);
     mg_graph_close(&f->within, reach, NULL);
 }
@@ -275,19 +275,19 @@ static void find_starts(struct find *z)
 {
     struct cpu_func *f = z->f;
     uint32_t ops = 0;
-    f->starts = mg_arena_array(&f->arena, struct cpu_start, f->n_blocks);
-    f->paused = mg_arena_array(&f->arena, bool, f->n_blocks);
+    f->region.starts = mg_arena_array(&f->arena, struct cpu_start, f->n_blocks);
+    f->region.paused = mg_arena_array(&f->arena, bool, f->n_blocks);
     for (uint32_t b = 0; b < f->n_blocks; b++) {
         uint32_t id = cpu_stop_of(f, b);
-        if (id && !(id & 1)) f->paused[id / 2 - 1] = true;
+        if (id && !(id & 1)) f->region.paused[id / 2 - 1] = true;
     }
-    f->start_of = mg_arena_array(&f->arena, uint32_t, f->n_blocks);
-    f->starts[f->n_starts++].block = f->entry;
-    f->start_of[f->entry] = 1;
+    f->region.start_of = mg_arena_array(&f->arena, uint32_t, f->n_blocks);
+    f->region.starts[f->region.n_starts++].block = f->entry;
+    f->region.start_of[f->entry] = 1;
     bool lost = false; /* some warps may end while others go on */
-    f->whole = true;
-    for (uint32_t i = 0; i < f->n_starts; i++) {
-        struct cpu_start *s = &f->starts[i];
+    f->region.wanted = true;
+    for (uint32_t i = 0; i < f->region.n_starts; i++) {
+        struct cpu_start *s = &f->region.starts[i];
         s->reach = mg_arena_array(&f->arena, uint64_t, f->block_words);
         find_reach(f, s->block, s->reach);
         bool ends = false;
@@ -297,22 +297,22 @@ static void find_starts(struct find *z)
             ops += f->blocks[b].end - f->blocks[b].first;
             if (in->kind == CPU_CTL && (in->ctl == EMU_CTL_EXIT || in->ctl == EMU_CTL_RET))
                 ends |= in->guard || mg_has(z->tainted, b);
-            if (in->kind == CPU_CTL && in->ctl == EMU_CTL_BRA && !cpu_uniform_guard(f, in)) f->splits = true;
+            if (in->kind == CPU_CTL && in->ctl == EMU_CTL_BRA && !cpu_uniform_guard(f, in)) f->region.splits = true;
             uint32_t id = cpu_stop_of(f, b), next = id / 2 - 1;
-            MG_EACH_EDGE(&f->succ, b, e) f->loops |= f->succ.to[e] <= b;
+            MG_EACH_EDGE(&f->succ, b, e) f->region.loops |= f->succ.to[e] <= b;
             if (!id) continue;
-            f->whole &= next != f->entry;
+            f->region.wanted &= next != f->entry;
             if (!s->n_stops) s->stop = id;
             if (!s->n_stops || s->stop != id) s->n_stops++;
-            if (f->start_of[next]) continue;
-            f->starts[f->n_starts].block = next;
-            f->start_of[next] = ++f->n_starts;
+            if (f->region.start_of[next]) continue;
+            f->region.starts[f->region.n_starts].block = next;
+            f->region.start_of[next] = ++f->region.n_starts;
         }
         lost |= ends && s->n_stops;
-        f->splits |= ends;
+        f->region.splits |= ends;
     }
-    f->lossy = lost;
-    f->whole_ops = ops;
+    f->region.lossy = lost;
+    f->region.n_ops = ops;
 }
 
 /* ---- constants ------------------------------------------------------------------------------------------- */
@@ -384,11 +384,11 @@ static void find_constants(struct cpu_func *f)
                                           .rows = (uint64_t *)(void *)at,
                                           .pass = pass_cells,
                                           .user = f});
-    for (uint32_t i = 0; i < f->n_starts; i++) {
-        struct cpu_start *s = &f->starts[i];
+    for (uint32_t i = 0; i < f->region.n_starts; i++) {
+        struct cpu_start *s = &f->region.starts[i];
         s->constant = mg_arena_array(&f->arena, uint64_t, f->reg_words);
         s->value = mg_arena_array(&f->arena, uint64_t, n);
-        if (f->paused[s->block]) continue; /* lanes that wait elsewhere may have others */
+        if (f->region.paused[s->block]) continue; /* lanes that wait elsewhere may have others */
         for (uint32_t r = 0; r < n; r++) {
             const struct cell *c = &at[(size_t)s->block * n + r];
             if (c->is != CONST_ONE || f->regs[r].kind != CPU_REG_PLAIN || !f->regs[r].shape.varying ||
@@ -415,10 +415,11 @@ static void find_always(struct cpu_func *f)
 {
     bool *not_all = calloc(f->n_blocks + 1, sizeof *not_all);
     if (!not_all) abort();
-    for (uint32_t i = 0; i < f->n_starts; i++) {
-        struct cpu_start *s = &f->starts[i];
+    for (uint32_t i = 0; i < f->region.n_starts; i++) {
+        struct cpu_start *s = &f->region.starts[i];
         s->always = mg_arena_array(&f->arena, uint64_t, f->block_words);
-        if ((f->paused[s->block] && f->splits) || (i && f->lossy)) continue; /* not all may begin */
+        if ((f->region.paused[s->block] && f->region.splits) || (i && f->region.lossy))
+            continue; /* not all may begin */
         memset(not_all, 0, f->n_blocks * sizeof *not_all);
         for (uint32_t b = 0; b < f->n_blocks; b++) {
             if (!mg_has(s->reach, b)) continue;
@@ -465,9 +466,9 @@ static bool suits(const struct cpu_func *f)
 void cpu_find_regions(struct cpu_func *f)
 {
     uint64_t threads = (uint64_t)f->dims[0] * f->dims[1] * f->dims[2];
-    f->n_warps = (uint32_t)(threads / 32);
+    f->region.n_warps = (uint32_t)(threads / 32);
     cpu_find_region_ways(f);
-    if (!f->is_kernel || !threads || threads % 32 || f->n_warps > EMU_MAX_WARPS || !suits(f)) return;
+    if (!f->is_kernel || !threads || threads % 32 || f->region.n_warps > EMU_MAX_WARPS || !suits(f)) return;
     struct find z = {.f = f,
                      .v = calloc(f->n_regs + 1, sizeof *z.v),
                      .tainted = calloc(f->block_words, sizeof *z.tainted),
@@ -495,8 +496,8 @@ void cpu_find_regions(struct cpu_func *f)
     find_starts(&z);
     find_constants(f);
     find_always(f);
-    f->whole &= f->whole_ops <= WHOLE_MAX_OPS && f->whole_ops <= 4 * f->n_insts;
-    if (f->whole) cpu_find_tallies(f);
+    f->region.wanted &= f->region.n_ops <= WHOLE_MAX_OPS && f->region.n_ops <= 4 * f->n_insts;
+    if (f->region.wanted) cpu_find_tallies(f);
     free(z.v);
     free(z.tainted);
     free(z.post);

@@ -85,9 +85,9 @@ static bool base_of(struct find *z, uint32_t reg, uint32_t *ix)
     if (!*known) {
         *known = UINT32_MAX;
         if (find_base(f, reg, DEPTH, &b)) {
-            while (k < f->n_bases && !same_base(&f->bases[k], &b)) k++;
+            while (k < f->tally.n_bases && !same_base(&f->tally.bases[k], &b)) k++;
             if (k < CPU_MAX_BASES) *known = 1 + k;
-            if (k < CPU_MAX_BASES && k == f->n_bases) f->bases[f->n_bases++] = b;
+            if (k < CPU_MAX_BASES && k == f->tally.n_bases) f->tally.bases[f->tally.n_bases++] = b;
         }
     }
     *ix = *known - 1;
@@ -130,7 +130,7 @@ static bool is_leader(struct find *z, uint32_t reg)
 static bool is_lane_0(const struct cpu_func *f, uint32_t reg)
 {
     const struct cpu_block *b = &f->blocks[f->entry];
-    if (!mg_has(f->starts[0].always, f->entry)) return false;
+    if (!mg_has(f->region.starts[0].always, f->entry)) return false;
     for (uint32_t i = 0; i < f->n_insts; i++)
         if (cpu_defines(f, &f->insts[i], reg) && (f->insts[i].kind != CPU_LEADER || i < b->first || i >= b->end))
             return false;
@@ -319,36 +319,36 @@ static void number(struct find *z)
     struct cpu_func *f = z->f;
     qsort(z->list, z->n, sizeof *z->list, by_place);
     for (uint32_t i = 0; i < z->n; i++)
-        if (z->list[i].kind == CPU_TALLY_VALUE) z->list[i].count = f->n_counts, f->n_counts += 8;
-    f->sites = mg_arena_array(&f->arena, struct cpu_site, z->n);
-    f->tally_of = mg_arena_array(&f->arena, uint32_t, f->n_insts + 1);
-    for (uint32_t i = z->n; i-- > 0;) f->tally_of[z->list[i].at] = 1 + i;
+        if (z->list[i].kind == CPU_TALLY_VALUE) z->list[i].count = f->tally.n_counts, f->tally.n_counts += 8;
+    f->tally.sites = mg_arena_array(&f->arena, struct cpu_site, z->n);
+    f->tally.first_at = mg_arena_array(&f->arena, uint32_t, f->n_insts + 1);
+    for (uint32_t i = z->n; i-- > 0;) f->tally.first_at[z->list[i].at] = 1 + i;
     for (uint32_t i = 0; i < z->n; i++) {
         struct cpu_tally *t = &z->list[i];
-        struct cpu_base *base = &f->bases[t->base];
+        struct cpu_base *base = &f->tally.bases[t->base];
         base->lo = MG_MIN(base->lo, t->off);
         base->hi = MG_MAX(base->hi, t->off + 8);
         if (t->kind == CPU_TALLY_UNDER) {
-            t->count = f->n_counts++;
+            t->count = f->tally.n_counts++;
             for (uint32_t b = 0; b < f->n_blocks; b++) /* lanes in a loop of their own ask for it there */
                 if (f->blocks[b].first <= t->at && t->at < f->blocks[b].end && f->serial_of[b])
                     mg_put(f->serials[f->serial_of[b] - 1].in, t->reg - 1);
         }
         if (t->kind >= CPU_TALLY_UNDER) continue;
-        if (!f->n_sites || f->sites[f->n_sites - 1].at != t->at) {
-            f->sites[f->n_sites++] = (struct cpu_site){.at = t->at, .count = f->n_counts};
-            f->n_counts += CPU_SITE_WORDS;
+        if (!f->tally.n_sites || f->tally.sites[f->tally.n_sites - 1].at != t->at) {
+            f->tally.sites[f->tally.n_sites++] = (struct cpu_site){.at = t->at, .count = f->tally.n_counts};
+            f->tally.n_counts += CPU_SITE_WORDS;
         }
-        struct cpu_site *s = &f->sites[f->n_sites - 1];
-        t->site = f->n_sites - 1;
+        struct cpu_site *s = &f->tally.sites[f->tally.n_sites - 1];
+        t->site = f->tally.n_sites - 1;
         s->wants |= 1u << t->kind;
         s->guarded |= t->kind == CPU_TALLY_LANES && f->insts[t->at].guard;
     }
     for (uint32_t b = 0, i = 0; b < f->n_blocks; b++)
-        for (; i < f->n_sites && f->sites[i].at < f->blocks[b].end; i++) f->sites[i].block = b;
-    for (uint32_t i = 0; i < f->n_starts; i++) f->starts[i].rounds = f->n_counts++;
-    f->tallies = mg_arena_copy(&f->arena, z->list, z->n * sizeof *z->list);
-    f->n_tallies = z->n;
+        for (; i < f->tally.n_sites && f->tally.sites[i].at < f->blocks[b].end; i++) f->tally.sites[i].block = b;
+    for (uint32_t i = 0; i < f->region.n_starts; i++) f->region.starts[i].rounds = f->tally.n_counts++;
+    f->tally.list = mg_arena_copy(&f->arena, z->list, z->n * sizeof *z->list);
+    f->tally.n = z->n;
 }
 
 /* ---- registers that nothing needs any more ------------------------------------------------------------------ */
@@ -387,14 +387,14 @@ static bool only_serves(const struct cpu_func *f, uint32_t reg)
 static void refill(struct cpu_func *f, uint32_t reg, uint8_t kind, uint32_t base)
 {
     f->regs[reg - 1].sum = true;
-    f->refills[f->n_refills++] = (struct cpu_refill){reg, kind, base};
+    f->tally.refills[f->tally.n_refills++] = (struct cpu_refill){reg, kind, base};
 }
 
 /* Every tally that leader p decides is told without it. */
 static bool leads_for_nobody(const struct cpu_func *f, uint32_t p)
 {
-    for (uint32_t k = 0; k < f->n_tallies; k++) {
-        const struct cpu_tally *t = &f->tallies[k];
+    for (uint32_t k = 0; k < f->tally.n; k++) {
+        const struct cpu_tally *t = &f->tally.list[k];
         if (t->kind != CPU_TALLY_ONCE && t->kind != CPU_TALLY_FIRST && (t->reg == p || f->insts[t->at].guard == p))
             return false;
     }
@@ -404,7 +404,7 @@ static bool leads_for_nobody(const struct cpu_func *f, uint32_t p)
 static void find_told(struct find *z)
 {
     struct cpu_func *f = z->f;
-    f->refills = mg_arena_array(&f->arena, struct cpu_refill, f->n_regs + 1);
+    f->tally.refills = mg_arena_array(&f->arena, struct cpu_refill, f->n_regs + 1);
     for (uint32_t r = 1; r <= f->n_regs; r++) {
         if (f->regs[r - 1].sum)
             refill(f, r, CPU_REFILL_ZERO, 0);
@@ -433,8 +433,8 @@ void cpu_find_tallies(struct cpu_func *f)
     z->base_of = mg_arena_array(&f->arena, uint32_t, f->n_regs + 1);
     z->leads = mg_arena_array(&f->arena, uint8_t, f->n_regs + 1);
     z->reached = mg_arena_array(&f->arena, uint64_t, f->block_words);
-    for (uint32_t i = 0; i < f->n_starts; i++)
-        for (uint32_t w = 0; w < f->block_words; w++) z->reached[w] |= f->starts[i].reach[w];
+    for (uint32_t i = 0; i < f->region.n_starts; i++)
+        for (uint32_t w = 0; w < f->block_words; w++) z->reached[w] |= f->region.starts[i].reach[w];
     for (uint32_t i = 0; i < f->n_insts && ok; i++) {
         const struct cpu_inst *in = &f->insts[i];
         for (uint32_t k = 0; k < n_added(in); k++) ok &= added(in, k) != 0;
@@ -464,8 +464,8 @@ void cpu_find_tallies(struct cpu_func *f)
 /* Where things are added in this launch; false: not in memory that it may write to, which the emulator reports. */
 bool cpu_tally_bases(const struct cpu_func *f, const char *params, uint64_t base[CPU_MAX_BASES])
 {
-    for (uint32_t i = 0; i < f->n_bases; i++) {
-        const struct cpu_base *b = &f->bases[i];
+    for (uint32_t i = 0; i < f->tally.n_bases; i++) {
+        const struct cpu_base *b = &f->tally.bases[i];
         struct mg_alloc a;
         memcpy(&base[i], params + b->param, 8);
         if (b->load) {
@@ -487,14 +487,14 @@ bool cpu_tally_bases(const struct cpu_func *f, const char *params, uint64_t base
 void cpu_tally_leave(const struct cpu_func *f, struct cpu_call *call, const uint64_t base[CPU_MAX_BASES],
                      uint64_t *counts)
 {
-    for (uint32_t i = 0; i < f->n_sites; i++)
-        if (cpu_site_always(f, f->start_of[call->start] - 1, &f->sites[i]))
-            counts[f->sites[i].count] += call->own + (call->pc > f->sites[i].at);
-    for (uint32_t k = 0; k < f->n_refills; k++) {
-        const struct cpu_refill *r = &f->refills[k];
+    for (uint32_t i = 0; i < f->tally.n_sites; i++)
+        if (cpu_site_always(f, f->region.start_of[call->start] - 1, &f->tally.sites[i]))
+            counts[f->tally.sites[i].count] += call->own + (call->pc > f->tally.sites[i].at);
+    for (uint32_t k = 0; k < f->tally.n_refills; k++) {
+        const struct cpu_refill *r = &f->tally.refills[k];
         const struct cpu_reg *reg = &f->regs[r->reg - 1];
         uint64_t v = r->kind == CPU_REFILL_BASE ? base[r->base] : r->kind == CPU_REFILL_LANE_0;
-        for (uint32_t w = 0; w < f->n_warps; w++) {
+        for (uint32_t w = 0; w < f->region.n_warps; w++) {
             char *d = call->warps[w].frame->regs + reg->off;
             if (reg->linear) call->warps[w].linear[reg->linear - 1][0] = call->warps[w].linear[reg->linear - 1][1] = v;
             if (reg->cls == EMU_P)
@@ -508,26 +508,26 @@ void cpu_tally_leave(const struct cpu_func *f, struct cpu_call *call, const uint
 static uint64_t passes(const struct cpu_func *f, const struct cpu_site *s, const uint64_t *counts)
 {
     uint64_t n = counts[s->count];
-    for (uint32_t k = 0; k < f->n_starts; k++)
-        if (cpu_site_always(f, k, s)) n += f->n_warps * counts[f->starts[k].rounds];
+    for (uint32_t k = 0; k < f->region.n_starts; k++)
+        if (cpu_site_always(f, k, s)) n += f->region.n_warps * counts[f->region.starts[k].rounds];
     return n;
 }
 
 void cpu_tally_flush(const struct cpu_func *f, const uint64_t base[CPU_MAX_BASES], uint64_t *counts)
 {
-    for (uint32_t i = 0; i < f->n_tallies; i++) {
-        const struct cpu_tally *t = &f->tallies[i];
+    for (uint32_t i = 0; i < f->tally.n; i++) {
+        const struct cpu_tally *t = &f->tally.list[i];
         uint64_t v = 0;
         if (t->kind == CPU_TALLY_VALUE) {
             for (int k = 0; k < 8; k++) v += counts[t->count + k];
         } else if (t->kind == CPU_TALLY_UNDER)
             v = counts[t->count];
         else {
-            const struct cpu_site *s = &f->sites[t->site];
+            const struct cpu_site *s = &f->tally.sites[t->site];
             uint64_t full = passes(f, s, counts);
             v = (t->kind == CPU_TALLY_LANES ? 32 * full : full) + counts[s->count + 1 + t->kind];
         }
         if (v) __atomic_fetch_add((uint64_t *)(base[t->base] + t->off), v * t->times, __ATOMIC_RELAXED);
     }
-    memset(counts, 0, f->n_counts * sizeof *counts);
+    memset(counts, 0, f->tally.n_counts * sizeof *counts);
 }

@@ -100,7 +100,7 @@ static void compile(struct compiler *c, struct cpu_set *s, uint32_t ix)
         if (c->t->verbose) fprintf(stderr, "margay cpu: %s: emulated: %s\n", u->fn->code->kernel->name, why);
         return;
     }
-    if (u->f->whole && c->t->whole && compile_one(c, u, true, &u->whole_object))
+    if (u->f->region.wanted && c->t->whole && compile_one(c, u, true, &u->whole_object))
         atomic_store_explicit(&u->whole, u->whole_object.fn, memory_order_release);
     if (compile_one(c, u, false, &u->object)) atomic_store_explicit(&u->code, u->object.fn, memory_order_release);
 }

@@ -117,5 +117,5 @@ uint32_t cpu_stop_of(const struct cpu_func *f, uint32_t b)
     const struct cpu_inst *in = &f->insts[f->blocks[b].end - 1];
     if (in->kind != CPU_CTL || f->serial_of[b]) return 0;
     if (in->ctl == EMU_CTL_BAR) return CPU_STOP(in->fall, 1);
-    return in->ctl == EMU_CTL_LOOP && f->n_warps > 1 ? CPU_STOP(in->target, 0) : 0;
+    return in->ctl == EMU_CTL_LOOP && f->region.n_warps > 1 ? CPU_STOP(in->target, 0) : 0;
 }

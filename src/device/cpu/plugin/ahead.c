@@ -26,14 +26,14 @@
 
 static val k64(struct emit *e, uint64_t v)
 {
-    return LLVMConstInt(e->i64, v, 0);
+    return LLVMConstInt(e->t.i64, v, 0);
 }
 
 static val variable(struct emit *e, uint64_t v)
 {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
     LLVMPositionBuilderBefore(B, LLVMGetBasicBlockTerminator(LLVMGetEntryBasicBlock(e->fn)));
-    val at = LLVMBuildAlloca(B, e->i64, "");
+    val at = LLVMBuildAlloca(B, e->t.i64, "");
     LLVMBuildStore(B, k64(e, v), at);
     LLVMPositionBuilderAtEnd(B, here);
     return at;
@@ -53,14 +53,14 @@ static bool comes_again(struct emit *e, bool before_stop)
 /* near: into the first cache as well, which has no room for what a whole round of a loop loads. */
 static void fetch(struct emit *e, val p, val ahead, bool write, bool near)
 {
-    val args[4] = {LLVMBuildGEP2(B, e->i8, p, &ahead, 1, ""), LLVMConstInt(e->i32, write, 0),
-                   LLVMConstInt(e->i32, near ? 3 : 2, 0), LLVMConstInt(e->i32, 1, 0)};
-    emit_intrinsic(e, "llvm.prefetch", &e->ptr, 1, args, 4);
+    val args[4] = {LLVMBuildGEP2(B, e->t.i8, p, &ahead, 1, ""), LLVMConstInt(e->t.i32, write, 0),
+                   LLVMConstInt(e->t.i32, near ? 3 : 2, 0), LLVMConstInt(e->t.i32, 1, 0)};
+    emit_intrinsic(e, "llvm.prefetch", &e->t.ptr, 1, args, 4);
 }
 
 static val get(struct emit *e, val at)
 {
-    return LLVMBuildLoad2(B, e->i64, at, "");
+    return LLVMBuildLoad2(B, e->t.i64, at, "");
 }
 
 /* In a block of a loop: does a warp come here for the first time, and did the one before it come so seldom that what
@@ -72,7 +72,7 @@ static void look_at_warp(struct emit *e, uint64_t lines)
     t->region = 1 + emit_region(e);
     if (!t->warp)
         t->warp = variable(e, UINT64_MAX), t->rounds = variable(e, LOOP_LINES), t->before = variable(e, LOOP_LINES);
-    val warp = LLVMBuildZExt(B, e->warp, e->i64, ""), rounds = get(e, t->rounds);
+    val warp = LLVMBuildZExt(B, e->warp, e->t.i64, ""), rounds = get(e, t->rounds);
     t->begins = LLVMBuildICmp(B, LLVMIntNE, warp, get(e, t->warp), "");
     val before = LLVMBuildSelect(B, t->begins, rounds, get(e, t->before), "");
     LLVMBuildStore(B, warp, t->warp);
@@ -85,12 +85,12 @@ static void look_at_warp(struct emit *e, uint64_t lines)
  * NULL: there is none. */
 static val to_next_warp(struct emit *e, struct ahead *a, val at, uint64_t lines, val otherwise)
 {
-    if (e->f->n_warps == 1) return NULL;
+    if (e->f->region.n_warps == 1) return NULL;
     look_at_warp(e, lines);
     const struct turn *t = &e->turns[e->block];
     if (!a->first) a->first = variable(e, 0), a->step = variable(e, 0);
     val first = get(e, a->first),
-        steps = LLVMBuildAnd(B, t->begins, LLVMBuildICmp(B, LLVMIntNE, e->warp, LLVMConstInt(e->i32, 0, 0), ""), "");
+        steps = LLVMBuildAnd(B, t->begins, LLVMBuildICmp(B, LLVMIntNE, e->warp, LLVMConstInt(e->t.i32, 0, 0), ""), "");
     val step = LLVMBuildSelect(B, steps, LLVMBuildSub(B, at, first, ""), get(e, a->step), "");
     LLVMBuildStore(B, step, a->step);
     LLVMBuildStore(B, LLVMBuildSelect(B, t->begins, at, first, ""), a->first);
@@ -111,21 +111,21 @@ void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64
     bool again = comes_again(e, false), alone = comes_again(e, true), load = e->in->kind == CPU_LOAD;
     uint64_t lines = MG_MIN((bytes + LINE - 1) / LINE, MOST_LINES);
     bool bits = !again && r && r->cta && r->step > 0; /* the CTA's warps follow one another */
-    if (again ? alone && !load : e->f->n_starts == 1 || !r) return;
+    if (again ? alone && !load : e->f->region.n_starts == 1 || !r) return;
     if (moves == e->ix) {
         if (!a->last) a->last = variable(e, 0), a->by = variable(e, 0);
-        val at = LLVMBuildPtrToInt(B, p[0], e->i64, ""), last = LLVMBuildLoad2(B, e->i64, a->last, ""),
+        val at = LLVMBuildPtrToInt(B, p[0], e->t.i64, ""), last = LLVMBuildLoad2(B, e->t.i64, a->last, ""),
             by = LLVMBuildSub(B, at, last, "");
         if (!alone) {
-            val first = LLVMBuildICmp(B, LLVMIntEQ, e->warp, LLVMConstInt(e->i32, 0, 0), "");
-            by = LLVMBuildSelect(B, first, by, LLVMBuildLoad2(B, e->i64, a->by, ""), "");
+            val first = LLVMBuildICmp(B, LLVMIntEQ, e->warp, LLVMConstInt(e->t.i32, 0, 0), "");
+            by = LLVMBuildSelect(B, first, by, LLVMBuildLoad2(B, e->t.i64, a->by, ""), "");
             at = LLVMBuildSelect(B, first, at, last, "");
         }
         LLVMBuildStore(B, at, a->last);
         LLVMBuildStore(B, by, a->by);
         if (alone) a->far = to_next_warp(e, a, at, lines * n, LLVMBuildMul(B, by, k64(e, ROUNDS), ""));
-        if (bits) a->lines = (uint32_t)MG_MIN((uint64_t)r->step * e->f->n_warps / LINE, SPREAD_LINES);
-        if (a->lines > (e->f->n_starts - 1) * SHARE_LINES) a->lines = 0;
+        if (bits) a->lines = (uint32_t)MG_MIN((uint64_t)r->step * e->f->region.n_warps / LINE, SPREAD_LINES);
+        if (a->lines > (e->f->region.n_starts - 1) * SHARE_LINES) a->lines = 0;
     }
     if (!a->by || a->lines || (bits && !load)) return;
     val by = LLVMBuildMul(B, get(e, a->by), k64(e, alone ? ROUNDS : again ? 1 : bits ? FAR_CTAS : CTAS), "");
@@ -139,10 +139,11 @@ void emit_ahead_start(struct emit *e, uint32_t which, LLVMBasicBlockRef bb)
     LLVMPositionBuilderBefore(B, LLVMGetFirstInstruction(bb));
     for (uint32_t i = 0; i < e->f->n_insts; i++) {
         const struct ahead *a = &e->ahead[i];
-        uint32_t share = (a->lines + e->f->n_starts - 2) / (e->f->n_starts - 1), from = (which - 1) * share;
+        uint32_t share = (a->lines + e->f->region.n_starts - 2) / (e->f->region.n_starts - 1),
+                 from = (which - 1) * share;
         if (from >= a->lines) continue;
-        val p = LLVMBuildIntToPtr(B, LLVMBuildLoad2(B, e->i64, a->last, ""), e->ptr, ""),
-            by = LLVMBuildMul(B, LLVMBuildLoad2(B, e->i64, a->by, ""), k64(e, CTAS), "");
+        val p = LLVMBuildIntToPtr(B, LLVMBuildLoad2(B, e->t.i64, a->last, ""), e->t.ptr, ""),
+            by = LLVMBuildMul(B, LLVMBuildLoad2(B, e->t.i64, a->by, ""), k64(e, CTAS), "");
         for (uint32_t k = from; k < MG_MIN(from + share, a->lines); k++)
             fetch(e, p, LLVMBuildAdd(B, by, k64(e, (uint64_t)k * LINE), ""), e->f->insts[i].kind == CPU_STORE, true);
     }

@@ -54,7 +54,7 @@ static LLVMTypeRef type(struct work *w, enum emu_class c)
 }
 static LLVMTypeRef ftype(struct work *w, bool wide)
 {
-    return wide ? w->vec ? w->e->vf64 : w->e->f64 : w->vec ? w->e->vf32 : w->e->f32;
+    return wide ? w->vec ? w->e->t.vf64 : w->e->t.f64 : w->vec ? w->e->t.vf32 : w->e->t.f32;
 }
 static val as_float(struct work *w, val v, bool wide)
 {
@@ -66,7 +66,7 @@ static val as_bits(struct work *w, val v, bool wide)
 }
 static val flit(struct work *w, bool wide, double v)
 {
-    val s = LLVMConstReal(wide ? w->e->f64 : w->e->f32, v);
+    val s = LLVMConstReal(wide ? w->e->t.f64 : w->e->t.f32, v);
     return w->vec ? emit_splat(w->e, s) : s;
 }
 
@@ -142,7 +142,7 @@ static val code_count_bits(struct work *w)
     struct emit *e = w->e;
     bool wide = bits_of(w->in->t[0]) == 64;
     LLVMTypeRef t = type(w, wide ? EMU_D : EMU_W);
-    val args[2] = {w->x[0], LLVMConstInt(e->i1, 0, 0)}, v;
+    val args[2] = {w->x[0], LLVMConstInt(e->t.i1, 0, 0)}, v;
     if (w->in->op == MG_OP_brev) return emit_intrinsic(e, "llvm.bitreverse", &t, 1, args, 1);
     v = w->in->op == MG_OP_popc ? emit_intrinsic(e, "llvm.ctpop", &t, 1, args, 1)
                                 : emit_intrinsic(e, "llvm.ctlz", &t, 1, args, 2);
@@ -202,9 +202,9 @@ static val code_float(struct work *w)
             if (v[k] && !w->vec) v[k] = emit_splat(e, v[k]);
         }
         r = w->in->key & K_APPROX
-                ? LLVMBuildBitCast(B, emit_approx(e, (enum mg_op)w->in->op, w->in->key & K_FTZ, v[0]), e->vf32, "")
+                ? LLVMBuildBitCast(B, emit_approx(e, (enum mg_op)w->in->op, w->in->key & K_FTZ, v[0]), e->t.vf32, "")
                 : emit_rounded(e, (enum mg_op)w->in->op, w->in->imm, v);
-        if (!w->vec) r = LLVMBuildExtractElement(B, r, LLVMConstInt(e->i32, 0, 0), "");
+        if (!w->vec) r = LLVMBuildExtractElement(B, r, LLVMConstInt(e->t.i32, 0, 0), "");
     } else
         switch (w->in->op) {
         case MG_OP_add:
@@ -476,19 +476,21 @@ static void check_wrap(struct emit *e, uint32_t reg, bool sign)
     bool across = e->whole && r->cta && r->step; /* nor between warps: the 64-bit register is to be the CTA's too */
     if (r->kind != CPU_REG_PLAIN || r->cls != EMU_W || r->shape.varying || (!r->shape.stride && !across)) return;
     if (across) {
-        int64_t lanes = (int64_t)r->shape.stride * (r->shape.halves ? 15 : 31), warps = r->step * (e->f->n_warps - 1);
+        int64_t lanes = (int64_t)r->shape.stride * (r->shape.halves ? 15 : 31),
+                warps = r->step * (e->f->region.n_warps - 1);
         int64_t ends[2] = {MG_MIN(lanes, 0) + MG_MIN(warps, 0), MG_MAX(lanes, 0) + MG_MAX(warps, 0)};
         for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) {
             val zero = LLVMBuildSub(B, emit_scalar(e, reg, h, true),
-                                    LLVMBuildMul(B, e->warp, LLVMConstInt(e->i32, (uint64_t)r->step, 0), ""), "");
-            val wide = sign ? LLVMBuildSExt(B, zero, e->i64, "") : LLVMBuildZExt(B, zero, e->i64, "");
+                                    LLVMBuildMul(B, e->warp, LLVMConstInt(e->t.i32, (uint64_t)r->step, 0), ""), "");
+            val wide = sign ? LLVMBuildSExt(B, zero, e->t.i64, "") : LLVMBuildZExt(B, zero, e->t.i64, "");
             for (int k = 0; k < 2; k++) {
                 if (!ends[k]) continue;
-                val end = LLVMBuildAdd(B, wide, LLVMConstInt(e->i64, (uint64_t)ends[k], 0), ""),
-                    cut = LLVMBuildTrunc(B, end, e->i32, "");
+                val end = LLVMBuildAdd(B, wide, LLVMConstInt(e->t.i64, (uint64_t)ends[k], 0), ""),
+                    cut = LLVMBuildTrunc(B, end, e->t.i32, "");
                 emit_leave_if(
                     e, LLVMBuildICmp(B, LLVMIntNE, end,
-                                     sign ? LLVMBuildSExt(B, cut, e->i64, "") : LLVMBuildZExt(B, cut, e->i64, ""), ""));
+                                     sign ? LLVMBuildSExt(B, cut, e->t.i64, "") : LLVMBuildZExt(B, cut, e->t.i64, ""),
+                                     ""));
             }
         }
         return;
@@ -496,10 +498,10 @@ static void check_wrap(struct emit *e, uint32_t reg, bool sign)
     for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) {
         val base = emit_scalar(e, reg, h, true);
         int64_t span = (int64_t)r->shape.stride * (r->shape.halves ? 15 : 31);
-        val wide = sign ? LLVMBuildSExt(B, base, e->i64, "") : LLVMBuildZExt(B, base, e->i64, "");
-        val end = LLVMBuildAdd(B, wide, LLVMConstInt(e->i64, (uint64_t)span, 0), ""),
-            cut = LLVMBuildTrunc(B, end, e->i32, "");
-        val back = sign ? LLVMBuildSExt(B, cut, e->i64, "") : LLVMBuildZExt(B, cut, e->i64, "");
+        val wide = sign ? LLVMBuildSExt(B, base, e->t.i64, "") : LLVMBuildZExt(B, base, e->t.i64, "");
+        val end = LLVMBuildAdd(B, wide, LLVMConstInt(e->t.i64, (uint64_t)span, 0), ""),
+            cut = LLVMBuildTrunc(B, end, e->t.i32, "");
+        val back = sign ? LLVMBuildSExt(B, cut, e->t.i64, "") : LLVMBuildZExt(B, cut, e->t.i64, "");
         emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, end, back, ""));
     }
 }
@@ -571,7 +573,7 @@ static val moved(struct emit *e, const struct cpu_inst *in, bool vec, int half)
     case CPU_SEXT8H:
         return LLVMBuildAnd(B, widened(&w, x, MG_TYPE_s8), lit(&w, EMU_W, 0xffff), "");
     case CPU_CVTA: {
-        val base = LLVMBuildPtrToInt(B, e->shared, e->i64, "");
+        val base = LLVMBuildPtrToInt(B, e->arg.shared, e->t.i64, "");
         if (vec) base = emit_splat(e, base);
         return in->mode ? LLVMBuildSub(B, x, base, "") : LLVMBuildAdd(B, x, base, "");
     }
@@ -600,7 +602,7 @@ bool emit_move(struct emit *e)
     struct work w = {.e = e, .in = in};
     if (in->kind == CPU_ACTIVEMASK) {
         val m = emit_mask(e);
-        if (in->guard) m = LLVMBuildBitCast(B, emit_active(e), e->i32, "");
+        if (in->guard) m = LLVMBuildBitCast(B, emit_active(e), e->t.i32, "");
         if (in->d) put(e, in->d, e->f->regs[in->d - 1].shape.varying ? emit_splat(e, m) : NULL, m, m);
         return true;
     }
@@ -624,8 +626,8 @@ bool emit_move(struct emit *e)
         for (uint32_t k = 0; k < in->n_list; k++) {
             if (!in->list[k] || (e->whole && e->f->regs[in->list[k] - 1].sum)) continue;
             bool vec = e->f->regs[in->list[k] - 1].shape.varying;
-            put(e, in->list[k], vec ? emit_int(e, EMU_D, 0, true) : NULL, LLVMConstInt(e->i64, 0, 0),
-                LLVMConstInt(e->i64, 0, 0));
+            put(e, in->list[k], vec ? emit_int(e, EMU_D, 0, true) : NULL, LLVMConstInt(e->t.i64, 0, 0),
+                LLVMConstInt(e->t.i64, 0, 0));
         }
         return true;
     }
@@ -635,16 +637,16 @@ bool emit_move(struct emit *e)
     }
     if (in->kind == CPU_LEADER) {
         val a = in->guard ? emit_active(e) : emit_lanes(e),
-            m = a ? LLVMBuildBitCast(B, a, e->i32, "") : LLVMConstInt(e->i32, UINT32_MAX, 0);
+            m = a ? LLVMBuildBitCast(B, a, e->t.i32, "") : LLVMConstInt(e->t.i32, UINT32_MAX, 0);
         val first = emit_lanes_of(e, LLVMBuildAnd(B, m, LLVMBuildNeg(B, m, ""), ""));
         if (in->s[0] && !(e->whole && e->f->regs[in->s[0] - 1].sum)) {
             val c = emit_vec(e, in->s[0], false), one = emit_int(e, EMU_D, 1, true);
-            if (a) one = LLVMBuildZExt(B, a, e->v64, "");
+            if (a) one = LLVMBuildZExt(B, a, e->t.v64, "");
             emit_set_vec(e, in->s[0], LLVMBuildAdd(B, c, one, ""), a);
         }
         if (in->d2 && !(e->whole && e->f->regs[in->d2 - 1].sum)) {
             val c = emit_vec(e, in->d2, false);
-            emit_set_vec(e, in->d2, LLVMBuildAdd(B, c, LLVMBuildZExt(B, first, e->v64, ""), ""), a);
+            emit_set_vec(e, in->d2, LLVMBuildAdd(B, c, LLVMBuildZExt(B, first, e->t.v64, ""), ""), a);
         }
         if (in->d) {
             if (e->f->regs[in->d - 1].shape.varying) emit_set_vec(e, in->d, first, a);

@@ -34,27 +34,27 @@ static val pick(struct emit *e, LLVMIntPredicate p, val a, val b, val yes, val n
 }
 static val as_float(struct emit *e, val x)
 {
-    return LLVMBuildBitCast(B, x, e->vf32, "");
+    return LLVMBuildBitCast(B, x, e->t.vf32, "");
 }
 static val as_bits(struct emit *e, val x)
 {
-    return LLVMBuildBitCast(B, x, e->v32, "");
+    return LLVMBuildBitCast(B, x, e->t.v32, "");
 }
 static val flit(struct emit *e, double v)
 {
-    return emit_splat(e, LLVMConstReal(e->f32, v));
+    return emit_splat(e, LLVMConstReal(e->t.f32, v));
 }
 
 static val half_of(struct emit *e, val v, unsigned h)
 {
     val at[16];
-    for (unsigned i = 0; i < 16; i++) at[i] = LLVMConstInt(e->i32, i + 16 * h, 0);
+    for (unsigned i = 0; i < 16; i++) at[i] = LLVMConstInt(e->t.i32, i + 16 * h, 0);
     return LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(at, 16), "");
 }
 static val joined(struct emit *e, val lo, val hi)
 {
     val at[32];
-    for (unsigned i = 0; i < 32; i++) at[i] = LLVMConstInt(e->i32, i, 0);
+    for (unsigned i = 0; i < 32; i++) at[i] = LLVMConstInt(e->t.i32, i, 0);
     return LLVMBuildShuffleVector(B, lo, hi, LLVMConstVector(at, 32), "");
 }
 
@@ -72,7 +72,7 @@ val emit_rounded(struct emit *e, enum mg_op op, unsigned mode, const val *x)
     val half[2], args[4];
     for (unsigned h = 0; h < 2; h++) {
         for (unsigned k = 0; k < n; k++) args[k] = half_of(e, x[k], h);
-        args[n] = LLVMConstInt(e->i32, 8 | mode, 0);
+        args[n] = LLVMConstInt(e->t.i32, 8 | mode, 0);
         half[h] = emit_intrinsic(e, name, NULL, 0, args, n + 1);
     }
     return joined(e, half[0], half[1]);
@@ -83,11 +83,11 @@ val emit_rounded(struct emit *e, enum mg_op op, unsigned mode, const val *x)
 /* row[k] in each lane, k below n */
 static val look_up(struct emit *e, const int32_t *row, unsigned n, val k)
 {
-    LLVMTypeRef v16 = LLVMVectorType(e->i32, 16);
+    LLVMTypeRef v16 = LLVMVectorType(e->t.i32, 16);
     val half[2], part[8];
     for (unsigned p = 0; p < n / 16; p++) {
         val c[16];
-        for (unsigned i = 0; i < 16; i++) c[i] = LLVMConstInt(e->i32, (uint32_t)row[16 * p + i], 0);
+        for (unsigned i = 0; i < 16; i++) c[i] = LLVMConstInt(e->t.i32, (uint32_t)row[16 * p + i], 0);
         part[p] = LLVMConstVector(c, 16);
     }
     for (unsigned h = 0; h < 2; h++) {
@@ -98,7 +98,7 @@ static val look_up(struct emit *e, const int32_t *row, unsigned n, val k)
         }
         for (unsigned m = n / 32, bit = 32; m > 1; m /= 2, bit *= 2) {
             val b[16];
-            for (unsigned i = 0; i < 16; i++) b[i] = LLVMConstInt(e->i32, bit, 0);
+            for (unsigned i = 0; i < 16; i++) b[i] = LLVMConstInt(e->t.i32, bit, 0);
             val set =
                 LLVMBuildICmp(B, LLVMIntNE, LLVMBuildAnd(B, at, LLVMConstVector(b, 16), ""), LLVMConstNull(v16), "");
             for (unsigned p = 0; p < m / 2; p++) found[p] = LLVMBuildSelect(B, set, found[2 * p + 1], found[2 * p], "");
@@ -182,7 +182,7 @@ static val ex2(struct emit *e, val u)
     val left = pick(e, LLVMIntSGT, over, zero, pick(e, LLVMIntSLT, over, k32(e, 7), over, k32(e, 7)), zero);
     val right = pick(e, LLVMIntSGT, under, zero, pick(e, LLVMIntSLT, under, k32(e, 31), under, k32(e, 31)), zero);
     val size = LLVMBuildLShr(B, LLVMBuildShl(B, m, left, ""), right, "");
-    val whole = LLVMBuildZExt(B, LLVMBuildICmp(B, LLVMIntEQ, and32(e, size, 0x7fffff), zero, ""), e->v32, "");
+    val whole = LLVMBuildZExt(B, LLVMBuildICmp(B, LLVMIntEQ, and32(e, size, 0x7fffff), zero, ""), e->t.v32, "");
     val value = pick(e, LLVMIntSLT, u, zero, LLVMBuildAdd(B, LLVMBuildNot(B, size, ""), whole, ""), size);
     val f = and32(e, value, 0x7fffff), x = and32(e, f, 0x1ffff),
         t = sum(e, TABLE(ex2, 64), shr(e, f, 17), x, square(e, x), 13, 0, 0x17e2, 15);

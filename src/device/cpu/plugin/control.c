@@ -9,7 +9,7 @@
 
 static val k32(struct emit *e, uint64_t v)
 {
-    return LLVMConstInt(e->i32, v, 0);
+    return LLVMConstInt(e->t.i32, v, 0);
 }
 static val is_zero(struct emit *e, val v)
 {
@@ -49,10 +49,10 @@ static struct leave *leave_here(struct emit *e)
 static void leave_as(struct emit *e, val stop, uint32_t next)
 {
     struct leave *l = leave_here(e);
-    LLVMBuildStore(B, k32(e, e->ix), e->leave_pc);
-    LLVMBuildStore(B, emit_mask(e), e->leave_mask);
-    LLVMBuildStore(B, stop, e->leave_stop);
-    LLVMBuildStore(B, k32(e, next), e->leave_next);
+    LLVMBuildStore(B, k32(e, e->ix), e->out.pc);
+    LLVMBuildStore(B, emit_mask(e), e->out.mask);
+    LLVMBuildStore(B, stop, e->out.stop);
+    LLVMBuildStore(B, k32(e, next), e->out.next);
     LLVMBuildBr(B, l->bb);
 }
 
@@ -78,17 +78,17 @@ static void pay(struct emit *e, uint32_t target)
 {
     if (target > e->block || (e->in->ctl == EMU_CTL_BRA && e->in->sub))
         return; /* a loop of inserted code costs nothing */
-    val budget = LLVMBuildLoad2(B, e->i32, e->budget, ""), cost = k32(e, 1), at = NULL;
+    val budget = LLVMBuildLoad2(B, e->t.i32, e->budget, ""), cost = k32(e, 1), at = NULL;
     if (e->f->suspects) {
-        val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, emit_frame(e), offsetof(struct emu_frame, w)), "");
+        val w = LLVMBuildLoad2(B, e->t.ptr, emit_at(e, emit_frame(e), offsetof(struct emu_frame, w)), "");
         at = emit_at(e, w, offsetof(struct emu_warp, suspect));
-        val s = LLVMBuildICmp(B, LLVMIntNE, LLVMBuildLoad2(B, e->i8, at, ""), LLVMConstInt(e->i8, 0, 0), "");
+        val s = LLVMBuildICmp(B, LLVMIntNE, LLVMBuildLoad2(B, e->t.i8, at, ""), LLVMConstInt(e->t.i8, 0, 0), "");
         cost = LLVMBuildSelect(B, s, k32(e, EMU_SPIN_COST), cost, "");
     }
     val left = LLVMBuildSub(B, budget, cost, "");
     emit_leave_if(e, LLVMBuildICmp(B, LLVMIntSLE, left, k32(e, 0), ""));
     LLVMBuildStore(B, left, e->budget);
-    if (at) LLVMBuildStore(B, LLVMConstInt(e->i8, 0, 0), at);
+    if (at) LLVMBuildStore(B, LLVMConstInt(e->t.i8, 0, 0), at);
 }
 
 /* The lanes of mask go to block t; ends the LLVM block. */
@@ -101,9 +101,9 @@ static void go(struct emit *e, uint32_t t, val mask)
     for (uint32_t x = e->block + 1; x < t; x++) {
         if (!mg_has(e->f->blocks[e->block].front, x) || !e->pend[x] || !e->pend[t]) continue;
         LLVMBasicBlockRef first = emit_block(e, "first"), next = emit_block(e, "");
-        LLVMBuildCondBr(B, not_zero(e, LLVMBuildLoad2(B, e->i32, e->pend[x], "")), first, next);
+        LLVMBuildCondBr(B, not_zero(e, LLVMBuildLoad2(B, e->t.i32, e->pend[x], "")), first, next);
         LLVMPositionBuilderAtEnd(B, first);
-        LLVMBuildStore(B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->i32, e->pend[t], ""), mask, ""), e->pend[t]);
+        LLVMBuildStore(B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->t.i32, e->pend[t], ""), mask, ""), e->pend[t]);
         LLVMBuildStore(B, k32(e, 0), e->cur);
         LLVMBuildBr(B, emit_target(e, PART, x));
         LLVMPositionBuilderAtEnd(B, next);
@@ -124,7 +124,7 @@ static void next_pending(struct emit *e)
     for (uint32_t x = 0; x < e->f->n_blocks && e->version == PART; x++) {
         if (!mg_has(e->f->blocks[e->block].front, x) || !e->pend[x]) continue;
         LLVMBasicBlockRef take = emit_block(e, "take");
-        branch_off(e, is_zero(e, LLVMBuildLoad2(B, e->i32, e->pend[x], "")), take);
+        branch_off(e, is_zero(e, LLVMBuildLoad2(B, e->t.i32, e->pend[x], "")), take);
         /* pending: go there; nothing waits before it */
         LLVMBuildStore(B, k32(e, 0), e->cur);
         LLVMBuildBr(B, emit_target(e, PART, x));
@@ -134,14 +134,14 @@ static void next_pending(struct emit *e)
         emit_ended(e);
         return;
     }
-    emit_set_state(e, offsetof(struct cpu_warp, live), LLVMBuildLoad2(B, e->i32, e->live, ""));
-    emit_set_state(e, offsetof(struct cpu_warp, budget), LLVMBuildLoad2(B, e->i32, e->budget, ""));
-    LLVMBuildBr(B, e->done);
+    emit_set_state(e, offsetof(struct cpu_warp, live), LLVMBuildLoad2(B, e->t.i32, e->live, ""));
+    emit_set_state(e, offsetof(struct cpu_warp, budget), LLVMBuildLoad2(B, e->t.i32, e->budget, ""));
+    LLVMBuildBr(B, e->out.done);
 }
 
 static val bits(struct emit *e, val lanes)
 {
-    return LLVMBuildBitCast(B, lanes, e->i32, "");
+    return LLVMBuildBitCast(B, lanes, e->t.i32, "");
 }
 
 /* Goes on in the partial version with some lanes only. */
@@ -150,9 +150,9 @@ static void split(struct emit *e, uint32_t t, val mask, uint32_t other, val rest
     int version = e->version;
     pay(e, t);
     if (rest)
-        LLVMBuildStore(B,
-                       version == PART ? LLVMBuildOr(B, LLVMBuildLoad2(B, e->i32, e->pend[other], ""), rest, "") : rest,
-                       e->pend[other]);
+        LLVMBuildStore(
+            B, version == PART ? LLVMBuildOr(B, LLVMBuildLoad2(B, e->t.i32, e->pend[other], ""), rest, "") : rest,
+            e->pend[other]);
     if (version == FULL) {
         LLVMBuildStore(B, mask, e->cur);
         LLVMBuildBr(B, emit_target(e, PART, t));
@@ -198,12 +198,12 @@ static void branch_whole(struct emit *e, LLVMBasicBlockRef all, LLVMBasicBlockRe
     int32_t stride = e->f->regs[in->s[0] - 1].shape.stride;
     unsigned sub = (in->key & K_SUB) >> K_SUB_SHIFT;
     val from = emit_scalar(e, in->s[0], 0, true), to = emit_scalar(e, in->s[1], 0, true);
-    val first = sign ? LLVMBuildSExt(B, from, e->i64, "") : LLVMBuildZExt(B, from, e->i64, ""),
-        limit = sign ? LLVMBuildSExt(B, to, e->i64, "") : LLVMBuildZExt(B, to, e->i64, "");
-    val last = LLVMBuildAdd(B, first, LLVMConstInt(e->i64, (uint64_t)(31 * (int64_t)stride), 0), ""),
-        cut = LLVMBuildTrunc(B, last, e->i32, "");
+    val first = sign ? LLVMBuildSExt(B, from, e->t.i64, "") : LLVMBuildZExt(B, from, e->t.i64, ""),
+        limit = sign ? LLVMBuildSExt(B, to, e->t.i64, "") : LLVMBuildZExt(B, to, e->t.i64, "");
+    val last = LLVMBuildAdd(B, first, LLVMConstInt(e->t.i64, (uint64_t)(31 * (int64_t)stride), 0), ""),
+        cut = LLVMBuildTrunc(B, last, e->t.i32, "");
     val fits = LLVMBuildICmp(B, LLVMIntEQ, last,
-                             sign ? LLVMBuildSExt(B, cut, e->i64, "") : LLVMBuildZExt(B, cut, e->i64, ""), "");
+                             sign ? LLVMBuildSExt(B, cut, e->t.i64, "") : LLVMBuildZExt(B, cut, e->t.i64, ""), "");
     val low = stride > 0 ? first : last, high = stride > 0 ? last : first, yes, no;
     switch (sub) {
     case CMP_lt:
@@ -220,10 +220,10 @@ static void branch_whole(struct emit *e, LLVMBasicBlockRef all, LLVMBasicBlockRe
         break;
     case CMP_eq:
     case CMP_ne:
-        yes = LLVMConstInt(e->i1, 0, 0);
+        yes = LLVMConstInt(e->t.i1, 0, 0);
         no = LLVMBuildOr(B, LLVMBuildICmp(B, LLVMIntSLT, limit, low, ""), LLVMBuildICmp(B, LLVMIntSGT, limit, high, ""),
                          "");
-        if (sub == CMP_ne) yes = no, no = LLVMConstInt(e->i1, 0, 0);
+        if (sub == CMP_ne) yes = no, no = LLVMConstInt(e->t.i1, 0, 0);
         break;
     default:
         return;
@@ -289,8 +289,9 @@ static void exits(struct emit *e)
         go(e, in->fall, m);
         LLVMPositionBuilderAtEnd(B, some);
     }
-    emit_leave_if(e, not_zero(e, e->outside));
-    LLVMBuildStore(B, LLVMBuildAnd(B, LLVMBuildLoad2(B, e->i32, e->live, ""), LLVMBuildNot(B, taken, ""), ""), e->live);
+    emit_leave_if(e, not_zero(e, e->arg.outside));
+    LLVMBuildStore(B, LLVMBuildAnd(B, LLVMBuildLoad2(B, e->t.i32, e->live, ""), LLVMBuildNot(B, taken, ""), ""),
+                   e->live);
     if (in->guard) {
         LLVMBasicBlockRef gone = emit_block(e, "gone");
         val rest = LLVMBuildAnd(B, m, LLVMBuildNot(B, taken, ""), "");
@@ -308,9 +309,9 @@ static void exits(struct emit *e)
 /* Stops at a barrier (1; the emulator sees to it when not all live lanes are here) or a pause (2). */
 static void step(struct emit *e, uint32_t kind, uint32_t next)
 {
-    val other = e->alone;
+    val other = e->arg.alone;
     if (kind == 1)
-        other = LLVMBuildOr(B, other, LLVMBuildXor(B, LLVMBuildLoad2(B, e->i32, e->live, ""), emit_mask(e), ""), "");
+        other = LLVMBuildOr(B, other, LLVMBuildXor(B, LLVMBuildLoad2(B, e->t.i32, e->live, ""), emit_mask(e), ""), "");
     leave_as(e, LLVMBuildSelect(B, is_zero(e, other), k32(e, kind), k32(e, 0), ""), next);
 }
 
@@ -340,7 +341,7 @@ static void enter_loop(struct emit *e)
         return;
     }
     LLVMBasicBlockRef pause = emit_block(e, "pause"); /* when there are pauses left */
-    branch_off(e, not_zero(e, emit_state(e, e->i32, offsetof(struct cpu_warp, pauses))), pause);
+    branch_off(e, not_zero(e, emit_state(e, e->t.i32, offsetof(struct cpu_warp, pauses))), pause);
     LLVMBasicBlockRef on = LLVMGetInsertBlock(B);
     LLVMPositionBuilderAtEnd(B, pause);
     step(e, 2, e->in->target);

@@ -9,25 +9,25 @@
 
 static val k32(struct emit *e, uint64_t v)
 {
-    return LLVMConstInt(e->i32, v, 0);
+    return LLVMConstInt(e->t.i32, v, 0);
 }
 
 static void types(struct emit *e)
 {
-    e->i1 = LLVMInt1TypeInContext(e->c);
-    e->i8 = LLVMInt8TypeInContext(e->c);
-    e->i16 = LLVMInt16TypeInContext(e->c);
-    e->i32 = LLVMInt32TypeInContext(e->c);
-    e->i64 = LLVMInt64TypeInContext(e->c);
-    e->f32 = LLVMFloatTypeInContext(e->c);
-    e->f64 = LLVMDoubleTypeInContext(e->c);
-    e->ptr = LLVMPointerTypeInContext(e->c, 0);
-    e->voidt = LLVMVoidTypeInContext(e->c);
-    e->v1 = LLVMVectorType(e->i1, 32);
-    e->v32 = LLVMVectorType(e->i32, 32);
-    e->v64 = LLVMVectorType(e->i64, 32);
-    e->vf32 = LLVMVectorType(e->f32, 32);
-    e->vf64 = LLVMVectorType(e->f64, 32);
+    e->t.i1 = LLVMInt1TypeInContext(e->c);
+    e->t.i8 = LLVMInt8TypeInContext(e->c);
+    e->t.i16 = LLVMInt16TypeInContext(e->c);
+    e->t.i32 = LLVMInt32TypeInContext(e->c);
+    e->t.i64 = LLVMInt64TypeInContext(e->c);
+    e->t.f32 = LLVMFloatTypeInContext(e->c);
+    e->t.f64 = LLVMDoubleTypeInContext(e->c);
+    e->t.ptr = LLVMPointerTypeInContext(e->c, 0);
+    e->t.voidt = LLVMVoidTypeInContext(e->c);
+    e->t.v1 = LLVMVectorType(e->t.i1, 32);
+    e->t.v32 = LLVMVectorType(e->t.i32, 32);
+    e->t.v64 = LLVMVectorType(e->t.i64, 32);
+    e->t.vf32 = LLVMVectorType(e->t.f32, 32);
+    e->t.vf64 = LLVMVectorType(e->t.f64, 32);
 }
 
 /* ---- what may alias ---------------------------------------------------------------------------------------- */
@@ -43,12 +43,12 @@ static val node(struct emit *e, LLVMMetadataRef *parts, size_t n)
 
 val emit_program(struct emit *e, val access)
 {
-    LLVMSetMetadata(access, kind_of("alias.scope"), e->program);
+    LLVMSetMetadata(access, kind_of("alias.scope"), e->alias.program);
     return access;
 }
 val emit_counted(struct emit *e, val access)
 {
-    LLVMSetMetadata(access, kind_of("alias.scope"), e->counted);
+    LLVMSetMetadata(access, kind_of("alias.scope"), e->alias.counted);
     return access;
 }
 
@@ -62,11 +62,11 @@ static void name_scopes(struct emit *e)
         LLVMMetadataRef scope[2] = {names[k], domain};
         list[k] = LLVMMDNodeInContext2(e->c, scope, 2);
     }
-    e->program = node(e, &list[0], 1);
-    e->counted = node(e, &list[1], 1);
-    e->both = node(e, list, 2);
-    e->nothing = node(e, NULL, 0);
-    e->invariant = kind_of("invariant.load");
+    e->alias.program = node(e, &list[0], 1);
+    e->alias.counted = node(e, &list[1], 1);
+    e->alias.both = node(e, list, 2);
+    e->alias.nothing = node(e, NULL, 0);
+    e->alias.invariant = kind_of("invariant.load");
 }
 
 /* The program reaches nothing of ours, nor do counts: what stays the same while loops run is loaded before them. */
@@ -78,15 +78,18 @@ static void part_ours(struct emit *e)
             bool load = LLVMIsALoadInst(v) != NULL;
             if ((!load && !LLVMIsAStoreInst(v)) || LLVMIsAAllocaInst(LLVMGetOperand(v, load ? 0 : 1))) continue;
             val mine = LLVMGetMetadata(v, scope);
-            LLVMSetMetadata(v, others, !mine ? e->both : mine == e->program ? e->counted : e->program);
+            LLVMSetMetadata(v, others,
+                            !mine                      ? e->alias.both
+                            : mine == e->alias.program ? e->alias.counted
+                                                       : e->alias.program);
         }
 }
 
 /* The pointer's target may be read at any time. */
 static val readable(struct emit *e, val pointer, uint64_t bytes, unsigned align)
 {
-    LLVMMetadataRef n = LLVMValueAsMetadata(LLVMConstInt(e->i64, bytes, 0)),
-                    a = LLVMValueAsMetadata(LLVMConstInt(e->i64, align, 0));
+    LLVMMetadataRef n = LLVMValueAsMetadata(LLVMConstInt(e->t.i64, bytes, 0)),
+                    a = LLVMValueAsMetadata(LLVMConstInt(e->t.i64, align, 0));
     if (bytes) LLVMSetMetadata(pointer, kind_of("dereferenceable"), node(e, &n, 1));
     if (bytes) LLVMSetMetadata(pointer, kind_of("align"), node(e, &a, 1));
     return pointer;
@@ -118,37 +121,37 @@ static val slot(struct emit *e, LLVMTypeRef t)
 void emit_state_vars(struct emit *e)
 {
     struct cpu_func *f = e->f;
-    e->ops = emit_field(e, e->ptr, offsetof(struct cpu_call, ops));
-    e->ranges = readable(e, emit_field(e, e->ptr, offsetof(struct cpu_call, ranges)), range_bytes(f),
-                         _Alignof(struct emu_range));
-    e->params = readable(e, emit_field(e, e->ptr, offsetof(struct cpu_call, params)), param_bytes(f), 8);
-    e->shared = emit_field(e, e->ptr, offsetof(struct cpu_call, shared));
-    e->shared_bytes = emit_field(e, e->i64, offsetof(struct cpu_call, shared_bytes));
-    e->outside = e->whole ? k32(e, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, outside));
-    e->alone = e->whole ? k32(e, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, alone));
-    e->n_warps = e->whole ? k32(e, f->n_warps) : emit_field(e, e->i32, offsetof(struct cpu_call, n_warps));
-    val *const all[] = {&e->live,       &e->budget,     &e->cur,        &e->leave_pc,
-                        &e->leave_mask, &e->leave_next, &e->leave_stop, &e->leave_from};
-    for (unsigned i = 0; i < MG_COUNT_OF(all); i++) *all[i] = slot(e, e->i32);
+    e->arg.ops = emit_field(e, e->t.ptr, offsetof(struct cpu_call, ops));
+    e->arg.ranges = readable(e, emit_field(e, e->t.ptr, offsetof(struct cpu_call, ranges)), range_bytes(f),
+                             _Alignof(struct emu_range));
+    e->arg.params = readable(e, emit_field(e, e->t.ptr, offsetof(struct cpu_call, params)), param_bytes(f), 8);
+    e->arg.shared = emit_field(e, e->t.ptr, offsetof(struct cpu_call, shared));
+    e->arg.shared_bytes = emit_field(e, e->t.i64, offsetof(struct cpu_call, shared_bytes));
+    e->arg.outside = e->whole ? k32(e, 0) : emit_field(e, e->t.i32, offsetof(struct cpu_call, outside));
+    e->arg.alone = e->whole ? k32(e, 0) : emit_field(e, e->t.i32, offsetof(struct cpu_call, alone));
+    e->arg.n_warps = e->whole ? k32(e, f->region.n_warps) : emit_field(e, e->t.i32, offsetof(struct cpu_call, n_warps));
+    val *const all[] = {&e->live,     &e->budget,   &e->cur,      &e->out.pc,
+                        &e->out.mask, &e->out.next, &e->out.stop, &e->out.from};
+    for (unsigned i = 0; i < MG_COUNT_OF(all); i++) *all[i] = slot(e, e->t.i32);
     for (uint32_t b = 0; b < f->n_blocks; b++)
-        if (f->blocks[b].merges && !f->masks_settled) e->pend[b] = slot(e, e->i32);
+        if (f->blocks[b].merges && !f->region.masks_settled) e->pend[b] = slot(e, e->t.i32);
     for (uint32_t r = 0; r < f->n_regs; r++) {
         const struct cpu_reg *reg = &f->regs[r];
         if (reg->kind != CPU_REG_PLAIN || reg->cls == EMU_Q || reg->settled) continue;
         LLVMTypeRef t = emit_type(e, (enum emu_class)reg->cls, reg->shape.varying);
         for (int h = 0; h < (reg->shape.halves && !reg->shape.varying ? 2 : 1); h++) e->vars[r].at[h] = slot(e, t);
     }
-    e->at_warp = slot(e, e->i32);
+    e->at_warp = slot(e, e->t.i32);
 }
 
 void emit_place(struct emit *e)
 {
-    e->warp = LLVMBuildLoad2(B, e->i32, e->at_warp, "");
-    val ix =
-        LLVMBuildMul(B, LLVMBuildZExt(B, e->warp, e->i64, ""), LLVMConstInt(e->i64, sizeof(struct cpu_warp), 0), "");
+    e->warp = LLVMBuildLoad2(B, e->t.i32, e->at_warp, "");
+    val ix = LLVMBuildMul(B, LLVMBuildZExt(B, e->warp, e->t.i64, ""),
+                          LLVMConstInt(e->t.i64, sizeof(struct cpu_warp), 0), "");
     val first = emit_at(e, e->call, offsetof(struct cpu_call, warps));
-    e->state = LLVMBuildGEP2(B, e->i8, first, &ix, 1, "");
-    for (uint32_t b = 0; b < e->f->n_blocks && e->f->masks_settled; b++)
+    e->state = LLVMBuildGEP2(B, e->t.i8, first, &ix, 1, "");
+    for (uint32_t b = 0; b < e->f->n_blocks && e->f->region.masks_settled; b++)
         if (e->f->blocks[b].merges) e->pend[b] = emit_at(e, emit_masks(e), 4 * b);
     for (uint32_t r = 0; r < e->f->n_regs; r++) {
         const struct cpu_reg *reg = &e->f->regs[r];
@@ -161,9 +164,9 @@ void emit_place(struct emit *e)
 void emit_clear(struct emit *e)
 {
     struct cpu_func *f = e->f;
-    val *const clear[] = {&e->cur, &e->leave_pc, &e->leave_mask, &e->leave_next, &e->leave_stop, &e->leave_from};
+    val *const clear[] = {&e->cur, &e->out.pc, &e->out.mask, &e->out.next, &e->out.stop, &e->out.from};
     for (unsigned i = 0; i < MG_COUNT_OF(clear); i++) LLVMBuildStore(B, k32(e, 0), *clear[i]);
-    for (uint32_t b = 0; b < f->n_blocks && !f->masks_settled; b++)
+    for (uint32_t b = 0; b < f->n_blocks && !f->region.masks_settled; b++)
         if (e->pend[b]) LLVMBuildStore(B, k32(e, 0), e->pend[b]);
     for (uint32_t r = 0; r < f->n_regs; r++)
         for (int h = 0; h < 2; h++)
@@ -179,14 +182,14 @@ static void end_warp(struct emit *e)
     LLVMBasicBlockRef again = emit_block(e, "again");
     LLVMBuildBr(B, look);
     LLVMPositionBuilderAtEnd(B, look);
-    val k = LLVMBuildAdd(B, LLVMBuildLoad2(B, e->i32, e->at_warp, ""), k32(e, 1), "");
+    val k = LLVMBuildAdd(B, LLVMBuildLoad2(B, e->t.i32, e->at_warp, ""), k32(e, 1), "");
     LLVMBuildStore(B, k, e->at_warp);
-    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, k, e->n_warps, ""), test, over);
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, k, e->arg.n_warps, ""), test, over);
     LLVMPositionBuilderAtEnd(B, test);
-    val ix = LLVMBuildMul(B, LLVMBuildZExt(B, k, e->i64, ""), LLVMConstInt(e->i64, sizeof(struct cpu_warp), 0), "");
-    val s = LLVMBuildGEP2(B, e->i8, emit_at(e, e->call, offsetof(struct cpu_call, warps)), &ix, 1, "");
-    val live = LLVMBuildLoad2(B, e->i32, emit_at(e, s, offsetof(struct cpu_warp, live)), ""),
-        at = LLVMBuildLoad2(B, e->i32, emit_at(e, s, offsetof(struct cpu_warp, at)), "");
+    val ix = LLVMBuildMul(B, LLVMBuildZExt(B, k, e->t.i64, ""), LLVMConstInt(e->t.i64, sizeof(struct cpu_warp), 0), "");
+    val s = LLVMBuildGEP2(B, e->t.i8, emit_at(e, e->call, offsetof(struct cpu_call, warps)), &ix, 1, "");
+    val live = LLVMBuildLoad2(B, e->t.i32, emit_at(e, s, offsetof(struct cpu_warp, live)), ""),
+        at = LLVMBuildLoad2(B, e->t.i32, emit_at(e, s, offsetof(struct cpu_warp, at)), "");
     val can = LLVMBuildAnd(B, LLVMBuildICmp(B, LLVMIntNE, live, k32(e, 0), ""),
                            LLVMBuildICmp(B, LLVMIntEQ, at, k32(e, 0), ""), "");
     LLVMBuildCondBr(B, can, again, look);
@@ -201,8 +204,8 @@ static void begin_warp(struct emit *e)
 {
     emit_place(e);
     emit_clear(e);
-    LLVMBuildStore(B, emit_state(e, e->i32, offsetof(struct cpu_warp, live)), e->live);
-    LLVMBuildStore(B, emit_state(e, e->i32, offsetof(struct cpu_warp, budget)), e->budget);
+    LLVMBuildStore(B, emit_state(e, e->t.i32, offsetof(struct cpu_warp, live)), e->live);
+    LLVMBuildStore(B, emit_state(e, e->t.i32, offsetof(struct cpu_warp, budget)), e->budget);
 }
 
 /* From the emulator into block b. */
@@ -210,11 +213,11 @@ static void entry(struct emit *e, uint32_t b)
 {
     struct cpu_func *f = e->f;
     const struct cpu_block *blk = &f->blocks[b];
-    val mask = emit_state(e, e->i32, offsetof(struct cpu_warp, mask));
+    val mask = emit_state(e, e->t.i32, offsetof(struct cpu_warp, mask));
     e->in = NULL;
-    for (uint32_t x = 0; x < f->n_blocks && !f->masks_settled; x++)
+    for (uint32_t x = 0; x < f->n_blocks && !f->region.masks_settled; x++)
         if (mg_has(blk->front, x) && e->pend[x]) {
-            LLVMBuildStore(B, LLVMBuildLoad2(B, e->i32, emit_at(e, emit_masks(e), 4 * x), ""), e->pend[x]);
+            LLVMBuildStore(B, LLVMBuildLoad2(B, e->t.i32, emit_at(e, emit_masks(e), 4 * x), ""), e->pend[x]);
             LLVMBuildStore(B, k32(e, 0), emit_at(e, emit_masks(e), 4 * x));
         }
     for (uint32_t r = 0; r < f->n_regs; r++)
@@ -227,15 +230,15 @@ static void entry(struct emit *e, uint32_t b)
 static void begin_part(struct emit *e, uint32_t b)
 {
     struct cpu_func *f = e->f;
-    e->mask = LLVMBuildLoad2(B, e->i32, e->cur, "");
+    e->mask = LLVMBuildLoad2(B, e->t.i32, e->cur, "");
     if (!f->blocks[b].merges) return;
-    e->mask = LLVMBuildOr(B, e->mask, LLVMBuildLoad2(B, e->i32, e->pend[b], ""), "");
+    e->mask = LLVMBuildOr(B, e->mask, LLVMBuildLoad2(B, e->t.i32, e->pend[b], ""), "");
     LLVMBuildStore(B, k32(e, 0), e->pend[b]);
     if (f->serial_of[b]) return; /* rare here: no version for all lanes */
     LLVMBasicBlockRef full = emit_block(e, "whole"), rest = emit_block(e, "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, e->mask, k32(e, UINT32_MAX), ""), full, rest);
     LLVMPositionBuilderAtEnd(B, full);
-    for (uint32_t x = 0; x < f->n_blocks && !f->masks_settled; x++) /* all zero now: let the compiler know */
+    for (uint32_t x = 0; x < f->n_blocks && !f->region.masks_settled; x++) /* all zero now: let the compiler know */
         if (e->pend[x]) LLVMBuildStore(B, k32(e, 0), e->pend[x]);
     LLVMBuildBr(B, emit_target(e, FULL, b));
     LLVMPositionBuilderAtEnd(B, rest);
@@ -243,7 +246,7 @@ static void begin_part(struct emit *e, uint32_t b)
 
 bool emit_instruction(struct emit *e)
 {
-    if (e->whole && e->f->n_tallies && emit_tally(e)) return true;
+    if (e->whole && e->f->tally.n && emit_tally(e)) return true;
     switch ((enum cpu_kind)e->in->kind) {
     case CPU_NOP:
         return true;
@@ -285,39 +288,39 @@ static void leave_block(struct emit *e, uint32_t b)
             if (mg_has(l->dirty, r) || (e->whole && emit_unsaved(e, r))) emit_save(e, r + 1);
             mg_put(f->blocks[b].saved, r);
         }
-    for (uint32_t x = 0; x < f->n_blocks && !f->masks_settled; x++)
+    for (uint32_t x = 0; x < f->n_blocks && !f->region.masks_settled; x++)
         if (mg_has(f->blocks[b].front, x) && e->pend[x])
-            LLVMBuildStore(B, LLVMBuildLoad2(B, e->i32, e->pend[x], ""), emit_at(e, emit_masks(e), 4 * x));
-    LLVMBuildStore(B, k32(e, b), e->leave_from);
-    LLVMBuildBr(B, e->tail);
+            LLVMBuildStore(B, LLVMBuildLoad2(B, e->t.i32, e->pend[x], ""), emit_at(e, emit_masks(e), 4 * x));
+    LLVMBuildStore(B, k32(e, b), e->out.from);
+    LLVMBuildBr(B, e->out.tail);
 }
 
 /* What all ways out share: back to the caller, or on to the next warp. */
 static void leave_tail(struct emit *e)
 {
-    LLVMPositionBuilderAtEnd(B, e->tail);
-    emit_set_state(e, offsetof(struct cpu_warp, live), LLVMBuildLoad2(B, e->i32, e->live, ""));
-    emit_set_state(e, offsetof(struct cpu_warp, budget), LLVMBuildLoad2(B, e->i32, e->budget, ""));
+    LLVMPositionBuilderAtEnd(B, e->out.tail);
+    emit_set_state(e, offsetof(struct cpu_warp, live), LLVMBuildLoad2(B, e->t.i32, e->live, ""));
+    emit_set_state(e, offsetof(struct cpu_warp, budget), LLVMBuildLoad2(B, e->t.i32, e->budget, ""));
     LLVMBasicBlockRef out = emit_block(e, "out"), stop = emit_block(e, "stop");
-    val kind = LLVMBuildLoad2(B, e->i32, e->leave_stop, ""), pc = LLVMBuildLoad2(B, e->i32, e->leave_pc, ""),
-        mask = LLVMBuildLoad2(B, e->i32, e->leave_mask, "");
+    val kind = LLVMBuildLoad2(B, e->t.i32, e->out.stop, ""), pc = LLVMBuildLoad2(B, e->t.i32, e->out.pc, ""),
+        mask = LLVMBuildLoad2(B, e->t.i32, e->out.mask, "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, kind, k32(e, 0), ""), out, stop);
     LLVMPositionBuilderAtEnd(B, out);
     emit_set_field(e, offsetof(struct cpu_call, pc), pc);
     emit_set_field(e, offsetof(struct cpu_call, mask), mask);
-    emit_set_field(e, offsetof(struct cpu_call, block), LLVMBuildLoad2(B, e->i32, e->leave_from, ""));
+    emit_set_field(e, offsetof(struct cpu_call, block), LLVMBuildLoad2(B, e->t.i32, e->out.from, ""));
     emit_set_field(e, offsetof(struct cpu_call, warp), e->warp);
     LLVMBuildRet(B, k32(e, CPU_AT));
     LLVMPositionBuilderAtEnd(B, stop);
     val pause = LLVMBuildICmp(B, LLVMIntEQ, kind, k32(e, 2), "");
     emit_set_state(e, offsetof(struct cpu_warp, mask), mask);
-    emit_set_state(e, offsetof(struct cpu_warp, entry), LLVMBuildLoad2(B, e->i32, e->leave_next, ""));
+    emit_set_state(e, offsetof(struct cpu_warp, entry), LLVMBuildLoad2(B, e->t.i32, e->out.next, ""));
     emit_set_state(e, offsetof(struct cpu_warp, at),
                    LLVMBuildSelect(B, pause, k32(e, 0), LLVMBuildAdd(B, pc, k32(e, 1), ""), ""));
-    val pauses = emit_state(e, e->i32, offsetof(struct cpu_warp, pauses));
+    val pauses = emit_state(e, e->t.i32, offsetof(struct cpu_warp, pauses));
     emit_set_state(e, offsetof(struct cpu_warp, pauses),
-                   LLVMBuildSub(B, pauses, LLVMBuildZExt(B, pause, e->i32, ""), ""));
-    LLVMBuildBr(B, e->done);
+                   LLVMBuildSub(B, pauses, LLVMBuildZExt(B, pause, e->t.i32, ""), ""));
+    LLVMBuildBr(B, e->out.done);
 }
 
 static bool body(struct emit *e, int version, uint32_t b)
@@ -381,7 +384,7 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     e->b = LLVMCreateBuilderInContext(e->c);
     types(e);
     name_scopes(e);
-    e->fn = LLVMAddFunction(m, name, LLVMFunctionType(e->i32, (LLVMTypeRef[2]){e->ptr, e->ptr}, 2, 0));
+    e->fn = LLVMAddFunction(m, name, LLVMFunctionType(e->t.i32, (LLVMTypeRef[2]){e->t.ptr, e->t.ptr}, 2, 0));
     unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8),
              noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
     LLVMAddAttributeAtIndex(e->fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
@@ -397,11 +400,11 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     e->group = calloc(f->n_insts + 1, sizeof *e->group);
     e->ahead = calloc(f->n_insts + 1, sizeof *e->ahead);
     e->turns = calloc(f->n_blocks + 1, sizeof *e->turns);
-    e->serials = calloc(f->n_serials + 1, sizeof *e->serials);
-    e->lane_vars = calloc(f->n_regs + 1, sizeof *e->lane_vars);
-    e->lane_rooms = calloc(f->n_serials ? f->n_insts : 1, sizeof *e->lane_rooms);
-    bool ok = e->lane_rooms && e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead &&
-              e->turns && e->serials && e->lane_vars;
+    e->serial.loops = calloc(f->n_serials + 1, sizeof *e->serial.loops);
+    e->serial.vars = calloc(f->n_regs + 1, sizeof *e->serial.vars);
+    e->serial.rooms = calloc(f->n_serials ? f->n_insts : 1, sizeof *e->serial.rooms);
+    bool ok = e->serial.rooms && e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead &&
+              e->turns && e->serial.loops && e->serial.vars;
     for (int v = 0; v < VERSIONS; v++) {
         e->bb[v] = calloc(f->n_blocks + 1, sizeof *e->bb[v]);
         e->built[v] = calloc(f->n_blocks + 1, 1);
@@ -423,9 +426,9 @@ void emit_finish(struct emit *e)
     free(e->group);
     free(e->ahead);
     free(e->turns);
-    free(e->serials);
-    free(e->lane_vars);
-    free(e->lane_rooms);
+    free(e->serial.loops);
+    free(e->serial.vars);
+    free(e->serial.rooms);
     for (int v = 0; v < VERSIONS; v++) {
         free(e->bb[v]);
         free(e->built[v]);
@@ -438,15 +441,15 @@ bool mg_emit_function(LLVMModuleRef m, struct cpu_func *f, const char *name)
     struct emit em = {.f = f}, *e = &em;
     bool ok = emit_begin(e, m, f, name);
     if (ok) {
-        e->done = emit_block(e, "done");
-        e->tail = emit_block(e, "tail");
+        e->out.done = emit_block(e, "done");
+        e->out.tail = emit_block(e, "tail");
         emit_state_vars(e);
-        LLVMBuildStore(B, emit_field(e, e->i32, offsetof(struct cpu_call, warp)), e->at_warp);
+        LLVMBuildStore(B, emit_field(e, e->t.i32, offsetof(struct cpu_call, warp)), e->at_warp);
         e->next_warp = emit_block(e, "warp");
         LLVMBuildBr(B, e->next_warp);
         LLVMPositionBuilderAtEnd(B, e->next_warp);
         begin_warp(e);
-        val which = emit_state(e, e->i32, offsetof(struct cpu_warp, entry));
+        val which = emit_state(e, e->t.i32, offsetof(struct cpu_warp, entry));
         LLVMBasicBlockRef bad = emit_block(e, "bad");
         val sw = LLVMBuildSwitch(B, which, bad, 8);
         LLVMPositionBuilderAtEnd(B, bad);
@@ -461,7 +464,7 @@ bool mg_emit_function(LLVMModuleRef m, struct cpu_func *f, const char *name)
         ok = emit_bodies(e);
         emit_leave_blocks(e);
         leave_tail(e);
-        LLVMPositionBuilderAtEnd(B, e->done);
+        LLVMPositionBuilderAtEnd(B, e->out.done);
         end_warp(e);
     }
     emit_finish(e);

@@ -44,18 +44,66 @@ struct leave {
     bool used;
 }; /* over all places that leave the block */
 
+struct emit_types { /* i*, f*, ptr: of one lane; v*: of 32 */
+    LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, voidt;
+    LLVMTypeRef v1, v32, v64, vf32, vf64;
+};
+
+struct emit_alias {       /* metadata: what accesses belong to */
+    val program, counted; /* memory of the program and nothing else; the array of counts */
+    val both, nothing;    /* both; an empty node */
+    unsigned invariant;   /* the kind that takes it: a load of what never changes during a call */
+};
+
+struct emit_args { /* fields of struct cpu_call, loaded at entry */
+    val ops, ranges, params, shared, shared_bytes, outside, alone, n_warps;
+};
+
+struct emit_out { /* the way out: allocas, and the blocks that lead there */
+    val pc, mask, next, from;
+    val stop; /* 0 out, 1 barrier, 2 pause */
+    LLVMBasicBlockRef done, tail;
+};
+
+struct emit_room { /* lanes.c, single.c: allocas for vectors that are read lane by lane */
+    val at[3];
+    val table; /* 32 lanes of up to 32 bytes */
+    LLVMBasicBlockRef few_end;
+};
+
+struct lane_room {            /* of an operation, allocas */
+    val minus, n;             /* what it may access, minus its begin */
+    val rounds, word, passes; /* of CPU_LEADER: the rounds in which lanes have been here, 64 of them of this
+                                 lane; how often lanes have */
+    LLVMBasicBlockRef look;
+};
+
+struct emit_serial {           /* loops lane by lane (serial.c); values are allocas */
+    struct serial_code *loops; /* by loop */
+    val *vars;                 /* registers of the lane that runs */
+    struct lane_room *rooms;   /* by operation */
+    val lane, limit;           /* limit: how often it may jump back */
+    val rounds, least;         /* how often it still may, the least that any may */
+    val turn;                  /* the round's bit in a word */
+    val passed, total, most;   /* rounds that this lane, all, and the longest have begun */
+    bool sure;                 /* the code for lanes of which more is known is made */
+    val all_sure, foresees;    /* it is to be run; the next lane's loads may be fetched */
+    LLVMBasicBlockRef over;
+};
+
 struct emit {
     struct cpu_func *f;
     LLVMContextRef c;
     LLVMModuleRef m;
     LLVMBuilderRef b;
+    struct emit_types t;
+    struct emit_alias alias;
+    struct emit_args arg;
+    struct emit_out out;
+    struct emit_room room;
+    struct emit_serial serial;
+    struct whole *whole; /* whole CTAs (whole.c); NULL otherwise */
     val fn, call, counts;
-    LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, voidt;
-    LLVMTypeRef v1, v32, v64, vf32, vf64;
-    val program, counted, both, nothing; /* metadata: what the program's accesses belong to and nothing else does; the
-                                            array of counts; both; an empty node */
-    unsigned invariant;                  /* the kind that takes it: a load of what never changes during a call */
-    val ops, ranges, params, shared, shared_bytes, outside, alone, n_warps;
     val at_warp;     /* alloca: the warp that runs */
     val warp, state; /* of that warp */
     LLVMBasicBlockRef next_warp;
@@ -65,27 +113,6 @@ struct emit {
     struct leave *leaves; /* by block, for both versions */
     val *pend;
     val cur, live, budget;
-    val leave_pc, leave_mask, leave_next, leave_stop, leave_from; /* allocas; stop: 0 out, 1 barrier, 2 pause */
-    LLVMBasicBlockRef done, tail;
-    val lane_room[3]; /* lanes.c */
-    val lane_table;   /* single.c: 32 lanes of up to 32 bytes */
-    LLVMBasicBlockRef few_end;
-    struct serial_code *serials; /* serial.c, by loop */
-    val *lane_vars;              /* allocas: registers of the lane that runs */
-    struct lane_room {
-        val minus, n, rounds, word, passes;
-        LLVMBasicBlockRef look;
-    } * lane_rooms; /* by operation, allocas: what it may access, minus its begin; of CPU_LEADER: the rounds in which
-                       lanes have been here, 64 of them of this lane; how often lanes have */
-    val lane, limit, rounds, least; /* how often it may jump back, and (allocas) still may, the least that any may */
-    val turn, passed, total,
-        most; /* allocas: the round's bit in a word; rounds that this lane, all, and the longest have begun */
-    bool sure;
-    val all_sure, foresees; /* the code for lanes of which more is known is made; allocas: it is to be run; the next
-                               lane's loads may be fetched */
-    LLVMBasicBlockRef lane_over;
-    /* whole CTAs (whole.c); NULL otherwise */
-    struct whole *whole;
     /* where we are */
     int version;
     uint32_t block;
@@ -93,10 +120,11 @@ struct emit {
     uint32_t ix;
     val mask, lanes; /* of the running set: i32, <32 x i1>; NULL in the full version */
     uint64_t *scratch;
-    val (*group)[2];     /* by operation: host pointers of the accesses that it checks */
-    struct ahead *ahead; /* by operation */
+    /* by operation */
+    val (*group)[2]; /* host pointers of the accesses that it checks */
+    struct ahead *ahead;
     struct turn *turns;
-    uint32_t *checked; /* by operation: 1 + the one whose check stands for it too */
+    uint32_t *checked; /* 1 + the one whose check stands for it too */
 };
 
 /* values.c */

@@ -185,7 +185,7 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
         fprintf(
             stderr,
             "margay cpu: %s, %u operations, %u loops lane by lane, %u IR instructions (%u after the passes): %.1f ms IR, %.1f passes, %.1f code\n",
-            whole ? "whole CTAs" : "warps", whole ? f->whole_ops : f->n_insts, f->n_serials, n_ir, n_left, t_emit,
+            whole ? "whole CTAs" : "warps", whole ? f->region.n_ops : f->n_insts, f->n_serials, n_ir, n_left, t_emit,
             t_passes, lap(&clock));
     LLVMDisposeModule(m);
     LLVMContextDispose(c);

@@ -9,32 +9,32 @@
 
 static val k32(struct emit *e, uint64_t v)
 {
-    return LLVMConstInt(e->i32, v, 0);
+    return LLVMConstInt(e->t.i32, v, 0);
 }
 static val k64(struct emit *e, uint64_t v)
 {
-    return LLVMConstInt(e->i64, v, 0);
+    return LLVMConstInt(e->t.i64, v, 0);
 }
 
 /* Room for 32 lanes, one for each use: addresses, values, results. */
 val emit_room(struct emit *e, unsigned use)
 {
-    if (e->lane_room[use]) return e->lane_room[use];
+    if (e->room.at[use]) return e->room.at[use];
     LLVMBasicBlockRef here = LLVMGetInsertBlock(B), first = LLVMGetEntryBasicBlock(e->fn);
     val at = LLVMGetFirstInstruction(first);
     if (at)
         LLVMPositionBuilderBefore(B, at);
     else
         LLVMPositionBuilderAtEnd(B, first);
-    e->lane_room[use] = LLVMBuildAlloca(B, e->v64, "");
-    LLVMSetAlignment(e->lane_room[use], 64);
+    e->room.at[use] = LLVMBuildAlloca(B, e->t.v64, "");
+    LLVMSetAlignment(e->room.at[use], 64);
     LLVMPositionBuilderAtEnd(B, here);
-    return e->lane_room[use];
+    return e->room.at[use];
 }
 
 val emit_lane_of(struct emit *e, LLVMTypeRef t, val array, val lane)
 {
-    val ix = LLVMBuildZExt(B, lane, e->i64, "");
+    val ix = LLVMBuildZExt(B, lane, e->t.i64, "");
     return LLVMBuildGEP2(B, t, array, &ix, 1, "");
 }
 
@@ -51,10 +51,10 @@ val emit_begin_lanes(struct emit *e, struct lane_loop *l, val mask)
     l->on = emit_block(e, "lanes");
     LLVMBuildBr(B, l->head);
     LLVMPositionBuilderAtEnd(B, l->head);
-    l->mask = LLVMBuildPhi(B, e->i32, "");
+    l->mask = LLVMBuildPhi(B, e->t.i32, "");
     LLVMAddIncoming(l->mask, &mask, &before, 1);
-    val args[2] = {l->mask, LLVMConstInt(e->i1, 1, 0)};
-    return emit_intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2);
+    val args[2] = {l->mask, LLVMConstInt(e->t.i1, 1, 0)};
+    return emit_intrinsic(e, "llvm.cttz", &e->t.i32, 1, args, 2);
 }
 
 void emit_end_lanes(struct emit *e, struct lane_loop *l)
@@ -93,16 +93,18 @@ static val combined(struct emit *e, const struct cpu_inst *in, val old, val x)
 /* off: 64 bits; returns what was there. */
 static val change(struct emit *e, val off, val x)
 {
-    val p = LLVMBuildGEP2(B, e->i8, e->shared, &off, 1, ""), old = emit_program(e, LLVMBuildLoad2(B, e->i32, p, ""));
+    val p = LLVMBuildGEP2(B, e->t.i8, e->arg.shared, &off, 1, ""),
+        old = emit_program(e, LLVMBuildLoad2(B, e->t.i32, p, ""));
     emit_program(e, LLVMBuildStore(B, combined(e, e->in, old, x), p));
     return old;
 }
 
 static void one_lane(struct emit *e, val lane, val at, val value, val uniform, val result)
 {
-    val off = LLVMBuildZExt(B, LLVMBuildLoad2(B, e->i32, emit_lane_of(e, e->i32, at, lane), ""), e->i64, "");
-    val old = change(e, off, uniform ? uniform : LLVMBuildLoad2(B, e->i32, emit_lane_of(e, e->i32, value, lane), ""));
-    if (result) LLVMBuildStore(B, old, emit_lane_of(e, e->i32, result, lane));
+    val off = LLVMBuildZExt(B, LLVMBuildLoad2(B, e->t.i32, emit_lane_of(e, e->t.i32, at, lane), ""), e->t.i64, "");
+    val old =
+        change(e, off, uniform ? uniform : LLVMBuildLoad2(B, e->t.i32, emit_lane_of(e, e->t.i32, value, lane), ""));
+    if (result) LLVMBuildStore(B, old, emit_lane_of(e, e->t.i32, result, lane));
 }
 
 /* Lane k of 32 words, as 64 bits: two come out of a vector at once. */
@@ -116,10 +118,11 @@ static val lane_word(struct emit *e, val pairs, uint32_t k)
  * vector stored there. */
 static void all_lanes(struct emit *e, val at, val value, val uniform)
 {
-    LLVMTypeRef t = LLVMVectorType(e->i64, 16);
+    LLVMTypeRef t = LLVMVectorType(e->t.i64, 16);
     val places = LLVMBuildBitCast(B, at, t, ""), values = value ? LLVMBuildBitCast(B, value, t, "") : NULL;
     for (uint32_t k = 0; k < 32; k++)
-        change(e, lane_word(e, places, k), uniform ? uniform : LLVMBuildTrunc(B, lane_word(e, values, k), e->i32, ""));
+        change(e, lane_word(e, places, k),
+               uniform ? uniform : LLVMBuildTrunc(B, lane_word(e, values, k), e->t.i32, ""));
 }
 
 bool emit_is_live_after(struct emit *e, uint32_t reg)
@@ -139,8 +142,8 @@ static void set_result(struct emit *e, LLVMTypeRef t, val room)
 /* As emu_mark_suspect. */
 static void mark_suspect(struct emit *e)
 {
-    val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, emit_frame(e), offsetof(struct emu_frame, w)), "");
-    LLVMBuildStore(B, LLVMConstInt(e->i8, 1, 0), emit_at(e, w, offsetof(struct emu_warp, suspect)));
+    val w = LLVMBuildLoad2(B, e->t.ptr, emit_at(e, emit_frame(e), offsetof(struct emu_frame, w)), "");
+    LLVMBuildStore(B, LLVMConstInt(e->t.i8, 1, 0), emit_at(e, w, offsetof(struct emu_warp, suspect)));
 }
 
 static bool is_uniform(struct emit *e, uint32_t reg)
@@ -153,7 +156,7 @@ static void emit_shared_atomic(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
     val many = emit_address(e, in, true, 0), lanes = in->guard ? emit_active(e) : emit_lanes(e);
-    val ok = emit_all_inside(e, many, k64(e, 0), e->shared_bytes, 4, lanes), cached = e->lanes;
+    val ok = emit_all_inside(e, many, k64(e, 0), e->arg.shared_bytes, 4, lanes), cached = e->lanes;
     if (e->f->static_shared >= 4) /* masked addresses are surely inside: that is seen from the constant */
         ok = LLVMBuildOr(B, emit_all_inside(e, many, k64(e, 0), k64(e, e->f->static_shared), 4, lanes), ok, "");
     LLVMBasicBlockRef fast = emit_block(e, "atomic"), slow = emit_block(e, "elsewhere"), next = emit_block(e, "done");
@@ -166,7 +169,7 @@ static void emit_shared_atomic(struct emit *e)
     e->lanes = cached;
     val at = emit_room(e, 0), value = NULL, uniform = NULL,
         result = in->d && emit_is_live_after(e, in->d) ? emit_room(e, 2) : NULL,
-        places = LLVMBuildTrunc(B, many, e->v32, ""), values = NULL;
+        places = LLVMBuildTrunc(B, many, e->t.v32, ""), values = NULL;
     if (is_uniform(e, in->s[1]))
         uniform = emit_scalar(e, in->s[1], 0, false);
     else
@@ -179,7 +182,7 @@ static void emit_shared_atomic(struct emit *e)
         all_lanes(e, places, values, uniform);
     else if (lanes) {
         struct lane_loop l;
-        val mask = LLVMBuildBitCast(B, lanes, e->i32, "");
+        val mask = LLVMBuildBitCast(B, lanes, e->t.i32, "");
         LLVMBasicBlockRef some = emit_block(e, "some"), none = emit_block(e, "none");
         LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, mask, k32(e, 0), ""), some, none);
         LLVMPositionBuilderAtEnd(B, some);
@@ -191,7 +194,7 @@ static void emit_shared_atomic(struct emit *e)
         LLVMBasicBlockRef before = LLVMGetInsertBlock(B), head = emit_block(e, "lane"), on = emit_block(e, "lanes");
         LLVMBuildBr(B, head);
         LLVMPositionBuilderAtEnd(B, head);
-        val i = LLVMBuildPhi(B, e->i32, ""), zero = k32(e, 0);
+        val i = LLVMBuildPhi(B, e->t.i32, ""), zero = k32(e, 0);
         LLVMAddIncoming(i, &zero, &before, 1);
         for (uint32_t k = 0; k < 4; k++) one_lane(e, LLVMBuildAdd(B, i, k32(e, k), ""), at, value, uniform, result);
         val step = LLVMBuildAdd(B, i, k32(e, 4), "");
@@ -199,7 +202,7 @@ static void emit_shared_atomic(struct emit *e)
         LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, step, k32(e, 32), ""), head, on);
         LLVMPositionBuilderAtEnd(B, on);
     }
-    if (result) set_result(e, e->v32, result);
+    if (result) set_result(e, e->t.v32, result);
     if (in->waits) mark_suspect(e);
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, next);
@@ -234,8 +237,8 @@ static val change_global(struct emit *e, val at, val x)
 {
     LLVMAtomicRMWBinOp op = host_operation(e->in);
     LLVMTypeRef word = LLVMTypeOf(x);
-    if (op == LLVMAtomicRMWBinOpFAdd) x = LLVMBuildBitCast(B, x, e->in->bytes == 4 ? e->f32 : e->f64, "");
-    val old = emit_program(e, LLVMBuildAtomicRMW(B, op, LLVMBuildIntToPtr(B, at, e->ptr, ""), x,
+    if (op == LLVMAtomicRMWBinOpFAdd) x = LLVMBuildBitCast(B, x, e->in->bytes == 4 ? e->t.f32 : e->t.f64, "");
+    val old = emit_program(e, LLVMBuildAtomicRMW(B, op, LLVMBuildIntToPtr(B, at, e->t.ptr, ""), x,
                                                  LLVMAtomicOrderingSequentiallyConsistent, 0));
     return op == LLVMAtomicRMWBinOpFAdd ? LLVMBuildBitCast(B, old, word, "") : old;
 }
@@ -244,8 +247,8 @@ static val change_global(struct emit *e, val at, val x)
 static val sum_of(struct emit *e, LLVMTypeRef t, val values, val uniform, val lanes)
 {
     if (uniform) {
-        val mask = lanes ? LLVMBuildBitCast(B, lanes, e->i32, "") : k32(e, UINT32_MAX),
-            n = emit_intrinsic(e, "llvm.ctpop", &e->i32, 1, &mask, 1);
+        val mask = lanes ? LLVMBuildBitCast(B, lanes, e->t.i32, "") : k32(e, UINT32_MAX),
+            n = emit_intrinsic(e, "llvm.ctpop", &e->t.i32, 1, &mask, 1);
         return LLVMBuildMul(B, uniform, LLVMBuildZExtOrBitCast(B, n, t, ""), "");
     }
     LLVMTypeRef vt = LLVMTypeOf(values);
@@ -259,13 +262,13 @@ static void add_wide(struct emit *e, val base, val values, val uniform)
 {
     unsigned bytes = e->in->bytes, n = 16 / bytes;
     bool real = host_operation(e->in) == LLVMAtomicRMWBinOpFAdd;
-    LLVMTypeRef lane = real         ? bytes == 4 ? e->f32 : e->f64
-                       : bytes == 4 ? e->i32
-                                    : e->i64,
+    LLVMTypeRef lane = real         ? bytes == 4 ? e->t.f32 : e->t.f64
+                       : bytes == 4 ? e->t.i32
+                                    : e->t.i64,
                 part = LLVMVectorType(lane, n), wide = LLVMIntTypeInContext(e->c, 128);
     values = LLVMBuildBitCast(B, values ? values : emit_splat(e, uniform), LLVMVectorType(lane, 32), "");
     for (unsigned k = 0; k < 32; k += n) {
-        val pick[4], p = LLVMBuildIntToPtr(B, LLVMBuildAdd(B, base, k64(e, (uint64_t)k * bytes), ""), e->ptr, "");
+        val pick[4], p = LLVMBuildIntToPtr(B, LLVMBuildAdd(B, base, k64(e, (uint64_t)k * bytes), ""), e->t.ptr, "");
         for (unsigned i = 0; i < n; i++) pick[i] = k32(e, k + i);
         val x = LLVMBuildShuffleVector(B, values, LLVMGetUndef(LLVMTypeOf(values)), LLVMConstVector(pick, n), "");
         val first = emit_program(e, LLVMBuildLoad2(B, part, p, ""));
@@ -314,8 +317,8 @@ static void change_each(struct emit *e, val many, val lanes, val result, val val
     store_room(e, many, at);
     if (values) store_room(e, values, kept);
     struct lane_loop l;
-    val lane = emit_begin_lanes(e, &l, lanes ? LLVMBuildBitCast(B, lanes, e->i32, "") : k32(e, UINT32_MAX));
-    val old = change_global(e, LLVMBuildLoad2(B, e->i64, emit_lane_of(e, e->i64, at, lane), ""),
+    val lane = emit_begin_lanes(e, &l, lanes ? LLVMBuildBitCast(B, lanes, e->t.i32, "") : k32(e, UINT32_MAX));
+    val old = change_global(e, LLVMBuildLoad2(B, e->t.i64, emit_lane_of(e, e->t.i64, at, lane), ""),
                             uniform ? uniform : LLVMBuildLoad2(B, t, emit_lane_of(e, t, kept, lane), ""));
     if (result) LLVMBuildStore(B, old, emit_lane_of(e, t, result, lane));
     emit_end_lanes(e, &l);
@@ -370,7 +373,7 @@ static void emit_global_atomic(struct emit *e)
     LLVMBasicBlockRef none = lanes ? emit_block(e, "none") : NULL;
     if (lanes) { /* nobody's address has been looked at where nobody goes */
         LLVMBasicBlockRef some = emit_block(e, "some");
-        LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, LLVMBuildBitCast(B, lanes, e->i32, ""), k32(e, 0), ""), some,
+        LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, LLVMBuildBitCast(B, lanes, e->t.i32, ""), k32(e, 0), ""), some,
                         none);
         LLVMPositionBuilderAtEnd(B, some);
     }
@@ -379,7 +382,7 @@ static void emit_global_atomic(struct emit *e)
         LLVMBuildBr(B, none);
         LLVMPositionBuilderAtEnd(B, none);
     }
-    if (result) set_result(e, in->bytes == 4 ? e->v32 : e->v64, result);
+    if (result) set_result(e, in->bytes == 4 ? e->t.v32 : e->t.v64, result);
     if (in->waits) mark_suspect(e);
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, next);
@@ -404,9 +407,9 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val
     struct lane_loop l;
     LLVMBasicBlockRef few = emit_block(e, "few"), more = emit_block(e, "more"), next = emit_block(e, "accessed");
     LLVMTypeRef vt = LLVMVectorType(t, 32);
-    val mask = LLVMBuildBitCast(B, lanes, e->i32, ""), addresses = emit_room(e, 0),
+    val mask = LLVMBuildBitCast(B, lanes, e->t.i32, ""), addresses = emit_room(e, 0),
         values = value ? emit_room(e, 1) : NULL;
-    val n = emit_intrinsic(e, "llvm.ctpop", &e->i32, 1, &mask, 1), less = LLVMBuildSub(B, n, k32(e, 1), "");
+    val n = emit_intrinsic(e, "llvm.ctpop", &e->t.i32, 1, &mask, 1), less = LLVMBuildSub(B, n, k32(e, 1), "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, less, k32(e, FEW), ""), few, more);
     LLVMPositionBuilderAtEnd(B, few);
     store_room(e, at, addresses);
@@ -417,9 +420,9 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val
         so_far = LLVMBuildPhi(B, vt, "");
         LLVMPositionBuilderAtEnd(B, l.head);
     }
-    val a = LLVMBuildLoad2(B, e->i64, emit_lane_of(e, e->i64, addresses, lane), "");
-    val p = e->in->where == EMU_AT_SHARED ? LLVMBuildGEP2(B, e->i8, e->shared, &a, 1, "")
-                                          : LLVMBuildIntToPtr(B, a, e->ptr, "");
+    val a = LLVMBuildLoad2(B, e->t.i64, emit_lane_of(e, e->t.i64, addresses, lane), "");
+    val p = e->in->where == EMU_AT_SHARED ? LLVMBuildGEP2(B, e->t.i8, e->arg.shared, &a, 1, "")
+                                          : LLVMBuildIntToPtr(B, a, e->t.ptr, "");
     if (value)
         emit_single(e, LLVMBuildStore(B, LLVMBuildLoad2(B, t, emit_lane_of(e, t, values, lane), ""), p),
                     e->in->bytes * e->in->vec);
@@ -432,7 +435,7 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val
         LLVMAddIncoming(so_far, loaded, &here, 1);
     }
     emit_end_lanes(e, &l);
-    e->few_end = LLVMGetInsertBlock(B);
+    e->room.few_end = LLVMGetInsertBlock(B);
     LLVMPositionBuilderAtEnd(B, more);
     return next;
 }

@@ -13,24 +13,24 @@
 
 static val k64(struct emit *e, uint64_t v)
 {
-    return LLVMConstInt(e->i64, v, 0);
+    return LLVMConstInt(e->t.i64, v, 0);
 }
 static val k32(struct emit *e, uint64_t v)
 {
-    return LLVMConstInt(e->i32, v, 0);
+    return LLVMConstInt(e->t.i32, v, 0);
 }
 
 /* Number of the lowest active lane. */
 static val first_lane(struct emit *e, val mask)
 {
-    val args[2] = {mask, LLVMConstInt(e->i1, !e->in->guard, 0)};
-    return emit_intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2);
+    val args[2] = {mask, LLVMConstInt(e->t.i1, !e->in->guard, 0)};
+    return emit_intrinsic(e, "llvm.cttz", &e->t.i32, 1, args, 2);
 }
 
 static val active_bits(struct emit *e)
 {
     val a = e->in->guard ? emit_active(e) : NULL;
-    return a ? LLVMBuildBitCast(B, a, e->i32, "") : emit_mask(e);
+    return a ? LLVMBuildBitCast(B, a, e->t.i32, "") : emit_mask(e);
 }
 
 /* ---- calls of the emulator's functions ---------------------------------------------------------------- */
@@ -80,14 +80,14 @@ static void each_written(struct emit *e, const struct cpu_inst *in, void (*fn)(s
 
 val emit_op_address(struct emit *e)
 {
-    return emit_at(e, e->ops, (uint64_t)e->ix * sizeof(struct emu_op));
+    return emit_at(e, e->arg.ops, (uint64_t)e->ix * sizeof(struct emu_op));
 }
 
 static void plain_call(struct emit *e, val mask)
 {
-    LLVMTypeRef args_t[3] = {e->ptr, e->ptr, e->i32};
-    val op = emit_op_address(e), fn = LLVMBuildLoad2(B, e->ptr, op, ""), args[3] = {op, emit_regs(e), mask};
-    LLVMBuildCall2(B, LLVMFunctionType(e->voidt, args_t, 3, 0), fn, args, 3, "");
+    LLVMTypeRef args_t[3] = {e->t.ptr, e->t.ptr, e->t.i32};
+    val op = emit_op_address(e), fn = LLVMBuildLoad2(B, e->t.ptr, op, ""), args[3] = {op, emit_regs(e), mask};
+    LLVMBuildCall2(B, LLVMFunctionType(e->t.voidt, args_t, 3, 0), fn, args, 3, "");
 }
 
 /* The emulator's function for this operation. It applies the guard itself. */
@@ -145,7 +145,7 @@ static bool shuffle(struct emit *e)
         !constant(e, in->s[2], &c) || !in->s[0])
         return false;
     for (uint32_t i = 0; i < 32; i++) {
-        good[i] = LLVMConstInt(e->i1, shfl_source(in->mode, i, b, c, &from), 0);
+        good[i] = LLVMConstInt(e->t.i1, shfl_source(in->mode, i, b, c, &from), 0);
         pick[i] = k32(e, from);
     }
     val v = emit_vec(e, in->s[0], in->d && e->f->regs[in->d - 1].lazy);
@@ -159,7 +159,7 @@ static bool vote(struct emit *e, val active)
 {
     const struct cpu_inst *in = e->in;
     if (in->sub != EMU_SYNC_VOTE || !in->d || !in->s[0]) return false;
-    val p = LLVMBuildBitCast(B, emit_vec(e, in->s[0], true), e->i32, ""), r;
+    val p = LLVMBuildBitCast(B, emit_vec(e, in->s[0], true), e->t.i32, ""), r;
     if (in->imm) p = LLVMBuildNot(B, p, "");
     p = LLVMBuildAnd(B, p, active, "");
     val all = LLVMBuildICmp(B, LLVMIntEQ, p, active, ""), any = LLVMBuildICmp(B, LLVMIntNE, p, k32(e, 0), "");
@@ -189,12 +189,12 @@ void emit_sync(struct emit *e)
         LLVMPositionBuilderAtEnd(B, run);
     }
     if (!mreg || e->f->regs[mreg - 1].shape.varying) { /* members differ between lanes: not here */
-        emit_leave_if(e, LLVMConstInt(e->i1, 1, 0));
+        emit_leave_if(e, LLVMConstInt(e->t.i1, 1, 0));
     } else {
         members = emit_scalar(e, mreg, 0, false);
-        val missing = LLVMBuildAnd(B, members, LLVMBuildLoad2(B, e->i32, e->live, ""), "");
+        val missing = LLVMBuildAnd(B, members, LLVMBuildLoad2(B, e->t.i32, e->live, ""), "");
         missing = LLVMBuildAnd(B, missing, LLVMBuildNot(B, active, ""), "");
-        missing = LLVMBuildOr(B, missing, e->outside, "");
+        missing = LLVMBuildOr(B, missing, e->arg.outside, "");
         emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, missing, k32(e, 0), ""));
     }
     if (shuffle(e) || vote(e, active)) {
@@ -206,11 +206,11 @@ void emit_sync(struct emit *e)
     }
     each_reg(e, in, emit_spill);
     each_written(e, in, before_write);
-    val host = emit_field(e, e->ptr, offsetof(struct cpu_call, host));
-    val fn = LLVMBuildLoad2(B, e->ptr, emit_at(e, host, offsetof(struct cpu_host, sync)), "");
-    LLVMTypeRef args_t[3] = {e->ptr, e->ptr, e->i32};
+    val host = emit_field(e, e->t.ptr, offsetof(struct cpu_call, host));
+    val fn = LLVMBuildLoad2(B, e->t.ptr, emit_at(e, host, offsetof(struct cpu_host, sync)), "");
+    LLVMTypeRef args_t[3] = {e->t.ptr, e->t.ptr, e->t.i32};
     val args[3] = {emit_op_address(e), emit_regs(e), active};
-    LLVMBuildCall2(B, LLVMFunctionType(e->voidt, args_t, 3, 0), fn, args, 3, "");
+    LLVMBuildCall2(B, LLVMFunctionType(e->t.voidt, args_t, 3, 0), fn, args, 3, "");
     each_written(e, in, after_write);
     if (run) {
         LLVMBuildBr(B, next);
@@ -257,12 +257,12 @@ void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size)
 {
     if (in->where == EMU_AT_SHARED) {
         *lo = k64(e, 0);
-        *size = e->shared_bytes;
+        *size = e->arg.shared_bytes;
         return;
     }
-    val r = emit_at(e, e->ranges, (uint64_t)in->cache * sizeof(struct emu_range));
-    *lo = LLVMBuildLoad2(B, e->i64, emit_at(e, r, offsetof(struct emu_range, lo)), "");
-    val hi = LLVMBuildLoad2(B, e->i64, emit_at(e, r, offsetof(struct emu_range, hi)), "");
+    val r = emit_at(e, e->arg.ranges, (uint64_t)in->cache * sizeof(struct emu_range));
+    *lo = LLVMBuildLoad2(B, e->t.i64, emit_at(e, r, offsetof(struct emu_range, lo)), "");
+    val hi = LLVMBuildLoad2(B, e->t.i64, emit_at(e, r, offsetof(struct emu_range, hi)), "");
     *size = LLVMBuildSub(B, hi, *lo, "");
 }
 
@@ -271,7 +271,7 @@ static val inside(struct emit *e, const struct access *a, val from, val span, un
 {
     val two[2] = {a->size, LLVMBuildSub(B, span, k64(e, 1), "")};
     val ok = LLVMBuildICmp(B, LLVMIntULT, LLVMBuildSub(B, from, a->lo, ""),
-                           emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, two, 2), "");
+                           emit_intrinsic(e, "llvm.usub.sat", &e->t.i64, 1, two, 2), "");
     if (align > 1) {
         val low = LLVMBuildAnd(B, from, k64(e, align - 1), "");
         ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntEQ, low, k64(e, 0), ""), "");
@@ -283,25 +283,25 @@ val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes,
 {
     val off = LLVMBuildSub(B, many, emit_splat(e, lo), ""), two[2] = {limit, k64(e, bytes - 1)};
     val good =
-        LLVMBuildICmp(B, LLVMIntULT, off, emit_splat(e, emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, two, 2)), "");
+        LLVMBuildICmp(B, LLVMIntULT, off, emit_splat(e, emit_intrinsic(e, "llvm.usub.sat", &e->t.i64, 1, two, 2)), "");
     if (bytes > 1) {
         val low = LLVMBuildAnd(B, many, emit_int(e, EMU_D, bytes - 1, true), "");
         good = LLVMBuildAnd(B, good, LLVMBuildICmp(B, LLVMIntEQ, low, emit_int(e, EMU_D, 0, true), ""), "");
     }
     val bad = LLVMBuildNot(B, good, "");
     if (lanes) bad = LLVMBuildAnd(B, bad, lanes, "");
-    return LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, bad, e->i32, ""), k32(e, 0), "");
+    return LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, bad, e->t.i32, ""), k32(e, 0), "");
 }
 
 val emit_host_pointer(struct emit *e, const struct cpu_inst *in, val at)
 {
-    if (in->where != EMU_AT_SHARED) return LLVMBuildIntToPtr(B, at, e->ptr, "");
-    return LLVMBuildGEP2(B, e->i8, e->shared, &at, 1, "");
+    if (in->where != EMU_AT_SHARED) return LLVMBuildIntToPtr(B, at, e->t.ptr, "");
+    return LLVMBuildGEP2(B, e->t.i8, e->arg.shared, &at, 1, "");
 }
 
 LLVMTypeRef emit_mem_type(struct emit *e, unsigned bytes)
 {
-    return bytes == 1 ? e->i8 : bytes == 2 ? e->i16 : bytes == 4 ? e->i32 : e->i64;
+    return bytes == 1 ? e->t.i8 : bytes == 2 ? e->t.i16 : bytes == 4 ? e->t.i32 : e->t.i64;
 }
 
 /* From the memory's element to the register's lane. */
@@ -309,7 +309,7 @@ val emit_extended(struct emit *e, const struct cpu_inst *in, val v, bool vec)
 {
     LLVMTypeRef to = emit_type(e, is_wide(in->elem) ? EMU_D : EMU_W, vec);
     if (in->elem == EMU_E_S8H) {
-        LLVMTypeRef h = vec ? LLVMVectorType(e->i16, (unsigned)LLVMGetVectorSize(LLVMTypeOf(v))) : e->i16;
+        LLVMTypeRef h = vec ? LLVMVectorType(e->t.i16, (unsigned)LLVMGetVectorSize(LLVMTypeOf(v))) : e->t.i16;
         v = LLVMBuildSExt(B, v, h, "");
         return LLVMBuildZExt(B, v, to, "");
     }
@@ -416,7 +416,7 @@ static void load_linear(struct emit *e, const struct access *a)
     unsigned n = a->halves ? 16 : 32;
     val wide[2];
     if (a->exact) {
-        LLVMTypeRef vt = LLVMVectorType(t, 32), types[2] = {vt, e->ptr};
+        LLVMTypeRef vt = LLVMVectorType(t, 32), types[2] = {vt, e->t.ptr};
         val args[4] = {p[0], k32(e, in->bytes), emit_lanes(e), LLVMConstNull(vt)};
         if (in->list[0])
             set_loaded(e, in->list[0], emit_extended(e, in, masked(e, "llvm.masked.load", types, args, 1), true));
@@ -441,7 +441,7 @@ static val value(struct emit *e, uint32_t reg, unsigned bytes, bool vec, int hal
 
 static void masked_store(struct emit *e, val v, val p, unsigned align, val lanes)
 {
-    LLVMTypeRef types[2] = {LLVMTypeOf(v), e->ptr};
+    LLVMTypeRef types[2] = {LLVMTypeOf(v), e->t.ptr};
     if (!lanes) {
         emit_single(e, LLVMBuildStore(B, v, p), align);
         return;
@@ -461,8 +461,8 @@ static val half_of(struct emit *e, val v, int h)
 /* The last of the lanes in the mask, which is not 0. */
 static val last_lane(struct emit *e, val mask)
 {
-    val args[2] = {mask, LLVMConstInt(e->i1, 1, 0)};
-    return LLVMBuildSub(B, k32(e, 31), emit_intrinsic(e, "llvm.ctlz", &e->i32, 1, args, 2), "");
+    val args[2] = {mask, LLVMConstInt(e->t.i1, 1, 0)};
+    return LLVMBuildSub(B, k32(e, 31), emit_intrinsic(e, "llvm.ctlz", &e->t.i32, 1, args, 2), "");
 }
 
 /* Of each half, whose lanes all store at one place, the last active lane's. */
@@ -561,13 +561,13 @@ static val pair(struct emit *e)
     for (unsigned i = 0; i < 64; i++) pick[i] = k32(e, i / 2 + (i & 1) * 32);
     val v = LLVMBuildShuffleVector(B, value(e, e->in->list[0], 4, true, 0), value(e, e->in->list[1], 4, true, 0),
                                    LLVMConstVector(pick, 64), "");
-    return LLVMBuildBitCast(B, v, e->v64, "");
+    return LLVMBuildBitCast(B, v, e->t.v64, "");
 }
 static val part(struct emit *e, val pairs, unsigned k)
 {
     val pick[32];
     for (unsigned i = 0; i < 32; i++) pick[i] = k32(e, 2 * i + k);
-    pairs = LLVMBuildBitCast(B, pairs, LLVMVectorType(e->i32, 64), "");
+    pairs = LLVMBuildBitCast(B, pairs, LLVMVectorType(e->t.i32, 64), "");
     return LLVMBuildShuffleVector(B, pairs, LLVMGetPoison(LLVMTypeOf(pairs)), LLVMConstVector(pick, 32), "");
 }
 
@@ -583,7 +583,7 @@ static void gather_elements(struct emit *e, val at, bool paired)
 {
     const struct cpu_inst *in = e->in;
     unsigned bytes = paired ? 8 : in->bytes;
-    LLVMTypeRef t = emit_mem_type(e, bytes), vt = LLVMVectorType(t, 32), types[2] = {vt, LLVMVectorType(e->ptr, 32)};
+    LLVMTypeRef t = emit_mem_type(e, bytes), vt = LLVMVectorType(t, 32), types[2] = {vt, LLVMVectorType(e->t.ptr, 32)};
     val lanes = in->guard ? emit_active(e) : emit_lanes(e), loaded = NULL, p, v = NULL;
     bool store = in->kind == CPU_STORE;
     if (store) v = paired ? pair(e) : value(e, in->list[0], in->bytes, true, 0);
@@ -591,14 +591,14 @@ static void gather_elements(struct emit *e, val at, bool paired)
     if (store || paired || in->list[0]) both_end = emit_few(e, t, at, lanes, v, &loaded);
     if (both_end) { /* few lanes: done; the builder stands where there are many */
         LLVMBasicBlockRef many = LLVMGetInsertBlock(B);
-        LLVMPositionBuilderAtEnd(B, e->few_end);
+        LLVMPositionBuilderAtEnd(B, e->room.few_end);
         if (loaded) set_gathered(e, loaded, paired);
         LLVMBuildBr(B, both_end);
         LLVMPositionBuilderAtEnd(B, many);
     }
     if (!lanes) lanes = emit_int(e, EMU_P, 1, true);
     if (in->where == EMU_AT_SHARED)
-        p = LLVMBuildGEP2(B, e->i8, e->shared, &at, 1, "");
+        p = LLVMBuildGEP2(B, e->t.i8, e->arg.shared, &at, 1, "");
     else
         p = LLVMBuildIntToPtr(B, at, types[1], "");
     if (!store && (paired || in->list[0])) {
@@ -617,12 +617,12 @@ static void gather_elements(struct emit *e, val at, bool paired)
 static void gather_shared(struct emit *e, val at)
 {
     const struct cpu_inst *in = e->in;
-    LLVMTypeRef vt = LLVMVectorType(emit_mem_type(e, in->bytes), 32), types[2] = {vt, LLVMVectorType(e->ptr, 32)};
+    LLVMTypeRef vt = LLVMVectorType(emit_mem_type(e, in->bytes), 32), types[2] = {vt, LLVMVectorType(e->t.ptr, 32)};
     val lanes = in->guard ? emit_active(e) : emit_lanes(e);
     if (!lanes) lanes = emit_int(e, EMU_P, 1, true);
     for (unsigned k = 0; k < in->vec; k++) {
-        val off = k64(e, (uint64_t)k * in->bytes), p = LLVMBuildGEP2(B, e->i8, e->shared, &at, 1, "");
-        if (k) p = LLVMBuildGEP2(B, e->i8, p, &off, 1, "");
+        val off = k64(e, (uint64_t)k * in->bytes), p = LLVMBuildGEP2(B, e->t.i8, e->arg.shared, &at, 1, "");
+        if (k) p = LLVMBuildGEP2(B, e->t.i8, p, &off, 1, "");
         if (in->kind == CPU_LOAD) {
             val args[4] = {p, k32(e, in->bytes), lanes, LLVMGetPoison(vt)};
             if (in->list[k])
@@ -659,8 +659,8 @@ static void load_param(struct emit *e)
     for (unsigned k = 0; k < in->vec; k++) {
         if (!in->list[k]) continue;
         val v = LLVMBuildLoad2(B, emit_mem_type(e, in->bytes),
-                               emit_at(e, e->params, (uint64_t)in->off + (uint64_t)k * in->bytes), "");
-        LLVMSetMetadata(v, e->invariant, e->nothing);
+                               emit_at(e, e->arg.params, (uint64_t)in->off + (uint64_t)k * in->bytes), "");
+        LLVMSetMetadata(v, e->alias.invariant, e->alias.nothing);
         LLVMSetAlignment(v, 1);
         v = emit_extended(e, in, v, false);
         const struct cpu_reg *r = &e->f->regs[in->list[k] - 1];
@@ -742,7 +742,7 @@ static bool exact(struct emit *e, const struct plan *p, const struct cpu_inst *i
 static bool surely_inside(struct emit *e, const struct plan *p, const struct cpu_inst *in)
 {
     const struct cpu_reg *r = in->s[0] ? &e->f->regs[in->s[0] - 1] : NULL;
-    int64_t size = p->size, warps = (r ? r->step : 0) * ((int64_t)e->f->n_warps - 1),
+    int64_t size = p->size, warps = (r ? r->step : 0) * ((int64_t)e->f->region.n_warps - 1),
             lanes = (int64_t)p->s.stride * (p->s.halves ? 15 : 31);
     if (in->where != EMU_AT_SHARED || !e->whole || (r && !cpu_is_constant(r) && !r->fixed)) return false;
     for (int h = 0; h < (p->s.halves ? 2 : 1); h++) {
@@ -780,9 +780,9 @@ static void access_all(struct emit *e, const struct plan *p)
             val from = LLVMBuildAdd(B, a.at[h], k64(e, (uint64_t)(lo - in->off)), ""),
                 bytes = k64(e, span + (uint64_t)(hi - lo));
             if (exact(e, p, in)) {
-                val m = e->mask, args[2] = {m, LLVMConstInt(e->i1, 1, 0)};
-                val first = LLVMBuildZExt(B, emit_intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2), e->i64, "");
-                val off = LLVMBuildZExt(B, emit_intrinsic(e, "llvm.ctlz", &e->i32, 1, args, 2), e->i64, "");
+                val m = e->mask, args[2] = {m, LLVMConstInt(e->t.i1, 1, 0)};
+                val first = LLVMBuildZExt(B, emit_intrinsic(e, "llvm.cttz", &e->t.i32, 1, args, 2), e->t.i64, "");
+                val off = LLVMBuildZExt(B, emit_intrinsic(e, "llvm.ctlz", &e->t.i32, 1, args, 2), e->t.i64, "");
                 val idle = LLVMBuildMul(B, LLVMBuildAdd(B, first, off, ""), k64(e, p->size), "");
                 val skip = LLVMBuildMul(B, first, k64(e, p->size), "");
                 from = LLVMBuildAdd(B, from, skip, "");

@@ -13,15 +13,15 @@
 
 static val k32(struct emit *e, uint64_t v)
 {
-    return LLVMConstInt(e->i32, v, 0);
+    return LLVMConstInt(e->t.i32, v, 0);
 }
 static val k64(struct emit *e, uint64_t v)
 {
-    return LLVMConstInt(e->i64, v, 0);
+    return LLVMConstInt(e->t.i64, v, 0);
 }
 static val load32(struct emit *e, val at)
 {
-    return LLVMBuildLoad2(B, e->i32, at, "");
+    return LLVMBuildLoad2(B, e->t.i32, at, "");
 }
 static val not_zero(struct emit *e, val v)
 {
@@ -50,8 +50,8 @@ static void need(void *user, uint32_t r)
 {
     struct emit *e = user;
     const struct cpu_reg *reg = &e->f->regs[r];
-    if (!e->lane_vars[r] && !cpu_is_constant(reg))
-        e->lane_vars[r] = variable(e, emit_type(e, (enum emu_class)reg->cls, false));
+    if (!e->serial.vars[r] && !cpu_is_constant(reg))
+        e->serial.vars[r] = variable(e, emit_type(e, (enum emu_class)reg->cls, false));
 }
 static void need_def(void *user, uint32_t r, bool must)
 {
@@ -63,7 +63,7 @@ static void need_def(void *user, uint32_t r, bool must)
 
 static val lane_place(struct emit *e, uint32_t reg)
 {
-    val ix = LLVMBuildZExt(B, e->lane, e->i64, "");
+    val ix = LLVMBuildZExt(B, e->serial.lane, e->t.i64, "");
     return LLVMBuildGEP2(B, emit_type(e, (enum emu_class)e->f->regs[reg - 1].cls, false), emit_slot(e, reg), &ix, 1,
                          "");
 }
@@ -109,13 +109,13 @@ static bool is_aligned(const struct cpu_lane_access *a)
 
 static val is_inside(struct emit *e, uint32_t ix, val at)
 {
-    const struct lane_room *room = &e->lane_rooms[ix];
-    val off = LLVMBuildAdd(B, at, LLVMBuildLoad2(B, e->i64, room->minus, ""), "");
+    const struct lane_room *room = &e->serial.rooms[ix];
+    val off = LLVMBuildAdd(B, at, LLVMBuildLoad2(B, e->t.i64, room->minus, ""), "");
     val args[3] = {off, off,
                    k64(e, (uint64_t)__builtin_ctzll(
                               cpu_access_bytes(&e->f->insts[ix])))}; /* what is not aligned is far away then */
-    if (!is_aligned(access_at(loop_of(e), ix))) off = emit_intrinsic(e, "llvm.fshr", &e->i64, 1, args, 3);
-    return LLVMBuildICmp(B, LLVMIntULT, off, LLVMBuildLoad2(B, e->i64, room->n, ""), "");
+    if (!is_aligned(access_at(loop_of(e), ix))) off = emit_intrinsic(e, "llvm.fshr", &e->t.i64, 1, args, 3);
+    return LLVMBuildICmp(B, LLVMIntULT, off, LLVMBuildLoad2(B, e->t.i64, room->n, ""), "");
 }
 
 /* What the operation at ix may access: from lo on so many elements, or bytes where addresses are known to be aligned; 0
@@ -123,22 +123,22 @@ static val is_inside(struct emit *e, uint32_t ix, val at)
 static void find_room(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
-    struct lane_room *room = &e->lane_rooms[e->ix];
+    struct lane_room *room = &e->serial.rooms[e->ix];
     uint64_t size = cpu_access_bytes(in);
     val lo, bytes, zero = k64(e, 0);
     emit_bounds(e, in, &lo, &bytes);
     const struct cpu_lane_access *a = access_here(e);
     val args[2] = {bytes, k64(e, a ? a->below + a->above : 0)},
         first = LLVMBuildAdd(B, lo, k64(e, a ? a->below : 0), "");
-    val inner = emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2);
+    val inner = emit_intrinsic(e, "llvm.usub.sat", &e->t.i64, 1, args, 2);
     val n = is_aligned(a) ? LLVMBuildAnd(B, inner, k64(e, ~(size - 1)), "") : LLVMBuildUDiv(B, inner, k64(e, size), ""),
         low = lo;
     for (uint32_t k = 0; is_aligned(a) && k < a->n_params; k++) {
-        val p = LLVMBuildLoad2(B, e->i64, emit_at(e, e->params, a->params[k]), "");
+        val p = LLVMBuildLoad2(B, e->t.i64, emit_at(e, e->arg.params, a->params[k]), "");
         LLVMSetAlignment(p, 1);
         low = LLVMBuildOr(B, low, p, "");
     }
-    if (!room->minus) room->minus = variable(e, e->i64), room->n = variable(e, e->i64);
+    if (!room->minus) room->minus = variable(e, e->t.i64), room->n = variable(e, e->t.i64);
     LLVMBuildStore(B, LLVMBuildNeg(B, first, ""), room->minus);
     LLVMBuildStore(B,
                    LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, low, k64(e, size - 1), ""), zero, ""),
@@ -160,14 +160,14 @@ static val even_inside(struct emit *e, const struct cpu_lane_access *a, val lane
 {
     const struct cpu_inst *in = &e->f->insts[a->at];
     const struct cpu_shape *shape = &e->f->regs[in->s[0] - 1].shape;
-    const struct lane_room *room = &e->lane_rooms[a->at];
+    const struct lane_room *room = &e->serial.rooms[a->at];
     uint64_t step = (uint64_t)(a->step > 0 ? a->step : -a->step), size = cpu_access_bytes(in);
-    val lo = LLVMBuildNeg(B, LLVMBuildLoad2(B, e->i64, room->minus, ""), ""),
-        bytes = LLVMBuildLoad2(B, e->i64, room->n, "");
+    val lo = LLVMBuildNeg(B, LLVMBuildLoad2(B, e->t.i64, room->minus, ""), ""),
+        bytes = LLVMBuildLoad2(B, e->t.i64, room->n, "");
     if (!a->aligned) bytes = LLVMBuildMul(B, bytes, k64(e, size), "");
     if (step) {
         val args[2] = {LLVMBuildUDiv(B, bytes, k64(e, 8 * step), ""), *rounds};
-        *rounds = emit_intrinsic(e, "llvm.umin", &e->i64, 1, args, 2);
+        *rounds = emit_intrinsic(e, "llvm.umin", &e->t.i64, 1, args, 2);
         val far = LLVMBuildMul(B, *rounds, k64(e, step), "");
         bytes = LLVMBuildSub(B, bytes, far, "");
         if (a->step < 0) lo = LLVMBuildAdd(B, lo, far, "");
@@ -176,7 +176,7 @@ static val even_inside(struct emit *e, const struct cpu_lane_access *a, val lane
     if (!shape->varying && !shape->halves && shape->stride >= 0) { /* from the first lane on */
         val args[2] = {bytes, k64(e, 31 * (uint64_t)shape->stride)};
         return LLVMBuildICmp(B, LLVMIntULT, LLVMBuildSub(B, emit_address(e, in, false, 0), lo, ""),
-                             emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2), "");
+                             emit_intrinsic(e, "llvm.usub.sat", &e->t.i64, 1, args, 2), "");
     }
     return emit_all_inside(e, emit_address(e, in, true, 0), lo, bytes, 1, lanes);
 }
@@ -200,38 +200,38 @@ static bool is_even_load(const struct emit *e, const struct cpu_serial *s, uint3
 
 static void find_sure(struct emit *e, const struct cpu_serial *s, val mask)
 {
-    val lanes = emit_lanes_of(e, mask), rounds = LLVMBuildZExt(B, e->limit, e->i64, ""),
-        sure = LLVMConstInt(e->i1, 1, 0);
+    val lanes = emit_lanes_of(e, mask), rounds = LLVMBuildZExt(B, e->serial.limit, e->t.i64, ""),
+        sure = LLVMConstInt(e->t.i1, 1, 0);
     if (!has_sure(s)) return;
     for (uint32_t k = 0; k < s->n_accesses; k++) {
         const struct cpu_lane_access *a = &s->accesses[k];
         if (a->even) sure = LLVMBuildAnd(B, sure, even_inside(e, a, lanes, &rounds), "");
         if (a->leader) sure = LLVMBuildAnd(B, sure, covered(e, a, &s->accesses[a->leader - 1]), "");
     }
-    val least[2] = {LLVMBuildZExt(B, e->limit, e->i64, ""), k64(e, EVEN_ROUNDS)};
+    val least[2] = {LLVMBuildZExt(B, e->serial.limit, e->t.i64, ""), k64(e, EVEN_ROUNDS)};
     sure = LLVMBuildAnd(
-        B, sure, LLVMBuildICmp(B, LLVMIntUGE, rounds, emit_intrinsic(e, "llvm.umin", &e->i64, 1, least, 2), ""), "");
-    e->limit = LLVMBuildSelect(B, sure, LLVMBuildTrunc(B, rounds, e->i32, ""), e->limit, "");
-    if (!e->all_sure) e->all_sure = variable(e, e->i1), e->foresees = variable(e, e->i1);
-    LLVMBuildStore(B, sure, e->all_sure);
+        B, sure, LLVMBuildICmp(B, LLVMIntUGE, rounds, emit_intrinsic(e, "llvm.umin", &e->t.i64, 1, least, 2), ""), "");
+    e->serial.limit = LLVMBuildSelect(B, sure, LLVMBuildTrunc(B, rounds, e->t.i32, ""), e->serial.limit, "");
+    if (!e->serial.all_sure) e->serial.all_sure = variable(e, e->t.i1), e->serial.foresees = variable(e, e->t.i1);
+    LLVMBuildStore(B, sure, e->serial.all_sure);
     sure = LLVMBuildAnd(B, sure, LLVMBuildICmp(B, LLVMIntUGE, rounds, k64(e, FORESEEN_ROUNDS), ""), "");
     for (uint32_t k = 0; k < s->n_ahead; k++) { /* the program's own memory is not touched before its time */
         if (!is_even_load(e, s, s->ahead[k])) continue;
-        val lo = LLVMBuildNeg(B, LLVMBuildLoad2(B, e->i64, e->lane_rooms[s->ahead[k]].minus, ""), "");
-        lo = LLVMBuildSub(B, lo, emit_field(e, e->i64, offsetof(struct cpu_call, arena)), "");
+        val lo = LLVMBuildNeg(B, LLVMBuildLoad2(B, e->t.i64, e->serial.rooms[s->ahead[k]].minus, ""), "");
+        lo = LLVMBuildSub(B, lo, emit_field(e, e->t.i64, offsetof(struct cpu_call, arena)), "");
         sure = LLVMBuildAnd(
-            B, sure, LLVMBuildICmp(B, LLVMIntULT, lo, emit_field(e, e->i64, offsetof(struct cpu_call, arena[1])), ""),
+            B, sure, LLVMBuildICmp(B, LLVMIntULT, lo, emit_field(e, e->t.i64, offsetof(struct cpu_call, arena[1])), ""),
             "");
     }
-    if (s->n_ahead) LLVMBuildStore(B, sure, e->foresees);
+    if (s->n_ahead) LLVMBuildStore(B, sure, e->serial.foresees);
 }
 
 /* A function of the module's that calls the emulator's one and keeps all registers but those of vectors: seldom called,
  * and what lives in the loop should not make room for it. */
 static val rare_call(struct emit *e, LLVMTypeRef *type)
 {
-    LLVMTypeRef args_t[3] = {e->ptr, e->ptr, e->i32};
-    *type = LLVMFunctionType(e->voidt, args_t, 3, 0);
+    LLVMTypeRef args_t[3] = {e->t.ptr, e->t.ptr, e->t.i32};
+    *type = LLVMFunctionType(e->t.voidt, args_t, 3, 0);
     val fn = LLVMGetNamedFunction(e->m, "rare"), args[3];
     if (fn) return fn;
     LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
@@ -240,7 +240,7 @@ static val rare_call(struct emit *e, LLVMTypeRef *type)
     LLVMSetFunctionCallConv(fn, LLVMPreserveMostCallConv);
     LLVMPositionBuilderAtEnd(B, LLVMAppendBasicBlockInContext(e->c, fn, ""));
     for (unsigned k = 0; k < 3; k++) args[k] = LLVMGetParam(fn, k);
-    LLVMBuildCall2(B, *type, LLVMBuildLoad2(B, e->ptr, args[0], ""), args, 3, "");
+    LLVMBuildCall2(B, *type, LLVMBuildLoad2(B, e->t.ptr, args[0], ""), args, 3, "");
     LLVMBuildRetVoid(B);
     LLVMPositionBuilderAtEnd(B, here);
     return fn;
@@ -263,7 +263,7 @@ static void lane_call(struct emit *e)
             emit_set_scalar(e, in->list[k], 0, v, NULL);
         }
     find_room(e);
-    if (has_sure(loop_of(e))) LLVMBuildStore(B, LLVMConstInt(e->i1, 0, 0), e->all_sure);
+    if (has_sure(loop_of(e))) LLVMBuildStore(B, LLVMConstInt(e->t.i1, 0, 0), e->serial.all_sure);
 }
 
 static void single_access(struct emit *e, val p)
@@ -305,7 +305,7 @@ static void access(struct emit *e, val p)
         if (in->kind == CPU_LOAD)
             emit_program(e, v);
         else
-            LLVMSetMetadata(v, e->invariant, e->nothing);
+            LLVMSetMetadata(v, e->alias.invariant, e->alias.nothing);
         LLVMSetAlignment(v, in->kind == CPU_PARAM ? 1 : in->bytes);
         emit_set_scalar(e, in->list[k], 0, emit_extended(e, in, v, false), NULL);
     }
@@ -330,20 +330,20 @@ void emit_lane_memory(struct emit *e)
         LLVMPositionBuilderAtEnd(B, yes);
     }
     if (in->kind == CPU_PARAM)
-        access(e, emit_at(e, e->params, (uint64_t)in->off));
+        access(e, emit_at(e, e->arg.params, (uint64_t)in->off));
     else {
-        LLVMBasicBlockRef fast = emit_block(e, "access"), *look = &e->lane_rooms[e->ix].look;
+        LLVMBasicBlockRef fast = emit_block(e, "access"), *look = &e->serial.rooms[e->ix].look;
         const struct cpu_lane_access *a = access_here(e);
-        if (e->sure)
+        if (e->serial.sure)
             *look = a && (a->even || a->leader) ? NULL : emit_block(e, "look");
         else if (*look) {
             LLVMBuildBr(B, *look);
             LLVMPositionBuilderAtEnd(B, *look);
         }
         val at = emit_address(e, in, false, 0);
-        if (e->sure && !*look)
+        if (e->serial.sure && !*look)
             LLVMBuildBr(B, fast);
-        else if (e->sure)
+        else if (e->serial.sure)
             mostly_first(e, LLVMBuildCondBr(B, is_inside(e, e->ix, at), fast, *look));
         else {
             LLVMBasicBlockRef slow = emit_block(e, "elsewhere");
@@ -370,41 +370,41 @@ static bool is_always(const struct emit *e, uint32_t block)
  * others when they are over or the lane stops. Blocks passed in every round need none. */
 static bool keeps_rounds(const struct emit *e, uint32_t block, uint32_t ix)
 {
-    return e->f->insts[ix].kind == CPU_LEADER && !(e->lane_rooms[ix].word && is_always(e, block));
+    return e->f->insts[ix].kind == CPU_LEADER && !(e->serial.rooms[ix].word && is_always(e, block));
 }
 
 static val round_of(struct emit *e, val left)
 {
-    return LLVMBuildZExt(B, LLVMBuildSub(B, e->limit, left, ""), e->i64, "");
+    return LLVMBuildZExt(B, LLVMBuildSub(B, e->serial.limit, left, ""), e->t.i64, "");
 }
 
 static val place_of(struct emit *e, uint32_t ix, val round)
 {
     val word = LLVMBuildLShr(B, round, k64(e, 6), "");
-    return LLVMBuildGEP2(B, e->i64, e->lane_rooms[ix].rounds, &word, 1, "");
+    return LLVMBuildGEP2(B, e->t.i64, e->serial.rooms[ix].rounds, &word, 1, "");
 }
 
 /* CPU_LEADER. The first lane that is here in this round leads its set, since lanes come in ascending order. */
 void emit_lane_leader(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
-    struct lane_room *room = &e->lane_rooms[e->ix];
+    struct lane_room *room = &e->serial.rooms[e->ix];
     const uint32_t sums[2] = {in->s[0] && !is_sum(e, in->s[0] - 1) ? in->s[0] : 0,
                               in->d2 && !is_sum(e, in->d2 - 1) ? in->d2 : 0};
-    val turn = LLVMBuildLoad2(B, e->i64, e->turn, "");
+    val turn = LLVMBuildLoad2(B, e->t.i64, e->serial.turn, "");
     if (room->word) {
         if (!is_always(e, e->block))
-            LLVMBuildStore(B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->i64, room->word, ""), turn, ""), room->word);
+            LLVMBuildStore(B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->t.i64, room->word, ""), turn, ""), room->word);
         return;
     }
-    val at = place_of(e, e->ix, round_of(e, load32(e, e->rounds))), old = LLVMBuildLoad2(B, e->i64, at, "");
+    val at = place_of(e, e->ix, round_of(e, load32(e, e->serial.rounds))), old = LLVMBuildLoad2(B, e->t.i64, at, "");
     val first = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, old, turn, ""), k64(e, 0), "");
     LLVMBuildStore(B, LLVMBuildOr(B, old, turn, ""), at);
     for (int k = 0; k < 2; k++)
         if (sums[k])
             emit_set_scalar(e, sums[k], 0,
                             LLVMBuildAdd(B, emit_scalar(e, sums[k], 0, false),
-                                         k ? LLVMBuildZExt(B, first, e->i64, "") : k64(e, 1), ""),
+                                         k ? LLVMBuildZExt(B, first, e->t.i64, "") : k64(e, 1), ""),
                             NULL);
     if (in->d && emit_is_live_after(e, in->d)) emit_set_scalar(e, in->d, 0, first, NULL);
 }
@@ -412,22 +412,23 @@ void emit_lane_leader(struct emit *e)
 void emit_lane_pass(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
-    val *at = &e->lane_rooms[e->ix].passes, one = k64(e, 1);
+    val *at = &e->serial.rooms[e->ix].passes, one = k64(e, 1);
     if (is_always(e, e->block) && !in->guard) return; /* rounds tell */
-    if (in->guard) one = LLVMBuildZExt(B, emit_guard_scalar(e), e->i64, "");
-    LLVMBuildStore(B, LLVMBuildAdd(B, LLVMBuildLoad2(B, e->i64, *at, ""), one, ""), *at);
+    if (in->guard) one = LLVMBuildZExt(B, emit_guard_scalar(e), e->t.i64, "");
+    LLVMBuildStore(B, LLVMBuildAdd(B, LLVMBuildLoad2(B, e->t.i64, *at, ""), one, ""), *at);
 }
 
 static bool counts_here(const struct emit *e, uint32_t ix)
 {
-    return e->whole && e->f->n_tallies && e->f->tally_of[ix];
+    return e->whole && e->f->tally.n && e->f->tally.first_at[ix];
 }
 
 /* Before the first lane. */
 static void begin_counts(struct emit *e)
 {
-    struct lane_room *room = &e->lane_rooms[e->ix];
-    val *const all[] = {&e->turn, &e->passed, &e->total, &e->most, &room->passes, &room->word};
+    struct lane_room *room = &e->serial.rooms[e->ix];
+    val *const all[] = {&e->serial.turn, &e->serial.passed, &e->serial.total,
+                        &e->serial.most, &room->passes,     &room->word};
     bool leader = e->in->kind == CPU_LEADER, told = leader && counts_here(e, e->ix);
     const uint32_t regs[3] = {e->in->d, e->in->s[0], e->in->d2};
     if (!leader && !counts_here(e, e->ix)) return;
@@ -435,12 +436,12 @@ static void begin_counts(struct emit *e)
         told = told && (!regs[k] || is_sum(e, regs[k] - 1) ||
                         (!k && !emit_is_live_after(e, regs[k]))); /* nobody asks who leads */
     for (unsigned k = 0; k < (told ? 6 : 5); k++) {
-        if (!*all[k]) *all[k] = variable(e, e->i64);
+        if (!*all[k]) *all[k] = variable(e, e->t.i64);
         LLVMBuildStore(B, k64(e, 0), *all[k]);
     }
     if (!keeps_rounds(e, e->block, e->ix)) return;
-    if (!room->rounds) room->rounds = variable(e, LLVMArrayType2(e->i64, LEADER_ROUNDS / 64));
-    LLVMBuildMemSet(B, room->rounds, LLVMConstInt(e->i8, 0, 0), k64(e, LEADER_ROUNDS / 8), 8);
+    if (!room->rounds) room->rounds = variable(e, LLVMArrayType2(e->t.i64, LEADER_ROUNDS / 64));
+    LLVMBuildMemSet(B, room->rounds, LLVMConstInt(e->t.i8, 0, 0), k64(e, LEADER_ROUNDS / 8), 8);
 }
 
 /* What this lane's rounds up to `round` were, to the others'. */
@@ -449,19 +450,19 @@ static void put_rounds(struct emit *e, val round)
     const struct cpu_serial *s = loop_of(e);
     for (uint32_t b = s->head; b < e->f->n_blocks; b++)
         for (uint32_t i = e->f->blocks[b].first; mg_has(s->blocks, b) && i < e->f->blocks[b].end; i++) {
-            val word = e->lane_rooms[i].word, at;
+            val word = e->serial.rooms[i].word, at;
             if (!word || !keeps_rounds(e, b, i)) continue;
             at = place_of(e, i, round);
             LLVMBuildStore(
-                B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->i64, at, ""), LLVMBuildLoad2(B, e->i64, word, ""), ""), at);
+                B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->t.i64, at, ""), LLVMBuildLoad2(B, e->t.i64, word, ""), ""), at);
             LLVMBuildStore(B, k64(e, 0), word);
         }
 }
 
 static val count_rounds(struct emit *e, uint32_t ix)
 {
-    LLVMTypeRef t = LLVMVectorType(e->i64, LEADER_ROUNDS / 64);
-    val all = LLVMBuildLoad2(B, t, e->lane_rooms[ix].rounds, "");
+    LLVMTypeRef t = LLVMVectorType(e->t.i64, LEADER_ROUNDS / 64);
+    val all = LLVMBuildLoad2(B, t, e->serial.rooms[ix].rounds, "");
     LLVMSetAlignment(all, 8);
     all = emit_intrinsic(e, "llvm.ctpop", &t, 1, &all, 1);
     return emit_intrinsic(e, "llvm.vector.reduce.add", &t, 1, &all, 1);
@@ -470,10 +471,11 @@ static val count_rounds(struct emit *e, uint32_t ix)
 /* A lane has stopped. */
 static void end_lane(struct emit *e)
 {
-    if (!e->turn) return;
-    val passed = LLVMBuildLoad2(B, e->i64, e->passed, ""), two[2] = {passed, LLVMBuildLoad2(B, e->i64, e->most, "")};
-    LLVMBuildStore(B, LLVMBuildAdd(B, LLVMBuildLoad2(B, e->i64, e->total, ""), passed, ""), e->total);
-    LLVMBuildStore(B, emit_intrinsic(e, "llvm.umax", &e->i64, 1, two, 2), e->most);
+    if (!e->serial.turn) return;
+    val passed = LLVMBuildLoad2(B, e->t.i64, e->serial.passed, ""),
+        two[2] = {passed, LLVMBuildLoad2(B, e->t.i64, e->serial.most, "")};
+    LLVMBuildStore(B, LLVMBuildAdd(B, LLVMBuildLoad2(B, e->t.i64, e->serial.total, ""), passed, ""), e->serial.total);
+    LLVMBuildStore(B, emit_intrinsic(e, "llvm.umax", &e->t.i64, 1, two, 2), e->serial.most);
 }
 
 /* All have. */
@@ -483,12 +485,12 @@ static void end_counts(struct emit *e, const struct cpu_serial *s)
         for (uint32_t i = e->f->blocks[b].first; mg_has(s->blocks, b) && i < e->f->blocks[b].end; i++) {
             const struct cpu_inst *in = &e->f->insts[i];
             if (!counts_here(e, i)) continue;
-            val lanes =
-                LLVMBuildLoad2(B, e->i64, is_always(e, b) && !in->guard ? e->total : e->lane_rooms[i].passes, "");
+            val lanes = LLVMBuildLoad2(B, e->t.i64,
+                                       is_always(e, b) && !in->guard ? e->serial.total : e->serial.rooms[i].passes, "");
             emit_tally_lanes(e, i, lanes,
                              in->kind != CPU_LEADER  ? NULL
                              : keeps_rounds(e, b, i) ? count_rounds(e, i)
-                                                     : LLVMBuildLoad2(B, e->i64, e->most, ""));
+                                                     : LLVMBuildLoad2(B, e->t.i64, e->serial.most, ""));
         }
 }
 
@@ -496,7 +498,7 @@ static void end_counts(struct emit *e, const struct cpu_serial *s)
 
 static LLVMBasicBlockRef target(struct emit *e, uint32_t t)
 {
-    return emit_target(e, e->sure ? SURE : LANE, t);
+    return emit_target(e, e->serial.sure ? SURE : LANE, t);
 }
 
 static void go(struct emit *e, uint32_t t)
@@ -507,16 +509,16 @@ static void go(struct emit *e, uint32_t t)
         LLVMBuildBr(B, target(e, t));
         return;
     }
-    val had = load32(e, e->rounds);
+    val had = load32(e, e->serial.rounds);
     if (inside) {
         LLVMBasicBlockRef stop = emit_block(e, "stop"), again = target(e, t);
         val left = LLVMBuildSub(B, had, k32(e, 1), "");
-        LLVMBuildStore(B, left, e->rounds);
-        if (e->turn) { /* the next bit; the first one again: the word is full */
+        LLVMBuildStore(B, left, e->serial.rounds);
+        if (e->serial.turn) { /* the next bit; the first one again: the word is full */
             LLVMBasicBlockRef full = emit_block(e, "word"), on = emit_block(e, "");
-            val turn = LLVMBuildLoad2(B, e->i64, e->turn, ""), args[3] = {turn, turn, k64(e, 1)};
-            turn = emit_intrinsic(e, "llvm.fshl", &e->i64, 1, args, 3);
-            LLVMBuildStore(B, turn, e->turn);
+            val turn = LLVMBuildLoad2(B, e->t.i64, e->serial.turn, ""), args[3] = {turn, turn, k64(e, 1)};
+            turn = emit_intrinsic(e, "llvm.fshl", &e->t.i64, 1, args, 3);
+            LLVMBuildStore(B, turn, e->serial.turn);
             mostly_first(e, LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, turn, k64(e, 1), ""), on, full));
             LLVMPositionBuilderAtEnd(B, full);
             put_rounds(e, round_of(e, had));
@@ -526,15 +528,15 @@ static void go(struct emit *e, uint32_t t)
         mostly_first(e, LLVMBuildCondBr(B, not_zero(e, left), again, stop));
         LLVMPositionBuilderAtEnd(B, stop);
     }
-    if (e->turn) {
+    if (e->serial.turn) {
         val round = round_of(e, had);
         put_rounds(e, round);
-        LLVMBuildStore(B, LLVMBuildAdd(B, round, k64(e, 1), ""), e->passed);
+        LLVMBuildStore(B, LLVMBuildAdd(B, round, k64(e, 1), ""), e->serial.passed);
     }
     for (uint32_t r = 0; r < e->f->n_regs; r++)
         if (mg_has(s->out, r) && mg_has(e->f->blocks[t].live, r) && !is_sum(e, r)) lane_store(e, r + 1);
     LLVMBuildStore(B, LLVMBuildOr(B, load32(e, e->pend[t]), e->mask, ""), e->pend[t]);
-    LLVMBuildBr(B, e->lane_over);
+    LLVMBuildBr(B, e->serial.over);
 }
 
 void emit_lane_end(struct emit *e)
@@ -558,7 +560,7 @@ void emit_lane_end(struct emit *e)
 
 LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop)
 {
-    LLVMBasicBlockRef *bb = &e->serials[loop].in[version];
+    LLVMBasicBlockRef *bb = &e->serial.loops[loop].in[version];
     if (!*bb) *bb = emit_block(e, "serial");
     return *bb;
 }
@@ -570,8 +572,8 @@ static val arrive(struct emit *e, const struct cpu_serial *s)
     struct cpu_func *f = e->f;
     val mask = load32(e, e->cur), most = k32(e, s->leaders ? LEADER_ROUNDS : EMU_TURN_BUDGET),
         args[2] = {most, LLVMBuildSub(B, load32(e, e->budget), k32(e, 1), "")};
-    e->limit = emit_intrinsic(e, "llvm.smin", &e->i32, 1, args, 2);
-    val other = LLVMBuildICmp(B, LLVMIntSLE, e->limit, k32(e, 0), "");
+    e->serial.limit = emit_intrinsic(e, "llvm.smin", &e->t.i32, 1, args, 2);
+    val other = LLVMBuildICmp(B, LLVMIntSLE, e->serial.limit, k32(e, 0), "");
     mask = LLVMBuildOr(B, mask, load32(e, e->pend[s->head]), "");
     LLVMBuildStore(B, k32(e, 0), e->pend[s->head]);
     for (uint32_t x = s->head + 1; x < f->n_blocks; x++) {
@@ -606,7 +608,7 @@ static void go_on(struct emit *e, const struct cpu_serial *s, LLVMBasicBlockRef 
 static bool body(struct emit *e, const struct cpu_serial *s)
 {
     for (uint32_t b = s->head; b < e->f->n_blocks; b++) {
-        LLVMBasicBlockRef at = e->bb[e->sure ? SURE : LANE][b];
+        LLVMBasicBlockRef at = e->bb[e->serial.sure ? SURE : LANE][b];
         if (!mg_has(s->blocks, b) || !at) continue;
         e->block = b;
         LLVMPositionBuilderAtEnd(B, at);
@@ -627,9 +629,10 @@ static val first_value(struct emit *e, uint32_t r, const val base[2])
     val v = base[0];
     LLVMTypeRef t = LLVMTypeOf(v);
     if (reg->shape.halves)
-        v = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntULT, e->lane, k32(e, 16), ""), v, base[1], "");
+        v = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntULT, e->serial.lane, k32(e, 16), ""), v, base[1], "");
     if (!reg->shape.stride) return v;
-    val lane = LLVMBuildIntCast2(B, reg->shape.halves ? LLVMBuildAnd(B, e->lane, k32(e, 15), "") : e->lane, t, 0, "");
+    val lane = LLVMBuildIntCast2(
+        B, reg->shape.halves ? LLVMBuildAnd(B, e->serial.lane, k32(e, 15), "") : e->serial.lane, t, 0, "");
     return LLVMBuildAdd(B, v, LLVMBuildMul(B, lane, LLVMConstInt(t, (uint64_t)(int64_t)reg->shape.stride, 0), ""), "");
 }
 
@@ -649,16 +652,17 @@ static void foresee(struct emit *e, const struct cpu_serial *s, val (*base)[2], 
 {
     struct cpu_func *f = e->f;
     const struct cpu_inst *test = &f->insts[s->ahead_test];
-    val *own = calloc(f->n_regs, sizeof *own), *lane_vars = e->lane_vars, lane = e->lane, mask = e->mask;
+    val *own = calloc(f->n_regs, sizeof *own), *lane_vars = e->serial.vars, lane = e->serial.lane, mask = e->mask;
     if (!own) abort();
     if (!s->n_ahead) goto done;
     LLVMBasicBlockRef begin = emit_block(e, "foresee"), round = emit_block(e, "round"), end = emit_block(e, "");
-    LLVMBuildCondBr(B, LLVMBuildAnd(B, LLVMBuildLoad2(B, e->i1, e->foresees, ""), not_zero(e, rest), ""), begin, end);
+    LLVMBuildCondBr(B, LLVMBuildAnd(B, LLVMBuildLoad2(B, e->t.i1, e->serial.foresees, ""), not_zero(e, rest), ""),
+                    begin, end);
     LLVMPositionBuilderAtEnd(B, begin);
-    val args[2] = {rest, LLVMConstInt(e->i1, 1, 0)};
-    e->lane = emit_intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2);
+    val args[2] = {rest, LLVMConstInt(e->t.i1, 1, 0)};
+    e->serial.lane = emit_intrinsic(e, "llvm.cttz", &e->t.i32, 1, args, 2);
     e->mask = LLVMBuildAnd(B, rest, LLVMBuildNeg(B, rest, ""), "");
-    e->lane_vars = own;
+    e->serial.vars = own;
     for (uint32_t k = 0; k < s->n_ahead; k++) {
         cpu_each_use(f, &f->insts[s->ahead[k]], need, e);
         cpu_each_def(f, &f->insts[s->ahead[k]], need_def, e);
@@ -666,7 +670,7 @@ static void foresee(struct emit *e, const struct cpu_serial *s, val (*base)[2], 
     if (test->guard) need(e, test->guard - 1);
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (own[r] && mg_has(s->in, r) && !is_sum(e, r)) LLVMBuildStore(B, first_value(e, r, base[r]), own[r]);
-    val rounds = variable(e, e->i32);
+    val rounds = variable(e, e->t.i32);
     LLVMBuildStore(B, k32(e, FORESEEN_ROUNDS), rounds);
     LLVMBuildBr(B, round);
     LLVMPositionBuilderAtEnd(B, round);
@@ -679,7 +683,7 @@ static void foresee(struct emit *e, const struct cpu_serial *s, val (*base)[2], 
         else {
             val fetch[4] = {emit_host_pointer(e, e->in, emit_address(e, e->in, false, 0)),
                             k32(e, is_stored_to(e, s, e->ix)), k32(e, 3), k32(e, 1)};
-            emit_intrinsic(e, "llvm.prefetch", &e->ptr, 1, fetch, 4);
+            emit_intrinsic(e, "llvm.prefetch", &e->t.ptr, 1, fetch, 4);
         }
     }
     val left = LLVMBuildSub(B, load32(e, rounds), k32(e, 1), ""), on = not_zero(e, left);
@@ -691,8 +695,8 @@ static void foresee(struct emit *e, const struct cpu_serial *s, val (*base)[2], 
     }
     LLVMBuildCondBr(B, on, round, end);
     LLVMPositionBuilderAtEnd(B, end);
-    e->lane_vars = lane_vars;
-    e->lane = lane;
+    e->serial.vars = lane_vars;
+    e->serial.lane = lane;
     e->mask = mask;
 done:
     free(own);
@@ -705,14 +709,14 @@ static bool emit_serial(struct emit *e, uint32_t k)
     LLVMBasicBlockRef begin = emit_block(e, "lanes"), next = emit_block(e, "lane"), done = emit_block(e, "done");
     val(*base)[2] = calloc(f->n_regs + 1, sizeof *base);
     if (!base) return false;
-    e->serials[k].begin = begin;
+    e->serial.loops[k].begin = begin;
     LLVMPositionBuilderAtEnd(B, begin);
     e->version = PART;
     e->block = s->head;
     e->ix = f->blocks[s->head].first;
     e->in = &f->insts[e->ix];
     e->mask = e->lanes = NULL;
-    if (!e->rounds) e->rounds = variable(e, e->i32), e->least = variable(e, e->i32);
+    if (!e->serial.rounds) e->serial.rounds = variable(e, e->t.i32), e->serial.least = variable(e, e->t.i32);
     val all = arrive(e, s);
     for (uint32_t b = s->head; b < f->n_blocks; b++)
         for (uint32_t i = f->blocks[b].first; mg_has(s->blocks, b) && i < f->blocks[b].end; i++) {
@@ -727,7 +731,7 @@ static bool emit_serial(struct emit *e, uint32_t k)
         }
     find_sure(e, s, all);
     e->in = &f->insts[e->ix = f->blocks[s->head].first];
-    LLVMBuildStore(B, e->limit, e->least);
+    LLVMBuildStore(B, e->serial.limit, e->serial.least);
     for (uint32_t r = 0; r < f->n_regs; r++) {
         const struct cpu_reg *reg = &f->regs[r];
         bool in = mg_has(s->in, r);
@@ -740,42 +744,43 @@ static bool emit_serial(struct emit *e, uint32_t k)
     LLVMBasicBlockRef before = LLVMGetInsertBlock(B);
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, next);
-    val left = LLVMBuildPhi(B, e->i32, ""), args[2] = {left, LLVMConstInt(e->i1, 1, 0)};
-    e->lane = emit_intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2);
+    val left = LLVMBuildPhi(B, e->t.i32, ""), args[2] = {left, LLVMConstInt(e->t.i1, 1, 0)};
+    e->serial.lane = emit_intrinsic(e, "llvm.cttz", &e->t.i32, 1, args, 2);
     e->mask = LLVMBuildAnd(B, left, LLVMBuildNeg(B, left, ""), "");
-    e->lane_over = emit_block(e, "stopped");
+    e->serial.over = emit_block(e, "stopped");
     e->version = LANE;
     for (uint32_t r = 0; r < f->n_regs; r++) {
         if (!mg_has(s->in, r) || is_sum(e, r)) continue;
-        LLVMBuildStore(B, first_value(e, r, base[r]), e->lane_vars[r]);
+        LLVMBuildStore(B, first_value(e, r, base[r]), e->serial.vars[r]);
     }
     foresee(e, s, base, LLVMBuildAnd(B, left, LLVMBuildSub(B, left, k32(e, 1), ""), ""));
     free(base);
-    LLVMBuildStore(B, e->limit, e->rounds);
-    if (e->turn) LLVMBuildStore(B, k64(e, 1), e->turn);
+    LLVMBuildStore(B, e->serial.limit, e->serial.rounds);
+    if (e->serial.turn) LLVMBuildStore(B, k64(e, 1), e->serial.turn);
     if (has_sure(s)) {
-        LLVMBuildCondBr(B, LLVMBuildLoad2(B, e->i1, e->all_sure, ""), emit_target(e, SURE, s->head),
+        LLVMBuildCondBr(B, LLVMBuildLoad2(B, e->t.i1, e->serial.all_sure, ""), emit_target(e, SURE, s->head),
                         emit_target(e, LANE, s->head));
-        e->sure = true;
+        e->serial.sure = true;
         if (!body(e, s)) return false;
-        e->sure = false;
+        e->serial.sure = false;
     } else
         LLVMBuildBr(B, emit_target(e, LANE, s->head));
     if (!body(e, s)) return false;
-    LLVMPositionBuilderAtEnd(B, e->lane_over);
-    val rounds[2] = {load32(e, e->rounds), load32(e, e->least)};
-    LLVMBuildStore(B, emit_intrinsic(e, "llvm.smin", &e->i32, 1, rounds, 2), e->least);
+    LLVMPositionBuilderAtEnd(B, e->serial.over);
+    val rounds[2] = {load32(e, e->serial.rounds), load32(e, e->serial.least)};
+    LLVMBuildStore(B, emit_intrinsic(e, "llvm.smin", &e->t.i32, 1, rounds, 2), e->serial.least);
     end_lane(e);
     val rest = LLVMBuildAnd(B, left, LLVMBuildSub(B, left, k32(e, 1), ""), "");
     LLVMBuildCondBr(B, not_zero(e, rest), next, done);
-    LLVMAddIncoming(left, (val[]){all, rest}, (LLVMBasicBlockRef[]){before, e->lane_over}, 2);
+    LLVMAddIncoming(left, (val[]){all, rest}, (LLVMBasicBlockRef[]){before, e->serial.over}, 2);
     LLVMPositionBuilderAtEnd(B, done);
     e->version = PART;
     e->block = s->head;
     e->in = &f->insts[f->blocks[s->head].first];
     e->mask = NULL;
-    LLVMBuildStore(B, LLVMBuildSub(B, load32(e, e->budget), LLVMBuildSub(B, e->limit, load32(e, e->least), ""), ""),
-                   e->budget); /* as if they had gone together */
+    LLVMBuildStore(
+        B, LLVMBuildSub(B, load32(e, e->budget), LLVMBuildSub(B, e->serial.limit, load32(e, e->serial.least), ""), ""),
+        e->budget); /* as if they had gone together */
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (mg_has(s->out, r) && !is_sum(e, r)) emit_reload(e, r + 1, NULL, NULL, NULL);
     end_counts(e, s);
@@ -797,7 +802,7 @@ static void enter(struct emit *e, struct serial_code *c)
 bool emit_serials(struct emit *e, bool *any)
 {
     for (uint32_t k = 0; k < e->f->n_serials; k++) {
-        struct serial_code *c = &e->serials[k];
+        struct serial_code *c = &e->serial.loops[k];
         if (!c->in[FULL] && !c->in[PART]) continue;
         if (!c->begin) {
             *any = true;

@@ -11,7 +11,7 @@
 
 static val k32(struct emit *e, uint64_t v)
 {
-    return LLVMConstInt(e->i32, v, 0);
+    return LLVMConstInt(e->t.i32, v, 0);
 }
 
 bool emit_is_single(const struct cpu_inst *in)
@@ -43,7 +43,7 @@ static struct pieces pieces_of(struct emit *e)
     struct pieces p = {.bytes = MG_MIN((unsigned)in->bytes * in->vec, 16)};
     p.n = (unsigned)in->bytes * in->vec / p.bytes;
     p.each = in->vec / p.n;
-    p.t = p.bytes == 16 ? LLVMVectorType(e->i64, 2) : emit_mem_type(e, p.bytes);
+    p.t = p.bytes == 16 ? LLVMVectorType(e->t.i64, 2) : emit_mem_type(e, p.bytes);
     p.elements = LLVMVectorType(emit_mem_type(e, in->bytes), p.each);
     return p;
 }
@@ -76,17 +76,17 @@ void emit_lane_put(struct emit *e, val p, const val *elements)
 /* Room for 32 lanes of up to 32 bytes, in the frame of the compiled function. */
 static val table(struct emit *e)
 {
-    if (e->lane_table) return e->lane_table;
+    if (e->room.table) return e->room.table;
     LLVMBasicBlockRef here = LLVMGetInsertBlock(B), first = LLVMGetEntryBasicBlock(e->fn);
     val at = LLVMGetFirstInstruction(first);
     if (at)
         LLVMPositionBuilderBefore(B, at);
     else
         LLVMPositionBuilderAtEnd(B, first);
-    e->lane_table = LLVMBuildAlloca(B, LLVMArrayType2(e->i64, 128), "");
-    LLVMSetAlignment(e->lane_table, 64);
+    e->room.table = LLVMBuildAlloca(B, LLVMArrayType2(e->t.i64, 128), "");
+    LLVMSetAlignment(e->room.table, 64);
     LLVMPositionBuilderAtEnd(B, here);
-    return e->lane_table;
+    return e->room.table;
 }
 
 /* Element k of each of n's lanes, or all of these together: lane by lane. */
@@ -112,7 +112,7 @@ static val joined(struct emit *e, const val *elements)
 
 static val copied(struct emit *e, val from)
 {
-    val v = LLVMBuildLoad2(B, LLVMVectorType(e->i64, 2), from, "");
+    val v = LLVMBuildLoad2(B, LLVMVectorType(e->t.i64, 2), from, "");
     LLVMSetAlignment(v, 16);
     return v;
 }
@@ -121,10 +121,10 @@ static void copy_lane(struct emit *e, val lane, val at)
 {
     const struct cpu_inst *in = e->in;
     struct pieces w = pieces_of(e);
-    LLVMTypeRef row = LLVMArrayType2(e->i8, (uint64_t)w.bytes * w.n);
+    LLVMTypeRef row = LLVMArrayType2(e->t.i8, (uint64_t)w.bytes * w.n);
     val mine = emit_lane_of(e, row, table(e), lane),
-        a = LLVMBuildLoad2(B, e->i64, emit_lane_of(e, e->i64, at, lane), "");
-    val p = LLVMBuildIntToPtr(B, a, e->ptr, "");
+        a = LLVMBuildLoad2(B, e->t.i64, emit_lane_of(e, e->t.i64, at, lane), "");
+    val p = LLVMBuildIntToPtr(B, a, e->t.ptr, "");
     for (unsigned k = 0; k < w.n; k++) {
         uint64_t off = (uint64_t)k * w.bytes;
         if (in->kind == CPU_LOAD) {
@@ -142,7 +142,7 @@ void emit_lanes_apart(struct emit *e, val at, val *elements)
     const struct cpu_inst *in = e->in;
     LLVMTypeRef all = LLVMVectorType(emit_mem_type(e, in->bytes), 32 * in->vec);
     val lanes = in->guard ? emit_active(e) : emit_lanes(e),
-        mask = lanes ? LLVMBuildBitCast(B, lanes, e->i32, "") : k32(e, UINT32_MAX), room = emit_room(e, 0);
+        mask = lanes ? LLVMBuildBitCast(B, lanes, e->t.i32, "") : k32(e, UINT32_MAX), room = emit_room(e, 0);
     LLVMBasicBlockRef some = emit_block(e, "some"), none = emit_block(e, "none");
     struct lane_loop l;
     LLVMSetAlignment(LLVMBuildStore(B, at, room), 64);

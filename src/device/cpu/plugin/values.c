@@ -7,9 +7,9 @@
 
 LLVMTypeRef emit_type(struct emit *e, enum emu_class c, bool vec)
 {
-    if (c == EMU_P) return vec ? e->v1 : e->i1;
-    if (c == EMU_W) return vec ? e->v32 : e->i32;
-    return vec ? e->v64 : e->i64;
+    if (c == EMU_P) return vec ? e->t.v1 : e->t.i1;
+    if (c == EMU_W) return vec ? e->t.v32 : e->t.i32;
+    return vec ? e->t.v64 : e->t.i64;
 }
 
 val emit_splat(struct emit *e, val s)
@@ -20,8 +20,8 @@ val emit_splat(struct emit *e, val s)
         for (int i = 0; i < 32; i++) all[i] = s;
         return LLVMConstVector(all, 32);
     }
-    val one = LLVMBuildInsertElement(B, LLVMGetPoison(vt), s, LLVMConstInt(e->i32, 0, 0), "");
-    return LLVMBuildShuffleVector(B, one, LLVMGetPoison(vt), LLVMConstNull(e->v32), "");
+    val one = LLVMBuildInsertElement(B, LLVMGetPoison(vt), s, LLVMConstInt(e->t.i32, 0, 0), "");
+    return LLVMBuildShuffleVector(B, one, LLVMGetPoison(vt), LLVMConstNull(e->t.v32), "");
 }
 
 val emit_int(struct emit *e, enum emu_class c, uint64_t v, bool vec)
@@ -40,8 +40,8 @@ val emit_iota(struct emit *e, LLVMTypeRef t, int64_t step)
 
 val emit_at(struct emit *e, val base, uint64_t off)
 {
-    val ix = LLVMConstInt(e->i64, off, 0);
-    return off ? LLVMBuildGEP2(B, e->i8, base, &ix, 1, "") : base;
+    val ix = LLVMConstInt(e->t.i64, off, 0);
+    return off ? LLVMBuildGEP2(B, e->t.i8, base, &ix, 1, "") : base;
 }
 
 val emit_field(struct emit *e, LLVMTypeRef t, size_t off)
@@ -64,8 +64,8 @@ void emit_set_state(struct emit *e, size_t off, val v)
 
 static val pointer_of_warp(struct emit *e, size_t off)
 {
-    val v = emit_state(e, e->ptr, off);
-    LLVMSetMetadata(v, e->invariant, e->nothing);
+    val v = emit_state(e, e->t.ptr, off);
+    LLVMSetMetadata(v, e->alias.invariant, e->alias.nothing);
     return v;
 }
 val emit_frame(struct emit *e)
@@ -100,7 +100,7 @@ LLVMBasicBlockRef emit_block(struct emit *e, const char *name)
 val emit_canon(struct emit *e, val bits)
 {
     bool vec = LLVMGetTypeKind(LLVMTypeOf(bits)) == LLVMVectorTypeKind;
-    val x = LLVMBuildBitCast(B, bits, vec ? e->vf32 : e->f32, "");
+    val x = LLVMBuildBitCast(B, bits, vec ? e->t.vf32 : e->t.f32, "");
     val nan = LLVMBuildFCmp(B, LLVMRealUNO, x, x, "");
     return LLVMBuildSelect(B, nan, emit_int(e, EMU_W, 0x7fffffff, vec), bits, "");
 }
@@ -109,15 +109,15 @@ val emit_canon(struct emit *e, val bits)
 
 val emit_mask(struct emit *e)
 {
-    return e->version == FULL ? LLVMConstInt(e->i32, UINT32_MAX, 0) : e->mask;
+    return e->version == FULL ? LLVMConstInt(e->t.i32, UINT32_MAX, 0) : e->mask;
 }
 
 /* Where there are no mask registers LLVM would take a number apart bit by bit. */
 val emit_lanes_of(struct emit *e, val bits)
 {
-    if (emit_is(e, EMU_ISA_AVX512) || LLVMIsConstant(bits)) return LLVMBuildBitCast(B, bits, e->v1, "");
+    if (emit_is(e, EMU_ISA_AVX512) || LLVMIsConstant(bits)) return LLVMBuildBitCast(B, bits, e->t.v1, "");
     val own[32];
-    for (unsigned i = 0; i < 32; i++) own[i] = LLVMConstInt(e->i32, 1u << i, 0);
+    for (unsigned i = 0; i < 32; i++) own[i] = LLVMConstInt(e->t.i32, 1u << i, 0);
     val bit = LLVMConstVector(own, 32);
     return LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, emit_splat(e, bits), bit, ""), bit, "");
 }
@@ -154,11 +154,11 @@ val emit_active(struct emit *e)
 static val spot(struct emit *e, unsigned comp, int half)
 {
     const uint32_t *d = e->f->dims;
-    val t = LLVMBuildShl(B, e->warp, LLVMConstInt(e->i32, 5, 0), "");
-    if (half) t = LLVMBuildAdd(B, t, LLVMConstInt(e->i32, 16, 0), "");
+    val t = LLVMBuildShl(B, e->warp, LLVMConstInt(e->t.i32, 5, 0), "");
+    if (half) t = LLVMBuildAdd(B, t, LLVMConstInt(e->t.i32, 16, 0), "");
     bool line = d[1] == 1 && d[2] == 1;
-    if (line) return comp ? LLVMConstInt(e->i32, 0, 0) : t;
-    val x = LLVMConstInt(e->i32, d[0], 0), y = LLVMConstInt(e->i32, d[1], 0);
+    if (line) return comp ? LLVMConstInt(e->t.i32, 0, 0) : t;
+    val x = LLVMConstInt(e->t.i32, d[0], 0), y = LLVMConstInt(e->t.i32, d[1], 0);
     if (comp == 0) return LLVMBuildURem(B, t, x, "");
     t = LLVMBuildUDiv(B, t, x, "");
     return comp == 1 ? LLVMBuildURem(B, t, y, "") : LLVMBuildUDiv(B, t, y, "");
@@ -170,28 +170,29 @@ static val special(struct emit *e, const struct cpu_reg *r, int half)
     uint64_t lane = half ? 16 : 0;
     switch (r->sreg) {
     case MG_SREG_tid:
-        return c > 2 ? LLVMConstInt(e->i32, 0, 0) : spot(e, c, half);
+        return c > 2 ? LLVMConstInt(e->t.i32, 0, 0) : spot(e, c, half);
     case MG_SREG_laneid:
-        return LLVMConstInt(e->i32, lane, 0);
+        return LLVMConstInt(e->t.i32, lane, 0);
     case MG_SREG_WARP_SZ:
-        return LLVMConstInt(e->i32, 32, 0);
+        return LLVMConstInt(e->t.i32, 32, 0);
     case MG_SREG_warpid:
         return e->warp;
     case MG_SREG_ntid:
-        if (c > 2) return LLVMConstInt(e->i32, 0, 0);
-        if (e->f->dims[0]) return LLVMConstInt(e->i32, e->f->dims[c], 0);
+        if (c > 2) return LLVMConstInt(e->t.i32, 0, 0);
+        if (e->f->dims[0]) return LLVMConstInt(e->t.i32, e->f->dims[c], 0);
         break;
     case MG_SREG_ctaid:
         if (e->whole && c <= 2) return emit_ctaid(e, c);
-        return c > 2 ? LLVMConstInt(e->i32, 0, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, ctaid) + 4 * c);
+        return c > 2 ? LLVMConstInt(e->t.i32, 0, 0) : emit_field(e, e->t.i32, offsetof(struct cpu_call, ctaid) + 4 * c);
     case MG_SREG_nctaid:
-        return c > 2 ? LLVMConstInt(e->i32, 0, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, nctaid) + 4 * c);
+        return c > 2 ? LLVMConstInt(e->t.i32, 0, 0)
+                     : emit_field(e, e->t.i32, offsetof(struct cpu_call, nctaid) + 4 * c);
     default:
         break;
     }
     LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
     if (r->cls == EMU_P)
-        return LLVMBuildTrunc(B, LLVMBuildLoad2(B, e->i32, emit_at(e, emit_regs(e), r->off), ""), e->i1, "");
+        return LLVMBuildTrunc(B, LLVMBuildLoad2(B, e->t.i32, emit_at(e, emit_regs(e), r->off), ""), e->t.i1, "");
     return LLVMBuildLoad2(B, t, emit_at(e, emit_regs(e), r->off), "");
 }
 
@@ -205,7 +206,7 @@ static val lanemask(struct emit *e, unsigned sreg)
                      : sreg == MG_SREG_lanemask_le ? le
                      : sreg == MG_SREG_lanemask_gt ? ~le
                                                    : ~lt;
-        all[i] = LLVMConstInt(e->i32, v, 0);
+        all[i] = LLVMConstInt(e->t.i32, v, 0);
     }
     return LLVMConstVector(all, 32);
 }
@@ -213,9 +214,9 @@ static val lanemask(struct emit *e, unsigned sreg)
 /* The warp's own array of thread numbers. */
 static val tid_array(struct emit *e, unsigned comp)
 {
-    val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, emit_frame(e), offsetof(struct emu_frame, w)), "");
+    val w = LLVMBuildLoad2(B, e->t.ptr, emit_at(e, emit_frame(e), offsetof(struct emu_frame, w)), "");
     val at = emit_at(e, w, offsetof(struct emu_warp, tid) + comp * sizeof(uint32_t) * EMU_LANES);
-    val v = LLVMBuildLoad2(B, e->v32, at, "");
+    val v = LLVMBuildLoad2(B, e->t.v32, at, "");
     LLVMSetAlignment(v, 4);
     return v;
 }
@@ -231,7 +232,7 @@ static unsigned var_alignment(const struct cpu_reg *r)
 static val read_var(struct emit *e, uint32_t reg, LLVMTypeRef t, int half)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
-    if (e->version == LANE) return LLVMBuildLoad2(B, t, e->lane_vars[reg - 1], "");
+    if (e->version == LANE) return LLVMBuildLoad2(B, t, e->serial.vars[reg - 1], "");
     val v = LLVMBuildLoad2(B, t, e->vars[reg - 1].at[half], "");
     if (r->settled) LLVMSetAlignment(v, var_alignment(r));
     return v;
@@ -241,7 +242,7 @@ static void write_var(struct emit *e, uint32_t reg, int half, val v)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
     if (e->version == LANE) {
-        if (e->lane_vars[reg - 1]) LLVMBuildStore(B, v, e->lane_vars[reg - 1]); /* else a constant */
+        if (e->serial.vars[reg - 1]) LLVMBuildStore(B, v, e->serial.vars[reg - 1]); /* else a constant */
         return;
     }
     val s = LLVMBuildStore(B, v, e->vars[reg - 1].at[half]);
@@ -268,7 +269,7 @@ val emit_scalar(struct emit *e, uint32_t reg, int half, bool raw)
     LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
     if (cpu_is_constant(r)) return emit_int(e, (enum emu_class)r->cls, r->value, false);
     if (e->version == LANE && r->kind == CPU_REG_SREG && !cpu_is_uniform(r->shape))
-        return LLVMBuildLoad2(B, t, e->lane_vars[reg - 1], "");
+        return LLVMBuildLoad2(B, t, e->serial.vars[reg - 1], "");
     if (r->kind == CPU_REG_SREG && (r->shape.halves || !half || r->sreg == MG_SREG_laneid || r->sreg == MG_SREG_tid))
         return special(e, r, half);
     if (r->kind == CPU_REG_SREG) return special(e, r, 0);
@@ -287,7 +288,7 @@ static val spread(struct emit *e, const struct cpu_reg *r, val b0, val b1)
     }
     val lo = emit_splat(e, b0), hi = emit_splat(e, b1), pick[32], steps[32];
     for (unsigned i = 0; i < 32; i++) {
-        pick[i] = LLVMConstInt(e->i32, i < 16 ? i : 32 + i, 0);
+        pick[i] = LLVMConstInt(e->t.i32, i < 16 ? i : 32 + i, 0);
         steps[i] = LLVMConstInt(t, (uint64_t)((int64_t)r->shape.stride * (int64_t)(i & 15)), 0);
     }
     val v = LLVMBuildShuffleVector(B, lo, hi, LLVMConstVector(pick, 32), "");
@@ -340,7 +341,7 @@ void emit_spill(struct emit *e, uint32_t reg)
     }
     if (r->settled && r->shape.varying) return; /* that is where it lives */
     val v = emit_vec(e, reg, false);
-    if (r->cls == EMU_P) v = LLVMBuildBitCast(B, v, e->i32, "");
+    if (r->cls == EMU_P) v = LLVMBuildBitCast(B, v, e->t.i32, "");
     val s = LLVMBuildStore(B, v, emit_slot(e, reg));
     LLVMSetAlignment(s, r->cls == EMU_P ? 4 : 64);
 }
@@ -360,7 +361,7 @@ void emit_save(struct emit *e, uint32_t reg)
         return;
     }
     for (int h = 0; h < (r->shape.halves ? 2 : 1); h++)
-        LLVMBuildStore(B, LLVMBuildZExt(B, emit_scalar(e, reg, h, false), e->i64, ""), emit_linear_place(e, r, h));
+        LLVMBuildStore(B, LLVMBuildZExt(B, emit_scalar(e, reg, h, false), e->t.i64, ""), emit_linear_place(e, r, h));
 }
 
 void emit_restore(struct emit *e, uint32_t reg)
@@ -373,7 +374,7 @@ void emit_restore(struct emit *e, uint32_t reg)
     }
     LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
     for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) {
-        val v = LLVMBuildLoad2(B, e->i64, emit_linear_place(e, r, h), "");
+        val v = LLVMBuildLoad2(B, e->t.i64, emit_linear_place(e, r, h), "");
         write_var(e, reg, h, r->cls == EMU_D ? v : LLVMBuildTrunc(B, v, t, ""));
     }
 }
@@ -386,7 +387,7 @@ void emit_reload(struct emit *e, uint32_t reg, val lane, val low, val high)
     val slot = emit_slot(e, reg);
     LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
     if (r->shape.varying) {
-        val v = LLVMBuildLoad2(B, r->cls == EMU_P ? e->i32 : emit_type(e, (enum emu_class)r->cls, true), slot, "");
+        val v = LLVMBuildLoad2(B, r->cls == EMU_P ? e->t.i32 : emit_type(e, (enum emu_class)r->cls, true), slot, "");
         LLVMSetAlignment(v, r->cls == EMU_P ? 4 : 64);
         if (r->cls == EMU_P) v = emit_lanes_of(e, v);
         write_var(e, reg, 0, v);
@@ -395,14 +396,14 @@ void emit_reload(struct emit *e, uint32_t reg, val lane, val low, val high)
     for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) {
         val l = r->shape.halves ? h ? high : low : lane, v;
         if (r->cls == EMU_P) {
-            v = LLVMBuildLoad2(B, e->i32, slot, "");
-            v = LLVMBuildTrunc(B, LLVMBuildLShr(B, v, l, ""), e->i1, "");
+            v = LLVMBuildLoad2(B, e->t.i32, slot, "");
+            v = LLVMBuildTrunc(B, LLVMBuildLShr(B, v, l, ""), e->t.i1, "");
         } else {
-            val ix = LLVMBuildZExt(B, l, e->i64, "");
+            val ix = LLVMBuildZExt(B, l, e->t.i64, "");
             v = LLVMBuildLoad2(B, t, LLVMBuildGEP2(B, t, slot, &ix, 1, ""), "");
             if (r->shape.stride) {
                 val step = LLVMBuildIntCast2(
-                    B, r->shape.halves ? LLVMBuildAnd(B, l, LLVMConstInt(e->i32, 15, 0), "") : l, t, 0, "");
+                    B, r->shape.halves ? LLVMBuildAnd(B, l, LLVMConstInt(e->t.i32, 15, 0), "") : l, t, 0, "");
                 v = LLVMBuildSub(B, v,
                                  LLVMBuildMul(B, step, LLVMConstInt(t, (uint64_t)(int64_t)r->shape.stride, 0), ""), "");
             }

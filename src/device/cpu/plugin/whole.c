@@ -21,11 +21,11 @@ struct whole {
 
 static val k32(struct emit *e, uint64_t v)
 {
-    return LLVMConstInt(e->i32, v, 0);
+    return LLVMConstInt(e->t.i32, v, 0);
 }
 static val load32(struct emit *e, val at)
 {
-    return LLVMBuildLoad2(B, e->i32, at, "");
+    return LLVMBuildLoad2(B, e->t.i32, at, "");
 }
 static val is_zero(struct emit *e, val v)
 {
@@ -38,7 +38,7 @@ val emit_ctaid(struct emit *e, unsigned comp)
 }
 uint32_t emit_region(struct emit *e)
 {
-    return (uint32_t)(e->whole->s - e->f->starts);
+    return (uint32_t)(e->whole->s - e->f->region.starts);
 }
 val emit_turns(struct emit *e)
 {
@@ -53,7 +53,7 @@ static unsigned parts(const struct cpu_reg *r)
 /* Do warps come to this start with some of their lanes? */
 static bool masked(const struct emit *e, uint32_t block)
 {
-    return e->f->paused[block] && e->f->splits;
+    return e->f->region.paused[block] && e->f->region.splits;
 }
 
 static bool counts(const struct emit *e, uint32_t block, uint32_t r)
@@ -68,20 +68,20 @@ static val ahead(struct emit *e, const struct cpu_reg *r)
 {
     LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
     if (!r->step) return NULL;
-    val w = r->cls == EMU_D ? LLVMBuildZExt(B, e->warp, e->i64, "") : e->warp;
+    val w = r->cls == EMU_D ? LLVMBuildZExt(B, e->warp, e->t.i64, "") : e->warp;
     return LLVMBuildMul(B, w, LLVMConstInt(t, (uint64_t)r->step, 0), "");
 }
 
 static val as64(struct emit *e, val v)
 {
-    return LLVMTypeOf(v) == e->i64 ? v : LLVMBuildZExt(B, v, e->i64, "");
+    return LLVMTypeOf(v) == e->t.i64 ? v : LLVMBuildZExt(B, v, e->t.i64, "");
 }
 
 /* ---- stops -------------------------------------------------------------------------------------------------- */
 
 static void save_masks(struct emit *e)
 {
-    for (uint32_t x = 0; x < e->f->n_blocks && e->version == PART && !e->f->masks_settled; x++)
+    for (uint32_t x = 0; x < e->f->n_blocks && e->version == PART && !e->f->region.masks_settled; x++)
         if (mg_has(e->f->blocks[e->block].front, x) && e->pend[x])
             LLVMBuildStore(B, load32(e, e->pend[x]), emit_at(e, emit_masks(e), 4 * x));
 }
@@ -110,11 +110,11 @@ static void pass(struct emit *e, uint32_t next, val at, val pauses, val first)
     emit_set_state(e, offsetof(struct cpu_warp, entry), k32(e, next));
     emit_set_state(e, offsetof(struct cpu_warp, at), at);
     emit_set_state(e, offsetof(struct cpu_warp, pauses), pauses);
-    LLVMBuildStore(B, k32(e, e->ix), e->leave_pc);
-    LLVMBuildStore(B, emit_mask(e), e->leave_mask);
-    LLVMBuildStore(B, k32(e, 3), e->leave_stop);
-    LLVMBuildStore(B, first, e->leave_next);
-    LLVMBuildBr(B, e->tail);
+    LLVMBuildStore(B, k32(e, e->ix), e->out.pc);
+    LLVMBuildStore(B, emit_mask(e), e->out.mask);
+    LLVMBuildStore(B, k32(e, 3), e->out.stop);
+    LLVMBuildStore(B, first, e->out.next);
+    LLVMBuildBr(B, e->out.tail);
 }
 
 static void pass_stop(struct emit *e, bool barrier, uint32_t next)
@@ -153,7 +153,8 @@ void emit_stop(struct emit *e, bool barrier, uint32_t next)
         const struct cpu_reg *reg = &f->regs[r];
         if (!counts(e, next, r)) continue;
         if (!reg->cta) {
-            if ((mg_has(e->scratch, r) || emit_unsaved(e, r)) && !mg_has(f->starts[f->start_of[next] - 1].constant, r))
+            if ((mg_has(e->scratch, r) || emit_unsaved(e, r)) &&
+                !mg_has(f->region.starts[f->region.start_of[next] - 1].constant, r))
                 emit_save(e, r + 1);
             continue;
         }
@@ -167,15 +168,15 @@ void emit_stop(struct emit *e, bool barrier, uint32_t next)
         save_masks(e);
         emit_set_state(e, offsetof(struct cpu_warp, mask), emit_mask(e));
     }
-    if (f->lossy) emit_set_state(e, offsetof(struct cpu_warp, live), load32(e, e->live));
-    if (f->loops) emit_set_state(e, offsetof(struct cpu_warp, budget), load32(e, e->budget));
-    LLVMBuildBr(B, e->done);
+    if (f->region.lossy) emit_set_state(e, offsetof(struct cpu_warp, live), load32(e, e->live));
+    if (f->region.loops) emit_set_state(e, offsetof(struct cpu_warp, budget), load32(e, e->budget));
+    LLVMBuildBr(B, e->out.done);
 }
 
 void emit_ended(struct emit *e)
 {
-    if (e->f->lossy) emit_set_state(e, offsetof(struct cpu_warp, live), k32(e, 0));
-    LLVMBuildBr(B, e->done);
+    if (e->f->region.lossy) emit_set_state(e, offsetof(struct cpu_warp, live), k32(e, 0));
+    LLVMBuildBr(B, e->out.done);
 }
 
 /* Out of the function, with what the CTA has for registers. */
@@ -184,22 +185,21 @@ static void tail(struct emit *e)
     struct whole *w = e->whole;
     struct cpu_func *f = e->f;
     val uniform[2];
-    LLVMPositionBuilderAtEnd(B, e->tail);
+    LLVMPositionBuilderAtEnd(B, e->out.tail);
     emit_set_state(e, offsetof(struct cpu_warp, live), load32(e, e->live));
     emit_set_state(e, offsetof(struct cpu_warp, budget), load32(e, e->budget));
-    val inside = is_zero(e, load32(e, e->leave_stop));
-    emit_set_field(e, offsetof(struct cpu_call, pc), load32(e, e->leave_pc));
-    emit_set_field(e, offsetof(struct cpu_call, mask), load32(e, e->leave_mask));
-    emit_set_field(e, offsetof(struct cpu_call, block), load32(e, e->leave_from));
-    emit_set_field(e, offsetof(struct cpu_call, warp),
-                   LLVMBuildSelect(B, inside, e->warp, load32(e, e->leave_next), ""));
+    val inside = is_zero(e, load32(e, e->out.stop));
+    emit_set_field(e, offsetof(struct cpu_call, pc), load32(e, e->out.pc));
+    emit_set_field(e, offsetof(struct cpu_call, mask), load32(e, e->out.mask));
+    emit_set_field(e, offsetof(struct cpu_call, block), load32(e, e->out.from));
+    emit_set_field(e, offsetof(struct cpu_call, warp), LLVMBuildSelect(B, inside, e->warp, load32(e, e->out.next), ""));
     emit_set_field(e, offsetof(struct cpu_call, own), e->warp);
     emit_set_field(e, offsetof(struct cpu_call, start), k32(e, w->s->block));
     emit_set_field(e, offsetof(struct cpu_call, common), load32(e, w->common));
     emit_set_field(e, offsetof(struct cpu_call, turns), emit_turns(e));
-    emit_set_field(e, offsetof(struct cpu_call, number), LLVMBuildLoad2(B, e->i64, w->number, ""));
+    emit_set_field(e, offsetof(struct cpu_call, number), LLVMBuildLoad2(B, e->t.i64, w->number, ""));
     for (unsigned k = 0; k < 3; k++) emit_set_field(e, offsetof(struct cpu_call, ctaid) + 4 * k, emit_ctaid(e, k));
-    for (unsigned k = 0; k < 2; k++) uniform[k] = emit_field(e, e->ptr, offsetof(struct cpu_call, uniform) + 8 * k);
+    for (unsigned k = 0; k < 2; k++) uniform[k] = emit_field(e, e->t.ptr, offsetof(struct cpu_call, uniform) + 8 * k);
     for (uint32_t r = 0; r < f->n_regs; r++) {
         const struct cpu_reg *reg = &f->regs[r];
         if (!reg->cta) continue;
@@ -224,21 +224,22 @@ static void begin(struct emit *e)
     struct whole *w = e->whole;
     struct cpu_func *f = e->f;
     uint32_t s = w->s->block;
-    bool first = w->s == f->starts, some = masked(e, s); /* a kernel's entry is no loop's */
+    bool first = w->s == f->region.starts, some = masked(e, s); /* a kernel's entry is no loop's */
     emit_place(e);
     emit_clear(e);
-    if (first || !f->lossy) {
+    if (first || !f->region.lossy) {
         LLVMBuildStore(B, k32(e, UINT32_MAX), e->live);
     } else {
         LLVMBasicBlockRef here = emit_block(e, "alive");
-        val live = emit_state(e, e->i32, offsetof(struct cpu_warp, live));
+        val live = emit_state(e, e->t.i32, offsetof(struct cpu_warp, live));
         LLVMBuildStore(B, live, e->live);
-        LLVMBuildCondBr(B, is_zero(e, live), e->done, here);
+        LLVMBuildCondBr(B, is_zero(e, live), e->out.done, here);
         LLVMPositionBuilderAtEnd(B, here);
     }
-    LLVMBuildStore(
-        B, first || !f->loops ? k32(e, EMU_TURN_BUDGET) : emit_state(e, e->i32, offsetof(struct cpu_warp, budget)),
-        e->budget);
+    LLVMBuildStore(B,
+                   first || !f->region.loops ? k32(e, EMU_TURN_BUDGET)
+                                             : emit_state(e, e->t.i32, offsetof(struct cpu_warp, budget)),
+                   e->budget);
     e->in = NULL;
     for (uint32_t r = 0; r < f->n_regs; r++) {
         const struct cpu_reg *reg = &f->regs[r];
@@ -262,12 +263,12 @@ static void begin(struct emit *e)
         LLVMBuildBr(B, emit_target(e, FULL, s));
         return;
     }
-    for (uint32_t x = 0; x < f->n_blocks && !f->masks_settled; x++)
+    for (uint32_t x = 0; x < f->n_blocks && !f->region.masks_settled; x++)
         if (mg_has(f->blocks[s].front, x) && e->pend[x]) {
             LLVMBuildStore(B, load32(e, emit_at(e, emit_masks(e), 4 * x)), e->pend[x]);
             LLVMBuildStore(B, k32(e, 0), emit_at(e, emit_masks(e), 4 * x));
         }
-    val mask = emit_state(e, e->i32, offsetof(struct cpu_warp, mask));
+    val mask = emit_state(e, e->t.i32, offsetof(struct cpu_warp, mask));
     LLVMBuildStore(B, mask, e->cur);
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, mask, k32(e, UINT32_MAX), ""), emit_target(e, FULL, s),
                     emit_target(e, PART, s));
@@ -281,8 +282,8 @@ static void go_on(struct emit *e, uint32_t id)
     bool barrier = id & 1;
     uint32_t next = id / 2 - 1;
     val turns = emit_turns(e);
-    if (f->n_warps > 1 && !barrier) turns = LLVMBuildSub(B, turns, k32(e, 1), "");
-    if (f->n_warps > 1 && barrier)
+    if (f->region.n_warps > 1 && !barrier) turns = LLVMBuildSub(B, turns, k32(e, 1), "");
+    if (f->region.n_warps > 1 && barrier)
         turns = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntULT, turns, k32(e, EMU_BAR_PAUSES), ""),
                                 k32(e, EMU_BAR_PAUSES), turns, "");
     LLVMBuildStore(B, turns, w->turns);
@@ -293,7 +294,7 @@ static void go_on(struct emit *e, uint32_t id)
                            LLVMBuildLoad2(B, emit_type(e, (enum emu_class)f->regs[r].cls, false), w->now[r].at[h], ""),
                            w->old[r].at[h]);
     }
-    LLVMBuildBr(B, w->round[f->start_of[next] - 1]);
+    LLVMBuildBr(B, w->round[f->region.start_of[next] - 1]);
 }
 
 static void round_over(struct emit *e)
@@ -327,8 +328,8 @@ static bool region(struct emit *e, uint32_t which)
     struct whole *w = e->whole;
     struct cpu_func *f = e->f;
     LLVMBasicBlockRef warp = emit_block(e, "warp"), end = emit_block(e, "end");
-    w->s = &f->starts[which];
-    memset(e->serials, 0, f->n_serials * sizeof *e->serials);
+    w->s = &f->region.starts[which];
+    memset(e->serial.loops, 0, f->n_serials * sizeof *e->serial.loops);
     for (int v = 0; v < VERSIONS; v++) {
         memset(e->bb[v], 0, f->n_blocks * sizeof *e->bb[v]);
         memset(e->built[v], 0, f->n_blocks);
@@ -340,8 +341,8 @@ static bool region(struct emit *e, uint32_t which)
         for (uint32_t r = 0; id && r < f->n_regs; r++)
             if (counts(e, id / 2 - 1, r)) mg_put(w->after, r);
     }
-    e->done = emit_block(e, "done");
-    e->tail = emit_block(e, "tail");
+    e->out.done = emit_block(e, "done");
+    e->out.tail = emit_block(e, "tail");
     LLVMPositionBuilderAtEnd(B, w->round[which]);
     LLVMBuildStore(B, k32(e, 0), w->common);
     LLVMBuildStore(B, k32(e, 0), e->at_warp);
@@ -351,10 +352,10 @@ static bool region(struct emit *e, uint32_t which)
     if (!emit_bodies(e)) return false;
     emit_leave_blocks(e);
     tail(e);
-    LLVMPositionBuilderAtEnd(B, e->done);
+    LLVMPositionBuilderAtEnd(B, e->out.done);
     val k = LLVMBuildAdd(B, e->warp, k32(e, 1), "");
     LLVMBuildStore(B, k, e->at_warp);
-    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, k, k32(e, f->n_warps), ""), warp, end);
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, k, k32(e, f->region.n_warps), ""), warp, end);
     LLVMPositionBuilderAtEnd(B, end);
     emit_tally_round(e);
     round_over(e);
@@ -369,13 +370,13 @@ static void prologue(struct emit *e)
     struct whole *w = e->whole;
     struct cpu_func *f = e->f;
     emit_state_vars(e);
-    w->common = LLVMBuildAlloca(B, e->i32, "");
-    w->turns = LLVMBuildAlloca(B, e->i32, "");
-    w->number = LLVMBuildAlloca(B, e->i64, "");
+    w->common = LLVMBuildAlloca(B, e->t.i32, "");
+    w->turns = LLVMBuildAlloca(B, e->t.i32, "");
+    w->number = LLVMBuildAlloca(B, e->t.i64, "");
     for (unsigned k = 0; k < 3; k++) {
-        w->id[k] = LLVMBuildAlloca(B, e->i32, "");
-        w->grid[k] = emit_field(e, e->i32, offsetof(struct cpu_call, nctaid) + 4 * k);
-        LLVMBuildStore(B, emit_field(e, e->i32, offsetof(struct cpu_call, ctaid) + 4 * k), w->id[k]);
+        w->id[k] = LLVMBuildAlloca(B, e->t.i32, "");
+        w->grid[k] = emit_field(e, e->t.i32, offsetof(struct cpu_call, nctaid) + 4 * k);
+        LLVMBuildStore(B, emit_field(e, e->t.i32, offsetof(struct cpu_call, ctaid) + 4 * k), w->id[k]);
     }
     for (uint32_t r = 0; r < f->n_regs; r++)
         for (unsigned h = 0; f->regs[r].cta && h < parts(&f->regs[r]); h++) {
@@ -383,20 +384,20 @@ static void prologue(struct emit *e)
             w->old[r].at[h] = LLVMBuildAlloca(B, t, "");
             w->now[r].at[h] = LLVMBuildAlloca(B, t, "");
         }
-    LLVMBuildStore(B, emit_field(e, e->i64, offsetof(struct cpu_call, number)), w->number);
+    LLVMBuildStore(B, emit_field(e, e->t.i64, offsetof(struct cpu_call, number)), w->number);
 }
 
 static void each_cta(struct emit *e)
 {
     struct whole *w = e->whole;
-    val place = emit_field(e, e->ptr, offsetof(struct cpu_call, place)),
-        end = emit_field(e, e->i64, offsetof(struct cpu_call, number_end));
+    val place = emit_field(e, e->t.ptr, offsetof(struct cpu_call, place)),
+        end = emit_field(e, e->t.i64, offsetof(struct cpu_call, number_end));
     LLVMBasicBlockRef begin_cta = emit_block(e, "cta"), next = emit_block(e, "next"), out = emit_block(e, "out"),
                       carry[3];
     LLVMBuildBr(B, begin_cta);
     LLVMPositionBuilderAtEnd(B, begin_cta);
     for (unsigned k = 0; k < 3; k++) LLVMBuildStore(B, emit_ctaid(e, k), emit_at(e, place, 4 * k));
-    LLVMBuildStore(B, k32(e, e->f->n_warps > 1 ? EMU_LOOP_PAUSES : 0), w->turns);
+    LLVMBuildStore(B, k32(e, e->f->region.n_warps > 1 ? EMU_LOOP_PAUSES : 0), w->turns);
     for (uint32_t r = 0; r < e->f->n_regs; r++)
         for (int h = 0; h < 2; h++)
             if (w->old[r].at[h]) {
@@ -405,7 +406,7 @@ static void each_cta(struct emit *e)
             }
     LLVMBuildBr(B, w->round[0]);
     LLVMPositionBuilderAtEnd(B, w->over);
-    val n = LLVMBuildAdd(B, LLVMBuildLoad2(B, e->i64, w->number, ""), LLVMConstInt(e->i64, 1, 0), "");
+    val n = LLVMBuildAdd(B, LLVMBuildLoad2(B, e->t.i64, w->number, ""), LLVMConstInt(e->t.i64, 1, 0), "");
     LLVMBuildStore(B, n, w->number);
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, n, end, ""), next, out);
     LLVMPositionBuilderAtEnd(B, out);
@@ -431,15 +432,15 @@ bool mg_emit_whole(LLVMModuleRef m, struct cpu_func *f, const char *name)
     wh.after = calloc(f->reg_words, sizeof *wh.after);
     wh.old = calloc(f->n_regs + 1, sizeof *wh.old);
     wh.now = calloc(f->n_regs + 1, sizeof *wh.now);
-    wh.round = calloc(f->n_starts + 1, sizeof *wh.round);
+    wh.round = calloc(f->region.n_starts + 1, sizeof *wh.round);
     bool ok = emit_begin(e, m, f, name) && wh.after && wh.old && wh.now && wh.round;
     if (ok) {
         prologue(e);
-        for (uint32_t i = 0; i < f->n_starts; i++) wh.round[i] = emit_block(e, "round");
+        for (uint32_t i = 0; i < f->region.n_starts; i++) wh.round[i] = emit_block(e, "round");
         wh.over = emit_block(e, "over");
         each_cta(e);
-        for (uint32_t i = 0; i < f->n_starts && ok; i++) ok = region(e, i);
-        for (uint32_t i = 1; i < f->n_starts && ok; i++) emit_ahead_start(e, i, wh.round[i]);
+        for (uint32_t i = 0; i < f->region.n_starts && ok; i++) ok = region(e, i);
+        for (uint32_t i = 1; i < f->region.n_starts && ok; i++) emit_ahead_start(e, i, wh.round[i]);
     }
     emit_finish(e);
     free(wh.after);
