@@ -5,7 +5,8 @@ struct mg_work_mark mg_watch_mark(struct CUstream_st *s)
 {
     struct mg_work_mark m = {.replay = UINT64_MAX};
     const struct mg_driver_watch *w = mg_drv.config.watch;
-    if (w) w->enqueued(s->ctx, s == s->ctx->legacy || s->per_thread ? NULL : s, &m);
+    void *handle = s == s->ctx->legacy ? NULL : s->per_thread ? CU_PER_THREAD_STREAM : s;
+    if (w) w->enqueued(s->ctx, handle, &m);
     return m;
 }
 

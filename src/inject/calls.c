@@ -1,6 +1,7 @@
 #include "inject/calls.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "abi/calls.h"
 #include "base/compiler.h"
@@ -9,6 +10,7 @@
 #include "inject/nvidia/gpu.h"
 #include "inject/range.h"
 #include "inject/steps.h"
+#include "inject/streams.h"
 #include "inject/timeline.h"
 
 #define NUMBERS 4096u /* of correlation, that a thread takes at a time */
@@ -16,6 +18,9 @@
 static __thread struct mg_call_frame *now;
 static __thread uint64_t next_number, last_number;
 static bool recorded; /* mg_traced is in front of entries */
+/* Which work an entry asks for, waits for, or marks by an event. */
+enum asks { ASKS_NOTHING, ASKS_FIRST_STREAM, ASKS_SECOND_STREAM, ASKS_DEFAULT, ASKS_CURRENT, ASKS_FIRST_CONTEXT };
+static uint8_t asks_of[MG_FN_COUNT];
 
 static uint64_t number(void)
 {
@@ -34,10 +39,38 @@ static void *target(uint32_t entry)
     return mg_hook_table[entry] ? mg_hook_table[entry] : mg_slots[entry];
 }
 
+static enum asks find_asks(uint32_t entry)
+{
+    const struct mg_cu_call *c = mg_call_of_entry(entry);
+    if (!strcmp(c->base, "cuEventRecord") || !strcmp(c->base, "cuEventRecordWithFlags")) return ASKS_SECOND_STREAM;
+    bool named = !strcmp(c->base, "cuCtxDestroy") || !strcmp(c->base, "cuCtxDetach");
+    if (named || !strcmp(mg_cu_entries[entry].name, "cuCtxSynchronize_v2")) return ASKS_FIRST_CONTEXT;
+    if (c->waits == MG_WAITS_stream || !strcmp(c->base, "cuStreamQuery")) return ASKS_FIRST_STREAM;
+    return c->waits == MG_WAITS_copy ? ASKS_DEFAULT : c->waits == MG_WAITS_context ? ASKS_CURRENT : ASKS_NOTHING;
+}
+
 void mg_calls_fill(bool record)
 {
     recorded = record;
+    for (uint32_t i = 0; record && i < MG_FN_COUNT; i++) asks_of[i] = (uint8_t)find_asks(i);
     for (uint32_t i = 0; i < MG_FN_COUNT; i++) mg_targets[i] = record ? mg_traced_table[i] : target(i);
+}
+
+/* Numbers are given by work: what has none yet has nothing to ask for. */
+static void find_asked(struct mg_call_frame *f, const uint64_t registers[6])
+{
+    enum asks asks = asks_of[f->entry];
+    void *ctx = NULL;
+    f->stream = f->context = UINT32_MAX;
+    if (asks == ASKS_NOTHING || !mg_session.active) return;
+    uint64_t handle = asks == ASKS_FIRST_STREAM ? registers[0] : asks == ASKS_SECOND_STREAM ? registers[1] : 0;
+    if (asks != ASKS_CURRENT && asks != ASKS_FIRST_CONTEXT)
+        f->stream = mg_stream_find(mg_stream_of((cu_stream)(uintptr_t)handle, mg_cu_entries[f->entry].per_thread));
+    if (asks == ASKS_FIRST_CONTEXT)
+        ctx = (void *)(uintptr_t)registers[0];
+    else
+        MG_REAL_AS(cuCtxGetCurrent, void **)(&ctx);
+    f->context = mg_ctx_find(ctx);
 }
 
 void mg_calls_choose(const bool wanted[MG_FN_COUNT])
@@ -86,6 +119,7 @@ void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t reg
     bool pair = mg_timeline.pairs && !mg_inside && mg_call_work(entry) && mg_window_is_open();
     if (f->wanted) f->correlation = number();
     if (pair || f->step || (f->wanted && mg_timeline.arguments)) keep_arguments(f, registers, stack);
+    if (f->wanted) find_asked(f, registers);
     now = f;
     f->begin_ns = f->wanted || pair ? mg_now_ns() : 0;
     if (pair) f->work = mg_gpu_work_begin(f);
@@ -111,6 +145,7 @@ static void enter_runtime(struct mg_call_frame *f, struct mg_runtime_function *f
     f->correlation = 0;
     f->wanted = !mg_inside && mg_timeline_wants_runtime(function) && mg_window_is_open();
     f->class_ = function->class_;
+    f->stream = f->context = UINT32_MAX;
     if (f->wanted) f->correlation = number();
     now = f;
     f->begin_ns = f->wanted ? mg_now_ns() : 0;

@@ -185,7 +185,7 @@ static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void 
     hold(r);
     if (child) r->graph = MG_GRAPH_DEVICE;
     r->device = i->device;
-    r->stream = mg_stream_number(s->stream);
+    r->stream = mg_stream_number(mg_stream_of(s->stream, s->per_thread));
     r->ctx = i->ctx_number;
     r->correlation = mg_calls_correlation();
     r->call_ns = mg_calls_begin_ns();
@@ -527,7 +527,7 @@ void mg_run_record(struct mg_inst *i, const struct mg_shape *s, enum mg_reason r
     if (!r) return;
     *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .ran = MG_RAN_NATIVE, .reason = mg_why_of(reason)};
     hold(r);
-    r->stream = mg_stream_number(s->stream);
+    r->stream = mg_stream_number(mg_stream_of(s->stream, s->per_thread));
     r->ctx = mg_ctx_number(i->ctx);
     r->in_window = mg_window_is_open();
     mg_kernel_find(i);

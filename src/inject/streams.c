@@ -2,6 +2,7 @@
  * default one, others count up in the order in which launches first used them. */
 #include "inject/streams.h"
 
+#include "base/hash.h"
 #include "base/map.h"
 #include "inject/channels.h"
 #include "inject/hooks.h"
@@ -24,9 +25,40 @@ static uint64_t number_of(struct mg_map *map, uint64_t *next, void *handle, uint
     return n;
 }
 
+/* A stream's key. Per-thread default streams share a handle: theirs is odd, which no handle is. */
+static void *key_of(cu_stream s)
+{
+    static uint64_t n_threads;
+    static __thread uint64_t thread;
+    if (s != CU_PER_THREAD_STREAM) return s;
+    void *ctx = NULL;
+    MG_REAL_AS(cuCtxGetCurrent, void **)(&ctx);
+    if (!thread) thread = __atomic_add_fetch(&n_threads, 1, __ATOMIC_RELAXED);
+    return (void *)(uintptr_t)(mg_mix64((uint64_t)(uintptr_t)ctx ^ thread << 48) | 1);
+}
+
 uint64_t mg_stream_number(cu_stream s)
 {
-    return !s || s == CU_LEGACY_STREAM ? 0 : number_of(&streams, &n_streams, s, 1);
+    return !s || s == CU_LEGACY_STREAM ? 0 : number_of(&streams, &n_streams, key_of(s), 1);
+}
+
+static uint32_t find(const struct mg_map *map, void *key)
+{
+    uint64_t n;
+    pthread_mutex_lock(&mg_session.lock);
+    bool found = mg_map_get(map, (uint64_t)(uintptr_t)key, &n) && n < UINT32_MAX;
+    pthread_mutex_unlock(&mg_session.lock);
+    return found ? (uint32_t)n : UINT32_MAX;
+}
+
+uint32_t mg_stream_find(cu_stream s)
+{
+    return !s || s == CU_LEGACY_STREAM ? 0 : find(&streams, key_of(s));
+}
+
+uint32_t mg_ctx_find(void *ctx)
+{
+    return ctx ? find(&contexts, ctx) : UINT32_MAX;
 }
 
 uint64_t mg_ctx_number(void *ctx)

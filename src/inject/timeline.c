@@ -232,6 +232,8 @@ void mg_timeline_call(const struct mg_call_frame *f, cu_result result, uint64_t 
         .outer = f->outer ? f->outer->correlation : 0,
         .name = f->function ? name_of_function(w, f->function) : name_of(w, f->entry),
         .result = result,
+        .stream = f->stream,
+        .context = f->context,
         .layer = f->function ? f->layer : MG_LAYER_driver,
         .class_ = f->function ? f->class_ : (uint8_t)mg_call_of_entry(f->entry)->class_,
     };

@@ -16,6 +16,8 @@ static const struct mg_trace_field call_fields[] = {
     {"outer", MG_TRACE_u64},
     {"name", MG_TRACE_name},
     {"result", MG_TRACE_i32},
+    {"stream", MG_TRACE_u32, .flags = MG_TRACE_NULLABLE},
+    {"context", MG_TRACE_u32, .flags = MG_TRACE_NULLABLE},
     {"layer", MG_TRACE_u8, .values = LAYERS},
     {"class", MG_TRACE_u8, .values = CLASSES},
     {"arguments", MG_TRACE_words},
@@ -54,7 +56,7 @@ static const struct mg_trace_field thread_fields[] = {
     {"thread", MG_TRACE_u32},
     {"name", MG_TRACE_name},
 };
-_Static_assert(sizeof(struct mg_record_call) == 42 && sizeof(struct mg_record_work) == 87 &&
+_Static_assert(sizeof(struct mg_record_call) == 50 && sizeof(struct mg_record_work) == 87 &&
                    sizeof(struct mg_record_mark) == 54 && sizeof(struct mg_record_thread) == 16,
                "as the fields");
 

@@ -38,6 +38,7 @@ struct mg_record_call {                      /* a call of an API; behind it its 
     uint64_t begin, end, correlation, outer; /* outer: the call inside which it was made, 0: none */
     uint32_t name;
     int32_t result;
+    uint32_t stream, context; /* as of work, of calls that ask or wait and of cuEventRecord; all ones: none */
     uint8_t layer, class_;
 } MG_PACKED;
 struct mg_record_work {                                                       /* work of a device */

@@ -197,6 +197,8 @@ static void read_call(struct mg_spans *s, const struct mg_trace_record *r, const
     p->class_ = word(r, k, f_class, MG_CLASS_COUNT);
     p->outer = number(r, k, f_outer);
     p->result = (int32_t)number(r, k, f_result);
+    p->stream = number_or_none(r, k, f_stream);
+    p->context = number_or_none(r, k, f_context);
     p->thread = r->tid;
     p->source = MG_SOURCE_host;
     p->name = text(s, r, k, f_name);

@@ -35,8 +35,8 @@ struct mg_span {
     uint32_t process;          /* pid */
     int32_t rank;              /* -1: none */
     uint32_t thread;           /* of calls and marks; 0: none */
-    uint32_t device;           /* of work, as the next three */
-    uint64_t context, stream;  /* dense numbers, 0 is the default stream */
+    uint32_t device;           /* of work */
+    uint64_t context, stream;  /* dense numbers, 0 is the default stream; of calls what they ask for, or NONE */
     uint64_t bytes;            /* MG_SPAN_NONE: not known, or of a kernel */
     uint64_t correlation; /* of a call: its number in the process; of work: of the call that enqueued it; 0: none */
     uint64_t outer;       /* of a call or mark: the one inside which it was begun, 0: none */

@@ -7,16 +7,14 @@
 #include "base/hash.h"
 #include "base/map.h"
 
-#define RECENT        65536u /* calls and ranges that are remembered */
-#define POLLS         4096u  /* calls that were told that work is not done */
-#define NOT_READY     600    /* CUDA_ERROR_NOT_READY */
-#define LAUNCH_STREAM 8      /* argument of cuLaunchKernel and cuLaunchCooperativeKernel */
-#define ANY           UINT64_MAX
+#define RECENT    65536u /* calls and ranges that are remembered */
+#define POLLS     4096u  /* calls that were told that work is not done */
+#define NOT_READY 600    /* CUDA_ERROR_NOT_READY */
+#define NONE      MG_SPAN_NONE
 
 struct call {
-    uint64_t correlation, begin_ns, handle;
+    uint64_t correlation, begin_ns;
     uint32_t process, thread;
-    bool has_handle;
 };
 struct range {
     uint64_t correlation;
@@ -35,19 +33,21 @@ struct ended {
 };
 struct stream {
     uint32_t process;
-    bool has_handle;
-    uint64_t context, number, handle, base_ns;
+    uint64_t context, number, base_ns;
     MG_VEC(struct running) running;
     MG_VEC(struct ended) ended;
 };
-/* A call that asked whether work is done: of one stream (handle), of all of a context, or of a context's default
- * stream. before_ns: of what was launched by then. done: it was told so. */
-enum about { ABOUT_STREAM, ABOUT_CONTEXT, ABOUT_DEFAULT };
+/* A call that asked whether work is done: of a stream, or (stream NONE) of a context, or (both NONE, as in traces of
+ * older versions) of everything: it is delivered early rather than never.
+ * Numbers of streams are unique in a process but for 0: every context has a default stream.
+ * before_ns: of what was launched by then. done: it was told so. */
 struct question {
-    enum about about;
     bool done;
     uint32_t process;
-    uint64_t context, handle, begin_ns, end_ns, before_ns;
+    uint64_t context, stream, begin_ns, end_ns, before_ns;
+};
+struct recorded { /* the last record of an event */
+    uint64_t context, stream, ns;
 };
 struct thread_count {
     uint32_t process, n;
@@ -56,7 +56,8 @@ struct state {
     struct mg_tau_events *out;
     struct call *calls;
     struct range *ranges;
-    struct mg_map events, streams, recorded, recorded_ns, threads, contexts;
+    struct mg_map events, streams, recorded, threads;
+    MG_VEC(struct recorded) recorded_at;
     MG_VEC(struct stream) streams_at;
     MG_VEC(struct question) open; /* that have not returned yet */
     struct question *polls;       /* a ring, by begin: those told that work is not done */
@@ -70,12 +71,6 @@ static uint64_t key_of(uint32_t process, uint64_t a, uint64_t b, uint64_t c)
     return mg_hash64(words, sizeof words, 1) | 1;
 }
 
-static uint64_t look_up(const struct mg_map *m, uint64_t key, uint64_t otherwise)
-{
-    uint64_t v;
-    return mg_map_get(m, key, &v) ? v : otherwise;
-}
-
 /* ---- threads, calls, ranges ------------------------------------------------------------------------------ */
 
 static uint32_t thread_number(struct state *s, uint32_t process, uint32_t thread)
@@ -87,32 +82,6 @@ static uint32_t thread_number(struct state *s, uint32_t process, uint32_t thread
     if (i == s->n_threads.n) *mg_vec_push(&s->n_threads) = (struct thread_count){process, 0};
     mg_map_set(&s->threads, key, s->n_threads.at[i].n);
     return s->n_threads.at[i].n++;
-}
-
-static bool is_named(const struct mg_span *p, const char *base)
-{
-    size_t n = strlen(base);
-    return !strncmp(p->name, base, n) && (!p->name[n] || p->name[n] == '_');
-}
-
-/* CU_STREAM_LEGACY is the default stream. */
-static uint64_t plain_handle(uint64_t handle)
-{
-    return handle == 1 ? 0 : handle;
-}
-
-/* The handle of the stream that a call enqueues work into. */
-static bool find_handle(const struct mg_span *p, uint64_t *handle)
-{
-    bool launch = is_named(p, "cuLaunchKernel") || is_named(p, "cuLaunchCooperativeKernel");
-    bool last = strstr(p->name, "Async") || is_named(p, "cuGraphLaunch");
-    if (launch && p->n_arguments > LAUNCH_STREAM)
-        *handle = plain_handle(p->arguments[LAUNCH_STREAM]);
-    else if (last && p->n_arguments)
-        *handle = plain_handle(p->arguments[p->n_arguments - 1]);
-    else
-        return false;
-    return true;
 }
 
 static struct call *call_at(const struct state *s, uint32_t process, uint64_t correlation)
@@ -181,12 +150,11 @@ static void deliver_ended(struct state *s, struct stream *t, uint64_t now_ns)
 
 /* ---- questions ------------------------------------------------------------------------------------------- */
 
-/* A stream whose handle nobody has told is asked for by every question: it is delivered early rather than never. */
 static bool is_asked(const struct question *q, const struct stream *t)
 {
     if (q->process != t->process) return false;
-    if (q->about == ABOUT_STREAM) return q->handle == ANY || !t->has_handle || t->handle == q->handle;
-    return (q->context == ANY || q->context == t->context) && (q->about == ABOUT_CONTEXT || !t->number);
+    if (q->stream != NONE && q->stream) return q->stream == t->number;
+    return (q->stream == NONE || !t->number) && (q->context == NONE || q->context == t->context);
 }
 
 /* A kernel that is unfinished when it is asked for. True: it is delivered. */
@@ -240,42 +208,51 @@ static bool ask_new(struct state *s, const struct stream *t, uint64_t now_ns, st
     return false;
 }
 
-static void look_at_record(struct state *s, const struct mg_span *p)
+static void add_record(struct state *s, const struct mg_span *p)
 {
-    if (p->n_arguments < 2) return;
-    uint64_t key = key_of(p->process, p->arguments[0], 4, 0);
-    mg_map_set(&s->recorded, key, plain_handle(p->arguments[1]));
-    mg_map_set(&s->recorded_ns, key, p->begin_ns);
+    uint64_t v, key = key_of(p->process, p->arguments[0], 4, 0);
+    if (!mg_map_get(&s->recorded, key, &v)) {
+        mg_map_set(&s->recorded, key, v = s->recorded_at.n);
+        *mg_vec_push(&s->recorded_at) = (struct recorded){0};
+    }
+    s->recorded_at.at[v] = (struct recorded){p->context, p->stream, p->begin_ns};
 }
 
-static void look_at_call(struct state *s, const struct mg_span *p)
+/* Whom the call asks; false: nobody. */
+static bool read_question(struct state *s, const struct mg_span *p, const struct mg_cu_call *c, struct question *q)
+{
+    *q = (struct question){.done = !p->result,
+                           .process = p->process,
+                           .context = p->context,
+                           .stream = p->stream,
+                           .begin_ns = p->begin_ns,
+                           .end_ns = p->end_ns,
+                           .before_ns = p->begin_ns};
+    bool query = !strcmp(c->base, "cuStreamQuery"), event_query = !strcmp(c->base, "cuEventQuery");
+    if (p->result && !((query || event_query) && p->result == NOT_READY)) return false;
+    bool about_event = c->waits == MG_WAITS_event || event_query;
+    if (about_event) {
+        uint64_t v;
+        if (!p->n_arguments || !mg_map_get(&s->recorded, key_of(p->process, p->arguments[0], 4, 0), &v)) return false;
+        const struct recorded *r = &s->recorded_at.at[v];
+        q->context = r->context;
+        q->stream = r->stream;
+        q->before_ns = r->ns;
+    }
+    if (c->waits == MG_WAITS_context) return true;
+    bool about_stream = about_event || query || c->waits == MG_WAITS_stream || c->waits == MG_WAITS_copy;
+    return about_stream && (q->stream != NONE || q->context == NONE); /* a stream without a number has no work */
+}
+
+static void read_call(struct state *s, const struct mg_span *p)
 {
     int entry = mg_cu_entry_find(p->name);
     const struct mg_cu_call *c = entry < 0 ? NULL : mg_call_of_entry((uint32_t)entry);
-    uint64_t handle = p->n_arguments ? p->arguments[0] : ANY;
-    bool stream_query = is_named(p, "cuStreamQuery"), event_query = is_named(p, "cuEventQuery");
-    struct question q = {.done = !p->result,
-                         .process = p->process,
-                         .context = ANY,
-                         .handle = ANY,
-                         .begin_ns = p->begin_ns,
-                         .end_ns = p->end_ns,
-                         .before_ns = p->begin_ns};
-    if (is_named(p, "cuEventRecord") || is_named(p, "cuEventRecordWithFlags")) look_at_record(s, p);
-    if (!c || (p->result && !((stream_query || event_query) && p->result == NOT_READY))) return;
-    if (c->waits == MG_WAITS_stream || stream_query) {
-        q.handle = handle == ANY ? ANY : plain_handle(handle);
-    } else if (c->waits == MG_WAITS_event || event_query) {
-        uint64_t key = key_of(p->process, handle, 4, 0);
-        q.handle = look_up(&s->recorded, key, ANY);
-        q.before_ns = look_up(&s->recorded_ns, key, p->begin_ns);
-    } else if (c->waits == MG_WAITS_context || c->waits == MG_WAITS_copy) {
-        q.about = c->waits == MG_WAITS_copy ? ABOUT_DEFAULT : ABOUT_CONTEXT;
-        q.context = look_up(&s->contexts, key_of(p->process, p->thread, 5, 0), ANY);
-    } else {
-        return;
-    }
-    add_question(s, &q);
+    struct question q;
+    if (!c) return;
+    bool records = !strcmp(c->base, "cuEventRecord") || !strcmp(c->base, "cuEventRecordWithFlags");
+    if (records && p->n_arguments && !p->result) add_record(s, p);
+    if (read_question(s, p, c, &q)) add_question(s, &q);
 }
 
 /* ---- spans ------------------------------------------------------------------------------------------------- */
@@ -286,9 +263,8 @@ static void add_call(struct state *s, const struct mg_span *p)
     if (p->layer != MG_LAYER_driver) return;
     struct call c = {
         .correlation = p->correlation, .begin_ns = p->begin_ns, .process = p->process, .thread = p->thread};
-    c.has_handle = find_handle(p, &c.handle);
     *call_at(s, p->process, p->correlation) = c;
-    look_at_call(s, p);
+    read_call(s, p);
 }
 
 static uint32_t event_of(struct state *s, const struct mg_span *p, uint32_t thread)
@@ -335,11 +311,6 @@ static void add_work(struct state *s, const struct mg_span *p)
     const struct call *c = call_at(s, p->process, p->correlation);
     if (!p->correlation || c->correlation != p->correlation || c->process != p->process) c = NULL;
     uint32_t stream = stream_of(s, p);
-    if (c && c->has_handle) {
-        s->streams_at.at[stream].has_handle = true;
-        s->streams_at.at[stream].handle = c->handle;
-    }
-    if (c) mg_map_set(&s->contexts, key_of(p->process, c->thread, 5, 0), p->context);
     if (p->kind == MG_SPAN_KERNEL) add_kernel(s, p, c, stream);
 }
 
@@ -359,13 +330,14 @@ static int by_place(const void *a, const void *b)
 
 static void release_state(struct state *s)
 {
-    struct mg_map *maps[] = {&s->events, &s->streams, &s->recorded, &s->recorded_ns, &s->threads, &s->contexts};
+    struct mg_map *maps[] = {&s->events, &s->streams, &s->recorded, &s->threads};
     for (size_t i = 0; i < MG_COUNT_OF(maps); i++) mg_map_release(maps[i]);
     for (uint32_t i = 0; i < s->streams_at.n; i++) {
         mg_vec_release(&s->streams_at.at[i].running);
         mg_vec_release(&s->streams_at.at[i].ended);
     }
     mg_vec_release(&s->streams_at);
+    mg_vec_release(&s->recorded_at);
     mg_vec_release(&s->open);
     mg_vec_release(&s->n_threads);
     free(s->calls);

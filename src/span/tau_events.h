@@ -8,10 +8,8 @@
  *   finalize    from the begin of the launching call to the delivery
  *   delivery    the end of the first call that waited for the kernel, or asked and was told that it is done
  *
- * Which stream a call asks for is known from its arguments: a stream's handle is learnt from launches and copies.
- *   A wait
- * for an event delivers what has ended by then in the event's stream; a copy that waits, what has in the default
- *   stream. */
+ * Calls that ask say of which stream and context. A wait for an event delivers what has ended by then in the event's
+ * stream; a copy that waits, what has ended in the default stream of its context or thread. */
 #ifndef MG_SPAN_TAU_EVENTS_H
 #define MG_SPAN_TAU_EVENTS_H
 

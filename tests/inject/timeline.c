@@ -5,10 +5,10 @@
  *   graph K R        a graph of K kernel nodes in a chain, a copy node of 128 bytes and a memset node, launched R
  *                    times
  *   captured K R     the same kernels by capture
- *   loop             launches for ever, each followed by a wait
- *   ends N                    the process ends while N threads make calls
- *   arguments        a float, twelve arguments: results are checked
- * Prints "ok", or what is wrong and exits with 1. */
+ *   own T L          T threads, each on its per-thread default stream: L launches by cuLaunchKernelEx in the context
+ * that all share, a wait; then the same in a context of its own loop             launches for ever, each followed by a
+ * wait ends N                    the process ends while N threads make calls arguments        a float, twelve
+ * arguments: results are checked Prints "ok", or what is wrong and exits with 1. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,6 +24,7 @@ int cuInit(unsigned), cuCtxGetCurrent(void **), cuDeviceGet(int *, int), cuDevic
     cuMemsetD32_v2(uint64_t, unsigned, size_t), cuStreamCreate(void **, unsigned), cuStreamSynchronize(void *),
     cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                    void **),
+    cuCtxCreate_v2(void **, unsigned, int), cuLaunchKernelEx(const void *, void *, void **, void **),
     cuGraphCreate(void **, unsigned), cuGraphInstantiateWithFlags(void **, void *, unsigned long long),
     cuGraphLaunch(void *, void *), cuGraphAddMemsetNode(void **, void *, void **, size_t, const void *, void *),
     cuStreamBeginCapture_v2(void *, int), cuStreamEndCapture(void *, void **),
@@ -53,9 +54,9 @@ static void launch(void *stream, unsigned n)
     CHECK(cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL));
 }
 
+static char text[1 << 16];
 static void start(const char *ptx)
 {
-    static char text[1 << 16];
     FILE *f = fopen(ptx, "r");
     if (!f || !fread(text, 1, sizeof text - 1, f)) exit(1);
     fclose(f);
@@ -96,15 +97,49 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-static void threads(unsigned n, unsigned launches)
+struct config {
+    unsigned grid[3], block[3], shared;
+    void *stream, *attributes;
+    unsigned n_attributes;
+};
+static void launch_own(void *function, uint64_t memory)
+{
+    unsigned n = 32;
+    void *params[] = {&memory, &n};
+    struct config c = {.grid = {1, 1, 1}, .block = {32, 1, 1}, .stream = (void *)2};
+    for (unsigned i = 0; i < n_launches; i++) CHECK(cuLaunchKernelEx(&c, function, params, NULL));
+    CHECK(cuStreamSynchronize((void *)2));
+}
+
+static void *run_own(void *arg)
+{
+    void *mine, *loaded, *function;
+    uint64_t memory;
+    CHECK(cuCtxSetCurrent(ctx));
+    pthread_barrier_wait(&together);
+    launch_own(kernel, cells);
+    CHECK(cuCtxCreate_v2(&mine, 0, 0));
+    CHECK(cuModuleLoadData(&loaded, arg));
+    CHECK(cuModuleGetFunction(&function, loaded, "fill"));
+    CHECK(cuMemAlloc_v2(&memory, 256));
+    launch_own(function, memory);
+    return NULL;
+}
+
+static void threads(unsigned n, unsigned launches, void *(*run)(void *), void *arg)
 {
     pthread_t t[256];
-    void *pinned;
-    CHECK(cuMemHostAlloc(&pinned, 4096, 0));
     n_launches = launches;
     pthread_barrier_init(&together, NULL, n);
-    for (unsigned i = 0; i < n; i++) pthread_create(&t[i], NULL, run_thread, pinned);
+    for (unsigned i = 0; i < n; i++) pthread_create(&t[i], NULL, run, arg);
     for (unsigned i = 0; i < n; i++) pthread_join(t[i], NULL);
+}
+
+static void start_threads(unsigned n, unsigned launches)
+{
+    void *pinned;
+    CHECK(cuMemHostAlloc(&pinned, 4096, 0));
+    threads(n, launches, run_thread, pinned);
 }
 
 struct kernel_node {
@@ -224,7 +259,9 @@ int main(int argc, char **argv)
     if (!strcmp(argv[2], "plain"))
         plain(a);
     else if (!strcmp(argv[2], "threads"))
-        threads(a, b);
+        start_threads(a, b);
+    else if (!strcmp(argv[2], "own"))
+        threads(a, b, run_own, text);
     else if (!strcmp(argv[2], "graph"))
         graph(a, b, 0);
     else if (!strcmp(argv[2], "captured"))

@@ -144,6 +144,39 @@ for r in rows:
     assert abs(r['wait_us'] * 1e3 - wait) < 1 and abs(r['finalize_us'] * 1e3 - final) < 1, (r, wait, final)
 P
 
+# the same where all threads' streams have one handle, launches hide theirs in a structure, and there is a context a thread:
+# 5 threads have 5 streams in the shared context and 1 in each of theirs
+for device in emu nvidia; do
+    rm -rf profile
+    "$MARGAY" run -q -t timeline,tau=on --device $device -o profile -- ./client "$ROOT/tests/inject/fill.ptx" own 5 7 > out 2> err && grep -qx ok out &&
+        "$MARGAY" report profile --json > out.json && "$MARGAY" trace print --json --by-time profile > records && python3 - <<'P' 2>> err && echo "ok   $device, tau=on, per-thread streams" || { echo "FAIL $device, per-thread streams"; cat out err; failed=1; }
+import json, collections
+rows = json.load(open('out.json'))['tools']['timeline']['tau']
+records = [json.loads(l) for l in open('records')]
+call = {r['fields']['correlation']: (r['tid'], r['fields']) for r in records if r['kind'] == 'call'}
+waits = collections.defaultdict(list)
+for tid, c in sorted(call.values(), key=lambda x: x[1]['begin']):
+    if c['name'] == 'cuStreamSynchronize': waits[tid].append(c)
+launches = collections.defaultdict(list)
+for r in records:
+    f = r['fields']
+    if r['kind'] == 'work': launches[f['stream']].append((call[f['correlation']], f))
+assert len(rows) == 10 and len(launches) == 10 and all(r['calls'] == 7 and r['stream'] for r in rows), rows
+assert len(waits) == 5 and all(len(w) == 2 for w in waits.values()), waits
+shared = collections.Counter(f['context'] for l in launches.values() for _, f in l)
+assert sorted(shared.values()) == [7] * 5 + [35], shared
+for r in rows:
+    work = launches[r['stream']]
+    (tid,) = {tid for (tid, _), _ in work}
+    w = next(w for w in waits[tid] if w['begin'] > work[-1][0][1]['begin'])
+    assert w['stream'] == r['stream'] and w['context'] == work[0][1]['context'], (w, r)
+    wait = sum(w['end'] - w['begin'] for _, f in work if f['end'] > w['begin'])
+    final = sum(w['end'] - c['begin'] for (_, c), _ in work)
+    if all(f['end'] <= w['end'] for _, f in work): # device times of a GPU have an uncertainty
+        assert abs(r['wait_us'] * 1e3 - wait) < 1 and abs(r['finalize_us'] * 1e3 - final) < 1, (r, wait, final)
+P
+done
+
 # times=twin: instrumented kernels read %globaltimer, which without a GPU is the host's clock: within the driver's own times
 # of the same launch, as the profile has them. Over the emulator through NVIDIA's code path the clocks' distance, which is 0, is
 # found within what is printed.

@@ -10,17 +10,22 @@
 
 static struct mg_span_writer *writer;
 
-static void put_call(const char *name, uint64_t begin, uint64_t end, uint64_t correlation, int result,
-                     uint64_t argument, uint64_t second)
+#define NONE UINT32_MAX
+static uint32_t context; /* of what is put */
+
+static void put_call(const char *name, uint64_t begin, uint64_t end, uint64_t correlation, int result, uint64_t event,
+                     uint32_t stream)
 {
-    uint64_t arguments[9] = {argument, second, 0, 0, 0, 0, 0, 0, second};
+    uint64_t arguments[2] = {event, 0xdead};
     struct mg_record_call r = {.begin = begin,
                                .end = end,
                                .correlation = correlation,
                                .name = mg_span_name(writer, name),
                                .result = result,
+                               .stream = stream,
+                               .context = context,
                                .layer = MG_LAYER_driver};
-    mg_span_put_call(writer, &r, arguments, 9);
+    mg_span_put_call(writer, &r, arguments, 2);
 }
 
 static void put_kernel(const char *name, uint64_t begin, uint64_t end, uint64_t correlation, uint64_t stream,
@@ -30,6 +35,7 @@ static void put_kernel(const char *name, uint64_t begin, uint64_t end, uint64_t 
                                .end = end,
                                .correlation = correlation,
                                .stream = stream,
+                               .context = context,
                                .bytes = UINT64_MAX,
                                .launch = correlation,
                                .replay = UINT64_MAX,
@@ -50,7 +56,7 @@ static const struct mg_tau_event *find(const struct mg_tau_events *e, const char
 MG_TEST(tau_events_have_their_waits)
 {
     char dir[64] = "/tmp/mg-tau-XXXXXX", command[100];
-    enum { A = 0xa0, B = 0xb0, EVENT = 0xe0 };
+    enum { A = 1, B = 2, EVENT = 0xe0 };
     MG_CHECK(mkdtemp(dir) != NULL);
     struct mg_span_writer_opts o = {.size = sizeof o, .dir = dir, .rank = -1, .memory_bytes = 1 << 20, .wait = true};
     MG_CHECK_EQ(mg_span_writer_open(&o, &writer, NULL), MG_ERR_OK);
@@ -64,12 +70,12 @@ MG_TEST(tau_events_have_their_waits)
     put_kernel("one", 200, 300, 1, 1, 99);
     put_kernel("two", 300, 400, 2, 1, 0);
     put_kernel("three", 200, 900, 3, 2, 0);
-    put_call("cuStreamQuery", 170, 175, 5, 600, A, 0);        /* one has not begun: asked at 170 */
-    put_call("cuEventSynchronize", 350, 420, 6, 0, EVENT, 0); /* one: delivered at 420; two, too */
+    put_call("cuStreamQuery", 170, 175, 5, 600, 0, A);           /* one has not begun: asked at 170 */
+    put_call("cuEventSynchronize", 350, 420, 6, 0, EVENT, NONE); /* one: delivered at 420; two, too */
     put_call("cuLaunchKernel", 430, 440, 7, 0, 0, A);
     put_kernel("one", 450, 460, 7, 1, 99);
-    put_call("cuStreamSynchronize", 470, 480, 8, 0, A, 0); /* it is done: no wait */
-    put_call("cuCtxSynchronize", 500, 910, 9, 0, 0, 0);    /* three */
+    put_call("cuStreamSynchronize", 470, 480, 8, 0, 0, A); /* it is done: no wait */
+    put_call("cuCtxSynchronize", 500, 910, 9, 0, 0, NONE); /* three */
     put_call("cuLaunchKernel", 920, 930, 10, 0, 0, B);
     put_kernel("three", 940, 950, 10, 2, 0); /* nobody asks */
     put_call("cuGraphLaunch", 960, 970, 11, 0, 0, B);
@@ -101,6 +107,47 @@ MG_TEST(tau_events_have_their_waits)
         MG_CHECK_EQ(untimed->delivered, 0);
     }
     mg_tau_events_release(&e);
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    MG_CHECK(!system(command));
+}
+
+/* Two contexts' default streams share the number 0; a stream of another context is asked for by its number alone. */
+MG_TEST(tau_events_of_two_contexts)
+{
+    char dir[64] = "/tmp/mg-tau-XXXXXX", command[100];
+    MG_CHECK(mkdtemp(dir) != NULL);
+    struct mg_span_writer_opts o = {.size = sizeof o, .dir = dir, .rank = -1, .memory_bytes = 1 << 20, .wait = true};
+    MG_CHECK_EQ(mg_span_writer_open(&o, &writer, NULL), MG_ERR_OK);
+    context = 0;
+    put_call("cuLaunchKernelEx", 100, 110, 1, 0, 0, NONE);
+    put_kernel("first", 120, 300, 1, 0, 0);
+    context = 1;
+    put_call("cuLaunchKernelEx", 130, 140, 2, 0, 0, NONE);
+    put_kernel("second", 150, 400, 2, 0, 0);
+    put_call("cuLaunchKernelEx", 160, 165, 3, 0, 0, NONE);
+    put_kernel("side", 170, 800, 3, 5, 0);
+    put_call("cuMemcpyDtoH_v2", 200, 410, 4, 0, 0, 0);        /* second; neither first nor side */
+    put_call("cuStreamSynchronize", 420, 430, 5, 0, 0, NONE); /* a stream without work: nothing */
+    context = 0;
+    put_call("cuCtxSynchronize", 500, 510, 6, 0, 0, NONE); /* first, which is done */
+    put_call("cuStreamSynchronize", 600, 810, 7, 0, 0, 5); /* side, from the other context */
+    mg_span_writer_close(writer);
+
+    struct mg_tau_events e;
+    MG_CHECK_EQ(mg_tau_events_init(&e, dir, NULL), MG_ERR_OK);
+    const struct mg_tau_event *first = find(&e, "first", 0), *second = find(&e, "second", 0),
+                              *side = find(&e, "side", 5);
+    MG_CHECK(e.at.n == 3 && first && second && side);
+    if (first && second && side) {
+        MG_CHECK_EQ(first->wait_ns, 0);
+        MG_CHECK_EQ(first->finalize_ns, 510 - 100);
+        MG_CHECK_EQ(second->wait_ns, 410 - 200);
+        MG_CHECK_EQ(second->finalize_ns, 410 - 130);
+        MG_CHECK_EQ(side->wait_ns, 810 - 600);
+        MG_CHECK_EQ(side->finalize_ns, 810 - 160);
+    }
+    mg_tau_events_release(&e);
+    context = 0;
     snprintf(command, sizeof command, "rm -rf %s", dir);
     MG_CHECK(!system(command));
 }

@@ -125,7 +125,7 @@ void mg_gpu_work_end(struct mg_call_frame *f, cu_result result)
             .begin = w->call_ns,
             .end = w->call_ns,
             .correlation = mg_calls_correlation(),
-            .stream = mg_stream_number(w->launch.stream),
+            .stream = mg_stream_number(mg_stream_of(w->launch.stream, w->launch.per_thread)),
             .context = mg_ctx_number(ctx),
             .launch = UINT64_MAX,
             .replay = UINT64_MAX,
