@@ -22,11 +22,12 @@ static const struct mg_opt_page page = {
     "perfetto Perfetto's own format (ui.perfetto.dev)\n"
     "chrome   JSON for chrome://tracing, Perfetto, speedscope\n"
     "csv      every span, one a line: OUT is a file named *.csv, or a folder for spans.csv\n"
+    "sqlite   a SQLite database: OUT is a file named *.db, or a folder for spans.db\n"
     "otf2     an archive of the Open Trace Format 2 in the folder OUT (needs libopen-trace-format2)\n"
     "tau      TAU's profiles of threads and streams in the folder OUT: profile.N.0.T\n\n"
-    "Without DIR the newest profile here; without -o to stdout (not otf2, tau).\n"};
+    "Without DIR the newest profile here; without -o to stdout (not sqlite, otf2, tau).\n"};
 
-#define FORMS "folded, features, perfetto, chrome, csv, otf2, tau"
+#define FORMS "folded, features, perfetto, chrome, csv, sqlite, otf2, tau"
 
 struct export_opts {
     const char *out, *kernel_glob, *interval, *features;

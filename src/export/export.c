@@ -14,7 +14,7 @@
 #define TELL_EVERY  16384u /* spans between two words about progress */
 
 static const struct mg_export_format *const formats[] = {&mg_export_perfetto, &mg_export_chrome, &mg_export_csv,
-                                                         &mg_export_otf2, &mg_export_tau};
+                                                         &mg_export_otf2,     &mg_export_tau,    &mg_export_sqlite};
 
 static const struct mg_export_format *find_format(const char *name)
 {

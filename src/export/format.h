@@ -22,7 +22,8 @@ struct mg_export_format {
     enum mg_err (*close)(struct mg_export *x, struct mg_diag *d);
     void (*release)(struct mg_export *x); /* also after an error; NULL: nothing to release */
 };
-extern const struct mg_export_format mg_export_perfetto, mg_export_chrome, mg_export_csv, mg_export_otf2, mg_export_tau;
+extern const struct mg_export_format mg_export_perfetto, mg_export_chrome, mg_export_csv, mg_export_otf2, mg_export_tau,
+    mg_export_sqlite;
 
 struct mg_export {
     const struct mg_export_format *format;

@@ -329,7 +329,45 @@ def check_tau(want, path):
         assert all(abs(a - b) <= 1e-9 * abs(b) for a, b in zip(v, expected_[k])), (k, v, expected_[k])
 
 
+def check_sqlite(want, path, records):
+    """Every span, what only the database has of each record, and the view of launches joined here by hand."""
+    import sqlite3
+    db = sqlite3.connect(path)
+    db.row_factory = sqlite3.Row
+    rows = db.execute('SELECT * FROM spans ORDER BY id').fetchall()
+    work = lambda r, c: r[c] if r['device'] is not None else None
+    same([Span(r['kind'], r['name'], r['begin_ns'], r['end_ns'], r['process'], r['thread'], r['device'], work(r, 'context'),
+               work(r, 'stream'), r['correlation']) for r in rows], want, 'sqlite')
+    assert [r['begin_ns'] for r in rows] == sorted(r['begin_ns'] for r in rows), 'order'
+    zero = lambda v: v or None
+    raw, calls, kernels = [], {}, []
+    for r in map(json.loads, open(records)):
+        f = r['fields']
+        if r['kind'] == 'call':
+            calls[r['pid'], f['correlation']] = r
+            raw.append((f['begin'], f['correlation'], f['context'], f['stream'], zero(f['outer']), f['class'], f['result'], f['layer']))
+        elif r['kind'] == 'work':
+            raw.append((f['begin'], zero(f['correlation']), f['context'], f['stream'], f['launch'], f['replay'], zero(f['mark']), f['source']))
+            if f['work'] == 'kernel':
+                kernels.append(r)
+        elif r['kind'] == 'mark':
+            raw.append((f['begin'], f['correlation'], zero(f['outer']), f['layer']))
+    columns = {'call': 'context stream outer class result layer', 'work': 'context stream launch replay range source', 'mark': 'outer layer'}
+    of = lambda r: columns['call' if r['kind'] in ('api', 'mpi') else 'mark' if r['kind'] == 'mark' else 'work']
+    same([(r['begin_ns'], r['correlation']) + tuple(r[c] for c in of(r).split()) for r in rows], raw, 'columns')
+    launches = []
+    for k in kernels:
+        f = k['fields']
+        c = calls.get((k['pid'], f['correlation']))
+        timed = f['source'] != 'none'
+        launches.append((f['launch'], f['replay'], f['name'], k['pid'], f['stream'], f['end'] - f['begin'] if timed else None,
+                         f['begin'] if timed else None, c and c['tid'], c and c['fields']['name'], c and c['fields']['begin']))
+    same([tuple(r) for r in db.execute('SELECT launch, replay, name, process, stream, time_ns, begin_ns, thread, call, call_begin_ns '
+                                       'FROM launches')], launches, 'launches')
+    assert launches, 'no kernel'
+
+
 if __name__ == '__main__':
     want = expected(sys.argv[1])
     assert want, 'no spans'
-    {'csv': check_csv, 'chrome': check_chrome, 'perfetto': check_perfetto, 'otf2': check_otf2, 'tau': check_tau}[sys.argv[2]](want, *sys.argv[3:])
+    {'csv': check_csv, 'chrome': check_chrome, 'perfetto': check_perfetto, 'otf2': check_otf2, 'tau': check_tau, 'sqlite': check_sqlite}[sys.argv[2]](want, *sys.argv[3:])

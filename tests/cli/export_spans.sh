@@ -17,6 +17,8 @@ check() { # NAME: every form of ./profile
     say $? "$1, perfetto"
     rm -rf out.tau && "$MARGAY" export tau profile -o out.tau 2> err && python3 "$ROOT/tests/cli/export_spans.py" records tau out.tau 2>> err
     say $? "$1, tau"
+    rm -f out.db && "$MARGAY" export sqlite profile -o out.db 2> err && python3 "$ROOT/tests/cli/export_spans.py" records sqlite out.db records 2>> err
+    say $? "$1, sqlite"
     command -v otf2-print > /dev/null || return
     rm -rf out.otf2 && "$MARGAY" export otf2 profile -o out.otf2 2> err && python3 "$ROOT/tests/cli/export_spans.py" records otf2 out.otf2 2>> err
     say $? "$1, otf2"
@@ -114,6 +116,14 @@ mkdir -p has && : > has/profile.0.0.0
 "$MARGAY" export tau whole -o has 2> err
 [ $? = 3 ] && grep -q 'already' err
 say $? "a folder that holds TAU profiles"
+
+# a database is a file, and one that cannot be written is said
+"$MARGAY" export sqlite whole 2> err
+[ $? = 3 ] && grep -q -- '-o FILE' err
+say $? "sqlite without a file"
+"$MARGAY" export sqlite whole -o /dev/full 2> err
+[ $? = 3 ] && grep -q 'dev/full' err
+say $? "sqlite into a full device"
 
 # kernels by their C++ names
 sed 's/fill/_Z4fillPjj/' "$ptx" > mangled.ptx && sed 's/"fill"/"_Z4fillPjj"/' "$ROOT/tests/inject/timeline.c" > mangled.c &&

@@ -1,0 +1,127 @@
+/* export sqlite: a database with the table `spans`, one row a span in the order of its begin, and the view `launches`,
+ * one row a kernel beside the call that launched it (docs/man/export.md has the columns). What does not apply is NULL.
+ */
+#include <sqlite3.h>
+#include <stdlib.h>
+
+#include "export/format.h"
+
+#define COLUMNS                                                                                                        \
+    "begin_ns INTEGER, end_ns INTEGER, kind TEXT, layer TEXT, name TEXT, process INTEGER, rank INTEGER, "              \
+    "thread INTEGER, device INTEGER, context INTEGER, stream INTEGER, correlation INTEGER, outer INTEGER, "            \
+    "range INTEGER, launch INTEGER, replay INTEGER, bytes INTEGER, direction TEXT, class TEXT, result INTEGER, "       \
+    "source TEXT, uncertainty_ns INTEGER"
+
+static const char begin_sql[] = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
+                                "BEGIN; CREATE TABLE spans (id INTEGER PRIMARY KEY, " COLUMNS ");";
+static const char insert_sql[] = "INSERT INTO spans VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
+                                 " ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)";
+/* The view finds calls by the index; only rows of calls are in it. */
+static const char end_sql[] =
+    "CREATE INDEX calls ON spans (process, correlation) WHERE kind = 'api';"
+    "CREATE VIEW launches AS SELECT k.id, k.launch, k.replay, k.name, k.process, k.rank, c.thread, k.device, k.context,"
+    " k.stream, k.correlation, k.range, c.name AS call, c.begin_ns AS call_begin_ns, c.end_ns AS call_end_ns,"
+    " CASE WHEN k.source = 'none' THEN NULL ELSE k.begin_ns END AS begin_ns,"
+    " CASE WHEN k.source = 'none' THEN NULL ELSE k.end_ns END AS end_ns,"
+    " CASE WHEN k.source = 'none' THEN NULL ELSE k.end_ns - k.begin_ns END AS time_ns, k.source, k.uncertainty_ns"
+    " FROM spans k LEFT JOIN spans c ON c.process = k.process AND c.correlation = k.correlation"
+    " AND c.kind = 'api' WHERE k.kind = 'kernel'; COMMIT;";
+
+struct database {
+    sqlite3 *db;
+    sqlite3_stmt *insert;
+    bool failed;
+};
+
+static enum mg_err fail(struct mg_export *x, struct mg_diag *d)
+{
+    struct database *s = x->state;
+    return mg_diag_err(d, MG_ERR_IO, "%s: SQLite: %s", x->path, sqlite3_errmsg(s->db));
+}
+
+static enum mg_err open_sqlite(struct mg_export *x, struct mg_diag *d)
+{
+    if (!x->path) return mg_diag_err(d, MG_ERR_INPUT, "sqlite needs a file to write into (-o FILE)");
+    struct database *s = x->state = mg_xcalloc(1, sizeof *s);
+    bool ok = !sqlite3_open(x->path, &s->db) && !sqlite3_exec(s->db, begin_sql, NULL, NULL, NULL) &&
+              !sqlite3_prepare_v2(s->db, insert_sql, -1, &s->insert, NULL);
+    return ok ? MG_ERR_OK : fail(x, d);
+}
+
+static void bind_number(sqlite3_stmt *q, int at, bool has, uint64_t v)
+{
+    if (has && v != MG_SPAN_NONE)
+        sqlite3_bind_int64(q, at, (sqlite3_int64)v);
+    else
+        sqlite3_bind_null(q, at);
+}
+
+static void bind_text(sqlite3_stmt *q, int at, bool has, const char *text)
+{
+    if (has)
+        sqlite3_bind_text(q, at, text, -1, SQLITE_STATIC);
+    else
+        sqlite3_bind_null(q, at);
+}
+
+static void write_span(struct mg_export *x, const struct mg_span *p)
+{
+    struct database *s = x->state;
+    sqlite3_stmt *q = s->insert;
+    bool work = mg_export_is_work(p), call = p->kind == MG_SPAN_CALL || p->kind == MG_SPAN_MPI;
+    if (s->failed) return;
+    bind_number(q, 1, true, p->begin_ns);
+    bind_number(q, 2, true, p->end_ns);
+    bind_text(q, 3, true, p->kind == MG_SPAN_CALL ? "api" : mg_span_kind_name(p->kind));
+    bind_text(q, 4, !work, mg_span_layer_name(p->layer));
+    bind_text(q, 5, true, mg_export_name(x, p));
+    bind_number(q, 6, true, p->process);
+    bind_number(q, 7, p->rank >= 0, (uint64_t)p->rank);
+    bind_number(q, 8, !work, p->thread);
+    bind_number(q, 9, work, p->device);
+    bind_number(q, 10, work || call, p->context);
+    bind_number(q, 11, work || call, p->stream);
+    bind_number(q, 12, p->correlation != 0, p->correlation);
+    bind_number(q, 13, p->outer != 0, p->outer);
+    bind_number(q, 14, p->range != 0, p->range);
+    bind_number(q, 15, true, p->launch);
+    bind_number(q, 16, true, p->replay);
+    bind_number(q, 17, true, p->bytes);
+    bind_text(q, 18, p->kind == MG_SPAN_COPY, mg_span_direction_name(p->direction));
+    bind_text(q, 19, call, mg_call_class_name(p->class_));
+    if (call)
+        sqlite3_bind_int(q, 20, p->result);
+    else
+        sqlite3_bind_null(q, 20);
+    bind_text(q, 21, true, mg_span_source_name(p->source));
+    bind_number(q, 22, mg_export_is_timed(p), p->uncertainty_ns);
+    s->failed = sqlite3_step(q) != SQLITE_DONE;
+    if (!s->failed) sqlite3_reset(q); /* after a failure the message stays */
+}
+
+static enum mg_err close_sqlite(struct mg_export *x, struct mg_diag *d)
+{
+    struct database *s = x->state;
+    if (s->failed || sqlite3_exec(s->db, end_sql, NULL, NULL, NULL)) return fail(x, d);
+    return MG_ERR_OK;
+}
+
+static void release(struct mg_export *x)
+{
+    struct database *s = x->state;
+    if (!s) return;
+    sqlite3_finalize(s->insert);
+    sqlite3_close(s->db);
+    free(s);
+}
+
+const struct mg_export_format mg_export_sqlite = {
+    .name = "sqlite",
+    .summary = "every span as a row of a SQLite database",
+    .file = "spans.db",
+    .suffix = ".db",
+    .open = open_sqlite,
+    .span = write_span,
+    .close = close_sqlite,
+    .release = release,
+};
