@@ -58,7 +58,7 @@ STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
 .PHONY: all plugin help deps unit examples demo check check-gpu torture bench fuzz bench-ptx bench-emu bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install deb clean
-all: deps $(B)/bin/margay $(B)/lib/libtau_cuda.so $(B)/lib/libmargay-profile.so $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(B)/lib/margay/margay-replay $(B)/lib/margay/libmargay-core.so $(B)/lib/pkgconfig/.made plugin ## build the program and its libraries
+all: deps $(B)/bin/margay $(B)/lib/libtau_cuda.so $(B)/lib/libmargay-profile.so $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(B)/lib/margay/libmargay-mpi.so $(B)/lib/margay/margay-replay $(B)/lib/margay/libmargay-core.so $(B)/lib/pkgconfig/.made plugin ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 deps:
@@ -161,6 +161,15 @@ $(FORWARD): src/inject/forward/forward.c $(B)/gen/forward.S $(B)/gen/forward.map
 	@mkdir -p $(@D)
 	gcc $(CPPFLAGS) -std=c17 -O2 -fPIC -fvisibility=hidden $(WARN) -shared -Wl,-z,defs -Wl,--version-script=$(B)/gen/forward.map \
 	    $< $(B)/gen/forward.S -ldl -lpthread -o $@
+
+MPI := $(B)/lib/margay/libmargay-mpi.so
+$(B)/gen/mpi.S $(B)/gen/mpi.map: scripts/gen-thunks src/inject/mpi/calls.def
+	@mkdir -p $(@D)
+	@sh $< mpi$(if $(filter %.map,$@),-map) src/inject/mpi/calls.def /dev/null > $@.tmp && mv $@.tmp $@
+$(MPI): src/inject/mpi/mpi.c src/inject/mpi/calls.def $(B)/gen/mpi.S $(B)/gen/mpi.map src/inject/calls.h src/span/records.h
+	@mkdir -p $(@D)
+	gcc $(CPPFLAGS) -std=c17 -O2 -fPIC -fvisibility=hidden $(WARN) -shared -Wl,-z,defs -Wl,--version-script=$(B)/gen/mpi.map \
+	    $< $(B)/gen/mpi.S -ldl -lpthread -o $@
 
 # ---- what `margay replay` starts: a program over the driver's interface ----
 REPLAY := $(B)/lib/margay/margay-replay
@@ -424,7 +433,7 @@ install: all ## install under PREFIX
 	install -m 755 $(B)/lib/margay/driver/libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/margay/driver/
 	ln -sf libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/margay/driver/libcuda.so
 	install -m 755 $(wildcard $(B)/lib/margay/cudart/libcudart.so.*) $(DESTDIR)$(PREFIX)/lib/margay/cudart/
-	install -m 755 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(REPLAY) $(DESTDIR)$(PREFIX)/lib/margay/
+	install -m 755 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(MPI) $(REPLAY) $(DESTDIR)$(PREFIX)/lib/margay/
 	$(if $(CPU_PLUGIN),install -m 755 $(CPU_PLUGIN) $(DESTDIR)$(PREFIX)/lib/margay/)
 	install -d $(DESTDIR)$(PREFIX)/lib/margay/tools && ln -sf ../../../bin/margay $(DESTDIR)$(PREFIX)/lib/margay/tools/ptxas
 	install -m 755 $(LIBTAU) $(LIBPROFILE) $(DESTDIR)$(PREFIX)/lib/

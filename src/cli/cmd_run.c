@@ -255,15 +255,15 @@ static void name_for_nvtx(const struct run *r)
     setenv("NVTX_INJECTION64_PATH", r->place.libcuda, 1);
 }
 
-/* Is the program linked with the shared CUDA runtime? */
-static bool names_runtime(const char *file)
+/* Does the program's file name a library: is it linked with it? */
+static bool names_library(const char *file, const char *library)
 {
     struct stat st;
     int fd = *file ? open(file, O_RDONLY | O_CLOEXEC) : -1;
     void *at = fd >= 0 && !fstat(fd, &st) && st.st_size > 0
                    ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
                    : MAP_FAILED;
-    bool found = at != MAP_FAILED && memmem(at, (size_t)st.st_size, "libcudart.so.", 13);
+    bool found = at != MAP_FAILED && memmem(at, (size_t)st.st_size, library, strlen(library));
     if (at != MAP_FAILED) munmap(at, (size_t)st.st_size);
     if (fd >= 0) close(fd);
     return found;
@@ -275,17 +275,26 @@ static bool wants_forward(const struct run *r, bool software)
     const char *at = r->config.tools ? strstr(r->config.tools, "timeline") : NULL;
     size_t n = at ? strcspn(at, ";") : 0;
     if (!at || memmem(at, n, "runtime=off", 11) || !mg_place_has(r->place.forward)) return false;
-    return software || memmem(at, n, "runtime=on", 10) || names_runtime(r->file);
+    return software || memmem(at, n, "runtime=on", 10) || names_library(r->file, "libcudart.so.");
+}
+
+/* Calls of MPI are recorded by a library in front of it. */
+static bool wants_mpi(const struct run *r)
+{
+    bool timeline = r->config.tools && strstr(r->config.tools, "timeline");
+    if (!timeline || !mg_place_has(r->place.mpi)) return false;
+    return names_library(r->file, "libmpi.so.") || names_library(r->file, "libmpich.so.");
 }
 
 static void set_environment(struct run *r)
 {
-    char ours[4 * PATH_MAX], dirs[2 * PATH_MAX + 64];
+    char ours[6 * PATH_MAX], dirs[2 * PATH_MAX + 64];
     const struct mg_place *p = &r->place;
     bool software = strcmp(r->config.device, "nvidia") != 0;
     bool forward = wants_forward(r, software);
-    snprintf(ours, sizeof ours, "%s%s%s%s%s", forward ? p->forward : "", forward ? ":" : "",
-             software ? p->libcudart : "", software ? ":" : "", p->libcuda);
+    bool mpi = wants_mpi(r);
+    snprintf(ours, sizeof ours, "%s%s%s%s%s%s%s", mpi ? p->mpi : "", mpi ? ":" : "", forward ? p->forward : "",
+             forward ? ":" : "", software ? p->libcudart : "", software ? ":" : "", p->libcuda);
     snprintf(dirs, sizeof dirs, "%s/driver%s%s%s", p->lib, software ? ":" : "", software ? p->lib : "",
              software ? "/cudart" : "");
     set_list("LD_PRELOAD", sanitizer(), ours); /* behind the user's own: a preloaded witness sees the calls first */

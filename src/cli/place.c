@@ -46,6 +46,7 @@ bool mg_place_find(struct mg_place *p)
     if (snprintf(p->lib, sizeof p->lib, "%s/lib/margay", exe) >= (int)sizeof p->lib) return false;
     snprintf(p->libcuda, sizeof p->libcuda, "%s/driver/libcuda.so.1", p->lib);
     snprintf(p->libcudart, sizeof p->libcudart, "%s/cudart/libcudart.so.13", p->lib);
+    snprintf(p->mpi, sizeof p->mpi, "%s/libmargay-mpi.so", p->lib);
     snprintf(p->forward, sizeof p->forward, "%s/libmargay-forward.so", p->lib);
     snprintf(p->audit, sizeof p->audit, "%s/libmargay-audit.so", p->lib);
     snprintf(p->cpu, sizeof p->cpu, "%s/libmargay-cpu.so", p->lib);

@@ -9,6 +9,7 @@ struct mg_place {         /* paths relative to our own executable: ../lib/margay
     char libcuda[4200];   /* .../driver/libcuda.so.1 */
     char libcudart[4200]; /* .../cudart/libcudart.so.13 */
     char forward[4200];   /* .../libmargay-forward.so */
+    char mpi[4200];       /* .../libmargay-mpi.so */
     char audit[4200];     /* .../libmargay-audit.so */
     char cpu[4200];       /* .../libmargay-cpu.so */
 };

@@ -139,7 +139,7 @@ static void enter_runtime(struct mg_call_frame *f, struct mg_runtime_function *f
     f->outer = now;
     f->function = function;
     f->step = false;
-    f->layer = MG_LAYER_runtime;
+    f->layer = function->layer ? function->layer : MG_LAYER_runtime;
     f->work = NULL;
     f->n_args = 0;
     f->correlation = 0;

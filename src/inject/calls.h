@@ -20,6 +20,7 @@ struct mg_runtime_function { /* kept by the library in front of the runtime, fil
     uint32_t number;        /* of the name in the file; 0: not told yet */
     uint8_t class_, wanted; /* wanted: 0 not asked yet, 1 recorded, 2 not */
     bool class_known;
+    uint8_t layer; /* 0: of the runtime */
 };
 struct mg_call_frame { /* in the stack frame of mg_traced: 256 bytes at most (scripts/gen-thunks) */
     uint64_t begin_ns, correlation;

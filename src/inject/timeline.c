@@ -91,7 +91,7 @@ bool mg_timeline_wants_runtime(struct mg_runtime_function *f)
         const struct mg_timeline_conf *c = find_conf();
         bool fits = c && c->calls && (!c->classes || c->classes >> f->class_ & 1) &&
                     (!*c->name || mg_name_matches(c->name, f->name));
-        f->wanted = fits && mg_timeline.runtime ? 1 : 2;
+        f->wanted = fits && (mg_timeline.runtime || f->layer) ? 1 : 2;
     }
     return f->wanted == 1;
 }

@@ -52,6 +52,31 @@ static void write_device(struct mg_json *j, const struct mg_sum_device *d)
     mg_json_end(j, '}');
 }
 
+static void write_rank(struct mg_json *j, const char *key, int32_t rank)
+{
+    mg_json_key(j, key);
+    if (rank < 0)
+        mg_json_null(j);
+    else
+        mg_json_u64(j, (uint64_t)rank);
+}
+
+static void write_messages(struct mg_json *j, const struct mg_sum *s)
+{
+    mg_json_key(j, "messages");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < s->messages.n; i++) {
+        const struct mg_sum_message *m = &s->messages.at[i];
+        mg_json_obj(j);
+        write_rank(j, "from", m->from);
+        write_rank(j, "to", m->to);
+        mg_json_key_u64(j, "count", m->count);
+        mg_json_key_u64(j, "bytes", m->bytes);
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+}
+
 static void write_range(struct mg_json *j, const struct mg_sum_range *r)
 {
     mg_json_obj(j);
@@ -156,6 +181,7 @@ static void write_json(struct mg_json *j, const struct mg_sum *s)
     mg_json_arr(j);
     for (uint32_t i = 0; i < s->ranges.n; i++) write_range(j, &s->ranges.at[i]);
     mg_json_end(j, ']');
+    write_messages(j, s);
     mg_json_key(j, "totals");
     mg_json_obj(j);
     uint64_t calls = 0;
@@ -298,6 +324,31 @@ static void add_ranges(struct mg_table *t, const struct mg_sum *s)
     mg_table_sort(t, 6);
 }
 
+static void add_rank(struct mg_table *t, int32_t rank)
+{
+    if (rank < 0)
+        mg_table_null(t);
+    else
+        mg_table_u64(t, (uint64_t)rank);
+}
+
+static void add_messages(struct mg_table *t, const struct mg_sum *s)
+{
+    mg_table_begin(t, "messages", "messages of MPI by rank");
+    mg_table_column(t, "from", MG_COL_COUNT, NULL);
+    mg_table_column(t, "to", MG_COL_COUNT, NULL);
+    mg_table_column(t, "messages", MG_COL_COUNT, NULL);
+    mg_table_column(t, "bytes", MG_COL_BYTES, NULL);
+    for (uint32_t i = 0; i < s->messages.n; i++) {
+        const struct mg_sum_message *m = &s->messages.at[i];
+        mg_table_row(t);
+        add_rank(t, m->from);
+        add_rank(t, m->to);
+        mg_table_u64(t, m->count);
+        mg_table_u64(t, m->bytes);
+    }
+}
+
 /* Is tau=on among the tool's options? */
 static bool wants_tau(const char *args)
 {
@@ -332,6 +383,7 @@ void mg_timeline_tell(const struct mg_recording *p, const char *args, struct mg_
     add_calls(t, &s);
     add_device(t, &s);
     if (s.ranges.n) add_ranges(t, &s);
+    if (s.messages.n) add_messages(t, &s);
     tell_tau(p, args, t, j);
     mg_sum_release(&s);
     mg_diag_release(&d);

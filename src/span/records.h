@@ -57,6 +57,8 @@ struct mg_record_thread { /* a thread's name */
     uint64_t time;
     uint32_t thread, name;
 } MG_PACKED;
+/* Arguments of a call of MPI; all ones: none, or not known. The peer or root is a rank of MPI_COMM_WORLD. */
+enum mg_mpi_argument { MG_MPI_PEER, MG_MPI_TAG, MG_MPI_BYTES, MG_MPI_COMMUNICATOR };
 enum mg_mark_kind { MG_MARK_PUSHED, MG_MARK_STARTED, MG_MARK_INSTANT };
 
 extern const struct mg_trace_kind mg_record_call_kind, mg_record_work_kind, mg_record_mark_kind, mg_record_thread_kind;

@@ -203,6 +203,7 @@ static void read_call(struct mg_spans *s, const struct mg_trace_record *r, const
     p->source = MG_SOURCE_host;
     p->name = text(s, r, k, f_name);
     read_arguments(s, r, k);
+    if (p->kind == MG_SPAN_MPI && p->n_arguments > MG_MPI_BYTES) p->bytes = p->arguments[MG_MPI_BYTES];
 }
 
 static void read_work(struct mg_spans *s, const struct mg_trace_record *r, const struct known *k)

@@ -19,7 +19,7 @@ struct recent_range {
     uint32_t rows[MOST_OUTER];
 };              /* rows: its own first */
 struct tables { /* only while spans are read */
-    struct mg_map calls, work, threads, ranges;
+    struct mg_map calls, work, threads, ranges, messages;
     struct recent_range *recent_ranges;
     struct mg_sum_call_of *recent;
 };
@@ -228,6 +228,30 @@ static void add_to_ranges(struct mg_sum *s, const struct tables *t, const struct
     }
 }
 
+/* ---- messages ---------------------------------------------------------------------------------------------- */
+
+static void add_message(struct mg_sum *s, struct tables *t, const struct mg_span *p)
+{
+    bool sends = strstr(p->name, "send") || strstr(p->name, "Send");
+    if (!sends || p->result || p->n_arguments <= MG_MPI_BYTES) return;
+    int32_t to = p->arguments[MG_MPI_PEER] > INT32_MAX ? -1 : (int32_t)p->arguments[MG_MPI_PEER];
+    uint64_t at, words[] = {(uint32_t)p->rank, (uint32_t)to};
+    uint64_t key = mg_hash64(words, sizeof words, 4) | 1;
+    if (!mg_map_get(&t->messages, key, &at)) {
+        mg_map_set(&t->messages, key, at = s->messages.n);
+        *mg_vec_push(&s->messages) = (struct mg_sum_message){.from = p->rank, .to = to};
+    }
+    s->messages.at[at].count++;
+    s->messages.at[at].bytes += p->bytes == MG_SPAN_NONE ? 0 : p->bytes;
+}
+
+static int by_ranks(const void *a, const void *b)
+{
+    const struct mg_sum_message *x = a, *y = b;
+    if (x->from != y->from) return x->from < y->from ? -1 : 1;
+    return x->to < y->to ? -1 : x->to > y->to;
+}
+
 /* ---- all --------------------------------------------------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b)
@@ -276,6 +300,7 @@ static void add_span(struct mg_sum *s, struct tables *t, const struct mg_span *p
     else
         add_work(s, t, p);
     if (p->kind == MG_SPAN_KERNEL) add_to_ranges(s, t, p);
+    if (p->kind == MG_SPAN_MPI) add_message(s, t, p);
 }
 
 enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d)
@@ -291,11 +316,13 @@ enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d)
     for (uint32_t i = 0; i < s->processes; i++) s->dropped += mg_spans_process(s->spans, i).dropped;
     if (s->calls.n) qsort(s->calls.at, s->calls.n, sizeof *s->calls.at, by_time);
     if (s->work.n) qsort(s->work.at, s->work.n, sizeof *s->work.at, by_place);
+    if (s->messages.n) qsort(s->messages.at, s->messages.n, sizeof *s->messages.at, by_ranks);
     count_names(s);
     mg_map_release(&t.calls);
     mg_map_release(&t.work);
     mg_map_release(&t.threads);
     mg_map_release(&t.ranges);
+    mg_map_release(&t.messages);
     free(t.recent);
     free(t.recent_ranges);
     return MG_ERR_OK;
@@ -308,5 +335,6 @@ void mg_sum_release(struct mg_sum *s)
     mg_vec_release(&s->work);
     mg_vec_release(&s->devices);
     mg_vec_release(&s->ranges);
+    mg_vec_release(&s->messages);
     memset(s, 0, sizeof *s);
 }

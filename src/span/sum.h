@@ -37,6 +37,10 @@ struct mg_sum_range { /* marked ranges by name and domain */
     uint64_t launches, own_launches; /* kernels that were enqueued inside; of them in no range further inside */
     uint64_t device_ns;              /* their time */
 };
+struct mg_sum_message { /* messages of MPI by sender and receiver, counted where they are sent */
+    int32_t from, to;   /* ranks; to -1: not known */
+    uint64_t count, bytes;
+};
 #define MG_SUM_BUCKETS 1024
 struct mg_sum_times {
     uint64_t n, sum_ns, least_ns, most_ns;
@@ -54,6 +58,7 @@ struct mg_sum {
     MG_VEC(struct mg_sum_work) work;
     MG_VEC(struct mg_sum_device) devices;
     MG_VEC(struct mg_sum_range) ranges;                                  /* in the order in which they were met */
+    MG_VEC(struct mg_sum_message) messages;                              /* by ranks */
     uint64_t class_count[MG_CLASS_COUNT], class_time_ns[MG_CLASS_COUNT]; /* of the driver's calls */
     uint64_t gtpin[3];           /* driver's calls: kernel, synchronisation (GT-Pin's seven), other */
     uint64_t wait_ns, waits;     /* host time in calls that wait */
