@@ -285,9 +285,10 @@ $(B)/obj/cli/tests/mkprofile.o: tests/cli/mkprofile.c
 EXAMPLES := saxpy reduce divergent matmul histogram stencil bfs exchange
 NVCC := $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 CLANG := $(shell command -v clang 2>/dev/null || command -v clang-14 2>/dev/null)
+MPICC := $(shell command -v mpicc 2>/dev/null)
 CLANG_PTX := -x cuda --cuda-path=/nonexistent --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib
 EX := $(B)/examples
-examples: $(if $(CLANG),$(EXAMPLES:%=$(EX)/%) $(EX)/interpolate) $(if $(NVCC),$(EXAMPLES:%=$(EX)/%-rt)) ## build the bundled CUDA programs
+examples: $(if $(CLANG),$(EXAMPLES:%=$(EX)/%) $(EX)/interpolate $(EX)/md.ptx.o $(if $(MPICC),$(EX)/md)) $(if $(NVCC),$(EXAMPLES:%=$(EX)/%-rt)) ## build the bundled CUDA programs
 $(EX)/%.ptx: examples/%/kernel.cu examples/common/device.h
 	@mkdir -p $(@D)
 	$(CLANG) $(CLANG_PTX) -O2 -gline-tables-only -S $< -o $@
@@ -305,6 +306,9 @@ $(EXAMPLES:%=$(EX)/%): $(EX)/%: $(EX)/%.o $(EX)/%.ptx.o $(EX)/host.o | $(B)/lib/
 $(EX)/interpolate: examples/interpolate/main.c $(EX)/interpolate.ptx.o | $(B)/lib/margay/driver/libcuda.so.1 $(LIBTAU)
 	gcc -std=c17 -D_GNU_SOURCE -O2 -ffp-contract=off $(WARN) -Iinclude $^ -L$(B)/lib/margay/driver -l:libcuda.so.1 -L$(B)/lib -ltau_cuda -lpthread \
 	    -Wl,-rpath,'$$ORIGIN/../lib' -o $@
+# several ranks: where there is a compiler for MPI
+$(EX)/md: examples/md/main.c $(EX)/md.ptx.o | $(B)/lib/margay/driver/libcuda.so.1
+	$(MPICC) -std=c17 -O2 $^ -L$(B)/lib/margay/driver -l:libcuda.so.1 -lm -o $@
 $(EX)/host-rt.o: examples/common/host_runtime.cu examples/common/host.h
 	@mkdir -p $(@D)
 	$(NVCC) -O2 -c $< -o $@
