@@ -22,12 +22,22 @@ static void write_call(struct mg_json *j, const struct mg_sum_call *c)
     mg_json_end(j, '}');
 }
 
+static void write_rank(struct mg_json *j, const char *key, int32_t rank)
+{
+    mg_json_key(j, key);
+    if (rank < 0)
+        mg_json_null(j);
+    else
+        mg_json_u64(j, (uint64_t)rank);
+}
+
 static void write_work(struct mg_json *j, const struct mg_sum_work *w)
 {
     mg_json_obj(j);
     mg_json_key_str(j, "kind", mg_span_kind_name(w->kind));
     mg_json_key_str(j, "name", w->name);
     mg_json_key_str(j, "direction", w->direction ? mg_span_direction_name(w->direction) : NULL);
+    write_rank(j, "rank", w->rank);
     mg_json_key_u64(j, "process", w->process);
     mg_json_key_u64(j, "device", w->device);
     mg_json_key_u64(j, "context", w->context);
@@ -43,6 +53,7 @@ static void write_work(struct mg_json *j, const struct mg_sum_work *w)
 static void write_device(struct mg_json *j, const struct mg_sum_device *d)
 {
     mg_json_obj(j);
+    write_rank(j, "rank", d->rank);
     mg_json_key_u64(j, "process", d->process);
     mg_json_key_u64(j, "device", d->device);
     mg_json_key_u64(j, "busy_ns", d->busy_ns);
@@ -50,15 +61,6 @@ static void write_device(struct mg_json *j, const struct mg_sum_device *d)
     mg_json_key_u64(j, "overlap_ns", d->overlap_ns);
     mg_json_key_u64(j, "copy_overlap_ns", d->copy_overlap_ns);
     mg_json_end(j, '}');
-}
-
-static void write_rank(struct mg_json *j, const char *key, int32_t rank)
-{
-    mg_json_key(j, key);
-    if (rank < 0)
-        mg_json_null(j);
-    else
-        mg_json_u64(j, (uint64_t)rank);
 }
 
 static void write_messages(struct mg_json *j, const struct mg_sum *s)
@@ -222,12 +224,14 @@ static void add_overview(struct mg_table *t, const struct mg_sum *s)
                       (double)s->wait_ns * 1e-6, (unsigned long long)s->waits);
     for (uint32_t i = 0; i < s->devices.n; i++) {
         const struct mg_sum_device *d = &s->devices.at[i];
+        bool ranked = d->rank >= 0;
         mg_table_note(
             t,
-            "device %u of process %u: busy %.1f %% of %.3f ms; two and more at once %.1f %%, copies beside kernels %.1f %%",
-            d->device, d->process, percent(d->busy_ns, d->last_ns - d->first_ns),
-            (double)(d->last_ns - d->first_ns) * 1e-6, percent(d->overlap_ns, d->busy_ns),
-            percent(d->copy_overlap_ns, d->busy_ns));
+            "device %u of %s %u: busy %.1f %% of %.3f ms; two and more at once %.1f %%, copies beside kernels "
+            "%.1f %%",
+            d->device, ranked ? "rank" : "process", ranked ? (uint32_t)d->rank : d->process,
+            percent(d->busy_ns, d->last_ns - d->first_ns), (double)(d->last_ns - d->first_ns) * 1e-6,
+            percent(d->overlap_ns, d->busy_ns), percent(d->copy_overlap_ns, d->busy_ns));
     }
     if (s->latency.n)
         mg_table_note(t, "from the call to the kernel's begin: median %.1f us, 95 %% below %.1f us, at most %.1f us",
@@ -264,11 +268,20 @@ static void add_calls(struct mg_table *t, const struct mg_sum *s)
     }
 }
 
+static void add_rank(struct mg_table *t, int32_t rank)
+{
+    if (rank < 0)
+        mg_table_null(t);
+    else
+        mg_table_u64(t, (uint64_t)rank);
+}
+
 static void add_device(struct mg_table *t, const struct mg_sum *s)
 {
     mg_table_begin(t, "device", "work of devices by stream");
     mg_table_column(t, "work", MG_COL_TEXT, NULL);
     mg_table_column(t, "kind", MG_COL_TEXT, NULL);
+    if (s->processes > 1) mg_table_column(t, "rank", MG_COL_COUNT, NULL);
     mg_table_column(t, "device", MG_COL_COUNT, NULL);
     mg_table_column(t, "context", MG_COL_COUNT, NULL);
     mg_table_column(t, "stream", MG_COL_COUNT, NULL);
@@ -281,6 +294,7 @@ static void add_device(struct mg_table *t, const struct mg_sum *s)
         mg_table_row(t);
         mg_table_text(t, w->name);
         mg_table_text(t, mg_span_kind_name(w->kind));
+        if (s->processes > 1) add_rank(t, w->rank);
         mg_table_u64(t, w->device);
         mg_table_u64(t, w->context);
         mg_table_u64(t, w->stream);
@@ -322,14 +336,6 @@ static void add_ranges(struct mg_table *t, const struct mg_sum *s)
         mg_table_u64(t, r->device_ns);
     }
     mg_table_sort(t, 6);
-}
-
-static void add_rank(struct mg_table *t, int32_t rank)
-{
-    if (rank < 0)
-        mg_table_null(t);
-    else
-        mg_table_u64(t, (uint64_t)rank);
 }
 
 static void add_messages(struct mg_table *t, const struct mg_sum *s)

@@ -116,6 +116,7 @@ static struct mg_sum_work *work_row(struct mg_sum *s, struct tables *t, const st
     *r = (struct mg_sum_work){.kind = p->kind,
                               .name = p->name,
                               .direction = p->direction,
+                              .rank = p->rank,
                               .process = p->process,
                               .device = p->device,
                               .context = p->context,
@@ -128,7 +129,7 @@ static struct mg_sum_device *device_row(struct mg_sum *s, const struct mg_span *
     for (uint32_t i = 0; i < s->devices.n; i++)
         if (s->devices.at[i].process == p->process && s->devices.at[i].device == p->device) return &s->devices.at[i];
     struct mg_sum_device *d = mg_vec_push(&s->devices);
-    *d = (struct mg_sum_device){.process = p->process, .device = p->device, .first_ns = p->begin_ns};
+    *d = (struct mg_sum_device){.rank = p->rank, .process = p->process, .device = p->device, .first_ns = p->begin_ns};
     return d;
 }
 
@@ -264,11 +265,20 @@ static int by_time(const void *a, const void *b)
 static int by_place(const void *a, const void *b)
 {
     const struct mg_sum_work *x = a, *y = b;
+    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
     if (x->process != y->process) return x->process < y->process ? -1 : 1;
     if (x->device != y->device) return x->device < y->device ? -1 : 1;
     if (x->context != y->context) return x->context < y->context ? -1 : 1;
     if (x->stream != y->stream) return x->stream < y->stream ? -1 : 1;
     return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->name, y->name);
+}
+
+static int by_device(const void *a, const void *b)
+{
+    const struct mg_sum_device *x = a, *y = b;
+    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+    if (x->process != y->process) return x->process < y->process ? -1 : 1;
+    return x->device < y->device ? -1 : x->device > y->device;
 }
 
 static void count_names(struct mg_sum *s)
@@ -316,6 +326,7 @@ enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d)
     for (uint32_t i = 0; i < s->processes; i++) s->dropped += mg_spans_process(s->spans, i).dropped;
     if (s->calls.n) qsort(s->calls.at, s->calls.n, sizeof *s->calls.at, by_time);
     if (s->work.n) qsort(s->work.at, s->work.n, sizeof *s->work.at, by_place);
+    if (s->devices.n) qsort(s->devices.at, s->devices.n, sizeof *s->devices.at, by_device);
     if (s->messages.n) qsort(s->messages.at, s->messages.n, sizeof *s->messages.at, by_ranks);
     count_names(s);
     mg_map_release(&t.calls);

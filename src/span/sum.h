@@ -17,12 +17,14 @@ struct mg_sum_work { /* by kind, name, direction, device, context and stream */
     enum mg_span_kind kind;
     const char *name;
     enum mg_span_direction direction;
+    int32_t rank; /* -1: none */
     uint32_t process, device;
     uint64_t context, stream;
     uint64_t count, time_ns, bytes, untimed, uncertainty_ns; /* the largest */
     bool has_bytes;
 };
 struct mg_sum_device { /* by process and device: one GPU of two processes is two of these */
+    int32_t rank;
     uint32_t process, device;
     uint64_t first_ns, last_ns;                       /* begin of the first, end of the last work */
     uint64_t busy_ns;                                 /* at least one piece of work ran */
@@ -55,7 +57,7 @@ struct mg_sum {
     uint64_t events, dropped;
     uint64_t first_ns, last_ns;
     MG_VEC(struct mg_sum_call) calls; /* most time first */
-    MG_VEC(struct mg_sum_work) work;
+    MG_VEC(struct mg_sum_work) work;  /* by rank, process, device, context, stream */
     MG_VEC(struct mg_sum_device) devices;
     MG_VEC(struct mg_sum_range) ranges;                                  /* in the order in which they were met */
     MG_VEC(struct mg_sum_message) messages;                              /* by ranks */

@@ -38,6 +38,9 @@ for d in t['device']:
     work[d['process'], d['name']] += d['count']
 names = {'dev_nonbonded', 'dev_sum_forces', 'HtoD', 'DtoH'}
 assert {n for _, n in work} == names and len(work) == 4 * ranks and set(work.values()) == {steps + 1}, work
+ranks_of = {p['pid']: p['rank'] for p in t['processes']}
+for list_ in t['device'], t['utilisation']:
+    assert all(ranks_of[d['process']] == d['rank'] for d in list_) and [d['rank'] for d in list_] == sorted(d['rank'] for d in list_), list_
 tau = t['tau']
 assert len(tau) == 2 * ranks and all(x['calls'] == steps + 1 for x in tau), tau
 P
