@@ -105,6 +105,15 @@ static struct symbol *look_up(const void *host)
 
 /* ---- loading ---- */
 
+/* Threads that main left behind may launch until the process is gone. So images stay loaded at exit; what dlclose
+ * closes is unloaded. This runs at exit before the program unregisters any image that was loaded: that image's own
+ * handler was registered by a constructor, which is before the image could be used, and the last one runs first. */
+static int exit_began;
+static void note_exit(void)
+{
+    __atomic_store_n(&exit_began, 1, __ATOMIC_RELEASE);
+}
+
 static cu_result load_image(struct image *image)
 {
     pthread_mutex_lock(&image->lock);
@@ -113,6 +122,7 @@ static cu_result load_image(struct image *image)
         void *value = (void *)1;
         image->error = cu.cuLibraryLoadData(&image->lib, image->wrapper, NULL, NULL, 0, &option, &value, 1);
         image->tried = true;
+        atexit(note_exit);
     }
     cu_result r = image->error;
     pthread_mutex_unlock(&image->lock);
@@ -251,7 +261,7 @@ RT_VISIBLE void __cudaUnregisterFatBinary(void **handle);
 RT_VISIBLE void __cudaUnregisterFatBinary(void **handle)
 {
     struct image *image = (struct image *)(void *)handle;
-    if (!image) return;
+    if (!image || __atomic_load_n(&exit_began, __ATOMIC_ACQUIRE)) return;
     pthread_rwlock_wrlock(&registry.lock);
     for (size_t i = 0; i < registry.bucket_count; i++) {
         for (struct symbol **at = &registry.buckets[i], *s; (s = *at);) {

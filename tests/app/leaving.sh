@@ -1,0 +1,34 @@
+#!/bin/sh
+# A program that leaves main while detached threads still launch ends with main's own status, 200 times: images stay loaded
+# at exit. With and without a tool, under a scheduler, and over our driver alone.
+set -u
+[ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
+failed=0
+"$NVCC" -cudart shared -arch=sm_80 -O1 -o leaving "$ROOT/tests/app/leaving.cu" || exit 1
+times=50 few=5
+[ "${VARIANT:-release}" = release ] || times=10 few=2
+try() { # NAME TIMES COMMAND...
+    name=$1 n=$2 i=0; shift 2
+    while [ $i -lt "$n" ]; do
+        timeout 60 "$@" ./leaving 3 $((i * 30)) > out 2> err
+        rc=$?
+        [ $rc = 7 ] || { echo "FAIL $name, time $i: exit $rc"; tail -n 5 out err; failed=1; return; }
+        i=$((i + 1))
+        rm -rf profile
+    done
+    echo "ok   $name"
+}
+for device in cpu emu; do
+    [ $device = emu ] || [ -e "$B/lib/margay/libmargay-cpu.so" ] || continue
+    for tool in none blocks; do
+        try "$device, $tool" $times "$MARGAY" run -q --device $device -t $tool -o profile --
+    done
+    try "$device, timeline" $few "$MARGAY" run -q --device $device -t timeline -o profile --
+done
+# a status that is not 0 is a finding of margay sched: 1
+for i in $(seq $few); do
+    rm -rf profile
+    timeout 60 "$MARGAY" sched -q --device emu -o profile --json out.json -- A: ./leaving 3 $((i * 50)) -- B: ./leaving 2 0 > out 2> err
+    python3 -c 'import json; assert [p["exit"] for p in json.load(open("out.json"))["programs"]] == [7, 7]' || { echo "FAIL sched, time $i"; cat out.json err; failed=1; }
+done
+exit $failed
