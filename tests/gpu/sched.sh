@@ -5,7 +5,7 @@ set -u
 [ -n "$NVCC" ] || { echo "no nvcc"; exit 77; }
 failed=0
 fail() { echo "FAIL $*"; failed=1; tail -n 5 out err 2> /dev/null; }
-"$ROOT/bench/sched/run" --margay "$MARGAY" --device nvidia --seconds 6 --out exp > exp.txt 2>&1 || fail "bench/sched"
+"$ROOT/bench/sched/run" --margay "$MARGAY" --device nvidia --seconds 6 figures three gate --out exp > exp.txt 2>&1 || fail "bench/sched"
 cat exp.txt
 python3 - <<'P' || fail "shares"
 import json
