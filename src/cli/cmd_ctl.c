@@ -26,7 +26,7 @@ static const struct mg_opt_page page_help = {
     "`tool NAME off` leaves one tool out from the next launch on, `tool NAME[,k=v...] on` brings it back, or adds one\n"
     "that was not given with -t; NAME is what -t takes. A tool that is to be added is opened at the next launch.\n"
     "`adopt` puts the program's launches under a margay sched that runs: SOCKET is DIR/sched.sock of its directory, SHARE\n"
-    "a number as in --share (1), NAME what it is called there (its number). `drop` lets it run free again.\n"};
+    "a number as in --share (1), NAME what it is called there (PID). `drop` lets it run free again.\n"};
 
 #define WAIT_MS 2000 /* for an answer: a program that launches nothing gives none */
 
@@ -90,9 +90,8 @@ struct order {
 /* Asks the scheduler, which maps the page itself. */
 static void adopt(long pid, struct order *o)
 {
-    char request[256], answer[200], number[24];
-    snprintf(number, sizeof number, "%ld", pid);
-    snprintf(request, sizeof request, "adopt %ld %.17g %.63s", pid, o->share, o->name ? o->name : number);
+    char request[256], answer[PATH_MAX + 100];
+    snprintf(request, sizeof request, "adopt %ld %.17g %.63s", pid, o->share, o->name);
     if (mg_sched_ask(o->socket, request, answer, sizeof answer)) return;
     fprintf(stderr, "margay ctl: %s", answer);
     o->failed = true;
@@ -141,8 +140,8 @@ static bool read_order(int n, char **argv, struct order *o)
 {
     bool tool = n == 4 && !strcmp(argv[1], "tool");
     if (n >= 3 && n <= 5 && !strcmp(argv[1], "adopt")) {
-        *o = (struct order){.what = argv[1], .socket = argv[2], .share = 1, .name = n == 5 ? argv[4] : NULL};
-        return n == 3 || mg_number_f64(argv[3], 1e-6, 1e9, &o->share);
+        *o = (struct order){.what = argv[1], .socket = argv[2], .share = 1, .name = argv[n == 5 ? 4 : 0]};
+        return mg_sched_is_name(o->name, strlen(o->name)) && (n == 3 || mg_number_f64(argv[3], 1e-6, 1e9, &o->share));
     }
     if (n != 2 && !tool) return false;
     o->what = tool ? argv[3] : argv[1];

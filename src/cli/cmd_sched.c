@@ -16,7 +16,9 @@
 #include "base/number.h"
 #include "cli/cli.h"
 #include "cli/place.h"
+#include "cli/run_tools.h"
 #include "sched/sched.h"
+#include "tool/spec.h"
 
 static const struct mg_opt_page page = {
     "sched", "[OPTIONS] -- [NAME:] APP [ARGS...] [-- [NAME:] APP [ARGS...]]...",
@@ -31,6 +33,7 @@ enum { MOST_PROGRAMS = 26, STOP_SECONDS = 5 };
 
 struct opts {
     const char *policy, *shares, *priorities, *json, *svg, *dir, *device, *attach;
+    char *attach_spec, *attach_name; /* with an absolute path; NULL: none */
     struct mg_opt_list tools;
     double seconds;
     bool quiet, verbose;
@@ -47,8 +50,7 @@ struct command {
 static bool is_name(const char *word)
 {
     size_t n = strlen(word);
-    return n > 1 && n < 32 && word[n - 1] == ':' &&
-           strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == n - 1;
+    return n && word[n - 1] == ':' && mg_sched_is_name(word, n - 1);
 }
 
 /* -1: bad usage, said. */
@@ -96,6 +98,30 @@ static bool read_list(struct mg_sched *s, const char *text, const char *option, 
             mg_opt_usage(&page, 0, "--%s wants NAME=NUMBER,... of programs that are given, not '%.100s'", option, text);
     }
     free(copy);
+    return ok;
+}
+
+/* Before anything is started. False: bad usage, said. */
+static bool check_tools(struct opts *o)
+{
+    bool native;
+    char *list = NULL;
+    unsigned flags = 0;
+    struct mg_buf spec = MG_BUF_INIT;
+    struct mg_opt_list given = {mg_xcalloc(o->tools.n + 1, sizeof *given.at), o->tools.n};
+    for (uint32_t i = 0; i < given.n; i++) given.at[i] = o->tools.at[i];
+    mg_run_expand(&given);
+    bool ok = !mg_run_tools(&page, &given, "blocks", &native, &list);
+    if (ok && o->attach) ok = !mg_run_tool(&page, "--attach", o->attach, &spec, &flags, &o->attach_name);
+    if (ok && flags & MG_TOOL_NATIVE) {
+        mg_opt_usage(&page, 0, "--attach %s: this tool puts nothing into kernels", o->attach);
+        ok = false;
+    }
+    const char *at = spec.at;
+    if (ok && o->attach) o->attach_spec = mg_tool_spec_next(&at);
+    free(given.at);
+    free(list);
+    mg_buf_release(&spec);
     return ok;
 }
 
@@ -236,6 +262,8 @@ static void print_summary(const struct mg_sched *s)
                 (double)p->use.device_ns / 1e9, (unsigned long long)p->use.launches, (double)p->use.longest_ns / 1e6);
         if (p->use.forced)
             fprintf(stderr, "  (%llu passed though the gate was shut)", (unsigned long long)p->use.forced);
+        if (p->attached) fprintf(stderr, "  (%s %llu times)", s->attach_name, (unsigned long long)p->attached);
+        if (p->attach_error) fprintf(stderr, "  (%s: %s)", s->attach_name, p->attach_error);
         fputc('\n', stderr);
     }
 }
@@ -302,19 +330,20 @@ int cmd_sched(int argc, char **argv)
     snprintf(dir, sizeof dir, "margay-sched-%d", (int)getpid());
     o.dir = o.dir ? o.dir : dir;
     mg_sched_init(&s, policy);
-    s.attach = o.attach;
     for (int i = 0; i < n && policy; i++) mg_sched_add(&s, commands[i].name, NULL, 1);
     if (n < 0 || !policy)
         status = n < 0 ? MG_EXIT_USAGE : mg_cli_fail(&d, MG_EXIT_USAGE);
-    else if (!read_list(&s, o.shares, "share", 1e-6, 1e9, set_share) ||
+    else if (!check_tools(&o) || !read_list(&s, o.shares, "share", 1e-6, 1e9, set_share) ||
              !read_list(&s, o.priorities, "priority", -1000, 1000, set_priority))
         status = MG_EXIT_USAGE;
     else if (!make_places(&s, &o, &d))
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     else
-        status = run_all(&s, &o, commands, n);
+        s.attach = o.attach_spec, s.attach_name = o.attach_name, status = run_all(&s, &o, commands, n);
     mg_sched_release(&s);
     mg_diag_release(&d);
     free(o.tools.at);
+    free(o.attach_spec);
+    free(o.attach_name);
     return status;
 }

@@ -36,25 +36,24 @@ bool mg_run_tool_opens(const char *given, char why[100])
     return good;
 }
 
-/* One -t: opened, configured, and put behind the list. */
-static int check_one(const struct mg_opt_page *page, const char *given, struct mg_buf *list, unsigned *flags,
-                     char **name)
+int mg_run_tool(const struct mg_opt_page *page, const char *option, const char *given, struct mg_buf *list,
+                unsigned *flags, char **name)
 {
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_tool_spec t;
     void *conf = NULL;
     char why[100];
     if (!mg_run_tool_opens(given, why))
-        return mg_opt_usage(page, USAGE, "-t %s: the tool cannot be opened: %s", given, why);
+        return mg_opt_usage(page, USAGE, "%s %s: the tool cannot be opened: %s", option, given, why);
     enum mg_err err = mg_tool_spec_open(given, &t, &d);
     if (err) {
-        int status = mg_opt_usage(page, USAGE, "-t: %s", mg_diag_first(&d, err));
+        int status = mg_opt_usage(page, USAGE, "%s: %s", option, mg_diag_first(&d, err));
         mg_diag_release(&d);
         return status;
     }
     if (!t.path && !strcmp(t.name, "blocks")) err = mg_run_weights(&t.args, &d);
     if (!err) err = mg_tool_configure(t.tool, t.args, 0, &conf, &d);
-    int status = err ? mg_opt_usage(page, USAGE, "-t %s: %s", given, mg_diag_first(&d, err)) : 0;
+    int status = err ? mg_opt_usage(page, USAGE, "%s %s: %s", option, given, mg_diag_first(&d, err)) : 0;
     if (!err) {
         struct mg_buf spec = MG_BUF_INIT;
         mg_buf_printf(&spec, "%s%s%s", t.path ? t.path : t.name, *t.args ? "," : "", t.args);
@@ -103,7 +102,7 @@ int mg_run_tools(const struct mg_opt_page *page, const struct mg_opt_list *given
     *native = true;
     for (uint32_t i = 0; i < n && !status; i++) {
         unsigned flags = 0;
-        status = check_one(page, given->n ? given->at[i] : otherwise, &list, &flags, &names[n_names]);
+        status = mg_run_tool(page, "-t", given->n ? given->at[i] : otherwise, &list, &flags, &names[n_names]);
         n_names += !status;
         *native &= (flags & MG_TOOL_NATIVE) != 0;
         alone |= (flags & (MG_TOOL_NATIVE | MG_TOOL_BESIDE)) == MG_TOOL_NATIVE;

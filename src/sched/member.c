@@ -99,11 +99,28 @@ void mg_sched_credit(struct mg_sched_program *p, double more_ns)
     }
 }
 
-void mg_sched_leave(struct mg_sched_member *m, bool open)
+static bool has_tool(const struct mg_control_page *p, const char *name)
+{
+    uint32_t n = __atomic_load_n(&p->n_tools, __ATOMIC_ACQUIRE);
+    for (uint32_t t = 0; t < n && t < MG_CONTROL_TOOLS; t++)
+        if (!strncmp(p->tools[t], name, sizeof p->tools[t])) return true;
+    return false;
+}
+
+bool mg_sched_attach(const struct mg_sched *s, struct mg_sched_member *m, bool on)
+{
+    const char *tool = on && !has_tool(m->page, s->attach_name) ? s->attach : s->attach_name;
+    if (mg_control_tool_in(m->page, tool, on)) return false;
+    m->watched = on;
+    return true;
+}
+
+void mg_sched_leave(const struct mg_sched *s, struct mg_sched_member *m)
 {
     struct mg_control_gate *g = &m->page->gate;
     uint32_t ours = (uint32_t)getpid();
-    if (open && __atomic_compare_exchange_n(&g->daemon, &ours, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+    if (m->watched) mg_sched_attach(s, m, false);
+    if (__atomic_compare_exchange_n(&g->daemon, &ours, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
         __atomic_store_n(&g->turn, MG_GATE_OPEN, __ATOMIC_SEQ_CST);
         wake(g);
     }
@@ -119,7 +136,7 @@ bool mg_sched_member_add(struct mg_sched *s, struct mg_sched_program *p, uint32_
     uint64_t now = mg_now_ns();
     uint32_t held = __atomic_load_n(&g->daemon, __ATOMIC_SEQ_CST);
     bool other = held && held != (uint32_t)getpid() && is_alive(held) && now - g->beat_ns < 1000000000u;
-    if (other || p->members.n >= 64) return false;
+    if (other || p->members.n >= MG_SCHED_MEMBERS) return false;
     *mg_vec_push(&p->members) = (struct mg_sched_member){
         .pid = pid,
         .page = page,
@@ -145,7 +162,7 @@ bool mg_sched_member_add(struct mg_sched *s, struct mg_sched_program *p, uint32_
     return true;
 }
 
-static bool is_member(const struct mg_sched *s, uint32_t pid)
+bool mg_sched_knows(const struct mg_sched *s, uint32_t pid)
 {
     for (uint32_t i = 0; i < s->programs.n; i++)
         for (uint32_t k = 0; k < s->programs.at[i].members.n; k++)
@@ -159,7 +176,8 @@ static void scan_directory(struct mg_sched *s, struct mg_sched_program *p)
     for (const struct dirent *e; d && (e = readdir(d));) {
         unsigned pid;
         int end = 0;
-        if (sscanf(e->d_name, "ctl.%u%n", &pid, &end) != 1 || e->d_name[end] || is_member(s, pid) || !is_alive(pid))
+        if (sscanf(e->d_name, "ctl.%u%n", &pid, &end) != 1 || e->d_name[end] || mg_sched_knows(s, pid) ||
+            !is_alive(pid))
             continue;
         char path[PATH_MAX];
         if (snprintf(path, sizeof path, "%s/%s", p->dir, e->d_name) >= (int)sizeof path) continue;
@@ -170,7 +188,7 @@ static void scan_directory(struct mg_sched *s, struct mg_sched_program *p)
 }
 
 /* Who has gone, was dropped, or believed us dead (it is taken again). */
-static void check_members(struct mg_sched_program *p, uint64_t now)
+static void check_members(const struct mg_sched *s, struct mg_sched_program *p, uint64_t now)
 {
     for (uint32_t i = 0; i < p->members.n;) {
         struct mg_sched_member *m = &p->members.at[i];
@@ -183,7 +201,7 @@ static void check_members(struct mg_sched_program *p, uint64_t now)
             continue;
         }
         mg_sched_read(p, now);
-        mg_sched_leave(m, true);
+        mg_sched_leave(s, m);
         p->members.at[i] = p->members.at[--p->members.n];
     }
 }
@@ -193,7 +211,7 @@ void mg_sched_scan(struct mg_sched *s)
     uint64_t now = mg_now_ns();
     for (uint32_t i = 0; i < s->programs.n; i++) {
         struct mg_sched_program *p = &s->programs.at[i];
-        check_members(p, now);
+        check_members(s, p, now);
         if (!p->adopted) scan_directory(s, p);
     }
 }

@@ -51,52 +51,46 @@ static struct mg_sched_program *find_program(struct mg_sched *s, const char *nam
     return NULL;
 }
 
-static bool is_known(const struct mg_sched *s, uint32_t pid)
-{
-    for (uint32_t i = 0; i < s->programs.n; i++)
-        for (uint32_t k = 0; k < s->programs.at[i].members.n; k++)
-            if (s->programs.at[i].members.at[k].pid == pid) return true;
-    return false;
-}
-
-static void adopt(struct mg_sched *s, uint32_t pid, double share, const char *name, char *answer, size_t room)
+/* NULL: it is a guest now, else why it is not. A name that guests have already takes in another process of theirs. */
+static const char *adopt(struct mg_sched *s, uint32_t pid, double share, const char *name)
 {
     char dir[4096] = "";
-    struct mg_control_page *page = is_known(s, pid) ? NULL : mg_sched_page((long)pid, dir, sizeof dir);
-    if (!page) {
-        snprintf(answer, room, "process %u %s\n", pid,
-                 is_known(s, pid) ? "is scheduled already"
-                                  : "cannot be adopted: it has made no CUDA call under margay");
-        return;
-    }
-    bool whole = page->pid == pid; /* a child of a process that uses CUDA has its page, too */
-    struct mg_sched_program *p = whole ? find_program(s, name) : NULL;
-    if (whole && !p) {
-        p = mg_sched_add(s, name, dir, share);
-        p->adopted = true;
-    }
-    if (!whole || !mg_sched_member_add(s, p, pid, page)) {
-        mg_sched_page_free(page);
-        snprintf(answer, room, "process %u cannot be adopted: %s\n", pid,
-                 whole ? "another scheduler has it" : "it launches nothing itself");
-        return;
-    }
-    snprintf(answer, room, "ok\n");
+    struct mg_sched_program *p = find_program(s, name);
+    if (mg_sched_knows(s, pid)) return "is scheduled already";
+    if (p && !p->adopted) return "cannot be adopted by this name: a program of the scheduler's own has it";
+    if (p && p->members.n && p->share != share) return "cannot be adopted by this name: another share goes with it";
+    struct mg_control_page *page = mg_sched_page((long)pid, dir, sizeof dir);
+    if (!page) return "cannot be adopted: it has made no CUDA call under margay";
+    const char *why = NULL;
+    if (page->pid != pid) why = "cannot be adopted: it launches nothing itself"; /* a child with its parent's page */
+    if (!why && !p) p = mg_sched_add(s, name, dir, share), p->adopted = true;
+    if (!why) p->share = share;
+    if (!why && !mg_sched_member_add(s, p, pid, page))
+        why = p->members.n < MG_SCHED_MEMBERS ? "cannot be adopted: another scheduler has it"
+                                              : "cannot be adopted: the program has too many processes";
+    if (why) mg_sched_page_free(page);
+    return why;
 }
 
 static void serve(struct mg_sched *s, int fd)
 {
     char request[256] = "", name[64] = "", answer[200];
+    const char *why;
     unsigned pid = 0;
     double share = 0;
     struct pollfd p = {.fd = fd, .events = POLLIN};
     ssize_t n = poll(&p, 1, 5) > 0 ? recv(fd, request, sizeof request - 1, MSG_DONTWAIT) : -1;
     if (n < 0) return;
     request[n] = 0;
-    if (sscanf(request, "adopt %u %lf %63s", &pid, &share, name) == 3 && pid && share > 0 && isfinite(share))
-        adopt(s, pid, share, name, answer, sizeof answer);
+    if (sscanf(request, "adopt %u %lf %63s", &pid, &share, name) == 3 && pid && share > 0 && isfinite(share) &&
+        mg_sched_is_name(name, strlen(name)))
+        why = adopt(s, pid, share, name);
     else
-        snprintf(answer, sizeof answer, "no such request\n");
+        why = "cannot be adopted: the request makes no sense";
+    if (why)
+        snprintf(answer, sizeof answer, "process %u %s\n", pid, why);
+    else
+        snprintf(answer, sizeof answer, "ok\n");
     if (send(fd, answer, strlen(answer), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return; /* who asked has gone */
 }
 
@@ -112,10 +106,10 @@ void mg_sched_answer(struct mg_sched *s)
 bool mg_sched_ask(const char *path, const char *request, char *answer, size_t room)
 {
     struct sockaddr_un a;
-    int fd = address_of(path, &a) ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    int fd = address_of(path, &a) ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : (errno = ENAMETOOLONG, -1);
     bool sent = fd >= 0 && !connect(fd, (struct sockaddr *)&a, sizeof a) &&
                 send(fd, request, strlen(request), MSG_NOSIGNAL) > 0;
-    snprintf(answer, room, "%s: %s\n", path, fd < 0 && !errno ? "too long for a socket" : strerror(errno));
+    snprintf(answer, room, "%s: %s\n", path, strerror(errno));
     struct pollfd p = {.fd = fd, .events = POLLIN};
     ssize_t n = sent && poll(&p, 1, PATIENCE_MS) > 0 ? recv(fd, answer, room - 1, 0) : -1;
     if (sent && n <= 0)

@@ -15,6 +15,11 @@
 #define OVER_NS     500000000u /* for so long: the tool of --attach is switched on */
 enum { MOST_WORDS = 128 };
 
+bool mg_sched_is_name(const char *text, size_t n)
+{
+    return n > 0 && n < 31 && strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") >= n;
+}
+
 void mg_sched_init(struct mg_sched *s, const struct mg_policy *policy)
 {
     *s = (struct mg_sched){.policy = policy, .holder = -1, .last = -1, .capacity = 1, .socket = -1};
@@ -31,9 +36,10 @@ void mg_sched_release(struct mg_sched *s)
 {
     for (uint32_t i = 0; i < s->programs.n; i++) {
         struct mg_sched_program *p = &s->programs.at[i];
-        for (uint32_t k = 0; k < p->members.n; k++) mg_sched_leave(&p->members.at[k], true);
+        for (uint32_t k = 0; k < p->members.n; k++) mg_sched_leave(s, &p->members.at[k]);
         mg_vec_release(&p->members);
         mg_sched_counts_free(p->counts);
+        free(p->attach_error);
         free(p->name);
         free(p->dir);
     }
@@ -61,10 +67,18 @@ static void prick_ears(struct mg_sched *s)
 
 /* ---- the tool for who exceeds its share ------------------------------------------------------------------- */
 
-static void switch_tool(struct mg_sched *s, struct mg_sched_program *p, bool on)
+/* Each process until it has heard of it: somebody else may be asking for a tool this very moment. */
+static void switch_tools(const struct mg_sched *s, struct mg_sched_program *p)
 {
-    for (uint32_t k = 0; k < p->members.n; k++) mg_control_tool_in(p->members.at[k].page, s->attach, on);
-    p->watched = on;
+    for (uint32_t k = 0; k < p->members.n; k++) {
+        struct mg_sched_member *m = &p->members.at[k];
+        const struct mg_control_page *page = m->page;
+        if (m->watched != p->watched) mg_sched_attach(s, m, p->watched);
+        bool answered =
+            __atomic_load_n(&page->answered, __ATOMIC_ACQUIRE) == __atomic_load_n(&page->asked, __ATOMIC_ACQUIRE);
+        if (m->watched && answered && page->answer[0] && !p->attach_error)
+            p->attach_error = strndup(page->answer, sizeof page->answer);
+    }
 }
 
 static void watch_shares(struct mg_sched *s, uint64_t now)
@@ -84,7 +98,8 @@ static void watch_shares(struct mg_sched *s, uint64_t now)
         else if (!p->over_since_ns)
             p->over_since_ns = now;
         else if (now - p->over_since_ns >= OVER_NS)
-            switch_tool(s, p, over), p->over_since_ns = 0;
+            p->watched = over, p->attached += over, p->over_since_ns = 0;
+        switch_tools(s, p);
     }
 }
 

@@ -18,12 +18,14 @@
 
 #define MG_SCHED_PERIOD_NS 10000000u
 #define MG_SCHED_ADJUST_NS 50000000u
+enum { MG_SCHED_MEMBERS = 64 }; /* processes of a program */
 
 struct mg_sched_member { /* a process of a program */
     uint32_t pid;
     struct mg_control_page *page;
     uint32_t news; /* of its gate, before it was looked at */
     uint32_t looks;
+    bool watched;                                         /* the tool of --attach is on */
     uint64_t looked_ns;                                   /* when a thread in front of the gate was last seen alive */
     uint64_t device_ns, passed, ended, waited_ns, forced; /* as last read */
 };
@@ -49,7 +51,9 @@ struct mg_sched_program {
     bool yielded;           /* it lost its last turn by idling */
     uint64_t stalled_ns;    /* when it lost it since nothing moved; 0: it did not, or something has moved since */
     uint64_t over_since_ns; /* beyond its share since then; 0: it is not */
-    bool watched;           /* the tool of --attach is on */
+    bool watched;           /* the tool of --attach is to be on */
+    uint64_t attached;      /* how often it came on */
+    char *attach_error;     /* why a process would not take it; NULL: none has said so */
     struct mg_sched_counts *counts;
 };
 struct mg_sched_sample {
@@ -67,8 +71,8 @@ struct mg_sched {
     double capacity;
     uint64_t turns; /* given */
     uint64_t contended_ns, contended_from_ns, contended_use_ns;
-    const char *attach; /* tool for the one that exceeds its share, or NULL */
-    int socket;         /* of requests; -1: none */
+    const char *attach, *attach_name; /* tool for the one that exceeds its share, or NULL: as -t takes it; its name */
+    int socket;                       /* of requests; -1: none */
     char *socket_path;
     MG_VEC(uint64_t) sample_ns;
     MG_VEC(struct mg_sched_sample)
@@ -76,6 +80,7 @@ struct mg_sched {
     MG_VEC(uint32_t) sample_programs;
 };
 
+bool mg_sched_is_name(const char *text, size_t n); /* of a program */
 void mg_sched_init(struct mg_sched *s, const struct mg_policy *policy);
 void mg_sched_release(struct mg_sched *s); /* opens all gates */
 struct mg_sched_program *mg_sched_add(struct mg_sched *s, const char *name, const char *dir, double share);
@@ -89,11 +94,16 @@ void mg_sched_sleep(struct mg_sched *s, uint64_t ns);
 struct mg_control_page *mg_sched_page(long pid, char *dir, size_t room);
 void mg_sched_page_free(struct mg_control_page *page);
 void mg_sched_scan(struct mg_sched *s); /* processes that have come or gone */
+bool mg_sched_knows(const struct mg_sched *s, uint32_t pid);
 bool mg_sched_member_add(struct mg_sched *s, struct mg_sched_program *p, uint32_t pid, struct mg_control_page *page);
 void mg_sched_read(struct mg_sched_program *p, uint64_t now_ns);
-void mg_sched_leave(struct mg_sched_member *m, bool open); /* the gate is opened, and the page let go */
+/* The gate is opened, the tool of --attach is off again, and the page let go. */
+void mg_sched_leave(const struct mg_sched *s, struct mg_sched_member *m);
 void mg_sched_turn(struct mg_sched_program *p, enum mg_gate_turn turn, double credit_ns);
 void mg_sched_credit(struct mg_sched_program *p, double more_ns);
+
+/* Switches the tool of --attach; false: not now. */
+bool mg_sched_attach(const struct mg_sched *s, struct mg_sched_member *m, bool on);
 
 /* ---- turns.c ---- */
 uint64_t mg_sched_turns(struct mg_sched *s, uint64_t now_ns);

@@ -19,6 +19,12 @@ check 2 "wants NAME=NUMBER" --share A -- ./app
 check 2 "wants NAME=NUMBER" --priority A=high -- ./app
 check 2 'seconds' --seconds -1 -- ./app
 check 3 'nowhere/at/all' -o nowhere/at/all -- ./app
+check 2 '-t.*nosuch' -t nosuch -- ./app
+check 2 '-t.*depth' -t opcodes,depth=3 -- ./app
+check 2 '--attach.*nosuch' --attach nosuch -- ./app
+check 2 '--attach.*nowhere.so' --attach ./nowhere.so -- ./app
+check 2 '--attach.*depth' --attach opcodes,depth=3 -- ./app
+check 2 '--attach none: this tool puts nothing into kernels' --attach none -- ./app
 printf '#include <margay/policy.h>\nconst struct mg_policy mg_policy = {.version = 99};\n' > old.c
 printf 'int nothing;\n' > empty.c
 gcc -shared -fPIC -I"$ROOT/include" -o old.so old.c && gcc -shared -fPIC -o empty.so empty.c || exit 1
@@ -33,5 +39,8 @@ python3 -c 'import json; r = json.load(open("out.json")); assert [p["exit"] for 
 [ -e dir/sched.sock ] && { echo "FAIL the socket is left"; failed=1; }
 check 3 'nowhere/out.json' -o dir --json nowhere/out.json -- true
 "$MARGAY" ctl $$ adopt nowhere.sock > out 2>&1; [ $? = 3 ] || { echo "FAIL ctl adopt"; failed=1; }
+for name in 'a b' '' a/b "$(printf %040d 1)"; do
+    "$MARGAY" ctl $$ adopt nowhere.sock 1 "$name" > out 2>&1; [ $? = 2 ] || { echo "FAIL ctl adopt as '$name'"; cat out; failed=1; }
+done
 "$MARGAY" ctl $$ adopt nowhere.sock -1 > out 2>&1; [ $? = 2 ] || { echo "FAIL ctl adopt with a bad share"; failed=1; }
 exit $failed

@@ -61,8 +61,47 @@ both adopted 1
 json "p['guest']['adopted'] and p['guest']['device_ns'] > 0 and p['guest']['exit'] is None and p['A']['device_ns'] > 0" adopted
 "$MARGAY" ctl $$ drop > ctl 2>&1; [ $? = 3 ] || fail "drop of a process that is not ours"
 
-# who exceeds its share gets a tool: without a policy B takes most of the device
-sched --policy none --attach opcodes -t none --share A=80,B=20 -- A: ./worker 500 2 -- B: ./worker 5000 2 || fail "attach: $?"
-"$MARGAY" report --json dir/B > b.json && "$MARGAY" report --json dir/A > a.json &&
-    python3 -c 'import json; b, a = (json.load(open(f)) for f in ("b.json", "a.json")); assert "opcodes" in b["tools"] and "opcodes" not in a["tools"] and b["coverage"]["instrumented"] > 0, (list(b["tools"]), list(a["tools"]))' || fail attach
+# bad requests are refused by name, and change nothing
+rm -rf dir alone; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 3 > out 2> err & s=$!
+"$MARGAY" run -q --device $device -o alone -- sh -c './worker 500 2 & ./worker 500 2; wait' > out2 2> err2 & r=$!
+a=$(pid_of A); for i in $(seq 100); do set -- alone/ctl.*; [ $# = 2 ] && break; sleep 0.05; done
+refused() { # PATTERN ARGS...
+    pattern=$1; shift
+    "$MARGAY" ctl "$@" > ctl 2>&1; [ $? = 3 ] && grep -q "$pattern" ctl || { fail "ctl $*"; cat ctl; }
+}
+refused 'a program of the scheduler.s own has it' $r adopt dir/sched.sock 1 A
+refused 'No such file' $r adopt dir/none.sock
+refused 'File name too long' $r adopt "$(printf '%0200d' 1)"
+sleep 30 & refused 'has made no CUDA call' $! adopt dir/sched.sock; kill $!
+"$MARGAY" ctl $r adopt dir/sched.sock 3 > ctl 2>&1 || { fail "two processes"; cat ctl; } # one program, of the number that was given
+refused 'is scheduled already' $r adopt dir/sched.sock 3
+python3 - <<'P' || fail "requests that make no sense"
+import socket
+for text in (b'', b'adopt', b'adopt 1', b'adopt -1 1 X', b'adopt 0 1 X', b'adopt 1 nan X', b'adopt 1 inf X', b'adopt 1 -3 X', b'adopt 1 1 a/b', b'drop 1', bytes(range(256)), b'x' * 100000):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect('dir/sched.sock')
+    try: s.sendall(text)
+    except OSError: pass
+    s.shutdown(socket.SHUT_WR)
+    s.settimeout(5)
+    try: got = s.recv(300)
+    except ConnectionResetError: got = b''
+    assert got != b'ok\n', text
+P
+wait $r || fail "the guests: $?"; wait $s || fail "their host: $?"
+[ "$(grep -c ', ok$' out2)" = 2 ] && both "their host" 1
+json "len(p) == 2 and p['$r']['adopted'] and p['$r']['launches'] > 0" "two processes"
+
+# who exceeds its share gets a tool, until it no longer does: without a policy B takes most of the device, till A has ended
+gcc -std=c17 -D_GNU_SOURCE -O1 -fPIC -fvisibility=hidden -I"$ROOT/src" -I"$B/gen" -shared -o zeros.so "$ROOT/examples/tools/zeros.c" "$B/lib/margay/libmargay-core.a" || exit 1
+for tool in opcodes ./zeros.so; do
+    sched --policy none --attach $tool -t none --share A=80,B=20 -- A: ./worker 500 2 -- B: ./worker 5000 4 || fail "attach $tool: $?"
+    json "p['A']['attached'] == 0 and p['B']['attached'] >= 1" "attach $tool"
+    python3 - <<'P' || fail "attach $tool"
+import sqlite3
+a, b = ([bool(t & 2) for t, in sqlite3.connect(f'dir/{n}/profile.db').execute('select tools from launch order by id')] for n in 'AB')
+assert not any(a), 'A has the tool'
+assert any(b) and not b[0] and not b[-1], ('B', len(b), sum(b), b[0], b[-1])
+P
+done
 exit $failed
