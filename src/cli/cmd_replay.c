@@ -19,7 +19,8 @@ static const struct mg_opt_page page = {
     "the capture, and the first launch that left other bytes is named.\n"
     "--launches selects the launches that tools instrument, as in margay run. With --extract and --export it selects the\n"
     "launches that are taken out: N, A-B, A-, joined by commas.\n"
-    "Exit status: 0 the recorded results, 1 others, 2 usage, 3 the capture is damaged or lacks something, 4 device.\n"};
+    "Exit status: 0 the recorded results, 1 others, 2 usage, 3 the capture is damaged or lacks something, 4 device,\n"
+    "5 it ran, and the capture holds no check of it.\n"};
 
 struct replay {
     struct mg_opt_list tools, one_liners;

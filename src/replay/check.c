@@ -16,6 +16,7 @@ int mg_replay_check(struct mg_replay *r, const struct mg_cap_op *op)
     mg_replay_translate(r, room, bytes, true);
     mg_cap_hash(room, bytes, hash);
     r->n_checks++;
+    if (l) l->checked = r->n_launches;
     if (hash[0] == op->words[3] && hash[1] == op->words[4]) {
         if (l) l->agreed = r->n_launches;
         return 0;

@@ -45,6 +45,11 @@ static int start(struct mg_replay *r)
     return status;
 }
 
+static bool uncompared(const struct mg_replay *r)
+{
+    return !r->status && r->n_launches && !r->n_checks;
+}
+
 static void tell(const struct mg_replay *r)
 {
     if (r->difference[0]) fprintf(stderr, "margay replay: %s\n", r->difference);
@@ -53,8 +58,11 @@ static void tell(const struct mg_replay *r)
         fprintf(stderr, "margay replay: %llu of %llu launches replayed, %llu of %llu checks agree\n",
                 (unsigned long long)r->n_launches, (unsigned long long)mg_cap_totals(r->reader)->n_launches,
                 (unsigned long long)(r->n_checks - r->n_differ), (unsigned long long)r->n_checks);
-    if (!r->status && r->n_launches && !r->n_checks)
+    if (uncompared(r))
         fprintf(stderr, "margay replay: nothing was compared: the capture holds no check of these launches\n");
+    else if (r->n_unseen && !r->quiet && !r->extract)
+        fprintf(stderr, "margay replay: %llu allocations were freed without a check behind their last launch\n",
+                (unsigned long long)r->n_unseen);
 }
 
 int main(int argc, char **argv)
@@ -101,5 +109,6 @@ int main(int argc, char **argv)
     if (!status) mg_replay_run(&r);
     if (!r.status && extract) mg_extract_close(&r);
     tell(&r);
-    return r.status ? r.status : r.n_differ ? MG_REPLAY_DIFFERS : MG_REPLAY_OK;
+    if (r.status || r.n_differ) return r.status ? r.status : MG_REPLAY_DIFFERS;
+    return uncompared(&r) && !extract ? MG_REPLAY_UNCOMPARED : MG_REPLAY_OK;
 }

@@ -77,7 +77,7 @@ int mg_replay_alloc(struct mg_replay *r, uint64_t at, uint64_t bytes)
     }
     mg_vec_push(&r->live);
     memmove(&r->live.at[k + 1], &r->live.at[k], (r->live.n - 1 - k) * sizeof *r->live.at);
-    r->live.at[k] = (struct mg_live){.at = at, .bytes = bytes};
+    r->live.at[k] = (struct mg_live){.at = at, .bytes = bytes, .checked = r->n_launches};
     /* fresh pages are zero; what lay there before is not the program's */
     return used ? mg_replay_call(r, mg_cu.cuMemsetD8Async(at, 0, bytes, mg_replay_enter(r, r->stream)),
                                  "clearing memory")
@@ -90,6 +90,7 @@ int mg_replay_free(struct mg_replay *r, uint64_t at)
     if (k == r->live.n || r->live.at[k].at != at)
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: memory that is not allocated is freed at 0x%llx", r->path,
                               (unsigned long long)at);
+    r->n_unseen += r->live.at[k].checked < r->n_launches;
     memmove(&r->live.at[k], &r->live.at[k + 1], (--r->live.n - k) * sizeof *r->live.at);
     return 0;
 }

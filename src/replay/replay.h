@@ -19,7 +19,7 @@
 #include "capture/writer.h"
 #include "image/packed.h"
 
-enum { MG_REPLAY_OK, MG_REPLAY_DIFFERS, MG_REPLAY_USAGE, MG_REPLAY_INPUT, MG_REPLAY_DEVICE };
+enum { MG_REPLAY_OK, MG_REPLAY_DIFFERS, MG_REPLAY_USAGE, MG_REPLAY_INPUT, MG_REPLAY_DEVICE, MG_REPLAY_UNCOMPARED };
 
 struct mg_range_of {
     uint64_t lo, hi;
@@ -42,8 +42,8 @@ struct mg_variable {
 }; /* its address in the capture, and here */
 struct mg_live {
     uint64_t at, bytes;
-    uint64_t agreed;
-}; /* an allocation; agreed: launches at its last check that held */
+    uint64_t agreed, checked;
+}; /* an allocation; launches at its last check that held, and at its last check or when it was made */
 struct mg_array {
     uint64_t number;
     void *handle;
@@ -86,8 +86,8 @@ struct mg_replay {
     size_t granule;
     uint64_t stream; /* of the work that was sent last */
     cu_event event;
-    const char *last_kernel; /* that was launched; owner: kernels */
-    uint64_t n_launches, n_checks, n_differ;
+    const char *last_kernel;                           /* that was launched; owner: kernels */
+    uint64_t n_launches, n_checks, n_differ, n_unseen; /* unseen: allocations freed without a check */
     char *room;
     size_t room_bytes;     /* content on its way */
     char difference[1024]; /* "": none; the first */

@@ -134,10 +134,27 @@ for e in saxpy histogram stencil; do
     replayed "$e" "ex-$e" --device emu
 done
 
-# ---- what is wrong is named
 core="$ROOT/src/capture/reader.c $ROOT/src/capture/writer.c $ROOT/src/capture/format.c"
 for f in arena buf crc diag io map vec hash env; do core="$core $ROOT/src/base/$f.c"; done
 gcc -O1 -std=c17 -D_GNU_SOURCE -I"$ROOT/src" -o recapture "$ROOT/tests/inject/recapture.c" $core -l:libzstd.a -lpthread || exit 1
+# ---- what the host does beside the device's work
+gcc -O1 -Wall -Werror -I"$ROOT/src" -o late "$ROOT/tests/inject/late.c" -L"$B/lib/margay/driver" -lcuda || exit 1
+for part in fill stores freed; do
+    for d in $devices; do
+        for check in all end; do
+            rm -rf late-cap
+            "$MARGAY" capture -q --check $check --device "$d" -o late-cap -- ./late add.ptx $part > out 2>&1 && ! grep -q WRONG out || { fail "late $part on $d"; cat out; }
+            replayed "late $part on $d, compared: $check" late-cap --device "$d"
+        done
+    done
+done
+"$MARGAY" capture -q --device emu -o late-graph -- ./late add.ptx graph > out 2>&1 && ! grep -q WRONG out || { fail 'a host function in a graph'; cat out; }
+refused 'a host function in a graph' late-graph 3 'launch 0 (add) and what follows cannot be replayed: kernels behind a host function'
+rm -rf changed && mkdir changed
+./recapture late-cap/capture-*.mgc changed/capture-1.mgc checks || fail 'taking checks away'
+refused 'a capture without checks' changed 5 'nothing was compared'
+
+# ---- what is wrong is named
 change() { # WHAT
     rm -rf changed && mkdir changed && ./recapture all-emu/capture-*.mgc changed/capture-1.mgc "$1" || fail "changing $1: $?"
 }

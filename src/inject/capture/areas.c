@@ -82,11 +82,11 @@ void mg_cap_areas_drop_all(void)
             remove_area(&mg_capture.areas.at[k]);
 }
 
-void mg_cap_freed(uint64_t p, bool waits)
+void mg_cap_freed(uint64_t p)
 {
     struct mg_cap_area *a = mg_cap_area_find(p);
     if (!a || a->at != p) return;
-    if (a->told && (!waits || mg_check_wait(true))) mg_check_area(a, waits);
+    if (a->told && !mg_capture.told_graph && mg_check_wait(true)) mg_check_area(a, true);
     a = mg_cap_area_find(p); /* waiting may have let another thread in */
     if (a && a->at == p) remove_area(a);
 }
@@ -106,11 +106,11 @@ static cu_result made(cu_result rc, uint64_t at, uint64_t bytes, enum mg_cap_mem
     return rc;
 }
 
-static void freed(uint64_t p, bool waits)
+static void freed(uint64_t p)
 {
     if (!mg_capture_looks() || !p || mg_areas_capturing()) return;
     mg_capture_lock();
-    mg_cap_freed(p, waits);
+    mg_cap_freed(p);
     mg_capture_unlock();
 }
 
@@ -170,7 +170,8 @@ MG_CAPTURE(cuMemHostGetDevicePointer_v2, cu_ptr *out, void *p, unsigned flags)
     return rc;
 }
 
-/* Pools: what is freed in stream order may be given out again at once, so it is forgotten before the call. */
+/* Pools: what is freed in stream order may be given out again at once, so it is compared and forgotten before the call.
+ */
 #define ALLOC_ASYNC(name)                                                                                              \
     MG_CAPTURE(name, cu_ptr *p, size_t bytes, cu_stream s)                                                             \
     {                                                                                                                  \
@@ -191,27 +192,27 @@ ALLOC_POOL(cuMemAllocFromPoolAsync)
 ALLOC_POOL(cuMemAllocFromPoolAsync_ptsz)
 MG_CAPTURE(cuMemFreeAsync, cu_ptr p, cu_stream s)
 {
-    freed(p, false);
+    freed(p);
     return gives_back(p) ? mg_fixed_free(p) : NEXT(cuMemFreeAsync)(p, s);
 }
 MG_CAPTURE(cuMemFreeAsync_ptsz, cu_ptr p, cu_stream s)
 {
-    freed(p, false);
+    freed(p);
     return gives_back(p) ? mg_fixed_free(p) : NEXT(cuMemFreeAsync_ptsz)(p, s);
 }
 MG_CAPTURE(cuMemFree_v2, cu_ptr p)
 {
-    freed(p, true);
+    freed(p);
     return gives_back(p) ? mg_fixed_free(p) : NEXT(cuMemFree_v2)(p);
 }
 MG_CAPTURE(cuMemFreeHost, void *p)
 {
-    freed((uintptr_t)p, true);
+    freed((uintptr_t)p);
     return NEXT(cuMemFreeHost)(p);
 }
 MG_CAPTURE(cuMemHostUnregister, void *p)
 {
-    freed((uintptr_t)p, true);
+    freed((uintptr_t)p);
     return NEXT(cuMemHostUnregister)(p);
 }
 
@@ -236,7 +237,7 @@ MG_CAPTURE(cuMemUnmap, cu_ptr p, size_t bytes)
             struct mg_cap_area *a = mg_cap_area_find(at);
             uint64_t n = a ? a->bytes : 0;
             if (!n) break;
-            mg_cap_freed(at, true);
+            mg_cap_freed(at);
             at += n;
         }
         mg_capture_unlock();

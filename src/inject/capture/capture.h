@@ -40,6 +40,7 @@ struct mg_capture {
     uint32_t n_reasons;
     bool shares;                    /* some told area is memory that the host writes */
     bool told_graph;                /* operations of a graph are told before it runs */
+    bool host_works;                /* queued work may still write memory of the host */
     cu_stream stream;               /* that all work went to so far, */
     bool uses_stream, uses_streams; /* if any did; more than one */
     bool lame;                      /* a launch did not end while we waited: nothing is waited for any more */
@@ -83,7 +84,7 @@ enum mg_cap_place {
     MG_PLACE_SHARED
 }; /* shared: both the host's and, as kernels reach it, the device's */
 enum mg_cap_place mg_cap_place_of(uint64_t p);
-void mg_cap_freed(uint64_t p, bool waits);                                             /* before the driver's call */
+void mg_cap_freed(uint64_t p);                                                         /* before the driver's call */
 bool mg_cap_read(const struct mg_cap_area *a, uint64_t off, void *to, uint64_t bytes); /* what lies there now */
 
 /* fixed.c */
@@ -94,7 +95,12 @@ bool mg_fixed_range(cu_ptr p, cu_ptr *base, size_t *bytes);
 
 /* shared.c */
 void mg_shared_before(void); /* a launch or copy follows: what the host has written since */
-void mg_shared_after(void);  /* everything has ended: what is there now is the device's */
+void mg_shared_after(void);  /* the launch that was told last has ended: what is there now is the device's */
+void mg_shared_refresh(struct mg_cap_area *a, bool write); /* the capture learns what is there now, written or known */
+
+/* host.c */
+void mg_host_fills(const void *to);                /* a copy to memory of the host was queued */
+bool mg_host_reads(const void *from, bool waited); /* a copy's source may be read now; false: said why not */
 
 /* check.c */
 void mg_check_launch(const uint64_t *args, uint32_t bytes); /* behind the launch that was told last */

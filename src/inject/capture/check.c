@@ -52,10 +52,9 @@ static bool ends_soon(void)
     return rc == CUE_SUCCESS;
 }
 
-bool mg_check_wait(bool must)
+static bool wait_for_all(void)
 {
     cu_result rc;
-    if (mg_capture.lame || mg_streams_capturing() || (!must && !affordable())) return false;
     if (ends_soon()) return true;
     mg_verify_enter();
     bool ended = mg_settle(&rc, false);
@@ -74,6 +73,13 @@ bool mg_check_wait(bool must)
         doubt(NOT_ENDED);
     }
     return ended;
+}
+
+bool mg_check_wait(bool must)
+{
+    if (mg_capture.lame || mg_streams_capturing() || (!must && !affordable()) || !wait_for_all()) return false;
+    mg_capture.host_works = false;
+    return true;
 }
 
 /* Words that look like addresses of this process differ in every other. */
@@ -99,6 +105,7 @@ void mg_check_area(struct mg_cap_area *a, bool must)
     if (!a->told || mg_capture.told_graph || a->checked == mg_capture.n_launches || (!must && !affordable())) return;
     uint64_t start = mg_now_ns();
     const void *data = (const void *)(uintptr_t)a->at;
+    mg_shared_refresh(a, true); /* what is not the launches' is the host's */
     void *room = mg_capture.hardware && a->kind == MG_CAP_DEVICE ? malloc(a->bytes) : NULL;
     a->checked = mg_capture.n_launches;
     if (room && mg_cap_read(a, 0, room, a->bytes)) data = room;
@@ -139,6 +146,5 @@ void mg_check_launch(const uint64_t *args, uint32_t bytes)
 void mg_check_sync(void)
 {
     if (!mg_check_wait(mg_capture.shares)) return;
-    mg_shared_after();
     for (uint32_t i = 0; i < mg_capture.areas.n; i++) mg_check_area(&mg_capture.areas.at[i], false);
 }

@@ -1,6 +1,6 @@
 /* Copies and memsets. What the host brings is content, what it takes is a check; everything else is between addresses
  * and arrays that the capture knows. The source is read after the driver has taken the call: the program cannot have
- * changed it yet. */
+ * changed it yet. Where work in streams may still fill it (host.c), it is read after that. */
 #include "inject/capture/capture.h"
 
 #include <stdlib.h>
@@ -17,9 +17,11 @@ void mg_cap_copy_linear(uint64_t to, uint64_t from, uint64_t bytes, uint64_t str
     if (!bytes) return;
     if (at == MG_PLACE_HOST) {
         if (of != MG_PLACE_HOST && waited) mg_check_bytes(from, (const void *)(uintptr_t)to, bytes);
+        if (!waited) mg_host_fills((const void *)(uintptr_t)to);
         return;
     }
     if (of == MG_PLACE_HOST) {
+        if (!mg_host_reads((const void *)(uintptr_t)from, waited)) return;
         PUT_CONTENT(MG_CAP_write, (const void *)(uintptr_t)from, bytes, to, bytes);
         return;
     }
@@ -202,8 +204,12 @@ void mg_cap_copy_3d(const struct cu_memcpy3d *c, uint64_t stream, bool waited)
                 to = side_of(c->dst_type, c->dst_host, c->dst_device, c->dst_array);
     bool host = from.kind == MG_CAP_FROM_HOST;
     uint64_t bytes = host ? c->width * c->height * c->depth : 0;
-    (void)waited;
-    if (!c->width || !c->height || !c->depth || to.kind == MG_CAP_FROM_HOST) return;
+    if (!c->width || !c->height || !c->depth) return;
+    if (to.kind == MG_CAP_FROM_HOST) {
+        if (!waited) mg_host_fills((const void *)(uintptr_t)to.where);
+        return;
+    }
+    if (host && !mg_host_reads((const void *)(uintptr_t)from.where, waited)) return;
     if ((from.kind == MG_CAP_IN_ARRAY && !from.where) || (to.kind == MG_CAP_IN_ARRAY && !to.where)) {
         mg_capture_miss("an array that was not seen to be made is not captured", true);
         return;

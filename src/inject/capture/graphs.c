@@ -29,7 +29,10 @@ static struct mg_map plans; /* executable graphs -> struct plan; under the lock 
 #define CONDITIONAL "conditional nodes of graphs are not captured"
 #define OTHER_NODE  "a node of a graph that is neither kernel, copy, memset nor memory is not captured"
 #define UNREADABLE  "a node of a graph that the driver does not describe is not captured"
-#define HOST_NODE   "copies from the host behind a host function or a copy to the host, in one graph, are not captured"
+#define HOST_BEFORE "graphs behind work of the host that does not end are not captured"
+#define HOST_SHARED                                                                                                    \
+    "kernels behind a host function in one graph are not captured where memory of the host is the device's, too"
+#define HOST_NODE "copies from the host behind a host function or a copy to the host, in one graph, are not captured"
 
 /* ---- nodes ------------------------------------------------------------------------------------------------ */
 
@@ -186,7 +189,7 @@ static struct plan *plan_new(cu_graph g)
 /* ---- launches ----------------------------------------------------------------------------------------------- */
 
 struct state {
-    bool host_wrote;
+    bool host_wrote, host_ran;
     uint64_t graph, stream;
 }; /* of one launch of a graph */
 
@@ -216,6 +219,7 @@ static void put_item(struct item *i, struct state *s)
     case CUNODE_KERNEL:
         i->launch.graph = s->graph;
         i->launch.stream = s->stream;
+        if (s->host_ran && mg_capture.shares) mg_capture_miss(HOST_SHARED, true);
         i->launch.why = mg_capture.sticky;
         if (i->launch.args) mg_cap_launch_put(&i->launch);
         break;
@@ -233,10 +237,10 @@ static void put_item(struct item *i, struct state *s)
         if (!mg_cap_area_find(i->at) && i->bytes) mg_cap_area_tell(mg_cap_area_add(i->at, i->bytes, MG_CAP_DEVICE));
         break;
     case CUNODE_MEM_FREE:
-        mg_cap_freed(i->at, false);
+        mg_cap_freed(i->at);
         break;
     case CUNODE_HOST:
-        s->host_wrote = true;
+        s->host_wrote = s->host_ran = true;
         break;
     default:
         break;
@@ -287,9 +291,11 @@ static void graph_before(const struct plan *p, cu_graph_exec x, cu_stream s)
     struct state state = {.graph = mg_graph_number(x), .stream = mg_stream_number(s)};
     miss_plan(p);
     before_plan(p);
+    if (mg_capture.host_works && !mg_check_wait(true)) mg_capture_miss(HOST_BEFORE, true);
     mg_capture.told_graph = true; /* what it does is told before it runs: nothing is to be waited for in between */
     put_plan(p, &state);
     mg_capture.told_graph = false;
+    mg_capture.host_works |= state.host_wrote;
 }
 
 #define GRAPH_LAUNCH(name, pt)                                                                                         \

@@ -5,7 +5,7 @@
 
 #include "inject/session.h"
 
-static void refresh(struct mg_cap_area *a, bool write)
+void mg_shared_refresh(struct mg_cap_area *a, bool write)
 {
     for (uint64_t off = 0; a->known && off < a->bytes; off += MG_CAP_CHUNK) {
         uint64_t hash[2], n = MG_MIN(a->bytes - off, (uint64_t)MG_CAP_CHUNK), *known = &a->known[off / MG_CAP_CHUNK];
@@ -21,12 +21,16 @@ static void refresh_all(bool write)
 {
     for (uint32_t i = 0; i < mg_capture.areas.n; i++)
         if (mg_capture.areas.at[i].told && mg_capture.areas.at[i].kind != MG_CAP_DEVICE)
-            refresh(&mg_capture.areas.at[i], write);
+            mg_shared_refresh(&mg_capture.areas.at[i], write);
 }
 
 void mg_shared_before(void)
 {
-    if (mg_capture.shares && !mg_capture.told_graph && (mg_capture.lame || mg_check_wait(true))) refresh_all(true);
+    if (!mg_capture.shares || mg_capture.told_graph) return;
+    if (mg_capture.lame || mg_check_wait(true))
+        refresh_all(true);
+    else
+        mg_capture_miss("memory that the host writes cannot be read while a stream is being captured", true);
 }
 
 void mg_shared_after(void)
