@@ -41,7 +41,7 @@ TOOLS := tool $(patsubst src/%/,%,$(wildcard src/tool/*/))
 ROOMS := insert count count/storage patch view record $(TOOLS)
 CORE := base abi isa ir ptx image analysis pass trace capture span $(ROOMS) probe store
 CORE_OBJS := $(call objs,$(CORE))
-REPORT := report report/advice
+REPORT := report report/advice report/overview
 CLI_OBJS := $(call objs,$(REPORT) query export study sched cli) $(B)/obj/tau/profile_file.o $(B)/obj/inject/config.o $(B)/obj/inject/choice.o $(B)/obj/inject/range.o
 # Lane loops of the emulator are built once per vector ISA and chosen at run time.
 VEC_SRCS := $(wildcard src/device/emu/vec_*.c)
@@ -379,11 +379,6 @@ $(B)/bin/bench-emu: bench/emu/bench_emu.c $(B)/obj/bench/native.scalar.o $(B)/ob
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ $(SYS_LIBS) -o $@
 bench-emu: $(B)/bin/bench-emu
 	$<
-
-# ---- pictures of several profiles at once (docs/gallery) --------------------------------------------
-$(B)/bin/gallery: bench/gallery.c $(call objs,base isa) $(B)/obj/view/chart.o
-	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ $(SYS_LIBS) -o $@
 
 # ---- counters on a GPU: make bench-gpu [ROUNDS=15] [ONLY=a,b] ---------------------------------------
 $(B)/bin/bench-gpu: bench/gpu/bench.c bench/gpu/works.c bench/gpu/probes.c bench/gpu/bench.h bench/gpu/probes.h $(call objs,base isa ir ptx analysis pass $(ROOMS) probe) $(B)/obj/image/sass.o

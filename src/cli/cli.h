@@ -33,6 +33,7 @@ struct mg_recording;
 int mg_cli_fail(const struct mg_diag *d, int status);
 /* Writes the text to stdout (or a file); 0, or MG_EXIT_INPUT with a line on stderr. */
 int mg_cli_out(const struct mg_buf *text);
+uint32_t mg_cli_columns(void); /* of the terminal on stdout, or as COLUMNS says; 0: not known */
 /* A line for each database that could not be read or is empty, with what the output is of; MG_EXIT_INPUT, or status
  * when there is none. */
 int mg_cli_damaged(const struct mg_recording *p, const char *rest, int status);

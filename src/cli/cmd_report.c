@@ -1,18 +1,16 @@
 /* margay report: a profile as text, JSON or CSV on stdout, as a page or as pictures in files. */
-#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/trace_damage.h"
 #include "cli/newest.h"
+#include "cli/pictures.h"
 #include "report/report.h"
 
 static const struct mg_opt_page page = {
@@ -22,14 +20,6 @@ static const struct mg_opt_page page = {
     "in docs/json.md: what was not measured is null there, an empty cell in CSV. --html writes one page that\n"
     "needs nothing beside it: kernels, source, blocks, tables and pictures of all tools. A\n"
     "profile may be read while its program still runs, and after it was killed.\n"};
-
-static uint32_t terminal_columns(void)
-{
-    struct winsize w;
-    const char *env = getenv("COLUMNS");
-    if (!isatty(1)) return env ? (uint32_t)strtoul(env, NULL, 10) : 0;
-    return ioctl(1, TIOCGWINSZ, &w) ? 0 : w.ws_col;
-}
 
 static bool locale_is_utf8(void)
 {
@@ -48,42 +38,22 @@ static bool any_shown(const struct mg_recording *p, const struct mg_report_opts 
 
 /* ---- files ------------------------------------------------------------------------------------------ */
 
-struct charts {
-    const char *dir;
-    struct mg_diag *d;
-    enum mg_err err;
-};
-
-static void write_picture(struct charts *c, const char *name, const char *kind, const char *text)
-{
-    struct mg_buf path = MG_BUF_INIT;
-    mg_buf_printf(&path, "%s/%s.%s", c->dir, name, kind);
-    if (!c->err) c->err = mg_io_write(path.at, text, strlen(text), c->d);
-    mg_buf_release(&path);
-}
-
-static void write_chart(const char *name, const char *svg, const char *dot, void *user)
-{
-    write_picture(user, name, "svg", svg);
-    if (dot) write_picture(user, name, "dot", dot);
-}
-
 static enum mg_err write_files(const struct mg_recording *p, const struct mg_report_opts *o, const char *html,
                                const char *charts, struct mg_diag *d)
 {
-    struct charts c = {charts, d, MG_ERR_OK};
+    enum mg_err err = MG_ERR_OK;
     struct mg_buf text = MG_BUF_INIT;
     if (html) {
         mg_report_html(p, o, &text);
-        c.err = mg_io_write(html, text.at, text.n, d);
+        err = mg_io_write(html, text.at, text.n, d);
     }
-    if (charts && !c.err) {
-        if (mkdir(charts, 0777) && errno != EEXIST)
-            c.err = mg_diag_err(d, MG_ERR_IO, "%s: %s", charts, strerror(errno));
-        if (!c.err) mg_report_charts(p, o, write_chart, &c);
+    if (charts && !err) {
+        struct mg_pictures pictures = mg_pictures_begin(charts, d);
+        if (!pictures.err) mg_report_charts(p, o, mg_pictures_write, &pictures);
+        err = pictures.err;
     }
     mg_buf_release(&text);
-    return c.err;
+    return err;
 }
 
 static enum mg_report_sort find_sort(const char *name)
@@ -142,7 +112,7 @@ int cmd_report(int argc, char **argv)
     } else {
         o.top = (uint32_t)top;
         o.sort = find_sort(sort);
-        o.columns = terminal_columns();
+        o.columns = mg_cli_columns();
         o.color = isatty(1) && !getenv("NO_COLOR");
         o.ascii = !locale_is_utf8();
         if (html || charts)

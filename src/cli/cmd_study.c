@@ -13,19 +13,21 @@ static const struct study {
     {"subset", study_subset},
     {"cache", study_cache},
     {"predict", study_predict},
+    {"overview", study_overview},
 };
 
 int cmd_study(int argc, char **argv)
 {
     static const struct mg_opt_page page = {
-        "study", "communication|subset|cache|predict DIR... [OPTIONS]",
+        "study", "communication|subset|cache|predict|overview DIR... [OPTIONS]",
         "study a run: who communicates with whom, which launches stand for it",
         "communication   from a trace (run -t trace): which CTA reads what another one wrote, in how many bytes\n"
         "subset          from counts and times (run -t blocks, -t timeline): which launches stand for the program, "
         "with "
         "which error\n"
         "cache           from a trace: what caches of any size would hold\n"
-        "predict         from counts and times of several programs: a launch's time, with its error\n\n"
+        "predict         from counts and times of several programs: a launch's time, with its error\n"
+        "overview        several programs at once: work, overhead, instruction mix, imbalance, as the papers show theirs\n\n"
         "margay study NAME --help has the options of each.\n"};
     const struct mg_opt opts[] = {MG_OPT_END};
     int status = MG_EXIT_USAGE;

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/diag.h"
 #include "base/version.h"
@@ -55,6 +57,14 @@ int mg_cli_out(const struct mg_buf *text)
 failed:
     perror("margay: cannot write the output");
     return MG_EXIT_INPUT;
+}
+
+uint32_t mg_cli_columns(void)
+{
+    struct winsize w;
+    const char *env = getenv("COLUMNS");
+    if (!isatty(1)) return env ? (uint32_t)strtoul(env, NULL, 10) : 0;
+    return ioctl(1, TIOCGWINSZ, &w) ? 0 : w.ws_col;
 }
 
 int mg_cli_damaged(const struct mg_recording *p, const char *rest, int status)

@@ -9,6 +9,7 @@ int study_communication(int argc, char **argv);
 int study_subset(int argc, char **argv);
 int study_predict(int argc, char **argv);
 int study_cache(int argc, char **argv);
+int study_overview(int argc, char **argv);
 
 /* The trace file of a process; of a run of one process none has to be named (0). */
 struct mg_trace_reader;

@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The next of DIR,DIR,...; NULL: there is none. A list that is a directory as a whole is one, with its commas. */
-static char *next_dir(const char **at, const char *list)
+char *mg_study_next_dir(const char **at, const char *list)
 {
     if (!**at) return NULL;
     size_t n = *at == list && !access(list, F_OK) ? strlen(list) : strcspn(*at, ",");
@@ -49,7 +48,7 @@ enum mg_err mg_study_open(const char *list, const struct mg_subset_program *with
     enum mg_err err = MG_ERR_OK;
     char *dir;
     for (const char *x = list; *x; x++) o.most += *x == ',';
-    for (const char *at = list; !err && (dir = next_dir(&at, list));) {
+    for (const char *at = list; !err && (dir = mg_study_next_dir(&at, list));) {
         err = add_run(&o, dir, d);
         free(dir);
     }

@@ -39,6 +39,7 @@ void mg_add_table_csv(const struct mg_recording *p, const struct mg_one_table *t
 /* Names of the tools' tables, "tool table" a line. */
 void mg_list_tool_tables(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out);
 void mg_add_csv_text(struct mg_buf *out, const char *s);
+void mg_add_csv_name(struct mg_buf *out, const char *name); /* "idle slots" as idle_slots */
 
 /* At most so many bytes of a name: without parameters, then without template arguments, then its last part (name.c). */
 void mg_add_name(struct mg_buf *out, const char *name, uint32_t width);

@@ -157,8 +157,7 @@ void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, 
 
 /* ---- CSV: RFC 4180 --------------------------------------------------------------------------------- */
 
-/* "idle slots" as idle_slots. */
-static void add_csv_name(struct mg_buf *out, const char *name)
+void mg_add_csv_name(struct mg_buf *out, const char *name)
 {
     for (; *name; name++) {
         bool word = (*name >= 'a' && *name <= 'z') || (*name >= '0' && *name <= '9') || *name == '_';
@@ -189,7 +188,7 @@ void mg_add_table_csv(const struct mg_recording *p, const struct mg_one_table *t
 {
     for (uint32_t c = 0; c < t->columns.n; c++) {
         if (c) mg_buf_addc(out, ',');
-        add_csv_name(out, t->columns.at[c].name);
+        mg_add_csv_name(out, t->columns.at[c].name);
         if (is_kernel_name(t, c)) mg_buf_adds(out, ",kernel_name");
     }
     mg_buf_adds(out, "\r\n");

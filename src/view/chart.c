@@ -2,6 +2,7 @@
  * and a point, whatever the locale of the process. */
 #include "view/chart.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const double font = 12, glyph = 7.3; /* monospace: width of a character */
@@ -174,23 +175,56 @@ void mg_chart_bars(struct mg_buf *out, const char *title, const struct mg_chart_
     mg_chart_end(out);
 }
 
-void mg_chart_stacked(struct mg_buf *out, const char *title, const char *const *labels, uint32_t n,
-                      const char *const *series, uint32_t n_series, const double *values, const char *unit)
+static double legend_width(const char *const *series, uint32_t n)
 {
-    double left = longest(labels, n) + 16, row = font + 6, wide = 500, x = left, legend = 0;
-    double right = unit ? (double)(strlen(unit) + 8) * glyph : 0;
-    for (uint32_t s = 0; s < n_series; s++) legend += 26 + (double)strlen(series[s]) * glyph;
-    mg_chart_begin(out, title, left + MG_MAX(wide + right, legend) + 16, 66 + row * n);
-    for (uint32_t s = 0; s < n_series; s++) {
+    double width = 0;
+    for (uint32_t s = 0; s < n; s++) width += 26 + (double)strlen(series[s]) * glyph;
+    return width;
+}
+
+static void add_legend(struct mg_buf *out, double x, const char *const *series, uint32_t n)
+{
+    for (uint32_t s = 0; s < n; s++) {
         mg_chart_rect(out, x, 24, 10, 10, mg_chart_series_color(s));
         mg_chart_label(out, x + 14, 33, "start", series[s]);
         x += 26 + (double)strlen(series[s]) * glyph;
     }
+}
+
+void mg_chart_grouped(struct mg_buf *out, const char *title, const char *const *labels, uint32_t n,
+                      const char *const *series, uint32_t n_series, const double *values, double mark)
+{
+    double left = longest(labels, n) + 16, bar = font - 1, row = bar * n_series + 8, wide = 420;
+    double most = MG_MAX(largest(values, (size_t)n * n_series), mark);
+    mg_chart_begin(out, title, left + MG_MAX(wide + 9 * glyph, legend_width(series, n_series)) + 16, 48 + row * n);
+    add_legend(out, left, series, n_series);
     for (uint32_t i = 0; i < n; i++) {
-        double y = 42 + row * i, sum = 0;
+        double y = 42 + row * i;
+        mg_chart_label(out, left - 6, y + (row + font) / 2 - 5, "end", labels[i]);
+        for (uint32_t s = 0; s < n_series; s++, y += bar) {
+            double v = values[(size_t)i * n_series + s];
+            char text[24];
+            if (!(v >= 0) || v > 1e300) continue;
+            mg_chart_rect(out, left, y, most > 0 ? v / most * wide : 0, bar - 1, mg_chart_series_color(s));
+            snprintf(text, sizeof text, "%.3g", v);
+            mg_chart_label(out, left + (most > 0 ? v / most * wide : 0) + 4, y + bar - 2, "start", text);
+        }
+    }
+    if (mark > 0 && most > 0) mg_chart_rect(out, left + mark / most * wide, 40, 1, row * n, "#8888");
+    mg_chart_end(out);
+}
+
+void mg_chart_stacked(struct mg_buf *out, const char *title, const char *const *labels, uint32_t n,
+                      const char *const *series, uint32_t n_series, const double *values, const char *unit)
+{
+    double left = longest(labels, n) + 16, row = font + 6, wide = 500;
+    double right = unit ? (double)(strlen(unit) + 8) * glyph : 0;
+    mg_chart_begin(out, title, left + MG_MAX(wide + right, legend_width(series, n_series)) + 16, 66 + row * n);
+    add_legend(out, left, series, n_series);
+    for (uint32_t i = 0; i < n; i++) {
+        double y = 42 + row * i, x = left, sum = 0;
         for (uint32_t s = 0; s < n_series; s++) sum += values[(size_t)i * n_series + s];
         mg_chart_label(out, left - 6, y + font, "end", labels[i]);
-        x = left;
         for (uint32_t s = 0; s < n_series && sum > 0; s++) {
             double w = values[(size_t)i * n_series + s] / sum * wide;
             if (w > 0) mg_chart_rect(out, x, y + 2, w, row - 5, mg_chart_series_color(s));

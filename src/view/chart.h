@@ -23,6 +23,10 @@ struct mg_chart_bar {
 };
 /* Horizontal bars, scaled to the largest value. */
 void mg_chart_bars(struct mg_buf *out, const char *title, const struct mg_chart_bar *bars, uint32_t n);
+/* For each label a bar of each series: values[label * n_series + s], none where it is NaN; written at its end, with a
+ * line at `mark` (0: none). */
+void mg_chart_grouped(struct mg_buf *out, const char *title, const char *const *labels, uint32_t n,
+                      const char *const *series, uint32_t n_series, const double *values, double mark);
 /* One row of 100 % for each label, divided by series: values[row * n_series + s], its sum in `unit` behind it. A row of
  * zeroes is empty. */
 void mg_chart_stacked(struct mg_buf *out, const char *title, const char *const *labels, uint32_t n,
