@@ -104,6 +104,10 @@ static void print(struct ptx_run *r, const char *label, struct mg_module *m)
 
 static void cfg(struct ptx_run *r, const char *label, struct mg_module *m)
 {
+    if (r->o.json) {
+        ptx_cfg_json(m, &r->o, label, &r->json);
+        return;
+    }
     if (r->many) mg_buf_printf(&r->out, r->o.dot ? "// %s\n" : "%s:\n", label);
     ptx_cfg(m, &r->o, &r->out);
 }
@@ -129,7 +133,7 @@ static void instrument(struct ptx_run *r, const char *label, struct mg_module *m
 static const struct ptx_action actions[] = {
     {"check", check, "parse; report errors, unknown opcodes and modifiers, registers read before they are written"},
     {"print", print, "parse and print the PTX as Margay understands it"},
-    {"cfg", cfg, "blocks, edges, dominators, loops of each function"},
+    {"cfg", cfg, "blocks, edges, dominators, loops of each function; data flow of their instructions"},
     {"stat", stat,
      "size, loops, registers, memory operations, opcodes of each function; counts that follow from a launch's shape and arguments"},
     {"instrument", instrument, "print what a device would get under a tool"},
@@ -217,7 +221,9 @@ int cmd_ptx(int argc, char **argv)
         MG_OPT_FLAG(0, "stress", &r.stress, "print: rewrite everything that may be rewritten first (for tests)"),
         MG_OPT_STR(0, "kernel", &r.o.kernel, "GLOB", "cfg, stat, instrument: only functions of this name"),
         MG_OPT_FLAG(0, "dot", &r.o.dot, "cfg: for Graphviz"),
-        MG_OPT_FLAG(0, "json", &r.o.json, "stat: blocks and their counts as JSON"),
+        MG_OPT_FLAG(0, "data", &r.o.data,
+                    "cfg: each instruction with who wrote what it reads, whether lanes may differ, and its space"),
+        MG_OPT_FLAG(0, "json", &r.o.json, "cfg: blocks and instructions, stat: blocks, opcodes and counts, as JSON"),
         MG_OPT_LIST('t', "tool", &r.o.tools, "TOOL[,k=v...]", "instrument: with this tool (blocks)"),
         MG_OPT_U64(0, "sm", &r.o.sm, 0, 999, "N",
                    "instrument: as for a GPU of this compute capability, 90; else as for emu and cpu"),

@@ -10,7 +10,8 @@
 struct ptx_opts {
     const char *kernel;       /* glob over function names; NULL: all */
     bool dot;                 /* cfg: for Graphviz */
-    bool json;                /* stat: as JSON */
+    bool data;                /* cfg: with what each instruction reads and writes */
+    bool json;                /* cfg, stat: as JSON */
     struct mg_opt_list tools; /* instrument: "blocks,warps=off"; none: blocks */
     uint64_t sm;              /* instrument: of the GPU; 0: emu and cpu */
     const char *pass;         /* instrument: run this pass over the module instead of a tool */
@@ -18,6 +19,16 @@ struct ptx_opts {
 };
 bool ptx_wants(const struct ptx_opts *o, const struct mg_module *m, mg_id func);
 void ptx_cfg(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out);
+/* The same as one object, inside a list, with the data. */
+void ptx_cfg_json(const struct mg_module *m, const struct ptx_opts *o, const char *label, struct mg_json *j);
+/* What the instructions of a function read, write and access (ptx_data.c). */
+struct mg_cfg;
+struct mg_spaces;
+struct ptx_data;
+struct ptx_data *ptx_data_new(const struct mg_cfg *c, const struct mg_spaces *spaces);
+void ptx_data_free(struct ptx_data *d);
+void ptx_data_print(struct ptx_data *d, uint32_t block, struct mg_buf *out);
+void ptx_data_json(struct ptx_data *d, struct mg_json *j);
 void ptx_stat(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out);
 /* The same as one object, inside a list. */
 void ptx_stat_json(const struct mg_module *m, const struct ptx_opts *o, const char *label, struct mg_json *j);

@@ -3,6 +3,7 @@
 
 #include "analysis/dom.h"
 #include "analysis/loop.h"
+#include "analysis/space.h"
 #include "base/demangle.h"
 #include "ptx/ptx.h"
 
@@ -21,7 +22,8 @@ static void add_loc(struct mg_buf *out, const struct mg_module *m, mg_id loc)
         if (m->files.at[i].index == l->file) mg_buf_printf(out, "  %s:%u", mg_name(m, m->files.at[i].path), l->line);
 }
 
-static void print_text(const struct mg_cfg *c, const struct mg_dom *d, const struct mg_loops *l, struct mg_buf *out)
+static void print_text(const struct mg_cfg *c, const struct mg_dom *d, const struct mg_loops *l, struct ptx_data *data,
+                       struct mg_buf *out)
 {
     const struct mg_module *m = c->m;
     for (uint32_t b = 0; b < c->n_blocks; b++) {
@@ -37,6 +39,7 @@ static void print_text(const struct mg_cfg *c, const struct mg_dom *d, const str
         mg_buf_adds(out, "  ->");
         for (uint32_t i = 0; i < k->n_succs; i++) mg_buf_printf(out, " %u", c->edges[k->succ_at + i]);
         mg_buf_adds(out, k->leaves ? " leave\n" : "\n");
+        if (data) ptx_data_print(data, b, out);
     }
 }
 
@@ -81,6 +84,7 @@ static void print_dot(const struct mg_cfg *c, const char *name, struct mg_buf *o
 
 void ptx_cfg(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out)
 {
+    struct mg_spaces *spaces = o->data ? mg_spaces_new(m) : NULL;
     for (mg_id f = 1; f < m->funcs.n; f++) {
         if (!ptx_wants(o, m, f)) continue;
         const char *name = mg_name(m, m->funcs.at[f].name);
@@ -92,10 +96,33 @@ void ptx_cfg(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf 
         } else {
             const char *kind = m->funcs.at[f].kind == MG_FUNC_entry ? "kernel" : "function";
             mg_buf_printf(out, "%s %s: %u blocks, %u loops\n", kind, name, c->n_blocks, l->n_loops);
-            print_text(c, d, l, out);
+            struct ptx_data *data = spaces ? ptx_data_new(c, spaces) : NULL;
+            print_text(c, d, l, data, out);
+            ptx_data_free(data);
         }
         mg_loops_free(l);
         mg_dom_free(d);
         mg_cfg_free(c);
     }
+    if (spaces) mg_spaces_free(spaces);
+}
+
+void ptx_cfg_json(const struct mg_module *m, const struct ptx_opts *o, const char *label, struct mg_json *j)
+{
+    struct mg_spaces *spaces = mg_spaces_new(m);
+    mg_json_obj(j);
+    mg_json_key_str(j, "module", label);
+    mg_json_key(j, "functions");
+    mg_json_arr(j);
+    for (mg_id f = 1; f < m->funcs.n; f++) {
+        if (!ptx_wants(o, m, f)) continue;
+        struct mg_cfg *c = mg_cfg_new(m, f);
+        struct ptx_data *data = ptx_data_new(c, spaces);
+        ptx_data_json(data, j);
+        ptx_data_free(data);
+        mg_cfg_free(c);
+    }
+    mg_json_end(j, ']');
+    mg_json_end(j, '}');
+    mg_spaces_free(spaces);
 }

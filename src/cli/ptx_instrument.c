@@ -178,8 +178,13 @@ bool ptx_opts_check(const struct ptx_opts *o, const char *action, const struct m
                                 : "--sm");
         return false;
     }
-    if (o->json && strcmp(action, "stat")) {
-        mg_opt_usage(page, 0, "--json is for stat");
+    bool cfg = !strcmp(action, "cfg");
+    if ((o->json && !cfg && strcmp(action, "stat")) || (!cfg && (o->dot || o->data))) {
+        mg_opt_usage(page, 0, o->json ? "--json is for cfg and stat" : "%s is for cfg", o->dot ? "--dot" : "--data");
+        return false;
+    }
+    if (o->dot && (o->json || o->data)) {
+        mg_opt_usage(page, 0, "--dot goes without --json and --data");
         return false;
     }
     struct mg_pipeline_step steps[MOST_PASSES];

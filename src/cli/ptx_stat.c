@@ -24,17 +24,36 @@ static int by_count(const void *a, const void *b)
     return strcmp(x->text, y->text);
 }
 
-static void print_mix(const struct mg_module *m, mg_id func, struct mg_buf *out)
+/* The opcodes of the nodes from `first` up to `end`, the most frequent first; malloc'd. */
+static struct mix *count_mix(const struct mg_module *m, mg_id first, mg_id end, uint32_t *n)
 {
     struct mix *mix = mg_xcalloc(m->forms.n + 1, sizeof *mix);
-    uint32_t n = 0;
     for (mg_id f = 1; f < m->forms.n; f++) mix[f].text = mg_name(m, m->forms.at[f].text);
-    MG_EACH_NODE(m, &m->funcs.at[func], id)
-    if (m->nodes.at[id].kind == MG_NODE_inst) mix[m->nodes.at[id].ref].n++;
+    for (mg_id id = first; id && id != end; id = m->nodes.at[id].next)
+        if (m->nodes.at[id].kind == MG_NODE_inst) mix[m->nodes.at[id].ref].n++;
+    *n = 0;
     for (mg_id f = 1; f < m->forms.n; f++)
-        if (mix[f].n) mix[n++] = mix[f];
-    qsort(mix, n, sizeof *mix, by_count);
+        if (mix[f].n) mix[(*n)++] = mix[f];
+    qsort(mix, *n, sizeof *mix, by_count);
+    return mix;
+}
+
+static void print_mix(const struct mg_module *m, mg_id func, struct mg_buf *out)
+{
+    uint32_t n;
+    struct mix *mix = count_mix(m, m->funcs.at[func].first_node, 0, &n);
     for (uint32_t i = 0; i < n; i++) mg_buf_printf(out, "    %6u  %s\n", mix[i].n, mix[i].text);
+    free(mix);
+}
+
+static void opcodes_json(const struct mg_cfg *c, uint32_t b, struct mg_json *j)
+{
+    uint32_t n;
+    struct mix *mix = count_mix(c->m, c->blocks[b].first, c->m->nodes.at[c->blocks[b].last].next, &n);
+    mg_json_key(j, "opcodes");
+    mg_json_obj(j);
+    for (uint32_t i = 0; i < n; i++) mg_json_key_u64(j, mix[i].text, mix[i].n);
+    mg_json_end(j, '}');
     free(mix);
 }
 
@@ -140,6 +159,7 @@ static void func_json(const struct mg_module *m, mg_id func, struct mg_json *j)
         mg_json_key_u64(j, "instructions", c->blocks[b].n_insts);
         mg_json_key_u64(j, "loop_depth", mg_loops_depth(l, b));
         mg_json_key_str(j, "thread_entries", f ? f->text[b] : NULL);
+        opcodes_json(c, b, j);
         mg_json_end(j, '}');
     }
     mg_json_end(j, ']');
