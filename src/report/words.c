@@ -130,6 +130,12 @@ static void add_uncounted(const struct mg_recording *p, uint32_t kernel, bool sp
         mg_buf_adds(out, "): not in the counts\n");
 }
 
+/* "99.9 %": what is not all never reads as 100. */
+static void add_share(struct mg_buf *out, double pct, bool all)
+{
+    mg_buf_printf(out, "%.1f %%", !all && pct < 100 && pct > 99.9 ? 99.9 : pct);
+}
+
 void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows)
 {
     struct mg_coverage c;
@@ -162,9 +168,24 @@ void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t 
     mg_add_grouped(out, c.instrumented);
     mg_buf_adds(out, " of ");
     mg_add_grouped(out, c.launches);
-    mg_buf_printf(out, " launches instrumented (%.1f %%)",
-                  c.launches ? 100.0 * (double)c.instrumented / (double)c.launches : 0);
-    if (c.timed) mg_buf_printf(out, ", %.1f %% of kernel time (%.1f %% of launches timed)", c.time_pct, c.timed_pct);
+    mg_buf_adds(out, " launches instrumented");
+    if (c.no_end) { /* what they did is not known: no share is said of them */
+        mg_buf_adds(out, ", ");
+        mg_add_grouped(out, c.no_end);
+        mg_buf_adds(out, " of them without an end and not in the counts");
+    } else {
+        mg_buf_adds(out, " (");
+        add_share(out, c.launches ? 100.0 * (double)c.instrumented / (double)c.launches : 0,
+                  c.instrumented == c.launches);
+        mg_buf_addc(out, ')');
+    }
+    if (c.timed) {
+        mg_buf_adds(out, ", ");
+        add_share(out, c.time_pct, c.instrumented == c.launches);
+        mg_buf_adds(out, c.no_end ? " of measured kernel time (" : " of kernel time (");
+        add_share(out, c.timed_pct, !c.no_end);
+        mg_buf_adds(out, " of launches timed)");
+    }
     if (c.repeats) {
         mg_buf_adds(out, ", ");
         mg_add_grouped(out, c.repeats);
@@ -174,11 +195,6 @@ void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t 
         mg_buf_adds(out, ", ");
         mg_add_grouped(out, c.failed);
         mg_buf_adds(out, " failed");
-    }
-    if (c.no_end) {
-        mg_buf_adds(out, ", ");
-        mg_add_grouped(out, c.no_end);
-        mg_buf_adds(out, " of them without an end and not in the counts");
     }
     if (c.not_written) {
         mg_buf_adds(out, ", ");
