@@ -43,23 +43,76 @@ enum mg_err mg_io_read(const char *path, char **data, size_t *bytes, struct mg_d
     return MG_ERR_OK;
 }
 
+/* Room for the name of the part; the file's own permissions where it is there. NULL: written as it is. */
+static char *name_part(const char *path, mode_t *mode)
+{
+    struct stat st;
+    bool there = !stat(path, &st);
+    if (there && !S_ISREG(st.st_mode)) return NULL;
+    char *real = there ? realpath(path, NULL) : NULL; /* a link stays one */
+    const char *of = real ? real : path;
+    size_t room = strlen(of) + 32;
+    char *part = mg_xmalloc(room);
+    snprintf(part, room, "%s.%ld.part", of, (long)getpid());
+    free(real);
+    *mode = there ? st.st_mode & 07777 : 0;
+    return part;
+}
+
+enum mg_err mg_io_part_open(struct mg_io_part *p, const char *path, struct mg_diag *d)
+{
+    mode_t mode = 0;
+    *p = (struct mg_io_part){.path = mg_xstrdup(path), .part = name_part(path, &mode)};
+    p->file = p->part ? fopen(p->part, "we") : NULL;
+    if (p->file && mode && fchmod(fileno(p->file), mode)) mode = 0; /* then those that a new file has */
+    if (!p->file) {
+        int why = errno;
+        p->file = !p->part || !access(path, W_OK) ? fopen(path, "we") : NULL;
+        if (!p->file && p->part) errno = why;
+        free(p->part);
+        p->part = NULL;
+    }
+    if (p->file) return MG_ERR_OK;
+    enum mg_err err = mg_diag_err(d, MG_ERR_IO, "cannot create %s: %s", path, strerror(errno));
+    free(p->path);
+    *p = (struct mg_io_part){0};
+    return err;
+}
+
+/* The place that the part is named after, by the same rule. */
+static bool take_name(const struct mg_io_part *p)
+{
+    char *real = realpath(p->path, NULL);
+    bool ok = !rename(p->part, real ? real : p->path);
+    free(real);
+    return ok;
+}
+
+enum mg_err mg_io_part_close(struct mg_io_part *p, enum mg_err err, struct mg_diag *d)
+{
+    if (!p->file) return err;
+    bool bad = ferror(p->file) != 0;
+    if (!bad) errno = 0; /* else it says why */
+    if (fclose(p->file) && !bad) bad = true;
+    if (!err && !bad && p->part && !take_name(p)) bad = true;
+    int why = errno ? errno : EIO;
+    if (!err && bad) err = mg_diag_err(d, MG_ERR_IO, "cannot write %s: %s", p->path, strerror(why));
+    if (err && p->part) unlink(p->part);
+    free(p->path);
+    free(p->part);
+    *p = (struct mg_io_part){0};
+    errno = err ? why : 0;
+    return err;
+}
+
 enum mg_err mg_io_write(const char *path, const void *data, size_t bytes, struct mg_diag *d)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) return mg_diag_err(d, MG_ERR_IO, "cannot create %s: %s", path, strerror(errno));
-    for (const char *p = data; bytes;) {
-        ssize_t put = write(fd, p, bytes);
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) {
-            int e = errno;
-            close(fd);
-            return mg_diag_err(d, MG_ERR_IO, "cannot write %s: %s", path, strerror(e));
-        }
-        p += put;
-        bytes -= (size_t)put;
-    }
-    if (close(fd)) return mg_diag_err(d, MG_ERR_IO, "cannot write %s: %s", path, strerror(errno));
-    return MG_ERR_OK;
+    struct mg_io_part p;
+    enum mg_err err = mg_io_part_open(&p, path, d);
+    if (err) return err;
+    errno = 0;
+    if (bytes) fwrite(data, 1, bytes, p.file); /* _close asks whether it worked */
+    return mg_io_part_close(&p, MG_ERR_OK, d);
 }
 
 uint64_t mg_now_ns(void)

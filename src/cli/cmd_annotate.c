@@ -1,6 +1,7 @@
 /* margay annotate: source lines with what they cost. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,6 +40,10 @@ int cmd_annotate(int argc, char **argv)
         return MG_EXIT_INPUT;
     }
     if (n > (int)named) o.what = argv[n - 1];
+    if (n == 1 && !named && strchr(argv[0], '/') && access(argv[0], F_OK) && !mg_newest_profile(0, newest)) {
+        fprintf(stderr, "margay: %s: there is no such directory or file, and no profile here\n", argv[0]);
+        return MG_EXIT_INPUT;
+    }
     if (!named && !mg_newest_profile(0, newest))
         return mg_opt_usage(&page, MG_EXIT_USAGE, "there is no profile here: name its directory");
     o.color = isatty(1) && !getenv("NO_COLOR");

@@ -235,15 +235,15 @@ static void schedule(struct mg_sched *s, double seconds)
 static bool write_file(const char *path, void (*print)(const struct mg_sched *, struct mg_buf *),
                        const struct mg_sched *s)
 {
+    struct mg_diag d = MG_DIAG_INIT;
     struct mg_buf out = MG_BUF_INIT;
     if (!path) return true;
     print(s, &out);
-    FILE *f = fopen(path, "we");
-    bool ok = f && fwrite(out.at, 1, out.n, f) == out.n;
-    ok = f && !fclose(f) && ok;
+    enum mg_err err = mg_io_write(path, out.at, out.n, &d);
+    if (err) mg_cli_fail(&d, MG_EXIT_INPUT);
     mg_buf_release(&out);
-    if (!ok) fprintf(stderr, "margay: %s: %s\n", path, strerror(errno));
-    return ok;
+    mg_diag_release(&d);
+    return !err;
 }
 
 static void print_summary(const struct mg_sched *s)

@@ -1,4 +1,5 @@
 /* margay: the commands, listed once. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,26 +16,28 @@ struct mg_cmd {
     const char *name;
     int (*fn)(int argc, char **argv);
     const char *help;
+    bool starts; /* programs of others, which get the signals as they are */
 };
 static const struct mg_cmd cmds[] = {
     /* the only list of commands */
-    {"run", cmd_run, "run a program under a tool"},
-    {"ctl", cmd_ctl, "switch instrumentation of a running program"},
-    {"sched", cmd_sched, "run several programs that share one device"},
-    {"top", cmd_top, "show a running program's kernels as they run"},
-    {"report", cmd_report, "show or export a profile"},
-    {"annotate", cmd_annotate, "show source lines with what they cost"},
-    {"export", cmd_export, "write a profile in the form of another program"},
-    {"diff", cmd_diff, "compare two profiles"},
-    {"merge", cmd_merge, "join profiles into one"},
-    {"capture", cmd_capture, "record a program's work on the device"},
-    {"replay", cmd_replay, "run it again without the program"},
-    {"trace", cmd_trace, "show and check the trace files of a profile"},
-    {"study", cmd_study, "study runs: who communicates with whom, which launches stand for all, what time they take"},
-    {"tools", cmd_tools, "list the tools and their options"},
-    {"doctor", cmd_doctor, "say what works here and what does not"},
-    {"probe", cmd_probe, "compile probes written in C"},
-    {"ptx", cmd_ptx, "check, print, analyse PTX without a device"},
+    {"run", cmd_run, "run a program under a tool", true},
+    {"ctl", cmd_ctl, "switch instrumentation of a running program", false},
+    {"sched", cmd_sched, "run several programs that share one device", true},
+    {"top", cmd_top, "show a running program's kernels as they run", false},
+    {"report", cmd_report, "show or export a profile", false},
+    {"annotate", cmd_annotate, "show source lines with what they cost", false},
+    {"export", cmd_export, "write a profile in the form of another program", false},
+    {"diff", cmd_diff, "compare two profiles", false},
+    {"merge", cmd_merge, "join profiles into one", false},
+    {"capture", cmd_capture, "record a program's work on the device", true},
+    {"replay", cmd_replay, "run it again without the program", true},
+    {"trace", cmd_trace, "show and check the trace files of a profile", false},
+    {"study", cmd_study, "study runs: who communicates with whom, which launches stand for all, what time they take",
+     false},
+    {"tools", cmd_tools, "list the tools and their options", false},
+    {"doctor", cmd_doctor, "say what works here and what does not", false},
+    {"probe", cmd_probe, "compile probes written in C", false},
+    {"ptx", cmd_ptx, "check, print, analyse PTX without a device", false},
 };
 
 int mg_cli_fail(const struct mg_diag *d, int status)
@@ -127,6 +130,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "margay: no command '%s' (see `margay help`)\n", argv[asks ? 2 : 1]);
         return MG_EXIT_USAGE;
     }
+    if (!c->starts) signal(SIGXFSZ, SIG_IGN); /* a file over the limit fails a write, and its part is taken away */
     if (!asks) return flushed(c->fn(argc - 1, argv + 1));
     help[0] = argv[2];
     return flushed(c->fn(2, help));

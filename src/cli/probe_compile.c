@@ -183,16 +183,13 @@ static enum mg_err compiled(const char *file, char *path, struct mg_diag *d)
 {
     struct mg_buf ptx = MG_BUF_INIT;
     bool fresh;
-    char part[PATH_MAX + 16];
     if (!cache_path(file, path, &fresh))
         return mg_diag_err(
             d, MG_ERR_IO,
             access(file, R_OK) ? "%s cannot be read" : "%s: there is no place to keep what it compiles to", file);
     if (!fresh && !access(path, R_OK)) return MG_ERR_OK;
     enum mg_err err = mg_probe_compile(file, NULL, &ptx, d);
-    snprintf(part, sizeof part, "%s.%d", path, (int)getpid());
-    if (!err) err = mg_io_write(part, ptx.at, ptx.n, d);
-    if (!err && rename(part, path)) err = mg_diag_err(d, MG_ERR_IO, "%s: %s", path, strerror(errno));
+    if (!err) err = mg_io_write(path, ptx.at, ptx.n, d);
     mg_buf_release(&ptx);
     return err;
 }

@@ -31,16 +31,12 @@ static enum mg_err print_weights(const char *dir, struct mg_buf *out, struct mg_
 static enum mg_err keep(const struct mg_buf *text, char *path, struct mg_diag *d)
 {
     uint8_t hash[32];
-    char aside[PATH_MAX + 32];
     struct stat st;
     mg_sha256_of(text->at, text->n, hash);
     if (!mg_cache_path("weights", hash, true, path))
         return mg_diag_err(d, MG_ERR_STATE, "there is no cache folder to put the weights in");
     if (!stat(path, &st)) return MG_ERR_OK;
-    snprintf(aside, sizeof aside, "%s.%ld", path, (long)getpid());
-    enum mg_err err = mg_io_write(aside, text->at, text->n, d);
-    if (!err && rename(aside, path)) err = mg_diag_err(d, MG_ERR_STATE, "%s cannot be written", path);
-    return err;
+    return mg_io_write(path, text->at, text->n, d);
 }
 
 enum mg_err mg_run_weights(char **args, struct mg_diag *d)

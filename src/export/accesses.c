@@ -40,22 +40,22 @@ enum mg_err mg_convert_each(struct mg_accesses *a, const struct mg_convert_opts 
     return err;
 }
 
-FILE *mg_convert_create(const char *folder, const char *name, struct mg_diag *d)
+enum mg_err mg_convert_create(struct mg_io_part *p, const char *folder, const char *name, struct mg_diag *d)
 {
-    char path[PATH_MAX];
-    if (!folder && !strcmp(name, "-")) return stdout;
-    int n = snprintf(path, sizeof path, "%s%s%s", folder ? folder : "", folder ? "/" : "", name);
-    FILE *f = n > 0 && n < (int)sizeof path ? fopen(path, "we") : NULL;
-    if (!f) (void)mg_diag_err(d, MG_ERR_IO, "cannot write %s: %s", name, strerror(errno));
-    return f;
+    struct mg_buf path = MG_BUF_INIT;
+    *p = (struct mg_io_part){.file = stdout};
+    if (!folder && !strcmp(name, "-")) return MG_ERR_OK;
+    mg_buf_printf(&path, "%s%s%s", folder ? folder : "", folder ? "/" : "", name);
+    enum mg_err err = mg_io_part_open(p, path.at, d);
+    mg_buf_release(&path);
+    return err;
 }
 
-enum mg_err mg_convert_finish(FILE *f, const char *name, struct mg_diag *d)
+enum mg_err mg_convert_finish(struct mg_io_part *p, enum mg_err err, struct mg_diag *d)
 {
-    if (!f) return MG_ERR_OK;
-    bool bad = ferror(f) || fflush(f);
-    if (f != stdout && fclose(f)) bad = true;
-    return bad ? mg_diag_err(d, MG_ERR_IO, "cannot write %s: %s", name, strerror(errno)) : MG_ERR_OK;
+    if (p->path || !p->file) return mg_io_part_close(p, err, d);
+    bool bad = fflush(stdout) || ferror(stdout);
+    return err || !bad ? err : mg_diag_err(d, MG_ERR_IO, "cannot write standard output: %s", strerror(errno));
 }
 
 enum mg_err mg_convert_make_folder(const char *path, struct mg_diag *d)

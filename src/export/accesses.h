@@ -10,8 +10,7 @@
 #ifndef MG_EXPORT_ACCESSES_H
 #define MG_EXPORT_ACCESSES_H
 
-#include <stdio.h>
-
+#include "base/io.h"
 #include "trace/access.h"
 
 struct mg_convert_opts {
@@ -39,9 +38,10 @@ extern const struct mg_convert_format mg_convert_csv, mg_convert_thesis, mg_conv
 enum mg_err mg_convert_each(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out, bool all,
                             enum mg_err (*fn)(void *user, const struct mg_trace_step *s, struct mg_diag *d), void *user,
                             struct mg_diag *d);
-FILE *mg_convert_create(const char *folder, const char *name,
-                        struct mg_diag *d); /* folder NULL: name is the path; "-": stdout */
-enum mg_err mg_convert_finish(FILE *f, const char *name, struct mg_diag *d); /* NULL is allowed */
+/* A file of its own in the folder; folder NULL: name is the path, and "-" standard output. */
+enum mg_err mg_convert_create(struct mg_io_part *p, const char *folder, const char *name,
+                              struct mg_diag *d) MG_MUST_CHECK;
+enum mg_err mg_convert_finish(struct mg_io_part *p, enum mg_err err, struct mg_diag *d) MG_MUST_CHECK;
 enum mg_err mg_convert_make_folder(const char *path, struct mg_diag *d);
 static inline void mg_convert_cta(const struct mg_trace_step *s, uint64_t cta, uint32_t out[3])
 {

@@ -179,10 +179,13 @@ static enum mg_err put_kernel(struct writer *w, const struct mg_trace_step *s, s
         if (x->site->bytes && x->cta < ctas) of_cta[x->cta]++;
     }
     snprintf(name, sizeof name, "kernel-%" PRIu64 ".traceg", ++w->n_kernels);
-    if (!(w->f = mg_convert_create(w->o->out, name, d))) {
+    struct mg_io_part part;
+    enum mg_err err = mg_convert_create(&part, w->o->out, name, d);
+    if (err) {
         free(of_cta);
-        return MG_ERR_IO;
+        return err;
     }
+    w->f = part.file;
     put_head(w, s);
     for (uint64_t first = 0, last; first < ctas; first = last) {
         uint64_t n = 0;
@@ -193,7 +196,7 @@ static enum mg_err put_kernel(struct writer *w, const struct mg_trace_step *s, s
     long at = ftell(w->f);
     w->sums->bytes += at > 0 ? (uint64_t)at : 0;
     fprintf(w->list, "%s\n", name);
-    return mg_convert_finish(w->f, name, d);
+    return mg_convert_finish(&part, MG_ERR_OK, d);
 }
 
 static enum mg_err put_step(void *user, const struct mg_trace_step *s, struct mg_diag *d)
@@ -210,11 +213,13 @@ static enum mg_err write_accelsim(struct mg_accesses *a, const struct mg_convert
 {
     struct writer w = {.a = a, .o = o, .sums = out};
     enum mg_err err = mg_convert_make_folder(o->out, d);
-    if (!err && !(w.list = mg_convert_create(o->out, "kernelslist.g", d))) err = MG_ERR_IO;
+    struct mg_io_part list = {0};
+    if (!err) err = mg_convert_create(&list, o->out, "kernelslist.g", d);
+    w.list = list.file;
     if (!err) err = mg_convert_each(a, o, out, true, put_step, &w, d);
-    enum mg_err end = mg_convert_finish(w.list, "kernelslist.g", d);
+    err = mg_convert_finish(&list, err, d);
     mg_vec_release(&w.held);
-    return err ? err : end;
+    return err;
 }
 
 const struct mg_convert_format mg_convert_accelsim = {

@@ -50,14 +50,15 @@ static enum mg_err put_launch(void *user, const struct mg_trace_step *s, struct 
 static enum mg_err write_csv(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out,
                              struct mg_diag *d)
 {
-    struct csv x = {a, out, mg_convert_create(NULL, o->out, d)};
-    if (!x.f) return MG_ERR_IO;
+    struct mg_io_part part;
+    enum mg_err err = mg_convert_create(&part, NULL, o->out, d);
+    if (err) return err;
+    struct csv x = {a, out, part.file};
     fputs("launch,replay,stream,kernel,cta_x,cta_y,cta_z,warp,lane,sm,number,access,op,file,line,bytes,address\n", x.f);
-    enum mg_err err = mg_convert_each(a, o, out, false, put_launch, &x, d);
+    err = mg_convert_each(a, o, out, false, put_launch, &x, d);
     long at = ftell(x.f);
     out->bytes = at > 0 ? (uint64_t)at : 0;
-    enum mg_err end = mg_convert_finish(x.f, o->out, d);
-    return err ? err : end;
+    return mg_convert_finish(&part, err, d);
 }
 
 const struct mg_convert_format mg_convert_csv = {"csv", "a line for each lane of each access", false, write_csv};

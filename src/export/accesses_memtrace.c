@@ -12,6 +12,7 @@ struct stream {
     uint32_t device;
     uint64_t context, stream;
     FILE *f;
+    struct mg_io_part part;
     char name[80];
 };
 struct writer {
@@ -33,7 +34,8 @@ static struct stream *find_stream(struct writer *w, const struct mg_trace_step *
     struct stream t = {.device = s->device, .context = s->context, .stream = s->stream};
     snprintf(t.name, sizeof t.name, "device-%u-context-%" PRIu64 "-stream-%" PRIu64 ".trace", s->device, s->context,
              s->stream);
-    if (!(t.f = mg_convert_create(w->o->out, t.name, d))) return NULL;
+    if (mg_convert_create(&t.part, w->o->out, t.name, d)) return NULL;
+    t.f = t.part.file;
     if (w->is_thesis)
         fputs("\x18\n", t.f);
     else
@@ -146,10 +148,7 @@ static enum mg_err write_all(struct mg_accesses *a, const struct mg_convert_opts
     struct writer w = {.a = a, .o = o, .sums = out, .is_thesis = is_thesis};
     enum mg_err err = mg_convert_make_folder(o->out, d);
     if (!err) err = mg_convert_each(a, o, out, false, put_launch, &w, d);
-    for (uint32_t i = 0; i < w.streams.n; i++) {
-        enum mg_err end = mg_convert_finish(w.streams.at[i].f, w.streams.at[i].name, d);
-        if (!err) err = end;
-    }
+    for (uint32_t i = 0; i < w.streams.n; i++) err = mg_convert_finish(&w.streams.at[i].part, err, d);
     mg_vec_release(&w.streams);
     return err;
 }

@@ -81,23 +81,21 @@ static enum mg_err open_output(struct mg_export *x, struct mg_buf *path, struct 
     if (err) return err;
     x->path = path->at;
     if (!x->format->file) return MG_ERR_OK;
-    x->file = fopen(x->path, "wb");
-    return x->file ? MG_ERR_OK : mg_diag_err(d, MG_ERR_IO, "%s: %s", x->path, strerror(errno));
+    err = mg_io_part_open(&x->part, x->path, d);
+    x->file = x->part.file;
+    return err;
 }
 
-/* A file that is not whole is not left behind. */
+/* A file that is not whole does not take the place of what was there. */
 static enum mg_err close_output(struct mg_export *x, struct mg_diag *d, enum mg_err err)
 {
     if (!x->file) return err;
     if (!err && x->buf.n && !x->failed && fwrite(x->buf.at, 1, x->buf.n, x->file) != x->buf.n)
         x->failed = errno ? errno : EIO;
-    bool bad = x->file == stdout ? fflush(stdout) : fclose(x->file);
-    if (bad && !x->failed) x->failed = errno ? errno : EIO;
-    struct stat st;
-    if ((err || x->failed) && x->path && !stat(x->path, &st) && S_ISREG(st.st_mode)) unlink(x->path);
+    if (x->file == stdout && fflush(stdout) && !x->failed) x->failed = errno ? errno : EIO;
     if (!err && x->failed)
         err = mg_diag_err(d, MG_ERR_IO, "%s: %s", x->path ? x->path : "standard output", strerror(x->failed));
-    return err;
+    return x->file == stdout ? err : mg_io_part_close(&x->part, err, d);
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------- */

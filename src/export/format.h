@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/buf.h"
+#include "base/io.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "export/arrows.h"
@@ -36,6 +37,7 @@ struct mg_export {
     struct mg_map demangled; /* address of a name -> char * */
     struct mg_buf buf;       /* what is not written yet */
     FILE *file;              /* NULL: the format writes its files itself */
+    struct mg_io_part part;  /* of the file */
     const char *path;        /* of the file or folder */
     int failed;              /* errno of the first write that failed */
     struct mg_export_result result;

@@ -43,7 +43,7 @@ static enum mg_err open_sqlite(struct mg_export *x, struct mg_diag *d)
 {
     if (!x->path) return mg_diag_err(d, MG_ERR_INPUT, "sqlite needs a file to write into (-o FILE)");
     struct database *s = x->state = mg_xcalloc(1, sizeof *s);
-    bool ok = !sqlite3_open(x->path, &s->db) && !sqlite3_exec(s->db, begin_sql, NULL, NULL, NULL) &&
+    bool ok = !sqlite3_open(mg_io_part_path(&x->part), &s->db) && !sqlite3_exec(s->db, begin_sql, NULL, NULL, NULL) &&
               !sqlite3_prepare_v2(s->db, insert_sql, -1, &s->insert, NULL);
     return ok ? MG_ERR_OK : fail(x, d);
 }

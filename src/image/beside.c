@@ -39,14 +39,10 @@ static bool cache_path(const void *cubin, size_t bytes, char path[PATH_MAX], boo
 
 enum mg_err mg_beside_keep(const void *cubin, size_t bytes, const char *ptx, size_t ptx_bytes, struct mg_diag *d)
 {
-    char path[PATH_MAX], part[PATH_MAX + 32];
+    char path[PATH_MAX];
     if (!cache_path(cubin, bytes, path, true))
         return mg_diag_err(d, MG_ERR_IO, "no folder for the cache: set MARGAY_CACHE or HOME");
-    snprintf(part, sizeof part, "%s.%d", path, (int)getpid());
-    enum mg_err err = mg_io_write(part, ptx, ptx_bytes, d);
-    if (!err && rename(part, path)) err = mg_diag_err(d, MG_ERR_IO, "%s: %s", path, strerror(errno));
-    if (err) unlink(part);
-    return err;
+    return mg_io_write(path, ptx, ptx_bytes, d);
 }
 
 /* ---- Triton's caches --------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* A capture as a C program (stand_alone.c is its first part) and a file with all content: for a kernel that is to be
  * sent to someone. It has what such launches need: modules, memory, copies in one dimension, memsets, launches,
  * comparisons. */
+#include "base/io.h"
 #include "replay/replay.h"
 
 #include <ctype.h>
@@ -193,13 +194,12 @@ static int put_op(struct mg_replay *r, struct out *o, const struct mg_cap_op *op
     return 0;
 }
 
-static FILE *open_in(struct mg_replay *r, const char *folder, const char *name)
+static FILE *open_in(struct mg_replay *r, struct mg_io_part *part, const char *folder, const char *name)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *f = fopen(path, "we");
-    if (!f) mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", path, strerror(errno));
-    return f;
+    if (mg_io_part_open(part, path, NULL)) mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", path, strerror(errno));
+    return part->file;
 }
 
 int mg_export(struct mg_replay *r, const char *folder)
@@ -208,8 +208,9 @@ int mg_export(struct mg_replay *r, const char *folder)
     struct out o = {0};
     if (mkdir(folder, 0777) && errno != EEXIST)
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", folder, strerror(errno));
-    o.c = open_in(r, folder, "replay.c");
-    o.data = o.c ? open_in(r, folder, "data.bin") : NULL;
+    struct mg_io_part c = {0}, data = {0};
+    o.c = open_in(r, &c, folder, "replay.c");
+    o.data = o.c ? open_in(r, &data, folder, "data.bin") : NULL;
     int status = r->status;
     if (!status) {
         fprintf(o.c, "%s\nint main(void)\n{\n    start();\n", runtime);
@@ -219,7 +220,8 @@ int mg_export(struct mg_replay *r, const char *folder)
     while (!status && mg_cap_next(r->reader, &op)) status = put_op(r, &o, &op);
     mg_cap_op_release(&op);
     if (!status) fprintf(o.c, "    return end(%llu);\n}\n", U(o.n_launches));
-    if ((o.c && fclose(o.c)) | (o.data && fclose(o.data)))
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", folder, strerror(errno));
+    enum mg_err err = mg_io_part_close(&c, status ? MG_ERR_STATE : MG_ERR_OK, NULL);
+    err = mg_io_part_close(&data, err, NULL);
+    if (err && !status) return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", folder, strerror(errno));
     return status;
 }

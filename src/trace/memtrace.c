@@ -144,12 +144,15 @@ enum mg_err mg_memtrace_read(const char *path, const char *format, const char *o
     *n = 0;
     enum mg_err err = mg_io_read(path, &data, &bytes, d);
     if (err) return err;
-    FILE *to = strcmp(out, "-") ? fopen(out, "we") : stdout;
-    if (!to) err = mg_diag_err(d, MG_ERR_IO, "cannot write %s: %s", out, strerror(errno));
-    if (to) fputs("kernel,launch,sm,type,bytes,address,cta_x,cta_y,cta_z\n", to);
-    if (to) err = mg_memtrace_parse((const uint8_t *)data, bytes, !strcmp(format, "thesis"), to, n, d);
-    bool bad = to && (ferror(to) || fflush(to));
-    if (to && to != stdout && fclose(to)) bad = true;
+    struct mg_io_part part = {0};
+    bool standard = !strcmp(out, "-");
+    if (!standard) err = mg_io_part_open(&part, out, d);
+    FILE *to = standard ? stdout : part.file;
+    if (!err) fputs("kernel,launch,sm,type,bytes,address,cta_x,cta_y,cta_z\n", to);
+    if (!err) err = mg_memtrace_parse((const uint8_t *)data, bytes, !strcmp(format, "thesis"), to, n, d);
     free(data);
-    return err || !bad ? err : mg_diag_err(d, MG_ERR_IO, "cannot write %s: %s", out, strerror(errno));
+    if (!standard) return mg_io_part_close(&part, err, d);
+    if (!err && (fflush(to) || ferror(to)))
+        err = mg_diag_err(d, MG_ERR_IO, "cannot write standard output: %s", strerror(errno));
+    return err;
 }
