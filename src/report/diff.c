@@ -137,7 +137,7 @@ static void write_blocks(const struct pair *p, bool apart, struct mg_buf *out)
     const struct mg_pblock *x = &p->a->blocks[worst], *y = &p->b->blocks[worst];
     mg_buf_printf(out, "%12s%u of %u blocks%s differ, most block %u", "", differing, of,
                   apart ? " whose counts may depend on timing" : "", worst);
-    if (x->file) mg_buf_printf(out, " (%s:%u)", x->file, x->line);
+    if (x->file && x->line) mg_buf_printf(out, " (%s:%u)", x->file, x->line);
     mg_buf_adds(out, ": thread entries ");
     mg_add_grouped(out, x->threads);
     mg_buf_adds(out, " and ");

@@ -210,7 +210,8 @@ void mg_add_table_csv(const struct mg_recording *p, const struct mg_one_table *t
             else if (v.kind == MG_TV_F64)
                 mg_buf_printf(out, "%.17g", v.f);
             else if (v.kind == MG_TV_PLACE)
-                mg_buf_printf(&place, "%s:%llu", v.text ? v.text : "ptx", (unsigned long long)v.u);
+                mg_buf_printf(&place, "%s:%llu", v.text && v.u ? v.text : "ptx",
+                              (unsigned long long)(v.text && !v.u ? v.ptx_line : v.u)); /* no line: the compiler's */
             if (place.n) mg_add_csv_text(out, place.at);
             mg_buf_release(&place);
         }

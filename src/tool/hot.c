@@ -210,7 +210,7 @@ static void heat_node(const struct heat *h, uint32_t b, struct mg_chart_node *no
     mg_buf_printf(text, "  %llu threads\n%u instructions, ", (unsigned long long)h->k->threads[b], s->n_insts);
     mg_chart_number(text, mg_kit_percent(h->insts[b], h->all));
     mg_buf_adds(text, " %\n");
-    if (s->file) {
+    if (s->file && s->line) {
         const char *slash = strrchr(s->file, '/');
         mg_buf_printf(text, "%s:%u", slash ? slash + 1 : s->file, s->line);
     } else {
@@ -290,8 +290,8 @@ static void hot_profile(const void *conf, const struct mg_tool_result *r, struct
         if (h[k].region_insts) {
             const struct mg_site_block *b = &h[k].k->blocks[h[k].region];
             mg_table_note(t, "%s: hottest is the %s at %s:%u, %.1f %% of the thread instructions", h[k].k->demangled,
-                          h[k].depth[h[k].region] ? "loop" : "block", b->file ? b->file : "PTX",
-                          b->file ? b->line : b->ptx_line, mg_kit_percent(h[k].region_insts, h[k].all));
+                          h[k].depth[h[k].region] ? "loop" : "block", b->file && b->line ? b->file : "PTX",
+                          b->file && b->line ? b->line : b->ptx_line, mg_kit_percent(h[k].region_insts, h[k].all));
         }
         if (k < charts && h[k].k->threads && h[k].n && h[k].n <= nodes_at_most) heat_chart(&h[k], t, k);
     }

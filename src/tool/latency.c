@@ -247,9 +247,9 @@ static void site_chart(const struct mg_result_kernel *k, const struct mg_result_
         mg_chart_short(&power[b / 4], (double)((uint64_t)1 << b / 4));
         marks[b] = power[b / 4].at;
     }
-    const char *file = slash ? slash + 1 : s->file ? s->file : "PTX";
+    const char *file = !s->line ? "PTX" : slash ? slash + 1 : s->file ? s->file : "PTX";
     mg_buf_printf(&title, "%s at %s:%u: warps by the cycles that they waited", s->op, file,
-                  s->file ? s->line : s->ptx_line);
+                  s->file && s->line ? s->line : s->ptx_line);
     mg_chart_distribution(&svg, title.at, "cycles, the clock's own included", "warps", v + first, end - first, 0,
                           marks + first);
     for (uint32_t b = 0; b < n_bins / 4; b++) mg_buf_release(&power[b]);

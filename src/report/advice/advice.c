@@ -50,23 +50,22 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-struct line_sum *sum_of_line(struct line_sums *s, const struct mg_pkernel *k, const struct mg_jval *site)
+struct line_sum *sum_of_line(struct advice *a, struct line_sums *s, const struct mg_pkernel *k,
+                             const struct mg_jval *site)
 {
-    const char *file = mg_jval_text(site, "file"), *function = mg_jval_text(site, "function");
-    uint32_t line = (uint32_t)mg_jval_u64(site, "line"), ptx_line = (uint32_t)mg_jval_u64(site, "ptx_line");
+    struct place at = place_of_site(a, k, site);
+    const char *function = mg_jval_text(site, "function");
     for (uint32_t i = s->n; i-- > 0;) { /* sites of a kernel stand together */
         struct line_sum *x = &s->at[i];
         if (x->k != k) break;
-        if (file && x->line == line && same_text(x->file, file)) return x;
-        if (!file && !x->file && x->ptx_line == ptx_line) return x;
+        if (at.file && x->place.line == at.line && same_text(x->place.file, at.file)) return x;
+        if (!at.file && !x->place.file && x->place.ptx_line == at.ptx_line) return x;
     }
     if (s->n == s->cap) s->at = mg_xrealloc(s->at, (s->cap = s->cap * 2 + 16) * sizeof *s->at);
     struct line_sum *x = &s->at[s->n++];
     *x = (struct line_sum){.k = k,
+                           .place = at,
                            .function = function ? function : k->name,
-                           .file = file,
-                           .line = line,
-                           .ptx_line = ptx_line,
                            .op = mg_jval_text(site, "op"),
                            .space = mg_jval_text(site, "space"),
                            .regular = true,
@@ -87,14 +86,16 @@ struct mg_finding *add_finding(struct advice *a, const struct kernel_cost *c, do
 void place_at_line(struct mg_finding *f, const struct line_sum *s)
 {
     f->function = s->function;
-    f->file = s->file;
-    f->line = s->file ? s->line : 0;
-    f->ptx_line = s->ptx_line;
+    f->file = s->place.file;
+    f->line = s->place.file ? s->place.line : 0;
+    f->ptx_line = s->place.ptx_line;
+    f->header = s->place.header;
+    f->header_line = s->place.header_line;
 }
 
 void place_at_access(struct advice *a, struct mg_finding *f, const struct line_sum *s)
 {
-    const char *buffer = mg_buffer_at(a->buffers, s->k, s->function, s->ptx_line);
+    const char *buffer = mg_buffer_at(a->buffers, s->k, s->function, s->place.ptx_line);
     place_at_line(f, s);
     f->buffer = buffer ? mg_arena_strndup(&a->out->arena, buffer, strlen(buffer)) : NULL;
 }
@@ -120,6 +121,11 @@ static int by_rank(const void *x, const void *y)
     return a->ptx_line < b->ptx_line ? -1 : a->ptx_line > b->ptx_line;
 }
 
+static const char *keep(struct mg_findings *list, const char *text)
+{
+    return text ? mg_arena_strndup(&list->arena, text, strlen(text)) : NULL;
+}
+
 void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
 {
     const struct mg_pprocess *first = f->p->n_processes ? &f->p->processes[0] : NULL;
@@ -132,6 +138,7 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
                        .peak = find_peak(first->sm)};
     a.modules = mg_lines_new(f->p);
     a.buffers = mg_buffers_new(f->p, a.modules);
+    a.texts = mg_xcalloc(f->p->n_kernels + 1, sizeof *a.texts);
     costs_init(&a);
     for (size_t i = 0; i < MG_COUNT_OF(rules); i++) {
         a.rule = &rules[i];
@@ -142,11 +149,13 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
         x->class = x->gain_pct <= 0 ? 2 : !list->timed && !x->exact;
     }
     if (list->n) qsort(list->at, list->n, sizeof *list->at, by_rank);
-    for (uint32_t i = 0; i < list->n; i++) /* what facts hold goes with them */
-        list->at[i].function = mg_arena_strndup(&list->arena, list->at[i].function, strlen(list->at[i].function));
-    for (uint32_t i = 0; i < list->n; i++)
-        if (list->at[i].file)
-            list->at[i].file = mg_arena_strndup(&list->arena, list->at[i].file, strlen(list->at[i].file));
+    for (uint32_t i = 0; i < list->n; i++) { /* what facts and modules hold goes with them */
+        struct mg_finding *x = &list->at[i];
+        x->function = keep(list, x->function);
+        x->file = keep(list, x->file);
+        x->header = keep(list, x->header);
+    }
+    texts_release(&a);
     free(a.costs);
     mg_buffers_free(a.buffers);
     mg_lines_free(a.modules);

@@ -16,7 +16,9 @@ struct mg_finding {
     const struct mg_pkernel *kernel;
     const char *function, *file; /* file NULL: unknown */
     uint32_t line, ptx_line;     /* 0: unknown */
-    const char *buffer;          /* NULL: none, or not known */
+    const char *header;          /* of the toolkit, that the line calls; NULL: none */
+    uint32_t header_line;
+    const char *buffer; /* NULL: none, or not known */
     double measure;
     const char *unit;
     double share_pct; /* of the kernel, in the program */

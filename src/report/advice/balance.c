@@ -28,7 +28,7 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
         if (!is_shown(a, v, &k)) continue;
         for (const struct mg_jval *b = mg_jval_first(mg_jval_get(v, "branches")); b; b = b->next) {
             if (told(b, "idle_slots") <= 0) continue;
-            struct line_sum *s = sum_of_line(&sums, k, b);
+            struct line_sum *s = sum_of_line(a, &sums, k, b);
             s->idle += told(b, "idle_slots");
             s->requests += told(b, "divergent");
             s->backward = s->backward || goes_back(k, mg_jval_u64(b, "block"));
@@ -69,7 +69,7 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
         bool loop = mg_jval_yes(v, "loop");
         struct line_sums one = {0};
         struct mg_finding *f = add_finding(a, c, gain, true);
-        place_at_line(f, sum_of_line(&one, k, v));
+        place_at_line(f, sum_of_line(a, &one, k, v));
         f->measure = ratio;
         f->unit = "longest CTA / mean";
         f->text = mg_arena_printf(

@@ -55,7 +55,7 @@ static void sum_lines(struct advice *a, enum want want, struct line_sums *s)
     *s = (struct line_sums){0};
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next) {
         const struct mg_pkernel *k;
-        if (is_shown(a, v, &k) && is_wanted(v, want)) add_site(sum_of_line(s, k, v), v);
+        if (is_shown(a, v, &k) && is_wanted(v, want)) add_site(sum_of_line(a, s, k, v), v);
     }
 }
 
@@ -210,7 +210,7 @@ void mg_rule_redundant_load(struct advice *a, const struct mg_rule *self)
         const struct mg_pkernel *k;
         const char *op = mg_jval_text(v, "op");
         if (!is_shown(a, v, &k) || !op || strncmp(op, "ld.", 3) || !mg_jval_yes(v, "same_address")) continue;
-        struct line_sum *s = sum_of_line(&sums, k, v);
+        struct line_sum *s = sum_of_line(a, &sums, k, v);
         double redundant = mg_jval_f64(v, "redundant"), all = mg_jval_f64(v, "values");
         s->values += all;
         s->redundant += redundant;

@@ -4,6 +4,7 @@
 
 #include "report/advice/advice.h"
 #include "report/buffers.h"
+#include "report/lines.h"
 
 #define LEAST_GAIN_PCT 1.0 /* of the program: what gains less is no finding */
 
@@ -31,6 +32,22 @@ struct peak {
 };
 const struct peak *find_peak(uint32_t sm);
 
+/* ---- where a finding is told (place.c) --------------------------------------------------------------------------- */
+struct kernel_text {
+    bool asked, known;
+    struct mg_kernel_lines lines;
+};
+struct place {
+    const char *file; /* NULL: not known */
+    uint32_t line, ptx_line;
+    const char *header; /* of the toolkit, where it is inlined from; NULL: from nowhere */
+    uint32_t header_line;
+};
+struct advice;
+struct place place_of_site(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site);
+void texts_release(struct advice *a);
+bool is_toolkit_header(const char *path);
+
 struct advice {
     struct mg_facts *facts;
     struct mg_findings *out;
@@ -40,6 +57,7 @@ struct advice {
     uint32_t sms;
     bool nvidia;
     struct mg_lines *modules;
+    struct kernel_text *texts; /* by kernel id */
     struct mg_buffers *buffers;
     struct kernel_cost *costs; /* by kernel id */
     unsigned without;          /* MG_WORK_NO_: tools that do not take part */
@@ -58,8 +76,9 @@ double gain_of(const struct kernel_cost *c, enum part part, double cycles);
 /* Rows of one tool's list that belong to one line of the source (or of the PTX where there is none), added up. */
 struct line_sum {
     const struct mg_pkernel *k;
-    const char *function, *file, *op, *space;
-    uint32_t line, ptx_line, width;
+    struct place place;
+    const char *function, *op, *space;
+    uint32_t width;
     double accesses, requests, sectors, ideal, conflicts, passes, same, narrow, wide,
         irregular;               /* narrow: strides up to 32 bytes */
     const struct mg_jval *worst; /* the site with the most sectors beyond the ideal */
@@ -73,7 +92,8 @@ struct line_sums {
     struct line_sum *at;
     uint32_t n, cap;
 };
-struct line_sum *sum_of_line(struct line_sums *s, const struct mg_pkernel *k, const struct mg_jval *site);
+struct line_sum *sum_of_line(struct advice *a, struct line_sums *s, const struct mg_pkernel *k,
+                             const struct mg_jval *site);
 bool is_shown(const struct advice *a, const struct mg_jval *site, const struct mg_pkernel **k);
 
 /* A finding of the rule that runs; its share is the kernel's. Left out when its gain is below LEAST_GAIN_PCT, unless it

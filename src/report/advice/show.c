@@ -25,11 +25,16 @@ static void add_wrapped(struct mg_buf *out, const char *text, uint32_t indent, u
     mg_buf_addc(out, '\n');
 }
 
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 static void add_place(const struct mg_finding *f, struct mg_buf *out)
 {
-    const char *slash = f->file ? strrchr(f->file, '/') : NULL;
     if (f->file && f->line)
-        mg_buf_printf(out, "%s:%u", slash ? slash + 1 : f->file, f->line);
+        mg_buf_printf(out, "%s:%u", base_name(f->file), f->line);
     else if (f->ptx_line)
         mg_buf_printf(out, "ptx:%u", f->ptx_line);
 }
@@ -47,6 +52,7 @@ static void add_one(const struct mg_finding *f, uint32_t number, uint32_t column
     add_place(f, out);
     mg_buf_printf(out, "  %s", name.at);
     if (f->buffer) mg_buf_printf(out, ", %s", f->buffer);
+    if (f->header) mg_buf_printf(out, ", calls %s:%u", base_name(f->header), f->header_line);
     mg_buf_printf(out, "\n%15s", "");
     add_wrapped(out, f->text, 15, columns);
     mg_buf_release(&gain);
@@ -76,6 +82,8 @@ void mg_write_findings(const struct mg_findings *list, struct mg_json *j)
         mg_json_key_str(j, "file", f->file);
         mg_json_key_u64_if(j, "line", f->file && f->line, f->line);
         mg_json_key_u64_if(j, "ptx_line", f->ptx_line != 0, f->ptx_line);
+        mg_json_key_str(j, "header", f->header);
+        mg_json_key_u64_if(j, "header_line", f->header != NULL, f->header_line);
         mg_json_key_str(j, "buffer", f->buffer);
         mg_json_key(j, "measure");
         mg_json_f64(j, f->measure);

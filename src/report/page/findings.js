@@ -13,7 +13,7 @@ export const isVerdict = (f) => !(number(f.gain_pct) > 0);
 function findingCard(f, rank, here) {
   const k = kernelOf(f.kernel), gain = number(f.gain_pct);
   const place = f.file ? placeLink(k, [f.file, f.line, 0, 0]) : null;
-  return h('li.card' + (isVerdict(f) ? '.verdict' : ''), h('div.cardhead', h('span.rank', String(rank)), h('strong', spaced(f.rule)), place && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, k && k !== here && [' in ', kernelLink(k)]),
+  return h('li.card' + (isVerdict(f) ? '.verdict' : ''), h('div.cardhead', h('span.rank', String(rank)), h('strong', spaced(f.rule)), place && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, f.header ? [', which calls ', h('code', placeText(f.header, f.header_line))] : null, k && k !== here && [' in ', kernelLink(k)]),
     h('p', f.text),
     h('p.facts', gain > 0 ? ['mending it could gain ', h('strong', `${gain.toFixed(1)} %`), ' · '] : null,
       f.share_pct !== null && f.share_pct !== undefined ? `${number(f.share_pct).toFixed(1)} % of the program · ` : null,

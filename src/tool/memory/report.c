@@ -202,6 +202,7 @@ static void stride_chart(struct mg_table *t, const struct figures *f, uint32_t n
         const char *file = f[i].s->file, *slash = file;
         for (const char *c = file; c && *c; c++)
             if (*c == '/') slash = c + 1;
+        if (!f[i].s->line) file = NULL; /* the compiler's */
         mg_buf_printf(&b, "%s:%u %s", file ? slash : "PTX", file ? f[i].s->line : f[i].s->ptx_line, f[i].s->op);
         for (uint32_t p = 0; p < MG_MC_PATTERNS; p++) values[rows * MG_MC_PATTERNS + p] = (double)f[i].pattern[p];
         labels[rows] = made[rows] = mg_buf_take(&b);

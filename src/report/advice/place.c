@@ -1,0 +1,75 @@
+/* Where a finding is told: at the line that the user can change. A place in a header of the toolkit or the compiler is
+ * told as the innermost call outside of them that it was inlined through. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/advice/priv.h"
+#include "report/inlined.h"
+
+/* The part of a path in front of `at` up to the slash before it. */
+static const char *part_before(const char *path, const char *at)
+{
+    while (at > path && at[-1] != '/') at--;
+    return at;
+}
+
+static bool is_toolkit_folder(const char *path, const char *include)
+{
+    const char *own = part_before(path, include);
+    if (!strncmp(own, "cuda", 4)) return own + 4 == include || (own[4] == '-' && isdigit((unsigned char)own[5]));
+    if (own == path) return false;
+    const char *above = part_before(path, own - 1);
+    return !strncmp(above, "targets/", 8) || !strncmp(above, "nvidia/", 7);
+}
+
+bool is_toolkit_header(const char *path)
+{
+    if (!strncmp(path, "/usr/include/", 13) || !strncmp(path, "/usr/local/include/", 19)) return true;
+    if (strstr(path, "/lib/clang/") || strstr(path, "/lib/gcc/")) return true;
+    for (const char *at = path; (at = strstr(at, "/include/")); at++)
+        if (is_toolkit_folder(path, at)) return true;
+    return false;
+}
+
+/* Rows of the kernel's instructions; NULL: the profile does not keep its text. */
+static const struct mg_kernel_lines *lines_of(struct advice *a, const struct mg_pkernel *k)
+{
+    struct kernel_text *t = &a->texts[k->id];
+    if (!t->asked) t->known = mg_lines_of(a->modules, k, &t->lines);
+    t->asked = true;
+    return t->known ? &t->lines : NULL;
+}
+
+static void to_caller(const struct mg_kernel_lines *l, uint32_t ptx_line, struct place *p)
+{
+    const struct mg_line_row *row = NULL;
+    for (uint32_t i = 0; i < l->rows.n; i++)
+        if (l->rows.at[i].ptx_line <= ptx_line && (!row || row->ptx_line < l->rows.at[i].ptx_line))
+            row = &l->rows.at[i];
+    for (uint32_t f = row ? row->inlined : 0; f && f < l->n_frames; f = l->frames[f].outer) {
+        const struct mg_inline_frame *x = &l->frames[f];
+        if (!x->file || !x->line || is_toolkit_header(x->file)) continue;
+        p->header = p->file, p->header_line = p->line;
+        p->file = x->file, p->line = x->line;
+        return;
+    }
+}
+
+struct place place_of_site(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site)
+{
+    struct place p = {.file = mg_jval_text(site, "file"),
+                      .line = (uint32_t)mg_jval_u64(site, "line"),
+                      .ptx_line = (uint32_t)mg_jval_u64(site, "ptx_line")};
+    if (!p.file || !p.ptx_line || !is_toolkit_header(p.file)) return p;
+    const struct mg_kernel_lines *l = lines_of(a, k);
+    if (l) to_caller(l, p.ptx_line, &p);
+    return p;
+}
+
+void texts_release(struct advice *a)
+{
+    for (uint32_t i = 0; i < a->facts->p->n_kernels; i++)
+        if (a->texts[i].known) mg_kernel_lines_release(&a->texts[i].lines);
+    free(a->texts);
+}
