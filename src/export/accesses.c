@@ -53,7 +53,10 @@ enum mg_err mg_convert_create(struct mg_io_part *p, const char *folder, const ch
 
 enum mg_err mg_convert_finish(struct mg_io_part *p, enum mg_err err, struct mg_diag *d)
 {
-    if (p->path || !p->file) return mg_io_part_close(p, err, d);
+    if (p->path || !p->file) {
+        enum mg_err end = mg_io_part_close(p, MG_ERR_OK, d);
+        return err ? err : end;
+    }
     bool bad = fflush(stdout) || ferror(stdout);
     return err || !bad ? err : mg_diag_err(d, MG_ERR_IO, "cannot write standard output: %s", strerror(errno));
 }

@@ -151,7 +151,9 @@ enum mg_err mg_memtrace_read(const char *path, const char *format, const char *o
     if (!err) fputs("kernel,launch,sm,type,bytes,address,cta_x,cta_y,cta_z\n", to);
     if (!err) err = mg_memtrace_parse((const uint8_t *)data, bytes, !strcmp(format, "thesis"), to, n, d);
     free(data);
-    if (!standard) return mg_io_part_close(&part, err, d);
+    enum mg_err end =
+        standard ? MG_ERR_OK : mg_io_part_close(&part, MG_ERR_OK, d); /* what stands before damage stays */
+    if (!standard) return err ? err : end;
     if (!err && (fflush(to) || ferror(to)))
         err = mg_diag_err(d, MG_ERR_IO, "cannot write standard output: %s", strerror(errno));
     return err;
