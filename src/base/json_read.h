@@ -34,4 +34,8 @@ double mg_jval_f64(const struct mg_jval *object, const char *key);
 bool mg_jval_yes(const struct mg_jval *object, const char *key);
 const char *mg_jval_text(const struct mg_jval *object, const char *key); /* NULL where it is none */
 
+/* json_skip.c: without a tree. True when text is exactly one JSON value. */
+bool mg_json_valid(const char *text);
+const char *mg_json_skip(const char *text); /* behind one value; NULL when there is none */
+
 #endif

@@ -31,6 +31,7 @@
 #include "cli/cli.h"
 #include "cli/place.h"
 #include "cli/run_dead.h"
+#include "cli/run_of_trace.h"
 #include "cli/run_tell.h"
 #include "cli/run_tools.h"
 #include "image/image.h"
@@ -62,7 +63,8 @@ struct run {
         overcommit;
     double time_limit;
     uint64_t workers, repeat, error_exitcode;
-    bool advise; /* -t advise was given */
+    bool advise;                /* -t advise was given */
+    bool of_trace, keeps_trace; /* tools that analyse the trace: run_of_trace.h */
     char **app;
     int n_app;
     struct mg_place place;
@@ -99,6 +101,7 @@ static int check_tools(struct run *r)
     r->verify = r->verify || r->repeat; /* --repeat is --verify and more */
     for (uint32_t i = 0; i < r->tools.n; i++) r->advise = r->advise || !strcmp(r->tools.at[i], "advise");
     mg_run_expand(&r->tools);
+    r->of_trace = mg_run_of_trace(&r->tools, &r->keeps_trace);
     int status = mg_run_expr(&page, r->probe, &r->one_liners, &r->tools);
     if (!status) status = mg_run_tools(&page, &r->tools, r->witness ? "none" : "blocks", &native, &r->config.tools);
     if (!status && native && r->strict)
@@ -677,7 +680,8 @@ static int conclude(struct run *r, int status)
     struct mg_deads deads = {0};
     say_died_in_tool(r, &deads);
     enum mg_err err = mg_recording_open_run(r->path, r->id, &p, &d);
-    if (!err && mg_dead_note_missing(&deads, p)) {
+    bool analysed = !err && r->of_trace && mg_run_analyse(p, &r->tools, r->keeps_trace);
+    if (!err && (mg_dead_note_missing(&deads, p) || analysed)) {
         mg_recording_free(p);
         err = mg_recording_open_run(r->path, r->id, &p, &d);
     }

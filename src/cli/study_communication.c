@@ -10,6 +10,7 @@
 #include "cli/newest.h"
 #include "cli/study.h"
 #include "study/comm_appendix.h"
+#include "study/comm_whole.h"
 
 static const struct mg_opt_page page = {"study communication", "[DIR] [OPTIONS]",
                                         "who reads what whom wrote, from a trace",
@@ -63,8 +64,7 @@ enum mg_err study_find_file(const struct mg_trace_reader *r, uint64_t process, u
 struct work {
     struct mg_trace_reader *r;
     uint32_t file;
-    struct mg_comm *c;
-    struct mg_comm_study s;
+    struct mg_comm_whole all;
 };
 
 static enum mg_err write_file(const char *path, struct mg_buf *text, struct mg_diag *d)
@@ -97,9 +97,9 @@ static enum mg_err write_appendix(const char *path, struct work *w, struct mg_di
     mg_comm_ops ops = {0};
     const char *dot = strrchr(path, '.');
     bool pickle = dot && (!strcmp(dot, ".pickle") || !strcmp(dot, ".pkl"));
-    enum mg_err err = mg_comm_feed_ops(w->r, w->file, w->c, &ops, d);
+    enum mg_err err = mg_comm_feed_ops(w->r, w->file, w->all.comm, &ops, d);
     if (!err) {
-        mg_comm_print_appendix(&w->s, &ops, pickle, &text);
+        mg_comm_print_appendix(&w->all.study, &ops, pickle, &text);
         err = write_file(path, &text, d);
     }
     mg_vec_release(&ops);
@@ -127,17 +127,17 @@ static enum mg_err write_all(const struct study_opts *o, struct work *w, struct 
     struct mg_buf text = MG_BUF_INIT;
     enum mg_err err = MG_ERR_OK;
     if (o->csv) {
-        mg_comm_print_csv(&w->s, &text);
+        mg_comm_print_csv(&w->all.study, &text);
         err = write_file(o->csv, &text, d);
-        w->s.transfers_file = o->csv;
+        w->all.study.transfers_file = o->csv;
     }
     if (!err && o->html) {
-        mg_comm_print_html(&w->s, &text);
+        mg_comm_print_html(&w->all.study, &text);
         err = write_file(o->html, &text, d);
     }
-    if (!err && o->svg) err = write_figures(o->svg, &w->s, d);
+    if (!err && o->svg) err = write_figures(o->svg, &w->all.study, d);
     if (!err && o->appendix) err = write_appendix(o->appendix, w, d);
-    if (!err) print(o, &w->s, out);
+    if (!err) print(o, &w->all.study, out);
     return err;
 }
 
@@ -148,36 +148,19 @@ static enum mg_err study(const char *dir, const struct study_opts *o, struct mg_
                               .match = find_word(o->match, "byte|start"),
                               .workers = (unsigned)o->workers};
     struct work w = {0};
-    struct mg_comm_source source;
-    struct mg_comm_metrics m;
     enum mg_err err = mg_trace_reader_open(dir, &w.r, d);
     co.keep_addresses = o->appendix != NULL;
     if (!err) err = study_find_file(w.r, o->process, &w.file, d);
-    w.c = err ? NULL : mg_comm_new(&co);
-    if (!err) err = mg_comm_feed(w.r, w.file, w.c, &source, d);
-    if (!err) {
-        w.s = (struct mg_comm_study){.r = mg_comm_finish(w.c), .m = &m, .source = &source};
-        struct mg_comm_advice advice;
-        mg_comm_scales scales = {0};
-        mg_comm_metrics_init(&m, w.s.r);
-        mg_comm_advice_init(&advice, w.s.r);
-        mg_comm_scale(w.s.r, &m, &o->link, &scales);
-        w.s.advice = &advice;
-        w.s.scales = &scales;
-        w.s.link = o->link;
-        err = write_all(o, &w, out, d);
-        mg_vec_release(&scales);
-        mg_comm_advice_release(&advice);
-        mg_comm_metrics_release(&m);
-    }
-    mg_comm_free(w.c);
+    if (!err) err = mg_comm_whole_init(&w.all, w.r, w.file, &co, &o->link, d);
+    if (!err) err = write_all(o, &w, out, d);
+    mg_comm_whole_release(&w.all);
     mg_trace_reader_free(w.r);
     return err;
 }
 
 int study_communication(int argc, char **argv)
 {
-    struct study_opts o = {.link = {.memory_gbs = 4800, .link_gbs = 450, .latency_us = 5}}; /* an H200 on NVLink */
+    struct study_opts o = {.link = MG_COMM_H200};
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_buf out = MG_BUF_INIT;
     char newest[PATH_MAX];

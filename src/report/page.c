@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_read.h"
 #include "base/version.h"
 #include "page_text.h" /* generated: page_begin, page_middle, page_end */
 #include "report/page.h"

@@ -11,9 +11,6 @@ enum { MG_PART_LAUNCHES = 1, MG_PART_TOOLS = 2 };
 void mg_write_report(struct mg_json *j, const struct mg_recording *p, const struct mg_report_opts *o, unsigned parts);
 /* "tools": {...}: every tool that the run named or that left a result, sorted by name. */
 void mg_report_tools_json(struct mg_json *j, const struct mg_recording *p, const struct mg_report_opts *o);
-/* True when text is exactly one JSON value. */
-bool mg_json_valid(const char *text);
-const char *mg_json_skip(const char *text); /* behind one value; NULL when there is none */
 
 /* ---- what --check found (checked.c): a table, nothing when the run had no --check ---------------------- */
 void mg_add_unwritten(const struct mg_recording *p, struct mg_buf *out,

@@ -280,6 +280,16 @@ static const char *buffer_of(void *buffers, const struct mg_result_kernel *k, co
     return mg_buffer_of_site(buffers, k->id, s->function, s->ptx_line);
 }
 
+static const char *left_by_tool(const void *from, const char *key, uint32_t ix)
+{
+    const struct making *m = from;
+    for (uint32_t i = 0; i < m->p->n_tools; i++) {
+        const struct mg_ptool *t = &m->p->tools[i];
+        if (!strcmp(t->tool, m->p->uses[m->use].name) && !strcmp(t->key, key) && !ix--) return t->json;
+    }
+    return NULL;
+}
+
 static void report_tool_result(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o,
                                const char *broken, struct mg_table *t, struct mg_json *j)
 {
@@ -302,6 +312,8 @@ static void report_tool_result(const struct mg_recording *p, uint32_t use, const
     struct mg_lines *modules = mg_lines_new(p);
     r.buffers = mg_buffers_new(p, modules);
     r.buffer = buffer_of;
+    r.left = left_by_tool;
+    r.from = &m;
     if (!err && spec.tool->profile) {
         spec.tool->profile(conf, &r, t, j);
     } else if (err || !(spec.tool->counts || spec.tool->flags & MG_TOOL_NATIVE)) {

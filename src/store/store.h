@@ -45,6 +45,8 @@ void mg_store_flush(struct mg_store *s); /* blocks until what was queued is on d
 void mg_store_leave(struct mg_store *s, int exit_code);
 /* To the database of a process that is no more: so many of its launches are not in it. */
 enum mg_err mg_store_missing(const char *path, uint64_t n, const char *reason, struct mg_diag *d);
+/* The same of what a tool left: the members of a JSON object, written without spaces between keys and values. */
+enum mg_err mg_store_results(const char *path, const char *tool, const char *object, struct mg_diag *d);
 /* The launcher's record of run number `run` (unique in DIR), once before and once after: exit_code -1 while it runs.
  * Also says what ran when the program never made a CUDA call. Makes DIR when absent. */
 enum mg_err mg_store_run(const char *dir, uint64_t run, uint32_t pid, const char *const *argv, uint32_t argc,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/json_read.h"
 #include "base/thread.h"
 #include "base/version.h"
 #include "store/cells.h"
@@ -606,21 +607,60 @@ struct mg_account *mg_store_region(struct mg_store *s, const struct mg_store_reg
 
 /* ---- of a process that is no more ---------------------------------------------------------------- */
 
-enum mg_err mg_store_missing(const char *path, uint64_t n, const char *reason, struct mg_diag *d)
+/* Writes these rows, and frees them. */
+static enum mg_err write_rows(const char *path, struct mg_row *rows, struct mg_diag *d)
 {
     struct mg_db *db = malloc(sizeof *db);
-    struct mg_row *r = mg_row_new(MG_STMT_unknown, strlen(reason) + sizeof MG_STORE_NOT_WRITTEN);
-    enum mg_err err = db && r ? mg_db_open(db, path, d) : mg_diag_err(d, MG_ERR_NO_MEMORY, "out of memory");
+    enum mg_err err = db && rows ? mg_db_open(db, path, d) : mg_diag_err(d, MG_ERR_NO_MEMORY, "out of memory");
     if (!err) {
+        err = mg_db_write(db, rows, d);
+        mg_db_close(db, true);
+    }
+    for (struct mg_row *next; rows; rows = next) {
+        next = rows->next;
+        free(rows);
+    }
+    free(db);
+    return err;
+}
+
+enum mg_err mg_store_missing(const char *path, uint64_t n, const char *reason, struct mg_diag *d)
+{
+    struct mg_row *r = mg_row_new(MG_STMT_unknown, strlen(reason) + sizeof MG_STORE_NOT_WRITTEN);
+    if (r) {
         mg_row_text(r, MG_STORE_NOT_WRITTEN);
         mg_row_int(r, (int64_t)n);
         mg_row_text(r, reason);
-        err = mg_db_write(db, r, d);
-        mg_db_close(db, true);
     }
-    free(r);
-    free(db);
-    return err;
+    return write_rows(path, r, d);
+}
+
+/* "key": value */
+static struct mg_row *member_row(const char *tool, const char *key, size_t n_key, const char *value, size_t n_value)
+{
+    char *name = strndup(key, n_key), *text = strndup(value, n_value);
+    struct mg_row *r = name && text ? mg_row_new(MG_STMT_tool, strlen(tool) + n_key + n_value) : NULL;
+    if (r) {
+        mg_row_text(r, tool);
+        mg_row_text(r, name);
+        mg_row_text(r, text);
+    }
+    free(name);
+    free(text);
+    return r;
+}
+
+enum mg_err mg_store_results(const char *path, const char *tool, const char *object, struct mg_diag *d)
+{
+    struct mg_row *first = NULL, **last = &first;
+    const char *at = strchr(object, '{');
+    for (at = at ? strchr(at, '"') : NULL; at; at = at && *at == ',' ? strchr(at, '"') : NULL) {
+        const char *key = at + 1, *end = mg_json_skip(at), *value = end ? end + 1 : NULL;
+        at = value ? mg_json_skip(value) : NULL;
+        if (!at || !(*last = member_row(tool, key, (size_t)(end - 1 - key), value, (size_t)(at - value)))) break;
+        last = &(*last)->next;
+    }
+    return write_rows(path, first, d);
 }
 
 /* ---- the launcher's record --------------------------------------------------------------------- */

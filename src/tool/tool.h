@@ -69,12 +69,14 @@ enum mg_tool_flags {
     MG_TOOL_ASKED = 4,      /* each of its tables was asked for by name: the summary of a run shows them all */
     MG_TOOL_FRAME =
         8, /* its list is a frame (record/frame.h): read while the kernel runs, too, and switched with the tool */
-    MG_TOOL_NO_LOADS = 16, /* looks at no load, as tools that count blocks: a GPU's twin may read constants elsewhere
-                              (MG_TWIN_CONSTANTS) */
-    MG_TOOL_ACCESSES = 64, /* looks at accesses: reports name the memory instructions that are none (unseen.h) */
-    MG_TOOL_BULK = 256,    /* with MG_TOOL_ACCESSES: looks at bulk copies that are no tensor copies, too */
-    MG_TOOL_BESIDE = 128,  /* with MG_TOOL_NATIVE: other tools may instrument beside it */
-    MG_TOOL_APART = 32,    /* but at how far apart lanes read constants (MG_TWIN_ONE_TABLE) */
+    MG_TOOL_NO_LOADS = 16,  /* looks at no load, as tools that count blocks: a GPU's twin may read constants elsewhere
+                               (MG_TWIN_CONSTANTS) */
+    MG_TOOL_ACCESSES = 64,  /* looks at accesses: reports name the memory instructions that are none (unseen.h) */
+    MG_TOOL_BULK = 256,     /* with MG_TOOL_ACCESSES: looks at bulk copies that are no tensor copies, too */
+    MG_TOOL_BESIDE = 128,   /* with MG_TOOL_NATIVE: other tools may instrument beside it */
+    MG_TOOL_OF_TRACE = 512, /* with MG_TOOL_NATIVE and BESIDE: its result is made of the records of tool trace, which
+                               margay run adds (tool/of_trace.h) */
+    MG_TOOL_APART = 32,     /* but at how far apart lanes read constants (MG_TWIN_ONE_TABLE) */
 };
 /* What of these flags of a GPU's twin (mg_twin_flags) the tool can do with. */
 static inline unsigned mg_tool_twin_flags(const struct mg_tool *t, unsigned flags)

@@ -25,7 +25,7 @@ static bool set_field(const struct mg_field *f, void *conf, const char *value)
         return false;
     }
     uint64_t n;
-    if (!mg_number_u64(value, false, f->least, f->most, &n)) return false;
+    if (!mg_number_u64(value, f->kind == MG_FIELD_SIZE, f->least, f->most, &n)) return false;
     memcpy(at, &n, sizeof n);
     return true;
 }
@@ -36,7 +36,7 @@ static enum mg_err refuse(const char *tool, const struct mg_field *f, const char
     struct mg_buf want = MG_BUF_INIT;
     if (f->kind == MG_FIELD_FLAG)
         mg_buf_adds(&want, "on or off");
-    else if (f->kind == MG_FIELD_NUMBER)
+    else if (f->kind == MG_FIELD_NUMBER || f->kind == MG_FIELD_SIZE)
         mg_number_print_u64(f->least, f->most, &want);
     else
         for (uint32_t i = 0; f->words[i]; i++)

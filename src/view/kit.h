@@ -11,6 +11,7 @@
 enum mg_field_kind {
     MG_FIELD_FLAG /* bool, on|off */,
     MG_FIELD_NUMBER /* uint64_t up to most */,
+    MG_FIELD_SIZE /* the same, k, m, g may stand behind it */,
     MG_FIELD_CHOICE /* uint32_t, index into words */
 };
 struct mg_field {

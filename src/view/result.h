@@ -82,6 +82,9 @@ struct mg_tool_result {
      * profile's PTX is not to be had. */
     const char *(*buffer)(void *buffers, const struct mg_result_kernel *k, const struct mg_result_site *s);
     void *buffers;
+    /* The JSON text that the tool left under a key (tool/host.h), of the ix-th process that left one; NULL: no more. */
+    const char *(*left)(const void *from, const char *key, uint32_t ix);
+    const void *from;
     void *user;
     uint32_t columns, top; /* of text; rows to show, 0: all */
 };

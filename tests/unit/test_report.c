@@ -3,6 +3,7 @@
 #include "profile_sample.h"
 
 #include "base/json.h"
+#include "base/json_read.h"
 #include "report/priv.h"
 
 static struct mg_recording *sample_profile(char **dir, void (*write)(struct mg_store *s), const char *tools)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "profile_sample.h"
+#include "base/json_read.h"
 #include "report/priv.h"
 #include "test.h"
 #include "tool/spec.h"

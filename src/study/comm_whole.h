@@ -1,0 +1,26 @@
+/* The whole analysis of a process' trace, with all that is printed of it: for `margay study communication` and the tool
+ * communication. */
+#ifndef MG_STUDY_COMM_WHOLE_H
+#define MG_STUDY_COMM_WHOLE_H
+
+#include "study/comm_print.h"
+
+#define MG_COMM_H200                                                                                                   \
+    {                                                                                                                  \
+        .memory_gbs = 4800, .link_gbs = 450, .latency_us = 5                                                           \
+    } /* on NVLink */
+struct mg_comm_whole {
+    struct mg_comm *comm;
+    struct mg_comm_source source;
+    struct mg_comm_metrics metrics;
+    struct mg_comm_advice advice;
+    mg_comm_scales scales;
+    struct mg_comm_study study; /* of all that */
+};
+/* Zero in front. To be released after an error, too. */
+enum mg_err mg_comm_whole_init(struct mg_comm_whole *w, struct mg_trace_reader *r, uint32_t file,
+                               const struct mg_comm_opts *o, const struct mg_comm_link *link,
+                               struct mg_diag *d) MG_MUST_CHECK;
+void mg_comm_whole_release(struct mg_comm_whole *w);
+
+#endif

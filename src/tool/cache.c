@@ -1,0 +1,122 @@
+/* cache: what caches of any size would hold: the model of `margay study cache` (docs/studies/cache.md) without a trace
+ * that stays. See of_trace.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/demangle.h"
+#include "tool/of_trace.h"
+#include "tool/tool.h"
+#include "view/kit.h"
+
+static const struct mg_tool_opt cache_opts[] = {
+    {"l1", "256k", "bytes of an L1, with what is shared memory"},
+    {"l2", "60m", "bytes of the L2"},
+    {0},
+};
+
+static enum mg_err cache_configure(const char *args, void **conf, struct mg_diag *d)
+{
+    static const struct mg_field fields[] = {
+        {"l1", MG_FIELD_SIZE, offsetof(struct mg_cache_conf, l1_bytes), 4096, 1 << 26, NULL},
+        {"l2", MG_FIELD_SIZE, offsetof(struct mg_cache_conf, l2_bytes), 4096, (uint64_t)1 << 33, NULL},
+        {0},
+    };
+    const struct mg_cache_conf defaults = {.l1_bytes = 256 << 10, .l2_bytes = 60 << 20};
+    return mg_fields_parse("cache", fields, &defaults, sizeof defaults, args, conf, d);
+}
+
+/* The least or the most of [least, most], as a share of `of`. */
+static void add_end(struct mg_table *t, const struct mg_jval *span, bool most, uint64_t of)
+{
+    const struct mg_jval *v = mg_jval_first(span);
+    if (v && most) v = v->next;
+    if (v && of)
+        mg_table_f64(t, 100 * mg_jval_number(v) / (double)of);
+    else
+        mg_table_null(t);
+}
+
+static void add_kernels(struct mg_table *t, const struct mg_jval *kernels)
+{
+    for (const struct mg_jval *k = mg_jval_first(kernels); k; k = k->next) {
+        const char *mangled = mg_jval_text(k, "kernel");
+        char *name = mg_demangle(mangled ? mangled : "");
+        uint64_t loads = mg_jval_u64(k, "load_sectors");
+        mg_table_row(t);
+        mg_table_text(t, name ? name : mangled);
+        mg_table_u64(t, mg_jval_u64(k, "launches"));
+        mg_table_u64(t, loads);
+        mg_table_u64(t, mg_jval_u64(k, "store_sectors"));
+        mg_table_u64(t, mg_jval_u64(k, "atomic_sectors"));
+        mg_table_u64(t, mg_jval_u64(k, "first_sectors"));
+        add_end(t, mg_jval_get(k, "l1_hits"), false, loads);
+        add_end(t, mg_jval_get(k, "l1_hits"), true, loads);
+        free(name);
+    }
+}
+
+static void add_sizes(struct mg_table *t, const struct mg_jval *l2)
+{
+    uint64_t sectors = mg_jval_u64(l2, "sectors");
+    for (const struct mg_jval *s = mg_jval_first(mg_jval_get(l2, "sizes")); s; s = s->next) {
+        mg_table_row(t);
+        mg_table_u64(t, mg_jval_u64(s, "bytes"));
+        add_end(t, mg_jval_get(s, "hits"), false, sectors);
+        add_end(t, mg_jval_get(s, "hits"), true, sectors);
+    }
+}
+
+static void note_l2(struct mg_table *t, const struct mg_jval *l2, const struct mg_jval *untraced,
+                    const struct mg_jval *partial)
+{
+    const struct mg_jval *least = mg_jval_first(mg_jval_get(l2, "hits"));
+    double sectors = (double)mg_jval_u64(l2, "sectors");
+    if (least && least->next && sectors > 0)
+        mg_table_note(t, "L2: %.0f sectors, hits %.1f to %.1f %%", sectors, 100 * mg_jval_number(least) / sectors,
+                      100 * mg_jval_number(least->next) / sectors);
+    if (mg_jval_number(untraced) > 0)
+        mg_table_note(t, "%.0f launches ran native and are not in the model", mg_jval_number(untraced));
+    if (partial && partial->kind == MG_JVAL_BOOL && partial->yes)
+        mg_table_note(t, "some accesses were dropped or not selected");
+}
+
+static void cache_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
+{
+    const struct mg_jval *v;
+    struct mg_arena arena = MG_ARENA_INIT;
+    (void)conf, (void)j;
+    mg_table_begin(t, "cache", "sectors and what an L1 would hold, a model (assumptions: report --json)");
+    mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
+    mg_table_column(t, "launches", MG_COL_COUNT, NULL);
+    mg_table_column(t, "load sectors", MG_COL_COUNT, NULL);
+    mg_table_column(t, "store sectors", MG_COL_COUNT, NULL);
+    mg_table_column(t, "atomic sectors", MG_COL_COUNT, NULL);
+    mg_table_column(t, "first touched", MG_COL_COUNT, NULL);
+    mg_table_column(t, "L1 hits, least", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "most", MG_COL_PERCENT, NULL);
+    mg_table_empty(t, "nothing was analysed: no access was recorded, or the program has not ended");
+    for (uint32_t i = 0; (v = mg_left_value(r, &arena, "kernels", i)); i++) {
+        add_kernels(t, v);
+        note_l2(t, mg_left_value(r, &arena, "l2", i), mg_left_value(r, &arena, "untraced", i),
+                mg_left_value(r, &arena, "partial", i));
+    }
+    mg_table_sort(t, 2);
+    mg_table_begin(t, "l2_sizes", "hits of an L2 of each size");
+    mg_table_column(t, "bytes", MG_COL_COUNT, NULL);
+    mg_table_column(t, "hits, least", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "most", MG_COL_PERCENT, NULL);
+    mg_table_empty(t, "nothing was analysed");
+    for (uint32_t i = 0; (v = mg_left_value(r, &arena, "l2", i)); i++) add_sizes(t, v);
+    mg_arena_release(&arena);
+}
+
+extern const struct mg_tool mg_tool_cache;
+const struct mg_tool mg_tool_cache = {
+    .name = "cache",
+    .summary = "what L1 and L2 of any size would hold, by kernel: a model",
+    .opts = cache_opts,
+    .configure = cache_configure,
+    .release = free,
+    .profile = cache_profile,
+    .flags = MG_TOOL_NATIVE | MG_TOOL_BESIDE | MG_TOOL_NO_LOADS | MG_TOOL_OF_TRACE,
+};
