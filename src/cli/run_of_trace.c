@@ -58,7 +58,8 @@ static enum mg_err analyse_communication(const struct traced *t, const struct mg
     const struct mg_comm_opts o = {.size = sizeof o, .entity = conf->entity, .match = conf->match};
     const struct mg_comm_link link = MG_COMM_H200;
     struct mg_comm_whole all = {0};
-    enum mg_err err = mg_comm_whole_init(&all, t->r, t->file, &o, &link, d);
+    enum mg_err err = mg_comm_whole_feed(&all, t->r, t->file, &o, d);
+    if (!err) mg_comm_whole_finish(&all, &link);
     if (!err) mg_comm_print_json(&all.study, j);
     mg_comm_whole_release(&all);
     return err;

@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/rank.h"
 #include "cli/cli.h"
 #include "cli/newest.h"
 #include "cli/study.h"
+#include "cli/study_ranks.h"
 #include "study/comm_appendix.h"
 #include "study/comm_whole.h"
 
@@ -16,7 +18,8 @@ static const struct mg_opt_page page = {"study communication", "[DIR] [OPTIONS]"
                                         "who reads what whom wrote, from a trace",
                                         "DIR is a profile with a trace (margay run -t trace). Without DIR the newest "
                                         "profile here. Of a run of several processes\n"
-                                        "--process says which. Results are the same for every number of workers.\n"};
+                                        "--process says which. Results are the same for every number of workers,\n"
+                                        "and under mpirun -n N, where each process takes a share.\n"};
 
 struct study_opts {
     const char *entity, *match, *csv, *html, *svg, *appendix;
@@ -141,6 +144,11 @@ static enum mg_err write_all(const struct study_opts *o, struct work *w, struct 
     return err;
 }
 
+static const char *get_variable(const char *name)
+{
+    return getenv(name);
+}
+
 static enum mg_err study(const char *dir, const struct study_opts *o, struct mg_buf *out, struct mg_diag *d)
 {
     struct mg_comm_opts co = {.size = sizeof co,
@@ -148,11 +156,21 @@ static enum mg_err study(const char *dir, const struct study_opts *o, struct mg_
                               .match = find_word(o->match, "byte|start"),
                               .workers = (unsigned)o->workers};
     struct work w = {0};
+    const struct mg_rank rank = mg_rank_read(get_variable);
+    co.rank = rank.size > 1 ? (uint32_t)rank.rank : 0;
+    co.ranks = rank.size;
+    if (rank.size > 1 && o->appendix)
+        return mg_diag_err(d, MG_ERR_INPUT, "--appendix-b is made by one process: the launcher has started %lu",
+                           (unsigned long)rank.size);
     enum mg_err err = mg_trace_reader_open(dir, &w.r, d);
     co.keep_addresses = o->appendix != NULL;
     if (!err) err = study_find_file(w.r, o->process, &w.file, d);
-    if (!err) err = mg_comm_whole_init(&w.all, w.r, w.file, &co, &o->link, d);
-    if (!err) err = write_all(o, &w, out, d);
+    if (!err) err = mg_comm_whole_feed(&w.all, w.r, w.file, &co, d);
+    if (!err && rank.size > 1) err = study_join_ranks(mg_trace_file(w.r, w.file)->path, &rank, w.all.comm, d);
+    if (!err && !co.rank) {
+        mg_comm_whole_finish(&w.all, &o->link);
+        err = write_all(o, &w, out, d);
+    }
     mg_comm_whole_release(&w.all);
     mg_trace_reader_free(w.r);
     return err;

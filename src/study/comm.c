@@ -14,6 +14,8 @@ struct mg_comm *mg_comm_new(const struct mg_comm_opts *o)
     c->opts = *o;
     if (!c->opts.workers) c->opts.workers = mg_thread_cpus();
     c->opts.workers = MG_MIN(c->opts.workers, (unsigned)MOST_WORKERS);
+    c->opts.ranks = MG_MAX(c->opts.ranks, 1u);
+    c->n_shares = c->opts.ranks * c->opts.workers;
     c->workers = mg_xcalloc(c->opts.workers, sizeof *c->workers);
     for (uint32_t i = 0; i < c->opts.workers; i++) {
         c->workers[i].comm = c;
@@ -48,6 +50,7 @@ void mg_comm_free(struct mg_comm *c)
     mg_vec_release(&c->steps);
     mg_vec_release(&c->first_entity);
     mg_vec_release(&c->edges);
+    mg_vec_release(&c->spans);
     mg_vec_release(&c->streams);
     mg_vec_release(&c->result.load_gaps);
     mg_vec_release(&c->result.store_gaps);
@@ -252,27 +255,20 @@ static void run_workers(struct mg_comm *c)
 static int by_place(const void *a, const void *b)
 {
     const struct mg_comm_edge *x = a, *y = b;
+    if (x->target_step != y->target_step) return x->target_step < y->target_step ? -1 : 1;
     if (x->target != y->target) return x->target < y->target ? -1 : 1;
     if (x->source_step != y->source_step) return x->source_step < y->source_step ? -1 : 1;
     return x->source < y->source ? -1 : x->source > y->source;
 }
 
-static bool same_ends(const struct mg_comm_edge *x, const struct mg_comm_edge *y)
+/* Edges from the first on, sorted; those of the same ends are one. */
+static void sum_edges(struct mg_comm *c, uint32_t first)
 {
-    return x->target == y->target && x->source_step == y->source_step && x->source == y->source;
-}
-
-static void join_edges(struct mg_comm *c, struct mg_comm_step *s)
-{
-    uint32_t first = c->edges.n, to = first;
-    for (uint32_t i = 0; i < c->opts.workers; i++) {
-        for (uint32_t k = 0; k < c->workers[i].edges.n; k++) *mg_vec_push(&c->edges) = c->workers[i].edges.at[k];
-        c->workers[i].edges.n = 0;
-    }
+    uint32_t to = first;
     if (c->edges.n > first) qsort(c->edges.at + first, c->edges.n - first, sizeof *c->edges.at, by_place);
     for (uint32_t i = first; i < c->edges.n; i++) {
         struct mg_comm_edge *e = &c->edges.at[i], *last = to > first ? &c->edges.at[to - 1] : NULL;
-        if (!last || !same_ends(last, e)) {
+        if (!last || by_place(last, e)) {
             c->edges.at[to++] = *e;
             continue;
         }
@@ -282,19 +278,41 @@ static void join_edges(struct mg_comm *c, struct mg_comm_step *s)
         last->fresh += e->fresh;
     }
     c->edges.n = to;
+}
+
+static void join_edges(struct mg_comm *c, struct mg_comm_step *s)
+{
+    uint32_t first = c->edges.n;
+    for (uint32_t i = 0; i < c->opts.workers; i++) {
+        for (uint32_t k = 0; k < c->workers[i].edges.n; k++) *mg_vec_push(&c->edges) = c->workers[i].edges.at[k];
+        c->workers[i].edges.n = 0;
+    }
+    sum_edges(c, first);
     s->first_edge = first;
-    s->n_edges = to - first;
+    s->n_edges = c->edges.n - first;
+}
+
+/* Those of other ranks stand behind them. */
+static void join_ranks(struct mg_comm *c)
+{
+    uint32_t at = 0;
+    sum_edges(c, 0);
+    for (uint32_t i = 0; i < c->steps.n; i++) {
+        struct mg_comm_step *s = &c->steps.at[i];
+        s->first_edge = at;
+        while (at < c->edges.n && c->edges.at[at].target_step == i) at++;
+        s->n_edges = at - s->first_edge;
+    }
 }
 
 static void join_spans(struct mg_comm *c)
 {
-    struct gap_spans *all = &c->workers[0].load_spans;
-    for (uint32_t i = 1; i < c->opts.workers; i++) {
+    for (uint32_t i = 0; i < c->opts.workers; i++) {
         struct gap_spans *s = &c->workers[i].load_spans;
-        for (uint32_t k = 0; k < s->n; k++) *mg_vec_push(all) = s->at[k];
+        for (uint32_t k = 0; k < s->n; k++) *mg_vec_push(&c->spans) = s->at[k];
         s->n = 0;
     }
-    gap_count_spans(all, &c->load_gaps);
+    if (c->opts.ranks == 1) gap_count_spans(&c->spans, &c->load_gaps);
 }
 
 enum mg_err mg_comm_add_launch(struct mg_comm *c, const struct mg_comm_launch *l, struct mg_diag *d)
@@ -374,15 +392,27 @@ void mg_comm_add_allocation(struct mg_comm *c, uint64_t address, uint64_t bytes)
     clear(c, address, bytes);
 }
 
+struct gap_stores *comm_join_stores(struct mg_comm *c)
+{
+    struct gap_stores *all = &c->workers[0].stores;
+    for (uint32_t i = 1; i < c->opts.workers; i++) {
+        struct gap_stores *s = &c->workers[i].stores;
+        for (uint32_t k = 0; k < s->n; k++) *mg_vec_push(all) = s->at[k];
+        s->n = 0;
+    }
+    return all;
+}
+
 const struct mg_comm_result *mg_comm_finish(struct mg_comm *c)
 {
     struct mg_comm_result *r = &c->result;
-    struct gap_stores *all = &c->workers[0].stores;
     if (c->finished) return r;
     c->finished = true;
-    for (uint32_t i = 1; i < c->opts.workers; i++)
-        for (uint32_t k = 0; k < c->workers[i].stores.n; k++) *mg_vec_push(all) = c->workers[i].stores.at[k];
-    gap_count_stores(all, &c->store_gaps);
+    gap_count_stores(comm_join_stores(c), &c->store_gaps);
+    if (c->opts.ranks > 1) {
+        gap_count_spans(&c->spans, &c->load_gaps);
+        join_ranks(c);
+    }
     gap_list(&c->load_gaps, &r->load_gaps);
     gap_list(&c->store_gaps, &r->store_gaps);
     r->opts = c->opts;

@@ -48,8 +48,9 @@ struct mg_comm_opts {
     size_t size;
     enum mg_comm_entity entity;
     enum mg_comm_match match;
-    unsigned workers;    /* 0: one for each processor */
-    bool keep_addresses; /* for mg_comm_communicates */
+    unsigned workers;     /* 0: one for each processor */
+    uint32_t rank, ranks; /* of several processes (comm_part.h); ranks 0, 1: this one alone */
+    bool keep_addresses;  /* for mg_comm_communicates */
 };
 
 struct mg_comm_volume {

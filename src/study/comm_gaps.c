@@ -45,10 +45,12 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void append(struct gap_spans *out, uint32_t cta, uint64_t address)
+static void append(struct gap_spans *out, struct gap_span of, uint64_t address)
 {
-    if (out->n && out->at[out->n - 1].cta == cta && extend(&out->at[out->n - 1].run, address)) return;
-    *mg_vec_push(out) = (struct gap_span){.cta = cta, .run = {.first = address, .n = 1}};
+    struct gap_span *last = out->n ? &out->at[out->n - 1] : NULL;
+    if (last && last->cta == of.cta && last->step == of.step && extend(&last->run, address)) return;
+    of.run = (struct gap_run){.first = address, .n = 1};
+    *mg_vec_push(out) = of;
 }
 
 static bool overlap(const struct gap_runs *r)
@@ -73,14 +75,15 @@ static bool on_one_grid(const struct gap_runs *r, uint32_t *step)
     return true;
 }
 
-static void join_intervals(const struct gap_runs *r, uint32_t cta, uint32_t step, struct gap_spans *out)
+static void join_intervals(const struct gap_runs *r, struct gap_span of, uint32_t step, struct gap_spans *out)
 {
     struct gap_run now = r->at[0];
     for (uint32_t i = 1; i <= r->n; i++) {
         bool meets = i < r->n && r->at[i].first <= last_of(&now) + (now.n > 1 || r->at[i].n > 1 ? step : 0) &&
                      !((r->at[i].first ^ now.first) >> SHADOW_PAGE_SHIFT);
         if (!meets) {
-            *mg_vec_push(out) = (struct gap_span){.cta = cta, .run = now};
+            of.run = now;
+            *mg_vec_push(out) = of;
             if (i < r->n) now = r->at[i];
             continue;
         }
@@ -91,7 +94,7 @@ static void join_intervals(const struct gap_runs *r, uint32_t cta, uint32_t step
 }
 
 /* Of any runs: each address alone. */
-static void join_addresses(const struct gap_runs *r, uint32_t cta, struct gap_spans *out)
+static void join_addresses(const struct gap_runs *r, struct gap_span of, struct gap_spans *out)
 {
     uint64_t total = 0, n = 0, *all;
     for (uint32_t i = 0; i < r->n; i++) total += r->at[i].n;
@@ -100,21 +103,25 @@ static void join_addresses(const struct gap_runs *r, uint32_t cta, struct gap_sp
         for (uint32_t k = 0; k < r->at[i].n; k++) all[n++] = r->at[i].first + (uint64_t)r->at[i].step * k;
     qsort(all, n, sizeof *all, by_value);
     for (uint64_t i = 0; i < n; i++)
-        if (!i || all[i] != all[i - 1]) append(out, cta, all[i]);
+        if (!i || all[i] != all[i - 1]) append(out, of, all[i]);
     free(all);
 }
 
-void gap_runs_close(struct gap_runs *r, uint32_t cta, struct gap_spans *out)
+void gap_runs_close(struct gap_runs *r, uint32_t cta, uint32_t step_ix, struct gap_spans *out)
 {
+    struct gap_span of = {.cta = cta, .step = step_ix};
     uint32_t step;
     if (!r->n) return;
     qsort(r->at, r->n, sizeof *r->at, by_first);
     if (!overlap(r))
-        for (uint32_t i = 0; i < r->n; i++) *mg_vec_push(out) = (struct gap_span){.cta = cta, .run = r->at[i]};
+        for (uint32_t i = 0; i < r->n; i++) {
+            of.run = r->at[i];
+            *mg_vec_push(out) = of;
+        }
     else if (on_one_grid(r, &step))
-        join_intervals(r, cta, step, out);
+        join_intervals(r, of, step, out);
     else
-        join_addresses(r, cta, out);
+        join_addresses(r, of, out);
     r->n = 0;
 }
 
@@ -136,6 +143,7 @@ static void count(struct mg_map *out, uint64_t bytes, uint64_t n)
 static int by_cta(const void *a, const void *b)
 {
     const struct gap_span *x = a, *y = b;
+    if (x->step != y->step) return x->step < y->step ? -1 : 1;
     if (x->cta != y->cta) return x->cta < y->cta ? -1 : 1;
     return by_first(&x->run, &y->run);
 }
@@ -150,7 +158,9 @@ void gap_count_spans(struct gap_spans *s, struct mg_map *out)
 {
     if (s->n) qsort(s->at, s->n, sizeof *s->at, by_cta);
     for (uint32_t i = 0; i < s->n; i++)
-        count_runs(out, i && s->at[i - 1].cta == s->at[i].cta ? &s->at[i - 1].run : NULL, &s->at[i].run);
+        count_runs(
+            out, i && s->at[i - 1].step == s->at[i].step && s->at[i - 1].cta == s->at[i].cta ? &s->at[i - 1].run : NULL,
+            &s->at[i].run);
     s->n = 0;
 }
 
@@ -170,7 +180,7 @@ void gap_count_stores(struct gap_stores *s, struct mg_map *out)
     for (uint32_t i = 0; i < s->n; i++) {
         *mg_vec_push(&r) = s->at[i].run;
         if (i + 1 < s->n && s->at[i + 1].unit == s->at[i].unit) continue;
-        gap_runs_close(&r, 0, &spans);
+        gap_runs_close(&r, 0, 0, &spans);
         gap_count_spans(&spans, out);
     }
     mg_vec_release(&r);

@@ -16,7 +16,7 @@ struct gap_runs {
 };
 struct gap_span {
     struct gap_run run;
-    uint32_t cta;
+    uint32_t cta, step;
 }; /* of a launch */
 struct gap_spans {
     struct gap_span *at;
@@ -33,7 +33,7 @@ struct gap_stores {
 
 void gap_runs_add(struct gap_runs *r, uint64_t address, uint32_t step, uint32_t n); /* on one page */
 /* Sorts, drops doubles, appends to out, empties r. */
-void gap_runs_close(struct gap_runs *r, uint32_t cta, struct gap_spans *out);
+void gap_runs_close(struct gap_runs *r, uint32_t cta, uint32_t step, struct gap_spans *out);
 void gap_stores_add(struct gap_stores *s, uint32_t unit, uint64_t address);
 /* Adds the gaps of spans, whose runs of one owner do not repeat an address, to counts by size. Empties spans. */
 void gap_count_spans(struct gap_spans *s, struct mg_map *out);

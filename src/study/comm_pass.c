@@ -14,8 +14,11 @@ typedef void touch_fn(const struct lanes *l, uint64_t address);
 
 static bool is_mine(const struct comm_worker *w, uint64_t address)
 {
+    const struct mg_comm_opts *o = &w->comm->opts;
     uint64_t page = address >> SHADOW_PAGE_SHIFT;
-    return w->comm->opts.workers == 1 || (page * 0x9e3779b97f4a7c15u >> 40) % w->comm->opts.workers == w->number;
+    if (o->ranks == 1 && o->workers == 1) return true;
+    uint32_t hash = (uint32_t)(page * 0x9e3779b97f4a7c15u >> 40);
+    return hash % o->ranks == o->rank && hash / o->ranks % o->workers == w->number;
 }
 
 /* ---- stores ------------------------------------------------------------------------------------------- */
@@ -355,7 +358,7 @@ static void each_lane(const struct lanes *l, uint32_t only, touch_fn *fn)
     const uint64_t *listed = l->w->comm->launch->addresses;
     uint64_t address = a->base;
     uint32_t ix = 0;
-    if (a->stride != MG_COMM_LISTED && l->w->comm->opts.workers > 1) { /* nothing of it in this worker's pages */
+    if (a->stride != MG_COMM_LISTED && l->w->comm->n_shares > 1) { /* nothing of it in this worker's pages */
         uint64_t far = a->base + (uint64_t)(int64_t)a->stride * (uint32_t)(__builtin_popcount(a->mask) - 1);
         uint64_t low = MG_MIN(far, a->base), high = MG_MAX(far, a->base) + a->bytes - 1;
         if (low >> SHADOW_PAGE_SHIFT == high >> SHADOW_PAGE_SHIFT && !is_mine(l->w, low)) return;
@@ -420,7 +423,7 @@ static void close_cta(struct comm_worker *w, uint32_t cta)
     if (w->used.load) __atomic_fetch_add(&used->load, w->used.load, __ATOMIC_RELAXED);
     if (w->used.atomic) __atomic_fetch_add(&used->atomic, w->used.atomic, __ATOMIC_RELAXED);
     w->used = (struct mg_comm_volume){0};
-    gap_runs_close(&w->loads, cta, &w->load_spans);
+    gap_runs_close(&w->loads, cta, (uint32_t)(w->comm->step - w->comm->steps.at), &w->load_spans);
 }
 
 static uint64_t warp_key(const struct mg_comm_access *a)

@@ -17,10 +17,11 @@ struct mg_comm_whole {
     mg_comm_scales scales;
     struct mg_comm_study study; /* of all that */
 };
-/* Zero in front. To be released after an error, too. */
-enum mg_err mg_comm_whole_init(struct mg_comm_whole *w, struct mg_trace_reader *r, uint32_t file,
-                               const struct mg_comm_opts *o, const struct mg_comm_link *link,
-                               struct mg_diag *d) MG_MUST_CHECK;
+/* Zero in front: launches and host events of the trace; then, once other ranks' parts were added, all that follows from
+ * them. To be released after an error, too. */
+enum mg_err mg_comm_whole_feed(struct mg_comm_whole *w, struct mg_trace_reader *r, uint32_t file,
+                               const struct mg_comm_opts *o, struct mg_diag *d) MG_MUST_CHECK;
+void mg_comm_whole_finish(struct mg_comm_whole *w, const struct mg_comm_link *link);
 void mg_comm_whole_release(struct mg_comm_whole *w);
 
 #endif

@@ -45,6 +45,8 @@ struct mg_comm {
     MG_VEC(char *) kernels;
     MG_VEC(struct mg_comm_edge) edges;
     MG_VEC(struct stream_steps) streams;
+    struct gap_spans spans; /* of all launches, kept where there are several ranks */
+    uint32_t n_shares;      /* of memory: workers of all ranks */
     struct mg_map load_gaps, store_gaps;
     struct mg_comm_result result;
     bool finished;
@@ -60,6 +62,8 @@ struct mg_comm {
 
 /* Runs the launch at hand over the worker's pages. */
 void comm_pass(struct comm_worker *w);
+/* Stores of all workers, in the first one's list. */
+struct gap_stores *comm_join_stores(struct mg_comm *c);
 uint32_t comm_entity_of_unit(const struct mg_comm *c, const struct mg_comm_step *s, uint32_t unit);
 const struct mg_comm_step *comm_step_of_unit(const struct mg_comm *c, uint32_t unit);
 

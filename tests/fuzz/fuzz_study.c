@@ -1,11 +1,13 @@
 /* Fuzz target: the bytes are launches and host events for the analysis of communication. Whatever they are, it refuses
- * a launch or takes it; what communicates is a part of what was accessed, and one worker and three find the same. */
+ * a launch or takes it; what communicates is a part of what was accessed, and one
+ * worker, three, and two processes of two find the same. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz.h"
 #include "study/comm.h"
 #include "study/comm_metrics.h"
+#include "study/comm_part.h"
 
 enum { ACCESSES = 24, ADDRESSES = ACCESSES * 32 };
 static const uint64_t base = ((uint64_t)0x7f << 32) - 512; /* around a page's end */
@@ -114,32 +116,53 @@ static void compare(const struct mg_comm_result *a, const struct mg_comm_result 
         if (a->store_gaps.at[i].count != b->store_gaps.at[i].count) abort();
 }
 
+/* What the second rank found, added to the first one's; the same bytes with one changed are refused and change nothing.
+ */
+static void join(struct mg_comm *to, struct mg_comm *from, uint32_t changed)
+{
+    struct mg_buf part = MG_BUF_INIT;
+    mg_comm_part_print(from, &part);
+    part.at[changed % part.n] ^= 1;
+    if (!mg_comm_part_add(to, part.at, part.n, NULL)) abort();
+    part.at[changed % part.n] ^= 1;
+    if (!mg_comm_part_add(to, part.at, changed % part.n, NULL) || mg_comm_part_add(to, part.at, part.n, NULL)) abort();
+    mg_buf_release(&part);
+}
+
+enum { ONE, THREE_WORKERS, RANK_0, RANK_1, ANALYSES };
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct input in = {data, bytes};
     struct mg_comm_access a[ACCESSES];
     uint64_t addresses[ADDRESSES];
-    struct mg_comm_opts o = {.size = sizeof o, .entity = (enum mg_comm_entity)(take_byte(&in) % 5), .workers = 1};
+    struct mg_comm_opts o = {.size = sizeof o, .entity = (enum mg_comm_entity)(take_byte(&in) % 5)};
+    struct mg_comm *c[ANALYSES];
     o.match = take_byte(&in) % 4 ? MG_COMM_BYTE : MG_COMM_START;
     o.keep_addresses = take_byte(&in) & 1;
-    struct mg_comm *one = mg_comm_new(&o), *three;
-    o.workers = 3;
-    three = mg_comm_new(&o);
+    for (uint32_t i = 0; i < ANALYSES; i++) {
+        o.workers = i == ONE ? 1 : i == THREE_WORKERS ? 3 : 2;
+        o.ranks = i >= RANK_0 ? 2 : 1;
+        o.rank = i == RANK_1;
+        c[i] = mg_comm_new(&o);
+    }
     while (in.n) {
         if (take_byte(&in) & 1) {
             uint32_t kind = take_byte(&in);
             uint64_t address = base + take_word(&in) % 1024, n = take_word(&in);
             if (kind & 128) address <<= 24, n <<= 45;
-            host_event(one, kind, address, n);
-            host_event(three, kind, address, n);
+            for (uint32_t i = 0; i < ANALYSES; i++) host_event(c[i], kind, address, n);
             continue;
         }
         struct mg_comm_launch l = make_launch(&in, a, addresses);
-        if (mg_comm_add_launch(one, &l, NULL) != mg_comm_add_launch(three, &l, NULL)) abort();
+        enum mg_err err = mg_comm_add_launch(c[ONE], &l, NULL);
+        for (uint32_t i = 1; i < ANALYSES; i++)
+            if (mg_comm_add_launch(c[i], &l, NULL) != err) abort();
     }
-    check(mg_comm_finish(one));
-    compare(mg_comm_finish(one), mg_comm_finish(three));
-    mg_comm_free(one);
-    mg_comm_free(three);
+    join(c[RANK_0], c[RANK_1], (uint32_t)bytes * 7919);
+    check(mg_comm_finish(c[ONE]));
+    compare(mg_comm_finish(c[ONE]), mg_comm_finish(c[THREE_WORKERS]));
+    compare(mg_comm_finish(c[ONE]), mg_comm_finish(c[RANK_0]));
+    for (uint32_t i = 0; i < ANALYSES; i++) mg_comm_free(c[i]);
     return 0;
 }
