@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/arena.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/vec.h"
@@ -12,7 +13,8 @@
 #include "cli/trace_convert.h"
 #include "cli/trace_damage.h"
 #include "cli/trace_print.h"
-#include "trace/reader.h"
+#include "trace/access.h"
+#include "view/unseen.h"
 
 static const struct mg_opt_page page = {
     "trace", "info|print|verify|convert DIR [OPTIONS]", "show, check and convert the trace files of a profile",
@@ -113,6 +115,69 @@ static int count_kinds(struct mg_trace_reader *r, struct kind_counts *out)
     return status;
 }
 
+/* Instructions of traced kernels whose accesses are not in the trace (MG_ACCESS_UNSEEN), of one file. */
+struct unseen {
+    const char *kernel, *op; /* of the arena */
+};
+struct unseens {
+    struct mg_arena arena;
+    MG_VEC(struct unseen) at;
+};
+
+static const char *text_field(struct unseens *u, const struct mg_trace_record *r, const char *field)
+{
+    uint32_t bytes = 0, ix = mg_trace_field_ix(r->kind, field);
+    const char *text = ix == UINT32_MAX ? NULL : mg_trace_text(r, ix, &bytes);
+    return mg_arena_strndup(&u->arena, text ? text : "", text ? bytes : 0);
+}
+
+static bool is_file(void *user, const struct mg_trace_file *f)
+{
+    return f == user;
+}
+
+static void find_unseen(struct mg_trace_reader *r, const struct mg_trace_file *f, struct unseens *out)
+{
+    struct mg_trace_query q = {.size = sizeof q,
+                               .kinds = "trace.site",
+                               .with_keys = 1u << MG_TRACE_KEY_TIME,
+                               .only = is_file,
+                               .only_user = (void *)(uintptr_t)f};
+    q.keys[MG_TRACE_KEY_TIME - 1] = (struct mg_trace_range){0, UINT64_MAX};
+    struct mg_trace_cursor *c = mg_trace_cursor_open(r, &q);
+    for (const struct mg_trace_record *rec; (rec = mg_trace_next(c));) {
+        bool seen = mg_trace_u64(rec, mg_trace_field_ix(rec->kind, "kind")) != MG_ACCESS_UNSEEN;
+        struct unseen u = {seen ? NULL : text_field(out, rec, "kernel"), seen ? NULL : text_field(out, rec, "op")};
+        for (uint32_t i = 0; i < out->at.n && !seen; i++)
+            seen = !strcmp(out->at.at[i].kernel, u.kernel) && !strcmp(out->at.at[i].op, u.op);
+        if (!seen) *mg_vec_push(&out->at) = u;
+    }
+    mg_trace_cursor_close(c);
+}
+
+static void release_unseen(struct unseens *u)
+{
+    mg_vec_release(&u->at);
+    mg_arena_release(&u->arena);
+}
+
+static void json_unseen(struct mg_json *j, struct mg_trace_reader *r, const struct mg_trace_file *f)
+{
+    struct unseens u = {.arena = MG_ARENA_INIT};
+    find_unseen(r, f, &u);
+    mg_json_key(j, "not_looked_at");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < u.at.n; i++) {
+        mg_json_obj(j);
+        mg_json_key_str(j, "kernel", u.at.at[i].kernel);
+        mg_json_key_str(j, "op", u.at.at[i].op);
+        mg_json_key_str(j, "kind", mg_unseen_kind(u.at.at[i].op));
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+    release_unseen(&u);
+}
+
 static void json_range(struct mg_json *j, const char *key, const struct mg_trace_range *r)
 {
     mg_json_key(j, key);
@@ -141,8 +206,7 @@ static void json_attributes(struct mg_json *j, const struct mg_trace_file *f)
     mg_json_end(j, '}');
 }
 
-static void info_json(const struct mg_trace_reader *r, const struct kind_counts *kinds, bool with_kinds,
-                      struct mg_buf *out)
+static void info_json(struct mg_trace_reader *r, const struct kind_counts *kinds, bool with_kinds, struct mg_buf *out)
 {
     struct mg_json j;
     mg_json_init(&j, out, 2);
@@ -170,6 +234,7 @@ static void info_json(const struct mg_trace_reader *r, const struct kind_counts 
         json_range(&j, "launches", &f->keys[MG_TRACE_KEY_LAUNCH - 1]);
         json_range(&j, "ctas", &f->keys[MG_TRACE_KEY_CTA - 1]);
         json_attributes(&j, f);
+        json_unseen(&j, r, f);
         mg_json_end(&j, '}');
     }
     mg_json_end(&j, ']');
@@ -190,6 +255,17 @@ static void info_json(const struct mg_trace_reader *r, const struct kind_counts 
     if (with_kinds) mg_json_end(&j, ']');
     mg_json_end(&j, '}');
     mg_buf_addc(out, '\n');
+}
+
+static void info_unseen(struct mg_trace_reader *r, const struct mg_trace_file *f, struct mg_buf *out)
+{
+    struct unseens u = {.arena = MG_ARENA_INIT};
+    find_unseen(r, f, &u);
+    for (uint32_t i = 0; i < u.at.n; i++) {
+        const char *kind = mg_unseen_kind(u.at.at[i].op);
+        mg_buf_printf(out, "  not looked at in %s: %s (%s)\n", u.at.at[i].kernel, u.at.at[i].op, kind ? kind : "?");
+    }
+    release_unseen(&u);
 }
 
 static void info_file(const struct mg_trace_file *f, struct mg_buf *out)
@@ -219,7 +295,10 @@ static int run_info(struct mg_trace_reader *r, const struct trace_opts *o)
     struct kind_counts kinds = {0};
     int status = o->kinds ? count_kinds(r, &kinds) : MG_EXIT_OK;
     if (o->json) info_json(r, &kinds, o->kinds, &out);
-    for (uint32_t i = 0; !o->json && i < mg_trace_n_files(r); i++) info_file(mg_trace_file(r, i), &out);
+    for (uint32_t i = 0; !o->json && i < mg_trace_n_files(r); i++) {
+        info_file(mg_trace_file(r, i), &out);
+        info_unseen(r, mg_trace_file(r, i), &out);
+    }
     for (uint32_t i = 0; !o->json && i < kinds.at.n; i++)
         mg_buf_printf(&out, "%-20s version %u %12" PRIu64 " records %14" PRIu64 " bytes\n", kinds.at.at[i].name,
                       kinds.at.at[i].version, kinds.at.at[i].records, kinds.at.at[i].bytes);

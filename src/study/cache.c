@@ -364,7 +364,7 @@ static uint32_t place_of_cta(struct mg_map *places, struct mg_map *sms, uint32_t
 }
 
 static enum mg_err feed_launch(struct mg_cache *c, struct mg_accesses *from, const struct mg_trace_step *s,
-                               struct mg_diag *d)
+                               struct mg_comm_source *source, struct mg_diag *d)
 {
     struct mg_map places = MG_MAP_INIT, sms = MG_MAP_INIT, turns = MG_MAP_INIT;
     const struct mg_trace_access *x;
@@ -373,7 +373,7 @@ static enum mg_err feed_launch(struct mg_cache *c, struct mg_accesses *from, con
     mg_accesses_begin(from, s);
     while (!err && (x = mg_accesses_next(from))) {
         uint64_t warp = x->cta << 6 ^ x->warp, turn = 0;
-        if (x->site->kind == MG_ACCESS_BARRIER || !x->site->bytes || !x->mask) continue;
+        if (mg_comm_note_unseen(source, x) || !x->site->bytes || !x->mask) continue;
         if (x->site->bytes > MOST_ACCESS || c->touches.n > UINT32_MAX - MOST_ACCESS || c->accesses.n > UINT32_MAX - 2)
             err = mg_diag_err(d, MG_ERR_LIMIT, "launch %llu has more accesses than the model takes",
                               (unsigned long long)s->launch);
@@ -419,7 +419,7 @@ enum mg_err mg_cache_feed(struct mg_cache *c, struct mg_trace_reader *r, uint32_
         if (steps[i].kind != MG_STEP_LAUNCH) continue;
         source->launches++;
         if (steps[i].flags & MG_STEP_TRACED)
-            err = feed_launch(c, from, &steps[i], d);
+            err = feed_launch(c, from, &steps[i], source, d);
         else
             source->untraced++;
     }

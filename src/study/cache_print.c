@@ -84,6 +84,7 @@ void mg_cache_print_json(const struct mg_cache_result *r, const struct mg_comm_s
     mg_json_key_u64(j, "untraced", source->untraced);
     mg_json_key_bool(j, "partial", source->is_partial);
     mg_json_key_u64(j, "damaged", source->damaged);
+    mg_comm_print_unseen(source, j);
     mg_json_key(j, "kernels");
     mg_json_arr(j);
     for (uint32_t i = 0; i < r->kernels.n; i++) print_kernel(j, &r->kernels.at[i]);
@@ -195,6 +196,9 @@ void mg_cache_print_text(const struct mg_cache_result *r, const struct mg_comm_s
         mg_buf_printf(out, "warning: %" PRIu64 " of %" PRIu64 " launches ran native and are not in the model\n",
                       source->untraced, source->launches);
     if (source->is_partial) mg_buf_adds(out, "warning: the trace leaves accesses out\n");
+    if (source->unseen)
+        mg_buf_printf(out, "warning: not looked at, run by %" PRIu64 " lanes: %s\n", source->unseen,
+                      source->unseen_ops);
     if (source->damaged)
         mg_buf_printf(out, "warning: %" PRIu64 " damaged pieces of the trace are left out\n", source->damaged);
     mg_buf_adds(out, "\nassumptions\n");

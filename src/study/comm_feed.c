@@ -1,6 +1,8 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "study/comm_appendix.h"
 #include "study/comm_feed.h"
 
@@ -17,6 +19,27 @@ struct feed {
         uint32_t order, phase;
     } * warps; /* of the launch: where each stands */
 };
+
+bool mg_comm_note_unseen(struct mg_comm_source *s, const struct mg_trace_access *x)
+{
+    if (x->site->kind != MG_ACCESS_UNSEEN) return false;
+    const char *op = x->site->op;
+    size_t n = strlen(op), used = strlen(s->unseen_ops);
+    s->unseen += x->n_lanes;
+    for (const char *at = s->unseen_ops; (at = strstr(at, op)); at++)
+        if ((at == s->unseen_ops || at[-1] == ' ') && (!at[n] || at[n] == ',')) return true;
+    if (used + n + 8 < sizeof s->unseen_ops)
+        snprintf(s->unseen_ops + used, sizeof s->unseen_ops - used, "%s%s", used ? ", " : "", op);
+    else if (used < 3 || strcmp(s->unseen_ops + used - 3, "..."))
+        memcpy(s->unseen_ops + used, ", ...", 6);
+    return true;
+}
+
+void mg_comm_print_unseen(const struct mg_comm_source *s, struct mg_json *j)
+{
+    mg_json_key_u64(j, "unseen", s->unseen);
+    mg_json_key_str(j, "unseen_ops", s->unseen_ops);
+}
 
 static int32_t stride_of(const uint64_t *address, uint32_t n)
 {
@@ -86,7 +109,7 @@ static enum mg_err feed_launch(struct feed *f, const struct mg_trace_step *s, st
                                (unsigned long long)s->launch, (unsigned long long)x->cta, (unsigned long)x->warp);
         }
         struct warp_at *w = &f->warps[x->cta * warps + x->warp];
-        if (x->site->kind > MG_ACCESS_BARRIER) continue; /* blocks */
+        if (mg_comm_note_unseen(f->source, x) || x->site->kind > MG_ACCESS_BARRIER) continue; /* blocks */
         if (x->site->kind == MG_ACCESS_BARRIER)
             w->phase++;
         else

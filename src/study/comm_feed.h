@@ -11,8 +11,14 @@ struct mg_comm_source {          /* what the trace is of, and what it lacks */
     uint64_t array_copies;       /* with an array on a side */
     uint64_t host_bytes;         /* mapped or managed memory: the host may write it unseen */
     uint64_t damaged;
-    bool is_partial; /* accesses were dropped or left out */
+    bool is_partial;      /* accesses were dropped or left out */
+    uint64_t unseen;      /* lanes that ran instructions which reach global memory where nobody looks: textures ... */
+    char unseen_ops[240]; /* which: ", " between them, ", ..." where there are more */
 };
+/* Is it an access of such an instruction? Counted then. */
+bool mg_comm_note_unseen(struct mg_comm_source *s, const struct mg_trace_access *x);
+struct mg_json;
+void mg_comm_print_unseen(const struct mg_comm_source *s, struct mg_json *j); /* members of an open object */
 /* The file's launches and host events, in their order. */
 enum mg_err mg_comm_feed(struct mg_trace_reader *r, uint32_t file, struct mg_comm *c, struct mg_comm_source *out,
                          struct mg_diag *d) MG_MUST_CHECK;

@@ -435,6 +435,7 @@ static void print_source(struct mg_json *j, const struct mg_comm_source *s)
     mg_json_key_u64(j, "host_memory_bytes", s->host_bytes);
     mg_json_key_u64(j, "damaged", s->damaged);
     mg_json_key_bool(j, "partial", s->is_partial);
+    mg_comm_print_unseen(s, j);
     mg_json_end(j, '}');
 }
 

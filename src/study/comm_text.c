@@ -165,6 +165,9 @@ static void print_warnings(struct mg_buf *out, const struct mg_comm_study *s)
     if (s->source->is_partial) mg_buf_adds(out, "  warning: the trace leaves accesses out: all numbers are too low\n");
     if (s->source->graph_copies)
         mg_buf_printf(out, "  warning: %" PRIu64 " copies inside graphs are not known\n", s->source->graph_copies);
+    if (s->source->unseen)
+        mg_buf_printf(out, "  warning: not looked at, run by %" PRIu64 " lanes: %s\n", s->source->unseen,
+                      s->source->unseen_ops);
     if (s->source->damaged)
         mg_buf_printf(out, "  warning: %" PRIu64 " damaged pieces of the trace are left out\n", s->source->damaged);
 }

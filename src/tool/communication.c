@@ -74,6 +74,7 @@ static void note_sums(struct mg_table *t, const struct mg_jval *trace, const str
         {"array_copies", "copies of arrays are not looked at"},
         {"host_memory_bytes", "bytes of memory that the host may write unseen"},
         {"damaged", "damaged pieces of the trace are left out"},
+        {"unseen", "lanes ran instructions that are not looked at"},
     };
     if (mg_jval_is_number(transfers)) mg_table_note(t, "%.0f transfers", mg_jval_number(transfers));
     if (mg_jval_u64(ambiguous, "bytes"))

@@ -69,6 +69,7 @@ enum mg_access_kind { /* ORDER ACCESS_KINDS */
                       MG_ACCESS_BARRIER /* no address */,
                       MG_ACCESS_BLOCK /* with instructions=on: a basic block begins, no address */,
                       MG_ACCESS_INSTRUCTION /* of a block's list */,
+                      MG_ACCESS_UNSEEN /* reaches global memory, nobody looks where: textures, tensor copies ... */,
                       MG_ACCESS_KIND_COUNT
 };
 struct mg_access_site { /* an instruction; owner: the handle */

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "trace/access.h"
 
-static const char *const kinds[] = {"load", "store", "atomic", "barrier", "block", "instruction"};
+static const char *const kinds[] = {"load", "store", "atomic", "barrier", "block", "instruction", "unseen"};
 _Static_assert(MG_COUNT_OF(kinds) == MG_ACCESS_KIND_COUNT, "ORDER ACCESS_KINDS");
 
 void mg_trace_access_print(const struct mg_trace_access *x, uint32_t pid, struct mg_buf *out)

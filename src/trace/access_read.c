@@ -173,7 +173,7 @@ static void add_site(struct mg_accesses *a, const struct mg_trace_record *r)
     const bool listed = kind == MG_ACCESS_INSTRUCTION;
     uint64_t number = number_of(r, listed ? "instruction" : "number"), bytes = number_of(r, "bytes");
     if (number > (listed ? MOST_INSTRUCTIONS : MG_PACK_MOST_SITES) || bytes > MOST_SITES_BYTES ||
-        kind >= MG_ACCESS_KIND_COUNT) {
+        kind >= MG_ACCESS_KIND_COUNT || (kind > MG_ACCESS_ATOMIC && bytes)) {
         note_damage(a, 1, "an instruction that is none");
         return;
     }

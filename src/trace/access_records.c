@@ -1,8 +1,8 @@
 #include "trace/access_records.h"
 
 #define STEP_KINDS   "launch|alloc|free|copy|memset"
-#define ACCESS_KINDS "load|store|atomic|barrier|block|instruction"
-_Static_assert(MG_STEP_KIND_COUNT == 5 && MG_ACCESS_KIND_COUNT == 6, "ORDER STEP_KINDS, ACCESS_KINDS");
+#define ACCESS_KINDS "load|store|atomic|barrier|block|instruction|unseen"
+_Static_assert(MG_STEP_KIND_COUNT == 5 && MG_ACCESS_KIND_COUNT == 7, "ORDER STEP_KINDS, ACCESS_KINDS");
 
 /* In the order of the structures' members. Only what is not of accesses has a time: chunks with steps and sites are
  * found by that in the index. */

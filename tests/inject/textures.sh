@@ -105,6 +105,34 @@ r = json.load(open('out.json'))['coverage']
 assert r['launches'] == 8 and r['instrumented'] == 8 and not r['native'], r
 P
 [ $? = 0 ] || exit 1
+# Tool trace has a record for each warp that runs one, without addresses; as many lanes as the block counts say.
+"$MARGAY" run -q --device emu -t trace -t communication -t cache -t blocks -o traced -- ./textures kernels.ptx > out || { cat out; exit 1; }
+"$MARGAY" report traced --json > out.json
+"$MARGAY" trace info traced --json > info.json
+"$MARGAY" trace print traced --json > print.json
+"$MARGAY" study communication traced > study.text
+python3 - <<'P'
+import json
+tools = json.load(open('out.json'))['tools']
+lanes = {}
+for l in open('print.json'):
+    f = json.loads(l)['fields']
+    if f.get('access') == 'unseen':
+        assert f['bytes'] == 0 and f['addresses'] == []
+        lanes[f['op']] = lanes.get(f['op'], 0) + bin(f['mask']).count('1')
+want = {}
+for x in tools['trace']['not_looked_at']: want[x['op']] = want.get(x['op'], 0) + x['executions']
+assert lanes == want and len(want) >= 4 and all(want.values()), (lanes, want)
+n = sum(want.values())
+assert sum(l['unseen'] for l in tools['trace']['launches']) == n
+assert tools['communication']['trace']['unseen'] == tools['cache']['unseen'] == n
+ops = set(tools['cache']['unseen_ops'].split(', '))
+assert ops == set(want), ops
+info = json.load(open('info.json'))['files'][0]['not_looked_at']
+assert {x['op'] for x in info} == set(want) and {x['kind'] for x in info} == {'texture read', 'surface access'}
+P
+[ $? = 0 ] || exit 1
+grep -q 'not looked at, run by' study.text || { cat study.text; exit 1; }
 # a surface store outside with .trap is stopped and named
 sed 's/shl.b32 %r2, %r2, 2;/shl.b32 %r2, %r2, 3;/' kernels.ptx > outside.ptx
 "$MARGAY" run --device emu -o outside -- ./textures outside.ptx > out 2>&1 && exit 1

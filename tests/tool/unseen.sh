@@ -48,6 +48,15 @@ for t in memory:counted memory,level=bytes:counted bounds:no values:no latency:n
     "$MARGAY" report p > text 2>&1 && grep -q 'not looked at in mixed: .*2 ldmatrix.*(matrix load.*tex.2d.*(texture read.*' text || { echo "FAIL $t: the report says nothing of textures"; cat text; failed=1; }
     "$MARGAY" report p --json | python3 look.py $tool ${t#*:} || { echo "FAIL $t --json"; failed=1; }
 done
+# The trace names them itself: those that reach global memory where it does not look. Bulk copies it looks at.
+sed 's/    cp.async.bulk.commit_group;/    cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%d1, {%r1}], [tile];\n&/' unseen.ptx > tensor.ptx
+"$MARGAY" run -q --device emu -t trace -o t -- ./ptxrun load=tensor.ptx mixed:2,1,1:32,1,1:0 > out 2> err || { echo 'FAIL trace'; cat out err; failed=1; }
+"$MARGAY" trace info t --json | python3 -c '
+import json, sys
+f, = json.load(sys.stdin)["files"]
+have = sorted((x["op"].split(".")[0], x["kind"]) for x in f["not_looked_at"])
+assert have == [("cp", "bulk copy"), ("suld", "surface access"), ("tex", "texture read")] and "tensor" in str(f["not_looked_at"]), have' || { echo 'FAIL trace info --json'; failed=1; }
+"$MARGAY" trace info t | grep -q 'not looked at in mixed: tex.2d' || { echo 'FAIL trace info'; failed=1; }
 "$MARGAY" run -q --device emu -t memory -o plain -- "$EX/saxpy" > out 2> err && "$MARGAY" report plain --json | python3 -c 'import json,sys; assert json.load(sys.stdin)["tools"]["memory"]["not_looked_at"] == []' ||
     { echo 'FAIL a kernel without such instructions'; failed=1; }
 exit $failed

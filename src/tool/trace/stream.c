@@ -183,6 +183,7 @@ static void end_pack(struct mg_trace_conf *c, struct mg_trace_part *p)
         s->records += p->sums.records;
         s->received_lanes += p->sums.received_lanes;
         s->barriers += p->sums.barriers;
+        s->unseen += p->sums.unseen;
         s->blocks += p->sums.blocks;
         s->instructions += p->sums.instructions;
         s->address_sum += p->sums.address_sum;
@@ -294,10 +295,18 @@ static void keep(void *user, const struct mg_record *r)
     count(p, r, 0, 0, 0);
     p->head.accesses++;
     const struct mg_trace_place *place = p->place;
-    bool block = r->site < place->n_sites && kind_of(&place->sites[r->site]) == MG_ACCESS_BLOCK;
-    p->sums.barriers += !block;
-    p->sums.blocks += block;
-    if (block && place->counts) p->sums.instructions += (uint64_t)r->n_lanes * place->counts[r->site];
+    if (r->site >= place->n_sites) return;
+    switch (kind_of(&place->sites[r->site])) {
+    case MG_ACCESS_BLOCK:
+        p->sums.blocks++;
+        if (place->counts) p->sums.instructions += (uint64_t)r->n_lanes * place->counts[r->site];
+        break;
+    case MG_ACCESS_UNSEEN:
+        p->sums.unseen += r->n_lanes;
+        break;
+    default:
+        p->sums.barriers++;
+    }
 }
 
 /* A pack of the record's launch with room for one access more; false: its kernel is not known. */
@@ -337,6 +346,7 @@ static void write_launches(const struct mg_trace_conf *c, struct mg_json *j)
         mg_json_key_u64_if(j, "lanes", !s->incomplete, s->lanes);
         mg_json_key_u64(j, "received_lanes", s->received_lanes);
         mg_json_key_u64(j, "barriers", s->barriers);
+        mg_json_key_u64(j, "unseen", s->unseen);
         mg_json_key_u64_if(j, "blocks", c->limits.instructions, s->blocks);
         mg_json_key_u64_if(j, "instructions", c->limits.instructions, s->instructions);
         mg_json_key_u64(j, "bytes", s->bytes);

@@ -15,6 +15,7 @@
 #include "tool/tool.h"
 #include "tool/trace/trace.h"
 #include "view/kit.h"
+#include "view/unseen.h"
 
 static const struct mg_tool_opt trace_opts[] = {
     {"barriers", "on", "a record for each barrier that a warp comes to"},
@@ -240,12 +241,13 @@ static void record_bulk(const struct mg_trace_limits *o, struct mg_patch *p, con
     mg_code_pop_guard(at);
 }
 
-static void record_barrier(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i,
-                           uint32_t number, uint32_t site)
+/* What has no address: a barrier, or an instruction that nobody looks into. */
+static void record_once(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i,
+                        uint32_t number, uint32_t site, enum mg_access_kind kind)
 {
     bool negated;
     const mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
-    mg_patch_site(p, MG_SITE_INST, i->node, 0, 0, MG_MERGE_SUM, MG_ACCESS_BARRIER | number << MG_TRACE_NOTE_SHIFT);
+    mg_patch_site(p, MG_SITE_INST, i->node, 0, 0, MG_MERGE_SUM, kind | number << MG_TRACE_NOTE_SHIFT);
     struct mg_code_at *at = mg_at_before(p, i->node);
     mg_code_push_guard(at, guard, negated);
     uint32_t n = select_lanes(at, o, 0);
@@ -253,6 +255,31 @@ static void record_barrier(const struct mg_trace_limits *o, struct mg_patch *p, 
     mg_channel_once(at, site, NULL, 0);
     for (; n; n--) mg_code_pop_guard(at);
     mg_code_pop_guard(at);
+}
+
+/* Does the instruction reach global memory at places that only the hardware, or nobody here, works out: textures,
+ * surfaces, tensor copies, matrices, multicast? */
+static bool is_unseen(const struct mg_module *m, mg_id node)
+{
+    const struct mg_form *f = mg_node_form(m, &m->nodes.at[node]);
+    const char *text = mg_name(m, f->text);
+    if (!mg_unseen_kind(text)) return false;
+    switch (f->op) {
+    case MG_OP_ldmatrix: /* of shared memory alone */
+    case MG_OP_stmatrix:
+    case MG_OP_wgmma:
+    case MG_OP_tcgen05:
+    case MG_OP_mbarrier:
+    case MG_OP_st:
+        return false;
+    case MG_OP_wmma:
+    case MG_OP_tensormap:
+        return !strstr(text, ".shared");
+    case MG_OP_cp:
+        return strstr(text, ".global") != NULL;
+    default:
+        return true;
+    }
 }
 
 static void record_block(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i,
@@ -297,10 +324,13 @@ static enum mg_err trace_instrument(const void *conf, struct mg_patch *p, struct
         if (!is_of_lines(o, p, &insts[i])) continue;
         if (o->instructions && (!i || insts[i].id != insts[i - 1].id)) record_block(o, p, &insts[i], i, site++);
         if (mg_node_form(m, &m->nodes.at[insts[i].node])->op_flags & MG_OPF_BARRIER) {
-            if (o->barriers) record_barrier(o, p, &insts[i], i, site++);
+            if (o->barriers) record_once(o, p, &insts[i], i, site++, MG_ACCESS_BARRIER);
             continue;
         }
-        if (is_bulk(m, insts[i].node, &b)) record_bulk(o, p, &insts[i], i, site++, &b);
+        if (is_bulk(m, insts[i].node, &b))
+            record_bulk(o, p, &insts[i], i, site++, &b);
+        else if (is_unseen(m, insts[i].node))
+            record_once(o, p, &insts[i], i, site++, MG_ACCESS_UNSEEN);
         if (!mg_patch_access(p, &insts[i], &a)) continue;
         unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node)
                                                    : MG_SPACE_BIT(a.space);

@@ -23,7 +23,7 @@ struct mg_trace_limits { /* what is selected: all of it has to hold */
 };
 struct mg_trace_sums { /* of a launch */
     uint64_t launch, replays, incomplete /* of these: a fault ended them, and what they counted is not all */, records,
-        lanes, received_lanes, barriers, blocks, instructions, bytes, address_sum, counted_sum;
+        lanes, received_lanes, barriers, unseen, blocks, instructions, bytes, address_sum, counted_sum;
 };
 struct mg_trace_conf {
     struct mg_trace_limits limits;
