@@ -88,6 +88,7 @@ static enum mg_err run_tools(const struct mg_module *m, mg_id kernel, const stru
     unsigned flags = o->sm ? MG_TWIN_CONSTANTS | MG_TWIN_ADDRESSES : 0;
     for (uint32_t i = 0; i < tools->n; i++) flags = mg_tool_twin_flags(tools->uses[i].tool, flags); /* as a run does */
     enum mg_err err = mg_twin_new_as(m, kernel, flags, &t, d);
+    if (!err) t->m->marked = !o->sm;
     if (!err) err = mg_tools_instrument(tools->uses, tools->n, sites, t, &opts, &layout, d);
     if (!err) err = mg_module_verify(t->m, d); /* all of it, as a run does */
     if (!err) {

@@ -60,6 +60,12 @@ mg_id mg_emit_linear(struct mg_emit *x, enum mg_sreg id, enum mg_sreg extent)
     return l;
 }
 
+void mg_emit_count(struct mg_emit *x, uint64_t cell, struct mg_opnd n, bool per_warp)
+{
+    mg_twin_has_cells(x->t);
+    EMIT(per_warp ? "count_warps" : "count_threads", mg_o_imm((int64_t)cell), n);
+}
+
 mg_id mg_block_head(const struct mg_module *m, const struct mg_block *k)
 {
     mg_id at = k->first;

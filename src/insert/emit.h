@@ -30,6 +30,11 @@ void mg_emit_guard_by(struct mg_emit *x, mg_id guard, bool guard_not, mg_id p);
 /* The thread's linear id within its CTA, or the CTA's within the grid, as a new 64-bit register. */
 mg_id mg_emit_linear(struct mg_emit *x, enum mg_sreg id, enum mg_sreg extent);
 
+/* What the code counts, for devices that take probes by what they mean (mg_module.marked): n, a number or a register of
+ * 64 bits, goes to a cell for every lane here that has the guard, or, per warp, once for all of them, from the lowest.
+ */
+void mg_emit_count(struct mg_emit *x, uint64_t cell, struct mg_opnd n, bool per_warp);
+
 /* In front of the block's first instruction, and of the pragmas that belong to it. */
 mg_id mg_block_head(const struct mg_module *m, const struct mg_block *k);
 /* The function with a body that this node calls by name, or 0. */

@@ -33,6 +33,7 @@ static const uint16_t op_flag_bits[MG_OP_COUNT] = {
 #define N               MG_OPF_NO_DST
 #define F               MG_OPF_FLOAT
 #define T               MG_OPF_TWO_DST
+#define O               MG_OPF_OURS
 #define OP(name, flags) [MG_OP_##name] = (flags),
 #include "isa/ops.def"
 #undef OP

@@ -29,6 +29,7 @@ enum mg_op_flags {
     MG_OPF_NO_DST = 64,     /* first operand is a source (st, red, bar, bra, ...) */
     MG_OPF_FLOAT = 128,     /* computes floating point for some types */
     MG_OPF_TWO_DST = 256,   /* may have a second destination: d|p */
+    MG_OPF_OURS = 512,      /* no PTX: stands in a pragma of a marked text */
 };
 
 enum mg_type {

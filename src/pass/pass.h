@@ -101,6 +101,7 @@ struct mg_twin {
     uint32_t most_registers; /* with which as many of that launch's CTAs fit at once as natively; 0: not known */
     bool must_fit;           /* it may need that */
     mg_id ctx_param;         /* var: hidden parameter of the kernel */
+    bool has_cells;          /* its text says where the launch's cells are: mg_twin_has_cells */
     uint32_t ctx_offset;     /* its byte offset in the parameter block */
     struct mg_twin_symbol *symbols;
     uint32_t n_symbols;
@@ -155,6 +156,9 @@ void mg_twin_inline(struct mg_twin *t);
 /* Makes the body that reads constants from the parameter, beside that which reads them in memory (pass/twin_const.c).
  */
 void mg_twin_split_constants(struct mg_twin *t);
+/* Tells the device where cell 0 of each launch is, once: right behind the context block. For devices that take probes
+ * by what they mean (docs/counters.md, "What probes mean"). */
+void mg_twin_has_cells(struct mg_twin *t);
 void mg_twin_free(struct mg_twin *t);
 
 #endif

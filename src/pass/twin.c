@@ -244,6 +244,13 @@ static enum mg_err build(struct mg_twin_build *b)
     return MG_ERR_OK;
 }
 
+void mg_twin_has_cells(struct mg_twin *t)
+{
+    if (!t->has_cells)
+        MG_INSERT(t->m, t->kernel, t->entry_at[0], "cells", mg_o_addr_var(t->ctx_param, 0), mg_o_imm(MG_CTX_BYTES));
+    t->has_cells = true;
+}
+
 bool mg_kernel_launches(const struct mg_module *m, mg_id kernel)
 {
     struct mg_callgraph *g = mg_callgraph_new(m, kernel);

@@ -89,6 +89,16 @@ static mg_id place(const struct mg_code_at *at)
     return at->kind == MG_AT_BEFORE ? in_front_of(m, to) : to;
 }
 
+static void link_node(struct mg_patch *p, mg_id func, mg_id to, mg_id node)
+{
+    struct mg_module *m = p->all->m;
+    if (m->nodes.at[node].kind == MG_NODE_inst && mg_node_form(m, &m->nodes.at[node])->op_flags & MG_OPF_OURS) {
+        m->opnds.at[m->nodes.at[node].opnd].val += p->region->at;
+        mg_twin_has_cells(p->all->twin);
+    }
+    mg_node_insert_before(m, func, to, node);
+}
+
 static void link_spot(struct mg_code_at *at, struct mg_sums *sums)
 {
     struct mg_patches *s = at->p->all;
@@ -98,7 +108,7 @@ static void link_spot(struct mg_code_at *at, struct mg_sums *sums)
     for (uint32_t i = 0; i < at->items.n; i++) {
         const struct mg_code_item *it = &at->items.at[i];
         if (it->node)
-            mg_node_insert_before(s->m, func, to, it->node);
+            link_node(at->p, func, to, it->node);
         else
             mg_sums_add(sums, to, it);
     }

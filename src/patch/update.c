@@ -151,11 +151,6 @@ static void update(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge
         MG_CODE(at, red_form(rule), to, w);
         return;
     }
-    /* Software devices take what all lanes add as one number: they are told what each thread adds, nothing more. */
-    if (spread == MG_TIMES && rule == MG_MERGE_SUM && v.kind == MG_OPND_imm && !at->p->all->o->reduce) {
-        MG_CODE(at, red_form(rule), to, wide(at, v));
-        return;
-    }
     mg_id lead = mg_value_leader(at);
     struct mg_opnd w;
     if (spread == MG_EACH) {
@@ -205,8 +200,19 @@ static enum mg_merge rule_of(struct mg_code_at *at, uint32_t cell)
     return MG_MERGE_SUM;
 }
 
+/* For devices that take probes by what they mean; where the region begins is added when it is known (link.c). */
+static void count(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, bool per_warp)
+{
+    struct mg_opnd w = wide(at, v);
+    MG_CODE(at, per_warp ? "count_warps" : "count_threads", I(cell), w);
+}
+
 void mg_cell_update(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, enum mg_spread spread)
 {
+    if (mg_at_module(at)->marked && rule_of(at, cell) == MG_MERGE_SUM) {
+        if (!is_zero(v)) count(at, cell, v, spread == MG_ONCE);
+        return;
+    }
     update(at, mg_value_base(at), 8 * (int64_t)cell, rule_of(at, cell), v, spread);
 }
 
@@ -287,6 +293,10 @@ void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v)
         return;
     }
     if (is_zero(v)) return;
+    if (mg_at_module(at)->marked && at->p->sums.at[sum] != UINT32_MAX) {
+        count(at, at->p->sums.at[sum], v, false);
+        return;
+    }
     struct mg_opnd w = wide(at, v);
     *mg_vec_push(&at->items) = (struct mg_code_item){.guard = g->pred, .guard_not = g->is_not, .sum = sum, .v = w};
 }

@@ -252,8 +252,7 @@ mg_id mg_value_leader(struct mg_code_at *at)
     if (r) return r;
     mg_id lt = mg_value_lt(at), mask = mg_value_active(at), below = mg_code_temp(at, MG_TYPE_b32);
     r = mg_code_temp(at, MG_TYPE_pred);
-    MG_PURE(at, "and.b32", R(below), R(lt),
-            R(mask)); /* in this order: decode_probe.c takes the other one for a pattern that drops the mask */
+    MG_PURE(at, "and.b32", R(below), R(lt), R(mask));
     if (g->pred)
         MG_PURE(at, "setp.eq.and.u32", R(r), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
     else

@@ -43,8 +43,33 @@ bool mg_ptx_loc(struct parser *p, mg_id *loc)
     return true;
 }
 
+/* What inserted code counts, as one instruction between the quotes. */
+static bool ours(struct parser *p, uint32_t line)
+{
+    mg_id guard = 0;
+    unsigned flags = MG_NF_PROBE;
+    if (take(p, '@')) {
+        unsigned is_not;
+        if (!mg_ptx_guard(p, &guard, &is_not)) return false;
+        flags |= is_not;
+    }
+    size_t len;
+    const char *s = mg_ptx_ident(p, &len);
+    if (!len) return mg_ptx_fail(p, NULL, "expected an operation");
+    p->ours = true;
+    bool ok = mg_ptx_inst(p, s, len, guard, flags, line);
+    p->ours = false;
+    return ok && mg_ptx_expect(p, '"', "the operation") && mg_ptx_expect(p, ';', ".pragma");
+}
+
 static bool pragma(struct parser *p, uint32_t line)
 {
+    static const char begin[] = "\"margay ";
+    skip_space(p);
+    if (p->m->marked && !strncmp(p->at, begin, sizeof begin - 1)) {
+        p->at += sizeof begin - 1;
+        return ours(p, line);
+    }
     do {
         mg_str s;
         if (!mg_ptx_string(p, &s)) return false;

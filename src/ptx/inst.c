@@ -407,6 +407,8 @@ bool mg_ptx_inst(struct parser *p, const char *op, size_t len, mg_id guard, unsi
     p->n_pending = 0;
     mg_id form = read_form(p, op);
     p->form = p->m->forms.at[form];
+    if ((p->form.op_flags & MG_OPF_OURS) != (p->ours ? MG_OPF_OURS : 0))
+        return mg_ptx_fail(p, NULL, "'%.*s' is no instruction here", (int)(len < 40 ? len : 40), op);
     if (p->form.unknown && !p->form.op && *p->at == '=')
         return mg_ptx_fail(p, NULL, "expected an instruction, found '%.*s'", (int)(len < 40 ? len : 40), op);
     skip_space(p);

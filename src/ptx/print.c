@@ -535,6 +535,12 @@ static void put_node(struct out *o, const struct mg_node *n)
     switch ((enum mg_node_kind)n->kind) {
     case MG_NODE_inst:
         putch(o, '\t');
+        if (m->forms.at[n->ref].op_flags & MG_OPF_OURS) {
+            puts_(o, MG_PTX_OURS);
+            put_inst(o, n);
+            puts_(o, "\";");
+            break;
+        }
         put_inst(o, n);
         put_mark(o, n);
         break;

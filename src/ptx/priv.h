@@ -88,6 +88,7 @@ struct parser {
     struct mg_form form; /* of the instruction being read */
     uint64_t reg_budget; /* registers that may still be declared */
     bool seen_version, seen_target;
+    bool ours;      /* within a pragma of ours: MG_PTX_OURS */
     void *c_locale; /* locale_t, made when the first decimal float is read */
 };
 

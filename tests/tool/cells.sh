@@ -27,6 +27,18 @@ P
 done
 "$MARGAY" ptx instrument -t "$PWD/cells.so" "$ROOT/tests/exec/saxpy.ptx" > emu.ptx
 "$MARGAY" ptx instrument -t "$PWD/cells.so" --sm 90 "$ROOT/tests/exec/saxpy.ptx" > gpu.ptx
-# three blocks: two additions of every thread each, unguarded, with their constants; one of the lowest lane
-[ "$(grep -cE '^\s*red\.global\.add\.u64 \[[^]]*\], (1|3);' emu.ptx)" = 6 ] && [ "$(grep -cE '^\s*@\S+ red\.global\.add\.u64 ' emu.ptx)" = 3 ]
-! grep -q 'popc' emu.ptx && grep -q 'popc' gpu.ptx
+# three blocks: two additions of every thread each and one of every warp, said as such; on a GPU code that asks for lanes
+[ "$(grep -cE '^\s*\.pragma "margay count_threads [0-9]+, (1|3);";' emu.ptx)" = 6 ]
+[ "$(grep -cE '^\s*\.pragma "margay count_warps [0-9]+, 1;";' emu.ptx)" = 3 ]
+! grep -qE 'popc|activemask|red\.global' emu.ptx && grep -q 'popc' gpu.ptx && ! grep -q margay gpu.ptx
+# compiled: as of `blocks`, nothing is left to the emulator and no lane keeps a count of its own
+[ -e "$B/lib/margay/libmargay-cpu.so" ] || exit 0
+for tool in none blocks cells.so; do
+    mkdir $tool.ll
+    [ $tool = cells.so ] && tool=$PWD/cells.so
+    MARGAY_CPU_STORE=off MARGAY_CPU_TIER=sync MARGAY_CPU_DUMP=$PWD/${tool##*/}.ll \
+        "$MARGAY" run -q --device cpu -t "$tool" -o out.${tool##*/} -- "$EX/divergent" 2000 > said
+    grep -hE 'call void %|<32 x i64>' ${tool##*/}.ll/*.1.ll ${tool##*/}.ll/*.w1.ll | sed 's/[%@][0-9A-Za-z._]*//g; s/, ![a-z.]* ![0-9]*//g' > ${tool##*/}.ops || true
+done
+cmp none.ops blocks.ops && cmp blocks.ops cells.so.ops
+grep -q 'llvm.ctpop' cells.so.ll/*.1.ll && ! grep -q 'llvm.ctpop' none.ll/*.1.ll # that is how it counts

@@ -52,6 +52,7 @@ static struct mg_twin *instrument(struct run *r, const struct mg_tool_use *uses,
     r->sites = mg_sites_new(r->m, k);
     bool ok = !mg_twin_new(r->m, k, &t, &d);
     if (ok) t->registers = r->registers;
+    if (ok) t->m->marked = !r->reduce;
     ok = ok && !mg_tools_instrument(uses, n, r->sites, t, &o, &r->layout, &d);
     if (!ok) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_STATE));
     mg_diag_release(&d);

@@ -293,6 +293,49 @@ MG_TEST(ptx_marks_of_inserted_code_survive_printing)
     mg_module_free(again);
 }
 
+/* What inserted code counts stands in pragmas of such texts, and nowhere else. */
+MG_TEST(ptx_what_inserted_code_counts_survives_printing)
+{
+    static const char body[] =
+        HEAD ".entry k(.param .u64 c) { .reg .b64 d; .reg .pred p;\n.pragma \"margay cells [c], 128;\";\n"
+             ".pragma \"margay @!p count_warps 7, d;\";\n.pragma \"margay count_threads 9, 3;\";\nret;\n}\n";
+    static const char *const bad[] = {"count_threads 1, 2;",
+                                      ".pragma \"margay add.u64 d, d, 1;\";",
+                                      ".pragma \"margay count_warps 1, 2\";",
+                                      ".pragma \"margay count_warps 1, 2;",
+                                      ".pragma \"margay @ count_warps 1, 2;\";",
+                                      ".pragma \"margay \";"};
+    char text[400];
+    snprintf(text, sizeof text, "%s%s", MG_PTX_MARKED, body);
+    struct mg_module *plain = parse_as(body, __LINE__), *m = parse_as(text, __LINE__), *again;
+    mg_id func = mg_module_find_func(m, "k"), node = m->funcs.at[func].first_node;
+    MG_CHECK_EQ(plain->funcs.at[mg_module_find_func(plain, "k")].n_insts, 1);
+    MG_CHECK_EQ(m->funcs.at[func].n_insts, 4);
+    while (mg_node_form(m, &m->nodes.at[node])->op != MG_OP_count_warps || m->nodes.at[node].kind != MG_NODE_inst)
+        node = m->nodes.at[node].next;
+    MG_CHECK_EQ(m->nodes.at[node].flags, MG_NF_PROBE | MG_NF_GUARD_NOT);
+    MG_CHECK(m->nodes.at[node].guard != 0);
+    struct mg_buf b = MG_BUF_INIT, c = MG_BUF_INIT;
+    mg_ptx_print(m, &b);
+    MG_CHECK(strstr(
+        b.at, "\t.pragma \"margay @!p count_warps 7, d;\";\n\t.pragma \"margay count_threads 9, 3;\";\n\tret;\n"));
+    again = parse_as(b.at, __LINE__);
+    mg_ptx_print(again, &c);
+    MG_CHECK_STR(b.at, c.at);
+    for (unsigned i = 0; i < MG_COUNT_OF(bad); i++) {
+        struct mg_module *none = NULL;
+        struct mg_diag d = MG_DIAG_INIT;
+        snprintf(text, sizeof text, MG_PTX_MARKED HEAD ".entry k() { .reg .b64 d;\n%s\nret;\n}\n", bad[i]);
+        MG_CHECK(mg_ptx_parse(text, strlen(text), "bad.ptx", &none, &d) != MG_ERR_OK && !none);
+        mg_diag_release(&d);
+    }
+    mg_buf_release(&b);
+    mg_buf_release(&c);
+    mg_module_free(plain);
+    mg_module_free(m);
+    mg_module_free(again);
+}
+
 MG_TEST(ptx_numbers_of_registers_may_have_leading_zeros)
 {
     PRINTS("mov.u32 %r01, %r007;", "mov.u32 %r1, %r7;");

@@ -96,6 +96,7 @@ enum { OUT_WORDS = 4096 };
 static char *preset(char *text);
 
 static unsigned twin_flags; /* enum mg_twin_flags */
+static bool lowered;        /* counts are code, as on a GPU, not what the code says that it counts */
 static bool slim;           /* with what a GPU's twin has done to it after all tools */
 
 static bool instrument(struct run *r, const char *kernel, const char *args, struct mg_counter_layout *layout,
@@ -106,8 +107,10 @@ static bool instrument(struct run *r, const char *kernel, const char *args, stru
     void *conf = NULL;
     mg_id k = mg_module_find_func(r->m, kernel);
     r->sites = mg_sites_new(r->m, k);
-    bool ok = !mg_twin_new_as(r->m, k, twin_flags, twin, &d) && !tool->configure(args, &conf, &d) &&
-              !mg_count_insert(tool->counts(conf), r->sites, *twin, layout, NULL, &d);
+    bool ok = !mg_twin_new_as(r->m, k, twin_flags, twin, &d);
+    if (ok) (*twin)->m->marked = !lowered;
+    ok = ok && !tool->configure(args, &conf, &d) &&
+         !mg_count_insert(tool->counts(conf), r->sites, *twin, layout, NULL, &d);
     if (ok && slim) {
         mg_twin_drop_contexts(*twin);
         mg_twin_inline(*twin);
@@ -480,14 +483,20 @@ MG_TEST(tool_blocks_schemes)
         {deep, "deep", 1, 33, 0},
     };
     for (unsigned i = 0; i < MG_COUNT_OF(cases); i++)
-        for (unsigned k = 0; k < MG_COUNT_OF(schemes); k++) {
+        for (unsigned k = 0; k < MG_COUNT_OF(schemes) + 2; k++) {
             struct run r;
             char what[120];
-            snprintf(what, sizeof what, "%s, %s", cases[i].name, schemes[k]);
-            if (run_both(&r, cases[i].text, "k", cases[i].grid, cases[i].block, cases[i].n, schemes[k]))
+            lowered = k >= MG_COUNT_OF(schemes);
+            const char *args = !lowered                    ? schemes[k]
+                               : k == MG_COUNT_OF(schemes) ? "counters=class"
+                                                           : "counters=class,warps=off";
+            snprintf(what, sizeof what, "%s, %s%s", cases[i].name, args, lowered ? ", lowered" : "");
+            if (run_both(&r, cases[i].text, "k", cases[i].grid, cases[i].block, cases[i].n, args))
                 check_witness(&r, what);
+            if (k == 0 || lowered) MG_CHECK_EQ(strstr(r.text, "count_threads") != NULL, !lowered);
             release(&r);
         }
+    lowered = false;
 }
 
 /* Lanes that pass a bounds check count nothing: the way out is counted, in a block of its own. */

@@ -75,8 +75,9 @@ static bool instrument(struct ran *r, const char *args, const char *ptx, const s
     if (ok) {
         struct mg_tool_use use = {r->tool, r->conf};
         r->sites = mg_sites_new(r->m, mg_module_find_func(r->m, "k"));
-        ok = !mg_twin_new(r->m, mg_module_find_func(r->m, "k"), t, &d) &&
-             !mg_tools_instrument(&use, 1, r->sites, *t, &o, &r->layout, &d);
+        ok = !mg_twin_new(r->m, mg_module_find_func(r->m, "k"), t, &d);
+        if (ok) (*t)->m->marked = !s->sm;
+        ok = ok && !mg_tools_instrument(&use, 1, r->sites, *t, &o, &r->layout, &d);
         ok = ok && !r->layout.regions[0].reason;
     }
     if (!ok)

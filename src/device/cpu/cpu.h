@@ -8,7 +8,7 @@
  *   shape.c    which registers are equal in all lanes or grow by a constant from lane to lane
  *   serial.c   loops that lanes go through one after the other
  *   region.c   what code for whole CTAs needs: its regions, which registers are the CTA's
- *   tally.c    what probes count, told from how often such code passes operations
+ *   tally.c    what inserted code counts, told from how often compiled code passes it
  *   enter.c    warps go from the emulator into compiled code and back
  *   plugin/    libmargay-cpu.so: struct cpu_func to machine code through LLVM's C interface
  *
@@ -49,7 +49,6 @@ struct cpu_reg {
     uint8_t known;   /* CPU_REG_PLAIN whose only definition is mov of `value` */
     bool cta;        /* linear, and the CTA's: what it is in warp 0 plus step * the warp's number */
     int64_t step;
-    bool sum;   /* of probes: code for whole CTAs tells what it is for by tallies and has no such register (tally.c) */
     bool fixed; /* its value in warp 0 is known: base, in lanes 0 and 16 */
     uint64_t base[2];
     uint64_t value; /* CPU_REG_CONST, known */
@@ -76,8 +75,7 @@ enum cpu_kind {
     CPU_ATOM, /* of 32 bits in shared memory, of 32 and 64 in global; sub: enum emu_atom */
     CPU_CVTA, /* of shared memory; mode 1: .to */
     CPU_ACTIVEMASK,
-    CPU_LEADER,
-    CPU_CLEAR, /* of probes: the registers are in list */
+    CPU_COUNT, /* of inserted code: counts; s[0]: a register is added */
     CPU_FENCE,
 };
 
@@ -92,11 +90,11 @@ struct cpu_inst { /* one emu_op; registers are numbers into regs plus one, 0: no
     uint32_t d, d2, s[4], guard;
     int64_t off;
     uint8_t base_w, base_none, space;
-    uint8_t waits;  /* CPU_ATOM: a loop with it may wait for others */
-    bool probe;     /* inserted: may reach Margay's memory */
-    uint8_t known;  /* CPU_CALL: s and guard are read, d and d2 written, nothing else */
-    uint32_t *offs; /* CPU_CALL that adds a list of probes' registers to memory at s[0]: where each goes; n_list is 0
-                       for one alone */
+    uint8_t waits;                  /* CPU_ATOM: a loop with it may wait for others */
+    bool probe;                     /* inserted: may reach Margay's memory */
+    uint8_t known;                  /* CPU_CALL: s and guard are read, d and d2 written, nothing else */
+    const struct emu_count *counts; /* CPU_COUNT */
+    uint32_t n_counts;
     uint32_t *list;
     uint32_t n_list; /* vector elements; or all registers a CPU_CALL may name */
     uint32_t cache;
@@ -131,7 +129,7 @@ struct cpu_serial {
     uint64_t
         *stops; /* blocks where lanes come out, and heads inside, where they stop when they have gone round for long */
     uint64_t *in, *out; /* registers that a lane begins with, and brings to a stop */
-    bool leaders;       /* CPU_LEADER inside */
+    bool tells_rounds;  /* CPU_COUNT of warps inside: which rounds lanes are in */
     uint64_t *always;   /* blocks that a lane passes in every round, the one in which it comes out included (none where
                            not all rounds begin at head) */
     struct cpu_lane_access *accesses;
@@ -151,44 +149,14 @@ struct cpu_lane_access {
 };
 #define CPU_STOP(block, barrier) (2 * (block) + 2 + (barrier)) /* number of a stop; 0: none */
 
-/* What probes add to memory, and where it is told from (tally.c). */
-enum cpu_tally_kind {
-    CPU_TALLY_LANES, /* lanes that pass */
-    CPU_TALLY_ONCE,  /* times that lanes of a warp pass together */
-    CPU_TALLY_FIRST, /* lane 0 passes */
-    CPU_TALLY_UNDER, /* lanes that pass and have the predicate reg */
-    CPU_TALLY_VALUE, /* what reg holds */
-};
-struct cpu_tally {
-    uint32_t at; /* operation */
-    uint8_t kind;
-    uint32_t reg;
-    uint32_t site;      /* LANES, ONCE, FIRST */
-    uint32_t count;     /* place in the array of counts: UNDER; VALUE: 8 parts */
-    uint32_t base, off; /* where it goes */
-    uint64_t times;
-};
-#define CPU_SITE_WORDS                                                                                                 \
-    4 /* in the array of counts: passes by all lanes of a warp; lanes, times, lanes 0 of other passes */
+/* A CPU_COUNT, and its words in the array of counts: passes by all lanes of a warp; lanes, times of other passes; or
+ * parts of a register's sum. */
+enum { CPU_SITE_WORDS = 3, CPU_VALUE_WORDS = 8 };
 struct cpu_site {
     uint32_t at, block, count;
-    uint8_t wants /* by kind */;
-    bool guarded; /* all passes count as others */
+    bool lanes, times; /* what is asked for */
+    bool guarded;      /* rounds do not tell: under a guard, or a value */
 };
-#define CPU_MAX_BASES 6
-struct cpu_base {
-    uint32_t param;
-    bool load;
-    uint64_t word, add;
-    uint32_t lo, hi;
-}; /* the parameter, or what lies `word` behind it; plus add. lo, hi: offsets that are added to */
-
-enum { CPU_REFILL_ZERO, CPU_REFILL_LANE_0, CPU_REFILL_BASE };
-struct cpu_refill {
-    uint32_t reg;
-    uint8_t kind;
-    uint32_t base;
-}; /* what a register without code has elsewhere */
 
 struct cpu_regions { /* region.c: of whole-CTA code */
     bool wanted;     /* there is to be such code; what follows is only known then */
@@ -204,16 +172,10 @@ struct cpu_regions { /* region.c: of whole-CTA code */
     bool own_sregs;     /* needs special registers that compiled code does not know itself */
 };
 
-struct cpu_tallies { /* tally.c: nothing where n is 0 */
-    struct cpu_tally *list;
-    uint32_t n;         /* in the order of operations */
-    uint32_t *first_at; /* by operation: 1 + its first */
+struct cpu_tallies { /* tally.c */
     struct cpu_site *sites;
-    uint32_t n_sites;
-    struct cpu_base bases[CPU_MAX_BASES];
-    uint32_t n_bases;
-    struct cpu_refill *refills;
-    uint32_t n_refills; /* the registers with `sum` */
+    uint32_t n;        /* in the order of operations */
+    uint32_t *site_at; /* by operation: 1 + its site; NULL: there are none */
     uint32_t n_counts;
 };
 
@@ -286,7 +248,7 @@ struct cpu_call {
     uint32_t block;                     /* out: the block it is in */
     struct cpu_warp warps[EMU_MAX_WARPS];
 };
-typedef uint32_t (*cpu_code_fn)(struct cpu_call *c, uint64_t *counts); /* counts: of whole CTAs (tally.c) */
+typedef uint32_t (*cpu_code_fn)(struct cpu_call *c, uint64_t *counts); /* counts: tally.c */
 
 struct cpu_host { /* what compiled code calls */
     void (*sync)(const struct emu_op *op, char *regs, uint32_t mask);
@@ -295,7 +257,7 @@ struct cpu_host { /* what compiled code calls */
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
 #define CPU_PLUGIN_VERSION                                                                                             \
-    ((uint32_t)(8 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                     \
+    ((uint32_t)(9 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                     \
                 sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
 #define CPU_SYMBOL "mg_warps"                       /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
@@ -334,7 +296,8 @@ void cpu_each_def(const struct cpu_func *f, const struct cpu_inst *in, void (*fn
                   void *user);
 bool cpu_defines(const struct cpu_func *f, const struct cpu_inst *in, uint32_t reg); /* numbers plus one */
 bool cpu_constant_of(const struct cpu_func *f, uint32_t reg,
-                     int64_t *out); /* number plus one; the constant it always holds */
+                     int64_t *out);               /* number plus one; the constant it always holds */
+bool cpu_counts_warps(const struct cpu_inst *in); /* is it a CPU_COUNT that does? */
 /* flow.c */
 bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes);
 void cpu_find_fronts(struct cpu_func *f);
@@ -357,10 +320,8 @@ void cpu_find_lane_ahead(struct cpu_func *f, struct cpu_serial *s);
 void cpu_find_regions(struct cpu_func *f);
 /* tally.c */
 void cpu_find_tallies(struct cpu_func *f);
-bool cpu_tally_bases(const struct cpu_func *f, const char *params, uint64_t base[CPU_MAX_BASES]);
-void cpu_tally_leave(const struct cpu_func *f, struct cpu_call *call, const uint64_t base[CPU_MAX_BASES],
-                     uint64_t *counts);
-void cpu_tally_flush(const struct cpu_func *f, const uint64_t base[CPU_MAX_BASES], uint64_t *counts);
+void cpu_tally_leave(const struct cpu_func *f, const struct cpu_call *call, uint64_t *counts);
+void cpu_tally_flush(const struct cpu_func *f, const uint64_t *counts, struct emu_worker *wk);
 /* shape.c */
 void cpu_find_shapes(struct cpu_func *f);
 /* What arithmetic makes of sources that are equal in all, or grow by a constant (of lanes, of warps: whoever asks). */

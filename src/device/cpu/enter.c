@@ -47,10 +47,10 @@ struct own {
     struct cpu_call call;
     const struct emu_cta *for_cta; /* whose places the call holds */
     uint64_t (*linear)[2];
-    uint32_t cap;                   /* linear registers of each warp; twice more for those of the CTA */
-    uint32_t *masks, n_masks;       /* and its pending lanes, by block */
-    const struct cpu_func *tallied; /* of which counts are kept, and where they go in the end (tally.c) */
-    uint64_t *counts, base[CPU_MAX_BASES];
+    uint32_t cap;             /* linear registers of each warp; twice more for those of the CTA */
+    uint32_t *masks, n_masks; /* and its pending lanes, by block */
+    const struct cpu_set *set;
+    uint64_t **counts; /* by unit: what inserted code has counted (tally.c); NULL: nothing yet */
 };
 
 static struct own *own_of(struct emu_worker *wk)
@@ -65,7 +65,19 @@ static struct own *own_of(struct emu_worker *wk)
     o->call.nctaid[1] = g->y;
     o->call.nctaid[2] = g->z;
     o->call.ranges = wk->ranges;
+    o->set = wk->l->compiled;
+    o->counts = calloc(o->set->n_units, sizeof *o->counts);
     return o;
+}
+
+/* Room for what the unit counts; false: there is none. */
+static bool can_count(struct own *o, const struct cpu_unit *u, uint64_t **counts)
+{
+    uint64_t **own = o->counts ? &o->counts[u - o->set->units] : NULL;
+    size_t bytes = (u->f->tally.n_counts * sizeof **own + 63) / 64 * 64;
+    if (own && !*own && bytes && (*own = aligned_alloc(64, bytes))) memset(*own, 0, bytes);
+    *counts = own ? *own : NULL;
+    return *counts || !bytes;
 }
 
 static bool make_room(struct own *o, const struct cpu_func *f, uint32_t warps)
@@ -206,7 +218,10 @@ static bool enter(struct emu_warp *w, struct emu_set *s, bool *again)
     if (!ix || !f->blocks[ix - 1].entry || (w->suspect && !f->suspects)) return false;
     struct own *own = own_of(wk);
     struct cpu_call *c = own ? &own->call : NULL;
-    if (!c || !make_room(own, f, 1) || !take_pending(w, s, f, &f->blocks[ix - 1], own->masks)) return false;
+    uint64_t *counts;
+    if (!c || !can_count(own, u, &counts) || !make_room(own, f, 1) ||
+        !take_pending(w, s, f, &f->blocks[ix - 1], own->masks))
+        return false;
     const struct emu_cta *cta = w->cta;
     struct cpu_warp *me = &c->warps[w->ix];
     *me = (struct cpu_warp){frame, own->linear, own->masks, ix - 1, s->mask, w->live, 0, w->pauses, w->budget};
@@ -223,7 +238,7 @@ static bool enter(struct emu_warp *w, struct emu_set *s, bool *again)
         give_pending(w, frame, s->turn, f, f->blocks[ix - 1].front, own->masks);
         return false;
     }
-    uint32_t how = code(c, NULL);
+    uint32_t how = code(c, counts);
     w->budget = me->budget;
     uint32_t gone = w->live & ~me->live;
     if (how == CPU_AT) {
@@ -295,12 +310,12 @@ static void begin_warps(struct emu_cta *c, const struct cpu_func *f, struct cpu_
 
 /* Goes on warp by warp from warp `first` of this round. */
 static int run_rounds(struct emu_cta *c, const struct cpu_func *f, cpu_code_fn code, struct cpu_call *call,
-                      uint32_t first)
+                      uint64_t *counts, uint32_t first)
 {
     uint32_t n = c->n_warps;
     for (;;) {
         call->warp = first;
-        if (first < n && code(call, NULL) == CPU_AT)
+        if (first < n && code(call, counts) == CPU_AT)
             return hand_over(c, c->linear, f, call, call->warp) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
         uint32_t ready = n, alive = n;
         for (uint32_t k = n; k-- > 0;) {
@@ -338,9 +353,8 @@ static void fill_constants(const struct cpu_func *f, const struct cpu_start *s, 
 
 /* Whole-CTA code has returned in the middle of one: what it kept for all warps becomes each one's. Warp call->own
  * wrote its state itself, but not where it stopped when it stands inside. */
-static void spread(struct emu_cta *c, const struct cpu_func *f, struct own *o, bool inside)
+static void spread(struct emu_cta *c, const struct cpu_func *f, struct cpu_call *call, uint64_t *counts, bool inside)
 {
-    struct cpu_call *call = &o->call;
     uint32_t own = call->own, next = call->common / 2 - 1;
     bool barrier = call->common & 1, first = call->start == f->entry;
     if (inside) {
@@ -370,7 +384,7 @@ static void spread(struct emu_cta *c, const struct cpu_func *f, struct own *o, b
                     call->uniform[came][reg->linear - 1][h] + (uint64_t)(reg->step * (int64_t)k);
         }
     }
-    cpu_tally_leave(f, call, o->base, o->counts);
+    cpu_tally_leave(f, call, counts);
 }
 
 static void place(struct emu_cta *c, uint64_t linear, struct cpu_call *call)
@@ -384,41 +398,28 @@ static void place(struct emu_cta *c, uint64_t linear, struct cpu_call *call)
 }
 
 /* Whole-CTA code for CTAs *at .. end - 1. */
-static int run_whole(struct emu_cta *c, const struct cpu_unit *u, cpu_code_fn whole, struct own *own, uint64_t *at,
-                     uint64_t end)
+static int run_whole(struct emu_cta *c, const struct cpu_unit *u, cpu_code_fn whole, struct cpu_call *call,
+                     uint64_t *counts, uint64_t *at, uint64_t end)
 {
     const struct cpu_func *f = u->f;
-    struct cpu_call *call = &own->call;
     while (*at < end) {
         place(c, *at, call);
         begin_warps(c, f, call);
         call->number = *at;
         call->number_end = f->region.own_sregs || f->suspects ? *at + 1 : end;
-        uint32_t how = whole(call, own->counts);
+        uint32_t how = whole(call, counts);
         *at = call->number;
         if (how == CPU_DONE) continue;
         c->linear = *at;
-        spread(c, f, own, how == CPU_AT);
+        spread(c, f, call, counts, how == CPU_AT);
         if (how == CPU_AT) return hand_over(c, *at, f, call, call->warp) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
         cpu_code_fn code = atomic_load_explicit(&u->code, memory_order_acquire);
         if (!code) return hand_over(c, *at, f, call, c->n_warps) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
-        int r = run_rounds(c, f, code, call, call->warp);
+        int r = run_rounds(c, f, code, call, counts, call->warp);
         if (r != EMU_CTA_RAN) return r;
         ++*at;
     }
     return EMU_CTA_RAN;
-}
-
-/* Room for what probes count; false: what they would add to is not there. */
-static bool can_count(struct own *o, const struct cpu_func *f, const struct emu_launch *l)
-{
-    if (!f->tally.n || o->tallied == f) return true;
-    if (!cpu_tally_bases(f, l->params, o->base)) return false;
-    size_t bytes = (f->tally.n_counts * sizeof *o->counts + 63) / 64 * 64;
-    if (!(o->counts = aligned_alloc(64, bytes))) return false;
-    memset(o->counts, 0, bytes);
-    o->tallied = f;
-    return true;
 }
 
 static int run_ctas(struct emu_cta *c, uint64_t *at, uint64_t end)
@@ -431,7 +432,9 @@ static int run_ctas(struct emu_cta *c, uint64_t *at, uint64_t end)
     bool can = (code || whole) && u->fn == c->code->entry && c->n_peers == 1 && !c->code->alloca_bytes &&
                (!l->deadline_ns || mg_now_ns() < l->deadline_ns);
     struct own *o = can ? own_of(wk) : NULL;
-    if (!o || !make_room(o, u->f, c->n_warps) || (l->l->cancel && *l->l->cancel)) return EMU_CTA_NOT;
+    uint64_t *counts;
+    if (!o || !can_count(o, u, &counts) || !make_room(o, u->f, c->n_warps) || (l->l->cancel && *l->l->cancel))
+        return EMU_CTA_NOT;
     const struct cpu_func *f = u->f;
     struct cpu_call *call = &o->call;
     uint32_t n = c->n_warps;
@@ -452,12 +455,12 @@ static int run_ctas(struct emu_cta *c, uint64_t *at, uint64_t end)
         call->place = c->id;
         places(call, c->warps[0].root);
     }
-    if (whole && can_count(o, f, l)) return run_whole(c, u, whole, o, at, end);
+    if (whole) return run_whole(c, u, whole, call, counts, at, end);
     if (!code) return EMU_CTA_NOT;
     for (; *at < end; ++*at) {
         place(c, *at, call);
         begin_warps(c, f, call);
-        int how = run_rounds(c, f, code, call, 0);
+        int how = run_rounds(c, f, code, call, counts, 0);
         if (how != EMU_CTA_RAN) return how;
         if (l->l->cancel && *l->l->cancel && *at + 1 < end) {
             ++*at;
@@ -470,7 +473,10 @@ static int run_ctas(struct emu_cta *c, uint64_t *at, uint64_t end)
 void cpu_enter_free(struct emu_worker *wk)
 {
     struct own *o = wk->compiled;
-    if (o && o->tallied) cpu_tally_flush(o->tallied, o->base, o->counts);
+    for (uint32_t k = 0; o && o->counts && k < o->set->n_units; k++) {
+        if (o->counts[k]) cpu_tally_flush(o->set->units[k].f, o->counts[k], wk);
+        free(o->counts[k]);
+    }
     if (o) {
         free(o->counts);
         free(o->linear);

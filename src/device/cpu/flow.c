@@ -426,26 +426,18 @@ void cpu_find_dirty(struct cpu_func *f)
 #define MAX_LIVE 1500 /* sum over the blocks of the registers live there; MARGAY_CPU_LIVE, for tests */
 
 /* A value that lives across a block is a phi at every join and a load or store at every way in and out; of
- * large functions, counters of instrumented ones above all, that is more than all the rest, and LLVM takes
+ * large functions that is more than all the rest, and LLVM takes
  * minutes. So there the longest-lived registers stay where they are between visits. */
 void cpu_find_settled(struct cpu_func *f)
 {
     uint32_t *live = mg_arena_array(&f->arena, uint32_t, f->n_regs + 1),
              *of = mg_arena_array(&f->arena, uint32_t, f->n_blocks + 1), cut;
     const char *wish = mg_env(MG_ENV_CPU_LIVE);
-    bool *counts = mg_arena_array(&f->arena, bool, f->n_regs + 1);
-    uint64_t sum = 0, merges = 0, all = 0, most = wish ? strtoul(wish, NULL, 10) : MAX_LIVE;
+    uint64_t sum = 0, merges = 0, most = wish ? strtoul(wish, NULL, 10) : MAX_LIVE;
     for (uint32_t b = 0; b < f->n_blocks; b++)
         for (uint32_t r = 0; r < f->n_regs; r++)
             live[r] += mg_has(f->blocks[b].live, r) || mg_has(f->blocks[b].keep, r);
-    for (uint32_t r = 0; r < f->n_regs; r++) all += live[r];
-    for (uint32_t i = 0; i < f->n_insts && all > most;
-         i++) { /* counters first: they are seldom touched, and code for whole CTAs has its own */
-        const struct cpu_inst *in = &f->insts[i];
-        for (uint32_t k = 0; in->offs && k < MG_MAX(in->n_list, 1); k++)
-            counts[(in->n_list ? in->list[k] : in->s[1]) - 1] = true;
-    }
-    for (uint32_t r = 0; r < f->n_regs; r++) of[counts[r] ? 0 : live[r]]++;
+    for (uint32_t r = 0; r < f->n_regs; r++) of[live[r]]++;
     for (cut = 0; cut <= f->n_blocks; cut++) {
         sum += (uint64_t)of[cut] * cut;
         if (sum > most) break;
@@ -453,6 +445,6 @@ void cpu_find_settled(struct cpu_func *f)
     for (uint32_t b = 0; b < f->n_blocks; b++) merges += f->blocks[b].merges;
     f->region.masks_settled = merges * f->n_blocks > most;
     for (uint32_t r = 0; r < f->n_regs; r++)
-        f->regs[r].settled = (counts[r] || (live[r] >= cut && cut <= f->n_blocks)) &&
-                             f->regs[r].kind == CPU_REG_PLAIN && f->regs[r].cls != EMU_Q;
+        f->regs[r].settled =
+            live[r] >= cut && cut <= f->n_blocks && f->regs[r].kind == CPU_REG_PLAIN && f->regs[r].cls != EMU_Q;
 }

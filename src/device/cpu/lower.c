@@ -323,16 +323,11 @@ static void lower_unpack(const struct lowering *l)
     l->in->s[0] = reg(l, l->op->a.s[0]);
 }
 
-static void lower_leader(const struct lowering *l)
+static void lower_count(const struct lowering *l)
 {
-    lower_unary(l);
-    l->in->d2 = reg(l, l->op->a.d2);
-}
-
-static void lower_clear_run(const struct lowering *l)
-{
-    l->in->list = mg_arena_array(&l->f->arena, uint32_t, l->op->a.imm);
-    for (uint32_t k = 0; k < l->op->a.imm; k++) l->in->list[l->in->n_list++] = reg(l, l->op->a.d + k * 256);
+    l->in->counts = l->op->ext;
+    l->in->n_counts = l->op->a.imm;
+    l->in->s[0] = reg(l, l->op->a.s[0]);
 }
 
 static enum emu_where where_of(unsigned opcode)
@@ -415,30 +410,7 @@ static void lower_atomic(const struct lowering *l)
 
 static void lower_red_add(const struct lowering *l)
 {
-    const struct emu_op *op = l->op;
-    struct cpu_inst *in = l->in;
-    if (op->vec > 1) return;
-    call_atomic(l);
-    if (op->opcode != EMU_OP_red_add_d || op->off < 0 || op->off > INT32_MAX || !in->s[0] || !in->s[1] || !op->probe)
-        return;
-    in->offs = mg_arena_array(&l->f->arena, uint32_t, 1);
-    in->offs[0] = (uint32_t)op->off;
-    in->cache = op->cache;
-}
-
-static void lower_red_run(const struct lowering *l)
-{
-    const struct emu_red *list = l->op->ext;
-    struct cpu_inst *in = l->in;
-    in->known = 1;
-    in->s[0] = reg(l, l->op->a.s[0]);
-    in->list = mg_arena_array(&l->f->arena, uint32_t, l->op->a.imm);
-    in->offs = mg_arena_array(&l->f->arena, uint32_t, l->op->a.imm);
-    for (uint32_t k = 0; k < l->op->a.imm; k++) {
-        in->offs[in->n_list] = list[k].off;
-        in->list[in->n_list++] = reg(l, list[k].from);
-    }
-    in->cache = l->op->cache;
+    if (l->op->vec <= 1) call_atomic(l);
 }
 
 static const struct {
@@ -497,7 +469,6 @@ static bool call_may_wait(const struct emu_op *op)
     case EMU_OP_red_add:
     case EMU_OP_red_add_w:
     case EMU_OP_red_add_d:
-    case EMU_OP_red_run:
         return op->flags & EMU_OF_SYNC;
     default:
         return op->flags & EMU_OF_SYNC || (op->flags & EMU_OF_READS && op->flags & EMU_OF_WRITES);
@@ -596,6 +567,7 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
     cpu_find_shapes(f); /* fronts and liveness with it: they depend on one another */
     cpu_find_dirty(f);
     cpu_find_regions(f);
+    cpu_find_tallies(f);
     return f;
 }
 

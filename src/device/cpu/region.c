@@ -177,7 +177,6 @@ static struct value result_of(const struct find *z, const struct cpu_inst *in)
         return mg_affine_is_uniform(a.of) && mg_affine_is_uniform(b) ? a : own;
     }
     case CPU_PARAM:
-    case CPU_CLEAR:
         return cta(0);
     default:
         return own;
@@ -497,7 +496,6 @@ void cpu_find_regions(struct cpu_func *f)
     find_constants(f);
     find_always(f);
     f->region.wanted &= f->region.n_ops <= WHOLE_MAX_OPS && f->region.n_ops <= 4 * f->n_insts;
-    if (f->region.wanted) cpu_find_tallies(f);
     free(z.v);
     free(z.tainted);
     free(z.post);

@@ -46,8 +46,8 @@ static bool has_code(const struct cpu_inst *in)
     case CPU_PARAM:
     case CPU_CVTA:
         return true;
-    case CPU_LEADER:
-        return !in->guard;
+    case CPU_COUNT:
+        return !in->s[0] && !(in->guard && cpu_counts_warps(in));
     case CPU_CTL:
         return in->ctl == EMU_CTL_NEXT || in->ctl == EMU_CTL_LOOP || (in->ctl == EMU_CTL_BRA && !in->sub);
     default:
@@ -59,7 +59,7 @@ static bool has_code(const struct cpu_inst *in)
 static bool sees_sets(const struct cpu_func *f)
 {
     for (uint32_t i = 0; i < f->n_insts; i++)
-        if (f->insts[i].kind == CPU_LEADER || f->insts[i].kind == CPU_ACTIVEMASK) return true;
+        if (cpu_counts_warps(&f->insts[i]) || f->insts[i].kind == CPU_ACTIVEMASK) return true;
     return false;
 }
 
@@ -117,7 +117,7 @@ static bool suits(const struct cpu_func *f, const uint64_t *set)
             if (!has_code(in)) return false;
             ops++;
             if (in->kind != CPU_LOAD && in->kind != CPU_STORE)
-                alu += in->kind != CPU_NOP && in->kind != CPU_CTL && in->kind != CPU_LEADER;
+                alu += in->kind != CPU_NOP && in->kind != CPU_CTL && in->kind != CPU_COUNT;
             else if (in->s[0] && f->regs[in->s[0] - 1].shape.varying)
                 apart++;
         }
@@ -161,7 +161,7 @@ static void describe(struct cpu_func *f, struct cpu_serial *s)
         if (f->succ.to[e] <= b || !mg_has(s->blocks, f->succ.to[e])) mg_put(s->stops, f->succ.to[e]);
         for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
             accesses += f->insts[i].kind == CPU_LOAD || f->insts[i].kind == CPU_STORE;
-            s->leaders |= f->insts[i].kind == CPU_LEADER;
+            s->tells_rounds |= cpu_counts_warps(&f->insts[i]);
             cpu_each_use(f, &f->insts[i], note_use, s->in);
             cpu_each_def(f, &f->insts[i], note_def, (uint64_t *[]){s->out, s->in});
         }

@@ -200,7 +200,6 @@ static struct value result(struct shapes *z, const struct cpu_inst *in, uint32_t
         return is_flat(a) && is_flat(b) ? linear(0, a.halves || b.halves) : vary;
     case CPU_PARAM:
     case CPU_ACTIVEMASK:
-    case CPU_CLEAR:
         return linear(0, false);
     case CPU_CVTA:
         a = get(z, in->s[0]);

@@ -34,9 +34,11 @@ static bool find_path(const struct cpu_func *f, bool whole, const char *maker, b
     mg_sha256_add(&s, f->regs, f->n_regs * sizeof *f->regs);
     for (uint32_t i = 0; i < f->n_insts; i++) {
         struct cpu_inst in = f->insts[i];
-        in.list = in.offs = NULL;
+        in.list = NULL;
+        in.counts = NULL;
         mg_sha256_add(&s, &in, sizeof in);
-        if (f->insts[i].offs) mg_sha256_add(&s, f->insts[i].offs, MG_MAX(in.n_list, 1) * sizeof *f->insts[i].offs);
+        for (uint32_t k = 0; k < in.n_counts; k++)
+            mg_sha256_add(&s, &f->insts[i].counts[k].warps, sizeof f->insts[i].counts[k].warps);
         if (in.n_list) mg_sha256_add(&s, f->insts[i].list, in.n_list * sizeof *f->insts[i].list);
     }
     for (uint32_t i = 0; i < f->n_blocks; i++) {

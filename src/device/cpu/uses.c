@@ -1,6 +1,13 @@
 /* What an instruction reads and writes; shared by the analyses and the plugin. */
 #include "device/cpu/cpu.h"
 
+bool cpu_counts_warps(const struct cpu_inst *in)
+{
+    bool warps = false;
+    for (uint32_t k = 0; k < in->n_counts; k++) warps |= in->counts[k].warps;
+    return warps;
+}
+
 uint32_t cpu_reg_at(const struct cpu_func *f, uint32_t off)
 {
     uint32_t lo = 0, hi = f->n_regs;
@@ -26,9 +33,6 @@ void cpu_each_use(const struct cpu_func *f, const struct cpu_inst *in, void (*fn
     case CPU_CTL:
         for (uint32_t k = 0; k < in->n_list; k++)
             if (in->list[k]) fn(user, in->list[k] - 1);
-        break;
-    case CPU_LEADER: /* adds to both */
-        if (in->d2) fn(user, in->d2 - 1);
         break;
     default:
         break;
@@ -58,14 +62,8 @@ void cpu_each_def(const struct cpu_func *f, const struct cpu_inst *in, void (*fn
         break;
     case CPU_LOAD:
     case CPU_PARAM:
-    case CPU_CLEAR:
         for (uint32_t k = 0; k < in->n_list; k++)
             if (in->list[k]) fn(user, in->list[k] - 1, must);
-        break;
-    case CPU_LEADER:
-        if (in->d) fn(user, in->d - 1, must);
-        if (in->d2) fn(user, in->d2 - 1, false);
-        if (in->s[0]) fn(user, in->s[0] - 1, false);
         break;
     default:
         if (in->d) fn(user, in->d - 1, must);

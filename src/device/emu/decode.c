@@ -513,7 +513,7 @@ static void decode_blocks(struct decoder *d)
             if (d->m->nodes.at[id].kind == MG_NODE_inst) {
                 d->node = id;
                 uint32_t named = d->named.n;
-                mg_id last = dec_probe(d, id, b->last);
+                mg_id last = dec_count(d, id, b->last);
                 if (last)
                     id = last;
                 else {

@@ -73,9 +73,14 @@ void dec_cluster_address(struct decoder *d, struct emu_op *proto, const struct m
 bool dec_matrix(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n);
 /* decode_fuse.c: mul and add/sub as one fma, where ptxas makes them one. */
 void dec_find_fusions(struct decoder *d);
-bool dec_fused(struct decoder *d, mg_id node);              /* emits it; false: not one of those */
-mg_id dec_probe(struct decoder *d, mg_id node, mg_id last); /* decode_probe.c */
-bool dec_is_probe(const struct decoder *d, mg_id node);     /* inserted: MG_NF_PROBE */
+bool dec_fused(struct decoder *d, mg_id node); /* emits it; false: not one of those */
+/* decode_count.c */
+mg_id dec_count(struct decoder *d, mg_id node, mg_id last);
+void dec_cells(struct decoder *d, const struct mg_opnd *o, uint32_t n);
+static inline bool dec_is_probe(const struct decoder *d, mg_id node) /* inserted */
+{
+    return d->m->nodes.at[node].flags & MG_NF_PROBE;
+}
 void dec_call(struct decoder *d, const struct mg_opnd *o, uint32_t n);
 struct emu_func *dec_callee(struct decoder *d, mg_id func);
 

@@ -485,6 +485,9 @@ void dec_instruction(struct decoder *d, mg_id node)
     case MG_OP_stackrestore:
         stack(d, form, o, n->n_opnds);
         break;
+    case MG_OP_cells:
+        dec_cells(d, o, n->n_opnds);
+        break;
     case MG_OP_nanosleep:
         dec_emit_inst(d, EMU_OP_nanosleep, EMU_CTL_NONE);
         break;

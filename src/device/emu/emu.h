@@ -165,10 +165,12 @@ static inline uint64_t emu_own_shared_at(uint64_t shared_bytes)
     return (shared_bytes + 63) & ~63ull;
 }
 
-struct emu_red {
-    mg_id node;
-    uint32_t from, off;
-}; /* one of a run of red.add: value's register, offset */
+#define EMU_MAX_CELLS (1u << 24)
+struct emu_count {        /* one of a run of additions to cells */
+    uint32_t cell, warps; /* warps: once for all lanes that are here together, not for each */
+    uint32_t from;        /* what is added: a register's value, 0: n */
+    uint64_t n;
+};
 struct emu_const {
     uint32_t off;
     uint8_t cls;
@@ -233,6 +235,9 @@ struct emu_code { /* a kernel ready to run */
     uint32_t static_shared, shared_align, own_shared;
     uint32_t local_bytes;  /* per thread */
     uint32_t alloca_bytes; /* of these, at the end: what alloca hands out, from the top down */
+    bool has_cells;
+    uint32_t cells_param, n_cells; /* of the launch: cell 0 lies cells_off behind what this parameter holds */
+    uint64_t cells_off;
     uint32_t n_caches;
     uint32_t next_cache; /* once ready: where functions that indirect calls bring in go on; 0 before */
     bool recursive, indirect, allocates;
@@ -409,13 +414,14 @@ struct emu_worker { /* one thread working on one launch */
     struct emu_range *ranges;
     uint32_t n_ranges;
     uint64_t warp_insts, thread_insts;
-    uint64_t *count_threads, *count_warps; /* witness, indexed by site */
-    struct emu_cta *cta;                   /* running */
-    struct emu_cta *idle;                  /* for reuse */
-    bool rotated;                          /* a turn ended while other sets of the warp were ready */
-    struct emu_room *room;                 /* memory kept for the next launch */
-    void *compiled;                        /* the compiler's own */
-    struct emu_findings *found;            /* --check */
+    uint64_t *cells; /* what inserted code has counted */
+    uint32_t n_cells;
+    struct emu_cta *cta;        /* running */
+    struct emu_cta *idle;       /* for reuse */
+    bool rotated;               /* a turn ended while other sets of the warp were ready */
+    struct emu_room *room;      /* memory kept for the next launch */
+    void *compiled;             /* the compiler's own */
+    struct emu_findings *found; /* --check */
     struct mg_map kept; /* --check: bytes of shared and local memory (their shadow) -> origin of what was stored there
                            undefined */
     struct mg_map origins,

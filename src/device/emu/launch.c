@@ -6,6 +6,7 @@
  * A cooperative grid therefore runs with every CTA resumable; an ordinary one starts further CTAs
  * only when nothing else moves, or when they come before the one that waits (share.h).
  */
+#include "device/emu/cells.h"
 #include "device/emu/check.h"
 #include "device/emu/defined.h"
 #include "device/emu/race.h"
@@ -452,7 +453,7 @@ static void run_share(struct emu_launch *l, uint32_t ix)
             .l = l, .dev = l->dev, .ix = ix, .n_ranges = l->code->n_caches, .room = take_room(l->dev, ix)};
         wk->ranges = calloc(wk->n_ranges + 1, sizeof *wk->ranges);
     }
-    if (!wk || !wk->ranges || !wk->room) {
+    if (!wk || !wk->ranges || !wk->room || !emu_cells_begin(wk)) {
         no_memory(l);
         if (wk) free(wk->ranges);
         if (wk) emu_room_put(l->dev, ix, wk->room);
@@ -479,6 +480,7 @@ static void run_share(struct emu_launch *l, uint32_t ix)
     atomic_fetch_add(&l->warp_insts, wk->warp_insts);
     atomic_fetch_add(&l->thread_insts, wk->thread_insts);
     if (wk->compiled) wk->dev->compiler->worker_end(wk);
+    emu_cells_end(wk);
     if (wk->found) emu_check_worker_end(wk);
     mg_map_release(&wk->origins);
     mg_map_release(&wk->kept);

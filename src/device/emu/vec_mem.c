@@ -338,7 +338,7 @@ TABLE(emu_store_shared, ST_SHARED)
 TABLE(emu_store_local, ST_LOCAL)
 
 /* red.add of integers: lanes that all name one address of global memory are summed and added once
- * (counters of probes leave that way); everything else is atom.c's. */
+ * (what probes count leaves that way); everything else is atom.c's. */
 #define RED_ADD(name, T, REG)                                                                    \
     void NAME(emu_##name)(const struct emu_alu *o, char *regs, uint32_t mask)                    \
     {                                                                                            \
@@ -360,60 +360,6 @@ TABLE(emu_store_local, ST_LOCAL)
     }
 RED_ADD(red_add_w, uint32_t, uint32_t)
 RED_ADD(red_add_d, uint64_t, uint64_t)
-
-/* ---- patterns of probes (decode_probe.c) ------------------------------------------------------- */
-
-/* Lanes count one in s[0] (0: there is none); the lowest of them sets its bit in d and, where there
- * is a counter (d2), adds one to it. */
-void NAME(emu_leader)(const struct emu_alu *o, char *regs, uint32_t mask)
-{
-    if (o->s[0]) {
-        uint64_t *c = D(o->s[0]);
-        if (mask == UINT32_MAX) ALL c[i]++;
-        else ALL c[i] += mask >> i & 1;
-    }
-    *W(o->d) = (*W(o->d) & ~mask) | (mask & (0u - mask));
-    if (o->d2) D(o->d2)[emu_first(mask)]++;
-}
-
-void NAME(emu_clear_run)(const struct emu_alu *o, char *regs, uint32_t mask)
-{
-    uint64_t *d = D(o->d);
-    if (mask == UINT32_MAX) memset(d, 0, (size_t)o->imm * 256);
-    else
-        for (uint32_t k = 0; k < o->imm; k++, d += EMU_LANES) ALL d[i] = mask >> i & 1 ? 0 : d[i];
-}
-
-/* A run of red.add.u64 from one base register: when all lanes have one base and all counters lie in
- * one allocation each is summed and added once, otherwise one by one as emu_red_add does. */
-void NAME(emu_red_run)(const struct emu_alu *o, char *regs, uint32_t mask)
-{
-    const struct emu_op *op = OP(o);
-    struct emu_frame *f = EMU_FRAME(regs);
-    const struct emu_red *list = op->ext;
-    const uint64_t *a = D(o->s[0]);
-    uint64_t base = a[emu_first(mask)], at = base + (uint64_t)op->off, differ = 0;
-    const struct emu_range *r = &f->wk->ranges[op->cache];
-    ALL differ |= mask >> i & 1 ? a[i] ^ base : 0;
-    if (!differ && (at < r->lo || at >= r->hi || r->hi - at < o->cc)) differ = !emu_check_one(f, op, emu_first(mask), at, o->cc);
-    if (MG_UNLIKELY(differ || at & 7)) {
-        for (uint32_t k = 0; k < o->imm; k++) {
-            struct emu_op one = *op;
-            one.node = list[k].node;
-            one.off = list[k].off;
-            one.a.s[1] = list[k].from;
-            emu_red_add(&one.a, regs, mask);
-        }
-        return;
-    }
-    for (uint32_t k = 0; k < o->imm; k++) {
-        const uint64_t *s = D(list[k].from);
-        uint64_t sum = 0;
-        if (mask == UINT32_MAX) ALL sum += s[i];
-        else ALL sum += mask >> i & 1 ? s[i] : 0;
-        if (sum) __atomic_fetch_add((uint64_t *)(base + list[k].off), sum, __ATOMIC_SEQ_CST);
-    }
-}
 
 /* ---- helpers -------------------------------------------------------------------------------- */
 

@@ -622,37 +622,6 @@ bool emit_move(struct emit *e)
         }
         return true;
     }
-    if (in->kind == CPU_CLEAR) {
-        for (uint32_t k = 0; k < in->n_list; k++) {
-            if (!in->list[k] || (e->whole && e->f->regs[in->list[k] - 1].sum)) continue;
-            bool vec = e->f->regs[in->list[k] - 1].shape.varying;
-            put(e, in->list[k], vec ? emit_int(e, EMU_D, 0, true) : NULL, LLVMConstInt(e->t.i64, 0, 0),
-                LLVMConstInt(e->t.i64, 0, 0));
-        }
-        return true;
-    }
-    if (in->kind == CPU_LEADER && e->version == LANE) {
-        emit_lane_leader(e);
-        return true;
-    }
-    if (in->kind == CPU_LEADER) {
-        val a = in->guard ? emit_active(e) : emit_lanes(e),
-            m = a ? LLVMBuildBitCast(B, a, e->t.i32, "") : LLVMConstInt(e->t.i32, UINT32_MAX, 0);
-        val first = emit_lanes_of(e, LLVMBuildAnd(B, m, LLVMBuildNeg(B, m, ""), ""));
-        if (in->s[0] && !(e->whole && e->f->regs[in->s[0] - 1].sum)) {
-            val c = emit_vec(e, in->s[0], false), one = emit_int(e, EMU_D, 1, true);
-            if (a) one = LLVMBuildZExt(B, a, e->t.v64, "");
-            emit_set_vec(e, in->s[0], LLVMBuildAdd(B, c, one, ""), a);
-        }
-        if (in->d2 && !(e->whole && e->f->regs[in->d2 - 1].sum)) {
-            val c = emit_vec(e, in->d2, false);
-            emit_set_vec(e, in->d2, LLVMBuildAdd(B, c, LLVMBuildZExt(B, first, e->t.v64, ""), ""), a);
-        }
-        if (in->d) {
-            if (e->f->regs[in->d - 1].shape.varying) emit_set_vec(e, in->d, first, a);
-        }
-        return true;
-    }
     if (!in->d) return true;
     bool vec = emit_is_vec(e, in->d);
     if (!vec && e->version != LANE && (in->kind == CPU_ZEXT || in->kind == CPU_SEXT))

@@ -246,7 +246,6 @@ static void begin_part(struct emit *e, uint32_t b)
 
 bool emit_instruction(struct emit *e)
 {
-    if (e->whole && e->f->tally.n && emit_tally(e)) return true;
     switch ((enum cpu_kind)e->in->kind) {
     case CPU_NOP:
         return true;
@@ -266,6 +265,9 @@ bool emit_instruction(struct emit *e)
     case CPU_FENCE:
         LLVMBuildFence(B, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
         return true;
+    case CPU_COUNT:
+        emit_count(e);
+        return true;
     case CPU_CTL:
         emit_sync(e);
         return true;
@@ -282,9 +284,7 @@ static void leave_block(struct emit *e, uint32_t b)
     if (!l->used) return;
     LLVMPositionBuilderAtEnd(B, l->bb);
     for (uint32_t r = 0; r < f->n_regs; r++)
-        if (e->whole && f->regs[r].sum)
-            continue;
-        else if (mg_has(l->live, r) || mg_has(f->blocks[b].keep, r)) {
+        if (mg_has(l->live, r) || mg_has(f->blocks[b].keep, r)) {
             if (mg_has(l->dirty, r) || (e->whole && emit_unsaved(e, r))) emit_save(e, r + 1);
             mg_put(f->blocks[b].saved, r);
         }

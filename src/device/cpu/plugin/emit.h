@@ -73,8 +73,8 @@ struct emit_room { /* lanes.c, single.c: allocas for vectors that are read lane 
 
 struct lane_room {            /* of an operation, allocas */
     val minus, n;             /* what it may access, minus its begin */
-    val rounds, word, passes; /* of CPU_LEADER: the rounds in which lanes have been here, 64 of them of this
-                                 lane; how often lanes have */
+    val rounds, word, passes; /* of CPU_COUNT: the rounds in which lanes have been here, 64 of them of this lane;
+                                 how often lanes have */
     LLVMBasicBlockRef look;
 };
 
@@ -176,10 +176,10 @@ val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes,
 /* ahead.c: what the linear access at p touches the next time is fetched */
 void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64_t bytes);
 void emit_ahead_start(struct emit *e, uint32_t which, LLVMBasicBlockRef bb);
-/* tally.c: what is counted where the instruction stands; true: it was all about that */
-bool emit_tally(struct emit *e);
-void emit_tally_round(struct emit *e); /* all warps have come to a stop */
-void emit_tally_lanes(struct emit *e, uint32_t ix, val lanes,
+/* tally.c */
+void emit_count(struct emit *e);
+void emit_count_round(struct emit *e); /* all warps have come to a stop */
+void emit_count_lanes(struct emit *e, uint32_t ix, val lanes,
                       val times); /* so many lanes of the warp have passed operation ix, so often together; lane by
                                      lane, added when the loop is left */
 LLVMTypeRef emit_mem_type(struct emit *e, unsigned bytes);
@@ -202,8 +202,7 @@ LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop);
 bool emit_serials(struct emit *e, bool *any); /* those that have been asked for */
 void emit_lane_memory(struct emit *e);
 void emit_lane_end(struct emit *e);
-void emit_lane_leader(struct emit *e);
-void emit_lane_pass(struct emit *e); /* what is counted where the instruction stands: the lane was here */
+void emit_lane_pass(struct emit *e); /* CPU_COUNT: the lane was here */
 /* lanes.c */
 void emit_atomic(struct emit *e);
 bool emit_is_live_after(struct emit *e, uint32_t reg); /* the instruction */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define B               e->b
-#define LEADER_ROUNDS   1024 /* where it counts which round a lane is in */
+#define TOLD_ROUNDS     1024 /* where it counts which round a lane is in */
 #define EVEN_ROUNDS     1024 /* fewer are not worth it: lanes that go further stop and begin again */
 #define FORESEEN_ROUNDS 16
 
@@ -32,11 +32,6 @@ static const struct cpu_serial *loop_of(const struct emit *e)
 {
     return &e->f->serials[e->f->serial_of[e->block] - 1];
 }
-static bool is_sum(const struct emit *e, uint32_t r)
-{
-    return e->whole && e->f->regs[r].sum;
-}
-
 static val variable(struct emit *e, LLVMTypeRef t)
 {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
@@ -366,11 +361,11 @@ static bool is_always(const struct emit *e, uint32_t block)
     return mg_has(e->f->serials[e->f->serial_of[block] - 1].always, block);
 }
 
-/* In which rounds lanes have been at the operation is kept as bits: those of the round's 64 in a variable, put to the
- * others when they are over or the lane stops. Blocks passed in every round need none. */
+/* In which rounds lanes have been at the operation is kept as bits where it counts warps: those of the round's 64 in a
+ * variable, put to the others' when they are over or the lane stops. Blocks passed in every round need none. */
 static bool keeps_rounds(const struct emit *e, uint32_t block, uint32_t ix)
 {
-    return e->f->insts[ix].kind == CPU_LEADER && !(e->serial.rooms[ix].word && is_always(e, block));
+    return cpu_counts_warps(&e->f->insts[ix]) && !is_always(e, block);
 }
 
 static val round_of(struct emit *e, val left)
@@ -384,43 +379,23 @@ static val place_of(struct emit *e, uint32_t ix, val round)
     return LLVMBuildGEP2(B, e->t.i64, e->serial.rooms[ix].rounds, &word, 1, "");
 }
 
-/* CPU_LEADER. The first lane that is here in this round leads its set, since lanes come in ascending order. */
-void emit_lane_leader(struct emit *e)
+static void add_to(struct emit *e, val at, val n)
 {
-    const struct cpu_inst *in = e->in;
-    struct lane_room *room = &e->serial.rooms[e->ix];
-    const uint32_t sums[2] = {in->s[0] && !is_sum(e, in->s[0] - 1) ? in->s[0] : 0,
-                              in->d2 && !is_sum(e, in->d2 - 1) ? in->d2 : 0};
-    val turn = LLVMBuildLoad2(B, e->t.i64, e->serial.turn, "");
-    if (room->word) {
-        if (!is_always(e, e->block))
-            LLVMBuildStore(B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->t.i64, room->word, ""), turn, ""), room->word);
-        return;
-    }
-    val at = place_of(e, e->ix, round_of(e, load32(e, e->serial.rounds))), old = LLVMBuildLoad2(B, e->t.i64, at, "");
-    val first = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, old, turn, ""), k64(e, 0), "");
-    LLVMBuildStore(B, LLVMBuildOr(B, old, turn, ""), at);
-    for (int k = 0; k < 2; k++)
-        if (sums[k])
-            emit_set_scalar(e, sums[k], 0,
-                            LLVMBuildAdd(B, emit_scalar(e, sums[k], 0, false),
-                                         k ? LLVMBuildZExt(B, first, e->t.i64, "") : k64(e, 1), ""),
-                            NULL);
-    if (in->d && emit_is_live_after(e, in->d)) emit_set_scalar(e, in->d, 0, first, NULL);
+    LLVMBuildStore(B, LLVMBuildAdd(B, LLVMBuildLoad2(B, e->t.i64, at, ""), n, ""), at);
+}
+static void or_to(struct emit *e, val at, val bits)
+{
+    LLVMBuildStore(B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->t.i64, at, ""), bits, ""), at);
 }
 
+/* Where rounds tell how many lanes pass, nothing is done. */
 void emit_lane_pass(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
-    val *at = &e->serial.rooms[e->ix].passes, one = k64(e, 1);
-    if (is_always(e, e->block) && !in->guard) return; /* rounds tell */
-    if (in->guard) one = LLVMBuildZExt(B, emit_guard_scalar(e), e->t.i64, "");
-    LLVMBuildStore(B, LLVMBuildAdd(B, LLVMBuildLoad2(B, e->t.i64, *at, ""), one, ""), *at);
-}
-
-static bool counts_here(const struct emit *e, uint32_t ix)
-{
-    return e->whole && e->f->tally.n && e->f->tally.first_at[ix];
+    const struct lane_room *room = &e->serial.rooms[e->ix];
+    if (keeps_rounds(e, e->block, e->ix)) or_to(e, room->word, LLVMBuildLoad2(B, e->t.i64, e->serial.turn, ""));
+    if (is_always(e, e->block) && !in->guard) return;
+    add_to(e, room->passes, in->guard ? LLVMBuildZExt(B, emit_guard_scalar(e), e->t.i64, "") : k64(e, 1));
 }
 
 /* Before the first lane. */
@@ -429,19 +404,14 @@ static void begin_counts(struct emit *e)
     struct lane_room *room = &e->serial.rooms[e->ix];
     val *const all[] = {&e->serial.turn, &e->serial.passed, &e->serial.total,
                         &e->serial.most, &room->passes,     &room->word};
-    bool leader = e->in->kind == CPU_LEADER, told = leader && counts_here(e, e->ix);
-    const uint32_t regs[3] = {e->in->d, e->in->s[0], e->in->d2};
-    if (!leader && !counts_here(e, e->ix)) return;
-    for (unsigned k = 0; k < 3; k++)
-        told = told && (!regs[k] || is_sum(e, regs[k] - 1) ||
-                        (!k && !emit_is_live_after(e, regs[k]))); /* nobody asks who leads */
-    for (unsigned k = 0; k < (told ? 6 : 5); k++) {
+    if (e->in->kind != CPU_COUNT) return;
+    for (unsigned k = 0; k < MG_COUNT_OF(all); k++) {
         if (!*all[k]) *all[k] = variable(e, e->t.i64);
         LLVMBuildStore(B, k64(e, 0), *all[k]);
     }
     if (!keeps_rounds(e, e->block, e->ix)) return;
-    if (!room->rounds) room->rounds = variable(e, LLVMArrayType2(e->t.i64, LEADER_ROUNDS / 64));
-    LLVMBuildMemSet(B, room->rounds, LLVMConstInt(e->t.i8, 0, 0), k64(e, LEADER_ROUNDS / 8), 8);
+    if (!room->rounds) room->rounds = variable(e, LLVMArrayType2(e->t.i64, TOLD_ROUNDS / 64));
+    LLVMBuildMemSet(B, room->rounds, LLVMConstInt(e->t.i8, 0, 0), k64(e, TOLD_ROUNDS / 8), 8);
 }
 
 /* What this lane's rounds up to `round` were, to the others'. */
@@ -450,18 +420,16 @@ static void put_rounds(struct emit *e, val round)
     const struct cpu_serial *s = loop_of(e);
     for (uint32_t b = s->head; b < e->f->n_blocks; b++)
         for (uint32_t i = e->f->blocks[b].first; mg_has(s->blocks, b) && i < e->f->blocks[b].end; i++) {
-            val word = e->serial.rooms[i].word, at;
-            if (!word || !keeps_rounds(e, b, i)) continue;
-            at = place_of(e, i, round);
-            LLVMBuildStore(
-                B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->t.i64, at, ""), LLVMBuildLoad2(B, e->t.i64, word, ""), ""), at);
+            val word = e->serial.rooms[i].word;
+            if (!keeps_rounds(e, b, i)) continue;
+            or_to(e, place_of(e, i, round), LLVMBuildLoad2(B, e->t.i64, word, ""));
             LLVMBuildStore(B, k64(e, 0), word);
         }
 }
 
 static val count_rounds(struct emit *e, uint32_t ix)
 {
-    LLVMTypeRef t = LLVMVectorType(e->t.i64, LEADER_ROUNDS / 64);
+    LLVMTypeRef t = LLVMVectorType(e->t.i64, TOLD_ROUNDS / 64);
     val all = LLVMBuildLoad2(B, t, e->serial.rooms[ix].rounds, "");
     LLVMSetAlignment(all, 8);
     all = emit_intrinsic(e, "llvm.ctpop", &t, 1, &all, 1);
@@ -474,7 +442,7 @@ static void end_lane(struct emit *e)
     if (!e->serial.turn) return;
     val passed = LLVMBuildLoad2(B, e->t.i64, e->serial.passed, ""),
         two[2] = {passed, LLVMBuildLoad2(B, e->t.i64, e->serial.most, "")};
-    LLVMBuildStore(B, LLVMBuildAdd(B, LLVMBuildLoad2(B, e->t.i64, e->serial.total, ""), passed, ""), e->serial.total);
+    add_to(e, e->serial.total, passed);
     LLVMBuildStore(B, emit_intrinsic(e, "llvm.umax", &e->t.i64, 1, two, 2), e->serial.most);
 }
 
@@ -484,13 +452,12 @@ static void end_counts(struct emit *e, const struct cpu_serial *s)
     for (uint32_t b = s->head; b < e->f->n_blocks; b++)
         for (uint32_t i = e->f->blocks[b].first; mg_has(s->blocks, b) && i < e->f->blocks[b].end; i++) {
             const struct cpu_inst *in = &e->f->insts[i];
-            if (!counts_here(e, i)) continue;
+            if (in->kind != CPU_COUNT) continue;
             val lanes = LLVMBuildLoad2(B, e->t.i64,
                                        is_always(e, b) && !in->guard ? e->serial.total : e->serial.rooms[i].passes, "");
-            emit_tally_lanes(e, i, lanes,
-                             in->kind != CPU_LEADER  ? NULL
-                             : keeps_rounds(e, b, i) ? count_rounds(e, i)
-                                                     : LLVMBuildLoad2(B, e->t.i64, e->serial.most, ""));
+            emit_count_lanes(e, i, lanes,
+                             keeps_rounds(e, b, i) ? count_rounds(e, i)
+                                                   : LLVMBuildLoad2(B, e->t.i64, e->serial.most, ""));
         }
 }
 
@@ -534,7 +501,7 @@ static void go(struct emit *e, uint32_t t)
         LLVMBuildStore(B, LLVMBuildAdd(B, round, k64(e, 1), ""), e->serial.passed);
     }
     for (uint32_t r = 0; r < e->f->n_regs; r++)
-        if (mg_has(s->out, r) && mg_has(e->f->blocks[t].live, r) && !is_sum(e, r)) lane_store(e, r + 1);
+        if (mg_has(s->out, r) && mg_has(e->f->blocks[t].live, r)) lane_store(e, r + 1);
     LLVMBuildStore(B, LLVMBuildOr(B, load32(e, e->pend[t]), e->mask, ""), e->pend[t]);
     LLVMBuildBr(B, e->serial.over);
 }
@@ -570,7 +537,7 @@ LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop)
 static val arrive(struct emit *e, const struct cpu_serial *s)
 {
     struct cpu_func *f = e->f;
-    val mask = load32(e, e->cur), most = k32(e, s->leaders ? LEADER_ROUNDS : EMU_TURN_BUDGET),
+    val mask = load32(e, e->cur), most = k32(e, s->tells_rounds ? TOLD_ROUNDS : EMU_TURN_BUDGET),
         args[2] = {most, LLVMBuildSub(B, load32(e, e->budget), k32(e, 1), "")};
     e->serial.limit = emit_intrinsic(e, "llvm.smin", &e->t.i32, 1, args, 2);
     val other = LLVMBuildICmp(B, LLVMIntSLE, e->serial.limit, k32(e, 0), "");
@@ -669,7 +636,7 @@ static void foresee(struct emit *e, const struct cpu_serial *s, val (*base)[2], 
     }
     if (test->guard) need(e, test->guard - 1);
     for (uint32_t r = 0; r < f->n_regs; r++)
-        if (own[r] && mg_has(s->in, r) && !is_sum(e, r)) LLVMBuildStore(B, first_value(e, r, base[r]), own[r]);
+        if (own[r] && mg_has(s->in, r)) LLVMBuildStore(B, first_value(e, r, base[r]), own[r]);
     val rounds = variable(e, e->t.i32);
     LLVMBuildStore(B, k32(e, FORESEEN_ROUNDS), rounds);
     LLVMBuildBr(B, round);
@@ -735,7 +702,6 @@ static bool emit_serial(struct emit *e, uint32_t k)
     for (uint32_t r = 0; r < f->n_regs; r++) {
         const struct cpu_reg *reg = &f->regs[r];
         bool in = mg_has(s->in, r);
-        if (is_sum(e, r)) continue;
         if (in) need(e, r);
         if (reg->shape.varying ? in || mg_has(s->out, r) : false) emit_spill(e, r + 1);
         for (int h = 0; in && !reg->shape.varying && h < (reg->shape.halves ? 2 : 1); h++)
@@ -750,7 +716,7 @@ static bool emit_serial(struct emit *e, uint32_t k)
     e->serial.over = emit_block(e, "stopped");
     e->version = LANE;
     for (uint32_t r = 0; r < f->n_regs; r++) {
-        if (!mg_has(s->in, r) || is_sum(e, r)) continue;
+        if (!mg_has(s->in, r)) continue;
         LLVMBuildStore(B, first_value(e, r, base[r]), e->serial.vars[r]);
     }
     foresee(e, s, base, LLVMBuildAnd(B, left, LLVMBuildSub(B, left, k32(e, 1), ""), ""));
@@ -782,7 +748,7 @@ static bool emit_serial(struct emit *e, uint32_t k)
         B, LLVMBuildSub(B, load32(e, e->budget), LLVMBuildSub(B, e->serial.limit, load32(e, e->serial.least), ""), ""),
         e->budget); /* as if they had gone together */
     for (uint32_t r = 0; r < f->n_regs; r++)
-        if (mg_has(s->out, r) && !is_sum(e, r)) emit_reload(e, r + 1, NULL, NULL, NULL);
+        if (mg_has(s->out, r)) emit_reload(e, r + 1, NULL, NULL, NULL);
     end_counts(e, s);
     go_on(e, s, begin);
     return true;

@@ -1,5 +1,5 @@
-/* What probes count, in code for whole CTAs: who passes where (device/cpu/tally.c). The array of counts is the worker's
- * own and nothing else points there, which the compiler is told. */
+/* What inserted code counts: who passes where (device/cpu/tally.c). The array of counts is the worker's own and nothing
+ * else points there, which the compiler is told. */
 #include "device/cpu/plugin/emit.h"
 
 #define B e->b
@@ -21,14 +21,6 @@ static val n_lanes(struct emit *e, val mask)
     return LLVMBuildZExt(B, emit_intrinsic(e, "llvm.ctpop", &e->t.i32, 1, &mask, 1), e->t.i64, "");
 }
 
-/* Of those that run, as bits: who has the guard. */
-static val active(struct emit *e)
-{
-    if (!e->in->guard) return emit_mask(e);
-    if (e->version == LANE) return LLVMBuildSelect(B, emit_guard_scalar(e), e->mask, LLVMConstInt(e->t.i32, 0, 0), "");
-    return LLVMBuildBitCast(B, emit_active(e), e->t.i32, "");
-}
-
 /* Lanes 8 * k to 8 * k + 7 */
 static val eighth(struct emit *e, val v, unsigned k)
 {
@@ -37,80 +29,60 @@ static val eighth(struct emit *e, val v, unsigned k)
     return LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, 8), "");
 }
 
-static void add_value(struct emit *e, const struct cpu_tally *t)
+/* Of those that run, as bits: who has the guard. */
+static val active(struct emit *e)
 {
-    val v = emit_vec(e, t->reg, false), act = e->in->guard ? emit_active(e) : emit_lanes(e);
-    if (act) v = LLVMBuildSelect(B, act, v, LLVMConstNull(e->t.v64), "");
-    count(e, t->count,
+    return e->in->guard ? LLVMBuildBitCast(B, emit_active(e), e->t.i32, "") : emit_mask(e);
+}
+
+/* What a register holds: in all lanes, or in the lowest. */
+static void add_value(struct emit *e, const struct cpu_site *s)
+{
+    val v = emit_vec(e, e->in->s[0], false), m = active(e);
+    if (s->times) m = LLVMBuildAnd(B, m, LLVMBuildNeg(B, m, ""), "");
+    if (s->times || e->in->guard || e->version != FULL)
+        v = LLVMBuildSelect(B, emit_lanes_of(e, m), v, LLVMConstNull(e->t.v64), "");
+    count(e, s->count,
           LLVMBuildAdd(B, LLVMBuildAdd(B, eighth(e, v, 0), eighth(e, v, 1), ""),
                        LLVMBuildAdd(B, eighth(e, v, 2), eighth(e, v, 3), ""), ""));
 }
 
-static void pass(struct emit *e, const struct cpu_site *s)
+static const struct cpu_site *site_at(const struct emit *e, uint32_t ix)
 {
-    if (!s->guarded && e->version == FULL) {
-        if (!cpu_site_always(e->f, emit_region(e), s)) count(e, s->count, one(e));
-        return;
-    }
-    bool lane = e->version == LANE;
-    if (lane && s->wants & 1u << CPU_TALLY_LANES) emit_lane_pass(e);
-    if (!lane && s->wants & 1u << CPU_TALLY_LANES) count(e, s->count + 1 + CPU_TALLY_LANES, n_lanes(e, active(e)));
-    if (s->wants & 1u << CPU_TALLY_ONCE && !lane) count(e, s->count + 1 + CPU_TALLY_ONCE, one(e));
-    if (s->wants & 1u << CPU_TALLY_FIRST)
-        count(e, s->count + 1 + CPU_TALLY_FIRST,
-              LLVMBuildZExt(B, LLVMBuildAnd(B, emit_mask(e), LLVMConstInt(e->t.i32, 1, 0), ""), e->t.i64, ""));
+    return &e->f->tally.sites[e->f->tally.site_at[ix] - 1];
 }
 
-/* Of those that run, as bits: who has predicate reg. */
-static val under(struct emit *e, uint32_t reg)
+void emit_count(struct emit *e)
 {
-    if (e->version == LANE)
-        return LLVMBuildSelect(B, emit_scalar(e, reg, 0, true), e->mask, LLVMConstInt(e->t.i32, 0, 0), "");
-    return LLVMBuildAnd(B, emit_mask(e), LLVMBuildBitCast(B, emit_vec(e, reg, true), e->t.i32, ""), "");
-}
-
-void emit_tally_lanes(struct emit *e, uint32_t ix, val lanes, val times)
-{
-    for (uint32_t i = 0; i < e->f->tally.n_sites; i++) {
-        const struct cpu_site *s = &e->f->tally.sites[i];
-        if (s->at != ix) continue;
-        if (s->wants & 1u << CPU_TALLY_LANES && lanes) count(e, s->count + 1 + CPU_TALLY_LANES, lanes);
-        if (s->wants & 1u << CPU_TALLY_ONCE && times) count(e, s->count + 1 + CPU_TALLY_ONCE, times);
+    const struct cpu_site *s = site_at(e, e->ix);
+    if (e->in->s[0]) {
+        add_value(e, s);
+    } else if (e->version == LANE) {
+        emit_lane_pass(e);
+    } else if (!s->guarded && e->version == FULL) {
+        if (!e->whole || !cpu_site_always(e->f, emit_region(e), s)) count(e, s->count, one(e));
+    } else {
+        val m = active(e);
+        if (s->lanes) count(e, s->count + 1, n_lanes(e, m));
+        if (s->times)
+            count(e, s->count + 2,
+                  s->guarded
+                      ? LLVMBuildZExt(B, LLVMBuildICmp(B, LLVMIntNE, m, LLVMConstInt(e->t.i32, 0, 0), ""), e->t.i64, "")
+                      : one(e));
     }
 }
 
-static bool is_told(const struct cpu_func *f, uint32_t reg)
+void emit_count_lanes(struct emit *e, uint32_t ix, val lanes, val times)
 {
-    return !reg || f->regs[reg - 1].sum;
+    const struct cpu_site *s = site_at(e, ix);
+    if (s->lanes) count(e, s->count + 1, lanes);
+    if (s->times) count(e, s->count + 2, times);
 }
 
-bool emit_tally(struct emit *e)
+void emit_count_round(struct emit *e)
 {
     const struct cpu_func *f = e->f;
-    const struct cpu_inst *in = e->in;
-    const struct cpu_site *s = NULL;
-    for (uint32_t k = f->tally.first_at[e->ix]; k && k <= f->tally.n && f->tally.list[k - 1].at == e->ix; k++) {
-        const struct cpu_tally *t = &f->tally.list[k - 1];
-        if (t->kind == CPU_TALLY_VALUE)
-            add_value(e, t);
-        else if (t->kind == CPU_TALLY_UNDER)
-            count(e, t->count, n_lanes(e, under(e, t->reg)));
-        else
-            s = &f->tally.sites[t->site];
-    }
-    if (s) pass(e, s);
-    if (in->offs) return true;
-    if (in->kind == CPU_LEADER)
-        return e->version != LANE && is_told(f, in->d) && is_told(f, in->s[0]) &&
-               is_told(f, in->d2); /* else emit_move sees to it */
-    uint32_t d = in->kind == CPU_LOAD || in->kind == CPU_PARAM ? in->vec == 1 ? in->list[0] : 0 : in->d;
-    return d && is_told(f, d) && is_told(f, in->d2);
-}
-
-void emit_tally_round(struct emit *e)
-{
-    const struct cpu_func *f = e->f;
-    for (uint32_t i = 0; i < f->tally.n_sites; i++)
+    for (uint32_t i = 0; i < f->tally.n; i++)
         if (cpu_site_always(f, emit_region(e), &f->tally.sites[i])) {
             count(e, f->region.starts[emit_region(e)].rounds, one(e));
             return;

@@ -59,7 +59,6 @@ static bool masked(const struct emit *e, uint32_t block)
 static bool counts(const struct emit *e, uint32_t block, uint32_t r)
 {
     const struct cpu_block *b = &e->f->blocks[block];
-    if (e->f->regs[r].sum) return false;
     return mg_has(b->live, r) || (masked(e, block) && mg_has(b->keep, r));
 }
 
@@ -103,7 +102,7 @@ static void pass(struct emit *e, uint32_t next, val at, val pauses, val first)
     dirty_here(e);
     for (uint32_t r = 0; r < f->n_regs; r++)
         if ((mg_has(f->blocks[next].live, r) || mg_has(f->blocks[next].keep, r)) &&
-            (mg_has(e->scratch, r) || emit_unsaved(e, r)) && !f->regs[r].sum)
+            (mg_has(e->scratch, r) || emit_unsaved(e, r)))
             emit_save(e, r + 1);
     save_masks(e);
     emit_set_state(e, offsetof(struct cpu_warp, mask), emit_mask(e));
@@ -357,7 +356,7 @@ static bool region(struct emit *e, uint32_t which)
     LLVMBuildStore(B, k, e->at_warp);
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, k, k32(e, f->region.n_warps), ""), warp, end);
     LLVMPositionBuilderAtEnd(B, end);
-    emit_tally_round(e);
+    emit_count_round(e);
     round_over(e);
     return true;
 }
