@@ -147,6 +147,8 @@ enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned fla
 uint64_t mg_twin_shared_bytes(const struct mg_module *m, bool *dynamic);
 /* Aligns those of whole 16 bytes by 16, so that they may be read by fours. */
 void mg_twin_align_shared(struct mg_module *m);
+/* Brings the lanes of a warp together in front of barriers of the whole CTA that they may reach apart. */
+void mg_twin_gather_lanes(struct mg_twin *t);
 /* Takes the hidden parameter from functions that do not need it (pass/twin_ctx.c). This and what follows stand
  * behind everything that tools do with the twin. */
 void mg_twin_drop_contexts(struct mg_twin *t);

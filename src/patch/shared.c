@@ -32,14 +32,11 @@ enum {
     GUARD = MG_SHARED_GUARD
 };
 
-/* Is there dynamic shared memory, which would move; or a variable of an odd size, so that it may matter where the
- * assembler puts ours among them (with it there, and added to, sdk_eigenvalues computes something else on an H200; why
- * is not known: docs/measured.md). */
-static bool is_delicate(const struct mg_module *m)
+/* Is there dynamic shared memory, which would move? */
+static bool is_dynamic(const struct mg_module *m)
 {
     for (mg_id v = 1; v < m->vars.n; v++)
-        if (m->vars.at[v].space == MG_SPACE_shared && !m->vars.at[v].is_param &&
-            (!mg_var_bytes(&m->vars.at[v]) || mg_var_bytes(&m->vars.at[v]) % 16))
+        if (m->vars.at[v].space == MG_SPACE_shared && !m->vars.at[v].is_param && !mg_var_bytes(&m->vars.at[v]))
             return true;
     return false;
 }
@@ -51,7 +48,7 @@ static bool begin(struct mg_patch *p)
     struct mg_patch_near *k = &p->near;
     if (k->tried) return k->var != 0;
     k->tried = true;
-    if (!all->o->reduce || all->m->sm < 70 || mg_patch_ends_elsewhere(p, 0) || is_delicate(all->m) ||
+    if (!all->o->reduce || all->m->sm < 70 || mg_patch_ends_elsewhere(p, 0) || is_dynamic(all->m) ||
         !mg_shared_room(all->m, MOST_BYTES))
         return false;
     k->funcs = mg_arena_array(&p->scratch, struct mg_patch_near_func, all->sites->n_funcs);

@@ -1241,6 +1241,45 @@ MG_TEST(twin_aligns_shared)
     }
 }
 
+/* Lanes that are apart come together in front of barriers of all threads, and of no others; two halves of a warp that
+ * arrive at two barriers still do. */
+MG_TEST(twin_gathers_lanes)
+{
+    struct mg_module *m = parse(HEAD ".shared .u32 s[64];\n" ENTRY(
+        "k") "ld.param.u64 %rd1, [o]; mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0;\n"
+             "mov.u32 %r3, s; mad.lo.u32 %r3, %r1, 4, %r3; @%p1 bra $even;\n"
+             "st.shared.u32 [%r3], %r1; barrier.sync 0; barrier.sync 1, 64; bra $on;\n"
+             "$even: st.shared.u32 [%r3], 100; @%p1 barrier.sync 0; barrier.sync 1, 64;\n"
+             "$on: barrier.sync.aligned 2; bar.sync 3; xor.b32 %r4, %r1, 1; mov.u32 %r5, s; mad.lo.u32 %r5, %r4, 4, %r5;\n"
+             "ld.shared.u32 %r6, [%r5]; mad.wide.u32 %rd2, %r1, 4, %rd1; st.global.u32 [%rd2], %r6; ret;\n}\n");
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_twin *t = NULL;
+    struct mg_buf b = MG_BUF_INIT;
+    if (!m) return;
+    MG_CHECK_EQ(mg_twin_new(m, mg_module_find_func(m, "k"), &t, &d), MG_ERR_OK);
+    mg_twin_gather_lanes(t);
+    mg_ptx_print(t->m, &b);
+    unsigned n = 0;
+    for (const char *at = b.at; (at = strstr(at, "bar.warp.sync 4294967295;")); at++, n++)
+        MG_CHECK(!strncmp(strchr(at, '\n'), n ? "\n\t@%p1 barrier.sync 0;" : "\n\tbarrier.sync 0;", n ? 22 : 17));
+    MG_CHECK_EQ(n, 2);
+    MG_CHECK(strstr(b.at, "@%p1 bar.warp.sync"));
+    struct mg_dmod *apart = load(b.at);
+    uint64_t out = mg_mem_alloc(64 * 4, 256, MG_ALLOC_DEVICE);
+    struct {
+        uint64_t out;
+        uint32_t n, pad;
+        uint64_t ctx, pad2;
+    } params = {.out = out};
+    MG_CHECK(apart && launch(apart, "k", 1, 64, &params, 24));
+    for (uint32_t i = 0; i < 64; i++) MG_CHECK_EQ(((uint32_t *)(uintptr_t)out)[i], i & 1 ? 100 : i + 1);
+    mg_mem_free(out);
+    if (apart) mg_emu_ops.module_unload(apart);
+    mg_buf_release(&b);
+    mg_twin_free(t);
+    mg_module_free(m);
+}
+
 MG_TEST(twin_refusals)
 {
     static const struct {
