@@ -262,6 +262,7 @@ static void print_summary(const struct mg_sched *s)
                 (double)p->use.device_ns / 1e9, (unsigned long long)p->use.launches, (double)p->use.longest_ns / 1e6);
         if (p->use.forced)
             fprintf(stderr, "  (%llu passed though the gate was shut)", (unsigned long long)p->use.forced);
+        if (p->lapses) fprintf(stderr, "  (%llu times without the scheduler)", (unsigned long long)p->lapses);
         if (p->attached) fprintf(stderr, "  (%s %llu times)", s->attach_name, (unsigned long long)p->attached);
         if (p->attach_error) fprintf(stderr, "  (%s: %s)", s->attach_name, p->attach_error);
         fputc('\n', stderr);

@@ -297,13 +297,14 @@ bool mg_source_arm(struct mg_source *s, uint32_t **word, uint32_t *value)
     struct mg_live_head h;
     *word = NULL;
     if (s->ended || s->ring < 0 || !read_head(s, &h)) return true;
-    uint32_t one = 1;
+    uint32_t one = 1, before = h.wake; /* what is written from here on changes it, or is in the n below */
     if (pwrite(s->ring, &one, sizeof one, offsetof(struct mg_live_head, sleepers)) != sizeof one) return true;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (!read_head(s, &h) || h.n != s->next || h.closed) return false;
     void *page = mmap(NULL, MG_LIVE_HEAD_BYTES, PROT_READ, MAP_SHARED, s->ring, 0);
     if (page == MAP_FAILED) return true;
     *word = &((struct mg_live_head *)page)->wake;
-    *value = h.wake;
+    *value = before;
     return true;
 }
 

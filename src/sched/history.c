@@ -95,6 +95,7 @@ static void print_program(const struct mg_sched *s, uint32_t i, struct mg_json *
     print_share(j, "instruction_share_pct", p->use.instructions, p->counted ? instructions : 0);
     mg_json_key_u64(j, "launches", p->use.launches);
     mg_json_key_u64(j, "forced", p->use.forced);
+    mg_json_key_u64(j, "lapses", p->lapses);
     mg_json_key_u64(j, "attached", p->attached);
     mg_json_key_u64(j, "longest_ns", p->use.longest_ns);
     mg_json_key_u64(j, "waited_ns", p->use.waited_ns);

@@ -195,8 +195,8 @@ static void check_members(const struct mg_sched *s, struct mg_sched_program *p, 
         uint32_t nobody = 0, dropped = __atomic_load_n(&m->page->gate.dropped, __ATOMIC_SEQ_CST);
         if (is_alive(m->pid) && !dropped) {
             __atomic_store_n(&m->page->gate.beat_ns, now, __ATOMIC_SEQ_CST);
-            __atomic_compare_exchange_n(&m->page->gate.daemon, &nobody, (uint32_t)getpid(), false, __ATOMIC_SEQ_CST,
-                                        __ATOMIC_RELAXED);
+            p->lapses += __atomic_compare_exchange_n(&m->page->gate.daemon, &nobody, (uint32_t)getpid(), false,
+                                                     __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
             i++;
             continue;
         }

@@ -52,6 +52,7 @@ struct mg_sched_program {
     uint64_t stalled_ns;    /* when it lost it since nothing moved; 0: it did not, or something has moved since */
     uint64_t over_since_ns; /* beyond its share since then; 0: it is not */
     bool watched;           /* the tool of --attach is to be on */
+    uint64_t lapses;        /* times that a process took us for dead: its launches passed unseen until now */
     uint64_t attached;      /* how often it came on */
     char *attach_error;     /* why a process would not take it; NULL: none has said so */
     struct mg_sched_counts *counts;

@@ -34,6 +34,7 @@ rm -rf dir; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./w
 a=$(pid_of A); sleep 0.2; kill -STOP $s; sleep 1; kill -CONT $s
 wait $s || fail "the scheduler stands still: $?"
 both "the scheduler stands still"
+json "p['A']['lapses'] and p['B']['lapses']" "the scheduler stands still"
 
 # a program is stopped: the other one goes on, and has the device for itself; then it goes on, too
 rm -rf dir; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 1.5 -- B: ./worker 5000 1.5 > out 2> err & s=$!

@@ -1,15 +1,17 @@
 /* Reads a growing profile. usage: subscriber DIR [STALL_MS]: waits until there is a profile, is told every launch, and
- * prints how many, the sum of their instructions, launches told twice, and the delay from a launch's end being recorded
- * to its being told: median and 99th percentile in us. STALL_MS: sleeps once for so long after the first launch. */
+ * prints how many, the sum of their instructions, launches told twice, and the delay from a launch's end on the device
+ * (where it is not known: from its being recorded) to its being told: median and 99th percentile in us, of launches
+ * that end after the first was told. STALL_MS: sleeps once for so long after the first launch. */
 #include <margay/profile.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-static uint64_t n, sum, twice, n_delays, n_unnamed;
+static uint64_t n, sum, twice, n_delays, n_unnamed, from_ns;
 static uint64_t *delays;
 static unsigned char seen[1 << 24];
 
@@ -27,9 +29,13 @@ static void tell(void *user, const struct mg_profile_launch *l)
     if (l->thread_instructions != UINT64_MAX) sum += l->thread_instructions;
     if (l->id < sizeof seen) twice += seen[l->id]++ != 0;
     n_unnamed += !*l->kernel;
-    if (!l->told_ns) return;
+    uint64_t now = now_ns();
+    if (!from_ns) from_ns = now;
+    if (!l->told_ns || l->told_ns < from_ns) return; /* it had ended before this process was noticed */
     if (!(n_delays & (n_delays - 1))) delays = realloc(delays, (n_delays ? 2 * n_delays : 1) * sizeof *delays);
-    delays[n_delays++] = now_ns() - l->told_ns;
+    bool known = l->start_ns != UINT64_MAX && l->time_ns != UINT64_MAX && l->time_ns;
+    uint64_t end = known ? l->start_ns + l->time_ns : l->told_ns;
+    delays[n_delays++] = now > end ? now - end : 0;
 }
 
 static int compare(const void *a, const void *b)
