@@ -56,6 +56,20 @@ static void grant_wish(void)
     pthread_mutex_unlock(&granting);
 }
 
+/* The page of a process of this number that is no more, since it became another program, or was killed. Who has it mapped
+ * sees that, and keeps his memory. */
+static void retire_page(void)
+{
+    uint64_t magic = 0;
+    int fd = open(page_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    bool ours = fd >= 0 && pread(fd, &magic, sizeof magic, 0) == sizeof magic && magic == MG_CONTROL_MAGIC;
+    magic = 0;
+    if (ours && pwrite(fd, &magic, sizeof magic, 0) != sizeof magic)
+        mg_session_say("%s of an earlier process stays", page_path);
+    if (fd >= 0) close(fd);
+    unlink(page_path);
+}
+
 void mg_select_begin(void)
 {
     const struct mg_session *s = &mg_session;
@@ -64,7 +78,8 @@ void mg_select_begin(void)
         mg_session_say("--launches %s; every launch is taken", mg_diag_first(&d, MG_ERR_INPUT));
     mg_diag_release(&d);
     snprintf(page_path, sizeof page_path, "%s/ctl.%d", s->config.dir, (int)getpid());
-    int fd = open(page_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    retire_page();
+    int fd = open(page_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     void *p = fd >= 0 && !posix_fallocate(fd, 0, PAGE) ? /* a hole would be a bus error on a full disk */ mmap(
                                                              NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
                                                        : MAP_FAILED;

@@ -187,13 +187,19 @@ static void scan_directory(struct mg_sched *s, struct mg_sched_program *p)
     if (d) closedir(d);
 }
 
+/* It has not become another program, which has a page of its own. */
+static bool is_itself(const struct mg_sched_member *m)
+{
+    return is_alive(m->pid) && __atomic_load_n(&m->page->magic, __ATOMIC_ACQUIRE) == MG_CONTROL_MAGIC;
+}
+
 /* Who has gone, was dropped, or believed us dead (it is taken again). */
 static void check_members(const struct mg_sched *s, struct mg_sched_program *p, uint64_t now)
 {
     for (uint32_t i = 0; i < p->members.n;) {
         struct mg_sched_member *m = &p->members.at[i];
         uint32_t nobody = 0, dropped = __atomic_load_n(&m->page->gate.dropped, __ATOMIC_SEQ_CST);
-        if (is_alive(m->pid) && !dropped) {
+        if (is_itself(m) && !dropped) {
             __atomic_store_n(&m->page->gate.beat_ns, now, __ATOMIC_SEQ_CST);
             p->lapses += __atomic_compare_exchange_n(&m->page->gate.daemon, &nobody, (uint32_t)getpid(), false,
                                                      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);

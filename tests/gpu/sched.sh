@@ -15,7 +15,7 @@ assert all(abs(g - 50) < 3 for g in got), got
 assert all(p['launches'] > 100 and p['exit'] == 0 for p in r['programs']), r['programs']
 P
 gcc -O1 -g -Wall -o worker "$ROOT/tests/sched/worker.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 -lpthread || exit 1
-for mode in sync streams threads graph coop copies capture spin; do
+for mode in sync streams threads graph coop copies capture beside exec spin; do
     rm -rf dir; timeout 60 "$MARGAY" sched -q --device nvidia -o dir --json out.json -- A: ./worker 20000 0.5 $mode -- B: ./worker 200000 0.5 > out 2> err || fail "$mode: $?"
     [ "$(grep -c ', ok$' out)" = 2 ] || fail "$mode: not every program ended well"
     python3 -c 'import json; print(*((p["name"], p["device_share_pct"], p["launches"], "longest", p["longest_ns"] / 1e6, "forced", p["forced"]) for p in json.load(open("out.json"))["programs"]))'

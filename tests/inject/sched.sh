@@ -16,7 +16,7 @@ pid_of() { # NAME: the worker's process, once it is there
         sleep 0.05
     done
 }
-for mode in sync streams threads graph coop copies capture spin fork; do
+for mode in sync streams threads graph coop copies capture beside exec spin fork; do
     sched -- A: ./worker 500 0.15 $mode -- B: ./worker 5000 0.15 || fail "$mode: $?"
     both $mode
     json "all(x['launches'] > 0 for x in p.values())" $mode

@@ -3,7 +3,8 @@
  * STEPS: additions of each thread; SECONDS: how long it launches, or xN: N launches.
  * MODE: plain (a stream), sync (waits for each), streams (four, in turns), threads (four, a stream each), graph
  * (replays of eight kernels), coop, copies (a copy behind each launch), capture (a graph captured and thrown away
- * between launches), spin (now and then a kernel that waits for a later one of another stream), fork (children that use
+ * between launches), beside (launches into a captured stream and beside it in turns, then the graph), exec (in the midst of
+ * its launches, with a capture open, it becomes this program anew, plain), spin (now and then a kernel that waits for a later one of another stream), fork (children that use
  * no CUDA), think (1 ms of host work behind each launch, which it waits for). Prints "MODE N launches, ok", exit 0; or
  * what is wrong, exit 1. */
 #include <pthread.h>
@@ -21,7 +22,7 @@ int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **,
     cuMemcpyDtoDAsync_v2(uint64_t, uint64_t, size_t, void *), cuMemsetD32_v2(uint64_t, unsigned, size_t),
     cuStreamCreate(void **, unsigned), cuStreamSynchronize(void *), cuStreamBeginCapture_v2(void *, int),
     cuStreamEndCapture(void *, void **), cuGraphInstantiateWithFlags(void **, void *, unsigned long long),
-    cuGraphLaunch(void *, void *), cuGraphDestroy(void *),
+    cuGraphLaunch(void *, void *), cuGraphDestroy(void *), cuGraphExecDestroy(void *),
     cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                    void **),
     cuLaunchCooperativeKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
@@ -83,6 +84,20 @@ static void *capture(int nodes)
     return exec;
 }
 
+/* Every other launch into a graph, which is launched then. */
+static long launch_beside(void)
+{
+    void *graph, *exec;
+    check("cuStreamBeginCapture", cuStreamBeginCapture_v2(streams[1], 1));
+    for (int i = 0; i < NODES; i++) launch(streams[1]), launch(streams[0]);
+    check("cuStreamEndCapture", cuStreamEndCapture(streams[1], &graph));
+    check("cuGraphInstantiate", cuGraphInstantiateWithFlags(&exec, graph, 0));
+    check("cuGraphLaunch", cuGraphLaunch(exec, streams[2]));
+    check("cuStreamSynchronize", cuStreamSynchronize(streams[2]));
+    check("cuGraphDestroy", cuGraphExecDestroy(exec) || cuGraphDestroy(graph));
+    return 2 * NODES;
+}
+
 static long done_all;
 static void *thread(void *stream)
 {
@@ -110,7 +125,9 @@ static long run(const char *mode)
     }
     for (double end = now() + seconds; done < most && now() < end;) {
         int by = 1;
-        if (graph)
+        if (!strcmp(mode, "beside"))
+            by = (int)launch_beside();
+        else if (graph)
             check("cuGraphLaunch", cuGraphLaunch(graph, streams[0])), by = NODES;
         else if (!strcmp(mode, "coop"))
             check("cuLaunchCooperativeKernel",
@@ -162,6 +179,12 @@ int main(int argc, char **argv)
     check("cuMemsetD32", cuMemsetD32_v2(cell, 0, 1) || cuMemsetD32_v2(flag, 0, 1) || cuMemsetD32_v2(scratch, 0, 2048));
     for (int i = 0; i < STREAMS; i++) check("cuStreamCreate", cuStreamCreate(&streams[i], 1));
     long done = run(mode);
+    if (!strcmp(mode, "exec")) {
+        check("cuStreamBeginCapture", cuStreamBeginCapture_v2(streams[1], 1));
+        launch(streams[1]), launch(streams[0]);
+        execl("/proc/self/exe", argv[0], argv[1], argv[2], NULL);
+        check("execl", 1);
+    }
     check("cuCtxSynchronize", cuCtxSynchronize());
     check("cuMemcpyDtoH", cuMemcpyDtoH_v2(&got, cell, 4));
     if (got != (uint32_t)((unsigned long)done * CTAS * THREADS)) {
