@@ -116,6 +116,7 @@ int main(int argc, char **argv)
         cudaDeviceSynchronize();
         wait_until(at);
     }
+    cudaDeviceSynchronize();
     double begin = now();
     long done = 0;
     for (; done < launches && (done % 8 || now() - begin < seconds); done++) {

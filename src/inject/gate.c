@@ -17,14 +17,16 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/processor.h"
 #include "inject/hooks.h"
 #include "inject/session.h"
 
-#define LOOK_NS      20000000u  /* who sleeps looks again */
-#define BEAT_NS      500000000u /* a scheduler that gave no sign for so long is gone */
-#define PATIENCE_NS  250000000u /* nothing has ended for so long, or for four of the longest kernels */
-#define AHEAD_NS     1000000u   /* work in flight during a turn */
-#define AHEAD_GPU_NS 2000000u   /* there, ends are seen a little late */
+#define LOOK_NS      20000000u   /* who sleeps looks again */
+#define BEAT_NS      500000000u  /* a scheduler that gave no sign for so long is gone */
+#define BUSY_BEAT_NS 5000000000u /* where it waits for a processor */
+#define PATIENCE_NS  250000000u  /* nothing has ended for so long, or for four of the longest kernels */
+#define AHEAD_NS     1000000u    /* work in flight during a turn */
+#define AHEAD_GPU_NS 2000000u    /* there, ends are seen a little late */
 enum { LEAST_AHEAD = 2, MOST_AHEAD = 1024 };
 
 static struct mg_control_gate none;
@@ -100,30 +102,43 @@ static bool may_pass(void)
     return turn == MG_GATE_TURN && flying < most_ahead() && has_credit(flying);
 }
 
-/* A scheduler that has died or hangs is forgotten: the gate is open until another one comes, or this one goes on. */
+/* A scheduler that has died or hangs is forgotten: the gate is open until another one comes, or this one goes on. One
+ * that waits for a processor does not hang. */
 static bool has_scheduler(void)
 {
     uint32_t daemon = load(&mg_gate->daemon);
     if (!daemon) return false;
-    if (mg_now_ns() - load64(&mg_gate->beat_ns) < BEAT_NS && !(kill((pid_t)daemon, 0) && errno == ESRCH)) return true;
+    uint64_t silent_ns = mg_now_ns() - load64(&mg_gate->beat_ns);
+    bool waits = silent_ns >= BEAT_NS && silent_ns < BUSY_BEAT_NS && mg_processor_is_wanted(daemon);
+    if ((silent_ns < BEAT_NS || waits) && !(kill((pid_t)daemon, 0) && errno == ESRCH)) return true;
     if (__atomic_compare_exchange_n(&mg_gate->daemon, &daemon, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         mg_session_say("the scheduler, process %u, gives no sign of life: launches go on without it", daemon);
     return false;
 }
 
 /* Does what is in flight not end, perhaps since it waits for what waits here? Then launches pass, until something ends.
- */
+ * Half of the patience is time, the other half time in which the process got the processors that it wanted. */
 struct progress {
     uint64_t ended, since_ns;
+    uint64_t busy_from_ns; /* 0: half of it is not over */
+    struct mg_processor busy_from;
 };
+static bool has_patience(struct progress *p, uint64_t patience_ns, uint64_t now)
+{
+    struct mg_processor busy = {0};
+    if (now - p->since_ns <= patience_ns / 2) return true;
+    mg_processor_add((uint32_t)getpid(), &busy);
+    if (!p->busy_from_ns) p->busy_from_ns = now, p->busy_from = busy;
+    return (double)(now - p->busy_from_ns) * mg_processor_part(&p->busy_from, &busy) <= (double)patience_ns / 2;
+}
 static bool is_stuck(struct progress *p)
 {
     static uint64_t stuck_at = UINT64_MAX; /* atomic: launches that had ended by then */
     uint64_t ended = load64(&mg_gate->ended), now = mg_now_ns(), longest = 4 * load64(&mg_gate->longest_ns);
     uint64_t flying = in_flight();
-    if (ended != p->ended || !flying) *p = (struct progress){ended, now};
+    if (ended != p->ended || !flying) *p = (struct progress){.ended = ended, .since_ns = now};
     if (flying && flying < MOST_AHEAD && load64(&stuck_at) == ended) return true;
-    if (now - p->since_ns <= (longest > PATIENCE_NS ? longest : PATIENCE_NS)) return false;
+    if (has_patience(p, longest > PATIENCE_NS ? longest : PATIENCE_NS, now)) return false;
     __atomic_store_n(&stuck_at, ended, __ATOMIC_SEQ_CST);
     return true;
 }
@@ -132,7 +147,7 @@ static void wait_for_turn(void)
 {
     int saved = errno;
     uint64_t from_ns = mg_now_ns();
-    struct progress p = {load64(&mg_gate->ended), from_ns};
+    struct progress p = {.ended = load64(&mg_gate->ended), .since_ns = from_ns};
     __atomic_fetch_add(&mg_gate->waiting, 1, __ATOMIC_SEQ_CST);
     for (;;) {
         uint32_t door = load(&mg_gate->door);

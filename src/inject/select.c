@@ -56,8 +56,8 @@ static void grant_wish(void)
     pthread_mutex_unlock(&granting);
 }
 
-/* The page of a process of this number that is no more, since it became another program, or was killed. Who has it mapped
- * sees that, and keeps his memory. */
+/* The page of a process of this number that is no more, since it became another program, or was killed. Who has it
+ * mapped sees that, and keeps his memory. */
 static void retire_page(void)
 {
     uint64_t magic = 0;

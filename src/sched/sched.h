@@ -12,6 +12,7 @@
 #define MG_SCHED_SCHED_H
 
 #include "base/diag.h"
+#include "base/processor.h"
 #include "base/vec.h"
 #include "margay/control.h"
 #include "margay/policy.h"
@@ -46,7 +47,9 @@ struct mg_sched_program {
     bool waits, moved;  /* threads stand in front of its gate; it has launched or ended something since the last look */
     uint64_t wanted_ns; /* when it last had launches in flight or waited */
     uint64_t moved_ns;
-    uint64_t idle_ns; /* since when it has neither; 0: it has */
+    uint64_t still_ns;         /* since when it is watched whether anything moves; 0: it is not */
+    struct mg_processor still; /* what its processes had got by then */
+    uint64_t idle_ns;          /* since when it has neither; 0: it has */
     double credit_ns;
     bool yielded;           /* it lost its last turn by idling */
     uint64_t stalled_ns;    /* when it lost it since nothing moved; 0: it did not, or something has moved since */

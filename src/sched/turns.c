@@ -20,9 +20,10 @@
 
 #include "base/io.h"
 
-#define ACTIVE_NS          50000000u  /* who wanted the device so lately has a share of it */
-#define GRACE_NS           300000u    /* a program may think so long between two launches */
-#define STALL_NS           250000000u /* nothing has moved for so long, or for four of its longest kernels */
+#define ACTIVE_NS 50000000u /* who wanted the device so lately has a share of it */
+#define GRACE_NS  300000u   /* a program may think so long between two launches */
+#define STALL_NS                                                                                                       \
+    250000000u /* nothing has moved for so long, or for four of its longest kernels, on a machine with time for it */
 #define RETRY_NS           1000000000u
 #define DRAIN_NS           200000000u /* a turn's last work is waited for so long, or for two of its longest kernels */
 #define SOLO_NS            4e9        /* credit of who has the device alone, until somebody else comes */
@@ -181,6 +182,20 @@ static bool is_overtaken(const struct mg_sched *s, const struct mg_sched_program
     return false;
 }
 
+/* Nothing of it moves, though it gets the processors that it wants. */
+static bool has_stalled(struct mg_sched_program *p, uint64_t now)
+{
+    uint64_t patience = MG_MAX(STALL_NS, 4 * p->use.longest_ns);
+    struct mg_processor busy = {0};
+    if (now - p->moved_ns <= patience / 2) {
+        p->still_ns = 0;
+        return false;
+    }
+    for (uint32_t i = 0; i < p->members.n; i++) mg_processor_add(p->members.at[i].pid, &busy);
+    if (!p->still_ns) p->still_ns = now, p->still = busy;
+    return (double)(now - p->still_ns) * mg_processor_part(&p->still, &busy) > (double)patience / 2;
+}
+
 static void watch_turn(struct mg_sched *s, uint64_t now)
 {
     struct mg_sched_program *p = holder_of(s);
@@ -190,7 +205,7 @@ static void watch_turn(struct mg_sched *s, uint64_t now)
     } else if (others && p->idle_ns && now - p->idle_ns >= GRACE_NS) {
         p->yielded = true;
         close_turn(s, now);
-    } else if (others && p->flying && now - p->moved_ns > MG_MAX(STALL_NS, 4 * p->use.longest_ns)) {
+    } else if (others && p->flying && has_stalled(p, now)) {
         p->stalled_ns = now;
         close_turn(s, now);
     } else if (is_overtaken(s, p)) {

@@ -44,20 +44,4 @@ wait $run
 wait $reader || { fail "killed: the reader does not end"; cat killed; }
 read -r n sum twice unnamed median p99 < killed
 [ "${n:-0}" -gt 0 ] && [ "$twice" = 0 ] || fail "killed: $(cat killed)"
-
-# bad input is an error by name
-mkdir empty; cp -r profile cut; for f in cut/*.db; do truncate -s 3000 "$f"; rm -f "$f"-*; done
-cp -r profile ring; head -c 10000 /dev/urandom > "ring/live-$(python3 -c 'import sqlite3; print(sqlite3.connect("ring/profile.db").execute("select pid from process").fetchone()[0])').ring"
-cat > errors.c <<'P'
-#include <margay/profile.h>
-#include <stdio.h>
-int main(int n, char **v) { char e[300]; struct mg_profile *p = mg_profile_open(v[1], e, sizeof e); printf("%d %s\n", p != 0, e); if (p) while (mg_profile_wait(p, 500) > 0) {} mg_profile_close(p); return 0; }
-P
-# shellcheck disable=SC2086
-gcc $san -Wall -I"$ROOT/include" -o errors errors.c -L"$B/lib" -Wl,-rpath,"$B/lib" -lmargay-profile || exit 1
-check() { ./errors "$1" > out 2>&1 && grep -q "$2" out || { fail "$1"; cat out; }; }
-check nowhere '^0 .*nowhere'
-check empty '^0 empty is no profile directory'
-check cut '^0 .*cut/profile.db'
-check ring '^1 $'
 exit $failed

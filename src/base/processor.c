@@ -1,0 +1,49 @@
+#include "base/processor.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A file of /proc is read in one call. */
+static bool read_text(const char *path, char *text, size_t room)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, room - 1) : -1;
+    if (fd >= 0) close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+void mg_processor_add(uint32_t pid, struct mg_processor *sum)
+{
+    char path[300], text[100];
+    snprintf(path, sizeof path, "/proc/%u/task", pid);
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        unsigned long long got, waited;
+        snprintf(path, sizeof path, "/proc/%u/task/%.32s/schedstat", pid, e->d_name);
+        if (*e->d_name == '.' || !read_text(path, text, sizeof text) || sscanf(text, "%llu %llu", &got, &waited) != 2)
+            continue;
+        sum->got_ns += got;
+        sum->waited_ns += waited;
+    }
+    if (d) closedir(d);
+}
+
+double mg_processor_part(const struct mg_processor *from, const struct mg_processor *to)
+{
+    double got = to->got_ns > from->got_ns ? (double)(to->got_ns - from->got_ns) : 0;
+    double waited = to->waited_ns > from->waited_ns ? (double)(to->waited_ns - from->waited_ns) : 0;
+    if (got + waited <= 0) return 1;
+    return waited > 63 * got ? 1.0 / 64 : got / (got + waited);
+}
+
+bool mg_processor_is_wanted(uint32_t pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    const char *end = read_text(path, text, sizeof text) ? strrchr(text, ')') : NULL;
+    return end && end[1] && end[2] == 'R';
+}

@@ -1,0 +1,18 @@
+/* Did a process get the processor time that it wanted? On a busy machine nothing of it moves for long, though nothing
+ * is stuck. From /proc; what cannot be read counts as "it did". */
+#ifndef MG_BASE_PROCESSOR_H
+#define MG_BASE_PROCESSOR_H
+
+#include "base/compiler.h"
+
+struct mg_processor {
+    uint64_t got_ns, waited_ns; /* on a processor, and ready for one */
+};
+/* Adds up the threads that a process has now. */
+void mg_processor_add(uint32_t pid, struct mg_processor *sum);
+/* The part that it got of what it wanted from one time to a later one: 1/64 to 1. */
+double mg_processor_part(const struct mg_processor *from, const struct mg_processor *to);
+/* Its first thread is on a processor, or ready for one. */
+bool mg_processor_is_wanted(uint32_t pid);
+
+#endif
