@@ -1,7 +1,7 @@
 /* A program to be scheduled: launches one kernel again and again, and checks that every launch has run.
  * usage: worker STEPS SECONDS [MODE]
  * STEPS: additions of each thread; SECONDS: how long it launches, or xN: N launches.
- * MODE: plain (a stream), sync (waits for each), streams (four, in turns), threads (four, a stream each), graph
+ * MODE: plain (a stream), sync (waits for each), streams (64, in turns), threads (four, a stream each), graph
  * (replays of eight kernels), coop, copies (a copy behind each launch), capture (a graph captured and thrown away
  * between launches), beside (launches into a captured stream and beside it in turns, then the graph), exec (in the midst of
  * its launches, with a capture open, it becomes this program anew, plain), spin (now and then a kernel that waits for a later one of another stream), fork (children that use
@@ -40,7 +40,7 @@ static const char ptx[] =
     ".visible .entry sets(.param .u64 flag, .param .u32 to)\n{\n.reg .b32 %r<2>;\n.reg .b64 %d<2>;\n"
     "ld.param.u64 %d1, [flag];\nld.param.u32 %r1, [to];\nst.volatile.global.u32 [%d1], %r1;\nret;\n}\n";
 
-enum { CTAS = 16, THREADS = 64, STREAMS = 4, NODES = 8 };
+enum { CTAS = 16, THREADS = 64, STREAMS = 64, LAUNCHERS = 4, NODES = 8 };
 static void *ctx, *kernel, *waits, *sets, *streams[STREAMS];
 static uint64_t cell, flag, scratch;
 static uint32_t steps;
@@ -118,9 +118,9 @@ static long run(const char *mode)
     void *params[] = {&cell, &steps};
     long done = 0;
     if (!strcmp(mode, "threads")) {
-        pthread_t id[STREAMS];
-        for (int i = 0; i < STREAMS; i++) pthread_create(&id[i], NULL, thread, streams[i]);
-        for (int i = 0; i < STREAMS; i++) pthread_join(id[i], NULL);
+        pthread_t id[LAUNCHERS];
+        for (int i = 0; i < LAUNCHERS; i++) pthread_create(&id[i], NULL, thread, streams[i]);
+        for (int i = 0; i < LAUNCHERS; i++) pthread_join(id[i], NULL);
         return done_all;
     }
     for (double end = now() + seconds; done < most && now() < end;) {
