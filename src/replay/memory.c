@@ -6,20 +6,30 @@
 
 static const struct cu_alloc_prop prop = {.type = 1, .location = {CULOC_DEVICE, 0}};
 
+/* Ranges come in order. A driver may not look at where a small one is asked for (an H200's does not for 2 MiB, and does
+ * for 1 GiB). */
 int mg_replay_reserve(struct mg_replay *r, uint64_t lo, uint64_t hi)
 {
+    enum { LOOKED_AT = 1 << 30 };
     cu_ptr got = 0;
     if (!r->granule &&
         mg_replay_call(r, mg_cu.cuMemGetAllocationGranularity(&r->granule, &prop, 0), "memory at fixed addresses"))
         return r->status;
-    lo &= ~((uint64_t)r->granule - 1);
+    lo = MG_MAX(lo & ~((uint64_t)r->granule - 1), r->reserved);
     hi = (hi + r->granule - 1) & ~((uint64_t)r->granule - 1);
+    if (hi <= lo) return 0; /* within the one before */
     cu_result rc = mg_cu.cuMemAddressReserve(&got, hi - lo, r->granule, lo, 0);
+    if (rc == CUE_SUCCESS && got != lo && hi - lo < LOOKED_AT) {
+        mg_cu.cuMemAddressFree(got, hi - lo);
+        hi = lo + LOOKED_AT;
+        rc = mg_cu.cuMemAddressReserve(&got, hi - lo, r->granule, lo, 0);
+    }
     if (rc != CUE_SUCCESS || got != lo)
         return mg_replay_fail(
             r, MG_REPLAY_DEVICE,
             "the addresses from 0x%llx to 0x%llx, where the program had memory, are not free in this process",
             (unsigned long long)lo, (unsigned long long)hi);
+    r->reserved = hi;
     return 0;
 }
 

@@ -83,6 +83,7 @@ struct mg_replay {
     MG_VEC(struct mg_set) sets;
     MG_VEC(cu_stream) streams; /* by number; 0: the default one */
     struct mg_map pages;       /* mapped so far */
+    uint64_t reserved;         /* addresses up to here */
     size_t granule;
     uint64_t stream; /* of the work that was sent last */
     cu_event event;
@@ -163,6 +164,7 @@ int mg_replay_list(struct mg_replay *r);
     E(cuCtxSynchronize, (void))                                                                                        \
     E(cuCtxSetLimit, (int, size_t))                                                                                    \
     E(cuMemGetAllocationGranularity, (size_t *, const struct cu_alloc_prop *, int))                                    \
+    E(cuMemAddressFree, (cu_ptr, size_t))                                                                              \
     E(cuMemAddressReserve, (cu_ptr *, size_t, size_t, cu_ptr, unsigned long long))                                     \
     E(cuMemCreate, (cu_mem_handle *, size_t, const struct cu_alloc_prop *, unsigned long long))                        \
     E(cuMemMap, (cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long))                                           \

@@ -44,7 +44,7 @@ int cuDevicePrimaryCtxRetain(handle *, int);
 int cuCtxSetCurrent(handle);
 int cuCtxSynchronize(void);
 int cuCtxSetLimit(int, size_t);
-int cuMemAddressReserve(dptr *, size_t, size_t, dptr, unsigned long long);
+int cuMemAddressReserve(dptr *, size_t, size_t, dptr, unsigned long long), cuMemAddressFree(dptr, size_t);
 int cuMemCreate(unsigned long long *, size_t, const struct prop *, unsigned long long);
 int cuMemMap(dptr, size_t, size_t, unsigned long long, unsigned long long);
 int cuMemSetAccess(dptr, size_t, const struct access *, size_t);
@@ -122,16 +122,27 @@ void start(void)
     check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
 }
 
-/* Address space from lo to hi, for allocations at their addresses. */
+/* Address space from lo to hi, for allocations at their addresses, in order. A driver may not look at where a small
+ * range is asked for. */
 void reserve(dptr lo, dptr hi)
 {
+    static dptr to;
     dptr got = 0;
     lo = lo / GRANULE * GRANULE;
     hi = (hi + GRANULE - 1) / GRANULE * GRANULE;
-    if (cuMemAddressReserve(&got, hi - lo, GRANULE, lo, 0) || got != lo) {
+    if (lo < to) lo = to;
+    if (hi <= lo) return;
+    int rc = cuMemAddressReserve(&got, hi - lo, GRANULE, lo, 0);
+    if (!rc && got != lo && hi - lo < 1 << 30) {
+        cuMemAddressFree(got, hi - lo);
+        hi = lo + (1 << 30);
+        rc = cuMemAddressReserve(&got, hi - lo, GRANULE, lo, 0);
+    }
+    if (rc || got != lo) {
         printf("the addresses from 0x%llx to 0x%llx are not free in this process\n", lo, hi);
         exit(2);
     }
+    to = hi;
 }
 
 void allocate(dptr at, size_t bytes)
