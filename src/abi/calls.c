@@ -4,6 +4,7 @@
 
 #include "abi/cu.h"
 #include "base/compiler.h"
+#include "base/search.h"
 
 enum {
 #define CALL(base, class_, waits, opencl) call_##base,
@@ -74,17 +75,9 @@ const struct mg_call_work *mg_call_work(uint32_t entry)
 
 const struct mg_cu_call *mg_call_find(const char *base)
 {
-    uint32_t lo = 0, hi = MG_COUNT_OF(calls); /* ORDER CALLS: sorted by name */
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        int c = strcmp(calls[mid].base, base);
-        if (!c) return &calls[mid];
-        if (c < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return NULL;
+    uint32_t k; /* ORDER CALLS: sorted by name */
+    MG_FIND_FIRST(k, MG_COUNT_OF(calls), strcmp(calls[k].base, base) < 0);
+    return k < MG_COUNT_OF(calls) && !strcmp(calls[k].base, base) ? &calls[k] : NULL;
 }
 
 const char *mg_call_arguments(uint32_t entry)

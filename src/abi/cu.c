@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/search.h"
 
 const struct mg_cu_entry mg_cu_entries[] = {
 #define ENTRY(name, base, since, per_thread) {#name, #base, since, per_thread},
@@ -15,31 +16,17 @@ const uint32_t mg_cu_entry_count = MG_COUNT_OF(mg_cu_entries);
 
 int mg_cu_entry_find(const char *name)
 {
-    uint32_t lo = 0, hi = mg_cu_entry_count; /* ORDER ENTRIES: sorted by name */
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        int c = strcmp(mg_cu_entries[mid].name, name);
-        if (!c) return (int)mid;
-        if (c < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return -1;
+    uint32_t k; /* ORDER ENTRIES: sorted by name */
+    MG_FIND_FIRST(k, mg_cu_entry_count, strcmp(mg_cu_entries[k].name, name) < 0);
+    return k < mg_cu_entry_count && !strcmp(mg_cu_entries[k].name, name) ? (int)k : -1;
 }
 
 int mg_cu_entry_resolve(const char *base, int version, uint64_t flags, int *status)
 {
     /* Rows of one base begin with the base's own name and lie together, except that longer bases
      * may stand between: scanning from the base's first row while the prefix holds finds all. */
-    uint32_t n = (uint32_t)strlen(base), lo = 0, hi = mg_cu_entry_count;
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        if (strncmp(mg_cu_entries[mid].name, base, n) < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
+    uint32_t n = (uint32_t)strlen(base), lo;
+    MG_FIND_FIRST(lo, mg_cu_entry_count, strncmp(mg_cu_entries[lo].name, base, n) < 0);
     int best[2] = {-1, -1}; /* [per_thread] */
     bool known = false;
     for (uint32_t i = lo; i < mg_cu_entry_count && !strncmp(mg_cu_entries[i].name, base, n); i++) {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "base/search.h"
 
 enum { longest_op = 63 };
 struct span {
@@ -88,15 +89,9 @@ static bool find_target(const struct parsing *p, const struct ref *r, uint32_t *
     for (uint32_t i = 0; r->name.n && i < p->labels.n; i++)
         if (p->labels.at[i].name.n == r->name.n && !memcmp(p->labels.at[i].name.at, r->name.at, r->name.n))
             return *inst = p->labels.at[i].inst, *inst < p->insts.n;
-    for (uint32_t low = 0, high = r->name.n ? 0 : p->insts.n; low < high;) { /* addresses grow */
-        uint32_t mid = low + (high - low) / 2;
-        if (p->insts.at[mid].addr == r->addr) return *inst = mid, true;
-        if (p->insts.at[mid].addr < r->addr)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return false;
+    uint32_t n = r->name.n ? 0 : p->insts.n;
+    MG_FIND_FIRST(*inst, n, p->insts.at[*inst].addr < r->addr); /* addresses grow */
+    return *inst < n && p->insts.at[*inst].addr == r->addr;
 }
 
 static void end_function(struct parsing *p)

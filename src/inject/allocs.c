@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "base/search.h"
 #include "inject/hooks.h"
 #include "inject/session.h"
 
@@ -22,15 +23,9 @@ static bool peers;
 
 static uint32_t lower(uint64_t at) /* first area that begins behind `at` */
 {
-    uint32_t lo = 0, hi = areas.n;
-    while (lo < hi) {
-        uint32_t mid = lo + (hi - lo) / 2;
-        if (areas.at[mid].at <= at)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    uint32_t k;
+    MG_FIND_FIRST(k, areas.n, areas.at[k].at <= at);
+    return k;
 }
 
 static void insert(struct mg_area a)

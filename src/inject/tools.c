@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/search.h"
 #include "inject/backend.h"
 #include "inject/channels.h"
 #include "inject/kernels.h"
@@ -333,17 +334,10 @@ static void remember(const uint64_t *keys, const uint64_t *cells, void *user)
 
 static const uint64_t *find_told(const struct entries *e, const uint64_t *keys)
 {
-    uint64_t width = e->t->n_keys + e->t->n_cells, low = 0, high = e->n;
-    while (low < high) {
-        uint64_t mid = (low + high) / 2;
-        int c = by_keys(keys, e->told + mid * width, (void *)(uintptr_t)&e->t->n_keys);
-        if (!c) return e->told + mid * width;
-        if (c < 0)
-            high = mid;
-        else
-            low = mid + 1;
-    }
-    return NULL;
+    uint64_t width = e->t->n_keys + e->t->n_cells, k;
+    void *n_keys = (void *)(uintptr_t)&e->t->n_keys;
+    MG_FIND_FIRST(k, e->n, by_keys(keys, e->told + k * width, n_keys) > 0);
+    return k < e->n && !by_keys(keys, e->told + k * width, n_keys) ? e->told + k * width : NULL;
 }
 
 static void tell_entry(const uint64_t *keys, const uint64_t *cells, void *user)

@@ -1,6 +1,7 @@
 /* Allocations at the addresses that the capture names, whatever memory they were: address ranges are reserved before
  * anything runs, pages are mapped when an allocation needs them, and stay. */
 #include "replay/replay.h"
+#include "base/search.h"
 
 #include <string.h>
 
@@ -52,15 +53,9 @@ static int map_run(struct mg_replay *r, uint64_t lo, uint64_t bytes)
 
 static uint32_t place_of(const struct mg_replay *r, uint64_t at)
 {
-    uint32_t lo = 0, hi = r->live.n;
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        if (r->live.at[mid].at < at)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    uint32_t k;
+    MG_FIND_FIRST(k, r->live.n, r->live.at[k].at < at);
+    return k;
 }
 
 struct mg_live *mg_replay_live_at(struct mg_replay *r, uint64_t p)

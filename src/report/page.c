@@ -11,6 +11,7 @@
 
 #include "base/json_read.h"
 #include "base/version.h"
+#include "base/search.h"
 #include "page_text.h" /* generated: page_begin, page_middle, page_end */
 #include "report/page.h"
 #include "view/chart.h"
@@ -56,14 +57,8 @@ static void name_kernels(struct mg_page *g)
 
 uint32_t mg_page_kernel(const struct mg_page *g, const char *name)
 {
-    uint32_t low = 0, high = g->n_names;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (strcmp(g->names[mid].name, name) < 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    uint32_t low;
+    MG_FIND_FIRST(low, g->n_names, strcmp(g->names[low].name, name) < 0);
     if (low == g->n_names || strcmp(g->names[low].name, name)) return UINT32_MAX;
     uint32_t kernel = g->names[low].kernel;
     for (; low < g->n_names && !strcmp(g->names[low].name, name); low++)

@@ -1,6 +1,7 @@
 /* Errors of the runtime: what a driver result becomes, the thread's last error, names and texts,
  * and the one line about a call that is not implemented. */
 #include "runtime/priv.h"
+#include "base/search.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,16 +19,9 @@ static const struct error_row {
 
 static const struct error_row *find_row(int number)
 {
-    size_t lo = 0, hi = sizeof rows / sizeof *rows; /* ORDER RUNTIME_ERRORS */
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-        if (rows[mid].number == number) return &rows[mid];
-        if (rows[mid].number < number)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return NULL;
+    size_t n = sizeof rows / sizeof *rows, k; /* ORDER RUNTIME_ERRORS */
+    MG_FIND_FIRST(k, n, rows[k].number < number);
+    return k < n && rows[k].number == number ? &rows[k] : NULL;
 }
 
 /* Errors after which a context is lost: reading the last error does not clear them. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "base/search.h"
 #include "study/comm_worker.h"
 
 enum { MOST_WORKERS = 64, WORTH_THREADS = 4096 /* accesses of a launch */ };
@@ -63,15 +64,9 @@ void mg_comm_free(struct mg_comm *c)
 
 const struct mg_comm_step *comm_step_of_unit(const struct mg_comm *c, uint32_t unit)
 {
-    uint32_t lo = 0, hi = c->steps.n;
-    while (hi - lo > 1) {
-        uint32_t mid = lo + (hi - lo) / 2;
-        if (c->steps.at[mid].first_unit <= unit)
-            lo = mid;
-        else
-            hi = mid;
-    }
-    return &c->steps.at[lo];
+    uint32_t next;
+    MG_FIND_FIRST(next, c->steps.n, c->steps.at[next].first_unit <= unit);
+    return &c->steps.at[next ? next - 1 : 0];
 }
 
 uint32_t comm_entity_of_unit(const struct mg_comm *c, const struct mg_comm_step *s, uint32_t unit)

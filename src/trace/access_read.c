@@ -11,6 +11,7 @@
 
 #include "base/intern.h"
 #include "base/map.h"
+#include "base/search.h"
 #include "trace/access_code.h"
 #include "trace/access_records.h"
 #include "trace/load.h"
@@ -134,16 +135,9 @@ static void add_step(struct mg_accesses *a, const struct mg_trace_record *r)
 
 static struct sites *find_sites(struct mg_accesses *a, uint32_t id)
 {
-    uint32_t lo = 0, hi = a->sites.n;
-    while (lo < hi) {
-        uint32_t mid = lo + (hi - lo) / 2;
-        if (a->sites.at[mid].id < id)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    if (lo < a->sites.n && a->sites.at[lo].id == id) return &a->sites.at[lo];
-    return NULL;
+    uint32_t k;
+    MG_FIND_FIRST(k, a->sites.n, a->sites.at[k].id < id);
+    return k < a->sites.n && a->sites.at[k].id == id ? &a->sites.at[k] : NULL;
 }
 
 static struct sites *get_sites(struct mg_accesses *a, uint32_t id)
@@ -402,16 +396,11 @@ static bool keep_launches(struct mg_accesses *a, uint64_t first, uint64_t last)
 /* The first kept pack that is not before this launch. */
 static uint32_t find_pack(const struct mg_accesses *a, uint64_t launch, uint64_t replay)
 {
-    uint32_t lo = 0, hi = a->packs.n;
-    while (lo < hi) {
-        uint32_t mid = lo + (hi - lo) / 2;
-        const struct pack *p = &a->packs.at[mid];
-        if (p->launch < launch || (p->launch == launch && p->replay < replay))
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    uint32_t k;
+    MG_FIND_FIRST(k, a->packs.n,
+                  a->packs.at[k].launch < launch ||
+                      (a->packs.at[k].launch == launch && a->packs.at[k].replay < replay));
+    return k;
 }
 
 void mg_accesses_begin(struct mg_accesses *a, const struct mg_trace_step *launch)

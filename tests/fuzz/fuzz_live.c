@@ -7,17 +7,13 @@
 
 #include "fuzz.h"
 #include "query/source.h"
+#include "scratch.h"
 #include "store/live.h"
 #include "store/store.h"
 
 enum { LAUNCHES = 5 };
-static char dir[64], db[96], ring[96];
+static char db[96], ring[96];
 static unsigned told[LAUNCHES];
-
-static void remove_files(void)
-{
-    unlink(db), unlink(ring), rmdir(dir);
-}
 
 static void prepare(void)
 {
@@ -31,8 +27,8 @@ static void prepare(void)
                                        .device_name = "x",
                                        .tools = ""};
     struct mg_store *s;
-    snprintf(dir, sizeof dir, "%s/margay-fuzz-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-    if (!mkdtemp(dir) || mg_store_open(dir, &process, NULL, &s, NULL)) abort();
+    prepare_folder();
+    if (mg_store_open(path, &process, NULL, &s, NULL)) abort();
     struct mg_store_kernel k = {.name = "k", .module = "", .regs_native = -1, .regs_instrumented = -1};
     struct mg_store_launch l = {.kernel = mg_store_kernel(s, &k),
                                 .grid = {1, 1, 1},
@@ -42,9 +38,8 @@ static void prepare(void)
     struct mg_store_done done = {.complete = true, .schedule_dependent = -1};
     for (int i = 0; i < LAUNCHES; i++) mg_store_launch_done(s, mg_store_launch(s, &l), &done);
     mg_store_close(s, 0);
-    snprintf(db, sizeof db, "%s/profile.db", dir);
-    snprintf(ring, sizeof ring, "%s/live-%u.ring", dir, process.pid);
-    atexit(remove_files);
+    snprintf(db, sizeof db, "%s/profile.db", path);
+    snprintf(ring, sizeof ring, "%s/live-%u.ring", path, process.pid);
 }
 
 static void note(void *user, const struct mg_source_launch *l)
@@ -58,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct mg_source *s;
     bool launching = false;
-    if (!*dir) prepare();
+    if (!*path) prepare();
     int fd = open(ring, O_RDWR | O_CREAT | O_TRUNC, 0600);
     uint32_t pid = (uint32_t)getpid();
     if (fd < 0 || write(fd, data, bytes) != (ssize_t)bytes) abort();

@@ -7,31 +7,10 @@
 
 #include "base/io.h"
 #include "fuzz.h"
+#include "scratch.h"
 #include "report/annotate.h"
 #include "report/folded.h"
 #include "report/priv.h"
-
-static char dir[64], path[96];
-
-static void clean_up(void)
-{
-    char side[128];
-    static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
-    for (size_t i = 0; i < MG_COUNT_OF(ends); i++) {
-        snprintf(side, sizeof side, "%s%s", path, ends[i]);
-        unlink(side);
-    }
-    rmdir(dir);
-}
-
-static void prepare(void)
-{
-    snprintf(dir, sizeof dir, "%s",
-             access("/dev/shm", W_OK) ? "/tmp/margay-fuzz-XXXXXX" : "/dev/shm/margay-fuzz-XXXXXX");
-    if (!mkdtemp(dir)) abort();
-    snprintf(path, sizeof path, "%s/profile.db", dir);
-    atexit(clean_up);
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
@@ -39,9 +18,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_buf out = MG_BUF_INIT;
     struct mg_report_opts o = {.size = sizeof o, .per_launch = true};
-    if (!*dir) prepare();
-    if (mg_io_write(path, data, bytes, NULL)) abort();
-    if (!mg_recording_open(dir, &p, &d)) {
+    char db[96];
+    if (!*path) prepare_folder();
+    snprintf(db, sizeof db, "%s/profile.db", path);
+    if (mg_io_write(db, data, bytes, NULL)) abort();
+    if (!mg_recording_open(path, &p, &d)) {
         mg_report_json(p, &o, &out);
         if (!mg_json_valid(out.at)) abort();
         mg_report_text(p, &o, &out);
@@ -51,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         mg_report_html(p, &o, &out);
         mg_report_annotate(p, &(struct mg_annotate_opts){.ptx = true}, &out);
         mg_report_folded(p, &o, &out);
-    } else if (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), dir)) {
+    } else if (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), path)) {
         abort(); /* an error must name the path */
     }
     mg_buf_release(&out);

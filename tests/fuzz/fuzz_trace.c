@@ -108,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct mg_trace_reader *r = NULL;
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_buf made = MG_BUF_INIT;
-    if (!*path) prepare();
+    if (!*path) prepare_file();
     if (bytes && data[0] & 1) wrap(data + 1, bytes - 1, &made);
     if (mg_io_write(path, made.n ? made.at : (const char *)data, made.n ? made.n : bytes, NULL)) abort();
     if (!mg_trace_reader_open(path, &r, &d)) {

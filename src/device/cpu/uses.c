@@ -1,5 +1,6 @@
 /* What an instruction reads and writes; shared by the analyses and the plugin. */
 #include "device/cpu/cpu.h"
+#include "base/search.h"
 
 bool cpu_counts_warps(const struct cpu_inst *in)
 {
@@ -10,16 +11,10 @@ bool cpu_counts_warps(const struct cpu_inst *in)
 
 uint32_t cpu_reg_at(const struct cpu_func *f, uint32_t off)
 {
-    uint32_t lo = 0, hi = f->n_regs;
+    uint32_t k;
     if (!off) return 0;
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        if (f->regs[mid].off < off)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < f->n_regs && f->regs[lo].off == off ? lo + 1 : 0;
+    MG_FIND_FIRST(k, f->n_regs, f->regs[k].off < off);
+    return k < f->n_regs && f->regs[k].off == off ? k + 1 : 0;
 }
 
 void cpu_each_use(const struct cpu_func *f, const struct cpu_inst *in, void (*fn)(void *, uint32_t), void *user)

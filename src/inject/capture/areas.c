@@ -6,20 +6,15 @@
 
 #include "inject/session.h"
 #include "inject/verify.h"
+#include "base/search.h"
 
 /* ---- the list ------------------------------------------------------------------------------------------ */
 
 static uint32_t place_of(uint64_t at) /* of the first area that begins at it or above */
 {
-    uint32_t lo = 0, hi = mg_capture.areas.n;
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        if (mg_capture.areas.at[mid].at < at)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    uint32_t k;
+    MG_FIND_FIRST(k, mg_capture.areas.n, mg_capture.areas.at[k].at < at);
+    return k;
 }
 
 struct mg_cap_area *mg_cap_area_find(uint64_t p)

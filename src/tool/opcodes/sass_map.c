@@ -16,6 +16,7 @@
 
 #include "analysis/loop.h"
 #include "base/vec.h"
+#include "base/search.h"
 
 #define NONE UINT32_MAX
 
@@ -138,16 +139,9 @@ static int by_line(const void *a, const void *b)
 
 static uint32_t find_line(const struct mapping *x, uint32_t line)
 {
-    uint32_t low = 0, high = x->n_lines;
-    while (line && low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (x->lines[mid]->ptx_line == line) return mid;
-        if (x->lines[mid]->ptx_line < line)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return NONE;
+    uint32_t k;
+    MG_FIND_FIRST(k, x->n_lines, x->lines[k]->ptx_line < line);
+    return line && k < x->n_lines && x->lines[k]->ptx_line == line ? k : NONE;
 }
 
 /* Instructions of which the assembler makes one each. */

@@ -6,6 +6,7 @@
 
 #include "base/io.h"
 #include "base/json.h"
+#include "base/search.h"
 #include "patch/layout.h"
 #include "tool/host.h"
 #include "tool/trace/trace.h"
@@ -145,19 +146,13 @@ static const struct mg_trace_place *find_place(struct mg_trace_conf *c, struct m
 /* Under the lock. */
 static struct mg_trace_sums *sums_of(struct mg_trace_conf *c, uint64_t launch)
 {
-    uint32_t lo = 0, hi = c->launches.n;
-    while (lo < hi) {
-        uint32_t mid = lo + (hi - lo) / 2;
-        if (c->launches.at[mid].launch < launch)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    if (lo < c->launches.n && c->launches.at[lo].launch == launch) return &c->launches.at[lo];
+    uint32_t k;
+    MG_FIND_FIRST(k, c->launches.n, c->launches.at[k].launch < launch);
+    if (k < c->launches.n && c->launches.at[k].launch == launch) return &c->launches.at[k];
     mg_vec_push(&c->launches);
-    memmove(c->launches.at + lo + 1, c->launches.at + lo, (c->launches.n - 1 - lo) * sizeof *c->launches.at);
-    c->launches.at[lo] = (struct mg_trace_sums){.launch = launch};
-    return &c->launches.at[lo];
+    memmove(c->launches.at + k + 1, c->launches.at + k, (c->launches.n - 1 - k) * sizeof *c->launches.at);
+    c->launches.at[k] = (struct mg_trace_sums){.launch = launch};
+    return &c->launches.at[k];
 }
 
 void mg_trace_finalize(struct mg_trace_conf *c, uint64_t launch, uint64_t replays, bool complete, const uint64_t *cells,
