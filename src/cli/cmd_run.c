@@ -42,6 +42,7 @@
 #include "report/report.h"
 #include "store/reason.h"
 #include "store/store.h"
+#include "tool/spec.h"
 #include "tool/tool.h"
 
 enum { MOST_WORKERS = 1024 }; /* what more threads than any machine has processors would cost is memory */
@@ -250,8 +251,7 @@ static const char *sanitizer(void)
 static void name_for_nvtx(const struct run *r)
 {
     const char *other = getenv("NVTX_INJECTION64_PATH");
-    bool wanted =
-        (r->range && !strncmp(r->range, "nvtx:", 5)) || (r->config.tools && strstr(r->config.tools, "timeline"));
+    bool wanted = (r->range && !strncmp(r->range, "nvtx:", 5)) || mg_tool_spec_lists(r->config.tools, "timeline");
     unsetenv(mg_env_name(MG_ENV_NVTX));
     if (!wanted) return;
     if (other && *other && strcmp(other, r->place.libcuda)) setenv(mg_env_name(MG_ENV_NVTX), other, 1);
@@ -275,17 +275,22 @@ static bool names_library(const char *file, const char *library)
 /* Calls of the runtime are recorded by a library in front of it: with the time line, as its option says. */
 static bool wants_forward(const struct run *r, bool software)
 {
-    const char *at = r->config.tools ? strstr(r->config.tools, "timeline") : NULL;
-    size_t n = at ? strcspn(at, ";") : 0;
-    if (!at || memmem(at, n, "runtime=off", 11) || !mg_place_has(r->place.forward)) return false;
-    return software || memmem(at, n, "runtime=on", 10) || names_library(r->file, "libcudart.so.");
+    bool timeline = mg_tool_spec_lists(r->config.tools, "timeline"), on = software, off = !timeline;
+    for (const char *at = r->config.tools; timeline && at && *at;) {
+        char *spec = mg_tool_spec_next(&at);
+        if (spec && mg_tool_spec_lists(spec, "timeline")) {
+            on |= strstr(spec, ",runtime=on") != NULL;
+            off |= strstr(spec, ",runtime=off") != NULL;
+        }
+        free(spec);
+    }
+    return !off && mg_place_has(r->place.forward) && (on || names_library(r->file, "libcudart.so."));
 }
 
 /* Calls of MPI are recorded by a library in front of it. */
 static bool wants_mpi(const struct run *r)
 {
-    bool timeline = r->config.tools && strstr(r->config.tools, "timeline");
-    if (!timeline || !mg_place_has(r->place.mpi)) return false;
+    if (!mg_tool_spec_lists(r->config.tools, "timeline") || !mg_place_has(r->place.mpi)) return false;
     return names_library(r->file, "libmpi.so.") || names_library(r->file, "libmpich.so.");
 }
 
