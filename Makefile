@@ -11,7 +11,8 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 CPPFLAGS := -Iinclude -Isrc -I$(B)/gen -D_GNU_SOURCE
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers -Wno-override-init
-CFLAGS := -std=c17 -g -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno $(WARN)
+# No path of this machine in debug information: builds of two checkouts are the same, to ccache as well.
+CFLAGS := -std=c17 -g -fdebug-prefix-map=$(CURDIR)=. -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno $(WARN)
 LDFLAGS :=
 ifeq ($(VARIANT),release)
 CFLAGS += -O2
