@@ -69,10 +69,10 @@ int cmd_report(int argc, char **argv)
     struct mg_report_opts o = {.size = sizeof o};
     bool json = false, csv = false;
     const char *html = NULL, *charts = NULL;
-    const char *sort = NULL;
+    const char *sort = NULL, *by = NULL;
     char newest[PATH_MAX];
     uint64_t top = 0;
-    int status = MG_EXIT_USAGE;
+    int status = MG_EXIT_USAGE, failed = 0;
     const struct mg_opt opts[] = {
         MG_OPT_FLAG(0, "json", &json, "everything, as JSON"),
         MG_OPT_FLAG(0, "csv", &csv, "one table, as CSV"),
@@ -86,6 +86,9 @@ int cmd_report(int argc, char **argv)
         MG_OPT_STR(0, "tool", &o.tool, "NAME", "only the result of this tool"),
         MG_OPT_CHOICE(0, "sort", &sort, "time|instructions|launches|name",
                       "order of kernels (by time where a GPU measured it, else by instructions)"),
+        MG_OPT_CHOICE(0, "by", &by, "family|cause|range",
+                      "launches in groups: kernels of one name, why they were not instrumented, ranges of NVTX around "
+                      "them (-t timeline)"),
         MG_OPT_U64(0, "top", &top, 1, UINT32_MAX, "N", "kernels, blocks and opcodes to show"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
@@ -97,6 +100,8 @@ int cmd_report(int argc, char **argv)
     if (json && csv) return mg_opt_usage(&page, MG_EXIT_USAGE, "--json and --csv exclude each other");
     if ((html || charts) && (json || csv))
         return mg_opt_usage(&page, MG_EXIT_USAGE, "--html and --charts write files: they go without --json and --csv");
+    if (by && (html || charts || o.table || o.tool || o.per_launch || sort))
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "--by goes with --json, --csv, --kernel and --top");
     if (o.table && !csv) return mg_opt_usage(&page, MG_EXIT_USAGE, "--table needs --csv");
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_recording *p;
@@ -115,7 +120,11 @@ int cmd_report(int argc, char **argv)
         o.columns = mg_cli_columns();
         o.color = isatty(1) && !getenv("NO_COLOR");
         o.ascii = !locale_is_utf8();
-        if (html || charts)
+        if (by) {
+            enum mg_report_by group = *by == 'f' ? MG_BY_FAMILY : *by == 'c' ? MG_BY_CAUSE : MG_BY_RANGE;
+            enum mg_report_form form = json ? MG_FORM_JSON : csv ? MG_FORM_CSV : MG_FORM_TEXT;
+            if (mg_report_groups(p, &o, group, form, &out, &d)) failed = mg_cli_fail(&d, MG_EXIT_INPUT);
+        } else if (html || charts)
             status = write_files(p, &o, html, charts, &d) ? mg_cli_fail(&d, MG_EXIT_INPUT) : 0;
         else if (json)
             mg_report_json(p, &o, &out);
@@ -124,6 +133,7 @@ int cmd_report(int argc, char **argv)
         else
             mg_report_text(p, &o, &out);
         if (!html && !charts) status = mg_cli_out(&out);
+        if (failed) status = failed;
         if (!any_shown(p, &o))
             fprintf(stderr, "margay: --kernel %s matches none of the %u kernels of %s\n", o.kernel_glob, p->n_kernels,
                     dir);

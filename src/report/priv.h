@@ -33,6 +33,8 @@ void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, 
 void mg_format_value(struct mg_buf *out, const struct mg_table_value *v,
                      enum mg_column_kind kind); /* out is emptied first */
 void mg_add_table_csv(const struct mg_recording *p, const struct mg_one_table *t, struct mg_buf *out);
+/* A member of the table's name: a list of rows, each an object with the columns in snake_case. */
+void mg_write_table(struct mg_json *j, const struct mg_one_table *t);
 /* Names of the tools' tables, "tool table" a line. */
 void mg_list_tool_tables(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out);
 void mg_add_csv_text(struct mg_buf *out, const char *s);

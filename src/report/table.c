@@ -218,3 +218,37 @@ void mg_add_table_csv(const struct mg_recording *p, const struct mg_one_table *t
         mg_buf_adds(out, "\r\n");
     }
 }
+
+/* ---- JSON ------------------------------------------------------------------------------------------ */
+
+static void write_value(struct mg_json *j, const struct mg_table_value *v)
+{
+    if (v->kind == MG_TV_U64)
+        mg_json_u64(j, v->u);
+    else if (v->kind == MG_TV_F64)
+        mg_json_f64(j, v->f);
+    else if (v->kind == MG_TV_TEXT)
+        mg_json_str(j, v->text);
+    else
+        mg_json_null(j);
+}
+
+void mg_write_table(struct mg_json *j, const struct mg_one_table *t)
+{
+    mg_json_key(j, t->name);
+    mg_json_arr(j);
+    for (uint32_t r = 0; r < t->n_rows; r++) {
+        mg_json_obj(j);
+        for (uint32_t c = 0; c < t->columns.n; c++) {
+            struct mg_table_value v = mg_table_value(t, r, c);
+            struct mg_buf name = MG_BUF_INIT;
+            mg_add_csv_name(&name, t->columns.at[c].name);
+            if (t->columns.at[c].kind == MG_COL_TIME_NS) mg_buf_adds(&name, "_ns");
+            mg_json_key(j, name.at);
+            write_value(j, &v);
+            mg_buf_release(&name);
+        }
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+}

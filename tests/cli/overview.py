@@ -45,7 +45,7 @@ c = {r['mode']: r for r in tables('p', '--table', 'overhead')['overhead']}
 middle = statistics.median
 want = (7 * middle(blocks[4]) + 7 * middle(blocks[8])) / (7 * middle(native[4]) + 7 * middle(native[8]))
 b = c['blocks,warps=on']
-assert abs(b['ratio'] - want) < 1e-12 and (b['compared'], b['launches'], b['native']) == (14, 15, 7 * (130 + 1001)), b
+assert abs(b['ratio'] - want) < 1e-12 and (b['compared'], b['launches'], b['native_ns']) == (14, 15, 7 * (130 + 1001)), b
 # seven times: the 95 % interval of a median is from the least to the most
 assert abs(b['from'] - (190 + 1100) / (900 + 1010)) < 1e-12 and abs(b['to'] - (220 + 1100) / (100 + 990)) < 1e-12, b
 assert abs(c['clock']['ratio'] - 3000 / 1001) < 1e-12 and c['clock']['from'] is None and c['clock']['launches'] == 1

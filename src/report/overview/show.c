@@ -40,37 +40,6 @@ void mg_overview_csv(const struct mg_overview *o, const char *table, struct mg_b
     mg_table_release(&t);
 }
 
-static void write_value(struct mg_json *j, const struct mg_table_value *v)
-{
-    if (v->kind == MG_TV_U64)
-        mg_json_u64(j, v->u);
-    else if (v->kind == MG_TV_F64)
-        mg_json_f64(j, v->f);
-    else if (v->kind == MG_TV_TEXT)
-        mg_json_str(j, v->text);
-    else
-        mg_json_null(j);
-}
-
-static void write_table(struct mg_json *j, const struct mg_one_table *t)
-{
-    mg_json_key(j, t->name);
-    mg_json_arr(j);
-    for (uint32_t r = 0; r < t->n_rows; r++) {
-        mg_json_obj(j);
-        for (uint32_t c = 0; c < t->columns.n; c++) {
-            struct mg_table_value v = mg_table_value(t, r, c);
-            struct mg_buf name = MG_BUF_INIT;
-            mg_add_csv_name(&name, t->columns.at[c].name);
-            mg_json_key(j, name.at);
-            write_value(j, &v);
-            mg_buf_release(&name);
-        }
-        mg_json_end(j, '}');
-    }
-    mg_json_end(j, ']');
-}
-
 void mg_overview_json(const struct mg_overview *o, const char *table, struct mg_buf *out)
 {
     struct mg_table t = {0};
@@ -82,7 +51,7 @@ void mg_overview_json(const struct mg_overview *o, const char *table, struct mg_
     mg_json_key(&j, "tables");
     mg_json_obj(&j);
     for (uint32_t i = 0; i < t.tables.n; i++)
-        if (is_shown(&t.tables.at[i], table)) write_table(&j, &t.tables.at[i]);
+        if (is_shown(&t.tables.at[i], table)) mg_write_table(&j, &t.tables.at[i]);
     mg_json_end(&j, '}');
     mg_json_end(&j, '}');
     mg_buf_addc(out, '\n');
