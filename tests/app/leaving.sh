@@ -18,8 +18,18 @@ try() { # NAME TIMES COMMAND...
     done
     echo "ok   $name"
 }
+gcc -O1 -g -Wall -o worker "$ROOT/tests/sched/worker.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 -lpthread || exit 1
+try_driver() { # DEVICE: a program without the runtime
+    for i in $(seq $few); do
+        rm -rf profile
+        timeout 60 "$MARGAY" run -q --device "$1" -o profile -- ./worker 500 "0.$i" leave > out 2> err
+        rc=$?
+        [ $rc = 7 ] || { echo "FAIL $1, driver, time $i: exit $rc"; tail -n 5 out err; failed=1; }
+    done
+}
 for device in cpu emu; do
     [ $device = emu ] || [ -e "$B/lib/margay/libmargay-cpu.so" ] || continue
+    try_driver $device
     for tool in none blocks; do
         try "$device, $tool" $times "$MARGAY" run -q --device $device -t $tool -o profile --
     done

@@ -3,10 +3,11 @@
  * STEPS: additions of each thread; SECONDS: how long it launches, or xN: N launches.
  * MODE: plain (a stream), sync (waits for each), streams (64, in turns), threads (four, a stream each), graph
  * (replays of eight kernels), coop, copies (a copy behind each launch), capture (a graph captured and thrown away
- * between launches), beside (launches into a captured stream and beside it in turns, then the graph), exec (in the midst of
- * its launches, with a capture open, it becomes this program anew, plain), spin (now and then a kernel that waits for a later one of another stream), fork (children that use
- * no CUDA), think (1 ms of host work behind each launch, which it waits for). Prints "MODE N launches, ok", exit 0; or
- * what is wrong, exit 1. */
+ * between launches), beside (launches into a captured stream and beside it in turns, then the graph), exec (in the
+ * midst of its launches, with a capture open, it becomes this program anew, plain), spin (now and then a kernel that
+ * waits for a later one of another stream), fork (children that use no CUDA), leave (main ends while four threads
+ * launch: exit 7), think (1 ms of host work behind each launch, which it waits for). Prints "MODE N launches, ok", exit
+ * 0; or what is wrong, exit 1. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -111,6 +112,20 @@ static void *thread(void *stream)
     return NULL;
 }
 
+/* Main ends while threads launch. */
+static int leave(void)
+{
+    double for_ns = seconds * 1e9;
+    seconds = 1e6;
+    for (int i = 0; i < LAUNCHERS; i++) {
+        pthread_t id;
+        pthread_create(&id, NULL, thread, streams[i]);
+        pthread_detach(id);
+    }
+    nanosleep(&(struct timespec){.tv_nsec = (long)for_ns}, NULL);
+    return 7;
+}
+
 static long run(const char *mode)
 {
     static uint32_t spun;
@@ -178,6 +193,7 @@ int main(int argc, char **argv)
     check("cuMemAlloc", cuMemAlloc_v2(&cell, 4) || cuMemAlloc_v2(&flag, 4) || cuMemAlloc_v2(&scratch, 8192));
     check("cuMemsetD32", cuMemsetD32_v2(cell, 0, 1) || cuMemsetD32_v2(flag, 0, 1) || cuMemsetD32_v2(scratch, 0, 2048));
     for (int i = 0; i < STREAMS; i++) check("cuStreamCreate", cuStreamCreate(&streams[i], 1));
+    if (!strcmp(mode, "leave")) return leave();
     long done = run(mode);
     if (!strcmp(mode, "exec")) {
         check("cuStreamBeginCapture", cuStreamBeginCapture_v2(streams[1], 1));
