@@ -257,7 +257,8 @@ static uint32_t with_barrier(struct solver *s, uint32_t b, uint32_t now)
 
 /* ---- to the fixpoint ----------------------------------------------------------------------------------- */
 
-/* Cohorts under the registers known to vary so far. */
+/* Cohorts under the registers known to vary so far. Not by mg_dataflow: at a barrier a block takes over the cohort of
+ * one that dominates it, which no edge need lead from. */
 static void find_cohorts(struct solver *s, const struct mg_loops *l)
 {
     const struct mg_cfg *c = s->c;
