@@ -1,4 +1,4 @@
-/* Planning: builds the graph of count.h, prices every edge by the cheapest way to measure it, keeps a
+/* Planning: builds the graph of plan.h, prices every edge by the cheapest way to measure it, keeps a
  * spanning tree of greatest cost and orders its edges for solving. */
 #include <stdlib.h>
 #include <string.h>

@@ -69,7 +69,7 @@ struct mg_comm_step { /* a launch */
     uint16_t *sm;                        /* by CTA */
     uint64_t read_by_host;               /* bytes that copies took out before anybody overwrote them */
     uint64_t in_launch, in_launch_atomic, ambiguous,
-        ambiguous_most; /* executed bytes of loads: comm_print.c has the words */
+        ambiguous_most; /* executed bytes of loads: comm_text.c has the words */
 };
 #define MG_COMM_SEVERAL UINT32_MAX
 struct mg_comm_edge {

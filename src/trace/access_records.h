@@ -1,5 +1,6 @@
-/* The records of which access.h is made, as they stand in trace files: who writes them is tool trace (tool/trace.c)
- * and, of the host's side, inject/steps.c. A field is only ever added; the reader goes by names. */
+/* The records of which access.h is made, as they stand in trace files: who writes them is tool trace
+ * (tool/trace/trace.c) and, of the host's side, inject/steps.c. A field is only ever added; the reader goes by names.
+ */
 #ifndef MG_TRACE_ACCESS_RECORDS_H
 #define MG_TRACE_ACCESS_RECORDS_H
 
