@@ -34,8 +34,8 @@ struct emitter {
     struct class_plan *classes;
     bool *may_leave; /* block -> its call may end the lane */
     mg_id mine;
-    mg_id base, mask, n, below, low, lt, value, always; /* on a GPU */
-    bool ballot;                                        /* vote.ballot stands in for activemask */
+    mg_id base, mask, below, low, lt, always; /* on a GPU */
+    bool ballot;                              /* vote.ballot stands in for activemask */
 };
 
 #define EMIT(e, ...) EMIT_AT(&(e)->x, __VA_ARGS__)
@@ -43,45 +43,44 @@ struct emitter {
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-static void begin_lanes(struct emitter *e)
+static void begin_code(struct emitter *e)
 {
     struct mg_emit *x = &e->x;
     e->base = mg_emit_reg(x, "__mg_base", MG_TYPE_b64);
-    e->value = mg_emit_reg(x, "__mg_v", MG_TYPE_b64);
+    EMIT(e, "ld.global.u64", R(e->base), mg_o_addr_reg(x->ctx, MG_CTX_COUNTERS));
+    if (!e->layout->warps) return;
     e->mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
-    e->n = mg_emit_reg(x, "__mg_n", MG_TYPE_b32);
     e->below = mg_emit_reg(x, "__mg_t", MG_TYPE_b32);
     e->lt = mg_emit_reg(x, "__mg_lt", MG_TYPE_b32);
     e->low = mg_emit_reg(x, "__mg_p", MG_TYPE_pred);
-    EMIT(e, "ld.global.u64", R(e->base), mg_o_addr_reg(x->ctx, MG_CTX_COUNTERS));
     EMIT(e, "mov.u32", R(e->lt), mg_o_sreg(MG_SREG_lanemask_lt, 0));
     if (!e->ballot) return;
     e->always = mg_emit_reg(x, "__mg_true", MG_TYPE_pred);
     EMIT(e, "setp.eq.u32", R(e->always), R(e->lt), R(e->lt));
 }
 
-/* `mine` is the same in all lanes of a warp. */
-static void add_by_lowest(struct emitter *e, uint32_t counter, bool warps)
+/* Every lane adds for itself, or the lowest one for its warp. How many lanes there are is not asked: pieces of a warp
+ * that meet behind the question would go on with the number of one (patch/patch.h, mg_value_own). */
+static void add_to_memory(struct emitter *e, uint32_t counter, bool warps)
 {
-    if (e->ballot)
+    mg_emit_guard(&e->x, 0, false);
+    if (warps && e->ballot)
         EMIT(e, "vote.ballot.b32", R(e->mask), R(e->always));
-    else
+    else if (warps)
         EMIT(e, "activemask.b32", R(e->mask));
-    EMIT(e, "and.b32", R(e->below), R(e->mask), R(e->lt));
-    EMIT(e, "setp.eq.u32", R(e->low), R(e->below), mg_o_imm(0));
-    if (!warps) {
-        EMIT(e, "popc.b32", R(e->n), R(e->mask));
-        EMIT(e, "cvt.u64.u32", R(e->value), R(e->n));
+    if (warps) {
+        EMIT(e, "and.b32", R(e->below), R(e->mask), R(e->lt));
+        EMIT(e, "setp.eq.u32", R(e->low), R(e->below), mg_o_imm(0));
     }
-    mg_emit_guard_by(&e->x, e->mine, false, e->low);
-    EMIT(e, "red.global.add.u64", mg_o_addr_reg(e->base, 8 * (int64_t)counter), warps ? mg_o_imm(1) : R(e->value));
+    mg_emit_guard_by(&e->x, e->mine, false, warps ? e->low : 0);
+    EMIT(e, "red.global.add.u64", mg_o_addr_reg(e->base, 8 * (int64_t)counter), mg_o_imm(1));
     mg_emit_guard(&e->x, 0, false);
 }
 
 static void count(struct emitter *e, uint32_t counter, bool warps)
 {
     if (!e->x.m->marked) {
-        add_by_lowest(e, counter, warps);
+        add_to_memory(e, counter, warps);
         return;
     }
     mg_emit_guard(&e->x, e->mine, false);
@@ -164,7 +163,7 @@ static void instrument_func(struct emitter *e, const struct mg_sites *s, uint32_
     plan_blocks(e, s, zero_at);
     e->x.at = e->x.t->entry_at[e->x.ix];
     e->mine = mg_count_mine(&e->x, e->o);
-    if (!e->x.m->marked) begin_lanes(e);
+    if (!e->x.m->marked) begin_code(e);
     for (uint32_t b = 0; b < c->n_blocks; b++) emit_head(e, b);
     free(e->classes);
     free(e->plans);
@@ -190,9 +189,8 @@ static uint32_t begin_layout(struct mg_counter_layout *l, const struct mg_sites 
 enum mg_err mg_count_by_class(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t,
                               struct mg_counter_layout *l, struct mg_diag *d)
 {
-    bool ballot = false, can_ask = t->m->marked || mg_choose_mask(t->m, &ballot), warps = o->warps && can_ask;
-    if (!can_ask)
-        return mg_diag_err(d, MG_ERR_UNSUPPORTED, "counters=class asks which lanes are active: PTX for sm_20 or later");
+    bool ballot = false, warps = o->warps && (t->m->marked || mg_choose_mask(t->m, &ballot));
+    (void)d;
     uint32_t zero_at = begin_layout(l, s, warps, t->n_native_calls != 0);
     bool *may_exit = mg_funcs_may_exit(t->m, t);
     for (uint32_t i = 0; i < t->n_funcs; i++) {
