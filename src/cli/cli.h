@@ -22,7 +22,6 @@ int cmd_replay(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_tools(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
-int cmd_study(int argc, char **argv);
 int cmd_probe(int argc, char **argv);
 int cmd_ptx(int argc, char **argv);
 int cmd_ptxas(int argc, char **argv); /* what we are under the name ptxas */

@@ -24,14 +24,13 @@ int cmd_capture(int argc, char **argv)
     int status = STATUS_USAGE;
     const struct mg_opt opts[] = {
         MG_OPT_STR('o', "output", &dir, "DIR", "write the capture there (margay-APP-PID)"),
-        MG_OPT_CHOICE(0, "device", &device, "auto|nvidia|cpu|emu",
-                      "where the kernels run (auto: a GPU, else cpu, else emu)"),
-        MG_OPT_STR(0, "as", &properties, "PROPERTIES", "device whose properties cpu and emu answer (h200)"),
+        MG_OPT_DEVICE(&device),
+        MG_OPT_PROPERTIES(&properties),
         MG_OPT_STR(
             0, "workers", &workers, "N",
             "threads that run kernels (cpu, emu): with 1, races between CTAs go the same way in every replay with 1"),
         MG_OPT_CHOICE(0, "check", &check, "auto|all|end", "how often results are hashed (auto)"),
-        MG_OPT_FLAG('q', "quiet", &quiet, "say nothing but errors"),
+        MG_OPT_QUIET(&quiet),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, MG_OPT_STOP_AT_FIRST, argc, argv, &status);
     if (n < 0) return status;

@@ -97,24 +97,20 @@ static int replay(const struct replay *o, const char *capture)
     if (o->extract && mkdir(o->extract, 0777) && errno != EEXIST)
         return fprintf(stderr, "margay: %s: %s\n", o->extract, strerror(errno)), MG_EXIT_INPUT;
     if (o->extract) snprintf(path, sizeof path, "%s/capture-%d.mgc", o->extract, (int)getpid());
-    const char *front[] = {"run",
-                           "-o",
-                           o->dir       ? o->dir
-                           : o->extract ? o->extract
-                                        : dir,
-                           o->quiet ? "-q" : NULL,
-                           o->device ? "--device" : NULL,
-                           o->device,
-                           o->properties ? "--as" : NULL,
-                           o->properties,
-                           o->kernel ? "--kernel" : NULL,
-                           o->kernel,
-                           o->workers ? "--workers" : NULL,
-                           o->workers,
-                           o->launches && !o->extract ? "--launches" : NULL,
-                           o->extract ? NULL : o->launches};
-    for (size_t k = 0; k < MG_COUNT_OF(front); k++)
-        if (front[k]) *mg_vec_push(&run) = front[k];
+    const struct {
+        const char *option, *value;
+    } handed_on[] = {{"-o", o->dir       ? o->dir
+                            : o->extract ? o->extract
+                                         : dir},
+                     {"--device", o->device},
+                     {"--as", o->properties},
+                     {"--kernel", o->kernel},
+                     {"--workers", o->workers},
+                     {"--launches", o->extract ? NULL : o->launches}};
+    *mg_vec_push(&run) = "run";
+    if (o->quiet) *mg_vec_push(&run) = "-q";
+    for (size_t k = 0; k < MG_COUNT_OF(handed_on); k++)
+        if (handed_on[k].value) *mg_vec_push(&run) = handed_on[k].option, *mg_vec_push(&run) = handed_on[k].value;
     for (uint32_t k = 0; k < o->tools.n; k++) *mg_vec_push(&run) = "-t", *mg_vec_push(&run) = o->tools.at[k];
     for (uint32_t k = 0; k < o->one_liners.n; k++) *mg_vec_push(&run) = "-e", *mg_vec_push(&run) = o->one_liners.at[k];
     if (!o->tools.n && !o->one_liners.n) *mg_vec_push(&run) = "-t", *mg_vec_push(&run) = "none";
@@ -143,9 +139,8 @@ int cmd_replay(int argc, char **argv)
         MG_OPT_LIST('t', "tool", &o.tools, "TOOL[,k=v...]", "run it under a tool (none)"),
         MG_OPT_LIST('e', "expr", &o.one_liners, "ONE-LINER", "count with a one-liner"),
         MG_OPT_STR('o', "output", &o.dir, "DIR", "write the profile there (margay-replay-PID)"),
-        MG_OPT_CHOICE(0, "device", &o.device, "auto|nvidia|cpu|emu",
-                      "where the kernels run (auto: a GPU, else cpu, else emu)"),
-        MG_OPT_STR(0, "as", &o.properties, "PROPERTIES", "device whose properties cpu and emu answer (h200)"),
+        MG_OPT_DEVICE(&o.device),
+        MG_OPT_PROPERTIES(&o.properties),
         MG_OPT_STR(0, "kernel", &o.kernel, "GLOB", "instrument only kernels of this name"),
         MG_OPT_STR(0, "workers", &o.workers, "N", "threads that run kernels (cpu, emu)"),
         MG_OPT_STR(0, "launches", &o.launches, "SPEC", "instrument, or take out, only these launches"),
@@ -156,7 +151,7 @@ int cmd_replay(int argc, char **argv)
                    "write a C program of them, or of the whole capture, that needs the CUDA driver alone"),
         MG_OPT_FLAG(0, "list", &o.list, "print what the capture holds, one operation a line"),
         MG_OPT_U64(0, "pid", &o.pid, 1, UINT32_MAX, "PID", "the process, where DIR holds captures of several"),
-        MG_OPT_FLAG('q', "quiet", &o.quiet, "say nothing but errors"),
+        MG_OPT_QUIET(&o.quiet),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;

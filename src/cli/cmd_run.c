@@ -741,9 +741,8 @@ int cmd_run(int argc, char **argv)
         MG_OPT_STR(0, "probe", &r.probe, "FILE",
                    "count with probes written in C: FILE.c, or FILE.ptx of margay probe compile"),
         MG_OPT_STR('o', "output", &r.dir, "DIR", "write the profile there (margay-APP-PID)"),
-        MG_OPT_CHOICE(0, "device", &r.device, "auto|nvidia|cpu|emu",
-                      "where the kernels run (auto: a GPU, else cpu, else emu)"),
-        MG_OPT_STR(0, "as", &r.properties, "PROPERTIES", "device whose properties cpu and emu answer (h200)"),
+        MG_OPT_DEVICE(&r.device),
+        MG_OPT_PROPERTIES(&r.properties),
         MG_OPT_STR(0, "kernel", &r.kernel, "GLOB", "instrument only kernels of this name (see below)"),
         MG_OPT_STR(0, "launches", &r.launches, "SPEC", "instrument only these launches"),
         MG_OPT_STR(0, "range", &r.range, "RANGE",
@@ -772,7 +771,7 @@ int cmd_run(int argc, char **argv)
         MG_OPT_FLAG(0, "witness", &r.witness, "count instructions by text position, uninstrumented (emu)"),
         MG_OPT_U64(0, "workers", &r.workers, 0, MOST_WORKERS, "N",
                    "threads that run kernels, up to 1024 (cpu, emu; 0, all cores)"),
-        MG_OPT_FLAG('q', "quiet", &r.quiet, "say nothing but errors"),
+        MG_OPT_QUIET(&r.quiet),
         MG_OPT_FLAG('v', "verbose", &r.verbose, "say more"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, MG_OPT_STOP_AT_FIRST, argc, argv, &status);

@@ -316,9 +316,9 @@ int cmd_sched(int argc, char **argv)
         MG_OPT_STR('o', "output", &o.dir, "DIR", "write the programs' profiles below it (margay-sched-PID)"),
         MG_OPT_LIST('t', "tool", &o.tools, "TOOL[,k=v...]", "what to measure in the programs, as margay run (blocks)"),
         MG_OPT_STR(0, "attach", &o.attach, "TOOL", "switch this tool on in a program while it exceeds its share"),
-        MG_OPT_CHOICE(0, "device", &o.device, "auto|nvidia|cpu|emu", "where the kernels run"),
+        MG_OPT_DEVICE(&o.device),
         MG_OPT_F64(0, "seconds", &o.seconds, 0, 1e6, "S", "end the programs after S seconds (0, never)"),
-        MG_OPT_FLAG('q', "quiet", &o.quiet, "say nothing but errors"),
+        MG_OPT_QUIET(&o.quiet),
         MG_OPT_FLAG('v', "verbose", &o.verbose, "with the summary of each program's run"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, MG_OPT_STOP_AT_FIRST, argc, argv, &status);

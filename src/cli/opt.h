@@ -69,6 +69,11 @@ struct mg_opt_list {
     {                                                                                                                  \
         MG_OPT_KIND_choice, l, n, (const char **)(p), a, h, 0, 0                                                       \
     }
+/* Those of every command that runs a program. */
+#define MG_OPT_DEVICE(p)                                                                                               \
+    MG_OPT_CHOICE(0, "device", p, "auto|nvidia|cpu|emu", "where the kernels run (auto: a GPU, else cpu, else emu)")
+#define MG_OPT_PROPERTIES(p) MG_OPT_STR(0, "as", p, "PROPERTIES", "device whose properties cpu and emu answer (h200)")
+#define MG_OPT_QUIET(p)      MG_OPT_FLAG('q', "quiet", p, "say nothing but errors")
 #define MG_OPT_END                                                                                                     \
     {                                                                                                                  \
         MG_OPT_KIND_end, 0, NULL, NULL, NULL, NULL, 0, 0                                                               \
