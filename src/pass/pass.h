@@ -147,6 +147,8 @@ enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned fla
 uint64_t mg_twin_shared_bytes(const struct mg_module *m, bool *dynamic);
 /* Aligns those of whole 16 bytes by 16, so that they may be read by fours. */
 void mg_twin_align_shared(struct mg_module *m);
+/* Has products and sums, between which inserted code lies, computed as one where the assembler does so natively. */
+void mg_twin_contract(struct mg_twin *t);
 /* Brings the lanes of a warp together in front of barriers of the whole CTA that they may reach apart. */
 void mg_twin_gather_lanes(struct mg_twin *t);
 /* Takes the hidden parameter from functions that do not need it (pass/twin_ctx.c). This and what follows stand

@@ -1280,6 +1280,66 @@ MG_TEST(twin_gathers_lanes)
     mg_module_free(m);
 }
 
+/* Products and sums that code with a branch was inserted between compute what they compute without it. */
+MG_TEST(twin_contracts)
+{
+    static const char body[] =
+        "ld.param.u64 %rd1, [o]; mov.u32 %r1, %tid.x; cvt.rn.f32.u32 %f1, %r1; fma.rn.f32 %f1, %f1, 0f3F9D3A21, 0f3F800001;\n"
+        "mul.wide.u32 %rd2, %r1, 48; add.u64 %rd1, %rd1, %rd2; mov.f32 %f2, 0f3FAAAAAB; mov.f32 %f3, 0fBFD55555;\n"
+        "mul.f32 %f4, %f1, %f2; add.f32 %f5, %f4, %f3; st.global.f32 [%rd1], %f5;\n"
+        "mul.f32 %f6, %f1, %f1; sub.f32 %f7, %f6, %f2; st.global.f32 [%rd1+4], %f7;\n"
+        "mul.ftz.f32 %f8, %f2, %f1; sub.ftz.f32 %f9, %f3, %f8; st.global.f32 [%rd1+8], %f9;\n"
+        "mul.f32 %f10, %f1, %f2; add.sat.f32 %f11, %f3, %f10; st.global.f32 [%rd1+12], %f11;\n"
+        "mul.f32 %f12, %f1, %f3; add.f32 %f13, %f12, %f2; st.global.f32 [%rd1+16], %f12; st.global.f32 [%rd1+20], %f13;\n"
+        "mul.rn.f32 %f14, %f1, %f3; add.f32 %f15, %f14, %f2; st.global.f32 [%rd1+24], %f15;\n"
+        "cvt.f64.f32 %d1, %f1; mul.f64 %d2, %d1, 0d3FF5555555555555; sub.f64 %d3, %d2, %d1; st.global.f64 [%rd1+32], %d3; ret;\n}\n";
+    struct mg_buf text = MG_BUF_INIT, b = MG_BUF_INIT;
+    mg_buf_printf(&text, "%s.reg .f32 %%f<20>; .reg .f64 %%d<8>; %s", HEAD ENTRY("k"), body);
+    struct mg_module *m = parse(text.at);
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_twin *t = NULL;
+    uint32_t n_fma = 0, n = 0;
+    if (!m) return;
+    MG_CHECK_EQ(mg_twin_new(m, mg_module_find_func(m, "k"), &t, &d), MG_ERR_OK);
+    mg_id func = t->funcs[0], next;
+    for (mg_id id = t->m->funcs.at[func].first_node; id; id = next) {
+        const struct mg_node *k = &t->m->nodes.at[id];
+        next = k->next;
+        if (k->kind != MG_NODE_inst || mg_node_form(t->m, k)->op != MG_OP_mul || mg_node_form(t->m, k)->n_types != 1)
+            continue;
+        char name[20];
+        snprintf(name, sizeof name, "$split%u", n++);
+        mg_id label = mg_module_add_label(t->m, func, name);
+        mg_node_insert_after(t->m, func, id, mg_node_new_kind(t->m, MG_NODE_label, label));
+        mg_node_insert_after(t->m, func, id, mg_node_new(t->m, "bra", (struct mg_opnd[]){mg_o_label(label)}, 1));
+    }
+    mg_twin_contract(t);
+    mg_ptx_print(t->m, &b);
+    for (const char *at = b.at; (at = strstr(at, "fma.rn")); at++) n_fma++;
+    MG_CHECK_EQ(n_fma, 1 + 5); /* not the product that somebody else sees, nor the rounded one */
+    struct mg_dmod *whole = load(text.at), *split = load(b.at);
+    uint64_t out = mg_mem_alloc(64 * 48, 256, MG_ALLOC_DEVICE);
+    struct {
+        uint64_t out;
+        uint32_t n, pad;
+        uint64_t ctx, pad2;
+    } params = {.out = out};
+    static uint32_t want[64 * 12];
+    memset((void *)(uintptr_t)out, 0, sizeof want);
+    MG_CHECK(whole && launch(whole, "k", 1, 64, &params, 12));
+    memcpy(want, (void *)(uintptr_t)out, sizeof want);
+    memset((void *)(uintptr_t)out, 0, sizeof want);
+    MG_CHECK(split && launch(split, "k", 1, 64, &params, 24));
+    MG_CHECK(!memcmp(want, (void *)(uintptr_t)out, sizeof want));
+    mg_mem_free(out);
+    if (whole) mg_emu_ops.module_unload(whole);
+    if (split) mg_emu_ops.module_unload(split);
+    mg_buf_release(&text);
+    mg_buf_release(&b);
+    mg_twin_free(t);
+    mg_module_free(m);
+}
+
 MG_TEST(twin_refusals)
 {
     static const struct {

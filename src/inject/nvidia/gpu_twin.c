@@ -60,6 +60,7 @@ void mg_gpu_adapt(struct mg_twin *t)
     }
     t->n_native_calls = 0;
     mg_twin_align_shared(m);
+    mg_twin_contract(t);
     mg_twin_gather_lanes(t);
 }
 
