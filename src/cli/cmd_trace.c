@@ -21,7 +21,7 @@ static const struct mg_opt_page page = {
     "info     each file's process, chunks, records, time; with --kinds the records of each kind\n"
     "print    the records, one a line, in the order of the files or of their times\n"
     "convert  accesses of tool trace in another format, --to csv, thesis, cudamemtrace, accelsim-memory, into -o\n"
-    "verify   reads every byte: status 3 where something is damaged, torn or missing\n\n"
+    "verify   reads every byte: status 3 where something is damaged, torn, missing or was lost\n\n"
     "DIR is a profile directory; one file of its folder trace may be named instead. A trace may be read while its program\n"
     "runs and after it was killed.\n"};
 
@@ -228,6 +228,7 @@ static void info_json(struct mg_trace_reader *r, const struct kind_counts *kinds
         mg_json_key_u64(&j, "records", f->records);
         mg_json_key_u64(&j, "dropped", f->dropped);
         mg_json_key_u64(&j, "skipped", f->skipped);
+        mg_json_key_u64(&j, "lost", f->lost);
         mg_json_key_u64(&j, "damaged_bytes", f->damaged_bytes);
         mg_json_key_u64(&j, "start_ns", f->start_mono_ns);
         json_range(&j, "range_ns", &f->keys[MG_TRACE_KEY_TIME - 1]);
@@ -283,8 +284,9 @@ static void info_file(const struct mg_trace_file *f, struct mg_buf *out)
         if (f->keys[k].first <= f->keys[k].last)
             mg_buf_printf(out, "  %s %" PRIu64 " to %" PRIu64 "%s\n", keys[k], f->keys[k].first, f->keys[k].last,
                           k ? "" : " ns");
-    if (f->dropped || f->skipped)
-        mg_buf_printf(out, "  %" PRIu64 " records dropped, %" PRIu64 " skipped by sampling\n", f->dropped, f->skipped);
+    if (f->dropped || f->skipped || f->lost)
+        mg_buf_printf(out, "  %" PRIu64 " records dropped, %" PRIu64 " skipped by sampling, %" PRIu64 " not written\n",
+                      f->dropped, f->skipped, f->lost);
     if (f->damaged_bytes)
         mg_buf_printf(out, "  %" PRIu64 " bytes belong to no chunk: torn or damaged\n", f->damaged_bytes);
 }
@@ -310,10 +312,39 @@ static int run_info(struct mg_trace_reader *r, const struct trace_opts *o)
 
 /* ---- verify ------------------------------------------------------------------------------------- */
 
+/* Records that are not in the files, and accesses that tool trace has not put there: unwanted, or as selected. */
+static enum mg_err check_left(struct mg_trace_reader *r, struct mg_diag *d)
+{
+    struct mg_trace_query q = {.size = sizeof q, .kinds = "trace.left", .with_keys = 1u << MG_TRACE_KEY_TIME};
+    enum mg_err err = MG_ERR_OK;
+    for (uint32_t i = 0; i < mg_trace_n_files(r); i++) {
+        const struct mg_trace_file *f = mg_trace_file(r, i);
+        if (f->lost + f->dropped)
+            err = mg_diag_err(d, MG_ERR_INPUT,
+                              "%s: %" PRIu64 " records lost: %" PRIu64 " found no free buffer, %" PRIu64
+                              " could not be written",
+                              f->path, f->lost + f->dropped, f->dropped, f->lost);
+    }
+    q.keys[MG_TRACE_KEY_TIME - 1] = (struct mg_trace_range){0, UINT64_MAX};
+    struct mg_trace_cursor *c = mg_trace_cursor_open(r, &q);
+    for (const struct mg_trace_record *rec; (rec = mg_trace_next(c));) {
+        uint32_t n = 0, ix = mg_trace_field_ix(rec->kind, "why");
+        const char *why = ix == UINT32_MAX ? NULL : mg_trace_text(rec, ix, &n);
+        bool meant = why && ((n == 6 && !memcmp(why, "sample", n)) || (n == 9 && !memcmp(why, "selection", n)));
+        if (meant)
+            printf("%s: a part of the accesses, as was asked for: %.*s\n", rec->file->path, (int)n, why);
+        else
+            err = mg_diag_err(d, MG_ERR_INPUT, "%s: accesses are not in it: %.*s", rec->file->path, (int)n,
+                              why ? why : "");
+    }
+    mg_trace_cursor_close(c);
+    return err;
+}
+
 static int run_verify(struct mg_trace_reader *r, struct mg_diag *d)
 {
     uint64_t records = 0, chunks = 0;
-    if (mg_trace_verify(r, d) || d->n_errors) return mg_cli_fail(d, MG_EXIT_INPUT);
+    if (mg_trace_verify(r, d) || check_left(r, d) || d->n_errors) return mg_cli_fail(d, MG_EXIT_INPUT);
     for (uint32_t i = 0; i < mg_trace_n_files(r); i++) {
         records += mg_trace_file(r, i)->records;
         chunks += mg_trace_file(r, i)->chunks;

@@ -1,6 +1,7 @@
 /* The formats, and what their writers share: launches in order, files. */
 #include "export/accesses.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -61,8 +62,16 @@ enum mg_err mg_convert_finish(struct mg_io_part *p, enum mg_err err, struct mg_d
     return err || !bad ? err : mg_diag_err(d, MG_ERR_IO, "cannot write standard output: %s", strerror(errno));
 }
 
+/* Files of another run beside the new ones would be taken for the same trace. */
 enum mg_err mg_convert_make_folder(const char *path, struct mg_diag *d)
 {
-    if (!mkdir(path, 0777) || errno == EEXIST) return MG_ERR_OK;
-    return mg_diag_err(d, MG_ERR_IO, "cannot make %s: %s", path, strerror(errno));
+    bool used = false;
+    if (!mkdir(path, 0777)) return MG_ERR_OK;
+    if (errno != EEXIST) return mg_diag_err(d, MG_ERR_IO, "cannot make %s: %s", path, strerror(errno));
+    DIR *dir = opendir(path);
+    if (!dir) return mg_diag_err(d, MG_ERR_IO, "cannot look into %s: %s", path, strerror(errno));
+    for (struct dirent *e; !used && (e = readdir(dir));) used = strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+    closedir(dir);
+    return used ? mg_diag_err(d, MG_ERR_IO, "%s holds files already: name a folder that is new or empty", path)
+                : MG_ERR_OK;
 }

@@ -43,6 +43,7 @@ enum mg_err mg_convert_create(struct mg_io_part *p, const char *folder, const ch
                               struct mg_diag *d) MG_MUST_CHECK;
 /* err: of what was read. What stands in front of damage is written all the same. */
 enum mg_err mg_convert_finish(struct mg_io_part *p, enum mg_err err, struct mg_diag *d) MG_MUST_CHECK;
+/* An empty one may be there. */
 enum mg_err mg_convert_make_folder(const char *path, struct mg_diag *d);
 static inline void mg_convert_cta(const struct mg_trace_step *s, uint64_t cta, uint32_t out[3])
 {

@@ -263,8 +263,14 @@ enum mg_err mg_accesses_open(struct mg_trace_reader *r, uint32_t file, struct mg
     struct mg_accesses *a = mg_xcalloc(1, sizeof *a);
     a->r = r;
     a->file = r->files.at[file];
-    a->partial = a->file->file.dropped || a->file->file.skipped || a->file->lost || !a->file->file.closed;
+    a->partial = a->file->file.dropped || a->file->file.skipped || a->file->file.lost || !a->file->file.closed;
     mg_intern_init(&a->texts);
+    if (a->file->repeated) {
+        enum mg_err err =
+            mg_diag_err(d, MG_ERR_INPUT, "%s: chunks stand in it twice: its accesses cannot be counted", a->file->path);
+        mg_accesses_close(a);
+        return err;
+    }
     if (!read_steps(a)) {
         enum mg_err err =
             mg_diag_err(d, MG_ERR_INPUT, "%s: %s", a->file->path,

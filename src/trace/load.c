@@ -176,6 +176,7 @@ static void scan(int fd, struct mg_trace_loaded *f, uint64_t at, uint64_t end)
 {
     MG_VEC(struct mg_trace_entry) entries = {0};
     struct mg_trace_chunk_head h;
+    uint64_t next_number = 0;
     while (at < end) {
         if (!read_chunk_head(fd, at, end, &h)) {
             uint64_t next = next_chunk(fd, at + 1, end, &h);
@@ -185,6 +186,8 @@ static void scan(int fd, struct mg_trace_loaded *f, uint64_t at, uint64_t end)
         }
         struct mg_trace_entry e = {.at = at, .packed_bytes = h.packed_bytes, .n_records = h.n_records};
         memcpy(e.keys, h.keys, sizeof e.keys);
+        f->repeated |= h.number < next_number;
+        next_number = h.number + 1;
         *mg_vec_push(&entries) = e;
         at += mg_trace_stored(h.packed_bytes);
         f->file.raw_bytes += h.raw_bytes;
@@ -224,7 +227,7 @@ static enum mg_err load(int fd, struct mg_trace_loaded *f, struct mg_diag *d)
         end -= sizeof e;
         f->file.end_mono_ns = e.mono_ns;
         f->file.end_real_ns = e.real_ns;
-        f->lost = e.lost;
+        f->file.lost = e.lost;
     }
     if (closed && !f->file.bad_header && read_index(fd, f, at, end, &e)) {
         f->index_at = e.index_at;

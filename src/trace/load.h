@@ -33,7 +33,7 @@ struct mg_trace_loaded { /* a file and its index */
     struct mg_trace_entry *entries;
     uint64_t n_entries;
     uint64_t index_at; /* where chunks end */
-    uint64_t lost;
+    bool repeated;     /* a chunk stands behind one of a higher number, or its own: the content is there twice */
 };
 struct mg_trace_reader {
     MG_VEC(struct mg_trace_loaded *) files;

@@ -34,9 +34,9 @@ struct mg_trace_file { /* owner: the reader */
     const char *attributes; /* "key=value\n" ... */
     bool closed;            /* the end and the index are there; else the index was rebuilt */
     bool bad_header;        /* what process it is of is not known */
-    uint64_t bytes, raw_bytes, chunks, records, dropped, skipped;
-    uint64_t damaged_bytes;                       /* that belong to no chunk; a torn end, too */
-    struct mg_trace_range keys[MG_TRACE_INDEXED]; /* by enum mg_trace_key - 1, as in the file */
+    uint64_t bytes, raw_bytes, chunks, records, dropped, skipped, lost; /* as struct mg_trace_counts has them */
+    uint64_t damaged_bytes;                                             /* that belong to no chunk; a torn end, too */
+    struct mg_trace_range keys[MG_TRACE_INDEXED];                       /* by enum mg_trace_key - 1, as in the file */
     int64_t shift_ns; /* added to times: 0 where the host and its boot are those of the first file */
 };
 /* path: a profile directory, its folder trace, or one file. Damage is no error where something can be read: see

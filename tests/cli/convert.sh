@@ -120,6 +120,23 @@ for bad in '--to ramulator2 -o x' '--to csv' '-o x'; do
     [ $rc = 2 ] || fail "$bad is taken: $rc"
 done
 grep -q 'accelsim-memory' said || fail the list of formats
+# A folder with files of an earlier trace would be taken for one with this: refused; an empty one is fine.
+for format in thesis accelsim-memory; do
+    rc=0
+    "$MARGAY" trace convert histogram --to $format -o saxpy.$format 2> said || rc=$?
+    [ $rc = 3 ] && grep -q 'holds files already' said || { cat said; fail "$format into a folder in use: $rc"; }
+done
+mkdir empty
+"$MARGAY" trace convert saxpy --to accelsim-memory -o empty 2> said && cmp empty/kernel-1.traceg saxpy.accelsim-memory/kernel-1.traceg || fail an empty folder
+# The content twice: no reader of accesses counts it twice.
+cp -r saxpy twice
+cat saxpy/trace/*.mgt >> "$(echo twice/trace/*.mgt)"
+for command in 'trace convert --to csv -o twice.csv' 'study communication' 'study cache' 'trace verify'; do
+    rc=0
+    # shellcheck disable=SC2086
+    "$MARGAY" $command twice > out 2> said || rc=$?
+    [ $rc = 3 ] || { cat said; fail "$command of doubled content: $rc"; }
+done
 rc=0
 "$MARGAY" trace convert saxpy --from thesis --to csv -o x 2> said || rc=$?
 [ $rc = 3 ] || fail a folder as a file: $rc

@@ -1,8 +1,9 @@
 /* Writes a trace through the library, for tests of `margay trace`: mktrace DIR CHUNKS RECORDS: so many chunks of so
- * many records; record i of all is at time 1000 + i, of launch i / 10 and CTA i % 10. With a fourth argument the
- * process is killed in place of closing the trace. */
+ * many records; record i of all is at time 1000 + i, of launch i / 10 and CTA i % 10. With a fourth argument "lose"
+ * one record more is lost, with another one the process is killed in place of closing the trace. */
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "trace/writer.h"
 
@@ -27,7 +28,12 @@ int main(int argc, char **argv)
         if (!mg_trace_put(mg_trace_thread(w), kinds[i % 5 == 0], &r, sizeof r, NULL, 0)) return 1;
         if ((i + 1) % each == 0) mg_trace_flush(w, 10000);
     }
-    if (argc > 4) raise(SIGKILL);
+    if (argc > 4 && !strcmp(argv[4], "lose")) { /* a record that is not one of its kind */
+        uint8_t part[4] = {0};
+        mg_trace_put(mg_trace_thread(w), kinds[0], part, sizeof part, NULL, 0);
+    } else if (argc > 4) {
+        raise(SIGKILL);
+    }
     mg_trace_close(w);
     return 0;
 }

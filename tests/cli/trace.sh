@@ -41,6 +41,24 @@ r = [json.loads(l) for l in open("records.json")]
 assert [x["fields"]["time"] for x in r] == list(range(1000, 1500))
 assert all(x["fields"]["name"] == ("odd" if x["time_ns"] & 1 else "even") for x in r)'
 
+# records that were lost or dropped, accesses that were not selected: verify tells the first from the second
+mk lost 2 50 lose
+rc=0
+trace verify lost > out 2> err || rc=$?
+[ $rc = 3 ] && grep -q '1 records lost: 0 found no free buffer, 1 could not be written' err || { cat err; fail "lost: $rc"; }
+trace info lost | grep -q '1 not written' || fail 'lost: info'
+trace info lost --json | python3 -c 'import json, sys; assert json.load(sys.stdin)["files"][0]["lost"] == 1'
+if [ -x "$EX/saxpy" ]; then
+    "$MARGAY" run -q --device emu -t trace,cta=0-1 -o part -- "$EX/saxpy" > /dev/null
+    trace verify part > out || fail 'a selection is no damage'
+    grep -q 'as was asked for: selection' out || { cat out; fail selection; }
+    "$MARGAY" run -q --device emu -t trace --channel drop -o dropped -- "$EX/matmul" 128 > /dev/null 2>&1
+    rc=0
+    trace verify dropped > out 2> err || rc=$?
+    n=$("$MARGAY" report dropped --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["tools"]["trace"]["dropped"])')
+    [ $rc = $([ "$n" = 0 ] && echo 0 || echo 3) ] || { cat err; fail "$n lanes dropped, verify: $rc"; }
+fi
+
 # two processes in one order of time
 mk d 1 100
 trace print d --by-time | sed 's/.*time=\([0-9]*\).*/\1/' > times

@@ -115,6 +115,7 @@ MG_TEST(trace_prints_what_was_put)
     const struct mg_trace_file *f = mg_trace_file(r, 0);
     size_t bytes;
     MG_CHECK(f->closed);
+    MG_CHECK_EQ(f->lost, 2);
     MG_CHECK_EQ(f->rank, 3);
     MG_CHECK_EQ(f->pid, getpid());
     MG_CHECK(!strncmp(mg_trace_attribute(f, "exe", &bytes), "./app\n", 6));
