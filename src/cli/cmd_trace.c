@@ -20,7 +20,8 @@ static const struct mg_opt_page page = {
     "trace", "info|print|verify|convert DIR [OPTIONS]", "show, check and convert the trace files of a profile",
     "info     each file's process, chunks, records, time; with --kinds the records of each kind\n"
     "print    the records, one a line, in the order of the files or of their times\n"
-    "convert  accesses of tool trace in another format, --to csv, thesis, cudamemtrace, accelsim-memory, into -o\n"
+    "convert  accesses of tool trace in another format, --to csv, thesis, cudamemtrace, accelsim-memory,\n"
+    "         ramulator2, dramsim3, into -o\n"
     "verify   reads every byte: status 3 where something is damaged, torn, missing or was lost\n\n"
     "DIR is a profile directory; one file of its folder trace may be named instead. A trace may be read while its program\n"
     "runs and after it was killed.\n"};
@@ -356,7 +357,7 @@ static int run_verify(struct mg_trace_reader *r, struct mg_diag *d)
 
 int cmd_trace(int argc, char **argv)
 {
-    struct trace_opts o = {.top = UINT64_MAX};
+    struct trace_opts o = {.top = UINT64_MAX, .convert = {.l1_bytes = 256 << 10, .l2_bytes = 60 << 20}}; /* an H200 */
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_trace_reader *r = NULL;
     struct mg_trace_query q;
@@ -375,6 +376,9 @@ int cmd_trace(int argc, char **argv)
                    "convert: DIR is a file of this format, thesis or cudamemtrace"),
         MG_OPT_STR('o', "output", &o.convert.out, "OUT", "convert: the file, or the folder that is made; -: stdout"),
         MG_OPT_U64(0, "pid", &o.convert.pid, 1, UINT32_MAX, "PID", "convert: of several processes this one"),
+        MG_OPT_SIZE(0, "l1", &o.convert.l1_bytes, 4096, 1 << 26, "BYTES",
+                    "convert to ramulator2, dramsim3: L1 of the model; 256k without it"),
+        MG_OPT_SIZE(0, "l2", &o.convert.l2_bytes, 128, (uint64_t)1 << 33, "BYTES", "the same: its L2; 60M"),
         MG_OPT_U64(0, "top", &o.top, 1, 1e15, "N", "print: the first N"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);

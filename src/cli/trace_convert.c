@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/trace_damage.h"
+#include "cli/trace_dram.h"
 #include "export/accesses.h"
 #include "trace/memtrace.h"
 
@@ -13,6 +14,8 @@ static int list_formats(const char *wrong)
     fprintf(stderr, "margay: trace convert wants --to and one of these formats%s%s:\n", *wrong ? ", not " : "", wrong);
     for (uint32_t i = 0; mg_convert_at(i); i++)
         fprintf(stderr, "  %-16s %s\n", mg_convert_at(i)->name, mg_convert_at(i)->what);
+    for (uint32_t i = 0; mg_dram_format_at(i); i++)
+        fprintf(stderr, "  %-16s %s\n", mg_dram_format_at(i)->name, mg_dram_format_at(i)->what);
     return MG_EXIT_USAGE;
 }
 
@@ -43,17 +46,15 @@ static uint32_t find_file(const struct mg_trace_reader *r, uint64_t pid)
     return UINT32_MAX;
 }
 
-static int convert(struct mg_trace_reader *r, const struct mg_convert_format *f, const struct mg_convert_wish *w,
-                   struct mg_diag *d)
+static int convert(struct mg_trace_reader *r, uint32_t file, const struct mg_convert_format *f,
+                   const struct mg_convert_wish *w, struct mg_diag *d)
 {
     const struct mg_convert_opts o = {
         .size = sizeof o, .out = w->out, .first = w->launches.first, .last = w->launches.last};
-    uint32_t file = find_file(r, w->pid);
     struct mg_converted sums = {0};
     struct mg_accesses *a;
     const char *why;
     int status = MG_EXIT_OK;
-    if (file == UINT32_MAX) return MG_EXIT_INPUT;
     if (mg_accesses_open(r, file, &a, d)) return mg_cli_fail(d, MG_EXIT_INPUT);
     if (f->write(a, &o, &sums, d)) status = mg_cli_fail(d, MG_EXIT_INPUT);
     fprintf(stderr, "margay: %" PRIu64 " launches, %" PRIu64 " accesses, %" PRIu64 " lanes, %" PRIu64 " bytes\n",
@@ -71,6 +72,7 @@ static int convert(struct mg_trace_reader *r, const struct mg_convert_format *f,
 int mg_trace_convert(const char *path, const struct mg_convert_wish *w)
 {
     const struct mg_convert_format *f = w->to ? mg_convert_find(w->to) : NULL;
+    const struct mg_dram_format *dram = w->to ? mg_dram_format_find(w->to) : NULL;
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_trace_reader *r;
     int status;
@@ -79,11 +81,14 @@ int mg_trace_convert(const char *path, const struct mg_convert_wish *w)
         return MG_EXIT_USAGE;
     }
     if (w->from) return read_back(path, w);
-    if (!f) return list_formats(w->to ? w->to : "");
+    if (!f && !dram) return list_formats(w->to ? w->to : "");
     if (mg_trace_reader_open(path, &r, &d)) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else {
-        status = convert(r, f, w, &d);
+        uint32_t file = find_file(r, w->pid);
+        status = file == UINT32_MAX ? MG_EXIT_INPUT
+                 : f                ? convert(r, file, f, w, &d)
+                                    : mg_trace_convert_dram(r, file, dram, w, &d);
         if (mg_trace_say_lost(r)) status = MG_EXIT_INPUT;
         mg_trace_reader_free(r);
     }

@@ -45,6 +45,7 @@ struct mg_cache {
     struct set *half; /* L2 of half its size, 16-way */
     uint64_t n_sets, half_hits;
     uint64_t l2_hits[MG_CACHE_SIZES + 1];
+    struct mg_dram *dram; /* NULL: nobody asks */
     bool finished;
 };
 
@@ -67,6 +68,7 @@ struct mg_cache *mg_cache_new(const struct mg_cache_opts *o)
     c->n_sets = MG_MAX(o->l2_bytes / 2 / LINE / WAYS, (uint64_t)1);
     c->half = mg_xcalloc(c->n_sets, sizeof *c->half);
     c->result.knows_sm = true;
+    if (o->memory) c->dram = mg_dram_new(o->l2_bytes, o->memory, o->user);
     return c;
 }
 
@@ -89,6 +91,7 @@ void mg_cache_free(struct mg_cache *c)
     free(c->order);
     free(c->missing);
     free(c->half);
+    mg_dram_free(c->dram);
     free(c);
 }
 
@@ -288,6 +291,9 @@ static void send(struct mg_cache *c, const struct access *a)
         if (!c->missing[i]) continue;
         mg_reuse_access(&c->l2, c->touches.at[i].line, c->missing[i], distance);
         look_up_half(c, c->touches.at[i].line, c->missing[i]);
+        if (c->dram)
+            mg_dram_access(c->dram, c->touches.at[i].line, c->missing[i], a->kind != MG_ACCESS_STORE,
+                           a->kind != MG_ACCESS_LOAD);
         for (int k = 0; k < MG_REUSE_SECTORS; k++) {
             if (!(c->missing[i] >> k & 1)) continue;
             c->result.l2.sectors++;
@@ -416,7 +422,9 @@ enum mg_err mg_cache_feed(struct mg_cache *c, struct mg_trace_reader *r, uint32_
     if (err) return err;
     const struct mg_trace_step *steps = mg_accesses_steps(from, &n);
     for (uint64_t i = 0; i < n && !err; i++) {
-        if (steps[i].kind != MG_STEP_LAUNCH) continue;
+        const struct mg_cache_opts *o = &c->result.opts;
+        if (steps[i].kind != MG_STEP_LAUNCH || steps[i].launch < o->first || (o->end && steps[i].launch >= o->end))
+            continue;
         source->launches++;
         if (steps[i].flags & MG_STEP_TRACED)
             err = feed_launch(c, from, &steps[i], source, d);

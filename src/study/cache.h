@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "study/comm_feed.h"
+#include "study/dram.h"
 
 enum mg_cache_order { MG_CACHE_TRACE, MG_CACHE_TURNS, MG_CACHE_CTAS, MG_CACHE_ORDER_COUNT };
 const char *mg_cache_order_name(enum mg_cache_order o);
@@ -19,6 +20,9 @@ struct mg_cache_opts {
     size_t size;
     uint64_t l1_bytes; /* of an SM, with what is shared memory */
     uint64_t l2_bytes;
+    uint64_t first, end; /* launches from first up to end - 1; end 0: all */
+    mg_dram_fn *memory;  /* what misses L2, of all of l2_bytes, and what it writes back; NULL: nobody asks */
+    void *user;
 };
 struct mg_cache_span {
     uint64_t least, most;

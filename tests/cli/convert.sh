@@ -114,12 +114,35 @@ P
 done
 "$MARGAY" trace convert histogram --to csv --launch 7-9 -o none.csv 2> said
 [ "$(wc -l < none.csv)" = 1 ] && grep -q '^margay: 0 launches' said || fail no launch
-for bad in '--to ramulator2 -o x' '--to csv' '-o x'; do
+for bad in '--to ramulator3 -o x' '--to csv' '-o x'; do
     rc=0
     "$MARGAY" trace convert saxpy $bad 2> said || rc=$?
     [ $rc = 2 ] || fail "$bad is taken: $rc"
 done
 grep -q 'accelsim-memory' said || fail the list of formats
+# Misses for simulators of DRAM: an L2 that holds all of it reads each sector that is loaded first once and writes nothing; one
+# of a line writes what is stored: saxpy loads x and y and stores y, 3000 floats each.
+"$MARGAY" trace convert saxpy --to ramulator2 -o all.ram 2> said || { cat said; fail ramulator2; }
+"$MARGAY" trace convert saxpy --to dramsim3 -o all.sim 2> said || { cat said; fail dramsim3; }
+"$MARGAY" trace convert saxpy --to dramsim3 --l2 128 -o line.sim 2> said || { cat said; fail a line; }
+grep -q 'what it holds' said || fail 'what the model is'
+python3 - <<'P'
+import json
+rows = [json.loads(l)['fields'] for l in open('saxpy.json')]
+of = lambda kind: {p // 32 * 32 for a in rows if a.get('access') == kind for p in a['addresses']}
+ram = [l.split() for l in open('all.ram')]
+assert sorted(int(a, 16) for k, a in ram) == sorted(of('load')) and {k for k, a in ram} == {'LD'}
+sim = [l.split() for l in open('all.sim')]
+assert [(k, int(a, 16)) for a, k, n in sim] == [('READ', int(a, 16)) for k, a in ram]
+assert [int(n) for a, k, n in sim] == list(range(len(sim))) and len(sim) == 2 * 375
+line = [l.split() for l in open('line.sim')]
+written = [int(a, 16) for a, k, n in line if k == 'WRITE']
+assert len(of('store')) == 375 and set(written) <= of('store') and len(set(written)) >= 371, len(set(written)) # the last line stays
+P
+[ $? = 0 ] || fail misses
+rc=0
+"$MARGAY" trace convert saxpy --to dramsim3 -o nowhere/x 2> said || rc=$?
+[ $rc = 3 ] || fail "dramsim3 into nowhere: $rc"
 # A folder with files of an earlier trace would be taken for one with this: refused; an empty one is fine.
 for format in thesis accelsim-memory; do
     rc=0
