@@ -271,13 +271,14 @@ static void add_span(struct mg_cache_span *s, uint64_t least, uint64_t most)
 
 /* ---- L2 ----------------------------------------------------------------------------------------------- */
 
-static void look_up_half(struct mg_cache *c, uint64_t line, unsigned sectors)
+static void look_up_half(struct mg_cache *c, uint64_t line, unsigned sectors, bool loads)
 {
     struct set *s = &c->half[line % c->n_sets];
     uint32_t at = 0;
     while (at < WAYS - 1 && s->sectors[at] && s->line[at] != line) at++;
     unsigned has = s->sectors[at] && s->line[at] == line ? s->sectors[at] : 0;
     c->half_hits += (unsigned)__builtin_popcount(has & sectors);
+    if (loads) c->result.l2.load_hits.least += (unsigned)__builtin_popcount(has & sectors);
     memmove(s->line + 1, s->line, at * sizeof *s->line);
     memmove(s->sectors + 1, s->sectors, at * sizeof *s->sectors);
     s->line[0] = line;
@@ -290,7 +291,7 @@ static void send(struct mg_cache *c, const struct access *a)
     for (uint32_t i = a->first; i < a->first + a->n; i++) {
         if (!c->missing[i]) continue;
         mg_reuse_access(&c->l2, c->touches.at[i].line, c->missing[i], distance);
-        look_up_half(c, c->touches.at[i].line, c->missing[i]);
+        look_up_half(c, c->touches.at[i].line, c->missing[i], a->kind == MG_ACCESS_LOAD);
         if (c->dram)
             mg_dram_access(c->dram, c->touches.at[i].line, c->missing[i], a->kind != MG_ACCESS_STORE,
                            a->kind != MG_ACCESS_LOAD);
@@ -299,7 +300,10 @@ static void send(struct mg_cache *c, const struct access *a)
             c->result.l2.sectors++;
             c->result.l2.first += distance[k] == MG_REUSE_FIRST;
             note_distance(c->l2_hits, distance[k]);
-            c->result.l2.hits.most += distance[k] < c->result.opts.l2_bytes / LINE;
+            bool hit = distance[k] < c->result.opts.l2_bytes / LINE, load = a->kind == MG_ACCESS_LOAD;
+            c->result.l2.hits.most += hit;
+            c->result.l2.load_sectors += load;
+            c->result.l2.load_hits.most += hit && load;
         }
     }
 }
@@ -443,6 +447,7 @@ const struct mg_cache_result *mg_cache_finish(struct mg_cache *c)
     if (c->finished) return &c->result;
     c->finished = true;
     l2->hits.least = MG_MIN(c->half_hits, l2->hits.most);
+    l2->load_hits.least = MG_MIN(l2->load_hits.least, l2->load_hits.most);
     for (uint32_t i = 0; i < MG_CACHE_SIZES; i++) {
         if (i) c->l2_hits[i] += c->l2_hits[i - 1];
         l2->sizes[i] = (struct mg_cache_span){c->l2_hits[i], c->l2_hits[i]};

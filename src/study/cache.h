@@ -45,8 +45,8 @@ struct mg_cache_site { /* a line of the source */
     uint64_t requests, sectors, hits; /* hits: L1, in the order of the trace, stores make no room */
 };
 struct mg_cache_l2 {
-    uint64_t sectors, first;
-    struct mg_cache_span hits, sizes[MG_CACHE_SIZES];
+    uint64_t sectors, first, load_sectors;
+    struct mg_cache_span hits, load_hits, sizes[MG_CACHE_SIZES]; /* load_hits: of load_sectors, as hits */
 };
 struct mg_cache_result { /* owner: the mg_cache */
     struct mg_cache_opts opts;
