@@ -14,23 +14,20 @@ enum { LOOK_NS = 20 * 1000 * 1000, MOST_LOOKS = 50 * 1800 /* half an hour behind
 
 /* Named by what is asked of what: processes on several hosts agree on that, and a part that an earlier run of the same
  * left behind is the same. */
-static enum mg_err part_path(const char *trace, const struct mg_comm *c, uint32_t of, const char *end,
-                             char path[PATH_MAX], struct mg_diag *d)
+static enum mg_err part_path(const char *trace, const struct mg_comm *c, uint32_t of, char path[PATH_MAX],
+                             struct mg_diag *d)
 {
-    int n = snprintf(path, PATH_MAX, "%s.%llx.%lu%s", trace, (unsigned long long)mg_comm_part_of(c), (unsigned long)of,
-                     end);
+    int n = snprintf(path, PATH_MAX, "%s.%llx.%lu", trace, (unsigned long long)mg_comm_part_of(c), (unsigned long)of);
     return n < PATH_MAX ? MG_ERR_OK : mg_diag_err(d, MG_ERR_INPUT, "%s: the path is too long", trace);
 }
 
 static enum mg_err hand_over(const char *trace, uint32_t rank, struct mg_comm *c, struct mg_diag *d)
 {
-    char path[PATH_MAX], unready[PATH_MAX];
+    char path[PATH_MAX];
     struct mg_buf part = MG_BUF_INIT;
-    enum mg_err err = part_path(trace, c, rank, "", path, d);
-    if (!err) err = part_path(trace, c, rank, ".new", unready, d);
+    enum mg_err err = part_path(trace, c, rank, path, d);
     mg_comm_part_print(c, &part);
-    if (!err) err = mg_io_write(unready, part.at, part.n, d);
-    if (!err && rename(unready, path)) err = mg_diag_err(d, MG_ERR_IO, "%s: the file cannot be renamed", unready);
+    if (!err) err = mg_io_write(path, part.at, part.n, d); /* whole, or not there */
     mg_buf_release(&part);
     return err;
 }
@@ -39,7 +36,7 @@ static enum mg_err add_part(const char *trace, uint32_t rank, struct mg_comm *c,
 {
     char path[PATH_MAX], *part = NULL;
     size_t bytes = 0;
-    enum mg_err err = part_path(trace, c, rank, "", path, d);
+    enum mg_err err = part_path(trace, c, rank, path, d);
     for (int i = 0; !err && access(path, F_OK); i++) {
         nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
         if (i == MOST_LOOKS)

@@ -44,9 +44,10 @@ static void put(void *user, uint64_t address, bool write)
 int mg_trace_convert_dram(struct mg_trace_reader *r, uint32_t file, const struct mg_dram_format *f,
                           const struct mg_convert_wish *w, struct mg_diag *d)
 {
-    struct writing x = {.f = mg_convert_create(NULL, w->out, d), .ramulator = !strcmp(f->name, "ramulator2")};
+    struct mg_io_part part;
     struct mg_comm_source source;
-    if (!x.f) return mg_cli_fail(d, MG_EXIT_INPUT);
+    if (mg_convert_create(&part, NULL, w->out, d)) return mg_cli_fail(d, MG_EXIT_INPUT);
+    struct writing x = {.f = part.file, .ramulator = !strcmp(f->name, "ramulator2")};
     const struct mg_cache_opts o = {.size = sizeof o,
                                     .l1_bytes = w->l1_bytes,
                                     .l2_bytes = w->l2_bytes,
@@ -55,9 +56,9 @@ int mg_trace_convert_dram(struct mg_trace_reader *r, uint32_t file, const struct
                                     .memory = put,
                                     .user = &x};
     struct mg_cache *c = mg_cache_new(&o);
-    enum mg_err err = mg_cache_feed(c, r, file, &source, d), end = mg_convert_finish(x.f, w->out, d);
+    enum mg_err err = mg_convert_finish(&part, mg_cache_feed(c, r, file, &source, d), d);
     mg_cache_free(c);
-    if (err || end) return mg_cli_fail(d, MG_EXIT_INPUT);
+    if (err) return mg_cli_fail(d, MG_EXIT_INPUT);
     fprintf(stderr, "margay: %" PRIu64 " launches; %" PRIu64 " sectors read, %" PRIu64 " written, of 32 bytes\n",
             source.launches - source.untraced, x.reads, x.writes);
     fprintf(stderr,
