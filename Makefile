@@ -58,7 +58,7 @@ RUNTIME_OBJS := $(call objs,runtime) $(RESERVE_OBJS)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
-.PHONY: all plugin help deps unit examples demo check check-gpu torture bench fuzz bench-ptx bench-emu bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install deb clean
+.PHONY: all plugin help deps unit examples demo check check-gpu torture bench fuzz bench-ptx bench-emu bench-trace bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install deb clean
 all: deps $(B)/bin/margay $(B)/lib/libtau_cuda.so $(B)/lib/libmargay-profile.so $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(B)/lib/margay/libmargay-mpi.so $(B)/lib/margay/margay-replay $(B)/lib/margay/libmargay-core.so $(B)/lib/pkgconfig/.made plugin ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -380,6 +380,11 @@ $(B)/bin/bench-emu: bench/emu/bench_emu.c $(B)/obj/bench/native.scalar.o $(B)/ob
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ $(SYS_LIBS) -o $@
 bench-emu: $(B)/bin/bench-emu
 	$<
+
+# ---- what recording every access costs: make bench-trace [DEVICE=nvidia|cpu|emu] ---------------------
+DEVICE ?= nvidia
+bench-trace: all
+	bench/trace/run $(B) --device $(DEVICE) $(if $(filter nvidia,$(DEVICE)),,--small)
 
 # ---- counters on a GPU: make bench-gpu [ROUNDS=15] [ONLY=a,b] ---------------------------------------
 $(B)/bin/bench-gpu: bench/gpu/bench.c bench/gpu/works.c bench/gpu/probes.c bench/gpu/bench.h bench/gpu/probes.h $(call objs,base isa ir ptx analysis pass $(ROOMS) probe) $(B)/obj/image/sass.o
