@@ -95,8 +95,8 @@ void mg_cache_print_json(const struct mg_cache_result *r, const struct mg_comm_s
     mg_json_key_u64(j, "first_sectors", r->l2.first);
     mg_json_key_u64(j, "lines", r->lines);
     print_span(j, "hits", r->l2.hits);
-    mg_json_key_u64(j, "load_sectors", r->l2.load_sectors);
-    print_span(j, "load_hits", r->l2.load_hits);
+    mg_json_key_u64(j, "read_sectors", r->l2.load_sectors);
+    print_span(j, "read_hits", r->l2.load_hits);
     print_sizes(j, r->l2.sizes);
     mg_json_end(j, '}');
     mg_json_key(j, "sites");
