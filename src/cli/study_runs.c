@@ -29,8 +29,8 @@ static enum mg_err add_run(struct opening *o, const char *dir, struct mg_diag *d
     struct mg_subset_program *p;
     enum mg_err err = mg_subset_program_open(dir, &p, d);
     if (err) return err;
-    if (o->with) err = mg_subset_program_same(o->with, p, o->any_geometry, d);
-    if (!err && o->first) err = mg_subset_program_same(o->first, p, false, d);
+    if (o->with) err = mg_subset_program_pair(o->with, p, o->any_geometry, d);
+    if (!err && o->first) err = mg_subset_program_pair(o->first, p, false, d);
     if (!err && !o->first) err = mg_subset_trials_init(&o->trials, p, o->most, d);
     if (!err) mg_subset_trials_add(&o->trials, p);
     if (!err && o->first) o->first->native_times = o->first->native_times && p->native_times;

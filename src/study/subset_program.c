@@ -172,12 +172,13 @@ static void look_at_launch(struct mg_subset_program *s, const struct mg_plaunch 
 /* ---- synchronising calls, from the time line ------------------------------------------------------- */
 
 struct call_epoch {
-    uint32_t pid;
+    uint32_t pid, thread;
     uint64_t launch, epoch;
     bool plain;
 };
 struct epochs {
     struct mg_map calls, of_call; /* pid -> synchronising calls so far; pid and correlation -> 2 * epoch + plain */
+    struct mg_map thread_of;      /* pid and correlation -> thread */
     MG_VEC(struct call_epoch) found;
 };
 
@@ -204,11 +205,13 @@ static void read_epochs(struct mg_spans *spans, struct epochs *e)
             if (is_synchronising(x)) mg_map_set(&e->calls, x->process, so_far + 1);
             mg_map_set(&e->of_call, call_key(x->process, x->correlation),
                        2 * so_far + !strcmp(x->name, "cuLaunchKernel"));
+            mg_map_set(&e->thread_of, call_key(x->process, x->correlation), x->thread);
         } else if (x->kind == MG_SPAN_KERNEL && x->launch != MG_SPAN_NONE &&
                    (x->replay == MG_SPAN_NONE || !x->replay)) {
-            uint64_t call = 2 * so_far;
+            uint64_t call = 2 * so_far, thread = 0;
             mg_map_get(&e->of_call, call_key(x->process, x->correlation), &call);
-            *mg_vec_push(&e->found) = (struct call_epoch){x->process, x->launch, call / 2, call % 2};
+            mg_map_get(&e->thread_of, call_key(x->process, x->correlation), &thread);
+            *mg_vec_push(&e->found) = (struct call_epoch){x->process, (uint32_t)thread, x->launch, call / 2, call % 2};
         }
     }
 }
@@ -234,6 +237,7 @@ static bool give_epochs(struct mg_subset_program *s, struct epochs *e)
             if (at >= n || e->found.at[at].pid != pid) return false;
             s->launches[i].epoch = e->found.at[at].epoch;
             s->launches[i].plain_call = e->found.at[at].plain;
+            s->launches[i].thread = e->found.at[at].thread;
         }
         if (at < n && e->found.at[at].pid == pid) return false;
     }
@@ -251,7 +255,8 @@ static void find_epochs(struct mg_subset_program *s)
         if (mg_spans_n_processes(spans)) {
             read_epochs(spans, &e);
             s->has_epochs = give_epochs(s, &e);
-            for (uint64_t i = 0; !s->has_epochs && i < s->n_launches; i++) s->launches[i].epoch = 0;
+            for (uint64_t i = 0; !s->has_epochs && i < s->n_launches; i++)
+                s->launches[i].epoch = s->launches[i].thread = 0;
             s->why_no_epochs = "its time line does not have every launch of the profile";
         }
         mg_spans_close(spans);
@@ -259,10 +264,11 @@ static void find_epochs(struct mg_subset_program *s)
     mg_diag_release(&d);
     mg_map_release(&e.calls);
     mg_map_release(&e.of_call);
+    mg_map_release(&e.thread_of);
     mg_vec_release(&e.found);
 }
 
-/* ---- opening, comparing ----------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------- */
 
 enum mg_err mg_subset_program_open(const char *dir, struct mg_subset_program **out, struct mg_diag *d)
 {
@@ -297,33 +303,6 @@ void mg_subset_program_free(struct mg_subset_program *s)
     mg_recording_free(s->p);
     mg_arena_release(&s->arena);
     free(s);
-}
-
-static enum mg_err tell_difference(const struct mg_subset_program *a, const struct mg_subset_program *b, uint64_t i,
-                                   struct mg_diag *d)
-{
-    const struct mg_plaunch *x = a->launches[i].l, *y = b->launches[i].l;
-    return mg_diag_err(d, MG_ERR_INPUT,
-                       "%s: launch %llu is %.80s, grid %u,%u,%u block %u,%u,%u; in %s it is %.80s, grid "
-                       "%u,%u,%u block %u,%u,%u: the sequences differ",
-                       b->dir, (unsigned long long)i, b->p->kernels[y->kernel].demangled, y->grid[0], y->grid[1],
-                       y->grid[2], y->block[0], y->block[1], y->block[2], a->dir, a->p->kernels[x->kernel].demangled,
-                       x->grid[0], x->grid[1], x->grid[2], x->block[0], x->block[1], x->block[2]);
-}
-
-enum mg_err mg_subset_program_same(const struct mg_subset_program *a, const struct mg_subset_program *b,
-                                   bool any_geometry, struct mg_diag *d)
-{
-    for (uint64_t i = 0; i < a->n_launches && i < b->n_launches; i++) {
-        const struct mg_plaunch *x = a->launches[i].l, *y = b->launches[i].l;
-        bool same = !strcmp(a->p->kernels[x->kernel].name, b->p->kernels[y->kernel].name);
-        if (!any_geometry)
-            same = same && !memcmp(x->grid, y->grid, sizeof x->grid) && !memcmp(x->block, y->block, sizeof x->block);
-        if (!same) return tell_difference(a, b, i, d);
-    }
-    if (a->n_launches == b->n_launches) return MG_ERR_OK;
-    return mg_diag_err(d, MG_ERR_INPUT, "%s has %llu launches and %s has %llu: the sequences differ", b->dir,
-                       (unsigned long long)b->n_launches, a->dir, (unsigned long long)a->n_launches);
 }
 
 void mg_subset_program_times(struct mg_subset_program *s, const struct mg_subset_program *from)

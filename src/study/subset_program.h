@@ -46,6 +46,7 @@ struct mg_subset_launch {
     double time_ns;  /* NAN: not timed */
     bool plain_call; /* made by cuLaunchKernel, which alone older tracers number; guessed where has_epochs is not set */
     uint64_t epoch;  /* synchronising calls of its process before it; 0 where they are not known */
+    uint32_t thread; /* that made it; 0 where has_epochs is not set */
 };
 struct mg_subset_program {
     struct mg_arena arena;
@@ -61,10 +62,10 @@ struct mg_subset_program {
 
 enum mg_err mg_subset_program_open(const char *dir, struct mg_subset_program **out, struct mg_diag *d) MG_MUST_CHECK;
 void mg_subset_program_free(struct mg_subset_program *s);
-/* The same kernels in the same order, with the same geometry unless any_geometry; else an error that names the first
- * launch that differs. */
-enum mg_err mg_subset_program_same(const struct mg_subset_program *a, const struct mg_subset_program *b,
-                                   bool any_geometry, struct mg_diag *d) MG_MUST_CHECK;
+/* Puts the launches of b into the order of a's: each pair has the same kernel, and the same geometry unless
+ * any_geometry; else an error that names the first launch that differs (subset_pair.c). */
+enum mg_err mg_subset_program_pair(const struct mg_subset_program *a, struct mg_subset_program *b, bool any_geometry,
+                                   struct mg_diag *d) MG_MUST_CHECK;
 /* Times of each launch in several runs (trials), s the first of them. */
 enum mg_trials { MG_TRIALS_MEDIAN, MG_TRIALS_LEAST };
 struct mg_subset_trials {
@@ -73,12 +74,12 @@ struct mg_subset_trials {
 };
 enum mg_err mg_subset_trials_init(struct mg_subset_trials *t, const struct mg_subset_program *s, uint32_t runs,
                                   struct mg_diag *d) MG_MUST_CHECK;
-/* The sequences agree. */
+/* They are paired. */
 void mg_subset_trials_add(struct mg_subset_trials *t, const struct mg_subset_program *run);
 /* The times of s become those of the trials: where one of them has none, none. */
 void mg_subset_trials_end(struct mg_subset_trials *t, enum mg_trials how, struct mg_subset_program *s);
 
-/* The times of `from` in place of those of s. The sequences agree. */
+/* The times of `from` in place of those of s. They are paired. */
 void mg_subset_program_times(struct mg_subset_program *s, const struct mg_subset_program *from);
 
 static inline double mg_launch_ctas(const struct mg_plaunch *l)

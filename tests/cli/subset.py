@@ -29,7 +29,7 @@ def counts(values):
 INSTS = [4, 4, 1]  # of the blocks that mkprofile writes
 
 
-def write(name, launches):
+def write(name, launches, streams=None):
     """launches: (kernel, entries of the three blocks, time_ns or None, grid)"""
     shutil.rmtree(name, ignore_errors=True)
     shutil.copytree('base', name)
@@ -49,7 +49,7 @@ def write(name, launches):
             db.execute(f'INSERT INTO block VALUES ({",".join("?" * len(b))})', (i, *b[1:]))
     for i, (k, entries, time, grid) in enumerate(launches):
         r = dict(zip(names, model), id=i, kernel=kernels.index(k), threads=counts(entries), warps=counts([-(-e // 32) for e in entries]),
-                 time_ns=time, grid_x=grid, block_x=entries[0] // grid)
+                 time_ns=time, grid_x=grid, block_x=entries[0] // grid, stream=streams[i] if streams else model[names.index('stream')])
         db.execute(f'INSERT INTO launch VALUES ({",".join("?" * len(r))})', list(r.values()))
     db.commit()
     db.close()
@@ -133,6 +133,27 @@ wider = [(k, [2 * n for n in x], 2 * t, 2 * g) for k, x, t, g in program]
 write('wider', wider)
 assert 'the sequences differ' in run('study', 'subset', 'a', 'wider', status=3)
 assert study('a', 'wider', '--other-input')['error']['held_out_pct'] < 1e-9
+
+# ---- several streams: launches are paired by stream, however streams lie between each other
+lanes = [(launch_of(0 if i % 3 else 1), 1) for i in range(60)] + [(launch_of(0 if i % 5 else 1), 2) for i in range(40)]
+times = [(k, x, t + 17 * i, g) for i, ((k, x, t, g), _) in enumerate(lanes)]
+def interleaved(seed):
+    mix = [1] * 60 + [2] * 40
+    random.seed(seed)
+    random.shuffle(mix)
+    at = {1: iter(range(60)), 2: iter(range(60, 100))}
+    return [next(at[s]) for s in mix]
+first, second = interleaved(1), interleaved(2)
+write('lanes', [times[i] for i in first], [lanes[i][1] for i in first])
+write('lanes2', [times[i] for i in second], [lanes[i][1] for i in second])
+write('lanes3', [times[i] for i in second], [3 - lanes[i][1] for i in second])  # streams made by threads: other numbers
+for judge in ('lanes2', 'lanes3'):
+    e = study('lanes', judge)  # each launch has the same time in both
+    assert e['judges'][0]['error_pct'] == e['error']['in_sample_pct'] > 0, e
+moved = [lanes[i][1] for i in second]
+moved[0] = 3 - moved[0]
+write('lanes4', [times[i] for i in second], moved)
+assert 'the sequences differ' in run('study', 'subset', 'lanes', 'lanes4', status=3)
 
 # ---- not timed, not counted
 write('untimed', [(k, x, None if i == 3 else t, g) for i, (k, x, t, g) in enumerate(program)])

@@ -29,3 +29,61 @@ assert tracers and all(int(t['number']) == int(t['launch']) + 1 and t['cuLaunchK
 P
 rc=0; "$MARGAY" study subset times 2> err || rc=$?
 [ $rc = 3 ] && grep -q 'no launch has counts' err
+
+# Two threads in one stream: paired where their launches differ, else refused; without a time line nothing tells them apart.
+cat > two.ptx <<'P'
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry one(.param .u64 p) { ret; }
+.visible .entry two(.param .u64 p) { ret; }
+P
+cat > threads.c <<'C'
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuCtxSynchronize(void);
+int cuModuleLoad(void **, const char *), cuModuleGetFunction(void **, void *, const char *);
+int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+static void *context, *function[2];
+static pthread_barrier_t turn;
+static int first, same;
+static void *work(void *p)
+{
+    int me = p != NULL;
+    unsigned long long arg = 0;
+    cuCtxSetCurrent(context);
+    for (int round = 0; round < 6; round++) {
+        pthread_barrier_wait(&turn);
+        if ((round + first) % 2 != me) continue;
+        for (int k = 0; k < 3; k++)
+            if (cuLaunchKernel(function[same ? 0 : me], 1, 1, 1, 32, 1, 1, 0, NULL, (void *[]){&arg}, NULL)) exit(3);
+    }
+    return NULL;
+}
+int main(int argc, char **argv)
+{
+    pthread_t t[2];
+    void *m;
+    int d;
+    first = argc > 1 && !strcmp(argv[1], "1"), same = argc > 2;
+    if (cuInit(0) || cuDeviceGet(&d, 0) || cuDevicePrimaryCtxRetain(&context, d) || cuCtxSetCurrent(context) || cuModuleLoad(&m, "two.ptx") ||
+        cuModuleGetFunction(&function[0], m, "one") || cuModuleGetFunction(&function[1], m, "two"))
+        return 2;
+    pthread_barrier_init(&turn, NULL, 2);
+    for (long k = 0; k < 2; k++) pthread_create(&t[k], NULL, work, (void *)k);
+    for (int k = 0; k < 2; k++) pthread_join(t[k], NULL);
+    return cuCtxSynchronize();
+}
+C
+gcc -O1 -pthread -o threads threads.c -L"$B/lib/margay/driver" -lcuda
+record() { "$MARGAY" run -q --device emu "${@:3}" -o "$1" -- ./threads $2 > /dev/null; }
+record both "0" -t blocks -t timeline
+record both2 "1" -t timeline
+record bare "0" -t blocks
+record alike "0 same" -t blocks -t timeline
+"$MARGAY" study subset both --times both2 --json > /dev/null
+rc=0; "$MARGAY" study subset both --times bare 2> err || rc=$?
+[ $rc = 3 ] && grep -q 'bare: several threads launch in one stream, and it does not tell them apart' err
+rc=0; "$MARGAY" study subset alike --times alike 2> err || rc=$?
+[ $rc = 3 ] && grep -q 'two threads make the same launches in stream 0' err

@@ -197,6 +197,12 @@ refused 'no capture' none 3 'none holds no capture'
 "$MARGAY" replay > out 2> err
 [ $? = 2 ] || fail 'replay without a directory'
 
+# ---- the benchmark that captures and replays a list of programs
+printf 'saxpy\t-\t%s 1000\t-\nnone\t-\t/nowhere\t-\n' "$EX/saxpy" > list.tsv
+"$ROOT/bench/replay/run" record --margay "$MARGAY" --device emu --programs list.tsv --out bench > out 2>&1 &&
+    "$ROOT/bench/replay/run" table --out bench --least 1 > table && grep -q '^| 1 | the recorded results |' table && grep -q '^Single launches alone: 1 of 1' table &&
+    ! "$ROOT/bench/replay/run" table --out bench --least 2 > table && echo "ok   bench/replay" || { fail bench/replay; cat out table; }
+
 # ---- a child that goes on without exec writes nothing into its parent's capture
 cat > forks.c <<'C'
 #include <stdio.h>
