@@ -11,6 +11,7 @@ static const struct study {
 } studies[] = {
     {"communication", study_communication},
     {"subset", study_subset},
+    {"ctas", study_ctas},
     {"cache", study_cache},
     {"predict", study_predict},
     {"overview", study_overview},
@@ -19,12 +20,13 @@ static const struct study {
 int cmd_study(int argc, char **argv)
 {
     static const struct mg_opt_page page = {
-        "study", "communication|subset|cache|predict|overview DIR... [OPTIONS]",
+        "study", "communication|subset|ctas|cache|predict|overview DIR... [OPTIONS]",
         "study a run: who communicates with whom, which launches stand for it",
         "communication   from a trace (run -t trace): which CTA reads what another one wrote, in how many bytes\n"
         "subset          from counts and times (run -t blocks, -t timeline): which launches stand for the program, "
         "with "
         "which error\n"
+        "ctas            from counts of CTAs (run -t ctas): which CTAs stand for a long launch, with which error\n"
         "cache           from a trace: what caches of any size would hold\n"
         "predict         from counts and times of several programs: a launch's time, with its error\n"
         "overview        several programs at once: work, overhead, instruction mix, imbalance, as the papers show theirs\n\n"

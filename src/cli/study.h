@@ -7,6 +7,7 @@
 
 int study_communication(int argc, char **argv);
 int study_subset(int argc, char **argv);
+int study_ctas(int argc, char **argv);
 int study_predict(int argc, char **argv);
 int study_cache(int argc, char **argv);
 int study_overview(int argc, char **argv);

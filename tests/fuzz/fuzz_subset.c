@@ -1,10 +1,12 @@
-/* Any bytes as frequency vectors, and as a simulator's results. What is accepted can be clustered, and written again.
+/* Any bytes as frequency vectors, as a simulator's results, and as counts of CTAs. What is accepted can be clustered,
+ * and written again.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz.h"
+#include "study/subset_ctas.h"
 #include "study/subset_report.h"
 
 static void cluster(const struct mg_vectors *v)
@@ -36,6 +38,14 @@ static void project(const char *text, size_t bytes)
     mg_buf_release(&out);
 }
 
+static void count_ctas(const char *text, size_t bytes)
+{
+    struct mg_ctas c = {.dir = "d", .kernel = "k", .grid_ctas = 8, .n = 4, .step = 2};
+    if (!mg_ctas_add_csv(&c, "f", text, bytes, NULL) && !c.held_out.n) abort();
+    mg_vec_release(&c.held_out);
+    mg_arena_release(&c.arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct mg_vectors v, again;
@@ -52,6 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         mg_buf_release(&out);
     }
     project(copy, bytes);
+    count_ctas(copy, bytes);
     free(copy);
     return 0;
 }
