@@ -87,8 +87,9 @@ struct mg_replay {
     size_t granule;
     uint64_t stream; /* of the work that was sent last */
     cu_event event;
-    const char *last_kernel;                           /* that was launched; owner: kernels */
-    uint64_t n_launches, n_checks, n_differ, n_unseen; /* unseen: allocations freed without a check */
+    const char *last_kernel; /* that was launched; owner: kernels */
+    uint64_t n_launches, n_checks, n_differ;
+    uint64_t n_unseen; /* allocations that were freed without a check behind their last launch */
     char *room;
     size_t room_bytes;     /* content on its way */
     char difference[1024]; /* "": none; the first */
