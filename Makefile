@@ -419,6 +419,12 @@ bench-cpu: $(B)/bin/bench-cpu $(B)/obj/bench/cpu.ptx all ## the CPU device again
 	gcc -std=c17 -D_GNU_SOURCE -O1 bench/cpu/start.c -L$(B)/lib/margay/driver -lcuda -o $(B)/bin/bench-cpu-start
 	bench/cpu/start --margay $(B)/bin/margay --start $(B)/bin/bench-cpu-start $(B)/obj/bench/cpu.ptx
 
+$(B)/bin/bench-cpu-functions: bench/cpu/functions.c $(call objs,base isa ir ptx analysis) $(DEVICE_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ $(SYS_LIBS) -o $@
+bench-cpu-functions: $(B)/bin/bench-cpu-functions all ## compiled arithmetic against the emulator's, for all 2^32 operands
+	$<
+
 # ---- what counting costs on the CPU device, kernel by kernel: CPU time under blocks over that under none ----
 $(B)/bin/bench-cpu-kernels: bench/cpu/kernels.c all
 	@mkdir -p $(@D)

@@ -39,10 +39,15 @@ static bool is_plain_int(const struct form *x)
 {
     return cpu_is_integer(form_type(x)) && !x->row->key;
 }
-/* plugin/approx.c: with AVX-512 alone */
+/* plugin/approx.c */
 static bool is_approx(const struct form *x)
 {
-    return x->isa == EMU_ISA_AVX512 && is_f32(x) && (x->row->key & ~(uint32_t)K_FTZ) == K_APPROX && !x->imm;
+    return x->isa >= EMU_ISA_AVX2 && is_f32(x) && (x->row->key & ~(uint32_t)K_FTZ) == K_APPROX && !x->imm;
+}
+static bool is_approx_quotient(const struct form *x)
+{
+    uint32_t key = x->row->key & ~(uint32_t)(K_FTZ | K_SAT);
+    return x->isa >= EMU_ISA_AVX2 && is_f32(x) && (key == K_APPROX || key == K_FULL) && !x->imm;
 }
 static bool is_directed(const struct form *x)
 {
@@ -51,7 +56,7 @@ static bool is_directed(const struct form *x)
 }
 static bool is_nearest(const struct form *x)
 {
-    return (x->row->key & K_ROUND) == K_RN && !x->imm && !(x->row->key & K_FTZ);
+    return (x->row->key & K_ROUND) == K_RN && !(x->imm & ~(uint32_t)MX_FTZ);
 }
 
 static bool forms_any(const struct form *x)
@@ -68,7 +73,7 @@ static bool forms_sum(const struct form *x)
 }
 static bool forms_min_max(const struct form *x)
 {
-    return is_plain_int(x) || (is_f32(x) && !x->row->key);
+    return is_real(x) ? !(x->row->key & ~(uint32_t)(K_FTZ | K_NAN)) : is_plain_int(x);
 }
 static bool forms_sign(const struct form *x)
 {
@@ -84,7 +89,7 @@ static bool forms_mov(const struct form *x)
 }
 static bool forms_quotient(const struct form *x)
 {
-    return is_real(x) && (is_nearest(x) || is_directed(x));
+    return is_real(x) && (is_nearest(x) || is_directed(x) || is_approx_quotient(x));
 }
 static bool forms_root(const struct form *x)
 {
@@ -114,7 +119,7 @@ static bool forms_compare(const struct form *x)
 {
     unsigned t = form_type(x), sub = (x->row->key & K_SUB) >> K_SUB_SHIFT;
     if (x->f && x->imm & 3 && !x->in->s[2]) return false;
-    if (x->row->key & ~(uint32_t)K_SUB || !sub) return false;
+    if (x->row->key & ~(uint32_t)(K_SUB | K_FTZ) || !sub) return false;
     if (is_real(x)) return sub <= CMP_nan;
     return (cpu_is_integer(t) || t == MG_TYPE_u16 || t == MG_TYPE_s16 || t == MG_TYPE_b16) && sub <= CMP_ge;
 }

@@ -113,16 +113,17 @@ static inline uint32_t mufu_sincos(uint32_t u, uint32_t quarter)
     uint32_t sign = (quarter ? 0 : u & 0x80000000) ^ (q << 7 & 0x80000000);
     return a >= MUFU_INF ? NAN32 : mufu_cut_float(t, 0x1p-37) | sign;
 }
-/* Pieces from exponent 119 (2^-8) to 129: below, tanh x is x, above it is 1. */
+/* Pieces from exponent 119 (2^-8) to 129: below, tanh x is x, above it is 1. Of each octave:
+ * first piece << 16 | low bits of the significand not used << 8 | 2^-n is the last bit of t */
+#define MUFU_OCTAVE(first, drop, n) (first) << 16 | (drop) << 8 | (n)
+#define MUFU_TANH_OCTAVES                                                                          \
+    MUFU_OCTAVE(0, 6, 44), MUFU_OCTAVE(1, 6, 43), MUFU_OCTAVE(2, 6, 42), MUFU_OCTAVE(3, 5, 41),    \
+        MUFU_OCTAVE(5, 5, 40), MUFU_OCTAVE(7, 4, 39), MUFU_OCTAVE(11, 4, 38), MUFU_OCTAVE(15, 4, 37), \
+        MUFU_OCTAVE(19, 3, 37), MUFU_OCTAVE(27, 2, 39), MUFU_OCTAVE(43, 3, 37)
 static inline uint32_t mufu_tanh(uint32_t u)
 {
-    /* of each octave: first piece << 16 | low bits of the significand not used << 8 | 2^-n is the last bit of t */
-#define OCTAVE(first, drop, n) (first) << 16 | (drop) << 8 | (n)
-    static const uint32_t octaves[11] = {
-        OCTAVE(0, 6, 44), OCTAVE(1, 6, 43), OCTAVE(2, 6, 42), OCTAVE(3, 5, 41), OCTAVE(5, 5, 40), OCTAVE(7, 4, 39),
-        OCTAVE(11, 4, 38), OCTAVE(15, 4, 37), OCTAVE(19, 3, 37), OCTAVE(27, 2, 39), OCTAVE(43, 3, 37)};
-#undef OCTAVE
-    uint32_t a = u & 0x7fffffff, e = a >> 23, near = e < 119 ? 119 : e > 129 ? 129 : e, o = octaves[near - 119];
+    static const int32_t octaves[11] = {MUFU_TANH_OCTAVES};
+    uint32_t a = u & 0x7fffffff, e = a >> 23, near = e < 119 ? 119 : e > 129 ? 129 : e, o = (uint32_t)octaves[near - 119];
     uint32_t m = (a & 0x7fffff) >> (o >> 8 & 255), k = (o >> 16) + (m >> 17), x = m & 0x1ffff;
     double t = mufu_sum(mg_mufu_tanh[0][k], mg_mufu_tanh[1][k], mg_mufu_tanh[2][k], x, mufu_square(x), 0x1p15, 1.0, 0);
     uint32_t r = mufu_cut_float(t, float64((uint64_t)(1023 - (o & 255)) << 52));

@@ -174,86 +174,133 @@ static val call_float(struct work *w, const char *name, bool wide, val *args, un
     return emit_intrinsic(w->e, name, &t, 1, args, n);
 }
 
-static val min_max(struct work *w, val x, val y, bool max)
+/* A NaN as the operation gives it: f32 has one, f64 keeps the operand's. */
+static val one_nan(struct work *w, val bits, bool wide)
 {
     struct emit *e = w->e;
-    val less = LLVMBuildFCmp(B, max ? LLVMRealOGT : LLVMRealOLT, x, y, ""),
-        more = LLVMBuildFCmp(B, max ? LLVMRealOLT : LLVMRealOGT, x, y, "");
-    val xb = as_bits(w, x, false), yb = as_bits(w, y, false);
+    if (!wide) return emit_canon(e, bits);
+    val quiet = LLVMBuildOr(B, bits, lit(w, EMU_D, QUIET64), "");
+    return LLVMBuildSelect(B, ordered(w, as_float(w, bits, true)), bits, quiet, "");
+}
+
+/* A number wins over a NaN; .NaN: loses */
+static val min_max(struct work *w, const val *x, bool max, bool wide)
+{
+    struct emit *e = w->e;
+    val less = LLVMBuildFCmp(B, max ? LLVMRealOGT : LLVMRealOLT, x[0], x[1], ""),
+        more = LLVMBuildFCmp(B, max ? LLVMRealOLT : LLVMRealOGT, x[0], x[1], "");
+    val xb = as_bits(w, x[0], wide), yb = as_bits(w, x[1], wide);
     val tie = max ? LLVMBuildAnd(B, xb, yb, "") : LLVMBuildOr(B, xb, yb, "");
     val r = LLVMBuildSelect(B, less, xb, LLVMBuildSelect(B, more, yb, tie, ""), "");
-    r = LLVMBuildSelect(B, ordered(w, x), r, yb, "");
-    r = LLVMBuildSelect(B, ordered(w, y), r, xb, "");
-    return emit_canon(e, r);
+    if (w->in->key & K_NAN) {
+        val both = LLVMBuildFCmp(B, LLVMRealORD, x[0], x[1], "");
+        return LLVMBuildSelect(B, both, r, lit(w, EMU_W, NAN32), "");
+    }
+    val one = wide ? ordered(w, x[1]) : ordered(w, x[0]), other = wide ? ordered(w, x[0]) : ordered(w, x[1]);
+    r = LLVMBuildSelect(B, one, r, wide ? xb : yb, "");
+    r = LLVMBuildSelect(B, other, r, wide ? yb : xb, "");
+    return one_nan(w, r, wide);
+}
+
+static val sign_changed(struct work *w, val x, bool wide)
+{
+    struct emit *e = w->e;
+    val bits = as_bits(w, x, wide), sign = lit(w, wide ? EMU_D : EMU_W, wide ? 1ull << 63 : 0x80000000);
+    val r =
+        w->in->op == MG_OP_neg ? LLVMBuildXor(B, bits, sign, "") : LLVMBuildAnd(B, bits, LLVMBuildNot(B, sign, ""), "");
+    if (!wide) return emit_canon(e, r);
+    return LLVMBuildSelect(B, ordered(w, x), r, one_nan(w, bits, true), "");
+}
+
+/* Rounded to nearest. from: of whom a NaN's payload comes, the last first */
+static val arithmetic(struct work *w, enum mg_op op, val *x, bool wide, val *from, unsigned *n)
+{
+    struct emit *e = w->e;
+    *n = op == MG_OP_rcp || op == MG_OP_sqrt ? 1 : 2;
+    from[0] = x[0];
+    from[1] = x[1];
+    switch (op) {
+    case MG_OP_add:
+        return LLVMBuildFAdd(B, x[0], x[1], "");
+    case MG_OP_sub:
+        return LLVMBuildFSub(B, x[0], x[1], "");
+    case MG_OP_mul:
+        return LLVMBuildFMul(B, x[0], x[1], "");
+    case MG_OP_div:
+        from[0] = x[1];
+        from[1] = x[0];
+        return LLVMBuildFDiv(B, x[0], x[1], "");
+    case MG_OP_rcp:
+        return LLVMBuildFDiv(B, flit(w, wide, 1.0), x[0], "");
+    case MG_OP_sqrt:
+        return call_float(w, "llvm.sqrt", wide, x, 1);
+    default:
+        from[1] = x[2];
+        from[2] = x[1];
+        *n = 3;
+        return call_float(w, "llvm.fma", wide, x, 3);
+    }
+}
+
+static val arithmetic_ftz(struct work *w, enum mg_op op, val *x)
+{
+    val from[3];
+    unsigned n;
+    switch (op) {
+    case MG_OP_rcp:
+        return emit_flushed_result(w->e, MG_OP_div, flit(w, false, 1), x[0], NULL);
+    case MG_OP_mul:
+    case MG_OP_div:
+        return emit_flushed_result(w->e, op, x[0], x[1], NULL);
+    case MG_OP_mad:
+    case MG_OP_fma:
+        return emit_flushed_result(w->e, MG_OP_fma, x[0], x[1], x[2]);
+    default: /* a sum below 2^-126 is exact, a root is not as small */
+        return emit_flushed(w->e, arithmetic(w, op, x, false, from, &n));
+    }
+}
+
+/* In a rounding that is not to nearest: vectors only */
+static val directed(struct work *w, const val *x)
+{
+    struct emit *e = w->e;
+    val v[3];
+    for (unsigned k = 0; k < 3; k++) v[k] = x[k] && !w->vec ? emit_splat(e, x[k]) : x[k];
+    val r = emit_rounded(e, (enum mg_op)w->in->op, w->in->imm, v);
+    return w->vec ? r : LLVMBuildExtractElement(B, r, LLVMConstInt(e->t.i32, 0, 0), "");
+}
+
+static val saturated(struct work *w, val r, bool wide)
+{
+    struct emit *e = w->e;
+    val top = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOLT, r, flit(w, wide, 1), ""), r, flit(w, wide, 1), "");
+    r = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGT, r, flit(w, wide, 0), ""), top, flit(w, wide, 0), "");
+    return as_bits(w, r, wide);
 }
 
 static val code_float(struct work *w)
 {
     struct emit *e = w->e;
-    bool wide = w->in->t[0] == MG_TYPE_f64;
-    val x = as_float(w, w->x[0], wide), y = w->x[1] ? as_float(w, w->x[1], wide) : NULL,
-        z = w->x[2] ? as_float(w, w->x[2], wide) : NULL, r;
-    val args[3] = {x, y, z}, from[3] = {x, y, NULL};
-    unsigned n = 2;
-    if (w->in->key & K_APPROX || w->in->imm) { /* vectors only */
-        val v[3];
-        for (unsigned k = 0; k < 3; k++) {
-            v[k] = w->in->key & K_APPROX ? w->x[k] : args[k];
-            if (v[k] && !w->vec) v[k] = emit_splat(e, v[k]);
-        }
-        r = w->in->key & K_APPROX
-                ? LLVMBuildBitCast(B, emit_approx(e, (enum mg_op)w->in->op, w->in->key & K_FTZ, v[0]), e->t.vf32, "")
-                : emit_rounded(e, (enum mg_op)w->in->op, w->in->imm, v);
-        if (!w->vec) r = LLVMBuildExtractElement(B, r, LLVMConstInt(e->t.i32, 0, 0), "");
-    } else
-        switch (w->in->op) {
-        case MG_OP_add:
-            r = LLVMBuildFAdd(B, x, y, "");
-            break;
-        case MG_OP_sub:
-            r = LLVMBuildFSub(B, x, y, "");
-            break;
-        case MG_OP_mul:
-            r = LLVMBuildFMul(B, x, y, "");
-            break;
-        case MG_OP_div:
-            r = LLVMBuildFDiv(B, x, y, "");
-            from[0] = y;
-            from[1] = x;
-            break;
-        case MG_OP_rcp:
-            r = LLVMBuildFDiv(B, flit(w, wide, 1.0), x, "");
-            n = 1;
-            break;
-        case MG_OP_sqrt:
-            r = call_float(w, "llvm.sqrt", wide, args, 1);
-            n = 1;
-            break;
-        case MG_OP_rsqrt:
-            r = LLVMBuildFDiv(B, flit(w, wide, 1.0), call_float(w, "llvm.sqrt", wide, args, 1), "");
-            n = 1;
-            break;
-        case MG_OP_mad:
-        case MG_OP_fma:
-            r = call_float(w, "llvm.fma", wide, args, 3);
-            from[1] = z;
-            from[2] = y;
-            n = 3;
-            break;
-        case MG_OP_min:
-            return min_max(w, x, y, false);
-        case MG_OP_max:
-            return min_max(w, x, y, true);
-        case MG_OP_neg:
-            return emit_canon(e, LLVMBuildXor(B, w->x[0], lit(w, EMU_W, 0x80000000), ""));
-        default:
-            return emit_canon(e, LLVMBuildAnd(B, w->x[0], lit(w, EMU_W, 0x7fffffff), "")); /* abs */
-        }
-    if (w->in->key & K_SAT) {
-        val top = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOLT, r, flit(w, wide, 1), ""), r, flit(w, wide, 1), "");
-        r = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGT, r, flit(w, wide, 0), ""), top, flit(w, wide, 0), "");
-        return as_bits(w, r, wide);
+    enum mg_op op = (enum mg_op)w->in->op;
+    bool wide = w->in->t[0] == MG_TYPE_f64, ftz = w->in->key & K_FTZ;
+    val x[3] = {NULL}, from[3], r;
+    unsigned n;
+    if (w->in->key & K_APPROX && op != MG_OP_div) return emit_approx(e, op, ftz, w->x[0]);
+    for (unsigned k = 0; k < 3; k++) {
+        if (w->x[k]) x[k] = as_float(w, w->x[k], wide);
+        if (w->x[k] && ftz) x[k] = emit_flushed(e, x[k]);
     }
+    if (op == MG_OP_min || op == MG_OP_max) return min_max(w, x, op == MG_OP_max, wide);
+    if (op == MG_OP_neg || op == MG_OP_abs) return sign_changed(w, x[0], wide);
+    if (w->in->key & (K_APPROX | K_FULL)) {
+        emit_approx_quotient(e, w->in->key & K_FULL, ftz, x);
+        op = x[2] ? MG_OP_fma : MG_OP_mul;
+    }
+    if (ftz)
+        r = arithmetic_ftz(w, op, x);
+    else
+        r = w->in->imm ? directed(w, x) : arithmetic(w, op, x, wide, from, &n);
+    if (w->in->key & K_SAT) return saturated(w, r, wide);
     return wide ? payload(w, r, from, n) : as_bits(w, r, false); /* f32: whoever writes makes it canonical */
 }
 
@@ -289,10 +336,14 @@ static val code_compare(struct work *w)
                                                {LLVMIntUGE, LLVMIntSGE}};
     unsigned t = w->in->t[0], sub = (w->in->key & K_SUB) >> K_SUB_SHIFT;
     val m;
-    if (is_float(t))
-        m = LLVMBuildFCmp(B, reals[sub], as_float(w, w->x[0], t == MG_TYPE_f64), as_float(w, w->x[1], t == MG_TYPE_f64),
-                          "");
-    else
+    if (is_float(t)) {
+        val x[2];
+        for (unsigned k = 0; k < 2; k++) {
+            x[k] = as_float(w, w->x[k], t == MG_TYPE_f64);
+            if (w->in->key & K_FTZ) x[k] = emit_flushed(e, x[k]);
+        }
+        m = LLVMBuildFCmp(B, reals[sub], x[0], x[1], "");
+    } else
         m = LLVMBuildICmp(B, ints[sub][is_signed(t)], widened(w, w->x[0], t), widened(w, w->x[1], t), "");
     if (w->other) m = LLVMBuildNot(B, m, "");
     return w->in->imm & 3 ? combine(w, m, w->x[2]) : m;

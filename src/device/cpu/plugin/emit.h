@@ -167,9 +167,13 @@ LLVMBasicBlockRef emit_block(struct emit *e, const char *name);
 void emit_save(struct emit *e, uint32_t reg);
 void emit_restore(struct emit *e, uint32_t reg);
 
-/* approx.c, where there is AVX-512: 32 lanes as bits; 2 or 3 vectors of floats, MXCSR's rounding */
+/* approx.c: vectors or scalars. emit_approx, emit_approx_quotient: with AVX2; emit_rounded: vectors, MXCSR's rounding,
+ * with AVX-512 */
 val emit_approx(struct emit *e, enum mg_op op, bool ftz, val x);
+void emit_approx_quotient(struct emit *e, bool full, bool ftz, val *x);
 val emit_rounded(struct emit *e, enum mg_op op, unsigned mode, const val *x);
+val emit_flushed(struct emit *e, val x);
+val emit_flushed_result(struct emit *e, enum mg_op op, val x, val y, val z);
 /* memory.c: the program's addresses, zero-extended; are all (active) lanes in [lo, lo + size) and aligned? */
 val emit_address(struct emit *e, const struct cpu_inst *in, bool vec, int half);
 val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes, val lanes);
