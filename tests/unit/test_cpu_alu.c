@@ -1,8 +1,11 @@
 /* Arithmetic in compiled code against the emulator, bit for bit: every form that has vector code, over
  * special and random operands, with all lanes active, with some, and with operands that are equal in
  * all lanes (scalar code). The emulator's own results are held against recorded ones in test_alu.c. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "device/device.h"
@@ -136,6 +139,99 @@ static const char *const forms[] = {
     "max.ftz.NaN.f32 f f f",
     "max.f64 g g g",
     "abs.f64 g g",
+    "rem.s32 r r r",
+    "div.u32 r r r",
+    "div.s64 d d d",
+    "rem.s64 d d d",
+    "div.u64 d d d",
+    "rem.u64 d d d",
+    "div.s16 h h h",
+    "rem.s16 h h h",
+    "add.s16 h h h",
+    "sub.s16 h h h",
+    "min.s16 h h h",
+    "max.s16 h h h",
+    "mul.lo.s16 h h h",
+    "div.u16 h h h",
+    "rem.u16 h h h",
+    "add.u16 h h h",
+    "sub.u16 h h h",
+    "min.u16 h h h",
+    "max.u16 h h h",
+    "mul.lo.u16 h h h",
+    "mad.lo.s16 h h h h",
+    "neg.s16 h h",
+    "abs.s16 h h",
+    "not.b16 h h",
+    "and.b16 h h h",
+    "or.b16 h h h",
+    "xor.b16 h h h",
+    "shl.b16 h h r",
+    "shr.u16 h h r",
+    "shr.s16 h h r",
+    "bfe.s32 r r r r",
+    "bfe.u64 d d r r",
+    "bfe.s64 d d r r",
+    "bfi.b32 r r r r 7",
+    "bfi.b64 d d d r 40",
+    "bfi.b32 r r r r 0",
+    "bfi.b32 r r r r 32",
+    "bfind.u32 r r",
+    "bfind.s32 r r",
+    "bfind.shiftamt.u32 r r",
+    "bfind.shiftamt.s32 r r",
+    "bfind.u64 r d",
+    "bfind.s64 r d",
+    "bfind.shiftamt.s64 r d",
+    "lop3.b32 r r r r 0x96",
+    "lop3.b32 r r r r 0xe8",
+    "lop3.b32 r r r r 0x1b",
+    "lop3.b32 r r r r 0xfe",
+    "shf.l.wrap.b32 r r r r",
+    "shf.r.wrap.b32 r r r r",
+    "shf.l.clamp.b32 r r r r",
+    "shf.r.clamp.b32 r r r r",
+    "prmt.b32 r r r 0x3ba4",
+    "slct.b32.s32 r r r r",
+    "slct.f32.f32 f f f f",
+    "slct.b64.f32 d d d f",
+    "slct.ftz.u32.f32 r r r f",
+    "mul24.lo.s32 r r r",
+    "mul24.hi.u32 r r r",
+    "mul24.hi.s32 r r r",
+    "mad24.lo.u32 r r r r",
+    "sad.u32 r r r r",
+    "sad.s32 r r r r",
+    "cvt.rni.f32.f32 f f",
+    "cvt.rni.f64.f64 g g",
+    "cvt.rni.u64.f64 d g",
+    "cvt.rzi.f32.f32 f f",
+    "cvt.rzi.f64.f64 g g",
+    "cvt.rzi.u64.f64 d g",
+    "cvt.rmi.f32.f32 f f",
+    "cvt.rmi.f64.f64 g g",
+    "cvt.rmi.s32.f32 r f",
+    "cvt.rmi.u64.f64 d g",
+    "cvt.rpi.f32.f32 f f",
+    "cvt.rpi.f64.f64 g g",
+    "cvt.rpi.s32.f32 r f",
+    "cvt.rpi.u64.f64 d g",
+    "cvt.rpi.ftz.f32.f32 f f",
+    "cvt.rpi.ftz.s32.f32 r f",
+    "cvt.rzi.s64.f32 d f",
+    "cvt.rzi.u64.f32 d f",
+    "cvt.rzi.s32.f64 r g",
+    "cvt.rzi.u32.f64 r g",
+    "cvt.rmi.s64.f64 d g",
+    "cvt.ftz.f64.f32 g f",
+    "cvt.rn.ftz.f32.f64 f g",
+    "cvt.ftz.f32.f32 f f",
+    "cvt.sat.f32.f32 f f",
+    "cvt.sat.f64.f64 g g",
+    "cvt.f32.f16 f h",
+    "cvt.rn.f16.f32 h f",
+    "cvt.rn.bf16.f32 h f",
+    "cvt.f32.bf16 f h",
 };
 static const char *const compares[] = {
     "eq.s32 r",  "ne.s32 r",  "lt.s32 r",  "le.u32 r",  "gt.s32 r",  "ge.u32 r",  "lt.u16 h",     "lt.s16 h",
@@ -181,12 +277,16 @@ static uint64_t operand(unsigned set, unsigned lane, unsigned k)
     return r;
 }
 
+/* What a kernel of forms has of them: a larger one would stay in the emulator. */
+enum { PART = 40, KERNELS = (MG_COUNT_OF(forms) + PART - 1) / PART + 1 };
+
 /* mode 0: operands by lane; 1: every third lane is off; 2: operands equal in all lanes */
-static void write_kernel(struct mg_buf *b)
+static void begin_kernel(struct mg_buf *b, unsigned part)
 {
+    mg_buf_printf(b, ".visible .entry k%u(", part);
     mg_buf_adds(
         b,
-        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 mode)\n{\n"
+        ".param .u64 in, .param .u64 out, .param .u32 mode)\n{\n"
         " .reg .b64 %d<9>, %i, %o; .reg .b32 %r<9>, %t, %m; .reg .b16 %h<5>; .reg .f32 %f<9>; .reg .f64 %g<9>; .reg .pred %p<5>;\n"
         " ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; ld.param.u32 %m, [mode]; mov.u32 %t, %tid.x;\n"
         " setp.eq.u32 %p1, %m, 2; @%p1 bra SAME;\n mul.wide.u32 %d1, %t, 24; add.u64 %i, %i, %d1;\n"
@@ -197,18 +297,28 @@ static void write_kernel(struct mg_buf *b)
         mg_buf_printf(
             b, " cvt.u32.u64 %%r%d, %%d%d; cvt.u16.u64 %%h%d, %%d%d; mov.b32 %%f%d, %%r%d; mov.b64 %%g%d, %%d%d;\n", k,
             k, k, k, k, k, k, k);
-    unsigned at = 0;
-    for (unsigned i = 0; i < MG_COUNT_OF(forms); i++, at += LANES * 8) {
-        char op[40], c[4] = {0};
-        int n = sscanf(forms[i], "%39s %c %c %c %c", op, &c[0], &c[1], &c[2], &c[3]);
-        mg_buf_printf(b, " %s %%%c4", op, c[0]);
-        for (int k = 1; k < n - 1; k++) mg_buf_printf(b, ", %%%c%d", c[k], k);
-        if (c[0] == 'r') mg_buf_adds(b, "; cvt.u64.u32 %d4, %r4");
-        if (c[0] == 'h') mg_buf_adds(b, "; cvt.u64.u16 %d4, %h4");
-        if (c[0] == 'f') mg_buf_adds(b, "; mov.b32 %r4, %f4; cvt.u64.u32 %d4, %r4");
-        if (c[0] == 'g') mg_buf_adds(b, "; mov.b64 %d4, %g4");
+}
+
+static void write_forms(struct mg_buf *b, unsigned part)
+{
+    unsigned at = part * PART * LANES * 8;
+    for (unsigned i = part * PART; i < MG_COUNT_OF(forms) && i < (part + 1) * PART; i++, at += LANES * 8) {
+        char op[40], c[5][8] = {{0}};
+        int n = sscanf(forms[i], "%39s %7s %7s %7s %7s %7s", op, c[0], c[1], c[2], c[3], c[4]);
+        mg_buf_printf(b, " %s %%%s4", op, c[0]);
+        for (int k = 1; k < n - 1; k++) /* a register, or a number */
+            isalpha(c[k][0]) ? mg_buf_printf(b, ", %%%s%d", c[k], k) : mg_buf_printf(b, ", %s", c[k]);
+        if (c[0][0] == 'r') mg_buf_adds(b, "; cvt.u64.u32 %d4, %r4");
+        if (c[0][0] == 'h') mg_buf_adds(b, "; cvt.u64.u16 %d4, %h4");
+        if (c[0][0] == 'f') mg_buf_adds(b, "; mov.b32 %r4, %f4; cvt.u64.u32 %d4, %r4");
+        if (c[0][0] == 'g') mg_buf_adds(b, "; mov.b64 %d4, %g4");
         mg_buf_printf(b, "; st.global.u64 [%%o+%u], %%d4;\n", at);
     }
+}
+
+static void write_compares(struct mg_buf *b)
+{
+    unsigned at = MG_COUNT_OF(forms) * LANES * 8;
     for (unsigned i = 0; i < MG_COUNT_OF(compares); i++) {
         char op[40], c;
         sscanf(compares[i], "%39s %c", op, &c);
@@ -223,7 +333,19 @@ static void write_kernel(struct mg_buf *b)
             op, dot + 1, c, c, at);
         at += LANES * 8;
     }
-    mg_buf_adds(b, "END: ret;\n}\n");
+}
+
+static void write_kernels(struct mg_buf *b)
+{
+    mg_buf_adds(b, ".version 8.0\n.target sm_90\n.address_size 64\n");
+    for (unsigned part = 0; part < KERNELS; part++) {
+        begin_kernel(b, part);
+        if (part + 1 < KERNELS)
+            write_forms(b, part);
+        else
+            write_compares(b);
+        mg_buf_adds(b, "END: ret;\n}\n");
+    }
 }
 
 static struct mg_dmod *load(const struct mg_device_ops *ops, struct mg_device *dev, const struct mg_buf *text)
@@ -244,14 +366,18 @@ static bool run(const struct mg_device_ops *ops, struct mg_device *dev, struct m
         uint64_t in, out;
         uint32_t mode;
     } params = {in, out, mode};
-    struct mg_fault fault;
-    struct mg_launch l = {.kernel = ops->kernel(mod, "k"),
-                          .grid = {1, 1, 1},
-                          .block = {LANES, 1, 1},
-                          .params = &params,
-                          .param_bytes = 20};
+    struct mg_fault fault = {0};
     memset((void *)out, 0, BYTES);
-    ops->launch(dev, &l, NULL, &fault);
+    for (unsigned part = 0; part < KERNELS && !fault.kind; part++) {
+        char name[8];
+        snprintf(name, sizeof name, "k%u", part);
+        struct mg_launch l = {.kernel = ops->kernel(mod, name),
+                              .grid = {1, 1, 1},
+                              .block = {LANES, 1, 1},
+                              .params = &params,
+                              .param_bytes = 20};
+        ops->launch(dev, &l, NULL, &fault);
+    }
     if (fault.kind) mg_test_fail(__FILE__, __LINE__, "%s", fault.text);
     return !fault.kind;
 }
@@ -290,6 +416,27 @@ static unsigned compare_all(const struct mg_device_ops *cpu, const struct mg_buf
     return bad;
 }
 
+/* What the device says of its kernels (MARGAY_CPU_VERBOSE) goes into a file while they run. */
+static int begin_listening(FILE *to)
+{
+    int old = dup(2);
+    fflush(stderr);
+    dup2(fileno(to), 2);
+    return old;
+}
+static void end_listening(FILE *said, int old, const char *isa)
+{
+    char line[500];
+    fflush(stderr);
+    dup2(old, 2);
+    close(old);
+    rewind(said);
+    while (fgets(line, sizeof line, said))
+        if (strstr(line, "emulated")) mg_test_fail(__FILE__, __LINE__, "%s: %s", isa, line);
+    rewind(said);
+    if (ftruncate(fileno(said), 0)) mg_test_fail(__FILE__, __LINE__, "%s: cannot empty a file", isa);
+}
+
 MG_TEST(cpu_alu)
 {
 #ifdef MG_ASAN
@@ -305,19 +452,25 @@ MG_TEST(cpu_alu)
     struct mg_buf text = MG_BUF_INIT;
     setenv("MARGAY_CPU_TIER", "sync", 1);
     setenv("MARGAY_CPU_VERIFY", "1", 1);
-    if (cpu->open(&dev, NULL, &diag))
+    setenv("MARGAY_CPU_VERBOSE", "1", 1);
+    FILE *said = tmpfile();
+    if (!said || cpu->open(&dev, NULL, &diag))
         mg_test_skip(mg_diag_first(&diag, MG_ERR_UNSUPPORTED));
     else {
         cpu->close(dev);
-        write_kernel(&text);
+        write_kernels(&text);
         const char *wish = getenv("MARGAY_ISA");
         for (size_t i = 0; i < MG_COUNT_OF(isas); i++) {
             if (wish && strcmp(wish, isas[i])) continue;
             setenv("MARGAY_ISA", isas[i], 1);
+            int old = begin_listening(said);
             compare_all(cpu, &text, isas[i]);
+            end_listening(said, old, isas[i]);
         }
         if (!wish) unsetenv("MARGAY_ISA");
         mg_buf_release(&text);
     }
+    unsetenv("MARGAY_CPU_VERBOSE");
+    if (said) fclose(said);
     mg_diag_release(&diag);
 }

@@ -35,9 +35,13 @@ static bool is_real(const struct form *x)
 {
     return is_f32(x) || form_type(x) == MG_TYPE_f64;
 }
+static bool is_short(unsigned t)
+{
+    return t == MG_TYPE_u16 || t == MG_TYPE_s16 || t == MG_TYPE_b16;
+}
 static bool is_plain_int(const struct form *x)
 {
-    return cpu_is_integer(form_type(x)) && !x->row->key;
+    return (cpu_is_integer(form_type(x)) || is_short(form_type(x))) && !x->row->key;
 }
 /* plugin/approx.c */
 static bool is_approx(const struct form *x)
@@ -89,6 +93,7 @@ static bool forms_mov(const struct form *x)
 }
 static bool forms_quotient(const struct form *x)
 {
+    if (is_plain_int(x)) return true;
     return is_real(x) && (is_nearest(x) || is_directed(x) || is_approx_quotient(x));
 }
 static bool forms_root(const struct form *x)
@@ -106,13 +111,13 @@ static bool forms_product(const struct form *x)
     bool word = cpu_is_integer(form_type(x)) && mg_type_bits((enum mg_type)form_type(x)) == 32;
     if (is_real(x)) return is_nearest(x) || is_directed(x);
     if (key == K_WIDE) return form_type(x) != MG_TYPE_none;
-    return (cpu_is_integer(form_type(x)) && key == K_LO) || (word && key == K_HI);
+    return ((cpu_is_integer(form_type(x)) || is_short(form_type(x))) && key == K_LO) || (word && key == K_HI);
 }
 
 static bool forms_product3(const struct form *x)
 {
     if (is_real(x)) return is_directed(x) || (is_nearest(x) && x->isa != EMU_ISA_BASE);
-    return x->row->key == K_WIDE || (cpu_is_integer(form_type(x)) && x->row->key == K_LO);
+    return x->row->key == K_WIDE || ((cpu_is_integer(form_type(x)) || is_short(form_type(x))) && x->row->key == K_LO);
 }
 
 static bool forms_compare(const struct form *x)
@@ -121,34 +126,58 @@ static bool forms_compare(const struct form *x)
     if (x->f && x->imm & 3 && !x->in->s[2]) return false;
     if (x->row->key & ~(uint32_t)(K_SUB | K_FTZ) || !sub) return false;
     if (is_real(x)) return sub <= CMP_nan;
-    return (cpu_is_integer(t) || t == MG_TYPE_u16 || t == MG_TYPE_s16 || t == MG_TYPE_b16) && sub <= CMP_ge;
+    return (cpu_is_integer(t) || is_short(t)) && sub <= CMP_ge;
+}
+
+/* To half precision and back: rounded to nearest */
+static bool converts_half(unsigned d, unsigned s, uint32_t key)
+{
+    bool to = d == MG_TYPE_f16 || d == MG_TYPE_bf16, from = s == MG_TYPE_f16 || s == MG_TYPE_bf16;
+    return (to && s == MG_TYPE_f32 && key == K_RN) || (from && d == MG_TYPE_f32 && !key);
+}
+static bool is_full(unsigned t)
+{
+    return t == MG_TYPE_f32 || t == MG_TYPE_f64;
 }
 
 static bool forms_convert(const struct form *x)
 {
     unsigned d = x->row->t[0], s = x->row->t[1];
-    uint32_t key = x->row->key;
+    uint32_t key = x->row->key, round = key & K_ROUND, more = key & ~(uint32_t)K_ROUND;
     bool to_int = mg_type_kind((enum mg_type)d) != MG_TK_FLOAT, from_int = mg_type_kind((enum mg_type)s) != MG_TK_FLOAT;
+    if (x->row->st[1]) return false; /* a pair */
     if (to_int && from_int) return key == 0;
-    if (from_int) return key == K_RN && !x->imm && (d == MG_TYPE_f32 || d == MG_TYPE_f64);
-    if (to_int) /* truncation, the common one; it clamps in any case */
-        return (key & ~(uint32_t)K_SAT) == K_RZI && s == MG_TYPE_f32 && (d == MG_TYPE_s32 || d == MG_TYPE_u32);
-    if (d == MG_TYPE_f64 && s == MG_TYPE_f32) return key == 0;
-    if (d == MG_TYPE_f32 && s == MG_TYPE_f32) return key == K_SAT && !x->imm;
-    return d == MG_TYPE_f32 && s == MG_TYPE_f64 && key == K_RN && !x->imm;
+    if (from_int) return key == K_RN && !x->imm && is_full(d);
+    if (x->isa >= EMU_ISA_AVX2 && converts_half(d, s, key)) return true;
+    if (!is_full(s) || (round >= K_RNI && round != K_RZI && x->isa < EMU_ISA_AVX2)) return false;
+    if (to_int) return cpu_is_integer(d) && round >= K_RNI && !(more & ~(uint32_t)(K_SAT | K_FTZ)) && !x->imm;
+    if (d == MG_TYPE_f32 && s == MG_TYPE_f64)
+        return round == K_RN && !(more & ~(uint32_t)K_FTZ) && !(x->imm & ~(uint32_t)MX_FTZ);
+    if (!is_full(d) || x->imm) return false;
+    if (d != s) return !(key & ~(uint32_t)K_FTZ);
+    if (round == K_RZI && x->isa < EMU_ISA_AVX2) return false;
+    return round              ? round >= K_RNI && !(more & ~(uint32_t)K_FTZ)
+           : d == MG_TYPE_f32 ? key && !(key & ~(uint32_t)(K_SAT | K_FTZ))
+                              : key == K_SAT;
 }
 
-/* Bit fields whose place is known. */
-static bool forms_field(const struct form *x)
+/* Of as many bits as are known: three operands decide how the result varies */
+static bool forms_insert(const struct form *x)
 {
-    if (!cpu_is_integer(form_type(x)) || !x->f) return false;
-    uint32_t pos = x->row->op == MG_OP_bfi ? x->in->s[2] : x->in->s[1],
-             len = x->row->op == MG_OP_bfi ? x->in->s[3] : x->in->s[2];
-    if (!pos || !len) return false;
-    const struct cpu_reg *p = &x->f->regs[pos - 1], *n = &x->f->regs[len - 1];
-    uint64_t at = (uint32_t)p->value, bits = (uint32_t)n->value;
-    return p->kind == CPU_REG_CONST && n->kind == CPU_REG_CONST && bits && bits <= 32 &&
-           at + bits <= mg_type_bits((enum mg_type)form_type(x));
+    return x->f && x->in->s[3] && x->f->regs[x->in->s[3] - 1].kind == CPU_REG_CONST;
+}
+static bool forms_bfind(const struct form *x)
+{
+    return cpu_is_integer(form_type(x)) && !(x->row->key & ~(uint32_t)K_SHIFTAMT);
+}
+static bool forms_select(const struct form *x)
+{
+    unsigned n = mg_type_bits((enum mg_type)form_type(x));
+    return n == 32 || n == 64;
+}
+static bool forms_product24(const struct form *x)
+{
+    return x->row->key == K_LO || x->row->key == K_HI;
 }
 
 static bool (*const in_line[MG_OP_COUNT])(const struct form *) = {

@@ -121,7 +121,7 @@ static bool evaluate(const struct find *z, const struct cpu_inst *in, const stru
                 out[h] = a * b + c;
                 break;
             case MG_OP_shl:
-                out[h] = b < 32 ? a << b : 0;
+                out[h] = b < mg_type_bits((enum mg_type)t) ? a << b : 0;
                 break;
             case MG_OP_cvt:
                 if (!cpu_is_integer(t) || !cpu_is_integer(in->t[1])) return false;

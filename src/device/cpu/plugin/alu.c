@@ -1,90 +1,8 @@
 /* Arithmetic: code for the rows of arithmetic.def, with the emulator's bits (vec_alu_*.c).
  * The same code makes scalars for linear registers and vectors for the others. */
-#include "device/cpu/plugin/emit.h"
-
-#include "device/emu/alu_form.h"
+#include "device/cpu/plugin/work.h"
 
 #define B e->b
-
-static unsigned bits_of(unsigned t)
-{
-    switch (t) {
-    case MG_TYPE_u8:
-    case MG_TYPE_s8:
-    case MG_TYPE_b8:
-        return 8;
-    case MG_TYPE_u16:
-    case MG_TYPE_s16:
-    case MG_TYPE_b16:
-        return 16;
-    case MG_TYPE_u64:
-    case MG_TYPE_s64:
-    case MG_TYPE_b64:
-    case MG_TYPE_f64:
-        return 64;
-    default:
-        return 32;
-    }
-}
-static bool is_signed(unsigned t)
-{
-    return t == MG_TYPE_s8 || t == MG_TYPE_s16 || t == MG_TYPE_s32 || t == MG_TYPE_s64;
-}
-static bool is_float(unsigned t)
-{
-    return t == MG_TYPE_f32 || t == MG_TYPE_f64;
-}
-
-/* One computation: its operands, vectors or scalars. */
-struct work {
-    struct emit *e;
-    const struct cpu_inst *in;
-    bool vec;
-    val x[3];
-    bool other; /* the second predicate of setp */
-};
-
-static val lit(struct work *w, enum emu_class c, uint64_t v)
-{
-    return emit_int(w->e, c, v, w->vec);
-}
-static LLVMTypeRef type(struct work *w, enum emu_class c)
-{
-    return emit_type(w->e, c, w->vec);
-}
-static LLVMTypeRef ftype(struct work *w, bool wide)
-{
-    return wide ? w->vec ? w->e->t.vf64 : w->e->t.f64 : w->vec ? w->e->t.vf32 : w->e->t.f32;
-}
-static val as_float(struct work *w, val v, bool wide)
-{
-    return LLVMBuildBitCast(w->e->b, v, ftype(w, wide), "");
-}
-static val as_bits(struct work *w, val v, bool wide)
-{
-    return LLVMBuildBitCast(w->e->b, v, type(w, wide ? EMU_D : EMU_W), "");
-}
-static val flit(struct work *w, bool wide, double v)
-{
-    val s = LLVMConstReal(wide ? w->e->t.f64 : w->e->t.f32, v);
-    return w->vec ? emit_splat(w->e, s) : s;
-}
-
-/* The operand's value as its type has it, in a lane of its class. */
-static val widened(struct work *w, val x, unsigned t)
-{
-    struct emit *e = w->e;
-    unsigned n = bits_of(t);
-    if (n >= 32) return x;
-    if (is_signed(t)) return LLVMBuildAShr(B, LLVMBuildShl(B, x, lit(w, EMU_W, 32 - n), ""), lit(w, EMU_W, 32 - n), "");
-    return LLVMBuildAnd(B, x, lit(w, EMU_W, (1u << n) - 1), "");
-}
-
-static val to64(struct work *w, val x, bool sign)
-{
-    struct emit *e = w->e;
-    return sign ? LLVMBuildSExt(B, x, type(w, EMU_D), "") : LLVMBuildZExt(B, x, type(w, EMU_D), "");
-}
 
 static val product_wide(struct work *w)
 {
@@ -95,66 +13,7 @@ static val product_wide(struct work *w)
     return LLVMBuildMul(B, x, y, "");
 }
 
-static val code_shift(struct work *w)
-{
-    struct emit *e = w->e;
-    unsigned n = bits_of(w->in->t[0]);
-    enum emu_class c = n == 64 ? EMU_D : EMU_W;
-    val s = w->x[1], in = LLVMBuildICmp(B, LLVMIntULT, s, lit(w, EMU_W, n), "");
-    val amount = n == 64 ? LLVMBuildZExt(B, s, type(w, EMU_D), "") : s;
-    if (w->in->op == MG_OP_shr && is_signed(w->in->t[0]))
-        return LLVMBuildAShr(B, w->x[0], LLVMBuildSelect(B, in, amount, lit(w, c, n - 1), ""), "");
-    amount = LLVMBuildAnd(B, amount, lit(w, c, n - 1), "");
-    val r = w->in->op == MG_OP_shl ? LLVMBuildShl(B, w->x[0], amount, "") : LLVMBuildLShr(B, w->x[0], amount, "");
-    return LLVMBuildSelect(B, in, r, lit(w, c, 0), "");
-}
-
-/* A field of bits at a place known now. */
-static val field(struct work *w, bool insert)
-{
-    struct emit *e = w->e;
-    const struct cpu_reg *regs = e->f->regs;
-    const uint32_t *s = w->in->s + (insert ? 2 : 1);
-    uint64_t at = (uint32_t)regs[s[0] - 1].value, n = (uint32_t)regs[s[1] - 1].value;
-    unsigned all = bits_of(w->in->t[0]);
-    enum emu_class c = all == 64 ? EMU_D : EMU_W;
-    if (insert) {
-        uint64_t mask = ((1ull << n) - 1) << at;
-        val x = LLVMBuildAnd(B, LLVMBuildShl(B, w->x[0], lit(w, c, at), ""), lit(w, c, mask), "");
-        return LLVMBuildOr(B, LLVMBuildAnd(B, w->x[1], lit(w, c, ~mask), ""), x, "");
-    }
-    val top = LLVMBuildShl(B, w->x[0], lit(w, c, all - at - n), "");
-    return is_signed(w->in->t[0]) ? LLVMBuildAShr(B, top, lit(w, c, all - n), "")
-                                  : LLVMBuildLShr(B, top, lit(w, c, all - n), "");
-}
-
-static val code_bfe(struct work *w)
-{
-    return field(w, false);
-}
-static val code_bfi(struct work *w)
-{
-    return field(w, true);
-}
-
-static val code_count_bits(struct work *w)
-{
-    struct emit *e = w->e;
-    bool wide = bits_of(w->in->t[0]) == 64;
-    LLVMTypeRef t = type(w, wide ? EMU_D : EMU_W);
-    val args[2] = {w->x[0], LLVMConstInt(e->t.i1, 0, 0)}, v;
-    if (w->in->op == MG_OP_brev) return emit_intrinsic(e, "llvm.bitreverse", &t, 1, args, 1);
-    v = w->in->op == MG_OP_popc ? emit_intrinsic(e, "llvm.ctpop", &t, 1, args, 1)
-                                : emit_intrinsic(e, "llvm.ctlz", &t, 1, args, 2);
-    return wide ? LLVMBuildTrunc(B, v, type(w, EMU_W), "") : v;
-}
-
 /* ---- floating point ----------------------------------------------------------------------------------- */
-
-static val ordered(struct work *w, val x)
-{
-    return LLVMBuildFCmp(w->e->b, LLVMRealORD, x, x, "");
-}
 
 /* f64: the payload of an operand that is a NaN survives, the last of the list first. */
 static val payload(struct work *w, val r, const val *from, unsigned n)
@@ -174,8 +33,7 @@ static val call_float(struct work *w, const char *name, bool wide, val *args, un
     return emit_intrinsic(w->e, name, &t, 1, args, n);
 }
 
-/* A NaN as the operation gives it: f32 has one, f64 keeps the operand's. */
-static val one_nan(struct work *w, val bits, bool wide)
+val emit_one_nan(struct work *w, val bits, bool wide)
 {
     struct emit *e = w->e;
     if (!wide) return emit_canon(e, bits);
@@ -199,7 +57,7 @@ static val min_max(struct work *w, const val *x, bool max, bool wide)
     val one = wide ? ordered(w, x[1]) : ordered(w, x[0]), other = wide ? ordered(w, x[0]) : ordered(w, x[1]);
     r = LLVMBuildSelect(B, one, r, wide ? xb : yb, "");
     r = LLVMBuildSelect(B, other, r, wide ? yb : xb, "");
-    return one_nan(w, r, wide);
+    return emit_one_nan(w, r, wide);
 }
 
 static val sign_changed(struct work *w, val x, bool wide)
@@ -209,7 +67,7 @@ static val sign_changed(struct work *w, val x, bool wide)
     val r =
         w->in->op == MG_OP_neg ? LLVMBuildXor(B, bits, sign, "") : LLVMBuildAnd(B, bits, LLVMBuildNot(B, sign, ""), "");
     if (!wide) return emit_canon(e, r);
-    return LLVMBuildSelect(B, ordered(w, x), r, one_nan(w, bits, true), "");
+    return LLVMBuildSelect(B, ordered(w, x), r, emit_one_nan(w, bits, true), "");
 }
 
 /* Rounded to nearest. from: of whom a NaN's payload comes, the last first */
@@ -270,7 +128,7 @@ static val directed(struct work *w, const val *x)
     return w->vec ? r : LLVMBuildExtractElement(B, r, LLVMConstInt(e->t.i32, 0, 0), "");
 }
 
-static val saturated(struct work *w, val r, bool wide)
+val emit_saturated(struct work *w, val r, bool wide)
 {
     struct emit *e = w->e;
     val top = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOLT, r, flit(w, wide, 1), ""), r, flit(w, wide, 1), "");
@@ -278,7 +136,7 @@ static val saturated(struct work *w, val r, bool wide)
     return as_bits(w, r, wide);
 }
 
-static val code_float(struct work *w)
+val code_float(struct work *w)
 {
     struct emit *e = w->e;
     enum mg_op op = (enum mg_op)w->in->op;
@@ -300,7 +158,7 @@ static val code_float(struct work *w)
         r = arithmetic_ftz(w, op, x);
     else
         r = w->in->imm ? directed(w, x) : arithmetic(w, op, x, wide, from, &n);
-    if (w->in->key & K_SAT) return saturated(w, r, wide);
+    if (w->in->key & K_SAT) return emit_saturated(w, r, wide);
     return wide ? payload(w, r, from, n) : as_bits(w, r, false); /* f32: whoever writes makes it canonical */
 }
 
@@ -321,7 +179,7 @@ static val combine(struct work *w, val m, val c)
     }
 }
 
-static val code_compare(struct work *w)
+val code_compare(struct work *w)
 {
     struct emit *e = w->e;
     static const LLVMRealPredicate reals[] = {0,           LLVMRealOEQ, LLVMRealONE, LLVMRealOLT, LLVMRealOLE,
@@ -349,62 +207,6 @@ static val code_compare(struct work *w)
     return w->in->imm & 3 ? combine(w, m, w->x[2]) : m;
 }
 
-/* ---- conversion ------------------------------------------------------------------------------------------- */
-
-static val f32_to_int(struct work *w, bool sign)
-{
-    struct emit *e = w->e;
-    val x = as_float(w, w->x[0], false);
-    val low = flit(w, false, sign ? -0x1p31 : 0), top = flit(w, false, sign ? 2147483520.0 : 4294967040.0),
-        limit = flit(w, false, sign ? 0x1p31 : 0x1p32);
-    val c = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGT, x, low, ""), x, low, "");
-    c = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOLT, c, top, ""), c, top, "");
-    val r = sign ? LLVMBuildFPToSI(B, c, type(w, EMU_W), "") : LLVMBuildFPToUI(B, c, type(w, EMU_W), "");
-    r = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGE, x, limit, ""), lit(w, EMU_W, sign ? INT32_MAX : UINT32_MAX), r,
-                        "");
-    return LLVMBuildSelect(B, ordered(w, x), r, lit(w, EMU_W, 0), "");
-}
-
-static val code_convert(struct work *w)
-{
-    struct emit *e = w->e;
-    unsigned d = w->in->t[0], s = w->in->t[1];
-    val x = w->x[0];
-    if (d == MG_TYPE_f64 && s == MG_TYPE_f32) {
-        val v = as_float(w, x, false), r = LLVMBuildFPExt(B, v, ftype(w, true), ""), u = to64(w, x, false);
-        val nan =
-            LLVMBuildOr(B, LLVMBuildShl(B, LLVMBuildAnd(B, u, lit(w, EMU_D, 0x80000000), ""), lit(w, EMU_D, 32), ""),
-                        LLVMBuildShl(B, LLVMBuildAnd(B, u, lit(w, EMU_D, 0x7fffff), ""), lit(w, EMU_D, 29), ""), "");
-        nan = LLVMBuildOr(B, nan, lit(w, EMU_D, 0x7ff8000000000000ull), "");
-        return LLVMBuildSelect(B, ordered(w, v), as_bits(w, r, true), nan, "");
-    }
-    if (d == MG_TYPE_f32 && s == MG_TYPE_f32) { /* .sat */
-        val v = as_float(w, x, false),
-            top = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOLT, v, flit(w, false, 1), ""), v, flit(w, false, 1), "");
-        return as_bits(
-            w, LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGT, v, flit(w, false, 0), ""), top, flit(w, false, 0), ""),
-            false);
-    }
-    if (d == MG_TYPE_f32 && s == MG_TYPE_f64) {
-        val v = as_float(w, x, true), r = LLVMBuildFPTrunc(B, v, ftype(w, false), "");
-        val sign = LLVMBuildAnd(B, LLVMBuildLShr(B, x, lit(w, EMU_D, 32), ""), lit(w, EMU_D, 0x80000000), "");
-        val nan = LLVMBuildOr(
-            B, sign, LLVMBuildAnd(B, LLVMBuildLShr(B, x, lit(w, EMU_D, 29), ""), lit(w, EMU_D, 0x7fffff), ""), "");
-        nan = LLVMBuildTrunc(B, LLVMBuildOr(B, nan, lit(w, EMU_D, 0x7fc00000), ""), type(w, EMU_W), "");
-        return LLVMBuildSelect(B, ordered(w, v), as_bits(w, r, false), nan, "");
-    }
-    if (is_float(s)) return f32_to_int(w, is_signed(d));
-    if (bits_of(s) < 64) x = widened(w, x, s);
-    if (is_float(d)) {
-        LLVMTypeRef t = ftype(w, d == MG_TYPE_f64);
-        val r = is_signed(s) ? LLVMBuildSIToFP(B, x, t, "") : LLVMBuildUIToFP(B, x, t, "");
-        return as_bits(w, r, d == MG_TYPE_f64);
-    }
-    if (bits_of(d) == 64) return bits_of(s) == 64 ? x : to64(w, x, is_signed(s));
-    if (bits_of(s) == 64) x = LLVMBuildTrunc(B, x, type(w, EMU_W), "");
-    return bits_of(d) < 32 ? LLVMBuildAnd(B, x, lit(w, EMU_W, (1u << bits_of(d)) - 1), "") : x;
-}
-
 /* ---- the operations ------------------------------------------------------------------------------------- */
 
 static bool real(const struct work *w)
@@ -412,44 +214,49 @@ static bool real(const struct work *w)
     return is_float(w->in->t[0]);
 }
 
-static val code_add(struct work *w)
+val code_add(struct work *w)
 {
     return real(w) ? code_float(w) : LLVMBuildAdd(w->e->b, w->x[0], w->x[1], "");
 }
-static val code_sub(struct work *w)
+val code_sub(struct work *w)
 {
     return real(w) ? code_float(w) : LLVMBuildSub(w->e->b, w->x[0], w->x[1], "");
 }
-static val code_not(struct work *w)
+val code_not(struct work *w)
 {
     return LLVMBuildNot(w->e->b, w->x[0], "");
 }
-static val code_and(struct work *w)
+val code_and(struct work *w)
 {
     return LLVMBuildAnd(w->e->b, w->x[0], w->x[1], "");
 }
-static val code_or(struct work *w)
+val code_or(struct work *w)
 {
     return LLVMBuildOr(w->e->b, w->x[0], w->x[1], "");
 }
-static val code_xor(struct work *w)
+val code_xor(struct work *w)
 {
     return LLVMBuildXor(w->e->b, w->x[0], w->x[1], "");
 }
-static val code_neg(struct work *w)
+val code_neg(struct work *w)
 {
     return real(w) ? code_float(w) : LLVMBuildNeg(w->e->b, w->x[0], "");
 }
-static val code_mov(struct work *w)
+val code_mov(struct work *w)
 {
     return w->x[0];
 }
-static val code_selp(struct work *w)
+val code_selp(struct work *w)
 {
     return LLVMBuildSelect(w->e->b, w->x[2], w->x[0], w->x[1], "");
 }
 
-static val code_mul(struct work *w)
+val code_div(struct work *w)
+{
+    return real(w) ? code_float(w) : code_quotient(w);
+}
+
+val code_mul(struct work *w)
 {
     struct emit *e = w->e;
     if (real(w)) return code_float(w);
@@ -459,7 +266,7 @@ static val code_mul(struct work *w)
     return LLVMBuildMul(B, w->x[0], w->x[1], "");
 }
 
-static val code_mad(struct work *w)
+val code_mad(struct work *w)
 {
     struct emit *e = w->e;
     if (real(w)) return code_float(w);
@@ -472,16 +279,16 @@ static val smaller_or_greater(struct work *w, LLVMIntPredicate of_signed, LLVMIn
     val first = LLVMBuildICmp(B, is_signed(w->in->t[0]) ? of_signed : of_unsigned, w->x[0], w->x[1], "");
     return LLVMBuildSelect(B, first, w->x[0], w->x[1], "");
 }
-static val code_min(struct work *w)
+val code_min(struct work *w)
 {
     return real(w) ? code_float(w) : smaller_or_greater(w, LLVMIntSLT, LLVMIntULT);
 }
-static val code_max(struct work *w)
+val code_max(struct work *w)
 {
     return real(w) ? code_float(w) : smaller_or_greater(w, LLVMIntSGT, LLVMIntUGT);
 }
 
-static val code_abs(struct work *w)
+val code_abs(struct work *w)
 {
     struct emit *e = w->e;
     enum emu_class c = bits_of(w->in->t[0]) == 64 ? EMU_D : EMU_W;
@@ -500,22 +307,36 @@ static bool reads_raw(const struct cpu_inst *in, unsigned k)
 {
     if (in->op == MG_OP_setp) return is_float(in->t[0]) && k < 2;
     if (in->op == MG_OP_cvt) return in->t[1] == MG_TYPE_f32 && in->t[0] != MG_TYPE_f64;
+    if (in->op == MG_OP_slct) return k == 2;
     if (in->op == MG_OP_neg || in->op == MG_OP_abs) return false;
     return in->t[0] == MG_TYPE_f32 && in->op != MG_OP_mov && in->op != MG_OP_selp;
+}
+
+static bool is_shift(const struct cpu_inst *in)
+{
+    return in->op == MG_OP_shl || in->op == MG_OP_shr;
+}
+/* Arithmetic of 16 bits is done with 32; a register has zeros above. */
+static bool is_narrow(const struct cpu_inst *in)
+{
+    bool moves = in->op == MG_OP_setp || in->op == MG_OP_cvt || in->op == MG_OP_mov || in->op == MG_OP_selp;
+    return !moves && in->key != K_WIDE && !is_float(in->t[0]) && bits_of(in->t[0]) == 16;
 }
 
 static val run(struct emit *e, const struct cpu_inst *in, bool vec, int half, bool other, uint32_t dest)
 {
     struct work w = {.e = e, .in = in, .vec = vec, .other = other};
     bool move = in->op == MG_OP_mov;
-    for (unsigned k = 0; k < 3; k++) {
+    for (unsigned k = 0; k < 4; k++) {
         if (!in->s[k]) continue;
         bool raw = reads_raw(in, k) || (move && e->f->regs[dest - 1].lazy);
         w.x[k] = vec ? emit_vec(e, in->s[k], raw) : emit_scalar(e, in->s[k], half, raw);
+        if (is_narrow(in) && !(k == 1 && is_shift(in))) w.x[k] = widened(&w, w.x[k], in->t[0]);
     }
     val v = codes[in->op](&w);
-    bool arithmetic32 =
-        in->t[0] == MG_TYPE_f32 && in->op != MG_OP_setp && in->op != MG_OP_cvt && !move && in->op != MG_OP_selp;
+    if (is_narrow(in)) v = LLVMBuildAnd(B, v, lit(&w, EMU_W, 0xffff), "");
+    bool arithmetic32 = in->t[0] == MG_TYPE_f32 && in->op != MG_OP_setp && in->op != MG_OP_cvt && !move &&
+                        in->op != MG_OP_selp && in->op != MG_OP_slct;
     if (arithmetic32 && !e->f->regs[dest - 1].lazy && !(in->key & K_SAT)) v = emit_canon(e, v);
     return v;
 }
