@@ -45,6 +45,9 @@ struct cpu_reg {
     uint8_t settled;    /* stays in the frame, or among the linear registers, while compiled code runs */
     uint8_t lazy;       /* NaNs of arithmetic are not yet canonical: readers of bits see to it */
     struct cpu_shape shape;
+    uint8_t row;   /* varying, but growing by row_step among each so many lanes, 4 or 8, if nothing wraps; 0: no */
+    bool row_sure; /* ... in all lanes; else in those that wrote it last */
+    int32_t row_step;
     uint32_t linear; /* 1 + place among the linear registers; 0: a vector */
     uint8_t known;   /* CPU_REG_PLAIN whose only definition is mov of `value` */
     bool cta;        /* linear, and the CTA's: what it is in warp 0 plus step * the warp's number */

@@ -20,6 +20,8 @@ struct shapes {
     struct cpu_func *f;
     struct value *v;
     uint32_t block;
+    uint32_t row; /* 0: of warps. Else of so many lanes */
+    bool active;  /* only those that write count */
     bool changed;
 };
 
@@ -36,6 +38,18 @@ static struct value linear(int64_t stride, bool halves)
 static bool is_flat(struct value v)
 {
     return mg_affine_is_uniform(v.of);
+}
+
+static struct value special_in_row(const struct cpu_reg *r)
+{
+    switch (r->sreg) {
+    case MG_SREG_tid:
+        return linear(r->comp == 0, false);
+    case MG_SREG_laneid:
+        return linear(1, false);
+    default:
+        return r->shape.varying ? vary : linear(0, false);
+    }
 }
 
 static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
@@ -77,7 +91,7 @@ static struct value get(const struct shapes *z, uint32_t reg)
         v.aligned = r->value % 32 == 0;
         return v;
     }
-    if (r->kind == CPU_REG_SREG) return special(z->f, r);
+    if (r->kind == CPU_REG_SREG) return z->row ? special_in_row(r) : special(z->f, r);
     return z->v[reg - 1];
 }
 
@@ -242,7 +256,7 @@ static void visit_def(void *user, uint32_t r, bool must)
     uint32_t serial = z->f->n_serials ? z->f->serial_of[z->block] : 0; /* lanes come to a stop at different times */
     bool partial = mg_has(z->f->blocks[z->block].keep, r) || (serial && mg_has(z->f->serials[serial - 1].out, r)) ||
                    guarded || (!must && !v->in->guard);
-    struct value got = partial ? vary : result(z, v->in, r);
+    struct value got = partial && !z->active ? vary : result(z, v->in, r);
     lower_to(z, r, got);
 }
 
@@ -350,6 +364,40 @@ static void find_shapes(struct shapes *z)
     }
 }
 
+static void find_rows(struct shapes *z, bool active)
+{
+    struct cpu_func *f = z->f;
+    z->active = active;
+    memset(z->v, 0, f->n_regs * sizeof *z->v);
+    for (uint32_t r = 0; r < f->n_regs; r++)
+        if (mg_has(f->blocks[f->entry].live, r)) z->v[r] = vary;
+    do {
+        z->changed = false;
+        each_def(z, visit_def);
+    } while (z->changed);
+    for (uint32_t r = 0; r < f->n_regs; r++) {
+        struct mg_affine a = z->v[r].of;
+        struct cpu_reg *to = &f->regs[r];
+        if (to->kind != CPU_REG_PLAIN || to->row || !to->shape.varying || a.is != MG_AFFINE_STEP ||
+            llabs(a.step) > INT32_MAX)
+            continue;
+        to->row = (uint8_t)z->row;
+        to->row_sure = !active;
+        to->row_step = (int32_t)a.step;
+    }
+}
+
+/* Blocks of 8 or 4 threads a row, or a multiple: what grows by a constant within each row. Nothing depends on it but
+ * which code is tried first (plugin/memory.c). */
+static void find_all_rows(struct shapes *z)
+{
+    const uint32_t *dims = z->f->dims;
+    if (!dims[0] || dims[0] % 4 || dims[0] % 16 == 0 || dims[1] * dims[2] == 1) return;
+    z->row = dims[0] % 8 == 0 ? 8 : 4;
+    find_rows(z, false);
+    find_rows(z, true);
+}
+
 void cpu_find_shapes(struct cpu_func *f)
 {
     struct shapes z = {.f = f, .v = calloc(f->n_regs + 1, sizeof *z.v)};
@@ -362,6 +410,7 @@ void cpu_find_shapes(struct cpu_func *f)
     if (cpu_find_serials(f)) find_shapes(&z);
     cpu_find_settled(f);
     find_lazy(&z);
+    find_all_rows(&z);
     for (uint32_t i = 0; i < f->n_regs; i++)
         if (f->regs[i].kind == CPU_REG_PLAIN && !f->regs[i].shape.varying) f->regs[i].linear = ++f->n_linear;
     free(z.v);

@@ -279,9 +279,10 @@ static val inside(struct emit *e, const struct access *a, val from, val span, un
     return ok;
 }
 
-val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes, val lanes)
+/* ... so many bytes from there on */
+static val all_inside(struct emit *e, val many, val lo, val limit, uint64_t span, uint32_t bytes, val lanes)
 {
-    val off = LLVMBuildSub(B, many, emit_splat(e, lo), ""), two[2] = {limit, k64(e, bytes - 1)};
+    val off = LLVMBuildSub(B, many, emit_splat(e, lo), ""), two[2] = {limit, k64(e, span - 1)};
     val good =
         LLVMBuildICmp(B, LLVMIntULT, off, emit_splat(e, emit_intrinsic(e, "llvm.usub.sat", &e->t.i64, 1, two, 2)), "");
     if (bytes > 1) {
@@ -291,6 +292,11 @@ val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes,
     val bad = LLVMBuildNot(B, good, "");
     if (lanes) bad = LLVMBuildAnd(B, bad, lanes, "");
     return LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, bad, e->t.i32, ""), k32(e, 0), "");
+}
+
+val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes, val lanes)
+{
+    return all_inside(e, many, lo, limit, bytes, bytes, lanes);
 }
 
 val emit_host_pointer(struct emit *e, const struct cpu_inst *in, val at)
@@ -653,6 +659,92 @@ static void gather(struct emit *e, val at)
     }
 }
 
+/* ---- rows of 8 or 4 lanes (cpu_reg.row) ---------------------------------------------------------------------------
+ */
+
+static val lanes_from(struct emit *e, val v, unsigned first, unsigned n)
+{
+    val pick[32];
+    for (unsigned i = 0; i < n; i++) pick[i] = k32(e, first + i);
+    return LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, n), "");
+}
+
+/* Are all active lanes where the first of their row says? at: their registers, or addresses */
+static val rows_hold(struct emit *e, val at, unsigned row, unsigned step, val lanes)
+{
+    val pick[32], off[32];
+    LLVMTypeRef t = LLVMGetElementType(LLVMTypeOf(at));
+    for (unsigned i = 0; i < 32; i++) pick[i] = k32(e, i - i % row), off[i] = LLVMConstInt(t, i % row * step, 0);
+    val first = LLVMBuildShuffleVector(B, at, LLVMGetPoison(LLVMTypeOf(at)), LLVMConstVector(pick, 32), "");
+    val bad = LLVMBuildICmp(B, LLVMIntNE, at, LLVMBuildAdd(B, first, LLVMConstVector(off, 32), ""), "");
+    if (lanes) bad = LLVMBuildAnd(B, bad, lanes, "");
+    return LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, bad, e->t.i32, ""), k32(e, 0), "");
+}
+
+/* A row's lanes from one place, in its first lane's element; a row without active lanes may lie anywhere. */
+static val load_row_flat(struct emit *e, LLVMTypeRef t, val p, val lanes)
+{
+    unsigned bytes = e->in->bytes;
+    if (lanes) {
+        unsigned n = LLVMGetVectorSize(LLVMTypeOf(lanes));
+        val some = LLVMBuildICmp(B, LLVMIntNE, LLVMBuildBitCast(B, lanes, LLVMIntTypeInContext(e->c, n), ""),
+                                 LLVMConstNull(LLVMIntTypeInContext(e->c, n)), "");
+        p = LLVMBuildSelect(B, some, p, e->call, "");
+    }
+    return load(e, t, p, bytes);
+}
+
+static val load_row(struct emit *e, LLVMTypeRef vt, val p, val lanes)
+{
+    unsigned bytes = e->in->bytes;
+    if (!lanes) return load(e, vt, p, bytes);
+    LLVMTypeRef types[2] = {vt, e->t.ptr};
+    val args[4] = {p, k32(e, bytes), lanes, LLVMConstNull(vt)};
+    return masked(e, "llvm.masked.load", types, args, 1);
+}
+
+/* n vectors one behind the other, n a power of 2 */
+static val joined_rows(struct emit *e, val *rows, unsigned n)
+{
+    for (; n > 1; n /= 2)
+        for (unsigned k = 0; k < n / 2; k++) {
+            unsigned size = 2 * LLVMGetVectorSize(LLVMTypeOf(rows[2 * k]));
+            val pick[32];
+            for (unsigned i = 0; i < size; i++) pick[i] = k32(e, i);
+            rows[k] = LLVMBuildShuffleVector(B, rows[2 * k], rows[2 * k + 1], LLVMConstVector(pick, size), "");
+        }
+    return rows[0];
+}
+
+/* at: addresses from which the access is `off` bytes away */
+static void access_rows(struct emit *e, val at, int64_t off, unsigned row, bool flat, val lanes)
+{
+    const struct cpu_inst *in = e->in;
+    LLVMTypeRef t = emit_mem_type(e, in->bytes), vt = LLVMVectorType(t, row);
+    bool store = in->kind == CPU_STORE;
+    val rows[8], each = LLVMGetPoison(LLVMVectorType(t, 32 / row)), v = NULL;
+    if (store) v = value(e, in->list[0], in->bytes, true, 0);
+    for (unsigned r = 0; r < 32 / row && in->list[0]; r++) {
+        val first = LLVMBuildExtractElement(B, at, k32(e, r * row), ""),
+            p = emit_at(e, emit_host_pointer(e, in, first), (uint64_t)off),
+            some = lanes ? lanes_from(e, lanes, r * row, row) : NULL;
+        if (store)
+            masked_store(e, lanes_from(e, v, r * row, row), p, in->bytes, some);
+        else if (flat)
+            each = LLVMBuildInsertElement(B, each, load_row_flat(e, t, p, some), k32(e, r), "");
+        else
+            rows[r] = load_row(e, vt, p, some);
+    }
+    if (store || !in->list[0]) return;
+    if (flat) {
+        val pick[32];
+        for (unsigned i = 0; i < 32; i++) pick[i] = k32(e, i / row);
+        v = LLVMBuildShuffleVector(B, each, LLVMGetPoison(LLVMTypeOf(each)), LLVMConstVector(pick, 32), "");
+    } else
+        v = joined_rows(e, rows, 32 / row);
+    set_loaded(e, in->list[0], emit_extended(e, in, v, true));
+}
+
 static void load_param(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -674,10 +766,19 @@ static void load_param(struct emit *e)
 
 /* Shape of an access and what kind of code it gets. */
 struct plan {
-    bool known, linear;
+    bool known, linear, flat; /* flat: the lanes of a row lie at one place */
+    unsigned row;             /* lanes that are likely to lie in rows of so many; 0: no */
     struct cpu_shape s;
     uint32_t size;
 };
+
+static unsigned rows_of(struct emit *e, const struct cpu_inst *in, const struct plan *p)
+{
+    if (!in->s[0] || !p->s.varying || in->vec > 1 || (in->bytes != 4 && in->bytes != 8) || !emit_is(e, EMU_ISA_AVX2))
+        return 0;
+    const struct cpu_reg *r = &e->f->regs[in->s[0] - 1];
+    return r->row_step == in->bytes || (!r->row_step && in->kind == CPU_LOAD) ? r->row : 0;
+}
 
 static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int version)
 {
@@ -690,7 +791,9 @@ static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int versio
     if (in->vec == 3 || in->vec > 4) p.known = p.linear && !p.s.stride;
     if (store && p.linear && p.s.stride && masked && (in->vec > 1 || !(has_masked(e, in) || blends(e, in))))
         p.linear = false;
-    if (!p.linear && !can_gather(e, in)) p.known = false;
+    p.row = rows_of(e, in, &p);
+    p.flat = p.row && !e->f->regs[in->s[0] - 1].row_step;
+    if (!p.linear && !p.row && !can_gather(e, in)) p.known = false;
     return p;
 }
 
@@ -707,6 +810,8 @@ static bool shares(const struct cpu_inst *a, const struct cpu_inst *b)
 static bool leaves_whole(struct emit *e, const struct cpu_inst *in)
 {
     struct plan p = plan_of(e, in, e->version);
+    if (p.row)
+        return e->version == FULL && !in->guard && in->space != MG_SPACE_generic && e->f->regs[in->s[0] - 1].row_sure;
     if (!p.known || !p.linear || in->guard || in->space == MG_SPACE_generic) return false;
     if (e->version == FULL || (!p.s.stride && !(in->kind == CPU_STORE && p.s.halves))) return true;
     return !p.s.halves && has_masked(e, in) && (emit_is(e, EMU_ISA_AVX512) || (in->vec == 1 && !blends(e, in)));
@@ -811,6 +916,28 @@ static void access_all(struct emit *e, const struct plan *p)
         load_linear(e, &a);
 }
 
+/* Rows of a full warp, checked here or by an access before. All lanes lie inside, so that none has wrapped where
+ * registers of 32 bits form rows. */
+static void access_all_rows(struct emit *e, const struct plan *p)
+{
+    const struct cpu_inst *in = e->in;
+    bool done = e->checked[e->ix] && e->checked[e->ix] != e->ix + 1;
+    val *group = e->group[done ? e->checked[e->ix] - 1 : e->ix]; /* addresses at the group's least offset, and this */
+    if (!done) {
+        struct cpu_inst least = *in;
+        int64_t hi;
+        val lo, size;
+        gather_group(e, &least.off, &hi);
+        emit_bounds(e, in, &lo, &size);
+        group[0] = emit_address(e, &least, true, 0);
+        group[1] = k64(e, (uint64_t)least.off);
+        val ok = all_inside(e, group[0], lo, size, p->size + (uint64_t)(hi - least.off), p->size, NULL),
+            rows = rows_hold(e, emit_vec(e, in->s[0], false), p->row, p->flat ? 0 : in->bytes, NULL);
+        emit_leave_if(e, LLVMBuildNot(B, LLVMBuildAnd(B, ok, rows, ""), ""));
+    }
+    access_rows(e, group[0], in->off - LLVMConstIntGetSExtValue(group[1]), p->row, p->flat, NULL);
+}
+
 static void emit_access(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -828,7 +955,7 @@ static void emit_access(struct emit *e)
     uint32_t size = p.size;
     bool store = in->kind == CPU_STORE, known = p.known, masked = e->version == PART || in->guard;
     if (leaves_whole(e, in)) {
-        access_all(e, &p);
+        p.row ? access_all_rows(e, &p) : access_all(e, &p);
         return;
     }
     if (!known) {
@@ -852,8 +979,10 @@ static void emit_access(struct emit *e)
         if (store && !s.stride && !s.halves && masked)
             ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntNE, active_bits(e), k32(e, 0), ""), "");
     } else {
+        val lanes = in->guard ? emit_active(e) : emit_lanes(e);
         a.many = emit_address(e, in, true, 0);
-        ok = emit_all_inside(e, a.many, a.lo, a.size, size, in->guard ? emit_active(e) : emit_lanes(e));
+        ok = emit_all_inside(e, a.many, a.lo, a.size, size, lanes);
+        if (p.row) ok = LLVMBuildAnd(B, ok, rows_hold(e, a.many, p.row, p.flat ? 0 : in->bytes, lanes), "");
     }
     LLVMBasicBlockRef fast = emit_block(e, "access"), slow = emit_block(e, "elsewhere"),
                       next = emit_block(e, "accessed");
@@ -868,6 +997,8 @@ static void emit_access(struct emit *e)
     for (int h = 0; h < (s.halves ? 2 : 1) && a.linear; h++) a.p[h] = emit_host_pointer(e, in, a.at[h]);
     if (a.linear)
         store ? store_linear(e, &a) : load_linear(e, &a);
+    else if (p.row)
+        access_rows(e, a.many, 0, p.row, p.flat, in->guard ? emit_active(e) : emit_lanes(e));
     else
         gather(e, a.many);
     LLVMBuildBr(B, next);
