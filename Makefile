@@ -425,6 +425,20 @@ $(B)/bin/bench-cpu-functions: bench/cpu/functions.c $(call objs,base isa ir ptx 
 bench-cpu-functions: $(B)/bin/bench-cpu-functions all ## compiled arithmetic against the emulator's, for all 2^32 operands
 	$<
 
+# ---- kernels that nobody tuned for against their twins in C: make bench-cpu-twins [SEED=1] [COUNT=100] ----
+TWINS := $(B)/bench/twins-$(or $(SEED),1)-$(or $(COUNT),100)
+$(TWINS)/list.h: bench/cpu/gen-twins
+	bench/cpu/gen-twins $(@D) --seed $(or $(SEED),1) --count $(or $(COUNT),100)
+$(TWINS)/native.c $(TWINS)/kernels.cu: $(TWINS)/list.h
+$(TWINS)/native.%.o: $(TWINS)/native.c
+	$(if $(filter clang,$*),$(CLANG),gcc) -std=gnu17 -O3 -march=native -fopenmp-simd -DVARIANT=$* -c $< -o $@
+$(TWINS)/kernels.ptx: $(TWINS)/kernels.cu
+	$(NVCC) -O3 -arch=sm_80 -ptx $< -o $@
+$(B)/bin/bench-cpu-$(notdir $(TWINS)): bench/cpu/twins.c $(TWINS)/list.h $(TWINS)/native.gcc.o $(if $(CLANG),$(TWINS)/native.clang.o) $(call objs,base isa ir ptx analysis) $(DEVICE_OBJS)
+	$(CC) $(CPPFLAGS) -I$(TWINS) $(CFLAGS) $(if $(CLANG),-DWITH_CLANG) $(LDFLAGS) $(filter-out %.h,$^) $(SYS_LIBS) -lm -o $@
+bench-cpu-twins: $(B)/bin/bench-cpu-$(notdir $(TWINS)) $(TWINS)/kernels.ptx all ## generated kernels on the CPU device against C for the same work
+	taskset -c 0 $< $(TWINS)/kernels.ptx
+
 # ---- what counting costs on the CPU device, kernel by kernel: CPU time under blocks over that under none ----
 $(B)/bin/bench-cpu-kernels: bench/cpu/kernels.c all
 	@mkdir -p $(@D)
