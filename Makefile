@@ -422,6 +422,7 @@ bench-cpu: $(B)/bin/bench-cpu $(B)/obj/bench/cpu.ptx all ## the CPU device again
 $(B)/bin/bench-cpu-functions: bench/cpu/functions.c $(call objs,base isa ir ptx analysis) $(DEVICE_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ $(SYS_LIBS) -o $@
+.PHONY: bench-cpu-functions bench-cpu-twins
 bench-cpu-functions: $(B)/bin/bench-cpu-functions all ## compiled arithmetic against the emulator's, for all 2^32 operands
 	$<
 
