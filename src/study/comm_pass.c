@@ -267,10 +267,16 @@ static void read_lane(const struct lanes *l, uint64_t address)
 
 /* ---- spans: adjacent lanes that access words, one behind the other ------------------------------------- */
 
+/* Can adjacent lanes of the access be taken together? */
+static bool has_spans(const struct comm_worker *w, const struct mg_comm_access *a)
+{
+    return a->kind != MG_COMM_ATOMIC && (a->bytes == 4 || a->bytes == 8 || a->bytes == 16) &&
+           w->comm->opts.match == MG_COMM_BYTE;
+}
+
 static bool is_span(const struct comm_worker *w, const struct mg_comm_access *a)
 {
-    return a->stride == (int32_t)a->bytes && a->kind != MG_COMM_ATOMIC && !(a->base & (a->bytes - 1)) &&
-           (a->bytes == 4 || a->bytes == 8 || a->bytes == 16) && w->comm->opts.match == MG_COMM_BYTE;
+    return a->stride == (int32_t)a->bytes && !(a->base & (a->bytes - 1)) && has_spans(w, a);
 }
 
 /* Cells from i to j hold what one unit wrote; all of them have been read by this target, or none. */
@@ -352,6 +358,19 @@ static void write_span(const struct lanes *l, uint64_t address, uint32_t lanes)
 
 /* ---- lanes -------------------------------------------------------------------------------------------- */
 
+/* Lanes whose addresses are listed: those one behind the other, as rows of a tile, together. */
+static void each_run(const struct lanes *l, const uint64_t *address, uint32_t n, touch_fn *fn)
+{
+    uint32_t bytes = l->a->bytes;
+    for (uint32_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && address[end] == address[end - 1] + bytes;) end++;
+        if (end - i > 1 && !(address[i] & (bytes - 1)))
+            (fn == read_lane ? read_span : write_span)(l, address[i], end - i);
+        else
+            for (uint32_t k = i; k < end; k++) fn(l, address[k]);
+    }
+}
+
 static void each_lane(const struct lanes *l, uint32_t only, touch_fn *fn)
 {
     const struct mg_comm_access *a = l->a;
@@ -365,6 +384,10 @@ static void each_lane(const struct lanes *l, uint32_t only, touch_fn *fn)
     }
     if (only == UINT32_MAX && is_span(l->w, a)) {
         (fn == read_lane ? read_span : write_span)(l, address, (uint32_t)__builtin_popcount(a->mask));
+        return;
+    }
+    if (only == UINT32_MAX && a->stride == MG_COMM_LISTED && has_spans(l->w, a)) {
+        each_run(l, listed + a->first, (uint32_t)__builtin_popcount(a->mask), fn);
         return;
     }
     for (uint32_t left = a->mask; left; left &= left - 1, ix++) {

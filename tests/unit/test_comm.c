@@ -41,7 +41,11 @@ static void plant_access(struct mg_comm_access *a, uint64_t *listed, uint32_t *u
     if (a->base + (uint64_t)a->stride * (lanes - 1) + a->bytes > BASE + BYTES || draw(s) % 3 == 0) {
         a->stride = MG_COMM_LISTED;
         a->first = *used;
-        for (uint32_t i = 0; i < lanes; i++) listed[(*used)++] = BASE + draw(s) % slots * a->bytes;
+        uint64_t row = draw(s) % 2 ? 1 : 2 + draw(s) % 15, slot = 0; /* rows of adjacent lanes, as of a tile, or none */
+        for (uint32_t i = 0; i < lanes; i++) {
+            slot = i % row && slot + 1 < slots ? slot + 1 : draw(s) % slots;
+            listed[(*used)++] = BASE + slot * a->bytes;
+        }
     }
 }
 
