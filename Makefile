@@ -167,10 +167,11 @@ MPI := $(B)/lib/margay/libmargay-mpi.so
 $(B)/gen/mpi.S $(B)/gen/mpi.map: scripts/gen-thunks src/inject/mpi/calls.def
 	@mkdir -p $(@D)
 	@sh $< mpi$(if $(filter %.map,$@),-map) src/inject/mpi/calls.def /dev/null > $@.tmp && mv $@.tmp $@
-$(MPI): src/inject/mpi/mpi.c src/inject/mpi/calls.def $(B)/gen/mpi.S $(B)/gen/mpi.map src/inject/calls.h src/span/records.h
+MPI_SOURCES := $(wildcard src/inject/mpi/*.c)
+$(MPI): $(MPI_SOURCES) src/inject/mpi/mpi.h src/inject/mpi/calls.def $(B)/gen/mpi.S $(B)/gen/mpi.map src/inject/calls.h src/span/records.h
 	@mkdir -p $(@D)
 	gcc $(CPPFLAGS) -std=c17 -O2 -fPIC -fvisibility=hidden $(WARN) -shared -Wl,-z,defs -Wl,--version-script=$(B)/gen/mpi.map \
-	    $< $(B)/gen/mpi.S -ldl -lpthread -o $@
+	    $(MPI_SOURCES) $(B)/gen/mpi.S -ldl -lpthread -o $@
 
 # ---- what `margay replay` starts: a program over the driver's interface ----
 REPLAY := $(B)/lib/margay/margay-replay

@@ -138,6 +138,10 @@ static int export_spans(const char *form, const char *dir, const struct export_o
     if (mg_trace_say_lost_of(dir, whole)) status = MG_EXIT_INPUT;
     mg_recording_free(whole);
     mg_diag_release(&none);
+    if (!status && r.lone_messages)
+        fprintf(stderr,
+                "margay: %" PRIu64 " of the messages of MPI have one end only on the time line: no arrow is drawn\n",
+                r.lone_messages);
     if (!status && r.damaged) {
         fprintf(stderr, "margay: %" PRIu64 " damaged chunk%s left out (margay trace verify)\n", r.damaged,
                 r.damaged == 1 ? "" : "s");

@@ -1,6 +1,7 @@
 /* export chrome: the JSON of chrome://tracing, which Perfetto and speedscope read, too. Spans are `X` events, instants
- * are `i`, an arrow from a call to its work is a pair `s`, `f`. `ts` is in microseconds after baseTimeNanoseconds, with
- * three places: a double holds nanoseconds of 100 days exactly. Devices are processes of their own to the viewer. */
+ * are `i`, an arrow from a call to its work, or from a send to its receive, is a pair `s`, `f`. `ts` is in microseconds
+ * after baseTimeNanoseconds, with three places: a double holds nanoseconds of 100 days exactly. Devices are processes
+ * of their own to the viewer. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -101,6 +102,32 @@ static void write_arrow(struct mg_export *x, struct mg_json *j, const struct mg_
     x->result.arrows++;
 }
 
+/* Begins where the message was posted, ends where it was received. */
+static void write_message(struct mg_export *x, struct mg_json *j, const struct mg_track *t, const struct mg_span *p,
+                          const struct mg_message_end *e)
+{
+    char id[32];
+    if (!e->arrow || !(e->received ? e->completes : e->posts)) return;
+    snprintf(id, sizeof id, "m%" PRIu64, e->arrow);
+    mg_json_obj(j);
+    mg_json_key_str(j, "ph", e->received ? "f" : "s");
+    if (e->received) mg_json_key_str(j, "bp", "e");
+    mg_json_key_str(j, "cat", "message");
+    mg_json_key_str(j, "name", "message");
+    mg_json_key_str(j, "id", id);
+    write_place(x, j, t);
+    write_time(j, "ts", (e->received ? MG_MAX(p->end_ns, p->begin_ns + 1) - 1 : p->begin_ns) - x->base_ns);
+    mg_json_key(j, "args");
+    mg_json_obj(j);
+    mg_json_key(j, "peer");
+    mg_json_i64(j, e->peer);
+    mg_json_key(j, "tag");
+    mg_json_i64(j, e->tag);
+    if (e->bytes != MG_SPAN_NONE) mg_json_key_u64(j, "bytes", e->bytes);
+    mg_json_end(j, '}');
+    mg_json_end(j, '}');
+}
+
 static void write_work_args(struct mg_json *j, const struct mg_span *p)
 {
     mg_json_key_u64(j, "device", p->device);
@@ -155,6 +182,7 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
     write_args(j, p);
     mg_json_end(j, '}');
     mg_buf_addc(&x->buf, '\n');
+    for (uint32_t i = 0, n = mg_export_messages(x, p); i < n; i++) write_message(x, j, t, p, &x->messages.taken.at[i]);
     mg_arrows_add(&x->arrows, t->key.process, p, t->id, &gone);
     if (!mg_export_is_work(p)) return;
     if ((call = mg_arrows_call(&x->arrows, t->key.process, p)))
@@ -204,6 +232,7 @@ const struct mg_export_format mg_export_chrome = {
     .name = "chrome",
     .summary = "the time line as JSON for chrome://tracing, Perfetto and speedscope",
     .file = "trace.json",
+    .messages = true,
     .open = open_chrome,
     .span = write_span,
     .close = close_chrome,

@@ -157,6 +157,20 @@ static uint64_t count_records(const struct mg_spans *s)
     return n;
 }
 
+uint32_t mg_export_messages(struct mg_export *x, const struct mg_span *call)
+{
+    if (call->kind != MG_SPAN_MPI || !x->messages.numbers) return 0;
+    return mg_messages_take(&x->messages, mg_tracks_process(&x->tracks, call), call->correlation);
+}
+
+static void write_one(struct mg_export *x, const struct mg_span *p)
+{
+    if (p->kind == MG_SPAN_MESSAGE)
+        mg_messages_add(&x->messages, mg_tracks_process(&x->tracks, p), p);
+    else
+        x->format->span(x, p);
+}
+
 /* p: the first of them. */
 static enum mg_err write_spans(struct mg_export *x, const struct mg_span *p, struct mg_diag *d)
 {
@@ -166,7 +180,7 @@ static enum mg_err write_spans(struct mg_export *x, const struct mg_span *p, str
     enum mg_err err = x->format->open(x, d);
     uint64_t all = count_records(x->spans);
     for (; !err && p && !x->failed; p = mg_spans_next(x->spans)) {
-        x->format->span(x, p);
+        write_one(x, p);
         if (x->file) mg_export_drain(x);
         if (++x->result.spans % TELL_EVERY == 0 && x->o->progress)
             x->o->progress(x->o->ctx, x->result.spans, MG_MAX(all, x->result.spans));
@@ -182,6 +196,7 @@ static void release(struct mg_export *x)
     mg_map_release(&x->demangled);
     mg_tracks_release(&x->tracks);
     mg_arrows_release(&x->arrows);
+    mg_messages_release(&x->messages);
     mg_buf_release(&x->buf);
     mg_spans_close(x->spans);
 }
@@ -191,12 +206,17 @@ enum mg_err mg_export(const char *format, const char *dir, const struct mg_expor
 {
     struct mg_export x = {.format = find_format(format), .o = o};
     if (!x.format) return mg_diag_err(d, MG_ERR_NOT_FOUND, "no form %.100s", format);
-    struct mg_span_query q = {.size = sizeof q};
+    struct mg_span_query q = {.size = sizeof q, .kinds = x.format->messages ? UINT32_MAX : 0};
     struct mg_diag none = MG_DIAG_INIT;
     enum mg_err err = mg_spans_open(dir, &q, &x.spans, &none);
+    if (!err && x.format->messages) err = mg_messages_init(&x.messages, dir, &none);
     if (err) mg_diag_err(d, err, "%s (a time line needs margay run -t timeline)", mg_diag_first(&none, err));
     mg_diag_release(&none);
-    if (err) return err;
+    if (err) {
+        mg_spans_close(x.spans);
+        mg_messages_release(&x.messages);
+        return err;
+    }
     struct mg_buf path = MG_BUF_INIT;
     const struct mg_span *p = mg_spans_next(x.spans); /* before a file of the user's is written over */
     if (!p)
@@ -208,6 +228,8 @@ enum mg_err mg_export(const char *format, const char *dir, const struct mg_expor
     }
     const char *why;
     x.result.damaged = mg_spans_damaged(x.spans, &why);
+    x.result.messages = x.messages.arrows;
+    x.result.lone_messages = x.messages.alone;
     *r = x.result;
     release(&x);
     mg_buf_release(&path);

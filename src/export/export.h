@@ -15,9 +15,11 @@ struct mg_export_opts {
 };
 struct mg_export_result {
     uint64_t spans;
-    uint64_t arrows;      /* from a call to its work */
-    uint64_t lost_arrows; /* work whose call is not on the time line, or too far back */
-    uint64_t damaged;     /* chunks of the trace that were left out */
+    uint64_t arrows;        /* from a call to its work */
+    uint64_t lost_arrows;   /* work whose call is not on the time line, or too far back */
+    uint64_t messages;      /* of MPI, both of whose ends are there */
+    uint64_t lone_messages; /* sent or received, the other end is not there */
+    uint64_t damaged;       /* chunks of the trace that were left out */
 };
 const char *mg_export_summary(const char *format); /* NULL: no such format */
 bool mg_export_needs_folder(const char *format);   /* cannot go to standard output */

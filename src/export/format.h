@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "export/arrows.h"
 #include "export/export.h"
+#include "export/messages.h"
 #include "export/tracks.h"
 #include "span/span.h"
 
@@ -17,6 +18,7 @@ struct mg_export;
 struct mg_export_format {
     const char *name, *summary;
     const char *file;   /* its name where OUT is a folder; NULL: OUT is a folder always */
+    bool messages;      /* it shows messages of MPI */
     const char *suffix; /* OUT without it is a folder; NULL: OUT is a file unless it is an existing folder */
     enum mg_err (*open)(struct mg_export *x, struct mg_diag *d);
     void (*span)(struct mg_export *x, const struct mg_span *p);
@@ -34,12 +36,13 @@ struct mg_export {
     uint64_t base_unix_ns; /* the same as time of day */
     struct mg_tracks tracks;
     struct mg_arrows arrows;
-    struct mg_map demangled; /* address of a name -> char * */
-    struct mg_buf buf;       /* what is not written yet */
-    FILE *file;              /* NULL: the format writes its files itself */
-    struct mg_io_part part;  /* of the file */
-    const char *path;        /* of the file or folder */
-    int failed;              /* errno of the first write that failed */
+    struct mg_messages messages; /* if the format shows them */
+    struct mg_map demangled;     /* address of a name -> char * */
+    struct mg_buf buf;           /* what is not written yet */
+    FILE *file;                  /* NULL: the format writes its files itself */
+    struct mg_io_part part;      /* of the file */
+    const char *path;            /* of the file or folder */
+    int failed;                  /* errno of the first write that failed */
     struct mg_export_result result;
     void *state; /* the format's own */
 };
@@ -54,6 +57,8 @@ void mg_export_track_name(struct mg_export *x, struct mg_track *t, struct mg_buf
 void mg_export_name_threads(struct mg_export *x, void (*describe)(struct mg_export *x, struct mg_track *t));
 /* "process 17", "rank 3, process 17" */
 void mg_export_process_name(const struct mg_track_process *p, struct mg_buf *out);
+/* Moves the ends of messages of a call to x->messages.taken; how many. */
+uint32_t mg_export_messages(struct mg_export *x, const struct mg_span *call);
 /* True for work whose times were measured, and for calls and marks. */
 static inline bool mg_export_is_timed(const struct mg_span *p)
 {

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "export/format.h"
 #include "export/otf2_library.h"
+#include "export/otf2_mpi.h"
 
 struct region {
     const char *name, *symbol;
@@ -17,10 +18,13 @@ struct region {
 struct open_region {
     uint64_t end_ns;
     uint32_t region;
+    uint32_t n_messages; /* that are told at its end: the last of its location's */
+    struct mg_otf2_collective collective;
 };
 struct location {
     struct OTF2_EvtWriter_struct *writer;
     uint64_t n_events;
+    MG_VEC(struct mg_message_end) messages;
     MG_VEC(struct open_region) open; /* the innermost last */
 };
 struct group {
@@ -29,6 +33,7 @@ struct group {
 };
 struct otf2 {
     struct mg_otf2 lib;
+    struct mg_otf2_mpi mpi;
     struct OTF2_Archive_struct *archive;
     struct OTF2_AttributeList_struct *attributes;
     MG_VEC(struct location) locations; /* by id of the track; 0: none */
@@ -132,13 +137,46 @@ static uint32_t region_of(struct mg_export *x, const struct mg_span *p)
     return s->regions.n - 1;
 }
 
-static void leave_until(struct otf2 *s, struct location *l, uint64_t time_ns)
+static void write_message(struct mg_export *x, struct location *l, uint64_t time_ns, const struct mg_message_end *e,
+                          bool begins)
 {
+    struct otf2 *s = x->state;
+    uint32_t written = 0;
+    note(s, mg_otf2_mpi_message(&s->mpi, x, &s->lib, l->writer, time_ns, e, begins, &written));
+    l->n_events += written;
+}
+
+static void leave_until(struct mg_export *x, struct location *l, uint64_t time_ns)
+{
+    struct otf2 *s = x->state;
     while (l->open.n && l->open.at[l->open.n - 1].end_ns <= time_ns) {
         struct open_region r = l->open.at[--l->open.n];
+        const struct mg_otf2_collective *c = &r.collective;
+        for (; r.n_messages; r.n_messages--) write_message(x, l, r.end_ns, &l->messages.at[--l->messages.n], false);
+        if (c->is) {
+            note(s, s->lib.EvtWriter_MpiCollectiveEnd(l->writer, NULL, r.end_ns, c->operation, c->communicator, c->root,
+                                                      c->sent, c->received));
+            l->n_events++;
+        }
         note(s, s->lib.EvtWriter_Leave(l->writer, NULL, r.end_ns, r.region));
         l->n_events++;
     }
+}
+
+/* Begins of messages and collective operations stand behind the begin of their call, ends in front of its end. */
+static void write_mpi(struct mg_export *x, struct location *l, const struct mg_span *p, struct open_region *r)
+{
+    struct otf2 *s = x->state;
+    uint32_t n = mg_export_messages(x, p);
+    for (uint32_t i = n; i-- > 0;) {
+        const struct mg_message_end *e = &x->messages.taken.at[i];
+        write_message(x, l, p->begin_ns, e, true);
+    }
+    for (uint32_t i = 0; i < n; i++) *mg_vec_push(&l->messages) = x->messages.taken.at[i];
+    r->n_messages = n;
+    if (!mg_otf2_mpi_collective(&s->mpi, x, p, &r->collective)) return;
+    note(s, s->lib.EvtWriter_MpiCollectiveBegin(l->writer, NULL, p->begin_ns));
+    l->n_events++;
 }
 
 static struct location *location_of(struct otf2 *s, const struct mg_track *t)
@@ -156,11 +194,13 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
     struct location *l = location_of(s, mg_tracks_find(&x->tracks, p, end_ns));
     uint32_t region = region_of(x, p);
     if (s->failed || !l->writer) return;
-    leave_until(s, l, p->begin_ns);
+    leave_until(x, l, p->begin_ns);
     if (p->correlation) note(s, s->lib.AttributeList_AddUint64(s->attributes, 0, p->correlation));
     note(s, s->lib.EvtWriter_Enter(l->writer, s->attributes, p->begin_ns, region));
     l->n_events++;
-    *mg_vec_push(&l->open) = (struct open_region){end_ns, region};
+    struct open_region r = {.end_ns = end_ns, .region = region};
+    if (p->kind == MG_SPAN_MPI) write_mpi(x, l, p, &r);
+    *mg_vec_push(&l->open) = r;
     s->last_ns = MG_MAX(s->last_ns, end_ns);
 }
 
@@ -240,6 +280,7 @@ static void write_definitions(struct mg_export *x)
     }
     write_groups(x, w, 0);
     write_locations(x, w);
+    note(s, mg_otf2_mpi_define(&s->mpi, x, &s->lib, w, &s->n_strings));
 }
 
 /* ---- the archive --------------------------------------------------------------------------------------- */
@@ -285,7 +326,7 @@ static enum mg_err close_otf2(struct mg_export *x, struct mg_diag *d)
     for (uint32_t i = 1; i < s->locations.n; i++) {
         struct location *l = &s->locations.at[i];
         if (!l->writer) continue;
-        leave_until(s, l, UINT64_MAX);
+        leave_until(x, l, UINT64_MAX);
         note(s, s->lib.Archive_CloseEvtWriter(s->archive, l->writer));
     }
     note(s, s->lib.Archive_CloseEvtFiles(s->archive));
@@ -305,11 +346,15 @@ static void release(struct mg_export *x)
     if (!s) return;
     if (s->archive) s->lib.Archive_Close(s->archive);
     if (s->attributes) s->lib.AttributeList_Delete(s->attributes);
-    for (uint32_t i = 0; i < s->locations.n; i++) mg_vec_release(&s->locations.at[i].open);
+    for (uint32_t i = 0; i < s->locations.n; i++) {
+        mg_vec_release(&s->locations.at[i].open);
+        mg_vec_release(&s->locations.at[i].messages);
+    }
     mg_vec_release(&s->locations);
     mg_vec_release(&s->regions);
     mg_vec_release(&s->groups);
     mg_map_release(&s->region_of);
+    mg_otf2_mpi_release(&s->mpi);
     mg_otf2_close(&s->lib);
     free(s);
 }
@@ -317,6 +362,7 @@ static void release(struct mg_export *x)
 const struct mg_export_format mg_export_otf2 = {
     .name = "otf2",
     .summary = "the time line as an archive of the Open Trace Format 2",
+    .messages = true,
     .open = open_otf2,
     .span = write_span,
     .close = close_otf2,

@@ -27,7 +27,20 @@ enum {
     OTF2_GROUP_ACCELERATOR = 2,
     OTF2_LOCATION_THREAD = 1,
     OTF2_LOCATION_STREAM = 2,
-    OTF2_UINT64 = 4
+    OTF2_UINT64 = 4,
+    OTF2_MEMBERS_LOCATIONS = 4, /* kinds of groups: all that take part, the members of one communicator */
+    OTF2_MEMBERS_OF_COMMUNICATOR = 5,
+};
+enum { /* of collective operations */
+       OTF2_BARRIER = 0,
+       OTF2_BCAST = 1,
+       OTF2_GATHER = 2,
+       OTF2_SCATTER = 4,
+       OTF2_ALLGATHER = 6,
+       OTF2_ALLTOALL = 8,
+       OTF2_ALLREDUCE = 11,
+       OTF2_REDUCE = 12,
+       OTF2_SCAN = 14
 };
 enum { OTF2_PARADIGM_OF_USER = 1, OTF2_PARADIGM_OF_MPI = 4, OTF2_PARADIGM_OF_CUDA = 5 };
 enum {
@@ -61,6 +74,33 @@ enum {
          (struct OTF2_EvtWriter_struct *, struct OTF2_AttributeList_struct *, uint64_t time, uint32_t region))         \
     OTF2(int, EvtWriter_Leave,                                                                                         \
          (struct OTF2_EvtWriter_struct *, struct OTF2_AttributeList_struct *, uint64_t time, uint32_t region))         \
+    OTF2(int, EvtWriter_MpiSend,                                                                                       \
+         (struct OTF2_EvtWriter_struct *, struct OTF2_AttributeList_struct *, uint64_t time, uint32_t receiver,        \
+          uint32_t communicator, uint32_t tag, uint64_t bytes))                                                        \
+    OTF2(int, EvtWriter_MpiIsend,                                                                                      \
+         (struct OTF2_EvtWriter_struct *, struct OTF2_AttributeList_struct *, uint64_t time, uint32_t receiver,        \
+          uint32_t communicator, uint32_t tag, uint64_t bytes, uint64_t request))                                      \
+    OTF2(int, EvtWriter_MpiIsendComplete,                                                                              \
+         (struct OTF2_EvtWriter_struct *, struct OTF2_AttributeList_struct *, uint64_t time, uint64_t request))        \
+    OTF2(int, EvtWriter_MpiIrecvRequest,                                                                               \
+         (struct OTF2_EvtWriter_struct *, struct OTF2_AttributeList_struct *, uint64_t time, uint64_t request))        \
+    OTF2(int, EvtWriter_MpiRecv,                                                                                       \
+         (struct OTF2_EvtWriter_struct *, struct OTF2_AttributeList_struct *, uint64_t time, uint32_t sender,          \
+          uint32_t communicator, uint32_t tag, uint64_t bytes))                                                        \
+    OTF2(int, EvtWriter_MpiIrecv,                                                                                      \
+         (struct OTF2_EvtWriter_struct *, struct OTF2_AttributeList_struct *, uint64_t time, uint32_t sender,          \
+          uint32_t communicator, uint32_t tag, uint64_t bytes, uint64_t request))                                      \
+    OTF2(int, EvtWriter_MpiCollectiveBegin,                                                                            \
+         (struct OTF2_EvtWriter_struct *, struct OTF2_AttributeList_struct *, uint64_t time))                          \
+    OTF2(int, EvtWriter_MpiCollectiveEnd,                                                                              \
+         (struct OTF2_EvtWriter_struct *, struct OTF2_AttributeList_struct *, uint64_t time, uint8_t operation,        \
+          uint32_t communicator, uint32_t root, uint64_t sent, uint64_t received))                                     \
+    OTF2(int, GlobalDefWriter_WriteGroup,                                                                              \
+         (struct OTF2_GlobalDefWriter_struct *, uint32_t self, uint32_t name, uint8_t type, uint8_t paradigm,          \
+          uint32_t flags, uint32_t n, const uint64_t *members))                                                        \
+    OTF2(int, GlobalDefWriter_WriteComm,                                                                               \
+         (struct OTF2_GlobalDefWriter_struct *, uint32_t self, uint32_t name, uint32_t group, uint32_t parent,         \
+          uint32_t flags))                                                                                             \
     OTF2(struct OTF2_AttributeList_struct *, AttributeList_New, (void))                                                \
     OTF2(int, AttributeList_Delete, (struct OTF2_AttributeList_struct *))                                              \
     OTF2(int, AttributeList_AddUint64, (struct OTF2_AttributeList_struct *, uint32_t attribute, uint64_t value))       \

@@ -77,10 +77,13 @@ enum annotation {
     A_UNCERTAINTY,
     A_DOMAIN,
     A_PAYLOAD,
+    A_PEER,
+    A_TAG,
     A_COUNT
 };
-static const char *const annotations[] = {"correlation", "class",  "layer",          "result", "bytes",  "launch",
-                                          "replay",      "source", "uncertainty_ns", "domain", "payload"};
+static const char *const annotations[] = {"correlation", "class",  "layer",  "result",         "bytes",
+                                          "launch",      "replay", "source", "uncertainty_ns", "domain",
+                                          "payload",     "peer",   "tag"};
 _Static_assert(MG_COUNT_OF(annotations) == A_COUNT, "ORDER ANNOTATIONS");
 
 struct perfetto {
@@ -303,6 +306,26 @@ static void write_held(struct mg_export *x, const struct mg_arrow_call *c)
     write_end(x, c->track, MG_MAX(c->end_ns, c->begin_ns + 1));
 }
 
+/* What a call of MPI says of itself, and the arrows of its messages: they begin where a message was posted and end
+ * where it was received. The top bit sets their numbers apart. */
+static void annotate_mpi(struct mg_export *x, const struct mg_span *p)
+{
+    struct perfetto *s = x->state;
+    static const struct {
+        enum mg_mpi_argument argument;
+        enum annotation annotation;
+    } arguments[] = {{MG_MPI_PEER, A_PEER}, {MG_MPI_TAG, A_TAG}, {MG_MPI_BYTES, A_BYTES}};
+    for (size_t i = 0; i < MG_COUNT_OF(arguments); i++) {
+        uint64_t v = p->n_arguments > arguments[i].argument ? p->arguments[arguments[i].argument] : MG_SPAN_NONE;
+        if (v != MG_SPAN_NONE) annotate(s, arguments[i].annotation, v);
+    }
+    for (uint32_t i = 0, n = mg_export_messages(x, p); i < n; i++) {
+        const struct mg_message_end *e = &x->messages.taken.at[i];
+        if (e->arrow && (e->received ? e->completes : e->posts))
+            mg_proto_fixed64(&s->event, e->received ? EVENT_FLOW_END : EVENT_FLOW, 1ull << 63 | e->arrow);
+    }
+}
+
 static void write_counters(struct mg_export *x, bool all)
 {
     struct perfetto *s = x->state;
@@ -357,6 +380,7 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
         annotate(s, A_PAYLOAD, p->payload);
     } else {
         annotate_call(s, p->correlation, p->class_, p->layer, p->result);
+        if (p->kind == MG_SPAN_MPI) annotate_mpi(x, p);
     }
     write_event(x, p->begin_ns);
     if (!instant) write_end(x, t->id, end_ns);
@@ -398,6 +422,7 @@ const struct mg_export_format mg_export_perfetto = {
     .name = "perfetto",
     .summary = "the time line as Perfetto's own format",
     .file = "trace.perfetto-trace",
+    .messages = true,
     .open = open_perfetto,
     .span = write_span,
     .close = close_perfetto,

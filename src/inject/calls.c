@@ -151,7 +151,8 @@ static void enter_runtime(struct mg_call_frame *f, struct mg_runtime_function *f
     f->begin_ns = f->wanted ? mg_now_ns() : 0;
 }
 
-const struct mg_runtime_link mg_runtime_link = {sizeof mg_runtime_link, enter_runtime, mg_calls_leave};
+const struct mg_runtime_link mg_runtime_link = {sizeof mg_runtime_link, enter_runtime, mg_calls_leave,
+                                                mg_timeline_wants_runtime, mg_timeline_link};
 
 /* Of the driver's call; where those are not recorded, of the runtime's around it. */
 uint64_t mg_calls_correlation(void)

@@ -48,10 +48,14 @@ void mg_calls_leave(struct mg_call_frame *f, cu_result result);
             'M', 'a', 'r', 'g', 'a', 'y', ' ', 't', 'i', 'm', 'e', ' ', 'l', 'i', 'n', 'e'                             \
         }                                                                                                              \
     }
+enum mg_link_record { MG_LINK_MESSAGE, MG_LINK_COMMUNICATOR, MG_LINK_COUNT }; /* of span/records.h */
 struct mg_runtime_link {
     size_t size;
     void (*enter)(struct mg_call_frame *f, struct mg_runtime_function *function);
     void (*leave)(struct mg_call_frame *f, cu_result result);
+    bool (*wants)(struct mg_runtime_function *function);
+    /* A record of another kind, with words behind it. */
+    void (*put)(enum mg_link_record kind, const void *record, const uint64_t *words, uint32_t n);
 };
 extern const struct mg_runtime_link mg_runtime_link;
 

@@ -1,5 +1,6 @@
 #include "inject/timeline.h"
 
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,8 +19,9 @@
 #include "span/writer.h"
 #include "tool/timeline.h"
 
-#define FLUSH_MS 500u
-#define EARLY    256u /* calls and marks that are kept until the profile is open */
+#define FLUSH_MS      500u
+#define EARLY         256u /* calls and marks that are kept until the profile is open */
+#define EARLY_RECORDS 65536u
 
 struct mg_timeline mg_timeline;
 
@@ -39,6 +41,17 @@ static struct early_mark {
     uint32_t thread;
 } * early_marks; /* under the lock */
 static uint32_t n_early_marks;
+static struct early_record { /* of a library in front of another one */
+    struct early_record *next;
+    enum mg_link_record kind;
+    uint32_t n;
+    union {
+        struct mg_record_message message;
+        struct mg_record_communicator communicator;
+    };
+    uint64_t words[];
+} * early_records, **early_records_end = &early_records; /* under the lock, as the lost ones */
+static uint32_t n_early_records, n_lost_records;
 static bool over;
 
 /* NULL: it is not open yet, or not any more. It is never freed: a thread may be inside of a call when the process ends.
@@ -131,12 +144,88 @@ static void write_early_marks(struct mg_span_writer *w)
     free(kept);
 }
 
+static void write_record(struct mg_span_writer *w, enum mg_link_record kind, const void *record, const uint64_t *words,
+                         uint32_t n)
+{
+    if (kind == MG_LINK_MESSAGE)
+        mg_span_put_message(w, record);
+    else
+        mg_span_put_communicator(w, record, words, n);
+}
+
+static bool keep_early_record(enum mg_link_record kind, const void *record, const uint64_t *words, uint32_t n)
+{
+    static const size_t sizes[] = {sizeof(struct mg_record_message), sizeof(struct mg_record_communicator)};
+    _Static_assert(MG_COUNT_OF(sizes) == MG_LINK_COUNT, "one a kind");
+    pthread_mutex_lock(&lock);
+    bool keep = !writer && mg_timeline.on;
+    struct early_record *e = NULL;
+    if (keep && n_early_records < EARLY_RECORDS && (e = calloc(1, sizeof *e + n * sizeof *words))) {
+        e->kind = kind;
+        e->n = n;
+        memcpy(&e->message, record, sizes[kind]);
+        if (n) memcpy(e->words, words, n * sizeof *words);
+        *early_records_end = e;
+        early_records_end = &e->next;
+        n_early_records++;
+    }
+    n_lost_records += keep && !e;
+    pthread_mutex_unlock(&lock);
+    return keep;
+}
+
+static void write_early_records(struct mg_span_writer *w)
+{
+    pthread_mutex_lock(&lock);
+    struct early_record *e = early_records;
+    early_records = NULL;
+    early_records_end = &early_records;
+    uint32_t lost = n_lost_records;
+    pthread_mutex_unlock(&lock);
+    for (struct early_record *next; e; e = next) {
+        next = e->next;
+        if (w) write_record(w, e->kind, &e->message, e->words, e->n);
+        free(e);
+    }
+    if (w && lost)
+        mg_session_say("the time line lacks %u messages of MPI from before the first call of CUDA: arrows between "
+                       "sends and receives may join wrong ends",
+                       lost);
+}
+
+void mg_timeline_link(enum mg_link_record kind, const void *record, const uint64_t *words, uint32_t n)
+{
+    struct mg_span_writer *w = open_now();
+    if (!w && (over || keep_early_record(kind, record, words, n) || !(w = open_now()))) return;
+    write_record(w, kind, record, words, n);
+}
+
+static int find_mpi(struct dl_phdr_info *info, size_t size, void *user)
+{
+    const char *base = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+    unsigned *found = user;
+    (void)size;
+    if (base && (!strncmp(base, "/libmpi.so.", 11) || !strncmp(base, "/libmpich.so.", 13))) *found |= 1;
+    if (base && !strcmp(base, "/libmargay-mpi.so")) *found |= 2;
+    return 0;
+}
+
+/* `margay run` looks at the program that it starts, not at what that one starts. */
+static void tell_of_mpi(void)
+{
+    unsigned found = 0;
+    dl_iterate_phdr(find_mpi, &found);
+    if (found == 1 && mg_session.rank <= 0)
+        mg_session_say("calls of MPI are not on the time line: let margay run start the program itself, not a script");
+}
+
 void mg_timeline_begin(void)
 {
     const struct mg_timeline_conf *c = mg_timeline.on ? find_conf() : NULL;
     if (!c) {
         mg_timeline.on = false;
         write_early_marks(NULL);
+        write_early_records(NULL);
         return;
     }
     choose(c);
@@ -152,6 +241,8 @@ void mg_timeline_begin(void)
             mg_timeline_call(&kept[i].f, kept[i].result, kept[i].end_ns);
     free(kept);
     write_early_marks(ok ? open_now() : NULL);
+    write_early_records(ok ? open_now() : NULL);
+    if (ok && c->calls) tell_of_mpi();
     if (n_lost)
         mg_session_say(
             "the time line lacks %u calls that were made before the first one of CUDA's that opens the profile",

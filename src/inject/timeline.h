@@ -45,6 +45,8 @@ void mg_timeline_work(struct mg_record_work *w, const char *name);
 /* Before the first call of CUDA a mark is kept: it is written if that call comes from the same thread. */
 void mg_timeline_mark(struct mg_record_mark *m, const char *name, const char *domain);
 void mg_timeline_thread(uint32_t thread, const char *name);
+/* What a library in front of another one hands over (calls.h). Kept before the profile is open. */
+void mg_timeline_link(enum mg_link_record kind, const void *record, const uint64_t *words, uint32_t n);
 /* One execution of a launch's kernel: launch UINT64_MAX: not in the profile. raw: what it counted alone, NULL: nothing.
  */
 void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw);

@@ -56,6 +56,23 @@ static const struct mg_trace_field thread_fields[] = {
     {"thread", MG_TRACE_u32},
     {"name", MG_TRACE_name},
 };
+static const struct mg_trace_field message_fields[] = {
+    {"time", MG_TRACE_time, MG_TRACE_KEY_TIME},
+    {"correlation", MG_TRACE_u64},
+    {"done", MG_TRACE_u64},
+    {"communicator", MG_TRACE_u64},
+    {"bytes", MG_TRACE_u64, .flags = MG_TRACE_NULLABLE},
+    {"tag", MG_TRACE_i64},
+    {"peer", MG_TRACE_u32, .flags = MG_TRACE_NULLABLE},
+    {"kind", MG_TRACE_u8, .values = "sent|received"},
+};
+static const struct mg_trace_field communicator_fields[] = {
+    {"time", MG_TRACE_time, MG_TRACE_KEY_TIME},
+    {"id", MG_TRACE_u64},
+    {"parent", MG_TRACE_u64, .flags = MG_TRACE_NULLABLE},
+    {"members", MG_TRACE_words},
+};
+_Static_assert(sizeof(struct mg_record_message) == 53 && sizeof(struct mg_record_communicator) == 24, "as the fields");
 _Static_assert(sizeof(struct mg_record_call) == 50 && sizeof(struct mg_record_work) == 87 &&
                    sizeof(struct mg_record_mark) == 54 && sizeof(struct mg_record_thread) == 16,
                "as the fields");
@@ -64,3 +81,5 @@ const struct mg_trace_kind mg_record_call_kind = MG_TRACE_KIND("call", call_fiel
 const struct mg_trace_kind mg_record_work_kind = MG_TRACE_KIND("work", work_fields);
 const struct mg_trace_kind mg_record_mark_kind = MG_TRACE_KIND("mark", mark_fields);
 const struct mg_trace_kind mg_record_thread_kind = MG_TRACE_KIND("thread", thread_fields);
+const struct mg_trace_kind mg_record_message_kind = MG_TRACE_KIND("message", message_fields);
+const struct mg_trace_kind mg_record_communicator_kind = MG_TRACE_KIND("communicator", communicator_fields);

@@ -57,10 +57,25 @@ struct mg_record_thread { /* a thread's name */
     uint64_t time;
     uint32_t thread, name;
 } MG_PACKED;
+enum mg_message_kind { MG_MESSAGE_SENT, MG_MESSAGE_RECEIVED };
+struct mg_record_message { /* one end of a message of MPI, of a process of the rank */
+    uint64_t time;         /* 1 ns before the call that posted it: in order of time it stands in front of that call */
+    uint64_t correlation, done; /* of the calls that posted and that completed it; 0: not on the time line, not known */
+    uint64_t communicator;      /* the same number in all processes; 0: MPI_COMM_WORLD */
+    uint64_t bytes;
+    int64_t tag;
+    uint32_t peer; /* rank of MPI_COMM_WORLD; all ones: no process, or not known */
+    uint8_t kind;
+} MG_PACKED;
+struct mg_record_communicator { /* behind it its members, ranks of MPI_COMM_WORLD */
+    uint64_t time, id, parent;  /* parent: all ones: not known */
+} MG_PACKED;
+#define MG_MPI_WORLD 0u /* the number of MPI_COMM_WORLD */
 /* Arguments of a call of MPI; all ones: none, or not known. The peer or root is a rank of MPI_COMM_WORLD. */
 enum mg_mpi_argument { MG_MPI_PEER, MG_MPI_TAG, MG_MPI_BYTES, MG_MPI_COMMUNICATOR };
 enum mg_mark_kind { MG_MARK_PUSHED, MG_MARK_STARTED, MG_MARK_INSTANT };
 
-extern const struct mg_trace_kind mg_record_call_kind, mg_record_work_kind, mg_record_mark_kind, mg_record_thread_kind;
+extern const struct mg_trace_kind mg_record_call_kind, mg_record_work_kind, mg_record_mark_kind, mg_record_thread_kind,
+    mg_record_message_kind, mg_record_communicator_kind;
 
 #endif

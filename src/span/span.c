@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "trace/reader.h"
 
-static const char *const kinds[] = {"call", "kernel", "copy", "memset", "prefetch", "graph", "mark", "mpi"};
+static const char *const kinds[] = {"call", "kernel", "copy", "memset", "prefetch", "graph", "mark", "mpi", "message"};
 _Static_assert(MG_COUNT_OF(kinds) == MG_SPAN_KIND_COUNT, "ORDER KINDS");
 static const char *const layers[] = {"driver", "runtime", "mpi", "nvtx", "mark"};
 _Static_assert(MG_COUNT_OF(layers) == MG_LAYER_COUNT, "ORDER LAYERS");
@@ -49,27 +49,48 @@ enum {
     f_time,
     f_thread,
     f_mark,
+    f_done,
+    f_communicator,
+    f_tag,
+    f_peer,
+    f_id,
+    f_members,
     f_count
 };
 static const char *const field_names[] = {
-    "begin",   "end",   "correlation", "outer",  "name",   "result",         "layer", "class",  "arguments", "stream",
-    "context", "bytes", "launch",      "replay", "device", "uncertainty_ns", "work",  "source", "direction", "payload",
-    "domain",  "kind",  "time",        "thread", "mark"};
+    "begin",     "end",    "correlation",  "outer",   "name",   "result", "layer",  "class",
+    "arguments", "stream", "context",      "bytes",   "launch", "replay", "device", "uncertainty_ns",
+    "work",      "source", "direction",    "payload", "domain", "kind",   "time",   "thread",
+    "mark",      "done",   "communicator", "tag",     "peer",   "id",     "members"};
 _Static_assert(MG_COUNT_OF(field_names) == f_count, "one name a field");
-enum record_kind { RECORD_OTHER, RECORD_CALL, RECORD_WORK, RECORD_MARK, RECORD_THREAD };
+enum record_kind {
+    RECORD_OTHER,
+    RECORD_CALL,
+    RECORD_WORK,
+    RECORD_MARK,
+    RECORD_THREAD,
+    RECORD_MESSAGE,
+    RECORD_COMMUNICATOR
+};
 struct known {
     bool known;
     enum record_kind kind;
     uint32_t at[f_count];
 };
 
+struct communicator {
+    uint64_t *members;
+    uint32_t n;
+};
 struct mg_spans {
     struct mg_trace_reader *reader;
     struct mg_trace_cursor *cursor;
     struct mg_span_query q;
-    MG_VEC(struct known) known; /* by kind_ix */
-    struct mg_map names;        /* hash of a text -> char *, one copy of each for the reader's life */
-    struct mg_map threads;      /* pid and thread -> name */
+    MG_VEC(struct known) known;  /* by kind_ix */
+    struct mg_map names;         /* hash of a text -> char *, one copy of each for the reader's life */
+    struct mg_map threads;       /* pid and thread -> name */
+    struct mg_map communicators; /* number -> index */
+    MG_VEC(struct communicator) communicator;
     MG_VEC(char *) texts;
     struct mg_span span;
     uint64_t *arguments;
@@ -93,6 +114,18 @@ const char *mg_span_direction_name(enum mg_span_direction d)
     return directions[d];
 }
 
+static bool wants_messages(const struct mg_span_query *q)
+{
+    return q->kinds >> MG_SPAN_MESSAGE & 1;
+}
+
+static const char *kinds_of(const struct mg_span_query *q)
+{
+    return !wants_messages(q)                  ? "call,work,mark,thread"
+           : q->kinds == 1u << MG_SPAN_MESSAGE ? "message"
+                                               : "call,work,mark,thread,message,communicator";
+}
+
 enum mg_err mg_spans_open(const char *dir, const struct mg_span_query *q, struct mg_spans **out, struct mg_diag *d)
 {
     struct mg_spans *s = mg_xcalloc(1, sizeof *s);
@@ -102,7 +135,7 @@ enum mg_err mg_spans_open(const char *dir, const struct mg_span_query *q, struct
         free(s);
         return err;
     }
-    struct mg_trace_query tq = {.size = sizeof tq, .order = MG_TRACE_BY_TIME, .kinds = "call,work,mark,thread"};
+    struct mg_trace_query tq = {.size = sizeof tq, .order = MG_TRACE_BY_TIME, .kinds = kinds_of(&s->q)};
     if (s->q.from_ns || s->q.to_ns) tq.keys[MG_TRACE_KEY_TIME - 1] = (struct mg_trace_range){s->q.from_ns, s->q.to_ns};
     s->cursor = mg_trace_cursor_open(s->reader, &tq);
     *out = s;
@@ -119,6 +152,9 @@ void mg_spans_close(struct mg_spans *s)
     mg_vec_release(&s->known);
     mg_map_release(&s->names);
     mg_map_release(&s->threads);
+    for (uint32_t i = 0; i < s->communicator.n; i++) free(s->communicator.at[i].members);
+    mg_vec_release(&s->communicator);
+    mg_map_release(&s->communicators);
     free(s->arguments);
     free(s);
 }
@@ -128,7 +164,8 @@ static const struct known *look_up(struct mg_spans *s, const struct mg_trace_rec
     static const struct {
         const char *name;
         enum record_kind kind;
-    } records[] = {{"call", RECORD_CALL}, {"work", RECORD_WORK}, {"mark", RECORD_MARK}, {"thread", RECORD_THREAD}};
+    } records[] = {{"call", RECORD_CALL},     {"work", RECORD_WORK},       {"mark", RECORD_MARK},
+                   {"thread", RECORD_THREAD}, {"message", RECORD_MESSAGE}, {"communicator", RECORD_COMMUNICATOR}};
     while (s->known.n <= r->kind_ix) *mg_vec_push(&s->known) = (struct known){0};
     struct known *k = &s->known.at[r->kind_ix];
     if (k->known) return k;
@@ -245,11 +282,49 @@ static void read_thread(struct mg_spans *s, const struct mg_trace_record *r, con
     mg_map_set(&s->threads, key, (uint64_t)(uintptr_t)text(s, r, k, f_name));
 }
 
+static void read_message(struct mg_spans *s, const struct mg_trace_record *r, const struct known *k)
+{
+    struct mg_span *p = &s->span;
+    uint64_t peer = number_or_none(r, k, f_peer);
+    p->kind = MG_SPAN_MESSAGE;
+    p->layer = MG_LAYER_mpi;
+    p->begin_ns = p->end_ns = number(r, k, f_time);
+    p->source = MG_SOURCE_host;
+    p->outer = number(r, k, f_done);
+    p->received = number(r, k, f_kind) == MG_MESSAGE_RECEIVED;
+    p->name = p->received ? "received" : "sent";
+    p->bytes = number_or_none(r, k, f_bytes);
+    p->communicator = number(r, k, f_communicator);
+    p->tag = (int64_t)number(r, k, f_tag);
+    p->peer = peer > INT32_MAX ? -1 : (int32_t)peer;
+}
+
+/* All of its members tell of it; the first is kept. */
+static void read_communicator(struct mg_spans *s, const struct mg_trace_record *r, const struct known *k)
+{
+    uint64_t id = number(r, k, f_id), v;
+    uint32_t bytes = 0;
+    const char *at = mg_trace_text(r, k->at[f_members], &bytes);
+    if (!at || bytes < 8 || mg_map_get(&s->communicators, id, &v)) return;
+    struct communicator c = {mg_xmalloc(bytes), bytes / 8};
+    memcpy(c.members, at, c.n * sizeof *c.members);
+    mg_map_set(&s->communicators, id, s->communicator.n);
+    *mg_vec_push(&s->communicator) = c;
+}
+
+const uint64_t *mg_spans_communicator(const struct mg_spans *s, uint64_t id, uint32_t *n)
+{
+    uint64_t v;
+    if (!mg_map_get(&s->communicators, id, &v)) return NULL;
+    *n = s->communicator.at[v].n;
+    return s->communicator.at[v].members;
+}
+
 static bool is_asked_for(const struct mg_spans *s)
 {
     const struct mg_span_query *q = &s->q;
     const struct mg_span *p = &s->span;
-    if (q->kinds && !(q->kinds >> p->kind & 1)) return false;
+    if (!((q->kinds ? q->kinds : ~(1u << MG_SPAN_MESSAGE)) >> p->kind & 1)) return false;
     return !(q->from_ns || q->to_ns) || (p->end_ns >= q->from_ns && p->begin_ns <= q->to_ns);
 }
 
@@ -261,6 +336,10 @@ const struct mg_span *mg_spans_next(struct mg_spans *s)
         if (k->kind == RECORD_OTHER) continue;
         if (k->kind == RECORD_THREAD) {
             read_thread(s, r, k);
+            continue;
+        }
+        if (k->kind == RECORD_COMMUNICATOR) {
+            read_communicator(s, r, k);
             continue;
         }
         s->span = (struct mg_span){
@@ -279,6 +358,8 @@ const struct mg_span *mg_spans_next(struct mg_spans *s)
             read_call(s, r, k);
         else if (k->kind == RECORD_WORK)
             read_work(s, r, k);
+        else if (k->kind == RECORD_MESSAGE)
+            read_message(s, r, k);
         else
             read_mark(s, r, k);
         if (is_asked_for(s)) return &s->span;

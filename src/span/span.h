@@ -26,6 +26,7 @@ enum mg_span_kind { /* ORDER KINDS */
                     MG_SPAN_GRAPH,
                     MG_SPAN_MARK,
                     MG_SPAN_MPI,
+                    MG_SPAN_MESSAGE, /* one end of a message of MPI, in front of its calls; only if asked for */
                     MG_SPAN_KIND_COUNT
 };
 struct mg_span {
@@ -54,11 +55,16 @@ struct mg_span {
     const char *domain; /* of marks; "": none */
     enum mg_mark_kind mark;
     uint64_t payload;
+    /* Of an end of a message: correlation and outer are the calls that posted and completed it, bytes its size. */
+    bool received;
+    int32_t peer; /* rank; -1: no process, or not known */
+    int64_t tag;
+    uint64_t communicator;
 };
 
 struct mg_span_query {
     size_t size;             /* sizeof this struct */
-    uint32_t kinds;          /* bits 1 << enum mg_span_kind; 0: all */
+    uint32_t kinds;          /* bits 1 << enum mg_span_kind; 0: all but messages */
     uint64_t from_ns, to_ns; /* that overlap this time; both 0: all */
 };
 struct mg_spans;
@@ -81,6 +87,10 @@ uint32_t mg_spans_n_processes(const struct mg_spans *s);
 struct mg_span_process mg_spans_process(const struct mg_spans *s, uint32_t ix);
 /* A thread's name; NULL: it was not given one, or the span that names it has not been met yet. */
 const char *mg_spans_thread_name(const struct mg_spans *s, uint32_t pid, uint32_t thread);
+
+/* The members of a communicator by its number, as ranks of the world (all ones: none of them); NULL: not known, or not
+ * met yet. */
+const uint64_t *mg_spans_communicator(const struct mg_spans *s, uint64_t id, uint32_t *n);
 
 const char *mg_span_kind_name(enum mg_span_kind k); /* "call" "kernel" "copy" ... */
 const char *mg_span_layer_name(enum mg_span_layer l);

@@ -233,9 +233,8 @@ static void add_to_ranges(struct mg_sum *s, const struct tables *t, const struct
 
 static void add_message(struct mg_sum *s, struct tables *t, const struct mg_span *p)
 {
-    bool sends = strstr(p->name, "send") || strstr(p->name, "Send");
-    if (!sends || p->result || p->n_arguments <= MG_MPI_BYTES) return;
-    int32_t to = p->arguments[MG_MPI_PEER] > INT32_MAX ? -1 : (int32_t)p->arguments[MG_MPI_PEER];
+    int32_t to = p->peer;
+    if (p->received || !p->correlation) return;
     uint64_t at, words[] = {(uint32_t)p->rank, (uint32_t)to};
     uint64_t key = mg_hash64(words, sizeof words, 4) | 1;
     if (!mg_map_get(&t->messages, key, &at)) {
@@ -296,6 +295,10 @@ static void count_names(struct mg_sum *s)
 static void add_span(struct mg_sum *s, struct tables *t, const struct mg_span *p)
 {
     uint64_t v, thread = (uint64_t)p->process << 32 | p->thread;
+    if (p->kind == MG_SPAN_MESSAGE) {
+        add_message(s, t, p);
+        return;
+    }
     if (!s->events || p->begin_ns < s->first_ns) s->first_ns = p->begin_ns;
     s->last_ns = MG_MAX(s->last_ns, p->end_ns);
     s->events++;
@@ -310,13 +313,12 @@ static void add_span(struct mg_sum *s, struct tables *t, const struct mg_span *p
     else
         add_work(s, t, p);
     if (p->kind == MG_SPAN_KERNEL) add_to_ranges(s, t, p);
-    if (p->kind == MG_SPAN_MPI) add_message(s, t, p);
 }
 
 enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d)
 {
     memset(s, 0, sizeof *s);
-    struct mg_span_query q = {.size = sizeof q};
+    struct mg_span_query q = {.size = sizeof q, .kinds = UINT32_MAX};
     enum mg_err err = mg_spans_open(dir, &q, &s->spans, d);
     if (err) return err;
     struct tables t = {.recent = mg_xcalloc(RECENT, sizeof *t.recent),

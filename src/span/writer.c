@@ -7,7 +7,7 @@
 struct mg_span_writer {
     struct mg_trace_writer *trace;
     bool owns;
-    uint32_t call, work, mark, thread; /* kinds in the file */
+    uint32_t call, work, mark, thread, message, communicator; /* kinds in the file */
     void (*say)(const char *line);
 };
 
@@ -42,6 +42,8 @@ enum mg_err mg_span_writer_open(const struct mg_span_writer_opts *o, struct mg_s
     w->work = mg_trace_kind_add(w->trace, &mg_record_work_kind);
     w->mark = mg_trace_kind_add(w->trace, &mg_record_mark_kind);
     w->thread = mg_trace_kind_add(w->trace, &mg_record_thread_kind);
+    w->message = mg_trace_kind_add(w->trace, &mg_record_message_kind);
+    w->communicator = mg_trace_kind_add(w->trace, &mg_record_communicator_kind);
     *out = w;
     return MG_ERR_OK;
 }
@@ -87,4 +89,15 @@ void mg_span_put_mark(struct mg_span_writer *w, const struct mg_record_mark *r)
 void mg_span_put_thread(struct mg_span_writer *w, const struct mg_record_thread *r)
 {
     mg_trace_put(mg_trace_thread(w->trace), w->thread, r, sizeof *r, NULL, 0);
+}
+
+void mg_span_put_message(struct mg_span_writer *w, const struct mg_record_message *r)
+{
+    mg_trace_put(mg_trace_thread(w->trace), w->message, r, sizeof *r, NULL, 0);
+}
+
+void mg_span_put_communicator(struct mg_span_writer *w, const struct mg_record_communicator *r, const uint64_t *members,
+                              uint32_t n)
+{
+    mg_trace_put(mg_trace_thread(w->trace), w->communicator, r, sizeof *r, members, n * (uint32_t)sizeof *members);
 }

@@ -86,7 +86,7 @@ static void sum_up(void)
 {
     struct mg_sum s;
     struct mg_diag d = MG_DIAG_INIT;
-    struct mg_span_query q = {.size = sizeof q};
+    struct mg_span_query q = {.size = sizeof q, .kinds = UINT32_MAX};
     struct mg_spans *spans;
     uint64_t last = 0;
     if (!mg_sum_init(&s, path, &d)) {

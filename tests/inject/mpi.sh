@@ -12,7 +12,7 @@ t = json.load(open('out.json'))['tools']['timeline']
 N, NONE = 4, 2**64 - 1
 count = {c['name']: c['count'] for c in t['calls'] if c['layer'] == 'mpi'}
 assert count == {'MPI_Init': N, 'MPI_Irecv': 3 * N, 'MPI_Isend': 3 * N, 'MPI_Waitall': 3 * N, 'MPI_Send': 2 + N, 'MPI_Recv': 2, 'MPI_Allreduce': N,
-                 'MPI_Bcast': N, 'MPI_Allgather': N, 'MPI_Gather': N, 'MPI_Barrier': N, 'MPI_Finalize': N}, count
+                 'MPI_Bcast': N, 'MPI_Allgather': N, 'MPI_Gather': N, 'MPI_Comm_split': N, 'MPI_Comm_free': N, 'MPI_Barrier': N, 'MPI_Finalize': N}, count
 assert not any(c['failed'] for c in t['calls'] if c['layer'] == 'mpi'), t['calls']
 want = {(r, (r + 1) % N): [3, 3 * 80 * (r + 1)] for r in range(N)}
 for pair in ((2, 0), (3, 1)): # in a communicator whose ranks are not the world's
@@ -44,7 +44,10 @@ try() { # LIBRARY mpicc mpirun
         "$3" -n 4 "$MARGAY" run -t timeline --device emu -o profile -- ./client "$ROOT/tests/inject/fill.ptx" > out 2> err &&
         grep -qx ok out && "$MARGAY" report profile --json > out.json 2>> err && "$MARGAY" report profile 2>> err | grep -q 'messages of MPI by rank' &&
         "$MARGAY" trace print --json --by-time profile > records 2>> err && python3 check.py 2>> err &&
-        "$MARGAY" export csv profile 2>> err | grep -q ',mpi,MPI_Barrier,' && echo "ok   $1" || { echo "FAIL $1"; tail -n 12 out err; failed=1; }
+        "$MARGAY" export csv profile 2>> err | grep -q ',mpi,MPI_Barrier,' && rm -rf profile &&
+        printf '%s\n' 'exec ./client "$@"' > job.sh &&
+        "$3" -n 4 "$MARGAY" run -t timeline --device emu -o profile -- sh job.sh "$ROOT/tests/inject/fill.ptx" > out 2> err &&
+        [ "$(grep -c 'calls of MPI are not on the time line' err)" = 1 ] && grep -qx ok out && echo "ok   $1" || { echo "FAIL $1"; tail -n 12 out err; failed=1; }
 }
 try "Open MPI" mpicc.openmpi mpirun.openmpi
 try MPICH mpicc.mpich mpirun.mpich

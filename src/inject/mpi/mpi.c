@@ -3,48 +3,41 @@
  * library serves every ABI: handles are addresses (Open MPI) or ints (MPICH). Finds libmargay as forward.c does.
  *
  * A record's arguments are four words: the peer or root as a rank of MPI_COMM_WORLD, the tag, the bytes (count times
- * the type's size), the communicator's handle. All ones: there is none, or it is not known. */
+ * the type's size), the communicator's number. All ones: there is none, or it is not known. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "inject/calls.h"
-#include "span/records.h"
+#include "inject/mpi/mpi.h"
 
 enum entry {
-#define MPI(function, peer, tag, count, type, communicator) FN_##function,
+#define MPI(function, peer, tag, count, type, communicator, role, at) FN_##function,
 #include "calls.def"
 #undef MPI
     FN_COUNT
 };
 static struct mg_runtime_function functions[] = {
-#define MPI(function, peer, tag, count, type, communicator) {#function, .layer = MG_LAYER_mpi},
+#define MPI(function, peer, tag, count, type, communicator, role, at) {#function, .layer = MG_LAYER_mpi},
 #include "calls.def"
 #undef MPI
 };
-static const struct row {
-    int8_t peer, tag, count, type, communicator;
-} rows[] = {
-#define MPI(function, peer, tag, count, type, communicator) {peer, tag, count, type, communicator},
+static const struct mg_mpi_row rows[] = {
+#define MPI(function, peer, tag, count, type, communicator, role, at)                                                  \
+    {peer, tag, count, type, communicator, MG_MPI_ROLE_##role, at},
 #include "calls.def"
 #undef MPI
 };
-enum { ERR_OTHER = 15, MPICH_WORLD = 0x44000000, N_ARGUMENTS = 12 };
-#define NONE UINT64_MAX
+enum { ERR_OTHER = 15, MPICH_WORLD = 0x44000000, MPICH_NULL = 0x04000000, MPICH_BYTE = 0x4c00010d };
+_Static_assert((int)MG_MPI_STATE < (int)MG_MPI_BEGIN && (int)MG_MPI_BEGIN < (int)MG_CALL_MOST_ARGUMENTS, "room");
 
 extern void *mg_targets[];
 extern void *const mg_traced_table[];
 void mg_inject_ready(void);
 
-/* Handles are words here: a library that takes an int reads the lower half. */
 static void *real[FN_COUNT];
-static const struct mg_runtime_link *runtime_link;
-static uint64_t world;
-static bool ints; /* handles are */
-static int (*type_size)(uint64_t, int *), (*test_inter)(uint64_t, int *), (*comm_group)(uint64_t, uint64_t *),
-    (*group_free)(uint64_t *), (*translate)(uint64_t, int, const int *, uint64_t, int *);
+struct mg_mpi mg_mpi;
 
 static int missing(void)
 {
@@ -53,15 +46,19 @@ static int missing(void)
 
 static bool find_helpers(void)
 {
-    *(void **)&type_size = dlsym(RTLD_NEXT, "PMPI_Type_size");
-    *(void **)&test_inter = dlsym(RTLD_NEXT, "PMPI_Comm_test_inter");
-    *(void **)&comm_group = dlsym(RTLD_NEXT, "PMPI_Comm_group");
-    *(void **)&group_free = dlsym(RTLD_NEXT, "PMPI_Group_free");
-    *(void **)&translate = dlsym(RTLD_NEXT, "PMPI_Group_translate_ranks");
+    struct mg_mpi *m = &mg_mpi;
+    bool all = true;
+#define F(name, of, arguments)                                                                                         \
+    *(void **)&m->name = dlsym(RTLD_NEXT, "PMPI_" of);                                                                 \
+    all = all && m->name;
+    MG_MPI_FUNCTIONS(F)
+#undef F
     void *open_mpi = dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world"); /* the program may hold the copy that is in use */
-    ints = !open_mpi;
-    world = open_mpi ? (uint64_t)(uintptr_t)open_mpi : MPICH_WORLD;
-    return type_size && test_inter && comm_group && group_free && translate;
+    m->ints = !open_mpi;
+    m->world = open_mpi ? (uint64_t)(uintptr_t)open_mpi : MPICH_WORLD;
+    m->null = open_mpi ? (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "ompi_mpi_comm_null") : MPICH_NULL;
+    m->byte = open_mpi ? (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "ompi_mpi_byte") : MPICH_BYTE;
+    return all;
 }
 
 static void find_link(void)
@@ -70,8 +67,8 @@ static void find_link(void)
     int (*get)(const void **, const cu_uuid *);
     const void *table = NULL;
     *(void **)&get = dlsym(RTLD_DEFAULT, "cuGetExportTable");
-    if (get && !get(&table, &id) && table && ((const struct mg_runtime_link *)table)->size >= sizeof *runtime_link)
-        runtime_link = table;
+    if (get && !get(&table, &id) && table && ((const struct mg_runtime_link *)table)->size >= sizeof *mg_mpi.link)
+        mg_mpi.link = table;
 }
 
 static void fill(void)
@@ -83,7 +80,7 @@ static void fill(void)
         if (!real[i]) real[i] = (void *)missing;
     }
     if (find_helpers()) find_link();
-    for (unsigned i = 0; i < FN_COUNT; i++) mg_targets[i] = runtime_link ? mg_traced_table[i] : real[i];
+    for (unsigned i = 0; i < FN_COUNT; i++) mg_targets[i] = mg_mpi.link ? mg_traced_table[i] : real[i];
 }
 
 void mg_inject_ready(void)
@@ -92,66 +89,48 @@ void mg_inject_ready(void)
     pthread_once(&once, fill);
 }
 
+static bool is_filtered(const struct mg_runtime_function *f)
+{
+    return !mg_mpi.link->wants((struct mg_runtime_function *)f);
+}
+
+/* Messages of calls outside the window count, too: the order of all decides which belong together. */
 void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t registers[6], const uint64_t *stack)
 {
+    mg_mpi.link->enter(f, &functions[entry]);
     f->entry = entry;
-    runtime_link->enter(f, &functions[entry]);
-    f->entry = entry;
-    for (unsigned i = 0; f->wanted && i < N_ARGUMENTS; i++) f->args[i] = i < 6 ? registers[i] : stack[i - 6];
+    f->args[MG_MPI_BEGIN] = 0;
+    if (is_filtered(&functions[entry])) return real[entry];
+    for (unsigned i = 0; i < MG_MPI_STATE; i++) f->args[i] = i < 6 ? registers[i] : stack[i - 6];
+    f->args[MG_MPI_BEGIN] = f->wanted ? f->begin_ns : mg_mpi_now_ns();
+    mg_mpi_before(f, &rows[entry], (uint64_t *)registers, (uint64_t *)stack);
     return real[entry];
 }
 
-static uint64_t argument(const struct mg_call_frame *f, int at)
-{
-    return at < 0 ? NONE : f->args[at];
-}
-
-static uint64_t handle(const struct mg_call_frame *f, int at)
-{
-    uint64_t v = argument(f, at);
-    return ints && at >= 0 ? (uint32_t)v : v;
-}
-
-/* A rank of the communicator as one of the world. Wildcards, no process, and peers in another group are not known. */
-static uint64_t world_rank(uint64_t communicator, int peer)
-{
-    int inter = 1, out = -1;
-    uint64_t group = 0, all = 0;
-    if (peer < 0) return NONE;
-    if (communicator == world) return (uint64_t)peer;
-    if (test_inter(communicator, &inter) || inter || comm_group(communicator, &group)) return NONE;
-    if (!comm_group(world, &all)) {
-        if (translate(group, 1, &peer, all, &out)) out = -1;
-        group_free(&all);
-    }
-    group_free(&group);
-    return out < 0 ? NONE : (uint64_t)out;
-}
-
 /* Asked for after the call succeeded: its type is a good one. A buffer that is "in place" has no count. */
-static uint64_t bytes_of(const struct mg_call_frame *f, const struct row *r)
+static uint64_t bytes_of(const struct mg_call_frame *f, const struct mg_mpi_row *r)
 {
-    int size = 0;
-    if (r->count < 0) return NONE;
-    uint64_t buffer = argument(f, r->count - 1);
-    bool in_place = buffer == 1 || buffer == UINT64_MAX;
-    if (in_place || type_size(handle(f, r->type), &size) || size < 0) return NONE;
-    return (uint64_t)(uint32_t)f->args[r->count] * (uint32_t)size;
+    if (r->count < 0) return MG_MPI_NONE;
+    uint64_t buffer = f->args[r->count - 1];
+    bool in_place = (buffer == 1 || buffer == UINT64_MAX) && r->role == MG_MPI_ROLE_NONE;
+    return in_place ? MG_MPI_NONE : mg_mpi_bytes(f->args[r->count], f->args[r->type]);
 }
 
 void mg_calls_leave(struct mg_call_frame *f, cu_result result)
 {
-    if (f->wanted) {
-        const struct row *r = &rows[f->entry];
-        uint64_t communicator = handle(f, r->communicator);
-        uint64_t bytes = result ? NONE : bytes_of(f, r);
-        uint64_t peer = result || r->peer < 0 ? NONE : world_rank(communicator, (int)f->args[r->peer]);
-        uint64_t tag = r->tag < 0 ? NONE : (uint64_t)(int64_t)(int)f->args[r->tag];
+    if (f->args[MG_MPI_BEGIN]) {
+        const struct mg_mpi_row *r = &rows[f->entry];
+        bool has = r->communicator >= 0;
+        uint64_t handle = has ? mg_mpi_handle(f->args[r->communicator]) : 0;
+        uint64_t bytes = result ? MG_MPI_NONE : bytes_of(f, r);
+        uint64_t peer = result || r->peer < 0 ? MG_MPI_NONE : mg_mpi_world_rank(handle, (int)f->args[r->peer]);
+        uint64_t tag = r->tag < 0 ? MG_MPI_NONE : (uint64_t)(int64_t)(int)f->args[r->tag];
+        mg_mpi_after(f, r, result, f->args[MG_MPI_BEGIN]);
         f->args[MG_MPI_PEER] = peer;
         f->args[MG_MPI_TAG] = tag;
         f->args[MG_MPI_BYTES] = bytes;
-        f->args[MG_MPI_COMMUNICATOR] = communicator;
+        f->args[MG_MPI_COMMUNICATOR] = has && !result ? mg_mpi_communicator(handle) : MG_MPI_NONE;
         f->n_args = 4;
     }
-    runtime_link->leave(f, result);
+    mg_mpi.link->leave(f, result);
 }
