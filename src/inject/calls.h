@@ -48,7 +48,7 @@ void mg_calls_leave(struct mg_call_frame *f, cu_result result);
             'M', 'a', 'r', 'g', 'a', 'y', ' ', 't', 'i', 'm', 'e', ' ', 'l', 'i', 'n', 'e'                             \
         }                                                                                                              \
     }
-enum mg_link_record { MG_LINK_MESSAGE, MG_LINK_COMMUNICATOR, MG_LINK_COUNT }; /* of span/records.h */
+enum mg_link_record { MG_LINK_MESSAGE, MG_LINK_COMMUNICATOR, MG_LINK_CLOCK, MG_LINK_COUNT }; /* of span/records.h */
 struct mg_runtime_link {
     size_t size;
     void (*enter)(struct mg_call_frame *f, struct mg_runtime_function *function);

@@ -48,6 +48,7 @@ static struct early_record { /* of a library in front of another one */
     union {
         struct mg_record_message message;
         struct mg_record_communicator communicator;
+        struct mg_record_clock clock;
     };
     uint64_t words[];
 } * early_records, **early_records_end = &early_records; /* under the lock, as the lost ones */
@@ -149,13 +150,16 @@ static void write_record(struct mg_span_writer *w, enum mg_link_record kind, con
 {
     if (kind == MG_LINK_MESSAGE)
         mg_span_put_message(w, record);
+    else if (kind == MG_LINK_CLOCK)
+        mg_span_put_clock(w, record);
     else
         mg_span_put_communicator(w, record, words, n);
 }
 
 static bool keep_early_record(enum mg_link_record kind, const void *record, const uint64_t *words, uint32_t n)
 {
-    static const size_t sizes[] = {sizeof(struct mg_record_message), sizeof(struct mg_record_communicator)};
+    static const size_t sizes[] = {sizeof(struct mg_record_message), sizeof(struct mg_record_communicator),
+                                   sizeof(struct mg_record_clock)};
     _Static_assert(MG_COUNT_OF(sizes) == MG_LINK_COUNT, "one a kind");
     pthread_mutex_lock(&lock);
     bool keep = !writer && mg_timeline.on;

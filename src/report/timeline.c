@@ -137,6 +137,9 @@ static void write_classes(struct mg_json *j, const struct mg_sum *s)
     mg_json_end(j, '}');
 }
 
+/* ORDER: as enum mg_trace_clock_source. */
+static const char *const clocks[] = {"same", "time of day", "messages"};
+
 static void write_processes(struct mg_json *j, const struct mg_sum *s)
 {
     mg_json_key(j, "processes");
@@ -155,6 +158,10 @@ static void write_processes(struct mg_json *j, const struct mg_sum *s)
         mg_json_key_bool(j, "closed", p.closed);
         mg_json_key_u64(j, "start_ns", p.start_ns);
         mg_json_key_u64(j, "start_unix_ns", p.start_unix_ns);
+        mg_json_key_str(j, "clock", clocks[p.clock]);
+        mg_json_key(j, "clock_drift_ppm");
+        mg_json_f64(j, p.clock_drift_ppm);
+        mg_json_key_u64_if(j, "clock_uncertainty_ns", p.clock_uncertainty_ns != MG_SPAN_NONE, p.clock_uncertainty_ns);
         mg_json_end(j, '}');
     }
     mg_json_end(j, ']');
@@ -202,6 +209,29 @@ static void write_json(struct mg_json *j, const struct mg_sum *s)
 
 /* ---- tables ------------------------------------------------------------------------------------------------ */
 
+/* Processes whose clocks are one are named together. */
+static void add_clocks(struct mg_table *t, const struct mg_sum *s)
+{
+    struct mg_buf who = MG_BUF_INIT;
+    for (uint32_t i = 0; i < s->processes; i++) {
+        struct mg_span_process p = mg_spans_process(s->spans, i), next = {.clock = MG_TRACE_SAME_CLOCK};
+        if (p.clock == MG_TRACE_SAME_CLOCK) continue;
+        mg_buf_printf(&who, "%s%u", who.n ? ", " : "", p.rank < 0 ? p.pid : (uint32_t)p.rank);
+        if (i + 1 < s->processes) next = mg_spans_process(s->spans, i + 1);
+        if (next.clock == p.clock && next.clock_uncertainty_ns == p.clock_uncertainty_ns &&
+            (next.rank < 0) == (p.rank < 0))
+            continue;
+        const char *of = p.rank < 0 ? "processes" : "ranks";
+        if (p.clock == MG_TRACE_MESSAGES)
+            mg_table_note(t, "clock of %s %s: by messages, %.1f ppm off, known to %.1f us", of, who.at,
+                          p.clock_drift_ppm, (double)p.clock_uncertainty_ns * 1e-3);
+        else
+            mg_table_note(t, "clock of %s %s: by the time of day, as good as that is kept", of, who.at);
+        mg_buf_reset(&who);
+    }
+    mg_buf_release(&who);
+}
+
 static void add_overview(struct mg_table *t, const struct mg_sum *s)
 {
     mg_table_begin(t, "timeline", "time line: calls of the driver by class");
@@ -240,6 +270,7 @@ static void add_overview(struct mg_table *t, const struct mg_sum *s)
     if (s->untimed)
         mg_table_note(t, "%llu pieces of device work have no time (table device)", (unsigned long long)s->untimed);
     if (s->dropped) mg_table_note(t, "%llu records were dropped", (unsigned long long)s->dropped);
+    add_clocks(t, s);
 }
 
 static void add_calls(struct mg_table *t, const struct mg_sum *s)

@@ -70,6 +70,11 @@ struct mg_record_message { /* one end of a message of MPI, of a process of the r
 struct mg_record_communicator { /* behind it its members, ranks of MPI_COMM_WORLD */
     uint64_t time, id, parent;  /* parent: all ones: not known */
 } MG_PACKED;
+struct mg_record_clock { /* not a record of the file: a line of <pid>.clock (docs/format-trace.md) */
+    uint64_t time;
+    int64_t offset_ns; /* of rank 0's clock to this one at that time */
+    uint64_t uncertainty_ns;
+};
 #define MG_MPI_WORLD 0u /* the number of MPI_COMM_WORLD */
 /* Arguments of a call of MPI; all ones: none, or not known. The peer or root is a rank of MPI_COMM_WORLD. */
 enum mg_mpi_argument { MG_MPI_PEER, MG_MPI_TAG, MG_MPI_BYTES, MG_MPI_COMMUNICATOR };

@@ -380,6 +380,8 @@ uint32_t mg_spans_n_processes(const struct mg_spans *s)
 struct mg_span_process mg_spans_process(const struct mg_spans *s, uint32_t ix)
 {
     const struct mg_trace_file *f = mg_trace_file(s->reader, ix);
+    const struct mg_trace_clock *c = &f->clock;
+    bool measured = f->clock_source == MG_TRACE_MESSAGES;
     return (struct mg_span_process){
         .pid = f->pid,
         .rank = f->rank,
@@ -389,6 +391,13 @@ struct mg_span_process mg_spans_process(const struct mg_spans *s, uint32_t ix)
         .dropped = f->dropped,
         .records = f->records,
         .closed = f->closed,
+        .clock = f->clock_source,
+        .clock_uncertainty_ns = measured ? MG_MAX(c->uncertainty_ns[0], c->uncertainty_ns[1])
+                                : f->clock_source == MG_TRACE_SAME_CLOCK ? 0
+                                                                         : MG_SPAN_NONE,
+        .clock_drift_ppm = measured && c->n > 1 ? -1e6 * (double)(c->offset_ns[1] - c->offset_ns[0]) /
+                                                      (double)(c->at_ns[1] - c->at_ns[0])
+                                                : 0,
     };
 }
 

@@ -14,6 +14,7 @@
 #include "abi/calls.h"
 #include "base/diag.h"
 #include "span/records.h"
+#include "trace/reader.h"
 
 #define MG_SPAN_NONE UINT64_MAX
 
@@ -81,6 +82,9 @@ struct mg_span_process {
     uint32_t pid;
     int32_t rank;
     uint64_t start_ns, end_ns, start_unix_ns, dropped, records;
+    enum mg_trace_clock_source clock;
+    uint64_t clock_uncertainty_ns; /* NONE: not known */
+    double clock_drift_ppm;        /* of this clock against the base's; 0: not known */
     bool closed;
 };
 uint32_t mg_spans_n_processes(const struct mg_spans *s);

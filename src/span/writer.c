@@ -1,6 +1,12 @@
 #include "span/writer.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "trace/writer.h"
 
@@ -94,6 +100,19 @@ void mg_span_put_thread(struct mg_span_writer *w, const struct mg_record_thread 
 void mg_span_put_message(struct mg_span_writer *w, const struct mg_record_message *r)
 {
     mg_trace_put(mg_trace_thread(w->trace), w->message, r, sizeof *r, NULL, 0);
+}
+
+/* Readers need it before the first record: it has a file of its own. */
+void mg_span_put_clock(struct mg_span_writer *w, const struct mg_record_clock *r)
+{
+    char path[PATH_MAX], line[96];
+    const char *trace = mg_trace_path(w->trace);
+    int n = snprintf(path, sizeof path, "%.*s.clock", (int)(strlen(trace) - strlen(".mgt")), trace);
+    int fd = n > 0 && n < (int)sizeof path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
+    n = snprintf(line, sizeof line, "%" PRIu64 " %" PRId64 " %" PRIu64 "\n", r->time, r->offset_ns, r->uncertainty_ns);
+    if ((fd < 0 || write(fd, line, (size_t)n) != n) && w->say)
+        w->say("the clock of this host is not kept: its times go by the time of day");
+    if (fd >= 0) close(fd);
 }
 
 void mg_span_put_communicator(struct mg_span_writer *w, const struct mg_record_communicator *r, const uint64_t *members,

@@ -25,6 +25,8 @@ static const struct mg_tool_opt timeline_opts[] = {
     {"class", "all",
      "calls of these classes alone, joined by '+': kernel copy memset memory synchronisation event stream graph module other"},
     {"name", "*", "calls alone whose name fits this glob"},
+    {"clocks", "day",
+     "times of other hosts: day, by the time of day; mpi, by messages behind MPI_Init and in front of MPI_Finalize (all ranks run under margay)"},
     {"tau", "off", "report what TAUcuda would measure around every launch"},
     {"memory", "64", "MiB of buffers for records that are not on disk yet"},
     {"full", "drop", "what a thread does that finds no buffer: drop (and count) its record, or wait"},
@@ -69,13 +71,14 @@ static enum mg_err parse_classes(const char *text, uint32_t *classes, struct mg_
 static enum mg_err timeline_configure(const char *args, void **conf, struct mg_diag *d)
 {
     static const char *const times[] = {"events", "off", "twin", NULL}, *const runtime[] = {"auto", "on", "off", NULL},
-                             *const full[] = {"drop", "wait", NULL};
+                             *const full[] = {"drop", "wait", NULL}, *const clocks[] = {"day", "mpi", NULL};
     static const struct mg_field fields[] = {
         {"calls", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, calls)},
         {"runtime", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, runtime), .words = runtime},
         {"arguments", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, arguments)},
         {"work", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, work)},
         {"times", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, times), .words = times},
+        {"clocks", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, clocks), .words = clocks},
         {"tau", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, tau)},
         {"memory", MG_FIELD_NUMBER, offsetof(struct mg_timeline_conf, memory_mib), 1, 4096},
         {"full", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, full), .words = full},

@@ -219,16 +219,17 @@ void mg_trace_chunk_record(const struct mg_trace_chunk *c, const struct mg_trace
     memcpy(&word, c->raw + i->at, sizeof word);
     const struct mg_trace_seen *s = c->kinds[mg_trace_word_kind(word)];
     const struct mg_trace_text *name = mg_trace_chunk_text(c, g.name);
-    *out = (struct mg_trace_record){.kind = &s->kind,
-                                    .layout = &s->layout,
-                                    .kind_ix = s->ix,
-                                    .fields = c->raw + i->at + sizeof word,
-                                    .bytes = mg_trace_word_bytes(word),
-                                    .time = i->time + (i->has_time || i->time ? (uint64_t)c->file->file.shift_ns : 0),
-                                    .has_time = i->has_time,
-                                    .file = &c->file->file,
-                                    .stream = g.stream,
-                                    .tid = g.tid,
-                                    .stream_name = name ? name->text : "",
-                                    .chunk = c};
+    *out = (struct mg_trace_record){
+        .kind = &s->kind,
+        .layout = &s->layout,
+        .kind_ix = s->ix,
+        .fields = c->raw + i->at + sizeof word,
+        .bytes = mg_trace_word_bytes(word),
+        .time = i->time + (i->has_time || i->time ? (uint64_t)mg_trace_shift(&c->file->file, i->time) : 0),
+        .has_time = i->has_time,
+        .file = &c->file->file,
+        .stream = g.stream,
+        .tid = g.tid,
+        .stream_name = name ? name->text : "",
+        .chunk = c};
 }

@@ -38,7 +38,7 @@ static bool meets(const struct mg_trace_range *a, uint64_t first, uint64_t last)
 
 static uint64_t shifted(const struct mg_trace_file *f, int key, uint64_t v)
 {
-    return key == MG_TRACE_KEY_TIME ? v + (uint64_t)f->shift_ns : v;
+    return key == MG_TRACE_KEY_TIME ? v + (uint64_t)mg_trace_shift(f, v) : v;
 }
 
 static bool may_hold(const struct mg_trace_cursor *c, const struct mg_trace_file *f, const struct mg_trace_entry *e)

@@ -28,7 +28,7 @@ uint64_t mg_trace_u64(const struct mg_trace_record *r, uint32_t ix)
 {
     uint64_t v = stored(r, ix);
     bool shift = ix < r->kind->n_fields && r->kind->fields[ix].type == MG_TRACE_time && !mg_trace_is_null(r, ix);
-    return shift ? v + (uint64_t)r->file->shift_ns : v;
+    return shift ? v + (uint64_t)mg_trace_shift(r->file, v) : v;
 }
 
 double mg_trace_f64(const struct mg_trace_record *r, uint32_t ix)

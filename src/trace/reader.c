@@ -4,8 +4,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -60,17 +62,63 @@ const char *mg_trace_attribute(const struct mg_trace_file *f, const char *key, s
     return NULL;
 }
 
-/* Times of a host or boot of its own are moved by what lies between the two monotonic clocks, as the real ones tell. */
+int64_t mg_trace_shift(const struct mg_trace_file *f, uint64_t time_ns)
+{
+    const struct mg_trace_clock *c = &f->clock;
+    if (f->clock_source != MG_TRACE_MESSAGES) return f->shift_ns;
+    if (c->n < 2) return c->offset_ns[0];
+    __int128 run = (int64_t)(time_ns - c->at_ns[0]), rise = c->offset_ns[1] - c->offset_ns[0];
+    return c->offset_ns[0] + (int64_t)(run * rise / (int64_t)(c->at_ns[1] - c->at_ns[0]));
+}
+
+/* <pid>.clock beside <pid>.mgt: lines of time, offset and uncertainty; the first and the last count. */
+static void read_clock(struct mg_trace_file *f)
+{
+    enum { MOST_DRIFT = 1000 /* nothing runs faster or slower by 1/1000 */ };
+    char path[PATH_MAX];
+    struct mg_trace_clock *c = &f->clock;
+    uint64_t at, uncertainty;
+    int64_t offset;
+    if (snprintf(path, sizeof path, "%.*s.clock", (int)(strlen(f->path) - strlen(".mgt")), f->path) >= (int)sizeof path)
+        return;
+    FILE *file = fopen(path, "re");
+    while (file && fscanf(file, "%" SCNu64 " %" SCNd64 " %" SCNu64, &at, &offset, &uncertainty) == 3) {
+        unsigned ix = c->n && at > c->at_ns[0];
+        if (c->n && !ix) continue;
+        if (ix && llabs(offset - c->offset_ns[0]) >
+                      (int64_t)((at - c->at_ns[0]) / MOST_DRIFT + uncertainty + c->uncertainty_ns[0]))
+            continue;
+        c->at_ns[ix] = at;
+        c->offset_ns[ix] = offset;
+        c->uncertainty_ns[ix] = uncertainty;
+        c->n = ix + 1;
+    }
+    if (file) fclose(file);
+}
+
+static bool same_boot(const struct mg_trace_file *f, const struct mg_trace_file *g)
+{
+    size_t a, b;
+    const char *x = mg_trace_attribute(f, "boot", &a), *y = mg_trace_attribute(g, "boot", &b);
+    return !x || !y || (a == b && !memcmp(x, y, a));
+}
+
+/* Times of a host or boot of its own are moved by what was measured, else by what lies between the two monotonic
+ * clocks as the real ones tell. */
 static void align_clocks(struct mg_trace_reader *r)
 {
     const struct mg_trace_file *base = NULL;
     for (uint32_t i = 0; i < r->files.n; i++) {
         struct mg_trace_file *f = &r->files.at[i]->file;
-        size_t a, b;
         if (f->bad_header) continue;
-        if (!base) base = f;
-        const char *boot = mg_trace_attribute(f, "boot", &a), *first = mg_trace_attribute(base, "boot", &b);
-        if (!boot || !first || (a == b && !memcmp(boot, first, a))) continue;
+        read_clock(f);
+        if (!base || (f->clock.n && !f->clock.uncertainty_ns[0] && !base->clock.n)) base = f;
+    }
+    bool measured = base && base->clock.n && !base->clock.uncertainty_ns[0];
+    for (uint32_t i = 0; i < r->files.n; i++) {
+        struct mg_trace_file *f = &r->files.at[i]->file;
+        if (f->bad_header || same_boot(f, base)) continue;
+        f->clock_source = measured && f->clock.n ? MG_TRACE_MESSAGES : MG_TRACE_TIME_OF_DAY;
         f->shift_ns = (int64_t)((f->start_real_ns - f->start_mono_ns) - (base->start_real_ns - base->start_mono_ns));
     }
 }

@@ -25,6 +25,14 @@ struct mg_trace_range {
     uint64_t first, last;
 };
 
+/* How times of a file get onto the clock of the base: rank 0's file where clocks were measured, else the first. */
+enum mg_trace_clock_source { MG_TRACE_SAME_CLOCK, MG_TRACE_TIME_OF_DAY, MG_TRACE_MESSAGES };
+struct mg_trace_clock { /* offsets to the base at up to two times; between them a straight line */
+    unsigned n;
+    uint64_t at_ns[2], uncertainty_ns[2];
+    int64_t offset_ns[2];
+};
+
 struct mg_trace_file { /* owner: the reader */
     const char *path;
     uint32_t version, pid;
@@ -37,8 +45,12 @@ struct mg_trace_file { /* owner: the reader */
     uint64_t bytes, raw_bytes, chunks, records, dropped, skipped, lost; /* as struct mg_trace_counts has them */
     uint64_t damaged_bytes;                                             /* that belong to no chunk; a torn end, too */
     struct mg_trace_range keys[MG_TRACE_INDEXED];                       /* by enum mg_trace_key - 1, as in the file */
-    int64_t shift_ns; /* added to times: 0 where the host and its boot are those of the first file */
+    enum mg_trace_clock_source clock_source;
+    int64_t shift_ns;            /* added to times of another host or boot than the base's; without `clock` */
+    struct mg_trace_clock clock; /* that was measured */
 };
+/* What a file's times get. */
+int64_t mg_trace_shift(const struct mg_trace_file *f, uint64_t time_ns);
 /* path: a profile directory, its folder trace, or one file. Damage is no error where something can be read: see
  * mg_trace_file and mg_trace_verify. */
 enum mg_err mg_trace_reader_open(const char *path, struct mg_trace_reader **out, struct mg_diag *d) MG_MUST_CHECK;

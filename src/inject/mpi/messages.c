@@ -141,6 +141,9 @@ void mg_mpi_before(struct mg_call_frame *f, const struct mg_mpi_row *r, uint64_t
     case MG_MPI_ROLE_UNMAKE:
         f->args[AT_HANDLE] = mg_mpi_handle_at((const void *)(uintptr_t)f->args[r->at], 0);
         break;
+    case MG_MPI_ROLE_FINISH:
+        mg_mpi_align_clocks(true);
+        break;
     case MG_MPI_ROLE_START:
     case MG_MPI_ROLE_START_ALL:
     case MG_MPI_ROLE_WAIT:
@@ -391,6 +394,7 @@ void mg_mpi_after(struct mg_call_frame *f, const struct mg_mpi_row *r, int resul
     if (role == MG_MPI_ROLE_MATCH || role == MG_MPI_ROLE_MATCH_NOW) matched_one(f, r, begin_ns);
     if (role == MG_MPI_ROLE_RECEIVE_MATCHED || role == MG_MPI_ROLE_START_MATCHED) received_matched(f, r);
     if (role == MG_MPI_ROLE_UNMAKE) mg_mpi_unmade(f->args[AT_HANDLE]);
+    if (role == MG_MPI_ROLE_BEGIN) mg_mpi_align_clocks(false);
     if (role == MG_MPI_ROLE_FINISH) finish();
     if (role == MG_MPI_ROLE_MAKE || role == MG_MPI_ROLE_MAKE_APART)
         mg_mpi_made(mg_mpi_handle(f->args[r->communicator]),

@@ -2,6 +2,7 @@
  *
  *   mpi.c            MPI_* ── PMPI_*, and the call's record
  *   messages.c       which messages a call sent or received: a record for each end of a message
+ *   clocks.c         clocks of other hosts
  *   communicators.c  numbers of communicators that are the same in all their processes */
 #ifndef MG_INJECT_MPI_H
 #define MG_INJECT_MPI_H
@@ -39,6 +40,7 @@ enum mg_mpi_role {
     MG_MPI_ROLE_MAKE,       /* a communicator, together with all of its parent */
     MG_MPI_ROLE_MAKE_APART, /* without those that are not in it */
     MG_MPI_ROLE_UNMAKE,
+    MG_MPI_ROLE_BEGIN,
     MG_MPI_ROLE_FINISH,
 };
 struct mg_mpi_row {
@@ -54,6 +56,13 @@ struct mg_mpi_row {
     F(group_free, "Group_free", (uint64_t *))                                                                          \
     F(group_size, "Group_size", (uint64_t, int *))                                                                     \
     F(translate, "Group_translate_ranks", (uint64_t, int, const int *, uint64_t, int *))                               \
+    F(comm_rank, "Comm_rank", (uint64_t, int *))                                                                       \
+    F(comm_size, "Comm_size", (uint64_t, int *))                                                                       \
+    F(comm_dup, "Comm_dup", (uint64_t, uint64_t *))                                                                    \
+    F(comm_free, "Comm_free", (uint64_t *))                                                                            \
+    F(send, "Send", (const void *, uint64_t, uint64_t, int, int, uint64_t))                                            \
+    F(recv, "Recv", (void *, uint64_t, uint64_t, int, int, uint64_t, void *))                                          \
+    F(allgather, "Allgather", (const void *, uint64_t, uint64_t, void *, uint64_t, uint64_t, uint64_t))                \
     F(elements, "Get_elements_x", (const void *, uint64_t, int64_t *))                                                 \
     F(cancelled, "Test_cancelled", (const void *, int *))
 struct mg_mpi {
@@ -89,6 +98,9 @@ void mg_mpi_before(struct mg_call_frame *f, const struct mg_mpi_row *r, uint64_t
 void mg_mpi_after(struct mg_call_frame *f, const struct mg_mpi_row *r, int result, uint64_t begin_ns);
 /* Bytes of so many of a type; all ones: not known. */
 uint64_t mg_mpi_bytes(uint64_t count, uint64_t type);
+
+/* ---- clocks.c */
+void mg_mpi_align_clocks(bool last);
 
 /* ---- communicators.c */
 /* A rank of the communicator as one of the world. Wildcards and no process: all ones. */
