@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -79,11 +80,21 @@ void mg_trace_seens_release(struct mg_trace_seens *t)
 
 /* ---- head and end -------------------------------------------------------------------------------------- */
 
+/* <pid>.mgt, <pid>-2.mgt: all that is known of a file whose head is damaged. 0: another name. */
+static uint32_t pid_of_name(const char *path)
+{
+    const char *base = strrchr(path, '/');
+    char *end;
+    unsigned long pid = strtoul(base ? base + 1 : path, &end, 10);
+    return (*end == '.' || *end == '-') && pid <= INT32_MAX ? (uint32_t)pid : 0;
+}
+
 static enum mg_err read_head(int fd, struct mg_trace_loaded *f, uint64_t *chunks_at, struct mg_diag *d)
 {
     struct mg_trace_file_head h;
     f->file.bad_header = true;
     f->file.rank = -1;
+    f->file.pid = pid_of_name(f->path);
     *chunks_at = 0;
     if (!mg_trace_read_at(fd, 0, &h, sizeof h) || memcmp(h.magic, MG_TRACE_MAGIC, sizeof h.magic)) return MG_ERR_OK;
     if (h.head_bytes < sizeof h || h.head_bytes % 8 || h.attribute_bytes > MG_TRACE_MOST_ATTRIBUTES ||

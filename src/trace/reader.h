@@ -41,7 +41,7 @@ struct mg_trace_file { /* owner: the reader */
         end_real_ns;        /* two clocks, read together; end: 0 when not closed */
     const char *attributes; /* "key=value\n" ... */
     bool closed;            /* the end and the index are there; else the index was rebuilt */
-    bool bad_header;        /* what process it is of is not known */
+    bool bad_header;        /* its process is known from its name alone, its rank, clocks and attributes are not */
     uint64_t bytes, raw_bytes, chunks, records, dropped, skipped, lost; /* as struct mg_trace_counts has them */
     uint64_t damaged_bytes;                                             /* that belong to no chunk; a torn end, too */
     struct mg_trace_range keys[MG_TRACE_INDEXED];                       /* by enum mg_trace_key - 1, as in the file */

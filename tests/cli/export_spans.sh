@@ -117,6 +117,37 @@ mkdir -p has && : > has/profile.0.0.0
 [ $? = 3 ] && grep -q 'already' err
 say $? "a folder that holds TAU profiles"
 
+# a trace whose calls have no stream and no context, as they were written once; a damaged head leaves the spans with their process
+cat > old.csv <<'C'
+start_ns,end_ns,kind,name,process,thread,device,context,stream,correlation,bytes,source,uncertainty_ns
+900,4200,mark,step,3148,3148,,,,3,,host,0
+1000,1500,api,cuLaunchKernel,3148,3148,,,,1,,host,0
+1600,4100,api,cuStreamSynchronize,3148,3148,,,,2,,host,0
+2000,4000,kernel,fill,3148,,0,1,5,1,,events,250
+C
+rm -f old.db
+"$MARGAY" export csv "$ROOT/tests/cli/old-trace" > got.csv 2> err && cmp got.csv old.csv 2>> err && "$MARGAY" export sqlite "$ROOT/tests/cli/old-trace" -o old.db 2>> err &&
+    python3 - 2>> err <<'P2'
+import sqlite3
+rows = sqlite3.connect('old.db').execute("SELECT name, stream, context FROM spans WHERE kind = 'api' ORDER BY id").fetchall()
+assert rows == [('cuLaunchKernel', None, None), ('cuStreamSynchronize', None, None)], rows
+P2
+say $? "a trace of an older version"
+cp -r "$ROOT/tests/cli/old-trace" flipped
+good=0
+for at in 0 8 12 16 20 24 32 40 44 50 90; do
+    python3 - "$ROOT/tests/cli/old-trace/trace/3148.mgt" flipped/trace/3148.mgt $at <<'P2'
+import sys
+b = bytearray(open(sys.argv[1], 'rb').read())
+b[int(sys.argv[3])] ^= 4
+open(sys.argv[2], 'wb').write(b)
+P2
+    "$MARGAY" export csv flipped > got.csv 2> err
+    [ $? = 3 ] && cmp -s got.csv old.csv && grep -q 'its head is damaged: its process is taken from its name' err && good=$((good + 1))
+done
+[ $good = 11 ]
+say $? "a damaged head ($good of 11 places)"
+
 # a database is a file, and one that cannot be written is said
 "$MARGAY" export sqlite whole 2> err
 [ $? = 3 ] && grep -q -- '-o FILE' err
