@@ -87,6 +87,7 @@ static void choose(const struct mg_timeline_conf *c)
     mg_timeline.arguments = c->arguments;
     mg_timeline.work = c->work;
     mg_timeline.untimed = c->times == MG_TIMES_OFF;
+    mg_timeline.sample = (uint32_t)c->sample;
     mg_timeline.twin = c->times == MG_TIMES_TWIN;
     mg_timeline.runtime = c->runtime != MG_RUNTIME_OFF;
     mg_timeline.pairs = c->work && !mg_timeline.untimed && mg_session_can(MG_BACKEND_HARDWARE) && !mg_session.cannot;

@@ -17,6 +17,7 @@ struct mg_timeline {
     bool untimed; /* on a GPU: no event pairs */
     bool twin;    /* kernels read their device's clock themselves */
     bool runtime;
+    uint32_t sample;
     bool wanted[MG_FN_COUNT];
 };
 extern struct mg_timeline mg_timeline;
@@ -26,9 +27,13 @@ static inline bool mg_timeline_wants(uint32_t entry)
     return mg_timeline.on && mg_timeline.wanted[entry];
 }
 
-static inline bool mg_timeline_times(void) /* by event pairs, every launch */
+/* Does this launch get a pair of events? Every one, or each mg_timeline.sample-th. */
+static inline bool mg_timeline_times(void)
 {
-    return mg_timeline.on && mg_timeline.work && !mg_timeline.untimed && !mg_timeline.twin;
+    static uint32_t launches;
+    if (!mg_timeline.on || !mg_timeline.work || mg_timeline.untimed || mg_timeline.twin) return false;
+    return mg_timeline.sample < 2 ||
+           __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED) % mg_timeline.sample == 0;
 }
 
 uint64_t mg_nvtx_range(void); /* the innermost range of this thread (nvtx.c), 0: none */

@@ -22,6 +22,7 @@ static const struct mg_tool_opt timeline_opts[] = {
     {"work", "on", "record kernels, copies and memsets of the devices"},
     {"times", "events",
      "on a GPU: events, an event pair around each; off, device work has no times; twin (any device), kernels are instrumented and read %globaltimer"},
+    {"sample", "1", "with events: time each so manyth launch only; the others have no times"},
     {"class", "all",
      "calls of these classes alone, joined by '+': kernel copy memset memory synchronisation event stream graph module other"},
     {"name", "*", "calls alone whose name fits this glob"},
@@ -80,6 +81,7 @@ static enum mg_err timeline_configure(const char *args, void **conf, struct mg_d
         {"times", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, times), .words = times},
         {"clocks", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, clocks), .words = clocks},
         {"tau", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, tau)},
+        {"sample", MG_FIELD_NUMBER, offsetof(struct mg_timeline_conf, sample), 1, 1000000},
         {"memory", MG_FIELD_NUMBER, offsetof(struct mg_timeline_conf, memory_mib), 1, 4096},
         {"full", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, full), .words = full},
         {0},
@@ -88,6 +90,7 @@ static enum mg_err timeline_configure(const char *args, void **conf, struct mg_d
         .calls = true,
         .arguments = true,
         .work = true,
+        .sample = 1,
         .memory_mib = 64,
     };
     char rest[1024], classes[256], name[sizeof defaults.name];

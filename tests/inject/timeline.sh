@@ -251,6 +251,14 @@ for k in 1 2 3 4 5; do
 done
 [ $k = 5 ] && [ $failed = 0 ] && echo "ok   the process ends while threads make calls"
 
+# sampled: the first four launches of a kernel are timed, and each eighth of the others; all are there
+rm -rf profile
+"$MARGAY" run -q -t timeline,sample=8 --device nvidia -o profile -- ./client "$ROOT/tests/inject/fill.ptx" plain 40 > out 2> err && "$MARGAY" report profile --json > out.json 2>> err && python3 - 2>> err <<'P' && echo "ok   sampled" || { echo "FAIL sampled"; cat err; failed=1; }
+import json
+rows = [(d['count'], d['untimed']) for d in json.load(open('out.json'))['tools']['timeline']['device'] if d['kind'] == 'kernel']
+assert rows == [(40, 40 - 4 - 5)], rows
+P
+
 # killed: all but the last second is there
 rm -rf profile
 "$MARGAY" run -q -t timeline --device emu -o profile -- ./client "$ROOT/tests/inject/fill.ptx" loop x > count 2> err &
