@@ -1,4 +1,5 @@
-/* The least that a tool on CUPTI's activities does: kernels are recorded and counted. Loaded by bench/timeline/loop.py. */
+/* The least that a tool on CUPTI's activities does: kernels are recorded and counted. Loaded by bench/timeline/loop.py.
+ */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -29,7 +29,10 @@ static int say_lost(const struct mg_trace_reader *r, const struct mg_recording *
         const struct mg_trace_file *f = mg_trace_file(r, i);
         if ((!f->bad_header && !f->damaged_bytes) || still_grows(f)) continue;
         if (f->bad_header)
-            fprintf(stderr, "margay: %s: its head is damaged: its process is taken from its name, its rank and host are not known\n", f->path);
+            fprintf(
+                stderr,
+                "margay: %s: its head is damaged: its process is taken from its name, its rank and host are not known\n",
+                f->path);
         else
             fprintf(stderr, "margay: %s: %" PRIu64 " bytes belong to no chunk: torn or damaged\n", f->path,
                     f->damaged_bytes);

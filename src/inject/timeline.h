@@ -32,8 +32,7 @@ static inline bool mg_timeline_times(void)
 {
     static uint32_t launches;
     if (!mg_timeline.on || !mg_timeline.work || mg_timeline.untimed || mg_timeline.twin) return false;
-    return mg_timeline.sample < 2 ||
-           __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED) % mg_timeline.sample == 0;
+    return mg_timeline.sample < 2 || __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED) % mg_timeline.sample == 0;
 }
 
 uint64_t mg_nvtx_range(void); /* the innermost range of this thread (nvtx.c), 0: none */
