@@ -103,6 +103,12 @@ static bool same_boot(const struct mg_trace_file *f, const struct mg_trace_file 
     return !x || !y || (a == b && !memcmp(x, y, a));
 }
 
+/* Is it of rank 0's host, whose clock the others' were compared with? */
+static bool is_reference(const struct mg_trace_file *f)
+{
+    return f->clock.n && !f->clock.uncertainty_ns[0];
+}
+
 /* Times of a host or boot of its own are moved by what was measured, else by what lies between the two monotonic
  * clocks as the real ones tell. */
 static void align_clocks(struct mg_trace_reader *r)
@@ -112,9 +118,9 @@ static void align_clocks(struct mg_trace_reader *r)
         struct mg_trace_file *f = &r->files.at[i]->file;
         if (f->bad_header) continue;
         read_clock(f);
-        if (!base || (f->clock.n && !f->clock.uncertainty_ns[0] && !base->clock.n)) base = f;
+        if (!base || (is_reference(f) && !is_reference(base))) base = f;
     }
-    bool measured = base && base->clock.n && !base->clock.uncertainty_ns[0];
+    bool measured = base && is_reference(base);
     for (uint32_t i = 0; i < r->files.n; i++) {
         struct mg_trace_file *f = &r->files.at[i]->file;
         if (f->bad_header || same_boot(f, base)) continue;
