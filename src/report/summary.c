@@ -32,7 +32,7 @@ static void add_findings(const struct mg_recording *p, struct mg_buf *out)
     struct mg_findings list;
     mg_facts_init(&facts, p, NULL);
     mg_findings_init(&list, &facts);
-    mg_add_findings(&list, 120, SUMMARY_FINDINGS, out);
+    mg_add_findings(&list, p, 120, SUMMARY_FINDINGS, out);
     mg_findings_release(&list);
     mg_facts_release(&facts);
 }

@@ -38,8 +38,10 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f);
 void mg_findings_release(struct mg_findings *list);
 const char *mg_finding_rule(const struct mg_finding *f); /* its name */
 
-/* The list as text: most 0 all of it. Nothing where there is none. */
-void mg_add_findings(const struct mg_findings *list, uint32_t columns, uint32_t most, struct mg_buf *out);
+/* The list as text, each finding with its line of the source where that can be read: most 0 all of it. Nothing where
+ * there is none. */
+void mg_add_findings(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns, uint32_t most,
+                     struct mg_buf *out);
 /* "findings": [...] */
 void mg_write_findings(const struct mg_findings *list, struct mg_json *j);
 /* What all kernels shown cost, in cycles of one multiprocessor (cost.c), those of imbalanced CTAs in proportion longer.

@@ -4,6 +4,8 @@
 #include "report/advice/priv.h"
 #include "report/priv.h"
 
+enum { INDENT = 15 }; /* of what belongs to a finding */
+
 /* Text in lines of at most so many columns, each after the first with the indent in front. */
 static void add_wrapped(struct mg_buf *out, const char *text, uint32_t indent, uint32_t columns)
 {
@@ -39,7 +41,20 @@ static void add_place(const struct mg_finding *f, struct mg_buf *out)
         mg_buf_printf(out, "ptx:%u", f->ptx_line);
 }
 
-static void add_one(const struct mg_finding *f, uint32_t number, uint32_t columns, struct mg_buf *out)
+/* What stands at the place. */
+static void add_source(const struct mg_finding *f, struct mg_sources *s, uint32_t columns, struct mg_buf *out)
+{
+    size_t bytes = 0;
+    const char *text = f->file && f->line ? mg_sources_line(s, f->file, f->line, &bytes) : NULL;
+    if (!text) return;
+    mg_buf_printf(out, "%*s> ", INDENT, "");
+    for (size_t i = 0; i < bytes && i + INDENT + 2 < columns; i++)
+        mg_buf_addc(out, (unsigned char)text[i] < ' ' ? ' ' : text[i]);
+    mg_buf_addc(out, '\n');
+}
+
+static void add_one(const struct mg_finding *f, struct mg_sources *sources, uint32_t number, uint32_t columns,
+                    struct mg_buf *out)
 {
     struct mg_buf gain = MG_BUF_INIT, name = MG_BUF_INIT;
     bool verdict = f->gain_pct <= 0;
@@ -53,19 +68,24 @@ static void add_one(const struct mg_finding *f, uint32_t number, uint32_t column
     mg_buf_printf(out, "  %s", name.at);
     if (f->buffer) mg_buf_printf(out, ", %s", f->buffer);
     if (f->header) mg_buf_printf(out, ", calls %s:%u", base_name(f->header), f->header_line);
-    mg_buf_printf(out, "\n%15s", "");
-    add_wrapped(out, f->text, 15, columns);
+    mg_buf_addc(out, '\n');
+    add_source(f, sources, columns, out);
+    mg_buf_printf(out, "%*s", INDENT, "");
+    add_wrapped(out, f->text, INDENT, columns);
     mg_buf_release(&gain);
     mg_buf_release(&name);
 }
 
-void mg_add_findings(const struct mg_findings *list, uint32_t columns, uint32_t most, struct mg_buf *out)
+void mg_add_findings(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns, uint32_t most,
+                     struct mg_buf *out)
 {
     uint32_t n = most ? MG_MIN(most, list->n) : list->n;
     if (!n) return;
     mg_buf_printf(out, "findings: what mending each could gain, in per cent of %s (~: a model of the device)\n",
                   list->timed ? "kernel time" : "the kernels' work as counted");
-    for (uint32_t i = 0; i < n; i++) add_one(&list->at[i], i + 1, columns >= 60 ? columns : 120, out);
+    struct mg_sources *sources = mg_sources_new(p);
+    for (uint32_t i = 0; i < n; i++) add_one(&list->at[i], sources, i + 1, columns >= 60 ? columns : 120, out);
+    mg_sources_free(sources);
     if (n < list->n) mg_buf_printf(out, "  and %u more (margay report --top %u)\n", list->n - n, list->n);
 }
 
