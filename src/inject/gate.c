@@ -121,12 +121,14 @@ static bool has_scheduler(void)
 struct progress {
     uint64_t ended, since_ns;
     uint64_t busy_from_ns; /* 0: half of it is not over */
+    uint64_t next_ns;      /* when /proc is read again: it takes some microseconds a thread */
     struct mg_processor busy_from;
 };
 static bool has_patience(struct progress *p, uint64_t patience_ns, uint64_t now)
 {
     struct mg_processor busy = {0};
-    if (now - p->since_ns <= patience_ns / 2) return true;
+    if (now - p->since_ns <= patience_ns / 2 || now < p->next_ns) return true;
+    p->next_ns = now + patience_ns / 2 + 1;
     mg_processor_add((uint32_t)getpid(), &busy);
     if (!p->busy_from_ns) p->busy_from_ns = now, p->busy_from = busy;
     return (double)(now - p->busy_from_ns) * mg_processor_part(&p->busy_from, &busy) <= (double)patience_ns / 2;

@@ -12,7 +12,7 @@
 
 #define SCAN_NS     20000000u
 #define OVER_POINTS 0.05       /* beyond its share by so much, */
-#define OVER_NS     500000000u /* for so long: the tool of --attach is switched on */
+#define OVER_NS     500000000u /* in so long: the tool of --attach is switched on */
 enum { MOST_WORDS = 128 };
 
 bool mg_sched_is_name(const char *text, size_t n)
@@ -81,24 +81,26 @@ static void switch_tools(const struct mg_sched *s, struct mg_sched_program *p)
     }
 }
 
+/* Every half second in which the device was used: who has had more than its share of it? */
 static void watch_shares(struct mg_sched *s, uint64_t now)
 {
     double used = 0, wanted = 0;
     for (uint32_t i = 0; i < s->views.n; i++) {
-        used += (double)s->views.at[i].last_device_ns;
+        struct mg_sched_program *p = &s->programs.at[i];
+        switch_tools(s, p);
+        used += (double)(p->use.device_ns - p->over_use_ns);
         wanted += s->views.at[i].wants ? s->views.at[i].share : 0;
     }
+    if (now - s->over_from_ns < OVER_NS || used <= 0) return;
+    s->over_from_ns = now;
     for (uint32_t i = 0; i < s->views.n; i++) {
         struct mg_sched_program *p = &s->programs.at[i];
         const struct mg_policy_program *v = &s->views.at[i];
-        bool over = v->wants && wanted > v->share && used > 0 &&
-                    (double)v->last_device_ns / used > v->share / wanted + OVER_POINTS;
-        if (over == p->watched)
-            p->over_since_ns = 0;
-        else if (!p->over_since_ns)
-            p->over_since_ns = now;
-        else if (now - p->over_since_ns >= OVER_NS)
-            p->watched = over, p->attached += over, p->over_since_ns = 0;
+        bool over = v->wants && wanted > v->share &&
+                    (double)(p->use.device_ns - p->over_use_ns) / used > v->share / wanted + OVER_POINTS;
+        p->attached += over && !p->watched;
+        p->watched = over;
+        p->over_use_ns = p->use.device_ns;
         switch_tools(s, p);
     }
 }

@@ -51,13 +51,13 @@ struct mg_sched_program {
     struct mg_processor still; /* what its processes had got by then */
     uint64_t idle_ns;          /* since when it has neither; 0: it has */
     double credit_ns;
-    bool yielded;           /* it lost its last turn by idling */
-    uint64_t stalled_ns;    /* when it lost it since nothing moved; 0: it did not, or something has moved since */
-    uint64_t over_since_ns; /* beyond its share since then; 0: it is not */
-    bool watched;           /* the tool of --attach is to be on */
-    uint64_t lapses;        /* times that a process took us for dead: its launches passed unseen until now */
-    uint64_t attached;      /* how often it came on */
-    char *attach_error;     /* why a process would not take it; NULL: none has said so */
+    bool yielded;         /* it lost its last turn by idling */
+    uint64_t stalled_ns;  /* when it lost it since nothing moved; 0: it did not, or something has moved since */
+    uint64_t over_use_ns; /* device time when it was last asked who exceeds its share */
+    bool watched;         /* the tool of --attach is to be on */
+    uint64_t lapses;      /* times that a process took us for dead: its launches passed unseen until now */
+    uint64_t attached;    /* how often it came on */
+    char *attach_error;   /* why a process would not take it; NULL: none has said so */
     struct mg_sched_counts *counts;
 };
 struct mg_sched_sample {
@@ -75,6 +75,7 @@ struct mg_sched {
     double capacity;
     uint64_t turns; /* given */
     uint64_t contended_ns, contended_from_ns, contended_use_ns;
+    uint64_t over_from_ns;            /* when it was last asked who exceeds its share */
     const char *attach, *attach_name; /* tool for the one that exceeds its share, or NULL: as -t takes it; its name */
     int socket;                       /* of requests; -1: none */
     char *socket_path;
