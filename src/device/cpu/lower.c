@@ -43,15 +43,30 @@ static bool is_plain_int(const struct form *x)
 {
     return (cpu_is_integer(form_type(x)) || is_short(form_type(x))) && !x->row->key;
 }
-/* plugin/approx.c */
+/* A hundred instructions of LLVM each, several times over: many of them would make a function that is too large to be
+ * compiled at all. */
+#define MANY_APPROX 32
+static bool few_approx(const struct cpu_func *f)
+{
+    unsigned n = 0;
+    for (uint32_t i = 0; f && i < f->fn->n_ops && n <= MANY_APPROX; i++) {
+        const struct alu_row *row = emu_alu_row(f->fn->ops[i].opcode, f->isa);
+        n += row && row->key & (K_APPROX | K_FULL);
+    }
+    return n <= MANY_APPROX;
+}
+/* plugin/approx.c; what is shorter with AVX-512 always */
 static bool is_approx(const struct form *x)
 {
-    return x->isa >= EMU_ISA_AVX2 && is_f32(x) && (x->row->key & ~(uint32_t)K_FTZ) == K_APPROX && !x->imm;
+    unsigned op = x->row->op;
+    bool ours = x->isa >= EMU_ISA_AVX2 && is_f32(x) && (x->row->key & ~(uint32_t)K_FTZ) == K_APPROX && !x->imm,
+         shorter = op == MG_OP_ex2 || op == MG_OP_rcp || op == MG_OP_rsqrt || op == MG_OP_sqrt;
+    return ours && ((x->isa == EMU_ISA_AVX512 && shorter) || few_approx(x->f));
 }
 static bool is_approx_quotient(const struct form *x)
 {
     uint32_t key = x->row->key & ~(uint32_t)(K_FTZ | K_SAT);
-    return x->isa >= EMU_ISA_AVX2 && is_f32(x) && (key == K_APPROX || key == K_FULL) && !x->imm;
+    return x->isa >= EMU_ISA_AVX2 && is_f32(x) && (key == K_APPROX || key == K_FULL) && !x->imm && few_approx(x->f);
 }
 static bool is_directed(const struct form *x)
 {
