@@ -278,6 +278,17 @@ static int put_array(struct mg_replay *r, const struct mg_array *a)
     return status;
 }
 
+/* Memory that a texture was made over and that was freed since: no launch may read it, but the texture has its handle.
+ * 0: it is there, or is a variable, or no memory. */
+static uint64_t gone(struct mg_replay *r, const struct mg_object *o)
+{
+    uint64_t at = o->op[4], bytes = o->op[2] == CURES_LINEAR ? o->op[7] : o->op[8] * o->op[9];
+    if ((o->op[2] != CURES_LINEAR && o->op[2] != CURES_PITCH2D) || mg_replay_here(r, at) != at) return 0;
+    for (uint32_t k = 0; k < r->live.n; k++)
+        if (r->live.at[k].at < at + bytes && at < r->live.at[k].at + r->live.at[k].bytes) return 0;
+    return bytes;
+}
+
 static int put_objects(struct mg_replay *r)
 {
     struct mg_extract *x = r->extract;
@@ -286,8 +297,11 @@ static int put_objects(struct mg_replay *r)
     for (uint32_t k = 0; k < r->objects.n && !status; k++) {
         const struct mg_object *o = &r->objects.at[k];
         if (HAS(x->objects, o->handle)) continue;
+        uint64_t bytes = gone(r, o);
+        if (bytes) PUT(x, MG_CAP_alloc, NULL, 0, o->op[4], bytes, MG_CAP_DEVICE);
         mg_cap_put(&x->out, &(struct mg_cap_op_in){MG_CAP_object, o->op, 10, o->payload, o->payload_bytes});
         *mg_vec_push(&x->objects) = o->handle;
+        if (bytes) PUT(x, MG_CAP_free, NULL, 0, o->op[4]);
     }
     return status;
 }

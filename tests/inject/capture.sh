@@ -150,6 +150,9 @@ for part in fill stores freed; do
 done
 "$MARGAY" capture -q --device emu -o late-graph -- ./late add.ptx graph > out 2>&1 && ! grep -q WRONG out || { fail 'a host function in a graph'; cat out; }
 refused 'a host function in a graph' late-graph 3 'launch 0 (add) and what follows cannot be replayed: kernels behind a host function'
+"$MARGAY" capture -q --device emu -o late-textures -- ./late add.ptx textures > out 2>&1 && ! grep -q WRONG out || { fail 'a texture without memory'; cat out; }
+"$MARGAY" replay -q --extract late-alone --launches 0 --device emu late-textures > out 2> err || { fail 'taking a launch out beside a texture without memory'; cat err; }
+replayed 'a launch alone beside a texture without memory' late-alone --device emu
 rm -rf changed && mkdir changed
 ./recapture late-cap/capture-*.mgc changed/capture-1.mgc checks || fail 'taking checks away'
 refused 'a capture without checks' changed 5 'nothing was compared'

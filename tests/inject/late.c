@@ -1,6 +1,6 @@
 /* What the host does beside the device's work: functions in streams that fill pinned memory for a later copy, stores to
  * managed memory behind the last launch, memory freed in stream order; a host function in a graph, which no capture can
- * hold. late add.ptx fill|stores|freed|graph */
+ * hold; a texture that outlives its memory. late add.ptx fill|stores|freed|graph|textures */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +35,8 @@ D(cuStreamBeginCapture_v2, cu_stream, int)
 D(cuStreamEndCapture, cu_stream, cu_graph *)
 D(cuGraphInstantiateWithFlags, cu_graph_exec *, cu_graph, unsigned long long)
 D(cuGraphLaunch, cu_graph_exec, cu_stream)
+D(cuTexObjectCreate, cu_tex *, const struct cu_resource_desc *, const struct cu_texture_desc *,
+  const struct cu_view_desc *)
 D(cuStreamCreate, cu_stream *, unsigned)
 D(cuStreamSynchronize, cu_stream)
 
@@ -159,6 +161,25 @@ static void in_graph(void)
     say("in a graph", m, 42);
 }
 
+/* A texture outlives its memory; a launch behind that is taken out of the capture. */
+static void textures(void)
+{
+    unsigned back[N];
+    cu_ptr over, p;
+    cu_tex t;
+    OK(cuMemAlloc_v2(&over, sizeof back));
+    struct cu_resource_desc of = {
+        .type = CURES_LINEAR, .res.linear = {.ptr = over, .format = CUAD_UINT32, .channels = 1, .bytes = sizeof back}};
+    OK(cuTexObjectCreate(&t, &of, &(struct cu_texture_desc){.flags = CUTEX_READ_AS_INTEGER}, NULL));
+    OK(cuMemFree_v2(over));
+    OK(cuMemAlloc_v2(&p, 2 * sizeof back));
+    OK(cuMemsetD32Async(p, 1, N, s));
+    run_add(p, 1);
+    OK(cuStreamSynchronize(s));
+    OK(cuMemcpyDtoH_v2(back, p, sizeof back));
+    say("a texture without memory", back, 2);
+}
+
 int main(int argc, char **argv)
 {
     static char ptx[65536];
@@ -179,5 +200,6 @@ int main(int argc, char **argv)
     if (!strcmp(argv[2], "stores")) late_stores();
     if (!strcmp(argv[2], "freed")) freed();
     if (!strcmp(argv[2], "graph")) in_graph();
+    if (!strcmp(argv[2], "textures")) textures();
     return 0;
 }
