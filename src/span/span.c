@@ -395,7 +395,7 @@ struct mg_span_process mg_spans_process(const struct mg_spans *s, uint32_t ix)
         .clock_uncertainty_ns = measured ? MG_MAX(c->uncertainty_ns[0], c->uncertainty_ns[1])
                                 : f->clock_source == MG_TRACE_SAME_CLOCK ? 0
                                                                          : MG_SPAN_NONE,
-        .clock_drift_ppm = measured && c->n > 1 ? -1e6 * (double)(c->offset_ns[1] - c->offset_ns[0]) /
+        .clock_drift_ppm = measured && c->n > 1 ? -1e6 * ((double)c->offset_ns[1] - (double)c->offset_ns[0]) /
                                                       (double)(c->at_ns[1] - c->at_ns[0])
                                                 : 0,
     };

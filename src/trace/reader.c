@@ -67,8 +67,8 @@ int64_t mg_trace_shift(const struct mg_trace_file *f, uint64_t time_ns)
     const struct mg_trace_clock *c = &f->clock;
     if (f->clock_source != MG_TRACE_MESSAGES) return f->shift_ns;
     if (c->n < 2) return c->offset_ns[0];
-    __int128 run = (int64_t)(time_ns - c->at_ns[0]), rise = c->offset_ns[1] - c->offset_ns[0];
-    return c->offset_ns[0] + (int64_t)(run * rise / (int64_t)(c->at_ns[1] - c->at_ns[0]));
+    __int128 run = (__int128)time_ns - c->at_ns[0], rise = (__int128)c->offset_ns[1] - c->offset_ns[0];
+    return (int64_t)(c->offset_ns[0] + run * rise / ((__int128)c->at_ns[1] - c->at_ns[0]));
 }
 
 /* <pid>.clock beside <pid>.mgt: lines of time, offset and uncertainty; the first and the last count. */
@@ -85,8 +85,9 @@ static void read_clock(struct mg_trace_file *f)
     while (file && fscanf(file, "%" SCNu64 " %" SCNd64 " %" SCNu64, &at, &offset, &uncertainty) == 3) {
         unsigned ix = c->n && at > c->at_ns[0];
         if (c->n && !ix) continue;
-        if (ix && llabs(offset - c->offset_ns[0]) >
-                      (int64_t)((at - c->at_ns[0]) / MOST_DRIFT + uncertainty + c->uncertainty_ns[0]))
+        __int128 off = (__int128)offset - c->offset_ns[0];
+        if (ix &&
+            (off < 0 ? -off : off) > (__int128)((at - c->at_ns[0]) / MOST_DRIFT) + uncertainty + c->uncertainty_ns[0])
             continue;
         c->at_ns[ix] = at;
         c->offset_ns[ix] = offset;
