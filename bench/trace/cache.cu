@@ -1,7 +1,8 @@
-/* cache: 20 kernels, each launched once, whose L1 and L2 hits range from none to nearly all: for bench/trace/ncu, which
+/* cache [KERNEL]: 20 kernels, or one of them, each launched once, whose L1 and L2 hits range from none to nearly all: for bench/trace/ncu, which
  * compares the cache model with Nsight Compute. Prints one sum a kernel. */
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 enum { N = 1 << 20, BLOCK = 256, SIDE = 1024, SMALL = 1 << 12, TILE = 16 };
 #define I ((int)(blockIdx.x * blockDim.x + threadIdx.x))
@@ -95,7 +96,7 @@ K matmul_tiled ARGS
     out[row * 256 + col] = sum;
 }
 
-int main()
+int main(int argc, char **argv)
 {
     typedef void kernel(const float *, const int *, float *);
     const struct {
@@ -122,6 +123,7 @@ int main()
     cudaMemcpy(dix, ix, N * sizeof *ix, cudaMemcpyHostToDevice);
     for (const auto &k : kernels) {
         double sum = 0;
+        if (argc > 1 && strcmp(argv[1], k.name)) continue;
         cudaMemset(out, 0, N * sizeof *out);
         k.run<<<k.threads / BLOCK, BLOCK>>>(da, dix, out);
         cudaError_t e = cudaMemcpy(got, out, N * sizeof *got, cudaMemcpyDeviceToHost);
