@@ -18,6 +18,6 @@ done
 # The text says the same.
 "$MARGAY" ptx stat "$EX/saxpy.ptx" >text || bad=1
 grep -q 'thread entries that follow from geometry and arguments: 3 of 3 blocks' text && grep -q ' max(min(threads.x, arg[0-9]), 0) \* threads.y \* threads.z' text || { cat text; bad=1; }
-"$MARGAY" ptx cfg --json "$EX/saxpy.ptx" >text 2>&1
-[ $? -eq 2 ] || { echo "--json is taken by cfg"; bad=1; }
+"$MARGAY" ptx check --json "$EX/saxpy.ptx" >text 2>&1
+[ $? -eq 2 ] || { echo "--json is taken by check"; bad=1; }
 exit $bad
