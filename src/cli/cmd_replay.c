@@ -24,7 +24,7 @@ static const struct mg_opt_page page = {
 
 struct replay {
     struct mg_opt_list tools, one_liners;
-    const char *dir, *device, *properties, *kernel, *workers, *launches, *extract, *export;
+    const char *dir, *device, *properties, *kernel, *workers, *devices, *launches, *extract, *export;
     uint64_t pid;
     bool list, quiet;
 };
@@ -106,6 +106,7 @@ static int replay(const struct replay *o, const char *capture)
                      {"--as", o->properties},
                      {"--kernel", o->kernel},
                      {"--workers", o->workers},
+                     {"--devices", o->devices},
                      {"--launches", o->extract ? NULL : o->launches}};
     *mg_vec_push(&run) = "run";
     if (o->quiet) *mg_vec_push(&run) = "-q";
@@ -143,6 +144,7 @@ int cmd_replay(int argc, char **argv)
         MG_OPT_PROPERTIES(&o.properties),
         MG_OPT_STR(0, "kernel", &o.kernel, "GLOB", "instrument only kernels of this name"),
         MG_OPT_STR(0, "workers", &o.workers, "N", "threads that run kernels (cpu, emu)"),
+        MG_OPT_STR(0, "devices", &o.devices, "N", "show so many devices, up to 16 (cpu, emu; 1)"),
         MG_OPT_STR(0, "launches", &o.launches, "SPEC", "instrument, or take out, only these launches"),
         MG_OPT_STR(
             0, "extract", &o.extract, "NEW",

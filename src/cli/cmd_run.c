@@ -46,6 +46,7 @@
 #include "tool/tool.h"
 
 enum { MOST_WORKERS = 1024 }; /* what more threads than any machine has processors would cost is memory */
+enum { MOST_DEVICES = 16 };   /* as the driver has room for */
 enum {
     STATUS_USAGE = 120,
     STATUS_STRICT = 121,
@@ -63,7 +64,7 @@ struct run {
     bool verify, check, strict, eager, native_times, audit, stats, quiet, verbose, keep_ptx, witness, no_contract,
         overcommit;
     double time_limit;
-    uint64_t workers, repeat, error_exitcode;
+    uint64_t workers, devices, repeat, error_exitcode;
     bool advise;                /* -t advise was given */
     bool of_trace, keeps_trace; /* tools that analyse the trace: run_of_trace.h */
     char **app;
@@ -419,6 +420,9 @@ static int fill_config(struct run *r)
     c->dump = r->keep_ptx ? strdup("twins") : NULL;
     c->time_limit_ns = (uint64_t)(r->time_limit * 1e9);
     c->workers = (uint32_t)r->workers;
+    c->devices = (uint32_t)r->devices;
+    if (r->devices > 1 && !strcmp(c->device, "nvidia"))
+        return fail(STATUS_USAGE, "--devices is of cpu and emu: NVIDIA's driver shows the GPUs that there are");
     c->strict = r->strict;
     c->eager = r->eager;
     c->check = r->check;
@@ -771,6 +775,8 @@ int cmd_run(int argc, char **argv)
         MG_OPT_FLAG(0, "witness", &r.witness, "count instructions by text position, uninstrumented (emu)"),
         MG_OPT_U64(0, "workers", &r.workers, 0, MOST_WORKERS, "N",
                    "threads that run kernels, up to 1024 (cpu, emu; 0, all cores)"),
+        MG_OPT_U64(0, "devices", &r.devices, 1, MOST_DEVICES, "N",
+                   "show the program so many devices, up to 16 (cpu, emu; 1)"),
         MG_OPT_QUIET(&r.quiet),
         MG_OPT_FLAG('v', "verbose", &r.verbose, "say more"),
         MG_OPT_END};

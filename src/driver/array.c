@@ -130,7 +130,7 @@ static cu_result cuArrayGetMemoryRequirements(struct cu_array_memory *out, cu_ar
 {
     cu_result r = check_array(a);
     if (r) return r;
-    if (dev) return CUE_INVALID_DEVICE;
+    if ((r = mg_device_check(dev))) return r;
     CHECK(out);
     *out = (struct cu_array_memory){.bytes = a->bytes, .align = 512};
     return CUE_SUCCESS;
@@ -221,7 +221,7 @@ static cu_result cuMipmappedArrayGetMemoryRequirements(struct cu_array_memory *o
 {
     cu_result r = check_mipmap(m);
     if (r) return r;
-    if (dev) return CUE_INVALID_DEVICE;
+    if ((r = mg_device_check(dev))) return r;
     CHECK(out);
     *out = (struct cu_array_memory){.align = 512};
     for (unsigned i = 0; i < m->n_levels; i++) out->bytes += m->levels[i]->bytes;

@@ -32,11 +32,12 @@ cu_result mg_enter(struct CUctx_st **ctx)
     return __atomic_load_n(&c->error, __ATOMIC_ACQUIRE);
 }
 
-struct CUctx_st *mg_ctx_new(uint32_t flags)
+struct CUctx_st *mg_ctx_new(cu_device device, uint32_t flags)
 {
     struct CUctx_st *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     c->id = ++mg_drv.next_ctx_id;
+    c->device = device;
     c->flags = flags;
     c->alive = true;
     c->api_version = 3020;
@@ -62,6 +63,7 @@ static void clean(struct CUctx_st *ctx)
     mg_lock();
     while (ctx->streams.n > 1) mg_stream_free(ctx->streams.at[ctx->streams.n - 1]); /* [0] is the legacy stream */
     ctx->error = CUE_SUCCESS;
+    ctx->peers.n = 0;
     mg_unlock();
     for (uint64_t base; (base = mg_dalloc_any_of(ctx));) mg_dalloc_free(base);
 }
@@ -77,6 +79,7 @@ void mg_ctx_free(struct CUctx_st *ctx)
     mg_unlock();
     mg_vec_release(&ctx->streams);
     mg_vec_release(&ctx->modules);
+    mg_vec_release(&ctx->peers);
     free(ctx); /* events and graphs that outlive it only compare the pointer */
 }
 
@@ -106,49 +109,45 @@ void mg_driver_drain(uint64_t timeout_ns)
 
 /* ---- primary context -------------------------------------------------------------------------- */
 
-static cu_result check_device(cu_device dev)
-{
-    if (!mg_drv.initialised) return CUE_NOT_INITIALIZED;
-    return dev == 0 ? CUE_SUCCESS : CUE_INVALID_DEVICE;
-}
-
 static cu_result cuDevicePrimaryCtxRetain(cu_ctx *out, cu_device dev)
 {
-    cu_result r = check_device(dev);
+    cu_result r = mg_device_check(dev);
     if (r) return r;
     CHECK(out);
     mg_lock();
-    if (!mg_drv.primary) {
-        mg_drv.primary = mg_ctx_new(mg_drv.primary_flags);
-        if (mg_drv.primary) mg_drv.primary->primary = true;
+    struct mg_ordinal *o = &mg_drv.ordinals[dev];
+    if (!o->primary) {
+        o->primary = mg_ctx_new(dev, o->primary_flags);
+        if (o->primary) o->primary->primary = true;
     }
-    *out = mg_drv.primary;
-    if (*out) mg_drv.primary_refs++;
+    *out = o->primary;
+    if (*out) o->primary_refs++;
     mg_unlock();
     return *out ? CUE_SUCCESS : CUE_OUT_OF_MEMORY;
 }
 
-static cu_result drop_primary(bool reset)
+static cu_result drop_primary(cu_device dev, bool reset)
 {
+    struct mg_ordinal *o = &mg_drv.ordinals[dev];
     mg_lock();
     struct CUctx_st *gone = NULL;
     cu_result r = CUE_SUCCESS;
     if (reset) {
-        gone = mg_drv.primary;
-    } else if (!mg_drv.primary_refs) {
+        gone = o->primary;
+    } else if (!o->primary_refs) {
         r = CUE_INVALID_CONTEXT;
-    } else if (!--mg_drv.primary_refs) {
-        gone = mg_drv.primary;
+    } else if (!--o->primary_refs) {
+        gone = o->primary;
     }
     mg_unlock();
     if (!gone) return r;
     mg_ctx_sync(gone);
-    if (reset && mg_drv.primary_refs) { /* holders of the handle go on with an empty context */
+    if (reset && o->primary_refs) { /* holders of the handle go on with an empty context */
         clean(gone);
         return r;
     }
     mg_lock();
-    mg_drv.primary = NULL;
+    o->primary = NULL;
     mg_unlock();
     mg_ctx_free(gone);
     return r;
@@ -156,8 +155,8 @@ static cu_result drop_primary(bool reset)
 
 static cu_result cuDevicePrimaryCtxRelease_v2(cu_device dev)
 {
-    cu_result r = check_device(dev);
-    return r ? r : drop_primary(false);
+    cu_result r = mg_device_check(dev);
+    return r ? r : drop_primary(dev, false);
 }
 static cu_result cuDevicePrimaryCtxRelease(cu_device dev)
 {
@@ -165,8 +164,8 @@ static cu_result cuDevicePrimaryCtxRelease(cu_device dev)
 }
 static cu_result cuDevicePrimaryCtxReset_v2(cu_device dev)
 {
-    cu_result r = check_device(dev);
-    return r ? r : drop_primary(true);
+    cu_result r = mg_device_check(dev);
+    return r ? r : drop_primary(dev, true);
 }
 static cu_result cuDevicePrimaryCtxReset(cu_device dev)
 {
@@ -175,12 +174,13 @@ static cu_result cuDevicePrimaryCtxReset(cu_device dev)
 
 static cu_result cuDevicePrimaryCtxSetFlags_v2(cu_device dev, unsigned flags)
 {
-    cu_result r = check_device(dev);
+    cu_result r = mg_device_check(dev);
     if (r) return r;
     CHECK(!(flags & ~(unsigned)CUCTX_FLAGS_MASK));
     mg_lock();
-    mg_drv.primary_flags = flags;
-    if (mg_drv.primary) mg_drv.primary->flags = flags;
+    struct mg_ordinal *o = &mg_drv.ordinals[dev];
+    o->primary_flags = flags;
+    if (o->primary) o->primary->flags = flags;
     mg_unlock();
     return CUE_SUCCESS;
 }
@@ -191,12 +191,13 @@ static cu_result cuDevicePrimaryCtxSetFlags(cu_device dev, unsigned flags)
 
 static cu_result cuDevicePrimaryCtxGetState(cu_device dev, unsigned *flags, int *active)
 {
-    cu_result r = check_device(dev);
+    cu_result r = mg_device_check(dev);
     if (r) return r;
     CHECK(flags && active);
     mg_lock();
-    *active = mg_drv.primary != NULL;
-    *flags = mg_drv.primary ? mg_drv.primary->flags : mg_drv.primary_flags;
+    const struct mg_ordinal *o = &mg_drv.ordinals[dev];
+    *active = o->primary != NULL;
+    *flags = o->primary ? o->primary->flags : o->primary_flags;
     mg_unlock();
     return CUE_SUCCESS;
 }
@@ -212,11 +213,11 @@ static cu_result push(struct CUctx_st *c)
 
 static cu_result create(cu_ctx *out, unsigned flags, cu_device dev, int version)
 {
-    cu_result r = check_device(dev);
+    cu_result r = mg_device_check(dev);
     if (r) return r;
     CHECK(out && !(flags & ~(unsigned)CUCTX_FLAGS_MASK));
     mg_lock();
-    struct CUctx_st *c = mg_ctx_new(flags);
+    struct CUctx_st *c = mg_ctx_new(dev, flags);
     if (c) c->api_version = version;
     mg_unlock();
     if (!c) return CUE_OUT_OF_MEMORY;
@@ -328,7 +329,7 @@ static cu_result cuCtxGetDevice_v2(cu_device *dev, cu_ctx ctx)
     cu_result r = named(ctx, &c);
     if (r == CUE_INVALID_CONTEXT || r == CUE_NOT_INITIALIZED) return r;
     CHECK(dev);
-    *dev = 0;
+    *dev = c->device;
     return CUE_SUCCESS;
 }
 static cu_result cuCtxGetDevice(cu_device *dev)
@@ -478,21 +479,45 @@ static cu_result cuCtxGetExecAffinity(struct cu_affinity *out, int type)
     return CUE_UNSUPPORTED_EXEC_AFFINITY;
 }
 
+/* Lock held. Where the peer stands among those that c has access to; their number: it does not. */
+static uint32_t find_peer(const struct CUctx_st *c, const struct CUctx_st *peer)
+{
+    uint32_t i = 0;
+    while (i < c->peers.n && c->peers.at[i] != peer->id) i++;
+    return i;
+}
+
 static cu_result cuCtxEnablePeerAccess(cu_ctx peer, unsigned flags)
 {
     struct CUctx_st *c;
     cu_result r = mg_enter(&c);
     if (r) return r;
     CHECK(!flags);
-    if (!mg_obj_is(peer, MG_OBJ_CTX)) return CUE_INVALID_CONTEXT;
-    return peer == c ? CUE_INVALID_CONTEXT : CUE_PEER_ACCESS_UNSUPPORTED;
+    if (!mg_obj_is(peer, MG_OBJ_CTX) || peer == c) return CUE_INVALID_CONTEXT;
+    if (peer->device == c->device) return CUE_PEER_ACCESS_UNSUPPORTED;
+    mg_lock();
+    if (find_peer(c, peer) < c->peers.n)
+        r = CUE_PEER_ACCESS_ALREADY_ENABLED;
+    else
+        *mg_vec_push(&c->peers) = peer->id;
+    mg_unlock();
+    return r;
 }
 
 static cu_result cuCtxDisablePeerAccess(cu_ctx peer)
 {
-    cu_result r = mg_enter(NULL);
+    struct CUctx_st *c;
+    cu_result r = mg_enter(&c);
     if (r) return r;
-    return mg_obj_is(peer, MG_OBJ_CTX) ? CUE_PEER_ACCESS_NOT_ENABLED : CUE_INVALID_CONTEXT;
+    if (!mg_obj_is(peer, MG_OBJ_CTX)) return CUE_INVALID_CONTEXT;
+    mg_lock();
+    uint32_t at = find_peer(c, peer);
+    if (at == c->peers.n)
+        r = CUE_PEER_ACCESS_NOT_ENABLED;
+    else
+        c->peers.at[at] = c->peers.at[--c->peers.n];
+    mg_unlock();
+    return r;
 }
 
 const struct mg_entry mg_entries_context[] = {

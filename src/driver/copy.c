@@ -51,7 +51,7 @@ static cu_result queue(struct CUstream_st *s, struct mg_work *op, bool sync)
 
 /* ---- one dimension --------------------------------------------------------------------------------- */
 
-enum { SRC_DEVICE = 1, DST_DEVICE = 2, SYNC = 4, SRC_ARRAY = 8, DST_ARRAY = 16 };
+enum { SRC_DEVICE = 1, DST_DEVICE = 2, SYNC = 4, SRC_ARRAY = 8, DST_ARRAY = 16, WAIT = 32 };
 
 /* A pointer of either kind: inside an allocation it must stay there. */
 static bool any_ok(uint64_t p, size_t n)
@@ -93,15 +93,12 @@ static cu_result copy1(uint64_t dst, uint64_t src, size_t n, unsigned how, cu_st
     raw->dst_device = raw->dst_type == CUMEM_DEVICE ? dst : 0;
     raw->width = raw->src_pitch = raw->dst_pitch = n;
     raw->height = raw->depth = raw->src_height = raw->dst_height = 1;
+    if (how & WAIT) return mg_stream_do(s, &op, MG_SYNC);
     return queue(s, &op, how & SYNC);
 }
 
 MG_BOTH(cuMemcpy, ptds, (cu_ptr d, cu_ptr s, size_t n), copy1(d, s, n, SYNC, NULL, PT))
 MG_BOTH(cuMemcpyAsync, ptsz, (cu_ptr d, cu_ptr s, size_t n, cu_stream h), copy1(d, s, n, 0, h, PT))
-MG_BOTH(cuMemcpyPeer, ptds, (cu_ptr d, cu_ctx dc, cu_ptr s, cu_ctx sc, size_t n),
-        ((void)dc, (void)sc, copy1(d, s, n, SYNC, NULL, PT)))
-MG_BOTH(cuMemcpyPeerAsync, ptsz, (cu_ptr d, cu_ctx dc, cu_ptr s, cu_ctx sc, size_t n, cu_stream h),
-        ((void)dc, (void)sc, copy1(d, s, n, 0, h, PT)))
 MG_BOTH(cuMemcpyHtoD_v2, ptds, (cu_ptr d, const void *s, size_t n),
         copy1(d, (uintptr_t)s, n, DST_DEVICE | SYNC, NULL, PT))
 MG_BOTH(cuMemcpyDtoH_v2, ptds, (void *d, cu_ptr s, size_t n), copy1((uintptr_t)d, s, n, SRC_DEVICE | SYNC, NULL, PT))
@@ -145,6 +142,27 @@ MG_BOTH(cuMemcpyHtoAAsync_v2, ptsz, (cu_array d, size_t off, const void *s, size
         copy_array(d, 0, off, NULL, (uintptr_t)s, 0, n, 0, h, PT))
 MG_BOTH(cuMemcpyAtoHAsync_v2, ptsz, (void *d, cu_array s, size_t off, size_t n, cu_stream h),
         copy_array(NULL, (uintptr_t)d, 0, s, 0, off, n, 0, h, PT))
+
+/* ---- between contexts ------------------------------------------------------------------------------ */
+
+/* A synchronous peer copy comes after all that either context was given before it. */
+static cu_result peers(cu_ctx d, cu_ctx s, bool sync)
+{
+    if (!mg_drv.initialised) return CUE_NOT_INITIALIZED;
+    if ((d && !mg_obj_is(d, MG_OBJ_CTX)) || (s && !mg_obj_is(s, MG_OBJ_CTX))) return CUE_INVALID_CONTEXT;
+    cu_result r = sync && d ? mg_ctx_sync(d) : CUE_SUCCESS;
+    return !r && sync && s && s != d ? mg_ctx_sync(s) : r;
+}
+
+static cu_result copy_peer(cu_ptr d, cu_ctx dc, cu_ptr s, cu_ctx sc, size_t n, unsigned how, cu_stream h, int pt)
+{
+    cu_result r = peers(dc, sc, how & SYNC);
+    return r ? r : copy1(d, s, n, how, h, pt);
+}
+MG_BOTH(cuMemcpyPeer, ptds, (cu_ptr d, cu_ctx dc, cu_ptr s, cu_ctx sc, size_t n),
+        copy_peer(d, dc, s, sc, n, SYNC | WAIT, NULL, PT))
+MG_BOTH(cuMemcpyPeerAsync, ptsz, (cu_ptr d, cu_ctx dc, cu_ptr s, cu_ctx sc, size_t n, cu_stream h),
+        copy_peer(d, dc, s, sc, n, 0, h, PT))
 
 /* ---- two and three dimensions --------------------------------------------------------------------- */
 
@@ -253,8 +271,14 @@ MG_BOTH(cuMemcpy2DUnaligned_v2, ptds, (const struct cu_memcpy2d *c), copy2(c, tr
 MG_BOTH(cuMemcpy2DAsync_v2, ptsz, (const struct cu_memcpy2d *c, cu_stream h), copy2(c, false, h, PT))
 MG_BOTH(cuMemcpy3D_v2, ptds, (const struct cu_memcpy3d *c), copy3(c, true, NULL, PT))
 MG_BOTH(cuMemcpy3DAsync_v2, ptsz, (const struct cu_memcpy3d *c, cu_stream h), copy3(c, false, h, PT))
-MG_BOTH(cuMemcpy3DPeer, ptds, (const struct cu_memcpy3d *c), copy3(c, true, NULL, PT))
-MG_BOTH(cuMemcpy3DPeerAsync, ptsz, (const struct cu_memcpy3d *c, cu_stream h), copy3(c, false, h, PT))
+static cu_result copy3_peer(const struct cu_memcpy3d *c, bool sync, cu_stream h, int pt)
+{
+    CHECK(c);
+    cu_result r = peers(c->dst_ctx, c->src_ctx, sync);
+    return r ? r : copy3(c, sync, h, pt);
+}
+MG_BOTH(cuMemcpy3DPeer, ptds, (const struct cu_memcpy3d *c), copy3_peer(c, true, NULL, PT))
+MG_BOTH(cuMemcpy3DPeerAsync, ptsz, (const struct cu_memcpy3d *c, cu_stream h), copy3_peer(c, false, h, PT))
 
 /* ---- batches -------------------------------------------------------------------------------------- */
 

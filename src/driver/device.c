@@ -1,6 +1,6 @@
-/* Devices: there is one, and it answers what a recorded real device answered (--as). Built in: h200. A file of
- * recorded properties (as a session on a GPU writes it: number, name, result, value, tab-separated)
- * replaces the built-in values. */
+/* Devices: one or several alike (--devices), which answer what a recorded real device answered (--as). Built in:
+ * h200. A file of recorded properties (as a session on a GPU writes it: number, name, result, value,
+ * tab-separated) replaces the built-in values. */
 #include "driver/priv.h"
 
 #include <stdio.h>
@@ -62,10 +62,21 @@ cu_result mg_properties_load(const char *as, const char *path)
     return CUE_SUCCESS;
 }
 
-static cu_result check_device(cu_device dev)
+cu_result mg_device_check(cu_device dev)
 {
     if (!mg_drv.initialised) return CUE_NOT_INITIALIZED;
-    return dev == 0 ? CUE_SUCCESS : CUE_INVALID_DEVICE;
+    return dev >= 0 && dev < mg_drv.n_devices ? CUE_SUCCESS : CUE_INVALID_DEVICE;
+}
+
+cu_result mg_location_check(const struct cu_location *l)
+{
+    return l->type == CULOC_DEVICE ? mg_device_check(l->id) : CUE_SUCCESS;
+}
+
+/* Devices differ in where they sit. */
+static int attribute(int attr, cu_device dev)
+{
+    return mg_drv.attrs[attr] + (attr == CUDEV_PCI_BUS_ID || attr == CUDEV_MULTI_GPU_BOARD_GROUP_ID ? dev : 0);
 }
 #define CHECK(cond)                                                                                                    \
     do {                                                                                                               \
@@ -73,7 +84,7 @@ static cu_result check_device(cu_device dev)
     } while (0)
 #define CHECK_DEVICE(dev)                                                                                              \
     do {                                                                                                               \
-        cu_result r_ = check_device(dev);                                                                              \
+        cu_result r_ = mg_device_check(dev);                                                                           \
         if (r_) return r_;                                                                                             \
     } while (0)
 
@@ -81,7 +92,7 @@ static cu_result cuDeviceGet(cu_device *dev, int ordinal)
 {
     CHECK_DEVICE(ordinal);
     CHECK(dev);
-    *dev = 0;
+    *dev = ordinal;
     return CUE_SUCCESS;
 }
 
@@ -89,7 +100,7 @@ static cu_result cuDeviceGetCount(int *count)
 {
     CHECK_DEVICE(0);
     CHECK(count);
-    *count = 1;
+    *count = mg_drv.n_devices;
     return CUE_SUCCESS;
 }
 
@@ -106,6 +117,7 @@ static cu_result cuDeviceGetUuid(cu_uuid *uuid, cu_device dev)
     CHECK_DEVICE(dev);
     CHECK(uuid);
     memcpy(uuid->bytes, "margay-software", 16); /* no real device's */
+    uuid->bytes[15] = (char)dev;
     return CUE_SUCCESS;
 }
 static cu_result cuDeviceGetUuid_v2(cu_uuid *uuid, cu_device dev)
@@ -133,7 +145,7 @@ static cu_result cuDeviceGetAttribute(int *value, int attr, cu_device dev)
 {
     CHECK_DEVICE(dev);
     CHECK(value && attr > 0 && attr < CUDEV_COUNT && mg_drv.attr_known[attr]);
-    *value = mg_drv.attrs[attr];
+    *value = attribute(attr, dev);
     return CUE_SUCCESS;
 }
 
@@ -166,17 +178,12 @@ static cu_result cuDeviceComputeCapability(int *major, int *minor, cu_device dev
     return CUE_SUCCESS;
 }
 
-static void bus_id(char *text, size_t n)
-{
-    snprintf(text, n, "%04x:%02x:%02x.0", mg_drv.attrs[CUDEV_PCI_DOMAIN_ID], mg_drv.attrs[CUDEV_PCI_BUS_ID],
-             mg_drv.attrs[CUDEV_PCI_DEVICE_ID]);
-}
-
 static cu_result cuDeviceGetPCIBusId(char *id, int len, cu_device dev)
 {
     CHECK_DEVICE(dev);
     CHECK(id && len > 0);
-    bus_id(id, (size_t)len);
+    snprintf(id, (size_t)len, "%04x:%02x:%02x.0", attribute(CUDEV_PCI_DOMAIN_ID, dev), attribute(CUDEV_PCI_BUS_ID, dev),
+             attribute(CUDEV_PCI_DEVICE_ID, dev));
     return CUE_SUCCESS;
 }
 
@@ -189,11 +196,14 @@ static cu_result cuDeviceGetByPCIBusId(cu_device *dev, const char *id)
         domain = 0;
         CHECK(sscanf(id, "%x:%x.%x", &bus, &device, &function) >= 2);
     }
-    if ((int)domain != mg_drv.attrs[CUDEV_PCI_DOMAIN_ID] || (int)bus != mg_drv.attrs[CUDEV_PCI_BUS_ID] ||
-        (int)device != mg_drv.attrs[CUDEV_PCI_DEVICE_ID])
-        return CUE_INVALID_DEVICE;
-    *dev = 0;
-    return CUE_SUCCESS;
+    for (cu_device d = 0; d < mg_drv.n_devices; d++) {
+        if ((int)domain != attribute(CUDEV_PCI_DOMAIN_ID, d) || (int)bus != attribute(CUDEV_PCI_BUS_ID, d) ||
+            (int)device != attribute(CUDEV_PCI_DEVICE_ID, d))
+            continue;
+        *dev = d;
+        return CUE_SUCCESS;
+    }
+    return CUE_INVALID_DEVICE;
 }
 
 static cu_result cuDeviceGetTexture1DLinearMaxWidth(size_t *width, int format, unsigned channels, cu_device dev)
@@ -210,17 +220,19 @@ static cu_result cuDeviceCanAccessPeer(int *can, cu_device dev, cu_device peer)
     CHECK_DEVICE(dev);
     CHECK_DEVICE(peer);
     CHECK(can);
-    *can = 0; /* a device is not its own peer */
+    *can = dev != peer; /* a device is not its own peer */
     return CUE_SUCCESS;
 }
 
 static cu_result cuDeviceGetP2PAttribute(int *value, int attr, cu_device src, cu_device dst)
 {
-    (void)attr;
     CHECK_DEVICE(src);
     CHECK_DEVICE(dst);
     CHECK(value);
-    return CUE_INVALID_DEVICE; /* source and destination are the same device */
+    if (src == dst) return CUE_INVALID_DEVICE;
+    CHECK(attr >= CUP2P_PERFORMANCE_RANK && attr <= CUP2P_ARRAY_ACCESS);
+    *value = attr != CUP2P_PERFORMANCE_RANK; /* all are equally near */
+    return CUE_SUCCESS;
 }
 
 static cu_result cuDeviceGetExecAffinitySupport(int *value, int type, cu_device dev)

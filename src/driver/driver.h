@@ -28,6 +28,7 @@ struct mg_work_mark {
     uint64_t ctx, stream;  /* numbers of whoever watches */
     uint64_t range, order; /* numbers of whoever watches, too */
     bool skip;             /* whoever watches does not want it */
+    uint32_t device;       /* ordinal; the driver's */
     uint64_t replay;       /* of the executable graph it belongs to, from 0; UINT64_MAX: none */
 };
 enum mg_work_direction {
@@ -52,6 +53,7 @@ struct mg_driver_watch {
     void (*ended)(const struct mg_work_mark *m, const struct mg_work_span *s);
 };
 
+enum { MG_DEVICES_MAX = 16 };
 struct mg_driver_config {
     size_t size;
     const char *device;          /* "emu" or "cpu" */
@@ -59,6 +61,7 @@ struct mg_driver_config {
     const char *properties_path; /* file of recorded properties, NULL: built in */
     uint64_t time_limit_ns;
     uint32_t workers;
+    uint32_t devices; /* how many the program finds, at most MG_DEVICES_MAX; 0: one */
     bool count_positions;
     bool no_contract;                          /* as in mg_device_opts */
     bool overcommit;                           /* allocations may be larger than the machine's memory and swap */

@@ -18,6 +18,7 @@ static cu_result cuEventCreate(cu_event *out, unsigned flags)
     struct CUevent_st *e = calloc(1, sizeof *e);
     if (!e) return CUE_OUT_OF_MEMORY;
     e->ctx = ctx;
+    e->device = ctx->device;
     e->flags = flags;
     mg_obj_add(e, MG_OBJ_EVENT);
     *out = e;
@@ -160,7 +161,7 @@ static cu_result cuEventElapsedTime(float *ms, cu_event a, cu_event b)
     if (!r) r = enter_event(b);
     if (r) return r;
     CHECK(ms);
-    if ((a->flags | b->flags) & CUEVENT_DISABLE_TIMING) return CUE_INVALID_HANDLE;
+    if ((a->flags | b->flags) & CUEVENT_DISABLE_TIMING || a->device != b->device) return CUE_INVALID_HANDLE;
     mg_lock();
     if (!a->task || !b->task)
         r = CUE_INVALID_HANDLE;

@@ -162,13 +162,15 @@ static cu_result cuFuncSetAttribute(cu_function h, int attr, int value)
 
 static cu_result cuKernelGetAttribute(int *value, int attr, cu_kernel h, cu_device dev)
 {
-    if (dev) return CUE_INVALID_DEVICE;
+    cu_result r = mg_device_check(dev);
+    if (r) return r;
     return cuFuncGetAttribute(value, attr, (cu_function)(void *)h);
 }
 
 static cu_result cuKernelSetAttribute(int attr, int value, cu_kernel h, cu_device dev)
 {
-    if (dev) return CUE_INVALID_DEVICE;
+    cu_result r = mg_device_check(dev);
+    if (r) return r;
     return cuFuncSetAttribute((cu_function)(void *)h, attr, value);
 }
 
@@ -183,7 +185,8 @@ static cu_result cuFuncSetCacheConfig(cu_function h, int config)
 }
 static cu_result cuKernelSetCacheConfig(cu_kernel h, int config, cu_device dev)
 {
-    if (dev) return CUE_INVALID_DEVICE;
+    cu_result r = mg_device_check(dev);
+    if (r) return r;
     return cuFuncSetCacheConfig((cu_function)(void *)h, config);
 }
 static cu_result cuFuncSetSharedMemConfig(cu_function h, int config)

@@ -15,7 +15,7 @@ static struct mg_map graph_mems = MG_MAP_INIT; /* base -> struct mg_graph_mem * 
 
 /* ---- memory of allocation nodes ------------------------------------------------------------------ */
 
-struct mg_graph_mem *mg_graph_mem_new(struct CUctx_st *ctx, uint64_t bytes)
+struct mg_graph_mem *mg_graph_mem_new(struct CUctx_st *ctx, cu_device device, uint64_t bytes)
 {
     struct mg_graph_mem *m = calloc(1, sizeof *m);
     if (!m) return NULL;
@@ -25,7 +25,9 @@ struct mg_graph_mem *mg_graph_mem_new(struct CUctx_st *ctx, uint64_t bytes)
     }
     m->refs = 1;
     m->bytes = bytes;
+    m->device = device;
     mg_lock();
+    mg_dalloc_move(m->base, device);
     mg_dalloc_get(m->base)->graph = true;
     mg_map_set(&graph_mems, m->base, (uintptr_t)m);
     mg_unlock();

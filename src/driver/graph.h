@@ -7,6 +7,7 @@
 
 struct mg_graph_mem { /* memory of an allocation node: at one address as long as a graph names it */
     uint32_t refs;
+    cu_device device;
     uint64_t base, bytes;
     bool live; /* allocated by a launch and not freed since */
 };
@@ -94,7 +95,7 @@ struct CUgraphNode_st *mg_graph_add(struct CUgraph_st *g, int type, struct CUctx
 bool mg_graph_link(struct CUgraphNode_st *from, struct CUgraphNode_st *to); /* false: would close a cycle */
 struct CUgraph_st *mg_graph_clone(const struct CUgraph_st *g);
 void mg_graph_user_drop(struct mg_graph_user *at, uint32_t n); /* lock held; destroyers run later, without it */
-struct mg_graph_mem *mg_graph_mem_new(struct CUctx_st *ctx, uint64_t bytes); /* lock not held */
+struct mg_graph_mem *mg_graph_mem_new(struct CUctx_st *ctx, cu_device device, uint64_t bytes); /* lock not held */
 /* Memory of these many bytes that nodes before a new one have allocated and freed, if any, with a
  * reference for the new node: an address is used again within a graph. Lock not held. */
 struct mg_graph_mem *mg_graph_mem_again(struct CUgraphNode_st *const *deps, size_t n_deps, uint64_t bytes);

@@ -14,13 +14,16 @@
 
 struct block {
     uint64_t bytes;
+    cu_device device;
     uint64_t base;               /* allocation it backs or backed last */
     const struct CUstream_st *s; /* of that launch; only compared */
     struct mg_task *end;         /* of that launch */
     bool taken;                  /* by the launch being made */
 };
 static MG_VEC(struct block) blocks;
-static uint64_t in_use, used_high, reserved_high;
+static struct {
+    uint64_t in_use, used_high, reserved_high;
+} totals[MG_DEVICES_MAX];
 
 static bool idle(const struct block *b)
 {
@@ -31,7 +34,7 @@ static bool idle(const struct block *b)
 static bool may_back(const struct block *b, const struct mg_graph_mem *m, const struct CUstream_st *s)
 {
     const struct mg_graph_mem *before = mg_graph_mem_of(b->base);
-    if (b->taken || b->bytes < m->bytes) return false;
+    if (b->taken || b->bytes < m->bytes || b->device != m->device) return false;
     if (before && before != m && before->live) return false;
     return b->end->done || b->s == s;
 }
@@ -45,10 +48,11 @@ static struct block *find_block(const struct mg_graph_mem *m, const struct CUstr
     }
     if (best) return best;
     best = mg_vec_push(&blocks);
-    *best = (struct block){.bytes = (m->bytes + PAGE - 1) & ~(PAGE - 1)};
-    in_use += best->bytes;
-    used_high = MG_MAX(used_high, in_use);
-    reserved_high = MG_MAX(reserved_high, in_use);
+    *best = (struct block){.bytes = (m->bytes + PAGE - 1) & ~(PAGE - 1), .device = m->device};
+    __typeof__(totals[0]) *t = &totals[m->device];
+    t->in_use += best->bytes;
+    t->used_high = MG_MAX(t->used_high, t->in_use);
+    t->reserved_high = MG_MAX(t->reserved_high, t->in_use);
     return best;
 }
 
@@ -63,43 +67,46 @@ void mg_graph_mem_launch(const struct CUgraphExec_st *x, const struct CUstream_s
         struct block *b = find_block(e->mem, s);
         mg_task_ref(end);
         mg_task_unref(b->end);
-        *b = (struct block){.bytes = b->bytes, .base = e->mem->base, .s = s, .end = end, .taken = true};
+        b->base = e->mem->base;
+        b->s = s;
+        b->end = end;
+        b->taken = true;
     }
     for (uint32_t i = 0; i < blocks.n; i++) blocks.at[i].taken = false;
 }
 
 static cu_result cuDeviceGetGraphMemAttribute(cu_device dev, int attr, void *value)
 {
-    if (!mg_drv.initialised) return CUE_NOT_INITIALIZED;
-    if (dev) return CUE_INVALID_DEVICE;
+    cu_result r = mg_device_check(dev);
+    if (r) return r;
     CHECK(value && attr >= 0 && attr <= 3);
     mg_lock();
-    *(uint64_t *)value = attr == 1 ? used_high : attr == 3 ? reserved_high : in_use;
+    *(uint64_t *)value = attr == 1 ? totals[dev].used_high : attr == 3 ? totals[dev].reserved_high : totals[dev].in_use;
     mg_unlock();
     return CUE_SUCCESS;
 }
 
 static cu_result cuDeviceSetGraphMemAttribute(cu_device dev, int attr, void *value)
 {
-    if (!mg_drv.initialised) return CUE_NOT_INITIALIZED;
-    if (dev) return CUE_INVALID_DEVICE;
+    cu_result r = mg_device_check(dev);
+    if (r) return r;
     CHECK(value && (attr == 1 || attr == 3) && !*(uint64_t *)value); /* high marks are only set back */
     mg_lock();
-    *(attr == 1 ? &used_high : &reserved_high) = in_use;
+    *(attr == 1 ? &totals[dev].used_high : &totals[dev].reserved_high) = totals[dev].in_use;
     mg_unlock();
     return CUE_SUCCESS;
 }
 
 static cu_result cuDeviceGraphMemTrim(cu_device dev)
 {
-    if (!mg_drv.initialised) return CUE_NOT_INITIALIZED;
-    if (dev) return CUE_INVALID_DEVICE;
+    cu_result r = mg_device_check(dev);
+    if (r) return r;
     mg_lock();
     uint32_t kept = 0;
     for (uint32_t i = 0; i < blocks.n; i++) {
         struct block *b = &blocks.at[i];
-        if (idle(b)) {
-            in_use -= b->bytes;
+        if (b->device == dev && idle(b)) {
+            totals[dev].in_use -= b->bytes;
             mg_task_unref(b->end);
         } else {
             blocks.at[kept++] = *b;

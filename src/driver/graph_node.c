@@ -38,9 +38,10 @@ static cu_result memop_op(const struct cu_memop_node *p, struct mg_work *op)
 
 static cu_result alloc_op(struct cu_alloc_node *p, struct CUctx_st *ctx, struct mg_work *op, struct mg_graph_mem **mem)
 {
-    CHECK(p->bytes && p->props.alloc_type == 1 && p->props.location.type == CULOC_DEVICE && p->props.location.id == 0);
+    CHECK(p->bytes && p->props.alloc_type == 1 && p->props.location.type == CULOC_DEVICE &&
+          !mg_location_check(&p->props.location));
     struct cu_alloc_node *keep = malloc(sizeof *keep);
-    if (keep && !*mem) *mem = mg_graph_mem_new(ctx, p->bytes);
+    if (keep && !*mem) *mem = mg_graph_mem_new(ctx, p->props.location.id, p->bytes);
     if (!keep || !*mem) {
         free(keep);
         return CUE_OUT_OF_MEMORY;

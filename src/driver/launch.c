@@ -192,6 +192,12 @@ cu_result mg_kernel_op_make(struct mg_work *op, const void *handle, const struct
 
 /* ---- the calls ------------------------------------------------------------------------------------------ */
 
+/* A function runs in its own context alone; a twin counts as the kernel it stands for. */
+static bool is_elsewhere(const struct CUfunc_st *f, const struct CUstream_st *s)
+{
+    return (f->native ? f->native : f)->module->ctx != s->ctx;
+}
+
 static cu_result launch(const void *f, const struct cu_launch_config *c, void **params, void **extra, bool cooperative,
                         int pt)
 {
@@ -199,6 +205,10 @@ static cu_result launch(const void *f, const struct cu_launch_config *c, void **
     struct CUstream_st *s;
     cu_result r = mg_stream_get(c->stream, pt, &s);
     if (!r) r = mg_kernel_op_make(&op, f, c, params, extra);
+    if (!r && is_elsewhere(op.u.kernel.func, s)) {
+        mg_work_release(&op);
+        r = CUE_INVALID_HANDLE;
+    }
     if (!r && cooperative && !op.u.kernel.cooperative) {
         op.u.kernel.cooperative = true;
         r = check(&op.u.kernel, op.u.kernel.func->native ? op.u.kernel.func->native : op.u.kernel.func);
@@ -242,7 +252,11 @@ MG_BOTH(cuLaunchKernelEx, ptsz, (const struct cu_launch_config *c, cu_function f
 
 static cu_result cuLaunchCooperativeKernelMultiDevice(struct cu_multi_launch *list, unsigned n, unsigned flags)
 {
-    CHECK(list && n == 1 && flags <= 3); /* one device, so one launch */
+    CHECK(list && n && (int)n <= mg_drv.n_devices && flags <= 3);
+    if (n > 1) {
+        mg_say("cuLaunchCooperativeKernelMultiDevice on %u devices is not supported", n);
+        return CUE_NOT_SUPPORTED;
+    }
     return launch_plain(list->function, list->grid_x, list->grid_y, list->grid_z, list->block_x, list->block_y,
                         list->block_z, list->shared_bytes, list->stream, list->params, NULL, true, 0);
 }

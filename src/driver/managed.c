@@ -24,7 +24,7 @@ static struct cu_location device_location(int dev)
 
 static cu_result check_location(struct cu_location l)
 {
-    if (l.type == CULOC_DEVICE) return l.id ? CUE_INVALID_DEVICE : CUE_SUCCESS;
+    if (l.type == CULOC_DEVICE) return mg_location_check(&l);
     CHECK(l.type >= CULOC_HOST && l.type <= CULOC_HOST_NUMA_CURRENT);
     return CUE_SUCCESS;
 }
@@ -97,7 +97,7 @@ static cu_result advise(cu_ptr p, size_t bytes, int advice, struct cu_location l
     bool needs =
         advice == CUADVISE_SET_PREFERRED || advice == CUADVISE_SET_ACCESSED_BY || advice == CUADVISE_UNSET_ACCESSED_BY;
     if (needs && (r = check_location(l))) return r;
-    uint32_t bit = l.type == CULOC_DEVICE ? 1 : 2;
+    uint32_t bit = l.type != CULOC_DEVICE ? MG_ACCESSED_BY_CPU : mg_location_check(&l) ? 0 : 1u << l.id;
     mg_lock();
     struct mg_dalloc *d = mg_dalloc_get(a.base);
     if (d) {
@@ -163,8 +163,9 @@ static cu_result cuMemRangeGetAttribute(void *out, size_t out_bytes, int attr, c
         break;
     case CURANGE_ACCESSED_BY: {
         size_t n = out_bytes / 4, k = 0;
-        if (d.accessed_by & 1 && k < n) v[k++] = 0;
-        if (d.accessed_by & 2 && k < n) v[k++] = CUDEVICE_CPU;
+        for (int i = 0; i < mg_drv.n_devices; i++)
+            if (d.accessed_by & 1u << i && k < n) v[k++] = i;
+        if (d.accessed_by & MG_ACCESSED_BY_CPU && k < n) v[k++] = CUDEVICE_CPU;
         while (k < n) v[k++] = CUDEVICE_INVALID;
         break;
     }

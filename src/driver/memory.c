@@ -28,11 +28,25 @@ struct mg_dalloc *mg_dalloc_add(struct CUctx_st *ctx, uint64_t base, uint32_t fl
 {
     struct mg_dalloc *a = calloc(1, sizeof *a);
     if (!a) return NULL;
+    struct mg_alloc m;
+    bool counts = mg_mem_find(base, &m) && m.kind != MG_ALLOC_HOST && m.kind != MG_ALLOC_REGISTERED;
     a->ctx = ctx;
+    a->device = ctx->device;
+    a->bytes = counts ? m.bytes : 0;
+    mg_drv.ordinals[a->device].used += a->bytes;
     a->flags = flags;
     a->preferred_id = a->prefetch_id = CUDEVICE_INVALID;
     mg_map_set(&records, base, (uintptr_t)a);
     return a;
+}
+
+void mg_dalloc_move(uint64_t base, cu_device device)
+{
+    struct mg_dalloc *a = mg_dalloc_get(base);
+    if (!a) return;
+    mg_drv.ordinals[a->device].used -= a->bytes;
+    mg_drv.ordinals[device].used += a->bytes;
+    a->device = device;
 }
 
 static void read_file(const char *path, char *to, size_t bytes)
@@ -66,7 +80,8 @@ void mg_memory_refused(uint64_t bytes)
     static _Atomic bool told;
     uint64_t live, limit;
     mg_mem_totals(&live, &limit);
-    if (limit >= mg_drv.memory_bytes || live + bytes > mg_drv.memory_bytes || atomic_exchange(&told, true)) return;
+    uint64_t device = mg_drv.memory_bytes * (unsigned)mg_drv.n_devices;
+    if (limit >= device || live + bytes > device || atomic_exchange(&told, true)) return;
     mg_say(
         "an allocation of %llu bytes, beside %llu, is refused: this machine has %llu bytes of memory and swap (margay run --overcommit allows it)",
         (unsigned long long)bytes, (unsigned long long)live, (unsigned long long)limit);
@@ -75,6 +90,9 @@ void mg_memory_refused(uint64_t bytes)
 cu_result mg_dalloc_new(struct CUctx_st *ctx, uint64_t bytes, uint64_t align, enum mg_alloc_kind kind, uint32_t flags,
                         uint64_t *out)
 {
+    uint64_t used = mg_drv.n_devices > 1 ? __atomic_load_n(&mg_drv.ordinals[ctx->device].used, __ATOMIC_RELAXED) : 0;
+    if (kind == MG_ALLOC_DEVICE && (bytes > mg_drv.memory_bytes || used > mg_drv.memory_bytes - bytes))
+        return CUE_OUT_OF_MEMORY; /* this device is full, whatever the others have */
     uint64_t base = mg_mem_alloc(bytes, MG_MAX(align, 512), kind);
     if (!base) {
         mg_memory_refused(bytes);
@@ -98,6 +116,7 @@ void mg_dalloc_forget(uint64_t base)
     if (a) {
         struct mg_alloc m;
         if (a->pool && mg_mem_find(base, &m)) mg_pool_note(a->pool, -(int64_t)m.bytes);
+        mg_drv.ordinals[a->device].used -= a->bytes;
         mg_map_del(&records, base);
         free(a);
     }
@@ -322,11 +341,16 @@ static cu_result cuMemAllocManaged(cu_ptr *out, size_t bytes, unsigned flags)
 
 static cu_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
-    cu_result r = mg_enter(NULL);
+    struct CUctx_st *ctx;
+    cu_result r = mg_enter(&ctx);
     if (r) return r;
     CHECK(free_bytes && total);
     uint64_t live, limit, held = 600u << 20; /* what a real context takes for itself */
     mg_mem_totals(&live, &limit);
+    mg_lock();
+    for (int i = 0; i < mg_drv.n_devices; i++)
+        if (i != ctx->device) live -= MG_MIN(live, mg_drv.ordinals[i].used);
+    mg_unlock();
     *total = mg_drv.memory_bytes;
     *free_bytes = *total > live + held ? *total - live - held : 0;
     return CUE_SUCCESS;
@@ -381,7 +405,7 @@ static cu_result pointer_attribute(void *out, int attr, cu_ptr p)
         *(int *)out = managed;
         return CUE_SUCCESS;
     case CUPTR_DEVICE_ORDINAL:
-        *(int *)out = 0;
+        *(int *)out = d ? copy.device : (int)a.tag;
         return CUE_SUCCESS;
     case CUPTR_IS_LEGACY_IPC_CAPABLE:
         *(int *)out = 0;

@@ -99,6 +99,18 @@ static struct CUfunc_st *new_func(struct CUmod_st *m, const char *name)
     return f;
 }
 
+/* What a pointer into a variable answers about its device. */
+static void tag_variables(const struct CUmod_st *m)
+{
+    for (uint32_t i = 1; i < m->ir->vars.n; i++) {
+        const struct mg_var *v = &m->ir->vars.at[i];
+        uint64_t at, bytes;
+        if (v->space != MG_SPACE_global && v->space != MG_SPACE_const) continue;
+        if (!mg_drv.ops->global(m->dmod, mg_name(m->ir, v->name), &at, &bytes))
+            mg_mem_set_tag(at, (uint32_t)m->ctx->device);
+    }
+}
+
 cu_result mg_module_open(struct CUctx_st *ctx, struct mg_module *ir, struct mg_image_facts *facts,
                          struct CUmod_st **out, struct mg_diag *d)
 {
@@ -124,6 +136,7 @@ cu_result mg_module_open(struct CUctx_st *ctx, struct mg_module *ir, struct mg_i
         struct CUfunc_st *fn = new_func(m, mg_name(m->ir, f->name));
         if (fn) *mg_vec_push(&m->funcs) = fn;
     }
+    if (ctx->device) tag_variables(m);
     mg_lock();
     *mg_vec_push(&ctx->modules) = m;
     mg_unlock();

@@ -16,29 +16,31 @@ struct CUmemPoolHandle_st {
     struct cu_pool_props props;
     uint64_t used, used_high, reserved, reserved_high, threshold;
     int reuse[3];
+    uint8_t access[MG_DEVICES_MAX]; /* enum cu_access_flags of each device */
 };
-static struct CUmemPoolHandle_st *standard, *current;
 
 static struct CUmemPoolHandle_st *new_pool(const struct cu_pool_props *p)
 {
     struct CUmemPoolHandle_st *pool = calloc(1, sizeof *pool);
     if (!pool) return NULL;
     pool->props = *p;
+    if (p->location.type == CULOC_DEVICE) pool->access[p->location.id] = CUACCESS_READWRITE;
     pool->reuse[0] = pool->reuse[1] = pool->reuse[2] = 1;
     mg_obj_add(pool, MG_OBJ_POOL);
     return pool;
 }
 
-static struct CUmemPoolHandle_st *standard_pool(void)
+static struct CUmemPoolHandle_st *standard_pool(cu_device dev)
 {
+    struct mg_ordinal *o = &mg_drv.ordinals[dev];
     mg_lock();
-    if (!standard) {
-        struct cu_pool_props p = {.alloc_type = 1, .location = {CULOC_DEVICE, 0}};
-        standard = new_pool(&p);
-        if (!current) current = standard;
+    if (!o->standard_pool) {
+        struct cu_pool_props p = {.alloc_type = 1, .location = {CULOC_DEVICE, dev}};
+        o->standard_pool = new_pool(&p);
+        if (!o->pool) o->pool = o->standard_pool;
     }
     mg_unlock();
-    return standard;
+    return o->standard_pool;
 }
 
 void mg_pool_note(struct CUmemPoolHandle_st *pool, int64_t bytes)
@@ -61,12 +63,12 @@ static cu_result capture_alloc(struct CUstream_st *s, cu_ptr *out, size_t bytes)
 {
     struct cu_alloc_node *params = calloc(1, sizeof *params);
     struct mg_graph_mem *mem = params ? mg_graph_mem_again(s->tips.at, s->tips.n, bytes) : NULL;
-    if (params && !mem) mem = mg_graph_mem_new(s->ctx, bytes);
+    if (params && !mem) mem = mg_graph_mem_new(s->ctx, s->ctx->device, bytes);
     if (!mem) {
         free(params);
         return CUE_OUT_OF_MEMORY;
     }
-    params->props = (struct cu_pool_props){.alloc_type = 1, .location = {CULOC_DEVICE, 0}};
+    params->props = (struct cu_pool_props){.alloc_type = 1, .location = {CULOC_DEVICE, s->ctx->device}};
     params->bytes = bytes;
     params->ptr = *out = mem->base;
     struct mg_work op = {.kind = MG_OPK_ALLOC, .u.mem = {mem->base, NULL, bytes, params}};
@@ -85,7 +87,8 @@ static cu_result alloc_async(cu_ptr *out, size_t bytes, cu_pool pool, cu_stream 
     cu_result r = mg_stream_get(h, pt, &s);
     if (r) return r;
     CHECK(out);
-    if (!pool && !(pool = standard_pool())) return CUE_OUT_OF_MEMORY;
+    if (!pool) pool = mg_drv.ordinals[s->ctx->device].pool;
+    if (!pool && !(pool = standard_pool(s->ctx->device))) return CUE_OUT_OF_MEMORY;
     if (!mg_obj_is(pool, MG_OBJ_POOL)) return CUE_INVALID_VALUE;
     if (!bytes) {
         *out = 0;
@@ -100,11 +103,12 @@ static cu_result alloc_async(cu_ptr *out, size_t bytes, cu_pool pool, cu_stream 
     mg_lock();
     struct mg_dalloc *a = mg_dalloc_get(*out);
     if (a) a->pool = pool;
+    if (!host) mg_dalloc_move(*out, pool->props.location.id);
     mg_pool_note(pool, (int64_t)bytes);
     mg_unlock();
     return CUE_SUCCESS;
 }
-MG_BOTH(cuMemAllocAsync, ptsz, (cu_ptr * out, size_t bytes, cu_stream s), alloc_async(out, bytes, current, s, PT))
+MG_BOTH(cuMemAllocAsync, ptsz, (cu_ptr * out, size_t bytes, cu_stream s), alloc_async(out, bytes, NULL, s, PT))
 
 static cu_result alloc_from(cu_ptr *out, size_t bytes, cu_pool pool, cu_stream s, int pt)
 {
@@ -155,7 +159,8 @@ static cu_result cuMemPoolCreate(cu_pool *out, const struct cu_pool_props *p)
         mg_say("memory pools shared with other processes are not supported");
         return CUE_NOT_SUPPORTED;
     }
-    if (p->location.type == CULOC_DEVICE && p->location.id) return CUE_INVALID_DEVICE;
+    cu_result r = mg_location_check(&p->location);
+    if (r) return r;
     *out = new_pool(p);
     return *out ? CUE_SUCCESS : CUE_OUT_OF_MEMORY;
 }
@@ -164,9 +169,10 @@ static cu_result cuMemPoolDestroy(cu_pool p)
 {
     cu_result r = check_pool(p);
     if (r) return r;
-    CHECK(p != standard);
+    for (int i = 0; i < mg_drv.n_devices; i++) CHECK(p != mg_drv.ordinals[i].standard_pool);
     mg_obj_del(p, MG_OBJ_POOL);
-    if (current == p) current = standard_pool();
+    for (int i = 0; i < mg_drv.n_devices; i++)
+        if (mg_drv.ordinals[i].pool == p) mg_drv.ordinals[i].pool = standard_pool(i);
     mg_lock();
     if (!p->used) free(p); /* else allocations still name it: kept, unusable */
     mg_unlock();
@@ -254,9 +260,13 @@ static cu_result cuMemPoolSetAccess(cu_pool p, const struct cu_access *map, size
     if (r) return r;
     CHECK(map || !n);
     for (size_t i = 0; i < n; i++) {
-        if (map[i].location.type == CULOC_DEVICE && map[i].location.id) return CUE_INVALID_DEVICE;
-        CHECK(map[i].location.type != CULOC_DEVICE || map[i].flags == CUACCESS_READWRITE); /* its own device keeps it */
+        if ((r = mg_location_check(&map[i].location))) return r;
+        bool own = p->props.location.type == CULOC_DEVICE && map[i].location.id == p->props.location.id;
+        CHECK(map[i].location.type != CULOC_DEVICE || !own ||
+              map[i].flags == CUACCESS_READWRITE); /* its own keeps it */
     }
+    for (size_t i = 0; i < n; i++)
+        if (map[i].location.type == CULOC_DEVICE) p->access[map[i].location.id] = (uint8_t)map[i].flags;
     return CUE_SUCCESS;
 }
 
@@ -265,30 +275,31 @@ static cu_result cuMemPoolGetAccess(int *flags, cu_pool p, const struct cu_locat
     cu_result r = check_pool(p);
     if (r) return r;
     CHECK(flags && l);
-    *flags = l->type == CULOC_DEVICE && !l->id ? CUACCESS_READWRITE : CUACCESS_NONE;
+    if ((r = mg_location_check(l))) return r;
+    *flags = l->type == CULOC_DEVICE ? p->access[l->id] : CUACCESS_NONE;
     return CUE_SUCCESS;
 }
 
 static cu_result cuDeviceGetDefaultMemPool(cu_pool *out, cu_device dev)
 {
-    if (!mg_drv.initialised) return CUE_NOT_INITIALIZED;
-    if (dev) return CUE_INVALID_DEVICE;
+    cu_result r = mg_device_check(dev);
+    if (r) return r;
     CHECK(out);
-    *out = standard_pool();
+    *out = standard_pool(dev);
     return *out ? CUE_SUCCESS : CUE_OUT_OF_MEMORY;
 }
 static cu_result cuDeviceGetMemPool(cu_pool *out, cu_device dev)
 {
     cu_result r = cuDeviceGetDefaultMemPool(out, dev);
-    if (!r) *out = current;
+    if (!r) *out = mg_drv.ordinals[dev].pool;
     return r;
 }
 static cu_result cuDeviceSetMemPool(cu_device dev, cu_pool p)
 {
     cu_result r = check_pool(p);
+    if (!r) r = mg_device_check(dev);
     if (r) return r;
-    if (dev) return CUE_INVALID_DEVICE;
-    current = p;
+    mg_drv.ordinals[dev].pool = p;
     return CUE_SUCCESS;
 }
 static cu_result cuMemGetDefaultMemPool(cu_pool *out, const struct cu_location *l, int type)

@@ -207,6 +207,8 @@ void mg_tasks_drain(uint64_t timeout_ns);    /* lock not held: until no task is 
 
 struct CUctx_st {
     uint32_t id, flags;
+    cu_device device;
+    MG_VEC(uint32_t) peers; /* ids of the contexts whose memory it was given access to */
     bool primary, alive;
     int api_version;
     cu_result error; /* sticky: set by the first fault */
@@ -230,6 +232,7 @@ struct CUstream_st {
 };
 struct CUevent_st {
     struct CUctx_st *ctx;
+    cu_device device;
     uint32_t flags;
     struct mg_task *task;                     /* the record, NULL: never recorded */
     uint64_t capture_id;                      /* of the capture it was recorded in last, 0: recorded outside of any */
@@ -290,6 +293,14 @@ struct mg_image_facts {
     int max_registers; /* -maxrregcount of the build, 0: none */
 };
 
+/* One of the devices that the program finds. All run on one opened device: workers and memory are shared. */
+struct mg_ordinal {
+    struct CUctx_st *primary;
+    uint32_t primary_refs, primary_flags;
+    uint64_t used;                                   /* bytes of its live allocations */
+    struct CUmemPoolHandle_st *standard_pool, *pool; /* pool: what cuMemAllocAsync takes from */
+};
+
 /* ---- global state ------------------------------------------------------------------------------ */
 
 struct mg_driver_state {
@@ -304,8 +315,9 @@ struct mg_driver_state {
     bool attr_known[CUDEV_COUNT];
     const char *name;
     uint64_t memory_bytes;
-    struct CUctx_st *primary;
-    uint32_t primary_refs, primary_flags, next_ctx_id;
+    struct mg_ordinal ordinals[MG_DEVICES_MAX];
+    int n_devices;
+    uint32_t next_ctx_id;
     uint64_t next_stream_id;
     MG_VEC(struct CUctx_st *) contexts;
 };
@@ -329,10 +341,12 @@ mg_ctx_swap(struct CUctx_st *c); /* of a thread of ours: makes c current, gives 
 extern const struct mg_child_hooks mg_child_hooks;    /* child.c */
 cu_result mg_ctx_sync(struct CUctx_st *ctx);          /* waits for everything submitted so far; its sticky error */
 cu_result mg_ctx_check_capture(struct CUctx_st *ctx); /* error when a call that would wait is not allowed now */
-struct CUctx_st *mg_ctx_new(uint32_t flags);          /* lock held; NULL: out of memory */
-void mg_ctx_free(struct CUctx_st *ctx);               /* lock not held, every stream idle */
-enum { MG_PRIORITY_GREATEST = -5 };                   /* what sm_90 answers; the least is 0 */
+struct CUctx_st *mg_ctx_new(cu_device device, uint32_t flags); /* lock held; NULL: out of memory */
+void mg_ctx_free(struct CUctx_st *ctx);                        /* lock not held, every stream idle */
+enum { MG_PRIORITY_GREATEST = -5 };                            /* what sm_90 answers; the least is 0 */
 cu_result mg_properties_load(const char *as, const char *path);
+cu_result mg_device_check(cu_device dev);                 /* initialised, and there is this device: else the error */
+cu_result mg_location_check(const struct cu_location *l); /* a device that there is, or no device */
 
 /* Handle to stream: NULL is the legacy or (pt) the per-thread default stream of the current context. */
 cu_result mg_stream_get(cu_stream h, int pt, struct CUstream_st **out);
@@ -368,23 +382,27 @@ cu_result mg_event_record(struct CUevent_st *e, struct CUstream_st *s); /* lock 
 
 /* ---- memory ------------------------------------------------------------------------------------ */
 
+#define MG_ACCESSED_BY_CPU (1u << 31)
 struct mg_dalloc { /* what the driver knows of an allocation beside mem.h's table */
     struct CUctx_st *ctx;
-    uint32_t flags; /* of cuMemHostAlloc, cuMemHostRegister, cuMemAllocManaged */
-    bool freeing;   /* a stream-ordered free is on its way */
-    bool graph;     /* address of a graph's allocation node */
+    cu_device device; /* where it lies */
+    uint64_t bytes;   /* that count as used memory of that device */
+    uint32_t flags;   /* of cuMemHostAlloc, cuMemHostRegister, cuMemAllocManaged */
+    bool freeing;     /* a stream-ordered free is on its way */
+    bool graph;       /* address of a graph's allocation node */
     struct CUmemPoolHandle_st *pool;
     int preferred_type, preferred_id, prefetch_type, prefetch_id;
     bool read_mostly, sync_memops;
-    uint32_t accessed_by;
+    uint32_t accessed_by; /* bits: devices, MG_ACCESSED_BY_CPU */
 };
 struct mg_dalloc *mg_dalloc_get(uint64_t base); /* lock held; NULL: none of ours */
 uint64_t mg_machine_memory(void);               /* bytes of memory and swap */
 void mg_memory_refused(uint64_t bytes); /* told once, where the device would have had it and the machine has not */
 cu_result mg_dalloc_new(struct CUctx_st *ctx, uint64_t bytes, uint64_t align, enum mg_alloc_kind kind, uint32_t flags,
                         uint64_t *out);
-bool mg_dalloc_free(uint64_t base);              /* any thread, no lock held */
-uint64_t mg_dalloc_any_of(struct CUctx_st *ctx); /* base of some allocation of a context, 0: none left */
+bool mg_dalloc_free(uint64_t base);                   /* any thread, no lock held */
+uint64_t mg_dalloc_any_of(struct CUctx_st *ctx);      /* base of some allocation of a context, 0: none left */
+void mg_dalloc_move(uint64_t base, cu_device device); /* lock held: it lies on this device */
 struct mg_dalloc *mg_dalloc_add(struct CUctx_st *ctx, uint64_t base, uint32_t flags); /* lock held */
 void mg_dalloc_forget(uint64_t base);                                                 /* lock not held */
 bool mg_ptr_is_device_only(uint64_t p);            /* memory that the host is not meant to touch */

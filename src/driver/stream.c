@@ -386,7 +386,7 @@ static cu_result stream_device(cu_stream h, cu_device *dev, int pt)
     cu_result r = mg_stream_get(h, pt, &s);
     if (r) return r;
     CHECK(dev);
-    *dev = 0;
+    *dev = s->ctx->device;
     return CUE_SUCCESS;
 }
 MG_BOTH(cuStreamGetDevice, ptsz, (cu_stream s, cu_device *dev), stream_device(s, dev, PT))

@@ -25,7 +25,7 @@ struct mapping {
     uint64_t base, bytes;
     size_t offset;
     struct physical *of;
-    int access;
+    uint8_t access[MG_DEVICES_MAX];
 };
 struct reservation {
     uint64_t base, bytes;
@@ -53,21 +53,30 @@ static void drop(struct physical *f)
     free(f);
 }
 
+static bool is_accessible(const struct mapping *m)
+{
+    bool any = false;
+    for (int i = 0; i < mg_drv.n_devices; i++) any |= m->access[i] != CUACCESS_NONE;
+    return any;
+}
+
 /* The table's ranges of a reservation, anew: maximal runs of accessible mappings. */
 static void enter(struct reservation *r, struct CUctx_st *ctx)
 {
     for (uint32_t i = 0; i < r->entered.n; i++) mg_dalloc_free(r->entered.at[i]);
     r->entered.n = 0;
     for (uint32_t i = 0; i < r->maps.n;) {
-        if (!r->maps.at[i].access) {
+        if (!is_accessible(&r->maps.at[i])) {
             i++;
             continue;
         }
         uint64_t base = r->maps.at[i].base, end = base;
-        while (i < r->maps.n && r->maps.at[i].access && r->maps.at[i].base == end) end += r->maps.at[i++].bytes;
+        cu_device device = r->maps.at[i].of->prop.location.id;
+        while (i < r->maps.n && is_accessible(&r->maps.at[i]) && r->maps.at[i].base == end)
+            end += r->maps.at[i++].bytes;
         if (!mg_mem_register_as(base, end - base, MG_ALLOC_VMM)) continue;
         mg_lock();
-        mg_dalloc_add(ctx, base, 0);
+        if (mg_dalloc_add(ctx, base, 0)) mg_dalloc_move(base, mg_device_check(device) ? 0 : device);
         mg_unlock();
         *mg_vec_push(&r->entered) = base;
     }
@@ -76,7 +85,8 @@ static void enter(struct reservation *r, struct CUctx_st *ctx)
 static cu_result check_prop(const struct cu_alloc_prop *p)
 {
     CHECK(p && (p->type == 1 || p->type == 2));
-    if (p->location.type == CULOC_DEVICE && p->location.id) return CUE_INVALID_DEVICE;
+    cu_result r = mg_location_check(&p->location);
+    if (r) return r;
     if (p->handle_types & ~1) {
         mg_say("memory handles shared between processes are not supported");
         return CUE_NOT_SUPPORTED;
@@ -212,15 +222,15 @@ static cu_result cuMemMap(cu_ptr p, size_t bytes, size_t offset, cu_mem_handle h
     if (!e) {
         mg_vec_push(&r->maps);
         memmove(r->maps.at + at + 1, r->maps.at + at, (r->maps.n - 1 - at) * sizeof *r->maps.at);
-        r->maps.at[at] = (struct mapping){p, bytes, offset, f, CUACCESS_NONE};
+        r->maps.at[at] = (struct mapping){p, bytes, offset, f, {CUACCESS_NONE}};
         f->refs++;
     }
     pthread_mutex_unlock(&lock);
     return e;
 }
 
-/* Mappings wholly inside [p, p + bytes), which they must fill. */
-static cu_result for_range(cu_ptr p, size_t bytes, bool unmap, int access)
+/* Mappings wholly inside [p, p + bytes), which they must fill. No access: they are unmapped. */
+static cu_result for_range(cu_ptr p, size_t bytes, const struct cu_access *access)
 {
     struct CUctx_st *ctx;
     cu_result e = mg_enter(&ctx);
@@ -238,14 +248,14 @@ static cu_result for_range(cu_ptr p, size_t bytes, bool unmap, int access)
         struct mapping *m = &r->maps.at[i];
         if (m->base < p || m->base >= p + bytes) {
             i++;
-        } else if (unmap) {
+        } else if (!access) {
             mmap((void *)(uintptr_t)m->base, m->bytes, PROT_NONE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
             if (m->of->refs == 1) mg_obj_del(m->of, MG_OBJ_PHYSICAL);
             drop(m->of);
             memmove(m, m + 1, (--r->maps.n - i) * sizeof *m);
         } else {
-            r->maps.at[i++].access = access;
+            r->maps.at[i++].access[access->location.id] = (uint8_t)access->flags;
         }
     }
     if (!e) enter(r, ctx);
@@ -255,7 +265,7 @@ static cu_result for_range(cu_ptr p, size_t bytes, bool unmap, int access)
 
 static cu_result cuMemUnmap(cu_ptr p, size_t bytes)
 {
-    return for_range(p, bytes, true, 0);
+    return for_range(p, bytes, NULL);
 }
 
 static cu_result cuMemSetAccess(cu_ptr p, size_t bytes, const struct cu_access *desc, size_t n)
@@ -265,8 +275,8 @@ static cu_result cuMemSetAccess(cu_ptr p, size_t bytes, const struct cu_access *
     for (size_t i = 0; i < n && !e; i++) {
         CHECK(desc[i].flags == CUACCESS_NONE || desc[i].flags == CUACCESS_READ || desc[i].flags == CUACCESS_READWRITE);
         if (desc[i].location.type != CULOC_DEVICE) continue;
-        if (desc[i].location.id) return CUE_INVALID_DEVICE;
-        e = for_range(p, bytes, false, desc[i].flags);
+        e = mg_location_check(&desc[i].location);
+        if (!e) e = for_range(p, bytes, &desc[i]);
     }
     return e;
 }
@@ -274,12 +284,14 @@ static cu_result cuMemSetAccess(cu_ptr p, size_t bytes, const struct cu_access *
 static cu_result cuMemGetAccess(unsigned long long *flags, const struct cu_location *l, cu_ptr p)
 {
     CHECK(flags && l);
-    cu_result e = CUE_INVALID_VALUE;
+    cu_result e = mg_location_check(l);
+    if (e) return e;
+    e = CUE_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     struct reservation *r = reservation_of(p, 1);
     for (uint32_t i = 0; r && i < r->maps.n; i++)
         if (p - r->maps.at[i].base < r->maps.at[i].bytes) {
-            *flags = (unsigned)r->maps.at[i].access;
+            *flags = r->maps.at[i].access[l->type == CULOC_DEVICE ? l->id : 0];
             e = CUE_SUCCESS;
         }
     pthread_mutex_unlock(&lock);

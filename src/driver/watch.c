@@ -3,7 +3,7 @@
 
 struct mg_work_mark mg_watch_mark(struct CUstream_st *s)
 {
-    struct mg_work_mark m = {.replay = UINT64_MAX};
+    struct mg_work_mark m = {.replay = UINT64_MAX, .device = (uint32_t)s->ctx->device};
     const struct mg_driver_watch *w = mg_drv.config.watch;
     void *handle = s == s->ctx->legacy ? NULL : s->per_thread ? CU_PER_THREAD_STREAM : s;
     if (w) w->enqueued(s->ctx, handle, &m);

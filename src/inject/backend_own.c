@@ -26,6 +26,7 @@ static bool open_own(const struct mg_config *c)
         .properties_path = file ? c->properties : NULL,
         .time_limit_ns = c->time_limit_ns,
         .workers = c->workers,
+        .devices = c->devices,
         .count_positions = c->witness,
         .no_contract = c->no_contract,
         .overcommit = c->overcommit,

@@ -26,6 +26,7 @@
     ROW(text, channel, CHANNEL)                                                                                        \
     ROW(u64, time_limit_ns, TIME_LIMIT_NS)                                                                             \
     ROW(u32, workers, WORKERS)                                                                                         \
+    ROW(u32, devices, DEVICES)                                                                                         \
     ROW(u32, repeat, REPEAT)                                                                                           \
     ROW(u32, scheduler, SCHEDULER)                                                                                     \
     ROW(flag, strict, STRICT)                                                                                          \

@@ -19,6 +19,7 @@ struct mg_config {     /* strings: owner is the config; NULL when not given */
                           N-th */
     uint64_t time_limit_ns; /* MARGAY_TIME_LIMIT_NS */
     uint32_t workers;       /* MARGAY_WORKERS */
+    uint32_t devices;       /* MARGAY_DEVICES: how many software devices the program finds; 0: one */
     uint32_t repeat;        /* MARGAY_REPEAT: with --verify, so many more runs of either code */
     uint32_t scheduler;     /* MARGAY_SCHEDULER: process of the margay sched behind whose gate the program begins */
     bool strict, eager, verify, check, stats, quiet, verbose, native_times, witness;

@@ -496,6 +496,7 @@ static void ended(const struct mg_work_mark *m, const struct mg_work_span *s)
         .launch = UINT64_MAX,
         .replay = m->replay,
         .mark = m->range,
+        .device = m->device,
         .work = s->copy ? MG_WORK_copy : MG_WORK_memset,
         .source = MG_SOURCE_device,
         .direction = s->copy ? directions[s->direction] : MG_DIR_none,

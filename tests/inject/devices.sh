@@ -1,13 +1,13 @@
 #!/bin/sh
 # Two contexts at once (devices.c): every launch of both is counted, under its own device and context, and
-# what a kernel counts in its own variables is right. On a real GPU's machine: tests/gpu/devices.sh.
+# what a kernel counts in its own variables is right; on one device and on two. On a real GPU's machine: tests/gpu/devices.sh.
 set -u
 export XDG_CACHE_HOME=$PWD/cache
-[ -n "${REAL_GPU:-}" ] || export LD_LIBRARY_PATH=$B/test/driver
+[ -n "${REAL_GPU:-}" ] || export LD_LIBRARY_PATH=$B/test/driver EMU_GPU_DEVICES=2
 gcc -O1 -o devices "$ROOT/tests/gpu/devices.c" -ldl -lpthread || exit 1
 # a second run finds the machine code kept, wherever its memory lies: no address is in it
 kept() { ls -l --time-style=full-iso cache/margay/twins 2> /dev/null | sort | sha256sum; }
-for pair in ${PAIRS:-0,0 0,0}; do
+for pair in ${PAIRS:-0,0 0,1 1,0}; do
     pair=$(echo "$pair" | tr , " ")
     rm -rf profile
     timeout 100 "$MARGAY" run -q --device nvidia -o profile -- ./devices $pair ${more:-} > out 2> err && [ "$(tail -n 1 out)" = ok ] &&

@@ -250,8 +250,12 @@ static cu_result occupancy(int *n, cu_function f, int threads, size_t shared)
 
 static void fill(void)
 {
-    mg_driver_configure(&(struct mg_driver_config){
-        .size = sizeof(struct mg_driver_config), .device = "emu", .properties = "h200", .say = say});
+    const char *devices = getenv("EMU_GPU_DEVICES");
+    mg_driver_configure(&(struct mg_driver_config){.size = sizeof(struct mg_driver_config),
+                                                   .device = "emu",
+                                                   .properties = "h200",
+                                                   .devices = devices ? (uint32_t)atoi(devices) : 1,
+                                                   .say = say});
     for (unsigned i = 0; i < FN_COUNT; i++) {
         real[i] = mg_driver_symbol(names[i]);
         mg_slots[i] = real[i] ? real[i] : mg_missing_table[i];

@@ -1,0 +1,44 @@
+#!/bin/sh
+# --devices N: ordinals.c on two and four software devices natively, counted and on the time line, where launches, counts and spans
+# stand under the ordinal; TAUcuda's table 4; two contexts of two devices on a GPU's machine (devices.sh); what is refused.
+set -u
+export XDG_CACHE_HOME=$PWD/cache
+gcc -O1 -o ordinals "$ROOT/tests/inject/ordinals.c" -ldl || exit 1
+devices="emu cpu"
+[ -e "$B/lib/margay/libmargay-cpu.so" ] || devices=emu
+for device in $devices; do
+    for n in 2 4; do
+        rm -rf p
+        timeout 100 "$MARGAY" run -q --device $device --workers 2 --devices $n -t blocks -t timeline -o p -- ./ordinals $n > out 2> err && [ "$(cat out)" = ok ] &&
+            "$MARGAY" report p --json > p.json && "$MARGAY" export csv p > p.csv || { echo "FAIL $n devices, $device"; cat out err; exit 1; }
+        python3 - $n <<'P' || { echo "FAIL counts of $n devices, $device"; exit 1; }
+import collections, csv, json, sys
+n, r = int(sys.argv[1]), json.load(open('p.json'))
+c = r['coverage']
+assert c['launches'] == c['instrumented'] and c['failed'] == c['unknown'] == 0, c
+fills, meets = [5 + (d < 2) for d in range(n)], [int(d < 2) for d in range(n)]
+launches = collections.Counter((l['device'], r['kernels'][l['kernel']]['name']) for l in r['launches'])
+spans = list(csv.DictReader(open('p.csv')))
+kernels = collections.Counter((int(s['device']), s['name']) for s in spans if s['kind'] == 'kernel')
+want = collections.Counter({(d, k): v[d] for k, v in (('fill', fills), ('meet', meets)) for d in range(n) if v[d]})
+assert launches == want, launches
+assert kernels == want, kernels
+entries = sum(k['blocks'][0]['thread_entries'] for k in r['kernels'] if k['name'] == 'fill')
+assert entries == 64 * sum(fills), entries
+# each device's peer copy from the one before it, and one of the first from the second
+copies = collections.Counter(int(s['device']) for s in spans if s['name'] == 'DtoD')
+assert copies == {d: 1 + (d == 0) for d in range(n)}, copies
+P
+    done
+    rm -rf t
+    "$MARGAY" run -q --device $device --devices 2 -t timeline,runtime=off -o t -- "$EX/interpolate" devices 1 1 256 512 > out 2> err && grep -q PASSED out &&
+        [ "$(grep -ho '#D-[01]#S' t/tau/profile* | sort -u | tr -d '\n')" = '#D-0#S#D-1#S' ] || { echo "FAIL table 4, $device"; cat out err; ls t t/tau; exit 1; }
+done
+"$MARGAY" run -q --device emu -o one -- ./ordinals 1 > out 2> err
+grep -q 'n is 1, not' out && { echo "FAIL: one device without --devices"; exit 1; }
+for n in 0 17; do
+    "$MARGAY" run -q --device emu --devices $n -o bad -- true 2> err && { echo "FAIL: --devices $n is taken"; exit 1; }
+done
+LD_LIBRARY_PATH=$B/test/driver "$MARGAY" run -q --device nvidia --devices 2 -o bad -- true 2> err && { echo "FAIL: --devices on a GPU is taken"; exit 1; }
+grep -q -- '--devices is of cpu and emu' err || { cat err; exit 1; }
+exit 0
