@@ -167,7 +167,7 @@ MPI := $(B)/lib/margay/libmargay-mpi.so
 $(B)/gen/mpi.S $(B)/gen/mpi.map: scripts/gen-thunks src/inject/mpi/calls.def
 	@mkdir -p $(@D)
 	@sh $< mpi$(if $(filter %.map,$@),-map) src/inject/mpi/calls.def /dev/null > $@.tmp && mv $@.tmp $@
-MPI_SOURCES := $(wildcard src/inject/mpi/*.c)
+MPI_SOURCES := $(wildcard src/inject/mpi/*.c) src/base/env.c
 $(MPI): $(MPI_SOURCES) src/inject/mpi/mpi.h src/inject/mpi/calls.def $(B)/gen/mpi.S $(B)/gen/mpi.map src/inject/calls.h src/span/records.h
 	@mkdir -p $(@D)
 	gcc $(CPPFLAGS) -std=c17 -O2 -fPIC -fvisibility=hidden $(WARN) -shared -Wl,-z,defs -Wl,--version-script=$(B)/gen/mpi.map \

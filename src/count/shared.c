@@ -348,6 +348,8 @@ void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_
     for (uint32_t k = 0; k < n; k++) {
         mg_id v = f->t.sums[k];
         EMIT("setp.ne.u32", R(p), R(v), I(0));
+        if (r.n < 32 * (k + 1)) /* behind them stands how many threads have left */
+            EMIT("setp.lt.and.u32", R(p), R(lane), I(r.n - 32 * k), R(p));
         mg_emit_guard(x, p, false);
         EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, off(r.first + 32 * k)), I(0));
         EMIT("cvt.u64.u32", R(wide), R(v));

@@ -91,7 +91,7 @@ struct run { /* of one kernel, native and instrumented */
     char *text;    /* of the twin */
 };
 
-enum { OUT_WORDS = 4096 };
+enum { BEHIND = 32, OUT_WORDS = 4096 };
 
 static char *preset(char *text);
 
@@ -157,9 +157,9 @@ static bool run_both(struct run *r, const char *text, const char *kernel, uint32
     if (!r->m || !native || !instrument(r, kernel, args, &layout, &twin)) return false;
     struct mg_counter_launch shape = {{grid, 1, 1}, {block, 1, 1}};
     uint64_t n_words = mg_counters_words(&layout, &shape);
-    uint64_t ctx = mg_mem_alloc(MG_CTX_BYTES + 8 * n_words + 8, 256, MG_ALLOC_INTERNAL),
+    uint64_t ctx = mg_mem_alloc(MG_CTX_BYTES + 8 * n_words + 8 * BEHIND, 256, MG_ALLOC_INTERNAL),
              *c = (uint64_t *)(uintptr_t)ctx;
-    memset(c, 0, MG_CTX_BYTES + 8 * n_words);
+    memset(c, 0, MG_CTX_BYTES + 8 * (n_words + BEHIND));
     memcpy(c + MG_CTX_WORDS / 8, words, sizeof words);
     uint64_t out = mg_mem_alloc(OUT_WORDS * 4, 256, MG_ALLOC_DEVICE);
     struct {
@@ -204,6 +204,8 @@ static bool run_both(struct run *r, const char *text, const char *kernel, uint32
     if (!mg_counters_read(&layout, &shape, raw, r->threads, r->warps) && ok)
         mg_test_fail(__FILE__, __LINE__, "%s: an edge is taken fewer than 0 times", kernel);
     r->other = mg_counters_other(&layout, &shape, raw);
+    for (uint32_t i = 0; i < BEHIND; i++)
+        if (raw[n_words + i]) mg_test_fail(__FILE__, __LINE__, "%s: added to word %u behind the counters", kernel, i);
     mg_counter_layout_release(&layout);
     mg_twin_free(twin);
     if (code) mg_emu_ops.module_unload(code);

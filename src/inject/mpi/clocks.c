@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "inject/mpi/mpi.h"
 
 enum { ROUNDS = 200, FEWEST = 8, LONGEST_NS = 20000000, TAG = 1 }; /* fewer where they take long */
@@ -98,7 +99,7 @@ static bool open_ours(void)
 
 void mg_mpi_align_clocks(bool last)
 {
-    const char *tools = getenv("MARGAY_TOOLS");
+    const char *tools = mg_env(MG_ENV_TOOLS);
     if (!tools || !strstr(tools, "clocks=mpi") || !open_ours()) return;
     uint64_t mine = read_boot(), *boots = calloc((size_t)ranks, sizeof *boots);
     struct mg_record_clock c;
