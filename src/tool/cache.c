@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/demangle.h"
 #include "tool/of_trace.h"
 #include "tool/tool.h"
 #include "view/kit.h"
@@ -39,11 +38,9 @@ static void add_end(struct mg_table *t, const struct mg_jval *span, bool most, u
 static void add_kernels(struct mg_table *t, const struct mg_jval *kernels)
 {
     for (const struct mg_jval *k = mg_jval_first(kernels); k; k = k->next) {
-        const char *mangled = mg_jval_text(k, "kernel");
-        char *name = mg_demangle(mangled ? mangled : "");
         uint64_t loads = mg_jval_u64(k, "load_sectors");
         mg_table_row(t);
-        mg_table_text(t, name ? name : mangled);
+        mg_kit_demangled(t, mg_jval_text(k, "kernel"));
         mg_table_u64(t, mg_jval_u64(k, "launches"));
         mg_table_u64(t, loads);
         mg_table_u64(t, mg_jval_u64(k, "store_sectors"));
@@ -51,7 +48,6 @@ static void add_kernels(struct mg_table *t, const struct mg_jval *kernels)
         mg_table_u64(t, mg_jval_u64(k, "first_sectors"));
         add_end(t, mg_jval_get(k, "l1_hits"), false, loads);
         add_end(t, mg_jval_get(k, "l1_hits"), true, loads);
-        free(name);
     }
 }
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/demangle.h"
 #include "tool/of_trace.h"
 #include "tool/tool.h"
 #include "view/kit.h"
@@ -29,13 +28,6 @@ static enum mg_err communication_configure(const char *args, void **conf, struct
 
 /* ---- report ------------------------------------------------------------------------------------------------- */
 
-static void add_name(struct mg_table *t, const char *mangled)
-{
-    char *name = mg_demangle(mangled ? mangled : "");
-    mg_table_text(t, name ? name : mangled);
-    free(name);
-}
-
 /* A kernel's bytes of one kind, over supersteps. */
 static uint64_t sum_of(const struct mg_jval *kernel, const char *kind)
 {
@@ -51,7 +43,7 @@ static void add_kernels(struct mg_table *t, const struct mg_jval *bytes)
         const struct mg_jval *of = mg_jval_get(used, k->key);
         uint64_t stores = sum_of(k, "store"), read = sum_of(of, "store");
         mg_table_row(t);
-        add_name(t, k->key);
+        mg_kit_demangled(t, k->key);
         mg_table_u64(t, k->n);
         mg_table_u64(t, sum_of(k, "load"));
         mg_table_u64(t, sum_of(of, "load"));
@@ -93,8 +85,8 @@ static void add_pairs(struct mg_table *t, const struct mg_jval *advice)
 {
     for (const struct mg_jval *p = mg_jval_first(mg_jval_get(advice, "pairs")); p; p = p->next) {
         mg_table_row(t);
-        add_name(t, mg_jval_text(p, "from"));
-        add_name(t, mg_jval_text(p, "to"));
+        mg_kit_demangled(t, mg_jval_text(p, "from"));
+        mg_kit_demangled(t, mg_jval_text(p, "to"));
         mg_table_u64(t, mg_jval_u64(p, "launches"));
         mg_table_u64(t, mg_jval_u64(p, "read_nothing"));
         mg_table_u64(t, mg_jval_u64(p, "read_own"));

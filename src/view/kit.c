@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/demangle.h"
 #include "base/number.h"
 
 static bool set_field(const struct mg_field *f, void *conf, const char *value)
@@ -80,6 +81,13 @@ void mg_kit_site_json(struct mg_json *j, const struct mg_result_kernel *k, const
     mg_json_key_str(j, "function", s->function);
     mg_json_key_str(j, "op", s->op);
     if (s->inlined) mg_json_key_str(j, "inlined", s->inlined);
+}
+
+void mg_kit_demangled(struct mg_table *t, const char *mangled)
+{
+    char *name = mg_demangle(mangled ? mangled : "");
+    mg_table_text(t, name ? name : mangled);
+    free(name);
 }
 
 void mg_kit_kernel_name(const struct mg_result_kernel *k, uint32_t most, struct mg_buf *out)

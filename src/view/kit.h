@@ -76,6 +76,8 @@ static inline double mg_kit_percent(uint64_t part, uint64_t whole)
 {
     return 100 * mg_kit_share(part, whole);
 } /* as columns of tables have it */
+/* A cell with the name that a mangled one stands for. */
+void mg_kit_demangled(struct mg_table *t, const char *mangled);
 /* Kernel's name for people: demangled, without template and function arguments when longer than `most`. */
 void mg_kit_kernel_name(const struct mg_result_kernel *k, uint32_t most, struct mg_buf *out);
 /* A chart of the table's, named tool-ix. Releases title and picture. */
