@@ -8,20 +8,19 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "base/map.h"
+#include "span/origins.h"
 
-#define RECENT 65536u /* calls that are remembered for the work that they enqueued */
+#define NO_PATH UINT32_MAX
 
-#define MOST_OUTER 16u /* ranges around a range that its launches are added to */
-
-struct recent_range {
-    uint64_t correlation;
-    uint32_t process, n;
-    uint32_t rows[MOST_OUTER];
-};              /* rows: its own first */
+struct path { /* of ranges inside each other, by their rows */
+    uint32_t row, outer;
+    bool again; /* row is further out, too */
+};
 struct tables { /* only while spans are read */
-    struct mg_map calls, work, threads, ranges, messages;
-    struct recent_range *recent_ranges;
-    struct mg_sum_call_of *recent;
+    struct mg_map calls, work, threads, ranges, messages, paths;
+    struct mg_map range_paths; /* of every range */
+    MG_VEC(struct path) paths_at;
+    struct mg_origins launches;
 };
 
 /* ---- times ------------------------------------------------------------------------------------------- */
@@ -99,8 +98,7 @@ static void add_call(struct mg_sum *s, struct tables *t, const struct mg_span *p
         s->waits++;
         s->wait_ns += ns;
     }
-    t->recent[mg_mix64(p->correlation ^ (uint64_t)p->process << 40) % RECENT] =
-        (struct mg_sum_call_of){p->correlation, p->begin_ns, p->process};
+    mg_origins_add(&t->launches, p);
 }
 
 /* ---- device work ------------------------------------------------------------------------------------------ */
@@ -158,11 +156,11 @@ static void sweep(struct mg_sum_device *d, const struct mg_span *p)
     d->ends_of[copy] = MG_MAX(d->ends_of[copy], e);
 }
 
-static void add_latency(struct mg_sum *s, const struct tables *t, const struct mg_span *p)
+static void add_latency(struct mg_sum *s, struct tables *t, const struct mg_span *p)
 {
-    const struct mg_sum_call_of *c = &t->recent[mg_mix64(p->correlation ^ (uint64_t)p->process << 40) % RECENT];
-    if (p->correlation && c->correlation == p->correlation && c->process == p->process && p->begin_ns >= c->begin_ns)
-        add_time(&s->latency, p->begin_ns - c->begin_ns);
+    struct mg_origin call;
+    if (mg_origins_take(&t->launches, p, &call) && p->begin_ns >= call.begin_ns)
+        add_time(&s->latency, p->begin_ns - call.begin_ns);
 }
 
 static void add_work(struct mg_sum *s, struct tables *t, const struct mg_span *p)
@@ -187,11 +185,6 @@ static void add_work(struct mg_sum *s, struct tables *t, const struct mg_span *p
 
 /* ---- ranges ------------------------------------------------------------------------------------------------ */
 
-static struct recent_range *recent_range(const struct tables *t, uint32_t process, uint64_t correlation)
-{
-    return &t->recent_ranges[mg_mix64(correlation ^ (uint64_t)process << 40) % RECENT];
-}
-
 static uint32_t range_row(struct mg_sum *s, struct tables *t, const struct mg_span *p)
 {
     uint64_t at, words[] = {(uint64_t)(uintptr_t)p->name, (uint64_t)(uintptr_t)p->domain, p->layer};
@@ -202,6 +195,24 @@ static uint32_t range_row(struct mg_sum *s, struct tables *t, const struct mg_sp
     return s->ranges.n - 1;
 }
 
+static uint32_t range_path(const struct tables *t, uint32_t process, uint64_t correlation)
+{
+    uint64_t path;
+    return mg_map_get(&t->range_paths, mg_origin_key(process, correlation), &path) ? (uint32_t)path : NO_PATH;
+}
+
+static uint32_t path_of(struct tables *t, uint32_t row, uint32_t outer)
+{
+    uint64_t at, key = (uint64_t)outer << 32 | row;
+    if (mg_map_get(&t->paths, key, &at)) return (uint32_t)at;
+    struct path p = {.row = row, .outer = outer};
+    for (uint32_t i = outer; i != NO_PATH && !p.again; i = t->paths_at.at[i].outer)
+        p.again = t->paths_at.at[i].row == row;
+    mg_map_set(&t->paths, key, t->paths_at.n);
+    *mg_vec_push(&t->paths_at) = p;
+    return t->paths_at.n - 1;
+}
+
 static void add_range(struct mg_sum *s, struct tables *t, const struct mg_span *p)
 {
     s->marks++;
@@ -209,23 +220,20 @@ static void add_range(struct mg_sum *s, struct tables *t, const struct mg_span *
     uint32_t row = range_row(s, t, p);
     s->ranges.at[row].count++;
     s->ranges.at[row].time_ns += p->end_ns - p->begin_ns;
-    struct recent_range r = {.correlation = p->correlation, .process = p->process, .n = 1, .rows = {row}};
-    const struct recent_range *outer = recent_range(t, p->process, p->outer);
-    if (p->outer && outer->correlation == p->outer && outer->process == p->process)
-        for (uint32_t i = 0; i < outer->n && r.n < MOST_OUTER; i++)
-            if (outer->rows[i] != row) /* a range inside one of its own name counts once */
-                r.rows[r.n++] = outer->rows[i];
-    *recent_range(t, p->process, p->correlation) = r;
+    uint32_t path = path_of(t, row, p->outer ? range_path(t, p->process, p->outer) : NO_PATH);
+    mg_map_set(&t->range_paths, mg_origin_key(p->process, p->correlation), path);
 }
 
 static void add_to_ranges(struct mg_sum *s, const struct tables *t, const struct mg_span *p)
 {
-    const struct recent_range *r = recent_range(t, p->process, p->range);
-    if (!p->range || r->correlation != p->range || r->process != p->process) return;
-    s->ranges.at[r->rows[0]].own_launches++;
-    for (uint32_t i = 0; i < r->n; i++) {
-        s->ranges.at[r->rows[i]].launches++;
-        if (p->source != MG_SOURCE_none) s->ranges.at[r->rows[i]].device_ns += p->end_ns - p->begin_ns;
+    uint32_t path = p->range ? range_path(t, p->process, p->range) : NO_PATH;
+    if (path == NO_PATH) return;
+    s->ranges.at[t->paths_at.at[path].row].own_launches++;
+    for (; path != NO_PATH; path = t->paths_at.at[path].outer) {
+        struct mg_sum_range *r = &s->ranges.at[t->paths_at.at[path].row];
+        if (t->paths_at.at[path].again) continue;
+        r->launches++;
+        if (p->source != MG_SOURCE_none) r->device_ns += p->end_ns - p->begin_ns;
     }
 }
 
@@ -321,8 +329,7 @@ enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d)
     struct mg_span_query q = {.size = sizeof q, .kinds = UINT32_MAX};
     enum mg_err err = mg_spans_open(dir, &q, &s->spans, d);
     if (err) return err;
-    struct tables t = {.recent = mg_xcalloc(RECENT, sizeof *t.recent),
-                       .recent_ranges = mg_xcalloc(RECENT, sizeof *t.recent_ranges)};
+    struct tables t = {0};
     for (const struct mg_span *p; (p = mg_spans_next(s->spans));) add_span(s, &t, p);
     s->processes = mg_spans_n_processes(s->spans);
     for (uint32_t i = 0; i < s->processes; i++) s->dropped += mg_spans_process(s->spans, i).dropped;
@@ -331,13 +338,10 @@ enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d)
     if (s->devices.n) qsort(s->devices.at, s->devices.n, sizeof *s->devices.at, by_device);
     if (s->messages.n) qsort(s->messages.at, s->messages.n, sizeof *s->messages.at, by_ranks);
     count_names(s);
-    mg_map_release(&t.calls);
-    mg_map_release(&t.work);
-    mg_map_release(&t.threads);
-    mg_map_release(&t.ranges);
-    mg_map_release(&t.messages);
-    free(t.recent);
-    free(t.recent_ranges);
+    struct mg_map *maps[] = {&t.calls, &t.work, &t.threads, &t.ranges, &t.messages, &t.paths, &t.range_paths};
+    for (size_t i = 0; i < MG_COUNT_OF(maps); i++) mg_map_release(maps[i]);
+    mg_vec_release(&t.paths_at);
+    mg_origins_release(&t.launches);
     return MG_ERR_OK;
 }
 

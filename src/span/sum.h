@@ -1,4 +1,5 @@
-/* Figures of a time line, summed up in one pass over its spans: memory grows with names, streams and devices only. */
+/* Figures of a time line, summed up in one pass over its spans: memory grows with names, streams, devices, marked
+ * ranges and launches whose kernel has not been met. */
 #ifndef MG_SPAN_SUM_H
 #define MG_SPAN_SUM_H
 
@@ -48,10 +49,6 @@ struct mg_sum_times {
     uint64_t n, sum_ns, least_ns, most_ns;
     uint32_t buckets[MG_SUM_BUCKETS];
 };
-struct mg_sum_call_of {
-    uint64_t correlation, begin_ns;
-    uint32_t process;
-}; /* a call whose work may still come */
 struct mg_sum {
     struct mg_spans *spans; /* owner of all names */
     uint64_t events, dropped;

@@ -6,21 +6,11 @@
 #include "abi/cu.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "span/origins.h"
 
-#define RECENT    65536u /* calls and ranges that are remembered */
-#define POLLS     4096u  /* calls that were told that work is not done */
-#define NOT_READY 600    /* CUDA_ERROR_NOT_READY */
+#define NOT_READY 600 /* CUDA_ERROR_NOT_READY */
 #define NONE      MG_SPAN_NONE
 
-struct call {
-    uint64_t correlation, begin_ns;
-    uint32_t process, thread;
-};
-struct range {
-    uint64_t correlation;
-    uint32_t process;
-    const char *name;
-};
 /* A kernel that has begun. asked: the first call that asked while it was unfinished, 0: none. */
 struct running {
     uint32_t event;
@@ -54,14 +44,14 @@ struct thread_count {
 };
 struct state {
     struct mg_tau_events *out;
-    struct call *calls;
-    struct range *ranges;
+    struct mg_origins launches;
     struct mg_map events, streams, recorded, threads;
+    struct mg_map ranges;   /* their names */
+    struct mg_map poll_map; /* polls since the last launch: the first of each kind serves for all */
     MG_VEC(struct recorded) recorded_at;
     MG_VEC(struct stream) streams_at;
-    MG_VEC(struct question) open; /* that have not returned yet */
-    struct question *polls;       /* a ring, by begin: those told that work is not done */
-    uint64_t n_polls;
+    MG_VEC(struct question) open;  /* that have not returned yet */
+    MG_VEC(struct question) polls; /* by begin: those told that work is not done */
     MG_VEC(struct thread_count) n_threads;
 };
 
@@ -84,15 +74,11 @@ static uint32_t thread_number(struct state *s, uint32_t process, uint32_t thread
     return s->n_threads.at[i].n++;
 }
 
-static struct call *call_at(const struct state *s, uint32_t process, uint64_t correlation)
-{
-    return &s->calls[mg_mix64(correlation ^ (uint64_t)process << 40) % RECENT];
-}
-
 static const char *context_of(const struct state *s, const struct mg_span *p)
 {
-    const struct range *r = &s->ranges[mg_mix64(p->range ^ (uint64_t)p->process << 40) % RECENT];
-    return p->range && r->correlation == p->range && r->process == p->process ? r->name : MG_TAU_TOP;
+    uint64_t name;
+    bool known = p->range && mg_map_get(&s->ranges, mg_origin_key(p->process, p->range), &name);
+    return known ? (const char *)(uintptr_t)name : MG_TAU_TOP;
 }
 
 /* ---- streams --------------------------------------------------------------------------------------------- */
@@ -186,23 +172,27 @@ static void add_question(struct state *s, const struct question *q)
         if (s->open.at[i].end_ns > q->begin_ns) s->open.at[kept++] = s->open.at[i];
     s->open.n = kept;
     *mg_vec_push(&s->open) = *q;
-    if (!q->done) s->polls[s->n_polls++ % POLLS] = *q;
+    uint64_t words[] = {q->process, q->context, q->stream, q->before_ns == q->begin_ns ? 0 : q->before_ns};
+    uint64_t key = mg_hash64(words, sizeof words, 1);
+    if (q->done || mg_map_get(&s->poll_map, key, NULL)) return;
+    mg_map_set(&s->poll_map, key, 1);
+    *mg_vec_push(&s->polls) = *q;
 }
 
 /* Asks for a kernel that has just begun: first the polls since it was launched, then what waits. True: it is delivered.
  */
 static bool ask_new(struct state *s, const struct stream *t, uint64_t now_ns, struct running *r)
 {
-    uint64_t first = s->n_polls > POLLS ? s->n_polls - POLLS : 0, end = s->n_polls;
+    uint32_t first = 0, end = s->polls.n;
     while (first < end) {
-        uint64_t middle = first + (end - first) / 2;
-        if (s->polls[middle % POLLS].begin_ns < r->call_ns)
+        uint32_t middle = first + (end - first) / 2;
+        if (s->polls.at[middle].begin_ns < r->call_ns)
             first = middle + 1;
         else
             end = middle;
     }
-    for (; first < s->n_polls && !r->asked_ns; first++)
-        if (is_asked(&s->polls[first % POLLS], t)) ask(s, &s->polls[first % POLLS], r);
+    for (; first < s->polls.n && !r->asked_ns; first++)
+        if (is_asked(&s->polls.at[first], t)) ask(s, &s->polls.at[first], r);
     for (uint32_t i = 0; i < s->open.n; i++)
         if (is_asked(&s->open.at[i], t) && s->open.at[i].end_ns > now_ns && ask(s, &s->open.at[i], r)) return true;
     return false;
@@ -261,9 +251,8 @@ static void add_call(struct state *s, const struct mg_span *p)
 {
     thread_number(s, p->process, p->thread);
     if (p->layer != MG_LAYER_driver) return;
-    struct call c = {
-        .correlation = p->correlation, .begin_ns = p->begin_ns, .process = p->process, .thread = p->thread};
-    *call_at(s, p->process, p->correlation) = c;
+    mg_origins_add(&s->launches, p);
+    if (p->class_ == MG_CLASS_kernel) mg_map_release(&s->poll_map);
     read_call(s, p);
 }
 
@@ -290,9 +279,11 @@ static uint32_t event_of(struct state *s, const struct mg_span *p, uint32_t thre
     return s->out->at.n - 1;
 }
 
-static void add_kernel(struct state *s, const struct mg_span *p, const struct call *c, uint32_t stream)
+static void add_kernel(struct state *s, const struct mg_span *p)
 {
-    uint32_t event = event_of(s, p, c ? thread_number(s, p->process, c->thread) : 0);
+    struct mg_origin call = {.begin_ns = p->begin_ns};
+    bool known = mg_origins_take(&s->launches, p, &call);
+    uint32_t event = event_of(s, p, known ? thread_number(s, p->process, call.thread) : 0);
     struct mg_tau_event *e = &s->out->at.at[event];
     e->calls++;
     if (p->source == MG_SOURCE_none) {
@@ -300,18 +291,11 @@ static void add_kernel(struct state *s, const struct mg_span *p, const struct ca
         return;
     }
     e->inclusive_ns += p->end_ns - p->begin_ns;
+    uint32_t stream = stream_of(s, p); /* streams_at may move */
     struct stream *t = &s->streams_at.at[stream];
-    struct running r = {.event = event, .call_ns = c ? c->begin_ns : p->begin_ns, .end_ns = p->end_ns};
+    struct running r = {.event = event, .call_ns = call.begin_ns, .end_ns = p->end_ns};
     move_ended(t, p->begin_ns);
     if (!ask_new(s, t, p->begin_ns, &r)) *mg_vec_push(&t->running) = r;
-}
-
-static void add_work(struct state *s, const struct mg_span *p)
-{
-    const struct call *c = call_at(s, p->process, p->correlation);
-    if (!p->correlation || c->correlation != p->correlation || c->process != p->process) c = NULL;
-    uint32_t stream = stream_of(s, p);
-    if (p->kind == MG_SPAN_KERNEL) add_kernel(s, p, c, stream);
 }
 
 static int by_place(const void *a, const void *b)
@@ -330,7 +314,7 @@ static int by_place(const void *a, const void *b)
 
 static void release_state(struct state *s)
 {
-    struct mg_map *maps[] = {&s->events, &s->streams, &s->recorded, &s->threads};
+    struct mg_map *maps[] = {&s->events, &s->streams, &s->recorded, &s->threads, &s->ranges, &s->poll_map};
     for (size_t i = 0; i < MG_COUNT_OF(maps); i++) mg_map_release(maps[i]);
     for (uint32_t i = 0; i < s->streams_at.n; i++) {
         mg_vec_release(&s->streams_at.at[i].running);
@@ -340,9 +324,8 @@ static void release_state(struct state *s)
     mg_vec_release(&s->recorded_at);
     mg_vec_release(&s->open);
     mg_vec_release(&s->n_threads);
-    free(s->calls);
-    free(s->ranges);
-    free(s->polls);
+    mg_vec_release(&s->polls);
+    mg_origins_release(&s->launches);
 }
 
 enum mg_err mg_tau_events_init(struct mg_tau_events *e, const char *dir, struct mg_diag *d)
@@ -351,18 +334,14 @@ enum mg_err mg_tau_events_init(struct mg_tau_events *e, const char *dir, struct 
     struct mg_span_query q = {.size = sizeof q};
     enum mg_err err = mg_spans_open(dir, &q, &e->spans, d);
     if (err) return err;
-    struct state s = {.out = e,
-                      .calls = mg_xcalloc(RECENT, sizeof *s.calls),
-                      .ranges = mg_xcalloc(RECENT, sizeof *s.ranges),
-                      .polls = mg_xcalloc(POLLS, sizeof *s.polls)};
+    struct state s = {.out = e};
     for (const struct mg_span *p; (p = mg_spans_next(e->spans));)
         if (p->kind == MG_SPAN_CALL || p->kind == MG_SPAN_MPI)
             add_call(&s, p);
         else if (p->kind == MG_SPAN_MARK)
-            s.ranges[mg_mix64(p->correlation ^ (uint64_t)p->process << 40) % RECENT] =
-                (struct range){p->correlation, p->process, p->name};
-        else
-            add_work(&s, p);
+            mg_map_set(&s.ranges, mg_origin_key(p->process, p->correlation), (uintptr_t)p->name);
+        else if (p->kind == MG_SPAN_KERNEL)
+            add_kernel(&s, p);
     release_state(&s);
     if (e->at.n) qsort(e->at.at, e->at.n, sizeof *e->at.at, by_place);
     return MG_ERR_OK;

@@ -1,6 +1,6 @@
-/* What TAUcuda would have measured around every launch of a program that does not use it (docs/tau-cuda.md), from
- * the
- * spans of its time line, in one pass with memory for names, streams and running kernels only.
+/* What TAUcuda would have measured around every launch of a program that does not use it (docs/tau-cuda.md), from the
+ * spans of its time line, in one pass. Memory grows with names, streams, marked ranges, polls between launches, running
+ * kernels, and launches whose kernel has not been met.
  *
  *   event       the kernel's name; context: the innermost range around the launch, else TAU's top-level timer
  *   inclusive   the kernel's time on the device; it is exclusive, too, for kernels hold no blocks

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "span/sum.h"
 #include "span/tau_events.h"
 #include "span/writer.h"
 
@@ -24,7 +25,8 @@ static void put_call(const char *name, uint64_t begin, uint64_t end, uint64_t co
                                .result = result,
                                .stream = stream,
                                .context = context,
-                               .layer = MG_LAYER_driver};
+                               .layer = MG_LAYER_driver,
+                               .class_ = strstr(name, "Launch") ? MG_CLASS_kernel : MG_CLASS_synchronisation};
     mg_span_put_call(writer, &r, arguments, 2);
 }
 
@@ -148,6 +150,70 @@ MG_TEST(tau_events_of_two_contexts)
     }
     mg_tau_events_release(&e);
     context = 0;
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    MG_CHECK(!system(command));
+}
+
+/* More launches are under way than any table of fixed size holds, each in ranges of its own inside one of all, and the
+ * program polls far more often: every launch still has its call, its ranges and the first poll. */
+MG_TEST(tau_events_of_many_launches_under_way)
+{
+    enum { N = 150000, DEPTH = 20, LAST = 400000000 };
+    char dir[64] = "/tmp/mg-tau-XXXXXX", command[100];
+    MG_CHECK(mkdtemp(dir) != NULL);
+    struct mg_span_writer_opts o = {.size = sizeof o, .dir = dir, .rank = -1, .memory_bytes = 64 << 20, .wait = true};
+    MG_CHECK_EQ(mg_span_writer_open(&o, &writer, NULL), MG_ERR_OK);
+    uint64_t number = 1;
+    for (uint64_t i = 1; i <= DEPTH; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "depth %d", (int)i);
+        struct mg_record_mark mark = {
+            .begin = i, .end = LAST, .name = mg_span_name(writer, name), .outer = number - 1, .layer = MG_LAYER_nvtx};
+        mark.correlation = number++;
+        mg_span_put_mark(writer, &mark);
+    }
+    for (uint64_t i = 0; i < N; i++) {
+        struct mg_record_mark mark = {.begin = 100 + 10 * i,
+                                      .end = 105 + 10 * i,
+                                      .correlation = number + 2 * i,
+                                      .outer = DEPTH,
+                                      .name = mg_span_name(writer, "step"),
+                                      .layer = MG_LAYER_nvtx};
+        mg_span_put_mark(writer, &mark);
+        put_call("cuLaunchKernel", 101 + 10 * i, 102 + 10 * i, number + 2 * i + 1, 0, 0, 1);
+    }
+    const uint64_t POLL = 200 + 10 * N;
+    for (uint64_t i = 0; i < 10000; i++) put_call("cuStreamQuery", POLL + i, POLL + i + 1, 0, 600, 0, 1);
+    uint64_t begin = POLL + 20000, finalize = 0, wait = 0;
+    for (uint64_t i = 0; i < N; i++) {
+        put_kernel("late", begin + 2 * i, begin + 2 * i + 2, number + 2 * i + 1, 1, number + 2 * i);
+        finalize += LAST - (101 + 10 * i);
+        wait += LAST - POLL;
+    }
+    put_call("cuStreamSynchronize", begin + 2 * N + 10, LAST, 0, 0, 0, 1);
+    mg_span_writer_close(writer);
+
+    struct mg_tau_events e;
+    MG_CHECK_EQ(mg_tau_events_init(&e, dir, NULL), MG_ERR_OK);
+    MG_CHECK_EQ(e.at.n, 1);
+    if (e.at.n == 1) {
+        MG_CHECK_STR(e.at.at[0].context, "step");
+        MG_CHECK_EQ(e.at.at[0].calls, N);
+        MG_CHECK_EQ(e.at.at[0].delivered, N);
+        MG_CHECK_EQ(e.at.at[0].finalize_ns, finalize);
+        MG_CHECK_EQ(e.at.at[0].wait_ns, wait);
+    }
+    mg_tau_events_release(&e);
+    struct mg_sum s;
+    MG_CHECK_EQ(mg_sum_init(&s, dir, NULL), MG_ERR_OK);
+    MG_CHECK_EQ(s.latency.n, N);
+    MG_CHECK_EQ(s.ranges.n, DEPTH + 1);
+    for (uint32_t i = 0; i < s.ranges.n; i++) {
+        MG_CHECK_EQ(s.ranges.at[i].launches, N);
+        MG_CHECK_EQ(s.ranges.at[i].own_launches, strcmp(s.ranges.at[i].name, "step") ? 0 : N);
+        MG_CHECK_EQ(s.ranges.at[i].device_ns, 2 * N);
+    }
+    mg_sum_release(&s);
     snprintf(command, sizeof command, "rm -rf %s", dir);
     MG_CHECK(!system(command));
 }
