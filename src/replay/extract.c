@@ -18,11 +18,16 @@ struct shadow {
 struct range {
     uint64_t from, to;
 }; /* of launches, both included */
+struct object_out {
+    uint64_t serial, handle;
+    bool surface;
+}; /* a texture or surface that the new capture has */
 struct mg_extract {
     struct mg_cap_writer out;
     MG_VEC(struct range) wanted;
     MG_VEC(struct shadow) shadows;
-    MG_VEC(uint64_t) images, loads, kernels, arrays, objects; /* that it has already, by number or handle */
+    MG_VEC(uint64_t) images, loads, kernels, arrays; /* that it has already, by number */
+    MG_VEC(struct object_out) objects;
     uint32_t sets_done;
     uint64_t n; /* launches */
 };
@@ -279,14 +284,27 @@ static int put_array(struct mg_replay *r, const struct mg_array *a)
 }
 
 /* Memory that a texture was made over and that was freed since: no launch may read it, but the texture has its handle.
- * 0: it is there, or is a variable, or no memory. */
-static uint64_t gone(struct mg_replay *r, const struct mg_object *o)
+ * It is there while the texture is made, as far as other memory does not lie there now. */
+static void put_gone(struct mg_replay *r, const struct mg_object *o, bool there)
 {
-    uint64_t at = o->op[4], bytes = o->op[2] == CURES_LINEAR ? o->op[7] : o->op[8] * o->op[9];
-    if ((o->op[2] != CURES_LINEAR && o->op[2] != CURES_PITCH2D) || mg_replay_here(r, at) != at) return 0;
-    for (uint32_t k = 0; k < r->live.n; k++)
-        if (r->live.at[k].at < at + bytes && at < r->live.at[k].at + r->live.at[k].bytes) return 0;
-    return bytes;
+    for (uint64_t at = o->at, end = o->at + o->bytes, to; at < end; at = to) {
+        const struct mg_live *l = mg_replay_live_at(r, at);
+        to = l ? l->at + l->bytes : end;
+        for (uint32_t k = 0; k < r->live.n && !l; k++)
+            if (r->live.at[k].at > at) to = MG_MIN(to, r->live.at[k].at);
+        if (l) continue;
+        if (there)
+            PUT(r->extract, MG_CAP_alloc, NULL, 0, at, to - at, MG_CAP_DEVICE);
+        else
+            PUT(r->extract, MG_CAP_free, NULL, 0, at);
+    }
+}
+
+static const struct mg_object *object_of(const struct mg_replay *r, uint64_t serial)
+{
+    for (uint32_t k = 0; k < r->objects.n; k++)
+        if (r->objects.at[k].serial == serial) return &r->objects.at[k];
+    return NULL;
 }
 
 static int put_objects(struct mg_replay *r)
@@ -294,14 +312,22 @@ static int put_objects(struct mg_replay *r)
     struct mg_extract *x = r->extract;
     int status = 0;
     for (uint32_t k = 0; k < r->arrays.n && !status; k++) status = put_array(r, &r->arrays.at[k]);
+    for (uint32_t k = 0; k < x->objects.n; k++) {
+        struct object_out *o = &x->objects.at[k];
+        if (object_of(r, o->serial)) continue;
+        PUT(x, MG_CAP_object_free, NULL, 0, o->handle, o->surface);
+        *o = x->objects.at[--x->objects.n];
+        k--;
+    }
     for (uint32_t k = 0; k < r->objects.n && !status; k++) {
         const struct mg_object *o = &r->objects.at[k];
-        if (HAS(x->objects, o->handle)) continue;
-        uint64_t bytes = gone(r, o);
-        if (bytes) PUT(x, MG_CAP_alloc, NULL, 0, o->op[4], bytes, MG_CAP_DEVICE);
+        uint32_t i = 0;
+        while (i < x->objects.n && x->objects.at[i].serial != o->serial) i++;
+        if (i < x->objects.n) continue;
+        put_gone(r, o, true);
         mg_cap_put(&x->out, &(struct mg_cap_op_in){MG_CAP_object, o->op, 10, o->payload, o->payload_bytes});
-        *mg_vec_push(&x->objects) = o->handle;
-        if (bytes) PUT(x, MG_CAP_free, NULL, 0, o->op[4]);
+        put_gone(r, o, false);
+        *mg_vec_push(&x->objects) = (struct object_out){o->serial, o->handle, o->surface};
     }
     return status;
 }

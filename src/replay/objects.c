@@ -60,6 +60,22 @@ int mg_replay_array(struct mg_replay *r, const struct mg_cap_op *op)
 
 /* ---- textures and surfaces ----------------------------------------------------------------------------- */
 
+/* What the driver gives as a handle depends on the handles in use. One that the capture has no object for any more
+ * (launches taken out) is kept until the recorded one comes. */
+static cu_result with_handle(uint64_t want, bool surface, const struct cu_resource_desc *d,
+                             const struct cu_texture_desc *t, const struct cu_view_desc *v, uint64_t *handle)
+{
+    enum { MOST = 1024 };
+    uint64_t other[MOST];
+    uint32_t n = 0;
+    cu_result rc;
+    do {
+        rc = surface ? mg_cu.cuSurfObjectCreate(handle, d) : mg_cu.cuTexObjectCreate(handle, d, t, v);
+    } while (rc == CUE_SUCCESS && *handle != want && n + 1 < MOST && (other[n++] = *handle));
+    while (n) surface ? mg_cu.cuSurfObjectDestroy(other[--n]) : mg_cu.cuTexObjectDestroy(other[--n]);
+    return rc;
+}
+
 static int make_object(struct mg_replay *r, const struct mg_cap_op *op)
 {
     const uint64_t *w = op->words;
@@ -91,14 +107,16 @@ static int make_object(struct mg_replay *r, const struct mg_cap_op *op)
         d.res.pitch2d.channels = (unsigned)w[6];
         d.res.pitch2d.width = w[7], d.res.pitch2d.height = w[8], d.res.pitch2d.pitch = w[9];
     }
-    cu_result rc = w[1] ? mg_cu.cuSurfObjectCreate(&handle, &d)
-                        : mg_cu.cuTexObjectCreate(&handle, &d, &more.texture,
-                                                  op->payload_bytes == sizeof more ? &more.view : NULL);
+    cu_result rc =
+        with_handle(w[0], w[1] != 0, &d, &more.texture, op->payload_bytes == sizeof more ? &more.view : NULL, &handle);
     int status = mg_replay_call(r, rc, w[1] ? "making a surface" : "making a texture");
     if (!status && handle != w[0]) /* kernels got it as a number */
         status = mg_replay_fail(r, MG_REPLAY_DEVICE, "a %s has the handle 0x%llx here and 0x%llx in the capture",
                                 w[1] ? "surface" : "texture", (unsigned long long)handle, (unsigned long long)w[0]);
-    struct mg_object o = {.handle = handle, .surface = w[1] != 0, .payload_bytes = op->payload_bytes};
+    struct mg_object o = {
+        .serial = ++r->n_objects, .handle = handle, .surface = w[1] != 0, .payload_bytes = op->payload_bytes};
+    const struct mg_live *l = a ? NULL : mg_replay_live_at(r, w[4]);
+    if (l) o.at = l->at, o.bytes = l->bytes;
     memcpy(o.op, w, sizeof o.op);
     memcpy(o.payload, op->payload, op->payload_bytes);
     if (!status) *mg_vec_push(&r->objects) = o;

@@ -52,11 +52,12 @@ struct mg_array {
     unsigned levels;
 };
 struct mg_object {
-    uint64_t handle;
+    uint64_t serial, handle; /* handles are given again */
     bool surface;
     uint64_t op[10];
     char payload[256];
     size_t payload_bytes;
+    uint64_t at, bytes; /* the allocation that it was made over; 0, 0: none */
 };
 struct mg_image_bytes {
     uint64_t number, bytes;
@@ -80,6 +81,7 @@ struct mg_replay {
     MG_VEC(struct mg_live) live; /* by address */
     MG_VEC(struct mg_array) arrays;
     MG_VEC(struct mg_object) objects;
+    uint64_t n_objects; /* that were made so far */
     MG_VEC(struct mg_set) sets;
     MG_VEC(cu_stream) streams; /* by number; 0: the default one */
     struct mg_map pages;       /* mapped so far */

@@ -150,9 +150,12 @@ for part in fill stores freed; do
 done
 "$MARGAY" capture -q --device emu -o late-graph -- ./late add.ptx graph > out 2>&1 && ! grep -q WRONG out || { fail 'a host function in a graph'; cat out; }
 refused 'a host function in a graph' late-graph 3 'launch 0 (add) and what follows cannot be replayed: kernels behind a host function'
-"$MARGAY" capture -q --device emu -o late-textures -- ./late add.ptx textures > out 2>&1 && ! grep -q WRONG out || { fail 'a texture without memory'; cat out; }
-"$MARGAY" replay -q --extract late-alone --launches 0 --device emu late-textures > out 2> err || { fail 'taking a launch out beside a texture without memory'; cat err; }
-replayed 'a launch alone beside a texture without memory' late-alone --device emu
+"$MARGAY" capture -q --device emu -o late-textures -- ./late add.ptx textures > out 2>&1 && ! grep -q WRONG out || { fail 'textures without memory'; cat out; }
+for which in 0 1 0-; do # the second launch's texture has the handle of the first one's
+    rm -rf late-alone
+    "$MARGAY" replay -q --extract late-alone --launches $which --device emu late-textures > out 2> err || { fail 'taking a launch out beside textures without memory'; cat err; }
+    for d in $devices; do replayed "launch $which alone beside textures without memory on $d" late-alone --device "$d"; done
+done
 rm -rf changed && mkdir changed
 ./recapture late-cap/capture-*.mgc changed/capture-1.mgc checks || fail 'taking checks away'
 refused 'a capture without checks' changed 5 'nothing was compared'

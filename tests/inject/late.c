@@ -1,6 +1,6 @@
 /* What the host does beside the device's work: functions in streams that fill pinned memory for a later copy, stores to
  * managed memory behind the last launch, memory freed in stream order; a host function in a graph, which no capture can
- * hold; a texture that outlives its memory. late add.ptx fill|stores|freed|graph|textures */
+ * hold; textures that outlive their memory. late add.ptx fill|stores|freed|graph|textures */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +37,7 @@ D(cuGraphInstantiateWithFlags, cu_graph_exec *, cu_graph, unsigned long long)
 D(cuGraphLaunch, cu_graph_exec, cu_stream)
 D(cuTexObjectCreate, cu_tex *, const struct cu_resource_desc *, const struct cu_texture_desc *,
   const struct cu_view_desc *)
+D(cuTexObjectDestroy, cu_tex)
 D(cuStreamCreate, cu_stream *, unsigned)
 D(cuStreamSynchronize, cu_stream)
 
@@ -161,23 +162,62 @@ static void in_graph(void)
     say("in a graph", m, 42);
 }
 
-/* A texture outlives its memory; a launch behind that is taken out of the capture. */
-static void textures(void)
+static const char fetch_ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                                ".visible .entry fetch(.param .u64 out, .param .u64 tex)\n{\n"
+                                "    .reg .b32 %r<6>;\n    .reg .b64 %d<4>;\n"
+                                "    ld.param.u64 %d1, [out];\n    ld.param.u64 %d2, [tex];\n"
+                                "    mov.u32 %r1, %tid.x;\n"
+                                "    tex.1d.v4.u32.s32 {%r2, %r3, %r4, %r5}, [%d2, {%r1}];\n"
+                                "    mul.wide.u32 %d3, %r1, 4;\n    add.s64 %d1, %d1, %d3;\n"
+                                "    st.global.u32 [%d1], %r2;\n    ret;\n}\n";
+
+static cu_tex texture_of(cu_ptr over, size_t bytes)
+{
+    cu_tex t;
+    struct cu_resource_desc of = {.type = CURES_LINEAR,
+                                  .res.linear = {.ptr = over, .format = CUAD_UINT32, .channels = 1, .bytes = bytes}};
+    OK(cuTexObjectCreate(&t, &of, &(struct cu_texture_desc){.flags = CUTEX_READ_AS_INTEGER}, NULL));
+    return t;
+}
+static void run_fetch(cu_function f, cu_ptr to, cu_tex t, unsigned want)
 {
     unsigned back[N];
-    cu_ptr over, p;
-    cu_tex t;
-    OK(cuMemAlloc_v2(&over, sizeof back));
-    struct cu_resource_desc of = {
-        .type = CURES_LINEAR, .res.linear = {.ptr = over, .format = CUAD_UINT32, .channels = 1, .bytes = sizeof back}};
-    OK(cuTexObjectCreate(&t, &of, &(struct cu_texture_desc){.flags = CUTEX_READ_AS_INTEGER}, NULL));
-    OK(cuMemFree_v2(over));
-    OK(cuMemAlloc_v2(&p, 2 * sizeof back));
-    OK(cuMemsetD32Async(p, 1, N, s));
-    run_add(p, 1);
+    OK(cuMemsetD32Async(to, want, N, s)); /* for what lies behind the block of threads */
+    OK(cuLaunchKernel(f, 1, 1, 1, 512, 1, 1, 0, s, (void *[]){&to, &t}, NULL));
     OK(cuStreamSynchronize(s));
-    OK(cuMemcpyDtoH_v2(back, p, sizeof back));
-    say("a texture without memory", back, 2);
+    OK(cuMemcpyDtoH_v2(back, to, sizeof back));
+    say("a texture", back, want);
+}
+
+/* Launches that are taken out, beside textures that have outlived memory which no other memory shares a page with. One
+ * says that it has more than there is, up to memory that stays. The first one is gone, and its handle is given again.
+ */
+static void textures(void)
+{
+    enum { PAGES = 8 << 20 };
+    cu_ptr a, b, c, to;
+    cu_module m;
+    cu_function fetch;
+    OK(cuModuleLoadData(&m, fetch_ptx));
+    OK(cuModuleGetFunction(&fetch, m, "fetch"));
+    OK(cuMemAlloc_v2(&a, PAGES));
+    OK(cuMemAlloc_v2(&b, PAGES));
+    OK(cuMemAlloc_v2(&c, PAGES));
+    OK(cuMemAlloc_v2(&to, PAGES));
+    cu_tex first = texture_of(c, PAGES);
+    texture_of(a, PAGES);
+    texture_of(b, 3 * PAGES);
+    OK(cuMemFree_v2(a));
+    OK(cuMemFree_v2(b));
+    OK(cuTexObjectDestroy(first));
+    OK(cuMemsetD32Async(c, 7, N, s));
+    first = texture_of(c, PAGES);
+    run_fetch(fetch, to, first, 7); /* launch 0 */
+    OK(cuTexObjectDestroy(first));
+    OK(cuMemsetD32Async(c + PAGES / 2, 8, N, s));
+    cu_tex again = texture_of(c + PAGES / 2, PAGES / 2);
+    printf("handle given again: %s\n", again == first ? "yes" : "no");
+    run_fetch(fetch, to, again, 8); /* launch 1 */
 }
 
 int main(int argc, char **argv)
