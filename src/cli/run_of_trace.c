@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/buffer_names.h"
 #include "cli/cli.h"
 #include "study/cache.h"
 #include "study/comm_whole.h"
@@ -50,6 +51,7 @@ bool mg_run_of_trace(struct mg_opt_list *tools, bool *keeps)
 struct traced {
     struct mg_trace_reader *r;
     uint32_t file;
+    const struct mg_recording *p;
 };
 
 static enum mg_err analyse_communication(const struct traced *t, const struct mg_communication_conf *conf,
@@ -68,12 +70,20 @@ static enum mg_err analyse_communication(const struct traced *t, const struct mg
 static enum mg_err analyse_cache(const struct traced *t, const struct mg_cache_conf *conf, struct mg_json *j,
                                  struct mg_diag *d)
 {
-    const struct mg_cache_opts o = {.size = sizeof o, .l1_bytes = conf->l1_bytes, .l2_bytes = conf->l2_bytes};
+    struct mg_buffer_names *names = mg_buffer_names_open(NULL, t->p);
+    const struct mg_cache_opts o = {.size = sizeof o,
+                                    .l1_bytes = conf->l1_bytes,
+                                    .l2_bytes = conf->l2_bytes,
+                                    .interleavings = conf->interleavings,
+                                    .seed = conf->seed,
+                                    .buffer = mg_buffer_names_find,
+                                    .buffers = names};
     struct mg_comm_source source;
     struct mg_cache *c = mg_cache_new(&o);
     enum mg_err err = mg_cache_feed(c, t->r, t->file, &source, d);
     if (!err) mg_cache_print_json(mg_cache_finish(c), &source, j);
     mg_cache_free(c);
+    mg_buffer_names_free(names);
     return err;
 }
 
@@ -109,9 +119,10 @@ static bool holds_others(const struct traced *t)
     return any;
 }
 
-static bool analyse_file(const char *file, const char *db, const struct mg_opt_list *tools, bool keeps)
+static bool analyse_file(const struct mg_recording *p, const char *file, const char *db,
+                         const struct mg_opt_list *tools, bool keeps)
 {
-    struct traced t = {0};
+    struct traced t = {.p = p};
     struct mg_diag d = MG_DIAG_INIT;
     enum mg_err err = mg_trace_reader_open(file, &t.r, &d);
     for (uint32_t i = 0; i < tools->n && !err; i++)
@@ -154,7 +165,7 @@ static int analyse_all(const struct mg_recording *p, const struct mg_opt_list *t
         if (!q->closed && !kill((pid_t)q->pid, 0))
             fprintf(stderr, "margay: process %u still runs: %s stays, and is not analysed\n", q->pid, file);
         else
-            all &= analyse_file(file, q->path, tools, keeps);
+            all &= analyse_file(p, file, q->path, tools, keeps);
     }
     if (snprintf(file, sizeof file, "%s/trace", p->dir) < (int)sizeof file) rmdir(file); /* if nothing is left in it */
     return !all;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "study/cache.h"
+#include "study/cache_buffers.h"
 #include "study/reuse.h"
 
 enum {
@@ -16,12 +17,14 @@ enum {
 
 struct touch {
     uint64_t line;
+    uint32_t buffer; /* of the result */
     uint8_t sectors;
-};                                 /* of one access: a line, in order of address */
-struct access {                    /* of a warp */
-    uint32_t sm, cta, warp, place; /* place: of the CTA among those of its SM, by first access */
-    uint32_t turn;                 /* accesses of the warp before it */
-    uint32_t first, n;             /* touches */
+};                            /* of one access: a line, in order of address */
+struct access {               /* of a warp */
+    uint32_t sm, cta, place;  /* place: of the CTA among those of its SM, by first access */
+    uint32_t warp, of_launch; /* warp: in its CTA; of_launch: which of all, by first access */
+    uint32_t turn;            /* accesses of the warp before it */
+    uint32_t first, n;        /* touches */
     uint32_t site;
     uint8_t kind; /* enum mg_access_kind */
     bool passes;  /* a load that does not look into L1 */
@@ -33,13 +36,24 @@ struct set {
 struct run {
     uint64_t hits[MG_CACHE_SIZES + 1], l1_hits, first;
 };
+struct tally { /* sectors of loads that look into L1, as mg_cache_part has them */
+    uint64_t hits, first, capacity;
+};
+struct around { /* of one launch: in this run, the least and the most so far */
+    struct tally now, least, most;
+};
+enum order { TRACED, TURNS, CTAS, SEEDED /* and more: by the seed */ };
 
 struct mg_cache {
     struct mg_cache_result result;
     MG_VEC(struct access) accesses; /* of a launch */
     MG_VEC(struct touch) touches;
     struct mg_map sites; /* site of the trace to its index */
+    MG_VEC(struct around) by_site, by_buffer;
+    MG_VEC(uint64_t) when; /* by warp of the launch, of an interleaving */
+    struct mg_cache_buffers live;
     uint32_t *order;
+    uint64_t *rank;   /* by access: what it is sorted by, after multiprocessor and CTAs that run together */
     uint8_t *missing; /* by touch: sectors that L1 does not have */
     struct mg_reuse l1, l2;
     struct set *half; /* L2 of half its size, 16-way */
@@ -53,12 +67,6 @@ uint64_t mg_cache_size(uint32_t ix)
 {
     uint64_t base = (uint64_t)4096 << ix / 2;
     return ix % 2 ? base + base / 2 : base;
-}
-
-const char *mg_cache_order_name(enum mg_cache_order o)
-{
-    static const char *const names[] = {"trace", "turns", "ctas"};
-    return names[o];
 }
 
 struct mg_cache *mg_cache_new(const struct mg_cache_opts *o)
@@ -80,7 +88,17 @@ void mg_cache_free(struct mg_cache *c)
         free(c->result.sites.at[i].kernel);
         free(c->result.sites.at[i].file);
         free(c->result.sites.at[i].op);
+        free(c->result.sites.at[i].buffer);
     }
+    for (uint32_t i = 0; i < c->result.buffers.n; i++) {
+        free(c->result.buffers.at[i].call);
+        free(c->result.buffers.at[i].name);
+    }
+    mg_vec_release(&c->result.buffers);
+    mg_vec_release(&c->by_site);
+    mg_vec_release(&c->by_buffer);
+    mg_vec_release(&c->when);
+    mg_cache_buffers_release(&c->live);
     mg_vec_release(&c->result.kernels);
     mg_vec_release(&c->result.sites);
     mg_map_release(&c->sites);
@@ -89,6 +107,7 @@ void mg_cache_free(struct mg_cache *c)
     mg_reuse_release(&c->l1);
     mg_reuse_release(&c->l2);
     free(c->order);
+    free(c->rank);
     free(c->missing);
     free(c->half);
     mg_dram_free(c->dram);
@@ -97,23 +116,27 @@ void mg_cache_free(struct mg_cache *c)
 
 /* ---- accesses as lines and sectors -------------------------------------------------------------------- */
 
-static void add_touch(struct mg_cache *c, uint32_t first, uint64_t line, unsigned sectors)
+/* A sector that a lane at this address reaches. */
+static void add_touch(struct mg_cache *c, const struct access *a, uint64_t sector, uint64_t address)
 {
+    uint64_t line = sector / (LINE / SECTOR);
+    uint8_t bit = (uint8_t)(1u << sector % (LINE / SECTOR));
     uint32_t at = c->touches.n;
-    for (uint32_t i = first; i < c->touches.n; i++)
-        if (c->touches.at[i].line == line) {
-            c->touches.at[i].sectors |= (uint8_t)sectors;
-            return;
-        }
+    while (at > a->first && c->touches.at[at - 1].line > line) at--;
+    if (at > a->first && c->touches.at[at - 1].line == line) {
+        c->touches.at[at - 1].sectors |= bit;
+        return;
+    }
+    uint32_t buffer = mg_cache_buffers_find(&c->live, &c->result, address, a->site);
     (void)mg_vec_push(&c->touches);
-    for (; at > first && c->touches.at[at - 1].line > line; at--) c->touches.at[at] = c->touches.at[at - 1];
-    c->touches.at[at] = (struct touch){line, (uint8_t)sectors};
+    memmove(&c->touches.at[at + 1], &c->touches.at[at], (c->touches.n - 1 - at) * sizeof *c->touches.at);
+    c->touches.at[at] = (struct touch){line, buffer, bit};
 }
 
-static void add_lane(struct mg_cache *c, uint32_t first, uint64_t address, uint32_t bytes)
+static void add_lane(struct mg_cache *c, const struct access *a, uint64_t address, uint32_t bytes)
 {
     for (uint64_t sector = address / SECTOR; sector <= (address + bytes - 1) / SECTOR; sector++)
-        add_touch(c, first, sector / (LINE / SECTOR), 1u << sector % (LINE / SECTOR));
+        add_touch(c, a, sector, address);
 }
 
 static bool passes_l1(const char *op)
@@ -135,9 +158,13 @@ static uint32_t find_site(struct mg_cache *c, const struct mg_access_site *s)
         return i;
     }
     mg_map_set(&c->sites, (uintptr_t)s, c->result.sites.n);
+    const struct mg_cache_opts *o = &c->result.opts;
+    const char *buffer = o->buffer ? o->buffer(o->buffers, s) : NULL;
     *mg_vec_push(&c->result.sites) = (struct mg_cache_site){.kernel = mg_xstrdup(s->kernel),
                                                             .file = mg_xstrdup(s->file),
                                                             .op = mg_xstrdup(s->op),
+                                                            .buffer = buffer ? mg_xstrdup(buffer) : NULL,
+                                                            .kind = (uint8_t)s->kind,
                                                             .line = s->line,
                                                             .ptx_line = s->ptx_line};
     return c->result.sites.n - 1;
@@ -152,39 +179,42 @@ static struct mg_cache_kernel *find_kernel(struct mg_cache *c, const char *name)
     return k;
 }
 
-static uint64_t sectors_of(const struct mg_cache *c, const struct access *a)
+static unsigned bits(unsigned mask)
 {
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < a->n; i++) n += (unsigned)__builtin_popcount(c->touches.at[a->first + i].sectors);
-    return n;
+    return (unsigned)__builtin_popcount(mask);
 }
 
 static void count(struct mg_cache *c, struct mg_cache_counts *k, const struct access *a)
 {
-    uint64_t n = sectors_of(c, a);
-    struct mg_cache_site *s = &c->result.sites.at[a->site];
+    struct mg_cache_part *site = &c->result.sites.at[a->site].part;
+    uint64_t n = 0;
+    for (uint32_t i = a->first; i < a->first + a->n; i++) {
+        const struct touch *t = &c->touches.at[i];
+        struct mg_cache_part *buffer = &c->result.buffers.at[t->buffer].part;
+        bool again = false;
+        for (uint32_t b = a->first; b < i && !again; b++) again = c->touches.at[b].buffer == t->buffer;
+        buffer->requests[a->kind] += !again;
+        buffer->sectors[a->kind] += bits(t->sectors);
+        n += bits(t->sectors);
+    }
+    site->requests[a->kind]++;
+    site->sectors[a->kind] += n;
     k->load_requests += a->kind == MG_ACCESS_LOAD;
     k->store_requests += a->kind == MG_ACCESS_STORE;
     k->atomic_requests += a->kind == MG_ACCESS_ATOMIC;
-    if (a->kind == MG_ACCESS_LOAD)
-        k->load_sectors += n;
-    else if (a->kind == MG_ACCESS_STORE)
-        k->store_sectors += n;
-    else
-        k->atomic_sectors += n;
-    s->requests++;
-    s->sectors += n;
+    *(a->kind == MG_ACCESS_LOAD    ? &k->load_sectors
+      : a->kind == MG_ACCESS_STORE ? &k->store_sectors
+                                   : &k->atomic_sectors) += n;
 }
 
 /* ---- orders ------------------------------------------------------------------------------------------- */
 
 struct sorting {
     const struct mg_cache *c;
-    enum mg_cache_order order;
-    uint32_t resident;
+    uint32_t resident; /* CTAs that run together */
 };
 
-static int compare(uint32_t x, uint32_t y)
+static int compare(uint64_t x, uint64_t y)
 {
     return x < y ? -1 : x > y;
 }
@@ -195,20 +225,40 @@ static int by_order(const void *pa, const void *pb, void *arg)
     uint32_t i = *(const uint32_t *)pa, k = *(const uint32_t *)pb;
     const struct access *a = &s->c->accesses.at[i], *b = &s->c->accesses.at[k];
     int d = compare(a->sm, b->sm);
-    if (!d && s->order == MG_CACHE_CTAS) d = compare(a->place, b->place);
-    if (!d && s->order == MG_CACHE_TURNS) {
-        d = compare(a->place / s->resident, b->place / s->resident);
-        if (!d) d = compare(a->turn, b->turn);
-        if (!d) d = compare(a->place, b->place);
-        if (!d) d = compare(a->warp, b->warp);
-    }
+    if (!d) d = compare(a->place / s->resident, b->place / s->resident);
+    if (!d) d = compare(s->c->rank[i], s->c->rank[k]);
+    if (!d) d = compare(a->place, b->place);
+    if (!d) d = compare(a->warp, b->warp);
     return d ? d : compare(i, k);
 }
 
-static void sort_accesses(struct mg_cache *c, enum mg_cache_order order, uint32_t resident)
+/* A number of the seed, the warp and its turn: how long the warp waits until then. */
+static uint64_t wait_of(uint64_t seed, const struct access *a)
 {
-    struct sorting s = {c, order, resident};
+    uint64_t x =
+        seed * 0x9e3779b97f4a7c15u ^ ((uint64_t)a->cta << 38 ^ (uint64_t)a->warp << 32 ^ a->turn) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 31) * 0x94d049bb133111ebu;
+    return 1 + (x >> 32) % 1024;
+}
+
+static void rank_accesses(struct mg_cache *c, uint32_t order)
+{
+    uint64_t seed = order < SEEDED ? 0 : c->result.opts.seed + order - SEEDED;
+    for (uint32_t i = 0; i < c->when.n; i++) c->when.at[i] = 0;
+    for (uint32_t i = 0; i < c->accesses.n; i++) {
+        const struct access *a = &c->accesses.at[i];
+        if (order >= SEEDED)
+            c->rank[i] = c->when.at[a->of_launch] += wait_of(seed, a);
+        else
+            c->rank[i] = order == TURNS ? a->turn : i;
+    }
+}
+
+static void sort_accesses(struct mg_cache *c, uint32_t order, uint32_t resident)
+{
+    struct sorting s = {c, order == TRACED ? UINT32_MAX : order == CTAS ? 1 : resident};
     for (uint32_t i = 0; i < c->accesses.n; i++) c->order[i] = i;
+    rank_accesses(c, order);
     qsort_r(c->order, c->accesses.n, sizeof *c->order, by_order, &s);
 }
 
@@ -220,6 +270,13 @@ static void note_distance(uint64_t hits[MG_CACHE_SIZES + 1], uint32_t distance)
     uint32_t ix = 0;
     while (ix < MG_CACHE_SIZES && (distance == MG_REUSE_FIRST || mg_cache_size(ix) / LINE <= distance)) ix++;
     hits[ix]++;
+}
+
+static void note_load(struct tally *t, uint32_t distance, uint32_t lines)
+{
+    t->hits += distance < lines;
+    t->first += distance == MG_REUSE_FIRST;
+    t->capacity += distance >= lines && distance != MG_REUSE_FIRST;
 }
 
 static void look_up(struct mg_cache *c, const struct access *a, bool allocate, uint32_t l1_lines, struct run *run)
@@ -235,6 +292,8 @@ static void look_up(struct mg_cache *c, const struct access *a, bool allocate, u
             run->first += distance[k] == MG_REUSE_FIRST;
             if (a->kind != MG_ACCESS_LOAD) continue;
             note_distance(run->hits, distance[k]);
+            note_load(&c->by_site.at[a->site].now, distance[k], l1_lines);
+            note_load(&c->by_buffer.at[t->buffer].now, distance[k], l1_lines);
             if (distance[k] >= l1_lines) continue;
             run->l1_hits++;
             c->missing[a->first + i] &= (uint8_t) ~(1u << k);
@@ -259,7 +318,7 @@ static void note_sites(struct mg_cache *c)
     for (uint32_t i = 0; i < c->accesses.n; i++) {
         const struct access *a = &c->accesses.at[i];
         for (uint32_t k = a->first; a->kind == MG_ACCESS_LOAD && k < a->first + a->n; k++)
-            c->result.sites.at[a->site].hits += (unsigned)__builtin_popcount(c->touches.at[k].sectors & ~c->missing[k]);
+            c->result.sites.at[a->site].hits += bits(c->touches.at[k].sectors & ~c->missing[k]);
     }
 }
 
@@ -269,43 +328,83 @@ static void add_span(struct mg_cache_span *s, uint64_t least, uint64_t most)
     s->most += most;
 }
 
+/* What a run counted joins the least and the most of the launch's runs. */
+static void note_run(struct around *x, uint32_t n, bool first)
+{
+    for (uint32_t i = 0; i < n; i++, x++) {
+        if (first) x->least = x->most = x->now;
+        x->least.hits = MG_MIN(x->least.hits, x->now.hits), x->most.hits = MG_MAX(x->most.hits, x->now.hits);
+        x->least.first = MG_MIN(x->least.first, x->now.first), x->most.first = MG_MAX(x->most.first, x->now.first);
+        x->least.capacity = MG_MIN(x->least.capacity, x->now.capacity);
+        x->most.capacity = MG_MAX(x->most.capacity, x->now.capacity);
+        x->now = (struct tally){0};
+    }
+}
+
+static void add_around(struct mg_cache_part *p, const struct around *x)
+{
+    add_span(&p->l1_hits, x->least.hits, x->most.hits);
+    add_span(&p->l1_first, x->least.first, x->most.first);
+    add_span(&p->l1_capacity, x->least.capacity, x->most.capacity);
+}
+
+static void add_parts(struct mg_cache *c)
+{
+    for (uint32_t i = 0; i < c->by_site.n; i++) add_around(&c->result.sites.at[i].part, &c->by_site.at[i]);
+    for (uint32_t i = 0; i < c->by_buffer.n; i++) add_around(&c->result.buffers.at[i].part, &c->by_buffer.at[i]);
+}
+
 /* ---- L2 ----------------------------------------------------------------------------------------------- */
 
-static void look_up_half(struct mg_cache *c, uint64_t line, unsigned sectors, bool loads)
+/* Which of the sectors are there. */
+static unsigned look_up_half(struct mg_cache *c, uint64_t line, unsigned sectors)
 {
     struct set *s = &c->half[line % c->n_sets];
     uint32_t at = 0;
     while (at < WAYS - 1 && s->sectors[at] && s->line[at] != line) at++;
     unsigned has = s->sectors[at] && s->line[at] == line ? s->sectors[at] : 0;
-    c->half_hits += (unsigned)__builtin_popcount(has & sectors);
-    if (loads) c->result.l2.load_hits.least += (unsigned)__builtin_popcount(has & sectors);
     memmove(s->line + 1, s->line, at * sizeof *s->line);
     memmove(s->sectors + 1, s->sectors, at * sizeof *s->sectors);
     s->line[0] = line;
     s->sectors[0] = (uint8_t)(has | sectors);
+    return has & sectors;
+}
+
+static void note_l2(struct mg_cache_part *p, unsigned sectors, unsigned first, unsigned most, unsigned least)
+{
+    p->l2_sectors += sectors;
+    p->l2_first += first;
+    add_span(&p->l2_hits, least, most);
+}
+
+static void send_touch(struct mg_cache *c, const struct access *a, const struct touch *t, unsigned sectors)
+{
+    struct mg_cache_l2 *l2 = &c->result.l2;
+    uint32_t distance[MG_REUSE_SECTORS];
+    unsigned most = 0, first = 0, load = a->kind == MG_ACCESS_LOAD, n = bits(sectors);
+    mg_reuse_access(&c->l2, t->line, sectors, distance);
+    unsigned least = bits(look_up_half(c, t->line, sectors));
+    if (c->dram) mg_dram_access(c->dram, t->line, sectors, a->kind != MG_ACCESS_STORE, a->kind != MG_ACCESS_LOAD);
+    for (int k = 0; k < MG_REUSE_SECTORS; k++) {
+        if (!(sectors >> k & 1)) continue;
+        first += distance[k] == MG_REUSE_FIRST;
+        most += distance[k] < c->result.opts.l2_bytes / LINE;
+        note_distance(c->l2_hits, distance[k]);
+    }
+    c->half_hits += least;
+    l2->sectors += n;
+    l2->first += first;
+    l2->hits.most += most;
+    l2->load_sectors += load * n;
+    add_span(&l2->load_hits, load * least, load * most);
+    note_l2(&c->result.sites.at[a->site].part, n, first, most, least);
+    note_l2(&c->result.buffers.at[t->buffer].part, n, first, most, least);
 }
 
 static void send(struct mg_cache *c, const struct access *a)
 {
-    uint32_t distance[MG_REUSE_SECTORS];
-    for (uint32_t i = a->first; i < a->first + a->n; i++) {
-        if (!c->missing[i]) continue;
-        mg_reuse_access(&c->l2, c->touches.at[i].line, c->missing[i], distance);
-        look_up_half(c, c->touches.at[i].line, c->missing[i], a->kind == MG_ACCESS_LOAD);
-        if (c->dram)
-            mg_dram_access(c->dram, c->touches.at[i].line, c->missing[i], a->kind != MG_ACCESS_STORE,
-                           a->kind != MG_ACCESS_LOAD);
-        for (int k = 0; k < MG_REUSE_SECTORS; k++) {
-            if (!(c->missing[i] >> k & 1)) continue;
-            c->result.l2.sectors++;
-            c->result.l2.first += distance[k] == MG_REUSE_FIRST;
-            note_distance(c->l2_hits, distance[k]);
-            bool hit = distance[k] < c->result.opts.l2_bytes / LINE, load = a->kind == MG_ACCESS_LOAD;
-            c->result.l2.hits.most += hit;
-            c->result.l2.load_sectors += load;
-            c->result.l2.load_hits.most += hit && load;
-        }
-    }
+    for (uint32_t i = a->first; i < a->first + a->n; i++)
+        if (c->missing[i]) send_touch(c, a, &c->touches.at[i], c->missing[i]);
 }
 
 /* The multiprocessors in turn, an access each. */
@@ -333,6 +432,13 @@ static void send_all(struct mg_cache *c)
 
 /* ---- launches ----------------------------------------------------------------------------------------- */
 
+static void clear_parts(struct mg_cache *c)
+{
+    c->by_site.n = c->by_buffer.n = 0;
+    for (uint32_t i = 0; i < c->result.sites.n; i++) *mg_vec_push(&c->by_site) = (struct around){0};
+    for (uint32_t i = 0; i < c->result.buffers.n; i++) *mg_vec_push(&c->by_buffer) = (struct around){0};
+}
+
 static void run_launch(struct mg_cache *c, struct mg_cache_kernel *k, const struct mg_trace_step *s)
 {
     uint32_t threads = MG_MAX(s->block[0], 1u) * MG_MAX(s->block[1], 1u) * MG_MAX(s->block[2], 1u);
@@ -341,13 +447,18 @@ static void run_launch(struct mg_cache *c, struct mg_cache_kernel *k, const stru
     uint32_t lines = (uint32_t)(MG_MAX(l1 > shared ? l1 - shared : 0, MG_MIN((uint64_t)LEAST_L1, l1)) / LINE);
     struct run least = {0}, most = {0};
     c->order = mg_xrealloc(c->order, ((size_t)c->accesses.n + 1) * sizeof *c->order);
+    c->rank = mg_xrealloc(c->rank, ((size_t)c->accesses.n + 1) * sizeof *c->rank);
     c->missing = mg_xrealloc(c->missing, (size_t)c->touches.n + 1);
+    clear_parts(c);
     for (uint32_t i = 0; i < c->accesses.n; i++) count(c, &k->counts, &c->accesses.at[i]);
-    for (int o = MG_CACHE_ORDER_COUNT - 1; o >= 0; o--) /* the trace's own order last: its misses go to L2 */
+    uint32_t orders = SEEDED + (uint32_t)c->result.opts.interleavings;
+    for (uint32_t o = orders; o-- > 0;) /* the trace's own order last: its misses go to L2 */
         for (int allocate = 1; allocate >= 0; allocate--) {
-            if (allocate) sort_accesses(c, (enum mg_cache_order)o, resident);
+            if (allocate) sort_accesses(c, o, resident);
             struct run run = run_l1(c, allocate, lines);
-            bool first = o == MG_CACHE_ORDER_COUNT - 1 && allocate;
+            bool first = o == orders - 1 && allocate;
+            note_run(c->by_site.at, c->by_site.n, first);
+            note_run(c->by_buffer.at, c->by_buffer.n, first);
             if (first) least = most = run;
             if (first) k->counts.first_sectors += run.first; /* of loads and stores: the same in every order */
             for (uint32_t i = 0; i < MG_CACHE_SIZES; i++) {
@@ -360,6 +471,7 @@ static void run_launch(struct mg_cache *c, struct mg_cache_kernel *k, const stru
     add_span(&k->counts.l1_hits, least.l1_hits, most.l1_hits);
     for (uint32_t i = 0; i < MG_CACHE_SIZES; i++) add_span(&k->sizes[i], least.hits[i], most.hits[i]);
     note_sites(c);
+    add_parts(c);
     send_all(c);
 }
 
@@ -376,25 +488,28 @@ static uint32_t place_of_cta(struct mg_map *places, struct mg_map *sms, uint32_t
 static enum mg_err feed_launch(struct mg_cache *c, struct mg_accesses *from, const struct mg_trace_step *s,
                                struct mg_comm_source *source, struct mg_diag *d)
 {
-    struct mg_map places = MG_MAP_INIT, sms = MG_MAP_INIT, turns = MG_MAP_INIT;
+    struct mg_map places = MG_MAP_INIT, sms = MG_MAP_INIT, warps = MG_MAP_INIT;
     const struct mg_trace_access *x;
     enum mg_err err = MG_ERR_OK;
-    c->accesses.n = c->touches.n = 0;
+    c->accesses.n = c->touches.n = c->when.n = 0;
     mg_accesses_begin(from, s);
     while (!err && (x = mg_accesses_next(from))) {
-        uint64_t warp = x->cta << 6 ^ x->warp, turn = 0;
+        uint64_t warp = c->when.n;
         if (mg_comm_note_unseen(source, x) || !x->site->bytes || !x->mask) continue;
         if (x->site->bytes > MOST_ACCESS || c->touches.n > UINT32_MAX - MOST_ACCESS || c->accesses.n > UINT32_MAX - 2)
             err = mg_diag_err(d, MG_ERR_LIMIT, "launch %llu has more accesses than the model takes",
                               (unsigned long long)s->launch);
         if (err) break;
         if (x->sm >= UINT16_MAX) c->result.knows_sm = false;
-        mg_map_get(&turns, warp, &turn);
-        mg_map_set(&turns, warp, turn + 1);
+        if (!mg_map_get(&warps, x->cta << 6 ^ x->warp, &warp)) {
+            mg_map_set(&warps, x->cta << 6 ^ x->warp, warp);
+            *mg_vec_push(&c->when) = 0;
+        }
         struct access a = {.sm = x->sm,
                            .cta = (uint32_t)x->cta,
                            .warp = x->warp,
-                           .turn = (uint32_t)turn,
+                           .of_launch = (uint32_t)warp,
+                           .turn = (uint32_t)c->when.at[warp]++,
                            .first = c->touches.n,
                            .site = find_site(c, x->site),
                            .kind = (uint8_t)x->site->kind,
@@ -402,13 +517,13 @@ static enum mg_err feed_launch(struct mg_cache *c, struct mg_accesses *from, con
                            .place = place_of_cta(&places, &sms, x->sm, x->cta)};
         for (uint32_t left = x->mask; left; left &= left - 1)
             if (!(x->address[__builtin_ctz(left)] >> 56))
-                add_lane(c, a.first, x->address[__builtin_ctz(left)], x->site->bytes);
+                add_lane(c, &a, x->address[__builtin_ctz(left)], x->site->bytes);
         a.n = c->touches.n - a.first;
         if (a.n) *mg_vec_push(&c->accesses) = a;
     }
     mg_map_release(&places);
     mg_map_release(&sms);
-    mg_map_release(&turns);
+    mg_map_release(&warps);
     if (err || !c->accesses.n) return err;
     struct mg_cache_kernel *k = find_kernel(c, s->name);
     k->launches++;
@@ -427,6 +542,7 @@ enum mg_err mg_cache_feed(struct mg_cache *c, struct mg_trace_reader *r, uint32_
     const struct mg_trace_step *steps = mg_accesses_steps(from, &n);
     for (uint64_t i = 0; i < n && !err; i++) {
         const struct mg_cache_opts *o = &c->result.opts;
+        mg_cache_buffers_step(&c->live, &steps[i]);
         if (steps[i].kind != MG_STEP_LAUNCH || steps[i].launch < o->first || (o->end && steps[i].launch >= o->end))
             continue;
         source->launches++;
@@ -441,17 +557,27 @@ enum mg_err mg_cache_feed(struct mg_cache *c, struct mg_trace_reader *r, uint32_
     return err;
 }
 
+/* Sets of 16 ways may hold what one list of all lines does not. */
+static void put_in_order(struct mg_cache_span *s)
+{
+    s->least = MG_MIN(s->least, s->most);
+}
+
 const struct mg_cache_result *mg_cache_finish(struct mg_cache *c)
 {
     struct mg_cache_l2 *l2 = &c->result.l2;
     if (c->finished) return &c->result;
     c->finished = true;
-    l2->hits.least = MG_MIN(c->half_hits, l2->hits.most);
-    l2->load_hits.least = MG_MIN(l2->load_hits.least, l2->load_hits.most);
+    l2->hits.least = c->half_hits;
+    put_in_order(&l2->hits);
+    put_in_order(&l2->load_hits);
     for (uint32_t i = 0; i < MG_CACHE_SIZES; i++) {
         if (i) c->l2_hits[i] += c->l2_hits[i - 1];
         l2->sizes[i] = (struct mg_cache_span){c->l2_hits[i], c->l2_hits[i]};
     }
+    for (uint32_t i = 0; i < c->result.sites.n; i++) put_in_order(&c->result.sites.at[i].part.l2_hits);
+    for (uint32_t i = 0; i < c->result.buffers.n; i++) put_in_order(&c->result.buffers.at[i].part.l2_hits);
+    mg_cache_buffers_sort(&c->result);
     c->result.lines = c->l2.lines.n;
     return &c->result;
 }

@@ -1,10 +1,13 @@
 /* The model of caches as JSON and text. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "study/cache.h"
 
-enum { LINES = 12 /* of the source, in the text */, NAME = 40 };
+enum { LINES = 12 /* of the source and buffers, in the text */, NAME = 40, KINDS = 3 };
+static const char *const kinds[KINDS] = {"load", "store", "atomic"}; /* enum mg_access_kind */
 
 const char *const *mg_cache_assumptions(void)
 {
@@ -18,8 +21,10 @@ const char *const *mg_cache_assumptions(void)
         "stores write through; whether they make room for their line is not known: both are computed",
         "atomics and loads with .cg, .cv, volatile, relaxed or acquire pass L1 by; local memory, constants and "
         "textures are not in the trace",
-        "orders on a multiprocessor: as traced, warps in turn, CTA after CTA; the device's own order is another one: "
-        "hits are the least and the most",
+        "orders on a multiprocessor: as traced, warps in turn, CTA after CTA, interleavings of warps at random by "
+        "their seeds; the device's own order is another one: L1 figures are the least and the most of each launch, "
+        "L2 sees the traced order",
+        "a line belongs to the buffer of the first lane that reaches it",
         "one L2 for all, LRU, writes allocate; its multiprocessors in turn; most: fully associative; least: half the "
         "size, 16-way, since what "
         "both halves of the chip read may be held twice and how addresses are spread is secret",
@@ -51,6 +56,57 @@ static void print_sizes(struct mg_json *j, const struct mg_cache_span *sizes)
     mg_json_end(j, ']');
 }
 
+static struct mg_cache_span l2_capacity(const struct mg_cache_part *p)
+{
+    uint64_t again = p->l2_sectors - p->l2_first;
+    return (struct mg_cache_span){again - p->l2_hits.most, again - p->l2_hits.least};
+}
+
+static void print_part(struct mg_json *j, const struct mg_cache_part *p)
+{
+    print_span(j, "l1_hit_range", p->l1_hits);
+    print_span(j, "l1_first", p->l1_first);
+    print_span(j, "l1_capacity", p->l1_capacity);
+    mg_json_key_u64(j, "l2_sectors", p->l2_sectors);
+    mg_json_key_u64(j, "l2_first", p->l2_first);
+    print_span(j, "l2_hits", p->l2_hits);
+    print_span(j, "l2_capacity", l2_capacity(p));
+}
+
+static void print_site(struct mg_json *j, const struct mg_cache_site *s)
+{
+    mg_json_obj(j);
+    mg_json_key_str(j, "kernel", s->kernel);
+    mg_json_key_str(j, "file", s->file);
+    mg_json_key_u64_if(j, "line", s->line != 0, s->line);
+    mg_json_key_u64(j, "ptx_line", s->ptx_line);
+    mg_json_key_str(j, "op", s->op);
+    mg_json_key_u64(j, "requests", s->part.requests[s->kind]);
+    mg_json_key_u64(j, "sectors", s->part.sectors[s->kind]);
+    mg_json_key_u64(j, "l1_hits", s->hits);
+    mg_json_key_str(j, "kind", kinds[s->kind]);
+    mg_json_key_str(j, "buffer", s->buffer);
+    print_part(j, &s->part);
+    mg_json_end(j, '}');
+}
+
+static void print_buffer(struct mg_json *j, const struct mg_cache_buffer *b)
+{
+    bool known = b->number != MG_CACHE_NO_ALLOCATION;
+    mg_json_obj(j);
+    mg_json_key_u64_if(j, "allocation", known, b->number);
+    mg_json_key_u64_if(j, "bytes", known, b->bytes);
+    mg_json_key_str(j, "call", b->call);
+    mg_json_key_str(j, "name", b->name);
+    for (int i = 0; i < 2 * KINDS; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_%s", kinds[i % KINDS], i < KINDS ? "requests" : "sectors");
+        mg_json_key_u64(j, key, i < KINDS ? b->part.requests[i] : b->part.sectors[i - KINDS]);
+    }
+    print_part(j, &b->part);
+    mg_json_end(j, '}');
+}
+
 static void print_kernel(struct mg_json *j, const struct mg_cache_kernel *k)
 {
     const struct mg_cache_counts *c = &k->counts;
@@ -79,6 +135,10 @@ void mg_cache_print_json(const struct mg_cache_result *r, const struct mg_comm_s
     mg_json_end(j, ']');
     mg_json_key_u64(j, "l1_bytes", r->opts.l1_bytes);
     mg_json_key_u64(j, "l2_bytes", r->opts.l2_bytes);
+    mg_json_key(j, "seeds");
+    mg_json_arr(j);
+    for (uint64_t i = 0; i < r->opts.interleavings; i++) mg_json_u64(j, r->opts.seed + i);
+    mg_json_end(j, ']');
     mg_json_key_bool(j, "knows_multiprocessors", r->knows_sm);
     mg_json_key_u64(j, "launches", source->launches);
     mg_json_key_u64(j, "untraced", source->untraced);
@@ -101,19 +161,11 @@ void mg_cache_print_json(const struct mg_cache_result *r, const struct mg_comm_s
     mg_json_end(j, '}');
     mg_json_key(j, "sites");
     mg_json_arr(j);
-    for (uint32_t i = 0; i < r->sites.n; i++) {
-        const struct mg_cache_site *s = &r->sites.at[i];
-        mg_json_obj(j);
-        mg_json_key_str(j, "kernel", s->kernel);
-        mg_json_key_str(j, "file", s->file);
-        mg_json_key_u64_if(j, "line", s->line != 0, s->line);
-        mg_json_key_u64(j, "ptx_line", s->ptx_line);
-        mg_json_key_str(j, "op", s->op);
-        mg_json_key_u64(j, "requests", s->requests);
-        mg_json_key_u64(j, "sectors", s->sectors);
-        mg_json_key_u64(j, "l1_hits", s->hits);
-        mg_json_end(j, '}');
-    }
+    for (uint32_t i = 0; i < r->sites.n; i++) print_site(j, &r->sites.at[i]);
+    mg_json_end(j, ']');
+    mg_json_key(j, "buffers");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < r->buffers.n; i++) print_buffer(j, &r->buffers.at[i]);
     mg_json_end(j, ']');
     mg_json_end(j, '}');
 }
@@ -151,13 +203,34 @@ static void print_by_size(const struct mg_cache_result *r, struct mg_buf *out)
                       percent(k->sizes[i].most, k->counts.load_sectors), percent(r->l2.sizes[i].most, r->l2.sectors));
 }
 
+/* Sectors that may go on to L2. */
+static uint64_t beyond_l1(const struct mg_cache_part *p)
+{
+    return p->sectors[0] + p->sectors[1] + p->sectors[2] - p->l1_hits.least;
+}
+
 static int more_misses(const void *a, const void *b)
 {
     const struct mg_cache_site *x = *(const struct mg_cache_site *const *)a,
                                *y = *(const struct mg_cache_site *const *)b;
-    uint64_t m = x->sectors - x->hits, n = y->sectors - y->hits;
+    uint64_t m = beyond_l1(&x->part), n = beyond_l1(&y->part);
     if (m != n) return m > n ? -1 : 1;
     return x->ptx_line < y->ptx_line ? -1 : x->ptx_line > y->ptx_line;
+}
+
+static void print_part_text(struct mg_buf *out, const struct mg_cache_part *p)
+{
+    uint64_t loads = p->sectors[MG_ACCESS_LOAD], all = loads + p->sectors[1] + p->sectors[2];
+    mg_buf_printf(out, "%14" PRIu64 " %6.1f - %5.1f %% %14" PRIu64 " - %-12" PRIu64 " %6.1f - %5.1f %% %12" PRIu64 "  ",
+                  all, percent(p->l1_hits.least, loads), percent(p->l1_hits.most, loads), p->l1_capacity.least,
+                  p->l1_capacity.most, percent(p->l2_hits.least, p->l2_sectors),
+                  percent(p->l2_hits.most, p->l2_sectors), p->l2_first);
+}
+
+static void print_head(struct mg_buf *out, const char *title, const char *what)
+{
+    mg_buf_printf(out, "\n%s\n%14s %16s %29s %16s %12s  %s\n", title, "sectors", "L1 hits of loads",
+                  "L1 capacity misses", "L2 hits", "L2 first", what);
 }
 
 static void print_sites(const struct mg_cache_result *r, struct mg_buf *out)
@@ -165,10 +238,10 @@ static void print_sites(const struct mg_cache_result *r, struct mg_buf *out)
     const struct mg_cache_site **sites = mg_xmalloc(((size_t)r->sites.n + 1) * sizeof *sites);
     for (uint32_t i = 0; i < r->sites.n; i++) sites[i] = &r->sites.at[i];
     qsort(sites, r->sites.n, sizeof *sites, more_misses);
-    mg_buf_printf(out, "\naccesses with most sectors beyond L1 (as traced)\n%14s %9s  place\n", "sectors", "L1 hits");
+    print_head(out, "accesses with most sectors beyond L1", "place");
     for (uint32_t i = 0; i < r->sites.n && i < LINES; i++) {
         const struct mg_cache_site *s = sites[i];
-        mg_buf_printf(out, "%14" PRIu64 " %7.1f %%  ", s->sectors, percent(s->hits, s->sectors));
+        print_part_text(out, &s->part);
         if (s->line)
             mg_buf_printf(out, "%s:%lu", s->file, (unsigned long)s->line);
         else
@@ -177,6 +250,89 @@ static void print_sites(const struct mg_cache_result *r, struct mg_buf *out)
     }
     free(sites);
 }
+
+static int more_misses_of_buffers(const void *a, const void *b)
+{
+    const struct mg_cache_buffer *x = *(const struct mg_cache_buffer *const *)a,
+                                 *y = *(const struct mg_cache_buffer *const *)b;
+    uint64_t m = beyond_l1(&x->part), n = beyond_l1(&y->part);
+    if (m != n) return m > n ? -1 : 1;
+    return x < y ? -1 : x > y; /* as the result has them */
+}
+
+static void print_buffers(const struct mg_cache_result *r, struct mg_buf *out)
+{
+    const struct mg_cache_buffer **all = mg_xmalloc(((size_t)r->buffers.n + 1) * sizeof *all);
+    for (uint32_t i = 0; i < r->buffers.n; i++) all[i] = &r->buffers.at[i];
+    qsort(all, r->buffers.n, sizeof *all, more_misses_of_buffers);
+    print_head(out, "buffers with most sectors beyond L1", "buffer");
+    for (uint32_t i = 0; i < r->buffers.n && i < LINES; i++) {
+        const struct mg_cache_buffer *b = all[i];
+        print_part_text(out, &b->part);
+        if (b->number != MG_CACHE_NO_ALLOCATION)
+            mg_buf_printf(out, "allocation %" PRIu64 ", %" PRIu64 " bytes: ", b->number, b->bytes);
+        mg_buf_printf(out, "%s\n", b->name ? b->name : "(no name)");
+    }
+    free(all);
+}
+
+/* ---- CSV ---------------------------------------------------------------------------------------------- */
+
+static void add_cell(struct mg_buf *out, const char *text)
+{
+    mg_buf_addc(out, ',');
+    if (!text || !strpbrk(text, ",\"\n")) {
+        mg_buf_adds(out, text ? text : "");
+        return;
+    }
+    mg_buf_addc(out, '"');
+    for (; *text; text++) {
+        if (*text == '"') mg_buf_addc(out, '"');
+        mg_buf_addc(out, *text);
+    }
+    mg_buf_addc(out, '"');
+}
+
+static void add_part(struct mg_buf *out, const struct mg_cache_part *p)
+{
+    const struct mg_cache_span spans[] = {p->l1_hits, p->l1_first, p->l1_capacity, p->l2_hits, l2_capacity(p)};
+    for (int i = 0; i < KINDS; i++) mg_buf_printf(out, ",%" PRIu64 ",%" PRIu64, p->requests[i], p->sectors[i]);
+    mg_buf_printf(out, ",%" PRIu64 ",%" PRIu64, p->l2_sectors, p->l2_first);
+    for (size_t i = 0; i < MG_COUNT_OF(spans); i++)
+        mg_buf_printf(out, ",%" PRIu64 ",%" PRIu64, spans[i].least, spans[i].most);
+    mg_buf_addc(out, '\n');
+}
+
+void mg_cache_print_csv(const struct mg_cache_result *r, struct mg_buf *out)
+{
+    mg_buf_adds(out, "row,kernel,file,line,ptx_line,op,buffer,allocation,bytes");
+    for (int i = 0; i < KINDS; i++) mg_buf_printf(out, ",%s_requests,%s_sectors", kinds[i], kinds[i]);
+    mg_buf_adds(out, ",l2_sectors,l2_first,l1_hits_least,l1_hits_most,l1_first_least,l1_first_most,l1_capacity_least,"
+                     "l1_capacity_most,l2_hits_least,l2_hits_most,l2_capacity_least,l2_capacity_most\n");
+    for (uint32_t i = 0; i < r->sites.n; i++) {
+        const struct mg_cache_site *s = &r->sites.at[i];
+        mg_buf_adds(out, "access");
+        add_cell(out, s->kernel);
+        add_cell(out, s->file);
+        mg_buf_printf(out, ",%lu,%lu", (unsigned long)s->line, (unsigned long)s->ptx_line);
+        add_cell(out, s->op);
+        add_cell(out, s->buffer);
+        mg_buf_adds(out, ",,");
+        add_part(out, &s->part);
+    }
+    for (uint32_t i = 0; i < r->buffers.n; i++) {
+        const struct mg_cache_buffer *b = &r->buffers.at[i];
+        mg_buf_adds(out, "buffer,,,,,");
+        add_cell(out, b->name);
+        if (b->number != MG_CACHE_NO_ALLOCATION)
+            mg_buf_printf(out, ",%" PRIu64 ",%" PRIu64, b->number, b->bytes);
+        else
+            mg_buf_adds(out, ",,");
+        add_part(out, &b->part);
+    }
+}
+
+/* ---- all ---------------------------------------------------------------------------------------------- */
 
 void mg_cache_print_text(const struct mg_cache_result *r, const struct mg_comm_source *source, struct mg_buf *out)
 {
@@ -193,6 +349,7 @@ void mg_cache_print_text(const struct mg_cache_result *r, const struct mg_comm_s
         r->l2.sectors, r->l2.first, percent(r->l2.hits.least, r->l2.sectors), percent(r->l2.hits.most, r->l2.sectors));
     mg_buf_printf(out, "%.1f KiB\n", (double)r->lines / 8);
     print_by_size(r, out);
+    print_buffers(r, out);
     print_sites(r, out);
     if (source->untraced)
         mg_buf_printf(out, "warning: %" PRIu64 " of %" PRIu64 " launches ran native and are not in the model\n",
@@ -203,6 +360,9 @@ void mg_cache_print_text(const struct mg_cache_result *r, const struct mg_comm_s
                       source->unseen_ops);
     if (source->damaged)
         mg_buf_printf(out, "warning: %" PRIu64 " damaged pieces of the trace are left out\n", source->damaged);
+    if (r->opts.interleavings)
+        mg_buf_printf(out, "\ninterleavings at random: seeds %" PRIu64 " to %" PRIu64 "\n", r->opts.seed,
+                      r->opts.seed + r->opts.interleavings - 1);
     mg_buf_adds(out, "\nassumptions\n");
     for (const char *const *text = mg_cache_assumptions(); *text; text++) mg_buf_printf(out, "  - %s\n", *text);
 }

@@ -1,5 +1,6 @@
 /* cache: what caches of any size would hold: the model of `margay study cache` (docs/studies/cache.md) without a trace
  * that stays. See of_trace.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@
 static const struct mg_tool_opt cache_opts[] = {
     {"l1", "256k", "bytes of an L1, with what is shared memory"},
     {"l2", "60m", "bytes of the L2"},
+    {"interleavings", "2", "orders of a multiprocessor's warps at random"},
+    {"seed", "1", "of the first of them"},
     {0},
 };
 
@@ -18,10 +21,26 @@ static enum mg_err cache_configure(const char *args, void **conf, struct mg_diag
     static const struct mg_field fields[] = {
         {"l1", MG_FIELD_SIZE, offsetof(struct mg_cache_conf, l1_bytes), 4096, 1 << 26, NULL},
         {"l2", MG_FIELD_SIZE, offsetof(struct mg_cache_conf, l2_bytes), 4096, (uint64_t)1 << 33, NULL},
+        {"interleavings", MG_FIELD_NUMBER, offsetof(struct mg_cache_conf, interleavings), 0, 64, NULL},
+        {"seed", MG_FIELD_NUMBER, offsetof(struct mg_cache_conf, seed), 0, UINT32_MAX, NULL},
         {0},
     };
-    const struct mg_cache_conf defaults = {.l1_bytes = 256 << 10, .l2_bytes = 60 << 20};
+    const struct mg_cache_conf defaults = {.l1_bytes = 256 << 10, .l2_bytes = 60 << 20, .interleavings = 2, .seed = 1};
     return mg_fields_parse("cache", fields, &defaults, sizeof defaults, args, conf, d);
+}
+
+/* Columns of what an access or a buffer has; add_part fills them. */
+static void add_part_columns(struct mg_table *t)
+{
+    mg_table_column(t, "sectors", MG_COL_COUNT, NULL);
+    mg_table_column(t, "L1 hits, least", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "most", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "L1 capacity misses, least", MG_COL_COUNT, NULL);
+    mg_table_column(t, "at most", MG_COL_COUNT, NULL);
+    mg_table_column(t, "L2 sectors", MG_COL_COUNT, NULL);
+    mg_table_column(t, "L2 first", MG_COL_COUNT, NULL);
+    mg_table_column(t, "L2 hits, least", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "L2 hits, most", MG_COL_PERCENT, NULL);
 }
 
 /* The least or the most of [least, most], as a share of `of`. */
@@ -33,6 +52,62 @@ static void add_end(struct mg_table *t, const struct mg_jval *span, bool most, u
         mg_table_f64(t, 100 * mg_jval_number(v) / (double)of);
     else
         mg_table_null(t);
+}
+
+static void add_part(struct mg_table *t, const struct mg_jval *v, uint64_t sectors, uint64_t loads)
+{
+    const struct mg_jval *hits = mg_jval_get(v, "l1_hit_range"), *l2 = mg_jval_get(v, "l2_hits"),
+                         *capacity = mg_jval_first(mg_jval_get(v, "l1_capacity"));
+    uint64_t l2_sectors = mg_jval_u64(v, "l2_sectors");
+    mg_table_u64(t, sectors);
+    add_end(t, hits, false, loads);
+    add_end(t, hits, true, loads);
+    mg_table_u64(t, capacity ? (uint64_t)mg_jval_number(capacity) : 0);
+    mg_table_u64(t, capacity ? (uint64_t)mg_jval_number(capacity->next) : 0);
+    mg_table_u64(t, l2_sectors);
+    mg_table_u64(t, mg_jval_u64(v, "l2_first"));
+    add_end(t, l2, false, l2_sectors);
+    add_end(t, l2, true, l2_sectors);
+}
+
+static void add_buffers(struct mg_table *t, const struct mg_jval *buffers)
+{
+    for (const struct mg_jval *b = mg_jval_first(buffers); b; b = b->next) {
+        uint64_t loads = mg_jval_u64(b, "load_sectors");
+        const char *name = mg_jval_text(b, "name");
+        mg_table_row(t);
+        if (mg_jval_is_number(mg_jval_get(b, "allocation")))
+            mg_table_u64(t, mg_jval_u64(b, "allocation"));
+        else
+            mg_table_null(t);
+        if (name)
+            mg_table_text(t, name);
+        else
+            mg_table_null(t);
+        add_part(t, b, loads + mg_jval_u64(b, "store_sectors") + mg_jval_u64(b, "atomic_sectors"), loads);
+    }
+}
+
+static void add_sites(struct mg_table *t, const struct mg_jval *sites)
+{
+    for (const struct mg_jval *s = mg_jval_first(sites); s; s = s->next) {
+        uint64_t sectors = mg_jval_u64(s, "sectors"), line = mg_jval_u64(s, "line");
+        const char *buffer = mg_jval_text(s, "buffer");
+        char place[400];
+        if (line)
+            snprintf(place, sizeof place, "%s:%llu", mg_jval_text(s, "file"), (unsigned long long)line);
+        else
+            snprintf(place, sizeof place, "PTX line %llu", (unsigned long long)mg_jval_u64(s, "ptx_line"));
+        mg_table_row(t);
+        mg_kit_demangled(t, mg_jval_text(s, "kernel"));
+        mg_table_text(t, place);
+        mg_table_text(t, mg_jval_text(s, "op"));
+        if (buffer)
+            mg_table_text(t, buffer);
+        else
+            mg_table_null(t);
+        add_part(t, s, sectors, strcmp(mg_jval_text(s, "kind"), "load") ? 0 : sectors);
+    }
 }
 
 static void add_kernels(struct mg_table *t, const struct mg_jval *kernels)
@@ -97,6 +172,22 @@ static void cache_profile(const void *conf, const struct mg_tool_result *r, stru
                 mg_left_value(r, &arena, "partial", i));
     }
     mg_table_sort(t, 2);
+    mg_table_begin(t, "cache_buffers", "what each buffer has of it");
+    mg_table_column(t, "allocation", MG_COL_COUNT, NULL);
+    mg_table_column(t, "buffer", MG_COL_TEXT, NULL);
+    add_part_columns(t);
+    mg_table_empty(t, "nothing was analysed");
+    for (uint32_t i = 0; (v = mg_left_value(r, &arena, "buffers", i)); i++) add_buffers(t, v);
+    mg_table_sort(t, 2);
+    mg_table_begin(t, "cache_sites", "what each access has of it");
+    mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
+    mg_table_column(t, "place", MG_COL_TEXT, NULL);
+    mg_table_column(t, "access", MG_COL_TEXT, NULL);
+    mg_table_column(t, "buffer", MG_COL_TEXT, NULL);
+    add_part_columns(t);
+    mg_table_empty(t, "nothing was analysed");
+    for (uint32_t i = 0; (v = mg_left_value(r, &arena, "sites", i)); i++) add_sites(t, v);
+    mg_table_sort(t, 4);
     mg_table_begin(t, "l2_sizes", "hits of an L2 of each size");
     mg_table_column(t, "bytes", MG_COL_COUNT, NULL);
     mg_table_column(t, "hits, least", MG_COL_PERCENT, NULL);

@@ -11,7 +11,7 @@ struct mg_communication_conf {
     uint32_t entity, match; /* enum mg_comm_entity, mg_comm_match */
 };
 struct mg_cache_conf {
-    uint64_t l1_bytes, l2_bytes;
+    uint64_t l1_bytes, l2_bytes, interleavings, seed;
 };
 
 /* The value that the tool left under a key, of the ix-th process; NULL: there is none. */

@@ -12,6 +12,37 @@ for program in 'stencil 48 2' 'matmul 32' 'bfs 500' 'histogram 3000'; do
         python3 "$ROOT/tests/cli/cache.py" $name.json $name.memory.json
     fi
 done
+# Each access and each buffer: against caches that are lists, in which sizes make them run over; buffers are called as tool memory
+# calls them; the CPU device, whose multiprocessors have the same CTAs in the same order, prints the same.
+for program in 'stencil 48 2' 'matmul 48' 'exchange multicast 12 3' 'histogram 3000'; do
+    read -r name args <<<"$program"
+    for device in emu cpu; do
+        "$MARGAY" run -q -t trace --device $device -o p.$name.$device -- "$EX/$name" $args > /dev/null
+        "$MARGAY" study cache p.$name.$device --l1 4096 --l2 8192 --interleavings 3 --seed 7 --csv $device.csv --json > $device.json
+    done
+    cmp emu.json cpu.json
+    cmp emu.csv cpu.csv
+    "$MARGAY" trace convert p.$name.emu --to csv -o lanes.$name.csv 2> /dev/null
+    "$MARGAY" trace print p.$name.emu --kind trace.step --json > steps.json
+    python3 "$ROOT/tests/cli/cache_parts.py" emu.json lanes.$name.csv steps.json
+    python3 - <<'END'
+import csv, json
+d = json.load(open('emu.json'))['cache']
+assert d['seeds'] == [7, 8, 9]
+rows = list(csv.DictReader(open('emu.csv')))
+assert [r['row'] for r in rows] == ['access'] * len(d['sites']) + ['buffer'] * len(d['buffers'])
+for r, x in zip(rows, d['sites'] + d['buffers']):
+    assert [int(r['l1_hits_least']), int(r['l1_hits_most'])] == x['l1_hit_range'] and int(r['l2_first']) == x['l2_first']
+    assert r['buffer'] == (x.get('name', x.get('buffer')) or '') and r['allocation'] == str(x.get('allocation', ''))
+END
+done
+python3 - <<'END'
+import json
+m = json.load(open('matmul.memory.json'))
+want = {s['ptx_line']: s['buffer'] for s in m['tools']['memory']['sites'] if s['space'] == 'global'}
+got = {s['ptx_line']: s['buffer'] for s in json.load(open('matmul.json'))['cache']['sites']}
+assert got == want and None not in got.values(), (got, want)
+END
 # One CTA reads what 6 CTAs wrote: gather. 64 values of 4 bytes are 8 sectors; what CTA 0 reads was touched by nobody on its
 # multiprocessor in this launch. L2 has all of it from the launch before, and the first launch touches each sector first.
 "$MARGAY" run -q -t trace --device emu -o gather -- "$EX/exchange" gather 6 2 > /dev/null

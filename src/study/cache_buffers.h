@@ -1,0 +1,30 @@
+/* Which buffer an address of the trace lies in: the live allocations, in the order of the host's steps. What lies in
+ * none (variables, memory from before the trace) is told apart by the name that its instruction's buffer has. */
+#ifndef MG_STUDY_CACHE_BUFFERS_H
+#define MG_STUDY_CACHE_BUFFERS_H
+
+#include "base/map.h"
+#include "study/cache.h"
+
+struct mg_cache_live {
+    uint64_t first, end;
+    uint32_t row; /* of the result; UINT32_MAX: nobody accessed it yet */
+    uint64_t number;
+    const char *call; /* owner: the trace */
+};
+struct mg_cache_buffers {
+    MG_VEC(struct mg_cache_live) live; /* by address */
+    uint64_t n_allocations;
+    uint32_t last;      /* in live: where the last address was */
+    struct mg_map told; /* row and instruction: the row has its name */
+    uint64_t last_told;
+};
+void mg_cache_buffers_release(struct mg_cache_buffers *b);
+/* An allocation or a free; nothing else. */
+void mg_cache_buffers_step(struct mg_cache_buffers *b, const struct mg_trace_step *s);
+/* The row of r->buffers for an address that the site accesses. */
+uint32_t mg_cache_buffers_find(struct mg_cache_buffers *b, struct mg_cache_result *r, uint64_t address, uint32_t site);
+/* Sorts the rows: allocations by number, then what is in none by name. */
+void mg_cache_buffers_sort(struct mg_cache_result *r);
+
+#endif
