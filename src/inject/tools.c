@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/search.h"
 #include "inject/backend.h"
 #include "inject/channels.h"
@@ -169,6 +170,23 @@ static void add_announced(void)
     }
 }
 
+/* tools/margay/scope: one CTA or warp of a launch counts its blocks, and reports scale that to the grid. */
+static void tell_scope(const struct mg_use *use)
+{
+    const struct mg_counter_opts *o = use->tool->counts ? use->tool->counts(use->conf) : NULL;
+    struct mg_buf text = MG_BUF_INIT;
+    struct mg_json j;
+    if (!o || o->scope == MG_COUNT_FULL) return;
+    mg_json_init(&j, &text, 0);
+    mg_json_obj(&j);
+    mg_json_key_str(&j, "scope", o->scope == MG_COUNT_CTA ? "cta" : "warp");
+    mg_json_key_u64(&j, "cta", o->cta);
+    mg_json_key_u64(&j, "warp", o->warp);
+    mg_json_end(&j, '}');
+    mg_store_tool_json(mg_session.store, "margay", "scope", text.at);
+    mg_buf_release(&text);
+}
+
 void mg_tools_begin(void)
 {
     char why[600];
@@ -179,6 +197,7 @@ void mg_tools_begin(void)
         free(spec);
     }
     add_announced();
+    for (uint32_t u = 0; u < mg_session.n_uses; u++) tell_scope(&mg_session.uses[u]);
     if (!mg_session.n_uses) mg_session_say("nothing is instrumented");
 }
 

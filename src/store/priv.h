@@ -5,7 +5,7 @@
 #include "store/store.h"
 
 #define MG_STORE_APP_ID  0x4d475052 /* "MGPR": PRAGMA application_id */
-#define MG_STORE_VERSION 5          /* PRAGMA user_version; readers take older, refuse newer */
+#define MG_STORE_VERSION 6          /* PRAGMA user_version; readers take older, refuse newer */
 
 /* Every table, in one batch. */
 extern const char mg_store_schema[];
@@ -32,7 +32,9 @@ uint8_t *mg_leb_write(uint8_t *p, uint64_t v);
 void mg_recording_sum(struct mg_recording *p);
 /* Says of every block whether its count may depend on timing. */
 void mg_timing_resolve(struct mg_recording *p);
-/* Reads scope=, cta=, warp= of tool blocks from "blocks,scope=cta;other". */
+/* How blocks were counted: from the row tools/margay/scope; before version 6 from the tools' options scope=, cta=,
+ * warp=. */
+void mg_scope_read(struct mg_pprocess *process, const char *json);
 void mg_scope_parse(struct mg_pprocess *process);
 
 #endif

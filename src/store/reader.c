@@ -125,7 +125,7 @@ static enum mg_err read_process(struct mg_one_db *o, sqlite3_stmt *st)
                               .host = mg_text_at(o, st, 15),
                               .version = mg_text_at(o, st, 16)};
     argv_at(o, st, 4, &p->argv, &p->argc);
-    mg_scope_parse(p);
+    if (o->version < 6) mg_scope_parse(p);
     return MG_ERR_OK;
 }
 
@@ -351,8 +351,10 @@ static enum mg_err read_unknown(struct mg_one_db *o, sqlite3_stmt *st)
 
 static enum mg_err read_tool(struct mg_one_db *o, sqlite3_stmt *st)
 {
-    *mg_vec_push(&o->r->tools) =
-        (struct mg_ptool){text_or_empty(o, st, 0), text_or_empty(o, st, 1), text_or_empty(o, st, 2), o->process};
+    struct mg_ptool *t = mg_vec_push(&o->r->tools);
+    *t = (struct mg_ptool){text_or_empty(o, st, 0), text_or_empty(o, st, 1), text_or_empty(o, st, 2), o->process};
+    if (o->version >= 6 && !strcmp(t->tool, "margay") && !strcmp(t->key, "scope"))
+        mg_scope_read(&o->r->processes.at[o->process], t->json);
     return MG_ERR_OK;
 }
 

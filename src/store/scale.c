@@ -1,28 +1,34 @@
 /* From launches to kernels: sums, and what CUDA Flux does with a partial count.
  *
- * Tool blocks can count one CTA or one warp of a launch (scope=cta|warp). Such counts are scaled by
+ * Blocks can be counted in one CTA or one warp of a launch (enum mg_count_scope). Such counts are scaled by
  * how many of them the grid holds, and are estimates: how far off they are is known only where the
  * same kernel was also counted in full with the same geometry (another run, joined by `merge`). */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_read.h"
 #include "store/priv.h"
 
 void mg_scope_parse(struct mg_pprocess *process)
 {
-    for (const char *tool = process->tools; *tool;) {
-        size_t n = strcspn(tool, ";"), at = strcspn(tool, ",;");
-        bool blocks = at == 6 && !memcmp(tool, "blocks", 6);
-        while (blocks && at < n) {
-            const char *key = tool + at + 1;
-            if (!strncmp(key, "scope=cta", 9)) process->scope = MG_COUNT_CTA;
-            if (!strncmp(key, "scope=warp", 10)) process->scope = MG_COUNT_WARP;
-            if (!strncmp(key, "cta=", 4)) process->scope_cta = strtoull(key + 4, NULL, 0);
-            if (!strncmp(key, "warp=", 5)) process->scope_warp = (uint32_t)strtoul(key + 5, NULL, 0);
-            at += 1 + strcspn(key, ",;");
-        }
-        tool += n + (tool[n] == ';');
+    for (const char *at = process->tools; *at; at += strcspn(at, ",;"), at += *at != 0) {
+        if (!strncmp(at, "scope=cta", 9)) process->scope = MG_COUNT_CTA;
+        if (!strncmp(at, "scope=warp", 10)) process->scope = MG_COUNT_WARP;
+        if (!strncmp(at, "cta=", 4)) process->scope_cta = strtoull(at + 4, NULL, 0);
+        if (!strncmp(at, "warp=", 5)) process->scope_warp = (uint32_t)strtoul(at + 5, NULL, 0);
     }
+}
+
+void mg_scope_read(struct mg_pprocess *process, const char *json)
+{
+    struct mg_arena arena = MG_ARENA_INIT;
+    const struct mg_jval *v = mg_jval_parse(&arena, json, strlen(json));
+    const char *scope = mg_jval_text(v, "scope");
+    if (scope && (!strcmp(scope, "cta") || !strcmp(scope, "warp")))
+        process->scope = *scope == 'c' ? MG_COUNT_CTA : MG_COUNT_WARP;
+    process->scope_cta = mg_jval_u64(v, "cta");
+    process->scope_warp = (uint32_t)mg_jval_u64(v, "warp");
+    mg_arena_release(&arena);
 }
 
 struct factor {

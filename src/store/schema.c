@@ -1,4 +1,4 @@
-/* The tables of a profile database, version 5. docs/format-profile.md explains every column. */
+/* The tables of a profile database, version 6. docs/format-profile.md explains every column. */
 #include "store/priv.h"
 
 const char mg_store_schema[] =

@@ -175,7 +175,7 @@ struct mg_pkernel {
     int schedule_dependent; /* of any launch: 1; -1 unknown of some, 0 of none */
     uint64_t threads_launched;
     uint64_t time_ns, timed_launches;
-    /* Counted in one CTA or warp a launch and scaled to the grid (tool option scope=): block counts are estimates. */
+    /* Counted in one CTA or warp a launch and scaled to the grid (enum mg_count_scope): block counts are estimates. */
     bool estimated;
     enum mg_count_scope scope;
     uint64_t measured_thread_insts; /* before scaling, of the scaled launches */
@@ -215,7 +215,7 @@ struct mg_pprocess {
     bool closed;
     enum mg_count_scope scope;
     uint64_t scope_cta;
-    uint32_t scope_warp; /* what `tools` says of blocks */
+    uint32_t scope_warp; /* which of them scope means */
     uint64_t start_unix_ns, run;
     const char *host, *version; /* of the machine; of Margay that wrote it; NULL: not known */
 };

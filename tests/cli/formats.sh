@@ -35,8 +35,20 @@ os.mkdir('v4')
 with sqlite3.connect('v4/profile.db') as v4:
     db.backup(v4)
     v4.executescript('PRAGMA user_version=4;' + older[4])
-sys.exit(doc != real or version != 5)
+sys.exit(doc != real or version != 6)
 PY
+# One CTA counted in place of all: before version 6 the options say so, of whichever tool; since then a row of its own.
+"$B/bin/mkprofile" scoped 12 scoped
+cp -r scoped scoped5 && cp -r scoped scoped6
+python3 - <<'PY'
+import sqlite3
+for p, sql in (('scoped5', "PRAGMA user_version=5"), ('scoped6', "UPDATE process SET tools='mine,scope=cta,cta=0'")):
+    with sqlite3.connect(p + '/profile.db') as db: db.executescript(sql + "; DELETE FROM tool WHERE key='scope'")
+PY
+entries() { "$MARGAY" report "$1" --json | python3 -c "import json,sys; k = json.load(sys.stdin)['kernels'][0]; print(k['estimate'], [b['thread_entries'] for b in k['blocks']])"; }
+whole=$(entries scoped6) # counts of one CTA, taken for those of all, do not fit the launch and are dropped
+[ "$whole" = 'False [None, None, None]' ] || { echo "options of another tool scale counts: $whole"; exit 1; }
+[ "$(entries scoped)" = "$(entries scoped5)" ] && [[ $(entries scoped) = True* ]] || { echo "one CTA: $(entries scoped), by version 5 $(entries scoped5)"; exit 1; }
 "$MARGAY" report v1 --json > old.json
 "$MARGAY" report p --json > new.json
 "$MARGAY" report v4 --json > v4.json

@@ -54,6 +54,7 @@ static void write_scoped(struct mg_store *s)
     struct mg_store_done done = {.complete = true, .threads = threads, .warps = warps, .n_blocks = 3};
     mg_store_launch_done(s, mg_store_launch(s, &l), &done);
     mg_store_tool_json(s, "blocks", "note", "[1, 2]");
+    mg_store_tool_json(s, "margay", "scope", "{\"scope\": \"cta\", \"cta\": 0, \"warp\": 0}");
 }
 
 int main(int argc, char **argv)

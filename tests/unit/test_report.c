@@ -145,10 +145,17 @@ static void write_scoped(struct mg_store *s, uint64_t threads, uint64_t warps)
 static void write_one_cta(struct mg_store *s)
 {
     write_scoped(s, 48 * 3, 2 * 3);
+    mg_store_tool_json(s, "margay", "scope", "{\"scope\": \"cta\", \"cta\": 2, \"warp\": 0}");
 } /* CTA 2 */
+static void write_cta_outside(struct mg_store *s)
+{
+    write_scoped(s, 48 * 3, 2 * 3);
+    mg_store_tool_json(s, "margay", "scope", "{\"scope\": \"cta\", \"cta\": 10, \"warp\": 0}");
+}
 static void write_one_warp(struct mg_store *s)
 {
     write_scoped(s, 16 * 3, 3);
+    mg_store_tool_json(s, "margay", "scope", "{\"scope\": \"warp\", \"cta\": 2, \"warp\": 1}");
 } /* its second warp */
 static void write_whole_grid(struct mg_store *s)
 {
@@ -191,7 +198,7 @@ MG_TEST(report_scales_one_warp)
 MG_TEST(report_scope_outside_the_grid)
 {
     char *dir = NULL;
-    struct mg_recording *p = sample_profile(&dir, write_one_cta, "blocks,scope=cta,cta=10");
+    struct mg_recording *p = sample_profile(&dir, write_cta_outside, "blocks,scope=cta,cta=10");
     struct mg_kernel_sums s;
     MG_CHECK(!p->kernels[0].blocks[0].has_threads);
     mg_kernel_sums_init(&s, &p->kernels[0]);

@@ -495,7 +495,7 @@ MG_TEST(profile_refused)
     static const struct {
         const char *sql, *says;
     } cases[] = {
-        {"PRAGMA user_version=6", "newer margay"},
+        {"PRAGMA user_version=7", "newer margay"},
         {"PRAGMA application_id=7", "no margay profile"},
         {"UPDATE launch SET kernel=9 WHERE id=1", "a launch of no kernel"},
         {"UPDATE launch SET ran=9", "how a launch ran"},
