@@ -82,6 +82,7 @@ static void write_entry(struct mg_json *j, const struct entry *e)
     }
     mg_json_key_u64(j, "times", f->times);
     mg_json_key_bool(j, "stopped", e->stopped);
+    if (f->what[0]) mg_json_key_str(j, "what", f->what);
     mg_json_key_str(j, "text", f->text);
     mg_json_end(j, '}');
 }

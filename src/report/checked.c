@@ -4,268 +4,213 @@
 
 #include "base/demangle.h"
 #include "base/json_read.h"
+#include "base/vec.h"
 #include "report/priv.h"
 
-/* The value of a key in the object at `obj`; NULL without. The text is valid JSON. */
-static const char *value_of(const char *obj, const char *key)
+/* What all processes left as lists under this name, one entry behind the other. */
+struct left {
+    struct mg_arena arena;
+    MG_VEC(const struct mg_jval *) entries;
+    bool any; /* a process left a list, were it an empty one */
+};
+
+static void read_left(struct left *l, const struct mg_recording *p, const char *tool, const char *key)
 {
-    size_t n = strlen(key);
-    const char *s = obj + 1;
-    for (;;) {
-        s += strspn(s, " \t\r\n,");
-        if (*s != '"') return NULL;
-        bool found = !strncmp(s + 1, key, n) && s[n + 1] == '"';
-        s = mg_json_skip(s);
-        if (!s) return NULL;
-        s += strspn(s, " \t\r\n:");
-        if (found) return s;
-        s = mg_json_skip(s);
-        if (!s) return NULL;
+    *l = (struct left){.arena = MG_ARENA_INIT};
+    for (uint32_t i = 0; i < p->n_tools; i++) {
+        const struct mg_ptool *t = &p->tools[i];
+        if (strcmp(t->tool, tool) || strcmp(t->key, key)) continue;
+        l->any = true;
+        for (const struct mg_jval *v = mg_jval_first(mg_jval_parse(&l->arena, t->json, strlen(t->json))); v;
+             v = v->next)
+            *mg_vec_push(&l->entries) = v;
     }
 }
 
-/* A text without its quotes; names of files and words have nothing escaped that matters in a table. */
-static void add_text(struct mg_buf *out, const char *value)
+static void release_left(struct left *l)
 {
-    if (!value || *value != '"') return;
-    for (const char *s = value + 1; *s && *s != '"'; s++) {
-        if (*s == '\\' && s[1]) s++;
-        mg_buf_addc(out, *s);
-    }
+    mg_vec_release(&l->entries);
+    mg_arena_release(&l->arena);
 }
 
-static bool is_text(const char *value, const char *text)
+static const char *text_of(const struct mg_jval *v, const char *key)
 {
-    size_t n = strlen(text);
-    return value && *value == '"' && !strncmp(value + 1, text, n) && value[n + 1] == '"';
+    const char *text = mg_jval_text(v, key);
+    return text ? text : "";
 }
 
 /* "x.cu:12" or "PTX line 40" of an access, its last part of the path alone */
-static void add_place(struct mg_buf *out, const char *at)
+static void add_place(struct mg_buf *out, const struct mg_jval *at)
 {
-    const char *file = value_of(at, "file"), *line = value_of(at, "line"), *ptx = value_of(at, "ptx_line");
-    struct mg_buf name = MG_BUF_INIT;
-    if (file && *file == '"' && line && *line != 'n') {
-        add_text(&name, file);
-        const char *last = name.at ? strrchr(name.at, '/') : NULL;
-        mg_buf_printf(out, "%s:%lu", last ? last + 1 : name.at ? name.at : "", strtoul(line, NULL, 10));
-    } else
-        mg_buf_printf(out, "PTX line %lu", ptx ? strtoul(ptx, NULL, 10) : 0);
-    mg_buf_release(&name);
+    const char *file = mg_jval_text(at, "file"), *last = file ? strrchr(file, '/') : NULL;
+    if (file && mg_jval_is_number(mg_jval_get(at, "line")))
+        mg_buf_printf(out, "%s:%llu", last ? last + 1 : file, (unsigned long long)mg_jval_u64(at, "line"));
+    else
+        mg_buf_printf(out, "PTX line %llu", (unsigned long long)mg_jval_u64(at, "ptx_line"));
 }
 
-static void add_point(struct mg_buf *out, const char *list)
+static void add_point(struct mg_buf *out, const struct mg_jval *point)
 {
-    const char *end = list && *list == '[' ? strchr(list, ']') : NULL;
-    if (!end) return;
-    mg_buf_addc(out, '(');
-    for (const char *s = list + 1; s < end; s++)
-        if (*s != ' ') mg_buf_addc(out, *s);
+    const char *before = "(";
+    if (!point || point->kind != MG_JVAL_ARRAY) return;
+    for (const struct mg_jval *v = mg_jval_first(point); v; v = v->next, before = ",")
+        mg_buf_printf(out, "%s%.0f", before, mg_jval_number(v));
     mg_buf_addc(out, ')');
 }
 
-static bool same_point(const char *a, const char *b)
+static bool is_elsewhere(const struct mg_jval *a, const struct mg_jval *b)
 {
-    size_t n = a && *a == '[' ? strcspn(a, "]") : 0;
-    return !n || !b || *b != '[' || (n == strcspn(b, "]") && !strncmp(a, b, n));
+    const struct mg_jval *x = mg_jval_first(a), *y = mg_jval_first(b);
+    for (; x && y; x = x->next, y = y->next)
+        if (mg_jval_number(x) != mg_jval_number(y)) return true;
+    return false;
 }
 
-static void add_access(struct mg_buf *out, const char *at)
+static void add_access(struct mg_buf *out, const struct mg_jval *at)
 {
-    add_text(out, value_of(at, "access"));
-    mg_buf_addc(out, ' ');
+    mg_buf_printf(out, "%s ", text_of(at, "access"));
     add_place(out, at);
     mg_buf_adds(out, " thread ");
-    add_point(out, value_of(at, "thread"));
+    add_point(out, mg_jval_get(at, "thread"));
 }
 
-static void add_row(const struct mg_recording *p, const char *f, uint32_t columns, struct mg_buf *out)
+/* Whose kernel it was: its number is that of one process, so its name stands in the line that was told. */
+static void add_kernel(const struct mg_recording *p, const struct mg_jval *f, struct mg_buf *out)
 {
-    struct mg_buf cell = MG_BUF_INIT;
-    const char *times = value_of(f, "times"), *other = value_of(f, "other"), *allocation = value_of(f, "allocation"),
-               *text = value_of(f, "text"), *kind = value_of(f, "kind");
-    mg_add_count(out, times ? strtoull(times, NULL, 10) : 0, times != NULL, false, 12);
+    const char *text = text_of(f, "text");
+    if (strncmp(text, "kernel ", 7)) return;
+    size_t n = strcspn(text + 7, ":");
+    for (uint32_t i = 0; i < p->n_kernels; i++)
+        if (!strncmp(p->kernels[i].name, text + 7, n) && !p->kernels[i].name[n]) {
+            mg_buf_adds(out, p->kernels[i].demangled);
+            return;
+        }
+    mg_buf_add(out, text + 7, n);
+}
+
+static void add_row(const struct mg_recording *p, const struct mg_jval *f, uint32_t columns, struct mg_buf *out)
+{
+    struct mg_buf name = MG_BUF_INIT;
+    const struct mg_jval *other = mg_jval_first(mg_jval_get(f, "other")) ? mg_jval_get(f, "other") : NULL,
+                         *allocation = mg_jval_get(f, "allocation"), *cta = mg_jval_get(f, "cta");
+    const char *what = text_of(f, "what");
+    mg_add_count(out, mg_jval_u64(f, "times"), mg_jval_get(f, "times") != NULL, false, 12);
     mg_buf_adds(out, "  ");
-    add_text(&cell, kind);
-    mg_add_left(out, cell.at ? cell.at : "", 14);
-    mg_buf_reset(&cell);
-    if (text && !strncmp(text, "\"kernel ", 8)) { /* "kernel NAME: ..." */
-        mg_buf_add(&cell, text + 8, strcspn(text + 8, ":\""));
-        for (uint32_t i = 0; i < p->n_kernels; i++)
-            if (!strcmp(p->kernels[i].name, cell.at)) {
-                mg_buf_reset(&cell);
-                mg_buf_adds(&cell, p->kernels[i].demangled);
-                break;
-            }
-    }
+    mg_add_left(out, text_of(f, "kind"), 14);
     mg_buf_adds(out, "  ");
-    mg_add_left(out, cell.at ? cell.at : "", columns > 130 ? columns - 90 : 40);
-    mg_buf_reset(&cell);
+    add_kernel(p, f, &name);
+    mg_add_left(out, name.at ? name.at : "", columns > 130 ? columns - 90 : 40);
     mg_buf_adds(out, "\n                ");
     add_access(out, f);
-    if (other && *other == '{') {
+    if (other) {
         mg_buf_adds(out, ", ");
         add_access(out, other);
     }
     mg_buf_adds(out, ", CTA ");
-    add_point(out, value_of(f, "cta"));
-    if (other && *other == '{' && !same_point(value_of(f, "cta"), value_of(other, "cta"))) {
+    add_point(out, cta);
+    if (is_elsewhere(cta, mg_jval_get(other, "cta"))) {
         mg_buf_adds(out, " and ");
-        add_point(out, value_of(other, "cta"));
+        add_point(out, mg_jval_get(other, "cta"));
     }
-    if (allocation && *allocation == '{') {
-        mg_buf_adds(out, ", ");
-        add_text(out, value_of(f, "address"));
-        mg_buf_adds(out, " in ");
-        add_text(out, value_of(allocation, "name"));
-    }
-    if (is_text(kind, "barrier") && text) { /* what is wrong stands behind the name */
-        const char *s = strstr(text, ": "), *end = s ? strstr(s, " at ") : NULL;
-        if (end) mg_buf_printf(out, ": %.*s", (int)(end - s - 2), s + 2);
-    }
+    if (mg_jval_first(allocation)) mg_buf_printf(out, ", %s in %s", text_of(f, "address"), text_of(allocation, "name"));
+    if (*what) mg_buf_printf(out, ": %s", what);
     mg_buf_addc(out, '\n');
-    mg_buf_release(&cell);
-}
-
-static uint32_t for_each(const struct mg_recording *p, const char *json, uint32_t columns, uint32_t max,
-                         struct mg_buf *out)
-{
-    uint32_t n = 0;
-    const char *s = json + strspn(json, " \t\r\n");
-    if (!mg_json_valid(json) || *s != '[') return 0;
-    for (s++;; n++) {
-        s += strspn(s, " \t\r\n,");
-        if (*s != '{') return n;
-        if (out && n < max) add_row(p, s, columns, out);
-        s = mg_json_skip(s);
-        if (!s) return n;
-    }
+    mg_buf_release(&name);
 }
 
 /* What was not looked at for undefined values, each name once. */
 static void add_unseen(const struct mg_recording *p, struct mg_buf *out)
 {
-    struct mg_buf told = MG_BUF_INIT;
-    for (uint32_t i = 0; i < p->n_tools; i++) {
-        const struct mg_ptool *t = &p->tools[i];
-        if (strcmp(t->tool, "check") || strcmp(t->key, "not_looked_at") || !mg_json_valid(t->json)) continue;
-        for (const char *s = t->json + strspn(t->json, " \t\r\n") + 1; s; s = mg_json_skip(s)) {
-            struct mg_buf name = MG_BUF_INIT;
-            s += strspn(s, " \t\r\n,");
-            if (*s != '{') break;
-            mg_buf_addc(&name, ' ');
-            add_text(&name, value_of(s, "name"));
-            mg_buf_addc(&name, ',');
-            if (!told.at || !strstr(told.at, name.at)) mg_buf_adds(&told, name.at);
-            mg_buf_release(&name);
-        }
+    struct left l;
+    struct mg_intern seen;
+    const char *before = "   not looked at for undefined values: ";
+    read_left(&l, p, "check", "not_looked_at");
+    mg_intern_init(&seen);
+    for (uint32_t i = 0, n = 0; i < l.entries.n; i++) {
+        const char *name = text_of(l.entries.at[i], "name");
+        if (mg_intern_adds(&seen, name) <= n) continue;
+        n++;
+        mg_buf_printf(out, "%s%s", before, name);
+        before = ", ";
     }
-    if (told.n)
-        mg_buf_printf(out, "   not looked at for undefined values:%.*s (--json counts them)\n", (int)told.n - 1,
-                      told.at);
-    mg_buf_release(&told);
+    if (*before == ',') mg_buf_adds(out, " (--json counts them)\n");
+    mg_intern_release(&seen);
+    release_left(&l);
 }
 
 void mg_add_checked(const struct mg_recording *p, uint32_t columns, uint32_t max_rows, struct mg_buf *out)
 {
-    uint32_t n = 0, shown = 0, lists = 0;
-    for (uint32_t i = 0; i < p->n_tools; i++)
-        if (!strcmp(p->tools[i].tool, "check") && !strcmp(p->tools[i].key, "findings")) {
-            n += for_each(p, p->tools[i].json, columns, 0, NULL);
-            lists++;
-        }
-    if (!lists) return;
-    mg_buf_printf(out, "\n--check: %u %s\n", n, n == 1 ? "finding" : "findings");
-    if (n) mg_buf_adds(out, "       times  kind            kernel\n");
-    for (uint32_t i = 0; i < p->n_tools && shown < max_rows; i++)
-        if (!strcmp(p->tools[i].tool, "check") && !strcmp(p->tools[i].key, "findings"))
-            shown += for_each(p, p->tools[i].json, columns, max_rows - shown, out);
-    if (n > max_rows) mg_buf_printf(out, "   and %u more (--top %u, --json)\n", n - max_rows, n);
-    add_unseen(p, out);
+    struct left l;
+    read_left(&l, p, "check", "findings");
+    uint32_t n = l.entries.n;
+    if (l.any) {
+        mg_buf_printf(out, "\n--check: %u %s\n", n, n == 1 ? "finding" : "findings");
+        if (n) mg_buf_adds(out, "       times  kind            kernel\n");
+        for (uint32_t i = 0; i < n && i < max_rows; i++) add_row(p, l.entries.at[i], columns, out);
+        if (n > max_rows) mg_buf_printf(out, "   and %u more (--top %u, --json)\n", n - max_rows, n);
+        add_unseen(p, out);
+    }
+    release_left(&l);
 }
 
 /* ---- registers that a kernel never writes ------------------------------------------------------------ */
 
-/* The entries of all processes, one after the other; `at` is where to go on. NULL: no more. */
-static const char *next_unwritten(const struct mg_recording *p, uint32_t *tool, const char *at)
+static bool is_same_kernel(const struct mg_jval *a, const struct mg_jval *b)
 {
-    for (; *tool < p->n_tools; ++*tool, at = NULL) {
-        const struct mg_ptool *t = &p->tools[*tool];
-        if (strcmp(t->tool, "registers") || strcmp(t->key, "findings") || !mg_json_valid(t->json)) continue;
-        const char *s = at ? mg_json_skip(at) : t->json + strspn(t->json, " \t\r\n") + 1;
-        if (s) s += strspn(s, " \t\r\n,");
-        if (s && *s == '{') return s;
-    }
-    return NULL;
-}
-
-static bool same_kernel(const char *a, const char *b)
-{
-    const char *x = value_of(a, "kernel"), *y = value_of(b, "kernel"), *end = x ? mg_json_skip(x) : NULL;
-    return end && y && !strncmp(x, y, (size_t)(end - x));
-}
-
-static uint32_t count_of(const struct mg_recording *p, const char *kernel)
-{
-    uint32_t n = 0, tool = 0;
-    for (const char *s = next_unwritten(p, &tool, NULL); s; s = next_unwritten(p, &tool, s))
-        n += same_kernel(kernel, s);
-    return n;
+    return !strcmp(text_of(a, "kernel"), text_of(b, "kernel"));
 }
 
 void mg_add_unwritten(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows)
 {
-    uint32_t tool = 0, rows = 0;
-    const char *before = NULL;
-    for (const char *s = next_unwritten(p, &tool, NULL); s; before = s, s = next_unwritten(p, &tool, s)) {
-        struct mg_buf name = MG_BUF_INIT;
-        uint32_t n = count_of(p, s);
-        if ((before && same_kernel(before, s)) || rows++ >= max_rows) continue;
-        add_text(&name, value_of(s, "kernel"));
-        char *plain = mg_demangle(name.at ? name.at : "");
-        mg_buf_printf(out, "  %.120s: may depend on registers that it never writes (",
-                      plain     ? plain
-                      : name.at ? name.at
-                                : "");
-        add_text(out, value_of(s, "register"));
-        mg_buf_adds(out, " read at ");
-        add_place(out, s);
+    struct left l;
+    uint32_t rows = 0;
+    read_left(&l, p, "registers", "findings");
+    for (uint32_t i = 0; i < l.entries.n; i++) {
+        const struct mg_jval *v = l.entries.at[i];
+        const char *name = text_of(v, "kernel");
+        uint32_t n = 0;
+        if ((i && is_same_kernel(v, l.entries.at[i - 1])) || rows++ >= max_rows) continue;
+        for (uint32_t k = 0; k < l.entries.n; k++) n += is_same_kernel(v, l.entries.at[k]);
+        char *plain = mg_demangle(name);
+        mg_buf_printf(out, "  %.120s: may depend on registers that it never writes (%s read at ", plain ? plain : name,
+                      text_of(v, "register"));
+        add_place(out, v);
         if (n > 1) mg_buf_printf(out, ", and %u more", n - 1);
         mg_buf_adds(out, ")\n");
         free(plain);
-        mg_buf_release(&name);
     }
     if (rows > max_rows)
         mg_buf_printf(out, "  and %u more kernels that may depend on registers that they never write\n",
                       rows - max_rows);
+    release_left(&l);
 }
 
 void mg_write_unwritten(struct mg_json *j, const struct mg_recording *p)
 {
-    uint32_t tool = 0;
+    struct left l;
+    read_left(&l, p, "registers", "findings");
     mg_json_arr(j);
-    for (const char *s = next_unwritten(p, &tool, NULL); s; s = next_unwritten(p, &tool, s)) {
-        const char *end = mg_json_skip(s);
-        struct mg_buf one = MG_BUF_INIT;
-        if (end) mg_buf_add(&one, s, (size_t)(end - s));
-        if (end) mg_json_raw(j, one.at);
-        mg_buf_release(&one);
+    for (uint32_t i = 0; i < l.entries.n; i++) {
+        const struct mg_jval *v = l.entries.at[i];
+        mg_json_obj(j);
+        mg_json_key_str(j, "kernel", mg_jval_text(v, "kernel"));
+        mg_json_key_str(j, "function", mg_jval_text(v, "function"));
+        mg_json_key_str(j, "register", mg_jval_text(v, "register"));
+        mg_json_key_u64(j, "ptx_line", mg_jval_u64(v, "ptx_line"));
+        mg_json_key_str(j, "file", mg_jval_text(v, "file"));
+        mg_json_key_u64_if(j, "line", mg_jval_is_number(mg_jval_get(v, "line")), mg_jval_u64(v, "line"));
+        mg_json_end(j, '}');
     }
     mg_json_end(j, ']');
+    release_left(&l);
 }
 
 uint32_t mg_report_check_errors(const struct mg_recording *p)
 {
-    struct mg_arena arena = MG_ARENA_INIT;
+    struct left l;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < p->n_tools; i++) {
-        const struct mg_ptool *t = &p->tools[i];
-        if (strcmp(t->tool, "check") || strcmp(t->key, "findings")) continue;
-        for (const struct mg_jval *v = mg_jval_first(mg_jval_parse(&arena, t->json, strlen(t->json))); v; v = v->next) {
-            const char *kind = mg_jval_text(v, "kind");
-            n += kind && strcmp(kind, "note");
-        }
-    }
-    mg_arena_release(&arena);
+    read_left(&l, p, "check", "findings");
+    for (uint32_t i = 0; i < l.entries.n; i++) n += strcmp(text_of(l.entries.at[i], "kind"), "note") != 0;
+    release_left(&l);
     return n;
 }

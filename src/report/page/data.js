@@ -41,9 +41,8 @@ export const findings = report.findings || [];
 export const checks = core.check.findings.flat();
 export const wasChecked = core.check.findings.length > 0;
 const mangled = new Map(kernels.map((k) => [k.name, k]));
+// By its name: f.kernel is the number in the profile of one process.
 export function kernelOfCheck(f) {
-  if (typeof f.kernel === 'number') return kernelOf(f.kernel);
-  if (typeof f.kernel === 'string') return mangled.get(f.kernel);
   const m = /^kernel ([^:]+):/.exec(f.text || '');
   return m ? mangled.get(m[1]) : undefined;
 }
