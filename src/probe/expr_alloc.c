@@ -2,11 +2,9 @@
  * launch's frame (record/frame.h), sorted; a lane finds its own in eleven steps without a branch.
  *
  *   n, then n times: begin, bytes, id      n = all ones: there are more than fit */
-#include <stdlib.h>
-
 #include "probe/expr_place.h"
 #include "record/frame.h"
-#include "tool/host.h"
+#include "tool/ranges.h"
 
 #define R(r)            mg_o_reg(r)
 #define I(n)            mg_o_imm(n)
@@ -69,38 +67,16 @@ void mg_expr_find_allocation(struct mg_expr_here *h)
 
 /* ---- one launch ---------------------------------------------------------------------------------------------- */
 
-struct ranges {
-    uint64_t (*at)[3];
-    uint32_t n;
-    bool more;
-};
-
-static void add_range(const struct mg_host_allocation *a, void *user)
-{
-    struct ranges *r = user;
-    if (r->n == MOST)
-        r->more = true;
-    else
-        r->at[r->n][0] = a->address, r->at[r->n][1] = a->bytes, r->at[r->n++][2] = a->id;
-}
-
-static int by_begin(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return (x[0] > y[0]) - (x[0] < y[0]);
-}
-
 uint32_t mg_expr_list(const void *conf, const struct mg_tool_launch *l, uint64_t *words, uint32_t n)
 {
     const struct mg_expr_conf *c = conf;
     uint64_t *own = words + n - WORDS;
-    struct ranges r = {.at = (uint64_t(*)[3])(void *)(own + 1)};
     (void)l;
     if (!mg_expr_wants_allocations(c->e) || n < WORDS) return 0;
-    if (c->host && c->host->allocations) c->host->allocations(add_range, &r);
-    qsort(r.at, r.n, sizeof *r.at, by_begin);
-    own[0] = r.more ? UINT64_MAX : r.n;
-    if (r.more && !__atomic_exchange_n(&((struct mg_expr_conf *)(uintptr_t)conf)->many, true, __ATOMIC_RELAXED))
+    uint32_t found = mg_ranges_fill(c->host, own + 1, 3, MOST);
+    own[0] = found == MG_RANGE_NONE ? UINT64_MAX : found;
+    if (found == MG_RANGE_NONE && c->host &&
+        !__atomic_exchange_n(&((struct mg_expr_conf *)(uintptr_t)conf)->many, true, __ATOMIC_RELAXED))
         c->host->say("more than 1,024 live allocations: alloc and offset of one-liners are -1");
     return n;
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "analysis/space.h"
-#include "tool/host.h"
+#include "tool/ranges.h"
 #include "tool/tool.h"
 #include "view/kit.h"
 
@@ -56,27 +56,6 @@ static void bounds_initialize(const void *conf, const struct mg_tool_launch *l, 
     words[0] = l->id;
 }
 
-struct ranges {
-    uint64_t (*at)[2];
-    uint32_t n, most;
-    bool more;
-};
-
-static void add_range(const struct mg_host_allocation *a, void *user)
-{
-    struct ranges *r = user;
-    if (r->n == r->most)
-        r->more = true;
-    else
-        r->at[r->n][0] = a->address, r->at[r->n++][1] = a->bytes;
-}
-
-static int by_begin(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return (x[0] > y[0]) - (x[0] < y[0]);
-}
-
 static void tell_unchecked(const struct conf *c, bool node)
 {
     char text[100];
@@ -100,23 +79,17 @@ static void bounds_end(void *conf)
 static uint32_t bounds_list(const void *conf, const struct mg_tool_launch *l, uint64_t *words, uint32_t n)
 {
     const struct conf *c = conf;
-    struct ranges r = {.at = (uint64_t(*)[2])(void *)(words + head_words),
-                       .most = MG_MIN((n - head_words) / 2, (uint32_t)most_ranges)};
-    if (l->node)
-        r.more = true; /* what is alive when it is replayed is not known now */
-    else if (c->host && c->host->allocations)
-        c->host->allocations(add_range, &r);
-    else
-        r.more = true;
-    if (r.more) {
+    uint32_t most = MG_MIN((n - head_words) / 2, (uint32_t)most_ranges), found = MG_RANGE_NONE;
+    /* of a node: what is alive when it is replayed is not known now */
+    if (!l->node) found = mg_ranges_fill(c->host, words + head_words, 2, most);
+    if (found == MG_RANGE_NONE) {
         words[0] = UINT64_MAX;
         tell_unchecked(c, l->node);
         return head_words;
     }
-    qsort(r.at, r.n, sizeof *r.at, by_begin);
-    words[0] = r.n;
-    while (r.n >> words[1]) words[1]++;
-    return head_words + 2 * r.n;
+    words[0] = found;
+    while (found >> words[1]) words[1]++;
+    return head_words + 2 * found;
 }
 
 /* ---- instrument ---------------------------------------------------------------------------------------- */
