@@ -15,6 +15,15 @@ const char *mg_finding_rule(const struct mg_finding *f)
     return f->rule->name;
 }
 
+/* Is the word one of those that a row of rules.def joins by ' '? */
+static bool names_tool(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+    for (; *words; words += strcspn(words, " "), words += strspn(words, " "))
+        if (strcspn(words, " ") == n && !memcmp(words, word, n)) return true;
+    return false;
+}
+
 uint32_t mg_advice_tools(const char *specs[MG_ADVICE_MOST_TOOLS])
 {
     static const struct {
@@ -29,7 +38,7 @@ uint32_t mg_advice_tools(const char *specs[MG_ADVICE_MOST_TOOLS])
     uint32_t n = 0;
     for (size_t t = 0; t < MG_COUNT_OF(known); t++) {
         bool used = false;
-        for (size_t i = 0; i < MG_COUNT_OF(rules); i++) used = used || strstr(rules[i].tools, known[t].name);
+        for (size_t i = 0; i < MG_COUNT_OF(rules); i++) used |= names_tool(rules[i].tools, known[t].name);
         if (used) specs[n++] = known[t].spec;
     }
     return n;
