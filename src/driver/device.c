@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/io.h"
 
@@ -73,10 +74,67 @@ cu_result mg_location_check(const struct cu_location *l)
     return l->type == CULOC_DEVICE ? mg_device_check(l->id) : CUE_SUCCESS;
 }
 
+/* ---- which devices --------------------------------------------------------------------------------- */
+
+static void get_uuid(uint32_t place, unsigned char uuid[16])
+{
+    memcpy(uuid, "margay-software", 16); /* no real device's */
+    uuid[15] = (unsigned char)place;
+}
+
+/* As far as it is written down, the UUID of one device alone; -1: of none, or of several. */
+static int find_uuid(const char *text, size_t n, uint32_t given)
+{
+    int found = -1;
+    for (uint32_t i = 0; i < given; i++) {
+        unsigned char u[16];
+        char whole[48];
+        int at = 0;
+        get_uuid(i, u);
+        for (int k = 0; k < 16; k++)
+            at += snprintf(whole + at, sizeof whole - (size_t)at, "%s%02x", strchr("\4\6\10\12", k) && k ? "-" : "",
+                           u[k]);
+        if (n < 4 || n - 4 > (size_t)at || strncasecmp(text + 4, whole, n - 4)) continue;
+        if (found >= 0) return -1;
+        found = (int)i;
+    }
+    return found;
+}
+
+/* CUDA_VISIBLE_DEVICES as NVIDIA's driver reads it: numbers, or UUIDs all along; the list ends at the first that is no
+ * device's, and one that is named twice leaves none. Without --devices it means the machine's GPUs. */
+bool mg_devices_choose(uint32_t given)
+{
+    const char *visible = given ? getenv("CUDA_VISIBLE_DEVICES") : NULL;
+    uint32_t all = MG_MAX(given, 1u), seen = 0;
+    mg_drv.n_devices = 0;
+    for (uint32_t i = 0; i < all && !visible; i++) mg_drv.places[mg_drv.n_devices++] = (uint8_t)i;
+    if (!visible) return true;
+    bool uuids = !strncmp(visible, "GPU-", 4);
+    for (const char *at = visible; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char *end;
+        size_t n = strcspn(at, ",");
+        long place = uuids ? (strncmp(at, "GPU-", 4) ? -1 : find_uuid(at, n, all)) : strtol(at, &end, 10);
+        if (place < 0 || place >= (long)all || (!uuids && end == at)) break;
+        if (seen >> place & 1) {
+            mg_drv.n_devices = 0;
+            break;
+        }
+        seen |= 1u << place;
+        mg_drv.places[mg_drv.n_devices++] = (uint8_t)place;
+    }
+    if (!mg_drv.n_devices)
+        mg_say("CUDA_VISIBLE_DEVICES=%.200s leaves none of %u device%s", visible, all, all > 1 ? "s" : "");
+    return mg_drv.n_devices > 0;
+}
+
+/* ---- what a device answers ---------------------------------------------------------------------------- */
+
 /* Devices differ in where they sit. */
 static int attribute(int attr, cu_device dev)
 {
-    return mg_drv.attrs[attr] + (attr == CUDEV_PCI_BUS_ID || attr == CUDEV_MULTI_GPU_BOARD_GROUP_ID ? dev : 0);
+    bool own = attr == CUDEV_PCI_BUS_ID || attr == CUDEV_MULTI_GPU_BOARD_GROUP_ID;
+    return mg_drv.attrs[attr] + (own ? mg_drv.places[dev] : 0);
 }
 #define CHECK(cond)                                                                                                    \
     do {                                                                                                               \
@@ -116,8 +174,7 @@ static cu_result cuDeviceGetUuid(cu_uuid *uuid, cu_device dev)
 {
     CHECK_DEVICE(dev);
     CHECK(uuid);
-    memcpy(uuid->bytes, "margay-software", 16); /* no real device's */
-    uuid->bytes[15] = (char)dev;
+    get_uuid(mg_drv.places[dev], (unsigned char *)uuid->bytes);
     return CUE_SUCCESS;
 }
 static cu_result cuDeviceGetUuid_v2(cu_uuid *uuid, cu_device dev)

@@ -317,6 +317,7 @@ struct mg_driver_state {
     uint64_t memory_bytes;
     struct mg_ordinal ordinals[MG_DEVICES_MAX];
     int n_devices;
+    uint8_t places[MG_DEVICES_MAX]; /* which of --devices each ordinal is */
     uint32_t next_ctx_id;
     uint64_t next_stream_id;
     MG_VEC(struct CUctx_st *) contexts;
@@ -345,6 +346,8 @@ struct CUctx_st *mg_ctx_new(cu_device device, uint32_t flags); /* lock held; NUL
 void mg_ctx_free(struct CUctx_st *ctx);                        /* lock not held, every stream idle */
 enum { MG_PRIORITY_GREATEST = -5 };                            /* what sm_90 answers; the least is 0 */
 cu_result mg_properties_load(const char *as, const char *path);
+/* Which devices the program sees, of so many (0: one, whatever its environment hides). False: none, said. */
+bool mg_devices_choose(uint32_t given);
 cu_result mg_device_check(cu_device dev);                 /* initialised, and there is this device: else the error */
 cu_result mg_location_check(const struct cu_location *l); /* a device that there is, or no device */
 

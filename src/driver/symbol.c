@@ -104,7 +104,7 @@ static cu_result open_device(void)
     cu_result r = mg_properties_load(c->properties, c->properties_path);
     if (r) return r;
     if (!mg_mem_init(0)) return CUE_OUT_OF_MEMORY;
-    mg_drv.n_devices = (int)MG_MIN(MG_MAX(c->devices, 1u), (uint32_t)MG_DEVICES_MAX);
+    if (!mg_devices_choose(MG_MIN(c->devices, (uint32_t)MG_DEVICES_MAX))) return CUE_NO_DEVICE;
     uint64_t memory = mg_drv.memory_bytes * (unsigned)mg_drv.n_devices;
     mg_mem_set_limit(c->overcommit ? memory : MG_MIN(memory, mg_machine_memory()));
     struct mg_device_opts opts = {

@@ -1,6 +1,7 @@
-/* Several devices of one process, asked and used through the driver's calls alone: what each says of itself, contexts, peers, memory,
- * pools, variables, events and waits across devices, peer copies, graphs, and kernels of two devices that wait for one another.
- * Every expected value follows from CUDA's reference or from the numbers that go in.   usage: ordinals COUNT */
+/* Several devices of one process, asked and used through the driver's calls alone: what each says of itself, contexts,
+ * peers, memory, pools, variables, events and waits across devices, peer copies, graphs, and kernels of two devices
+ * that wait for one another. Every expected value follows from CUDA's reference or from the numbers that go in. usage:
+ * ordinals COUNT, or ordinals list: prints each device's place, from its UUID */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -65,7 +66,18 @@ static const char text[] =
 LIST
 #undef F
 
-enum { MOST = 16, N = 64, BUS = 33, ALREADY = 704, NOT_ENABLED = 705, INVALID_DEVICE = 101, INVALID_VALUE = 1, INVALID_HANDLE = 400, ORDINAL = 9 };
+    enum {
+        MOST = 16,
+        N = 64,
+        BUS = 33,
+        ALREADY = 704,
+        NOT_ENABLED = 705,
+        INVALID_DEVICE = 101,
+        INVALID_VALUE = 1,
+        INVALID_HANDLE = 400,
+        NO_DEVICE = 100,
+        ORDINAL = 9
+    };
 struct side {
     handle ctx, module, fill, meet, stream, event;
     uint64_t p, hits;
@@ -77,10 +89,10 @@ static void expect(long long got, long long want, const char *what, int line)
 {
     if (got != want) printf("line %d: %s is %lld, not %lld\n", line, what, got, want), exit(2);
 }
-#define IS(got, want)      expect((long long)(got), (long long)(want), #got, __LINE__)
-#define DO(name, ...)      IS(name(__VA_ARGS__), 0)
-#define AT(s)              DO(cuCtxSetCurrent, (s)->ctx)
-#define ORDINAL_IS(p, d)   (value = -1, DO(cuPointerGetAttribute, &value, ORDINAL, p), IS(value, d))
+#define IS(got, want)    expect((long long)(got), (long long)(want), #got, __LINE__)
+#define DO(name, ...)    IS(name(__VA_ARGS__), 0)
+#define AT(s)            DO(cuCtxSetCurrent, (s)->ctx)
+#define ORDINAL_IS(p, d) (value = -1, DO(cuPointerGetAttribute, &value, ORDINAL, p), IS(value, d))
 
 static void fill(struct side *s, uint64_t p, unsigned v)
 {
@@ -252,9 +264,18 @@ static void meet(void)
     for (int d = 0; d < 2; d++) AT(&side[d]), DO(cuMemsetD8_v2, side[d].p, 0, 4);
     for (int d = 0; d < 2; d++) {
         AT(&side[d]);
-        DO(cuLaunchKernel, side[d].meet, 1, 1, 1, 1, 1, 1, 0, side[d].stream, (void *[]){&side[d].p, &side[1 - d].p}, NULL);
+        DO(cuLaunchKernel, side[d].meet, 1, 1, 1, 1, 1, 1, 0, side[d].stream, (void *[]){&side[d].p, &side[1 - d].p},
+           NULL);
     }
     for (int d = 0; d < 2; d++) AT(&side[d]), DO(cuCtxSynchronize);
+}
+
+static int list(void)
+{
+    char uuid[16];
+    for (int d = 0; d < n; d++) DO(cuDeviceGetUuid_v2, uuid, d), printf("%d ", uuid[15]);
+    puts("");
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -263,8 +284,11 @@ int main(int argc, char **argv)
 #define F(name, args) name = (int(*) args)dlsym(lib, #name);
     LIST
 #undef F
-    DO(cuInit, 0);
+        int r = cuInit(0);
+    if (r == NO_DEVICE) return puts("none"), 0;
+    IS(r, 0);
     DO(cuDeviceGetCount, &n);
+    if (!strcmp(argv[argc > 1], "list")) return list();
     IS(n, atoi(argv[argc > 1]));
     identities();
     open_all();

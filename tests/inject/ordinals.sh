@@ -1,6 +1,7 @@
 #!/bin/sh
 # --devices N: ordinals.c on two and four software devices natively, counted and on the time line, where launches, counts and spans
-# stand under the ordinal; TAUcuda's table 4; two contexts of two devices on a GPU's machine (devices.sh); what is refused.
+# stand under the ordinal; TAUcuda's table 4; two contexts of two devices on a GPU's machine (devices.sh); what
+# CUDA_VISIBLE_DEVICES leaves; what is refused.
 set -u
 export XDG_CACHE_HOME=$PWD/cache
 gcc -O1 -o ordinals "$ROOT/tests/inject/ordinals.c" -ldl || exit 1
@@ -34,6 +35,39 @@ P
     "$MARGAY" run -q --device $device --devices 2 -t timeline,runtime=off -o t -- "$EX/interpolate" devices 1 1 256 512 > out 2> err && grep -q PASSED out &&
         [ "$(grep -ho '#D-[01]#S' t/tau/profile* | sort -u | tr -d '\n')" = '#D-0#S#D-1#S' ] || { echo "FAIL table 4, $device"; cat out err; ls t t/tau; exit 1; }
 done
+# CUDA_VISIBLE_DEVICES: with --devices as NVIDIA's driver reads it, without it of no software device
+sees() { # VALUE WANT OPTIONS...
+    value=$1 want=$2; shift 2
+    got=$(CUDA_VISIBLE_DEVICES=$value "$MARGAY" run -q --device emu -o seen "$@" -- ./ordinals list 2> err)
+    [ "$(echo $got)" = "$want" ] || { echo "FAIL CUDA_VISIBLE_DEVICES='$value': $got, not $want"; cat err; exit 1; }
+}
+u=GPU-6d617267-6179-2d73-6f66-7477617265
+while read -r value want; do
+    sees "$value" "$want" --devices 4
+done <<E
+0 0
+2,1 2 1
+0,2,-1,1 0 2
+1,9,0 1
+1x,2y 1 2
+0,0 none
+-1 none
+4 none
+none none
+MIG-$u none
+${u}02,${u}00 2 0
+${u}03,1 3
+${u}01,${u}01 none
+GPU-6D617267-6179-2D73-6F66-747761726501 1
+$u none
+E
+sees '' none --devices 4
+sees 5 0
+sees 0 0 --devices 1
+sees 1 none --devices 1
+CUDA_VISIBLE_DEVICES=7 "$MARGAY" run --device emu --devices 2 -o seen -- ./ordinals list > out 2> err
+grep -q 'CUDA_VISIBLE_DEVICES=7 leaves none of 2 devices' err || { echo "FAIL: silent"; cat err; exit 1; }
+[ "$(CUDA_VISIBLE_DEVICES=3,1 "$MARGAY" run -q --device emu --devices 4 -o seen -- ./ordinals 2)" = ok ] || { echo "FAIL: two of four"; exit 1; }
 "$MARGAY" run -q --device emu -o one -- ./ordinals 1 > out 2> err
 grep -q 'n is 1, not' out && { echo "FAIL: one device without --devices"; exit 1; }
 for n in 0 17; do
