@@ -215,6 +215,9 @@ struct mg_device_ops {
      * `extern` variables and functions are resolved inside the module only (linking is the driver's). */
     enum mg_err (*module_load)(struct mg_device *dev, struct mg_module *ptx, struct mg_dmod **out, struct mg_diag *d);
     void (*module_unload)(struct mg_dmod *mod);
+    /* Another instance of the same text, of which nothing has run: its managed variables are `with`'s from now on.
+     * May be NULL. */
+    void (*module_share)(struct mg_dmod *mod, struct mg_dmod *with);
     const struct mg_module *(*module_ir)(const struct mg_dmod *mod);
     struct mg_dkernel *(*kernel)(struct mg_dmod *mod, const char *name); /* NULL when absent */
     void (*kernel_info)(const struct mg_dkernel *k, struct mg_kernel_info *out);

@@ -391,7 +391,7 @@ cu_result mg_driver_twin_open(struct mg_module *ir, const char *name, void *nati
     if (r)
         mg_module_free(ir);
     else
-        r = mg_module_open(ctx, ir, NULL, &m, &d);
+        r = mg_module_open(ctx, ir, NULL, NULL, &m, &d);
     if (!r && !(*twin = mg_module_func(m, name))) {
         mg_module_close(m);
         r = CUE_NOT_FOUND;

@@ -67,6 +67,9 @@ void mg_jit_write(const struct mg_jit *j, const struct mg_diag *d)
 
 /* ---- instances ------------------------------------------------------------------------------------- */
 
+/* Of libraries: one instance a context, whoever asks first; none goes while another one is made after it. */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
 static void free_func(struct CUfunc_st *f)
 {
     mg_obj_del(f, MG_OBJ_FUNC);
@@ -100,19 +103,19 @@ static struct CUfunc_st *new_func(struct CUmod_st *m, const char *name)
 }
 
 /* What a pointer into a variable answers about its device. */
-static void tag_variables(const struct CUmod_st *m)
+static void tag_variables(const struct CUmod_st *m, bool shared)
 {
     for (uint32_t i = 1; i < m->ir->vars.n; i++) {
         const struct mg_var *v = &m->ir->vars.at[i];
         uint64_t at, bytes;
-        if (v->space != MG_SPACE_global && v->space != MG_SPACE_const) continue;
+        if ((v->space != MG_SPACE_global && v->space != MG_SPACE_const) || (shared && v->managed)) continue;
         if (!mg_drv.ops->global(m->dmod, mg_name(m->ir, v->name), &at, &bytes))
             mg_mem_set_tag(at, (uint32_t)m->ctx->device);
     }
 }
 
 cu_result mg_module_open(struct CUctx_st *ctx, struct mg_module *ir, struct mg_image_facts *facts,
-                         struct CUmod_st **out, struct mg_diag *d)
+                         const struct CUmod_st *same, struct CUmod_st **out, struct mg_diag *d)
 {
     struct CUmod_st *m = calloc(1, sizeof *m);
     if (!m) {
@@ -126,6 +129,7 @@ cu_result mg_module_open(struct CUctx_st *ctx, struct mg_module *ir, struct mg_i
                : e == MG_ERR_UNSUPPORTED ? CUE_NOT_SUPPORTED
                                          : CUE_INVALID_PTX;
     }
+    if (same && mg_drv.ops->module_share) mg_drv.ops->module_share(m->dmod, same->dmod);
     m->ctx = ctx;
     m->ir = mg_drv.ops->module_ir(m->dmod);
     m->facts = facts;
@@ -136,7 +140,7 @@ cu_result mg_module_open(struct CUctx_st *ctx, struct mg_module *ir, struct mg_i
         struct CUfunc_st *fn = new_func(m, mg_name(m->ir, f->name));
         if (fn) *mg_vec_push(&m->funcs) = fn;
     }
-    if (ctx->device) tag_variables(m);
+    if (ctx->device) tag_variables(m, same != NULL);
     mg_lock();
     *mg_vec_push(&ctx->modules) = m;
     mg_unlock();
@@ -147,7 +151,9 @@ cu_result mg_module_open(struct CUctx_st *ctx, struct mg_module *ir, struct mg_i
 
 void mg_module_close(struct CUmod_st *m)
 {
+    const struct CUlib_st *library = m->library;
     mg_obj_del(m, MG_OBJ_MODULE);
+    if (library) pthread_mutex_lock(&loading);
     mg_lock();
     struct CUctx_st *ctx = m->ctx;
     for (uint32_t i = 0; i < ctx->modules.n; i++)
@@ -161,6 +167,7 @@ void mg_module_close(struct CUmod_st *m)
     mg_vec_release(&m->funcs);
     mg_module_refs_free(m);
     mg_drv.ops->module_unload(m->dmod);
+    if (library) pthread_mutex_unlock(&loading);
     mg_image_facts_unref(m->facts);
     free(m);
 }
@@ -212,7 +219,7 @@ static cu_result load_module(cu_module *out, const void *image, size_t bytes, co
     r = mg_image_text(image, bytes, file, &text, &n, &facts, &d);
     if (!r && facts && j.max_registers) facts->max_registers = j.max_registers;
     if (!r) r = parse(text, n, file, &ir, &d);
-    if (!r) r = mg_module_open(ctx, ir, facts, out, &d);
+    if (!r) r = mg_module_open(ctx, ir, facts, NULL, out, &d);
     mg_jit_write(&j, &d);
     say_why(r, &d);
     mg_diag_release(&d);
@@ -421,7 +428,6 @@ static cu_result cuLibraryUnload(cu_library lib)
 
 cu_result mg_library_module(struct CUlib_st *lib, struct CUctx_st *ctx, struct CUmod_st **out)
 {
-    static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* one instance a context, whoever asks first */
     cu_result r = CUE_SUCCESS;
     struct CUmod_st *found = NULL;
     pthread_mutex_lock(&loading);
@@ -434,7 +440,8 @@ cu_result mg_library_module(struct CUlib_st *lib, struct CUctx_st *ctx, struct C
         struct mg_module *ir = lib->parsed;
         lib->parsed = NULL;
         if (!ir) r = parse(lib->text, lib->bytes, NULL, &ir, &d);
-        if (!r) r = mg_module_open(ctx, ir, lib->facts, &found, &d);
+        const struct CUmod_st *same = lib->modules.n ? lib->modules.at[0] : NULL;
+        if (!r) r = mg_module_open(ctx, ir, lib->facts, same, &found, &d);
         if (!r) {
             found->library = lib;
             for (uint32_t i = 0; i < found->funcs.n; i++)

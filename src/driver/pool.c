@@ -299,6 +299,7 @@ static cu_result cuDeviceSetMemPool(cu_device dev, cu_pool p)
     cu_result r = check_pool(p);
     if (!r) r = mg_device_check(dev);
     if (r) return r;
+    CHECK(p->props.location.type == CULOC_DEVICE && p->props.location.id == dev);
     mg_drv.ordinals[dev].pool = p;
     return CUE_SUCCESS;
 }

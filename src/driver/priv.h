@@ -435,8 +435,9 @@ uint32_t mg_format_bytes(int format); /* of one channel; 0: not supported */
 cu_result mg_func_get(const void *handle, struct CUfunc_st **out, struct CUkern_st **kernel);
 cu_result mg_kernel_func(struct CUkern_st *k, struct CUctx_st *ctx, struct CUfunc_st **out);
 cu_result mg_library_module(struct CUlib_st *lib, struct CUctx_st *ctx, struct CUmod_st **out);
+/* same: an instance of the same text in another context, whose managed variables this one has, too; or NULL. */
 cu_result mg_module_open(struct CUctx_st *ctx, struct mg_module *ir, struct mg_image_facts *facts,
-                         struct CUmod_st **out, struct mg_diag *d);
+                         const struct CUmod_st *same, struct CUmod_st **out, struct mg_diag *d);
 void mg_module_close(struct CUmod_st *m);
 struct CUfunc_st *mg_module_func(const struct CUmod_st *m, const char *name); /* NULL: none */
 uint32_t mg_func_registers(const struct CUfunc_st *f);

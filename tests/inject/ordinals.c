@@ -10,12 +10,18 @@
 
 typedef void *handle;
 /* fill: p[i] = v + i, hits += 1.  meet: mine = 1, until yours is 1. */
-static const char text[] =
-    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .u32 hits = 5;\n"
-    ".visible .entry fill(.param .u64 p, .param .u32 v)\n{\n.reg .b32 %i, %v;\n.reg .b64 %p, %o;\nld.param.u64 %p, [p];\nld.param.u32 %v, [v];\n"
-    "mov.u32 %i, %tid.x;\nadd.u32 %v, %v, %i;\nmul.wide.u32 %o, %i, 4;\nadd.u64 %p, %p, %o;\nst.global.u32 [%p], %v;\nmov.u64 %o, hits;\nred.global.add.u32 [%o], 1;\nret;\n}\n"
-    ".visible .entry meet(.param .u64 mine, .param .u64 yours)\n{\n.reg .pred %q;\n.reg .b32 %v;\n.reg .b64 %m, %y;\nld.param.u64 %m, [mine];\nld.param.u64 %y, [yours];\n"
-    "st.volatile.global.u32 [%m], 1;\nmembar.sys;\nL: ld.volatile.global.u32 %v, [%y];\nsetp.ne.u32 %q, %v, 1;\n@%q bra L;\nret;\n}\n";
+static const char
+    text[] =
+        ".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .u32 hits = 5;\n"
+        ".visible .entry fill(.param .u64 p, .param .u32 v)\n{\n.reg .b32 %i, %v;\n.reg .b64 %p, %o;\nld.param.u64 %p, [p];\nld.param.u32 %v, [v];\n"
+        "mov.u32 %i, %tid.x;\nadd.u32 %v, %v, %i;\nmul.wide.u32 %o, %i, 4;\nadd.u64 %p, %p, %o;\nst.global.u32 [%p], %v;\nmov.u64 %o, hits;\nred.global.add.u32 [%o], 1;\nret;\n}\n"
+        ".visible .entry meet(.param .u64 mine, .param .u64 yours)\n{\n.reg .pred %q;\n.reg .b32 %v;\n.reg .b64 %m, %y;\nld.param.u64 %m, [mine];\nld.param.u64 %y, [yours];\n"
+        "st.volatile.global.u32 [%m], 1;\nmembar.sys;\nL: ld.volatile.global.u32 %v, [%y];\nsetp.ne.u32 %q, %v, 1;\n@%q bra L;\nret;\n}\n",
+    shared_text[] =
+        ".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .attribute(.managed) .align 4 .u32 common = 9;\n"
+        ".visible .global .align 8 .u64 where = generic(common);\n.visible .global .align 4 .u32 own = 3;\n"
+        ".visible .entry add(.param .u32 v)\n{\n.reg .b32 %v;\n.reg .b64 %p;\nld.param.u32 %v, [v];\n"
+        "mov.u64 %p, common;\nred.global.add.u32 [%p], %v;\nmov.u64 %p, own;\nred.global.add.u32 [%p], %v;\nret;\n}\n";
 
 #define LIST                                                                                                           \
     F(cuInit, (unsigned))                                                                                              \
@@ -28,6 +34,13 @@ static const char text[] =
     F(cuDeviceCanAccessPeer, (int *, int, int))                                                                        \
     F(cuDeviceGetP2PAttribute, (int *, int, int, int))                                                                 \
     F(cuDeviceGetDefaultMemPool, (handle *, int))                                                                      \
+    F(cuDeviceSetMemPool, (int, handle))                                                                               \
+    F(cuLibraryLoadData, (handle *, const void *, int *, void **, unsigned, int *, void **, unsigned))                 \
+    F(cuLibraryUnload, (handle))                                                                                       \
+    F(cuLibraryGetKernel, (handle *, handle, const char *))                                                            \
+    F(cuLibraryGetGlobal, (uint64_t *, size_t *, handle, const char *))                                                \
+    F(cuLibraryGetManaged, (uint64_t *, size_t *, handle, const char *))                                               \
+    F(cuDevicePrimaryCtxReset_v2, (int))                                                                               \
     F(cuDevicePrimaryCtxRetain, (handle *, int))                                                                       \
     F(cuDevicePrimaryCtxGetState, (int, unsigned *, int *))                                                            \
     F(cuCtxSetCurrent, (handle))                                                                                       \
@@ -202,6 +215,8 @@ static void memory(void)
         DO(cuMemAllocAsync, &q, 4096, side[d].stream); /* of the stream's device, not of the current one */
         ORDINAL_IS(q, d);
         handle pool = NULL;
+        IS(cuDeviceSetMemPool((d + 1) % n, pools[d]), INVALID_VALUE); /* another device's */
+        DO(cuDeviceSetMemPool, d, pools[d]);
         DO(cuPointerGetAttribute, &pool, 17, q);
         IS(pool == pools[d], 1);
         DO(cuMemFreeAsync, q, side[d].stream);
@@ -259,6 +274,38 @@ static void graphs(void)
     }
 }
 
+/* A library's managed variable is one of all devices, which the host sees; its other variables are each device's own.
+ */
+static void managed_variable(void)
+{
+    handle library, add;
+    uint64_t common, first = 0, own, where, at;
+    unsigned host, by, all = 9;
+    int value;
+    DO(cuLibraryLoadData, &library, shared_text, NULL, NULL, 0, NULL, NULL, 0);
+    DO(cuLibraryGetKernel, &add, library, "add");
+    for (int d = 0; d < n; d++) {
+        AT(&side[d]);
+        DO(cuLibraryGetManaged, &common, NULL, library, "common");
+        if (!d) first = common;
+        IS(common, first);
+        ORDINAL_IS(common, 0);
+        DO(cuLibraryGetGlobal, &own, NULL, library, "own");
+        ORDINAL_IS(own, d);
+        DO(cuLibraryGetGlobal, &where, NULL, library, "where");
+        DO(cuMemcpyDtoH_v2, &at, where, 8), IS(at, common);
+        by = 10 + (unsigned)d, all += by;
+        DO(cuLaunchKernel, add, 1, 1, 1, 1, 1, 1, 0, side[d].stream, (void *[]){&by}, NULL);
+        DO(cuCtxSynchronize);
+        IS(*(volatile unsigned *)(uintptr_t)common, all);
+        DO(cuMemcpyDtoH_v2, &host, own, 4), IS(host, 3 + by);
+    }
+    AT(&side[0]);
+    DO(cuDevicePrimaryCtxReset_v2, n - 1); /* the others have it still */
+    IS(*(volatile unsigned *)(uintptr_t)common, all);
+    DO(cuLibraryUnload, library);
+}
+
 static void meet(void)
 {
     for (int d = 0; d < 2; d++) AT(&side[d]), DO(cuMemsetD8_v2, side[d].p, 0, 4);
@@ -304,6 +351,7 @@ int main(int argc, char **argv)
         DO(cuMemcpyDtoH_v2, &hits, side[d].hits, 4);
         IS(hits, 5 + N * (1 + 1 + 3 + (d == 0) + (d == 1)));
     }
+    managed_variable();
     puts("ok");
     return 0;
 }

@@ -21,7 +21,7 @@ fills, meets = [5 + (d < 2) for d in range(n)], [int(d < 2) for d in range(n)]
 launches = collections.Counter((l['device'], r['kernels'][l['kernel']]['name']) for l in r['launches'])
 spans = list(csv.DictReader(open('p.csv')))
 kernels = collections.Counter((int(s['device']), s['name']) for s in spans if s['kind'] == 'kernel')
-want = collections.Counter({(d, k): v[d] for k, v in (('fill', fills), ('meet', meets)) for d in range(n) if v[d]})
+want = collections.Counter({(d, k): v[d] for k, v in (('fill', fills), ('meet', meets), ('add', [1] * n)) for d in range(n) if v[d]})
 assert launches == want, launches
 assert kernels == want, kernels
 entries = sum(k['blocks'][0]['thread_entries'] for k in r['kernels'] if k['name'] == 'fill')

@@ -131,6 +131,7 @@ const struct mg_device_ops mg_emu_ops = {
     .close = close_device,
     .module_load = emu_module_load,
     .module_unload = emu_module_unload,
+    .module_share = emu_module_share,
     .module_ir = module_ir,
     .kernel = find_kernel,
     .kernel_info = kernel_info,

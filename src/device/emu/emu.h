@@ -292,6 +292,7 @@ struct mg_dmod {
     uint32_t n_kernels;
     _Atomic uint64_t *threads, *warps; /* witness, by node id; NULL when off */
     struct mg_dmod *next;
+    struct mg_dmod *sharer; /* ring of those that have its managed variables, too; NULL: nobody has */
 };
 #define EMU_FUNC_STRIDE 16
 
@@ -588,6 +589,7 @@ void emu_print_flush(struct mg_device *dev);
 /* load.c */
 enum mg_err emu_module_load(struct mg_device *dev, struct mg_module *ptx, struct mg_dmod **out, struct mg_diag *d);
 void emu_module_unload(struct mg_dmod *mod);
+void emu_module_share(struct mg_dmod *mod, struct mg_dmod *with);
 bool emu_function_at(struct mg_device *dev, uint64_t address, struct mg_dmod **mod, mg_id *func);
 
 /* decode.c */

@@ -124,6 +124,15 @@ static uint64_t initialise(struct mg_dmod *mod, const struct mg_var *v, char *ou
 
 /* ---- modules --------------------------------------------------------------------------------- */
 
+static void initialise_all(struct mg_dmod *mod, bool managed)
+{
+    for (uint32_t i = 1; i < mod->ir->vars.n; i++) {
+        const struct mg_var *v = &mod->ir->vars.at[i];
+        if (mod->globals[i].address && mg_type_kind((enum mg_type)v->type) != MG_TK_OPAQUE && (managed || !v->managed))
+            initialise(mod, v, (char *)mod->globals[i].address, mod->globals[i].bytes);
+    }
+}
+
 static enum mg_err place_globals(struct mg_dmod *mod, struct mg_diag *d)
 {
     const struct mg_module *m = mod->ir;
@@ -147,10 +156,35 @@ static enum mg_err place_globals(struct mg_dmod *mod, struct mg_diag *d)
         memset((void *)at, 0, bytes);
         mod->globals[i] = (struct emu_global){at, bytes};
     }
-    for (uint32_t i = 1; i < m->vars.n; i++)
-        if (mod->globals[i].address && mg_type_kind((enum mg_type)m->vars.at[i].type) != MG_TK_OPAQUE)
-            initialise(mod, &m->vars.at[i], (char *)mod->globals[i].address, mod->globals[i].bytes);
+    initialise_all(mod, true);
     return MG_ERR_OK;
+}
+
+void emu_module_share(struct mg_dmod *mod, struct mg_dmod *with)
+{
+    bool any = false;
+    for (uint32_t i = 1; i < mod->ir->vars.n; i++) {
+        if (!mod->ir->vars.at[i].managed || !mod->globals[i].address) continue;
+        mg_mem_free(mod->globals[i].address);
+        mod->globals[i] = with->globals[i];
+        any = true;
+    }
+    if (!any) return;
+    initialise_all(mod, false); /* other variables may point to them */
+    pthread_mutex_lock(&mod->dev->lock);
+    mod->sharer = with->sharer ? with->sharer : with;
+    with->sharer = mod;
+    pthread_mutex_unlock(&mod->dev->lock);
+}
+
+/* Needs the lock. Whether others still have its managed variables. */
+static bool leave_sharers(struct mg_dmod *mod)
+{
+    struct mg_dmod *before = mod->sharer;
+    if (!before) return false;
+    while (before->sharer != mod) before = before->sharer;
+    before->sharer = mod->sharer == before ? NULL : mod->sharer;
+    return true;
 }
 
 static bool list_kernels(struct mg_dmod *mod)
@@ -224,9 +258,10 @@ void emu_module_unload(struct mg_dmod *mod)
             *at = mod->next;
             break;
         }
+    bool shared = leave_sharers(mod);
     pthread_mutex_unlock(&dev->lock);
     for (uint32_t i = 0; mod->globals && i < mod->ir->vars.n; i++)
-        if (mod->globals[i].address) mg_mem_free(mod->globals[i].address);
+        if (mod->globals[i].address && !(shared && mod->ir->vars.at[i].managed)) mg_mem_free(mod->globals[i].address);
     for (uint32_t i = 0; i < mod->n_kernels; i++) {
         struct mg_dkernel *k = &mod->kernels[i];
         emu_code_free(k->code);
