@@ -20,7 +20,7 @@ static const struct mg_opt_page page = {
     "trace", "info|print|verify|convert DIR [OPTIONS]", "show, check and convert the trace files of a profile",
     "info     each file's process, chunks, records, time; with --kinds the records of each kind\n"
     "print    the records, one a line, in the order of the files or of their times\n"
-    "convert  accesses of tool trace in another format, --to csv, thesis, cudamemtrace, accelsim-memory,\n"
+    "convert  accesses of tool trace in another format, --to csv, thesis, cudamemtrace, accelsim-memory, accelsim-pseudo,\n"
     "         ramulator2, dramsim3, into -o\n"
     "verify   reads every byte: status 3 where something is damaged, torn, missing or was lost\n\n"
     "DIR is a profile directory; one file of its folder trace may be named instead. A trace may be read while its program\n"

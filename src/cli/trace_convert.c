@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/trace_damage.h"
 #include "cli/trace_dram.h"
+#include "cli/trace_pseudo.h"
 #include "export/accesses.h"
 #include "trace/memtrace.h"
 
@@ -14,6 +15,7 @@ static int list_formats(const char *wrong)
     fprintf(stderr, "margay: trace convert wants --to and one of these formats%s%s:\n", *wrong ? ", not " : "", wrong);
     for (uint32_t i = 0; mg_convert_at(i); i++)
         fprintf(stderr, "  %-16s %s\n", mg_convert_at(i)->name, mg_convert_at(i)->what);
+    fprintf(stderr, "  %-16s %s\n", MG_PSEUDO_NAME, MG_PSEUDO_WHAT);
     for (uint32_t i = 0; mg_dram_format_at(i); i++)
         fprintf(stderr, "  %-16s %s\n", mg_dram_format_at(i)->name, mg_dram_format_at(i)->what);
     return MG_EXIT_USAGE;
@@ -46,7 +48,8 @@ static uint32_t find_file(const struct mg_trace_reader *r, uint64_t pid)
     return UINT32_MAX;
 }
 
-static int convert(struct mg_trace_reader *r, uint32_t file, const struct mg_convert_format *f,
+/* f: NULL is the pseudo form, of the profile at `path`. */
+static int convert(struct mg_trace_reader *r, uint32_t file, const struct mg_convert_format *f, const char *path,
                    const struct mg_convert_wish *w, struct mg_diag *d)
 {
     const struct mg_convert_opts o = {
@@ -56,7 +59,8 @@ static int convert(struct mg_trace_reader *r, uint32_t file, const struct mg_con
     const char *why;
     int status = MG_EXIT_OK;
     if (mg_accesses_open(r, file, &a, d)) return mg_cli_fail(d, MG_EXIT_INPUT);
-    if (f->write(a, &o, &sums, d)) status = mg_cli_fail(d, MG_EXIT_INPUT);
+    if (f ? f->write(a, &o, &sums, d) : mg_trace_convert_pseudo(path, a, &o, &sums, d))
+        status = mg_cli_fail(d, MG_EXIT_INPUT);
     fprintf(stderr, "margay: %" PRIu64 " launches, %" PRIu64 " accesses, %" PRIu64 " lanes, %" PRIu64 " bytes\n",
             sums.launches, sums.accesses, sums.lanes, sums.bytes);
     if (sums.native)
@@ -81,13 +85,14 @@ int mg_trace_convert(const char *path, const struct mg_convert_wish *w)
         return MG_EXIT_USAGE;
     }
     if (w->from) return read_back(path, w);
-    if (!f && !dram) return list_formats(w->to ? w->to : "");
+    bool pseudo = w->to && !strcmp(w->to, MG_PSEUDO_NAME);
+    if (!f && !dram && !pseudo) return list_formats(w->to ? w->to : "");
     if (mg_trace_reader_open(path, &r, &d)) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else {
         uint32_t file = find_file(r, w->pid);
         status = file == UINT32_MAX ? MG_EXIT_INPUT
-                 : f                ? convert(r, file, f, w, &d)
+                 : !dram            ? convert(r, file, f, path, w, &d)
                                     : mg_trace_convert_dram(r, file, dram, w, &d);
         if (mg_trace_say_lost(r)) status = MG_EXIT_INPUT;
         mg_trace_reader_free(r);
