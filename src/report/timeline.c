@@ -235,9 +235,7 @@ static void add_clocks(struct mg_table *t, const struct mg_sum *s)
 static void add_overview(struct mg_table *t, const struct mg_sum *s)
 {
     mg_table_begin(t, "timeline", "time line: calls of the driver by class");
-    mg_table_column(t, "class", MG_COL_TEXT, NULL);
-    mg_table_column(t, "calls", MG_COL_COUNT, NULL);
-    mg_table_column(t, "time", MG_COL_TIME_NS, NULL);
+    MG_TABLE_COLUMNS(t, {"class", MG_COL_TEXT}, {"calls", MG_COL_COUNT}, {"time", MG_COL_TIME_NS});
     for (int c = 0; c < MG_CLASS_COUNT; c++) {
         if (!s->class_count[c]) continue;
         mg_table_row(t);
@@ -276,13 +274,9 @@ static void add_overview(struct mg_table *t, const struct mg_sum *s)
 static void add_calls(struct mg_table *t, const struct mg_sum *s)
 {
     mg_table_begin(t, "calls", "calls by time");
-    mg_table_column(t, "call", MG_COL_TEXT, NULL);
-    mg_table_column(t, "layer", MG_COL_TEXT, NULL);
-    mg_table_column(t, "calls", MG_COL_COUNT, NULL);
-    mg_table_column(t, "failed", MG_COL_COUNT, NULL);
-    mg_table_column(t, "time", MG_COL_TIME_NS, NULL);
-    mg_table_column(t, "longest", MG_COL_TIME_NS, NULL);
-    mg_table_column(t, "waits for", MG_COL_TEXT, NULL);
+    MG_TABLE_COLUMNS(t, {"call", MG_COL_TEXT}, {"layer", MG_COL_TEXT}, {"calls", MG_COL_COUNT},
+                     {"failed", MG_COL_COUNT}, {"time", MG_COL_TIME_NS}, {"longest", MG_COL_TIME_NS},
+                     {"waits for", MG_COL_TEXT});
     for (uint32_t i = 0; i < s->calls.n; i++) {
         const struct mg_sum_call *c = &s->calls.at[i];
         mg_table_row(t);
@@ -310,16 +304,11 @@ static void add_rank(struct mg_table *t, int32_t rank)
 static void add_device(struct mg_table *t, const struct mg_sum *s)
 {
     mg_table_begin(t, "device", "work of devices by stream");
-    mg_table_column(t, "work", MG_COL_TEXT, NULL);
-    mg_table_column(t, "kind", MG_COL_TEXT, NULL);
+    MG_TABLE_COLUMNS(t, {"work", MG_COL_TEXT}, {"kind", MG_COL_TEXT});
     if (s->processes > 1) mg_table_column(t, "rank", MG_COL_COUNT, NULL);
-    mg_table_column(t, "device", MG_COL_COUNT, NULL);
-    mg_table_column(t, "context", MG_COL_COUNT, NULL);
-    mg_table_column(t, "stream", MG_COL_COUNT, NULL);
-    mg_table_column(t, "count", MG_COL_COUNT, NULL);
-    mg_table_column(t, "time", MG_COL_TIME_NS, NULL);
-    mg_table_column(t, "bytes", MG_COL_BYTES, NULL);
-    mg_table_column(t, "untimed", MG_COL_COUNT, NULL);
+    MG_TABLE_COLUMNS(t, {"device", MG_COL_COUNT}, {"context", MG_COL_COUNT}, {"stream", MG_COL_COUNT},
+                     {"count", MG_COL_COUNT}, {"time", MG_COL_TIME_NS}, {"bytes", MG_COL_BYTES},
+                     {"untimed", MG_COL_COUNT});
     for (uint32_t i = 0; i < s->work.n; i++) {
         const struct mg_sum_work *w = &s->work.at[i];
         mg_table_row(t);
@@ -345,13 +334,9 @@ static void add_device(struct mg_table *t, const struct mg_sum *s)
 static void add_ranges(struct mg_table *t, const struct mg_sum *s)
 {
     mg_table_begin(t, "ranges", "ranges that the program marked");
-    mg_table_column(t, "range", MG_COL_TEXT, NULL);
-    mg_table_column(t, "domain", MG_COL_TEXT, NULL);
-    mg_table_column(t, "count", MG_COL_COUNT, NULL);
-    mg_table_column(t, "time", MG_COL_TIME_NS, NULL);
-    mg_table_column(t, "launches", MG_COL_COUNT, NULL);
-    mg_table_column(t, "own", MG_COL_COUNT, NULL);
-    mg_table_column(t, "device time", MG_COL_TIME_NS, NULL);
+    MG_TABLE_COLUMNS(t, {"range", MG_COL_TEXT}, {"domain", MG_COL_TEXT}, {"count", MG_COL_COUNT},
+                     {"time", MG_COL_TIME_NS}, {"launches", MG_COL_COUNT}, {"own", MG_COL_COUNT},
+                     {"device time", MG_COL_TIME_NS});
     for (uint32_t i = 0; i < s->ranges.n; i++) {
         const struct mg_sum_range *r = &s->ranges.at[i];
         mg_table_row(t);
@@ -372,10 +357,8 @@ static void add_ranges(struct mg_table *t, const struct mg_sum *s)
 static void add_messages(struct mg_table *t, const struct mg_sum *s)
 {
     mg_table_begin(t, "messages", "messages of MPI by rank");
-    mg_table_column(t, "from", MG_COL_COUNT, NULL);
-    mg_table_column(t, "to", MG_COL_COUNT, NULL);
-    mg_table_column(t, "messages", MG_COL_COUNT, NULL);
-    mg_table_column(t, "bytes", MG_COL_BYTES, NULL);
+    MG_TABLE_COLUMNS(t, {"from", MG_COL_COUNT}, {"to", MG_COL_COUNT}, {"messages", MG_COL_COUNT},
+                     {"bytes", MG_COL_BYTES});
     for (uint32_t i = 0; i < s->messages.n; i++) {
         const struct mg_sum_message *m = &s->messages.at[i];
         mg_table_row(t);

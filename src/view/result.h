@@ -104,6 +104,15 @@ enum mg_column_kind {
 /* Begins a table; columns follow, then rows with one cell for each column. */
 void mg_table_begin(struct mg_table *t, const char *name, const char *title);
 void mg_table_column(struct mg_table *t, const char *name, enum mg_column_kind kind, const char *unit);
+struct mg_column {
+    const char *name;
+    enum mg_column_kind kind;
+    const char *unit;
+};
+void mg_table_columns(struct mg_table *t, const struct mg_column *columns, uint32_t n);
+#define MG_TABLE_COLUMNS(t, ...)                                                                                       \
+    mg_table_columns((t), (const struct mg_column[]){__VA_ARGS__},                                                     \
+                     MG_COUNT_OF(((const struct mg_column[]){__VA_ARGS__})))
 void mg_table_row(struct mg_table *t);
 void mg_table_text(struct mg_table *t, const char *v);
 void mg_table_u64(struct mg_table *t, uint64_t v);

@@ -29,6 +29,11 @@ void mg_table_column(struct mg_table *t, const char *name, enum mg_column_kind k
     if (o && !o->n_rows) *mg_vec_push(&o->columns) = (struct mg_table_column){keep(t, name), keep(t, unit), kind};
 }
 
+void mg_table_columns(struct mg_table *t, const struct mg_column *columns, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) mg_table_column(t, columns[i].name, columns[i].kind, columns[i].unit);
+}
+
 /* Fills the row up: every row but the last has a value for each column. */
 static void fill_row(struct mg_one_table *o)
 {

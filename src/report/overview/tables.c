@@ -129,17 +129,10 @@ static uint64_t insts_of(const struct program *p)
 static void programs_table(const struct mg_overview *o, struct mg_table *t)
 {
     mg_table_begin(t, "programs", "programs: kernels, blocks and work (GT-Pin, figures 3b and 3c)");
-    mg_table_column(t, "program", MG_COL_TEXT, NULL);
-    mg_table_column(t, "domain", MG_COL_TEXT, NULL);
-    mg_table_column(t, "device", MG_COL_TEXT, NULL);
-    mg_table_column(t, "kernels", MG_COL_COUNT, NULL);
-    mg_table_column(t, "blocks", MG_COL_COUNT, NULL);
-    mg_table_column(t, "launches", MG_COL_COUNT, NULL);
-    mg_table_column(t, "counted", MG_COL_COUNT, NULL);
-    mg_table_column(t, "warp entries", MG_COL_COUNT, NULL);
-    mg_table_column(t, "thread entries", MG_COL_COUNT, NULL);
-    mg_table_column(t, "warp instructions", MG_COL_COUNT, NULL);
-    mg_table_column(t, "thread instructions", MG_COL_COUNT, NULL);
+    MG_TABLE_COLUMNS(t, {"program", MG_COL_TEXT}, {"domain", MG_COL_TEXT}, {"device", MG_COL_TEXT},
+                     {"kernels", MG_COL_COUNT}, {"blocks", MG_COL_COUNT}, {"launches", MG_COL_COUNT},
+                     {"counted", MG_COL_COUNT}, {"warp entries", MG_COL_COUNT}, {"thread entries", MG_COL_COUNT},
+                     {"warp instructions", MG_COL_COUNT}, {"thread instructions", MG_COL_COUNT});
     for (uint32_t i = 0; i < o->programs.n; i++) {
         const struct program *p = &o->programs.at[i];
         const struct work *w = &p->work;
@@ -231,16 +224,10 @@ static void totals_table(const struct mg_overview *o, struct mg_table *t)
 {
     bool any = false, apart = false, threads = false;
     mg_table_begin(t, "totals", "minimum, mean and maximum by domain, beside GT-Pin's 25 programs (its table I)");
-    mg_table_column(t, "quantity", MG_COL_TEXT, NULL);
-    mg_table_column(t, "domain", MG_COL_TEXT, NULL);
-    mg_table_column(t, "programs", MG_COL_COUNT, NULL);
-    mg_table_column(t, "min", MG_COL_COUNT, NULL);
-    mg_table_column(t, "mean", MG_COL_REAL, NULL);
-    mg_table_column(t, "max", MG_COL_COUNT, NULL);
-    mg_table_column(t, "paper programs", MG_COL_COUNT, NULL);
-    mg_table_column(t, "paper min", MG_COL_COUNT, NULL);
-    mg_table_column(t, "paper mean", MG_COL_REAL, NULL);
-    mg_table_column(t, "paper max", MG_COL_COUNT, NULL);
+    MG_TABLE_COLUMNS(t, {"quantity", MG_COL_TEXT}, {"domain", MG_COL_TEXT}, {"programs", MG_COL_COUNT},
+                     {"min", MG_COL_COUNT}, {"mean", MG_COL_REAL}, {"max", MG_COL_COUNT},
+                     {"paper programs", MG_COL_COUNT}, {"paper min", MG_COL_COUNT}, {"paper mean", MG_COL_REAL},
+                     {"paper max", MG_COL_COUNT});
     for (uint32_t i = 0; i < o->programs.n; i++) {
         any |= has_work(&o->programs.at[i]);
         apart |= o->programs.at[i].domain != NULL;
@@ -280,8 +267,7 @@ static void calls_table(const struct mg_overview *o, struct mg_table *t)
     double sum[3] = {0}, one[3];
     uint32_t n = 0;
     mg_table_begin(t, "calls", "driver calls by kind (GT-Pin, figure 3a)");
-    mg_table_column(t, "program", MG_COL_TEXT, NULL);
-    mg_table_column(t, "calls", MG_COL_COUNT, NULL);
+    MG_TABLE_COLUMNS(t, {"program", MG_COL_TEXT}, {"calls", MG_COL_COUNT});
     for (int i = 0; i < 3; i++) mg_table_column(t, kinds[i], MG_COL_PERCENT, "%");
     for (uint32_t i = 0; i < o->programs.n; i++) {
         if (!has_calls(&o->programs.at[i])) continue;
@@ -359,14 +345,9 @@ static void overhead_table(const struct mg_overview *o, struct mg_table *t)
 {
     bool host = false;
     mg_table_begin(t, "overhead", "kernel time, instrumented over native (GPU Ocelot, figure 5)");
-    mg_table_column(t, "program", MG_COL_TEXT, NULL);
-    mg_table_column(t, "mode", MG_COL_TEXT, NULL);
-    mg_table_column(t, "ratio", MG_COL_REAL, NULL);
-    mg_table_column(t, "from", MG_COL_REAL, NULL);
-    mg_table_column(t, "to", MG_COL_REAL, NULL);
-    mg_table_column(t, "native", MG_COL_TIME_NS, NULL);
-    mg_table_column(t, "compared", MG_COL_COUNT, NULL);
-    mg_table_column(t, "launches", MG_COL_COUNT, NULL);
+    MG_TABLE_COLUMNS(t, {"program", MG_COL_TEXT}, {"mode", MG_COL_TEXT}, {"ratio", MG_COL_REAL}, {"from", MG_COL_REAL},
+                     {"to", MG_COL_REAL}, {"native", MG_COL_TIME_NS}, {"compared", MG_COL_COUNT},
+                     {"launches", MG_COL_COUNT});
     for (uint32_t i = 0; i < o->programs.n; i++)
         for (uint32_t k = 0; k < o->programs.at[i].costs.n; k++) {
             const struct cost *c = &o->programs.at[i].costs.at[k];
@@ -404,12 +385,8 @@ static void slowdown_table(const struct mg_overview *o, struct mg_table *t)
     const char *modes[MOST_MODES];
     uint32_t n_modes = modes_of(o, modes, MOST_MODES);
     mg_table_begin(t, "slowdown", "the same by mode (CUDA Flux, overhead summary)");
-    mg_table_column(t, "mode", MG_COL_TEXT, NULL);
-    mg_table_column(t, "programs", MG_COL_COUNT, NULL);
-    mg_table_column(t, "min", MG_COL_REAL, NULL);
-    mg_table_column(t, "mean", MG_COL_REAL, NULL);
-    mg_table_column(t, "geometric mean", MG_COL_REAL, NULL);
-    mg_table_column(t, "max", MG_COL_REAL, NULL);
+    MG_TABLE_COLUMNS(t, {"mode", MG_COL_TEXT}, {"programs", MG_COL_COUNT}, {"min", MG_COL_REAL}, {"mean", MG_COL_REAL},
+                     {"geometric mean", MG_COL_REAL}, {"max", MG_COL_REAL});
     for (uint32_t m = 0; m < n_modes; m++) {
         double least = INFINITY, sum = 0, logs = 0, most = 0;
         uint32_t n = 0;
@@ -552,9 +529,7 @@ static uint64_t written_by(const struct program *p)
 static void bytes_table(const struct mg_overview *o, struct mg_table *t)
 {
     mg_table_begin(t, "bytes", "bytes read and written, all memory but shared (GT-Pin, figure 4c)");
-    mg_table_column(t, "program", MG_COL_TEXT, NULL);
-    mg_table_column(t, "read", MG_COL_BYTES, NULL);
-    mg_table_column(t, "written", MG_COL_BYTES, NULL);
+    MG_TABLE_COLUMNS(t, {"program", MG_COL_TEXT}, {"read", MG_COL_BYTES}, {"written", MG_COL_BYTES});
     for (uint32_t i = 0; i < o->programs.n; i++) {
         if (!has_moved(&o->programs.at[i])) continue;
         mg_table_row(t);
@@ -600,16 +575,10 @@ static void load_chart(const struct mg_overview *o, struct mg_table *t)
 static void load_table(const struct mg_overview *o, struct mg_table *t)
 {
     mg_table_begin(t, "load", "imbalance in each program's first kernel (GPU Ocelot, figure 6)");
-    mg_table_column(t, "program", MG_COL_TEXT, NULL);
-    mg_table_column(t, "share", MG_COL_PERCENT, "%");
-    mg_table_column(t, "launches", MG_COL_COUNT, NULL);
-    mg_table_column(t, "ctas", MG_COL_COUNT, NULL);
-    mg_table_column(t, "CTA imbalance", MG_COL_REAL, NULL);
-    mg_table_column(t, "SM imbalance", MG_COL_REAL, NULL);
-    mg_table_column(t, "SMs", MG_COL_COUNT, NULL);
-    mg_table_column(t, "idle SMs", MG_COL_COUNT, NULL);
-    mg_table_column(t, "mean busy", MG_COL_PERCENT, "%");
-    mg_table_column(t, "kernel name", MG_COL_TEXT, NULL);
+    MG_TABLE_COLUMNS(t, {"program", MG_COL_TEXT}, {"share", MG_COL_PERCENT, "%"}, {"launches", MG_COL_COUNT},
+                     {"ctas", MG_COL_COUNT}, {"CTA imbalance", MG_COL_REAL}, {"SM imbalance", MG_COL_REAL},
+                     {"SMs", MG_COL_COUNT}, {"idle SMs", MG_COL_COUNT}, {"mean busy", MG_COL_PERCENT, "%"},
+                     {"kernel name", MG_COL_TEXT});
     for (uint32_t i = 0; i < o->programs.n; i++) {
         const struct load *l = &o->programs.at[i].load;
         uint64_t idle = 0;
