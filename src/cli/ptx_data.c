@@ -81,48 +81,40 @@ static void sort_lines(struct ptx_data *d)
     d->lines.n = n;
 }
 
-static void begin_walk(struct ptx_data *d)
+typedef void (*visit_fn)(struct ptx_data *d, worklist *w, const struct mg_ssa_value *v);
+
+/* d->lines: what the visitor finds at the value and at those that it asks to be looked at. */
+static void walk_values(struct ptx_data *d, uint32_t value, visit_fn visit)
 {
+    worklist w = {0};
     d->stamp++;
     d->lines.n = 0;
     d->entry = false;
-}
-
-/* d->lines: of all instructions that may have written what is read here as the value. */
-static void find_writers(struct ptx_data *d, uint32_t value)
-{
-    worklist w = {0};
-    begin_walk(d);
     look_at(d, &w, value);
-    while (w.n) {
-        const struct mg_ssa_value *v = &d->ssa->values[w.at[--w.n]];
-        d->entry |= v->kind == MG_SSA_entry || (v->kind == MG_SSA_phi && !v->block); /* a loop at the very head */
-        if (v->kind == MG_SSA_def) *mg_vec_push(&d->lines) = d->c->m->nodes.at[v->node].line;
-        if (v->kind == MG_SSA_def) look_at(d, &w, v->prev);
-        for (uint32_t i = 0; v->kind == MG_SSA_phi && i < v->n_args; i++) look_at(d, &w, d->ssa->args[v->args_at + i]);
-    }
+    while (w.n) visit(d, &w, &d->ssa->values[w.at[--w.n]]);
     mg_vec_release(&w);
     sort_lines(d);
 }
 
-/* d->lines: of all instructions that may read the value, also where paths have joined. */
-static void find_readers(struct ptx_data *d, uint32_t value)
+/* Instructions that may have written what is read here as the value. */
+static void visit_writers(struct ptx_data *d, worklist *w, const struct mg_ssa_value *v)
 {
-    worklist w = {0};
-    begin_walk(d);
-    look_at(d, &w, value);
-    while (w.n) {
-        const struct mg_ssa_value *v = &d->ssa->values[w.at[--w.n]];
-        for (uint32_t i = 0; i < v->n_uses; i++) {
-            const struct mg_ssa_use *u = &d->ssa->uses[v->uses_at + i];
-            if (u->node)
-                *mg_vec_push(&d->lines) = d->c->m->nodes.at[u->node].line;
-            else
-                look_at(d, &w, u->value);
-        }
+    d->entry |= v->kind == MG_SSA_entry || (v->kind == MG_SSA_phi && !v->block); /* a loop at the very head */
+    if (v->kind == MG_SSA_def) *mg_vec_push(&d->lines) = d->c->m->nodes.at[v->node].line;
+    if (v->kind == MG_SSA_def) look_at(d, w, v->prev);
+    for (uint32_t i = 0; v->kind == MG_SSA_phi && i < v->n_args; i++) look_at(d, w, d->ssa->args[v->args_at + i]);
+}
+
+/* Instructions that may read the value, also where paths have joined. */
+static void visit_readers(struct ptx_data *d, worklist *w, const struct mg_ssa_value *v)
+{
+    for (uint32_t i = 0; i < v->n_uses; i++) {
+        const struct mg_ssa_use *u = &d->ssa->uses[v->uses_at + i];
+        if (u->node)
+            *mg_vec_push(&d->lines) = d->c->m->nodes.at[u->node].line;
+        else
+            look_at(d, w, u->value);
     }
-    mg_vec_release(&w);
-    sort_lines(d);
 }
 
 /* ---- lanes, spaces ----------------------------------------------------------------------------------------------- */
@@ -201,7 +193,7 @@ void ptx_data_print(struct ptx_data *d, uint32_t block, struct mg_buf *out)
             mg_buf_adds(out, "  ");
             mg_reg_text(m, regs[i], out);
             mg_buf_addc(out, '<');
-            find_writers(d, mg_ssa_read(d->ssa, id, regs[i]));
+            walk_values(d, mg_ssa_read(d->ssa, id, regs[i]), visit_writers);
             add_lines(d, out);
         }
         while (out->n && out->at[out->n - 1] == ' ') out->at[--out->n] = 0;
@@ -239,7 +231,7 @@ static void registers_json(struct ptx_data *d, mg_id id, struct mg_json *j)
     mg_json_key(j, "reads");
     mg_json_arr(j);
     for (uint32_t i = 0; i < n; i++) {
-        find_writers(d, mg_ssa_read(d->ssa, id, regs[i]));
+        walk_values(d, mg_ssa_read(d->ssa, id, regs[i]), visit_writers);
         key_reg(j, m, regs[i]);
         key_lines(j, "from", d);
         mg_json_key_bool(j, "entry", d->entry);
@@ -250,7 +242,7 @@ static void registers_json(struct ptx_data *d, mg_id id, struct mg_json *j)
     mg_json_key(j, "writes");
     mg_json_arr(j);
     for (uint32_t i = 0; i < n; i++) {
-        find_readers(d, mg_ssa_write(d->ssa, id, regs[i]));
+        walk_values(d, mg_ssa_write(d->ssa, id, regs[i]), visit_readers);
         key_reg(j, m, regs[i]);
         key_lines(j, "used_by", d);
         mg_json_end(j, '}');
