@@ -405,7 +405,7 @@ bench-gpu: $(B)/bin/bench-gpu $(B)/bench/gpu/kernels.90.ptx $(B)/bench/gpu/kerne
 $(B)/obj/bench/cpu.%.o: bench/cpu/native.c bench/cpu/native.h
 	@mkdir -p $(@D)
 	gcc -std=c17 -O3 -march=native -fopenmp $(if $(filter fast,$*),-ffast-math) -DVARIANT=$* -c $< -o $@
-$(B)/obj/bench/cpu.ptx: bench/cpu/kernels.cu
+$(B)/obj/bench/cpu.ptx: bench/cpu/kernels.cu bench/kernels.cuh
 	@mkdir -p $(@D)
 	$(NVCC) -O3 -arch=sm_80 -ptx $< -o $@
 $(B)/obj/bench/cox.%.o: bench/cpu/cox.c bench/cpu/native.h

@@ -1,28 +1,7 @@
 // The kernels of bench/cpu: what CUDA programs are made of, at sizes that take a CPU milliseconds.
 // native.c holds the same work as a C programmer writes it for a CPU.
-#define TILE 16
+#include "../kernels.cuh"
 #define BINS 256
-
-extern "C" __global__ void saxpy(int n, float a, const float *x, float *y)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = a * x[i] + y[i];
-}
-
-extern "C" __global__ void matmul(int n, const float *a, const float *b, float *c)
-{
-    __shared__ float s[TILE][TILE], t[TILE][TILE];
-    int col = blockIdx.x * TILE + threadIdx.x, row = blockIdx.y * TILE + threadIdx.y;
-    float sum = 0;
-    for (int k = 0; k < n; k += TILE) {
-        s[threadIdx.y][threadIdx.x] = a[row * n + k + threadIdx.x];
-        t[threadIdx.y][threadIdx.x] = b[(k + threadIdx.y) * n + col];
-        __syncthreads();
-        for (int j = 0; j < TILE; j++) sum += s[threadIdx.y][j] * t[j][threadIdx.x];
-        __syncthreads();
-    }
-    c[row * n + col] = sum;
-}
 
 extern "C" __global__ void reduce(int n, const float *x, float *out)
 {

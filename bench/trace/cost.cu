@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "../kernels.cuh"
+
 #define CHECK(call)                                                                                                    \
     do {                                                                                                               \
         cudaError_t e = (call);                                                                                        \
@@ -15,27 +17,8 @@
         }                                                                                                              \
     } while (0)
 
-enum { BLOCK = 256, TILE = 16, ROUNDS = 3 };
+enum { BLOCK = 256, ROUNDS = 3 };
 
-extern "C" __global__ void saxpy(int n, float a, const float *x, float *y)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = a * x[i] + y[i];
-}
-extern "C" __global__ void matmul(int n, const float *a, const float *b, float *c)
-{
-    __shared__ float s[TILE][TILE], t[TILE][TILE];
-    int row = blockIdx.y * TILE + threadIdx.y, col = blockIdx.x * TILE + threadIdx.x;
-    float sum = 0;
-    for (int k = 0; k < n; k += TILE) {
-        s[threadIdx.y][threadIdx.x] = a[row * n + k + threadIdx.x];
-        t[threadIdx.y][threadIdx.x] = b[(k + threadIdx.y) * n + col];
-        __syncthreads();
-        for (int i = 0; i < TILE; i++) sum += s[threadIdx.y][i] * t[i][threadIdx.x];
-        __syncthreads();
-    }
-    c[row * n + col] = sum;
-}
 extern "C" __global__ void spmv(int n, const int *first, const int *column, const float *value, const float *x,
                                 float *y)
 {
