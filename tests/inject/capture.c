@@ -1,72 +1,33 @@
 /* What a capture has to get right, by the driver's interface: memory of every kind, variables and their addresses in
  * memory, copies and memsets in one to three dimensions, streams and events, graphs by capture and by node, pools.
  * Prints one line a part with a sum that a host loop confirms. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "adder.h"
 
-#include "abi/cu.h"
+D(cuModuleGetGlobal_v2, cu_ptr *, size_t *, cu_module, const char *)
+D(cuModuleUnload, cu_module)
+D(cuMemHostGetDevicePointer_v2, cu_ptr *, void *, unsigned)
+D(cuMemAllocPitch_v2, cu_ptr *, size_t *, size_t, size_t, unsigned)
+D(cuMemcpyHtoD_v2, cu_ptr, const void *, size_t)
+D(cuMemcpyDtoD_v2, cu_ptr, cu_ptr, size_t)
+D(cuMemcpy2D_v2, const struct cu_memcpy2d *)
+D(cuMemcpy3D_v2, const struct cu_memcpy3d *)
+D(cuArray3DCreate_v2, cu_array *, const struct cu_array3d_desc *)
+D(cuArrayDestroy, cu_array)
+D(cuMemsetD32_v2, cu_ptr, unsigned, size_t)
+D(cuMemsetD2D8_v2, cu_ptr, size_t, unsigned char, size_t, size_t)
+D(cuCtxSynchronize, void)
+D(cuEventCreate, cu_event *, unsigned)
+D(cuEventRecord, cu_event, cu_stream)
+D(cuStreamWaitEvent, cu_stream, cu_event, unsigned)
+D(cuGraphExecDestroy, cu_graph_exec)
+D(cuGraphGetNodes, cu_graph, cu_node *, size_t *)
+D(cuGraphNodeGetType, cu_node, int *)
+D(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)
+D(cuGraphExecKernelNodeSetParams_v2, cu_graph_exec, cu_node, const struct cu_kernel_node *)
 
-#define D(name, ...) extern cu_result name(__VA_ARGS__);
-D(cuInit, unsigned)
-D(cuDeviceGet, cu_device *, int)
-D(cuDevicePrimaryCtxRetain, cu_ctx *, cu_device)
-D(cuCtxSetCurrent, cu_ctx) D(cuModuleLoadData, cu_module *, const void *) D(cuModuleGetFunction, cu_function *,
-                                                                            cu_module, const char *)
-    D(cuModuleGetGlobal_v2, cu_ptr *, size_t *, cu_module,
-      const char *) D(cuModuleUnload, cu_module) D(cuMemAlloc_v2, cu_ptr *, size_t) D(cuMemFree_v2, cu_ptr)
-        D(cuMemAllocManaged, cu_ptr *, size_t, unsigned) D(cuMemHostAlloc, void **, size_t, unsigned)
-            D(cuMemFreeHost, void *) D(cuMemHostGetDevicePointer_v2, cu_ptr *, void *,
-                                       unsigned) D(cuMemAllocAsync, cu_ptr *, size_t, cu_stream)
-                D(cuMemFreeAsync, cu_ptr, cu_stream) D(cuMemAllocPitch_v2, cu_ptr *, size_t *, size_t, size_t, unsigned)
-                    D(cuMemcpyHtoD_v2, cu_ptr, const void *, size_t) D(cuMemcpyDtoH_v2, void *, cu_ptr, size_t)
-                        D(cuMemcpyDtoD_v2, cu_ptr, cu_ptr, size_t) D(cuMemcpyHtoDAsync_v2, cu_ptr, const void *, size_t,
-                                                                     cu_stream) D(cuMemcpyDtoHAsync_v2, void *, cu_ptr,
-                                                                                  size_t, cu_stream)
-                            D(cuMemcpy2D_v2, const struct cu_memcpy2d *) D(cuMemcpy3D_v2, const struct cu_memcpy3d *)
-                                D(cuArray3DCreate_v2, cu_array *,
-                                  const struct cu_array3d_desc *) D(cuArrayDestroy, cu_array)
-                                    D(cuMemsetD32_v2, cu_ptr, unsigned,
-                                      size_t) D(cuMemsetD2D8_v2, cu_ptr, size_t, unsigned char, size_t, size_t)
-                                        D(cuLaunchKernel, cu_function, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                          unsigned, unsigned, cu_stream, void **,
-                                          void **) D(cuCtxSynchronize, void) D(cuStreamCreate, cu_stream *, unsigned)
-                                            D(cuStreamSynchronize, cu_stream) D(cuEventCreate, cu_event *, unsigned)
-                                                D(cuEventRecord, cu_event, cu_stream) D(cuStreamWaitEvent, cu_stream,
-                                                                                        cu_event, unsigned)
-                                                    D(cuStreamBeginCapture_v2, cu_stream, int) D(cuStreamEndCapture,
-                                                                                                 cu_stream, cu_graph *)
-                                                        D(cuGraphInstantiateWithFlags, cu_graph_exec *, cu_graph,
-                                                          unsigned long long) D(cuGraphLaunch, cu_graph_exec, cu_stream)
-                                                            D(cuGraphExecDestroy, cu_graph_exec)
-                                                                D(cuGraphGetNodes, cu_graph, cu_node *, size_t *)
-                                                                    D(cuGraphNodeGetType, cu_node, int *)
-                                                                        D(cuGraphKernelNodeGetParams_v2, cu_node,
-                                                                          struct cu_kernel_node *)
-                                                                            D(cuGraphExecKernelNodeSetParams_v2,
-                                                                              cu_graph_exec, cu_node,
-                                                                              const struct cu_kernel_node *)
-
-                                                                                enum {
-                                                                                    N = 1000
-                                                                                };
-static cu_function add, chase;
+static cu_function chase;
 static cu_module module;
 
-static void check(cu_result rc, int line)
-{
-    if (!rc) return;
-    printf("line %d: error %d\n", line, rc);
-    exit(1);
-}
-#define OK(call) check(call, __LINE__)
-
-/* p[i] += k, for N words. */
-static void run_add(cu_ptr p, unsigned k, cu_stream s)
-{
-    unsigned n = N;
-    OK(cuLaunchKernel(add, (N + 127) / 128, 1, 1, 128, 1, 1, 0, s, (void *[]){&p, &k, &n}, NULL));
-}
 static void say(const char *name, const unsigned *p, unsigned want)
 {
     unsigned long long sum = 0;
@@ -247,18 +208,8 @@ static void graphs(void)
 
 int main(int argc, char **argv)
 {
-    static char ptx[65536];
-    cu_device d;
-    cu_ctx c;
-    FILE *f = argc > 1 ? fopen(argv[1], "re") : NULL;
-    if (!f || !fread(ptx, 1, sizeof ptx - 1, f)) return 2;
-    fclose(f);
-    OK(cuInit(0));
-    OK(cuDeviceGet(&d, 0));
-    OK(cuDevicePrimaryCtxRetain(&c, d));
-    OK(cuCtxSetCurrent(c));
-    OK(cuModuleLoadData(&module, ptx));
-    OK(cuModuleGetFunction(&add, module, "add"));
+    if (argc < 2) return 2;
+    module = load(argv[1]);
     OK(cuModuleGetFunction(&chase, module, "chase"));
     plain_memory();
     if (argc < 3) /* "device": memory of the device alone */

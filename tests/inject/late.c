@@ -1,63 +1,20 @@
 /* What the host does beside the device's work: functions in streams that fill pinned memory for a later copy, stores to
  * managed memory behind the last launch, memory freed in stream order; a host function in a graph, which no capture can
  * hold; textures that outlive their memory. late add.ptx fill|stores|freed|graph|textures */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "abi/cu.h"
+#include "adder.h"
 
-#define D(name, ...) extern cu_result name(__VA_ARGS__);
-D(cuInit, unsigned)
-D(cuDeviceGet, cu_device *, int)
-D(cuDevicePrimaryCtxRetain, cu_ctx *, cu_device)
-D(cuCtxSetCurrent, cu_ctx)
-D(cuModuleLoadData, cu_module *, const void *)
-D(cuModuleGetFunction, cu_function *, cu_module, const char *)
-D(cuMemAlloc_v2, cu_ptr *, size_t)
-D(cuMemFree_v2, cu_ptr)
-D(cuMemAllocManaged, cu_ptr *, size_t, unsigned)
-D(cuMemHostAlloc, void **, size_t, unsigned)
-D(cuMemFreeHost, void *)
-D(cuMemAllocAsync, cu_ptr *, size_t, cu_stream)
-D(cuMemFreeAsync, cu_ptr, cu_stream)
-D(cuMemcpyHtoDAsync_v2, cu_ptr, const void *, size_t, cu_stream)
-D(cuMemcpyDtoHAsync_v2, void *, cu_ptr, size_t, cu_stream)
 D(cuMemcpy2DAsync_v2, const struct cu_memcpy2d *, cu_stream)
-D(cuMemcpyDtoH_v2, void *, cu_ptr, size_t)
 D(cuMemsetD32Async, cu_ptr, unsigned, size_t, cu_stream)
-D(cuLaunchKernel, cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream, void **,
-  void **)
 D(cuLaunchHostFunc, cu_stream, cu_host_fn, void *)
 D(cuStreamAddCallback, cu_stream, cu_stream_fn, void *, unsigned)
-D(cuStreamBeginCapture_v2, cu_stream, int)
-D(cuStreamEndCapture, cu_stream, cu_graph *)
-D(cuGraphInstantiateWithFlags, cu_graph_exec *, cu_graph, unsigned long long)
-D(cuGraphLaunch, cu_graph_exec, cu_stream)
 D(cuTexObjectCreate, cu_tex *, const struct cu_resource_desc *, const struct cu_texture_desc *,
   const struct cu_view_desc *)
 D(cuTexObjectDestroy, cu_tex)
-D(cuStreamCreate, cu_stream *, unsigned)
-D(cuStreamSynchronize, cu_stream)
 
-enum { N = 1000 };
-static cu_function add;
 static cu_stream s;
 
-static void check(cu_result rc, int line)
-{
-    if (!rc) return;
-    printf("line %d: error %d\n", line, rc);
-    exit(1);
-}
-#define OK(call) check(call, __LINE__)
-
-static void run_add(cu_ptr p, unsigned k)
-{
-    unsigned n = N;
-    OK(cuLaunchKernel(add, (N + 127) / 128, 1, 1, 128, 1, 1, 0, s, (void *[]){&p, &k, &n}, NULL));
-}
 static void say(const char *name, const unsigned *p, unsigned want)
 {
     unsigned wrong = 0;
@@ -87,11 +44,11 @@ static void late_fills(void)
     for (int i = 0; i < N; i++) pinned[i] = 2;
     OK(cuLaunchHostFunc(s, fill, pinned));
     OK(cuMemcpyHtoDAsync_v2(p, pinned, sizeof back, s));
-    run_add(p, 1); /* 43 */
+    run_add(p, 1, s); /* 43 */
     OK(cuMemcpyDtoHAsync_v2(pinned, p, sizeof back, s));
     OK(cuMemsetD32Async(p, 0, N, s));
     OK(cuMemcpyHtoDAsync_v2(p, pinned, sizeof back, s));
-    run_add(p, 1); /* 44 */
+    run_add(p, 1, s); /* 44 */
     OK(cuMemcpyDtoHAsync_v2(pinned, p, sizeof back, s));
     OK(cuStreamAddCallback(s, call_back, pinned, 0));
     struct cu_memcpy2d box = {.src_type = CUMEM_HOST,
@@ -103,7 +60,7 @@ static void late_fills(void)
                               .width = 400,
                               .height = 10};
     OK(cuMemcpy2DAsync_v2(&box, s));
-    run_add(p, 1);                         /* 85 */
+    run_add(p, 1, s);                      /* 85 */
     OK(cuLaunchHostFunc(s, fill, pinned)); /* behind the copy: the copy does not see it */
     OK(cuStreamSynchronize(s));
     OK(cuMemcpyDtoH_v2(back, p, sizeof back));
@@ -120,8 +77,8 @@ static void late_stores(void)
     OK(cuMemAllocManaged(&left, N * 4, CUATTACH_GLOBAL));
     unsigned *m = (unsigned *)(uintptr_t)p, *l = (unsigned *)(uintptr_t)left;
     for (int i = 0; i < N; i++) m[i] = l[i] = 10;
-    run_add(p, 1);
-    run_add(left, 2);
+    run_add(p, 1, s);
+    run_add(left, 2, s);
     OK(cuStreamSynchronize(s));
     for (int i = 0; i < N; i++) m[i]++, l[i]++;
     OK(cuStreamSynchronize(s)); /* again: nothing has run since */
@@ -137,7 +94,7 @@ static void freed(void)
     cu_ptr p;
     OK(cuMemAllocAsync(&p, sizeof back, s));
     OK(cuMemsetD32Async(p, 7, N, s));
-    run_add(p, 1);
+    run_add(p, 1, s);
     OK(cuMemcpyDtoHAsync_v2(back, p, sizeof back, s));
     OK(cuMemFreeAsync(p, s));
     OK(cuStreamSynchronize(s));
@@ -154,7 +111,7 @@ static void in_graph(void)
     for (int i = 0; i < N; i++) m[i] = 1;
     OK(cuStreamBeginCapture_v2(s, CUCAPTURE_THREAD_LOCAL));
     OK(cuLaunchHostFunc(s, fill, m));
-    run_add(p, 1);
+    run_add(p, 1, s);
     OK(cuStreamEndCapture(s, &g));
     OK(cuGraphInstantiateWithFlags(&x, g, 0));
     OK(cuGraphLaunch(x, s));
@@ -222,19 +179,8 @@ static void textures(void)
 
 int main(int argc, char **argv)
 {
-    static char ptx[65536];
-    cu_device d;
-    cu_ctx c;
-    cu_module module;
-    FILE *f = argc == 3 ? fopen(argv[1], "re") : NULL;
-    if (!f || !fread(ptx, 1, sizeof ptx - 1, f)) return 2;
-    fclose(f);
-    OK(cuInit(0));
-    OK(cuDeviceGet(&d, 0));
-    OK(cuDevicePrimaryCtxRetain(&c, d));
-    OK(cuCtxSetCurrent(c));
-    OK(cuModuleLoadData(&module, ptx));
-    OK(cuModuleGetFunction(&add, module, "add"));
+    if (argc != 3) return 2;
+    load(argv[1]);
     OK(cuStreamCreate(&s, CUSTREAM_NON_BLOCKING));
     if (!strcmp(argv[2], "fill")) late_fills();
     if (!strcmp(argv[2], "stores")) late_stores();
