@@ -22,7 +22,7 @@ const char *const *mg_cache_assumptions(void)
         "atomics and loads with .cg, .cv, volatile, relaxed or acquire pass L1 by; local memory, constants and "
         "textures are not in the trace",
         "orders on a multiprocessor: as traced, warps in turn, CTA after CTA, interleavings of warps at random by "
-        "their seeds; the device's own order is another one: L1 figures are the least and the most of each launch, "
+        "their seeds. The device's own order is another one: L1 figures are the least and the most of each launch, "
         "L2 sees the traced order",
         "a line belongs to the buffer of the first lane that reaches it",
         "one L2 for all, LRU, writes allocate; its multiprocessors in turn; most: fully associative; least: half the "
