@@ -112,7 +112,7 @@ static bool has_scheduler(void)
     bool waits = silent_ns >= BEAT_NS && silent_ns < BUSY_BEAT_NS && mg_processor_is_wanted(daemon);
     if ((silent_ns < BEAT_NS || waits) && !(kill((pid_t)daemon, 0) && errno == ESRCH)) return true;
     if (__atomic_compare_exchange_n(&mg_gate->daemon, &daemon, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-        mg_session_say("the scheduler, process %u, gives no sign of life: launches go on without it", daemon);
+        mg_session_error("the scheduler, process %u, gives no sign of life: launches go on without it", daemon);
     return false;
 }
 

@@ -85,7 +85,10 @@ void mg_select_begin(void)
                                                        : MAP_FAILED;
     if (fd >= 0) close(fd);
     if (p == MAP_FAILED && fd >= 0) unlink(page_path);
-    if (p == MAP_FAILED) return; /* it cannot be switched then; `margay ctl` says so */
+    if (p == MAP_FAILED) { /* it cannot be switched then; `margay ctl` says so */
+        if (s->config.scheduler) mg_session_error("no room for %s: launches go on without the scheduler", page_path);
+        return;
+    }
     page = p;
     *page = (struct mg_control_page){.on = 1, .pid = (uint32_t)getpid(), .run = s->config.run};
     mg_gate_begin(&page->gate, s->config.scheduler);

@@ -120,7 +120,11 @@ static void open_profile(struct mg_session *s)
     enum mg_err err = mg_store_open(s->config.dir, &p, mg_session_say_line, &s->store, &d);
     if (err) {
         s->store = NULL;
-        mg_session_say("nothing is recorded: %s", mg_diag_first(&d, err));
+        if (s->config.scheduler)
+            mg_session_error("nothing is recorded, and launches go on without the scheduler: %s",
+                             mg_diag_first(&d, err));
+        else
+            mg_session_say("nothing is recorded: %s", mg_diag_first(&d, err));
     }
     mg_diag_release(&d);
 }
