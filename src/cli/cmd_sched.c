@@ -77,26 +77,34 @@ static int split_commands(int n, char **argv, struct command *c)
     return count ? count : mg_opt_usage(&page, -1, "needs programs to run");
 }
 
-/* NAME=NUMBER,...: calls set for each. False: bad usage, said. */
-static bool read_list(struct mg_sched *s, const char *text, const char *option, double least, double most,
-                      void (*set)(struct mg_sched_program *, double))
+static bool read_number(const char *text, double least, double most, double *out)
 {
-    char *copy = strdup(text ? text : ""), *rest = copy;
+    bool minus = least < 0 && *text == '-';
+    bool ok = mg_number_f64(text + minus, minus ? 0 : least, minus ? -least : most, out);
+    if (minus && ok) *out = -*out;
+    return ok;
+}
+
+/* NAME=NUMBER,...: calls set for each, which says whether the number may be. False: bad usage, said. */
+static bool read_list(struct mg_sched *s, const char *text, const char *option, const char *numbers, double least,
+                      double most, bool (*set)(struct mg_sched_program *, double))
+{
+    char *copy = strdup(text ? text : ""), *rest = text ? copy : NULL;
     bool ok = copy != NULL;
+    uint32_t given = 0;
     for (char *item; ok && (item = strsep(&rest, ","));) {
         char *equals = strchr(item, '=');
         double v;
-        if (!*item && !rest && item == copy) break;
-        struct mg_sched_program *p = NULL;
+        uint32_t i = 0;
         if (equals) *equals = 0;
-        for (uint32_t i = 0; equals && i < s->programs.n; i++)
-            if (!strcmp(s->programs.at[i].name, item)) p = &s->programs.at[i];
-        ok = p && mg_number_f64(equals + 1, least, most, &v);
-        if (ok)
-            set(p, v);
-        else
-            mg_opt_usage(&page, 0, "--%s wants NAME=NUMBER,... of programs that are given, not '%.100s'", option, text);
+        while (i < s->programs.n && (!equals || strcmp(s->programs.at[i].name, item))) i++;
+        ok = i < s->programs.n && !(given >> i & 1) && read_number(equals + 1, least, most, &v) &&
+             set(&s->programs.at[i], v);
+        given |= ok ? 1u << i : 0;
     }
+    if (!ok)
+        mg_opt_usage(&page, 0, "--%s wants NAME=NUMBER,... of programs that are given, each once, %s, not '%.100s'",
+                     option, numbers, text);
     free(copy);
     return ok;
 }
@@ -125,21 +133,41 @@ static bool check_tools(struct opts *o)
     return ok;
 }
 
-static void set_share(struct mg_sched_program *p, double v)
+static bool set_share(struct mg_sched_program *p, double v)
 {
     p->share = v;
+    return true;
 }
-static void set_priority(struct mg_sched_program *p, double v)
+static bool set_priority(struct mg_sched_program *p, double v)
 {
     p->priority = (int32_t)v;
+    return p->priority == v;
 }
 
 /* ---- programs ---------------------------------------------------------------------------------------------- */
 
+static void signal_all(const struct mg_sched *s, int sig)
+{
+    for (uint32_t i = 0; i < s->programs.n; i++)
+        if (s->programs.at[i].pid > 0) kill(-s->programs.at[i].pid, sig);
+}
+
+/* A policy that never returns would keep the scheduler from looking: it is given up then. */
 static volatile sig_atomic_t stopped;
 static void note_stop(int sig)
 {
     stopped = sig;
+    alarm(STOP_SECONDS);
+}
+
+static const struct mg_sched *scheduled; /* whose programs are to be ended */
+static void give_up(int sig)
+{
+    static const char why[] = "margay: the policy does not return: the programs are killed\n";
+    (void)sig;
+    ssize_t said = write(STDERR_FILENO, why, sizeof why - 1);
+    signal_all(scheduled, SIGKILL);
+    _exit(said < 0 ? MG_EXIT_INPUT : MG_EXIT_FINDING);
 }
 
 static void exec_program(const struct opts *o, const struct command *c, const char *dir)
@@ -184,8 +212,8 @@ static bool start_program(const struct opts *o, const struct command *c, struct 
     return pid > 0;
 }
 
-/* How many of our programs run. */
-static uint32_t reap(struct mg_sched *s)
+/* How many programs run, guests included. */
+static uint32_t reap(struct mg_sched *s, bool guests)
 {
     uint32_t running = 0;
     for (uint32_t i = 0; i < s->programs.n; i++) {
@@ -195,15 +223,9 @@ static uint32_t reap(struct mg_sched *s)
             p->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
             p->pid = 0;
         }
-        running += p->pid > 0 || (p->adopted && p->members.n);
+        running += p->pid > 0 || (guests && p->adopted && p->members.n);
     }
     return running;
-}
-
-static void signal_all(const struct mg_sched *s, int sig)
-{
-    for (uint32_t i = 0; i < s->programs.n; i++)
-        if (s->programs.at[i].pid > 0) kill(-s->programs.at[i].pid, sig);
 }
 
 static void schedule(struct mg_sched *s, double seconds)
@@ -212,9 +234,10 @@ static void schedule(struct mg_sched *s, double seconds)
              reaped = 0;
     for (uint64_t now = begun;; now = mg_now_ns()) {
         uint64_t sleep_ns = mg_sched_step(s, now);
+        if (stopped) alarm(0);
         if (now - reaped >= 20000000u) {
             reaped = now;
-            if (!reap(s)) break;
+            if (!reap(s, !asked)) break; /* who is asked to end lets its guests go */
         }
         if (!asked && (stopped || now >= end)) {
             asked = now;
@@ -276,8 +299,11 @@ static int run_all(struct mg_sched *s, const struct opts *o, const struct comman
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGHUP, &stop, NULL);
+    scheduled = s;
+    signal(SIGALRM, give_up);
     for (int i = 0; i < n; i++) ok &= start_program(o, &c[i], &s->programs.at[i]);
     schedule(s, o->seconds);
+    signal(SIGALRM, SIG_IGN);
     mg_sched_deafen(s);
     if (!o->quiet) print_summary(s);
     bool written = write_file(o->json, mg_sched_json, s) && write_file(o->svg, mg_sched_picture, s);
@@ -334,8 +360,8 @@ int cmd_sched(int argc, char **argv)
     for (int i = 0; i < n && policy; i++) mg_sched_add(&s, commands[i].name, NULL, 1);
     if (n < 0 || !policy)
         status = n < 0 ? MG_EXIT_USAGE : mg_cli_fail(&d, MG_EXIT_USAGE);
-    else if (!check_tools(&o) || !read_list(&s, o.shares, "share", 1e-6, 1e9, set_share) ||
-             !read_list(&s, o.priorities, "priority", -1000, 1000, set_priority))
+    else if (!check_tools(&o) || !read_list(&s, o.shares, "share", "from 1e-6 to 1e9", 1e-6, 1e9, set_share) ||
+             !read_list(&s, o.priorities, "priority", "whole, from -1000 to 1000", -1000, 1000, set_priority))
         status = MG_EXIT_USAGE;
     else if (!make_places(&s, &o, &d))
         status = mg_cli_fail(&d, MG_EXIT_INPUT);

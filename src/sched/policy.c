@@ -23,6 +23,8 @@ const struct mg_policy *mg_sched_policy(const char *name, struct mg_diag *d)
     else if (p->version != MG_POLICY_VERSION)
         mg_diag_err(d, MG_ERR_INPUT, "%s: made for version %u of policies, this is %u", name, p->version,
                     MG_POLICY_VERSION);
+    else if (!p->name)
+        mg_diag_err(d, MG_ERR_INPUT, "%s: its policy has no name", name);
     else if (p->turns && !p->adjust)
         mg_diag_err(d, MG_ERR_INPUT, "%s: a policy with turns needs adjust", name);
     else {

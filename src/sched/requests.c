@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,6 +20,22 @@ static bool address_of(const char *path, struct sockaddr_un *a)
     return (size_t)snprintf(a->sun_path, sizeof a->sun_path, "%s", path) < sizeof a->sun_path;
 }
 
+/* What a scheduler left behind that was killed makes room; nothing else does. */
+static bool make_room(const char *path, const struct sockaddr_un *a, struct mg_diag *d)
+{
+    struct stat st;
+    if (lstat(path, &st)) return true;
+    int fd = S_ISSOCK(st.st_mode) ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+    bool dead = fd >= 0 && connect(fd, (const struct sockaddr *)a, sizeof *a) && errno == ECONNREFUSED;
+    if (fd >= 0) close(fd);
+    if (dead && !unlink(path)) return true;
+    mg_diag_err(d, MG_ERR_INPUT, "%s: %s", path,
+                !S_ISSOCK(st.st_mode) ? "is no socket"
+                : dead                ? strerror(errno)
+                                      : "another scheduler uses this directory");
+    return false;
+}
+
 bool mg_sched_listen(struct mg_sched *s, const char *path, struct mg_diag *d)
 {
     struct sockaddr_un a;
@@ -26,10 +43,11 @@ bool mg_sched_listen(struct mg_sched *s, const char *path, struct mg_diag *d)
         mg_diag_err(d, MG_ERR_INPUT, "%s: too long for a socket", path);
         return false;
     }
-    unlink(path);
+    if (!make_room(path, &a, d)) return false;
     s->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    s->socket_path = strdup(path);
-    if (s->socket >= 0 && !bind(s->socket, (struct sockaddr *)&a, sizeof a) && !listen(s->socket, 8)) return true;
+    if (s->socket >= 0 && !bind(s->socket, (struct sockaddr *)&a, sizeof a) && (s->socket_path = strdup(path)) &&
+        !listen(s->socket, 8))
+        return true;
     mg_diag_err(d, MG_ERR_IO, "%s: %s", path, strerror(errno));
     return false;
 }

@@ -28,7 +28,7 @@ a=$(pid_of A) b=$(pid_of B); sleep 0.3; kill -9 $s
 timeout 20 tail --pid="$a" -f /dev/null; timeout 20 tail --pid="$b" -f /dev/null; sleep 0.3
 wait $s 2> /dev/null
 both "the scheduler is killed"
-grep -q 'gives no sign of life' err || echo "     (told by nobody: -q)"
+grep -q 'gives no sign of life' err || fail "the scheduler is killed: nobody says so"
 # the scheduler stands still, and goes on
 rm -rf dir; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 2 -- B: ./worker 5000 2 > out 2> err & s=$!
 a=$(pid_of A); sleep 0.2; kill -STOP $s; sleep 1; kill -CONT $s
@@ -36,6 +36,13 @@ wait $s || fail "the scheduler stands still: $?"
 both "the scheduler stands still"
 json "p['A']['lapses'] and p['B']['lapses']" "the scheduler stands still"
 
+# a full disk: it runs unscheduled, and says so
+if mkdir full && mount -t tmpfs -o size=4m tmpfs full 2> /dev/null; then
+    "$MARGAY" sched -q --device $device -o full/dir -- A: sh -c 'head -c 5m /dev/zero > full/rest; exec ./worker 500 0.1' > out 2> err
+    both "a full disk" 1
+    grep -q 'launches go on without the scheduler' err || fail "a full disk: nobody says so"
+    umount full
+fi
 # a program is stopped: the other one goes on, and has the device for itself; then it goes on, too
 rm -rf dir; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 1.5 -- B: ./worker 5000 1.5 > out 2> err & s=$!
 a=$(pid_of A); sleep 0.2; kill -STOP "$a"; sleep 1; kill -CONT "$a"
@@ -60,6 +67,16 @@ wait $r || fail "the guest: $?"; grep -q ', ok$' out2 || fail "the guest"
 wait $s || fail "the host: $?"
 both adopted 1
 json "p['guest']['adopted'] and p['guest']['device_ns'] > 0 and p['guest']['exit'] is None and p['A']['device_ns'] > 0" adopted
+# a scheduler that is to end lets its guests go
+rm -rf dir alone; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 100 > out 2> err & s=$!
+"$MARGAY" run -q --device $device -o alone -- ./worker 5000 100 > out2 2> err2 & r=$!
+a=$(pid_of A); for i in $(seq 100); do set -- alone/ctl.*; [ -e "$1" ] && break; sleep 0.05; done
+"$MARGAY" ctl $r adopt dir/sched.sock 3 guest > ctl 2>&1 || { fail "adopt before the end"; cat ctl; }
+kill $s; timeout 60 tail --pid=$s -f /dev/null || fail "the scheduler waits for its guest"
+"$MARGAY" ctl $r status > ctl 2>&1 || fail "the guest is gone with its scheduler"
+[ "$(cat err2)" = '' ] || { fail "the guest was told of a scheduler's death"; cat err2; }
+for f in alone/ctl.*; do kill "${f##*.}"; done
+wait $r $s
 "$MARGAY" ctl $$ drop > ctl 2>&1; [ $? = 3 ] || fail "drop of a process that is not ours"
 
 # bad requests are refused by name, and change nothing
