@@ -23,7 +23,6 @@
 #define SWEEP_NS       50000000u   /* the database is read at most so often */
 #define COMMIT_WAIT_NS 1000000000u /* what was recorded is committed by then */
 enum {
-    MOST_KERNELS = 1 << 24, /* numbers above are damage */
     NEW_S = 10,
 };
 
@@ -35,17 +34,19 @@ static sqlite3_stmt *prepare(struct mg_source *s, const char *text)
     return sqlite3_prepare_v2(s->sql, text, -1, &st, NULL) == SQLITE_OK ? st : NULL;
 }
 
+/* Numbers of kernels and launches are looked up, and are no places: where they are damage, they may be anything. */
 static struct mg_source_kernel *kernel_at(struct mg_source *s, uint64_t id)
 {
-    if (id >= MOST_KERNELS) return NULL;
-    while (s->kernels.n <= id) *mg_vec_push(&s->kernels) = (struct mg_source_kernel){0};
-    return &s->kernels.at[id];
+    uint64_t at = s->kernels.n;
+    if (mg_map_get(&s->kernel_of, id, &at)) return &s->kernels.at[at];
+    mg_map_set(&s->kernel_of, id, at);
+    *mg_vec_push(&s->kernels) = (struct mg_source_kernel){0};
+    return &s->kernels.at[at];
 }
 
 static const char *kernel_name(struct mg_source *s, uint64_t id)
 {
     struct mg_source_kernel *k = kernel_at(s, id);
-    if (!k) return "";
     sqlite3_stmt *st = k->name ? NULL : prepare(s, "SELECT name FROM kernel WHERE id=?");
     if (st) {
         sqlite3_bind_int64(st, 1, (int64_t)id);
@@ -74,7 +75,7 @@ static uint64_t instructions_at(struct mg_source *s, sqlite3_stmt *st, int colum
 {
     struct mg_source_kernel *k = kernel_at(s, kernel);
     const void *bytes = sqlite3_column_blob(st, column);
-    if (!k || !bytes) return UINT64_MAX;
+    if (!bytes) return UINT64_MAX;
     if (!k->has_blocks) read_blocks(s, kernel, k);
     uint64_t *counts = calloc(k->n_blocks + 1u, sizeof *counts), sum = 0;
     bool ok =
@@ -86,16 +87,16 @@ static uint64_t instructions_at(struct mg_source *s, sqlite3_stmt *st, int colum
 
 static bool was_told(const struct mg_source *s, uint64_t id)
 {
-    return id / 64 < s->told.n && s->told.at[id / 64] >> id % 64 & 1;
+    uint64_t bits;
+    return mg_map_get(&s->told, id / 64, &bits) && bits >> id % 64 & 1;
 }
 
 /* True the first time, and for a graph's launch whenever it has more replays. */
 static bool mark_told(struct mg_source *s, const struct mg_source_launch *l)
 {
-    if (l->id >> 36) return false; /* no writer has so many: damage */
-    while (s->told.n <= l->id / 64) *mg_vec_push(&s->told) = 0;
-    bool first = !was_told(s, l->id);
-    s->told.at[l->id / 64] |= (uint64_t)1 << l->id % 64;
+    uint64_t bits = 0, bit = (uint64_t)1 << l->id % 64;
+    bool first = !mg_map_get(&s->told, l->id / 64, &bits) || !(bits & bit);
+    if (first) mg_map_set(&s->told, l->id / 64, bits | bit);
     if (!l->graph) return first;
     uint64_t before = 0;
     if (mg_map_get(&s->replays, l->id, &before) && l->replays <= before) return false;
@@ -147,7 +148,7 @@ static uint32_t sweep(struct mg_source *s, mg_source_fn fn, void *user)
         n++;
     }
     sqlite3_finalize(st);
-    while (s->first_untold / 64 < s->told.n && !s->replays.n && was_told(s, s->first_untold)) s->first_untold++;
+    while (!s->replays.n && was_told(s, s->first_untold)) s->first_untold++;
     return n;
 }
 
@@ -188,7 +189,7 @@ static void read_names(struct mg_source *s, uint64_t used)
             memcpy(&n, data + at, sizeof n);
             if (n.bytes > bytes - at - sizeof n) break;
             struct mg_source_kernel *k = kernel_at(s, n.kernel);
-            if (k && !k->name) k->name = strndup(data + at + sizeof n, n.bytes);
+            if (!k->name) k->name = strndup(data + at + sizeof n, n.bytes);
             at += (sizeof n + n.bytes + 7) & ~(size_t)7;
         }
     free(data);
@@ -340,7 +341,7 @@ bool mg_source_sum(struct mg_source *s, const char *kernel, struct mg_source_sum
             sums->timed += u64_or_none(st, 1) != UINT64_MAX;
         }
         sqlite3_finalize(st);
-        sums->n_blocks = id < s->kernels.n ? s->kernels.at[id].n_blocks : 0;
+        sums->n_blocks = kernel_at(s, id)->n_blocks;
     }
     sqlite3_finalize(names);
     return sums->name != NULL;
@@ -394,7 +395,8 @@ void mg_source_free(struct mg_source *s)
     if (s->ring >= 0) close(s->ring);
     for (uint32_t i = 0; i < s->kernels.n; i++) free(s->kernels.at[i].name), free(s->kernels.at[i].block_insts);
     mg_vec_release(&s->kernels);
-    mg_vec_release(&s->told);
+    mg_map_release(&s->kernel_of);
+    mg_map_release(&s->told);
     mg_map_release(&s->replays);
     free(s->path);
     free(s);

@@ -26,9 +26,10 @@ struct mg_source {
     bool ended;               /* the process records no more */
     uint64_t swept_ns;        /* when the database was last read */
     uint64_t first_untold;    /* launches below it are told, and no graph's */
-    MG_VEC(uint64_t) told;    /* a bit a launch */
+    struct mg_map told;       /* launch / 64 -> a bit each */
     struct mg_map replays;    /* launch of a graph -> replays told */
     MG_VEC(struct mg_source_kernel) kernels;
+    struct mg_map kernel_of; /* its number -> its place */
 };
 struct mg_source_launch {
     uint64_t id, replays, thread_instructions, warp_instructions, start_ns, time_ns, told_ns, stream, ctx;

@@ -33,6 +33,16 @@ check older '^read [1-9][0-9]* kernels, \([1-9][0-9]*\) launches, \1 told;'
 cp -r profile text; echo 'no database' > text/profile.db; check text '^refused: text/profile.db'
 cp -r profile ring; pid=$(python3 -c 'import sqlite3; print(sqlite3.connect("ring/profile.db").execute("select pid from process").fetchone()[0])')
 for bytes in 0 7 10000 6000000; do head -c $bytes /dev/urandom > "ring/live-$pid.ring"; check ring '^read'; done
+# a ring whose head is right and whose numbers of launches and kernels are not: memory does not grow with them
+python3 - "$pid" <<'P' || exit 1
+import struct, sys
+pid, n = int(sys.argv[1]), 300
+head = struct.pack('<QIIQQQIIII', 0x3145564c4947524d, pid, 128, 0, n, 0, 0, 0, 0, 0)
+entries = b''.join(struct.pack('<12Q', k + 1, (1 << 35) + (k << 30), 1, 5, 5, 0, 5, 5, 0, 0, (1 << 23) + k, 0) + bytes(32) for k in range(n))
+open(f'ring/live-{pid}.ring', 'wb').write(head.ljust(4096, b'\0') + entries)
+P
+limit=500000; [ "$VARIANT" = asan ] && limit=unlimited
+(ulimit -v $limit; check ring '^read [1-9][0-9]* kernels, [1-9][0-9]* launches, [1-9][0-9]* told;'; exit $failed) || failed=1
 
 seed=${SEED:-$(date +%s)}
 echo "     SEED=$seed"
