@@ -30,6 +30,8 @@ int cmd_annotate(int argc, char **argv)
     int status = MG_EXIT_USAGE;
     const struct mg_opt opts[] = {
         MG_OPT_FLAG(0, "ptx", &o.ptx, "the PTX that each line became below it, with how often threads executed it"),
+        MG_OPT_FLAG(0, "sass", &o.sass,
+                    "the machine instructions too, where a run with -t opcodes,level=sass mapped them"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only what kernels cost whose name matches"), MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;

@@ -23,12 +23,18 @@ struct part { /* instructions of one block of a line, for --ptx */
     const struct mg_pkernel *k;
     uint32_t block, ptx_line, n_insts;
 };
+struct machine { /* a machine instruction of a line, for --sass */
+    const char *address, *instruction;
+    bool guarded, known;
+    double threads;
+};
 struct line {
     const char *file;
     uint32_t line;
     double threads, warps;
     double requests, sectors, shared_requests, conflicts, idle, slots, waits, cycles;
     MG_VEC(struct part) parts;
+    MG_VEC(struct machine) machine;
     MG_VEC(const char *) inlined; /* chains of calls */
     MG_VEC(const char *) buffers;
 };
@@ -42,7 +48,7 @@ struct notes {
     struct mg_buffers *buffers;
     MG_VEC(struct line) lines;
     double all_threads, all_slots;
-    bool has_warps, has_sectors, has_conflicts, has_idle, has_latency;
+    bool has_warps, has_sectors, has_conflicts, has_idle, has_latency, has_machine;
 };
 
 /* ---- which lines --------------------------------------------------------------------------------------------- */
@@ -138,6 +144,13 @@ static void add_fact(const struct mg_fact *f, void *user)
         l->waits += mg_jval_f64(v, "warps");
         l->cycles += mg_jval_f64(v, "cycles");
         x->has_latency = true;
+    } else if (x->o->sass && !strcmp(f->tool, "opcodes") && !strcmp(f->list, "code_at")) {
+        const struct mg_jval *n = mg_jval_get(v, "executions");
+        const char *address = mg_jval_text(v, "address"), *instruction = mg_jval_text(v, "instruction");
+        *mg_vec_push(&l->machine) =
+            (struct machine){address ? address : "", instruction ? instruction : "", mg_jval_yes(v, "guarded"),
+                             mg_jval_is_number(n), mg_jval_number(n)};
+        x->has_machine = true;
     }
     if (f->inlined) add_text(x, l, f->inlined, false);
 }
@@ -245,6 +258,21 @@ static void add_ptx(struct notes *x, const struct line *l)
     }
 }
 
+/* Machine instructions that a line became; without a count where none was mapped. */
+static void add_machine(struct notes *x, const struct line *l)
+{
+    for (uint32_t i = 0; i < l->machine.n; i++) {
+        const struct machine *m = &l->machine.at[i];
+        mg_buf_printf(x->out, "%8s", "");
+        if (m->known)
+            add_short(x->out, m->threads, 9);
+        else
+            mg_buf_printf(x->out, "%9s", "-");
+        mg_buf_printf(x->out, "%*s |        sass:%s  %s%s\n", gutter_width(x) - 17, "", m->address,
+                      m->guarded ? "@" : "", m->instruction);
+    }
+}
+
 static void add_line(struct notes *x, const char *file, uint32_t number, const struct line *l)
 {
     add_gutter(x, l);
@@ -256,6 +284,7 @@ static void add_line(struct notes *x, const char *file, uint32_t number, const s
     for (uint32_t i = 0; l && i < l->inlined.n; i++)
         mg_buf_printf(x->out, "%*s |        ^ inlined at %s\n", gutter_width(x), "", l->inlined.at[i]);
     if (l && x->o->ptx) add_ptx(x, l);
+    if (l) add_machine(x, l);
 }
 
 static int by_place(const void *a, const void *b)
@@ -311,6 +340,17 @@ static void add_files(struct notes *x)
     mg_vec_release(&files);
 }
 
+static void release_lines(struct notes *x)
+{
+    for (uint32_t i = 0; i < x->lines.n; i++) {
+        mg_vec_release(&x->lines.at[i].parts);
+        mg_vec_release(&x->lines.at[i].machine);
+        mg_vec_release(&x->lines.at[i].inlined);
+        mg_vec_release(&x->lines.at[i].buffers);
+    }
+    x->lines.n = 0;
+}
+
 bool mg_report_annotate(const struct mg_recording *p, const struct mg_annotate_opts *given, struct mg_buf *out)
 {
     struct mg_annotate_opts o = *given;
@@ -321,12 +361,7 @@ bool mg_report_annotate(const struct mg_recording *p, const struct mg_annotate_o
     x.buffers = mg_buffers_new(p, x.modules);
     mg_facts_init(&facts, p, &shown);
     for (int pass = 0; pass < 2; pass++) { /* the first finds out what the pattern names */
-        for (uint32_t i = 0; i < x.lines.n; i++) {
-            mg_vec_release(&x.lines.at[i].parts);
-            mg_vec_release(&x.lines.at[i].inlined);
-            mg_vec_release(&x.lines.at[i].buffers);
-        }
-        x.lines.n = 0;
+        release_lines(&x);
         x.all_threads = x.all_slots = 0;
         for (uint32_t k = 0; k < p->n_kernels; k++) {
             if (!mg_report_shows(&shown, &p->kernels[k])) continue;
@@ -343,12 +378,11 @@ bool mg_report_annotate(const struct mg_recording *p, const struct mg_annotate_o
         o.function = o.what;
     }
     if (x.lines.n) qsort(x.lines.at, x.lines.n, sizeof *x.lines.at, by_place);
+    if (o.sass && !x.has_machine && x.lines.n)
+        mg_buf_adds(out,
+                    "no machine code was mapped: margay run -t opcodes,level=sass, and nvdisasm when this is shown\n");
     add_files(&x);
-    for (uint32_t i = 0; i < x.lines.n; i++) {
-        mg_vec_release(&x.lines.at[i].parts);
-        mg_vec_release(&x.lines.at[i].inlined);
-        mg_vec_release(&x.lines.at[i].buffers);
-    }
+    release_lines(&x);
     mg_vec_release(&x.lines);
     mg_facts_release(&facts);
     mg_buffers_free(x.buffers);

@@ -8,7 +8,7 @@ struct mg_annotate_opts {
     const char *what;            /* a file of the profile, else a pattern for functions; NULL: everything */
     const char *file, *function; /* found out from `what` */
     const char *kernel_glob;     /* NULL: all */
-    bool ptx, color;
+    bool ptx, sass, color;
 };
 /* false: nothing to show: no such file or function, or no line information. */
 bool mg_report_annotate(const struct mg_recording *p, const struct mg_annotate_opts *o, struct mg_buf *out);

@@ -274,6 +274,8 @@ def time_line():
         if work[0]['spans'][i + 1] > most: most, middle, which = work[0]['spans'][i + 1], at + work[0]['spans'][i + 1] / 2, work[0]['spans'][i + 2]
     box = b.eval('(({x, y, width}) => [x, y, width])(document.querySelector("canvas.time").getBoundingClientRect())')
     x = box[0] + 190 + middle / spans['length_ns'] * (box[2] - 190)
+    # launches are far shorter than the time before them: the wheel brings them apart
+    b.eval(f'for (let i = 0; i < 24; i++) document.querySelector("canvas.time").dispatchEvent(new WheelEvent("wheel", {{clientX: {x}, clientY: {box[1] + 40}, deltaY: -1, bubbles: true, cancelable: true}}))')
     for kind in ('mousePressed', 'mouseReleased'):
         b.call('Input.dispatchMouseEvent', type=kind, x=x, y=box[1] + 26 + 26 * spans['rows'].index(work[0]) + 11, button='left', clickCount=1)
     b.settle()

@@ -17,7 +17,7 @@ const known = () => [
   {table: 'values', column: 'redundant', label: 'redundant', kind: 'percent', weight: 'values', good: (v) => 1 - v / 100, title: 'values that were there before'},
   {table: 'bounds', column: 'times', label: 'out of bounds', kind: 'count', good: (v) => (v ? 0 : NaN), title: 'accesses outside of allocations'},
 ];
-const ownTables = new Set(known().map((g) => g.table).concat(['lanes', 'opcodes', 'lines', 'block-opcodes', 'hot', 'clock', 'functions', 'guards', 'bytes', 'types', 'classes']));
+const ownTables = new Set(known().map((g) => g.table).concat(['lanes', 'opcodes', 'lines', 'block-opcodes', 'hot', 'clock', 'functions', 'guards', 'bytes', 'types', 'classes', 'machine-code']));
 
 export const bulk = new Set(['opcodes', 'hot']); // their rows say again what lines and blocks show
 
@@ -97,7 +97,7 @@ function detail(k, key, at, columns) {
     }
   }
   const byTable = new Map();
-  for (const {table, row} of rowsByLine(k).get(key) || []) if (!bulk.has(table.tool.name)) byTable.has(table) ? byTable.get(table).push(row) : byTable.set(table, [row]);
+  for (const {table, row} of rowsByLine(k).get(key) || []) if (!bulk.has(table.tool.name) || table.name === 'machine-code') byTable.has(table) ? byTable.get(table).push(row) : byTable.set(table, [row]);
   for (const [table, rows] of byTable) {
     const t = toolTable({...table, rows}, k, {limit: 12, zero: null, leftOut: 0});
     out.append(h('h5', `${table.tool.name}: ${table.title || table.name}`), t.element);

@@ -124,14 +124,18 @@ class Timeline {
     }
   }
 
-  // The shortest span below a point: of nested ones the inner.
+  // The shortest span below a point: of nested ones the inner. Where none is, one that is two pixels away.
   at(x, y) {
     const r = this.rows[Math.floor((y - row.top) / (row.height + row.gap))];
     if (!r || x < row.left) return null;
     const near = (this.to - this.from) / (this.width - row.left) * 2, t = this.t(x);
-    let best = -1;
-    for (let i = firstAt(r.reach, t - near); i < r.n && r.begin[i] <= t + near; i++)
-      if (r.end[i] >= t - near && (best < 0 || r.end[i] - r.begin[i] <= r.end[best] - r.begin[best])) best = i;
+    let best = -1, below = false;
+    for (let i = firstAt(r.reach, t - near); i < r.n && r.begin[i] <= t + near; i++) {
+      const is = r.begin[i] <= t && t <= r.end[i];
+      if (r.end[i] < t - near || is < below) continue;
+      if (best < 0 || is > below || r.end[i] - r.begin[i] <= r.end[best] - r.begin[best]) best = i;
+      below = is;
+    }
     return best < 0 ? null : {r, i: best};
   }
 

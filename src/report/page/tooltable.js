@@ -24,6 +24,7 @@ function columnOf(table, c) {
   if (c.kind === 'kernel') return {...base, value: (row) => (rowKernel(table, row) || {}).short ?? row[c.at], cell: (row) => { const k = rowKernel(table, row); return k && typeof row[c.at] === 'number' ? kernelLink(k) : String(row[c.at] ?? '–'); }};
   if (c.kind === 'place') return {...base, value: (row) => row[c.at] && placeText(...row[c.at]), cell: (row) => placeLink(rowKernel(table, row), row[c.at])};
   if (c.at === table.block && c.numeric) return {...base, kind: 'id', cell: (row) => { const k = rowKernel(table, row), b = rowBlock(table, row); return k && b !== null ? h('a', {href: blockHash(k, b)}, String(b)) : String(row[c.at] ?? '–'); }};
+  if (c.kind === 'hex') return {...base, cell: (row) => (row[c.at] === null ? '–' : `0x${BigInt(row[c.at]).toString(16)}`)};
   if (c.kind === 'percent' && shares.has(c.name)) return {...base, cell: (row) => shareBar(number(row[c.at]))};
   if (c.fixed && c.kind === 'count') return {...base, kind: 'id'};
   return {...base, good: goodOf(c)};

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "view/kit.h"
 #include "tool/opcodes/sass_map.h"
@@ -15,10 +16,18 @@ struct op {
     size_t n; /* up to the first dot */
     uint64_t n_static, n_guarded, threads;
 };
+enum { MOST_CODE = 50000 }; /* instructions that are listed one by one, of all kernels together */
+struct placed {             /* an instruction that says which PTX it comes from */
+    const struct mg_sass_inst *of;
+    const struct mg_result_site *site;
+    bool known; /* how often it was executed; of copies of one loop only their sum is known, which table sass has */
+    uint64_t threads;
+};
 struct machine { /* of one kernel */
     const struct mg_result_kernel *k;
     struct mg_result_machine code;
     MG_VEC(struct op) ops;
+    MG_VEC(struct placed) placed;
     uint64_t insts, known_insts, blocks, mapped_blocks, threads, spill_loads, spill_stores;
     bool measured, has_lines;
     double ptx_left; /* share of the PTX's thread instructions in blocks that no mapped machine block comes from */
@@ -31,6 +40,27 @@ static struct op *op_of(struct machine *m, const char *name)
         if (m->ops.at[i].n == n && !memcmp(m->ops.at[i].name, name, n)) return &m->ops.at[i];
     *mg_vec_push(&m->ops) = (struct op){.name = name, .n = n};
     return &m->ops.at[m->ops.n - 1];
+}
+
+/* PTX line -> number of its site: instructions have one each. */
+static struct mg_map sites_by_line(const struct mg_result_kernel *k)
+{
+    struct mg_map map = MG_MAP_INIT;
+    for (uint32_t i = 0; i < k->n_sites; i++)
+        if (k->sites[i].ptx_line && *k->sites[i].op) mg_map_set(&map, k->sites[i].ptx_line, i);
+    return map;
+}
+
+static void place_code(struct machine *m, const struct mg_sass_func *f, const struct mg_sass_map *map)
+{
+    struct mg_map sites = sites_by_line(m->k);
+    for (uint32_t i = 0; i < f->n_insts; i++) {
+        uint64_t site;
+        if (f->insts[i].line && mg_map_get(&sites, f->insts[i].line, &site))
+            *mg_vec_push(&m->placed) =
+                (struct placed){&f->insts[i], &m->k->sites[site], map->mapped[map->block_of[i]], map->threads[i]};
+    }
+    mg_map_release(&sites);
 }
 
 static void add_function(struct machine *m, const struct mg_sass_func *f, bool *seen)
@@ -52,6 +82,7 @@ static void add_function(struct machine *m, const struct mg_sass_func *f, bool *
         m->spill_loads += !strncmp(o->name, "LDL", o->n) && o->n == 3;
         m->spill_stores += !strncmp(o->name, "STL", o->n) && o->n == 3;
     }
+    place_code(m, f, map);
     mg_sass_map_free(map);
 }
 
@@ -91,7 +122,28 @@ static void machine_init(struct machine *m, const struct mg_tool_result *r, cons
     free(seen);
 }
 
-static void machine_json(const struct machine *m, struct mg_json *j)
+/* At most so many; returns how many there were. */
+static uint32_t code_json(const struct machine *m, struct mg_json *j, uint32_t most)
+{
+    uint32_t n = MG_MIN(m->placed.n, most);
+    mg_json_key(j, "code_at");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct placed *c = &m->placed.at[i];
+        mg_json_obj(j);
+        mg_kit_site_json(j, m->k, c->site);
+        mg_json_key_hex(j, "address", c->of->addr);
+        mg_json_key_str(j, "instruction", c->of->op);
+        mg_json_key_bool(j, "guarded", c->of->guarded);
+        mg_json_key_u64_if(j, "executions", m->measured && c->known, c->threads);
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+    mg_json_key_u64(j, "code_left_out", m->placed.n - n);
+    return n;
+}
+
+static uint32_t machine_json(const struct machine *m, struct mg_json *j, uint32_t most_code)
 {
     struct mg_buf name = MG_BUF_INIT;
     bool has = m->code.text != NULL;
@@ -126,8 +178,43 @@ static void machine_json(const struct machine *m, struct mg_json *j)
         mg_json_end(j, '}');
     }
     mg_json_end(j, ']');
+    uint32_t listed = code_json(m, j, most_code);
     mg_json_end(j, '}');
     mg_buf_release(&name);
+    return listed;
+}
+
+/* Instruction by instruction, for the lines that they come from. */
+static void code_table(struct mg_table *t, const struct machine *m, uint32_t n)
+{
+    struct mg_buf op = MG_BUF_INIT;
+    uint64_t left = MOST_CODE, out = 0;
+    mg_table_begin(t, "machine-code", "machine instructions by line");
+    MG_TABLE_COLUMNS(t, {"line", MG_COL_PLACE}, {"address", MG_COL_HEX}, {"instruction", MG_COL_TEXT},
+                     {"thread", MG_COL_COUNT}, {"kernel", MG_COL_TEXT});
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t c = 0; c < m[i].placed.n; c++) {
+            const struct placed *at = &m[i].placed.at[c];
+            if (!left) {
+                out++;
+                continue;
+            }
+            left--;
+            mg_buf_reset(&op);
+            mg_buf_printf(&op, "%s%s", at->of->guarded ? "@" : "", at->of->op);
+            mg_table_row(t);
+            mg_table_place(t, at->site);
+            mg_table_u64(t, at->of->addr);
+            mg_table_text(t, op.at);
+            if (m[i].measured && at->known)
+                mg_table_u64(t, at->threads);
+            else
+                mg_table_null(t);
+            mg_table_text(t, m[i].k->demangled);
+        }
+    mg_table_empty(t, "no machine instruction says which PTX it comes from");
+    if (out) mg_table_note(t, "and %llu more instructions", (unsigned long long)out);
+    mg_buf_release(&op);
 }
 
 static void machine_table(struct mg_table *t, const struct machine *m, uint32_t n)
@@ -202,15 +289,20 @@ void mg_opcodes_machine(const struct mg_tool_result *r, struct mg_table *t, stru
 {
     uint32_t n = r->n_kernels + r->n_bare;
     struct machine *m = mg_xcalloc(n + 1, sizeof *m);
+    uint32_t code = MOST_CODE;
     mg_json_key(j, "machine");
     mg_json_arr(j);
     for (uint32_t i = 0; i < n; i++) {
         machine_init(&m[i], r, i < r->n_kernels ? &r->kernels[i] : &r->bare[i - r->n_kernels]);
-        machine_json(&m[i], j);
+        code -= machine_json(&m[i], j, code);
     }
     mg_json_end(j, ']');
     op_table(t, m, n);
     machine_table(t, m, n);
-    for (uint32_t i = 0; i < n; i++) mg_vec_release(&m[i].ops);
+    code_table(t, m, n);
+    for (uint32_t i = 0; i < n; i++) {
+        mg_vec_release(&m[i].ops);
+        mg_vec_release(&m[i].placed);
+    }
     free(m);
 }
