@@ -64,8 +64,10 @@ static enum mg_err choose_path(struct mg_export *x, struct mg_buf *path, struct 
     mg_buf_adds(path, out);
     bool wants_folder = !f->file || (f->suffix && !has_suffix(out, f->suffix)) || has_suffix(out, "/");
     bool is_other = f->suffix && !strncmp(out, "/dev/", 5); /* /dev/null, /dev/stdout */
-    if (wants_folder && !is_other && !is_folder(out) && mkdir(out, 0777))
-        return mg_diag_err(d, MG_ERR_IO, "%s: %s", out, strerror(errno));
+    if (wants_folder && !is_other && !is_folder(out)) {
+        if (mkdir(out, 0777)) return mg_diag_err(d, MG_ERR_IO, "%s: %s", out, strerror(errno));
+        x->made = true;
+    }
     if (f->file && is_folder(out)) mg_buf_printf(path, "/%s", f->file);
     return MG_ERR_OK;
 }
@@ -232,6 +234,7 @@ enum mg_err mg_export(const char *format, const char *dir, const struct mg_expor
     x.result.lone_messages = x.messages.alone;
     *r = x.result;
     release(&x);
+    if (err && x.made) rmdir(o->out); /* where nothing was left in it */
     mg_buf_release(&path);
     return err;
 }

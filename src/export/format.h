@@ -42,6 +42,7 @@ struct mg_export {
     FILE *file;                  /* NULL: the format writes its files itself */
     struct mg_io_part part;      /* of the file */
     const char *path;            /* of the file or folder */
+    bool made;                   /* the folder was not there before */
     int failed;                  /* errno of the first write that failed */
     struct mg_export_result result;
     void *state; /* the format's own */

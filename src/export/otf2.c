@@ -1,10 +1,14 @@
 /* export otf2: an archive of the Open Trace Format 2, written by its own library (otf2_library.h). A thread and a row
  * of a stream are locations; a process and each of its devices are location groups; names are regions, entered and left
- * in order of time at each location. Definitions follow the events, when all are known. */
+ * in order of time at each location. Definitions follow the events, when all are known. The archive is written in a
+ * folder inside of its own and moves up when it is whole, so that half an archive is never taken for one. */
 #include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "export/format.h"
@@ -36,6 +40,7 @@ struct otf2 {
     struct mg_otf2_mpi mpi;
     struct OTF2_Archive_struct *archive;
     struct OTF2_AttributeList_struct *attributes;
+    struct mg_buf part;                /* where it is written; empty: nowhere, or it has moved */
     MG_VEC(struct location) locations; /* by id of the track; 0: none */
     MG_VEC(struct region) regions;
     MG_VEC(struct group) groups;
@@ -302,13 +307,52 @@ static enum mg_err refuse_archive(const char *folder, struct mg_diag *d)
     return there ? mg_diag_err(d, MG_ERR_IO, "%s already holds an archive (traces.otf2)", folder) : MG_ERR_OK;
 }
 
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    remove(path);
+    return 0;
+}
+
+static void remove_part(struct otf2 *s)
+{
+    if (s->part.n) nftw(s->part.at, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    mg_buf_release(&s->part);
+}
+
+/* The file that readers open goes last. */
+static enum mg_err move_up(struct mg_export *x, struct mg_diag *d)
+{
+    static const char *const names[] = {"traces", "traces.def", "traces.otf2"};
+    struct otf2 *s = x->state;
+    struct mg_buf from = MG_BUF_INIT, to = MG_BUF_INIT;
+    enum mg_err err = MG_ERR_OK;
+    for (size_t i = 0; i < MG_COUNT_OF(names) && !err; i++) {
+        mg_buf_reset(&from);
+        mg_buf_reset(&to);
+        mg_buf_printf(&from, "%s/%s", s->part.at, names[i]);
+        mg_buf_printf(&to, "%s/%s", x->path, names[i]);
+        if (rename(from.at, to.at)) err = mg_diag_err(d, MG_ERR_IO, "cannot write %s: %s", to.at, strerror(errno));
+    }
+    mg_buf_release(&from);
+    mg_buf_release(&to);
+    if (!err) remove_part(s);
+    return err;
+}
+
 static enum mg_err open_otf2(struct mg_export *x, struct mg_diag *d)
 {
     struct otf2 *s = x->state = mg_xcalloc(1, sizeof *s);
     enum mg_err err = refuse_archive(x->path, d);
     if (err || (err = mg_otf2_open(&s->lib, d))) return err;
+    mg_buf_printf(&s->part, "%s/traces.%ld.part", x->path, (long)getpid());
+    if (mkdir(s->part.at, 0777)) {
+        err = mg_diag_err(d, MG_ERR_IO, "cannot create %s: %s", s->part.at, strerror(errno));
+        mg_buf_release(&s->part);
+        return err;
+    }
     s->lib.Error_RegisterCallback((void *)(uintptr_t)on_error, s);
-    s->archive = s->lib.Archive_Open(x->path, "traces", OTF2_MODE_WRITE, OTF2_CHUNK_BYTES, OTF2_DEFINITION_BYTES,
+    s->archive = s->lib.Archive_Open(s->part.at, "traces", OTF2_MODE_WRITE, OTF2_CHUNK_BYTES, OTF2_DEFINITION_BYTES,
                                      OTF2_SUBSTRATE, OTF2_COMPRESSION);
     if (!s->archive) return fail(x, d);
     note(s, s->lib.Archive_SetFlushCallbacks(s->archive, (const struct OTF2_FlushCallbacks *)&flushes, s));
@@ -337,7 +381,7 @@ static enum mg_err close_otf2(struct mg_export *x, struct mg_diag *d)
     write_definitions(x);
     note(s, s->lib.Archive_Close(s->archive));
     s->archive = NULL;
-    return s->failed ? fail(x, d) : MG_ERR_OK;
+    return s->failed ? fail(x, d) : move_up(x, d);
 }
 
 static void release(struct mg_export *x)
@@ -345,6 +389,7 @@ static void release(struct mg_export *x)
     struct otf2 *s = x->state;
     if (!s) return;
     if (s->archive) s->lib.Archive_Close(s->archive);
+    remove_part(s);
     if (s->attributes) s->lib.AttributeList_Delete(s->attributes);
     for (uint32_t i = 0; i < s->locations.n; i++) {
         mg_vec_release(&s->locations.at[i].open);

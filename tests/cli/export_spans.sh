@@ -52,6 +52,15 @@ if command -v otf2-print > /dev/null; then
     "$MARGAY" export otf2 profile -o out.otf2 2> err
     [ $? = 3 ] && grep -q 'already holds' err
     say $? "no archive is written over"
+    [ "$(ls out.otf2 | tr '\n' ' ')" = 'traces traces.def traces.otf2 ' ]
+    say $? "nothing lies beside an archive"
+    (ulimit -f 1 && exec "$MARGAY" export otf2 profile -o cut.otf2) 2> err
+    [ $? = 3 ] && grep -q cut.otf2 err && [ ! -e cut.otf2 ]
+    say $? "half an archive is none"
+    mkdir cut.otf2 && echo mine > cut.otf2/note
+    (ulimit -f 1 && exec "$MARGAY" export otf2 profile -o cut.otf2) 2>> err
+    [ "$(ls cut.otf2)" = note ]
+    say $? "half an archive leaves a folder as it was"
 else
     echo "left out otf2: otf2-print is not installed (otf2-tools)"
 fi
