@@ -1,4 +1,4 @@
-/* Loops that lanes go through one after the other.
+/* Divergent loops: lanes go through them one after the other.
  *
  * Where lanes leave a loop at different times and load from all over memory, most lanes of a vector wait for
  * the others and each load is a gather. Scalar code that runs one lane from the loop's head until it
