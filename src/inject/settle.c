@@ -54,17 +54,24 @@ static void *synchronise(void *arg)
     return NULL;
 }
 
+static uint64_t processor_ns(void)
+{
+    struct timespec t;
+    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) ? 0 : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* Everything of the current context has ended: *rc is what the driver says then. False: it has not. */
 bool mg_settle(cu_result *rc, bool shared)
 {
     struct waiter *w = calloc(1, sizeof *w);
-    uint64_t limit = shared ? WAIT_SHARED_NS : mg_session_can(MG_BACKEND_HARDWARE) ? WAIT_NVIDIA_NS : WAIT_OWN_NS;
+    bool hardware = mg_session_can(MG_BACKEND_HARDWARE);
+    uint64_t limit = shared ? WAIT_SHARED_NS : hardware ? WAIT_NVIDIA_NS : WAIT_OWN_NS;
+    uint64_t begin = mg_now_ns(), used = processor_ns();
     struct timespec until;
     if (!w) return false;
     *w = (struct waiter){.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER, .refs = 2};
     MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&w->ctx);
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)(limit / 1000000000u);
     if (!mg_thread_start(synchronise, w, 0, NULL)) {
         w->refs = 1;
         pthread_mutex_lock(&w->lock);
@@ -72,8 +79,11 @@ bool mg_settle(cu_result *rc, bool shared)
         return false;
     }
     pthread_mutex_lock(&w->lock);
-    while (!w->done && pthread_cond_timedwait(&w->ended, &w->lock, &until) != ETIMEDOUT) {
-    }
+    do {
+        until.tv_sec += (time_t)(limit / 1000000000u);
+        while (!w->done && pthread_cond_timedwait(&w->ended, &w->lock, &until) != ETIMEDOUT) {
+        }
+    } while (!w->done && !hardware && !mg_settle_is_over(limit, mg_now_ns() - begin, processor_ns() - used));
     bool done = w->done;
     *rc = w->rc;
     if (done) {

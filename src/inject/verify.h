@@ -30,6 +30,12 @@ bool mg_areas_peers(void);                           /* kernels may reach the me
 /* Everything of the current context has ended: *rc is what the driver says then. False: it has not, within
  * a limit, which is short when the kernel was handed memory that the host shares. */
 bool mg_settle(cu_result *rc, bool shared);
+/* A software device works with the processors of this process: on a machine that has others to serve it goes on being
+ * waited for while it works, until it has had as much of them as the limit. */
+static inline bool mg_settle_is_over(uint64_t limit_ns, uint64_t wall_ns, uint64_t processor_ns)
+{
+    return wall_ns >= limit_ns && (processor_ns >= limit_ns || processor_ns < wall_ns / 100);
+}
 bool mg_settle_is_stuck(void); /* what we stopped waiting for has still not ended */
 
 /* Keeps a stream back until it is opened, so that what is sent to it meanwhile runs without gaps (--repeat). */
