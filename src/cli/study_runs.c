@@ -54,7 +54,7 @@ enum mg_err mg_study_open(const char *list, const struct mg_subset_program *with
     }
     if (!err && !o.first) err = mg_diag_err(d, MG_ERR_INPUT, "an empty name of a directory");
     if (!err && o.trials.n > 1) {
-        mg_subset_trials_end(&o.trials, least ? MG_TRIALS_LEAST : MG_TRIALS_MEDIAN, o.first);
+        mg_subset_trials_end(&o.trials, least, o.first);
         o.first->dir = mg_arena_printf(&o.first->arena, "%s", list);
     }
     free(o.trials.times);

@@ -47,6 +47,8 @@ enum mg_err mg_subset_init(struct mg_subset *s, const struct mg_vectors *v, cons
         return mg_diag_err(d, MG_ERR_INPUT,
                            "method %s selects by time, and not every launch of the first profile was timed", m->name);
     s->picks = mg_arena_array(&s->arena, struct mg_pick, v->n);
+    s->of_design = mg_arena_array(&s->arena, struct mg_errors, 1);
+    s->of_joined = mg_arena_array(&s->arena, uint32_t, 1);
     enum mg_err err = m->select(s, o, d);
     if (err) return err;
     qsort(s->picks, s->n_picks, sizeof *s->picks, by_interval);
@@ -107,9 +109,44 @@ static void look_at_run(const struct mg_subset *s, const struct mg_subset_progra
     for (uint32_t i = 0; i < s->v->n; i++) x->insts[i] = s->v->intervals[i].insts;
 }
 
+static struct mg_design design_of(const struct mg_subset *s, const uint32_t *order)
+{
+    return (struct mg_design){s->stratum, s->size, order, s->v->n, s->n_strata, s->spread};
+}
+
+static struct mg_errors errors_of_design(const struct mg_subset *s, const struct mg_recorded *runs)
+{
+    if (*s->of_joined != runs->joined) {
+        struct mg_design g = design_of(s, NULL);
+        double *sizes = mg_xcalloc(s->v->n, sizeof *sizes);
+        for (uint32_t i = 0; i < s->v->n; i++) sizes[i] = s->v->intervals[i].insts;
+        *s->of_design = mg_design_errors(&g, sizes, runs, s->estimator, s->seed);
+        *s->of_joined = runs->joined;
+        free(sizes);
+    }
+    return *s->of_design;
+}
+
+/* The wider of what the sample says and what recorded runs do, or the one that is known. */
+static void find_interval(const struct mg_subset *s, const struct mg_stratified *st, const struct mg_total *t,
+                          const struct side *x, uint32_t joined, struct mg_judged *j)
+{
+    struct mg_recorded runs = {s->v->run_times, s->v->n_runs, joined, s->v->least};
+    struct mg_errors e = {NAN, NAN};
+    if (runs.values) {
+        j->scatter_ratio = mg_scatter_ratio(st, x->time, &runs);
+        double wider = fmax(j->scatter_ratio, 1);
+        e = errors_of_design(s, &runs);
+        e.low *= wider;
+        e.high *= wider;
+    }
+    j->low_pct = 100 * fmin(t->low / t->value - 1, e.low);
+    j->high_pct = 100 * fmax(t->high / t->value - 1, e.high);
+}
+
 struct mg_judged mg_subset_judge(const struct mg_subset *s, const struct mg_subset_program *run)
 {
-    struct mg_judged j = {NAN, NAN, NAN, NAN, NAN};
+    struct mg_judged j = {NAN, NAN, NAN, NAN, NAN, NAN};
     struct side x = {0};
     double projected = 0;
     look_at_run(s, run, &x);
@@ -117,8 +154,7 @@ struct mg_judged mg_subset_judge(const struct mg_subset *s, const struct mg_subs
         struct mg_stratified st = {s->v->n, s->n_strata, s->stratum, x.insts, s->sampled, s->estimator};
         struct mg_total t = mg_stratified_total(&st, x.time, s->seed);
         projected = t.value;
-        j.low_pct = 100 * fmin(t.low / t.value - 1, s->of_design.low); /* the wider of both, or the one that is known */
-        j.high_pct = 100 * fmax(t.high / t.value - 1, s->of_design.high);
+        find_interval(s, &st, &t, &x, MG_MAX(run->trials.n, 1u), &j);
     } else {
         for (uint32_t i = 0; i < s->n_picks; i++) {
             uint32_t at = s->picks[i].interval;
@@ -168,11 +204,6 @@ uint32_t *mg_subset_order(const struct mg_subset *s)
     return out;
 }
 
-static struct mg_design design_of(const struct mg_subset *s, const uint32_t *order)
-{
-    return (struct mg_design){s->stratum, s->size, order, s->v->n, s->n_strata, s->spread};
-}
-
 void mg_subset_draw(struct mg_subset *s, uint64_t seed)
 {
     uint32_t *order = s->spread ? NULL : mg_subset_order(s);
@@ -190,12 +221,6 @@ void mg_subset_pick_sampled(struct mg_subset *s)
     mg_stratified_times(&st, times);
     for (uint32_t i = 0; i < s->v->n; i++)
         if (s->sampled[i]) mg_subset_pick(s, i, times[i]);
-    s->of_design = (struct mg_errors){NAN, NAN};
-    if (!isnan(s->v->time_ns)) {
-        struct mg_design g = design_of(s, NULL);
-        for (uint32_t i = 0; i < s->v->n; i++) times[i] = s->v->intervals[i].time_ns;
-        s->of_design = mg_design_errors(&g, sizes, times, s->estimator, s->seed);
-    }
     free(sizes);
     free(times);
 }

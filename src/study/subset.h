@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "study/subset_cluster.h"
-#include "study/subset_estimate.h"
+#include "study/subset_noise.h"
 
 struct mg_pick {
     uint32_t interval;
@@ -38,13 +38,15 @@ struct mg_subset {
     uint32_t n_picks, clusters;
     bool per_launch;   /* projects sums of times; else seconds per instruction (equation 1) */
     uint32_t *stratum; /* of each interval; NULL: the method has no interval of confidence */
+    struct mg_errors
+        *of_design;      /* what recorded runs say of those that are joined of so many: the last that was asked */
+    uint32_t *of_joined; /* 0: none was asked */
     bool *sampled;
     uint32_t n_strata;
     uint32_t *size; /* of each stratum: sampled ones */
     enum mg_estimator estimator;
-    bool spread;                /* samples are spread over the order of launches */
-    struct mg_errors of_design; /* from the times of the selecting run; NAN: these are not known */
-    double *bic;                /* simpoint; [n_bic] */
+    bool spread; /* samples are spread over the order of launches */
+    double *bic; /* simpoint; [n_bic] */
     uint32_t n_bic;
     uint32_t *label; /* cluster of each interval; NULL: no method of clusters */
     uint64_t seed;
@@ -73,7 +75,8 @@ double mg_pick_weight(const struct mg_subset *s, const struct mg_pick *p); /* re
 /* The same intervals in another run of the same sequence of launches, or in this one. */
 struct mg_judged {
     double measured_ns, projected_ns, error_pct, low_pct, high_pct;
-}; /* NAN: not known */
+    double scatter_ratio; /* of the selected intervals, by that of the noisiest recorded run (mg_scatter_ratio) */
+};                        /* NAN: not known */
 struct mg_judged mg_subset_judge(const struct mg_subset *s, const struct mg_subset_program *run);
 
 /* ---- for methods ------------------------------------------------------------------------------------------ */

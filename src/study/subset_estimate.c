@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "study/subset_cluster.h"
 
-enum { REPLICATES = 1000, DRAWS = 400, LEAST_FOR_A_LINE = 5 };
+enum { REPLICATES = 1000, LEAST_FOR_A_LINE = 5 };
 #define SPREAD_FOR_A_LINE .05
 #define Z95               1.959964
 
@@ -244,27 +244,31 @@ struct mg_total mg_stratified_total(const struct mg_stratified *s, const double 
     return total;
 }
 
-struct mg_errors mg_design_errors(const struct mg_design *g, const double *size, const double *values,
-                                  enum mg_estimator e, uint64_t seed)
+double mg_stratified_value(const struct mg_stratified *s, const double *values)
 {
-    double truth = 0, *errors = mg_xcalloc(DRAWS, sizeof *errors);
-    bool *sampled = mg_xcalloc(g->n, sizeof *sampled);
-    struct mg_stratified s = {g->n, g->n_strata, g->stratum, size, sampled, e};
-    for (uint32_t i = 0; i < g->n; i++) truth += values[i];
-    for (uint32_t r = 0; r < DRAWS; r++) {
-        double total = 0;
-        mg_design_draw(g, mg_mix64(seed + r) + 1, sampled);
-        struct stratum *all = sum_up(&s, values);
-        for (uint32_t i = 0; i < g->n; i++)
-            if (sampled[i]) total += times_of(&all[g->stratum[i]], size[i]) * values[i];
-        free(all);
-        errors[r] = truth / total - 1;
+    double total = 0;
+    struct stratum *all = sum_up(s, values);
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->sampled[i]) total += times_of(&all[s->stratum[i]], s->size[i]) * values[i];
+    free(all);
+    return total;
+}
+
+double mg_stratified_scatter(const struct mg_stratified *s, const double *values)
+{
+    double *parts = mg_xcalloc(s->n + 1, sizeof *parts), middle = 0;
+    uint32_t n = 0;
+    struct stratum *all = sum_up(s, values);
+    for (uint32_t i = 0; i < s->n; i++) {
+        const struct stratum *h = &all[s->stratum[i]];
+        if (s->sampled[i] && h->rule != BY_ALL && h->n >= 2 && values[i] > 0)
+            parts[n++] = fabs(residual(h, s->size[i], values[i])) / values[i];
     }
-    qsort(errors, DRAWS, sizeof *errors, by_value);
-    struct mg_errors out = {errors[DRAWS / 100 - 1], errors[DRAWS - DRAWS / 100]};
-    free(errors);
-    free(sampled);
-    return out;
+    qsort(parts, n, sizeof *parts, by_value);
+    if (n) middle = (parts[(n - 1) / 2] + parts[n / 2]) / 2;
+    free(all);
+    free(parts);
+    return middle;
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */

@@ -37,14 +37,9 @@ struct mg_total {
 /* values: of sampled members; others are not read. */
 struct mg_total mg_stratified_total(const struct mg_stratified *s, const double *values, uint64_t seed);
 
-/* Where the values of all members of one run are known: how far totals of samples drawn by the design lie from the true
- * one, as true / estimated - 1, of 98 in 100 (another run is not quite this one). It knows of rare large members that a
- * single sample does not hold. */
-struct mg_errors {
-    double low, high;
-};
-struct mg_errors mg_design_errors(const struct mg_design *g, const double *size, const double *values,
-                                  enum mg_estimator e, uint64_t seed);
+double mg_stratified_value(const struct mg_stratified *s, const double *values); /* the total alone */
+/* Median distance of sampled values from what their strata say, as a part of the values; 0: no stratum tells it. */
+double mg_stratified_scatter(const struct mg_stratified *s, const double *values);
 
 /* Sample sizes that give a relative error of epsilon (95 %) at the least cost, a member of stratum h costing mean[h]
  * (Neyman, weighted by cost). At least least[h], at most n[h]. */

@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "isa/isa.h"
 #include "span/span.h"
+#include "study/subset_noise.h"
 
 static const char *const names[] = {/* ORDER OPCLASSES */
                                     "integer",       "float",       "double",       "special",       "matrix",
@@ -302,14 +303,18 @@ void mg_subset_program_free(struct mg_subset_program *s)
     if (!s) return;
     mg_recording_free(s->p);
     mg_arena_release(&s->arena);
+    free(s->trials.times);
     free(s);
 }
 
-void mg_subset_program_times(struct mg_subset_program *s, const struct mg_subset_program *from)
+void mg_subset_program_times(struct mg_subset_program *s, struct mg_subset_program *from)
 {
     for (uint64_t i = 0; i < s->n_launches; i++) s->launches[i].time_ns = from->launches[i].time_ns;
     s->n_timed = from->n_timed;
     s->native_times = from->native_times;
+    free(s->trials.times);
+    s->trials = from->trials;
+    from->trials = (struct mg_subset_trials){0};
 }
 
 /* ---- trials ------------------------------------------------------------------------------------------- */
@@ -317,7 +322,8 @@ void mg_subset_program_times(struct mg_subset_program *s, const struct mg_subset
 enum mg_err mg_subset_trials_init(struct mg_subset_trials *t, const struct mg_subset_program *s, uint32_t runs,
                                   struct mg_diag *d)
 {
-    if (runs > 1000) return mg_diag_err(d, MG_ERR_LIMIT, "%s: more than 1000 runs of one kind", s->dir);
+    if (runs > MG_JOINED_MOST)
+        return mg_diag_err(d, MG_ERR_LIMIT, "%s: more than %d runs of one kind", s->dir, MG_JOINED_MOST);
     *t = (struct mg_subset_trials){.times = mg_xcalloc(s->n_launches * runs + 1, sizeof(double)), .cap = runs};
     return MG_ERR_OK;
 }
@@ -329,27 +335,17 @@ void mg_subset_trials_add(struct mg_subset_trials *t, const struct mg_subset_pro
     t->n++;
 }
 
-static int by_time(const void *a, const void *b)
+void mg_subset_trials_end(struct mg_subset_trials *t, bool least, struct mg_subset_program *s)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double time_of(double *trials, uint32_t n, enum mg_trials how)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (isnan(trials[i])) return NAN;
-    qsort(trials, n, sizeof *trials, by_time);
-    return how == MG_TRIALS_LEAST ? trials[0] : (trials[(n - 1) / 2] + trials[n / 2]) / 2;
-}
-
-void mg_subset_trials_end(struct mg_subset_trials *t, enum mg_trials how, struct mg_subset_program *s)
-{
+    double *times = mg_xcalloc(t->n + 1, sizeof *times);
     s->n_timed = 0;
     for (uint64_t i = 0; i < s->n_launches; i++) {
-        s->launches[i].time_ns = t->n ? time_of(t->times + i * t->cap, t->n, how) : NAN;
+        memcpy(times, t->times + i * t->cap, t->n * sizeof *times);
+        s->launches[i].time_ns = mg_join_times(times, t->n, least);
         s->n_timed += !isnan(s->launches[i].time_ns);
     }
-    free(t->times);
+    free(times);
+    s->trials = *t;
+    s->trials.least = least;
     *t = (struct mg_subset_trials){0};
 }

@@ -48,6 +48,11 @@ struct mg_subset_launch {
     uint64_t epoch;  /* synchronising calls of its process before it; 0 where they are not known */
     uint32_t thread; /* that made it; 0 where has_epochs is not set */
 };
+struct mg_subset_trials {
+    double *times; /* [n_launches * cap] */
+    uint32_t n, cap;
+    bool least; /* the least of them counts, not the median */
+};
 struct mg_subset_program {
     struct mg_arena arena;
     struct mg_recording *p;
@@ -57,7 +62,8 @@ struct mg_subset_program {
     uint64_t n_launches, n_counted, n_timed;
     bool has_epochs; /* the time line was recorded and knows every launch */
     const char *why_no_epochs;
-    bool native_times; /* no timed launch ran instrumented */
+    bool native_times;              /* no timed launch ran instrumented */
+    struct mg_subset_trials trials; /* that the times are joined from; n 0: they are of one run */
 };
 
 enum mg_err mg_subset_program_open(const char *dir, struct mg_subset_program **out, struct mg_diag *d) MG_MUST_CHECK;
@@ -67,20 +73,15 @@ void mg_subset_program_free(struct mg_subset_program *s);
 enum mg_err mg_subset_program_pair(const struct mg_subset_program *a, struct mg_subset_program *b, bool any_geometry,
                                    struct mg_diag *d) MG_MUST_CHECK;
 /* Times of each launch in several runs (trials), s the first of them. */
-enum mg_trials { MG_TRIALS_MEDIAN, MG_TRIALS_LEAST };
-struct mg_subset_trials {
-    double *times; /* [n_launches * cap] */
-    uint32_t n, cap;
-};
 enum mg_err mg_subset_trials_init(struct mg_subset_trials *t, const struct mg_subset_program *s, uint32_t runs,
                                   struct mg_diag *d) MG_MUST_CHECK;
 /* They are paired. */
 void mg_subset_trials_add(struct mg_subset_trials *t, const struct mg_subset_program *run);
-/* The times of s become those of the trials: where one of them has none, none. */
-void mg_subset_trials_end(struct mg_subset_trials *t, enum mg_trials how, struct mg_subset_program *s);
+/* The times of s become those of the trials, which it takes: where one of them has none, none. */
+void mg_subset_trials_end(struct mg_subset_trials *t, bool least, struct mg_subset_program *s);
 
-/* The times of `from` in place of those of s. They are paired. */
-void mg_subset_program_times(struct mg_subset_program *s, const struct mg_subset_program *from);
+/* The times of `from`, and its trials, in place of those of s. They are paired. */
+void mg_subset_program_times(struct mg_subset_program *s, struct mg_subset_program *from);
 
 static inline double mg_launch_ctas(const struct mg_plaunch *l)
 {

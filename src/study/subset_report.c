@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NOISIER 2 /* chance gives a sample of twenty this ratio in fewer than one run of a hundred */
 static const double thresholds[] = {.5, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}; /* GT-Pin's figure 7 */
 
 struct summary {
@@ -13,7 +14,7 @@ struct summary {
 
 static struct summary summarise(const struct mg_subset_view *w)
 {
-    struct summary m = {{NAN, NAN, NAN, NAN, NAN}, {NAN, NAN, NAN, NAN, NAN}};
+    struct summary m = {{NAN, NAN, NAN, NAN, NAN, NAN}, {NAN, NAN, NAN, NAN, NAN, NAN}};
     double sum = 0;
     if (w->program) m.in_sample = mg_subset_judge(w->s, w->program);
     for (uint32_t i = w->n_judges; i-- > 0;) {
@@ -113,6 +114,7 @@ static void add_judges(struct mg_json *j, const struct mg_subset_view *w)
         add_f64(j, "error_pct", x.error_pct);
         mg_json_key(j, "interval_pct");
         add_range(j, x.low_pct, x.high_pct);
+        add_f64(j, "scatter_ratio", x.scatter_ratio);
         mg_json_key(j, "holds");
         if (isnan(x.low_pct) || isnan(truth))
             mg_json_null(j);
@@ -220,6 +222,8 @@ static void add_error(struct mg_buf *out, const char *what, const struct mg_judg
     mg_buf_printf(out, "  %-40.40s ", what);
     add_number(out, x->error_pct, " %");
     if (isfinite(x->low_pct)) mg_buf_printf(out, ", 95 %% interval %+.3g %% to %+.3g %%", x->low_pct, x->high_pct);
+    if (x->scatter_ratio >= NOISIER)
+        mg_buf_printf(out, "; %.1f times the scatter of any recorded run", x->scatter_ratio);
     mg_buf_addc(out, '\n');
 }
 

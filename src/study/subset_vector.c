@@ -169,6 +169,21 @@ static void extend(struct mg_interval *now, const struct mg_subset_program *s, u
     now->ctas += mg_launch_ctas(x->l);
 }
 
+/* Of each interval its time in each run that the times are joined from. */
+static void add_run_times(struct mg_vectors *v, const struct mg_subset_program *s)
+{
+    const struct mg_subset_trials *t = &s->trials;
+    if (isnan(v->time_ns)) return;
+    v->n_runs = MG_MAX(t->n, 1u);
+    v->least = t->least;
+    v->run_times = mg_arena_array(&v->arena, double, (size_t)v->n * v->n_runs);
+    for (uint32_t i = 0; i < v->n; i++)
+        for (uint64_t j = v->intervals[i].member; j < v->intervals[i].member + v->intervals[i].n_launches; j++)
+            for (uint32_t r = 0; r < v->n_runs; r++)
+                v->run_times[(size_t)i * v->n_runs + r] +=
+                    t->n ? t->times[v->members[j] * t->cap + r] : s->launches[v->members[j]].time_ns;
+}
+
 enum mg_err mg_vectors_init(struct mg_vectors *v, const struct mg_subset_program *s, enum mg_interval_kind kind,
                             enum mg_feature_kind feature, double interval_insts, struct mg_diag *d)
 {
@@ -206,6 +221,7 @@ enum mg_err mg_vectors_init(struct mg_vectors *v, const struct mg_subset_program
     }
     store_vector(v, &e, &v->vectors[n - 1]);
     v->n = n;
+    add_run_times(v, s);
     mg_vec_release(&e.list);
     return MG_ERR_OK;
 }

@@ -58,6 +58,9 @@ struct mg_vectors {
     uint32_t n;
     uint64_t *members;     /* launches of the program, interval by interval */
     double insts, time_ns; /* sums; time_ns NAN: not all timed */
+    double *run_times;     /* [n_runs] of each interval: its time in each recorded run; NULL: not all timed */
+    uint32_t n_runs;
+    bool least; /* an interval's time is the least of them, not the median */
     uint64_t n_launches;
 };
 

@@ -175,6 +175,19 @@ for method in ('simpoint', 'pka', 'sieve', 'stem', 'random', 'systematic', 'firs
     if method in ('random', 'margay'): assert e['judges'][0]['interval_pct'][0] <= e['judges'][0]['interval_pct'][1]
 assert len(study('a', '--method', 'margay', '--size', '30')['selected']) <= 30
 
+# ---- a judging run of twice, five times the scatter: the interval says that recorded runs do not know it
+noisy = lambda name, spread, seed: (random.seed(seed), write(name, [(k, n, round(10 * insts((k, n)) * random.gauss(1, spread)), g) for k, n, _, g in program[:1] * 400]))
+for k in range(4): noisy(f'n{k}', .02, k)
+noisy('n5', .1, 9)
+noisy('n10', .02, 10)
+judged = study('n0', '--times', 'n0,n1,n2', 'n3', 'n5', 'n10', '--method', 'margay')['judges']
+width = [j['interval_pct'][1] - j['interval_pct'][0] for j in judged]
+assert all(j['holds'] for j in judged) and judged[1]['scatter_ratio'] > 2.5 and width[1] > 2.5 * width[0], judged
+assert max(judged[0]['scatter_ratio'], judged[2]['scatter_ratio']) < 2, judged
+text = run('study', 'subset', 'n0', '--times', 'n0,n1,n2', 'n3', 'n5', '--method', 'margay').splitlines()
+said = {l.split()[0]: l.rpartition('; ')[2] for l in text if l.startswith('  n')}
+assert said['n5'].endswith('times the scatter of any recorded run') and 'scatter' not in said['n3'], said
+
 # ---- ROOT parts a kernel's launches by their times where these lie apart: one sample of each is then enough
 two = [('even', [1024, 10240, 1024], 1000 if i % 3 else 50000, 4) for i in range(90)]
 write('two', two)

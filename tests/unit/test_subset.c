@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "study/subset_report.h"
 #include "test.h"
 
@@ -267,7 +268,7 @@ MG_TEST(subset_intervals_know_of_rare_members)
             (1 + .05 * draw_normal(&state)) * (i % 50 == 31 ? 10 : 1); /* in another run others are slow */
     }
     struct mg_design g = {stratum, size, NULL, N, 1, false};
-    struct mg_errors e = mg_design_errors(&g, sizes, values, MG_ESTIMATE_SIZE, 1);
+    struct mg_errors e = mg_design_errors(&g, sizes, &(struct mg_recorded){values, 1, 1, false}, MG_ESTIMATE_SIZE, 1);
     for (uint64_t t = 0; t < TRIALS; t++) {
         mg_design_draw(&g, 1000 + t, sampled);
         struct mg_stratified s = {N, 1, stratum, sizes, sampled, MG_ESTIMATE_SIZE};
@@ -278,6 +279,71 @@ MG_TEST(subset_intervals_know_of_rare_members)
     if (100 * alone / TRIALS > 80)
         mg_test_fail(__FILE__, __LINE__, "the sample's own interval holds in %.1f %%", 100 * alone / TRIALS);
     if (100 * held / TRIALS < 93) mg_test_fail(__FILE__, __LINE__, "holds in %.1f %%", 100 * held / TRIALS);
+}
+
+/* Bursts of slow launches, three a run on average: a run's own total hangs on how many it met. */
+static double burst_run(double *values, uint32_t n, uint64_t *state)
+{
+    double total = 0;
+    for (uint32_t i = 0; i < n; i++) values[i] = 1 + .02 * draw_normal(state);
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t r = mg_mix64(++*state);
+        if (r % n < 3)
+            for (uint32_t k = i; k < i + 5 && k < n; k++) values[k] = 40;
+    }
+    for (uint32_t i = 0; i < n; i++) total += values[i];
+    return total;
+}
+
+/* Of three recorded runs what a fourth may be is told; by the sample alone it is not. */
+MG_TEST(subset_intervals_hold_in_runs_that_were_not_recorded)
+{
+    enum { N = 600, TRIALS = 100, RUNS = 3 };
+    static uint32_t stratum[N], size[] = {20};
+    static double sizes[N], run[N], recorded[N * RUNS];
+    bool sampled[N];
+    double alone = 0, held = 0;
+    uint64_t state = 11;
+    for (uint32_t i = 0; i < N; i++) sizes[i] = 1;
+    struct mg_design g = {stratum, size, NULL, N, 1, true};
+    for (uint64_t t = 0; t < TRIALS; t++) {
+        for (uint32_t r = 0; r < RUNS; r++) {
+            burst_run(run, N, &state);
+            for (uint32_t i = 0; i < N; i++) recorded[i * RUNS + r] = run[i];
+        }
+        double truth = burst_run(run, N, &state);
+        struct mg_errors e =
+            mg_design_errors(&g, sizes, &(struct mg_recorded){recorded, RUNS, 1, false}, MG_ESTIMATE_SIZE, t);
+        mg_design_draw(&g, 1000 + t, sampled);
+        struct mg_stratified s = {N, 1, stratum, sizes, sampled, MG_ESTIMATE_SIZE};
+        struct mg_total x = mg_stratified_total(&s, run, t);
+        alone += x.low <= truth && truth <= x.high;
+        held += fmin(x.low, x.value * (1 + e.low)) <= truth && truth <= fmax(x.high, x.value * (1 + e.high));
+    }
+    if (100 * alone / TRIALS > 60)
+        mg_test_fail(__FILE__, __LINE__, "the sample's own interval holds in %.1f %%", 100 * alone / TRIALS);
+    if (100 * held / TRIALS < 93) mg_test_fail(__FILE__, __LINE__, "holds in %.1f %%", 100 * held / TRIALS);
+}
+
+MG_TEST(subset_scatter_against_recorded_runs)
+{
+    enum { N = 40 };
+    static uint32_t stratum[N];
+    static double sizes[N], recorded[2 * N], run[N];
+    bool sampled[N];
+    for (uint32_t i = 0; i < N; i++) {
+        sizes[i] = 1;
+        sampled[i] = i % 2;
+        recorded[2 * i] = i / 2 % 2 ? 99 : 101; /* 1 % around 100 */
+        recorded[2 * i + 1] = i / 2 % 2 ? 98 : 102;
+        run[i] = i / 2 % 2 ? 94 : 106;
+    }
+    struct mg_stratified s = {N, 1, stratum, sizes, sampled, MG_ESTIMATE_SIZE};
+    MG_CHECK(fabs(mg_stratified_scatter(&s, run) - (6. / 94 + 6. / 106) / 2) < 1e-12);
+    struct mg_recorded runs = {recorded, 2, 1, false};
+    MG_CHECK(fabs(mg_scatter_ratio(&s, run, &runs) - 3) < .02); /* against the noisier one */
+    runs.joined = 2;                                            /* medians of both */
+    MG_CHECK(fabs(mg_scatter_ratio(&s, run, &runs) - 4) < .02);
 }
 
 MG_TEST(subset_totals_by_hand)
