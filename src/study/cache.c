@@ -18,6 +18,7 @@ enum {
 struct touch {
     uint64_t line;
     uint32_t buffer; /* of the result */
+    uint32_t number; /* of the line among those of the launch */
     uint8_t sectors;
 };                            /* of one access: a line, in order of address */
 struct access {               /* of a warp */
@@ -52,6 +53,8 @@ struct mg_cache {
     MG_VEC(struct around) by_site, by_buffer;
     MG_VEC(uint64_t) when; /* by warp of the launch, of an interleaving */
     struct mg_cache_buffers live;
+    struct mg_map lines; /* of the launch: line to its number */
+    uint32_t n_lines;
     uint32_t *order;
     uint64_t *rank;   /* by access: what it is sorted by, after multiprocessor and CTAs that run together */
     uint8_t *missing; /* by touch: sectors that L1 does not have */
@@ -99,6 +102,7 @@ void mg_cache_free(struct mg_cache *c)
     mg_vec_release(&c->by_buffer);
     mg_vec_release(&c->when);
     mg_cache_buffers_release(&c->live);
+    mg_map_release(&c->lines);
     mg_vec_release(&c->result.kernels);
     mg_vec_release(&c->result.sites);
     mg_map_release(&c->sites);
@@ -116,6 +120,14 @@ void mg_cache_free(struct mg_cache *c)
 
 /* ---- accesses as lines and sectors -------------------------------------------------------------------- */
 
+static uint32_t number_of(struct mg_cache *c, uint64_t line)
+{
+    uint64_t number = c->n_lines;
+    if (mg_map_get(&c->lines, line, &number)) return (uint32_t)number;
+    mg_map_set(&c->lines, line, number);
+    return c->n_lines++;
+}
+
 /* A sector that a lane at this address reaches. */
 static void add_touch(struct mg_cache *c, const struct access *a, uint64_t sector, uint64_t address)
 {
@@ -130,13 +142,18 @@ static void add_touch(struct mg_cache *c, const struct access *a, uint64_t secto
     uint32_t buffer = mg_cache_buffers_find(&c->live, &c->result, address, a->site);
     (void)mg_vec_push(&c->touches);
     memmove(&c->touches.at[at + 1], &c->touches.at[at], (c->touches.n - 1 - at) * sizeof *c->touches.at);
-    c->touches.at[at] = (struct touch){line, buffer, bit};
+    c->touches.at[at] = (struct touch){line, buffer, number_of(c, line), bit};
 }
 
-static void add_lane(struct mg_cache *c, const struct access *a, uint64_t address, uint32_t bytes)
+static void add_lanes(struct mg_cache *c, const struct access *a, const struct mg_trace_access *x)
 {
-    for (uint64_t sector = address / SECTOR; sector <= (address + bytes - 1) / SECTOR; sector++)
-        add_touch(c, a, sector, address);
+    uint64_t done = UINT64_MAX; /* the sector of the lane before */
+    for (uint32_t left = x->mask; left; left &= left - 1) {
+        uint64_t address = x->address[__builtin_ctz(left)], last = (address + x->site->bytes - 1) / SECTOR;
+        if (address >> 56) continue;
+        for (uint64_t sector = address / SECTOR; sector <= last; sector++)
+            if (sector != done) add_touch(c, a, done = sector, address);
+    }
 }
 
 static bool passes_l1(const char *op)
@@ -267,37 +284,51 @@ static void sort_accesses(struct mg_cache *c, uint32_t order, uint32_t resident)
 /* Counts by the smallest size that hits. */
 static void note_distance(uint64_t hits[MG_CACHE_SIZES + 1], uint32_t distance)
 {
-    uint32_t ix = 0;
+    uint32_t ix = distance < 32 ? 0 : 2 * (31 - (uint32_t)__builtin_clz(distance) - 5); /* size 0: 32 lines */
     while (ix < MG_CACHE_SIZES && (distance == MG_REUSE_FIRST || mg_cache_size(ix) / LINE <= distance)) ix++;
-    hits[ix]++;
+    hits[MG_MIN(ix, (uint32_t)MG_CACHE_SIZES)]++;
 }
 
-static void note_load(struct tally *t, uint32_t distance, uint32_t lines)
+static void add_tally(struct tally *t, const struct tally *more)
 {
-    t->hits += distance < lines;
-    t->first += distance == MG_REUSE_FIRST;
-    t->capacity += distance >= lines && distance != MG_REUSE_FIRST;
+    t->hits += more->hits;
+    t->first += more->first;
+    t->capacity += more->capacity;
+}
+
+/* A load's sectors of one line. */
+static void note_load(struct mg_cache *c, const struct access *a, const struct touch *t, const uint32_t *distance,
+                      uint32_t l1_lines, struct run *run, uint8_t *missing)
+{
+    struct tally now = {0};
+    for (int k = 0; k < MG_REUSE_SECTORS; k++) {
+        if (!(t->sectors >> k & 1)) continue;
+        bool hit = distance[k] < l1_lines, first = distance[k] == MG_REUSE_FIRST;
+        note_distance(run->hits, distance[k]);
+        now.hits += hit;
+        now.first += first;
+        now.capacity += !hit && !first;
+        *missing &= (uint8_t) ~((unsigned)hit << k);
+    }
+    run->l1_hits += now.hits;
+    run->first += now.first;
+    add_tally(&c->by_site.at[a->site].now, &now);
+    add_tally(&c->by_buffer.at[t->buffer].now, &now);
 }
 
 static void look_up(struct mg_cache *c, const struct access *a, bool allocate, uint32_t l1_lines, struct run *run)
 {
     uint32_t distance[MG_REUSE_SECTORS];
-    for (uint32_t i = 0; i < a->n; i++) {
-        struct touch *t = &c->touches.at[a->first + i];
-        c->missing[a->first + i] = t->sectors;
+    for (uint32_t i = a->first; i < a->first + a->n; i++) {
+        const struct touch *t = &c->touches.at[i];
+        c->missing[i] = t->sectors;
         if (a->kind == MG_ACCESS_ATOMIC || a->passes || (a->kind == MG_ACCESS_STORE && !allocate)) continue;
-        mg_reuse_access(&c->l1, t->line, t->sectors, distance);
-        for (int k = 0; k < MG_REUSE_SECTORS; k++) {
-            if (!(t->sectors >> k & 1)) continue;
-            run->first += distance[k] == MG_REUSE_FIRST;
-            if (a->kind != MG_ACCESS_LOAD) continue;
-            note_distance(run->hits, distance[k]);
-            note_load(&c->by_site.at[a->site].now, distance[k], l1_lines);
-            note_load(&c->by_buffer.at[t->buffer].now, distance[k], l1_lines);
-            if (distance[k] >= l1_lines) continue;
-            run->l1_hits++;
-            c->missing[a->first + i] &= (uint8_t) ~(1u << k);
-        }
+        mg_reuse_access(&c->l1, t->number, t->sectors, distance);
+        if (a->kind == MG_ACCESS_LOAD)
+            note_load(c, a, t, distance, l1_lines, run, &c->missing[i]);
+        else
+            for (int k = 0; k < MG_REUSE_SECTORS; k++)
+                run->first += t->sectors >> k & 1 && distance[k] == MG_REUSE_FIRST;
     }
 }
 
@@ -306,7 +337,7 @@ static struct run run_l1(struct mg_cache *c, bool allocate, uint32_t l1_lines)
     struct run run = {0};
     for (uint32_t i = 0; i < c->accesses.n; i++) {
         const struct access *a = &c->accesses.at[c->order[i]];
-        if (!i || a->sm != c->accesses.at[c->order[i - 1]].sm) mg_reuse_reset(&c->l1);
+        if (!i || a->sm != c->accesses.at[c->order[i - 1]].sm) mg_reuse_reset_numbered(&c->l1, c->n_lines);
         look_up(c, a, allocate, l1_lines, &run);
     }
     for (uint32_t i = 1; i < MG_CACHE_SIZES; i++) run.hits[i] += run.hits[i - 1];
@@ -491,7 +522,9 @@ static enum mg_err feed_launch(struct mg_cache *c, struct mg_accesses *from, con
     struct mg_map places = MG_MAP_INIT, sms = MG_MAP_INIT, warps = MG_MAP_INIT;
     const struct mg_trace_access *x;
     enum mg_err err = MG_ERR_OK;
-    c->accesses.n = c->touches.n = c->when.n = 0;
+    c->accesses.n = c->touches.n = c->when.n = c->n_lines = 0;
+    mg_map_release(&c->lines);
+    c->lines = (struct mg_map)MG_MAP_INIT;
     mg_accesses_begin(from, s);
     while (!err && (x = mg_accesses_next(from))) {
         uint64_t warp = c->when.n;
@@ -515,9 +548,7 @@ static enum mg_err feed_launch(struct mg_cache *c, struct mg_accesses *from, con
                            .kind = (uint8_t)x->site->kind,
                            .passes = passes_l1(x->site->op),
                            .place = place_of_cta(&places, &sms, x->sm, x->cta)};
-        for (uint32_t left = x->mask; left; left &= left - 1)
-            if (!(x->address[__builtin_ctz(left)] >> 56))
-                add_lane(c, &a, x->address[__builtin_ctz(left)], x->site->bytes);
+        add_lanes(c, &a, x);
         a.n = c->touches.n - a.first;
         if (a.n) *mg_vec_push(&c->accesses) = a;
     }

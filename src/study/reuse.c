@@ -11,16 +11,53 @@ void mg_reuse_release(struct mg_reuse *r)
     mg_vec_release(&r->lines);
     free(r->tree);
     free(r->owner);
+    free(r->direct);
     memset(r, 0, sizeof *r);
+}
+
+static void forget(struct mg_reuse *r)
+{
+    for (uint32_t i = 0; i < r->lines.n && r->direct; i++) r->direct[r->lines.at[i].number] = 0;
+    r->lines.n = 0;
+    r->now = 0;
+    if (r->cap) memset(r->tree, 0, ((size_t)r->cap + 1) * sizeof *r->tree);
 }
 
 void mg_reuse_reset(struct mg_reuse *r)
 {
     mg_map_release(&r->at);
     r->at = (struct mg_map)MG_MAP_INIT;
-    r->lines.n = 0;
-    r->now = 0;
-    if (r->cap) memset(r->tree, 0, ((size_t)r->cap + 1) * sizeof *r->tree);
+    forget(r);
+    free(r->direct);
+    r->direct = NULL;
+    r->n_direct = 0;
+}
+
+void mg_reuse_reset_numbered(struct mg_reuse *r, uint32_t n)
+{
+    if (!r->direct) mg_reuse_reset(r);
+    forget(r);
+    if (r->direct && n <= r->n_direct) return;
+    free(r->direct);
+    r->direct = mg_xcalloc((size_t)n + 1, sizeof *r->direct);
+    r->n_direct = n;
+}
+
+/* Its index; false: it is new, and gets the next one. */
+static bool find_line(struct mg_reuse *r, uint64_t line, uint32_t *ix)
+{
+    uint64_t at = r->lines.n;
+    bool known = r->direct ? r->direct[line] != 0 : mg_map_get(&r->at, line, &at);
+    if (known && r->direct) at = r->direct[line] - 1;
+    *ix = (uint32_t)at;
+    if (known) return true;
+    if (r->direct)
+        r->direct[line] = *ix + 1;
+    else
+        mg_map_set(&r->at, line, at);
+    *mg_vec_push(&r->lines) = (struct mg_reuse_line){
+        .number = line, .most = {MG_REUSE_FIRST, MG_REUSE_FIRST, MG_REUSE_FIRST, MG_REUSE_FIRST}};
+    return false;
 }
 
 static void add(struct mg_reuse *r, uint32_t time, uint32_t by)
@@ -60,22 +97,16 @@ static void renumber(struct mg_reuse *r)
 
 void mg_reuse_access(struct mg_reuse *r, uint64_t line, unsigned sectors, uint32_t distance[MG_REUSE_SECTORS])
 {
-    uint64_t ix = 0;
-    uint32_t d = MG_REUSE_FIRST;
+    uint32_t ix, d = MG_REUSE_FIRST;
     if (r->now == r->cap) renumber(r);
-    if (mg_map_get(&r->at, line, &ix)) {
-        struct mg_reuse_line *l = &r->lines.at[ix];
-        d = r->lines.n - before(r, l->time + 1);
-        add(r, l->time, UINT32_MAX); /* minus 1 */
-    } else {
-        ix = r->lines.n;
-        mg_map_set(&r->at, line, ix);
-        *mg_vec_push(&r->lines) = (struct mg_reuse_line){
-            .number = line, .most = {MG_REUSE_FIRST, MG_REUSE_FIRST, MG_REUSE_FIRST, MG_REUSE_FIRST}};
+    if (find_line(r, line, &ix)) {
+        uint32_t time = r->lines.at[ix].time;
+        d = r->lines.n - before(r, time + 1);
+        add(r, time, UINT32_MAX); /* minus 1 */
     }
     struct mg_reuse_line *l = &r->lines.at[ix];
     l->time = r->now++;
-    r->owner[l->time] = (uint32_t)ix + 1;
+    r->owner[l->time] = ix + 1;
     add(r, l->time, 1);
     for (int i = 0; i < MG_REUSE_SECTORS; i++) {
         if (l->most[i] != MG_REUSE_FIRST && d > l->most[i]) l->most[i] = d;

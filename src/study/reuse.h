@@ -22,9 +22,12 @@ struct mg_reuse {
     uint32_t *tree;  /* Fenwick tree over times: 1 where a line's last access stands */
     uint32_t *owner; /* by time: index of that line + 1 */
     uint32_t cap, now;
+    uint32_t *direct, n_direct; /* by line number, in place of `at`: index + 1; see mg_reuse_reset_numbered */
 };
 void mg_reuse_release(struct mg_reuse *r);
 void mg_reuse_reset(struct mg_reuse *r); /* empty, keeps memory */
+/* Empty, for lines whose numbers are all below n: no search for them. */
+void mg_reuse_reset_numbered(struct mg_reuse *r, uint32_t n);
 /* One access to a line: the distance of each sector in the mask. */
 void mg_reuse_access(struct mg_reuse *r, uint64_t line, unsigned sectors, uint32_t distance[MG_REUSE_SECTORS]);
 

@@ -245,44 +245,106 @@ static bool get_warp(struct mg_unpacker *u, uint32_t head)
     return true;
 }
 
+/* Lanes outside of the mask have no address. */
+static void keep_lanes(struct mg_packed_access *a)
+{
+    if (a->mask == UINT32_MAX) return;
+    for (uint32_t l = 0; l < 32; l++) a->address[l] &= -(uint64_t)(a->mask >> l & 1);
+}
+
 static bool get_rows(struct mg_unpacker *u, struct mg_packed_access *a, uint32_t unit, uint64_t first)
 {
     if (unit >= ROWS_FIRST + ROWS_COUNT || !has(u, 4)) return false;
     const int64_t pitch = (int32_t)get32(u), stride = row_stride(unit, a->bytes);
-    const uint32_t lane = (uint32_t)__builtin_ctz(a->mask);
-    for (uint32_t m = a->mask; m; m &= m - 1) {
-        uint32_t l = (uint32_t)__builtin_ctz(m);
-        a->address[l] = first + in_rows(l, lane, row_lanes(unit), stride, pitch);
-    }
+    const uint32_t lane = (uint32_t)__builtin_ctz(a->mask), width = row_lanes(unit);
+    uint64_t row = first - in_rows(lane, 0, width, stride, pitch);
+    for (uint32_t l = 0; l < 32; l += width, row += (uint64_t)pitch)
+        for (uint32_t i = 0; i < width; i += 2) { /* widths are even */
+            a->address[l + i] = row + (uint64_t)stride * i;
+            a->address[l + i + 1] = row + (uint64_t)stride * (i + 1);
+        }
+    keep_lanes(a);
     return true;
+}
+
+/* The distance at `at`, in bytes. The unit is a constant where this is called. */
+static MG_INLINE uint64_t distance_at(const uint8_t *at, enum unit unit, uint32_t bytes)
+{
+    int64_t d64;
+    int32_t d32;
+    int16_t d16;
+    switch (unit) {
+    case UNIT_ELEMENTS16:
+        memcpy(&d16, at, sizeof d16);
+        return (uint64_t)(d16 * (int64_t)bytes);
+    case UNIT_ELEMENTS32:
+        memcpy(&d32, at, sizeof d32);
+        return (uint64_t)(d32 * (int64_t)bytes);
+    case UNIT_BYTES32:
+        memcpy(&d32, at, sizeof d32);
+        return (uint64_t)(int64_t)d32;
+    default:
+        memcpy(&d64, at, sizeof d64);
+        return (uint64_t)d64;
+    }
+}
+
+static MG_INLINE void read_list(const uint8_t *at, struct mg_packed_access *a, enum unit unit, uint64_t first)
+{
+    const uint32_t rest = a->mask & (a->mask - 1), lane = (uint32_t)__builtin_ctz(a->mask), step = unit_bytes[unit];
+    if (a->mask >> lane == (uint32_t)(UINT32_MAX >> lane)) { /* all from the first on */
+        for (uint32_t l = lane + 1; l < 32; l++, at += step) a->address[l] = first + distance_at(at, unit, a->bytes);
+        return;
+    }
+    for (uint32_t m = rest; m; m &= m - 1, at += step)
+        a->address[__builtin_ctz(m)] = first + distance_at(at, unit, a->bytes);
 }
 
 static bool get_list(struct mg_unpacker *u, struct mg_packed_access *a, uint32_t unit, uint64_t first)
 {
-    uint32_t rest = a->mask & (a->mask - 1), n = 0, start = u->i;
+    uint32_t n = 0;
     if (unit >= ROWS_FIRST) return get_rows(u, a, unit, first);
-    for (uint32_t m = rest; m; m &= m - 1) n++;
-    if (!a->bytes || !has(u, (n * unit_bytes[unit] + 3) & ~3u)) return false;
-    for (; rest; rest &= rest - 1, u->i += unit_bytes[unit]) {
-        int64_t d = 0;
-        memcpy(&d, u->at + u->i, unit_bytes[unit]);
-        if (unit == UNIT_ELEMENTS16)
-            d = (int16_t)d * (int64_t)a->bytes;
-        else if (unit != UNIT_BYTES64)
-            d = (int32_t)d * (unit == UNIT_ELEMENTS32 ? (int64_t)a->bytes : 1);
-        a->address[__builtin_ctz(rest)] = first + (uint64_t)d;
+    for (uint32_t m = a->mask & (a->mask - 1); m; m &= m - 1) n++;
+    const uint32_t size = (n * unit_bytes[unit] + 3) & ~3u;
+    if (!a->bytes || !has(u, size)) return false;
+    const uint8_t *at = u->at + u->i;
+    if (a->mask != UINT32_MAX) memset(a->address, 0, sizeof a->address);
+    a->address[__builtin_ctz(a->mask)] = first;
+    switch ((enum unit)unit) {
+    case UNIT_ELEMENTS16:
+        read_list(at, a, UNIT_ELEMENTS16, first);
+        break;
+    case UNIT_ELEMENTS32:
+        read_list(at, a, UNIT_ELEMENTS32, first);
+        break;
+    case UNIT_BYTES32:
+        read_list(at, a, UNIT_BYTES32, first);
+        break;
+    default:
+        read_list(at, a, UNIT_BYTES64, first);
     }
-    while ((u->i - start) % 4) u->i++;
+    u->i += size;
     return true;
 }
 
-/* Addresses with one stride from the first lane on. */
-static void put_line(struct mg_packed_access *a, uint32_t lane, uint64_t first, int64_t stride)
+/* Addresses of `lanes` lanes with one stride, from `lane` on; the others have none. */
+static void put_run(struct mg_packed_access *a, uint32_t lane, uint32_t lanes, uint64_t first, int64_t stride)
+{
+    if (lanes == 32) {
+        for (uint32_t l = 0; l < 32; l++, first += (uint64_t)stride) a->address[l] = first;
+        return;
+    }
+    if (lane) memset(a->address, 0, lane * sizeof *a->address);
+    for (uint32_t l = lane; l < lane + lanes; l++, first += (uint64_t)stride) a->address[l] = first;
+    if (lane + lanes < 32) memset(a->address + lane + lanes, 0, (32 - lane - lanes) * sizeof *a->address);
+}
+
+/* The same of any lanes. */
+static void put_masked(struct mg_packed_access *a, uint32_t lane, uint64_t first, int64_t stride)
 {
     uint64_t at = first - (uint64_t)stride * lane;
     for (uint32_t l = 0; l < 32; l++, at += (uint64_t)stride) a->address[l] = at;
-    if (a->mask == UINT32_MAX) return;
-    for (uint32_t l = 0; l < 32; l++) a->address[l] &= -(uint64_t)(a->mask >> l & 1);
+    keep_lanes(a);
 }
 
 static bool get_access(struct mg_unpacker *u, uint32_t head, const uint32_t *bytes, uint32_t n_sites,
@@ -303,17 +365,21 @@ static bool get_access(struct mg_unpacker *u, uint32_t head, const uint32_t *byt
     if (!masked && lane + lanes > 32) return false;
     a->mask = masked ? get32(u) : (uint32_t)((1ull << lanes) - 1) << lane;
     if (!a->mask || (uint32_t)__builtin_ctz(a->mask) != lane) return false;
-    if (a->mask != UINT32_MAX || !a->bytes) memset(a->address, 0, sizeof a->address);
+    if (!a->bytes) memset(a->address, 0, sizeof a->address);
     if (!a->bytes) return kind == ITEM_RUN || kind == ITEM_MASKED;
     uint64_t first = u->before + (uint64_t)distance;
     int64_t stride = signed_of(third, STRIDE_BITS) * (int64_t)a->bytes;
-    u->before = a->address[lane] = first;
+    u->before = first;
+    if (kind == ITEM_RUN) {
+        put_run(a, lane, lanes, first, stride);
+        return true;
+    }
     if (kind == ITEM_LIST || kind == ITEM_SPARSE) return get_list(u, a, third, first);
     if (kind == ITEM_STRIDED) {
         if (!has(u, 4)) return false;
         stride = (int32_t)get32(u);
     }
-    put_line(a, lane, first, stride);
+    put_masked(a, lane, first, stride);
     return true;
 }
 

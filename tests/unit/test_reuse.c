@@ -32,12 +32,12 @@ static unsigned look_up(struct cache *c, uint64_t line, unsigned sectors)
     return had & sectors;
 }
 
-static void compare(struct mg_reuse *r, uint64_t seed)
+static void compare(struct mg_reuse *r, uint64_t seed, uint64_t gap)
 {
     struct cache caches[SIZES] = {{.size = 1}, {.size = 2}, {.size = 7}, {.size = 16}, {.size = LINES}};
     for (int i = 0; i < ACCESSES; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-        uint64_t line = (seed >> 33) % (seed >> 60 < 8 ? LINES : 6) * 977;
+        uint64_t line = (seed >> 33) % (seed >> 60 < 8 ? LINES : 6) * gap;
         unsigned sectors = seed >> 50 & 15 ? (unsigned)(seed >> 50 & 15) : 1;
         uint32_t distance[MG_REUSE_SECTORS];
         mg_reuse_access(r, line, sectors, distance);
@@ -54,7 +54,11 @@ MG_TEST(reuse_is_lru_of_every_size)
 {
     struct mg_reuse r = {0};
     for (uint64_t seed = 1; seed < 4; seed++) {
-        compare(&r, seed);
+        compare(&r, seed, 977);
+        mg_reuse_reset_numbered(&r, seed == 2 ? LINES : 2 * LINES); /* more, fewer and as many as there are */
+        compare(&r, seed, 1);
+        mg_reuse_reset_numbered(&r, LINES);
+        compare(&r, seed + 9, 1);
         mg_reuse_reset(&r);
     }
     mg_reuse_release(&r);
