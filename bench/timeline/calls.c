@@ -1,5 +1,6 @@
 /* What one call and one launch cost on this machine: run natively, under `-t none` and under the time line.
- * usage: calls FILE.ptx calls|launches N      prints "NS nanoseconds each, KIB KiB resident at most" */
+ * usage: calls FILE.ptx calls|launches N [DEPTH]
+ * DEPTH: so many more frames below main. Prints "NS nanoseconds each, KIB KiB resident at most" */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +21,10 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-int main(int argc, char **argv)
+static int run(char **argv)
 {
     static char text[1 << 16];
-    FILE *f = argc == 4 ? fopen(argv[1], "r") : NULL;
+    FILE *f = fopen(argv[1], "r");
     if (!f || !fread(text, 1, sizeof text - 1, f)) return 2;
     fclose(f);
     int device;
@@ -50,4 +51,17 @@ int main(int argc, char **argv)
     getrusage(RUSAGE_SELF, &u);
     printf("%.1f nanoseconds each, %ld KiB resident at most\n", (double)ns / (double)count, u.ru_maxrss);
     return 0;
+}
+
+__attribute__((noinline)) static int deep(int depth, char **argv)
+{
+    int rc = depth > 0 ? deep(depth - 1, argv) : run(argv);
+    __asm__ volatile("" : "+r"(rc));
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 4) return 2;
+    return deep(argc > 4 ? atoi(argv[4]) : 0, argv);
 }

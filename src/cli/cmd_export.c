@@ -16,7 +16,7 @@
 static const struct mg_opt_page page = {
     "export", "FORM [DIR] -o OUT [OPTIONS]", "write a profile in the form of another program",
     "folded   stacks for flame graphs (flamegraph.pl, speedscope, inferno): kernel, device function, source line, with\n"
-    "         thread instructions\n"
+    "         thread instructions; with --host the host's stacks (margay run -t timeline,stacks=on)\n"
     "features what each launch or interval does: CSV, or with --features frequency vectors of SimPoint\n"
     "of the time line (margay run -t timeline):\n"
     "perfetto Perfetto's own format (ui.perfetto.dev)\n"
@@ -30,7 +30,7 @@ static const struct mg_opt_page page = {
 #define FORMS "folded, features, perfetto, chrome, csv, sqlite, otf2, tau"
 
 struct export_opts {
-    const char *out, *kernel_glob, *interval, *features;
+    const char *out, *kernel_glob, *interval, *features, *host;
     uint64_t interval_size;
     bool demangle;
 };
@@ -58,6 +58,13 @@ static int export_folded(const char *dir, const struct export_opts *e)
     return status;
 }
 
+static enum mg_err write_host(const char *dir, const struct export_opts *e, struct mg_buf *out, struct mg_diag *d)
+{
+    int what = 0;
+    while (strcmp(mg_folded_host_names[what], e->host)) what++;
+    return mg_report_folded_host(dir, (enum mg_folded_host)what, out, d);
+}
+
 static enum mg_err write_features(const char *dir, const struct export_opts *e, struct mg_buf *out, struct mg_diag *d)
 {
     struct mg_subset_program *p;
@@ -79,12 +86,13 @@ static enum mg_err write_features(const char *dir, const struct export_opts *e, 
     return err;
 }
 
-static int export_features(const char *dir, const struct export_opts *e)
+/* What is made as a whole. */
+static int export_text(const char *dir, const struct export_opts *e)
 {
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_buf text = MG_BUF_INIT;
     int status = MG_EXIT_OK;
-    if (write_features(dir, e, &text, &d))
+    if ((e->host ? write_host : write_features)(dir, e, &text, &d))
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     else if (!e->out)
         status = mg_cli_out(&text);
@@ -159,6 +167,8 @@ int cmd_export(int argc, char **argv)
     const struct mg_opt opts[] = {
         MG_OPT_STR('o', "output", &e.out, "OUT", "write it there"),
         MG_OPT_STR(0, "kernel", &e.kernel_glob, "GLOB", "folded: only kernels whose name matches"),
+        MG_OPT_CHOICE(0, "host", &e.host, "launches|wait|device",
+                      "folded: the host's stacks, by launches, ns of calls that wait, or ns of device work launched"),
         MG_OPT_CHOICE(0, "interval", &e.interval, "launch|sync|instructions",
                       "features: a row for each of these (launch)"),
         MG_OPT_U64(0, "interval-size", &e.interval_size, 1, UINT64_MAX / 2, "N",
@@ -183,6 +193,8 @@ int cmd_export(int argc, char **argv)
                             : e.features ? "--features"
                                          : "--interval",
                             form);
+    if (e.host && (!folded || e.kernel_glob))
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "--host goes with folded, without --kernel");
     if (e.features && mg_feature_find(e.features) < 0)
         return mg_opt_usage(&page, MG_EXIT_USAGE, "there are no features %.100s", e.features);
     if (!e.out && !folded && !features && mg_export_needs_folder(form))
@@ -190,6 +202,6 @@ int cmd_export(int argc, char **argv)
     if (n < 2 && !mg_newest_profile(0, newest))
         return mg_opt_usage(&page, MG_EXIT_USAGE, "there is no profile here: name its directory");
     const char *dir = n == 2 ? argv[1] : newest;
-    if (features) return export_features(dir, &e);
+    if (features || e.host) return export_text(dir, &e);
     return folded ? export_folded(dir, &e) : export_spans(form, dir, &e);
 }

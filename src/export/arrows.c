@@ -45,6 +45,7 @@ bool mg_arrows_add(struct mg_arrows *a, uint32_t process, const struct mg_span *
         .correlation = p->correlation,
         .name = p->name,
         .track = track,
+        .stack = p->stack,
         .result = p->result,
         .class_ = (uint8_t)p->class_,
     };

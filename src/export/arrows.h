@@ -12,7 +12,7 @@ struct mg_arrow_call {
     uint64_t key; /* 0: free */
     uint64_t begin_ns, end_ns, correlation;
     const char *name;
-    uint32_t track;
+    uint32_t track, stack;
     int32_t result;
     uint8_t class_;
     uint32_t n_work; /* pieces that came */

@@ -5,14 +5,21 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "export/format.h"
 
 #define DEVICE_PID 1000000000u /* viewers' process numbers of devices: beyond those of processes */
 
+struct chrome_frame { /* a place with all its callers; numbers begin at 1 */
+    const struct mg_frame *frame;
+    uint32_t caller; /* 0: none */
+};
 struct chrome {
     struct mg_json json;
-    MG_VEC(uint32_t) seen; /* viewers' process numbers that have a name */
+    MG_VEC(uint32_t) seen;             /* viewers' process numbers that have a name */
+    struct mg_map frame_of, frames_of; /* caller's number and place -> its number; stack -> the innermost one's */
+    MG_VEC(struct chrome_frame) frames;
 };
 
 static uint32_t pid_of(const struct mg_export *x, const struct mg_track *t)
@@ -140,7 +147,18 @@ static void write_work_args(struct mg_json *j, const struct mg_span *p)
     if (mg_export_is_timed(p)) mg_json_key_u64(j, "uncertainty_ns", p->uncertainty_ns);
 }
 
-static void write_args(struct mg_json *j, const struct mg_span *p)
+/* Where the program made the call: viewers that do not read "stackFrames" show it. */
+static void write_site(struct mg_export *x, struct mg_json *j, const struct mg_span *p)
+{
+    static const struct mg_map none;
+    if (p->stack == UINT32_MAX) return;
+    uint32_t n, at = mg_stacks_site(mg_spans_stacks(x->spans), p->stack, &none);
+    mg_buf_reset(&x->text);
+    mg_frame_print(&mg_stacks_frames(mg_spans_stacks(x->spans), p->stack, &n)[at], &x->text);
+    mg_json_key_str(j, "site", x->text.at);
+}
+
+static void write_args(struct mg_export *x, struct mg_json *j, const struct mg_span *p)
 {
     mg_json_key(j, "args");
     mg_json_obj(j);
@@ -155,8 +173,54 @@ static void write_args(struct mg_json *j, const struct mg_span *p)
         mg_json_key_str(j, "class", mg_call_class_name(p->class_));
         mg_json_key(j, "result");
         mg_json_i64(j, p->result);
+        write_site(x, j, p);
     }
     mg_json_end(j, '}');
+}
+
+/* The number of a stack's innermost frame in "stackFrames". */
+static uint32_t number_stack(struct mg_export *x, uint32_t stack)
+{
+    struct chrome *c = x->state;
+    uint64_t v;
+    if (mg_map_get(&c->frames_of, stack + 1ull, &v)) return (uint32_t)v;
+    uint32_t n, caller = 0;
+    const struct mg_frame *f = mg_stacks_frames(mg_spans_stacks(x->spans), stack, &n);
+    while (n-- > 0) {
+        uint64_t words[] = {caller, (uint64_t)(uintptr_t)f[n].path, f[n].address},
+                 key = mg_hash64(words, sizeof words, 1);
+        if (!mg_map_get(&c->frame_of, key, &v)) {
+            *mg_vec_push(&c->frames) = (struct chrome_frame){&f[n], caller};
+            mg_map_set(&c->frame_of, key, v = c->frames.n);
+        }
+        caller = (uint32_t)v;
+    }
+    mg_map_set(&c->frames_of, stack + 1ull, caller);
+    return caller;
+}
+
+static void write_frames(struct mg_export *x)
+{
+    struct chrome *c = x->state;
+    char number[16];
+    mg_json_key(&c->json, "stackFrames");
+    mg_json_obj(&c->json);
+    for (uint32_t i = 0; i < c->frames.n; i++) {
+        const struct mg_frame *f = c->frames.at[i].frame;
+        snprintf(number, sizeof number, "%u", i + 1);
+        mg_json_key(&c->json, number);
+        mg_json_obj(&c->json);
+        mg_buf_reset(&x->text);
+        mg_frame_print(f, &x->text);
+        mg_json_key_str(&c->json, "name", x->text.at);
+        mg_json_key_str(&c->json, "category", f->path ? f->path : "");
+        if (f->symbol->file) mg_json_key_str(&c->json, "file", f->symbol->file);
+        if (f->symbol->file) mg_json_key_u64(&c->json, "line", f->symbol->line);
+        snprintf(number, sizeof number, "%u", c->frames.at[i].caller);
+        if (c->frames.at[i].caller) mg_json_key_str(&c->json, "parent", number);
+        mg_json_end(&c->json, '}');
+    }
+    mg_json_end(&c->json, '}');
 }
 
 static void write_span(struct mg_export *x, const struct mg_span *p)
@@ -179,7 +243,8 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
         mg_json_key_str(j, "s", "t");
     else
         write_time(j, "dur", end_ns - p->begin_ns);
-    write_args(j, p);
+    if (p->stack != UINT32_MAX) mg_json_key_u64(j, "sf", number_stack(x, p->stack));
+    write_args(x, j, p);
     mg_json_end(j, '}');
     mg_buf_addc(&x->buf, '\n');
     for (uint32_t i = 0, n = mg_export_messages(x, p); i < n; i++) write_message(x, j, t, p, &x->messages.taken.at[i]);
@@ -216,6 +281,7 @@ static enum mg_err close_chrome(struct mg_export *x, struct mg_diag *d)
     mg_export_name_threads(x, describe);
     struct chrome *c = x->state;
     mg_json_end(&c->json, ']');
+    if (c->frames.n) write_frames(x);
     mg_json_end(&c->json, '}');
     mg_buf_addc(&x->buf, '\n');
     return MG_ERR_OK;
@@ -224,7 +290,11 @@ static enum mg_err close_chrome(struct mg_export *x, struct mg_diag *d)
 static void release(struct mg_export *x)
 {
     struct chrome *c = x->state;
-    if (c) mg_vec_release(&c->seen);
+    if (!c) return;
+    mg_vec_release(&c->seen);
+    mg_vec_release(&c->frames);
+    mg_map_release(&c->frame_of);
+    mg_map_release(&c->frames_of);
     free(c);
 }
 

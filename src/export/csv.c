@@ -8,7 +8,7 @@ static enum mg_err open_csv(struct mg_export *x, struct mg_diag *d)
     (void)d;
     mg_buf_adds(
         &x->buf,
-        "start_ns,end_ns,kind,name,process,thread,device,context,stream,correlation,bytes,source,uncertainty_ns\n");
+        "start_ns,end_ns,kind,name,process,thread,device,context,stream,correlation,bytes,source,uncertainty_ns,stack\n");
     return MG_ERR_OK;
 }
 
@@ -50,6 +50,10 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
     add_number(b, p->bytes != MG_SPAN_NONE, p->bytes);
     mg_buf_printf(b, ",%s", mg_span_source_name(p->source));
     add_number(b, mg_export_is_timed(p), p->uncertainty_ns);
+    mg_buf_addc(b, ',');
+    mg_buf_reset(&x->text);
+    mg_export_stack(x, p, &x->text);
+    if (x->text.n) add_text(b, x->text.at);
     mg_buf_addc(b, '\n');
 }
 

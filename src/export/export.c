@@ -113,6 +113,11 @@ const char *mg_export_name(struct mg_export *x, const struct mg_span *p)
     return v ? (const char *)(uintptr_t)v : p->name;
 }
 
+void mg_export_stack(struct mg_export *x, const struct mg_span *p, struct mg_buf *out)
+{
+    if (p->stack != UINT32_MAX) mg_stack_print(mg_spans_stacks(x->spans), p->stack, out);
+}
+
 void mg_export_process_name(const struct mg_track_process *p, struct mg_buf *out)
 {
     if (p->rank >= 0) mg_buf_printf(out, "rank %d, ", p->rank);
@@ -200,6 +205,7 @@ static void release(struct mg_export *x)
     mg_arrows_release(&x->arrows);
     mg_messages_release(&x->messages);
     mg_buf_release(&x->buf);
+    mg_buf_release(&x->text);
     mg_spans_close(x->spans);
 }
 

@@ -39,6 +39,7 @@ struct mg_export {
     struct mg_messages messages; /* if the format shows them */
     struct mg_map demangled;     /* address of a name -> char * */
     struct mg_buf buf;           /* what is not written yet */
+    struct mg_buf text;          /* the format's own */
     FILE *file;                  /* NULL: the format writes its files itself */
     struct mg_io_part part;      /* of the file */
     const char *path;            /* of the file or folder */
@@ -52,6 +53,8 @@ struct mg_export {
 void mg_export_drain(struct mg_export *x);
 /* A span's name as the export shows it; lives as long as the export. */
 const char *mg_export_name(struct mg_export *x, const struct mg_span *p);
+/* The host's stack of a call as one text, the outermost frame first, parted by ';'; nothing where it has none. */
+void mg_export_stack(struct mg_export *x, const struct mg_span *p, struct mg_buf *out);
 /* "main", a thread's own name, "stream 2 of context 1", ... */
 void mg_export_track_name(struct mg_export *x, struct mg_track *t, struct mg_buf *out);
 /* Describes again the threads whose names came after their first span. */

@@ -47,6 +47,11 @@ enum { /* fields, by message */
        EVENT_COUNTER_VALUE = 30,
        EVENT_FLOW = 47,
        EVENT_FLOW_END = 48,
+       EVENT_STACK = 55,
+       STACK_FRAME = 1,
+       FRAME_FUNCTION = 1,
+       FRAME_FILE = 2,
+       FRAME_LINE = 3,
        ANNOTATION_NAME = 1,
        ANNOTATION_UINT = 3,
        ANNOTATION_INT = 4,
@@ -295,12 +300,35 @@ static void annotate_work(struct perfetto *s, const struct mg_span *p)
     if (mg_export_is_timed(p)) annotate(s, A_UNCERTAINTY, p->uncertainty_ns);
 }
 
+/* The outermost frame first. */
+static void add_stack(struct mg_export *x, uint32_t stack)
+{
+    struct perfetto *s = x->state;
+    uint32_t n = 0;
+    if (stack == UINT32_MAX) return;
+    const struct mg_frame *f = mg_stacks_frames(mg_spans_stacks(x->spans), stack, &n);
+    for (uint32_t i = n; i-- > 0;) {
+        mg_buf_reset(&x->text);
+        mg_frame_print(&f[i], &x->text);
+        mg_buf_reset(&s->inner);
+        mg_proto_text(&s->inner, FRAME_FUNCTION, x->text.at);
+        if (f[i].symbol->file) {
+            mg_proto_text(&s->inner, FRAME_FILE, f[i].symbol->file);
+            mg_proto_u64(&s->inner, FRAME_LINE, f[i].symbol->line);
+        }
+        mg_proto_message(&s->part, STACK_FRAME, &s->inner);
+    }
+    mg_proto_message(&s->event, EVENT_STACK, &s->part);
+    mg_buf_reset(&s->part);
+}
+
 /* A call that was held back, with the arrows that begin in it. */
 static void write_held(struct mg_export *x, const struct mg_arrow_call *c)
 {
     struct perfetto *s = x->state;
     begin_event(x, TYPE_BEGIN, c->track, MG_SPAN_CALL, c->name);
     annotate_call(s, c->correlation, c->class_, MG_LAYER_driver, c->result);
+    add_stack(x, c->stack);
     for (uint32_t i = 0; i < c->n_work; i++) mg_proto_fixed64(&s->event, EVENT_FLOW, (c->flow << FLOWS_OF_CALL) + i);
     write_event(x, c->begin_ns);
     write_end(x, c->track, MG_MAX(c->end_ns, c->begin_ns + 1));
@@ -380,6 +408,7 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
         annotate(s, A_PAYLOAD, p->payload);
     } else {
         annotate_call(s, p->correlation, p->class_, p->layer, p->result);
+        add_stack(x, p->stack);
         if (p->kind == MG_SPAN_MPI) annotate_mpi(x, p);
     }
     write_event(x, p->begin_ns);

@@ -10,12 +10,14 @@
     "begin_ns INTEGER, end_ns INTEGER, kind TEXT, layer TEXT, name TEXT, process INTEGER, rank INTEGER, "              \
     "thread INTEGER, device INTEGER, context INTEGER, stream INTEGER, correlation INTEGER, outer INTEGER, "            \
     "range INTEGER, launch INTEGER, replay INTEGER, bytes INTEGER, direction TEXT, class TEXT, result INTEGER, "       \
-    "source TEXT, uncertainty_ns INTEGER"
+    "source TEXT, uncertainty_ns INTEGER, stack INTEGER"
 
 static const char begin_sql[] = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
-                                "BEGIN; CREATE TABLE spans (id INTEGER PRIMARY KEY, " COLUMNS ");";
+                                "BEGIN; CREATE TABLE spans (id INTEGER PRIMARY KEY, " COLUMNS ");"
+                                "CREATE TABLE frames (stack INTEGER, depth INTEGER, function TEXT, file TEXT,"
+                                " line INTEGER, module TEXT, address INTEGER, PRIMARY KEY (stack, depth));";
 static const char insert_sql[] = "INSERT INTO spans VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
-                                 " ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)";
+                                 " ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)";
 /* The view finds calls by the index; only rows of calls are in it. */
 static const char end_sql[] =
     "CREATE INDEX calls ON spans (process, correlation) WHERE kind = 'api';"
@@ -95,14 +97,40 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
         sqlite3_bind_null(q, 20);
     bind_text(q, 21, true, mg_span_source_name(p->source));
     bind_number(q, 22, mg_export_is_timed(p), p->uncertainty_ns);
+    bind_number(q, 23, p->stack != UINT32_MAX, p->stack);
     s->failed = sqlite3_step(q) != SQLITE_DONE;
     if (!s->failed) sqlite3_reset(q); /* after a failure the message stays */
+}
+
+/* Depth 0 is the innermost frame. */
+static bool write_stacks(struct mg_export *x)
+{
+    struct database *s = x->state;
+    struct mg_stacks *stacks = mg_spans_stacks(x->spans);
+    sqlite3_stmt *q = NULL;
+    bool ok = !sqlite3_prepare_v2(s->db, "INSERT INTO frames VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)", -1, &q, NULL);
+    for (uint32_t i = 0, n; ok && i < stacks->at.n; i++) {
+        const struct mg_frame *f = mg_stacks_frames(stacks, i, &n);
+        for (uint32_t k = 0; ok && k < n; k++) {
+            const struct mg_symbol *y = f[k].symbol;
+            bind_number(q, 1, true, i);
+            bind_number(q, 2, true, k);
+            bind_text(q, 3, y->function, y->function);
+            bind_text(q, 4, y->file, y->file);
+            bind_number(q, 5, y->file, y->line);
+            bind_text(q, 6, f[k].path, f[k].path);
+            bind_number(q, 7, true, f[k].address);
+            ok = sqlite3_step(q) == SQLITE_DONE && !sqlite3_reset(q);
+        }
+    }
+    sqlite3_finalize(q);
+    return ok;
 }
 
 static enum mg_err close_sqlite(struct mg_export *x, struct mg_diag *d)
 {
     struct database *s = x->state;
-    if (s->failed || sqlite3_exec(s->db, end_sql, NULL, NULL, NULL)) return fail(x, d);
+    if (s->failed || !write_stacks(x) || sqlite3_exec(s->db, end_sql, NULL, NULL, NULL)) return fail(x, d);
     return MG_ERR_OK;
 }
 

@@ -120,6 +120,7 @@ void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t reg
     if (f->wanted) f->correlation = number();
     if (pair || f->step || (f->wanted && mg_timeline.arguments)) keep_arguments(f, registers, stack);
     if (f->wanted) find_asked(f, registers);
+    f->stack = f->wanted && mg_timeline.stacks ? mg_timeline_stack(f) : 0;
     now = f;
     f->begin_ns = f->wanted || pair ? mg_now_ns() : 0;
     if (pair) f->work = mg_gpu_work_begin(f);
@@ -142,7 +143,7 @@ static void enter_runtime(struct mg_call_frame *f, struct mg_runtime_function *f
     f->layer = function->layer ? function->layer : MG_LAYER_runtime;
     f->work = NULL;
     f->n_args = 0;
-    f->correlation = 0;
+    f->correlation = f->stack = 0;
     f->wanted = !mg_inside && mg_timeline_wants_runtime(function) && mg_window_is_open();
     f->class_ = function->class_;
     f->stream = f->context = UINT32_MAX;

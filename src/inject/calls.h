@@ -32,6 +32,7 @@ struct mg_call_frame { /* in the stack frame of mg_traced: 256 bytes at most (sc
     bool wanted, step;                    /* step: steps.c is told */
     uint64_t order;                       /* of a step */
     struct mg_gpu_work *work;             /* NVIDIA: the pair of events around it, NULL: none */
+    uint64_t stack;                       /* of the host, 0: not taken */
     uint32_t stream, context;             /* of a call that asks or waits: their numbers; UINT32_MAX: none */
     uint64_t args[MG_CALL_MOST_ARGUMENTS];
 };

@@ -7,10 +7,12 @@
 
 #include "abi/calls.h"
 #include "base/demangle.h"
+#include "base/hash.h"
 #include "base/io.h"
 #include "inject/kernels.h"
 #include "inject/range.h"
 #include "inject/run.h"
+#include "inject/stacks.h"
 #include "inject/steps.h"
 #include "inject/streams.h"
 #include "inject/tools.h"
@@ -27,6 +29,7 @@ struct mg_timeline mg_timeline;
 
 static struct mg_span_writer *writer;                    /* NULL: not open (yet) */
 static uint32_t names[MG_FN_COUNT];                      /* of entries in the file; 0: not told yet */
+static bool stacked[MG_FN_COUNT];                        /* entries that launch or wait */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of early calls and of opening */
 static struct early {
     struct mg_call_frame f;
@@ -84,6 +87,10 @@ static void choose(const struct mg_timeline_conf *c)
         mg_timeline.wanted[i] = c->calls && (!c->classes || c->classes >> mg_call_of_entry(i)->class_ & 1) &&
                                 (!*c->name || mg_name_matches(c->name, mg_cu_entries[i].name));
     mg_calls_choose(mg_timeline.wanted);
+    for (uint32_t i = 0; i < MG_FN_COUNT; i++) {
+        const struct mg_cu_call *call = mg_call_of_entry(i);
+        stacked[i] = call->class_ == MG_CLASS_kernel || call->waits != MG_WAITS_nothing;
+    }
     mg_timeline.arguments = c->arguments;
     mg_timeline.work = c->work;
     mg_timeline.untimed = c->times == MG_TIMES_OFF;
@@ -109,6 +116,14 @@ bool mg_timeline_wants_runtime(struct mg_runtime_function *f)
         f->wanted = fits && (mg_timeline.runtime || f->layer) ? 1 : 2;
     }
     return f->wanted == 1;
+}
+
+/* By its number, so that a program that repeats itself is not always met at the same place. */
+uint64_t mg_timeline_stack(const struct mg_call_frame *f)
+{
+    struct mg_span_writer *w = stacked[f->entry] ? open_now() : NULL;
+    if (!w || (mg_timeline.stacks > 1 && mg_mix64(f->correlation) % mg_timeline.stacks)) return 0;
+    return mg_stacks_take(w, f->caller);
 }
 
 static bool open_writer(const struct mg_timeline_conf *c)
@@ -248,6 +263,7 @@ void mg_timeline_begin(void)
     write_early_marks(ok ? open_now() : NULL);
     write_early_records(ok ? open_now() : NULL);
     if (ok && c->calls) tell_of_mpi();
+    if (ok && c->calls && c->stacks && mg_stacks_begin()) mg_timeline.stacks = (uint32_t)c->stacks;
     if (n_lost)
         mg_session_say(
             "the time line lacks %u calls that were made before the first one of CUDA's that opens the profile",
@@ -330,6 +346,7 @@ void mg_timeline_call(const struct mg_call_frame *f, cu_result result, uint64_t 
         .result = result,
         .stream = f->stream,
         .context = f->context,
+        .stack = f->stack,
         .layer = f->function ? f->layer : MG_LAYER_driver,
         .class_ = f->function ? f->class_ : (uint8_t)mg_call_of_entry(f->entry)->class_,
     };

@@ -18,6 +18,7 @@ struct mg_timeline {
     bool twin;    /* kernels read their device's clock themselves */
     bool runtime;
     uint32_t sample;
+    uint32_t stacks; /* each so manyth launch or wait has its stack, 0: none */
     bool wanted[MG_FN_COUNT];
 };
 extern struct mg_timeline mg_timeline;
@@ -35,6 +36,7 @@ static inline bool mg_timeline_times(void)
     return mg_timeline.sample < 2 || __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED) % mg_timeline.sample == 0;
 }
 
+uint64_t mg_timeline_stack(const struct mg_call_frame *f); /* of a call that is recorded; 0: it has none */
 uint64_t mg_nvtx_range(void); /* the innermost range of this thread (nvtx.c), 0: none */
 bool mg_timeline_wants_runtime(struct mg_runtime_function *f); /* is its call recorded? */
 void mg_timeline_prepare(void); /* before anything else of the session: calls are kept until begin */

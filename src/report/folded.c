@@ -10,6 +10,12 @@
 #include "report/inlined.h"
 #include "report/lines.h"
 #include "report/priv.h"
+#include "span/sum.h"
+
+struct folded_host { /* a stack of the host */
+    char *text;
+    uint64_t n;
+};
 
 /* A frame's text: ';' parts frames, a newline parts stacks. */
 static void add_frame(struct mg_buf *out, const char *name)
@@ -111,4 +117,47 @@ void mg_report_folded(const struct mg_recording *p, const struct mg_report_opts 
     for (uint32_t i = 0; i < p->n_kernels; i++)
         if (mg_report_shows(o, &p->kernels[i])) add_kernel(lines, &p->kernels[i], out);
     mg_lines_free(lines);
+}
+
+/* ---- the host's stacks ------------------------------------------------------------------------------------- */
+
+const char *const mg_folded_host_names[] = {"launches", "wait", "device", NULL};
+
+static int by_stack(const void *a, const void *b)
+{
+    const struct folded_host *x = a, *y = b;
+    return strcmp(x->text, y->text);
+}
+
+enum mg_err mg_report_folded_host(const char *dir, enum mg_folded_host what, struct mg_buf *out, struct mg_diag *d)
+{
+    struct mg_sum s;
+    MG_VEC(struct folded_host) rows = {0};
+    enum mg_err err = mg_sum_init(&s, dir, d);
+    if (err) return err;
+    for (uint32_t i = 0; i < s.stacks.n; i++) {
+        const struct mg_sum_stack *k = &s.stacks.at[i];
+        uint64_t n = what == MG_FOLDED_WAIT ? k->wait_ns : what == MG_FOLDED_DEVICE ? k->device_ns : k->launches;
+        struct mg_buf text = MG_BUF_INIT;
+        if (!n) continue;
+        mg_stack_print(mg_spans_stacks(s.spans), k->stack, &text);
+        mg_buf_addc(&text, ';');
+        add_function(&text, k->name);
+        *mg_vec_push(&rows) = (struct folded_host){mg_buf_take(&text), n};
+    }
+    if (rows.n) qsort(rows.at, rows.n, sizeof *rows.at, by_stack);
+    for (uint32_t i = 0; i < rows.n; i++) { /* equal ones as one */
+        if (i + 1 < rows.n && !strcmp(rows.at[i].text, rows.at[i + 1].text)) {
+            rows.at[i + 1].n += rows.at[i].n;
+        } else {
+            mg_buf_adds(out, rows.at[i].text);
+            add_count(out, rows.at[i].n);
+        }
+        if (i) free(rows.at[i - 1].text);
+    }
+    if (rows.n) free(rows.at[rows.n - 1].text);
+    if (!s.stacks.n) err = mg_diag_err(d, MG_ERR_INPUT, "the profile has no stacks (margay run -t timeline,stacks=on)");
+    mg_vec_release(&rows);
+    mg_sum_release(&s);
+    return err;
 }

@@ -79,6 +79,41 @@ static void write_messages(struct mg_json *j, const struct mg_sum *s)
     mg_json_end(j, ']');
 }
 
+static void write_site(struct mg_json *j, const struct mg_sum_site *r)
+{
+    const struct mg_frame *f = r->frame;
+    mg_json_obj(j);
+    mg_json_key_str(j, "function", f->symbol->function);
+    mg_json_key_str(j, "file", f->symbol->file);
+    mg_json_key_u64_if(j, "line", f->symbol->file, f->symbol->line);
+    mg_json_key_str(j, "module", f->path);
+    mg_json_key_u64(j, "address", f->address);
+    mg_json_key_u64(j, "launches", r->launches);
+    mg_json_key_u64(j, "kernels", r->kernels);
+    mg_json_key_u64(j, "device_ns", r->device_ns);
+    mg_json_key_u64(j, "waits", r->waits);
+    mg_json_key_u64(j, "wait_ns", r->wait_ns);
+    mg_json_end(j, '}');
+}
+
+static void write_sites(struct mg_json *j, const struct mg_sum *s)
+{
+    const struct mg_symbols *y = &mg_spans_stacks(s->spans)->symbols;
+    mg_json_key(j, "sites");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < s->sites.n; i++) write_site(j, &s->sites.at[i]);
+    mg_json_end(j, ']');
+    mg_json_key(j, "stacks");
+    mg_json_obj(j);
+    mg_json_key_u64(j, "launches", s->stacked_launches);
+    mg_json_key_u64(j, "all_launches", s->all_launches);
+    mg_json_key_u64(j, "waits", s->stacked_waits);
+    mg_json_key_u64(j, "all_waits", s->waits);
+    mg_json_key_u64(j, "changed_files", y->changed);
+    mg_json_key_u64(j, "missing_files", y->missing);
+    mg_json_end(j, '}');
+}
+
 static void write_range(struct mg_json *j, const struct mg_sum_range *r)
 {
     mg_json_obj(j);
@@ -191,6 +226,7 @@ static void write_json(struct mg_json *j, const struct mg_sum *s)
     for (uint32_t i = 0; i < s->ranges.n; i++) write_range(j, &s->ranges.at[i]);
     mg_json_end(j, ']');
     write_messages(j, s);
+    write_sites(j, s);
     mg_json_key(j, "totals");
     mg_json_obj(j);
     uint64_t calls = 0;
@@ -354,6 +390,44 @@ static void add_ranges(struct mg_table *t, const struct mg_sum *s)
     mg_table_sort(t, 6);
 }
 
+static void add_site(struct mg_table *t, const struct mg_sum_site *r)
+{
+    const struct mg_symbol *y = r->frame->symbol;
+    struct mg_buf place = MG_BUF_INIT;
+    mg_frame_print(r->frame, &place);
+    if (y->file) {
+        const char *slash = strrchr(y->file, '/');
+        mg_buf_printf(&place, " (%s:%u)", slash ? slash + 1 : y->file, y->line);
+    }
+    mg_table_row(t);
+    mg_table_text(t, place.at);
+    mg_table_u64(t, r->launches);
+    mg_table_u64(t, r->device_ns);
+    mg_table_u64(t, r->waits);
+    mg_table_u64(t, r->wait_ns);
+    mg_buf_release(&place);
+}
+
+static void add_sites(struct mg_table *t, const struct mg_sum *s)
+{
+    struct mg_symbols *y = &mg_spans_stacks(s->spans)->symbols;
+    mg_table_begin(t, "sites", "where the program launches and waits");
+    mg_table_column(t, "place", MG_COL_TEXT, NULL);
+    mg_table_column(t, "launches", MG_COL_COUNT, NULL);
+    mg_table_column(t, "device time", MG_COL_TIME_NS, NULL);
+    mg_table_column(t, "waits", MG_COL_COUNT, NULL);
+    mg_table_column(t, "wait time", MG_COL_TIME_NS, NULL);
+    for (uint32_t i = 0; i < s->sites.n; i++) add_site(t, &s->sites.at[i]);
+    if (s->stacked_launches < s->all_launches || s->stacked_waits < s->waits)
+        mg_table_note(t, "of %llu of %llu launches and %llu of %llu calls that wait, whose stacks were taken",
+                      (unsigned long long)s->stacked_launches, (unsigned long long)s->all_launches,
+                      (unsigned long long)s->stacked_waits, (unsigned long long)s->waits);
+    if (!mg_symbols_has_library(y)) mg_table_note(t, "names need elfutils' libdw.so.1 (Debian: libdw1)");
+    if (y->changed + y->missing)
+        mg_table_note(t, "%u files are gone and %u have changed since the run: no names of theirs, %s first",
+                      y->missing, y->changed, y->first);
+}
+
 static void add_messages(struct mg_table *t, const struct mg_sum *s)
 {
     mg_table_begin(t, "messages", "messages of MPI by rank");
@@ -403,6 +477,7 @@ void mg_timeline_tell(const struct mg_recording *p, const char *args, struct mg_
     add_calls(t, &s);
     add_device(t, &s);
     if (s.ranges.n) add_ranges(t, &s);
+    if (s.sites.n) add_sites(t, &s);
     if (s.messages.n) add_messages(t, &s);
     tell_tau(p, args, t, j);
     mg_sum_release(&s);

@@ -17,6 +17,7 @@ void mg_origins_add(struct mg_origins *o, const struct mg_span *call)
     if (i == o->at.n) (void)mg_vec_push(&o->at);
     o->at.at[i] = (struct mg_origin){.begin_ns = call->begin_ns,
                                      .thread = call->thread,
+                                     .stack = call->stack,
                                      .many = strstr(call->name, "Graph") || strstr(call->name, "MultiDevice")};
     mg_map_set(&o->by_number, mg_origin_key(call->process, call->correlation), i);
 }

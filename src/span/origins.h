@@ -10,8 +10,8 @@
 
 struct mg_origin {
     uint64_t begin_ns;
-    uint32_t thread;
-    bool many; /* kernels */
+    uint32_t thread, stack; /* as of spans */
+    bool many;              /* kernels */
 };
 struct mg_origins {
     struct mg_map by_number;

@@ -18,6 +18,7 @@ static const struct mg_trace_field call_fields[] = {
     {"result", MG_TRACE_i32},
     {"stream", MG_TRACE_u32, .flags = MG_TRACE_NULLABLE},
     {"context", MG_TRACE_u32, .flags = MG_TRACE_NULLABLE},
+    {"stack", MG_TRACE_u64},
     {"layer", MG_TRACE_u8, .values = LAYERS},
     {"class", MG_TRACE_u8, .values = CLASSES},
     {"arguments", MG_TRACE_words},
@@ -72,8 +73,23 @@ static const struct mg_trace_field communicator_fields[] = {
     {"parent", MG_TRACE_u64, .flags = MG_TRACE_NULLABLE},
     {"members", MG_TRACE_words},
 };
+static const struct mg_trace_field stack_fields[] = {
+    {"time", MG_TRACE_time, MG_TRACE_KEY_TIME},
+    {"id", MG_TRACE_u64},
+    {"cut", MG_TRACE_u8},
+    {"addresses", MG_TRACE_words},
+};
+static const struct mg_trace_field module_fields[] = {
+    {"time", MG_TRACE_time, MG_TRACE_KEY_TIME},
+    {"begin_address", MG_TRACE_u64},
+    {"end_address", MG_TRACE_u64},
+    {"bias", MG_TRACE_u64},
+    {"name", MG_TRACE_name},
+    {"build_id", MG_TRACE_name},
+};
+_Static_assert(sizeof(struct mg_record_stack) == 17 && sizeof(struct mg_record_module) == 40, "as the fields");
 _Static_assert(sizeof(struct mg_record_message) == 53 && sizeof(struct mg_record_communicator) == 24, "as the fields");
-_Static_assert(sizeof(struct mg_record_call) == 50 && sizeof(struct mg_record_work) == 87 &&
+_Static_assert(sizeof(struct mg_record_call) == 58 && sizeof(struct mg_record_work) == 87 &&
                    sizeof(struct mg_record_mark) == 54 && sizeof(struct mg_record_thread) == 16,
                "as the fields");
 
@@ -83,3 +99,5 @@ const struct mg_trace_kind mg_record_mark_kind = MG_TRACE_KIND("mark", mark_fiel
 const struct mg_trace_kind mg_record_thread_kind = MG_TRACE_KIND("thread", thread_fields);
 const struct mg_trace_kind mg_record_message_kind = MG_TRACE_KIND("message", message_fields);
 const struct mg_trace_kind mg_record_communicator_kind = MG_TRACE_KIND("communicator", communicator_fields);
+const struct mg_trace_kind mg_record_stack_kind = MG_TRACE_KIND("stack", stack_fields);
+const struct mg_trace_kind mg_record_module_kind = MG_TRACE_KIND("module", module_fields);

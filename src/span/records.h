@@ -39,6 +39,7 @@ struct mg_record_call {                      /* a call of an API; behind it its 
     uint32_t name;
     int32_t result;
     uint32_t stream, context; /* as of work, of calls that ask or wait and of cuEventRecord; all ones: none */
+    uint64_t stack;           /* the host's where it was made, 0: not taken */
     uint8_t layer, class_;
 } MG_PACKED;
 struct mg_record_work {                                                       /* work of a device */
@@ -56,6 +57,14 @@ struct mg_record_mark {                        /* a range or an instant (begin =
 struct mg_record_thread { /* a thread's name */
     uint64_t time;
     uint32_t thread, name;
+} MG_PACKED;
+struct mg_record_stack { /* of the host; behind it addresses inside of its calls, the innermost first */
+    uint64_t time, id;   /* id: made of the addresses, so that equal stacks are told once */
+    uint8_t cut;         /* 1: there are more frames */
+} MG_PACKED;
+struct mg_record_module {            /* code that a file brought, from this time on */
+    uint64_t time, begin, end, bias; /* address less bias: as in the file */
+    uint32_t name, build_id;         /* path, "": what was there is gone; hexadecimal */
 } MG_PACKED;
 enum mg_message_kind { MG_MESSAGE_SENT, MG_MESSAGE_RECEIVED };
 struct mg_record_message { /* one end of a message of MPI, of a process of the rank */
@@ -81,6 +90,6 @@ enum mg_mpi_argument { MG_MPI_PEER, MG_MPI_TAG, MG_MPI_BYTES, MG_MPI_COMMUNICATO
 enum mg_mark_kind { MG_MARK_PUSHED, MG_MARK_STARTED, MG_MARK_INSTANT };
 
 extern const struct mg_trace_kind mg_record_call_kind, mg_record_work_kind, mg_record_mark_kind, mg_record_thread_kind,
-    mg_record_message_kind, mg_record_communicator_kind;
+    mg_record_message_kind, mg_record_communicator_kind, mg_record_stack_kind, mg_record_module_kind;
 
 #endif

@@ -55,13 +55,21 @@ enum {
     f_peer,
     f_id,
     f_members,
+    f_stack,
+    f_cut,
+    f_addresses,
+    f_begin_address,
+    f_end_address,
+    f_bias,
+    f_build_id,
     f_count
 };
 static const char *const field_names[] = {
-    "begin",     "end",    "correlation",  "outer",   "name",   "result", "layer",  "class",
-    "arguments", "stream", "context",      "bytes",   "launch", "replay", "device", "uncertainty_ns",
-    "work",      "source", "direction",    "payload", "domain", "kind",   "time",   "thread",
-    "mark",      "done",   "communicator", "tag",     "peer",   "id",     "members"};
+    "begin",     "end",       "correlation",   "outer",       "name",   "result",  "layer",   "class",
+    "arguments", "stream",    "context",       "bytes",       "launch", "replay",  "device",  "uncertainty_ns",
+    "work",      "source",    "direction",     "payload",     "domain", "kind",    "time",    "thread",
+    "mark",      "done",      "communicator",  "tag",         "peer",   "id",      "members", "stack",
+    "cut",       "addresses", "begin_address", "end_address", "bias",   "build_id"};
 _Static_assert(MG_COUNT_OF(field_names) == f_count, "one name a field");
 enum record_kind {
     RECORD_OTHER,
@@ -70,7 +78,9 @@ enum record_kind {
     RECORD_MARK,
     RECORD_THREAD,
     RECORD_MESSAGE,
-    RECORD_COMMUNICATOR
+    RECORD_COMMUNICATOR,
+    RECORD_STACK,
+    RECORD_MODULE
 };
 struct known {
     bool known;
@@ -92,6 +102,7 @@ struct mg_spans {
     struct mg_map communicators; /* number -> index */
     MG_VEC(struct communicator) communicator;
     MG_VEC(char *) texts;
+    struct mg_stacks stacks;
     struct mg_span span;
     uint64_t *arguments;
     uint32_t arguments_room;
@@ -121,9 +132,9 @@ static bool wants_messages(const struct mg_span_query *q)
 
 static const char *kinds_of(const struct mg_span_query *q)
 {
-    return !wants_messages(q)                  ? "call,work,mark,thread"
+    return !wants_messages(q)                  ? "call,work,mark,thread,stack,module"
            : q->kinds == 1u << MG_SPAN_MESSAGE ? "message"
-                                               : "call,work,mark,thread,message,communicator";
+                                               : "call,work,mark,thread,message,communicator,stack,module";
 }
 
 enum mg_err mg_spans_open(const char *dir, const struct mg_span_query *q, struct mg_spans **out, struct mg_diag *d)
@@ -155,6 +166,7 @@ void mg_spans_close(struct mg_spans *s)
     for (uint32_t i = 0; i < s->communicator.n; i++) free(s->communicator.at[i].members);
     mg_vec_release(&s->communicator);
     mg_map_release(&s->communicators);
+    mg_stacks_release(&s->stacks);
     free(s->arguments);
     free(s);
 }
@@ -165,7 +177,8 @@ static const struct known *look_up(struct mg_spans *s, const struct mg_trace_rec
         const char *name;
         enum record_kind kind;
     } records[] = {{"call", RECORD_CALL},     {"work", RECORD_WORK},       {"mark", RECORD_MARK},
-                   {"thread", RECORD_THREAD}, {"message", RECORD_MESSAGE}, {"communicator", RECORD_COMMUNICATOR}};
+                   {"thread", RECORD_THREAD}, {"message", RECORD_MESSAGE}, {"communicator", RECORD_COMMUNICATOR},
+                   {"stack", RECORD_STACK},   {"module", RECORD_MODULE}};
     while (s->known.n <= r->kind_ix) *mg_vec_push(&s->known) = (struct known){0};
     struct known *k = &s->known.at[r->kind_ix];
     if (k->known) return k;
@@ -238,6 +251,7 @@ static void read_call(struct mg_spans *s, const struct mg_trace_record *r, const
     p->context = number_or_none(r, k, f_context);
     p->thread = r->tid;
     p->source = MG_SOURCE_host;
+    p->stack = mg_stacks_find(&s->stacks, p->process, number(r, k, f_stack));
     p->name = text(s, r, k, f_name);
     read_arguments(s, r, k);
     if (p->kind == MG_SPAN_MPI && p->n_arguments > MG_MPI_BYTES) p->bytes = p->arguments[MG_MPI_BYTES];
@@ -276,6 +290,11 @@ static void read_mark(struct mg_spans *s, const struct mg_trace_record *r, const
     p->domain = text(s, r, k, f_domain);
 }
 
+static void read_nothing(struct mg_spans *s, const struct mg_trace_record *r, const struct known *k)
+{
+    (void)s, (void)r, (void)k;
+}
+
 static void read_thread(struct mg_spans *s, const struct mg_trace_record *r, const struct known *k)
 {
     uint64_t key = (uint64_t)r->file->pid << 32 | (uint32_t)number(r, k, f_thread);
@@ -312,6 +331,35 @@ static void read_communicator(struct mg_spans *s, const struct mg_trace_record *
     *mg_vec_push(&s->communicator) = c;
 }
 
+static void read_stack(struct mg_spans *s, const struct mg_trace_record *r, const struct known *k)
+{
+    uint32_t bytes = 0;
+    const char *at = mg_trace_text(r, k->at[f_addresses], &bytes);
+    if (!at || bytes < 8) return;
+    uint64_t *addresses = mg_xmalloc(bytes);
+    memcpy(addresses, at, bytes);
+    mg_stacks_add(&s->stacks, r->file->pid, number(r, k, f_id), addresses, bytes / 8, number(r, k, f_cut));
+    free(addresses);
+}
+
+static void read_module(struct mg_spans *s, const struct mg_trace_record *r, const struct known *k)
+{
+    const char *path = text(s, r, k, f_name);
+    struct mg_stack_module m = {
+        .process = r->file->pid,
+        .file = *path ? mg_symbols_file(&s->stacks.symbols, path, text(s, r, k, f_build_id)) : UINT32_MAX,
+        .begin = number(r, k, f_begin_address),
+        .end = number(r, k, f_end_address),
+        .bias = number(r, k, f_bias),
+    };
+    mg_stacks_add_module(&s->stacks, &m);
+}
+
+struct mg_stacks *mg_spans_stacks(struct mg_spans *s)
+{
+    return &s->stacks;
+}
+
 const uint64_t *mg_spans_communicator(const struct mg_spans *s, uint64_t id, uint32_t *n)
 {
     uint64_t v;
@@ -333,13 +381,12 @@ const struct mg_span *mg_spans_next(struct mg_spans *s)
     const struct mg_trace_record *r;
     while ((r = mg_trace_next(s->cursor))) {
         const struct known *k = look_up(s, r);
-        if (k->kind == RECORD_OTHER) continue;
-        if (k->kind == RECORD_THREAD) {
-            read_thread(s, r, k);
-            continue;
-        }
-        if (k->kind == RECORD_COMMUNICATOR) {
-            read_communicator(s, r, k);
+        static void (*const beside[])(struct mg_spans *, const struct mg_trace_record *, const struct known *) = {
+            [RECORD_OTHER] = read_nothing, [RECORD_THREAD] = read_thread, [RECORD_COMMUNICATOR] = read_communicator,
+            [RECORD_STACK] = read_stack,   [RECORD_MODULE] = read_module,
+        };
+        if (beside[k->kind]) {
+            beside[k->kind](s, r, k);
             continue;
         }
         s->span = (struct mg_span){
@@ -351,6 +398,7 @@ const struct mg_span *mg_spans_next(struct mg_spans *s)
             .bytes = MG_SPAN_NONE,
             .launch = MG_SPAN_NONE,
             .replay = MG_SPAN_NONE,
+            .stack = UINT32_MAX,
             .domain = "",
         };
         s->span.end_ns = MG_MAX(s->span.end_ns, s->span.begin_ns);

@@ -14,6 +14,7 @@
 #include "abi/calls.h"
 #include "base/diag.h"
 #include "span/records.h"
+#include "span/stacks.h"
 #include "trace/reader.h"
 
 #define MG_SPAN_NONE UINT64_MAX
@@ -51,6 +52,7 @@ struct mg_span {
     int32_t result;            /* of calls */
     const uint64_t *arguments; /* of calls, words; see calls.def */
     uint32_t n_arguments;
+    uint32_t stack;             /* of calls: index into mg_spans_stacks; all ones: none */
     enum mg_span_source source; /* none: its times are its call's */
     uint64_t uncertainty_ns;
     const char *domain; /* of marks; "": none */
@@ -91,6 +93,9 @@ uint32_t mg_spans_n_processes(const struct mg_spans *s);
 struct mg_span_process mg_spans_process(const struct mg_spans *s, uint32_t ix);
 /* A thread's name; NULL: it was not given one, or the span that names it has not been met yet. */
 const char *mg_spans_thread_name(const struct mg_spans *s, uint32_t pid, uint32_t thread);
+
+/* The host's call stacks that were met so far. */
+struct mg_stacks *mg_spans_stacks(struct mg_spans *s);
 
 /* The members of a communicator by its number, as ranks of the world (all ones: none of them); NULL: not known, or not
  * met yet. */

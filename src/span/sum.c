@@ -17,7 +17,7 @@ struct path { /* of ranges inside each other, by their rows */
     bool again; /* row is further out, too */
 };
 struct tables { /* only while spans are read */
-    struct mg_map calls, work, threads, ranges, messages, paths;
+    struct mg_map calls, work, threads, ranges, messages, paths, stacks;
     struct mg_map range_paths; /* of every range */
     MG_VEC(struct path) paths_at;
     struct mg_origins launches;
@@ -82,6 +82,30 @@ static struct mg_sum_call *call_row(struct mg_sum *s, struct tables *t, const st
     return r;
 }
 
+static struct mg_sum_stack *stack_row(struct mg_sum *s, struct tables *t, uint32_t stack, const char *name)
+{
+    uint64_t at, words[] = {stack, (uint64_t)(uintptr_t)name}, key = mg_hash64(words, sizeof words, 5) | 1;
+    if (mg_map_get(&t->stacks, key, &at)) return &s->stacks.at[at];
+    mg_map_set(&t->stacks, key, s->stacks.n);
+    struct mg_sum_stack *r = mg_vec_push(&s->stacks);
+    *r = (struct mg_sum_stack){.stack = stack, .name = name};
+    return r;
+}
+
+static void add_stack(struct mg_sum *s, struct tables *t, const struct mg_span *p, bool waits)
+{
+    bool launches = p->class_ == MG_CLASS_kernel;
+    s->all_launches += launches;
+    if (p->stack == UINT32_MAX) return;
+    struct mg_sum_stack *r = stack_row(s, t, p->stack, p->name);
+    r->launches += launches;
+    s->stacked_launches += launches;
+    if (!waits) return;
+    r->waits++;
+    r->wait_ns += p->end_ns - p->begin_ns;
+    s->stacked_waits++;
+}
+
 static void add_call(struct mg_sum *s, struct tables *t, const struct mg_span *p)
 {
     struct mg_sum_call *r = call_row(s, t, p);
@@ -94,10 +118,13 @@ static void add_call(struct mg_sum *s, struct tables *t, const struct mg_span *p
     s->class_count[p->class_]++;
     s->class_time_ns[p->class_] += ns;
     s->gtpin[p->class_ == MG_CLASS_kernel ? 0 : *r->opencl ? 1 : 2]++;
-    if (r->waits != MG_WAITS_nothing && r->waits != MG_WAITS_pageable) { /* the call does not say which memory it was */
+    /* with pageable the call does not say which memory it was */
+    bool waits = r->waits != MG_WAITS_nothing && r->waits != MG_WAITS_pageable;
+    if (waits) {
         s->waits++;
         s->wait_ns += ns;
     }
+    add_stack(s, t, p, waits);
     mg_origins_add(&t->launches, p);
 }
 
@@ -156,11 +183,17 @@ static void sweep(struct mg_sum_device *d, const struct mg_span *p)
     d->ends_of[copy] = MG_MAX(d->ends_of[copy], e);
 }
 
-static void add_latency(struct mg_sum *s, struct tables *t, const struct mg_span *p)
+static void add_to_call(struct mg_sum *s, struct tables *t, const struct mg_span *p)
 {
     struct mg_origin call;
-    if (mg_origins_take(&t->launches, p, &call) && p->begin_ns >= call.begin_ns)
+    bool timed = p->source != MG_SOURCE_none, kernel = p->kind == MG_SPAN_KERNEL;
+    if ((!kernel && p->kind != MG_SPAN_GRAPH) || !mg_origins_take(&t->launches, p, &call)) return;
+    if (kernel && timed && p->replay == MG_SPAN_NONE && p->begin_ns >= call.begin_ns)
         add_time(&s->latency, p->begin_ns - call.begin_ns);
+    if (call.stack == UINT32_MAX) return;
+    struct mg_sum_stack *r = stack_row(s, t, call.stack, p->name);
+    r->kernels += kernel;
+    if (timed) r->device_ns += p->end_ns - p->begin_ns;
 }
 
 static void add_work(struct mg_sum *s, struct tables *t, const struct mg_span *p)
@@ -172,6 +205,7 @@ static void add_work(struct mg_sum *s, struct tables *t, const struct mg_span *p
         r->has_bytes = true;
     }
     s->launches += p->kind == MG_SPAN_KERNEL;
+    add_to_call(s, t, p);
     if (p->source == MG_SOURCE_none) {
         r->untimed++;
         s->untimed++;
@@ -180,7 +214,6 @@ static void add_work(struct mg_sum *s, struct tables *t, const struct mg_span *p
     r->time_ns += p->end_ns - p->begin_ns;
     r->uncertainty_ns = MG_MAX(r->uncertainty_ns, p->uncertainty_ns);
     sweep(device_row(s, p), p);
-    if (p->kind == MG_SPAN_KERNEL && p->replay == MG_SPAN_NONE) add_latency(s, t, p);
 }
 
 /* ---- ranges ------------------------------------------------------------------------------------------------ */
@@ -300,6 +333,47 @@ static void count_names(struct mg_sum *s)
     mg_map_release(&seen);
 }
 
+static int by_wait(const void *a, const void *b)
+{
+    const struct mg_sum_site *x = a, *y = b;
+    if (x->wait_ns != y->wait_ns) return x->wait_ns < y->wait_ns ? 1 : -1;
+    return x->launches != y->launches ? (x->launches < y->launches ? 1 : -1) : 0;
+}
+
+/* Places of one function and line are one. */
+static bool is_same_place(const struct mg_frame *a, const struct mg_frame *b)
+{
+    const struct mg_symbol *x = a->symbol, *y = b->symbol;
+    if (!a->path || !b->path) return !a->path && !b->path;
+    if (strcmp(a->path, b->path)) return false;
+    if (!x->function || !y->function || !x->file || !y->file) return a->address == b->address;
+    return x->line == y->line && !strcmp(x->function, y->function) && !strcmp(x->file, y->file);
+}
+
+/* Of the stacks: their names are looked up now, for kernels' stubs are known by the kernels' names. */
+static void find_sites(struct mg_sum *s)
+{
+    struct mg_stacks *stacks = mg_spans_stacks(s->spans);
+    struct mg_map kernels = MG_MAP_INIT;
+    for (uint32_t i = 0; s->stacks.n && i < s->work.n; i++)
+        if (s->work.at[i].kind == MG_SPAN_KERNEL) mg_map_set(&kernels, mg_stack_name_key(s->work.at[i].name), 1);
+    for (uint32_t i = 0; i < s->stacks.n; i++) {
+        const struct mg_sum_stack *k = &s->stacks.at[i];
+        uint32_t n, at = 0, inner = mg_stacks_site(stacks, k->stack, &kernels);
+        const struct mg_frame *f = &mg_stacks_frames(stacks, k->stack, &n)[inner];
+        while (at < s->sites.n && !is_same_place(s->sites.at[at].frame, f)) at++;
+        if (at == s->sites.n) *mg_vec_push(&s->sites) = (struct mg_sum_site){.frame = f};
+        struct mg_sum_site *r = &s->sites.at[at];
+        r->launches += k->launches;
+        r->waits += k->waits;
+        r->wait_ns += k->wait_ns;
+        r->device_ns += k->device_ns;
+        r->kernels += k->kernels;
+    }
+    if (s->sites.n) qsort(s->sites.at, s->sites.n, sizeof *s->sites.at, by_wait);
+    mg_map_release(&kernels);
+}
+
 static void add_span(struct mg_sum *s, struct tables *t, const struct mg_span *p)
 {
     uint64_t v, thread = (uint64_t)p->process << 32 | p->thread;
@@ -338,7 +412,9 @@ enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d)
     if (s->devices.n) qsort(s->devices.at, s->devices.n, sizeof *s->devices.at, by_device);
     if (s->messages.n) qsort(s->messages.at, s->messages.n, sizeof *s->messages.at, by_ranks);
     count_names(s);
-    struct mg_map *maps[] = {&t.calls, &t.work, &t.threads, &t.ranges, &t.messages, &t.paths, &t.range_paths};
+    find_sites(s);
+    struct mg_map *maps[] = {&t.calls,    &t.work,  &t.threads,     &t.ranges,
+                             &t.messages, &t.paths, &t.range_paths, &t.stacks};
     for (size_t i = 0; i < MG_COUNT_OF(maps); i++) mg_map_release(maps[i]);
     mg_vec_release(&t.paths_at);
     mg_origins_release(&t.launches);
@@ -353,5 +429,7 @@ void mg_sum_release(struct mg_sum *s)
     mg_vec_release(&s->devices);
     mg_vec_release(&s->ranges);
     mg_vec_release(&s->messages);
+    mg_vec_release(&s->stacks);
+    mg_vec_release(&s->sites);
     memset(s, 0, sizeof *s);
 }

@@ -44,6 +44,15 @@ struct mg_sum_message { /* messages of MPI by sender and receiver, counted where
     int32_t from, to;   /* ranks; to -1: not known */
     uint64_t count, bytes;
 };
+struct mg_sum_stack { /* by stack and what its last call did: calls, and kernels that they launched */
+    uint32_t stack;
+    const char *name; /* of the call or kernel */
+    uint64_t launches, waits, wait_ns, device_ns, kernels;
+};
+struct mg_sum_site { /* places of the program that launch or wait */
+    const struct mg_frame *frame;
+    uint64_t launches, waits, wait_ns, device_ns, kernels;
+};
 #define MG_SUM_BUCKETS 1024
 struct mg_sum_times {
     uint64_t n, sum_ns, least_ns, most_ns;
@@ -58,6 +67,9 @@ struct mg_sum {
     MG_VEC(struct mg_sum_device) devices;
     MG_VEC(struct mg_sum_range) ranges;                                  /* in the order in which they were met */
     MG_VEC(struct mg_sum_message) messages;                              /* by ranks */
+    MG_VEC(struct mg_sum_stack) stacks;                                  /* in the order in which they were met */
+    MG_VEC(struct mg_sum_site) sites;                                    /* most time that waits first, then launches */
+    uint64_t stacked_launches, all_launches, stacked_waits;              /* calls with a stack; that launch */
     uint64_t class_count[MG_CLASS_COUNT], class_time_ns[MG_CLASS_COUNT]; /* of the driver's calls */
     uint64_t gtpin[3];           /* driver's calls: kernel, synchronisation (GT-Pin's seven), other */
     uint64_t wait_ns, waits;     /* host time in calls that wait */

@@ -13,7 +13,7 @@
 struct mg_span_writer {
     struct mg_trace_writer *trace;
     bool owns;
-    uint32_t call, work, mark, thread, message, communicator; /* kinds in the file */
+    uint32_t call, work, mark, thread, message, communicator, stack, module; /* kinds in the file */
     void (*say)(const char *line);
 };
 
@@ -50,6 +50,8 @@ enum mg_err mg_span_writer_open(const struct mg_span_writer_opts *o, struct mg_s
     w->thread = mg_trace_kind_add(w->trace, &mg_record_thread_kind);
     w->message = mg_trace_kind_add(w->trace, &mg_record_message_kind);
     w->communicator = mg_trace_kind_add(w->trace, &mg_record_communicator_kind);
+    w->stack = mg_trace_kind_add(w->trace, &mg_record_stack_kind);
+    w->module = mg_trace_kind_add(w->trace, &mg_record_module_kind);
     *out = w;
     return MG_ERR_OK;
 }
@@ -119,4 +121,14 @@ void mg_span_put_communicator(struct mg_span_writer *w, const struct mg_record_c
                               uint32_t n)
 {
     mg_trace_put(mg_trace_thread(w->trace), w->communicator, r, sizeof *r, members, n * (uint32_t)sizeof *members);
+}
+
+bool mg_span_put_stack(struct mg_span_writer *w, const struct mg_record_stack *r, const uint64_t *addresses, uint32_t n)
+{
+    return mg_trace_put(mg_trace_thread(w->trace), w->stack, r, sizeof *r, addresses, n * (uint32_t)sizeof *addresses);
+}
+
+bool mg_span_put_module(struct mg_span_writer *w, const struct mg_record_module *r)
+{
+    return mg_trace_put(mg_trace_thread(w->trace), w->module, r, sizeof *r, NULL, 0);
 }

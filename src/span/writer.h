@@ -33,5 +33,9 @@ void mg_span_put_message(struct mg_span_writer *w, const struct mg_record_messag
 void mg_span_put_clock(struct mg_span_writer *w, const struct mg_record_clock *r);
 void mg_span_put_communicator(struct mg_span_writer *w, const struct mg_record_communicator *r, const uint64_t *members,
                               uint32_t n);
+/* False: it is not in the file. */
+bool mg_span_put_stack(struct mg_span_writer *w, const struct mg_record_stack *r, const uint64_t *addresses,
+                       uint32_t n);
+bool mg_span_put_module(struct mg_span_writer *w, const struct mg_record_module *r);
 
 #endif

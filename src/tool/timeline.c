@@ -28,6 +28,8 @@ static const struct mg_tool_opt timeline_opts[] = {
     {"name", "*", "calls alone whose name fits this glob"},
     {"clocks", "day",
      "times of other hosts: day, by the time of day; mpi, by messages behind MPI_Init and in front of MPI_Finalize (all ranks run under margay)"},
+    {"stacks", "off",
+     "the host's call stack of launches and of calls that wait: on, of all; N, of each N-th, chosen at random; off"},
     {"tau", "off", "report what TAUcuda would measure around every launch"},
     {"memory", "64", "MiB of buffers for records that are not on disk yet"},
     {"full", "drop", "what a thread does that finds no buffer: drop (and count) its record, or wait"},
@@ -69,6 +71,17 @@ static enum mg_err parse_classes(const char *text, uint32_t *classes, struct mg_
     return MG_ERR_OK;
 }
 
+static enum mg_err parse_stacks(const char *text, uint64_t *every, struct mg_diag *d)
+{
+    char *end = NULL;
+    *every = !strcmp(text, "on") ? 1 : 0;
+    if (!*text || !strcmp(text, "on") || !strcmp(text, "off")) return MG_ERR_OK;
+    if (*text >= '0' && *text <= '9') *every = strtoull(text, &end, 10);
+    if (!end || *end || *every < 1 || *every > 1000000)
+        return mg_diag_err(d, MG_ERR_INPUT, "tool timeline: stacks is on, off, or a number from 1 to 1000000");
+    return MG_ERR_OK;
+}
+
 static enum mg_err timeline_configure(const char *args, void **conf, struct mg_diag *d)
 {
     static const char *const times[] = {"events", "off", "twin", NULL}, *const runtime[] = {"auto", "on", "off", NULL},
@@ -93,17 +106,19 @@ static enum mg_err timeline_configure(const char *args, void **conf, struct mg_d
         .sample = 1,
         .memory_mib = 64,
     };
-    char rest[1024], classes[256], name[sizeof defaults.name];
+    char rest[1024], classes[256], name[sizeof defaults.name], stacks[32];
     if (strlen(args ? args : "") >= sizeof rest)
         return mg_diag_err(d, MG_ERR_INPUT, "tool timeline: its options are too long");
     strcpy(rest, args ? args : "");
-    if (!cut_option(rest, "class", classes, sizeof classes) || !cut_option(rest, "name", name, sizeof name))
+    if (!cut_option(rest, "class", classes, sizeof classes) || !cut_option(rest, "name", name, sizeof name) ||
+        !cut_option(rest, "stacks", stacks, sizeof stacks))
         return mg_diag_err(d, MG_ERR_INPUT, "tool timeline: an option is too long");
     enum mg_err err = mg_fields_parse("timeline", fields, &defaults, sizeof defaults, rest, conf, d);
     if (err) return err;
     struct mg_timeline_conf *c = *conf;
     strcpy(c->name, name);
     err = parse_classes(classes, &c->classes, d);
+    if (!err) err = parse_stacks(stacks, &c->stacks, d);
     if (err) {
         free(*conf);
         *conf = NULL;

@@ -16,6 +16,7 @@ struct mg_timeline_conf {
     uint32_t times;      /* enum mg_timeline_times */
     uint32_t clocks;     /* 1: of other hosts by messages of MPI (inject/mpi/clocks.c) */
     uint64_t sample;     /* with events: each so manyth launch is timed */
+    uint64_t stacks;     /* each so manyth launch or wait with the host's call stack, 0: none */
     uint64_t memory_mib; /* of buffers */
     uint32_t full;       /* what a thread does that finds no buffer: 0 drops its record, 1 waits */
     uint32_t classes;    /* bits 1 << enum mg_call_class; 0: all */

@@ -173,3 +173,60 @@ MG_TEST(span_many_come_in_order)
     mg_spans_close(s);
     remove_all(dir);
 }
+
+/* ---- stacks ---- */
+
+static void put_module(struct mg_span_writer *w, uint64_t t, const char *path)
+{
+    struct mg_record_module m = {.time = t, .begin = 0x10000, .end = 0x20000, .bias = 0x8000};
+    m.name = mg_span_name(w, path);
+    MG_CHECK(mg_span_put_module(w, &m));
+}
+
+static void put_stacked_call(struct mg_span_writer *w, uint64_t t, uint64_t id, uint64_t address)
+{
+    struct mg_record_stack k = {.time = t, .id = id};
+    struct mg_record_call c = {
+        .begin = t + 1, .end = t + 2, .correlation = id, .stack = id, .name = mg_span_name(w, "cuLaunchKernel")};
+    if (address) MG_CHECK(mg_span_put_stack(w, &k, &address, 1));
+    mg_span_put_call(w, &c, NULL, 0);
+}
+
+static void check_frame(struct mg_spans *s, const char *path, uint64_t address)
+{
+    const struct mg_span *p = mg_spans_next(s);
+    uint32_t n = 0;
+    MG_CHECK(p && p->stack != UINT32_MAX);
+    const struct mg_frame *f = mg_stacks_frames(mg_spans_stacks(s), p->stack, &n);
+    MG_CHECK(n == 1 && f->address == address && !f->symbol->function);
+    MG_CHECK(path ? f->path && !strcmp(f->path, path) : !f->path);
+}
+
+MG_TEST(span_stacks_know_what_lay_there_then)
+{
+    char dir[64];
+    struct mg_span_writer *w = open_in(dir);
+    uint64_t t = mg_now_ns();
+    put_module(w, t, "/nowhere/a.so");
+    put_stacked_call(w, t + 10, 1, 0x12345);
+    put_stacked_call(w, t + 20, 2, 0x20000); /* behind its end */
+    put_module(w, t + 30, "");               /* it is gone */
+    put_stacked_call(w, t + 40, 3, 0x12345);
+    put_module(w, t + 50, "/nowhere/b.so");
+    put_stacked_call(w, t + 60, 4, 0x12345);
+    put_stacked_call(w, t + 70, 1, 0); /* known from before */
+    put_stacked_call(w, t + 80, 9, 0); /* its record is lost */
+    mg_span_writer_close(w);
+    struct mg_spans *s = NULL;
+    struct mg_span_query q = {.size = sizeof q};
+    MG_CHECK_EQ(mg_spans_open(dir, &q, &s, NULL), MG_ERR_OK);
+    check_frame(s, "/nowhere/a.so", 0x12345 - 0x8000);
+    check_frame(s, NULL, 0x20000);
+    check_frame(s, NULL, 0x12345);
+    check_frame(s, "/nowhere/b.so", 0x12345 - 0x8000);
+    check_frame(s, "/nowhere/a.so", 0x12345 - 0x8000);
+    const struct mg_span *p = mg_spans_next(s);
+    MG_CHECK(p && p->stack == UINT32_MAX && !mg_spans_next(s));
+    mg_spans_close(s);
+    remove_all(dir);
+}
