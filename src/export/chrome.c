@@ -144,7 +144,7 @@ static void write_work_args(struct mg_json *j, const struct mg_span *p)
     if (p->launch != MG_SPAN_NONE) mg_json_key_u64(j, "launch", p->launch);
     if (p->replay != MG_SPAN_NONE) mg_json_key_u64(j, "replay", p->replay);
     mg_json_key_str(j, "source", mg_span_source_name(p->source));
-    if (mg_export_is_timed(p)) mg_json_key_u64(j, "uncertainty_ns", p->uncertainty_ns);
+    if (mg_export_has_uncertainty(p)) mg_json_key_u64(j, "uncertainty_ns", p->uncertainty_ns);
 }
 
 /* Where the program made the call: viewers that do not read "stackFrames" show it. */

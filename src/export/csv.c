@@ -49,7 +49,7 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
     add_number(b, p->correlation != 0, p->correlation);
     add_number(b, p->bytes != MG_SPAN_NONE, p->bytes);
     mg_buf_printf(b, ",%s", mg_span_source_name(p->source));
-    add_number(b, mg_export_is_timed(p), p->uncertainty_ns);
+    add_number(b, mg_export_has_uncertainty(p), p->uncertainty_ns);
     mg_buf_addc(b, ',');
     mg_buf_reset(&x->text);
     mg_export_stack(x, p, &x->text);

@@ -68,6 +68,11 @@ static inline bool mg_export_is_timed(const struct mg_span *p)
 {
     return p->source != MG_SOURCE_none;
 }
+/* CUPTI states none of its times. */
+static inline bool mg_export_has_uncertainty(const struct mg_span *p)
+{
+    return p->source != MG_SOURCE_none && p->source != MG_SOURCE_cupti;
+}
 static inline bool mg_export_is_work(const struct mg_span *p)
 {
     return p->kind >= MG_SPAN_KERNEL && p->kind <= MG_SPAN_GRAPH;

@@ -297,7 +297,7 @@ static void annotate_work(struct perfetto *s, const struct mg_span *p)
     if (p->launch != MG_SPAN_NONE) annotate(s, A_LAUNCH, p->launch);
     if (p->replay != MG_SPAN_NONE) annotate(s, A_REPLAY, p->replay);
     annotate_text(s, A_SOURCE, mg_span_source_name(p->source));
-    if (mg_export_is_timed(p)) annotate(s, A_UNCERTAINTY, p->uncertainty_ns);
+    if (mg_export_has_uncertainty(p)) annotate(s, A_UNCERTAINTY, p->uncertainty_ns);
 }
 
 /* The outermost frame first. */

@@ -96,7 +96,7 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
     else
         sqlite3_bind_null(q, 20);
     bind_text(q, 21, true, mg_span_source_name(p->source));
-    bind_number(q, 22, mg_export_is_timed(p), p->uncertainty_ns);
+    bind_number(q, 22, mg_export_has_uncertainty(p), p->uncertainty_ns);
     bind_number(q, 23, p->stack != UINT32_MAX, p->stack);
     s->failed = sqlite3_step(q) != SQLITE_DONE;
     if (!s->failed) sqlite3_reset(q); /* after a failure the message stays */

@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "inject/capture/capture.h"
 #include "inject/nvidia/gpu.h"
+#include "inject/nvidia/gpu_cupti.h"
 #include "inject/range.h"
 #include "inject/steps.h"
 #include "inject/streams.h"
@@ -123,12 +124,14 @@ void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t reg
     f->stack = f->wanted && mg_timeline.stacks ? mg_timeline_stack(f) : 0;
     now = f;
     f->begin_ns = f->wanted || pair ? mg_now_ns() : 0;
+    if (mg_timeline.cupti && f->wanted) mg_cupti_enter(f);
     if (pair) f->work = mg_gpu_work_begin(f);
     return target(entry);
 }
 
 void mg_calls_leave(struct mg_call_frame *f, cu_result result)
 {
+    if (mg_timeline.cupti && f->correlation && !f->function) mg_cupti_leave(f, result, mg_now_ns());
     if (f->work) mg_gpu_work_end(f, result);
     if (f->step) mg_steps_call(f, result);
     if (f->wanted) mg_timeline_call(f, result, mg_now_ns());

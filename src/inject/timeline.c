@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "inject/kernels.h"
+#include "inject/nvidia/gpu_cupti.h"
 #include "inject/range.h"
 #include "inject/run.h"
 #include "inject/stacks.h"
@@ -97,7 +98,7 @@ static void choose(const struct mg_timeline_conf *c)
     mg_timeline.sample = (uint32_t)c->sample;
     mg_timeline.twin = c->times == MG_TIMES_TWIN;
     mg_timeline.runtime = c->runtime != MG_RUNTIME_OFF;
-    mg_timeline.pairs = c->work && !mg_timeline.untimed && mg_session_can(MG_BACKEND_HARDWARE) && !mg_session.cannot;
+    mg_timeline.pairs = c->work && mg_session_can(MG_BACKEND_HARDWARE) && !mg_session.cannot;
 }
 
 bool mg_timeline_wants_runtime(struct mg_runtime_function *f)
@@ -124,6 +125,22 @@ uint64_t mg_timeline_stack(const struct mg_call_frame *f)
     struct mg_span_writer *w = stacked[f->entry] ? open_now() : NULL;
     if (!w || (mg_timeline.stacks > 1 && mg_mix64(f->correlation) % mg_timeline.stacks)) return 0;
     return mg_stacks_take(w, f->caller);
+}
+
+static void write_work(void *user, const struct mg_record_work *r)
+{
+    struct mg_span_writer *w = open_now();
+    (void)user;
+    if (w) mg_span_put_work(w, r);
+}
+
+static void start_cupti(const struct mg_timeline_conf *c)
+{
+    if (!c->source || !c->work) return;
+    if (!mg_session_can(MG_BACKEND_HARDWARE))
+        mg_session_say("source=cupti: this device is no GPU: its own times are exact");
+    else if (mg_timeline.pairs)
+        mg_timeline.cupti = mg_cupti_begin(write_work);
 }
 
 static bool open_writer(const struct mg_timeline_conf *c)
@@ -263,6 +280,7 @@ void mg_timeline_begin(void)
     write_early_marks(ok ? open_now() : NULL);
     write_early_records(ok ? open_now() : NULL);
     if (ok && c->calls) tell_of_mpi();
+    if (ok) start_cupti(c);
     if (ok && c->calls && c->stacks && mg_stacks_begin()) mg_timeline.stacks = (uint32_t)c->stacks;
     if (n_lost)
         mg_session_say(
@@ -275,6 +293,7 @@ void mg_timeline_end(void)
     struct mg_span_writer *w = writer;
     if (!w) return;
     mg_timeline.on = mg_timeline.pairs = false;
+    if (mg_timeline.cupti) mg_cupti_end();
     __atomic_store_n(&over, true, __ATOMIC_SEQ_CST);
     mg_span_writer_flush(w, 10000);
     uint64_t lost = mg_span_writer_lost(w);
@@ -291,7 +310,7 @@ void mg_timeline_flush(void)
 
 void mg_timeline_forked(void)
 {
-    mg_timeline.on = mg_timeline.pairs = false;
+    mg_timeline.on = mg_timeline.pairs = mg_timeline.cupti = false;
     writer = NULL; /* the parent's */
 }
 
@@ -358,7 +377,7 @@ void mg_timeline_work(struct mg_record_work *r, const char *name)
     struct mg_span_writer *w = mg_timeline.work ? open_now() : NULL;
     if (!w) return;
     r->name = name ? mg_span_name(w, name) : 0;
-    mg_span_put_work(w, r);
+    if (!mg_timeline.cupti || !mg_cupti_work(r)) mg_span_put_work(w, r);
 }
 
 /* Before the profile is open. */

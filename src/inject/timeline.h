@@ -13,7 +13,8 @@ struct mg_run;
 struct mg_timeline {
     bool on; /* the tool was given; from the first call on */
     bool arguments, work;
-    bool pairs;   /* NVIDIA: events around copies, memsets and graphs */
+    bool pairs;   /* NVIDIA: copies, memsets and graphs are recorded at their calls, with events around them */
+    bool cupti;   /* CUPTI times kernels, copies and memsets */
     bool untimed; /* on a GPU: no event pairs */
     bool twin;    /* kernels read their device's clock themselves */
     bool runtime;
@@ -32,12 +33,13 @@ static inline bool mg_timeline_wants(uint32_t entry)
 static inline bool mg_timeline_times(void)
 {
     static uint32_t launches;
-    if (!mg_timeline.on || !mg_timeline.work || mg_timeline.untimed || mg_timeline.twin) return false;
+    if (!mg_timeline.on || !mg_timeline.work || mg_timeline.untimed || mg_timeline.twin || mg_timeline.cupti)
+        return false;
     return mg_timeline.sample < 2 || __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED) % mg_timeline.sample == 0;
 }
 
 uint64_t mg_timeline_stack(const struct mg_call_frame *f); /* of a call that is recorded; 0: it has none */
-uint64_t mg_nvtx_range(void); /* the innermost range of this thread (nvtx.c), 0: none */
+uint64_t mg_nvtx_range(void);                              /* the innermost range of this thread (nvtx.c), 0: none */
 bool mg_timeline_wants_runtime(struct mg_runtime_function *f); /* is its call recorded? */
 void mg_timeline_prepare(void); /* before anything else of the session: calls are kept until begin */
 void mg_timeline_begin(void);   /* the tool's options are known, the profile is open */

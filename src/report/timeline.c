@@ -46,7 +46,7 @@ static void write_work(struct mg_json *j, const struct mg_sum_work *w)
     mg_json_key_u64_if(j, "bytes", w->has_bytes, w->bytes);
     mg_json_key_u64_if(j, "time_ns", w->count > w->untimed, w->time_ns);
     mg_json_key_u64(j, "untimed", w->untimed);
-    mg_json_key_u64_if(j, "uncertainty_ns", w->count > w->untimed, w->uncertainty_ns);
+    mg_json_key_u64_if(j, "uncertainty_ns", w->count > w->untimed + w->unstated, w->uncertainty_ns);
     mg_json_end(j, '}');
 }
 

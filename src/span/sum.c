@@ -213,6 +213,7 @@ static void add_work(struct mg_sum *s, struct tables *t, const struct mg_span *p
     }
     r->time_ns += p->end_ns - p->begin_ns;
     r->uncertainty_ns = MG_MAX(r->uncertainty_ns, p->uncertainty_ns);
+    r->unstated += p->source == MG_SOURCE_cupti;
     sweep(device_row(s, p), p);
 }
 

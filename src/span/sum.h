@@ -22,6 +22,7 @@ struct mg_sum_work { /* by kind, name, direction, device, context and stream */
     uint32_t process, device;
     uint64_t context, stream;
     uint64_t count, time_ns, bytes, untimed, uncertainty_ns; /* the largest */
+    uint64_t unstated;                                       /* times without an uncertainty: of CUPTI */
     bool has_bytes;
 };
 struct mg_sum_device { /* by process and device: one GPU of two processes is two of these */

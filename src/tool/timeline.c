@@ -22,6 +22,8 @@ static const struct mg_tool_opt timeline_opts[] = {
     {"work", "on", "record kernels, copies and memsets of the devices"},
     {"times", "events",
      "on a GPU: events, an event pair around each; off, device work has no times; twin (any device), kernels are instrumented and read %globaltimer"},
+    {"source", "own",
+     "on a GPU: own, what times says; cupti, NVIDIA's CUPTI times kernels, copies and memsets, where it is installed and nobody else uses it"},
     {"sample", "1", "with events: time each so manyth launch only; the others have no times"},
     {"class", "all",
      "calls of these classes alone, joined by '+': kernel copy memset memory synchronisation event stream graph module other"},
@@ -85,13 +87,15 @@ static enum mg_err parse_stacks(const char *text, uint64_t *every, struct mg_dia
 static enum mg_err timeline_configure(const char *args, void **conf, struct mg_diag *d)
 {
     static const char *const times[] = {"events", "off", "twin", NULL}, *const runtime[] = {"auto", "on", "off", NULL},
-                             *const full[] = {"drop", "wait", NULL}, *const clocks[] = {"day", "mpi", NULL};
+                             *const full[] = {"drop", "wait", NULL}, *const clocks[] = {"day", "mpi", NULL},
+                             *const source[] = {"own", "cupti", NULL};
     static const struct mg_field fields[] = {
         {"calls", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, calls)},
         {"runtime", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, runtime), .words = runtime},
         {"arguments", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, arguments)},
         {"work", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, work)},
         {"times", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, times), .words = times},
+        {"source", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, source), .words = source},
         {"clocks", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, clocks), .words = clocks},
         {"tau", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, tau)},
         {"sample", MG_FIELD_NUMBER, offsetof(struct mg_timeline_conf, sample), 1, 1000000},
@@ -119,6 +123,11 @@ static enum mg_err timeline_configure(const char *args, void **conf, struct mg_d
     strcpy(c->name, name);
     err = parse_classes(classes, &c->classes, d);
     if (!err) err = parse_stacks(stacks, &c->stacks, d);
+    bool whole = c->calls && c->times == MG_TIMES_EVENTS && !*classes && !*name;
+    if (!err && c->source && !whole)
+        err = mg_diag_err(
+            d, MG_ERR_INPUT,
+            "tool timeline: source=cupti goes with times=events and all calls: without calls=off, class and name");
     if (err) {
         free(*conf);
         *conf = NULL;

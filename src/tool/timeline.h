@@ -14,6 +14,7 @@ struct mg_timeline_conf {
     bool tau;            /* reports show profile objects of TAUcuda */
     uint32_t runtime;    /* enum mg_timeline_runtime */
     uint32_t times;      /* enum mg_timeline_times */
+    uint32_t source;     /* 1: on a GPU CUPTI times device work */
     uint32_t clocks;     /* 1: of other hosts by messages of MPI (inject/mpi/clocks.c) */
     uint64_t sample;     /* with events: each so manyth launch is timed */
     uint64_t stacks;     /* each so manyth launch or wait with the host's call stack, 0: none */

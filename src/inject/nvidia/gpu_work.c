@@ -80,6 +80,12 @@ static void describe(struct mg_record_work *r, const struct mg_call_work *w, con
         r->direction = direction(is_on_device(args[1]), is_on_device(args[0]));
 }
 
+static bool needs_events(uint32_t entry)
+{
+    enum mg_call_does does = mg_call_work(entry)->does;
+    return !mg_timeline.untimed && !(mg_timeline.cupti && (does == MG_DOES_copy || does == MG_DOES_memset));
+}
+
 struct mg_gpu_work *mg_gpu_work_begin(const struct mg_call_frame *f)
 {
     const struct mg_cu_call *c = mg_call_of_entry(f->entry);
@@ -91,7 +97,7 @@ struct mg_gpu_work *mg_gpu_work_begin(const struct mg_call_frame *f)
     mg_inside++;
     w->launch = (struct mg_nv_launch){
         .stream = s, .per_thread = per_thread, .plain = true, .may_time = true, .wants_time = true, .only_timed = true};
-    w->follows = mg_nv_launch_begin(&w->launch);
+    if (needs_events(f->entry)) w->follows = mg_nv_launch_begin(&w->launch);
     w->call_ns = f->begin_ns;
     mg_inside--;
     return w;

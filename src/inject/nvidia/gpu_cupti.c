@@ -1,0 +1,267 @@
+/* Times of device work from CUPTI (timeline, source=cupti): kernels, copies and memsets are recorded without events of
+ * ours; their records wait here until CUPTI has told when they ran (cupti_join.h). Its clock is set to ours by its own
+ * callback, once a process. CUPTI itself is opened here; whoever uses it already is left alone. */
+#include "inject/nvidia/gpu_cupti.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "abi/calls.h"
+#include "abi/cupti.h"
+#include "base/io.h"
+#include "base/thread.h"
+#include "inject/nvidia/cupti_join.h"
+#include "inject/session.h"
+
+#define BUFFER_BYTES ((size_t)1 << 20)
+#define FLUSH_MS     200u
+#define LAST_MS      5000u /* the end waits so long for CUPTI */
+
+static struct {
+#define CUPTI(name, arguments) int(*name) arguments;
+    CUPTI_FUNCTIONS(CUPTI)
+#undef CUPTI
+} cupti;
+static const int kinds[] = {CUPTI_KIND_DRIVER, CUPTI_KIND_RUNTIME, CUPTI_KIND_CONCURRENT_KERNEL,
+                            CUPTI_KIND_MEMCPY, CUPTI_KIND_MEMSET,  CUPTI_KIND_PEER};
+static struct mg_join join;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the join and what follows */
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool ending, ended;
+static uint64_t dropped;
+
+/* ---- what CUPTI hands over ------------------------------------------------------------------------------ */
+
+static void request(uint8_t **buffer, size_t *bytes, size_t *most)
+{
+    *buffer = malloc(BUFFER_BYTES);
+    *bytes = *buffer ? BUFFER_BYTES : 0;
+    *most = 0;
+}
+
+static uint32_t word_at(const void *record, size_t at)
+{
+    uint32_t v;
+    memcpy(&v, (const char *)record + at, sizeof v);
+    return v;
+}
+
+static void take_work(const void *record, enum mg_span_work work, size_t correlation_at)
+{
+    struct mg_join_activity a = {
+        .number = word_at(record, correlation_at), .work = (uint8_t)work, .seen_ns = mg_now_ns()};
+    memcpy(&a.start_ns, (const char *)record + CUPTI_WORK_START, sizeof a.start_ns);
+    memcpy(&a.stop_ns, (const char *)record + CUPTI_WORK_END, sizeof a.stop_ns);
+    if (!a.start_ns) return; /* CUPTI has no time */
+    pthread_mutex_lock(&lock);
+    if (!ended) mg_join_activity(&join, &a);
+    pthread_mutex_unlock(&lock);
+}
+
+static void take_record(const void *record)
+{
+    struct cupti_call c;
+    switch (word_at(record, 0)) {
+    case CUPTI_KIND_DRIVER:
+    case CUPTI_KIND_RUNTIME:
+        memcpy(&c, record, sizeof c);
+        pthread_mutex_lock(&lock);
+        if (!ended) mg_join_call(&join, &(struct mg_join_call){c.start, c.end, c.correlation, c.thread});
+        pthread_mutex_unlock(&lock);
+        break;
+    case CUPTI_KIND_CONCURRENT_KERNEL:
+        take_work(record, MG_WORK_kernel, CUPTI_KERNEL_CORRELATION);
+        break;
+    case CUPTI_KIND_MEMCPY:
+        take_work(record, MG_WORK_copy, CUPTI_MEMORY_CORRELATION);
+        break;
+    case CUPTI_KIND_MEMSET:
+        take_work(record, MG_WORK_memset, CUPTI_MEMORY_CORRELATION);
+        break;
+    case CUPTI_KIND_PEER:
+        take_work(record, MG_WORK_copy, CUPTI_PEER_CORRELATION);
+        break;
+    }
+}
+
+/* CUPTI may hold a lock of its own here: ours is not held while it is called. */
+static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
+{
+    void *record = NULL;
+    size_t n = 0;
+    (void)bytes;
+    while (valid && !cupti.cuptiActivityGetNextRecord(buffer, valid, &record)) take_record(record);
+    if (!cupti.cuptiActivityGetNumDroppedRecords(context, stream, &n))
+        __atomic_add_fetch(&dropped, n, __ATOMIC_RELAXED);
+    free(buffer);
+}
+
+/* ---- the thread that asks for it ---------------------------------------------------------------------------- */
+
+static void nothing(void *user, int domain, uint32_t id, const void *data)
+{
+    (void)user, (void)domain, (void)id, (void)data;
+}
+
+static void finish(void)
+{
+    for (size_t i = 0; i < MG_COUNT_OF(kinds); i++) cupti.cuptiActivityDisable(kinds[i]);
+    cupti.cuptiActivityFlushAll(CUPTI_FLUSH_FORCED);
+    pthread_mutex_lock(&lock);
+    mg_join_finish(&join);
+    ended = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+static void *flush(void *arg)
+{
+    mg_inside++;
+    for (bool end = false; !end;) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += FLUSH_MS * 1000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_mutex_lock(&lock);
+        while (!ending && !pthread_cond_timedwait(&changed, &lock, &until)) continue;
+        end = ending;
+        pthread_mutex_unlock(&lock);
+        if (end) break;
+        cupti.cuptiActivityFlushAll(0);
+        pthread_mutex_lock(&lock);
+        mg_join_sweep(&join, mg_now_ns());
+        pthread_mutex_unlock(&lock);
+    }
+    finish();
+    return arg;
+}
+
+/* ---- begin and end ----------------------------------------------------------------------------------------- */
+
+static bool find_functions(void *lib)
+{
+    const struct {
+        const char *name;
+        void *at;
+    } functions[] = {
+#define CUPTI(name, arguments) {#name, &cupti.name},
+        CUPTI_FUNCTIONS(CUPTI)
+#undef CUPTI
+    };
+    for (size_t i = 0; i < MG_COUNT_OF(functions); i++) {
+        void *f = dlsym(lib, functions[i].name);
+        memcpy(functions[i].at, &f, sizeof f);
+        if (!f) return false;
+    }
+    return true;
+}
+
+/* The copy that the program has loaded, else what the loader finds, else a toolkit's. */
+static void *open_library(void)
+{
+    static const char *const names[] = {"libcupti.so.13",
+                                        "libcupti.so.12",
+                                        "libcupti.so",
+                                        "/usr/local/cuda/lib64/libcupti.so",
+                                        "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+                                        "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so"};
+    void *lib = NULL;
+    for (int loaded = 1; loaded >= 0; loaded--)
+        for (size_t i = 0; i < MG_COUNT_OF(names) && !lib; i++)
+            lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | (loaded ? RTLD_NOLOAD : 0));
+    return lib;
+}
+
+static bool is_known(uint32_t version)
+{
+    return (version >= CUPTI_OLDEST && version <= CUPTI_NEWEST_OF_12) ||
+           (version >= CUPTI_OF_13 && version < CUPTI_AFTER_13);
+}
+
+static const char *start(void)
+{
+    static void *subscriber;
+    uint32_t version = 0;
+    void *lib = open_library();
+    if (!lib) return "libcupti.so is not here";
+    if (!find_functions(lib)) return "this libcupti.so lacks a function";
+    if (cupti.cuptiGetVersion(&version) || !is_known(version)) return "the layout of this CUPTI's records is not known";
+    int rc = cupti.cuptiSubscribe(&subscriber, nothing, NULL);
+    if (rc == CUPTI_ERROR_SUBSCRIBED) return "another tool has subscribed to CUPTI";
+    if (rc) return "CUPTI cannot be used here";
+    if (cupti.cuptiSetThreadIdType(CUPTI_THREAD_ID_OF_SYSTEM) ||
+        cupti.cuptiActivityRegisterTimestampCallback(mg_now_ns) ||
+        cupti.cuptiActivityRegisterCallbacks(request, complete))
+        return "CUPTI takes no callbacks";
+    for (size_t i = 0; i < MG_COUNT_OF(kinds); i++)
+        if (cupti.cuptiActivityEnable(kinds[i])) return "CUPTI does not record here";
+    return mg_thread_start(flush, NULL, 0, NULL) ? NULL : "there is no thread for it";
+}
+
+bool mg_cupti_begin(void (*emit)(void *user, const struct mg_record_work *r))
+{
+    join.emit = emit;
+    mg_inside++;
+    const char *why = start();
+    mg_inside--;
+    if (why) mg_session_say("source=cupti: %s: device work is timed by events", why);
+    return !why;
+}
+
+void mg_cupti_end(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LAST_MS / 1000;
+    pthread_mutex_lock(&lock);
+    ending = true;
+    pthread_cond_broadcast(&changed);
+    while (!ended && !pthread_cond_timedwait(&changed, &lock, &until)) continue;
+    if (!ended) mg_join_finish(&join);
+    bool late = !ended;
+    ended = true;
+    pthread_mutex_unlock(&lock);
+    if (late) mg_session_say("source=cupti: CUPTI did not end in time: its last records are lost");
+    if (dropped || join.odd)
+        mg_session_say("source=cupti: CUPTI dropped %llu records, and %llu had times that cannot be",
+                       (unsigned long long)dropped, (unsigned long long)join.odd);
+}
+
+/* ---- calls and work -------------------------------------------------------------------------------------------- */
+
+static enum mg_span_work work_of(uint32_t entry)
+{
+    const struct mg_call_work *w = mg_call_work(entry);
+    if (w) return w->does == MG_DOES_copy ? MG_WORK_copy : w->does == MG_DOES_memset ? MG_WORK_memset : MG_WORK_COUNT;
+    return mg_call_of_entry(entry)->class_ == MG_CLASS_kernel ? MG_WORK_kernel : MG_WORK_COUNT;
+}
+
+void mg_cupti_enter(const struct mg_call_frame *f)
+{
+    enum mg_span_work work = work_of(f->entry);
+    if (work == MG_WORK_COUNT) return;
+    pthread_mutex_lock(&lock);
+    if (!ended) mg_join_begin(&join, (uint32_t)gettid(), f->begin_ns, f->correlation, work);
+    pthread_mutex_unlock(&lock);
+}
+
+void mg_cupti_leave(const struct mg_call_frame *f, cu_result result, uint64_t end_ns)
+{
+    if (work_of(f->entry) == MG_WORK_COUNT) return;
+    pthread_mutex_lock(&lock);
+    if (!ended) mg_join_end(&join, f->correlation, end_ns, result != CUE_SUCCESS);
+    pthread_mutex_unlock(&lock);
+}
+
+bool mg_cupti_work(const struct mg_record_work *r)
+{
+    pthread_mutex_lock(&lock);
+    bool held = !ended && mg_join_work(&join, r);
+    pthread_mutex_unlock(&lock);
+    return held;
+}

@@ -1,0 +1,131 @@
+/* A libcupti.so.13 for tests: it knows of calls and work what the program tells it (fake_cupti_tell), and hands it over
+ * as CUPTI 13.0 would. FAKE_CUPTI: subscribed, another tool is there; old, an unknown version; lossy, every third
+ * piece of work is lost; odd, it ran before its call; late, work comes in a buffer before its call. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct call {
+    uint32_t kind, function;
+    uint64_t start, end;
+    uint32_t process, thread, correlation, result;
+};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint8_t *records[2]; /* handed over one after the other */
+static size_t bytes[2], room[2], lost, lost_told;
+static uint32_t numbers, enabled;
+static void (*request)(uint8_t **, size_t *, size_t *), (*complete)(void *, uint32_t, uint8_t *, size_t, size_t);
+static uint64_t (*now)(void);
+
+static int is(const char *mode)
+{
+    const char *v = getenv("FAKE_CUPTI");
+    return v && !strcmp(v, mode);
+}
+static uint32_t bytes_of(uint32_t kind)
+{
+    return kind == 1 ? 96 : kind == 2 ? 88 : kind == 10 ? 216 : kind == 22 ? 96 : sizeof(struct call);
+}
+static void add(int which, const void *record)
+{
+    uint32_t kind;
+    memcpy(&kind, record, 4);
+    if (!(enabled >> kind & 1)) return;
+    if (bytes[which] + 256 > room[which]) records[which] = realloc(records[which], room[which] = 2 * room[which] + 4096);
+    memcpy(records[which] + bytes[which], record, bytes_of(kind));
+    bytes[which] += bytes_of(kind);
+}
+
+/* A call of this thread, from begin to end, and its work of a kind (0: none). */
+void fake_cupti_tell(uint64_t begin, uint64_t end, uint32_t kind, uint64_t work_begin, uint64_t work_end)
+{
+    uint8_t work[256] = {0};
+    pthread_mutex_lock(&lock);
+    uint32_t number = ++numbers;
+    struct call c = {5, 211, begin, end, (uint32_t)getpid(), (uint32_t)syscall(SYS_gettid), number, 0};
+    memcpy(work, &kind, 4);
+    if (is("odd")) work_begin -= 1000000000, work_end -= 1000000000;
+    memcpy(work + 16, &work_begin, 8);
+    memcpy(work + 24, &work_end, 8);
+    memcpy(work + (kind == 10 ? 92 : kind == 22 ? 60 : 44), &number, 4);
+    add(is("late"), &c);
+    if (kind && is("lossy") && number % 3 == 0)
+        lost++;
+    else if (kind)
+        add(0, work);
+    pthread_mutex_unlock(&lock);
+}
+
+int cuptiGetVersion(uint32_t *v)
+{
+    return *v = is("old") ? 7 : 130000, 0;
+}
+int cuptiSubscribe(void **s, void *fn, void *user)
+{
+    (void)fn, (void)user;
+    return *s = NULL, is("subscribed") ? 39 : 0;
+}
+int cuptiSetThreadIdType(int type)
+{
+    return type != 1;
+}
+int cuptiActivityRegisterTimestampCallback(uint64_t (*fn)(void))
+{
+    now = fn;
+    return 0;
+}
+int cuptiActivityRegisterCallbacks(void *r, void *c)
+{
+    memcpy(&request, &r, sizeof r);
+    memcpy(&complete, &c, sizeof c);
+    return 0;
+}
+int cuptiActivityEnable(int kind)
+{
+    return enabled |= 1u << kind, now ? 0 : 1;
+}
+int cuptiActivityDisable(int kind)
+{
+    (void)kind;
+    return 0;
+}
+int cuptiActivityGetNumDroppedRecords(void *ctx, uint32_t stream, size_t *n)
+{
+    (void)ctx, (void)stream;
+    *n = lost - lost_told;
+    return lost_told = lost, 0;
+}
+int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record)
+{
+    uint32_t kind = 0;
+    uint8_t *next = buffer;
+    if (*record) memcpy(&kind, *record, 4), next = (uint8_t *)*record + bytes_of(kind);
+    if (next >= buffer + valid) return 12;
+    return *record = next, 0;
+}
+int cuptiActivityFlushAll(uint32_t flags)
+{
+    (void)flags;
+    for (int which = 0; which < 2; which++)
+        for (;;) {
+            uint8_t *buffer;
+            size_t most, size, n = 0;
+            request(&buffer, &size, &most);
+            pthread_mutex_lock(&lock);
+            while (n < bytes[which]) { /* as many whole records as there is room for */
+                uint32_t kind;
+                memcpy(&kind, records[which] + n, 4);
+                if (n + bytes_of(kind) > size) break;
+                n += bytes_of(kind);
+            }
+            memcpy(buffer, records[which], n);
+            memmove(records[which], records[which] + n, bytes[which] -= n);
+            pthread_mutex_unlock(&lock);
+            complete(NULL, 0, buffer, size, n);
+            if (!n) break;
+        }
+    return 0;
+}
