@@ -23,7 +23,7 @@
 #include "tool/timeline.h"
 
 #define FLUSH_MS      500u
-#define EARLY         256u /* calls and marks that are kept until the profile is open */
+#define EARLY         256u /* calls and marks that are kept until the profile is open; of calls that may matter more: */
 #define EARLY_RECORDS 65536u
 
 struct mg_timeline mg_timeline;
@@ -37,7 +37,8 @@ static struct early {
     cu_result result;
     uint64_t end_ns;
 } * early;
-static uint32_t n_early, n_lost; /* lost: beyond EARLY */
+static uint32_t n_early, early_room, n_lost; /* lost: there was no room */
+static __thread uint64_t last_done;          /* the call that completed this thread's last message, early */
 static struct early_mark {
     struct mg_record_mark m;
     char *name, *domain;
@@ -205,6 +206,7 @@ static bool keep_early_record(enum mg_link_record kind, const void *record, cons
         *early_records_end = e;
         early_records_end = &e->next;
         n_early_records++;
+        if (kind == MG_LINK_MESSAGE) last_done = e->message.done;
     }
     n_lost_records += keep && !e;
     pthread_mutex_unlock(&lock);
@@ -336,13 +338,32 @@ static uint32_t name_of_function(struct mg_span_writer *w, struct mg_runtime_fun
     return n;
 }
 
+/* Programs ask thousands of times whether a message has come: what was told "no" goes first. */
+static bool is_needed(const struct mg_call_frame *f)
+{
+    bool asks = f->function && f->layer == MG_LAYER_mpi &&
+                (strstr(f->function->name, "Test") || !strcmp(f->function->name, "MPI_Iprobe"));
+    return !asks || last_done == f->correlation;
+}
+
+/* Room for one more; false: there is none. */
+static bool grow_early(uint32_t most)
+{
+    if (n_early < early_room) return n_early < most;
+    uint32_t room = early_room ? 2 * early_room : EARLY;
+    struct early *more = n_early < most ? realloc(early, room * sizeof *early) : NULL;
+    if (!more) return false;
+    early = more;
+    early_room = room;
+    return true;
+}
+
 /* Before the profile is open. False: it is by now. */
 static bool keep_early(const struct mg_call_frame *f, cu_result result, uint64_t end_ns)
 {
     pthread_mutex_lock(&lock);
     bool keep = !writer && mg_timeline.on;
-    if (keep && !early) early = calloc(EARLY, sizeof *early);
-    if (keep && early && n_early < EARLY)
+    if (keep && grow_early(is_needed(f) ? EARLY_RECORDS : EARLY))
         early[n_early++] = (struct early){*f, result, end_ns};
     else if (keep)
         n_lost++;
