@@ -1,4 +1,5 @@
 /* export csv: one line a span (docs/man/export.md has the columns). A column that does not apply is empty. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "export/format.h"
@@ -8,7 +9,8 @@ static enum mg_err open_csv(struct mg_export *x, struct mg_diag *d)
     (void)d;
     mg_buf_adds(
         &x->buf,
-        "start_ns,end_ns,kind,name,process,thread,device,context,stream,correlation,bytes,source,uncertainty_ns,stack\n");
+        "start_ns,end_ns,kind,name,process,thread,device,context,stream,correlation,bytes,source,uncertainty_ns,stack,done,peer,"
+        "tag,communicator,message\n");
     return MG_ERR_OK;
 }
 
@@ -54,6 +56,22 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
     mg_buf_reset(&x->text);
     mg_export_stack(x, p, &x->text);
     if (x->text.n) add_text(b, x->text.at);
+    mg_buf_adds(b, ",,,,,\n");
+}
+
+/* At the time when it was posted. */
+static void write_message(struct mg_export *x, const struct mg_span *p, uint64_t arrow)
+{
+    struct mg_buf *b = &x->buf;
+    mg_buf_printf(b, "%" PRIu64 ",%" PRIu64 ",message,%s,%u,,,,,", p->begin_ns, p->begin_ns, p->name, p->process);
+    if (p->correlation) mg_buf_addu(b, p->correlation);
+    add_number(b, p->bytes != MG_SPAN_NONE, p->bytes);
+    mg_buf_adds(b, ",host,0,");
+    add_number(b, p->outer != 0, p->outer);
+    add_number(b, p->peer >= 0, (uint64_t)p->peer);
+    mg_buf_printf(b, ",%" PRId64, p->tag);
+    add_number(b, true, p->communicator);
+    add_number(b, arrow != 0, arrow);
     mg_buf_addc(b, '\n');
 }
 
@@ -67,6 +85,8 @@ const struct mg_export_format mg_export_csv = {
     .name = "csv",
     .summary = "every span of the time line, one a line",
     .file = "spans.csv",
+    .messages = true,
+    .message = write_message,
     .suffix = ".csv",
     .open = open_csv,
     .span = write_span,

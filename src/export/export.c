@@ -172,7 +172,9 @@ uint32_t mg_export_messages(struct mg_export *x, const struct mg_span *call)
 
 static void write_one(struct mg_export *x, const struct mg_span *p)
 {
-    if (p->kind == MG_SPAN_MESSAGE)
+    if (p->kind == MG_SPAN_MESSAGE && x->format->message)
+        x->format->message(x, p, mg_messages_arrow(&x->messages, p));
+    else if (p->kind == MG_SPAN_MESSAGE)
         mg_messages_add(&x->messages, mg_tracks_process(&x->tracks, p), p);
     else
         x->format->span(x, p);

@@ -17,8 +17,9 @@
 struct mg_export;
 struct mg_export_format {
     const char *name, *summary;
-    const char *file;   /* its name where OUT is a folder; NULL: OUT is a folder always */
-    bool messages;      /* it shows messages of MPI */
+    const char *file; /* its name where OUT is a folder; NULL: OUT is a folder always */
+    bool messages;    /* it shows messages of MPI: at their calls, or: */
+    void (*message)(struct mg_export *x, const struct mg_span *end, uint64_t arrow); /* each end by itself */
     const char *suffix; /* OUT without it is a folder; NULL: OUT is a file unless it is an existing folder */
     enum mg_err (*open)(struct mg_export *x, struct mg_diag *d);
     void (*span)(struct mg_export *x, const struct mg_span *p);

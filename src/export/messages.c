@@ -70,6 +70,14 @@ static void attach(struct mg_messages *m, uint32_t process, uint64_t correlation
     mg_map_set(&m->of_call, key, ix);
 }
 
+uint64_t mg_messages_arrow(struct mg_messages *m, const struct mg_span *p)
+{
+    if (!has_ends(p)) return 0;
+    struct mg_message_channel *c = channel_of(m, p);
+    uint64_t n = c->met[p->received]++;
+    return n < MG_MIN(c->n[0], c->n[1]) ? ((uint64_t)(c - m->channels.at) << 32 | n) + 1 : 0;
+}
+
 void mg_messages_add(struct mg_messages *m, uint32_t process, const struct mg_span *p)
 {
     struct mg_message_end e = {
@@ -80,12 +88,8 @@ void mg_messages_add(struct mg_messages *m, uint32_t process, const struct mg_sp
         .bytes = p->bytes,
         .communicator = p->communicator,
         .number = ++m->numbers,
+        .arrow = mg_messages_arrow(m, p),
     };
-    if (has_ends(p)) {
-        struct mg_message_channel *c = channel_of(m, p);
-        uint64_t n = c->met[p->received]++;
-        if (n < MG_MIN(c->n[0], c->n[1])) e.arrow = ((uint64_t)(c - m->channels.at) << 32 | n) + 1;
-    }
     e.posts = true;
     e.completes = p->correlation == p->outer;
     attach(m, process, p->correlation, e);

@@ -32,7 +32,10 @@ struct mg_messages {
 /* Counts the messages of a profile. */
 enum mg_err mg_messages_init(struct mg_messages *m, const char *dir, struct mg_diag *d) MG_MUST_CHECK;
 void mg_messages_release(struct mg_messages *m);
-/* An end, in order of time. */
+/* What both ends of a message have in common, for each end in order of time; 0: the other end is not on the time line.
+ */
+uint64_t mg_messages_arrow(struct mg_messages *m, const struct mg_span *end);
+/* The same, kept for its calls. */
 void mg_messages_add(struct mg_messages *m, uint32_t process, const struct mg_span *end);
 /* Moves the ends of a call to m->taken, the last one first; how many. */
 uint32_t mg_messages_take(struct mg_messages *m, uint32_t process, uint64_t correlation);

@@ -12,15 +12,27 @@
     "range INTEGER, launch INTEGER, replay INTEGER, bytes INTEGER, direction TEXT, class TEXT, result INTEGER, "       \
     "source TEXT, uncertainty_ns INTEGER, stack INTEGER"
 
-static const char begin_sql[] = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
-                                "BEGIN; CREATE TABLE spans (id INTEGER PRIMARY KEY, " COLUMNS ");"
-                                "CREATE TABLE frames (stack INTEGER, depth INTEGER, function TEXT, file TEXT,"
-                                " line INTEGER, module TEXT, address INTEGER, PRIMARY KEY (stack, depth));";
+static const char begin_sql[] =
+    "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
+    "BEGIN; CREATE TABLE spans (id INTEGER PRIMARY KEY, " COLUMNS ");"
+    "CREATE TABLE messages (id INTEGER PRIMARY KEY, kind TEXT, process INTEGER, rank INTEGER,"
+    " peer INTEGER, tag INTEGER, bytes INTEGER, communicator INTEGER, correlation INTEGER,"
+    " done INTEGER, message INTEGER);"
+    "CREATE TABLE frames (stack INTEGER, depth INTEGER, function TEXT, file TEXT,"
+    " line INTEGER, module TEXT, address INTEGER, PRIMARY KEY (stack, depth));";
 static const char insert_sql[] = "INSERT INTO spans VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
                                  " ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)";
+static const char insert_message_sql[] = "INSERT INTO messages VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 /* The view finds calls by the index; only rows of calls are in it. */
 static const char end_sql[] =
     "CREATE INDEX calls ON spans (process, correlation) WHERE kind = 'api';"
+    "CREATE INDEX mpi_calls ON spans (process, correlation) WHERE kind = 'mpi';"
+    "CREATE INDEX both_ends ON messages (message, kind);"
+    "CREATE VIEW transfers AS SELECT s.message, s.rank AS from_rank, r.rank AS to_rank, s.tag, s.communicator, s.bytes,"
+    " c.begin_ns AS posted_ns, d.end_ns AS received_ns, c.name AS send, d.name AS receive"
+    " FROM messages s JOIN messages r ON r.message = s.message AND r.kind = 'received'"
+    " LEFT JOIN spans c ON c.process = s.process AND c.correlation = s.correlation AND c.kind = 'mpi'"
+    " LEFT JOIN spans d ON d.process = r.process AND d.correlation = r.done AND d.kind = 'mpi' WHERE s.kind = 'sent';"
     "CREATE VIEW launches AS SELECT k.id, k.launch, k.replay, k.name, k.process, k.rank, c.thread, k.device, k.context,"
     " k.stream, k.correlation, k.range, c.name AS call, c.begin_ns AS call_begin_ns, c.end_ns AS call_end_ns,"
     " CASE WHEN k.source = 'none' THEN NULL ELSE k.begin_ns END AS begin_ns,"
@@ -31,7 +43,7 @@ static const char end_sql[] =
 
 struct database {
     sqlite3 *db;
-    sqlite3_stmt *insert;
+    sqlite3_stmt *insert, *message;
     bool failed;
 };
 
@@ -46,7 +58,8 @@ static enum mg_err open_sqlite(struct mg_export *x, struct mg_diag *d)
     if (!x->path) return mg_diag_err(d, MG_ERR_INPUT, "sqlite needs a file to write into (-o FILE)");
     struct database *s = x->state = mg_xcalloc(1, sizeof *s);
     bool ok = !sqlite3_open(mg_io_part_path(&x->part), &s->db) && !sqlite3_exec(s->db, begin_sql, NULL, NULL, NULL) &&
-              !sqlite3_prepare_v2(s->db, insert_sql, -1, &s->insert, NULL);
+              !sqlite3_prepare_v2(s->db, insert_sql, -1, &s->insert, NULL) &&
+              !sqlite3_prepare_v2(s->db, insert_message_sql, -1, &s->message, NULL);
     return ok ? MG_ERR_OK : fail(x, d);
 }
 
@@ -102,6 +115,25 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
     if (!s->failed) sqlite3_reset(q); /* after a failure the message stays */
 }
 
+static void write_message(struct mg_export *x, const struct mg_span *p, uint64_t arrow)
+{
+    struct database *s = x->state;
+    sqlite3_stmt *q = s->message;
+    if (s->failed) return;
+    bind_text(q, 1, true, p->name);
+    bind_number(q, 2, true, p->process);
+    bind_number(q, 3, p->rank >= 0, (uint64_t)p->rank);
+    bind_number(q, 4, p->peer >= 0, (uint64_t)p->peer);
+    sqlite3_bind_int64(q, 5, p->tag);
+    bind_number(q, 6, true, p->bytes);
+    bind_number(q, 7, true, p->communicator);
+    bind_number(q, 8, p->correlation != 0, p->correlation);
+    bind_number(q, 9, p->outer != 0, p->outer);
+    bind_number(q, 10, arrow != 0, arrow);
+    s->failed = sqlite3_step(q) != SQLITE_DONE;
+    if (!s->failed) sqlite3_reset(q);
+}
+
 /* Depth 0 is the innermost frame. */
 static bool write_stacks(struct mg_export *x)
 {
@@ -139,6 +171,7 @@ static void release(struct mg_export *x)
     struct database *s = x->state;
     if (!s) return;
     sqlite3_finalize(s->insert);
+    sqlite3_finalize(s->message);
     sqlite3_close(s->db);
     free(s);
 }
@@ -147,6 +180,8 @@ const struct mg_export_format mg_export_sqlite = {
     .name = "sqlite",
     .summary = "every span as a row of a SQLite database",
     .file = "spans.db",
+    .messages = true,
+    .message = write_message,
     .suffix = ".db",
     .open = open_sqlite,
     .span = write_span,

@@ -56,6 +56,23 @@ for _, packet in fields(open(sys.argv[3], 'rb').read()):
 assert all(sorted(f for f, _ in v) == [47, 48] for v in flows.values()), 'a flow without two ends'
 assert collections.Counter(tuple(n for _, n in sorted(v)) for v in flows.values()) == arrows, 'perfetto'
 
+# CSV and SQLite: both ends have one number
+import csv, sqlite3
+rows = [r for r in csv.DictReader(open('out.csv', newline='')) if r['kind'] == 'message']
+pid_rank = {pid: rank for pid, rank in rank_of.items()}
+ends = collections.defaultdict(dict)
+for r in rows:
+    ends[r['message']][r['name']] = int(r['bytes']), pid_rank[int(r['process'])], int(r['peer']), int(r['tag']), r['communicator']
+assert all(set(e) == {'sent', 'received'} for e in ends.values()) and '' not in ends, 'csv: a message without two ends'
+assert all((s[0], s[1], s[2]) == (r[0], r[2], r[1]) and s[3:] == r[3:] for s, r in ((e['sent'], e['received']) for e in ends.values())), 'csv'
+assert collections.Counter(e['sent'][:3] for e in ends.values()) == want, 'csv'
+db = sqlite3.connect('out.db')
+assert collections.Counter(db.execute('SELECT bytes, from_rank, to_rank FROM transfers')) == want, 'sqlite'
+assert collections.Counter((p - base, d - base) for p, d in db.execute('SELECT posted_ns, received_ns FROM transfers') if p and d).total() == sum(want.values()), 'sqlite: calls'
+assert all(p < d for p, d in db.execute('SELECT posted_ns, received_ns FROM transfers')), 'sqlite: times'
+assert collections.Counter(db.execute('SELECT send, receive FROM transfers')) == names, 'sqlite: names of calls'
+assert db.execute('SELECT count(*) FROM messages').fetchone()[0] == len(rows) == 2 * sum(want.values())
+
 # OTF2: each event inside its region, ranks of communicators led back to the world's
 if len(sys.argv) > 4:
     group_of, members, comms = {}, {}, {}

@@ -14,7 +14,8 @@ try() { # LIBRARY mpicc mpirun BYTES
     rm -rf profile out.otf2 defs events
     "$2" -O1 -w -o client "$ROOT/tests/inject/mpi_messages.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 > out 2> err &&
         "$3" -n 4 "$MARGAY" run -q -t timeline --device emu -o profile -- ./client "$ROOT/tests/inject/fill.ptx" "$4" > out 2> err &&
-        "$MARGAY" export chrome profile -o out.json 2>> err && "$MARGAY" export perfetto profile -o out.pf 2>> err || { echo "FAIL $1"; tail -n 12 err; failed=1; return; }
+        "$MARGAY" export chrome profile -o out.json 2>> err && "$MARGAY" export perfetto profile -o out.pf 2>> err &&
+        rm -f out.db && "$MARGAY" export csv profile -o out.csv 2>> err && "$MARGAY" export sqlite profile -o out.db 2>> err || { echo "FAIL $1"; tail -n 12 err; failed=1; return; }
     command -v otf2-print > /dev/null && { "$MARGAY" export otf2 profile -o out.otf2 2>> err && otf2-print -G out.otf2/traces.otf2 > defs && otf2-print out.otf2/traces.otf2 > events || failed=1; }
     python3 "$ROOT/tests/inject/mpi_messages.py" out out.json out.pf $(ls defs events 2> /dev/null) 2>> err && echo "ok   $1, $4 bytes and more" || { echo "FAIL $1"; tail -n 12 err; failed=1; }
 }
