@@ -62,16 +62,26 @@ const char *mg_trace_attribute(const struct mg_trace_file *f, const char *key, s
     return NULL;
 }
 
+/* No time is moved before 0 or beyond what 64 bits hold: order stays. */
+static int64_t bounded(uint64_t time_ns, __int128 shift)
+{
+    __int128 moved = time_ns + shift;
+    if (moved < 0) moved = 0;
+    if (moved > UINT64_MAX) moved = UINT64_MAX;
+    return (int64_t)((uint64_t)moved - time_ns);
+}
+
 int64_t mg_trace_shift(const struct mg_trace_file *f, uint64_t time_ns)
 {
     const struct mg_trace_clock *c = &f->clock;
-    if (f->clock_source != MG_TRACE_MESSAGES) return f->shift_ns;
-    if (c->n < 2) return c->offset_ns[0];
+    if (f->clock_source != MG_TRACE_MESSAGES) return bounded(time_ns, f->shift_ns);
+    if (c->n < 2) return bounded(time_ns, c->offset_ns[0]);
     __int128 run = (__int128)time_ns - c->at_ns[0], rise = (__int128)c->offset_ns[1] - c->offset_ns[0];
-    return (int64_t)(c->offset_ns[0] + run * rise / ((__int128)c->at_ns[1] - c->at_ns[0]));
+    return bounded(time_ns, c->offset_ns[0] + run * rise / ((__int128)c->at_ns[1] - c->at_ns[0]));
 }
 
-/* <pid>.clock beside <pid>.mgt: lines of time, offset and uncertainty; the first and the last count. */
+/* <pid>.clock beside <pid>.mgt: lines of time, offset and uncertainty; the first and the last count that a clock may
+ * have: it neither stands still nor goes back. */
 static void read_clock(struct mg_trace_file *f)
 {
     enum { MOST_DRIFT = 1000 /* nothing runs faster or slower by 1/1000 */ };
@@ -84,11 +94,11 @@ static void read_clock(struct mg_trace_file *f)
     FILE *file = fopen(path, "re");
     while (file && fscanf(file, "%" SCNu64 " %" SCNd64 " %" SCNu64, &at, &offset, &uncertainty) == 3) {
         unsigned ix = c->n && at > c->at_ns[0];
-        if (c->n && !ix) continue;
+        if ((c->n && !ix) || uncertainty > INT64_MAX) continue;
         __int128 off = (__int128)offset - c->offset_ns[0];
-        if (ix &&
-            (off < 0 ? -off : off) > (__int128)((at - c->at_ns[0]) / MOST_DRIFT) + uncertainty + c->uncertainty_ns[0])
-            continue;
+        uint64_t run = at - c->at_ns[0];
+        if (off < 0) off = -off;
+        if (ix && (off > (__int128)(run / MOST_DRIFT) + uncertainty + c->uncertainty_ns[0] || off > run / 2)) continue;
         c->at_ns[ix] = at;
         c->offset_ns[ix] = offset;
         c->uncertainty_ns[ix] = uncertainty;
