@@ -135,8 +135,9 @@ static MG_NOINLINE bool change_buffer(struct mg_trace_stream *s, uint32_t need)
             return true;
         }
     }
+    bool late = w->ending && !w->stopped; /* the process ends while the thread goes on: nobody waits for its record */
     pthread_mutex_unlock(&w->lock);
-    atomic_fetch_add_explicit(over ? &s->lost : &s->dropped, 1, memory_order_relaxed);
+    if (!late) atomic_fetch_add_explicit(over ? &s->lost : &s->dropped, 1, memory_order_relaxed);
     return false;
 }
 
