@@ -256,6 +256,26 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
         x->result.lost_arrows++;
 }
 
+/* A counter of the process, for its device has no name yet. */
+static void write_memory(struct mg_export *x, const struct mg_span *p, uint32_t device)
+{
+    struct chrome *c = x->state;
+    char name[40];
+    if (device == UINT32_MAX) return;
+    const struct mg_memory_device *m = &x->memory.devices.at[device];
+    snprintf(name, sizeof name, "memory in use, device %u", m->device);
+    mg_json_obj(&c->json);
+    mg_json_key_str(&c->json, "ph", "C");
+    mg_json_key_str(&c->json, "name", name);
+    mg_json_key_u64(&c->json, "pid", p->process);
+    write_time(&c->json, "ts", p->begin_ns - x->base_ns);
+    mg_json_key(&c->json, "args");
+    mg_json_obj(&c->json);
+    mg_json_key_u64(&c->json, "bytes", m->in_use);
+    mg_json_end(&c->json, '}');
+    mg_json_end(&c->json, '}');
+}
+
 static enum mg_err open_chrome(struct mg_export *x, struct mg_diag *d)
 {
     (void)d;
@@ -303,6 +323,7 @@ const struct mg_export_format mg_export_chrome = {
     .summary = "the time line as JSON for chrome://tracing, Perfetto and speedscope",
     .file = "trace.json",
     .messages = true,
+    .memory = write_memory,
     .open = open_chrome,
     .span = write_span,
     .close = close_chrome,

@@ -172,7 +172,9 @@ uint32_t mg_export_messages(struct mg_export *x, const struct mg_span *call)
 
 static void write_one(struct mg_export *x, const struct mg_span *p)
 {
-    if (p->kind == MG_SPAN_MESSAGE && x->format->message)
+    if (p->kind == MG_SPAN_MEMORY && x->format->memory)
+        x->format->memory(x, p, mg_memory_add(&x->memory, p));
+    else if (p->kind == MG_SPAN_MESSAGE && x->format->message)
         x->format->message(x, p, mg_messages_arrow(&x->messages, p));
     else if (p->kind == MG_SPAN_MESSAGE)
         mg_messages_add(&x->messages, mg_tracks_process(&x->tracks, p), p);
@@ -206,6 +208,7 @@ static void release(struct mg_export *x)
     mg_tracks_release(&x->tracks);
     mg_arrows_release(&x->arrows);
     mg_messages_release(&x->messages);
+    mg_memory_release(&x->memory);
     mg_buf_release(&x->buf);
     mg_buf_release(&x->text);
     mg_spans_close(x->spans);
@@ -216,7 +219,10 @@ enum mg_err mg_export(const char *format, const char *dir, const struct mg_expor
 {
     struct mg_export x = {.format = find_format(format), .o = o};
     if (!x.format) return mg_diag_err(d, MG_ERR_NOT_FOUND, "no form %.100s", format);
-    struct mg_span_query q = {.size = sizeof q, .kinds = x.format->messages ? UINT32_MAX : 0};
+    const struct mg_export_format *f = x.format;
+    struct mg_span_query q = {.size = sizeof q, .kinds = UINT32_MAX};
+    if (!f->messages) q.kinds &= ~(1u << MG_SPAN_MESSAGE);
+    if (!f->memory) q.kinds &= ~(1u << MG_SPAN_MEMORY);
     struct mg_diag none = MG_DIAG_INIT;
     enum mg_err err = mg_spans_open(dir, &q, &x.spans, &none);
     if (!err && x.format->messages) err = mg_messages_init(&x.messages, dir, &none);

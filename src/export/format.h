@@ -12,6 +12,7 @@
 #include "export/export.h"
 #include "export/messages.h"
 #include "export/tracks.h"
+#include "span/memory.h"
 #include "span/span.h"
 
 struct mg_export;
@@ -19,6 +20,8 @@ struct mg_export_format {
     const char *name, *summary;
     const char *file; /* its name where OUT is a folder; NULL: OUT is a folder always */
     bool messages;    /* it shows messages of MPI: at their calls, or: */
+    void (*memory)(struct mg_export *x, const struct mg_span *p,
+                   uint32_t device); /* device: of x->memory; NULL: none */
     void (*message)(struct mg_export *x, const struct mg_span *end, uint64_t arrow); /* each end by itself */
     const char *suffix; /* OUT without it is a folder; NULL: OUT is a file unless it is an existing folder */
     enum mg_err (*open)(struct mg_export *x, struct mg_diag *d);
@@ -38,6 +41,7 @@ struct mg_export {
     struct mg_tracks tracks;
     struct mg_arrows arrows;
     struct mg_messages messages; /* if the format shows them */
+    struct mg_memory memory;     /* the same */
     struct mg_map demangled;     /* address of a name -> char * */
     struct mg_buf buf;           /* what is not written yet */
     struct mg_buf text;          /* the format's own */

@@ -60,7 +60,7 @@ enum { /* fields, by message */
 enum { CLOCK_OF_DAY = 1, CLOCK_MONOTONIC_ID = 3, CLOCK_BOOT = 6 };
 enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
 enum { FLAG_FIRST = 1, FLAG_NEEDS_NAMES = 2 };
-enum { UNIT_COUNT = 2 };
+enum { UNIT_COUNT = 2, UNIT_BYTES = 3 };
 #define FLOWS_OF_CALL 20 /* bits of a flow's number: which piece of the call's work */
 
 /* Numbers of tracks are unique in the file: the top byte says of what. */
@@ -68,6 +68,7 @@ enum { UNIT_COUNT = 2 };
 #define UUID_DEVICE    0x0200000000000000u
 #define UUID_TRACK     0x0300000000000000u
 #define UUID_IN_FLIGHT 0x0400000000000000u
+#define UUID_MEMORY    0x0500000000000000u
 
 /* ORDER ANNOTATIONS */
 enum annotation {
@@ -97,6 +98,7 @@ struct perfetto {
     uint64_t flows;           /* calls with arrows */
     MG_VEC(bool) processes;   /* described */
     MG_VEC(uint64_t) devices; /* process << 32 | device of each counter */
+    MG_VEC(bool) memories;    /* of x->memory's devices: described */
     struct mg_inflight in_flight;
 };
 
@@ -186,6 +188,18 @@ static void describe_process(struct mg_export *x, uint32_t ix)
     mg_buf_release(&name);
 }
 
+static void describe_counter(struct mg_export *x, uint64_t kind, uint64_t key, const char *name, uint32_t unit)
+{
+    struct perfetto *s = x->state;
+    mg_buf_reset(&s->inner);
+    mg_proto_u64(&s->inner, COUNTER_UNIT, unit);
+    mg_proto_u64(&s->part, TRACK_UUID, kind + key);
+    mg_proto_u64(&s->part, TRACK_PARENT, UUID_DEVICE + key);
+    mg_proto_text(&s->part, TRACK_NAME, name);
+    mg_proto_message(&s->part, TRACK_COUNTER, &s->inner);
+    end_track(x);
+}
+
 /* The device of a process as a track without slices, and the counter below it; its index. */
 static uint32_t describe_device(struct mg_export *x, uint32_t process, uint32_t device)
 {
@@ -201,13 +215,7 @@ static uint32_t describe_device(struct mg_export *x, uint32_t process, uint32_t 
     mg_proto_u64(&s->part, TRACK_PARENT, UUID_PROCESS + process);
     mg_proto_text(&s->part, TRACK_NAME, name);
     end_track(x);
-    mg_buf_reset(&s->inner);
-    mg_proto_u64(&s->inner, COUNTER_UNIT, UNIT_COUNT);
-    mg_proto_u64(&s->part, TRACK_UUID, UUID_IN_FLIGHT + key);
-    mg_proto_u64(&s->part, TRACK_PARENT, UUID_DEVICE + key);
-    mg_proto_text(&s->part, TRACK_NAME, "launches in flight");
-    mg_proto_message(&s->part, TRACK_COUNTER, &s->inner);
-    end_track(x);
+    describe_counter(x, UUID_IN_FLIGHT, key, "launches in flight", UNIT_COUNT);
     return s->devices.n - 1;
 }
 
@@ -354,6 +362,15 @@ static void annotate_mpi(struct mg_export *x, const struct mg_span *p)
     }
 }
 
+static void write_counter(struct mg_export *x, uint64_t track, uint64_t time_ns, int64_t value)
+{
+    struct perfetto *s = x->state;
+    mg_proto_u64(&s->event, EVENT_TYPE, TYPE_COUNTER);
+    mg_proto_u64(&s->event, EVENT_TRACK, track);
+    mg_proto_i64(&s->event, EVENT_COUNTER_VALUE, value);
+    write_event(x, time_ns);
+}
+
 static void write_counters(struct mg_export *x, bool all)
 {
     struct perfetto *s = x->state;
@@ -361,11 +378,22 @@ static void write_counters(struct mg_export *x, bool all)
     uint32_t counter;
     int64_t value;
     while (mg_inflight_next(&s->in_flight, all, &time_ns, &counter, &value)) {
-        mg_proto_u64(&s->event, EVENT_TYPE, TYPE_COUNTER);
-        mg_proto_u64(&s->event, EVENT_TRACK, UUID_IN_FLIGHT + s->devices.at[counter]);
-        mg_proto_i64(&s->event, EVENT_COUNTER_VALUE, value);
-        write_event(x, time_ns);
+        write_counter(x, UUID_IN_FLIGHT + s->devices.at[counter], time_ns, value);
     }
+}
+
+static void write_memory(struct mg_export *x, const struct mg_span *p, uint32_t device)
+{
+    struct perfetto *s = x->state;
+    if (device == UINT32_MAX) return;
+    const struct mg_memory_device *m = &x->memory.devices.at[device];
+    uint32_t process = mg_tracks_process(&x->tracks, p);
+    uint64_t key = (uint64_t)process << 32 | m->device;
+    describe_device(x, process, m->device);
+    while (s->memories.n <= device) *mg_vec_push(&s->memories) = false;
+    if (!s->memories.at[device]) describe_counter(x, UUID_MEMORY, key, "memory in use", UNIT_BYTES);
+    s->memories.at[device] = true;
+    write_counter(x, UUID_MEMORY + key, p->begin_ns, (int64_t)m->in_use);
 }
 
 static void add_arrow(struct mg_export *x, const struct mg_track *t, const struct mg_span *p, uint64_t end_ns)
@@ -443,6 +471,7 @@ static void release(struct mg_export *x)
     mg_map_release(&s->names);
     mg_vec_release(&s->processes);
     mg_vec_release(&s->devices);
+    mg_vec_release(&s->memories);
     mg_inflight_release(&s->in_flight);
     free(s);
 }
@@ -452,6 +481,7 @@ const struct mg_export_format mg_export_perfetto = {
     .summary = "the time line as Perfetto's own format",
     .file = "trace.perfetto-trace",
     .messages = true,
+    .memory = write_memory,
     .open = open_perfetto,
     .span = write_span,
     .close = close_perfetto,

@@ -18,11 +18,14 @@ static const char begin_sql[] =
     "CREATE TABLE messages (id INTEGER PRIMARY KEY, kind TEXT, process INTEGER, rank INTEGER,"
     " peer INTEGER, tag INTEGER, bytes INTEGER, communicator INTEGER, correlation INTEGER,"
     " done INTEGER, message INTEGER);"
+    "CREATE TABLE memory (id INTEGER PRIMARY KEY, time_ns INTEGER, process INTEGER, rank INTEGER,"
+    " device INTEGER, address INTEGER, bytes INTEGER, correlation INTEGER, in_use INTEGER);"
     "CREATE TABLE frames (stack INTEGER, depth INTEGER, function TEXT, file TEXT,"
     " line INTEGER, module TEXT, address INTEGER, PRIMARY KEY (stack, depth));";
 static const char insert_sql[] = "INSERT INTO spans VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
                                  " ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)";
 static const char insert_message_sql[] = "INSERT INTO messages VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+static const char insert_memory_sql[] = "INSERT INTO memory VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 /* The view finds calls by the index; only rows of calls are in it. */
 static const char end_sql[] =
     "CREATE INDEX calls ON spans (process, correlation) WHERE kind = 'api';"
@@ -43,7 +46,7 @@ static const char end_sql[] =
 
 struct database {
     sqlite3 *db;
-    sqlite3_stmt *insert, *message;
+    sqlite3_stmt *insert, *message, *memory;
     bool failed;
 };
 
@@ -59,7 +62,8 @@ static enum mg_err open_sqlite(struct mg_export *x, struct mg_diag *d)
     struct database *s = x->state = mg_xcalloc(1, sizeof *s);
     bool ok = !sqlite3_open(mg_io_part_path(&x->part), &s->db) && !sqlite3_exec(s->db, begin_sql, NULL, NULL, NULL) &&
               !sqlite3_prepare_v2(s->db, insert_sql, -1, &s->insert, NULL) &&
-              !sqlite3_prepare_v2(s->db, insert_message_sql, -1, &s->message, NULL);
+              !sqlite3_prepare_v2(s->db, insert_message_sql, -1, &s->message, NULL) &&
+              !sqlite3_prepare_v2(s->db, insert_memory_sql, -1, &s->memory, NULL);
     return ok ? MG_ERR_OK : fail(x, d);
 }
 
@@ -134,6 +138,24 @@ static void write_message(struct mg_export *x, const struct mg_span *p, uint64_t
     if (!s->failed) sqlite3_reset(q);
 }
 
+static void write_memory(struct mg_export *x, const struct mg_span *p, uint32_t device)
+{
+    struct database *s = x->state;
+    sqlite3_stmt *q = s->memory;
+    bool known = device != UINT32_MAX;
+    if (s->failed) return;
+    bind_number(q, 1, true, p->begin_ns);
+    bind_number(q, 2, true, p->process);
+    bind_number(q, 3, p->rank >= 0, (uint64_t)p->rank);
+    bind_number(q, 4, known, known ? x->memory.devices.at[device].device : 0);
+    bind_number(q, 5, true, p->payload);
+    bind_number(q, 6, true, p->bytes);
+    bind_number(q, 7, p->correlation != 0, p->correlation);
+    bind_number(q, 8, known, known ? x->memory.devices.at[device].in_use : 0);
+    s->failed = sqlite3_step(q) != SQLITE_DONE;
+    if (!s->failed) sqlite3_reset(q);
+}
+
 /* Depth 0 is the innermost frame. */
 static bool write_stacks(struct mg_export *x)
 {
@@ -172,6 +194,7 @@ static void release(struct mg_export *x)
     if (!s) return;
     sqlite3_finalize(s->insert);
     sqlite3_finalize(s->message);
+    sqlite3_finalize(s->memory);
     sqlite3_close(s->db);
     free(s);
 }
@@ -181,6 +204,7 @@ const struct mg_export_format mg_export_sqlite = {
     .summary = "every span as a row of a SQLite database",
     .file = "spans.db",
     .messages = true,
+    .memory = write_memory,
     .message = write_message,
     .suffix = ".db",
     .open = open_sqlite,

@@ -7,6 +7,7 @@
 #include "base/compiler.h"
 #include "base/io.h"
 #include "inject/capture/capture.h"
+#include "inject/memory_calls.h"
 #include "inject/nvidia/gpu.h"
 #include "inject/nvidia/gpu_cupti.h"
 #include "inject/range.h"
@@ -119,7 +120,8 @@ void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t reg
     f->order = f->step ? mg_steps_order() : 0;
     bool pair = mg_timeline.pairs && !mg_inside && mg_call_work(entry) && mg_window_is_open();
     if (f->wanted) f->correlation = number();
-    if (pair || f->step || (f->wanted && mg_timeline.arguments)) keep_arguments(f, registers, stack);
+    if (pair || f->step || (f->wanted && (mg_timeline.arguments || mg_memory_calls[entry])))
+        keep_arguments(f, registers, stack);
     if (f->wanted) find_asked(f, registers);
     f->stack = f->wanted && mg_timeline.stacks ? mg_timeline_stack(f) : 0;
     now = f;

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "inject/kernels.h"
+#include "inject/memory_calls.h"
 #include "inject/nvidia/gpu_cupti.h"
 #include "inject/range.h"
 #include "inject/run.h"
@@ -72,6 +73,7 @@ static struct mg_span_writer *open_now(void)
 void mg_timeline_prepare(void)
 {
     memset(mg_timeline.wanted, 1, sizeof mg_timeline.wanted);
+    mg_memory_calls_find();
     mg_timeline.arguments = mg_timeline.on = true;
 }
 
@@ -391,6 +393,7 @@ void mg_timeline_call(const struct mg_call_frame *f, cu_result result, uint64_t 
         .class_ = f->function ? f->class_ : (uint8_t)mg_call_of_entry(f->entry)->class_,
     };
     mg_span_put_call(w, &r, f->args, f->n_args);
+    if (!f->function && !result && mg_memory_calls[f->entry] && f->n_args) mg_memory_call(w, f, end_ns);
 }
 
 void mg_timeline_work(struct mg_record_work *r, const char *name)

@@ -79,6 +79,25 @@ static void write_messages(struct mg_json *j, const struct mg_sum *s)
     mg_json_end(j, ']');
 }
 
+static void write_memory(struct mg_json *j, const struct mg_sum *s)
+{
+    mg_json_key(j, "memory");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < s->memory.devices.n; i++) {
+        const struct mg_memory_device *m = &s->memory.devices.at[i];
+        mg_json_obj(j);
+        write_rank(j, "rank", m->rank);
+        mg_json_key_u64(j, "process", m->process);
+        mg_json_key_u64(j, "device", m->device);
+        mg_json_key_u64(j, "allocations", m->allocations);
+        mg_json_key_u64(j, "frees", m->frees);
+        mg_json_key_u64(j, "most_bytes", m->most);
+        mg_json_key_u64(j, "left_bytes", m->in_use);
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+}
+
 static void write_site(struct mg_json *j, const struct mg_sum_site *r)
 {
     const struct mg_frame *f = r->frame;
@@ -227,6 +246,7 @@ static void write_json(struct mg_json *j, const struct mg_sum *s)
     mg_json_end(j, ']');
     write_messages(j, s);
     write_sites(j, s);
+    write_memory(j, s);
     mg_json_key(j, "totals");
     mg_json_obj(j);
     uint64_t calls = 0;
@@ -296,6 +316,13 @@ static void add_overview(struct mg_table *t, const struct mg_sum *s)
             d->device, ranked ? "rank" : "process", ranked ? (uint32_t)d->rank : d->process,
             percent(d->busy_ns, d->last_ns - d->first_ns), (double)(d->last_ns - d->first_ns) * 1e-6,
             percent(d->overlap_ns, d->busy_ns), percent(d->copy_overlap_ns, d->busy_ns));
+    }
+    for (uint32_t i = 0; i < s->memory.devices.n; i++) {
+        const struct mg_memory_device *m = &s->memory.devices.at[i];
+        bool ranked = m->rank >= 0;
+        mg_table_note(t, "device %u of %s %u: %llu allocations, %.3f MiB at most, %.3f MiB not freed", m->device,
+                      ranked ? "rank" : "process", ranked ? (uint32_t)m->rank : m->process,
+                      (unsigned long long)m->allocations, (double)m->most / 1048576, (double)m->in_use / 1048576);
     }
     if (s->latency.n)
         mg_table_note(t, "from the call to the kernel's begin: median %.1f us, 95 %% below %.1f us, at most %.1f us",

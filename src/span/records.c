@@ -87,6 +87,11 @@ static const struct mg_trace_field module_fields[] = {
     {"name", MG_TRACE_name},
     {"build_id", MG_TRACE_name},
 };
+static const struct mg_trace_field memory_fields[] = {
+    {"time", MG_TRACE_time, MG_TRACE_KEY_TIME},          {"correlation", MG_TRACE_u64}, {"address", MG_TRACE_u64},
+    {"bytes", MG_TRACE_u64, .flags = MG_TRACE_NULLABLE}, {"device", MG_TRACE_u32},
+};
+_Static_assert(sizeof(struct mg_record_memory) == 36, "as the fields");
 _Static_assert(sizeof(struct mg_record_stack) == 17 && sizeof(struct mg_record_module) == 40, "as the fields");
 _Static_assert(sizeof(struct mg_record_message) == 53 && sizeof(struct mg_record_communicator) == 24, "as the fields");
 _Static_assert(sizeof(struct mg_record_call) == 58 && sizeof(struct mg_record_work) == 87 &&
@@ -101,3 +106,4 @@ const struct mg_trace_kind mg_record_message_kind = MG_TRACE_KIND("message", mes
 const struct mg_trace_kind mg_record_communicator_kind = MG_TRACE_KIND("communicator", communicator_fields);
 const struct mg_trace_kind mg_record_stack_kind = MG_TRACE_KIND("stack", stack_fields);
 const struct mg_trace_kind mg_record_module_kind = MG_TRACE_KIND("module", module_fields);
+const struct mg_trace_kind mg_record_memory_kind = MG_TRACE_KIND("memory", memory_fields);

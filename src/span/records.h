@@ -66,6 +66,10 @@ struct mg_record_module {            /* code that a file brought, from this time
     uint64_t time, begin, end, bias; /* address less bias: as in the file */
     uint32_t name, build_id;         /* path, "": what was there is gone; hexadecimal */
 } MG_PACKED;
+struct mg_record_memory {                       /* of a device, allocated or freed by a call */
+    uint64_t time, correlation, address, bytes; /* address: or a handle; bytes: all ones: freed */
+    uint32_t device;                            /* then not told */
+} MG_PACKED;
 enum mg_message_kind { MG_MESSAGE_SENT, MG_MESSAGE_RECEIVED };
 struct mg_record_message { /* one end of a message of MPI, of a process of the rank */
     uint64_t time;         /* 1 ns before the call that posted it: in order of time it stands in front of that call */
@@ -90,6 +94,7 @@ enum mg_mpi_argument { MG_MPI_PEER, MG_MPI_TAG, MG_MPI_BYTES, MG_MPI_COMMUNICATO
 enum mg_mark_kind { MG_MARK_PUSHED, MG_MARK_STARTED, MG_MARK_INSTANT };
 
 extern const struct mg_trace_kind mg_record_call_kind, mg_record_work_kind, mg_record_mark_kind, mg_record_thread_kind,
-    mg_record_message_kind, mg_record_communicator_kind, mg_record_stack_kind, mg_record_module_kind;
+    mg_record_message_kind, mg_record_communicator_kind, mg_record_stack_kind, mg_record_module_kind,
+    mg_record_memory_kind;
 
 #endif

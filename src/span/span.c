@@ -10,7 +10,8 @@
 #include "base/vec.h"
 #include "trace/reader.h"
 
-static const char *const kinds[] = {"call", "kernel", "copy", "memset", "prefetch", "graph", "mark", "mpi", "message"};
+static const char *const kinds[] = {"call",  "kernel", "copy", "memset",  "prefetch",
+                                    "graph", "mark",   "mpi",  "message", "memory"};
 _Static_assert(MG_COUNT_OF(kinds) == MG_SPAN_KIND_COUNT, "ORDER KINDS");
 static const char *const layers[] = {"driver", "runtime", "mpi", "nvtx", "mark"};
 _Static_assert(MG_COUNT_OF(layers) == MG_LAYER_COUNT, "ORDER LAYERS");
@@ -62,14 +63,15 @@ enum {
     f_end_address,
     f_bias,
     f_build_id,
+    f_address,
     f_count
 };
 static const char *const field_names[] = {
-    "begin",     "end",       "correlation",   "outer",       "name",   "result",  "layer",   "class",
-    "arguments", "stream",    "context",       "bytes",       "launch", "replay",  "device",  "uncertainty_ns",
-    "work",      "source",    "direction",     "payload",     "domain", "kind",    "time",    "thread",
-    "mark",      "done",      "communicator",  "tag",         "peer",   "id",      "members", "stack",
-    "cut",       "addresses", "begin_address", "end_address", "bias",   "build_id"};
+    "begin",     "end",       "correlation",   "outer",       "name",   "result",   "layer",   "class",
+    "arguments", "stream",    "context",       "bytes",       "launch", "replay",   "device",  "uncertainty_ns",
+    "work",      "source",    "direction",     "payload",     "domain", "kind",     "time",    "thread",
+    "mark",      "done",      "communicator",  "tag",         "peer",   "id",       "members", "stack",
+    "cut",       "addresses", "begin_address", "end_address", "bias",   "build_id", "address"};
 _Static_assert(MG_COUNT_OF(field_names) == f_count, "one name a field");
 enum record_kind {
     RECORD_OTHER,
@@ -80,7 +82,8 @@ enum record_kind {
     RECORD_MESSAGE,
     RECORD_COMMUNICATOR,
     RECORD_STACK,
-    RECORD_MODULE
+    RECORD_MODULE,
+    RECORD_MEMORY
 };
 struct known {
     bool known;
@@ -125,16 +128,18 @@ const char *mg_span_direction_name(enum mg_span_direction d)
     return directions[d];
 }
 
-static bool wants_messages(const struct mg_span_query *q)
+static bool wants(const struct mg_span_query *q, enum mg_span_kind kind)
 {
-    return q->kinds >> MG_SPAN_MESSAGE & 1;
+    return q->kinds >> kind & 1;
 }
 
-static const char *kinds_of(const struct mg_span_query *q)
+static void add_kinds_of(const struct mg_span_query *q, struct mg_buf *out)
 {
-    return !wants_messages(q)                  ? "call,work,mark,thread,stack,module"
-           : q->kinds == 1u << MG_SPAN_MESSAGE ? "message"
-                                               : "call,work,mark,thread,message,communicator,stack,module";
+    bool messages = wants(q, MG_SPAN_MESSAGE), memory = wants(q, MG_SPAN_MEMORY);
+    bool alone = q->kinds && !(q->kinds & ~(1u << MG_SPAN_MESSAGE | 1u << MG_SPAN_MEMORY));
+    if (!alone) mg_buf_adds(out, ",call,work,mark,thread,stack,module");
+    if (messages) mg_buf_adds(out, alone ? ",message" : ",message,communicator");
+    if (memory) mg_buf_adds(out, ",memory");
 }
 
 enum mg_err mg_spans_open(const char *dir, const struct mg_span_query *q, struct mg_spans **out, struct mg_diag *d)
@@ -146,9 +151,12 @@ enum mg_err mg_spans_open(const char *dir, const struct mg_span_query *q, struct
         free(s);
         return err;
     }
-    struct mg_trace_query tq = {.size = sizeof tq, .order = MG_TRACE_BY_TIME, .kinds = kinds_of(&s->q)};
+    struct mg_buf kinds_asked = MG_BUF_INIT;
+    add_kinds_of(&s->q, &kinds_asked);
+    struct mg_trace_query tq = {.size = sizeof tq, .order = MG_TRACE_BY_TIME, .kinds = kinds_asked.at + 1};
     if (s->q.from_ns || s->q.to_ns) tq.keys[MG_TRACE_KEY_TIME - 1] = (struct mg_trace_range){s->q.from_ns, s->q.to_ns};
     s->cursor = mg_trace_cursor_open(s->reader, &tq);
+    mg_buf_release(&kinds_asked);
     *out = s;
     return MG_ERR_OK;
 }
@@ -178,7 +186,7 @@ static const struct known *look_up(struct mg_spans *s, const struct mg_trace_rec
         enum record_kind kind;
     } records[] = {{"call", RECORD_CALL},     {"work", RECORD_WORK},       {"mark", RECORD_MARK},
                    {"thread", RECORD_THREAD}, {"message", RECORD_MESSAGE}, {"communicator", RECORD_COMMUNICATOR},
-                   {"stack", RECORD_STACK},   {"module", RECORD_MODULE}};
+                   {"stack", RECORD_STACK},   {"module", RECORD_MODULE},   {"memory", RECORD_MEMORY}};
     while (s->known.n <= r->kind_ix) *mg_vec_push(&s->known) = (struct known){0};
     struct known *k = &s->known.at[r->kind_ix];
     if (k->known) return k;
@@ -318,6 +326,18 @@ static void read_message(struct mg_spans *s, const struct mg_trace_record *r, co
     p->peer = peer > INT32_MAX ? -1 : (int32_t)peer;
 }
 
+static void read_memory(struct mg_spans *s, const struct mg_trace_record *r, const struct known *k)
+{
+    struct mg_span *p = &s->span;
+    p->kind = MG_SPAN_MEMORY;
+    p->begin_ns = p->end_ns = number(r, k, f_time);
+    p->source = MG_SOURCE_host;
+    p->payload = number(r, k, f_address);
+    p->bytes = number_or_none(r, k, f_bytes);
+    p->device = (uint32_t)number(r, k, f_device);
+    p->name = p->bytes == MG_SPAN_NONE ? "freed" : "allocated";
+}
+
 /* All of its members tell of it; the first is kept. */
 static void read_communicator(struct mg_spans *s, const struct mg_trace_record *r, const struct known *k)
 {
@@ -372,7 +392,7 @@ static bool is_asked_for(const struct mg_spans *s)
 {
     const struct mg_span_query *q = &s->q;
     const struct mg_span *p = &s->span;
-    if (!((q->kinds ? q->kinds : ~(1u << MG_SPAN_MESSAGE)) >> p->kind & 1)) return false;
+    if (!((q->kinds ? q->kinds : ~(1u << MG_SPAN_MESSAGE | 1u << MG_SPAN_MEMORY)) >> p->kind & 1)) return false;
     return !(q->from_ns || q->to_ns) || (p->end_ns >= q->from_ns && p->begin_ns <= q->to_ns);
 }
 
@@ -408,6 +428,8 @@ const struct mg_span *mg_spans_next(struct mg_spans *s)
             read_work(s, r, k);
         else if (k->kind == RECORD_MESSAGE)
             read_message(s, r, k);
+        else if (k->kind == RECORD_MEMORY)
+            read_memory(s, r, k);
         else
             read_mark(s, r, k);
         if (is_asked_for(s)) return &s->span;

@@ -29,6 +29,7 @@ enum mg_span_kind { /* ORDER KINDS */
                     MG_SPAN_MARK,
                     MG_SPAN_MPI,
                     MG_SPAN_MESSAGE, /* one end of a message of MPI, in front of its calls; only if asked for */
+                    MG_SPAN_MEMORY,  /* memory of a device, allocated or freed; only if asked for */
                     MG_SPAN_KIND_COUNT
 };
 struct mg_span {
@@ -58,6 +59,7 @@ struct mg_span {
     const char *domain; /* of marks; "": none */
     enum mg_mark_kind mark;
     uint64_t payload;
+    /* Of memory: payload is its address or handle, bytes its size, NONE: it is freed (and the device is not told). */
     /* Of an end of a message: correlation and outer are the calls that posted and completed it, bytes its size. */
     bool received;
     int32_t peer; /* rank; -1: no process, or not known */
@@ -67,7 +69,7 @@ struct mg_span {
 
 struct mg_span_query {
     size_t size;             /* sizeof this struct */
-    uint32_t kinds;          /* bits 1 << enum mg_span_kind; 0: all but messages */
+    uint32_t kinds;          /* bits 1 << enum mg_span_kind; 0: all but messages and memory */
     uint64_t from_ns, to_ns; /* that overlap this time; both 0: all */
 };
 struct mg_spans;

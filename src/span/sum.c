@@ -382,6 +382,10 @@ static void add_span(struct mg_sum *s, struct tables *t, const struct mg_span *p
         add_message(s, t, p);
         return;
     }
+    if (p->kind == MG_SPAN_MEMORY) {
+        mg_memory_add(&s->memory, p);
+        return;
+    }
     if (!s->events || p->begin_ns < s->first_ns) s->first_ns = p->begin_ns;
     s->last_ns = MG_MAX(s->last_ns, p->end_ns);
     s->events++;
@@ -430,6 +434,7 @@ void mg_sum_release(struct mg_sum *s)
     mg_vec_release(&s->devices);
     mg_vec_release(&s->ranges);
     mg_vec_release(&s->messages);
+    mg_memory_release(&s->memory);
     mg_vec_release(&s->stacks);
     mg_vec_release(&s->sites);
     memset(s, 0, sizeof *s);

@@ -4,6 +4,7 @@
 #define MG_SPAN_SUM_H
 
 #include "base/vec.h"
+#include "span/memory.h"
 #include "span/span.h"
 
 struct mg_sum_call { /* by layer and name */
@@ -66,8 +67,9 @@ struct mg_sum {
     MG_VEC(struct mg_sum_call) calls; /* most time first */
     MG_VEC(struct mg_sum_work) work;  /* by rank, process, device, context, stream */
     MG_VEC(struct mg_sum_device) devices;
-    MG_VEC(struct mg_sum_range) ranges;                                  /* in the order in which they were met */
-    MG_VEC(struct mg_sum_message) messages;                              /* by ranks */
+    MG_VEC(struct mg_sum_range) ranges;     /* in the order in which they were met */
+    MG_VEC(struct mg_sum_message) messages; /* by ranks */
+    struct mg_memory memory;
     MG_VEC(struct mg_sum_stack) stacks;                                  /* in the order in which they were met */
     MG_VEC(struct mg_sum_site) sites;                                    /* most time that waits first, then launches */
     uint64_t stacked_launches, all_launches, stacked_waits;              /* calls with a stack; that launch */

@@ -13,7 +13,7 @@
 struct mg_span_writer {
     struct mg_trace_writer *trace;
     bool owns;
-    uint32_t call, work, mark, thread, message, communicator, stack, module; /* kinds in the file */
+    uint32_t call, work, mark, thread, message, communicator, stack, module, memory; /* kinds in the file */
     void (*say)(const char *line);
 };
 
@@ -51,6 +51,7 @@ enum mg_err mg_span_writer_open(const struct mg_span_writer_opts *o, struct mg_s
     w->message = mg_trace_kind_add(w->trace, &mg_record_message_kind);
     w->communicator = mg_trace_kind_add(w->trace, &mg_record_communicator_kind);
     w->stack = mg_trace_kind_add(w->trace, &mg_record_stack_kind);
+    w->memory = mg_trace_kind_add(w->trace, &mg_record_memory_kind);
     w->module = mg_trace_kind_add(w->trace, &mg_record_module_kind);
     *out = w;
     return MG_ERR_OK;
@@ -131,4 +132,9 @@ bool mg_span_put_stack(struct mg_span_writer *w, const struct mg_record_stack *r
 bool mg_span_put_module(struct mg_span_writer *w, const struct mg_record_module *r)
 {
     return mg_trace_put(mg_trace_thread(w->trace), w->module, r, sizeof *r, NULL, 0);
+}
+
+void mg_span_put_memory(struct mg_span_writer *w, const struct mg_record_memory *r)
+{
+    mg_trace_put(mg_trace_thread(w->trace), w->memory, r, sizeof *r, NULL, 0);
 }

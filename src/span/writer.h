@@ -30,6 +30,7 @@ void mg_span_put_work(struct mg_span_writer *w, const struct mg_record_work *r);
 void mg_span_put_mark(struct mg_span_writer *w, const struct mg_record_mark *r);
 void mg_span_put_thread(struct mg_span_writer *w, const struct mg_record_thread *r);
 void mg_span_put_message(struct mg_span_writer *w, const struct mg_record_message *r);
+void mg_span_put_memory(struct mg_span_writer *w, const struct mg_record_memory *r);
 void mg_span_put_clock(struct mg_span_writer *w, const struct mg_record_clock *r);
 void mg_span_put_communicator(struct mg_span_writer *w, const struct mg_record_communicator *r, const uint64_t *members,
                               uint32_t n);

@@ -80,6 +80,8 @@ def check_chrome(want, path):
     names, threads, tracks, got, ends = {}, {}, collections.defaultdict(list), [], collections.defaultdict(dict)
     slices = {}
     for e in t['traceEvents']:
+        if e['ph'] == 'C':
+            continue                                    # memory in use: tests/inject/memory_in_use.sh
         place = e['pid'], e['tid']
         if e['ph'] == 'M':
             if e['name'] == 'thread_name':
@@ -216,6 +218,7 @@ def check_perfetto(want, path):
     same([plain(s) for s in got], [plain(s) for s in want], 'perfetto')
     assert all(sorted(f for f, _ in v) == [47, 48] for v in flows.values()), 'a flow without two ends'
     check_arrows([tuple(ns for _, ns in sorted(v)) for v in flows.values()], want)
+    counters = {u: v for u, v in counters.items() if tracks[u]['name'] == 'launches in flight'}
     check_in_flight(counters, want, lambda uuid: (pids(uuid), int(tracks[tracks[uuid]['parent']]['name'].split()[1])))
 
 

@@ -8,7 +8,8 @@
  *   own T L          T threads, each on its per-thread default stream: L launches by cuLaunchKernelEx in the context
  * that all share, a wait; then the same in a context of its own loop             launches for ever, each followed by a
  * wait ends N                    the process ends while N threads make calls arguments        a float, twelve
- * arguments: results are checked Prints "ok", or what is wrong and exits with 1. */
+ * arguments: results are checked memory N    N allocations and more of every kind, freed in another order: prints "use BYTES" after each
+ * Prints "ok", or what is wrong and exits with 1. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,6 +35,9 @@ int cuInit(unsigned), cuCtxGetCurrent(void **), cuDeviceGet(int *, int), cuDevic
     cuParamSetf(void *, int, float), cuParamSetSize(void *, unsigned), cuLaunch(void *),
     cuTensorMapEncodeTiled(void *, int, unsigned, void *, const uint64_t *, const uint64_t *, const unsigned *,
                            const unsigned *, int, int, int, int),
+    cuMemAllocPitch_v2(uint64_t *, size_t *, size_t, size_t, unsigned), cuMemAllocManaged(uint64_t *, size_t, unsigned),
+    cuMemAllocAsync(uint64_t *, size_t, void *), cuMemFreeAsync(uint64_t, void *), cuMemFree_v2(uint64_t),
+    cuMemCreate(uint64_t *, size_t, const void *, unsigned long long), cuMemRelease(uint64_t),
     cuEventCreate(void **, unsigned), cuEventRecord(void *, void *), cuEventSynchronize(void *),
     cuEventElapsedTime(float *, void *, void *);
 
@@ -251,6 +255,49 @@ static void arguments(void)
     if (!(ms >= 0)) check("a time", 1);
 }
 
+static size_t in_use = 1 << 16; /* start() */
+static void use(size_t more, size_t less)
+{
+    in_use += more;
+    in_use -= less;
+    printf("use %zu\n", in_use);
+}
+
+static void memory(unsigned n)
+{
+    uint64_t at[256], pitched, managed, later, created;
+    size_t pitch;
+    unsigned properties[8] = {1, 0, 1, 0};
+    for (unsigned i = 0; i < n; i++) {
+        CHECK(cuMemAlloc_v2(&at[i], 1000 * (i + 1)));
+        use(1000 * (i + 1), 0);
+    }
+    for (unsigned i = 0; i < n; i += 2) {
+        CHECK(cuMemFree_v2(at[i]));
+        use(0, 1000 * (i + 1));
+    }
+    CHECK(cuMemAllocPitch_v2(&pitched, &pitch, 100, 7, 4));
+    use(7 * pitch, 0);
+    CHECK(cuMemAllocManaged(&managed, 4096, 1));
+    use(4096, 0);
+    CHECK(cuMemAllocAsync(&later, 5000, NULL));
+    use(5000, 0);
+    CHECK(cuMemCreate(&created, 2 << 20, properties, 0));
+    use(2 << 20, 0);
+    if (!cuMemAlloc_v2(&at[0], (size_t)1 << 60)) check("room for 2^60 bytes", 1);
+    CHECK(cuMemRelease(created));
+    use(0, 2 << 20);
+    CHECK(cuMemFreeAsync(later, NULL));
+    use(0, 5000);
+    CHECK(cuMemFree_v2(pitched));
+    use(0, 7 * pitch);
+    for (unsigned i = n - n % 2; i-- > 0;) {
+        if (i % 2 == 0) continue;
+        CHECK(cuMemFree_v2(at[i]));
+        use(0, 1000 * (i + 1));
+    }
+}
+
 int main(int argc, char **argv)
 {
     unsigned a = argc > 3 ? (unsigned)atoi(argv[3]) : 0, b = argc > 4 ? (unsigned)atoi(argv[4]) : 0;
@@ -266,6 +313,8 @@ int main(int argc, char **argv)
         graph(a, b, 0);
     else if (!strcmp(argv[2], "captured"))
         graph(a, b, 1);
+    else if (!strcmp(argv[2], "memory"))
+        memory(a);
     else if (!strcmp(argv[2], "loop"))
         loop();
     else if (!strcmp(argv[2], "ends")) {
