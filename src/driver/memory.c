@@ -87,12 +87,18 @@ void mg_memory_refused(uint64_t bytes)
         (unsigned long long)bytes, (unsigned long long)live, (unsigned long long)limit);
 }
 
+bool mg_device_has_room(cu_device dev, uint64_t bytes)
+{
+    const struct mg_ordinal *o = &mg_drv.ordinals[dev];
+    uint64_t used = __atomic_load_n(&o->created, __ATOMIC_RELAXED) +
+                    (mg_drv.n_devices > 1 ? __atomic_load_n(&o->used, __ATOMIC_RELAXED) : 0);
+    return used <= mg_drv.memory_bytes && bytes <= mg_drv.memory_bytes - used;
+}
+
 cu_result mg_dalloc_new(struct CUctx_st *ctx, uint64_t bytes, uint64_t align, enum mg_alloc_kind kind, uint32_t flags,
                         uint64_t *out)
 {
-    uint64_t used = mg_drv.n_devices > 1 ? __atomic_load_n(&mg_drv.ordinals[ctx->device].used, __ATOMIC_RELAXED) : 0;
-    if (kind == MG_ALLOC_DEVICE && (bytes > mg_drv.memory_bytes || used > mg_drv.memory_bytes - bytes))
-        return CUE_OUT_OF_MEMORY; /* this device is full, whatever the others have */
+    if (kind == MG_ALLOC_DEVICE && !mg_device_has_room(ctx->device, bytes)) return CUE_OUT_OF_MEMORY;
     uint64_t base = mg_mem_alloc(bytes, MG_MAX(align, 512), kind);
     if (!base) {
         mg_memory_refused(bytes);
@@ -351,6 +357,7 @@ static cu_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     for (int i = 0; i < mg_drv.n_devices; i++)
         if (i != ctx->device) live -= MG_MIN(live, mg_drv.ordinals[i].used);
     mg_unlock();
+    live += __atomic_load_n(&mg_drv.ordinals[ctx->device].created, __ATOMIC_RELAXED);
     *total = mg_drv.memory_bytes;
     *free_bytes = *total > live + held ? *total - live - held : 0;
     return CUE_SUCCESS;

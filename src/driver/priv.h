@@ -298,6 +298,7 @@ struct mg_ordinal {
     struct CUctx_st *primary;
     uint32_t primary_refs, primary_flags;
     uint64_t used;                                   /* bytes of its live allocations */
+    uint64_t created;                                /* atomic: bytes of cuMemCreate, mapped or not */
     struct CUmemPoolHandle_st *standard_pool, *pool; /* pool: what cuMemAllocAsync takes from */
 };
 
@@ -401,6 +402,7 @@ struct mg_dalloc { /* what the driver knows of an allocation beside mem.h's tabl
 struct mg_dalloc *mg_dalloc_get(uint64_t base); /* lock held; NULL: none of ours */
 uint64_t mg_machine_memory(void);               /* bytes of memory and swap */
 void mg_memory_refused(uint64_t bytes); /* told once, where the device would have had it and the machine has not */
+bool mg_device_has_room(cu_device dev, uint64_t bytes); /* whatever the other devices have */
 cu_result mg_dalloc_new(struct CUctx_st *ctx, uint64_t bytes, uint64_t align, enum mg_alloc_kind kind, uint32_t flags,
                         uint64_t *out);
 bool mg_dalloc_free(uint64_t base);                   /* any thread, no lock held */

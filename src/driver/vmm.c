@@ -45,11 +45,18 @@ static struct reservation *reservation_of(uint64_t p, uint64_t bytes)
     return NULL;
 }
 
+/* NULL: it is the host's. */
+static uint64_t *created_of(const struct cu_alloc_prop *p)
+{
+    return p->location.type == CULOC_DEVICE ? &mg_drv.ordinals[p->location.id].created : NULL;
+}
+
 static void drop(struct physical *f)
 {
     if (--f->refs) return;
     close(f->fd);
     physical_bytes -= f->bytes;
+    if (created_of(&f->prop)) __atomic_sub_fetch(created_of(&f->prop), f->bytes, __ATOMIC_RELAXED);
     free(f);
 }
 
@@ -175,13 +182,14 @@ static cu_result cuMemCreate(cu_mem_handle *out, size_t bytes, const struct cu_a
     if (!f) return CUE_OUT_OF_MEMORY;
     *f = (struct physical){.fd = -1, .bytes = bytes, .refs = 1, .prop = *p};
     pthread_mutex_lock(&lock);
-    bool fits = live + physical_bytes + bytes <= limit;
+    bool fits = live + physical_bytes + bytes <= limit && (!created_of(p) || mg_device_has_room(p->location.id, bytes));
     if (fits) f->fd = memfd_create("margay-device-memory", MFD_CLOEXEC);
     if (f->fd >= 0 && ftruncate(f->fd, (off_t)bytes)) {
         close(f->fd);
         f->fd = -1;
     }
     if (f->fd >= 0) physical_bytes += bytes;
+    if (f->fd >= 0 && created_of(p)) __atomic_add_fetch(created_of(p), bytes, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
     if (f->fd < 0) {
         free(f);

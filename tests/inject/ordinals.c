@@ -55,6 +55,8 @@ static const char
     F(cuMemFree_v2, (uint64_t))                                                                                        \
     F(cuMemGetInfo_v2, (size_t *, size_t *))                                                                           \
     F(cuMemAllocAsync, (uint64_t *, size_t, handle))                                                                   \
+    F(cuMemCreate, (uint64_t *, size_t, const void *, unsigned long long))                                             \
+    F(cuMemRelease, (uint64_t))                                                                                        \
     F(cuMemAllocManaged, (uint64_t *, size_t, unsigned))                                                               \
     F(cuMemFreeAsync, (uint64_t, handle))                                                                              \
     F(cuPointerGetAttribute, (void *, int, uint64_t))                                                                  \
@@ -87,6 +89,7 @@ LIST
         NOT_ENABLED = 705,
         INVALID_DEVICE = 101,
         INVALID_VALUE = 1,
+        OUT_OF_MEMORY = 2,
         INVALID_HANDLE = 400,
         NO_DEVICE = 100,
         ORDINAL = 9
@@ -210,6 +213,18 @@ static void memory(void)
             DO(cuMemGetInfo_v2, &after, &total);
             IS(before[e] - after, d == e ? SOME : 0);
         }
+        struct {
+            int type, handles, where, id;
+            uint64_t rest[2];
+        } prop = {1, 0, 1, d, {0}};
+        DO(cuMemCreate, &q, SOME, &prop, 0); /* of d's account, whichever is current */
+        for (int e = 0; e < n; e++) {
+            AT(&side[e]);
+            DO(cuMemGetInfo_v2, &after, &total);
+            IS(before[e] - after, d == e ? 2 * SOME : 0);
+        }
+        IS(cuMemCreate(&q, total / (2 << 20) * (2 << 20), &prop, 0), OUT_OF_MEMORY);
+        DO(cuMemRelease, q);
         DO(cuMemFree_v2, p); /* the last device is current: memory of any is freed */
         AT(&side[0]);
         DO(cuMemAllocAsync, &q, 4096, side[d].stream); /* of the stream's device, not of the current one */
