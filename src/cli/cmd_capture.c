@@ -19,7 +19,7 @@ static const struct mg_opt_page page = {
 
 int cmd_capture(int argc, char **argv)
 {
-    const char *dir = NULL, *device = NULL, *properties = NULL, *check = "auto", *workers = NULL;
+    const char *dir = NULL, *device = NULL, *properties = NULL, *check = "auto", *workers = NULL, *devices = NULL;
     bool quiet = false;
     int status = STATUS_USAGE;
     const struct mg_opt opts[] = {
@@ -29,6 +29,7 @@ int cmd_capture(int argc, char **argv)
         MG_OPT_STR(
             0, "workers", &workers, "N",
             "threads that run kernels (cpu, emu): with 1, races between CTAs go the same way in every replay with 1"),
+        MG_OPT_STR(0, "devices", &devices, "N", "show the program so many devices, up to 16 (cpu, emu; 1)"),
         MG_OPT_CHOICE(0, "check", &check, "auto|all|end", "how often results are hashed (auto)"),
         MG_OPT_QUIET(&quiet),
         MG_OPT_END};
@@ -41,7 +42,8 @@ int cmd_capture(int argc, char **argv)
                            dir,        device ? "--device" : NULL,
                            device,     properties ? "--as" : NULL,
                            properties, workers ? "--workers" : NULL,
-                           workers,    quiet ? "-q" : NULL,
+                           workers,    devices ? "--devices" : NULL,
+                           devices,    quiet ? "-q" : NULL,
                            "--"};
     for (size_t k = 0; k < MG_COUNT_OF(front); k++)
         if (front[k]) *mg_vec_push(&run) = (char *)(uintptr_t)front[k];

@@ -133,6 +133,9 @@ for e in saxpy histogram stencil; do
     rm here
     replayed "$e" "ex-$e" --device emu
 done
+# two devices: what both did, on one
+"$MARGAY" capture -q --device emu --devices 2 -o two -- "$EX/interpolate" devices 1 1 256 512 > out 2>&1 && grep -q PASSED out || { fail "two devices"; cat out; }
+replayed "two devices" two --device emu
 
 core="$ROOT/src/capture/reader.c $ROOT/src/capture/writer.c $ROOT/src/capture/format.c"
 for f in arena buf crc diag io map vec hash env; do core="$core $ROOT/src/base/$f.c"; done
