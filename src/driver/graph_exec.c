@@ -231,6 +231,19 @@ static struct CUgraph_st *unflatten(const struct CUgraphExec_st *x)
     return g;
 }
 
+/* A graph may outlive the modules and contexts that its nodes are of. */
+static cu_result check_nodes(const struct CUgraphExec_st *x)
+{
+    for (uint32_t i = 0; i < x->nodes.n; i++) {
+        const struct mg_exec_node *e = &x->nodes.at[i];
+        const struct CUfunc_st *func = e->op.kind == MG_OPK_KERNEL ? e->op.u.kernel.func : NULL;
+        if (func && (!mg_obj_is(func, MG_OBJ_FUNC) || (func->native && !mg_obj_is(func->native, MG_OBJ_FUNC))))
+            return CUE_INVALID_HANDLE;
+        if (e->ctx && !mg_obj_is(e->ctx, MG_OBJ_CTX)) return CUE_CONTEXT_IS_DESTROYED;
+    }
+    return CUE_SUCCESS;
+}
+
 static cu_result launch(cu_graph_exec x, cu_stream h, int pt)
 {
     struct CUstream_st *s;
@@ -247,6 +260,7 @@ static cu_result launch(cu_graph_exec x, cu_stream h, int pt)
     }
     if (s == s->ctx->legacy && s->ctx->n_captures) r = mg_capture_implicit(s->ctx);
     if (!r) r = check_memory(x);
+    if (!r) r = check_nodes(x);
     struct mg_task **tasks = r ? NULL : calloc(x->nodes.n + 1, sizeof *tasks);
     struct mg_work none = {.kind = MG_OPK_EMPTY}, none2 = none;
     if (tasks && x->reset) {

@@ -49,6 +49,7 @@ static const char
     F(cuCtxEnablePeerAccess, (handle, unsigned))                                                                       \
     F(cuCtxDisablePeerAccess, (handle))                                                                                \
     F(cuModuleLoadData, (handle *, const void *))                                                                      \
+    F(cuModuleUnload, (handle))                                                                                        \
     F(cuModuleGetFunction, (handle *, handle, const char *))                                                           \
     F(cuModuleGetGlobal_v2, (uint64_t *, size_t *, handle, const char *))                                              \
     F(cuMemAlloc_v2, (uint64_t *, size_t))                                                                             \
@@ -286,6 +287,17 @@ static void graphs(void)
         for (int i = 0; i < 3; i++) DO(cuGraphLaunch, exec, s->stream);
         DO(cuStreamSynchronize, s->stream);
         filled(s->p, 31 * d);
+        if (d < n - 1) continue;
+        handle module; /* of a module that goes before the graph does */
+        DO(cuModuleLoadData, &module, text);
+        DO(cuModuleGetFunction, &s->fill, module, "fill");
+        DO(cuStreamBeginCapture_v2, s->stream, 0);
+        fill(s, s->p, 7);
+        DO(cuStreamEndCapture, s->stream, &graph);
+        DO(cuGraphInstantiateWithFlags, &exec, graph, 0);
+        DO(cuModuleUnload, module);
+        IS(cuGraphLaunch(exec, s->stream), INVALID_HANDLE);
+        DO(cuModuleGetFunction, &s->fill, s->module, "fill");
     }
 }
 
