@@ -63,7 +63,10 @@ void mg_report_summary(const struct mg_recording *p, struct mg_buf *out)
     if (p->n_uses <= MOST_TABLES)
         mg_add_tools(p, &(struct mg_report_opts){.size = sizeof(struct mg_report_opts)}, rows, true, out);
     add_findings(p, out);
-    if (!p->n_processes && !p->n_empty) mg_buf_adds(out, "no CUDA call was seen\n");
+    if (!p->n_processes && !p->n_empty)
+        mg_buf_adds(out, "no CUDA call was seen\n");
+    else if (p->n_processes && !p->n_launches && !p->n_unknowns)
+        mg_buf_adds(out, "no kernel was launched\n");
     mg_add_coverage(p, out, SUMMARY_REASONS);
     mg_hot_release(hot, n);
 }
