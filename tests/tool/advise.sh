@@ -103,6 +103,83 @@ tiny = [x for x in found if x['rule'] == 'tiny_launch']
 assert tiny and all('of less than 0.1 us' in x['text'] for x in tiny), tiny
 P
 "$MARGAY" report m --top 1 | grep -q "and [0-9]* more (margay report --top $(python3 -c "import json; print(len(json.load(open('m.json'))['findings']))"))"
+# 16 threads leave half of a warp's lanes without one, 48 a quarter of those of two warps, 64 none
+cat > narrow.cu <<'E'
+__device__ void work(float *o) { float v = 1; for (int i = 0; i < 64; i++) v = v * 3 + 1; o[blockIdx.x * blockDim.x + threadIdx.x] = v; }
+__global__ void half(float *o) { work(o); }
+__global__ void quarter(float *o) { work(o); }
+__global__ void full(float *o) { work(o); }
+int main()
+{
+    float *o;
+    cudaMalloc(&o, 4096 * 4);
+    half<<<192, 16>>>(o);
+    quarter<<<64, 48>>>(o);
+    full<<<48, 64>>>(o);
+    return cudaDeviceSynchronize() != cudaSuccess;
+}
+E
+compile narrow narrow.cu
+"$MARGAY" run -q --device emu -t advise -o n -- ./narrow
+"$MARGAY" report n --json > n.json
+python3 - <<'P'
+import json
+found = {(x['function'], x['measure'], x['sure']) for x in json.load(open('n.json'))['findings'] if x['rule'] == 'partial_warp'}
+assert found == {('_Z4halfPf', 50, 'exact'), ('_Z7quarterPf', 25, 'model')}, found
+P
+
+# without line information: the branches of an unrolled loop are one finding, and accesses that say the same are told once
+cat > unrolled.cu <<'E'
+__global__ void gather(float *o, const float *i)
+{
+    float v = 0;
+#pragma unroll
+    for (int k = 0; k < 8; k++) v += i[(threadIdx.x * 8 + k) * 32];
+    o[threadIdx.x] = v;
+}
+__global__ void steps(float *o, const float *j)
+{
+    float v = j[0];
+#pragma unroll 1
+    for (int r = 0; r < 40; r++) {
+#pragma unroll
+        for (int k = 0; k < 16; k++)
+            if (threadIdx.x > 2 * k) v = __sinf(v) * j[k * r], __threadfence_block();
+    }
+    o[threadIdx.x] = v;
+}
+int main()
+{
+    float *o, *i;
+    cudaMalloc(&o, 4096);
+    cudaMalloc(&i, 32 * 32 * 8 * 4);
+    cudaMemset(i, 0, 32 * 32 * 8 * 4);
+    for (int n = 0; n < 20; n++) gather<<<1, 32>>>(o, i);
+    steps<<<1, 32>>>(o, i);
+    return cudaDeviceSynchronize() != cudaSuccess;
+}
+E
+"$NVCC" -cudart shared -O2 -gencode arch=compute_90,code=compute_90 -o unrolled unrolled.cu
+"$MARGAY" run -q --device emu -t advise -o u -- ./unrolled
+"$MARGAY" report u --json > u.json
+"$MARGAY" report u > u.txt
+python3 - <<'P'
+import json
+r = json.load(open('u.json'))
+found, steps = r['findings'], [k for k in r['kernels'] if 'steps' in k['name']][0]
+(k,) = [k for k in r['tools']['lanes']['kernels'] if k['kernel'] == steps['id']]
+branches = [b for b in k['branches'] if b['idle_slots']]
+slots = 32 * sum(b['warp_entries'] * b['instructions'] for b in steps['blocks'])
+(d,) = [f for f in found if f['rule'] == 'divergence']
+assert len(branches) > 8 and max(b['idle_slots'] for b in branches) / slots < .05, branches
+assert abs(d['measure'] - 100 * sum(b['idle_slots'] for b in branches) / slots) < 1e-9 and f'of {len(branches) - 1} more' in d['text'], (d, branches)
+assert d['ptx_line'] == max(branches, key=lambda b: b['idle_slots'])['ptx_line'], (d, branches)
+loads = [f for f in found if f['rule'] == 'uncoalesced' and 'touches 32.0' in f['text']]
+text = open('u.txt').read()
+assert len(loads) == 8 and text.count('touches 32.0') == 1 and text.count('The same at ptx:') == 1, (loads, text)
+assert all(f"ptx:{f['ptx_line']}" in text for f in loads) and text.count('nvcc -lineinfo') == 1, text
+P
+
 # diff tells the kernel with the fewest lanes: 40 threads in two warps
 "$MARGAY" diff --json m m > m.diff
 python3 - <<'P'

@@ -18,6 +18,34 @@ static bool goes_back(const struct mg_pkernel *k, uint64_t block)
     return false;
 }
 
+/* By line of the source. Where the PTX names none all branches of the kernel are one, at the worst of them: those of an
+ * unrolled loop would each be too small to be told. */
+static struct line_sum *sum_of_branch(struct advice *a, struct line_sums *sums, const struct mg_pkernel *k,
+                                      const struct mg_jval *branch)
+{
+    double idle = told(branch, "idle_slots");
+    struct place at = place_of_site(a, k, branch);
+    struct line_sum *s = NULL;
+    if (!at.file && sums->n && sums->at[sums->n - 1].k == k && !sums->at[sums->n - 1].place.file)
+        s = &sums->at[sums->n - 1];
+    if (!s) s = sum_of_line(a, sums, k, branch);
+    if (!at.file && idle > s->most) s->place = at;
+    s->most = MG_MAX(s->most, idle);
+    return s;
+}
+
+/* "this branch", "branches as this one" */
+static const char *say_branches(struct advice *a, const struct line_sum *s)
+{
+    if (s->backward)
+        return mg_arena_printf(&a->out->arena, "lanes of a warp leave this loop%s at different times",
+                               s->sites > 1 && !s->place.file ? " and others" : "");
+    if (s->sites > 1 && !s->place.file)
+        return mg_arena_printf(&a->out->arena, "lanes of a warp take both sides of this branch and of %u more",
+                               s->sites - 1);
+    return "lanes of a warp take both sides of this branch";
+}
+
 void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
 {
     const struct mg_jval *lanes = mg_facts_tool(a->facts, "lanes");
@@ -28,8 +56,9 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
         if (!is_shown(a, v, &k)) continue;
         for (const struct mg_jval *b = mg_jval_first(mg_jval_get(v, "branches")); b; b = b->next) {
             if (told(b, "idle_slots") <= 0) continue;
-            struct line_sum *s = sum_of_line(a, &sums, k, b);
+            struct line_sum *s = sum_of_branch(a, &sums, k, b);
             s->idle += told(b, "idle_slots");
+            s->sites++;
             s->requests += told(b, "divergent");
             s->backward = s->backward || goes_back(k, mg_jval_u64(b, "block"));
         }
@@ -45,13 +74,11 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
         f->measure = 100 * part;
         f->unit = "% of the kernel's lane slots idle";
         f->text = mg_arena_printf(
-            &a->out->arena,
+            &a->out->arena, "%s (%.0f warp splits): %.1f %% of the kernel's lane slots idle. %s", say_branches(a, s),
+            s->requests, f->measure,
             s->backward
-                ? "lanes of a warp leave this loop at different times (%.0f warp splits): %.1f %% of the kernel's lane slots idle. "
-                  "Give the lanes of a warp work of equal length: sort or bucket it, or share the rounds among lanes."
-                : "lanes of a warp take both sides of this branch (%.0f warp splits): %.1f %% of the kernel's lane slots idle. "
-                  "Branch on what all lanes of a warp share, or order the data so that they do.",
-            s->requests, f->measure);
+                ? "Give the lanes of a warp work of equal length: sort or bucket it, or share the rounds among lanes."
+                : "Branch on what all lanes of a warp share, or order the data so that they do.");
     }
     free(sums.at);
 }

@@ -144,6 +144,10 @@ static void add_launch(struct advice *a, const struct mg_plaunch *l)
     c->direct += l->graph ? 0 : 1;
     c->waves += waves * (double)times;
     c->full_waves += (double)(uint64_t)(waves + .999999) * (double)times;
+    c->warps += (double)(ctas * warps * times);
+    c->empty_lanes += (double)(ctas * (32ull * warps - threads) * times);
+    if (!c->least_threads || threads < c->least_threads) c->least_threads = threads;
+    c->most_threads = MG_MAX(c->most_threads, threads);
     if (ctas * threads <= c->ctas * c->threads) return;
     c->ctas = ctas;
     c->threads = threads;

@@ -1,10 +1,33 @@
-/* Rules about launches: how many warps fit, how the last wave fills the device, launches too short to pay. */
+/* Rules about launches: threads that fill no warp, how many warps fit, how the last wave fills the device, launches too
+ * short to pay. */
 #include <math.h>
 #include <string.h>
 
 #include "report/advice/priv.h"
 
 static const double launch_us = 2.5; /* what launching a kernel takes, about */
+
+void mg_rule_partial_warp(struct advice *a, const struct mg_rule *self)
+{
+    (void)self;
+    for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
+        const struct kernel_cost *c = &a->costs[i];
+        double empty = c->warps > 0 ? c->empty_lanes / (32 * c->warps) : 0,
+               gain = gain_of(c, PART_ISSUE, c->parts[PART_ISSUE] * empty);
+        /* more warps than one a CTA: they are taken to execute alike */
+        bool exact = c->most_threads < 32 && c->least_threads == c->most_threads;
+        if (empty < .1 || 100 * gain < LEAST_GAIN_PCT) continue;
+        struct mg_finding *f = add_finding(a, c, gain, exact);
+        place_at_kernel(f, c->k);
+        f->measure = 100 * empty;
+        f->unit = "% of the lanes of launched warps have no thread";
+        f->text = mg_arena_printf(
+            &a->out->arena,
+            "CTAs of %u thread%s fill no whole warp: %.0f %% of the lanes of its warps have no thread. Use a "
+            "multiple of 32 threads, with the work of several CTAs in one where it is small.",
+            c->threads, c->threads == 1 ? "" : "s", f->measure);
+    }
+}
 
 void mg_rule_occupancy(struct advice *a, const struct mg_rule *self)
 {

@@ -22,8 +22,10 @@ struct kernel_cost {
     uint32_t threads, registers; /* of the launch with the most CTAs */
     uint64_t shared_bytes, ctas;
     uint32_t warps_resident, warps_most;
-    const char *limit; /* of resident warps: "registers", "shared memory", "threads", "CTAs" */
-    bool imbalanced;   /* a rule has said so: tail and occupancy are silent */
+    double warps, empty_lanes;            /* launched; lanes of these that have no thread */
+    uint32_t least_threads, most_threads; /* of a CTA, over launches */
+    const char *limit;                    /* of resident warps: "registers", "shared memory", "threads", "CTAs" */
+    bool imbalanced;                      /* a rule has said so: tail and occupancy are silent */
 };
 struct peak {
     uint32_t sm, warps, ctas, shared_bytes;
@@ -87,6 +89,8 @@ struct line_sum {
     double values, redundant;
     double idle, slots;
     bool backward; /* a branch that closes a loop */
+    uint32_t sites;
+    double most; /* of one site: where it is placed, if sites of several places are added up */
 };
 struct line_sums {
     struct line_sum *at;

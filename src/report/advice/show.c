@@ -1,4 +1,5 @@
 /* Findings as text and as JSON. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/advice/priv.h"
@@ -76,17 +77,66 @@ static void add_one(const struct mg_finding *f, struct mg_sources *sources, uint
     mg_buf_release(&name);
 }
 
+/* Findings that say the same of other places of a kernel: an unrolled loop has many. */
+static bool is_like(const struct mg_finding *a, const struct mg_finding *b)
+{
+    bool same_buffer = a->buffer == b->buffer || (a->buffer && b->buffer && !strcmp(a->buffer, b->buffer));
+    return a->rule == b->rule && a->kernel == b->kernel && a->gain_pct > 0 && same_buffer && !strcmp(a->text, b->text);
+}
+
+/* Where the same was found, behind its first. Marks them as told. */
+static void add_likes(const struct mg_findings *list, uint32_t first, bool *told, uint32_t columns, struct mg_buf *out)
+{
+    enum { MOST_PLACES = 8 };
+    struct mg_buf text = MG_BUF_INIT;
+    uint32_t n = 0;
+    for (uint32_t i = first + 1; i < list->n; i++) {
+        const struct mg_finding *f = &list->at[i];
+        if (told[i] || !is_like(&list->at[first], f)) continue;
+        told[i] = true;
+        if (n++ >= MOST_PLACES) continue;
+        mg_buf_adds(&text, n == 1 ? "The same at " : ", ");
+        add_place(f, &text);
+        mg_buf_printf(&text, " (%s%.0f %%)", f->exact ? "" : "~", f->gain_pct);
+    }
+    if (n > MOST_PLACES) mg_buf_printf(&text, " and %u more places", n - MOST_PLACES);
+    if (n) {
+        mg_buf_printf(out, "%*s", INDENT, "");
+        add_wrapped(out, text.at, INDENT, columns);
+    }
+    mg_buf_release(&text);
+}
+
 void mg_add_findings(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns, uint32_t most,
                      struct mg_buf *out)
 {
-    uint32_t n = most ? MG_MIN(most, list->n) : list->n;
-    if (!n) return;
-    mg_buf_printf(out, "findings: what mending each could gain, in per cent of %s (~: a model of the device)\n",
-                  list->timed ? "kernel time" : "the kernels' work as counted");
+    bool modelled = false, unplaced = false, *told = mg_xcalloc(list->n + 1, sizeof *told);
+    uint32_t shown = 0, left = 0;
+    struct mg_buf text = MG_BUF_INIT;
     struct mg_sources *sources = mg_sources_new(p);
-    for (uint32_t i = 0; i < n; i++) add_one(&list->at[i], sources, i + 1, columns >= 60 ? columns : 120, out);
+    columns = columns >= 60 ? columns : 120;
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct mg_finding *f = &list->at[i];
+        if (told[i]) continue;
+        if (most && shown == most) {
+            left++;
+            continue;
+        }
+        add_one(f, sources, ++shown, columns, &text);
+        add_likes(list, i, told, columns, &text);
+        modelled |= f->gain_pct > 0 && !f->exact;
+        unplaced |= !f->file && f->ptx_line;
+    }
+    if (shown)
+        mg_buf_printf(out, "findings: what mending each could gain, in per cent of %s%s\n%s",
+                      list->timed ? "kernel time" : "the kernels' work as counted",
+                      modelled ? " (~: a model of the device)" : "", text.at);
+    if (left) mg_buf_printf(out, "  and %u more (margay report --top %u)\n", left, shown + left);
+    if (unplaced)
+        mg_buf_adds(out, "  ptx:N is a line of the PTX: built with nvcc -lineinfo, findings name source lines\n");
     mg_sources_free(sources);
-    if (n < list->n) mg_buf_printf(out, "  and %u more (margay report --top %u)\n", list->n - n, list->n);
+    mg_buf_release(&text);
+    free(told);
 }
 
 void mg_write_findings(const struct mg_findings *list, struct mg_json *j)
