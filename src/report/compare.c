@@ -386,6 +386,26 @@ static void sort_metrics(struct mg_comparison *c)
     free(to);
 }
 
+/* What the program that was run was given, without its name: that changes from build to build. */
+static const char *arguments_of(struct mg_arena *arena, const struct mg_recording *p)
+{
+    const struct mg_pprocess *first = p->n_processes ? &p->processes[0] : NULL;
+    struct mg_buf text = MG_BUF_INIT;
+    for (uint32_t i = 1; first && i < first->argc; i++) mg_buf_printf(&text, "%s%s", i > 1 ? " " : "", first->argv[i]);
+    const char *kept = mg_arena_strndup(arena, text.n ? text.at : "", text.n);
+    mg_buf_release(&text);
+    return kept;
+}
+
+static void compare_arguments(struct mg_comparison *c, const struct mg_recording *before,
+                              const struct mg_recording *after)
+{
+    const char *a = arguments_of(&c->arena, before), *b = arguments_of(&c->arena, after);
+    if (!before->n_processes || !after->n_processes || !strcmp(a, b)) return;
+    c->arguments[0] = a;
+    c->arguments[1] = b;
+}
+
 void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *before, const struct mg_recording *after,
                         const struct mg_report_opts *o)
 {
@@ -398,6 +418,7 @@ void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *befo
         mg_facts_init(&f[x.side], p[x.side], x.o);
         add_profile(&x, p[x.side], &f[x.side]);
     }
+    compare_arguments(c, before, after);
     judge_time(c, p, x.o);
     judge_work(c, f);
     pair_rows(&x);

@@ -33,6 +33,7 @@ struct mg_comparison {
     bool has_interval;                    /* of times: launches were timed more than once; counts are exact */
     int verdict;                          /* -1 better, 0 no difference, 1 worse */
     uint32_t reason;                      /* metric that changed most in the work; UINT32_MAX: none */
+    const char *arguments[2];             /* of the programs, where they are not the same; else NULL */
 };
 void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *before, const struct mg_recording *after,
                         const struct mg_report_opts *o);

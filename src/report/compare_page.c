@@ -122,6 +122,13 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
         mg_chart_text(out, c->metrics.at[c->reason].name);
         mg_buf_adds(out, "</code></p>");
     }
+    if (c->arguments[0]) {
+        mg_buf_adds(out, "<p>The programs were given other arguments: before <code>");
+        mg_chart_text(out, c->arguments[0]);
+        mg_buf_adds(out, "</code>, after <code>");
+        mg_chart_text(out, c->arguments[1]);
+        mg_buf_adds(out, "</code></p>");
+    }
     mg_buf_adds(out, "</div>\n");
 }
 

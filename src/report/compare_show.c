@@ -81,6 +81,9 @@ void mg_add_comparison(const struct mg_comparison *c, uint32_t most, struct mg_b
 {
     uint32_t shown = 0, changed = 0;
     add_verdict(c, out);
+    if (c->arguments[0])
+        mg_buf_printf(out, "the programs were given other arguments: before \"%s\", after \"%s\"\n", c->arguments[0],
+                      c->arguments[1]);
     mg_buf_printf(out, "\n%12s %20s %20s  %-7s metric\n", "change", "before", "after", "");
     for (uint32_t i = 0; i < c->metrics.n; i++) {
         const struct mg_metric *m = &c->metrics.at[i];
@@ -148,6 +151,10 @@ void mg_write_comparison(const struct mg_comparison *c, struct mg_json *j)
     mg_json_end(j, ']');
     mg_json_key_str(j, "reason", c->reason != UINT32_MAX ? c->metrics.at[c->reason].name : NULL);
     mg_json_end(j, '}');
+    mg_json_key(j, "other_arguments");
+    mg_json_arr(j);
+    for (int i = 0; c->arguments[0] && i < 2; i++) mg_json_str(j, c->arguments[i]);
+    mg_json_end(j, ']');
     mg_json_key(j, "metrics");
     mg_json_arr(j);
     for (uint32_t i = 0; i < c->metrics.n; i++) {

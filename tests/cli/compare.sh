@@ -17,6 +17,7 @@ run sorted -- ./species sound
 "$MARGAY" diff before after > text
 head -1 text | grep -q '^verdict: better: the kernels. work as counted -' || { head -3 text; exit 1; }
 grep -q '^changed most: memory.bank_conflicts -100.0 %' text
+[ "$(grep -c '^the programs were given other arguments: before "fault", after "sound"$' text)" = 1 ] || { cat text; exit 1; }
 "$MARGAY" diff before after --json > fix.json
 "$MARGAY" diff after before --json > worse.json
 "$MARGAY" diff before before --json > same.json
@@ -31,6 +32,7 @@ m = metric(fix, 'memory.bank_conflicts')
 assert (m['before'], m['after'], m['change_pct'], m['is']) == (conflicts, 0, -100, 'better'), m
 assert metric(worse, 'memory.bank_conflicts')['is'] == 'worse' and metric(worse, 'memory.bank_conflicts')['change_pct'] is None
 assert metric(fix, 'memory.sectors')['before'] == 2 * 512 * 512 * 4 // 32 and metric(fix, 'memory.sectors')['is'] is None
+assert fix['other_arguments'] == ['fault', 'sound'] and worse['other_arguments'] == ['sound', 'fault'] and same['other_arguments'] == [], fix['other_arguments']
 assert fix['verdict']['is'] == 'better' and worse['verdict']['is'] == 'worse' and same['verdict']['is'] == 'no difference'
 assert fix['verdict']['by'] == 'work' and fix['verdict']['reason'] == worse['verdict']['reason'] == 'memory.bank_conflicts' and same['verdict']['reason'] is None
 assert fix['verdict']['interval_pct'] == [None, None]
