@@ -682,6 +682,22 @@ static bool has_errors(const struct run *r, const struct mg_recording *p, bool f
     return failed || checked || findings;
 }
 
+/* annotate needs lines of the source. */
+static bool names_lines(const struct mg_recording *p)
+{
+    for (uint32_t k = 0; k < p->n_kernels; k++)
+        for (uint32_t b = 0; b < p->kernels[k].n_blocks; b++)
+            if (p->kernels[k].blocks[b].file) return true;
+    return false;
+}
+
+static void say_next(const struct run *r, const struct mg_recording *p)
+{
+    fprintf(stderr, "profile %s; next: margay report %s", r->dir, r->dir);
+    if (names_lines(p)) fprintf(stderr, ", margay annotate %s", r->dir);
+    fputc('\n', stderr);
+}
+
 static int conclude(struct run *r, int status)
 {
     struct mg_diag d = MG_DIAG_INIT;
@@ -704,7 +720,7 @@ static int conclude(struct run *r, int status)
         struct mg_buf text = MG_BUF_INIT;
         say_what_is_open(r, p);
         if (r->stats) mg_run_tell_stats(p);
-        fprintf(stderr, "profile %s; next: margay report %s, margay annotate %s\n", r->dir, r->dir, r->dir);
+        say_next(r, p);
         mg_report_summary(p, &text);
         if (text.n) fwrite(text.at, 1, text.n, stderr);
         mg_buf_release(&text);

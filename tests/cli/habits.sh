@@ -4,9 +4,14 @@
 set -eu
 fail() { echo "FAIL: $*"; exit 1; }
 "$MARGAY" run --device emu -t lanes -o first -- "$EX/divergent" > out 2> err
-grep -q '^profile first; next: margay report first' err || { cat err; fail 'the run does not name its profile'; }
+grep -q '^profile first; next: margay report first, margay annotate first$' err || { cat err; fail 'the run does not name its profile'; }
 tail -1 err | grep -q '^coverage: ' || fail 'the summary does not end with the coverage'
 [ "$(wc -l < err)" -le 40 ] || fail 'the summary is more than a screen'
+cp "$ROOT/tests/cli/turns.ptx" . && gcc -O1 -o ptxrun "$ROOT/tests/cli/ptxrun.c" -ldl
+"$MARGAY" run --device emu -o plain -- ./ptxrun load=turns.ptx count:1,1,1:1,1,1:1 > out 2> err
+grep -q '^profile plain; next: margay report plain$' err || { cat err; fail 'annotate is offered without line information'; }
+"$MARGAY" run --device emu -o idle -- ./ptxrun load=turns.ptx > out 2> err
+grep -q '^no kernel was launched$' err || { cat err; fail 'a run without launches does not say so'; }
 "$MARGAY" run -q --device emu -o second -- "$EX/saxpy" > out
 "$MARGAY" report > newest.txt 2> err && grep -q 'profile second' err && grep -q saxpy newest.txt || fail 'the newest profile'
 
