@@ -7,7 +7,7 @@
  *     with the constant's reciprocal, rounded to nearest;
  *   - every use of the product is such a sum, and every one of them takes it;
  *   - of two products a sum takes the first one that may be taken.
- * Inserted code does not count. Not done: half precision, PTX 1.x (where mad is no fma). */
+ * Not done: half precision, PTX 1.x (where mad is no fma). */
 #include "analysis/contract.h"
 
 #include <string.h>
@@ -236,4 +236,26 @@ void mg_contract_find(const struct mg_module *m, const struct mg_cfg *cfg, struc
     mg_map_release(&z.n_defs);
     mg_vec_release(&z.products);
     mg_vec_release(&z.sums);
+}
+
+static bool has_product(const struct mg_module *m, const struct mg_func *f)
+{
+    for (mg_id id = f->first_node; id; id = m->nodes.at[id].next) {
+        const struct mg_node *n = &m->nodes.at[id];
+        if (n->kind != MG_NODE_inst) continue;
+        const struct mg_form *form = mg_node_form(m, n);
+        if (mg_contract_is_quotient(form, n) || (form->op == MG_OP_mul && unrounded(form, n))) return true;
+    }
+    return false;
+}
+
+void mg_contract_keep(struct mg_module *m)
+{
+    m->fused = mg_xcalloc(1, sizeof *m->fused);
+    for (mg_id f = 1; f < m->funcs.n; f++) {
+        if (!has_product(m, &m->funcs.at[f])) continue;
+        struct mg_cfg *cfg = mg_cfg_new(m, f);
+        if (cfg) mg_contract_find(m, cfg, m->fused);
+        mg_cfg_free(cfg);
+    }
 }

@@ -11,6 +11,8 @@ bool mg_contract_is_quotient(const struct mg_form *f, const struct mg_node *n);
 /* Of a constant divisor, as f32; 0 where it is none, or the assembler does not take the reciprocal. */
 uint32_t mg_contract_reciprocal(const struct mg_module *m, const struct mg_opnd *divisor);
 /* Does the assembler's code for it have branches? */
+/* Keeps in m->fused those of all functions, before code is inserted between them. */
+void mg_contract_keep(struct mg_module *m);
 bool mg_contract_ends_block(const struct mg_form *f, const struct mg_node *n);
 
 #endif

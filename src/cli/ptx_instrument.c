@@ -89,6 +89,7 @@ static enum mg_err run_tools(const struct mg_module *m, mg_id kernel, const stru
     for (uint32_t i = 0; i < tools->n; i++) flags = mg_tool_twin_flags(tools->uses[i].tool, flags); /* as a run does */
     enum mg_err err = mg_twin_new_as(m, kernel, flags, &t, d);
     if (!err) t->m->marked = !o->sm;
+    if (!err && o->sm) mg_twin_for_gpu(t);
     if (!err) err = mg_tools_instrument(tools->uses, tools->n, sites, t, &opts, &layout, d);
     if (!err) err = mg_module_verify(t->m, d); /* all of it, as a run does */
     if (!err) {

@@ -130,6 +130,7 @@ struct mg_module *mg_module_clone_part(const struct mg_module *m, const bool *ke
     c->n_holds = 0;
     c->arena = (struct mg_arena)MG_ARENA_INIT;
     c->form_by_text = (struct mg_map)MG_MAP_INIT;
+    c->fused = NULL;
     c->file = m->file ? mg_xstrdup(m->file) : NULL;
     mg_intern_init(&c->names);
     for (mg_str s = 1; s < m->names.n; s++) {

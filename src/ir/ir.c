@@ -54,6 +54,8 @@ void mg_module_free(struct mg_module *m)
     mg_vec_release(&m->directives);
     mg_vec_release(&m->forms);
     mg_map_release(&m->form_by_text);
+    if (m->fused) mg_map_release(m->fused);
+    free(m->fused);
     mg_intern_release(&m->names);
     mg_arena_release(&m->arena);
     free(m->file);

@@ -285,6 +285,7 @@ struct mg_module {
                            * ptxas take the host's size, and has_address_size is 0 */
     uint8_t has_address_size;
     uint8_t map_f64_to_f32, debug, texmode_independent;
+    struct mg_map *fused; /* of a twin, owned: sums -> products, as in the kernel (analysis/contract.h); NULL: not looked for */
     bool marked; /* the text says which lines were inserted (MG_NF_PROBE): ptx/ptx.h */
     MG_VEC(struct mg_item) items;
     MG_VEC(struct mg_func) funcs;

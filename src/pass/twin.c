@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/contract.h"
 #include "pass/priv.h"
 
 mg_id mg_insert(struct mg_module *m, mg_id func, mg_id at, const char *form, const struct mg_opnd *opnds, uint32_t n)
@@ -291,6 +292,7 @@ enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned fla
     b.reached = mg_xcalloc(m->funcs.n, sizeof *b.reached);
     for (uint32_t i = 0; i < t->n_funcs; i++) b.reached[t->funcs[i]] = true;
     t->m = b.m = mg_module_clone_part(m, b.reached);
+    mg_contract_keep(t->m);
     enum mg_err err = build(&b);
     t->symbols = b.symbols.at;
     t->n_symbols = b.symbols.n;

@@ -5,16 +5,21 @@
 #include "analysis/contract.h"
 #include "pass/pass.h"
 
-/* Is there inserted code between them that ends a basic block of the assembler's? */
+/* In one basic block of the kernel's: does inserted code between them end one of the assembler's? A tool may have
+ * guarded the kernel's own accesses, too. */
 static bool is_split(const struct mg_module *m, mg_id product, mg_id sum)
 {
-    for (mg_id id = m->nodes.at[product].next; id && id != sum; id = m->nodes.at[id].next) {
+    bool split = false;
+    for (mg_id id = m->nodes.at[product].next; id; id = m->nodes.at[id].next) {
         const struct mg_node *n = &m->nodes.at[id];
-        if (!(n->flags & MG_NF_META)) continue;
-        if (n->kind == MG_NODE_label) return true;
+        bool ours = n->flags & MG_NF_META;
+        if (id == sum) return split;
+        if (n->kind == MG_NODE_label && !ours) return false;
+        split |= n->kind == MG_NODE_label;
         if (n->kind != MG_NODE_inst) continue;
         const struct mg_form *f = mg_node_form(m, n);
-        if ((f->op_flags & (MG_OPF_ENDS_BLOCK | MG_OPF_BARRIER)) || mg_contract_ends_block(f, n)) return true;
+        if (!ours && f->op_flags & MG_OPF_ENDS_BLOCK) return false;
+        split |= (ours && f->op_flags & (MG_OPF_ENDS_BLOCK | MG_OPF_BARRIER)) || mg_contract_ends_block(f, n);
     }
     return false;
 }
@@ -54,19 +59,11 @@ static void say_fma(struct mg_twin *t, mg_id func, mg_id sum, mg_id product)
 void mg_twin_contract(struct mg_twin *t)
 {
     struct mg_module *m = t->m;
-    for (uint32_t f = 0; f < t->n_funcs; f++) {
-        struct mg_map sums = {0};
-        struct mg_cfg *cfg = mg_cfg_new(m, t->funcs[f]);
-        if (cfg) mg_contract_find(m, cfg, &sums);
+    for (uint32_t f = 0; f < t->n_funcs && m->fused->n; f++)
         for (mg_id id = m->funcs.at[t->funcs[f]].first_node; id; id = m->nodes.at[id].next) {
             uint64_t product;
-            if (!mg_map_get(&sums, id, &product)) continue;
-            const struct mg_node *p = &m->nodes.at[product];
-            if (mg_node_form(m, p)->op == MG_OP_mul &&
-                mg_cfg_block_of(cfg, (mg_id)product) == mg_cfg_block_of(cfg, id) && is_split(m, (mg_id)product, id))
+            if (mg_map_get(m->fused, id, &product) && mg_node_form(m, &m->nodes.at[product])->op == MG_OP_mul &&
+                is_split(m, (mg_id)product, id))
                 say_fma(t, t->funcs[f], id, (mg_id)product);
         }
-        mg_map_release(&sums);
-        mg_cfg_free(cfg);
-    }
 }

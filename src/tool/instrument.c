@@ -333,6 +333,7 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
     if (!err) err = run_passes(&x, d);
     if (!err && layout->has_blocks) keep_fit(layout, sites);
     if (!err && o->reduce) {
+        mg_twin_contract(twin);
         mg_twin_drop_contexts(twin);
         if (own || !layout->blocks.warps)
             mg_twin_inline(twin); /* who asks for warps wants lanes to meet behind calls, as they do natively */

@@ -16,6 +16,13 @@ for tool in none blocks; do
     [ "$($run -q -t $tool -o c1$tool -- ./ptxrun load=turns.ptx contract:1,1,1:1,1,1 sum)" = 'sum 864026624' ] || bad "contraction, -t $tool"
     [ "$($run -q -t $tool --no-contract -o c2$tool -- ./ptxrun load=turns.ptx contract:1,1,1:1,1,1 sum)" = 'sum 0' ] || bad "--no-contract, -t $tool"
 done
+# also where a tool inserts code with branches between them, or guards what lies there; nvidia: NVIDIA's code path over the emulator
+for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia; do
+    for tool in none blocks lanes memory bounds trace clock; do
+        [ "$(LD_LIBRARY_PATH="$B/test/driver" "$MARGAY" run --device $device -q -t $tool -o c3$device$tool -- ./ptxrun load=turns.ptx contract_apart:1,1,1:1,1,1 sum)" = 'sum 864026624' ] ||
+            bad "contraction apart, $device, -t $tool"
+    done
+done
 
 # an instruction that the device does not have: said once, with the line of the program's own text
 cat > no.ptx <<'P'

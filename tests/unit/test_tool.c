@@ -1259,7 +1259,7 @@ MG_TEST(twin_gathers_lanes)
     struct mg_buf b = MG_BUF_INIT;
     if (!m) return;
     MG_CHECK_EQ(mg_twin_new(m, mg_module_find_func(m, "k"), &t, &d), MG_ERR_OK);
-    mg_twin_gather_lanes(t);
+    mg_twin_for_gpu(t);
     mg_ptx_print(t->m, &b);
     unsigned n = 0;
     for (const char *at = b.at; (at = strstr(at, "bar.warp.sync 4294967295;")); at++, n++)

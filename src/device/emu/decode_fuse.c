@@ -8,7 +8,7 @@
 
 void dec_find_fusions(struct decoder *d)
 {
-    if (!d->mod->dev->opts.no_contract) mg_contract_find(d->m, d->cfg, &d->fused);
+    if (!d->mod->dev->opts.no_contract && !d->m->fused) mg_contract_find(d->m, d->cfg, &d->fused);
 }
 
 static void find_alu(struct decoder *d, const char *op, const char *rest, const char *type, uint32_t n_opnds,
@@ -54,7 +54,8 @@ static bool divided_by_constant(struct decoder *d, mg_id node)
 bool dec_fused(struct decoder *d, mg_id node)
 {
     uint64_t mul;
-    if (!mg_map_get(&d->fused, node, &mul)) return divided_by_constant(d, node);
+    const struct mg_map *fused = d->m->fused && !d->mod->dev->opts.no_contract ? d->m->fused : &d->fused;
+    if (!mg_map_get(fused, node, &mul)) return divided_by_constant(d, node);
     const struct mg_node *sum = &d->m->nodes.at[node], *product = &d->m->nodes.at[mul];
     const struct mg_form *f = mg_node_form(d->m, sum);
     const struct mg_opnd *o = &d->m->opnds.at[sum->opnd], *po = &d->m->opnds.at[product->opnd];

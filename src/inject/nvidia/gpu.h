@@ -51,7 +51,6 @@ struct mg_gpu_work *mg_gpu_work_begin(const struct mg_call_frame *f);
 void mg_gpu_work_end(struct mg_call_frame *f, cu_result result);
 
 /* The parts of NVIDIA's: gpu_twin.c, gpu_run.c. */
-void mg_gpu_adapt(struct mg_twin *t);
 void mg_gpu_compile(struct mg_body *b);
 bool mg_gpu_unload(struct mg_body *b);
 bool mg_gpu_global(void *function, const char *name, uint64_t *address);

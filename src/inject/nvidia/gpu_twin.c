@@ -47,23 +47,6 @@ struct mg_gpu_body *mg_gpu_body_get(struct mg_body *b)
     return b->gpu;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------- */
-
-void mg_gpu_adapt(struct mg_twin *t)
-{
-    struct mg_module *m = t->m;
-    for (uint32_t k = 0; k < t->n_native_calls; k++) {
-        mg_id form = mg_form_intern(m, "trap", 4);
-        struct mg_node *n = &m->nodes.at[t->native_calls[k]];
-        n->ref = form;
-        n->n_opnds = 0;
-    }
-    t->n_native_calls = 0;
-    mg_twin_align_shared(m);
-    mg_twin_contract(t);
-    mg_twin_gather_lanes(t);
-}
-
 /* ---- addresses ---------------------------------------------------------------------------------------------- */
 
 bool mg_gpu_global(void *function, const char *name, uint64_t *address)

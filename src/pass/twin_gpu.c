@@ -1,5 +1,6 @@
-/* Lanes of a warp that are apart come together in front of a barrier of the whole CTA.
+/* What a GPU asks of a twin before tools insert code.
  *
+ * Lanes of a warp that are apart come together in front of a barrier of the whole CTA.
  * `barrier.sync` may be reached by lanes that are apart, and the assembler's code for that does not hold on an H200: a
  * part of the warp that arrives before the rest may run on (docs/nvidia.md, "Warps that are apart"). Natively lanes are
  * seldom apart there, since the assembler sees where they meet again; with inserted code in between it sees less.
@@ -15,7 +16,7 @@ static bool is_of_all(const struct mg_module *m, const struct mg_node *n)
            !mg_form_has(f, MG_MOD_aligned) && !mg_form_has(f, MG_MOD_cluster);
 }
 
-void mg_twin_gather_lanes(struct mg_twin *t)
+static void gather_lanes(struct mg_twin *t)
 {
     struct mg_module *m = t->m;
     for (uint32_t f = 0; f < t->n_funcs; f++)
@@ -26,4 +27,23 @@ void mg_twin_gather_lanes(struct mg_twin *t)
             m->nodes.at[sync].flags |= m->nodes.at[id].flags & MG_NF_GUARD_NOT;
             mg_node_insert_before(m, t->funcs[f], id, sync);
         }
+}
+
+static void trap_native_calls(struct mg_twin *t)
+{
+    struct mg_module *m = t->m;
+    for (uint32_t k = 0; k < t->n_native_calls; k++) {
+        mg_id form = mg_form_intern(m, "trap", 4);
+        struct mg_node *n = &m->nodes.at[t->native_calls[k]];
+        n->ref = form;
+        n->n_opnds = 0;
+    }
+    t->n_native_calls = 0;
+}
+
+void mg_twin_for_gpu(struct mg_twin *t)
+{
+    trap_native_calls(t);
+    mg_twin_align_shared(t->m);
+    gather_lanes(t);
 }
