@@ -285,8 +285,8 @@ struct mg_module {
                            * ptxas take the host's size, and has_address_size is 0 */
     uint8_t has_address_size;
     uint8_t map_f64_to_f32, debug, texmode_independent;
-    struct mg_map *fused; /* of a twin, owned: sums -> products, as in the kernel (analysis/contract.h); NULL: not looked for */
-    bool marked; /* the text says which lines were inserted (MG_NF_PROBE): ptx/ptx.h */
+    struct mg_map *fused; /* of a twin: sums -> products as in the kernel (analysis/contract.h); NULL: none sought */
+    bool marked;          /* the text says which lines were inserted (MG_NF_PROBE): ptx/ptx.h */
     MG_VEC(struct mg_item) items;
     MG_VEC(struct mg_func) funcs;
     MG_VEC(struct mg_var) vars;
@@ -375,6 +375,14 @@ static inline struct mg_opnd mg_o_reg(mg_id r)
 static inline struct mg_opnd mg_o_imm(int64_t v)
 {
     return (struct mg_opnd){.kind = MG_OPND_imm, .val = (uint64_t)v};
+}
+static inline struct mg_opnd mg_o_f32(float v)
+{
+    union {
+        float f;
+        uint32_t bits;
+    } u = {v};
+    return (struct mg_opnd){.kind = MG_OPND_f32, .val = u.bits};
 }
 static inline struct mg_opnd mg_o_sreg(enum mg_sreg s, uint8_t comp)
 {

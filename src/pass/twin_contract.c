@@ -24,36 +24,66 @@ static bool is_split(const struct mg_module *m, mg_id product, mg_id sum)
     return false;
 }
 
-static struct mg_opnd negated(struct mg_twin *t, mg_id func, mg_id at, struct mg_opnd o, enum mg_type type)
+/* A new register of what the operation makes of its operands, in front of `at`. */
+static struct mg_opnd computed(struct mg_twin *t, mg_id func, mg_id at, const char *form, enum mg_type type,
+                               const struct mg_opnd *from, uint32_t n)
 {
-    char form[16];
-    struct mg_opnd r = mg_o_reg(mg_module_add_reg(t->m, func, "__mg_neg", type));
-    snprintf(form, sizeof form, "neg.%s", mg_type_name(type));
-    mg_node_insert_before(t->m, func, at, mg_node_new(t->m, form, (struct mg_opnd[]){r, o}, 2));
-    return r;
+    struct mg_opnd o[4] = {mg_o_reg(mg_module_add_reg(t->m, func, "__mg_fused", type))};
+    for (uint32_t i = 0; i < n; i++) o[1 + i] = from[i];
+    mg_node_insert_before(t->m, func, at, mg_node_new(t->m, form, o, 1 + n));
+    return o[0];
+}
+
+static struct mg_opnd scaled(struct mg_twin *t, mg_id func, mg_id at, struct mg_opnd scale, const char *compare,
+                             float than, float by, struct mg_opnd size)
+{
+    struct mg_opnd p = computed(t, func, at, compare, MG_TYPE_pred, (struct mg_opnd[]){size, mg_o_f32(than)}, 2);
+    return computed(t, func, at, "selp.f32", MG_TYPE_f32, (struct mg_opnd[]){mg_o_f32(by), scale, p}, 3);
+}
+
+/* div.approx and div.full as the assembler makes them, but for the last product: the factors of that. */
+static void take_quotient_apart(struct mg_twin *t, mg_id func, mg_id at, const struct mg_form *f,
+                                struct mg_opnd factors[2])
+{
+    bool ftz = mg_form_has(f, MG_MOD_ftz), full = mg_form_has(f, MG_MOD_full);
+    if (full || !ftz) {
+        struct mg_opnd size = computed(t, func, at, "abs.f32", MG_TYPE_f32, &factors[1], 1), scale = mg_o_f32(1);
+        if (!ftz) scale = scaled(t, func, at, scale, "setp.lt.f32", 0x1p-126f, 0x1p24f, size);
+        if (full) scale = scaled(t, func, at, scale, "setp.gt.f32", 0x1p126f, 0.25f, size);
+        for (int k = 0; k < 2; k++)
+            factors[k] = computed(t, func, at, ftz ? "mul.rn.ftz.f32" : "mul.rn.f32", MG_TYPE_f32,
+                                  (struct mg_opnd[]){factors[k], scale}, 2);
+    }
+    factors[1] = computed(t, func, at, "rcp.approx.ftz.f32", MG_TYPE_f32, &factors[1], 1);
 }
 
 static void say_fma(struct mg_twin *t, mg_id func, mg_id sum, mg_id product)
 {
     struct mg_module *m = t->m;
-    const struct mg_form *f = mg_node_form(m, &m->nodes.at[sum]);
-    enum mg_type type = (enum mg_type)f->types[0];
-    bool sub = f->op == MG_OP_sub;
-    char form[32];
-    int n = snprintf(form, sizeof form, "fma.rn%s%s.%s", mg_form_has(f, MG_MOD_ftz) ? ".ftz" : "",
-                     mg_form_has(f, MG_MOD_sat) ? ".sat" : "", mg_type_name(type));
+    const struct mg_form f = *mg_node_form(m, &m->nodes.at[sum]), pf = *mg_node_form(m, &m->nodes.at[product]);
+    enum mg_type type = (enum mg_type)f.types[0];
+    char form[32], neg[16];
+    int n = snprintf(form, sizeof form, "fma.rn%s%s.%s", mg_form_has(&f, MG_MOD_ftz) ? ".ftz" : "",
+                     mg_form_has(&f, MG_MOD_sat) ? ".sat" : "", mg_type_name(type));
     const struct mg_opnd *o = &m->opnds.at[m->nodes.at[sum].opnd], *p = &m->opnds.at[m->nodes.at[product].opnd];
     bool second = o[1].kind != MG_OPND_reg || o[1].id != p[0].id;
     struct mg_opnd to[4] = {o[0], p[1], p[2], o[second ? 1 : 2]};
-    if (sub && second)
-        to[1] = negated(t, func, sum, to[1], type);
-    else if (sub)
-        to[3] = negated(t, func, sum, to[3], type);
+    if (pf.op == MG_OP_div) take_quotient_apart(t, func, sum, &pf, &to[1]);
+    snprintf(neg, sizeof neg, "neg.%s", mg_type_name(type));
+    int negative = second ? 1 : 3;
+    if (f.op == MG_OP_sub) to[negative] = computed(t, func, sum, neg, type, &to[negative], 1);
     mg_id at = mg_opnd_alloc(m, 4);
     for (uint32_t k = 0; k < 4; k++) m->opnds.at[at + k] = to[k];
     m->nodes.at[sum].ref = mg_form_intern(m, form, (size_t)n);
     m->nodes.at[sum].opnd = at;
     m->nodes.at[sum].n_opnds = 4;
+}
+
+/* The assembler fuses products by constants wherever they are. */
+static bool is_by_constant(const struct mg_module *m, mg_id product)
+{
+    const struct mg_opnd *o = &m->opnds.at[m->nodes.at[product].opnd];
+    return mg_node_form(m, &m->nodes.at[product])->op == MG_OP_div && mg_contract_reciprocal(m, &o[2]);
 }
 
 void mg_twin_contract(struct mg_twin *t)
@@ -62,7 +92,7 @@ void mg_twin_contract(struct mg_twin *t)
     for (uint32_t f = 0; f < t->n_funcs && m->fused->n; f++)
         for (mg_id id = m->funcs.at[t->funcs[f]].first_node; id; id = m->nodes.at[id].next) {
             uint64_t product;
-            if (mg_map_get(m->fused, id, &product) && mg_node_form(m, &m->nodes.at[product])->op == MG_OP_mul &&
+            if (mg_map_get(m->fused, id, &product) && !is_by_constant(m, (mg_id)product) &&
                 is_split(m, (mg_id)product, id))
                 say_fma(t, t->funcs[f], id, (mg_id)product);
         }
