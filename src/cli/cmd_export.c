@@ -32,7 +32,7 @@ static const struct mg_opt_page page = {
 struct export_opts {
     const char *out, *kernel_glob, *interval, *features, *host;
     uint64_t interval_size;
-    bool demangle;
+    bool demangle, stages;
 };
 
 static int export_folded(const char *dir, const struct export_opts *e)
@@ -130,6 +130,7 @@ static int export_spans(const char *form, const char *dir, const struct export_o
         .size = sizeof o,
         .out = e->out,
         .demangle = e->demangle,
+        .stages = e->stages,
         .progress = show_progress,
         .ctx = &p,
     };
@@ -174,6 +175,7 @@ int cmd_export(int argc, char **argv)
         MG_OPT_U64(0, "interval-size", &e.interval_size, 1, UINT64_MAX / 2, "N",
                    "features: thread instructions of an interval by instructions"),
         MG_OPT_STR(0, "features", &e.features, "F", "features: vectors of these, as margay study subset names them"),
+        MG_OPT_FLAG(0, "stages", &e.stages, "perfetto: device work as render stages, in the viewer's group of GPUs"),
         MG_OPT_FLAG(0, "demangle", &e.demangle, "time line: kernels by their C++ names"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
@@ -193,6 +195,8 @@ int cmd_export(int argc, char **argv)
                             : e.features ? "--features"
                                          : "--interval",
                             form);
+    if (e.stages && strcmp(form, "perfetto"))
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "--stages does not go with %s", form);
     if (e.host && (!folded || e.kernel_glob))
         return mg_opt_usage(&page, MG_EXIT_USAGE, "--host goes with folded, without --kernel");
     if (e.features && mg_feature_find(e.features) < 0)

@@ -10,6 +10,7 @@ struct mg_export_opts {
     size_t size;     /* sizeof this struct */
     const char *out; /* file or folder, NULL: standard output, for formats of one file */
     bool demangle;   /* kernels by their C++ names */
+    bool stages;     /* perfetto: device work as render stages */
     void (*progress)(void *ctx, uint64_t done, uint64_t all); /* records; NULL: none */
     void *ctx;
 };

@@ -1,9 +1,12 @@
 /* export perfetto: Perfetto's own format, a sequence of TracePacket messages. Spans are slices of plain track events,
- * which every version of the viewer draws. Tracks form a tree: process, its threads; process, device, streams. A call
- * that enqueued work is held back until its work is met, for its slice names the arrows that begin there (arrows.h).
- * Packets need not be in order of time: the reader sorts them, and keeps the order of what is at one time. */
+ * which every version of the viewer draws; device work is
+ * a render stage instead if that is asked for. Tracks form a tree: process, its threads; process, device, streams. A
+ * call that enqueued work is held back until its work is met, for its slice names the arrows that begin there
+ * (arrows.h). Packets need not be in order of time: the reader sorts them, and keeps the order of what is at one time.
+ */
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "export/format.h"
 #include "export/inflight.h"
 #include "export/proto.h"
@@ -17,6 +20,7 @@ enum { /* fields, by message */
        PACKET_FLAGS = 13,
        PACKET_INTERNED = 12,
        PACKET_EVENT = 11,
+       PACKET_STAGE = 53,
        PACKET_TRACK = 60,
        CLOCKS_CLOCK = 1,
        CLOCK_ID = 1,
@@ -37,8 +41,24 @@ enum { /* fields, by message */
        INTERNED_CATEGORIES = 1,
        INTERNED_NAMES = 2,
        INTERNED_ANNOTATIONS = 3,
+       INTERNED_CONTEXTS = 23,
+       INTERNED_SPECIFICATIONS = 24,
        INTERNED_ID = 1,
        INTERNED_TEXT = 2,
+       CONTEXT_PID = 2,
+       CONTEXT_API = 3,
+       SPECIFICATION_CATEGORY = 4,
+       STAGE_EVENT_ID = 1,
+       STAGE_DURATION = 2,
+       STAGE_CONTEXT = 5,
+       STAGE_DEVICE = 11,
+       STAGE_QUEUE = 13,
+       STAGE_KIND = 14,
+       STAGE_NAME = 20,
+       STAGE_LAUNCH = 21,
+       LAUNCH_ARGUMENT = 3,
+       ARGUMENT_NAME = 2,
+       ARGUMENT_UINT = 4,
        EVENT_CATEGORY = 3,
        EVENT_ANNOTATION = 4,
        EVENT_TYPE = 9,
@@ -61,6 +81,7 @@ enum { CLOCK_OF_DAY = 1, CLOCK_MONOTONIC_ID = 3, CLOCK_BOOT = 6 };
 enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
 enum { FLAG_FIRST = 1, FLAG_NEEDS_NAMES = 2 };
 enum { UNIT_COUNT = 2, UNIT_BYTES = 3 };
+enum { API_OF_CUDA = 4, CATEGORY_COMPUTE = 2 };
 #define FLOWS_OF_CALL 20 /* bits of a flow's number: which piece of the call's work */
 
 /* Numbers of tracks are unique in the file: the top byte says of what. */
@@ -94,7 +115,9 @@ _Static_assert(MG_COUNT_OF(annotations) == A_COUNT, "ORDER ANNOTATIONS");
 
 struct perfetto {
     struct mg_buf packet, event, part, inner, interned;
-    struct mg_map names;      /* address of a text -> its number in the file */
+    struct mg_map names;  /* address of a text -> its number in the file */
+    struct mg_map stages; /* of render stages: hash of a context, a queue or a kind -> its number */
+    uint64_t n_stages;
     uint64_t flows;           /* calls with arrows */
     MG_VEC(bool) processes;   /* described */
     MG_VEC(uint64_t) devices; /* process << 32 | device of each counter */
@@ -114,16 +137,22 @@ static void end_packet(struct mg_export *x, uint32_t flags)
     mg_export_drain(x);
 }
 
-static void write_event(struct mg_export *x, uint64_t time_ns)
+/* Of s->event, with the names that are new. */
+static void write_packet(struct mg_export *x, uint32_t field, uint64_t time_ns)
 {
     struct perfetto *s = x->state;
     mg_proto_u64(&s->packet, PACKET_TIME, time_ns);
     mg_proto_u64(&s->packet, PACKET_TIME_CLOCK, CLOCK_MONOTONIC_ID);
     if (s->interned.n) mg_proto_message(&s->packet, PACKET_INTERNED, &s->interned);
-    mg_proto_message(&s->packet, PACKET_EVENT, &s->event);
+    mg_proto_message(&s->packet, field, &s->event);
     mg_buf_reset(&s->interned);
     mg_buf_reset(&s->event);
     end_packet(x, FLAG_NEEDS_NAMES);
+}
+
+static void write_event(struct mg_export *x, uint64_t time_ns)
+{
+    write_packet(x, PACKET_EVENT, time_ns);
 }
 
 static void add_clock(struct perfetto *s, uint32_t id, uint64_t time_ns)
@@ -247,15 +276,20 @@ static void describe(struct mg_export *x, struct mg_track *t)
 
 /* ---- slices -------------------------------------------------------------------------------------------- */
 
+static uint64_t number_name(struct perfetto *s, const char *name)
+{
+    uint64_t id, key = (uint64_t)(uintptr_t)name;
+    if (mg_map_get(&s->names, key, &id)) return id;
+    id = s->names.n + 1u;
+    mg_map_set(&s->names, key, id);
+    intern(s, INTERNED_NAMES, id, name);
+    return id;
+}
+
 static void begin_event(struct mg_export *x, uint32_t type, uint32_t track, enum mg_span_kind kind, const char *name)
 {
     struct perfetto *s = x->state;
-    uint64_t id, key = (uint64_t)(uintptr_t)name;
-    if (!mg_map_get(&s->names, key, &id)) {
-        id = s->names.n + 1u;
-        mg_map_set(&s->names, key, id);
-        intern(s, INTERNED_NAMES, id, name);
-    }
+    uint64_t id = number_name(s, name);
     mg_proto_u64(&s->event, EVENT_TYPE, type);
     mg_proto_u64(&s->event, EVENT_TRACK, UUID_TRACK + track);
     mg_proto_u64(&s->event, EVENT_CATEGORY, (uint64_t)kind + 1);
@@ -396,6 +430,93 @@ static void write_memory(struct mg_export *x, const struct mg_span *p, uint32_t 
     write_counter(x, UUID_MEMORY + key, p->begin_ns, (int64_t)m->in_use);
 }
 
+/* ---- render stages: device work as the viewer's group of GPUs has it, without arrows ------------------------- */
+
+static bool is_new_stage(struct perfetto *s, const uint64_t words[4], uint64_t *id)
+{
+    uint64_t key = mg_hash64(words, 4 * sizeof *words, 9);
+    if (mg_map_get(&s->stages, key, id)) return false;
+    mg_map_set(&s->stages, key, *id = s->stages.n + 1u);
+    return true;
+}
+
+static uint64_t number_specification(struct mg_export *x, const uint64_t words[4], const char *name)
+{
+    struct perfetto *s = x->state;
+    uint64_t id;
+    if (!is_new_stage(s, words, &id)) return id;
+    mg_buf_reset(&s->inner);
+    mg_proto_u64(&s->inner, INTERNED_ID, id);
+    mg_proto_text(&s->inner, INTERNED_TEXT, name);
+    mg_proto_u64(&s->inner, SPECIFICATION_CATEGORY, CATEGORY_COMPUTE);
+    mg_proto_message(&s->interned, INTERNED_SPECIFICATIONS, &s->inner);
+    return id;
+}
+
+static uint64_t number_context(struct mg_export *x, const struct mg_span *p, uint32_t process)
+{
+    struct perfetto *s = x->state;
+    uint64_t id, words[4] = {1, process, p->context};
+    if (!is_new_stage(s, words, &id)) return id;
+    mg_buf_reset(&s->inner);
+    mg_proto_u64(&s->inner, INTERNED_ID, id);
+    mg_proto_u64(&s->inner, CONTEXT_PID, p->process);
+    mg_proto_u64(&s->inner, CONTEXT_API, API_OF_CUDA);
+    mg_proto_message(&s->interned, INTERNED_CONTEXTS, &s->inner);
+    return id;
+}
+
+static uint64_t number_queue(struct mg_export *x, const struct mg_span *p, uint32_t process)
+{
+    uint64_t words[4] = {2, (uint64_t)process << 32 | p->device, p->context, p->stream};
+    mg_buf_reset(&x->text);
+    mg_export_process_name(&x->tracks.processes.at[process], &x->text);
+    mg_buf_printf(&x->text, ", device %u, ", p->device);
+    if (p->context) mg_buf_printf(&x->text, "context %llu, ", (unsigned long long)p->context);
+    mg_buf_printf(&x->text, "stream %llu", (unsigned long long)p->stream);
+    return number_specification(x, words, x->text.at);
+}
+
+static void add_launch_argument(struct perfetto *s, struct mg_buf *launch, const char *name, uint64_t v)
+{
+    mg_buf_reset(&s->inner);
+    mg_proto_text(&s->inner, ARGUMENT_NAME, name);
+    mg_proto_u64(&s->inner, ARGUMENT_UINT, v);
+    mg_proto_message(launch, LAUNCH_ARGUMENT, &s->inner);
+}
+
+static void write_stage(struct mg_export *x, const struct mg_span *p, uint64_t end_ns)
+{
+    struct perfetto *s = x->state;
+    uint32_t process = mg_tracks_process(&x->tracks, p);
+    uint64_t kind[4] = {3, p->kind}, kind_id = number_specification(x, kind, mg_span_kind_name(p->kind));
+    uint64_t context = number_context(x, p, process), queue = number_queue(x, p, process);
+    mg_proto_u64(&s->event, STAGE_EVENT_ID, ++s->n_stages);
+    mg_proto_u64(&s->event, STAGE_DURATION, end_ns - p->begin_ns);
+    mg_proto_u64(&s->event, STAGE_CONTEXT, context);
+    mg_proto_u64(&s->event, STAGE_DEVICE, p->device);
+    mg_proto_u64(&s->event, STAGE_QUEUE, queue);
+    mg_proto_u64(&s->event, STAGE_KIND, kind_id);
+    mg_proto_u64(&s->event, STAGE_NAME, number_name(s, mg_export_name(x, p)));
+    add_launch_argument(s, &s->part, "device", p->device);
+    add_launch_argument(s, &s->part, "stream", p->stream);
+    add_launch_argument(s, &s->part, "correlation", p->correlation);
+    if (p->bytes != MG_SPAN_NONE) add_launch_argument(s, &s->part, "bytes", p->bytes);
+    mg_proto_message(&s->event, STAGE_LAUNCH, &s->part);
+    mg_buf_reset(&s->part);
+    write_packet(x, PACKET_STAGE, p->begin_ns);
+}
+
+static void count_in_flight(struct mg_export *x, uint32_t process, const struct mg_span *p, uint64_t end_ns,
+                            const struct mg_arrow_call *call)
+{
+    struct perfetto *s = x->state;
+    if (p->kind != MG_SPAN_KERNEL || !mg_export_is_timed(p)) return;
+    uint32_t counter = describe_device(x, process, p->device);
+    mg_inflight_add(&s->in_flight, counter, call ? call->begin_ns : p->begin_ns, 1);
+    mg_inflight_add(&s->in_flight, counter, end_ns, -1);
+}
+
 static void add_arrow(struct mg_export *x, const struct mg_track *t, const struct mg_span *p, uint64_t end_ns)
 {
     struct perfetto *s = x->state;
@@ -407,17 +528,29 @@ static void add_arrow(struct mg_export *x, const struct mg_track *t, const struc
     } else {
         x->result.lost_arrows++;
     }
-    if (p->kind == MG_SPAN_KERNEL && mg_export_is_timed(p)) {
-        uint32_t counter = describe_device(x, t->key.process, p->device);
-        mg_inflight_add(&s->in_flight, counter, call ? call->begin_ns : p->begin_ns, 1);
-        mg_inflight_add(&s->in_flight, counter, end_ns, -1);
-    }
+    count_in_flight(x, t->key.process, p, end_ns, call);
+}
+
+/* Render stages have no arrows: the call is written without. */
+static void write_as_stage(struct mg_export *x, const struct mg_span *p, uint64_t end_ns)
+{
+    uint32_t process = mg_tracks_process(&x->tracks, p);
+    struct mg_arrow_call *call = mg_arrows_call(&x->arrows, process, p);
+    describe_process(x, process);
+    write_stage(x, p, end_ns);
+    count_in_flight(x, process, p, end_ns, call);
+    if (call) call->n_work--;
+    write_counters(x, false);
 }
 
 static void write_span(struct mg_export *x, const struct mg_span *p)
 {
     struct perfetto *s = x->state;
     uint64_t end_ns = MG_MAX(p->end_ns, p->begin_ns + 1);
+    if (x->o->stages && mg_export_is_work(p) && mg_export_is_timed(p)) {
+        write_as_stage(x, p, end_ns);
+        return;
+    }
     struct mg_track *t = mg_tracks_find(&x->tracks, p, end_ns);
     struct mg_arrow_call gone;
     bool instant = mg_export_is_instant(p);
@@ -469,6 +602,7 @@ static void release(struct mg_export *x)
     struct mg_buf *bufs[] = {&s->packet, &s->event, &s->part, &s->inner, &s->interned};
     for (size_t i = 0; i < MG_COUNT_OF(bufs); i++) mg_buf_release(bufs[i]);
     mg_map_release(&s->names);
+    mg_map_release(&s->stages);
     mg_vec_release(&s->processes);
     mg_vec_release(&s->devices);
     mg_vec_release(&s->memories);

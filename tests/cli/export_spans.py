@@ -222,6 +222,35 @@ def check_perfetto(want, path):
     check_in_flight(counters, want, lambda uuid: (pids(uuid), int(tracks[tracks[uuid]['parent']]['name'].split()[1])))
 
 
+def check_stages(want, path):
+    """Device work that has times, as render stages; nothing of it as slices."""
+    tables, got, slices, queues = {2: {}, 23: {}, 24: {}}, [], [], {}
+    for _, packet in fields(open(path, 'rb').read()):
+        packet = fields(packet)
+        for table, entry in fields(one(packet, 12, b'')):
+            entry = fields(entry)
+            if table in tables:
+                assert one(entry, 1) not in tables[table], 'a number twice'
+                tables[table][one(entry, 1)] = entry
+        if one(packet, 11):
+            e = fields(one(packet, 11))
+            slices += [one(e, 3)] if one(e, 9) == 1 else []
+        if one(packet, 53):
+            assert one(packet, 58) == 3 and one(packet, 13) & 2, 'clock and names'
+            e = fields(one(packet, 53))
+            kind, queue, ctx = tables[24][one(e, 14)], tables[24][one(e, 13)], tables[23][one(e, 5)]
+            assert one(kind, 4) == one(queue, 4) == 2 and one(ctx, 3) == 4
+            args = {text(fields(a), 2): one(fields(a), 4) for f, a in fields(one(e, 21)) if f == 3}
+            assert args['device'] == one(e, 11)
+            begin = one(packet, 8)
+            got.append((one(e, 1), text(kind, 2), text(tables[2][one(e, 20)], 2), begin, begin + one(e, 2), one(ctx, 2), one(e, 11), args['stream'], args['correlation'] or None))
+            queues.setdefault(one(e, 13), set()).add((one(ctx, 2), one(e, 11), args['stream'], one(e, 5)))
+    assert sorted(g[0] for g in got) == list(range(1, len(got) + 1)) and all(len(q) == 1 for q in queues.values())
+    timed = [at_least_1(s) for s in want if s.device is not None]
+    same([g[1:] for g in got], [(s.kind, s.name, s.begin, s.end, s.pid, s.device, s.stream, s.correlation) for s in timed], 'stages')
+    assert len(slices) == sum(s.device is None for s in want), 'slices'
+
+
 def check_in_flight(counters, want, place):
     """Launches in flight after each moment: those whose call has begun and that have not ended."""
     calls = {(s.pid, s.correlation): s for s in want if s.kind == 'api'}
@@ -373,4 +402,4 @@ def check_sqlite(want, path, records):
 if __name__ == '__main__':
     want = expected(sys.argv[1])
     assert want, 'no spans'
-    {'csv': check_csv, 'chrome': check_chrome, 'perfetto': check_perfetto, 'otf2': check_otf2, 'tau': check_tau, 'sqlite': check_sqlite}[sys.argv[2]](want, *sys.argv[3:])
+    {'csv': check_csv, 'chrome': check_chrome, 'perfetto': check_perfetto, 'stages': check_stages, 'otf2': check_otf2, 'tau': check_tau, 'sqlite': check_sqlite}[sys.argv[2]](want, *sys.argv[3:])

@@ -30,9 +30,14 @@ run() { # NAME PROGRAM... on a device
     "$MARGAY" run -q -t timeline -o profile "$@" > out 2> err && check "$name" || { say 1 "$name"; }
 }
 ptx=$ROOT/tests/inject/fill.ptx
+stages() { # of the last profile
+    "$MARGAY" export perfetto --stages profile -o stages.pf 2> err && python3 "$ROOT/tests/cli/export_spans.py" records stages stages.pf 2>> err
+    say $? "$1, render stages"
+}
 run plain --device emu -- ./client "$ptx" plain 20
 run threads --device emu -- ./client "$ptx" threads 16 6
 run graph --device emu -- ./client "$ptx" graph 5 9
+stages graph
 run "graph without times" --device nvidia -- ./client "$ptx" graph 3 4
 run marks --device emu -- ./marks "$ptx" 3
 grep -q '"name":"main loop"' out.json && grep -q 'main loop' out.pf
@@ -42,6 +47,7 @@ for i in 2 0 1; do OMPI_COMM_WORLD_RANK=$i OMPI_COMM_WORLD_SIZE=3 ./client "$1" 
 wait
 J
 run ranks --device emu -- sh job.sh "$ptx"
+stages ranks
 grep -q 'rank 2, process' out.json
 say $? "ranks have names"
 ls out.tau | grep -qx profile.2.0.1
