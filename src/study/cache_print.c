@@ -25,8 +25,9 @@ const char *const *mg_cache_assumptions(void)
         "their seeds. The device's own order is another one: L1 figures are the least and the most of each launch, "
         "L2 sees the traced order",
         "a line belongs to the buffer of the first lane that reaches it",
-        "one L2 for all, LRU, writes allocate; its multiprocessors in turn; most: fully associative; least: half the "
-        "size, 16-way, since what "
+        "one L2 for all, several devices of a program included",
+        "L2: LRU, writes allocate; its multiprocessors in turn; most: fully associative; least: half the size, 16-way, "
+        "since what "
         "both halves of the chip read may be held twice and how addresses are spread is secret",
         "copies of the host do not pass through L2, and it keeps its lines from launch to launch",
         "the trace is of PTX: what the assembler merges, moves or drops is not known",
