@@ -86,9 +86,9 @@ int cmd_report(int argc, char **argv)
         MG_OPT_STR(0, "tool", &o.tool, "NAME", "only the result of this tool"),
         MG_OPT_CHOICE(0, "sort", &sort, "time|instructions|launches|name",
                       "order of kernels (by time where a GPU measured it, else by instructions)"),
-        MG_OPT_CHOICE(0, "by", &by, "family|cause|range",
+        MG_OPT_CHOICE(0, "by", &by, "family|cause|range|device",
                       "launches in groups: kernels of one name, why they were not instrumented, ranges of NVTX around "
-                      "them (-t timeline)"),
+                      "them (-t timeline), devices"),
         MG_OPT_U64(0, "top", &top, 1, UINT32_MAX, "N", "kernels, blocks and opcodes to show"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
@@ -121,7 +121,10 @@ int cmd_report(int argc, char **argv)
         o.color = isatty(1) && !getenv("NO_COLOR");
         o.ascii = !locale_is_utf8();
         if (by) {
-            enum mg_report_by group = *by == 'f' ? MG_BY_FAMILY : *by == 'c' ? MG_BY_CAUSE : MG_BY_RANGE;
+            enum mg_report_by group = *by == 'f'   ? MG_BY_FAMILY
+                                      : *by == 'c' ? MG_BY_CAUSE
+                                      : *by == 'd' ? MG_BY_DEVICE
+                                                   : MG_BY_RANGE;
             enum mg_report_form form = json ? MG_FORM_JSON : csv ? MG_FORM_CSV : MG_FORM_TEXT;
             if (mg_report_groups(p, &o, group, form, &out, &d)) failed = mg_cli_fail(&d, MG_EXIT_INPUT);
         } else if (html || charts)

@@ -1,5 +1,6 @@
-/* Launches in groups: by family of kernels (a C++ name without its types), by cause (instrumented, or why not), or by
- * the ranges of NVTX that their calls lie in (the time line has them): a module, an operation, a step of the program.
+/* Launches in groups: by family of kernels (a C++ name without its types), by cause (instrumented, or why not), by
+ * device, or by the ranges of NVTX that their calls lie in (the time line has them): a module, an operation, a step of
+ * the program.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -76,14 +77,38 @@ static struct event event_of(const struct groups *g, const struct mg_plaunch *l)
     return e;
 }
 
+/* Each process numbers the devices that it sees. */
+static mg_str device_of(struct groups *g, const struct mg_plaunch *l)
+{
+    const struct mg_pprocess *p = &g->p->processes[l->process];
+    struct mg_buf b = MG_BUF_INIT;
+    mg_buf_printf(&b, "device %u", l->device);
+    if (p->rank >= 0)
+        mg_buf_printf(&b, " of rank %d", p->rank);
+    else if (g->p->n_processes > 1)
+        mg_buf_printf(&b, " of process %u", p->pid);
+    mg_str name = mg_intern_add(&g->names, b.at, b.n);
+    mg_buf_release(&b);
+    return name;
+}
+
+static mg_str cause_of(struct groups *g, const struct mg_plaunch *l)
+{
+    bool instrumented = l->ran == MG_RAN_INSTRUMENTED;
+    return mg_intern_adds(&g->names, instrumented ? "instrumented" : l->reason ? l->reason : "no reason recorded");
+}
+
 static void add_launches(struct groups *g, enum mg_report_by by)
 {
     for (uint64_t i = 0; i < g->p->n_launches; i++) {
         const struct mg_plaunch *l = &g->p->launches[i];
         if (l->repeat || l->graph == MG_GRAPH_DEVICE || !mg_report_shows(g->o, &g->p->kernels[l->kernel])) continue;
         struct event e = event_of(g, l);
-        const char *cause = e.instrumented ? "instrumented" : l->reason ? l->reason : "no reason recorded";
-        add(g, by == MG_BY_FAMILY ? family_of(g, l->kernel) : mg_intern_adds(&g->names, cause), &e);
+        add(g,
+            by == MG_BY_FAMILY   ? family_of(g, l->kernel)
+            : by == MG_BY_DEVICE ? device_of(g, l)
+                                 : cause_of(g, l),
+            &e);
     }
 }
 
@@ -202,7 +227,7 @@ static void number_if(struct mg_table *t, bool has, double v)
 
 static void fill(struct groups *g, enum mg_report_by by, struct mg_table *t)
 {
-    static const char *const heads[] = {"family", "cause", "range"}; /* ORDER mg_report_by */
+    static const char *const heads[] = {"family", "cause", "range", "device"}; /* ORDER mg_report_by */
     struct mg_buf title = MG_BUF_INIT;
     mg_buf_printf(&title, "launches by %s", heads[by]);
     mg_table_begin(t, "groups", title.at);

@@ -29,7 +29,7 @@ struct mg_report_opts {
 
 void mg_report_text(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out);
 /* Launches in groups; RANGE needs a time line. d may say why not. */
-enum mg_report_by { MG_BY_FAMILY, MG_BY_CAUSE, MG_BY_RANGE };
+enum mg_report_by { MG_BY_FAMILY, MG_BY_CAUSE, MG_BY_RANGE, MG_BY_DEVICE };
 enum mg_report_form { MG_FORM_TEXT, MG_FORM_JSON, MG_FORM_CSV };
 enum mg_err mg_report_groups(const struct mg_recording *p, const struct mg_report_opts *o, enum mg_report_by by,
                              enum mg_report_form form, struct mg_buf *out, struct mg_diag *d) MG_MUST_CHECK;

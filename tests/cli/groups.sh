@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# margay report --by: launches by family of kernels, by cause and by ranges of NVTX; sums agree with the launches.
+# margay report --by: launches by family of kernels, by cause, by ranges of NVTX and by device; sums agree with the launches.
 set -euo pipefail
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 "$NVCC" -cudart shared -gencode arch=compute_90,code=compute_90 -o groups "$ROOT/tests/cli/groups.cu" -ldl 2> err || { grep -q nvToolsExt err && { echo 'no NVTX headers'; exit 77; }; cat err; exit 1; }
 "$MARGAY" run -q --device emu -t blocks -t timeline --kernel 'scale*' -o p -- ./groups > out && grep -qx 'no error' out
-for by in family cause range; do "$MARGAY" report p --by $by --json > $by.json; "$MARGAY" report p --by $by > $by.txt; done
+for by in family cause range device; do "$MARGAY" report p --by $by --json > $by.json; "$MARGAY" report p --by $by > $by.txt; done
 "$MARGAY" report p --json > p.json
 python3 - <<'P'
 import json
-rows = {by: {r[by]: r for r in json.load(open(by + '.json'))['groups']} for by in ('family', 'cause', 'range')}
+rows = {by: {r[by]: r for r in json.load(open(by + '.json'))['groups']} for by in ('family', 'cause', 'range', 'device')}
 launches = json.load(open('p.json'))['launches']
 kernels = {k['id']: k for k in json.load(open('p.json'))['kernels']}
 count = lambda t: {k: (r['launches'], r['instrumented'], r['kernels']) for k, r in t.items()}
@@ -16,6 +16,7 @@ assert count(rows['family']) == {'scale': (9, 9, 2), 'sum': (2, 0, 1)}, rows['fa
 assert count(rows['cause']) == {'instrumented': (9, 9, 2), 'filtered': (2, 0, 1)}, rows['cause']
 assert count(rows['range']) == {'(in no range)': (1, 1, 1), 'model.layers.0 / aten::mul': (4, 4, 2), 'model.layers.1 / aten::mul': (4, 4, 2),
                                 'model.layers.1 / aten::sum': (2, 0, 1)}, rows['range']
+assert count(rows['device']) == {'device 0': (11, 9, 3)}, rows['device']
 assert rows['range']['model.layers.1 / aten::sum']['most_of_it'] == 'sum' and rows['cause']['filtered']['most_of_it'] == 'sum'
 assert rows['range']['model.layers.1 / aten::sum']['thread_instructions'] is None
 insts = sum(k['thread_instructions'] or 0 for k in kernels.values())

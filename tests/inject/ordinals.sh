@@ -11,7 +11,7 @@ for device in $devices; do
     for n in 2 4; do
         rm -rf p
         timeout 100 "$MARGAY" run -q --device $device --workers 2 --devices $n -t blocks -t timeline -o p -- ./ordinals $n > out 2> err && [ "$(cat out)" = ok ] &&
-            "$MARGAY" report p --json > p.json && "$MARGAY" export csv p > p.csv || { echo "FAIL $n devices, $device"; cat out err; exit 1; }
+            "$MARGAY" report p --json > p.json && "$MARGAY" report p --by device --json > groups.json && "$MARGAY" export csv p > p.csv || { echo "FAIL $n devices, $device"; cat out err; exit 1; }
         python3 - $n <<'P' || { echo "FAIL counts of $n devices, $device"; exit 1; }
 import collections, csv, json, sys
 n, r = int(sys.argv[1]), json.load(open('p.json'))
@@ -24,6 +24,9 @@ kernels = collections.Counter((int(s['device']), s['name']) for s in spans if s[
 want = collections.Counter({(d, k): v[d] for k, v in (('fill', fills), ('meet', meets), ('add', [1] * n)) for d in range(n) if v[d]})
 assert launches == want, launches
 assert kernels == want, kernels
+groups = {r['device']: r for r in json.load(open('groups.json'))['groups']}
+assert {k: r['launches'] for k, r in groups.items()} == {f'device {d}': sum(v for (x, _), v in want.items() if x == d) for d in range(n)}, groups
+assert sum(r['thread_instructions'] for r in groups.values()) == sum(k['thread_instructions'] for k in r['kernels'])
 entries = sum(k['blocks'][0]['thread_entries'] for k in r['kernels'] if k['name'] == 'fill')
 assert entries == 64 * sum(fills), entries
 # each device's peer copy from the one before it, and one of the first from the second
