@@ -287,8 +287,8 @@ static cu_result cuDeviceGetP2PAttribute(int *value, int attr, cu_device src, cu
     CHECK_DEVICE(dst);
     CHECK(value);
     if (src == dst) return CUE_INVALID_DEVICE;
-    CHECK(attr >= CUP2P_PERFORMANCE_RANK && attr <= CUP2P_ARRAY_ACCESS);
-    *value = attr != CUP2P_PERFORMANCE_RANK; /* all are equally near */
+    CHECK(attr >= CUP2P_PERFORMANCE_RANK && attr <= CUP2P_PARTIAL_ATOMIC);
+    *value = attr != CUP2P_PERFORMANCE_RANK && attr != CUP2P_PARTIAL_ATOMIC; /* all are equally near, for all atomics */
     return CUE_SUCCESS;
 }
 

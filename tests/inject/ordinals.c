@@ -135,8 +135,12 @@ static void identities(void)
         for (int e = 0; e < d; e++) IS(!memcmp(uuids[d], uuids[e], 16) || !strcmp(ids[d], ids[e]), 0);
         for (int e = 0; e < n; e++) {
             DO(cuDeviceCanAccessPeer, &value, d, e), IS(value, d != e);
-            IS(cuDeviceGetP2PAttribute(&value, 2, d, e), d == e ? INVALID_DEVICE : 0);
-            if (d != e) IS(value, 1);
+            static const int peer[] = {0, 1, 1, 1, 0}; /* rank, access, all atomics, arrays, some atomics alone */
+            for (int a = 1; a <= 5; a++) {
+                IS(cuDeviceGetP2PAttribute(&value, a, d, e), d == e ? INVALID_DEVICE : 0);
+                if (d != e) IS(value, peer[a - 1]);
+            }
+            if (d != e) IS(cuDeviceGetP2PAttribute(&value, 6, d, e), INVALID_VALUE);
         }
     }
     IS(cuDeviceGet(&value, n), INVALID_DEVICE);
