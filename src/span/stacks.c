@@ -58,6 +58,12 @@ uint32_t mg_stacks_find(const struct mg_stacks *s, uint32_t process, uint64_t id
     return id && mg_map_get(&s->by_id, key_of(process, id), &ix) ? (uint32_t)ix : UINT32_MAX;
 }
 
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 const struct mg_frame *mg_stacks_frames(struct mg_stacks *s, uint32_t ix, uint32_t *n)
 {
     static const struct mg_symbol nothing;
@@ -65,20 +71,18 @@ const struct mg_frame *mg_stacks_frames(struct mg_stacks *s, uint32_t ix, uint32
     *n = k->n;
     if (k->frames) return k->frames;
     k->frames = mg_xcalloc(k->n + 1, sizeof *k->frames);
+    uint32_t kept = 0;
     for (uint32_t i = 0; i < k->n; i++) {
         uint64_t file = s->places.at[k->first + 2 * i], address = s->places.at[k->first + 2 * i + 1];
-        struct mg_frame *f = &k->frames[i];
+        struct mg_frame *f = &k->frames[kept];
         f->address = address;
         f->path = file == NO_FILE ? NULL : mg_symbols_path(&s->symbols, (uint32_t)file);
         f->symbol = file == NO_FILE ? &nothing : mg_symbols_find(&s->symbols, (uint32_t)file, address);
+        bool ours = f->path && !strncmp(base_of(f->path), "libmargay", 9); /* in front of the runtime or MPI */
+        kept += !ours || (i + 1 == k->n && !kept);
     }
+    *n = k->n = kept;
     return k->frames;
-}
-
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
 }
 
 uint64_t mg_stack_name_key(const char *name)
@@ -88,9 +92,9 @@ uint64_t mg_stack_name_key(const char *name)
 
 static bool is_between(const struct mg_frame *f, const struct mg_map *kernels)
 {
-    static const char *const libraries[] = {"libcuda.so", "libcudart", "libmargay"}, *const functions[] = {
-                                                                                         "cudart::", "__cudart",
-                                                                                         "__cuda", "__device_stub__"};
+    static const char *const libraries[] = {"libcuda.so", "libcudart"}, *const functions[] = {"cudart::", "__cudart",
+                                                                                              "__cuda",
+                                                                                              "__device_stub__"};
     const char *base = f->path ? base_of(f->path) : "", *symbol = f->symbol->symbol, *name = f->symbol->function;
     for (size_t i = 0; i < MG_COUNT_OF(libraries); i++)
         if (!strncmp(base, libraries[i], strlen(libraries[i]))) return true;

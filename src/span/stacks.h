@@ -31,9 +31,9 @@ void mg_stacks_add_module(struct mg_stacks *s, const struct mg_stack_module *m);
 void mg_stacks_add(struct mg_stacks *s, uint32_t process, uint64_t id, const uint64_t *addresses, uint32_t n, bool cut);
 /* Index of a stack; UINT32_MAX: it is not in the file. */
 uint32_t mg_stacks_find(const struct mg_stacks *s, uint32_t process, uint64_t id);
-/* The frames, innermost first. */
+/* The frames, innermost first, without those of Margay's own. */
 const struct mg_frame *mg_stacks_frames(struct mg_stacks *s, uint32_t ix, uint32_t *n);
-/* The innermost frame that is not CUDA's, Margay's or a stub that nvcc made for a kernel (`kernels`: hashes of their
+/* The innermost frame that is not CUDA's or a stub that nvcc made for a kernel (`kernels`: hashes of their
  * names by mg_stack_name_key): where the program launches or waits. */
 uint32_t mg_stacks_site(struct mg_stacks *s, uint32_t ix, const struct mg_map *kernels);
 uint64_t mg_stack_name_key(const char *name);

@@ -7,6 +7,7 @@
  *   early        a launch before main, out of a constructor
  *   unload LIB N N times: load LIB, let it launch, unload it
  *   swap A B     load A, let it launch, unload it; the same with B
+ *   churn LIB T  T threads launch 50 times each while one loads and unloads LIB all the time
  *   signal       a launch out of a signal handler; then a handler that walks the stack itself interrupts launches
  *   fork         a child launches, too
  *   loop         launches and waits until it is killed
@@ -125,6 +126,32 @@ static void use(const char *path)
     CHECK(go(kernel, params));
     dlclose(lib);
 }
+static int churning = 1;
+static void *churn(void *arg)
+{
+    while (__atomic_load_n(&churning, __ATOMIC_RELAXED)) {
+        void *lib = dlopen(arg, RTLD_NOW);
+        if (!lib) check(dlerror(), 1);
+        dlclose(lib);
+    }
+    return NULL;
+}
+NOINLINE void *launch_often(void *arg)
+{
+    CHECK(cuCtxSetCurrent(ctx));
+    for (int i = 0; i < 50; i++) CHECK(LAUNCH());
+    CHECK(cuCtxSynchronize());
+    return arg;
+}
+static void churned(char *lib, unsigned n)
+{
+    pthread_t t[256], c;
+    CHECK(pthread_create(&c, NULL, churn, lib));
+    for (unsigned i = 0; i < n; i++) CHECK(pthread_create(&t[i], NULL, launch_often, NULL));
+    for (unsigned i = 0; i < n; i++) pthread_join(t[i], NULL);
+    __atomic_store_n(&churning, 0, __ATOMIC_RELAXED);
+    pthread_join(c, NULL);
+}
 static volatile sig_atomic_t handled;
 NOINLINE void on_signal(int s)
 {
@@ -168,6 +195,7 @@ int main(int argc, char **argv)
     if (!strcmp(mode, "unload"))
         for (int i = atoi(argv[4]); i > 0; i--) use(argv[3]);
     if (!strcmp(mode, "swap")) use(argv[3]), use(argv[4]);
+    if (!strcmp(mode, "churn")) churned(argv[3], (unsigned)atoi(argv[4]));
     if (!strcmp(mode, "signal")) signals();
     if (!strcmp(mode, "fork")) {
         first(1);

@@ -74,6 +74,10 @@ run timeline,stacks=on emu ./client "$ptx" swap ./libalpha.so ./libbeta.so
 say $? "two libraries at one place"
 run timeline,stacks=on emu ./client "$ptx" unload ./libalpha.so 30
 only "a library loaded 30 times" ';go;alpha;cuLaunchKernel 30$'
+cp -r profile thirty && run timeline,stacks=on emu ./client "$ptx" churn ./libbeta.so 8
+[ "$(sed 's/.*;launch_often;/launch_often;/' launches | tr '\n' ,)" = 'launch_often;cuLaunchKernel 400,' ]
+say $? "while another thread loads and unloads"
+rm -rf profile && mv thirty profile
 cp libbeta.so other.so && mv other.so libalpha.so && "$MARGAY" export folded profile --host launches > launches 2> err
 only "a file that changed has no names" ';main;use;libalpha.so+0x[0-9a-f]*;libalpha.so+0x[0-9a-f]*;cuLaunchKernel 30$'
 "$MARGAY" report profile --tool timeline | grep -q '0 files are gone and 1 have changed since the run: no names of theirs, .*/libalpha.so first'
@@ -83,6 +87,19 @@ rm libalpha.so
 say $? "so it does of a file that is gone"
 gcc -g -O1 -s -o client "$source" $link && run timeline,stacks=on emu ./client "$ptx" plain 1 && ! grep -q first launches && grep -q '\(client+0x[0-9a-f]*;\)\{2\}cuLaunchKernel' launches
 say $? "a stripped file gives file and address"
+
+# a program of the runtime: neither it nor what stands in front of it is a place, and its own frames are there
+unset LD_LIBRARY_PATH
+if [ -x "$B/examples/saxpy-rt" ]; then
+    run_rt() { "$MARGAY" run -q -t timeline,stacks=on --device emu -o profile -- "$B/examples/saxpy-rt" > out 2> err; }
+    rm -rf profile; run_rt && "$MARGAY" report profile --json > out.json && "$MARGAY" export folded profile --host launches > launches 2> err &&
+        grep -q ';main;.*dev_launch[^;]*;cudaLaunchKernel;cuLaunchKernel [0-9]*$' launches && ! grep -q 'mg_traced\|libmargay' launches &&
+        python3 -c "import json; s = json.load(open('out.json'))['tools']['timeline']['sites']; assert s and all(x['function'].startswith('dev_') or x['function'] == 'main' for x in s), s" 2>> err
+    say $? "a program of the runtime"
+else
+    echo "left out the runtime: saxpy-rt is not built"
+fi
+export LD_LIBRARY_PATH="$B/test/driver"
 
 # killed while it takes them: what is there is whole
 "$MARGAY" run -q -t timeline,stacks=on --device emu -o killed -- ./bare "$ptx" loop > out 2> err & 
