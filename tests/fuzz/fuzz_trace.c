@@ -1,6 +1,7 @@
 /* Fuzz target: the bytes are a trace file, or, behind a first byte that is odd, the inside of a chunk for which head
  * and checksums are made, so that what lies behind these is reached, too. Whatever they hold, opening gives an error or
- * a reader, all records print, the JSON is valid, and verification ends. */
+ * a reader, all records print, the JSON is valid, the model of caches adds
+ * up, and verification ends. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "fuzz.h"
 #include "scratch.h"
 #include "span/sum.h"
+#include "study/cache.h"
 #include "trace/access.h"
 #include "trace/format.h"
 
@@ -81,6 +83,39 @@ static void read_accesses(struct mg_trace_reader *r)
     mg_diag_release(&d);
 }
 
+static bool is_part(const struct mg_cache_part *p)
+{
+    const struct mg_cache_span *loads[] = {&p->l1_hits, &p->l1_first, &p->l1_capacity};
+    for (size_t i = 0; i < MG_COUNT_OF(loads); i++)
+        if (loads[i]->least > loads[i]->most || loads[i]->most > p->sectors[MG_ACCESS_LOAD]) return false;
+    return p->l2_hits.least <= p->l2_hits.most && p->l2_first + p->l2_hits.most <= p->l2_sectors &&
+           p->l2_sectors <= p->sectors[0] + p->sectors[1] + p->sectors[2];
+}
+
+/* What the model of caches makes of it adds up. */
+static void model_caches(struct mg_trace_reader *r)
+{
+    const struct mg_cache_opts o = {.size = sizeof o, .l1_bytes = 4096, .l2_bytes = 1 << 14, .interleavings = 1};
+    struct mg_cache *c = mg_cache_new(&o);
+    struct mg_comm_source source;
+    struct mg_diag d = MG_DIAG_INIT;
+    uint64_t sites = 0, buffers = 0;
+    if (mg_trace_n_files(r) && !mg_cache_feed(c, r, 0, &source, &d)) {
+        const struct mg_cache_result *x = mg_cache_finish(c);
+        for (uint32_t i = 0; i < x->sites.n; i++) {
+            if (!is_part(&x->sites.at[i].part)) abort();
+            sites += x->sites.at[i].part.l2_sectors;
+        }
+        for (uint32_t i = 0; i < x->buffers.n; i++) {
+            if (!is_part(&x->buffers.at[i].part)) abort();
+            buffers += x->buffers.at[i].part.l2_sectors;
+        }
+        if (sites != buffers || sites != x->l2.sectors) abort();
+    }
+    mg_cache_free(c);
+    mg_diag_release(&d);
+}
+
 /* The same file as a time line: whatever its records hold, spans come in order and figures are made of them. */
 static void sum_up(void)
 {
@@ -115,6 +150,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         read_all(r, MG_TRACE_BY_FILE);
         read_all(r, MG_TRACE_BY_TIME);
         read_accesses(r);
+        model_caches(r);
         sum_up();
         if (mg_trace_verify(r, &d) && (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), path))) abort();
     } else if (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), path)) {
