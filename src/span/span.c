@@ -83,7 +83,8 @@ enum record_kind {
     RECORD_COMMUNICATOR,
     RECORD_STACK,
     RECORD_MODULE,
-    RECORD_MEMORY
+    RECORD_MEMORY,
+    RECORD_KIND_COUNT
 };
 struct known {
     bool known;
@@ -401,7 +402,8 @@ const struct mg_span *mg_spans_next(struct mg_spans *s)
     const struct mg_trace_record *r;
     while ((r = mg_trace_next(s->cursor))) {
         const struct known *k = look_up(s, r);
-        static void (*const beside[])(struct mg_spans *, const struct mg_trace_record *, const struct known *) = {
+        static void (*const beside[RECORD_KIND_COUNT])(struct mg_spans *, const struct mg_trace_record *,
+                                                       const struct known *) = {
             [RECORD_OTHER] = read_nothing, [RECORD_THREAD] = read_thread, [RECORD_COMMUNICATOR] = read_communicator,
             [RECORD_STACK] = read_stack,   [RECORD_MODULE] = read_module,
         };
