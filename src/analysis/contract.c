@@ -7,7 +7,7 @@
  *     with the constant's reciprocal, rounded to nearest;
  *   - every use of the product is such a sum, and every one of them takes it;
  *   - of two products a sum takes the first one that may be taken.
- * Not done: half precision, PTX 1.x (where mad is no fma). */
+ * Half precision, packed or not, goes by the same rules. Not done: PTX 1.x (where mad is no fma). */
 #include "analysis/contract.h"
 
 #include <string.h>
@@ -34,8 +34,18 @@ struct fusion {
 
 static bool unrounded(const struct mg_form *f, const struct mg_node *n)
 {
-    return f->n_types == 1 && (f->types[0] == MG_TYPE_f32 || f->types[0] == MG_TYPE_f64) && !f->rounding &&
-           n->n_opnds == 3;
+    if (f->n_types != 1 || f->rounding || n->n_opnds != 3) return false;
+    switch (f->types[0]) {
+    case MG_TYPE_f32:
+    case MG_TYPE_f64:
+    case MG_TYPE_f16:
+    case MG_TYPE_f16x2:
+    case MG_TYPE_bf16:
+    case MG_TYPE_bf16x2:
+        return true;
+    default:
+        return false;
+    }
 }
 
 bool mg_contract_is_quotient(const struct mg_form *f, const struct mg_node *n)

@@ -24,11 +24,16 @@ static bool is_split(const struct mg_module *m, mg_id product, mg_id sum)
     return false;
 }
 
+static enum mg_type bits_of(enum mg_type t)
+{
+    return mg_type_bits(t) == 16 ? MG_TYPE_b16 : t == MG_TYPE_f16x2 || t == MG_TYPE_bf16x2 ? MG_TYPE_b32 : t;
+}
+
 /* A new register of what the operation makes of its operands, in front of `at`. */
 static struct mg_opnd computed(struct mg_twin *t, mg_id func, mg_id at, const char *form, enum mg_type type,
                                const struct mg_opnd *from, uint32_t n)
 {
-    struct mg_opnd o[4] = {mg_o_reg(mg_module_add_reg(t->m, func, "__mg_fused", type))};
+    struct mg_opnd o[4] = {mg_o_reg(mg_module_add_reg(t->m, func, "__mg_fused", bits_of(type)))};
     for (uint32_t i = 0; i < n; i++) o[1 + i] = from[i];
     mg_node_insert_before(t->m, func, at, mg_node_new(t->m, form, o, 1 + n));
     return o[0];

@@ -4,7 +4,7 @@ set -u
 failed=0
 bad() { echo "FAIL $*"; cat out err 2> /dev/null; failed=1; }
 gcc -O1 -o ptxrun "$ROOT/tests/cli/ptxrun.c" -ldl || exit 1
-cp "$ROOT/tests/cli/turns.ptx" .
+cp "$ROOT/tests/cli/turns.ptx" "$ROOT/tests/cli/half.ptx" .
 run="$MARGAY run --device emu"
 query() { # DIR PYTHON-EXPRESSION over r
     "$MARGAY" report "$1" --json --per-launch > out.json 2> err || { bad "report $1"; return; }
@@ -21,6 +21,8 @@ for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia;
     for tool in none blocks lanes memory bounds trace clock; do
         [ "$(LD_LIBRARY_PATH="$B/test/driver" "$MARGAY" run --device $device -q -t $tool -o c3$device$tool -- ./ptxrun load=turns.ptx contract_apart:1,1,1:1,1,1 sum)" = 'sum 864026624' ] ||
             bad "contraction apart, $device, -t $tool"
+        [ "$(LD_LIBRARY_PATH="$B/test/driver" "$MARGAY" run --device $device -q -t $tool -o c4$device$tool -- ./ptxrun load=half.ptx contract_half:1,1,1:1,1,1 sum)" = "sum $((0x711038A0))" ] ||
+            bad "contraction of half precision, $device, -t $tool"
     done
 done
 
