@@ -1,6 +1,8 @@
 #include "capture/writer.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +20,27 @@ static void fail(struct mg_cap_writer *w, int error)
     w->failed = true;
 }
 
+/* The threads are the application's: a file size limit fails the write instead of killing it. */
+static ssize_t write_some(struct mg_cap_writer *w, struct iovec *v, int n)
+{
+    sigset_t limit, before, pending;
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &limit, &before);
+    ssize_t done = writev(w->fd, v, n);
+    int error = errno;
+    if (done < 0 && error == EFBIG && !sigismember(&pending, SIGXFSZ))
+        sigtimedwait(&limit, NULL, &(struct timespec){0, 0});
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return done;
+}
+
 static void write_all(struct mg_cap_writer *w, struct iovec *v, int n)
 {
     while (n && !w->failed) {
-        ssize_t done = writev(w->fd, v, n);
+        ssize_t done = write_some(w, v, n);
         if (done < 0 && errno != EINTR) fail(w, errno);
         for (; n && done >= (ssize_t)v->iov_len; v++, n--) done -= (ssize_t)v->iov_len;
         if (n && done > 0) {

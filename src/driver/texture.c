@@ -138,7 +138,7 @@ static cu_result describe(struct mg_texture *t, const struct cu_resource_desc *r
         t->dims = 1;
         t->kind = texel_kind(r->res.linear.format);
         t->channels = (uint8_t)r->res.linear.channels;
-        CHECK(r->res.linear.bytes >= bytes);
+        CHECK(bytes && r->res.linear.bytes >= bytes);
         t->level[0] = (struct mg_tex_level){.at = (uint8_t *)(uintptr_t)r->res.linear.ptr,
                                             .width = (uint32_t)(r->res.linear.bytes / bytes),
                                             .height = 1,
@@ -174,6 +174,11 @@ static cu_result describe(struct mg_texture *t, const struct cu_resource_desc *r
 
 /* ---- objects ------------------------------------------------------------------------------------------ */
 
+static bool are_channels(unsigned n)
+{
+    return n == 1 || n == 2 || n == 4;
+}
+
 static cu_result check_resource(const struct cu_resource_desc *d)
 {
     CHECK(d);
@@ -183,15 +188,20 @@ static cu_result check_resource(const struct cu_resource_desc *d)
     case CURES_MIPMAP:
         return mg_obj_is(d->res.mipmap.mipmap, MG_OBJ_MIPMAP) ? CUE_SUCCESS : CUE_INVALID_HANDLE;
     case CURES_LINEAR:
-        CHECK(mg_format_bytes(d->res.linear.format) && d->res.linear.bytes &&
+        CHECK(mg_format_bytes(d->res.linear.format) && are_channels(d->res.linear.channels) && d->res.linear.bytes &&
               mg_ptr_on_device(d->res.linear.ptr, 1)); /* may claim more than there is */
         return CUE_SUCCESS;
     case CURES_PITCH2D: {
-        size_t row = d->res.pitch2d.width * mg_format_bytes(d->res.pitch2d.format) * d->res.pitch2d.channels;
-        CHECK(row && d->res.pitch2d.height && d->res.pitch2d.pitch >= row);
+        size_t row, rows;
+        CHECK(are_channels(d->res.pitch2d.channels) && d->res.pitch2d.height);
+        CHECK(!__builtin_mul_overflow(d->res.pitch2d.width,
+                                      mg_format_bytes(d->res.pitch2d.format) * d->res.pitch2d.channels, &row) &&
+              !__builtin_mul_overflow(d->res.pitch2d.height - 1, d->res.pitch2d.pitch, &rows) &&
+              !__builtin_add_overflow(rows, row, &rows));
+        CHECK(row && d->res.pitch2d.pitch >= row);
         CHECK(d->res.pitch2d.ptr % (unsigned)mg_drv.attrs[CUDEV_TEXTURE_ALIGNMENT] == 0 &&
               d->res.pitch2d.pitch % (unsigned)mg_drv.attrs[CUDEV_TEXTURE_PITCH_ALIGNMENT] == 0);
-        CHECK(mg_ptr_on_device(d->res.pitch2d.ptr, (d->res.pitch2d.height - 1) * d->res.pitch2d.pitch + row));
+        CHECK(mg_ptr_on_device(d->res.pitch2d.ptr, rows));
         return CUE_SUCCESS;
     }
     default:

@@ -151,6 +151,15 @@ for part in fill stores freed; do
         done
     done
 done
+for d in $devices; do
+    rm -rf late-cap
+    "$MARGAY" capture -q --device "$d" -o late-cap -- ./late add.ptx threads > out 2>&1 && [ "$(grep -c ok out)" = 8 ] || { fail "eight threads on $d"; cat out; }
+    replayed "eight threads on $d" late-cap --device "$d"
+    grep -q '80 of 80 launches' err || fail "launches of eight threads on $d"
+done
+(ulimit -f 1200 && "$MARGAY" capture -q --device emu -o late-full -- ./late add.ptx big > out 2> err) && grep -q 'a megabyte: ok' out && grep -q 'the capture is not whole: File too large' err ||
+    { fail 'a capture that may not grow'; cat out err; }
+refused 'a capture that could not grow' late-full 3 'not a whole capture: it ends within a frame'
 "$MARGAY" capture -q --device emu -o late-graph -- ./late add.ptx graph > out 2>&1 && ! grep -q WRONG out || { fail 'a host function in a graph'; cat out; }
 refused 'a host function in a graph' late-graph 3 'launch 0 (add) and what follows cannot be replayed: kernels behind a host function'
 "$MARGAY" capture -q --device emu -o late-textures -- ./late add.ptx textures > out 2>&1 && ! grep -q WRONG out || { fail 'textures without memory'; cat out; }

@@ -1,6 +1,7 @@
 /* What the host does beside the device's work: functions in streams that fill pinned memory for a later copy, stores to
  * managed memory behind the last launch, memory freed in stream order; a host function in a graph, which no capture can
- * hold; textures that outlive their memory. late add.ptx fill|stores|freed|graph|textures */
+ * hold; textures that outlive their memory; eight threads. late add.ptx fill|stores|freed|graph|textures|threads|big */
+#include <pthread.h>
 #include <unistd.h>
 
 #include "adder.h"
@@ -12,8 +13,10 @@ D(cuStreamAddCallback, cu_stream, cu_stream_fn, void *, unsigned)
 D(cuTexObjectCreate, cu_tex *, const struct cu_resource_desc *, const struct cu_texture_desc *,
   const struct cu_view_desc *)
 D(cuTexObjectDestroy, cu_tex)
+D(cuCtxGetCurrent, cu_ctx *)
 
 static cu_stream s;
+static cu_ctx context;
 
 static void say(const char *name, const unsigned *p, unsigned want)
 {
@@ -177,6 +180,59 @@ static void textures(void)
     run_fetch(fetch, to, again, 8); /* launch 1 */
 }
 
+/* Threads that allocate, copy, launch and free beside each other, four of them in one stream. */
+static void *thread(void *arg)
+{
+    unsigned *me = arg, data[N], back[N], k = *me + 1, n = N;
+    cu_stream stream = s;
+    cu_ptr p;
+    OK(cuCtxSetCurrent(context));
+    if (*me >= 4) OK(cuStreamCreate(&stream, 1));
+    for (unsigned round = 0; round < 10; round++) {
+        for (unsigned i = 0; i < N; i++) data[i] = round * i;
+        OK(cuMemAllocAsync(&p, sizeof data, stream));
+        OK(cuMemcpyHtoDAsync_v2(p, data, sizeof data, stream));
+        OK(cuLaunchKernel(add, 8, 1, 1, 128, 1, 1, 0, stream, (void *[]){&p, &k, &n}, NULL));
+        OK(cuMemcpyDtoHAsync_v2(back, p, sizeof back, stream));
+        OK(cuMemFreeAsync(p, stream));
+        OK(cuStreamSynchronize(stream));
+        for (unsigned i = 0; i < N; i++)
+            if (back[i] != round * i + k) *me = 100;
+    }
+    return NULL;
+}
+static void threads(void)
+{
+    pthread_t of[8];
+    unsigned number[8];
+    OK(cuCtxGetCurrent(&context));
+    for (unsigned i = 0; i < 8; i++) number[i] = i, pthread_create(&of[i], NULL, thread, &number[i]);
+    for (unsigned i = 0; i < 8; i++) {
+        pthread_join(of[i], NULL);
+        printf("thread %u: %s\n", i, number[i] == 100 ? "WRONG" : "ok");
+    }
+}
+
+/* A megabyte that cannot be packed. */
+static void big(void)
+{
+    enum { WORDS = 1 << 18 };
+    static unsigned data[WORDS];
+    unsigned back[N], state = 1;
+    cu_ptr p;
+    for (int i = 0; i < WORDS; i++) {
+        state = state * 1664525 + 1013904223;
+        data[i] = state ^ state >> 16;
+    }
+    for (int i = 0; i < N; i++) data[i] = 1;
+    OK(cuMemAlloc_v2(&p, sizeof data));
+    OK(cuMemcpyHtoDAsync_v2(p, data, sizeof data, s));
+    run_add(p, 1, s);
+    OK(cuStreamSynchronize(s));
+    OK(cuMemcpyDtoH_v2(back, p, sizeof back));
+    say("a megabyte", back, 2);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3) return 2;
@@ -187,5 +243,7 @@ int main(int argc, char **argv)
     if (!strcmp(argv[2], "freed")) freed();
     if (!strcmp(argv[2], "graph")) in_graph();
     if (!strcmp(argv[2], "textures")) textures();
+    if (!strcmp(argv[2], "threads")) threads();
+    if (!strcmp(argv[2], "big")) big();
     return 0;
 }

@@ -90,6 +90,36 @@ MG_TEST(driver_arrays_hold_rows)
     MG_CHECK_EQ(CALL(cuMipmappedArrayDestroy)(m), 0);
 }
 
+/* Descriptions without sense: an error, whatever they multiply to. */
+MG_TEST(driver_refuses_textures_without_sense)
+{
+    start_driver();
+    cu_ptr base = 0, p;
+    cu_tex tex = 0;
+    struct cu_texture_desc t = {.filter = CUFILTER_POINT};
+    MG_CHECK_EQ(CALL(cuMemAlloc_v2)(&base, (size_t)65536), 0);
+    p = (base + 511) & ~(cu_ptr)511;
+    for (unsigned channels = 0; channels < 6; channels++) {
+        struct cu_resource_desc of = {
+            .type = CURES_LINEAR, .res.linear = {.ptr = p, .format = CUAD_FLOAT, .channels = channels, .bytes = 256}};
+        bool right = channels == 1 || channels == 2 || channels == 4;
+        MG_CHECK_EQ(CALL(cuTexObjectCreate)(&tex, &of, &t, (struct cu_view_desc *)NULL), right ? 0 : CUE_INVALID_VALUE);
+        if (right) MG_CHECK_EQ(CALL(cuTexObjectDestroy)(tex), 0);
+    }
+    struct cu_resource_desc of = {
+        .type = CURES_PITCH2D,
+        .res.pitch2d = {.ptr = p, .format = CUAD_FLOAT, .channels = 1, .width = 16, .height = 4, .pitch = 512}};
+    MG_CHECK_EQ(CALL(cuTexObjectCreate)(&tex, &of, &t, (struct cu_view_desc *)NULL), 0);
+    MG_CHECK_EQ(CALL(cuTexObjectDestroy)(tex), 0);
+    of.res.pitch2d.channels = 0;
+    MG_CHECK_EQ(CALL(cuTexObjectCreate)(&tex, &of, &t, (struct cu_view_desc *)NULL), CUE_INVALID_VALUE);
+    of.res.pitch2d.channels = 1, of.res.pitch2d.height = (size_t)1 << 55 | 1; /* times the pitch: 0 */
+    MG_CHECK_EQ(CALL(cuTexObjectCreate)(&tex, &of, &t, (struct cu_view_desc *)NULL), CUE_INVALID_VALUE);
+    of.res.pitch2d.height = 4, of.res.pitch2d.width = (size_t)1 << 62 | 16;
+    MG_CHECK_EQ(CALL(cuTexObjectCreate)(&tex, &of, &t, (struct cu_view_desc *)NULL), CUE_INVALID_VALUE);
+    MG_CHECK_EQ(CALL(cuMemFree_v2)(base), 0);
+}
+
 MG_TEST(driver_tells_advice_back)
 {
     start_driver();
