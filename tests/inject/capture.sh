@@ -156,6 +156,10 @@ for d in $devices; do
     "$MARGAY" capture -q --device "$d" -o late-cap -- ./late add.ptx threads > out 2>&1 && [ "$(grep -c ok out)" = 8 ] || { fail "eight threads on $d"; cat out; }
     replayed "eight threads on $d" late-cap --device "$d"
     grep -q '80 of 80 launches' err || fail "launches of eight threads on $d"
+    rm -rf late-cap
+    "$MARGAY" capture -q --device "$d" -o late-cap -- ./late add.ptx mapped > out 2>&1 && [ "$(grep -c ok out)" = 2 ] || { fail "mapped memory on $d"; cat out; }
+    [ "$("$MARGAY" replay --list late-cap | grep -c '^alloc 0x38[0-9a-f]*0 2097152')" = 2 ] || fail "mapped memory lies at addresses that are free elsewhere"
+    replayed "mapped memory on $d" late-cap --device "$d"
 done
 (ulimit -f 1200 && "$MARGAY" capture -q --device emu -o late-full -- ./late add.ptx big > out 2> err) && grep -q 'a megabyte: ok' out && grep -q 'the capture is not whole: File too large' err ||
     { fail 'a capture that may not grow'; cat out err; }

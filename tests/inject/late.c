@@ -1,6 +1,7 @@
 /* What the host does beside the device's work: functions in streams that fill pinned memory for a later copy, stores to
  * managed memory behind the last launch, memory freed in stream order; a host function in a graph, which no capture can
- * hold; textures that outlive their memory; eight threads. late add.ptx fill|stores|freed|graph|textures|threads|big */
+ * hold; textures that outlive their memory; eight threads. late add.ptx
+ * fill|stores|freed|graph|textures|threads|big|mapped */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -14,6 +15,10 @@ D(cuTexObjectCreate, cu_tex *, const struct cu_resource_desc *, const struct cu_
   const struct cu_view_desc *)
 D(cuTexObjectDestroy, cu_tex)
 D(cuCtxGetCurrent, cu_ctx *)
+D(cuMemAddressReserve, cu_ptr *, size_t, size_t, cu_ptr, unsigned long long)
+D(cuMemCreate, cu_mem_handle *, size_t, const struct cu_alloc_prop *, unsigned long long)
+D(cuMemMap, cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long)
+D(cuMemSetAccess, cu_ptr, size_t, const struct cu_access *, size_t)
 
 static cu_stream s;
 static cu_ctx context;
@@ -233,6 +238,28 @@ static void big(void)
     say("a megabyte", back, 2);
 }
 
+/* Memory that it maps itself, twice, where the driver likes. */
+static void mapped(void)
+{
+    enum { BYTES = 2 << 20 };
+    struct cu_alloc_prop prop = {.type = 1, .location = {CULOC_DEVICE, 0}};
+    struct cu_access access = {prop.location, CUACCESS_READWRITE};
+    for (int round = 0; round < 2; round++) {
+        unsigned back[N];
+        cu_ptr p;
+        cu_mem_handle h;
+        OK(cuMemAddressReserve(&p, BYTES, 0, 0, 0));
+        OK(cuMemCreate(&h, BYTES, &prop, 0));
+        OK(cuMemMap(p, BYTES, 0, h, 0));
+        OK(cuMemSetAccess(p, BYTES, &access, 1));
+        OK(cuMemsetD32Async(p, 1, N, s));
+        run_add(p, 6, s);
+        OK(cuStreamSynchronize(s));
+        OK(cuMemcpyDtoH_v2(back, p, sizeof back));
+        say("mapped", back, 7);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3) return 2;
@@ -245,5 +272,6 @@ int main(int argc, char **argv)
     if (!strcmp(argv[2], "textures")) textures();
     if (!strcmp(argv[2], "threads")) threads();
     if (!strcmp(argv[2], "big")) big();
+    if (!strcmp(argv[2], "mapped")) mapped();
     return 0;
 }

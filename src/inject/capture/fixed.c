@@ -11,7 +11,8 @@
 #include "inject/verify.h"
 
 enum { ALIGN = 512, PIECE = 32 << 20 };
-#define ARENA_BYTES (UINT64_C(1) << 38)
+#define ARENA_BYTES    (UINT64_C(1) << 38)
+#define RESERVED_APART (UINT64_C(1) << 30)
 
 static struct {
     bool tried, there;
@@ -131,6 +132,20 @@ bool mg_fixed_range(cu_ptr p, cu_ptr *base, size_t *bytes)
     }
     mg_capture_unlock();
     return is;
+}
+
+/* Where the program leaves the place to the driver, addresses that are free in other processes, on any device. The
+ * distance lets an H200's driver look at where they are asked for. */
+MG_CAPTURE(cuMemAddressReserve, cu_ptr *out, size_t bytes, size_t align, cu_ptr hint, unsigned long long flags)
+{
+    static uint64_t next = MG_CAP_RESERVED;
+    if (hint || !mg_capture_looks() || bytes > ARENA_BYTES || align > RESERVED_APART)
+        return NEXT(cuMemAddressReserve)(out, bytes, align, hint, flags);
+    mg_capture_lock();
+    hint = next;
+    next += (bytes + RESERVED_APART - 1) / RESERVED_APART * RESERVED_APART;
+    mg_capture_unlock();
+    return NEXT(cuMemAddressReserve)(out, bytes, align, hint, flags);
 }
 
 /* ---- what the program asks of an address: its allocation, not the piece that it lies in ------------------------- */
