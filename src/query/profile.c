@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -362,15 +363,33 @@ int mg_profile_wait(struct mg_profile *p, int timeout_ms)
 
 /* ---- from inside ---------------------------------------------------------------------------------------------- */
 
+/* Where this process records: a program may clear its environment, but its control page stays mapped. */
+static bool find_own_directory(char *dir, size_t room)
+{
+    char line[PATH_MAX + 256], page[32];
+    const char *given = mg_env(MG_ENV_DIR);
+    if (given) return (size_t)snprintf(dir, room, "%s", given) < room;
+    snprintf(page, sizeof page, "/ctl.%d\n", (int)getpid());
+    FILE *f = fopen("/proc/self/maps", "re");
+    bool found = false;
+    while (f && !found && fgets(line, sizeof line, f)) {
+        char *path = strchr(line, '/'), *name = path ? strrchr(path, '/') : NULL;
+        found = name && !strcmp(name, page);
+        if (found) *name = 0, found = (size_t)snprintf(dir, room, "%s", path) < room;
+    }
+    if (f) fclose(f);
+    return found;
+}
+
 int mg_profile_of_kernel(const char *kernel, struct mg_profile_kernel *out)
 {
     static _Thread_local char *name;
-    const char *dir = mg_env(MG_ENV_DIR);
-    struct mg_profile p = {.dir = (char *)dir};
+    char dir[PATH_MAX];
+    struct mg_profile p = {.dir = dir};
     int result = -1;
     *out = (struct mg_profile_kernel){
         .thread_instructions = UINT64_MAX, .warp_instructions = UINT64_MAX, .time_ns = UINT64_MAX};
-    if (!dir) return -1;
+    if (!find_own_directory(dir, sizeof dir)) return -1;
     scan(&p);
     for (uint32_t i = 0; i < p.sources.n; i++) {
         struct mg_source_sums sums;

@@ -1,0 +1,17 @@
+#!/bin/sh
+# mg_profile_of_kernel: a program that runs under Margay reads the exact counts of its own kernels, by any of their names, from any
+# thread, with its environment or without. Without Margay there are none.
+set -u
+failed=0
+san=; case $VARIANT in asan) san=-fsanitize=address ;; ubsan) san=-fsanitize=undefined ;; esac
+# shellcheck disable=SC2086
+gcc $san -O1 -g -Wall -I"$ROOT/include" -o inside "$ROOT/tests/query/inside.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 -L"$B/lib" -Wl,-rpath,"$B/lib" -lmargay-profile -lpthread || exit 1
+devices="emu cpu"
+[ -e "$B/lib/margay/libmargay-cpu.so" ] || devices=emu
+for device in $devices; do
+    for clear in '' clear; do
+        timeout 60 "$MARGAY" run -q --device $device -t blocks,warps=on -o "p-$device$clear" -- ./inside 20 $clear > out 2>&1 && [ "$(cat out)" = ok ] || { echo "FAIL $device $clear"; cat out; failed=1; }
+    done
+done
+[ "$(LD_LIBRARY_PATH=$B/lib/margay/driver ./inside 1 alone 2>&1 | tail -n 1)" = ok ] || { echo "FAIL without Margay"; failed=1; }
+exit $failed
