@@ -32,11 +32,21 @@ struct mg_sched_program *mg_sched_add(struct mg_sched *s, const char *name, cons
     return p;
 }
 
-void mg_sched_release(struct mg_sched *s)
+void mg_sched_let_go(struct mg_sched *s)
 {
+    uint64_t now = mg_now_ns();
     for (uint32_t i = 0; i < s->programs.n; i++) {
         struct mg_sched_program *p = &s->programs.at[i];
-        for (uint32_t k = 0; k < p->members.n; k++) mg_sched_leave(s, &p->members.at[k]);
+        mg_sched_read(p, now);
+        while (p->members.n) mg_sched_leave(s, &p->members.at[--p->members.n]);
+    }
+}
+
+void mg_sched_release(struct mg_sched *s)
+{
+    mg_sched_let_go(s);
+    for (uint32_t i = 0; i < s->programs.n; i++) {
+        struct mg_sched_program *p = &s->programs.at[i];
         mg_vec_release(&p->members);
         mg_sched_counts_free(p->counts);
         free(p->attach_error);

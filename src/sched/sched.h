@@ -87,7 +87,8 @@ struct mg_sched {
 
 bool mg_sched_is_name(const char *text, size_t n); /* of a program */
 void mg_sched_init(struct mg_sched *s, const struct mg_policy *policy);
-void mg_sched_release(struct mg_sched *s); /* opens all gates */
+void mg_sched_let_go(struct mg_sched *s); /* opens all gates: nobody is scheduled any more */
+void mg_sched_release(struct mg_sched *s);
 struct mg_sched_program *mg_sched_add(struct mg_sched *s, const char *name, const char *dir, double share);
 /* Looks once, gives turns, and says how long nothing needs to be looked at. */
 uint64_t mg_sched_step(struct mg_sched *s, uint64_t now_ns);
