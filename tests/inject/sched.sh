@@ -28,12 +28,20 @@ a=$(pid_of A) b=$(pid_of B); sleep 0.3; kill -9 $s
 timeout 20 tail --pid="$a" -f /dev/null; timeout 20 tail --pid="$b" -f /dev/null; sleep 0.3
 wait $s 2> /dev/null
 both "the scheduler is killed"
-grep -q 'gives no sign of life' err || fail "the scheduler is killed: nobody says so"
 # the scheduler stands still, and goes on
 rm -rf dir; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 2 -- B: ./worker 5000 2 > out 2> err & s=$!
 a=$(pid_of A); sleep 0.2; kill -STOP $s; sleep 1; kill -CONT $s
 wait $s || fail "the scheduler stands still: $?"
 both "the scheduler stands still"
+# both say so, whenever they get to it; when it goes on it takes them again, first of all
+rm -rf dir; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 140 -- B: ./worker 5000 140 > out 2> err & s=$!
+for p in $(pid_of A) $(pid_of B); do # until the first launch of each has passed
+    for i in $(seq 300); do "$MARGAY" ctl $p status 2> ctl | grep -q ' \([2-9]\|[1-9][0-9][0-9]*\) launches seen' && break; sleep 0.2; done
+done
+kill -STOP $s
+for i in $(seq 300); do [ "$(grep -c 'gives no sign of life' err)" -ge 2 ] && break; sleep 0.2; done
+kill -TERM $s; kill -CONT $s; wait $s
+[ "$(grep -c 'gives no sign of life' err)" -ge 2 ] || fail "the scheduler stands still: not both say so"
 json "p['A']['lapses'] and p['B']['lapses']" "the scheduler stands still"
 
 # a full disk: it runs unscheduled, and says so
@@ -57,8 +65,8 @@ both "a program is killed" 1
 json "p['A']['exit'] == 137 and p['B']['exit'] == 0 and p['B']['launches'] > 0" "a program is killed"
 
 # programs are adopted and dropped while they run
-rm -rf dir alone; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 2.5 > out 2> err & s=$!
-"$MARGAY" run -q --device $device -o alone -- ./worker 5000 4 > out2 2> err2 & r=$!
+rm -rf dir alone; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 8 > out 2> err & s=$!
+"$MARGAY" run -q --device $device -o alone -- ./worker 5000 12 > out2 2> err2 & r=$!
 a=$(pid_of A); for i in $(seq 100); do set -- alone/ctl.*; [ -e "$1" ] && break; sleep 0.05; done
 "$MARGAY" ctl $r adopt dir/sched.sock 3 guest > ctl 2>&1 || { fail adopt; cat ctl; }
 "$MARGAY" ctl $r adopt dir/sched.sock > ctl 2>&1; [ $? = 3 ] && grep -q 'is scheduled already' ctl || { fail "adopted twice"; cat ctl; }
