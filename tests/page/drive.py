@@ -208,6 +208,18 @@ def advised():
     b.click('.card a')
     check(b.eval('location.hash').endswith(f'/{gains[0]["line"]}') and b.eval('document.querySelector("#source tr.here .atline").innerText').startswith('divergence'), b.eval('location.hash'))
     sane('findings')
+    # without lines of the source: places of the PTX, and those that say the same once
+    core = unpack.parts('advised.html')['core']
+    (k,) = [k for k in core['report']['kernels'] if k['id'] == gains[0]['kernel']]
+    places = [b['ptx_line'] for b in k['blocks']][:3]
+    core['report']['findings'] = [dict(gains[0], file=None, line=None, ptx_line=at) for at in places] + [f for f in found if f['gain_pct'] <= 0]
+    unpack.replace('advised.html', 'alike.html', 'core', core)
+    b.open('alike.html')
+    cards = b.eval('Array.from(document.querySelectorAll(".card")).map((e) => e.innerText)')
+    check(len(cards) == 1 + len(found) - len(gains) and 'The same at' in cards[0] and all(f'PTX {at}' in cards[0] for at in places), cards)
+    b.click('.card .same a')
+    check(b.eval('location.hash').endswith(f"/block/{k['blocks'][1]['id']}"), b.eval('location.hash'))
+    sane('findings alike')
 
 
 def inlined():

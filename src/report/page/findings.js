@@ -10,11 +10,29 @@ const spaced = (rule) => rule.replace(/_/g, ' ');
 // A finding that says what the kernel is bound by has nothing to gain.
 export const isVerdict = (f) => !(number(f.gain_pct) > 0);
 
-function findingCard(f, rank, here) {
-  const k = kernelOf(f.kernel), gain = number(f.gain_pct);
-  const place = f.file ? placeLink(k, [f.file, f.line, 0, 0]) : null;
+// Its line; without line information its line of the PTX, which leads to the block.
+function placeOf(k, f) {
+  if (f.file) return placeLink(k, [f.file, f.line, 0, 0]);
+  if (!f.ptx_line || !k) return null;
+  const block = k.blocks.filter((b) => b.function === f.function && b.ptx_line <= f.ptx_line).pop();
+  return block ? placeLink(k, [null, 0, f.ptx_line, block.id]) : placeText(null, 0, f.ptx_line);
+}
+
+// Findings that say the same of other places of a kernel stand with the first: [[finding, ...], ...]
+function alike(list) {
+  const groups = new Map();
+  list.forEach((f, i) => {
+    const key = isVerdict(f) ? String(i) : [f.rule, f.kernel, f.buffer, f.text].join('\n');
+    groups.has(key) ? groups.get(key).push(f) : groups.set(key, [f]);
+  });
+  return [...groups.values()];
+}
+
+function findingCard([f, ...others], rank, here) {
+  const k = kernelOf(f.kernel), gain = number(f.gain_pct), place = placeOf(k, f);
   return h('li.card' + (isVerdict(f) ? '.verdict' : ''), h('div.cardhead', h('span.rank', String(rank)), h('strong', spaced(f.rule)), place && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, f.header ? [', which calls ', h('code', placeText(f.header, f.header_line))] : null, k && k !== here && [' in ', kernelLink(k)]),
     h('p', f.text),
+    others.length ? h('p.same', 'The same at ', others.slice(0, 8).map((o, i) => [i ? ', ' : '', placeOf(k, o), ` (${number(o.gain_pct).toFixed(1)} %)`]), others.length > 8 ? ` and ${others.length - 8} more places` : '') : null,
     h('p.facts', gain > 0 ? ['mending it could gain ', h('strong', `${gain.toFixed(1)} %`), ' · '] : null,
       f.share_pct !== null && f.share_pct !== undefined ? `${number(f.share_pct).toFixed(1)} % of the program · ` : null,
       f.measure !== null && f.measure !== undefined ? [numeral(f.measure, 'real'), ` ${f.unit || ''} · `] : null,
@@ -22,7 +40,8 @@ function findingCard(f, rank, here) {
 }
 
 // here: the kernel whose view this is.
-export function findingList(list, here, limit = 5) {
+export function findingList(found, here, limit = 5) {
+  const list = alike(found);
   const ol = h('ol.cards', list.slice(0, limit).map((f, i) => findingCard(f, i + 1, here)));
   if (list.length <= limit) return ol;
   const more = h('button.link', {type: 'button', onclick: () => more.replaceWith(h('ol.cards', list.slice(limit).map((f, i) => findingCard(f, limit + i + 1, here))))}, `${plural(list.length - limit, 'more finding')}`);
