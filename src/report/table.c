@@ -4,8 +4,9 @@
 
 #include "report/priv.h"
 
-#define GAP        2u
-#define LEAST_TEXT 12u /* a column of text is not cut below that */
+#define GAP         2u
+#define LEAST_TEXT  12u /* a column of text is not cut below that */
+#define LEAST_FIRST 24u /* nor the first */
 
 static bool is_left(enum mg_column_kind kind)
 {
@@ -99,19 +100,19 @@ static void add_cell(struct mg_buf *out, const char *text, uint32_t width, bool 
     mg_buf_release(&shorter);
 }
 
-/* Cuts columns of text, the widest first, until a row fits. */
+/* Cuts columns of text, always the widest, until a row fits. The first says what a row is about and keeps more. */
 static void fit(const struct mg_one_table *t, uint32_t *widths, uint32_t columns)
 {
     for (;;) {
         uint32_t sum = 0, widest = UINT32_MAX;
         for (uint32_t c = 0; c < t->columns.n; c++) {
             sum += widths[c] + GAP;
-            if (t->columns.at[c].kind == MG_COL_TEXT && widths[c] > LEAST_TEXT &&
+            if (t->columns.at[c].kind == MG_COL_TEXT && widths[c] > (c ? LEAST_TEXT : LEAST_FIRST) &&
                 (widest == UINT32_MAX || widths[c] > widths[widest]))
                 widest = c;
         }
         if (sum <= columns || widest == UINT32_MAX) return;
-        widths[widest] -= MG_MIN(sum - columns, widths[widest] - LEAST_TEXT);
+        widths[widest]--;
     }
 }
 
