@@ -1,5 +1,6 @@
 /* The time line (tool timeline) as JSON and tables. Its spans lie in trace files of the profile directory; one pass
  * over them (span/sum.h) gives all figures. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -422,10 +423,11 @@ static void add_site(struct mg_table *t, const struct mg_sum_site *r)
     const struct mg_symbol *y = r->frame->symbol;
     struct mg_buf place = MG_BUF_INIT;
     mg_frame_print(r->frame, &place);
-    if (y->file) {
-        const char *slash = strrchr(y->file, '/');
-        mg_buf_printf(&place, " (%s:%u)", slash ? slash + 1 : y->file, y->line);
-    }
+    const char *file = y->file ? y->file : r->frame->path, *slash = file ? strrchr(file, '/') : NULL;
+    if (y->file)
+        mg_buf_printf(&place, " (%s:%u)", slash ? slash + 1 : file, y->line);
+    else if (y->function && file) /* two places of one function are told apart */
+        mg_buf_printf(&place, " (%s+0x%" PRIx64 ")", slash ? slash + 1 : file, r->frame->address);
     mg_table_row(t);
     mg_table_text(t, place.at);
     mg_table_u64(t, r->launches);
