@@ -152,6 +152,7 @@ void mg_session_begin(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, begin);
+    mg_timeline_begin_source();
 }
 
 /* ---- memory --------------------------------------------------------------------------------------- */

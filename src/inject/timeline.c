@@ -137,9 +137,11 @@ static void write_work(void *user, const struct mg_record_work *r)
     if (w) mg_span_put_work(w, r);
 }
 
-static void start_cupti(const struct mg_timeline_conf *c)
+/* CUPTI calls the driver while it begins, and so us: the session has begun by then. */
+void mg_timeline_begin_source(void)
 {
-    if (!c->source || !c->work) return;
+    static bool begun;
+    if (!mg_timeline.wants_cupti || __atomic_exchange_n(&begun, true, __ATOMIC_RELAXED)) return;
     if (!mg_session_can(MG_BACKEND_HARDWARE))
         mg_session_say("source=cupti: this device is no GPU: its own times are exact");
     else if (mg_timeline.pairs)
@@ -284,7 +286,7 @@ void mg_timeline_begin(void)
     write_early_marks(ok ? open_now() : NULL);
     write_early_records(ok ? open_now() : NULL);
     if (ok && c->calls) tell_of_mpi();
-    if (ok) start_cupti(c);
+    mg_timeline.wants_cupti = ok && c->source && c->work;
     if (ok && c->calls && c->stacks && mg_stacks_begin()) mg_timeline.stacks = (uint32_t)c->stacks;
     if (n_lost)
         mg_session_say(
@@ -314,7 +316,7 @@ void mg_timeline_flush(void)
 
 void mg_timeline_forked(void)
 {
-    mg_timeline.on = mg_timeline.pairs = mg_timeline.cupti = false;
+    mg_timeline.on = mg_timeline.pairs = mg_timeline.cupti = mg_timeline.wants_cupti = false;
     writer = NULL; /* the parent's */
 }
 

@@ -13,7 +13,8 @@ struct mg_run;
 struct mg_timeline {
     bool on; /* the tool was given; from the first call on */
     bool arguments, work;
-    bool pairs;   /* NVIDIA: copies, memsets and graphs are recorded at their calls, with events around them */
+    bool pairs; /* NVIDIA: copies, memsets and graphs are recorded at their calls, with events around them */
+    bool wants_cupti;
     bool cupti;   /* CUPTI times kernels, copies and memsets */
     bool untimed; /* on a GPU: no event pairs */
     bool twin;    /* kernels read their device's clock themselves */
@@ -41,8 +42,9 @@ static inline bool mg_timeline_times(void)
 uint64_t mg_timeline_stack(const struct mg_call_frame *f); /* of a call that is recorded; 0: it has none */
 uint64_t mg_nvtx_range(void);                              /* the innermost range of this thread (nvtx.c), 0: none */
 bool mg_timeline_wants_runtime(struct mg_runtime_function *f); /* is its call recorded? */
-void mg_timeline_prepare(void); /* before anything else of the session: calls are kept until begin */
-void mg_timeline_begin(void);   /* the tool's options are known, the profile is open */
+void mg_timeline_prepare(void);      /* before anything else of the session: calls are kept until begin */
+void mg_timeline_begin(void);        /* the tool's options are known, the profile is open */
+void mg_timeline_begin_source(void); /* behind that, outside of whatever begins once; any number of times */
 void mg_timeline_end(void);
 void mg_timeline_flush(void);  /* what is there goes to disk; a signal handler may call it */
 void mg_timeline_forked(void); /* in a child */
