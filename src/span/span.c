@@ -368,7 +368,8 @@ static void read_module(struct mg_spans *s, const struct mg_trace_record *r, con
     const char *path = text(s, r, k, f_name);
     struct mg_stack_module m = {
         .process = r->file->pid,
-        .file = *path ? mg_symbols_file(&s->stacks.symbols, path, text(s, r, k, f_build_id)) : UINT32_MAX,
+        .file = *path ? mg_symbols_file(&s->stacks.symbols, path, text(s, r, k, f_build_id), r->file->start_real_ns)
+                      : UINT32_MAX,
         .begin = number(r, k, f_begin_address),
         .end = number(r, k, f_end_address),
         .bias = number(r, k, f_bias),

@@ -36,6 +36,7 @@ static struct Dwfl_Callbacks callbacks;
 
 struct mg_symbol_file {
     char *path, *build_id;
+    uint64_t then_unix_ns;
     bool tried;
     struct Dwfl *dwfl;
     struct Dwfl_Module *module;
@@ -88,13 +89,14 @@ void mg_symbols_release(struct mg_symbols *s)
     if (s->library) dlclose(s->library);
 }
 
-uint32_t mg_symbols_file(struct mg_symbols *s, const char *path, const char *build_id)
+uint32_t mg_symbols_file(struct mg_symbols *s, const char *path, const char *build_id, uint64_t then_unix_ns)
 {
     for (uint32_t i = 0; i < s->files.n; i++)
         if (!strcmp(s->files.at[i]->path, path) && !strcmp(s->files.at[i]->build_id, build_id)) return i;
     struct mg_symbol_file *f = mg_xcalloc(1, sizeof *f);
     f->path = mg_xstrdup(path);
     f->build_id = mg_xstrdup(build_id);
+    f->then_unix_ns = then_unix_ns;
     *mg_vec_push(&s->files) = f;
     return s->files.n - 1;
 }
@@ -104,13 +106,14 @@ const char *mg_symbols_path(const struct mg_symbols *s, uint32_t file)
     return s->files.at[file]->path;
 }
 
-static bool is_same_build(const struct mg_symbol_file *f)
+static bool is_same_build(const struct mg_symbol_file *f, const struct stat *st)
 {
     const unsigned char *id;
     uint64_t at;
     char text[3];
     int n = dwfl.dwfl_module_build_id(f->module, &id, &at);
-    if (!*f->build_id || n <= 0) return !*f->build_id && n <= 0;
+    uint64_t written_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+    if (!*f->build_id || n <= 0) return !*f->build_id && n <= 0 && written_ns <= f->then_unix_ns;
     if (strlen(f->build_id) != 2 * (size_t)n) return false;
     for (int i = 0; i < n; i++) {
         snprintf(text, sizeof text, "%02x", id[i]);
@@ -131,7 +134,7 @@ static void open_file(struct mg_symbols *s, struct mg_symbol_file *f)
         f->module = dwfl.dwfl_report_elf(f->dwfl, f->path, f->path, -1, 0, true);
         dwfl.dwfl_report_end(f->dwfl, NULL, NULL);
     }
-    bool same = f->module && is_same_build(f);
+    bool same = f->module && is_same_build(f, &st);
     s->missing += !f->module;
     s->changed += f->module && !same;
     if (!same && !s->first) s->first = f->path;

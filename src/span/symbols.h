@@ -1,6 +1,6 @@
 /* Names of host code at report time: an address inside a file to its function and line, by elfutils' libdw where that
  * is installed (its symbol tables, DWARF, separate debug files by build id or link). A file that has changed since it
- * was recorded (another build id), or that is not there, gives none. */
+ * was recorded (another build id; without one, a later time), or that is not there, gives none. */
 #ifndef MG_SPAN_SYMBOLS_H
 #define MG_SPAN_SYMBOLS_H
 
@@ -24,8 +24,8 @@ struct mg_symbols {
     const char *first;         /* of these */
 };
 void mg_symbols_release(struct mg_symbols *s);
-/* The number of a file; build_id "": any will do. */
-uint32_t mg_symbols_file(struct mg_symbols *s, const char *path, const char *build_id);
+/* The number of a file; build_id "": it had none, and is taken for the same if it was not written since then. */
+uint32_t mg_symbols_file(struct mg_symbols *s, const char *path, const char *build_id, uint64_t then_unix_ns);
 const char *mg_symbols_path(const struct mg_symbols *s, uint32_t file);
 /* address: as in the file. */
 const struct mg_symbol *mg_symbols_find(struct mg_symbols *s, uint32_t file, uint64_t address);

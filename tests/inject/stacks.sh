@@ -85,6 +85,9 @@ say $? "and the report says so"
 rm libalpha.so
 "$MARGAY" report profile --tool timeline | grep -q '1 files are gone and 0 have changed'
 say $? "so it does of a file that is gone"
+gcc -g -O1 -Wl,--build-id=none -o client "$source" $link && run timeline,stacks=on emu ./client "$ptx" plain 1 && grep -q ';main;first;cuLaunchKernel 1' launches && touch client &&
+    "$MARGAY" export folded profile --host launches > launches && ! grep -q first launches && grep -q 'client+0x' launches
+say $? "without a build id a file must be older than the run"
 gcc -g -O1 -s -o client "$source" $link && run timeline,stacks=on emu ./client "$ptx" plain 1 && ! grep -q first launches && grep -q '\(client+0x[0-9a-f]*;\)\{2\}cuLaunchKernel' launches
 say $? "a stripped file gives file and address"
 
