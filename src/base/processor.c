@@ -1,7 +1,9 @@
 #include "base/processor.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,4 +48,13 @@ bool mg_processor_is_wanted(uint32_t pid)
     snprintf(path, sizeof path, "/proc/%u/stat", pid);
     const char *end = read_text(path, text, sizeof text) ? strrchr(text, ')') : NULL;
     return end && end[1] && end[2] == 'R';
+}
+
+bool mg_process_is_alive(uint32_t pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    if (!read_text(path, text, sizeof text)) return !(kill((pid_t)pid, 0) && errno == ESRCH); /* it may be hidden */
+    const char *end = strrchr(text, ')');
+    return end && end[1] && end[2] != 'Z' && end[2] != 'X';
 }

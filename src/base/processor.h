@@ -1,5 +1,5 @@
-/* Did a process get the processor time that it wanted? On a busy machine nothing of it moves for long, though nothing
- * is stuck. From /proc; what cannot be read counts as "it did". */
+/* Processes of this machine: is one alive, and did it get the processor time that it wanted? On a busy machine
+ * nothing of it moves for long, though nothing is stuck. From /proc; what cannot be read counts as "it did". */
 #ifndef MG_BASE_PROCESSOR_H
 #define MG_BASE_PROCESSOR_H
 
@@ -14,5 +14,7 @@ void mg_processor_add(uint32_t pid, struct mg_processor *sum);
 double mg_processor_part(const struct mg_processor *from, const struct mg_processor *to);
 /* Its first thread is on a processor, or ready for one. */
 bool mg_processor_is_wanted(uint32_t pid);
+/* One that has ended and was not waited for is not. */
+bool mg_process_is_alive(uint32_t pid);
 
 #endif

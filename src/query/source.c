@@ -1,9 +1,7 @@
 /* See source.h. */
 #include "query/source.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sqlite3.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,6 +14,7 @@
 
 #include "base/demangle.h"
 #include "base/io.h"
+#include "base/processor.h"
 #include "store/files.h"
 #include "store/live.h"
 #include "store/priv.h"
@@ -272,18 +271,16 @@ static bool has_log(const struct mg_source *s)
     return snprintf(path, sizeof path, "%s-wal", s->path) < (int)sizeof path && !access(path, F_OK);
 }
 
-static bool is_gone(uint32_t pid)
-{
-    return kill((pid_t)pid, 0) && errno == ESRCH;
-}
-
 uint32_t mg_source_tell(struct mg_source *s, mg_source_fn fn, void *user)
 {
     uint64_t now = mg_now_ns();
     bool ended = s->ended;
     if (s->ring < 0) attach_ring(s);
     uint32_t n = s->ring >= 0 ? read_ring(s, fn, user) : 0;
-    if (!s->ended && now - s->swept_ns >= SWEEP_NS && is_gone(s->pid)) s->ended = true;
+    if (!s->ended && now - s->seen_ns >= SWEEP_NS) {
+        s->ended = !mg_process_is_alive(s->pid);
+        s->seen_ns = now;
+    }
     bool due = s->ring < 0 || now < s->behind_until_ns || !s->swept_ns;
     if ((s->ended && !ended) || (!ended && due && now - s->swept_ns >= SWEEP_NS)) {
         if (s->ring < 0 && (database_closed(s) || !has_log(s))) s->ended = true;
@@ -365,7 +362,7 @@ static bool read_process(struct mg_source *s, bool *launching)
     st = prepare(s, "SELECT pid, exit IS NULL FROM run");
     bool any = false;
     for (; st && sqlite3_step(st) == SQLITE_ROW; any = true)
-        *launching |= sqlite3_column_int64(st, 1) && !is_gone((uint32_t)sqlite3_column_int64(st, 0));
+        *launching |= sqlite3_column_int64(st, 1) && mg_process_is_alive((uint32_t)sqlite3_column_int64(st, 0));
     sqlite3_finalize(st);
     *launching |= !any && is_new(s);
     return false;

@@ -25,6 +25,7 @@ struct mg_source {
     uint64_t behind_until_ns; /* entries were missed: until then the database is searched for them */
     bool ended;               /* the process records no more */
     uint64_t swept_ns;        /* when the database was last read */
+    uint64_t seen_ns;         /* when its process was last looked for */
     uint64_t first_untold;    /* launches below it are told, and no graph's */
     struct mg_map told;       /* launch / 64 -> a bit each */
     struct mg_map replays;    /* launch of a graph -> replays told */

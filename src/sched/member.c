@@ -2,11 +2,9 @@
 #include "sched/sched.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -56,19 +54,6 @@ struct mg_control_page *mg_sched_page(long pid, char *dir, size_t room)
     }
     if (f) fclose(f);
     return page;
-}
-
-/* Also a process that has ended and was not waited for is gone. */
-static bool is_alive(uint32_t pid)
-{
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    FILE *f = fopen(path, "re");
-    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    if (f) fclose(f);
-    text[n] = 0;
-    const char *end = strrchr(text, ')');
-    return end && end[1] && end[2] != 'Z' && end[2] != 'X';
 }
 
 /* ---- gates ------------------------------------------------------------------------------------------------- */
@@ -135,7 +120,7 @@ bool mg_sched_member_add(struct mg_sched *s, struct mg_sched_program *p, uint32_
     struct mg_control_gate *g = &page->gate;
     uint64_t now = mg_now_ns();
     uint32_t held = __atomic_load_n(&g->daemon, __ATOMIC_SEQ_CST);
-    bool other = held && held != (uint32_t)getpid() && is_alive(held) && now - g->beat_ns < 1000000000u;
+    bool other = held && held != (uint32_t)getpid() && mg_process_is_alive(held) && now - g->beat_ns < 1000000000u;
     if (other || p->members.n >= MG_SCHED_MEMBERS) return false;
     *mg_vec_push(&p->members) = (struct mg_sched_member){
         .pid = pid,
@@ -177,7 +162,7 @@ static void scan_directory(struct mg_sched *s, struct mg_sched_program *p)
         unsigned pid;
         int end = 0;
         if (sscanf(e->d_name, "ctl.%u%n", &pid, &end) != 1 || e->d_name[end] || mg_sched_knows(s, pid) ||
-            !is_alive(pid))
+            !mg_process_is_alive(pid))
             continue;
         char path[PATH_MAX];
         if (snprintf(path, sizeof path, "%s/%s", p->dir, e->d_name) >= (int)sizeof path) continue;
@@ -190,7 +175,7 @@ static void scan_directory(struct mg_sched *s, struct mg_sched_program *p)
 /* It has not become another program, which has a page of its own. */
 static bool is_itself(const struct mg_sched_member *m)
 {
-    return is_alive(m->pid) && __atomic_load_n(&m->page->magic, __ATOMIC_ACQUIRE) == MG_CONTROL_MAGIC;
+    return mg_process_is_alive(m->pid) && __atomic_load_n(&m->page->magic, __ATOMIC_ACQUIRE) == MG_CONTROL_MAGIC;
 }
 
 /* Who has gone, was dropped, or believed us dead (it is taken again). */

@@ -44,4 +44,15 @@ wait $run
 wait $reader || { fail "killed: the reader does not end"; cat killed; }
 read -r n sum twice unnamed median p99 < killed
 [ "${n:-0}" -gt 0 ] && [ "$twice" = 0 ] || fail "killed: $(cat killed)"
+
+# killed, and neither its parent nor a launcher waits for it: it has ended all the same
+rm -rf profile
+"$MARGAY" run -q --device emu -o profile -- python3 -c 'import subprocess, time; subprocess.Popen(["./storm", "1", "1000000", "1", "4"]); time.sleep(300)' > out 2>&1 & run=$!
+for i in $(seq 300); do set -- profile/ctl.*; [ -e "$1" ] && break; sleep 0.1; done
+pid=${1##*.} parent=$(ps -o ppid= -p "${1##*.}")
+kill -9 $run; wait $run 2> /dev/null
+kill -9 "$pid"
+timeout 60 ./subscriber profile > zombie 2>&1 || { fail "not waited for: the reader does not end"; cat zombie; }
+ps -o stat= -p "$pid" | grep -q Z || fail "not waited for: $pid is none such"
+kill $parent
 exit $failed
