@@ -25,7 +25,6 @@ _Static_assert(MG_COUNT_OF(kind_of_work) == MG_WORK_COUNT, "ORDER WORKS");
 
 /* Fields of all kinds; where each lies in a record of a file is looked up once for each kind that the files have. */
 enum {
-    f_begin,
     f_end,
     f_correlation,
     f_outer,
@@ -47,7 +46,6 @@ enum {
     f_payload,
     f_domain,
     f_kind,
-    f_time,
     f_thread,
     f_mark,
     f_done,
@@ -67,11 +65,13 @@ enum {
     f_count
 };
 static const char *const field_names[] = {
-    "begin",     "end",       "correlation",   "outer",       "name",   "result",   "layer",   "class",
-    "arguments", "stream",    "context",       "bytes",       "launch", "replay",   "device",  "uncertainty_ns",
-    "work",      "source",    "direction",     "payload",     "domain", "kind",     "time",    "thread",
-    "mark",      "done",      "communicator",  "tag",         "peer",   "id",       "members", "stack",
-    "cut",       "addresses", "begin_address", "end_address", "bias",   "build_id", "address"};
+    "end",          "correlation", "outer",          "name",        "result",  "layer",
+    "class",        "arguments",   "stream",         "context",     "bytes",   "launch",
+    "replay",       "device",      "uncertainty_ns", "work",        "source",  "direction",
+    "payload",      "domain",      "kind",           "thread",      "mark",    "done",
+    "communicator", "tag",         "peer",           "id",          "members", "stack",
+    "cut",          "addresses",   "begin_address",  "end_address", "bias",    "build_id",
+    "address"};
 _Static_assert(MG_COUNT_OF(field_names) == f_count, "one name a field");
 enum record_kind {
     RECORD_OTHER,
@@ -316,7 +316,7 @@ static void read_message(struct mg_spans *s, const struct mg_trace_record *r, co
     uint64_t peer = number_or_none(r, k, f_peer);
     p->kind = MG_SPAN_MESSAGE;
     p->layer = MG_LAYER_mpi;
-    p->begin_ns = p->end_ns = number(r, k, f_time);
+    p->end_ns = p->begin_ns;
     p->source = MG_SOURCE_host;
     p->outer = number(r, k, f_done);
     p->received = number(r, k, f_kind) == MG_MESSAGE_RECEIVED;
@@ -331,7 +331,7 @@ static void read_memory(struct mg_spans *s, const struct mg_trace_record *r, con
 {
     struct mg_span *p = &s->span;
     p->kind = MG_SPAN_MEMORY;
-    p->begin_ns = p->end_ns = number(r, k, f_time);
+    p->end_ns = p->begin_ns;
     p->source = MG_SOURCE_host;
     p->payload = number(r, k, f_address);
     p->bytes = number_or_none(r, k, f_bytes);
@@ -415,7 +415,7 @@ const struct mg_span *mg_spans_next(struct mg_spans *s)
         s->span = (struct mg_span){
             .process = r->file->pid,
             .rank = r->file->rank,
-            .begin_ns = number(r, k, f_begin),
+            .begin_ns = r->time, /* what records are ordered by, whatever a damaged file calls it */
             .end_ns = number(r, k, f_end),
             .correlation = number(r, k, f_correlation),
             .bytes = MG_SPAN_NONE,
