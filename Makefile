@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 CPPFLAGS := -Iinclude -Isrc -I$(B)/gen -D_GNU_SOURCE
-WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers -Wno-override-init
+WARN := -Wall -Wextra -Werror=implicit-function-declaration -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers -Wno-override-init
 # No path of this machine in debug information: builds of two checkouts are the same, to ccache as well.
 CFLAGS := -std=c17 -g -fdebug-prefix-map=$(CURDIR)=. -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno $(WARN)
 LDFLAGS :=
