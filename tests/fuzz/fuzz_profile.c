@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/json_read.h"
 #include "fuzz.h"
 #include "scratch.h"
 #include "report/annotate.h"

@@ -9,6 +9,7 @@
 #include "base/crc.h"
 #include "base/io.h"
 #include "report/priv.h"
+#include "base/json_read.h"
 #include "fuzz.h"
 #include "scratch.h"
 #include "span/sum.h"

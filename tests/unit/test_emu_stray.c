@@ -17,10 +17,11 @@ static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 struct bench {
     struct mg_device *dev;
     struct mg_dmod *mod;
-    uint64_t b, out;
+    uint64_t b, out, below;
 };
 
-/* b begins a megabyte and lies where nothing else is; junk lies before it. */
+/* b begins a megabyte, and what lies below it ends half a megabyte before it, wherever the pool was; junk lies before
+ * b. */
 static void set_up(struct bench *t, uint64_t stray_bytes)
 {
     struct mg_device_opts opts = {.size = sizeof opts, .properties = "h200", .workers = 1, .stray_bytes = stray_bytes};
@@ -31,6 +32,7 @@ static void set_up(struct bench *t, uint64_t stray_bytes)
     MG_CHECK_EQ(mg_emu_ops.module_load(t->dev, m, &t->mod, &d), 0);
     mg_diag_release(&d);
     t->out = mg_mem_alloc(4, 0, MG_ALLOC_MANAGED);
+    t->below = mg_mem_alloc(1 << 19, 1 << 20, MG_ALLOC_DEVICE);
     t->b = mg_mem_alloc(4096, 1 << 20, MG_ALLOC_DEVICE);
     memset((void *)(t->b - 64), 0x55, 64);
 }
@@ -38,6 +40,7 @@ static void set_up(struct bench *t, uint64_t stray_bytes)
 static void tear_down(struct bench *t)
 {
     mg_mem_free(t->b);
+    mg_mem_free(t->below);
     mg_mem_free(t->out);
     mg_emu_ops.close(t->dev);
 }
