@@ -11,7 +11,7 @@
 
 void *mg_slots[MG_FN_COUNT];
 struct mg_session mg_session;
-void mg_session_say(const char *fmt, ...)
+void mg_session_error(const char *fmt, ...)
 {
     (void)fmt;
 }
