@@ -77,6 +77,7 @@ static void note_exit(int status, void *user)
 static void leave_child(void)
 {
     mg_session.active = false;
+    mg_store_forked(mg_session.store);
     mg_session.store = NULL;
     mg_capture.on = false; /* the file is the parent's */
     mg_timeline_forked();

@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "store/locks.h"
 #include "store/priv.h"
 
 #define MOST_PATH 440 /* SQLite's 512, less the longest name that we give, and "-journal" */
@@ -94,6 +95,7 @@ static int close_noted(int fd)
 
 static void prepare_sqlite(void)
 {
+    mg_locks_prepare();
     sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
     if (!vfs || vfs->iVersion < 3) return;
     vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)open_high);
@@ -406,6 +408,12 @@ enum mg_err mg_db_write(struct mg_db *db, const struct mg_row *rows, struct mg_d
     }
     mg_diag_release(&first);
     return err;
+}
+
+void mg_db_forked(struct mg_db *db)
+{
+    if (!db->sql || !files_are_ours(db)) return;
+    for (uint32_t i = 0; i < db->n_files; i++) close(db->files[i].fd);
 }
 
 void mg_db_close(struct mg_db *db, bool last)

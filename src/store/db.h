@@ -57,6 +57,8 @@ enum mg_err mg_db_write(struct mg_db *db, const struct mg_row *rows, struct mg_d
 /* Room for a small transaction on a disk that is full: gives up the spare, and empties the log where that is possible.
  */
 void mg_db_make_room(struct mg_db *db);
+/* In a forked child, which may outlive the writer and would hold its locks. */
+void mg_db_forked(struct mg_db *db);
 /* last: the database becomes one plain file when nobody else has it open. */
 void mg_db_close(struct mg_db *db, bool last);
 

@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "store/locks.h"
 
 /* ---- opening without changing anything ------------------------------------------------------------ */
 
@@ -29,6 +30,7 @@ static bool open_uri(sqlite3 **sql, const char *path, const char *query)
         else
             mg_buf_addc(&uri, *c);
     mg_buf_adds(&uri, query);
+    mg_locks_prepare();
     int rc = sqlite3_open_v2(uri.at, sql, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
     mg_buf_release(&uri);
     sqlite3_busy_timeout(*sql, 5000);

@@ -39,7 +39,8 @@ enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, voi
                           struct mg_store **out, struct mg_diag *d);
 /* exit: 0..255, 128+signal, or -1 when unknown (killed). Flushes and joins the writer thread. */
 void mg_store_close(struct mg_store *s, int exit_code);
-void mg_store_flush(struct mg_store *s); /* blocks until what was queued is on disk */
+void mg_store_forked(struct mg_store *s); /* in a forked child, once: it records nothing */
+void mg_store_flush(struct mg_store *s);  /* blocks until what was queued is on disk */
 /* The process may end without closing: what was queued goes to disk, with this exit status. Whatever
  * is recorded afterwards takes that back. Blocks for 2 s at most, also under a signal handler. */
 void mg_store_leave(struct mg_store *s, int exit_code);

@@ -340,6 +340,11 @@ void mg_store_close(struct mg_store *s, int exit_code)
     free(s);
 }
 
+void mg_store_forked(struct mg_store *s)
+{
+    if (s) mg_db_forked(&s->db);
+}
+
 void mg_store_flush(struct mg_store *s)
 {
     if (is_ours(s)) mg_queue_flush(&s->queue);

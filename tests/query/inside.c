@@ -1,8 +1,9 @@
 /* A program that asks for its own counts while it runs (mg_profile_of_kernel): LAUNCHES launches of a kernel of four
  * instructions and of one of two, by 96 threads each. usage: inside LAUNCHES [clear: the environment, first;
- * alone: there is no Margay] */
+ * alone: there is no Margay; while: a thread asks all the time] */
 #include <margay/profile.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,15 @@ static void *ask_in_thread(void *unused)
     return unused;
 }
 
+/* Opens the database that this process is writing, over and over. */
+static volatile int done;
+static void *ask_all_the_time(void *unused)
+{
+    for (struct mg_profile_kernel k; !done;)
+        if (!mg_profile_of_kernel("idle", &k)) is("idle's blocks", k.blocks, k.launches > k.incomplete);
+    return unused;
+}
+
 int main(int argc, char **argv)
 {
     void *ctx, *module, *store, *idle;
@@ -67,11 +77,15 @@ int main(int argc, char **argv)
                   cuModuleGetFunction(&store, module, "_Z5storePj") || cuModuleGetFunction(&idle, module, "idle") ||
                   cuMemAlloc_v2(&p, 4)),
        0);
+    bool asking = argc > 2 && !strcmp(argv[2], "while") && !pthread_create(&thread, NULL, ask_all_the_time, NULL);
     for (uint64_t i = 0; i < launches; i++) {
         is("a launch", (uint64_t)cuLaunchKernel(store, CTAS, 1, 1, THREADS, 1, 1, 0, NULL, (void *[]){&p}, NULL), 0);
         if (i % 2) is("a launch", (uint64_t)cuLaunchKernel(idle, CTAS, 1, 1, THREADS, 1, 1, 0, NULL, NULL, NULL), 0);
+        if (asking) usleep(2000); /* several commits */
         if (i == 0) ask("_Z5storePj", 1, 4);
     }
+    done = 1;
+    if (asking) pthread_join(thread, NULL);
     is("cuCtxSynchronize", (uint64_t)cuCtxSynchronize(), 0);
     ask("_Z5storePj", launches, 4);
     ask("idle", launches / 2, 2);
