@@ -31,6 +31,7 @@ struct mg_channel_io {
     bool (*end_reads)(void *where);
     bool (*write)(void *where, uint64_t to, const void *data, size_t bytes);
     bool (*is_of)(void *where, void *ctx, int device); /* ctx NULL: the device's primary one */
+    bool (*is_quiet)(void *where);                     /* every launch and replay of a twin there has ended */
     void (*enter)(void *where);                        /* this thread of ours calls the others there; NULL: it may */
 };
 

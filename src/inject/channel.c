@@ -138,8 +138,13 @@ static struct mg_chan *new_channel(void *where, uint32_t use)
     return c;
 }
 
-/* Waits until readers have all of what is there, at most so long. */
-static void wait_for_readers(uint64_t timeout_ns)
+static bool is_of(const struct mg_chan *c, void *ctx, int device)
+{
+    return c->io->is_of && c->io->is_of(c->where, ctx, device);
+}
+
+/* Waits until readers have all of what is there, at most so long: of all channels, or a context's that ends. */
+static void wait_for_readers(uint64_t timeout_ns, bool all, void *ctx, int device)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -147,7 +152,8 @@ static void wait_for_readers(uint64_t timeout_ns)
     until.tv_sec += (time_t)(ns / 1000000000u);
     until.tv_nsec = (long)(ns % 1000000000u);
     pthread_mutex_lock(&mg_chans.lock);
-    for (struct mg_chan *c = mg_chans.first; c; c = c->next) c->wanted = c->dirty;
+    for (struct mg_chan *c = mg_chans.first; c; c = c->next)
+        if (all || is_of(c, ctx, device)) c->wanted = c->dirty;
     for (bool late = false; !late;) {
         bool left = __atomic_load_n(&mg_chans.n_pieces, __ATOMIC_ACQUIRE) > 0;
         for (struct mg_chan *c = mg_chans.first; c; c = c->next) left |= !c->gone && (c->wanted || c->closing);
@@ -158,18 +164,19 @@ static void wait_for_readers(uint64_t timeout_ns)
     pthread_mutex_unlock(&mg_chans.lock);
 }
 
-/* The driver's own way out of the process may come before the session's end, and takes the memory along. */
+/* The driver's own way out of the process may come before the session's end, and takes the memory along; that of the
+ * software devices stays. */
 static void at_exit(void)
 {
-    if ((uint32_t)getpid() != mg_session.pid || !mg_session.store) return;
+    if ((uint32_t)getpid() != mg_session.pid || !mg_session.store || !mg_session_can(MG_BACKEND_HARDWARE)) return;
     mg_inside++;
     mg_session.backend->drain(2000000000u);
-    wait_for_readers(5000000000u);
+    wait_for_readers(5000000000u, true, NULL, 0);
     mg_inside--;
 }
 
 /* The channel of this tool there, with one launch more; NULL: there is no memory for one. */
-static struct mg_chan *acquire_channel(void *where, uint32_t use)
+static struct mg_chan *acquire_channel(void *where, uint32_t use, bool node)
 {
     pthread_mutex_lock(&mg_chans.lock);
     for (;;) {
@@ -182,6 +189,7 @@ static struct mg_chan *acquire_channel(void *where, uint32_t use)
         }
         if (c) {
             c->active++;
+            c->nodes += node;
             c->dirty = true;
             pthread_cond_broadcast(&mg_chans.changed);
             pthread_mutex_unlock(&mg_chans.lock);
@@ -209,7 +217,7 @@ enum mg_reason mg_channels_take(struct mg_run *r)
         void *where = mg_session.backend->channel->where();
         if (!r->channels) r->channels = calloc(v->layout.n_regions, sizeof *r->channels);
         uint32_t number = where && r->channels ? number_launch(r, region) : UINT32_MAX;
-        if (number == UINT32_MAX || !(r->channels[k].chan = acquire_channel(where, v->uses[k]))) {
+        if (number == UINT32_MAX || !(r->channels[k].chan = acquire_channel(where, v->uses[k], r->node))) {
             mg_channels_give(r);
             return MG_REASON_no_room_records;
         }
@@ -233,6 +241,9 @@ void mg_channels_replay(const struct mg_run *r)
         uint64_t words[2];
         if (number == UINT32_MAX) continue;
         r->channels[k].number = number;
+        pthread_mutex_lock(&mg_chans.lock);
+        r->channels[k].chan->dirty = true;
+        pthread_mutex_unlock(&mg_chans.lock);
         mg_channels_words(r, k, words);
         mg_session.backend->write((struct mg_run *)(uintptr_t)r, MG_CTX_WORDS + 8 * (g->first_word + g->channel_word),
                                   words, 2);
@@ -245,7 +256,9 @@ void mg_channels_give(struct mg_run *r)
     pthread_mutex_lock(&mg_chans.lock);
     for (uint32_t k = 0; k < r->body->variant->layout.n_regions; k++) {
         struct mg_chan *c = r->channels[k].chan;
-        if (c && !--c->active) c->idle_ns = mg_now_ns();
+        if (!c) continue;
+        c->nodes -= r->node;
+        if (!--c->active) c->idle_ns = mg_now_ns();
     }
     pthread_cond_broadcast(&mg_chans.changed);
     pthread_mutex_unlock(&mg_chans.lock);
@@ -259,9 +272,9 @@ void mg_channels_give(struct mg_run *r)
 void mg_channels_context_ends(void *ctx, int device)
 {
     if (!mg_chans.first) return;
-    wait_for_readers(2000000000u);
+    wait_for_readers(2000000000u, false, ctx, device);
     for (struct mg_chan *c = __atomic_load_n(&mg_chans.first, __ATOMIC_ACQUIRE); c; c = c->next) {
-        if (!c->io->is_of || !c->io->is_of(c->where, ctx, device)) continue;
+        if (!is_of(c, ctx, device)) continue;
         pthread_mutex_lock(&c->carrying);
         pthread_mutex_lock(&mg_chans.lock);
         c->gone = true;
@@ -276,7 +289,7 @@ void mg_channels_end(void)
     pthread_mutex_lock(&mg_chans.lock);
     mg_chans.ending = true;
     pthread_mutex_unlock(&mg_chans.lock);
-    wait_for_readers(5000000000u);
+    wait_for_readers(5000000000u, true, NULL, 0);
     for (uint32_t u = 0; u < mg_session.n_uses; u++) {
         struct mg_buf b = MG_BUF_INIT;
         struct mg_json j;

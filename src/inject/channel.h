@@ -47,6 +47,7 @@ struct mg_chan {
     uint64_t dropped;
     /* under mg_chans.lock */
     uint32_t active;  /* launches */
+    uint32_t nodes;   /* of them what graphs hold, which run now and then */
     uint64_t idle_ns; /* when the last one ended */
     bool dirty, wanted, closing, gone, none /* there was no memory for it */;
 };

@@ -316,7 +316,7 @@ static void push(struct mg_chan_piece p)
 static void lose(struct mg_chan *c)
 {
     pthread_mutex_lock(&mg_chans.lock);
-    if (!c->gone && c->dirty) {
+    if (!c->gone) {
         mg_chans.sums[c->use].any = true;
         mg_chans.sums[c->use].lost++;
     }
@@ -425,7 +425,7 @@ static bool tell_rest(struct mg_chan *c, bool writing)
     const size_t bytes = mg_channel_ring_at(c->n_rings);
     struct mg_channel_control *k = malloc(bytes);
     bool ok = k && c->io->read(c->where, k, c->control, bytes);
-    for (uint32_t i = 0; ok && !c->gone && c->n_done != k->n_done && i < 200000; i++)
+    for (uint32_t i = 0; ok && !c->gone && (int32_t)(k->n_done - c->n_done) > 0 && i < 200000; i++)
         if (!carry(c)) nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     const struct mg_channel_ring *rings = (const struct mg_channel_ring *)(k + 1);
     uint32_t out = 0;
@@ -464,20 +464,29 @@ static bool tell_rest(struct mg_chan *c, bool writing)
     return ok;
 }
 
+/* Kernels may be. What graphs hold runs now and then: when memory is about to go, those that rest count as ended. */
+static bool is_written(const struct mg_chan *c) /* under the lock */
+{
+    if (!c->active || mg_chans.ending) return false;
+    return !(c->wanted && c->active == c->nodes && c->io->is_quiet && c->io->is_quiet(c->where));
+}
+
 /* True: something was there to be done. */
 static bool finish(struct mg_chan *c)
 {
     pthread_mutex_lock(&mg_chans.lock);
     bool now =
         c->dirty && !c->gone && (c->wanted || mg_chans.ending || (!c->active && mg_now_ns() - c->idle_ns > IDLE_NS));
-    bool writing = c->active && !mg_chans.ending; /* kernels may be */
-    if (now) c->closing = true;
+    bool writing = is_written(c);
+    if (now) {
+        c->closing = true;
+        c->dirty = writing;
+    }
     pthread_mutex_unlock(&mg_chans.lock);
     if (!now) return false;
     bool ok = tell_rest(c, writing);
     if (!ok) lose(c);
     pthread_mutex_lock(&mg_chans.lock);
-    c->dirty = c->active && !mg_chans.ending;
     c->closing = c->wanted = false;
     pthread_cond_broadcast(&mg_chans.changed);
     pthread_mutex_unlock(&mg_chans.lock);

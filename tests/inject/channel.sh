@@ -62,7 +62,19 @@ assert s['accesses'] == s['received'] > 100000 and s['out_of_order'] == 0, s
 assert (c['dropped_records'], c['lost_segments'], c['damaged_pages'], c['late_pages']) == (0, 0, 0, 0) and c['bytes'] == s['bytes'], c
 P
 done
+ends() { # DEVICE WHAT ACCESSES: the process ends while a graph or a kernel may still write
+    rm -rf p
+    timeout 60 "$MARGAY" run -q -o p --device $1 -t accesses -- ./traps $2 > out 2> err || fail "$1 traps $2: exit $?: $(tail -3 out err)"
+    "$MARGAY" report p --json | python3 -c "
+import json, sys
+t = json.load(sys.stdin)['tools']['accesses']
+s, c = t['stream'], t['channel']
+assert s['accesses'] == s['received'] and s['accesses'] >= $3 and s['out_of_order'] == 0, s
+assert (c['dropped_records'], c['lost_segments'], c['damaged_pages'], c['late_pages']) == (0, 0, 0, 0), c" > why 2>&1 || { fail "$1 traps $2"; cat why; }
+}
+EMU_GPU_LEAVES=1 ends nvidia alive 9000 # three replays of 1000 loads, stores and additions; the driver is gone when the session ends
 unset LD_LIBRARY_PATH
+for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu); do ends $device last 3001; done
 run "records are dropped where the user wants that" emu stencil -t accesses,form=lanes --channel drop
 python3 - > why 2>&1 <<'P' || { fail drop; cat why; }
 import json

@@ -11,6 +11,7 @@
  *   EMU_GPU_REGISTERS=N every function has N registers
  *   EMU_GPU_PLAIN       no virtual memory calls, and own host memory is not pinned
  *   EMU_GPU_MAPS=FILE   a line for each mapping of device memory, registration of host memory and their ends
+ *   EMU_GPU_LEAVES      when the process exits it answers no more calls
  *   EMU_GPU_VIRTUAL=NN  machine code is said to be made from PTX of compute_NN */
 #include <pthread.h>
 #include <stdio.h>
@@ -44,10 +45,16 @@ static void say(const char *line)
     fprintf(stderr, "driver: %s\n", line);
 }
 
+static bool has_left;
 cu_result mg_inject_missing(unsigned entry)
 {
     (void)entry;
-    return CUE_NOT_SUPPORTED;
+    return has_left ? CUE_DEINITIALIZED : CUE_NOT_SUPPORTED;
+}
+static void leave(void)
+{
+    has_left = true;
+    for (unsigned i = 0; i < FN_COUNT; i++) mg_slots[i] = mg_missing_table[i];
 }
 
 #define WAITS(name, params, args)                                                                                      \
@@ -279,6 +286,7 @@ static void fill(void)
     mg_slots[FN_cuModuleLoadDataEx] = (void *)load_data_ex;
     mg_slots[FN_cuModuleUnload] = (void *)unload;
     if (getenv("EMU_GPU_COUNT")) atexit(print_counts);
+    if (getenv("EMU_GPU_LEAVES")) atexit(leave);
 }
 
 void mg_inject_ready(void)

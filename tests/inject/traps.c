@@ -11,6 +11,8 @@
  *              unsynchronized
  *   onoff      switched off and on while executable graphs live, made, replayed and updated in either state
  *   recapture  20000 graphs, each captured, instantiated, launched and destroyed
+ *   alive      ends by exit() with an executable graph that it has launched
+ *   last       ends by exit() while a kernel waits for what a handler of exit sets
  *   endless    ends by exit() while a kernel runs for ever
  *   leave      ends by _exit with work in flight
  *   reload     a module is loaded, used and unloaded, 300 times
@@ -361,6 +363,31 @@ static void recapture(void)
     DO(cuStreamSynchronize, s);
     expect(p, 20000);
 }
+static void alive(void)
+{
+    handle s, g, x;
+    DO(cuStreamCreate, &s, 1);
+    DO(cuStreamBeginCapture_v2, s, 0);
+    DO(add, p, s);
+    DO(cuStreamEndCapture, s, &g);
+    DO(cuGraphInstantiateWithFlags, &x, g, 0);
+    for (int i = 0; i < 3; i++) DO(cuGraphLaunch, x, s);
+    DO(cuStreamSynchronize, s);
+    expect(p, 3);
+}
+static void *awaited;
+static void set_awaited(void)
+{
+    *(volatile unsigned *)awaited = 1;
+}
+static void last(void)
+{
+    DO(cuMemHostAlloc, &awaited, 64, 2);
+    *(volatile unsigned *)awaited = 0;
+    atexit(set_awaited);
+    DO(with_pointer, f_spin, (uint64_t)(uintptr_t)awaited, NULL);
+    DO(add, p, NULL);
+}
 static void reload(void)
 {
     for (int i = 0; i < 300; i++) {
@@ -387,7 +414,8 @@ int main(int argc, char **argv)
         void (*fn)(void);
     } all[] = {{"spin", spin},         {"capture", capture},     {"incapture", incapture}, {"threads", threads},
                {"contexts", contexts}, {"reset", reset},         {"update", update},       {"many", many},
-               {"reload", reload},     {"recapture", recapture}, {"onoff", onoff}};
+               {"reload", reload},     {"recapture", recapture}, {"onoff", onoff},         {"alive", alive},
+               {"last", last}};
     void *lib = dlopen("libcuda.so.1", RTLD_NOW);
     if (argc != 2 || !lib) return 1;
 #define F(name, args) *(void **)&name = dlsym(lib, #name);

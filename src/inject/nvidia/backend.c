@@ -152,6 +152,10 @@ static bool channel_is_of(void *where, void *ctx, int device)
 {
     return mg_nv_ctx_is(where, ctx ? ctx : mg_nv_ctx_primary(device));
 }
+static bool channel_is_quiet(void *where)
+{
+    return mg_nv_ctx_is_quiet(where);
+}
 static void channel_enter(void *where)
 {
     mg_nv_enter(where);
@@ -167,6 +171,7 @@ static const struct mg_channel_io channel_nvidia = {
     .end_reads = channel_end_reads,
     .write = channel_write,
     .is_of = channel_is_of,
+    .is_quiet = channel_is_quiet,
     .enter = channel_enter,
 };
 

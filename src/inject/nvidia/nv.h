@@ -39,6 +39,7 @@ struct mg_nv_ctx *mg_nv_ctx_current(void);
 /* The context is about to go: waits for its launches, at most so long, hands over what they counted.
  * What is left then gets CUE_CONTEXT_IS_DESTROYED. After `gone` nothing is called in it any more. */
 void mg_nv_ctx_ends(cu_ctx ctx, uint64_t timeout_ns);
+bool mg_nv_ctx_is_quiet(const struct mg_nv_ctx *x); /* all that was launched there has ended */
 void mg_nv_ctx_gone(cu_ctx ctx);
 cu_ctx mg_nv_ctx_primary(cu_device device); /* NULL: not met */
 bool mg_nv_ctx_is_active(cu_device device); /* is the device's primary context there? */

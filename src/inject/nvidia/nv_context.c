@@ -227,6 +227,11 @@ void mg_nv_ctx_ends(cu_ctx ctx, uint64_t timeout_ns)
     if (x) mg_nv_look_at_all(x);
 }
 
+bool mg_nv_ctx_is_quiet(const struct mg_nv_ctx *x)
+{
+    return !__atomic_load_n(&x->pending, __ATOMIC_ACQUIRE);
+}
+
 void mg_nv_ctx_gone(cu_ctx ctx)
 {
     pthread_mutex_lock(&mg_nv.draining);
