@@ -21,12 +21,21 @@ static void add_bytes(struct mg_buf *out, double bytes)
     mg_buf_printf(out, u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
 }
 
+/* Four digits, of large ones all in front of the point: as counts are written. */
+static void add_real(struct mg_buf *out, double v)
+{
+    if (v >= 9999.5 && v < 1e18)
+        mg_add_grouped(out, (uint64_t)(v + .5));
+    else
+        mg_buf_printf(out, "%.4g", v);
+}
+
 static void add_number(struct mg_buf *out, const struct mg_table_value *v)
 {
     if (v->kind == MG_TV_U64)
         mg_add_grouped(out, v->u);
     else
-        mg_buf_printf(out, "%.4g", v->f);
+        add_real(out, v->f);
 }
 
 void mg_format_value(struct mg_buf *out, const struct mg_table_value *v, enum mg_column_kind kind)
@@ -66,7 +75,7 @@ void mg_format_value(struct mg_buf *out, const struct mg_table_value *v, enum mg
         mg_buf_printf(out, "0x%llx", (unsigned long long)v->u);
         break;
     case MG_COL_REAL:
-        mg_buf_printf(out, "%.4g", number);
+        add_real(out, number);
         break;
     default:
         add_number(out, v);
@@ -125,31 +134,89 @@ static void add_heading(const struct mg_one_table *t, const uint32_t *widths, bo
     trim(out);
 }
 
-void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t rows, struct mg_buf *out)
+/* "argument 0, buffer of 4,096 bytes" and "shared variable tile" with the words in front that tell them apart. */
+static void shorten_buffer(struct mg_buf *text)
 {
-    uint32_t shown = rows ? MG_MIN(rows, t->n_rows) : t->n_rows;
-    uint32_t *widths = mg_xcalloc(t->columns.n + 1, sizeof *widths);
+    static const char *const words[][2] = {{"argument ", "arg "}, {", buffer of ", ", "}, {" variable ", " "}};
+    for (size_t i = 0; i < MG_COUNT_OF(words); i++) {
+        const char *at = strstr(text->at, words[i][0]);
+        if (!at) continue;
+        struct mg_buf shorter = MG_BUF_INIT;
+        mg_buf_printf(&shorter, "%.*s%s%s", (int)(at - text->at), text->at, words[i][1], at + strlen(words[i][0]));
+        mg_buf_release(text);
+        *text = shorter;
+    }
+}
+
+static void format_cell(const struct mg_one_table *t, uint32_t row, uint32_t column, struct mg_buf *cell)
+{
+    struct mg_table_value v = mg_table_value(t, row, column);
+    mg_format_value(cell, &v, t->columns.at[column].kind);
+    if (v.kind == MG_TV_TEXT && !strcmp(t->columns.at[column].name, "buffer")) shorten_buffer(cell);
+}
+
+/* Do two rows read alike? Instructions of an unrolled loop do. */
+static bool reads_alike(const struct mg_one_table *t, uint32_t a, uint32_t b)
+{
+    struct mg_buf x = MG_BUF_INIT, y = MG_BUF_INIT;
+    bool alike = true;
+    for (uint32_t c = 0; alike && c < t->columns.n; c++) {
+        format_cell(t, a, c, &x);
+        format_cell(t, b, c, &y);
+        alike = !strcmp(x.at, y.at);
+    }
+    mg_buf_release(&x);
+    mg_buf_release(&y);
+    return alike;
+}
+
+/* How many rows from this one on read alike: they are one line. */
+static uint32_t count_alike(const struct mg_one_table *t, uint32_t row)
+{
+    uint32_t n = 1;
+    while (row + n < t->n_rows && reads_alike(t, row, row + n)) n++;
+    return n;
+}
+
+/* Widths of columns for so many lines; *end: the row behind them. Returns whether a line stands for several rows. */
+static bool measure(const struct mg_one_table *t, uint32_t lines, uint32_t *widths, uint32_t *end)
+{
     struct mg_buf cell = MG_BUF_INIT;
-    if (t->title && *t->title) mg_buf_printf(out, o->color ? "\033[1m%s\033[0m\n" : "%s\n", t->title);
-    for (uint32_t c = 0; c < t->columns.n; c++) {
-        widths[c] = (uint32_t)strlen(t->columns.at[c].name);
-        for (uint32_t r = 0; r < shown; r++) {
-            struct mg_table_value v = mg_table_value(t, r, c);
-            mg_format_value(&cell, &v, t->columns.at[c].kind);
+    bool several = false;
+    uint32_t r = 0;
+    for (uint32_t c = 0; c < t->columns.n; c++) widths[c] = (uint32_t)strlen(t->columns.at[c].name);
+    for (uint32_t n, line = 0; r < t->n_rows && line < lines; line++, r += n) {
+        n = count_alike(t, r);
+        several = several || n > 1;
+        for (uint32_t c = 0; c < t->columns.n; c++) {
+            format_cell(t, r, c, &cell);
             widths[c] = MG_MAX(widths[c], (uint32_t)cell.n);
         }
     }
-    fit(t, widths, o->columns >= 60 ? o->columns : 120);
+    *end = r;
+    mg_buf_release(&cell);
+    return several;
+}
+
+void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t rows, struct mg_buf *out)
+{
+    enum { TIMES = 8 /* columns of "  x 1,024" or fewer */ };
+    uint32_t end, columns = o->columns >= 60 ? o->columns : 120, *widths = mg_xcalloc(t->columns.n + 1, sizeof *widths);
+    struct mg_buf cell = MG_BUF_INIT;
+    if (t->title && *t->title) mg_buf_printf(out, o->color ? "\033[1m%s\033[0m\n" : "%s\n", t->title);
+    bool several = measure(t, rows ? rows : UINT32_MAX, widths, &end);
+    fit(t, widths, several ? columns - TIMES : columns);
     if (t->columns.n && t->n_rows) add_heading(t, widths, o->color, out);
-    for (uint32_t r = 0; r < shown; r++) {
+    for (uint32_t r = 0, n; r < end; r += n) {
         for (uint32_t c = 0; c < t->columns.n; c++) {
-            struct mg_table_value v = mg_table_value(t, r, c);
-            mg_format_value(&cell, &v, t->columns.at[c].kind);
+            format_cell(t, r, c, &cell);
             add_cell(out, cell.at, widths[c], is_left(t->columns.at[c].kind), is_kernel_name(t, c));
         }
+        if ((n = count_alike(t, r)) > 1) mg_buf_printf(out, "  x %u", n);
         trim(out);
     }
-    if (t->n_rows > shown) mg_buf_printf(out, "  and %u more rows (--top %u)\n", t->n_rows - shown, t->n_rows);
+    if (several) mg_buf_adds(out, "  x N: N such rows, each with these numbers\n");
+    if (t->n_rows > end) mg_buf_printf(out, "  and %u more rows (--top %u)\n", t->n_rows - end, t->n_rows);
     if (t->columns.n && !t->n_rows) mg_buf_printf(out, "  %s\n", t->empty);
     for (uint32_t i = 0; i < t->notes.n; i++) mg_buf_printf(out, "  %s\n", t->notes.at[i]);
     mg_buf_release(&cell);

@@ -5,6 +5,7 @@
 
 #include "isa/isa.h"
 #include "report/advice/advice.h"
+#include "report/lines.h"
 #include "report/priv.h"
 #include "store/sample.h"
 
@@ -20,6 +21,7 @@ struct view { /* the report being written */
     const struct mg_report_opts *o;
     struct mg_buf *out;
     struct mg_sources *sources;
+    struct mg_lines *modules;
     uint32_t columns, rows;
 };
 
@@ -137,13 +139,36 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static void write_place(struct view *v, const struct mg_pkernel *k, const struct mg_pblock *b)
+struct source_line {
+    const char *file;
+    uint32_t line, n_insts;
+};
+
+/* The line that most instructions of the block come from: its first is often left over from the line above. The page
+ * does the same (mainLines in page/data.js). */
+static struct source_line main_line(const struct mg_kernel_lines *of, const struct mg_pblock *b)
+{
+    struct source_line best = {b->file, b->line, 0};
+    for (uint32_t i = 0; i < of->rows.n; i++) {
+        struct source_line sum = {of->rows.at[i].file, of->rows.at[i].line, 0};
+        if (of->rows.at[i].block != b->id || !sum.file || !sum.line) continue;
+        for (uint32_t j = i; j < of->rows.n && of->rows.at[j].block == b->id; j++)
+            if (of->rows.at[j].file == sum.file && of->rows.at[j].line == sum.line)
+                sum.n_insts += of->rows.at[j].n_insts;
+        if (sum.n_insts > best.n_insts) best = sum;
+    }
+    return best;
+}
+
+static void write_place(struct view *v, const struct mg_pkernel *k, const struct mg_kernel_lines *of,
+                        const struct mg_pblock *b)
 {
     struct mg_buf place = MG_BUF_INIT;
     size_t bytes = 0;
-    const char *text = mg_sources_line(v->sources, b->file, b->line, &bytes);
-    if (b->file && b->line)
-        mg_buf_printf(&place, "%s:%u", base_name(b->file), b->line);
+    struct source_line main = main_line(of, b);
+    const char *text = mg_sources_line(v->sources, main.file, main.line, &bytes);
+    if (main.file && main.line)
+        mg_buf_printf(&place, "%s:%u", base_name(main.file), main.line);
     else
         mg_buf_printf(&place, "ptx:%u", b->ptx_line);
     if (!text) text = mg_sources_ptx(v->sources, k->module, b->ptx_line, &bytes);
@@ -163,6 +188,8 @@ static void write_blocks(struct view *v, const struct mg_pkernel *k, const struc
 {
     const struct mg_pblock **hot = mg_xcalloc(k->n_blocks + 1, sizeof *hot);
     uint32_t shown = MG_MIN(k->n_blocks, v->rows);
+    struct mg_kernel_lines of;
+    mg_lines_of(v->modules, k, &of);
     for (uint32_t i = 0; i < k->n_blocks; i++) hot[i] = &k->blocks[i];
     qsort(hot, k->n_blocks, sizeof *hot, by_block_heat);
     heading(v, "  block   share                            thread entries    lanes  source");
@@ -177,7 +204,7 @@ static void write_blocks(struct view *v, const struct mg_pkernel *k, const struc
             mg_buf_printf(v->out, " %5.1f %%  ", 100.0 * (double)b->threads / (32.0 * (double)b->warps));
         else
             mg_buf_adds(v->out, "       -  ");
-        write_place(v, k, b);
+        write_place(v, k, &of, b);
         trim_line(v->out);
     }
     uint32_t more = 0;
@@ -188,6 +215,7 @@ static void write_blocks(struct view *v, const struct mg_pkernel *k, const struc
         mg_buf_printf(v->out,
                       "        * its count may depend on timing (%u of %u blocks): another run may count otherwise\n",
                       timing, k->n_blocks);
+    mg_kernel_lines_release(&of);
     free(hot);
 }
 
@@ -381,6 +409,7 @@ void mg_report_text(const struct mg_recording *p, const struct mg_report_opts *o
     double total = 0;
     struct mg_hot_kernel *hot = mg_hot_kernels(p, v.o, &n);
     v.sources = mg_sources_new(p);
+    v.modules = mg_lines_new(p);
     v.columns = v.o->columns >= 60 ? v.o->columns : 120;
     v.rows = v.o->top ? v.o->top : TOP_ROWS;
     details = v.o->top ? v.o->top : v.o->kernel_glob ? TOP_KERNELS : TOP_DETAILS;
@@ -394,6 +423,7 @@ void mg_report_text(const struct mg_recording *p, const struct mg_report_opts *o
     if (v.o->per_launch) write_launches(&v);
     mg_buf_addc(out, '\n');
     mg_add_coverage(p, out, UINT32_MAX);
+    mg_lines_free(v.modules);
     mg_sources_free(v.sources);
     mg_hot_release(hot, n);
 }

@@ -393,7 +393,8 @@ static void times_chart(struct mg_table *t, const struct times *x, uint32_t ix)
 
 static void clock_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
 {
-    mg_kit_times_table(t, r, "clock", "kernels by time: how evenly multiprocessors and CTAs were loaded");
+    mg_kit_times_table(t, r, "clock",
+                       "kernels by time: how evenly multiprocessors and CTAs were loaded; min to max: cycles of a CTA");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
     mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
     mg_table_column(t, "time", MG_COL_TIME_NS, NULL);

@@ -28,11 +28,11 @@ uint32_t mg_advice_tools(const char *specs[MG_ADVICE_MOST_TOOLS])
 {
     static const struct {
         const char *name, *spec;
-    } known[] = {/* few CTAs: their cells are kept launch by launch */
+    } known[] = {/* few CTAs of clock: their cells are kept launch by launch */
                  {"blocks", "blocks"},
                  {"memory", "memory"},
                  {"lanes", "lanes"},
-                 {"ctas", "ctas,ctas=256"},
+                 {"ctas", "ctas"},
                  {"values", "values,space=global"},
                  {"clock", "clock,ctas=256"}};
     uint32_t n = 0;
@@ -104,8 +104,9 @@ void place_at_line(struct mg_finding *f, const struct line_sum *s)
 
 void place_at_access(struct advice *a, struct mg_finding *f, const struct line_sum *s)
 {
-    const char *buffer = mg_buffer_at(a->buffers, s->k, s->function, s->place.ptx_line);
     place_at_line(f, s);
+    if (s->worst) f->ptx_line = (uint32_t)mg_jval_u64(s->worst, "ptx_line"); /* a line has several buffers */
+    const char *buffer = mg_buffer_at(a->buffers, s->k, s->function, f->ptx_line);
     f->buffer = buffer ? mg_arena_strndup(&a->out->arena, buffer, strlen(buffer)) : NULL;
 }
 

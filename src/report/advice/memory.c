@@ -10,7 +10,14 @@ static bool is_atomic(const char *op)
     return op && (!strncmp(op, "atom", 4) || !strncmp(op, "red", 3));
 }
 
-/* What a site of tool memory says, added to its line's. */
+/* Passes through shared memory that a request takes without conflicts. */
+static double least_passes(double width)
+{
+    return width > 4 ? width / 4 : 1;
+}
+
+/* What a site of tool memory says, added to its line's. The worst of a line has most sectors beyond the ideal or, of
+ * accesses to shared memory, most conflicts. */
 static void add_site(struct line_sum *s, const struct mg_jval *v)
 {
     const struct mg_jval *patterns = mg_jval_get(v, "patterns");
@@ -24,12 +31,13 @@ static void add_site(struct line_sum *s, const struct mg_jval *v)
     double same = mg_jval_f64(patterns, "same"), ideal = filled > requests ? filled : requests;
     ideal = ideal < sectors ? ideal : sectors;
     s->ideal += ideal;
-    if (!s->worst || sectors - ideal > s->beyond) {
+    double beyond = mg_jval_is_number(mg_jval_get(v, "sectors")) ? sectors - ideal : (double)conflicts;
+    if (!s->worst || beyond > s->beyond) {
         s->worst = v;
-        s->beyond = sectors - ideal;
+        s->beyond = beyond;
     }
     s->conflicts += (double)conflicts;
-    s->passes += requests * (width > 4 ? width / 4 : 1);
+    s->passes += requests * least_passes(width);
     s->regular = s->regular && (!conflicts || (requests > 0 && conflicts % (uint64_t)requests == 0));
     s->same += same;
     s->narrow += mg_jval_f64(patterns, "stride_32");
@@ -101,16 +109,16 @@ void mg_rule_uncoalesced(struct advice *a, const struct mg_rule *self)
  * Lanes that step a few words have no row: a word more after every 32 does the same. */
 static const char *tell_padding(struct advice *a, const struct line_sum *s)
 {
-    uint32_t pad = MG_MAX(s->width, 4u);
+    uint32_t pad = MG_MAX((uint32_t)mg_jval_u64(s->worst, "width"), 4u);
     if (!s->regular)
         return "The addresses have no pattern, so padding does not mend it: spread them, for example a copy for each warp.";
     if (s->narrow > s->wide && s->narrow > s->irregular)
         return mg_arena_printf(
             &a->out->arena,
             "Let lanes use neighbouring words, or pad: index + index / 32 (%u bytes after every 32 words).", pad);
-    return mg_arena_printf(
-        &a->out->arena, "Pad each row of the array by %u bytes (one element more): lanes then fall on different banks.",
-        pad);
+    return mg_arena_printf(&a->out->arena,
+                           "Pad each row of the array by %u bytes (%s): lanes then fall on different banks.", pad,
+                           pad > 8 ? "the width of an access" : "one element more");
 }
 
 void mg_rule_bank_conflict(struct advice *a, const struct mg_rule *self)
@@ -127,10 +135,12 @@ void mg_rule_bank_conflict(struct advice *a, const struct mg_rule *self)
         place_at_access(a, f, s);
         f->measure = ways;
         f->unit = "passes where 1 would do";
+        double least = least_passes(mg_jval_f64(s->worst, "width")), /* of the worst: others of the line may be sound */
+            passes = least + mg_jval_f64(s->worst, "bank_conflicts") / mg_jval_f64(s->worst, "requests");
         f->text = mg_arena_printf(
             &a->out->arena,
-            "%s takes %.1f passes through shared memory where 1 would do: lanes ask one bank for different words. %s",
-            s->op, ways, tell_padding(a, s));
+            "%s takes %.1f passes through shared memory where %.0f would do: lanes ask one bank for different words. %s",
+            mg_jval_text(s->worst, "op"), passes, least, tell_padding(a, s));
     }
     free(sums.at);
 }

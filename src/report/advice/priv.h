@@ -82,10 +82,11 @@ struct line_sum {
     const char *function, *op, *space;
     uint32_t width;
     double accesses, requests, sectors, ideal, conflicts, passes, same, narrow, wide,
-        irregular;               /* narrow: strides up to 32 bytes */
-    const struct mg_jval *worst; /* the site with the most sectors beyond the ideal */
-    double beyond;               /* how many those are */
-    bool regular;                /* every site's conflicts are a whole number a request */
+        irregular; /* narrow: strides up to 32 bytes */
+    const struct mg_jval
+        *worst;    /* the site with most sectors beyond the ideal, or bank conflicts; NULL: not looked for */
+    double beyond; /* how many those are */
+    bool regular;  /* every site's conflicts are a whole number a request */
     double values, redundant;
     double idle, slots;
     bool backward; /* a branch that closes a loop */

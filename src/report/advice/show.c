@@ -49,8 +49,9 @@ static void add_source(const struct mg_finding *f, struct mg_sources *s, uint32_
     const char *text = f->file && f->line ? mg_sources_line(s, f->file, f->line, &bytes) : NULL;
     if (!text) return;
     mg_buf_printf(out, "%*s> ", INDENT, "");
-    for (size_t i = 0; i < bytes && i + INDENT + 2 < columns; i++)
-        mg_buf_addc(out, (unsigned char)text[i] < ' ' ? ' ' : text[i]);
+    size_t room = columns - INDENT - 2, shown = bytes > room ? room - 2 : bytes;
+    for (size_t i = 0; i < shown; i++) mg_buf_addc(out, (unsigned char)text[i] < ' ' ? ' ' : text[i]);
+    if (shown < bytes) mg_buf_adds(out, "..");
     mg_buf_addc(out, '\n');
 }
 

@@ -119,6 +119,22 @@ export function runsOf(k) {
   return k.runs;
 }
 
+// Where most instructions of each block come from: Map of block -> {file, line, ptx, n}. Its first is often left over from the line above.
+export function mainLines(k) {
+  const best = new Map(), sums = new Map();
+  for (const r of runsOf(k)) {
+    const key = `${r.block}\n${r.file}\n${r.line}`, sum = sums.get(key) || {file: r.file, line: r.line, ptx: r.ptx, n: 0};
+    sum.n += r.n;
+    sums.set(key, sum);
+  }
+  for (const [key, sum] of sums) {
+    const block = parseInt(key, 10), b = k.blocks[block];
+    if (!best.has(block)) best.set(block, {file: b.file, line: b.line, ptx: b.ptx_line, n: 0});
+    if (sum.file && sum.line && sum.n > best.get(block).n) best.set(block, sum);
+  }
+  return best;
+}
+
 // Instructions by line: Map of "file\nline" to {file, line, threads, warps, blocks: Set, runs, through}; through: thread instructions
 // of the line and of all that was inlined through calls on it.
 export function linesOf(k) {

@@ -1,5 +1,5 @@
 // One kernel: findings, source, blocks with their graph, instructions, launches, the rows of every tool.
-import {allTables, core, kernels, launchesOf, launchesLeftOut, nameOf, ptxLeftOut, ptxLines, ranked, rowKernel, rowsByBlock, runsOf, endOfRun, shareOf, firstRank, ranks, onGpu} from './data.js';
+import {allTables, core, kernels, launchesOf, launchesLeftOut, nameOf, ptxLeftOut, ptxLines, ranked, rowKernel, rowsByBlock, runsOf, mainLines, endOfRun, shareOf, firstRank, ranks, onGpu} from './data.js';
 import {grade, h, numeral, picture, shareBar} from './dom.js';
 import {baseName, exact, number, percent, plural} from './format.js';
 import {checkTable, checksOf, findingList, findingsOf} from './findings.js';
@@ -36,7 +36,8 @@ function blockDetail(k, id) {
 
 function blocksSection(k) {
   const share = (b) => percent(number(b.thread_entries) * b.instructions, k.instructions);
-  runsOf(k); // names of functions come with them
+  const lines = mainLines(k); // names of functions come with them
+  const placeOf = (b) => lines.get(b.id) || {file: b.file, line: b.line, ptx: b.ptx_line};
   const rows = new Map();
   const functions = new Set(k.blocks.map((b) => b.function)).size > 1;
   const columns = [
@@ -47,7 +48,7 @@ function blocksSection(k) {
     {label: 'warp entries', kind: 'count', value: (b) => b.warp_entries},
     {label: 'lanes', kind: 'percent', value: lanesOf, good: (v, b) => (share(b) < 0.05 ? NaN : v / 100)},
     functions && {label: 'function', kind: 'text', value: (b) => functionName(k, b)},
-    {label: 'place', kind: 'place', value: (b) => placeText(b.file, b.line, b.ptx_line), cell: (b) => placeLink(k, [b.file, b.line, b.ptx_line, b.id])},
+    {label: 'place', kind: 'place', title: 'where most of its instructions come from', value: (b) => placeText(placeOf(b).file, placeOf(b).line, placeOf(b).ptx), cell: (b) => placeLink(k, [placeOf(b).file, placeOf(b).line, placeOf(b).ptx, b.id])},
     {label: 'note', kind: 'text', value: (b) => (b.timing_dependent ? 'timing' : ''), title: 'timing: the count may differ in another run'},
   ].filter(Boolean).filter((c) => c.label !== 'note' || k.blocks.some((b) => b.timing_dependent));
   const table = new Table(columns, {caption: 'blocks', rows: k.blocks, sort: {at: 1, down: true}, zero: (b) => !(number(b.thread_entries) > 0), zeroText: 'never entered', limit: 30,
@@ -56,7 +57,7 @@ function blocksSection(k) {
   const graphBox = h('div.graphbox', {tabindex: '0', role: 'group', 'aria-label': 'control flow'});
   const ran = k.blocks.filter((b) => number(b.thread_entries) > 0).length;
   if (ran > blocksAtMost) graphBox.append(h('p.note', `${ran} blocks ran: too many for a picture that helps. The table has them all.`));
-  else if (k.blocks.length > 1) graphBox.append(flowGraph(k, {hash: (b) => blockHash(k, b.id), label: (b) => placeText(b.file && baseName(b.file).slice(0, 14), b.line, b.ptx_line)}));
+  else if (k.blocks.length > 1) graphBox.append(flowGraph(k, {hash: (b) => blockHash(k, b.id), label: (b) => placeText(placeOf(b).file && baseName(placeOf(b).file).slice(0, 14), placeOf(b).line, placeOf(b).ptx)}));
   const element = h('section', {id: 'blocks', 'aria-labelledby': 'blocks-title'}, h('h2', {id: 'blocks-title'}, 'Blocks'),
     h('div.split', h('div', table.element, detail), k.blocks.length > 1 ? graphBox : null));
   const open = (id) => {

@@ -1,0 +1,48 @@
+/* What findings say of a kernel: `words BUFFERS|PASSES|CTAS N`; tests/tool/words.sh has the expected values. */
+#include <cstdio>
+#include <cstring>
+#include <cstdlib>
+
+/* One line, two buffers: `small` is read in order, `wide` by steps of 128 bytes. */
+__global__ void buffers(float *out, const float *small, const float *wide)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = small[i] * wide[i * 32]; /* BUFFERS */
+}
+
+/* Lanes read 16 bytes each from rows of 128 bytes: all lanes of a request fall on four banks. */
+__global__ void passes(float4 *out, int rounds)
+{
+    __shared__ float4 tile[32 * 8];
+    for (int i = threadIdx.x; i < 32 * 8; i += 32) tile[i] = make_float4(i, 1, 2, 3);
+    __syncthreads();
+    float4 sum = make_float4(0, 0, 0, 0);
+#pragma unroll 8
+    for (int r = 0; r < rounds; r++) {
+        float4 v = tile[threadIdx.x * 8 + r % 8]; /* PASSES */
+        sum.x += v.x * r, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+    }
+    out[threadIdx.x] = sum;
+}
+
+/* One CTA, of an odd number, has all the work. */
+__global__ void ctas(int *out)
+{
+    int sum = 0;
+#pragma unroll 1
+    for (int i = 0; i < (blockIdx.x == 37 ? 20000 : 2); i++) sum = sum * 5 + i; /* CTAS */
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+int main(int argc, char **argv)
+{
+    int n = argc > 2 ? atoi(argv[2]) : 1;
+    char *memory;
+    if (argc < 2 || cudaMalloc(&memory, 64 << 20) || cudaMemset(memory, 0, 64 << 20)) return 1;
+    float *out = (float *)memory, *small, *wide;
+    if (cudaMalloc(&small, 32 * 1024 * 4) || cudaMalloc(&wide, 32 * 1024 * 128)) return 1;
+    if (!strcmp(argv[1], "BUFFERS")) buffers<<<1024, 32>>>(out, small, wide);
+    if (!strcmp(argv[1], "PASSES")) passes<<<1, 32>>>((float4 *)memory, 256);
+    if (!strcmp(argv[1], "CTAS")) ctas<<<n, 32>>>((int *)memory);
+    return cudaDeviceSynchronize() != cudaSuccess;
+}
