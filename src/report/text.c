@@ -393,7 +393,7 @@ static void write_findings(struct view *v)
     struct mg_findings list;
     mg_facts_init(&facts, v->p, v->o);
     mg_findings_init(&list, &facts);
-    if (list.n) mg_buf_addc(v->out, '\n');
+    if (list.n || list.complete) mg_buf_addc(v->out, '\n');
     mg_add_findings(&list, v->p, v->columns, v->o->top ? v->o->top : TOP_FINDINGS, v->out);
     mg_findings_release(&list);
     mg_facts_release(&facts);

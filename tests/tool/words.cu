@@ -1,4 +1,4 @@
-/* What findings say of a kernel: `words BUFFERS|PASSES|CTAS N`; tests/tool/words.sh has the expected values. */
+/* What findings say of a kernel: `words BUFFERS|PASSES|STRAIGHT|SOUND|CTAS N`; tests/tool/words.sh has the expected values. */
 #include <cstdio>
 #include <cstring>
 #include <cstdlib>
@@ -34,6 +34,28 @@ __global__ void ctas(int *out)
     out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
+/* 128 loads of eight passes each, with rows of 32 bytes, in straight code: without line information each gains little. */
+__global__ void straight(float *out)
+{
+    __shared__ float tile[32 * 8 * 16];
+    for (int i = threadIdx.x; i < 32 * 8 * 16; i += 32) tile[i] = i;
+    __syncthreads();
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < 128; i++) sum = sum * .5f + tile[threadIdx.x * 8 + i * 29];
+    out[threadIdx.x] = sum;
+}
+
+/* Nothing to mend, and about as long for bytes as for instructions. */
+__global__ void sound(float *out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float x = i;
+#pragma unroll
+    for (int r = 0; r < 15; r++) x = x * x + .5f;
+    out[i] = x;
+}
+
 int main(int argc, char **argv)
 {
     int n = argc > 2 ? atoi(argv[2]) : 1;
@@ -43,6 +65,8 @@ int main(int argc, char **argv)
     if (cudaMalloc(&small, 32 * 1024 * 4) || cudaMalloc(&wide, 32 * 1024 * 128)) return 1;
     if (!strcmp(argv[1], "BUFFERS")) buffers<<<1024, 32>>>(out, small, wide);
     if (!strcmp(argv[1], "PASSES")) passes<<<1, 32>>>((float4 *)memory, 256);
+    if (!strcmp(argv[1], "STRAIGHT")) straight<<<1, 32>>>(out);
+    if (!strcmp(argv[1], "SOUND")) sound<<<132 * 8, 256>>>(out);
     if (!strcmp(argv[1], "CTAS")) ctas<<<n, 32>>>((int *)memory);
     return cudaDeviceSynchronize() != cudaSuccess;
 }

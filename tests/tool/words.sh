@@ -4,12 +4,18 @@
 set -eu
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 src=$ROOT/tests/tool/words.cu
+"$NVCC" -cudart shared -O2 -gencode arch=compute_90,code=compute_90 -o plain "$src"
 "$NVCC" -cudart shared -lineinfo -O2 -gencode arch=compute_90,code=compute_90 -o words "$src"
 cat > look.py <<'END'
 import json, sys
 what, source = sys.argv[1], open(sys.argv[2]).read().split('\n')
 r = json.load(sys.stdin)
 f = r['findings'][0]
+if what == 'STRAIGHT':  # the 128 loads are all the conflicts there are: one finding, none of them alone
+    (f,) = [x for x in r['findings'] if x['rule'] == 'bank_conflict']
+    assert 'takes 8.0 passes through shared memory where 1 would do (and 127 more accesses of this buffer)' in f['text'], f
+    assert f['file'] is None and f['buffer'].startswith('shared variable tile') and f['gain_pct'] > 20, f
+    sys.exit()
 assert f['line'] == next(i for i, l in enumerate(source, 1) if f'/* {what} */' in l), f
 if what == 'BUFFERS':  # wide is argument 2; each lane touches a sector of its own, 4 bytes of 128
     assert f['rule'] == 'uncoalesced' and f['measure'] == 32 and f['buffer'].startswith('argument 2'), f
@@ -37,6 +43,11 @@ for device in emu cpu; do
         [ "$what" != PASSES ] || "$MARGAY" report d > passes.txt
     done
 done
+"$MARGAY" run -q --device emu -t advise -o s -- ./plain STRAIGHT > out 2> err && "$MARGAY" report s --json | python3 look.py STRAIGHT "$src"
+"$MARGAY" run --device emu -t advise -o n -- ./words SOUND > out 2> err
+grep -q '^findings: none:' err && "$MARGAY" report n | grep -q '^findings: none:' || { echo 'FAIL a sound program'; cat err; exit 1; }
+"$MARGAY" run --device emu -t memory -o m -- ./words SOUND > out 2> err # not all that rules read
+! grep 'findings: none' err || exit 1
 # CTA 37 is none of every second one: the sample says of itself what it is, and the counts of the others are even.
 rm -rf d && "$MARGAY" run -q --device cpu -t blocks -t ctas -o d -- ./words CTAS 1400 > out
 "$MARGAY" report d --json | python3 -c 'import json, sys; k, = json.load(sys.stdin)["tools"]["ctas"]["kernels"]; assert k["estimate"] and k["ctas"] == 700 and k["imbalance"] == 1, k'

@@ -54,6 +54,15 @@ bool is_shown(const struct advice *a, const struct mg_jval *site, const struct m
     return mg_report_shows(a->facts->o, *k);
 }
 
+static bool has_tools(const struct advice *a, const char *words)
+{
+    for (size_t n; *words; words += n, words += strspn(words, " ")) {
+        n = strcspn(words, " ");
+        if (!mg_facts_tool(a->facts, mg_arena_strndup(&a->out->arena, words, n))) return false;
+    }
+    return true;
+}
+
 static bool same_text(const char *a, const char *b)
 {
     return a == b || (a && b && !strcmp(a, b));
@@ -150,7 +159,9 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
     a.buffers = mg_buffers_new(f->p, a.modules);
     a.texts = mg_xcalloc(f->p->n_kernels + 1, sizeof *a.texts);
     costs_init(&a);
+    list->complete = true;
     for (size_t i = 0; i < MG_COUNT_OF(rules); i++) {
+        list->complete = list->complete && has_tools(&a, rules[i].tools);
         a.rule = &rules[i];
         rules[i].run(&a, &rules[i]);
     }

@@ -30,16 +30,17 @@ struct mg_finding {
 struct mg_findings {
     struct mg_arena arena;
     struct mg_finding *at;
-    uint32_t n; /* ranked */
-    bool timed; /* shares are of measured time; else of the cost model */
+    uint32_t n;    /* ranked */
+    bool complete; /* every rule's tools ran */
+    bool timed;    /* shares are of measured time; else of the cost model */
 };
 /* f: with every tool of the profile, kernels as its options show them. Release with mg_findings_release. */
 void mg_findings_init(struct mg_findings *list, struct mg_facts *f);
 void mg_findings_release(struct mg_findings *list);
 const char *mg_finding_rule(const struct mg_finding *f); /* its name */
 
-/* The list as text, each finding with its line of the source where that can be read: most 0 all of it. Nothing where
- * there is none. */
+/* The list as text, each finding with its line of the source where that can be read: most 0 all of it. Where there is
+ * none it says so, if every rule's tools ran. */
 void mg_add_findings(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns, uint32_t most,
                      struct mg_buf *out);
 /* "findings": [...] */

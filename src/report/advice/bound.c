@@ -2,6 +2,8 @@
  * knows no caches and no latency. They gain nothing by themselves; they say where to look. */
 #include "report/advice/priv.h"
 
+#define CLEARLY 1.25 /* a peak is not known any better */
+
 /* What the other rules found of the kernel stands above its verdict. */
 static bool has_gain(const struct advice *a, const struct mg_pkernel *k)
 {
@@ -20,10 +22,12 @@ static void judge(struct advice *a, bool memory)
                               c->parts[PART_ATOMIC]); /* neither bytes nor instructions hold such a kernel up */
         if (other > moving && other > issuing) continue;
         if (c->share < .05 || issuing <= 0 || bytes <= 0 || (moving > issuing) != memory) continue;
+        double ratio = memory ? moving / issuing : issuing / moving;
+        if (ratio < CLEARLY) continue;
         bool more = has_gain(a, c->k);
         struct mg_finding *f = add_finding(a, c, 0, false);
         place_at_kernel(f, c->k);
-        f->measure = memory ? moving / issuing : issuing / moving;
+        f->measure = ratio;
         f->unit = memory ? "time for bytes / time for instructions" : "time for instructions / time for bytes";
         f->text = mg_arena_printf(
             &a->out->arena,

@@ -67,6 +67,66 @@ static void sum_lines(struct advice *a, enum want want, struct line_sums *s)
     }
 }
 
+/* ---- lines that gain little ---------------------------------------------------------------------------------- */
+
+struct fault { /* what is wrong with a line: cycles of a part that mending it saves */
+    const struct line_sum *line;
+    double cycles;
+};
+typedef void tell_fn(struct advice *a, const struct line_sum *s, double gain, const char *others);
+
+static bool same_buffer(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static const char *buffer_of(struct advice *a, const struct line_sum *s)
+{
+    return mg_buffer_at(a->buffers, s->k, s->function,
+                        s->worst ? (uint32_t)mg_jval_u64(s->worst, "ptx_line") : s->place.ptx_line);
+}
+
+/* A finding for each line that gains enough. Of the others, such as those of an unrolled loop without line information,
+ * all that access one buffer of a kernel are one finding, at the worst of them. */
+static void tell_faults(struct advice *a, enum part part, const struct fault *faults, uint32_t n, tell_fn *tell)
+{
+    const char **buffers = mg_xcalloc(n + 1, sizeof *buffers);
+    bool *done = mg_xcalloc(n + 1, sizeof *done);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct line_sum *s = faults[i].line;
+        double gain = gain_of(&a->costs[s->k->id], part, faults[i].cycles);
+        done[i] = 100 * gain >= LEAST_GAIN_PCT;
+        if (done[i])
+            tell(a, s, gain, "");
+        else
+            buffers[i] = buffer_of(a, s);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct fault all = {faults[i].line, 0};
+        double most = 0;
+        uint32_t lines = 0;
+        if (done[i]) continue;
+        for (uint32_t j = i; j < n && faults[j].line->k == faults[i].line->k;
+             j++) { /* lines of a kernel stand together */
+            if (done[j] || !same_buffer(buffers[i], buffers[j])) continue;
+            done[j] = true;
+            all.cycles += faults[j].cycles;
+            lines++;
+            if (faults[j].cycles <= most) continue;
+            most = faults[j].cycles;
+            all.line = faults[j].line;
+        }
+        double gain = gain_of(&a->costs[all.line->k->id], part, all.cycles);
+        if (100 * gain < LEAST_GAIN_PCT) continue;
+        tell(a, all.line, gain,
+             lines < 2 ? ""
+                       : mg_arena_printf(&a->out->arena, " (and %u more accesses%s)", lines - 1,
+                                         buffers[i] ? " of this buffer" : " of the kernel"));
+    }
+    free(buffers);
+    free(done);
+}
+
 /* ---- uncoalesced
  * ------------------------------------------------------------------------------------------------------ */
 
@@ -79,26 +139,32 @@ static const char *tell_stride(const struct line_sum *s)
     return "the addresses have no pattern: order the indices, or gather through shared memory";
 }
 
+static void tell_uncoalesced(struct advice *a, const struct line_sum *s, double gain, const char *others)
+{
+    struct mg_finding *f = add_finding(a, &a->costs[s->k->id], gain, true);
+    place_at_access(a, f, s);
+    double requests = mg_jval_f64(s->worst, "requests"), sectors = mg_jval_f64(s->worst, "sectors");
+    f->measure = sectors / requests; /* of the worst instruction: others of the line may be sound */
+    f->unit = "sectors a request";
+    f->text = mg_arena_printf(&a->out->arena,
+                              "a request of %s touches %.1f sectors of 32 bytes; its bytes fill %.1f%s. %c%s.",
+                              mg_jval_text(s->worst, "op"), f->measure, (sectors - s->beyond) / requests, others,
+                              tell_stride(s)[0] - 'a' + 'A', tell_stride(s) + 1);
+}
+
 void mg_rule_uncoalesced(struct advice *a, const struct mg_rule *self)
 {
     struct line_sums sums;
     (void)self;
     sum_lines(a, WANT_GLOBAL, &sums);
+    struct fault *faults = mg_xcalloc(sums.n + 1, sizeof *faults);
+    uint32_t n = 0;
     for (uint32_t i = 0; i < sums.n; i++) {
         const struct line_sum *s = &sums.at[i];
-        const struct kernel_cost *c = &a->costs[s->k->id];
-        double gain = gain_of(c, PART_GLOBAL, s->sectors - s->ideal);
-        if (s->sectors < 1.5 * s->ideal || 100 * gain < LEAST_GAIN_PCT) continue;
-        struct mg_finding *f = add_finding(a, c, gain, true);
-        place_at_access(a, f, s);
-        double requests = mg_jval_f64(s->worst, "requests"), sectors = mg_jval_f64(s->worst, "sectors");
-        f->measure = sectors / requests; /* of the worst instruction: others of the line may be sound */
-        f->unit = "sectors a request";
-        f->text = mg_arena_printf(&a->out->arena,
-                                  "a request of %s touches %.1f sectors of 32 bytes; its bytes fill %.1f. %c%s.",
-                                  mg_jval_text(s->worst, "op"), f->measure, (sectors - s->beyond) / requests,
-                                  tell_stride(s)[0] - 'a' + 'A', tell_stride(s) + 1);
+        if (s->sectors >= 1.5 * s->ideal) faults[n++] = (struct fault){s, s->sectors - s->ideal};
     }
+    tell_faults(a, PART_GLOBAL, faults, n, tell_uncoalesced);
+    free(faults);
     free(sums.at);
 }
 
@@ -111,7 +177,7 @@ static const char *tell_padding(struct advice *a, const struct line_sum *s)
 {
     uint32_t pad = MG_MAX((uint32_t)mg_jval_u64(s->worst, "width"), 4u);
     if (!s->regular)
-        return "The addresses have no pattern, so padding does not mend it: spread them, for example a copy for each warp.";
+        return "Not all requests conflict alike, so padding a row does not mend it: change the index, or spread the data (a copy for each warp).";
     if (s->narrow > s->wide && s->narrow > s->irregular)
         return mg_arena_printf(
             &a->out->arena,
@@ -121,27 +187,35 @@ static const char *tell_padding(struct advice *a, const struct line_sum *s)
                            pad > 8 ? "the width of an access" : "one element more");
 }
 
+static double ways_of(const struct line_sum *s)
+{
+    return (s->passes + s->conflicts) / s->passes;
+}
+
+static void tell_bank_conflict(struct advice *a, const struct line_sum *s, double gain, const char *others)
+{
+    struct mg_finding *f = add_finding(a, &a->costs[s->k->id], gain, true);
+    place_at_access(a, f, s);
+    f->measure = ways_of(s);
+    f->unit = "passes where 1 would do";
+    f->text = mg_arena_printf(
+        &a->out->arena,
+        "%s takes %.1f passes through shared memory where %.3g would do%s: lanes ask one bank for different words. %s",
+        mg_jval_text(s->worst, "op"), (s->passes + s->conflicts) / s->requests, s->passes / s->requests, others,
+        tell_padding(a, s));
+}
+
 void mg_rule_bank_conflict(struct advice *a, const struct mg_rule *self)
 {
     struct line_sums sums;
     (void)self;
     sum_lines(a, WANT_SHARED, &sums);
-    for (uint32_t i = 0; i < sums.n; i++) {
-        const struct line_sum *s = &sums.at[i];
-        const struct kernel_cost *c = &a->costs[s->k->id];
-        double gain = gain_of(c, PART_SHARED, s->conflicts), ways = (s->passes + s->conflicts) / s->passes;
-        if (ways < 1.25 || 100 * gain < LEAST_GAIN_PCT) continue;
-        struct mg_finding *f = add_finding(a, c, gain, true);
-        place_at_access(a, f, s);
-        f->measure = ways;
-        f->unit = "passes where 1 would do";
-        double least = least_passes(mg_jval_f64(s->worst, "width")), /* of the worst: others of the line may be sound */
-            passes = least + mg_jval_f64(s->worst, "bank_conflicts") / mg_jval_f64(s->worst, "requests");
-        f->text = mg_arena_printf(
-            &a->out->arena,
-            "%s takes %.1f passes through shared memory where %.0f would do: lanes ask one bank for different words. %s",
-            mg_jval_text(s->worst, "op"), passes, least, tell_padding(a, s));
-    }
+    struct fault *faults = mg_xcalloc(sums.n + 1, sizeof *faults);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < sums.n; i++)
+        if (ways_of(&sums.at[i]) >= 1.25) faults[n++] = (struct fault){&sums.at[i], sums.at[i].conflicts};
+    tell_faults(a, PART_SHARED, faults, n, tell_bank_conflict);
+    free(faults);
     free(sums.at);
 }
 
@@ -175,26 +249,31 @@ void mg_rule_hot_atomic(struct advice *a, const struct mg_rule *self)
 /* ---- spill
  * ------------------------------------------------------------------------------------------------------------- */
 
+static void tell_spill(struct advice *a, const struct line_sum *s, double gain, const char *others)
+{
+    struct mg_finding *f = add_finding(a, &a->costs[s->k->id], gain, true);
+    place_at_access(a, f, s);
+    f->measure = s->accesses / (double)s->k->threads_launched;
+    f->unit = "local accesses a thread";
+    f->text = mg_arena_printf(
+        &a->out->arena,
+        "each thread accesses local memory %.1f times here (%s)%s. Index arrays by constants (unroll), so that they stay in "
+        "registers, or put them into shared memory.",
+        f->measure, s->op, others);
+}
+
 void mg_rule_spill(struct advice *a, const struct mg_rule *self)
 {
     struct line_sums sums;
     (void)self;
     sum_lines(a, WANT_LOCAL, &sums);
-    for (uint32_t i = 0; i < sums.n; i++) {
-        const struct line_sum *s = &sums.at[i];
-        const struct kernel_cost *c = &a->costs[s->k->id];
-        double threads = (double)s->k->threads_launched, gain = gain_of(c, PART_GLOBAL, s->accesses * s->width / 32);
-        if (100 * gain < LEAST_GAIN_PCT || !threads) continue;
-        struct mg_finding *f = add_finding(a, c, gain, true);
-        place_at_access(a, f, s);
-        f->measure = s->accesses / threads;
-        f->unit = "local accesses a thread";
-        f->text = mg_arena_printf(
-            &a->out->arena,
-            "each thread accesses local memory %.1f times here (%s). Index arrays by constants (unroll), so that they stay in "
-            "registers, or put them into shared memory.",
-            f->measure, s->op);
-    }
+    struct fault *faults = mg_xcalloc(sums.n + 1, sizeof *faults);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < sums.n; i++)
+        if (sums.at[i].k->threads_launched)
+            faults[n++] = (struct fault){&sums.at[i], sums.at[i].accesses * sums.at[i].width / 32};
+    tell_faults(a, PART_GLOBAL, faults, n, tell_spill);
+    free(faults);
     free(sums.at);
 }
 

@@ -78,11 +78,20 @@ static void add_one(const struct mg_finding *f, struct mg_sources *sources, uint
     mg_buf_release(&name);
 }
 
+/* A finding's text behind its figures, which end with the first ": " or ". ": the cause, and what to try. */
+static const char *cause_of(const struct mg_finding *f)
+{
+    for (const char *p = f->text; *p; p++)
+        if ((*p == ':' || *p == '.') && p[1] == ' ') return p + 2;
+    return f->text;
+}
+
 /* Findings that say the same of other places of a kernel: an unrolled loop has many. */
 static bool is_like(const struct mg_finding *a, const struct mg_finding *b)
 {
     bool same_buffer = a->buffer == b->buffer || (a->buffer && b->buffer && !strcmp(a->buffer, b->buffer));
-    return a->rule == b->rule && a->kernel == b->kernel && a->gain_pct > 0 && same_buffer && !strcmp(a->text, b->text);
+    return a->rule == b->rule && a->kernel == b->kernel && a->gain_pct > 0 && same_buffer &&
+           !strcmp(cause_of(a), cause_of(b));
 }
 
 /* Where the same was found, behind its first. Marks them as told. */
@@ -132,6 +141,8 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
         mg_buf_printf(out, "findings: what mending each could gain, in per cent of %s%s\n%s",
                       list->timed ? "kernel time" : "the kernels' work as counted",
                       modelled ? " (~: a model of the device)" : "", text.at);
+    else if (list->complete)
+        mg_buf_adds(out, "findings: none: no rule found what mending would gain 1 % of the kernels' work\n");
     if (left) mg_buf_printf(out, "  and %u more (margay report --top %u)\n", left, shown + left);
     if (unplaced)
         mg_buf_adds(out, "  ptx:N is a line of the PTX: built with nvcc -lineinfo, findings name source lines\n");

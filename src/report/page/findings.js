@@ -18,11 +18,14 @@ function placeOf(k, f) {
   return block ? placeLink(k, [null, 0, f.ptx_line, block.id]) : placeText(null, 0, f.ptx_line);
 }
 
+// A finding's text behind its figures (show.c does the same).
+const causeOf = (f) => f.text.replace(/^.*?[:.] /s, '');
+
 // Findings that say the same of other places of a kernel stand with the first: [[finding, ...], ...]
 function alike(list) {
   const groups = new Map();
   list.forEach((f, i) => {
-    const key = isVerdict(f) ? String(i) : [f.rule, f.kernel, f.buffer, f.text].join('\n');
+    const key = isVerdict(f) ? String(i) : [f.rule, f.kernel, f.buffer, causeOf(f)].join('\n');
     groups.has(key) ? groups.get(key).push(f) : groups.set(key, [f]);
   });
   return [...groups.values()];
