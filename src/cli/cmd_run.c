@@ -691,9 +691,23 @@ static bool names_lines(const struct mg_recording *p)
     return false;
 }
 
+static bool holds_capture(const char *dir)
+{
+    DIR *d = opendir(dir);
+    bool any = false;
+    for (struct dirent *e; d && !any && (e = readdir(d));) {
+        size_t n = strlen(e->d_name);
+        any = n > 4 && !strncmp(e->d_name, "capture-", 8) && !strcmp(e->d_name + n - 4, ".mgc");
+    }
+    if (d) closedir(d);
+    return any;
+}
+
 static void say_next(const struct run *r, const struct mg_recording *p)
 {
-    fprintf(stderr, "profile %s; next: margay report %s", r->dir, r->dir);
+    bool captured = holds_capture(r->dir);
+    fprintf(stderr, "profile%s %s; next: margay report %s", captured ? " and capture" : "", r->dir, r->dir);
+    if (captured) fprintf(stderr, ", margay replay %s", r->dir);
     if (names_lines(p)) fprintf(stderr, ", margay annotate %s", r->dir);
     fputc('\n', stderr);
 }

@@ -223,5 +223,8 @@ int mg_export(struct mg_replay *r, const char *folder)
     enum mg_err err = mg_io_part_close(&c, status ? MG_ERR_STATE : MG_ERR_OK, NULL);
     err = mg_io_part_close(&data, err, NULL);
     if (err && !status) return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", folder, strerror(errno));
+    if (!status)
+        fprintf(stderr, "%s/replay.c has %llu launch%s; next: cd %s && gcc replay.c -lcuda && ./a.out\n", folder,
+                U(o.n_launches), o.n_launches == 1 ? "" : "es", folder);
     return status;
 }

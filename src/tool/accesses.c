@@ -10,6 +10,7 @@
 #include "tool/host.h"
 #include "patch/layout.h"
 #include "tool/tool.h"
+#include "view/kit.h"
 
 static const struct mg_tool_opt accesses_opts[] = {
     {"form", "coded", "coded: 8 bytes for a coalesced access of a warp; lanes: 64 bytes for every lane"},
@@ -365,6 +366,38 @@ static void accesses_end(void *conf)
     c->host->result("accesses", "stream", text);
 }
 
+/* ---- profile ------------------------------------------------------------------------------------------- */
+
+/* What was handed to the reader: each site counts its accesses. */
+static void accesses_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
+{
+    static const struct mg_column columns[] = {{"line", MG_COL_PLACE, NULL},
+                                               {"instruction", MG_COL_TEXT, NULL},
+                                               {"accesses", MG_COL_COUNT, NULL},
+                                               {"kernel", MG_COL_TEXT, NULL}};
+    (void)conf;
+    mg_table_begin(t, "accesses", "accesses of threads that were handed to the reader");
+    mg_table_columns(t, columns, MG_COUNT_OF(columns));
+    mg_json_key(j, "sites");
+    mg_json_arr(j);
+    for (uint32_t k = 0; k < r->n_kernels; k++)
+        for (uint32_t i = 0; i < r->kernels[k].n_sites; i++) {
+            const struct mg_result_site *s = &r->kernels[k].sites[i];
+            uint64_t n = s->n_cells ? r->kernels[k].cells[s->cell] : 0;
+            mg_json_obj(j);
+            mg_kit_site_json(j, &r->kernels[k], s);
+            mg_json_key_u64(j, "accesses", n);
+            mg_json_end(j, '}');
+            mg_table_row(t);
+            mg_table_place(t, s);
+            mg_table_text(t, s->op);
+            mg_table_u64(t, n);
+            mg_table_text(t, r->kernels[k].demangled);
+        }
+    mg_json_end(j, ']');
+    mg_table_sort(t, 2);
+}
+
 extern const struct mg_tool mg_tool_accesses;
 const struct mg_tool mg_tool_accesses = {
     .name = "accesses",
@@ -378,5 +411,6 @@ const struct mg_tool mg_tool_accesses = {
     .finalize = accesses_finalize,
     .end = accesses_end,
     .stream = accesses_stream,
+    .profile = accesses_profile,
     .flags = MG_TOOL_ACCESSES,
 };

@@ -10,6 +10,12 @@ tail -1 err | grep -q '^coverage: ' || fail 'the summary does not end with the c
 cp "$ROOT/tests/cli/turns.ptx" . && gcc -O1 -o ptxrun "$ROOT/tests/cli/ptxrun.c" -ldl
 "$MARGAY" run --device emu -o plain -- ./ptxrun load=turns.ptx count:1,1,1:1,1,1:1 > out 2> err
 grep -q '^profile plain; next: margay report plain$' err || { cat err; fail 'annotate is offered without line information'; }
+"$MARGAY" capture --device emu -o held -- "$EX/saxpy" > out 2> err
+grep -q '^profile and capture held; next: margay report held, margay replay held' err || { cat err; fail 'a capture does not name the replay'; }
+"$MARGAY" replay --export program held > out 2> err
+grep -q '^program/replay.c has [1-9][0-9]* launch.*; next: cd program && gcc replay.c -lcuda && ./a.out$' err || { cat err; fail 'an exported program does not say how it is built'; }
+"$MARGAY" run --device emu -t accesses -o handed -- "$EX/saxpy" > out 2> err
+grep -q 'saxpy.cu:.* ld.global.f32 .* saxpy' err || grep -q 'kernel.cu:.* ld.global.f32 ' err || { cat err; fail 'accesses by instruction'; }
 "$MARGAY" run --device emu -o idle -- ./ptxrun load=turns.ptx > out 2> err
 grep -q '^no kernel was launched$' err || { cat err; fail 'a run without launches does not say so'; }
 "$MARGAY" run -q --device emu -o second -- "$EX/saxpy" > out

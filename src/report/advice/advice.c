@@ -160,6 +160,7 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
     a.texts = mg_xcalloc(f->p->n_kernels + 1, sizeof *a.texts);
     costs_init(&a);
     list->complete = true;
+    list->without_memory = !mg_facts_tool(f, "memory");
     for (size_t i = 0; i < MG_COUNT_OF(rules); i++) {
         list->complete = list->complete && has_tools(&a, rules[i].tools);
         a.rule = &rules[i];

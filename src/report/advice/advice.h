@@ -30,9 +30,10 @@ struct mg_finding {
 struct mg_findings {
     struct mg_arena arena;
     struct mg_finding *at;
-    uint32_t n;    /* ranked */
-    bool complete; /* every rule's tools ran */
-    bool timed;    /* shares are of measured time; else of the cost model */
+    uint32_t n;          /* ranked */
+    bool complete;       /* every rule's tools ran */
+    bool without_memory; /* tool memory did not: the cost model knows instructions alone */
+    bool timed;          /* shares are of measured time; else of the cost model */
 };
 /* f: with every tool of the profile, kernels as its options show them. Release with mg_findings_release. */
 void mg_findings_init(struct mg_findings *list, struct mg_facts *f);

@@ -138,8 +138,9 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
         unplaced |= !f->file && f->ptx_line;
     }
     if (shown)
-        mg_buf_printf(out, "findings: what mending each could gain, in per cent of %s%s\n%s",
+        mg_buf_printf(out, "findings: what mending each could gain, in per cent of %s%s%s\n%s",
                       list->timed ? "kernel time" : "the kernels' work as counted",
+                      list->without_memory && !list->timed ? ", without memory (-t advise counts it)" : "",
                       modelled ? " (~: a model of the device)" : "", text.at);
     else if (list->complete)
         mg_buf_adds(out, "findings: none: no rule found what mending would gain 1 % of the kernels' work\n");
