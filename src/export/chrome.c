@@ -147,6 +147,18 @@ static void write_work_args(struct mg_json *j, const struct mg_span *p)
     if (mg_export_has_uncertainty(p)) mg_json_key_u64(j, "uncertainty_ns", p->uncertainty_ns);
 }
 
+static void write_inside_args(struct mg_json *j, const struct mg_span *p)
+{
+    mg_json_key_str(j, "kernel", p->kernel);
+    mg_json_key_u64_if(j, "launch", p->launch != MG_SPAN_NONE, p->launch);
+    if (p->replay != MG_SPAN_NONE) mg_json_key_u64(j, "replay", p->replay);
+    mg_json_key_u64(j, "cta", p->cta);
+    mg_json_key_u64(j, "warp", p->warp);
+    mg_json_key_u64(j, "sm", p->sm);
+    mg_json_key_u64(j, "lanes", p->lanes);
+    mg_json_key_u64(j, "uncertainty_ns", p->uncertainty_ns);
+}
+
 /* Where the program made the call: viewers that do not read "stackFrames" show it. */
 static void write_site(struct mg_export *x, struct mg_json *j, const struct mg_span *p)
 {
@@ -165,6 +177,8 @@ static void write_args(struct mg_export *x, struct mg_json *j, const struct mg_s
     if (p->correlation) mg_json_key_u64(j, "correlation", p->correlation);
     if (mg_export_is_work(p)) {
         write_work_args(j, p);
+    } else if (p->kind == MG_SPAN_INSIDE) {
+        write_inside_args(j, p);
     } else if (p->kind == MG_SPAN_MARK) {
         mg_json_key_str(j, "domain", p->domain);
         mg_json_key_u64(j, "payload", p->payload);
@@ -323,6 +337,7 @@ const struct mg_export_format mg_export_chrome = {
     .summary = "the time line as JSON for chrome://tracing, Perfetto and speedscope",
     .file = "trace.json",
     .messages = true,
+    .inside = true,
     .memory = write_memory,
     .open = open_chrome,
     .span = write_span,

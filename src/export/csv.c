@@ -10,7 +10,7 @@ static enum mg_err open_csv(struct mg_export *x, struct mg_diag *d)
     mg_buf_adds(
         &x->buf,
         "start_ns,end_ns,kind,name,process,thread,device,context,stream,correlation,bytes,source,uncertainty_ns,stack,done,peer,"
-        "tag,communicator,message\n");
+        "tag,communicator,message,launch,replay,kernel,cta,warp,sm,lanes\n");
     return MG_ERR_OK;
 }
 
@@ -37,7 +37,7 @@ static void add_number(struct mg_buf *b, bool has, uint64_t v)
 static void write_span(struct mg_export *x, const struct mg_span *p)
 {
     struct mg_buf *b = &x->buf;
-    bool work = mg_export_is_work(p);
+    bool inside = p->kind == MG_SPAN_INSIDE, work = mg_export_is_work(p) || inside;
     mg_buf_addu(b, p->begin_ns);
     mg_buf_addc(b, ',');
     mg_buf_addu(b, p->end_ns);
@@ -56,7 +56,16 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
     mg_buf_reset(&x->text);
     mg_export_stack(x, p, &x->text);
     if (x->text.n) add_text(b, x->text.at);
-    mg_buf_adds(b, ",,,,,\n");
+    mg_buf_adds(b, ",,,,,");
+    add_number(b, p->launch != MG_SPAN_NONE, p->launch);
+    add_number(b, p->replay != MG_SPAN_NONE, p->replay);
+    mg_buf_addc(b, ',');
+    add_text(b, p->kernel);
+    add_number(b, inside, p->cta);
+    add_number(b, inside, p->warp);
+    add_number(b, inside, p->sm);
+    add_number(b, inside, p->lanes);
+    mg_buf_addc(b, '\n');
 }
 
 /* At the time when it was posted. */
@@ -72,7 +81,7 @@ static void write_message(struct mg_export *x, const struct mg_span *p, uint64_t
     mg_buf_printf(b, ",%" PRId64, p->tag);
     add_number(b, true, p->communicator);
     add_number(b, arrow != 0, arrow);
-    mg_buf_addc(b, '\n');
+    mg_buf_adds(b, ",,,,,,,\n");
 }
 
 static enum mg_err close_csv(struct mg_export *x, struct mg_diag *d)
@@ -86,6 +95,7 @@ const struct mg_export_format mg_export_csv = {
     .summary = "every span of the time line, one a line",
     .file = "spans.csv",
     .messages = true,
+    .inside = true,
     .message = write_message,
     .suffix = ".csv",
     .open = open_csv,

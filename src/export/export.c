@@ -137,6 +137,8 @@ void mg_export_track_name(struct mg_export *x, struct mg_track *t, struct mg_buf
         mg_buf_printf(out, "thread %u", k->thread);
     else if (k->kind == MG_TRACK_RANGES)
         mg_buf_adds(out, "ranges");
+    else if (k->kind == MG_TRACK_WARPS)
+        mg_buf_printf(out, "multiprocessor %u", k->thread);
     else if (k->context)
         mg_buf_printf(out, "context %llu, stream %llu", (unsigned long long)k->context, (unsigned long long)k->stream);
     else
@@ -223,6 +225,7 @@ enum mg_err mg_export(const char *format, const char *dir, const struct mg_expor
     struct mg_span_query q = {.size = sizeof q, .kinds = UINT32_MAX};
     if (!f->messages) q.kinds &= ~(1u << MG_SPAN_MESSAGE);
     if (!f->memory) q.kinds &= ~(1u << MG_SPAN_MEMORY);
+    if (!f->inside) q.kinds &= ~(1u << MG_SPAN_INSIDE);
     struct mg_diag none = MG_DIAG_INIT;
     enum mg_err err = mg_spans_open(dir, &q, &x.spans, &none);
     if (!err && x.format->messages) err = mg_messages_init(&x.messages, dir, &none);

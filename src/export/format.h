@@ -22,6 +22,7 @@ struct mg_export_format {
     bool messages;    /* it shows messages of MPI: at their calls, or: */
     void (*memory)(struct mg_export *x, const struct mg_span *p,
                    uint32_t device); /* device: of x->memory; NULL: none */
+    bool inside;                     /* span shows what kernels began and ended */
     void (*message)(struct mg_export *x, const struct mg_span *end, uint64_t arrow); /* each end by itself */
     const char *suffix; /* OUT without it is a folder; NULL: OUT is a file unless it is an existing folder */
     enum mg_err (*open)(struct mg_export *x, struct mg_diag *d);

@@ -106,11 +106,16 @@ enum annotation {
     A_PAYLOAD,
     A_PEER,
     A_TAG,
+    A_KERNEL,
+    A_CTA,
+    A_WARP,
+    A_SM,
+    A_LANES,
     A_COUNT
 };
-static const char *const annotations[] = {"correlation", "class",  "layer",  "result",         "bytes",
-                                          "launch",      "replay", "source", "uncertainty_ns", "domain",
-                                          "payload",     "peer",   "tag"};
+static const char *const annotations[] = {
+    "correlation", "class",   "layer", "result", "bytes",  "launch", "replay", "source", "uncertainty_ns",
+    "domain",      "payload", "peer",  "tag",    "kernel", "cta",    "warp",   "sm",     "lanes"};
 _Static_assert(MG_COUNT_OF(annotations) == A_COUNT, "ORDER ANNOTATIONS");
 
 struct perfetto {
@@ -342,6 +347,18 @@ static void annotate_work(struct perfetto *s, const struct mg_span *p)
     if (mg_export_has_uncertainty(p)) annotate(s, A_UNCERTAINTY, p->uncertainty_ns);
 }
 
+static void annotate_inside(struct perfetto *s, const struct mg_span *p)
+{
+    annotate_text(s, A_KERNEL, p->kernel);
+    if (p->launch != MG_SPAN_NONE) annotate(s, A_LAUNCH, p->launch);
+    if (p->replay != MG_SPAN_NONE) annotate(s, A_REPLAY, p->replay);
+    annotate(s, A_CTA, p->cta);
+    annotate(s, A_WARP, p->warp);
+    annotate(s, A_SM, p->sm);
+    annotate(s, A_LANES, p->lanes);
+    annotate(s, A_UNCERTAINTY, p->uncertainty_ns);
+}
+
 /* The outermost frame first. */
 static void add_stack(struct mg_export *x, uint32_t stack)
 {
@@ -563,6 +580,8 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
     if (mg_export_is_work(p)) {
         annotate_work(s, p);
         add_arrow(x, t, p, end_ns);
+    } else if (p->kind == MG_SPAN_INSIDE) {
+        annotate_inside(s, p);
     } else if (p->kind == MG_SPAN_MARK) {
         annotate(s, A_CORRELATION, p->correlation);
         if (*p->domain) annotate_text(s, A_DOMAIN, p->domain);
@@ -615,6 +634,7 @@ const struct mg_export_format mg_export_perfetto = {
     .summary = "the time line as Perfetto's own format",
     .file = "trace.perfetto-trace",
     .messages = true,
+    .inside = true,
     .memory = write_memory,
     .open = open_perfetto,
     .span = write_span,

@@ -20,12 +20,18 @@ static const char begin_sql[] =
     " done INTEGER, message INTEGER);"
     "CREATE TABLE memory (id INTEGER PRIMARY KEY, time_ns INTEGER, process INTEGER, rank INTEGER,"
     " device INTEGER, address INTEGER, bytes INTEGER, correlation INTEGER, in_use INTEGER);"
+    "CREATE TABLE inside (id INTEGER PRIMARY KEY, begin_ns INTEGER, end_ns INTEGER, name TEXT, kernel TEXT,"
+    " process INTEGER, rank INTEGER, device INTEGER, context INTEGER, stream INTEGER, launch INTEGER, replay INTEGER,"
+    " sm INTEGER, cta INTEGER, warp INTEGER, lanes INTEGER, depth INTEGER, source TEXT, uncertainty_ns INTEGER,"
+    " outside_ns INTEGER);"
     "CREATE TABLE frames (stack INTEGER, depth INTEGER, function TEXT, file TEXT,"
     " line INTEGER, module TEXT, address INTEGER, PRIMARY KEY (stack, depth));";
 static const char insert_sql[] = "INSERT INTO spans VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
                                  " ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)";
 static const char insert_message_sql[] = "INSERT INTO messages VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 static const char insert_memory_sql[] = "INSERT INTO memory VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+static const char insert_inside_sql[] = "INSERT INTO inside VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
+                                        " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
 /* The view finds calls by the index; only rows of calls are in it. */
 static const char end_sql[] =
     "CREATE INDEX calls ON spans (process, correlation) WHERE kind = 'api';"
@@ -42,11 +48,15 @@ static const char end_sql[] =
     " CASE WHEN k.source = 'none' THEN NULL ELSE k.end_ns END AS end_ns,"
     " CASE WHEN k.source = 'none' THEN NULL ELSE k.end_ns - k.begin_ns END AS time_ns, k.source, k.uncertainty_ns"
     " FROM spans k LEFT JOIN spans c ON c.process = k.process AND c.correlation = k.correlation"
-    " AND c.kind = 'api' WHERE k.kind = 'kernel'; COMMIT;";
+    " AND c.kind = 'api' WHERE k.kind = 'kernel';"
+    "CREATE INDEX kernels ON spans (process, launch, replay) WHERE kind = 'kernel' AND source <> 'none';"
+    "CREATE VIEW inside_kernels AS SELECT i.*, k.begin_ns AS kernel_begin_ns, k.end_ns AS kernel_end_ns"
+    " FROM inside i LEFT JOIN spans k ON k.process = i.process AND k.launch = i.launch AND k.replay IS i.replay"
+    " AND k.kind = 'kernel' AND k.source <> 'none'; COMMIT;";
 
 struct database {
     sqlite3 *db;
-    sqlite3_stmt *insert, *message, *memory;
+    sqlite3_stmt *insert, *message, *memory, *inside;
     bool failed;
 };
 
@@ -63,7 +73,8 @@ static enum mg_err open_sqlite(struct mg_export *x, struct mg_diag *d)
     bool ok = !sqlite3_open(mg_io_part_path(&x->part), &s->db) && !sqlite3_exec(s->db, begin_sql, NULL, NULL, NULL) &&
               !sqlite3_prepare_v2(s->db, insert_sql, -1, &s->insert, NULL) &&
               !sqlite3_prepare_v2(s->db, insert_message_sql, -1, &s->message, NULL) &&
-              !sqlite3_prepare_v2(s->db, insert_memory_sql, -1, &s->memory, NULL);
+              !sqlite3_prepare_v2(s->db, insert_memory_sql, -1, &s->memory, NULL) &&
+              !sqlite3_prepare_v2(s->db, insert_inside_sql, -1, &s->inside, NULL);
     return ok ? MG_ERR_OK : fail(x, d);
 }
 
@@ -83,12 +94,36 @@ static void bind_text(sqlite3_stmt *q, int at, bool has, const char *text)
         sqlite3_bind_null(q, at);
 }
 
+static void write_inside(struct database *s, const struct mg_span *p)
+{
+    const uint64_t places[] = {p->device, p->context, p->stream, p->launch, p->replay,
+                               p->sm,     p->cta,     p->warp,   p->lanes,  p->depth};
+    sqlite3_stmt *q = s->inside;
+    int at = 7;
+    bind_number(q, 1, true, p->begin_ns);
+    bind_number(q, 2, true, p->end_ns);
+    bind_text(q, 3, true, p->name);
+    bind_text(q, 4, true, p->kernel);
+    bind_number(q, 5, true, p->process);
+    bind_number(q, 6, p->rank >= 0, (uint64_t)p->rank);
+    for (size_t i = 0; i < MG_COUNT_OF(places); i++) bind_number(q, at++, true, places[i]);
+    bind_text(q, at++, true, mg_span_source_name(p->source));
+    bind_number(q, at++, true, p->uncertainty_ns);
+    bind_number(q, at, true, p->payload);
+    s->failed = sqlite3_step(q) != SQLITE_DONE;
+    if (!s->failed) sqlite3_reset(q);
+}
+
 static void write_span(struct mg_export *x, const struct mg_span *p)
 {
     struct database *s = x->state;
     sqlite3_stmt *q = s->insert;
     bool work = mg_export_is_work(p), call = p->kind == MG_SPAN_CALL || p->kind == MG_SPAN_MPI;
     if (s->failed) return;
+    if (p->kind == MG_SPAN_INSIDE) {
+        write_inside(s, p);
+        return;
+    }
     bind_number(q, 1, true, p->begin_ns);
     bind_number(q, 2, true, p->end_ns);
     bind_text(q, 3, true, p->kind == MG_SPAN_CALL ? "api" : mg_span_kind_name(p->kind));
@@ -195,6 +230,7 @@ static void release(struct mg_export *x)
     sqlite3_finalize(s->insert);
     sqlite3_finalize(s->message);
     sqlite3_finalize(s->memory);
+    sqlite3_finalize(s->inside);
     sqlite3_close(s->db);
     free(s);
 }
@@ -204,6 +240,7 @@ const struct mg_export_format mg_export_sqlite = {
     .summary = "every span as a row of a SQLite database",
     .file = "spans.db",
     .messages = true,
+    .inside = true,
     .memory = write_memory,
     .message = write_message,
     .suffix = ".db",

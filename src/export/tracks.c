@@ -34,6 +34,10 @@ static struct mg_track_key key_of(struct mg_tracks *t, const struct mg_span *p)
     } else if (p->kind == MG_SPAN_CALL || p->kind == MG_SPAN_MARK || p->kind == MG_SPAN_MPI) {
         k.kind = MG_TRACK_THREAD;
         k.thread = p->thread;
+    } else if (p->kind == MG_SPAN_INSIDE) {
+        k.kind = MG_TRACK_WARPS;
+        k.thread = p->sm;
+        k.device = p->device;
     } else {
         k.kind = p->source == MG_SOURCE_none ? MG_TRACK_UNTIMED : MG_TRACK_STREAM;
         k.device = p->device;
@@ -74,23 +78,33 @@ static struct mg_track *first_row(struct mg_tracks *t, const struct mg_track_key
 }
 
 /* May the span lie here? Work of a stream stands side by side, all else may nest. */
-static bool has_room(struct mg_track *r, uint64_t begin_ns, uint64_t end_ns)
+static bool has_room(struct mg_track *r, uint64_t begin_ns, uint64_t end_ns, uint64_t warp)
 {
     while (r->ends.n && r->ends.at[r->ends.n - 1] <= begin_ns) r->ends.n--;
-    return !r->ends.n || (r->key.kind != MG_TRACK_STREAM && r->ends.at[r->ends.n - 1] >= end_ns);
+    if (!r->ends.n) return true;
+    return r->key.kind != MG_TRACK_STREAM && r->warp == warp && r->ends.at[r->ends.n - 1] >= end_ns;
+}
+
+/* Whose events nest: 0 of all but what a kernel began. */
+static uint64_t warp_of(const struct mg_span *p)
+{
+    uint64_t words[] = {p->launch, p->replay, p->cta << 5 | p->warp};
+    return p->kind == MG_SPAN_INSIDE ? mg_hash64(words, sizeof words, 1) : 0;
 }
 
 struct mg_track *mg_tracks_find(struct mg_tracks *t, const struct mg_span *p, uint64_t end_ns)
 {
     struct mg_track_key k = key_of(t, p);
     struct mg_track *r = first_row(t, &k);
-    while (!has_room(r, p->begin_ns, end_ns)) {
+    uint64_t warp = warp_of(p);
+    while (!has_room(r, p->begin_ns, end_ns, warp)) {
         if (!r->next) {
             struct mg_track *more = add_row(t, &k, r->row + 1);
             r->next = more->id;
         }
         r = t->at.at[r->next];
     }
+    r->warp = warp;
     *mg_vec_push(&r->ends) = end_ns;
     return r;
 }

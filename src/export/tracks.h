@@ -10,6 +10,7 @@ enum mg_track_kind {
     MG_TRACK_THREAD, /* calls, pushed ranges and instants of a thread */
     MG_TRACK_RANGES, /* ranges that begin and end on any thread of a process */
     MG_TRACK_STREAM, /* work of a stream */
+    MG_TRACK_WARPS, /* what kernels began and ended on a multiprocessor, whose number is `thread`: one warp at a time */
     MG_TRACK_UNTIMED /* work of a device that has no times, at the time of its call */
 };
 struct mg_track_key {
@@ -24,6 +25,7 @@ struct mg_track {
     uint32_t next;         /* id of the key's next row, 0: none */
     bool fresh;            /* nobody has seen it before: describe it and clear this */
     bool named;            /* described with a thread's own name */
+    uint64_t warp;         /* of MG_TRACK_WARPS: whose spans are open */
     MG_VEC(uint64_t) ends; /* of the spans that are open, the innermost last */
 };
 struct mg_track_process {

@@ -10,6 +10,7 @@
 #include "inject/hooks.h"
 #include "inject/images.h"
 #include "inject/session.h"
+#include "inject/timeline.h"
 #include "inject/tools.h"
 #include "inject/tracefile.h"
 #include "inject/verify.h"
@@ -138,6 +139,7 @@ const struct mg_tool_host *mg_tools_host(void)
     host = (struct mg_tool_host){.size = sizeof host,
                                  .device_kind = mg_session.backend->kind(&mg_session.config),
                                  .sm = mg_session.sm,
+                                 .timeline = mg_timeline.on,
                                  .folder = mg_session.config.dir,
                                  .allocations = allocations,
                                  .objects = mg_objects_each,

@@ -327,7 +327,7 @@ static bool counts_fit(const struct mg_fit *f, const struct mg_counter_layout *l
 /* raw: what was counted; before: what of it has been told already, NULL: nothing. Counts that the program wrote into
  * are no counts, nor are those of other tools beside them. */
 static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw,
-                       const uint64_t *before, uint64_t replays)
+                       const uint64_t *before, uint64_t replays, struct mg_timeline_kernel *k)
 {
     const struct mg_layout *all = r->block && raw ? &r->body->variant->layout : NULL;
     const struct mg_counter_layout *layout = all && all->has_blocks ? &all->blocks : NULL;
@@ -367,7 +367,7 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
         done.why = spoilt;
         done.threads = done.warps = NULL;
     }
-    uint64_t hash = all ? mg_tools_ended(r, launch, raw, before, replays, done.complete && !spoilt) : 0;
+    uint64_t hash = all ? mg_tools_ended(r, launch, raw, before, replays, done.complete && !spoilt, k) : 0;
     mg_store_launch_done(mg_session.store, launch, &done);
     if (all && done.complete && !spoilt)
         mg_select_ended(r, done.threads ? mg_hash64(counts, n * sizeof *counts, hash) : hash, done.timed, done.time_ns);
@@ -385,13 +385,20 @@ static void tell_gate(const struct mg_run *r, const struct mg_launch_done *d)
         mg_gate_charge(ns);
 }
 
+/* To the time line and the store: what a launch counted alone. */
+static void tell_ended(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw)
+{
+    struct mg_timeline_kernel k;
+    bool on = mg_timeline_kernel(r, launch, d, raw, &k);
+    store_done(r, launch, d, raw, NULL, 1, on ? &k : NULL);
+}
+
 static void ended_launch(struct mg_run *r, const struct mg_launch_done *d)
 {
     tell_gate(r, d);
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
-        mg_timeline_kernel(r, r->launch, d, r->block ? counters_of(r->block) : NULL);
-        store_done(r, r->launch, d, r->block ? counters_of(r->block) : NULL, NULL, 1);
+        tell_ended(r, r->launch, d, r->block ? counters_of(r->block) : NULL);
         mg_findings_add(r->kernel, r->launch, d);
     }
     pthread_rwlock_unlock(&mg_session.closing);
@@ -410,9 +417,8 @@ static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store && (raw || !n)) {
         uint64_t launch = store_launch(r);
-        mg_timeline_kernel(r, launch, d, raw);
         mg_steps_node(r, d, r->replay);
-        store_done(r, launch, d, raw, NULL, 1);
+        tell_ended(r, launch, d, raw);
         mg_findings_add(r->kernel, launch, d);
     }
     r->replay++;
@@ -440,8 +446,7 @@ void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *ra
     tell_gate(r, d);
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
-        mg_timeline_kernel(r, r->launch, d, raw);
-        store_done(r, r->launch, d, raw, NULL, 1);
+        tell_ended(r, r->launch, d, raw);
     }
     pthread_rwlock_unlock(&mg_session.closing);
     r->block = NULL; /* its slot is seen to by who calls this */
@@ -464,9 +469,11 @@ void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_d
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
         uint64_t launch = store_launch(r);
-        for (uint64_t k = 0; k < n && mg_timeline.on; k++)
-            mg_timeline_kernel(r, launch, NULL, n == 1 && !before ? raw : NULL); /* several share their cells */
-        store_done(r, launch, d, raw, before, n);
+        struct mg_timeline_kernel kernel;
+        bool on = false;
+        for (uint64_t k = 0; k < n && mg_timeline.on; k++) /* several share their cells */
+            on = mg_timeline_kernel(r, launch, NULL, n == 1 && !before ? raw : NULL, &kernel);
+        store_done(r, launch, d, raw, before, n, on ? &kernel : NULL);
     }
     pthread_rwlock_unlock(&mg_session.closing);
 }
@@ -535,8 +542,7 @@ void mg_run_record(struct mg_inst *i, const struct mg_shape *s, enum mg_reason r
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
         uint64_t launch = store_launch(r);
-        mg_timeline_kernel(r, launch, NULL, NULL);
-        store_done(r, launch, NULL, NULL, NULL, 1);
+        tell_ended(r, launch, NULL, NULL);
     }
     pthread_rwlock_unlock(&mg_session.closing);
     mg_run_free(r);

@@ -20,6 +20,7 @@
 #include "inject/tools.h"
 #include "inject/tracefile.h"
 #include "inject/twin_clock.h"
+#include "patch/launch.h"
 #include "span/writer.h"
 #include "tool/timeline.h"
 
@@ -474,32 +475,33 @@ static bool read_twin(const struct mg_run *r, const uint64_t *raw, uint64_t *beg
 }
 
 /* Software devices' clock is the host's. A GPU's is placed between the call and now, ever more closely. */
-static void set_twin_times(struct mg_record_work *w, const struct mg_run *r, uint64_t begin, uint64_t end, bool own)
+void mg_timeline_place(struct mg_timeline_kernel *k, const struct mg_run *r, uint64_t first, uint64_t last)
 {
     static struct mg_twin_clock clocks[64];
-    uint64_t uncertainty = 0;
-    if (!own) {
-        pthread_mutex_lock(&lock);
-        struct mg_twin_clock *c = &clocks[r->device % MG_COUNT_OF(clocks)];
-        mg_twin_clock_add(c, begin, end, r->call_ns && !r->node ? r->call_ns : 0, mg_now_ns());
-        int64_t offset = mg_twin_clock_offset(c, end, &uncertainty);
-        pthread_mutex_unlock(&lock);
-        begin += (uint64_t)offset;
-        end += (uint64_t)offset;
-    }
-    w->begin = begin;
-    w->end = MG_MAX(end, begin + 1);
-    w->source = MG_SOURCE_twin;
-    w->uncertainty_ns = (uint32_t)MG_MIN(uncertainty, UINT32_MAX);
-    if (!r->node && r->call_ns && w->begin < r->call_ns) { /* within the uncertainty */
-        w->end += r->call_ns - w->begin;
-        w->begin = r->call_ns;
-    }
+    if (k->placed || !mg_session_can(MG_BACKEND_HARDWARE)) return;
+    pthread_mutex_lock(&lock);
+    struct mg_twin_clock *c = &clocks[r->device % MG_COUNT_OF(clocks)];
+    mg_twin_clock_add(c, first, last, r->call_ns && !r->node ? r->call_ns : 0, mg_now_ns());
+    k->offset = (uint64_t)mg_twin_clock_offset(c, last, &k->uncertainty);
+    pthread_mutex_unlock(&lock);
+    k->placed = true;
 }
 
-void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw)
+static void set_twin_times(struct mg_timeline_kernel *k, const struct mg_run *r, uint64_t begin, uint64_t end)
 {
-    if (!mg_timeline.on || !mg_timeline.work || !is_in_window(r, d)) return;
+    mg_timeline_place(k, r, begin, end);
+    if (!r->node && r->call_ns && begin + k->offset < r->call_ns) /* within the uncertainty */
+        k->offset = r->call_ns - begin;
+    k->w.begin = begin + k->offset;
+    k->w.end = MG_MAX(end, begin + 1) + k->offset;
+    k->w.source = MG_SOURCE_twin;
+    k->w.uncertainty_ns = (uint32_t)MG_MIN(k->uncertainty, UINT32_MAX);
+}
+
+bool mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw,
+                        struct mg_timeline_kernel *k)
+{
+    if (!mg_timeline.on || !mg_timeline.work || !is_in_window(r, d)) return false;
     bool own = !mg_session_can(MG_BACKEND_HARDWARE);
     struct mg_record_work w = {
         .correlation = r->correlation,
@@ -523,8 +525,48 @@ void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg
     }
     set_times(&w, d ? d->start_ns : 0, d ? d->end_ns : 0, r->call_ns ? r->call_ns : mg_now_ns());
     uint64_t begin, end;
-    if (read_twin(r, raw, &begin, &end)) set_twin_times(&w, r, begin, end, own);
-    mg_timeline_work(&w, r->inst->code->name);
+    *k = (struct mg_timeline_kernel){.w = w};
+    if (read_twin(r, raw, &begin, &end)) set_twin_times(k, r, begin, end);
+    struct mg_record_work as_told = k->w; /* CUPTI may have its own times */
+    mg_timeline_work(&as_told, r->inst->code->name);
+    k->w.name = as_told.name;
+    return true;
+}
+
+/* How far a span lies outside of another one, beyond what both may be off. */
+static uint64_t outside(const struct mg_record_inside *s, const struct mg_record_work *of)
+{
+    if (of->source == MG_SOURCE_none || mg_timeline.cupti) return UINT64_MAX;
+    uint64_t before = of->begin > s->begin ? of->begin - s->begin : 0, behind = s->end > of->end ? s->end - of->end : 0,
+             most = MG_MAX(before, behind), within = (uint64_t)of->uncertainty_ns + s->uncertainty_ns;
+    return most > within ? most - within : 0;
+}
+
+void mg_timeline_inside(const struct mg_timeline_kernel *k, const struct mg_inside *s)
+{
+    struct mg_span_writer *w = open_now();
+    if (!w) return;
+    struct mg_record_inside r = {
+        .begin = s->begin + k->offset,
+        .end = s->end + k->offset,
+        .launch = k->w.launch,
+        .replay = k->w.replay,
+        .cta = s->cta,
+        .correlation = k->w.correlation,
+        .context = k->w.context,
+        .stream = k->w.stream,
+        .name = mg_span_name(w, s->name),
+        .kernel = k->w.name,
+        .device = k->w.device,
+        .sm = s->sm,
+        .lanes = s->lanes,
+        .uncertainty_ns = (uint32_t)MG_MIN(k->uncertainty, UINT32_MAX),
+        .warp = (uint8_t)s->warp,
+        .depth = (uint8_t)MG_MIN(s->depth, UINT8_MAX),
+        .source = mg_session_can(MG_BACKEND_HARDWARE) ? MG_SOURCE_twin : MG_SOURCE_device,
+    };
+    r.outside_ns = outside(&r, &k->w);
+    mg_span_put_inside(w, &r);
 }
 
 static void enqueued(void *ctx, void *stream, struct mg_work_mark *m)

@@ -58,8 +58,19 @@ void mg_timeline_thread(uint32_t thread, const char *name);
 /* What a library in front of another one hands over (calls.h). Kept before the profile is open. */
 void mg_timeline_link(enum mg_link_record kind, const void *record, const uint64_t *words, uint32_t n);
 /* One execution of a launch's kernel: launch UINT64_MAX: not in the profile. raw: what it counted alone, NULL: nothing.
- */
-void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw);
+ * False: it is not on the time line; else k says what is needed for what lies inside of it. */
+struct mg_timeline_kernel {
+    struct mg_record_work w;
+    uint64_t offset;      /* host less device's clock, modulo 2^64 */
+    bool placed;          /* offset and w's uncertainty are known: the kernel read its device's clock itself */
+    uint64_t uncertainty; /* of the offset */
+};
+bool mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw,
+                        struct mg_timeline_kernel *k);
+/* Its device's clock, of which the kernel read no less than first and no more than last; then what lies inside. */
+struct mg_inside;
+void mg_timeline_place(struct mg_timeline_kernel *k, const struct mg_run *r, uint64_t first, uint64_t last);
+void mg_timeline_inside(const struct mg_timeline_kernel *k, const struct mg_inside *s);
 
 extern const struct mg_driver_watch mg_timeline_watch; /* for our own driver */
 

@@ -25,6 +25,7 @@
 #include "inject/run.h"
 #include "inject/select.h"
 #include "inject/session.h"
+#include "inject/timeline.h"
 #include "inject/twin.h"
 #include "tool/plugin.h"
 #include "tool/spec.h"
@@ -388,14 +389,34 @@ static void tell_tables(const struct mg_region *g, struct mg_account *a, const u
     }
 }
 
+struct reading { /* a list */
+    const struct mg_run *run;
+    struct mg_account *account;
+    struct mg_timeline_kernel *kernel;
+};
+
 static void add_entry(const struct mg_tool_list *l, uint32_t table, const uint64_t *keys, const uint64_t *cells)
 {
-    if (table < l->region->n_tables) mg_account_entry(l->user, table, keys, cells);
+    const struct reading *x = l->user;
+    if (table < l->region->n_tables) mg_account_entry(x->account, table, keys, cells);
 }
 
-static void read_list(const struct mg_run *r, const struct mg_region *g, uint32_t u, struct mg_account *a,
-                      const uint64_t *raw, const uint64_t *before)
+static void place_clock(const struct mg_tool_list *l, uint64_t first, uint64_t last)
 {
+    const struct reading *x = l->user;
+    mg_timeline_place(x->kernel, x->run, first, last);
+}
+
+static void put_inside(const struct mg_tool_list *l, const struct mg_inside *s)
+{
+    const struct reading *x = l->user;
+    mg_timeline_inside(x->kernel, s);
+}
+
+static void read_list(struct reading *x, const struct mg_region *g, uint32_t u, const uint64_t *raw,
+                      const uint64_t *before)
+{
+    const struct mg_run *r = x->run;
     const struct mg_use *use = &mg_session.uses[u];
     const uint64_t at = g->at + g->list_at;
     if (g->n_frame && g->n_record_types && !use->tool->read)
@@ -409,7 +430,9 @@ static void read_list(const struct mg_run *r, const struct mg_region *g, uint32_
                                            .before = before ? before + at : NULL,
                                            .region = g,
                                            .add = add_entry,
-                                           .user = a});
+                                           .clock = x->kernel ? place_clock : NULL,
+                                           .inside = x->kernel ? put_inside : NULL,
+                                           .user = x});
     mg_select_leave(u);
 }
 
@@ -447,7 +470,7 @@ static bool is_repeat(const struct mg_run *r)
 }
 
 uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw, const uint64_t *before,
-                        uint64_t replays, bool complete)
+                        uint64_t replays, bool complete, struct mg_timeline_kernel *kernel)
 {
     const struct mg_variant *v = r->body->variant;
     uint64_t hash = 1;
@@ -461,7 +484,7 @@ uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t 
         if (!cells) continue;
         if (complete && a && !is_repeat(r)) {
             tell_tables(g, a, raw, before);
-            read_list(r, g, v->uses[k], a, raw, before);
+            read_list(&(struct reading){r, a, kernel}, g, v->uses[k], raw, before);
             mg_account_add(a, cells, replays, use->tool->flags & MG_TOOL_PER_LAUNCH || use->one_of > 1, launch);
         }
         if (use->tool->finalize && !over) {

@@ -23,9 +23,11 @@ void mg_host_variable(uint64_t at, uint64_t bytes);           /* a module's vari
 void mg_tools_lists(struct mg_run *r, mg_write_fn write);     /* the same of their lists */
 void mg_tools_running(const struct mg_run *r, uint32_t region,
                       const uint64_t *list); /* the list of one that runs, for tool.read */
-/* Cells of one launch, or of n replays since `before` was read (NULL: since they were 0). Their hash. */
+/* Cells of one launch, or of n replays since `before` was read (NULL: since they were 0). Their hash. k: its kernel on
+ * the time line, NULL: it is not there. */
+struct mg_timeline_kernel;
 uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw, const uint64_t *before,
-                        uint64_t replays, bool complete);
+                        uint64_t replays, bool complete, struct mg_timeline_kernel *k);
 /* The set without those tools whose sample the next launch of the kernel is not in (tools.c). */
 uint32_t mg_tools_draw(struct mg_code *c, uint32_t set);
 

@@ -16,6 +16,12 @@ struct mg_tool_launch { /* what a tool may know of one launch */
     bool complete;       /* finalize */
     bool node;           /* of a graph: replayed as often as the program likes, later than this is asked */
 };
+struct mg_inside { /* something that a kernel began and ended */
+    const char *name;
+    uint64_t begin, end; /* %globaltimer */
+    uint64_t cta;
+    uint32_t warp, sm, lanes, depth; /* depth: how many of these lie around it */
+};
 struct mg_tool_list { /* the list of a launch (mg_patch_list), as its kernel left it or as it is so far */
     const uint64_t *words;
     uint32_t n;
@@ -25,6 +31,10 @@ struct mg_tool_list { /* the list of a launch (mg_patch_list), as its kernel lef
     bool running; /* the kernel still writes; nothing may be added then */
     /* An entry, or more for one, of a table that has none on the device. */
     void (*add)(const struct mg_tool_list *l, uint32_t table, const uint64_t *keys, const uint64_t *cells);
+    /* To the time line; NULL: the launch is not on it. First the earliest and latest %globaltimer that its records
+     * have, by which the device's clock is placed on the host's. */
+    void (*clock)(const struct mg_tool_list *l, uint64_t first, uint64_t last);
+    void (*inside)(const struct mg_tool_list *l, const struct mg_inside *s);
     void *user;
 };
 

@@ -10,7 +10,9 @@
 
 void mg_expr_host_begin(void *conf, const struct mg_tool_host *host)
 {
-    ((struct mg_expr_conf *)conf)->host = host;
+    struct mg_expr_conf *c = conf;
+    c->host = host;
+    c->global = host->timeline;
 }
 
 static void open_file(struct mg_expr_conf *c) /* under the lock, like what follows */

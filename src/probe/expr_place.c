@@ -505,7 +505,7 @@ enum mg_err mg_expr_instrument(const void *conf, struct mg_patch *p, struct mg_d
     list_wanted(&seen, c, p);
     pl.ranges_at = mg_frame_words(seen.has_events ? c->e->records : 0);
     pl.events = mg_arena_new(mg_patch_scratch(p), struct mg_events);
-    *pl.events = (struct mg_events){.p = p, .records = c->e->records};
+    *pl.events = (struct mg_events){.p = p, .records = c->e->records, .global = c->global};
     mg_intern_init(&pl.tuples);
     make_vars(&pl);
     mg_expr_each_spot(c->e, p, place_spot, &pl);

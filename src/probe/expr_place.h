@@ -54,6 +54,7 @@ struct mg_expr_conf {
     struct mg_expr *e;
     struct mg_probe *probe;          /* NULL: none, or not to be read here */
     const struct mg_tool_host *host; /* from here on: expr_host.c's */
+    bool global;                     /* events have %globaltimer, for the time line */
     pthread_mutex_t lock;
     FILE *file;
     char *file_name; /* of records that were emitted; NULL: none yet */

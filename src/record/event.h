@@ -26,6 +26,7 @@ enum {
 struct mg_events {
     struct mg_patch *p;
     uint32_t records, staged, n;
+    bool global; /* records have %globaltimer, one clock of all multiprocessors, in place of %clock64 */
     const char *names[MG_EVENTS_MOST];
     struct mg_frame_code frame;
 }; /* while one kernel is instrumented */
@@ -39,7 +40,7 @@ void mg_events_end(struct mg_events *e); /* behind all of them */
 struct mg_event_sums {
     uint64_t groups;               /* times that lanes came to its beginning together */
     uint64_t threads;              /* threads that began it */
-    uint64_t inclusive, exclusive; /* cycles from begin to end, summed over threads; without those of events inside */
+    uint64_t inclusive, exclusive; /* cycles (or ns) from begin to end, summed over threads; without events inside */
     uint64_t stray;                /* threads that came to an end without a begin */
     uint64_t open;                 /* threads that began it and never ended it */
 };
@@ -60,10 +61,20 @@ static inline uint32_t mg_event_of(uint32_t site)
 struct mg_event_record {
     uint64_t clock, where /* CTA << 5 | warp */;
     uint32_t sm, mask, site;
+    uint32_t order; /* of records of a warp at one time: as mg_frame_read numbers them */
 };
-/* Calls fn for each warp and event that it has. Records of one warp are taken in the order of their clocks. */
-void mg_events_match(const struct mg_event_record *r, uint64_t n,
-                     void (*fn)(void *user, const struct mg_event_row *row), void *user);
+struct mg_event_pair { /* a begin and an end, of the lanes that came to both together */
+    const struct mg_event_record *begin, *end;
+    uint32_t lanes, depth; /* depth: events around it */
+};
+/* Calls row for each warp and event that it has, pair (NULL: not wanted) for each begin that was ended, by warp, in the
+ * order of their begins, the outer ones first. Records of one warp are taken in the order of their clocks. */
+struct mg_event_sinks {
+    void (*row)(void *user, const struct mg_event_row *row);
+    void (*pair)(void *user, const struct mg_event_pair *pair);
+    void *user;
+};
+void mg_events_match(const struct mg_event_record *r, uint64_t n, const struct mg_event_sinks *to);
 
 /* ---- in a tool -------------------------------------------------------------------------------------------- */
 

@@ -291,10 +291,10 @@ static mg_id record_of(struct mg_code_at *at, mg_id mask, uint32_t site, uint32_
     return record;
 }
 
-static mg_id clock_of(struct mg_code_at *at)
+static mg_id clock_of(const struct mg_frame_code *f, struct mg_code_at *at)
 {
     mg_id clock = t64(at);
-    P("max.u64", R(clock), R(mg_value_clock(at)), I(1));
+    P("max.u64", R(clock), R(f->global ? mg_value_globaltimer(at) : mg_value_clock(at)), I(1));
     return clock;
 }
 
@@ -310,7 +310,7 @@ static void write_now(const struct mg_frame_code *f, struct mg_code_at *at, mg_i
            mg_o_addr_reg(to, (int64_t)(sizeof(struct mg_frame_head) + sizeof(struct mg_frame_place) + 8 * i)),
            R(values[i]));
     IF(x.in, "st.global.v2.u64", PLACE(to, head), segment_of(at, n));
-    IF(x.in, "st.global.v2.u64", PLACE(to, record), mg_code_pair(at, record, early ? early : clock_of(at)));
+    IF(x.in, "st.global.v2.u64", PLACE(to, record), mg_code_pair(at, record, early ? early : clock_of(f, at)));
 }
 
 /* ---- staged ------------------------------------------------------------------------------------------------ */
@@ -326,7 +326,7 @@ static void stage(const struct mg_frame_code *f, struct mg_code_at *at, mg_id le
     P("setp.ge.and.u32", R(over), R(ix), I(f->staged), R(lead));
     P("mad.lo.u32", R(to), R(ix), I(STAGED_BYTES), R(f->stage));
     IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_RECORD), R(record));
-    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_CLOCK), R(early ? early : clock_of(at)));
+    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_CLOCK), R(early ? early : clock_of(f, at)));
     unless(at, any_of(at, mask, over), skip);
     write_now(f, at, over, mask, record, early, NULL, 0);
     mg_code_place(at, skip);
@@ -383,7 +383,7 @@ static void write_record(struct mg_frame_code *f, struct mg_code_at *at, uint32_
                          uint32_t n)
 {
     const struct mg_code_guard g = *mg_at_guard(at);
-    mg_id mask = mg_value_active(at), lead = mg_value_leader(at), early = late ? 0 : clock_of(at),
+    mg_id mask = mg_value_active(at), lead = mg_value_leader(at), early = late ? 0 : clock_of(f, at),
           out = mg_code_label(at);
     if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
     mg_id record = record_of(at, mask, site, n);
@@ -453,6 +453,23 @@ static const uint8_t *no_widths(void *user, uint32_t launch, uint32_t *n)
     return none;
 }
 
+struct numbering {
+    const struct mg_frame_shape *s;
+    uint32_t part;
+    uint64_t i;
+    void (*fn)(void *user, const struct mg_record *r);
+    void *user;
+};
+
+/* Who finds a part full goes on to the next ones. */
+static void number_record(void *user, const struct mg_record *r)
+{
+    const struct numbering *x = user;
+    struct mg_record one = *r;
+    one.number = (uint32_t)(((x->part - r->launch) & (x->s->parts - 1)) * x->s->room + x->i);
+    x->fn(x->user, &one);
+}
+
 uint64_t mg_frame_read_of(const uint64_t *list, uint32_t n, uint32_t payload, const uint64_t *before,
                           void (*fn)(void *user, const struct mg_record *r), void *user)
 {
@@ -466,7 +483,8 @@ uint64_t mg_frame_read_of(const uint64_t *list, uint32_t n, uint32_t payload, co
             memcpy(one, (const uint64_t *)(h + 1) + i * s.place, 8 * s.place);
             uint32_t words = (uint32_t)(one[0] >> MG_SEGMENT_USED_SHIFT & 0x3ff);
             if (is_whole((const void *)one) && words <= s.place)
-                whole += mg_channel_read(one, 8 * words, no_widths, NULL, fn, user);
+                whole += mg_channel_read(one, 8 * words, no_widths, NULL, number_record,
+                                         &(struct numbering){&s, k, i, fn, user});
         }
     }
     return whole;

@@ -79,6 +79,7 @@ struct mg_frame_code {
     struct mg_patch *p;
     struct mg_frame_shape shape;
     uint32_t staged, payload;
+    bool global; /* its clock is %globaltimer, whose ticks are longer: what is staged may lose its order then */
     mg_id stage;
 };
 void mg_frame_begin(struct mg_frame_code *f, struct mg_patch *p, uint32_t records,
@@ -99,7 +100,8 @@ static inline struct mg_frame_head mg_frame_sums(const uint64_t *list, uint32_t 
     return mg_frame_sums_of(list, n, 0);
 }
 /* The records in it that are whole, without those that it had when it was `before` (NULL: none): by the reader of
- * channels. launch of a record: its multiprocessor; words[0]: its clock. Returns how many. */
+ * channels. launch of a record: its multiprocessor; words[0]: its clock; number: rises with a warp's records, which go
+ * into ever further parts, but for those that were staged. Returns how many. */
 uint64_t mg_frame_read_of(const uint64_t *list, uint32_t n, uint32_t payload, const uint64_t *before,
                           void (*fn)(void *user, const struct mg_record *r), void *user);
 static inline uint64_t mg_frame_read(const uint64_t *list, uint32_t n, const uint64_t *before,

@@ -99,6 +99,30 @@ static void write_memory(struct mg_json *j, const struct mg_sum *s)
     mg_json_end(j, ']');
 }
 
+static void write_inside(struct mg_json *j, const struct mg_sum *s)
+{
+    mg_json_key(j, "inside");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < s->inside.n; i++) {
+        const struct mg_sum_inside *r = &s->inside.at[i];
+        mg_json_obj(j);
+        mg_json_key_str(j, "event", r->name);
+        mg_json_key_str(j, "kernel", r->kernel);
+        write_rank(j, "rank", r->rank);
+        mg_json_key_u64(j, "process", r->process);
+        mg_json_key_u64(j, "device", r->device);
+        mg_json_key_u64(j, "count", r->count);
+        mg_json_key_u64(j, "time_ns", r->time_ns);
+        mg_json_key_u64(j, "longest_ns", r->longest_ns);
+        mg_json_key_u64(j, "covered_ns", r->covered_ns);
+        mg_json_key_u64_if(j, "kernel_ns", r->kernel_ns, r->kernel_ns);
+        mg_json_key_u64(j, "uncertainty_ns", r->uncertainty_ns);
+        mg_json_key_u64(j, "outside", r->outside);
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+}
+
 static void write_site(struct mg_json *j, const struct mg_sum_site *r)
 {
     const struct mg_frame *f = r->frame;
@@ -248,6 +272,7 @@ static void write_json(struct mg_json *j, const struct mg_sum *s)
     write_messages(j, s);
     write_sites(j, s);
     write_memory(j, s);
+    write_inside(j, s);
     mg_json_key(j, "totals");
     mg_json_obj(j);
     uint64_t calls = 0;
@@ -395,6 +420,38 @@ static void add_device(struct mg_table *t, const struct mg_sum *s)
     }
 }
 
+static void add_inside(struct mg_table *t, const struct mg_sum *s)
+{
+    uint64_t outside = 0;
+    mg_table_begin(t, "inside", "what kernels began and ended");
+    MG_TABLE_COLUMNS(t, {"event", MG_COL_TEXT}, {"kernel", MG_COL_TEXT});
+    if (s->processes > 1) mg_table_column(t, "rank", MG_COL_COUNT, NULL);
+    MG_TABLE_COLUMNS(t, {"device", MG_COL_COUNT}, {"count", MG_COL_COUNT}, {"time", MG_COL_TIME_NS},
+                     {"longest", MG_COL_TIME_NS}, {"any warp", MG_COL_TIME_NS}, {"of the kernel", MG_COL_PERCENT},
+                     {"uncertainty", MG_COL_TIME_NS});
+    for (uint32_t i = 0; i < s->inside.n; i++) {
+        const struct mg_sum_inside *r = &s->inside.at[i];
+        mg_table_row(t);
+        mg_table_text(t, r->name);
+        mg_table_text(t, r->kernel);
+        if (s->processes > 1) add_rank(t, r->rank);
+        mg_table_u64(t, r->device);
+        mg_table_u64(t, r->count);
+        mg_table_u64(t, r->time_ns);
+        mg_table_u64(t, r->longest_ns);
+        mg_table_u64(t, r->covered_ns);
+        if (r->kernel_ns)
+            mg_table_f64(t, percent(r->covered_ns, r->kernel_ns));
+        else
+            mg_table_null(t);
+        mg_table_u64(t, r->uncertainty_ns);
+        outside += r->outside;
+    }
+    if (outside)
+        mg_table_note(t, "%llu of them lie outside of their kernel's span, by more than both may be off",
+                      (unsigned long long)outside);
+}
+
 static void add_ranges(struct mg_table *t, const struct mg_sum *s)
 {
     mg_table_begin(t, "ranges", "ranges that the program marked");
@@ -505,6 +562,7 @@ void mg_timeline_tell(const struct mg_recording *p, const char *args, struct mg_
     add_overview(t, &s);
     add_calls(t, &s);
     add_device(t, &s);
+    if (s.inside.n) add_inside(t, &s);
     if (s.ranges.n) add_ranges(t, &s);
     if (s.sites.n) add_sites(t, &s);
     if (s.messages.n) add_messages(t, &s);

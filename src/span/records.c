@@ -52,6 +52,26 @@ static const struct mg_trace_field mark_fields[] = {
     {"layer", MG_TRACE_u8, .values = LAYERS},
     {"kind", MG_TRACE_u8, .values = "pushed|started|instant"},
 };
+static const struct mg_trace_field inside_fields[] = {
+    {"begin", MG_TRACE_time, MG_TRACE_KEY_TIME},
+    {"end", MG_TRACE_time, MG_TRACE_KEY_TIME},
+    {"launch", MG_TRACE_u64, MG_TRACE_KEY_LAUNCH, MG_TRACE_NULLABLE},
+    {"replay", MG_TRACE_u64, .flags = MG_TRACE_NULLABLE},
+    {"cta", MG_TRACE_u64, MG_TRACE_KEY_CTA},
+    {"correlation", MG_TRACE_u64},
+    {"context", MG_TRACE_u64},
+    {"stream", MG_TRACE_u64},
+    {"outside_ns", MG_TRACE_u64, .flags = MG_TRACE_NULLABLE},
+    {"name", MG_TRACE_name},
+    {"kernel", MG_TRACE_name},
+    {"device", MG_TRACE_u32},
+    {"sm", MG_TRACE_u32},
+    {"lanes", MG_TRACE_u32},
+    {"uncertainty_ns", MG_TRACE_u32},
+    {"warp", MG_TRACE_u8},
+    {"depth", MG_TRACE_u8},
+    {"source", MG_TRACE_u8, .values = SOURCES},
+};
 static const struct mg_trace_field thread_fields[] = {
     {"time", MG_TRACE_time, MG_TRACE_KEY_TIME},
     {"thread", MG_TRACE_u32},
@@ -91,7 +111,7 @@ static const struct mg_trace_field memory_fields[] = {
     {"time", MG_TRACE_time, MG_TRACE_KEY_TIME},          {"correlation", MG_TRACE_u64}, {"address", MG_TRACE_u64},
     {"bytes", MG_TRACE_u64, .flags = MG_TRACE_NULLABLE}, {"device", MG_TRACE_u32},
 };
-_Static_assert(sizeof(struct mg_record_memory) == 36, "as the fields");
+_Static_assert(sizeof(struct mg_record_memory) == 36 && sizeof(struct mg_record_inside) == 99, "as the fields");
 _Static_assert(sizeof(struct mg_record_stack) == 17 && sizeof(struct mg_record_module) == 40, "as the fields");
 _Static_assert(sizeof(struct mg_record_message) == 53 && sizeof(struct mg_record_communicator) == 24, "as the fields");
 _Static_assert(sizeof(struct mg_record_call) == 58 && sizeof(struct mg_record_work) == 87 &&
@@ -101,6 +121,7 @@ _Static_assert(sizeof(struct mg_record_call) == 58 && sizeof(struct mg_record_wo
 const struct mg_trace_kind mg_record_call_kind = MG_TRACE_KIND("call", call_fields);
 const struct mg_trace_kind mg_record_work_kind = MG_TRACE_KIND("work", work_fields);
 const struct mg_trace_kind mg_record_mark_kind = MG_TRACE_KIND("mark", mark_fields);
+const struct mg_trace_kind mg_record_inside_kind = MG_TRACE_KIND("inside", inside_fields);
 const struct mg_trace_kind mg_record_thread_kind = MG_TRACE_KIND("thread", thread_fields);
 const struct mg_trace_kind mg_record_message_kind = MG_TRACE_KIND("message", message_fields);
 const struct mg_trace_kind mg_record_communicator_kind = MG_TRACE_KIND("communicator", communicator_fields);

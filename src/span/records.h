@@ -54,6 +54,13 @@ struct mg_record_mark {                        /* a range or an instant (begin =
     uint32_t name, domain, end_thread;
     uint8_t layer, kind; /* kind: 0 push and pop, 1 start and end, 2 instant */
 } MG_PACKED;
+struct mg_record_inside {                              /* something that a kernel began and ended */
+    uint64_t begin, end, launch, replay, cta;          /* launch, replay: as of its kernel's work */
+    uint64_t correlation, context, stream, outside_ns; /* outside_ns: how far it lies outside of its kernel's span,
+                                                          beyond what either may be off; all ones: that has no time */
+    uint32_t name, kernel, device, sm, lanes, uncertainty_ns;
+    uint8_t warp, depth, source; /* depth: how many of these lie around it, 255: or more */
+} MG_PACKED;
 struct mg_record_thread { /* a thread's name */
     uint64_t time;
     uint32_t thread, name;
@@ -93,8 +100,8 @@ struct mg_record_clock { /* not a record of the file: a line of <pid>.clock (doc
 enum mg_mpi_argument { MG_MPI_PEER, MG_MPI_TAG, MG_MPI_BYTES, MG_MPI_COMMUNICATOR };
 enum mg_mark_kind { MG_MARK_PUSHED, MG_MARK_STARTED, MG_MARK_INSTANT };
 
-extern const struct mg_trace_kind mg_record_call_kind, mg_record_work_kind, mg_record_mark_kind, mg_record_thread_kind,
-    mg_record_message_kind, mg_record_communicator_kind, mg_record_stack_kind, mg_record_module_kind,
-    mg_record_memory_kind;
+extern const struct mg_trace_kind mg_record_call_kind, mg_record_work_kind, mg_record_mark_kind, mg_record_inside_kind,
+    mg_record_thread_kind, mg_record_message_kind, mg_record_communicator_kind, mg_record_stack_kind,
+    mg_record_module_kind, mg_record_memory_kind;
 
 #endif

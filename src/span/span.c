@@ -10,8 +10,8 @@
 #include "base/vec.h"
 #include "trace/reader.h"
 
-static const char *const kinds[] = {"call",  "kernel", "copy", "memset",  "prefetch",
-                                    "graph", "mark",   "mpi",  "message", "memory"};
+static const char *const kinds[] = {"call", "kernel", "copy",    "memset", "prefetch", "graph",
+                                    "mark", "mpi",    "message", "memory", "inside"};
 _Static_assert(MG_COUNT_OF(kinds) == MG_SPAN_KIND_COUNT, "ORDER KINDS");
 static const char *const layers[] = {"driver", "runtime", "mpi", "nvtx", "mark"};
 _Static_assert(MG_COUNT_OF(layers) == MG_LAYER_COUNT, "ORDER LAYERS");
@@ -62,6 +62,13 @@ enum {
     f_bias,
     f_build_id,
     f_address,
+    f_cta,
+    f_outside,
+    f_kernel,
+    f_sm,
+    f_lanes,
+    f_warp,
+    f_depth,
     f_count
 };
 static const char *const field_names[] = {
@@ -71,7 +78,8 @@ static const char *const field_names[] = {
     "payload",      "domain",      "kind",           "thread",      "mark",    "done",
     "communicator", "tag",         "peer",           "id",          "members", "stack",
     "cut",          "addresses",   "begin_address",  "end_address", "bias",    "build_id",
-    "address"};
+    "address",      "cta",         "outside_ns",     "kernel",      "sm",      "lanes",
+    "warp",         "depth"};
 _Static_assert(MG_COUNT_OF(field_names) == f_count, "one name a field");
 enum record_kind {
     RECORD_OTHER,
@@ -84,6 +92,7 @@ enum record_kind {
     RECORD_STACK,
     RECORD_MODULE,
     RECORD_MEMORY,
+    RECORD_INSIDE,
     RECORD_KIND_COUNT
 };
 struct known {
@@ -137,10 +146,11 @@ static bool wants(const struct mg_span_query *q, enum mg_span_kind kind)
 static void add_kinds_of(const struct mg_span_query *q, struct mg_buf *out)
 {
     bool messages = wants(q, MG_SPAN_MESSAGE), memory = wants(q, MG_SPAN_MEMORY);
-    bool alone = q->kinds && !(q->kinds & ~(1u << MG_SPAN_MESSAGE | 1u << MG_SPAN_MEMORY));
+    bool alone = q->kinds && !(q->kinds & ~MG_SPANS_ON_REQUEST);
     if (!alone) mg_buf_adds(out, ",call,work,mark,thread,stack,module");
     if (messages) mg_buf_adds(out, alone ? ",message" : ",message,communicator");
     if (memory) mg_buf_adds(out, ",memory");
+    if (wants(q, MG_SPAN_INSIDE)) mg_buf_adds(out, ",inside");
 }
 
 enum mg_err mg_spans_open(const char *dir, const struct mg_span_query *q, struct mg_spans **out, struct mg_diag *d)
@@ -187,7 +197,8 @@ static const struct known *look_up(struct mg_spans *s, const struct mg_trace_rec
         enum record_kind kind;
     } records[] = {{"call", RECORD_CALL},     {"work", RECORD_WORK},       {"mark", RECORD_MARK},
                    {"thread", RECORD_THREAD}, {"message", RECORD_MESSAGE}, {"communicator", RECORD_COMMUNICATOR},
-                   {"stack", RECORD_STACK},   {"module", RECORD_MODULE},   {"memory", RECORD_MEMORY}};
+                   {"stack", RECORD_STACK},   {"module", RECORD_MODULE},   {"memory", RECORD_MEMORY},
+                   {"inside", RECORD_INSIDE}};
     while (s->known.n <= r->kind_ix) *mg_vec_push(&s->known) = (struct known){0};
     struct known *k = &s->known.at[r->kind_ix];
     if (k->known) return k;
@@ -339,6 +350,27 @@ static void read_memory(struct mg_spans *s, const struct mg_trace_record *r, con
     p->name = p->bytes == MG_SPAN_NONE ? "freed" : "allocated";
 }
 
+static void read_inside(struct mg_spans *s, const struct mg_trace_record *r, const struct known *k)
+{
+    struct mg_span *p = &s->span;
+    p->kind = MG_SPAN_INSIDE;
+    p->device = (uint32_t)number(r, k, f_device);
+    p->context = number(r, k, f_context);
+    p->stream = number(r, k, f_stream);
+    p->launch = number_or_none(r, k, f_launch);
+    p->replay = number_or_none(r, k, f_replay);
+    p->source = word(r, k, f_source, MG_SOURCE_COUNT);
+    p->uncertainty_ns = number(r, k, f_uncertainty);
+    p->payload = number_or_none(r, k, f_outside);
+    p->name = text(s, r, k, f_name);
+    p->kernel = text(s, r, k, f_kernel);
+    p->cta = number(r, k, f_cta);
+    p->sm = (uint32_t)number(r, k, f_sm);
+    p->warp = (uint32_t)number(r, k, f_warp);
+    p->lanes = (uint32_t)number(r, k, f_lanes);
+    p->depth = (uint32_t)number(r, k, f_depth);
+}
+
 /* All of its members tell of it; the first is kept. */
 static void read_communicator(struct mg_spans *s, const struct mg_trace_record *r, const struct known *k)
 {
@@ -394,20 +426,25 @@ static bool is_asked_for(const struct mg_spans *s)
 {
     const struct mg_span_query *q = &s->q;
     const struct mg_span *p = &s->span;
-    if (!((q->kinds ? q->kinds : ~(1u << MG_SPAN_MESSAGE | 1u << MG_SPAN_MEMORY)) >> p->kind & 1)) return false;
+    if (!((q->kinds ? q->kinds : ~MG_SPANS_ON_REQUEST) >> p->kind & 1)) return false;
     return !(q->from_ns || q->to_ns) || (p->end_ns >= q->from_ns && p->begin_ns <= q->to_ns);
 }
+
+typedef void read_fn(struct mg_spans *s, const struct mg_trace_record *r, const struct known *k);
+static read_fn *const beside[RECORD_KIND_COUNT] = {
+    [RECORD_OTHER] = read_nothing, [RECORD_THREAD] = read_thread, [RECORD_COMMUNICATOR] = read_communicator,
+    [RECORD_STACK] = read_stack,   [RECORD_MODULE] = read_module,
+};
+static read_fn *const spans[RECORD_KIND_COUNT] = {
+    [RECORD_CALL] = read_call,       [RECORD_WORK] = read_work,     [RECORD_MARK] = read_mark,
+    [RECORD_MESSAGE] = read_message, [RECORD_MEMORY] = read_memory, [RECORD_INSIDE] = read_inside,
+};
 
 const struct mg_span *mg_spans_next(struct mg_spans *s)
 {
     const struct mg_trace_record *r;
     while ((r = mg_trace_next(s->cursor))) {
         const struct known *k = look_up(s, r);
-        static void (*const beside[RECORD_KIND_COUNT])(struct mg_spans *, const struct mg_trace_record *,
-                                                       const struct known *) = {
-            [RECORD_OTHER] = read_nothing, [RECORD_THREAD] = read_thread, [RECORD_COMMUNICATOR] = read_communicator,
-            [RECORD_STACK] = read_stack,   [RECORD_MODULE] = read_module,
-        };
         if (beside[k->kind]) {
             beside[k->kind](s, r, k);
             continue;
@@ -423,18 +460,10 @@ const struct mg_span *mg_spans_next(struct mg_spans *s)
             .replay = MG_SPAN_NONE,
             .stack = UINT32_MAX,
             .domain = "",
+            .kernel = "",
         };
         s->span.end_ns = MG_MAX(s->span.end_ns, s->span.begin_ns);
-        if (k->kind == RECORD_CALL)
-            read_call(s, r, k);
-        else if (k->kind == RECORD_WORK)
-            read_work(s, r, k);
-        else if (k->kind == RECORD_MESSAGE)
-            read_message(s, r, k);
-        else if (k->kind == RECORD_MEMORY)
-            read_memory(s, r, k);
-        else
-            read_mark(s, r, k);
+        spans[k->kind](s, r, k);
         if (is_asked_for(s)) return &s->span;
     }
     return NULL;

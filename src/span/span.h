@@ -30,6 +30,7 @@ enum mg_span_kind { /* ORDER KINDS */
                     MG_SPAN_MPI,
                     MG_SPAN_MESSAGE, /* one end of a message of MPI, in front of its calls; only if asked for */
                     MG_SPAN_MEMORY,  /* memory of a device, allocated or freed; only if asked for */
+                    MG_SPAN_INSIDE,  /* what a kernel began and ended, by some lanes of a warp; only if asked for */
                     MG_SPAN_KIND_COUNT
 };
 struct mg_span {
@@ -65,11 +66,18 @@ struct mg_span {
     int32_t peer; /* rank; -1: no process, or not known */
     int64_t tag;
     uint64_t communicator;
+    /* Of what a kernel began and ended, whose device, context, stream, launch, replay and correlation are the kernel's;
+     * payload: ns outside of the kernel's span, beyond what both may be off, NONE: that has no time. */
+    const char *kernel;
+    uint64_t cta;
+    uint32_t sm, warp, lanes, depth; /* depth: how many of these lie around it */
 };
+/* Kinds that a query without kinds leaves out. */
+#define MG_SPANS_ON_REQUEST (1u << MG_SPAN_MESSAGE | 1u << MG_SPAN_MEMORY | 1u << MG_SPAN_INSIDE)
 
 struct mg_span_query {
     size_t size;             /* sizeof this struct */
-    uint32_t kinds;          /* bits 1 << enum mg_span_kind; 0: all but messages and memory */
+    uint32_t kinds;          /* bits 1 << enum mg_span_kind; 0: all but those on request */
     uint64_t from_ns, to_ns; /* that overlap this time; both 0: all */
 };
 struct mg_spans;

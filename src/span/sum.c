@@ -16,9 +16,13 @@ struct path { /* of ranges inside each other, by their rows */
     uint32_t row, outer;
     bool again; /* row is further out, too */
 };
+struct cover { /* of time, by what is one */
+    uint64_t ns, latest;
+};
 struct tables { /* only while spans are read */
-    struct mg_map calls, work, threads, ranges, messages, paths, stacks;
-    struct mg_map range_paths; /* of every range */
+    struct mg_map calls, work, threads, ranges, messages, paths, stacks, inside, kernels;
+    MG_VEC(struct cover) kernels_at; /* by process, device and name: it ran */
+    struct mg_map range_paths;       /* of every range */
     MG_VEC(struct path) paths_at;
     struct mg_origins launches;
 };
@@ -271,6 +275,77 @@ static void add_to_ranges(struct mg_sum *s, const struct tables *t, const struct
     }
 }
 
+/* ---- inside kernels ---------------------------------------------------------------------------------------- */
+
+static uint64_t kernel_key(const struct mg_span *p, const char *kernel)
+{
+    uint64_t words[] = {(uint64_t)p->process << 32 | p->device, (uint64_t)(uintptr_t)kernel};
+    return mg_hash64(words, sizeof words, 6) | 1;
+}
+
+/* Spans come by their begins. How much is new. */
+static uint64_t cover(uint64_t *latest, const struct mg_span *p)
+{
+    uint64_t from = MG_MAX(p->begin_ns, *latest);
+    *latest = MG_MAX(*latest, p->end_ns);
+    return p->end_ns > from ? p->end_ns - from : 0;
+}
+
+static void add_kernel(struct tables *t, const struct mg_span *p)
+{
+    uint64_t at, key = kernel_key(p, p->name);
+    if (p->source == MG_SOURCE_none) return;
+    if (!mg_map_get(&t->kernels, key, &at)) {
+        mg_map_set(&t->kernels, key, at = t->kernels_at.n);
+        *mg_vec_push(&t->kernels_at) = (struct cover){0};
+    }
+    struct cover *c = &t->kernels_at.at[at];
+    c->ns += cover(&c->latest, p);
+}
+
+static void add_inside(struct mg_sum *s, struct tables *t, const struct mg_span *p)
+{
+    uint64_t at, words[] = {(uint64_t)p->process << 32 | p->device, (uint64_t)(uintptr_t)p->kernel,
+                            (uint64_t)(uintptr_t)p->name};
+    uint64_t key = mg_hash64(words, sizeof words, 7) | 1;
+    if (!mg_map_get(&t->inside, key, &at)) {
+        mg_map_set(&t->inside, key, at = s->inside.n);
+        *mg_vec_push(&s->inside) = (struct mg_sum_inside){
+            .name = p->name, .kernel = p->kernel, .rank = p->rank, .process = p->process, .device = p->device};
+    }
+    struct mg_sum_inside *r = &s->inside.at[at];
+    uint64_t ns = p->end_ns - p->begin_ns;
+    r->count++;
+    r->time_ns += ns;
+    r->longest_ns = MG_MAX(r->longest_ns, ns);
+    r->uncertainty_ns = MG_MAX(r->uncertainty_ns, p->uncertainty_ns);
+    r->covered_ns += cover(&r->latest, p);
+    r->outside += p->payload && p->payload != MG_SPAN_NONE;
+}
+
+static int by_kernel(const void *a, const void *b)
+{
+    const struct mg_sum_inside *x = a, *y = b;
+    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+    if (x->process != y->process) return x->process < y->process ? -1 : 1;
+    if (x->device != y->device) return x->device < y->device ? -1 : 1;
+    int c = strcmp(x->kernel, y->kernel);
+    if (c) return c;
+    if (x->time_ns != y->time_ns) return x->time_ns < y->time_ns ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+static void end_inside(struct mg_sum *s, const struct tables *t)
+{
+    for (uint32_t i = 0; i < s->inside.n; i++) {
+        struct mg_sum_inside *r = &s->inside.at[i];
+        const struct mg_span of = {.process = r->process, .device = r->device};
+        uint64_t at;
+        if (mg_map_get(&t->kernels, kernel_key(&of, r->kernel), &at)) r->kernel_ns = t->kernels_at.at[at].ns;
+    }
+    if (s->inside.n) qsort(s->inside.at, s->inside.n, sizeof *s->inside.at, by_kernel);
+}
+
 /* ---- messages ---------------------------------------------------------------------------------------------- */
 
 static void add_message(struct mg_sum *s, struct tables *t, const struct mg_span *p)
@@ -386,6 +461,10 @@ static void add_span(struct mg_sum *s, struct tables *t, const struct mg_span *p
         mg_memory_add(&s->memory, p);
         return;
     }
+    if (p->kind == MG_SPAN_INSIDE) {
+        add_inside(s, t, p);
+        return;
+    }
     if (!s->events || p->begin_ns < s->first_ns) s->first_ns = p->begin_ns;
     s->last_ns = MG_MAX(s->last_ns, p->end_ns);
     s->events++;
@@ -399,7 +478,9 @@ static void add_span(struct mg_sum *s, struct tables *t, const struct mg_span *p
         add_range(s, t, p);
     else
         add_work(s, t, p);
-    if (p->kind == MG_SPAN_KERNEL) add_to_ranges(s, t, p);
+    if (p->kind != MG_SPAN_KERNEL) return;
+    add_to_ranges(s, t, p);
+    add_kernel(t, p);
 }
 
 enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d)
@@ -416,12 +497,14 @@ enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d)
     if (s->work.n) qsort(s->work.at, s->work.n, sizeof *s->work.at, by_place);
     if (s->devices.n) qsort(s->devices.at, s->devices.n, sizeof *s->devices.at, by_device);
     if (s->messages.n) qsort(s->messages.at, s->messages.n, sizeof *s->messages.at, by_ranks);
+    end_inside(s, &t);
     count_names(s);
     find_sites(s);
-    struct mg_map *maps[] = {&t.calls,    &t.work,  &t.threads,     &t.ranges,
-                             &t.messages, &t.paths, &t.range_paths, &t.stacks};
+    struct mg_map *maps[] = {&t.calls, &t.work,        &t.threads, &t.ranges, &t.messages,
+                             &t.paths, &t.range_paths, &t.stacks,  &t.inside, &t.kernels};
     for (size_t i = 0; i < MG_COUNT_OF(maps); i++) mg_map_release(maps[i]);
     mg_vec_release(&t.paths_at);
+    mg_vec_release(&t.kernels_at);
     mg_origins_release(&t.launches);
     return MG_ERR_OK;
 }
@@ -434,6 +517,7 @@ void mg_sum_release(struct mg_sum *s)
     mg_vec_release(&s->devices);
     mg_vec_release(&s->ranges);
     mg_vec_release(&s->messages);
+    mg_vec_release(&s->inside);
     mg_memory_release(&s->memory);
     mg_vec_release(&s->stacks);
     mg_vec_release(&s->sites);

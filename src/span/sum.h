@@ -46,6 +46,16 @@ struct mg_sum_message { /* messages of MPI by sender and receiver, counted where
     int32_t from, to;   /* ranks; to -1: not known */
     uint64_t count, bytes;
 };
+struct mg_sum_inside { /* what kernels began and ended, by process, device, kernel and name */
+    const char *name, *kernel;
+    int32_t rank;
+    uint32_t process, device;
+    uint64_t count, time_ns, longest_ns, uncertainty_ns; /* the largest */
+    uint64_t covered_ns;                                 /* at least one warp was inside */
+    uint64_t kernel_ns;                                  /* the kernel ran, on this device; 0: it has no time */
+    uint64_t outside; /* lie outside of their kernel's span, by more than both may be off */
+    uint64_t latest;  /* of the sweep */
+};
 struct mg_sum_stack { /* by stack and what its last call did: calls, and kernels that they launched */
     uint32_t stack;
     const char *name; /* of the call or kernel */
@@ -70,9 +80,10 @@ struct mg_sum {
     MG_VEC(struct mg_sum_range) ranges;     /* in the order in which they were met */
     MG_VEC(struct mg_sum_message) messages; /* by ranks */
     struct mg_memory memory;
-    MG_VEC(struct mg_sum_stack) stacks;                                  /* in the order in which they were met */
-    MG_VEC(struct mg_sum_site) sites;                                    /* most time that waits first, then launches */
-    uint64_t stacked_launches, all_launches, stacked_waits;              /* calls with a stack; that launch */
+    MG_VEC(struct mg_sum_inside) inside;                    /* by process, device, kernel, most time first */
+    MG_VEC(struct mg_sum_stack) stacks;                     /* in the order in which they were met */
+    MG_VEC(struct mg_sum_site) sites;                       /* most time that waits first, then launches */
+    uint64_t stacked_launches, all_launches, stacked_waits; /* calls with a stack; that launch */
     uint64_t class_count[MG_CLASS_COUNT], class_time_ns[MG_CLASS_COUNT]; /* of the driver's calls */
     uint64_t gtpin[3];           /* driver's calls: kernel, synchronisation (GT-Pin's seven), other */
     uint64_t wait_ns, waits;     /* host time in calls that wait */

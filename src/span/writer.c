@@ -13,7 +13,7 @@
 struct mg_span_writer {
     struct mg_trace_writer *trace;
     bool owns;
-    uint32_t call, work, mark, thread, message, communicator, stack, module, memory; /* kinds in the file */
+    uint32_t call, work, mark, inside, thread, message, communicator, stack, module, memory; /* kinds in the file */
     void (*say)(const char *line);
 };
 
@@ -47,6 +47,7 @@ enum mg_err mg_span_writer_open(const struct mg_span_writer_opts *o, struct mg_s
     w->call = mg_trace_kind_add(w->trace, &mg_record_call_kind);
     w->work = mg_trace_kind_add(w->trace, &mg_record_work_kind);
     w->mark = mg_trace_kind_add(w->trace, &mg_record_mark_kind);
+    w->inside = mg_trace_kind_add(w->trace, &mg_record_inside_kind);
     w->thread = mg_trace_kind_add(w->trace, &mg_record_thread_kind);
     w->message = mg_trace_kind_add(w->trace, &mg_record_message_kind);
     w->communicator = mg_trace_kind_add(w->trace, &mg_record_communicator_kind);
@@ -93,6 +94,11 @@ void mg_span_put_work(struct mg_span_writer *w, const struct mg_record_work *r)
 void mg_span_put_mark(struct mg_span_writer *w, const struct mg_record_mark *r)
 {
     mg_trace_put(mg_trace_thread(w->trace), w->mark, r, sizeof *r, NULL, 0);
+}
+
+void mg_span_put_inside(struct mg_span_writer *w, const struct mg_record_inside *r)
+{
+    mg_trace_put(mg_trace_thread(w->trace), w->inside, r, sizeof *r, NULL, 0);
 }
 
 void mg_span_put_thread(struct mg_span_writer *w, const struct mg_record_thread *r)

@@ -28,6 +28,7 @@ uint32_t mg_span_name(struct mg_span_writer *w, const char *text);
 void mg_span_put_call(struct mg_span_writer *w, const struct mg_record_call *r, const uint64_t *arguments, uint32_t n);
 void mg_span_put_work(struct mg_span_writer *w, const struct mg_record_work *r);
 void mg_span_put_mark(struct mg_span_writer *w, const struct mg_record_mark *r);
+void mg_span_put_inside(struct mg_span_writer *w, const struct mg_record_inside *r);
 void mg_span_put_thread(struct mg_span_writer *w, const struct mg_record_thread *r);
 void mg_span_put_message(struct mg_span_writer *w, const struct mg_record_message *r);
 void mg_span_put_memory(struct mg_span_writer *w, const struct mg_record_memory *r);

@@ -11,24 +11,39 @@
 #include "tool/tool.h"
 #include "view/kit.h"
 
+enum times { TIME_AUTO, TIME_CLOCK, TIME_GLOBAL };
 struct conf {
     uint64_t records, stage;
+    uint32_t time; /* enum times */
+    bool global;   /* records have %globaltimer */
     const struct mg_tool_host *host;
     bool told; /* of a launch that ran */
 };
 static const struct mg_tool_opt events_opts[] = {
     {"records", "16384", "beginnings and ends that a launch has room for, 32 bytes each"},
     {"stage", "0", "of each warp so many wait in shared memory until it leaves, where the kernel leaves room"},
+    {"time", "auto",
+     "clock, cycles of each multiprocessor; global, ns of one clock for all, with which events stand on the time line; auto: global beside -t timeline, unless they are staged"},
     {0}};
+static const char *const times[] = {"auto", "clock", "global", NULL};
 static const struct mg_field events_fields[] = {
     {"records", MG_FIELD_NUMBER, offsetof(struct conf, records), 1, MG_EVENT_MOST_RECORDS, NULL},
     {"stage", MG_FIELD_NUMBER, offsetof(struct conf, stage), 0, MG_EVENT_MOST_STAGED, NULL},
+    {"time", MG_FIELD_CHOICE, offsetof(struct conf, time), 0, 0, times},
     {0}};
 
 static enum mg_err events_configure(const char *args, void **conf, struct mg_diag *d)
 {
     const struct conf defaults = {.records = MG_EVENT_RECORDS};
-    return mg_fields_parse("events", events_fields, &defaults, sizeof defaults, args, conf, d);
+    enum mg_err err = mg_fields_parse("events", events_fields, &defaults, sizeof defaults, args, conf, d);
+    if (err) return err;
+    struct conf *c = *conf;
+    c->global = c->time == TIME_GLOBAL;
+    if (!c->global || !c->stage) return MG_ERR_OK;
+    free(c);
+    *conf = NULL;
+    return mg_diag_err(d, MG_ERR_INPUT,
+                       "events: stage= with time=global: ticks of that clock do not tell the order of what is staged");
 }
 
 /* Name of the event that an instruction marks; NULL: it is none. */
@@ -69,7 +84,7 @@ static enum mg_err events_instrument(const void *conf, struct mg_patch *p, struc
     bool end;
     (void)d;
     const struct conf *c = conf;
-    *e = (struct mg_events){.p = p, .records = (uint32_t)c->records, .staged = (uint32_t)c->stage};
+    *e = (struct mg_events){.p = p, .records = (uint32_t)c->records, .staged = (uint32_t)c->stage, .global = c->global};
     for (uint32_t i = 0; i < n; i++) {
         const char *name = marker(mg_patch_module(p), insts[i].node, &end);
         if (name) mg_event_write(e, mg_at_before(p, insts[i].node), name, end, insts[i].node);
@@ -80,7 +95,12 @@ static enum mg_err events_instrument(const void *conf, struct mg_patch *p, struc
 
 static void events_begin(void *conf, const struct mg_tool_host *host)
 {
-    ((struct conf *)conf)->host = host;
+    struct conf *c = conf;
+    c->host = host;
+    if (c->time == TIME_AUTO) c->global = host->timeline && !c->stage;
+    if (host->timeline && !c->global)
+        host->say(c->stage ? "events are not on the time line: they are staged (stage=)"
+                           : "events are not on the time line: their clock is each multiprocessor's (time=clock)");
 }
 
 static void events_read(void *conf, const struct mg_tool_launch *l, const struct mg_tool_list *list)

@@ -34,6 +34,7 @@ struct mg_tool_host {
     size_t size;
     const char *device_kind; /* "nvidia" "cpu" "emu" */
     uint32_t sm;             /* 90 */
+    bool timeline;           /* calls and device work are recorded (-t timeline) */
     const char *folder;      /* of the profile: a tool may keep files of its own there; NULL: none */
     /* Live allocations, in order of address; modules that were loaded, their variables and kernels. */
     void (*allocations)(void (*fn)(const struct mg_host_allocation *a, void *user), void *user);

@@ -134,11 +134,11 @@ say $? "a folder that holds TAU profiles"
 
 # a trace whose calls have no stream and no context, as they were written once; a damaged head leaves the spans with their process
 cat > old.csv <<'C'
-start_ns,end_ns,kind,name,process,thread,device,context,stream,correlation,bytes,source,uncertainty_ns,stack,done,peer,tag,communicator,message
-900,4200,mark,step,3148,3148,,,,3,,host,0,,,,,,
-1000,1500,api,cuLaunchKernel,3148,3148,,,,1,,host,0,,,,,,
-1600,4100,api,cuStreamSynchronize,3148,3148,,,,2,,host,0,,,,,,
-2000,4000,kernel,fill,3148,,0,1,5,1,,events,250,,,,,,
+start_ns,end_ns,kind,name,process,thread,device,context,stream,correlation,bytes,source,uncertainty_ns,stack,done,peer,tag,communicator,message,launch,replay,kernel,cta,warp,sm,lanes
+900,4200,mark,step,3148,3148,,,,3,,host,0,,,,,,,,,,,,,
+1000,1500,api,cuLaunchKernel,3148,3148,,,,1,,host,0,,,,,,,,,,,,,
+1600,4100,api,cuStreamSynchronize,3148,3148,,,,2,,host,0,,,,,,,,,,,,,
+2000,4000,kernel,fill,3148,,0,1,5,1,,events,250,,,,,,,0,,,,,,
 C
 rm -f old.db
 "$MARGAY" export csv "$ROOT/tests/cli/old-trace" > got.csv 2> err && cmp got.csv old.csv 2>> err && "$MARGAY" export sqlite "$ROOT/tests/cli/old-trace" -o old.db 2>> err &&

@@ -127,11 +127,14 @@ static void sum_up(void)
     uint64_t last = 0;
     if (!mg_sum_init(&s, path, &d)) {
         if (s.devices.n && s.devices.at[0].busy_ns > s.devices.at[0].last_ns - s.devices.at[0].first_ns) abort();
+        for (uint32_t i = 0; i < s.inside.n; i++)
+            if (s.inside.at[i].covered_ns > s.inside.at[i].time_ns || s.inside.at[i].outside > s.inside.at[i].count)
+                abort();
         mg_sum_release(&s);
     }
     if (!mg_spans_open(path, &q, &spans, &d)) {
         for (const struct mg_span *p; (p = mg_spans_next(spans)); last = p->begin_ns)
-            if (p->begin_ns < last || p->end_ns < p->begin_ns || !p->name || !p->domain ||
+            if (p->begin_ns < last || p->end_ns < p->begin_ns || !p->name || !p->domain || !p->kernel ||
                 p->kind >= MG_SPAN_KIND_COUNT)
                 abort();
         mg_spans_close(spans);

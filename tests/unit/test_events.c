@@ -5,8 +5,16 @@
 enum { A, B, C };
 struct seen {
     struct mg_event_sums of[2][3]; /* CTA 7 warp 1 and CTA 9 warp 0, by event */
-    unsigned rows;
+    unsigned rows, pairs;
+    struct mg_event_pair pair[8];
 };
+
+static void note_pair(void *user, const struct mg_event_pair *pair)
+{
+    struct seen *s = user;
+    if (s->pairs < MG_COUNT_OF(s->pair)) s->pair[s->pairs] = *pair;
+    s->pairs++;
+}
 
 static void note(void *user, const struct mg_event_row *row)
 {
@@ -65,7 +73,7 @@ MG_TEST(events_match)
         {.clock = 1, .mask = 1, .site = (MG_EVENTS_MOST + 1u) << 1}, /* of no event */
     };
     struct seen s = {.rows = 0};
-    mg_events_match(r, MG_COUNT_OF(r), note, &s);
+    mg_events_match(r, MG_COUNT_OF(r), &(struct mg_event_sinks){.row = note, .pair = note_pair, .user = &s});
     MG_CHECK_EQ(s.rows, 6);
     MG_CHECK(is(&s.of[0][A], 1, 4, 100 + 3 * 200, 100 + 3 * 200 - 2 * 20 - 2 * 5, 0, 0));
     MG_CHECK(is(&s.of[0][B], 2, 4, 2 * 20 + 2 * 5, 50, 0, 0));
@@ -73,6 +81,30 @@ MG_TEST(events_match)
     MG_CHECK(is(&s.of[1][A], 1, 1, 30, 30, 0, 0));
     MG_CHECK(is(&s.of[1][B], 0, 0, 0, 0, 2, 0));
     MG_CHECK(is(&s.of[1][C], 1, 1, 0, 0, 0, 1));
+    static const uint64_t pairs[][6] = {
+        /* event, begin, end, lanes, depth, CTA */
+        {A, 100, 200, 0x1, 0, 7}, {A, 100, 300, 0xe, 0, 7}, {B, 110, 130, 0x3, 1, 7}, {B, 150, 155, 0xc, 1, 7},
+        {C, 400, 450, 0x1, 0, 7}, {C, 410, 420, 0x1, 1, 7}, {A, 1, 31, 0x1, 0, 9},
+    };
+    MG_CHECK_EQ(s.pairs, MG_COUNT_OF(pairs));
+    for (unsigned i = 0; i < MG_COUNT_OF(pairs); i++) {
+        const struct mg_event_pair *p = &s.pair[i];
+        MG_CHECK(mg_event_of(p->begin->site) == pairs[i][0] && mg_event_of(p->end->site) == pairs[i][0] &&
+                 p->begin->clock == pairs[i][1] && p->end->clock == pairs[i][2] && p->lanes == pairs[i][3] &&
+                 p->depth == pairs[i][4] && p->begin->where >> 5 == pairs[i][5]);
+    }
+}
+
+/* Where a clock's tick holds several records, their places in the frame tell the order. */
+MG_TEST(events_of_one_tick)
+{
+    struct mg_event_record r[] = {of(7, A, true, 1, 5), of(7, B, true, 1, 5), of(7, B, false, 1, 5),
+                                  of(7, A, false, 1, 5)};
+    struct seen s = {.rows = 0};
+    for (unsigned i = 0; i < MG_COUNT_OF(r); i++) r[i].order = 40 - 10 * i;
+    mg_events_match(r, MG_COUNT_OF(r), &(struct mg_event_sinks){.row = note, .pair = note_pair, .user = &s});
+    MG_CHECK(is(&s.of[0][A], 1, 1, 0, 0, 0, 0) && is(&s.of[0][B], 1, 1, 0, 0, 0, 0));
+    MG_CHECK(s.pairs == 2 && mg_event_of(s.pair[0].begin->site) == A && s.pair[1].depth == 1);
 }
 
 struct kept {
@@ -83,8 +115,12 @@ static void keep(void *user, const struct mg_record *r)
 {
     struct kept *k = user;
     if (k->n < 4)
-        k->at[k->n] = (struct mg_event_record){
-            .clock = r->words[0], .where = r->cta << 5 | r->warp, .sm = r->launch, .mask = r->mask, .site = r->site};
+        k->at[k->n] = (struct mg_event_record){.clock = r->words[0],
+                                               .where = r->cta << 5 | r->warp,
+                                               .sm = r->launch,
+                                               .mask = r->mask,
+                                               .site = r->site,
+                                               .order = r->number};
     k->n++;
     if (r->kind != MG_RECORD_ONCE || r->n_words != 1 || r->n_lanes != 1) k->n = 100;
 }
@@ -141,5 +177,11 @@ MG_TEST(events_frame_shape)
     MG_CHECK(all.status == MG_FRAME_FULL && all.fill == 133 && all.lost == 3 && !all.off);
     MG_CHECK_EQ(mg_frame_read(list, n, NULL, keep, &out), 2);
     MG_CHECK(out.n == 2 && out.at[0].clock == 5 && out.at[1].clock == 6);
+    /* each stands in the part of its own multiprocessor (2 and 3 of two parts): the number is the place */
+    MG_CHECK(out.at[0].order == 127 && out.at[1].order == 4);
+    ((struct mg_frame_place *)(b + 1))[3] = place(7, A, true, 1, 5);
+    out.n = 0;
+    MG_CHECK_EQ(mg_frame_read(list, n, NULL, keep, &out), 3);
+    MG_CHECK(out.at[1].clock == 5 && out.at[1].order == 128 + 3); /* behind what is in its own part */
     free(list);
 }

@@ -8,6 +8,7 @@
 #include "abi/cu.h"
 #include "base/io.h"
 #include "span/span.h"
+#include "span/sum.h"
 #include "span/writer.h"
 #include "tool/timeline.h"
 
@@ -228,5 +229,75 @@ MG_TEST(span_stacks_know_what_lay_there_then)
     const struct mg_span *p = mg_spans_next(s);
     MG_CHECK(p && p->stack == UINT32_MAX && !mg_spans_next(s));
     mg_spans_close(s);
+    remove_all(dir);
+}
+
+/* What a kernel began and ended: only if asked for, as it was; the share of its kernel counts no time twice. */
+MG_TEST(span_inside_kernels)
+{
+    char dir[64];
+    struct mg_span_writer *w = open_in(dir);
+    uint64_t t = mg_now_ns();
+    struct mg_record_work kernel = {.begin = t,
+                                    .end = t + 100,
+                                    .bytes = UINT64_MAX,
+                                    .launch = 2,
+                                    .replay = UINT64_MAX,
+                                    .name = mg_span_name(w, "k"),
+                                    .device = 1,
+                                    .source = MG_SOURCE_device};
+    struct mg_record_inside r = {.begin = t + 10,
+                                 .end = t + 40,
+                                 .launch = 2,
+                                 .replay = UINT64_MAX,
+                                 .cta = 1ull << 33,
+                                 .correlation = 9,
+                                 .context = 3,
+                                 .stream = 4,
+                                 .name = mg_span_name(w, "load"),
+                                 .kernel = kernel.name,
+                                 .device = 1,
+                                 .sm = 131,
+                                 .lanes = 0xf0f0,
+                                 .uncertainty_ns = 33,
+                                 .warp = 31,
+                                 .depth = 2,
+                                 .source = MG_SOURCE_twin};
+    mg_span_put_work(w, &kernel);
+    mg_span_put_inside(w, &r);
+    r.begin = t + 20, r.end = t + 60, r.outside_ns = 7;
+    mg_span_put_inside(w, &r);
+    r.begin = t + 90, r.end = t + 95, r.outside_ns = UINT64_MAX;
+    mg_span_put_inside(w, &r);
+    mg_span_writer_close(w);
+
+    struct mg_spans *s = NULL;
+    struct mg_span_query q = {.size = sizeof q};
+    MG_CHECK_EQ(mg_spans_open(dir, &q, &s, NULL), MG_ERR_OK);
+    MG_CHECK(mg_spans_next(s) && !mg_spans_next(s)); /* the kernel alone */
+    mg_spans_close(s);
+    q.kinds = 1u << MG_SPAN_INSIDE;
+    MG_CHECK_EQ(mg_spans_open(dir, &q, &s, NULL), MG_ERR_OK);
+    const struct mg_span *p = mg_spans_next(s);
+    MG_CHECK(p && p->kind == MG_SPAN_INSIDE && p->begin_ns == t + 10 && p->end_ns == t + 40 &&
+             !strcmp(p->name, "load") && !strcmp(p->kernel, "k"));
+    MG_CHECK(p && p->launch == 2 && p->replay == MG_SPAN_NONE && p->cta == 1ull << 33 && p->warp == 31 &&
+             p->sm == 131 && p->lanes == 0xf0f0 && p->depth == 2);
+    MG_CHECK(p && p->device == 1 && p->context == 3 && p->stream == 4 && p->correlation == 9 &&
+             p->uncertainty_ns == 33 && p->source == MG_SOURCE_twin && !p->payload && !p->thread);
+    p = mg_spans_next(s);
+    MG_CHECK(p && p->payload == 7);
+    p = mg_spans_next(s);
+    MG_CHECK(p && p->payload == MG_SPAN_NONE && !mg_spans_next(s));
+    mg_spans_close(s);
+
+    struct mg_sum sum;
+    MG_CHECK_EQ(mg_sum_init(&sum, dir, NULL), MG_ERR_OK);
+    MG_CHECK_EQ(sum.inside.n, 1);
+    const struct mg_sum_inside *x = sum.inside.at;
+    MG_CHECK(x->count == 3 && x->time_ns == 30 + 40 + 5 && x->longest_ns == 40 && x->covered_ns == 50 + 5 &&
+             x->kernel_ns == 100 && x->outside == 1 && x->uncertainty_ns == 33);
+    MG_CHECK(sum.events == 1 && sum.launches == 1);
+    mg_sum_release(&sum);
     remove_all(dir);
 }
