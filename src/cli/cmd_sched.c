@@ -278,7 +278,8 @@ static void print_summary(const struct mg_sched *s)
         device += (double)s->programs.at[i].use.device_ns;
         shares += s->programs.at[i].share;
     }
-    fprintf(stderr, "margay: policy %s; share of device time, target, device time, launches, longest kernel\n",
+    fprintf(stderr,
+            "margay: policy %s; share of the whole run's device time, target, device time, launches, longest kernel\n",
             s->policy->name);
     for (uint32_t i = 0; i < s->programs.n; i++) {
         const struct mg_sched_program *p = &s->programs.at[i];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/demangle.h"
 #include "report/priv.h"
 #include "span/sum.h"
 
@@ -400,9 +401,11 @@ static void add_device(struct mg_table *t, const struct mg_sum *s)
                      {"untimed", MG_COL_COUNT});
     for (uint32_t i = 0; i < s->work.n; i++) {
         const struct mg_sum_work *w = &s->work.at[i];
+        char *plain = w->kind == MG_SPAN_KERNEL ? mg_demangle(w->name) : NULL;
         mg_table_row(t);
-        mg_table_text(t, w->name);
+        mg_table_text(t, plain ? plain : w->name);
         mg_table_text(t, mg_span_kind_name(w->kind));
+        free(plain);
         if (s->processes > 1) add_rank(t, w->rank);
         mg_table_u64(t, w->device);
         mg_table_u64(t, w->context);

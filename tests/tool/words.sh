@@ -48,6 +48,8 @@ done
 grep -q '^findings: none:' err && "$MARGAY" report n | grep -q '^findings: none:' || { echo 'FAIL a sound program'; cat err; exit 1; }
 "$MARGAY" run --device emu -t memory -o m -- ./words SOUND > out 2> err # not all that rules read
 ! grep 'findings: none' err || exit 1
+"$MARGAY" run --device emu -t advise --kernel nothing -o z -- ./words SOUND > out 2> err # nothing was counted
+! grep 'findings: none' err || exit 1
 # CTA 37 is none of every second one: the sample says of itself what it is, and the counts of the others are even.
 rm -rf d && "$MARGAY" run -q --device cpu -t blocks -t ctas -o d -- ./words CTAS 1400 > out
 "$MARGAY" report d --json | python3 -c 'import json, sys; k, = json.load(sys.stdin)["tools"]["ctas"]["kernels"]; assert k["estimate"] and k["ctas"] == 700 and k["imbalance"] == 1, k'

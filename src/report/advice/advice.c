@@ -162,7 +162,7 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
     list->complete = true;
     list->without_memory = !mg_facts_tool(f, "memory");
     for (size_t i = 0; i < MG_COUNT_OF(rules); i++) {
-        list->complete = list->complete && has_tools(&a, rules[i].tools);
+        list->complete = list->complete && a.counted && has_tools(&a, rules[i].tools);
         a.rule = &rules[i];
         rules[i].run(&a, &rules[i]);
     }

@@ -190,6 +190,7 @@ void costs_init(struct advice *a)
         struct kernel_cost *c = &a->costs[k];
         if (!mg_report_shows(a->facts->o, c->k)) continue;
         c->parts[PART_ISSUE] = c->warp_insts / 4;
+        a->counted = a->counted || c->warp_insts > 0;
         /* Of some launches only: the others are taken as these. */
         double scale = c->k->timed_launches ? (double)c->k->launches / (double)c->k->timed_launches : 1;
         c->share = a->out->timed ? (double)c->k->time_ns * scale : .5 * (sum_of_parts(c) + largest_part(c));

@@ -67,7 +67,8 @@ static void sum_lines(struct advice *a, enum want want, struct line_sums *s)
     }
 }
 
-/* ---- lines that gain little ---------------------------------------------------------------------------------- */
+/* ---- lines that are told together ----------------------------------------------------------------------------------
+ */
 
 struct fault { /* what is wrong with a line: cycles of a part that mending it saves */
     const struct line_sum *line;
@@ -86,8 +87,8 @@ static const char *buffer_of(struct advice *a, const struct line_sum *s)
                         s->worst ? (uint32_t)mg_jval_u64(s->worst, "ptx_line") : s->place.ptx_line);
 }
 
-/* A finding for each line that gains enough. Of the others, such as those of an unrolled loop without line information,
- * all that access one buffer of a kernel are one finding, at the worst of them. */
+/* A finding for each line that gains enough. All others that access one buffer of a kernel are one finding, at the
+ * worst of them: those of little gain, and those without a line of the source, where an unrolled loop has many. */
 static void tell_faults(struct advice *a, enum part part, const struct fault *faults, uint32_t n, tell_fn *tell)
 {
     const char **buffers = mg_xcalloc(n + 1, sizeof *buffers);
@@ -95,7 +96,7 @@ static void tell_faults(struct advice *a, enum part part, const struct fault *fa
     for (uint32_t i = 0; i < n; i++) {
         const struct line_sum *s = faults[i].line;
         double gain = gain_of(&a->costs[s->k->id], part, faults[i].cycles);
-        done[i] = 100 * gain >= LEAST_GAIN_PCT;
+        done[i] = s->place.file && 100 * gain >= LEAST_GAIN_PCT;
         if (done[i])
             tell(a, s, gain, "");
         else
@@ -177,7 +178,7 @@ static const char *tell_padding(struct advice *a, const struct line_sum *s)
 {
     uint32_t pad = MG_MAX((uint32_t)mg_jval_u64(s->worst, "width"), 4u);
     if (!s->regular)
-        return "Not all requests conflict alike, so padding a row does not mend it: change the index, or spread the data (a copy for each warp).";
+        return "Not all requests conflict alike: pad the rows if lanes step by a constant, else change the index or spread the data (a copy for each warp).";
     if (s->narrow > s->wide && s->narrow > s->irregular)
         return mg_arena_printf(
             &a->out->arena,

@@ -63,6 +63,7 @@ struct advice {
     struct mg_buffers *buffers;
     struct kernel_cost *costs; /* by kernel id */
     unsigned without;          /* MG_WORK_NO_: tools that do not take part */
+    bool counted;              /* some kernel has counts */
 };
 struct mg_rule {
     const char *name, *tools, *about;
