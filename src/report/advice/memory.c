@@ -198,7 +198,7 @@ static void tell_bank_conflict(struct advice *a, const struct line_sum *s, doubl
     struct mg_finding *f = add_finding(a, &a->costs[s->k->id], gain, true);
     place_at_access(a, f, s);
     f->measure = ways_of(s);
-    f->unit = "passes where 1 would do";
+    f->unit = "times the passes that would do";
     f->text = mg_arena_printf(
         &a->out->arena,
         "%s takes %.1f passes through shared memory where %.3g would do%s: lanes ask one bank for different words. %s",
