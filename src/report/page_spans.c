@@ -1,4 +1,5 @@
-/* The time line for the page: rows (a thread's calls by layer, a stream's work), each a list of spans in order.
+/* The time line for the page: rows (a thread's calls by layer, a stream's work, a kind of event inside a device's
+ * kernels), each a list of spans in order. Events of many warps overlap: those that do are one span, for how many.
  *
  * Memory and page are bounded: when there are too many spans, neighbours of a row that lie within `resolution_ns`
  * become one, which says how many it stands for; the resolution doubles until all fit. One pass over the files. */
@@ -16,10 +17,12 @@ struct item {
     mg_str name;
     uint32_t n; /* spans it stands for */
 };
+enum row_kind { ROW_HOST, ROW_WORK, ROW_INSIDE };
 struct row_key {
     uint32_t process, thread, device, layer;
     uint64_t context, stream;
-    bool work;
+    enum row_kind kind;
+    mg_str event; /* of ROW_INSIDE */
 };
 struct row {
     struct row_key key;
@@ -34,16 +37,20 @@ struct spans {
 
 static struct row *row_of(struct spans *x, const struct mg_span *s)
 {
-    bool work = s->kind != MG_SPAN_CALL && s->kind != MG_SPAN_MARK && s->kind != MG_SPAN_MPI;
-    struct row_key key = {.process = s->process, .work = work};
-    if (work)
-        key.device = s->device, key.context = s->context, key.stream = s->stream;
-    else
+    bool host = s->kind == MG_SPAN_CALL || s->kind == MG_SPAN_MARK || s->kind == MG_SPAN_MPI;
+    struct row_key key = {.process = s->process, .kind = host ? ROW_HOST : ROW_WORK};
+    if (host)
         key.thread = s->thread, key.layer = s->layer;
+    else
+        key.device = s->device;
+    if (s->kind == MG_SPAN_INSIDE)
+        key.kind = ROW_INSIDE, key.event = mg_intern_adds(&x->names, s->name);
+    else if (!host)
+        key.context = s->context, key.stream = s->stream;
     for (uint32_t i = 0; i < x->rows.n; i++) {
         const struct row_key *k = &x->rows.at[i].key;
-        if (k->work == work && k->process == key.process && k->thread == key.thread && k->layer == key.layer &&
-            k->device == key.device && k->context == key.context && k->stream == key.stream)
+        if (k->kind == key.kind && k->process == key.process && k->thread == key.thread && k->layer == key.layer &&
+            k->device == key.device && k->context == key.context && k->stream == key.stream && k->event == key.event)
             return &x->rows.at[i];
     }
     if (x->rows.n == ROWS_AT_MOST) return NULL;
@@ -53,8 +60,10 @@ static struct row *row_of(struct spans *x, const struct mg_span *s)
 }
 
 /* Both are short, and lie within the resolution: one block of the picture. */
-static bool may_join(const struct spans *x, const struct item *a, uint64_t begin_ns, uint64_t end_ns)
+static bool may_join(const struct spans *x, const struct row *r, const struct item *a, uint64_t begin_ns,
+                     uint64_t end_ns)
 {
+    if (r->key.kind == ROW_INSIDE && begin_ns <= a->end_ns) return true;
     return x->resolution_ns && MG_MAX(a->end_ns, end_ns) - a->begin_ns <= x->resolution_ns &&
            begin_ns - a->begin_ns <= x->resolution_ns;
 }
@@ -62,7 +71,7 @@ static bool may_join(const struct spans *x, const struct item *a, uint64_t begin
 static void add_item(struct spans *x, struct row *r, struct item next)
 {
     struct item *last = r->items.n ? &r->items.at[r->items.n - 1] : NULL;
-    if (last && may_join(x, last, next.begin_ns, next.end_ns)) {
+    if (last && may_join(x, r, last, next.begin_ns, next.end_ns)) {
         last->end_ns = MG_MAX(last->end_ns, next.end_ns);
         if (last->name != next.name) last->name = 0;
         last->n += next.n;
@@ -104,8 +113,8 @@ static void add_span(struct spans *x, const struct mg_span *s)
 static int by_key(const void *a, const void *b)
 {
     const struct row_key *x = &((const struct row *)a)->key, *y = &((const struct row *)b)->key;
-    uint64_t u[] = {x->process, x->work, x->thread, x->layer, x->device, x->context, x->stream};
-    uint64_t v[] = {y->process, y->work, y->thread, y->layer, y->device, y->context, y->stream};
+    uint64_t u[] = {x->process, x->kind, x->thread, x->layer, x->device, x->context, x->stream, x->event};
+    uint64_t v[] = {y->process, y->kind, y->thread, y->layer, y->device, y->context, y->stream, y->event};
     for (size_t i = 0; i < MG_COUNT_OF(u); i++)
         if (u[i] != v[i]) return u[i] < v[i] ? -1 : 1;
     return 0;
@@ -122,8 +131,11 @@ static void write_row(struct mg_json *j, const struct spans *x, const struct row
         mg_json_null(j);
     else
         mg_json_i64(j, r->rank);
-    mg_json_key_bool(j, "work", r->key.work);
-    if (r->key.work) {
+    mg_json_key_bool(j, "work", r->key.kind != ROW_HOST);
+    if (r->key.kind == ROW_INSIDE) {
+        mg_json_key_u64(j, "device", r->key.device);
+        mg_json_key_str(j, "event", mg_intern_text(&x->names, r->key.event));
+    } else if (r->key.kind == ROW_WORK) {
         mg_json_key_u64(j, "device", r->key.device);
         mg_json_key_u64(j, "context", r->key.context);
         mg_json_key_u64(j, "stream", r->key.stream);
@@ -170,7 +182,7 @@ static void write_spans(struct mg_json *j, const struct spans *x, const struct m
 bool mg_page_spans(const struct mg_page *g, struct mg_json *j)
 {
     struct spans x = {0};
-    struct mg_span_query q = {.size = sizeof q};
+    struct mg_span_query q = {.size = sizeof q, .kinds = UINT32_MAX & ~(1u << MG_SPAN_MESSAGE | 1u << MG_SPAN_MEMORY)};
     struct mg_spans *from = NULL;
     struct mg_diag d = MG_DIAG_INIT;
     mg_intern_init(&x.names);

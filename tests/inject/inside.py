@@ -1,8 +1,11 @@
 """What kernels began and ended on the time line (inside.cu), against closed forms, the events' own sums and the kernels'
-spans. usage: inside.py DEVICE [lost]; reads p.json (report), p.txt (trace print --json --by-time), t.json, t.pf, t.db, t.csv"""
+spans. usage: inside.py DEVICE [lost]; reads p.json (report), p.txt (trace print --json --by-time), page.html,
+t.json, t.pf, t.db, t.csv"""
 import collections, csv, json, os, sqlite3, sys
 sys.path.insert(0, os.path.join(os.environ['ROOT'], 'tests/cli'))
 from export_spans import fields, nests, one
+sys.path.insert(0, os.path.join(os.environ['ROOT'], 'tests/page'))
+import unpack
 device, lost = sys.argv[1], 'lost' in sys.argv
 report = json.load(open('p.json'))
 e, t = report['tools']['events'], report['tools']['timeline']
@@ -68,6 +71,14 @@ for (kernel, name), x in rows.items():
     timed = [(k['begin'], k['end']) for ks in kernels.values() for k in ks if k['name'] == kernel and k['source'] != 'none']
     assert (x['count'], x['time_ns'], x['longest_ns'], x['covered_ns'], x['kernel_ns'] or 0, x['outside']) == \
         (len(mine), sum(b - a for a, b in mine), max(b - a for a, b in mine), union(mine), union(timed), 0), x
+
+# the page: a row for each event, in which what overlaps is one span, for how many
+page = unpack.parts('page.html')['spans']
+events = {r['event']: r['spans'] for r in page['rows'] if 'event' in r}
+assert sum(n for r in page['rows'] for n in r['spans'][3::4]) == page['spans'] and page['resolution_ns'] == 0
+assert set(events) == {name for _, name in rows}
+for (_, name), x in rows.items():
+    assert (sum(events[name][3::4]), sum(events[name][1::4])) == (x['count'], x['covered_ns']), (name, x)
 
 # exports
 key = lambda begin, end, name, sm, cta, warp, lanes: (begin, max(end, begin + 1), name, sm, cta, warp, lanes)

@@ -19,7 +19,8 @@ run() { # TIMELINE EVENTS
     "$MARGAY" run --device $device -q -o p -t timeline$1 -t events$2 -- ./inside > out 2> err || fail "$device$1: exit $?"
     [ "$(cat out)" = "$want" ] || { fail "$device$1$2: another result"; cat out err; }
     "$MARGAY" report p --json > p.json && "$MARGAY" trace print p --json --by-time > p.txt && "$MARGAY" export chrome p -o t.json &&
-        "$MARGAY" export perfetto p -o t.pf && "$MARGAY" export sqlite p -o t.db && "$MARGAY" export csv p -o t.csv
+        "$MARGAY" export perfetto p -o t.pf && "$MARGAY" export sqlite p -o t.db && "$MARGAY" export csv p -o t.csv &&
+        "$MARGAY" report p --html page.html
 }
 check() { python3 "$ROOT/tests/inject/inside.py" $device "$@" > why 2>&1 && echo "ok   $device $*" || { fail "$device $*"; tail -n 3 why; }; }
 for device in $devices; do

@@ -1,5 +1,6 @@
-// The time line: a row for each thread's calls and each stream's work, to zoom and move in. Drawn on a canvas: what is
-// smaller than a pixel is drawn once. Spans that the page holds as one (page_spans.c) say how many they are.
+// The time line: a row for each thread's calls, each stream's work and each event in kernels, to zoom and move in. Drawn on
+// a canvas: what is smaller than a pixel is drawn once. Spans that the page holds as one (page_spans.c) say how many they
+// are.
 import {kernels, report} from './data.js';
 import {h, say} from './dom.js';
 import {exact, plural, text2} from './format.js';
@@ -13,6 +14,7 @@ const colors = ['#4477aa', '#ee6677', '#228833', '#ccbb44', '#66ccee', '#aa3377'
 
 function label(r, several) {
   const process = several ? `${r.rank === null ? `pid ${r.process}` : `rank ${r.rank}`} · ` : '';
+  if (r.event) return `${process}device ${r.device}, in kernels: ${r.event}`;
   if (r.work) return `${process}device ${r.device}, stream ${r.stream}${r.context ? `, context ${r.context}` : ''}`;
   return `${process}${r.thread_name || `thread ${r.thread}`} · ${r.layer}`;
 }
@@ -49,7 +51,7 @@ function step(span, room) {
 class Timeline {
   constructor(data) {
     this.data = data;
-    this.rows = data.rows.map((r) => ({...unfold(r), label: label(r, new Set(data.rows.map((x) => x.process)).size > 1)}));
+    this.rows = data.rows.map((r) => ({...unfold(r), event: r.event, label: label(r, new Set(data.rows.map((x) => x.process)).size > 1)}));
     this.length = Math.max(1, Number(data.length_ns));
     this.canvas = h('canvas.time', {tabindex: '0', role: 'img', 'aria-label': `time line of ${plural(this.rows.length, 'row')}: + and - zoom, arrows move, 0 shows all`});
     this.tip = h('div.tip', {hidden: true});
@@ -140,7 +142,7 @@ class Timeline {
   }
 
   tell({r, i}) {
-    const name = this.data.names[r.name[i]], k = kernels.find((x) => x.name === name || x.demangled === name);
+    const name = this.data.names[r.name[i]], k = !r.event && kernels.find((x) => x.name === name || x.demangled === name);
     const what = r.count[i] > 1 ? `${plural(r.count[i], 'span')}${name ? ` of ${name}` : ''}` : k ? k.demangled : name;
     return {k, text: `${what}: ${text2(r.end[i] - r.begin[i], 'ns')} from ${text2(r.begin[i], 'ns')} on, ${r.label}`};
   }
