@@ -30,6 +30,7 @@ struct mg_work_mark {
     bool skip;             /* whoever watches does not want it */
     uint32_t device;       /* ordinal; the driver's */
     uint64_t replay;       /* of the executable graph it belongs to, from 0; UINT64_MAX: none */
+    bool last;             /* of that replay: nothing comes behind it */
 };
 enum mg_work_direction {
     MG_DIRECTION_NONE,
@@ -47,8 +48,10 @@ struct mg_work_span {
         src_slice; /* depth planes of height rows of width bytes */
 };
 struct mg_driver_watch {
-    /* On the thread of the call, under no lock of the driver. stream NULL: a default stream. */
+    /* On the thread of the call, under no lock of the driver. stream NULL: a default stream. The mark of a graph has a
+     * replay, though not yet its number. */
     void (*enqueued)(void *ctx, void *stream, struct mg_work_mark *m);
+    void (*replayed)(const struct mg_work_mark *m); /* all of a graph's launch has run, or it was not taken */
     /* A copy or memset has run, on a thread of the driver; kernels have their notes. */
     void (*ended)(const struct mg_work_mark *m, const struct mg_work_span *s);
 };

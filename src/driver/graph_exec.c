@@ -250,12 +250,13 @@ static cu_result launch(cu_graph_exec x, cu_stream h, int pt)
     cu_result r = mg_stream_get(h, pt, &s);
     if (r) return r;
     if (!mg_obj_is(x, MG_OBJ_EXEC)) return CUE_INVALID_HANDLE;
-    struct mg_work_mark mark = mg_watch_mark(s);
+    struct mg_work_mark mark = mg_watch_mark(s, true);
     mg_lock();
     if (s->capture) {
         struct mg_work op = {.kind = MG_OPK_CHILD, .u.child = {unflatten(x)}};
         r = op.u.child.graph ? mg_capture_add(s, &op) : CUE_OUT_OF_MEMORY;
         mg_unlock();
+        mg_watch_replayed(&mark);
         return r;
     }
     if (s == s->ctx->legacy && s->ctx->n_captures) r = mg_capture_implicit(s->ctx);
@@ -300,6 +301,8 @@ static cu_result launch(cu_graph_exec x, cu_stream h, int pt)
             tasks[i]->mark = mark;
         }
         mg_task_wait_for(last, first);
+        last->mark = mark;
+        last->mark.last = true;
         mg_task_unref(x->last);
         x->last = mg_task_ref(last);
         mg_graph_mem_launch(x, s, last);
@@ -313,6 +316,7 @@ static cu_result launch(cu_graph_exec x, cu_stream h, int pt)
     mg_task_unref(first);
     mg_task_unref(last);
     mg_unlock();
+    if (r) mg_watch_replayed(&mark);
     free(tasks);
     return r;
 }

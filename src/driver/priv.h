@@ -172,7 +172,8 @@ void mg_work_release(struct mg_work *op);
 void mg_work_run(struct CUctx_st *ctx, const struct mg_work *op, const struct mg_work_mark *m, uint64_t *start_ns,
                  uint64_t *end_ns); /* no lock held */
 /* watch.c: what follows the work that this thread enqueues now; no lock held. */
-struct mg_work_mark mg_watch_mark(struct CUstream_st *s);
+struct mg_work_mark mg_watch_mark(struct CUstream_st *s, bool graph);
+void mg_watch_replayed(const struct mg_work_mark *m);
 void mg_watch_ended(const struct mg_work *op, const struct mg_work_mark *m, uint64_t start_ns, uint64_t end_ns);
 
 /* ---- tasks (task.c): all with mg_drv.lock held unless said otherwise --------------------------- */

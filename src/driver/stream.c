@@ -48,7 +48,7 @@ static void sweep(struct CUctx_st *ctx)
 
 cu_result mg_stream_do(struct CUstream_st *s, struct mg_work *op, enum mg_how how)
 {
-    struct mg_work_mark mark = mg_watch_mark(s);
+    struct mg_work_mark mark = mg_watch_mark(s, false);
     mg_lock();
     if (s->capture) {
         cu_result r = how == MG_SYNC ? CUE_STREAM_CAPTURE_UNSUPPORTED : mg_capture_add(s, op);

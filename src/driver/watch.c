@@ -1,9 +1,9 @@
 /* What somebody outside is told of the work that streams and graphs do (struct mg_driver_watch). */
 #include "driver/priv.h"
 
-struct mg_work_mark mg_watch_mark(struct CUstream_st *s)
+struct mg_work_mark mg_watch_mark(struct CUstream_st *s, bool graph)
 {
-    struct mg_work_mark m = {.replay = UINT64_MAX, .device = (uint32_t)s->ctx->device};
+    struct mg_work_mark m = {.replay = graph ? 0 : UINT64_MAX, .device = (uint32_t)s->ctx->device};
     const struct mg_driver_watch *w = mg_drv.config.watch;
     void *handle = s == s->ctx->legacy ? NULL : s->per_thread ? CU_PER_THREAD_STREAM : s;
     if (w) w->enqueued(s->ctx, handle, &m);
@@ -23,6 +23,11 @@ static enum mg_work_direction direction(const struct mg_copy_op *c)
     bool from = is_on_device(c->src, c->from_array || c->raw.src_type == CUMEM_ARRAY);
     bool to = is_on_device(c->dst, c->to_array || c->raw.dst_type == CUMEM_ARRAY);
     return from ? (to ? MG_DEVICE_TO_DEVICE : MG_DEVICE_TO_HOST) : to ? MG_HOST_TO_DEVICE : MG_HOST_TO_HOST;
+}
+
+void mg_watch_replayed(const struct mg_work_mark *m)
+{
+    if (mg_drv.config.watch) mg_drv.config.watch->replayed(m);
 }
 
 void mg_watch_ended(const struct mg_work *op, const struct mg_work_mark *m, uint64_t start_ns, uint64_t end_ns)

@@ -117,7 +117,7 @@ void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t reg
     f->correlation = 0;
     f->work = NULL;
     f->step = mg_steps_on && !mg_inside && mg_steps_rows[entry];
-    f->order = f->step ? mg_steps_order() : 0;
+    f->order = f->step ? mg_steps_take() : 0;
     bool pair = mg_timeline.pairs && !mg_inside && mg_call_work(entry) && mg_window_is_open();
     if (f->wanted) f->correlation = number();
     if (pair || f->step || (f->wanted && (mg_timeline.arguments || mg_memory_calls[entry])))

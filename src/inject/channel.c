@@ -101,7 +101,7 @@ static bool make_rings(struct mg_chan *c)
                                          .patience_ns = mg_chan_patience()};
         for (uint32_t r = 0; r < c->n_rings; r++) {
             ((struct mg_channel_ring *)(k + 1))[r].now = MG_CHANNEL_NO_PAGE;
-            c->rings[r].from = MG_CHANNEL_PAGE_HEAD;
+            c->rings[r].read = c->rings[r].from = MG_CHANNEL_PAGE_HEAD;
         }
         ok = c->io->write(c->where, c->control, k, bytes);
     }

@@ -19,6 +19,7 @@ struct mg_chan_reading {               /* of a ring, by who reads its share */
     uint32_t number, from;             /* what comes next */
     uint32_t left, left_from;          /* a page that others went before, and where its rest begins */
     MG_VEC(struct mg_chan_piece) held; /* pages behind one that is still out, in order */
+    uint64_t read;                     /* atomic: number and from, of who looks how far it is */
 };
 struct mg_chan {
     struct mg_chan *next;
@@ -45,6 +46,7 @@ struct mg_chan {
         uint32_t number, to;
     } * told; /* by ring: what was read of the page that it has */
     uint64_t dropped;
+    uint64_t *until; /* by ring: how far it has to be read, as `read` has it (channel_mark.c) */
     /* under mg_chans.lock */
     uint32_t active;  /* launches */
     uint32_t nodes;   /* of them what graphs hold, which run now and then */
@@ -64,6 +66,7 @@ struct mg_chans {
         n_shares;      /* threads; parts of the rings, each read by one of them at a time: the workers of tools */
     uint32_t n_pieces; /* not read yet; atomic */
     bool ending;       /* launches that nobody will end keep no channel any more */
+    bool jumped;       /* atomic: pages of a ring were read before one in front of them */
     struct mg_chan_sums sums[MG_MAX_USES];
 };
 extern struct mg_chans mg_chans;
@@ -73,5 +76,23 @@ uint64_t mg_chan_patience(void);                     /* as the user wants it */
 void mg_chan_give(struct mg_chan *c, uint32_t page); /* to the device */
 void mg_chan_give_fresh(struct mg_chan *c, uint32_t n);
 bool mg_chan_start(void); /* the threads; under the lock */
+
+/* ---- the carrier's ---------------------------------------------------------------------------------------- */
+
+/* The page that a ring fills; UINT32_MAX: none. A full one comes through the queue, and may be another ring's by now.
+ */
+static inline uint32_t mg_chan_page_of(const struct mg_channel_ring *r)
+{
+    return (uint32_t)r->now < MG_CHANNEL_ROOM ? (uint32_t)(r->now >> 32) : UINT32_MAX;
+}
+static inline uint64_t mg_chan_place(uint32_t number, uint32_t from)
+{
+    return (uint64_t)number << 32 | from;
+}
+/* A copy of a page's beginning to the reader. fetched: the host's copy of the page has it; last: no more comes of it
+ * now, nor of pages before it. */
+bool mg_chan_tell_page(struct mg_chan *c, uint32_t page, uint32_t to, bool fetched, bool last);
+void mg_chan_mark(void);     /* channel_mark.c: now and then */
+bool mg_chan_has_mark(void); /* one is under way */
 
 #endif

@@ -131,6 +131,7 @@ static void deliver(struct reader *d, struct mg_chan_reading *r, const struct mg
         r->number = p->number;
         r->from = p->to;
     }
+    __atomic_store_n(&r->read, mg_chan_place(r->number, r->from), __ATOMIC_RELEASE);
     let_go(p);
     d->n_read++;
 }
@@ -180,6 +181,7 @@ static void read_piece(struct reader *d, const struct mg_chan_piece *p)
     uint32_t n = 0;
     while (n < r->held.n && (r->held.at[n].number == r->number || r->held.n - n > HELD_MOST)) {
         d->sums[p->chan->use].late += r->held.at[n].number - r->number;
+        if (r->held.at[n].number != r->number) __atomic_store_n(&mg_chans.jumped, true, __ATOMIC_RELEASE);
         if (r->held.at[n].number != r->number && r->from > HEAD) {
             r->left = r->number;
             r->left_from = r->from;
@@ -370,8 +372,7 @@ static bool carry(struct mg_chan *c)
 /* ---- what lies in pages that are not full, when no launch writes ----------------------------------------------------
  */
 
-/* fetched: the host's copy of the page has it. */
-static bool tell_page(struct mg_chan *c, uint32_t page, uint32_t to, bool fetched)
+bool mg_chan_tell_page(struct mg_chan *c, uint32_t page, uint32_t to, bool fetched, bool last)
 {
     struct mg_chan_copy *copy = new_copy();
     if (!copy) return false;
@@ -381,15 +382,8 @@ static bool tell_page(struct mg_chan *c, uint32_t page, uint32_t to, bool fetche
         return false;
     bool whole = (uint32_t)((const uint64_t *)(const void *)copy)[1] == MG_CHANNEL_ROOM;
     push((struct mg_chan_piece){
-        .chan = c, .at = (const uint8_t *)copy, .to = to, .last = !whole, .page = UINT32_MAX, .copy = copy});
+        .chan = c, .at = (const uint8_t *)copy, .to = to, .last = last && !whole, .page = UINT32_MAX, .copy = copy});
     return true;
-}
-
-/* The page that a ring fills; UINT32_MAX: none. A full one comes through the queue, and may be another ring's by now.
- */
-static uint32_t page_of(const struct mg_channel_ring *r)
-{
-    return (uint32_t)r->now < MG_CHANNEL_ROOM ? (uint32_t)(r->now >> 32) : UINT32_MAX;
 }
 
 /* Pages that a kernel took and completed, but nobody sent, or will not complete, since a fault ended it. */
@@ -399,9 +393,9 @@ static bool tell_taken(struct mg_chan *c, const struct mg_channel_control *k, co
     for (uint32_t page = 0; ok && page < c->n_fresh; page++) { /* of those that were ever given */
         bool out = !c->pages[page].back && (int32_t)(c->pages[page].at - k->n_taken) < 0;
         for (uint32_t r = 0; r < c->n_rings && out; r++)
-            out = page_of(&rings[r]) != page && (!rings[r].ticket || c->pages[page].at != rings[r].ticket - 1);
+            out = mg_chan_page_of(&rings[r]) != page && (!rings[r].ticket || c->pages[page].at != rings[r].ticket - 1);
         if (!out) continue;
-        ok = tell_page(c, page, PAGE, false);
+        ok = mg_chan_tell_page(c, page, PAGE, false, true);
         c->pages[page].back = true;
         give_back(c, page);
     }
@@ -416,7 +410,7 @@ static bool tell_taken(struct mg_chan *c, const struct mg_channel_control *k, co
 /* In the page that a ring fills is what was not told yet. */
 static bool has_news(const struct mg_chan *c, const struct mg_channel_ring *rings, uint32_t r)
 {
-    return page_of(&rings[r]) < c->n_pages &&
+    return mg_chan_page_of(&rings[r]) < c->n_pages &&
            (c->told[r].number != rings[r].pages || c->told[r].to < HEAD + (uint32_t)rings[r].now);
 }
 
@@ -431,7 +425,7 @@ static bool tell_rest(struct mg_chan *c, bool writing)
     uint32_t out = 0;
     uint64_t dropped = 0;
     for (uint32_t r = 0; ok && r < c->n_rings; r++) {
-        out += (page_of(&rings[r]) != UINT32_MAX) + (rings[r].ticket != 0);
+        out += (mg_chan_page_of(&rings[r]) != UINT32_MAX) + (rings[r].ticket != 0);
         dropped += rings[r].dropped;
     }
     ok = ok && !c->gone;
@@ -439,13 +433,13 @@ static bool tell_rest(struct mg_chan *c, bool writing)
     bool fetched = !writing && c->io->begin_read; /* one after the other each would be waited for */
     for (uint32_t r = 0; ok && fetched && r < c->n_rings; r++)
         if (has_news(c, rings, r))
-            ok = c->io->begin_read(c->where, c->mirror + (size_t)page_of(&rings[r]) * PAGE,
-                                   c->pool + (uint64_t)page_of(&rings[r]) * PAGE, HEAD + (uint32_t)rings[r].now);
+            ok = c->io->begin_read(c->where, c->mirror + (size_t)mg_chan_page_of(&rings[r]) * PAGE,
+                                   c->pool + (uint64_t)mg_chan_page_of(&rings[r]) * PAGE, HEAD + (uint32_t)rings[r].now);
     if (fetched) ok = c->io->end_reads(c->where) && ok;
     for (uint32_t r = 0; ok && r < c->n_rings; r++) {
         if (!has_news(c, rings, r)) continue;
         uint32_t to = HEAD + (uint32_t)rings[r].now;
-        ok = tell_page(c, page_of(&rings[r]), to, fetched);
+        ok = mg_chan_tell_page(c, mg_chan_page_of(&rings[r]), to, fetched, true);
         c->told[r].number = rings[r].pages;
         c->told[r].to = to;
     }
@@ -514,11 +508,12 @@ static void *carry_pages(void *arg)
             any |= finish(c);
             pthread_mutex_unlock(&c->carrying);
         }
+        mg_chan_mark();
         idle = any ? 0 : idle + 1;
         if (idle > 20) nanosleep(&(struct timespec){.tv_nsec = idle > 2000 ? 200000 : 20000}, NULL);
         if (idle > 200) {
             pthread_mutex_lock(&mg_chans.lock);
-            if (is_quiet()) {
+            if (is_quiet() && !mg_chan_has_mark()) {
                 pthread_cond_wait(&mg_chans.changed, &mg_chans.lock);
                 idle = 0;
             }

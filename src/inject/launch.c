@@ -35,11 +35,19 @@ static bool is_capturing(const struct mg_call *c)
 
 /* For the trace of accesses: taken now, since the run may be over when the driver's call returns. NULL: not wanted, or
  * a node, which is told when it runs. */
-static const char *begin_step(const struct mg_run *r, struct mg_step_record *out)
+static const char *begin_step(struct mg_run *r, struct mg_step_record *out)
 {
     if (!mg_steps_on || r->node) return NULL;
     mg_steps_describe(r, out);
     return r->inst->code->name;
+}
+
+/* The run, and its hold on the order, may be gone. */
+static void end_step(const struct mg_step_record *step, const char *name, cu_result rc)
+{
+    if (!name) return;
+    if (rc == CUE_SUCCESS) mg_steps_put(step, name);
+    mg_steps_over(step->order);
 }
 
 static cu_result send_twin(const struct mg_call *c, struct mg_run *r)
@@ -51,7 +59,7 @@ static cu_result send_twin(const struct mg_call *c, struct mg_run *r)
     mg_run_begin(r);
     cu_result rc = mg_session.backend->send(c, r, p.params, p.extra);
     mg_params_release(&p);
-    if (name && rc == CUE_SUCCESS) mg_steps_put(&step, name);
+    end_step(&step, name, rc);
     return rc;
 }
 
@@ -64,9 +72,8 @@ static cu_result send_native(const struct mg_call *c, struct mg_run *r)
     if (rc != CUE_SUCCESS) {
         mg_run_reject(r);
         mg_run_free(r);
-    } else if (name) {
-        mg_steps_put(&step, name);
     }
+    end_step(&step, name, rc);
     return rc;
 }
 

@@ -132,6 +132,7 @@ static void destroy(struct mg_run *r)
     mg_frames_remove(r);
     mg_channels_give(r);
     block_give(r);
+    mg_steps_over(r->step);
     free(r->found);
     free(r->values);
     __atomic_sub_fetch(&r->inst->refs, 1, __ATOMIC_RELEASE); /* it and its bodies may be freed from here on */
@@ -225,6 +226,7 @@ struct mg_run *mg_run_child(struct mg_inst *i, const struct mg_shape *s, void **
     if (r && mg_steps_on) {
         mg_steps_describe(r, &step);
         mg_steps_put(&step, r->inst->code->name);
+        mg_steps_over(step.order);
     }
     return r;
 }
@@ -234,6 +236,8 @@ struct mg_run *mg_run_native(struct mg_run *r, enum mg_reason reason)
     mg_frames_remove(r);
     mg_channels_give(r);
     block_give(r);
+    mg_steps_over(r->step);
+    r->step = 0;
     r->ran = MG_RAN_FAILED;
     r->reason = mg_why_of(reason);
     return r;

@@ -32,6 +32,7 @@ struct mg_run {
     uint64_t replay;            /* of a node: how often it has run */
     uint32_t kernel;            /* the store's */
     uint64_t launch;            /* the store's, direct launches only */
+    uint64_t step;              /* order that it holds in the trace of accesses (steps.h); 0: none */
     uint32_t device;
     uint64_t stream, ctx;          /* dense numbers */
     uint64_t mark;                 /* innermost range of NVTX around the call, 0: none */

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/vec.h"
 #include "inject/kernels.h"
 #include "inject/run.h"
 #include "inject/session.h"
@@ -14,6 +15,13 @@
 bool mg_steps_on;
 uint8_t mg_steps_rows[MG_FN_COUNT];
 static uint64_t next_order;
+static struct {
+    bool on;
+    pthread_mutex_t lock;
+    uint64_t first;       /* order of the first in the list: those before it are over */
+    MG_VEC(uint8_t) held; /* how often each is */
+    uint32_t done;        /* of the list, from its beginning on */
+} orders = {.lock = PTHREAD_MUTEX_INITIALIZER, .first = 1};
 
 /* ---- which calls ------------------------------------------------------------------------------------------ */
 
@@ -139,12 +147,74 @@ void mg_steps_prepare(void)
 
 void mg_steps_end(void)
 {
-    mg_steps_on = false;
+    mg_steps_on = orders.on = false;
+}
+
+/* ---- orders ----------------------------------------------------------------------------------------------- */
+
+enum { DONE_MOST = 1 << 16 };
+
+void mg_steps_follow(void)
+{
+    orders.on = mg_steps_on;
+}
+
+bool mg_steps_followed(void)
+{
+    return orders.on && mg_steps_on;
+}
+
+static uint64_t next_held(uint8_t times)
+{
+    if (!mg_steps_on) return 0;
+    if (!orders.on) return __atomic_add_fetch(&next_order, 1, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&orders.lock);
+    uint64_t order = ++next_order;
+    *mg_vec_push(&orders.held) = times;
+    pthread_mutex_unlock(&orders.lock);
+    return order;
 }
 
 uint64_t mg_steps_order(void)
 {
-    return mg_steps_on ? __atomic_add_fetch(&next_order, 1, __ATOMIC_RELAXED) : 0;
+    return next_held(0);
+}
+
+uint64_t mg_steps_take(void)
+{
+    return next_held(1);
+}
+
+void mg_steps_hold(uint64_t order)
+{
+    if (!orders.on || !order) return;
+    pthread_mutex_lock(&orders.lock);
+    orders.held.at[order - orders.first]++;
+    pthread_mutex_unlock(&orders.lock);
+}
+
+void mg_steps_over(uint64_t order)
+{
+    if (!orders.on || !order) return;
+    pthread_mutex_lock(&orders.lock);
+    orders.held.at[order - orders.first]--;
+    pthread_mutex_unlock(&orders.lock);
+}
+
+uint64_t mg_steps_whole(uint64_t *begun)
+{
+    pthread_mutex_lock(&orders.lock);
+    while (orders.done < orders.held.n && !orders.held.at[orders.done]) orders.done++;
+    uint64_t whole = orders.first + orders.done - 1;
+    if (orders.done > DONE_MOST && orders.done > orders.held.n / 2) {
+        orders.held.n -= orders.done;
+        memmove(orders.held.at, orders.held.at + orders.done, orders.held.n);
+        orders.first += orders.done;
+        orders.done = 0;
+    }
+    *begun = next_order;
+    pthread_mutex_unlock(&orders.lock);
+    return whole;
 }
 
 /* ---- into the file ------------------------------------------------------------------------------------------ */
@@ -250,9 +320,11 @@ static void put_batch(struct mg_step_record *s, const struct row *row, const str
     for (uint64_t i = 0; dst && src && bytes && i < f->args[3]; i++) {
         s->dst = dst[i];
         s->src = src[i];
-        s->order = i ? mg_steps_order() : s->order;
+        uint64_t more = i ? mg_steps_take() : 0;
+        if (i) s->order = more;
         set_rows(s, bytes[i], 1, 1);
         mg_steps_put(s, row->name);
+        mg_steps_over(more);
     }
 }
 
@@ -269,10 +341,10 @@ static bool is_recorded_by_graph(cu_stream s)
     return MG_REAL_AS(cuStreamIsCapturing, cu_stream, int *)(s, &status) == CUE_SUCCESS && status == CUCAPTURE_ACTIVE;
 }
 
-void mg_steps_call(const struct mg_call_frame *f, cu_result result)
+static void tell_call(const struct mg_call_frame *f)
 {
     const struct row *row = &rows[mg_steps_rows[f->entry]];
-    if (result != CUE_SUCCESS || !mg_session.active) return;
+    const uint64_t made = row->kind == MG_STEP_ALLOC ? mg_steps_take() : 0;
     mg_inside++;
     cu_stream stream = (cu_stream)(uintptr_t)argument(f, row->stream);
     cu_ctx ctx = NULL;
@@ -282,7 +354,7 @@ void mg_steps_call(const struct mg_call_frame *f, cu_result result)
     if (ctx) MG_REAL_AS(cuCtxGetDevice, cu_device *)(&device);
     struct mg_step_record s = {
         .time = mg_now_ns(),
-        .order = row->kind == MG_STEP_ALLOC ? mg_steps_order() : f->order,
+        .order = made ? made : f->order,
         .context = ctx ? mg_ctx_number(ctx) : 0,
         .stream = mg_stream_number(stream),
         .launch = UINT64_MAX,
@@ -296,17 +368,24 @@ void mg_steps_call(const struct mg_call_frame *f, cu_result result)
         put_batch(&s, row, f);
     else if (set_memory(&s, row, f))
         mg_steps_put(&s, row->name);
+    mg_steps_over(made);
     mg_inside--;
+}
+
+void mg_steps_call(const struct mg_call_frame *f, cu_result result)
+{
+    if (result == CUE_SUCCESS && mg_session.active) tell_call(f);
+    mg_steps_over(f->order);
 }
 
 /* ---- launches ------------------------------------------------------------------------------------------------- */
 
-void mg_steps_describe(const struct mg_run *r, struct mg_step_record *out)
+static void describe(const struct mg_run *r, uint64_t order, struct mg_step_record *out)
 {
     const struct mg_shape *s = &r->shape;
     *out = (struct mg_step_record){
         .time = mg_now_ns(),
-        .order = mg_steps_order(),
+        .order = order,
         .context = r->ctx,
         .stream = r->stream,
         .launch = mg_run_traced_as(r),
@@ -324,15 +403,19 @@ void mg_steps_describe(const struct mg_run *r, struct mg_step_record *out)
     memcpy(out->cluster, s->cluster, sizeof out->cluster);
 }
 
+void mg_steps_describe(struct mg_run *r, struct mg_step_record *out)
+{
+    describe(r, mg_steps_take(), out);
+    if (r->block) mg_steps_hold(r->step = out->order); /* its accesses come later */
+}
+
 void mg_steps_node(const struct mg_run *r, const struct mg_launch_done *d, uint64_t replay)
 {
     struct mg_step_record s;
     if (!mg_steps_on) return;
-    mg_steps_describe(r, &s);
-    if (d && d->mark.order) {
-        s.order = d->mark.order;
-        s.stream = d->mark.stream;
-    }
+    bool marked = d && d->mark.order;
+    describe(r, marked ? d->mark.order : mg_steps_order(), &s);
+    if (marked) s.stream = d->mark.stream;
     s.replay = replay;
     if (mg_session_can(MG_BACKEND_HARDWARE)) { /* the device knows no replay: accesses stand with the first */
         s.flags |= MG_STEP_TOGETHER;

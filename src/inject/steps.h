@@ -20,9 +20,18 @@ extern uint8_t mg_steps_rows[MG_FN_COUNT]; /* what an entry does with memory: a 
 void mg_steps_prepare(void); /* before the first call */
 void mg_steps_end(void);
 uint64_t mg_steps_order(void); /* of what is asked for now; 0: nobody wants to know */
+/* For who reads the trace while the process runs (channel_mark.c): an order that is taken is held until it is over,
+ * which means that all that is to be told of it was put. */
+void mg_steps_follow(void); /* somebody does; before the first call */
+bool mg_steps_followed(void);
+uint64_t mg_steps_take(void);
+void mg_steps_hold(uint64_t order); /* once more, of one that is held; 0: none */
+void mg_steps_over(uint64_t order);
+uint64_t mg_steps_whole(uint64_t *begun); /* all orders up to this one are over; begun: the last one there is */
 void mg_steps_call(const struct mg_call_frame *f, cu_result result);
-/* A launch: describe it before the driver has it, tell when it was taken. */
-void mg_steps_describe(const struct mg_run *r, struct mg_step_record *out);
+/* A launch: describe it before the driver has it, tell when it was taken; then its order is over, which its run may
+ * hold, too. */
+void mg_steps_describe(struct mg_run *r, struct mg_step_record *out);
 void mg_steps_put(const struct mg_step_record *s, const char *name);
 /* Work of a graph's replay: on our own devices when it has ended, on a GPU when it is launched. */
 void mg_steps_node(const struct mg_run *r, const struct mg_launch_done *d, uint64_t replay);

@@ -67,12 +67,15 @@ static const struct mg_trace_field pack_fields[] = {
     {"data", MG_TRACE_bytes},
 };
 static const struct mg_trace_field left_fields[] = {{"time", MG_TRACE_time, MG_TRACE_KEY_TIME}, {"why", MG_TRACE_name}};
+static const struct mg_trace_field whole_fields[] = {
+    {"time", MG_TRACE_time, MG_TRACE_KEY_TIME}, {"order", MG_TRACE_u64}, {"begun", MG_TRACE_u64}};
 _Static_assert(sizeof(struct mg_step_record) == 17 * 8 + 14 * 4 + 1 &&
                    sizeof(struct mg_site_record) == 8 + 11 * 4 + 1 && sizeof(struct mg_pack_record) == 4 * 8 + 4 * 4 &&
-                   sizeof(struct mg_left_record) == 12,
+                   sizeof(struct mg_left_record) == 12 && sizeof(struct mg_whole_record) == 24,
                "as the fields");
 
 const struct mg_trace_kind mg_step_record_kind = MG_TRACE_KIND("trace.step", step_fields);
 const struct mg_trace_kind mg_site_record_kind = MG_TRACE_KIND("trace.site", site_fields);
 const struct mg_trace_kind mg_pack_record_kind = MG_TRACE_KIND("trace.accesses", pack_fields);
 const struct mg_trace_kind mg_left_record_kind = MG_TRACE_KIND("trace.left", left_fields);
+const struct mg_trace_kind mg_whole_record_kind = MG_TRACE_KIND("trace.whole", whole_fields);

@@ -27,8 +27,14 @@ struct mg_left_record { /* what the trace leaves out on purpose */
     uint64_t time;
     uint32_t why; /* name: "sample=16", "kernel=..." */
 } MG_PACKED;
+struct mg_whole_record { /* for who reads while the process runs: what stands in front of it in the file */
+    uint64_t time;
+    uint64_t order; /* is all there is of the steps up to this order, and of the accesses of their launches */
+    uint64_t begun; /* and is of steps up to this one */
+} MG_PACKED;
 #undef MG_PACKED
 
-extern const struct mg_trace_kind mg_step_record_kind, mg_site_record_kind, mg_pack_record_kind, mg_left_record_kind;
+extern const struct mg_trace_kind mg_step_record_kind, mg_site_record_kind, mg_pack_record_kind, mg_left_record_kind,
+    mg_whole_record_kind;
 
 #endif

@@ -494,13 +494,29 @@ failed:
     return err;
 }
 
+uint64_t mg_trace_flush_ask(struct mg_trace_writer *w)
+{
+    pthread_mutex_lock(&w->lock);
+    uint64_t mine = ++w->asked;
+    pthread_cond_signal(&w->work);
+    pthread_mutex_unlock(&w->lock);
+    return mine;
+}
+
+bool mg_trace_flush_done(struct mg_trace_writer *w, uint64_t asked)
+{
+    pthread_mutex_lock(&w->lock);
+    bool done = w->served >= asked || w->ended;
+    pthread_mutex_unlock(&w->lock);
+    return done;
+}
+
 bool mg_trace_flush(struct mg_trace_writer *w, uint32_t timeout_ms)
 {
     if (!w || w->forked) return true;
     struct timespec until = after_ms(timeout_ms);
+    uint64_t mine = mg_trace_flush_ask(w);
     pthread_mutex_lock(&w->lock);
-    uint64_t mine = ++w->asked;
-    pthread_cond_signal(&w->work);
     int rc = 0;
     while (w->served < mine && !w->ended && !rc) rc = pthread_cond_timedwait(&w->flushed, &w->lock, &until);
     pthread_mutex_unlock(&w->lock);

@@ -53,6 +53,9 @@ void mg_trace_end(struct mg_trace_writer *w);
 void mg_trace_close(struct mg_trace_writer *w);
 /* Blocks until what was put before the call is on its way to disk, for timeout_ms at most. False: it took longer. */
 bool mg_trace_flush(struct mg_trace_writer *w, uint32_t timeout_ms);
+/* The same without waiting: asks, and later: is it done? */
+uint64_t mg_trace_flush_ask(struct mg_trace_writer *w);
+bool mg_trace_flush_done(struct mg_trace_writer *w, uint64_t asked);
 /* In a forked child: the writer belongs to the parent; its calls do nothing from here on. */
 void mg_trace_forked(struct mg_trace_writer *w);
 const char *mg_trace_path(const struct mg_trace_writer *w);

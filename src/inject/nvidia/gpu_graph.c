@@ -439,13 +439,14 @@ static cu_result replay_own(cu_graph_exec x, cu_stream s, bool per_thread, cu_re
     return rc;
 }
 
-/* For the trace of accesses: the list stays until the steps of a replay are told. */
+/* For the trace of accesses: the list stays until the steps of a replay are told. Their order is never over: what
+ * later replays access stands with the first. */
 static uint64_t keep_for_steps(struct list *l)
 {
     pthread_mutex_lock(&lock);
     l->refs++;
     pthread_mutex_unlock(&lock);
-    return mg_steps_order();
+    return mg_steps_take();
 }
 
 static void tell_steps(struct list *l, cu_stream s, uint64_t order, bool taken)
@@ -455,6 +456,7 @@ static void tell_steps(struct list *l, cu_stream s, uint64_t order, bool taken)
         if (!l->entries.at[i].disabled)
             mg_steps_node(l->entries.at[i].node->run, &d,
                           __atomic_fetch_add(&l->entries.at[i].node->run->replay, 1, __ATOMIC_RELAXED));
+    if (!taken) mg_steps_over(order);
     pthread_mutex_lock(&lock);
     list_unref(l);
     pthread_mutex_unlock(&lock);
