@@ -562,6 +562,24 @@ static enum mg_err feed_launch(struct mg_cache *c, struct mg_accesses *from, con
     return MG_ERR_OK;
 }
 
+enum mg_err mg_cache_step(struct mg_cache *c, struct mg_accesses *from, const struct mg_trace_step *s,
+                          struct mg_comm_source *source, struct mg_diag *d)
+{
+    const struct mg_cache_opts *o = &c->result.opts;
+    mg_cache_buffers_step(&c->live, s);
+    if (s->kind != MG_STEP_LAUNCH || s->launch < o->first || (o->end && s->launch >= o->end)) return MG_ERR_OK;
+    source->launches++;
+    if (s->flags & MG_STEP_TRACED) return feed_launch(c, from, s, source, d);
+    source->untraced++;
+    return MG_ERR_OK;
+}
+
+void mg_cache_steps_end(const struct mg_accesses *from, struct mg_comm_source *source)
+{
+    source->is_partial = mg_accesses_is_partial(from);
+    source->damaged = mg_accesses_damaged(from, NULL);
+}
+
 enum mg_err mg_cache_feed(struct mg_cache *c, struct mg_trace_reader *r, uint32_t file, struct mg_comm_source *source,
                           struct mg_diag *d)
 {
@@ -571,19 +589,8 @@ enum mg_err mg_cache_feed(struct mg_cache *c, struct mg_trace_reader *r, uint32_
     enum mg_err err = mg_accesses_open(r, file, &from, d);
     if (err) return err;
     const struct mg_trace_step *steps = mg_accesses_steps(from, &n);
-    for (uint64_t i = 0; i < n && !err; i++) {
-        const struct mg_cache_opts *o = &c->result.opts;
-        mg_cache_buffers_step(&c->live, &steps[i]);
-        if (steps[i].kind != MG_STEP_LAUNCH || steps[i].launch < o->first || (o->end && steps[i].launch >= o->end))
-            continue;
-        source->launches++;
-        if (steps[i].flags & MG_STEP_TRACED)
-            err = feed_launch(c, from, &steps[i], source, d);
-        else
-            source->untraced++;
-    }
-    source->is_partial = mg_accesses_is_partial(from);
-    source->damaged = mg_accesses_damaged(from, NULL);
+    for (uint64_t i = 0; i < n && !err; i++) err = mg_cache_step(c, from, &steps[i], source, d);
+    mg_cache_steps_end(from, source);
     mg_accesses_close(from);
     return err;
 }

@@ -80,6 +80,10 @@ struct mg_cache *mg_cache_new(const struct mg_cache_opts *o);
 void mg_cache_free(struct mg_cache *c);
 enum mg_err mg_cache_feed(struct mg_cache *c, struct mg_trace_reader *r, uint32_t file, struct mg_comm_source *source,
                           struct mg_diag *d) MG_MUST_CHECK;
+/* The same step by step, in order; source is zero in front, and finished by steps_end. */
+enum mg_err mg_cache_step(struct mg_cache *c, struct mg_accesses *from, const struct mg_trace_step *s,
+                          struct mg_comm_source *source, struct mg_diag *d) MG_MUST_CHECK;
+void mg_cache_steps_end(const struct mg_accesses *from, struct mg_comm_source *source);
 const struct mg_cache_result *mg_cache_finish(struct mg_cache *c);
 const char *const *mg_cache_assumptions(void);
 void mg_cache_print_json(const struct mg_cache_result *r, const struct mg_comm_source *source, struct mg_json *j);

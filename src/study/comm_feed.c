@@ -8,7 +8,7 @@
 
 enum { MOST_CTAS = 1 << 27, MOST_ROWS = 1 << 24 /* of a copy */ };
 
-struct feed {
+struct mg_comm_feeder {
     struct mg_accesses *from;
     struct mg_comm *to;
     struct mg_comm_source *source;
@@ -50,7 +50,7 @@ static int32_t stride_of(const uint64_t *address, uint32_t n)
     return (int32_t)step;
 }
 
-static void add_access(struct feed *f, const struct mg_trace_access *x, struct warp_at *w)
+static void add_access(struct mg_comm_feeder *f, const struct mg_trace_access *x, struct warp_at *w)
 {
     static const uint8_t kinds[] = {
         [MG_ACCESS_LOAD] = MG_COMM_LOAD, [MG_ACCESS_STORE] = MG_COMM_STORE, [MG_ACCESS_ATOMIC] = MG_COMM_ATOMIC};
@@ -75,7 +75,7 @@ static void add_access(struct feed *f, const struct mg_trace_access *x, struct w
 }
 
 /* Barriers order the warps of a CTA where all of them pass equally many. */
-static void check_phases(struct feed *f, uint64_t ctas, uint32_t warps)
+static void check_phases(struct mg_comm_feeder *f, uint64_t ctas, uint32_t warps)
 {
     bool any = false;
     for (uint64_t i = 0; i < ctas * warps; i++) any |= f->warps[i].phase != 0;
@@ -87,7 +87,7 @@ static void check_phases(struct feed *f, uint64_t ctas, uint32_t warps)
     }
 }
 
-static enum mg_err feed_launch(struct feed *f, const struct mg_trace_step *s, struct mg_diag *d)
+static enum mg_err feed_launch(struct mg_comm_feeder *f, const struct mg_trace_step *s, struct mg_diag *d)
 {
     uint64_t ctas = (uint64_t)MG_MAX(s->grid[0], 1u) * MG_MAX(s->grid[1], 1u) * MG_MAX(s->grid[2], 1u);
     uint64_t threads = (uint64_t)MG_MAX(s->block[0], 1u) * MG_MAX(s->block[1], 1u) * MG_MAX(s->block[2], 1u);
@@ -132,7 +132,7 @@ static enum mg_err feed_launch(struct feed *f, const struct mg_trace_step *s, st
 }
 
 /* fn for each row of a copy's or memset's bytes. */
-static void feed_rows(struct feed *f, const struct mg_trace_step *s)
+static void feed_rows(struct mg_comm_feeder *f, const struct mg_trace_step *s)
 {
     bool whole = s->height <= 1 && s->depth <= 1;
     uint64_t rows = whole ? 1 : MG_MAX(s->height, 1u), planes = whole ? 1 : MG_MAX(s->depth, 1u),
@@ -156,7 +156,7 @@ static void feed_rows(struct feed *f, const struct mg_trace_step *s)
         }
 }
 
-static enum mg_err feed_step(struct feed *f, const struct mg_trace_step *s, struct mg_diag *d)
+enum mg_err mg_comm_feeder_step(struct mg_comm_feeder *f, const struct mg_trace_step *s, struct mg_diag *d)
 {
     switch (s->kind) {
     case MG_STEP_LAUNCH:
@@ -184,22 +184,40 @@ static enum mg_err feed_step(struct feed *f, const struct mg_trace_step *s, stru
     return MG_ERR_OK;
 }
 
+struct mg_comm_feeder *mg_comm_feeder_new(struct mg_accesses *from, struct mg_comm *to, struct mg_comm_source *out)
+{
+    struct mg_comm_feeder *f = mg_xcalloc(1, sizeof *f);
+    f->from = from;
+    f->to = to;
+    f->source = out;
+    memset(out, 0, sizeof *out);
+    return f;
+}
+
+void mg_comm_feeder_end(struct mg_comm_feeder *f)
+{
+    if (!f) return;
+    if (f->graph_runs) f->source->graph_copies = 0; /* what was recorded is known when it ran */
+    f->source->is_partial = mg_accesses_is_partial(f->from);
+    f->source->damaged = mg_accesses_damaged(f->from, NULL);
+    mg_vec_release(&f->accesses);
+    mg_vec_release(&f->addresses);
+    free(f);
+}
+
 enum mg_err mg_comm_feed(struct mg_trace_reader *r, uint32_t file, struct mg_comm *c, struct mg_comm_source *out,
                          struct mg_diag *d)
 {
-    struct feed f = {.to = c, .source = out};
+    struct mg_accesses *from;
     uint64_t n = 0;
+    enum mg_err err = mg_accesses_open(r, file, &from, d);
     memset(out, 0, sizeof *out);
-    enum mg_err err = mg_accesses_open(r, file, &f.from, d);
     if (err) return err;
-    const struct mg_trace_step *steps = mg_accesses_steps(f.from, &n);
-    for (uint64_t i = 0; i < n && !err; i++) err = feed_step(&f, &steps[i], d);
-    if (f.graph_runs) out->graph_copies = 0; /* what was recorded is known when it ran */
-    out->is_partial = mg_accesses_is_partial(f.from);
-    out->damaged = mg_accesses_damaged(f.from, NULL);
-    mg_accesses_close(f.from);
-    mg_vec_release(&f.accesses);
-    mg_vec_release(&f.addresses);
+    struct mg_comm_feeder *f = mg_comm_feeder_new(from, c, out);
+    const struct mg_trace_step *steps = mg_accesses_steps(from, &n);
+    for (uint64_t i = 0; i < n && !err; i++) err = mg_comm_feeder_step(f, &steps[i], d);
+    mg_comm_feeder_end(f);
+    mg_accesses_close(from);
     return err;
 }
 

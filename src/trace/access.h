@@ -99,6 +99,15 @@ struct mg_accesses;
  * mg_accesses_damaged. */
 enum mg_err mg_accesses_open(struct mg_trace_reader *r, uint32_t file, struct mg_accesses **out,
                              struct mg_diag *d) MG_MUST_CHECK;
+/* The same of a file whose process runs, and says up to which step it is whole (trace.whole), of a reader of
+ * mg_trace_reader_follow. Steps come in pieces, all of them in order:
+ *
+ *   while (s = mg_accesses_more(a, ended, &n), n or not ended) each of s as above
+ *
+ * ended: the process writes no more: all that are left. Those of the piece before are gone then. What of the file is not
+ * needed any more ends at *done. */
+enum mg_err mg_accesses_follow(struct mg_trace_reader *r, struct mg_accesses **out, struct mg_diag *d) MG_MUST_CHECK;
+const struct mg_trace_step *mg_accesses_more(struct mg_accesses *a, bool ended, uint64_t *n, uint64_t *done);
 void mg_accesses_close(struct mg_accesses *a);
 /* In order; those of graphs' replays where they were enqueued. */
 const struct mg_trace_step *mg_accesses_steps(const struct mg_accesses *a, uint64_t *n);

@@ -25,6 +25,10 @@ struct sites {
     struct mg_access_site *at; /* by number in packs */
     uint32_t *bytes;
     struct mg_access_site *list; /* instructions of blocks, by their number */
+    bool linked;                 /* blocks have theirs */
+};
+struct mark { /* of a file that grows: chunks before this one are of steps up to `begun` alone */
+    uint64_t number, begun;
 };
 struct pack {
     uint64_t launch, replay, at;
@@ -32,13 +36,19 @@ struct pack {
 };
 struct mg_accesses {
     struct mg_trace_reader *r;
-    const struct mg_trace_loaded *file;
+    struct mg_trace_loaded *file;
     struct mg_intern texts;
     MG_VEC(struct mg_trace_step) steps;
     MG_VEC(struct sites) sites;
-    bool partial;
-    /* launches first to last are kept; tried, and not kept: the first is too large */
-    uint64_t first, last;
+    struct mg_map live; /* allocations to their sizes */
+    bool left;          /* something was left out on purpose */
+    /* a file that grows */
+    uint64_t whole, given; /* steps up to this order are there; and were given */
+    uint64_t n_given;      /* of those in the list */
+    uint64_t read;         /* chunks whose steps and sites were */
+    MG_VEC(struct mark) marks;
+    /* launches first to last are kept, of steps up to kept_whole; tried, and not kept: the first is too large */
+    uint64_t first, last, kept_whole;
     bool tried, kept;
     MG_VEC(struct pack) packs; /* by launch and replay */
     uint8_t *data;
@@ -198,47 +208,55 @@ static int compare_steps(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* What is freed has the size that it was made with. */
-static void find_sizes(struct mg_accesses *a)
+/* What is freed has the size that it was made with. The first n steps, in order. */
+static void find_sizes(struct mg_accesses *a, uint64_t n)
 {
-    struct mg_map live = MG_MAP_INIT;
-    for (uint32_t i = 0; i < a->steps.n; i++) {
+    for (uint64_t i = 0; i < n; i++) {
         struct mg_trace_step *s = &a->steps.at[i];
         uint64_t bytes;
-        if (s->kind == MG_STEP_ALLOC) mg_map_set(&live, s->dst, s->bytes);
-        if (s->kind != MG_STEP_FREE || !mg_map_get(&live, s->dst, &bytes)) continue;
+        if (s->kind == MG_STEP_ALLOC) mg_map_set(&a->live, s->dst, s->bytes);
+        if (s->kind != MG_STEP_FREE || !mg_map_get(&a->live, s->dst, &bytes)) continue;
         if (!s->bytes) s->bytes = s->width = bytes;
-        mg_map_del(&live, s->dst);
+        mg_map_del(&a->live, s->dst);
     }
-    mg_map_release(&live);
 }
 
-/* Blocks get their instructions, as far as these are there. */
-static void find_instructions(struct mg_accesses *a)
+/* Blocks get their instructions, as far as these are there: all were told before the first access. */
+static void find_instructions(struct sites *s)
 {
-    for (uint32_t i = 0; i < a->sites.n; i++) {
-        struct sites *s = &a->sites.at[i];
-        for (uint32_t k = 0; k < s->n; k++) {
-            struct mg_access_site *b = &s->at[k];
-            bool there = b->kind == MG_ACCESS_BLOCK && b->number < s->n_list;
-            b->n_instructions = there ? MG_MIN(b->n_instructions, s->n_list - b->number) : 0;
-            b->instructions = there ? s->list + b->number : NULL;
-        }
+    for (uint32_t k = 0; k < s->n && !s->linked; k++) {
+        struct mg_access_site *b = &s->at[k];
+        bool there = b->kind == MG_ACCESS_BLOCK && b->number < s->n_list;
+        b->n_instructions = there ? MG_MIN(b->n_instructions, s->n_list - b->number) : 0;
+        b->instructions = there ? s->list + b->number : NULL;
     }
+    s->linked = true;
+}
+
+static void add_mark(struct mg_accesses *a, const struct mg_trace_record *r)
+{
+    const struct mg_trace_chunk *c = r->chunk;
+    a->whole = MG_MAX(a->whole, number_of(r, "order"));
+    *mg_vec_push(&a->marks) = (struct mark){c->head.number, number_of(r, "begun")};
 }
 
 static struct mg_trace_cursor *open_cursor(struct mg_accesses *a, const char *kinds, enum mg_trace_key key,
-                                           uint64_t first, uint64_t last)
+                                           uint64_t first, uint64_t last, uint64_t from_chunk)
 {
-    struct mg_trace_query q = {
-        .size = sizeof q, .kinds = kinds, .with_keys = 1u << key, .only = is_ours, .only_user = a};
+    struct mg_trace_query q = {.size = sizeof q,
+                               .kinds = kinds,
+                               .with_keys = 1u << key,
+                               .only = is_ours,
+                               .only_user = a,
+                               .from_chunk = from_chunk};
     q.keys[key - 1] = (struct mg_trace_range){first, last};
     return mg_trace_cursor_open(a->r, &q);
 }
 
-static bool read_steps(struct mg_accesses *a)
+/* Of chunks that were not read yet. False: there is nothing in them. */
+static bool read_steps(struct mg_accesses *a, const char *kinds)
 {
-    struct mg_trace_cursor *c = open_cursor(a, "trace.step,trace.site,trace.left", MG_TRACE_KEY_TIME, 0, UINT64_MAX);
+    struct mg_trace_cursor *c = open_cursor(a, kinds, MG_TRACE_KEY_TIME, 0, UINT64_MAX, a->read);
     const struct mg_trace_record *r;
     bool any = false;
     for (; (r = mg_trace_next(c)); any = true) {
@@ -246,40 +264,94 @@ static bool read_steps(struct mg_accesses *a)
             add_step(a, r);
         else if (!strcmp(r->kind->name, "trace.site"))
             add_site(a, r);
+        else if (!strcmp(r->kind->name, "trace.whole"))
+            add_mark(a, r);
         else
-            a->partial = true;
+            a->left = true;
     }
     close_cursor(a, c);
+    a->read = a->file->n_entries;
     if (a->steps.n) qsort(a->steps.at, a->steps.n, sizeof *a->steps.at, compare_steps);
-    find_sizes(a);
-    find_instructions(a);
     return any;
+}
+
+#define STEP_KINDS "trace.step,trace.site,trace.left"
+static struct mg_accesses *new_accesses(struct mg_trace_reader *r, uint32_t file)
+{
+    struct mg_accesses *a = mg_xcalloc(1, sizeof *a);
+    a->r = r;
+    a->file = r->files.at[file];
+    mg_intern_init(&a->texts);
+    return a;
 }
 
 enum mg_err mg_accesses_open(struct mg_trace_reader *r, uint32_t file, struct mg_accesses **out, struct mg_diag *d)
 {
     *out = NULL;
     if (file >= r->files.n) return mg_diag_err(d, MG_ERR_INPUT, "there is no trace file %u", (unsigned)file);
-    struct mg_accesses *a = mg_xcalloc(1, sizeof *a);
-    a->r = r;
-    a->file = r->files.at[file];
-    a->partial = a->file->file.dropped || a->file->file.skipped || a->file->file.lost || !a->file->file.closed;
-    mg_intern_init(&a->texts);
+    struct mg_accesses *a = new_accesses(r, file);
     if (a->file->repeated) {
         enum mg_err err =
             mg_diag_err(d, MG_ERR_INPUT, "%s: chunks stand in it twice: its accesses cannot be counted", a->file->path);
         mg_accesses_close(a);
         return err;
     }
-    if (!read_steps(a)) {
+    a->whole = UINT64_MAX;
+    if (!read_steps(a, STEP_KINDS)) {
         enum mg_err err =
             mg_diag_err(d, MG_ERR_INPUT, "%s: %s", a->file->path,
                         a->damaged ? a->why : "it has no accesses: they are recorded by margay run -t trace");
         mg_accesses_close(a);
         return err;
     }
+    find_sizes(a, a->steps.n);
     *out = a;
     return MG_ERR_OK;
+}
+
+/* ---- a file that grows --------------------------------------------------------------------------------- */
+
+enum mg_err mg_accesses_follow(struct mg_trace_reader *r, struct mg_accesses **out, struct mg_diag *d)
+{
+    *out = NULL;
+    if (r->files.n != 1 || !r->files.at[0]->growing)
+        return mg_diag_err(d, MG_ERR_STATE, "the reader does not follow a file");
+    *out = new_accesses(r, 0);
+    return MG_ERR_OK;
+}
+
+/* Chunks that hold nothing but what was given; where those begin that may hold more. */
+static uint64_t forget_chunks(struct mg_accesses *a)
+{
+    struct mg_trace_loaded *f = a->file;
+    uint32_t n = 0;
+    while (n < a->marks.n && a->marks.at[n].begun <= a->given) n++;
+    uint64_t behind = n ? f->next_number - a->marks.at[n - 1].number : 0;
+    if (n && behind <= f->n_entries) {
+        a->read -= f->n_entries - behind;
+        mg_trace_forget(f, f->n_entries - behind);
+    }
+    a->marks.n -= n;
+    if (n) memmove(a->marks.at, a->marks.at + n, a->marks.n * sizeof *a->marks.at);
+    return f->n_entries ? f->entries[0].at : 0;
+}
+
+const struct mg_trace_step *mg_accesses_more(struct mg_accesses *a, bool ended, uint64_t *n, uint64_t *done)
+{
+    mg_accesses_begin(a, NULL);
+    if (a->n_given) a->given = a->steps.at[a->n_given - 1].order;
+    a->steps.n -= (uint32_t)a->n_given;
+    if (a->n_given) memmove(a->steps.at, a->steps.at + a->n_given, a->steps.n * sizeof *a->steps.at);
+    a->given = MG_MAX(a->given, a->whole);
+    *done = forget_chunks(a);
+    mg_trace_grow(a->file, ended);
+    read_steps(a, STEP_KINDS ",trace.whole");
+    if (a->steps.n && a->steps.at[0].order <= a->given && a->given) note_damage(a, 1, "a step that came too late");
+    if (ended) a->whole = UINT64_MAX;
+    for (a->n_given = 0; a->n_given < a->steps.n && a->steps.at[a->n_given].order <= a->whole;) a->n_given++;
+    find_sizes(a, a->n_given);
+    *n = a->n_given;
+    return a->steps.at;
 }
 
 void mg_accesses_close(struct mg_accesses *a)
@@ -294,6 +366,8 @@ void mg_accesses_close(struct mg_accesses *a)
     mg_vec_release(&a->sites);
     mg_vec_release(&a->steps);
     mg_vec_release(&a->packs);
+    mg_vec_release(&a->marks);
+    mg_map_release(&a->live);
     mg_intern_release(&a->texts);
     free(a->data);
     free(a);
@@ -313,7 +387,8 @@ uint64_t mg_accesses_damaged(const struct mg_accesses *a, const char **why)
 
 bool mg_accesses_is_partial(const struct mg_accesses *a)
 {
-    return a->partial;
+    const struct mg_trace_file *f = &a->file->file;
+    return a->left || f->dropped || f->skipped || f->lost || !f->closed;
 }
 
 /* ---- packs --------------------------------------------------------------------------------------------- */
@@ -375,7 +450,7 @@ static struct pack describe(const struct mg_trace_record *r, const uint8_t **dat
 /* Keeps the packs of launches first to last; false: they are too large. */
 static bool keep_launches(struct mg_accesses *a, uint64_t first, uint64_t last)
 {
-    struct mg_trace_cursor *c = open_cursor(a, "trace.accesses", MG_TRACE_KEY_LAUNCH, first, last);
+    struct mg_trace_cursor *c = open_cursor(a, "trace.accesses", MG_TRACE_KEY_LAUNCH, first, last, 0);
     const struct mg_trace_record *r;
     const uint8_t *data;
     bool room = true;
@@ -395,6 +470,7 @@ static bool keep_launches(struct mg_accesses *a, uint64_t first, uint64_t last)
     if (a->packs.n) qsort(a->packs.at, a->packs.n, sizeof *a->packs.at, compare_packs);
     a->first = first;
     a->last = last;
+    a->kept_whole = a->whole;
     a->tried = true;
     return a->kept = room;
 }
@@ -420,7 +496,7 @@ void mg_accesses_begin(struct mg_accesses *a, const struct mg_trace_step *launch
     if (!launch || launch->kind != MG_STEP_LAUNCH || !(launch->flags & MG_STEP_TRACED)) return;
     const uint64_t n = launch->launch;
     bool too_large = !a->kept && a->tried && a->first == n;
-    if (!too_large && (!a->kept || n < a->first || n > a->last)) {
+    if (!too_large && (!a->kept || n < a->first || n > a->last || launch->order > a->kept_whole)) {
         uint64_t last = last_of_batch(a, n);
         while (!keep_launches(a, n, last) && last > n) last = n + (last - n) / 2;
     }
@@ -428,7 +504,7 @@ void mg_accesses_begin(struct mg_accesses *a, const struct mg_trace_step *launch
         a->next = find_pack(a, n, launch->replay);
         a->end = launch->replay == UINT64_MAX ? a->packs.n : find_pack(a, n, launch->replay + 1);
     } else {
-        a->cursor = open_cursor(a, "trace.accesses", MG_TRACE_KEY_LAUNCH, n, n);
+        a->cursor = open_cursor(a, "trace.accesses", MG_TRACE_KEY_LAUNCH, n, n, 0);
     }
 }
 
@@ -459,6 +535,7 @@ static bool open_pack(struct mg_accesses *a)
         if (!a->of && p.replay == a->launch->replay)
             note_damage(a, 1, "accesses of instructions that are not in the trace");
     } while (!a->of);
+    find_instructions(find_sites(a, p.sites));
     start_pack(a, &p, data);
     return true;
 }
@@ -471,7 +548,10 @@ bool mg_accesses_begin_record(struct mg_accesses *a, const struct mg_trace_recor
     struct pack p = describe(r, &data);
     a->one = true;
     a->of = find_sites(a, p.sites);
-    if (!a->of) note_damage(a, 1, "accesses of instructions that are not in the trace");
+    if (a->of)
+        find_instructions(find_sites(a, p.sites));
+    else
+        note_damage(a, 1, "accesses of instructions that are not in the trace");
     start_pack(a, &p, data);
     for (uint32_t i = 0; i < a->steps.n && !a->launch; i++) {
         const struct mg_trace_step *s = &a->steps.at[i];

@@ -183,30 +183,33 @@ static uint64_t next_chunk(int fd, uint64_t at, uint64_t end, struct mg_trace_ch
     return end;
 }
 
-static void scan(int fd, struct mg_trace_loaded *f, uint64_t at, uint64_t end)
+/* Adds the chunks from next_at on. Where one does not begin, a growing file is at its end, for now; another one is
+ * damaged. */
+static void scan(int fd, struct mg_trace_loaded *f, uint64_t end)
 {
-    MG_VEC(struct mg_trace_entry) entries = {0};
     struct mg_trace_chunk_head h;
-    uint64_t next_number = 0;
-    while (at < end) {
+    while (f->next_at < end) {
+        uint64_t at = f->next_at;
         if (!read_chunk_head(fd, at, end, &h)) {
-            uint64_t next = next_chunk(fd, at + 1, end, &h);
-            f->file.damaged_bytes += next - at;
-            at = next;
+            if (f->growing) return;
+            f->next_at = next_chunk(fd, at + 1, end, &h);
+            f->file.damaged_bytes += f->next_at - at;
             continue;
         }
         struct mg_trace_entry e = {.at = at, .packed_bytes = h.packed_bytes, .n_records = h.n_records};
         memcpy(e.keys, h.keys, sizeof e.keys);
-        f->repeated |= h.number < next_number;
-        next_number = h.number + 1;
-        *mg_vec_push(&entries) = e;
-        at += mg_trace_stored(h.packed_bytes);
+        f->repeated |= h.number < f->next_number;
+        f->next_number = h.number + 1;
+        if (f->n_entries == f->room) {
+            f->room = MG_MAX(2 * f->room, (uint64_t)64);
+            f->entries = mg_xrealloc(f->entries, f->room * sizeof *f->entries);
+        }
+        f->entries[f->n_entries++] = e;
+        f->next_at += mg_trace_stored(h.packed_bytes);
         f->file.raw_bytes += h.raw_bytes;
         f->file.dropped += h.dropped;
         f->file.skipped += h.skipped;
     }
-    f->entries = entries.at;
-    f->n_entries = entries.n;
 }
 
 static void sum_up(struct mg_trace_loaded *f)
@@ -247,7 +250,8 @@ static enum mg_err load(int fd, struct mg_trace_loaded *f, struct mg_diag *d)
         f->file.dropped = e.dropped;
         f->file.skipped = e.skipped;
     } else {
-        scan(fd, f, at, end);
+        f->next_at = at;
+        scan(fd, f, end);
         f->index_at = end;
         f->file.closed = closed && !e.index_at; /* too many chunks for an index */
         if (closed) {
@@ -261,13 +265,52 @@ static enum mg_err load(int fd, struct mg_trace_loaded *f, struct mg_diag *d)
     return MG_ERR_OK;
 }
 
-enum mg_err mg_trace_load(const char *path, struct mg_trace_loaded **out, struct mg_diag *d)
+/* ---- a file that is still written ---------------------------------------------------------------------- */
+
+static enum mg_err load_head(int fd, struct mg_trace_loaded *f, struct mg_diag *d)
 {
+    enum mg_err err = read_head(fd, f, &f->next_at, d);
+    f->growing = true;
+    if (!err && f->file.bad_header) err = mg_diag_err(d, MG_ERR_NOT_FOUND, "%s has no head yet", f->path);
+    return err;
+}
+
+void mg_trace_grow(struct mg_trace_loaded *f, bool ended)
+{
+    struct mg_trace_end e;
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    off_t bytes = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+    if (bytes >= 0) {
+        uint64_t end = f->file.bytes = (uint64_t)bytes;
+        bool closed = ended && read_end(fd, end, &e);
+        f->growing = !ended;
+        if (closed) end = e.index_at ? MG_MIN(e.index_at, end) : end - sizeof e;
+        scan(fd, f, end);
+        f->file.closed = closed;
+        f->file.dropped = closed ? MG_MAX(f->file.dropped, e.dropped) : f->file.dropped;
+        f->file.skipped = closed ? MG_MAX(f->file.skipped, e.skipped) : f->file.skipped;
+        f->file.lost = closed ? e.lost : 0;
+    }
+    if (fd >= 0) close(fd);
+}
+
+void mg_trace_forget(struct mg_trace_loaded *f, uint64_t n)
+{
+    f->n_entries -= n;
+    if (n) memmove(f->entries, f->entries + n, f->n_entries * sizeof *f->entries);
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------- */
+
+static enum mg_err load_by(const char *path, enum mg_err (*fn)(int fd, struct mg_trace_loaded *f, struct mg_diag *d),
+                           struct mg_trace_loaded **out, struct mg_diag *d)
+{
+    *out = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return mg_diag_err(d, MG_ERR_IO, "cannot open %s: %s", path, strerror(errno));
     struct mg_trace_loaded *f = mg_xcalloc(1, sizeof *f);
     f->path = mg_xstrdup(path);
-    enum mg_err err = load(fd, f, d);
+    enum mg_err err = fn(fd, f, d);
     close(fd);
     f->file.path = f->path;
     f->file.attributes = f->attributes ? f->attributes : "";
@@ -276,6 +319,16 @@ enum mg_err mg_trace_load(const char *path, struct mg_trace_loaded **out, struct
     mg_trace_loaded_free(f);
     *out = NULL;
     return err;
+}
+
+enum mg_err mg_trace_load(const char *path, struct mg_trace_loaded **out, struct mg_diag *d)
+{
+    return load_by(path, load, out, d);
+}
+
+enum mg_err mg_trace_load_growing(const char *path, struct mg_trace_loaded **out, struct mg_diag *d)
+{
+    return load_by(path, load_head, out, d);
 }
 
 void mg_trace_loaded_free(struct mg_trace_loaded *f)

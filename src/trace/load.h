@@ -31,9 +31,11 @@ struct mg_trace_loaded { /* a file and its index */
     char *path;
     char *attributes;
     struct mg_trace_entry *entries;
-    uint64_t n_entries;
+    uint64_t n_entries, room; /* room: of those that are scanned */
     uint64_t index_at; /* where chunks end */
     bool repeated;     /* a chunk stands behind one of a higher number, or its own: the content is there twice */
+    bool growing;      /* its process writes it: see mg_trace_grow */
+    uint64_t next_at, next_number; /* where the next chunk begins, if it is growing, and its number */
 };
 struct mg_trace_reader {
     MG_VEC(struct mg_trace_loaded *) files;
@@ -42,6 +44,12 @@ struct mg_trace_reader {
 /* Reads the head and the index, or makes the index. An error: no such file, no trace, of a newer version. */
 enum mg_err mg_trace_load(const char *path, struct mg_trace_loaded **out, struct mg_diag *d) MG_MUST_CHECK;
 void mg_trace_loaded_free(struct mg_trace_loaded *f);
+/* The file as far as its process has written it; MG_ERR_NOT_FOUND: not even its head. Then what was written since: more
+ * entries. ended: the process writes no more: what is no chunk now is damaged, and the sums of its end are read. */
+enum mg_err mg_trace_load_growing(const char *path, struct mg_trace_loaded **out, struct mg_diag *d) MG_MUST_CHECK;
+void mg_trace_grow(struct mg_trace_loaded *f, bool ended);
+/* The first n entries are not needed any more, nor their chunks. */
+void mg_trace_forget(struct mg_trace_loaded *f, uint64_t n);
 
 /* ---- chunks ------------------------------------------------------------------------------------------------ */
 

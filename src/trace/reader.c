@@ -175,6 +175,17 @@ enum mg_err mg_trace_reader_open(const char *path, struct mg_trace_reader **out,
     return MG_ERR_OK;
 }
 
+enum mg_err mg_trace_reader_follow(const char *path, struct mg_trace_reader **out, struct mg_diag *d)
+{
+    struct mg_trace_loaded *f;
+    enum mg_err err = mg_trace_load_growing(path, &f, d);
+    *out = NULL;
+    if (err) return err;
+    *out = mg_xcalloc(1, sizeof **out);
+    *mg_vec_push(&(*out)->files) = f;
+    return MG_ERR_OK;
+}
+
 void mg_trace_reader_free(struct mg_trace_reader *r)
 {
     if (!r) return;

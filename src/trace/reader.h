@@ -54,6 +54,8 @@ int64_t mg_trace_shift(const struct mg_trace_file *f, uint64_t time_ns);
 /* path: a profile directory, its folder trace, or one file. Damage is no error where something can be read: see
  * mg_trace_file and mg_trace_verify. */
 enum mg_err mg_trace_reader_open(const char *path, struct mg_trace_reader **out, struct mg_diag *d) MG_MUST_CHECK;
+/* One file whose process runs, for mg_accesses_follow. MG_ERR_NOT_FOUND: it has no head yet. */
+enum mg_err mg_trace_reader_follow(const char *path, struct mg_trace_reader **out, struct mg_diag *d) MG_MUST_CHECK;
 void mg_trace_reader_free(struct mg_trace_reader *r);
 uint32_t mg_trace_n_files(const struct mg_trace_reader *r);
 const struct mg_trace_file *mg_trace_file(const struct mg_trace_reader *r, uint32_t ix);
@@ -71,7 +73,8 @@ struct mg_trace_query { /* a record is given if all of it holds */
     unsigned with_keys; /* bit enum mg_trace_key: only records that have the key, in keys[key - 1] */
     struct mg_trace_range keys[MG_TRACE_INDEXED]; /* of a record with begin and end: that meet the range */
     bool (*only)(void *user, const struct mg_trace_file *f);
-    void *only_user; /* files; NULL: all */
+    void *only_user;     /* files; NULL: all */
+    uint64_t from_chunk; /* of each file: chunks from this number on */
 };
 struct mg_trace_cursor *mg_trace_cursor_open(struct mg_trace_reader *r, const struct mg_trace_query *q);
 void mg_trace_cursor_close(struct mg_trace_cursor *c);
