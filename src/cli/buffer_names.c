@@ -1,5 +1,6 @@
 #include "cli/buffer_names.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@ struct mg_buffer_names {
     const struct mg_recording *p;
     struct mg_lines *modules;
     struct mg_buffers *buffers;
+    char place[256];
 };
 
 struct mg_buffer_names *mg_buffer_names_open(const char *dir, const struct mg_recording *p)
@@ -40,4 +42,13 @@ const char *mg_buffer_names_find(void *names, const struct mg_access_site *s)
         if (!strcmp(b->p->kernels[i].name, s->kernel))
             return mg_buffer_at(b->buffers, &b->p->kernels[i], s->function, s->ptx_line);
     return NULL;
+}
+
+const char *mg_buffer_names_place(void *names, const struct mg_access_site *s)
+{
+    struct mg_buffer_names *b = names;
+    const char *name = mg_buffer_names_find(b, s), *end = name ? strstr(name, MG_BUFFER_OF) : NULL;
+    if (!name) return NULL;
+    snprintf(b->place, sizeof b->place, "%.*s", end ? (int)(end - name) : (int)strlen(name), name);
+    return b->place;
 }

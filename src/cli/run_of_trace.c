@@ -76,6 +76,7 @@ static enum mg_err analyse_cache(const struct traced *t, const struct mg_cache_c
                                     .l2_bytes = conf->l2_bytes,
                                     .interleavings = conf->interleavings,
                                     .seed = conf->seed,
+                                    .place = mg_buffer_names_place,
                                     .buffer = mg_buffer_names_find,
                                     .buffers = names};
     struct mg_comm_source source;

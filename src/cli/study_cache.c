@@ -80,6 +80,7 @@ int study_cache(int argc, char **argv)
         return mg_opt_usage(&page, MG_EXIT_USAGE, "there is no profile here: name its directory");
     const char *dir = n ? argv[0] : newest;
     struct mg_buffer_names *names = mg_buffer_names_open(dir, NULL);
+    co.place = mg_buffer_names_place;
     co.buffer = mg_buffer_names_find;
     co.buffers = names;
     enum mg_err err = study(dir, &co, process, json, csv, &out, &d);

@@ -203,7 +203,7 @@ static const char *tell_argument(struct mg_buffers *b, const struct walk *w, con
     if (is_readable(name)) mg_buf_printf(&text, " `%s`", name);
     if (find_allocation(b, k, mg_func_param_offset(w->f, w->m->vars.at, ix), &allocation)) {
         if (find_bytes(b, allocation, &bytes)) { /* the allocation's number differs from device to device */
-            mg_buf_adds(&text, ", buffer of ");
+            mg_buf_adds(&text, MG_BUFFER_OF);
             mg_add_grouped(&text, bytes);
             mg_buf_adds(&text, " bytes");
         }

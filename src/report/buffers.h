@@ -5,6 +5,7 @@
 #include "report/facts.h"
 #include "report/lines.h"
 
+#define MG_BUFFER_OF ", buffer of " /* behind it stands what launches say */
 struct mg_buffers;
 struct mg_buffers *mg_buffers_new(const struct mg_recording *p, struct mg_lines *modules); /* modules outlive it */
 void mg_buffers_free(struct mg_buffers *b);

@@ -91,6 +91,8 @@ void mg_cache_free(struct mg_cache *c)
         free(c->result.sites.at[i].kernel);
         free(c->result.sites.at[i].file);
         free(c->result.sites.at[i].op);
+        free(c->result.sites.at[i].function);
+        free(c->result.sites.at[i].place);
         free(c->result.sites.at[i].buffer);
     }
     for (uint32_t i = 0; i < c->result.buffers.n; i++) {
@@ -176,11 +178,12 @@ static uint32_t find_site(struct mg_cache *c, const struct mg_access_site *s)
     }
     mg_map_set(&c->sites, (uintptr_t)s, c->result.sites.n);
     const struct mg_cache_opts *o = &c->result.opts;
-    const char *buffer = o->buffer ? o->buffer(o->buffers, s) : NULL;
+    const char *place = o->place ? o->place(o->buffers, s) : NULL;
     *mg_vec_push(&c->result.sites) = (struct mg_cache_site){.kernel = mg_xstrdup(s->kernel),
+                                                            .function = mg_xstrdup(s->function),
                                                             .file = mg_xstrdup(s->file),
                                                             .op = mg_xstrdup(s->op),
-                                                            .buffer = buffer ? mg_xstrdup(buffer) : NULL,
+                                                            .place = place ? mg_xstrdup(place) : NULL,
                                                             .kind = (uint8_t)s->kind,
                                                             .line = s->line,
                                                             .ptx_line = s->ptx_line};
@@ -601,6 +604,16 @@ static void put_in_order(struct mg_cache_span *s)
     s->least = MG_MIN(s->least, s->most);
 }
 
+static void name_sites(struct mg_cache_result *r)
+{
+    for (uint32_t i = 0; r->opts.buffer && i < r->sites.n; i++) {
+        struct mg_cache_site *x = &r->sites.at[i];
+        const struct mg_access_site s = {.kernel = x->kernel, .function = x->function, .ptx_line = x->ptx_line};
+        const char *name = r->opts.buffer(r->opts.buffers, &s);
+        x->buffer = name ? mg_xstrdup(name) : NULL;
+    }
+}
+
 const struct mg_cache_result *mg_cache_finish(struct mg_cache *c)
 {
     struct mg_cache_l2 *l2 = &c->result.l2;
@@ -615,7 +628,8 @@ const struct mg_cache_result *mg_cache_finish(struct mg_cache *c)
     }
     for (uint32_t i = 0; i < c->result.sites.n; i++) put_in_order(&c->result.sites.at[i].part.l2_hits);
     for (uint32_t i = 0; i < c->result.buffers.n; i++) put_in_order(&c->result.buffers.at[i].part.l2_hits);
-    mg_cache_buffers_sort(&c->result);
+    name_sites(&c->result);
+    mg_cache_buffers_finish(&c->live, &c->result);
     c->result.lines = c->l2.lines.n;
     return &c->result;
 }

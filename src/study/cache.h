@@ -20,7 +20,10 @@ struct mg_cache_opts {
     uint64_t l1_bytes; /* of an SM, with what is shared memory */
     uint64_t l2_bytes;
     uint64_t interleavings, seed; /* of the warps of a multiprocessor, at random: from so many seeds, the first one */
-    /* What the buffer is called that an instruction accesses; NULL: not known. NULL: nobody knows. */
+    /* What the buffer is called that an instruction accesses; NULL: not known. NULL: nobody knows. place: what of that
+     * an instruction's first access tells already; memory of no allocation is told apart by it. buffer: asked when all
+     * is over, with kernel, function and ptx_line of s alone. */
+    const char *(*place)(void *buffers, const struct mg_access_site *s);
     const char *(*buffer)(void *buffers, const struct mg_access_site *s);
     void *buffers;
     uint64_t first, end; /* launches from first up to end - 1; end 0: all */
@@ -51,7 +54,7 @@ struct mg_cache_part {                /* what a line of the source, or a buffer,
     struct mg_cache_span l2_hits;
 };
 struct mg_cache_site {                 /* an instruction */
-    char *kernel, *file, *op, *buffer; /* buffer: what it is called, NULL: not known */
+    char *kernel, *function, *file, *op, *place, *buffer; /* place, buffer: see the options; NULL: not known */
     uint32_t line, ptx_line;
     uint8_t kind;  /* enum mg_access_kind */
     uint64_t hits; /* L1, in the order of the trace, stores make no room */

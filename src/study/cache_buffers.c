@@ -9,6 +9,7 @@ void mg_cache_buffers_release(struct mg_cache_buffers *b)
 {
     mg_vec_release(&b->live);
     mg_map_release(&b->told);
+    mg_vec_release(&b->pairs);
 }
 
 /* The first live allocation that ends behind the address. */
@@ -47,7 +48,8 @@ void mg_cache_buffers_step(struct mg_cache_buffers *b, const struct mg_trace_ste
     b->live.at[at] = (struct mg_cache_live){s->dst, end, NO_ROW, number, s->name};
 }
 
-static uint32_t find_named(struct mg_cache_result *r, const char *named)
+/* Until the end its name is the place. */
+static uint32_t find_place(struct mg_cache_result *r, const char *named)
 {
     for (uint32_t i = 0; i < r->buffers.n; i++) {
         const struct mg_cache_buffer *x = &r->buffers.at[i];
@@ -70,25 +72,30 @@ static void add_name(struct mg_cache_buffer *x, const char *named)
     memcpy(x->name + used, named, n + 1);
 }
 
-uint32_t mg_cache_buffers_find(struct mg_cache_buffers *b, struct mg_cache_result *r, uint64_t address, uint32_t site)
+static uint32_t find_row(struct mg_cache_buffers *b, struct mg_cache_result *r, uint64_t address, uint32_t site)
 {
-    const char *named = r->sites.at[site].buffer;
     uint32_t at = b->last;
     if (at >= b->live.n || address < b->live.at[at].first || address >= b->live.at[at].end) at = find_live(b, address);
-    if (at == b->live.n || address < b->live.at[at].first) return find_named(r, named);
+    if (at == b->live.n || address < b->live.at[at].first) return find_place(r, r->sites.at[site].place);
     struct mg_cache_live *l = &b->live.at[b->last = at];
     if (l->row == NO_ROW) {
         l->row = r->buffers.n;
         *mg_vec_push(&r->buffers) =
             (struct mg_cache_buffer){.number = l->number, .bytes = l->end - l->first, .call = mg_xstrdup(l->call)};
     }
-    uint64_t pair = (uint64_t)l->row << 32 | site;
+    return l->row;
+}
+
+uint32_t mg_cache_buffers_find(struct mg_cache_buffers *b, struct mg_cache_result *r, uint64_t address, uint32_t site)
+{
+    uint32_t row = find_row(b, r, address, site);
+    uint64_t pair = (uint64_t)row << 32 | site;
     if (pair + 1 != b->last_told && !mg_map_get(&b->told, pair, NULL)) {
-        add_name(&r->buffers.at[l->row], named);
+        *mg_vec_push(&b->pairs) = pair;
         mg_map_set(&b->told, pair, 1);
     }
     b->last_told = pair + 1;
-    return l->row;
+    return row;
 }
 
 static int by_number(const void *a, const void *b)
@@ -98,7 +105,13 @@ static int by_number(const void *a, const void *b)
     return x->name && y->name ? strcmp(x->name, y->name) : (x->name != NULL) - (y->name != NULL);
 }
 
-void mg_cache_buffers_sort(struct mg_cache_result *r)
+void mg_cache_buffers_finish(const struct mg_cache_buffers *b, struct mg_cache_result *r)
 {
+    for (uint32_t i = 0; i < r->buffers.n; i++) {
+        free(r->buffers.at[i].name); /* the place */
+        r->buffers.at[i].name = NULL;
+    }
+    for (uint32_t i = 0; i < b->pairs.n; i++)
+        add_name(&r->buffers.at[b->pairs.at[i] >> 32], r->sites.at[(uint32_t)b->pairs.at[i]].buffer);
     qsort(r->buffers.at, r->buffers.n, sizeof *r->buffers.at, by_number);
 }
