@@ -67,6 +67,7 @@ struct run {
     uint64_t workers, devices, repeat, error_exitcode;
     bool advise;                /* -t advise was given */
     bool of_trace, keeps_trace; /* tools that analyse the trace: run_of_trace.h */
+    struct mg_analyst *analyst;
     char **app;
     int n_app;
     struct mg_place place;
@@ -719,8 +720,7 @@ static int conclude(struct run *r, int status)
     struct mg_deads deads = {0};
     say_died_in_tool(r, &deads);
     enum mg_err err = mg_recording_open_run(r->path, r->id, &p, &d);
-    bool analysed = !err && r->of_trace && mg_run_analyse(p, &r->tools, r->keeps_trace);
-    if (!err && (mg_dead_note_missing(&deads, p) || analysed)) {
+    if (!err && mg_dead_note_missing(&deads, p)) {
         mg_recording_free(p);
         err = mg_recording_open_run(r->path, r->id, &p, &d);
     }
@@ -825,7 +825,9 @@ int cmd_run(int argc, char **argv)
     if (!status) {
         if (r.verbose) fail(0, "device %s, profile %s", r.config.device, r.path);
         warn_of_profiler(&r);
+        if (r.of_trace) r.analyst = mg_analyst_start(r.path, r.id, &r.tools, r.keeps_trace);
         status = run_program(&r, &why);
+        mg_analyst_finish(r.analyst, false);
         if (why)
             fail(0, "%s: %s", r.app[0], why == ENOENT && !strchr(r.app[0], '/') ? "command not found" : strerror(why));
         if (why)
@@ -833,7 +835,10 @@ int cmd_run(int argc, char **argv)
         else if (tells_of_run(&r) && mg_store_run(r.path, r.id, (uint32_t)getpid(), (const char *const *)r.app,
                                                   (uint32_t)r.n_app, status, NULL))
             fail(0, "%s: the exit status cannot be recorded", r.path);
-        if (!why && is_last_of_many(&r)) status = conclude(&r, status);
+        bool last = !why && is_last_of_many(&r);
+        if (last) mg_analyst_finish(r.analyst, true);
+        mg_analyst_free(r.analyst);
+        if (last) status = conclude(&r, status);
     }
     mg_config_release(&r.config);
     free(r.tools.at);

@@ -1,44 +1,37 @@
-/* See run_of_trace.h. The analysis runs in a process of its own: what it needs in memory costs the program's exit
- * status nothing. */
+/* See run_of_trace.h. The analysis runs in a process of its own: what it needs in memory and time costs the program
+ * nothing but processors, and a program that dies leaves what was analysed.
+ *
+ *   margay run ── start ──► analyst: looks for traces of the program's processes, and follows them
+ *      program ends ── 'o' ──► finishes its own; 'a': and those of the run that nobody followed ── answers ──► */
 #include "cli/run_of_trace.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/buffer_names.h"
+#include "base/vec.h"
 #include "cli/cli.h"
-#include "study/cache.h"
-#include "study/comm_whole.h"
-#include "tool/of_trace.h"
-#include "tool/spec.h"
+#include "cli/run_follow.h"
+#include "trace/reader.h"
 
-static bool is_named(const char *given, const char *name)
-{
-    size_t n = strlen(name);
-    return !strncmp(given, name, n) && (!given[n] || given[n] == ',');
-}
-
-/* A tool of the trace's by this -t; NULL: it is none. */
-static const struct mg_tool *tool_of(const char *given)
-{
-    for (uint32_t i = 0; mg_tool_at(i); i++)
-        if (mg_tool_at(i)->flags & MG_TOOL_OF_TRACE && is_named(given, mg_tool_at(i)->name)) return mg_tool_at(i);
-    return NULL;
-}
+enum { LOOK_MS = 50, MOST_PARENTS = 64 };
 
 bool mg_run_of_trace(struct mg_opt_list *tools, bool *keeps)
 {
     bool any = false;
     *keeps = false;
     for (uint32_t i = 0; i < tools->n; i++) {
-        any |= tool_of(tools->at[i]) != NULL;
-        *keeps |= is_named(tools->at[i], "trace");
+        any |= mg_follow_tool(tools->at[i]) != NULL;
+        *keeps |= !strcmp(tools->at[i], "trace") || !strncmp(tools->at[i], "trace,", 6);
     }
     if (!any || *keeps) return any;
     tools->at = mg_xrealloc(tools->at, (tools->n + 1) * sizeof *tools->at);
@@ -46,142 +39,272 @@ bool mg_run_of_trace(struct mg_opt_list *tools, bool *keeps)
     return true;
 }
 
-/* ---- one process' trace --------------------------------------------------------------------------------- */
+/* ---- the analyst ---------------------------------------------------------------------------------------------- */
 
-struct traced {
-    struct mg_trace_reader *r;
-    uint32_t file;
-    const struct mg_recording *p;
+struct names {
+    MG_VEC(char *) at;
+};
+struct work {
+    struct mg_follow_of of;
+    bool keeps;
+    uint32_t launcher; /* process */
+    struct names old;  /* files of runs before */
+    struct names failed;
+    MG_VEC(struct mg_follow *) followed;
 };
 
-static enum mg_err analyse_communication(const struct traced *t, const struct mg_communication_conf *conf,
-                                         struct mg_json *j, struct mg_diag *d)
+static bool has_name(const struct names *n, const char *name)
 {
-    const struct mg_comm_opts o = {.size = sizeof o, .entity = conf->entity, .match = conf->match};
-    const struct mg_comm_link link = MG_COMM_H200;
-    struct mg_comm_whole all = {0};
-    enum mg_err err = mg_comm_whole_feed(&all, t->r, t->file, &o, d);
-    if (!err) mg_comm_whole_finish(&all, &link);
-    if (!err) mg_comm_print_json(&all.study, j);
-    mg_comm_whole_release(&all);
-    return err;
+    for (uint32_t i = 0; i < n->at.n; i++)
+        if (!strcmp(n->at.at[i], name)) return true;
+    return false;
 }
 
-static enum mg_err analyse_cache(const struct traced *t, const struct mg_cache_conf *conf, struct mg_json *j,
-                                 struct mg_diag *d)
+/* fn for each trace file of the profile: <pid>.mgt, <pid>-2.mgt. */
+static void each_file(struct work *w, void (*fn)(struct work *w, const char *path, uint32_t pid))
 {
-    struct mg_buffer_names *names = mg_buffer_names_open(NULL, t->p);
-    const struct mg_cache_opts o = {.size = sizeof o,
-                                    .l1_bytes = conf->l1_bytes,
-                                    .l2_bytes = conf->l2_bytes,
-                                    .interleavings = conf->interleavings,
-                                    .seed = conf->seed,
-                                    .place = mg_buffer_names_place,
-                                    .buffer = mg_buffer_names_find,
-                                    .buffers = names};
-    struct mg_comm_source source;
-    struct mg_cache *c = mg_cache_new(&o);
-    enum mg_err err = mg_cache_feed(c, t->r, t->file, &source, d);
-    if (!err) mg_cache_print_json(mg_cache_finish(c), &source, j);
-    mg_cache_free(c);
-    mg_buffer_names_free(names);
-    return err;
+    char path[PATH_MAX];
+    struct dirent *e;
+    int n = snprintf(path, sizeof path, "%s/trace", w->of.dir);
+    DIR *d = n < (int)sizeof path ? opendir(path) : NULL;
+    while (d && (e = readdir(d))) {
+        char *end;
+        unsigned long pid = strtoul(e->d_name, &end, 10);
+        size_t length = strlen(e->d_name);
+        if (!pid || pid > INT32_MAX || (*end != '.' && *end != '-') || length < 4 ||
+            strcmp(e->d_name + length - 4, ".mgt") || n + 1 + length >= sizeof path)
+            continue;
+        snprintf(path + n, sizeof path - (size_t)n, "/%s", e->d_name);
+        fn(w, path, (uint32_t)pid);
+    }
+    if (d) closedir(d);
 }
 
-/* What one tool finds in a trace, into the profile's database at `path`. */
-static enum mg_err analyse(const struct traced *t, const char *given, const char *path, struct mg_diag *d)
+static void note_old(struct work *w, const char *path, uint32_t pid)
 {
-    const struct mg_tool *tool = tool_of(given);
-    const char *args = strchr(given, ',');
-    struct mg_buf text = MG_BUF_INIT;
-    struct mg_json j;
-    void *conf = NULL;
-    enum mg_err err = mg_tool_configure(tool, args ? args + 1 : "", 0, &conf, d);
-    mg_json_init(&j, &text, 0);
-    if (!err && !strcmp(tool->name, "cache"))
-        err = analyse_cache(t, conf, &j, d);
-    else if (!err)
-        err = analyse_communication(t, conf, &j, d);
-    if (!err) err = mg_store_results(path, tool->name, text.at, d);
-    tool->release(conf);
-    mg_buf_release(&text);
-    return err;
+    (void)pid;
+    *mg_vec_push(&w->old.at) = mg_xstrdup(path);
 }
+
+/* The process' parent; 0: there is no such process. */
+static uint32_t parent_of(uint32_t pid)
+{
+    char path[64], line[512];
+    unsigned parent = 0;
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
+    if (f) fclose(f);
+    line[n] = 0;
+    const char *name = strrchr(line, ')'); /* the program's name may be anything */
+    return name && sscanf(name + 1, " %*c %u", &parent) == 1 ? parent : 0;
+}
+
+static bool is_of_launcher(const struct work *w, uint32_t pid)
+{
+    for (int i = 0; i < MOST_PARENTS && pid > 1; i++)
+        if ((pid = parent_of(pid)) == w->launcher) return true;
+    return false;
+}
+
+static bool is_followed(const struct work *w, const char *path)
+{
+    for (uint32_t i = 0; i < w->followed.n; i++)
+        if (!strcmp(mg_follow_path(w->followed.at[i]), path)) return true;
+    return false;
+}
+
+static void fail(struct work *w, const char *path, bool freed, struct mg_diag *d)
+{
+    mg_cli_fail(d, 0);
+    fprintf(stderr, freed ? "margay: %s is not analysed, and was taken away in part\n"
+                          : "margay: %s stays, and is not analysed\n",
+            path);
+    *mg_vec_push(&w->failed.at) = mg_xstrdup(path);
+}
+
+static void follow(struct work *w, const char *path, uint32_t pid)
+{
+    struct mg_follow *f;
+    struct mg_diag d = MG_DIAG_INIT;
+    if (has_name(&w->old, path) || has_name(&w->failed, path) || is_followed(w, path)) return;
+    enum mg_err err = mg_follow_open(path, pid, &w->of, &f, &d);
+    if (!err)
+        *mg_vec_push(&w->followed) = f;
+    else if (err != MG_ERR_NOT_FOUND) /* it may come to be */
+        fail(w, path, false, &d);
+    mg_diag_release(&d);
+}
+
+static void follow_own(struct work *w, const char *path, uint32_t pid)
+{
+    if (is_of_launcher(w, pid)) follow(w, path, pid);
+}
+
+/* Closes a file's follower, whose result is there or cannot be. */
+static void leave(struct work *w, uint32_t ix)
+{
+    mg_follow_close(w->followed.at[ix]);
+    w->followed.at[ix] = w->followed.at[--w->followed.n];
+}
+
+static void go_on(struct work *w)
+{
+    for (uint32_t i = w->followed.n; i-- > 0;) {
+        struct mg_diag d = MG_DIAG_INIT;
+        if (mg_follow_go(w->followed.at[i], false, &d)) {
+            fail(w, mg_follow_path(w->followed.at[i]), mg_follow_has_freed(w->followed.at[i]), &d);
+            leave(w, i);
+        }
+        mg_diag_release(&d);
+    }
+}
+
+/* ---- the program has ended --------------------------------------------------------------------------------------- */
 
 /* Are there records beside those of tool trace: of the time line, of another tool? */
-static bool holds_others(const struct traced *t)
+static bool holds_others(const char *path)
 {
     struct mg_trace_query q = {.size = sizeof q};
-    struct mg_trace_cursor *c = mg_trace_cursor_open(t->r, &q);
+    struct mg_trace_reader *r;
+    struct mg_diag d = MG_DIAG_INIT;
     const struct mg_trace_record *rec;
     bool any = false;
-    while (!any && (rec = mg_trace_next(c))) any = strncmp(rec->kind->name, "trace.", 6) != 0;
-    mg_trace_cursor_close(c);
+    if (!mg_trace_reader_open(path, &r, &d)) {
+        struct mg_trace_cursor *c = mg_trace_cursor_open(r, &q);
+        while (!any && (rec = mg_trace_next(c))) any = strncmp(rec->kind->name, "trace.", 6) != 0;
+        mg_trace_cursor_close(c);
+        mg_trace_reader_free(r);
+    }
+    mg_diag_release(&d);
     return any;
 }
 
-static bool analyse_file(const struct mg_recording *p, const char *file, const char *db,
-                         const struct mg_opt_list *tools, bool keeps)
+static void finish(struct work *w, struct mg_follow *f, const struct mg_recording *p, const struct mg_pprocess *q)
 {
-    struct traced t = {.p = p};
     struct mg_diag d = MG_DIAG_INIT;
-    enum mg_err err = mg_trace_reader_open(file, &t.r, &d);
-    for (uint32_t i = 0; i < tools->n && !err; i++)
-        if (tool_of(tools->at[i])) err = analyse(&t, tools->at[i], db, &d);
-    if (err) {
-        mg_cli_fail(&d, 0);
-        fprintf(stderr, "margay: %s stays, and is not analysed\n", file);
-    }
-    if (!err && !keeps && !holds_others(&t)) unlink(file);
-    mg_trace_reader_free(t.r);
+    enum mg_err err = mg_follow_go(f, true, &d);
+    if (!err) err = mg_follow_store(f, p, q->path, &d);
+    if (err)
+        fail(w, mg_follow_path(f), mg_follow_has_freed(f), &d);
+    else if (!w->keeps && (w->of.frees || !holds_others(mg_follow_path(f))))
+        unlink(mg_follow_path(f));
     mg_diag_release(&d);
-    return !err;
 }
 
-/* ---- all processes of the run ----------------------------------------------------------------------------- */
-
-/* The last trace file of a process; false: it has none, for it launched nothing. */
-static bool find_trace(const char *dir, uint32_t pid, char file[PATH_MAX])
+/* Every file that is followed, now that the program has ended. */
+static void finish_all(struct work *w)
 {
-    char next[PATH_MAX];
-    struct stat st;
-    bool found = false;
-    for (int i = 1;; i++) { /* as trace/out.c names them */
-        char again[16] = "";
-        if (i > 1) snprintf(again, sizeof again, "-%d", i);
-        if (snprintf(next, sizeof next, "%s/trace/%u%s.mgt", dir, pid, again) >= (int)sizeof next || stat(next, &st))
-            return found;
-        memcpy(file, next, sizeof next);
-        found = true;
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_recording *p = NULL;
+    if (mg_recording_open_run(w->of.dir, w->of.run, &p, &d)) mg_cli_fail(&d, 0);
+    mg_diag_release(&d);
+    while (w->followed.n) {
+        struct mg_follow *f = w->followed.at[0];
+        const struct mg_pprocess *q = NULL;
+        for (uint32_t i = 0; p && i < p->n_processes; i++)
+            if (p->processes[i].pid == mg_follow_pid(f)) q = &p->processes[i];
+        if (q && !q->closed && !kill((pid_t)q->pid, 0)) {
+            fprintf(stderr, "margay: process %u still runs: %s stays, and is not analysed\n", q->pid,
+                    mg_follow_path(f));
+            *mg_vec_push(&w->failed.at) = mg_xstrdup(mg_follow_path(f));
+        } else if (q) {
+            finish(w, f, p, q);
+        }
+        leave(w, 0);
+    }
+    mg_recording_free(p);
+}
+
+static void remove_folder(const struct work *w)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/trace", w->of.dir) < (int)sizeof path) rmdir(path); /* if nothing is in it */
+}
+
+static int analyse(struct work *w, int told)
+{
+    struct pollfd p = {.fd = told, .events = POLLIN};
+    for (char what = 0;;) {
+        int some = poll(&p, 1, LOOK_MS);
+        if (some > 0 && read(told, &what, 1) != 1) return 0;
+        each_file(w, what == 'a' ? follow : follow_own);
+        if (some <= 0) {
+            go_on(w);
+            continue;
+        }
+        finish_all(w);
+        remove_folder(w);
+        if (write(told, &what, 1) != 1) return 1;
     }
 }
 
-static int analyse_all(const struct mg_recording *p, const struct mg_opt_list *tools, bool keeps)
+static void run_analyst(struct work *w, int told)
 {
-    char file[PATH_MAX];
-    bool all = true;
-    for (uint32_t i = 0; i < p->n_processes; i++) {
-        const struct mg_pprocess *q = &p->processes[i];
-        if (!find_trace(p->dir, q->pid, file)) continue;
-        if (!q->closed && !kill((pid_t)q->pid, 0))
-            fprintf(stderr, "margay: process %u still runs: %s stays, and is not analysed\n", q->pid, file);
-        else
-            all &= analyse_file(p, file, q->path, tools, keeps);
-    }
-    if (snprintf(file, sizeof file, "%s/trace", p->dir) < (int)sizeof file) rmdir(file); /* if nothing is left in it */
-    return !all;
+    static const int ours[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP}; /* to the program; we wait for its end */
+    for (size_t i = 0; i < MG_COUNT_OF(ours); i++) sigaction(ours[i], &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    _exit(analyse(w, told));
 }
 
-bool mg_run_analyse(const struct mg_recording *p, const struct mg_opt_list *tools, bool keeps)
+/* ---- margay run's side ------------------------------------------------------------------------------------------- */
+
+struct mg_analyst {
+    pid_t pid;
+    int tell;
+    bool well;
+    const char *dir;
+};
+
+/* Nothing but these tools and trace: no other records are in the files. */
+static bool are_alone(const struct mg_opt_list *tools)
 {
-    bool any = false;
-    int status = 0;
-    for (uint32_t i = 0; i < tools->n; i++) any |= tool_of(tools->at[i]) != NULL;
-    if (!any) return false;
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) _exit(analyse_all(p, tools, keeps));
-    if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
-        fprintf(stderr, "margay: the analysis of the trace ended early; %s/trace stays: margay study\n", p->dir);
+    for (uint32_t i = 0; i < tools->n; i++)
+        if (!mg_follow_tool(tools->at[i]) && strcmp(tools->at[i], "trace")) return false;
     return true;
+}
+
+struct mg_analyst *mg_analyst_start(const char *dir, uint64_t run, const struct mg_opt_list *tools, bool keeps)
+{
+    int fds[2] = {-1, -1};
+    struct work w = {.of = {.dir = dir, .run = run, .tools = tools, .frees = !keeps && are_alone(tools)},
+                     .keeps = keeps,
+                     .launcher = (uint32_t)getpid()};
+    struct mg_analyst *a = mg_xcalloc(1, sizeof *a);
+    each_file(&w, note_old);
+    fflush(NULL);
+    a->well = !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds);
+    a->pid = a->well ? fork() : -1;
+    if (a->pid == 0) {
+        close(fds[0]);
+        run_analyst(&w, fds[1]);
+    }
+    if (a->well) close(fds[1]);
+    a->tell = fds[0];
+    a->dir = dir;
+    for (uint32_t i = 0; i < w.old.at.n; i++) free(w.old.at.at[i]);
+    mg_vec_release(&w.old.at);
+    if (a->pid > 0) return a;
+    fprintf(stderr, "margay: the analysis of the trace cannot be started: %s\n", strerror(errno));
+    if (a->well) close(a->tell);
+    free(a);
+    return NULL;
+}
+
+void mg_analyst_finish(struct mg_analyst *a, bool all)
+{
+    char what = all ? 'a' : 'o';
+    if (!a || !a->well) return;
+    a->well = send(a->tell, &what, 1, MSG_NOSIGNAL) == 1;
+    while (a->well && read(a->tell, &what, 1) != 1) a->well = errno == EINTR;
+    if (!a->well) fprintf(stderr, "margay: the analysis of the trace ended early; %s/trace stays\n", a->dir);
+}
+
+void mg_analyst_free(struct mg_analyst *a)
+{
+    if (!a) return;
+    close(a->tell);
+    while (waitpid(a->pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    free(a);
 }

@@ -7,8 +7,15 @@
 
 /* Such tools are among these: puts tool trace beside them, if it is not. *keeps: it was. */
 bool mg_run_of_trace(struct mg_opt_list *tools, bool *keeps);
-/* When the program has ended: analyses the traces of the run's processes, each result into its process' profile, and
- * takes the traces away unless they are to be kept or hold other records. True: there are results. */
-bool mg_run_analyse(const struct mg_recording *p, const struct mg_opt_list *tools, bool keeps);
+
+/* A process beside the program that analyses the traces of its processes as they grow (run_follow.h). dir, tools: live
+ * until the end. NULL: it cannot be started, which was said. */
+struct mg_analyst;
+struct mg_analyst *mg_analyst_start(const char *dir, uint64_t run, const struct mg_opt_list *tools, bool keeps);
+/* The program has ended: waits until what it left is analysed, each result in its process' profile, and its traces are
+ * taken away unless they are to be kept or hold other records. all: those of other launchers of the run, too, that
+ * nobody has analysed. */
+void mg_analyst_finish(struct mg_analyst *a, bool all);
+void mg_analyst_free(struct mg_analyst *a); /* NULL is allowed */
 
 #endif
