@@ -66,8 +66,8 @@ struct run {
     double time_limit;
     uint64_t workers, devices, repeat, error_exitcode;
     bool advise;                /* -t advise was given */
-    bool of_trace, keeps_trace; /* tools that analyse the trace: run_of_trace.h */
-    struct mg_analyst *analyst;
+    bool keeps_trace;
+    struct mg_analyst *analyst; /* of tools that analyse the trace: run_of_trace.h; NULL: there is none */
     char **app;
     int n_app;
     struct mg_place place;
@@ -104,7 +104,7 @@ static int check_tools(struct run *r)
     r->verify = r->verify || r->repeat; /* --repeat is --verify and more */
     for (uint32_t i = 0; i < r->tools.n; i++) r->advise = r->advise || !strcmp(r->tools.at[i], "advise");
     mg_run_expand(&r->tools);
-    r->of_trace = mg_run_of_trace(&r->tools, &r->keeps_trace);
+    r->keeps_trace = mg_run_of_trace(&r->tools);
     int status = mg_run_expr(&page, r->probe, &r->one_liners, &r->tools);
     if (!status) status = mg_run_tools(&page, &r->tools, r->witness ? "none" : "blocks", &native, &r->config.tools);
     if (!status && native && r->strict)
@@ -825,7 +825,7 @@ int cmd_run(int argc, char **argv)
     if (!status) {
         if (r.verbose) fail(0, "device %s, profile %s", r.config.device, r.path);
         warn_of_profiler(&r);
-        if (r.of_trace) r.analyst = mg_analyst_start(r.path, r.id, &r.tools, r.keeps_trace);
+        r.analyst = mg_analyst_start(r.path, r.id, &r.tools, r.keeps_trace);
         status = run_program(&r, &why);
         mg_analyst_finish(r.analyst, false);
         if (why)

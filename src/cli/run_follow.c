@@ -202,8 +202,8 @@ static void free_disk(struct mg_follow *f)
     if (!f->freed) f->freed = (done + page - 1) & ~(page - 1); /* where the first chunk begins */
     done &= ~(page - 1);
     if (done <= f->freed) return;
-    f->has_freed |= !fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)f->freed,
-                               (off_t)(done - f->freed));
+    f->has_freed |=
+        !fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)f->freed, (off_t)(done - f->freed));
     f->freed = done;
 }
 

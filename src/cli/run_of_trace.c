@@ -25,18 +25,21 @@
 
 enum { LOOK_MS = 50, MOST_PARENTS = 64 };
 
-bool mg_run_of_trace(struct mg_opt_list *tools, bool *keeps)
+static bool any_tool(const struct mg_opt_list *tools)
 {
     bool any = false;
-    *keeps = false;
-    for (uint32_t i = 0; i < tools->n; i++) {
-        any |= mg_follow_tool(tools->at[i]) != NULL;
-        *keeps |= !strcmp(tools->at[i], "trace") || !strncmp(tools->at[i], "trace,", 6);
-    }
-    if (!any || *keeps) return any;
+    for (uint32_t i = 0; i < tools->n; i++) any |= mg_follow_tool(tools->at[i]) != NULL;
+    return any;
+}
+
+bool mg_run_of_trace(struct mg_opt_list *tools)
+{
+    for (uint32_t i = 0; i < tools->n; i++)
+        if (!strcmp(tools->at[i], "trace") || !strncmp(tools->at[i], "trace,", 6)) return true;
+    if (!any_tool(tools)) return false;
     tools->at = mg_xrealloc(tools->at, (tools->n + 1) * sizeof *tools->at);
     tools->at[tools->n++] = "trace";
-    return true;
+    return false;
 }
 
 /* ---- the analyst ---------------------------------------------------------------------------------------------- */
@@ -117,8 +120,9 @@ static bool is_followed(const struct work *w, const char *path)
 static void fail(struct work *w, const char *path, bool freed, struct mg_diag *d)
 {
     mg_cli_fail(d, 0);
-    fprintf(stderr, freed ? "margay: %s is not analysed, and was taken away in part\n"
-                          : "margay: %s stays, and is not analysed\n",
+    fprintf(stderr,
+            freed ? "margay: %s is not analysed, and was taken away in part\n"
+                  : "margay: %s stays, and is not analysed\n",
             path);
     *mg_vec_push(&w->failed.at) = mg_xstrdup(path);
 }
@@ -270,6 +274,7 @@ struct mg_analyst *mg_analyst_start(const char *dir, uint64_t run, const struct 
     struct work w = {.of = {.dir = dir, .run = run, .tools = tools, .frees = !keeps && are_alone(tools)},
                      .keeps = keeps,
                      .launcher = (uint32_t)getpid()};
+    if (!any_tool(tools)) return NULL;
     struct mg_analyst *a = mg_xcalloc(1, sizeof *a);
     each_file(&w, note_old);
     fflush(NULL);

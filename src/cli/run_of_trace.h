@@ -5,11 +5,11 @@
 #include "cli/opt.h"
 #include "store/store.h"
 
-/* Such tools are among these: puts tool trace beside them, if it is not. *keeps: it was. */
-bool mg_run_of_trace(struct mg_opt_list *tools, bool *keeps);
+/* Where such tools are among these: puts tool trace beside them, if it is not. Was it? */
+bool mg_run_of_trace(struct mg_opt_list *tools);
 
 /* A process beside the program that analyses the traces of its processes as they grow (run_follow.h). dir, tools: live
- * until the end. NULL: it cannot be started, which was said. */
+ * until the end. NULL: no such tool is among them, or it cannot be started, which was said. */
 struct mg_analyst;
 struct mg_analyst *mg_analyst_start(const char *dir, uint64_t run, const struct mg_opt_list *tools, bool keeps);
 /* The program has ended: waits until what it left is analysed, each result in its process' profile, and its traces are

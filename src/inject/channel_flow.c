@@ -433,8 +433,9 @@ static bool tell_rest(struct mg_chan *c, bool writing)
     bool fetched = !writing && c->io->begin_read; /* one after the other each would be waited for */
     for (uint32_t r = 0; ok && fetched && r < c->n_rings; r++)
         if (has_news(c, rings, r))
-            ok = c->io->begin_read(c->where, c->mirror + (size_t)mg_chan_page_of(&rings[r]) * PAGE,
-                                   c->pool + (uint64_t)mg_chan_page_of(&rings[r]) * PAGE, HEAD + (uint32_t)rings[r].now);
+            ok =
+                c->io->begin_read(c->where, c->mirror + (size_t)mg_chan_page_of(&rings[r]) * PAGE,
+                                  c->pool + (uint64_t)mg_chan_page_of(&rings[r]) * PAGE, HEAD + (uint32_t)rings[r].now);
     if (fetched) ok = c->io->end_reads(c->where) && ok;
     for (uint32_t r = 0; ok && r < c->n_rings; r++) {
         if (!has_news(c, rings, r)) continue;

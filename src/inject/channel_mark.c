@@ -63,8 +63,7 @@ static void tell_ring(struct mg_chan *c, uint32_t r, const struct mg_channel_rin
     uint32_t page = mg_chan_page_of(before);
     uint64_t head[HEAD / 8];
     struct mg_channel_ring now;
-    if (page >= c->n_pages ||
-        !read_words(c, head, c->pool + (uint64_t)page * MG_CHANNEL_PAGE, sizeof head) ||
+    if (page >= c->n_pages || !read_words(c, head, c->pool + (uint64_t)page * MG_CHANNEL_PAGE, sizeof head) ||
         !read_words(c, &now, c->control + mg_channel_ring_at(r), sizeof now))
         return;
     uint32_t to = HEAD + (uint32_t)now.now;

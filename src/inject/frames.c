@@ -25,7 +25,7 @@ enum { LOOK_NS = 10000000, READ_NS = 200000000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t some = PTHREAD_COND_INITIALIZER;
-static struct mg_run *in_flight; /* by next_frame; under `lock` */
+static struct mg_run *in_flight; /* by framed.next; under `lock` */
 static uint64_t last_look;
 static bool looking; /* there is a thread */
 
@@ -65,11 +65,11 @@ void mg_frames_look(void)
     pthread_mutex_lock(&lock);
     bool due = now - last_look >= LOOK_NS;
     if (due) last_look = now;
-    for (struct mg_run *r = due ? in_flight : NULL; r; r = r->next_frame) {
-        bool read = now - r->read_ns >= READ_NS;
+    for (struct mg_run *r = due ? in_flight : NULL; r; r = r->framed.next) {
+        bool read = now - r->framed.read_ns >= READ_NS;
         for (uint32_t k = 0; k < r->body->variant->layout.n_regions; k++)
             if (is_framed(r, k)) read_frame(r, k, read);
-        if (read) r->read_ns = now;
+        if (read) r->framed.read_ns = now;
     }
     pthread_mutex_unlock(&lock);
 }
@@ -90,12 +90,12 @@ static void *look_for_ever(void *arg)
 
 void mg_frames_add(struct mg_run *r)
 {
-    for (uint32_t k = 0; k < r->body->variant->layout.n_regions && !r->framed; k++) r->framed = is_framed(r, k);
-    if (!r->framed) return;
+    for (uint32_t k = 0; k < r->body->variant->layout.n_regions && !r->framed.is; k++) r->framed.is = is_framed(r, k);
+    if (!r->framed.is) return;
     pthread_mutex_lock(&lock);
     if (!looking && !mg_session_can(MG_BACKEND_LOOKS)) looking = mg_thread_start(look_for_ever, NULL, 0, NULL);
-    r->read_ns = mg_now_ns();
-    r->next_frame = in_flight;
+    r->framed.read_ns = mg_now_ns();
+    r->framed.next = in_flight;
     in_flight = r;
     pthread_cond_signal(&some);
     pthread_mutex_unlock(&lock);
@@ -103,11 +103,11 @@ void mg_frames_add(struct mg_run *r)
 
 void mg_frames_remove(struct mg_run *r)
 {
-    if (!r->framed) return;
+    if (!r->framed.is) return;
     pthread_mutex_lock(&lock);
     struct mg_run **at = &in_flight;
-    while (*at && *at != r) at = &(*at)->next_frame;
-    if (*at) *at = r->next_frame;
+    while (*at && *at != r) at = &(*at)->framed.next;
+    if (*at) *at = r->framed.next;
     pthread_mutex_unlock(&lock);
-    r->framed = false;
+    r->framed.is = false;
 }

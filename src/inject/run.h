@@ -14,6 +14,12 @@ struct mg_shape { /* geometry of a launch */
     bool own_event;    /* a launch attribute that records an event of the application's */
 };
 
+struct mg_run_frame { /* in flight with a frame (frames.c) */
+    bool is;
+    struct mg_run *next;
+    uint64_t read_ns; /* when it was read last */
+};
+
 /* One launch, or one kernel node of a graph that is launched many times. */
 struct mg_run {
     uint32_t refs; /* a launch: 1; a node: the call that makes it, and the driver's note */
@@ -50,9 +56,7 @@ struct mg_run {
         uint32_t number;
     } * channels;       /* by region; NULL: none */
     const char *spoilt; /* who drains: words around its counters are no longer what they were (MG_SPOILT_*) */
-    struct mg_run *next_frame;
-    bool framed;
-    uint64_t read_ns; /* in flight with a frame (frames.c); when it was read last */
+    struct mg_run_frame framed;
     uint64_t *values; /* argument bytes laid out as the kernel sees them, 8-byte units; or NULL */
 };
 

@@ -92,7 +92,8 @@ static void fill(void)
     mg_window_begin(s->config.range, s->start_ns);
     if (s->config.dir && mg_tool_spec_lists(s->config.tools, "timeline")) mg_timeline_prepare();
     if (s->config.dir && mg_tool_spec_lists(s->config.tools, "trace")) mg_steps_prepare();
-    if (s->config.dir && (mg_tool_spec_lists(s->config.tools, "communication") || mg_tool_spec_lists(s->config.tools, "cache")))
+    if (s->config.dir &&
+        (mg_tool_spec_lists(s->config.tools, "communication") || mg_tool_spec_lists(s->config.tools, "cache")))
         mg_steps_follow();
     mg_inside++;
     bool ok = s->backend->open(&s->config);

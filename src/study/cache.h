@@ -53,7 +53,7 @@ struct mg_cache_part {                /* what a line of the source, or a buffer,
     uint64_t l2_sectors, l2_first; /* as traced; l2_first: of all launches */
     struct mg_cache_span l2_hits;
 };
-struct mg_cache_site {                 /* an instruction */
+struct mg_cache_site {                                    /* an instruction */
     char *kernel, *function, *file, *op, *place, *buffer; /* place, buffer: see the options; NULL: not known */
     uint32_t line, ptx_line;
     uint8_t kind;  /* enum mg_access_kind */

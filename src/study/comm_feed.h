@@ -19,10 +19,12 @@ struct mg_comm_source {          /* what the trace is of, and what it lacks */
 bool mg_comm_note_unseen(struct mg_comm_source *s, const struct mg_trace_access *x);
 struct mg_json;
 void mg_comm_print_unseen(const struct mg_comm_source *s, struct mg_json *j); /* members of an open object */
-/* Launches and host events as they come: each step of `from`, in order; new_ zeroes out, end writes what is left of it. */
+/* Launches and host events as they come: each step of `from`, in order; new_ zeroes out, end writes what is left of it.
+ */
 struct mg_comm_feeder;
 struct mg_comm_feeder *mg_comm_feeder_new(struct mg_accesses *from, struct mg_comm *to, struct mg_comm_source *out);
-enum mg_err mg_comm_feeder_step(struct mg_comm_feeder *f, const struct mg_trace_step *s, struct mg_diag *d) MG_MUST_CHECK;
+enum mg_err mg_comm_feeder_step(struct mg_comm_feeder *f, const struct mg_trace_step *s,
+                                struct mg_diag *d) MG_MUST_CHECK;
 void mg_comm_feeder_end(struct mg_comm_feeder *f);
 /* The file's launches and host events, in their order. */
 enum mg_err mg_comm_feed(struct mg_trace_reader *r, uint32_t file, struct mg_comm *c, struct mg_comm_source *out,

@@ -104,8 +104,8 @@ enum mg_err mg_accesses_open(struct mg_trace_reader *r, uint32_t file, struct mg
  *
  *   while (s = mg_accesses_more(a, ended, &n), n or not ended) each of s as above
  *
- * ended: the process writes no more: all that are left. Those of the piece before are gone then. What of the file is not
- * needed any more ends at *done. */
+ * ended: the process writes no more: all that are left. Those of the piece before are gone then. What of the file is
+ * not needed any more ends at *done. */
 enum mg_err mg_accesses_follow(struct mg_trace_reader *r, struct mg_accesses **out, struct mg_diag *d) MG_MUST_CHECK;
 const struct mg_trace_step *mg_accesses_more(struct mg_accesses *a, bool ended, uint64_t *n, uint64_t *done);
 void mg_accesses_close(struct mg_accesses *a);

@@ -72,7 +72,8 @@ static void list_pending(struct mg_trace_cursor *c)
         for (uint64_t ix = 0; ix < f->n_entries; ix++) {
             const struct mg_trace_range *time = &f->entries[ix].keys[MG_TRACE_KEY_TIME - 1];
             if (time->first <= time->last) before = shifted(&f->file, MG_TRACE_KEY_TIME, time->first);
-            if (ix >= c->q.from_chunk && may_hold(c, &f->file, &f->entries[ix])) c->pending[c->n_pending++] = (struct pending){before, i, ix};
+            if (ix >= c->q.from_chunk && may_hold(c, &f->file, &f->entries[ix]))
+                c->pending[c->n_pending++] = (struct pending){before, i, ix};
         }
     }
     if (c->q.order == MG_TRACE_BY_TIME && c->n_pending)

@@ -32,9 +32,9 @@ struct mg_trace_loaded { /* a file and its index */
     char *attributes;
     struct mg_trace_entry *entries;
     uint64_t n_entries, room; /* room: of those that are scanned */
-    uint64_t index_at; /* where chunks end */
-    bool repeated;     /* a chunk stands behind one of a higher number, or its own: the content is there twice */
-    bool growing;      /* its process writes it: see mg_trace_grow */
+    uint64_t index_at;        /* where chunks end */
+    bool repeated;            /* a chunk stands behind one of a higher number, or its own: the content is there twice */
+    bool growing;             /* its process writes it: see mg_trace_grow */
     uint64_t next_at, next_number; /* where the next chunk begins, if it is growing, and its number */
 };
 struct mg_trace_reader {
