@@ -305,5 +305,4 @@ void mg_work_run(struct CUctx_st *ctx, const struct mg_work *op, const struct mg
     if (op->kind == MG_OPK_HOST || op->kind == MG_OPK_CALLBACK) told_ns = 0; /* the application's time */
     *end_ns = mg_now_ns();
     if (!error) mg_watch_ended(op, m, *start_ns, *end_ns);
-    if (m->last) mg_watch_replayed(m);
 }

@@ -84,6 +84,7 @@ static struct mg_task *finish(struct mg_task *t, bool take_one)
         if (!d->end_ns) d->start_ns = d->end_ns = mg_now_ns();
         __atomic_store_n(&d->done, true, __ATOMIC_RELEASE);
         n_live--;
+        if (d->mark.last) mg_watch_replayed(&d->mark);
         for (uint32_t i = 0; i < d->after.n; i++) {
             struct mg_task *s = d->after.at[i];
             if (--s->n_deps) continue;

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# margay run -t communication while the program runs: what is analysed leaves the disk, the program going on until it has, with and without rests; a program that dies leaves what its complete launches gave.
+set -euo pipefail
+case ${VARIANT:-release} in asan | tsan | ubsan) kill= ;; *) kill=kill ;; esac
+head -c 65536 /dev/zero > hole
+fallocate -p -o 0 -l 65536 hole 2> /dev/null || { echo 'this file system makes no holes'; exit 77; }
+gcc -O1 -Wall -Werror -D_GNU_SOURCE -o follow "$ROOT/tests/inject/follow.c" -L"$B/lib/margay/driver" -l:libcuda.so.1
+export LD_LIBRARY_PATH=$B/test/driver XDG_CACHE_HOME=$PWD/cache
+try() { # DEVICE HOW END
+    local rc=0
+    rm -rf p
+    "$MARGAY" run -q -t communication --device "$1" -o p -- ./follow p "$2" "$3" > out 2> err || rc=$?
+    [ $rc = $([ "$3" = kill ] && echo 137 || echo 0) ] || { echo "FAIL $*: $rc"; cat out err; return 1; }
+    [ ! -e p/trace ]
+    "$MARGAY" report p --json > p.json
+    python3 - "$(cat out)" "$3" <<'P' || { echo "FAIL $*"; cat err; return 1; }
+import json, sys
+n, end = int(sys.argv[1]), sys.argv[2]
+c = json.load(open('p.json'))['tools']['communication']
+t, loads = c['trace'], c['bytes']['KDV']['next']
+assert t['damaged'] == 0 and t['untraced'] == 0 and c['ambiguous']['bytes'] == 0, t
+bytes = 64 * 128 * 4
+used = c['bytes']['KCV']['next']
+if end == 'end':
+    assert not t['partial'] and t['launches'] == n == len(loads), (n, t)
+    assert all(loads[str(i)] == dict(load=bytes, store=bytes, atomic=0) for i in range(n))
+    assert all(used[str(i)] == dict(load=bytes * (i > 0), store=bytes * (i < n - 1), atomic=0) for i in range(n))
+    assert c['transfer_count'] == 64 * (n - 1), c['transfer_count']
+else: # half of the file is of launches that were analysed before it died
+    assert t['partial'] and n // 3 < t['launches'] <= n, (n, t)
+    assert all(loads[str(i)] == dict(load=bytes, store=bytes, atomic=0) for i in range(n // 3))
+    assert all(used[str(i)]['load'] == bytes for i in range(1, n // 3))
+P
+}
+bad=0
+for device in emu cpu nvidia; do
+    try $device sync end || bad=1
+    try $device async end || bad=1
+    [ -z "$kill" ] || try $device async kill || bad=1
+    [ $device = nvidia ] || try $device graph end || bad=1
+done
+exit $bad
