@@ -65,7 +65,7 @@ struct run {
         overcommit;
     double time_limit;
     uint64_t workers, devices, repeat, error_exitcode;
-    bool advise;                /* -t advise was given */
+    bool advise; /* -t advise was given */
     bool keeps_trace;
     struct mg_analyst *analyst; /* of tools that analyse the trace: run_of_trace.h; NULL: there is none */
     char **app;
