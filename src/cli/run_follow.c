@@ -4,13 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/processor.h"
 #include "cli/buffer_names.h"
 #include "study/cache.h"
 #include "study/comm_whole.h"
@@ -74,7 +74,7 @@ static const char *find_place(void *follow, const struct mg_access_site *s)
     struct mg_follow *f = follow;
     for (bool more = true; more && !knows_kernel(f->now, s->kernel);) {
         struct mg_diag d = MG_DIAG_INIT;
-        more = !f->ended && !kill((pid_t)f->pid, 0);
+        more = !f->ended && mg_process_is_alive(f->pid);
         let_names_go(f);
         if (!mg_recording_open_run(f->of->dir, f->of->run, &f->now, &d)) f->names = mg_buffer_names_open(NULL, f->now);
         mg_diag_release(&d);

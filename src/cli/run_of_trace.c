@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/processor.h"
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/run_follow.h"
@@ -208,7 +209,7 @@ static void finish_all(struct work *w)
         const struct mg_pprocess *q = NULL;
         for (uint32_t i = 0; p && i < p->n_processes; i++)
             if (p->processes[i].pid == mg_follow_pid(f)) q = &p->processes[i];
-        if (q && !q->closed && !kill((pid_t)q->pid, 0)) {
+        if (q && !q->closed && mg_process_is_alive(q->pid)) {
             fprintf(stderr, "margay: process %u still runs: %s stays, and is not analysed\n", q->pid,
                     mg_follow_path(f));
             *mg_vec_push(&w->failed.at) = mg_xstrdup(mg_follow_path(f));
@@ -231,7 +232,7 @@ static int analyse(struct work *w, int told)
     struct pollfd p = {.fd = told, .events = POLLIN};
     for (char what = 0;;) {
         int some = poll(&p, 1, LOOK_MS);
-        if (some > 0 && read(told, &what, 1) != 1) return 0;
+        bool gone = some > 0 && read(told, &what, 1) != 1; /* margay run: it was killed, or needs us no more */
         each_file(w, what == 'a' ? follow : follow_own);
         if (some <= 0) {
             go_on(w);
@@ -239,6 +240,7 @@ static int analyse(struct work *w, int told)
         }
         finish_all(w);
         remove_folder(w);
+        if (gone) return 0;
         if (write(told, &what, 1) != 1) return 1;
     }
 }
