@@ -2,7 +2,9 @@
  * rounding modifier open to it, and nvcc counts on it (`a * b - c` comes as mul and sub). Which pairs
  * become one fma decides bits of the result, so the choice is ptxas 13.0's, seen on an H200:
  *   - both unrounded, of one type and one `.ftz`, in one basic block (a f32 product by a constant: in
- *     any block), the product unguarded; what ptxas expands into code with branches ends a block;
+ *     any block), the product unguarded; what ptxas expands into code with branches ends a block, a
+ *     branch to where nobody else comes does not;
+ *   - `mov` and `neg` between them make no difference;
  *   - div.approx and div.full are products with a reciprocal, and with a constant divisor products
  *     with the constant's reciprocal, rounded to nearest;
  *   - every use of the product is such a sum, and every one of them takes it;
@@ -21,12 +23,15 @@ struct product {
 };
 struct sum {
     mg_id node;
-    uint32_t terms[2], taken;
-}; /* products + 1; 0: none */
+    uint32_t block, terms[2]; /* products + 1; 0: none */
+    bool negative[2];
+    int taken; /* term; -1: none */
+};
+#define NEGATIVE ((uint64_t)1 << 32)
 struct fusion {
     const struct mg_module *m;
     const struct mg_cfg *cfg;
-    struct mg_map by_reg; /* -> product + 1 */
+    struct mg_map by_reg; /* -> product + 1, NEGATIVE; copies of a product, too */
     struct mg_map n_defs; /* of products and their factors */
     MG_VEC(struct product) products;
     MG_VEC(struct sum) sums;
@@ -46,6 +51,11 @@ static bool unrounded(const struct mg_form *f, const struct mg_node *n)
     default:
         return false;
     }
+}
+
+bool mg_contract_is_product(const struct mg_form *f, const struct mg_node *n)
+{
+    return f->op == MG_OP_mul && unrounded(f, n);
 }
 
 bool mg_contract_is_quotient(const struct mg_form *f, const struct mg_node *n)
@@ -75,6 +85,22 @@ uint32_t mg_contract_reciprocal(const struct mg_module *m, const struct mg_opnd 
     memcpy(&bits, &c, 4);
     return bits;
 }
+const struct mg_opnd *mg_contract_moved(const struct mg_module *m, mg_id func, const struct mg_opnd *o)
+{
+    const struct mg_opnd *from = o;
+    mg_id ids[16];
+    for (mg_id id = o->kind == MG_OPND_reg ? m->funcs.at[func].first_node : 0; id; id = m->nodes.at[id].next) {
+        const struct mg_node *n = &m->nodes.at[id];
+        uint32_t n_defs = n->kind == MG_NODE_inst ? mg_node_defs(m, id, ids, 16) : 0;
+        for (uint32_t i = 0; i < n_defs && i < 16; i++) {
+            if (ids[i] != o->id) continue;
+            if (from != o || n->guard || mg_node_form(m, n)->op != MG_OP_mov) return o;
+            from = &m->opnds.at[n->opnd + 1];
+        }
+    }
+    return from;
+}
+
 /* Does the code for it have branches? */
 bool mg_contract_ends_block(const struct mg_form *f, const struct mg_node *n)
 {
@@ -102,14 +128,34 @@ bool mg_contract_ends_block(const struct mg_form *f, const struct mg_node *n)
     }
 }
 
+/* A register with what a product is, or its negative; 0: it is none. */
+static uint64_t copied(struct fusion *z, const struct mg_form *f, const struct mg_node *n)
+{
+    const struct mg_opnd *o = &z->m->opnds.at[n->opnd];
+    uint64_t of = 0;
+    if ((f->op != MG_OP_mov && f->op != MG_OP_neg) || f->n_types != 1 || n->n_opnds != 2 || n->guard ||
+        o[0].kind != MG_OPND_reg || o[1].kind != MG_OPND_reg || o[0].sub || o[1].sub ||
+        !mg_map_get(&z->by_reg, o[1].id, &of))
+        return 0;
+    const struct mg_form *pf = mg_node_form(z->m, &z->m->nodes.at[z->products.at[(uint32_t)of - 1].node]);
+    if (f->op == MG_OP_mov)
+        return mg_type_bits((enum mg_type)f->types[0]) == mg_type_bits((enum mg_type)pf->types[0]) ? of : 0;
+    return f->types[0] == pf->types[0] && mg_form_has(f, MG_MOD_ftz) <= mg_form_has(pf, MG_MOD_ftz) ? of ^ NEGATIVE : 0;
+}
+
 static void find_products(struct fusion *z, mg_id node, uint32_t block)
 {
     const struct mg_module *m = z->m;
     const struct mg_node *n = &m->nodes.at[node];
     const struct mg_form *f = mg_node_form(m, n);
     const struct mg_opnd *o = &m->opnds.at[n->opnd];
+    uint64_t of = copied(z, f, n);
+    if (of && !mg_map_get(&z->by_reg, o[0].id, NULL)) {
+        mg_map_set(&z->by_reg, o[0].id, of);
+        mg_map_set(&z->n_defs, o[0].id, 0);
+    }
     bool quotient = mg_contract_is_quotient(f, n);
-    if (!(quotient || (f->op == MG_OP_mul && unrounded(f, n))) || n->guard || mg_form_has(f, MG_MOD_sat) ||
+    if (!(quotient || mg_contract_is_product(f, n)) || n->guard || mg_form_has(f, MG_MOD_sat) ||
         o[0].kind != MG_OPND_reg)
         return;
     struct product *p = mg_vec_push(&z->products);
@@ -164,20 +210,24 @@ static void look_at_uses(struct fusion *z, mg_id node, uint32_t block)
     mg_id ids[64];
     uint32_t n_ids = mg_node_uses(m, node, ids, 64);
     bool is_sum = (f->op == MG_OP_add || f->op == MG_OP_sub) && unrounded(f, n);
-    struct sum s = {.node = node};
+    struct sum s = {.node = node, .block = block, .taken = -1};
+    uint64_t of = copied(z, f, n), known;
+    if (of && mg_map_get(&z->by_reg, m->opnds.at[n->opnd].id, &known) && of == known) return;
     for (uint32_t i = 0; i < n_ids && i < 64; i++) {
         uint64_t ix;
         if (!mg_map_get(&z->by_reg, ids[i], &ix)) continue;
-        struct product *p = &z->products.at[ix - 1];
+        struct product *p = &z->products.at[(uint32_t)ix - 1];
         const struct mg_form *pf = mg_node_form(m, &m->nodes.at[p->node]);
         const struct mg_opnd *o = &m->opnds.at[n->opnd];
-        bool first = is_sum && o[1].kind == MG_OPND_reg && o[1].id == p->reg;
-        bool second = is_sum && o[2].kind == MG_OPND_reg && o[2].id == p->reg;
+        bool first = is_sum && o[1].kind == MG_OPND_reg && o[1].id == ids[i];
+        bool second = is_sum && o[2].kind == MG_OPND_reg && o[2].id == ids[i];
         if (first == second || pf->types[0] != f->types[0] ||
             mg_form_has(pf, MG_MOD_ftz) != mg_form_has(f, MG_MOD_ftz) || !reaches(z, p, node, block))
             p->lost = true;
-        else
+        else {
             s.terms[second] = (uint32_t)ix;
+            s.negative[second] = (ix & NEGATIVE) != 0;
+        }
     }
     if (s.terms[0] || s.terms[1]) *mg_vec_push(&z->sums) = s;
 }
@@ -188,12 +238,12 @@ static void choose(struct fusion *z)
         again = false;
         for (uint32_t i = 0; i < z->sums.n; i++) {
             struct sum *s = &z->sums.at[i];
-            s->taken = 0;
+            s->taken = -1;
             for (int k = 0; k < 2; k++) {
                 struct product *p = s->terms[k] ? &z->products.at[s->terms[k] - 1] : NULL;
                 if (!p || p->lost) continue;
-                if (!s->taken)
-                    s->taken = s->terms[k];
+                if (s->taken < 0)
+                    s->taken = k;
                 else
                     again |= p->lost = true;
             }
@@ -201,12 +251,20 @@ static void choose(struct fusion *z)
     }
 }
 
+/* Does the block only go on with the one before it? */
+static bool continues(const struct mg_cfg *cfg, uint32_t b)
+{
+    const struct mg_block *at = &cfg->blocks[b];
+    return b && at->n_preds == 1 && cfg->preds[at->pred_at] == b - 1 && at[-1].n_succs == 1 && !at[-1].leaves;
+}
+
 static void each_inst(struct fusion *z, void (*fn)(struct fusion *, mg_id, uint32_t))
 {
     const struct mg_module *m = z->m;
     const struct mg_cfg *cfg = z->cfg;
     uint32_t block = 0;
-    for (uint32_t b = 0; b < cfg->n_blocks; b++, block++)
+    for (uint32_t b = 0; b < cfg->n_blocks; b++) {
+        block += !continues(cfg, b);
         for (mg_id id = cfg->blocks[b].first; id; id = m->nodes.at[id].next) {
             const struct mg_node *n = &m->nodes.at[id];
             if (n->kind == MG_NODE_inst && !(n->flags & MG_NF_META)) {
@@ -215,6 +273,7 @@ static void each_inst(struct fusion *z, void (*fn)(struct fusion *, mg_id, uint3
             }
             if (id == cfg->blocks[b].last) break;
         }
+    }
 }
 
 static void count_defs(struct fusion *z, mg_id node, uint32_t block)
@@ -226,7 +285,7 @@ static void count_defs(struct fusion *z, mg_id node, uint32_t block)
         uint64_t defs, ix;
         if (!mg_map_get(&z->n_defs, ids[i], &defs)) continue;
         mg_map_set(&z->n_defs, ids[i], ++defs);
-        if (defs > 1 && mg_map_get(&z->by_reg, ids[i], &ix)) z->products.at[ix - 1].lost = true;
+        if (defs > 1 && mg_map_get(&z->by_reg, ids[i], &ix)) z->products.at[(uint32_t)ix - 1].lost = true;
     }
 }
 
@@ -239,8 +298,16 @@ void mg_contract_find(const struct mg_module *m, const struct mg_cfg *cfg, struc
         each_inst(&z, count_defs);
         each_inst(&z, look_at_uses);
         choose(&z);
-        for (uint32_t i = 0; i < z.sums.n; i++)
-            if (z.sums.at[i].taken) mg_map_set(sums, z.sums.at[i].node, z.products.at[z.sums.at[i].taken - 1].node);
+        for (uint32_t i = 0; i < z.sums.n; i++) {
+            const struct sum *s = &z.sums.at[i];
+            if (s->taken < 0) continue;
+            const struct product *p = &z.products.at[s->terms[s->taken] - 1];
+            mg_map_set(sums, s->node,
+                       mg_contraction_pack((struct mg_contraction){.product = p->node,
+                                                                   .second = s->taken == 1,
+                                                                   .negative = s->negative[s->taken],
+                                                                   .apart = p->block != s->block}));
+        }
     }
     mg_map_release(&z.by_reg);
     mg_map_release(&z.n_defs);
@@ -254,7 +321,7 @@ static bool has_product(const struct mg_module *m, const struct mg_func *f)
         const struct mg_node *n = &m->nodes.at[id];
         if (n->kind != MG_NODE_inst) continue;
         const struct mg_form *form = mg_node_form(m, n);
-        if (mg_contract_is_quotient(form, n) || (form->op == MG_OP_mul && unrounded(form, n))) return true;
+        if (mg_contract_is_quotient(form, n) || mg_contract_is_product(form, n)) return true;
     }
     return false;
 }

@@ -5,21 +5,17 @@
 #include "analysis/contract.h"
 #include "pass/pass.h"
 
-/* In one basic block of the kernel's: does inserted code between them end one of the assembler's? A tool may have
- * guarded the kernel's own accesses, too. */
+/* In what is one block to the assembler: does inserted code between them end it? A tool may have guarded the kernel's
+ * own accesses, too. */
 static bool is_split(const struct mg_module *m, mg_id product, mg_id sum)
 {
-    bool split = false;
-    for (mg_id id = m->nodes.at[product].next; id; id = m->nodes.at[id].next) {
+    for (mg_id id = m->nodes.at[product].next; id && id != sum; id = m->nodes.at[id].next) {
         const struct mg_node *n = &m->nodes.at[id];
         bool ours = n->flags & MG_NF_META;
-        if (id == sum) return split;
-        if (n->kind == MG_NODE_label && !ours) return false;
-        split |= n->kind == MG_NODE_label;
+        if (n->kind == MG_NODE_label && ours) return true;
         if (n->kind != MG_NODE_inst) continue;
         const struct mg_form *f = mg_node_form(m, n);
-        if (!ours && f->op_flags & MG_OPF_ENDS_BLOCK) return false;
-        split |= (ours && f->op_flags & (MG_OPF_ENDS_BLOCK | MG_OPF_BARRIER)) || mg_contract_ends_block(f, n);
+        if ((ours && f->op_flags & (MG_OPF_ENDS_BLOCK | MG_OPF_BARRIER)) || mg_contract_ends_block(f, n)) return true;
     }
     return false;
 }
@@ -62,21 +58,21 @@ static void take_quotient_apart(struct mg_twin *t, mg_id func, mg_id at, const s
     factors[1] = computed(t, func, at, "rcp.approx.ftz.f32", MG_TYPE_f32, &factors[1], 1);
 }
 
-static void say_fma(struct mg_twin *t, mg_id func, mg_id sum, mg_id product)
+static void say_fma(struct mg_twin *t, mg_id func, mg_id sum, struct mg_contraction c)
 {
     struct mg_module *m = t->m;
-    const struct mg_form f = *mg_node_form(m, &m->nodes.at[sum]), pf = *mg_node_form(m, &m->nodes.at[product]);
+    const struct mg_form f = *mg_node_form(m, &m->nodes.at[sum]), pf = *mg_node_form(m, &m->nodes.at[c.product]);
     enum mg_type type = (enum mg_type)f.types[0];
     char form[32], neg[16];
     int n = snprintf(form, sizeof form, "fma.rn%s%s.%s", mg_form_has(&f, MG_MOD_ftz) ? ".ftz" : "",
                      mg_form_has(&f, MG_MOD_sat) ? ".sat" : "", mg_type_name(type));
-    const struct mg_opnd *o = &m->opnds.at[m->nodes.at[sum].opnd], *p = &m->opnds.at[m->nodes.at[product].opnd];
-    bool second = o[1].kind != MG_OPND_reg || o[1].id != p[0].id;
-    struct mg_opnd to[4] = {o[0], p[1], p[2], o[second ? 1 : 2]};
+    const struct mg_opnd *o = &m->opnds.at[m->nodes.at[sum].opnd], *p = &m->opnds.at[m->nodes.at[c.product].opnd];
+    bool is_sub = f.op == MG_OP_sub;
+    struct mg_opnd to[4] = {o[0], p[1], p[2], o[c.second ? 1 : 2]};
     if (pf.op == MG_OP_div) take_quotient_apart(t, func, sum, &pf, &to[1]);
     snprintf(neg, sizeof neg, "neg.%s", mg_type_name(type));
-    int negative = second ? 1 : 3;
-    if (f.op == MG_OP_sub) to[negative] = computed(t, func, sum, neg, type, &to[negative], 1);
+    if (c.negative != (is_sub && c.second)) to[1] = computed(t, func, sum, neg, type, &to[1], 1);
+    if (is_sub && !c.second) to[3] = computed(t, func, sum, neg, type, &to[3], 1);
     mg_id at = mg_opnd_alloc(m, 4);
     for (uint32_t k = 0; k < 4; k++) m->opnds.at[at + k] = to[k];
     m->nodes.at[sum].ref = mg_form_intern(m, form, (size_t)n);
@@ -84,11 +80,12 @@ static void say_fma(struct mg_twin *t, mg_id func, mg_id sum, mg_id product)
     m->nodes.at[sum].n_opnds = 4;
 }
 
-/* The assembler fuses products by constants wherever they are. */
-static bool is_by_constant(const struct mg_module *m, mg_id product)
+/* The assembler fuses quotients by constants wherever they are. */
+static bool is_by_constant(const struct mg_module *m, mg_id func, mg_id product)
 {
     const struct mg_opnd *o = &m->opnds.at[m->nodes.at[product].opnd];
-    return mg_node_form(m, &m->nodes.at[product])->op == MG_OP_div && mg_contract_reciprocal(m, &o[2]);
+    return mg_node_form(m, &m->nodes.at[product])->op == MG_OP_div &&
+           mg_contract_reciprocal(m, mg_contract_moved(m, func, &o[2]));
 }
 
 void mg_twin_contract(struct mg_twin *t)
@@ -96,9 +93,10 @@ void mg_twin_contract(struct mg_twin *t)
     struct mg_module *m = t->m;
     for (uint32_t f = 0; f < t->n_funcs && m->fused->n; f++)
         for (mg_id id = m->funcs.at[t->funcs[f]].first_node; id; id = m->nodes.at[id].next) {
-            uint64_t product;
-            if (mg_map_get(m->fused, id, &product) && !is_by_constant(m, (mg_id)product) &&
-                is_split(m, (mg_id)product, id))
-                say_fma(t, t->funcs[f], id, (mg_id)product);
+            uint64_t packed;
+            if (!mg_map_get(m->fused, id, &packed)) continue;
+            const struct mg_contraction c = mg_contraction_unpack(packed);
+            if (!c.apart && !is_by_constant(m, t->funcs[f], c.product) && is_split(m, c.product, id))
+                say_fma(t, t->funcs[f], id, c);
         }
 }

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/contract.h"
+#include "base/buf.h"
 #include "pass/priv.h"
 
 enum { MOST_INSTS = 120, MOST_GROWTH = 600, MOST_PIECES = 32 };
@@ -93,7 +95,9 @@ static bool is_leaf(const struct mg_module *m, mg_id func, uint32_t *n)
             break;
         case MG_NODE_inst: {
             unsigned op = mg_node_form(m, x)->op;
-            if (!op || op == MG_OP_call || op == MG_OP_brx || op == MG_OP_alloca || ++*n > MOST_INSTS) return false;
+            if (!op || op == MG_OP_call || op == MG_OP_brx || op == MG_OP_alloca || ++*n > MOST_INSTS ||
+                mg_contract_is_quotient(mg_node_form(m, x), x)) /* see find_parted */
+                return false;
             break;
         }
         default:
@@ -205,6 +209,52 @@ static bool has_plain_sides(const struct site *s)
     return true;
 }
 
+/* The assembler fuses it with sums of any block. */
+static bool is_by_constant(const struct mg_module *m, mg_id func, mg_id product)
+{
+    const struct mg_node *n = &m->nodes.at[product];
+    const struct mg_form *f = mg_node_form(m, n);
+    const struct mg_opnd *o = &m->opnds.at[n->opnd];
+    return f->types[0] == MG_TYPE_f32 &&
+           (mg_contract_moved(m, func, &o[2])->kind != MG_OPND_reg ||
+            (f->op == MG_OP_mul && mg_contract_moved(m, func, &o[1])->kind != MG_OPND_reg));
+}
+
+/* Products and quotients of the caller's that go into the call or into a sum behind it: natively the call keeps them
+ * apart, in its place the assembler may make one operation of both. True: there are quotients among them, which cannot
+ * say that they are rounded. */
+static bool find_parted(const struct site *s, struct mg_map *parted)
+{
+    const struct mg_module *m = s->m;
+    struct mg_map before = MG_MAP_INIT;
+    bool behind = false, quotients = false, store;
+    uint32_t off, bits;
+    MG_EACH_NODE(m, &m->funcs.at[s->func], id)
+    {
+        const struct mg_node *n = &m->nodes.at[id];
+        behind |= id == s->node;
+        if (n->kind != MG_NODE_inst || n->flags & MG_NF_META) continue;
+        const struct mg_form *f = mg_node_form(m, n);
+        if (!behind && (mg_contract_is_quotient(f, n) || mg_contract_is_product(f, n))) {
+            mg_map_set(&before, m->opnds.at[n->opnd].id, id);
+        } else if (behind ? f->op == MG_OP_add || f->op == MG_OP_sub || f->op == MG_OP_call
+                          : plain_access(m, n, &store, &off, &bits) && store) {
+            mg_id ids[64];
+            uint32_t n_ids = mg_node_uses(m, id, ids, 64);
+            uint64_t product;
+            for (uint32_t i = 0; i < n_ids && i < 64; i++) {
+                if (!mg_map_get(&before, ids[i], &product) ||
+                    (behind && id != s->node && is_by_constant(m, s->func, (mg_id)product)))
+                    continue;
+                mg_map_set(parted, ids[i], 1);
+                quotients |= mg_node_form(m, &m->nodes.at[product])->op == MG_OP_div;
+            }
+        }
+    }
+    mg_map_release(&before);
+    return quotients;
+}
+
 static bool can_inline(struct site *s)
 {
     const struct mg_module *m = s->m;
@@ -213,8 +263,11 @@ static bool can_inline(struct site *s)
     struct mg_call c;
     if (x->guard) return false;
     mg_call_read(m, s->node, &c);
-    return match_list(s, c.args, f->first_param, f->n_params, false) &&
-           match_list(s, c.rets, f->first_ret, f->n_rets, true) && find_pieces(s) && has_plain_sides(s);
+    struct mg_map parted = MG_MAP_INIT;
+    bool can = !find_parted(s, &parted) && match_list(s, c.args, f->first_param, f->n_params, false) &&
+               match_list(s, c.rets, f->first_ret, f->n_rets, true) && find_pieces(s) && has_plain_sides(s);
+    mg_map_release(&parted);
+    return can;
 }
 
 /* ---- putting it there ------------------------------------------------------------------------------------ */
@@ -315,6 +368,42 @@ static void copy_node(struct copy *c, mg_id node, mg_id at, mg_id end)
     mg_node_insert_before(m, s->func, at, to);
 }
 
+/* Does the node move a register to where the call takes it, or its result from? */
+static bool is_passed(const struct site *s, const struct mg_node *n, mg_id *reg)
+{
+    if (n->kind != MG_NODE_inst || mg_node_form(s->m, n)->op != MG_OP_mov) return false;
+    const struct mg_opnd *o = &s->m->opnds.at[n->opnd];
+    for (uint32_t i = 0; i < s->n; i++)
+        if (o[0].kind == MG_OPND_reg && o[1].kind == MG_OPND_reg && o[0].id == s->pieces[i].reg) {
+            *reg = o[1].id;
+            return true;
+        }
+    return false;
+}
+
+/* Products that the call kept apart from a sum say that they are rounded: those in `passed`, and what it gives back. */
+static void round_passed(struct site *s, struct mg_map *passed)
+{
+    struct mg_module *m = s->m;
+    mg_id reg;
+    MG_EACH_NODE(m, &m->funcs.at[s->func], id)
+    {
+        if (is_passed(s, &m->nodes.at[id], &reg)) mg_map_set(passed, reg, 1);
+    }
+    MG_EACH_NODE(m, &m->funcs.at[s->func], id)
+    {
+        const struct mg_node *n = &m->nodes.at[id];
+        if (!passed->n || n->kind != MG_NODE_inst || !mg_contract_is_product(mg_node_form(m, n), n) ||
+            !mg_map_get(passed, m->opnds.at[n->opnd].id, NULL))
+            continue;
+        struct mg_buf form = MG_BUF_INIT;
+        mg_buf_printf(&form, "mul.rn%s", mg_name(m, mg_node_form(m, n)->text) + strlen("mul"));
+        mg_id rounded = mg_form_intern(m, form.at, form.n);
+        m->nodes.at[id].ref = rounded;
+        mg_buf_release(&form);
+    }
+}
+
 /* Stores in front of the call and loads behind it. */
 static void replace_sides(struct site *s)
 {
@@ -337,8 +426,10 @@ static void put_in_place(struct site *s)
 {
     struct mg_module *m = s->m;
     struct copy c = {.s = s, .regs = MG_MAP_INIT, .labels = MG_MAP_INIT};
+    struct mg_map parted = MG_MAP_INIT;
     mg_id end = mg_module_add_label(m, s->func, "$__mg_inlined"), after = m->nodes.at[s->node].next;
     m->labels.at[end].targeted = 1;
+    find_parted(s, &parted);
     replace_sides(s);
     for (uint32_t i = 0; i < s->n_regs; i++) {
         uint32_t bits = mg_type_bits((enum mg_type)m->regs.at[s->regs[i].reg].type);
@@ -355,6 +446,8 @@ static void put_in_place(struct site *s)
     }
     mg_node_insert_before(m, s->func, s->node, mg_node_new_kind(m, MG_NODE_label, end));
     mg_node_remove(m, s->func, s->node);
+    round_passed(s, &parted);
+    mg_map_release(&parted);
     mg_map_release(&c.regs);
     mg_map_release(&c.labels);
 }

@@ -26,6 +26,42 @@ for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia;
     done
 done
 
+# a call keeps a product from sums on its other side; a function in the call's place must not bring them together
+cat > called.ptx <<'P'
+.version 7.0
+.target sm_80
+.address_size 64
+.func (.param .f32 o) f(.param .f32 a)
+{
+    .reg .f32 %f<4>;
+    ld.param.f32 %f1, [a];
+    mul.f32 %f2, %f1, %f1;
+    st.param.f32 [o], %f2;
+    ret;
+}
+.visible .entry k(.param .u64 p)
+{
+    .reg .f32 %f<9>; .reg .b64 %p;
+    ld.param.u64 %p, [p];
+    ld.global.f32 %f1, [%p];
+    mul.ftz.f32 %f2, %f1, 0f40490FDB;
+    mul.ftz.f32 %f3, %f1, %f1;
+    {
+    .param .f32 a; .param .f32 o;
+    st.param.f32 [a], %f1;
+    call (o), f, (a);
+    ld.param.f32 %f4, [o];
+    }
+    add.f32 %f5, %f4, %f1;
+    add.ftz.f32 %f6, %f5, %f3;
+    add.ftz.f32 %f7, %f6, %f2;
+    st.global.f32 [%p], %f7;
+    ret;
+}
+P
+"$MARGAY" ptx instrument --sm 90 -t none called.ptx | grep -o '\(mul\|call\)[.a-z0-9]*' | sort | tr '\n' ' ' > out 2> err # of the constant's product ptxas makes one operation with its sum, wherever it is
+[ "$(cat out)" = 'mul.ftz.f32 mul.rn.f32 mul.rn.ftz.f32 ' ] || bad 'products beside a call'
+
 # an instruction that the device does not have: said once, with the line of the program's own text
 cat > no.ptx <<'P'
 .version 8.6

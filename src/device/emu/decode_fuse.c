@@ -53,14 +53,14 @@ static bool divided_by_constant(struct decoder *d, mg_id node)
 
 bool dec_fused(struct decoder *d, mg_id node)
 {
-    uint64_t mul;
+    uint64_t packed;
     const struct mg_map *fused = d->m->fused && !d->mod->dev->opts.no_contract ? d->m->fused : &d->fused;
-    if (!mg_map_get(fused, node, &mul)) return divided_by_constant(d, node);
-    const struct mg_node *sum = &d->m->nodes.at[node], *product = &d->m->nodes.at[mul];
+    if (!mg_map_get(fused, node, &packed)) return divided_by_constant(d, node);
+    const struct mg_contraction c = mg_contraction_unpack(packed);
+    const struct mg_node *sum = &d->m->nodes.at[node], *product = &d->m->nodes.at[c.product];
     const struct mg_form *f = mg_node_form(d->m, sum);
     const struct mg_opnd *o = &d->m->opnds.at[sum->opnd], *po = &d->m->opnds.at[product->opnd];
-    bool second = o[1].kind != MG_OPND_reg || o[1].id != po[0].id, sat = mg_form_has(f, MG_MOD_sat),
-         ftz = mg_form_has(f, MG_MOD_ftz);
+    bool is_sub = f->op == MG_OP_sub, sat = mg_form_has(f, MG_MOD_sat), ftz = mg_form_has(f, MG_MOD_ftz);
     const char *type = mg_type_name(f->types[0]);
     struct emu_alu_desc a = {0};
     if (o[0].kind != MG_OPND_reg) return false;
@@ -72,11 +72,9 @@ bool dec_fused(struct decoder *d, mg_id node)
     find_alu(d, op_name, ftz ? sat ? ".ftz.sat" : ".ftz" : sat ? ".sat" : "", type, 4, &a);
     uint32_t s[3] = {dec_src(d, &po[1], a.src[0], a.src_type[0]),
                      by ? dec_const(d, EMU_W, by) : dec_src(d, &po[2], a.src[1], a.src_type[1]),
-                     dec_src(d, &o[second ? 1 : 2], a.src[2], a.src_type[2])};
-    if (f->op == MG_OP_sub) {
-        int k = second ? 0 : 2;
-        s[k] = negated(d, s[k], a.src[k], type);
-    }
+                     dec_src(d, &o[c.second ? 1 : 2], a.src[2], a.src_type[2])};
+    if (c.negative != (is_sub && c.second)) s[0] = negated(d, s[0], a.src[0], type);
+    if (is_sub && !c.second) s[2] = negated(d, s[2], a.src[2], type);
     struct emu_op *op = dec_emit_inst(d, a.opcode, EMU_CTL_NONE);
     op->a.d = dec_reg(d, &o[0]);
     memcpy(op->a.s, s, sizeof s);
