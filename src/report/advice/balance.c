@@ -93,7 +93,12 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
         struct kernel_cost *c = &a->costs[k->id];
         double gain = c->share * (1 - mg_jval_f64(v, "even_share")), ratio = mg_jval_f64(v, "imbalance");
         if (ratio < 1.25 || 100 * gain < LEAST_GAIN_PCT) continue;
-        bool loop = mg_jval_yes(v, "loop"), sampled = mg_jval_yes(v, "estimate");
+        double mean = mg_jval_f64(v, "mean");
+        const char *cause = mg_jval_yes(v, "loop") ? ": it goes round this loop more often"
+                            : mean > 0             ? mg_arena_printf(&a->out->arena, ", the shortest %.0f %% as many",
+                                                                     100 * mg_jval_f64(v, "least") / mean)
+                                                   : "";
+        bool sampled = mg_jval_yes(v, "estimate");
         struct line_sums one = {0};
         struct mg_finding *f = add_finding(a, c, gain, !sampled);
         place_at_line(f, sum_of_line(a, &one, k, v));
@@ -103,7 +108,7 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
             &a->out->arena,
             "the longest CTA%s executes %.1f times as many instructions as the mean%s. Multiprocessors that are done wait for it: cut "
             "the work into equal parts, or let CTAs fetch the next part from a counter.",
-            sampled ? " of an even sample" : "", ratio, loop ? ": it goes round this loop more often" : "");
+            sampled ? " of an even sample" : "", ratio, cause);
         c->imbalanced = true;
         free(one.at);
     }

@@ -121,7 +121,7 @@ static void tell_faults(struct advice *a, enum part part, const struct fault *fa
         if (100 * gain < LEAST_GAIN_PCT) continue;
         tell(a, all.line, gain,
              lines < 2 ? ""
-                       : mg_arena_printf(&a->out->arena, " (and %u more accesses%s)", lines - 1,
+                       : mg_arena_printf(&a->out->arena, " (and %u more access%s%s)", lines - 1, lines == 2 ? "" : "es",
                                          buffers[i] ? " of this buffer" : " of the kernel"));
     }
     free(buffers);
