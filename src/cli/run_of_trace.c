@@ -202,6 +202,7 @@ static void finish_all(struct work *w)
 {
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_recording *p = NULL;
+    if (!w->followed.n) return;
     if (mg_recording_open_run(w->of.dir, w->of.run, &p, &d)) mg_cli_fail(&d, 0);
     mg_diag_release(&d);
     while (w->followed.n) {

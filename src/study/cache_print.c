@@ -210,13 +210,17 @@ static uint64_t beyond_l1(const struct mg_cache_part *p)
     return p->sectors[0] + p->sectors[1] + p->sectors[2] - p->l1_hits.least;
 }
 
+struct ranked { /* a row of the result, by what may go on to L2 */
+    uint64_t beyond, then;
+    uint32_t ix;
+};
+
 static int more_misses(const void *a, const void *b)
 {
-    const struct mg_cache_site *x = *(const struct mg_cache_site *const *)a,
-                               *y = *(const struct mg_cache_site *const *)b;
-    uint64_t m = beyond_l1(&x->part), n = beyond_l1(&y->part);
-    if (m != n) return m > n ? -1 : 1;
-    return x->ptx_line < y->ptx_line ? -1 : x->ptx_line > y->ptx_line;
+    const struct ranked *x = a, *y = b;
+    if (x->beyond != y->beyond) return x->beyond > y->beyond ? -1 : 1;
+    if (x->then != y->then) return x->then < y->then ? -1 : 1;
+    return x->ix < y->ix ? -1 : x->ix > y->ix;
 }
 
 static void print_part_text(struct mg_buf *out, const struct mg_cache_part *p)
@@ -236,12 +240,13 @@ static void print_head(struct mg_buf *out, const char *title, const char *what)
 
 static void print_sites(const struct mg_cache_result *r, struct mg_buf *out)
 {
-    const struct mg_cache_site **sites = mg_xmalloc(((size_t)r->sites.n + 1) * sizeof *sites);
-    for (uint32_t i = 0; i < r->sites.n; i++) sites[i] = &r->sites.at[i];
-    qsort(sites, r->sites.n, sizeof *sites, more_misses);
+    struct ranked *rows = mg_xmalloc(((size_t)r->sites.n + 1) * sizeof *rows);
+    for (uint32_t i = 0; i < r->sites.n; i++)
+        rows[i] = (struct ranked){beyond_l1(&r->sites.at[i].part), r->sites.at[i].ptx_line, i};
+    qsort(rows, r->sites.n, sizeof *rows, more_misses);
     print_head(out, "accesses with most sectors beyond L1", "place");
     for (uint32_t i = 0; i < r->sites.n && i < LINES; i++) {
-        const struct mg_cache_site *s = sites[i];
+        const struct mg_cache_site *s = &r->sites.at[rows[i].ix];
         print_part_text(out, &s->part);
         if (s->line)
             mg_buf_printf(out, "%s:%lu", s->file, (unsigned long)s->line);
@@ -249,32 +254,23 @@ static void print_sites(const struct mg_cache_result *r, struct mg_buf *out)
             mg_buf_printf(out, "PTX line %lu", (unsigned long)s->ptx_line);
         mg_buf_printf(out, " %s (%.*s)\n", s->op, NAME, s->kernel);
     }
-    free(sites);
-}
-
-static int more_misses_of_buffers(const void *a, const void *b)
-{
-    const struct mg_cache_buffer *x = *(const struct mg_cache_buffer *const *)a,
-                                 *y = *(const struct mg_cache_buffer *const *)b;
-    uint64_t m = beyond_l1(&x->part), n = beyond_l1(&y->part);
-    if (m != n) return m > n ? -1 : 1;
-    return x < y ? -1 : x > y; /* as the result has them */
+    free(rows);
 }
 
 static void print_buffers(const struct mg_cache_result *r, struct mg_buf *out)
 {
-    const struct mg_cache_buffer **all = mg_xmalloc(((size_t)r->buffers.n + 1) * sizeof *all);
-    for (uint32_t i = 0; i < r->buffers.n; i++) all[i] = &r->buffers.at[i];
-    qsort(all, r->buffers.n, sizeof *all, more_misses_of_buffers);
+    struct ranked *rows = mg_xmalloc(((size_t)r->buffers.n + 1) * sizeof *rows);
+    for (uint32_t i = 0; i < r->buffers.n; i++) rows[i] = (struct ranked){beyond_l1(&r->buffers.at[i].part), 0, i};
+    qsort(rows, r->buffers.n, sizeof *rows, more_misses);
     print_head(out, "buffers with most sectors beyond L1", "buffer");
     for (uint32_t i = 0; i < r->buffers.n && i < LINES; i++) {
-        const struct mg_cache_buffer *b = all[i];
+        const struct mg_cache_buffer *b = &r->buffers.at[rows[i].ix];
         print_part_text(out, &b->part);
         if (b->number != MG_CACHE_NO_ALLOCATION)
             mg_buf_printf(out, "allocation %" PRIu64 ", %" PRIu64 " bytes: ", b->number, b->bytes);
         mg_buf_printf(out, "%s\n", b->name ? b->name : "(no name)");
     }
-    free(all);
+    free(rows);
 }
 
 /* ---- CSV ---------------------------------------------------------------------------------------------- */

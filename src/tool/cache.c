@@ -32,15 +32,10 @@ static enum mg_err cache_configure(const char *args, void **conf, struct mg_diag
 /* Columns of what an access or a buffer has; add_part fills them. */
 static void add_part_columns(struct mg_table *t)
 {
-    mg_table_column(t, "sectors", MG_COL_COUNT, NULL);
-    mg_table_column(t, "L1 hits, least", MG_COL_PERCENT, NULL);
-    mg_table_column(t, "most", MG_COL_PERCENT, NULL);
-    mg_table_column(t, "L1 capacity misses, least", MG_COL_COUNT, NULL);
-    mg_table_column(t, "at most", MG_COL_COUNT, NULL);
-    mg_table_column(t, "L2 sectors", MG_COL_COUNT, NULL);
-    mg_table_column(t, "L2 first", MG_COL_COUNT, NULL);
-    mg_table_column(t, "L2 hits, least", MG_COL_PERCENT, NULL);
-    mg_table_column(t, "L2 hits, most", MG_COL_PERCENT, NULL);
+    MG_TABLE_COLUMNS(t, {"sectors", MG_COL_COUNT}, {"L1 hits, least", MG_COL_PERCENT}, {"most", MG_COL_PERCENT},
+                     {"L1 capacity misses, least", MG_COL_COUNT}, {"at most", MG_COL_COUNT},
+                     {"L2 sectors", MG_COL_COUNT}, {"L2 first", MG_COL_COUNT}, {"L2 hits, least", MG_COL_PERCENT},
+                     {"L2 hits, most", MG_COL_PERCENT});
 }
 
 /* The least or the most of [least, most], as a share of `of`. */
@@ -157,14 +152,9 @@ static void cache_profile(const void *conf, const struct mg_tool_result *r, stru
     struct mg_arena arena = MG_ARENA_INIT;
     (void)conf, (void)j;
     mg_table_begin(t, "cache", "sectors and what an L1 would hold, a model (assumptions: report --json)");
-    mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
-    mg_table_column(t, "launches", MG_COL_COUNT, NULL);
-    mg_table_column(t, "load sectors", MG_COL_COUNT, NULL);
-    mg_table_column(t, "store sectors", MG_COL_COUNT, NULL);
-    mg_table_column(t, "atomic sectors", MG_COL_COUNT, NULL);
-    mg_table_column(t, "first touched", MG_COL_COUNT, NULL);
-    mg_table_column(t, "L1 hits, least", MG_COL_PERCENT, NULL);
-    mg_table_column(t, "most", MG_COL_PERCENT, NULL);
+    MG_TABLE_COLUMNS(t, {"kernel", MG_COL_TEXT}, {"launches", MG_COL_COUNT}, {"load sectors", MG_COL_COUNT},
+                     {"store sectors", MG_COL_COUNT}, {"atomic sectors", MG_COL_COUNT}, {"first touched", MG_COL_COUNT},
+                     {"L1 hits, least", MG_COL_PERCENT}, {"most", MG_COL_PERCENT});
     mg_table_empty(t, "nothing was analysed: no access was recorded, or the program has not ended");
     for (uint32_t i = 0; (v = mg_left_value(r, &arena, "kernels", i)); i++) {
         add_kernels(t, v);
@@ -173,25 +163,20 @@ static void cache_profile(const void *conf, const struct mg_tool_result *r, stru
     }
     mg_table_sort(t, 2);
     mg_table_begin(t, "cache_buffers", "what each buffer has of it");
-    mg_table_column(t, "allocation", MG_COL_COUNT, NULL);
-    mg_table_column(t, "buffer", MG_COL_TEXT, NULL);
+    MG_TABLE_COLUMNS(t, {"allocation", MG_COL_COUNT}, {"buffer", MG_COL_TEXT});
     add_part_columns(t);
     mg_table_empty(t, "nothing was analysed");
     for (uint32_t i = 0; (v = mg_left_value(r, &arena, "buffers", i)); i++) add_buffers(t, v);
     mg_table_sort(t, 2);
     mg_table_begin(t, "cache_sites", "what each access has of it");
-    mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
-    mg_table_column(t, "place", MG_COL_TEXT, NULL);
-    mg_table_column(t, "access", MG_COL_TEXT, NULL);
-    mg_table_column(t, "buffer", MG_COL_TEXT, NULL);
+    MG_TABLE_COLUMNS(t, {"kernel", MG_COL_TEXT}, {"place", MG_COL_TEXT}, {"access", MG_COL_TEXT},
+                     {"buffer", MG_COL_TEXT});
     add_part_columns(t);
     mg_table_empty(t, "nothing was analysed");
     for (uint32_t i = 0; (v = mg_left_value(r, &arena, "sites", i)); i++) add_sites(t, v);
     mg_table_sort(t, 4);
     mg_table_begin(t, "l2_sizes", "hits of an L2 of each size");
-    mg_table_column(t, "bytes", MG_COL_COUNT, NULL);
-    mg_table_column(t, "hits, least", MG_COL_PERCENT, NULL);
-    mg_table_column(t, "most", MG_COL_PERCENT, NULL);
+    MG_TABLE_COLUMNS(t, {"bytes", MG_COL_COUNT}, {"hits, least", MG_COL_PERCENT}, {"most", MG_COL_PERCENT});
     mg_table_empty(t, "nothing was analysed");
     for (uint32_t i = 0; (v = mg_left_value(r, &arena, "l2", i)); i++) add_sizes(t, v);
     mg_arena_release(&arena);

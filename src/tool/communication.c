@@ -101,15 +101,10 @@ static void communication_profile(const void *conf, const struct mg_tool_result 
     struct mg_arena arena = MG_ARENA_INIT;
     (void)conf, (void)j;
     mg_table_begin(t, "communication", "bytes that launches read of earlier ones (all figures: report --json)");
-    mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
-    mg_table_column(t, "supersteps", MG_COL_COUNT, NULL);
-    mg_table_column(t, "loads", MG_COL_BYTES, "bytes");
-    mg_table_column(t, "of earlier launches", MG_COL_BYTES, "bytes");
-    mg_table_column(t, "stores", MG_COL_BYTES, "bytes");
-    mg_table_column(t, "read later", MG_COL_BYTES, "bytes");
-    mg_table_column(t, "share", MG_COL_PERCENT, NULL);
-    mg_table_column(t, "atomics", MG_COL_BYTES, "bytes");
-    mg_table_column(t, "that communicate", MG_COL_BYTES, "bytes");
+    MG_TABLE_COLUMNS(t, {"kernel", MG_COL_TEXT}, {"supersteps", MG_COL_COUNT}, {"loads", MG_COL_BYTES, "bytes"},
+                     {"of earlier launches", MG_COL_BYTES, "bytes"}, {"stores", MG_COL_BYTES, "bytes"},
+                     {"read later", MG_COL_BYTES, "bytes"}, {"share", MG_COL_PERCENT},
+                     {"atomics", MG_COL_BYTES, "bytes"}, {"that communicate", MG_COL_BYTES, "bytes"});
     mg_table_empty(t, "nothing was analysed: no access was recorded, or the program has not ended");
     for (uint32_t i = 0; (v = mg_left_value(r, &arena, "bytes", i)); i++) {
         add_kernels(t, v);
@@ -118,12 +113,9 @@ static void communication_profile(const void *conf, const struct mg_tool_result 
     }
     mg_table_sort(t, 3);
     mg_table_begin(t, "pairs", "kernels one behind the other in a stream: what the second needs of the first");
-    mg_table_column(t, "first", MG_COL_TEXT, NULL);
-    mg_table_column(t, "second", MG_COL_TEXT, NULL);
-    mg_table_column(t, "launches", MG_COL_COUNT, NULL);
-    mg_table_column(t, "read nothing", MG_COL_COUNT, NULL);
-    mg_table_column(t, "each CTA its own", MG_COL_COUNT, NULL);
-    mg_table_column(t, "bytes", MG_COL_BYTES, "bytes");
+    MG_TABLE_COLUMNS(t, {"first", MG_COL_TEXT}, {"second", MG_COL_TEXT}, {"launches", MG_COL_COUNT},
+                     {"read nothing", MG_COL_COUNT}, {"each CTA its own", MG_COL_COUNT},
+                     {"bytes", MG_COL_BYTES, "bytes"});
     mg_table_empty(t, "no two launches stand one behind the other");
     for (uint32_t i = 0; (v = mg_left_value(r, &arena, "advice", i)); i++) add_pairs(t, v);
     mg_table_sort(t, 5);
