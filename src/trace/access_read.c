@@ -47,6 +47,7 @@ struct mg_accesses {
     uint64_t n_given;      /* of those in the list */
     uint64_t read;         /* chunks whose steps and sites were */
     MG_VEC(struct mark) marks;
+    uint64_t marked; /* number of the chunk behind the last mark's; 0: there was none */
     /* launches first to last are kept, of steps up to kept_whole; tried, and not kept: the first is too large */
     uint64_t first, last, kept_whole;
     bool tried, kept;
@@ -237,7 +238,8 @@ static void add_mark(struct mg_accesses *a, const struct mg_trace_record *r)
 {
     const struct mg_trace_chunk *c = r->chunk;
     a->whole = MG_MAX(a->whole, number_of(r, "order"));
-    *mg_vec_push(&a->marks) = (struct mark){c->head.number, number_of(r, "begun")};
+    if (a->marked) *mg_vec_push(&a->marks) = (struct mark){a->marked, number_of(r, "begun")};
+    a->marked = c->head.number + 1;
 }
 
 static struct mg_trace_cursor *open_cursor(struct mg_accesses *a, const char *kinds, enum mg_trace_key key,

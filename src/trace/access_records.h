@@ -27,10 +27,11 @@ struct mg_left_record { /* what the trace leaves out on purpose */
     uint64_t time;
     uint32_t why; /* name: "sample=16", "kernel=..." */
 } MG_PACKED;
-struct mg_whole_record { /* for who reads while the process runs: what stands in front of it in the file */
+struct mg_whole_record { /* for who reads while the process runs */
     uint64_t time;
-    uint64_t order; /* is all there is of the steps up to this order, and of the accesses of their launches */
-    uint64_t begun; /* and is of steps up to this one */
+    uint64_t order; /* steps up to this one, and all accesses of their launches, stand in front of it in the file */
+    uint64_t begun; /* what stands in front of the record of this kind before it is of steps up to this one: chunks
+                       are filled from several streams, so that what came later may stand in front of this record */
 } MG_PACKED;
 #undef MG_PACKED
 
