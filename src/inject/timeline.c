@@ -21,6 +21,7 @@
 #include "inject/tracefile.h"
 #include "inject/twin_clock.h"
 #include "patch/launch.h"
+#include "record/event.h"
 #include "span/writer.h"
 #include "tool/timeline.h"
 
@@ -498,6 +499,14 @@ static void set_twin_times(struct mg_timeline_kernel *k, const struct mg_run *r,
     k->w.uncertainty_ns = (uint32_t)MG_MIN(k->uncertainty, UINT32_MAX);
 }
 
+static bool records_events(const struct mg_run *r, const uint64_t *raw)
+{
+    const struct mg_layout *l = raw && r->body ? &r->body->variant->layout : NULL;
+    bool any = false;
+    for (uint32_t k = 0; l && k < l->n_regions; k++) any |= mg_events_are_inside(&l->regions[k]);
+    return any;
+}
+
 bool mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw,
                         struct mg_timeline_kernel *k)
 {
@@ -513,6 +522,7 @@ bool mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg
         .mark = r->mark,
         .device = r->device,
         .work = MG_WORK_kernel,
+        .inside = records_events(r, raw),
         .source = own ? MG_SOURCE_device : MG_SOURCE_events,
         .uncertainty_ns = d ? (uint32_t)d->uncertainty_ns : 0,
     };

@@ -62,6 +62,13 @@ static bool is_frame(uint32_t note)
     return (note | 1) == (NOTE_FRAME | 1);
 }
 
+bool mg_events_are_inside(const struct mg_region *g)
+{
+    for (uint32_t i = 0; !g->reason && g->n_frame && i < g->n_sites; i++)
+        if (is_frame(g->sites[i].note)) return g->sites[i].note & 1;
+    return false;
+}
+
 struct reading {
     const struct mg_tool_list *list;
     const char *names[MG_EVENTS_MOST];

@@ -76,6 +76,10 @@ struct mg_event_sinks {
 };
 void mg_events_match(const struct mg_event_record *r, uint64_t n, const struct mg_event_sinks *to);
 
+/* Are pairs of the launch on the time line (mg_inside), if it records any? */
+struct mg_region;
+bool mg_events_are_inside(const struct mg_region *g);
+
 /* ---- in a tool -------------------------------------------------------------------------------------------- */
 
 /* Matches what the launch has written since the list was read last, into the tables; while it runs: into JSON,

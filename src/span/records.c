@@ -39,6 +39,7 @@ static const struct mg_trace_field work_fields[] = {
     {"work", MG_TRACE_u8, .values = WORKS},
     {"source", MG_TRACE_u8, .values = SOURCES},
     {"direction", MG_TRACE_u8, .values = DIRECTIONS},
+    {"inside", MG_TRACE_u8},
 };
 static const struct mg_trace_field mark_fields[] = {
     {"begin", MG_TRACE_time, MG_TRACE_KEY_TIME},
@@ -114,12 +115,13 @@ static const struct mg_trace_field memory_fields[] = {
 _Static_assert(sizeof(struct mg_record_memory) == 36 && sizeof(struct mg_record_inside) == 99, "as the fields");
 _Static_assert(sizeof(struct mg_record_stack) == 17 && sizeof(struct mg_record_module) == 40, "as the fields");
 _Static_assert(sizeof(struct mg_record_message) == 53 && sizeof(struct mg_record_communicator) == 24, "as the fields");
-_Static_assert(sizeof(struct mg_record_call) == 58 && sizeof(struct mg_record_work) == 87 &&
+_Static_assert(sizeof(struct mg_record_call) == 58 && sizeof(struct mg_record_work) == 88 &&
                    sizeof(struct mg_record_mark) == 54 && sizeof(struct mg_record_thread) == 16,
                "as the fields");
 
 const struct mg_trace_kind mg_record_call_kind = MG_TRACE_KIND("call", call_fields);
-const struct mg_trace_kind mg_record_work_kind = MG_TRACE_KIND("work", work_fields);
+const struct mg_trace_kind mg_record_work_kind = {
+    .name = "work", .version = 2, .fields = work_fields, .n_fields = MG_COUNT_OF(work_fields)};
 const struct mg_trace_kind mg_record_mark_kind = MG_TRACE_KIND("mark", mark_fields);
 const struct mg_trace_kind mg_record_inside_kind = MG_TRACE_KIND("inside", inside_fields);
 const struct mg_trace_kind mg_record_thread_kind = MG_TRACE_KIND("thread", thread_fields);

@@ -47,6 +47,7 @@ struct mg_record_work {                                                       /*
     uint64_t mark; /* the innermost range open on the thread of the call, 0: none */
     uint32_t name, device, uncertainty_ns;
     uint8_t work, source, direction;
+    uint8_t inside; /* 1: a kernel, and what it begins and ends is recorded */
 } MG_PACKED;
 struct mg_record_mark {                        /* a range or an instant (begin = end) that the program marked */
     uint64_t begin, end, payload, correlation; /* correlation: a number of its own */

@@ -69,6 +69,7 @@ enum {
     f_lanes,
     f_warp,
     f_depth,
+    f_inside,
     f_count
 };
 static const char *const field_names[] = {
@@ -79,7 +80,7 @@ static const char *const field_names[] = {
     "communicator", "tag",         "peer",           "id",          "members", "stack",
     "cut",          "addresses",   "begin_address",  "end_address", "bias",    "build_id",
     "address",      "cta",         "outside_ns",     "kernel",      "sm",      "lanes",
-    "warp",         "depth"};
+    "warp",         "depth",       "inside"};
 _Static_assert(MG_COUNT_OF(field_names) == f_count, "one name a field");
 enum record_kind {
     RECORD_OTHER,
@@ -291,6 +292,7 @@ static void read_work(struct mg_spans *s, const struct mg_trace_record *r, const
     p->direction = word(r, k, f_direction, MG_DIR_COUNT);
     p->uncertainty_ns = number(r, k, f_uncertainty);
     p->range = number(r, k, f_mark);
+    p->inside = number(r, k, f_inside) != 0;
     p->name = text(s, r, k, f_name);
     if (!*p->name)
         p->name = p->kind == MG_SPAN_COPY ? mg_span_direction_name(p->direction) : mg_span_kind_name(p->kind);

@@ -69,6 +69,7 @@ struct mg_span {
     /* Of what a kernel began and ended, whose device, context, stream, launch, replay and correlation are the kernel's;
      * payload: ns outside of the kernel's span, beyond what both may be off, NONE: that has no time. */
     const char *kernel;
+    bool inside; /* of a kernel: there are such, if it began any */
     uint64_t cta;
     uint32_t sm, warp, lanes, depth; /* depth: how many of these lie around it */
 };

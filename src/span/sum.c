@@ -21,7 +21,7 @@ struct cover { /* of time, by what is one */
 };
 struct tables { /* only while spans are read */
     struct mg_map calls, work, threads, ranges, messages, paths, stacks, inside, kernels;
-    MG_VEC(struct cover) kernels_at; /* by process, device and name: it ran */
+    MG_VEC(struct cover) kernels_at; /* by process, device and name: it ran, with its events recorded */
     struct mg_map range_paths;       /* of every range */
     MG_VEC(struct path) paths_at;
     struct mg_origins launches;
@@ -294,7 +294,7 @@ static uint64_t cover(uint64_t *latest, const struct mg_span *p)
 static void add_kernel(struct tables *t, const struct mg_span *p)
 {
     uint64_t at, key = kernel_key(p, p->name);
-    if (p->source == MG_SOURCE_none) return;
+    if (p->source == MG_SOURCE_none || !p->inside) return;
     if (!mg_map_get(&t->kernels, key, &at)) {
         mg_map_set(&t->kernels, key, at = t->kernels_at.n);
         *mg_vec_push(&t->kernels_at) = (struct cover){0};

@@ -52,9 +52,9 @@ struct mg_sum_inside { /* what kernels began and ended, by process, device, kern
     uint32_t process, device;
     uint64_t count, time_ns, longest_ns, uncertainty_ns; /* the largest */
     uint64_t covered_ns;                                 /* at least one warp was inside */
-    uint64_t kernel_ns;                                  /* the kernel ran, on this device; 0: it has no time */
-    uint64_t outside; /* lie outside of their kernel's span, by more than both may be off */
-    uint64_t latest;  /* of the sweep */
+    uint64_t kernel_ns; /* launches of the kernel whose events are recorded ran, on this device; 0: they have no time */
+    uint64_t outside;   /* lie outside of their kernel's span, by more than both may be off */
+    uint64_t latest;    /* of the sweep */
 };
 struct mg_sum_stack { /* by stack and what its last call did: calls, and kernels that they launched */
     uint32_t stack;

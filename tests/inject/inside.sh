@@ -14,10 +14,12 @@ else
     devices="emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia"
     want=$("$MARGAY" run --device emu -q -t none -o none -- ./inside)
 fi
-run() { # TIMELINE EVENTS
+run() { # TIMELINE EVENTS OPTION...
+    timeline=$1 events=$2
+    shift 2
     rm -rf p t.db
-    "$MARGAY" run --device $device -q -o p -t timeline$1 -t events$2 -- ./inside > out 2> err || fail "$device$1: exit $?"
-    [ "$(cat out)" = "$want" ] || { fail "$device$1$2: another result"; cat out err; }
+    "$MARGAY" run --device $device -q -o p -t timeline$timeline -t events$events "$@" -- ./inside > out 2> err || fail "$device$timeline: exit $?"
+    [ "$(cat out)" = "$want" ] || { fail "$device$timeline$events: another result"; cat out err; }
     "$MARGAY" report p --json > p.json && "$MARGAY" trace print p --json --by-time > p.txt && "$MARGAY" export chrome p -o t.json &&
         "$MARGAY" export perfetto p -o t.pf && "$MARGAY" export sqlite p -o t.db && "$MARGAY" export csv p -o t.csv &&
         "$MARGAY" report p --html page.html
@@ -34,6 +36,8 @@ for device in $devices; do
     check
     run "" ,records=20
     check lost
+    run "" "" --launches first=1
+    check some
     # a one-liner's events
     rm -rf p
     "$MARGAY" run --device $device -q -o p -t timeline -e 'kernel:entry { begin(all) } kernel:exit { end(all) }' -- ./inside > out 2> err || fail "$device: one-liner"
