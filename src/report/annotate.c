@@ -185,7 +185,9 @@ static int gutter_width(const struct notes *x)
 static void add_heading(struct notes *x, const char *file)
 {
     if (x->out->n) mg_buf_addc(x->out, '\n');
-    mg_buf_printf(x->out, x->o->color ? "\033[1m%s\033[0m\n" : "%s\n", file);
+    const char *doubt = mg_sources_doubt(x->sources, file);
+    mg_buf_printf(x->out, x->o->color ? "\033[1m%s\033[0m%s%s\n" : "%s%s%s\n", file, doubt ? " " : "",
+                  doubt ? doubt : "");
     mg_buf_adds(x->out, "   share   instr.");
     if (x->has_warps) mg_buf_adds(x->out, "  lanes");
     if (x->has_idle) mg_buf_adds(x->out, "   idle");

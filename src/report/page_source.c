@@ -121,6 +121,7 @@ static void write_files(struct gathering *x)
         mg_json_obj(x->source);
         mg_json_key_str(x->source, "path", x->files.at[i].path);
         mg_json_key_u64_if(x->source, "lines", text != NULL, count_lines(text, text ? bytes : 0));
+        mg_json_key_str(x->source, "doubt", mg_sources_doubt(s, x->files.at[i].path));
         mg_json_key(x->source, "parts");
         mg_json_arr(x->source);
         if (text && written < source_at_most)

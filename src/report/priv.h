@@ -86,6 +86,8 @@ struct mg_result_machine mg_machine_of(void *machines, const struct mg_result_ke
 struct mg_sources; /* files read so far */
 struct mg_sources *mg_sources_new(const struct mg_recording *p);
 void mg_sources_free(struct mg_sources *s);
+/* Why the text of the file's lines is missing or may be wrong; NULL: it is there as it was when the run began. */
+const char *mg_sources_doubt(struct mg_sources *s, const char *file);
 /* The text of file:line without leading space and newline; NULL when the file is not readable. */
 const char *mg_sources_line(struct mg_sources *s, const char *file, uint32_t line, size_t *bytes);
 /* A whole file; NULL when it is not readable. */

@@ -14,9 +14,11 @@ struct file {
     char *name;
     char *text;
     size_t bytes;
+    bool changed; /* since the run began */
 };
 struct mg_sources {
     const char *dir;
+    uint64_t began_unix_ns; /* 0: not known */
     MG_VEC(struct file) files;
 };
 
@@ -24,6 +26,7 @@ struct mg_sources *mg_sources_new(const struct mg_recording *p)
 {
     struct mg_sources *s = mg_xcalloc(1, sizeof *s);
     s->dir = p->dir;
+    s->began_unix_ns = p->n_processes ? p->processes[0].start_unix_ns : 0;
     return s;
 }
 
@@ -44,10 +47,10 @@ static const struct file *find(const struct mg_sources *s, const char *name)
     return NULL;
 }
 
-static const struct file *add_file(struct mg_sources *s, const char *name, char *text, size_t bytes)
+static struct file *add_file(struct mg_sources *s, const char *name, char *text, size_t bytes)
 {
     struct file *f = mg_vec_push(&s->files);
-    *f = (struct file){mg_xstrdup(name), text, bytes};
+    *f = (struct file){mg_xstrdup(name), text, bytes, false};
     return f;
 }
 
@@ -77,7 +80,18 @@ static const struct file *read_source(struct mg_sources *s, const char *name)
     if (f) return f;
     bool readable = !stat(name, &st) && S_ISREG(st.st_mode) && st.st_size <= MAX_SOURCE_BYTES;
     if (readable && mg_io_read(name, &text, &n, NULL)) text = NULL;
-    return add_file(s, name, text, n);
+    struct file *new = add_file(s, name, text, n);
+    new->changed = readable && s->began_unix_ns &&
+                   (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec > s->began_unix_ns;
+    return new;
+}
+
+const char *mg_sources_doubt(struct mg_sources *s, const char *file)
+{
+    const struct file *f = read_source(s, file);
+    return !f->text     ? "cannot be read here"
+           : f->changed ? "was changed since the run: its lines may not be those that ran"
+                        : NULL;
 }
 
 const char *mg_sources_line(struct mg_sources *s, const char *file, uint32_t line, size_t *bytes)

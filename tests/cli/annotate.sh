@@ -34,6 +34,15 @@ assert len(names) == 3, names
 for size, ix in want.items():
     assert f'argument {ix}, buffer of {size:,} bytes' in names, (size, names)
 P
+# a source that was written anew since, or is gone, is no source that ran
+"$MARGAY" annotate older transpose.cu | head -1 | grep -q 'transpose\.cu$'
+"$MARGAY" report older > older.report && ! grep 'was changed' older.report || exit 1
+touch transpose.cu
+"$MARGAY" annotate older transpose.cu | head -1 | grep -q 'transpose\.cu was changed since the run: '
+[ "$("$MARGAY" report older | grep -c '^  transpose\.cu was changed since the run: ')" = 1 ] || { echo 'findings do not say that the source was changed'; exit 1; }
+rm transpose.cu
+"$MARGAY" annotate older transpose.cu | head -1 | grep -q 'transpose\.cu cannot be read here$'
+"$MARGAY" report older > older.report && ! grep 'transpose\.cu was' older.report || exit 1
 rc=0; "$MARGAY" annotate newer nowhere.cu > out 2> err || rc=$?
 [ $rc = 3 ] && grep -q 'nowhere.cu names no file and no function' err
 mkdir empty && cd empty

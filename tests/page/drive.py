@@ -255,6 +255,13 @@ def inlined():
     check(after['apart(int, int)'] == before['walk'] and 'both(int)' not in after and 'walk' in after, after)
     pick('walk')
     check(dict(b.eval(widths)) == before, b.eval(widths))
+    # a source that was written anew since the run is told, and only then
+    doubt = lambda: 'inlined.cu was changed since the run' in b.eval('document.querySelector("#source").innerText')
+    b.go('#/kernel/0')
+    check(not doubt(), 'a source as it was')
+    b.open('changed.html', '#/kernel/0')
+    check(doubt(), b.eval('document.querySelector("#source").innerText')[:300])
+    b.open('inlined.html')
     b.go('#/flame')
     check(b.eval(title) == 'Flame graph' and not b.eval(overflow), b.eval(title))
     sane('flame graph')

@@ -31,6 +31,7 @@ if [ -n "$NVCC" ]; then
     "$MARGAY" report inlined --html inlined.html
     "$MARGAY" report inlined --json > inlined.json
     "$MARGAY" export folded inlined -o inlined.folded
+    touch inlined.cu && "$MARGAY" report inlined --html changed.html
 else
     echo 'no nvcc: lines of inlined functions are not tested'
 fi

@@ -117,6 +117,26 @@ static void add_likes(const struct mg_findings *list, uint32_t first, bool *told
     mg_buf_release(&text);
 }
 
+/* Is an earlier finding that was told of the same file? */
+static bool was_named(const struct mg_findings *list, const bool *told, uint32_t ix)
+{
+    for (uint32_t i = 0; i < ix; i++)
+        if (told[i] && list->at[i].file && !strcmp(list->at[i].file, list->at[ix].file)) return true;
+    return false;
+}
+
+/* A line of a source that was written anew is no line that ran. */
+static void add_doubts(const struct mg_findings *list, const bool *told, struct mg_sources *sources, struct mg_buf *out)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        const char *file = told[i] ? list->at[i].file : NULL;
+        size_t bytes;
+        if (!file || was_named(list, told, i) || !mg_sources_text(sources, file, &bytes)) continue;
+        const char *doubt = mg_sources_doubt(sources, file);
+        if (doubt) mg_buf_printf(out, "  %s %s\n", base_name(file), doubt);
+    }
+}
+
 void mg_add_findings(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns, uint32_t most,
                      struct mg_buf *out)
 {
@@ -132,6 +152,7 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
             left++;
             continue;
         }
+        told[i] = true;
         add_one(f, sources, ++shown, columns, &text);
         add_likes(list, i, told, columns, &text);
         modelled |= f->gain_pct > 0 && !f->exact;
@@ -147,6 +168,7 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
     if (left) mg_buf_printf(out, "  and %u more (margay report --top %u)\n", left, shown + left);
     if (unplaced)
         mg_buf_adds(out, "  ptx:N is a line of the PTX: built with nvcc -lineinfo, findings name source lines\n");
+    add_doubts(list, told, sources, out);
     mg_sources_free(sources);
     mg_buf_release(&text);
     free(told);

@@ -130,7 +130,8 @@ export class SourceView {
       return h('button.tab', {type: 'button', role: 'tab', 'aria-selected': String(file === path), title: file, onclick: () => this.show(file)}, baseName(file), Number.isNaN(share) ? null : h('span.dim', ` ${share.toFixed(1)} %`));
     }));
     this.tabs.hidden = this.files.length < 2 && false;
-    this.body.replaceChildren(this.table(path));
+    const doubt = (fileByPath(path) || {}).doubt;
+    this.body.replaceChildren(...(doubt ? [h('p.note', `${baseName(path)} ${doubt}`)] : []), this.table(path));
   }
 
   table(path) {
