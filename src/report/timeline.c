@@ -100,6 +100,12 @@ static void write_memory(struct mg_json *j, const struct mg_sum *s)
     mg_json_end(j, ']');
 }
 
+/* CUPTI's times of kernels are not compared with what lies inside. */
+static bool has_share(const struct mg_sum_inside *r)
+{
+    return r->kernel_ns && r->compared;
+}
+
 static void write_inside(struct mg_json *j, const struct mg_sum *s)
 {
     mg_json_key(j, "inside");
@@ -117,6 +123,7 @@ static void write_inside(struct mg_json *j, const struct mg_sum *s)
         mg_json_key_u64(j, "longest_ns", r->longest_ns);
         mg_json_key_u64(j, "covered_ns", r->covered_ns);
         mg_json_key_u64_if(j, "kernel_ns", r->kernel_ns, r->kernel_ns);
+        mg_json_key_u64_if(j, "kernel_covered_ns", has_share(r), r->kernel_covered_ns);
         mg_json_key_u64(j, "uncertainty_ns", r->uncertainty_ns);
         mg_json_key_u64(j, "outside", r->outside);
         mg_json_end(j, '}');
@@ -443,8 +450,8 @@ static void add_inside(struct mg_table *t, const struct mg_sum *s)
         mg_table_u64(t, r->time_ns);
         mg_table_u64(t, r->longest_ns);
         mg_table_u64(t, r->covered_ns);
-        if (r->kernel_ns)
-            mg_table_f64(t, percent(r->covered_ns, r->kernel_ns));
+        if (has_share(r))
+            mg_table_f64(t, percent(r->kernel_covered_ns, r->kernel_ns));
         else
             mg_table_null(t);
         mg_table_u64(t, r->uncertainty_ns);

@@ -319,7 +319,9 @@ static void add_inside(struct mg_sum *s, struct tables *t, const struct mg_span 
     r->time_ns += ns;
     r->longest_ns = MG_MAX(r->longest_ns, ns);
     r->uncertainty_ns = MG_MAX(r->uncertainty_ns, p->uncertainty_ns);
-    r->covered_ns += cover(&r->latest, p);
+    r->covered_ns += cover(&r->latest[0], p);
+    if (p->payload != MG_SPAN_NONE) r->kernel_covered_ns += cover(&r->latest[1], p);
+    r->compared += p->payload != MG_SPAN_NONE;
     r->outside += p->payload && p->payload != MG_SPAN_NONE;
 }
 

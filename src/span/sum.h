@@ -53,8 +53,11 @@ struct mg_sum_inside { /* what kernels began and ended, by process, device, kern
     uint64_t count, time_ns, longest_ns, uncertainty_ns; /* the largest */
     uint64_t covered_ns;                                 /* at least one warp was inside */
     uint64_t kernel_ns; /* launches of the kernel whose events are recorded ran, on this device; 0: they have no time */
-    uint64_t outside;   /* lie outside of their kernel's span, by more than both may be off */
-    uint64_t latest;    /* of the sweep */
+    uint64_t compared;  /* whose kernel has a time of the same source */
+    uint64_t outside;   /* of these: lie outside of their kernel's span, by more than both may be off */
+    uint64_t
+        kernel_covered_ns; /* of that, at least one warp was inside; less than covered_ns where launches have none */
+    uint64_t latest[2];    /* of the sweep */
 };
 struct mg_sum_stack { /* by stack and what its last call did: calls, and kernels that they launched */
     uint32_t stack;

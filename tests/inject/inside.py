@@ -72,8 +72,9 @@ for (kernel, name), x in rows.items():
     mine = [(s['begin'], s['end']) for s in inside if (s['kernel'], s['name']) == (kernel, name)]
     recorded = {(s['launch'], s['replay']) for s in inside} # each launch of inside.cu has some; were they lost, its record says so
     timed = [(k['begin'], k['end']) for l, ks in kernels.items() for k in ks if k['name'] == kernel and k['source'] != 'none' and (k['inside'] if lost else l in recorded)]
-    assert (x['count'], x['time_ns'], x['longest_ns'], x['covered_ns'], x['kernel_ns'] or 0, x['outside']) == \
-        (len(mine), sum(b - a for a, b in mine), max(b - a for a, b in mine), union(mine), union(timed), 0), x
+    assert (x['count'], x['time_ns'], x['longest_ns'], x['covered_ns'], x['kernel_ns'] or 0, x['outside'], x['kernel_covered_ns'] or 0) == \
+        (len(mine), sum(b - a for a, b in mine), max(b - a for a, b in mine), union(mine), union(timed), 0, union([(s['begin'], s['end']) for s in inside if (s['kernel'], s['name']) == (kernel, name) and s['outside_ns'] is not None])), x
+    assert device == 'nvidia' or x['kernel_covered_ns'] <= x['kernel_ns'], x
 
 # the page: a row for each event, in which what overlaps is one span, for how many
 page = unpack.parts('page.html')['spans']

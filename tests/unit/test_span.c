@@ -303,7 +303,8 @@ MG_TEST(span_inside_kernels)
     MG_CHECK_EQ(sum.inside.n, 1);
     const struct mg_sum_inside *x = sum.inside.at;
     MG_CHECK(x->count == 3 && x->time_ns == 30 + 40 + 5 && x->longest_ns == 40 && x->covered_ns == 50 + 5 &&
-             x->kernel_ns == 140 && x->outside == 1 && x->uncertainty_ns == 33);
+             x->kernel_ns == 140 && x->kernel_covered_ns == 50 && x->compared == 2 && x->outside == 1 &&
+             x->uncertainty_ns == 33);
     MG_CHECK(sum.events == 4 && sum.launches == 4);
     mg_sum_release(&sum);
     remove_all(dir);
