@@ -21,10 +21,10 @@ static void add_bytes(struct mg_buf *out, double bytes)
     mg_buf_printf(out, u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
 }
 
-/* Four digits, of large ones all in front of the point: as counts are written. */
+/* Four digits; of a thousand and more all in front of the point, as counts are written. */
 static void add_real(struct mg_buf *out, double v)
 {
-    if (v >= 9999.5 && v < 1e18)
+    if (v >= 999.95 && v < 1e18)
         mg_add_grouped(out, (uint64_t)(v + .5));
     else
         mg_buf_printf(out, "%.4g", v);

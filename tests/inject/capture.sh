@@ -115,7 +115,7 @@ for n in 4 12 21; do # one with memory of the host, one that follows an address 
     rm -rf exported
     "$MARGAY" replay -q --export exported --launches $n --device emu all-emu > out 2> err &&
         (cd exported && gcc -O1 -Wall -Werror -o it replay.c -L"$B/lib/margay/driver" -lcuda 2> ld; run_it > ../out) &&
-        grep -q '^1 launches, the recorded results' out && echo "ok   launch $n as a program" || { fail "launch $n as a program"; cat out err; }
+        grep -q '^1 launch, the recorded results' out && echo "ok   launch $n as a program" || { fail "launch $n as a program"; cat out err; }
 done
 printf x | dd of=exported/data.bin bs=1 seek=$(($(sed -n 's/.*write_at(0x[0-9a-f]*, data + \([0-9]*\), 4000.*/\1/p' exported/replay.c | head -1))) conv=notrunc 2> dd
 (cd exported && run_it > ../out)

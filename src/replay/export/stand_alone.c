@@ -262,6 +262,7 @@ void compare(const char *launch, dptr at, size_t bytes, uint64_t h0, uint64_t h1
 }
 int end(unsigned launches)
 {
-    printf("%u launches, %s\n", launches, failed ? "other results than recorded" : "the recorded results");
+    printf("%u launch%s, %s\n", launches, launches == 1 ? "" : "es",
+           failed ? "other results than recorded" : "the recorded results");
     return failed != 0;
 }
