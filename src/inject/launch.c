@@ -15,6 +15,7 @@
 #include "inject/session.h"
 #include "inject/steps.h"
 #include "inject/streams.h"
+#include "inject/timeline.h"
 #include "inject/verify.h"
 
 #define REPEAT_TURN  4u  /* --repeat: runs of one code in a row */
@@ -57,6 +58,7 @@ static cu_result send_twin(const struct mg_call *c, struct mg_run *r)
     struct mg_step_record step;
     const char *name = begin_step(r, &step);
     mg_run_begin(r);
+    if (mg_timeline.on && mg_timeline.work) r->sent_ns = mg_now_ns(); /* later than the call by what made the twin */
     cu_result rc = mg_session.backend->send(c, r, p.params, p.extra);
     mg_params_release(&p);
     end_step(&step, name, rc);

@@ -44,6 +44,7 @@ struct mg_run {
     uint64_t mark;                 /* innermost range of NVTX around the call, 0: none */
     bool in_window;                /* made inside of --range */
     uint64_t correlation, call_ns; /* the call that made it, on the time line; 0: none */
+    uint64_t sent_ns;              /* the driver was asked after this; 0: not known */
     struct mg_run *next;           /* NVIDIA: not yet told to the store, newest first */
     bool gated;                    /* it passed the gate, and its end is told there */
     bool announced, over;          /* told to the store; ended already, nobody will tell */

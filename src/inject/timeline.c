@@ -482,7 +482,7 @@ void mg_timeline_place(struct mg_timeline_kernel *k, const struct mg_run *r, uin
     if (k->placed || !mg_session_can(MG_BACKEND_HARDWARE)) return;
     pthread_mutex_lock(&lock);
     struct mg_twin_clock *c = &clocks[r->device % MG_COUNT_OF(clocks)];
-    mg_twin_clock_add(c, first, last, r->call_ns && !r->node ? r->call_ns : 0, mg_now_ns());
+    mg_twin_clock_add(c, first, last, r->node ? 0 : r->sent_ns ? r->sent_ns : r->call_ns, mg_now_ns());
     k->offset = (uint64_t)mg_twin_clock_offset(c, last, &k->uncertainty);
     pthread_mutex_unlock(&lock);
     k->placed = true;
