@@ -30,6 +30,7 @@ static void release_worker(struct comm_worker *w)
     shadow_release(&w->shadow);
     free(w->sources_at);
     mg_vec_release(&w->sources);
+    mg_vec_release(&w->keys);
     mg_vec_release(&w->edges);
     mg_vec_release(&w->loads);
     mg_vec_release(&w->load_spans);
@@ -256,33 +257,40 @@ static int by_place(const void *a, const void *b)
     return x->source < y->source ? -1 : x->source > y->source;
 }
 
-/* Edges from the first on, sorted; those of the same ends are one. */
-static void sum_edges(struct mg_comm *c, uint32_t first)
+/* The edge is the next one, or one more part of the last. */
+static void add_edge(struct mg_comm *c, uint32_t first, const struct mg_comm_edge *e)
 {
-    uint32_t to = first;
-    if (c->edges.n > first) qsort(c->edges.at + first, c->edges.n - first, sizeof *c->edges.at, by_place);
-    for (uint32_t i = first; i < c->edges.n; i++) {
-        struct mg_comm_edge *e = &c->edges.at[i], *last = to > first ? &c->edges.at[to - 1] : NULL;
-        if (!last || by_place(last, e)) {
-            c->edges.at[to++] = *e;
-            continue;
-        }
-        last->bytes += e->bytes;
-        last->executed += e->executed;
-        last->reads += e->reads;
-        last->fresh += e->fresh;
+    struct mg_comm_edge *last = c->edges.n > first ? &c->edges.at[c->edges.n - 1] : NULL;
+    int order = last ? by_place(last, e) : -1;
+    mg_assert(order <= 0);
+    if (order) {
+        *mg_vec_push(&c->edges) = *e;
+        return;
     }
-    c->edges.n = to;
+    last->bytes += e->bytes;
+    last->executed += e->executed;
+    last->reads += e->reads;
+    last->fresh += e->fresh;
 }
 
+/* Each worker's edges are sorted. */
 static void join_edges(struct mg_comm *c, struct mg_comm_step *s)
 {
-    uint32_t first = c->edges.n;
-    for (uint32_t i = 0; i < c->opts.workers; i++) {
-        for (uint32_t k = 0; k < c->workers[i].edges.n; k++) *mg_vec_push(&c->edges) = c->workers[i].edges.at[k];
-        c->workers[i].edges.n = 0;
+    uint32_t first = c->edges.n, at[MOST_WORKERS] = {0};
+    for (;;) {
+        const struct mg_comm_edge *next = NULL;
+        uint32_t of = 0;
+        for (uint32_t i = 0; i < c->opts.workers; i++) {
+            const struct comm_worker *w = &c->workers[i];
+            if (at[i] == w->edges.n || (next && by_place(next, &w->edges.at[at[i]]) <= 0)) continue;
+            next = &w->edges.at[at[i]];
+            of = i;
+        }
+        if (!next) break;
+        add_edge(c, first, next);
+        at[of]++;
     }
-    sum_edges(c, first);
+    for (uint32_t i = 0; i < c->opts.workers; i++) c->workers[i].edges.n = 0;
     s->first_edge = first;
     s->n_edges = c->edges.n - first;
 }
@@ -290,8 +298,13 @@ static void join_edges(struct mg_comm *c, struct mg_comm_step *s)
 /* Those of other ranks stand behind them. */
 static void join_ranks(struct mg_comm *c)
 {
-    uint32_t at = 0;
-    sum_edges(c, 0);
+    uint32_t at = 0, n = c->edges.n;
+    if (n) qsort(c->edges.at, n, sizeof *c->edges.at, by_place);
+    c->edges.n = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mg_comm_edge e = c->edges.at[i];
+        add_edge(c, 0, &e);
+    }
     for (uint32_t i = 0; i < c->steps.n; i++) {
         struct mg_comm_step *s = &c->steps.at[i];
         s->first_edge = at;

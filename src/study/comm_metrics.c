@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
+#include "base/sort.h"
 #include "study/comm_metrics.h"
 
 const char *mg_comm_pattern_name(enum mg_comm_pattern p)
@@ -16,33 +18,52 @@ bool mg_comm_has_ctas(const struct mg_comm_result *r)
     return r->opts.entity <= MG_COMM_THREAD;
 }
 
+/* ---- how often each value ----------------------------------------------------------------------------- */
+
+enum { SMALL = 4096 };
+struct tally {
+    uint64_t small[SMALL]; /* by value */
+    struct mg_map large;
+};
+
+static void tell(struct tally *t, uint64_t value, uint64_t count)
+{
+    uint64_t before = 0;
+    if (value < SMALL) {
+        t->small[value] += count;
+        return;
+    }
+    mg_map_get(&t->large, value, &before);
+    mg_map_set(&t->large, value, before + count);
+}
+
 static int by_value(const void *a, const void *b)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
+    const struct mg_comm_bin *x = a, *y = b;
+    return x->value < y->value ? -1 : x->value > y->value;
 }
 
-/* Sorts by value and adds up the counts of equal ones. */
-static void join_bins(mg_comm_bins *b)
+/* By value; the tally is empty after it. */
+static void list_tally(struct tally *t, mg_comm_bins *out)
 {
-    uint32_t to = 0;
-    if (b->n) qsort(b->at, b->n, sizeof *b->at, by_value);
-    for (uint32_t i = 0; i < b->n; i++) {
-        if (to && b->at[to - 1].value == b->at[i].value)
-            b->at[to - 1].count += b->at[i].count;
-        else
-            b->at[to++] = b->at[i];
-    }
-    b->n = to;
+    uint64_t value, count;
+    for (uint32_t i = 0; i < SMALL; i++)
+        if (t->small[i]) *mg_vec_push(out) = (struct mg_comm_bin){i, t->small[i]};
+    uint32_t first = out->n;
+    for (uint32_t i = 0; mg_map_next(&t->large, &i, &value, &count);)
+        *mg_vec_push(out) = (struct mg_comm_bin){value, count};
+    if (out->n > first) qsort(out->at + first, out->n - first, sizeof *out->at, by_value);
+    mg_map_release(&t->large);
+    memset(t, 0, sizeof *t);
 }
 
-static void count_sizes(struct mg_comm_metrics *m, const struct mg_comm_result *r)
+static void count_sizes(struct mg_comm_metrics *m, const struct mg_comm_result *r, struct tally *t)
 {
     for (uint32_t i = 0; i < r->n_edges; i++) {
-        *mg_vec_push(&m->sizes) = (struct mg_comm_bin){r->edges[i].bytes, 1};
+        tell(t, r->edges[i].bytes, 1);
         m->bytes += r->edges[i].bytes;
     }
-    join_bins(&m->sizes);
+    list_tally(t, &m->sizes);
 }
 
 static bool same_stream(const struct mg_comm_step *a, const struct mg_comm_step *b)
@@ -50,16 +71,16 @@ static bool same_stream(const struct mg_comm_step *a, const struct mg_comm_step 
     return a->device == b->device && a->context == b->context && a->stream == b->stream;
 }
 
-static void count_distances(struct mg_comm_metrics *m, const struct mg_comm_result *r)
+static void count_distances(struct mg_comm_metrics *m, const struct mg_comm_result *r, struct tally *t)
 {
     for (uint32_t i = 0; i < r->n_edges; i++) {
         const struct mg_comm_step *a = &r->steps[r->edges[i].source_step], *b = &r->steps[r->edges[i].target_step];
         if (!same_stream(a, b))
             m->other_stream += r->edges[i].bytes;
         else
-            *mg_vec_push(&m->distance) = (struct mg_comm_bin){b->superstep - a->superstep - 1, r->edges[i].bytes};
+            tell(t, b->superstep - a->superstep - 1, r->edges[i].bytes);
     }
-    join_bins(&m->distance);
+    list_tally(t, &m->distance);
 }
 
 /* ---- the grid ----------------------------------------------------------------------------------------- */
@@ -93,35 +114,29 @@ static void count_bisection(struct mg_comm_metrics *m, const struct mg_comm_resu
     }
 }
 
-static int by_cell(const void *a, const void *b)
-{
-    const struct mg_comm_cell *x = a, *y = b;
-    if (x->source != y->source) return x->source < y->source ? -1 : 1;
-    return x->target < y->target ? -1 : x->target > y->target;
-}
-
 static void count_density(struct mg_comm_metrics *m, const struct mg_comm_result *r)
 {
-    uint32_t to = 0;
-    for (uint32_t i = 0; mg_comm_has_ctas(r) && i < r->n_edges; i++) {
+    uint32_t n = 0;
+    if (!mg_comm_has_ctas(r) || !r->n_edges) return;
+    struct mg_sort_key *keys = mg_xmalloc((size_t)r->n_edges * 2 * sizeof *keys);
+    for (uint32_t i = 0; i < r->n_edges; i++) {
         const struct mg_comm_edge *e = &r->edges[i];
         if (e->source == MG_COMM_SEVERAL) continue;
-        struct mg_comm_cell c = {mg_comm_cta_of(&r->steps[e->source_step], e->source),
-                                 mg_comm_cta_of(&r->steps[e->target_step], e->target), e->reads, e->bytes};
-        m->density_ctas = MG_MAX(m->density_ctas, MG_MAX(c.source, c.target) + 1);
-        *mg_vec_push(&m->density) = c;
+        uint32_t source = mg_comm_cta_of(&r->steps[e->source_step], e->source),
+                 target = mg_comm_cta_of(&r->steps[e->target_step], e->target);
+        m->density_ctas = MG_MAX(m->density_ctas, MG_MAX(source, target) + 1);
+        keys[n++] = (struct mg_sort_key){(uint64_t)source << 32 | target, i};
     }
-    if (m->density.n) qsort(m->density.at, m->density.n, sizeof *m->density.at, by_cell);
-    for (uint32_t i = 0; i < m->density.n; i++) {
-        struct mg_comm_cell *last = to ? &m->density.at[to - 1] : NULL, *c = &m->density.at[i];
-        if (last && last->source == c->source && last->target == c->target) {
-            last->reads += c->reads;
-            last->bytes += c->bytes;
-        } else {
-            m->density.at[to++] = *c;
-        }
+    mg_sort_keys(keys, keys + r->n_edges, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mg_comm_edge *e = &r->edges[keys[i].ix];
+        if (!i || keys[i].key != keys[i - 1].key)
+            *mg_vec_push(&m->density) =
+                (struct mg_comm_cell){.source = (uint32_t)(keys[i].key >> 32), .target = (uint32_t)keys[i].key};
+        m->density.at[m->density.n - 1].reads += e->reads;
+        m->density.at[m->density.n - 1].bytes += e->bytes;
     }
-    m->density.n = to;
+    free(keys);
 }
 
 /* ---- degrees ------------------------------------------------------------------------------------------ */
@@ -149,15 +164,10 @@ static struct degrees count_degrees(const struct mg_comm_result *r)
     return d;
 }
 
-static void list_degrees(mg_comm_bins *b, const uint32_t *degree, uint32_t n)
+static void list_degrees(struct tally *t, mg_comm_bins *b, const uint32_t *degree, uint32_t n)
 {
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < n; i++) most = MG_MAX(most, degree[i]);
-    uint64_t *count = mg_xcalloc((size_t)most + 1, sizeof *count);
-    for (uint32_t i = 0; i < n; i++) count[degree[i]]++;
-    for (uint32_t i = 0; i <= most; i++)
-        if (count[i]) *mg_vec_push(b) = (struct mg_comm_bin){i, count[i]};
-    free(count);
+    for (uint32_t i = 0; i < n; i++) tell(t, degree[i], 1);
+    list_tally(t, b);
 }
 
 static void spread(const uint32_t *degree, uint32_t n, struct mg_comm_by_step *out)
@@ -177,47 +187,47 @@ static void spread(const uint32_t *degree, uint32_t n, struct mg_comm_by_step *o
 
 /* ---- patterns ----------------------------------------------------------------------------------------- */
 
-struct fan {
-    uint32_t step, entity, targets;
-    uint64_t bytes, fresh;
-}; /* of a source, over the edges into one step */
+struct fan { /* of a source, over the edges into one step */
+    uint64_t targets, bytes, fresh;
+};
+struct fans {
+    uint32_t *of; /* by entity, of those with several sources by step behind them: index + 1; 0: none */
+    MG_VEC(struct fan) at;
+};
 
-static int by_source(const void *a, const void *b)
+static uint32_t *fan_of(const struct fans *f, const struct degrees *d, const struct mg_comm_edge *e)
 {
-    const struct fan *x = a, *y = b;
-    if (x->step != y->step) return x->step < y->step ? -1 : 1;
-    return x->entity < y->entity ? -1 : x->entity > y->entity;
+    return &f->of[e->source == MG_COMM_SEVERAL ? (size_t)d->n + e->source_step
+                                               : (size_t)d->first[e->source_step] + e->source];
 }
 
-static uint32_t make_fans(const struct mg_comm_edge *e, uint32_t n, struct fan *fans)
+static void make_fans(struct fans *f, const struct degrees *d, const struct mg_comm_edge *e, uint32_t n)
 {
-    uint32_t to = 0;
-    for (uint32_t i = 0; i < n; i++) fans[i] = (struct fan){e[i].source_step, e[i].source, 1, e[i].bytes, e[i].fresh};
-    qsort(fans, n, sizeof *fans, by_source);
+    f->at.n = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (!to || by_source(&fans[to - 1], &fans[i])) {
-            fans[to++] = fans[i];
-            continue;
+        uint32_t *ix = fan_of(f, d, &e[i]);
+        if (!*ix) {
+            *mg_vec_push(&f->at) = (struct fan){0};
+            *ix = f->at.n;
         }
-        fans[to - 1].targets++;
-        fans[to - 1].bytes += fans[i].bytes;
-        fans[to - 1].fresh += fans[i].fresh;
+        struct fan *to = &f->at.at[*ix - 1];
+        to->targets++;
+        to->bytes += e[i].bytes;
+        to->fresh += e[i].fresh;
     }
-    return to;
 }
 
-static void count_patterns(const struct mg_comm_result *r, const struct mg_comm_step *s, struct mg_comm_by_step *out)
+static void count_patterns(const struct mg_comm_result *r, const struct mg_comm_step *s, const struct degrees *d,
+                           struct fans *fans, struct mg_comm_by_step *out)
 {
     if (!s->n_edges) return;
     const struct mg_comm_edge *e = r->edges + s->first_edge;
-    struct fan *fans = mg_xmalloc(s->n_edges * sizeof *fans);
-    uint32_t n = make_fans(e, s->n_edges, fans);
+    make_fans(fans, d, e, s->n_edges);
     for (uint32_t i = 0, to; i < s->n_edges; i = to) {
         for (to = i + 1; to < s->n_edges && e[to].target == e[i].target; to++) {
         }
         for (uint32_t k = i; k < to; k++) {
-            struct fan key = {e[k].source_step, e[k].source, 0, 0, 0};
-            const struct fan *f = bsearch(&key, fans, n, sizeof *fans, by_source);
+            const struct fan *f = &fans->at.at[*fan_of(fans, d, &e[k]) - 1];
             enum mg_comm_pattern p = MG_COMM_POINT_TO_POINT;
             if (f->targets > 1 && to - i > 1)
                 p = MG_COMM_ALL;
@@ -229,24 +239,26 @@ static void count_patterns(const struct mg_comm_result *r, const struct mg_comm_
             out->pattern[p].bytes += e[k].bytes;
         }
     }
-    free(fans);
+    for (uint32_t i = 0; i < s->n_edges; i++) *fan_of(fans, d, &e[i]) = 0;
 }
 
 void mg_comm_metrics_init(struct mg_comm_metrics *m, const struct mg_comm_result *r)
 {
     memset(m, 0, sizeof *m);
-    count_sizes(m, r);
-    count_distances(m, r);
+    struct tally *t = mg_xcalloc(1, sizeof *t);
+    count_sizes(m, r, t);
+    count_distances(m, r, t);
     count_bisection(m, r);
     count_density(m, r);
     struct degrees d = count_degrees(r);
-    list_degrees(&m->in_degree, d.in, d.n);
-    list_degrees(&m->out_degree, d.out, d.n);
+    struct fans fans = {.of = mg_xcalloc((size_t)d.n + r->n_steps + 1, sizeof *fans.of)};
+    list_degrees(t, &m->in_degree, d.in, d.n);
+    list_degrees(t, &m->out_degree, d.out, d.n);
     m->steps = mg_xcalloc((size_t)r->n_steps + 1, sizeof *m->steps);
     for (uint32_t i = 0; i < r->n_steps; i++) {
         const struct mg_comm_step *s = &r->steps[i];
         spread(d.out + d.first[i], d.first[i + 1] - d.first[i], &m->steps[i]);
-        count_patterns(r, s, &m->steps[i]);
+        count_patterns(r, s, &d, &fans, &m->steps[i]);
         for (uint32_t k = 0; k < s->n_ctas; k++) {
             m->total.load += s->total[k].load;
             m->total.store += s->total[k].store;
@@ -256,6 +268,9 @@ void mg_comm_metrics_init(struct mg_comm_metrics *m, const struct mg_comm_result
             m->used.atomic += s->used[k].atomic;
         }
     }
+    mg_vec_release(&fans.at);
+    free(fans.of);
+    free(t);
     free(d.first);
     free(d.out);
     free(d.in);

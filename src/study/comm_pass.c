@@ -412,10 +412,16 @@ static void each_access(struct comm_worker *w, const uint32_t *order, uint64_t n
     }
 }
 
+/* Edges of the target, by source. */
 static void close_target(struct comm_worker *w)
 {
-    for (uint32_t i = 0; i < w->sources.n; i++) {
-        const struct source *s = &w->sources.at[i];
+    uint32_t n = w->sources.n;
+    mg_vec_reserve(&w->keys, 2 * n);
+    for (uint32_t i = 0; i < n; i++)
+        w->keys.at[i] = (struct mg_sort_key){(uint64_t)w->sources.at[i].step << 32 | w->sources.at[i].entity, i};
+    mg_sort_keys(w->keys.at, w->keys.at + n, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct source *s = &w->sources.at[w->keys.at[i].ix];
         *mg_vec_push(&w->edges) = (struct mg_comm_edge){.source_step = s->step,
                                                         .source = s->entity,
                                                         .target = w->target,

@@ -81,18 +81,37 @@ const char *mg_comm_placement_name(enum mg_comm_placement p)
     return names[p];
 }
 
+enum { MOST_GPUS = 16, MOST_PLANS = 16 };
 struct plan { /* where CTAs go */
     enum mg_comm_placement placement;
     uint32_t gpus;
-    const uint8_t *gpu_of; /* MG_COMM_CUT: by CTA number */
+    uint8_t *gpu_of; /* MG_COMM_CUT: by CTA number */
     uint32_t n;
 };
+struct plans {
+    struct plan at[MOST_PLANS];
+    uint32_t n;
+    uint32_t *first;            /* CTA of each step, in one row of all steps */
+    uint8_t (*gpu)[MOST_PLANS]; /* by CTA and plan */
+};
 
-static uint32_t gpu_of(const struct plan *p, const struct mg_comm_step *s, uint32_t cta)
+static uint8_t gpu_of(const struct plan *p, const struct mg_comm_step *s, uint32_t cta)
 {
     if (p->placement == MG_COMM_CUT && cta < p->n) return p->gpu_of[cta];
-    if (p->placement == MG_COMM_CYCLIC) return cta % p->gpus;
-    return (uint32_t)((uint64_t)cta * p->gpus / s->n_ctas);
+    if (p->placement == MG_COMM_CYCLIC) return (uint8_t)(cta % p->gpus);
+    return (uint8_t)((uint64_t)cta * p->gpus / s->n_ctas);
+}
+
+static void place_all(struct plans *p, const struct mg_comm_result *r)
+{
+    uint32_t n = 0;
+    p->first = mg_xmalloc(((size_t)r->n_steps + 1) * sizeof *p->first);
+    for (uint32_t i = 0; i < r->n_steps; n += r->steps[i++].n_ctas) p->first[i] = n;
+    p->gpu = mg_xcalloc((size_t)n + 1, sizeof *p->gpu);
+    for (uint32_t i = 0; i < r->n_steps; i++)
+        for (uint32_t k = 0; k < p->n; k++)
+            for (uint32_t cta = 0; cta < r->steps[i].n_ctas; cta++)
+                p->gpu[p->first[i] + cta][k] = gpu_of(&p->at[k], &r->steps[i], cta);
 }
 
 struct graph { /* of CTA numbers, both ways: bytes between them */
@@ -177,50 +196,79 @@ static double seconds_of(const struct mg_comm_step *s, const struct mg_comm_link
     return (double)bytes / (link->memory_gbs * 1e9);
 }
 
-static struct mg_comm_scale scale(const struct mg_comm_result *r, const struct mg_comm_link *link, const struct plan *p)
+struct traffic { /* between GPUs, of one step and plan */
+    uint64_t bytes, into[MOST_GPUS];
+};
+
+/* Returns the bytes that several wrote. */
+static uint64_t add_traffic(const struct plans *p, const struct mg_comm_result *r, uint32_t ix, struct traffic *t)
 {
-    struct mg_comm_scale out = {.gpus = p->gpus, .placement = p->placement};
-    double one = 0, many = 0;
-    for (uint32_t i = 0; i < r->n_steps; i++) {
-        const struct mg_comm_step *s = &r->steps[i];
-        uint64_t step = 0, into[16] = {0}, most = 0;
-        for (uint32_t k = s->first_edge; k < s->first_edge + s->n_edges; k++) {
-            const struct mg_comm_edge *e = &r->edges[k];
-            uint32_t to = gpu_of(p, s, mg_comm_cta_of(s, e->target));
-            const struct mg_comm_step *from = &r->steps[e->source_step];
-            if (e->source == MG_COMM_SEVERAL)
-                out.unplaced += e->bytes;
-            else if (gpu_of(p, from, mg_comm_cta_of(from, e->source)) == to)
-                continue;
-            step += e->bytes;
-            into[to] += e->bytes;
+    const struct mg_comm_step *s = &r->steps[ix];
+    uint64_t several = 0;
+    memset(t, 0, MOST_PLANS * sizeof *t);
+    for (uint32_t i = s->first_edge; i < s->first_edge + s->n_edges; i++) {
+        const struct mg_comm_edge *e = &r->edges[i];
+        const struct mg_comm_step *f = &r->steps[e->source_step];
+        bool unplaced = e->source == MG_COMM_SEVERAL;
+        const uint8_t *to = p->gpu[p->first[ix] + mg_comm_cta_of(s, e->target)],
+                      *from = p->gpu[p->first[e->source_step] + (unplaced ? 0 : mg_comm_cta_of(f, e->source))];
+        if (unplaced) several += e->bytes;
+        for (uint32_t k = 0; k < p->n; k++) {
+            uint64_t bytes = unplaced || from[k] != to[k] ? e->bytes : 0;
+            t[k].bytes += bytes;
+            t[k].into[to[k]] += bytes;
         }
-        for (uint32_t g = 0; g < p->gpus; g++) most = MG_MAX(most, into[g]);
-        out.bytes += step;
-        out.most_bytes = MG_MAX(out.most_bytes, step);
-        one += seconds_of(s, link);
-        many += seconds_of(s, link) / p->gpus + (double)most / (link->link_gbs * 1e9) +
-                (step ? link->latency_us * 1e-6 : 0);
     }
-    out.speedup = many > 0 ? one / many : 0;
-    return out;
+    return several;
+}
+
+static void scale_all(const struct mg_comm_result *r, const struct mg_comm_link *link, const struct plans *p,
+                      struct mg_comm_scale *out)
+{
+    struct traffic t[MOST_PLANS];
+    double one = 0, many[MOST_PLANS] = {0};
+    for (uint32_t k = 0; k < p->n; k++)
+        out[k] = (struct mg_comm_scale){.gpus = p->at[k].gpus, .placement = p->at[k].placement};
+    for (uint32_t i = 0; i < r->n_steps; i++) {
+        uint64_t several = add_traffic(p, r, i, t);
+        double seconds = seconds_of(&r->steps[i], link);
+        one += seconds;
+        for (uint32_t k = 0; k < p->n; k++) {
+            uint64_t most = 0;
+            for (uint32_t g = 0; g < out[k].gpus; g++) most = MG_MAX(most, t[k].into[g]);
+            out[k].unplaced += several;
+            out[k].bytes += t[k].bytes;
+            out[k].most_bytes = MG_MAX(out[k].most_bytes, t[k].bytes);
+            many[k] += seconds / out[k].gpus + (double)most / (link->link_gbs * 1e9) +
+                       (t[k].bytes ? link->latency_us * 1e-6 : 0);
+        }
+    }
+    for (uint32_t k = 0; k < p->n; k++) out[k].speedup = many[k] > 0 ? one / many[k] : 0;
 }
 
 void mg_comm_scale(const struct mg_comm_result *r, const struct mg_comm_metrics *m, const struct mg_comm_link *link,
                    mg_comm_scales *out)
 {
+    struct mg_comm_scale found[MOST_PLANS];
+    struct plans p = {.n = 0};
     if (!mg_comm_has_ctas(r)) return;
     struct graph g = make_graph(m);
-    for (uint32_t gpus = 2; gpus <= 16; gpus *= 2) {
+    for (uint32_t gpus = 2; gpus <= MOST_GPUS; gpus *= 2) {
         for (int i = 0; i < MG_COMM_PLACEMENT_COUNT; i++) {
-            struct plan p = {.placement = (enum mg_comm_placement)i, .gpus = gpus, .n = g.n};
-            uint8_t *cut = NULL;
             if (i == MG_COMM_CUT && (!g.n || g.n > MOST_CUT_CTAS)) continue;
-            if (i == MG_COMM_CUT) p.gpu_of = cut = find_cut(&g, gpus);
-            *mg_vec_push(out) = scale(r, link, &p);
-            free(cut);
+            struct plan *one = &p.at[p.n++];
+            *one = (struct plan){.placement = (enum mg_comm_placement)i, .gpus = gpus, .n = g.n};
+            if (i == MG_COMM_CUT) one->gpu_of = find_cut(&g, gpus);
         }
     }
+    place_all(&p, r);
+    scale_all(r, link, &p, found);
+    for (uint32_t k = 0; k < p.n; k++) {
+        *mg_vec_push(out) = found[k];
+        free(p.at[k].gpu_of);
+    }
+    free(p.first);
+    free(p.gpu);
     free(g.first);
     free(g.to);
     free(g.bytes);

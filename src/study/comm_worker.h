@@ -3,6 +3,7 @@
 #ifndef MG_STUDY_COMM_WORKER_H
 #define MG_STUDY_COMM_WORKER_H
 
+#include "base/sort.h"
 #include "study/comm_gaps.h"
 #include "study/shadow.h"
 
@@ -21,6 +22,7 @@ struct comm_worker {
     uint32_t *sources_at; /* hash of indices + 1 */
     uint32_t sources_cap;
     MG_VEC(struct source) sources;
+    MG_VEC(struct mg_sort_key) keys;   /* of the sources, in two halves */
     uint64_t access;                   /* lane accesses so far */
     uint32_t last_writer, last_source; /* writer of a cell and its source, of this target */
     struct mg_comm_volume used;        /* of the CTA at hand */

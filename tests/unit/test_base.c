@@ -6,6 +6,7 @@
 #include "base/intern.h"
 #include "base/json.h"
 #include "base/map.h"
+#include "base/sort.h"
 
 MG_TEST(arena_rewinds_to_its_mark)
 {
@@ -45,6 +46,27 @@ MG_TEST(map_keeps_what_was_set_across_deletions)
     }
     MG_CHECK_EQ(m.n, 1500);
     mg_map_release(&m);
+}
+
+MG_TEST(keys_are_sorted_and_equal_ones_keep_their_order)
+{
+    static const uint64_t masks[] = {UINT64_MAX, 0xff, 3, 0xff000000000000f0, 0};
+    static struct mg_sort_key at[4000], room[4000];
+    uint64_t seed = 1;
+    for (uint32_t n = 0; n <= MG_COUNT_OF(at); n += n < 40 ? 1 : 1320)
+        for (size_t m = 0; m < MG_COUNT_OF(masks); m++) {
+            uint64_t sum = 0;
+            for (uint32_t i = 0; i < n; i++) {
+                seed = seed * 6364136223846793005u + 1442695040888963407u;
+                at[i] = (struct mg_sort_key){(seed ^ seed >> 29) & masks[m], i};
+                sum += at[i].key * (2 * i + 1); /* which key has which index */
+            }
+            mg_sort_keys(at, room, n);
+            for (uint32_t i = 0; i < n; i++) sum -= at[i].key * (2 * at[i].ix + 1);
+            MG_CHECK(sum == 0);
+            for (uint32_t i = 1; i < n; i++)
+                MG_CHECK(at[i - 1].key < at[i].key || (at[i - 1].key == at[i].key && at[i - 1].ix < at[i].ix));
+        }
 }
 
 MG_TEST(text_id_is_sha256_without_trailing_nuls)
