@@ -1,7 +1,8 @@
 /* export otf2: an archive of the Open Trace Format 2, written by its own library (otf2_library.h). A thread and a row
- * of a stream are locations; a process and each of its devices are location groups; names are regions, entered and left
- * in order of time at each location. Definitions follow the events, when all are known. The archive is written in a
- * folder inside of its own and moves up when it is whole, so that half an archive is never taken for one. */
+ * of a stream or of a multiprocessor are locations; a process and each of its devices are location groups; names are
+ * regions, entered and left in order of time at each location. Definitions follow the events, when all are known. The
+ * archive is written in a folder inside of its own and moves up when it is whole, so that half an archive is never
+ * taken for one. */
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -35,6 +36,13 @@ struct group {
     uint32_t process, device;
     bool accelerator;
 };
+enum { CORRELATION, CTA, WARP, LANES }; /* attributes of events */
+static const struct {
+    const char *name, *what;
+} attributes[] = {{"correlation", "number of the call, or of the call that enqueued the work"},
+                  {"cta", "number of the CTA"},
+                  {"warp", "number of the warp in its CTA"},
+                  {"lanes", "mask of the lanes that began and ended together"}};
 struct otf2 {
     struct mg_otf2 lib;
     struct mg_otf2_mpi mpi;
@@ -121,6 +129,7 @@ static uint8_t role_of(const struct mg_span *p)
     case MG_SPAN_GRAPH:
         return OTF2_ROLE_ARTIFICIAL;
     case MG_SPAN_MARK:
+    case MG_SPAN_INSIDE:
         return OTF2_ROLE_CODE;
     default:
         return OTF2_ROLE_WRAPPER;
@@ -135,7 +144,7 @@ static uint32_t region_of(struct mg_export *x, const struct mg_span *p)
     for (; mg_map_get(&s->region_of, key, &at); key++)
         if (s->regions.at[at].symbol == p->name && s->regions.at[at].role == role) return (uint32_t)at;
     mg_map_set(&s->region_of, key, s->regions.n);
-    uint8_t paradigm = p->kind == MG_SPAN_MARK  ? OTF2_PARADIGM_OF_USER
+    uint8_t paradigm = role == OTF2_ROLE_CODE   ? OTF2_PARADIGM_OF_USER
                        : p->kind == MG_SPAN_MPI ? OTF2_PARADIGM_OF_MPI
                                                 : OTF2_PARADIGM_OF_CUDA;
     *mg_vec_push(&s->regions) = (struct region){mg_export_name(x, p), p->name, role, paradigm};
@@ -192,6 +201,11 @@ static struct location *location_of(struct otf2 *s, const struct mg_track *t)
     return l;
 }
 
+static void add_attribute(struct otf2 *s, uint32_t attribute, uint64_t value)
+{
+    note(s, s->lib.AttributeList_AddUint64(s->attributes, attribute, value));
+}
+
 static void write_span(struct mg_export *x, const struct mg_span *p)
 {
     struct otf2 *s = x->state;
@@ -200,7 +214,12 @@ static void write_span(struct mg_export *x, const struct mg_span *p)
     uint32_t region = region_of(x, p);
     if (s->failed || !l->writer) return;
     leave_until(x, l, p->begin_ns);
-    if (p->correlation) note(s, s->lib.AttributeList_AddUint64(s->attributes, 0, p->correlation));
+    if (p->correlation) add_attribute(s, CORRELATION, p->correlation);
+    if (p->kind == MG_SPAN_INSIDE) {
+        add_attribute(s, CTA, p->cta);
+        add_attribute(s, WARP, p->warp);
+        add_attribute(s, LANES, p->lanes);
+    }
     note(s, s->lib.EvtWriter_Enter(l->writer, s->attributes, p->begin_ns, region));
     l->n_events++;
     struct open_region r = {.end_ns = end_ns, .region = region};
@@ -227,6 +246,11 @@ static uint32_t find_group(struct otf2 *s, uint32_t process, uint32_t device, bo
     return s->groups.n - 1;
 }
 
+static bool is_host(const struct mg_track_key *k)
+{
+    return k->kind == MG_TRACK_THREAD || k->kind == MG_TRACK_RANGES;
+}
+
 /* A process before its devices: they name it. */
 static void write_groups(struct mg_export *x, struct OTF2_GlobalDefWriter_struct *w, uint32_t node)
 {
@@ -235,7 +259,7 @@ static void write_groups(struct mg_export *x, struct OTF2_GlobalDefWriter_struct
     for (uint32_t i = 1; i < x->tracks.at.n; i++) {
         const struct mg_track_key *k = &x->tracks.at.at[i]->key;
         find_group(s, k->process, 0, false);
-        if (k->kind == MG_TRACK_STREAM || k->kind == MG_TRACK_UNTIMED) find_group(s, k->process, k->device, true);
+        if (!is_host(k)) find_group(s, k->process, k->device, true);
     }
     for (uint32_t i = 0; i < s->groups.n; i++) {
         const struct group *g = &s->groups.at[i];
@@ -256,7 +280,7 @@ static void write_locations(struct mg_export *x, struct OTF2_GlobalDefWriter_str
     struct mg_buf name = MG_BUF_INIT;
     for (uint32_t i = 1; i < x->tracks.at.n; i++) {
         struct mg_track *t = x->tracks.at.at[i];
-        bool host = t->key.kind == MG_TRACK_THREAD || t->key.kind == MG_TRACK_RANGES;
+        bool host = is_host(&t->key);
         mg_buf_reset(&name);
         mg_export_track_name(x, t, &name);
         note(s, s->lib.GlobalDefWriter_WriteLocation(
@@ -274,9 +298,10 @@ static void write_definitions(struct mg_export *x)
     note(s, s->lib.GlobalDefWriter_WriteClockProperties(w, 1000000000u, x->base_ns, s->last_ns - x->base_ns + 1,
                                                         x->base_unix_ns));
     uint32_t none = add_string(s, w, ""), host = add_string(s, w, "host"), class_name = add_string(s, w, "machine");
-    uint32_t correlation = add_string(s, w, "correlation"),
-             what = add_string(s, w, "number of the call, or of the call that enqueued the work");
-    note(s, s->lib.GlobalDefWriter_WriteAttribute(w, 0, correlation, what, OTF2_UINT64));
+    for (uint32_t i = 0; i < MG_COUNT_OF(attributes); i++) {
+        uint32_t name = add_string(s, w, attributes[i].name), what = add_string(s, w, attributes[i].what);
+        note(s, s->lib.GlobalDefWriter_WriteAttribute(w, i, name, what, OTF2_UINT64));
+    }
     note(s, s->lib.GlobalDefWriter_WriteSystemTreeNode(w, 0, host, class_name, OTF2_NONE));
     for (uint32_t i = 0; i < s->regions.n; i++) {
         const struct region *r = &s->regions.at[i];
@@ -408,6 +433,7 @@ const struct mg_export_format mg_export_otf2 = {
     .name = "otf2",
     .summary = "the time line as an archive of the Open Trace Format 2",
     .messages = true,
+    .inside = true,
     .open = open_otf2,
     .span = write_span,
     .close = close_otf2,

@@ -1,7 +1,7 @@
 """What kernels began and ended on the time line (inside.cu), against closed forms, the events' own sums and the kernels'
 spans. usage: inside.py DEVICE [lost|some|liner]; reads p.json (report), p.txt (trace print --json --by-time), page.html,
-t.json, t.pf, t.db, t.csv"""
-import collections, csv, json, os, sqlite3, sys
+t.json, t.pf, t.db, t.csv, and t.otf2 as otf2-print has it (t.otf2.defs, t.otf2.events), where that is installed"""
+import collections, csv, json, os, re, sqlite3, sys
 sys.path.insert(0, os.path.join(os.environ['ROOT'], 'tests/cli'))
 from export_spans import fields, nests, one
 sys.path.insert(0, os.path.join(os.environ['ROOT'], 'tests/page'))
@@ -132,3 +132,17 @@ db = sqlite3.connect('t.db')
 assert collections.Counter(key(*r) for r in db.execute('SELECT begin_ns, end_ns, name, sm, cta, warp, lanes FROM inside')) == want, 'sqlite'
 n, in_, apart = db.execute('SELECT count(*), sum(in_kernel), sum(kernel_begin_ns IS NULL) FROM (SELECT *, begin_ns >= kernel_begin_ns AND end_ns <= kernel_end_ns AS in_kernel FROM inside_kernels)').fetchone()
 assert n == len(inside) and (device == 'nvidia' or (in_ == n and not apart)), (n, in_, apart)
+if os.path.exists('t.otf2.events'):
+    places, got, open_ = {}, collections.Counter(), collections.defaultdict(list)
+    for line in open('t.otf2.defs'):
+        m = re.match(r'LOCATION +(\d+)  Name: "multiprocessor (\d+).*Type: ACCELERATOR_STREAM.*Group: "device 0', line)
+        if m: places[m[1]] = int(m[2])
+    for m in re.finditer(r'^(ENTER|LEAVE) +(\d+) +(\d+)  Region: "(.*)" <\d+>$(?:\n +ADDITIONAL ATTRIBUTES: (.*)$)?', open('t.otf2.events').read(), re.M):
+        if m[2] not in places: continue
+        if m[1] == 'ENTER':
+            open_[m[2]].append((int(m[3]), m[4], {k: int(v) for k, v in re.findall(r'"(\w+)" <\d+>; UINT64; (\d+)', m[5])}))
+            continue
+        begin, name, a = open_[m[2]].pop()
+        assert name == m[4] and set(a) == {'correlation', 'cta', 'warp', 'lanes'}, (m[0], a)
+        got[key(begin, int(m[3]), name, places[m[2]], a['cta'], a['warp'], a['lanes'])] += 1
+    assert got == want, ('otf2', list((got - want).items())[:3], list((want - got).items())[:3])

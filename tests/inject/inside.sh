@@ -23,6 +23,9 @@ run() { # TIMELINE EVENTS OPTION...
     "$MARGAY" report p --json > p.json && "$MARGAY" trace print p --json --by-time > p.txt && "$MARGAY" export chrome p -o t.json &&
         "$MARGAY" export perfetto p -o t.pf && "$MARGAY" export sqlite p -o t.db && "$MARGAY" export csv p -o t.csv &&
         "$MARGAY" report p --html page.html
+    command -v otf2-print > /dev/null || return
+    rm -rf t.otf2
+    "$MARGAY" export otf2 p -o t.otf2 && otf2-print -G t.otf2/traces.otf2 > t.otf2.defs && otf2-print t.otf2/traces.otf2 > t.otf2.events || fail "$device: otf2"
 }
 check() { python3 "$ROOT/tests/inject/inside.py" $device "$@" > why 2>&1 && echo "ok   $device $*" || { fail "$device $*"; tail -n 3 why; }; }
 for device in $devices; do
