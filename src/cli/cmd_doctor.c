@@ -77,7 +77,7 @@ static void check_gpu(struct doctor *d, const struct mg_place *p, bool *answers)
     else if (g.path[0])
         snprintf(text, sizeof text, "%s is there but answers %d and %d devices", g.path, g.rc, g.n_devices);
     else
-        snprintf(text, sizeof text, "no NVIDIA driver: programs run on the emulator");
+        snprintf(text, sizeof text, "no NVIDIA driver");
     line(d, "nvidia device", g.answers, text);
 }
 
