@@ -59,6 +59,7 @@ enum { MOST_COLUMNS = 64 };
 struct results {
     char *names[MOST_COLUMNS]; /* NULL: the column of launches */
     uint32_t n;
+    bool numbers; /* launches are numbered from 1, as a tracer counts them, not as in the profile */
     double *sums; /* of each column, over members; [n_intervals * n] of picks */
     bool *seen;   /* of each launch of the program */
 };
@@ -83,11 +84,25 @@ static bool read_header(char *line, struct results *r)
     bool found = false;
     while (next_cell(&line, &cell)) {
         if (r->n == MOST_COLUMNS) return false;
-        bool launch = !strcmp(cell, "launch");
+        bool number = !strcmp(cell, "number"), launch = number || !strcmp(cell, "launch");
+        if (launch && found) return false;
         found |= launch;
+        r->numbers |= number;
         r->names[r->n++] = launch ? NULL : cell;
     }
     return found && r->n > 1;
+}
+
+/* Numbers count in a process: of one alone they tell launches apart. */
+static bool one_process(const struct mg_subset_program *p)
+{
+    return !p->n_launches || p->launches[0].l->process == p->launches[p->n_launches - 1].l->process;
+}
+
+static uint64_t launch_of(const struct mg_subset_program *p, const struct results *r, uint64_t cell)
+{
+    if (!r->numbers) return cell;
+    return cell && cell <= p->n_launches ? p->launches[cell - 1].l->id : UINT64_MAX;
 }
 
 /* Which pick the launch is of; UINT32_MAX: none. */
@@ -117,7 +132,7 @@ static const char *read_row(const struct mg_subset_view *w, char *line, struct r
         if (r->names[n] && (end == cell || *end || !isfinite(values[n]))) return "not a number";
     }
     if (n < r->n) return "fewer cells than columns";
-    uint32_t pick = pick_of(w, launch, &member);
+    uint32_t pick = pick_of(w, launch_of(w->program, r, launch), &member);
     if (pick == UINT32_MAX) return NULL; /* more was simulated than was selected */
     if (r->seen[member]) return "this launch stood above already";
     r->seen[member] = true;
@@ -137,7 +152,10 @@ static enum mg_err read_results(const struct mg_subset_view *w, char *text, cons
         if (!r->n) {
             if (!read_header(at, r))
                 return mg_diag_add(d, MG_ERR_INPUT, MG_SEV_ERROR, path, line, 0, NULL,
-                                   "wants a line of column names, one of them launch (64 at most)");
+                                   "wants a line of column names, one of them launch or number (64 at most)");
+            if (r->numbers && !one_process(w->program))
+                return mg_diag_err(d, MG_ERR_INPUT,
+                                   "%s: numbers count in each process and this program has several: give launch", path);
             r->sums = mg_xcalloc((size_t)w->s->n_picks * r->n, sizeof *r->sums);
             continue;
         }

@@ -233,6 +233,13 @@ with open('results.csv', 'w') as f:
 e = json.loads(run('study', 'subset', 'a', '--project', 'results.csv', '--json'))['projected']
 assert [p['column'] for p in e] == ['cycles', 'bytes']
 assert abs(e[0]['total'] - sum(l[2] for l in program)) < 1e-3 and abs(e[1]['total'] - 3 * total) < 1e-3
+study('a', '--launches', 'selected.csv')
+by_number = {int(r['launch']): r['number'] for r in csv.DictReader(open('selected.csv'))}
+assert by_number == {a: str(a + 1) for a, _, _ in rows}
+open('numbers.csv', 'w').write('cycles,number\n' + ''.join(f'{b},{by_number[a]}\n' for a, b, _ in rows) + '0,7\n201,7\n')
+assert json.loads(run('study', 'subset', 'a', '--project', 'numbers.csv', '--json'))['projected'] == e[:1]
+open('both.csv', 'w').write('launch,number,c\n')
+assert 'names' in run('study', 'subset', 'a', '--project', 'both.csv', status=3)
 open('few.csv', 'w').write('launch,cycles\n' + ''.join(f'{a},{b}\n' for a, b, _ in rows[1:]))
 assert f'no result of launch {rows[0][0]}' in run('study', 'subset', 'a', '--project', 'few.csv', status=3)
 for text, why in (('', 'empty'), ('a,b\n', 'names'), ('launch,c\n0\n', 'fewer'), ('launch,c\n0,1,2\n', 'more'), ('launch,c\n0,x\n', 'not a number'),
