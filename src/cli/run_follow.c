@@ -1,5 +1,7 @@
 /* See run_follow.h. Each tool reads the file by itself. Its steps come when the trace says that they are whole
- * (trace.whole); what all tools are done with is taken from the disk by making holes in the file, whose size stays. */
+ * (trace.whole); what all tools are done with is taken from the disk by making holes in the file, whose size stays.
+ * That happens only while there is room for what comes in its place: the results, which lie in memory until the end,
+ * have blocks of the disk set aside. */
 #include "cli/run_follow.h"
 
 #include <errno.h>
@@ -7,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,6 +38,9 @@ struct mg_follow {
     int fd;         /* for the claim, and for holes */
     uint64_t freed; /* up to there */
     bool has_freed, ended;
+    bool stopped;             /* an error came when something was freed: what is in front of it is the result */
+    int room;                 /* a file without a name, whose blocks are for the results */
+    uint64_t kept;            /* bytes of it */
     struct mg_recording *now; /* the profile as it was */
     struct mg_buffer_names *names;
     struct task *tasks;
@@ -137,6 +143,7 @@ enum mg_err mg_follow_open(const char *path, uint32_t pid, const struct mg_follo
     f->path = mg_xstrdup(path);
     f->pid = pid;
     f->of = of;
+    f->room = -1;
     f->fd = open(path, O_RDWR | O_CLOEXEC);
     f->tasks = mg_xcalloc(of->tools->n + 1, sizeof *f->tasks);
     if (f->fd < 0)
@@ -156,6 +163,7 @@ void mg_follow_close(struct mg_follow *f)
     for (uint32_t i = 0; i < f->n_tasks; i++) close_task(&f->tasks[i]);
     let_names_go(f);
     if (f->fd >= 0) close(f->fd);
+    if (f->room >= 0) close(f->room);
     free(f->tasks);
     free(f->path);
     free(f);
@@ -171,9 +179,9 @@ uint32_t mg_follow_pid(const struct mg_follow *f)
     return f->pid;
 }
 
-bool mg_follow_has_freed(const struct mg_follow *f)
+bool mg_follow_stop(struct mg_follow *f)
 {
-    return f->has_freed;
+    return f->stopped = f->has_freed;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
@@ -192,6 +200,36 @@ static enum mg_err go(struct task *t, bool ended, struct mg_diag *d)
     return err;
 }
 
+/* Blocks for this many bytes, of the same disk; at most half of what it has goes, since the program needs some, too. */
+static bool set_aside(struct mg_follow *f, uint64_t bytes)
+{
+    struct statvfs disk;
+    if (fstatvfs(f->fd, &disk) || bytes - f->kept > (uint64_t)disk.f_bavail * disk.f_frsize / 2) return false;
+    if (f->room < 0) {
+        struct mg_buf path = MG_BUF_INIT;
+        mg_buf_printf(&path, "%s-room", f->path);
+        f->room = open(path.at, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (f->room >= 0) unlink(path.at);
+        mg_buf_release(&path);
+    }
+    if (f->room < 0) return false;
+    bool got = !posix_fallocate(f->room, 0, (off_t)bytes);
+    if (got)
+        f->kept = bytes;
+    else if (ftruncate(f->room, (off_t)f->kept)) /* a part of them */
+        f->kept = 0;
+    return got;
+}
+
+/* Is there room for the results as they are? For more than that, where the disk has it, so that they can grow. */
+static bool has_room(struct mg_follow *f)
+{
+    uint64_t bytes = 256 << 10; /* the profile's own pages */
+    for (uint32_t i = 0; i < f->n_tasks; i++)
+        bytes += f->tasks[i].cache ? mg_cache_json_most(f->tasks[i].cache) : mg_comm_json_most(f->tasks[i].comm.comm);
+    return bytes <= f->kept || set_aside(f, bytes + bytes / 2) || set_aside(f, bytes);
+}
+
 /* The head stays, and what shares a page of the file with it or with what is still wanted. */
 static void free_disk(struct mg_follow *f)
 {
@@ -201,7 +239,7 @@ static void free_disk(struct mg_follow *f)
     if (!f->of->frees || !f->n_tasks || !done) return;
     if (!f->freed) f->freed = (done + page - 1) & ~(page - 1); /* where the first chunk begins */
     done &= ~(page - 1);
-    if (done <= f->freed) return;
+    if (done <= f->freed || !has_room(f)) return;
     f->has_freed |=
         !fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)f->freed, (off_t)(done - f->freed));
     f->freed = done;
@@ -211,12 +249,13 @@ enum mg_err mg_follow_go(struct mg_follow *f, bool ended, struct mg_diag *d)
 {
     enum mg_err err = MG_ERR_OK;
     f->ended = ended;
+    if (f->stopped) return err;
     for (uint32_t i = 0; i < f->n_tasks && !err; i++) err = go(&f->tasks[i], ended, d);
     if (!err) free_disk(f);
     return err;
 }
 
-static enum mg_err store(struct task *t, const char *db, struct mg_diag *d)
+static enum mg_err store(struct task *t, bool stopped, const char *db, struct mg_diag *d)
 {
     const struct mg_comm_link link = MG_COMM_H200;
     struct mg_buf text = MG_BUF_INIT;
@@ -224,10 +263,12 @@ static enum mg_err store(struct task *t, const char *db, struct mg_diag *d)
     mg_json_init(&j, &text, 0);
     if (t->cache) {
         mg_cache_steps_end(t->from, &t->source);
+        t->source.is_partial |= stopped;
         mg_cache_print_json(mg_cache_finish(t->cache), &t->source, &j);
     } else {
         mg_comm_feeder_end(t->feeder);
         t->feeder = NULL;
+        t->comm.source.is_partial |= stopped;
         mg_comm_whole_finish(&t->comm, &link);
         mg_comm_print_json(&t->comm.study, &j);
     }
@@ -241,6 +282,10 @@ enum mg_err mg_follow_store(struct mg_follow *f, const struct mg_recording *p, c
     enum mg_err err = MG_ERR_OK;
     let_names_go(f);
     f->names = mg_buffer_names_open(NULL, p);
-    for (uint32_t i = 0; i < f->n_tasks && !err; i++) err = store(&f->tasks[i], db, d);
+    if (f->room >= 0) close(f->room);
+    f->room = -1;
+    if (f->has_freed && !unlink(f->path) && ftruncate(f->fd, 0)) { /* nobody can read it any more */
+    }
+    for (uint32_t i = 0; i < f->n_tasks && !err; i++) err = store(&f->tasks[i], f->stopped, db, d);
     return err;
 }

@@ -27,6 +27,7 @@ enum mg_err mg_follow_go(struct mg_follow *f, bool ended, struct mg_diag *d) MG_
 /* Behind the last step: the results go to the process' database. */
 enum mg_err mg_follow_store(struct mg_follow *f, const struct mg_recording *p, const char *db,
                             struct mg_diag *d) MG_MUST_CHECK;
-bool mg_follow_has_freed(const struct mg_follow *f); /* the file is not whole any more */
+/* After an error: false where the file is whole; else it is analysed no further, and the results are of what was. */
+bool mg_follow_stop(struct mg_follow *f);
 
 #endif

@@ -118,13 +118,10 @@ static bool is_followed(const struct work *w, const char *path)
     return false;
 }
 
-static void fail(struct work *w, const char *path, bool freed, struct mg_diag *d)
+static void fail(struct work *w, const char *path, struct mg_diag *d)
 {
     mg_cli_fail(d, 0);
-    fprintf(stderr,
-            freed ? "margay: %s is not analysed, and was taken away in part\n"
-                  : "margay: %s stays, and is not analysed\n",
-            path);
+    fprintf(stderr, "margay: %s stays, and is not analysed\n", path);
     *mg_vec_push(&w->failed.at) = mg_xstrdup(path);
 }
 
@@ -137,7 +134,7 @@ static void follow(struct work *w, const char *path, uint32_t pid)
     if (!err)
         *mg_vec_push(&w->followed) = f;
     else if (err != MG_ERR_NOT_FOUND) /* it may come to be */
-        fail(w, path, false, &d);
+        fail(w, path, &d);
     mg_diag_release(&d);
 }
 
@@ -153,16 +150,25 @@ static void leave(struct work *w, uint32_t ix)
     w->followed.at[ix] = w->followed.at[--w->followed.n];
 }
 
+/* False: nothing of the file is analysed, and it is whole. */
+static bool go(struct work *w, struct mg_follow *f, bool ended)
+{
+    struct mg_diag d = MG_DIAG_INIT;
+    bool ok = !mg_follow_go(f, ended, &d);
+    if (!ok && (ok = mg_follow_stop(f))) {
+        mg_cli_fail(&d, 0);
+        fprintf(stderr, "margay: %s is analysed up to there\n", mg_follow_path(f));
+    } else if (!ok) {
+        fail(w, mg_follow_path(f), &d);
+    }
+    mg_diag_release(&d);
+    return ok;
+}
+
 static void go_on(struct work *w)
 {
-    for (uint32_t i = w->followed.n; i-- > 0;) {
-        struct mg_diag d = MG_DIAG_INIT;
-        if (mg_follow_go(w->followed.at[i], false, &d)) {
-            fail(w, mg_follow_path(w->followed.at[i]), mg_follow_has_freed(w->followed.at[i]), &d);
-            leave(w, i);
-        }
-        mg_diag_release(&d);
-    }
+    for (uint32_t i = w->followed.n; i-- > 0;)
+        if (!go(w, w->followed.at[i], false)) leave(w, i);
 }
 
 /* ---- the program has ended --------------------------------------------------------------------------------------- */
@@ -188,12 +194,16 @@ static bool holds_others(const char *path)
 static void finish(struct work *w, struct mg_follow *f, const struct mg_recording *p, const struct mg_pprocess *q)
 {
     struct mg_diag d = MG_DIAG_INIT;
-    enum mg_err err = mg_follow_go(f, true, &d);
-    if (!err) err = mg_follow_store(f, p, q->path, &d);
-    if (err)
-        fail(w, mg_follow_path(f), mg_follow_has_freed(f), &d);
-    else if (!w->keeps && (w->of.frees || !holds_others(mg_follow_path(f))))
+    if (!go(w, f, true)) return;
+    enum mg_err err = mg_follow_store(f, p, q->path, &d);
+    if (err && mg_follow_stop(f)) {
+        mg_cli_fail(&d, 0);
+        fprintf(stderr, "margay: what %s held is lost\n", mg_follow_path(f));
+    } else if (err) {
+        fail(w, mg_follow_path(f), &d);
+    } else if (!w->keeps && (w->of.frees || !holds_others(mg_follow_path(f)))) {
         unlink(mg_follow_path(f));
+    }
     mg_diag_release(&d);
 }
 
@@ -216,6 +226,8 @@ static void finish_all(struct work *w)
             *mg_vec_push(&w->failed.at) = mg_xstrdup(mg_follow_path(f));
         } else if (q) {
             finish(w, f, p, q);
+        } else if (!p) {
+            fprintf(stderr, "margay: %s is not analysed\n", mg_follow_path(f));
         }
         leave(w, 0);
     }
@@ -259,7 +271,7 @@ static void run_analyst(struct work *w, int told)
 struct mg_analyst {
     pid_t pid;
     int tell;
-    bool well;
+    bool well, frees;
     const char *dir;
 };
 
@@ -290,6 +302,7 @@ struct mg_analyst *mg_analyst_start(const char *dir, uint64_t run, const struct 
     if (a->well) close(fds[1]);
     a->tell = fds[0];
     a->dir = dir;
+    a->frees = w.of.frees;
     for (uint32_t i = 0; i < w.old.at.n; i++) free(w.old.at.at[i]);
     mg_vec_release(&w.old.at);
     if (a->pid > 0) return a;
@@ -305,7 +318,13 @@ void mg_analyst_finish(struct mg_analyst *a, bool all)
     if (!a || !a->well) return;
     a->well = send(a->tell, &what, 1, MSG_NOSIGNAL) == 1;
     while (a->well && read(a->tell, &what, 1) != 1) a->well = errno == EINTR;
-    if (!a->well) fprintf(stderr, "margay: the analysis of the trace ended early; %s/trace stays\n", a->dir);
+    if (!a->well)
+        fprintf(stderr,
+                a->frees
+                    ? "margay: the analysis of the trace was killed, and its results are lost; %s/trace has what it "
+                      "had not analysed\n"
+                    : "margay: the analysis of the trace was killed; %s/trace stays\n",
+                a->dir);
 }
 
 void mg_analyst_free(struct mg_analyst *a)

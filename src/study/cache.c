@@ -633,3 +633,10 @@ const struct mg_cache_result *mg_cache_finish(struct mg_cache *c)
     c->result.lines = c->l2.lines.n;
     return &c->result;
 }
+
+uint64_t mg_cache_json_most(const struct mg_cache *c)
+{
+    enum { REST = 1 << 16, ROW = 4096 };
+    const struct mg_cache_result *r = &c->result;
+    return REST + ((uint64_t)r->sites.n + r->buffers.n + r->kernels.n) * ROW;
+}

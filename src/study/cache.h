@@ -88,6 +88,8 @@ enum mg_err mg_cache_step(struct mg_cache *c, struct mg_accesses *from, const st
                           struct mg_comm_source *source, struct mg_diag *d) MG_MUST_CHECK;
 void mg_cache_steps_end(const struct mg_accesses *from, struct mg_comm_source *source);
 const struct mg_cache_result *mg_cache_finish(struct mg_cache *c);
+uint64_t
+mg_cache_json_most(const struct mg_cache *c); /* bytes that the result takes as JSON, so far: rather too many */
 const char *const *mg_cache_assumptions(void);
 void mg_cache_print_json(const struct mg_cache_result *r, const struct mg_comm_source *source, struct mg_json *j);
 void mg_cache_print_csv(const struct mg_cache_result *r, struct mg_buf *out); /* instructions and buffers */

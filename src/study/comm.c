@@ -5,6 +5,7 @@
 
 #include "base/thread.h"
 #include "base/search.h"
+#include "study/comm_print.h"
 #include "study/comm_worker.h"
 
 enum { MOST_WORKERS = 64, WORTH_THREADS = 4096 /* accesses of a launch */ };
@@ -94,6 +95,7 @@ uint32_t mg_comm_cta_of(const struct mg_comm_step *s, uint32_t entity)
 
 static uint32_t kernel_ix(struct mg_comm *c, const char *name)
 {
+    c->longest = MG_MAX(c->longest, (uint64_t)strlen(name));
     for (uint32_t i = 0; i < c->kernels.n; i++)
         if (!strcmp(c->kernels.at[i], name)) return i;
     *mg_vec_push(&c->kernels) = mg_xstrdup(name);
@@ -348,6 +350,7 @@ enum mg_err mg_comm_add_launch(struct mg_comm *c, const struct mg_comm_launch *l
     }
     struct mg_comm_result r = {.opts = c->opts};
     c->entities += mg_comm_entities(&r, s) + 1;
+    c->volumes += s->n_ctas + mg_comm_n_sms(s);
     c->launch = NULL;
     return MG_ERR_OK;
 }

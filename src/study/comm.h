@@ -108,6 +108,7 @@ void mg_comm_add_copy_within(struct mg_comm *c, uint64_t to, uint64_t from, uint
 void mg_comm_add_memset(struct mg_comm *c, uint64_t address, uint64_t bytes);
 void mg_comm_add_allocation(struct mg_comm *c, uint64_t address, uint64_t bytes); /* and a free: nobody wrote it yet */
 const struct mg_comm_result *mg_comm_finish(struct mg_comm *c);
+uint64_t mg_comm_json_most(const struct mg_comm *c); /* bytes that the result takes as JSON, so far: rather too many */
 
 /* Whether one of these bytes was ever written by a launch and read by a later one. */
 bool mg_comm_communicates(const struct mg_comm *c, uint64_t address, uint64_t bytes);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "study/comm_print.h"
+#include "study/comm_worker.h"
 
 const char *mg_comm_entity_name(enum mg_comm_entity e)
 {
@@ -476,4 +477,13 @@ void mg_comm_print_json(const struct mg_comm_study *s, struct mg_json *j)
     mg_json_end(j, '}');
     if (s->advice) mg_comm_print_advice_json(s, j);
     mg_json_end(j, '}');
+}
+
+/* What a launch, one of its volumes, a transfer and a distance take; numbers seldom have more than ten digits. */
+uint64_t mg_comm_json_most(const struct mg_comm *c)
+{
+    enum { REST = 1 << 16, LAUNCH = 2000, VOLUME = 4 * 64, TRANSFER = 500, GAP = 2 * 80 };
+    const uint64_t transfers = MG_MIN(c->edges.n, (uint32_t)MG_COMM_MOST_TRANSFERS);
+    return REST + c->steps.n * (LAUNCH + c->longest) + c->volumes * VOLUME + transfers * (TRANSFER + 2 * c->longest) +
+           (uint64_t)c->load_gaps.n * GAP;
 }

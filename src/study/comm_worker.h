@@ -58,7 +58,8 @@ struct mg_comm {
     uint32_t *order; /* its accesses, those of a target together */
     uint32_t entity_base;
     uint16_t n_sms;
-    uint64_t units; /* of all steps */
+    uint64_t units;            /* of all steps */
+    uint64_t volumes, longest; /* for mg_comm_json_most: CTAs and multiprocessors of all steps; a kernel's name */
     uint64_t entities;
 };
 

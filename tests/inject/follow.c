@@ -1,5 +1,6 @@
-/* Launches until half of its trace has left the disk, then ends, or dies: usage: follow DIR sync|async|graph end|kill
- * In each launch a CTA reads what the next one wrote in the launch before. Prints how many launches there were. */
+/* Launches until half of its trace has left the disk, then ends, dies, or fills the disk of DIR and ends (few: it does
+ * not wait for that): usage: follow DIR sync|async|graph end|kill|full|few In each launch a CTA reads what the next one
+ * wrote in the launch before. Prints how many launches there were. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **,
     cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                    void **);
 
-enum { CTAS = 64, THREADS = 128, BYTES = CTAS * THREADS * 4, TRACE = 1 << 16, SECONDS = 200, AHEAD = 50 };
+enum { CTAS = 64, THREADS = 128, BYTES = CTAS * THREADS * 4, TRACE = 1 << 16, SECONDS = 200, AHEAD = 50, FEW = 200 };
 static const char text[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry next(.param .u64 in, .param .u64 out)\n{\n"
     ".reg .b32 %r<8>;\n.reg .b64 %d<6>;\n"
@@ -33,6 +34,20 @@ static int half_is_gone(const char *dir)
     struct stat st;
     snprintf(path, sizeof path, "%s/trace/%d.mgt", dir, (int)getpid());
     return !stat(path, &st) && st.st_size > TRACE && st.st_blocks * 512 < st.st_size / 2;
+}
+
+static void fill(const char *dir)
+{
+    static char zeros[1 << 16];
+    char path[4096];
+    snprintf(path, sizeof path, "%s/../full", dir);
+    FILE *f = fopen(path, "w");
+    if (!f) exit(2);
+    setvbuf(f, NULL, _IONBF, 0);
+    for (size_t n = sizeof zeros; n; n /= 2)
+        while (fwrite(zeros, 1, n, f) == n) {
+        }
+    fclose(f);
 }
 
 static void *kernel, *stream, *graph;
@@ -60,7 +75,7 @@ int main(int argc, char **argv)
         cuMemAlloc_v2(&memory[0], BYTES) || cuMemAlloc_v2(&memory[1], BYTES) || cuMemsetD8_v2(memory[0], 0, BYTES) ||
         cuStreamCreate(&stream, 1) || cuCtxSynchronize() || (!strcmp(argv[2], "graph") && capture()))
         return 1;
-    for (time_t until = time(NULL) + SECONDS; !half_is_gone(argv[1]);) {
+    for (time_t until = time(NULL) + SECONDS; strcmp(argv[3], "few") ? !half_is_gone(argv[1]) : n < FEW;) {
         if (time(NULL) > until) return fprintf(stderr, "nothing was freed in %d launches\n", n), 3;
         for (int k = 0; k < (*argv[2] == 's' ? 1 : AHEAD / 2); k++, n += graph ? 2 : 1)
             if (graph ? cuGraphLaunch(graph, stream) : launch(n)) return 1;
@@ -68,6 +83,7 @@ int main(int argc, char **argv)
             if (cuCtxSynchronize()) return 1;
     }
     if (cuCtxSynchronize()) return 1;
+    if (!strcmp(argv[3], "full")) fill(argv[1]);
     printf("%d\n", n);
     fflush(stdout);
     if (!strcmp(argv[3], "kill"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# margay run -t communication while the program runs: what is analysed leaves the disk, the program going on until it has, with and without rests; a program that dies leaves what its complete launches gave.
+# margay run -t communication while the program runs: what is analysed leaves the disk, the program going on until it has, with and without rests; a program that dies leaves what its complete launches gave; a disk that is full takes nothing of what was freed.
 set -euo pipefail
 case ${VARIANT:-release} in asan | tsan | ubsan) kill= ;; *) kill=kill ;; esac
 head -c 65536 /dev/zero > hole
@@ -34,6 +34,23 @@ else: # half of the file is of launches that were analysed before it died
 P
 }
 bad=0
+on_disk() { # KIB HOW END: on a disk of that size: all launches are in the result, or in the trace, which stayed
+    mount -t tmpfs -o "size=${1}k" none disk 2> /dev/null || { echo 'no disk can be mounted here: none is filled'; return 0; }
+    "$MARGAY" run -q -t communication --device emu -o disk/p -- ./follow disk/p "$2" "$3" > out 2> err || { echo "FAIL a disk of $1 KiB: $?"; cat out err; }
+    if [ -e disk/p/trace ]; then "$MARGAY" study communication disk/p --json; else "$MARGAY" report disk/p --json; fi > p.json
+    umount disk
+    python3 - "$(cat out)" <<'P' || { echo "FAIL a disk of $1 KiB: $3"; cat err; return 1; }
+import json, sys
+c, n = json.load(open('p.json')), int(sys.argv[1])
+c = c.get('tools', c)['communication']
+t = c['trace']
+assert t['damaged'] == 0 and t['untraced'] == 0 and t['launches'] == n, (n, t)
+assert all(c['bytes']['KCV']['next'][str(i)]['load'] == 64 * 128 * 4 * (i > 0) for i in range(n))
+P
+}
+mkdir disk
+on_disk 65536 sync full || bad=1
+on_disk 3000 sync few || bad=1
 for device in ${DEVICES:-emu cpu nvidia}; do
     [ "$device" != nvidia ] || [ -n "${DEVICES:-}" ] || [ -e "$B/test/driver/libcuda.so.1" ] || continue
     try $device sync end || bad=1

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "study/comm.h"
-#include "study/comm_metrics.h"
+#include "study/comm_whole.h"
 #include "test.h"
 
 enum { BYTES = 512, LAUNCHES = 6, CTAS = 5, WARPS = 3, ACCESSES = 40, UNITS = CTAS * WARPS * 32, EDGES = 1 << 16 };
@@ -312,13 +312,26 @@ static void host_clears(struct plain *p, struct mg_comm *c, uint64_t *s)
     mg_comm_add_memset(c, BASE + at, n);
 }
 
+/* What is set aside for the results holds them. */
+static void compare_size(const struct mg_comm_whole *w, uint64_t most)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    struct mg_json j;
+    mg_json_init(&j, &text, 0);
+    mg_comm_print_json(&w->study, &j);
+    MG_CHECK(text.n <= most);
+    mg_buf_release(&text);
+}
+
 static void run_both(enum mg_comm_entity entity, enum mg_comm_match match, unsigned workers, uint64_t seed)
 {
     struct planted *in = malloc(sizeof *in);
     struct plain *p = calloc(1, sizeof *p);
     uint64_t s = seed * 0x9e3779b97f4a7c15u + 1, clears = seed + 77;
     struct mg_comm_opts o = {.size = sizeof o, .entity = entity, .match = match, .workers = workers};
+    const struct mg_comm_link link = MG_COMM_H200;
     struct mg_comm *c = mg_comm_new(&o);
+    struct mg_comm_whole w = {.comm = c};
     struct mg_diag d = MG_DIAG_INIT;
     plant(in, &s);
     p->entity = entity;
@@ -330,11 +343,14 @@ static void run_both(enum mg_comm_entity entity, enum mg_comm_match match, unsig
         plain_launch(p, i, &in->l[i]);
     }
     for (int i = 0; i < LAUNCHES * CTAS; i++) plain_gaps(p->stores[i / CTAS][i % CTAS], p->store_gaps);
+    const uint64_t most = mg_comm_json_most(c);
     const struct mg_comm_result *r = mg_comm_finish(c);
+    mg_comm_whole_finish(&w, &link);
+    compare_size(&w, most);
     compare(p, r);
     compare_gaps(&r->load_gaps, p->load_gaps);
     compare_gaps(&r->store_gaps, p->store_gaps);
-    mg_comm_free(c);
+    mg_comm_whole_release(&w);
     mg_diag_release(&d);
     free(in);
     free(p);
