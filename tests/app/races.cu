@@ -186,6 +186,14 @@ __global__ void s_values(int *data, int *) /* the same value: a note */
 {
     if (threadIdx.x == 5) data[3] = 1;
 }
+__global__ void s_crowd(int *data, int *) /* all CTAs at the same pace: what another one stores is often not in the memory yet */
+{
+    for (int i = threadIdx.x; i < 1 << 14; i += N) data[i] = i + 1;
+}
+__global__ void r_part(int *data, int *) /* of one store half has the same value */
+{
+    if (threadIdx.x == 5) ((int2 *)data)[3] = make_int2(1, blockIdx.x); // part: one // part: other
+}
 __global__ void r_halo(int *data, int *out) /* a neighbour's border is read while it is written */
 {
     int t = blockIdx.x * N + threadIdx.x;
@@ -330,7 +338,7 @@ typedef void (*kernel)(int *, int *);
 int main()
 {
     static const kernel all[] = {r_fence, s_fence, r_acquire, s_acquire, r_barrier, s_barrier, r_scope, s_scope, r_counter, s_counter, r_grid, s_grid, r_buffer, s_buffer, r_histogram,
-                                 s_histogram, r_values, s_values, r_halo, s_halo, r_last, s_last, r_warps, s_warps, r_lanes, s_lanes, r_exchange, s_exchange, r_exchanged, r_added, s_lookback, s_lock, s_bytes, s_fences, s_release};
+                                 s_histogram, r_values, s_values, s_crowd, r_part, r_halo, s_halo, r_last, s_last, r_warps, s_warps, r_lanes, s_lanes, r_exchange, s_exchange, r_exchanged, r_added, s_lookback, s_lock, s_bytes, s_fences, s_release};
     int *data, *out, zero = 0;
     cudaMalloc(&data, 1 << 16);
     cudaMalloc(&out, 1 << 16);

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/mem.h"
-
 /* ---- of a launch, of a CTA ---------------------------------------------------------------------------- */
 
 static struct emu_race *race_new(const struct emu_launch *l)
@@ -127,7 +125,9 @@ struct access { /* of one lane */
     const uint64_t *ea;        /* of all lanes */
     uint32_t warp, lane, done; /* done: lanes of this instruction before it */
     uint32_t bytes;
-    uint32_t time; /* of a strong write */
+    uint32_t time;      /* of a strong write */
+    const char *stored; /* what it stores; NULL: nothing, or what depends on the memory */
+    uint64_t alike;     /* a write that it races with, of the same value in all words so far; 0: none */
     bool reads, writes, told;
 };
 
@@ -151,18 +151,6 @@ static void values_of(const struct access *a, uint32_t lane, char *v)
         memcpy(v + e * op->bytes, a->f->regs + (op->slots ? op->slots[e] : op->a.s[1]) + lane * step, op->bytes);
 }
 
-/* Does the store leave the memory as it is? */
-static bool stores_same(const struct access *a)
-{
-    char v[256];
-    struct mg_alloc in;
-    if ((a->reads && !(a->op->sub & EMU_CHECK_SETS)) || a->bytes > sizeof v || !mg_mem_find(a->address, &in) ||
-        in.bytes - (a->address - in.base) < a->bytes)
-        return false;
-    values_of(a, a->lane, v);
-    return !memcmp((const void *)a->address, v, a->bytes);
-}
-
 /* Was the record's write a plain one of its kind: no atomic that depends on what was there? */
 static bool was_store(const struct access *a, uint64_t record)
 {
@@ -171,7 +159,7 @@ static bool was_store(const struct access *a, uint64_t record)
     return site ? !emu_check_combines(a->f->w->cta->code, site) : kind == EMU_RACE_WEAK || kind == EMU_RACE_STRONG;
 }
 
-static void report_race(struct access *a, uint64_t record, unsigned other_what)
+static void report_race(struct access *a, uint64_t record, unsigned other_what, bool same)
 {
     if (a->told) return;
     a->told = true;
@@ -183,9 +171,22 @@ static void report_race(struct access *a, uint64_t record, unsigned other_what)
                               .other_what = other_what,
                               .address = a->address,
                               .other = record,
-                              .same =
-                                  a->writes && other_what == EMU_CHECK_WRITE && stores_same(a) && was_store(a, record)};
+                              .same = same};
     emu_race_found(a->f, &x);
+}
+
+/* Bytes of a word, a bit each, as the bits of the word. */
+static uint32_t bits_of(uint32_t bytes)
+{
+    return (bytes & 1) * 0xffu | (bytes >> 1 & 1) * 0xff00u | (bytes >> 2 & 1) * 0xff0000u |
+           (bytes >> 3 & 1) * 0xff000000u;
+}
+
+/* The two write the same where they meet. What the other one writes stands in the shadow: it may not have got to the
+ * memory yet. */
+static bool same_value(const struct access *a, uint64_t record, uint32_t stored, uint32_t value, uint32_t bytes)
+{
+    return a->stored && was_store(a, record) && !((stored ^ value) & bits_of((uint32_t)record & bytes));
 }
 
 /* Two lanes store to one place in one instruction. */
@@ -196,7 +197,7 @@ static void collide(struct access *a, uint64_t record)
     if (!(a->done >> other & 1) || a->reads || a->bytes > sizeof v || a->ea[other] != a->address) return;
     values_of(a, a->lane, v);
     values_of(a, other, u);
-    if (memcmp(v, u, a->bytes)) report_race(a, record, EMU_CHECK_WRITE);
+    if (memcmp(v, u, a->bytes)) report_race(a, record, EMU_CHECK_WRITE, false);
 }
 
 static bool races(const struct access *a, uint64_t record, const uint32_t *time)
@@ -222,27 +223,32 @@ static void note_read(const struct access *a, struct emu_race_word *w, uint64_t 
         old && same_warp(a, old) && EMU_RACE_INTERVAL_OF(old) == EMU_RACE_INTERVAL_OF(self) ? self | (old & 15) : self;
 }
 
-static void touch(struct access *a, struct emu_race_page *p, uint32_t word, uint32_t bytes)
+/* stored: of the word's bytes that are written. */
+static void touch(struct access *a, struct emu_race_page *p, uint32_t word, uint32_t bytes, uint32_t stored)
 {
     struct emu_race_word *w = &p->words[word];
     uint64_t self = a->self | bytes;
     const uint32_t *time = p->times ? &p->times[word] : NULL;
     if (w->write & bytes && w->write != self) {
-        if (races(a, w->write, time))
-            report_race(a, w->write, EMU_CHECK_WRITE);
-        else if (a->writes && !((w->write ^ self) & ~(15ull | 31ull << 32)))
-            collide(a, w->write);
+        if (!races(a, w->write, time)) {
+            if (a->writes && !((w->write ^ self) & ~(15ull | 31ull << 32))) collide(a, w->write);
+        } else if (a->writes && same_value(a, w->write, stored, p->values[word], bytes))
+            a->alike = w->write;
+        else
+            report_race(a, w->write, EMU_CHECK_WRITE, false);
     }
     if (!a->writes) {
         note_read(a, w, self);
         return;
     }
-    if (w->read & bytes && races(a, w->read, NULL)) report_race(a, w->read, EMU_CHECK_READ);
+    if (w->read & bytes && races(a, w->read, NULL)) report_race(a, w->read, EMU_CHECK_READ, false);
     if (w->read & bytes) w->read = 0;
     w->write = same_warp(a, w->write) && w->write && EMU_RACE_INTERVAL_OF(w->write) == EMU_RACE_INTERVAL_OF(self) &&
-                       EMU_RACE_KIND_OF(w->write) == EMU_RACE_KIND_OF(self)
+                       EMU_RACE_KIND_OF(w->write) == EMU_RACE_KIND_OF(self) &&
+                       (a->stored != NULL) == was_store(a, w->write)
                    ? self | (w->write & 15)
                    : self;
+    p->values[word] = (p->values[word] & ~bits_of(bytes)) | (stored & bits_of(bytes));
 }
 
 /* ---- flags ----------------------------------------------------------------------------------------------- */
@@ -310,12 +316,15 @@ static void lane_global(struct access *a, bool strong)
         while (at < stop) {
             uint32_t from = at & 3, n = (uint32_t)MG_MIN(stop - at, 4 - from),
                      word = (uint32_t)(at & (EMU_RACE_PAGE - 1)) / 4;
-            touch(a, p, word, ((1u << n) - 1) << from);
+            uint32_t stored = 0;
+            if (a->stored) memcpy((char *)&stored + from, a->stored + (at - a->address), n);
+            touch(a, p, word, ((1u << n) - 1) << from, stored);
             if (strong) order_by(a, p, at);
             at += n;
         }
         unlock(l);
     }
+    if (a->alike) report_race(a, a->alike, EMU_CHECK_WRITE, true);
 }
 
 enum where { GLOBAL, SHARED, ELSEWHERE };
@@ -349,6 +358,8 @@ void emu_race_access(const struct emu_alu *o, char *regs, uint32_t mask)
                        .bytes = (uint32_t)op->bytes * op->vec,
                        .reads = op->sub & EMU_CHECK_READ,
                        .writes = op->sub & EMU_CHECK_WRITE};
+    char stored[256];
+    bool stores = a.writes && (!a.reads || op->sub & EMU_CHECK_SETS) && a.bytes <= sizeof stored;
     bool reads = a.reads && (!a.writes || op->sub & EMU_RACE_RESULT); /* sees what was written */
     emu_race_settle(k, a.warp);
     if (op->sub & EMU_RACE_RELEASE) emu_race_fenced(k, a.warp, narrow);
@@ -362,6 +373,9 @@ void emu_race_access(const struct emu_alu *o, char *regs, uint32_t mask)
         a.lane = i;
         a.address = ea[i];
         a.told = false;
+        a.alike = 0;
+        a.stored = stores ? stored : NULL;
+        if (stores) values_of(&a, i, stored);
         a.self = a.cta << 42 | (uint64_t)a.warp << 37 | (uint64_t)i << 32 | (uint64_t)k->interval << 18 | site << 6 |
                  (uint64_t)op->mode << 4;
         if (at == SHARED && strong) order_by_shared(&a);

@@ -5,9 +5,8 @@
  *   race_order.c   who is ordered before whom: barriers, fences, flags
  *   race_report.c  a finding in words
  *
- * Each word of 4 bytes that is touched has a shadow of 16: the last write and one read. A record says who, where
- *   and
- * when in the CTA's own count of intervals; a warp begins a new one wherever it synchronises:
+ * Each word of 4 bytes that is touched has a shadow of 20: the last write, its value and one read. A record says who,
+ * where and when in the CTA's own count of intervals; a warp begins a new one wherever it synchronises:
  *
  *      63     42 41  37 36  32 31      18 17  6 5    4 3     0
  *     [ CTA     | warp | lane | interval | site | kind | bytes ]
@@ -48,8 +47,9 @@ struct emu_race_word {
 };
 struct emu_race_page {
     struct emu_race_word words[EMU_RACE_PAGE / 4];
-    uint32_t *times;            /* of each word's last strong write; NULL: none yet */
-    struct emu_race_page *next; /* of the launch's */
+    uint32_t values[EMU_RACE_PAGE / 4]; /* what the last write of each stores */
+    uint32_t *times;                    /* of each word's last strong write; NULL: none yet */
+    struct emu_race_page *next;         /* of the launch's */
 };
 /* What a CTA has published: at `time` every interval below `all`, of warp `warp` every one below `own`. */
 struct emu_race_event {
