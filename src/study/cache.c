@@ -27,8 +27,9 @@ struct access {               /* of a warp */
     uint32_t turn;            /* accesses of the warp before it */
     uint32_t first, n;        /* touches */
     uint32_t site;
-    uint8_t kind; /* enum mg_access_kind */
-    bool passes;  /* a load that does not look into L1 */
+    uint8_t kind;  /* enum mg_access_kind */
+    bool passes;   /* a load that does not look into L1 */
+    bool acquires; /* L1 is empty behind it */
 };
 struct set {
     uint64_t line[WAYS];
@@ -162,8 +163,14 @@ static bool passes_l1(const char *op)
 {
     static const char *const marks[] = {".cg", ".cv", ".volatile", ".relaxed", ".acquire", ".mmio"};
     for (size_t i = 0; i < MG_COUNT_OF(marks); i++)
-        if (strstr(op, marks[i])) return true;
+        if (strstr(op, marks[i])) return !strstr(op, ".cta");
     return false;
+}
+
+/* L1 is not coherent: what acquires beyond its CTA invalidates it (ptxas puts CCTL.IVALL behind). */
+static bool acquires(const char *op)
+{
+    return (strstr(op, ".acquire") || strstr(op, ".acq_rel")) && !strstr(op, ".cta");
 }
 
 static uint32_t find_site(struct mg_cache *c, const struct mg_access_site *s)
@@ -342,6 +349,7 @@ static struct run run_l1(struct mg_cache *c, bool allocate, uint32_t l1_lines)
         const struct access *a = &c->accesses.at[c->order[i]];
         if (!i || a->sm != c->accesses.at[c->order[i - 1]].sm) mg_reuse_reset_numbered(&c->l1, c->n_lines);
         look_up(c, a, allocate, l1_lines, &run);
+        if (a->acquires) mg_reuse_invalidate(&c->l1);
     }
     for (uint32_t i = 1; i < MG_CACHE_SIZES; i++) run.hits[i] += run.hits[i - 1];
     return run;
@@ -550,6 +558,7 @@ static enum mg_err feed_launch(struct mg_cache *c, struct mg_accesses *from, con
                            .site = find_site(c, x->site),
                            .kind = (uint8_t)x->site->kind,
                            .passes = passes_l1(x->site->op),
+                           .acquires = acquires(x->site->op),
                            .place = place_of_cta(&places, &sms, x->sm, x->cta)};
         add_lanes(c, &a, x);
         a.n = c->touches.n - a.first;

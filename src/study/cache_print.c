@@ -19,8 +19,10 @@ const char *const *mg_cache_assumptions(void)
         "resident CTAs: as many as have 2048 threads, 32 at most; static shared memory, registers and the driver's "
         "carve-out are not known",
         "stores write through; whether they make room for their line is not known: both are computed",
-        "atomics and loads with .cg, .cv, volatile, relaxed or acquire pass L1 by; local memory, constants and "
-        "textures are not in the trace",
+        "atomics and loads with .cg, .cv, volatile, relaxed or acquire (beyond a CTA) pass L1 by; local memory, constants "
+        "and textures are not in the trace",
+        "an acquire beyond a CTA empties its multiprocessor's L1; so do fences, but these are not in the trace: behind "
+        "one, L1 hits are too many",
         "orders on a multiprocessor: as traced, warps in turn, CTA after CTA, interleavings of warps at random by "
         "their seeds. The device's own order is another one: L1 figures are the least and the most of each launch, "
         "L2 sees the traced order",

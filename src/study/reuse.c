@@ -56,7 +56,7 @@ static bool find_line(struct mg_reuse *r, uint64_t line, uint32_t *ix)
     else
         mg_map_set(&r->at, line, at);
     *mg_vec_push(&r->lines) = (struct mg_reuse_line){
-        .number = line, .most = {MG_REUSE_FIRST, MG_REUSE_FIRST, MG_REUSE_FIRST, MG_REUSE_FIRST}};
+        .number = line, .epoch = r->epoch, .most = {MG_REUSE_FIRST, MG_REUSE_FIRST, MG_REUSE_FIRST, MG_REUSE_FIRST}};
     return false;
 }
 
@@ -95,6 +95,11 @@ static void renumber(struct mg_reuse *r)
     }
 }
 
+void mg_reuse_invalidate(struct mg_reuse *r)
+{
+    r->epoch++;
+}
+
 void mg_reuse_access(struct mg_reuse *r, uint64_t line, unsigned sectors, uint32_t distance[MG_REUSE_SECTORS])
 {
     uint32_t ix, d = MG_REUSE_FIRST;
@@ -110,8 +115,10 @@ void mg_reuse_access(struct mg_reuse *r, uint64_t line, unsigned sectors, uint32
     add(r, l->time, 1);
     for (int i = 0; i < MG_REUSE_SECTORS; i++) {
         if (l->most[i] != MG_REUSE_FIRST && d > l->most[i]) l->most[i] = d;
+        if (l->most[i] != MG_REUSE_FIRST && l->epoch != r->epoch) l->most[i] = MG_REUSE_LOST;
         if (!(sectors >> i & 1)) continue;
         distance[i] = l->most[i];
         l->most[i] = 0;
     }
+    l->epoch = r->epoch;
 }

@@ -10,11 +10,12 @@
 #include "base/vec.h"
 
 enum { MG_REUSE_SECTORS = 4 };
-#define MG_REUSE_FIRST UINT32_MAX /* never accessed before */
+#define MG_REUSE_FIRST UINT32_MAX       /* never accessed before */
+#define MG_REUSE_LOST  (UINT32_MAX - 1) /* accessed before, and invalid since */
 
 struct mg_reuse_line {
     uint64_t number;
-    uint32_t time, most[MG_REUSE_SECTORS];
+    uint32_t time, epoch, most[MG_REUSE_SECTORS];
 };
 struct mg_reuse {
     struct mg_map at; /* line number to its index */
@@ -22,12 +23,15 @@ struct mg_reuse {
     uint32_t *tree;  /* Fenwick tree over times: 1 where a line's last access stands */
     uint32_t *owner; /* by time: index of that line + 1 */
     uint32_t cap, now;
+    uint32_t epoch;             /* how often all lines became invalid */
     uint32_t *direct, n_direct; /* by line number, in place of `at`: index + 1; see mg_reuse_reset_numbered */
 };
 void mg_reuse_release(struct mg_reuse *r);
 void mg_reuse_reset(struct mg_reuse *r); /* empty, keeps memory */
 /* Empty, for lines whose numbers are all below n: no search for them. */
 void mg_reuse_reset_numbered(struct mg_reuse *r, uint32_t n);
+/* No line is valid any more: sectors accessed so far are lost until they are accessed anew. */
+void mg_reuse_invalidate(struct mg_reuse *r);
 /* One access to a line: the distance of each sector in the mask. */
 void mg_reuse_access(struct mg_reuse *r, uint64_t line, unsigned sectors, uint32_t distance[MG_REUSE_SECTORS]);
 

@@ -43,6 +43,29 @@ want = {s['ptx_line']: s['buffer'] for s in m['tools']['memory']['sites'] if s['
 got = {s['ptx_line']: s['buffer'] for s in json.load(open('matmul.json'))['cache']['sites']}
 assert got == want and None not in got.values(), (got, want)
 END
+# An acquire beyond its CTA empties L1: of 4 sectors that a warp reads twice none hits, with another instruction between all do.
+if [ -n "$NVCC" ]; then
+    "$NVCC" -arch=sm_90 -cudart shared "$ROOT/tests/cli/cache_acquire.cu" -o acquire
+    for how in 0 1 2 3 4 5 6 7; do
+        "$MARGAY" run -q -t trace --device emu -o a.$how -- ./acquire $how
+        "$MARGAY" study cache a.$how --json > a.$how.json
+        "$MARGAY" trace convert a.$how --to csv -o lanes.a.csv 2> /dev/null
+        "$MARGAY" trace print a.$how --kind trace.step --json > steps.json
+        python3 "$ROOT/tests/cli/cache_parts.py" a.$how.json lanes.a.csv steps.json
+    done
+    python3 - <<'END'
+import json
+for how in range(8):
+    d = json.load(open(f'a.{how}.json'))['cache']
+    k, l2 = d['kernels'][0], d['l2']
+    hits = 0 if how in (1, 2, 3, 4) else 4
+    flag = how not in (0,) # its sector
+    cta = how == 5         # looks into L1
+    assert k['l1_hits'] == [hits, hits], (how, k)
+    assert k['first_sectors'] == 4 + 4 + cta and k['load_sectors'] + k['atomic_sectors'] == 8 + flag, (how, k)
+    assert l2['sectors'] == 8 - hits + flag + 4 and l2['first_sectors'] == 4 + flag + 4, (how, l2)
+END
+fi
 # One CTA reads what 6 CTAs wrote: gather. 64 values of 4 bytes are 8 sectors; what CTA 0 reads was touched by nobody on its
 # multiprocessor in this launch. L2 has all of it from the launch before, and the first launch touches each sector first.
 "$MARGAY" run -q -t trace --device emu -o gather -- "$EX/exchange" gather 6 2 > /dev/null

@@ -30,6 +30,12 @@ class Lru:
         self.lines[line], self.seen = held | sectors, self.seen | sectors
         if len(self.lines) > self.most: self.lines.popitem(last=False)
         return hits, new
+    def empty(self): self.lines.clear()
+
+
+def beyond_cta(access, *marks):
+    parts = access['site'][1].split('.')
+    return bool(set(marks) & set(parts)) and 'cta' not in parts
 
 
 def lines_of(access):
@@ -44,12 +50,14 @@ def l1(accesses, allocate, tally):
     for a in accesses:
         left = []
         for sectors in lines_of(a):
-            looks = a['kind'] == 'load' or (a['kind'] == 'store' and allocate)
+            passes = beyond_cta(a, 'cg', 'cv', 'volatile', 'relaxed', 'acquire', 'mmio')
+            looks = (a['kind'] == 'load' and not passes) or (a['kind'] == 'store' and allocate)
             hits, new = caches[a['sm']].access(sectors) if looks else (set(), set())
-            if a['kind'] == 'load':
+            if a['kind'] == 'load' and not passes:
                 for s in sectors: tally[a['site'], s in hits, s in new] += 1; tally[a['sectors'][s], s in hits, s in new] += 1
                 sectors = sectors - hits
             left.append(sectors)
+        if beyond_cta(a, 'acquire', 'acq_rel'): caches[a['sm']].empty()
         misses.append([s for s in left if s])
     return misses
 
