@@ -1,6 +1,7 @@
 /* Streaming JSON writer. */
 #include "base/json.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -72,11 +73,21 @@ static size_t utf8_len(const unsigned char *s)
     return c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : n;
 }
 
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 static void quoted(struct mg_buf *out, const char *text)
 {
     mg_buf_addc(out, '"');
     for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        size_t n = utf8_len(s);
+        size_t n = 0;
+        while (is_plain(s[n])) n++;
+        if (n) mg_buf_add(out, s, n);
+        s += n;
+        if (!*s) break;
+        n = utf8_len(s);
         if (*s == '"' || *s == '\\')
             mg_buf_printf(out, "\\%c", *s);
         else if (*s == '\n')
@@ -134,7 +145,8 @@ void mg_json_f64(struct mg_json *j, double v)
         mg_buf_adds(j->out, "null");
         return;
     }
-    for (int digits = 1; digits <= 17; digits++) {
+    /* Fewer digits than 15 are those 15, zeros left out, but of numbers too small for a double. */
+    for (int digits = fabs(v) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, v);
         if (strtod(text, NULL) == v) break;
     }

@@ -6,7 +6,8 @@
 
 static const char *skip_space(const char *s)
 {
-    return s + strspn(s, " \t\r\n");
+    while (*s == ' ' || *s == '\t' || *s == '\r' || *s == '\n') s++;
+    return s;
 }
 
 static const char *skip_string(const char *s)
@@ -18,6 +19,17 @@ static const char *skip_string(const char *s)
         if (!*s) return NULL;
     }
     return s + 1;
+}
+
+/* Digits alone are a number to strtod, too. */
+static const char *skip_number(const char *s)
+{
+    size_t n = strspn(s, "0123456789");
+    char *end;
+    if (n && !strchr("-+.eExX", s[n])) return s + n;
+    n = strspn(s, "-+.0123456789eE");
+    strtod(s, &end);
+    return end == s + n ? end : NULL;
 }
 
 static const char *skip_value(const char *s, int depth);
@@ -48,13 +60,9 @@ static const char *skip_value(const char *s, int depth)
     if (*s == '{') return skip_list(s, '}', depth);
     if (*s == '[') return skip_list(s, ']', depth);
     if (*s == '"') return skip_string(s);
-    for (size_t i = 0; i < MG_COUNT_OF(words); i++)
+    for (size_t i = 0; *s >= 'a' && i < MG_COUNT_OF(words); i++)
         if (!strncmp(s, words[i], strlen(words[i]))) return s + strlen(words[i]);
-    if (*s != '-' && (*s < '0' || *s > '9')) return NULL;
-    char *end;
-    size_t n = strspn(s, "-+.0123456789eE");
-    strtod(s, &end);
-    return end == s + n ? end : NULL;
+    return *s == '-' || (*s >= '0' && *s <= '9') ? skip_number(s) : NULL;
 }
 
 const char *mg_json_skip(const char *text)

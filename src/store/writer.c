@@ -643,15 +643,11 @@ enum mg_err mg_store_missing(const char *path, uint64_t n, const char *reason, s
 /* "key": value */
 static struct mg_row *member_row(const char *tool, const char *key, size_t n_key, const char *value, size_t n_value)
 {
-    char *name = strndup(key, n_key), *text = strndup(value, n_value);
-    struct mg_row *r = name && text ? mg_row_new(MG_STMT_tool, strlen(tool) + n_key + n_value) : NULL;
-    if (r) {
-        mg_row_text(r, tool);
-        mg_row_text(r, name);
-        mg_row_text(r, text);
-    }
-    free(name);
-    free(text);
+    struct mg_row *r = mg_row_new(MG_STMT_tool, strlen(tool) + n_key + n_value);
+    if (!r) return NULL;
+    mg_row_text(r, tool);
+    mg_row_bytes(r, MG_CELL_text, key, n_key);
+    mg_row_bytes(r, MG_CELL_text, value, n_value);
     return r;
 }
 
