@@ -41,7 +41,7 @@ static const char *const texts[] = {
     [MG_STMT_done] =
         "UPDATE launch SET complete=?2, why=?3, start_ns=?4, time_ns=?5, replays=?6, threads=?7, warps=?8, schedule_dependent=?9 WHERE id=?1",
     [MG_STMT_unknown] = "INSERT INTO unknown VALUES(?,?,?)",
-    [MG_STMT_tool] = "INSERT OR REPLACE INTO tool VALUES(?,?,?)",
+    [MG_STMT_tool] = "INSERT OR REPLACE INTO tool VALUES(?,?,?,?)",
     [MG_STMT_run] = "INSERT OR REPLACE INTO run VALUES(?,?,?,?)",
     [MG_STMT_use] = "INSERT INTO use VALUES(?,?,?,?)",
     [MG_STMT_region] = "INSERT INTO region VALUES(?,?,?,?,?,?,?)",
@@ -56,7 +56,7 @@ const uint8_t mg_stmt_cells[] =
     {/* ORDER STMT: values that each takes */
      [MG_STMT_process] = 15, [MG_STMT_exit] = 2,         [MG_STMT_kernel] = 8,     [MG_STMT_kernel_found] = 4,
      [MG_STMT_block] = 11,   [MG_STMT_module] = 3,       [MG_STMT_launch] = 22,    [MG_STMT_drop] = 1,
-     [MG_STMT_done] = 9,     [MG_STMT_unknown] = 3,      [MG_STMT_tool] = 3,       [MG_STMT_run] = 4,
+     [MG_STMT_done] = 9,     [MG_STMT_unknown] = 3,      [MG_STMT_tool] = 4,       [MG_STMT_run] = 4,
      [MG_STMT_use] = 4,      [MG_STMT_region] = 7,       [MG_STMT_site] = 15,      [MG_STMT_cells] = 4,
      [MG_STMT_entries] = 6,  [MG_STMT_launch_cells] = 3, [MG_STMT_not_written] = 1};
 _Static_assert(MG_COUNT_OF(mg_stmt_cells) == MG_STMT_COUNT, "ORDER STMT");
@@ -284,11 +284,13 @@ enum mg_err mg_db_claim(struct mg_db *db, const char *dir, uint32_t pid, struct 
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+enum { LARGE = 1 << 20 /* bytes: speed matters more than size */ };
+
 static int bind_compressed(sqlite3_stmt *st, int ix, const void *p, size_t bytes)
 {
     size_t cap = ZSTD_compressBound(bytes);
     void *out = malloc(cap);
-    size_t n = out ? ZSTD_compress(out, cap, p, bytes, 3) : 0;
+    size_t n = out ? ZSTD_compress(out, cap, p, bytes, bytes > LARGE ? 1 : 3) : 0;
     if (!out || ZSTD_isError(n)) {
         free(out);
         return SQLITE_NOMEM;

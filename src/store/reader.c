@@ -349,10 +349,25 @@ static enum mg_err read_unknown(struct mg_one_db *o, sqlite3_stmt *st)
     return MG_ERR_OK;
 }
 
+/* NULL: damaged. */
+static const char *unpack(struct mg_one_db *o, const void *packed, size_t bytes)
+{
+    enum { MOST_RATIO = 1 << 16 /* more than a compressor reaches */ };
+    unsigned long long n = bytes ? ZSTD_getFrameContentSize(packed, bytes) : ZSTD_CONTENTSIZE_ERROR;
+    if (n >= INT32_MAX || n / MOST_RATIO > bytes) return NULL; /* unknown and wrong sizes are larger */
+    char *text = mg_arena_alloc(&o->r->p->arena, (size_t)n + 1);
+    if (ZSTD_decompress(text, (size_t)n, packed, bytes) != n) return NULL;
+    text[n] = 0;
+    return text;
+}
+
 static enum mg_err read_tool(struct mg_one_db *o, sqlite3_stmt *st)
 {
+    const char *json = is_null(st, 3) ? text_or_empty(o, st, 2)
+                                      : unpack(o, sqlite3_column_blob(st, 3), (size_t)sqlite3_column_bytes(st, 3));
+    if (!json) return mg_damaged(o, "a tool's result");
     struct mg_ptool *t = mg_vec_push(&o->r->tools);
-    *t = (struct mg_ptool){text_or_empty(o, st, 0), text_or_empty(o, st, 1), text_or_empty(o, st, 2), o->process};
+    *t = (struct mg_ptool){text_or_empty(o, st, 0), text_or_empty(o, st, 1), json, o->process};
     if (o->version >= 6 && !strcmp(t->tool, "margay") && !strcmp(t->key, "scope"))
         mg_scope_read(&o->r->processes.at[o->process], t->json);
     return MG_ERR_OK;
@@ -451,7 +466,7 @@ static enum mg_err read_tables(struct mg_one_db *o)
             " 2:schedule_dependent, 3:tools, id",
             "FROM launch ORDER BY id", read_launch);
     if (!err) err = mg_each_row(o, "what, n, reason", "FROM unknown", read_unknown);
-    if (!err) err = mg_each_row(o, "tool, key, json", "FROM tool ORDER BY tool, key", read_tool);
+    if (!err) err = mg_each_row(o, "tool, key, json, 7:json_zstd", "FROM tool ORDER BY tool, key", read_tool);
     if (!err && version >= 3) err = mg_read_regions(o);
     return err;
 }

@@ -1,4 +1,4 @@
-/* The tables of a profile database, version 6. docs/format-profile.md explains every column. */
+/* The tables of a profile database, version 7. docs/format-profile.md explains every column. */
 #include "store/priv.h"
 
 const char mg_store_schema[] =
@@ -15,7 +15,8 @@ const char mg_store_schema[] =
     " args BLOB, complete INT NOT NULL DEFAULT 0, why TEXT, start_ns INT, time_ns INT, replays INT NOT NULL DEFAULT 1,"
     " threads BLOB, warps BLOB, schedule_dependent INT, tools INT);"
     "CREATE TABLE unknown(what TEXT, n INT NOT NULL, reason TEXT);"
-    "CREATE TABLE tool(tool TEXT NOT NULL, key TEXT NOT NULL, json TEXT NOT NULL, PRIMARY KEY(tool, key)) WITHOUT ROWID;"
+    "CREATE TABLE tool(tool TEXT NOT NULL, key TEXT NOT NULL, json TEXT NOT NULL, json_zstd BLOB,"
+    " PRIMARY KEY(tool, key)) WITHOUT ROWID;"
     "CREATE TABLE use(id INTEGER PRIMARY KEY, name TEXT NOT NULL, args TEXT NOT NULL, path TEXT);"
     "CREATE TABLE region(use INT NOT NULL, kernel INT NOT NULL, reason TEXT, n_sites INT NOT NULL, n_cells INT NOT NULL, rules BLOB,"
     " tables BLOB, PRIMARY KEY(use, kernel)) WITHOUT ROWID;"

@@ -50,7 +50,7 @@ struct mg_store {
     bool noted;                /* the writer's: the database says so */
 };
 
-enum { REPLAYS_CELL = 5 }; /* of the statement `done` */
+enum { REPLAYS_CELL = 5 /* of the statement `done` */, LONG_JSON = 1 << 16 };
 
 static bool is_ours(const struct mg_store *s)
 {
@@ -568,16 +568,25 @@ void mg_store_unknown(struct mg_store *s, const char *what, uint64_t n, const ch
     lock_push(s, r);
 }
 
+/* "key": value, compressed where it is long. */
+static struct mg_row *tool_row(const char *tool, const char *key, size_t n_key, const char *value, size_t n_value)
+{
+    struct mg_row *r = mg_row_new(MG_STMT_tool, strlen(tool) + n_key + n_value);
+    if (!r) return NULL;
+    mg_row_text(r, tool);
+    mg_row_bytes(r, MG_CELL_text, key, n_key);
+    mg_row_bytes(r, MG_CELL_text, value, n_value < LONG_JSON ? n_value : 0);
+    if (n_value < LONG_JSON)
+        mg_row_null(r);
+    else
+        mg_row_bytes(r, MG_CELL_zstd, value, n_value);
+    return r;
+}
+
 void mg_store_tool_json(struct mg_store *s, const char *tool, const char *key, const char *json)
 {
     if (!is_ours(s)) return;
-    struct mg_row *r = mg_row_new(MG_STMT_tool, strlen(tool) + strlen(key) + strlen(json));
-    if (r) {
-        mg_row_text(r, tool);
-        mg_row_text(r, key);
-        mg_row_text(r, json);
-    }
-    lock_push(s, r);
+    lock_push(s, tool_row(tool, key, strlen(key), json, strlen(json)));
 }
 
 /* ---- tools ---------------------------------------------------------------------------------------- */
@@ -640,17 +649,6 @@ enum mg_err mg_store_missing(const char *path, uint64_t n, const char *reason, s
     return write_rows(path, r, d);
 }
 
-/* "key": value */
-static struct mg_row *member_row(const char *tool, const char *key, size_t n_key, const char *value, size_t n_value)
-{
-    struct mg_row *r = mg_row_new(MG_STMT_tool, strlen(tool) + n_key + n_value);
-    if (!r) return NULL;
-    mg_row_text(r, tool);
-    mg_row_bytes(r, MG_CELL_text, key, n_key);
-    mg_row_bytes(r, MG_CELL_text, value, n_value);
-    return r;
-}
-
 enum mg_err mg_store_results(const char *path, const char *tool, const char *object, struct mg_diag *d)
 {
     struct mg_row *first = NULL, **last = &first;
@@ -658,7 +656,7 @@ enum mg_err mg_store_results(const char *path, const char *tool, const char *obj
     for (at = at ? strchr(at, '"') : NULL; at; at = at && *at == ',' ? strchr(at, '"') : NULL) {
         const char *key = at + 1, *end = mg_json_skip(at), *value = end ? end + 1 : NULL;
         at = value ? mg_json_skip(value) : NULL;
-        if (!at || !(*last = member_row(tool, key, (size_t)(end - 1 - key), value, (size_t)(at - value)))) break;
+        if (!at || !(*last = tool_row(tool, key, (size_t)(end - 1 - key), value, (size_t)(at - value)))) break;
         last = &(*last)->next;
     }
     return write_rows(path, first, d);

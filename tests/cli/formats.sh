@@ -22,20 +22,20 @@ version = db.execute('PRAGMA user_version').fetchone()[0]
 os.mkdir('v1')
 with sqlite3.connect('v1/profile.db') as v1: v1.executescript(open(root + '/tests/cli/profile-v1.sql').read())
 # what later versions added, taken away again
-older = {4: 'ALTER TABLE process DROP COLUMN host; ALTER TABLE process DROP COLUMN version;', 3: 'ALTER TABLE block DROP COLUMN timing;', 2: 'ALTER TABLE launch DROP COLUMN tools;' + ''.join(f'DROP TABLE {t};' for t in ('use', 'region', 'site', 'cells', 'entries', 'launch_cells'))}
+older = {6: 'ALTER TABLE tool DROP COLUMN json_zstd;', 4: 'ALTER TABLE process DROP COLUMN host; ALTER TABLE process DROP COLUMN version;', 3: 'ALTER TABLE block DROP COLUMN timing;', 2: 'ALTER TABLE launch DROP COLUMN tools;' + ''.join(f'DROP TABLE {t};' for t in ('use', 'region', 'site', 'cells', 'entries', 'launch_cells'))}
 os.mkdir('v2')
 with sqlite3.connect('v2/profile.db') as v2:
     db.backup(v2)
-    v2.executescript('PRAGMA user_version=2;' + older[4] + older[3] + older[2])
+    v2.executescript('PRAGMA user_version=2;' + older[6] + older[4] + older[3] + older[2])
 os.mkdir('v3')
 with sqlite3.connect('v3/profile.db') as v3:
     db.backup(v3)
-    v3.executescript('PRAGMA user_version=3;' + older[4] + older[3])
+    v3.executescript('PRAGMA user_version=3;' + older[6] + older[4] + older[3])
 os.mkdir('v4')
 with sqlite3.connect('v4/profile.db') as v4:
     db.backup(v4)
-    v4.executescript('PRAGMA user_version=4;' + older[4])
-sys.exit(doc != real or version != 6)
+    v4.executescript('PRAGMA user_version=4;' + older[6] + older[4])
+sys.exit(doc != real or version != 7)
 PY
 # One CTA counted in place of all: before version 6 the options say so, of whichever tool; since then a row of its own.
 "$B/bin/mkprofile" scoped 12 scoped

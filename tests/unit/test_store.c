@@ -200,6 +200,36 @@ MG_TEST(profile_survives_kill)
     munmap((void *)shared, 4096);
 }
 
+/* Results on both sides of the length from which they are compressed, and of that from which speed matters. */
+MG_TEST(long_results_are_read_back)
+{
+    static const size_t lengths[] = {2, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, (1 << 20) + 7};
+    char *dir = sample_dir();
+    struct mg_store *s = open_sample(dir, 5);
+    for (size_t i = 0; i < MG_COUNT_OF(lengths); i++) {
+        char key[] = {(char)('a' + i), 0}, *text = mg_xcalloc(1, lengths[i] + 1);
+        for (size_t k = 0; k < lengths[i]; k++) text[k] = (char)(' ' + (k * k + i) % 95);
+        mg_store_tool_json(s, "long", key, text);
+        free(text);
+    }
+    mg_store_close(s, 0);
+    struct mg_recording *p = NULL;
+    uint32_t seen = 0;
+    open_and_count(dir, &p);
+    for (uint32_t t = 0; p && t < p->n_tools; t++) {
+        if (strcmp(p->tools[t].tool, "long")) continue;
+        size_t i = (size_t)(p->tools[t].key[0] - 'a'), wrong = 0;
+        const char *text = p->tools[t].json;
+        MG_CHECK_EQ(strlen(text), lengths[i]);
+        for (size_t k = 0; k < lengths[i] && text[k]; k++) wrong += text[k] != (char)(' ' + (k * k + i) % 95);
+        MG_CHECK_EQ(wrong, 0);
+        seen++;
+    }
+    MG_CHECK_EQ(seen, MG_COUNT_OF(lengths));
+    mg_recording_free(p);
+    sample_remove(dir);
+}
+
 MG_TEST(profile_of_two_writers)
 {
     char *dir = sample_dir();
@@ -495,7 +525,9 @@ MG_TEST(profile_refused)
     static const struct {
         const char *sql, *says;
     } cases[] = {
-        {"PRAGMA user_version=7", "newer margay"},
+        {"PRAGMA user_version=8", "newer margay"},
+        {"INSERT INTO tool VALUES('t','k','',x'28b52ffd')", "a tool's result"},
+        {"INSERT INTO tool VALUES('t','k','',x'')", "a tool's result"},
         {"PRAGMA application_id=7", "no margay profile"},
         {"UPDATE launch SET kernel=9 WHERE id=1", "a launch of no kernel"},
         {"UPDATE launch SET ran=9", "how a launch ran"},
