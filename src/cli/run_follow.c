@@ -186,16 +186,18 @@ bool mg_follow_stop(struct mg_follow *f)
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-static enum mg_err go(struct task *t, bool ended, struct mg_diag *d)
+static enum mg_err go(const struct mg_follow *f, struct task *t, bool ended, struct mg_diag *d)
 {
     enum mg_err err = MG_ERR_OK;
     uint64_t n = 1, done;
     while (n && !err) {
         const struct mg_trace_step *s = mg_accesses_more(t->from, ended, &n, &done);
         t->done = MG_MAX(t->done, done);
-        for (uint64_t i = 0; i < n && !err; i++)
+        for (uint64_t i = 0; i < n && !err; i++) {
+            if (*f->of->given_up) return mg_diag_err(d, MG_ERR_STATE, "%s: the analysis was interrupted", f->path);
             err = t->cache ? mg_cache_step(t->cache, t->from, &s[i], &t->source, d)
                            : mg_comm_feeder_step(t->feeder, &s[i], d);
+        }
     }
     return err;
 }
@@ -250,7 +252,7 @@ enum mg_err mg_follow_go(struct mg_follow *f, bool ended, struct mg_diag *d)
     enum mg_err err = MG_ERR_OK;
     f->ended = ended;
     if (f->stopped) return err;
-    for (uint32_t i = 0; i < f->n_tasks && !err; i++) err = go(&f->tasks[i], ended, d);
+    for (uint32_t i = 0; i < f->n_tasks && !err; i++) err = go(f, &f->tasks[i], ended, d);
     if (!err) free_disk(f);
     return err;
 }

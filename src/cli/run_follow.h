@@ -3,6 +3,8 @@
 #ifndef MG_CLI_RUN_FOLLOW_H
 #define MG_CLI_RUN_FOLLOW_H
 
+#include <signal.h>
+
 #include "cli/opt.h"
 #include "store/store.h"
 #include "tool/tool.h"
@@ -11,7 +13,8 @@ struct mg_follow_of {
     const char *dir; /* the profile */
     uint64_t run;
     const struct mg_opt_list *tools;
-    bool frees; /* nobody else wants the records */
+    bool frees;                            /* nobody else wants the records */
+    const volatile sig_atomic_t *given_up; /* set: by the user */
 };
 struct mg_follow;
 /* A tool of that kind by its -t; NULL: it is none. */

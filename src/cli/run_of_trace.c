@@ -240,6 +240,22 @@ static void remove_folder(const struct work *w)
     if (snprintf(path, sizeof path, "%s/trace", w->of.dir) < (int)sizeof path) rmdir(path); /* if nothing is in it */
 }
 
+static volatile sig_atomic_t given_up;
+#define GIVE_UP SIGUSR1 /* from margay run; once more: it is killed */
+
+static void give_up(int sig)
+{
+    (void)sig;
+    given_up = true;
+}
+
+static void set_signals(void (*handler)(int))
+{
+    static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+    struct sigaction to = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    for (size_t i = 0; i < MG_COUNT_OF(signals); i++) sigaction(signals[i], &to, NULL);
+}
+
 static int analyse(struct work *w, int told)
 {
     struct pollfd p = {.fd = told, .events = POLLIN};
@@ -260,8 +276,8 @@ static int analyse(struct work *w, int told)
 
 static void run_analyst(struct work *w, int told)
 {
-    static const int ours[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP}; /* to the program; we wait for its end */
-    for (size_t i = 0; i < MG_COUNT_OF(ours); i++) sigaction(ours[i], &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    set_signals(SIG_IGN); /* to the program; we wait for its end */
+    sigaction(GIVE_UP, &(struct sigaction){.sa_handler = give_up, .sa_flags = (int)SA_RESETHAND | SA_RESTART}, NULL);
     signal(SIGPIPE, SIG_IGN);
     _exit(analyse(w, told));
 }
@@ -286,9 +302,10 @@ static bool are_alone(const struct mg_opt_list *tools)
 struct mg_analyst *mg_analyst_start(const char *dir, uint64_t run, const struct mg_opt_list *tools, bool keeps)
 {
     int fds[2] = {-1, -1};
-    struct work w = {.of = {.dir = dir, .run = run, .tools = tools, .frees = !keeps && are_alone(tools)},
-                     .keeps = keeps,
-                     .launcher = (uint32_t)getpid()};
+    struct work w = {
+        .of = {.dir = dir, .run = run, .tools = tools, .frees = !keeps && are_alone(tools), .given_up = &given_up},
+        .keeps = keeps,
+        .launcher = (uint32_t)getpid()};
     if (!any_tool(tools)) return NULL;
     struct mg_analyst *a = mg_xcalloc(1, sizeof *a);
     each_file(&w, note_old);
@@ -312,10 +329,20 @@ struct mg_analyst *mg_analyst_start(const char *dir, uint64_t run, const struct 
     return NULL;
 }
 
+static volatile sig_atomic_t analyst_pid;
+
+static void interrupt(int sig)
+{
+    (void)sig;
+    if (analyst_pid > 0) kill((pid_t)analyst_pid, GIVE_UP);
+}
+
 void mg_analyst_finish(struct mg_analyst *a, bool all)
 {
     char what = all ? 'a' : 'o';
     if (!a || !a->well) return;
+    analyst_pid = a->pid;
+    set_signals(interrupt);
     a->well = send(a->tell, &what, 1, MSG_NOSIGNAL) == 1;
     while (a->well && read(a->tell, &what, 1) != 1) a->well = errno == EINTR;
     if (!a->well)
@@ -325,6 +352,7 @@ void mg_analyst_finish(struct mg_analyst *a, bool all)
                       "had not analysed\n"
                     : "margay: the analysis of the trace was killed; %s/trace stays\n",
                 a->dir);
+    analyst_pid = 0;
 }
 
 void mg_analyst_free(struct mg_analyst *a)

@@ -1,6 +1,6 @@
-/* Launches until half of its trace has left the disk, then ends, dies, or fills the disk of DIR and ends (few: it does
- * not wait for that): usage: follow DIR sync|async|graph end|kill|full|few In each launch a CTA reads what the next one
- * wrote in the launch before. Prints how many launches there were. */
+/* Launches until half of its trace has left the disk, then ends, dies, or fills the disk of DIR and ends; or so often:
+ *   follow DIR sync|async|graph end|kill|full|LAUNCHES
+ * In each launch a CTA reads what the next one wrote in the launch before. Prints how many launches there were. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **,
     cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                    void **);
 
-enum { CTAS = 64, THREADS = 128, BYTES = CTAS * THREADS * 4, TRACE = 1 << 16, SECONDS = 200, AHEAD = 50, FEW = 200 };
+enum { CTAS = 64, THREADS = 128, BYTES = CTAS * THREADS * 4, TRACE = 1 << 16, SECONDS = 200, AHEAD = 50 };
 static const char text[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry next(.param .u64 in, .param .u64 out)\n{\n"
     ".reg .b32 %r<8>;\n.reg .b64 %d<6>;\n"
@@ -68,14 +68,14 @@ static int capture(void)
 
 int main(int argc, char **argv)
 {
-    int device, n = 0;
+    int device, n = 0, most = argc == 4 ? atoi(argv[3]) : 0;
     void *ctx, *module;
     if (argc != 4 || cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&ctx, device) ||
         cuCtxSetCurrent(ctx) || cuModuleLoadData(&module, text) || cuModuleGetFunction(&kernel, module, "next") ||
         cuMemAlloc_v2(&memory[0], BYTES) || cuMemAlloc_v2(&memory[1], BYTES) || cuMemsetD8_v2(memory[0], 0, BYTES) ||
         cuStreamCreate(&stream, 1) || cuCtxSynchronize() || (!strcmp(argv[2], "graph") && capture()))
         return 1;
-    for (time_t until = time(NULL) + SECONDS; strcmp(argv[3], "few") ? !half_is_gone(argv[1]) : n < FEW;) {
+    for (time_t until = time(NULL) + SECONDS; most ? n < most : !half_is_gone(argv[1]);) {
         if (time(NULL) > until) return fprintf(stderr, "nothing was freed in %d launches\n", n), 3;
         for (int k = 0; k < (*argv[2] == 's' ? 1 : AHEAD / 2); k++, n += graph ? 2 : 1)
             if (graph ? cuGraphLaunch(graph, stream) : launch(n)) return 1;

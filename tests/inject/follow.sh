@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# margay run -t communication while the program runs: what is analysed leaves the disk, the program going on until it has, with and without rests; a program that dies leaves what its complete launches gave; a disk that is full takes nothing of what was freed.
+# margay run -t communication while the program runs: what is analysed leaves the disk, the program going on until it has, with and without rests; a program that dies leaves what its complete launches gave; a disk that is full takes nothing of what was freed; who interrupts the analysis, the program having ended, gets what it has.
 set -euo pipefail
 case ${VARIANT:-release} in asan | tsan | ubsan) kill= ;; *) kill=kill ;; esac
 head -c 65536 /dev/zero > hole
@@ -50,7 +50,7 @@ P
 }
 mkdir disk
 on_disk 65536 sync full || bad=1
-on_disk 3000 sync few || bad=1
+on_disk 3000 sync 200 || bad=1
 for device in ${DEVICES:-emu cpu nvidia}; do
     [ "$device" != nvidia ] || [ -n "${DEVICES:-}" ] || [ -e "$B/test/driver/libcuda.so.1" ] || continue
     try $device sync end || bad=1
@@ -58,4 +58,33 @@ for device in ${DEVICES:-emu cpu nvidia}; do
     [ -z "$kill" ] || try $device async kill || bad=1
     [ $device = nvidia ] || try $device graph end || bad=1
 done
+rm -rf p
+"$MARGAY" run -q -t communication --device emu -o p -- ./follow p async 300 > out 2> err &
+python3 - $! out <<'P' # stops the analyst until the program has ended and margay run was told to end, too
+import os, signal, sys, time
+run = int(sys.argv[1])
+def field(pid, name):
+    with open(f'/proc/{pid}/status') as f: return next(l.split()[1] for l in f if l.startswith(name + ':'))
+def children():
+    found = []
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try: found += [int(pid)] if int(field(pid, 'PPid')) == run else []
+        except (OSError, StopIteration): pass
+    return found
+def catches(pid, sig): return int(field(pid, 'SigCgt'), 16) >> sig - 1 & 1
+def until(so):
+    while not so(): time.sleep(0.01)
+until(lambda: [c for c in children() if catches(c, signal.SIGUSR1)])
+analyst = [c for c in children() if catches(c, signal.SIGUSR1)][0]
+os.kill(analyst, signal.SIGSTOP)
+until(lambda: os.path.getsize('out') and catches(run, signal.SIGINT))
+os.kill(run, signal.SIGTERM)
+os.kill(analyst, signal.SIGCONT)
+P
+wait $! || { echo "FAIL interrupted: $?"; bad=1; }
+grep -q 'the analysis was interrupted' err && grep -q 'stays, and is not analysed' err || { echo 'FAIL interrupted'; cat err; bad=1; }
+"$MARGAY" study communication p --json | python3 -c '
+import json, sys
+t = json.load(sys.stdin)["communication"]["trace"]
+assert t["launches"] == 300 and not t["partial"], t' || bad=1
 exit $bad
