@@ -739,3 +739,17 @@ bool mg_name_matches(const char *glob, const char *name)
     free(text);
     return found;
 }
+
+void mg_demangle_add(struct mg_buf *out, const char *name, size_t most)
+{
+    char *text = mg_demangle(name);
+    if (text && strlen(text) > most) {
+        char *plain = skip_namespaces(cut_to_function(text));
+        size_t n = strcspn(plain, "<");
+        mg_buf_add(out, plain, n);
+        if (plain[n]) mg_buf_adds(out, "<..>");
+    } else {
+        mg_buf_adds(out, text ? text : name);
+    }
+    free(text);
+}

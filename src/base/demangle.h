@@ -6,8 +6,12 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
+
 /* malloc'd text, or NULL when the name is not mangled or not understood. */
 char *mg_demangle(const char *name);
+/* Adds that text, or the name as it is; of a text longer than `most` the function alone, as f<..>. */
+void mg_demangle_add(struct mg_buf *out, const char *name, size_t most);
 
 /* Does a pattern (as of fnmatch) name this kernel? Any of these may fit: the name as in the PTX, the whole
  * C++ name, and of it the function's name, with or without its namespaces and template arguments:

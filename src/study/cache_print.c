@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/demangle.h"
 #include "study/cache.h"
 
-enum { LINES = 12 /* of the source and buffers, in the text */, NAME = 40, KINDS = 3 };
+enum { LINES = 12 /* of the source and buffers, in the text */, NAME = 60, KINDS = 3 };
 static const char *const kinds[KINDS] = {"load", "store", "atomic"}; /* enum mg_access_kind */
 
 const char *const *mg_cache_assumptions(void)
@@ -180,17 +181,33 @@ static double percent(uint64_t part, uint64_t of)
     return of ? 100.0 * (double)part / (double)of : 0;
 }
 
+/* Of nothing there is no share. */
+static void print_shares(struct mg_buf *out, struct mg_cache_span s, uint64_t of)
+{
+    if (of)
+        mg_buf_printf(out, " %6.1f - %5.1f %%", percent(s.least, of), percent(s.most, of));
+    else
+        mg_buf_printf(out, " %16s", "-");
+}
+
+static void print_more(struct mg_buf *out, uint32_t n, const char *what)
+{
+    if (n > LINES) mg_buf_printf(out, "  and %lu more %s: --csv FILE, --json\n", (unsigned long)(n - LINES), what);
+}
+
 static void print_kernels(const struct mg_cache_result *r, struct mg_buf *out)
 {
-    mg_buf_printf(out, "%10s %14s %14s %14s %14s %17s  kernel\n", "launches", "load sectors", "store sectors",
+    mg_buf_printf(out, "%10s %14s %14s %14s %14s %16s  kernel\n", "launches", "load sectors", "store sectors",
                   "atomics", "first touched", "L1 hits of loads");
     for (uint32_t i = 0; i < r->kernels.n; i++) {
         const struct mg_cache_kernel *k = &r->kernels.at[i];
         const struct mg_cache_counts *c = &k->counts;
-        mg_buf_printf(
-            out, "%10" PRIu64 " %14" PRIu64 " %14" PRIu64 " %14" PRIu64 " %14" PRIu64 " %6.1f - %6.1f %%  %.*s\n",
-            k->launches, c->load_sectors, c->store_sectors, c->atomic_sectors, c->first_sectors,
-            percent(c->l1_hits.least, c->load_sectors), percent(c->l1_hits.most, c->load_sectors), NAME, k->name);
+        mg_buf_printf(out, "%10" PRIu64 " %14" PRIu64 " %14" PRIu64 " %14" PRIu64 " %14" PRIu64, k->launches,
+                      c->load_sectors, c->store_sectors, c->atomic_sectors, c->first_sectors);
+        print_shares(out, c->l1_hits, c->load_sectors);
+        mg_buf_adds(out, "  ");
+        mg_demangle_add(out, k->name, SIZE_MAX);
+        mg_buf_addc(out, '\n');
     }
 }
 
@@ -228,10 +245,14 @@ static int more_misses(const void *a, const void *b)
 static void print_part_text(struct mg_buf *out, const struct mg_cache_part *p)
 {
     uint64_t loads = p->sectors[MG_ACCESS_LOAD], all = loads + p->sectors[1] + p->sectors[2];
-    mg_buf_printf(out, "%14" PRIu64 " %6.1f - %5.1f %% %14" PRIu64 " - %-12" PRIu64 " %6.1f - %5.1f %% %12" PRIu64 "  ",
-                  all, percent(p->l1_hits.least, loads), percent(p->l1_hits.most, loads), p->l1_capacity.least,
-                  p->l1_capacity.most, percent(p->l2_hits.least, p->l2_sectors),
-                  percent(p->l2_hits.most, p->l2_sectors), p->l2_first);
+    mg_buf_printf(out, "%14" PRIu64, all);
+    print_shares(out, p->l1_hits, loads);
+    if (loads)
+        mg_buf_printf(out, " %14" PRIu64 " - %-12" PRIu64, p->l1_capacity.least, p->l1_capacity.most);
+    else
+        mg_buf_printf(out, " %29s", "-");
+    print_shares(out, p->l2_hits, p->l2_sectors);
+    mg_buf_printf(out, " %12" PRIu64 "  ", p->l2_first);
 }
 
 static void print_head(struct mg_buf *out, const char *title, const char *what)
@@ -250,12 +271,13 @@ static void print_sites(const struct mg_cache_result *r, struct mg_buf *out)
     for (uint32_t i = 0; i < r->sites.n && i < LINES; i++) {
         const struct mg_cache_site *s = &r->sites.at[rows[i].ix];
         print_part_text(out, &s->part);
-        if (s->line)
-            mg_buf_printf(out, "%s:%lu", s->file, (unsigned long)s->line);
-        else
-            mg_buf_printf(out, "PTX line %lu", (unsigned long)s->ptx_line);
-        mg_buf_printf(out, " %s (%.*s)\n", s->op, NAME, s->kernel);
+        if (s->line) mg_buf_printf(out, "%s:%lu, ", s->file, (unsigned long)s->line);
+        mg_buf_printf(out, "PTX line %lu", (unsigned long)s->ptx_line);
+        mg_buf_printf(out, " %s (", s->op);
+        mg_demangle_add(out, s->kernel, NAME);
+        mg_buf_adds(out, ")\n");
     }
+    print_more(out, r->sites.n, "accesses");
     free(rows);
 }
 
@@ -272,6 +294,7 @@ static void print_buffers(const struct mg_cache_result *r, struct mg_buf *out)
             mg_buf_printf(out, "allocation %" PRIu64 ", %" PRIu64 " bytes: ", b->number, b->bytes);
         mg_buf_printf(out, "%s\n", b->name ? b->name : "(no name)");
     }
+    print_more(out, r->buffers.n, "buffers");
     free(rows);
 }
 

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/demangle.h"
 #include "study/comm_print.h"
 
 enum { PAIRS = 12 /* in the text */ };
@@ -91,8 +92,11 @@ void mg_comm_print_advice_text(const struct mg_comm_study *s, struct mg_buf *out
     mg_buf_adds(out, "\nlaunches one behind the other, and what the second reads of the first\n");
     for (uint32_t i = 0; i < a->pairs.n && i < PAIRS; i++) {
         const struct mg_comm_pair *p = &a->pairs.at[i];
-        mg_buf_printf(out, "  %s, %s: %" PRIu64 " times, %" PRIu64 " B\n", s->r->kernels[p->from], s->r->kernels[p->to],
-                      p->times, p->bytes);
+        mg_buf_adds(out, "  ");
+        mg_demangle_add(out, s->r->kernels[p->from], SIZE_MAX);
+        mg_buf_adds(out, ", ");
+        mg_demangle_add(out, s->r->kernels[p->to], SIZE_MAX);
+        mg_buf_printf(out, ": %" PRIu64 " times, %" PRIu64 " B\n", p->times, p->bytes);
         if (p->free) mg_buf_printf(out, "    %" PRIu64 " read nothing of it: these need no order\n", p->free);
         if (p->own)
             mg_buf_printf(out,
@@ -117,7 +121,7 @@ void mg_comm_print_advice_text(const struct mg_comm_study *s, struct mg_buf *out
     for (uint32_t i = 0; i < s->scales->n; i++) {
         const struct mg_comm_scale *x = &s->scales->at[i];
         if (x->placement == MG_COMM_BLOCKS) mg_buf_printf(out, "%s  %4lu", i ? "\n" : "", (unsigned long)x->gpus);
-        mg_buf_printf(out, " %14" PRIu64 " B %8.2f x", x->bytes, x->speedup);
+        mg_buf_printf(out, " %14" PRIu64 " B %8.3g x", x->bytes, x->speedup);
     }
     mg_buf_adds(out, "\n");
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/demangle.h"
 #include "study/comm_print.h"
 
 enum { TOP = 8 /* rows of a list */, STEPS = 12 /* supersteps that are shown */ };
@@ -132,10 +133,12 @@ static void print_steps(struct mg_buf *out, const struct mg_comm_result *r, cons
         struct mg_comm_volume used = mg_comm_sum(s->used, s->n_ctas);
         uint64_t many =
             b->pattern[MG_COMM_SCATTER].bytes + b->pattern[MG_COMM_MULTICAST].bytes + b->pattern[MG_COMM_ALL].bytes;
-        mg_buf_printf(
-            out, "  %4lu %6lu %13" PRIu64 " %13" PRIu64 " %7.2f %7.2f %13" PRIu64 " %13" PRIu64 " %13" PRIu64 "  %s\n",
-            (unsigned long)s->superstep, (unsigned long)s->stream, used.load, used.store, b->mean, b->deviation,
-            b->pattern[MG_COMM_POINT_TO_POINT].bytes, b->pattern[MG_COMM_GATHER].bytes, many, r->kernels[s->kernel]);
+        mg_buf_printf(out,
+                      "  %4lu %6lu %13" PRIu64 " %13" PRIu64 " %7.2f %7.2f %13" PRIu64 " %13" PRIu64 " %13" PRIu64 "  ",
+                      (unsigned long)s->superstep, (unsigned long)s->stream, used.load, used.store, b->mean,
+                      b->deviation, b->pattern[MG_COMM_POINT_TO_POINT].bytes, b->pattern[MG_COMM_GATHER].bytes, many);
+        mg_demangle_add(out, r->kernels[s->kernel], SIZE_MAX);
+        mg_buf_addc(out, '\n');
     }
     if (r->n_steps > STEPS) mg_buf_printf(out, "  and %lu more: --json\n", (unsigned long)(r->n_steps - STEPS));
 }
@@ -165,6 +168,13 @@ static void print_warnings(struct mg_buf *out, const struct mg_comm_study *s)
     if (s->source->is_partial) mg_buf_adds(out, "  warning: the trace leaves accesses out: all numbers are too low\n");
     if (s->source->graph_copies)
         mg_buf_printf(out, "  warning: %" PRIu64 " copies inside graphs are not known\n", s->source->graph_copies);
+    if (s->source->array_copies)
+        mg_buf_printf(out, "  warning: %" PRIu64 " copies of arrays are not looked at\n", s->source->array_copies);
+    if (s->source->host_bytes)
+        mg_buf_printf(out,
+                      "  warning: the host may write %" PRIu64
+                      " bytes (managed, mapped) unseen: what it writes counts as the last kernel's\n",
+                      s->source->host_bytes);
     if (s->source->unseen)
         mg_buf_printf(out, "  warning: not looked at, run by %" PRIu64 " lanes: %s\n", s->source->unseen,
                       s->source->unseen_ops);

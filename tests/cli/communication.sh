@@ -59,6 +59,18 @@ fails 3 '' halo --csv nowhere/x
 "$MARGAY" run -q -t trace --launches 0,2 --device emu -o some -- "$EX/exchange" ring 3 3 > /dev/null
 study some > text
 grep -q 'launches ran native' text || { cat text; exit 1; }
+# What the host writes by itself, and copies of arrays: counted in JSON and said in the text, which has names of C++.
+if [ -n "$NVCC" ]; then
+    "$NVCC" -arch=sm_90 -cudart shared "$ROOT/tests/cli/host_writes.cu" -o host_writes
+    "$MARGAY" run -q -t trace --device emu -o host -- ./host_writes
+    study host > text
+    study host --json | python3 -c 'import json, sys; t = json.load(sys.stdin)["communication"]["trace"]; assert (t["array_copies"], t["host_memory_bytes"]) == (1, 256), t'
+    for line in 'warning: 1 copies of arrays are not looked at' 'warning: the host may write 256 bytes' '  void fill<int>(int\*), twice(int\*): 1 times, 256 B'; do
+        grep -q "$line" text || { cat text; exit 1; }
+    done
+    "$MARGAY" study cache host > text # a store has no hits of loads
+    grep -q '^ *8  *-  *-  .*PTX line [0-9]* st.global.u32 (void fill<int>(int\*))$' text || { cat text; exit 1; }
+fi
 # Damaged: one error or a count of what is left out, never a crash.
 cp -r halo torn
 f=$(ls torn/trace/*.mgt)

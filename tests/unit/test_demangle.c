@@ -36,6 +36,25 @@ MG_TEST(demangle_like_cxxfilt)
     }
 }
 
+MG_TEST(demangle_add_shortens)
+{
+    static const struct {
+        const char *name, *want;
+        size_t most;
+    } cases[] = {
+        {"_ZN2ns6kernelIfLi3EEEvPT_i", "void ns::kernel<float, 3>(float*, int)", 38},
+        {"_ZN2ns6kernelIfLi3EEEvPT_i", "kernel<..>", 37},
+        {"_ZN2ns6kernelEi", "kernel", 3},
+        {"plain_c", "plain_c", 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mg_buf b = MG_BUF_INIT;
+        mg_demangle_add(&b, cases[i].name, cases[i].most);
+        MG_CHECK_STR(b.at, cases[i].want);
+        mg_buf_release(&b);
+    }
+}
+
 MG_TEST(demangle_refuses)
 {
     static const char *const cases[] = {
