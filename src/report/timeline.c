@@ -359,8 +359,10 @@ static void add_overview(struct mg_table *t, const struct mg_sum *s)
                       (unsigned long long)m->allocations, (double)m->most / 1048576, (double)m->in_use / 1048576);
     }
     if (s->latency.n)
-        mg_table_note(t, "from the call to the kernel's begin: median %.1f us, 95 %% below %.1f us, at most %.1f us",
-                      (double)mg_sum_quantile(&s->latency, 0.5) * 1e-3,
+        mg_table_note(t,
+                      "from the call to the kernel's begin, %llu launches (not of graphs): median %.1f us, 95 %% below "
+                      "%.1f us (both to 1/32), at most %.1f us",
+                      (unsigned long long)s->latency.n, (double)mg_sum_quantile(&s->latency, 0.5) * 1e-3,
                       (double)mg_sum_quantile(&s->latency, 0.95) * 1e-3, (double)s->latency.most_ns * 1e-3);
     if (s->untimed)
         mg_table_note(t, "%llu pieces of device work have no time (table device)", (unsigned long long)s->untimed);

@@ -251,6 +251,19 @@ for k in 1 2 3 4 5; do
 done
 [ $k = 5 ] && [ $failed = 0 ] && echo "ok   the process ends while threads make calls"
 
+# from the call to the kernel's begin, by brute force
+rm -rf profile
+"$MARGAY" run -q -t timeline --device emu -o profile -- ./client "$ROOT/tests/inject/fill.ptx" plain 41 > out 2> err && "$MARGAY" report profile --json > out.json 2>> err &&
+    "$MARGAY" trace print --json profile > records && python3 - 2>> err <<'P' && echo "ok   latency" || { echo "FAIL latency"; cat err; failed=1; }
+import json
+records = [json.loads(l) for l in open('records')]
+begin = {r['fields']['correlation']: r['fields']['begin'] for r in records if r['kind'] == 'call'}
+d = sorted(r['fields']['begin'] - begin[r['fields']['correlation']] for r in records if r['kind'] == 'work' and r['fields']['work'] == 'kernel')
+l = json.load(open('out.json'))['tools']['timeline']['launch_latency']
+assert (l['count'], l['min_ns'], l['max_ns']) == (len(d), d[0], d[-1]) == (41, d[0], d[-1]), (l, d)
+for what, at in (('median_ns', 20), ('p95_ns', 38)): assert abs(l[what] - d[at]) <= d[at] / 32, (what, l, d)
+P
+
 # sampled: the first four launches of a kernel are timed, and each eighth of the others; all are there
 rm -rf profile
 "$MARGAY" run -q -t timeline,sample=8 --device nvidia -o profile -- ./client "$ROOT/tests/inject/fill.ptx" plain 40 > out 2> err && "$MARGAY" report profile --json > out.json 2>> err && python3 - 2>> err <<'P' && echo "ok   sampled" || { echo "FAIL sampled"; cat err; failed=1; }
