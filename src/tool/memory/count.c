@@ -175,6 +175,7 @@ static void classify_full(struct mg_memory_request *q, mg_id row, mg_id from, mg
         jump(q, unit, false, ordered);
     } else {
         jump(q, unit, true, next);
+        if (q->group) EMIT("mov.u32", R(q->group->slot), I(SLOT(MG_MC_UNIT)));
         add_in_order(q, row, from);
         jump(q, 0, false, done);
         mg_code_place(q->at, next);
@@ -567,11 +568,26 @@ void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_f
     mg_code_place(q->at, done);
 }
 
+/* All lanes, in order: of a group whose first does not count for all by places. */
+static void follow_in_order(struct mg_memory_request *q, mg_id full, mg_id unit, mg_id row, mg_id done)
+{
+    mg_id p = pred(q), from = reg32(q), next = mg_code_label(q->at);
+    EMIT("and.pred", R(p), R(full), R(unit));
+    jump(q, p, true, next);
+    EMIT("cvt.u32.u64", R(from), R(q->addr));
+    EMIT("mad.lo.u32", R(from), R(mg_value_lane(q->at)), I(-(int64_t)q->bytes), R(from));
+    add_in_order(q, row, from);
+    mg_row_add(q->at, q->row, row);
+    jump(q, 0, false, done);
+    mg_code_place(q->at, next);
+}
+
 static void follow(struct mg_memory_request *q, mg_id full, const struct mg_memory_group *g)
 {
     mg_id done = mg_code_label(q->at), partial = mg_code_label(q->at), sectors = reg32(q), lines = reg32(q),
           row = reg32(q), unit = pred(q);
     EMIT("setp.eq.u32", R(unit), R(g->slot), I(SLOT(MG_MC_UNIT)));
+    if (!q->places) follow_in_order(q, full, unit, row, done);
     if (has_sectors(q)) count_sectors(q, unit, sectors, lines);
     jump(q, full, true, partial);
     set_pattern(q, row, R(g->slot));
