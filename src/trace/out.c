@@ -15,7 +15,7 @@
 #include "base/crc.h"
 #include "base/io.h"
 
-enum { MOST_ENTRIES = 1 << 18, MOST_FILES = 10000 };
+enum { MOST_ENTRIES = 1 << 18, MOST_FILES = 10000, MOST_FOLDERS = 1000 };
 
 static uint64_t real_ns(void)
 {
@@ -70,7 +70,8 @@ static bool fail(struct mg_trace_out *o, const char *what)
     return false;
 }
 
-static int create(struct mg_trace_out *o, const char *dir, uint32_t pid)
+/* The folder may be taken away by who has emptied it (margay run -t communication): tried again then. */
+static int create_once(struct mg_trace_out *o, const char *dir, uint32_t pid)
 {
     char path[PATH_MAX];
     for (int i = 1; i < MOST_FILES; i++) {
@@ -91,6 +92,17 @@ static int create(struct mg_trace_out *o, const char *dir, uint32_t pid)
         return fd;
     }
     return -1;
+}
+
+static int create(struct mg_trace_out *o, const char *dir, const char *folder)
+{
+    int fd = -1;
+    for (int i = 0; i < MOST_FOLDERS && fd < 0; i++) {
+        if (mkdir(folder, 0777) && errno != EEXIST) return -1;
+        fd = create_once(o, dir, (uint32_t)getpid());
+        if (fd < 0 && errno != ENOENT) return -1;
+    }
+    return fd;
 }
 
 /* First line of a file of the system's, "" where there is none. */
@@ -149,9 +161,9 @@ enum mg_err mg_trace_out_open(struct mg_trace_out *o, const struct mg_trace_opts
     *o = (struct mg_trace_out){.fd = -1};
     int n = snprintf(folder, sizeof folder, "%s/trace", opts->dir);
     if (n < 0 || n >= (int)sizeof folder) return mg_diag_err(d, MG_ERR_LIMIT, "%s: the path is too long", opts->dir);
-    if ((mkdir(opts->dir, 0777) && errno != EEXIST) || (mkdir(folder, 0777) && errno != EEXIST))
-        return mg_diag_err(d, MG_ERR_IO, "cannot make %s: %s", folder, strerror(errno));
-    o->fd = create(o, opts->dir, (uint32_t)getpid());
+    if (mkdir(opts->dir, 0777) && errno != EEXIST)
+        return mg_diag_err(d, MG_ERR_IO, "cannot make %s: %s", opts->dir, strerror(errno));
+    o->fd = create(o, opts->dir, folder);
     if (o->fd < 0) return mg_diag_err(d, MG_ERR_IO, "cannot create a trace in %s: %s", folder, strerror(errno));
     if (!fstat(o->fd, &st)) {
         o->dev = st.st_dev;

@@ -1,6 +1,7 @@
 /* Trace files: what is written comes back, whatever happens to the file; policies; order; what a damaged file gives. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -654,4 +655,29 @@ MG_TEST(trace_survives_a_closed_descriptor)
     mg_trace_reader_free(r);
     MG_CHECK(verifies(dir));
     sample_remove(dir);
+}
+
+static bool enough;
+static void *take_folder(void *folder)
+{
+    while (!__atomic_load_n(&enough, __ATOMIC_RELAXED)) rmdir(folder);
+    return NULL;
+}
+
+/* Another run of the same profile ends meanwhile. */
+MG_TEST(trace_folder_is_taken_away_while_it_is_opened)
+{
+    const char *dir = sample_dir();
+    char folder[4096];
+    pthread_t t;
+    snprintf(folder, sizeof folder, "%s/trace", dir);
+    MG_CHECK_EQ(pthread_create(&t, NULL, take_folder, folder), 0);
+    for (int i = 0; i < 1000; i++) {
+        struct mg_trace_writer *w = open_writer(dir, (struct mg_trace_opts){0});
+        if (!w) break;
+        unlink(mg_trace_path(w));
+        mg_trace_close(w);
+    }
+    __atomic_store_n(&enough, true, __ATOMIC_RELAXED);
+    pthread_join(t, NULL);
 }
