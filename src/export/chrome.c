@@ -156,7 +156,7 @@ static void write_inside_args(struct mg_json *j, const struct mg_span *p)
     mg_json_key_u64(j, "warp", p->warp);
     mg_json_key_u64(j, "sm", p->sm);
     mg_json_key_u64(j, "lanes", p->lanes);
-    mg_json_key_u64(j, "uncertainty_ns", p->uncertainty_ns);
+    mg_json_key_u64_if(j, "uncertainty_ns", mg_export_has_uncertainty(p), p->uncertainty_ns);
 }
 
 /* Where the program made the call: viewers that do not read "stackFrames" show it. */

@@ -77,7 +77,7 @@ static inline bool mg_export_is_timed(const struct mg_span *p)
 /* CUPTI states none of its times. */
 static inline bool mg_export_has_uncertainty(const struct mg_span *p)
 {
-    return p->source != MG_SOURCE_none && p->source != MG_SOURCE_cupti;
+    return p->source != MG_SOURCE_none && p->source != MG_SOURCE_cupti && p->uncertainty_ns != MG_SPAN_NONE;
 }
 static inline bool mg_export_is_work(const struct mg_span *p)
 {

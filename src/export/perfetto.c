@@ -356,7 +356,7 @@ static void annotate_inside(struct perfetto *s, const struct mg_span *p)
     annotate(s, A_WARP, p->warp);
     annotate(s, A_SM, p->sm);
     annotate(s, A_LANES, p->lanes);
-    annotate(s, A_UNCERTAINTY, p->uncertainty_ns);
+    if (mg_export_has_uncertainty(p)) annotate(s, A_UNCERTAINTY, p->uncertainty_ns);
 }
 
 /* The outermost frame first. */

@@ -108,7 +108,7 @@ static void write_inside(struct database *s, const struct mg_span *p)
     bind_number(q, 6, p->rank >= 0, (uint64_t)p->rank);
     for (size_t i = 0; i < MG_COUNT_OF(places); i++) bind_number(q, at++, true, places[i]);
     bind_text(q, at++, true, mg_span_source_name(p->source));
-    bind_number(q, at++, true, p->uncertainty_ns);
+    bind_number(q, at++, mg_export_has_uncertainty(p), p->uncertainty_ns);
     bind_number(q, at, true, p->payload);
     s->failed = sqlite3_step(q) != SQLITE_DONE;
     if (!s->failed) sqlite3_reset(q);

@@ -48,7 +48,8 @@ static void write_work(struct mg_json *j, const struct mg_sum_work *w)
     mg_json_key_u64_if(j, "bytes", w->has_bytes, w->bytes);
     mg_json_key_u64_if(j, "time_ns", w->count > w->untimed, w->time_ns);
     mg_json_key_u64(j, "untimed", w->untimed);
-    mg_json_key_u64_if(j, "uncertainty_ns", w->count > w->untimed + w->unstated, w->uncertainty_ns);
+    mg_json_key_u64_if(j, "uncertainty_ns", w->count > w->untimed + w->unstated && w->uncertainty_ns != MG_SPAN_NONE,
+                       w->uncertainty_ns);
     mg_json_end(j, '}');
 }
 
@@ -124,7 +125,7 @@ static void write_inside(struct mg_json *j, const struct mg_sum *s)
         mg_json_key_u64(j, "covered_ns", r->covered_ns);
         mg_json_key_u64_if(j, "kernel_ns", r->kernel_ns, r->kernel_ns);
         mg_json_key_u64_if(j, "kernel_covered_ns", has_share(r), r->kernel_covered_ns);
-        mg_json_key_u64(j, "uncertainty_ns", r->uncertainty_ns);
+        mg_json_key_u64_if(j, "uncertainty_ns", r->uncertainty_ns != MG_SPAN_NONE, r->uncertainty_ns);
         mg_json_key_u64(j, "outside", r->outside);
         mg_json_end(j, '}');
     }
@@ -456,7 +457,10 @@ static void add_inside(struct mg_table *t, const struct mg_sum *s)
             mg_table_f64(t, percent(r->kernel_covered_ns, r->kernel_ns));
         else
             mg_table_null(t);
-        mg_table_u64(t, r->uncertainty_ns);
+        if (r->uncertainty_ns != MG_SPAN_NONE)
+            mg_table_u64(t, r->uncertainty_ns);
+        else
+            mg_table_null(t);
         outside += r->outside;
     }
     if (outside)

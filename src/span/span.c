@@ -290,7 +290,7 @@ static void read_work(struct mg_spans *s, const struct mg_trace_record *r, const
     p->replay = number_or_none(r, k, f_replay);
     p->source = word(r, k, f_source, MG_SOURCE_COUNT);
     p->direction = word(r, k, f_direction, MG_DIR_COUNT);
-    p->uncertainty_ns = number(r, k, f_uncertainty);
+    p->uncertainty_ns = number_or_none(r, k, f_uncertainty);
     p->range = number(r, k, f_mark);
     p->inside = number(r, k, f_inside) != 0;
     p->name = text(s, r, k, f_name);
@@ -362,7 +362,7 @@ static void read_inside(struct mg_spans *s, const struct mg_trace_record *r, con
     p->launch = number_or_none(r, k, f_launch);
     p->replay = number_or_none(r, k, f_replay);
     p->source = word(r, k, f_source, MG_SOURCE_COUNT);
-    p->uncertainty_ns = number(r, k, f_uncertainty);
+    p->uncertainty_ns = number_or_none(r, k, f_uncertainty);
     p->payload = number_or_none(r, k, f_outside);
     p->name = text(s, r, k, f_name);
     p->kernel = text(s, r, k, f_kernel);

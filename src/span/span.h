@@ -56,8 +56,8 @@ struct mg_span {
     uint32_t n_arguments;
     uint32_t stack;             /* of calls: index into mg_spans_stacks; all ones: none */
     enum mg_span_source source; /* none: its times are its call's */
-    uint64_t uncertainty_ns;
-    const char *domain; /* of marks; "": none */
+    uint64_t uncertainty_ns;    /* NONE: not known */
+    const char *domain;         /* of marks; "": none */
     enum mg_mark_kind mark;
     uint64_t payload;
     /* Of memory: payload is its address or handle, bytes its size, NONE: it is freed (and the device is not told). */

@@ -22,7 +22,7 @@ struct mg_sum_work { /* by kind, name, direction, device, context and stream */
     int32_t rank; /* -1: none */
     uint32_t process, device;
     uint64_t context, stream;
-    uint64_t count, time_ns, bytes, untimed, uncertainty_ns; /* the largest */
+    uint64_t count, time_ns, bytes, untimed, uncertainty_ns; /* the largest; NONE: of one it is not known */
     uint64_t unstated;                                       /* times without an uncertainty: of CUPTI */
     bool has_bytes;
 };
@@ -50,7 +50,7 @@ struct mg_sum_inside { /* what kernels began and ended, by process, device, kern
     const char *name, *kernel;
     int32_t rank;
     uint32_t process, device;
-    uint64_t count, time_ns, longest_ns, uncertainty_ns; /* the largest */
+    uint64_t count, time_ns, longest_ns, uncertainty_ns; /* the largest, as above */
     uint64_t covered_ns;                                 /* at least one warp was inside */
     uint64_t kernel_ns; /* launches of the kernel whose events are recorded ran, on this device; 0: they have no time */
     uint64_t compared;  /* whose kernel has a time of the same source */
