@@ -66,7 +66,7 @@ static bool select_kernel(struct mg_run *r)
     else if (s->cannot)
         r->reason = (struct mg_why){MG_REASON_driver_lacks, s->cannot};
     else if (!r->child && !r->in_window)
-        r->reason = mg_why_of(MG_REASON_outside_range);
+        r->reason = mg_why_of(r->node ? MG_REASON_graph_outside_range : MG_REASON_outside_range);
     else if (!mg_kernel_matches(s->config.kernel_glob, r->inst->code->name))
         r->reason = mg_why_of(MG_REASON_filtered);
     else if (!r->child && (why = mg_select_why_not(r, number))) /* launches of the host are numbered */

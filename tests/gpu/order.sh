@@ -1,0 +1,4 @@
+#!/bin/sh
+# tests/tool/order.sh on real hardware: accesses that follow another at a constant distance, against the lanes of a trace.
+set -eu
+exec sh "$ROOT/tests/tool/order.sh"
