@@ -157,7 +157,6 @@ enum mg_err mg_db_make_dir(const char *dir, struct mg_diag *d)
 
 static enum mg_err sql_error(struct mg_db *db, int rc, const char *doing, struct mg_diag *d)
 {
-    (void)rc;
     int code = db->sql ? sqlite3_extended_errcode(db->sql) : SQLITE_NOMEM;
     int e = db->sql ? sqlite3_system_errno(db->sql) : 0;
     const char *text = (code & 255) == SQLITE_FULL ? "no space left"
@@ -171,6 +170,7 @@ static enum mg_err sql_error(struct mg_db *db, int rc, const char *doing, struct
         if (slash) *slash = 0;
         if (slash && access(*dir ? dir : "/", W_OK)) text = strerror(errno);
     }
+    if (code == SQLITE_OK && rc != SQLITE_OK) text = sqlite3_errstr(rc); /* it did not come to SQLite */
     return mg_diag_err(d, MG_ERR_IO, "cannot %s %s: %s", doing, db->path, text);
 }
 

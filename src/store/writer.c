@@ -621,7 +621,7 @@ struct mg_account *mg_store_region(struct mg_store *s, const struct mg_store_reg
 
 /* ---- of a process that is no more ---------------------------------------------------------------- */
 
-/* Writes these rows, and frees them. */
+/* Writes these rows, and frees them; NULL: there was no memory for them. */
 static enum mg_err write_rows(const char *path, struct mg_row *rows, struct mg_diag *d)
 {
     struct mg_db *db = malloc(sizeof *db);
@@ -630,10 +630,7 @@ static enum mg_err write_rows(const char *path, struct mg_row *rows, struct mg_d
         err = mg_db_write(db, rows, d);
         mg_db_close(db, true);
     }
-    for (struct mg_row *next; rows; rows = next) {
-        next = rows->next;
-        free(rows);
-    }
+    free_rows(rows);
     free(db);
     return err;
 }
@@ -656,7 +653,11 @@ enum mg_err mg_store_results(const char *path, const char *tool, const char *obj
     for (at = at ? strchr(at, '"') : NULL; at; at = at && *at == ',' ? strchr(at, '"') : NULL) {
         const char *key = at + 1, *end = mg_json_skip(at), *value = end ? end + 1 : NULL;
         at = value ? mg_json_skip(value) : NULL;
-        if (!at || !(*last = tool_row(tool, key, (size_t)(end - 1 - key), value, (size_t)(at - value)))) break;
+        if (!at || !(*last = tool_row(tool, key, (size_t)(end - 1 - key), value, (size_t)(at - value)))) {
+            free_rows(first); /* all, or none */
+            first = NULL;
+            break;
+        }
         last = &(*last)->next;
     }
     return write_rows(path, first, d);

@@ -230,6 +230,36 @@ MG_TEST(long_results_are_read_back)
     sample_remove(dir);
 }
 
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* they need memory of their own */
+static bool stores_with_little_memory(const char *path, const char *object)
+{
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    struct mg_diag d = MG_DIAG_INIT;
+    if (!f || fscanf(f, "%lu", &pages) != 1) return true;
+    struct rlimit most = {(pages << 12) + (8 << 20), (pages << 12) + (8 << 20)};
+    return setrlimit(RLIMIT_AS, &most) || !mg_store_results(path, "tool", object, &d);
+}
+
+/* A member that there is no memory for is an error, and no result without it. */
+MG_TEST(results_are_whole_or_absent)
+{
+    enum { BYTES = 64 << 20 };
+    char *dir = sample_dir(), path[4096], *object = mg_xmalloc(BYTES + 64);
+    int status = -1;
+    mg_store_close(open_sample(dir, 5), 0);
+    snprintf(path, sizeof path, "%s/profile.db", dir);
+    size_t n = (size_t)sprintf(object, "{\"a\":1,\"b\":\"");
+    memset(object + n, 'x', BYTES);
+    memcpy(object + n + BYTES, "\"}", 3);
+    pid_t pid = fork();
+    if (!pid) _exit(stores_with_little_memory(path, object));
+    MG_CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    free(object);
+    sample_remove(dir);
+}
+#endif
+
 MG_TEST(profile_of_two_writers)
 {
     char *dir = sample_dir();
