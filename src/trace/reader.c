@@ -164,7 +164,9 @@ enum mg_err mg_trace_reader_open(const char *path, struct mg_trace_reader **out,
             *mg_vec_push(&r->files) = f;
         free(paths.at.at[i]);
     }
-    if (!paths.at.n) err = mg_diag_err(d, MG_ERR_INPUT, "there is no trace in %s", path);
+    if (!paths.at.n)
+        err = mg_diag_err(d, MG_ERR_INPUT, "there is no trace in %s: margay run -t trace or -t timeline writes one",
+                          path);
     mg_vec_release(&paths.at);
     if (!r->files.n) {
         mg_trace_reader_free(r);
