@@ -69,8 +69,8 @@ struct mg_nv_window {
 struct mg_nv_lane { /* a stream, or a thread's default stream */
     cu_stream stream;
     struct mg_nv_window *first, *open;
-    uint64_t timed_ns; /* when a launch was last timed */
-    uint64_t ended_ns; /* end of the last one that was timed */
+    uint64_t timed_ns;                     /* when a launch was last timed */
+    uint64_t ended_ns, end_uncertainty_ns; /* end of the last one that was timed */
 };
 struct mg_nv_piece {
     uint64_t at;

@@ -201,19 +201,26 @@ struct batch {
     size_t bytes;
 };
 
-/* Launches of a lane run one after the other: none begins before the one in front has ended. */
+/* Launches of a lane run one after the other: none begins before the one in front has ended. Where their bounds overlap
+ * the later one begins at that end, and is as far off as either. */
 static void time_window(struct mg_nv_ctx *x, struct mg_nv_lane *l, const struct mg_nv_window *w, struct mg_nv_item *it)
 {
     uint64_t seen_ns = mg_now_ns();
-    it->timed = it->timed && mg_nv_bases_place(&x->bases, w->begin, w->end, w->opened_ns, seen_ns, &it->span);
+    struct mg_clock_span *s = &it->span;
+    it->timed = it->timed && mg_nv_bases_place(&x->bases, w->begin, w->end, w->opened_ns, seen_ns, s);
     if (!it->timed) return;
-    if (it->span.start_ns < w->launched_ns) { /* an idle GPU passes the begin event long before the launch reaches it */
-        uint64_t latest_ns = MG_MIN(w->launched_ns + PICK_UP_NS, it->span.start_ns + it->span.length_ns);
-        it->span.uncertainty_ns = MG_MAX(it->span.uncertainty_ns, latest_ns - it->span.start_ns);
+    uint64_t end_uncertainty_ns = s->uncertainty_ns;
+    if (s->start_ns < w->launched_ns) { /* an idle GPU passes the begin event long before the launch reaches it */
+        uint64_t latest_ns = MG_MIN(w->launched_ns + PICK_UP_NS, s->start_ns + s->length_ns);
+        s->uncertainty_ns = MG_MAX(s->uncertainty_ns, latest_ns - s->start_ns);
     }
-    if (it->span.start_ns < l->ended_ns && l->ended_ns - it->span.start_ns <= 2 * it->span.uncertainty_ns)
-        it->span.start_ns = l->ended_ns;
-    l->ended_ns = it->span.start_ns + it->span.length_ns;
+    if (s->start_ns < l->ended_ns && l->ended_ns - s->start_ns <= s->uncertainty_ns + l->end_uncertainty_ns) {
+        end_uncertainty_ns = MG_MAX(end_uncertainty_ns, l->end_uncertainty_ns);
+        s->uncertainty_ns = MG_MAX(s->uncertainty_ns, end_uncertainty_ns);
+        s->start_ns = l->ended_ns;
+    }
+    l->ended_ns = s->start_ns + s->length_ns;
+    l->end_uncertainty_ns = end_uncertainty_ns;
 }
 
 static bool batch_full(const struct batch *b)
