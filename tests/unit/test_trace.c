@@ -657,10 +657,12 @@ MG_TEST(trace_survives_a_closed_descriptor)
     sample_remove(dir);
 }
 
-static bool enough;
+static uint32_t openings; /* UINT32_MAX: no more */
+/* Once for each opening. */
 static void *take_folder(void *folder)
 {
-    while (!__atomic_load_n(&enough, __ATOMIC_RELAXED)) rmdir(folder);
+    for (uint32_t now, taken = UINT32_MAX; (now = __atomic_load_n(&openings, __ATOMIC_ACQUIRE)) != UINT32_MAX;)
+        if (now != taken && !rmdir(folder)) taken = now;
     return NULL;
 }
 
@@ -671,13 +673,15 @@ MG_TEST(trace_folder_is_taken_away_while_it_is_opened)
     char folder[4096];
     pthread_t t;
     snprintf(folder, sizeof folder, "%s/trace", dir);
+    openings = 0;
     MG_CHECK_EQ(pthread_create(&t, NULL, take_folder, folder), 0);
     for (int i = 0; i < 1000; i++) {
         struct mg_trace_writer *w = open_writer(dir, (struct mg_trace_opts){0});
         if (!w) break;
         unlink(mg_trace_path(w));
         mg_trace_close(w);
+        __atomic_store_n(&openings, (uint32_t)i + 1, __ATOMIC_RELEASE);
     }
-    __atomic_store_n(&enough, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&openings, UINT32_MAX, __ATOMIC_RELEASE);
     pthread_join(t, NULL);
 }
