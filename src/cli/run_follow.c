@@ -223,12 +223,16 @@ static bool set_aside(struct mg_follow *f, uint64_t bytes)
     return got;
 }
 
+/* The profile's own pages, and what the store does not compress; the rest, names and numbers, is at least so much
+ * smaller there. */
+enum { PROFILE_BYTES = 512 << 10, COMPRESSED = 4 };
 /* Is there room for the results as they are? For more than that, where the disk has it, so that they can grow. */
 static bool has_room(struct mg_follow *f)
 {
-    uint64_t bytes = 256 << 10; /* the profile's own pages */
+    uint64_t bytes = 0;
     for (uint32_t i = 0; i < f->n_tasks; i++)
         bytes += f->tasks[i].cache ? mg_cache_json_most(f->tasks[i].cache) : mg_comm_json_most(f->tasks[i].comm.comm);
+    bytes = PROFILE_BYTES + bytes / COMPRESSED;
     return bytes <= f->kept || set_aside(f, bytes + bytes / 2) || set_aside(f, bytes);
 }
 

@@ -39,13 +39,15 @@ on_disk() { # KIB HOW END: on a disk of that size: all launches are in the resul
     "$MARGAY" run -q -t communication --device emu -o disk/p -- ./follow disk/p "$2" "$3" > out 2> err || { echo "FAIL a disk of $1 KiB: $?"; cat out err; }
     if [ -e disk/p/trace ]; then "$MARGAY" study communication disk/p --json; else "$MARGAY" report disk/p --json; fi > p.json
     umount disk
-    python3 - "$(cat out)" <<'P' || { echo "FAIL a disk of $1 KiB: $3"; cat err; return 1; }
+    python3 - "$(cat out)" "$3" <<'P' || { echo "FAIL a disk of $1 KiB: $3"; cat err; return 1; }
 import json, sys
 c, n = json.load(open('p.json')), int(sys.argv[1])
 c = c.get('tools', c)['communication']
 t = c['trace']
-assert t['damaged'] == 0 and t['untraced'] == 0 and t['launches'] == n, (n, t)
-assert all(c['bytes']['KCV']['next'][str(i)]['load'] == 64 * 128 * 4 * (i > 0) for i in range(n))
+# the last ones may not have reached a disk that the program fills: then the result says that it is partial
+whole = t['launches'] == n and not t['partial']
+assert t['damaged'] == 0 and t['untraced'] == 0 and (whole or sys.argv[2] == 'full' and t['partial'] and n // 3 < t['launches'] <= n), (n, t)
+assert all(c['bytes']['KCV']['next'][str(i)]['load'] == 64 * 128 * 4 * (i > 0) for i in range(n if whole else n // 3))
 P
 }
 mkdir disk
