@@ -58,3 +58,16 @@ bool mg_process_is_alive(uint32_t pid)
     const char *end = strrchr(text, ')');
     return end && end[1] && end[2] != 'Z' && end[2] != 'X';
 }
+
+uint32_t mg_process_parent(uint32_t pid)
+{
+    char path[64], line[512];
+    unsigned parent = 0;
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
+    if (f) fclose(f);
+    line[n] = 0;
+    const char *name = strrchr(line, ')'); /* the program's name may be anything */
+    return name && sscanf(name + 1, " %*c %u", &parent) == 1 ? parent : 0;
+}

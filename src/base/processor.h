@@ -16,5 +16,6 @@ double mg_processor_part(const struct mg_processor *from, const struct mg_proces
 bool mg_processor_is_wanted(uint32_t pid);
 /* One that has ended and was not waited for is not. */
 bool mg_process_is_alive(uint32_t pid);
+uint32_t mg_process_parent(uint32_t pid); /* 0: there is no such process */
 
 #endif

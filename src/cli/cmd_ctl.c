@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/processor.h"
 #include "base/number.h"
 #include "cli/cli.h"
 #include "margay/control.h"
@@ -30,22 +31,9 @@ static const struct mg_opt_page page_help = {
 
 #define WAIT_MS 2000 /* for an answer: a program that launches nothing gives none */
 
-static long parent_of(long pid)
-{
-    char path[64], text[512];
-    long parent = 0;
-    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    FILE *f = fopen(path, "re");
-    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    if (f) fclose(f);
-    text[n] = 0;
-    const char *end = strrchr(text, ')');
-    return end && sscanf(end, ") %*c %ld", &parent) == 1 ? parent : 0;
-}
-
 static bool is_below(long pid, long root)
 {
-    for (int depth = 0; pid > 1 && depth < 256; depth++, pid = parent_of(pid))
+    for (int depth = 0; pid > 1 && depth < 256; depth++, pid = mg_process_parent((uint32_t)pid))
         if (pid == root) return true;
     return pid == root;
 }

@@ -90,24 +90,10 @@ static void note_old(struct work *w, const char *path, uint32_t pid)
     *mg_vec_push(&w->old.at) = mg_xstrdup(path);
 }
 
-/* The process' parent; 0: there is no such process. */
-static uint32_t parent_of(uint32_t pid)
-{
-    char path[64], line[512];
-    unsigned parent = 0;
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    FILE *f = fopen(path, "re");
-    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
-    if (f) fclose(f);
-    line[n] = 0;
-    const char *name = strrchr(line, ')'); /* the program's name may be anything */
-    return name && sscanf(name + 1, " %*c %u", &parent) == 1 ? parent : 0;
-}
-
 static bool is_of_launcher(const struct work *w, uint32_t pid)
 {
     for (int i = 0; i < MOST_PARENTS && pid > 1; i++)
-        if ((pid = parent_of(pid)) == w->launcher) return true;
+        if ((pid = mg_process_parent(pid)) == w->launcher) return true;
     return false;
 }
 
