@@ -493,8 +493,8 @@ static cu_result cuCtxEnablePeerAccess(cu_ctx peer, unsigned flags)
     cu_result r = mg_enter(&c);
     if (r) return r;
     CHECK(!flags);
-    if (!mg_obj_is(peer, MG_OBJ_CTX) || peer == c) return CUE_INVALID_CONTEXT;
-    if (peer->device == c->device) return CUE_PEER_ACCESS_UNSUPPORTED;
+    if (!mg_obj_is(peer, MG_OBJ_CTX)) return CUE_INVALID_CONTEXT;
+    if (peer->device == c->device) return CUE_PEER_ACCESS_UNSUPPORTED; /* also of the context itself */
     mg_lock();
     if (find_peer(c, peer) < c->peers.n)
         r = CUE_PEER_ACCESS_ALREADY_ENABLED;

@@ -102,14 +102,14 @@ static int find_uuid(const char *text, size_t n, uint32_t given)
 }
 
 /* CUDA_VISIBLE_DEVICES as NVIDIA's driver reads it: numbers, or UUIDs all along; the list ends at the first that is no
- * device's, and one that is named twice leaves none. Without --devices it means the machine's GPUs. */
-bool mg_devices_choose(uint32_t given)
+ * device's, and one named twice is an error. Without --devices it means the machine's GPUs. */
+cu_result mg_devices_choose(uint32_t given)
 {
     const char *visible = given ? getenv("CUDA_VISIBLE_DEVICES") : NULL;
     uint32_t all = MG_MAX(given, 1u), seen = 0;
     mg_drv.n_devices = 0;
     for (uint32_t i = 0; i < all && !visible; i++) mg_drv.places[mg_drv.n_devices++] = (uint8_t)i;
-    if (!visible) return true;
+    if (!visible) return CUE_SUCCESS;
     bool uuids = !strncmp(visible, "GPU-", 4);
     for (const char *at = visible; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         char *end;
@@ -117,15 +117,15 @@ bool mg_devices_choose(uint32_t given)
         long place = uuids ? (strncmp(at, "GPU-", 4) ? -1 : find_uuid(at, n, all)) : strtol(at, &end, 10);
         if (place < 0 || place >= (long)all || (!uuids && end == at)) break;
         if (seen >> place & 1) {
-            mg_drv.n_devices = 0;
-            break;
+            mg_say("CUDA_VISIBLE_DEVICES=%.200s names device %ld twice", visible, place);
+            return CUE_INVALID_DEVICE;
         }
         seen |= 1u << place;
         mg_drv.places[mg_drv.n_devices++] = (uint8_t)place;
     }
     if (!mg_drv.n_devices)
         mg_say("CUDA_VISIBLE_DEVICES=%.200s leaves none of %u device%s", visible, all, all > 1 ? "s" : "");
-    return mg_drv.n_devices > 0;
+    return mg_drv.n_devices ? CUE_SUCCESS : CUE_NO_DEVICE;
 }
 
 /* ---- what a device answers ---------------------------------------------------------------------------- */

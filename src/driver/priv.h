@@ -348,8 +348,8 @@ struct CUctx_st *mg_ctx_new(cu_device device, uint32_t flags); /* lock held; NUL
 void mg_ctx_free(struct CUctx_st *ctx);                        /* lock not held, every stream idle */
 enum { MG_PRIORITY_GREATEST = -5 };                            /* what sm_90 answers; the least is 0 */
 cu_result mg_properties_load(const char *as, const char *path);
-/* Which devices the program sees, of so many (0: one, whatever its environment hides). False: none, said. */
-bool mg_devices_choose(uint32_t given);
+/* Which devices the program sees, of so many (0: one, whatever its environment hides). An error is said. */
+cu_result mg_devices_choose(uint32_t given);
 cu_result mg_device_check(cu_device dev);                 /* initialised, and there is this device: else the error */
 cu_result mg_location_check(const struct cu_location *l); /* a device that there is, or no device */
 

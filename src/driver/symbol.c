@@ -104,7 +104,8 @@ static cu_result open_device(void)
     cu_result r = mg_properties_load(c->properties, c->properties_path);
     if (r) return r;
     if (!mg_mem_init(0)) return CUE_OUT_OF_MEMORY;
-    if (!mg_devices_choose(MG_MIN(c->devices, (uint32_t)MG_DEVICES_MAX))) return CUE_NO_DEVICE;
+    r = mg_devices_choose(MG_MIN(c->devices, (uint32_t)MG_DEVICES_MAX));
+    if (r) return r;
     uint64_t memory = mg_drv.memory_bytes * (unsigned)mg_drv.n_devices;
     mg_mem_set_limit(c->overcommit ? memory : MG_MIN(memory, mg_machine_memory()));
     struct mg_device_opts opts = {

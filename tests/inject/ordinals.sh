@@ -53,14 +53,14 @@ done <<E
 0,2,-1,1 0 2
 1,9,0 1
 1x,2y 1 2
-0,0 none
+0,0 error 101
 -1 none
 4 none
 none none
 MIG-$u none
 ${u}02,${u}00 2 0
 ${u}03,1 3
-${u}01,${u}01 none
+${u}01,${u}01 error 101
 GPU-6D617267-6179-2D73-6F66-747761726501 1
 $u none
 E
