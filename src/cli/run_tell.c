@@ -53,7 +53,8 @@ static void say_difference(const struct mg_jval *first, unsigned long long n)
         fprintf(stderr, "address %s (%s) holds 0x%02llx, natively 0x%02llx; %llu byte%s differ%s%s\n",
                 address ? address : "", where, number(first, "instrumented"), number(first, "native"),
                 number(first, "bytes"), plural(number(first, "bytes")), number(first, "bytes") == 1 ? "s" : "",
-                mg_jval_yes(first, "atomics") ? "; it uses results of atomics, whose order may be the cause" : "");
+                mg_jval_yes(first, "atomics") ? "; it uses results of atomics, whose order may be the cause"
+                                              : "; a race may be the cause, too: --check names races");
     free(shown);
 }
 

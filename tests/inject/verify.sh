@@ -112,6 +112,11 @@ rm -rf turns
 "$MARGAY" run -q --repeat 6 --device emu -o turns -- "$EX/histogram" > out 2> err && "$MARGAY" report turns --json > out.json &&
     python3 -c 'import json; print("".join(x["ran"][0] for x in json.load(open("out.json"))["launches"]))' > order
 [ "$(cat order)" = nnnniiiinniii ] && echo "ok   turns" || { echo "FAIL turns: $(cat order)"; cat err; failed=1; }
+# a difference of a kernel without atomics: what may be its cause, and what tells
+for device in $devices; do
+    MARGAY_PLANT=1 "$MARGAY" run --verify --device $device -o planted -- "$EX/saxpy" > out 2> err
+    [ $? = 124 ] && grep -q 'differs*; a race may be the cause, too: --check names races$' err && echo "ok   cause, $device" || { echo "FAIL cause, $device"; cat err; failed=1; }
+done
 "$MARGAY" run --verify -t none -- ./verify > out 2> err
 [ $? = 120 ] && grep -q 'compares instrumented launches' err || { echo "FAIL -t none"; failed=1; }
 "$MARGAY" run --repeat 2 -t none -- ./verify > out 2> err
