@@ -229,17 +229,15 @@ static int attribute_of(void *function, int attribute, int otherwise)
 /* The function behind a kernel handle, in this context: what queries take everywhere. */
 static void find_function(struct mg_inst *i)
 {
-    int mode = CUCAPTURE_RELAXED;
-    cu_result (*exchange)(int *) = MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *);
     cu_function f = NULL;
     i->function = i->handle;
     if (!i->is_kernel) return;
-    bool relaxed = exchange(&mode) == CUE_SUCCESS;
+    int mode = mg_capture_relax();
     if (MG_REAL_AS(cuKernelGetFunction, cu_function *, cu_kernel)(&f, i->handle) == CUE_SUCCESS && f) {
         i->function = f;
         mg_kernel_alias(f, i->handle); /* graphs name it so */
     }
-    if (relaxed) exchange(&mode);
+    mg_capture_unrelax(mode);
 }
 
 /* Layout of the parameter block, as the driver tells it. */

@@ -404,18 +404,27 @@ static void ask_for(struct mg_body *b, const struct mg_shape *s)
     pthread_mutex_unlock(&building);
 }
 
+int mg_capture_relax(void)
+{
+    int mode = CUCAPTURE_RELAXED;
+    return MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *)(&mode) == CUE_SUCCESS ? mode : -1;
+}
+
+void mg_capture_unrelax(int before)
+{
+    if (before >= 0) MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *)(&before);
+}
+
 bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s)
 {
     if (__atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == MG_STATE_NEW) {
-        int mode = CUCAPTURE_RELAXED; /* the app may be capturing: our load must not spoil that */
-        cu_result (*exchange)(int *) = MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *);
-        bool relaxed = exchange(&mode) == CUE_SUCCESS;
+        int mode = mg_capture_relax();
         ask_for(b, s);
         mg_kernel_prepare(b); /* other threads make other twins meanwhile */
         pthread_mutex_lock(&building);
         if (b->state == MG_STATE_NEW) make(b, s);
         pthread_mutex_unlock(&building);
-        if (relaxed) exchange(&mode);
+        mg_capture_unrelax(mode);
     }
     return __atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == MG_STATE_READY;
 }

@@ -54,6 +54,9 @@ void mg_kernel_prepare(struct mg_body *b);
 bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s);
 /* Which PTX text the kernel is in, without parsing it: its identity in the profile. */
 void mg_kernel_find(struct mg_inst *i);
+/* While the app may be capturing, calls that this thread makes between the two do not spoil that. */
+int mg_capture_relax(void);
+void mg_capture_unrelax(int before);
 uint64_t mg_jit_spent(uint64_t ns); /* adds to the session's; returns what this thread spent so far */
 
 #endif

@@ -9,6 +9,7 @@
  *   EMU_GPU_CTAS=N      a multiprocessor takes N CTAs of a twin
  *   EMU_GPU_WIDE=N      and so of one that was told how many registers there may be
  *   EMU_GPU_REGISTERS=N every function has N registers
+ *   EMU_GPU_TWIN=N      a twin has N, or what its text's .maxnreg says, or where that is silent its compiler was told
  *   EMU_GPU_PLAIN       no virtual memory calls, and own host memory is not pinned
  *   EMU_GPU_MAPS=FILE   a line for each mapping of device memory, registration of host memory and their ends
  *   EMU_GPU_LEAVES      when the process exits it answers no more calls
@@ -87,21 +88,27 @@ static cu_result load_data(cu_module *m, const void *p)
     return count_module(wait_cuModuleLoadData(m, p), 1);
 }
 static __thread bool told;           /* how many registers there may be: the text that this thread compiled last */
+static __thread unsigned told_most;  /* so many; 0: no number */
 static const struct mg_module *wide; /* the twin that was loaded from such a text last */
-static void note_told(unsigned n, const int *keys, const char *text)
+static unsigned wide_most;
+static void note_told(unsigned n, const int *keys, void *const *values, const char *text)
 {
     told = text && strstr(text, ".minnctapersm");
-    for (unsigned k = 0; k < n; k++) told |= keys[k] == CUJIT_MAX_REGISTERS;
+    told_most = 0;
+    for (unsigned k = 0; k < n; k++)
+        if (keys[k] == CUJIT_MAX_REGISTERS) told = true, told_most = (unsigned)(uintptr_t)values[k];
 }
 static cu_result load_data_ex(cu_module *m, const void *p, unsigned n, int *o, void **v)
 {
     cu_function f;
     if (n) /* else it is machine code */
-        note_told(n, o, p);
+        note_told(n, o, v, p);
     cu_result rc = count_module(wait_cuModuleLoadDataEx(m, p, n, o, v), 1);
     if (!rc && told &&
-        !((cu_result(*)(cu_function *, unsigned, cu_module))real[FN_cuModuleEnumerateFunctions])(&f, 1, *m))
+        !((cu_result(*)(cu_function *, unsigned, cu_module))real[FN_cuModuleEnumerateFunctions])(&f, 1, *m)) {
+        __atomic_store_n(&wide_most, told_most, __ATOMIC_RELAXED);
         __atomic_store_n(&wide, mg_driver_module(f), __ATOMIC_RELAXED);
+    }
     return rc;
 }
 static cu_result unload(cu_module m)
@@ -119,7 +126,7 @@ static cu_result link_create(unsigned n, int *keys, void **values, cu_link *link
 {
     for (unsigned k = 0; k < n; k++)
         if (keys[k] == CUJIT_ERROR_LOG_BUFFER) link_log = values[k];
-    note_told(n, keys, NULL);
+    note_told(n, keys, values, NULL);
     return ((cu_result(*)(unsigned, int *, void **, cu_link *))real[FN_cuLinkCreate_v2])(n, keys, values, link);
 }
 static cu_result link_add(cu_link link, int type, void *data, size_t bytes, const char *name, unsigned n, int *keys,
@@ -238,7 +245,21 @@ static cu_result device_attribute(int *v, int what, cu_device d)
     return rc;
 }
 
-/* CTAs a multiprocessor takes, registers left out: those of the emulator are estimates, which twins of
+/* CTAs a multiprocessor takes, by the registers that EMU_GPU_TWIN says. */
+static int by_registers(const struct mg_module *m, const char *most, int threads)
+{
+    int n = atoi(most), bound = (int)__atomic_load_n(&wide_most, __ATOMIC_RELAXED);
+    bool says = false;
+    for (uint32_t i = 1; i < m->funcs.n; i++) {
+        int own = (int)m->funcs.at[i].maxnreg;
+        says |= own != 0;
+        if (own && own < n) n = own;
+    }
+    if (!says && bound && bound < n && m == __atomic_load_n(&wide, __ATOMIC_RELAXED)) n = bound;
+    return 65536 / ((n + 7) / 8 * 8 * 32) / ((threads + 31) / 32);
+}
+
+/* CTAs a multiprocessor takes, registers left out unless told: those of the emulator are estimates, which twins of
  * small kernels exceed. */
 static cu_result occupancy(int *n, cu_function f, int threads, size_t shared)
 {
@@ -248,10 +269,13 @@ static cu_result occupancy(int *n, cu_function f, int threads, size_t shared)
     size_t all = (size_t)bytes + shared + 1024;
     *n = at < (int)(233472 / all) ? at : (int)(233472 / all);
     const char *twins = getenv("EMU_GPU_CTAS"), *wides = getenv("EMU_GPU_WIDE");
-    const struct mg_module *m = (twins || wides) && !rc ? mg_driver_module(f) : NULL;
+    const char *registers = getenv("EMU_GPU_TWIN");
+    const struct mg_module *m = (twins || wides || registers) && !rc ? mg_driver_module(f) : NULL;
+    bool is_twin = m && mg_intern_find((struct mg_intern *)&m->names, "__mg_ctx", 8);
+    if (is_twin && registers && *n > by_registers(m, registers, threads)) *n = by_registers(m, registers, threads);
     if (m && wides && m == __atomic_load_n(&wide, __ATOMIC_RELAXED)) twins = wides;
     if (!twins) return rc;
-    if (m && mg_intern_find((struct mg_intern *)&m->names, "__mg_ctx", 8)) *n = atoi(twins);
+    if (is_twin) *n = atoi(twins);
     return rc;
 }
 

@@ -84,6 +84,10 @@ if [ -n "$NVCC" ]; then
     both cooperative 1 spins ./features cooperative
     both capture 10 'untimed graph' ./features capture
     both nodes 4 'untimed graph' ./features nodes
+    # a twin for which there is no room is made twice, also while the program captures
+    EMU_GPU_CTAS=0 "$MARGAY" run -q --device nvidia -o full -- ./features capture > out 2> err && "$MARGAY" report full --json > gpu.json &&
+        python3 -c 'import json; c = json.load(open("gpu.json"))["coverage"]; assert c["launches"] == 10 and {n["reason"] for n in c["native"]} == {"too many registers for blocks of this size"}, c' &&
+        echo "ok   captured occupancy" || { echo "FAIL captured occupancy"; cat out err; failed=1; }
     # kernels of a graph that run native are named too
     "$MARGAY" run -q --device nvidia --kernel nothing -o filtered -- ./features capture > out 2> err && "$MARGAY" report filtered --json > gpu.json &&
         python3 -c 'import json; c = json.load(open("gpu.json"))["coverage"]; assert (c["launches"], c["instrumented"], c["unknown"]) == (10, 0, 0) and [n["reason"] for n in c["native"]] == ["filtered"], c' &&

@@ -158,6 +158,22 @@ static char *bounded(const struct mg_body *b, unsigned ctas)
     return mg_buf_take(&text_now);
 }
 
+/* The twin's text with so many registers at most, to be freed, where it says itself how many there may be: that counts
+ * for more than what the compiler is told. NULL: it does not say. */
+static char *fewer(const struct mg_body *b, unsigned cap)
+{
+    const char *text = b->variant->text, *body, *at, *entry = strstr(text, ".entry");
+    bound_of(text, &body);
+    at = entry ? strstr(entry, ".maxnreg") : NULL;
+    if (!at || !body || at > body) return NULL;
+    char *end;
+    unsigned long now = strtoul(at + strlen(".maxnreg"), &end, 10);
+    struct mg_buf text_now = MG_BUF_INIT;
+    mg_buf_add(&text_now, text, (size_t)(at - text));
+    mg_buf_printf(&text_now, ".maxnreg %lu%s", MG_MIN(now, (unsigned long)cap), end);
+    return mg_buf_take(&text_now);
+}
+
 /* Is the text worth being compiled as a whole, which the driver does while it loads it? Else it is compiled to be
  * linked, which waits for nothing and is kept by us. Functions need it: see the head. Exact divisions and roots, and
  * integer ones of 64 bits, are subroutines of the assembler's, called as functions are in code that is to be linked, at
@@ -437,14 +453,17 @@ static bool load_capped(struct mg_body *b, const struct mg_shape *s, const struc
         pthread_mutex_lock(&g->compiling);
         g->cap = cap;
         g->compiled = false;
+        if (!g->text) g->text = fewer(b, cap);
         if (!g->text) g->text = bounded(b, (unsigned)f->native);
         pthread_mutex_unlock(&g->compiling);
+        int mode = mg_capture_relax();
         ok = mg_gpu_may_load(b, s);
         if (ok) {
             g->capped = true;
             ok = mg_gpu_load(b, &twin, why, sizeof why);
         }
         if (ok) replace(b, twin);
+        mg_capture_unrelax(mode);
     }
     pthread_mutex_unlock(&again);
     return ok;
