@@ -46,6 +46,10 @@ struct mg_code { /* one kernel of one image, the same for every context */
     struct mg_reach *reach;    /* --verify: what it may write; NULL: anything */
 };
 
+struct mg_native {      /* why something runs the application's own code */
+    enum mg_reason why; /* none: not known */
+    enum mg_ran ran;
+};
 struct mg_inst { /* a kernel as one handle in one context names it; freed when its module is unloaded and no run is left
                     (leftover.c) */
     struct mg_code *code;
@@ -66,6 +70,7 @@ struct mg_inst { /* a kernel as one handle in one context names it; freed when i
     uint32_t device;
     uint64_t ctx_number;
     uint32_t n_timed;         /* launches that were timed on purpose */
+    struct mg_native native;  /* the last node of a graph that was made so (nvidia/gpu_graph.c) */
     struct mg_legacy *legacy; /* what the launch interface of CUDA 3 set on it, NULL: nothing */
 };
 

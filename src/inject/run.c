@@ -482,8 +482,10 @@ void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_d
     pthread_rwlock_unlock(&mg_session.closing);
 }
 
-/* A node that runs the application's own code, for the record: why it does. */
-struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra)
+/* A node that runs the application's own code, for the record. native: as such a node was made; where that is not
+ * known, what would be the reason now. */
+struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, struct mg_native native, void **params,
+                                  void **extra)
 {
     struct mg_run *r = calloc(1, sizeof *r);
     if (!r) return NULL;
@@ -496,7 +498,10 @@ struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, v
                          .device = i->device,
                          .ctx = i->ctx_number};
     hold(r);
-    if (select_kernel(r)) {
+    if (native.why) {
+        r->reason = mg_why_of(native.why);
+        r->ran = native.ran;
+    } else if (select_kernel(r)) {
         r->ran = MG_RAN_NATIVE;
         r->reason = mg_why_of(MG_REASON_native_graph);
     }

@@ -85,7 +85,8 @@ static inline uint64_t mg_run_traced_as(const struct mg_run *r)
 /* raw: now; before: when told last. */
 void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw,
                     const uint64_t *before);
-struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra);
+struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, struct mg_native native, void **params,
+                                  void **extra);
 void mg_run_record(struct mg_inst *i, const struct mg_shape *s, enum mg_reason reason); /* ran native, not prepared */
 void mg_run_unknown(enum mg_reason reason); /* a launch of nobody knows what */
 

@@ -72,9 +72,21 @@ static struct node *node_new(struct mg_run *r)
     return n;
 }
 
+/* Functions that stand for one kernel of a library are instances of their own: of these that of the kernel. */
+static struct mg_inst *one_of(struct mg_inst *i)
+{
+    struct mg_inst *of = i && i->kernel && i->kernel != i->handle ? mg_kernel_get(i->kernel) : NULL;
+    return of ? of : i;
+}
+
 void mg_gpu_node_add(struct mg_run *r)
 {
-    if (!r->block) { /* what runs is asked of the driver when the graph is instantiated */
+    if (!r->block) { /* what runs is asked of the driver when the graph is instantiated; why is known now */
+        struct mg_inst *i = one_of(r->inst);
+        bool again = r->reason.text; /* of the instance's own: what is wrong with its code is so later, too */
+        pthread_mutex_lock(&lock);
+        i->native = again ? (struct mg_native){0} : (struct mg_native){r->reason.code, r->ran};
+        pthread_mutex_unlock(&lock);
         mg_run_free(r);
         return;
     }
@@ -100,11 +112,15 @@ static struct node *node_of_twin(const struct mg_body *b, const struct cu_kernel
 static struct node *node_of_native(const struct cu_kernel_node *p)
 {
     void *handle = p->func ? (void *)p->func : (void *)p->kernel;
-    struct mg_inst *i = handle ? mg_kernel_get(handle) : NULL;
+    struct mg_inst *i = one_of(handle ? mg_kernel_get(handle) : NULL);
     struct mg_shape s = {.grid = {p->grid_x, p->grid_y, p->grid_z},
                          .block = {p->block_x, p->block_y, p->block_z},
                          .shared_bytes = p->shared_bytes};
-    return i ? node_new(mg_run_native_node(i, &s, p->params, p->extra)) : NULL;
+    if (!i) return NULL;
+    pthread_mutex_lock(&lock);
+    struct mg_native native = i->native;
+    pthread_mutex_unlock(&lock);
+    return node_new(mg_run_native_node(i, &s, native, p->params, p->extra));
 }
 
 /* ---- what an executable graph runs --------------------------------------------------------------------------------
