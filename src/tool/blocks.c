@@ -21,7 +21,7 @@ static const struct mg_tool_opt blocks_opts[] = {
     {"shards", "1",
      "counters=register: copies of the counters, a power of two; multiprocessors share them out (a GPU's run takes 64)"},
     {"registers", "32",
-     "counters=register: 32-bit registers for counters in loops; what a kernel has more is counted in shared memory"},
+     "counters=register: 32-bit registers for counters in loops, 0-32; what a kernel has more is counted in shared memory, where that has no room in local memory"},
     {"each", "",
      "counters=thread: folder for how often every thread entered each block: a CSV file a launch, PROCESS-LAUNCH.csv"},
     {"sm", "0", "compute capability of the device, as 90 for 9.0; 0: what the PTX names"},
@@ -41,7 +41,7 @@ struct number {
     uint64_t least, most;
 };
 static const struct number numbers[] = {
-    {"cta", 0, INT64_MAX}, {"warp", 0, 31}, {"shards", 1, 4096}, {"registers", 0, 999}, {"sm", 0, 999},
+    {"cta", 0, INT64_MAX}, {"warp", 0, 31}, {"shards", 1, 4096}, {"registers", 0, 32}, {"sm", 0, 999},
 };
 
 static const struct number *find_number(const char *key)

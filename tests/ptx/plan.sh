@@ -80,3 +80,6 @@ P
 [ "$(grep -c '^//   block [1-6] (L[1-6]): ' many.out)" = 6 ] && grep -q ': shared: registers for counters are full$' many.out && grep -q 'red.shared.add.u32' many.out
 "$MARGAY" ptx instrument -t blocks --sm 90 --dump plan many.ptx > many.out
 ! grep -q ': shared' many.out && ! grep -q 'red.shared' many.out
+rc=0
+"$MARGAY" ptx instrument -t blocks,registers=33 --sm 90 many.ptx > many.out 2>&1 || rc=$?
+[ $rc = 2 ] && grep -q registers many.out # more than counters may have
