@@ -4,7 +4,7 @@
  *   at most once in an activation     one bit of a packed register:   or.b32 K, K, bit
  *   in loops                          a register:                     add c, c, 1
  *   by an induction variable          nothing in the loop; at its entry  sub c, c, i;  at its exits  add c, c, i
- *   more than there are registers for a word of local memory; a byte where it happens at most once
+ *   more than there are registers     a word of shared memory; where that cannot be, of local memory
  *
  * Code stands on edges of the CFG: behind the branch for the way that falls through, in a block of its
  * own for a cold one that is taken. Counters of 32 bits only where fewer than 2^32 events are proven.
@@ -16,7 +16,7 @@
  * by the lowest active lane; in functions whose counters travel all by that, in the CTA's shared memory.
  */
 #include "analysis/alike.h"
-#include "count/regs.h"
+#include "count/storage/storage.h"
 
 #include <stdlib.h>
 
@@ -181,8 +181,7 @@ static bool is_alike(const struct mg_rfunc *f, const struct mg_alike *a, uint32_
 {
     const struct mg_count *k = &f->plan->list[counter];
     const struct mg_rc *c = &f->counters[counter];
-    if (c->kind != MG_RC_BIT && c->kind != MG_RC_FEW && c->kind != MG_RC_64 && (c->kind != MG_RC_32 || c->guarded))
-        return false;
+    if (!mg_storage_of(c)->alike || c->guarded) return false;
     bool alike = true;
     switch (k->kind) {
     case MG_COUNT_ENTRY:

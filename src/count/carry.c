@@ -15,7 +15,7 @@
  * tests (count/spill.c); such loops' events are fields too. A function whose registers would not fit where
  *   parameters travel keeps flushing.
  */
-#include "count/regs.h"
+#include "count/storage/storage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -287,7 +287,7 @@ static void place_own(struct mg_carry *y, struct mg_rfunc *f, uint32_t width)
             c->width = width;
             c->cell = cell;
         } else {
-            c->cell = new_cell(y, f->x.ix, c->kind == MG_RC_64 ? MG_TYPE_b64 : MG_TYPE_b32);
+            c->cell = new_cell(y, f->x.ix, mg_storage_of(c)->wide ? MG_TYPE_b64 : MG_TYPE_b32);
         }
     }
 }

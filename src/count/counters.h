@@ -9,7 +9,7 @@ struct mg_twin;
 
 enum mg_count_scope { MG_COUNT_FULL, MG_COUNT_CTA, MG_COUNT_WARP };
 enum mg_count_scheme {
-    MG_SCHEME_CLASS,    /* a register for every class of equally frequent blocks */
+    MG_SCHEME_CLASS,    /* a counter for every class of equally frequent blocks */
     MG_SCHEME_REGISTER, /* a minimal set of counters, one reduction a warp (count/plan.h) */
     MG_SCHEME_THREAD,   /* GPU Ocelot's matrix: a word in memory for every block and thread */
     MG_SCHEME_FLUX,     /* CUDA Flux: the lowest active lane adds the lanes to one of 64 banks */

@@ -33,20 +33,12 @@
 #define SMALL      7 /* at most so much in each lane, and a warp's sum fits 8 bits */
 #define SMALL_FROM 4
 
-/* Is a counter of one of these kinds in the set? Words of warps in shared memory are in every one. */
-enum { LOCALS = 1 << MG_RC_LOCAL, FLAGS = 1 << MG_RC_FLAG, WORDS = 1 << MG_RC_SHARED };
-static bool any_of(const struct mg_rfunc *f, const uint64_t *set, unsigned kinds)
+/* May any counter of a class in memory have counted? untold: one of which no register tells. */
+static bool any_in_memory(const struct mg_rfunc *f, const uint64_t *set, bool untold)
 {
-    if (f->shared.n_near && kinds & WORDS) return true;
-    if (f->shared.ranges) kinds &= ~(unsigned)WORDS; /* those are drained where their loops end */
-    for (uint32_t i = 0; i < f->n; i++)
-        if (kinds >> f->counters[i].kind & 1 && mg_rc_in(set, i)) return true;
+    for (uint32_t kind = 0; mg_storage_at(kind); kind++)
+        if (!(untold && mg_storage_at(kind)->told) && mg_storage_any(f, kind, set)) return true;
     return false;
-}
-
-static bool any_in_memory(const struct mg_rfunc *f, const uint64_t *set)
-{
-    return any_of(f, set, LOCALS | FLAGS | WORDS);
 }
 
 /* ---- by warps ---------------------------------------------------------------------------------------- */
@@ -417,11 +409,12 @@ static void add_lanes(struct mg_rfunc *f, const struct bank *k, mg_id base, bool
             add_field(f, k, w, v, i);
             continue;
         }
-        if (small) {
+        if (small && is_plain(k->words[w])) {
             w += take_small(f, k, w, i, v) - 1;
             continue;
         }
-        if (mg_storage_of(k->words[w])->wide) EMIT("cvt.u32.u64", R(low = sum), R(k->words[w]->reg));
+        const struct mg_storage *s = mg_storage_of(k->words[w]);
+        if (s->packed || s->wide) s->part(f, k->words[w], low = sum);
         if (k->lead) {
             EMIT("selp.b32", R(sum), R(low), I(0), R(k->lead));
             low = sum;
@@ -516,6 +509,16 @@ static void emit_rank(struct mg_rfunc *f)
     EMIT("popc.b32", R(rank), R(rank));
 }
 
+static bool is_told(const struct mg_rc *c)
+{
+    return !mg_rc_in_memory(c) && mg_storage_of(c)->told;
+}
+
+static void or_told(struct mg_rfunc *f, mg_id acc, mg_id r, bool *any)
+{
+    if (r) or_to(f, acc, r, false, any);
+}
+
 /* Skips the flush when no counter of no lane in it has anything. Words first, in the order in which their size is asked
  * for. */
 static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uint64_t *set, mg_id out)
@@ -525,11 +528,13 @@ static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uin
     struct bank k = {.words = words, .n_words = f->n_words};
     bool any64 = or_words(f, &k, true, false, wide), any32 = or_words(f, &k, false, false, narrow);
     for (uint32_t i = 0; i < f->n; i++)
-        if (f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit && mg_rc_in(set, i))
-            or_to(f, narrow, f->counters[i].reg, false, &any32);
+        if (is_told(&f->counters[i]) && mg_rc_in(set, i))
+            or_told(f, narrow, mg_storage_of(&f->counters[i])->told(f, &f->counters[i]), &any32);
     for (uint32_t i = 0; i < f->packed.n_banks; i++) or_to(f, narrow, f->packed.banks[i], false, &any32);
     if (f->packed.n_few) or_to(f, narrow, f->packed.few, false, &any32);
-    if (f->local.flagged) or_to(f, narrow, f->local.flagged, false, &any32);
+    for (uint32_t kind = 0; mg_storage_at(kind); kind++)
+        if (mg_storage_at(kind)->in_memory && mg_storage_at(kind)->told)
+            or_told(f, narrow, mg_storage_at(kind)->told(f, NULL), &any32);
     if (any64) EMIT("setp.ne.u64", R(p), R(wide), I(0));
     if (any32) EMIT("setp.ne.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I(0));
     if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));
@@ -703,15 +708,22 @@ void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p)
     mg_rc_end_apart(f, a);
 }
 
-bool mg_rc_all_drain(const struct mg_rfunc *f)
+/* Of a function that counts in shared memory alone. */
+static void flush_words(struct mg_rfunc *f, mg_id mask, mg_id rank, mg_id out)
 {
-    const struct mg_cfg *c = f->x.c;
-    bool all = f->shared.n && !f->shared.ranges && f->sync;
-    for (uint32_t b = 0; all && b < c->n_blocks; b++) {
-        unsigned op = mg_node_form(c->m, &c->m->nodes.at[c->blocks[b].last])->op;
-        all = !c->reachable[b] || (op != MG_OP_ret && op != MG_OP_exit) || any_of(f, f->live.sets[b], WORDS);
+    struct mg_emit *x = &f->x;
+    EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(mask), I(-1));
+    struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
+    emit_rank(f);
+    if (f->shared.arrives) mg_shared_leave(f, false, mask, rank, out);
+    mg_shared_drain(f, mg_shared_whole_range(f), whole_base(f, 0), mask, rank, 0);
+    mg_rc_end_apart_at(f, a, out);
+    if (f->shared.arrives) {
+        EMIT("mov.u32", R(rank), mg_o_sreg(MG_SREG_laneid, 0));
+        mg_shared_leave(f, true, mask, rank, out);
     }
-    return all;
+    mg_shared_drain_all(f, mg_shared_whole_range(f), mask, out);
+    mg_rc_put_label(f, out);
 }
 
 static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
@@ -721,19 +733,7 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
     mg_id base = 0, mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), out = mg_rc_label(f);
     EMIT("activemask.b32", R(mask));
     if (f->shared.all) {
-        EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(mask), I(-1));
-        struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
-        emit_rank(f);
-        if (f->shared.arrives) mg_shared_leave(f, false, mask, rank, out);
-        base = whole_base(f, 0);
-        mg_shared_drain(f, mg_shared_whole_range(f), base, mask, rank, 0);
-        mg_rc_end_apart_at(f, a, out);
-        if (f->shared.arrives) {
-            EMIT("mov.u32", R(rank), mg_o_sreg(MG_SREG_laneid, 0));
-            mg_shared_leave(f, true, mask, rank, out);
-        }
-        mg_shared_drain_all(f, mg_shared_whole_range(f), mask, out);
-        mg_rc_put_label(f, out);
+        flush_words(f, mask, rank, out);
         free(words);
         return;
     }
@@ -741,21 +741,19 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
     for (uint32_t i = 0; i < f->n; i++)
         if (f->counters[i].slot >= f->n_bits && f->counters[i].slot < f->n_bits + f->n_words)
             words[f->counters[i].slot - f->n_bits] = &f->counters[i];
-    if (look && !any_of(f, set, LOCALS | WORDS))
+    if (look && !any_in_memory(f, set, true))
         skip_empty(f, words, set, out); /* of those no register tells whether they have counted */
     mg_id mine = mg_count_mine(x, f->o);
     if (mine) mg_rc_branch(f, mine, true, out);
-    if (!f->redux || f->warps.n_cohorts || f->packed.n_cuts || any_in_memory(f, set)) {
+    if (!f->redux || f->warps.n_cohorts || f->packed.n_cuts || any_in_memory(f, set, false)) {
         base = whole_base(f, 0);
         emit_rank(f);
     }
     add_banks(f, words, base, 0, set);
     add_cohort_banks(f, words, base, set);
     const struct mg_flush w = {.base = base, .mask = mask, .rank = rank, .out = out, .set = set};
-    if (f->local.n_words && any_in_memory(f, set)) mg_storage_local.flush(f, &w);
-    if (f->local.n_bytes && any_in_memory(f, set)) mg_storage_flag.flush(f, &w);
-    if (f->shared.arrives) mg_shared_leave(f, false, mask, rank, out);
-    if (any_of(f, set, WORDS)) mg_storage_shared.flush(f, &w);
+    for (uint32_t kind = 0; mg_storage_at(kind); kind++)
+        if (mg_storage_any(f, kind, set)) mg_storage_at(kind)->flush(f, &w);
     mg_rc_put_label(f, out);
     free(words);
 }

@@ -133,7 +133,7 @@ static uint32_t sent_registers(const struct mg_rfunc *f)
     uint32_t n = 0;
     for (uint32_t i = f->n - f->calls.n_sources; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
-        if (c->kind != MG_RC_FIELD || !c->bit) n += c->kind == MG_RC_64 ? 2 : 1;
+        if (c->kind != MG_RC_FIELD || !c->bit) n += mg_storage_of(c)->wide ? 2 : 1;
     }
     return n;
 }
@@ -180,6 +180,41 @@ static void choose_few(struct mg_rfunc *f, struct mg_wanted *rest, uint32_t n_re
     }
 }
 
+/* Slots of classes in memory, class by class, from at on; words of local memory have theirs. */
+static void place_in_memory(struct mg_rfunc *f, uint32_t at)
+{
+    for (uint32_t kind = 0; mg_storage_at(kind); kind++) {
+        if (!mg_storage_at(kind)->in_memory || kind == MG_RC_LOCAL) continue;
+        if (kind == MG_RC_SHARED) f->shared.slot = at;
+        for (uint32_t i = 0; i < f->n - f->calls.n_sources; i++) {
+            if (f->counters[i].kind != kind) continue;
+            f->counters[i].slot = at++;
+            f->n_others += kind != MG_RC_FLAG && kind != MG_RC_SHARED;
+        }
+    }
+}
+
+/* Slots of all but bits: small fields, what callees send back, other registers, memory. */
+static void place_slots(struct mg_rfunc *f, const struct mg_wanted *rest, uint32_t n_rest)
+{
+    uint32_t word = f->n_bits, local = f->n_bits + f->n_words, few = 0;
+    for (uint32_t k = 0; k < n_rest; k++)
+        if (rest[k].few)
+            f->counters[rest[k].counter].bit = mg_rc_few(few++), f->counters[rest[k].counter].slot = word++;
+    for (uint32_t i = f->n - f->calls.n_sources; i < f->n; i++)
+        if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot += f->n_bits, word++;
+    for (uint32_t k = 0; k < n_rest; k++) {
+        struct mg_rc *c = &f->counters[rest[k].counter];
+        if (c->kind == MG_RC_LOCAL)
+            c->slot = local++;
+        else if (!mg_rc_in_memory(c) && c->kind != MG_RC_FEW)
+            c->slot = word++;
+    }
+    f->local.n_words = local - f->n_bits - f->n_words;
+    place_in_memory(f, local);
+    f->shared.n += f->shared.n_near;
+}
+
 /* Gives each counter its kind: bits while there are banks, registers for the busiest. */
 void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
 {
@@ -189,7 +224,7 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
     for (uint32_t i = n_own; i < f->n; i++) { /* what comes from callees has its registers already */
         placed[i] = true;
         if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot = f->n_words++; /* among words, for now */
-        cells += f->counters[i].kind == MG_RC_64 ? 2 : f->counters[i].kind == MG_RC_32;
+        cells += mg_storage_of(&f->counters[i])->wide ? 2 : f->counters[i].kind == MG_RC_32;
     }
     for (uint32_t k = 0; k < f->warps.n_cohorts; k++) /* flags of cohorts have to be bits */
         if (f->warps.cohorts[k].flag != UINT32_MAX) {
@@ -244,25 +279,7 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
         mg_storage_choose(&z, &rest[k]);
     }
     free(guarded);
-    uint32_t word = f->n_bits, local = f->n_bits + f->n_words, few = 0;
-    for (uint32_t k = 0; k < n_rest; k++)
-        if (rest[k].few)
-            f->counters[rest[k].counter].bit = mg_rc_few(few++), f->counters[rest[k].counter].slot = word++;
-    for (uint32_t i = n_own; i < f->n; i++)
-        if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot += f->n_bits, word++;
-    for (uint32_t k = 0; k < n_rest; k++) {
-        struct mg_rc *c = &f->counters[rest[k].counter];
-        if (c->kind != MG_RC_SHARED && c->kind != MG_RC_FEW) c->slot = c->kind == MG_RC_LOCAL ? local++ : word++;
-    }
-    f->local.n_words = local - f->n_bits - f->n_words;
-    for (uint32_t i = 0; i < n_own; i++)
-        if (f->counters[i].kind == MG_RC_FLAG) f->counters[i].slot = local++;
-    f->shared.slot = local;
-    for (uint32_t i = 0; i < n_own; i++)
-        if (f->counters[i].kind == MG_RC_SHARED) f->counters[i].slot = local++;
-    f->shared.n += f->shared.n_near;
-    for (uint32_t i = 0; i < n_own; i++)
-        if (f->counters[i].kind == MG_RC_ALONE) f->counters[i].slot = local++;
+    place_slots(f, rest, n_rest);
     if (in_loops) mg_loop_words_place(f, f->shared.slot);
     free(rest);
 }
@@ -287,9 +304,9 @@ void mg_rc_assign_registers(struct mg_rfunc *f, mg_id shared)
             c->reg = f->packed.few;
         } else if (!mg_rc_in_memory(c)) {
             c->reg = mg_emit_reg(&f->x, "__mg_c",
-                                 c->real               ? MG_TYPE_b64
-                                 : c->kind == MG_RC_64 ? MG_TYPE_u64
-                                                       : MG_TYPE_u32);
+                                 c->real                  ? MG_TYPE_b64
+                                 : mg_storage_of(c)->wide ? MG_TYPE_u64
+                                                          : MG_TYPE_u32);
         }
     }
     if (f->local.n_words || f->local.n_bytes || f->packed.n_cuts) mg_rc_add_local_array(f);

@@ -40,7 +40,8 @@ void mg_rc_find_live(struct mg_rfunc *f)
     for (uint32_t b = 0; b <= c->n_blocks; b++) f->live.sets[b] = all + (size_t)b * f->live.n_words;
     for (uint32_t i = 0; i < f->n_measured; i++) {
         const struct mg_count *k = &f->plan->list[i];
-        if (f->counters[i].kind == MG_RC_ALONE) continue;
+        if (mg_rc_in_memory(&f->counters[i]) && !mg_storage_of(&f->counters[i])->flush)
+            continue; /* in memory since the event */
         switch (k->kind) {
         case MG_COUNT_ENTRY:
             note(f, 0, i);

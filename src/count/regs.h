@@ -1,5 +1,5 @@
-/* Scheme register of the tool blocks: shared by its two files, and by the sums of other tools
- * (patch/sum.c). Not for others. */
+/* Scheme register: one function while its counters are placed and its code is made. For the files of src/count and for
+ * the sums of tools (patch/sum.c), which are kept and flushed alike. */
 #ifndef MG_COUNT_REGS_H
 #define MG_COUNT_REGS_H
 
@@ -27,6 +27,7 @@ enum mg_rc_kind { /* storage classes (storage/storage.h) */
                   MG_RC_FEW,    /* at most MG_COUNT_FEW times: 2 bits of a packed register */
                   MG_RC_FIELD,  /* a few bits of a register that travels with calls (count/carry.c) */
                   MG_RC_ALONE,  /* added to memory at each event (count/alone.c) */
+                  MG_RC_KINDS,
 };
 struct mg_rc { /* a counter of one function while it runs */
     enum mg_rc_kind kind;
@@ -80,7 +81,6 @@ struct mg_rc_shared {
 };
 struct mg_rc_lone { /* one lane's work (alone.c) */
     bool is;
-    uint32_t n;
     mg_id base, one; /* events; their copy of the counters, what they add */
 };
 struct mg_rc_calls { /* counters of callees that arrive here, and its own that travel (carry.c) */
@@ -120,12 +120,12 @@ struct mg_rfunc {
     struct mg_count_plan *plan;
     struct mg_placer place;
     struct mg_rc *counters;
-    uint32_t n, n_measured; /* measured ones first, then those of warps, then those that callees send back */
-    uint32_t n_bits,
-        n_words; /* slots: bits, then registers, then local memory (words, bytes), shared memory, events of one lane */
-    uint32_t at; /* counter of slot 0 */
-    bool alike;  /* every CTA counts as much: CTA 0 alone adds to memory */
-    bool sync, redux; /* what the PTX may use: warp operations with a mask; redux */
+    uint32_t n, n_measured;   /* measured ones first, then those of warps, then those that callees send back */
+    uint32_t n_bits, n_words; /* slots: bits, then registers, then local memory (words, bytes), shared memory, */
+    uint32_t n_others;        /* then other classes in memory */
+    uint32_t at;              /* counter of slot 0 */
+    bool alike;               /* every CTA counts as much: CTA 0 alone adds to memory */
+    bool sync, redux;         /* what the PTX may use: warp operations with a mask; redux */
     struct mg_rc_packed packed;
     struct mg_rc_local local;
     struct mg_rc_shared shared;
@@ -142,7 +142,7 @@ bool mg_rc_in_memory(const struct mg_rc *c);
 /* Slots of the function's counters in memory. */
 static inline uint32_t mg_rc_slots(const struct mg_rfunc *f)
 {
-    return f->n_bits + f->n_words + f->local.n_words + f->local.n_bytes + f->shared.n + f->lone.n;
+    return f->n_bits + f->n_words + f->local.n_words + f->local.n_bytes + f->shared.n + f->n_others;
 }
 /* Parts of flushes (count/count.c): temporaries by number; labels and branches in front of x.at. */
 mg_id mg_rc_temp(struct mg_rfunc *f, mg_id *at, const char *name, enum mg_type type);

@@ -1,6 +1,6 @@
 /* Inserting the counters of blocks into a twin: the scheme that the options name, and what all schemes share.
  *
- *   class      by_class.c   a register for every class of equally frequent blocks; cheapest on emu and cpu
+ *   class      by_class.c   a counter for every class of equally frequent blocks; cheapest on emu and cpu
  *   register   by_register.c the fewest counters that determine all blocks; cheapest on a GPU
  *   thread, flux, atomic   by_seed.c   those of GPU Ocelot, CUDA Flux, and the plainest one, to compare with
  *

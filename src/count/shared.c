@@ -475,8 +475,29 @@ void mg_shared_rounds(struct mg_rfunc *f)
     free(counts);
 }
 
+/* Words of loops are drained where their loops end; words of warps are in every set. */
+static bool shared_any(const struct mg_rfunc *f, const uint64_t *set)
+{
+    bool any = f->shared.n_near;
+    for (uint32_t i = 0; i < f->n && !any && !f->shared.ranges; i++)
+        any = f->counters[i].kind == MG_RC_SHARED && mg_rc_in(set, i);
+    return any;
+}
+
+bool mg_rc_all_drain(const struct mg_rfunc *f)
+{
+    const struct mg_cfg *c = f->x.c;
+    bool all = f->shared.n && !f->shared.ranges && f->sync;
+    for (uint32_t b = 0; all && b < c->n_blocks; b++) {
+        unsigned op = mg_node_form(c->m, &c->m->nodes.at[c->blocks[b].last])->op;
+        all = !c->reachable[b] || (op != MG_OP_ret && op != MG_OP_exit) || shared_any(f, f->live.sets[b]);
+    }
+    return all;
+}
+
 static void shared_flush(struct mg_rfunc *f, const struct mg_flush *w)
 {
+    if (f->shared.arrives) mg_shared_leave(f, false, w->mask, w->rank, w->out);
     mg_shared_drain(f, mg_shared_whole_range(f), w->base, w->mask, w->rank, 0);
 }
 
@@ -486,4 +507,5 @@ const struct mg_storage mg_storage_shared = {.name = "shared",
                                              .take = shared_take,
                                              .event = shared_event,
                                              .add = shared_add,
+                                             .any = shared_any,
                                              .flush = shared_flush};

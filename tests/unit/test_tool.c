@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "count/storage/storage.h"
 #include "device/device.h"
 #include "device/mem.h"
 #include "ptx/ptx.h"
@@ -797,6 +798,41 @@ MG_TEST(tool_blocks_waits)
             release(&r);
             mg_buf_release(&b);
         }
+}
+
+/* What docs/howto-add-a-storage-class.md asks of each row. */
+MG_TEST(tool_storage_classes)
+{
+    uint32_t n = 0;
+    for (const struct mg_storage *s; (s = mg_storage_at(n)); n++) {
+        MG_CHECK(s->name && s->event && !s->holds == !s->take);
+        MG_CHECK(!s->in_memory || (!s->packed && !s->wide && !s->part)); /* a register or memory */
+        MG_CHECK(!s->flush || s->in_memory);
+        MG_CHECK(s->in_memory || (s->lane && (s->begin || s->clear)));      /* 0 at the entry */
+        MG_CHECK(s->in_memory || s->part || s == mg_storage_at(MG_RC_BIT)); /* whose register is summed whole */
+    }
+    MG_CHECK_EQ(n, MG_RC_KINDS);
+}
+
+/* A wait that goes to memory at once while registers still hold what is rarer: its place is not among theirs. */
+MG_TEST(tool_blocks_wait_among_registers)
+{
+    static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n" ENTRY(
+        "k") ".shared .align 8 .b64 bar;\n" GID
+             "mov.u32 %r5, %tid.x; mov.u32 %r6, %ntid.x; mov.u32 %r7, bar; setp.ne.u32 %p0, %r5, 0; @%p0 bra GO; mbarrier.init.shared.b64 [%r7], %r6;\n"
+             "GO: bar.sync 0; mbarrier.arrive.shared.b64 %rd3, [%r7]; and.b32 %r8, %r1, 3; mov.u32 %r4, 0;\n"
+             "OUTER: mul.lo.u32 %r9, %r1, 40503;\nV: shr.u32 %r9, %r9, 3; setp.ne.u32 %p1, %r9, 0; @%p1 bra V; mul.lo.u32 %r9, %r1, 30529;\n"
+             "W: shr.u32 %r9, %r9, 5; setp.ne.u32 %p1, %r9, 0; @%p1 bra W;\n"
+             "WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r7], 0, 20; @!%p2 bra WAIT; add.u32 %r4, %r4, 1; setp.le.u32 %p3, %r4, %r8; @%p3 bra OUTER;\n"
+             "mov.u32 %r10, 0;\nL: add.u32 %r10, %r10, 1; setp.lt.u32 %p4, %r10, %r4; @%p4 bra L; setp.eq.u32 %p5, %r8, 2; @%p5 bra E; mov.u32 %r10, 0;\n"
+             "M: add.u32 %r10, %r10, 1; setp.lt.u32 %p4, %r10, %r4; @%p4 bra M;\nE: st.global.u32 [%rd1], %r9; ret;\n}\n";
+    for (unsigned registers = 0; registers <= 12; registers++) {
+        struct run r;
+        char args[64];
+        snprintf(args, sizeof args, "counters=register,warps=off,sm=90,registers=%u", registers);
+        if (run_both(&r, text, "k", 2, 64, 0, args)) check_witness(&r, args);
+        release(&r);
+    }
 }
 
 /* Branches that no round of their loop changes are counted behind it. */

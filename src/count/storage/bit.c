@@ -23,6 +23,13 @@ static void bit_event(struct mg_rfunc *f, uint32_t counter)
     EMIT("or.b32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit));
 }
 
+static void bit_begin(struct mg_rfunc *f, bool at_call)
+{
+    struct mg_emit *x = &f->x;
+    (void)at_call;
+    for (uint32_t k = 0; k < f->packed.n_banks; k++) EMIT("mov.u32", R(f->packed.banks[k]), I(0));
+}
+
 static struct mg_opnd bit_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id p)
 {
     struct mg_emit *x = &f->x;
@@ -32,5 +39,11 @@ static struct mg_opnd bit_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id 
     return I(1);
 }
 
-const struct mg_storage mg_storage_bit = {
-    .name = "bit", .packed = true, .holds = bit_holds, .take = bit_take, .event = bit_event, .lane = bit_lane};
+const struct mg_storage mg_storage_bit = {.name = "bit",
+                                          .packed = true,
+                                          .alike = true,
+                                          .holds = bit_holds,
+                                          .take = bit_take,
+                                          .event = bit_event,
+                                          .begin = bit_begin,
+                                          .lane = bit_lane};

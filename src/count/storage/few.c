@@ -42,6 +42,13 @@ static void few_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, st
     mg_few_add(f, counter, d, wide, false);
 }
 
+static void few_begin(struct mg_rfunc *f, bool at_call)
+{
+    struct mg_emit *x = &f->x;
+    (void)at_call;
+    if (f->packed.n_few) EMIT("mov.u32", R(f->packed.few), I(0));
+}
+
 static struct mg_opnd few_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id p)
 {
     struct mg_emit *x = &f->x;
@@ -65,14 +72,27 @@ static void field_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
     if (!c->bit) EMIT("mov.u32", R(c->reg), I(0)); /* the register's first field stands for all */
 }
 
+static mg_id field_told(const struct mg_rfunc *f, const struct mg_rc *c)
+{
+    (void)f;
+    return c->bit ? 0 : c->reg;
+}
+
 const struct mg_storage mg_storage_few = {.name = "few",
                                           .packed = true,
+                                          .alike = true,
                                           .holds = few_holds,
                                           .take = few_take,
                                           .event = few_event,
                                           .add = few_add,
+                                          .begin = few_begin,
                                           .lane = few_lane,
                                           .part = few_part};
 /* Fields that travel with calls are few's, wider: carry.c gives them out, spill.c empties them before they are full. */
-const struct mg_storage mg_storage_field = {
-    .name = "field", .packed = true, .event = few_event, .clear = field_clear, .lane = few_lane, .part = few_part};
+const struct mg_storage mg_storage_field = {.name = "field",
+                                            .packed = true,
+                                            .event = few_event,
+                                            .clear = field_clear,
+                                            .lane = few_lane,
+                                            .part = few_part,
+                                            .told = field_told};

@@ -59,9 +59,10 @@ void mg_rc_end_locals(struct mg_rfunc *f, mg_id again, uint32_t n_words)
     mg_rc_branch(f, mg_rc_tp(f, 0), false, again);
 }
 
-void mg_local_begin(struct mg_rfunc *f)
+static void local_begin(struct mg_rfunc *f, bool at_call)
 {
     struct mg_emit *x = &f->x;
+    if (at_call || !f->local.var) return;
     EMIT("mov.u64", R(f->local.reg), (struct mg_opnd){.kind = MG_OPND_var, .id = f->local.var});
     if (f->packed.n_cuts) EMIT("mov.u32", R(f->packed.row), I(0));
     if (f->local.n_bytes) EMIT("mov.u32", R(f->local.flagged), I(0));
@@ -170,6 +171,7 @@ const struct mg_storage mg_storage_local = {.name = "local",
                                             .take = local_take,
                                             .event = local_event,
                                             .add = local_add,
+                                            .begin = local_begin,
                                             .clear = local_clear,
                                             .lane = local_lane,
                                             .flush = local_flush};
@@ -213,6 +215,12 @@ static struct mg_opnd flag_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id
     EMIT("ld.local.u8", R(bit), mg_o_addr_reg(at, off));
     EMIT("setp.ne.u32", R(p), R(bit), I(0));
     return I(1);
+}
+
+static mg_id flag_told(const struct mg_rfunc *f, const struct mg_rc *c)
+{
+    (void)c;
+    return f->local.flagged;
 }
 
 /* Bytes in local memory, if any is set, four at a time: their sums over a warp stay below 256. */
@@ -280,4 +288,5 @@ const struct mg_storage mg_storage_flag = {.name = "flag",
                                            .event = flag_event,
                                            .clear = flag_clear,
                                            .lane = flag_lane,
+                                           .told = flag_told,
                                            .flush = flag_flush};

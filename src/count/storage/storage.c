@@ -10,13 +10,30 @@ static const struct mg_storage *const classes[] = {
     [MG_RC_SHARED] = &mg_storage_shared, [MG_RC_FEW] = &mg_storage_few,     [MG_RC_FIELD] = &mg_storage_field,
     [MG_RC_ALONE] = &mg_storage_alone,
 };
-/* In which order they are asked: the cheapest first, the one that holds anything last. */
+_Static_assert(MG_COUNT_OF(classes) == MG_RC_KINDS, "a class for each kind");
+/* In which order they are asked. What happens a bounded number of times goes first; then memory, which holds a counter
+ * only when registers are full; then registers, the last of which holds anything. field is not asked: carry.c gives it
+ * to functions whose counters travel. */
 static const enum mg_rc_kind order[] = {MG_RC_FEW,   MG_RC_ALONE, MG_RC_BIT, MG_RC_FLAG, MG_RC_SHARED,
                                         MG_RC_LOCAL, MG_RC_64,    MG_RC_32,  MG_RC_CARRY};
 
 const struct mg_storage *mg_storage_of(const struct mg_rc *c)
 {
     return classes[c->kind];
+}
+
+const struct mg_storage *mg_storage_at(uint32_t kind)
+{
+    return kind < MG_COUNT_OF(classes) ? classes[kind] : NULL;
+}
+
+bool mg_storage_any(const struct mg_rfunc *f, enum mg_rc_kind kind, const uint64_t *set)
+{
+    if (!classes[kind]->flush) return false;
+    if (classes[kind]->any) return classes[kind]->any(f, set);
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->counters[i].kind == kind && mg_rc_in(set, i)) return true;
+    return false;
 }
 
 bool mg_rc_in_memory(const struct mg_rc *c)
@@ -47,16 +64,20 @@ void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
     mg_emit_guard(x, 0, false);
 }
 
+static void begin_classes(struct mg_rfunc *f, bool in_memory, bool at_call)
+{
+    for (size_t i = 0; i < MG_COUNT_OF(classes); i++)
+        if (classes[i]->begin && classes[i]->in_memory == in_memory) classes[i]->begin(f, at_call);
+}
+
 void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set)
 {
-    struct mg_emit *x = &f->x;
-    for (uint32_t k = 0; k < f->packed.n_banks; k++) EMIT("mov.u32", mg_o_reg(f->packed.banks[k]), mg_o_imm(0));
-    if (f->packed.n_few) EMIT("mov.u32", mg_o_reg(f->packed.few), mg_o_imm(0));
+    begin_classes(f, false, set != NULL);
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_storage *s = mg_storage_of(&f->counters[i]);
         if (mg_rc_in(set, i) && s->clear) s->clear(f, &f->counters[i], set != NULL);
     }
-    if (!set && f->local.var) mg_local_begin(f);
+    begin_classes(f, true, set != NULL);
 }
 
 void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id guard)

@@ -1,22 +1,21 @@
-/* Storage classes: where a counter of one function is kept while the function runs. The plan (kinds.c) asks them in
- * order of cost; the first that may hold a counter gets it. Code is emitted in front of f->x.at. Not for other
- *   folders.
+/* Storage classes: where a counter of one function is kept while the function runs. The plan (kinds.c) asks them one
+ * by one, in the order of storage.c; the first that may hold a counter gets it. Code is emitted in front of f->x.at.
+ * Not for other folders. docs/howto-add-a-storage-class.md goes through the members.
  *
  *     holds    planning: may this class hold the counter as things stand, and why
  *     event    one event is counted; add: several
- *     clear    the counter is 0 again: at the function's entry, and in front of a call that may end the lane
+ *     begin    what counters of the class share is 0 again; clear: one counter. At the function's entry, and in front
+ *              of a call that may end the lane
  *     lane     flush, lane by lane: what this lane has counted
- *     flush    flush, by warps: all counters of the class. Classes in registers have none: flush.c sums their
- *              registers,
- *              up to 32 counters at once
- *     drain    shared memory alone (shared.c, loop.c): words go to memory before they get too large
+ *     part     flush, by warps, for classes in registers: flush.c sums them, up to 32 counters at once
+ *     flush    flush, by warps, for classes in memory: all counters of the class
  */
 #ifndef MG_COUNT_STORAGE_H
 #define MG_COUNT_STORAGE_H
 
 #include "count/regs.h"
 
-struct mg_kinds { /* while the counters of one function get their classes */
+struct mg_kinds { /* planning: while the counters of one function get their classes */
     struct mg_rfunc *f;
     bool *guarded;         /* by counter: 32 bits do, since rounds of its loop are counted */
     bool rows;             /* bits lie in rows (rows.c): those that found no place there are not packed */
@@ -35,23 +34,34 @@ struct mg_storage {
     bool in_memory;   /* it has no register */
     bool packed;      /* it shares its register with others */
     bool wide;        /* its register has 64 bits */
+    bool alike;       /* CTA 0 may add such counters for all CTAs (by_register.c) */
     const char *(*holds)(const struct mg_kinds *k,
                          const struct mg_wanted *w); /* why; NULL: it may not. NULL: carry.c alone decides */
     void (*take)(struct mg_kinds *k, const struct mg_wanted *w); /* it is in this class from now on */
     void (*event)(struct mg_rfunc *f, uint32_t counter);         /* for lanes with x's guard */
     void (*add)(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide,
-                struct mg_spot s); /* a register of 32 bits, 64 if wide; NULL: never asked */
-    void (*clear)(struct mg_rfunc *f, const struct mg_rc *c,
-                  bool at_call); /* NULL: with others of its class, or not at all */
+                struct mg_spot s);                   /* a register of 32 bits, 64 if wide; NULL: never asked */
+    void (*begin)(struct mg_rfunc *f, bool at_call); /* before any clear; of classes in memory behind them all */
+    void (*clear)(struct mg_rfunc *f, const struct mg_rc *c, bool at_call); /* NULL: begin does it, or nothing has to */
     /* p = it is not 0, for this lane; returns what to add to memory. NULL: warps add such counters. */
     struct mg_opnd (*lane)(struct mg_rfunc *f, const struct mg_rc *c, mg_id p);
     void (*part)(struct mg_rfunc *f, const struct mg_rc *c, mg_id d); /* d = what this lane adds to a sum of 32 bits */
-    void (*flush)(struct mg_rfunc *f, const struct mg_flush *w);
+    /* A register that is not 0 where the counter has counted (packed), or any of the class (in memory: c is NULL). 0:
+     * none has to be asked, since another counter's tells. NULL: packed: begin's registers tell; in memory: nothing
+     * does, and every flush looks there. */
+    mg_id (*told)(const struct mg_rfunc *f, const struct mg_rc *c);
+    /* In memory: may any have counted, by the set? NULL: where a counter of the class is in it. */
+    bool (*any)(const struct mg_rfunc *f, const uint64_t *set);
+    void (*flush)(struct mg_rfunc *f,
+                  const struct mg_flush *w); /* in memory; NULL: nothing is left to add at the end */
 };
 
 extern const struct mg_storage mg_storage_bit, mg_storage_32, mg_storage_carry, mg_storage_64, mg_storage_local,
     mg_storage_flag, mg_storage_shared, mg_storage_few, mg_storage_field, mg_storage_alone;
 const struct mg_storage *mg_storage_of(const struct mg_rc *c);
+const struct mg_storage *mg_storage_at(uint32_t kind); /* NULL: there are no more */
+/* May any counter of the class be in memory, to be flushed? set: as in mg_flush. */
+bool mg_storage_any(const struct mg_rfunc *f, enum mg_rc_kind kind, const uint64_t *set);
 /* Gives the counter its class, and why. */
 void mg_storage_choose(struct mg_kinds *k, const struct mg_wanted *w);
 
@@ -62,9 +72,6 @@ bool mg_kinds_in_reals(const struct mg_rfunc *f, uint32_t counter);
 
 /* Fields of a packed register: adds d of 32 bits, or takes it off. */
 void mg_few_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, bool minus);
-/* The array in local memory (local.c): zeroes at the entry. */
-void mg_local_begin(struct mg_rfunc *f);
-
 /* Parts of flushes by warps (flush.c): d = sum of s over the lanes of the mask (0: a whole warp); p = it holds in any
  * of those in the flush. p = this is the lowest of the lanes here now; returns them (round: of the loop that we are in;
  * 0: none). */

@@ -75,6 +75,7 @@ static void wide_part(struct mg_rfunc *f, const struct mg_rc *c, mg_id d)
 
 const struct mg_storage mg_storage_64 = {.name = "64",
                                          .wide = true,
+                                         .alike = true,
                                          .holds = wide_holds,
                                          .take = wide_take,
                                          .event = wide_event,

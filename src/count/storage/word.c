@@ -58,6 +58,7 @@ static void word_part(struct mg_rfunc *f, const struct mg_rc *c, mg_id d)
 }
 
 const struct mg_storage mg_storage_32 = {.name = "32",
+                                         .alike = true,
                                          .holds = word_holds,
                                          .take = word_take,
                                          .event = word_event,
