@@ -8,6 +8,8 @@
  *
  * Kept launch by launch. Profile: multiprocessors take CTAs in order, each the next one when it is free; what that
  * takes is compared with an even share (docs/tools/ctas.md). */
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "analysis/loop.h"
@@ -166,12 +168,20 @@ static enum mg_err ctas_instrument(const void *conf, struct mg_patch *p, struct 
 
 /* ---- profile ------------------------------------------------------------------------------------------- */
 
+struct shape {             /* of the launch with the largest imbalance */
+    double worst;          /* longest / mean */
+    uint32_t longest[3];   /* the CTA */
+    uint64_t ctas, beyond; /* those counted; of these, with more than half way from the mean to the longest */
+    double trend;          /* correlation of a CTA's instructions with its number, -1 to 1 */
+    const struct mg_result_site *loop;     /* that the longest CTA enters more often; NULL: none */
+    double rounds_of_longest, rounds_mean; /* of a thread in it */
+};
 struct work { /* of one kernel, over its launches */
     const struct mg_result_kernel *k;
     uint64_t launches, ctas, sum, least, most;
-    double takes, even;                 /* thread instructions until the last multiprocessor is done; in even shares */
-    double worst;                       /* most / mean of the launch that decides about the place */
-    const struct mg_result_site *place; /* of the loop that the longest CTA there enters more often; NULL: none */
+    double takes;       /* thread instructions until the last multiprocessor is done */
+    double even, equal; /* the same in even shares; of CTAs that are equal */
+    struct shape shape;
     bool sampled;
 };
 
@@ -218,6 +228,45 @@ static const struct mg_result_site *find_loop(const struct mg_result_kernel *k, 
     return found;
 }
 
+/* How the work of the first n CTAs grows with their number: 1 or -1 is a ramp. */
+static double find_trend(const uint64_t *work, uint32_t n, double mean)
+{
+    double xy = 0, xx = 0, yy = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double x = i - .5 * (n - 1), y = (double)work[i] - mean;
+        xy += x * y, xx += x * x, yy += y * y;
+    }
+    return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : 0;
+}
+
+static void find_shape(struct shape *s, const struct mg_result_kernel *k, const struct mg_result_launch *l,
+                       uint32_t slots, uint32_t n, uint32_t longest)
+{
+    uint64_t cta = (uint64_t)longest << mg_cta_slot_shift(l->grid, slots);
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += (double)l->cells[i];
+    double mean = sum / n, most = (double)l->cells[longest];
+    *s = (struct shape){.worst = most / mean, .ctas = n, .trend = find_trend(l->cells, n, mean)};
+    s->longest[0] = (uint32_t)(cta % l->grid[0]);
+    s->longest[1] = (uint32_t)(cta / l->grid[0] % l->grid[1]);
+    s->longest[2] = (uint32_t)(cta / l->grid[0] / l->grid[1]);
+    for (uint32_t i = 0; i < n; i++) s->beyond += (double)l->cells[i] > .5 * (mean + most);
+    s->loop = find_loop(k, l->cells, slots, n, longest, s->worst);
+    if (!s->loop) return;
+    const uint64_t *entries = l->cells + (size_t)(s->loop->note & 255) * slots;
+    double threads = (double)l->block[0] * l->block[1] * l->block[2];
+    for (uint32_t i = 0; i < n; i++) s->rounds_mean += (double)entries[i] / n / threads;
+    s->rounds_of_longest = (double)entries[longest] / threads;
+}
+
+/* One word for it: decides what to try. */
+static const char *shape_word(const struct shape *s)
+{
+    if (s->worst < 1.01) return "even";
+    if (fabs(s->trend) >= .9) return s->trend > 0 ? "rising" : "falling";
+    return s->beyond <= MG_MAX(s->ctas / 20, (uint64_t)1) ? "few long" : "spread";
+}
+
 static void add_launch(struct work *w, const struct mg_result_launch *l, uint32_t slots, uint32_t sms)
 {
     uint32_t shift = mg_cta_slot_shift(l->grid, slots), longest = 0;
@@ -239,10 +288,9 @@ static void add_launch(struct work *w, const struct mg_result_launch *l, uint32_
     w->most = MG_MAX(w->most, l->cells[longest]);
     w->takes += schedule(l->cells, n, places);
     w->even += (double)sum / places;
+    w->equal += mean * ((n + places - 1) / places);
     w->sampled = w->sampled || shift;
-    if (ratio <= w->worst) return;
-    w->worst = ratio;
-    w->place = find_loop(w->k, l->cells, slots, n, longest, ratio);
+    if (ratio > w->shape.worst) find_shape(&w->shape, w->k, l, slots, n, longest);
 }
 
 static void work_init(struct work *w, const struct mg_result_kernel *k, const struct mg_tool_result *r, uint32_t slots)
@@ -255,12 +303,27 @@ static void work_init(struct work *w, const struct mg_result_kernel *k, const st
 static struct mg_result_site place_of(const struct work *w)
 {
     const struct mg_site_block *b = w->k->n_blocks && w->k->blocks ? &w->k->blocks[0] : NULL;
-    if (w->place) return *w->place;
+    if (w->shape.loop) return *w->shape.loop;
     return (struct mg_result_site){.function = w->k->name,
                                    .op = "",
                                    .file = b ? b->file : NULL,
                                    .line = b ? b->line : 0,
                                    .ptx_line = b ? b->ptx_line : 0};
+}
+
+static void shape_json(const struct shape *s, struct mg_json *j)
+{
+    mg_json_key_str(j, "shape", shape_word(s));
+    mg_json_key(j, "longest");
+    mg_json_arr(j);
+    for (int d = 0; d < 3; d++) mg_json_u64(j, s->longest[d]);
+    mg_json_end(j, ']');
+    mg_json_key_u64(j, "long_ctas", s->beyond);
+    if (!s->loop) return;
+    mg_json_key(j, "rounds_of_longest");
+    mg_json_f64(j, s->rounds_of_longest);
+    mg_json_key(j, "rounds_mean");
+    mg_json_f64(j, s->rounds_mean);
 }
 
 static void work_json(const struct work *w, struct mg_json *j)
@@ -269,7 +332,7 @@ static void work_json(const struct work *w, struct mg_json *j)
     bool any = w->launches > 0;
     mg_json_obj(j);
     mg_kit_site_json(j, w->k, &place);
-    mg_json_key_bool(j, "loop", w->place != NULL);
+    mg_json_key_bool(j, "loop", w->shape.loop != NULL);
     mg_json_key_u64(j, "launches", w->launches);
     mg_json_key_u64(j, "ctas", w->ctas);
     mg_json_key_bool(j, "estimate", w->sampled);
@@ -282,7 +345,7 @@ static void work_json(const struct work *w, struct mg_json *j)
         mg_json_null(j);
     mg_json_key(j, "imbalance");
     if (any)
-        mg_json_f64(j, w->worst);
+        mg_json_f64(j, w->shape.worst);
     else
         mg_json_null(j);
     mg_json_key(j, "even_share");
@@ -290,20 +353,33 @@ static void work_json(const struct work *w, struct mg_json *j)
         mg_json_f64(j, w->even / w->takes);
     else
         mg_json_null(j);
+    mg_json_key(j, "grid_share");
+    if (any && w->equal > 0)
+        mg_json_f64(j, w->even / w->equal);
+    else
+        mg_json_null(j);
+    if (any) shape_json(&w->shape, j);
     mg_json_end(j, '}');
 }
 
 static void work_row(const struct work *w, struct mg_table *t)
 {
     struct mg_result_site place = place_of(w);
+    const uint32_t *at = w->shape.longest;
+    bool flat = !at[1] && !at[2];
+    char longest[40];
     if (!w->launches) return;
     mg_table_row(t);
     mg_table_place(t, &place);
     mg_table_f64(t, w->takes > 0 ? 100 * (1 - w->even / w->takes) : 0);
-    mg_table_f64(t, w->worst);
+    mg_table_f64(t, w->equal > 0 ? 100 * (1 - w->even / w->equal) : 0);
+    mg_table_f64(t, w->shape.worst);
     mg_table_u64(t, w->least);
     mg_table_f64(t, (double)w->sum / (double)w->ctas);
     mg_table_u64(t, w->most);
+    snprintf(longest, sizeof longest, flat ? "%u" : "%u,%u,%u", at[0], at[1], at[2]);
+    mg_table_text(t, longest);
+    mg_table_text(t, shape_word(&w->shape));
     mg_table_u64(t, w->ctas);
     mg_table_u64(t, w->launches);
     mg_table_text(t, w->k->demangled);
@@ -314,13 +390,16 @@ static void ctas_profile(const void *conf, const struct mg_tool_result *r, struc
     const struct conf *c = conf;
     mg_table_begin(
         t, "ctas",
-        "thread instructions of CTAs: what an even share of the work would save (multiprocessors take CTAs in order)");
+        "thread instructions of CTAs: what an even share over multiprocessors would save; of that by the number of CTAs, which equal CTAs leave, too");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
     mg_table_column(t, "saves", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "by number", MG_COL_PERCENT, NULL);
     mg_table_column(t, "imbalance", MG_COL_REAL, "longest / mean");
     mg_table_column(t, "least", MG_COL_COUNT, NULL);
     mg_table_column(t, "mean", MG_COL_REAL, NULL);
     mg_table_column(t, "most", MG_COL_COUNT, NULL);
+    mg_table_column(t, "longest", MG_COL_TEXT, NULL);
+    mg_table_column(t, "shape", MG_COL_TEXT, NULL);
     mg_table_column(t, "CTAs", MG_COL_COUNT, NULL);
     mg_table_column(t, "launches", MG_COL_COUNT, NULL);
     mg_table_column(t, "kernel", MG_COL_TEXT, NULL);

@@ -1,5 +1,6 @@
 /* Rules about how evenly lanes, CTAs and multiprocessors are used. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/advice/priv.h"
 
@@ -83,6 +84,51 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
     free(sums.at);
 }
 
+/* "40", "(3,2,0)" */
+static const char *name_longest(struct advice *a, const struct mg_jval *v)
+{
+    uint64_t at[3] = {0};
+    uint32_t n = 0;
+    for (const struct mg_jval *x = mg_jval_first(mg_jval_get(v, "longest")); x && n < 3; x = x->next)
+        at[n++] = (uint64_t)mg_jval_number(x);
+    if (at[1] || at[2])
+        return mg_arena_printf(&a->out->arena, "(%llu,%llu,%llu)", (unsigned long long)at[0], (unsigned long long)at[1],
+                               (unsigned long long)at[2]);
+    return mg_arena_printf(&a->out->arena, "%llu", (unsigned long long)at[0]);
+}
+
+/* Why the longest CTA is longer. */
+static const char *say_cause(struct advice *a, const struct mg_jval *v)
+{
+    double mean = mg_jval_f64(v, "mean");
+    if (mg_jval_yes(v, "loop"))
+        return mg_arena_printf(&a->out->arena, ": its threads go round this loop %.0f times, the mean %.*f times",
+                               mg_jval_f64(v, "rounds_of_longest"), mg_jval_f64(v, "rounds_mean") < 100,
+                               mg_jval_f64(v, "rounds_mean"));
+    return mean > 0
+               ? mg_arena_printf(&a->out->arena, ", the shortest %.0f %% as many", 100 * mg_jval_f64(v, "least") / mean)
+               : "";
+}
+
+/* What to try follows from how the work lies over the grid. */
+static const char *say_mending(struct advice *a, const struct mg_jval *v)
+{
+    const char *shape = mg_jval_text(v, "shape");
+    uint64_t beyond = mg_jval_u64(v, "long_ctas");
+    if (shape && !strcmp(shape, "rising"))
+        return "The work grows with the CTA's number: give each CTA one part from either end, or start with the long ones.";
+    if (shape && !strcmp(shape, "falling"))
+        return "The work falls with the CTA's number: give each CTA one part from either end.";
+    if (shape && !strcmp(shape, "few long"))
+        return beyond > 1
+                   ? mg_arena_printf(&a->out->arena,
+                                     "%llu CTAs are that long, all others are done long before: split the work of "
+                                     "each of these among several CTAs.",
+                                     (unsigned long long)beyond)
+                   : "No other is nearly as long: split its work among several CTAs.";
+    return "Multiprocessors that are done wait for it: cut the work into equal parts, or let CTAs fetch the next part from a counter.";
+}
+
 void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
 {
     const struct mg_jval *ctas = mg_facts_tool(a->facts, "ctas");
@@ -93,11 +139,6 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
         struct kernel_cost *c = &a->costs[k->id];
         double gain = c->share * (1 - mg_jval_f64(v, "even_share")), ratio = mg_jval_f64(v, "imbalance");
         if (ratio < 1.25 || 100 * gain < LEAST_GAIN_PCT) continue;
-        double mean = mg_jval_f64(v, "mean");
-        const char *cause = mg_jval_yes(v, "loop") ? ": it goes round this loop more often"
-                            : mean > 0             ? mg_arena_printf(&a->out->arena, ", the shortest %.0f %% as many",
-                                                                     100 * mg_jval_f64(v, "least") / mean)
-                                                   : "";
         bool sampled = mg_jval_yes(v, "estimate");
         struct line_sums one = {0};
         struct mg_finding *f = add_finding(a, c, gain, !sampled);
@@ -105,10 +146,8 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
         f->measure = ratio;
         f->unit = "longest CTA / mean";
         f->text = mg_arena_printf(
-            &a->out->arena,
-            "the longest CTA%s executes %.1f times as many instructions as the mean%s. Multiprocessors that are done wait for it: cut "
-            "the work into equal parts, or let CTAs fetch the next part from a counter.",
-            sampled ? " of an even sample" : "", ratio, cause);
+            &a->out->arena, "CTA %s, the longest%s, executes %.1f times as many instructions as the mean%s. %s",
+            name_longest(a, v), sampled ? " of an even sample" : "", ratio, say_cause(a, v), say_mending(a, v));
         c->imbalanced = true;
         free(one.at);
     }
