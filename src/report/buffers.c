@@ -18,6 +18,7 @@ struct known {
     const char *function;
     uint32_t ptx_line;
     const char *text;
+    uint64_t bytes; /* 0: not known */
 };
 struct def {
     mg_id node;
@@ -194,52 +195,51 @@ static bool is_readable(const char *name)
     return *name && !strstr(name, "_param_") && !strchr(name, '$');
 }
 
-static const char *tell_argument(struct mg_buffers *b, const struct walk *w, const struct mg_pkernel *k, uint32_t ix)
+static void tell_argument(struct mg_buffers *b, const struct walk *w, uint32_t ix, struct known *out)
 {
+    const struct mg_pkernel *k = out->k;
     struct mg_buf text = MG_BUF_INIT;
-    uint64_t allocation = 0, bytes = 0;
+    uint64_t allocation = 0;
     const char *name = mg_name(w->m, w->m->vars.at[w->f->first_param + ix].name);
     mg_buf_printf(&text, "argument %u", ix);
     if (is_readable(name)) mg_buf_printf(&text, " `%s`", name);
     if (find_allocation(b, k, mg_func_param_offset(w->f, w->m->vars.at, ix), &allocation)) {
-        if (find_bytes(b, allocation, &bytes)) { /* the allocation's number differs from device to device */
+        if (find_bytes(b, allocation, &out->bytes)) { /* the allocation's number differs from device to device */
             mg_buf_adds(&text, MG_BUFFER_OF);
-            mg_add_grouped(&text, bytes);
+            mg_add_grouped(&text, out->bytes);
             mg_buf_adds(&text, " bytes");
         }
     }
-    const char *kept = mg_arena_strndup(&b->arena, text.at, text.n);
+    out->text = mg_arena_strndup(&b->arena, text.at, text.n);
     mg_buf_release(&text);
-    return kept;
 }
 
-static const char *tell_variable(struct mg_buffers *b, const struct mg_module *m, mg_id id)
+static void tell_variable(struct mg_buffers *b, const struct mg_module *m, mg_id id, struct known *out)
 {
     const struct mg_var *v = &m->vars.at[id];
     char *plain = mg_demangle(mg_name(m, v->name));
     const char *name = plain ? plain : mg_name(m, v->name), *part = strrchr(name, ':');
-    uint64_t bytes = mg_var_bytes(v);
-    const char *text =
-        bytes ? mg_arena_printf(&b->arena, "%s variable %s of %llu bytes", mg_space_name((enum mg_space)v->space),
-                                part ? part + 1 : name, (unsigned long long)bytes)
-              : mg_arena_printf(&b->arena, "%s variable %s", mg_space_name((enum mg_space)v->space),
-                                part ? part + 1 : name);
+    uint64_t bytes = out->bytes = mg_var_bytes(v);
+    out->text = bytes
+                    ? mg_arena_printf(&b->arena, "%s variable %s of %llu bytes", mg_space_name((enum mg_space)v->space),
+                                      part ? part + 1 : name, (unsigned long long)bytes)
+                    : mg_arena_printf(&b->arena, "%s variable %s", mg_space_name((enum mg_space)v->space),
+                                      part ? part + 1 : name);
     free(plain);
-    return text;
 }
 
-static const char *find_text(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line)
+static void find_text(struct mg_buffers *b, struct known *out)
 {
-    const struct mg_module *m = mg_lines_module(b->modules, k->module);
-    mg_id func = m ? mg_module_find_func(m, function) : 0;
-    if (!func || !m->funcs.at[func].defined) return NULL;
+    const struct mg_module *m = mg_lines_module(b->modules, out->k->module);
+    mg_id func = m ? mg_module_find_func(m, out->function) : 0;
+    if (!func || !m->funcs.at[func].defined) return;
     index_function(b, m, func);
     struct walk w = {.m = m, .f = &m->funcs.at[func], .seen = b->seen, .round = ++b->round};
     w.next = mg_xcalloc(m->regs.n + 1, sizeof *w.next);
     MG_EACH_NODE(m, w.f, id)
     {
         const struct mg_node *n = &m->nodes.at[id];
-        if (n->kind != MG_NODE_inst || n->line != ptx_line) continue;
+        if (n->kind != MG_NODE_inst || n->line != out->ptx_line) continue;
         for (uint32_t i = 0; i < n->n_opnds; i++)
             if (m->opnds.at[n->opnd + i].kind == MG_OPND_addr) follow_operand(&w, &m->opnds.at[n->opnd + i]);
     }
@@ -248,22 +248,38 @@ static const char *find_text(struct mg_buffers *b, const struct mg_pkernel *k, c
             follow_node(&w, &m->nodes.at[b->defs.at[d - 1].node]);
     free(w.next);
     bool one = w.params && !(w.params & (w.params - 1));
-    if (w.loaded || (w.params && w.var) || (w.params && !one)) return NULL;
-    if (w.var) return m->vars.at[w.var].is_param ? NULL : tell_variable(b, m, w.var);
-    if (!one || strcmp(function, k->name)) return NULL; /* arguments of a device function are the caller's */
-    return tell_argument(b, &w, k, (uint32_t)__builtin_ctzll(w.params));
+    if (w.loaded || (w.params && w.var) || (w.params && !one)) return;
+    if (w.var && !m->vars.at[w.var].is_param) tell_variable(b, m, w.var, out);
+    if (w.var || !one || strcmp(out->function, out->k->name)) return; /* arguments of a device function: the caller's */
+    tell_argument(b, &w, (uint32_t)__builtin_ctzll(w.params), out);
+}
+
+static const struct known *find_known(struct mg_buffers *b, const struct mg_pkernel *k, const char *function,
+                                      uint32_t ptx_line)
+{
+    for (uint32_t i = 0; i < b->known.n; i++) {
+        const struct known *x = &b->known.at[i];
+        if (x->k == k && x->ptx_line == ptx_line && !strcmp(x->function, function)) return x;
+    }
+    struct known x = {
+        .k = k, .function = mg_arena_strndup(&b->arena, function, strlen(function)), .ptx_line = ptx_line};
+    if (ptx_line) find_text(b, &x);
+    struct known *kept = mg_vec_push(&b->known);
+    *kept = x;
+    return kept;
 }
 
 const char *mg_buffer_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line)
 {
-    for (uint32_t i = 0; i < b->known.n; i++) {
-        const struct known *x = &b->known.at[i];
-        if (x->k == k && x->ptx_line == ptx_line && !strcmp(x->function, function)) return x->text;
-    }
-    const char *text = ptx_line ? find_text(b, k, function, ptx_line) : NULL;
-    *mg_vec_push(&b->known) =
-        (struct known){k, mg_arena_strndup(&b->arena, function, strlen(function)), ptx_line, text};
-    return text;
+    return find_known(b, k, function, ptx_line)->text;
+}
+
+const char *mg_buffer_bytes_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function,
+                               uint32_t ptx_line, uint64_t *bytes)
+{
+    const struct known *x = find_known(b, k, function, ptx_line);
+    *bytes = x->bytes;
+    return x->text;
 }
 
 const char *mg_buffer_of(struct mg_buffers *b, const struct mg_fact *f)

@@ -12,6 +12,9 @@ void mg_buffers_free(struct mg_buffers *b);
 /* "argument 2 `out`, buffer of 4,096 bytes", "shared variable tile"; NULL: not known. Owner: b. */
 const char *mg_buffer_of(struct mg_buffers *b, const struct mg_fact *f);
 const char *mg_buffer_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line);
+/* The same, and its bytes: 0 where they are not known. */
+const char *mg_buffer_bytes_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function,
+                               uint32_t ptx_line, uint64_t *bytes);
 const char *mg_buffer_of_site(struct mg_buffers *b, uint32_t kernel, const char *function, uint32_t ptx_line);
 
 #endif

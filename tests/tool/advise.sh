@@ -83,9 +83,9 @@ int main(int argc, char **argv)
     float *o, *i;
     cudaMalloc(&o, 4096);
     cudaMalloc(&i, 32 * 4096);
-    for (int n = 0; n < 200; n++) strided<<<1, 32>>>(o, i);
-    for (int n = 0; n < 5; n++) conflict<<<1, 32>>>(o);
-    for (int n = 0; n < 100; n++) same<<<1, 40>>>((int *)o);
+    for (int n = 0; n < 200; n++) strided<<<132, 32>>>(o, i);
+    for (int n = 0; n < 5; n++) conflict<<<132, 32>>>(o);
+    for (int n = 0; n < 100; n++) same<<<132, 40>>>((int *)o);
     return cudaDeviceSynchronize() != cudaSuccess;
 }
 E

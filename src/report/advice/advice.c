@@ -186,6 +186,7 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
 void mg_findings_release(struct mg_findings *list)
 {
     free(list->at);
+    free(list->unjudged);
     mg_arena_release(&list->arena);
     *list = (struct mg_findings){0};
 }

@@ -27,10 +27,16 @@ struct mg_finding {
     unsigned class;   /* how it is ranked: lower ones first, then by gain */
     const char *text;
 };
+struct mg_unjudged { /* a kernel that neither bytes nor instructions clearly hold up */
+    const struct mg_pkernel *kernel;
+    const char *why;
+};
 struct mg_findings {
     struct mg_arena arena;
     struct mg_finding *at;
-    uint32_t n;          /* ranked */
+    uint32_t n; /* ranked */
+    struct mg_unjudged *unjudged;
+    uint32_t n_unjudged;
     bool complete;       /* every rule's tools ran */
     bool without_memory; /* tool memory did not: the cost model knows instructions alone */
     bool timed;          /* shares are of measured time; else of the cost model */
@@ -44,7 +50,7 @@ const char *mg_finding_rule(const struct mg_finding *f); /* its name */
  * none it says so, if every rule's tools ran. */
 void mg_add_findings(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns, uint32_t most,
                      struct mg_buf *out);
-/* "findings": [...] */
+/* "findings": [...], "no_verdict": [...] */
 void mg_write_findings(const struct mg_findings *list, struct mg_json *j);
 /* What all kernels shown cost, in cycles of one multiprocessor (cost.c), those of imbalanced CTAs in proportion longer.
  */

@@ -1,8 +1,22 @@
 /* Verdicts: is a kernel bound by memory or by its instructions, from counts and the device's peaks: a roofline, which
- * knows no caches and no latency. They gain nothing by themselves; they say where to look. */
+ * knows no latency. What caches serve is not counted either, so it is bounded: memory moves all sectors at most, and
+ * with caches that lose nothing each byte of a buffer once a launch. A verdict holds at either bound; where they differ
+ * there is none. Verdicts gain nothing by themselves; they say where to look. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "report/advice/priv.h"
 
 #define CLEARLY 1.25 /* a peak is not known any better */
+
+struct moved { /* of one buffer of a kernel */
+    const char *buffer;
+    double bytes, most; /* of sectors; of the buffer, once a launch */
+};
+struct moved_vec {
+    struct moved *at;
+    uint32_t n, cap;
+};
 
 /* What the other rules found of the kernel stands above its verdict. */
 static bool has_gain(const struct advice *a, const struct mg_pkernel *k)
@@ -12,30 +26,88 @@ static bool has_gain(const struct advice *a, const struct mg_pkernel *k)
     return false;
 }
 
+static void add_moved(struct moved_vec *v, const char *buffer, double bytes, double most)
+{
+    uint32_t i = 0;
+    while (i < v->n && strcmp(v->at[i].buffer, buffer)) i++;
+    if (i == v->cap) v->at = mg_xrealloc(v->at, (v->cap = v->cap * 2 + 8) * sizeof *v->at);
+    if (i == v->n) v->at[v->n++] = (struct moved){.buffer = buffer, .most = most};
+    v->at[i].bytes += bytes;
+}
+
+/* Bytes of a kernel that no cache can serve, at most: those of each buffer once a launch, if its size is known. */
+static double first_bytes(struct advice *a, const struct kernel_cost *c)
+{
+    const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
+    struct moved_vec v = {0};
+    double served = 0;
+    for (const struct mg_jval *s = mg_jval_first(mg_jval_get(memory, "sites")); s; s = s->next) {
+        const struct mg_pkernel *k;
+        const char *function = mg_jval_text(s, "function");
+        uint64_t bytes = 0;
+        if (!is_shown(a, s, &k) || k != c->k || !function || mg_jval_f64(s, "sectors") <= 0) continue;
+        const char *buffer = mg_buffer_bytes_at(a->buffers, k, function, (uint32_t)mg_jval_u64(s, "ptx_line"), &bytes);
+        if (buffer && bytes)
+            add_moved(&v, buffer, 32 * mg_jval_f64(s, "sectors"), (double)bytes * (double)MG_MAX(c->launches, 1u));
+    }
+    for (uint32_t i = 0; i < v.n; i++) served += MG_MAX(v.at[i].bytes - v.at[i].most, 0);
+    free(v.at);
+    return 32 * c->parts[PART_GLOBAL] - served;
+}
+
+struct times { /* cycles at the device's peaks */
+    double moving, first /* of bytes that caches cannot serve */, issuing;
+};
+
+static bool is_judged(const struct advice *a, const struct kernel_cost *c)
+{
+    return c->share >= .05 && c->parts[PART_ISSUE] > 0 && c->parts[PART_GLOBAL] > 0 && a->peak->bytes_cycle > 0;
+}
+
+static struct times times_of(struct advice *a, const struct kernel_cost *c)
+{
+    return (struct times){.moving = 32 * c->parts[PART_GLOBAL] / a->peak->bytes_cycle,
+                          .first = first_bytes(a, c) / a->peak->bytes_cycle,
+                          .issuing = c->parts[PART_ISSUE]};
+}
+
+/* Neither bytes nor instructions hold such a kernel up. */
+static const char *other_cause(const struct kernel_cost *c, const struct times *t)
+{
+    if (c->parts[PART_SHARED] > t->moving && c->parts[PART_SHARED] > t->issuing)
+        return "passes through shared memory take longer than its bytes and its instructions";
+    if (c->parts[PART_ATOMIC] > t->moving && c->parts[PART_ATOMIC] > t->issuing)
+        return "atomics at one address take longer than its bytes and its instructions";
+    return NULL;
+}
+
+static const char *say_mending(bool memory, bool after)
+{
+    if (memory) return after ? "Mend the findings above, then move fewer bytes." : "Move fewer bytes.";
+    return after ? "Mend the findings above, then execute fewer instructions." : "Execute fewer instructions.";
+}
+
 static void judge(struct advice *a, bool memory)
 {
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         const struct kernel_cost *c = &a->costs[i];
-        double bytes = 32 * c->parts[PART_GLOBAL], moving = bytes / a->peak->bytes_cycle,
-               issuing = c->parts[PART_ISSUE];
-        double other = MG_MAX(c->parts[PART_SHARED],
-                              c->parts[PART_ATOMIC]); /* neither bytes nor instructions hold such a kernel up */
-        if (other > moving && other > issuing) continue;
-        if (c->share < .05 || issuing <= 0 || bytes <= 0 || (moving > issuing) != memory) continue;
-        double ratio = memory ? moving / issuing : issuing / moving;
-        if (ratio < CLEARLY) continue;
-        bool more = has_gain(a, c->k);
+        if (!is_judged(a, c) || c->few_ctas) continue; /* no peak of the device is near */
+        struct times t = times_of(a, c);
+        double ratio = memory ? t.first / t.issuing : t.issuing / t.moving;
+        if (ratio < CLEARLY || other_cause(c, &t)) continue;
         struct mg_finding *f = add_finding(a, c, 0, false);
         place_at_kernel(f, c->k);
         f->measure = ratio;
         f->unit = memory ? "time for bytes / time for instructions" : "time for instructions / time for bytes";
+        const char *caches = t.first >= t.moving ? ""
+                             : memory            ? ", each byte of a buffer once a launch"
+                                                 : ", caches serve none";
         f->text = mg_arena_printf(
             &a->out->arena,
-            "at the device's peaks its %s take %.1f times as long as its %s (%.2f bytes a warp instruction; caches are not "
-            "counted). %s fewer %s %s.",
-            memory ? "bytes" : "instructions", f->measure, memory ? "instructions" : "bytes", bytes / c->warp_insts,
-            memory ? "Move" : "Execute", memory ? "bytes" : "instructions",
-            more ? "when the findings above are mended" : "first");
+            "at the device's peaks its %s take %.1f times as long as its %s (%.2f bytes a warp instruction%s). %s",
+            memory ? "bytes" : "instructions", f->measure, memory ? "instructions" : "bytes",
+            (memory ? t.first : t.moving) * a->peak->bytes_cycle / c->warp_insts, caches,
+            say_mending(memory, has_gain(a, c->k)));
     }
 }
 
@@ -45,8 +117,26 @@ void mg_rule_memory_bound(struct advice *a, const struct mg_rule *self)
     judge(a, true);
 }
 
+/* The last rule: who has no verdict is known now. */
 void mg_rule_compute_bound(struct advice *a, const struct mg_rule *self)
 {
+    struct mg_findings *list = a->out;
     (void)self;
     judge(a, false);
+    list->unjudged = mg_xcalloc(a->facts->p->n_kernels + 1, sizeof *list->unjudged);
+    for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
+        const struct kernel_cost *c = &a->costs[i];
+        if (!is_judged(a, c)) continue;
+        struct times t = times_of(a, c);
+        const char *why = other_cause(c, &t);
+        bool judged = t.first >= CLEARLY * t.issuing || t.issuing >= CLEARLY * t.moving;
+        if (c->few_ctas || (judged && !why)) continue;
+        if (!why && (t.moving >= CLEARLY * t.issuing || t.issuing >= CLEARLY * t.first))
+            why = mg_arena_printf(&list->arena,
+                                  "caches decide: without them its bytes take %.1f times as long as its instructions, "
+                                  "with each byte of a buffer once a launch %.2g times",
+                                  t.moving / t.issuing, t.first / t.issuing);
+        list->unjudged[list->n_unjudged++] =
+            (struct mg_unjudged){c->k, why ? why : "its bytes take about as long as its instructions"};
+    }
 }

@@ -83,6 +83,37 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
     }
 }
 
+/* Launches of less than one wave. How much more CTAs would gain nobody can tell from counts: a verdict. */
+void mg_rule_few_ctas(struct advice *a, const struct mg_rule *self)
+{
+    (void)self;
+    for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
+        struct kernel_cost *c = &a->costs[i];
+        uint64_t most = (c->ctas + a->sms - 1) / a->sms, with_most = c->ctas - (most - 1) * a->sms;
+        double idle = most ? 1 - (double)c->ctas / (double)(most * a->sms) : 0;
+        if (c->share < .05 || c->imbalanced || c->waves >= (double)c->launches || idle < .1) continue;
+        struct mg_finding *f = add_finding(a, c, 0, false);
+        place_at_kernel(f, c->k);
+        f->measure = (double)c->ctas / a->sms;
+        f->unit = "CTAs a multiprocessor";
+        c->few_ctas = most == 1;
+        f->text =
+            most == 1
+                ? mg_arena_printf(&a->out->arena,
+                                  "%s %llu CTA%s for %u multiprocessors: %llu get none. Use more and smaller CTAs, or "
+                                  "run other kernels beside it.",
+                                  c->launches > 1 ? "its largest launch has" : "it has", (unsigned long long)c->ctas,
+                                  c->ctas == 1 ? "" : "s", a->sms, (unsigned long long)(a->sms - c->ctas))
+                : mg_arena_printf(
+                      &a->out->arena,
+                      "%s %llu CTAs for %u multiprocessors: %llu of these get %llu, the others %llu, which "
+                      "leaves up to %.0f %% of their time idle. Use a multiple of %u CTAs, or smaller ones.",
+                      c->launches > 1 ? "its largest launch has" : "it has", (unsigned long long)c->ctas, a->sms,
+                      (unsigned long long)with_most, (unsigned long long)most, (unsigned long long)(most - 1),
+                      100 * idle, a->sms);
+    }
+}
+
 void mg_rule_tiny_launch(struct advice *a, const struct mg_rule *self)
 {
     (void)self;

@@ -26,6 +26,7 @@ struct kernel_cost {
     uint32_t least_threads, most_threads; /* of a CTA, over launches */
     const char *limit;                    /* of resident warps: "registers", "shared memory", "threads", "CTAs" */
     bool imbalanced;                      /* a rule has said so: tail and occupancy are silent */
+    bool few_ctas;                        /* a rule has said that multiprocessors get none: no verdict of their peaks */
 };
 struct peak {
     uint32_t sm, warps, ctas, shared_bytes;

@@ -55,15 +55,21 @@ static void add_source(const struct mg_finding *f, struct mg_sources *s, uint32_
     mg_buf_addc(out, '\n');
 }
 
+/* A verdict is of the whole kernel: it has neither a number nor a place to mend. */
+static void add_verdict(const struct mg_finding *f, uint32_t columns, struct mg_buf *out)
+{
+    struct mg_buf name = MG_BUF_INIT;
+    mg_add_name(&name, f->kernel->demangled, 60);
+    mg_buf_printf(out, "      verdict  %s  %s\n%*s", f->rule->name, name.at, INDENT, "");
+    add_wrapped(out, f->text, INDENT, columns);
+    mg_buf_release(&name);
+}
+
 static void add_one(const struct mg_finding *f, struct mg_sources *sources, uint32_t number, uint32_t columns,
                     struct mg_buf *out)
 {
     struct mg_buf gain = MG_BUF_INIT, name = MG_BUF_INIT;
-    bool verdict = f->gain_pct <= 0;
-    if (verdict)
-        mg_buf_adds(&gain, "verdict");
-    else
-        mg_buf_printf(&gain, "%s%.0f %%", f->exact ? "" : "~", f->gain_pct);
+    mg_buf_printf(&gain, "%s%.0f %%", f->exact ? "" : "~", f->gain_pct);
     mg_add_name(&name, f->kernel->demangled, 60);
     mg_buf_printf(out, "  %2u. %7s  %s  ", (unsigned)number, gain.at, f->rule->name);
     add_place(f, out);
@@ -137,6 +143,19 @@ static void add_doubts(const struct mg_findings *list, const bool *told, struct 
     }
 }
 
+static void add_unjudged(const struct mg_findings *list, uint32_t columns, struct mg_buf *out)
+{
+    for (uint32_t i = 0; i < list->n_unjudged; i++) {
+        struct mg_buf text = MG_BUF_INIT;
+        mg_buf_adds(&text, "no verdict on ");
+        mg_add_name(&text, list->unjudged[i].kernel->demangled, 60);
+        mg_buf_printf(&text, ": %s", list->unjudged[i].why);
+        mg_buf_printf(out, "%*s", 6, "");
+        add_wrapped(out, text.at, 6, columns);
+        mg_buf_release(&text);
+    }
+}
+
 void mg_add_findings(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns, uint32_t most,
                      struct mg_buf *out)
 {
@@ -153,10 +172,14 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
             continue;
         }
         told[i] = true;
-        add_one(f, sources, ++shown, columns, &text);
+        shown++;
+        if (f->gain_pct <= 0)
+            add_verdict(f, columns, &text);
+        else
+            add_one(f, sources, shown, columns, &text);
         add_likes(list, i, told, columns, &text);
         modelled |= f->gain_pct > 0 && !f->exact;
-        unplaced |= !f->file && f->ptx_line;
+        unplaced |= f->gain_pct > 0 && !f->file && f->ptx_line;
     }
     if (shown)
         mg_buf_printf(out, "findings: what mending each could gain, in per cent of %s%s%s\n%s",
@@ -165,7 +188,10 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
                       modelled ? " (~: a model of the device)" : "", text.at);
     else if (list->complete)
         mg_buf_adds(out, "findings: none: no rule found what mending would gain 1 % of the kernels' work\n");
-    if (left) mg_buf_printf(out, "  and %u more (margay report --top %u)\n", left, shown + left);
+    if (left)
+        mg_buf_printf(out, "  and %u more (margay report --top %u)\n", left, shown + left);
+    else
+        add_unjudged(list, columns, out);
     if (unplaced)
         mg_buf_adds(out, "  ptx:N is a line of the PTX: built with nvcc -lineinfo, findings name source lines\n");
     add_doubts(list, told, sources, out);
@@ -199,6 +225,15 @@ void mg_write_findings(const struct mg_findings *list, struct mg_json *j)
         mg_json_f64(j, f->gain_pct);
         mg_json_key_str(j, "sure", f->exact ? "exact" : "model");
         mg_json_key_str(j, "text", f->text);
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+    mg_json_key(j, "no_verdict");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < list->n_unjudged; i++) {
+        mg_json_obj(j);
+        mg_json_key_u64(j, "kernel", list->unjudged[i].kernel->id);
+        mg_json_key_str(j, "why", list->unjudged[i].why);
         mg_json_end(j, '}');
     }
     mg_json_end(j, ']');

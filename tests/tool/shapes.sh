@@ -1,0 +1,55 @@
+#!/bin/sh
+# How the work lies over CTAs decides what the findings advise: a ramp, a few long ones, or neither; grids that give some multiprocessors
+# nothing, or less than others; bytes that caches may serve are no verdict. Expected values are closed forms of shapes.cu.
+set -eu
+[ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
+"$NVCC" -cudart shared -lineinfo -O2 -gencode arch=compute_90,code=compute_90 -o shapes "$ROOT/tests/tool/shapes.cu"
+cat > look.py <<'END'
+import json, sys
+what, n = sys.argv[1], int(sys.argv[2])
+r = json.load(sys.stdin)
+(row,), sms, found = r['tools']['ctas']['kernels'], r['device']['sms'], {f['rule']: f for f in r['findings']}
+text = found['cta_imbalance']['text'] if 'cta_imbalance' in found else ''
+few = found.get('few_ctas', {'text': '', 'gain_pct': 0})
+assert few['gain_pct'] == 0
+most = -(-n // sms)
+assert abs(row['grid_share'] - (n / sms / most if n > sms else 1)) < 1e-12, row
+if what in ('rising', 'falling'):
+    assert row['shape'] == what and row['longest'] == [n - 1 if what == 'rising' else 0, 0, 0], row
+    assert row['rounds_of_longest'] == 20 * n and row['rounds_mean'] == 10 * (n + 1), row
+    assert f'CTA {row["longest"][0]}, the longest,' in text and 'one part from either end' in text and 'counter' not in text, text
+    assert ('start with the long ones' in text) == (what == 'rising'), text
+elif what == 'one':
+    assert row['shape'] == 'few long' and row['longest'] == [5, 1, 0] and row['long_ctas'] == 1, row
+    assert row['rounds_of_longest'] == 4000 and abs(row['rounds_mean'] - (4000 + 10 * (n - 1)) / n) < 1e-9, row
+    assert 'CTA (5,1,0), the longest,' in text and 'split its work among several CTAs' in text and 'counter' not in text, text
+elif what == 'every_third':
+    assert row['shape'] == 'spread' and row['longest'][0] % 3 == 0 and row['long_ctas'] == -(-n // 3), row
+    assert 'fetch the next part from a counter' in text, text
+elif what == 'even':
+    assert row['shape'] == 'even' and not text and 'no_verdict' in r, row
+    full = n - (most - 1) * sms
+    if n < sms: assert few['text'].startswith(f'it has {n} CTAs for {sms} multiprocessors: {sms - n} get none.'), few
+    elif (most * sms - n) / (most * sms) >= .1:
+        assert few['text'].startswith(f'it has {n} CTAs for {sms} multiprocessors: {full} of these get {most}, the others {most - 1},'), few
+        assert f'up to {100 * (1 - n / most / sms):.0f} % of their time' in few['text'], few
+    else: assert 'few_ctas' not in found, few
+    assert n >= sms or not [f for f in found if f.endswith('_bound')], found
+elif what == 'streamed':
+    assert 'memory_bound' in found and not r['no_verdict'], (found, r['no_verdict'])
+elif what == 'cached':  # 64 KiB, read n times
+    (why,) = r['no_verdict']
+    assert not [f for f in found if f.endswith('_bound')] and why['kernel'] == 0 and why['why'].startswith('caches decide: '), (found, why)
+END
+for device in ${DEVICES:-emu cpu}; do
+    for what in 'rising 300' 'falling 300' 'one 300' 'every_third 300' 'even 12' 'even 132' 'even 202' 'even 1310' 'even 1320' 'cached 264' 'streamed 264'; do
+        rm -rf d
+        "$MARGAY" run -q --device $device -t advise -o d -- ./shapes $what
+        "$MARGAY" report d --json | python3 look.py $what || { echo "FAIL $device $what"; exit 1; }
+        [ "$what" != 'cached 264' ] || "$MARGAY" report d > cached.txt
+    done
+done
+grep -q '^      no verdict on cached(.*: caches decide: ' cached.txt || { grep -A20 ^findings cached.txt; exit 1; }
+# 1,500 CTAs are sampled: every second has a slot, the last of them is 1498
+"$MARGAY" run -q --device emu -t advise -o s -- ./shapes rising 1500
+"$MARGAY" report s | tr -s ' \n' ' ' | grep -q 'CTA 1498, the longest of an even sample, executes 2.0 times' || { "$MARGAY" report s | grep -A6 ^findings; exit 1; }
