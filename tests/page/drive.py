@@ -1,7 +1,7 @@
 """Drives the pages that page.sh made and compares what they show with the JSON reports. Prints what it timed."""
 import json, os, sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import unpack
+import reader, unpack
 from browser import Browser
 
 b = Browser(1400, 1000)
@@ -241,6 +241,8 @@ def inlined():
     through = sum(n for s, n in stacks.items() if 'both' in s or s.endswith(f':{at("out[at] =")}'))
     shown = b.eval(row(at('out[at] =')) + '.children[1].innerText')
     check(shown.replace('\n', '') == f'{100 * through / total:.1f}%', shown, through, total)
+    reader.inlined_lines(b, check, at('out[at] ='), at('int twist'), 100 * sum(n for s, n in stacks.items() if 'both' in s and s.endswith(f'twist(int);inlined.cu:{at("int twist")}')) / total)
+    b.open('inlined.html', '#/kernel/0')
     sane('inlined')
     frames = {name: float(share) for name, share in b.eval('Array.from(document.querySelectorAll("#flame .frame")).map((e) => [e.dataset.name, e.dataset.share])')}
     share = lambda part: 100 * sum(n for s, n in stacks.items() if part in s.split(';')) / total
@@ -328,6 +330,8 @@ for n in (1, 120, 500):
     looks(k)
 checked()
 advised()
+reader.flow(b, check)
+reader.reacts(b, check)
 if os.path.exists('inlined.html'): inlined()
 time_line()
 outside = [r for r in b.requests if not r.startswith(('file:', 'about:', 'data:'))]

@@ -102,10 +102,19 @@ const actions = {
   j: () => moveRow(1), k: () => moveRow(-1), '[': () => stepKernel(-1), ']': () => stepKernel(1), o: () => { location.hash = '#/'; }, d: switchTheme, '?': showKeys,
 };
 
+// Escape empties a search field, and what it filters with it, before the browser does so without a word.
+function leave(field) {
+  if (field.type === 'search' && field.value) {
+    field.value = '';
+    field.dispatchEvent(new Event('input'));
+  }
+  field.blur();
+}
+
 function onKey(e) {
   if (e.ctrlKey || e.metaKey || e.altKey) return;
   if (e.target.matches('input, select, textarea')) {
-    if (e.key === 'Escape') e.target.blur();
+    if (e.key === 'Escape') leave(e.target);
     return;
   }
   const act = actions[e.key];
@@ -116,6 +125,7 @@ function onKey(e) {
 
 document.getElementById('top').append(...header());
 addEventListener('hashchange', route);
+addEventListener('click', (e) => { if (e.target.closest?.('a')?.getAttribute('href') === location.hash) route(); }); // a link to where one is brings it into sight again
 addEventListener('keydown', onKey);
 route();
 document.documentElement.dataset.ready = 'yes';

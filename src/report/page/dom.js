@@ -42,6 +42,14 @@ export function numeral(v, kind) {
   return e;
 }
 
+// A click anywhere on it follows its first link, unless it is on something else that acts, or selects text.
+export function followsLink(e) {
+  if (!e.querySelector('a')) return e;
+  e.classList.add('opens');
+  e.addEventListener('click', (at) => { if (!at.target.closest('a, button, summary') && !String(getSelection())) e.querySelector('a').click(); });
+  return e;
+}
+
 // A bar of a share 0..100 with its number; `most` is what a full bar stands for.
 export function shareBar(share, most = 100) {
   const known = !Number.isNaN(share);

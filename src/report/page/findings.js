@@ -1,6 +1,6 @@
 // Findings in words (report.findings), and what --check found.
 import {checks, core, findings, kernelOf, kernelOfCheck, wasChecked} from './data.js';
-import {h, numeral, shareBar} from './dom.js';
+import {followsLink, h, numeral} from './dom.js';
 import {exact, number, plural} from './format.js';
 import {kernelLink, placeLink, placeText} from './links.js';
 import {Table} from './table.js';
@@ -33,13 +33,13 @@ function alike(list) {
 
 function findingCard([f, ...others], rank, here) {
   const k = kernelOf(f.kernel), gain = number(f.gain_pct), place = placeOf(k, f);
-  return h('li.card' + (isVerdict(f) ? '.verdict' : ''), h('div.cardhead', h('span.rank', String(rank)), h('strong', spaced(f.rule)), place && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, f.header ? [', which calls ', h('code', placeText(f.header, f.header_line))] : null, k && k !== here && [' in ', kernelLink(k)]),
+  return followsLink(h('li.card' + (isVerdict(f) ? '.verdict' : ''), h('div.cardhead', h('span.rank', String(rank)), h('strong', spaced(f.rule)), place && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, f.header ? [', which calls ', h('code', placeText(f.header, f.header_line))] : null, k && k !== here && [' in ', kernelLink(k)]),
     h('p', f.text),
     others.length ? h('p.same', 'The same at ', others.slice(0, 8).map((o, i) => [i ? ', ' : '', placeOf(k, o), ` (${number(o.gain_pct).toFixed(1)} %)`]), others.length > 8 ? ` and ${others.length - 8} more places` : '') : null,
     h('p.facts', gain > 0 ? ['mending it could gain ', h('strong', `${gain.toFixed(1)} %`), ' · '] : null,
       f.share_pct !== null && f.share_pct !== undefined ? `${number(f.share_pct).toFixed(1)} % of the program · ` : null,
       f.measure !== null && f.measure !== undefined ? [numeral(f.measure, 'real'), ` ${f.unit || ''} · `] : null,
-      h('span', {class: 'sure ' + f.sure, title: f.sure === 'exact' ? 'counted' : 'a model, not a measurement'}, f.sure)));
+      h('span', {class: 'sure ' + f.sure, title: f.sure === 'exact' ? 'counted' : 'a model, not a measurement'}, f.sure))));
 }
 
 // here: the kernel whose view this is.
@@ -52,6 +52,7 @@ export function findingList(found, here, limit = 5) {
 }
 
 export const findingsOf = (k) => findings.filter((f) => f.kernel === k.id);
+export const cardsOf = (k) => alike(findingsOf(k)); // as many as its view shows
 export const checksOf = (k) => checks.filter((f) => kernelOfCheck(f) === k);
 
 // ---- --check ---------------------------------------------------------------------------------------------------

@@ -58,14 +58,20 @@ function blocksSection(k) {
   const ran = k.blocks.filter((b) => number(b.thread_entries) > 0).length;
   if (ran > blocksAtMost) graphBox.append(h('p.note', `${ran} blocks ran: too many for a picture that helps. The table has them all.`));
   else if (k.blocks.length > 1) graphBox.append(flowGraph(k, {hash: (b) => blockHash(k, b.id), label: (b) => placeText(placeOf(b).file && baseName(placeOf(b).file).slice(0, 14), placeOf(b).line, placeOf(b).ptx)}));
+  // A high picture begins cut, with a word about the rest.
+  const high = graphBox.firstChild && graphBox.firstChild.getAttribute('height') > 740;
+  const whole = high ? h('button.link', {type: 'button', onclick: () => { graphBox.classList.remove('cut'); whole.remove(); }}, `show all ${plural(graphBox.querySelectorAll('.node').length, 'block')} of the picture`) : null;
+  graphBox.classList.toggle('cut', !!high);
   const element = h('section', {id: 'blocks', 'aria-labelledby': 'blocks-title'}, h('h2', {id: 'blocks-title'}, 'Blocks'),
-    h('div.split', h('div', table.element, detail), k.blocks.length > 1 ? graphBox : null));
+    h('div.split', h('div', table.element, detail), k.blocks.length > 1 ? h('div.graphside', graphBox, whole) : null));
   const open = (id) => {
     if (!k.blocks[id]) return null;
     element.querySelectorAll('.here').forEach((e) => e.classList.remove('here'));
     if (!rows.has(id)) table.unfolded = true, table.showAll();
     rows.get(id)?.classList.add('here');
-    element.querySelector(`.node[data-block="${id}"]`)?.classList.add('here');
+    const node = element.querySelector(`.node[data-block="${id}"]`);
+    node?.classList.add('here');
+    node?.scrollIntoView({block: 'nearest', inline: 'nearest'});
     detail.replaceChildren(h('h3', `Block ${id}`), blockDetail(k, id));
     return rows.get(id) || element;
   };

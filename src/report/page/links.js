@@ -22,6 +22,7 @@ export function placeLink(k, place) {
   const [file, line, ptx, block] = place;
   const text = placeText(file, line, ptx);
   if (!k) return text;
-  if (file && fileByPath(file)) return h('a', {href: lineHash(k, file, line), title: line ? `${file}:${line}` : `${file}: made by the compiler`}, text);
+  if (file && line && fileByPath(file)) return h('a', {href: lineHash(k, file, line), title: `${file}:${line}`}, text);
+  if (file && !line) return h('a', {href: blockHash(k, block), title: `${file}: of no line, made by the compiler`}, text);
   return ptx ? h('a', {href: blockHash(k, block)}, text) : text;
 }

@@ -2,8 +2,8 @@
 import {checks, core, findings, firstRank, kernels, measured, onGpu, ranked, ranks, report, shareOf, timed, totals, wasChecked} from './data.js';
 import {grade, h, numeral, say, shareBar} from './dom.js';
 import {command, plural} from './format.js';
-import {findingList, isVerdict} from './findings.js';
-import {kernelLink} from './links.js';
+import {cardsOf, findingList, isVerdict} from './findings.js';
+import {kernelHash, kernelLink} from './links.js';
 import {Table} from './table.js';
 import {coverageLine} from './run.js';
 
@@ -27,8 +27,8 @@ function facts() {
 function badges(k) {
   const out = [];
   const badge = (text, title, kind = '') => out.push(h('span', {class: 'badge ' + kind, title}, text));
-  const n = findings.filter((f) => f.kernel === k.id && !isVerdict(f)).length;
-  if (n) badge(plural(n, 'finding'), 'see the kernel', 'warn');
+  const cards = cardsOf(k);
+  if (cards.length) out.push(h('a', {class: 'badge' + (cards.every(([f]) => isVerdict(f)) ? '' : ' warn'), href: kernelHash(k), title: 'to its findings'}, plural(cards.length, 'finding')));
   if (!k.instrumented) badge('not instrumented', 'see coverage', 'warn');
   else if (k.instrumented < k.launches) badge(`${k.instrumented} of ${k.launches}`, 'launches instrumented');
   if (k.incomplete) badge(`${k.incomplete} incomplete`, 'launches that did not complete', 'bad');

@@ -83,9 +83,22 @@ function inlinedText(k, run) {
   return run.inlined.length ? h('p.inlined', [...run.inlined].reverse().map((c, i) => [i ? ', ' : '', c.function ? [h('code', c.function), ' '] : null, 'inlined at ', placeLink(k, [c.file, c.line, 0, run.block])])) : null;
 }
 
+// Lines of functions that were inlined through a call on this line, hottest first: [{file, line, ptx, block, function, threads}]
+function inlinedAt(k, key) {
+  const found = new Map();
+  for (const run of runsOf(k)) {
+    const call = run.inlined.find((c) => c.file + '\n' + c.line === key), to = run.file + '\n' + run.line;
+    if (!call || to === key) continue;
+    if (!found.has(to)) found.set(to, {file: run.file, line: run.line, ptx: run.ptx, block: run.block, function: call.function, threads: 0});
+    found.get(to).threads += run.n * (number(k.blocks[run.block].thread_entries) || 0);
+  }
+  return [...found.values()].sort((a, b) => b.threads - a.threads);
+}
+
 function detail(k, key, at, columns) {
   const out = h('div.detail');
-  if (at && !at.runs.length) out.append(h('p.note', 'all instructions of this line are of functions that the compiler inlined here'));
+  const through = inlinedAt(k, key);
+  if (through.length) out.append(h('p', h('strong', at.runs.length ? 'Inlined through here' : 'All its instructions are inlined'), ': ', through.slice(0, 12).map((x) => h('span.chip', placeLink(k, [x.file, x.line, x.ptx, x.block]), x.function ? [' ', h('code', x.function)] : null, ` ${percent(x.threads, k.instructions).toFixed(1)} %`)), through.length > 12 ? `and ${plural(through.length - 12, 'more line')}` : null));
   if (at && at.runs.length) {
     out.append(h('p', h('strong', plural(at.blocks.size, 'block')), ': ', [...at.blocks].map((id) => {
       const b = k.blocks[id], lanes = percent(number(b.thread_entries), 32 * number(b.warp_entries));

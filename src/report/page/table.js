@@ -1,7 +1,7 @@
 // A table that sorts, filters, and folds away the rows that have nothing to say.
 //   columns: [{label, unit, kind, value(row), cell(row)?, left?, title?}]
 //   options: {caption, rows, sort: {at, down}, zero(row)?, zeroText, limit, row(row, tr)?, empty}
-import {grade, h, numeral, say} from './dom.js';
+import {followsLink, grade, h, numeral, say} from './dom.js';
 import {exact, number, parts2, plural} from './format.js';
 
 const textKinds = new Set(['text', 'kernel', 'place', 'hex']);
@@ -81,7 +81,7 @@ export class Table {
     this.body.replaceChildren(...shown.map((row) => {
       const tr = h('tr', this.columns.map((c) => this.cell(c, row)));
       if (this.row) this.row(row, tr);
-      return tr;
+      return followsLink(tr);
     }));
     this.table.hidden = !shown.length;
     const foot = [];
