@@ -28,7 +28,8 @@ enum mg_stmt { /* ORDER STMT: texts in db.c */
                MG_STMT_COUNT
 };
 
-extern const uint8_t mg_stmt_cells[]; /* values that each takes */
+/* Values that the statement takes. */
+uint32_t mg_stmt_cells(uint32_t stmt);
 
 struct sqlite3;
 struct sqlite3_stmt;

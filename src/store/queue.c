@@ -10,20 +10,22 @@
 
 struct mg_row *mg_row_new(uint32_t stmt, size_t bytes)
 {
-    struct mg_row *r = malloc(sizeof *r + mg_stmt_cells[stmt] * sizeof r->cells[0] + bytes);
+    uint32_t most = mg_stmt_cells(stmt);
+    struct mg_row *r = malloc(sizeof *r + most * sizeof r->cells[0] + bytes);
     if (!r) return NULL;
     r->next = NULL;
     r->stmt = stmt;
     r->n = 0;
+    r->most = most;
     r->used = 0;
     r->cap = bytes;
-    r->data = (char *)&r->cells[mg_stmt_cells[stmt]];
+    r->data = (char *)&r->cells[most];
     return r;
 }
 
 static struct mg_cell *next_cell(struct mg_row *r, enum mg_cell_kind kind)
 {
-    mg_assert(r->n < mg_stmt_cells[r->stmt]);
+    mg_assert(r->n < r->most);
     struct mg_cell *c = &r->cells[r->n++];
     *c = (struct mg_cell){.kind = kind};
     return c;
@@ -104,7 +106,7 @@ void mg_queue_release(struct mg_queue *q)
 
 static size_t weight(const struct mg_row *r)
 {
-    return sizeof *r + mg_stmt_cells[r->stmt] * sizeof r->cells[0] + r->cap;
+    return sizeof *r + r->most * sizeof r->cells[0] + r->cap;
 }
 
 bool mg_queue_push(struct mg_queue *q, struct mg_row *r)

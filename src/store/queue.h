@@ -21,9 +21,9 @@ struct mg_cell {
 };
 struct mg_row {
     struct mg_row *next;
-    uint32_t stmt, n; /* enum of the writer; cells used */
-    size_t used, cap; /* of data */
-    char *data;       /* behind the cells */
+    uint32_t stmt, n, most; /* enum of the writer; cells used, of so many */
+    size_t used, cap;       /* of data */
+    char *data;             /* behind the cells */
     struct mg_cell cells[];
 };
 
