@@ -65,6 +65,7 @@ struct run {
         overcommit;
     double time_limit;
     uint64_t workers, devices, repeat, error_exitcode;
+    bool native; /* the tools instrument nothing */
     bool advise; /* -t advise was given */
     bool keeps_trace;
     struct mg_analyst *analyst; /* of tools that analyse the trace: run_of_trace.h; NULL: there is none */
@@ -100,13 +101,14 @@ static const struct mg_opt_page page = {
 /* The tools and their options. */
 static int check_tools(struct run *r)
 {
-    bool native;
+    bool native = true;
     r->verify = r->verify || r->repeat; /* --repeat is --verify and more */
     for (uint32_t i = 0; i < r->tools.n; i++) r->advise = r->advise || !strcmp(r->tools.at[i], "advise");
     mg_run_expand(&r->tools);
     r->keeps_trace = mg_run_of_trace(&r->tools);
     int status = mg_run_expr(&page, r->probe, &r->one_liners, &r->tools);
     if (!status) status = mg_run_tools(&page, &r->tools, r->witness ? "none" : "blocks", &native, &r->config.tools);
+    r->native = native;
     if (!status && native && r->strict)
         return mg_opt_usage(&page, STATUS_USAGE, "--strict wants instrumented launches, %s has none",
                             r->witness ? "--witness" : "-t none");
@@ -386,6 +388,18 @@ static bool is_last_of_many(const struct run *r)
     return last;
 }
 
+/* A scheduler on a GPU charges device time: kernels read their device's clock, in place of a pair of events each. */
+static void measure_spans(struct run *r)
+{
+    struct mg_buf list = MG_BUF_INIT;
+    for (uint32_t i = 0; i < r->tools.n; i++)
+        if (!strcmp(r->tools.at[i], "span")) return;
+    mg_buf_add(&list, r->config.tools, strlen(r->config.tools));
+    mg_tool_spec_join(&list, "span");
+    free(r->config.tools);
+    r->config.tools = mg_buf_take(&list);
+}
+
 static int fill_config(struct run *r)
 {
     struct mg_config *c = &r->config;
@@ -442,6 +456,7 @@ static int fill_config(struct run *r)
     c->run = r->id;
     if (mg_env(MG_ENV_SCHEDULER)) /* of the margay sched that starts us */
         c->scheduler = (uint32_t)strtoul(mg_env(MG_ENV_SCHEDULER), NULL, 10);
+    if (c->scheduler && !r->native && !strcmp(c->device, "nvidia")) measure_spans(r);
     return 0;
 }
 

@@ -2,7 +2,7 @@
  * flight. All it reads and writes is in the process' control page (include/margay/control.h), which the scheduler maps.
  *
  *   mg_gate_pass ── shut ──► sleeps on `door` ◄── scheduler: turn, credit ◄── news ── waiting, spent, idle
- *        └─ open ─► launch ─ ─ ─ mg_gate_ended: credit less, `door` for who waits
+ *        └─ open ─► launch ─ ─ ─ mg_gate_ended: credit less, `door` for who waits ─ ─ ─ mg_gate_correct
  *
  * Nobody waits for ever: a scheduler that gives no sign of life is forgotten, and launches that wait for the end of
  * others, which does not come, pass. Does not: choose who runs, or stop a kernel. */
@@ -213,17 +213,38 @@ void mg_gate_charge(uint64_t device_ns)
     if (spend(device_ns)) tell_scheduler(MG_GATE_WAITERS);
 }
 
-void mg_gate_ended(uint64_t device_ns)
+uint64_t mg_gate_ended(uint64_t device_ns, bool estimated)
 {
     bool known = device_ns != MG_GATE_UNKNOWN;
-    if (known) note_kernel(device_ns);
-    bool spent = spend(known ? device_ns : load64(&mg_gate->typical_ns));
+    if (known && !estimated) note_kernel(device_ns);
+    uint64_t ns = known ? device_ns : load64(&mg_gate->typical_ns);
+    bool spent = spend(ns);
     __atomic_fetch_add(&mg_gate->ended, 1, __ATOMIC_SEQ_CST);
     look_at_door();
     if (spent)
         tell_scheduler(MG_GATE_WAITERS);
     else if (!in_flight())
         tell_scheduler(MG_GATE_IDLERS);
+    return ns;
+}
+
+void mg_gate_correct(uint64_t charged_ns, uint64_t device_ns)
+{
+    if (!mg_gate_is_on()) return;
+    note_kernel(device_ns);
+    if (spend(device_ns - charged_ns)) tell_scheduler(MG_GATE_WAITERS);
+}
+
+bool mg_gate_has_turns(void)
+{
+    return mg_gate_is_on() && load(&mg_gate->turn) != MG_GATE_OPEN;
+}
+
+bool mg_gate_hurries(void)
+{
+    uint64_t flying = in_flight();
+    return flying && mg_gate_has_turns() &&
+           (load(&mg_gate->turn) == MG_GATE_SHUT || flying <= most_ahead() / 2 || !has_credit(flying));
 }
 
 static void followed(void *user)

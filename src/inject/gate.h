@@ -20,8 +20,14 @@ static inline bool mg_gate_is_on(void)
  * flight until mg_gate_ended, or mg_gate_undo where the driver did not take it. */
 bool mg_gate_pass(void);
 void mg_gate_undo(void);
-void mg_gate_ended(uint64_t device_ns);  /* any thread; takes no lock */
-void mg_gate_charge(uint64_t device_ns); /* part of what is in flight has ended */
+/* Any thread; takes no lock. Returns the device time that was charged. estimated: nobody has measured it yet. */
+uint64_t mg_gate_ended(uint64_t device_ns, bool estimated);
+void mg_gate_correct(uint64_t charged_ns, uint64_t device_ns); /* what it was after all */
+void mg_gate_charge(uint64_t device_ns);                       /* part of what is in flight has ended */
+/* Does somebody wait for what is in flight? Then its end should be seen at once. */
+bool mg_gate_hurries(void);
+/* Does the process take turns with others, or may it soon? */
+bool mg_gate_has_turns(void);
 /* Our own driver: tells the end of all that is in this stream now. */
 void mg_gate_follow(cu_stream stream, bool per_thread);
 

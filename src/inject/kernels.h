@@ -71,6 +71,7 @@ struct mg_inst { /* a kernel as one handle in one context names it; freed when i
     uint64_t ctx_number;
     uint32_t n_timed;         /* launches that were timed on purpose */
     struct mg_native native;  /* the last node of a graph that was made so (nvidia/gpu_graph.c) */
+    uint64_t busy_ns;         /* device time of launches of late that passed the gate, 0: not known; atomic */
     struct mg_legacy *legacy; /* what the launch interface of CUDA 3 set on it, NULL: nothing */
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "inject/device_clock.h"
 #include "inject/gate.h"
 #include "inject/hooks.h"
 #include "inject/kernels.h"
@@ -58,7 +59,8 @@ static cu_result send_twin(const struct mg_call *c, struct mg_run *r)
     struct mg_step_record step;
     const char *name = begin_step(r, &step);
     mg_run_begin(r);
-    if (mg_timeline.on && mg_timeline.work) r->sent_ns = mg_now_ns(); /* later than the call by what made the twin */
+    if ((mg_timeline.on && mg_timeline.work) || mg_device_clock_is_read(r))
+        r->sent_ns = mg_now_ns(); /* later than the call by what made the twin */
     cu_result rc = mg_session.backend->send(c, r, p.params, p.extra);
     mg_params_release(&p);
     end_step(&step, name, rc);
@@ -149,7 +151,7 @@ cu_result mg_launch(const struct mg_call *c)
     if (verify) mg_verify_enter();
     struct mg_inst *i = mg_kernel_get(c->f);
     struct mg_run *r = i ? mg_run_new(i, &c->shape, c->params, c->extra, capturing) : NULL;
-    if (r) r->gated = gated;
+    if (r) r->gate.passed = gated;
     if (r && r->node) r->graph = mg_capture_number(stream_of(c));
     if (!r) {
         rc = c->send(c, c->f, c->params, c->extra);

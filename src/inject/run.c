@@ -19,6 +19,7 @@
 #include "inject/backend.h"
 #include "inject/buffers.h"
 #include "inject/channels.h"
+#include "inject/device_clock.h"
 #include "inject/findings.h"
 #include "inject/gate.h"
 #include "inject/kernels.h"
@@ -378,15 +379,33 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
     free(counts);
 }
 
+/* Launches of a kernel of late count for an eighth each. */
+static void note_busy(struct mg_inst *i, uint64_t ns)
+{
+    uint64_t typical = __atomic_load_n(&i->busy_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&i->busy_ns, typical ? typical - typical / 8 + ns / 8 : ns, __ATOMIC_RELAXED);
+}
+
 /* To the gate: how long the device was at it. */
 static void tell_gate(const struct mg_run *r, const struct mg_launch_done *d)
 {
     uint64_t wall_ns = d && d->end_ns > d->start_ns ? d->end_ns - d->start_ns : 0,
              ns = d && d->busy_ns ? d->busy_ns : wall_ns;
-    if (r->gated)
-        mg_gate_ended(ns ? ns : MG_GATE_UNKNOWN);
+    if (r->gate.passed && ns) note_busy(r->inst, ns);
+    if (r->gate.seen && ns)
+        mg_gate_correct(r->gate.charged_ns, ns);
+    else if (r->gate.passed && !r->gate.seen)
+        mg_gate_ended(ns ? ns : MG_GATE_UNKNOWN, false);
     else if (r->node && ns)
         mg_gate_charge(ns);
+}
+
+void mg_run_seen(struct mg_run *r, uint64_t busy_ns)
+{
+    uint64_t typical = __atomic_load_n(&r->inst->busy_ns, __ATOMIC_RELAXED);
+    if (!r->gate.passed) return;
+    r->gate.charged_ns = mg_gate_ended(busy_ns ? busy_ns : typical ? typical : MG_GATE_UNKNOWN, true);
+    r->gate.seen = true;
 }
 
 /* To the time line and the store: what a launch counted alone. */
@@ -447,6 +466,11 @@ static void ended(void *user, const struct mg_launch_done *d)
 
 void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *raw)
 {
+    struct mg_launch_done by_clock = d ? *d : (struct mg_launch_done){0};
+    if (d && mg_device_clock_time(r, raw, &by_clock)) {
+        by_clock.busy_ns = by_clock.end_ns - by_clock.start_ns;
+        d = &by_clock;
+    }
     tell_gate(r, d);
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {

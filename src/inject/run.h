@@ -46,8 +46,12 @@ struct mg_run {
     uint64_t correlation, call_ns; /* the call that made it, on the time line; 0: none */
     uint64_t sent_ns;              /* the driver was asked after this; 0: not known */
     struct mg_run *next;           /* NVIDIA: not yet told to the store, newest first */
-    bool gated;                    /* it passed the gate, and its end is told there */
-    bool announced, over;          /* told to the store; ended already, nobody will tell */
+    struct mg_run_gate {
+        bool passed; /* its end is told there */
+        bool seen;   /* NVIDIA: it has been told, for charged_ns */
+        uint64_t charged_ns;
+    } gate;
+    bool announced, over; /* told to the store; ended already, nobody will tell */
     struct mg_found {
         uint64_t id, off, bytes;
         bool is;
@@ -70,6 +74,8 @@ void mg_run_free(struct mg_run *r);   /* of a node: when the driver has dropped 
 void mg_run_begin(struct mg_run *r);  /* before the driver's call: records it and leaves the note */
 void mg_run_reject(struct mg_run *r); /* the driver did not take it */
 struct mg_counter_launch mg_run_launch(const struct mg_shape *s);
+/* NVIDIA: its end was seen; busy_ns: device time by events, 0: not known. What it counted comes later. */
+void mg_run_seen(struct mg_run *r, uint64_t busy_ns);
 void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d,
                   uint64_t *raw); /* NVIDIA: host copy of the counters, or NULL */
 void mg_run_announce(struct mg_run *r);

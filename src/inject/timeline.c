@@ -9,6 +9,7 @@
 #include "base/demangle.h"
 #include "base/hash.h"
 #include "base/io.h"
+#include "inject/device_clock.h"
 #include "inject/kernels.h"
 #include "inject/memory_calls.h"
 #include "inject/nvidia/gpu_cupti.h"
@@ -19,7 +20,6 @@
 #include "inject/streams.h"
 #include "inject/tools.h"
 #include "inject/tracefile.h"
-#include "inject/twin_clock.h"
 #include "patch/launch.h"
 #include "record/event.h"
 #include "span/writer.h"
@@ -459,32 +459,11 @@ static bool is_in_window(const struct mg_run *r, const struct mg_launch_done *d)
     return mg_session_can(MG_BACKEND_HARDWARE) || !d || !d->mark.skip;
 }
 
-/* What the kernel's twin read of its device's clock; false: it has no such cells, or its end did not come. */
-static bool read_twin(const struct mg_run *r, const uint64_t *raw, uint64_t *begin, uint64_t *end)
-{
-    const struct mg_layout *l = mg_timeline.twin && raw && r->body ? &r->body->variant->layout : NULL;
-    for (uint32_t k = 0; l && k < l->n_regions; k++) {
-        const struct mg_region *g = &l->regions[k];
-        uint64_t cells[MG_TIMELINE_CELLS];
-        if (strcmp(g->tool, "timeline") || g->reason || g->n_cells != MG_TIMELINE_CELLS) continue;
-        mg_layout_read(g, raw, cells);
-        *begin = ~cells[MG_TIMELINE_BEGIN];
-        *end = cells[MG_TIMELINE_END];
-        return cells[MG_TIMELINE_BEGIN] && *end >= *begin;
-    }
-    return false;
-}
-
-/* Software devices' clock is the host's. A GPU's is placed between the call and now, ever more closely. */
+/* Software devices' clock is the host's. */
 void mg_timeline_place(struct mg_timeline_kernel *k, const struct mg_run *r, uint64_t first, uint64_t last)
 {
-    static struct mg_twin_clock clocks[64];
     if (k->placed || !mg_session_can(MG_BACKEND_HARDWARE)) return;
-    pthread_mutex_lock(&lock);
-    struct mg_twin_clock *c = &clocks[r->device % MG_COUNT_OF(clocks)];
-    mg_twin_clock_add(c, first, last, r->node ? 0 : r->sent_ns ? r->sent_ns : r->call_ns, mg_now_ns());
-    k->offset = (uint64_t)mg_twin_clock_offset(c, last, &k->uncertainty);
-    pthread_mutex_unlock(&lock);
+    k->offset = mg_device_clock_offset(r, first, last, &k->uncertainty);
     k->placed = true;
 }
 
@@ -536,7 +515,7 @@ bool mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg
     set_times(&w, d ? d->start_ns : 0, d ? d->end_ns : 0, r->call_ns ? r->call_ns : mg_now_ns());
     uint64_t begin, end;
     *k = (struct mg_timeline_kernel){.w = w};
-    if (read_twin(r, raw, &begin, &end)) set_twin_times(k, r, begin, end);
+    if (mg_device_clock_read(r, raw, &begin, &end)) set_twin_times(k, r, begin, end);
     struct mg_record_work as_told = k->w; /* CUPTI may have its own times */
     mg_timeline_work(&as_told, r->inst->code->name);
     k->w.name = as_told.name;

@@ -479,8 +479,9 @@ uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t 
         const struct mg_use *use = &mg_session.uses[v->uses[k]];
         const struct mg_code_use *of = mg_code_use(v->code, v->uses[k]);
         struct mg_account *a = of ? of->account : NULL;
-        uint64_t *cells =
-            g->reason || !(use->tool->analyze || use->tool->instrument) ? NULL : cells_since(g, raw, before);
+        uint64_t *cells = g->reason || !(use->tool->analyze || use->tool->instrument) || use->tool->flags & MG_TOOL_SPAN
+                              ? NULL
+                              : cells_since(g, raw, before);
         if (!cells) continue;
         if (complete && a && !is_repeat(r)) {
             tell_tables(g, a, raw, before);

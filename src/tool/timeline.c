@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "view/kit.h"
-#include "tool/tool.h"
+#include "tool/span.h"
 
 /* ORDER CLASSES: as in abi/calls.h, which tools do not know; tests/unit/test_span.c compares them. */
 const char *const mg_timeline_classes[] = {"kernel", "copy",   "memset", "memory", "synchronisation", "event", "stream",
@@ -143,31 +143,10 @@ static bool timeline_instruments(const void *conf)
     return c->times == MG_TIMES_TWIN && c->work;
 }
 
-static void at_exit(struct mg_code_at *at, void *user)
-{
-    (void)user;
-    mg_cell_update(at, MG_TIMELINE_END, mg_o_reg(mg_value_globaltimer(at)), MG_ONCE);
-}
-
-/* The first thread of a CTA says when it began; every warp says when it leaves. */
-static void place(struct mg_patch *p)
-{
-    mg_patch_site(p, MG_SITE_KERNEL, 0, 0, MG_TIMELINE_CELLS, MG_MERGE_MAX, 0);
-    struct mg_code_at *at = mg_at_entry(p, 0);
-    mg_id time = mg_value_globaltimer(at), before = mg_code_temp(at, MG_TYPE_b64),
-          first = mg_code_temp(at, MG_TYPE_pred);
-    MG_CODE(at, "not.b64", mg_o_reg(before), mg_o_reg(time));
-    MG_CODE(at, "setp.eq.u32", mg_o_reg(first), mg_o_reg(mg_value_tid(at)), mg_o_imm(0));
-    mg_code_push_guard(at, first, false);
-    mg_cell_update(at, MG_TIMELINE_BEGIN, mg_o_reg(before), MG_ALONE);
-    mg_code_pop_guard(at);
-    mg_at_exits(p, 0, at_exit, NULL);
-}
-
 static enum mg_err timeline_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)d;
-    if (timeline_instruments(conf)) place(p);
+    if (timeline_instruments(conf)) mg_span_place(p);
     return MG_ERR_OK;
 }
 
@@ -179,6 +158,6 @@ const struct mg_tool mg_tool_timeline = {
     .configure = timeline_configure,
     .release = free,
     .instrument = timeline_instrument,
-    .flags = MG_TOOL_NATIVE | MG_TOOL_BESIDE | MG_TOOL_NO_LOADS,
+    .flags = MG_TOOL_NATIVE | MG_TOOL_BESIDE | MG_TOOL_NO_LOADS | MG_TOOL_SPAN,
     .instruments = timeline_instruments,
 };

@@ -6,9 +6,6 @@
 
 enum mg_timeline_runtime { MG_RUNTIME_AUTO, MG_RUNTIME_ON, MG_RUNTIME_OFF };
 enum mg_timeline_times { MG_TIMES_EVENTS, MG_TIMES_OFF, MG_TIMES_TWIN };
-/* Cells of a kernel's twin, both merged by maximum: the complement of the first CTA's %globaltimer at entry, the last
- * warp's at exit. */
-enum { MG_TIMELINE_BEGIN, MG_TIMELINE_END, MG_TIMELINE_CELLS };
 struct mg_timeline_conf {
     bool calls, arguments, work;
     bool tau;            /* reports show profile objects of TAUcuda */

@@ -76,6 +76,7 @@ enum mg_tool_flags {
     MG_TOOL_BESIDE = 128,   /* with MG_TOOL_NATIVE: other tools may instrument beside it */
     MG_TOOL_OF_TRACE = 512, /* with MG_TOOL_NATIVE and BESIDE: its result is made of the records of tool trace, which
                                margay run adds (tool/of_trace.h) */
+    MG_TOOL_SPAN = 1024,    /* its cells are when a launch began and ended by its device's clock (tool/span.h) */
     MG_TOOL_APART = 32,     /* but at how far apart lanes read constants (MG_TWIN_ONE_TABLE) */
 };
 /* What of these flags of a GPU's twin (mg_twin_flags) the tool can do with. */

@@ -9,6 +9,7 @@
 
 #include "inject/backend.h"
 #include "inject/channels.h"
+#include "inject/gate.h"
 #include "inject/hooks.h"
 #include "inject/session.h"
 #include "inject/symbols.h"
@@ -67,6 +68,8 @@ static bool open_real(const struct mg_config *c)
                                                             .symbol = real_symbol,
                                                             .say = mg_session_say_line,
                                                             .thread_begins = enter_thread,
+                                                            .is_hurried = mg_gate_hurries,
+                                                            .takes_turns = mg_gate_has_turns,
                                                             .pass_begins = mg_gpu_announce,
                                                             .pass_ends = pass_ends,
                                                             .driver_path = path});

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "inject/device_clock.h"
 #include "inject/hooks.h"
 #include "inject/kernels.h"
 #include "inject/run.h"
@@ -22,8 +24,10 @@
 #include "inject/twin.h"
 #include "inject/verify.h"
 
-#define TIMED_FIRST 4u /* launches of every kernel */
-#define MAX_ATTRS   24u
+#define TIMED_FIRST   4u      /* launches of every kernel */
+#define GATED_EVERY   8u      /* one of so many native launches of a short kernel */
+#define GATED_LONG_NS 200000u /* of longer ones every launch: the events take some microseconds */
+#define MAX_ATTRS     24u
 
 /* ---- slots -------------------------------------------------------------------------------------------------- */
 
@@ -118,6 +122,7 @@ static void done(void *user, const struct mg_nv_done *d)
     struct mg_run *r = user;
     struct mg_launch_done end = {.start_ns = d->start_ns,
                                  .end_ns = d->timed ? d->start_ns + d->time_ns : 0,
+                                 .busy_ns = d->timed ? d->busy_ns : 0,
                                  .cuda_error = d->error,
                                  .uncertainty_ns = d->uncertainty_ns};
     const char *name = mg_cu_result_name(d->error);
@@ -129,6 +134,11 @@ static void done(void *user, const struct mg_nv_done *d)
     else if (d->error != CUE_SUCCESS)
         snprintf(end.fault.text, sizeof end.fault.text, "its context failed with %s", name ? name : "an unknown error");
     mg_run_ended(r, &end, d->body);
+}
+
+static void seen(void *user, uint64_t busy_ns)
+{
+    mg_run_seen(user, busy_ns);
 }
 
 /* Nobody tells when it ends: it is taken as run. */
@@ -190,13 +200,23 @@ static cu_result send_with_event(const struct mg_call *c, void *f, void **params
                                                                                                  extra);
 }
 
+/* Behind the gate device time is charged: a launch whose twin reads the clock needs no events for that, and of short
+ * ones that run native some are timed, drawn at random. */
+static bool wants_time(const struct mg_run *r)
+{
+    const struct mg_session *s = &mg_session;
+    uint32_t n_timed = __atomic_load_n(&r->inst->n_timed, __ATOMIC_RELAXED);
+    if (n_timed < TIMED_FIRST || s->config.native_times || s->config.repeat || mg_timeline_times()) return true;
+    if (!r->gate.passed || mg_device_clock_is_read(r)) return false;
+    return __atomic_load_n(&r->inst->busy_ns, __ATOMIC_RELAXED) > GATED_LONG_NS || !(mg_mix64(r->number) % GATED_EVERY);
+}
+
 cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, void **extra)
 {
     void *f = r->block ? r->body->twin : c->f;
-    const struct mg_session *s = &mg_session;
     bool no_tool = !mg_tools_any();
     find_pointers(r);
-    if (r->node || s->cannot) {
+    if (r->node || mg_session.cannot) {
         cu_result rc = c->send(c, f, params, extra);
         if (rc == CUE_SUCCESS && r->node)
             mg_gpu_node_add(r); /* the run of a native node is not needed any more */
@@ -210,9 +230,9 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
         .plain = !r->block || c->shape.cooperative || c->shape.own_event || (r->body->gpu && r->body->gpu->early) ||
                  (c->config && c->config->n_attrs >= MAX_ATTRS),
         .may_time = !c->shape.programmatic && !c->shape.own_event,
-        .wants_time = __atomic_load_n(&r->inst->n_timed, __ATOMIC_RELAXED) < TIMED_FIRST || s->config.native_times ||
-                      s->config.repeat || mg_timeline_times() || r->gated,
-        .only_timed = no_tool,
+        .wants_time = wants_time(r),
+        .only_timed = no_tool && !r->gate.passed,
+        .seen = r->gate.passed ? seen : NULL,
     };
     bool follows = mg_nv_launch_begin(&l);
     if (follows && l.wants_time) __atomic_add_fetch(&r->inst->n_timed, 1, __ATOMIC_RELAXED);

@@ -25,6 +25,8 @@ struct mg_nv_config {
     void *(*symbol)(const char *name); /* of the driver */
     void (*say)(const char *line);
     void (*thread_begins)(void);                   /* called first on the drain thread */
+    bool (*is_hurried)(void);                      /* does somebody wait for ends? */
+    bool (*takes_turns)(void);                     /* may somebody do so soon? */
     void (*pass_begins)(void), (*pass_ends)(void); /* around each look, on whichever thread drains */
     const char *driver_path;                       /* for the key of the cache of machine code */
 };
@@ -96,6 +98,7 @@ struct mg_nv_done {
     bool timed;
     uint64_t start_ns, time_ns; /* host clock (mg_now_ns) and duration */
     uint64_t uncertainty_ns;    /* of both ends */
+    uint64_t busy_ns;           /* of time_ns, without what the device probably waited for the launch */
     uint64_t *body;             /* what the slot counted; for the time of the call; NULL: no slot, or lost */
     bool spoilt;                /* the program wrote into memory around it */
 };
@@ -108,7 +111,9 @@ struct mg_nv_launch {
     bool plain;                /* no attribute can be added: the event is recorded behind the launch */
     bool may_time, wants_time; /* an event pair is allowed; and asked for, else now and then */
     bool only_timed;           /* follow it only when it is timed */
-    cu_event event;            /* out: the launch attribute's; NULL: none */
+    /* Its end was seen; its counts come later. busy_ns: as above, 0: not timed. Called as fn is. May be NULL. */
+    void (*seen)(void *user, uint64_t busy_ns);
+    cu_event event; /* out: the launch attribute's; NULL: none */
     struct mg_nv_ctx *ctx;
     struct mg_nv_lane *lane;
     struct mg_nv_window *window;

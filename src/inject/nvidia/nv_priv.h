@@ -54,6 +54,8 @@ struct mg_nv_item {          /* one launch that was taken */
     void *user;
     bool timed;
     struct mg_clock_span span;
+    uint64_t busy_ns; /* of span */
+    void (*seen)(void *user, uint64_t busy_ns);
     struct mg_nv_item *next;
 };
 /* Launches of a stream whose completion one event tells: the last of them carries it. */

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +22,9 @@
 #define WINDOW_NS      500000u /* launches of so long share an event */
 #define TIMED_EVERY_NS 10000000u
 #define BATCH_ITEMS    512u
+#define TURN_ITEMS     64u   /* where ends are waited for: others are looked for in between */
+#define HURRY_NS       20000 /* between looks then */
+#define TURN_NS        100000
 #define PICK_UP_NS     4000u /* from the return of a launch call to the start of its kernel on an idle GPU, at most */
 #define LOOK_NS        100000000u /* so often check words between pieces of memory are looked at */
 #define BATCH_BYTES    ((size_t)8 << 20)
@@ -145,7 +149,8 @@ void mg_nv_launch_end(struct mg_nv_launch *l, bool taken, struct mg_nv_slot *slo
     struct mg_nv_item *it = taken ? calloc(1, sizeof *it) : NULL;
     if (w->begin) w->launched_ns = mg_now_ns();
     bool marked = taken && (l->event || record(l, w->end) == CUE_SUCCESS);
-    if (it) *it = (struct mg_nv_item){.slot = slot, .fn = fn, .user = user, .timed = w->begin && marked};
+    if (it)
+        *it = (struct mg_nv_item){.slot = slot, .fn = fn, .user = user, .seen = l->seen, .timed = w->begin && marked};
     pthread_mutex_lock(&mg_nv.lock);
     w->pins--;
     if (it) {
@@ -197,9 +202,16 @@ struct mg_nv_busy mg_nv_is_busy(struct mg_nv_ctx *x, cu_stream stream, bool per_
 struct batch {
     struct mg_nv_ctx *x;
     struct mg_nv_item **items;
-    uint32_t n, cap;
+    uint32_t n, most;
     size_t bytes;
 };
+
+/* An idle GPU passes the begin event when it comes, and picks the kernel up some time after the call has returned. */
+static uint64_t busy_of(const struct mg_clock_span *s, uint64_t launched_ns)
+{
+    uint64_t from_ns = launched_ns + PICK_UP_NS / 2, end_ns = s->start_ns + s->length_ns;
+    return s->start_ns >= launched_ns || from_ns >= end_ns ? s->length_ns : end_ns - from_ns;
+}
 
 /* Launches of a lane run one after the other: none begins before the one in front has ended. Where their bounds overlap
  * the later one begins at that end, and is as far off as either. */
@@ -210,6 +222,7 @@ static void time_window(struct mg_nv_ctx *x, struct mg_nv_lane *l, const struct 
     it->timed = it->timed && mg_nv_bases_place(&x->bases, w->begin, w->end, w->opened_ns, seen_ns, s);
     if (!it->timed) return;
     uint64_t end_uncertainty_ns = s->uncertainty_ns;
+    it->busy_ns = busy_of(s, w->launched_ns);
     if (s->start_ns < w->launched_ns) { /* an idle GPU passes the begin event long before the launch reaches it */
         uint64_t latest_ns = MG_MIN(w->launched_ns + PICK_UP_NS, s->start_ns + s->length_ns);
         s->uncertainty_ns = MG_MAX(s->uncertainty_ns, latest_ns - s->start_ns);
@@ -225,7 +238,7 @@ static void time_window(struct mg_nv_ctx *x, struct mg_nv_lane *l, const struct 
 
 static bool batch_full(const struct batch *b)
 {
-    return b->n >= BATCH_ITEMS || b->bytes >= BATCH_BYTES;
+    return b->n >= b->most || b->bytes >= BATCH_BYTES;
 }
 
 /* Moves n items of a window to the batch, fewer when it is full. */
@@ -260,10 +273,13 @@ static bool collect_lane(struct batch *b, struct mg_nv_lane *l)
         if (rc != CUE_SUCCESS && !x->error) x->error = rc;
         if (!x->error && w->begin)
             time_window(x, l, w, w->first); /* the only item of its window; nobody else changes it */
+        uint32_t from = b->n;
         pthread_mutex_lock(&mg_nv.lock);
         take_items(b, w, n);
         bool stays = w->n || w->pins || w == l->open;
         pthread_mutex_unlock(&mg_nv.lock);
+        for (uint32_t i = from; i < b->n; i++)
+            if (b->items[i]->seen) b->items[i]->seen(b->items[i]->user, b->items[i]->timed ? b->items[i]->busy_ns : 0);
         if (stays && !x->error) return true;
         if (stays) return false;
     }
@@ -363,7 +379,8 @@ static void hand_over(struct batch *b)
                                .timed = it->timed && !x->error,
                                .start_ns = it->span.start_ns,
                                .time_ns = it->span.length_ns,
-                               .uncertainty_ns = it->span.uncertainty_ns};
+                               .uncertainty_ns = it->span.uncertainty_ns,
+                               .busy_ns = it->busy_ns};
         if (ok && it->slot) d.body = body_of(x, slots, offs, n, it->slot);
         d.spoilt = d.body && (x->spoilt || !mg_nv_slot_is_whole(it->slot, (char *)d.body - mg_nv_slot_head(it->slot)));
         it->fn(it->user, &d);
@@ -378,6 +395,11 @@ static void hand_over(struct batch *b)
     free(offs);
 }
 
+static bool takes_turns(void)
+{
+    return mg_nv.config.takes_turns && mg_nv.config.takes_turns();
+}
+
 /* Everything of one context that has ended by now. True: something had. */
 static bool drain_ctx(struct mg_nv_ctx *x)
 {
@@ -385,7 +407,7 @@ static bool drain_ctx(struct mg_nv_ctx *x)
     bool any = false;
     if (!x->error && __atomic_load_n(&x->pending, __ATOMIC_RELAXED)) mg_nv_bases_refresh(&x->bases);
     for (;;) {
-        struct batch b = {.x = x, .items = items};
+        struct batch b = {.x = x, .items = items, .most = takes_turns() ? TURN_ITEMS : BATCH_ITEMS};
         pthread_mutex_lock(&mg_nv.lock);
         uint32_t n_lanes = x->pending ? x->lane_list.n : 0;
         pthread_mutex_unlock(&mg_nv.lock);
@@ -454,9 +476,11 @@ static void *drain_for_ever(void *arg)
     (void)arg;
     if (mg_nv.config.thread_begins) mg_nv.config.thread_begins();
     mg_nv_relax();
+    prctl(PR_SET_TIMERSLACK, 1000L); /* of this thread: it sleeps for so short */
     for (long sleep_ns = 200000;;) {
         uint64_t look = __atomic_add_fetch(&begun, 1, __ATOMIC_SEQ_CST);
         sleep_ns = mg_nv_drain_pass(NULL) ? MG_MIN(sleep_ns * 2, 4000000) : 200000;
+        if (takes_turns()) sleep_ns = mg_nv.config.is_hurried() ? HURRY_NS : TURN_NS;
         __atomic_store_n(&finished, look, __ATOMIC_SEQ_CST);
         nanosleep(&(struct timespec){.tv_nsec = sleep_ns}, NULL);
     }
