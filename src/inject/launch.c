@@ -151,7 +151,7 @@ cu_result mg_launch(const struct mg_call *c)
     if (verify) mg_verify_enter();
     struct mg_inst *i = mg_kernel_get(c->f);
     struct mg_run *r = i ? mg_run_new(i, &c->shape, c->params, c->extra, capturing) : NULL;
-    if (r) r->gate.passed = gated;
+    if (r) r->gated = gated;
     if (r && r->node) r->graph = mg_capture_number(stream_of(c));
     if (!r) {
         rc = c->send(c, c->f, c->params, c->extra);

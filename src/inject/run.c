@@ -152,8 +152,8 @@ static void let_go(void *user)
 {
     struct mg_run *r = user;
     if (__atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL)) return;
-    r->next_dead = __atomic_load_n(&dead, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&dead, &r->next_dead, r, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+    r->next = __atomic_load_n(&dead, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&dead, &r->next, r, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
     }
 }
 
@@ -162,7 +162,7 @@ void mg_run_bury(void)
     struct mg_run *r =
         __atomic_load_n(&dead, __ATOMIC_RELAXED) ? __atomic_exchange_n(&dead, NULL, __ATOMIC_ACQUIRE) : NULL;
     while (r) {
-        struct mg_run *next = r->next_dead;
+        struct mg_run *next = r->next;
         destroy(r);
         r = next;
     }
@@ -391,10 +391,10 @@ static void tell_gate(const struct mg_run *r, const struct mg_launch_done *d)
 {
     uint64_t wall_ns = d && d->end_ns > d->start_ns ? d->end_ns - d->start_ns : 0,
              ns = d && d->busy_ns ? d->busy_ns : wall_ns;
-    if (r->gate.passed && ns) note_busy(r->inst, ns);
-    if (r->gate.seen && ns)
-        mg_gate_correct(r->gate.charged_ns, ns);
-    else if (r->gate.passed && !r->gate.seen)
+    if (r->gated && ns) note_busy(r->inst, ns);
+    if (r->charged_ns && ns)
+        mg_gate_correct(r->charged_ns, ns);
+    else if (r->gated && !r->charged_ns)
         mg_gate_ended(ns ? ns : MG_GATE_UNKNOWN, false);
     else if (r->node && ns)
         mg_gate_charge(ns);
@@ -403,9 +403,9 @@ static void tell_gate(const struct mg_run *r, const struct mg_launch_done *d)
 void mg_run_seen(struct mg_run *r, uint64_t busy_ns)
 {
     uint64_t typical = __atomic_load_n(&r->inst->busy_ns, __ATOMIC_RELAXED);
-    if (!r->gate.passed) return;
-    r->gate.charged_ns = mg_gate_ended(busy_ns ? busy_ns : typical ? typical : MG_GATE_UNKNOWN, true);
-    r->gate.seen = true;
+    if (!r->gated) return;
+    uint64_t charged_ns = mg_gate_ended(busy_ns ? busy_ns : typical ? typical : MG_GATE_UNKNOWN, true);
+    r->charged_ns = MG_MAX(charged_ns, 1);
 }
 
 /* To the time line and the store: what a launch counted alone. */

@@ -23,7 +23,6 @@ struct mg_run_frame { /* in flight with a frame (frames.c) */
 /* One launch, or one kernel node of a graph that is launched many times. */
 struct mg_run {
     uint32_t refs; /* a launch: 1; a node: the call that makes it, and the driver's note */
-    struct mg_run *next_dead;
     struct mg_inst *inst;
     struct mg_body *body; /* NULL: native */
     struct mg_shape shape;
@@ -45,12 +44,9 @@ struct mg_run {
     bool in_window;                /* made inside of --range */
     uint64_t correlation, call_ns; /* the call that made it, on the time line; 0: none */
     uint64_t sent_ns;              /* the driver was asked after this; 0: not known */
-    struct mg_run *next;           /* NVIDIA: not yet told to the store, newest first */
-    struct mg_run_gate {
-        bool passed; /* its end is told there */
-        bool seen;   /* NVIDIA: it has been told, for charged_ns */
-        uint64_t charged_ns;
-    } gate;
+    struct mg_run *next;  /* a node that the driver has dropped; NVIDIA: not yet told to the store, newest first */
+    bool gated;           /* it passed the gate, and its end is told there */
+    uint64_t charged_ns;  /* NVIDIA: for what it was told, 0: not yet */
     bool announced, over; /* told to the store; ended already, nobody will tell */
     struct mg_found {
         uint64_t id, off, bytes;

@@ -30,9 +30,9 @@ uint32_t mg_sched_rows(const struct mg_sched *s, uint64_t step_ns, struct mg_sch
         struct mg_sched_sample *u = *use + (size_t)n_rows * n;
         for (uint32_t k = 0; k < s->sample_programs.at[i]; k++) {
             const struct mg_sched_sample *now = &s->samples.at[at + k];
-            u[k] = (struct mg_sched_sample){now->device_ns - before[k].device_ns,
+            u[k] = (struct mg_sched_sample){MG_MAX(now->device_ns, before[k].device_ns) - before[k].device_ns,
                                             now->instructions - before[k].instructions};
-            before[k] = *now;
+            before[k] = (struct mg_sched_sample){MG_MAX(now->device_ns, before[k].device_ns), now->instructions};
         }
         (*rows)[n_rows++] = (struct mg_sched_row){from_ns - s->begin_ns, s->sample_ns.at[i] - from_ns, u};
         from_ns = s->sample_ns.at[i];

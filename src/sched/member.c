@@ -217,13 +217,16 @@ static uint64_t since(uint64_t *old, const uint64_t *word)
 }
 
 /* A launch that the driver refused takes its pass back: what is in flight never counts below none. */
-static uint64_t read_member(struct mg_sched_program *p, struct mg_sched_member *m, uint64_t now)
+static int64_t read_member(struct mg_sched_program *p, struct mg_sched_member *m, uint64_t now)
 {
     struct mg_control_gate *g = &m->page->gate;
     uint64_t ended = since(&m->ended, &g->ended), passed = since(&m->passed, &g->passed);
-    uint64_t used = since(&m->device_ns, &g->device_ns), longest = __atomic_load_n(&g->longest_ns, __ATOMIC_RELAXED);
+    uint64_t device_ns = __atomic_load_n(&g->device_ns, __ATOMIC_SEQ_CST),
+             longest = __atomic_load_n(&g->longest_ns, __ATOMIC_RELAXED);
+    int64_t used = (int64_t)(device_ns - m->device_ns); /* less than none where an estimate was too high */
+    m->device_ns = device_ns;
     uint32_t looks = __atomic_load_n(&g->looks, __ATOMIC_RELAXED);
-    p->use.device_ns += used;
+    p->use.device_ns += (uint64_t)used;
     p->use.launches += ended;
     p->use.waited_ns += since(&m->waited_ns, &g->waited_ns);
     p->use.forced += since(&m->forced, &g->forced);
@@ -238,7 +241,7 @@ static uint64_t read_member(struct mg_sched_program *p, struct mg_sched_member *
 
 void mg_sched_read(struct mg_sched_program *p, uint64_t now)
 {
-    uint64_t used = 0;
+    int64_t used = 0;
     p->flying = 0;
     p->waits = p->moved = false;
     for (uint32_t i = 0; i < p->members.n; i++) used += read_member(p, &p->members.at[i], now);

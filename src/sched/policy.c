@@ -53,7 +53,7 @@ static void describe(const struct mg_sched_program *p, double sum, uint64_t sinc
     v->launches = p->use.launches;
     v->longest_ns = p->use.longest_ns;
     v->instructions = p->use.instructions;
-    v->last_device_ns = v->device_ns - device;
+    v->last_device_ns = v->device_ns > device ? v->device_ns - device : 0; /* charged too much before */
     v->last_instructions = v->instructions - instructions;
 }
 

@@ -98,7 +98,7 @@ static void watch_shares(struct mg_sched *s, uint64_t now)
     for (uint32_t i = 0; i < s->views.n; i++) {
         struct mg_sched_program *p = &s->programs.at[i];
         switch_tools(s, p);
-        used += (double)(p->use.device_ns - p->over_use_ns);
+        used += (double)(int64_t)(p->use.device_ns - p->over_use_ns);
         wanted += s->views.at[i].wants ? s->views.at[i].share : 0;
     }
     if (now - s->over_from_ns < OVER_NS || used <= 0) return;
@@ -107,7 +107,7 @@ static void watch_shares(struct mg_sched *s, uint64_t now)
         struct mg_sched_program *p = &s->programs.at[i];
         const struct mg_policy_program *v = &s->views.at[i];
         bool over = v->wants && wanted > v->share &&
-                    (double)(p->use.device_ns - p->over_use_ns) / used > v->share / wanted + OVER_POINTS;
+                    (double)(int64_t)(p->use.device_ns - p->over_use_ns) / used > v->share / wanted + OVER_POINTS;
         p->attached += over && !p->watched;
         p->watched = over;
         p->over_use_ns = p->use.device_ns;

@@ -74,7 +74,8 @@ struct mg_sched {
     uint64_t closing_ns;
     double capacity;
     uint64_t turns; /* given */
-    uint64_t contended_ns, contended_from_ns, contended_use_ns;
+    uint64_t contended_ns, contended_from_ns;
+    int64_t contended_use_ns;
     uint64_t over_from_ns;            /* when it was last asked who exceeds its share */
     const char *attach, *attach_name; /* tool for the one that exceeds its share, or NULL: as -t takes it; its name */
     int socket;                       /* of requests; -1: none */

@@ -228,7 +228,7 @@ static void note_contention(struct mg_sched *s, bool contended, uint64_t now)
     for (uint32_t i = 0; i < s->programs.n; i++) use += s->programs.at[i].use.device_ns;
     if (contended && s->contended_from_ns) {
         s->contended_ns += now - s->contended_from_ns;
-        s->contended_use_ns += use - s->polled_ns;
+        s->contended_use_ns += (int64_t)(use - s->polled_ns);
     }
     s->contended_from_ns = contended ? now : 0;
     s->polled_ns = use;

@@ -207,7 +207,7 @@ static bool wants_time(const struct mg_run *r)
     const struct mg_session *s = &mg_session;
     uint32_t n_timed = __atomic_load_n(&r->inst->n_timed, __ATOMIC_RELAXED);
     if (n_timed < TIMED_FIRST || s->config.native_times || s->config.repeat || mg_timeline_times()) return true;
-    if (!r->gate.passed || mg_device_clock_is_read(r)) return false;
+    if (!r->gated || mg_device_clock_is_read(r)) return false;
     return __atomic_load_n(&r->inst->busy_ns, __ATOMIC_RELAXED) > GATED_LONG_NS || !(mg_mix64(r->number) % GATED_EVERY);
 }
 
@@ -231,8 +231,8 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
                  (c->config && c->config->n_attrs >= MAX_ATTRS),
         .may_time = !c->shape.programmatic && !c->shape.own_event,
         .wants_time = wants_time(r),
-        .only_timed = no_tool && !r->gate.passed,
-        .seen = r->gate.passed ? seen : NULL,
+        .only_timed = no_tool && !r->gated,
+        .seen = r->gated ? seen : NULL,
     };
     bool follows = mg_nv_launch_begin(&l);
     if (follows && l.wants_time) __atomic_add_fetch(&r->inst->n_timed, 1, __ATOMIC_RELAXED);
