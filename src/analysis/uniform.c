@@ -87,16 +87,8 @@ static bool result_varies(const struct solver *s, const struct mg_node *n)
 {
     const struct mg_form *f = mg_node_form(s->m, n);
     if (f->unknown) return true;
-    if (f->op_flags & (MG_OPF_ATOMIC | MG_OPF_CONVERGENT)) return true;
+    if (f->op_flags & (MG_OPF_ATOMIC | MG_OPF_CONVERGENT | MG_OPF_HIDDEN)) return true;
     switch (f->op) {
-    case MG_OP_call:
-    case MG_OP_alloca:
-    case MG_OP_stacksave:
-        return true;
-    case MG_OP_addc:
-    case MG_OP_subc:
-    case MG_OP_madc:
-        return true; /* read the carry flag, which is no operand */
     case MG_OP_ld:
         /* the same address gives all lanes the same value only where nobody writes meanwhile */
         if (f->space == MG_SPACE_param) {

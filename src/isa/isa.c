@@ -34,6 +34,8 @@ static const uint16_t op_flag_bits[MG_OP_COUNT] = {
 #define F               MG_OPF_FLOAT
 #define T               MG_OPF_TWO_DST
 #define O               MG_OPF_OURS
+#define H               MG_OPF_HIDDEN
+#define V               MG_OPF_VIDEO
 #define OP(name, flags) [MG_OP_##name] = (flags),
 #include "isa/ops.def"
 #undef OP

@@ -30,6 +30,8 @@ enum mg_op_flags {
     MG_OPF_FLOAT = 128,     /* computes floating point for some types */
     MG_OPF_TWO_DST = 256,   /* may have a second destination: d|p */
     MG_OPF_OURS = 512,      /* no PTX: stands in a pragma of a marked text */
+    MG_OPF_HIDDEN = 1024,   /* its result depends on what is no operand: carry flag, stack */
+    MG_OPF_VIDEO = 2048,    /* has a second operation: vadd.u32.u32.u32.add */
 };
 
 enum mg_type {

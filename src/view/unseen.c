@@ -16,7 +16,8 @@ static bool has(const char *op, const char *word) /* between dots */
 
 const char *mg_unseen_kind(const char *op)
 {
-    switch (mg_op_find(op, strcspn(op, "."))) {
+    enum mg_op ix = mg_op_find(op, strcspn(op, "."));
+    switch (ix) {
     case MG_OP_tex:
     case MG_OP_tld4:
         return "texture read";
@@ -46,8 +47,14 @@ const char *mg_unseen_kind(const char *op)
         return has(op, "bulk") && !has(op, "commit_group") && !has(op, "wait_group") && !has(op, "prefetch")
                    ? "bulk copy"
                    : NULL;
-    default:
+    case MG_OP_ld: /* mg_access_of sees them */
+    case MG_OP_ldu:
+    case MG_OP_atom:
+    case MG_OP_red:
+    case MG_OP_discard: /* moves nothing */
         return NULL;
+    default:
+        return mg_op_flags(ix) & (MG_OPF_READS | MG_OPF_WRITES) ? "memory access" : NULL;
     }
 }
 

@@ -380,6 +380,11 @@ static inline bool cpu_site_always(const struct cpu_func *f, uint32_t start, con
     return !s->guarded && mg_has(f->region.starts[start].always, s->block);
 }
 
+/* Does a .sync operation have code? The others are calls of the emulator. */
+static inline bool cpu_sync_has_code(uint32_t sub)
+{
+    return sub <= EMU_SYNC_ELECT; /* the enum has those with code first */
+}
 static inline bool cpu_is_integer(unsigned t) /* of 32 and 64 bits */
 {
     return t == MG_TYPE_u32 || t == MG_TYPE_s32 || t == MG_TYPE_b32 || t == MG_TYPE_u64 || t == MG_TYPE_s64 ||

@@ -21,10 +21,9 @@ static uint32_t op_index(const struct cpu_func *f, const struct emu_op *op)
     return (uint32_t)(op - f->fn->ops);
 }
 
-/* Does a .sync operation have code? The others are left to the emulator. */
 static bool sync_in_line(const struct cpu_inst *in)
 {
-    return in->ctl == EMU_CTL_SYNC && in->sub <= EMU_SYNC_ELECT;
+    return in->ctl == EMU_CTL_SYNC && cpu_sync_has_code(in->sub);
 }
 
 static bool ends_block(const struct cpu_inst *in)

@@ -493,7 +493,7 @@ static void lower_control(struct cpu_func *f, uint32_t ix, struct cpu_inst *in)
         name_all(f, op, in, ix);
         break;
     case EMU_CTL_SYNC:
-        if (op->sub > EMU_SYNC_ELECT) {
+        if (!cpu_sync_has_code(op->sub)) {
             name_all(f, op, in, ix);
             break;
         }

@@ -136,7 +136,7 @@ static bool evaluate(const struct find *z, const struct cpu_inst *in, const stru
 }
 
 static struct value result_of(const struct find *z, const struct cpu_inst *in);
-static struct value result(const struct find *z, const struct cpu_inst *in)
+static struct value cta_result(const struct find *z, const struct cpu_inst *in)
 {
     struct value v = result_of(z, in), s[3];
     bool known = v.of.is == MG_AFFINE_STEP && in->d && z->f->regs[in->d - 1].cls != EMU_P &&
@@ -201,8 +201,8 @@ static void visit_def(void *user, uint32_t r, bool must)
     struct value *to = &z->v[r], got;
     (void)must;
     if (to->of.is == MG_AFFINE_VARIES) return;
-    got =
-        mg_has(z->tainted, z->block) || z->f->regs[r].shape.varying || !guard_is_cta(z, v->in) ? own : result(z, v->in);
+    got = mg_has(z->tainted, z->block) || z->f->regs[r].shape.varying || !guard_is_cta(z, v->in) ? own
+                                                                                                 : cta_result(z, v->in);
     if (got.of.is == MG_AFFINE_NONE) return;
     struct mg_affine now = mg_affine_join(to->of, got.of);
     if (to->of.is == MG_AFFINE_NONE)
@@ -448,7 +448,7 @@ static bool suits(const struct cpu_func *f)
         case EMU_CTL_CALLI:
             return false;
         case EMU_CTL_SYNC:
-            if (in->sub > EMU_SYNC_ELECT) return false;
+            if (!cpu_sync_has_code(in->sub)) return false;
             break;
         case EMU_CTL_BAR:
             if (!cpu_plain_barrier(f, in)) return false;

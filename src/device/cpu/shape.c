@@ -185,7 +185,7 @@ static struct value alu(struct shapes *z, const struct cpu_inst *in)
 }
 
 /* What the instruction gives its destinations; NONE: not known yet. */
-static struct value result(struct shapes *z, const struct cpu_inst *in, uint32_t reg)
+static struct value lane_result(struct shapes *z, const struct cpu_inst *in, uint32_t reg)
 {
     struct value a, b;
     switch ((enum cpu_kind)in->kind) {
@@ -256,7 +256,7 @@ static void visit_def(void *user, uint32_t r, bool must)
     uint32_t serial = z->f->n_serials ? z->f->serial_of[z->block] : 0; /* lanes come to a stop at different times */
     bool partial = mg_has(z->f->blocks[z->block].keep, r) || (serial && mg_has(z->f->serials[serial - 1].out, r)) ||
                    guarded || (!must && !v->in->guard);
-    struct value got = partial && !z->active ? vary : result(z, v->in, r);
+    struct value got = partial && !z->active ? vary : lane_result(z, v->in, r);
     lower_to(z, r, got);
 }
 

@@ -102,7 +102,7 @@ static bool key_of(const struct mg_form *f, uint32_t *key)
             k |= m == MG_MOD_lo ? K_LO : K_HI;
             continue;
         }
-        bool video = f->op >= MG_OP_vabsdiff && (m == MG_MOD_add || m == MG_MOD_min || m == MG_MOD_max);
+        bool video = f->op_flags & MG_OPF_VIDEO && (m == MG_MOD_add || m == MG_MOD_min || m == MG_MOD_max);
         if (video) { /* second operation; its own bits, unused by video otherwise */
             k |= m == MG_MOD_add ? K_AND : m == MG_MOD_min ? K_OR : K_XOR;
             continue;
@@ -277,7 +277,7 @@ bool emu_alu_find(const struct mg_form *f, uint32_t n_opnds, unsigned sm, bool f
     key = complete_key(f, key, sm, ftz_implied);
     unsigned n_src = n_opnds - 1;
     if (f->op == MG_OP_setp || f->op == MG_OP_set) return find_compare(f, n_src, key, isa, out);
-    if (f->op >= MG_OP_vabsdiff && alu_video_find(f, n_src, key, out)) return true;
+    if (f->op_flags & MG_OPF_VIDEO && alu_video_find(f, n_src, key, out)) return true;
     const struct alu_row *r = search_all(f, n_src, key, isa, &opcode);
     if (!r && f->op == MG_OP_cvt) return alu_cvt_any(f, n_src, key, out);
     if (!r) return false;

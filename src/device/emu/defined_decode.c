@@ -495,7 +495,10 @@ void dec_defined(struct decoder *d, mg_id node)
         unseen(d, f);
         return;
     default:
-        arithmetic(d, f, o, n->n_opnds);
+        if (f->op_flags & (MG_OPF_READS | MG_OPF_WRITES))
+            unseen(d, f);
+        else
+            arithmetic(d, f, o, n->n_opnds);
         return;
     }
 }

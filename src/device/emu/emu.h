@@ -71,7 +71,7 @@ enum emu_sync {
     EMU_SYNC_VOTE,
     EMU_SYNC_MATCH,
     EMU_SYNC_REDUX,
-    EMU_SYNC_ELECT,
+    EMU_SYNC_ELECT,   /* up to here compiled code does it itself (cpu_sync_has_code) */
     EMU_SYNC_MATRIX,  /* all lanes of the warp; ext: struct emu_matrix */
     EMU_SYNC_MBAR,    /* mbarrier.try_wait: parks until the phase is complete */
     EMU_SYNC_CLUSTER, /* barrier.cluster.wait */

@@ -357,7 +357,7 @@ void emit_end(struct emit *e)
         emit_lane_end(e);
         return;
     }
-    if (in->kind != CPU_CTL || (in->ctl == EMU_CTL_SYNC && in->sub <= EMU_SYNC_ELECT)) {
+    if (in->kind != CPU_CTL || (in->ctl == EMU_CTL_SYNC && cpu_sync_has_code(in->sub))) {
         go(e, e->block + 1, emit_mask(e));
         return;
     }

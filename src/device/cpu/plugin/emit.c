@@ -337,7 +337,7 @@ static bool body(struct emit *e, int version, uint32_t b)
     for (e->ix = blk->first; e->ix < blk->end; e->ix++) {
         e->in = &f->insts[e->ix];
         bool last = e->ix + 1 == blk->end,
-             control = e->in->kind == CPU_CTL && !(e->in->ctl == EMU_CTL_SYNC && e->in->sub <= EMU_SYNC_ELECT);
+             control = e->in->kind == CPU_CTL && !(e->in->ctl == EMU_CTL_SYNC && cpu_sync_has_code(e->in->sub));
         if (!control && !emit_instruction(e)) return false;
         if (last) emit_end(e);
     }
