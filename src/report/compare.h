@@ -32,6 +32,7 @@ struct mg_comparison {
     double change_pct, low_pct, high_pct; /* of time or work; 95 % */
     bool has_interval;                    /* of times: launches were timed more than once; counts are exact */
     int verdict;                          /* -1 better, 0 no difference, 1 worse */
+    bool apart;                           /* no kernel of one has a counterpart in the other */
     uint32_t reason;                      /* metric that changed most in the work; UINT32_MAX: none */
     const char *arguments[2];             /* of the programs, where they are not the same; else NULL */
 };

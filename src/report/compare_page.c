@@ -105,6 +105,7 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
 {
     static const char *const verdicts[] = {"better", "no difference", "worse"};
     const char *is = c->by ? verdicts[c->verdict + 1] : "none";
+    if (c->apart) mg_buf_adds(out, "<p>No kernel is in both profiles: the totals of two programs are compared.</p>");
     mg_buf_printf(out, "<div class=\"verdict %s\" id=\"verdict\"><strong>%s</strong>", c->by ? is : "", is);
     if (!c->by)
         mg_buf_adds(out, ": neither time nor work was measured in both");

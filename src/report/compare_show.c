@@ -80,6 +80,7 @@ static void add_line_place(const struct mg_metric_line *l, struct mg_buf *out)
 void mg_add_comparison(const struct mg_comparison *c, uint32_t most, struct mg_buf *out)
 {
     uint32_t shown = 0, changed = 0;
+    if (c->apart) mg_buf_adds(out, "no kernel is in both profiles: the totals of two programs are compared\n");
     add_verdict(c, out);
     if (c->arguments[0])
         mg_buf_printf(out, "the programs were given other arguments: before \"%s\", after \"%s\"\n", c->arguments[0],
@@ -95,7 +96,7 @@ void mg_add_comparison(const struct mg_comparison *c, uint32_t most, struct mg_b
         mg_buf_printf(out, "  %-7s %s\n", judge(m), m->name);
     }
     if (shown > MOST_METRICS) mg_buf_printf(out, "  and %u more metrics (--json)\n", shown - MOST_METRICS);
-    for (uint32_t i = 0; i < c->lines.n; i++) {
+    for (uint32_t i = 0; i < c->lines.n && !c->apart; i++) {
         const struct mg_metric_line *l = &c->lines.at[i];
         if (l->weight < .001 || !c->metrics.at[l->metric].better) continue;
         if (!changed++) mg_buf_printf(out, "\n%12s %20s %20s  by line\n", "change", "before", "after");
@@ -151,6 +152,7 @@ void mg_write_comparison(const struct mg_comparison *c, struct mg_json *j)
     mg_json_end(j, ']');
     mg_json_key_str(j, "reason", c->reason != UINT32_MAX ? c->metrics.at[c->reason].name : NULL);
     mg_json_end(j, '}');
+    mg_json_key_bool(j, "common_kernels", !c->apart);
     mg_json_key(j, "other_arguments");
     mg_json_arr(j);
     for (int i = 0; c->arguments[0] && i < 2; i++) mg_json_str(j, c->arguments[i]);
