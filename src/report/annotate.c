@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/demangle.h"
+#include "report/advice/advice.h"
 #include "report/buffers.h"
 #include "report/facts.h"
 #include "report/lines.h"
@@ -46,6 +47,7 @@ struct notes {
     struct mg_arena arena;
     struct mg_lines *modules;
     struct mg_buffers *buffers;
+    struct mg_findings findings;
     MG_VEC(struct line) lines;
     double all_threads, all_slots;
     bool has_warps, has_sectors, has_conflicts, has_idle, has_latency, has_machine;
@@ -139,7 +141,6 @@ static void add_fact(const struct mg_fact *f, void *user)
         if (buffer) add_text(x, l, buffer, true);
     } else if (!strcmp(f->tool, "lanes") && !strcmp(f->list, "branches")) {
         l->idle += mg_jval_f64(v, "idle_slots");
-        x->has_idle = true;
     } else if (!strcmp(f->tool, "latency")) {
         l->waits += mg_jval_f64(v, "warps");
         l->cycles += mg_jval_f64(v, "cycles");
@@ -188,7 +189,7 @@ static void add_heading(struct notes *x, const char *file)
     const char *doubt = mg_sources_doubt(x->sources, file);
     mg_buf_printf(x->out, x->o->color ? "\033[1m%s\033[0m%s%s\n" : "%s%s%s\n", file, doubt ? " " : "",
                   doubt ? doubt : "");
-    mg_buf_adds(x->out, "   share   instr.");
+    mg_buf_adds(x->out, "share, instr.: of thread instructions, not of time\n   share   instr.");
     if (x->has_warps) mg_buf_adds(x->out, "  lanes");
     if (x->has_idle) mg_buf_adds(x->out, "   idle");
     if (x->has_sectors) mg_buf_adds(x->out, " sectors ");
@@ -275,12 +276,24 @@ static void add_machine(struct notes *x, const struct line *l)
     }
 }
 
+/* What was found at the line, as `margay report` tells it. */
+static void add_findings(struct notes *x, const char *file, uint32_t line)
+{
+    for (uint32_t i = 0; i < x->findings.n; i++) {
+        const struct mg_finding *f = &x->findings.at[i];
+        if (f->gain_pct <= 0 || !f->file || f->line != line || strcmp(f->file, file)) continue;
+        mg_buf_printf(x->out, "%*s |        ^ %s: mending could gain %s%.0f %%\n", gutter_width(x), "",
+                      mg_finding_rule(f), f->exact ? "" : "~", f->gain_pct);
+    }
+}
+
 static void add_line(struct notes *x, const char *file, uint32_t number, const struct line *l)
 {
     add_gutter(x, l);
     add_source(x, file, number);
     while (x->out->n && x->out->at[x->out->n - 1] == ' ') x->out->at[--x->out->n] = 0;
     mg_buf_addc(x->out, '\n');
+    if (l) add_findings(x, file, number);
     for (uint32_t i = 0; l && i < l->buffers.n; i++)
         mg_buf_printf(x->out, "%*s |        ^ %s\n", gutter_width(x), "", l->buffers.at[i]);
     for (uint32_t i = 0; l && i < l->inlined.n; i++)
@@ -383,7 +396,10 @@ bool mg_report_annotate(const struct mg_recording *p, const struct mg_annotate_o
     if (o.sass && !x.has_machine && x.lines.n)
         mg_buf_adds(out,
                     "no machine code was mapped: margay run -t opcodes,level=sass, and nvdisasm when this is shown\n");
+    mg_findings_init(&x.findings, &facts);
+    x.has_idle = mg_facts_tool(&facts, "lanes") != NULL;
     add_files(&x);
+    mg_findings_release(&x.findings);
     release_lines(&x);
     mg_vec_release(&x.lines);
     mg_facts_release(&facts);
