@@ -19,7 +19,8 @@ static const struct mg_opt_page page = {
     "opcodes and the share of lanes in use; it ends with the coverage line. JSON is stable and documented\n"
     "in docs/json.md: what was not measured is null there, an empty cell in CSV. --html writes one page that\n"
     "needs nothing beside it: kernels, source, blocks, tables and pictures of all tools. A\n"
-    "profile may be read while its program still runs, and after it was killed.\n"};
+    "profile may be read while its program still runs, and after it was killed. Text is as wide as the terminal,\n"
+    "or as COLUMNS says: wider tables cut nothing.\n"};
 
 static bool locale_is_utf8(void)
 {
@@ -64,6 +65,11 @@ static enum mg_report_sort find_sort(const char *name)
     return MG_SORT_DEFAULT;
 }
 
+static enum mg_report_by find_group(char first)
+{
+    return first == 'f' ? MG_BY_FAMILY : first == 'c' ? MG_BY_CAUSE : first == 'd' ? MG_BY_DEVICE : MG_BY_RANGE;
+}
+
 int cmd_report(int argc, char **argv)
 {
     struct mg_report_opts o = {.size = sizeof o};
@@ -78,12 +84,12 @@ int cmd_report(int argc, char **argv)
         MG_OPT_FLAG(0, "csv", &csv, "one table, as CSV"),
         MG_OPT_STR(
             0, "table", &o.table, "NAME",
-            "which table --csv prints: kernels, blocks, opcodes, launches, or one of a tool; list: which there are (blocks; launches with --per-launch)"),
+            "which table --csv prints: kernels, blocks, opcodes, launches, findings, or one of a tool; list: which there are (blocks; launches with --per-launch)"),
         MG_OPT_STR(0, "html", &html, "FILE", "one self-contained page to work in: kernels, source, blocks, tools"),
         MG_OPT_STR(0, "charts", &charts, "DIR", "the tools' pictures, as DIR/NAME.svg; graphs as DIR/NAME.dot, too"),
         MG_OPT_FLAG(0, "per-launch", &o.per_launch, "with the counts and arguments of every launch"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches, mangled or not"),
-        MG_OPT_STR(0, "tool", &o.tool, "NAME", "only the result of this tool"),
+        MG_OPT_STR(0, "tool", &o.tool, "NAME", "only the result of this tool; advise: only the findings"),
         MG_OPT_CHOICE(0, "sort", &sort, "time|instructions|launches|name",
                       "order of kernels (by time where a GPU measured it, else by instructions)"),
         MG_OPT_CHOICE(0, "by", &by, "family|cause|range|device",
@@ -121,10 +127,7 @@ int cmd_report(int argc, char **argv)
         o.color = isatty(1) && !getenv("NO_COLOR");
         o.ascii = !locale_is_utf8();
         if (by) {
-            enum mg_report_by group = *by == 'f'   ? MG_BY_FAMILY
-                                      : *by == 'c' ? MG_BY_CAUSE
-                                      : *by == 'd' ? MG_BY_DEVICE
-                                                   : MG_BY_RANGE;
+            enum mg_report_by group = find_group(*by);
             enum mg_report_form form = json ? MG_FORM_JSON : csv ? MG_FORM_CSV : MG_FORM_TEXT;
             if (mg_report_groups(p, &o, group, form, &out, &d)) failed = mg_cli_fail(&d, MG_EXIT_INPUT);
         } else if (html || charts)

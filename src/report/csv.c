@@ -2,6 +2,7 @@
  * not measured is empty. Which table: kernels, blocks (default), opcodes, launches. */
 #include <string.h>
 
+#include "report/advice/advice.h"
 #include "report/priv.h"
 
 void mg_add_csv_text(struct mg_buf *out, const char *s)
@@ -174,10 +175,21 @@ static void write_launches(const struct mg_recording *p, const struct mg_report_
     }
 }
 
+static void write_findings(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
+{
+    struct mg_facts facts;
+    struct mg_findings list;
+    mg_facts_init(&facts, p, o);
+    mg_findings_init(&list, &facts);
+    mg_add_findings_csv(&list, out);
+    mg_findings_release(&list);
+    mg_facts_release(&facts);
+}
+
 static bool is_own(const char *table)
 {
-    return !strcmp(table, "kernels") || !strcmp(table, "opcodes") || !strcmp(table, "launches") ||
-           !strcmp(table, "blocks");
+    return !strcmp(table, "findings") || !strcmp(table, "kernels") || !strcmp(table, "opcodes") ||
+           !strcmp(table, "launches") || !strcmp(table, "blocks");
 }
 
 bool mg_report_has_table(const struct mg_recording *p, const struct mg_report_opts *o)
@@ -188,19 +200,22 @@ bool mg_report_has_table(const struct mg_recording *p, const struct mg_report_op
 /* Every table that --table takes, and of which tool it is. */
 static void list_tables(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
-    mg_buf_adds(out, "table,tool\r\nkernels,\r\nblocks,\r\nopcodes,\r\nlaunches,\r\n");
+    mg_buf_adds(out, "table,tool\r\nkernels,\r\nblocks,\r\nopcodes,\r\nlaunches,\r\nfindings,\r\n");
     mg_list_tool_tables(p, o, out);
 }
 
 void mg_report_csv(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
-    const char *table = o && o->table ? o->table : o && o->per_launch ? "launches" : "blocks";
+    bool advice = o && o->tool && !strcmp(o->tool, MG_ADVICE);
+    const char *table = o && o->table ? o->table : advice ? "findings" : o && o->per_launch ? "launches" : "blocks";
     if (!strcmp(table, "list")) {
         list_tables(p, o, out);
         return;
     }
     if (o && (o->tool || !is_own(table)) && mg_add_tools_csv(p, o, out)) return;
-    if (!strcmp(table, "kernels"))
+    if (!strcmp(table, "findings"))
+        write_findings(p, o, out);
+    else if (!strcmp(table, "kernels"))
         write_kernels(p, o, out);
     else if (!strcmp(table, "opcodes") && o->per_launch)
         write_launch_opcodes(p, o, out);

@@ -134,6 +134,43 @@ bool mg_lines_of(struct mg_lines *l, const struct mg_pkernel *k, struct mg_kerne
     return false;
 }
 
+/* Rows stand in the order of blocks. */
+struct mg_block_rows mg_block_rows_of(const struct mg_kernel_lines *k, uint32_t block)
+{
+    uint32_t low = 0, high = k->rows.n, end;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (k->rows.at[mid].block < block)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    for (end = low; end < k->rows.n && k->rows.at[end].block == block;) end++;
+    return (struct mg_block_rows){k->rows.at + low, end - low};
+}
+
+struct mg_block_place mg_block_place_of(const struct mg_kernel_lines *k, const struct mg_pblock *b)
+{
+    struct mg_block_place best = {b->file, b->line, b->line, b->line};
+    struct mg_block_rows r = mg_block_rows_of(k, b->id);
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < r.n; i++) {
+        uint32_t insts = 0;
+        if (!r.at[i].file || !r.at[i].line) continue;
+        for (uint32_t j = i; j < r.n; j++)
+            if (r.at[j].file == r.at[i].file && r.at[j].line == r.at[i].line) insts += r.at[j].n_insts;
+        if (insts <= most) continue;
+        most = insts;
+        best = (struct mg_block_place){r.at[i].file, r.at[i].line, r.at[i].line, r.at[i].line};
+    }
+    for (uint32_t i = 0; i < r.n && most; i++) {
+        if (r.at[i].file != best.file || !r.at[i].line) continue;
+        best.first = MG_MIN(best.first, r.at[i].line);
+        best.last = MG_MAX(best.last, r.at[i].line);
+    }
+    return best;
+}
+
 void mg_kernel_lines_release(struct mg_kernel_lines *k)
 {
     mg_vec_release(&k->rows);

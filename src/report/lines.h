@@ -26,6 +26,18 @@ struct mg_kernel_lines {
     const struct mg_inline_frame *frames;
     uint32_t n_frames; /* of the module (report/inlined.h); owner: mg_lines */
 };
+/* The line that most instructions of a block come from (its first is often left over from the line above; the page does
+ * the same: mainLines in page/data.js), and the first and last line of that file in it. */
+struct mg_block_place {
+    const char *file; /* NULL: no line information */
+    uint32_t line, first, last;
+};
+struct mg_block_rows {
+    const struct mg_line_row *at;
+    uint32_t n;
+};
+struct mg_block_rows mg_block_rows_of(const struct mg_kernel_lines *k, uint32_t block);
+struct mg_block_place mg_block_place_of(const struct mg_kernel_lines *k, const struct mg_pblock *b);
 struct mg_lines; /* modules parsed so far */
 struct mg_lines *mg_lines_new(const struct mg_recording *p);
 void mg_lines_free(struct mg_lines *l);

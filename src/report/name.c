@@ -1,5 +1,6 @@
 /* Names of kernels and functions for people: C++ names shortened by family, so that what tells two of them apart stays.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/priv.h"
@@ -86,6 +87,55 @@ void mg_add_name(struct mg_buf *out, const char *name, uint32_t width)
     size_t shown = MG_MIN(strlen(text), (size_t)width);
     mg_buf_add(out, text, shown);
     if (strlen(text) > width && width > 2) memcpy(out->at + out->n - 2, "..", 2);
+    mg_buf_release(&b);
+}
+
+/* Where a name begins behind its return type: the last space outside of brackets in front of the parameters. */
+static size_t behind_type(const char *name, size_t n)
+{
+    size_t from = 0;
+    int depth = 0;
+    for (size_t i = 0; i < n; i++) {
+        depth += (name[i] == '<' || name[i] == '(') - (name[i] == '>' || name[i] == ')');
+        if (!strncmp(name + i, "operator", 8)) break;
+        if (!depth && name[i] == ' ') from = i + 1;
+    }
+    return from;
+}
+
+void mg_add_short_name(struct mg_buf *out, const char *name)
+{
+    size_t n = parameters_at(name), from = behind_type(name, n);
+    mg_buf_add(out, name + from, n - from);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+bool mg_short_names(const struct mg_recording *p)
+{
+    char **names = mg_xcalloc(p->n_kernels + 1, sizeof *names);
+    bool differ = true;
+    for (uint32_t i = 0; i < p->n_kernels; i++) {
+        struct mg_buf b = MG_BUF_INIT;
+        mg_add_short_name(&b, p->kernels[i].demangled);
+        names[i] = mg_xstrdup(b.n ? b.at : "");
+        mg_buf_release(&b);
+    }
+    qsort(names, p->n_kernels, sizeof *names, by_text);
+    for (uint32_t i = 1; i < p->n_kernels; i++) differ = differ && strcmp(names[i - 1], names[i]);
+    for (uint32_t i = 0; i < p->n_kernels; i++) free(names[i]);
+    free(names);
+    return differ;
+}
+
+void mg_add_kernel_name(struct mg_buf *out, const struct mg_recording *p, const struct mg_pkernel *k, uint32_t width)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    if (mg_short_names(p)) mg_add_short_name(&b, k->demangled);
+    mg_add_name(out, b.n ? b.at : k->demangled, width);
     mg_buf_release(&b);
 }
 

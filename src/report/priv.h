@@ -22,6 +22,8 @@ void mg_add_checked(const struct mg_recording *p, uint32_t columns, uint32_t max
 /* Calls the tool's `profile`; j stands inside an object that is open. */
 void mg_tool_tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t,
                   struct mg_json *j);
+bool mg_has_host_times(const struct mg_recording *p); /* no GPU: what ran the kernels stands in for one */
+enum { MG_MOST_TABLES = 4 }; /* of more tools than that the report leaves tables out, and the summary has none */
 /* The tables of every tool, an empty line before each; rows 0: all of them. */
 void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t rows, bool first_only,
                   struct mg_buf *out);
@@ -42,6 +44,10 @@ void mg_add_csv_name(struct mg_buf *out, const char *name); /* "idle slots" as i
 
 /* At most so many bytes of a name: without parameters, then without template arguments, then its last part (name.c). */
 void mg_add_name(struct mg_buf *out, const char *name, uint32_t width);
+/* "f<int>" of "void f<int>(float*)"; where two kernels have one such name, whole names are used. */
+void mg_add_short_name(struct mg_buf *out, const char *name);
+bool mg_short_names(const struct mg_recording *p);
+void mg_add_kernel_name(struct mg_buf *out, const struct mg_recording *p, const struct mg_pkernel *k, uint32_t width);
 /* The time line's members of an open object, and its tables (timeline.c). */
 void mg_timeline_tell(const struct mg_recording *p, const char *args, struct mg_table *t, struct mg_json *j);
 /* Its member "tau" and table "tau": of files of the TAUcuda library, with `events` also of the time line (tau.c). t

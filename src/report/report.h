@@ -15,15 +15,16 @@ enum mg_report_sort { MG_SORT_DEFAULT, MG_SORT_TIME, MG_SORT_INSTRUCTIONS, MG_SO
 struct mg_report_opts {
     size_t size;
     const char *kernel_glob; /* matches the name or the demangled name; NULL: all */
-    const char *tool;        /* only this tool's result; NULL: all */
+    const char *tool;        /* only this tool's result, "advise": only findings; NULL: all */
     uint32_t top;            /* text: kernels and blocks shown; 0: 10 */
-    const char *table; /* csv: "kernels", "blocks", "opcodes", "launches" or one of a tool; NULL: the tool's first,
-                          blocks, or launches with per_launch */
+    const char *table; /* csv: "kernels", "blocks", "opcodes", "launches", "findings" or one of a tool; NULL: the tool's
+                          first, blocks, or launches with per_launch */
     bool per_launch;   /* json, csv: counts and arguments of every launch */
     uint32_t columns;  /* text: width of the terminal; 0: 100 */
     enum mg_report_sort
         sort;          /* text: order of kernels; DEFAULT: by time where a GPU measured it, else by instructions */
     bool color, ascii; /* text: escape sequences; no UTF-8 bars */
+    bool one_kernel, short_names;    /* text: tables have no column of kernels; name them without parameters */
     const char *const *kernel_names; /* by kernel id, in tables; NULL: demangled names, which two kernels may share */
 };
 
@@ -103,7 +104,7 @@ uint32_t mg_timing_blocks(const struct mg_pkernel *k);
 bool mg_report_shows(const struct mg_report_opts *o, const struct mg_pkernel *k);
 /* What --csv would print is there (o->tool, o->table). */
 bool mg_report_has_table(const struct mg_recording *p, const struct mg_report_opts *o);
-/* The run named this tool, or it left a result. */
+/* The run named this tool, or it left a result; "advise": the findings, which any profile may have. */
 bool mg_report_has_tool(const struct mg_recording *p, const char *name);
 const char *mg_ran_text(enum mg_ran r); /* "instrumented" "native" "failed" "unknown" */
 /* The command a profile is of: the launcher's record, else the first process. exit -1: unknown. */

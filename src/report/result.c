@@ -150,7 +150,7 @@ static void fill(struct making *m, struct mg_tool_result *r)
                                  .device_name = first ? first->device_name : "",
                                  .sms = first ? first->sms : 0,
                                  .sm = first ? first->sm : 0,
-                                 .host_times = first && first->device_kind && strcmp(first->device_kind, "nvidia"),
+                                 .host_times = mg_has_host_times(m->p),
                                  .kernels = kernels,
                                  .columns = m->o->columns,
                                  .top = m->o->top};
@@ -280,6 +280,25 @@ static const char *buffer_of(void *buffers, const struct mg_result_kernel *k, co
     return mg_buffer_of_site(buffers, k->id, s->function, s->ptx_line);
 }
 
+struct block_lines { /* of the kernel that was asked for last */
+    const struct mg_recording *p;
+    struct mg_lines *modules;
+    const struct mg_pkernel *k;
+    struct mg_kernel_lines of;
+};
+
+static struct mg_result_place line_of_block(void *lines, const struct mg_result_kernel *k, uint32_t block)
+{
+    struct block_lines *x = lines;
+    const struct mg_pkernel *asked = &x->p->kernels[k->id];
+    if (x->k != asked) {
+        if (x->k) mg_kernel_lines_release(&x->of);
+        mg_lines_of(x->modules, x->k = asked, &x->of);
+    }
+    struct mg_block_place at = mg_block_place_of(&x->of, &asked->blocks[block]);
+    return (struct mg_result_place){at.file, at.line};
+}
+
 static const char *left_by_tool(const void *from, const char *key, uint32_t ix)
 {
     const struct making *m = from;
@@ -312,6 +331,9 @@ static void report_tool_result(const struct mg_recording *p, uint32_t use, const
     struct mg_lines *modules = mg_lines_new(p);
     r.buffers = mg_buffers_new(p, modules);
     r.buffer = buffer_of;
+    struct block_lines lines = {.p = p, .modules = modules};
+    r.lines = &lines;
+    r.line_of_block = line_of_block;
     r.left = left_by_tool;
     r.from = &m;
     if (!err && spec.tool->profile) {
@@ -324,6 +346,7 @@ static void report_tool_result(const struct mg_recording *p, uint32_t use, const
     if (!err && spec.tool->release) spec.tool->release(conf);
     mg_machines_free(r.user);
     mg_buffers_free(r.buffers);
+    if (lines.k) mg_kernel_lines_release(&lines.of);
     mg_lines_free(modules);
     mg_tool_spec_close(&spec);
     mg_diag_release(&d);
@@ -351,9 +374,39 @@ static void add_tau_files(const struct mg_recording *p, const struct mg_report_o
     mg_buf_release(&text);
 }
 
-void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t rows, bool first_only,
+/* In the report of many tools at once only what says something: no table whose rows are all 0 in the column that ranks
+ * them, none behind the first of its tool, none of a tool that finds things for others. */
+static bool says_something(const struct mg_one_table *t, uint32_t ix, const struct mg_tool *tool, bool host_times)
+{
+    if (t->notes.n || !tool || tool->flags & MG_TOOL_ASKED) return true;
+    if (host_times && tool->flags & MG_TOOL_CLOCKS) return false;
+    if (ix || tool->flags & MG_TOOL_MINOR || !t->n_rows) return false;
+    if (!t->order) return true;
+    struct mg_table_value v = mg_table_value(t, 0, t->by); /* the largest */
+    return v.kind == MG_TV_F64 ? v.f > 0 : v.kind != MG_TV_U64 || v.u > 0;
+}
+
+bool mg_has_host_times(const struct mg_recording *p)
+{
+    const char *kind = p->n_processes ? p->processes[0].device_kind : NULL;
+    return kind && strcmp(kind, "nvidia") != 0;
+}
+
+static bool has_one_kernel(const struct mg_recording *p, const struct mg_report_opts *o)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_kernels; i++) n += mg_report_shows(o, &p->kernels[i]);
+    return n == 1;
+}
+
+void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *given, uint32_t rows, bool first_only,
                   struct mg_buf *out)
 {
+    struct mg_report_opts opts = *given, *o = &opts;
+    struct mg_buf left = MG_BUF_INIT; /* tables that are */
+    bool brief = !o->tool && !o->top && p->n_uses > MG_MOST_TABLES;
+    bool one = has_one_kernel(p, o);
+    o->short_names = mg_short_names(p);
     for (uint32_t u = 0; u < p->n_uses; u++) {
         struct mg_table t = {0};
         struct mg_buf text = MG_BUF_INIT;
@@ -361,16 +414,24 @@ void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *o, 
         if (o->tool && strcmp(o->tool, p->uses[u].name)) continue;
         const struct mg_tool *tool = mg_tool_find(p->uses[u].name);
         bool asked = first_only && tool && tool->flags & MG_TOOL_ASKED; /* what was asked for is shown */
+        o->one_kernel = one && tool && !(tool->flags & MG_TOOL_ASKED);
         mg_json_init(&j, &text, 0);
         mg_json_obj(&j);
         mg_tool_tell(p, u, o, &t, &j);
         for (uint32_t i = 0; i < t.tables.n && (i == 0 || !first_only || asked); i++) {
+            if (brief && !says_something(&t.tables.at[i], i, tool, mg_has_host_times(p))) {
+                mg_buf_printf(&left, "%s%s", left.n ? ", " : "", t.tables.at[i].name);
+                if (i) mg_buf_printf(&left, " (tool %s)", p->uses[u].name); /* the first has its name */
+                continue;
+            }
             mg_buf_addc(out, '\n');
             mg_add_table(&t.tables.at[i], o, asked ? ASKED_ROWS : rows, out);
         }
         mg_table_release(&t);
         mg_buf_release(&text);
     }
+    if (left.n) mg_buf_printf(out, "\ntables not shown: %s (margay report --tool NAME)\n", left.at);
+    mg_buf_release(&left);
     add_tau_files(p, o, rows, out);
 }
 

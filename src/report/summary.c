@@ -6,11 +6,10 @@
 #define SUMMARY_REASONS  6
 #define SUMMARY_TIMING   3
 #define SUMMARY_FINDINGS 3
-#define MOST_TABLES      4  /* of more tools the findings alone are shown */
 #define SUMMARY_LINES    20 /* of tables of tools, two of each being its title and its heading */
 
 /* Kernels whose counts may be others in the next run. */
-static void add_timing(const struct mg_hot_kernel *hot, uint32_t n, struct mg_buf *out)
+static void add_timing(const struct mg_recording *p, const struct mg_hot_kernel *hot, uint32_t n, struct mg_buf *out)
 {
     uint32_t told = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -19,7 +18,7 @@ static void add_timing(const struct mg_hot_kernel *hot, uint32_t n, struct mg_bu
         if (told++ >= SUMMARY_TIMING) continue;
         mg_buf_adds(out, told == 1 ? "counts that may depend on timing: " : ", ");
         mg_buf_printf(out, "%u of %u blocks of ", blocks, hot[i].k->n_blocks);
-        mg_add_name(out, hot[i].k->demangled, 60);
+        mg_add_kernel_name(out, p, hot[i].k, 60);
     }
     if (told > SUMMARY_TIMING) mg_buf_printf(out, " and of %u more kernels", told - SUMMARY_TIMING);
     if (told) mg_buf_addc(out, '\n');
@@ -53,14 +52,14 @@ void mg_report_summary(const struct mg_recording *p, struct mg_buf *out)
             mg_buf_printf(out, " %5.1f %%  ", 100.0 * (double)s->thread_insts / (32.0 * (double)s->warp_insts));
         else
             mg_buf_adds(out, "       -  ");
-        mg_add_name(out, hot[i].k->demangled, 60);
+        mg_add_kernel_name(out, p, hot[i].k, 60);
         while (out->n && out->at[out->n - 1] == ' ') out->at[--out->n] = 0;
         mg_buf_addc(out, '\n');
     }
     if (n > SUMMARY_KERNELS) mg_buf_printf(out, "  and %u more kernels\n", n - SUMMARY_KERNELS);
-    add_timing(hot, n, out);
+    add_timing(p, hot, n, out);
     uint32_t lines = SUMMARY_LINES / MG_MAX(p->n_uses, 1u), rows = lines > 4 ? MG_MIN(lines - 4, 8u) : 1;
-    if (p->n_uses <= MOST_TABLES)
+    if (p->n_uses <= MG_MOST_TABLES)
         mg_add_tools(p, &(struct mg_report_opts){.size = sizeof(struct mg_report_opts)}, rows, true, out);
     add_findings(p, out);
     if (!p->n_processes && !p->n_empty)

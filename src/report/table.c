@@ -17,8 +17,8 @@ static void add_bytes(struct mg_buf *out, double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     unsigned u = 0;
-    for (; bytes >= 10240 && u + 1 < MG_COUNT_OF(units); u++) bytes /= 1024;
-    mg_buf_printf(out, u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
+    for (; bytes >= (u ? 1024 : 10240) && u + 1 < MG_COUNT_OF(units); u++) bytes /= 1024; /* few bytes all */
+    mg_buf_printf(out, !u ? "%.0f %s" : bytes < 10 ? "%.2f %s" : "%.1f %s", bytes, units[u]);
 }
 
 /* Four digits; of a thousand and more all in front of the point, as counts are written. */
@@ -115,7 +115,7 @@ static void fit(const struct mg_one_table *t, uint32_t *widths, uint32_t columns
     for (;;) {
         uint32_t sum = 0, widest = UINT32_MAX;
         for (uint32_t c = 0; c < t->columns.n; c++) {
-            sum += widths[c] + GAP;
+            sum += widths[c] ? widths[c] + GAP : 0;
             if (t->columns.at[c].kind == MG_COL_TEXT && widths[c] > (c ? LEAST_TEXT : LEAST_FIRST) &&
                 (widest == UINT32_MAX || widths[c] > widths[widest]))
                 widest = c;
@@ -129,15 +129,17 @@ static void add_heading(const struct mg_one_table *t, const uint32_t *widths, bo
 {
     if (color) mg_buf_adds(out, "\033[1m");
     for (uint32_t c = 0; c < t->columns.n; c++)
-        add_cell(out, t->columns.at[c].name, widths[c], is_left(t->columns.at[c].kind), false);
+        if (widths[c]) add_cell(out, t->columns.at[c].name, widths[c], is_left(t->columns.at[c].kind), false);
     if (color) mg_buf_adds(out, "\033[0m");
     trim(out);
 }
 
-/* "argument 0, buffer of 4,096 bytes" and "shared variable tile" with the words in front that tell them apart. */
+/* "argument 0, buffer of 4,096 bytes" and "shared variable tile of 64 bytes" with the words in front that tell them
+ * apart, and the size as other columns write it. */
 static void shorten_buffer(struct mg_buf *text)
 {
-    static const char *const words[][2] = {{"argument ", "arg "}, {", buffer of ", ", "}, {" variable ", " "}};
+    static const char *const words[][2] = {
+        {"argument ", "arg "}, {", buffer of ", ", "}, {"shared variable ", ""}, {" variable ", " "}, {" of ", ", "}};
     for (size_t i = 0; i < MG_COUNT_OF(words); i++) {
         const char *at = strstr(text->at, words[i][0]);
         if (!at) continue;
@@ -146,23 +148,36 @@ static void shorten_buffer(struct mg_buf *text)
         mg_buf_release(text);
         *text = shorter;
     }
+    char *size = strstr(text->at, ", "), *end = strstr(text->at, " bytes");
+    if (!size || !end) return;
+    double bytes = 0;
+    for (const char *at = size + 2; at < end; at++)
+        if (*at != ',') bytes = 10 * bytes + (*at - '0');
+    text->n = (size_t)(size + 2 - text->at);
+    add_bytes(text, bytes);
 }
 
-static void format_cell(const struct mg_one_table *t, uint32_t row, uint32_t column, struct mg_buf *cell)
+static void format_cell(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t row, uint32_t column,
+                        struct mg_buf *cell)
 {
     struct mg_table_value v = mg_table_value(t, row, column);
+    if (v.kind == MG_TV_TEXT && o->short_names && is_kernel_name(t, column)) {
+        mg_buf_reset(cell);
+        mg_add_short_name(cell, v.text);
+        return;
+    }
     mg_format_value(cell, &v, t->columns.at[column].kind);
     if (v.kind == MG_TV_TEXT && !strcmp(t->columns.at[column].name, "buffer")) shorten_buffer(cell);
 }
 
 /* Do two rows read alike? Instructions of an unrolled loop do. */
-static bool reads_alike(const struct mg_one_table *t, uint32_t a, uint32_t b)
+static bool reads_alike(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t a, uint32_t b)
 {
     struct mg_buf x = MG_BUF_INIT, y = MG_BUF_INIT;
     bool alike = true;
     for (uint32_t c = 0; alike && c < t->columns.n; c++) {
-        format_cell(t, a, c, &x);
-        format_cell(t, b, c, &y);
+        format_cell(t, o, a, c, &x);
+        format_cell(t, o, b, c, &y);
         alike = !strcmp(x.at, y.at);
     }
     mg_buf_release(&x);
@@ -170,57 +185,104 @@ static bool reads_alike(const struct mg_one_table *t, uint32_t a, uint32_t b)
     return alike;
 }
 
-/* How many rows from this one on read alike: they are one line. */
-static uint32_t count_alike(const struct mg_one_table *t, uint32_t row)
+/* Rows that read alike are one line, also where others stand between them: an unrolled loop has a load and a store in
+ * turn. */
+struct table_line {
+    uint32_t row, times;
+};
+enum { ALIKE_WITHIN = 256 /* rows that are looked at for each line */ };
+
+static bool same_place(const struct mg_one_table *t, uint32_t a, uint32_t b)
 {
-    uint32_t n = 1;
-    while (row + n < t->n_rows && reads_alike(t, row, row + n)) n++;
+    struct mg_table_value x = mg_table_value(t, a, 0), y = mg_table_value(t, b, 0);
+    if (x.kind != MG_TV_PLACE || y.kind != MG_TV_PLACE) return true; /* not known yet */
+    return x.u == y.u && (x.text == y.text || (x.text && y.text && !strcmp(x.text, y.text)));
+}
+
+/* At most so many lines; *end: rows that they stand for. */
+static uint32_t find_lines(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t most,
+                           struct table_line *lines, uint32_t *end)
+{
+    bool *done = mg_xcalloc(t->n_rows + 1, sizeof *done);
+    uint32_t n = 0;
+    *end = 0;
+    for (uint32_t r = 0; r < t->n_rows && n < most; r++) {
+        if (done[r]) continue;
+        struct table_line *l = &lines[n++];
+        *l = (struct table_line){r, 1};
+        for (uint32_t k = r + 1; k < t->n_rows && k <= r + ALIKE_WITHIN; k++) {
+            if (done[k] || !same_place(t, r, k) || !reads_alike(t, o, r, k)) continue;
+            done[k] = true;
+            l->times++;
+        }
+        *end += l->times;
+    }
+    free(done);
     return n;
 }
 
-/* Widths of columns for so many lines; *end: the row behind them. Returns whether a line stands for several rows. */
-static bool measure(const struct mg_one_table *t, uint32_t lines, uint32_t *widths, uint32_t *end)
+/* A column in which no row has a value, or that names the only kernel, is left out. */
+static bool is_shown(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t column)
+{
+    if (o->one_kernel && is_kernel_name(t, column)) return false;
+    if (!t->n_rows) return true;
+    for (uint32_t r = 0; r < t->n_rows; r++)
+        if (mg_table_value(t, r, column).kind != MG_TV_NULL) return true;
+    return false;
+}
+
+/* Widths of the columns that are shown; 0: left out. */
+static void measure(const struct mg_one_table *t, const struct mg_report_opts *o, const struct table_line *lines,
+                    uint32_t n, uint32_t *widths)
 {
     struct mg_buf cell = MG_BUF_INIT;
-    bool several = false;
-    uint32_t r = 0;
-    for (uint32_t c = 0; c < t->columns.n; c++) widths[c] = (uint32_t)strlen(t->columns.at[c].name);
-    for (uint32_t n, line = 0; r < t->n_rows && line < lines; line++, r += n) {
-        n = count_alike(t, r);
-        several = several || n > 1;
-        for (uint32_t c = 0; c < t->columns.n; c++) {
-            format_cell(t, r, c, &cell);
+    for (uint32_t c = 0; c < t->columns.n; c++) {
+        if (!is_shown(t, o, c)) continue;
+        widths[c] = MG_MAX((uint32_t)strlen(t->columns.at[c].name), 1u);
+        for (uint32_t i = 0; i < n; i++) {
+            format_cell(t, o, lines[i].row, c, &cell);
             widths[c] = MG_MAX(widths[c], (uint32_t)cell.n);
         }
     }
-    *end = r;
     mg_buf_release(&cell);
-    return several;
+}
+
+static void add_lines(const struct mg_one_table *t, const struct mg_report_opts *o, const struct table_line *lines,
+                      uint32_t n, struct mg_buf *out)
+{
+    uint32_t columns = o->columns >= 60 ? o->columns : 120, *widths = mg_xcalloc(t->columns.n + 1, sizeof *widths);
+    struct mg_buf cell = MG_BUF_INIT;
+    uint32_t times = 1, room = 0; /* of "  x 12" */
+    for (uint32_t i = 0; i < n; i++) times = MG_MAX(times, lines[i].times);
+    for (uint32_t v = times; times > 1 && v; v /= 10) room++;
+    measure(t, o, lines, n, widths);
+    fit(t, widths, times > 1 ? columns - 4 - room : columns);
+    if (t->columns.n && t->n_rows) add_heading(t, widths, o->color, out);
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t c = 0; c < t->columns.n; c++) {
+            if (!widths[c]) continue;
+            format_cell(t, o, lines[i].row, c, &cell);
+            add_cell(out, cell.at, widths[c], is_left(t->columns.at[c].kind), is_kernel_name(t, c));
+        }
+        if (lines[i].times > 1) mg_buf_printf(out, "  x %u", lines[i].times);
+        trim(out);
+    }
+    if (times > 1) mg_buf_adds(out, "  x N: N such rows, each with these numbers\n");
+    mg_buf_release(&cell);
+    free(widths);
 }
 
 void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t rows, struct mg_buf *out)
 {
-    enum { TIMES = 8 /* columns of "  x 1,024" or fewer */ };
-    uint32_t end, columns = o->columns >= 60 ? o->columns : 120, *widths = mg_xcalloc(t->columns.n + 1, sizeof *widths);
-    struct mg_buf cell = MG_BUF_INIT;
+    uint32_t end, most = MG_MIN(rows ? rows : UINT32_MAX, t->n_rows);
+    struct table_line *lines = mg_xcalloc(most + 1, sizeof *lines);
     if (t->title && *t->title) mg_buf_printf(out, o->color ? "\033[1m%s\033[0m\n" : "%s\n", t->title);
-    bool several = measure(t, rows ? rows : UINT32_MAX, widths, &end);
-    fit(t, widths, several ? columns - TIMES : columns);
-    if (t->columns.n && t->n_rows) add_heading(t, widths, o->color, out);
-    for (uint32_t r = 0, n; r < end; r += n) {
-        for (uint32_t c = 0; c < t->columns.n; c++) {
-            format_cell(t, r, c, &cell);
-            add_cell(out, cell.at, widths[c], is_left(t->columns.at[c].kind), is_kernel_name(t, c));
-        }
-        if ((n = count_alike(t, r)) > 1) mg_buf_printf(out, "  x %u", n);
-        trim(out);
-    }
-    if (several) mg_buf_adds(out, "  x N: N such rows, each with these numbers\n");
+    uint32_t n = find_lines(t, o, most, lines, &end);
+    add_lines(t, o, lines, n, out);
     if (t->n_rows > end) mg_buf_printf(out, "  and %u more rows (--top %u)\n", t->n_rows - end, t->n_rows);
     if (t->columns.n && !t->n_rows) mg_buf_printf(out, "  %s\n", t->empty);
     for (uint32_t i = 0; i < t->notes.n; i++) mg_buf_printf(out, "  %s\n", t->notes.at[i]);
-    mg_buf_release(&cell);
-    free(widths);
+    free(lines);
 }
 
 /* ---- CSV: RFC 4180 --------------------------------------------------------------------------------- */

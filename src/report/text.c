@@ -22,6 +22,7 @@ struct view { /* the report being written */
     struct mg_buf *out;
     struct mg_sources *sources;
     struct mg_lines *modules;
+    struct mg_findings findings; /* none where one tool alone is shown */
     uint32_t columns, rows;
 };
 
@@ -49,7 +50,7 @@ static void add_title(struct view *v, const struct mg_pkernel *k, uint32_t width
     bool ambiguous = is_ambiguous(v->p, k);
     struct mg_buf name = MG_BUF_INIT;
     uint32_t room = ambiguous ? width - 11 : width;
-    mg_add_name(&name, k->demangled, room);
+    mg_add_kernel_name(&name, v->p, k, room);
     mg_add_left(v->out, name.n ? name.at : "", room);
     mg_buf_release(&name);
     if (ambiguous) mg_buf_printf(v->out, " [%.8s]", k->module);
@@ -75,7 +76,11 @@ static void write_title(struct view *v)
     mg_buf_release(&line);
     if (v->p->n_processes) {
         const struct mg_pprocess *q = &v->p->processes[0];
-        mg_buf_printf(v->out, "on %s: %s, %u SMs", q->device_kind, q->device_name, q->sms);
+        if (mg_has_host_times(v->p))
+            mg_buf_printf(v->out, "on the %s as an %s of %u SMs: counts are its, times are the host's",
+                          strcmp(q->device_kind, "emu") ? "CPU" : "emulator", q->device_name, q->sms);
+        else
+            mg_buf_printf(v->out, "on %s: %s, %u SMs", q->device_kind, q->device_name, q->sms);
     } else {
         mg_buf_adds(v->out, v->p->n_empty ? "CUDA was used, but nothing could be recorded" : "no CUDA call was made");
     }
@@ -94,7 +99,9 @@ static void write_kernels(struct view *v, const struct mg_hot_kernel *hot, uint3
     uint32_t shown = MG_MIN(n, v->o->top ? v->o->top : TOP_KERNELS);
     struct mg_buf time = MG_BUF_INIT;
     mg_buf_addc(v->out, '\n');
-    heading(v, "   share  launches   thread instructions     warp instructions    lanes      time  kernel");
+    heading(v, mg_has_host_times(v->p)
+                   ? "   share  launches   thread instructions     warp instructions    lanes host time  kernel"
+                   : "   share  launches   thread instructions     warp instructions    lanes      time  kernel");
     for (uint32_t i = 0; i < shown; i++) {
         const struct mg_pkernel *k = hot[i].k;
         const struct mg_kernel_sums *s = &hot[i].s;
@@ -139,49 +146,60 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-struct source_line {
-    const char *file;
-    uint32_t line, n_insts;
-};
-
-/* The line that most instructions of the block come from: its first is often left over from the line above. The page
- * does the same (mainLines in page/data.js). */
-static struct source_line main_line(const struct mg_kernel_lines *of, const struct mg_pblock *b)
+/* The finding of most gain whose line lies in the block; NULL: none. */
+static const struct mg_finding *finding_in(const struct view *v, const struct mg_pkernel *k,
+                                           const struct mg_kernel_lines *of, const struct mg_pblock *b)
 {
-    struct source_line best = {b->file, b->line, 0};
-    for (uint32_t i = 0; i < of->rows.n; i++) {
-        struct source_line sum = {of->rows.at[i].file, of->rows.at[i].line, 0};
-        if (of->rows.at[i].block != b->id || !sum.file || !sum.line) continue;
-        for (uint32_t j = i; j < of->rows.n && of->rows.at[j].block == b->id; j++)
-            if (of->rows.at[j].file == sum.file && of->rows.at[j].line == sum.line)
-                sum.n_insts += of->rows.at[j].n_insts;
-        if (sum.n_insts > best.n_insts) best = sum;
+    struct mg_block_rows rows = mg_block_rows_of(of, b->id);
+    for (uint32_t i = 0; i < v->findings.n; i++) {
+        const struct mg_finding *f = &v->findings.at[i];
+        if (f->kernel != k || f->gain_pct <= 0 || !f->file) continue;
+        const char *file = f->header ? f->header : f->file;
+        uint32_t line = f->header ? f->header_line : f->line;
+        for (uint32_t r = 0; r < rows.n; r++)
+            if (rows.at[r].line == line && rows.at[r].file && !strcmp(rows.at[r].file, file)) return f;
     }
-    return best;
+    return NULL;
 }
 
-static void write_place(struct view *v, const struct mg_pkernel *k, const struct mg_kernel_lines *of,
-                        const struct mg_pblock *b)
+static void write_source(struct view *v, const char *text, size_t bytes, uint32_t room)
 {
-    struct mg_buf place = MG_BUF_INIT;
-    size_t bytes = 0;
-    struct source_line main = main_line(of, b);
-    const char *text = mg_sources_line(v->sources, main.file, main.line, &bytes);
-    if (main.file && main.line)
-        mg_buf_printf(&place, "%s:%u", base_name(main.file), main.line);
-    else
-        mg_buf_printf(&place, "ptx:%u", b->ptx_line);
-    if (!text) text = mg_sources_ptx(v->sources, k->module, b->ptx_line, &bytes);
-    mg_add_left(v->out, place.at, 22);
-    mg_buf_release(&place);
-    if (!text) return;
-    uint32_t room = v->columns > 100 ? v->columns - 82 : 36;
     for (uint32_t n = 0; bytes && n < room; text++, bytes--) {
         bool space = *text == ' ' || *text == '\t';
         if (space && v->out->at[v->out->n - 1] == ' ' && n) continue;
         mg_buf_addc(v->out, space || (unsigned char)*text < ' ' ? ' ' : *text);
         n++;
     }
+}
+
+/* "a.cu:17 (15-17)", its text, and the finding that lies there. */
+static void write_place(struct view *v, const struct mg_pkernel *k, const struct mg_kernel_lines *of,
+                        const struct mg_pblock *b)
+{
+    struct mg_buf place = MG_BUF_INIT, mark = MG_BUF_INIT;
+    size_t bytes = 0;
+    struct mg_block_place main = mg_block_place_of(of, b);
+    const struct mg_finding *f = finding_in(v, k, of, b);
+    const char *text = mg_sources_line(v->sources, main.file, main.line, &bytes);
+    if (main.file && main.line)
+        mg_buf_printf(&place, "%s:%u", base_name(main.file), main.line);
+    else if (main.file) /* the compiler made it: no line */
+        mg_buf_printf(&place, "%s, ptx:%u", base_name(main.file), b->ptx_line);
+    else
+        mg_buf_printf(&place, "ptx:%u", b->ptx_line);
+    if (main.first < main.last) mg_buf_printf(&place, " (%u-%u)", main.first, main.last);
+    if (f) {
+        bool same = main.file && !strcmp(main.file, f->file);
+        mg_buf_printf(&mark, "  <- %s:%u %s", same ? "" : base_name(f->file), f->line, mg_finding_rule(f));
+    }
+    if (!text) text = mg_sources_ptx(v->sources, k->module, b->ptx_line, &bytes);
+    uint32_t width = MG_MAX(22u, (uint32_t)place.n + 2), room = v->columns > 100 ? v->columns - 82 : 36;
+    room = room + 22 > width + mark.n ? room + 22 - width - (uint32_t)mark.n : 0;
+    mg_add_left(v->out, place.at, width);
+    if (text) write_source(v, text, bytes, room);
+    if (f) mg_buf_adds(v->out, mark.at);
+    mg_buf_release(&place);
+    mg_buf_release(&mark);
 }
 
 static void write_blocks(struct view *v, const struct mg_pkernel *k, const struct mg_kernel_sums *s)
@@ -307,6 +325,22 @@ static void write_opcodes(struct view *v, const struct mg_pkernel *k, const stru
     free(hot);
 }
 
+/* What gains are computed from. */
+static void write_work(struct view *v, const struct mg_pkernel *k)
+{
+    static const char *const of[] = {"warp instructions", "passes through shared memory", "sectors", "atomics"};
+    const double *parts = v->findings.work ? v->findings.work[k->id].parts : NULL;
+    bool any = false;
+    for (int i = 0; parts && !v->findings.without_memory && i < MG_WORK_IMBALANCE; i++) {
+        if (parts[i] < 1) continue;
+        mg_buf_adds(v->out, any ? ", " : "  work in cycles of a multiprocessor: ");
+        mg_add_grouped(v->out, (uint64_t)(parts[i] + .5));
+        mg_buf_printf(v->out, " for %s", of[i]);
+        any = true;
+    }
+    if (any) mg_buf_addc(v->out, '\n');
+}
+
 static void write_kernel(struct view *v, const struct mg_hot_kernel *h)
 {
     const struct mg_pkernel *k = h->k;
@@ -347,6 +381,7 @@ static void write_kernel(struct view *v, const struct mg_hot_kernel *h)
     }
     write_sampled(v, k);
     write_both_times(v, k);
+    write_work(v, k);
     write_blocks(v, k, &h->s);
     write_opcodes(v, k, &h->s);
 }
@@ -389,14 +424,11 @@ static void write_launches(struct view *v)
 
 static void write_findings(struct view *v)
 {
-    struct mg_facts facts;
-    struct mg_findings list;
-    mg_facts_init(&facts, v->p, v->o);
-    mg_findings_init(&list, &facts);
-    if (list.n || list.complete) mg_buf_addc(v->out, '\n');
-    mg_add_findings(&list, v->p, v->columns, v->o->top ? v->o->top : TOP_FINDINGS, v->out);
-    mg_findings_release(&list);
-    mg_facts_release(&facts);
+    if (v->findings.n || v->findings.complete)
+        mg_buf_addc(v->out, '\n');
+    else if (v->o->tool)
+        mg_buf_adds(v->out, "\nfindings: none, but not all tools ran that rules read (margay run -t advise)\n");
+    mg_add_findings(&v->findings, v->p, v->columns, v->o->top ? v->o->top : TOP_FINDINGS, v->out);
 }
 
 /* ---- all ---------------------------------------------------------------------------------------------------- */
@@ -407,6 +439,7 @@ void mg_report_text(const struct mg_recording *p, const struct mg_report_opts *o
     struct view v = {.p = p, .o = o ? o : &defaults, .out = out};
     uint32_t n, details;
     double total = 0;
+    struct mg_facts facts;
     struct mg_hot_kernel *hot = mg_hot_kernels(p, v.o, &n);
     v.sources = mg_sources_new(p);
     v.modules = mg_lines_new(p);
@@ -414,15 +447,22 @@ void mg_report_text(const struct mg_recording *p, const struct mg_report_opts *o
     v.rows = v.o->top ? v.o->top : TOP_ROWS;
     details = v.o->top ? v.o->top : v.o->kernel_glob ? TOP_KERNELS : TOP_DETAILS;
     for (uint32_t i = 0; i < n; i++) total += (double)hot[i].s.thread_insts;
+    bool advice = v.o->tool && !strcmp(v.o->tool, MG_ADVICE);
+    if (!v.o->tool || advice) {
+        mg_facts_init(&facts, p, v.o);
+        mg_findings_init(&v.findings, &facts);
+        mg_facts_release(&facts);
+    }
     write_title(&v);
     if (n && !v.o->tool) write_kernels(&v, hot, n, total);
-    if (!v.o->tool) write_findings(&v);
+    if (!v.o->tool || advice) write_findings(&v);
     for (uint32_t i = 0; i < n && i < details && !v.o->tool; i++) write_kernel(&v, &hot[i]);
     mg_add_tools(p, v.o, v.o->top ? v.o->top : v.o->tool ? 0 : CHECKED_ROWS, false, out);
-    mg_add_checked(p, v.columns, v.o->top ? v.o->top : CHECKED_ROWS, out);
+    if (!advice) mg_add_checked(p, v.columns, v.o->top ? v.o->top : CHECKED_ROWS, out);
     if (v.o->per_launch) write_launches(&v);
     mg_buf_addc(out, '\n');
     mg_add_coverage(p, out, UINT32_MAX);
+    mg_findings_release(&v.findings);
     mg_lines_free(v.modules);
     mg_sources_free(v.sources);
     mg_hot_release(hot, n);

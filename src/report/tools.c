@@ -5,6 +5,7 @@
 
 #include "base/json_read.h"
 #include "base/vec.h"
+#include "report/advice/advice.h"
 #include "report/priv.h"
 #include "tool/spec.h"
 
@@ -146,7 +147,7 @@ void mg_report_tools_json(struct mg_json *j, const struct mg_recording *p, const
 bool mg_report_has_tool(const struct mg_recording *p, const char *name)
 {
     named_vec v = {0};
-    bool found = false;
+    bool found = !strcmp(name, MG_ADVICE);
     list_tools(p, &v);
     for (uint32_t i = 0; i < v.n; i++) found |= !strcmp(v.at[i].name, name);
     release_list(&v);

@@ -393,11 +393,12 @@ static void times_chart(struct mg_table *t, const struct times *x, uint32_t ix)
 
 static void clock_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
 {
-    mg_kit_times_table(t, r, "clock",
-                       "kernels by time: how evenly multiprocessors and CTAs were loaded; min to max: cycles of a CTA");
+    mg_kit_times_table(
+        t, r, "clock",
+        "kernels by span, first CTA to last: how evenly multiprocessors and CTAs were loaded; min to max: cycles of a CTA");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
     mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
-    mg_table_column(t, "time", MG_COL_TIME_NS, NULL);
+    mg_table_column(t, "span", MG_COL_TIME_NS, NULL);
     mg_table_column(t, "SM imbalance", MG_COL_REAL, NULL);
     mg_table_column(t, "CTA imbalance", MG_COL_REAL, NULL);
     mg_table_column(t, "tail", MG_COL_PERCENT, NULL);
@@ -433,5 +434,5 @@ const struct mg_tool mg_tool_clock = {
     .instrument = clock_instrument,
     .initialize = clock_initialize,
     .profile = clock_profile,
-    .flags = MG_TOOL_PER_LAUNCH | MG_TOOL_NO_LOADS,
+    .flags = MG_TOOL_PER_LAUNCH | MG_TOOL_NO_LOADS | MG_TOOL_CLOCKS,
 };

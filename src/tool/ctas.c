@@ -390,7 +390,7 @@ static void ctas_profile(const void *conf, const struct mg_tool_result *r, struc
     const struct conf *c = conf;
     mg_table_begin(
         t, "ctas",
-        "thread instructions of CTAs: what an even share over multiprocessors would save; of that by the number of CTAs, which equal CTAs leave, too");
+        "thread instructions of CTAs: what an even share over multiprocessors saves; by number: what of it equal CTAs leave");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
     mg_table_column(t, "saves", MG_COL_PERCENT, NULL);
     mg_table_column(t, "by number", MG_COL_PERCENT, NULL);

@@ -201,5 +201,5 @@ const struct mg_tool mg_tool_functions = {
     .release = free,
     .instrument = functions_instrument,
     .profile = functions_profile,
-    .flags = MG_TOOL_NO_LOADS,
+    .flags = MG_TOOL_NO_LOADS | MG_TOOL_CLOCKS,
 };

@@ -303,5 +303,5 @@ const struct mg_tool mg_tool_latency = {
     .release = free,
     .instrument = latency_instrument,
     .profile = latency_profile,
-    .flags = MG_TOOL_NO_LOADS | MG_TOOL_ACCESSES, /* of constants */
+    .flags = MG_TOOL_NO_LOADS | MG_TOOL_ACCESSES | MG_TOOL_CLOCKS, /* of constants */
 };

@@ -73,6 +73,8 @@ enum mg_tool_flags {
                                (MG_TWIN_CONSTANTS) */
     MG_TOOL_ACCESSES = 64,  /* looks at accesses: reports name the memory instructions that are none (unseen.h) */
     MG_TOOL_BULK = 256,     /* with MG_TOOL_ACCESSES: looks at bulk copies that are no tensor copies, too */
+    MG_TOOL_MINOR = 1024,   /* beside other tools it serves the findings: the report of many tools has no table of it */
+    MG_TOOL_CLOCKS = 2048,  /* reads clocks: without a GPU the report of many tools has no table of it */
     MG_TOOL_BESIDE = 128,   /* with MG_TOOL_NATIVE: other tools may instrument beside it */
     MG_TOOL_OF_TRACE = 512, /* with MG_TOOL_NATIVE and BESIDE: its result is made of the records of tool trace, which
                                margay run adds (tool/of_trace.h) */

@@ -442,5 +442,5 @@ const struct mg_tool mg_tool_values = {
     .analyze = values_analyze,
     .instrument = values_instrument,
     .profile = values_profile,
-    .flags = MG_TOOL_ACCESSES,
+    .flags = MG_TOOL_ACCESSES | MG_TOOL_MINOR,
 };

@@ -68,6 +68,10 @@ struct mg_result_machine {
     bool native;        /* the program's own; else assembled from its PTX just now */
     uint32_t registers; /* 0: not known */
 };
+struct mg_result_place {
+    const char *file; /* NULL: no line information */
+    uint32_t line;
+};
 struct mg_tool_result {
     const char *device_kind, *device_name;
     uint32_t sms, sm;
@@ -82,6 +86,9 @@ struct mg_tool_result {
      * profile's PTX is not to be had. */
     const char *(*buffer)(void *buffers, const struct mg_result_kernel *k, const struct mg_result_site *s);
     void *buffers;
+    /* The line that most instructions of a block come from. NULL: not in this process. */
+    struct mg_result_place (*line_of_block)(void *lines, const struct mg_result_kernel *k, uint32_t block);
+    void *lines;
     /* The JSON text that the tool left under a key (tool/host.h), of the ix-th process that left one; NULL: no more. */
     const char *(*left)(const void *from, const char *key, uint32_t ix);
     const void *from;

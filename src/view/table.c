@@ -139,6 +139,7 @@ void mg_table_sort(struct mg_table *t, uint32_t column)
     qsort(s, o->n_rows, sizeof *s, by_value);
     for (uint32_t r = 0; r < o->n_rows; r++) order[r] = s[r].row;
     o->order = order;
+    o->by = column;
     free(s);
 }
 

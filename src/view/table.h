@@ -29,6 +29,7 @@ struct mg_one_table {
     MG_VEC(struct mg_table_value) values; /* row by row; the last row may be short */
     uint32_t n_rows;
     uint32_t *order; /* row at each place, NULL: as they came */
+    uint32_t by;     /* column that the order is of */
     MG_VEC(const char *) notes;
     MG_VEC(struct mg_table_chart) charts;
 };

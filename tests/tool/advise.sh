@@ -57,7 +57,7 @@ done
 
 # the summary of a run begins the findings with the first, and says what they rest on
 "$MARGAY" run --device emu -t advise -o s -- ./transpose fault > out 2> said
-grep -q "findings: what mending each could gain, in per cent of the kernels' work as counted" said
+grep -q "findings: what mending each could gain at most, in per cent of the kernels' work as counted" said
 grep -q '^   1\. .* bank_conflict  transpose.cu:' said || { cat said; exit 1; }
 grep -q 'Pad each row of the array by 4 bytes' said
 # other tools go beside it, each once

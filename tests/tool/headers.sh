@@ -47,7 +47,7 @@ assert (os.path.basename(s['file']), s['line'], os.path.basename(s['header']), s
 assert (os.path.basename(m['file']), m['line'], m['header'], m['header_line']) == ('own.cuh', 3, None, None), m
 assert len(found) == 2, found # the sound read of the same header line is none
 P
-grep -q 'uncoalesced  user.cu:6  strided(float\*, float const\*), .*, calls reader.cuh:3$' d.txt || { cat d.txt; exit 1; }
+grep -q 'uncoalesced  user.cu:6  strided, .*, calls reader.cuh:3$' d.txt || { cat d.txt; exit 1; }
 grep -q '^               > o\[threadIdx.x + blockIdx.x \* 256\] = sound + read_one(i, threadIdx.x \* 64); /\* 6 \*/$' d.txt || { cat d.txt; exit 1; }
 "$MARGAY" report d --csv --tool memory > m.csv
 ! grep -q ':0[,"]' m.csv

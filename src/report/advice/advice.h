@@ -27,6 +27,10 @@ struct mg_finding {
     unsigned class;   /* how it is ranked: lower ones first, then by gain */
     const char *text;
 };
+enum mg_work_part { MG_WORK_ISSUE, MG_WORK_SHARED, MG_WORK_GLOBAL, MG_WORK_ATOMIC, MG_WORK_IMBALANCE, MG_WORK_PARTS };
+struct mg_kernel_work {
+    double parts[MG_WORK_IMBALANCE]; /* cycles of one multiprocessor */
+};
 struct mg_unjudged { /* a kernel that neither bytes nor instructions clearly hold up */
     const struct mg_pkernel *kernel;
     const char *why;
@@ -37,24 +41,27 @@ struct mg_findings {
     uint32_t n; /* ranked */
     struct mg_unjudged *unjudged;
     uint32_t n_unjudged;
-    bool complete;       /* every rule's tools ran */
-    bool without_memory; /* tool memory did not: the cost model knows instructions alone */
-    bool timed;          /* shares are of measured time; else of the cost model */
+    struct mg_kernel_work *work; /* by kernel id; owner: the arena */
+    bool complete;               /* every rule's tools ran */
+    bool without_memory;         /* tool memory did not: the cost model knows instructions alone */
+    bool timed;                  /* shares are of measured time; else of the cost model */
 };
 /* f: with every tool of the profile, kernels as its options show them. Release with mg_findings_release. */
 void mg_findings_init(struct mg_findings *list, struct mg_facts *f);
 void mg_findings_release(struct mg_findings *list);
 const char *mg_finding_rule(const struct mg_finding *f); /* its name */
 
+#define MG_ADVICE "advise" /* stands for the tools that the rules read; --tool of reports: the findings alone */
 /* The list as text, each finding with its line of the source where that can be read: most 0 all of it. Where there is
  * none it says so, if every rule's tools ran. */
 void mg_add_findings(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns, uint32_t most,
                      struct mg_buf *out);
+/* One row each, the first line names the columns. */
+void mg_add_findings_csv(const struct mg_findings *list, struct mg_buf *out);
 /* "findings": [...], "no_verdict": [...] */
 void mg_write_findings(const struct mg_findings *list, struct mg_json *j);
 /* What all kernels shown cost, in cycles of one multiprocessor (cost.c), those of imbalanced CTAs in proportion longer.
  */
-enum mg_work_part { MG_WORK_ISSUE, MG_WORK_SHARED, MG_WORK_GLOBAL, MG_WORK_ATOMIC, MG_WORK_IMBALANCE, MG_WORK_PARTS };
 enum {
     MG_WORK_NO_MEMORY = 1,
     MG_WORK_NO_LANES = 2,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "report/advice/priv.h"
+#include "report/priv.h"
 
 /* A figure of tool lanes: a number, or of a sample an estimate. */
 static double told(const struct mg_jval *v, const char *key)
@@ -47,6 +48,26 @@ static const char *say_branches(struct advice *a, const struct line_sum *s)
     return "lanes of a warp take both sides of this branch";
 }
 
+/* Executions by warps of a block, as tool lanes counted them. */
+static double warps_at(const struct mg_jval *kernel, uint64_t block)
+{
+    double sum = 0;
+    for (const struct mg_jval *b = mg_jval_first(mg_jval_get(kernel, "blocks")); b; b = b->next) {
+        if (mg_jval_u64(b, "id") != block) continue;
+        for (const struct mg_jval *l = mg_jval_first(mg_jval_get(b, "lanes")); l; l = l->next) sum += mg_jval_number(l);
+    }
+    return sum;
+}
+
+static const char *grouped(struct advice *a, double v)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    mg_add_grouped(&text, (uint64_t)(v + .5));
+    const char *kept = mg_arena_strndup(&a->out->arena, text.at, text.n);
+    mg_buf_release(&text);
+    return kept;
+}
+
 void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
 {
     const struct mg_jval *lanes = mg_facts_tool(a->facts, "lanes");
@@ -61,6 +82,7 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
             s->idle += told(b, "idle_slots");
             s->sites++;
             s->requests += told(b, "divergent");
+            s->accesses += warps_at(v, mg_jval_u64(b, "block"));
             s->backward = s->backward || goes_back(k, mg_jval_u64(b, "block"));
         }
     }
@@ -75,8 +97,8 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
         f->measure = 100 * part;
         f->unit = "% of the kernel's lane slots idle";
         f->text = mg_arena_printf(
-            &a->out->arena, "%s (%.0f warp splits): %.1f %% of the kernel's lane slots idle. %s", say_branches(a, s),
-            s->requests, f->measure,
+            &a->out->arena, "%s (in %s of %s warp executions): %.1f %% of the kernel's lane slots idle. %s",
+            say_branches(a, s), grouped(a, s->requests), grouped(a, s->accesses), f->measure,
             s->backward
                 ? "Give the lanes of a warp work of equal length: sort or bucket it, or share the rounds among lanes."
                 : "Branch on what all lanes of a warp share, or order the data so that they do.");
@@ -102,9 +124,9 @@ static const char *say_cause(struct advice *a, const struct mg_jval *v)
 {
     double mean = mg_jval_f64(v, "mean");
     if (mg_jval_yes(v, "loop"))
-        return mg_arena_printf(&a->out->arena, ": its threads go round this loop %.0f times, the mean %.*f times",
-                               mg_jval_f64(v, "rounds_of_longest"), mg_jval_f64(v, "rounds_mean") < 100,
-                               mg_jval_f64(v, "rounds_mean"));
+        return mg_arena_printf(&a->out->arena, ": its threads go round this loop %s times, the mean %s times",
+                               grouped(a, mg_jval_f64(v, "rounds_of_longest")),
+                               grouped(a, mg_jval_f64(v, "rounds_mean")));
     return mean > 0
                ? mg_arena_printf(&a->out->arena, ", the shortest %.0f %% as many", 100 * mg_jval_f64(v, "least") / mean)
                : "";

@@ -87,6 +87,7 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
 void mg_rule_few_ctas(struct advice *a, const struct mg_rule *self)
 {
     (void)self;
+    if (!mg_facts_tool(a->facts, "ctas")) return; /* not known to be imbalanced */
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         struct kernel_cost *c = &a->costs[i];
         uint64_t most = (c->ctas + a->sms - 1) / a->sms, with_most = c->ctas - (most - 1) * a->sms;

@@ -201,9 +201,9 @@ static void tell_bank_conflict(struct advice *a, const struct line_sum *s, doubl
     f->unit = "times the passes that would do";
     f->text = mg_arena_printf(
         &a->out->arena,
-        "%s takes %.1f passes through shared memory where %.3g would do%s: lanes ask one bank for different words. %s",
+        "%s takes %.1f passes through shared memory where %.3g would do%s, %.3g for conflicts: lanes ask one bank for different words. %s",
         mg_jval_text(s->worst, "op"), (s->passes + s->conflicts) / s->requests, s->passes / s->requests, others,
-        tell_padding(a, s));
+        s->conflicts / s->requests, tell_padding(a, s));
 }
 
 void mg_rule_bank_conflict(struct advice *a, const struct mg_rule *self)

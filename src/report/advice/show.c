@@ -56,21 +56,21 @@ static void add_source(const struct mg_finding *f, struct mg_sources *s, uint32_
 }
 
 /* A verdict is of the whole kernel: it has neither a number nor a place to mend. */
-static void add_verdict(const struct mg_finding *f, uint32_t columns, struct mg_buf *out)
+static void add_verdict(const struct mg_finding *f, const struct mg_recording *p, uint32_t columns, struct mg_buf *out)
 {
     struct mg_buf name = MG_BUF_INIT;
-    mg_add_name(&name, f->kernel->demangled, 60);
+    mg_add_kernel_name(&name, p, f->kernel, 60);
     mg_buf_printf(out, "      verdict  %s  %s\n%*s", f->rule->name, name.at, INDENT, "");
     add_wrapped(out, f->text, INDENT, columns);
     mg_buf_release(&name);
 }
 
-static void add_one(const struct mg_finding *f, struct mg_sources *sources, uint32_t number, uint32_t columns,
-                    struct mg_buf *out)
+static void add_one(const struct mg_finding *f, const struct mg_recording *p, struct mg_sources *sources,
+                    uint32_t number, uint32_t columns, struct mg_buf *out)
 {
     struct mg_buf gain = MG_BUF_INIT, name = MG_BUF_INIT;
     mg_buf_printf(&gain, "%s%.0f %%", f->exact ? "" : "~", f->gain_pct);
-    mg_add_name(&name, f->kernel->demangled, 60);
+    mg_add_kernel_name(&name, p, f->kernel, 60);
     mg_buf_printf(out, "  %2u. %7s  %s  ", (unsigned)number, gain.at, f->rule->name);
     add_place(f, out);
     mg_buf_printf(out, "  %s", name.at);
@@ -143,12 +143,13 @@ static void add_doubts(const struct mg_findings *list, const bool *told, struct 
     }
 }
 
-static void add_unjudged(const struct mg_findings *list, uint32_t columns, struct mg_buf *out)
+static void add_unjudged(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns,
+                         struct mg_buf *out)
 {
     for (uint32_t i = 0; i < list->n_unjudged; i++) {
         struct mg_buf text = MG_BUF_INIT;
         mg_buf_adds(&text, "no verdict on ");
-        mg_add_name(&text, list->unjudged[i].kernel->demangled, 60);
+        mg_add_kernel_name(&text, p, list->unjudged[i].kernel, 60);
         mg_buf_printf(&text, ": %s", list->unjudged[i].why);
         mg_buf_printf(out, "%*s", 6, "");
         add_wrapped(out, text.at, 6, columns);
@@ -174,15 +175,16 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
         told[i] = true;
         shown++;
         if (f->gain_pct <= 0)
-            add_verdict(f, columns, &text);
+            add_verdict(f, p, columns, &text);
         else
-            add_one(f, sources, shown, columns, &text);
+            add_one(f, p, sources, shown, columns, &text);
         add_likes(list, i, told, columns, &text);
         modelled |= f->gain_pct > 0 && !f->exact;
         unplaced |= f->gain_pct > 0 && !f->file && f->ptx_line;
     }
     if (shown)
-        mg_buf_printf(out, "findings: what mending each could gain, in per cent of %s%s%s\n%s",
+        mg_buf_printf(out,
+                      "findings: what mending each could gain at most, in per cent of %s%s%s; docs/findings.md\n%s",
                       list->timed ? "kernel time" : "the kernels' work as counted",
                       list->without_memory && !list->timed ? ", without memory (-t advise counts it)" : "",
                       modelled ? " (~: a model of the device)" : "", text.at);
@@ -191,13 +193,51 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
     if (left)
         mg_buf_printf(out, "  and %u more (margay report --top %u)\n", left, shown + left);
     else
-        add_unjudged(list, columns, out);
+        add_unjudged(list, p, columns, out);
     if (unplaced)
         mg_buf_adds(out, "  ptx:N is a line of the PTX: built with nvcc -lineinfo, findings name source lines\n");
     add_doubts(list, told, sources, out);
     mg_sources_free(sources);
     mg_buf_release(&text);
     free(told);
+}
+
+static void add_csv_number(struct mg_buf *out, bool has, double v)
+{
+    if (has) mg_buf_printf(out, "%.17g", v);
+    mg_buf_addc(out, ',');
+}
+
+static void add_csv_text(struct mg_buf *out, const char *s)
+{
+    mg_add_csv_text(out, s);
+    mg_buf_addc(out, ',');
+}
+
+void mg_add_findings_csv(const struct mg_findings *list, struct mg_buf *out)
+{
+    mg_buf_adds(
+        out,
+        "rank,rule,gain_pct,sure,kernel,kernel_name,function,file,line,ptx_line,buffer,measure,unit,share_pct,text\r\n");
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct mg_finding *f = &list->at[i];
+        add_csv_number(out, true, i + 1);
+        add_csv_text(out, f->rule->name);
+        add_csv_number(out, true, f->gain_pct);
+        add_csv_text(out, f->exact ? "exact" : "model");
+        add_csv_number(out, true, f->kernel->id);
+        add_csv_text(out, f->kernel->demangled);
+        add_csv_text(out, f->function);
+        add_csv_text(out, f->file);
+        add_csv_number(out, f->file && f->line, f->line);
+        add_csv_number(out, f->ptx_line, f->ptx_line);
+        add_csv_text(out, f->buffer);
+        add_csv_number(out, true, f->measure);
+        add_csv_text(out, f->unit);
+        add_csv_number(out, true, f->share_pct);
+        mg_add_csv_text(out, f->text);
+        mg_buf_adds(out, "\r\n");
+    }
 }
 
 void mg_write_findings(const struct mg_findings *list, struct mg_json *j)

@@ -399,12 +399,14 @@ static void bound_cell(struct mg_table *t, const struct told *v, bool sampled)
 
 static void branch_table(struct mg_table *t, const struct use *u, uint32_t n, bool sampled)
 {
-    mg_table_begin(t, "branches", "branches by the lane slots they leave idle");
+    mg_table_begin(
+        t, "branches",
+        "branches by the lane slots they leave idle; taken: threads that jump in the PTX, often past the if");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
     mg_table_column(t, "idle slots", MG_COL_COUNT, NULL);
     if (sampled) mg_table_column(t, "+-", MG_COL_COUNT, NULL);
     mg_table_column(t, "of kernel", MG_COL_PERCENT, NULL);
-    mg_table_column(t, "divergent", MG_COL_COUNT, "warps");
+    mg_table_column(t, "divergent", MG_COL_COUNT, "warp executions");
     mg_table_column(t, "taken", MG_COL_COUNT, "threads");
     mg_table_column(t, "not taken", MG_COL_COUNT, "threads");
     mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
@@ -438,7 +440,17 @@ static void sample_notes(struct mg_table *t, const struct use *u, uint32_t n)
     }
 }
 
-static void block_table(struct mg_table *t, const struct use *u, uint32_t n, bool sampled)
+static struct mg_result_site place_of_block(const struct mg_tool_result *r, const struct mg_result_kernel *k,
+                                            uint32_t block)
+{
+    const struct mg_site_block *b = &k->blocks[block];
+    struct mg_result_place at =
+        r->line_of_block ? r->line_of_block(r->lines, k, block) : (struct mg_result_place){b->file, b->line};
+    return (struct mg_result_site){.file = at.file, .line = at.line, .ptx_line = b->ptx_line};
+}
+
+static void block_table(struct mg_table *t, const struct mg_tool_result *r, const struct use *u, uint32_t n,
+                        bool sampled)
 {
     mg_table_begin(t, "lanes", "lane use by block: of each warp instruction's 32 lanes, how many were active");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
@@ -452,7 +464,7 @@ static void block_table(struct mg_table *t, const struct use *u, uint32_t n, boo
     for (uint32_t k = 0; k < n; k++)
         for (uint32_t x = 0; x < u[k].k->n_blocks && u[k].k->blocks; x++) {
             const struct mg_site_block *b = &u[k].k->blocks[x];
-            struct mg_result_site place = {.file = b->file, .line = b->line, .ptx_line = b->ptx_line};
+            struct mg_result_site place = place_of_block(r, u[k].k, x);
             struct told entries = total_of(&u[k], BLOCK_WARPS, x), lanes = total_of(&u[k], BLOCK_THREADS, x);
             if (!entries.value) continue;
             mg_table_row(t);
@@ -526,7 +538,7 @@ void mg_lanes_profile(const void *conf, const struct mg_tool_result *r, struct m
     mg_json_end(j, ']');
     branch_table(t, u, r->n_kernels, sampled);
     sample_notes(t, u, r->n_kernels);
-    block_table(t, u, r->n_kernels, sampled);
+    block_table(t, r, u, r->n_kernels, sampled);
     if (c->guards) guard_table(t, u, r->n_kernels);
     for (uint32_t k = 0; k < r->n_kernels; k++)
         if (k < charts && u[k].slots.value) lane_chart(t, &u[k], k);

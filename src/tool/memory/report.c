@@ -134,7 +134,7 @@ static void request_table(struct mg_table *t, const struct mg_tool_result *r, co
 {
     mg_table_begin(
         t, "memory",
-        "memory instructions by wasted transfers: sectors beyond what the bytes would fill, passes of bank conflicts");
+        "memory instructions by what transfers carry unasked: sectors beyond what bytes fill (32 B), bank conflicts (128 B a pass)");
     place_columns(t);
     mg_table_column(t, "wasted", MG_COL_BYTES, NULL);
     mg_table_column(t, "sectors", MG_COL_REAL, "a request");
@@ -171,7 +171,7 @@ static void request_table(struct mg_table *t, const struct mg_tool_result *r, co
 
 static void bytes_table(struct mg_table *t, const struct figures *f, uint32_t n)
 {
-    mg_table_begin(t, "bytes", "bytes by instruction");
+    mg_table_begin(t, "bytes", "bytes that instructions ask for (what is moved: table memory)");
     place_columns(t);
     mg_table_column(t, "space", MG_COL_TEXT, NULL);
     mg_table_column(t, "read", MG_COL_BYTES, NULL);
