@@ -142,6 +142,14 @@ static bool is_memory(const char *name)
                                    : !strncmp(name, "ST", 2) || !strncmp(name, "ATOM", 4) || !strncmp(name, "RED.", 4);
 }
 
+static bool is_global(const char *name)
+{
+    static const char *const names_of[] = {"LDG.", "STG.", "ATOMG.", "RED."};
+    for (unsigned k = 0; k < MG_COUNT_OF(names_of); k++)
+        if (!strncmp(name, names_of[k], strlen(names_of[k]))) return true;
+    return false;
+}
+
 static void note_stand_in(struct pseudo *p, const char *op)
 {
     size_t used = strlen(p->stand_in_ops);
@@ -163,6 +171,7 @@ static struct mg_accelsim_words *make_words(struct pseudo *p, const struct mg_ac
     if (!name) note_stand_in(p, s->op);
     if (!name) name = "NOP";
     if (is_memory(name)) x->bytes = s->bytes ? s->bytes : bytes_of(f);
+    x->is_global = is_global(name);
     if (x->bytes && x->bytes != 4) snprintf(width, sizeof width, x->bytes < 4 ? ".U%u" : ".%u", 8 * x->bytes);
     uint32_t n_to = put_regs(p, regs, MG_MIN(mg_node_defs(p->m, node, regs, MOST_REGS), (uint32_t)MOST_REGS), 1, to);
     uint32_t n_from =

@@ -10,8 +10,8 @@
 /* An instruction in the words of the format: "1 R9 IADD3 2 R8 R4". */
 struct mg_accelsim_words {
     char text[160];
-    uint32_t bytes; /* of a lane, where the simulator wants addresses; else 0 */
-    bool is_exit;
+    uint32_t bytes;          /* of a lane, where the simulator wants addresses; else 0 */
+    bool is_exit, is_global; /* global: what no lane accessed is a NOP, since no address is known */
 };
 /* NULL: nothing is known about the instruction. The words live until the conversion ends. */
 typedef const struct mg_accelsim_words *mg_accelsim_fn(void *user, const struct mg_access_site *s);

@@ -3,7 +3,8 @@
  * no trace of machine code, which has other instructions and fewer of some.
  *
  * Addresses of shared and local memory are not in the trace: lanes stand one behind the other there, without bank
- * conflicts. A guarded instruction has the lanes of its block, an access those that made it. */
+ * conflicts. A guarded instruction has the lanes of its block, an access those that made it; one that no lane made is a
+ * NOP. */
 #include <inttypes.h>
 
 #include "base/buf.h"
@@ -27,34 +28,42 @@ static void put_line(struct mg_accelsim_writer *w, const struct mg_access_site *
     mg_buf_addc(out, '\n');
 }
 
-/* The next record from `at` on of this instruction by some of these lanes, before they enter another block; n: none. */
-static uint32_t find_record(const struct mg_accelsim_held *h, uint32_t at, uint32_t n, uint32_t number, uint32_t mask)
+/* An instruction of a block, at h[at] of n records: what its lanes accessed, or that they executed it. On a GPU lanes
+ * of a block may part and meet within it, so that an access has part of the block's lanes, or those of several. A lane
+ * that enters another block has done this one. Returns the number of lines. */
+static uint32_t put_instruction(struct mg_accelsim_writer *w, const struct mg_access_site *s,
+                                const struct mg_accelsim_words *x, const struct mg_accelsim_held *h, uint32_t at,
+                                uint32_t n, struct mg_buf *out)
 {
-    for (; at < n; at++) {
-        if (!(h[at].mask & mask)) continue;
-        if (h[at].site->kind == MG_ACCESS_BLOCK) return n;
-        if (h[at].site->bytes && h[at].site->number == number) return at;
+    uint32_t lines = 0, left = h[at].mask;
+    for (uint32_t i = at + 1; i < n && left && x->bytes; i++) {
+        uint32_t mask = h[i].mask & left;
+        bool is_block = h[i].site->kind == MG_ACCESS_BLOCK;
+        if (!mask || (!is_block && (!h[i].site->bytes || h[i].site->number != s->number))) continue;
+        left &= ~mask;
+        if (is_block) continue;
+        struct mg_accelsim_held part = h[i];
+        part.mask = mask;
+        put_line(w, s, x, &part, mask, out);
+        lines++;
     }
-    return n;
+    static const struct mg_accelsim_words nothing = {.text = "0 NOP 0"};
+    if (!lines) put_line(w, s, x->is_global ? &nothing : x, NULL, h[at].mask, out);
+    return lines ? lines : 1;
 }
 
 static uint32_t put_block(struct mg_accelsim_writer *w, const struct mg_accelsim_held *h, uint32_t at, uint32_t n,
                           uint32_t *left, struct mg_buf *out)
 {
     const struct mg_access_site *block = h[at].site;
-    uint32_t lines = 0, mask = h[at].mask;
+    uint32_t lines = 0;
     for (uint32_t i = 0; i < block->n_instructions; i++) {
         const struct mg_access_site *s = &block->instructions[i];
         const struct mg_accelsim_words *x = w->words(w->user, s);
-        uint32_t record = find_record(h, at + 1, n, s->number, mask);
         w->unknown += !x;
         if (!x) continue;
-        if (x->is_exit) *left &= ~mask;
-        lines++;
-        if (record == n || !x->bytes) put_line(w, s, x, NULL, mask, out);
-        for (lines -= record != n && x->bytes; record != n && x->bytes;
-             record = find_record(h, record + 1, n, s->number, mask), lines++)
-            put_line(w, s, x, &h[record], h[record].mask, out);
+        if (x->is_exit) *left &= ~h[at].mask;
+        lines += put_instruction(w, s, x, h, at, n, out);
     }
     return lines;
 }

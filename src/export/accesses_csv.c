@@ -26,6 +26,7 @@ static enum mg_err put_launch(void *user, const struct mg_trace_step *s, struct 
 {
     struct csv *x = user;
     const struct mg_trace_access *a;
+    uint64_t request = 0;
     (void)d;
     mg_accesses_begin(x->a, s);
     while ((a = mg_accesses_next(x->a))) {
@@ -33,6 +34,7 @@ static enum mg_err put_launch(void *user, const struct mg_trace_step *s, struct 
         if (!a->site->bytes) continue;
         mg_convert_cta(s, a->cta, cta);
         x->sums->accesses++;
+        request++;
         for (uint32_t m = a->mask; m; m &= m - 1) {
             uint32_t lane = (uint32_t)__builtin_ctz(m);
             fprintf(x->f, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", s->launch, s->replay, s->stream);
@@ -40,7 +42,8 @@ static enum mg_err put_launch(void *user, const struct mg_trace_step *s, struct 
             fprintf(x->f, ",%u,%u,%u,%u,%u,%u,%u,%s,%s,", cta[0], cta[1], cta[2], a->warp, lane, a->sm, a->number,
                     kinds[a->site->kind], a->site->op);
             put_text(x->f, a->site->file);
-            fprintf(x->f, ",%u,%u,0x%" PRIx64 "\n", a->site->line, a->site->bytes, a->address[lane]);
+            fprintf(x->f, ",%u,%u,0x%" PRIx64 ",%" PRIu64 "\n", a->site->line, a->site->bytes, a->address[lane],
+                    request);
             x->sums->lanes++;
         }
     }
@@ -54,7 +57,9 @@ static enum mg_err write_csv(struct mg_accesses *a, const struct mg_convert_opts
     enum mg_err err = mg_convert_create(&part, NULL, o->out, d);
     if (err) return err;
     struct csv x = {a, out, part.file};
-    fputs("launch,replay,stream,kernel,cta_x,cta_y,cta_z,warp,lane,sm,number,access,op,file,line,bytes,address\n", x.f);
+    fputs(
+        "launch,replay,stream,kernel,cta_x,cta_y,cta_z,warp,lane,sm,number,access,op,file,line,bytes,address,request\n",
+        x.f);
     err = mg_convert_each(a, o, out, false, put_launch, &x, d);
     long at = ftell(x.f);
     out->bytes = at > 0 ? (uint64_t)at : 0;

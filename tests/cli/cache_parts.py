@@ -8,12 +8,11 @@ buffer_of = lambda address: next((i for i, (at, n) in enumerate(allocations) if 
 
 launches, last = [], None
 for r in csv.DictReader(open(sys.argv[2])):
-    address, key = int(r['address'], 16), [r[k] for k in ('launch', 'cta_x', 'cta_y', 'cta_z', 'warp', 'number', 'op', 'line', 'sm')]
+    address, key = int(r['address'], 16), (r['launch'], r['replay'], r['request'])
     if not launches or launches[-1][0] != r['launch']: launches.append((r['launch'], []))
-    if last is None or last['key'] != key or int(r['lane']) <= last['lane']:
+    if last is None or last['key'] != key:
         last = {'key': key, 'site': (r['kernel'], r['op'], int(r['line']) or None), 'kind': r['access'], 'sm': int(r['sm']), 'sectors': {}}
         launches[-1][1].append(last)
-    last['lane'] = int(r['lane'])
     for sector in range(address // 32, (address + int(r['bytes']) - 1) // 32 + 1):
         owner = next((b for s, b in last['sectors'].items() if s // 4 == sector // 4), buffer_of(address))
         last['sectors'].setdefault(sector, owner)

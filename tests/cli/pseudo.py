@@ -1,7 +1,9 @@
-"""A folder of Accel-Sim's pseudo form, with that of the memory form and the report of the run. usage: pseudo.py NAME"""
+"""A folder of Accel-Sim's pseudo form, with that of the memory form and the report of the run. usage: pseudo.py NAME [lanes]
+lanes: warps may part and meet anywhere, as on a GPU, so that blocks, accesses and the counter of warps need not see the same groups:
+each lane for itself."""
 import collections, glob, json, sys
 
-name = sys.argv[1]
+name, lanes_alone = sys.argv[1], sys.argv[2:] == ['lanes']
 MAP = set('''FADD FMNMX FMUL FSEL FSET FSETP FFMA MUFU HADD2 HFMA2 HMUL2 HSET2 HSETP2 HMNMX2 HMMA DMMA IMMA DADD DFMA DMUL DSETP BMSK BREV
 FLO IABS IADD3 IDP IDP4A IMAD IMNMX ISETP LOP3 POPC SHF VABSDIFF VABSDIFF4 F2F F2I I2F I2I MOV PRMT SEL SGXT SHFL PLOP3 LDC LDG LDL LDS
 LDSM STG STL STS MATCH QSPC ATOMS ATOMG RED CCTL MEMBAR REDUX TEX TLD4 TXQ SULD SUQUERY SURED SUST BPT BRA BRX CALL EXIT NANOSLEEP RET BAR
@@ -33,6 +35,12 @@ def lines(path):
     assert not left
 
 
+def each(warp, mask, op, width, addresses):
+    """The accesses to compare: of the group, or of each lane."""
+    if not lanes_alone: return [(warp, mask, op, width, tuple(addresses))]
+    return [(warp, lane, op, width, a) for lane, a in zip([i for i in range(32) if mask >> i & 1], addresses)]
+
+
 report = json.load(open(name + '.json'))
 kernels = {k['id']: k['name'] for k in report['kernels']}
 files = sorted(glob.glob(name + '.pseudo/kernel-*'), key=lambda f: int(f.split('-')[-1].split('.')[0]))
@@ -44,17 +52,18 @@ for path, launch in zip(files, report['launches']):
     accesses, ends = collections.Counter(), collections.Counter()
     for warp, pc, mask, to, op, source, width, addresses in lines(path):
         assert op.split('.')[0] in MAP, op
-        if op.split('.')[0] in GLOBAL: accesses[warp, mask, op, width, tuple(addresses)] += 1
+        if op.split('.')[0] in GLOBAL: accesses.update(each(warp, mask, op, width, addresses))
         threads[launch['kernel']] += bin(mask).count('1')
         warps[launch['kernel']] += 1
         assert not ends[warp] & mask, 'a lane goes on behind its exit'
         if op == 'EXIT': ends[warp] |= mask
     other = path.replace('.pseudo/', '.memory/')
-    want = collections.Counter((warp, mask, op, width, tuple(a)) for warp, _, mask, _, op, _, width, a in lines(other) if op != 'EXIT')
+    want = collections.Counter(x for warp, _, mask, _, op, _, width, a in lines(other) if op != 'EXIT' for x in each(warp, mask, op, width, a))
     assert accesses == want, (path, list((accesses - want).items())[:3], list((want - accesses).items())[:3])
     ctas = launch['grid'][0] * launch['grid'][1] * launch['grid'][2]
     size = launch['block'][0] * launch['block'][1] * launch['block'][2]
     assert len(ends) == ctas * ((size + 31) // 32) and sum(bin(m).count('1') for m in ends.values()) == ctas * size
 for k in report['kernels']:
     assert threads[k['id']] == k['thread_instructions'], (k['name'], threads[k['id']], k['thread_instructions'])
-    assert k['warp_instructions'] in (None, warps[k['id']]), (k['name'], warps[k['id']], k['warp_instructions'])
+    if lanes_alone: assert threads[k['id']] / 32 <= warps[k['id']] <= threads[k['id']]
+    else: assert k['warp_instructions'] in (None, warps[k['id']]), (k['name'], warps[k['id']], k['warp_instructions'])
