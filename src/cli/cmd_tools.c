@@ -19,7 +19,7 @@ static void add_tool(struct mg_buf *out, const struct mg_tool *t, bool verbose)
         snprintf(given, sizeof given, "%s=%s", o->key, o->value);
         mg_buf_printf(out, "    %-16s %s\n", given, o->help);
     }
-    mg_buf_printf(out, "    page: docs/tools/%s.md\n", t->name);
+    if (mg_tool_page(t)) mg_buf_printf(out, "    page: %s\n", mg_tool_page(t));
     mg_buf_printf(out, "    keeps: %s\n",
                   t->flags & MG_TOOL_OF_TRACE     ? "what the analysis found; its trace is taken away"
                   : t->flags & MG_TOOL_NATIVE     ? "launches and their times alone"

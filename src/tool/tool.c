@@ -3,15 +3,28 @@
 
 #include <string.h>
 
-#define TOOL(name) extern const struct mg_tool mg_tool_##name;
+#define TOOL(name, page) extern const struct mg_tool mg_tool_##name;
 #include "tool/tools.def"
 #undef TOOL
 
 static const struct mg_tool *const tools[] = {
-#define TOOL(name) &mg_tool_##name,
+#define TOOL(name, page) &mg_tool_##name,
 #include "tool/tools.def"
 #undef TOOL
 };
+
+static const char *const pages[] = {
+#define TOOL(name, page) "docs/" page ".md",
+#include "tool/tools.def"
+#undef TOOL
+};
+
+const char *mg_tool_page(const struct mg_tool *t)
+{
+    for (size_t i = 0; i < MG_COUNT_OF(tools); i++)
+        if (tools[i] == t) return pages[i];
+    return NULL;
+}
 
 const struct mg_tool *mg_tool_at(uint32_t ix)
 {

@@ -92,6 +92,7 @@ static inline bool mg_tool_is_native(const struct mg_tool *t, const void *conf)
     return t->flags & MG_TOOL_NATIVE && !(t->instruments && t->instruments(conf));
 }
 const struct mg_tool *mg_tool_find(const char *name);
-const struct mg_tool *mg_tool_at(uint32_t ix); /* NULL past the last: the list of tools.def */
+const struct mg_tool *mg_tool_at(uint32_t ix);     /* NULL past the last: the list of tools.def */
+const char *mg_tool_page(const struct mg_tool *t); /* of documentation; NULL: not of that list */
 
 #endif

@@ -69,7 +69,9 @@ expect 2 'needs -o' "$MARGAY" merge p1
 expect 0 'blocks' "$MARGAY" tools
 expect 0 'scope=' "$MARGAY" tools -v
 expect 0 'margay ' "$MARGAY" --version
-for c in run report diff study merge tools doctor ptx; do
+commands=$("$MARGAY" --help | sed -n 's/^  \([a-z]\{2,8\}\)  *[a-z].*/\1/p')
+[ "$(echo "$commands" | wc -l)" -ge 17 ] || fail "commands are not found in the help: $commands"
+for c in $commands; do
     expect 0 "margay $c" "$MARGAY" help $c
     expect 0 "margay $c" "$MARGAY" $c --help
     expect 0 '.SH NAME' "$MARGAY" $c --help=man
