@@ -400,11 +400,11 @@ static void tell_gate(const struct mg_run *r, const struct mg_launch_done *d)
         mg_gate_charge(ns);
 }
 
-void mg_run_seen(struct mg_run *r, uint64_t busy_ns)
+void mg_run_seen(struct mg_run *r, uint64_t time_ns)
 {
     uint64_t typical = __atomic_load_n(&r->inst->busy_ns, __ATOMIC_RELAXED);
     if (!r->gated) return;
-    uint64_t charged_ns = mg_gate_ended(busy_ns ? busy_ns : typical ? typical : MG_GATE_UNKNOWN, true);
+    uint64_t charged_ns = mg_gate_ended(time_ns ? time_ns : typical ? typical : MG_GATE_UNKNOWN, true);
     r->charged_ns = MG_MAX(charged_ns, 1);
 }
 

@@ -70,8 +70,8 @@ void mg_run_free(struct mg_run *r);   /* of a node: when the driver has dropped 
 void mg_run_begin(struct mg_run *r);  /* before the driver's call: records it and leaves the note */
 void mg_run_reject(struct mg_run *r); /* the driver did not take it */
 struct mg_counter_launch mg_run_launch(const struct mg_shape *s);
-/* NVIDIA: its end was seen; busy_ns: device time by events, 0: not known. What it counted comes later. */
-void mg_run_seen(struct mg_run *r, uint64_t busy_ns);
+/* NVIDIA: its end was seen; time_ns: by events, 0: not known. What it counted comes later. */
+void mg_run_seen(struct mg_run *r, uint64_t time_ns);
 void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d,
                   uint64_t *raw); /* NVIDIA: host copy of the counters, or NULL */
 void mg_run_announce(struct mg_run *r);

@@ -401,7 +401,7 @@ static void ended(void *user, const struct mg_nv_done *d)
 
 static void ended_gated(void *user, const struct mg_nv_done *d)
 {
-    mg_gate_ended(d->timed ? d->busy_ns : MG_GATE_UNKNOWN, false);
+    mg_gate_ended(d->timed ? d->time_ns : MG_GATE_UNKNOWN, false);
     ended(user, d);
 }
 

@@ -122,7 +122,6 @@ static void done(void *user, const struct mg_nv_done *d)
     struct mg_run *r = user;
     struct mg_launch_done end = {.start_ns = d->start_ns,
                                  .end_ns = d->timed ? d->start_ns + d->time_ns : 0,
-                                 .busy_ns = d->timed ? d->busy_ns : 0,
                                  .cuda_error = d->error,
                                  .uncertainty_ns = d->uncertainty_ns};
     const char *name = mg_cu_result_name(d->error);
@@ -136,9 +135,9 @@ static void done(void *user, const struct mg_nv_done *d)
     mg_run_ended(r, &end, d->body);
 }
 
-static void seen(void *user, uint64_t busy_ns)
+static void seen(void *user, uint64_t time_ns)
 {
-    mg_run_seen(user, busy_ns);
+    mg_run_seen(user, time_ns);
 }
 
 /* Nobody tells when it ends: it is taken as run. */

@@ -98,7 +98,6 @@ struct mg_nv_done {
     bool timed;
     uint64_t start_ns, time_ns; /* host clock (mg_now_ns) and duration */
     uint64_t uncertainty_ns;    /* of both ends */
-    uint64_t busy_ns;           /* of time_ns, without what the device probably waited for the launch */
     uint64_t *body;             /* what the slot counted; for the time of the call; NULL: no slot, or lost */
     bool spoilt;                /* the program wrote into memory around it */
 };
@@ -111,8 +110,8 @@ struct mg_nv_launch {
     bool plain;                /* no attribute can be added: the event is recorded behind the launch */
     bool may_time, wants_time; /* an event pair is allowed; and asked for, else now and then */
     bool only_timed;           /* follow it only when it is timed */
-    /* Its end was seen; its counts come later. busy_ns: as above, 0: not timed. Called as fn is. May be NULL. */
-    void (*seen)(void *user, uint64_t busy_ns);
+    /* Its end was seen; its counts come later. time_ns 0: not timed. Called as fn is. May be NULL. */
+    void (*seen)(void *user, uint64_t time_ns);
     cu_event event; /* out: the launch attribute's; NULL: none */
     struct mg_nv_ctx *ctx;
     struct mg_nv_lane *lane;

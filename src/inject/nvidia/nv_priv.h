@@ -54,8 +54,7 @@ struct mg_nv_item {          /* one launch that was taken */
     void *user;
     bool timed;
     struct mg_clock_span span;
-    uint64_t busy_ns; /* of span */
-    void (*seen)(void *user, uint64_t busy_ns);
+    void (*seen)(void *user, uint64_t time_ns);
     struct mg_nv_item *next;
 };
 /* Launches of a stream whose completion one event tells: the last of them carries it. */
@@ -65,7 +64,7 @@ struct mg_nv_window {
     uint32_t n;          /* items */
     struct mg_nv_item *first, **last;
     uint64_t opened_ns;
-    uint64_t launched_ns; /* timed: when the call that launches had returned */
+    uint64_t called_ns, launched_ns; /* timed: when the call that launches began and had returned */
     struct mg_nv_window *next;
 };
 struct mg_nv_lane { /* a stream, or a thread's default stream */

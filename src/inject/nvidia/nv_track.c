@@ -140,6 +140,7 @@ bool mg_nv_launch_begin(struct mg_nv_launch *l)
         }
     }
     if (!l->plain && !l->window->begin) l->event = l->window->end;
+    if (l->window->begin) l->window->called_ns = mg_now_ns();
     return true;
 }
 
@@ -206,11 +207,18 @@ struct batch {
     size_t bytes;
 };
 
-/* An idle GPU passes the begin event when it comes, and picks the kernel up some time after the call has returned. */
-static uint64_t busy_of(const struct mg_clock_span *s, uint64_t launched_ns)
+/* An idle GPU passes the begin event long before the launch reaches it. Its kernel begins after the call began and some
+ * microseconds after it returned at the latest. */
+static void wait_for_launch(const struct mg_nv_window *w, struct mg_clock_span *s)
 {
-    uint64_t from_ns = launched_ns + PICK_UP_NS / 2, end_ns = s->start_ns + s->length_ns;
-    return s->start_ns >= launched_ns || from_ns >= end_ns ? s->length_ns : end_ns - from_ns;
+    uint64_t end_ns = s->start_ns + s->length_ns, first_ns = MG_MAX(s->start_ns, w->called_ns),
+             last_ns = MG_MIN(w->launched_ns + PICK_UP_NS, end_ns);
+    if (s->start_ns >= w->launched_ns || first_ns >= last_ns) return;
+    uint64_t start_ns = MG_MAX(w->launched_ns + PICK_UP_NS / 4, first_ns);
+    if (start_ns >= last_ns) start_ns = first_ns + (last_ns - first_ns) / 2; /* it ended before the call did */
+    s->uncertainty_ns = MG_MAX(s->uncertainty_ns, MG_MAX(start_ns - first_ns, last_ns - start_ns));
+    s->start_ns = start_ns;
+    s->length_ns = end_ns - start_ns;
 }
 
 /* Launches of a lane run one after the other: none begins before the one in front has ended. Where their bounds overlap
@@ -222,11 +230,7 @@ static void time_window(struct mg_nv_ctx *x, struct mg_nv_lane *l, const struct 
     it->timed = it->timed && mg_nv_bases_place(&x->bases, w->begin, w->end, w->opened_ns, seen_ns, s);
     if (!it->timed) return;
     uint64_t end_uncertainty_ns = s->uncertainty_ns;
-    it->busy_ns = busy_of(s, w->launched_ns);
-    if (s->start_ns < w->launched_ns) { /* an idle GPU passes the begin event long before the launch reaches it */
-        uint64_t latest_ns = MG_MIN(w->launched_ns + PICK_UP_NS, s->start_ns + s->length_ns);
-        s->uncertainty_ns = MG_MAX(s->uncertainty_ns, latest_ns - s->start_ns);
-    }
+    wait_for_launch(w, s);
     if (s->start_ns < l->ended_ns && l->ended_ns - s->start_ns <= s->uncertainty_ns + l->end_uncertainty_ns) {
         end_uncertainty_ns = MG_MAX(end_uncertainty_ns, l->end_uncertainty_ns);
         s->uncertainty_ns = MG_MAX(s->uncertainty_ns, end_uncertainty_ns);
@@ -279,7 +283,8 @@ static bool collect_lane(struct batch *b, struct mg_nv_lane *l)
         bool stays = w->n || w->pins || w == l->open;
         pthread_mutex_unlock(&mg_nv.lock);
         for (uint32_t i = from; i < b->n; i++)
-            if (b->items[i]->seen) b->items[i]->seen(b->items[i]->user, b->items[i]->timed ? b->items[i]->busy_ns : 0);
+            if (b->items[i]->seen)
+                b->items[i]->seen(b->items[i]->user, b->items[i]->timed ? b->items[i]->span.length_ns : 0);
         if (stays && !x->error) return true;
         if (stays) return false;
     }
@@ -379,8 +384,7 @@ static void hand_over(struct batch *b)
                                .timed = it->timed && !x->error,
                                .start_ns = it->span.start_ns,
                                .time_ns = it->span.length_ns,
-                               .uncertainty_ns = it->span.uncertainty_ns,
-                               .busy_ns = it->busy_ns};
+                               .uncertainty_ns = it->span.uncertainty_ns};
         if (ok && it->slot) d.body = body_of(x, slots, offs, n, it->slot);
         d.spoilt = d.body && (x->spoilt || !mg_nv_slot_is_whole(it->slot, (char *)d.body - mg_nv_slot_head(it->slot)));
         it->fn(it->user, &d);
