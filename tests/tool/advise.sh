@@ -59,7 +59,7 @@ done
 "$MARGAY" run --device emu -t advise -o s -- ./transpose fault > out 2> said
 grep -q "findings: what mending each could gain at most, in per cent of the kernels' work as counted" said
 grep -q '^   1\. .* bank_conflict  transpose.cu:' said || { cat said; exit 1; }
-grep -q 'Pad each row of the array by 4 bytes' said
+tr -s ' \n' ' ' < said | grep -q "Pad each row of tile (transpose.cu:$(grep -n '__shared__' transpose.cu | cut -d: -f1)) by 4 bytes"
 # other tools go beside it, each once
 "$MARGAY" run -q --device emu -t advise -t hot -o h -- ./particles fault > out
 "$MARGAY" report h --tool hot > hot.txt && grep -q hottest hot.txt

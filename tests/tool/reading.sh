@@ -4,7 +4,7 @@
 set -eu
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 cp "$ROOT"/tests/tool/faults/*.cu "$ROOT/tests/tool/faults/common.h" .
-for p in matvec transpose species; do
+for p in matvec transpose species filter; do
     "$NVCC" -cudart shared -lineinfo -O2 -gencode arch=compute_90,code=compute_90 -o $p $p.cu
     "$MARGAY" run -q --device cpu -t advise -o $p.d -- ./$p fault > out
     "$MARGAY" report $p.d > $p.txt
@@ -47,7 +47,7 @@ assert times == len(list(csv.reader(open(p + '.bytes')))) - 1, (times, rows)
 # no column without a value, none that names the only kernel; the buffer is not cut
 assert not re.search(r'^  line .*  kernel( |$)', text, re.M), text
 memory = text.split('\nmemory instructions by what')
-assert ('  conflicts  ' in text) == (p == 'transpose') and (len(memory) == 1 or '..' not in memory[1].split('\n\n')[0]), text
+assert ('  conflicts  ' in text) == (rule == 'bank_conflict') and (len(memory) == 1 or p == 'filter' or '..' not in memory[1].split('\n\n')[0]), text
 assert '\ntables not shown: ' in text and '\nvalues' not in text and '(no GPU' not in text
 # whose times: the device is named as what it is
 assert re.search(r'^on the CPU as an NVIDIA H200 of 132 SMs: counts are its, times are the host.s; exit status 0$', text, re.M) and 'host time' in text, text
@@ -62,6 +62,11 @@ assert [x['rank'] for x in rows] == [str(i) for i in range(1, len(r['findings'])
 for x, y in zip(rows, r['findings']):
     assert all(x[k] == ('' if y[k] is None else str(y[k])) for k in ('rule', 'function', 'file', 'line', 'ptx_line', 'buffer', 'sure', 'unit', 'text')), (x, y)
     assert float(x['gain_pct']) == y['gain_pct'] and float(x['measure']) == y['measure'], (x, y)
+if p in ('transpose', 'filter'):  # where the array stands; of an extern one the launch gives the size
+    at, = [i for i, l in enumerate(source, 1) if '__shared__' in l]
+    assert re.search(r' (\w+) \(' + p + f'.cu:{at}\\) by ', f['text']), (f['text'], at)
+    assert ('The launch gives its size' in f['text']) == ('extern' in source[at - 1]), f
+if p == 'matvec': assert 'are more than 128 bytes apart' in f['text'], f
 if rule == 'divergence':  # each warp of each CTA comes to the branch once
     l, = r['launches'] if isinstance(r['launches'], list) else [None]
     m = re.search(r'\(in ([\d,]+) of ([\d,]+) warp executions\)', f['text'])
@@ -73,6 +78,7 @@ END
 python3 look.py matvec uncoalesced
 python3 look.py transpose bank_conflict
 python3 look.py species divergence
+python3 look.py filter bank_conflict
 rc=0; "$MARGAY" report matvec.d --tool nothing > out 2>&1 || rc=$?
 [ $rc = 3 ] || { echo "an unknown tool: $rc"; exit 1; }
 "$MARGAY" run -q --device cpu -t hot -o plain.d -- ./matvec fault > out

@@ -42,6 +42,7 @@ static void add_site(struct line_sum *s, const struct mg_jval *v)
     s->same += same;
     s->narrow += mg_jval_f64(patterns, "stride_32");
     s->wide += mg_jval_f64(patterns, "stride_128") + mg_jval_f64(patterns, "stride_more");
+    s->wider += mg_jval_f64(patterns, "stride_more");
     s->irregular += mg_jval_f64(patterns, "irregular");
 }
 
@@ -136,7 +137,9 @@ static const char *tell_stride(const struct line_sum *s)
     if (s->narrow >= s->wide && s->narrow >= s->irregular)
         return "lanes step over bytes that they do not use: an array for each member, or one wide load of all members";
     if (s->wide >= s->irregular)
-        return "neighbouring lanes are far apart: let neighbouring threads use neighbouring elements (swap the indices, or go through shared memory)";
+        return s->wider > s->wide / 2
+                   ? "neighbouring lanes are more than 128 bytes apart: let neighbouring threads use neighbouring elements (swap the array's dimensions or the loops, or go through shared memory)"
+                   : "neighbouring lanes are 33 to 128 bytes apart: let neighbouring threads use neighbouring elements (swap the array's dimensions or the loops, or go through shared memory)";
     return "the addresses have no pattern: order the indices, or gather through shared memory";
 }
 
@@ -172,20 +175,44 @@ void mg_rule_uncoalesced(struct advice *a, const struct mg_rule *self)
 /* ---- bank_conflict
  * ------------------------------------------------------------------------------------------------------ */
 
+/* The array that is accessed, with the line that declares it, and whether the launch gives its size. */
+static const char *name_array(struct advice *a, const struct line_sum *s, bool *sized_by_launch)
+{
+    static const char kind[] = "shared variable ";
+    uint64_t bytes = 0;
+    const char *text =
+        mg_buffer_bytes_at(a->buffers, s->k, s->function, (uint32_t)mg_jval_u64(s->worst, "ptx_line"), &bytes);
+    *sized_by_launch = false;
+    if (!text || strncmp(text, kind, sizeof kind - 1)) return "the array";
+    const char *name = text + sizeof kind - 1, *slash = s->place.file ? strrchr(s->place.file, '/') : NULL;
+    size_t n = strcspn(name, " ");
+    uint32_t line = find_shared(a, s->place.file, name, n);
+    *sized_by_launch = !bytes;
+    if (!line) return mg_arena_strndup(&a->out->arena, name, n);
+    return mg_arena_printf(&a->out->arena, "%.*s (%s:%u)", (int)n, name, slash ? slash + 1 : s->place.file, line);
+}
+
 /* A step of k x 32 words, or any even step, becomes odd by one element more a row: 32 lanes then fall on 32 banks.
  * Lanes that step a few words have no row: a word more after every 32 does the same. */
 static const char *tell_padding(struct advice *a, const struct line_sum *s)
 {
     uint32_t pad = MG_MAX((uint32_t)mg_jval_u64(s->worst, "width"), 4u);
+    bool sized_by_launch;
+    const char *array = name_array(a, s, &sized_by_launch);
+    const char *size = sized_by_launch ? " The launch gives its size, which grows by as much." : "";
     if (!s->regular)
-        return "Not all requests conflict alike: pad the rows if lanes step by a constant, else change the index or spread the data (a copy for each warp).";
+        return mg_arena_printf(
+            &a->out->arena,
+            "Not all requests conflict alike: pad the rows of %s if lanes step by a constant, else change the "
+            "index or spread the data (a copy for each warp).%s",
+            array, size);
     if (s->narrow > s->wide && s->narrow > s->irregular)
         return mg_arena_printf(
             &a->out->arena,
-            "Let lanes use neighbouring words, or pad: index + index / 32 (%u bytes after every 32 words).", pad);
-    return mg_arena_printf(&a->out->arena,
-                           "Pad each row of the array by %u bytes (%s): lanes then fall on different banks.", pad,
-                           pad > 8 ? "the width of an access" : "one element more");
+            "Let lanes use neighbouring words, or pad %s: index + index / 32 (%u bytes after every 32 words).%s", array,
+            pad, size);
+    return mg_arena_printf(&a->out->arena, "Pad each row of %s by %u bytes (%s): lanes then fall on different banks.%s",
+                           array, pad, pad > 8 ? "the width of an access" : "one element more", size);
 }
 
 static double ways_of(const struct line_sum *s)

@@ -6,6 +6,7 @@
 
 #include "report/advice/priv.h"
 #include "report/inlined.h"
+#include "report/priv.h"
 
 /* The part of a path in front of `at` up to the slash before it. */
 static const char *part_before(const char *path, const char *at)
@@ -67,8 +68,35 @@ struct place place_of_site(struct advice *a, const struct mg_pkernel *k, const s
     return p;
 }
 
+static bool has_word(const char *text, size_t bytes, const char *word, size_t n)
+{
+    for (size_t i = 0; i + n <= bytes; i++) {
+        bool begins = !i || !(isalnum((unsigned char)text[i - 1]) || text[i - 1] == '_');
+        bool ends = i + n == bytes || !(isalnum((unsigned char)text[i + n]) || text[i + n] == '_');
+        if (begins && ends && !memcmp(text + i, word, n)) return true;
+    }
+    return false;
+}
+
+uint32_t find_shared(struct advice *a, const char *file, const char *name, size_t n)
+{
+    size_t bytes = 0;
+    if (!a->sources) a->sources = mg_sources_new(a->facts->p);
+    const char *text = file ? mg_sources_text(a->sources, file, &bytes) : NULL;
+    for (uint32_t line = 1; text && bytes; line++) {
+        const char *end = memchr(text, '\n', bytes);
+        size_t length = end ? (size_t)(end - text) : bytes;
+        if (has_word(text, length, "__shared__", 10) && has_word(text, length, name, n)) return line;
+        if (!end) break;
+        bytes -= length + 1;
+        text = end + 1;
+    }
+    return 0;
+}
+
 void texts_release(struct advice *a)
 {
+    if (a->sources) mg_sources_free(a->sources);
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++)
         if (a->texts[i].known) mg_kernel_lines_release(&a->texts[i].lines);
     free(a->texts);

@@ -48,6 +48,8 @@ struct place {
 };
 struct advice;
 struct place place_of_site(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site);
+/* The line of that file that declares a __shared__ variable of that name; 0: none does. */
+uint32_t find_shared(struct advice *a, const char *file, const char *name, size_t n);
 void texts_release(struct advice *a);
 bool is_toolkit_header(const char *path);
 
@@ -62,6 +64,7 @@ struct advice {
     struct mg_lines *modules;
     struct kernel_text *texts; /* by kernel id */
     struct mg_buffers *buffers;
+    struct mg_sources *sources; /* NULL: none was read yet */
     struct kernel_cost *costs; /* by kernel id */
     unsigned without;          /* MG_WORK_NO_: tools that do not take part */
     bool counted;              /* some kernel has counts */
@@ -83,8 +86,8 @@ struct line_sum {
     struct place place;
     const char *function, *op, *space;
     uint32_t width;
-    double accesses, requests, sectors, ideal, conflicts, passes, same, narrow, wide,
-        irregular; /* narrow: strides up to 32 bytes */
+    double accesses, requests, sectors, ideal, conflicts, passes, same, narrow, wide, wider,
+        irregular; /* narrow: strides up to 32 bytes; wide: beyond; wider: beyond 128 */
     const struct mg_jval
         *worst;    /* the site with most sectors beyond the ideal, or bank conflicts; NULL: not looked for */
     double beyond; /* how many those are */
