@@ -106,7 +106,10 @@ static size_t behind_type(const char *name, size_t n)
 void mg_add_short_name(struct mg_buf *out, const char *name)
 {
     size_t n = parameters_at(name), from = behind_type(name, n);
-    mg_buf_add(out, name + from, n - from);
+    if (from < n)
+        mg_buf_add(out, name + from, n - from);
+    else
+        mg_buf_adds(out, name);
 }
 
 static int by_text(const void *a, const void *b)

@@ -404,7 +404,7 @@ void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *giv
 {
     struct mg_report_opts opts = *given, *o = &opts;
     struct mg_buf left = MG_BUF_INIT; /* tables that are */
-    bool brief = !o->tool && !o->top && p->n_uses > MG_MOST_TABLES;
+    bool brief = !o->tool && p->n_uses > MG_MOST_TABLES;
     bool one = has_one_kernel(p, o);
     o->short_names = mg_short_names(p);
     for (uint32_t u = 0; u < p->n_uses; u++) {

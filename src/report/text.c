@@ -371,6 +371,9 @@ static void write_kernel(struct view *v, const struct mg_hot_kernel *h)
         mg_buf_printf(v->out, ", %s%d registers", k->regs_estimated ? "about " : "", k->regs_native);
     if (k->regs_native >= 0 && k->regs_instrumented >= 0)
         mg_buf_printf(v->out, " (%d instrumented)", k->regs_instrumented);
+    const struct mg_kernel_work *w = v->findings.work ? &v->findings.work[k->id] : NULL;
+    if (w && w->warps_most)
+        mg_buf_printf(v->out, ", %u of %u warps fit a multiprocessor", w->warps_resident, w->warps_most);
     mg_buf_addc(v->out, '\n');
     if (k->estimated) {
         mg_buf_printf(v->out, "  ~ scaled to the grid from one %s a launch", k->scope == MG_COUNT_CTA ? "CTA" : "warp");

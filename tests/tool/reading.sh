@@ -67,6 +67,9 @@ if p in ('transpose', 'filter'):  # where the array stands; of an extern one the
     assert re.search(r' (\w+) \(' + p + f'.cu:{at}\\) by ', f['text']), (f['text'], at)
     assert ('The launch gives its size' in f['text']) == ('extern' in source[at - 1]), f
 if p == 'matvec': assert 'are more than 128 bytes apart' in f['text'], f
+# 2,048 threads of a multiprocessor are 64 warps, whole CTAs of them
+warps = -(-int(re.search(r'CTAs of (\d+)x', text).group(1)) * int(re.search(r'CTAs of \d+x(\d+)x', text).group(1)) // 32)
+assert f', {64 // warps * warps} of 64 warps fit a multiprocessor' in text, (warps, text)
 if rule == 'divergence':  # each warp of each CTA comes to the branch once
     l, = r['launches'] if isinstance(r['launches'], list) else [None]
     m = re.search(r'\(in ([\d,]+) of ([\d,]+) warp executions\)', f['text'])

@@ -39,7 +39,8 @@ elif what == 'streamed':
     assert 'memory_bound' in found and not r['no_verdict'], (found, r['no_verdict'])
 elif what == 'cached':  # 64 KiB, read n times
     (why,) = r['no_verdict']
-    assert not [f for f in found if f.endswith('_bound')] and why['kernel'] == 0 and why['why'].startswith('caches decide: '), (found, why)
+    assert not [f for f in found if f.endswith('_bound')] and why['kernel'] == 0 and why['why'].startswith('caches decide: it moves '), (found, why)
+    assert abs(float(why['why'].split()[4]) / (65536 * n / (65536 + 4096)) - 1) < .02, why  # of 64 KiB, n times; of 4 KiB 512 bytes, n times
 END
 for device in ${DEVICES:-emu cpu}; do
     for what in 'rising 300' 'falling 300' 'one 300' 'every_third 300' 'even 12' 'even 132' 'even 202' 'even 1310' 'even 1320' 'cached 264' 'streamed 264'; do

@@ -326,6 +326,24 @@ static void name_is(const char *name, uint32_t width, const char *want)
     mg_buf_release(&b);
 }
 
+static void short_name_is(const char *name, const char *want)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    mg_add_short_name(&b, name);
+    MG_CHECK_STR(b.at, want);
+    mg_buf_release(&b);
+}
+
+MG_TEST(report_short_names)
+{
+    short_name_is("saxpy(float*, int)", "saxpy");
+    short_name_is("void turn<32>(float const*, float*)", "turn<32>");
+    short_name_is("void ns::f<std::pair<int, float> >(int)", "ns::f<std::pair<int, float> >");
+    short_name_is("void (anonymous namespace)::g<(bool)1>(int (*)(int))", "(anonymous namespace)::g<(bool)1>");
+    short_name_is("ns::A::operator()(int) const", "ns::A::operator()");
+    short_name_is("_Z1fv", "_Z1fv");
+}
+
 MG_TEST(report_names_by_family)
 {
     static const char sort[] =

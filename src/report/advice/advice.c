@@ -160,8 +160,11 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
     a.texts = mg_xcalloc(f->p->n_kernels + 1, sizeof *a.texts);
     costs_init(&a);
     list->work = mg_arena_array(&list->arena, struct mg_kernel_work, f->p->n_kernels + 1);
-    for (uint32_t k = 0; k < f->p->n_kernels; k++)
+    for (uint32_t k = 0; k < f->p->n_kernels; k++) {
         memcpy(list->work[k].parts, a.costs[k].parts, sizeof a.costs[k].parts);
+        list->work[k].warps_resident = a.costs[k].warps_resident;
+        list->work[k].warps_most = a.costs[k].warps_most;
+    }
     list->complete = true;
     list->without_memory = !mg_facts_tool(f, "memory");
     for (size_t i = 0; i < MG_COUNT_OF(rules); i++) {

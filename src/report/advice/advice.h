@@ -29,7 +29,8 @@ struct mg_finding {
 };
 enum mg_work_part { MG_WORK_ISSUE, MG_WORK_SHARED, MG_WORK_GLOBAL, MG_WORK_ATOMIC, MG_WORK_IMBALANCE, MG_WORK_PARTS };
 struct mg_kernel_work {
-    double parts[MG_WORK_IMBALANCE]; /* cycles of one multiprocessor */
+    double parts[MG_WORK_IMBALANCE];     /* cycles of one multiprocessor */
+    uint32_t warps_resident, warps_most; /* of its largest launch on one; 0: not launched */
 };
 struct mg_unjudged { /* a kernel that neither bytes nor instructions clearly hold up */
     const struct mg_pkernel *kernel;

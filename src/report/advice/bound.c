@@ -132,10 +132,11 @@ void mg_rule_compute_bound(struct advice *a, const struct mg_rule *self)
         bool judged = t.first >= CLEARLY * t.issuing || t.issuing >= CLEARLY * t.moving;
         if (c->few_ctas || (judged && !why)) continue;
         if (!why && (t.moving >= CLEARLY * t.issuing || t.issuing >= CLEARLY * t.first))
-            why = mg_arena_printf(&list->arena,
-                                  "caches decide: without them its bytes take %.1f times as long as its instructions, "
-                                  "with each byte of a buffer once a launch %.2g times",
-                                  t.moving / t.issuing, t.first / t.issuing);
+            why = mg_arena_printf(
+                &list->arena,
+                "caches decide: it moves %.3g times the bytes of its buffers, which takes %.2g times as "
+                "long as its instructions without caches, %.2g times with each byte once a launch",
+                t.moving / t.first, t.moving / t.issuing, t.first / t.issuing);
         list->unjudged[list->n_unjudged++] =
             (struct mg_unjudged){c->k, why ? why : "its bytes take about as long as its instructions"};
     }

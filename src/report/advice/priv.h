@@ -65,9 +65,9 @@ struct advice {
     struct kernel_text *texts; /* by kernel id */
     struct mg_buffers *buffers;
     struct mg_sources *sources; /* NULL: none was read yet */
-    struct kernel_cost *costs; /* by kernel id */
-    unsigned without;          /* MG_WORK_NO_: tools that do not take part */
-    bool counted;              /* some kernel has counts */
+    struct kernel_cost *costs;  /* by kernel id */
+    unsigned without;           /* MG_WORK_NO_: tools that do not take part */
+    bool counted;               /* some kernel has counts */
 };
 struct mg_rule {
     const char *name, *tools, *about;

@@ -146,7 +146,8 @@ static void add_doubts(const struct mg_findings *list, const bool *told, struct 
 static void add_unjudged(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns,
                          struct mg_buf *out)
 {
-    for (uint32_t i = 0; i < list->n_unjudged; i++) {
+    enum { MOST_KERNELS = 3 };
+    for (uint32_t i = 0; i < list->n_unjudged && i < MOST_KERNELS; i++) {
         struct mg_buf text = MG_BUF_INIT;
         mg_buf_adds(&text, "no verdict on ");
         mg_add_kernel_name(&text, p, list->unjudged[i].kernel, 60);
@@ -155,6 +156,8 @@ static void add_unjudged(const struct mg_findings *list, const struct mg_recordi
         add_wrapped(out, text.at, 6, columns);
         mg_buf_release(&text);
     }
+    if (list->n_unjudged > MOST_KERNELS)
+        mg_buf_printf(out, "      nor on %u more kernels (--json)\n", list->n_unjudged - MOST_KERNELS);
 }
 
 void mg_add_findings(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns, uint32_t most,
