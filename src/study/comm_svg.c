@@ -15,7 +15,7 @@ static void volumes(const struct mg_comm_study *s, struct mg_buf *out)
     double values[] = {(double)u->load,   (double)(t->load - u->load),
                        (double)u->store,  (double)(t->store - u->store),
                        (double)u->atomic, (double)(t->atomic - u->atomic)};
-    mg_chart_stacked(out, "6.1 volume, and what of it communicates", rows, 3, series, 2, values, "bytes");
+    mg_chart_stacked(out, "6.1 volume, and what of it communicates", rows, 3, series, NULL, 2, values, "bytes");
 }
 
 /* Bins as columns; of more than fit, in equal numbers of bins a column. cumulative: shares up to the column's end. */
@@ -176,7 +176,7 @@ static void patterns(const struct mg_comm_study *s, struct mg_buf *out)
             values[i * MG_COMM_PATTERN_COUNT + p] = (double)s->m->steps[i].pattern[p].bytes;
     }
     if (n)
-        mg_chart_stacked(out, "patterns of the bytes that each superstep reads", labels, n, series,
+        mg_chart_stacked(out, "patterns of the bytes that each superstep reads", labels, n, series, NULL,
                          MG_COMM_PATTERN_COUNT, values, "bytes");
 }
 

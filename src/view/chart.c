@@ -182,10 +182,15 @@ static double legend_width(const char *const *series, uint32_t n)
     return width;
 }
 
-static void add_legend(struct mg_buf *out, double x, const char *const *series, uint32_t n)
+static const char *color_of(const char *const *colors, uint32_t series)
+{
+    return colors ? colors[series] : mg_chart_series_color(series);
+}
+
+static void add_legend(struct mg_buf *out, double x, const char *const *series, const char *const *colors, uint32_t n)
 {
     for (uint32_t s = 0; s < n; s++) {
-        mg_chart_rect(out, x, 24, 10, 10, mg_chart_series_color(s));
+        mg_chart_rect(out, x, 24, 10, 10, color_of(colors, s));
         mg_chart_label(out, x + 14, 33, "start", series[s]);
         x += 26 + (double)strlen(series[s]) * glyph;
     }
@@ -197,7 +202,7 @@ void mg_chart_grouped(struct mg_buf *out, const char *title, const char *const *
     double left = longest(labels, n) + 16, bar = font - 1, row = bar * n_series + 8, wide = 420;
     double most = MG_MAX(largest(values, (size_t)n * n_series), mark);
     mg_chart_begin(out, title, left + MG_MAX(wide + 9 * glyph, legend_width(series, n_series)) + 16, 48 + row * n);
-    add_legend(out, left, series, n_series);
+    add_legend(out, left, series, NULL, n_series);
     for (uint32_t i = 0; i < n; i++) {
         double y = 42 + row * i;
         mg_chart_label(out, left - 6, y + (row + font) / 2 - 5, "end", labels[i]);
@@ -215,19 +220,20 @@ void mg_chart_grouped(struct mg_buf *out, const char *title, const char *const *
 }
 
 void mg_chart_stacked(struct mg_buf *out, const char *title, const char *const *labels, uint32_t n,
-                      const char *const *series, uint32_t n_series, const double *values, const char *unit)
+                      const char *const *series, const char *const *colors, uint32_t n_series, const double *values,
+                      const char *unit)
 {
     double left = longest(labels, n) + 16, row = font + 6, wide = 500;
     double right = unit ? (double)(strlen(unit) + 8) * glyph : 0;
     mg_chart_begin(out, title, left + MG_MAX(wide + right, legend_width(series, n_series)) + 16, 66 + row * n);
-    add_legend(out, left, series, n_series);
+    add_legend(out, left, series, colors, n_series);
     for (uint32_t i = 0; i < n; i++) {
         double y = 42 + row * i, x = left, sum = 0;
         for (uint32_t s = 0; s < n_series; s++) sum += values[(size_t)i * n_series + s];
         mg_chart_label(out, left - 6, y + font, "end", labels[i]);
         for (uint32_t s = 0; s < n_series && sum > 0; s++) {
             double w = values[(size_t)i * n_series + s] / sum * wide;
-            if (w > 0) mg_chart_rect(out, x, y + 2, w, row - 5, mg_chart_series_color(s));
+            if (w > 0) mg_chart_rect(out, x, y + 2, w, row - 5, color_of(colors, s));
             x += w;
         }
         if (unit) label_short(out, left + wide + 6, y + font, "start", sum, unit);
@@ -250,7 +256,7 @@ void mg_chart_distribution(struct mg_buf *out, const char *title, const char *ax
                            const double *values, uint32_t n, uint32_t first, const char *const *marks)
 {
     double column = n > 64 ? 6 : 14, high = 110, most = largest(values, n), wide = column * n;
-    double left = (double)((unit ? strlen(unit) : 0) + 8) * glyph;
+    double left = (double)((unit ? strlen(unit) : 0) + strlen("999.9 k ")) * glyph + 12; /* add_levels() keeps 6 free */
     uint32_t step = n > 64 ? 16 : n > 16 ? 4 : 1;
     mg_chart_begin(out, title, MG_MAX(left + wide, (double)strlen(title) * glyph) + 24, high + 62);
     add_levels(out, left, wide, high, most, unit);

@@ -28,9 +28,10 @@ void mg_chart_bars(struct mg_buf *out, const char *title, const struct mg_chart_
 void mg_chart_grouped(struct mg_buf *out, const char *title, const char *const *labels, uint32_t n,
                       const char *const *series, uint32_t n_series, const double *values, double mark);
 /* One row of 100 % for each label, divided by series: values[row * n_series + s], its sum in `unit` behind it. A row of
- * zeroes is empty. */
+ * zeroes is empty. colors: of the series, NULL: the usual ones. */
 void mg_chart_stacked(struct mg_buf *out, const char *title, const char *const *labels, uint32_t n,
-                      const char *const *series, uint32_t n_series, const double *values, const char *unit);
+                      const char *const *series, const char *const *colors, uint32_t n_series, const double *values,
+                      const char *unit);
 /* Columns of `unit` over an axis: values[i] stands at first + i, or at marks[i] (NULL: no text). */
 void mg_chart_distribution(struct mg_buf *out, const char *title, const char *axis, const char *unit,
                            const double *values, uint32_t n, uint32_t first, const char *const *marks);

@@ -113,3 +113,24 @@ def inlined_lines(b, check, line, to, share):
     b.eval(f'Array.from(document.querySelectorAll("#source tr.open p .chip a")).find((e) => e.textContent.endsWith(":{to}")).click()')
     b.settle()
     check(b.eval('location.hash').endswith(f'/{to}') and b.eval('document.querySelector("#source tr.here button.ln").textContent') == str(to), b.eval('location.hash'))
+
+
+CUT = '''[...document.querySelectorAll('figure.chart svg')].flatMap((svg) => [...svg.querySelectorAll('text')].filter((t) => { const r = t.getBBox(), v = svg.viewBox.baseVal; return r.x < 0 || r.x + r.width > v.width + 1; }).map((t) => t.textContent))'''
+
+
+def charts(b, check, report):
+    """Pictures show all their text; that of access patterns has a row a place, says what it leaves out, and has what is good in green."""
+    places = {}
+    for s in report['tools']['memory']['sites']:
+        if s['requests']: places.setdefault((s['kernel'], s['file'], s['line'], s['op']), []).append(s['requests'])
+    b.open('m120/page.html', '#/tool/2')
+    texts = b.eval('[...document.querySelectorAll("figure.chart svg text")].map((t) => t.textContent)')
+    check(f'Requests by the pattern of their addresses: the 24 of {len(places)} places with the most' in texts, len(places), texts[:3])
+    most = sorted(map(sum, places.values()), reverse=True)[:24]
+    check([int(t.split()[0].replace(',', '')) for t in texts if t.endswith(' requests')] == most, texts, most)
+    colors = b.eval('[...document.querySelectorAll("figure.chart svg rect")].slice(0, 7).map((r) => r.getAttribute("fill"))')
+    red = lambda c: int(c[1:3], 16) > int(c[3:5], 16) * 1.4
+    check([red(c) for c in colors] == [False] * 3 + [False] + [True] * 3, colors)
+    for page, hash in (('m120/page.html', '#/tool/2'), ('m120/page.html', '#/tool/1'), ('advised.html', '#/kernel/0'), ('inlined.html', '#/kernel/0'), ('m1/page.html', '#/kernel/0')):
+        b.open(page, hash)
+        check(not b.eval(CUT), page, hash, b.eval(CUT))

@@ -1,4 +1,6 @@
 /* Pictures: well-formed, to scale, escaped; and the classes of instructions. */
+#include <stdlib.h>
+
 #include "test.h"
 #include "view/chart.h"
 #include "tool/opcodes/opclass.h"
@@ -58,6 +60,13 @@ MG_TEST(chart_strip_and_distribution)
     mg_chart_distribution(&b, "lanes", "active lanes", "warps", bins, 33, 0, NULL);
     MG_CHECK(well_formed(b.at));
     MG_CHECK(strstr(b.at, ">11.5 M warps<") && strstr(b.at, ">5.8 M<") && strstr(b.at, ">0<"));
+    mg_buf_reset(&b);
+    bins[32] = 162700, bins[1] = 1;
+    mg_chart_distribution(&b, "lanes", "active lanes", "warp instructions", bins, 33, 0, NULL);
+    const char *level = strstr(b.at, "\" text-anchor=\"end\">162.7 k warp instructions<"), *x = level;
+    while (x && strncmp(x, "x=\"", 3)) x--;
+    MG_CHECK(x && atof(x + 3) >= 25 * 7.3); /* it ends there: 25 characters of 7.3 are not cut */
+    bins[32] = 11.5e6, bins[1] = 5.75e6;
     const char *marks[33] = {[32] = "2 k"};
     mg_buf_reset(&b);
     mg_chart_distribution(&b, "cycles", "cycles", NULL, bins, 33, 0, marks);
@@ -71,10 +80,15 @@ MG_TEST(chart_strip_and_distribution)
     MG_CHECK(well_formed(b.at));
     MG_CHECK_EQ(count(b.at, "#800026"), 2);
     mg_buf_reset(&b);
-    mg_chart_stacked(&b, "mix", rows, 2, rows, 2, parts, "requests");
+    mg_chart_stacked(&b, "mix", rows, 2, rows, NULL, 2, parts, "requests");
     MG_CHECK(well_formed(b.at));
     MG_CHECK(strstr(b.at, ">4 requests<") && strstr(b.at, ">100 %<"));
     MG_CHECK(strstr(b.at, "width=\"375\"") && strstr(b.at, "width=\"125\""));
+    const char *const colors[] = {"#123456", "#654321"};
+    mg_buf_reset(&b);
+    mg_chart_stacked(&b, "mix", rows, 2, rows, colors, 2, parts, "requests");
+    MG_CHECK_EQ(count(b.at, "#123456"), 2);
+    MG_CHECK_EQ(count(b.at, "#654321"), 2);
     mg_buf_release(&b);
 }
 

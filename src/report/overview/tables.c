@@ -66,7 +66,7 @@ static void stacked(const struct mg_overview *o, struct mg_table *t, const char 
         values_of(&o->programs.at[i], values + (size_t)n++ * n_series);
     }
     if (n) {
-        mg_chart_stacked(&svg, title, labels, n, series, n_series, values, unit);
+        mg_chart_stacked(&svg, title, labels, n, series, NULL, n_series, values, unit);
         put_chart(t, name, title, &svg);
     }
     free(labels);

@@ -1,12 +1,16 @@
 /* memory: from cells to figures, tables, JSON and charts. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "view/chart.h"
 #include "tool/memory/memory.h"
 
-enum { charts = 8 };
+enum { pattern_rows = 24 }; /* of the picture */
 static const char *const patterns[MG_MC_PATTERNS] = {"same",       "aligned",     "unit",     "stride_32",
                                                      "stride_128", "stride_more", "irregular"};
+/* What moves no more than it needs is blue and green; the redder, the more it moves. */
+static const char *const pattern_colors[MG_MC_PATTERNS] = {"#4477aa", "#228833", "#88bb66", "#ccbb44",
+                                                           "#ee9955", "#dd6644", "#aa2222"};
 
 struct figures { /* of one site */
     const struct mg_result_kernel *k;
@@ -190,30 +194,73 @@ static void bytes_table(struct mg_table *t, const struct figures *f, uint32_t n)
     mg_table_sort(t, 5);
 }
 
+struct pattern_row { /* instructions of one place */
+    const struct mg_result_kernel *k;
+    char *label;
+    double requests, patterns[MG_MC_PATTERNS];
+    uint32_t at; /* in the order of the code */
+};
+
+static int by_requests(const void *a, const void *b)
+{
+    const struct pattern_row *x = a, *y = b;
+    return x->requests != y->requests ? (x->requests < y->requests ? 1 : -1) : (x->at > y->at) - (x->at < y->at);
+}
+
+static char *pattern_label(const struct figures *f)
+{
+    const char *file = f->s->line ? f->s->file : NULL,
+               *slash = file ? strrchr(file, '/') : NULL; /* line 0: the compiler's */
+    struct mg_buf b = MG_BUF_INIT;
+    mg_buf_printf(&b, "%s:%u %s", file ? (slash ? slash + 1 : file) : "PTX", file ? f->s->line : f->s->ptx_line,
+                  f->s->op);
+    return mg_buf_take(&b);
+}
+
+struct pattern_places {
+    MG_VEC(struct pattern_row) rows;
+};
+
+/* The row of an instruction's place: that of another one of the same kernel there, or a new one. */
+static struct pattern_row *pattern_row_of(struct pattern_places *x, const struct figures *f)
+{
+    char *label = pattern_label(f);
+    for (uint32_t i = x->rows.n; i > 0 && x->rows.at[i - 1].k == f->k; i--)
+        if (!strcmp(x->rows.at[i - 1].label, label)) {
+            free(label);
+            return &x->rows.at[i - 1];
+        }
+    *mg_vec_push(&x->rows) = (struct pattern_row){.k = f->k, .label = label, .at = x->rows.n};
+    return &x->rows.at[x->rows.n - 1];
+}
+
 static void stride_chart(struct mg_table *t, const struct figures *f, uint32_t n)
 {
-    const char *labels[charts * 3];
-    char *made[charts * 3];
-    double values[charts * 3 * MG_MC_PATTERNS];
-    uint32_t rows = 0;
-    struct mg_buf b = MG_BUF_INIT;
-    for (uint32_t i = 0; i < n && rows < MG_COUNT_OF(labels); i++) {
+    struct pattern_places x = {0};
+    for (uint32_t i = 0; i < n; i++) {
         if (!f[i].requests) continue;
-        const char *file = f[i].s->file, *slash = file;
-        for (const char *c = file; c && *c; c++)
-            if (*c == '/') slash = c + 1;
-        if (!f[i].s->line) file = NULL; /* the compiler's */
-        mg_buf_printf(&b, "%s:%u %s", file ? slash : "PTX", file ? f[i].s->line : f[i].s->ptx_line, f[i].s->op);
-        for (uint32_t p = 0; p < MG_MC_PATTERNS; p++) values[rows * MG_MC_PATTERNS + p] = (double)f[i].pattern[p];
-        labels[rows] = made[rows] = mg_buf_take(&b);
-        rows++;
+        struct pattern_row *row = pattern_row_of(&x, &f[i]);
+        row->requests += (double)f[i].requests;
+        for (uint32_t p = 0; p < MG_MC_PATTERNS; p++) row->patterns[p] += (double)f[i].pattern[p];
     }
-    if (rows)
-        mg_chart_stacked(&b, "Requests by the pattern of their addresses", labels, rows, patterns, MG_MC_PATTERNS,
-                         values, "requests");
-    if (rows) mg_table_chart(t, "memory-patterns", "Requests by the pattern of their addresses", b.at, b.n);
-    while (rows) free(made[--rows]);
-    mg_buf_release(&b);
+    if (x.rows.n) qsort(x.rows.at, x.rows.n, sizeof *x.rows.at, by_requests);
+    uint32_t shown = MG_MIN(x.rows.n, (uint32_t)pattern_rows);
+    const char *labels[pattern_rows];
+    double values[pattern_rows * MG_MC_PATTERNS];
+    struct mg_buf svg = MG_BUF_INIT, title = MG_BUF_INIT;
+    for (uint32_t r = 0; r < shown; r++) {
+        labels[r] = x.rows.at[r].label;
+        memcpy(values + r * MG_MC_PATTERNS, x.rows.at[r].patterns, sizeof x.rows.at[r].patterns);
+    }
+    mg_buf_adds(&title, "Requests by the pattern of their addresses");
+    if (shown < x.rows.n) mg_buf_printf(&title, ": the %u of %u places with the most", shown, x.rows.n);
+    if (shown) {
+        mg_chart_stacked(&svg, title.at, labels, shown, patterns, pattern_colors, MG_MC_PATTERNS, values, "requests");
+        mg_table_chart(t, "memory-patterns", title.at, svg.at, svg.n);
+    }
+    for (uint32_t r = 0; r < x.rows.n; r++) free(x.rows.at[r].label);
+    mg_vec_release(&x.rows);
+    mg_buf_release(&svg), mg_buf_release(&title);
 }
 
 void mg_memory_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)

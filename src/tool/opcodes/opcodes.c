@@ -290,7 +290,7 @@ static void mix_chart(struct mg_table *t, const char *name, const char *title, c
         labels[k] = made[k] = mg_buf_take(&one);
         for (uint32_t i = 0; i < n_series; i++) values[(size_t)k * n_series + i] = (double)a[i].threads;
     }
-    if (n) mg_chart_stacked(&svg, title, labels, n, series, n_series, values, "instructions");
+    if (n) mg_chart_stacked(&svg, title, labels, n, series, NULL, n_series, values, "instructions");
     if (n) mg_table_chart(t, name, title, svg.at, svg.n);
     for (uint32_t k = 0; k < n; k++) free(made[k]);
     free(made);
