@@ -332,6 +332,7 @@ checked()
 advised()
 reader.flow(b, check)
 reader.reacts(b, check)
+reader.charts(b, check, json.load(open('m120/report.json')))
 if os.path.exists('inlined.html'): inlined()
 time_line()
 outside = [r for r in b.requests if not r.startswith(('file:', 'about:', 'data:'))]
