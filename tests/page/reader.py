@@ -1,5 +1,5 @@
 """What readers stumbled over on the page, each with a check. Graphs and rows that the test's programs do not have are put into their pages."""
-import json, random
+import json, os, random
 import unpack
 
 rows = 'document.querySelectorAll("#main table tbody tr").length'
@@ -134,3 +134,116 @@ def charts(b, check, report):
     for page, hash in (('m120/page.html', '#/tool/2'), ('m120/page.html', '#/tool/1'), ('advised.html', '#/kernel/0'), ('inlined.html', '#/kernel/0'), ('m1/page.html', '#/kernel/0')):
         b.open(page, hash)
         check(not b.eval(CUT), page, hash, b.eval(CUT))
+
+
+def long_lines(source):
+    """A source whose lines are longer than any window."""
+    for f in source['files']:
+        f['parts'] = [[first, '\n'.join(line + ' /* ' + 'as long as lines become ' * 9 + '*/' if i % 2 else line for i, line in enumerate(text.split('\n')))] for first, text in f['parts']]
+
+
+def fits(b, check):
+    """Lines of the source, callouts, pictures: whole and large enough to read, at any width. Evidence stays where there is little room."""
+    changed('inlined.html', 'long.html', source=long_lines)
+    b.open('long.html', '#/kernel/0')
+    for width in (1920, 1400, 1000, 400):
+        b.size(width, 900)
+        b.settle()
+        wide = b.eval('(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector("#source .scroll"))')
+        cut = b.eval('[...document.querySelectorAll("#source td.code")].filter((e) => e.scrollWidth > e.clientWidth + 1).length')
+        check(wide <= 1 and cut == 0, 'a line is cut', width, wide, cut)
+        text = b.eval('Math.min(...[...document.querySelectorAll("#flame .frame text")].map((e) => e.getBoundingClientRect().height))')
+        check(text >= 10, 'text of the flame graph', width, text)
+    # 1920: no empty margins while something could be wider
+    b.size(1920, 900)
+    check(b.eval('document.querySelector("#source .scroll").clientWidth') > 1800, 'the width is used')
+    b.size(400, 900)
+    b.open('m120/page.html', '#/kernel/1')
+    code = b.eval('Math.min(...[...document.querySelectorAll("#source tr.used > td.code")].map((e) => e.clientWidth))')
+    check(code > 300, 'room for the source', code)
+    told = b.eval('[...document.querySelectorAll("#source tr.used > td")].filter((e) => e.offsetParent && e.textContent).map((e) => e.dataset.label ? e.dataset.label + " " + e.textContent : "")')
+    check(any(t.startswith('wasted ') for t in told) and any(t.startswith('lanes ') for t in told), told)
+    small = b.eval('Math.min(...[...document.querySelectorAll("figure.chart svg text")].map((e) => e.getBoundingClientRect().height))')
+    check(small >= 10, 'text of pictures', small)
+    b.eval('document.querySelectorAll("#source tr.used button.ln").forEach((e) => e.click())')
+    b.settle()
+    gap = b.eval('Math.max(...[...document.querySelectorAll("#source .blockno")].map((e) => e.getBoundingClientRect().height))')
+    check(0 < gap < 40, 'an empty gap above the PTX', gap)
+    b.size(1400, 1000)
+    # scrolled aside, line numbers stay
+    check(b.eval('getComputedStyle(document.querySelector("#source tr.used > td")).position') == 'sticky', 'line numbers')
+
+
+def shades(b, check):
+    """Shades stand for parts of the whole: what is nothing of the kernel has none. Lines with a finding differ from hot ones."""
+    core = unpack.parts('advised.html')['core']
+    id = next(t['id'] for t in core['page']['tools'] if t['name'] == 'lanes')
+
+    def little(tool):
+        t = next(t for t in tool['tables'] if t['name'] == 'branches')
+        at = [c[0] for c in t['columns']].index('idle slots')
+        for row in t['rows']: row[at] = 3
+    changed('advised.html', 'little.html', **{f'tool-{id}': little})
+    shaded = '[...document.querySelectorAll("#source td.shaded")].filter((e) => e.dataset.label === "idle slots" || !e.dataset.label).length'
+    k = core['report']['kernels'][0]['id']
+    b.open('advised.html', f'#/kernel/{k}')
+    check(b.eval(shaded) > 0, 'idle slots are shaded')
+    color = lambda e: b.eval(f'getComputedStyle({e}).backgroundColor').strip('rgba()').split(', ')
+    found, hot = color('document.querySelector("#source tr.found > td.code")'), color('document.querySelector("#source tr.used:not(.found) > td.code")')
+    check(int(found[0]) > int(found[2]) and int(hot[0]) < int(hot[2]), 'findings are red, instructions blue', found, hot)
+    b.open('little.html', f'#/kernel/{k}')
+    check(b.eval(shaded) == 0, 'three slots are nothing')
+    # the flame graph's colours are those of its legend
+    if not os.path.exists('inlined.html'): return
+    b.open('inlined.html', '#/kernel/0')
+    hues = b.eval('[...document.querySelectorAll("#flame .frame")].map((e) => [e.dataset.name, parseInt(e.querySelector("rect").getAttribute("fill").slice(4))])')
+    kind = lambda name: 'line' if '.cu:' in name else 'inlined' if name.split('(')[0] in ('both', 'twist') else 'call'
+    ranges = {'line': (200, 240), 'inlined': (45, 60), 'call': (350, 367)}
+    check(all(ranges[kind(n)][0] <= hue <= ranges[kind(n)][1] for n, hue in hues) and {kind(n) for n, _ in hues} == set(ranges), hues)
+    check(b.eval('document.querySelectorAll("#flame .legend .swatch").length') == 3, 'a legend')
+
+
+def groups(b, check):
+    """Instructions of one line that differ in their numbers alone are one row, with sums, which opens."""
+    core = unpack.parts('m1/page.html')['core']
+    ids = {t['name']: t['id'] for t in core['page']['tools']}
+    made = {}
+
+    def unrolled(tool):
+        t = next(t for t in tool['tables'] if t['name'] == 'memory')
+        names = [c[0] for c in t['columns']]
+        place, wasted, conflicts, requests = (names.index(x) for x in ('line', 'wasted', 'conflicts', 'requests'))
+        row = next(r for r in t['rows'] if r[place][1])
+        t['rows'] = [[*row] for _ in range(32)]
+        for i, r in enumerate(t['rows']):
+            r[place], r[wasted], r[conflicts], r[requests] = [*row[place][:2], 100 + i, row[place][3]], 1000 + i, 40000 + 10000 * (i % 3), 7
+        made['sum'] = sum(r[wasted] for r in t['rows'])
+
+    def ranges(tool):
+        t = tool['tables'][0]
+        at = [c[0] for c in t['columns']].index('range')
+        t['rows'] = [[*t['rows'][0]] for _ in range(2)]
+        for row, text in zip(t['rows'], ('200124423 .. 4290430017', '0 .. 10.512468534848638')): row[at] = text
+    changed('m1/page.html', 'grouped.html', **{f'tool-{ids["memory"]}': unrolled, f'tool-{ids["values"]}': ranges})
+    b.open('grouped.html', f'#/tool/{ids["memory"]}')
+    row = b.eval('document.querySelector("#main section.tooltable tbody tr").innerText')
+    check(b.eval('document.querySelectorAll("#main section.tooltable tbody tr").length') == 1 and '× 32' in row and '40.0 k – 60.0 k' in row and '224' in row and f'{made["sum"] / 1024:.1f}' in row, row)  # means are written as counts are
+    b.click('#main section.tooltable tbody tr button')
+    lines = b.eval('[...document.querySelectorAll("#main section.tooltable tbody tr")].map((e) => e.innerText)')
+    check(len(lines) == 32 and all(sum(f'PTX {100 + i}' in t for t in lines) == 1 for i in range(32)), lines[:3])
+    b.go(f'#/tool/{ids["values"]}')
+    text = b.eval('document.getElementById("main").innerText')
+    check('200,124,423 .. 4,290,430,017' in text and '0 .. 10.512468534848638' in text, text)
+
+
+def printed(b, check):
+    """On paper: what a button would show is told as what is missing, nothing hangs in the air, no word invites a click."""
+    b.open('m120/page.html', '#/kernel/2')
+    b.media('print')
+    shown = '''(e) => e.offsetParent && getComputedStyle(e).display !== 'none' && (getComputedStyle(e).fontSize !== '0px' ? e.textContent : getComputedStyle(e, '::after').content)'''
+    words = b.eval(f'[...document.querySelectorAll("#main button")].map({shown}).filter(Boolean)')
+    check(not [w for w in words if 'show' in w] and any('without' in w or 'further' in w for w in words), words)
+    feet = b.eval('[...document.querySelectorAll("#main .more")].filter((e) => e.offsetParent).map((e) => [...e.childNodes].some((n) => n.nodeType === 1 && n.offsetParent))')
+    check(all(feet), 'a foot without words', feet)
+    check(b.eval('getComputedStyle(document.querySelector("h4")).breakAfter') == 'avoid' and b.eval('getComputedStyle(document.querySelector("thead")).breakInside') == 'avoid', 'heads stay with what they head')
+    b.media()

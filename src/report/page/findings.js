@@ -39,7 +39,7 @@ function findingCard([f, ...others], rank, here) {
     h('p.facts', gain > 0 ? ['mending it could gain ', h('strong', `${gain.toFixed(1)} %`), ' · '] : null,
       f.share_pct !== null && f.share_pct !== undefined ? `${number(f.share_pct).toFixed(1)} % of the program · ` : null,
       f.measure !== null && f.measure !== undefined ? [numeral(f.measure, 'real'), ` ${f.unit || ''} · `] : null,
-      h('span', {class: 'sure ' + f.sure, title: f.sure === 'exact' ? 'counted' : 'a model, not a measurement'}, f.sure))));
+      h('span', {class: 'sure ' + f.sure, title: f.sure === 'exact' ? 'the measure is a count; the gain follows from it' : 'it follows from a model of the device'}, f.sure === 'exact' ? 'exact: counted' : `${f.sure}: not measured`))));
 }
 
 // here: the kernel whose view this is.
@@ -47,7 +47,7 @@ export function findingList(found, here, limit = 5) {
   const list = alike(found);
   const ol = h('ol.cards', list.slice(0, limit).map((f, i) => findingCard(f, i + 1, here)));
   if (list.length <= limit) return ol;
-  const more = h('button.link', {type: 'button', onclick: () => more.replaceWith(h('ol.cards', list.slice(limit).map((f, i) => findingCard(f, limit + i + 1, here))))}, `${plural(list.length - limit, 'more finding')}`);
+  const more = h('button.link', {type: 'button', 'data-print': `${plural(list.length - limit, 'more finding')}`, onclick: () => more.replaceWith(h('ol.cards', list.slice(limit).map((f, i) => findingCard(f, limit + i + 1, here))))}, `${plural(list.length - limit, 'more finding')}`);
   return [ol, more];
 }
 

@@ -5,7 +5,7 @@ import {h, s, say} from './dom.js';
 import {baseName, exact, number, percent, text2} from './format.js';
 import {kernelHash, lineHash} from './links.js';
 
-const frameHeight = 19, flameWidth = 1100, leastShare = 0.0015; // of the whole width: narrower frames are left out
+const frameHeight = 19, leastShare = 0.0015; // of the whole width: narrower frames are left out
 
 function frameChild(node, name, more) {
   let c = node.children.get(name);
@@ -41,12 +41,24 @@ const flameDepth = (node) => 1 + Math.max(0, ...[...node.children.values()].map(
 const frameColor = (name, kind) => {
   let x = 7;
   for (const c of name) x = (x * 31 + c.charCodeAt(0)) % 360;
-  return `hsl(${kind.line ? 200 + (x % 30) : kind.inlined ? 40 + (x % 20) : 8 + (x % 28)} 70% 72%)`;
+  return kind.line ? `hsl(${205 + (x % 25)} 70% 74%)` : kind.inlined ? `hsl(${48 + (x % 10)} 85% ${66 + (x % 8)}%)` : `hsl(${352 + (x % 14)} 72% 74%)`;
 };
+
+// What a colour means, of the kinds that the picture has.
+function flameLegend(root) {
+  const has = {call: true, inlined: false, line: false};
+  const look = (node) => { for (const c of node.children.values()) { has[c.line ? 'line' : c.inlined ? 'inlined' : 'call'] = true; look(c); } };
+  look(root);
+  return h('p.legend', [['call', {}, 'kernel or function'], ['inlined', {inlined: true}, 'function that the compiler inlined'], ['line', {line: true}, 'source line']].filter(([kind]) => has[kind])
+    .map(([, kind, text]) => h('span', h('i.swatch', {style: {'background': frameColor('', kind)}}), text)), h('span', 'width: thread instructions'));
+}
 
 export function flameGraph(list) {
   const root = flameTree(list), box = h('div.flame'), said = h('p.note.flamenote', {role: 'status'});
+  let focused = root, flameWidth = 0;
   const show = (focus) => {
+    focused = focus;
+    flameWidth = Math.max(280, box.clientWidth || document.getElementById('main').clientWidth - 40);
     const above = [];
     for (let at = focus; at; at = at.up) above.unshift(at);
     const rows = above.length - 1 + flameDepth(focus);
@@ -80,12 +92,15 @@ export function flameGraph(list) {
     show(node);
     say(said.textContent);
   };
-  if (root.n) show(root);
-  return root.n ? h('div', box, said) : null;
+  if (!root.n) return null;
+  show(root);
+  // Text keeps its size: the picture is drawn as wide as there is room.
+  new ResizeObserver(() => { if (box.clientWidth && Math.abs(box.clientWidth - flameWidth) > 2) show(focused); }).observe(box);
+  return h('div', flameLegend(root), box, said);
 }
 
 export function flameView() {
   const graph = measured ? flameGraph(kernels) : null;
-  return h('div', h('h1', {tabindex: '-1'}, 'Flame graph'), h('p.note', 'Width is thread instructions. Red: kernels and functions; yellow: functions that the compiler inlined; blue: source lines. A click widens a frame.'),
+  return h('div', h('h1', {tabindex: '-1'}, 'Flame graph'), h('p.note', 'A click widens a frame; the topmost brings all back.'),
     graph || h('p.note', 'No instruction was counted.'));
 }

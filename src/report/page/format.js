@@ -31,7 +31,7 @@ export function parts2(v, kind) {
     case 'percent': return [x.toFixed(1), '%'];
     case 'bytes': return scaled(x, sizes);
     case 'ns': return scaled(x, times);
-    case 'real': return [Math.abs(x) >= 1000 ? exact(Math.round(x)) : x === 0 ? '0' : String(Number(x.toPrecision(3))), ''];
+    case 'real': return Math.abs(x) >= 10000 ? scaled(x, counts) : [Math.abs(x) >= 1000 ? exact(Math.round(x)) : x === 0 ? '0' : String(Number(x.toPrecision(3))), ''];
     case 'id': return [String(v), ''];
     default: return Math.abs(x) < 10000 ? [exact(v), ''] : scaled(x, counts);
   }

@@ -60,7 +60,7 @@ function blocksSection(k) {
   else if (k.blocks.length > 1) graphBox.append(flowGraph(k, {hash: (b) => blockHash(k, b.id), label: (b) => placeText(placeOf(b).file && baseName(placeOf(b).file).slice(0, 14), placeOf(b).line, placeOf(b).ptx)}));
   // A high picture begins cut, with a word about the rest.
   const high = graphBox.firstChild && graphBox.firstChild.getAttribute('height') > 740;
-  const whole = high ? h('button.link', {type: 'button', onclick: () => { graphBox.classList.remove('cut'); whole.remove(); }}, `show all ${plural(graphBox.querySelectorAll('.node').length, 'block')} of the picture`) : null;
+  const whole = high ? h('button.link', {type: 'button', 'data-print': '', onclick: () => { graphBox.classList.remove('cut'); whole.remove(); }}, `show all ${plural(graphBox.querySelectorAll('.node').length, 'block')} of the picture`) : null;
   graphBox.classList.toggle('cut', !!high);
   const element = h('section', {id: 'blocks', 'aria-labelledby': 'blocks-title'}, h('h2', {id: 'blocks-title'}, 'Blocks'),
     h('div.split', h('div', table.element, detail), k.blocks.length > 1 ? h('div.graphside', graphBox, whole) : null));
@@ -135,7 +135,7 @@ function toolSections(k) {
     if (!out.has(table.tool)) out.set(table.tool, []);
     out.get(table.tool).push(section, charts.map(picture));
   }
-  return [...out].map(([tool, parts]) => h('section', {id: `tool-${tool.id}`, 'aria-labelledby': `tool-${tool.id}-title`}, h('h2', {id: `tool-${tool.id}-title`}, h('a.quiet', {href: `#/tool/${tool.id}`}, tool.name)), parts));
+  return [...out].map(([tool, parts]) => h('section', {id: `tool-${tool.id}`, 'aria-labelledby': `tool-${tool.id}-title`}, h('h2', {id: `tool-${tool.id}-title`}, tool.name, h('a.elsewhere', {href: `#/tool/${tool.id}`}, kernels.length > 1 ? 'of all kernels' : 'with its notes')), parts));
 }
 
 // ---- all ---------------------------------------------------------------------------------------------------------
@@ -177,6 +177,6 @@ export function kernelView(k) {
   const beside = h('div.pair', instructions, launches);
   const parts = sections.filter((e) => e !== launches).map((e) => (e === instructions ? beside : e));
   if (!instructions && launches) parts.splice(sections.indexOf(launches), 0, launches);
-  const jump = h('nav.jump', {'aria-label': 'parts of this kernel'}, sections.filter((e) => e.id).map((e) => h('button.link', {type: 'button', onclick: () => e.scrollIntoView({block: 'start'})}, e.querySelector('h2').textContent)));
+  const jump = h('nav.jump', {'aria-label': 'parts of this kernel'}, sections.filter((e) => e.id).map((e) => h('button.link', {type: 'button', onclick: () => e.scrollIntoView({block: 'start'})}, e.querySelector('h2').firstChild.textContent)));
   return {element: h('article', head(k), jump, parts), source, blocks};
 }

@@ -6,13 +6,13 @@ import {blockHash, placeLink, placeText} from './links.js';
 import {toolTable} from './tooltable.js';
 
 // Gutter columns from tools' tables: how the rows of one line become one number.
-//   weight: the mean by that column, else the sum
+//   weight: the mean by that column, else the sum; of: what all of it would be, of which a line's part is shaded (else the column's sum)
 const known = () => [
-  {table: 'memory', column: 'wasted', label: 'wasted', kind: 'bytes', title: 'bytes moved beyond what the accesses need'},
+  {table: 'memory', column: 'wasted', label: 'wasted', kind: 'bytes', of: (k, all) => rowSum(all, 'memory', (v) => v('requests') * (32 * (v('sectors') || 0) + (v('conflicts') === null ? 0 : 128 * (1 + v('conflicts'))))), title: 'bytes moved beyond what the accesses need'},
   {table: 'memory', column: 'sectors', label: 'sectors', unit: '/request', kind: 'real', weight: 'requests', title: '32-byte sectors of a warp\'s request'},
   {table: 'memory', column: 'efficiency', label: 'efficiency', kind: 'percent', weight: 'requests', good: (v) => v / 100, title: 'bytes used of the bytes moved'},
   {table: 'memory', column: 'conflicts', label: 'conflicts', unit: '/request', kind: 'real', weight: 'requests', good: (v) => 1 / (1 + v), title: 'further passes over shared memory'},
-  {table: 'branches', column: 'idle slots', label: 'idle slots', kind: 'count', title: 'lane slots that the branch leaves idle'},
+  {table: 'branches', column: 'idle slots', label: 'idle slots', kind: 'count', of: (k) => 32 * k.warps, title: 'lane slots that the branch leaves idle'},
   {table: 'latency', column: 'cycles', label: 'waited', kind: 'count', unit: 'cycles', title: 'cycles that warps waited for loads'},
   {table: 'values', column: 'redundant', label: 'redundant', kind: 'percent', weight: 'values', good: (v) => 1 - v / 100, title: 'values that were there before'},
   {table: 'bounds', column: 'times', label: 'out of bounds', kind: 'count', good: (v) => (v ? 0 : NaN), title: 'accesses outside of allocations'},
@@ -20,6 +20,19 @@ const known = () => [
 const ownTables = new Set(known().map((g) => g.table).concat(['lanes', 'opcodes', 'lines', 'block-opcodes', 'hot', 'clock', 'functions', 'guards', 'bytes', 'types', 'classes', 'machine-code']));
 
 export const bulk = new Set(['opcodes', 'hot']); // their rows say again what lines and blocks show
+
+// Sum over rows of a table; f gets a row's values by the names of their columns.
+function rowSum(rows, name, f) {
+  let sum = 0;
+  for (const {table, row} of rows) if (table.name === name) sum += f((column) => { const c = table.columns.find((x) => x.name === column), v = c ? row[c.at] : null; return v === null ? null : number(v); }) || 0;
+  return sum;
+}
+
+// A line as it stands; what does not fit goes on below it, further in.
+function codeText(text) {
+  const indent = text.match(/^\s*/)[0].replace(/\t/g, '    ').length;
+  return h('code', {style: {'--in': `${Math.min(indent, 24) + 2}ch`}}, text.replace(/\t/g, '    '));
+}
 
 function gutters(k) {
   const rows = [...rowsByLine(k).values()].flat();
@@ -29,7 +42,7 @@ function gutters(k) {
     if (ownTables.has(table.name) || !m || m.kind === 'percent' || m.kind === 'real') continue;
     out.push({table: table.name, column: m.name, label: `${table.name}: ${m.name}`, kind: m.kind === 'cycles' ? 'count' : m.kind});
   }
-  for (const g of out) g.most = Math.max(...[...rowsByLine(k).values()].map((r) => gutterValue(g, r) ?? 0));
+  for (const g of out) g.all = (g.of && g.of(k, rows)) || [...rowsByLine(k).values()].reduce((sum, r) => sum + (gutterValue(g, r) ?? 0), 0);
   return out;
 }
 
@@ -177,7 +190,7 @@ export class SourceView {
     const has = [];
     for (let i = first; i <= last; i++) if (f.text.has(i)) has.push(i);
     const tr = h('tr.gap', h('td', {colspan: 4 + this.gutters.length + (this.through ? 1 : 0)}, has.length
-      ? h('button.link', {type: 'button', onclick: () => tr.replaceWith(...has.map((i) => this.line(f, path, i, lines, most)))}, `${plural(last - first + 1, 'line')} without instructions`)
+      ? h('button.link', {type: 'button', 'data-print': plural(last - first + 1, 'line') + ' without instructions', onclick: () => tr.replaceWith(...has.map((i) => this.line(f, path, i, lines, most)))}, `${plural(last - first + 1, 'line')} without instructions`)
       : `${plural(last - first + 1, 'line')} left out`));
     return tr;
   }
@@ -187,17 +200,17 @@ export class SourceView {
     const share = at && at.counted ? percent(at.threads, this.k.instructions) : NaN;
     const lanes = at && at.warps ? percent(at.threads, 32 * at.warps) : NaN, laneGrade = Number.isNaN(lanes) || share < 0.05 ? '' : grade(lanes / 100);
     const active = at || rows.length || notes.length;
-    const tr = h('tr' + (active ? '.used' : ''), {style: at && most ? {'--heat': (Math.sqrt(at.threads / most) * 0.55).toFixed(3)} : {}},
+    const tr = h('tr' + (active ? '.used' : '') + (notes.length ? '.found' : ''), {style: at && most ? {'--heat': (Math.sqrt(at.threads / most) * 0.3).toFixed(3)} : {}},
       h('td.num', active ? h('button.ln', {type: 'button', 'aria-expanded': 'false', 'aria-label': `line ${line}: details`, onclick: () => this.toggle(key, tr)}, String(line)) : h('span.ln', String(line))),
-      this.through ? h('td', at && at.through ? numeral(percent(at.through, this.k.instructions), 'percent') : null) : null,
-      h('td', at && at.counted ? shareBar(share) : null),
-      h('td' + (laneGrade ? '.' + laneGrade : ''), Number.isNaN(lanes) ? null : numeral(lanes, 'percent')),
+      this.through ? h('td', {'data-label': 'with inlined'}, at && at.through ? numeral(percent(at.through, this.k.instructions), 'percent') : null) : null,
+      h('td', {'data-label': 'instructions'}, at && at.counted ? shareBar(share) : null),
+      h('td' + (laneGrade ? '.' + laneGrade : ''), {'data-label': 'lanes'}, Number.isNaN(lanes) ? null : numeral(lanes, 'percent')),
       this.gutters.map((g) => {
         const v = gutterValue(g, rows), good = g.good && v !== null ? grade(g.good(v)) : '';
-        const shade = !g.good && !g.weight && v > 0 ? (0.4 * v / g.most).toFixed(3) : null;
-        return h('td.gut' + (good ? '.' + good : v === 0 ? '.zero' : shade ? '.shaded' : ''), {style: shade ? {'--heat': shade} : {}}, v === null ? null : numeral(v, g.kind));
+        const part = !g.good && !g.weight && v > 0 ? Math.min(1, v / g.all) : 0;
+        return h('td.gut' + (good ? '.' + good : v === 0 ? '.zero' : part >= 0.005 ? '.shaded' : ''), {style: part >= 0.005 ? {'--heat': (0.1 + 0.4 * part).toFixed(3)} : {}, 'data-label': g.label}, v === null ? null : numeral(v, g.kind));
       }),
-      h('td.left.code', h('code', f ? f.text.get(line) ?? '' : ''), notes.map((n) => h('div.atline.' + n.kind, h('strong', n.label), ' ', n.text))));
+      h('td.left.code', codeText((f && f.text.get(line)) ?? ''), notes.map((n) => h('div.atline.' + n.kind, h('strong', n.label), ' ', n.text))));
     if (active) tr.addEventListener('click', (e) => { if (!e.target.closest('a, button') && !String(getSelection())) this.toggle(key, tr); });
     this.rows.set(key, tr);
     return tr;

@@ -1,8 +1,9 @@
 // A table that sorts, filters, and folds away the rows that have nothing to say.
-//   columns: [{label, unit, kind, value(row), cell(row)?, left?, title?}]
+//   columns: [{label, unit, kind, value(row), cell(row, table)?, span(row)?, left?, title?}]
 //   options: {caption, rows, sort: {at, down}, zero(row)?, zeroText, limit, row(row, tr)?, empty}
+//   A row with `group` stands for those rows; a column's span(row)? is [least, most] of them.
 import {followsLink, grade, h, numeral, say} from './dom.js';
-import {exact, number, parts2, plural} from './format.js';
+import {exact, number, parts2, plural, text2} from './format.js';
 
 const textKinds = new Set(['text', 'kernel', 'place', 'hex']);
 
@@ -19,7 +20,8 @@ export class Table {
     Object.assign(this, {columns, sort: null, limit: 40, zeroText: 'rows of zero', ...options});
     this.all = this.rows;
     this.unfolded = false;
-    this.filterText = '';
+    this.apart = new Set(); // rows that stood behind another one
+
     this.body = h('tbody');
     this.head = h('tr');
     this.foot = h('p.more');
@@ -59,10 +61,11 @@ export class Table {
 
   cell(c, row) {
     const left = c.left ?? textKinds.has(c.kind);
-    if (c.cell) return h(left ? 'td.left' : 'td', c.cell(row));
+    if (c.cell) return h(left ? 'td.left' : 'td', c.cell(row, this));
     const v = c.value(row);
     if (left) return h('td.left', v === null || v === undefined ? '–' : String(v));
-    const good = c.good ? c.good(v, row) : NaN;
+    const good = c.good ? c.good(v, row) : NaN, span = c.span?.(row);
+    if (span) return h('td' + (grade(good) ? '.' + grade(good) : ''), `${text2(span[0], c.kind)} – ${text2(span[1], c.kind)}`);
     return h('td' + (grade(good) ? '.' + grade(good) : '') + (c.units ? '' : '.bare'), numeral(v, c.kind));
   }
 
@@ -86,8 +89,8 @@ export class Table {
     this.table.hidden = !shown.length;
     const foot = [];
     if (!rows.length) foot.push(h('span', this.match && this.all.length ? 'no row matches' : this.empty || 'nothing was counted'));
-    if (kept.length > shown.length) foot.push(h('button.link', {type: 'button', onclick: () => this.showAll()}, `show all ${exact(kept.length)} rows`));
-    if (folded) foot.push(h('button.link', {type: 'button', onclick: () => this.unfold()}, `${plural(folded, 'row')} ${this.zeroText}: show`));
+    if (kept.length > shown.length) foot.push(h('button.link', {type: 'button', 'data-print': plural(kept.length - shown.length, 'further row'), onclick: () => this.showAll()}, `show all ${exact(kept.length)} rows`));
+    if (folded) foot.push(h('button.link', {type: 'button', 'data-print': `${plural(folded, 'row')} ${this.zeroText}`, onclick: () => this.unfold()}, `${plural(folded, 'row')} ${this.zeroText}: show`));
     if (this.leftOut) foot.push(h('span', `and ${exact(this.leftOut)} more rows, which --csv prints`));
     this.foot.replaceChildren(...foot.flatMap((f, i) => (i ? [' · ', f] : [f])));
     this.foot.hidden = !foot.length;
@@ -95,6 +98,14 @@ export class Table {
 
   showAll() {
     this.limit = Infinity;
+    this.show();
+  }
+
+  // The rows that one stood for, in its place.
+  ungroup(row) {
+    for (const r of row.group) this.apart.add(r);
+    this.all = this.all.flatMap((r) => (r === row ? r.group : [r]));
+    this.limit += row.group.length;
     this.show();
   }
 

@@ -2,7 +2,7 @@
 import {blockHash, kernelLink, placeLink, placeText} from './links.js';
 import {rowBlock, rowKernel} from './data.js';
 import {add, h, shareBar} from './dom.js';
-import {number, plural} from './format.js';
+import {exact, number, plural} from './format.js';
 import {Table} from './table.js';
 
 // How good a value is, 1 to 0, by the column's name: what a reader would mend is red.
@@ -18,21 +18,54 @@ const goods = {
 export const goodOf = (column) => (goods[column.name] ? (v) => (v === null ? NaN : goods[column.name](number(v))) : null);
 const shares = new Set(['share', 'of kernel']);
 
+// Rows of instructions of one place that differ in their numbers alone, as one: counts are summed, of other numbers the range is told.
+const summed = new Set(['wasted', 'requests', 'read', 'written', 'accesses', 'values', 'NaN', 'idle slots', 'divergent', 'taken', 'not taken', 'times']);
+function grouped(table, rows) {
+  if (table.place < 0) return rows;
+  const groups = new Map();
+  for (const row of rows) {
+    const key = JSON.stringify(table.columns.map((c) => (c.at === table.place ? row[c.at] && row[c.at].slice(0, 2) : c.numeric && !c.fixed ? null : row[c.at])));
+    groups.has(key) && row[table.place]?.[0] && row[table.place][1] ? groups.get(key).push(row) : groups.set(groups.has(key) ? row : key, [row]);
+  }
+  return [...groups.values()].map((group) => {
+    if (group.length === 1) return group[0];
+    const one = [...group[0]];
+    one.group = group;
+    one.spans = new Map(); // column -> [least, most]
+    for (const c of table.columns.filter((x) => x.numeric && !x.fixed)) {
+      const values = group.map((row) => row[c.at]).filter((v) => v !== null).map(number);
+      if (!values.length) continue;
+      if (summed.has(c.name)) one[c.at] = values.reduce((a, b) => a + b, 0);
+      else {
+        one[c.at] = Math.max(...values);
+        if (Math.min(...values) < one[c.at]) one.spans.set(c.at, [Math.min(...values), one[c.at]]);
+      }
+    }
+    return one;
+  });
+}
+
+// Texts like "0 .. 4290430017" with the digits of long numbers in groups.
+const spaced3 = (text) => String(text).replace(/(?<![.\w])\d{5,}(?![.\w])/g, exact);
+
 function columnOf(table, c) {
   const value = (row) => row[c.at];
-  const base = {label: c.name, unit: c.unit, kind: c.kind, value};
+  const base = {label: c.name, unit: c.unit, kind: c.kind, value, span: (row) => row.spans?.get(c.at)};
   if (c.kind === 'kernel') return {...base, value: (row) => (rowKernel(table, row) || {}).short ?? row[c.at], cell: (row) => { const k = rowKernel(table, row); return k && typeof row[c.at] === 'number' ? kernelLink(k) : String(row[c.at] ?? '–'); }};
-  if (c.kind === 'place') return {...base, value: (row) => row[c.at] && placeText(...row[c.at]), cell: (row) => placeLink(rowKernel(table, row), row[c.at])};
+  if (c.kind === 'place') return {...base, value: (row) => row[c.at] && placeText(...row[c.at]), cell: (row, shown) => [placeLink(rowKernel(table, row), row[c.at]),
+    row.group ? [' ', h('button.link', {type: 'button', 'data-print': `× ${row.group.length}`, title: 'instructions of this line that differ in their numbers alone; counts are their sum', onclick: () => shown.ungroup(row)}, `× ${row.group.length}`)] : null,
+    shown.apart.has(row) ? h('span.dim', ` PTX ${row[c.at][2]}`) : null]};
   if (c.at === table.block && c.numeric) return {...base, kind: 'id', cell: (row) => { const k = rowKernel(table, row), b = rowBlock(table, row); return k && b !== null ? h('a', {href: blockHash(k, b)}, String(b)) : String(row[c.at] ?? '–'); }};
   if (c.kind === 'hex') return {...base, cell: (row) => (row[c.at] === null ? '–' : `0x${BigInt(row[c.at]).toString(16)}`)};
   if (c.kind === 'percent' && shares.has(c.name)) return {...base, cell: (row) => shareBar(number(row[c.at]))};
+  if (c.name === 'range') return {...base, value: (row) => row[c.at] && spaced3(row[c.at])};
   if (c.fixed && c.kind === 'count') return {...base, kind: 'id'};
   return {...base, good: goodOf(c)};
 }
 
 // k: only the rows of that kernel, without its column.
 export function toolTable(table, k, options = {}) {
-  const rows = k ? table.rows.filter((row) => rowKernel(table, row) === k) : table.rows;
+  const rows = grouped(table, k ? table.rows.filter((row) => rowKernel(table, row) === k) : table.rows);
   const columns = table.columns.filter((c) => !(k && c.kind === 'kernel'));
   // A column in which no row has a value says nothing.
   const told = columns.filter((c) => !rows.length || rows.some((row) => row[c.at] !== null));
