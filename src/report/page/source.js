@@ -171,7 +171,7 @@ export class SourceView {
     const shown = [...near].sort((a, b) => a - b);
     this.through = runsOf(this.k).some((run) => run.inlined.length);
     const head = h('tr', h('th.num', {scope: 'col'}, 'line'), this.through ? h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions, of the line and of what was inlined through calls on it'}, 'with inlined') : null, h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions'}, 'instructions'), h('th', {scope: 'col', title: 'of a warp\'s 32 lanes, how many are active'}, 'lanes'),
-      this.gutters.map((g) => h('th.gut', {scope: 'col', title: g.title}, g.label, g.unit ? h('span.unit', ' ' + g.unit) : null)), h('th.left.code', {scope: 'col'}, known ? 'source' : ''));
+      this.gutters.map((g) => h('th', {scope: 'col', title: g.title}, g.label, g.unit ? h('span.unit', ' ' + g.unit) : null)), h('th.left.code', {scope: 'col'}, known ? 'source' : ''));
     const body = h('tbody');
     let last = shown.length ? Math.min(shown[0], known ? shown[0] : shown[0]) - 1 : 0;
     for (const line of shown) {
@@ -208,7 +208,7 @@ export class SourceView {
       this.gutters.map((g) => {
         const v = gutterValue(g, rows), good = g.good && v !== null ? grade(g.good(v)) : '';
         const part = !g.good && !g.weight && v > 0 ? Math.min(1, v / g.all) : 0;
-        return h('td.gut' + (good ? '.' + good : v === 0 ? '.zero' : part >= 0.005 ? '.shaded' : ''), {style: part >= 0.005 ? {'--heat': (0.1 + 0.4 * part).toFixed(3)} : {}, 'data-label': g.label}, v === null ? null : numeral(v, g.kind));
+        return h('td' + (good ? '.' + good : v === 0 ? '.zero' : part >= 0.005 ? '.shaded' : ''), {style: part >= 0.005 ? {'--heat': (0.1 + 0.4 * part).toFixed(3)} : {}, 'data-label': g.label}, v === null ? null : numeral(v, g.kind));
       }),
       h('td.left.code', codeText((f && f.text.get(line)) ?? ''), notes.map((n) => h('div.atline.' + n.kind, h('strong', n.label), ' ', n.text))));
     if (active) tr.addEventListener('click', (e) => { if (!e.target.closest('a, button') && !String(getSelection())) this.toggle(key, tr); });
