@@ -247,3 +247,66 @@ def printed(b, check):
     check(all(feet), 'a foot without words', feet)
     check(b.eval('getComputedStyle(document.querySelector("h4")).breakAfter') == 'avoid' and b.eval('getComputedStyle(document.querySelector("thead")).breakInside') == 'avoid', 'heads stay with what they head')
     b.media()
+
+
+def words(b, check):
+    """Every head of a known tool's table says what its word means; the list behind ? has them, too; units are where numbers are."""
+    core = unpack.parts('m1/page.html')['core']
+    heads = 0
+    for tool in core['page']['tools']:
+        b.open('m1/page.html', f'#/tool/{tool["id"]}')
+        b.eval('document.querySelectorAll("details").forEach((e) => { e.open = true; })')
+        b.settle()
+        without = b.eval('[...document.querySelectorAll("#main .tooltable th")].filter((e) => !e.title).map((e) => e.textContent)')
+        heads += b.eval('document.querySelectorAll("#main .tooltable th").length')
+        check(not without, tool, without)
+        if tool['name'] == 'clock':
+            units = b.eval('[...document.querySelectorAll("#main .tooltable th")].filter((e) => /^(min|median|max)/.test(e.textContent)).map((e) => e.textContent)')
+            check(len(units) == 3 and all('cycles' in u for u in units), units)
+    check(heads > 30, heads)
+    b.key('?')
+    text = b.eval('document.querySelector("dialog").innerText')
+    check(all(f'\n{w}\n' in text for w in ('idle slots', 'affine', 'uniform', 'guard true', 'mostly', 'saves', 'redundant', 'lanes')), text[:600])
+    check(b.eval('document.querySelector("dialog").scrollTop') == 0, 'the list begins at its begin')
+    b.key('Escape')
+    # what ran it is no GPU, and its time no headline
+    b.open('m1/page.html')
+    head, facts = b.eval('document.querySelector("#top").innerText'), b.eval('document.querySelector(".facts-row").innerText')
+    check('on the emulator as an NVIDIA H200, without a GPU' in head and 'time' not in facts, head, facts)
+    b.go('#/kernel/0')
+    check('time' not in b.eval('document.querySelector(".facts-row").innerText') and 'host time' in b.eval('document.querySelector("#launches").innerText'), 'time of the host')
+    # what only tells has no look of a link; headings are none; the pattern's names are told below the picture
+    b.open('advised.html', '#/kernel/0')
+    check(b.eval('document.querySelectorAll("h2 > a:only-child, h2 > .quiet").length') == 0 and 'dotted' not in b.eval('getComputedStyle(document.querySelector(".card .sure")).borderBottomStyle'), 'no hidden links')
+    check('aligned: in order' in b.eval('document.querySelector("figure.chart figcaption").innerText'), 'patterns')
+    # few repeated values are nothing good
+    goods = b.eval('[...document.querySelectorAll("#source td[data-label=redundant].good")].length')
+    check(goods == 0, goods)
+
+
+def sides(b, check):
+    """A branch says where its lanes go: what jumps and what does not, by the lines of both sides."""
+    core = unpack.parts('m120/page.html')['core']
+    k = next(k for k in core['report']['kernels'] if 'walk_2(' in k['demangled'])
+    id = next(t['id'] for t in core['page']['tools'] if t['name'] == 'lanes')
+    (branches,) = [t for t in unpack.parts('m120/page.html')[f'tool-{id}']['tables'] if t['name'] == 'branches']
+    names = [c[0] for c in branches['columns']]
+    b.open('m120/page.html', f'#/kernel/{k["id"]}')
+    b.eval('document.querySelectorAll(".more button").forEach((e) => e.click())')
+    b.settle()
+    got = b.eval(f'[...document.querySelectorAll("#tool-{id} section.tooltable tbody tr")].map((tr) => [...tr.children].map((td) => td.innerText))')
+    check(got and all('→' in cell for row in got for cell in row[-2:]), got)
+    # by the counts: of a branch's sides that one entry alone leads to, as many threads enter as go there
+    into = {}
+    for x in k['blocks']:
+        for to in x['succ']: into.setdefault(to, set()).add(x['id'])
+    tested = 0
+    for row in branches['rows']:
+        if row[names.index('kernel')] != k['id']: continue
+        at = k['blocks'][row[0][3]]
+        if len(at['succ']) != 2: continue
+        for to, way in zip(at['succ'], ('not taken', 'taken')):
+            if into[to] != {at['id']}: continue
+            check(k['blocks'][to]['thread_entries'] == row[names.index(way)], at, row)
+            tested += 1
+    check(tested > 0, k['blocks'], branches['rows'])

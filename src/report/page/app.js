@@ -1,5 +1,5 @@
 // The page as a whole: header, addresses, keys, dark and light.
-import {checks, kernelOf, kernels, measured, ranked, report, tools, wasChecked, files} from './data.js';
+import {checks, deviceName, kernelOf, measured, onGpu, ranked, report, tools, wasChecked, files} from './data.js';
 import {h, say} from './dom.js';
 import {baseName, command, date} from './format.js';
 import {checksView} from './findings.js';
@@ -10,6 +10,7 @@ import {overview} from './overview.js';
 import {runView} from './run.js';
 import {hasTimeline, timelineView} from './timeline.js';
 import {toolList, toolView} from './toolview.js';
+import {words} from './words.js';
 
 const main = document.getElementById('main');
 let view = null; // of the kernel that is shown
@@ -20,9 +21,9 @@ function header() {
   const program = report.command.length ? baseName(report.command[0]) : 'margay', p = report.processes[0] || {};
   const items = [['#/', 'Overview'], hasTimeline() ? ['#/time', 'Time line'] : null, measured ? ['#/flame', 'Flame graph'] : null, tools.length ? ['#/tools', 'Tools'] : null, wasChecked ? ['#/checks', `--check (${checks.length})`] : null, ['#/run', 'Run']].filter(Boolean);
   document.title = `${program} · Margay`;
-  return [h('div.brand', h('strong', {title: command(report.command)}, program), h('span.dim', [report.device.kind && `${report.device.kind}: ${report.device.name}`, date(p.start_unix_ns), p.host].filter(Boolean).join(' · '))),
+  return [h('div.brand', h('strong', {title: command(report.command)}, program), h('span.dim', {title: onGpu ? null : 'no GPU ran it: counts are those of the device, times are the host\'s'}, [report.device.kind && deviceName(), date(p.start_unix_ns), p.host].filter(Boolean).join(' · '))),
     h('nav', {'aria-label': 'page'}, items.map(([hash, text]) => h('a', {href: hash, 'data-nav': hash}, text)),
-      h('button.icon', {type: 'button', title: 'dark or light ( d )', 'aria-label': 'dark or light', onclick: switchTheme}, '◐'), h('button.icon', {type: 'button', title: 'keys ( ? )', 'aria-label': 'keys', onclick: showKeys}, '?'))];
+      h('button.icon', {type: 'button', title: 'dark or light ( d )', 'aria-label': 'dark or light', onclick: switchTheme}, '◐'), h('button.icon', {type: 'button', title: 'keys and words ( ? )', 'aria-label': 'keys and words', onclick: showKeys}, '?'))];
 }
 
 function switchTheme() {
@@ -31,11 +32,12 @@ function switchTheme() {
   say(root.dataset.theme);
 }
 
-const keys = [['/', 'filter the kernels'], ['j, k', 'next, previous row'], ['Enter', 'open it'], ['[, ]', 'hotter, next kernel'], ['o', 'overview'], ['d', 'dark or light'], ['?', 'these keys']];
+const keys = [['/', 'filter the kernels'], ['j, k', 'next, previous row'], ['Enter', 'open it'], ['[, ]', 'hotter, next kernel'], ['o', 'overview'], ['d', 'dark or light'], ['?', 'keys and words']];
 function showKeys() {
   const old = document.querySelector('dialog');
   if (old) return old.close();
-  const d = h('dialog', {'aria-label': 'keys', onclose: () => d.remove()}, h('h2', 'Keys'), h('dl', keys.map(([k, what]) => [h('dt', h('kbd', k)), h('dd', what)])), h('form', {method: 'dialog'}, h('button', {autofocus: true}, 'close')));
+  const d = h('dialog', {'aria-label': 'keys and words', onclose: () => d.remove()}, h('form', {method: 'dialog'}, h('h2', 'Keys'), h('button', {autofocus: true}, 'close')), h('dl', keys.map(([k, what]) => [h('dt', h('kbd', k)), h('dd', what)])),
+    h('h2', 'Words'), h('dl.words', Object.keys(words).sort((a, b) => a.localeCompare(b, 'en')).map((word) => [h('dt', word.includes(': ') ? [word.slice(word.indexOf(': ') + 2), h('span.dim', ` (${word.slice(0, word.indexOf(': '))})`)] : word), h('dd', words[word])])));
   document.body.append(d);
   d.showModal();
 }

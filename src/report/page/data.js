@@ -6,6 +6,11 @@ export const core = part('core');
 export const report = core.report;
 export const kernels = report.kernels;
 export const onGpu = report.device.kind === 'nvidia';
+// What ran it, so that nobody takes a device of software for the GPU whose properties it has.
+export function deviceName() {
+  const {kind, name} = report.device;
+  return onGpu ? `on ${name}` : `on the ${kind === 'emu' ? 'emulator' : 'CPU'} as an ${name}, without a GPU`;
+}
 const byId = new Map(kernels.map((k) => [k.id, k]));
 export const kernelOf = (id) => byId.get(Number(id));
 export const nameOf = (k) => core.page.kernel_names[k.id] || k.demangled;
@@ -121,7 +126,8 @@ export function runsOf(k) {
 
 // Where most instructions of each block come from: Map of block -> {file, line, ptx, n}. Its first is often left over from the line above.
 export function mainLines(k) {
-  const best = new Map(), sums = new Map();
+  if (k.mains) return k.mains;
+  const best = k.mains = new Map(), sums = new Map();
   for (const r of runsOf(k)) {
     const key = `${r.block}\n${r.file}\n${r.line}`, sum = sums.get(key) || {file: r.file, line: r.line, ptx: r.ptx, n: 0};
     sum.n += r.n;

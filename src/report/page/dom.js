@@ -1,5 +1,6 @@
 // Elements: h('td.n', {title: 'x'}, 'text', child). Text is always text: nothing of a profile becomes markup.
 import {exact, parts2} from './format.js';
+import {captions} from './words.js';
 
 export function h(what, attributes, ...children) {
   const [tag, ...classes] = what.split('.');
@@ -75,5 +76,5 @@ export function picture(chart) {
     }
     for (const a of [...e.attributes]) if (/^on|href$/i.test(a.name)) e.removeAttribute(a.name);
   }
-  return h('figure.chart', document.importNode(svg, true));
+  return h('figure.chart', document.importNode(svg, true), captions[chart.name] ? h('figcaption', captions[chart.name]) : null);
 }

@@ -1,5 +1,5 @@
 // One kernel: findings, source, blocks with their graph, instructions, launches, the rows of every tool.
-import {allTables, core, kernels, launchesOf, launchesLeftOut, nameOf, ptxLeftOut, ptxLines, ranked, rowKernel, rowsByBlock, runsOf, mainLines, endOfRun, shareOf, firstRank, ranks, onGpu} from './data.js';
+import {allTables, core, kernels, launchesOf, launchesLeftOut, nameOf, ptxLeftOut, ptxLines, ranked, rowKernel, rowsByBlock, runsOf, mainLines, endOfRun, shareOf, firstRank, ranks, onGpu, tablesOf} from './data.js';
 import {grade, h, numeral, picture, shareBar} from './dom.js';
 import {baseName, exact, number, percent, plural} from './format.js';
 import {checkTable, checksOf, findingList, findingsOf} from './findings.js';
@@ -51,7 +51,7 @@ function blocksSection(k) {
     {label: 'place', kind: 'place', title: 'where most of its instructions come from', value: (b) => placeText(placeOf(b).file, placeOf(b).line, placeOf(b).ptx), cell: (b) => placeLink(k, [placeOf(b).file, placeOf(b).line, placeOf(b).ptx, b.id])},
     {label: 'note', kind: 'text', value: (b) => (b.timing_dependent ? 'timing' : ''), title: 'timing: the count may differ in another run'},
   ].filter(Boolean).filter((c) => c.label !== 'note' || k.blocks.some((b) => b.timing_dependent));
-  const table = new Table(columns, {caption: 'blocks', rows: k.blocks, sort: {at: 1, down: true}, zero: (b) => !(number(b.thread_entries) > 0), zeroText: 'never entered', limit: 30,
+  const table = new Table(columns, {caption: 'blocks', words: 'blocks', rows: k.blocks, sort: {at: 1, down: true}, zero: (b) => !(number(b.thread_entries) > 0), zeroText: 'never entered', limit: 30,
     row: (b, tr) => { tr.dataset.block = b.id; rows.set(b.id, tr); }});
   const detail = h('div.blockdetail', {'aria-live': 'polite'});
   const graphBox = h('div.graphbox', {tabindex: '0', role: 'group', 'aria-label': 'control flow'});
@@ -89,8 +89,8 @@ function opcodesSection(k) {
     {label: 'share', kind: 'percent', value: share, cell: (o) => shareBar(share(o))},
     {label: 'threads', kind: 'count', value: (o) => o.thread},
     {label: 'warps', kind: 'count', value: (o) => o.warp},
-    {label: 'guard true', kind: 'count', value: (o) => o.lanes, title: 'threads whose guard was true'},
-  ], {caption: 'instructions by opcode', rows, sort: {at: 1, down: true}, limit: 15, zero: (o) => !number(o.thread), zeroText: 'never executed'});
+    {label: 'guard true', kind: 'count', value: (o) => o.lanes},
+  ], {caption: 'instructions by opcode', words: 'instructions', rows, sort: {at: 1, down: true}, limit: 15, zero: (o) => !number(o.thread), zeroText: 'never executed'});
   const mix = new Map();
   for (const o of rows) mix.set(core.op_kinds[o.op], (mix.get(core.op_kinds[o.op]) || 0) + (number(o.thread) || 0));
   const parts = [...mix].filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]).map(([kind, n]) => `${kind} ${percent(n, k.instructions).toFixed(1)} %`);
@@ -103,9 +103,9 @@ function launchesSection(k) {
   if (!rows.length) return null;
   const has = (f) => rows.some(f);
   const table = new Table([
-    {label: 'launches', kind: 'count', value: (g) => g.launches},
-    {label: 'CTAs', kind: 'count', value: (g) => g.grid[0] * g.grid[1] * g.grid[2], cell: (g) => dim(g.grid)},
-    {label: 'threads', kind: 'count', value: (g) => g.block[0] * g.block[1] * g.block[2], cell: (g) => dim(g.block)},
+    {label: 'launches', kind: 'count', title: 'launches of this geometry', value: (g) => g.launches},
+    {label: 'CTAs', kind: 'count', title: 'CTAs of a launch', value: (g) => g.grid[0] * g.grid[1] * g.grid[2], cell: (g) => dim(g.grid)},
+    {label: 'threads', kind: 'count', title: 'threads of a CTA', value: (g) => g.block[0] * g.block[1] * g.block[2], cell: (g) => dim(g.block)},
     has((g) => g.cluster[0]) && {label: 'cluster', kind: 'count', value: (g) => g.cluster[0], cell: (g) => dim(g.cluster)},
     has((g) => g.shared_bytes) && {label: 'shared memory', kind: 'bytes', value: (g) => g.shared_bytes},
     has((g) => g.time_ns !== null) && {label: onGpu ? 'time' : 'host time', kind: 'ns', value: (g) => g.time_ns},
@@ -125,6 +125,12 @@ function chartsOf(k, table) {
   return table.charts.filter((c) => c.title && (c.title === k.demangled || c.title.startsWith(k.short + ':') || c.title === k.short || c.title.startsWith(k.demangled + ':')));
 }
 
+// To all that the tool tells, where that is more.
+function elsewhere(tool) {
+  const notes = tablesOf(tool).some((t) => t.notes.length);
+  return kernels.length > 1 || notes ? h('a.elsewhere', {href: `#/tool/${tool.id}`}, kernels.length > 1 ? 'of all kernels' : 'with its notes') : null;
+}
+
 function toolSections(k) {
   const out = new Map();
   for (const table of allTables()) {
@@ -135,7 +141,7 @@ function toolSections(k) {
     if (!out.has(table.tool)) out.set(table.tool, []);
     out.get(table.tool).push(section, charts.map(picture));
   }
-  return [...out].map(([tool, parts]) => h('section', {id: `tool-${tool.id}`, 'aria-labelledby': `tool-${tool.id}-title`}, h('h2', {id: `tool-${tool.id}-title`}, tool.name, h('a.elsewhere', {href: `#/tool/${tool.id}`}, kernels.length > 1 ? 'of all kernels' : 'with its notes')), parts));
+  return [...out].map(([tool, parts]) => h('section', {id: `tool-${tool.id}`, 'aria-labelledby': `tool-${tool.id}-title`}, h('h2', {id: `tool-${tool.id}-title`}, tool.name, elsewhere(tool)), parts));
 }
 
 // ---- all ---------------------------------------------------------------------------------------------------------
@@ -156,7 +162,7 @@ function head(k) {
     k.rest.length > 160 ? h('details', h('summary', `full name, ${full.length} characters`), h('code.wrap', full)) : null,
     h('div.facts-row',
       fact(`share of ${ranks[firstRank].label}`, numeral(shareOf(k), 'percent')),
-      k.time_ns === null ? null : fact(onGpu ? 'time' : 'time of the host', numeral(k.time_ns, 'ns')),
+      k.time_ns === null || !onGpu ? null : fact('time', numeral(k.time_ns, 'ns')),
       fact('launches', numeral(k.launches, 'count')),
       fact('thread instructions', numeral(k.thread_instructions, 'count')),
       Number.isNaN(lanes) ? null : fact('lanes in use', h('span', {class: grade(lanes / 100)}, numeral(lanes, 'percent'))),

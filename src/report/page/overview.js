@@ -6,6 +6,7 @@ import {cardsOf, findingList, isVerdict} from './findings.js';
 import {kernelHash, kernelLink} from './links.js';
 import {Table} from './table.js';
 import {coverageLine} from './run.js';
+import {words} from './words.js';
 
 function fact(label, value, note) {
   return h('div.fact', h('div.label', label), h('div.value', value), note ? h('div.dim', note) : null);
@@ -17,7 +18,7 @@ function facts() {
   return h('div.facts-row',
     fact('kernels', numeral(kernels.length, 'count')),
     fact('launches', numeral(c.launches, 'count')),
-    timed ? fact(ranks.time.label, numeral(totals.time, 'ns')) : null,
+    timed && onGpu ? fact(ranks.time.label, numeral(totals.time, 'ns')) : null,
     measured ? fact('thread instructions', numeral(totals.instructions, 'count')) : null,
     Number.isNaN(lanes) ? null : fact('lanes in use', h('span', {class: grade(lanes / 100)}, numeral(lanes, 'percent'))),
     fact('instrumented', Number.isNaN(share) ? '–' : h('span', {class: grade(share / 100)}, numeral(share, 'percent')), h('a', {href: '#/run'}, 'coverage')),
@@ -47,13 +48,13 @@ function kernelList() {
   measure();
   const columns = [
     {label: 'kernel', kind: 'kernel', value: (k) => k.short, cell: (k) => [kernelLink(k), badges(k)]},
-    {label: 'share', kind: 'percent', value: (k) => shareOf(k, rank), cell: (k) => shareBar(shareOf(k, rank), most)},
+    {label: 'share', kind: 'percent', title: 'of all kernels, of what is chosen above', value: (k) => shareOf(k, rank), cell: (k) => shareBar(shareOf(k, rank), most)},
     timed && {label: onGpu ? 'time' : 'host time', kind: 'ns', value: (k) => k.time_ns, title: onGpu ? 'measured on the GPU' : 'of the host: no GPU ran this'},
-    {label: 'launches', kind: 'count', value: (k) => k.launches},
-    {label: 'thread instructions', kind: 'count', value: (k) => k.thread_instructions},
-    {label: 'warp instructions', kind: 'count', value: (k) => k.warp_instructions},
+    {label: 'launches', kind: 'count', title: words.launch, value: (k) => k.launches},
+    {label: 'thread instructions', kind: 'count', title: words['thread instructions'], value: (k) => k.thread_instructions},
+    {label: 'warp instructions', kind: 'count', title: words['warp instructions'], value: (k) => k.warp_instructions},
     {label: 'lanes', kind: 'percent', value: (k) => (k.lane_use === null ? null : 100 * k.lane_use), good: (v) => (v === null ? NaN : v / 100), title: 'of a warp\'s 32 lanes, how many are active'},
-    {label: 'registers', kind: 'id', value: (k) => k.registers.native},
+    {label: 'registers', kind: 'id', title: words.registers, value: (k) => k.registers.native},
   ].filter(Boolean);
   const table = new Table(columns, {caption: 'kernels', rows: ranked, sort: {at: 1, down: true}, limit: 60,
     zero: (k) => !(ranks[firstRank].of(k) > 0), zeroText: measured ? 'not measured' : 'without a time', empty: 'no kernel was launched'});

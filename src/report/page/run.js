@@ -1,5 +1,5 @@
 // What the run was: command, device, options, processes; and its coverage: what was not instrumented, and why.
-import {core, kernelOf, kernels, report, tools} from './data.js';
+import {core, deviceName, kernelOf, kernels, report, tools} from './data.js';
 import {h} from './dom.js';
 import {command, date, exact, plural} from './format.js';
 import {kernelLink} from './links.js';
@@ -23,7 +23,7 @@ function about() {
   return pairs([
     ['command', h('code', command(report.command))],
     ['date', date(p.start_unix_ns)],
-    ['device', d.kind ? `${d.kind}: ${d.name}, ${d.sms} multiprocessors${d.sm ? `, compute capability ${Math.floor(d.sm / 10)}.${d.sm % 10}` : ''}` : 'no CUDA call was made'],
+    ['device', d.kind ? `${deviceName()}: ${d.sms} multiprocessors${d.sm ? `, compute capability ${Math.floor(d.sm / 10)}.${d.sm % 10}` : ''}` : 'no CUDA call was made'],
     ['properties of', d.properties],
     ['host', p.host],
     ['exit status', report.exit === null ? 'not seen' : String(report.exit)],

@@ -4,17 +4,18 @@ import {grade, h, numeral, shareBar} from './dom.js';
 import {baseName, number, percent, plural} from './format.js';
 import {blockHash, placeLink, placeText} from './links.js';
 import {toolTable} from './tooltable.js';
+import {wordOf} from './words.js';
 
 // Gutter columns from tools' tables: how the rows of one line become one number.
 //   weight: the mean by that column, else the sum; of: what all of it would be, of which a line's part is shaded (else the column's sum)
 const known = () => [
-  {table: 'memory', column: 'wasted', label: 'wasted', kind: 'bytes', of: (k, all) => rowSum(all, 'memory', (v) => v('requests') * (32 * (v('sectors') || 0) + (v('conflicts') === null ? 0 : 128 * (1 + v('conflicts'))))), title: 'bytes moved beyond what the accesses need'},
-  {table: 'memory', column: 'sectors', label: 'sectors', unit: '/request', kind: 'real', weight: 'requests', title: '32-byte sectors of a warp\'s request'},
-  {table: 'memory', column: 'efficiency', label: 'efficiency', kind: 'percent', weight: 'requests', good: (v) => v / 100, title: 'bytes used of the bytes moved'},
-  {table: 'memory', column: 'conflicts', label: 'conflicts', unit: '/request', kind: 'real', weight: 'requests', good: (v) => 1 / (1 + v), title: 'further passes over shared memory'},
-  {table: 'branches', column: 'idle slots', label: 'idle slots', kind: 'count', of: (k) => 32 * k.warps, title: 'lane slots that the branch leaves idle'},
+  {table: 'memory', column: 'wasted', label: 'wasted', kind: 'bytes', of: (k, all) => rowSum(all, 'memory', (v) => v('requests') * (32 * (v('sectors') || 0) + (v('conflicts') === null ? 0 : 128 * (1 + v('conflicts')))))},
+  {table: 'memory', column: 'sectors', label: 'sectors', unit: '/request', kind: 'real', weight: 'requests'},
+  {table: 'memory', column: 'efficiency', label: 'efficiency', kind: 'percent', weight: 'requests', good: (v) => v / 100},
+  {table: 'memory', column: 'conflicts', label: 'conflicts', unit: '/request', kind: 'real', weight: 'requests', good: (v) => 1 / (1 + v)},
+  {table: 'branches', column: 'idle slots', label: 'idle slots', kind: 'count', of: (k) => 32 * k.warps},
   {table: 'latency', column: 'cycles', label: 'waited', kind: 'count', unit: 'cycles', title: 'cycles that warps waited for loads'},
-  {table: 'values', column: 'redundant', label: 'redundant', kind: 'percent', weight: 'values', good: (v) => 1 - v / 100, title: 'values that were there before'},
+  {table: 'values', column: 'redundant', label: 'redundant', kind: 'percent', weight: 'values', good: (v) => (v < 30 ? NaN : 1 - v / 100)},
   {table: 'bounds', column: 'times', label: 'out of bounds', kind: 'count', good: (v) => (v ? 0 : NaN), title: 'accesses outside of allocations'},
 ];
 const ownTables = new Set(known().map((g) => g.table).concat(['lanes', 'opcodes', 'lines', 'block-opcodes', 'hot', 'clock', 'functions', 'guards', 'bytes', 'types', 'classes', 'machine-code']));
@@ -171,7 +172,7 @@ export class SourceView {
     const shown = [...near].sort((a, b) => a - b);
     this.through = runsOf(this.k).some((run) => run.inlined.length);
     const head = h('tr', h('th.num', {scope: 'col'}, 'line'), this.through ? h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions, of the line and of what was inlined through calls on it'}, 'with inlined') : null, h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions'}, 'instructions'), h('th', {scope: 'col', title: 'of a warp\'s 32 lanes, how many are active'}, 'lanes'),
-      this.gutters.map((g) => h('th', {scope: 'col', title: g.title}, g.label, g.unit ? h('span.unit', ' ' + g.unit) : null)), h('th.left.code', {scope: 'col'}, known ? 'source' : ''));
+      this.gutters.map((g) => h('th', {scope: 'col', title: g.title || wordOf(g.column, g.table, g.table)}, g.label, g.unit ? h('span.unit', ' ' + g.unit) : null)), h('th.left.code', {scope: 'col'}, known ? 'source' : ''));
     const body = h('tbody');
     let last = shown.length ? Math.min(shown[0], known ? shown[0] : shown[0]) - 1 : 0;
     for (const line of shown) {

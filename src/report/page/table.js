@@ -1,9 +1,10 @@
 // A table that sorts, filters, and folds away the rows that have nothing to say.
 //   columns: [{label, unit, kind, value(row), cell(row, table)?, span(row)?, left?, title?}]
-//   options: {caption, rows, sort: {at, down}, zero(row)?, zeroText, limit, row(row, tr)?, empty}
+//   options: {caption, rows, words (whose words its heads are), sort: {at, down}, zero(row)?, zeroText, limit, row(row, tr)?, empty}
 //   A row with `group` stands for those rows; a column's span(row)? is [least, most] of them.
 import {followsLink, grade, h, numeral, say} from './dom.js';
 import {exact, number, parts2, plural, text2} from './format.js';
+import {wordOf} from './words.js';
 
 const textKinds = new Set(['text', 'kernel', 'place', 'hex']);
 
@@ -35,7 +36,7 @@ export class Table {
     const left = c.left ?? textKinds.has(c.kind);
     const arrow = h('span.arrow', {'aria-hidden': 'true'});
     const button = h('button.sort', {type: 'button', onclick: () => this.sortBy(at)}, left ? null : arrow, c.label, c.unit ? h('span.unit', ` ${c.unit}`) : null, left ? arrow : null);
-    return h(left ? 'th.left' : 'th', {scope: 'col', title: c.title}, button);
+    return h(left ? 'th.left' : 'th', {scope: 'col', title: c.title || (this.words ? wordOf(c.label, this.words) : null)}, button);
   }
 
   sortBy(at) {

@@ -1,9 +1,10 @@
 // A table of a tool, of the whole program or of one kernel: typed columns, links, good-to-bad colours.
 import {blockHash, kernelLink, placeLink, placeText} from './links.js';
-import {rowBlock, rowKernel} from './data.js';
-import {add, h, shareBar} from './dom.js';
+import {mainLines, rowBlock, rowKernel} from './data.js';
+import {add, h, numeral, shareBar} from './dom.js';
 import {exact, number, plural} from './format.js';
 import {Table} from './table.js';
+import {wordOf} from './words.js';
 
 // How good a value is, 1 to 0, by the column's name: what a reader would mend is red.
 const goods = {
@@ -13,7 +14,7 @@ const goods = {
   'SM imbalance': (v) => 1 / Math.max(1, v),
   'CTA imbalance': (v) => 1 / Math.max(1, v),
   tail: (v) => 1 - v / 100,
-  redundant: (v) => 1 - v / 100,
+  redundant: (v) => (v < 30 ? NaN : 1 - v / 100), // few of them say nothing good
 };
 export const goodOf = (column) => (goods[column.name] ? (v) => (v === null ? NaN : goods[column.name](number(v))) : null);
 const shares = new Set(['share', 'of kernel']);
@@ -45,12 +46,23 @@ function grouped(table, rows) {
   });
 }
 
+// Where a branch leads to when it jumps (or not): its first line, behind blocks that the compiler made.
+function goesTo(table, row, jumps) {
+  const k = rowKernel(table, row), from = k && k.blocks[rowBlock(table, row)];
+  if (!from || from.succ.length !== 2) return null; // what follows stands before what is jumped to
+  const lines = mainLines(k);
+  let at = from.succ[jumps ? 1 : 0];
+  for (let n = 0; n < 4 && !lines.get(at)?.line && k.blocks[at].succ.length === 1; n++) [at] = k.blocks[at].succ;
+  const to = lines.get(at);
+  return [' → ', to && to.line ? placeLink(k, [to.file, to.line, to.ptx, at]) : h('a', {href: blockHash(k, at)}, `block ${at}`)];
+}
+
 // Texts like "0 .. 4290430017" with the digits of long numbers in groups.
 const spaced3 = (text) => String(text).replace(/(?<![.\w])\d{5,}(?![.\w])/g, exact);
 
 function columnOf(table, c) {
   const value = (row) => row[c.at];
-  const base = {label: c.name, unit: c.unit, kind: c.kind, value, span: (row) => row.spans?.get(c.at)};
+  const base = {label: c.name, unit: c.unit || (c.kind === 'cycles' && c.name !== 'cycles' ? 'cycles' : null), title: wordOf(c.name, table.name, table.tool.name), kind: c.kind, value, span: (row) => row.spans?.get(c.at)};
   if (c.kind === 'kernel') return {...base, value: (row) => (rowKernel(table, row) || {}).short ?? row[c.at], cell: (row) => { const k = rowKernel(table, row); return k && typeof row[c.at] === 'number' ? kernelLink(k) : String(row[c.at] ?? '–'); }};
   if (c.kind === 'place') return {...base, value: (row) => row[c.at] && placeText(...row[c.at]), cell: (row, shown) => [placeLink(rowKernel(table, row), row[c.at]),
     row.group ? [' ', h('button.link', {type: 'button', 'data-print': `× ${row.group.length}`, title: 'instructions of this line that differ in their numbers alone; counts are their sum', onclick: () => shown.ungroup(row)}, `× ${row.group.length}`)] : null,
@@ -58,6 +70,7 @@ function columnOf(table, c) {
   if (c.at === table.block && c.numeric) return {...base, kind: 'id', cell: (row) => { const k = rowKernel(table, row), b = rowBlock(table, row); return k && b !== null ? h('a', {href: blockHash(k, b)}, String(b)) : String(row[c.at] ?? '–'); }};
   if (c.kind === 'hex') return {...base, cell: (row) => (row[c.at] === null ? '–' : `0x${BigInt(row[c.at]).toString(16)}`)};
   if (c.kind === 'percent' && shares.has(c.name)) return {...base, cell: (row) => shareBar(number(row[c.at]))};
+  if (table.name === 'branches' && (c.name === 'taken' || c.name === 'not taken')) return {...base, cell: (row) => [numeral(row[c.at], c.kind), goesTo(table, row, c.name === 'taken')]};
   if (c.name === 'range') return {...base, value: (row) => row[c.at] && spaced3(row[c.at])};
   if (c.fixed && c.kind === 'count') return {...base, kind: 'id'};
   return {...base, good: goodOf(c)};
