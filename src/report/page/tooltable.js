@@ -20,9 +20,9 @@ export const goodOf = (column) => (goods[column.name] ? (v) => (v === null ? NaN
 const shares = new Set(['share', 'of kernel']);
 
 // Rows of instructions of one place that differ in their numbers alone, as one: counts are summed, of other numbers the range is told.
-const summed = new Set(['wasted', 'requests', 'read', 'written', 'accesses', 'values', 'NaN', 'idle slots', 'divergent', 'taken', 'not taken', 'times']);
+const summed = new Set(['wasted', 'requests', 'read', 'written', 'accesses', 'values', 'NaN', 'times']);
 function grouped(table, rows) {
-  if (table.place < 0) return rows;
+  if (table.place < 0 || !table.columns.some((c) => c.name === 'instruction')) return rows;
   const groups = new Map();
   for (const row of rows) {
     const key = JSON.stringify(table.columns.map((c) => (c.at === table.place ? row[c.at] && row[c.at].slice(0, 2) : c.numeric && !c.fixed ? null : row[c.at])));
@@ -57,6 +57,17 @@ function goesTo(table, row, jumps) {
   return [' → ', to && to.line ? placeLink(k, [to.file, to.line, to.ptx, at]) : h('a', {href: blockHash(k, at)}, `block ${at}`)];
 }
 
+// Places that several rows name, of tables whose rows nothing else tells apart.
+function placesTwice(table) {
+  const seen = new Set(), twice = new Set();
+  if (table.place < 0 || table.columns.some((c) => c.name === 'instruction' || c.name === 'block')) return twice;
+  for (const row of table.rows) {
+    const text = placeText(...(row[table.place] || []));
+    seen.has(text + row[table.kernel]) ? twice.add(text) : seen.add(text + row[table.kernel]);
+  }
+  return twice;
+}
+
 // Texts like "0 .. 4290430017" with the digits of long numbers in groups.
 const spaced3 = (text) => String(text).replace(/(?<![.\w])\d{5,}(?![.\w])/g, exact);
 
@@ -66,7 +77,7 @@ function columnOf(table, c) {
   if (c.kind === 'kernel') return {...base, value: (row) => (rowKernel(table, row) || {}).short ?? row[c.at], cell: (row) => { const k = rowKernel(table, row); return k && typeof row[c.at] === 'number' ? kernelLink(k) : String(row[c.at] ?? '–'); }};
   if (c.kind === 'place') return {...base, value: (row) => row[c.at] && placeText(...row[c.at]), cell: (row, shown) => [placeLink(rowKernel(table, row), row[c.at]),
     row.group ? [' ', h('button.link', {type: 'button', 'data-print': `× ${row.group.length}`, title: 'instructions of this line that differ in their numbers alone; counts are their sum', onclick: () => shown.ungroup(row)}, `× ${row.group.length}`)] : null,
-    shown.apart.has(row) ? h('span.dim', ` PTX ${row[c.at][2]}`) : null]};
+    shown.apart.has(row) || table.twice?.has(placeText(...(row[c.at] || []))) ? h('span.dim', ` PTX ${row[c.at][2]}`) : null]};
   if (c.at === table.block && c.numeric) return {...base, kind: 'id', cell: (row) => { const k = rowKernel(table, row), b = rowBlock(table, row); return k && b !== null ? h('a', {href: blockHash(k, b)}, String(b)) : String(row[c.at] ?? '–'); }};
   if (c.kind === 'hex') return {...base, cell: (row) => (row[c.at] === null ? '–' : `0x${BigInt(row[c.at]).toString(16)}`)};
   if (c.kind === 'percent' && shares.has(c.name)) return {...base, cell: (row) => shareBar(number(row[c.at]))};
@@ -79,6 +90,7 @@ function columnOf(table, c) {
 // k: only the rows of that kernel, without its column.
 export function toolTable(table, k, options = {}) {
   const rows = grouped(table, k ? table.rows.filter((row) => rowKernel(table, row) === k) : table.rows);
+  table.twice ??= placesTwice(table);
   const columns = table.columns.filter((c) => !(k && c.kind === 'kernel'));
   // A column in which no row has a value says nothing.
   const told = columns.filter((c) => !rows.length || rows.some((row) => row[c.at] !== null));
