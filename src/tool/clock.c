@@ -393,9 +393,12 @@ static void times_chart(struct mg_table *t, const struct times *x, uint32_t ix)
 
 static void clock_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
 {
-    mg_kit_times_table(
-        t, r, "clock",
-        "kernels by span, first CTA to last: how evenly multiprocessors and CTAs were loaded; min to max: cycles of a CTA");
+    /* Without a GPU nobody knows how multiprocessors were loaded. */
+    const char *title =
+        r->host_times
+            ? "kernels by span, first CTA to last; min to max: cycles of a CTA"
+            : "kernels by span, first CTA to last: how evenly multiprocessors and CTAs were loaded; min to max: cycles of a CTA";
+    mg_kit_times_table(t, r, "clock", title);
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
     mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
     mg_table_column(t, "span", MG_COL_TIME_NS, NULL);

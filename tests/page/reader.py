@@ -263,6 +263,8 @@ def words(b, check):
         if tool['name'] == 'clock':
             units = b.eval('[...document.querySelectorAll("#main .tooltable th")].filter((e) => /^(min|median|max)/.test(e.textContent)).map((e) => e.textContent)')
             check(len(units) == 3 and all('cycles' in u for u in units), units)
+            title = b.eval('document.querySelector("#main .tooltable h4").textContent')
+            check('multiprocessors' not in title and 'min to max' in title, title)  # no GPU, no such column
     check(heads > 30, heads)
     b.key('?')
     text = b.eval('document.querySelector("dialog").innerText')
