@@ -1,9 +1,10 @@
 // Findings in words (report.findings), and what --check found.
-import {checks, core, findings, kernelOf, kernelOfCheck, wasChecked} from './data.js';
+import {checks, core, findings, kernelOf, kernelOfCheck, kernels, onGpu, wasChecked} from './data.js';
 import {followsLink, h, numeral} from './dom.js';
 import {exact, number, plural} from './format.js';
 import {kernelLink, placeLink, placeText} from './links.js';
 import {Table} from './table.js';
+import {words} from './words.js';
 
 const spaced = (rule) => rule.replace(/_/g, ' ');
 
@@ -17,6 +18,9 @@ function placeOf(k, f) {
   const block = k.blocks.filter((b) => b.function === f.function && b.ptx_line <= f.ptx_line).pop();
   return block ? placeLink(k, [null, 0, f.ptx_line, block.id]) : placeText(null, 0, f.ptx_line);
 }
+
+// What gains are a share of (show.c says the same).
+const gainOf = onGpu && kernels.every((k) => !Number.isNaN(k.time)) ? 'kernel time' : 'the kernels\' work as counted';
 
 // A finding's text behind its figures (show.c does the same).
 const causeOf = (f) => f.text.replace(/^.*?[:.] /s, '');
@@ -36,7 +40,7 @@ function findingCard([f, ...others], rank, here) {
   return followsLink(h('li.card' + (isVerdict(f) ? '.verdict' : ''), h('div.cardhead', h('span.rank', String(rank)), h('strong', spaced(f.rule)), place && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, f.header ? [', which calls ', h('code', placeText(f.header, f.header_line))] : null, k && k !== here && [' in ', kernelLink(k)]),
     h('p', f.text),
     others.length ? h('p.same', 'The same at ', others.slice(0, 8).map((o, i) => [i ? ', ' : '', placeOf(k, o), ` (${number(o.gain_pct).toFixed(1)} %)`]), others.length > 8 ? ` and ${others.length - 8} more places` : '') : null,
-    h('p.facts', gain > 0 ? ['mending it could gain ', h('strong', `${gain.toFixed(1)} %`), ' · '] : null,
+    h('p.facts', gain > 0 ? [h('span', {title: words.gain}, 'mending it could gain at most ', h('strong', `${gain.toFixed(1)} %`), ` of ${gainOf}`), ' · '] : null,
       f.share_pct !== null && f.share_pct !== undefined ? `${number(f.share_pct).toFixed(1)} % of the program · ` : null,
       f.measure !== null && f.measure !== undefined ? [numeral(f.measure, 'real'), ` ${f.unit || ''} · `] : null,
       h('span', {class: 'sure ' + f.sure, title: f.sure === 'exact' ? 'the measure is a count; the gain follows from it' : 'it follows from a model of the device'}, f.sure === 'exact' ? 'exact: counted' : `${f.sure}: not measured`))));

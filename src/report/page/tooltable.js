@@ -103,7 +103,7 @@ export function toolTable(table, k, options = {}) {
 
 // folded: only the title shows until the reader opens it; the table is made then.
 export function tableSection(table, k, folded) {
-  const rows = k ? table.rows.filter((row) => rowKernel(table, row) === k).length : table.rows.length, notes = k ? [] : table.notes;
+  const rows = grouped(table, k ? table.rows.filter((row) => rowKernel(table, row) === k) : table.rows).length, notes = k ? [] : table.notes;
   if ((!table.columns.length && !notes.length) || (k && !rows)) return null;
   const content = () => [table.columns.length ? toolTable(table, k).element : null, notes.map((n) => h('p.note', n))];
   const title = table.title || table.name;
