@@ -752,8 +752,10 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
     add_banks(f, words, base, 0, set);
     add_cohort_banks(f, words, base, set);
     const struct mg_flush w = {.base = base, .mask = mask, .rank = rank, .out = out, .set = set};
-    for (uint32_t kind = 0; mg_storage_at(kind); kind++)
-        if (mg_storage_any(f, kind, set)) mg_storage_at(kind)->flush(f, &w);
+    for (unsigned leaves = 0; leaves < 2; leaves++)
+        for (uint32_t kind = 0; mg_storage_at(kind); kind++)
+            if (mg_storage_at(kind)->leaves == leaves && mg_storage_any(f, kind, set))
+                mg_storage_at(kind)->flush(f, &w);
     mg_rc_put_label(f, out);
     free(words);
 }

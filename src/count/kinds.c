@@ -141,8 +141,9 @@ static uint32_t sent_registers(const struct mg_rfunc *f)
 /* May counters of what happens once be words of shared memory, too? */
 static bool bits_may_share(const struct mg_rfunc *f, uint32_t n_rest)
 {
-    bool plain = !f->calls.n_sources && !f->warps.n_cohorts && !f->packed.n_cuts && !f->local.n_bytes &&
-                 !f->shared.n_near && f->n_bits + n_rest <= MG_SHARED_FEW;
+    bool plain = !f->calls.n_sources && !f->warps.n_cohorts && !f->packed.n_cuts && !f->shared.n_near &&
+                 f->n_bits + n_rest <= MG_SHARED_FEW;
+    for (uint32_t i = 0; i < f->n; i++) plain = plain && f->counters[i].kind == MG_RC_BIT; /* or not placed so far */
     return plain && f->redux && f->o->scope == MG_COUNT_FULL;
 }
 
@@ -180,22 +181,31 @@ static void choose_few(struct mg_rfunc *f, struct mg_wanted *rest, uint32_t n_re
     }
 }
 
-/* Slots of classes in memory, class by class, from at on; words of local memory have theirs. */
-static void place_in_memory(struct mg_rfunc *f, uint32_t at)
+/* Gives counters of the class slots from at on; returns the one behind. */
+static uint32_t place_class(struct mg_rfunc *f, enum mg_rc_kind kind, uint32_t at)
 {
-    for (uint32_t kind = 0; mg_storage_at(kind); kind++) {
-        if (!mg_storage_at(kind)->in_memory || kind == MG_RC_LOCAL) continue;
-        if (kind == MG_RC_SHARED) f->shared.slot = at;
-        for (uint32_t i = 0; i < f->n - f->calls.n_sources; i++) {
-            if (f->counters[i].kind != kind) continue;
-            f->counters[i].slot = at++;
-            f->n_others += kind != MG_RC_FLAG && kind != MG_RC_SHARED;
-        }
-    }
+    for (uint32_t i = 0; i < f->n - f->calls.n_sources; i++)
+        if (f->counters[i].kind == kind) f->counters[i].slot = at++;
+    return at;
+}
+
+/* Slots of classes in memory, from at on; words of local memory have theirs. */
+static void place_in_memory(struct mg_rfunc *f, uint32_t at, bool in_loops)
+{
+    f->shared.slot = place_class(f, MG_RC_FLAG, at);
+    place_class(f, MG_RC_SHARED, f->shared.slot);
+    f->shared.n += f->shared.n_near;
+    if (in_loops) mg_loop_words_place(f, f->shared.slot);
+    uint32_t others = f->shared.slot + f->shared.n;
+    at = others;
+    for (enum mg_rc_kind kind = 0; kind < MG_RC_KINDS; kind++)
+        if (mg_storage_at(kind)->in_memory && kind != MG_RC_LOCAL && kind != MG_RC_FLAG && kind != MG_RC_SHARED)
+            at = place_class(f, kind, at);
+    f->n_others = at - others;
 }
 
 /* Slots of all but bits: small fields, what callees send back, other registers, memory. */
-static void place_slots(struct mg_rfunc *f, const struct mg_wanted *rest, uint32_t n_rest)
+static void place_slots(struct mg_rfunc *f, const struct mg_wanted *rest, uint32_t n_rest, bool in_loops)
 {
     uint32_t word = f->n_bits, local = f->n_bits + f->n_words, few = 0;
     for (uint32_t k = 0; k < n_rest; k++)
@@ -211,8 +221,7 @@ static void place_slots(struct mg_rfunc *f, const struct mg_wanted *rest, uint32
             c->slot = word++;
     }
     f->local.n_words = local - f->n_bits - f->n_words;
-    place_in_memory(f, local);
-    f->shared.n += f->shared.n_near;
+    place_in_memory(f, local, in_loops);
 }
 
 /* Gives each counter its kind: bits while there are banks, registers for the busiest. */
@@ -279,8 +288,7 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
         mg_storage_choose(&z, &rest[k]);
     }
     free(guarded);
-    place_slots(f, rest, n_rest);
-    if (in_loops) mg_loop_words_place(f, f->shared.slot);
+    place_slots(f, rest, n_rest, in_loops);
     free(rest);
 }
 

@@ -503,6 +503,7 @@ static void shared_flush(struct mg_rfunc *f, const struct mg_flush *w)
 
 const struct mg_storage mg_storage_shared = {.name = "shared",
                                              .in_memory = true,
+                                             .leaves = true,
                                              .holds = shared_holds,
                                              .take = shared_take,
                                              .event = shared_event,

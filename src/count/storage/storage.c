@@ -46,6 +46,8 @@ void mg_storage_choose(struct mg_kinds *k, const struct mg_wanted *w)
     struct mg_rc *c = &k->f->counters[w->counter];
     for (size_t i = 0; i < MG_COUNT_OF(order); i++) {
         const struct mg_storage *s = classes[order[i]];
+        bool beside = order[i] != MG_RC_SHARED && order[i] != MG_RC_FEW;
+        if (beside && (k->f->shared.all || k->in_loops)) continue; /* nothing else is flushed then */
         const char *why = s->holds(k, w);
         if (!why) continue;
         c->kind = order[i];

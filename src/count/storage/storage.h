@@ -34,6 +34,7 @@ struct mg_storage {
     bool in_memory;   /* it has no register */
     bool packed;      /* it shares its register with others */
     bool wide;        /* its register has 64 bits */
+    bool leaves;      /* in memory: lanes may leave the flush in its code, so it comes behind the others */
     bool alike;       /* CTA 0 may add such counters for all CTAs (by_register.c) */
     const char *(*holds)(const struct mg_kinds *k,
                          const struct mg_wanted *w); /* why; NULL: it may not. NULL: carry.c alone decides */
