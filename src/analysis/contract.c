@@ -7,6 +7,7 @@
  *   - `mov` and `neg` between them make no difference;
  *   - div.approx and div.full are products with a reciprocal, and with a constant divisor products
  *     with the constant's reciprocal, rounded to nearest;
+ *   - a f32 or f64 product of known numbers is computed, and rounded, when the code is made: none of these;
  *   - every use of the product is such a sum, and every one of them takes it;
  *   - of two products a sum takes the first one that may be taken.
  * Half precision, packed or not, goes by the same rules. Not done: PTX 1.x (where mad is no fma). */
@@ -32,7 +33,7 @@ struct fusion {
     const struct mg_module *m;
     const struct mg_cfg *cfg;
     struct mg_map by_reg; /* -> product + 1, NEGATIVE; copies of a product, too */
-    struct mg_map n_defs; /* of products and their factors */
+    struct mg_map defs;   /* of registers: how many << 32 | node of the last */
     MG_VEC(struct product) products;
     MG_VEC(struct sum) sums;
 };
@@ -101,6 +102,38 @@ const struct mg_opnd *mg_contract_moved(const struct mg_module *m, mg_id func, c
     return from;
 }
 
+static uint32_t n_defs(const struct fusion *z, mg_id reg)
+{
+    uint64_t defs = 0;
+    mg_map_get(&z->defs, reg, &defs);
+    return (uint32_t)(defs >> 32);
+}
+
+/* Does the assembler know the number? */
+static bool is_known(const struct fusion *z, const struct mg_opnd *o, int depth)
+{
+    const struct mg_module *m = z->m;
+    uint64_t defs = 0;
+    if (is_literal(o) || o->kind == MG_OPND_imm) return true;
+    if (o->kind != MG_OPND_reg || o->sub || !depth || !mg_map_get(&z->defs, o->id, &defs) || defs >> 32 != 1)
+        return false;
+    const struct mg_node *n = &m->nodes.at[(mg_id)defs];
+    bool known = !n->guard;
+    switch (mg_node_form(m, n)->op) {
+    case MG_OP_mov:
+    case MG_OP_neg:
+    case MG_OP_abs:
+    case MG_OP_add:
+    case MG_OP_sub:
+    case MG_OP_mul:
+    case MG_OP_cvt:
+        for (uint32_t i = 1; i < n->n_opnds; i++) known = known && is_known(z, &m->opnds.at[n->opnd + i], depth - 1);
+        return known;
+    default:
+        return false;
+    }
+}
+
 /* Does the code for it have branches? */
 bool mg_contract_ends_block(const struct mg_form *f, const struct mg_node *n)
 {
@@ -150,10 +183,7 @@ static void find_products(struct fusion *z, mg_id node, uint32_t block)
     const struct mg_form *f = mg_node_form(m, n);
     const struct mg_opnd *o = &m->opnds.at[n->opnd];
     uint64_t of = copied(z, f, n);
-    if (of && !mg_map_get(&z->by_reg, o[0].id, NULL)) {
-        mg_map_set(&z->by_reg, o[0].id, of);
-        mg_map_set(&z->n_defs, o[0].id, 0);
-    }
+    if (of && !mg_map_get(&z->by_reg, o[0].id, NULL)) mg_map_set(&z->by_reg, o[0].id, of);
     bool quotient = mg_contract_is_quotient(f, n);
     if (!(quotient || mg_contract_is_product(f, n)) || n->guard || mg_form_has(f, MG_MOD_sat) ||
         o[0].kind != MG_OPND_reg)
@@ -163,12 +193,8 @@ static void find_products(struct fusion *z, mg_id node, uint32_t block)
     p->constant =
         quotient ? mg_contract_reciprocal(z->m, &o[2]) != 0 : o[1].kind != MG_OPND_reg || o[2].kind != MG_OPND_reg;
     mg_map_set(&z->by_reg, p->reg, z->products.n);
-    mg_map_set(&z->n_defs, p->reg, 0);
-    for (int k = 0; k < 2; k++) {
-        if (o[1 + k].kind != MG_OPND_reg) continue;
-        p->factors[k] = o[1 + k].id;
-        if (!mg_map_get(&z->n_defs, p->factors[k], NULL)) mg_map_set(&z->n_defs, p->factors[k], 0);
-    }
+    for (int k = 0; k < 2; k++)
+        if (o[1 + k].kind == MG_OPND_reg) p->factors[k] = o[1 + k].id;
 }
 
 /* Are the factors at the sum what they were at the product? */
@@ -176,8 +202,7 @@ static bool unchanged(struct fusion *z, const struct product *p, mg_id sum)
 {
     const struct mg_module *m = z->m;
     for (int k = 0; k < 2; k++) {
-        uint64_t defs = 0;
-        if (!p->factors[k] || (mg_map_get(&z->n_defs, p->factors[k], &defs) && defs < 2)) continue;
+        if (!p->factors[k] || n_defs(z, p->factors[k]) < 2) continue;
         for (mg_id id = p->node; id != sum; id = m->nodes.at[id].next) {
             mg_id ids[16];
             uint32_t n = m->nodes.at[id].kind == MG_NODE_inst ? mg_node_defs(m, id, ids, 16) : 0;
@@ -193,10 +218,8 @@ static bool reaches(struct fusion *z, const struct product *p, mg_id sum, uint32
 {
     const struct mg_module *m = z->m;
     mg_id factor = p->factors[0] ? p->factors[0] : p->factors[1], at = p->node;
-    uint64_t defs = 0;
     if (p->block != block) /* cheap enough to be computed again where it is used */
-        return p->constant && mg_node_form(m, &m->nodes.at[p->node])->types[0] == MG_TYPE_f32 &&
-               mg_map_get(&z->n_defs, factor, &defs) && defs < 2;
+        return p->constant && mg_node_form(m, &m->nodes.at[p->node])->types[0] == MG_TYPE_f32 && n_defs(z, factor) < 2;
     while (at && at != sum) at = m->nodes.at[at].next;
     return at == sum && unchanged(z, p, sum);
 }
@@ -282,10 +305,21 @@ static void count_defs(struct fusion *z, mg_id node, uint32_t block)
     mg_id ids[16];
     uint32_t n = mg_node_defs(z->m, node, ids, 16);
     for (uint32_t i = 0; i < n && i < 16; i++) {
-        uint64_t defs, ix;
-        if (!mg_map_get(&z->n_defs, ids[i], &defs)) continue;
-        mg_map_set(&z->n_defs, ids[i], ++defs);
+        uint64_t defs = n_defs(z, ids[i]) + 1, ix;
+        mg_map_set(&z->defs, ids[i], defs << 32 | node);
         if (defs > 1 && mg_map_get(&z->by_reg, ids[i], &ix)) z->products.at[(uint32_t)ix - 1].lost = true;
+    }
+}
+
+/* The assembler computes these itself, each by itself. Half precision it leaves to the kernel. */
+static void lose_known(struct fusion *z)
+{
+    for (uint32_t i = 0; i < z->products.n; i++) {
+        struct product *p = &z->products.at[i];
+        const struct mg_node *n = &z->m->nodes.at[p->node];
+        const struct mg_opnd *o = &z->m->opnds.at[n->opnd];
+        enum mg_type type = (enum mg_type)mg_node_form(z->m, n)->types[0];
+        if (type == MG_TYPE_f32 || type == MG_TYPE_f64) p->lost |= is_known(z, &o[1], 8) && is_known(z, &o[2], 8);
     }
 }
 
@@ -296,6 +330,7 @@ void mg_contract_find(const struct mg_module *m, const struct mg_cfg *cfg, struc
     each_inst(&z, find_products);
     if (z.products.n) {
         each_inst(&z, count_defs);
+        lose_known(&z);
         each_inst(&z, look_at_uses);
         choose(&z);
         for (uint32_t i = 0; i < z.sums.n; i++) {
@@ -310,7 +345,7 @@ void mg_contract_find(const struct mg_module *m, const struct mg_cfg *cfg, struc
         }
     }
     mg_map_release(&z.by_reg);
-    mg_map_release(&z.n_defs);
+    mg_map_release(&z.defs);
     mg_vec_release(&z.products);
     mg_vec_release(&z.sums);
 }

@@ -21,6 +21,8 @@ for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia;
     for tool in none blocks lanes memory bounds trace clock; do
         [ "$(LD_LIBRARY_PATH="$B/test/driver" "$MARGAY" run --device $device -q -t $tool -o c3$device$tool -- ./ptxrun load=turns.ptx contract_apart:1,1,1:1,1,1 sum)" = 'sum 864026624' ] ||
             bad "contraction apart, $device, -t $tool"
+        [ "$(LD_LIBRARY_PATH="$B/test/driver" "$MARGAY" run --device $device -q -t $tool -o c5$device$tool -- ./ptxrun load=turns.ptx contract_known:1,1,1:1,1,1 sum)" = 'sum 0' ] ||
+            bad "a product of known numbers, $device, -t $tool"
         [ "$(LD_LIBRARY_PATH="$B/test/driver" "$MARGAY" run --device $device -q -t $tool -o c4$device$tool -- ./ptxrun load=half.ptx contract_half:1,1,1:1,1,1 sum)" = "sum $((0x711038A0))" ] ||
             bad "contraction of half precision, $device, -t $tool"
     done
