@@ -205,7 +205,7 @@ static void watch_turn(struct mg_sched *s, uint64_t now)
     } else if (others && p->idle_ns && now - p->idle_ns >= GRACE_NS) {
         p->yielded = true;
         close_turn(s, now);
-    } else if (others && p->flying && has_stalled(p, now)) {
+    } else if (others && (p->flying || p->waits) && has_stalled(p, now)) {
         p->stalled_ns = now;
         close_turn(s, now);
     } else if (is_overtaken(s, p)) {
@@ -216,8 +216,8 @@ static void watch_turn(struct mg_sched *s, uint64_t now)
             mg_sched_turn(p, MG_GATE_TURN, p->credit_ns);
         else if (next >= 0)
             close_turn(s, now);
-    } else if (p->members.n > 1) {
-        mg_sched_turn(p, MG_GATE_TURN, p->credit_ns); /* all of them spend it */
+    } else if (p->members.n > 1 || (p->waits && !p->flying)) {
+        mg_sched_turn(p, MG_GATE_TURN, p->credit_ns); /* all spend it; or what was charged too much has come back */
     }
 }
 

@@ -216,7 +216,8 @@ static void wait_for_launch(const struct mg_nv_window *w, struct mg_clock_span *
     if (s->start_ns >= w->launched_ns || first_ns >= last_ns) return;
     uint64_t start_ns = MG_MAX(w->launched_ns + PICK_UP_NS / 4, first_ns);
     if (start_ns >= last_ns) start_ns = first_ns + (last_ns - first_ns) / 2; /* it ended before the call did */
-    s->uncertainty_ns = MG_MAX(s->uncertainty_ns, last_ns - s->start_ns); /* as wide as if the event were all there is */
+    s->uncertainty_ns =
+        MG_MAX(s->uncertainty_ns, last_ns - s->start_ns); /* as wide as if the event were all there is */
     s->start_ns = start_ns;
     s->length_ns = end_ns - start_ns;
 }
