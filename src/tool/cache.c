@@ -87,10 +87,10 @@ static void add_sites(struct mg_table *t, const struct mg_jval *sites)
 {
     for (const struct mg_jval *s = mg_jval_first(sites); s; s = s->next) {
         uint64_t sectors = mg_jval_u64(s, "sectors"), line = mg_jval_u64(s, "line");
-        const char *buffer = mg_jval_text(s, "buffer");
+        const char *buffer = mg_jval_text(s, "buffer"), *file = mg_jval_text(s, "file"), *kind = mg_jval_text(s, "kind");
         char place[400];
-        if (line)
-            snprintf(place, sizeof place, "%s:%llu", mg_jval_text(s, "file"), (unsigned long long)line);
+        if (line && file)
+            snprintf(place, sizeof place, "%s:%llu", file, (unsigned long long)line);
         else
             snprintf(place, sizeof place, "PTX line %llu", (unsigned long long)mg_jval_u64(s, "ptx_line"));
         mg_table_row(t);
@@ -101,7 +101,7 @@ static void add_sites(struct mg_table *t, const struct mg_jval *sites)
             mg_table_text(t, buffer);
         else
             mg_table_null(t);
-        add_part(t, s, sectors, strcmp(mg_jval_text(s, "kind"), "load") ? 0 : sectors);
+        add_part(t, s, sectors, kind && !strcmp(kind, "load") ? sectors : 0);
     }
 }
 

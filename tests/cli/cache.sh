@@ -90,3 +90,17 @@ status=0
 status=0
 "$MARGAY" study cache gather gather > out 2> err || status=$?
 [ $status = 2 ]
+# A result in which members are missing, as of another version, is shown with what it has.
+"$MARGAY" run -q --device emu -t cache -o bare -- "$EX/saxpy" 1000 > out 2>&1 || { cat out; exit 1; }
+python3 - <<'END'
+import glob, json, sqlite3
+def without(v):
+    if isinstance(v, dict): return {k: without(x) for k, x in v.items() if k not in ('kind', 'file', 'kernel', 'op')}
+    return [without(x) for x in v] if isinstance(v, list) else v
+c = sqlite3.connect('bare/profile.db')
+rows = c.execute("SELECT key, json FROM tool WHERE tool = 'cache'").fetchall()
+assert rows
+for row, text in rows: c.execute('UPDATE tool SET json = ?, json_zstd = NULL WHERE key = ?', (json.dumps(without(json.loads(text))), row))
+c.commit()
+END
+"$MARGAY" report bare > out && grep -q 'PTX line' out || { cat out; exit 1; }
