@@ -263,7 +263,7 @@ static void find_shape(struct shape *s, const struct mg_result_kernel *k, const 
 static const char *shape_word(const struct shape *s)
 {
     if (s->worst < 1.01) return "even";
-    if (fabs(s->trend) >= .9) return s->trend > 0 ? "rising" : "falling";
+    if (s->ctas >= 8 && fabs(s->trend) >= .9) return s->trend > 0 ? "rising" : "falling";
     return s->beyond <= MG_MAX(s->ctas / 20, (uint64_t)1) ? "few long" : "spread";
 }
 

@@ -144,9 +144,9 @@ static const char *say_mending(struct advice *a, const struct mg_jval *v)
     if (shape && !strcmp(shape, "few long"))
         return beyond > 1
                    ? mg_arena_printf(&a->out->arena,
-                                     "%llu CTAs are that long, all others are done long before: split the work of "
+                                     "%llu CTAs%s are that long, all others are done long before: split the work of "
                                      "each of these among several CTAs.",
-                                     (unsigned long long)beyond)
+                                     (unsigned long long)beyond, mg_jval_yes(v, "estimate") ? " of the sample" : "")
                    : "No other is nearly as long: split its work among several CTAs.";
     return "Multiprocessors that are done wait for it: cut the work into equal parts, or let CTAs fetch the next part from a counter.";
 }
