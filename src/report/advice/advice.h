@@ -59,7 +59,7 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
                      struct mg_buf *out);
 /* One row each, the first line names the columns. */
 void mg_add_findings_csv(const struct mg_findings *list, struct mg_buf *out);
-/* "findings": [...], "no_verdict": [...] */
+/* "findings": [...], "findings_in": of what gains are, "no_verdict": [...] */
 void mg_write_findings(const struct mg_findings *list, struct mg_json *j);
 /* What all kernels shown cost, in cycles of one multiprocessor (cost.c), those of imbalanced CTAs in proportion longer.
  */
