@@ -15,6 +15,7 @@
 #define TOP_ROWS     8
 #define CHECKED_ROWS 20
 #define BAR_WIDTH    24
+#define LEAST_PLACE  22u
 
 struct view { /* the report being written */
     const struct mg_recording *p;
@@ -172,29 +173,36 @@ static void write_source(struct view *v, const char *text, size_t bytes, uint32_
     }
 }
 
-/* "a.cu:17 (15-17)", its text, and the finding that lies there. */
+/* "a.cu:17 (15-17)" */
+static void format_place(const struct mg_block_place *at, const struct mg_pblock *b, struct mg_buf *out)
+{
+    mg_buf_reset(out);
+    if (at->file && at->line)
+        mg_buf_printf(out, "%s:%u", base_name(at->file), at->line);
+    else if (at->file) /* the compiler made it: no line */
+        mg_buf_printf(out, "%s, ptx:%u", base_name(at->file), b->ptx_line);
+    else
+        mg_buf_printf(out, "ptx:%u", b->ptx_line);
+    if (at->first < at->last) mg_buf_printf(out, " (%u-%u)", at->first, at->last);
+}
+
+/* The place, its text, and the finding that lies there. */
 static void write_place(struct view *v, const struct mg_pkernel *k, const struct mg_kernel_lines *of,
-                        const struct mg_pblock *b)
+                        const struct mg_pblock *b, uint32_t width)
 {
     struct mg_buf place = MG_BUF_INIT, mark = MG_BUF_INIT;
     size_t bytes = 0;
     struct mg_block_place main = mg_block_place_of(of, b);
     const struct mg_finding *f = finding_in(v, k, of, b);
     const char *text = mg_sources_line(v->sources, main.file, main.line, &bytes);
-    if (main.file && main.line)
-        mg_buf_printf(&place, "%s:%u", base_name(main.file), main.line);
-    else if (main.file) /* the compiler made it: no line */
-        mg_buf_printf(&place, "%s, ptx:%u", base_name(main.file), b->ptx_line);
-    else
-        mg_buf_printf(&place, "ptx:%u", b->ptx_line);
-    if (main.first < main.last) mg_buf_printf(&place, " (%u-%u)", main.first, main.last);
+    format_place(&main, b, &place);
     if (f) {
         bool same = main.file && !strcmp(main.file, f->file);
         mg_buf_printf(&mark, "  <- %s:%u %s", same ? "" : base_name(f->file), f->line, mg_finding_rule(f));
     }
     if (!text) text = mg_sources_ptx(v->sources, k->module, b->ptx_line, &bytes);
-    uint32_t width = MG_MAX(22u, (uint32_t)place.n + 2), room = v->columns > 100 ? v->columns - 82 : 36;
-    room = room + 22 > width + mark.n ? room + 22 - width - (uint32_t)mark.n : 0;
+    uint32_t room = (v->columns > 100 ? v->columns - 82 : 36) + LEAST_PLACE;
+    room = room > width + mark.n ? room - width - (uint32_t)mark.n : 0;
     mg_add_left(v->out, place.at, width);
     if (text) write_source(v, text, bytes, room);
     if (f) mg_buf_adds(v->out, mark.at);
@@ -210,6 +218,14 @@ static void write_blocks(struct view *v, const struct mg_pkernel *k, const struc
     mg_lines_of(v->modules, k, &of);
     for (uint32_t i = 0; i < k->n_blocks; i++) hot[i] = &k->blocks[i];
     qsort(hot, k->n_blocks, sizeof *hot, by_block_heat);
+    uint32_t width = LEAST_PLACE;
+    struct mg_buf place = MG_BUF_INIT;
+    for (uint32_t i = 0; i < shown && hot[i]->threads; i++) {
+        struct mg_block_place at = mg_block_place_of(&of, hot[i]);
+        format_place(&at, hot[i], &place);
+        width = MG_MAX(width, (uint32_t)place.n + 2);
+    }
+    mg_buf_release(&place);
     heading(v, "  block   share                            thread entries    lanes  source");
     for (uint32_t i = 0; i < shown && hot[i]->threads; i++) {
         const struct mg_pblock *b = hot[i];
@@ -222,7 +238,7 @@ static void write_blocks(struct view *v, const struct mg_pkernel *k, const struc
             mg_buf_printf(v->out, " %5.1f %%  ", 100.0 * (double)b->threads / (32.0 * (double)b->warps));
         else
             mg_buf_adds(v->out, "       -  ");
-        write_place(v, k, &of, b);
+        write_place(v, k, &of, b, width);
         trim_line(v->out);
     }
     uint32_t more = 0;

@@ -87,7 +87,8 @@ static void add_sites(struct mg_table *t, const struct mg_jval *sites)
 {
     for (const struct mg_jval *s = mg_jval_first(sites); s; s = s->next) {
         uint64_t sectors = mg_jval_u64(s, "sectors"), line = mg_jval_u64(s, "line");
-        const char *buffer = mg_jval_text(s, "buffer"), *file = mg_jval_text(s, "file"), *kind = mg_jval_text(s, "kind");
+        const char *buffer = mg_jval_text(s, "buffer"), *file = mg_jval_text(s, "file"),
+                   *kind = mg_jval_text(s, "kind");
         char place[400];
         if (line && file)
             snprintf(place, sizeof place, "%s:%llu", file, (unsigned long long)line);
