@@ -59,4 +59,11 @@ assert have == [("cp", "bulk copy"), ("suld", "surface access"), ("tex", "textur
 "$MARGAY" trace info t | grep -q 'not looked at in mixed: tex.2d' || { echo 'FAIL trace info'; failed=1; }
 "$MARGAY" run -q --device emu -t memory -o plain -- "$EX/saxpy" > out 2> err && "$MARGAY" report plain --json | python3 -c 'import json,sys; assert json.load(sys.stdin)["tools"]["memory"]["not_looked_at"] == []' ||
     { echo 'FAIL a kernel without such instructions'; failed=1; }
+# Bytes that are not looked at leave no verdict about bytes.
+"$MARGAY" run -q --device emu -t advise -o a -- ./ptxrun load=unseen.ptx mixed:264,1,1:32,1,1:0 > out 2> err && "$MARGAY" report a --json | python3 -c '
+import json, sys
+r = json.load(sys.stdin)
+why, = r["no_verdict"]
+assert why["kernel"] == 0 and why["why"].startswith("tool memory does not look at what ldmatrix.") and not [f for f in r["findings"] if f["rule"].endswith("_bound")], r["findings"]' ||
+    { echo 'FAIL a verdict on bytes that are not known'; failed=1; }
 exit $failed

@@ -9,8 +9,9 @@
 
 #define CLEARLY 1.25 /* a peak is not known any better */
 
-struct moved { /* of one buffer of a kernel */
+struct moved { /* of one buffer of a kernel, in one direction */
     const char *buffer;
+    bool store;
     double bytes, most; /* of sectors; of the buffer, once a launch */
 };
 struct moved_vec {
@@ -26,12 +27,12 @@ static bool has_gain(const struct advice *a, const struct mg_pkernel *k)
     return false;
 }
 
-static void add_moved(struct moved_vec *v, const char *buffer, double bytes, double most)
+static void add_moved(struct moved_vec *v, const char *buffer, bool store, double bytes, double most)
 {
     uint32_t i = 0;
-    while (i < v->n && strcmp(v->at[i].buffer, buffer)) i++;
+    while (i < v->n && (v->at[i].store != store || strcmp(v->at[i].buffer, buffer))) i++;
     if (i == v->cap) v->at = mg_xrealloc(v->at, (v->cap = v->cap * 2 + 8) * sizeof *v->at);
-    if (i == v->n) v->at[v->n++] = (struct moved){.buffer = buffer, .most = most};
+    if (i == v->n) v->at[v->n++] = (struct moved){.buffer = buffer, .store = store, .most = most};
     v->at[i].bytes += bytes;
 }
 
@@ -43,12 +44,13 @@ static double first_bytes(struct advice *a, const struct kernel_cost *c)
     double served = 0;
     for (const struct mg_jval *s = mg_jval_first(mg_jval_get(memory, "sites")); s; s = s->next) {
         const struct mg_pkernel *k;
-        const char *function = mg_jval_text(s, "function");
+        const char *function = mg_jval_text(s, "function"), *op = mg_jval_text(s, "op");
         uint64_t bytes = 0;
         if (!is_shown(a, s, &k) || k != c->k || !function || mg_jval_f64(s, "sectors") <= 0) continue;
         const char *buffer = mg_buffer_bytes_at(a->buffers, k, function, (uint32_t)mg_jval_u64(s, "ptx_line"), &bytes);
         if (buffer && bytes)
-            add_moved(&v, buffer, 32 * mg_jval_f64(s, "sectors"), (double)bytes * (double)MG_MAX(c->launches, 1u));
+            add_moved(&v, buffer, op && !strncmp(op, "st", 2), 32 * mg_jval_f64(s, "sectors"),
+                      (double)bytes * (double)MG_MAX(c->launches, 1u));
     }
     for (uint32_t i = 0; i < v.n; i++) served += MG_MAX(v.at[i].bytes - v.at[i].most, 0);
     free(v.at);
@@ -71,9 +73,24 @@ static struct times times_of(struct advice *a, const struct kernel_cost *c)
                           .issuing = c->parts[PART_ISSUE]};
 }
 
-/* Neither bytes nor instructions hold such a kernel up. */
-static const char *other_cause(const struct kernel_cost *c, const struct times *t)
+/* An opcode of the kernel that moves bytes and that tool memory does not look at; NULL: none that ran. */
+static const char *find_unseen(struct advice *a, const struct mg_pkernel *k)
 {
+    const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "not_looked_at")); v; v = v->next) {
+        const struct mg_jval *times = mg_jval_get(v, "executions");
+        const char *kind = mg_jval_text(v, "kind"), *op = mg_jval_text(v, "op");
+        bool ran = !times || !mg_jval_is_number(times) || mg_jval_number(times) > 0;
+        if (mg_jval_u64(v, "kernel") == k->id && ran && op && kind && strcmp(kind, "barrier in memory")) return op;
+    }
+    return NULL;
+}
+
+/* Neither bytes nor instructions hold such a kernel up, or not all bytes are known. */
+static const char *other_cause(struct advice *a, const struct kernel_cost *c, const struct times *t)
+{
+    const char *unseen = find_unseen(a, c->k);
+    if (unseen) return mg_arena_printf(&a->out->arena, "tool memory does not look at what %s moves", unseen);
     if (c->parts[PART_SHARED] > t->moving && c->parts[PART_SHARED] > t->issuing)
         return "passes through shared memory take longer than its bytes and its instructions";
     if (c->parts[PART_ATOMIC] > t->moving && c->parts[PART_ATOMIC] > t->issuing)
@@ -94,7 +111,7 @@ static void judge(struct advice *a, bool memory)
         if (!is_judged(a, c) || c->few_ctas) continue; /* no peak of the device is near */
         struct times t = times_of(a, c);
         double ratio = memory ? t.first / t.issuing : t.issuing / t.moving;
-        if (ratio < CLEARLY || other_cause(c, &t)) continue;
+        if (ratio < CLEARLY || other_cause(a, c, &t)) continue;
         struct mg_finding *f = add_finding(a, c, 0, false);
         place_at_kernel(f, c->k);
         f->measure = ratio;
@@ -128,7 +145,7 @@ void mg_rule_compute_bound(struct advice *a, const struct mg_rule *self)
         const struct kernel_cost *c = &a->costs[i];
         if (!is_judged(a, c)) continue;
         struct times t = times_of(a, c);
-        const char *why = other_cause(c, &t);
+        const char *why = other_cause(a, c, &t);
         bool judged = t.first >= CLEARLY * t.issuing || t.issuing >= CLEARLY * t.moving;
         if (c->few_ctas || (judged && !why)) continue;
         if (!why && (t.moving >= CLEARLY * t.issuing || t.issuing >= CLEARLY * t.first))
