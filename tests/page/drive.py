@@ -207,6 +207,9 @@ def advised():
     cards = b.eval('Array.from(document.querySelectorAll(".card")).map((e) => e.innerText)')
     check(len(cards) == len(found) and all(f['text'] in c and f['rule'].replace('_', ' ') in c for f, c in zip(found, cards)), cards)
     check(f'at most {gains[0]["gain_pct"]:.1f} % of the kernels\' work as counted' in cards[0] and gains[0]['sure'] in cards[0], cards[0])
+    ranks = b.eval('Array.from(document.querySelectorAll(".card")).map((e) => [e.querySelector(".rank").innerText, e.classList.contains("verdict"), e.querySelector(".cardhead").innerText])')
+    check([r for r, _, _ in ranks] == [str(i + 1) if f['gain_pct'] > 0 else '' for i, f in enumerate(found)], 'verdicts have no rank', ranks)
+    check(all(verdict == (f['gain_pct'] <= 0) and (' at ' in text) != verdict for f, (_, verdict, text) in zip(found, ranks)), 'nor a place', ranks)
     b.click('.card a')
     check(b.eval('location.hash').endswith(f'/{gains[0]["line"]}') and b.eval('document.querySelector("#source tr.here .atline").innerText').startswith('divergence'), b.eval('location.hash'))
     sane('findings')
@@ -214,10 +217,12 @@ def advised():
     core = unpack.parts('advised.html')['core']
     (k,) = [k for k in core['report']['kernels'] if k['id'] == gains[0]['kernel']]
     places = [b['ptx_line'] for b in k['blocks']][:3]
+    core['report']['no_verdict'] = [{'kernel': k['id'], 'why': 'caches decide: as planted'}]
     core['report']['findings'] = [dict(gains[0], file=None, line=None, ptx_line=at) for at in places] + [f for f in found if f['gain_pct'] <= 0]
     unpack.replace('advised.html', 'alike.html', 'core', core)
     b.open('alike.html')
     cards = b.eval('Array.from(document.querySelectorAll(".card")).map((e) => e.innerText)')
+    check('no verdict on ' + k['demangled'].split('(')[0] + ': caches decide: as planted' in b.eval('document.getElementById("main").innerText'), 'why there is no verdict')
     check(len(cards) == 1 + len(found) - len(gains) and 'The same at' in cards[0] and all(f'PTX {at}' in cards[0] for at in places), cards)
     b.click('.card .same a')
     check(b.eval('location.hash').endswith(f"/block/{k['blocks'][1]['id']}"), b.eval('location.hash'))

@@ -23,7 +23,7 @@ read = lambda what: open(f'{p}.{what}').read()
 r, text, source = json.loads(read('json')), read('txt'), open(p + '.cu').read().split('\n')
 line = next(i for i, l in enumerate(source, 1) if 'FAULT */' in l)
 f = r['findings'][0]
-assert r['findings_in'] == 'work as counted'
+assert r['findings_in'] == "the kernels' work as counted"
 assert (f['rule'], f['line']) == (rule, line), f
 # of the blocks that hold the line, at least one has the mark, and no other line has it
 blocks = re.findall(r'^ +(\d+) +[\d.]+ % .*? % +' + p + r'\.cu:(\d+)(?: \((\d+)-(\d+)\))? +(.*)$', text, re.M)

@@ -160,6 +160,12 @@ static void add_unjudged(const struct mg_findings *list, const struct mg_recordi
         mg_buf_printf(out, "      nor on %u more kernels (--json)\n", list->n_unjudged - MOST_KERNELS);
 }
 
+/* Whose parts gains and shares are. */
+static const char *of_what(const struct mg_findings *list)
+{
+    return list->timed ? "kernel time" : "the kernels' work as counted";
+}
+
 void mg_add_findings(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns, uint32_t most,
                      struct mg_buf *out)
 {
@@ -188,7 +194,7 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
     if (shown)
         mg_buf_printf(out,
                       "findings: what mending each could gain at most, in per cent of %s%s%s; docs/findings.md\n%s",
-                      list->timed ? "kernel time" : "the kernels' work as counted",
+                      of_what(list),
                       list->without_memory && !list->timed ? ", without memory (-t advise counts it)" : "",
                       modelled ? " (~: a model of the device)" : "", text.at);
     else if (list->complete)
@@ -271,7 +277,7 @@ void mg_write_findings(const struct mg_findings *list, struct mg_json *j)
         mg_json_end(j, '}');
     }
     mg_json_end(j, ']');
-    mg_json_key_str(j, "findings_in", list->timed ? "kernel time" : "work as counted");
+    mg_json_key_str(j, "findings_in", of_what(list));
     mg_json_key(j, "no_verdict");
     mg_json_arr(j);
     for (uint32_t i = 0; i < list->n_unjudged; i++) {

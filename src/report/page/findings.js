@@ -1,5 +1,5 @@
 // Findings in words (report.findings), and what --check found.
-import {checks, core, findings, kernelOf, kernelOfCheck, kernels, onGpu, wasChecked} from './data.js';
+import {checks, core, findings, kernelOf, kernelOfCheck, report, wasChecked} from './data.js';
 import {followsLink, h, numeral} from './dom.js';
 import {exact, number, plural} from './format.js';
 import {kernelLink, placeLink, placeText} from './links.js';
@@ -8,7 +8,7 @@ import {words} from './words.js';
 
 const spaced = (rule) => rule.replace(/_/g, ' ');
 
-// A finding that says what the kernel is bound by has nothing to gain.
+// A finding that says what the kernel is bound by has nothing to gain: it has neither a rank nor a place to mend.
 export const isVerdict = (f) => !(number(f.gain_pct) > 0);
 
 // Its line; without line information its line of the PTX, which leads to the block.
@@ -18,9 +18,6 @@ function placeOf(k, f) {
   const block = k.blocks.filter((b) => b.function === f.function && b.ptx_line <= f.ptx_line).pop();
   return block ? placeLink(k, [null, 0, f.ptx_line, block.id]) : placeText(null, 0, f.ptx_line);
 }
-
-// What gains are a share of (show.c says the same).
-const gainOf = onGpu && kernels.every((k) => !Number.isNaN(k.time)) ? 'kernel time' : 'the kernels\' work as counted';
 
 // A finding's text behind its figures (show.c does the same).
 const causeOf = (f) => f.text.replace(/^.*?[:.] /s, '');
@@ -37,10 +34,10 @@ function alike(list) {
 
 function findingCard([f, ...others], rank, here) {
   const k = kernelOf(f.kernel), gain = number(f.gain_pct), place = placeOf(k, f);
-  return followsLink(h('li.card' + (isVerdict(f) ? '.verdict' : ''), h('div.cardhead', h('span.rank', String(rank)), h('strong', spaced(f.rule)), place && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, f.header ? [', which calls ', h('code', placeText(f.header, f.header_line))] : null, k && k !== here && [' in ', kernelLink(k)]),
+  return followsLink(h('li.card' + (isVerdict(f) ? '.verdict' : ''), h('div.cardhead', h('span.rank', isVerdict(f) ? '' : String(rank)), h('strong', spaced(f.rule)), place && !isVerdict(f) && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, f.header ? [', which calls ', h('code', placeText(f.header, f.header_line))] : null, k && k !== here && [' in ', kernelLink(k)]),
     h('p', f.text),
     others.length ? h('p.same', 'The same at ', others.slice(0, 8).map((o, i) => [i ? ', ' : '', placeOf(k, o), ` (${number(o.gain_pct).toFixed(1)} %)`]), others.length > 8 ? ` and ${others.length - 8} more places` : '') : null,
-    h('p.facts', gain > 0 ? [h('span', {title: words.gain}, 'mending it could gain at most ', h('strong', `${gain.toFixed(1)} %`), ` of ${gainOf}`), ' · '] : null,
+    h('p.facts', gain > 0 ? [h('span', {title: words.gain}, 'mending it could gain at most ', h('strong', `${gain.toFixed(1)} %`), ` of ${report.findings_in}`), ' · '] : null,
       f.share_pct !== null && f.share_pct !== undefined ? `${number(f.share_pct).toFixed(1)} % of the program · ` : null,
       f.measure !== null && f.measure !== undefined ? [numeral(f.measure, 'real'), ` ${f.unit || ''} · `] : null,
       h('span', {class: 'sure ' + f.sure, title: f.sure === 'exact' ? 'the measure is a count; the gain follows from it' : 'it follows from a model of the device'}, f.sure === 'exact' ? 'exact: counted' : `${f.sure}: not measured`))));
@@ -50,9 +47,11 @@ function findingCard([f, ...others], rank, here) {
 export function findingList(found, here, limit = 5) {
   const list = alike(found);
   const ol = h('ol.cards', list.slice(0, limit).map((f, i) => findingCard(f, i + 1, here)));
-  if (list.length <= limit) return ol;
+  // Why a kernel has no verdict.
+  const unjudged = (report.no_verdict || []).filter((u) => !here || u.kernel === here.id).slice(0, 3).map((u) => h('p.note.unjudged', `no verdict on ${(kernelOf(u.kernel) || {}).short}: ${u.why}`));
+  if (list.length <= limit) return [ol, unjudged];
   const more = h('button.link', {type: 'button', 'data-print': `${plural(list.length - limit, 'more finding')}`, onclick: () => more.replaceWith(h('ol.cards', list.slice(limit).map((f, i) => findingCard(f, limit + i + 1, here))))}, `${plural(list.length - limit, 'more finding')}`);
-  return [ol, more];
+  return [ol, more, unjudged];
 }
 
 export const findingsOf = (k) => findings.filter((f) => f.kernel === k.id);
