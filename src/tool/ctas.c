@@ -264,7 +264,7 @@ static const char *shape_word(const struct shape *s)
 {
     if (s->worst < 1.01) return "even";
     if (s->ctas >= 8 && fabs(s->trend) >= .9) return s->trend > 0 ? "rising" : "falling";
-    return s->beyond <= MG_MAX(s->ctas / 20, (uint64_t)1) ? "few long" : "spread";
+    return s->worst >= 2 && s->beyond <= MG_MAX(s->ctas / 20, (uint64_t)1) ? "few long" : "spread";
 }
 
 static void add_launch(struct work *w, const struct mg_result_launch *l, uint32_t slots, uint32_t sms)

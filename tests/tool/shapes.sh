@@ -15,10 +15,11 @@ assert few['gain_pct'] == 0
 most = -(-n // sms)
 assert abs(row['grid_share'] - (n / sms / most if n > sms else 1)) < 1e-12, row
 if what in ('rising', 'falling'):
-    assert row['shape'] == (what if n >= 8 else 'few long') and row['longest'] == [n - 1 if what == 'rising' else 0, 0, 0], row
+    assert row['shape'] == (what if n >= 8 else 'spread') and row['longest'] == [n - 1 if what == 'rising' else 0, 0, 0], row
     assert row['rounds_of_longest'] == 20 * n and row['rounds_mean'] == 10 * (n + 1), row
-    assert f'CTA {row["longest"][0]}, the longest,' in text and 'counter' not in text, text
-    assert ('one part from either end' if n >= 8 else 'split its work among several') in text, text
+    assert f'CTA {row["longest"][0]}, the longest,' in text, text
+    assert ('one part from either end' if n >= 8 else 'fetch the next part from a counter') in text and ('counter' in text) == (n < 8), text
+    assert f'go round this loop {20 * n:,} times, the mean {10 * (n + 1):,} times' in text, text
     assert ('start with the long ones' in text) == (what == 'rising' and n >= 8), text
 elif what == 'one':
     assert row['shape'] == 'few long' and row['longest'] == [5, 1, 0] and row['long_ctas'] == 1, row

@@ -119,14 +119,20 @@ static const char *name_longest(struct advice *a, const struct mg_jval *v)
     return mg_arena_printf(&a->out->arena, "%llu", (unsigned long long)at[0]);
 }
 
+/* "20,000", "0.25" */
+static const char *say_rounds(struct advice *a, double rounds)
+{
+    return rounds >= 100 ? grouped(a, rounds) : mg_arena_printf(&a->out->arena, "%.3g", rounds);
+}
+
 /* Why the longest CTA is longer. */
 static const char *say_cause(struct advice *a, const struct mg_jval *v)
 {
     double mean = mg_jval_f64(v, "mean");
     if (mg_jval_yes(v, "loop"))
         return mg_arena_printf(&a->out->arena, ": its threads go round this loop %s times, the mean %s times",
-                               grouped(a, mg_jval_f64(v, "rounds_of_longest")),
-                               grouped(a, mg_jval_f64(v, "rounds_mean")));
+                               say_rounds(a, mg_jval_f64(v, "rounds_of_longest")),
+                               say_rounds(a, mg_jval_f64(v, "rounds_mean")));
     return mean > 0
                ? mg_arena_printf(&a->out->arena, ", the shortest %.0f %% as many", 100 * mg_jval_f64(v, "least") / mean)
                : "";

@@ -118,7 +118,7 @@ static void judge(struct advice *a, bool memory)
         f->unit = memory ? "time for bytes / time for instructions" : "time for instructions / time for bytes";
         const char *caches = t.first >= t.moving ? ""
                              : memory            ? ", each byte of a buffer once a launch"
-                                                 : ", caches serve none";
+                                                 : ", even if caches serve none";
         f->text = mg_arena_printf(
             &a->out->arena,
             "at the device's peaks its %s take %.1f times as long as its %s (%.2f bytes a warp instruction%s). %s",
