@@ -192,11 +192,10 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
         unplaced |= f->gain_pct > 0 && !f->file && f->ptx_line;
     }
     if (shown)
-        mg_buf_printf(out,
-                      "findings: what mending each could gain at most, in per cent of %s%s%s; docs/findings.md\n%s",
-                      of_what(list),
-                      list->without_memory && !list->timed ? ", without memory (-t advise counts it)" : "",
-                      modelled ? " (~: a model of the device)" : "", text.at);
+        mg_buf_printf(
+            out, "findings: what mending each could gain at most, in per cent of %s%s%s; docs/findings.md\n%s",
+            of_what(list), list->without_memory && !list->timed ? ", without memory (-t advise counts it)" : "",
+            modelled ? " (~: a model of the device)" : "", text.at);
     else if (list->complete)
         mg_buf_adds(out, "findings: none: no rule found what mending would gain 1 % of the kernels' work\n");
     if (left)
