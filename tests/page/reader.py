@@ -252,6 +252,12 @@ def printed(b, check):
     feet = b.eval('[...document.querySelectorAll("#main .more")].filter((e) => e.offsetParent).map((e) => [...e.childNodes].some((n) => n.nodeType === 1 && n.offsetParent))')
     check(all(feet), 'a foot without words', feet)
     check(b.eval('getComputedStyle(document.querySelector("h4")).breakAfter') == 'avoid' and b.eval('getComputedStyle(document.querySelector("thead")).breakInside') == 'avoid', 'heads stay with what they head')
+    width = 'document.querySelector("#flame svg").viewBox.baseVal.width'
+    wide = b.eval(width)
+    b.eval('dispatchEvent(new Event("beforeprint"))')
+    check(b.eval(width) < 800 < wide, 'the flame graph is drawn for paper', b.eval(width), wide)
+    b.eval('dispatchEvent(new Event("afterprint"))')
+    check(b.eval(width) == wide, 'and for the window again')
     b.media()
 
 

@@ -5,7 +5,7 @@ import {h, s, say} from './dom.js';
 import {baseName, exact, number, percent, text2} from './format.js';
 import {kernelHash, lineHash} from './links.js';
 
-const frameHeight = 19, leastShare = 0.0015; // of the whole width: narrower frames are left out
+const frameHeight = 19, paperWidth = 720, leastShare = 0.0015; // of the whole width: narrower frames are left out
 
 function frameChild(node, name, more) {
   let c = node.children.get(name);
@@ -56,9 +56,9 @@ function flameLegend(root) {
 export function flameGraph(list) {
   const root = flameTree(list), box = h('div.flame'), said = h('p.note.flamenote', {role: 'status'});
   let focused = root, flameWidth = 0;
-  const show = (focus) => {
+  const show = (focus, width) => {
     focused = focus;
-    flameWidth = Math.max(280, box.clientWidth || document.getElementById('main').clientWidth - 40);
+    flameWidth = width || Math.max(280, box.clientWidth || document.getElementById('main').clientWidth - 40);
     const above = [];
     for (let at = focus; at; at = at.up) above.unshift(at);
     const rows = above.length - 1 + flameDepth(focus);
@@ -95,6 +95,9 @@ export function flameGraph(list) {
   if (!root.n) return null;
   show(root);
   // Text keeps its size: the picture is drawn as wide as there is room.
+  const onPaper = () => { box.isConnected ? show(focused, paperWidth) : removeEventListener('beforeprint', onPaper); };
+  addEventListener('beforeprint', onPaper);
+  addEventListener('afterprint', () => { if (box.isConnected) show(focused); });
   new ResizeObserver(() => { if (box.clientWidth && Math.abs(box.clientWidth - flameWidth) > 2) show(focused); }).observe(box);
   return h('div', flameLegend(root), box, said);
 }
