@@ -101,6 +101,8 @@ def reacts(b, check):
         for x in core['report']['kernels'][0]['blocks']: x.update(file='/somewhere/kernel.cu', line=None)
     changed('m1/page.html', 'noline.html', core=no_line, source=lambda s: s.update(kernels=[]))
     b.open('noline.html', '#/kernel/0')
+    places = b.eval('[...document.querySelectorAll("#blocks tbody td.left a")].map((e) => e.textContent)')
+    check(all(p.startswith('PTX ') for p in places) and len(set(places)) == len(places), places)
     b.click('#blocks tbody tr td.left a')
     check('/block/' in b.eval('location.hash') and b.eval('document.querySelector("#blocks .here") !== null'), b.eval('location.hash'))
 
@@ -252,13 +254,14 @@ def printed(b, check):
     feet = b.eval('[...document.querySelectorAll("#main .more")].filter((e) => e.offsetParent).map((e) => [...e.childNodes].some((n) => n.nodeType === 1 && n.offsetParent))')
     check(all(feet), 'a foot without words', feet)
     check(b.eval('getComputedStyle(document.querySelector("h4")).breakAfter') == 'avoid' and b.eval('getComputedStyle(document.querySelector("thead")).breakInside') == 'avoid', 'heads stay with what they head')
+    b.media()
+    b.settle()
     width = 'document.querySelector("#flame svg").viewBox.baseVal.width'
     wide = b.eval(width)
-    b.eval('dispatchEvent(new Event("beforeprint"))')
-    check(b.eval(width) < 800 < wide, 'the flame graph is drawn for paper', b.eval(width), wide)
-    b.eval('dispatchEvent(new Event("afterprint"))')
-    check(b.eval(width) == wide, 'and for the window again')
-    b.media()
+    for event, fits_there in (('beforeprint', lambda w: w < 800 < wide), ('afterprint', lambda w: w == wide)):
+        b.eval(f'dispatchEvent(new Event("{event}"))')
+        b.settle()
+        check(fits_there(b.eval(width)), 'the flame graph is drawn for paper, and for the window again', event, b.eval(width), wide)
 
 
 def words(b, check):

@@ -95,10 +95,13 @@ export function flameGraph(list) {
   if (!root.n) return null;
   show(root);
   // Text keeps its size: the picture is drawn as wide as there is room.
-  const onPaper = () => { box.isConnected ? show(focused, paperWidth) : removeEventListener('beforeprint', onPaper); };
-  addEventListener('beforeprint', onPaper);
-  addEventListener('afterprint', () => { if (box.isConnected) show(focused); });
-  new ResizeObserver(() => { if (box.clientWidth && Math.abs(box.clientWidth - flameWidth) > 2) show(focused); }).observe(box);
+  let printing = false;
+  const onPaper = ({type}) => {
+    printing = type === 'beforeprint';
+    if (box.isConnected) show(focused, printing ? paperWidth : 0);
+  };
+  for (const type of ['beforeprint', 'afterprint']) addEventListener(type, onPaper);
+  new ResizeObserver(() => { if (!printing && box.clientWidth && Math.abs(box.clientWidth - flameWidth) > 2) show(focused); }).observe(box);
   return h('div', flameLegend(root), box, said);
 }
 

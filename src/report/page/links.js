@@ -15,7 +15,8 @@ export function kernelName(k) {
 }
 export const kernelLink = (k) => h('a.kernel', {href: kernelHash(k), title: nameOf(k)}, kernelName(k));
 
-export const placeText = (file, line, ptx) => (file ? `${baseName(file)}${line ? `:${line}` : ''}` : ptx ? `PTX ${ptx}` : '');
+// Without a line (the compiler made it) that of the PTX.
+export const placeText = (file, line, ptx) => (file && line ? `${baseName(file)}:${line}` : ptx ? `PTX ${ptx}` : file ? baseName(file) : '');
 // A place of a row: to the line of its kernel, or to its block.
 export function placeLink(k, place) {
   if (!place) return '–';
