@@ -55,7 +55,10 @@ static void add_side(struct mg_buf *out, const char *label, const struct mg_reco
     mg_chart_text(out, p->dir);
     if (p->n_processes) {
         const struct mg_pprocess *s = &p->processes[0];
-        mg_buf_printf(out, ", on %s: ", s->device_kind ? s->device_kind : "?");
+        const char *software = !mg_has_host_times(p)           ? ""
+                               : strcmp(s->device_kind, "emu") ? "the CPU as an "
+                                                               : "the emulator as an ";
+        mg_buf_printf(out, ", on %s", software);
         mg_chart_text(out, s->device_name ? s->device_name : "?");
         mg_buf_adds(out, ", tools: ");
         mg_chart_text(out, s->tools ? s->tools : "?");

@@ -80,6 +80,7 @@ assert line[1] == f"transpose.cu:{l['line_before']} → {l['line_after']}before{
 assert {r[1] for r in p.rows['kernels'][1:]} == {k['demangled'] for k in d['kernels']} and any('<32>' in r[1] for r in p.rows['kernels'])
 P
 python3 page.py page.html fix.json
+[ "$(grep -o 'on the emulator as an NVIDIA H200' page.html | wc -l)" = 2 ] || { echo 'the page takes the emulator for a GPU'; exit 1; }
 rc=0; "$MARGAY" diff before after --html /nowhere/page.html > out 2> err || rc=$?
 [ $rc = 3 ] || { echo "a page that cannot be written gives $rc"; exit 1; }
 

@@ -77,5 +77,5 @@ export const wordOf = (name, table, tool) => (!tool || wordTools.has(tool) ? wor
 
 // Under a picture, by its name.
 export const captions = {
-  'memory-patterns': 'Of each request by a warp, how its lanes\' addresses lie. same: all at one address; aligned: in order from a multiple of 128 bytes on; unit: in order from elsewhere; stride_32, stride_128, stride_more: one step of so many bytes between lanes; irregular: no one step. Green moves no more than it needs.',
+  'memory-patterns': 'Of each request by a warp, how its lanes\' addresses lie. same: all at one address; aligned: in order from a multiple of 128 bytes on; unit: in order from elsewhere; stride_32, stride_128, stride_more: one step of so many bytes between lanes; irregular: no one step. Blue and green move at most one sector more than they need.',
 };

@@ -8,7 +8,7 @@
 enum { pattern_rows = 24 }; /* of the picture */
 static const char *const patterns[MG_MC_PATTERNS] = {"same",       "aligned",     "unit",     "stride_32",
                                                      "stride_128", "stride_more", "irregular"};
-/* What moves no more than it needs is blue and green; the redder, the more it moves. */
+/* What moves at most one sector more than it needs is blue or green; the redder, the more it moves. */
 static const char *const pattern_colors[MG_MC_PATTERNS] = {"#4477aa", "#228833", "#88bb66", "#ccbb44",
                                                            "#ee9955", "#dd6644", "#aa2222"};
 
