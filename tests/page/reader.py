@@ -232,13 +232,17 @@ def groups(b, check):
         at, values = ([c[0] for c in t['columns']].index(x) for x in ('range', 'values'))
         t['rows'] = [[*t['rows'][0]] for _ in range(2)]
         for row, text in zip(t['rows'], ('200124423 .. 4290430017', '0 .. 10.512468534848638')): row[at], row[values] = text, 7
-    changed('m1/page.html', 'grouped.html', **{f'tool-{ids["memory"]}': unrolled, f'tool-{ids["values"]}': ranges})
+    def large(launches):
+        for g in launches['groups']: g['grid'] = [1200, 3, 1]
+    changed('m1/page.html', 'grouped.html', launches=large, **{f'tool-{ids["memory"]}': unrolled, f'tool-{ids["values"]}': ranges})
     b.open('grouped.html', f'#/tool/{ids["memory"]}')
     row = b.eval('document.querySelector("#main section.tooltable tbody tr").innerText')
     check(b.eval('document.querySelectorAll("#main section.tooltable tbody tr").length') == 1 and '× 32' in row and '40.0 k – 60.0 k' in row and '224' in row and f'{made["sum"] / 1024:.1f}' in row, row)  # means are written as counts are
     b.click('#main section.tooltable tbody tr button')
     lines = b.eval('[...document.querySelectorAll("#main section.tooltable tbody tr")].map((e) => e.innerText)')
     check(len(lines) == 32 and all(sum(f'PTX {100 + i}' in t for t in lines) == 1 for i in range(32)), lines[:3])
+    b.go('#/kernel/0')
+    check('1,200 × 3\t' in b.eval('document.querySelector("#launches").innerText'), b.eval('document.querySelector("#launches").innerText'))
     b.go(f'#/tool/{ids["values"]}')
     text = b.eval('document.getElementById("main").innerText')
     check('200,124,423 .. 4,290,430,017' in text and '0 .. 10.512468534848638' in text, text)

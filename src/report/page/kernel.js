@@ -97,7 +97,7 @@ function opcodesSection(k) {
   return h('section', {id: 'instructions', 'aria-labelledby': 'instructions-title'}, h('h2', {id: 'instructions-title'}, 'Instructions'), parts.length ? h('p.note', parts.join(' · ')) : null, table.element);
 }
 
-const dim = (v) => v.join(' × ').replace(/( × 1)+$/, '');
+const dim = (v) => v.map(exact).join(' × ').replace(/( × 1)+$/, '');
 function launchesSection(k) {
   const rows = launchesOf(k);
   if (!rows.length) return null;
