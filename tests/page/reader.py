@@ -156,6 +156,10 @@ def fits(b, check):
         check(wide <= 1 and cut == 0, 'a line is cut', width, wide, cut)
         text = b.eval('Math.min(...[...document.querySelectorAll("#flame .frame text")].map((e) => e.getBoundingClientRect().height))')
         check(text >= 10, 'text of the flame graph', width, text)
+    # a line of generated code does not push all others out of sight
+    changed('inlined.html', 'endless.html', source=lambda x: [f.update(parts=[[first, text.replace('\n', ' ' + 'x = y; ' * 20000 + '\n', 1)] for first, text in f['parts']]) for f in x['files']])
+    b.open('endless.html', '#/kernel/0')
+    check(b.eval('Math.max(...[...document.querySelectorAll("#source tbody tr")].map((e) => e.clientHeight))') < 400, 'an endless line')
     # 1920: no empty margins while something could be wider
     b.size(1920, 900)
     check(b.eval('document.querySelector("#source .scroll").clientWidth') > 1800, 'the width is used')
