@@ -190,13 +190,17 @@ static bool reads_alike(const struct mg_one_table *t, const struct mg_report_opt
 struct table_line {
     uint32_t row, times;
 };
-enum { ALIKE_WITHIN = 256 /* rows that are looked at for each line */ };
+enum {
+    ALIKE_WITHIN = 256 /* rows that are looked at for each line */,
+    ALIKE_LINES = 1000 /* behind these the next row */
+};
 
-static bool same_place(const struct mg_one_table *t, uint32_t a, uint32_t b)
+/* May they read alike? What the first column holds differs as a rule. */
+static bool may_be_alike(const struct mg_one_table *t, uint32_t a, uint32_t b)
 {
     struct mg_table_value x = mg_table_value(t, a, 0), y = mg_table_value(t, b, 0);
-    if (x.kind != MG_TV_PLACE || y.kind != MG_TV_PLACE) return true; /* not known yet */
-    return x.u == y.u && (x.text == y.text || (x.text && y.text && !strcmp(x.text, y.text)));
+    bool same_text = x.text == y.text || (x.text && y.text && !strcmp(x.text, y.text));
+    return b == a + 1 || (x.kind == y.kind && x.u == y.u && x.f == y.f && same_text);
 }
 
 /* At most so many lines; *end: rows that they stand for. */
@@ -210,8 +214,9 @@ static uint32_t find_lines(const struct mg_one_table *t, const struct mg_report_
         if (done[r]) continue;
         struct table_line *l = &lines[n++];
         *l = (struct table_line){r, 1};
-        for (uint32_t k = r + 1; k < t->n_rows && k <= r + ALIKE_WITHIN; k++) {
-            if (done[k] || !same_place(t, r, k) || !reads_alike(t, o, r, k)) continue;
+        uint32_t within = n < ALIKE_LINES ? ALIKE_WITHIN : 1;
+        for (uint32_t k = r + 1; k < t->n_rows && k <= r + within; k++) {
+            if (done[k] || !may_be_alike(t, r, k) || !reads_alike(t, o, r, k)) continue;
             done[k] = true;
             l->times++;
         }

@@ -226,7 +226,7 @@ static void write_blocks(struct view *v, const struct mg_pkernel *k, const struc
         width = MG_MAX(width, (uint32_t)place.n + 2);
     }
     mg_buf_release(&place);
-    heading(v, "  block   share                            thread entries    lanes  source");
+    heading(v, "  block   share of the instructions        thread entries    lanes  source");
     for (uint32_t i = 0; i < shown && hot[i]->threads; i++) {
         const struct mg_pblock *b = hot[i];
         double share = s->thread_insts ? (double)(b->threads * b->n_insts) / (double)s->thread_insts : 0;
