@@ -260,6 +260,7 @@ static bool make_text(struct mg_body *b)
     bool ok = !err && t;
     if (ok) {
         t->threads = b->threads;
+        t->ctas = b->ctas;
         t->registers = (uint32_t)b->inst->regs_native;
         t->most_registers = b->most_registers;
         t->must_fit = b->must_fit;
@@ -398,6 +399,7 @@ static void ask_for(struct mg_body *b, const struct mg_shape *s)
     pthread_mutex_lock(&building);
     if (b->state == MG_STATE_NEW) {
         b->threads = s->block[0] * s->block[1] * s->block[2];
+        b->ctas = (uint64_t)s->grid[0] * s->grid[1] * s->grid[2];
         b->most_registers = most;
         b->must_fit = must_fit;
     }

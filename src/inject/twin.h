@@ -35,6 +35,7 @@ struct mg_body { /* a variant as it is loaded in one context; owner: its instanc
     enum mg_state state;
     char *reason;
     uint32_t threads;            /* of a CTA of the launch that asked first; 0: none has */
+    uint64_t ctas;               /* of that launch */
     uint32_t most_registers;     /* with which as many of its CTAs fit at once as natively; 0: not known */
     bool must_fit;               /* it may need that */
     void *twin;                  /* cu_function */

@@ -97,6 +97,7 @@ struct mg_twin {
     struct mg_module *m;     /* owner: twin */
     mg_id kernel;            /* in m and in the original */
     uint32_t threads;        /* of a CTA of the launch that it is made for; 0: not known. Its maker's to set */
+    uint64_t ctas;           /* of that launch; 0: not known */
     uint32_t registers;      /* of a thread of the native code, */
     uint32_t most_registers; /* with which as many of that launch's CTAs fit at once as natively; 0: not known */
     bool must_fit;           /* it may need that */

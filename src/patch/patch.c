@@ -229,6 +229,11 @@ uint32_t mg_patch_words(struct mg_patch *p, uint32_t n)
     return first;
 }
 
+uint64_t mg_patch_ctas(const struct mg_patch *p)
+{
+    return p->all->twin->ctas;
+}
+
 mg_id mg_patch_warp_bytes(struct mg_patch *p, uint32_t bytes)
 {
     mg_id var = mg_kernel_add_shared(p->all->m, p->all->twin->kernel, "__mg_warps", bytes);

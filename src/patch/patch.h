@@ -100,6 +100,7 @@ void mg_patch_name(struct mg_patch *p, const char *name);
 uint32_t mg_patch_table(struct mg_patch *p, uint32_t keys, uint32_t n, enum mg_merge rule, uint32_t entries);
 /* Per-launch words, filled by tool.initialize: number of the first. The tool's own count from 0. */
 uint32_t mg_patch_words(struct mg_patch *p, uint32_t n);
+uint64_t mg_patch_ctas(const struct mg_patch *p); /* of the launch that the twin is made for; 0: not known */
 /* A register of the kernel's own code with the address, in shared memory, of so many bytes of this warp's; made in
  * instrument, in front of what uses it. 0: the kernel leaves no room. */
 mg_id mg_patch_warp_bytes(struct mg_patch *p, uint32_t bytes);

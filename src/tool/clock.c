@@ -417,6 +417,7 @@ static void clock_profile(const void *conf, const struct mg_tool_result *r, stru
         times_init(x, &r->kernels[k], r, conf);
         times_json(x, !r->host_times, j);
         times_row(t, x, !r->host_times);
+        if (x->n_cycles) mg_kit_sampled(t, x->k, x->n_cycles, x->ctas);
         if (!r->host_times && x->launches && x->n_sms && n < charts) times_chart(t, x, n++);
         free(x->cycles);
         free(x);

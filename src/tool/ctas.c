@@ -5,6 +5,7 @@
  *   loop    the head of each of the first `most_loops` loops counts its entries likewise: names the loop that makes
  *           some CTAs longer
  *   exit    the thread adds its registers to the cells of its CTA, if that has a slot (cta_slot.h)
+ *   slots   of a kernel as many as the launch has CTAs that its twin is made for: from `least_slots` on, doubled
  *
  * Kept launch by launch. Profile: multiprocessors take CTAs in order, each the next one when it is free; what that
  * takes is compared with an even share (docs/tools/ctas.md). */
@@ -17,32 +18,37 @@
 #include "tool/tool.h"
 #include "view/kit.h"
 
-enum { most_loops = 6, word_mask = 0, words = 1 };
+enum { most_loops = 6, least_slots = 1024, words = 4 /* masks of CTAs without a slot, for each number of slots */ };
 struct conf {
     uint64_t slots;
 };
 
 static const struct mg_tool_opt ctas_opts[] = {
-    {"ctas", "1024", "CTAs of a launch with a count of their own; larger grids are sampled evenly"}, {0}};
+    {"ctas", "4096", "CTAs of a launch with a count of their own; larger grids are sampled evenly"}, {0}};
 static const struct mg_field ctas_fields[] = {{"ctas", MG_FIELD_NUMBER, offsetof(struct conf, slots), 1, 8192, NULL},
                                               {0}};
 
 static enum mg_err ctas_configure(const char *args, void **conf, struct mg_diag *d)
 {
-    const struct conf defaults = {.slots = 1024};
+    const struct conf defaults = {.slots = 4096};
     return mg_fields_parse("ctas", ctas_fields, &defaults, sizeof defaults, args, conf, d);
+}
+
+static uint32_t slots_of(const struct conf *c, uint32_t ix)
+{
+    return (uint32_t)MG_MIN(c->slots, (uint64_t)least_slots << ix);
 }
 
 static void ctas_initialize(const void *conf, const struct mg_tool_launch *l, uint64_t *w)
 {
-    const struct conf *c = conf;
-    w[word_mask] = ((uint64_t)1 << mg_cta_slot_shift(l->shape.grid, c->slots)) - 1;
+    for (uint32_t i = 0; i < words; i++)
+        w[i] = ((uint64_t)1 << mg_cta_slot_shift(l->shape.grid, slots_of(conf, i))) - 1;
 }
 
 /* ---- instrument ---------------------------------------------------------------------------------------- */
 
 struct sums { /* of one function; registers */
-    uint32_t func_ix, first, slots;
+    uint32_t func_ix, first, slots, word;
     uint32_t n; /* instructions, then loops */
     mg_id reg[1 + most_loops];
     uint32_t ix[1 + most_loops]; /* run of cells of each */
@@ -86,7 +92,7 @@ static void at_exit(struct mg_code_at *at, void *user)
     const struct sums *s = user;
     mg_id mask = mg_code_temp(at, MG_TYPE_b32), slot;
     if (mg_at_func(at) != s->func_ix) return; /* analyze refuses such kernels */
-    MG_CODE(at, "cvt.u32.u64", mg_o_reg(mask), mg_o_reg(mg_value_word(at, word_mask)));
+    MG_CODE(at, "cvt.u32.u64", mg_o_reg(mask), mg_o_reg(mg_value_word(at, s->word)));
     mg_id without = mg_cta_slot_find(at, mask, &slot);
     for (uint32_t i = 0; i < s->n; i++)
         mg_cell_update_at(at, s->first + s->ix[i] * s->slots, s->slots, slot, mg_o_reg(s->reg[i]), MG_EACH);
@@ -144,14 +150,16 @@ static enum mg_err ctas_instrument(const void *conf, struct mg_patch *p, struct 
     struct loops loops;
     (void)d;
     list_loops(p, &loops);
-    uint32_t slots = (uint32_t)c->slots;
+    uint32_t word = 0;
+    while (word + 1 < words && slots_of(c, word) < mg_patch_ctas(p)) word++;
+    uint32_t slots = slots_of(c, word);
     uint32_t first = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, slots * (1 + loops.n), MG_MERGE_SUM, loops.n);
     for (uint32_t i = 0; i < loops.n; i++)
         mg_patch_site(p, MG_SITE_INST, loops.at[i].branch, 0, 0, MG_MERGE_SUM, (i + 1) | loops.at[i].depth << 8);
     mg_patch_one_copy(p); /* CTAs have cells of their own */
     for (uint32_t f = 0; f < s->n_funcs; f++) {
         struct sums *x = mg_arena_new(mg_patch_scratch(p), struct sums);
-        *x = (struct sums){.func_ix = f, .first = first, .slots = slots, .n = 1, .reg = {new_sum(p, f)}};
+        *x = (struct sums){.func_ix = f, .first = first, .slots = slots, .word = word, .n = 1, .reg = {new_sum(p, f)}};
         for (uint32_t i = 0; i < loops.n; i++) {
             if (s->blocks[loops.at[i].head].func_ix != f) continue;
             x->ix[x->n] = i + 1;
@@ -178,11 +186,10 @@ struct shape {             /* of the launch with the largest imbalance */
 };
 struct work { /* of one kernel, over its launches */
     const struct mg_result_kernel *k;
-    uint64_t launches, ctas, sum, least, most;
+    uint64_t launches, ctas, sum, least, most, grid_ctas; /* grid_ctas: all, counted or not */
     double takes;       /* thread instructions until the last multiprocessor is done */
     double even, equal; /* the same in even shares; of CTAs that are equal */
     struct shape shape;
-    bool sampled;
 };
 
 /* n CTAs in order, each to the multiprocessor that is free first. */
@@ -284,19 +291,27 @@ static void add_launch(struct work *w, const struct mg_result_launch *l, uint32_
     uint32_t places = MG_MAX(MG_MIN(shift < 32 ? sms >> shift : 0, n), 1u); /* of a sample: as many times fewer */
     w->launches += l->times ? l->times : 1;
     w->ctas += n;
+    w->grid_ctas += ctas;
     w->sum += sum;
     w->most = MG_MAX(w->most, l->cells[longest]);
     w->takes += schedule(l->cells, n, places);
     w->even += (double)sum / places;
     w->equal += mean * ((n + places - 1) / places);
-    w->sampled = w->sampled || shift;
     if (ratio > w->shape.worst) find_shape(&w->shape, w->k, l, slots, n, longest);
 }
 
-static void work_init(struct work *w, const struct mg_result_kernel *k, const struct mg_tool_result *r, uint32_t slots)
+static uint32_t slots_in(const struct mg_result_kernel *k)
 {
+    for (uint32_t i = 0; i < k->n_sites; i++)
+        if (k->sites[i].kind == MG_SITE_KERNEL) return k->n_cells / (1 + k->sites[i].note);
+    return 0;
+}
+
+static void work_init(struct work *w, const struct mg_result_kernel *k, const struct mg_tool_result *r)
+{
+    uint32_t slots = slots_in(k);
     *w = (struct work){.k = k};
-    for (uint64_t i = 0; i < k->n_of_launch && k->n_cells >= slots; i++)
+    for (uint64_t i = 0; i < k->n_of_launch && slots; i++)
         if (k->of_launch[i].complete) add_launch(w, &k->of_launch[i], slots, r->sms);
 }
 
@@ -335,7 +350,8 @@ static void work_json(const struct work *w, struct mg_json *j)
     mg_json_key_bool(j, "loop", w->shape.loop != NULL);
     mg_json_key_u64(j, "launches", w->launches);
     mg_json_key_u64(j, "ctas", w->ctas);
-    mg_json_key_bool(j, "estimate", w->sampled);
+    mg_json_key_u64(j, "grid_ctas", w->grid_ctas);
+    mg_json_key_bool(j, "estimate", w->ctas < w->grid_ctas);
     mg_json_key_u64_if(j, "least", any, w->least);
     mg_json_key_u64_if(j, "most", any, w->most);
     mg_json_key(j, "mean");
@@ -387,7 +403,7 @@ static void work_row(const struct work *w, struct mg_table *t)
 
 static void ctas_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
 {
-    const struct conf *c = conf;
+    (void)conf;
     mg_table_begin(
         t, "ctas",
         "thread instructions of CTAs: what an even share over multiprocessors saves; by number: what of it equal CTAs leave");
@@ -405,17 +421,15 @@ static void ctas_profile(const void *conf, const struct mg_tool_result *r, struc
     mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
     mg_json_key(j, "kernels");
     mg_json_arr(j);
-    bool sampled = false;
     for (uint32_t k = 0; k < r->n_kernels; k++) {
         struct work w;
-        work_init(&w, &r->kernels[k], r, (uint32_t)c->slots);
+        work_init(&w, &r->kernels[k], r);
         work_json(&w, j);
         work_row(&w, t);
-        sampled = sampled || w.sampled;
+        mg_kit_sampled(t, w.k, w.ctas, w.grid_ctas);
     }
     mg_json_end(j, ']');
     mg_table_sort(t, 1);
-    if (sampled) mg_table_note(t, "grids of more than %u CTAs are sampled evenly", (unsigned)c->slots);
 }
 
 extern const struct mg_tool mg_tool_ctas;

@@ -90,6 +90,15 @@ void mg_kit_demangled(struct mg_table *t, const char *mangled)
     free(name);
 }
 
+void mg_kit_sampled(struct mg_table *t, const struct mg_result_kernel *k, uint64_t ctas, uint64_t all)
+{
+    struct mg_buf name = MG_BUF_INIT;
+    if (ctas >= all) return;
+    mg_kit_kernel_name(k, 60, &name);
+    mg_table_note(t, "%llu of %llu CTAs sampled: %s", (unsigned long long)ctas, (unsigned long long)all, name.at);
+    mg_buf_release(&name);
+}
+
 void mg_kit_kernel_name(const struct mg_result_kernel *k, uint32_t most, struct mg_buf *out)
 {
     const char *name = k->demangled ? k->demangled : k->name;

@@ -79,6 +79,8 @@ static inline double mg_kit_percent(uint64_t part, uint64_t whole)
 /* A cell with the name that a mangled one stands for. */
 void mg_kit_demangled(struct mg_table *t, const char *mangled);
 /* Kernel's name for people: demangled, without template and function arguments when longer than `most`. */
+/* "200 of 400 CTAs sampled: KERNEL" below the last table, where fewer than all were. */
+void mg_kit_sampled(struct mg_table *t, const struct mg_result_kernel *k, uint64_t ctas, uint64_t all);
 void mg_kit_kernel_name(const struct mg_result_kernel *k, uint32_t most, struct mg_buf *out);
 /* A chart of the table's, named tool-ix. Releases title and picture. */
 void mg_kit_chart(struct mg_table *t, const char *tool, uint32_t ix, struct mg_buf *title, struct mg_buf *svg);

@@ -53,6 +53,6 @@ for device in ${DEVICES:-emu cpu}; do
     done
 done
 grep -q '^      no verdict on cached: caches decide: ' cached.txt || { grep -A20 ^findings cached.txt; exit 1; }
-# 1,500 CTAs are sampled: every second has a slot, the last of them is 1498
-"$MARGAY" run -q --device ${DEVICES:-emu} -t advise -o s -- ./shapes rising 1500
-"$MARGAY" report s | tr -s ' \n' ' ' | grep -q 'CTA 1498, the longest of an even sample, executes 2.0 times' || { "$MARGAY" report s | grep -A6 ^findings; exit 1; }
+# 1,500 CTAs in 1,024 slots are sampled: every second has one, the last of them is 1498
+"$MARGAY" run -q --device ${DEVICES:-emu} -t blocks -t ctas,ctas=1024 -o s -- ./shapes rising 1500
+"$MARGAY" report s | tr -s ' \n' ' ' | grep -q 'CTA 1498, the longest of 750 sampled, of 1,500, executes 2.0 times' || { "$MARGAY" report s | grep -A6 ^findings; exit 1; }

@@ -174,8 +174,12 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
         f->measure = ratio;
         f->unit = "longest CTA / mean";
         f->text = mg_arena_printf(
-            &a->out->arena, "CTA %s, the longest%s, executes %.1f times as many instructions as the mean%s. %s",
-            name_longest(a, v), sampled ? " of an even sample" : "", ratio, say_cause(a, v), say_mending(a, v));
+            &a->out->arena, "CTA %s, the longest%s executes %.1f times as many instructions as the mean%s. %s",
+            name_longest(a, v),
+            sampled ? mg_arena_printf(&a->out->arena, " of %s sampled, of %s,", grouped(a, mg_jval_f64(v, "ctas")),
+                                      grouped(a, mg_jval_f64(v, "grid_ctas")))
+                    : ",",
+            ratio, say_cause(a, v), say_mending(a, v));
         c->imbalanced = true;
         free(one.at);
     }
