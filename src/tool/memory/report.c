@@ -217,21 +217,33 @@ static char *pattern_label(const struct figures *f)
     return mg_buf_take(&b);
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const struct pattern_row *x = a, *y = b;
+    int c = x->k != y->k ? (x->k > y->k) - (x->k < y->k) : strcmp(x->label, y->label);
+    return c ? c : (x->at > y->at) - (x->at < y->at);
+}
+
 struct pattern_places {
     MG_VEC(struct pattern_row) rows;
 };
 
-/* The row of an instruction's place: that of another one of the same kernel there, or a new one. */
-static struct pattern_row *pattern_row_of(struct pattern_places *x, const struct figures *f)
+/* Instructions of one place of a kernel as one row. */
+static void join_places(struct pattern_places *x)
 {
-    char *label = pattern_label(f);
-    for (uint32_t i = x->rows.n; i > 0 && x->rows.at[i - 1].k == f->k; i--)
-        if (!strcmp(x->rows.at[i - 1].label, label)) {
-            free(label);
-            return &x->rows.at[i - 1];
+    uint32_t n = 0;
+    if (x->rows.n) qsort(x->rows.at, x->rows.n, sizeof *x->rows.at, by_place);
+    for (uint32_t r = 0; r < x->rows.n; r++) {
+        struct pattern_row *from = &x->rows.at[r], *to = n ? &x->rows.at[n - 1] : NULL;
+        if (!to || to->k != from->k || strcmp(to->label, from->label)) {
+            x->rows.at[n++] = *from;
+            continue;
         }
-    *mg_vec_push(&x->rows) = (struct pattern_row){.k = f->k, .label = label, .at = x->rows.n};
-    return &x->rows.at[x->rows.n - 1];
+        to->requests += from->requests;
+        for (uint32_t p = 0; p < MG_MC_PATTERNS; p++) to->patterns[p] += from->patterns[p];
+        free(from->label);
+    }
+    x->rows.n = n;
 }
 
 static void stride_chart(struct mg_table *t, const struct figures *f, uint32_t n)
@@ -239,10 +251,11 @@ static void stride_chart(struct mg_table *t, const struct figures *f, uint32_t n
     struct pattern_places x = {0};
     for (uint32_t i = 0; i < n; i++) {
         if (!f[i].requests) continue;
-        struct pattern_row *row = pattern_row_of(&x, &f[i]);
-        row->requests += (double)f[i].requests;
-        for (uint32_t p = 0; p < MG_MC_PATTERNS; p++) row->patterns[p] += (double)f[i].pattern[p];
+        struct pattern_row *row = mg_vec_push(&x.rows);
+        *row = (struct pattern_row){f[i].k, pattern_label(&f[i]), (double)f[i].requests, .at = i};
+        for (uint32_t p = 0; p < MG_MC_PATTERNS; p++) row->patterns[p] = (double)f[i].pattern[p];
     }
+    join_places(&x);
     if (x.rows.n) qsort(x.rows.at, x.rows.n, sizeof *x.rows.at, by_requests);
     uint32_t shown = MG_MIN(x.rows.n, (uint32_t)pattern_rows);
     const char *labels[pattern_rows];
