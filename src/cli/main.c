@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/version.h"
 #include "cli/cli.h"
+#include "report/advice/advice.h"
 #include "store/store.h"
 #include "tool/tool.h"
 
@@ -80,7 +81,7 @@ int mg_cli_damaged(const struct mg_recording *p, const char *rest, int status)
 static void print_commands(FILE *to)
 {
     fputs("margay: runs unmodified CUDA programs with probes inside their kernels\n\n"
-          "  margay COMMAND [OPTIONS]      margay help COMMAND or TOOL      margay --version\n\n",
+          "  margay COMMAND [OPTIONS]      margay help COMMAND, TOOL or RULE      margay --version\n\n",
           to);
     for (size_t i = 0; i < MG_COUNT_OF(cmds); i++) fprintf(to, "  %-8s %s\n", cmds[i].name, cmds[i].help);
     fputs("\nmargay run -- ./app ARGS      counts what every block of every kernel does, on a GPU or without one\n",
@@ -92,6 +93,16 @@ static const struct mg_cmd *find(const char *name)
     for (size_t i = 0; i < MG_COUNT_OF(cmds); i++)
         if (!strcmp(cmds[i].name, name)) return &cmds[i];
     return NULL;
+}
+
+/* Help about a rule of findings, or about all. */
+static bool print_rule(const char *name)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    bool is = mg_advice_help(name, &text);
+    if (is) fputs(text.at, stdout);
+    mg_buf_release(&text);
+    return is;
 }
 
 /* Output that nobody could read is no success. */
@@ -126,8 +137,10 @@ int main(int argc, char **argv)
         char *tool[] = {"tools", "-v", argv[2], NULL};
         return flushed(cmd_tools(3, tool));
     }
+    if (!c && asks && print_rule(argv[2])) return flushed(MG_EXIT_OK);
     if (!c) {
-        fprintf(stderr, "margay: no command '%s' (see `margay help`)\n", argv[asks ? 2 : 1]);
+        fprintf(stderr, "margay: no command%s '%s' (see `margay help`)\n", asks ? ", tool or rule" : "",
+                argv[asks ? 2 : 1]);
         return MG_EXIT_USAGE;
     }
     if (!c->starts) signal(SIGXFSZ, SIG_IGN); /* a file over the limit fails a write, and its part is taken away */

@@ -48,6 +48,13 @@ python3 -c "
 import json, subprocess, sys
 d = json.loads(subprocess.run(['$MARGAY', 'doctor', '--json'], stdout=subprocess.PIPE).stdout)
 assert d['device'] in ('cpu', 'emu', 'nvidia') and any(c['what'] == 'driver library' and c['ok'] for c in d['checks']), d"
+rules=$(sed -n '/^| rule |/,/^$/s/^| \(`[^|]*\) | .*/\1/p' "$ROOT/docs/findings.md" | tr -d '`,')
+[ "$(echo $rules | wc -w)" -ge 15 ] || fail "rules of the page: $rules"
+for rule in $rules; do
+    "$MARGAY" help advise | grep -q "^    $rule  *[A-Za-z]" && "$MARGAY" help $rule | grep -q "^$rule .*[a-z]" || fail "help of rule $rule"
+done
+"$MARGAY" help no_rule > said 2>&1 && fail 'help of nothing'
+grep -q "no command, tool or rule 'no_rule'" said || fail 'help of nothing'
 "$MARGAY" help lanes | grep -q 'docs/tools/lanes.md' || fail 'help of a tool'
 "$MARGAY" tools | grep -q '^advise ' || fail 'tools lists advise'
 "$ROOT/scripts/gen-completion-zsh" "$MARGAY" > _margay

@@ -15,6 +15,24 @@ const char *mg_finding_rule(const struct mg_finding *f)
     return f->rule->name;
 }
 
+bool mg_advice_help(const char *name, struct mg_buf *out)
+{
+    if (!strcmp(name, MG_ADVICE)) {
+        mg_buf_adds(out, "advise: runs the tools that these rules read, and ends with what they found\n");
+        for (size_t i = 0; i < MG_COUNT_OF(rules); i++)
+            mg_buf_printf(out, "    %-15s %s\n", rules[i].name, rules[i].about);
+        mg_buf_adds(out, "    page: docs/findings.md\n");
+        return true;
+    }
+    for (size_t i = 0; i < MG_COUNT_OF(rules); i++)
+        if (!strcmp(name, rules[i].name)) {
+            mg_buf_printf(out, "%s (rule of findings)  %s\n    tools: %s\n    page: docs/findings.md\n", rules[i].name,
+                          rules[i].about, rules[i].tools);
+            return true;
+        }
+    return false;
+}
+
 /* Is the word one of those that a row of rules.def joins by ' '? */
 static bool names_tool(const char *words, const char *word)
 {

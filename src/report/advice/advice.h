@@ -73,6 +73,9 @@ struct mg_work {
 };
 void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without);
 
+/* What a rule looks for, or with MG_ADVICE each of them; false: no rule has that name. */
+bool mg_advice_help(const char *name, struct mg_buf *out);
+
 /* What `-t advise` stands for: the tools that the rules read, each as -t takes it. Returns how many. */
 enum { MG_ADVICE_MOST_TOOLS = 8 };
 uint32_t mg_advice_tools(const char *specs[MG_ADVICE_MOST_TOOLS]);
