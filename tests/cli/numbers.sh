@@ -27,7 +27,7 @@ tool() { refused 120 "$2=" "$3" "$4" $run -t "$1,$2=$4" $app; }
 for v in 99999999999999999999 9223372036854775808 -1 nan '' x; do tool blocks,scope=cta cta 'from 0 to 9223372036854775807' "$v"; done
 for v in 32 99 -1 nan; do tool blocks,scope=warp warp 'from 0 to 31' "$v"; done
 for v in 0 3 4097 18446744073709551617 nan; do tool blocks shards 'from 1 to 4096, a power of two' "$v"; done
-for v in 1000 -1 4294967328 nan; do tool blocks registers 'from 0 to 999' "$v"; tool blocks sm 'from 0 to 999' "$v"; done
+for v in 1000 -1 4294967328 nan; do tool blocks registers 'from 0 to 32' "$v"; tool blocks sm 'from 0 to 999' "$v"; done
 for v in 0 8193 18446744073709551617 nan; do tool clock ctas 'from 1 to 8192' "$v"; done
 for v in 0 1048577 nan 0.5; do tool lanes sample 'from 1 to 1048576' "$v"; done
 for v in 0 nan 99999999999999999999; do tool events records 'from 1 to' "$v"; done
