@@ -101,8 +101,8 @@ static void write_kernels(struct view *v, const struct mg_hot_kernel *hot, uint3
     struct mg_buf time = MG_BUF_INIT;
     mg_buf_addc(v->out, '\n');
     heading(v, mg_has_host_times(v->p)
-                   ? "   share  launches   thread instructions     warp instructions    lanes host time  kernel"
-                   : "   share  launches   thread instructions     warp instructions    lanes      time  kernel");
+                   ? "of instr  launches   thread instructions     warp instructions    lanes host time  kernel"
+                   : "of instr  launches   thread instructions     warp instructions    lanes      time  kernel");
     for (uint32_t i = 0; i < shown; i++) {
         const struct mg_pkernel *k = hot[i].k;
         const struct mg_kernel_sums *s = &hot[i].s;

@@ -50,6 +50,7 @@ assert not re.search(r'^  line .*  kernel( |$)', text, re.M), text
 memory = text.split('\nmemory instructions by what')
 assert ('  conflicts  ' in text) == (rule == 'bank_conflict') and (len(memory) == 1 or p == 'filter' or '..' not in memory[1].split('\n\n')[0]), text
 assert '\ntables not shown: ' in text and '\nvalues' not in text and '(no GPU' not in text
+assert re.search(r'^of instr  launches ', text, re.M) and '  block   share of the instructions ' in text, text
 # whose times: the device is named as what it is
 assert re.search(r'^on the CPU as an NVIDIA H200 of 132 SMs: counts are its, times are the host.s; exit status 0$', text, re.M) and 'host time' in text, text
 # names without types; the heading of the kernel has all
