@@ -509,14 +509,23 @@ static void emit_rank(struct mg_rfunc *f)
     EMIT("popc.b32", R(rank), R(rank));
 }
 
-static bool is_told(const struct mg_rc *c)
+/* acc |= what tells whether packed counters of the set have counted, each register once. */
+static void or_packed(struct mg_rfunc *f, const uint64_t *set, mg_id acc, bool *any)
 {
-    return !mg_rc_in_memory(c) && mg_storage_of(c)->told;
-}
-
-static void or_told(struct mg_rfunc *f, mg_id acc, mg_id r, bool *any)
-{
-    if (r) or_to(f, acc, r, false, any);
+    mg_id *asked = mg_xcalloc(f->n + 1, sizeof *asked);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct mg_rc *c = &f->counters[i];
+        const struct mg_storage *s = mg_storage_of(c);
+        if (!s->packed || !mg_rc_in(set, i)) continue;
+        mg_id r = s->told(f, c);
+        uint32_t k = 0;
+        while (k < n && asked[k] != r) k++;
+        if (!r || k < n) continue;
+        asked[n++] = r;
+        or_to(f, acc, r, false, any);
+    }
+    free(asked);
 }
 
 /* Skips the flush when no counter of no lane in it has anything. Words first, in the order in which their size is asked
@@ -527,14 +536,13 @@ static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uin
     mg_id narrow = mg_rc_t32(f, 5), wide = mg_rc_t64(f, 1), p = mg_rc_tp(f, 1);
     struct bank k = {.words = words, .n_words = f->n_words};
     bool any64 = or_words(f, &k, true, false, wide), any32 = or_words(f, &k, false, false, narrow);
-    for (uint32_t i = 0; i < f->n; i++)
-        if (is_told(&f->counters[i]) && mg_rc_in(set, i))
-            or_told(f, narrow, mg_storage_of(&f->counters[i])->told(f, &f->counters[i]), &any32);
-    for (uint32_t i = 0; i < f->packed.n_banks; i++) or_to(f, narrow, f->packed.banks[i], false, &any32);
-    if (f->packed.n_few) or_to(f, narrow, f->packed.few, false, &any32);
-    for (uint32_t kind = 0; mg_storage_at(kind); kind++)
-        if (mg_storage_at(kind)->in_memory && mg_storage_at(kind)->told)
-            or_told(f, narrow, mg_storage_at(kind)->told(f, NULL), &any32);
+    or_packed(f, set, narrow, &any32);
+    if (!any64 && !any32) or_packed(f, NULL, narrow, &any32); /* cohorts alone may have to add something */
+    for (uint32_t kind = 0; mg_storage_at(kind); kind++) {
+        const struct mg_storage *s = mg_storage_at(kind);
+        mg_id r = s->in_memory && s->told ? s->told(f, NULL) : 0;
+        if (r) or_to(f, narrow, r, false, &any32);
+    }
     if (any64) EMIT("setp.ne.u64", R(p), R(wide), I(0));
     if (any32) EMIT("setp.ne.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I(0));
     if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));

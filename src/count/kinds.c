@@ -204,91 +204,118 @@ static void place_in_memory(struct mg_rfunc *f, uint32_t at, bool in_loops)
     f->n_others = at - others;
 }
 
-/* Slots of all but bits: small fields, what callees send back, other registers, memory. */
-static void place_slots(struct mg_rfunc *f, const struct mg_wanted *rest, uint32_t n_rest, bool in_loops)
+/* The counter's slot among registers, or in local memory; other classes give theirs elsewhere. */
+static void place_one(struct mg_rc *c, uint32_t *word, uint32_t *local)
 {
-    uint32_t word = f->n_bits, local = f->n_bits + f->n_words, few = 0;
+    if (c->kind == MG_RC_LOCAL)
+        c->slot = (*local)++;
+    else if (!mg_rc_in_memory(c) && c->kind != MG_RC_FEW && c->kind != MG_RC_BIT)
+        c->slot = (*word)++;
+}
+
+/* Slots of all but the class bit: small fields, what callees send back, other registers, memory. */
+static void place_slots(struct mg_rfunc *f, const struct mg_wanted *all, const struct mg_wanted *rest, uint32_t n_rest,
+                        bool in_loops)
+{
+    uint32_t word = f->n_bits, local = f->n_bits + f->n_words, few = 0, n_own = f->n - f->calls.n_sources;
     for (uint32_t k = 0; k < n_rest; k++)
         if (rest[k].few)
             f->counters[rest[k].counter].bit = mg_rc_few(few++), f->counters[rest[k].counter].slot = word++;
-    for (uint32_t i = f->n - f->calls.n_sources; i < f->n; i++)
+    for (uint32_t i = n_own; i < f->n; i++)
         if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot += f->n_bits, word++;
-    for (uint32_t k = 0; k < n_rest; k++) {
-        struct mg_rc *c = &f->counters[rest[k].counter];
-        if (c->kind == MG_RC_LOCAL)
-            c->slot = local++;
-        else if (!mg_rc_in_memory(c) && c->kind != MG_RC_FEW)
-            c->slot = word++;
-    }
+    for (uint32_t k = 0; k < n_rest; k++) place_one(&f->counters[rest[k].counter], &word, &local);
+    for (uint32_t i = 0; i < n_own; i++) /* what happens once, and no bit is free */
+        if (all[i].width == MG_WIDTH_BIT) place_one(&f->counters[i], &word, &local);
     f->local.n_words = local - f->n_bits - f->n_words;
     place_in_memory(f, local, in_loops);
+}
+
+/* Counters that no class is asked for: what comes from callees has its registers already, flags of cohorts have to be
+ * bits, rows take theirs. Returns which these are, to be freed. */
+static bool *place_known(struct mg_kinds *z)
+{
+    struct mg_rfunc *f = z->f;
+    bool *placed = mg_xcalloc(f->n + 1, sizeof *placed);
+    for (uint32_t i = f->n - f->calls.n_sources; i < f->n; i++) {
+        placed[i] = true;
+        if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot = f->n_words++; /* among words, for now */
+        z->cells += mg_storage_of(&f->counters[i])->wide ? 2 : f->counters[i].kind == MG_RC_32;
+    }
+    for (uint32_t k = 0; k < f->warps.n_cohorts; k++)
+        if (f->warps.cohorts[k].flag != UINT32_MAX) {
+            placed[f->warps.cohorts[k].flag] = true;
+            f->counters[f->warps.cohorts[k].flag] =
+                (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++, .why = "begins a cohort of lanes"};
+        }
+    z->rows = !f->lone.is && mg_rows_plan(f, placed);
+    if (z->rows) f->n_bits = MG_BANK * (f->packed.n_cuts + 1);
+    return placed;
+}
+
+/* How many registers are good for the kernel, and whether shared memory holds what is left. */
+static void choose_most(struct mg_kinds *z, const struct mg_wanted *rest, uint32_t n_rest)
+{
+    struct mg_rfunc *f = z->f;
+    uint32_t wanted = 0;
+    z->cells += f->packed.n_few != 0;
+    for (uint32_t k = 0; k < n_rest; k++) wanted += cells_of(f, &rest[k], z->guarded);
+    z->most = most_cells(f);
+    z->shares = wanted + z->cells > z->most && mg_shared_may(f) && mg_shared_has_room(f);
+    if (!z->shares) {
+        z->most = MG_COUNTER_CELLS;
+        return;
+    }
+    if (!sent_bits(f) && sent_registers(f) > MOST_SENT) { /* callees' counters need not live from call to call either */
+        f->calls.settles = f->calls.n_sources != 0;
+        z->cells = 0;
+    }
+    if (wanted > 2 * z->most && !hands_registers_over(f)) z->most /= 4; /* most events go to shared memory anyhow */
+}
+
+/* Where all counters go to shared memory, bits do, too; those of a producer, whose few live through no loop then, also
+ * beside others in registers. */
+static void choose_all_shared(struct mg_kinds *z, const struct mg_wanted *all, struct mg_wanted *rest, uint32_t n_rest)
+{
+    struct mg_rfunc *f = z->f;
+    f->shared.all = z->shares && all_to_shared(f, rest, n_rest, z->most);
+    z->in_loops = f->shared.all && all_to_loops(f, rest, n_rest);
+    if (z->in_loops) f->shared.all = false;
+    if (f->shared.all && f->packed.n_few) {
+        f->packed.n_few = 0;
+        for (uint32_t k = 0; k < n_rest; k++) rest[k].few = false;
+    }
+    bool bits_share = f->shared.all || (z->shares && hands_registers_over(f) && bits_may_share(f, n_rest));
+    for (uint32_t i = 0; bits_share && i < f->n - f->calls.n_sources; i++)
+        if (f->counters[i].kind == MG_RC_BIT && all[i].width == MG_WIDTH_BIT)
+            f->counters[i].kind = MG_RC_SHARED, f->counters[i].why = BITS_SHARE, f->shared.n++, f->n_bits--;
 }
 
 /* Gives each counter its kind: bits while there are banks, registers for the busiest. */
 void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
 {
     struct mg_wanted *rest = mg_xcalloc(f->n + 1, sizeof *rest);
-    uint32_t n_rest = 0, cells = 0, wanted = 0, late = 0, n_own = f->n - f->calls.n_sources;
-    bool *placed = mg_xcalloc(f->n + 1, sizeof *placed);
-    for (uint32_t i = n_own; i < f->n; i++) { /* what comes from callees has its registers already */
-        placed[i] = true;
-        if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot = f->n_words++; /* among words, for now */
-        cells += mg_storage_of(&f->counters[i])->wide ? 2 : f->counters[i].kind == MG_RC_32;
-    }
-    for (uint32_t k = 0; k < f->warps.n_cohorts; k++) /* flags of cohorts have to be bits */
-        if (f->warps.cohorts[k].flag != UINT32_MAX) {
-            placed[f->warps.cohorts[k].flag] = true;
-            f->counters[f->warps.cohorts[k].flag] =
-                (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++, .why = "begins a cohort of lanes"};
-        }
-    struct mg_kinds z = {.f = f, .rows = !f->lone.is && mg_rows_plan(f, placed)};
-    if (z.rows) f->n_bits = MG_BANK * (f->packed.n_cuts + 1);
-    for (uint32_t i = 0; i < n_own; i++) {
-        if (placed[i]) continue;
-        if (all[i].width == MG_WIDTH_BIT)
-            mg_storage_choose(&z, &all[i]);
-        else
-            rest[n_rest++] = all[i];
-    }
-    free(placed);
+    uint32_t n_rest = 0, late = 0, n_own = f->n - f->calls.n_sources;
+    struct mg_kinds z = {.f = f};
+    bool *placed = place_known(&z);
+    for (uint32_t i = 0; i < n_own; i++)
+        if (!placed[i] && all[i].width != MG_WIDTH_BIT) rest[n_rest++] = all[i];
     qsort(rest, n_rest, sizeof *rest, by_events);
     choose_few(f, rest, n_rest);
-    cells += f->packed.n_few != 0;
     bool *guarded = choose_guarded(f, rest, n_rest);
-    for (uint32_t k = 0; k < n_rest; k++) wanted += cells_of(f, &rest[k], guarded);
-    uint32_t most = most_cells(f);
-    bool shares = wanted + cells > most && mg_shared_may(f) && mg_shared_has_room(f);
-    if (shares && !sent_bits(f) &&
-        sent_registers(f) > MOST_SENT) { /* registers of callees' counters need not live from call to call either */
-        f->calls.settles = f->calls.n_sources != 0;
-        cells = 0;
-    }
-    if (shares && wanted > 2 * most && !hands_registers_over(f)) most /= 4; /* most events go to shared memory anyhow */
-    if (!shares) most = MG_COUNTER_CELLS;
-    f->shared.all = shares && all_to_shared(f, rest, n_rest, most);
-    bool in_loops = f->shared.all && all_to_loops(f, rest, n_rest);
-    if (in_loops) f->shared.all = false;
-    if (f->shared.all && f->packed.n_few) {
-        f->packed.n_few = 0;
-        for (uint32_t k = 0; k < n_rest; k++) rest[k].few = false;
-    }
-    bool bits_share = f->shared.all || (shares && hands_registers_over(f) &&
-                                        bits_may_share(f, n_rest)); /* a producer's few live through no loop then */
-    for (uint32_t i = 0; bits_share && i < n_own; i++)
-        if (f->counters[i].kind == MG_RC_BIT && all[i].width == MG_WIDTH_BIT)
-            f->counters[i].kind = MG_RC_SHARED, f->counters[i].why = BITS_SHARE, f->shared.n++, f->n_bits--;
     z.guarded = guarded;
-    z.shares = shares;
-    z.in_loops = in_loops;
-    z.cells = cells;
-    z.most = most;
+    choose_most(&z, rest, n_rest);
+    z.need = 1;
+    for (uint32_t i = 0; i < n_own; i++)
+        if (!placed[i] && all[i].width == MG_WIDTH_BIT) mg_storage_choose(&z, &all[i]);
+    choose_all_shared(&z, all, rest, n_rest);
     for (uint32_t k = 0; k < n_rest; k++) {
         z.need = cells_of(f, &rest[k], guarded);
         if (!z.need && late++ >= MOST_LATE) z.need = rest[k].width == MG_WIDTH_64 ? 2 : 1;
         mg_storage_choose(&z, &rest[k]);
     }
+    place_slots(f, all, rest, n_rest, z.in_loops);
     free(guarded);
-    place_slots(f, rest, n_rest, in_loops);
+    free(placed);
     free(rest);
 }
 
@@ -304,18 +331,11 @@ void mg_rc_assign_registers(struct mg_rfunc *f, mg_id shared)
     for (uint32_t k = 0; k < f->packed.n_banks; k++) f->packed.banks[k] = k < had ? shared : first + k - had;
     for (uint32_t i = 0; i < f->n - f->calls.n_sources; i++) {
         struct mg_rc *c = &f->counters[i];
-        if (c->kind == MG_RC_BIT) {
-            c->reg = f->packed.banks[f->packed.n_cuts ? 0 : c->slot / MG_BANK];
-            c->bit = mg_rc_bit(c->slot);
-        } else if (c->kind == MG_RC_FEW) {
-            if (!f->packed.few) f->packed.few = mg_emit_reg(&f->x, "__mg_few", MG_TYPE_u32);
-            c->reg = f->packed.few;
-        } else if (!mg_rc_in_memory(c)) {
-            c->reg = mg_emit_reg(&f->x, "__mg_c",
-                                 c->real                  ? MG_TYPE_b64
-                                 : mg_storage_of(c)->wide ? MG_TYPE_u64
-                                                          : MG_TYPE_u32);
-        }
+        const struct mg_storage *s = mg_storage_of(c);
+        if (s->reg)
+            c->reg = s->reg(f, c);
+        else if (!s->in_memory)
+            c->reg = mg_emit_reg(&f->x, "__mg_c", c->real ? MG_TYPE_b64 : s->wide ? MG_TYPE_u64 : MG_TYPE_u32);
     }
     if (f->local.n_words || f->local.n_bytes || f->packed.n_cuts) mg_rc_add_local_array(f);
 }

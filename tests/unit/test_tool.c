@@ -810,8 +810,50 @@ MG_TEST(tool_storage_classes)
         MG_CHECK(!s->flush || s->in_memory);
         MG_CHECK(s->in_memory || (s->lane && (s->begin || s->clear)));      /* 0 at the entry */
         MG_CHECK(s->in_memory || s->part || s == mg_storage_at(MG_RC_BIT)); /* whose register is summed whole */
+        MG_CHECK(!s->packed || (s->told && !s->wide)); /* else a flush of nothing but its counters is skipped */
+        MG_CHECK(!s->packed || !s->holds || s->reg);   /* else each counter had a register of its own */
+        MG_CHECK(!s->reg || s->packed);
     }
     MG_CHECK_EQ(n, MG_RC_KINDS);
+}
+
+/* Where a class is not asked the next in order holds its counters, whatever their width: what happens once in registers
+ * of its own, in bytes or words of local memory, in words of shared memory. */
+MG_TEST(tool_storage_in_front)
+{
+    static const uint32_t unasked[] = {1u << MG_RC_BIT,
+                                       1u << MG_RC_FEW,
+                                       1u << MG_RC_BIT | 1u << MG_RC_FLAG,
+                                       1u << MG_RC_BIT | 1u << MG_RC_FLAG | 1u << MG_RC_FEW,
+                                       1u << MG_RC_BIT | 1u << MG_RC_FLAG | 1u << MG_RC_LOCAL,
+                                       1u << MG_RC_BIT | 1u << MG_RC_FLAG | 1u << MG_RC_32};
+    static const char *const some[] = {"counters=register,sm=90,warps=off", "counters=register,sm=90",
+                                       "counters=register,warps=off,scope=warp",
+                                       "counters=register,sm=90,warps=off,registers=0"};
+    uint32_t n_bits = 0, n_words = 0;
+    for (uint32_t seed = 0; seed < 12; seed++) {
+        struct mg_buf b[2];
+        random_kernel(seed, &b[0]);
+        random_calls(seed, &b[1]);
+        for (unsigned k = 0; k < 2 * MG_COUNT_OF(some) * MG_COUNT_OF(unasked); k++) {
+            struct run r;
+            char what[120];
+            const char *args = some[k / 2 % MG_COUNT_OF(some)];
+            mg_storage_unasked = unasked[k / 2 / MG_COUNT_OF(some)];
+            snprintf(what, sizeof what, "random %s %u, %s, without %x", k & 1 ? "calls" : "kernel", seed, args,
+                     mg_storage_unasked);
+            if (run_both(&r, b[k & 1].at, "k", 2, 72, 5, args)) {
+                if (!strstr(args, "scope")) check_witness(&r, what);
+                n_bits += !(k & 1) && mg_storage_unasked >> MG_RC_BIT & 1 && strstr(r.text, "__mg_k0");
+                n_words += mg_storage_unasked >> MG_RC_FLAG & 1 && strstr(r.text, "__mg_c");
+            }
+            release(&r);
+        }
+        mg_storage_unasked = 0;
+        mg_buf_release(&b[0]);
+        mg_buf_release(&b[1]);
+    }
+    MG_CHECK(!n_bits && n_words > 100);
 }
 
 /* A wait that goes to memory at once while registers still hold what is rarer: its place is not among theirs. */

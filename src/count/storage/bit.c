@@ -16,6 +16,12 @@ static void bit_take(struct mg_kinds *k, const struct mg_wanted *w)
     k->f->counters[w->counter].slot = k->f->n_bits++;
 }
 
+static mg_id bit_reg(struct mg_rfunc *f, struct mg_rc *c)
+{
+    c->bit = mg_rc_bit(c->slot);
+    return f->packed.banks[f->packed.n_cuts ? 0 : c->slot / MG_BANK];
+}
+
 static void bit_event(struct mg_rfunc *f, uint32_t counter)
 {
     struct mg_emit *x = &f->x;
@@ -39,11 +45,19 @@ static struct mg_opnd bit_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id 
     return I(1);
 }
 
+static mg_id bit_told(const struct mg_rfunc *f, const struct mg_rc *c)
+{
+    (void)f;
+    return c->reg;
+}
+
 const struct mg_storage mg_storage_bit = {.name = "bit",
                                           .packed = true,
                                           .alike = true,
                                           .holds = bit_holds,
                                           .take = bit_take,
+                                          .reg = bit_reg,
                                           .event = bit_event,
                                           .begin = bit_begin,
-                                          .lane = bit_lane};
+                                          .lane = bit_lane,
+                                          .told = bit_told};

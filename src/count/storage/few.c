@@ -17,6 +17,13 @@ static void few_take(struct mg_kinds *k, const struct mg_wanted *w)
     k->f->n_words++;
 }
 
+static mg_id few_reg(struct mg_rfunc *f, struct mg_rc *c)
+{
+    (void)c; /* kinds.c knows its bits */
+    if (!f->packed.few) f->packed.few = mg_emit_reg(&f->x, "__mg_few", MG_TYPE_u32);
+    return f->packed.few;
+}
+
 static void few_event(struct mg_rfunc *f, uint32_t counter)
 {
     struct mg_emit *x = &f->x;
@@ -72,10 +79,10 @@ static void field_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
     if (!c->bit) EMIT("mov.u32", R(c->reg), I(0)); /* the register's first field stands for all */
 }
 
-static mg_id field_told(const struct mg_rfunc *f, const struct mg_rc *c)
+static mg_id few_told(const struct mg_rfunc *f, const struct mg_rc *c)
 {
     (void)f;
-    return c->bit ? 0 : c->reg;
+    return c->reg;
 }
 
 const struct mg_storage mg_storage_few = {.name = "few",
@@ -83,11 +90,13 @@ const struct mg_storage mg_storage_few = {.name = "few",
                                           .alike = true,
                                           .holds = few_holds,
                                           .take = few_take,
+                                          .reg = few_reg,
                                           .event = few_event,
                                           .add = few_add,
                                           .begin = few_begin,
                                           .lane = few_lane,
-                                          .part = few_part};
+                                          .part = few_part,
+                                          .told = few_told};
 /* Fields that travel with calls are few's, wider: carry.c gives them out, spill.c empties them before they are full. */
 const struct mg_storage mg_storage_field = {.name = "field",
                                             .packed = true,
@@ -95,4 +104,4 @@ const struct mg_storage mg_storage_field = {.name = "field",
                                             .clear = field_clear,
                                             .lane = few_lane,
                                             .part = few_part,
-                                            .told = field_told};
+                                            .told = few_told};

@@ -17,6 +17,8 @@ _Static_assert(MG_COUNT_OF(classes) == MG_RC_KINDS, "a class for each kind");
 static const enum mg_rc_kind order[] = {MG_RC_FEW,   MG_RC_ALONE, MG_RC_BIT, MG_RC_FLAG, MG_RC_SHARED,
                                         MG_RC_LOCAL, MG_RC_64,    MG_RC_32,  MG_RC_CARRY};
 
+uint32_t mg_storage_unasked;
+
 const struct mg_storage *mg_storage_of(const struct mg_rc *c)
 {
     return classes[c->kind];
@@ -48,6 +50,7 @@ void mg_storage_choose(struct mg_kinds *k, const struct mg_wanted *w)
         const struct mg_storage *s = classes[order[i]];
         bool beside = order[i] != MG_RC_SHARED && order[i] != MG_RC_FEW;
         if (beside && (k->f->shared.all || k->in_loops)) continue; /* nothing else is flushed then */
+        if (mg_storage_unasked >> order[i] & 1) continue;
         const char *why = s->holds(k, w);
         if (!why) continue;
         c->kind = order[i];

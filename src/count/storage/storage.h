@@ -17,9 +17,10 @@
 
 struct mg_kinds { /* planning: while the counters of one function get their classes */
     struct mg_rfunc *f;
-    bool *guarded;         /* by counter: 32 bits do, since rounds of its loop are counted */
+    const bool *guarded;   /* by counter: 32 bits do, since rounds of its loop are counted */
     bool rows;             /* bits lie in rows (rows.c): those that found no place there are not packed */
-    bool shares, in_loops; /* counters may lie in shared memory; all of them do, as words of their loops */
+    bool shares, in_loops; /* counters may lie in shared memory; all of them do, as words of their loops: what happens
+                            * once has its class before that is known */
     uint32_t cells, most;  /* 32-bit registers given out so far; as many as are good for the kernel */
     uint32_t need;         /* of the counter at hand: 1, 2, or 0 where it lives while nothing else does */
 };
@@ -47,9 +48,10 @@ struct mg_storage {
     /* p = it is not 0, for this lane; returns what to add to memory. NULL: warps add such counters. */
     struct mg_opnd (*lane)(struct mg_rfunc *f, const struct mg_rc *c, mg_id p);
     void (*part)(struct mg_rfunc *f, const struct mg_rc *c, mg_id d); /* d = what this lane adds to a sum of 32 bits */
-    /* A register that is not 0 where the counter has counted (packed), or any of the class (in memory: c is NULL). 0:
-     * none has to be asked, since another counter's tells. NULL: packed: begin's registers tell; in memory: nothing
-     * does, and every flush looks there. */
+    /* The register in which the counter lies, and where in it (c->bit). NULL: one of its own, or carry.c's. */
+    mg_id (*reg)(struct mg_rfunc *f, struct mg_rc *c);
+    /* A register that is not 0 where the counter (packed), or any of the class (in memory: c is NULL) has counted; 0:
+     * there is none. NULL: not packed; in memory: nothing tells, and every flush looks there. */
     mg_id (*told)(const struct mg_rfunc *f, const struct mg_rc *c);
     /* In memory: may any have counted, by the set? NULL: where a counter of the class is in it. */
     bool (*any)(const struct mg_rfunc *f, const uint64_t *set);
@@ -65,6 +67,7 @@ const struct mg_storage *mg_storage_at(uint32_t kind); /* NULL: there are no mor
 bool mg_storage_any(const struct mg_rfunc *f, enum mg_rc_kind kind, const uint64_t *set);
 /* Gives the counter its class, and why. */
 void mg_storage_choose(struct mg_kinds *k, const struct mg_wanted *w);
+extern uint32_t mg_storage_unasked; /* tests: bit i: the class of kind i is not asked */
 
 /* Does it count how often a loop that waits for an mbarrier goes around (kinds.c)? */
 bool mg_kinds_waits_on(const struct mg_rfunc *f, uint32_t counter);
