@@ -23,4 +23,14 @@ MARGAY_CPU_WHOLE=off run warps cpu
 MARGAY_CPU_LIVE=0 run settled cpu
 run none cpu "-t none"
 cmp emu.out warps.out && cmp emu.counts warps.counts && cmp emu.out settled.out && cmp emu.counts settled.counts && cmp emu.out none.out || failed=1
+# Loads that may see what another lane stores meanwhile are not taken so: who waits for a lane behind it needs its turn.
+for load in ld.volatile ld.relaxed.gpu ld.acquire.gpu; do
+    sed "s/ld.global.u32 %r9/$load.global.u32 %r9/" "$ROOT/tests/cpu/some.ptx" > strong.ptx
+    grep -q "$load" strong.ptx || failed=1
+    "$MARGAY" run -q --device emu -t none -o strong-emu -- ./launch strong.ptx > strong-emu.out 2>&1 || failed=1
+    MARGAY_CPU_VERBOSE=1 "$MARGAY" run -q --device cpu -t none -o strong-cpu -- ./launch strong.ptx > strong-cpu.out 2> strong-cpu.err || failed=1
+    cmp strong-emu.out strong-cpu.out || failed=1
+    grep -q ' 0 loops lane by lane' strong-cpu.err && ! grep -q ' [1-9][0-9]* loops lane by lane' strong-cpu.err || { echo "FAIL: $load lane by lane"; cat strong-cpu.err; failed=1; }
+    rm -rf strong-emu strong-cpu
+done
 exit $failed

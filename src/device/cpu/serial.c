@@ -22,7 +22,8 @@
 #define MOST_OPS       400 /* of a loop: its code is there twice */
 #define ALU_PER_ACCESS 8   /* more arithmetic than that for each access of lanes that lie apart is a vector's */
 
-/* Is there code for one lane? */
+/* Is there code for one lane? Not for strong loads: a call that marks the warp as one that may wait comes before each
+ * (emu/decode_mem.c). */
 static bool has_code(const struct cpu_inst *in)
 {
     bool real = in->t[0] == MG_TYPE_f32 || in->t[0] == MG_TYPE_f64;
