@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/demangle.h"
+#include "base/map.h"
+#include "base/search.h"
 #include "ir/ir.h"
 #include "report/priv.h"
 
@@ -19,6 +21,11 @@ struct known {
     uint32_t ptx_line;
     const char *text;
     uint64_t bytes; /* 0: not known */
+    uint32_t next;  /* of the same kernel and line, + 1; 0: none */
+};
+struct line_node {
+    uint32_t line;
+    mg_id node;
 };
 struct def {
     mg_id node;
@@ -31,10 +38,13 @@ struct mg_buffers {
     mg_id func;
     uint32_t *first;       /* by register: in defs, + 1 */
     uint32_t *seen, round; /* by register: the walk that came by last */
+    mg_id *next;           /* room for a walk's list */
     MG_VEC(struct def) defs;
+    MG_VEC(struct line_node) insts; /* in order of lines */
     struct mg_lines *modules;
     struct mg_arena arena;
     MG_VEC(struct known) known; /* what was asked before */
+    struct mg_map known_at;     /* kernel and line -> the last of known there */
 };
 
 struct mg_buffers *mg_buffers_new(const struct mg_recording *p, struct mg_lines *modules)
@@ -48,9 +58,12 @@ struct mg_buffers *mg_buffers_new(const struct mg_recording *p, struct mg_lines 
 void mg_buffers_free(struct mg_buffers *b)
 {
     mg_vec_release(&b->known);
+    mg_map_release(&b->known_at);
     mg_vec_release(&b->defs);
+    mg_vec_release(&b->insts);
     free(b->first);
     free(b->seen);
+    free(b->next);
     mg_arena_release(&b->arena);
     free(b);
 }
@@ -58,27 +71,37 @@ void mg_buffers_free(struct mg_buffers *b)
 /* ---- back through the code ----------------------------------------------------------------------------------------
  */
 
+static int by_line(const void *a, const void *b)
+{
+    const struct line_node *x = a, *y = b;
+    return x->line != y->line ? (x->line > y->line) - (x->line < y->line) : (x->node > y->node) - (x->node < y->node);
+}
+
 static void index_function(struct mg_buffers *b, const struct mg_module *m, mg_id func)
 {
     mg_id defs[8];
     if (b->m == m && b->func == func) return;
     free(b->first);
     free(b->seen);
+    free(b->next);
+    b->next = mg_xcalloc(m->regs.n + 1, sizeof *b->next);
     b->first = mg_xcalloc(m->regs.n + 1, sizeof *b->first);
     b->seen = mg_xcalloc(m->regs.n + 1, sizeof *b->seen);
     b->round = 0;
-    b->defs.n = 0;
+    b->defs.n = b->insts.n = 0;
     b->m = m;
     b->func = func;
     MG_EACH_NODE(m, &m->funcs.at[func], id)
     {
         if (m->nodes.at[id].kind != MG_NODE_inst) continue;
+        *mg_vec_push(&b->insts) = (struct line_node){m->nodes.at[id].line, id};
         uint32_t n = MG_MIN(mg_node_defs(m, id, defs, MG_COUNT_OF(defs)), MG_COUNT_OF(defs));
         for (uint32_t i = 0; i < n; i++) {
             *mg_vec_push(&b->defs) = (struct def){id, b->first[defs[i]]};
             b->first[defs[i]] = b->defs.n;
         }
     }
+    if (b->insts.n) qsort(b->insts.at, b->insts.n, sizeof *b->insts.at, by_line);
 }
 
 struct walk {
@@ -234,19 +257,17 @@ static void find_text(struct mg_buffers *b, struct known *out)
     mg_id func = m ? mg_module_find_func(m, out->function) : 0;
     if (!func || !m->funcs.at[func].defined) return;
     index_function(b, m, func);
-    struct walk w = {.m = m, .f = &m->funcs.at[func], .seen = b->seen, .round = ++b->round};
-    w.next = mg_xcalloc(m->regs.n + 1, sizeof *w.next);
-    MG_EACH_NODE(m, w.f, id)
-    {
-        const struct mg_node *n = &m->nodes.at[id];
-        if (n->kind != MG_NODE_inst || n->line != out->ptx_line) continue;
+    struct walk w = {.m = m, .f = &m->funcs.at[func], .seen = b->seen, .round = ++b->round, .next = b->next};
+    uint32_t at;
+    MG_FIND_FIRST(at, b->insts.n, b->insts.at[at].line < out->ptx_line);
+    for (; at < b->insts.n && b->insts.at[at].line == out->ptx_line; at++) {
+        const struct mg_node *n = &m->nodes.at[b->insts.at[at].node];
         for (uint32_t i = 0; i < n->n_opnds; i++)
             if (m->opnds.at[n->opnd + i].kind == MG_OPND_addr) follow_operand(&w, &m->opnds.at[n->opnd + i]);
     }
     for (uint32_t i = 0; i < w.n_next; i++)
         for (uint32_t d = b->first[w.next[i]]; d; d = b->defs.at[d - 1].next)
             follow_node(&w, &m->nodes.at[b->defs.at[d - 1].node]);
-    free(w.next);
     bool one = w.params && !(w.params & (w.params - 1));
     if (w.loaded || (w.params && w.var) || (w.params && !one)) return;
     if (w.var && !m->vars.at[w.var].is_param) tell_variable(b, m, w.var, out);
@@ -257,15 +278,18 @@ static void find_text(struct mg_buffers *b, struct known *out)
 static const struct known *find_known(struct mg_buffers *b, const struct mg_pkernel *k, const char *function,
                                       uint32_t ptx_line)
 {
-    for (uint32_t i = 0; i < b->known.n; i++) {
-        const struct known *x = &b->known.at[i];
-        if (x->k == k && x->ptx_line == ptx_line && !strcmp(x->function, function)) return x;
-    }
-    struct known x = {
-        .k = k, .function = mg_arena_strndup(&b->arena, function, strlen(function)), .ptx_line = ptx_line};
+    uint64_t key = (uint64_t)(k - b->p->kernels) << 32 | ptx_line, last = 0;
+    mg_map_get(&b->known_at, key, &last);
+    for (uint64_t i = last; i; i = b->known.at[i - 1].next)
+        if (!strcmp(b->known.at[i - 1].function, function)) return &b->known.at[i - 1];
+    struct known x = {.k = k,
+                      .function = mg_arena_strndup(&b->arena, function, strlen(function)),
+                      .ptx_line = ptx_line,
+                      .next = (uint32_t)last};
     if (ptx_line) find_text(b, &x);
     struct known *kept = mg_vec_push(&b->known);
     *kept = x;
+    mg_map_set(&b->known_at, key, b->known.n);
     return kept;
 }
 
