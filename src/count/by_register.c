@@ -219,6 +219,7 @@ static void plan_counters(const struct kernel *kernel, struct mg_rfunc *f)
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++) n_lowest += f->warps.rule[b] == MG_WR_LOWEST;
     f->n_measured = p->n;
     f->n = p->n + n_lowest + f->calls.n_sources;
+    free(f->counters); /* of a function that carry.c tried first */
     f->counters = mg_xcalloc(f->n + 1, sizeof *f->counters);
     struct mg_wanted *all = mg_xcalloc(f->n + 1, sizeof *all);
     for (uint32_t i = 0; i < p->n; i++)
