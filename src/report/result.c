@@ -378,8 +378,9 @@ static void add_tau_files(const struct mg_recording *p, const struct mg_report_o
  * them, none behind the first of its tool, none of a tool that finds things for others. */
 static bool says_something(const struct mg_one_table *t, uint32_t ix, const struct mg_tool *tool, bool host_times)
 {
+    bool unseen = tool && tool->flags & MG_TOOL_ACCESSES && t->notes.n; /* accesses that it does not look at */
+    if (host_times && tool && tool->flags & MG_TOOL_CLOCKS && !unseen) return false;
     if (t->notes.n || !tool || tool->flags & MG_TOOL_ASKED) return true;
-    if (host_times && tool->flags & MG_TOOL_CLOCKS) return false;
     if (ix || tool->flags & MG_TOOL_MINOR || !t->n_rows) return false;
     if (!t->order) return true;
     struct mg_table_value v = mg_table_value(t, 0, t->by); /* the largest */
