@@ -13,6 +13,7 @@ tool() { # SOURCE OUT
 }
 tool "$ROOT/examples/tools/stores.c" stores.so
 tool "$ROOT/tests/inject/recorder.c" recorder.so
+gcc -O1 -Wall -o launch "$ROOT/tests/fuzz/kernels/launch.c" -L"$B/lib/margay/driver" -lcuda || exit 1
 run() { # WHAT DEVICE PROGRAM ARGS...
     what=$1 device=$2 program=$3
     shift 3
@@ -50,6 +51,15 @@ for x in stores:
 assert len(seen) == n
 assert p["tools"]["stores"]["trace"] == {"records": len(r), "missed": 0, "lost": 0} and p["tools"]["stores"]["channel"]["dropped_records"] == 0
 P
+    if [ $device != nvidia ]; then # vectors, generic addresses, lanes that do not store: tests/inject/stores.ptx says what
+        rm -rf p
+        timeout 120 "$MARGAY" run -q -o p --device $device -t ./stores.so -- ./launch "$ROOT/tests/inject/stores.ptx" > out 2> err || fail "$device vectors: $(tail -3 err)"
+        records "$device vectors" <<'P'
+lanes = sorted(tuple(v) for x in r if x["kind"] == "stores.store" for v in x["fields"]["lanes"])
+first, n = lanes[0][0], 4 * 64
+assert lanes == [(first + 32 * i + 4 * k, 100 * i + k) for i in range(n) for k in range(7 if i & 1 else 6)], (len(lanes), lanes[:8])
+P
+    fi
     for program in "bfs 2048" "histogram 32768"; do
         run "$device $program" $device "$program" -t ./recorder.so -t accesses,out="$PWD/lines"
         records "$device $program" <<'P'
