@@ -21,7 +21,7 @@ static const struct mg_tool_opt blocks_opts[] = {
     {"shards", "1",
      "counters=register: copies of the counters, a power of two; multiprocessors share them out (a GPU's run takes 64)"},
     {"registers", "32",
-     "counters=register: 32-bit registers for counters in loops, 0-32; what a kernel has more is counted in shared memory, where that has no room in local memory"},
+     "counters=register: 32-bit registers for counters in loops, 0-32; what a kernel has more is counted in shared memory. Where that may not be used (warps=on, scope=warp, functions) there are 32, and local memory takes the rest"},
     {"each", "",
      "counters=thread: folder for how often every thread entered each block: a CSV file a launch, PROCESS-LAUNCH.csv"},
     {"sm", "0", "compute capability of the device, as 90 for 9.0; 0: what the PTX names"},
