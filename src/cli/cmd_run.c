@@ -101,18 +101,16 @@ static const struct mg_opt_page page = {
 /* The tools and their options. */
 static int check_tools(struct run *r)
 {
-    bool native = true;
     r->verify = r->verify || r->repeat; /* --repeat is --verify and more */
     for (uint32_t i = 0; i < r->tools.n; i++) r->advise = r->advise || !strcmp(r->tools.at[i], "advise");
     mg_run_expand(&r->tools);
     r->keeps_trace = mg_run_of_trace(&r->tools);
     int status = mg_run_expr(&page, r->probe, &r->one_liners, &r->tools);
-    if (!status) status = mg_run_tools(&page, &r->tools, r->witness ? "none" : "blocks", &native, &r->config.tools);
-    r->native = native;
-    if (!status && native && r->strict)
+    if (!status) status = mg_run_tools(&page, &r->tools, r->witness ? "none" : "blocks", &r->native, &r->config.tools);
+    if (!status && r->native && r->strict)
         return mg_opt_usage(&page, STATUS_USAGE, "--strict wants instrumented launches, %s has none",
                             r->witness ? "--witness" : "-t none");
-    if (!status && native && r->verify)
+    if (!status && r->native && r->verify)
         return mg_opt_usage(&page, STATUS_USAGE, "--verify compares instrumented launches, %s has none",
                             r->witness ? "--witness" : "-t none");
     return status;

@@ -49,12 +49,14 @@ uint64_t mg_device_clock_offset(const struct mg_run *r, uint64_t first, uint64_t
     return offset;
 }
 
-bool mg_device_clock_time(const struct mg_run *r, const uint64_t *raw, struct mg_launch_done *d)
+bool mg_device_clock_time(const struct mg_run *r, const uint64_t *raw, const struct mg_launch_done *d,
+                          struct mg_launch_done *by_clock)
 {
     uint64_t begin, end;
     if (!mg_device_clock_read(r, raw, &begin, &end)) return false;
-    uint64_t offset = mg_device_clock_offset(r, begin, end, &d->uncertainty_ns);
-    d->start_ns = begin + offset;
-    d->end_ns = MG_MAX(end, begin + 1) + offset;
+    *by_clock = *d;
+    uint64_t offset = mg_device_clock_offset(r, begin, end, &by_clock->uncertainty_ns);
+    by_clock->start_ns = begin + offset;
+    by_clock->end_ns = MG_MAX(end, begin + 1) + offset;
     return true;
 }

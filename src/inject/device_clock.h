@@ -11,7 +11,8 @@ bool mg_device_clock_is_read(const struct mg_run *r);
 bool mg_device_clock_read(const struct mg_run *r, const uint64_t *raw, uint64_t *begin, uint64_t *end);
 /* Host less device, modulo 2^64, from all launches so far, this one with its first and last reading included. */
 uint64_t mg_device_clock_offset(const struct mg_run *r, uint64_t first, uint64_t last, uint64_t *uncertainty_ns);
-/* The launch's time by that clock in the place of d's. False: not known. */
-bool mg_device_clock_time(const struct mg_run *r, const uint64_t *raw, struct mg_launch_done *d);
+/* d with the launch's time by that clock. False: that is not known, and nothing was written. */
+bool mg_device_clock_time(const struct mg_run *r, const uint64_t *raw, const struct mg_launch_done *d,
+                          struct mg_launch_done *by_clock);
 
 #endif

@@ -466,11 +466,8 @@ static void ended(void *user, const struct mg_launch_done *d)
 
 void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *raw)
 {
-    struct mg_launch_done by_clock = d ? *d : (struct mg_launch_done){0};
-    if (d && mg_device_clock_time(r, raw, &by_clock)) {
-        by_clock.busy_ns = by_clock.end_ns - by_clock.start_ns;
-        d = &by_clock;
-    }
+    struct mg_launch_done by_clock;
+    if (d && mg_device_clock_time(r, raw, d, &by_clock)) d = &by_clock;
     tell_gate(r, d);
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {

@@ -45,12 +45,6 @@ static struct mg_opnd bit_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id 
     return I(1);
 }
 
-static mg_id bit_told(const struct mg_rfunc *f, const struct mg_rc *c)
-{
-    (void)f;
-    return c->reg;
-}
-
 const struct mg_storage mg_storage_bit = {.name = "bit",
                                           .packed = true,
                                           .alike = true,
@@ -60,4 +54,4 @@ const struct mg_storage mg_storage_bit = {.name = "bit",
                                           .event = bit_event,
                                           .begin = bit_begin,
                                           .lane = bit_lane,
-                                          .told = bit_told};
+                                          .told = mg_storage_register};

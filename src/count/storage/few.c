@@ -79,12 +79,6 @@ static void field_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
     if (!c->bit) EMIT("mov.u32", R(c->reg), I(0)); /* the register's first field stands for all */
 }
 
-static mg_id few_told(const struct mg_rfunc *f, const struct mg_rc *c)
-{
-    (void)f;
-    return c->reg;
-}
-
 const struct mg_storage mg_storage_few = {.name = "few",
                                           .packed = true,
                                           .alike = true,
@@ -96,7 +90,7 @@ const struct mg_storage mg_storage_few = {.name = "few",
                                           .begin = few_begin,
                                           .lane = few_lane,
                                           .part = few_part,
-                                          .told = few_told};
+                                          .told = mg_storage_register};
 /* Fields that travel with calls are few's, wider: carry.c gives them out, spill.c empties them before they are full. */
 const struct mg_storage mg_storage_field = {.name = "field",
                                             .packed = true,
@@ -104,4 +98,4 @@ const struct mg_storage mg_storage_field = {.name = "field",
                                             .clear = field_clear,
                                             .lane = few_lane,
                                             .part = few_part,
-                                            .told = few_told};
+                                            .told = mg_storage_register};

@@ -97,3 +97,9 @@ void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id
     EMIT("red.global.add.u64", mg_o_addr_reg(base, 8 * (int64_t)c->slot), v);
     mg_emit_guard(x, 0, false);
 }
+
+mg_id mg_storage_register(const struct mg_rfunc *f, const struct mg_rc *c)
+{
+    (void)f;
+    return c->reg;
+}

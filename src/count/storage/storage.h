@@ -63,6 +63,8 @@ extern const struct mg_storage mg_storage_bit, mg_storage_32, mg_storage_carry, 
     mg_storage_flag, mg_storage_shared, mg_storage_few, mg_storage_field, mg_storage_alone;
 const struct mg_storage *mg_storage_of(const struct mg_rc *c);
 const struct mg_storage *mg_storage_at(uint32_t kind); /* NULL: there are no more */
+/* For `told` of a packed class: the register itself. */
+mg_id mg_storage_register(const struct mg_rfunc *f, const struct mg_rc *c);
 /* May any counter of the class be in memory, to be flushed? set: as in mg_flush. */
 bool mg_storage_any(const struct mg_rfunc *f, enum mg_rc_kind kind, const uint64_t *set);
 /* Gives the counter its class, and why. */
