@@ -338,7 +338,7 @@ static void report_tool_result(const struct mg_recording *p, uint32_t use, const
     r.from = &m;
     if (!err && spec.tool->profile) {
         spec.tool->profile(conf, &r, t, j);
-    } else if (err || !(spec.tool->counts || spec.tool->flags & MG_TOOL_NATIVE)) {
+    } else if (err || !(spec.tool->counts || spec.tool->flags & (MG_TOOL_NATIVE | MG_TOOL_SPAN))) {
         show_raw(&r, t, j);
         if (err) mg_table_note(t, "%s; its sites and cells are shown as they are", mg_diag_first(&d, err));
     }
