@@ -3,7 +3,7 @@ import glob, threading, time
 
 
 class Processors(threading.Thread):
-    """Processor time of each process' threads but the first, which run the kernels: from /proc, ten times a second."""
+    """Processor time of the threads that run each process' kernels (named "margay worker"): from /proc, ten times a second."""
     def __init__(self, out, names):
         super().__init__(daemon=True)
         self.out, self.names, self.samples, self.seen, self.over = out, names, [], {n: {} for n in names}, False
@@ -12,11 +12,11 @@ class Processors(threading.Thread):
         for ctl in glob.glob(f'{self.out}/{name}/ctl.*'):
             pid = ctl.rsplit('.', 1)[1]
             for task in glob.glob(f'/proc/{pid}/task/*'):
-                if not task.endswith('/' + pid):
-                    try:
+                try:
+                    if open(task + '/comm').read() == 'margay worker\n':
                         self.seen[name][task] = int(open(task + '/schedstat').read().split()[0])
-                    except (OSError, ValueError, IndexError):
-                        pass
+                except (OSError, ValueError, IndexError):
+                    pass
         return sum(self.seen[name].values())
 
     def run(self):

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 /* What a thread does itself: blocked, such a signal ends the process without asking its handler. */
@@ -23,6 +24,11 @@ bool mg_thread_start(void *(*fn)(void *), void *arg, size_t stack_bytes, pthread
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     return ok;
+}
+
+void mg_thread_name(const char *name)
+{
+    prctl(PR_SET_NAME, name);
 }
 
 uint64_t mg_thread_ns(void)

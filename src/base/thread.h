@@ -10,6 +10,8 @@
 
 /* joinable NULL: detached. stack_bytes 0: the system's. False: there is no thread. */
 bool mg_thread_start(void *(*fn)(void *), void *arg, size_t stack_bytes, pthread_t *joinable);
+/* Names the calling thread for top -H, /proc and debuggers: at most 15 characters. */
+void mg_thread_name(const char *name);
 /* Processor time of this thread. */
 uint64_t mg_thread_ns(void);
 /* Processors that this process may run on, at least 1. */

@@ -123,6 +123,7 @@ _Thread_local bool mg_task_is_worker;
 static void *worker(void *arg)
 {
     (void)arg;
+    mg_thread_name("margay worker");
     mg_task_is_worker = true;
     mg_lock();
     for (;;) {

@@ -267,6 +267,7 @@ static void *read_pages(void *arg)
     struct reader *d = arg;
     struct mg_chan_piece mine[AT_ONCE];
     unsigned looks = 0;
+    mg_thread_name("margay reader");
     mg_inside++;
     for (;;) {
         struct share *s = fullest(d->ix, mg_chans.n_readers);

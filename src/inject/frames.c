@@ -77,6 +77,7 @@ void mg_frames_look(void)
 static void *look_for_ever(void *arg)
 {
     (void)arg;
+    mg_thread_name("margay frames");
     mg_inside++;
     for (;;) {
         pthread_mutex_lock(&lock);

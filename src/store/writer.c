@@ -171,6 +171,7 @@ static void *write_all(void *arg)
 {
     struct mg_store *s = arg;
     enum mg_err err = MG_ERR_OK;
+    mg_thread_name("margay profile");
     s->open_err = mg_db_claim(&s->db, s->dir, (uint32_t)s->pid, s->diag);
     if (!s->open_err) s->live = mg_live_open(s->dir, (uint32_t)s->pid, s->start_ns);
     pthread_mutex_lock(&s->queue.lock);

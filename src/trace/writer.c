@@ -377,6 +377,7 @@ static void publish_counts(struct mg_trace_writer *w)
 static void *run_writer(void *arg)
 {
     struct mg_trace_writer *w = arg;
+    mg_thread_name("margay trace");
     struct timespec tick = after_ms(w->opts.flush_ms);
     bool ending = false;
     while (!ending) {

@@ -481,6 +481,7 @@ static void *drain_for_ever(void *arg)
     (void)arg;
     if (mg_nv.config.thread_begins) mg_nv.config.thread_begins();
     mg_nv_relax();
+    mg_thread_name("margay drain");
     prctl(PR_SET_TIMERSLACK, 1000L); /* of this thread: it sleeps for so short */
     for (long sleep_ns = 200000;;) {
         uint64_t look = __atomic_add_fetch(&begun, 1, __ATOMIC_SEQ_CST);
