@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -65,22 +66,19 @@ static void wake(struct mg_control_gate *g)
         syscall(SYS_futex, &g->door, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/* Whoever has credit left, be it less than a nanosecond, finds some: else nobody would give more. */
+static int64_t credit_of(double ns)
+{
+    return (int64_t)ceil(ns);
+}
+
 void mg_sched_turn(struct mg_sched_program *p, enum mg_gate_turn turn, double credit_ns)
 {
     for (uint32_t i = 0; i < p->members.n; i++) {
         struct mg_control_gate *g = &p->members.at[i].page->gate;
-        if (turn == MG_GATE_TURN) __atomic_store_n(&g->credit_ns, (int64_t)credit_ns, __ATOMIC_SEQ_CST);
+        if (turn == MG_GATE_TURN) __atomic_store_n(&g->credit_ns, credit_of(credit_ns), __ATOMIC_SEQ_CST);
         __atomic_store_n(&g->turn, turn, __ATOMIC_SEQ_CST);
         if (turn != MG_GATE_SHUT) wake(g);
-    }
-}
-
-void mg_sched_credit(struct mg_sched_program *p, double more_ns)
-{
-    for (uint32_t i = 0; i < p->members.n; i++) {
-        struct mg_control_gate *g = &p->members.at[i].page->gate;
-        __atomic_fetch_add(&g->credit_ns, (int64_t)more_ns, __ATOMIC_SEQ_CST);
-        wake(g);
     }
 }
 
@@ -135,7 +133,7 @@ bool mg_sched_member_add(struct mg_sched *s, struct mg_sched_program *p, uint32_
     bool has_turn = s->holder >= 0 && &s->programs.at[s->holder] == p && !s->closing;
     __atomic_store_n(&g->dropped, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&g->beat_ns, now, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&g->credit_ns, has_turn ? (int64_t)p->credit_ns : 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&g->credit_ns, has_turn ? credit_of(p->credit_ns) : 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&g->turn,
                      !s->policy->turns ? MG_GATE_OPEN
                      : has_turn        ? MG_GATE_TURN
