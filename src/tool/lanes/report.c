@@ -125,9 +125,17 @@ enum what {
     BLOCK_THREADS
 }; /* ix: branch or block */
 
+/* Lanes of the widest warp that entered the kernel: fewer than 32 where each CTA has fewer threads. */
+static uint64_t widest(const struct use *u, const uint64_t *told)
+{
+    for (uint32_t l = bins; u->k->n_blocks && l-- > 1;)
+        if (entries_of(told, 0)[l]) return l;
+    return warp;
+}
+
 static uint64_t figure(const struct use *u, const uint64_t *told, enum what what, uint32_t ix)
 {
-    uint64_t lanes, n, sum = 0;
+    uint64_t lanes, n, sum = 0, there = what == BRANCH_IDLE ? widest(u, told) : warp;
     if (what == TAKEN || what == DIVERGENT)
         return branch_of(u, told, ix)[what == TAKEN ? MG_LC_TAKEN : MG_LC_DIVERGENT];
     if (what == NOT_TAKEN)
@@ -136,7 +144,7 @@ static uint64_t figure(const struct use *u, const uint64_t *told, enum what what
     for (uint32_t x = 0; x < u->k->n_blocks; x++) {
         if (what == BRANCH_IDLE && u->owner[x] != ix + 1) continue;
         n = block_entries(told, x, &lanes);
-        sum += (what == SLOTS ? n * warp : what == ACTIVE ? lanes : n * warp - lanes) * insts_of(u, x);
+        sum += (what == SLOTS ? n * warp : what == ACTIVE ? lanes : n * there - lanes) * insts_of(u, x);
     }
     return sum;
 }
