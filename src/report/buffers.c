@@ -21,7 +21,9 @@ struct known {
     uint32_t ptx_line;
     const char *text;
     uint64_t bytes; /* 0: not known */
-    uint32_t next;  /* of the same kernel and line, + 1; 0: none */
+    uint32_t base;  /* register of the address; 0: none, or several */
+    int64_t offset;
+    uint32_t next; /* of the same kernel and line, + 1; 0: none */
 };
 struct line_node {
     uint32_t line;
@@ -258,12 +260,17 @@ static void find_text(struct mg_buffers *b, struct known *out)
     if (!func || !m->funcs.at[func].defined) return;
     index_function(b, m, func);
     struct walk w = {.m = m, .f = &m->funcs.at[func], .seen = b->seen, .round = ++b->round, .next = b->next};
-    uint32_t at;
+    uint32_t at, addresses = 0;
     MG_FIND_FIRST(at, b->insts.n, b->insts.at[at].line < out->ptx_line);
     for (; at < b->insts.n && b->insts.at[at].line == out->ptx_line; at++) {
         const struct mg_node *n = &m->nodes.at[b->insts.at[at].node];
-        for (uint32_t i = 0; i < n->n_opnds; i++)
-            if (m->opnds.at[n->opnd + i].kind == MG_OPND_addr) follow_operand(&w, &m->opnds.at[n->opnd + i]);
+        for (uint32_t i = 0; i < n->n_opnds; i++) {
+            const struct mg_opnd *o = &m->opnds.at[n->opnd + i];
+            if (o->kind != MG_OPND_addr) continue;
+            follow_operand(&w, o);
+            out->base = !addresses++ && o->sub == MG_OPND_reg ? o->id : 0;
+            out->offset = (int64_t)o->val;
+        }
     }
     for (uint32_t i = 0; i < w.n_next; i++)
         for (uint32_t d = b->first[w.next[i]]; d; d = b->defs.at[d - 1].next)
@@ -304,6 +311,15 @@ const char *mg_buffer_bytes_at(struct mg_buffers *b, const struct mg_pkernel *k,
     const struct known *x = find_known(b, k, function, ptx_line);
     *bytes = x->bytes;
     return x->text;
+}
+
+bool mg_buffer_base_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line,
+                       uint32_t *base, int64_t *offset)
+{
+    const struct known *x = find_known(b, k, function, ptx_line);
+    *base = x->base;
+    *offset = x->offset;
+    return x->base != 0;
 }
 
 const char *mg_buffer_of(struct mg_buffers *b, const struct mg_fact *f)

@@ -15,6 +15,9 @@ const char *mg_buffer_at(struct mg_buffers *b, const struct mg_pkernel *k, const
 /* The same, and its bytes: 0 where they are not known. */
 const char *mg_buffer_bytes_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function,
                                uint32_t ptx_line, uint64_t *bytes);
+/* Register and offset of the address, where the only instruction of that line has one; false: none. */
+bool mg_buffer_base_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line,
+                       uint32_t *base, int64_t *offset);
 const char *mg_buffer_of_site(struct mg_buffers *b, uint32_t kernel, const char *function, uint32_t ptx_line);
 
 #endif

@@ -176,6 +176,7 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
     a.modules = mg_lines_new(f->p);
     a.buffers = mg_buffers_new(f->p, a.modules);
     a.texts = mg_xcalloc(f->p->n_kernels + 1, sizeof *a.texts);
+    a.uses = uses_of_sites(&a);
     costs_init(&a);
     list->work = mg_arena_array(&list->arena, struct mg_kernel_work, f->p->n_kernels + 1);
     for (uint32_t k = 0; k < f->p->n_kernels; k++) {
@@ -203,6 +204,7 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
     }
     texts_release(&a);
     free(a.costs);
+    free(a.uses);
     mg_buffers_free(a.buffers);
     mg_lines_free(a.modules);
 }

@@ -3,7 +3,7 @@
  *   issue    warp instructions / 4: four schedulers
  *   shared   passes through shared memory, one a cycle
  *   global   32-byte sectors of global and local memory, one a cycle: between what L2 and what memory gives on an
- *            H200
+ *            H200; those that a load of the same struct has just brought four a cycle, since L1 has them
  *   atomic   lanes that follow one another at one address, one a cycle
  *
  * Where the device measured time, a kernel's share is that of its time; else that of its cost: the mean of the sum
@@ -84,7 +84,8 @@ static void add_lanes(struct advice *a)
 static void add_memory(struct advice *a)
 {
     const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
-    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next) {
+    const struct site_use *use = a->uses;
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next, use += use != NULL) {
         const struct mg_pkernel *k;
         if (!is_shown(a, v, &k)) continue;
         struct kernel_cost *c = &a->costs[k->id];
@@ -97,7 +98,7 @@ static void add_memory(struct advice *a)
             c->parts[PART_SHARED] +=
                 (space && !strcmp(space, "shared") ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts");
         if (mg_jval_is_number(mg_jval_get(v, "sectors")))
-            c->parts[PART_GLOBAL] += mg_jval_f64(v, "sectors");
+            c->parts[PART_GLOBAL] += use ? use->fresh + AGAIN_CYCLES * use->again : mg_jval_f64(v, "sectors");
         else if (space && !strcmp(space, "local"))
             c->parts[PART_GLOBAL] += accesses * width / 32;
         if (atomic && requests > 0)

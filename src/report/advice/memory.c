@@ -18,20 +18,19 @@ static double least_passes(double width)
 
 /* What a site of tool memory says, added to its line's. The worst of a line has most sectors beyond the ideal or, of
  * accesses to shared memory, most conflicts. */
-static void add_site(struct line_sum *s, const struct mg_jval *v)
+static void add_site(struct line_sum *s, const struct mg_jval *v, const struct site_use *use)
 {
     const struct mg_jval *patterns = mg_jval_get(v, "patterns");
     double requests = mg_jval_f64(v, "requests"), accesses = mg_jval_f64(v, "accesses"),
            width = mg_jval_f64(v, "width");
-    double sectors = mg_jval_f64(v, "sectors"), filled = accesses * width / 32;
+    double costs = use->fresh + AGAIN_CYCLES * use->again;
     uint64_t conflicts = mg_jval_u64(v, "bank_conflicts");
     s->accesses += accesses;
     s->requests += requests;
-    s->sectors += sectors;
-    double same = mg_jval_f64(patterns, "same"), ideal = filled > requests ? filled : requests;
-    ideal = ideal < sectors ? ideal : sectors;
-    s->ideal += ideal;
-    double beyond = mg_jval_is_number(mg_jval_get(v, "sectors")) ? sectors - ideal : (double)conflicts;
+    s->sectors += costs;
+    s->ideal += use->ideal;
+    double same = mg_jval_f64(patterns, "same"),
+           beyond = mg_jval_is_number(mg_jval_get(v, "sectors")) ? costs - use->ideal : (double)conflicts;
     if (!s->worst || beyond > s->beyond) {
         s->worst = v;
         s->beyond = beyond;
@@ -61,10 +60,11 @@ static bool is_wanted(const struct mg_jval *v, enum want want)
 static void sum_lines(struct advice *a, enum want want, struct line_sums *s)
 {
     const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
+    const struct site_use *use = a->uses;
     *s = (struct line_sums){0};
-    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next) {
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next, use++) {
         const struct mg_pkernel *k;
-        if (is_shown(a, v, &k) && is_wanted(v, want)) add_site(sum_of_line(a, s, k, v), v);
+        if (is_shown(a, v, &k) && is_wanted(v, want)) add_site(sum_of_line(a, s, k, v), v, use);
     }
 }
 
@@ -89,19 +89,19 @@ static const char *buffer_of(struct advice *a, const struct line_sum *s)
 }
 
 /* A finding for each line that gains enough. All others that access one buffer of a kernel are one finding, at the
- * worst of them: those of little gain, and those without a line of the source, where an unrolled loop has many. */
-static void tell_faults(struct advice *a, enum part part, const struct fault *faults, uint32_t n, tell_fn *tell)
+ * worst of them: those of little gain, and those without a line of the source, where an unrolled loop has many. So are
+ * all lines of a buffer where one change of the buffer mends them (by_buffer). */
+static void tell_faults(struct advice *a, enum part part, const struct fault *faults, uint32_t n, bool by_buffer,
+                        tell_fn *tell)
 {
     const char **buffers = mg_xcalloc(n + 1, sizeof *buffers);
     bool *done = mg_xcalloc(n + 1, sizeof *done);
     for (uint32_t i = 0; i < n; i++) {
         const struct line_sum *s = faults[i].line;
         double gain = gain_of(&a->costs[s->k->id], part, faults[i].cycles);
-        done[i] = s->place.file && 100 * gain >= LEAST_GAIN_PCT;
-        if (done[i])
-            tell(a, s, gain, "");
-        else
-            buffers[i] = buffer_of(a, s);
+        buffers[i] = buffer_of(a, s);
+        done[i] = s->place.file && 100 * gain >= LEAST_GAIN_PCT && !(by_buffer && buffers[i]);
+        if (done[i]) tell(a, s, gain, "");
     }
     for (uint32_t i = 0; i < n; i++) {
         struct fault all = {faults[i].line, 0};
@@ -147,12 +147,13 @@ static void tell_uncoalesced(struct advice *a, const struct line_sum *s, double 
 {
     struct mg_finding *f = add_finding(a, &a->costs[s->k->id], gain, true);
     place_at_access(a, f, s);
-    double requests = mg_jval_f64(s->worst, "requests"), sectors = mg_jval_f64(s->worst, "sectors");
+    double requests = mg_jval_f64(s->worst, "requests"), sectors = mg_jval_f64(s->worst, "sectors"),
+           filled = mg_jval_f64(s->worst, "accesses") * mg_jval_f64(s->worst, "width") / 32;
     f->measure = sectors / requests; /* of the worst instruction: others of the line may be sound */
     f->unit = "sectors a request";
     f->text = mg_arena_printf(&a->out->arena,
                               "a request of %s touches %.1f sectors of 32 bytes; its bytes fill %.1f%s. %c%s.",
-                              mg_jval_text(s->worst, "op"), f->measure, (sectors - s->beyond) / requests, others,
+                              mg_jval_text(s->worst, "op"), f->measure, MG_MAX(filled / requests, 1.), others,
                               tell_stride(s)[0] - 'a' + 'A', tell_stride(s) + 1);
 }
 
@@ -167,7 +168,7 @@ void mg_rule_uncoalesced(struct advice *a, const struct mg_rule *self)
         const struct line_sum *s = &sums.at[i];
         if (s->sectors >= 1.5 * s->ideal) faults[n++] = (struct fault){s, s->sectors - s->ideal};
     }
-    tell_faults(a, PART_GLOBAL, faults, n, tell_uncoalesced);
+    tell_faults(a, PART_GLOBAL, faults, n, false, tell_uncoalesced);
     free(faults);
     free(sums.at);
 }
@@ -186,7 +187,7 @@ static const char *name_array(struct advice *a, const struct line_sum *s, bool *
     if (!text || strncmp(text, kind, sizeof kind - 1)) return "the array";
     const char *name = text + sizeof kind - 1, *slash = s->place.file ? strrchr(s->place.file, '/') : NULL;
     size_t n = strcspn(name, " ");
-    uint32_t line = find_shared(a, s->place.file, name, n);
+    uint32_t line = find_shared(a, s->place.file, s->place.line, name, n);
     *sized_by_launch = !bytes;
     if (!line) return mg_arena_strndup(&a->out->arena, name, n);
     return mg_arena_printf(&a->out->arena, "%.*s (%s:%u)", (int)n, name, slash ? slash + 1 : s->place.file, line);
@@ -242,7 +243,7 @@ void mg_rule_bank_conflict(struct advice *a, const struct mg_rule *self)
     uint32_t n = 0;
     for (uint32_t i = 0; i < sums.n; i++)
         if (ways_of(&sums.at[i]) >= 1.25) faults[n++] = (struct fault){&sums.at[i], sums.at[i].conflicts};
-    tell_faults(a, PART_SHARED, faults, n, tell_bank_conflict);
+    tell_faults(a, PART_SHARED, faults, n, true, tell_bank_conflict);
     free(faults);
     free(sums.at);
 }
@@ -300,7 +301,7 @@ void mg_rule_spill(struct advice *a, const struct mg_rule *self)
     for (uint32_t i = 0; i < sums.n; i++)
         if (sums.at[i].k->threads_launched)
             faults[n++] = (struct fault){&sums.at[i], sums.at[i].accesses * sums.at[i].width / 32};
-    tell_faults(a, PART_GLOBAL, faults, n, tell_spill);
+    tell_faults(a, PART_GLOBAL, faults, n, false, tell_spill);
     free(faults);
     free(sums.at);
 }

@@ -78,20 +78,22 @@ static bool has_word(const char *text, size_t bytes, const char *word, size_t n)
     return false;
 }
 
-uint32_t find_shared(struct advice *a, const char *file, const char *name, size_t n)
+uint32_t find_shared(struct advice *a, const char *file, uint32_t access, const char *name, size_t n)
 {
     size_t bytes = 0;
+    uint32_t found = 0;
     if (!a->sources) a->sources = mg_sources_new(a->facts->p);
     const char *text = file ? mg_sources_text(a->sources, file, &bytes) : NULL;
     for (uint32_t line = 1; text && bytes; line++) {
         const char *end = memchr(text, '\n', bytes);
         size_t length = end ? (size_t)(end - text) : bytes;
-        if (has_word(text, length, "__shared__", 10) && has_word(text, length, name, n)) return line;
+        if (line > access && found) break;
+        if (has_word(text, length, "__shared__", 10) && has_word(text, length, name, n)) found = line;
         if (!end) break;
         bytes -= length + 1;
         text = end + 1;
     }
-    return 0;
+    return found;
 }
 
 void texts_release(struct advice *a)

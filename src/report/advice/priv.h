@@ -48,10 +48,20 @@ struct place {
 };
 struct advice;
 struct place place_of_site(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site);
-/* The line of that file that declares a __shared__ variable of that name; 0: none does. */
-uint32_t find_shared(struct advice *a, const char *file, const char *name, size_t n);
+/* The line of that file that declares a __shared__ variable of that name, the last one up to the access, else the first
+ * behind it; 0: none does. */
+uint32_t find_shared(struct advice *a, const char *file, uint32_t access, const char *name, size_t n);
 void texts_release(struct advice *a);
 bool is_toolkit_header(const char *path);
+
+/* ---- sectors that several loads touch (reuse.c) ----------------------------------------------------------------- */
+#define AGAIN_CYCLES .25 /* of a sector that L1 has: it gives four a cycle */
+struct site_use {
+    double fresh, again; /* sectors that no load beside it has brought, and those that one has */
+    double ideal;        /* cycles that as few as would do take, of the loads beside it together */
+};
+/* By place in tool memory's list. Owner: the caller. */
+struct site_use *uses_of_sites(struct advice *a);
 
 struct advice {
     struct mg_facts *facts;
@@ -66,6 +76,7 @@ struct advice {
     struct mg_buffers *buffers;
     struct mg_sources *sources; /* NULL: none was read yet */
     struct kernel_cost *costs;  /* by kernel id */
+    struct site_use *uses;      /* by place in tool memory's list; NULL: every sector counts once */
     unsigned without;           /* MG_WORK_NO_: tools that do not take part */
     bool counted;               /* some kernel has counts */
 };

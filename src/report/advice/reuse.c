@@ -1,0 +1,106 @@
+/* What loads of one struct have in common. A warp that loads the members of an array's elements one after the other
+ * touches the same sectors by each load: the first brings them, the others find them in L1. Such loads stand in one
+ * block, at one address register, with offsets of their own.
+ *
+ * They are taken as one access: it touches as many sectors as the load that touches most, for each 32 bytes of the
+ * span of its offsets, and needs the bytes of all. Both are spread over the loads as their sectors are. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/advice/priv.h"
+
+struct load { /* a load of global memory whose address register is known */
+    const struct mg_jval *site;
+    const char *function;
+    uint64_t kernel, block, requests;
+    uint32_t base, ix; /* ix: of the site, in the tool's list */
+    int64_t first, behind;
+    double sectors, filled;
+};
+
+static int by_base(const void *x, const void *y)
+{
+    const struct load *a = x, *b = y;
+    if (a->kernel != b->kernel) return a->kernel < b->kernel ? -1 : 1;
+    if (a->function != b->function && strcmp(a->function, b->function)) return strcmp(a->function, b->function);
+    if (a->block != b->block) return a->block < b->block ? -1 : 1;
+    if (a->base != b->base) return a->base < b->base ? -1 : 1;
+    if (a->requests != b->requests) return a->requests < b->requests ? -1 : 1;
+    return (a->ix > b->ix) - (a->ix < b->ix);
+}
+
+static bool are_together(const struct load *a, const struct load *b)
+{
+    return a->kernel == b->kernel && !strcmp(a->function, b->function) && a->block == b->block && a->base == b->base &&
+           a->requests == b->requests;
+}
+
+/* Does L1 keep what such a load brings? */
+static bool is_kept(const char *op)
+{
+    static const char *const passing[] = {".volatile", ".relaxed", ".acquire", ".mmio", ".cg", ".cv", ".no_allocate"};
+    if (!op || strncmp(op, "ld.", 3)) return false;
+    for (size_t i = 0; i < MG_COUNT_OF(passing); i++)
+        if (strstr(op, passing[i])) return false;
+    return true;
+}
+
+static void share(struct site_use *uses, const struct load *group, uint32_t n)
+{
+    double all = 0, most = 0, filled = 0, alone = 0; /* alone: as few as would do if each stood for itself */
+    int64_t first = group->first, behind = group->behind;
+    for (uint32_t i = 0; i < n; i++) {
+        all += group[i].sectors;
+        filled += group[i].filled;
+        alone += uses[group[i].ix].ideal;
+        most = MG_MAX(most, group[i].sectors);
+        first = MG_MIN(first, group[i].first);
+        behind = MG_MAX(behind, group[i].behind);
+    }
+    double span = (double)(behind - first) / 32, touched = MG_MIN(all, most * MG_MAX(span, 1.)),
+           ideal = MG_MIN(touched, MG_MAX(filled, (double)group->requests));
+    for (uint32_t i = 0; all > 0 && i < n; i++) {
+        struct site_use *u = &uses[group[i].ix];
+        u->fresh = group[i].sectors * touched / all;
+        u->again = group[i].sectors - u->fresh;
+        u->ideal = group[i].sectors * (ideal + AGAIN_CYCLES * MG_MAX(alone - ideal, 0)) / all;
+    }
+}
+
+struct site_use *uses_of_sites(struct advice *a)
+{
+    const struct mg_jval *sites = mg_jval_first(mg_jval_get(mg_facts_tool(a->facts, "memory"), "sites"));
+    uint32_t all = 0, n = 0, ix = 0;
+    for (const struct mg_jval *v = sites; v; v = v->next) all++;
+    struct site_use *uses = mg_xcalloc(all + 1, sizeof *uses);
+    struct load *loads = mg_xcalloc(all + 1, sizeof *loads);
+    for (const struct mg_jval *v = sites; v; v = v->next, ix++) {
+        const struct mg_pkernel *k;
+        const char *function = mg_jval_text(v, "function");
+        double filled = mg_jval_f64(v, "accesses") * mg_jval_f64(v, "width") / 32,
+               requests = mg_jval_f64(v, "requests"), sectors = mg_jval_f64(v, "sectors");
+        struct load l = {.site = v,
+                         .function = function,
+                         .block = mg_jval_u64(v, "block"),
+                         .requests = mg_jval_u64(v, "requests"),
+                         .ix = ix,
+                         .sectors = sectors,
+                         .filled = filled};
+        uses[ix].fresh = sectors;
+        uses[ix].ideal = MG_MIN(sectors, MG_MAX(filled, requests));
+        if (!is_shown(a, v, &k) || !function || !requests || !is_kept(mg_jval_text(v, "op"))) continue;
+        if (!mg_buffer_base_at(a->buffers, k, function, (uint32_t)mg_jval_u64(v, "ptx_line"), &l.base, &l.first))
+            continue;
+        l.kernel = k->id;
+        l.behind = l.first + (int64_t)mg_jval_u64(v, "width");
+        loads[n++] = l;
+    }
+    if (n) qsort(loads, n, sizeof *loads, by_base);
+    for (uint32_t from = 0, to; from < n; from = to) {
+        for (to = from + 1; to < n && are_together(&loads[from], &loads[to]); to++) {
+        }
+        if (to - from > 1) share(uses, &loads[from], to - from);
+    }
+    free(loads);
+    return uses;
+}
