@@ -26,10 +26,14 @@
 
 enum { LOOK_MS = 50, MOST_PARENTS = 64 };
 
-static bool any_tool(const struct mg_opt_list *tools)
+/* A tool of traces; name: of this name, NULL: any. */
+static bool any_tool(const struct mg_opt_list *tools, const char *name)
 {
     bool any = false;
-    for (uint32_t i = 0; i < tools->n; i++) any |= mg_follow_tool(tools->at[i]) != NULL;
+    for (uint32_t i = 0; i < tools->n; i++) {
+        const struct mg_tool *t = mg_follow_tool(tools->at[i]);
+        any |= t && (!name || !strcmp(t->name, name));
+    }
     return any;
 }
 
@@ -37,9 +41,9 @@ bool mg_run_of_trace(struct mg_opt_list *tools)
 {
     for (uint32_t i = 0; i < tools->n; i++)
         if (!strcmp(tools->at[i], "trace") || !strncmp(tools->at[i], "trace,", 6)) return true;
-    if (!any_tool(tools)) return false;
+    if (!any_tool(tools, NULL)) return false;
     tools->at = mg_xrealloc(tools->at, (tools->n + 1) * sizeof *tools->at);
-    tools->at[tools->n++] = "trace";
+    tools->at[tools->n++] = any_tool(tools, "cache") ? "trace,loops=off" : "trace"; /* it wants them as they came */
     return false;
 }
 
@@ -292,7 +296,7 @@ struct mg_analyst *mg_analyst_start(const char *dir, uint64_t run, const struct 
         .of = {.dir = dir, .run = run, .tools = tools, .frees = !keeps && are_alone(tools), .given_up = &given_up},
         .keeps = keeps,
         .launcher = (uint32_t)getpid()};
-    if (!any_tool(tools)) return NULL;
+    if (!any_tool(tools, NULL)) return NULL;
     struct mg_analyst *a = mg_xcalloc(1, sizeof *a);
     each_file(&w, note_old);
     fflush(NULL);

@@ -180,14 +180,14 @@ static bool find_launch(struct reading *x, uint32_t number)
 /* Bytes behind the head. */
 static uint32_t bytes_of(const struct mg_record *r)
 {
-    if (r->kind <= MG_RECORD_FAR) return 4 + 8 * r->n_lanes;
+    if (mg_record_is_access(r->kind)) return 4 + 8 * r->n_lanes;
     return 8 * r->n_words * (r->kind == MG_RECORD_LANES ? r->n_lanes : 1);
 }
 
 static void fill(const struct mg_record *r, uint8_t *to)
 {
     uint64_t address[32];
-    if (r->kind > MG_RECORD_FAR) {
+    if (!mg_record_is_access(r->kind)) {
         memcpy(to, r->words, bytes_of(r));
         return;
     }

@@ -77,6 +77,11 @@ struct mg_code_at *mg_at_edge(struct mg_patch *p, uint32_t block, uint32_t succ)
     return at;
 }
 
+void mg_code_comes_first(struct mg_code_at *at)
+{
+    at->first = at->kind == MG_AT_EDGE;
+}
+
 struct mg_code_at *mg_at_entry(struct mg_patch *p, uint32_t func_ix)
 {
     if (func_ix >= p->all->sites->n_funcs)

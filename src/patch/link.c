@@ -154,8 +154,10 @@ static void link_func(struct mg_patch *p, uint32_t ix)
     struct mg_sums *sums = mg_sums_begin(p, ix);
     link_addresses(p, ix);
     for (unsigned kind = 0; kind < MG_AT_KINDS; kind++)
-        for (uint32_t i = 0; i < p->spots.n; i++)
-            if (p->spots.at[i]->func_ix == ix && p->spots.at[i]->kind == kind) link_spot(p->spots.at[i], sums);
+        for (uint32_t i = 0; i < p->spots.n; i++) {
+            struct mg_code_at *at = p->spots.at[i];
+            if (at->func_ix == ix && (at->first ? kind == MG_AT_ENTRY : at->kind == kind)) link_spot(at, sums);
+        }
     if (sums) mg_sums_end(sums);
 }
 

@@ -54,8 +54,6 @@ struct mg_patch_inst {
     uint32_t id;             /* dense block id */
 };
 uint32_t mg_patch_insts(struct mg_patch *p, const struct mg_patch_inst **out); /* owner: the patch */
-/* May a thread end in a function that the kernel calls? It takes its caller's registers with it. */
-bool mg_patch_ends_in_callee(struct mg_patch *p);
 
 /* What an instruction does to memory. */
 struct mg_access {
@@ -120,6 +118,8 @@ struct mg_code_at *mg_at_before(struct mg_patch *p,
 struct mg_code_at *mg_at_after(struct mg_patch *p, mg_id node); /* not behind what ends a block */
 struct mg_code_at *mg_at_block(struct mg_patch *p, uint32_t block);
 struct mg_code_at *mg_at_edge(struct mg_patch *p, uint32_t block, uint32_t succ);
+/* Of an edge: its code stands in front of what stands at the head of the block that it leads to, not behind it. */
+void mg_code_comes_first(struct mg_code_at *at);
 struct mg_code_at *mg_at_entry(struct mg_patch *p, uint32_t func_ix);
 /* Every way a thread leaves the kernel (func_ix 0: also by exit inside callees) or returns from the
  * function: fn is called once for each. In front of barriers nobody waits for these lanes. */

@@ -94,6 +94,7 @@ struct mg_code_at {
     struct mg_code_guard guards[MG_MAX_GUARDS];
     uint32_t depth; /* [0]: of the spot itself */
     bool flows;     /* it branches */
+    bool first;     /* an edge's: in front of what stands at its end */
     uint32_t n_temps[MG_TEMP_KINDS];
     MG_VEC(struct mg_known) known;
     MG_VEC(struct mg_code_item) items;

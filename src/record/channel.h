@@ -53,8 +53,13 @@
  *   UNIT     the same of the lanes in the mask that follows;  SAME: all at one address; mask follows
  *   NEAR     mask, then a signed 32-bit distance from the lowest lane's address for each lane, padded to 8 bytes
  *   FAR      mask, then an address for each lane
+ *   ROWS     mask, then 63..32 the distance from a row of lanes to the next one, signed, 4 lanes side by side in a row
+ *            (else all of it at one address), 3..0 lanes of a row as a power of two
  *   LANES    48..32 words a lane, 31..0 mask; then the words, lane by lane
  *   ONCE     48..32 words, 31..0 mask; then the words, given by the lowest lane
+ *   GROUP    49 a loop, 48..32 words, 31..0 mask: records of the same lanes one behind the other, each as above but
+ *            without a mask. A loop: first a word, how many rounds of them there were; and behind the first word of
+ *            each access its stride, what its addresses grow by from one round to the next
  */
 #ifndef MG_RECORD_CHANNEL_H
 #define MG_RECORD_CHANNEL_H
@@ -128,6 +133,7 @@ enum {
 };
 /* The first word of a record. */
 enum { MG_RECORD_KIND_SHIFT = 60, MG_RECORD_SITE_SHIFT = 49, MG_RECORD_WORDS_SHIFT = 32 };
+#define MG_RECORD_ADDRESS (((uint64_t)1 << MG_RECORD_SITE_SHIFT) - 1)
 
 enum mg_record_kind {
     MG_RECORD_NONE,
@@ -137,8 +143,14 @@ enum mg_record_kind {
     MG_RECORD_NEAR,
     MG_RECORD_FAR,
     MG_RECORD_LANES,
-    MG_RECORD_ONCE
+    MG_RECORD_ONCE,
+    MG_RECORD_GROUP, /* in pages alone: who reads gets what is in it */
+    MG_RECORD_ROWS
 };
+static inline bool mg_record_is_access(enum mg_record_kind k)
+{
+    return (k >= MG_RECORD_FULL && k <= MG_RECORD_FAR) || k == MG_RECORD_ROWS;
+}
 
 /* ---- in a tool ---------------------------------------------------------------------------------------- */
 
@@ -152,11 +164,20 @@ void mg_channel_access(struct mg_code_at *at, uint32_t site,
 void mg_channel_lanes(struct mg_code_at *at, uint32_t site, const mg_id *words,
                       uint32_t n); /* b64 registers, each lane its own */
 void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, uint32_t n);
+/* Records that the lanes at the spot have made before, at most MG_CHANNEL_MOST_GROUP, in this order; of `rounds` (b32,
+ * the same in all lanes, not 0) rounds, in each of which an address has grown by its stride. */
+enum { MG_CHANNEL_MOST_GROUP = 15 };
+struct mg_channel_item {
+    uint32_t site, width; /* bytes of a lane's access */
+    mg_id first, stride;  /* b64: of the first round; the same in all lanes. 0: no address */
+};
+void mg_channel_loop(struct mg_code_at *at, const struct mg_channel_item *items, uint32_t n, mg_id rounds);
+bool mg_channel_is_whole(const struct mg_patch *p); /* each record is written: no samples of them */
 
 /* ---- reading -------------------------------------------------------------------------------------------- */
 
 struct mg_record {
-    enum mg_record_kind kind; /* what it was written as; accesses are FULL to FAR */
+    enum mg_record_kind kind; /* what it was written as; accesses: mg_record_is_access */
     uint32_t site, launch, warp, mask, number;
     uint32_t n_lanes; /* in the mask */
     uint64_t cta;
@@ -164,6 +185,10 @@ struct mg_record {
     uint64_t first;        /* accesses: address of the lowest lane */
     uint32_t n_words;      /* LANES: of a lane, ONCE */
     const uint64_t *words; /* LANES: n_words for each lane in the mask, lowest first; ONCE: n_words */
+    /* A record of a loop stands for `rounds`, and is one of `items` in each: its number grows by `items` from round to
+     * round, its addresses by `stride`. Else rounds is 1. */
+    uint32_t rounds, item, items;
+    int64_t stride;
 };
 /* Accesses: by lane, of lanes in the mask. */
 void mg_record_addresses(const struct mg_record *r, uint64_t address[32]);

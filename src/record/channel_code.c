@@ -432,16 +432,22 @@ struct write {
     mg_id n, rank, next, number; /* b32; next: f->next as the highest lane has it */
     mg_id whole;                 /* pred: all lanes write */
     mg_id need;                  /* b32: bytes */
+    mg_id step;                  /* b32: numbers that the record takes; 0: one */
 };
 
-static struct write begin(struct mg_code_at *at, uint32_t site, uint32_t width)
+/* A place that writes accesses of so many bytes a lane. */
+static void note_width(struct mg_code_at *at, uint32_t site, uint32_t width)
 {
-    struct write w = {.f = of_function(at), .out = mg_code_label(at)};
-    const struct mg_code_guard g = *mg_at_guard(at);
     if (site >= MG_CHANNEL_MOST_SITES)
         mg_patch_refuse(at->p, MG_ERR_LIMIT, "more than %d places that write records", (int)MG_CHANNEL_MOST_SITES);
     while (at->p->widths.n <= MG_MIN(site, (uint32_t)MG_CHANNEL_MOST_SITES)) *mg_vec_push(&at->p->widths) = 0;
     at->p->widths.at[MG_MIN(site, (uint32_t)MG_CHANNEL_MOST_SITES)] = (uint8_t)width;
+}
+
+static struct write begin(struct mg_code_at *at)
+{
+    struct write w = {.f = of_function(at), .out = mg_code_label(at)};
+    const struct mg_code_guard g = *mg_at_guard(at);
     w.g = (struct group){.mask = mg_value_own(at), .lead = mg_value_leader(at), .leader = t32(at), .full = t32(at)};
     w.n = t32(at);
     w.rank = t32(at);
@@ -485,7 +491,7 @@ static mg_id make_room(struct mg_code_at *at, const struct write *w)
     P("add.u32", R(used), R(used), R(w->need));
     P("setp.le.and.u32", R(p), R(used), R(room), R(w->whole));
     P("setp.ge.and.s32", R(p), R(w->next), I(0), R(p));
-    P("add.u32", R(f->next), R(w->number), I(1));
+    P("add.u32", R(f->next), R(w->number), w->step ? R(w->step) : I(1));
     IF(p, "add.u32", R(f->pos), R(f->pos), R(w->need));
     IF(p, "bra", mg_o_label(have));
     UNLESS(w->whole, "bra", mg_o_label(fresh));
@@ -553,6 +559,133 @@ static int64_t head_of(enum mg_record_kind kind, uint32_t site)
     return (int64_t)((uint64_t)kind << MG_RECORD_KIND_SHIFT | (uint64_t)site << MG_RECORD_SITE_SHIFT);
 }
 
+/* ---- accesses ------------------------------------------------------------------------------------------------ */
+
+/* How the lanes' addresses lie, the first in the lowest lane. */
+struct coded {
+    mg_id form, size; /* b32: enum mg_record_kind; bytes behind head and mask */
+    mg_id far;        /* pred */
+    mg_id rows, low;  /* b64: the word of a record in rows; b32: the lane's distance */
+};
+
+/* Rows of as many lanes as the CTA has along x, a power of two below 32: the distance from row to row is that of the
+ * second row's first lane. Each lane tries both ways to lie in a row. */
+static void find_rows(struct mg_code_at *at, const struct write *w, mg_id addr, mg_id first, int64_t width,
+                      const struct coded *c, mg_id done)
+{
+    mg_id wide = t32(at), bits = t32(at), lead = t32(at), from = t32(at), lane = mg_value_lane(at), pitch = t64(at),
+          expect = t64(at), base = t64(at), low = t32(at), high = t32(at), p = tp(at), side = tp(at), one = tp(at);
+    P("mov.u32", R(wide), mg_o_sreg(MG_SREG_ntid, 1));
+    P("popc.b32", R(bits), R(wide));
+    P("setp.ne.u32", R(p), R(bits), I(1));
+    P("setp.gt.or.u32", R(p), R(wide), I(16), R(p));
+    IF(p, "bra", mg_o_label(done));
+    P("sub.u32", R(wide), R(wide), I(1));
+    P("popc.b32", R(bits), R(wide));
+    P("and.b32", R(lead), R(w->g.leader), R(wide));
+    P("sub.u32", R(from), R(w->g.leader), R(lead));
+    P("add.u32", R(from), R(from), R(wide));
+    P("add.u32", R(from), R(from), I(1)); /* the second row's first lane */
+    P("min.u32", R(high), R(from), I(31));
+    P("shr.u32", R(low), R(w->g.mask), R(high));
+    P("and.b32", R(low), R(low), I(1));
+    P("setp.eq.u32", R(p), R(low), I(0)); /* it is not here: there is no second row */
+    P("setp.gt.or.u32", R(p), R(from), I(31), R(p));
+    IF(p, "bra", mg_o_label(done));
+    const struct group second = {.mask = w->g.mask, .leader = from};
+    P("mov.u64", R(pitch), R(from_leader(at, &second, addr)));
+    P("sub.u64", R(pitch), R(pitch), R(first)); /* where all of a row have one address */
+    P("shr.u32", R(from), R(w->g.leader), R(bits));
+    P("shr.u32", R(high), R(lane), R(bits));
+    P("sub.u32", R(high), R(high), R(from)); /* the lane's row */
+    P("cvt.u32.u64", R(low), R(pitch));
+    P("mad.wide.s32", R(expect), R(low), R(high), R(first));
+    P("setp.eq.u64", R(p), R(expect), R(addr));
+    P("vote.sync.all.pred", R(one), R(p), R(w->g.mask));
+    P("mul.wide.u32", R(base), R(lead), I(width));
+    P("add.u64", R(pitch), R(pitch), R(base)); /* where they lie side by side */
+    P("sub.u64", R(base), R(first), R(base));
+    P("and.b32", R(from), R(lane), R(wide));
+    P("mad.wide.u32", R(base), R(from), I(width), R(base));
+    P("cvt.u32.u64", R(from), R(pitch));
+    P("mad.wide.s32", R(expect), R(from), R(high), R(base));
+    P("setp.eq.u64", R(p), R(expect), R(addr));
+    P("vote.sync.all.pred", R(side), R(p), R(w->g.mask));
+    IF(side, "mov.u32", R(low), R(from));
+    IF(side, "or.b32", R(bits), R(bits), I(16));
+    P("or.pred", R(p), R(side), R(one));
+    IF(p, "mov.u32", R(c->form), I(MG_RECORD_ROWS));
+    IF(p, "mov.u32", R(c->size), I(8));
+    pack_halves(at, c->rows, bits, low);
+    mg_code_place(at, done);
+}
+
+/* The shortest form. first: the lowest lane's address, in all. */
+static struct coded code_addresses(struct mg_code_at *at, const struct write *w, mg_id addr, mg_id first, int64_t width)
+{
+    const struct coded c = {.form = t32(at), .size = t32(at), .far = tp(at), .rows = t64(at), .low = t32(at)};
+    mg_id expect = t64(at), word = t64(at), pad = t32(at), done = mg_code_label(at), unit = tp(at), same = tp(at),
+          full = tp(at), near = tp(at), p = tp(at);
+    P("mad.wide.u32", R(expect), R(w->rank), I(width), R(first));
+    P("setp.eq.u64", R(p), R(addr), R(expect));
+    P("vote.sync.all.pred", R(unit), R(p), R(w->g.mask));
+    P("setp.eq.u64", R(p), R(addr), R(first));
+    P("vote.sync.all.pred", R(same), R(p), R(w->g.mask));
+    P("sub.u64", R(expect), R(addr), R(first)); /* the distance, from here on */
+    P("cvt.u32.u64", R(c.low), R(expect));
+    P("cvt.s64.s32", R(word), R(c.low));
+    P("setp.eq.s64", R(p), R(word), R(expect));
+    P("vote.sync.all.pred", R(near), R(p), R(w->g.mask));
+    P("setp.eq.u32", R(full), R(w->g.mask), I(0xffffffff));
+    P("and.pred", R(full), R(full), R(unit));
+    /* form and size: the later the shorter */
+    P("mov.u32", R(c.form), I(MG_RECORD_FAR));
+    P("mul.lo.u32", R(c.size), R(w->n), I(8));
+    P("add.u32", R(pad), R(w->n), I(1));
+    P("and.b32", R(pad), R(pad), I(0x7e));
+    P("mul.lo.u32", R(pad), R(pad), I(4));
+    IF(near, "mov.u32", R(c.form), I(MG_RECORD_NEAR));
+    IF(near, "mov.u32", R(c.size), R(pad));
+    P("or.pred", R(p), R(same), R(unit));
+    IF(p, "mov.u32", R(c.size), I(0));
+    IF(same, "mov.u32", R(c.form), I(MG_RECORD_SAME));
+    IF(unit, "mov.u32", R(c.form), I(MG_RECORD_UNIT));
+    IF(full, "mov.u32", R(c.form), I(MG_RECORD_FULL));
+    IF(p, "bra", mg_o_label(done));
+    find_rows(at, w, addr, first, width, &c, done);
+    return c;
+}
+
+/* What follows an access's head and mask, at `to`; lead: this lane writes what is the warp's. */
+static void write_addresses(struct mg_code_at *at, const struct write *w, const struct coded *c, mg_id addr, mg_id to,
+                            mg_id lead)
+{
+    mg_id p = tp(at), lists = tp(at), each = t64(at), tail = mg_code_label(at);
+    P("setp.eq.and.u32", R(p), R(c->form), I(MG_RECORD_ROWS), R(lead));
+    IF(p, "st.global.u64", AT(to, 0), R(c->rows));
+    P("setp.lt.u32", R(lists), R(c->form), I(MG_RECORD_NEAR));
+    P("setp.gt.or.u32", R(lists), R(c->form), I(MG_RECORD_FAR), R(lists));
+    IF(lists, "bra", mg_o_label(tail)); /* all lanes go the same way */
+    P("setp.eq.u32", R(c->far), R(c->form), I(MG_RECORD_FAR));
+    P("mad.wide.u32", R(each), R(w->rank), I(8), R(to));
+    IF(c->far, "st.global.u64", AT(each, 0), R(addr));
+    P("mad.wide.u32", R(each), R(w->rank), I(4), R(to));
+    UNLESS(c->far, "st.global.u32", AT(each, 0), R(c->low));
+    P("bar.warp.sync", R(w->g.mask)); /* who closes the segment speaks for all */
+    mg_code_place(at, tail);
+}
+
+static mg_id head_word(struct mg_code_at *at, mg_id form, mg_id first, uint32_t site)
+{
+    mg_id head = t64(at), word = t64(at);
+    P("cvt.u64.u32", R(head), R(form));
+    P("shl.b64", R(head), R(head), I(MG_RECORD_KIND_SHIFT));
+    P("and.b64", R(word), R(first), I((int64_t)MG_RECORD_ADDRESS));
+    P("or.b64", R(head), R(head), R(word));
+    P("or.b64", R(head), R(head), I(head_of(MG_RECORD_NONE, site)));
+    return head;
+}
+
 void mg_channel_access(struct mg_code_at *at, uint32_t site, mg_id node)
 {
     struct mg_access a;
@@ -562,62 +695,80 @@ void mg_channel_access(struct mg_code_at *at, uint32_t site, mg_id node)
     }
     mg_id addr = mg_value_address(at, node);
     int64_t width = (int64_t)a.bytes * MG_MAX(a.vec, 1);
-    struct write w = begin(at, site, (uint32_t)width);
-    mg_id first = from_leader(at, &w.g, addr), expect = t64(at), head = t64(at), need = w.need, pad = t32(at),
-          form = t32(at);
-    mg_id unit = tp(at), same = tp(at), full = tp(at), near = tp(at), far = tp(at), p = tp(at), word = t64(at),
-          low = t32(at);
-    P("mad.wide.u32", R(expect), R(w.rank), I(width), R(first));
-    P("setp.eq.u64", R(p), R(addr), R(expect));
-    P("vote.sync.all.pred", R(unit), R(p), R(w.g.mask));
-    P("setp.eq.u64", R(p), R(addr), R(first));
-    P("vote.sync.all.pred", R(same), R(p), R(w.g.mask));
-    P("sub.u64", R(expect), R(addr), R(first)); /* the distance, from here on */
-    P("cvt.u32.u64", R(low), R(expect));
-    P("cvt.s64.s32", R(word), R(low));
-    P("setp.eq.s64", R(p), R(word), R(expect));
-    P("vote.sync.all.pred", R(near), R(p), R(w.g.mask));
-    P("setp.eq.u32", R(full), R(w.g.mask), I(0xffffffff));
-    P("and.pred", R(full), R(full), R(unit));
-    /* form and size: the later the shorter */
-    P("mov.u32", R(form), I(MG_RECORD_FAR));
-    P("mad.lo.u32", R(need), R(w.n), I(8), I(16));
-    P("add.u32", R(pad), R(w.n), I(1));
-    P("and.b32", R(pad), R(pad), I(0x7e));
-    P("mad.lo.u32", R(pad), R(pad), I(4), I(16));
-    IF(near, "mov.u32", R(form), I(MG_RECORD_NEAR));
-    IF(near, "mov.u32", R(need), R(pad));
-    IF(same, "mov.u32", R(form), I(MG_RECORD_SAME));
-    IF(same, "mov.u32", R(need), I(16));
-    IF(unit, "mov.u32", R(form), I(MG_RECORD_UNIT));
-    IF(unit, "mov.u32", R(need), I(16));
-    IF(full, "mov.u32", R(form), I(MG_RECORD_FULL));
-    IF(full, "mov.u32", R(need), I(8));
-    mg_id dst = make_room(at, &w), mine = tp(at), lists = tp(at), tail = mg_code_label(at);
-    P("cvt.u64.u32", R(head), R(form));
-    P("shl.b64", R(head), R(head), I(60));
-    P("and.b64", R(word), R(first), I((int64_t)0x1ffffffffffff));
-    P("or.b64", R(head), R(head), R(word));
-    P("or.b64", R(head), R(head), I(head_of(MG_RECORD_NONE, site)));
+    note_width(at, site, (uint32_t)width);
+    struct write w = begin(at);
+    mg_id first = from_leader(at, &w.g, addr), mine = tp(at), masked = tp(at), word = t64(at), to = t64(at),
+          none = mg_code_label(at);
+    const struct coded c = code_addresses(at, &w, addr, first, width);
+    P("setp.ne.u32", R(masked), R(c.form), I(MG_RECORD_FULL));
+    P("add.u32", R(w.need), R(c.size), I(8));
+    IF(masked, "add.u32", R(w.need), R(w.need), I(8));
+    mg_id dst = make_room(at, &w), head = head_word(at, c.form, first, site);
     P("setp.ne.u64", R(mine), R(dst), I(0));
-    P("and.pred", R(mine), R(mine), R(w.g.lead));
-    IF(mine, "st.global.u64", AT(dst, 0), R(head));
-    P("setp.ge.u32", R(lists), R(form), I(MG_RECORD_UNIT));
-    P("and.pred", R(mine), R(mine), R(lists));
+    UNLESS(mine, "bra", mg_o_label(none));
+    IF(w.g.lead, "st.global.u64", AT(dst, 0), R(head));
+    P("and.pred", R(masked), R(masked), R(w.g.lead));
     P("cvt.u64.u32", R(word), R(w.g.mask));
-    IF(mine, "st.global.u64", AT(dst, 8), R(word));
-    P("setp.lt.u32", R(lists), R(form), I(MG_RECORD_NEAR));
-    IF(lists, "bra", mg_o_label(tail)); /* all lanes go the same way */
-    P("setp.eq.u32", R(far), R(form), I(MG_RECORD_FAR));
-    mg_id each = t64(at);
+    IF(masked, "st.global.u64", AT(dst, 8), R(word));
+    P("add.u64", R(to), R(dst), I(16));
+    write_addresses(at, &w, &c, addr, to, w.g.lead);
+    mg_code_place(at, none);
+    end(at, &w, dst);
+}
+
+bool mg_channel_is_whole(const struct mg_patch *p)
+{
+    return p->all->o->channel_every <= 1;
+}
+
+void mg_channel_loop(struct mg_code_at *at, const struct mg_channel_item *items, uint32_t n, mg_id rounds)
+{
+    if (n > MG_CHANNEL_MOST_GROUP || !mg_channel_is_whole(at->p)) {
+        mg_patch_refuse(at->p, MG_ERR_LIMIT, "a record of a loop of %u places", (unsigned)n);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) note_width(at, items[i].site, items[i].width);
+    struct write w = begin(at);
+    mg_id none = mg_code_label(at), p = tp(at), dst, head = t64(at), word = t64(at), words = t32(at), to = t64(at);
+    mg_id first[MG_CHANNEL_MOST_GROUP];
+    struct coded c[MG_CHANNEL_MOST_GROUP];
+    w.step = t32(at);
+    P("mul.lo.u32", R(w.step), R(rounds), I(n));
+    P("mov.u32", R(w.need), I(16));
+    for (uint32_t i = 0; i < n; i++) {
+        P("add.u32", R(w.need), R(w.need), I(items[i].first ? 16 : 8));
+        if (!items[i].first) continue;
+        first[i] = from_leader(at, &w.g, items[i].first);
+        c[i] = code_addresses(at, &w, items[i].first, first[i], items[i].width);
+        P("add.u32", R(w.need), R(w.need), R(c[i].size));
+    }
+    dst = make_room(at, &w);
     P("setp.eq.u64", R(p), R(dst), I(0));
-    IF(p, "bra", mg_o_label(tail));
-    P("mad.wide.u32", R(each), R(w.rank), I(8), R(dst));
-    IF(far, "st.global.u64", AT(each, 16), R(addr));
-    P("mad.wide.u32", R(each), R(w.rank), I(4), R(dst));
-    UNLESS(far, "st.global.u32", AT(each, 16), R(low));
-    P("bar.warp.sync", R(w.g.mask)); /* who closes the segment speaks for all */
-    mg_code_place(at, tail);
+    IF(p, "bra", mg_o_label(none));
+    P("shr.u32", R(words), R(w.need), I(3));
+    P("sub.u32", R(words), R(words), I(1));
+    pack_halves(at, head, w.g.mask, words);
+    P("or.b64", R(head), R(head), I(head_of(MG_RECORD_GROUP, 1)));
+    IF(w.g.lead, "st.global.u64", AT(dst, 0), R(head));
+    P("cvt.u64.u32", R(word), R(rounds));
+    IF(w.g.lead, "st.global.u64", AT(dst, 8), R(word));
+    P("add.u64", R(to), R(dst), I(16));
+    for (uint32_t i = 0; i < n; i++) {
+        if (!items[i].first) {
+            P("mov.u64", R(word), I(head_of(MG_RECORD_ONCE, items[i].site)));
+            IF(w.g.lead, "st.global.u64", AT(to, 0), R(word));
+            P("add.u64", R(to), R(to), I(8));
+            continue;
+        }
+        head = head_word(at, c[i].form, first[i], items[i].site);
+        IF(w.g.lead, "st.global.u64", AT(to, 0), R(head));
+        IF(w.g.lead, "st.global.u64", AT(to, 8), R(items[i].stride));
+        P("add.u64", R(to), R(to), I(16));
+        write_addresses(at, &w, &c[i], items[i].first, to, w.g.lead);
+        P("cvt.u64.u32", R(word), R(c[i].size));
+        P("add.u64", R(to), R(to), R(word));
+    }
+    mg_code_place(at, none);
     end(at, &w, dst);
 }
 
@@ -627,7 +778,8 @@ void mg_channel_lanes(struct mg_code_at *at, uint32_t site, const mg_id *words, 
         mg_patch_refuse(at->p, MG_ERR_LIMIT, "a record of %u words a lane", (unsigned)n);
         return;
     }
-    struct write w = begin(at, site, 0);
+    note_width(at, site, 0);
+    struct write w = begin(at);
     mg_id need = w.need, mine = tp(at), head = t64(at), tail = mg_code_label(at), each = t64(at), p = tp(at);
     P("mad.lo.u32", R(need), R(w.n), I(8 * (int64_t)n), I(8));
     mg_id dst = make_room(at, &w);
@@ -651,7 +803,8 @@ void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, u
         mg_patch_refuse(at->p, MG_ERR_LIMIT, "a record of %u words", (unsigned)n);
         return;
     }
-    struct write w = begin(at, site, 0);
+    note_width(at, site, 0);
+    struct write w = begin(at);
     mg_id need = w.need, mine = tp(at), head = t64(at);
     P("mov.u32", R(need), I(8 + 8 * (int64_t)n));
     mg_id dst = make_room(at, &w);

@@ -26,6 +26,10 @@ static uint32_t words_behind(uint64_t head, uint32_t n, bool has_second)
         return has_second ? 1 + (n + 1) / 2 : UINT32_MAX;
     case MG_RECORD_FAR:
         return has_second ? 1 + n : UINT32_MAX;
+    case MG_RECORD_ROWS:
+        return 2;
+    case MG_RECORD_GROUP:
+        return k;
     case MG_RECORD_LANES:
         return k && k <= MG_CHANNEL_MOST_WORDS ? k * n : UINT32_MAX;
     case MG_RECORD_ONCE:
@@ -33,6 +37,15 @@ static uint32_t words_behind(uint64_t head, uint32_t n, bool has_second)
     default:
         return UINT32_MAX;
     }
+}
+
+/* The address of a lane of a record in rows. */
+static uint64_t in_rows(const struct mg_record *r, uint32_t lane)
+{
+    uint32_t first = (uint32_t)__builtin_ctz(r->mask), bits = (uint32_t)(r->words[0] & 15), within = (1u << bits) - 1;
+    int64_t pitch = (int64_t)r->words[0] >> 32, width = r->words[0] >> 4 & 1 ? (int64_t)r->width : 0;
+    return r->first + (uint64_t)(pitch * ((int64_t)(lane >> bits) - (int64_t)(first >> bits)) +
+                                 width * ((int64_t)(lane & within) - (int64_t)(first & within)));
 }
 
 void mg_record_addresses(const struct mg_record *r, uint64_t address[32])
@@ -52,6 +65,9 @@ void mg_record_addresses(const struct mg_record *r, uint64_t address[32])
         case MG_RECORD_FAR:
             address[lane] = r->words[rank];
             break;
+        case MG_RECORD_ROWS:
+            address[lane] = in_rows(r, lane);
+            break;
         default:
             address[lane] = r->first + (uint64_t)rank * r->width;
             break;
@@ -70,13 +86,48 @@ struct reader {
     const uint8_t *width;
 };
 
+/* The words of a group at w, n of them: its records, each of all rounds. False: they are damaged. */
+static bool read_group(const struct reader *c, struct mg_record *r, const uint64_t *w, uint32_t n, bool loop)
+{
+    uint32_t starts[MG_CHANNEL_MOST_GROUP], i = loop, items = 0;
+    const uint32_t number = r->number;
+    if (n < i) return false;
+    r->rounds = loop ? (uint32_t)w[0] : 1;
+    for (; i < n; items++) {
+        uint64_t kind = w[i] >> MG_RECORD_KIND_SHIFT;
+        bool access = mg_record_is_access((enum mg_record_kind)kind);
+        uint32_t behind = access ? words_behind(w[i], r->n_lanes, true) : 1;
+        if (items == MG_CHANNEL_MOST_GROUP || behind == UINT32_MAX || (!access && kind != MG_RECORD_ONCE)) return false;
+        starts[items] = i;
+        i += 1 + (access && loop) + (kind == MG_RECORD_FULL ? 0 : behind - 1);
+    }
+    if (i != n || !r->rounds) return false;
+    r->items = items;
+    for (r->item = 0; r->item < items; r->item++, r->number++) {
+        const uint64_t *at = w + starts[r->item];
+        r->kind = (enum mg_record_kind)(*at >> MG_RECORD_KIND_SHIFT);
+        bool access = mg_record_is_access(r->kind);
+        r->site = (uint32_t)(*at >> MG_RECORD_SITE_SHIFT & MG_CHANNEL_MOST_SITES);
+        if (r->site >= c->n_sites) return false;
+        r->first = access ? *at & MG_RECORD_ADDRESS : 0;
+        r->width = c->width[r->site];
+        r->stride = access && loop ? (int64_t)at[1] : 0;
+        r->words = at + 1 + (access && loop);
+        c->fn(c->user, r);
+    }
+    r->number = number + items * r->rounds;
+    r->rounds = 1;
+    return true;
+}
+
 /* The records behind a segment's two words, up to word n. */
 static bool read_records(struct reader *c, const uint64_t *segment, uint32_t n)
 {
     struct mg_record r = {.launch = (uint32_t)segment[0],
                           .warp = (uint32_t)(segment[0] >> MG_SEGMENT_WARP_SHIFT & 31),
                           .cta = segment[1] & ((1ull << MG_SEGMENT_CTA_BITS) - 1),
-                          .number = (uint32_t)(segment[1] >> MG_SEGMENT_CTA_BITS)};
+                          .number = (uint32_t)(segment[1] >> MG_SEGMENT_CTA_BITS),
+                          .rounds = 1};
     if (!c->knows || c->launch != r.launch) {
         c->knows = true;
         c->launch = r.launch;
@@ -86,25 +137,32 @@ static bool read_records(struct reader *c, const uint64_t *segment, uint32_t n)
     for (uint32_t i = MG_CHANNEL_SEGMENT_HEAD / 8; i < n;) {
         uint64_t head = segment[i];
         bool has_second = i + 1 < n;
-        r.kind = (enum mg_record_kind)(head >> 60);
+        r.kind = (enum mg_record_kind)(head >> MG_RECORD_KIND_SHIFT);
+        bool access = mg_record_is_access(r.kind);
         r.mask = r.kind == MG_RECORD_FULL ? UINT32_MAX
-                 : r.kind > MG_RECORD_FAR ? (uint32_t)head
+                 : !access                ? (uint32_t)head
                  : has_second             ? (uint32_t)segment[i + 1]
                                           : 0;
         r.n_lanes = count(r.mask);
         uint32_t behind = words_behind(head, r.n_lanes, has_second);
-        if (behind == UINT32_MAX || i + 1 + behind > n) return false;
+        if (behind == UINT32_MAX || i + 1 + behind > n || !width) return false;
         const uint64_t *w = segment + i + 1;
         i += 1 + behind;
         r.site = (uint32_t)(head >> MG_RECORD_SITE_SHIFT & MG_CHANNEL_MOST_SITES);
-        if (!width || r.site >= c->n_sites) return false;
-        if (r.kind <= MG_RECORD_FAR) {
-            r.first = head & 0x1ffffffffffff;
+        r.n_words = 0;
+        if (r.kind == MG_RECORD_GROUP) {
+            if (!r.mask || !read_group(c, &r, w, behind, r.site & 1)) return false;
+            continue;
+        }
+        if (r.site >= c->n_sites) return false;
+        r.items = 1;
+        r.item = 0;
+        if (access) {
+            r.first = head & MG_RECORD_ADDRESS;
             r.width = width[r.site];
-            r.n_words = 0;
             r.words = w + 1;
         } else {
-            r.n_words = (uint32_t)(head >> 32 & 0xffff);
+            r.n_words = (uint32_t)(head >> MG_RECORD_WORDS_SHIFT & 0xffff);
             r.words = w;
         }
         c->fn(c->user, &r);

@@ -154,7 +154,7 @@ static void write_line(struct reading *x, const struct mg_record *r)
     struct conf *c = x->c;
     const struct mg_stream_launch *l = launch_of(x, r);
     uint64_t address[32];
-    if (r->kind <= MG_RECORD_FAR) mg_record_addresses(r, address);
+    if (mg_record_is_access(r->kind)) mg_record_addresses(r, address);
     for (unsigned lane = 0, i = 0; lane < 32 && r->kind == MG_RECORD_LANES; lane++)
         if (r->mask >> lane & 1) address[lane] = r->words[r->n_words * i++];
     pthread_mutex_lock(&c->lock);
@@ -272,6 +272,13 @@ static uint64_t sum_of(const struct mg_record *r, uint32_t n)
         sum = 0;
         for (uint32_t i = 0; i < n; i++) sum += r->words[i];
         return sum;
+    case MG_RECORD_ROWS: {
+        uint64_t address[32];
+        mg_record_addresses(r, address);
+        sum = 0;
+        for (uint32_t m = r->mask; m; m &= m - 1) sum += address[__builtin_ctz(m)];
+        return sum;
+    }
     default:
         return sum + (uint64_t)r->width * (n * (n - 1) / 2);
     }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum item { ITEM_NONE, ITEM_WARP, ITEM_BASE, ITEM_RUN, ITEM_MASKED, ITEM_STRIDED, ITEM_LIST, ITEM_SPARSE };
+enum item { ITEM_LOOP, ITEM_WARP, ITEM_BASE, ITEM_RUN, ITEM_MASKED, ITEM_STRIDED, ITEM_LIST, ITEM_SPARSE };
 enum unit { UNIT_ELEMENTS16, UNIT_ELEMENTS32, UNIT_BYTES32, UNIT_BYTES64, UNIT_COUNT };
 enum {
     ROWS_FIRST = UNIT_COUNT,
@@ -214,6 +214,28 @@ bool mg_packer_add(struct mg_packer *p, const struct mg_packed_access *a)
     return true;
 }
 
+bool mg_packer_begin_loop(struct mg_packer *p, const struct mg_packed_access *first, uint32_t n, uint32_t rounds)
+{
+    if (p->room - p->n < MG_PACK_LOOP_ROOM) return false;
+    put_warp(p, first);
+    p->next = first->number;
+    put32(p, ITEM_LOOP | n << KIND_BITS);
+    put32(p, rounds);
+    p->loop.n = n;
+    p->loop.all = n * rounds;
+    p->loop.added = 0;
+    p->loop.strides = p->n;
+    for (uint32_t i = 0; i < n; i++) put64(p, 0);
+    return true;
+}
+
+void mg_packer_add_to_loop(struct mg_packer *p, const struct mg_packed_access *a, int64_t stride)
+{
+    memcpy(p->at + p->loop.strides + 8 * (size_t)p->loop.added++, &stride, sizeof stride);
+    mg_packer_add(p, a); /* there is room */
+    if (p->loop.added == p->loop.n) p->next = a->number + 1 + p->loop.all - p->loop.n;
+}
+
 /* ---- reading ------------------------------------------------------------------------------------------- */
 
 static bool has(const struct mg_unpacker *u, uint32_t bytes)
@@ -383,26 +405,64 @@ static bool get_access(struct mg_unpacker *u, uint32_t head, const uint32_t *byt
     return true;
 }
 
+static bool begin_loop(struct mg_unpacker *u, uint32_t head)
+{
+    uint64_t n = head >> KIND_BITS, rounds = get32(u);
+    if (!u->begun || !n || n > MG_PACK_MOST_LOOP || !rounds || n * rounds > MG_PACK_MOST_ROUNDS ||
+        !has(u, 8 * (uint32_t)n))
+        return false;
+    u->in_loops += n * rounds;
+    u->loop.n = (uint32_t)n;
+    u->loop.rounds = (uint32_t)rounds;
+    u->loop.round = u->loop.access = 0;
+    u->loop.strides = u->i;
+    u->loop.start = u->i += 8 * (uint32_t)n;
+    u->loop.before = u->before;
+    return u->in_loops <= MG_PACK_MOST_LOOPS;
+}
+
+/* An access of a loop was read, as of its first round. */
+static void go_round(struct mg_unpacker *u, struct mg_packed_access *a)
+{
+    uint64_t stride, on;
+    memcpy(&stride, u->at + u->loop.strides + 8 * (size_t)u->loop.access, sizeof stride);
+    on = a->bytes ? stride * u->loop.round : 0;
+    for (uint32_t l = 0; on && l < 32; l++) a->address[l] += on & -(uint64_t)(a->mask >> l & 1);
+    if (++u->loop.access < u->loop.n) return;
+    u->loop.access = 0;
+    if (++u->loop.round < u->loop.rounds) {
+        u->i = u->loop.start;
+        u->before = u->loop.before;
+    } else {
+        u->loop.n = 0;
+    }
+}
+
 bool mg_unpacker_next(struct mg_unpacker *u, const uint32_t *bytes, uint32_t n, struct mg_packed_access *out)
 {
     while (!u->damaged && u->i < u->n) {
         bool ok = has(u, 8);
         uint32_t head = ok ? get32(u) : 0;
-        switch ((enum item)(head & ((1 << KIND_BITS) - 1))) {
+        enum item kind = (enum item)(head & ((1 << KIND_BITS) - 1));
+        switch (kind) {
         case ITEM_WARP:
-            ok = ok && get_warp(u, head);
+            ok = ok && !u->loop.n && get_warp(u, head);
             break;
         case ITEM_BASE:
-            u->before = (uint64_t)(head >> KIND_BITS) << 32 | get32(u);
+            if (ok) u->before = (uint64_t)(head >> KIND_BITS) << 32 | get32(u);
             break;
-        case ITEM_NONE:
-            ok = false;
+        case ITEM_LOOP:
+            ok = ok && !u->loop.n && begin_loop(u, head);
             break;
         default:
-            if (ok && get_access(u, head, bytes, n, out)) return true;
+            if (ok && get_access(u, head, bytes, n, out)) {
+                if (u->loop.n) go_round(u, out);
+                return true;
+            }
             ok = false;
         }
         u->damaged = !ok;
     }
+    u->damaged |= u->loop.n != 0; /* it ends within a round */
     return false;
 }

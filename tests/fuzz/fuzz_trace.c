@@ -58,7 +58,8 @@ static void read_all(struct mg_trace_reader *r, enum mg_trace_order order)
     mg_trace_cursor_close(c);
 }
 
-static void read_accesses(struct mg_trace_reader *r)
+/* How many of 65,536 accesses are left: 0 where a few bytes say that they stand for more. */
+static uint64_t read_accesses(struct mg_trace_reader *r)
 {
     struct mg_accesses *a;
     struct mg_diag d = MG_DIAG_INIT;
@@ -66,7 +67,7 @@ static void read_accesses(struct mg_trace_reader *r)
     uint64_t n, left = 1 << 16;
     if (!mg_trace_n_files(r) || mg_accesses_open(r, 0, &a, &d)) {
         mg_diag_release(&d);
-        return;
+        return left;
     }
     const struct mg_trace_step *s = mg_accesses_steps(a, &n);
     for (uint64_t i = 0; i < n; i++) {
@@ -82,6 +83,7 @@ static void read_accesses(struct mg_trace_reader *r)
     mg_buf_release(&out);
     mg_accesses_close(a);
     mg_diag_release(&d);
+    return left;
 }
 
 static bool is_part(const struct mg_cache_part *p)
@@ -153,8 +155,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (!mg_trace_reader_open(path, &r, &d)) {
         read_all(r, MG_TRACE_BY_FILE);
         read_all(r, MG_TRACE_BY_TIME);
-        read_accesses(r);
-        model_caches(r);
+        if (read_accesses(r)) model_caches(r);
         sum_up();
         if (mg_trace_verify(r, &d) && (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), path))) abort();
     } else if (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), path)) {

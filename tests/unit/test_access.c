@@ -93,6 +93,90 @@ MG_TEST(packs_hold_what_was_put_in)
     free(data);
 }
 
+/* Loops against their rounds added up by hand, among accesses of their own; and hostile ones come to an end. */
+MG_TEST(packs_hold_loops)
+{
+    enum { N = 300, MOST = 40000 };
+    uint8_t *data = malloc(ROOM);
+    struct mg_packed_access *want = malloc(MOST * sizeof *want), out;
+    struct mg_packer p;
+    struct mg_unpacker u;
+    uint64_t state = 1234567u;
+    uint32_t n = 0, i = 0;
+    mg_packer_init(&p, data, ROOM);
+    for (uint32_t k = 0; k < N; k++) {
+        struct mg_packed_access first[MG_PACK_MOST_LOOP];
+        uint32_t items = 1 + (uint32_t)(draw(&state) % MG_PACK_MOST_LOOP), rounds = 1 + (uint32_t)(draw(&state) % 9);
+        int64_t stride[MG_PACK_MOST_LOOP];
+        for (uint32_t j = 0; j < items; j++) {
+            first[j] = draw_access(&state);
+            first[j].number = j ? first[j - 1].number + 1 : first[j].number;
+            if (j) first[j].cta = first[0].cta, first[j].warp = first[0].warp;
+            stride[j] = draw(&state) % 3 ? (int64_t)(draw(&state) % 1000) - 500 : (int64_t)draw(&state);
+        }
+        if (k % 3 == 0) {
+            want[n++] = first[0];
+            MG_CHECK(mg_packer_add(&p, &first[0]));
+            continue;
+        }
+        if (!mg_packer_begin_loop(&p, &first[0], items, rounds)) break;
+        for (uint32_t j = 0; j < items; j++) mg_packer_add_to_loop(&p, &first[j], stride[j]);
+        for (uint32_t r = 0; r < rounds; r++)
+            for (uint32_t j = 0; j < items; j++) {
+                struct mg_packed_access *a = &want[n++];
+                *a = first[j];
+                a->number += r * items;
+                for (uint32_t l = 0; l < 32; l++)
+                    if (a->bytes && a->mask >> l & 1) a->address[l] += (uint64_t)stride[j] * r;
+            }
+    }
+    MG_CHECK(n > 5000 && n < MOST);
+    mg_unpacker_init(&u, data, p.n);
+    for (; mg_unpacker_next(&u, widths, SITES, &out); i++)
+        if (i >= n || !equal(&want[i], &out)) break;
+    MG_CHECK(i == n && !u.damaged);
+    uint8_t *one = malloc(3000);
+    for (uint32_t bit = 0; bit < 24000; bit += 5) {
+        uint32_t left = 1 << 14;
+        memcpy(one, data, 3000);
+        one[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        mg_unpacker_init(&u, one, 3000);
+        while (left && mg_unpacker_next(&u, widths, SITES, &out)) left--;
+    }
+    free(one);
+    free(want);
+    free(data);
+}
+
+MG_TEST(packs_bound_what_loops_stand_for)
+{
+    struct mg_packer p;
+    struct mg_unpacker u;
+    struct mg_packed_access a = {.bytes = 4, .mask = 1, .address = {4096}}, out;
+    uint64_t n = 0;
+    static uint8_t large[1 << 16];
+    mg_packer_init(&p, large, MG_PACK_LOOP_ROOM - 1);
+    MG_CHECK(!mg_packer_begin_loop(&p, &a, 1, 1) && !p.n);
+    for (uint32_t much = 0; much < 2; much++) { /* as many rounds as may be, and one more */
+        mg_packer_init(&p, large, sizeof large);
+        MG_CHECK(mg_packer_begin_loop(&p, &a, 1, MG_PACK_MOST_ROUNDS + much));
+        mg_packer_add_to_loop(&p, &a, 4);
+        mg_unpacker_init(&u, large, p.n);
+        for (n = 0; mg_unpacker_next(&u, widths, SITES, &out);) n++;
+        MG_CHECK_EQ(n, much ? 0 : MG_PACK_MOST_ROUNDS);
+        MG_CHECK(u.damaged == much);
+    }
+    mg_packer_init(&p, large, sizeof large); /* many loops: so many accesses, then the pack is damaged */
+    for (uint32_t k = 0; k < 40; k++) {
+        MG_CHECK(mg_packer_begin_loop(&p, &a, 1, MG_PACK_MOST_ROUNDS));
+        mg_packer_add_to_loop(&p, &a, 4);
+    }
+    mg_unpacker_init(&u, large, p.n);
+    for (n = 0; mg_unpacker_next(&u, widths, SITES, &out);) n++;
+    MG_CHECK_EQ(n, MG_PACK_MOST_LOOPS);
+    MG_CHECK(u.damaged);
+}
+
 /* Bytes of the second of two equal warps' accesses, as the rule says. */
 static uint32_t bytes_of(struct mg_packed_access a)
 {

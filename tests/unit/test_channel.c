@@ -100,7 +100,7 @@ static void see(void *user, const struct mg_record *r)
     }
     uint32_t rank = 0;
     uint64_t address[32];
-    if (r->kind <= MG_RECORD_FAR) mg_record_addresses(r, address);
+    if (mg_record_is_access(r->kind)) mg_record_addresses(r, address);
     for (uint32_t lane = 0; lane < 32; lane++) {
         if (!(r->mask >> lane & 1)) continue;
         uint32_t tid = 32 * r->warp + lane, thread = (uint32_t)r->cta * s->block + tid;
@@ -408,6 +408,21 @@ MG_TEST(channel_damaged)
     seg[0] = SEGMENT(3, 3) | 5;
     seg[2] = (uint64_t)MG_RECORD_FULL << 60;
     MG_CHECK(!mg_channel_read(seg, 24, widths, NULL, see, &s)); /* of no launch */
+    const uint64_t group = (uint64_t)MG_RECORD_GROUP << 60 | 1ull << 49 | 3ull << 32 | 1,
+                   full = (uint64_t)MG_RECORD_FULL << 60;
+    for (uint32_t how = 0; how < 6; how++) { /* loops: of one as it should be, 0 rounds, no lanes, longer than its
+                                                segment, of a bad site or kind */
+        memcpy(seg, (uint64_t[]){SEGMENT(6, 6) | 77, 0, group, 5, full, 8}, 48);
+        if (how == 1) seg[3] = 0;
+        if (how == 2) seg[2] &= ~(uint64_t)UINT32_MAX;
+        if (how == 3) seg[2] += 1ull << 32;
+        if (how == 4) seg[4] |= 16ull << 49;
+        if (how == 5) seg[4] = (uint64_t)MG_RECORD_LANES << 60;
+        s = (struct seen){0};
+        MG_CHECK_EQ(mg_channel_read(seg, 48, widths, NULL, see, &s), how == 0);
+        MG_CHECK_EQ(s.kinds[MG_RECORD_FULL], how == 0);
+    }
+    s = (struct seen){0};
     seg[0] = SEGMENT(3, 2);
     MG_CHECK(mg_channel_read(seg, 24, widths, NULL, see, &s));
     seg[3] = SEGMENT(2, 0);

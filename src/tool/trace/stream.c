@@ -28,10 +28,13 @@ struct mg_trace_part { /* of a worker */
     const struct mg_stream_launch *launch;
     uint32_t number; /* the last one that was met */
     const struct mg_trace_place *place;
-    bool begun; /* a pack is, of that launch */
+    bool begun;        /* a pack is, of that launch */
+    uint64_t in_loops; /* accesses of the pack that stand in loops */
     uint32_t sm;
     struct mg_pack_record head;
-    struct mg_trace_sums sums; /* of the pack */
+    struct mg_trace_sums sums;                            /* of the pack */
+    struct mg_packed_access round[MG_CHANNEL_MOST_GROUP]; /* the first one of the loop that comes */
+    int64_t strides[MG_CHANNEL_MOST_GROUP];
     struct mg_packer packer;
     uint8_t data[PACK_ROOM];
 };
@@ -181,6 +184,7 @@ static void end_pack(struct mg_trace_conf *c, struct mg_trace_part *p)
         s->unseen += p->sums.unseen;
         s->blocks += p->sums.blocks;
         s->instructions += p->sums.instructions;
+        s->in_loops += p->in_loops;
         s->address_sum += p->sums.address_sum;
         s->bytes += 4 + sizeof p->head + p->packer.n;
     } else {
@@ -206,6 +210,7 @@ static bool begin_pack(struct reading *x, const struct mg_record *r)
     }
     if (!p->place) return false;
     p->begun = true;
+    p->in_loops = 0;
     p->sums = (struct mg_trace_sums){0};
     p->head = (struct mg_pack_record){.launch = p->launch->id,
                                       .replay = p->launch->replay,
@@ -228,7 +233,7 @@ static bool add(struct mg_packer *p, const struct mg_record *r, uint64_t *sum)
     struct mg_packed_access a = {
         .cta = r->cta, .warp = r->warp, .number = r->number, .site = r->site, .bytes = r->width, .mask = r->mask};
     bool run = r->kind == MG_RECORD_FULL || r->kind == MG_RECORD_UNIT;
-    if (r->kind > MG_RECORD_FAR) {
+    if (!mg_record_is_access(r->kind)) {
         a.bytes = 0;
         return mg_packer_add(p, &a);
     }
@@ -254,14 +259,14 @@ static void count(struct mg_trace_part *p, const struct mg_record *r, uint64_t a
     p->sums.address_sum += sum;
 }
 
-static bool make_room(struct reading *x, const struct mg_record *r);
+static bool make_room(struct reading *x, const struct mg_record *r, uint32_t bytes);
 
 /* A bulk copy of one lane: its pieces of 16 bytes, 32 at a time as the lanes of a warp, all with the copy's number. */
 static void keep_bulk(struct reading *x, const struct mg_record *r, uint64_t address, uint64_t bytes)
 {
     struct mg_packed_access a = {
         .cta = r->cta, .warp = r->warp, .number = r->number, .site = r->site, .bytes = MG_TRACE_BULK_BYTES};
-    for (uint64_t left = bytes / MG_TRACE_BULK_BYTES, n; left && make_room(x, r);
+    for (uint64_t left = bytes / MG_TRACE_BULK_BYTES, n; left && make_room(x, r, MG_PACK_MOST_ITEM);
          left -= n, address += n * MG_TRACE_BULK_BYTES) {
         n = MG_MIN(left, (uint64_t)32);
         a.mask = n == 32 ? UINT32_MAX : (1u << n) - 1;
@@ -269,6 +274,70 @@ static void keep_bulk(struct reading *x, const struct mg_record *r, uint64_t add
         if (!mg_packer_add_run(&x->p->packer, &a, MG_TRACE_BULK_BYTES)) return; /* there is room */
         count(x->p, r, 1, n, n * address + MG_TRACE_BULK_BYTES / 2 * n * (n - 1));
     }
+}
+
+/* What has no address, so often. */
+static void count_once(struct mg_trace_part *p, const struct mg_record *r, uint64_t times)
+{
+    const struct mg_trace_place *place = p->place;
+    count(p, r, 0, 0, 0);
+    p->head.accesses += (uint32_t)times;
+    if (r->site >= place->n_sites) return;
+    switch (kind_of(&place->sites[r->site])) {
+    case MG_ACCESS_BLOCK:
+        p->sums.blocks += times;
+        if (place->counts) p->sums.instructions += times * r->n_lanes * place->counts[r->site];
+        break;
+    case MG_ACCESS_UNSEEN:
+        p->sums.unseen += times * r->n_lanes;
+        break;
+    default:
+        p->sums.barriers += times;
+    }
+}
+
+/* The loop whose first round is kept: in pieces, where it has more rounds than one item holds. */
+static void put_loop(struct reading *x, const struct mg_record *r)
+{
+    struct mg_trace_part *p = x->p;
+    const uint32_t n = r->items, most = MG_PACK_MOST_ROUNDS / n;
+    for (uint32_t left = r->rounds, rounds; left; left -= rounds) {
+        rounds = MG_MIN(left, most);
+        if (!make_room(x, r, MG_PACK_LOOP_ROOM)) return;
+        mg_packer_begin_loop(&p->packer, &p->round[0], n, rounds); /* there is room */
+        for (uint32_t i = 0; i < n; i++) {
+            struct mg_packed_access *a = &p->round[i];
+            const struct mg_record one = {.cta = r->cta, .site = a->site, .n_lanes = r->n_lanes};
+            const uint64_t stride = (uint64_t)p->strides[i], lanes = (uint64_t)rounds * r->n_lanes;
+            uint64_t sum = 0;
+            mg_packer_add_to_loop(&p->packer, a, p->strides[i]);
+            for (uint32_t m = a->mask; a->bytes && m; m &= m - 1) {
+                sum += a->address[__builtin_ctz(m)] * rounds;
+                a->address[__builtin_ctz(m)] += stride * rounds;
+            }
+            a->number += n * rounds;
+            if (a->bytes)
+                count(p, r, rounds, lanes, sum + stride * r->n_lanes * ((uint64_t)rounds * (rounds - 1) / 2));
+            else
+                count_once(p, &one, rounds);
+        }
+        p->in_loops += (uint64_t)n * rounds;
+    }
+}
+
+static void keep_round(struct reading *x, const struct mg_record *r)
+{
+    struct mg_packed_access *a = &x->p->round[r->item];
+    const bool access = mg_record_is_access(r->kind);
+    *a = (struct mg_packed_access){.cta = r->cta,
+                                   .warp = r->warp,
+                                   .number = r->number,
+                                   .site = r->site,
+                                   .bytes = access ? r->width : 0,
+                                   .mask = r->mask};
+    if (access) mg_record_addresses(r, a->address);
+    x->p->strides[r->item] = r->stride;
+    if (r->item + 1 == r->items) put_loop(x, r);
 }
 
 static void keep(void *user, const struct mg_record *r)
@@ -282,36 +351,26 @@ static void keep(void *user, const struct mg_record *r)
             keep_bulk(x, r, r->words[2 * i], r->words[2 * i + 1]);
         return;
     }
-    if (!make_room(x, r) || !add(&p->packer, r, &sum)) return;
-    if (r->kind <= MG_RECORD_FAR) {
-        count(p, r, 1, r->n_lanes, sum);
+    if (r->rounds > 1) {
+        keep_round(x, r);
         return;
     }
-    count(p, r, 0, 0, 0);
-    p->head.accesses++;
-    const struct mg_trace_place *place = p->place;
-    if (r->site >= place->n_sites) return;
-    switch (kind_of(&place->sites[r->site])) {
-    case MG_ACCESS_BLOCK:
-        p->sums.blocks++;
-        if (place->counts) p->sums.instructions += (uint64_t)r->n_lanes * place->counts[r->site];
-        break;
-    case MG_ACCESS_UNSEEN:
-        p->sums.unseen += r->n_lanes;
-        break;
-    default:
-        p->sums.barriers++;
-    }
+    if (!make_room(x, r, MG_PACK_MOST_ITEM) || !add(&p->packer, r, &sum)) return;
+    if (mg_record_is_access(r->kind))
+        count(p, r, 1, r->n_lanes, sum);
+    else
+        count_once(p, r, 1);
 }
 
-/* A pack of the record's launch with room for one access more; false: its kernel is not known. */
-static bool make_room(struct reading *x, const struct mg_record *r)
+/* A pack of the record's launch with room for so many bytes more, or for a loop; false: its kernel is not known. */
+static bool make_room(struct reading *x, const struct mg_record *r, uint32_t bytes)
 {
     struct mg_trace_part *p = x->p;
-    if (p->begun && (p->number != r->launch || p->sm != x->s->sm || p->packer.room - p->packer.n < MG_PACK_MOST_ITEM))
+    if (p->begun && (p->number != r->launch || p->sm != x->s->sm || p->packer.room - p->packer.n < bytes ||
+                     p->in_loops + MG_PACK_MOST_ROUNDS > MG_PACK_MOST_LOOPS))
         end_pack(x->c, p);
     if (!p->begun && !begin_pack(x, r)) {
-        __atomic_fetch_add(&x->c->missed, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&x->c->missed, r->rounds > 1 ? (uint64_t)r->rounds * r->items : 1, __ATOMIC_RELAXED);
         return false;
     }
     p->sm = x->s->sm;
@@ -344,6 +403,7 @@ static void write_launches(const struct mg_trace_conf *c, struct mg_json *j)
         mg_json_key_u64(j, "unseen", s->unseen);
         mg_json_key_u64_if(j, "blocks", c->limits.instructions, s->blocks);
         mg_json_key_u64_if(j, "instructions", c->limits.instructions, s->instructions);
+        mg_json_key_u64(j, "in_loops", s->in_loops);
         mg_json_key_u64(j, "bytes", s->bytes);
         mg_json_key_u64(j, "address_sum", s->address_sum);
         mg_json_key_u64_if(j, "counted_sum", c->limits.sum && !s->incomplete, s->counted_sum);

@@ -13,6 +13,7 @@
 #include "patch/layout.h"
 #include "tool/host.h"
 #include "tool/tool.h"
+#include "tool/trace/loops.h"
 #include "tool/trace/trace.h"
 #include "view/kit.h"
 #include "view/unseen.h"
@@ -24,6 +25,7 @@ static const struct mg_tool_opt trace_opts[] = {
     {"instructions", "off",
      "a record for each basic block that a warp enters, with its instructions: every instruction of every warp"},
     {"line", "", "accesses of source lines A-B, or FILE:A-B"},
+    {"loops", "on", "one record for all rounds of a loop, where its accesses are regular; off: one for each access"},
     {"sample", "1", "of each N CTAs one: what is left out is counted"},
     {"sum", "off", "the kernel adds up the addresses, too, to compare with what arrived"},
     {0},
@@ -72,6 +74,8 @@ static bool read_option(char *kv, struct mg_trace_limits *o)
         ok = read_switch(value, &o->sum);
     else if (!strcmp(kv, "instructions"))
         ok = read_switch(value, &o->instructions);
+    else if (!strcmp(kv, "loops"))
+        ok = read_switch(value, &o->loops);
     else if (!strcmp(kv, "cta"))
         ok = read_range(value, &o->cta_first, &o->cta_last);
     else if (!strcmp(kv, "line"))
@@ -90,7 +94,8 @@ static enum mg_err trace_configure(const char *args, void **conf, struct mg_diag
     char *copy = mg_xstrdup(args ? args : ""), *save = NULL;
     enum mg_err err = MG_ERR_OK;
     pthread_mutex_init(&c->lock, NULL);
-    c->limits = (struct mg_trace_limits){.cta_last = UINT64_MAX, .buffer = UINT64_MAX, .one_of = 1, .barriers = true};
+    c->limits = (struct mg_trace_limits){
+        .cta_last = UINT64_MAX, .buffer = UINT64_MAX, .one_of = 1, .barriers = true, .loops = true};
     for (char *kv = strtok_r(copy, ",", &save); kv && !err; kv = strtok_r(NULL, ",", &save))
         if (!read_option(kv, &c->limits)) err = mg_diag_err(d, MG_ERR_INPUT, "tool trace: bad option \"%s\"", kv);
     if (!err && c->limits.instructions && (c->limits.line_last || c->limits.buffer != UINT64_MAX))
@@ -160,27 +165,27 @@ static uint32_t sample_ctas(struct mg_code_at *at, const struct mg_trace_limits 
     return push(at, compare(at, "setp.eq.u64", part, mg_o_imm(o->one_of / 2)));
 }
 
-static void record_access(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i,
-                          uint32_t number, uint32_t site, const struct mg_access *a, bool ask)
+static void record_access(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_trace_item *x, bool ask)
 {
     bool negated;
-    const mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
-    enum mg_access_kind kind = a->atomic ? MG_ACCESS_ATOMIC : a->writes ? MG_ACCESS_STORE : MG_ACCESS_LOAD;
-    uint32_t n = 0, note = kind | number << MG_TRACE_NOTE_SHIFT;
-    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, 0, o->sum ? MG_TRACE_N_CELLS : 1, MG_MERGE_SUM, note);
-    struct mg_code_at *at = mg_at_before(p, i->node);
+    const mg_id node = x->inst->node, guard = mg_node_guard(mg_patch_module(p), node, &negated);
+    uint32_t n = 0;
+    if (x->loop != UINT32_MAX && !o->sum) return;
+    struct mg_code_at *at = mg_at_before(p, node);
     mg_code_push_guard(at, guard, negated);
-    mg_id address = mg_value_address(at, i->node);
+    mg_id address = mg_value_address(at, node);
     if (ask) {
         mg_id global = mg_code_reg(at, MG_TYPE_pred);
         MG_CODE(at, "isspacep.global", mg_o_reg(global), mg_o_reg(address));
         n += push(at, global);
     }
     n += select_lanes(at, o, address);
-    mg_sum_add(at, mg_patch_sum(p, cell + MG_TRACE_CELL_LANES), mg_o_imm(1));
-    if (o->sum) mg_sum_add(at, mg_patch_sum(p, cell + MG_TRACE_CELL_SUM), mg_o_reg(address));
-    n += sample_ctas(at, o);
-    mg_channel_access(at, site, i->node);
+    mg_sum_add(at, mg_patch_sum(p, x->cell + MG_TRACE_CELL_LANES), mg_o_imm(1));
+    if (o->sum) mg_sum_add(at, mg_patch_sum(p, x->cell + MG_TRACE_CELL_SUM), mg_o_reg(address));
+    if (x->loop == UINT32_MAX) {
+        n += sample_ctas(at, o);
+        mg_channel_access(at, x->site, node);
+    }
     for (; n; n--) mg_code_pop_guard(at);
     mg_code_pop_guard(at);
 }
@@ -210,49 +215,48 @@ static bool is_bulk(const struct mg_module *m, mg_id node, struct bulk *b)
            mg_type_bits((enum mg_type)m->regs.at[at->id].type) == 64;
 }
 
-static void record_bulk(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i,
-                        uint32_t number, uint32_t site, const struct bulk *b)
+static void record_bulk(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_trace_item *x,
+                        const struct bulk *b)
 {
     bool negated;
     const struct mg_module *m = mg_patch_module(p);
-    const mg_id guard = mg_node_guard(m, i->node, &negated);
-    const struct mg_opnd address = m->opnds.at[m->nodes.at[i->node].opnd + b->address],
-                         size = m->opnds.at[m->nodes.at[i->node].opnd + b->size];
-    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, 0, o->sum ? MG_TRACE_N_CELLS : 1, MG_MERGE_SUM,
-                                  b->kind | MG_TRACE_NOTE_BULK | number << MG_TRACE_NOTE_SHIFT);
-    struct mg_code_at *at = mg_at_before(p, i->node);
+    const mg_id guard = mg_node_guard(m, x->inst->node, &negated);
+    const struct mg_opnd address = m->opnds.at[m->nodes.at[x->inst->node].opnd + b->address],
+                         size = m->opnds.at[m->nodes.at[x->inst->node].opnd + b->size];
+    struct mg_code_at *at = mg_at_before(p, x->inst->node);
     mg_id pieces = mg_code_temp(at, MG_TYPE_b64), words[2] = {mg_code_temp(at, MG_TYPE_b64), mg_value_wide(at, size)};
     MG_CODE(at, "add.s64", mg_o_reg(words[0]), mg_o_reg(address.id), mg_o_imm((int64_t)address.val));
     MG_CODE(at, "shr.u64", mg_o_reg(pieces), mg_o_reg(words[1]), mg_o_imm(4));
     mg_code_push_guard(at, guard, negated);
     uint32_t n = select_lanes(at, o, words[0]);
-    mg_sum_add(at, mg_patch_sum(p, cell + MG_TRACE_CELL_LANES), mg_o_reg(pieces));
+    mg_sum_add(at, mg_patch_sum(p, x->cell + MG_TRACE_CELL_LANES), mg_o_reg(pieces));
     if (o->sum) { /* n addresses from a on, 16 apart: n a + 8 n (n - 1) */
         mg_id sum = mg_code_temp(at, MG_TYPE_b64), rest = mg_code_temp(at, MG_TYPE_b64);
         MG_CODE(at, "sub.u64", mg_o_reg(rest), mg_o_reg(pieces), mg_o_imm(1));
         MG_CODE(at, "shl.b64", mg_o_reg(rest), mg_o_reg(rest), mg_o_imm(3));
         MG_CODE(at, "add.u64", mg_o_reg(rest), mg_o_reg(rest), mg_o_reg(words[0]));
         MG_CODE(at, "mul.lo.u64", mg_o_reg(sum), mg_o_reg(rest), mg_o_reg(pieces));
-        mg_sum_add(at, mg_patch_sum(p, cell + MG_TRACE_CELL_SUM), mg_o_reg(sum));
+        mg_sum_add(at, mg_patch_sum(p, x->cell + MG_TRACE_CELL_SUM), mg_o_reg(sum));
     }
     n += sample_ctas(at, o);
-    mg_channel_lanes(at, site, words, 2);
+    mg_channel_lanes(at, x->site, words, 2);
     for (; n; n--) mg_code_pop_guard(at);
     mg_code_pop_guard(at);
 }
 
 /* What has no address: a barrier, or an instruction that nobody looks into. */
-static void record_once(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i,
-                        uint32_t number, uint32_t site, enum mg_access_kind kind)
+static void record_once(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_trace_item *x,
+                        enum mg_access_kind kind)
 {
     bool negated;
-    const mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
-    mg_patch_site(p, MG_SITE_INST, i->node, 0, 0, MG_MERGE_SUM, kind | number << MG_TRACE_NOTE_SHIFT);
-    struct mg_code_at *at = mg_at_before(p, i->node);
-    mg_code_push_guard(at, guard, negated);
+    const mg_id guard = mg_node_guard(mg_patch_module(p), x->inst->node, &negated);
+    const bool guarded = kind != MG_ACCESS_BLOCK; /* all enter a block */
+    if (x->loop != UINT32_MAX) return;
+    struct mg_code_at *at = mg_at_before(p, x->inst->node);
+    mg_code_push_guard(at, guarded ? guard : 0, negated);
     uint32_t n = select_lanes(at, o, 0);
     n += sample_ctas(at, o);
-    mg_channel_once(at, site, NULL, 0);
+    mg_channel_once(at, x->site, NULL, 0);
     for (; n; n--) mg_code_pop_guard(at);
     mg_code_pop_guard(at);
 }
@@ -282,17 +286,6 @@ static bool is_unseen(const struct mg_module *m, mg_id node)
     }
 }
 
-static void record_block(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i,
-                         uint32_t number, uint32_t site)
-{
-    mg_patch_site(p, MG_SITE_INST, i->node, 0, 0, MG_MERGE_SUM, MG_ACCESS_BLOCK | number << MG_TRACE_NOTE_SHIFT);
-    struct mg_code_at *at = mg_at_before(p, i->node);
-    uint32_t n = select_lanes(at, o, 0);
-    n += sample_ctas(at, o);
-    mg_channel_once(at, site, NULL, 0);
-    for (; n; n--) mg_code_pop_guard(at);
-}
-
 /* Is the instruction of a selected source line? */
 static bool is_of_lines(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i)
 {
@@ -311,35 +304,127 @@ static bool is_of_lines(const struct mg_trace_limits *o, struct mg_patch *p, con
     return !o->file;
 }
 
-static enum mg_err trace_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
+/* ---- what is recorded, in the order of sites */
+
+enum what { ACCESS, ASKED /* which lanes reach global memory */, BULK, ONCE };
+struct recorded {
+    enum what what;
+    enum mg_access_kind kind;
+    struct bulk bulk;
+};
+struct plan {
+    const struct mg_trace_limits *o;
+    struct mg_patch *p;
+    MG_VEC(struct mg_trace_item) items;
+    MG_VEC(struct recorded) how; /* the same */
+};
+
+static void plan_one(struct plan *x, const struct mg_patch_inst *i, uint32_t number, const struct mg_access *a,
+                     struct recorded how)
 {
-    const struct mg_trace_limits *o = &((const struct mg_trace_conf *)conf)->limits;
-    const struct mg_module *m = mg_patch_module(p);
-    const struct mg_patch_inst *insts;
-    uint32_t n = mg_patch_insts(p, &insts), site = 0;
+    struct mg_trace_item *t = mg_vec_push(&x->items);
+    *t = (struct mg_trace_item){.inst = i,
+                                .number = number,
+                                .access = how.what == ACCESS,
+                                .one_by_one =
+                                    how.what == ASKED || how.what == BULK ||
+                                    (mg_patch_module(x->p)->nodes.at[i->node].guard && how.kind != MG_ACCESS_BLOCK),
+                                .loop = UINT32_MAX,
+                                .site = x->items.n - 1};
+    if (a) t->a = *a;
+    *mg_vec_push(&x->how) = how;
+}
+
+static void plan_inst(struct plan *x, const struct mg_patch_inst *insts, uint32_t i)
+{
+    const struct mg_patch_inst *at = &insts[i];
+    const struct mg_module *m = mg_patch_module(x->p);
     struct mg_access a;
     struct bulk b;
-    (void)d;
-    for (uint32_t i = 0; i < n; i++) {
-        if (!is_of_lines(o, p, &insts[i])) continue;
-        if (o->instructions && (!i || insts[i].id != insts[i - 1].id)) record_block(o, p, &insts[i], i, site++);
-        if (mg_node_form(m, &m->nodes.at[insts[i].node])->op_flags & MG_OPF_BARRIER) {
-            if (o->barriers) record_once(o, p, &insts[i], i, site++, MG_ACCESS_BARRIER);
-            continue;
-        }
-        if (is_bulk(m, insts[i].node, &b))
-            record_bulk(o, p, &insts[i], i, site++, &b);
-        else if (is_unseen(m, insts[i].node))
-            record_once(o, p, &insts[i], i, site++, MG_ACCESS_UNSEEN);
-        if (!mg_patch_access(p, &insts[i], &a)) continue;
-        unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node)
-                                                   : MG_SPACE_BIT(a.space);
-        if (!(set & MG_SPACE_BIT(MG_SPACE_global))) continue;
-        record_access(o, p, &insts[i], i, site++, &a, set != MG_SPACE_BIT(MG_SPACE_global));
+    if (x->o->instructions && (!i || at->id != insts[i - 1].id))
+        plan_one(x, at, i, NULL, (struct recorded){.what = ONCE, .kind = MG_ACCESS_BLOCK});
+    if (mg_node_form(m, &m->nodes.at[at->node])->op_flags & MG_OPF_BARRIER) {
+        if (x->o->barriers) plan_one(x, at, i, NULL, (struct recorded){.what = ONCE, .kind = MG_ACCESS_BARRIER});
+        return;
     }
-    for (uint32_t i = 0; i < n && o->instructions; i++) /* behind those that write: only their text is wanted */
+    if (is_bulk(m, at->node, &b))
+        plan_one(x, at, i, NULL, (struct recorded){BULK, b.kind, b});
+    else if (is_unseen(m, at->node))
+        plan_one(x, at, i, NULL, (struct recorded){.what = ONCE, .kind = MG_ACCESS_UNSEEN});
+    if (!mg_patch_access(x->p, at, &a)) return;
+    unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(x->p, at->func_ix), at->node)
+                                               : MG_SPACE_BIT(a.space);
+    if (!(set & MG_SPACE_BIT(MG_SPACE_global))) return;
+    plan_one(x, at, i, &a,
+             (struct recorded){.what = set == MG_SPACE_BIT(MG_SPACE_global) ? ACCESS : ASKED,
+                               .kind = a.atomic   ? MG_ACCESS_ATOMIC
+                                       : a.writes ? MG_ACCESS_STORE
+                                                  : MG_ACCESS_LOAD});
+}
+
+/* The record of a loop's rounds; what they counted. */
+static void record_loop(void *user, struct mg_code_at *at, const struct mg_trace_loop *l, const mg_id *first)
+{
+    const struct plan *x = user;
+    struct mg_channel_item list[MG_CHANNEL_MOST_GROUP];
+    uint32_t n = select_lanes(at, x->o, 0);
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct mg_trace_item *t = &x->items.at[l->items[i]];
+        list[i] = (struct mg_channel_item){.site = t->site};
+        if (!t->access) continue;
+        list[i].width = (uint32_t)t->a.bytes * MG_MAX(t->a.vec, 1);
+        list[i].first = first[i];
+        list[i].stride = t->stride;
+        if (!x->o->sum) mg_sum_add(at, mg_patch_sum(x->p, t->cell + MG_TRACE_CELL_LANES), mg_o_reg(l->rounds));
+    }
+    n += sample_ctas(at, x->o);
+    mg_channel_loop(at, list, l->n, l->rounds);
+    for (; n; n--) mg_code_pop_guard(at);
+}
+
+/* The site of what is recorded; a site of a channel is that of the same number. */
+static void make_site(const struct plan *x, struct mg_trace_item *t, const struct recorded *how)
+{
+    uint32_t note = how->kind | t->number << MG_TRACE_NOTE_SHIFT | (how->what == BULK ? MG_TRACE_NOTE_BULK : 0),
+             cells = how->what == ONCE ? 0
+                     : x->o->sum       ? MG_TRACE_N_CELLS
+                                       : 1;
+    t->cell = mg_patch_site(x->p, MG_SITE_INST, t->inst->node, 0, cells, MG_MERGE_SUM, note);
+}
+
+static void record_all(struct plan *x)
+{
+    struct mg_trace_loops loops = {0};
+    if (x->o->loops && x->o->buffer == UINT64_MAX) loops = mg_trace_find_loops(x->p, x->items.at, x->items.n);
+    for (uint32_t i = 0; i < x->items.n; i++) make_site(x, &x->items.at[i], &x->how.at[i]);
+    /* first: where a loop is left, its record stands in front of what comes next */
+    for (uint32_t i = 0; i < loops.n; i++) mg_trace_put_loop(x->p, &loops.at[i], x->items.at, record_loop, x);
+    for (uint32_t i = 0; i < x->items.n; i++) {
+        const struct mg_trace_item *t = &x->items.at[i];
+        const struct recorded *how = &x->how.at[i];
+        if (how->what == BULK)
+            record_bulk(x->o, x->p, t, &how->bulk);
+        else if (how->what == ONCE)
+            record_once(x->o, x->p, t, how->kind);
+        else
+            record_access(x->o, x->p, t, how->what == ASKED);
+    }
+}
+
+static enum mg_err trace_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    struct plan x = {.o = &((const struct mg_trace_conf *)conf)->limits, .p = p};
+    const struct mg_patch_inst *insts;
+    uint32_t n = mg_patch_insts(p, &insts);
+    (void)d;
+    for (uint32_t i = 0; i < n; i++)
+        if (is_of_lines(x.o, p, &insts[i])) plan_inst(&x, insts, i);
+    record_all(&x);
+    for (uint32_t i = 0; i < n && x.o->instructions; i++) /* behind those that write: only their text is wanted */
         mg_patch_site(p, MG_SITE_INST, insts[i].node, 0, 0, MG_MERGE_SUM,
                       MG_ACCESS_INSTRUCTION | i << MG_TRACE_NOTE_SHIFT);
+    mg_vec_release(&x.items);
+    mg_vec_release(&x.how);
     return MG_ERR_OK;
 }
 

@@ -19,11 +19,11 @@ struct mg_trace_limits { /* what is selected: all of it has to hold */
     uint32_t line_first, line_last; /* file NULL: any; line_last 0: any line */
     uint64_t buffer;                /* id of an allocation; UINT64_MAX: any */
     uint32_t one_of;                /* CTAs: those of one number of so many; 1: all */
-    bool barriers, sum, instructions;
+    bool barriers, sum, instructions, loops;
 };
 struct mg_trace_sums { /* of a launch */
     uint64_t launch, replays, incomplete /* of these: a fault ended them, and what they counted is not all */, records,
-        lanes, received_lanes, barriers, unseen, blocks, instructions, bytes, address_sum, counted_sum;
+        lanes, received_lanes, barriers, unseen, blocks, instructions, in_loops, bytes, address_sum, counted_sum;
 };
 struct mg_trace_conf {
     struct mg_trace_limits limits;

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Tool trace, loops as one record: kernels with loops of many shapes have every access of every lane in its order, as the same
+# program run here says, and, where lanes go together, the same records with and without loops; a product by tiles is
+# recorded by loops alone, and studies find in both traces the same. On emulator, CPU device and behind a stand-in for a GPU.
+set -u
+failed=0
+export XDG_CACHE_HOME=$PWD/cache
+fail() { echo "FAIL $*"; failed=1; }
+loops="python3 $ROOT/tests/tool/trace_loops.py"
+run() { # WHAT DEVICE PROGRAM ARGS...: on.json off.json of accesses, p.on p.off profiles, r.on.json r.off.json reports
+    what=$1 device=$2
+    shift 2
+    for o in on off; do
+        rm -rf p.$o
+        timeout 120 "$MARGAY" run -q -o p.$o --device $device -t trace,sum=on,loops=$o -- "$@" > out 2> err || fail "$what: exit $?: $(tail -3 err)"
+        "$MARGAY" trace print p.$o --json > $o.json || fail "$what: print"
+        "$MARGAY" report p.$o --json > r.$o.json || fail "$what: report"
+        "$MARGAY" trace verify p.$o > /dev/null || fail "$what: verify"
+    done
+    python3 - > why 2>&1 <<'P' || { fail "$what: sums"; cat why; }
+import json
+on, off = (json.load(open(f'r.{o}.json'))['tools']['trace'] for o in ('on', 'off'))
+assert not any(l['in_loops'] for l in off['launches'])
+for a, b in zip(on['launches'], off['launches'], strict=True):
+    assert a['lanes'] == a['received_lanes'] == b['lanes'] and a['address_sum'] == a['counted_sum'], (a, b)
+assert on['dropped'] == on['missed'] == 0
+P
+}
+in_loops() { python3 -c "
+import json
+print(sum(l['in_loops'] for l in json.load(open('r.on.json'))['tools']['trace']['launches']))"; }
+gcc -O1 -o ptxrun "$ROOT/tests/cli/ptxrun.c" -ldl || exit 1
+seed=7
+for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia; do
+    [ $device = nvidia ] && export LD_LIBRARY_PATH=$B/test/driver
+    $loops make $seed 12 || exit 1
+    run "$device seed $seed" $device ./ptxrun load=loops.ptx $(cat args)
+    $loops check on.json off.json > why 2>&1 || { fail "$device seed $seed"; tail -3 why; }
+    [ "$(in_loops)" -gt 50 ] || fail "$device: no loop has one record"
+    seed=$((seed + 1))
+done
+unset LD_LIBRARY_PATH
+run matmul emu "$B/examples/matmul"
+python3 - > why 2>&1 <<'P' || { fail matmul; cat why; }
+import json
+l, = json.load(open('r.on.json'))['tools']['trace']['launches']
+warps = l['records'] + l['barriers'] - l['in_loops'] # one store each; two loads and two barriers a round
+assert warps == 64 * 8 and l['barriers'] % (2 * warps) == 0 and l['records'] == warps + l['barriers'] > 2 * warps, l
+P
+for o in on off; do "$MARGAY" study communication p.$o --json > s.$o.json 2> err || fail "study: $(cat err)"; done
+python3 - > why 2>&1 <<'P' || { fail 'study of loops'; cat why; }
+import json
+a, b = (json.load(open(f's.{o}.json')) for o in ('on', 'off'))
+def compare(x, y, at=''):
+    if isinstance(x, dict): [compare(x[k], y[k], f'{at}.{k}') for k in x]
+    elif isinstance(x, list): [compare(i, j, f'{at}[]') for i, j in zip(x, y, strict=True)]
+    else: assert x == y or str(x).startswith('p.o') or str(x).startswith('0x'), (at, x, y)
+compare(a, b)
+assert len(str(a)) > 1000
+P
+# what is selected by CTA comes by loops, too; what is selected by buffer, a sample of records, and with its blocks a loop
+# around another one, access by access
+for how in 'trace,sum=on,cta=1-2 block yes' 'trace,sum=on,buffer=1 block no' 'trace,sum=on,instructions=on block no' 'trace,sum=on,barriers=off block yes' \
+    'trace,sum=on,sample=2 block yes' 'trace,sum=on 1/3 no'; do
+    set -- $how
+    rm -rf p
+    "$MARGAY" run -q -o p --device emu --channel $2 -t $1 -- "$B/examples/matmul" > out 2> err || fail "$how: $(cat err)"
+    "$MARGAY" report p --json > p.json
+    python3 - "$@" > why 2>&1 <<'P' || { fail "$how"; cat why; }
+import json, sys
+what, policy, loops = sys.argv[1:]
+l, = json.load(open('p.json'))['tools']['trace']['launches']
+whole = 'sample' not in what and policy == 'block'
+assert (l['lanes'] == l['received_lanes']) == whole and (not whole or l['address_sum'] == l['counted_sum']), l
+assert l['received_lanes'] > 0 and (l['in_loops'] > 0) == (loops == 'yes'), l
+P
+done
+exit $failed
