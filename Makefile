@@ -58,7 +58,7 @@ RUNTIME_OBJS := $(call objs,runtime) $(RESERVE_OBJS)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
-.PHONY: all plugin help deps unit examples demo check check-gpu torture bench fuzz bench-ptx bench-emu bench-trace bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install deb clean
+.PHONY: all plugin help deps unit examples demo check check-gpu torture bench benches fuzz bench-ptx bench-emu bench-trace bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install deb clean
 all: deps $(B)/bin/margay $(B)/lib/libtau_cuda.so $(B)/lib/libmargay-profile.so $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(B)/lib/margay/libmargay-mpi.so $(B)/lib/margay/margay-replay $(B)/lib/margay/libmargay-core.so $(B)/lib/pkgconfig/.made plugin ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -332,7 +332,7 @@ SANITIZED := unit 'tests/app/*' 'tests/cli/*' 'tests/inject/*'
 THREADED := $(addprefix tests/inject/,storm.sh children.sh conditional.sh devices.sh)
 check: ## build and pass every test, sanitizer builds included
 	@scripts/deps build && scripts/deps check
-	@$(MAKE) --no-print-directory -s $(JOBS) all examples $(B)/bin/test-unit
+	@$(MAKE) --no-print-directory -s $(JOBS) all examples benches $(B)/bin/test-unit
 	@for v in asan ubsan; do $(MAKE) --no-print-directory -s $(JOBS) VARIANT=$$v all examples build/$$v/bin/test-unit || exit 1; done
 	@$(MAKE) --no-print-directory -s $(JOBS) VARIANT=tsan all examples build/tsan/test/driver/libcuda.so.1
 	@tests/run --build $(B) --also build/asan --also build/ubsan --only-also $(SANITIZED)
@@ -365,6 +365,7 @@ check-gpu: ## what needs an NVIDIA GPU (with VARIANT=release)
 	@$(MAKE) --no-print-directory -s all examples
 	@tests/run --build $(B) --gpu 'tests/gpu/*'
 
+benches: $(B)/bin/bench-ptx $(B)/bin/bench-emu $(B)/bin/bench-cpu $(B)/bin/bench-cpu-kernels $(B)/bin/bench-gpu ## build the benchmarks, run none
 bench: bench-ptx bench-emu ## run the benchmarks; each prints ratios measured in the same run
 
 # ---- front-end benchmark -----------------------------------------------------------------------
@@ -390,9 +391,9 @@ bench-trace: all
 	bench/trace/run $(B) --device $(DEVICE) $(if $(filter nvidia,$(DEVICE)),,--small)
 
 # ---- counters on a GPU: make bench-gpu [ROUNDS=15] [ONLY=a,b] ---------------------------------------
-$(B)/bin/bench-gpu: bench/gpu/bench.c bench/gpu/works.c bench/gpu/probes.c bench/gpu/bench.h bench/gpu/probes.h $(call objs,base isa ir ptx analysis pass $(ROOMS) probe) $(B)/obj/image/sass.o
+$(B)/bin/bench-gpu: bench/gpu/bench.c bench/gpu/works.c bench/gpu/probes.c bench/gpu/bench.h bench/gpu/probes.h $(call objs,base isa ir ptx analysis pass trace $(ROOMS) probe) $(B)/obj/image/sass.o
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $(filter-out %.h,$^) $(SYS_LIBS) -lm -o $@
+	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $(filter-out %.h,$^) $(STATIC_LIBS) $(SYS_LIBS) -lm -o $@
 $(B)/bench/gpu/kernels.%.ptx: bench/gpu/kernels.cu bench/gpu/hand.h
 	@mkdir -p $(@D)
 	$(NVCC) -O3 -lineinfo -arch=compute_$* -ptx $< -o $@

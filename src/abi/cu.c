@@ -69,3 +69,24 @@ const char *mg_cu_result_text(cu_result r)
     int i = find_result(r);
     return i < 0 ? NULL : results[i].text;
 }
+
+struct cu_memcpy3d mg_cu_copy_of_2d(const struct cu_memcpy2d *c)
+{
+    return (struct cu_memcpy3d){.src_x = c->src_x,
+                                .src_y = c->src_y,
+                                .src_type = c->src_type,
+                                .src_host = c->src_host,
+                                .src_device = c->src_device,
+                                .src_array = c->src_array,
+                                .src_pitch = c->src_pitch,
+                                .dst_x = c->dst_x,
+                                .dst_y = c->dst_y,
+                                .dst_type = c->dst_type,
+                                .dst_host = c->dst_host,
+                                .dst_device = c->dst_device,
+                                .dst_array = c->dst_array,
+                                .dst_pitch = c->dst_pitch,
+                                .width = c->width,
+                                .height = c->height,
+                                .depth = 1};
+}

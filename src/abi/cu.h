@@ -351,6 +351,7 @@ struct mg_cu_entry { /* entries.def */
 extern const struct mg_cu_entry mg_cu_entries[];
 extern const uint32_t mg_cu_entry_count;
 /* Index of an exported name in mg_cu_entries, or -1. */
+struct cu_memcpy3d mg_cu_copy_of_2d(const struct cu_memcpy2d *c);
 int mg_cu_entry_find(const char *name);
 /* Index of what cuGetProcAddress answers to (base, version, flags), or -1 with *status saying why. */
 int mg_cu_entry_resolve(const char *base, int version, uint64_t flags, int *status);

@@ -81,45 +81,11 @@ static bool result_differs(const struct solver *s, const struct mg_node *n)
     case MG_OP_cvta: /* generic addresses of shared and local memory are some CTA's own */
         if (f->space == MG_SPACE_shared || f->space == MG_SPACE_local) return true;
         break;
-    case MG_OP_add:
-    case MG_OP_sub:
-    case MG_OP_mul:
-    case MG_OP_mad:
     case MG_OP_mul24:
     case MG_OP_mad24:
-    case MG_OP_fma:
-    case MG_OP_div:
-    case MG_OP_rem:
-    case MG_OP_abs:
-    case MG_OP_neg:
-    case MG_OP_min:
-    case MG_OP_max:
-    case MG_OP_and:
-    case MG_OP_or:
-    case MG_OP_xor:
-    case MG_OP_not:
-    case MG_OP_shl:
-    case MG_OP_shr:
-    case MG_OP_bfe:
-    case MG_OP_bfi:
-    case MG_OP_brev:
-    case MG_OP_clz:
-    case MG_OP_popc:
-    case MG_OP_bfind:
-    case MG_OP_cvt:
-    case MG_OP_mov:
-    case MG_OP_setp:
-    case MG_OP_set:
-    case MG_OP_selp:
-    case MG_OP_slct:
-    case MG_OP_lop3:
-    case MG_OP_shf:
-    case MG_OP_prmt:
-    case MG_OP_sad:
-    case MG_OP_cnot:
         break;
     default:
-        return true;
+        if (!mg_op_is_plain(f->op)) return true;
     }
     return run_differs(s, n->opnd, n->n_opnds);
 }

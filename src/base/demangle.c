@@ -247,21 +247,26 @@ static const char *last_part(struct state *s, const char *name)
     return mg_arena_strndup(&s->mem, from, end > from ? (size_t)(end - from) : 0);
 }
 
+static void eat_qualifiers(struct state *s, bool *is_const, bool *is_volatile)
+{
+    for (;;) {
+        if (eat(s, "r")) continue;
+        if (eat(s, "V"))
+            *is_volatile = true;
+        else if (eat(s, "K"))
+            *is_const = true;
+        else
+            break;
+    }
+}
+
 /* N [qualifiers] part... E */
 static bool read_nested(struct state *s, struct text *out, const char **quals)
 {
     const char *name = "", *q = "";
     bool is_const = false, is_volatile = false;
     if (!eat(s, "N")) return false;
-    for (;;) {
-        if (eat(s, "r")) continue;
-        if (eat(s, "V"))
-            is_volatile = true;
-        else if (eat(s, "K"))
-            is_const = true;
-        else
-            break;
-    }
+    eat_qualifiers(s, &is_const, &is_volatile);
     if (is_const) q = " const";
     if (is_volatile) q = concat(s, q, " volatile", "");
     if (eat(s, "R"))
@@ -533,15 +538,7 @@ static bool read_pack_type(struct state *s, struct text *out)
 static bool read_qualified(struct state *s, struct text *out)
 {
     bool is_const = false, is_volatile = false;
-    for (;;) {
-        if (eat(s, "r")) continue;
-        if (eat(s, "V"))
-            is_volatile = true;
-        else if (eat(s, "K"))
-            is_const = true;
-        else
-            break;
-    }
+    eat_qualifiers(s, &is_const, &is_volatile);
     if (!read_type(s, out)) return false;
     const char *q = concat(s, is_const ? " const" : "", is_volatile ? " volatile" : "", "");
     if (*out->r == '(')

@@ -195,6 +195,17 @@ void mg_json_key_u64_if(struct mg_json *j, const char *key, bool has, uint64_t v
         mg_json_null(j);
 }
 
+void mg_json_key_f64(struct mg_json *j, const char *key, double v)
+{
+    mg_json_key(j, key);
+    mg_json_f64(j, v);
+}
+
+void mg_json_key_f64_if(struct mg_json *j, const char *key, bool has, double v)
+{
+    mg_json_key_f64(j, key, has ? v : NAN);
+}
+
 void mg_json_key_str(struct mg_json *j, const char *key, const char *s)
 {
     mg_json_key(j, key);

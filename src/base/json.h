@@ -28,8 +28,10 @@ void mg_json_raw(struct mg_json *j, const char *json); /* one value that is JSON
 /* A key and its value at once. */
 void mg_json_key_u64(struct mg_json *j, const char *key, uint64_t v);
 void mg_json_key_u64_if(struct mg_json *j, const char *key, bool has, uint64_t v); /* else null */
-void mg_json_key_str(struct mg_json *j, const char *key, const char *s);           /* NULL and "" write null */
-void mg_json_key_hex(struct mg_json *j, const char *key, uint64_t v);              /* "0x7f" */
+void mg_json_key_f64(struct mg_json *j, const char *key, double v);
+void mg_json_key_f64_if(struct mg_json *j, const char *key, bool has, double v);
+void mg_json_key_str(struct mg_json *j, const char *key, const char *s); /* NULL and "" write null */
+void mg_json_key_hex(struct mg_json *j, const char *key, uint64_t v);    /* "0x7f" */
 void mg_json_key_bool(struct mg_json *j, const char *key, bool v);
 void mg_json_key_dim(struct mg_json *j, const char *key, const uint32_t v[3]);
 

@@ -21,9 +21,9 @@ static void add_tool(struct mg_buf *out, const struct mg_tool *t, bool verbose)
     }
     if (mg_tool_page(t)) mg_buf_printf(out, "    page: %s\n", mg_tool_page(t));
     mg_buf_printf(out, "    keeps: %s\n",
-                  t->flags & MG_TOOL_OF_TRACE     ? "what the analysis found; its trace is taken away"
-                  : t->flags & MG_TOOL_NATIVE     ? "launches and their times alone"
-                  : t->counts                     ? "block counts of every launch"
+                  t->flags & MG_TOOL_OF_TRACE                  ? "what the analysis found; its trace is taken away"
+                  : t->flags & (MG_TOOL_NATIVE | MG_TOOL_SPAN) ? "launches and their times alone"
+                  : t->counts                                  ? "block counts of every launch"
                   : t->flags & MG_TOOL_PER_LAUNCH ? "sites and cells of every kernel, and of each of its launches"
                                                   : "sites and cells of every kernel");
     if ((t->flags & (MG_TOOL_BESIDE | MG_TOOL_OF_TRACE)) == MG_TOOL_BESIDE)

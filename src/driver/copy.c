@@ -235,34 +235,10 @@ static cu_result copy3(const struct cu_memcpy3d *c, bool sync, cu_stream h, int 
     return r ? r : queue(s, &op, sync);
 }
 
-void mg_copy_2d_to_3d(struct cu_memcpy3d *o, const struct cu_memcpy2d *c)
-{
-    *o = (struct cu_memcpy3d){
-        .src_x = c->src_x,
-        .src_y = c->src_y,
-        .src_type = c->src_type,
-        .src_host = c->src_host,
-        .src_device = c->src_device,
-        .src_array = c->src_array,
-        .src_pitch = c->src_pitch,
-        .dst_x = c->dst_x,
-        .dst_y = c->dst_y,
-        .dst_type = c->dst_type,
-        .dst_host = c->dst_host,
-        .dst_device = c->dst_device,
-        .dst_array = c->dst_array,
-        .dst_pitch = c->dst_pitch,
-        .width = c->width,
-        .height = c->height,
-        .depth = 1,
-    };
-}
-
 static cu_result copy2(const struct cu_memcpy2d *c, bool sync, cu_stream h, int pt)
 {
     CHECK(c);
-    struct cu_memcpy3d o;
-    mg_copy_2d_to_3d(&o, c);
+    struct cu_memcpy3d o = mg_cu_copy_of_2d(c);
     return copy3(&o, sync, h, pt);
 }
 

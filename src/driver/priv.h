@@ -452,7 +452,6 @@ cu_result mg_fault_result(enum mg_fault_kind k);
 void mg_module_refs_free(struct CUmod_st *m); /* texture and surface references */
 void mg_copy_run(const struct mg_copy_op *c);
 cu_result mg_copy_make(struct mg_work *op, const struct cu_memcpy3d *c); /* checks addresses */
-void mg_copy_2d_to_3d(struct cu_memcpy3d *out, const struct cu_memcpy2d *c);
 cu_result mg_fill_make(struct mg_work *op, uint64_t dst, size_t pitch, uint32_t value, uint32_t element, size_t width,
                        size_t height);
 int mg_occupancy(const struct CUfunc_st *f, int block_size, size_t dyn_shared);

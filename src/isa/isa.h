@@ -128,6 +128,7 @@ void mg_form_parse(struct mg_form *f, const char *text, size_t len);
 const char *mg_op_name(enum mg_op op);
 enum mg_op mg_op_find(const char *s, size_t len);
 unsigned mg_op_flags(enum mg_op op);
+bool mg_op_is_plain(enum mg_op op); /* arithmetic whose result follows from its operands, common to all types */
 const char *mg_mod_text(enum mg_mod m);
 enum mg_mod mg_mod_find(const char *s, size_t len);
 enum mg_mod_class mg_mod_class(enum mg_mod m);

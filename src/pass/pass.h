@@ -160,6 +160,9 @@ void mg_twin_drop_contexts(struct mg_twin *t);
 /* Puts small functions where they are called (pass/twin_inline.c): sites, nodes and lists of functions know nothing
  * of the copies. */
 void mg_twin_inline(struct mg_twin *t);
+/* An access that goes astray below the kernel's shared memory, into words of ours, has the address that it has natively
+ * (pass/twin_window.c). */
+void mg_twin_keep_window(struct mg_twin *t);
 /* Makes the body that reads constants from the parameter, beside that which reads them in memory (pass/twin_const.c).
  */
 void mg_twin_split_constants(struct mg_twin *t);

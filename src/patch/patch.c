@@ -143,6 +143,16 @@ uint32_t mg_patch_insts(struct mg_patch *p, const struct mg_patch_inst **out)
     return s->n_insts;
 }
 
+bool mg_patch_ends_in_callee(struct mg_patch *p)
+{
+    const struct mg_patch_inst *insts;
+    uint32_t n = mg_patch_insts(p, &insts);
+    for (uint32_t i = 0; i < n; i++)
+        if (insts[i].func_ix && mg_node_form(p->all->m, &p->all->m->nodes.at[insts[i].node])->op == MG_OP_exit)
+            return true;
+    return false;
+}
+
 /* ---- reserving ----------------------------------------------------------------------------------- */
 
 static struct mg_layout_site *last_site(struct mg_patch *p)

@@ -54,6 +54,8 @@ struct mg_patch_inst {
     uint32_t id;             /* dense block id */
 };
 uint32_t mg_patch_insts(struct mg_patch *p, const struct mg_patch_inst **out); /* owner: the patch */
+/* May a thread end in a function that the kernel calls? It takes its caller's registers with it. */
+bool mg_patch_ends_in_callee(struct mg_patch *p);
 
 /* What an instruction does to memory. */
 struct mg_access {

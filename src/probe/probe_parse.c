@@ -146,50 +146,16 @@ const char *mg_probe_event(const struct mg_probe *p, const struct mg_probe_known
 static bool is_arithmetic(const struct mg_form *f)
 {
     switch (f->op) {
-    case MG_OP_add:
-    case MG_OP_sub:
-    case MG_OP_mul:
-    case MG_OP_mad:
-    case MG_OP_fma:
-    case MG_OP_div:
-    case MG_OP_rem:
-    case MG_OP_abs:
-    case MG_OP_neg:
-    case MG_OP_min:
-    case MG_OP_max:
-    case MG_OP_and:
-    case MG_OP_or:
-    case MG_OP_xor:
-    case MG_OP_not:
-    case MG_OP_shl:
-    case MG_OP_shr:
-    case MG_OP_bfe:
-    case MG_OP_bfi:
-    case MG_OP_brev:
-    case MG_OP_clz:
-    case MG_OP_popc:
-    case MG_OP_bfind:
-    case MG_OP_cvt:
-    case MG_OP_mov:
-    case MG_OP_setp:
-    case MG_OP_set:
-    case MG_OP_selp:
-    case MG_OP_slct:
     case MG_OP_sqrt:
     case MG_OP_rcp:
     case MG_OP_ex2:
     case MG_OP_lg2:
-    case MG_OP_lop3:
-    case MG_OP_shf:
-    case MG_OP_prmt:
     case MG_OP_testp:
     case MG_OP_copysign:
     case MG_OP_cvta:
-    case MG_OP_sad:
-    case MG_OP_cnot:
         return true;
     default:
-        return false;
+        return mg_op_is_plain(f->op);
     }
 }
 

@@ -130,11 +130,7 @@ static void write_compared(struct mg_json *j, const struct mg_compared *x)
     number(j, x->has[0], x->v[0]);
     mg_json_key(j, "after");
     number(j, x->has[1], x->v[1]);
-    mg_json_key(j, "change_pct");
-    if (both && isfinite(mg_compared_pct(x)))
-        mg_json_f64(j, mg_compared_pct(x));
-    else
-        mg_json_null(j);
+    mg_json_key_f64_if(j, "change_pct", both && isfinite(mg_compared_pct(x)), mg_compared_pct(x));
 }
 
 void mg_write_comparison(const struct mg_comparison *c, struct mg_json *j)

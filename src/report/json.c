@@ -29,15 +29,6 @@ static void key_maybe(struct mg_json *j, const char *key, int v)
         mg_json_bool(j, v != 0);
 }
 
-static void key_f64_if(struct mg_json *j, const char *key, bool has, double v)
-{
-    mg_json_key(j, key);
-    if (has)
-        mg_json_f64(j, v);
-    else
-        mg_json_null(j);
-}
-
 static void key_argv(struct mg_json *j, const char *key, const char *const *argv, uint32_t argc)
 {
     int indent = j->indent;
@@ -119,8 +110,8 @@ static void write_coverage(struct mg_json *j, const struct mg_recording *p)
     mg_json_key_u64(j, "empty_processes", c.empty);
     mg_json_key_u64(j, "spoilt", c.spoilt);
     mg_json_key_u64_if(j, "device_launches", !nvidia, c.device_launches); /* on a GPU nobody counts them */
-    key_f64_if(j, "time_pct", c.timed, c.time_pct);
-    key_f64_if(j, "timed_pct", c.launches != 0, c.timed ? c.timed_pct : 0);
+    mg_json_key_f64_if(j, "time_pct", c.timed, c.time_pct);
+    mg_json_key_f64_if(j, "timed_pct", c.launches != 0, c.timed ? c.timed_pct : 0);
     mg_json_key(j, "native");
     mg_json_arr(j);
     for (uint32_t i = 0; i < c.n_rows; i++) {
@@ -300,7 +291,7 @@ static void write_scaled(struct mg_json *j, const struct mg_pkernel *k)
     mg_json_key(j, "scope");
     mg_json_str(j, k->scope == MG_COUNT_CTA ? "cta" : "warp");
     mg_json_key_u64(j, "measured_thread_instructions", k->measured_thread_insts);
-    key_f64_if(j, "error_pct", k->has_error, k->error_pct);
+    mg_json_key_f64_if(j, "error_pct", k->has_error, k->error_pct);
     end_line(j, indent);
 }
 
@@ -339,7 +330,7 @@ static void write_sampled(struct mg_json *j, const struct mg_recording *p, const
     mg_json_key_u64(j, "launches", s.launches);
     mg_json_key_u64(j, "counted", s.counted);
     mg_json_key_str(j, "method", s.method == MG_SAMPLE_GEOMETRY ? "geometry" : "threads");
-    key_f64_if(j, "confidence", true, 0.95);
+    mg_json_key_f64_if(j, "confidence", true, 0.95);
     key_estimate(j, "thread_instructions", s.insts);
     mg_json_key(j, "blocks");
     mg_json_arr(j);
@@ -381,8 +372,8 @@ static void write_kernel(struct mg_json *j, const struct mg_recording *p, const 
     mg_json_key_u64_if(j, "time_ns", k->timed_launches != 0, k->time_ns);
     mg_json_key_u64_if(j, "thread_instructions", s.measured, s.thread_insts);
     mg_json_key_u64_if(j, "warp_instructions", s.has_warps, s.warp_insts);
-    key_f64_if(j, "lane_use", s.measured && s.has_warps && s.warp_insts,
-               (double)s.thread_insts / (32.0 * (double)(s.warp_insts ? s.warp_insts : 1)));
+    mg_json_key_f64_if(j, "lane_use", s.measured && s.has_warps && s.warp_insts,
+                       (double)s.thread_insts / (32.0 * (double)(s.warp_insts ? s.warp_insts : 1)));
     mg_json_key_bool(j, "estimate", k->estimated);
     key_maybe(j, "schedule_dependent", k->schedule_dependent);
     key_maybe(j, "timing_dependent", !k->n_blocks || k->blocks[0].timing_dependent < 0 ? -1 : mg_timing_blocks(k) != 0);

@@ -22,6 +22,8 @@ void mg_add_checked(const struct mg_recording *p, uint32_t columns, uint32_t max
 /* Calls the tool's `profile`; j stands inside an object that is open. */
 void mg_tool_tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t,
                   struct mg_json *j);
+/* The tables alone, to be released. False: options ask for another tool, and there is nothing. */
+bool mg_tool_tables(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t);
 bool mg_has_host_times(const struct mg_recording *p); /* no GPU: what ran the kernels stands in for one */
 enum { MG_MOST_TABLES = 4 }; /* of more tools than that the report leaves tables out, and the summary has none */
 /* The tables of every tool, an empty line before each; rows 0: all of them. */

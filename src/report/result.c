@@ -275,6 +275,24 @@ void mg_tool_tell(const struct mg_recording *p, uint32_t use, const struct mg_re
     report_tool_result(p, use, o, good ? NULL : why, t, j);
 }
 
+static bool is_wanted(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o)
+{
+    return !o->tool || !strcmp(o->tool, p->uses[use].name);
+}
+
+bool mg_tool_tables(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    struct mg_json j;
+    *t = (struct mg_table){0};
+    if (!is_wanted(p, use, o)) return false;
+    mg_json_init(&j, &text, 0);
+    mg_json_obj(&j);
+    mg_tool_tell(p, use, o, t, &j);
+    mg_buf_release(&text);
+    return true;
+}
+
 static const char *buffer_of(void *buffers, const struct mg_result_kernel *k, const struct mg_result_site *s)
 {
     return mg_buffer_of_site(buffers, k->id, s->function, s->ptx_line);
@@ -338,7 +356,7 @@ static void report_tool_result(const struct mg_recording *p, uint32_t use, const
     r.from = &m;
     if (!err && spec.tool->profile) {
         spec.tool->profile(conf, &r, t, j);
-    } else if (err || !(spec.tool->counts || spec.tool->flags & MG_TOOL_NATIVE)) {
+    } else if (err || !(spec.tool->counts || spec.tool->flags & (MG_TOOL_NATIVE | MG_TOOL_SPAN))) {
         show_raw(&r, t, j);
         if (err) mg_table_note(t, "%s; its sites and cells are shown as they are", mg_diag_first(&d, err));
     }
@@ -409,16 +427,12 @@ void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *giv
     bool one = has_one_kernel(p, o);
     o->short_names = mg_short_names(p);
     for (uint32_t u = 0; u < p->n_uses; u++) {
-        struct mg_table t = {0};
-        struct mg_buf text = MG_BUF_INIT;
-        struct mg_json j;
-        if (o->tool && strcmp(o->tool, p->uses[u].name)) continue;
+        struct mg_table t;
+        if (!is_wanted(p, u, o)) continue;
         const struct mg_tool *tool = mg_tool_find(p->uses[u].name);
         bool asked = first_only && tool && tool->flags & MG_TOOL_ASKED; /* what was asked for is shown */
         o->one_kernel = one && tool && !(tool->flags & MG_TOOL_ASKED);
-        mg_json_init(&j, &text, 0);
-        mg_json_obj(&j);
-        mg_tool_tell(p, u, o, &t, &j);
+        mg_tool_tables(p, u, o, &t);
         for (uint32_t i = 0; i < t.tables.n && (i == 0 || !first_only || asked); i++) {
             if (brief && !says_something(&t.tables.at[i], i, tool, mg_has_host_times(p))) {
                 mg_buf_printf(&left, "%s%s", left.n ? ", " : "", t.tables.at[i].name);
@@ -429,7 +443,6 @@ void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *giv
             mg_add_table(&t.tables.at[i], o, asked ? ASKED_ROWS : rows, out);
         }
         mg_table_release(&t);
-        mg_buf_release(&text);
     }
     if (left.n) mg_buf_printf(out, "\ntables not shown: %s (margay report --tool NAME)\n", left.at);
     mg_buf_release(&left);
@@ -440,19 +453,13 @@ bool mg_add_tools_csv(const struct mg_recording *p, const struct mg_report_opts 
 {
     bool found = false;
     for (uint32_t u = 0; u < p->n_uses && !found; u++) {
-        struct mg_table t = {0};
-        struct mg_buf text = MG_BUF_INIT;
-        struct mg_json j;
-        if (o->tool && strcmp(o->tool, p->uses[u].name)) continue;
-        mg_json_init(&j, &text, 0);
-        mg_json_obj(&j);
-        mg_tool_tell(p, u, o, &t, &j);
+        struct mg_table t;
+        if (!mg_tool_tables(p, u, o, &t)) continue;
         for (uint32_t i = 0; i < t.tables.n && !found; i++) {
             found = !o->table || !strcmp(o->table, t.tables.at[i].name);
             if (found && out) mg_add_table_csv(p, &t.tables.at[i], out);
         }
         mg_table_release(&t);
-        mg_buf_release(&text);
     }
     return found;
 }
@@ -460,16 +467,10 @@ bool mg_add_tools_csv(const struct mg_recording *p, const struct mg_report_opts 
 void mg_list_tool_tables(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     for (uint32_t u = 0; u < p->n_uses; u++) {
-        struct mg_table t = {0};
-        struct mg_buf text = MG_BUF_INIT;
-        struct mg_json j;
-        if (o->tool && strcmp(o->tool, p->uses[u].name)) continue;
-        mg_json_init(&j, &text, 0);
-        mg_json_obj(&j);
-        mg_tool_tell(p, u, o, &t, &j);
+        struct mg_table t;
+        if (!mg_tool_tables(p, u, o, &t)) continue;
         for (uint32_t i = 0; i < t.tables.n; i++) mg_buf_printf(out, "%s,%s\r\n", t.tables.at[i].name, p->uses[u].name);
         mg_table_release(&t);
-        mg_buf_release(&text);
     }
 }
 

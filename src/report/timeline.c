@@ -216,11 +216,7 @@ static void write_classes(struct mg_json *j, const struct mg_sum *s)
     mg_json_key(j, "call_percent"); /* GT-Pin's figure 3a */
     mg_json_obj(j);
     for (int i = 0; i < 3; i++) {
-        mg_json_key(j, keys[i]);
-        if (all)
-            mg_json_f64(j, percent(s->gtpin[i], all));
-        else
-            mg_json_null(j);
+        mg_json_key_f64_if(j, keys[i], all, percent(s->gtpin[i], all));
     }
     mg_json_end(j, '}');
 }
@@ -247,8 +243,7 @@ static void write_processes(struct mg_json *j, const struct mg_sum *s)
         mg_json_key_u64(j, "start_ns", p.start_ns);
         mg_json_key_u64(j, "start_unix_ns", p.start_unix_ns);
         mg_json_key_str(j, "clock", clocks[p.clock]);
-        mg_json_key(j, "clock_drift_ppm");
-        mg_json_f64(j, p.clock_drift_ppm);
+        mg_json_key_f64(j, "clock_drift_ppm", p.clock_drift_ppm);
         mg_json_key_u64_if(j, "clock_uncertainty_ns", p.clock_uncertainty_ns != MG_SPAN_NONE, p.clock_uncertainty_ns);
         mg_json_end(j, '}');
     }

@@ -43,8 +43,7 @@ uint32_t mg_sched_rows(const struct mg_sched *s, uint64_t step_ns, struct mg_sch
 
 static void print_share(struct mg_json *j, const char *key, uint64_t part, uint64_t all)
 {
-    mg_json_key(j, key);
-    mg_json_f64(j, all ? round(1e5 * (double)part / (double)all) / 1e3 : NAN);
+    mg_json_key_f64(j, key, all ? round(1e5 * (double)part / (double)all) / 1e3 : NAN);
 }
 
 static void print_row(const struct mg_sched *s, const struct mg_sched_row *r, struct mg_json *j)
@@ -83,8 +82,7 @@ static void print_program(const struct mg_sched *s, uint32_t i, struct mg_json *
     mg_json_obj(j);
     mg_json_key_str(j, "name", p->name);
     mg_json_key_str(j, "profile", p->dir);
-    mg_json_key(j, "share_pct");
-    mg_json_f64(j, round(1e5 * p->share / shares) / 1e3);
+    mg_json_key_f64(j, "share_pct", round(1e5 * p->share / shares) / 1e3);
     mg_json_key(j, "priority");
     mg_json_i64(j, p->priority);
     mg_json_key_bool(j, "adopted", p->adopted);

@@ -294,8 +294,7 @@ static void print_bins(struct mg_json *j, const char *key, const char *value, co
         mg_json_key_u64(j, value, b->at[i].value);
         mg_json_key_u64(j, count, b->at[i].count);
         if (shares) {
-            mg_json_key(j, "cumulative");
-            mg_json_f64(j, all ? (double)sum / (double)all : 0);
+            mg_json_key_f64(j, "cumulative", all ? (double)sum / (double)all : 0);
         }
         mg_json_end(j, '}');
     }
@@ -322,11 +321,8 @@ static void print_bisection(struct mg_json *j, const struct mg_comm_metrics *m)
         mg_json_obj(j);
         mg_json_key_str(j, "dimension", dims[i]);
         mg_json_key_u64_if(j, "bytes", m->bisection[i].is_known, m->bisection[i].bytes);
-        mg_json_key(j, "share");
-        if (m->bisection[i].is_known && m->bytes)
-            mg_json_f64(j, (double)m->bisection[i].bytes / (double)m->bytes);
-        else
-            mg_json_null(j);
+        mg_json_key_f64_if(j, "share", m->bisection[i].is_known && m->bytes,
+                           (double)m->bisection[i].bytes / (double)m->bytes);
         mg_json_end(j, '}');
     }
     mg_json_end(j, ']');

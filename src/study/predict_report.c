@@ -46,12 +46,9 @@ static void add_predicted(struct mg_json *j, const char *key, const struct mg_pr
 {
     mg_json_key(j, key);
     mg_json_obj(j);
-    mg_json_key(j, "predicted_ns");
-    mg_json_f64(j, x->predicted_ns);
-    mg_json_key(j, "error_pct");
-    mg_json_f64(j, x->error_pct);
-    mg_json_key(j, "launch_error_pct");
-    mg_json_f64(j, x->launch_error_pct);
+    mg_json_key_f64(j, "predicted_ns", x->predicted_ns);
+    mg_json_key_f64(j, "error_pct", x->error_pct);
+    mg_json_key_f64(j, "launch_error_pct", x->launch_error_pct);
     mg_json_end(j, '}');
 }
 
@@ -74,27 +71,20 @@ void mg_prediction_json(const struct mg_known_program *k, uint32_t n, struct mg_
         mg_json_key_str(&j, "dir", k[i].dir);
         mg_json_key_str(&j, "device", k[i].device);
         mg_json_key_u64(&j, "launches", k[i].n);
-        mg_json_key(&j, "measured_ns");
-        mg_json_f64(&j, x.model.measured_ns);
+        mg_json_key_f64(&j, "measured_ns", x.model.measured_ns);
         add_predicted(&j, "model", &x.model);
         add_predicted(&j, "roofline", &x.roofline);
         mg_json_end(&j, '}');
     }
     mg_json_end(&j, ']');
-    mg_json_key(&j, "error_pct");
-    mg_json_f64(&j, exp(model));
-    mg_json_key(&j, "roofline_error_pct");
-    mg_json_f64(&j, exp(roofline));
+    mg_json_key_f64(&j, "error_pct", exp(model));
+    mg_json_key_f64(&j, "roofline_error_pct", exp(roofline));
     mg_json_key(&j, "costs");
     mg_json_arr(&j);
     for (int p = 0; p < MG_TERM_COUNT; p++) {
         mg_json_obj(&j);
         mg_json_key_str(&j, "term", mg_term_names[p]);
-        mg_json_key(&j, "ns");
-        if (f.seen[p])
-            mg_json_f64(&j, f.cost_ns[p]);
-        else
-            mg_json_null(&j);
+        mg_json_key_f64_if(&j, "ns", f.seen[p], f.cost_ns[p]);
         mg_json_end(&j, '}');
     }
     mg_json_end(&j, ']');

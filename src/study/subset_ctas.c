@@ -283,25 +283,16 @@ static bool holds(const struct mg_judged *x)
     return x->low_pct <= truth + 1e-9 && truth <= x->high_pct + 1e-9;
 }
 
-static void add_f64(struct mg_json *j, const char *key, double v)
-{
-    mg_json_key(j, key);
-    if (isfinite(v))
-        mg_json_f64(j, v);
-    else
-        mg_json_null(j);
-}
-
 static void judge_json(const struct mg_cta_count *of, const struct mg_judged *x, struct mg_json *j)
 {
     bool known = isfinite(x->low_pct) && isfinite(x->high_pct);
     mg_json_obj(j);
     mg_json_key_str(j, "count", of->name);
-    add_f64(j, "measured", x->measured_ns);
-    add_f64(j, "projected", x->projected_ns);
-    add_f64(j, "error_pct", x->error_pct);
-    add_f64(j, "low_pct", x->low_pct);
-    add_f64(j, "high_pct", x->high_pct);
+    mg_json_key_f64(j, "measured", x->measured_ns);
+    mg_json_key_f64(j, "projected", x->projected_ns);
+    mg_json_key_f64(j, "error_pct", x->error_pct);
+    mg_json_key_f64(j, "low_pct", x->low_pct);
+    mg_json_key_f64(j, "high_pct", x->high_pct);
     mg_json_key(j, "holds");
     if (known)
         mg_json_bool(j, holds(x));
@@ -328,15 +319,15 @@ void mg_ctas_json(const struct mg_ctas *c, const struct mg_subset *s, struct mg_
     for (uint32_t i = 0; i < s->n_picks; i++) {
         mg_json_obj(&j);
         mg_json_key_u64(&j, "cta", (uint64_t)s->picks[i].interval * c->step);
-        add_f64(&j, "times", s->picks[i].times);
-        add_f64(&j, "weight", mg_pick_weight(s, &s->picks[i]));
+        mg_json_key_f64(&j, "times", s->picks[i].times);
+        mg_json_key_f64(&j, "weight", mg_pick_weight(s, &s->picks[i]));
         mg_json_end(&j, '}');
     }
     mg_json_end(&j, ']');
     mg_json_key(&j, "speedup");
     mg_json_obj(&j);
-    add_f64(&j, "instructions", fast.instructions);
-    add_f64(&j, "ctas", fast.launches);
+    mg_json_key_f64(&j, "instructions", fast.instructions);
+    mg_json_key_f64(&j, "ctas", fast.launches);
     mg_json_end(&j, '}');
     mg_json_key(&j, "judges");
     mg_json_arr(&j);

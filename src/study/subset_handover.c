@@ -203,12 +203,9 @@ static void print_projection(const struct mg_subset_view *w, const struct result
         }
         mg_json_obj(&j);
         mg_json_key_str(&j, "column", r->names[c]);
-        mg_json_key(&j, "total");
-        mg_json_f64(&j, total);
-        mg_json_key(&j, "simulated");
-        mg_json_f64(&j, simulated);
-        mg_json_key(&j, "per_instruction");
-        mg_json_f64(&j, total / w->s->v->insts);
+        mg_json_key_f64(&j, "total", total);
+        mg_json_key_f64(&j, "simulated", simulated);
+        mg_json_key_f64(&j, "per_instruction", total / w->s->v->insts);
         mg_json_end(&j, '}');
     }
     if (!json) return;

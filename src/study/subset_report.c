@@ -43,15 +43,6 @@ static const char *times_text(const struct mg_subset_program *p)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-static void add_f64(struct mg_json *j, const char *key, double v)
-{
-    mg_json_key(j, key);
-    if (isfinite(v))
-        mg_json_f64(j, v);
-    else
-        mg_json_null(j);
-}
-
 static void add_range(struct mg_json *j, double low, double high)
 {
     mg_json_arr(j);
@@ -70,9 +61,9 @@ static void add_speedup(struct mg_json *j, struct mg_speedup x)
 {
     mg_json_key(j, "speedup");
     mg_json_obj(j);
-    add_f64(j, "instructions", x.instructions);
-    add_f64(j, "launches", x.launches);
-    add_f64(j, "time", x.time);
+    mg_json_key_f64(j, "instructions", x.instructions);
+    mg_json_key_f64(j, "launches", x.launches);
+    mg_json_key_f64(j, "time", x.time);
     mg_json_end(j, '}');
 }
 
@@ -90,8 +81,8 @@ static void add_selected(struct mg_json *j, const struct mg_subset_view *w)
         mg_json_u64(j, launch_id(w, x->first));
         mg_json_u64(j, launch_id(w, x->last));
         mg_json_end(j, ']');
-        add_f64(j, "weight", mg_pick_weight(w->s, p));
-        add_f64(j, "times", p->times);
+        mg_json_key_f64(j, "weight", mg_pick_weight(w->s, p));
+        mg_json_key_f64(j, "times", p->times);
         mg_json_key_str(j, "kernel", w->program ? w->program->p->kernels[x->kernel].demangled : NULL);
         mg_json_end(j, '}');
     }
@@ -109,12 +100,12 @@ static void add_judges(struct mg_json *j, const struct mg_subset_view *w)
         mg_json_key_str(j, "dir", w->judges[i]->dir);
         mg_json_key_str(j, "device", device_of(w->judges[i]));
         mg_json_key_str(j, "times", times_text(w->judges[i]));
-        add_f64(j, "measured_ns", x.measured_ns);
-        add_f64(j, "projected_ns", x.projected_ns);
-        add_f64(j, "error_pct", x.error_pct);
+        mg_json_key_f64(j, "measured_ns", x.measured_ns);
+        mg_json_key_f64(j, "projected_ns", x.projected_ns);
+        mg_json_key_f64(j, "error_pct", x.error_pct);
         mg_json_key(j, "interval_pct");
         add_range(j, x.low_pct, x.high_pct);
-        add_f64(j, "scatter_ratio", x.scatter_ratio);
+        mg_json_key_f64(j, "scatter_ratio", x.scatter_ratio);
         mg_json_key(j, "holds");
         if (isnan(x.low_pct) || isnan(truth))
             mg_json_null(j);
@@ -141,8 +132,8 @@ void mg_subset_json(const struct mg_subset_view *w, struct mg_buf *out)
     add_speedup(&j, mg_subset_speedup(w->s));
     mg_json_key(&j, "error");
     mg_json_obj(&j);
-    add_f64(&j, "in_sample_pct", m.in_sample.error_pct);
-    add_f64(&j, "held_out_pct", m.held_out.error_pct);
+    mg_json_key_f64(&j, "in_sample_pct", m.in_sample.error_pct);
+    mg_json_key_f64(&j, "held_out_pct", m.held_out.error_pct);
     mg_json_key(&j, "interval_pct");
     add_range(&j, x->low_pct, x->high_pct);
     mg_json_end(&j, '}');
@@ -171,8 +162,8 @@ static void add_combination(struct mg_json *j, const struct mg_combination *c)
     add_speedup(j, c->speedup);
     mg_json_key(j, "error");
     mg_json_obj(j);
-    add_f64(j, "in_sample_pct", c->error_pct);
-    add_f64(j, "held_out_pct", c->held_out_pct);
+    mg_json_key_f64(j, "in_sample_pct", c->error_pct);
+    mg_json_key_f64(j, "held_out_pct", c->held_out_pct);
     mg_json_end(j, '}');
     mg_json_key_bool(j, "pareto", c->pareto);
     mg_json_key_str(j, "why_not", c->why_not);
@@ -194,7 +185,7 @@ void mg_exploration_json(const struct mg_exploration *x, struct mg_buf *out)
     for (size_t i = 0; i <= MG_COUNT_OF(thresholds); i++) { /* the first is the least error */
         const struct mg_combination *c = mg_exploration_best(x, i ? thresholds[i - 1] : -1);
         mg_json_obj(&j);
-        add_f64(&j, "threshold_pct", i ? thresholds[i - 1] : NAN);
+        mg_json_key_f64(&j, "threshold_pct", i ? thresholds[i - 1] : NAN);
         mg_json_key(&j, "chosen");
         if (c)
             add_combination(&j, c);

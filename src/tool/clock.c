@@ -166,17 +166,6 @@ static void at_exit(struct mg_code_at *at, void *user)
     if (!s->at_once) tell_begin(at, s, mask, s->time, s->clock);
 }
 
-/* May a thread end in a function that the kernel calls? */
-static bool ends_in_callee(struct mg_patch *p)
-{
-    const struct mg_patch_inst *insts;
-    uint32_t n = mg_patch_insts(p, &insts);
-    const struct mg_module *m = mg_patch_module(p);
-    for (uint32_t i = 0; i < n; i++)
-        if (insts[i].func_ix && mg_node_form(m, &m->nodes.at[insts[i].node])->op == MG_OP_exit) return true;
-    return false;
-}
-
 static enum mg_err clock_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)conf, (void)d;
@@ -191,7 +180,7 @@ static enum mg_err clock_instrument(const void *conf, struct mg_patch *p, struct
     s.first = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, s.c.ctas, MG_MERGE_MAX, 0);
     mg_patch_cells(p, n_sms, MG_MERGE_SUM);
     mg_patch_cells(p, 3 * s.c.slots, MG_MERGE_MAX);
-    s.at_once = ends_in_callee(p);
+    s.at_once = mg_patch_ends_in_callee(p);
     mg_patch_one_copy(p);
     at_entry(mg_at_entry(p, 0), &s);
     mg_at_exits(p, 0, at_exit, &s);
@@ -296,15 +285,6 @@ static double cta_imbalance(const struct times *x)
     return sum > 0 ? (double)x->cycles[x->n_cycles - 1] * (double)x->n_cycles / sum : 0;
 }
 
-static void key_f64_if(struct mg_json *j, const char *key, bool has, double v)
-{
-    mg_json_key(j, key);
-    if (has)
-        mg_json_f64(j, v);
-    else
-        mg_json_null(j);
-}
-
 static double waves(const struct times *x)
 {
     double resident = x->n_resident ? x->resident / (double)x->n_resident : 0;
@@ -327,10 +307,11 @@ static void times_json(const struct times *x, bool device, struct mg_json *j)
     mg_json_key_u64(j, "ctas", x->n_cycles);
     mg_json_key_bool(j, "estimate", x->sampled);
     mg_json_end(j, '}');
-    key_f64_if(j, "imbalance", device && x->launches > 0, imbalance(x));
-    key_f64_if(j, "cta_imbalance", device && any, cta_imbalance(x));
-    key_f64_if(j, "tail", device && x->span > 0 && x->n_sms, x->n_sms ? mg_kit_share(x->tail, x->span * x->n_sms) : 0);
-    key_f64_if(j, "waves", device && x->n_resident > 0, waves(x));
+    mg_json_key_f64_if(j, "imbalance", device && x->launches > 0, imbalance(x));
+    mg_json_key_f64_if(j, "cta_imbalance", device && any, cta_imbalance(x));
+    mg_json_key_f64_if(j, "tail", device && x->span > 0 && x->n_sms,
+                       x->n_sms ? mg_kit_share(x->tail, x->span * x->n_sms) : 0);
+    mg_json_key_f64_if(j, "waves", device && x->n_resident > 0, waves(x));
     mg_json_key(j, "sms");
     if (!device) { /* threads of the host took the CTAs */
         mg_json_null(j);
@@ -342,8 +323,7 @@ static void times_json(const struct times *x, bool device, struct mg_json *j)
         mg_json_obj(j);
         mg_json_key_u64(j, "sm", i);
         mg_json_key_u64(j, "ctas", x->sm_ctas[i]);
-        mg_json_key(j, "busy");
-        mg_json_f64(j, mg_kit_share(x->busy[i], x->span));
+        mg_json_key_f64(j, "busy", mg_kit_share(x->busy[i], x->span));
         mg_json_end(j, '}');
     }
     mg_json_end(j, ']');

@@ -54,21 +54,10 @@ struct sums { /* of one function; registers */
     uint32_t ix[1 + most_loops]; /* run of cells of each */
 };
 
-/* A thread that ends inside a callee takes its caller's registers with it. */
-static bool ends_in_callee(struct mg_patch *p)
-{
-    const struct mg_patch_inst *insts;
-    uint32_t n = mg_patch_insts(p, &insts);
-    const struct mg_module *m = mg_patch_module(p);
-    for (uint32_t i = 0; i < n; i++)
-        if (insts[i].func_ix && mg_node_form(m, &m->nodes.at[insts[i].node])->op == MG_OP_exit) return true;
-    return false;
-}
-
 static enum mg_err ctas_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)conf;
-    if (ends_in_callee(p))
+    if (mg_patch_ends_in_callee(p))
         return mg_diag_err(d, MG_ERR_UNSUPPORTED, "tool ctas: threads end inside functions that the kernel calls");
     mg_patch_words(p, words);
     return MG_ERR_OK;
@@ -335,10 +324,8 @@ static void shape_json(const struct shape *s, struct mg_json *j)
     mg_json_end(j, ']');
     mg_json_key_u64(j, "long_ctas", s->beyond);
     if (!s->loop) return;
-    mg_json_key(j, "rounds_of_longest");
-    mg_json_f64(j, s->rounds_of_longest);
-    mg_json_key(j, "rounds_mean");
-    mg_json_f64(j, s->rounds_mean);
+    mg_json_key_f64(j, "rounds_of_longest", s->rounds_of_longest);
+    mg_json_key_f64(j, "rounds_mean", s->rounds_mean);
 }
 
 static void work_json(const struct work *w, struct mg_json *j)
@@ -354,26 +341,10 @@ static void work_json(const struct work *w, struct mg_json *j)
     mg_json_key_bool(j, "estimate", w->ctas < w->grid_ctas);
     mg_json_key_u64_if(j, "least", any, w->least);
     mg_json_key_u64_if(j, "most", any, w->most);
-    mg_json_key(j, "mean");
-    if (any)
-        mg_json_f64(j, (double)w->sum / (double)w->ctas);
-    else
-        mg_json_null(j);
-    mg_json_key(j, "imbalance");
-    if (any)
-        mg_json_f64(j, w->shape.worst);
-    else
-        mg_json_null(j);
-    mg_json_key(j, "even_share");
-    if (any && w->takes > 0)
-        mg_json_f64(j, w->even / w->takes);
-    else
-        mg_json_null(j);
-    mg_json_key(j, "grid_share");
-    if (any && w->equal > 0)
-        mg_json_f64(j, w->even / w->equal);
-    else
-        mg_json_null(j);
+    mg_json_key_f64_if(j, "mean", any, (double)w->sum / (double)w->ctas);
+    mg_json_key_f64_if(j, "imbalance", any, w->shape.worst);
+    mg_json_key_f64_if(j, "even_share", any && w->takes > 0, w->even / w->takes);
+    mg_json_key_f64_if(j, "grid_share", any && w->equal > 0, w->even / w->equal);
     if (any) shape_json(&w->shape, j);
     mg_json_end(j, '}');
 }

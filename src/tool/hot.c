@@ -125,8 +125,7 @@ static void heat_json(const struct heat *h, struct mg_json *j)
         mg_json_key_str(j, "file", k->blocks[h->region].file);
         mg_json_key_u64_if(j, "line", k->blocks[h->region].file != NULL, k->blocks[h->region].line);
         mg_json_key_u64(j, "thread_instructions", h->region_insts);
-        mg_json_key(j, "share");
-        mg_json_f64(j, mg_kit_share(h->region_insts, h->all));
+        mg_json_key_f64(j, "share", mg_kit_share(h->region_insts, h->all));
         mg_json_end(j, '}');
     }
     mg_json_key(j, "blocks");

@@ -337,6 +337,7 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
         mg_twin_drop_contexts(twin);
         if (own || !layout->blocks.warps)
             mg_twin_inline(twin); /* who asks for warps wants lanes to meet behind calls, as they do natively */
+        mg_twin_keep_window(twin);
         mg_twin_split_constants(twin);
     }
     bool stands = n == 0;

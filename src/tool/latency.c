@@ -198,11 +198,7 @@ static void site_json(const struct mg_result_kernel *k, const struct mg_result_s
     mg_kit_site_json(j, k, s);
     mg_json_key_u64(j, "warps", n);
     mg_json_key_u64(j, "cycles", c[cell_sum] - MG_MIN(c[cell_sum], n * cost));
-    mg_json_key(j, "mean");
-    if (n)
-        mg_json_f64(j, MG_MAX(0.0, (double)c[cell_sum] / (double)n - (double)cost));
-    else
-        mg_json_null(j);
+    mg_json_key_f64_if(j, "mean", n, MG_MAX(0.0, (double)c[cell_sum] / (double)n - (double)cost));
     mg_json_key_bool(j, "serialised", s->note & note_serialised);
     mg_json_key(j, "bins"); /* as read, the clock not taken off */
     mg_json_arr(j);

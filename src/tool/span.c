@@ -33,17 +33,10 @@ static enum mg_err span_instrument(const void *conf, struct mg_patch *p, struct 
     return MG_ERR_OK;
 }
 
-static bool span_instruments(const void *conf)
-{
-    (void)conf;
-    return true;
-}
-
 extern const struct mg_tool mg_tool_span;
 const struct mg_tool mg_tool_span = {
     .name = "span",
     .summary = "how long each launch ran, by the device's own clock",
     .instrument = span_instrument,
-    .flags = MG_TOOL_NATIVE | MG_TOOL_BESIDE | MG_TOOL_NO_LOADS | MG_TOOL_SPAN,
-    .instruments = span_instruments,
+    .flags = MG_TOOL_NO_LOADS | MG_TOOL_SPAN,
 };

@@ -57,14 +57,14 @@ struct mg_tool {
      * have to agree. */
     const struct mg_counter_opts *(*counts)(const void *conf);
     unsigned flags;
-    /* With MG_TOOL_NATIVE: do these options instrument after all? NULL: none does. */
+    /* With MG_TOOL_NATIVE: do these options instrument after all? NULL: none does; without it: not asked. */
     bool (*instruments)(const void *conf);
     const char *gpu_args; /* options a GPU's run puts in front of the user's; NULL: none */
     const char *cost; /* one line for `margay tools -v`: kernel time on which device, by which measurement; NULL: not
                          measured */
 };
 enum mg_tool_flags {
-    MG_TOOL_NATIVE = 1,     /* never instruments: every launch runs native, reason "no tool" */
+    MG_TOOL_NATIVE = 1, /* instruments nothing, but with `instruments`: every launch runs native, reason "no tool" */
     MG_TOOL_PER_LAUNCH = 2, /* the profile keeps its cells launch by launch, too */
     MG_TOOL_ASKED = 4,      /* each of its tables was asked for by name: the summary of a run shows them all */
     MG_TOOL_FRAME =
@@ -78,9 +78,14 @@ enum mg_tool_flags {
     MG_TOOL_BESIDE = 128,   /* with MG_TOOL_NATIVE: other tools may instrument beside it */
     MG_TOOL_OF_TRACE = 512, /* with MG_TOOL_NATIVE and BESIDE: its result is made of the records of tool trace, which
                                margay run adds (tool/of_trace.h) */
-    MG_TOOL_SPAN = 1024,    /* its cells are when a launch began and ended by its device's clock (tool/span.h) */
+    MG_TOOL_SPAN = 4096,    /* its cells are when a launch began and ended by its device's clock (tool/span.h) */
     MG_TOOL_APART = 32,     /* but at how far apart lanes read constants (MG_TWIN_ONE_TABLE) */
 };
+_Static_assert(MG_TOOL_NATIVE + MG_TOOL_PER_LAUNCH + MG_TOOL_ASKED + MG_TOOL_FRAME + MG_TOOL_NO_LOADS +
+                       MG_TOOL_ACCESSES + MG_TOOL_BULK + MG_TOOL_MINOR + MG_TOOL_CLOCKS + MG_TOOL_BESIDE +
+                       MG_TOOL_OF_TRACE + MG_TOOL_SPAN + MG_TOOL_APART ==
+                   (1 << 13) - 1,
+               "each flag has a bit of its own");
 /* What of these flags of a GPU's twin (mg_twin_flags) the tool can do with. */
 static inline unsigned mg_tool_twin_flags(const struct mg_tool *t, unsigned flags)
 {

@@ -6,7 +6,10 @@
  *   apart behind     the word behind each slot's counters
  *   apart counters   the counters themselves
  *   apart piece      check words in front of the first piece of each mapping
- *   apart shared     a word in front of an array in shared memory, where words of Margay's may lie
+ *   apart shared     a word in front of an array in shared memory, where words of Margay's may lie, stored by a
+ *                    function
+ *   apart near N     two words N bytes behind where one begins, stored by the kernel itself (generic N: by a generic
+ *                    address)
  *   apart calls N    a word N bytes behind where one begins, in a kernel that calls a recursive function
  *   apart contexts N launches in N contexts, one after the other
  * "work" is launched before and after: 256 threads go 3 times round a loop at first, later once. */
@@ -34,16 +37,24 @@ extern int cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *), cuMo
         }                                                                                                              \
     } while (0)
 
+/* Thread 7 stores `off` bytes behind where an array begins; a loop of n rounds. */
+#define SHARE(name, store)                                                                                             \
+    ".visible .entry " name                                                                                            \
+    "(.param .u64 off, .param .u32 n)\n{\n.reg .pred %p<3>;\n.reg .b32 %r<6>;\n.reg .b64 %rd<2>;\n"                    \
+    ".shared .align 16 .b8 s[1024];\nld.param.u32 %r1, [off];\nld.param.u32 %r5, [n];\nmov.u32 %r2, %tid.x;\n"         \
+    "mov.u32 %r3, s;\nmov.u32 %r4, 0;\nsetp.ne.u32 %p1, %r2, 7;\n@%p1 bra ROUND;\nadd.u32 %r1, %r1, %r3;\n" store     \
+    "ROUND: add.u32 %r4, %r4, 1;\nsetp.lt.u32 %p2, %r4, %r5;\n@%p2 bra ROUND;\nbar.sync 0;\nret;\n}\n"
 static const char ptx[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .entry work(.param .u64 p)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n"
     "ld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.u64 %rd3, %rd1, %rd2;\nmov.u32 %r2, 0;\n"
     "LOOP: ld.global.u32 %r3, [%rd3];\nadd.u32 %r3, %r3, 1;\nst.global.u32 [%rd3], %r3;\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, %r3;\n@%p1 bra DONE;\nsetp.lt.u32 %p1, %r2, 3;\n@%p1 bra LOOP;\nDONE: ret;\n}\n"
     ".visible .entry stray(.param .u64 p, .param .u64 v)\n{\n.reg .b64 %rd<3>;\nld.param.u64 %rd1, [p];\nld.param.u64 %rd2, [v];\nst.global.u64 [%rd1], %rd2;\nret;\n}\n"
-    ".visible .entry share(.param .u64 off, .param .u32 n)\n{\n.reg .pred %p<3>;\n.reg .b32 %r<6>;\n.shared .align 16 .b8 s[1024];\n"
-    "ld.param.u32 %r1, [off];\nld.param.u32 %r5, [n];\nmov.u32 %r2, %tid.x;\nmov.u32 %r3, s;\nmov.u32 %r4, 0;\n"
-    "setp.ne.u32 %p1, %r2, 7;\n@%p1 bra ROUND;\nadd.u32 %r1, %r1, %r3;\nst.shared.u32 [%r1], %r2;\n"
-    "ROUND: add.u32 %r4, %r4, 1;\nsetp.lt.u32 %p2, %r4, %r5;\n@%p2 bra ROUND;\nbar.sync 0;\nret;\n}\n"
+    ".func poke(.param .u32 at, .param .u32 v)\n{\n.local .align 4 .b8 own[8];\n.reg .b32 %r<4>;\nld.param.u32 %r1, [at];\nld.param.u32 %r2, [v];\n"
+    "st.local.u32 [own], %r2;\nld.local.u32 %r3, [own];\nst.shared.u32 [%r1], %r3;\nret;\n}\n"
+    SHARE("share", "{\n.param .u32 at;\n.param .u32 v;\nst.param.u32 [at], %r1;\nst.param.u32 [v], %r2;\ncall.uni poke, (at, v);\n}\n")
+    SHARE("near", "setp.gt.u32 %p2, %r2, 999;\n@%p2 st.shared.u32 [%r1+-4], %r2;\nst.shared.u32 [%r1], %r2;\nst.shared.u32 [%r1+4], %r2;\n")
+    SHARE("generic", "cvt.u64.u32 %rd1, %r1;\ncvta.shared.u64 %rd1, %rd1;\nst.u32 [%rd1], %r2;\nst.u32 [%rd1+4], %r2;\n")
     ".func (.param .u32 sum) down(.param .u32 n)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<5>;\nld.param.u32 %r1, [n];\nmov.u32 %r2, 0;\n"
     "setp.eq.u32 %p1, %r1, 0;\n@%p1 bra END;\nsub.u32 %r3, %r1, 1;\n"
     "{\n.param .u32 a;\n.param .u32 b;\nst.param.u32 [a], %r3;\ncall.uni (b), down, (a);\nld.param.u32 %r2, [b];\n}\nadd.u32 %r2, %r2, 1;\n"
@@ -52,7 +63,7 @@ static const char ptx[] =
     "ld.param.u32 %r1, [off];\nld.param.u32 %r5, [n];\nmov.u32 %r2, %tid.x;\nmov.u32 %r3, s;\nbar.sync 0;\nsetp.ne.u32 %p1, %r2, 7;\n@%p1 bra CALL;\n"
     "add.u32 %r1, %r1, %r3;\nst.shared.u32 [%r1], %r2;\nCALL: bar.sync 0;\n"
     "{\n.param .u32 a;\n.param .u32 b;\nst.param.u32 [a], %r5;\ncall.uni (b), down, (a);\nld.param.u32 %r4, [b];\n}\nst.shared.u32 [s], %r4;\nret;\n}\n";
-static void *work, *stray, *share, *calls;
+static void *work, *stray, *share, *calls, *near, *generic;
 static uint64_t buffer;
 
 static void run_work(void)
@@ -81,6 +92,8 @@ static void load(void)
     OK(cuModuleGetFunction(&work, m, "work"));
     OK(cuModuleGetFunction(&stray, m, "stray"));
     OK(cuModuleGetFunction(&share, m, "share"));
+    OK(cuModuleGetFunction(&near, m, "near"));
+    OK(cuModuleGetFunction(&generic, m, "generic"));
     OK(cuModuleGetFunction(&calls, m, "calls"));
     OK(cuMemAlloc_v2(&buffer, 1024));
 }
@@ -189,6 +202,8 @@ int main(int argc, char **argv)
         store_shared(share, 0, 5), store_shared(share, -4, 5), store_shared(share, 512, 5);
     else if (!strcmp(what, "calls"))
         store_shared(calls, atoi(argv[2]), 300);
+    else if (!strcmp(what, "near") || !strcmp(what, "generic"))
+        store_shared(*what == 'n' ? near : generic, atoi(argv[2]), 5);
     else if (strcmp(what, "work"))
         plant(what);
     usleep(150000); /* check words between pieces are looked at now and then */

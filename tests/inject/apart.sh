@@ -86,6 +86,25 @@ assert len(of) == 1 and of[0]['complete'] == (0 <= int(sys.argv[1]) < 1024), of
 if of[0]['complete']: assert of[0]['thread_entries'] == [128, 2, 128, 128, 38528, 38400, 38400, 38528], of
 P
 done
+# beside an array, with words of ours in front of it: faults as without a tool, and no count changes
+for kernel in near generic; do
+    for off in 0 1016 -4 -8 -1024 -1028 -2048 -4096 1020 1024; do
+        run none --device nvidia -t none -- ./apart $kernel $off
+        mv out none.out
+        want=$rc
+        run $kernel --device nvidia -t lanes -t blocks -- ./apart $kernel $off
+        cmp out none.out && [ $rc = $want ] && python3 - $kernel $off <<'P' 2>> err && echo "ok   $kernel $off" || { cat out; bad "$kernel $off: $rc"; }
+import json, sys
+kernel, inside = sys.argv[1], 0 <= int(sys.argv[2]) <= 1016
+r = json.load(open(kernel + '.json'))
+of = [l for l in r['launches'] if r['kernels'][l['kernel']]['name'] == kernel]
+assert len(of) == 1 and of[0]['complete'] == inside, of
+# 2 CTAs of 64 threads, one of each stores; 5 rounds
+if inside: assert of[0]['thread_entries'] == [128, 2, 640, 128], of
+assert r['coverage']['spoilt'] == 0, r['coverage']
+P
+    done
+done
 run contexts --device nvidia -- ./apart contexts 6
 "$MARGAY" report contexts --json > out.json
 [ $rc = 0 ] && python3 - <<'P' 2>> err && echo "ok   contexts" || bad "contexts: $rc"

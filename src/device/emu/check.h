@@ -151,7 +151,11 @@ void emu_check_launch_end(struct emu_launch *l, struct mg_launch_stats *stats);
 /* check_decode.c */
 struct decoder;
 struct mg_form;
-uint32_t dec_check_site(struct decoder *d);                            /* 0: not checked */
+uint32_t dec_check_site(struct decoder *d); /* 0: not checked */
+/* A step in front of the program's instruction, which looks at that one's guard itself; of an access: with its
+ * operands. */
+struct emu_op *dec_emit_check(struct decoder *d, enum emu_opcode opcode);
+struct emu_op *dec_emit_check_of(struct decoder *d, enum emu_opcode opcode, const struct emu_op *access);
 void dec_check_access(struct decoder *d, const struct emu_op *access); /* before it is emitted */
 void dec_check_after(struct decoder *d, enum emu_opcode opcode, const struct emu_op *of);
 bool dec_check_sets(struct decoder *d, const struct mg_form *form,

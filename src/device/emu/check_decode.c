@@ -45,7 +45,7 @@ bool dec_check_sets(struct decoder *d, const struct mg_form *form, const struct 
     return sets;
 }
 
-static struct emu_op *emit(struct decoder *d, enum emu_opcode opcode)
+struct emu_op *dec_emit_check(struct decoder *d, enum emu_opcode opcode)
 {
     const struct mg_node *n = &d->m->nodes.at[d->node];
     uint32_t guard = 0;
@@ -60,10 +60,9 @@ static struct emu_op *emit(struct decoder *d, enum emu_opcode opcode)
     return op;
 }
 
-void dec_check_access(struct decoder *d, const struct emu_op *access)
+struct emu_op *dec_emit_check_of(struct decoder *d, enum emu_opcode opcode, const struct emu_op *access)
 {
-    if (!dec_checks(d) || (access->space != MG_SPACE_shared && access->space != MG_SPACE_generic)) return;
-    struct emu_op *op = emit(d, EMU_OP_check_access);
+    struct emu_op *op = dec_emit_check(d, opcode);
     op->off = access->off;
     op->space = access->space;
     op->flags = access->flags;
@@ -72,6 +71,13 @@ void dec_check_access(struct decoder *d, const struct emu_op *access)
     op->slots = access->slots;
     op->bytes = access->bytes;
     op->vec = access->vec;
+    return op;
+}
+
+void dec_check_access(struct decoder *d, const struct emu_op *access)
+{
+    if (!dec_checks(d) || (access->space != MG_SPACE_shared && access->space != MG_SPACE_generic)) return;
+    struct emu_op *op = dec_emit_check_of(d, EMU_OP_check_access, access);
     op->sub = access->sub;
     op->mode = access->mode;
     uint8_t fine = access->bytes >= 8 ? 0 : access->bytes >= 4 ? 1 : access->bytes >= 2 ? 2 : 3;
@@ -82,7 +88,7 @@ void dec_check_access(struct decoder *d, const struct emu_op *access)
 void dec_check_after(struct decoder *d, enum emu_opcode opcode, const struct emu_op *of)
 {
     if (!dec_checks(d)) return;
-    struct emu_op *op = emit(d, opcode);
+    struct emu_op *op = dec_emit_check(d, opcode);
     op->ext = of->ext;
     op->off = of->off;
     op->a.cc = of->a.cc;

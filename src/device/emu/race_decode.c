@@ -17,21 +17,6 @@ static bool is_strong(const struct mg_form *f)
     return false;
 }
 
-static struct emu_op *emit(struct decoder *d, enum emu_opcode opcode)
-{
-    const struct mg_node *n = &d->m->nodes.at[d->node];
-    uint32_t guard = 0;
-    if (n->guard) {
-        struct mg_opnd g = mg_o_reg(n->guard);
-        guard = dec_reg(d, &g);
-    }
-    struct emu_op *op = dec_emit(d, opcode); /* looks at its guard itself */
-    op->guard = guard;
-    op->guard_flip = n->flags & MG_NF_GUARD_NOT ? UINT32_MAX : 0;
-    op->site = dec_check_site(d);
-    return op;
-}
-
 void dec_race_access(struct decoder *d, const struct mg_form *form, const struct emu_op *access, bool result)
 {
     bool atomic = form->op_flags & MG_OPF_ATOMIC, strong = atomic || is_strong(form),
@@ -43,15 +28,7 @@ void dec_race_access(struct decoder *d, const struct mg_form *form, const struct
         form->op == MG_OP_ldu)
         return;
     bool both = mg_form_has(form, MG_MOD_acq_rel);
-    struct emu_op *op = emit(d, EMU_OP_race_access);
-    op->off = access->off;
-    op->space = access->space;
-    op->flags = access->flags;
-    op->a.s[0] = access->a.s[0];
-    op->a.s[1] = access->a.s[1];
-    op->slots = access->slots;
-    op->bytes = access->bytes;
-    op->vec = access->vec;
+    struct emu_op *op = dec_emit_check_of(d, EMU_OP_race_access, access);
     op->mode = (uint8_t)(!strong           ? EMU_RACE_WEAK
                          : is_narrow(form) ? EMU_RACE_CTA
                          : atomic          ? EMU_RACE_ATOMIC
@@ -66,6 +43,6 @@ void dec_race_access(struct decoder *d, const struct mg_form *form, const struct
 void dec_race_fence(struct decoder *d, const struct mg_form *form)
 {
     if (!dec_checks(d) || mg_form_has(form, MG_MOD_proxy) || mg_form_has(form, MG_MOD_mbarrier_init)) return;
-    struct emu_op *op = emit(d, EMU_OP_race_fence);
+    struct emu_op *op = dec_emit_check(d, EMU_OP_race_fence);
     op->sub = is_narrow(form) ? EMU_RACE_NARROW : 0;
 }

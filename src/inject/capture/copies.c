@@ -271,30 +271,10 @@ static cu_result end_box(const struct box *b, cu_result rc)
     mg_capture_unlock();
     return rc;
 }
-static struct cu_memcpy3d of_2d(const struct cu_memcpy2d *c)
-{
-    return (struct cu_memcpy3d){.src_x = c->src_x,
-                                .src_y = c->src_y,
-                                .src_type = c->src_type,
-                                .src_host = c->src_host,
-                                .src_device = c->src_device,
-                                .src_array = c->src_array,
-                                .src_pitch = c->src_pitch,
-                                .dst_x = c->dst_x,
-                                .dst_y = c->dst_y,
-                                .dst_type = c->dst_type,
-                                .dst_host = c->dst_host,
-                                .dst_device = c->dst_device,
-                                .dst_array = c->dst_array,
-                                .dst_pitch = c->dst_pitch,
-                                .width = c->width,
-                                .height = c->height,
-                                .depth = 1};
-}
 #define BOX2(name, pt)                                                                                                 \
     MG_CAPTURE(name, const struct cu_memcpy2d *c)                                                                      \
     {                                                                                                                  \
-        struct cu_memcpy3d whole = c ? of_2d(c) : (struct cu_memcpy3d){0};                                             \
+        struct cu_memcpy3d whole = c ? mg_cu_copy_of_2d(c) : (struct cu_memcpy3d){0};                                  \
         struct box b = {c ? &whole : NULL, NULL, pt, true};                                                            \
         return begin_box(&b) ? end_box(&b, NEXT(name)(c)) : NEXT(name)(c);                                             \
     }
@@ -305,7 +285,7 @@ BOX2(cuMemcpy2DUnaligned_v2_ptds, true)
 #define BOX2_ASYNC(name, pt)                                                                                           \
     MG_CAPTURE(name, const struct cu_memcpy2d *c, cu_stream s)                                                         \
     {                                                                                                                  \
-        struct cu_memcpy3d whole = c ? of_2d(c) : (struct cu_memcpy3d){0};                                             \
+        struct cu_memcpy3d whole = c ? mg_cu_copy_of_2d(c) : (struct cu_memcpy3d){0};                                  \
         struct box b = {c ? &whole : NULL, s, pt, false};                                                              \
         return begin_box(&b) ? end_box(&b, NEXT(name)(c, s)) : NEXT(name)(c, s);                                       \
     }

@@ -264,13 +264,10 @@ void mg_write_findings(const struct mg_findings *list, struct mg_json *j)
         mg_json_key_str(j, "header", f->header);
         mg_json_key_u64_if(j, "header_line", f->header != NULL, f->header_line);
         mg_json_key_str(j, "buffer", f->buffer);
-        mg_json_key(j, "measure");
-        mg_json_f64(j, f->measure);
+        mg_json_key_f64(j, "measure", f->measure);
         mg_json_key_str(j, "unit", f->unit);
-        mg_json_key(j, "share_pct");
-        mg_json_f64(j, f->share_pct);
-        mg_json_key(j, "gain_pct");
-        mg_json_f64(j, f->gain_pct);
+        mg_json_key_f64(j, "share_pct", f->share_pct);
+        mg_json_key_f64(j, "gain_pct", f->gain_pct);
         mg_json_key_str(j, "sure", f->exact ? "exact" : "model");
         mg_json_key_str(j, "text", f->text);
         mg_json_end(j, '}');

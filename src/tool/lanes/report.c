@@ -312,11 +312,7 @@ static void sample_json(const struct use *u, struct mg_json *j)
     mg_json_key_u64(j, "counted", (uint64_t)counted);
     mg_json_key_str(j, "method",
                     mg_estimate_method(u->members, u->n_members) == MG_SAMPLE_GEOMETRY ? "geometry" : "threads");
-    mg_json_key(j, "lane_use_bound");
-    if (u->use_bound >= 0)
-        mg_json_f64(j, u->use_bound);
-    else
-        mg_json_null(j);
+    mg_json_key_f64_if(j, "lane_use_bound", u->use_bound >= 0, u->use_bound);
     mg_json_end(j, '}');
 }
 
@@ -354,11 +350,7 @@ static void use_json(const struct use *u, struct mg_json *j)
     bool sample = u->n_members > 0;
     mg_json_obj(j);
     mg_json_key_u64(j, "kernel", u->k->id);
-    mg_json_key(j, "lane_use");
-    if (u->slots.value)
-        mg_json_f64(j, mg_kit_share(u->active.value, u->slots.value));
-    else
-        mg_json_null(j);
+    mg_json_key_f64_if(j, "lane_use", u->slots.value, mg_kit_share(u->active.value, u->slots.value));
     sample_json(u, j);
     mg_json_key(j, "blocks");
     mg_json_arr(j);

@@ -159,11 +159,7 @@ static uint32_t machine_json(const struct machine *m, struct mg_json *j, uint32_
     mg_json_key_u64_if(j, "mapped_blocks", has && m->measured, m->mapped_blocks);
     mg_json_key_u64_if(j, "mapped_instructions", has && m->measured, m->known_insts);
     mg_json_key_u64_if(j, "thread", has && m->measured, m->threads);
-    mg_json_key(j, "ptx_unmapped_share");
-    if (has && m->measured && m->has_lines)
-        mg_json_f64(j, m->ptx_left);
-    else
-        mg_json_null(j);
+    mg_json_key_f64_if(j, "ptx_unmapped_share", has && m->measured && m->has_lines, m->ptx_left);
     mg_json_key(j, "opcodes");
     mg_json_arr(j);
     for (uint32_t i = 0; i < m->ops.n; i++) {
