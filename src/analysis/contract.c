@@ -109,6 +109,47 @@ static uint32_t n_defs(const struct fusion *z, mg_id reg)
     return (uint32_t)(defs >> 32);
 }
 
+/* Of operations that compute a number from others: does the assembler do it where it knows these? */
+static bool is_computed(const struct mg_form *f)
+{
+    switch (f->op) {
+    case MG_OP_mov:
+    case MG_OP_neg:
+    case MG_OP_abs:
+    case MG_OP_add:
+    case MG_OP_sub:
+    case MG_OP_mul:
+    case MG_OP_cvt:
+    case MG_OP_min:
+    case MG_OP_max:
+    case MG_OP_and:
+    case MG_OP_or:
+    case MG_OP_xor:
+    case MG_OP_shl:
+    case MG_OP_shr:
+    case MG_OP_mul24:
+    case MG_OP_bfe:
+    case MG_OP_popc:
+    case MG_OP_setp:
+    case MG_OP_selp:
+    case MG_OP_set:
+    case MG_OP_slct:
+        return true;
+    case MG_OP_mad:
+        return mg_type_kind((enum mg_type)f->types[0]) != MG_TK_FLOAT;
+    case MG_OP_rcp:
+    case MG_OP_sqrt:
+    case MG_OP_rsqrt:
+    case MG_OP_ex2:
+    case MG_OP_lg2:
+    case MG_OP_sin:
+    case MG_OP_cos:
+        return mg_form_has(f, MG_MOD_approx) && f->types[0] == MG_TYPE_f32;
+    default:
+        return false;
+    }
+}
+
 /* Does the assembler know the number? */
 static bool is_known(const struct fusion *z, const struct mg_opnd *o, int depth)
 {
@@ -118,20 +159,9 @@ static bool is_known(const struct fusion *z, const struct mg_opnd *o, int depth)
     if (o->kind != MG_OPND_reg || o->sub || !depth || !mg_map_get(&z->defs, o->id, &defs) || defs >> 32 != 1)
         return false;
     const struct mg_node *n = &m->nodes.at[(mg_id)defs];
-    bool known = !n->guard;
-    switch (mg_node_form(m, n)->op) {
-    case MG_OP_mov:
-    case MG_OP_neg:
-    case MG_OP_abs:
-    case MG_OP_add:
-    case MG_OP_sub:
-    case MG_OP_mul:
-    case MG_OP_cvt:
-        for (uint32_t i = 1; i < n->n_opnds; i++) known = known && is_known(z, &m->opnds.at[n->opnd + i], depth - 1);
-        return known;
-    default:
-        return false;
-    }
+    bool known = !n->guard && is_computed(mg_node_form(m, n));
+    for (uint32_t i = 1; i < n->n_opnds; i++) known = known && is_known(z, &m->opnds.at[n->opnd + i], depth - 1);
+    return known;
 }
 
 /* Does the code for it have branches? */

@@ -148,8 +148,8 @@ enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned fla
 uint64_t mg_twin_shared_bytes(const struct mg_module *m, bool *dynamic);
 /* Aligns those of whole 16 bytes by 16, so that they may be read by fours. */
 void mg_twin_align_shared(struct mg_module *m);
-/* Has products and sums, between which inserted code lies, computed as one where the assembler does so natively: behind
- * what tools insert, in front of what moves code. */
+/* Has products and sums, between which inserted code lies, computed as one where the assembler does so natively, and
+ * keeps loops rolled that are natively: behind what tools insert, in front of what moves code. */
 void mg_twin_contract(struct mg_twin *t);
 /* What a GPU asks of a twin, before tools insert code: calls of native functions trap (nobody makes them), shared
  * variables are aligned, lanes of a warp come together in front of barriers of the whole CTA. */

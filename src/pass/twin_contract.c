@@ -1,6 +1,8 @@
 /* Products and sums that the assembler makes one fma of in the native kernel, and would not in the twin, since inserted
- * code with branches lies between them: the twin says fma itself, so that it computes the same bits. */
+ * code with branches lies between them: the twin says fma itself, so that it computes the same bits. A loop that is not
+ * to be unrolled stays one: in unrolled rounds the assembler knows more numbers, and rounds their products. */
 #include <stdio.h>
+#include <string.h>
 
 #include "analysis/contract.h"
 #include "pass/pass.h"
@@ -88,9 +90,36 @@ static bool is_by_constant(const struct mg_module *m, mg_id func, mg_id product)
            mg_contract_reciprocal(m, mg_contract_moved(m, func, &o[2]));
 }
 
+/* The program's label in front of the node, nothing but inserted code between; 0: there is none. */
+static mg_id label_before(const struct mg_module *m, mg_id node)
+{
+    for (mg_id id = m->nodes.at[node].prev; id; id = m->nodes.at[id].prev) {
+        const struct mg_node *n = &m->nodes.at[id];
+        if (n->flags & MG_NF_META || n->kind == MG_NODE_loc || n->kind == MG_NODE_pragma) continue;
+        return n->kind == MG_NODE_label ? id : 0;
+    }
+    return 0;
+}
+
+/* What tools insert at a loop's head stands in front of its pragma, and has branches: the assembler looks for the
+ * pragma where the loop begins. */
+static void keep_rolled(struct mg_module *m, mg_id func)
+{
+    for (mg_id id = m->funcs.at[func].first_node, next; id; id = next) {
+        const struct mg_node *n = &m->nodes.at[id];
+        next = n->next;
+        if (n->kind != MG_NODE_pragma || n->flags & MG_NF_META || strcmp(mg_name(m, n->ref), "nounroll")) continue;
+        mg_id label = label_before(m, id);
+        if (!label || n->prev == label) continue;
+        mg_node_remove(m, func, id);
+        mg_node_insert_after(m, func, label, id);
+    }
+}
+
 void mg_twin_contract(struct mg_twin *t)
 {
     struct mg_module *m = t->m;
+    for (uint32_t f = 0; f < t->n_funcs; f++) keep_rolled(m, t->funcs[f]);
     for (uint32_t f = 0; f < t->n_funcs && m->fused->n; f++)
         for (mg_id id = m->funcs.at[t->funcs[f]].first_node; id; id = m->nodes.at[id].next) {
             uint64_t packed;

@@ -28,6 +28,33 @@ for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia;
     done
 done
 
+# ptxas knows i * 0.3 in the rounds of a loop that it unrolls, and rounds it: one that is not to be unrolled says so where it begins
+cat > rolled.ptx <<'P'
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+    .reg .pred %q; .reg .b32 %r<2>; .reg .f32 %f<9>; .reg .b64 %p;
+    ld.param.u64 %p, [p];
+    ld.global.f32 %f1, [%p];
+    mov.u32 %r1, 0;
+$ROUND:
+    .pragma "nounroll";
+    cvt.rn.f32.s32 %f2, %r1;
+    mul.f32 %f3, %f2, 0f3E99999A;
+    sub.f32 %f1, %f3, %f1;
+    st.global.f32 [%p], %f1;
+    add.s32 %r1, %r1, 1;
+    setp.ne.s32 %q, %r1, 4;
+    @%q bra $ROUND;
+    ret;
+}
+P
+for tool in blocks lanes memory trace clock functions hot values; do
+    "$MARGAY" ptx instrument --sm 90 -t $tool rolled.ptx > out 2> err && grep -A 1 '^\$ROUND:' out | grep -q 'pragma "nounroll"' || bad "$tool: the loop may be unrolled"
+done
+
 # a call keeps a product from sums on its other side; a function in the call's place must not bring them together
 cat > called.ptx <<'P'
 .version 7.0
