@@ -80,20 +80,12 @@ static void label_edges(struct labels *g, uint32_t root)
 }
 
 /* Blocks from which leaving is possible at all. */
-static bool *find_leaving(const struct mg_cfg *c, const bool *may_leave)
+static uint64_t *find_leaving(const struct mg_cfg *c, const bool *may_leave)
 {
-    bool *can = mg_xcalloc(c->n_blocks + 1, sizeof *can);
-    uint32_t *todo = mg_xmalloc(sizeof *todo * (c->n_blocks + 1)), n = 0;
+    uint64_t *can = mg_xcalloc(mg_bits_words(c->n_blocks) + 1, sizeof *can);
     for (uint32_t i = 0; i < c->n_blocks; i++)
-        if (c->blocks[i].leaves || (may_leave && may_leave[i])) can[todo[n++] = i] = true;
-    while (n) {
-        const struct mg_block *k = &c->blocks[todo[--n]];
-        for (uint32_t i = 0; i < k->n_preds; i++) {
-            uint32_t p = c->preds[k->pred_at + i];
-            if (!can[p]) can[todo[n++] = p] = true;
-        }
-    }
-    free(todo);
+        if (c->blocks[i].leaves || (may_leave && may_leave[i])) mg_put(can, i);
+    mg_graph_close(&c->pred, can, NULL);
     return can;
 }
 
@@ -101,7 +93,7 @@ static bool *find_leaving(const struct mg_cfg *c, const bool *may_leave)
 static void build_edges(const struct mg_cfg *c, const bool *may_leave, struct labels *g)
 {
     uint32_t n = c->n_blocks, end = 2 * n;
-    bool *can = find_leaving(c, may_leave);
+    uint64_t *can = find_leaving(c, may_leave);
     for (uint32_t b = 0; b < n; b++) g->edges[g->n_edges++] = (struct edge){2 * b, 2 * b + 1};
     g->edges[g->n_edges++] = (struct edge){end, 0};
     for (uint32_t b = 0; b < n; b++) {
@@ -109,7 +101,8 @@ static void build_edges(const struct mg_cfg *c, const bool *may_leave, struct la
         if (!c->reachable[b]) continue;
         for (uint32_t i = 0; i < k->n_succs; i++)
             g->edges[g->n_edges++] = (struct edge){2 * b + 1, 2 * c->edges[k->succ_at + i]};
-        if (k->leaves || (may_leave && may_leave[b]) || !can[b]) g->edges[g->n_edges++] = (struct edge){2 * b + 1, end};
+        if (k->leaves || (may_leave && may_leave[b]) || !mg_has(can, b))
+            g->edges[g->n_edges++] = (struct edge){2 * b + 1, end};
     }
     free(can);
 }

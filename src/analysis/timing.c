@@ -556,61 +556,57 @@ static bool decides(const struct solver *k, const struct mg_cfg *c, uint32_t b)
            (n->guard || c->blocks[b].n_succs > 1);
 }
 
-/* Calls fn for every block that the branch of p decides about: from each way on, up to where ways meet. */
-static void each_controlled(const struct state *s, uint32_t p, bool *seen, void (*fn)(void *user, uint32_t b),
-                            void *user)
+struct controlled { /* rows of blocks */
+    uint64_t *passed, *reached;
+};
+
+/* The blocks that the branch of p decides about: those that each way on passes up to where ways meet; of a way that
+ * never leaves, whatever it reaches. */
+static void find_controlled(const struct state *s, uint32_t p, const struct controlled *x)
 {
     const struct mg_cfg *c = s->c;
-    uint32_t stop = s->post->idom[p];
-    bool ends = s->post->pre[p] != 0; /* else it never leaves: whatever it reaches */
-    uint32_t *stack = mg_xcalloc(c->n_blocks + 1, sizeof *stack), n = 0;
-    memset(seen, 0, c->n_blocks);
-    for (uint32_t i = 0; i < c->blocks[p].n_succs; i++) {
-        uint32_t b = c->edges[c->blocks[p].succ_at + i];
-        if (ends && s->post->pre[b]) {
-            for (; b != stop && b < c->n_blocks; b = s->post->idom[b])
-                if (!seen[b]) seen[b] = true, fn(user, b);
-        } else if (!seen[b])
-            seen[stack[n++] = b] = true, fn(user, b);
+    uint32_t stop = s->post->idom[p], words = mg_bits_words(c->n_blocks);
+    bool ends = s->post->pre[p] != 0;
+    memset(x->passed, 0, words * sizeof *x->passed);
+    memset(x->reached, 0, words * sizeof *x->reached);
+    MG_EACH_EDGE(&c->succ, p, e)
+    {
+        uint32_t b = c->succ.to[e];
+        if (ends && s->post->pre[b])
+            for (; b != stop && b < c->n_blocks; b = s->post->idom[b]) mg_put(x->passed, b);
+        else if (!mg_has(x->passed, b))
+            mg_put(x->reached, b);
     }
-    while (n) {
-        uint32_t b = stack[--n];
-        for (uint32_t i = 0; i < c->blocks[b].n_succs; i++) {
-            uint32_t next = c->edges[c->blocks[b].succ_at + i];
-            if (!seen[next]) seen[stack[n++] = next] = true, fn(user, next);
-        }
-    }
-    free(stack);
+    mg_graph_close(&c->succ, x->reached, x->passed);
 }
 
-struct spread {
-    struct solver *k;
-    uint64_t t;
-};
-static void spread_to(void *user, uint32_t b)
+static void spread_to(struct solver *k, uint32_t b, uint64_t taint)
 {
-    struct spread *x = user;
-    if (!(x->t & ~x->k->s->of[b])) return;
-    x->k->s->of[b] |= x->t;
-    x->k->changed = true;
+    k->changed |= (taint & ~k->s->of[b]) != 0;
+    k->s->of[b] |= taint;
 }
 
 static void taint_blocks(struct solver *k)
 {
     const struct mg_cfg *c = k->s->c;
-    bool *seen = mg_xcalloc(c->n_blocks + 1, 1);
+    uint32_t words = mg_bits_words(c->n_blocks);
+    struct controlled x = {.passed = mg_xcalloc(2 * words + 1, sizeof *x.passed)};
+    x.reached = x.passed + words;
     for (uint32_t b = 0; b < c->n_blocks; b++) {
-        struct spread x = {k, k->s->called};
-        spread_to(&x, b);
+        spread_to(k, b, k->s->called);
         if (!c->reachable[b] || !decides(k, c, b)) continue;
         const struct mg_node *n = &k->m->nodes.at[c->blocks[b].last];
-        x.t = k->s->of[b] | (n->guard ? k->s->taint[mg_ssa_read(k->s->ssa, c->blocks[b].last, n->guard)] : 0);
+        uint64_t taint =
+            k->s->of[b] | (n->guard ? k->s->taint[mg_ssa_read(k->s->ssa, c->blocks[b].last, n->guard)] : 0);
         if (mg_node_form(k->m, n)->op == MG_OP_brx)
             for (uint32_t i = 0; i < n->n_opnds; i++)
-                x.t |= taint_of(k, c->blocks[b].last, &k->m->opnds.at[n->opnd + i]);
-        if (x.t) each_controlled(k->s, b, seen, spread_to, &x);
+                taint |= taint_of(k, c->blocks[b].last, &k->m->opnds.at[n->opnd + i]);
+        if (!taint) continue;
+        find_controlled(k->s, b, &x);
+        for (uint32_t to = 0; to < c->n_blocks; to++)
+            if (mg_has(x.passed, to) || mg_has(x.reached, to)) spread_to(k, to, taint);
     }
-    free(seen);
+    free(x.passed);
 }
 
 static void find_taint(struct solver *k)
