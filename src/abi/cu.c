@@ -90,3 +90,14 @@ struct cu_memcpy3d mg_cu_copy_of_2d(const struct cu_memcpy2d *c)
                                 .height = c->height,
                                 .depth = 1};
 }
+
+int mg_cu_relax_captures(mg_cu_exchange_fn exchange)
+{
+    int mode = CUCAPTURE_RELAXED;
+    return exchange(&mode) == CUE_SUCCESS ? mode : -1;
+}
+
+void mg_cu_restore_captures(mg_cu_exchange_fn exchange, int before)
+{
+    if (before >= 0) exchange(&before);
+}

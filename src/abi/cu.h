@@ -352,6 +352,11 @@ extern const struct mg_cu_entry mg_cu_entries[];
 extern const uint32_t mg_cu_entry_count;
 /* Index of an exported name in mg_cu_entries, or -1. */
 struct cu_memcpy3d mg_cu_copy_of_2d(const struct cu_memcpy2d *c);
+/* Between these two the calling thread's calls do not disturb a capture, its own or another's. exchange:
+ * cuThreadExchangeStreamCaptureMode; -1: it failed, and there is nothing to undo. */
+typedef cu_result (*mg_cu_exchange_fn)(int *mode);
+int mg_cu_relax_captures(mg_cu_exchange_fn exchange);
+void mg_cu_restore_captures(mg_cu_exchange_fn exchange, int before);
 int mg_cu_entry_find(const char *name);
 /* Index of what cuGetProcAddress answers to (base, version, flags), or -1 with *status saying why. */
 int mg_cu_entry_resolve(const char *base, int version, uint64_t flags, int *status);

@@ -29,9 +29,8 @@ static void compile_some(struct crew *c)
 static void *help(void *arg)
 {
     struct crew *c = arg;
-    int mode = CUCAPTURE_RELAXED;
     mg_inside++;
-    MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *)(&mode);
+    mg_capture_relax();
     if (MG_REAL_AS(cuCtxSetCurrent, cu_ctx)(c->ctx) == CUE_SUCCESS) compile_some(c);
     return NULL;
 }

@@ -12,6 +12,7 @@
 #include "inject/backend.h"
 #include "inject/hooks.h"
 #include "inject/session.h"
+#include "inject/twin.h"
 
 #define WAIT_NVIDIA_NS 10000000000u
 #define WAIT_OWN_NS    60000000000u
@@ -41,9 +42,8 @@ static void waiter_drop(struct waiter *w) /* under its lock, which it releases *
 static void *synchronise(void *arg)
 {
     struct waiter *w = arg;
-    int mode = CUCAPTURE_RELAXED;
     mg_inside++;
-    MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *)(&mode);
+    mg_capture_relax();
     cu_result rc = MG_REAL_AS(cuCtxSetCurrent, cu_ctx)(w->ctx);
     if (rc == CUE_SUCCESS) rc = MG_REAL_AS(cuCtxSynchronize, void)();
     pthread_mutex_lock(&w->lock);

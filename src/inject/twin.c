@@ -431,6 +431,15 @@ bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s)
     return __atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == MG_STATE_READY;
 }
 
+static bool has_word(const char *text, const char *word)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$%";
+    size_t n = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)); at++)
+        if ((at == text || !strchr(letters, at[-1])) && (!at[n] || !strchr(letters, at[n]))) return true;
+    return false;
+}
+
 void mg_kernel_find(struct mg_inst *i)
 {
     pthread_mutex_lock(&building);

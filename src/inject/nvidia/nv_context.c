@@ -26,13 +26,12 @@ const char *mg_nv_open(const struct mg_nv_config *c)
 
 int mg_nv_relax(void)
 {
-    int mode = CUCAPTURE_RELAXED;
-    return mg_nv.cuThreadExchangeStreamCaptureMode(&mode) == CUE_SUCCESS ? mode : -1;
+    return mg_cu_relax_captures(mg_nv.cuThreadExchangeStreamCaptureMode);
 }
 
 void mg_nv_unrelax(int before)
 {
-    if (before >= 0) mg_nv.cuThreadExchangeStreamCaptureMode(&before);
+    mg_cu_restore_captures(mg_nv.cuThreadExchangeStreamCaptureMode, before);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------------- */
