@@ -26,6 +26,7 @@
 #include "base/demangle.h"
 #include "base/env.h"
 #include "base/io.h"
+#include "base/option.h"
 #include "base/rank.h"
 #include "base/number.h"
 #include "cli/cli.h"
@@ -57,6 +58,11 @@ enum {
     STATUS_NOT_FOUND = 127
 };
 
+struct program {
+    char **argv;
+    int n;
+    char file[PATH_MAX]; /* "" when PATH has none */
+};
 struct run {
     struct mg_opt_list tools;
     struct mg_opt_list one_liners;
@@ -69,11 +75,9 @@ struct run {
     bool advise; /* -t advise was given */
     bool keeps_trace;
     struct mg_analyst *analyst; /* of tools that analyse the trace: run_of_trace.h; NULL: there is none */
-    char **app;
-    int n_app;
+    struct program program;
     struct mg_place place;
     struct mg_config config;
-    char file[PATH_MAX]; /* of the program, "" when PATH has none */
     char path[PATH_MAX]; /* of DIR, absolute */
     bool made_dir;       /* it was not there before */
     uint64_t id;         /* of this run, unique in DIR; the same for all ranks of a parallel program */
@@ -118,7 +122,7 @@ static int check_tools(struct run *r)
 
 static int check_options(struct run *r)
 {
-    if (!r->n_app) return mg_opt_usage(&page, STATUS_USAGE, "needs a program to run");
+    if (!r->program.n) return mg_opt_usage(&page, STATUS_USAGE, "needs a program to run");
     struct mg_choice choice;
     struct mg_diag d = MG_DIAG_INIT;
     enum mg_err err = mg_choice_parse(r->launches, &choice, &d);
@@ -159,18 +163,18 @@ static int check_options(struct run *r)
 /* Finds the program as execvp will; leaves "" when it is not there, execvp says why then. */
 static void find_program(struct run *r)
 {
-    const char *name = r->app[0], *path = getenv("PATH");
+    const char *name = r->program.argv[0], *path = getenv("PATH");
     if (strchr(name, '/')) {
-        snprintf(r->file, sizeof r->file, "%s", name);
+        snprintf(r->program.file, sizeof r->program.file, "%s", name);
         return;
     }
     for (const char *p = path ? path : "/bin:/usr/bin"; *p;) {
         size_t n = strcspn(p, ":");
-        snprintf(r->file, sizeof r->file, "%.*s%s%s", (int)n, p, n ? "/" : "", name);
-        if (access(r->file, X_OK) == 0) return;
+        snprintf(r->program.file, sizeof r->program.file, "%.*s%s%s", (int)n, p, n ? "/" : "", name);
+        if (access(r->program.file, X_OK) == 0) return;
         p += n + (p[n] == ':');
     }
-    r->file[0] = 0;
+    r->program.file[0] = 0;
 }
 
 static int fail(int status, const char *fmt, ...) MG_PRINTF(2, 3);
@@ -212,16 +216,16 @@ static int pick_device(struct run *r)
     if (!mg_place_has(r->place.libcuda) || (software && !mg_place_has(r->place.libcudart)))
         return fail(STATUS_DEVICE, "%s is missing: the installation is not complete",
                     mg_place_has(r->place.libcuda) ? r->place.libcudart : r->place.libcuda);
-    if (software && r->file[0] && mg_image_is_static_cudart(r->file))
+    if (software && r->program.file[0] && mg_image_is_static_cudart(r->program.file))
         return fail(STATUS_STATIC,
                     "%s holds a statically linked CUDA runtime, which needs a GPU: relink it with "
                     "NVCC_APPEND_FLAGS=\"-cudart shared\"",
-                    r->file);
+                    r->program.file);
     char runtime[64];
-    if (software && r->file[0] && mg_image_needs_other_cudart(r->file, 13, runtime, sizeof runtime))
+    if (software && r->program.file[0] && mg_image_needs_other_cudart(r->program.file, 13, runtime, sizeof runtime))
         return fail(STATUS_STATIC,
                     "%s needs %s: without a GPU only programs of the CUDA 13 runtime run; rebuild it with CUDA 13",
-                    r->file, runtime);
+                    r->program.file, runtime);
     return 0;
 }
 
@@ -281,19 +285,21 @@ static bool wants_forward(const struct run *r, bool software)
     for (const char *at = r->config.tools; timeline && at && *at;) {
         char *spec = mg_tool_spec_next(&at);
         if (spec && mg_tool_spec_lists(spec, "timeline")) {
-            on |= strstr(spec, ",runtime=on") != NULL;
-            off |= strstr(spec, ",runtime=off") != NULL;
+            size_t n;
+            const char *asked = mg_option_value(spec, strlen(spec), "runtime", &n);
+            on |= asked && n == 2 && !memcmp(asked, "on", n);
+            off |= asked && n == 3 && !memcmp(asked, "off", n);
         }
         free(spec);
     }
-    return !off && mg_place_has(r->place.forward) && (on || names_library(r->file, "libcudart.so."));
+    return !off && mg_place_has(r->place.forward) && (on || names_library(r->program.file, "libcudart.so."));
 }
 
 /* Calls of MPI are recorded by a library in front of it. */
 static bool wants_mpi(const struct run *r)
 {
     if (!mg_tool_spec_lists(r->config.tools, "timeline") || !mg_place_has(r->place.mpi)) return false;
-    return names_library(r->file, "libmpi.so.") || names_library(r->file, "libmpich.so.");
+    return names_library(r->program.file, "libmpi.so.") || names_library(r->program.file, "libmpich.so.");
 }
 
 static void set_environment(struct run *r)
@@ -402,15 +408,15 @@ static int fill_config(struct run *r)
 {
     struct mg_config *c = &r->config;
     char name[NAME_MAX], full[PATH_MAX];
-    const char *base = strrchr(r->app[0], '/');
+    const char *base = strrchr(r->program.argv[0], '/');
     r->rank = mg_rank_read(get_variable);
     r->id = run_number(&r->rank);
     bool one_of = is_one_of_many(r);
     if (one_of)
-        snprintf(name, sizeof name, "margay-%.200s-job%llu", base ? base + 1 : r->app[0],
+        snprintf(name, sizeof name, "margay-%.200s-job%llu", base ? base + 1 : r->program.argv[0],
                  (unsigned long long)r->id % 1000000);
     else
-        snprintf(name, sizeof name, "margay-%.200s-%d", base ? base + 1 : r->app[0], (int)getpid());
+        snprintf(name, sizeof name, "margay-%.200s-%d", base ? base + 1 : r->program.argv[0], (int)getpid());
     if (!r->dir) r->dir = strdup(name);
     if (strpbrk(r->place.lib, ": "))
         return fail(STATUS_USAGE, "%s: LD_PRELOAD cannot name a folder with a space or a colon; install elsewhere",
@@ -419,8 +425,8 @@ static int fill_config(struct run *r)
     if (!r->quiet && !one_of) say_earlier_runs(r->dir);
     r->made_dir = access(r->dir, F_OK) != 0;
     if (one_of && mkdir(r->dir, 0777) && errno != EEXIST) return fail(STATUS_USAGE, "%s: %s", r->dir, strerror(errno));
-    if (tells_of_run(r) &&
-        mg_store_run(r->dir, r->id, (uint32_t)getpid(), (const char *const *)r->app, (uint32_t)r->n_app, -1, &d))
+    if (tells_of_run(r) && mg_store_run(r->dir, r->id, (uint32_t)getpid(), (const char *const *)r->program.argv,
+                                        (uint32_t)r->program.n, -1, &d))
         return mg_cli_fail(&d, STATUS_USAGE);
     if (!realpath(r->dir, r->path)) return fail(STATUS_USAGE, "%s: %s", r->dir, strerror(errno));
     c->dir = strdup(r->path);
@@ -493,8 +499,8 @@ static void exec_program(struct run *r, int report_fd, const struct sigaction ol
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
     set_environment(r);
-    char **argv = calloc((size_t)r->n_app + 1, sizeof *argv);
-    for (int i = 0; argv && i < r->n_app; i++) argv[i] = r->app[i];
+    char **argv = calloc((size_t)r->program.n + 1, sizeof *argv);
+    for (int i = 0; argv && i < r->program.n; i++) argv[i] = r->program.argv[i];
     if (argv) execvp(argv[0], argv);
     int why = argv ? errno : ENOMEM;
     ssize_t n = write(report_fd, &why, sizeof why);
@@ -505,8 +511,8 @@ static void exec_program(struct run *r, int report_fd, const struct sigaction ol
 static void warn_of_profiler(const struct run *r)
 {
     static const char *const known[] = {"ncu", "nv-nsight-cu-cli", "compute-sanitizer", "nsys"};
-    const char *base = strrchr(r->app[0], '/');
-    base = base ? base + 1 : r->app[0];
+    const char *base = strrchr(r->program.argv[0], '/');
+    base = base ? base + 1 : r->program.argv[0];
     for (size_t i = 0; i < MG_COUNT_OF(known) && !r->quiet && !strcmp(r->config.device, "nvidia"); i++)
         if (!strcmp(base, known[i]))
             fail(0, "%s sees nothing of a program that margay runs under it%s", base,
@@ -825,8 +831,8 @@ int cmd_run(int argc, char **argv)
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, MG_OPT_STOP_AT_FIRST, argc, argv, &status);
     if (n < 0) return status;
-    r.app = argv;
-    r.n_app = n;
+    r.program.argv = argv;
+    r.program.n = n;
     ignore_file_size();
     if (!mg_place_find(&r.place)) return fail(STATUS_USAGE, "our own executable cannot be found: is /proc mounted?");
     status = check_options(&r);
@@ -842,11 +848,12 @@ int cmd_run(int argc, char **argv)
         status = run_program(&r, &why);
         mg_analyst_finish(r.analyst, false);
         if (why)
-            fail(0, "%s: %s", r.app[0], why == ENOENT && !strchr(r.app[0], '/') ? "command not found" : strerror(why));
+            fail(0, "%s: %s", r.program.argv[0],
+                 why == ENOENT && !strchr(r.program.argv[0], '/') ? "command not found" : strerror(why));
         if (why)
             forget_run(&r);
-        else if (tells_of_run(&r) && mg_store_run(r.path, r.id, (uint32_t)getpid(), (const char *const *)r.app,
-                                                  (uint32_t)r.n_app, status, NULL))
+        else if (tells_of_run(&r) && mg_store_run(r.path, r.id, (uint32_t)getpid(), (const char *const *)r.program.argv,
+                                                  (uint32_t)r.program.n, status, NULL))
             fail(0, "%s: the exit status cannot be recorded", r.path);
         bool last = !why && is_last_of_many(&r);
         if (last) mg_analyst_finish(r.analyst, true);
