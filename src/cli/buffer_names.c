@@ -11,7 +11,6 @@ struct mg_buffer_names {
     const struct mg_recording *p;
     struct mg_lines *modules;
     struct mg_buffers *buffers;
-    char place[256];
 };
 
 struct mg_buffer_names *mg_buffer_names_open(const char *dir, const struct mg_recording *p)
@@ -35,20 +34,22 @@ void mg_buffer_names_free(struct mg_buffer_names *b)
     free(b);
 }
 
-const char *mg_buffer_names_find(void *names, const struct mg_access_site *s)
+static const struct mg_buffer_name *find_name(struct mg_buffer_names *b, const struct mg_access_site *s)
 {
-    struct mg_buffer_names *b = names;
     for (uint32_t i = 0; b->p && i < b->p->n_kernels; i++)
         if (!strcmp(b->p->kernels[i].name, s->kernel))
-            return mg_buffer_at(b->buffers, &b->p->kernels[i], s->function, s->ptx_line);
+            return mg_buffer_name_at(b->buffers, &b->p->kernels[i], s->function, s->ptx_line);
     return NULL;
+}
+
+const char *mg_buffer_names_find(void *names, const struct mg_access_site *s)
+{
+    const struct mg_buffer_name *name = find_name(names, s);
+    return name ? name->text : NULL;
 }
 
 const char *mg_buffer_names_place(void *names, const struct mg_access_site *s)
 {
-    struct mg_buffer_names *b = names;
-    const char *name = mg_buffer_names_find(b, s), *end = name ? strstr(name, MG_BUFFER_OF) : NULL;
-    if (!name) return NULL;
-    snprintf(b->place, sizeof b->place, "%.*s", end ? (int)(end - name) : (int)strlen(name), name);
-    return b->place;
+    const struct mg_buffer_name *name = find_name(names, s);
+    return name ? name->place : NULL;
 }

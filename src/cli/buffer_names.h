@@ -11,7 +11,7 @@ struct mg_buffer_names;
 struct mg_buffer_names *mg_buffer_names_open(const char *dir, const struct mg_recording *p);
 void mg_buffer_names_free(struct mg_buffer_names *b);
 const char *mg_buffer_names_find(void *names, const struct mg_access_site *s); /* NULL: not known */
-/* What of that does not depend on launches; until the next call. */
+/* What of that does not depend on launches. */
 const char *mg_buffer_names_place(void *names, const struct mg_access_site *s);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/cache.h"
 #include "base/io.h"
+#include "base/option.h"
 #include "cli/run_tools.h"
 #include "store/store.h"
 
@@ -41,13 +42,11 @@ static enum mg_err keep(const struct mg_buf *text, char *path, struct mg_diag *d
 
 enum mg_err mg_run_weights(char **args, struct mg_diag *d)
 {
-    static const char key[] = "weights=";
-    char *at = !strncmp(*args, key, sizeof key - 1) ? *args : strstr(*args, ",weights=");
+    size_t n;
+    const char *at = mg_option_value(*args, strlen(*args), "weights", &n);
     struct stat st;
     char path[PATH_MAX];
     if (!at) return MG_ERR_OK;
-    at = strchr(at, '=') + 1;
-    size_t n = strcspn(at, ",");
     char *dir = mg_xmalloc(n + 1);
     memcpy(dir, at, n);
     dir[n] = 0;

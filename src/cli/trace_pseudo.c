@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/names.h"
 #include "export/accelsim.h"
 #include "ir/ir.h"
 #include "report/lines.h"
@@ -152,10 +153,8 @@ static bool is_global(const char *name)
 
 static void note_stand_in(struct pseudo *p, const char *op)
 {
-    size_t used = strlen(p->stand_in_ops);
     p->stand_ins++;
-    if (!strstr(p->stand_in_ops, op))
-        snprintf(p->stand_in_ops + used, sizeof p->stand_in_ops - used, "%s%s", used ? ", " : "", op);
+    mg_names_add(p->stand_in_ops, sizeof p->stand_in_ops, op);
 }
 
 static struct mg_accelsim_words *make_words(struct pseudo *p, const struct mg_access_site *s, mg_id node)

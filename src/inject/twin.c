@@ -408,13 +408,12 @@ static void ask_for(struct mg_body *b, const struct mg_shape *s)
 
 int mg_capture_relax(void)
 {
-    int mode = CUCAPTURE_RELAXED;
-    return MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *)(&mode) == CUE_SUCCESS ? mode : -1;
+    return mg_cu_relax_captures(MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *));
 }
 
 void mg_capture_unrelax(int before)
 {
-    if (before >= 0) MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *)(&before);
+    mg_cu_restore_captures(MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *), before);
 }
 
 bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s)
@@ -447,7 +446,7 @@ void mg_kernel_find(struct mg_inst *i)
         i->code->located = true;
         struct mg_img *im = i->code->im;
         for (uint32_t k = 0; k < im->n_ptx && !i->code->ptx; k++)
-            if (im->n_ptx == 1 || strstr(im->ptx[k].text, i->code->name)) i->code->ptx = &im->ptx[k];
+            if (im->n_ptx == 1 || has_word(im->ptx[k].text, i->code->name)) i->code->ptx = &im->ptx[k];
     }
     pthread_mutex_unlock(&building);
 }

@@ -19,9 +19,8 @@ struct known {
     const struct mg_pkernel *k;
     const char *function;
     uint32_t ptx_line;
-    const char *text;
-    uint64_t bytes; /* 0: not known */
-    uint32_t base;  /* register of the address; 0: none, or several */
+    struct mg_buffer_name *name; /* owner: the arena; text NULL: not known */
+    uint32_t base;               /* register of the address; 0: none, or several */
     int64_t offset;
     uint32_t next; /* of the same kernel and line, + 1; 0: none */
 };
@@ -226,16 +225,18 @@ static void tell_argument(struct mg_buffers *b, const struct walk *w, uint32_t i
     struct mg_buf text = MG_BUF_INIT;
     uint64_t allocation = 0;
     const char *name = mg_name(w->m, w->m->vars.at[w->f->first_param + ix].name);
-    mg_buf_printf(&text, "argument %u", ix);
-    if (is_readable(name)) mg_buf_printf(&text, " `%s`", name);
+    const char *named = is_readable(name) ? mg_arena_printf(&b->arena, " `%s`", name) : "";
+    out->name->place = mg_arena_printf(&b->arena, "argument %u%s", ix, named);
+    out->name->brief = mg_arena_printf(&b->arena, "arg %u%s", ix, named);
+    mg_buf_adds(&text, out->name->place);
     if (find_allocation(b, k, mg_func_param_offset(w->f, w->m->vars.at, ix), &allocation)) {
-        if (find_bytes(b, allocation, &out->bytes)) { /* the allocation's number differs from device to device */
-            mg_buf_adds(&text, MG_BUFFER_OF);
-            mg_add_grouped(&text, out->bytes);
+        if (find_bytes(b, allocation, &out->name->bytes)) { /* the allocation's number differs from device to device */
+            mg_buf_adds(&text, ", buffer of ");
+            mg_add_grouped(&text, out->name->bytes);
             mg_buf_adds(&text, " bytes");
         }
     }
-    out->text = mg_arena_strndup(&b->arena, text.at, text.n);
+    out->name->text = mg_arena_strndup(&b->arena, text.at, text.n);
     mg_buf_release(&text);
 }
 
@@ -244,12 +245,19 @@ static void tell_variable(struct mg_buffers *b, const struct mg_module *m, mg_id
     const struct mg_var *v = &m->vars.at[id];
     char *plain = mg_demangle(mg_name(m, v->name));
     const char *name = plain ? plain : mg_name(m, v->name), *part = strrchr(name, ':');
-    uint64_t bytes = out->bytes = mg_var_bytes(v);
-    out->text = bytes
-                    ? mg_arena_printf(&b->arena, "%s variable %s of %llu bytes", mg_space_name((enum mg_space)v->space),
-                                      part ? part + 1 : name, (unsigned long long)bytes)
-                    : mg_arena_printf(&b->arena, "%s variable %s", mg_space_name((enum mg_space)v->space),
-                                      part ? part + 1 : name);
+    if (part) name = part + 1;
+    const char *space = mg_space_name((enum mg_space)v->space),
+               *text = mg_arena_printf(&b->arena, "%s variable %s", space, name);
+    uint64_t bytes = mg_var_bytes(v);
+    bool is_shared = v->space == MG_SPACE_shared;
+    if (bytes) text = mg_arena_printf(&b->arena, "%s of %llu bytes", text, (unsigned long long)bytes);
+    *out->name = (struct mg_buffer_name){
+        .text = text,
+        .place = text,
+        .brief = mg_arena_printf(&b->arena, "%s%s%s", is_shared ? "" : space, is_shared ? "" : " ", name),
+        .bytes = bytes,
+        .is_shared = is_shared,
+    };
     free(plain);
 }
 
@@ -292,6 +300,7 @@ static const struct known *find_known(struct mg_buffers *b, const struct mg_pker
     struct known x = {.k = k,
                       .function = mg_arena_strndup(&b->arena, function, strlen(function)),
                       .ptx_line = ptx_line,
+                      .name = mg_arena_new(&b->arena, struct mg_buffer_name),
                       .next = (uint32_t)last};
     if (ptx_line) find_text(b, &x);
     struct known *kept = mg_vec_push(&b->known);
@@ -300,17 +309,16 @@ static const struct known *find_known(struct mg_buffers *b, const struct mg_pker
     return kept;
 }
 
-const char *mg_buffer_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line)
+const struct mg_buffer_name *mg_buffer_name_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function,
+                                               uint32_t ptx_line)
 {
-    return find_known(b, k, function, ptx_line)->text;
+    const struct mg_buffer_name *name = find_known(b, k, function, ptx_line)->name;
+    return name->text ? name : NULL;
 }
 
-const char *mg_buffer_bytes_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function,
-                               uint32_t ptx_line, uint64_t *bytes)
+const char *mg_buffer_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line)
 {
-    const struct known *x = find_known(b, k, function, ptx_line);
-    *bytes = x->bytes;
-    return x->text;
+    return find_known(b, k, function, ptx_line)->name->text;
 }
 
 bool mg_buffer_base_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line,
@@ -327,7 +335,9 @@ const char *mg_buffer_of(struct mg_buffers *b, const struct mg_fact *f)
     return f->kernel && f->ptx_line ? mg_buffer_at(b, f->kernel, f->function, f->ptx_line) : NULL;
 }
 
-const char *mg_buffer_of_site(struct mg_buffers *b, uint32_t kernel, const char *function, uint32_t ptx_line)
+const struct mg_buffer_name *mg_buffer_of_site(struct mg_buffers *b, uint32_t kernel, const char *function,
+                                               uint32_t ptx_line)
 {
-    return kernel < b->p->n_kernels && function ? mg_buffer_at(b, &b->p->kernels[kernel], function, ptx_line) : NULL;
+    return kernel < b->p->n_kernels && function ? mg_buffer_name_at(b, &b->p->kernels[kernel], function, ptx_line)
+                                                : NULL;
 }

@@ -5,19 +5,18 @@
 #include "report/facts.h"
 #include "report/lines.h"
 
-#define MG_BUFFER_OF ", buffer of " /* behind it stands what launches say */
 struct mg_buffers;
 struct mg_buffers *mg_buffers_new(const struct mg_recording *p, struct mg_lines *modules); /* modules outlive it */
 void mg_buffers_free(struct mg_buffers *b);
-/* "argument 2 `out`, buffer of 4,096 bytes", "shared variable tile"; NULL: not known. Owner: b. */
-const char *mg_buffer_of(struct mg_buffers *b, const struct mg_fact *f);
+/* NULL: not known. Owner: b. The second gives the text alone. */
+const struct mg_buffer_name *mg_buffer_name_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function,
+                                               uint32_t ptx_line);
 const char *mg_buffer_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line);
-/* The same, and its bytes: 0 where they are not known. */
-const char *mg_buffer_bytes_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function,
-                               uint32_t ptx_line, uint64_t *bytes);
+const char *mg_buffer_of(struct mg_buffers *b, const struct mg_fact *f);
 /* Register and offset of the address, where the only instruction of that line has one; false: none. */
 bool mg_buffer_base_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line,
                        uint32_t *base, int64_t *offset);
-const char *mg_buffer_of_site(struct mg_buffers *b, uint32_t kernel, const char *function, uint32_t ptx_line);
+const struct mg_buffer_name *mg_buffer_of_site(struct mg_buffers *b, uint32_t kernel, const char *function,
+                                               uint32_t ptx_line);
 
 #endif

@@ -293,7 +293,8 @@ bool mg_tool_tables(const struct mg_recording *p, uint32_t use, const struct mg_
     return true;
 }
 
-static const char *buffer_of(void *buffers, const struct mg_result_kernel *k, const struct mg_result_site *s)
+static const struct mg_buffer_name *buffer_of(void *buffers, const struct mg_result_kernel *k,
+                                              const struct mg_result_site *s)
 {
     return mg_buffer_of_site(buffers, k->id, s->function, s->ptx_line);
 }

@@ -134,29 +134,6 @@ static void add_heading(const struct mg_one_table *t, const uint32_t *widths, bo
     trim(out);
 }
 
-/* "argument 0, buffer of 4,096 bytes" and "shared variable tile of 64 bytes" with the words in front that tell them
- * apart, and the size as other columns write it. */
-static void shorten_buffer(struct mg_buf *text)
-{
-    static const char *const words[][2] = {
-        {"argument ", "arg "}, {", buffer of ", ", "}, {"shared variable ", ""}, {" variable ", " "}, {" of ", ", "}};
-    for (size_t i = 0; i < MG_COUNT_OF(words); i++) {
-        const char *at = strstr(text->at, words[i][0]);
-        if (!at) continue;
-        struct mg_buf shorter = MG_BUF_INIT;
-        mg_buf_printf(&shorter, "%.*s%s%s", (int)(at - text->at), text->at, words[i][1], at + strlen(words[i][0]));
-        mg_buf_release(text);
-        *text = shorter;
-    }
-    char *size = strstr(text->at, ", "), *end = strstr(text->at, " bytes");
-    if (!size || !end) return;
-    double bytes = 0;
-    for (const char *at = size + 2; at < end; at++)
-        if (*at != ',') bytes = 10 * bytes + (*at - '0');
-    text->n = (size_t)(size + 2 - text->at);
-    add_bytes(text, bytes);
-}
-
 static void format_cell(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t row, uint32_t column,
                         struct mg_buf *cell)
 {
@@ -166,8 +143,13 @@ static void format_cell(const struct mg_one_table *t, const struct mg_report_opt
         mg_add_short_name(cell, v.text);
         return;
     }
+    if (v.kind == MG_TV_TEXT && v.brief) {
+        mg_buf_reset(cell);
+        mg_buf_adds(cell, v.brief);
+        if (v.u) mg_buf_adds(cell, ", "), add_bytes(cell, (double)v.u);
+        return;
+    }
     mg_format_value(cell, &v, t->columns.at[column].kind);
-    if (v.kind == MG_TV_TEXT && !strcmp(t->columns.at[column].name, "buffer")) shorten_buffer(cell);
 }
 
 /* Do two rows read alike? Instructions of an unrolled loop do. */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/names.h"
+
 enum { NO_ROW = UINT32_MAX, NAMES = 240 };
 
 void mg_cache_buffers_release(struct mg_cache_buffers *b)
@@ -65,8 +67,7 @@ static void add_name(struct mg_cache_buffer *x, const char *named)
 {
     size_t n = named ? strlen(named) : 0, used = x->name ? strlen(x->name) : 0;
     if (!n || used + n > NAMES) return;
-    for (const char *at = x->name; at && (at = strstr(at, named)); at++)
-        if ((at == x->name || at[-1] == ' ') && (!at[n] || at[n] == ';')) return;
+    if (x->name && mg_names_have(x->name, ';', named)) return;
     x->name = mg_xrealloc(x->name, used + n + 3);
     if (used) memcpy(x->name + used, "; ", 2), used += 2;
     memcpy(x->name + used, named, n + 1);

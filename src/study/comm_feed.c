@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/names.h"
 #include "study/comm_appendix.h"
 #include "study/comm_feed.h"
 
@@ -23,15 +24,8 @@ struct mg_comm_feeder {
 bool mg_comm_note_unseen(struct mg_comm_source *s, const struct mg_trace_access *x)
 {
     if (x->site->kind != MG_ACCESS_UNSEEN) return false;
-    const char *op = x->site->op;
-    size_t n = strlen(op), used = strlen(s->unseen_ops);
     s->unseen += x->n_lanes;
-    for (const char *at = s->unseen_ops; (at = strstr(at, op)); at++)
-        if ((at == s->unseen_ops || at[-1] == ' ') && (!at[n] || at[n] == ',')) return true;
-    if (used + n + 8 < sizeof s->unseen_ops)
-        snprintf(s->unseen_ops + used, sizeof s->unseen_ops - used, "%s%s", used ? ", " : "", op);
-    else if (used < 3 || strcmp(s->unseen_ops + used - 3, "..."))
-        memcpy(s->unseen_ops + used, ", ...", 6);
+    mg_names_add(s->unseen_ops, sizeof s->unseen_ops, x->site->op);
     return true;
 }
 

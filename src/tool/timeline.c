@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/option.h"
 #include "view/kit.h"
 #include "tool/span.h"
 
@@ -41,20 +42,17 @@ static const struct mg_tool_opt timeline_opts[] = {
 /* Cuts "key=value" out of the list; the value, or NULL. */
 static bool cut_option(char *list, const char *key, char *value, size_t room)
 {
-    size_t n = strlen(key);
-    for (char *at = list; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        if (strncmp(at, key, n) || at[n] != '=') continue;
-        size_t bytes = strcspn(at + n + 1, ",");
-        if (bytes >= room) return false;
-        memcpy(value, at + n + 1, bytes);
-        value[bytes] = 0;
-        char *end = at + n + 1 + bytes;
+    size_t n;
+    const char *found = mg_option_value(list, strlen(list), key, &n);
+    if (found && n >= room) return false;
+    if (found) {
+        memcpy(value, found, n);
+        char *at = list + (found - list) - strlen(key) - 1, *end = list + (found - list) + n;
         memmove(at, *end ? end + 1 : end, strlen(*end ? end + 1 : end) + 1);
-        n = strlen(list);
-        if (n && list[n - 1] == ',') list[n - 1] = 0;
-        return true;
+        size_t left = strlen(list);
+        if (left && list[left - 1] == ',') list[left - 1] = 0;
     }
-    *value = 0;
+    value[found ? n : 0] = 0;
     return true;
 }
 

@@ -365,7 +365,7 @@ static void site_json(const struct mg_tool_result *r, const struct figure *f, co
     mg_json_key_u64_if(j, "bits_needed", f->c[cell_values] > 0, f->narrow);
     mg_json_key_bool(j, "constant", f->c[cell_values] && f->least == f->most);
     mg_json_key_bool(j, "same_address", s->note & SAME_ADDRESS);
-    mg_json_key_str(j, "buffer", mg_kit_buffer(r, k, s));
+    mg_kit_key_buffer(j, mg_kit_buffer(r, k, s));
     mg_json_end(j, '}');
     mg_buf_release(&text);
 }
@@ -393,11 +393,7 @@ static void site_row(const struct mg_tool_result *r, const struct figure *f, con
         mg_table_null(t);
     }
     mg_table_text(t, k->demangled);
-    const char *buffer = mg_kit_buffer(r, k, s);
-    if (buffer)
-        mg_table_text(t, buffer);
-    else
-        mg_table_null(t);
+    mg_table_buffer(t, mg_kit_buffer(r, k, s));
     mg_buf_release(&text);
 }
 

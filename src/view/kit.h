@@ -59,10 +59,14 @@ static inline void mg_kit_times_table(struct mg_table *t, const struct mg_tool_r
     mg_table_begin(t, name, text);
 }
 /* Which buffer a site's instruction accesses; NULL: not known. */
-static inline const char *mg_kit_buffer(const struct mg_tool_result *r, const struct mg_result_kernel *k,
-                                        const struct mg_result_site *s)
+static inline const struct mg_buffer_name *
+mg_kit_buffer(const struct mg_tool_result *r, const struct mg_result_kernel *k, const struct mg_result_site *s)
 {
     return r->buffer ? r->buffer(r->buffers, k, s) : NULL;
+}
+static inline void mg_kit_key_buffer(struct mg_json *j, const struct mg_buffer_name *name)
+{
+    mg_json_key_str(j, "buffer", name ? name->text : NULL);
 }
 static inline const uint64_t *mg_kit_cells(const struct mg_result_kernel *k, const struct mg_result_site *s)
 {

@@ -72,6 +72,13 @@ struct mg_result_place {
     const char *file; /* NULL: no line information */
     uint32_t line;
 };
+struct mg_buffer_name {
+    const char *text;  /* "argument 2 `out`, buffer of 4,096 bytes", "shared variable tile of 64 bytes" */
+    const char *place; /* the same without what launches say: "argument 2 `out`" */
+    const char *brief; /* for tables on a terminal, with the bytes behind it: "arg 2 `out`", "tile" */
+    uint64_t bytes;    /* 0: not known */
+    bool is_shared;    /* a variable in shared memory, which `brief` names */
+};
 struct mg_tool_result {
     const char *device_kind, *device_name;
     uint32_t sms, sm;
@@ -82,9 +89,10 @@ struct mg_tool_result {
     uint32_t n_bare; /* kernels without PTX: name and launches alone */
     /* Starts a disassembler, where one is installed; results live as long as this. NULL: not in this process. */
     struct mg_result_machine (*machine)(void *user, const struct mg_result_kernel *k);
-    /* Which buffer the instruction of a site accesses, in words; NULL: not known. The function is NULL where the
+    /* Which buffer the instruction of a site accesses; NULL: not known. The function is NULL where the
      * profile's PTX is not to be had. */
-    const char *(*buffer)(void *buffers, const struct mg_result_kernel *k, const struct mg_result_site *s);
+    const struct mg_buffer_name *(*buffer)(void *buffers, const struct mg_result_kernel *k,
+                                           const struct mg_result_site *s);
     void *buffers;
     /* The line that most instructions of a block come from. NULL: not in this process. */
     struct mg_result_place (*line_of_block)(void *lines, const struct mg_result_kernel *k, uint32_t block);
@@ -122,6 +130,7 @@ void mg_table_columns(struct mg_table *t, const struct mg_column *columns, uint3
                      MG_COUNT_OF(((const struct mg_column[]){__VA_ARGS__})))
 void mg_table_row(struct mg_table *t);
 void mg_table_text(struct mg_table *t, const char *v);
+void mg_table_buffer(struct mg_table *t, const struct mg_buffer_name *name); /* NULL: not known */
 void mg_table_u64(struct mg_table *t, uint64_t v);
 void mg_table_f64(struct mg_table *t, double v);
 void mg_table_null(struct mg_table *t);

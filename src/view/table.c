@@ -61,6 +61,15 @@ void mg_table_text(struct mg_table *t, const char *v)
              : (struct mg_table_value){.kind = MG_TV_NULL});
 }
 
+void mg_table_buffer(struct mg_table *t, const struct mg_buffer_name *name)
+{
+    put(t, name ? (struct mg_table_value){.kind = MG_TV_TEXT,
+                                          .text = keep(t, name->text),
+                                          .brief = keep(t, name->brief),
+                                          .u = name->bytes}
+                : (struct mg_table_value){.kind = MG_TV_NULL});
+}
+
 void mg_table_u64(struct mg_table *t, uint64_t v)
 {
     put(t, (struct mg_table_value){.kind = MG_TV_U64, .u = v});

@@ -8,8 +8,9 @@
 
 struct mg_table_value { /* text: owner is the arena */
     enum { MG_TV_NULL, MG_TV_TEXT, MG_TV_U64, MG_TV_F64, MG_TV_PLACE } kind;
-    const char *text; /* TEXT; PLACE: the file, NULL: a line of the PTX */
-    uint64_t u;       /* U64; PLACE: the line */
+    const char *text;  /* TEXT; PLACE: the file, NULL: a line of the PTX */
+    const char *brief; /* TEXT of a buffer: the same in few words, with its bytes in u; else NULL */
+    uint64_t u;        /* U64; PLACE: the line */
     double f;
     uint32_t ptx_line, block; /* PLACE: where the site stands in the PTX; ptx_line 0: the kernel as a whole */
 };

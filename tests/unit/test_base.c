@@ -6,6 +6,8 @@
 #include "base/intern.h"
 #include "base/json.h"
 #include "base/map.h"
+#include "base/names.h"
+#include "base/option.h"
 #include "base/sort.h"
 
 MG_TEST(arena_rewinds_to_its_mark)
@@ -98,4 +100,32 @@ MG_TEST(json_escapes_and_separates)
     mg_json_end(&j, '}');
     MG_CHECK_STR(b.at, "{\"a\\\"\\n\":[18446744073709551615,0.1,2.0,\"\\ufffd\xc3\xa9\",null],\"b\":{}}");
     mg_buf_release(&b);
+}
+
+MG_TEST(names_are_kept_once_and_whole)
+{
+    char list[24] = "";
+    mg_names_add(list, sizeof list, "vadd");
+    mg_names_add(list, sizeof list, "add"); /* is part of the first */
+    mg_names_add(list, sizeof list, "vadd");
+    MG_CHECK_STR(list, "vadd, add");
+    mg_names_add(list, sizeof list, "wgmma");
+    MG_CHECK_STR(list, "vadd, add, wgmma");
+    mg_names_add(list, sizeof list, "cp.async");
+    MG_CHECK_STR(list, "vadd, add, wgmma, ...");
+    mg_names_add(list, sizeof list, "x");
+    MG_CHECK_STR(list, "vadd, add, wgmma, ...");
+    MG_CHECK(mg_names_have("a; b of c", ';', "b of c") && !mg_names_have("a; b of c", ';', "b"));
+}
+
+MG_TEST(options_are_found_by_whole_keys)
+{
+    static const char text[] = "timeline,no_runtime=off,runtime=on,runtime=off";
+    size_t n = 0;
+    const char *v = mg_option_value(text, strlen(text), "runtime", &n);
+    MG_CHECK(v == text + 32 && n == 2);
+    v = mg_option_value("weights=a b,x=1", 15, "weights", &n);
+    MG_CHECK(v && n == 3 && !strncmp(v, "a b", n));
+    MG_CHECK(!mg_option_value("weights", 7, "weights", &n) && !mg_option_value("", 0, "weights", &n));
+    MG_CHECK(!mg_option_value("a,weights=b", 5, "weights", &n)); /* beyond the bytes */
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/option.h"
 #include "inject/mpi/mpi.h"
 
 enum { ROUNDS = 200, FEWEST = 8, LONGEST_NS = 20000000, TAG = 1 }; /* fewer where they take long */
@@ -97,10 +98,19 @@ static bool open_ours(void)
     return !mg_mpi.comm_dup(mg_mpi.world, &ours);
 }
 
+static bool is_asked_for(const char *tools)
+{
+    for (size_t bytes, n; tools && *tools; tools += bytes + (tools[bytes] != 0)) { /* joined: tool/spec.h */
+        bytes = strcspn(tools, ";");
+        const char *clocks = !strncmp(tools, "timeline,", 9) ? mg_option_value(tools, bytes, "clocks", &n) : NULL;
+        if (clocks && n == 3 && !memcmp(clocks, "mpi", n)) return true;
+    }
+    return false;
+}
+
 void mg_mpi_align_clocks(bool last)
 {
-    const char *tools = mg_env(MG_ENV_TOOLS);
-    if (!tools || !strstr(tools, "clocks=mpi") || !open_ours()) return;
+    if (!is_asked_for(mg_env(MG_ENV_TOOLS)) || !open_ours()) return;
     uint64_t mine = read_boot(), *boots = calloc((size_t)ranks, sizeof *boots);
     struct mg_record_clock c;
     if (boots && !mg_mpi.allgather(&mine, sizeof mine, mg_mpi.byte, boots, sizeof mine, mg_mpi.byte, ours) &&

@@ -45,12 +45,12 @@ static double first_bytes(struct advice *a, const struct kernel_cost *c)
     for (const struct mg_jval *s = mg_jval_first(mg_jval_get(memory, "sites")); s; s = s->next) {
         const struct mg_pkernel *k;
         const char *function = mg_jval_text(s, "function"), *op = mg_jval_text(s, "op");
-        uint64_t bytes = 0;
         if (!is_shown(a, s, &k) || k != c->k || !function || mg_jval_f64(s, "sectors") <= 0) continue;
-        const char *buffer = mg_buffer_bytes_at(a->buffers, k, function, (uint32_t)mg_jval_u64(s, "ptx_line"), &bytes);
-        if (buffer && bytes)
-            add_moved(&v, buffer, op && !strncmp(op, "st", 2), 32 * mg_jval_f64(s, "sectors"),
-                      (double)bytes * (double)MG_MAX(c->launches, 1u));
+        const struct mg_buffer_name *buffer =
+            mg_buffer_name_at(a->buffers, k, function, (uint32_t)mg_jval_u64(s, "ptx_line"));
+        if (buffer && buffer->bytes)
+            add_moved(&v, buffer->text, op && !strncmp(op, "st", 2), 32 * mg_jval_f64(s, "sectors"),
+                      (double)buffer->bytes * (double)MG_MAX(c->launches, 1u));
     }
     for (uint32_t i = 0; i < v.n; i++) served += MG_MAX(v.at[i].bytes - v.at[i].most, 0);
     free(v.at);

@@ -179,18 +179,15 @@ void mg_rule_uncoalesced(struct advice *a, const struct mg_rule *self)
 /* The array that is accessed, with the line that declares it, and whether the launch gives its size. */
 static const char *name_array(struct advice *a, const struct line_sum *s, bool *sized_by_launch)
 {
-    static const char kind[] = "shared variable ";
-    uint64_t bytes = 0;
-    const char *text =
-        mg_buffer_bytes_at(a->buffers, s->k, s->function, (uint32_t)mg_jval_u64(s->worst, "ptx_line"), &bytes);
+    const struct mg_buffer_name *buffer =
+        mg_buffer_name_at(a->buffers, s->k, s->function, (uint32_t)mg_jval_u64(s->worst, "ptx_line"));
     *sized_by_launch = false;
-    if (!text || strncmp(text, kind, sizeof kind - 1)) return "the array";
-    const char *name = text + sizeof kind - 1, *slash = s->place.file ? strrchr(s->place.file, '/') : NULL;
-    size_t n = strcspn(name, " ");
-    uint32_t line = find_shared(a, s->place.file, s->place.line, name, n);
-    *sized_by_launch = !bytes;
-    if (!line) return mg_arena_strndup(&a->out->arena, name, n);
-    return mg_arena_printf(&a->out->arena, "%.*s (%s:%u)", (int)n, name, slash ? slash + 1 : s->place.file, line);
+    if (!buffer || !buffer->is_shared) return "the array";
+    const char *name = buffer->brief, *slash = s->place.file ? strrchr(s->place.file, '/') : NULL;
+    uint32_t line = find_shared(a, s->place.file, s->place.line, name, strlen(name));
+    *sized_by_launch = !buffer->bytes;
+    if (!line) return mg_arena_strndup(&a->out->arena, name, strlen(name));
+    return mg_arena_printf(&a->out->arena, "%s (%s:%u)", name, slash ? slash + 1 : s->place.file, line);
 }
 
 /* A step of k x 32 words, or any even step, becomes odd by one element more a row: 32 lanes then fall on 32 banks.

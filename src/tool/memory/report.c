@@ -94,7 +94,7 @@ static void site_json(const struct mg_tool_result *r, const struct figures *f, s
     } else {
         mg_json_null(j);
     }
-    mg_json_key_str(j, "buffer", mg_kit_buffer(r, f->k, f->s));
+    mg_kit_key_buffer(j, mg_kit_buffer(r, f->k, f->s));
     mg_json_end(j, '}');
 }
 
@@ -164,11 +164,7 @@ static void request_table(struct mg_table *t, const struct mg_tool_result *r, co
         mg_table_u64(t, f[i].requests);
         mg_table_text(t, worst_pattern(&f[i]));
         mg_table_text(t, f[i].k->demangled);
-        const char *buffer = mg_kit_buffer(r, f[i].k, f[i].s);
-        if (buffer)
-            mg_table_text(t, buffer);
-        else
-            mg_table_null(t);
+        mg_table_buffer(t, mg_kit_buffer(r, f[i].k, f[i].s));
     }
     mg_table_sort(t, 2);
 }
