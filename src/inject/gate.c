@@ -27,8 +27,9 @@
 #define PATIENCE_NS  250000000u  /* nothing has ended for so long, or for four of the longest kernels */
 #define AHEAD_NS     1000000u    /* work in flight during a turn */
 #define AHEAD_GPU_NS 2000000u    /* there, ends are seen a little late */
-enum { LEAST_AHEAD = 2, MOST_AHEAD = 1024 };
+enum { LEAST_AHEAD = 2, MOST_AHEAD = 1024, REFUSALS = 4 };
 
+static uint32_t refusals; /* atomic: launches in a row that the driver did not take */
 static struct mg_control_gate none;
 struct mg_control_gate *mg_gate = &none;
 
@@ -94,10 +95,11 @@ static bool has_credit(uint64_t flying)
     return credit > 0 && (uint64_t)credit > flying * load64(&mg_gate->typical_ns);
 }
 
+/* Who launches on in a context that is broken uses no device time: a turn is nothing to it but to others. */
 static bool may_pass(void)
 {
     uint32_t turn = load(&mg_gate->turn);
-    if (turn == MG_GATE_OPEN) return true;
+    if (turn == MG_GATE_OPEN || load(&refusals) >= REFUSALS) return true;
     uint64_t flying = in_flight();
     return turn == MG_GATE_TURN && flying < most_ahead() && has_credit(flying);
 }
@@ -184,8 +186,9 @@ static void look_at_door(void)
         wake(&mg_gate->door);
 }
 
-void mg_gate_undo(void)
+void mg_gate_undo(bool refused)
 {
+    __atomic_store_n(&refusals, refused ? MG_MIN(load(&refusals) + 1, REFUSALS) : 0, __ATOMIC_SEQ_CST);
     __atomic_fetch_sub(&mg_gate->passed, 1, __ATOMIC_SEQ_CST);
     look_at_door();
 }
@@ -216,6 +219,7 @@ void mg_gate_charge(uint64_t device_ns)
 uint64_t mg_gate_ended(uint64_t device_ns, bool estimated)
 {
     bool known = device_ns != MG_GATE_UNKNOWN;
+    if (load(&refusals)) __atomic_store_n(&refusals, 0, __ATOMIC_SEQ_CST);
     if (known && !estimated) note_kernel(device_ns);
     uint64_t ns = known ? device_ns : load64(&mg_gate->typical_ns);
     bool spent = spend(ns);

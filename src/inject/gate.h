@@ -17,9 +17,10 @@ static inline bool mg_gate_is_on(void)
     return __atomic_load_n(&mg_gate->daemon, __ATOMIC_RELAXED) != 0;
 }
 /* Before a launch, under no lock of ours: waits for the process' turn, and never for ever. True: the launch is in
- * flight until mg_gate_ended, or mg_gate_undo where the driver did not take it. */
+ * flight until mg_gate_ended, or mg_gate_undo where the driver refused it. */
 bool mg_gate_pass(void);
-void mg_gate_undo(void);
+/* refused: else nobody follows it. */
+void mg_gate_undo(bool refused);
 /* Any thread; takes no lock. Returns the device time that was charged. estimated: nobody has measured it yet. */
 uint64_t mg_gate_ended(uint64_t device_ns, bool estimated);
 void mg_gate_correct(uint64_t charged_ns, uint64_t device_ns); /* what it was after all */

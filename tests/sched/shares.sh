@@ -26,7 +26,7 @@ print('ok  ', name, got, 'witness', seen and [round(s, 1) for s in seen])
 P
     rm -f witness.json
 }
-# until the schedulers' programs have ended: processor time of all their threads but the first
+# until the schedulers' programs have ended: processor time of the threads that run kernels
 witness() {
     python3 - "$@" <<'P' &
 import glob, json, os, sys, time
@@ -35,9 +35,9 @@ def threads(name):
     for ctl in glob.glob(f'dir/{name}/ctl.*'):
         pid = ctl.rsplit('.', 1)[1]
         for task in glob.glob(f'/proc/{pid}/task/*'):
-            if task.rsplit('/', 1)[1] != pid:
-                try: yield task, int(open(task + '/schedstat').read().split()[0])
-                except (OSError, ValueError, IndexError): pass
+            try:
+                if open(task + '/comm').read() == 'margay worker\n': yield task, int(open(task + '/schedstat').read().split()[0])
+            except (OSError, ValueError, IndexError): pass
 begun = False
 while time.time() < until:
     now = {n: dict(threads(n)) for n in names}
@@ -76,6 +76,9 @@ sched -- A: ./worker 2000 x200 -- B: ./worker 20000 1.5 || fail "one ends: $?"
 ! judged any || python3 -c 'import json; r = json.load(open("out.json")); p = r["programs"]; assert p[1]["device_ns"] > 3 * p[0]["device_ns"], p' || fail "one ends"
 sched -- A: ./worker 2000 1 think -- B: ./worker 20000 1 || fail "one thinks: $?"
 ! judged any || python3 -c 'import json; r = json.load(open("out.json")); p = r["programs"]; assert p[1]["device_share_pct"] > 60 and p[0]["launches"] > 20, p' || fail "one thinks"
+# one whose launches are refused is given no turns for them, and works on when they are taken again
+sched -- A: ./worker 2000 x500 refused -- B: ./worker 20000 2 || fail "refused: $?"
+python3 -c 'import json; r = json.load(open("out.json")); p = r["programs"]; assert r["turns"] < 60 and p[0]["launches"] == 1 and p[1]["launches"], (r["turns"], p)' || fail "refused"
 # whoever has a higher priority goes first
 sched --priority A=1 -- A: ./worker 2000 1 -- B: ./worker 20000 1 || fail "priority: $?"
 ! judged any || python3 -c 'import json; r = json.load(open("out.json")); p = r["programs"]; assert p[0]["device_ns"] > 4 * p[1]["device_ns"] or p[0]["device_share_pct"] > 65, p' || fail "priority"

@@ -6,7 +6,8 @@
  * between launches), beside (launches into a captured stream and beside it in turns, then the graph), exec (in the
  * midst of its launches, with a capture open, it becomes this program anew, plain), spin (now and then a kernel that
  * waits for a later one of another stream), fork (children that use no CUDA), leave (main ends while four threads
- * launch: exit 7), think (1 ms of host work behind each launch, which it waits for). Prints "MODE N launches, ok", exit
+ * launch: exit 7), think (1 ms of host work behind each launch, which it waits for), refused (launches that the driver
+ * refuses, 1 ms apart). Prints "MODE N launches, ok", exit
  * 0; or what is wrong, exit 1. */
 #include <pthread.h>
 #include <stdint.h>
@@ -126,6 +127,15 @@ static int leave(void)
     return 7;
 }
 
+static void launch_refused(void)
+{
+    void *params[] = {&cell, &steps};
+    for (long i = 0; i < most; i++) {
+        check("a CTA of 2^20 threads", !cuLaunchKernel(kernel, CTAS, 1, 1, 1 << 20, 1, 1, 0, streams[0], params, NULL));
+        usleep(1000);
+    }
+}
+
 static long run(const char *mode)
 {
     static uint32_t spun;
@@ -194,6 +204,7 @@ int main(int argc, char **argv)
     check("cuMemsetD32", cuMemsetD32_v2(cell, 0, 1) || cuMemsetD32_v2(flag, 0, 1) || cuMemsetD32_v2(scratch, 0, 2048));
     for (int i = 0; i < STREAMS; i++) check("cuStreamCreate", cuStreamCreate(&streams[i], 1));
     if (!strcmp(mode, "leave")) return leave();
+    if (!strcmp(mode, "refused")) launch_refused(), most = 1; /* then one that is not */
     long done = run(mode);
     if (!strcmp(mode, "exec")) {
         check("cuStreamBeginCapture", cuStreamBeginCapture_v2(streams[1], 1));

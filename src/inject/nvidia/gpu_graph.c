@@ -448,7 +448,7 @@ static cu_result replay_own(cu_graph_exec x, cu_stream s, bool per_thread, cu_re
     mg_inside++;
     cu_result rc = send(x, s);
     if (rc != CUE_SUCCESS)
-        mg_gate_undo();
+        mg_gate_undo(true);
     else
         mg_gate_follow(s, per_thread);
     mg_inside--;
@@ -495,7 +495,7 @@ static cu_result replay(cu_graph_exec x, cu_stream s, bool per_thread, cu_result
     cu_result rc = send(x, s);
     if (follows) mg_nv_launch_end(&n, rc == CUE_SUCCESS, NULL, gated ? ended_gated : ended, l);
     if (l && (!follows || rc != CUE_SUCCESS)) undo_replay(l);
-    if (gated && (!follows || rc != CUE_SUCCESS)) mg_gate_undo();
+    if (gated && (!follows || rc != CUE_SUCCESS)) mg_gate_undo(rc != CUE_SUCCESS);
     if (order) tell_steps(l, s || !per_thread ? s : CU_PER_THREAD_STREAM, order, rc == CUE_SUCCESS);
     if (rc == CUE_SUCCESS && (!follows || l->unknown))
         mg_run_unknown(l && l->unknown ? l->unknown : MG_REASON_early_graph);
