@@ -24,11 +24,6 @@
 #define SHARE_LINES  8    /* where one region begins: more at once hold up what is loaded next */
 #define LOOP_LINES   1024 /* that the next warp may load in a loop: they have to stay in the cache so long */
 
-static val k64(struct emit *e, uint64_t v)
-{
-    return LLVMConstInt(e->t.i64, v, 0);
-}
-
 static val variable(struct emit *e, uint64_t v)
 {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(B);

@@ -7,10 +7,6 @@
 
 #define B e->b
 
-static val k32(struct emit *e, uint64_t v)
-{
-    return LLVMConstInt(e->t.i32, v, 0);
-}
 static val is_zero(struct emit *e, val v)
 {
     return LLVMBuildICmp(B, LLVMIntEQ, v, k32(e, 0), "");

@@ -7,11 +7,6 @@
 
 #define B e->b
 
-static val k32(struct emit *e, uint64_t v)
-{
-    return LLVMConstInt(e->t.i32, v, 0);
-}
-
 static void types(struct emit *e)
 {
     e->t.i1 = LLVMInt1TypeInContext(e->c);

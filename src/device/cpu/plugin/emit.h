@@ -126,6 +126,14 @@ struct emit {
     struct turn *turns;
     uint32_t *checked; /* 1 + the one whose check stands for it too */
 };
+static inline val k32(struct emit *e, uint64_t v)
+{
+    return LLVMConstInt(e->t.i32, v, 0);
+}
+static inline val k64(struct emit *e, uint64_t v)
+{
+    return LLVMConstInt(e->t.i64, v, 0);
+}
 
 /* values.c */
 LLVMTypeRef emit_type(struct emit *e, enum emu_class c, bool vec);
@@ -220,11 +228,12 @@ val emit_room(struct emit *e, unsigned use);
 val emit_lane_of(struct emit *e, LLVMTypeRef t, val array, val lane);
 LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val value, val *loaded);
 
-/* alu.c, memory.c, control.c */
+/* alu.c, memory.c, call.c, control.c */
 bool emit_alu(struct emit *e);
 bool emit_move(struct emit *e);
 void emit_memory(struct emit *e);
 void emit_call(struct emit *e);
+val emit_active_bits(struct emit *e); /* of the lanes that take part, a word */
 void emit_sync(struct emit *e);
 void emit_end(struct emit *e);
 void emit_leave(struct emit *e);

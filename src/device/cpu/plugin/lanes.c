@@ -7,15 +7,6 @@
 #define B   e->b
 #define FEW 8 /* lanes for which a loop is cheaper than a gather */
 
-static val k32(struct emit *e, uint64_t v)
-{
-    return LLVMConstInt(e->t.i32, v, 0);
-}
-static val k64(struct emit *e, uint64_t v)
-{
-    return LLVMConstInt(e->t.i64, v, 0);
-}
-
 /* Room for 32 lanes, one for each use: addresses, values, results. */
 val emit_room(struct emit *e, unsigned use)
 {

@@ -11,14 +11,6 @@
 #define EVEN_ROUNDS     1024 /* fewer are not worth it: lanes that go further stop and begin again */
 #define FORESEEN_ROUNDS 16
 
-static val k32(struct emit *e, uint64_t v)
-{
-    return LLVMConstInt(e->t.i32, v, 0);
-}
-static val k64(struct emit *e, uint64_t v)
-{
-    return LLVMConstInt(e->t.i64, v, 0);
-}
 static val load32(struct emit *e, val at)
 {
     return LLVMBuildLoad2(B, e->t.i32, at, "");

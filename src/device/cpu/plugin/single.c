@@ -9,11 +9,6 @@
 
 #define B e->b
 
-static val k32(struct emit *e, uint64_t v)
-{
-    return LLVMConstInt(e->t.i32, v, 0);
-}
-
 bool emit_is_single(const struct cpu_inst *in)
 {
     return in->where == EMU_AT_GLOBAL && in->kind != CPU_PARAM;

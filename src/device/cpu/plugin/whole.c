@@ -19,10 +19,6 @@ struct whole {
     LLVMBasicBlockRef over;    /* the CTA has ended */
 };
 
-static val k32(struct emit *e, uint64_t v)
-{
-    return LLVMConstInt(e->t.i32, v, 0);
-}
 static val load32(struct emit *e, val at)
 {
     return LLVMBuildLoad2(B, e->t.i32, at, "");
