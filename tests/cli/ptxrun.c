@@ -4,7 +4,8 @@
  *   daemon=MS                goes into the background; the rest happens there, after so many milliseconds
  *   locale                   takes the locale of its environment
  *   sleep=MS  print=TEXT  sum (of the first 1024 words of the buffer)  sync=0 launches without waiting
- *   times=N                  launches each kernel that follows so often */
+ *   times=N                  launches each kernel that follows so often
+ *   mib=N                    in front of all: so large is the buffer, 1 */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -35,7 +36,7 @@ LIST
     static void *module,
     *lib;
 static uint64_t buffer;
-static int sync_each = 1, times = 1;
+static int sync_each = 1, times = 1, mib = 1;
 
 static int begin(void)
 {
@@ -49,7 +50,7 @@ static int begin(void)
 #undef F
         return cuInit(0) ||
         cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&ctx, device) || cuCtxSetCurrent(ctx) ||
-        cuMemAlloc_v2(&buffer, 1 << 20) || cuMemsetD8_v2(buffer, 0, 1 << 20);
+        cuMemAlloc_v2(&buffer, (size_t)mib << 20) || cuMemsetD8_v2(buffer, 0, 1 << 20);
 }
 
 static int launch(char *what)
@@ -103,6 +104,8 @@ int main(int argc, char **argv)
             close_all();
         } else if (!strncmp(a, "times=", 6)) {
             times = atoi(a + 6);
+        } else if (!strncmp(a, "mib=", 4)) {
+            mib = atoi(a + 4);
         } else if (!strcmp(a, "sync=0")) {
             sync_each = 0;
         } else if (begin()) {

@@ -40,6 +40,25 @@ for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia;
     seed=$((seed + 1))
 done
 unset LD_LIBRARY_PATH
+for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu); do
+    run "$device wraps" $device ./ptxrun mib=4100 load="$ROOT/tests/tool/trace_loops.ptx" {up,over,down,guess}:1,1,1:64,1,1:30 {up,over,down,guess}:1,1,1:64,1,1:1 \
+        {up,down,guess}:1,1,1:32,1,1:11
+    python3 - > why 2>&1 <<'P' || { fail "$device wraps"; cat why; }
+import json
+rows = [r['fields'] for r in map(json.loads, open('on.json')) if r['kind'] in ('trace.access', 'trace.step')]
+base = next(int(s['dst'], 16) for s in rows if s.get('kind') == 'alloc' and s['bytes'] == 4100 << 20)
+of = {'up': lambda t, r: (t + 0xffffffc0 + 3 * r) % 2 ** 32, 'over': lambda t, r: (t + 0x7fffffc0 + 3 * r + 2 ** 31) % 2 ** 32,
+      'down': lambda t, r: (t - 3 * r) % 2 ** 32, 'guess': lambda t, r: (t - 3 * r) % 2 ** 32}
+launches = [(k, 64, 30) for k in of] + [(k, 64, 1) for k in of] + [(k, 32, 11) for k in ('up', 'down', 'guess')]
+for n, (k, threads, rounds) in enumerate(launches):
+    for w in range(threads // 32):
+        got = [(a['number'], [p - base for p in a['addresses']]) for a in rows if 'access' in a and a['launch'] == n and a['warp'] == w]
+        assert got == [(r, [of[k](32 * w + l, r) for l in range(32)]) for r in range(rounds)], (n, k, w, got)
+tool = json.load(open('r.on.json'))['tools']['trace']['launches']
+# those whose index wraps in some lane have each round on its own, unless rounds are compared; of `up` 11 rounds wrap in none
+assert [l['in_loops'] for l in tool] == [0, 0, 0, tool[3]['in_loops']] + [0] * 4 + [11, 0, tool[10]['in_loops']] and tool[3]['in_loops'] > 30, tool
+P
+done
 run matmul emu "$B/examples/matmul"
 python3 - > why 2>&1 <<'P' || { fail matmul; cat why; }
 import json

@@ -1,13 +1,15 @@
 /* Loops whose accesses are recorded once, where the loop is left: rounds, and of each access first address and stride.
  *
  *   which loops     all that is recorded in them is executed once in each round, by the lanes that came into the loop,
- *                   together (analysis/uniform.h), and looks as if its address grew by one stride
+ *                   together (analysis/uniform.h), and its address grows by a stride (strides.h)
  *   entered         0 rounds
- *   each round      each access keeps its address. In front of the last one they are compared with what one stride
- *                   makes of the round before: if any lane's is another, what was gathered is written, and this round
- *                   is the first one of the next record. So nothing rests on arithmetic that was guessed right: an
- * index of 32 bits may wrap second round    says what the strides are, if they are equal in all lanes left what was
- * gathered is written
+ *   each round      counts, and each access keeps its address
+ *   left            the last addresses tell the first ones, where the arithmetic that made them is known to be exact.
+ * An index of 32 bits may have wrapped: then each round is written on its own
+ *
+ * Where that is not known, addresses are compared in each round: in front of its last access, with what one stride
+ * makes of the round before. If any lane's is another, what was gathered is written, and this round is the first one of
+ * the next record. The second round says what the strides are, if they are equal in all lanes.
  *
  * Rounds are whole ones: a loop that can be left between two of its accesses is recorded access by access, as is one
  * that calls, or holds what a lane may do alone. */
@@ -16,14 +18,12 @@
 #include <string.h>
 
 #include "analysis/dom.h"
+#include "analysis/indvar.h"
 #include "analysis/loop.h"
-#include "analysis/ssa.h"
-#include "analysis/uniform.h"
 
 enum {
     MOST_ACCESSES = 6, /* of a loop: each takes up to six registers */
     MOST_OUT = 2,      /* ways out: each has the code that writes */
-    MOST_DEPTH = 24,   /* of an address' arithmetic */
     MOST_ROUNDS = 1 << 24
 };
 #define R(r) mg_o_reg(r)
@@ -32,135 +32,28 @@ enum {
 /* ---- which loops ------------------------------------------------------------------------------------------ */
 
 struct finder {
-    struct mg_patch *p;
+    struct mg_stride_of of;
     const struct mg_cfg *c;
     const struct mg_module *m;
     const struct mg_dom *dom;
     const struct mg_loops *loops;
-    const struct mg_ssa *ssa;
     const struct mg_uniform *u;
     struct mg_trace_item *items;
     uint32_t n_items, loop;
 };
-enum form { OTHER, SAME /* in all rounds */, LINEAR /* grows by one stride, unless arithmetic wraps */ };
 
-static enum form form_of(const struct finder *f, uint32_t value, uint32_t depth);
-
-static enum form operand_form(const struct finder *f, mg_id node, const struct mg_opnd *o, uint32_t depth)
+/* How the item's address goes: as far as it can be told, by a stride? */
+static bool is_regular(const struct finder *f, struct mg_trace_item *i)
 {
-    switch (o->kind) {
-    case MG_OPND_imm:
-    case MG_OPND_var:
-    case MG_OPND_sreg:
-        return SAME;
-    case MG_OPND_reg:
-        return o->sub ? OTHER : form_of(f, mg_ssa_read(f->ssa, node, o->id), depth);
-    default:
-        return OTHER;
-    }
+    i->how = mg_stride_of(&f->of, i->inst->node, &f->m->opnds.at[f->m->nodes.at[i->inst->node].opnd + i->a.addr]);
+    return i->how.how != MG_STRIDE_NONE;
 }
 
-static bool is_uniform(const struct finder *f, const struct mg_opnd *o)
+/* Do the addresses of all rounds follow from the last one's? What was widened for it is known where it is, too. */
+static bool tells_rounds(const struct finder *f, const struct mg_trace_item *i)
 {
-    if (o->kind == MG_OPND_imm) return true;
-    return o->kind == MG_OPND_reg && o->id >= f->u->reg_lo && o->id < f->u->reg_hi &&
-           !f->u->varying[o->id - f->u->reg_lo];
-}
-
-/* Is the value the loop's phi, or that with something added that is the same in all rounds and lanes? */
-static bool is_stepped(const struct finder *f, uint32_t value, uint32_t phi, uint32_t depth)
-{
-    const struct mg_ssa_value *v = &f->ssa->values[value];
-    if (value == phi) return true;
-    if (!depth || v->kind != MG_SSA_def || v->prev) return false;
-    const struct mg_node *n = &f->m->nodes.at[v->node];
-    const struct mg_opnd *o = &f->m->opnds.at[n->opnd];
-    enum mg_op op = mg_node_form(f->m, n)->op;
-    if (op == MG_OP_mov && n->n_opnds == 2 && o[1].kind == MG_OPND_reg && !o[1].sub)
-        return is_stepped(f, mg_ssa_read(f->ssa, v->node, o[1].id), phi, depth - 1);
-    if ((op != MG_OP_add && op != MG_OP_sub) || n->n_opnds != 3) return false;
-    for (int k = 1; k <= (op == MG_OP_add ? 2 : 1); k++) {
-        const struct mg_opnd *by = &o[3 - k];
-        if (o[k].kind == MG_OPND_reg && !o[k].sub && is_uniform(f, by) &&
-            operand_form(f, v->node, by, depth - 1) == SAME &&
-            is_stepped(f, mg_ssa_read(f->ssa, v->node, o[k].id), phi, depth - 1))
-            return true;
-    }
-    return false;
-}
-
-static enum form phi_form(const struct finder *f, uint32_t value)
-{
-    const struct mg_ssa_value *v = &f->ssa->values[value];
-    const struct mg_block *b = &f->c->blocks[v->block];
-    if (v->block != f->loops->loops[f->loop].header) return OTHER;
-    for (uint32_t i = 0; i < v->n_args && i < b->n_preds; i++)
-        if (mg_loops_contains(f->loops, f->loop, f->c->preds[b->pred_at + i]) &&
-            !is_stepped(f, f->ssa->args[v->args_at + i], value, MOST_DEPTH))
-            return OTHER;
-    return LINEAR;
-}
-
-static enum form product(const struct finder *f, const struct mg_opnd *o, const enum form *k)
-{
-    if (k[0] == LINEAR) return k[1] == SAME && is_uniform(f, &o[1]) ? LINEAR : OTHER;
-    return k[1] == LINEAR && is_uniform(f, &o[0]) ? LINEAR : OTHER;
-}
-
-static enum form def_form(const struct finder *f, mg_id node, uint32_t depth)
-{
-    const struct mg_node *n = &f->m->nodes.at[node];
-    const struct mg_form *form = mg_node_form(f->m, n);
-    const struct mg_opnd *o = &f->m->opnds.at[n->opnd] + 1;
-    enum form k[3] = {SAME, SAME, SAME};
-    bool same = true;
-    if (n->guard || form->unknown || n->n_opnds < 2 || n->n_opnds > 4) return OTHER;
-    if (form->op == MG_OP_ld) return form->space == MG_SPACE_param ? SAME : OTHER;
-    if (form->op_flags &
-        (MG_OPF_READS | MG_OPF_WRITES | MG_OPF_ATOMIC | MG_OPF_CONVERGENT | MG_OPF_HIDDEN | MG_OPF_NO_DST))
-        return OTHER;
-    for (uint32_t i = 0; i + 1 < n->n_opnds; i++) {
-        k[i] = operand_form(f, node, &o[i], depth);
-        if (k[i] == OTHER) return OTHER;
-        same &= k[i] == SAME;
-    }
-    if (same) return SAME;
-    switch (form->op) {
-    case MG_OP_mov:
-    case MG_OP_cvt:
-    case MG_OP_cvta:
-    case MG_OP_neg:
-    case MG_OP_add:
-    case MG_OP_sub:
-    case MG_OP_or: /* of bits that are 0 */
-        return LINEAR;
-    case MG_OP_shl:
-        return k[1] == SAME && is_uniform(f, &o[1]) ? LINEAR : OTHER;
-    case MG_OP_mul:
-        return product(f, o, k);
-    case MG_OP_mad:
-        return k[0] == SAME && k[1] == SAME ? LINEAR : product(f, o, k);
-    default:
-        return OTHER;
-    }
-}
-
-static enum form form_of(const struct finder *f, uint32_t value, uint32_t depth)
-{
-    const struct mg_ssa_value *v = &f->ssa->values[value];
-    if (!value || !depth) return OTHER;
-    if (v->kind == MG_SSA_entry || !mg_loops_contains(f->loops, f->loop, v->block)) return SAME;
-    if (v->kind == MG_SSA_phi) return phi_form(f, value);
-    return v->kind == MG_SSA_def && !v->prev ? def_form(f, v->node, depth - 1) : OTHER;
-}
-
-/* Is the address one that grows by a stride, as far as its arithmetic tells? */
-static bool is_regular(const struct finder *f, const struct mg_trace_item *i)
-{
-    const struct mg_opnd *o = &f->m->opnds.at[f->m->nodes.at[i->inst->node].opnd + i->a.addr];
-    if (o->kind != MG_OPND_addr || o->n & 7) return false;
-    return o->sub == MG_OPND_var || (o->sub == MG_OPND_reg && o->id < f->m->regs.n &&
-                                     form_of(f, mg_ssa_read(f->ssa, i->inst->node, o->id), MOST_DEPTH) != OTHER);
+    return i->how.how == MG_STRIDE_WHOLE ||
+           (i->how.how == MG_STRIDE_WIDENED && mg_cfg_block_of(f->c, i->how.widens) == i->inst->block);
 }
 
 static bool has_block(const struct finder *f, uint32_t b)
@@ -209,8 +102,9 @@ static bool gather(const struct finder *f, struct mg_trace_loop *l)
     const struct mg_block *h = &f->c->blocks[header];
     uint32_t accesses = 0;
     l->n = 0;
+    l->compares = false;
     for (uint32_t i = 0; i < f->n_items; i++) {
-        const struct mg_trace_item *x = &f->items[i];
+        struct mg_trace_item *x = &f->items[i];
         if (x->inst->func_ix || !has_block(f, x->inst->block)) continue;
         bool fits = l->n < MG_CHANNEL_MOST_GROUP && f->loops->loop_of[x->inst->block] == f->loop && !x->one_by_one &&
                     (!x->access || is_regular(f, x));
@@ -219,6 +113,7 @@ static bool gather(const struct finder *f, struct mg_trace_loop *l)
             uint32_t latch = f->c->preds[h->pred_at + k];
             if (has_block(f, latch) && !mg_dom_over(f->dom, x->inst->block, latch)) return false;
         }
+        l->compares |= x->access && !tells_rounds(f, x);
         uint32_t at = l->n++;
         for (; at && is_before(f, x, &f->items[l->items[at - 1]]); at--) l->items[at] = l->items[at - 1];
         l->items[at] = i;
@@ -245,8 +140,7 @@ static bool leaves_whole(const struct finder *f, const struct mg_trace_loop *l)
 
 struct mg_trace_loops mg_trace_find_loops(struct mg_patch *p, struct mg_trace_item *items, uint32_t n)
 {
-    struct finder f = {.p = p,
-                       .c = mg_patch_cfg(p, 0),
+    struct finder f = {.c = mg_patch_cfg(p, 0),
                        .dom = mg_patch_dom(p, 0),
                        .loops = mg_patch_loops(p, 0),
                        .items = items,
@@ -255,15 +149,24 @@ struct mg_trace_loops mg_trace_find_loops(struct mg_patch *p, struct mg_trace_it
     for (uint32_t i = 0; i < n; i++) items[i].loop = UINT32_MAX;
     if (!f.loops->n_loops || !mg_channel_is_whole(p)) return found;
     f.m = f.c->m;
-    f.ssa = mg_patch_ssa(p, 0);
     f.u = mg_patch_uniform(p, 0);
+    f.of = (struct mg_stride_of){f.c, f.m, f.loops, mg_patch_ssa(p, 0), f.u, 0};
+    struct mg_ivs *ivs = mg_ivs_new(f.c, f.dom, f.loops);
     found.at = mg_arena_array(mg_patch_scratch(p), struct mg_trace_loop, f.loops->n_loops);
     for (f.loop = 0; f.loop < f.loops->n_loops; f.loop++) {
         struct mg_trace_loop *l = &found.at[found.n];
-        l->in_func = f.loop;
+        l->in_func = f.of.loop = f.loop;
         if (!gather(&f, l) || !goes_together(&f) || !leaves_whole(&f, l)) continue;
+        l->compares |= ivs->trips[f.loop] == MG_TRIPS_ANY; /* it may go round more often than 32 bits hold */
         for (uint32_t i = 0; i < l->n; i++) items[l->items[i]].loop = found.n;
         found.n++;
+    }
+    mg_ivs_free(ivs);
+    found.quiet = found.n != 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mg_trace_item *x = &items[i];
+        bool once = !x->inst->func_ix && f.loops->loop_of[x->inst->block] == MG_NO_LOOP;
+        found.quiet &= once || (x->loop != UINT32_MAX && !found.at[x->loop].compares);
     }
     return found;
 }
@@ -283,27 +186,38 @@ static struct mg_trace_item *item(const struct work *w, uint32_t i)
     return &w->items[w->l->items[i]];
 }
 
+static mg_id wide(struct mg_code_at *at)
+{
+    return mg_code_temp(at, MG_TYPE_b64);
+}
+static mg_id narrow(struct mg_code_at *at)
+{
+    return mg_code_temp(at, MG_TYPE_b32);
+}
+
 static void begin_rounds(const struct work *w, struct mg_code_at *at)
 {
     MG_CODE(at, "mov.u32", R(w->l->rounds), I(0));
-    for (uint32_t i = 0; i < w->l->n; i++)
+    for (uint32_t i = 0; w->l->compares && i < w->l->n; i++)
         if (item(w, i)->access) MG_CODE(at, "mov.u64", R(item(w, i)->stride), I(0));
 }
 
 /* What was gathered is written, if there is anything. */
 static void write_rounds(const struct work *w, struct mg_code_at *at)
 {
-    mg_id first[MG_CHANNEL_MOST_GROUP] = {0}, some = mg_code_temp(at, MG_TYPE_pred), n = mg_code_temp(at, MG_TYPE_b64);
+    struct mg_trace_rounds r = {.rounds = w->l->rounds};
+    mg_id some = mg_code_temp(at, MG_TYPE_pred), n = wide(at);
     MG_CODE(at, "setp.ne.u32", R(some), R(w->l->rounds), I(0));
     MG_CODE(at, "cvt.u64.u32", R(n), R(w->l->rounds));
     for (uint32_t i = 0; i < w->l->n; i++) {
         if (!item(w, i)->access) continue;
-        first[i] = mg_code_temp(at, MG_TYPE_b64);
-        MG_CODE(at, "mul.lo.u64", R(first[i]), R(item(w, i)->stride), R(n));
-        MG_CODE(at, "sub.u64", R(first[i]), R(item(w, i)->next), R(first[i]));
+        r.first[i] = wide(at);
+        r.stride[i] = item(w, i)->stride;
+        MG_CODE(at, "mul.lo.u64", R(r.first[i]), R(item(w, i)->stride), R(n));
+        MG_CODE(at, "sub.u64", R(r.first[i]), R(item(w, i)->next), R(r.first[i]));
     }
     mg_code_push_guard(at, some, false);
-    w->write(w->user, at, w->l, first);
+    w->write(w->user, at, w->l, &r);
     mg_code_pop_guard(at);
 }
 
@@ -368,6 +282,127 @@ static void look(const struct work *w, struct mg_code_at *at)
     MG_CODE(at, "add.u32", R(w->l->rounds), R(w->l->rounds), I(1));
 }
 
+/* ---- the last addresses tell the others ---- */
+
+struct from_last { /* of an item */
+    mg_id step;    /* LOW, WIDENED: b32, WHOLE: b64: what its value grows by */
+    mg_id begun;   /* WIDENED, b32: its value in the first round */
+};
+
+static mg_id step_of(struct mg_code_at *at, const struct mg_stride *how)
+{
+    const bool whole = how->how == MG_STRIDE_WHOLE;
+    mg_id step = whole ? wide(at) : narrow(at);
+    if (!how->step_reg)
+        MG_CODE(at, whole ? "mov.u64" : "mov.u32", R(step), I(whole ? how->step : (int64_t)(uint32_t)how->step));
+    else
+        MG_CODE(at, whole ? "mul.lo.u64" : "mul.lo.u32", R(step), R(how->step_reg),
+                I(whole ? how->step : (int64_t)(uint32_t)how->step));
+    return step;
+}
+
+static void widen(struct mg_code_at *at, const struct mg_stride *how, mg_id to, mg_id from)
+{
+    MG_CODE(at, how->is_signed ? "cvt.s64.s32" : "cvt.u64.u32", R(to), R(from));
+}
+
+/* behind: how many rounds before the last one, b32. Predicate: what is widened grows by its step as a whole number,
+ * too: it did not wrap, since each time takes 2^32 from what the steps add up to. */
+static void follow_back(struct mg_code_at *at, const struct mg_trace_item *x, mg_id behind, struct from_last *l,
+                        mg_id *stride, mg_id fits)
+{
+    mg_id far = wide(at), n = wide(at), begun = wide(at);
+    l->step = step_of(at, &x->how);
+    *stride = wide(at);
+    if (x->how.how == MG_STRIDE_WHOLE) {
+        MG_CODE(at, "mov.u64", R(*stride), R(l->step));
+        return;
+    }
+    l->begun = narrow(at);
+    MG_CODE(at, "mul.lo.u32", R(l->begun), R(behind), R(l->step));
+    MG_CODE(at, "sub.u32", R(l->begun), R(x->low), R(l->begun));
+    MG_CODE(at, "cvt.s64.s32", R(*stride), R(l->step));
+    MG_CODE(at, "cvt.u64.u32", R(n), R(behind));
+    MG_CODE(at, "mul.lo.u64", R(n), R(n), R(*stride));
+    widen(at, &x->how, far, x->low);
+    widen(at, &x->how, begun, l->begun);
+    MG_CODE(at, "sub.u64", R(far), R(far), R(begun));
+    MG_CODE(at, "setp.eq.and.u64", R(fits), R(far), R(n), R(fits));
+    MG_CODE(at, "mul.lo.u64", R(*stride), R(*stride), I(x->how.scale));
+}
+
+/* The item's address in round `done`, b32. */
+static mg_id address_in(struct mg_code_at *at, const struct mg_trace_item *x, const struct from_last *l, mg_id behind,
+                        mg_id done)
+{
+    mg_id first = wide(at), off = wide(at), low = narrow(at), last = wide(at);
+    if (x->how.how == MG_STRIDE_WHOLE) {
+        MG_CODE(at, "sub.u32", R(low), R(behind), R(done));
+        MG_CODE(at, "cvt.u64.u32", R(off), R(low));
+        MG_CODE(at, "mul.lo.u64", R(off), R(off), R(l->step));
+    } else {
+        MG_CODE(at, "mad.lo.u32", R(low), R(done), R(l->step), R(l->begun));
+        widen(at, &x->how, off, low);
+        widen(at, &x->how, last, x->low);
+        MG_CODE(at, "sub.u64", R(off), R(last), R(off));
+        MG_CODE(at, "mul.lo.u64", R(off), R(off), I(x->how.scale));
+    }
+    MG_CODE(at, "sub.u64", R(first), R(x->now), R(off));
+    return first;
+}
+
+/* The loop is left: all rounds in one record, or, where an index wrapped in a lane, each one in its own. */
+static void write_from_last(const struct work *w, struct mg_code_at *at)
+{
+    struct mg_trace_rounds r = {.rounds = narrow(at)};
+    struct from_last from[MG_CHANNEL_MOST_GROUP];
+    mg_id behind = narrow(at), done = mg_code_reg(at, MG_TYPE_b32), fits = mg_code_temp(at, MG_TYPE_pred),
+          some = mg_code_temp(at, MG_TYPE_pred), again = mg_code_label(at), all = w->l->rounds;
+    MG_CODE(at, "setp.ne.u32", R(some), R(all), I(0));
+    MG_CODE(at, "setp.eq.u32", R(fits), R(all), R(all));
+    MG_CODE(at, "sub.u32", R(behind), R(all), I(1));
+    for (uint32_t i = 0; i < w->l->n; i++)
+        if (item(w, i)->access) follow_back(at, item(w, i), behind, &from[i], &r.stride[i], fits);
+    MG_CODE(at, "vote.sync.all.pred", R(fits), R(fits), R(mg_value_active(at)));
+    MG_CODE(at, "selp.b32", R(r.rounds), R(all), I(1), R(fits));
+    MG_CODE(at, "mov.u32", R(done), I(0));
+    mg_code_rolled(at);
+    mg_code_place(at, again);
+    for (uint32_t i = 0; i < w->l->n; i++)
+        if (item(w, i)->access) r.first[i] = address_in(at, item(w, i), &from[i], behind, done);
+    mg_code_push_guard(at, some, false);
+    w->write(w->user, at, w->l, &r);
+    mg_code_pop_guard(at);
+    MG_CODE(at, "add.u32", R(done), R(done), R(r.rounds));
+    MG_CODE(at, "setp.lt.u32", R(fits), R(done), R(all));
+    jump(at, fits, false, again);
+}
+
+/* ---- */
+
+static void put_items(const struct work *w, struct mg_code_at *entry)
+{
+    for (uint32_t i = 0; i < w->l->n; i++) {
+        struct mg_trace_item *x = item(w, i);
+        if (!x->access) continue;
+        x->now = mg_code_reg(entry, MG_TYPE_b64);
+        if (w->l->compares) {
+            x->next = mg_code_reg(entry, MG_TYPE_b64);
+            x->stride = mg_code_reg(entry, MG_TYPE_b64);
+        } else if (x->how.how == MG_STRIDE_WIDENED) {
+            x->low = mg_code_reg(entry, MG_TYPE_b32);
+            MG_CODE(mg_at_before(w->p, x->how.widens), "mov.b32", R(x->low), R(x->how.narrow));
+        }
+        struct mg_code_at *at = mg_at_before(w->p, x->inst->node);
+        MG_CODE(at, "mov.u64", R(x->now), R(mg_value_address(at, x->inst->node)));
+    }
+    struct mg_code_at *at = mg_at_before(w->p, item(w, w->l->look)->inst->node);
+    if (w->l->compares)
+        look(w, at);
+    else
+        MG_CODE(at, "add.u32", R(w->l->rounds), R(w->l->rounds), I(1));
+}
+
 void mg_trace_put_loop(struct mg_patch *p, struct mg_trace_loop *l, struct mg_trace_item *items,
                        mg_trace_write_fn *write, void *user)
 {
@@ -377,16 +412,7 @@ void mg_trace_put_loop(struct mg_patch *p, struct mg_trace_loop *l, struct mg_tr
     const struct work w = {p, l, items, write, user};
     struct mg_code_at *entry = mg_at_entry(p, 0);
     l->rounds = mg_code_reg(entry, MG_TYPE_b32);
-    for (uint32_t i = 0; i < l->n; i++) {
-        struct mg_trace_item *x = &items[l->items[i]];
-        if (!x->access) continue;
-        x->now = mg_code_reg(entry, MG_TYPE_b64);
-        x->next = mg_code_reg(entry, MG_TYPE_b64);
-        x->stride = mg_code_reg(entry, MG_TYPE_b64);
-        struct mg_code_at *at = mg_at_before(p, x->inst->node);
-        MG_CODE(at, "mov.u64", R(x->now), R(mg_value_address(at, x->inst->node)));
-    }
-    look(&w, mg_at_before(p, items[l->items[l->look]].inst->node));
+    put_items(&w, entry);
     if (!header) begin_rounds(&w, entry);
     for (uint32_t b = 0; b < c->n_blocks; b++) {
         const struct mg_block *k = &c->blocks[b];
@@ -397,7 +423,10 @@ void mg_trace_put_loop(struct mg_patch *p, struct mg_trace_loop *l, struct mg_tr
             if (!in || mg_loops_contains(loops, l->in_func, to)) continue;
             struct mg_code_at *out = mg_at_edge(p, first_id + b, i);
             mg_code_comes_first(out);
-            write_rounds(&w, out);
+            if (l->compares)
+                write_rounds(&w, out);
+            else
+                write_from_last(&w, out);
         }
     }
 }

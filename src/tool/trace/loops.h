@@ -5,6 +5,7 @@
 
 #include "patch/patch.h"
 #include "record/channel.h"
+#include "tool/trace/strides.h"
 
 struct mg_trace_item { /* an instruction that is recorded */
     const struct mg_patch_inst *inst;
@@ -14,24 +15,33 @@ struct mg_trace_item { /* an instruction that is recorded */
     bool one_by_one; /* it does not stand for the lanes that come here: no loop may hold it */
     uint32_t loop;   /* in which it is recorded: number in mg_trace_loops.at; UINT32_MAX: none */
     uint32_t site, cell;
-    mg_id now, next, stride; /* registers, b64: address of this round; of the next one, if it is as far on; how far */
+    struct mg_stride how;
+    /* registers: address of this round (b64); what was widened to it (b32); of a loop whose rounds are compared, the
+     * next round's address, if it is as far on, and how far (b64) */
+    mg_id now, low, next, stride;
 };
 struct mg_trace_loop {
     uint32_t in_func;                         /* number in mg_loops */
     uint32_t items[MG_CHANNEL_MOST_GROUP], n; /* in the order of a round */
     uint32_t look;                            /* of these: in front of which one addresses are compared */
+    bool compares;                            /* addresses of each round; else the last ones tell the others */
     mg_id rounds;                             /* register, b32 */
 };
 struct mg_trace_loops {
     struct mg_trace_loop *at;
     uint32_t n;
+    bool quiet; /* all that is in loops is recorded where they are left */
 };
 
 /* Which loops of the kernel can be recorded so; sets items[i].loop. Owner of what is found: the patch. */
 struct mg_trace_loops mg_trace_find_loops(struct mg_patch *p, struct mg_trace_item *items, uint32_t n);
-/* The code of a loop whose items have their sites. write: the lanes at the spot write the record of so many rounds,
- * items with their addresses of the first round (b64, 0: none). */
-typedef void mg_trace_write_fn(void *user, struct mg_code_at *at, const struct mg_trace_loop *l, const mg_id *first);
+struct mg_trace_rounds {                                               /* what is written */
+    mg_id rounds;                                                      /* b32 */
+    mg_id first[MG_CHANNEL_MOST_GROUP], stride[MG_CHANNEL_MOST_GROUP]; /* b64, by item; 0: no address */
+};
+/* The code of a loop whose items have their sites. write: the lanes at the spot write a record of rounds. */
+typedef void mg_trace_write_fn(void *user, struct mg_code_at *at, const struct mg_trace_loop *l,
+                               const struct mg_trace_rounds *r);
 void mg_trace_put_loop(struct mg_patch *p, struct mg_trace_loop *l, struct mg_trace_item *items,
                        mg_trace_write_fn *write, void *user);
 

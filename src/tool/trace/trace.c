@@ -362,23 +362,22 @@ static void plan_inst(struct plan *x, const struct mg_patch_inst *insts, uint32_
                                                   : MG_ACCESS_LOAD});
 }
 
-/* The record of a loop's rounds; what they counted. */
-static void record_loop(void *user, struct mg_code_at *at, const struct mg_trace_loop *l, const mg_id *first)
+/* A record of a loop's rounds; what they counted. */
+static void record_loop(void *user, struct mg_code_at *at, const struct mg_trace_loop *l,
+                        const struct mg_trace_rounds *r)
 {
     const struct plan *x = user;
     struct mg_channel_item list[MG_CHANNEL_MOST_GROUP];
     uint32_t n = select_lanes(at, x->o, 0);
     for (uint32_t i = 0; i < l->n; i++) {
         const struct mg_trace_item *t = &x->items.at[l->items[i]];
-        list[i] = (struct mg_channel_item){.site = t->site};
+        list[i] = (struct mg_channel_item){.site = t->site, .first = r->first[i], .stride = r->stride[i]};
         if (!t->access) continue;
         list[i].width = (uint32_t)t->a.bytes * MG_MAX(t->a.vec, 1);
-        list[i].first = first[i];
-        list[i].stride = t->stride;
-        if (!x->o->sum) mg_sum_add(at, mg_patch_sum(x->p, t->cell + MG_TRACE_CELL_LANES), mg_o_reg(l->rounds));
+        if (!x->o->sum) mg_sum_add(at, mg_patch_sum(x->p, t->cell + MG_TRACE_CELL_LANES), mg_o_reg(r->rounds));
     }
     n += sample_ctas(at, x->o);
-    mg_channel_loop(at, list, l->n, l->rounds);
+    mg_channel_loop(at, list, l->n, r->rounds);
     for (; n; n--) mg_code_pop_guard(at);
 }
 
@@ -396,6 +395,7 @@ static void record_all(struct plan *x)
 {
     struct mg_trace_loops loops = {0};
     if (x->o->loops && x->o->buffer == UINT64_MAX) loops = mg_trace_find_loops(x->p, x->items.at, x->items.n);
+    if (loops.quiet) mg_patch_few_registers(x->p, 40); /* what writes runs rarely: 48 warps on a multiprocessor */
     for (uint32_t i = 0; i < x->items.n; i++) make_site(x, &x->items.at[i], &x->how.at[i]);
     /* first: where a loop is left, its record stands in front of what comes next */
     for (uint32_t i = 0; i < loops.n; i++) mg_trace_put_loop(x->p, &loops.at[i], x->items.at, record_loop, x);
