@@ -1,6 +1,7 @@
 /* A store, a load or an atomic at a distance from a buffer of each kind, many in one process; prints what the driver
  * answers to each, and whether the place lay in an allocation: "<kind> <access> <distance>: <error> <in|out>".
- *   distances SEED      50 distances from the seed besides +-{1, 4, 8, 2^k, 2^k +- 4} up to 64 MiB */
+ *   distances SEED [all]    50 distances from the seed besides +-{1, 4, 8, 2^k, 2^k +- 4} up to 64 MiB; of most kinds one in five,
+ *                           or all */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -145,7 +146,7 @@ int main(int argc, char **argv)
         DO(cuInit(0));
     set_up();
     for (enum kind k = 0; k < KINDS; k++) {
-        unsigned step = k == MALLOC || k == SHARED_ARRAY ? 1 : 5;
+        unsigned step = argc > 2 || k == MALLOC || k == SHARED_ARRAY ? 1 : 5;
         for (unsigned bit = 0; bit <= 26; bit++) {
             int64_t d = 1ll << bit;
             if (bit > 3 && step > 1 && (bit + k) % step) continue;

@@ -2,15 +2,15 @@
 # Accesses at distances of up to 64 MiB from a buffer of each kind (distances.c), some 1,200 in a process, on emulator and CPU
 # device: those outside of all allocations, as cuMemGetAddressRange tells, stop their launch, and the line that says so names the
 # buffer; what the driver answers is the same with counters in registers, in words beside the program's shared and local memory,
-# and without a tool; no count changes. Reads just before an allocation may pass (docs/schedule.md).
+# and without a tool; no count changes. Reads just before an allocation may pass (docs/schedule.md). ALL=1: all distances of all kinds, some 3,000.
 set -u
 gcc -O1 -Wall -Werror -I"$ROOT/src" -o distances "$ROOT/tests/inject/distances.c" -ldl || exit 1
 [ -e "$B/lib/margay/libmargay-cpu.so" ] && cpu=cpu || cpu=
 export MARGAY_CPU_TIER=sync
 for device in ${DEVICES:-emu $cpu}; do
-    "$MARGAY" run -t none --device $device -o none -- ./distances 1 > native.out 2> native.err || { echo "$device: status $?"; cat native.out native.err; exit 1; }
+    "$MARGAY" run -t none --device $device -o none -- ./distances ${SEED:-1} ${ALL:+all} > native.out 2> native.err || { echo "$device: status $?"; cat native.out native.err; exit 1; }
     for tool in blocks blocks,counters=register,warps=off; do
-        "$MARGAY" run -t $tool --device $device -o profile -- ./distances 1 > out 2> err || { echo "$device, $tool: status $?"; tail out err; exit 1; }
+        "$MARGAY" run -t $tool --device $device -o profile -- ./distances ${SEED:-1} ${ALL:+all} > out 2> err || { echo "$device, $tool: status $?"; tail out err; exit 1; }
         cmp native.out out || { echo "$device, $tool: the program sees something else"; diff native.out out | head; exit 1; }
         "$MARGAY" report profile --json --per-launch > out.json && python3 - native.out native.err err <<'P' || { echo "$device, $tool"; exit 1; }
 import json, re, sys
@@ -22,7 +22,7 @@ for kind, access, distance, error, where in (t.groups() for t in tried):
     assert error in ('0', '700'), (kind, access, distance, error)
     if where == 'in': assert error == '0', (kind, access, distance)
     elif error == '0': assert access[0] == 'r', ('let pass', kind, access, distance)
-assert stopped > 1000 and sum(t[5] == 'out' and t[4] == '0' for t in tried) < 40, stopped
+assert stopped > 1000 and sum(t[5] == 'out' and t[4] == '0' for t in tried) < len(tried) // 30, stopped
 for text in map(open, sys.argv[2:]):
     lines = [l for l in text if 'out-of-bounds' in l and 'read as 0' not in l]
     assert len(lines) == stopped, (len(lines), stopped)
