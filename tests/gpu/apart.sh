@@ -1,6 +1,6 @@
 #!/bin/bash
 # On a GPU: stores that go astray by up to 64 MiB around buffers of every kind change no count, and the program prints and ends as under
-# `-t none`: at most 130 processes. Last the case that began it: 24 KiB through a pointer to 3 KiB, whose counts are the emulator's.
+# `-t none`: at most 150 processes. Last the case that began it: 24 KiB through a pointer to 3 KiB, whose counts are the emulator's.
 # APART=FILE APART_SHARED=FILE (or both in build/release/gpu): the program, already built by nvcc -cudart static and shared.   KINDS="malloc ...": only these
 set -u
 : "${NVCC:=$(command -v nvcc || true)}" "${MARGAY:=build/release/bin/margay}" "${ROOT:=$(cd "$(dirname "$0")/../.." && pwd)}" "${TOOLS:=-t blocks -t memory}"
@@ -31,23 +31,31 @@ for l in r['launches']:
     assert l['thread_entries'][0] == l['grid'][0] * l['block'][0], l['thread_entries']
 assert (want or died) and c['spoilt'] == 0
 P
-one() { # NAME KIND SIDE DISTANCES...: under -t none and instrumented
-    local name=$1
-    shift
+none() { # ARGUMENTS: into none.out, its status into want
     timeout 60 "$MARGAY" run -q -t none --device nvidia -o none -- "$APART" "$@" > none.out 2> none.err
-    local want=$?
+    want=$? runs=$((runs + 1))
+    rm -rf none
+}
+one() { # NAME KIND SIDE DISTANCES...: under -t none and instrumented
+    local name=$1 again=0
+    shift
+    none "$@"
     timeout 60 "$MARGAY" run -q $TOOLS --device nvidia -o "$name" -- "$APART" "$@" > out 2> err
     local rc=$?
-    runs=$((runs + 2))
+    runs=$((runs + 1))
+    # where the driver puts things differs from run to run, and with it what lies so far away
+    while { [ $rc != $want ] || ! cmp -s none.out out; } && [ $again -lt 3 ]; do again=$((again + 1)); none "$@"; done
     if [ $rc != $want ] || ! cmp -s none.out out; then
         echo "DIFFERS $name: exit $rc, under none $want"
         diff none.out out | head -n 4
         head -n 3 err
         different=$((different + 1)) bad=1
+    elif [ $again != 0 ]; then
+        echo "varies $name: as under none at the ${again}th further run"
     fi
     "$MARGAY" report "$name" --json --per-launch > p.json 2> err &&
         python3 look.py p.json "$(sed -n 's/^launches //p' out | grep . || echo 0)" "$rc" 2> err || { echo "FAIL $name: counts"; tail -n 1 err; bad=1; }
-    rm -rf none "$name"
+    rm -rf "$name"
 }
 powers() { # FROM TO
     local k
