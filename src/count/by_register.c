@@ -340,7 +340,7 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rf
     mg_id ret = mg_body_close(x->t, x->ix, c); /* blocks of their own come behind the body */
     x->at = x->t->entry_at[x->ix] ? x->t->entry_at[x->ix] : ret;
     mg_shared_clear(f);
-    mg_rows_emit(f);
+    mg_saved_emit(f);
     mg_rc_renew_zeroes(f);
     for (uint32_t i = 0; i < f->n_measured; i++) emit_measured(f, i);
     mg_loop_words_emit(f);

@@ -551,31 +551,31 @@ static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uin
     mg_rc_branch(f, p, true, out);
 }
 
-/* Row after row, as far as some lane has come. */
-static void add_rows(struct mg_rfunc *f, mg_id base)
+/* Saved bank after saved bank, as far as some lane has come. */
+static void add_saved(struct mg_rfunc *f, mg_id base)
 {
     struct mg_emit *x = &f->x;
-    mg_id off = mg_rc_temp(f, &f->t.rows[0], "__mg_o", MG_TYPE_b32),
-          last = mg_rc_temp(f, &f->t.rows[1], "__mg_o", MG_TYPE_b32),
-          bits = mg_rc_temp(f, &f->t.rows[2], "__mg_o", MG_TYPE_b32);
-    mg_id own = mg_rc_temp(f, &f->t.row_base, "__mg_o", MG_TYPE_b64), at = mg_rc_t64(f, 1), p = mg_rc_tp(f, 1),
+    mg_id off = mg_rc_temp(f, &f->t.saved[0], "__mg_o", MG_TYPE_b32),
+          last = mg_rc_temp(f, &f->t.saved[1], "__mg_o", MG_TYPE_b32),
+          bits = mg_rc_temp(f, &f->t.saved[2], "__mg_o", MG_TYPE_b32);
+    mg_id own = mg_rc_temp(f, &f->t.saved_base, "__mg_o", MG_TYPE_b64), at = mg_rc_t64(f, 1), p = mg_rc_tp(f, 1),
           again = mg_rc_label(f), next = mg_rc_label(f);
     struct bank k = {.bits = bits, .n_bits = MG_BANK, .n = MG_BANK};
-    EMIT("cvt.u64.u32", R(at), R(f->packed.row));
+    EMIT("cvt.u64.u32", R(at), R(f->packed.saved_at));
     EMIT("add.u64", R(at), R(at), R(f->local.reg));
-    EMIT("st.local.u32", mg_o_addr_reg(at, f->packed.rows_at), R(f->packed.banks[0]));
-    EMIT("redux.sync.max.u32", R(last), R(f->packed.row), R(mg_rc_t32(f, MASK)));
+    EMIT("st.local.u32", mg_o_addr_reg(at, f->packed.saved_off), R(f->packed.banks[0]));
+    EMIT("redux.sync.max.u32", R(last), R(f->packed.saved_at), R(mg_rc_t32(f, MASK)));
     EMIT("mov.u32", R(off), I(0));
     EMIT("mov.b64", R(own), R(base));
     mg_rc_put_label(f, again);
-    EMIT("setp.le.u32", R(p), R(off), R(f->packed.row));
+    EMIT("setp.le.u32", R(p), R(off), R(f->packed.saved_at));
     EMIT("cvt.u64.u32", R(at), R(off));
     EMIT("add.u64", R(at), R(at), R(f->local.reg));
     EMIT("mov.u32", R(bits), I(0));
     mg_emit_guard(x, p, false);
-    EMIT("ld.local.u32", R(bits), mg_o_addr_reg(at, f->packed.rows_at));
+    EMIT("ld.local.u32", R(bits), mg_o_addr_reg(at, f->packed.saved_off));
     mg_emit_guard(x, 0, false);
-    EMIT("and.b32", R(bits), R(bits), I(INT32_MAX)); /* but for the bit that tells of rows before */
+    EMIT("and.b32", R(bits), R(bits), I(INT32_MAX)); /* but for the bit that tells of banks before */
     EMIT("setp.ne.u32", R(p), R(bits), I(0));
     mg_flush_any(f, p);
     mg_rc_branch(f, p, true, next);
@@ -593,7 +593,7 @@ static void add_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base
     struct mg_emit *x = &f->x;
     uint32_t n_sent = f->calls.settles ? f->calls.n_sources : 0, n_words = f->n_words - n_sent,
              n_banks = f->packed.n_cuts ? 0 : f->packed.n_banks;
-    if (f->packed.n_cuts) add_rows(f, base);
+    if (f->packed.n_cuts) add_saved(f, base);
     words += n_sent;
     if (!n_sent && f->n_bits <= MG_BANK && f->n_bits + n_words <= 32) {
         struct bank k = {.bits = f->packed.n_banks ? f->packed.banks[0] : 0,

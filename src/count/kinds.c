@@ -231,7 +231,7 @@ static void place_slots(struct mg_rfunc *f, const struct mg_wanted *all, const s
 }
 
 /* Counters that no class is asked for: what comes from callees has its registers already, flags of cohorts have to be
- * bits, rows take theirs. Returns which these are, to be freed. */
+ * bits, saved banks take theirs. Returns which these are, to be freed. */
 static bool *place_known(struct mg_kinds *z)
 {
     struct mg_rfunc *f = z->f;
@@ -247,8 +247,8 @@ static bool *place_known(struct mg_kinds *z)
             f->counters[f->warps.cohorts[k].flag] =
                 (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++, .why = "begins a cohort of lanes"};
         }
-    z->rows = !f->lone.is && mg_rows_plan(f, placed);
-    if (z->rows) f->n_bits = MG_BANK * (f->packed.n_cuts + 1);
+    z->saved = !f->lone.is && mg_saved_plan(f, placed);
+    if (z->saved) f->n_bits = MG_BANK * (f->packed.n_cuts + 1);
     return placed;
 }
 
@@ -322,7 +322,7 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
 void mg_rc_assign_registers(struct mg_rfunc *f, mg_id shared)
 {
     f->packed.n_banks = f->packed.n_cuts ? 1 : (f->n_bits + MG_BANK - 1) / MG_BANK;
-    if (f->packed.n_cuts) f->packed.row = mg_emit_reg(&f->x, "__mg_row", MG_TYPE_u32);
+    if (f->packed.n_cuts) f->packed.saved_at = mg_emit_reg(&f->x, "__mg_saved", MG_TYPE_u32);
     f->packed.banks = mg_xcalloc(f->packed.n_banks + 1, sizeof *f->packed.banks);
     uint32_t had = shared ? 1 : 0;
     mg_id first = f->packed.n_banks > had

@@ -6,7 +6,7 @@
 #define EMIT(...)  EMIT_AT(x, __VA_ARGS__)
 #define ASK        4    /* instructions that ask whether anything was counted */
 #define FLUSH      40   /* and those of a flush, with three more for each counter that has a register */
-#define MOST_WORDS 12   /* a flush of more, or of rows, has enough to do: asking is nothing beside it */
+#define MOST_WORDS 12   /* a flush of more, or of saved banks, has enough to do: asking is nothing beside it */
 #define NO_ROUND   0.05 /* of those that come to a loop's guard */
 #define RARE_INSTS 6
 

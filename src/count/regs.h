@@ -58,9 +58,9 @@ struct mg_rc_packed {
     uint32_t n_banks; /* registers of bits */
     mg_id few;
     uint32_t n_few;         /* the first words are fields of that register */
-    uint32_t *cuts, n_cuts; /* blocks at whose head the register of bits goes to its row (rows.c) */
-    uint32_t rows_at;
-    mg_id row; /* rows in local memory: offset; register with 4 * the row at hand */
+    uint32_t *cuts, n_cuts; /* blocks at whose head the register of bits is saved (saved.c) */
+    uint32_t saved_off;     /* of saved banks in local memory */
+    mg_id saved_at;         /* register: 4 times the number of the one at hand */
 };
 struct mg_rc_local {
     mg_id var, reg;            /* the array, its address */
@@ -134,7 +134,7 @@ struct mg_rfunc {
     struct mg_rc_warps warps;
     struct mg_rc_live live;
     struct {
-        mg_id b32[10], b64[6], p[5], base, rows[3], row_base, sums[8];
+        mg_id b32[10], b64[6], p[5], base, saved[3], saved_base, sums[8];
     } t; /* temporaries of flushes */
 };
 
@@ -190,10 +190,10 @@ void mg_alone_plan(struct mg_rfunc *f);
 void mg_alone_begin(struct mg_rfunc *f);
 void mg_alone_end(struct mg_rfunc *f, uint32_t block);
 
-/* Rows of bits (count/rows.c): gives bits their slots and marks them taken; false: not worth it here. */
-bool mg_rows_plan(struct mg_rfunc *f, bool *taken);
+/* Saved banks of bits (count/saved.c): gives bits their slots and marks them taken; false: not worth it here. */
+bool mg_saved_plan(struct mg_rfunc *f, bool *taken);
 /* The cuts. Before any other code at the heads of blocks. */
-void mg_rows_emit(struct mg_rfunc *f);
+void mg_saved_emit(struct mg_rfunc *f);
 
 /* How much shared memory has to be declared for so many bytes of it; 0: there is no room. */
 uint32_t mg_shared_room(const struct mg_module *m, uint32_t bytes);

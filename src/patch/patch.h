@@ -11,7 +11,7 @@
  *   table    a hash table of cells whose keys are known only on the device; bounded, loss is counted
  *   sum      a register of every thread that is added to its cell when the thread leaves: costs almost
  *            nothing inside loops
- *   row      up to 32 cells, of which each lane of a warp keeps one in a register: for what is known of a whole
+ *   strip      up to 32 cells, of which each lane of a warp keeps one in a register: for what is known of a whole
  *            warp
  *   tally    how often each number below 32 was told, kept by lanes likewise
  *   word     a word that the host fills anew for every launch
@@ -215,18 +215,18 @@ void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v); /* b32 o
 uint32_t mg_patch_warp_sum(struct mg_patch *p);
 void mg_patch_share(struct mg_patch *p, uint32_t sum, uint32_t cell, uint32_t times);
 
-/* A row of n (at most 32) cells from `first` on, whose rule is a sum: lane k keeps the k-th. Add to it anywhere:
+/* A strip of n (at most 32) cells from `first` on, whose rule is a sum: lane k keeps the k-th. Add to it anywhere:
  * v (b32, at most 64) of each lane here goes to its own cell, 0 in lanes from n on. Lanes that are not here cannot
  * count. */
-uint32_t mg_patch_row(struct mg_patch *p, uint32_t first, uint32_t n);
-void mg_row_add(struct mg_code_at *at, uint32_t row, mg_id v);
+uint32_t mg_patch_strip(struct mg_patch *p, uint32_t first, uint32_t n);
+void mg_strip_add(struct mg_code_at *at, uint32_t strip, mg_id v);
 /* The same to any cell, k (b32), not the lane's own; lanes that add 0 should name their own. Is that as cheap here? */
-void mg_row_add_at(struct mg_code_at *at, uint32_t row, mg_id k, mg_id v);
-bool mg_row_goes_anywhere(struct mg_code_at *at);
+void mg_strip_add_at(struct mg_code_at *at, uint32_t strip, mg_id k, mg_id v);
+bool mg_strip_goes_anywhere(struct mg_code_at *at);
 /* v (b32, at most 64) of the one lane here for which the predicate holds goes to the k-th cell. */
-void mg_row_put(struct mg_code_at *at, uint32_t row, uint32_t k, struct mg_opnd v, mg_id one);
-/* Rows and tallies of the kernel's own code, from here on, lie in the CTA's shared memory where that can be (on GPUs):
- * pays where a thread adds to them more often than a few times. */
+void mg_strip_put(struct mg_code_at *at, uint32_t strip, uint32_t k, struct mg_opnd v, mg_id one);
+/* Strips and tallies of the kernel's own code, from here on, lie in the CTA's shared memory where that can be (on
+ * GPUs): pays where a thread adds to them more often than a few times. */
 void mg_patch_near(struct mg_patch *p);
 /* The twin is to do with so many registers, or few more than the native code has where that is known: for code that
  * rarely runs and needs many. */

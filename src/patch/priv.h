@@ -62,7 +62,7 @@ enum mg_value_kind {
     MG_V_TID,
     MG_V_CTA,
     MG_V_SM,
-    MG_V_ROW,
+    MG_V_STRIP,
     MG_V_WORD,
     MG_V_ADDRESS,
     MG_V_PARAM,
@@ -108,14 +108,14 @@ struct mg_patch_sum_use {
 struct mg_patch_share {
     uint32_t sum, cell, times;
 };
-struct mg_patch_row {
+struct mg_patch_strip {
     uint32_t first, n;
     mg_id *regs; /* by func_ix; 0: none */
 };
 struct mg_patch_near { /* cells in the CTA's shared memory (patch/shared.c) */
     bool wanted, tried;
     mg_id var;                  /* 0: there is no room, or none asked for */
-    mg_id lane;                 /* register: address of the lane's word in a row that begins with word 0 */
+    mg_id lane;                 /* register: address of the lane's word in a strip that begins with word 0 */
     struct mg_map word_of;      /* cell -> word */
     MG_VEC(uint32_t) cells;     /* by word; of word 0 none */
     bool has_work;              /* one word more: what callees may have added */
@@ -142,7 +142,7 @@ struct mg_patch {
     MG_VEC(struct mg_layout_table) tables;
     MG_VEC(uint32_t) sums; /* their cells; UINT32_MAX: shares */
     MG_VEC(struct mg_patch_share) shares;
-    MG_VEC(struct mg_patch_row) rows;
+    MG_VEC(struct mg_patch_strip) strips;
     MG_VEC(struct mg_patch_skips) skips;
     struct mg_patch_near near;
     MG_VEC(struct mg_code_at *) spots;                  /* in order of the first asking */
@@ -160,7 +160,7 @@ struct mg_patch {
         uint32_t n_tables; /* addresses of tables, as far as they are needed here */
         struct mg_patch_sum_use *sums;
         uint32_t n_sums, first_sum; /* that its code adds to, in order of their slots; the first one */
-        uint32_t n_row_regs;
+        uint32_t n_strip_regs;
     } * own;
 };
 
@@ -187,10 +187,10 @@ static inline struct mg_opnd mg_code_pair(struct mg_code_at *at, mg_id lo, mg_id
 {
     return mg_code_vec(at, (const mg_id[]){lo, hi}, 2);
 }
-void mg_code_forget(struct mg_code_at *at); /* what is known of lanes no longer holds */
-mg_id mg_value_lt(struct mg_code_at *at);   /* lanes below */
-mg_id mg_value_base(struct mg_code_at *at); /* address of cell 0 */
-mg_id mg_value_row(struct mg_code_at *at);  /* address of the lane's cell in a row that begins with cell 0 */
+void mg_code_forget(struct mg_code_at *at);  /* what is known of lanes no longer holds */
+mg_id mg_value_lt(struct mg_code_at *at);    /* lanes below */
+mg_id mg_value_base(struct mg_code_at *at);  /* address of cell 0 */
+mg_id mg_value_strip(struct mg_code_at *at); /* address of the lane's cell in a strip that begins with cell 0 */
 bool mg_at_repeats(
     const struct mg_code_at *at); /* may code here run more than once in an activation of its function? */
 mg_id mg_value_table(struct mg_code_at *at, uint32_t table);
@@ -204,8 +204,8 @@ void mg_patch_link(struct mg_patch *p);
 /* Slots of sums, function by function, behind the cells of a copy (patch/sum.c). */
 void mg_sums_place(struct mg_patch *p);
 /* Adding near the threads: false where the cell has no word there, and nothing was done. */
-bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v);
-bool mg_near_row_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id v);
+bool mg_near_strip(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v);
+bool mg_near_strip_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id v);
 bool mg_near_is(struct mg_code_at *at);
 bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix,
                    mg_id one); /* one: predicate of the lane that adds; 0: the lowest */

@@ -5,7 +5,7 @@
  *     entry     all threads zero the words, the first one notes how many threads there are;  bar.sync
  *     adding    red.shared.add.u32 [word], v
  *     loops     every 2^20 rounds of a lane it takes what is there to memory: 1,024 lanes add up to 64 a round to
- *               a row's
+ *               a strip's
  *               cell (32 of them) or 1 to any other, which 32 bits hold
  *     leaving   lanes take themselves off the number of threads; the last take all words to memory
  *
@@ -74,7 +74,7 @@ static bool bounds_rounds(struct mg_code_at *at)
     return true;
 }
 
-/* Word of the cell `first`, behind which lie those of n - 1 more; 0: in memory alone. Cells of a row are taken
+/* Word of the cell `first`, behind which lie those of n - 1 more; 0: in memory alone. Cells of a strip are taken
  * together. */
 static uint32_t word_of(struct mg_code_at *at, uint32_t first, uint32_t n)
 {
@@ -84,9 +84,9 @@ static uint32_t word_of(struct mg_code_at *at, uint32_t first, uint32_t n)
     if (!k->wanted || !begin(p) || !bounds_rounds(at)) return 0;
     if (mg_map_get(&k->word_of, first, &known)) return (uint32_t)known;
     uint32_t from = first, to = first + n;
-    for (uint32_t i = 0; i < p->rows.n; i++)
-        if (first >= p->rows.at[i].first && first < p->rows.at[i].first + p->rows.at[i].n)
-            from = p->rows.at[i].first, to = MG_MAX(to, from + p->rows.at[i].n);
+    for (uint32_t i = 0; i < p->strips.n; i++)
+        if (first >= p->strips.at[i].first && first < p->strips.at[i].first + p->strips.at[i].n)
+            from = p->strips.at[i].first, to = MG_MAX(to, from + p->strips.at[i].n);
     if (k->cells.n + (to - from) + WARP + 1 + 2 * GUARDS > MOST_BYTES / 4)
         return 0; /* one is what callees note their work in */
     for (uint32_t i = from; i < to; i++) {
@@ -111,7 +111,7 @@ static mg_id indexed(struct mg_code_at *at, mg_id ix)
     return r;
 }
 
-/* Address of this lane's word in a row that begins with word 0. */
+/* Address of this lane's word in a strip that begins with word 0. */
 static mg_id own_place(struct mg_code_at *at)
 {
     struct mg_patch_near *k = &at->p->near;
@@ -150,14 +150,14 @@ bool mg_near_is(struct mg_code_at *at)
     return at->p->near.wanted && !at->func_ix && begin(at->p);
 }
 
-bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v)
+bool mg_near_strip(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v)
 {
     uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
     if (word) add_word(at, own_place(at), word, v);
     return word != 0;
 }
 
-bool mg_near_row_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id v)
+bool mg_near_strip_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id v)
 {
     uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
     if (word) add_word(at, near_place(at, k), word, v);
@@ -384,7 +384,7 @@ void mg_near_end(struct mg_patch *p)
         if (f && k->funcs[f].base) note_work(mg_at_entry(p, f));
     }
     p->all->m->vars.at[k->var].dims[0] = mg_shared_whole(4 * ((uint32_t)k->cells.n + k->has_work + WARP + 2 * GUARDS)) /
-                                         4; /* a row ends before its 32 lanes do */
+                                         4; /* a strip ends before its 32 lanes do */
     enter(p);
     mg_at_exits(p, 0, leave, NULL);
 }

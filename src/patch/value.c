@@ -128,7 +128,7 @@ static mg_id of_function(struct mg_code_at *at, enum mg_value_kind kind, uint32_
     case MG_V_CTA:
         r = linear_cta(pro);
         break;
-    case MG_V_ROW: {
+    case MG_V_STRIP: {
         mg_id lane = of_function(at, MG_V_LANE, 0), base = mg_value_base(at);
         r = mg_code_reg(pro, MG_TYPE_b64);
         MG_PURE(pro, "mad.wide.u32", R(r), R(lane), I(8), R(base));
@@ -153,9 +153,9 @@ mg_id mg_value_lt(struct mg_code_at *at)
 {
     return of_function(at, MG_V_LT, 0);
 }
-mg_id mg_value_row(struct mg_code_at *at)
+mg_id mg_value_strip(struct mg_code_at *at)
 {
-    return of_function(at, MG_V_ROW, 0);
+    return of_function(at, MG_V_STRIP, 0);
 }
 mg_id mg_value_lane(struct mg_code_at *at)
 {

@@ -174,7 +174,7 @@ static void release_patch(struct mg_patch *p)
     mg_vec_release(&p->record_types);
     mg_vec_release(&p->sums);
     mg_vec_release(&p->shares);
-    mg_vec_release(&p->rows);
+    mg_vec_release(&p->strips);
     mg_vec_release(&p->skips);
     mg_vec_release(&p->near.cells);
     mg_map_release(&p->near.word_of);

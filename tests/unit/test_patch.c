@@ -266,22 +266,22 @@ static enum mg_err kept(const void *conf, struct mg_patch *p, struct mg_diag *d)
     if (conf) mg_patch_near(p);
     for (uint32_t b = 0; b < mg_patch_sites(p)->n_blocks; b++) {
         uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, b, 32 + 5 + 32 + 7, MG_MERGE_SUM, b),
-                 all = mg_patch_row(p, cell, 32), five = mg_patch_row(p, cell + 32, 5);
+                 all = mg_patch_strip(p, cell, 32), five = mg_patch_strip(p, cell + 32, 5);
         struct mg_code_at *at = mg_at_block(p, b);
         mg_id v = mg_code_temp(at, MG_TYPE_b32), few = mg_code_temp(at, MG_TYPE_pred),
               others = mg_code_temp(at, MG_TYPE_b32), three = mg_code_temp(at, MG_TYPE_b32);
         MG_CODE(at, "mov.u32", R(three), I(3));
         MG_CODE(at, "add.u32", R(v), R(mg_value_lane(at)), I(1));
-        mg_row_add(at, all, v);
+        mg_strip_add(at, all, v);
         MG_CODE(at, "setp.lt.u32", R(few), R(mg_value_lane(at)), I(5));
         MG_CODE(at, "selp.u32", R(v), I(2), I(0), R(few));
-        mg_row_add(at, five, v);
+        mg_strip_add(at, five, v);
         MG_CODE(at, "add.u32", R(others), R(mg_value_n_active(at)), I(-1));
         mg_tally_add(at, cell + 37, 32, others);
         mg_code_push_guard(at, few, true);
         mg_tally_add(at, cell + 69, 7, three);
         mg_code_pop_guard(at);
-        mg_row_put(at, five, 0, R(others), mg_value_leader(at));
+        mg_strip_put(at, five, 0, R(others), mg_value_leader(at));
     }
     return MG_ERR_OK;
 }

@@ -699,7 +699,7 @@ MG_TEST(tool_blocks_rows)
         random_rows(200 + 20 * seed, seed + 3, &b);
         if (run_both(&r, b.at, "k", 2, 72, 0, "counters=register,warps=off,sm=90")) {
             check_witness(&r, "rows");
-            MG_CHECK(strstr(r.text, "__mg_row") != NULL);
+            MG_CHECK(strstr(r.text, "__mg_saved") != NULL);
         }
         release(&r);
         mg_buf_release(&b);
@@ -918,7 +918,7 @@ MG_TEST(tool_blocks_rows_behind_arms)
     mg_buf_adds(&b, "OUT: st.global.u32 [%rd1], %r4; ret;\n}\n");
     if (run_both(&r, b.at, "k", 2, 72, 0, "counters=register,warps=off,sm=90")) {
         check_witness(&r, "rows behind arms");
-        MG_CHECK(strstr(r.text, "__mg_row") != NULL && strstr(r.text, "st.local.u8") == NULL);
+        MG_CHECK(strstr(r.text, "__mg_saved") != NULL && strstr(r.text, "st.local.u8") == NULL);
     }
     release(&r);
     mg_buf_release(&b);

@@ -7,7 +7,7 @@
 
 static const char *bit_holds(const struct mg_kinds *k, const struct mg_wanted *w)
 {
-    bool room = !k->rows && k->f->n_bits < MG_BANK * MG_BIT_BANKS;
+    bool room = !k->saved && k->f->n_bits < MG_BANK * MG_BIT_BANKS;
     return w->width == MG_WIDTH_BIT && room ? "at most once in an activation" : NULL;
 }
 

@@ -1,5 +1,5 @@
 /* Local memory, for what registers are too few for: words of 64 bits, and bytes for what happens at most once. Both lie
- * in one array of the function's, words first, rows of bits (rows.c) behind. */
+ * in one array of the function's, words first, saved banks of bits (saved.c) behind. */
 #include "count/storage/storage.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ void mg_rc_add_local_array(struct mg_rfunc *f)
                        .func = f->x.func};
     v.dims = mg_arena_array(&m->arena, uint64_t, 1);
     v.dims[0] = f->local.n_words + (f->local.n_bytes + 7) / 8;
-    f->packed.rows_at = (uint32_t)(8 * v.dims[0]);
+    f->packed.saved_off = (uint32_t)(8 * v.dims[0]);
     if (f->packed.n_cuts) v.dims[0] += f->packed.n_cuts / 2 + 1;
     *mg_vec_push(&m->vars) = v;
     *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_local, .type = MG_TYPE_b64, .first = var, .n = 1};
@@ -64,7 +64,7 @@ static void local_begin(struct mg_rfunc *f, bool at_call)
     struct mg_emit *x = &f->x;
     if (at_call || !f->local.var) return;
     EMIT("mov.u64", R(f->local.reg), (struct mg_opnd){.kind = MG_OPND_var, .id = f->local.var});
-    if (f->packed.n_cuts) EMIT("mov.u32", R(f->packed.row), I(0));
+    if (f->packed.n_cuts) EMIT("mov.u32", R(f->packed.saved_at), I(0));
     if (f->local.n_bytes) EMIT("mov.u32", R(f->local.flagged), I(0));
     const uint32_t n_words = f->local.n_words + (f->local.n_bytes + 7) / 8;
     for (uint32_t i = 0; i < n_words && n_words <= MOST_UNROLLED; i++)

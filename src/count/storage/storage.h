@@ -18,7 +18,7 @@
 struct mg_kinds { /* planning: while the counters of one function get their classes */
     struct mg_rfunc *f;
     const bool *guarded;   /* by counter: 32 bits do, since rounds of its loop are counted */
-    bool rows;             /* bits lie in rows (rows.c): those that found no place there are not packed */
+    bool saved;            /* bits lie in saved banks (saved.c): those that found no place there are not packed */
     bool shares, in_loops; /* counters may lie in shared memory; all of them do, as words of their loops: what happens
                             * once has its class before that is known */
     uint32_t cells, most;  /* 32-bit registers given out so far; as many as are good for the kernel */

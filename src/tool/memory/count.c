@@ -1,6 +1,6 @@
 /* memory: the code that classifies one request. See memory.c for what is counted.
  *
- *   full     all 32 lanes make the access: what it adds to the cells lies side by side in the lanes, as a row.
+ *   full     all 32 lanes make the access: what it adds to the cells lies side by side in the lanes, as a strip.
  *            Addresses less what neighbours are apart agree where lanes are in order; two shuffles tell any other
  *            stride; closed forms give the rest
  *   partial  fewer lanes: in order or not; the lowest adds
@@ -10,7 +10,7 @@
  * What closed forms do not tell is compared lane against lane (tool/memory/lanes.c). */
 #include "tool/memory/code.h"
 
-#define SLOT(cell) ((cell)-MG_MC_SECTORS) /* lane of the row */
+#define SLOT(cell) ((cell)-MG_MC_SECTORS) /* lane of the strip */
 
 /* The value that lane `from` has, in every lane here. Of shared memory's addresses the low half is all. */
 static mg_id of_lane(struct mg_memory_request *q, mg_id v, struct mg_opnd from)
@@ -55,20 +55,20 @@ static mg_id in_order(struct mg_memory_request *q, mg_id *from)
     return p;
 }
 
-/* row = v in the lane of that cell. */
-static void set_slot(struct mg_memory_request *q, mg_id row, uint32_t cell, struct mg_opnd v)
+/* strip = v in the lane of that cell. */
+static void set_slot(struct mg_memory_request *q, mg_id strip, uint32_t cell, struct mg_opnd v)
 {
     mg_id p = pred(q);
     EMIT("setp.eq.u32", R(p), R(mg_value_lane(q->at)), I(SLOT(cell)));
-    EMIT("selp.u32", R(row), v, R(row), R(p));
+    EMIT("selp.u32", R(strip), v, R(strip), R(p));
 }
 
-/* row = 1 in the lane of the pattern, whose slot is in a register, 0 elsewhere. */
-static void set_pattern(struct mg_memory_request *q, mg_id row, struct mg_opnd slot)
+/* strip = 1 in the lane of the pattern, whose slot is in a register, 0 elsewhere. */
+static void set_pattern(struct mg_memory_request *q, mg_id strip, struct mg_opnd slot)
 {
     mg_id p = pred(q);
     EMIT("setp.eq.u32", R(p), R(mg_value_lane(q->at)), slot);
-    EMIT("selp.u32", R(row), I(1), I(0), R(p));
+    EMIT("selp.u32", R(strip), I(1), I(0), R(p));
 }
 
 /* ---- all 32 lanes ---------------------------------------------------------------------------------------- */
@@ -99,7 +99,7 @@ static mg_id touched(struct mg_memory_request *q, mg_id lowest, mg_id size, int6
 }
 
 /* What one stride other than 0 asks of the memory. */
-static void add_strided(struct mg_memory_request *q, mg_id row, mg_id first, mg_id step)
+static void add_strided(struct mg_memory_request *q, mg_id strip, mg_id first, mg_id step)
 {
     mg_id size = reg32(q), lowest = reg32(q);
     if (q->space == MG_SPACE_shared) { /* as many lanes in a bank as the stride in words and the banks divide by */
@@ -110,7 +110,7 @@ static void add_strided(struct mg_memory_request *q, mg_id row, mg_id first, mg_
         EMIT("neg.s32", R(low), R(size));
         EMIT("and.b32", R(low), R(low), R(size));
         EMIT("mad.lo.u32", R(low), R(low), I(groups), I(-(int64_t)groups));
-        set_slot(q, row, MG_MC_CONFLICTS, R(low));
+        set_slot(q, strip, MG_MC_CONFLICTS, R(low));
     } else if (has_sectors(q)) {
         mg_id p = pred(q), back = reg32(q);
         EMIT("cvt.u32.u64", R(lowest), R(first));
@@ -118,51 +118,51 @@ static void add_strided(struct mg_memory_request *q, mg_id row, mg_id first, mg_
         EMIT("mad.lo.u32", R(back), R(step), I(31), R(lowest));
         EMIT("setp.lt.s32", R(p), R(step), I(0));
         EMIT("selp.u32", R(lowest), R(back), R(lowest), R(p));
-        set_slot(q, row, MG_MC_SECTORS, R(touched(q, lowest, size, 5)));
-        set_slot(q, row, MG_MC_LINES, R(touched(q, lowest, size, 7)));
+        set_slot(q, strip, MG_MC_SECTORS, R(touched(q, lowest, size, 5)));
+        set_slot(q, strip, MG_MC_LINES, R(touched(q, lowest, size, 7)));
     }
 }
 
 /* Anything that 32 lanes can ask for. */
-static void add_any(struct mg_memory_request *q, mg_id row)
+static void add_any(struct mg_memory_request *q, mg_id strip)
 {
     if (q->space == MG_SPACE_shared) {
         mg_id total = reg32(q);
         mg_memory_conflicts(q, total);
-        set_slot(q, row, MG_MC_CONFLICTS, R(total));
+        set_slot(q, strip, MG_MC_CONFLICTS, R(total));
     } else if (has_sectors(q)) {
         mg_id sectors = reg32(q), lines = reg32(q);
         mg_memory_sectors(q, sectors, lines);
-        set_slot(q, row, MG_MC_SECTORS, R(sectors));
-        set_slot(q, row, MG_MC_LINES, R(lines));
+        set_slot(q, strip, MG_MC_SECTORS, R(sectors));
+        set_slot(q, strip, MG_MC_LINES, R(lines));
     }
 }
 
 /* What neighbours in order ask for: where that depends on the place of the first in its line, of it. */
-static void add_in_order(struct mg_memory_request *q, mg_id row, mg_id from)
+static void add_in_order(struct mg_memory_request *q, mg_id strip, mg_id from)
 {
     if (q->space == MG_SPACE_shared || q->space == MG_SPACE_const) { /* constants may lie elsewhere in a twin */
-        set_pattern(q, row, I(SLOT(MG_MC_UNIT)));
+        set_pattern(q, strip, I(SLOT(MG_MC_UNIT)));
         return;
     }
     mg_id low = reg32(q), size = reg32(q), slot = reg32(q), p = pred(q);
     EMIT("and.b32", R(low), R(from), I(127));
     EMIT("setp.eq.u32", R(p), R(low), I(0));
     EMIT("selp.u32", R(slot), I(SLOT(MG_MC_ALIGNED)), I(SLOT(MG_MC_UNIT)), R(p));
-    set_pattern(q, row, R(slot));
+    set_pattern(q, strip, R(slot));
     if (!has_sectors(q)) return;
     EMIT("mov.u32", R(size), I(q->bytes));
     for (int k = 0; k < 2; k++) {
         mg_id n = touched(q, low, size, k ? 7 : 5);
         EMIT("selp.u32", R(n), I(0), R(n), R(p)); /* of aligned ones it is known */
-        set_slot(q, row, k ? MG_MC_LINES : MG_MC_SECTORS, R(n));
+        set_slot(q, strip, k ? MG_MC_LINES : MG_MC_SECTORS, R(n));
     }
 }
 
-/* row = what the request adds. Neighbours in order, where places in a line are counted: jumps to `ordered`, with
- * the low half of the first lane's address in `from`; all at one address: to `at_one`. 0: they are rows like any other.
- * unit: are they neighbours in order? */
-static void classify_full(struct mg_memory_request *q, mg_id row, mg_id from, mg_id unit, mg_id ordered, mg_id at_one)
+/* strip = what the request adds. Neighbours in order, where places in a line are counted: jumps to `ordered`, with
+ * the low half of the first lane's address in `from`; all at one address: to `at_one`. 0: they are strips like any
+ * other. unit: are they neighbours in order? */
+static void classify_full(struct mg_memory_request *q, mg_id strip, mg_id from, mg_id unit, mg_id ordered, mg_id at_one)
 {
     mg_id far = reg64(q), by = reg64(q), step = reg32(q), other = reg32(q), next = mg_code_label(q->at),
           any = mg_code_label(q->at), done = mg_code_label(q->at);
@@ -176,7 +176,7 @@ static void classify_full(struct mg_memory_request *q, mg_id row, mg_id from, mg
     } else {
         jump(q, unit, true, next);
         if (q->group) EMIT("mov.u32", R(q->group->slot), I(SLOT(MG_MC_UNIT)));
-        add_in_order(q, row, from);
+        add_in_order(q, strip, from);
         jump(q, 0, false, done);
         mg_code_place(q->at, next);
     }
@@ -193,21 +193,21 @@ static void classify_full(struct mg_memory_request *q, mg_id row, mg_id from, mg
     if (at_one) {
         if (q->group) EMIT("mov.u32", R(q->group->slot), R(other));
         jump(q, same, false, at_one);
-        set_pattern(q, row, R(other));
+        set_pattern(q, strip, R(other));
     } else {
         EMIT("selp.u32", R(other), I(SLOT(MG_MC_SAME)), R(other), R(same));
-        set_pattern(q, row, R(other));
+        set_pattern(q, strip, R(other));
         jump(q, same, false, done);
     }
     if (q->space == MG_SPACE_shared && q->bytes < 4)
-        add_any(q, row);
+        add_any(q, strip);
     else
-        add_strided(q, row, first, step);
+        add_strided(q, strip, first, step);
     jump(q, 0, false, done);
     mg_code_place(q->at, any);
     if (q->group) EMIT("mov.u32", R(q->group->slot), I(SLOT(MG_MC_IRREGULAR)));
-    set_pattern(q, row, I(SLOT(MG_MC_IRREGULAR)));
-    add_any(q, row);
+    set_pattern(q, strip, I(SLOT(MG_MC_IRREGULAR)));
+    add_any(q, strip);
     mg_code_place(q->at, done);
     q->mask = was;
 }
@@ -244,7 +244,7 @@ static mg_id lowest(struct mg_memory_request *q)
 /* It adds. */
 static void put_by_one(struct mg_memory_request *q, uint32_t cell, mg_id v)
 {
-    mg_row_put(q->at, q->row, SLOT(cell), R(v), lowest(q));
+    mg_strip_put(q->at, q->strip, SLOT(cell), R(v), lowest(q));
 }
 
 /* It tells of the pattern, a number from MG_MC_SAME on. */
@@ -385,18 +385,18 @@ static mg_id ask_lanes(struct mg_memory_request *q, mg_id none)
 
 void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
 {
-    mg_id from = reg32(q), unit = pred(q), before = reg32(q), p = pred(q), place = reg32(q), row = reg32(q), begin,
+    mg_id from = reg32(q), unit = pred(q), before = reg32(q), p = pred(q), place = reg32(q), strip = reg32(q), begin,
           few = mg_code_label(q->at), pack = mg_code_label(q->at);
     k->lanes = mg_code_reg(q->at, MG_TYPE_b32);
-    k->row = mg_code_reg(q->at, MG_TYPE_b32);
+    k->strip = mg_code_reg(q->at, MG_TYPE_b32);
     k->breaks = mg_code_reg(q->at, MG_TYPE_b32);
     mg_id full = ask_lanes(q, 0), others = reg32(q), slot = reg32(q), one = pred(q), lead = mg_value_leader(q->at);
     EMIT("mov.u32", R(k->lanes), R(q->active));
     EMIT("mov.u32", R(k->breaks), I(0));
-    EMIT("mov.u32", R(row), I(0));
+    EMIT("mov.u32", R(strip), I(0));
     EMIT("mov.u32", R(place), R(mg_value_lane(q->at)));
     jump(q, full, true, few);
-    classify_full(q, row, from, unit, 0, 0);
+    classify_full(q, strip, from, unit, 0, 0);
     jump(q, unit, false, pack);
     q->mask = I(0xffffffff);
     EMIT("shfl.sync.up.b32", R(before), R(from), I(1), I(0), mask_of(q));
@@ -416,13 +416,13 @@ void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
     EMIT("setp.eq.u32", R(one), R(others), I(0));
     EMIT("selp.u32", R(slot), I(SLOT(MG_MC_SAME)), I(SLOT(MG_MC_UNIT)), R(one));
     EMIT("selp.u32", R(place), R(slot), R(place), R(lead));
-    EMIT("selp.u32", R(row), I(1), I(0), R(lead));
-    if (mg_row_goes_anywhere(q->at))
+    EMIT("selp.u32", R(strip), I(1), I(0), R(lead));
+    if (mg_strip_goes_anywhere(q->at))
         EMIT("selp.b32", R(k->lanes), R(k->lanes), I(0), R(unit));
     else
         EMIT("mov.u32", R(k->lanes), I(0));
     mg_code_place(q->at, pack);
-    EMIT("mad.lo.u32", R(k->row), R(place), I(1024), R(row));
+    EMIT("mad.lo.u32", R(k->strip), R(place), I(1024), R(strip));
 }
 
 /* Counts by the class, if these are all of its lanes; else goes on behind. */
@@ -432,12 +432,12 @@ static void count_by_class(struct mg_memory_request *q, const struct mg_memory_c
     EMIT("setp.eq.u32", R(fast), R(q->active), R(k->lanes));
     if (k->changes) EMIT("vote.sync.all.pred", R(fast), R(fast), mask_of(q));
     jump(q, fast, true, slow);
-    EMIT("and.b32", R(v), R(k->row), I(255));
-    EMIT("shr.u32", R(place), R(k->row), I(10));
-    if (mg_row_goes_anywhere(q->at))
-        mg_row_add_at(q->at, q->row, place, v);
+    EMIT("and.b32", R(v), R(k->strip), I(255));
+    EMIT("shr.u32", R(place), R(k->strip), I(10));
+    if (mg_strip_goes_anywhere(q->at))
+        mg_strip_add_at(q->at, q->strip, place, v);
     else
-        mg_row_add(q->at, q->row, v);
+        mg_strip_add(q->at, q->strip, v);
     jump(q, 0, false, done);
     mg_code_place(q->at, slow);
 }
@@ -447,16 +447,16 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
     mg_id covered = q->group ? q->group->covered : 0;
     bool places = q->places;
     mg_id partial = mg_code_label(q->at), done = mg_code_label(q->at), ordered = places ? mg_code_label(q->at) : 0,
-          at_one = covered ? mg_code_label(q->at) : 0, row = reg32(q), from = reg32(q), unit = pred(q);
+          at_one = covered ? mg_code_label(q->at) : 0, strip = reg32(q), from = reg32(q), unit = pred(q);
     if (covered) { /* nobody makes it: nobody will */
-        EMIT("mov.u32", R(row), I(0));
-        EMIT("setp.eq.u32", R(covered), R(row), I(0));
+        EMIT("mov.u32", R(strip), I(0));
+        EMIT("setp.eq.u32", R(covered), R(strip), I(0));
     }
     mg_id full = ask_lanes(q, done);
     if (k) count_by_class(q, k, done);
     jump(q, full, true, partial);
-    classify_full(q, row, from, unit, ordered, at_one);
-    mg_row_add(q->at, q->row, row);
+    classify_full(q, strip, from, unit, ordered, at_one);
+    mg_strip_add(q->at, q->strip, strip);
     if (covered) EMIT("setp.ne.u32", R(covered), R(q->here), R(q->here));
     jump(q, 0, false, done);
     if (ordered) {
@@ -466,14 +466,14 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
         EMIT("shr.u32", R(place), R(place), I(log2_of(q->bytes)));
         mg_id p = pred(q); /* all lanes are here, that of the place too */
         EMIT("setp.eq.u32", R(p), R(place), R(mg_value_lane(q->at)));
-        EMIT("selp.u32", R(row), I(1), I(0), R(p));
-        mg_row_add(q->at, q->place_row, row);
+        EMIT("selp.u32", R(strip), I(1), I(0), R(p));
+        mg_strip_add(q->at, q->place_strip, strip);
         jump(q, 0, false, done);
     }
     if (at_one) {
         mg_code_place(q->at, at_one);
-        set_pattern(q, row, I(SLOT(MG_MC_SAME_ALL)));
-        mg_row_add(q->at, q->row, row);
+        set_pattern(q, strip, I(SLOT(MG_MC_SAME_ALL)));
+        mg_strip_add(q->at, q->strip, strip);
         jump(q, 0, false, done);
     }
     mg_code_place(q->at, partial);
@@ -549,11 +549,11 @@ void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_f
         mg_code_pop_guard(q->at);
         jump(q, full, false, done);
     } else {
-        mg_id row = reg32(q);
+        mg_id strip = reg32(q);
         jump(q, full, true, some);
-        set_pattern(q, row, I(SLOT(x->pattern)));
-        if (x->conflicts) set_slot(q, row, MG_MC_CONFLICTS, I(x->conflicts));
-        mg_row_add(q->at, q->row, row);
+        set_pattern(q, strip, I(SLOT(x->pattern)));
+        if (x->conflicts) set_slot(q, strip, MG_MC_CONFLICTS, I(x->conflicts));
+        mg_strip_add(q->at, q->strip, strip);
         jump(q, 0, false, done);
         mg_code_place(q->at, some);
     }
@@ -569,15 +569,15 @@ void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_f
 }
 
 /* All lanes, in order: of a group whose first does not count for all by places. */
-static void follow_in_order(struct mg_memory_request *q, mg_id full, mg_id unit, mg_id row, mg_id done)
+static void follow_in_order(struct mg_memory_request *q, mg_id full, mg_id unit, mg_id strip, mg_id done)
 {
     mg_id p = pred(q), from = reg32(q), next = mg_code_label(q->at);
     EMIT("and.pred", R(p), R(full), R(unit));
     jump(q, p, true, next);
     EMIT("cvt.u32.u64", R(from), R(q->addr));
     EMIT("mad.lo.u32", R(from), R(mg_value_lane(q->at)), I(-(int64_t)q->bytes), R(from));
-    add_in_order(q, row, from);
-    mg_row_add(q->at, q->row, row);
+    add_in_order(q, strip, from);
+    mg_strip_add(q->at, q->strip, strip);
     jump(q, 0, false, done);
     mg_code_place(q->at, next);
 }
@@ -585,15 +585,15 @@ static void follow_in_order(struct mg_memory_request *q, mg_id full, mg_id unit,
 static void follow(struct mg_memory_request *q, mg_id full, const struct mg_memory_group *g)
 {
     mg_id done = mg_code_label(q->at), partial = mg_code_label(q->at), sectors = reg32(q), lines = reg32(q),
-          row = reg32(q), unit = pred(q);
+          strip = reg32(q), unit = pred(q);
     EMIT("setp.eq.u32", R(unit), R(g->slot), I(SLOT(MG_MC_UNIT)));
-    if (!q->places) follow_in_order(q, full, unit, row, done);
+    if (!q->places) follow_in_order(q, full, unit, strip, done);
     if (has_sectors(q)) count_sectors(q, unit, sectors, lines);
     jump(q, full, true, partial);
-    set_pattern(q, row, R(g->slot));
-    if (has_sectors(q)) set_slot(q, row, MG_MC_SECTORS, R(sectors));
-    if (has_sectors(q)) set_slot(q, row, MG_MC_LINES, R(lines));
-    mg_row_add(q->at, q->row, row);
+    set_pattern(q, strip, R(g->slot));
+    if (has_sectors(q)) set_slot(q, strip, MG_MC_SECTORS, R(sectors));
+    if (has_sectors(q)) set_slot(q, strip, MG_MC_LINES, R(lines));
+    mg_strip_add(q->at, q->strip, strip);
     jump(q, 0, false, done);
     mg_code_place(q->at, partial);
     mg_tally_put(q->at, q->cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS, g->slot, lowest(q));
@@ -612,7 +612,7 @@ void mg_memory_follow(const struct mg_memory_request *first, const struct mg_mem
     mg_id full = ask_lanes(q, done);
     for (uint32_t i = 0; i < n; i++) {
         EMIT("add.s64", R(addr), R(first->addr), I(f[i].apart));
-        q->addr = addr, q->cell = f[i].cell, q->row = f[i].row;
+        q->addr = addr, q->cell = f[i].cell, q->strip = f[i].strip;
         follow(q, full, g);
     }
     mg_code_place(q->at, done);

@@ -300,15 +300,16 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
     struct mg_memory_request q = {
         .at = mg_at_before(p, i->node), .m = m, .space = space, .bytes = note.bytes, .cell = cell, .places = places};
     q.makes = plain_guard(q.at, guard, negated);
-    q.row = mg_patch_row(p, cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS);
-    if (places) q.place_row = mg_patch_row(p, cell + MG_MC_COUNT, places);
+    q.strip = mg_patch_strip(p, cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS);
+    if (places) q.place_strip = mg_patch_strip(p, cell + MG_MC_COUNT, places);
     if (first && guard) {
         mg_code_push_guard(q.at, q.makes, false);
         mg_sum_add(q.at, mg_patch_sum(p, cell + MG_MC_ACCESSES), mg_o_imm(1));
         mg_code_pop_guard(q.at);
     }
     if (!first && s->shared.covered) {
-        *mg_vec_push(&s->followers) = (struct mg_memory_follower){.cell = cell, .row = q.row, .apart = off - s->from};
+        *mg_vec_push(&s->followers) =
+            (struct mg_memory_follower){.cell = cell, .strip = q.strip, .apart = off - s->from};
         return;
     }
     q.addr = mg_value_address(q.at, i->node);

@@ -60,7 +60,7 @@ static inline struct mg_memory_note mg_memory_unpack(uint32_t v)
 /* ---- code ------------------------------------------------------------------------------------------------ */
 
 /* Registers that the first of a group leaves to the others: was the request counted for all of them (alike in the lanes
- * here); if not, its pattern, as a lane of the row. */
+ * here); if not, its pattern, as a lane of the strip. */
 struct mg_memory_group {
     mg_id covered, slot;
 };
@@ -71,8 +71,8 @@ struct mg_memory_request { /* one site under work */
     mg_id makes;                         /* predicate: this lane makes the access; 0: all here do */
     mg_id addr;                          /* b64 */
     uint32_t bytes, cell;                /* of a lane; the site's first */
-    uint32_t row;                        /* of cells from MG_MC_SECTORS on */
-    uint32_t places, place_row;          /* how many cells behind MG_MC_COUNT there are, at most 32; theirs */
+    uint32_t strip;                      /* of cells from MG_MC_SECTORS on */
+    uint32_t places, place_strip;        /* how many cells behind MG_MC_COUNT there are, at most 32; theirs */
     const struct mg_memory_group *group; /* whose first it is; NULL: it is alone */
     mg_id here, active;                  /* lanes at the spot; of these, those that make the access */
     struct mg_opnd mask; /* a constant, where it is known that all lanes run this; else none (mask_of) */
@@ -81,7 +81,7 @@ struct mg_memory_request { /* one site under work */
  * few, since they are kept from there on. */
 struct mg_memory_class {
     mg_id lanes;  /* those that were there, where it is known what they ask for all together; else none */
-    mg_id row;    /* that: what this lane adds, and from bit 10 on to which cell */
+    mg_id strip;  /* that: what this lane adds, and from bit 10 on to which cell */
     mg_id breaks; /* lanes of these that are not in order with the lane before; lane 0: addresses do not ascend word by
                      word */
     bool changes; /* the value may be made more than once: lanes have to agree on what they know */
@@ -112,7 +112,7 @@ void mg_memory_count_same(struct mg_memory_request *q);
  * one look for all of them, behind that one's code; between them it would stand in the way of loads. Not of shared
  * memory. */
 struct mg_memory_follower {
-    uint32_t cell, row;
+    uint32_t cell, strip;
     int64_t apart;
 };
 void mg_memory_follow(const struct mg_memory_request *first, const struct mg_memory_group *g,

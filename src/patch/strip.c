@@ -1,8 +1,8 @@
-/* What is known of a whole warp: rows and tallies. Near the threads where that is wanted and can be
+/* What is known of a whole warp: strips and tallies. Near the threads where that is wanted and can be
  * (patch/shared.c);
  * else threads keep it in registers until they leave, each for itself, whoever else is there then.
  *
- *   row    up to 32 cells side by side, one in each lane. Adding costs two instructions
+ *   strip    up to 32 cells side by side, one in each lane. Adding costs two instructions
  *   tally  how often each of up to 32 numbers was told, of which all lanes here know the same one
  *
  * Where code runs once, or where another function may end the thread, they go to memory at once. */
@@ -16,13 +16,13 @@ enum {
         6 /* of 64 bits, of one function: with 20, kernels with barriers in short loops took twice as long */
 };
 
-uint32_t mg_patch_row(struct mg_patch *p, uint32_t first, uint32_t n)
+uint32_t mg_patch_strip(struct mg_patch *p, uint32_t first, uint32_t n)
 {
     if (n > 32 || first > p->rules.n || n > p->rules.n - first)
-        mg_patch_refuse(p, MG_ERR_STATE, "a row of cells that were not reserved");
-    *mg_vec_push(&p->rows) = (struct mg_patch_row){
+        mg_patch_refuse(p, MG_ERR_STATE, "a strip of cells that were not reserved");
+    *mg_vec_push(&p->strips) = (struct mg_patch_strip){
         .first = first, .n = n, .regs = mg_arena_array(&p->scratch, mg_id, p->all->sites->n_funcs)};
-    return (uint32_t)p->rows.n - 1;
+    return (uint32_t)p->strips.n - 1;
 }
 
 bool mg_patch_ends_elsewhere(struct mg_patch *p, uint32_t func_ix)
@@ -41,63 +41,63 @@ static void add_now(struct mg_code_at *at, uint32_t first, mg_id v)
     mg_id some = mg_code_temp(at, MG_TYPE_pred);
     MG_PURE(at, "setp.ne.u64", R(some), R(v), I(0));
     mg_code_push_guard(at, some, false);
-    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(mg_value_row(at), 8 * (int64_t)first), R(v));
+    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(mg_value_strip(at), 8 * (int64_t)first), R(v));
     mg_code_pop_guard(at);
 }
 
 static void flush(struct mg_code_at *at, void *user)
 {
-    const struct mg_patch_row *row = user;
-    if (row->regs[at->func_ix]) add_now(at, row->first, row->regs[at->func_ix]);
+    const struct mg_patch_strip *strip = user;
+    if (strip->regs[at->func_ix]) add_now(at, strip->first, strip->regs[at->func_ix]);
 }
 
 static bool may_keep(struct mg_code_at *at, uint32_t registers)
 {
     struct mg_patch_own *own = &at->p->own[at->func_ix];
-    if (own->n_row_regs + registers > MOST_REGISTERS || !mg_at_repeats(at) ||
+    if (own->n_strip_regs + registers > MOST_REGISTERS || !mg_at_repeats(at) ||
         mg_patch_ends_elsewhere(at->p, at->func_ix))
         return false;
-    own->n_row_regs += registers;
+    own->n_strip_regs += registers;
     return true;
 }
 
-static mg_id register_of(struct mg_code_at *at, struct mg_patch_row *row)
+static mg_id register_of(struct mg_code_at *at, struct mg_patch_strip *strip)
 {
     struct mg_patch *p = at->p;
-    mg_id *r = &row->regs[at->func_ix];
+    mg_id *r = &strip->regs[at->func_ix];
     if (*r || !may_keep(at, 1)) return *r;
     *r = mg_code_reg(at, MG_TYPE_b64);
     MG_PURE(mg_at_entry(p, at->func_ix), "mov.u64", R(*r), I(0));
     mg_at_exits(p, at->func_ix, flush,
-                mg_arena_copy(&p->scratch, row, sizeof *row)); /* rows move, their registers do not */
+                mg_arena_copy(&p->scratch, strip, sizeof *strip)); /* strips move, their registers do not */
     return *r;
 }
 
-void mg_row_add(struct mg_code_at *at, uint32_t ix, mg_id v)
+void mg_strip_add(struct mg_code_at *at, uint32_t ix, mg_id v)
 {
-    struct mg_patch_row *row = &at->p->rows.at[ix];
-    if (mg_near_row(at, row->first, row->n, v)) return;
-    mg_id wide = mg_code_temp(at, MG_TYPE_b64), r = register_of(at, row);
+    struct mg_patch_strip *strip = &at->p->strips.at[ix];
+    if (mg_near_strip(at, strip->first, strip->n, v)) return;
+    mg_id wide = mg_code_temp(at, MG_TYPE_b64), r = register_of(at, strip);
     MG_PURE(at, "cvt.u64.u32", R(wide), R(v));
     if (r)
         MG_CODE(at, "add.u64", R(r), R(r), R(wide));
     else
-        add_now(at, row->first, wide);
+        add_now(at, strip->first, wide);
 }
 
-bool mg_row_goes_anywhere(struct mg_code_at *at)
+bool mg_strip_goes_anywhere(struct mg_code_at *at)
 {
     return mg_near_is(at);
 }
 
-void mg_row_add_at(struct mg_code_at *at, uint32_t ix, mg_id k, mg_id v)
+void mg_strip_add_at(struct mg_code_at *at, uint32_t ix, mg_id k, mg_id v)
 {
-    const struct mg_patch_row *row = &at->p->rows.at[ix];
-    if (mg_near_row_at(at, row->first, row->n, k, v)) return;
+    const struct mg_patch_strip *strip = &at->p->strips.at[ix];
+    if (mg_near_strip_at(at, strip->first, strip->n, k, v)) return;
     mg_id some = mg_code_temp(at, MG_TYPE_pred);
     MG_PURE(at, "setp.ne.u32", R(some), R(v), I(0));
     mg_code_push_guard(at, some, false);
-    mg_cell_update_at(at, row->first, row->n, k, R(v), MG_EACH);
+    mg_cell_update_at(at, strip->first, strip->n, k, R(v), MG_EACH);
     mg_code_pop_guard(at);
 }
 
@@ -112,15 +112,15 @@ static struct mg_opnd hidden(struct mg_code_at *at, struct mg_opnd v)
     return R(r);
 }
 
-void mg_row_put(struct mg_code_at *at, uint32_t ix, uint32_t k, struct mg_opnd v, mg_id one)
+void mg_strip_put(struct mg_code_at *at, uint32_t ix, uint32_t k, struct mg_opnd v, mg_id one)
 {
-    const struct mg_patch_row *row = &at->p->rows.at[ix];
-    if (k >= row->n)
-        mg_patch_refuse(at->p, MG_ERR_STATE, "a row of %u cells has no cell %u", (unsigned)row->n, (unsigned)k);
-    else if (mg_near_cell(at, row->first + k, v = hidden(at, v), one))
+    const struct mg_patch_strip *strip = &at->p->strips.at[ix];
+    if (k >= strip->n)
+        mg_patch_refuse(at->p, MG_ERR_STATE, "a strip of %u cells has no cell %u", (unsigned)strip->n, (unsigned)k);
+    else if (mg_near_cell(at, strip->first + k, v = hidden(at, v), one))
         return;
     mg_code_push_guard(at, one, false);
-    mg_cell_update(at, row->first + k, v, MG_ALONE);
+    mg_cell_update(at, strip->first + k, v, MG_ALONE);
     mg_code_pop_guard(at);
 }
 
@@ -139,7 +139,7 @@ static void end_tally(struct mg_code_at *at, void *user)
     if (at->func_ix != y->func_ix) return;
     mg_id a = mg_code_temp(at, MG_TYPE_b64), some = mg_code_temp(at, MG_TYPE_pred), base = mg_value_base(at);
     add_now(at, y->first, y->up);
-    MG_PURE(at, "sub.u64", R(a), R(base), R(mg_value_row(at)));
+    MG_PURE(at, "sub.u64", R(a), R(base), R(mg_value_strip(at)));
     MG_PURE(at, "add.u64", R(a), R(a), R(base));
     MG_PURE(at, "setp.ne.u64", R(some), R(y->down), I(0));
     mg_code_push_guard(at, some, false);

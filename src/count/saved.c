@@ -1,13 +1,12 @@
-/* Rows of bits: a function with so many branches that their bits would fill more registers than are good
+/* Saved banks of bits: a function with so many branches that their bits would fill more registers than are good
  * for it counts all of them in one. Where everything counted so far lies behind for good, the register goes
- * to a word of local memory, a row, and begins anew:
+ * to a word of local memory, a saved bank, and begins anew:
  *
  *     cut D    every later bit's place is dominated by D; none of an earlier bit can be reached from it
- *              st.local [rows + 4 * row], K;  K = min(K, 1) << 31;  at = 4 * (row + 1)
+ *              st.local [saved + 4 * k], K;  K = min(K, 1) << 31;  at = 4 * (k + 1)
  *
- * At the end, if K is anything, the flush stores it where `at` says and adds row after row (count/flush.c). What
- *   does not fit
- * the 30 bits of its row is counted in a byte, as without rows. */
+ * At the end, if K is anything, the flush stores it where `at` says and adds bank after bank (count/flush.c). What does
+ * not fit the 30 bits of its bank is counted in a byte, as without saved banks. */
 #include "count/regs.h"
 
 #include <stdlib.h>
@@ -19,24 +18,24 @@
 #define FEW       (4 * MG_BANK) /* bits that registers hold well anyhow */
 #define ROOM      40            /* registers more than natively, for a fuller twin */
 
-struct rows {
+struct banks {
     struct mg_rfunc *f;
     uint32_t *bits, n_bits; /* counters that take a bit */
 };
 
 /* The block behind whose head a bit's code stands. */
-static uint32_t place_of(const struct rows *r, uint32_t counter)
+static uint32_t place_of(const struct banks *r, uint32_t counter)
 {
     const struct mg_count *k = &r->f->plan->list[counter];
     return k->kind == MG_COUNT_ENTRY ? 0 : k->block;
 }
 
-static bool is_behind(const struct rows *r, uint32_t cut, uint32_t counter)
+static bool is_behind(const struct banks *r, uint32_t cut, uint32_t counter)
 {
     return mg_dom_over(r->f->plan->dom, cut, place_of(r, counter));
 }
 
-static uint32_t count_behind(const struct rows *r, uint32_t cut)
+static uint32_t count_behind(const struct banks *r, uint32_t cut)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->n_bits; i++) n += is_behind(r, cut, r->bits[i]);
@@ -44,7 +43,7 @@ static uint32_t count_behind(const struct rows *r, uint32_t cut)
 }
 
 /* Can no bit that does not stand behind the cut be counted after it? */
-static bool is_final(const struct rows *r, uint32_t cut)
+static bool is_final(const struct banks *r, uint32_t cut)
 {
     const struct mg_cfg *c = r->f->x.c;
     uint64_t *after = mg_xcalloc(mg_bits_words(c->n_blocks) + 1, sizeof *after);
@@ -57,7 +56,7 @@ static bool is_final(const struct rows *r, uint32_t cut)
     return final;
 }
 
-static bool may_cut(const struct rows *r, uint32_t b)
+static bool may_cut(const struct banks *r, uint32_t b)
 {
     const struct mg_cfg *c = r->f->x.c;
     return c->reachable[b] && b != 0 && c->blocks[b].n_preds >= 2 && r->f->plan->loops->loop_of[b] == MG_NO_LOOP;
@@ -65,7 +64,7 @@ static bool may_cut(const struct rows *r, uint32_t b)
 
 /* Blocks that may be cuts, outside loops, where ways join: the longest list in which each dominates the next. What ways
  * from early exits meet in, or what lies in one arm of a branch, is on no long one. */
-static uint32_t list_candidates(const struct rows *r, uint32_t *out)
+static uint32_t list_candidates(const struct banks *r, uint32_t *out)
 {
     const struct mg_cfg *c = r->f->x.c;
     const uint32_t *idom = r->f->plan->dom->idom;
@@ -84,8 +83,8 @@ static uint32_t list_candidates(const struct rows *r, uint32_t *out)
     return n;
 }
 
-/* Greedy: every row as full as it gets. */
-static void choose_cuts(struct rows *r)
+/* Greedy: every bank as full as it gets. */
+static void choose_cuts(struct banks *r)
 {
     struct mg_rfunc *f = r->f;
     uint32_t *at = mg_xcalloc(f->x.c->n_blocks + 1, sizeof *at), n = list_candidates(r, at), before = r->n_bits, k = 0;
@@ -119,9 +118,9 @@ static uint32_t few_bits(const struct mg_rfunc *f)
     return room ? MG_BANK * MG_BIT_BANKS : FEW;
 }
 
-bool mg_rows_plan(struct mg_rfunc *f, bool *taken)
+bool mg_saved_plan(struct mg_rfunc *f, bool *taken)
 {
-    struct rows r = {.f = f, .bits = mg_xcalloc(f->n_measured + 1, sizeof *r.bits)};
+    struct banks r = {.f = f, .bits = mg_xcalloc(f->n_measured + 1, sizeof *r.bits)};
     for (uint32_t i = 0; i < f->n_measured; i++)
         if (f->plan->list[i].width == MG_WIDTH_BIT) r.bits[r.n_bits++] = i;
     bool plain = f->redux && !f->calls.n_sources && f->n == f->n_measured;
@@ -129,27 +128,28 @@ bool mg_rows_plan(struct mg_rfunc *f, bool *taken)
     if (plain && r.n_bits > few_bits(f)) choose_cuts(&r);
     uint32_t *used = mg_xcalloc(f->packed.n_cuts + 2, sizeof *used);
     for (uint32_t i = 0; f->packed.n_cuts && i < r.n_bits; i++) {
-        uint32_t row = 0;
-        while (row < f->packed.n_cuts && is_behind(&r, f->packed.cuts[row], r.bits[i])) row++;
-        if (used[row] == MG_BANK) continue;
+        uint32_t bank = 0;
+        while (bank < f->packed.n_cuts && is_behind(&r, f->packed.cuts[bank], r.bits[i])) bank++;
+        if (used[bank] == MG_BANK) continue;
         taken[r.bits[i]] = true;
         f->counters[r.bits[i]].kind = MG_RC_BIT;
-        f->counters[r.bits[i]].why = "at most once in an activation: a row of bits";
-        f->counters[r.bits[i]].slot = row * MG_BANK + used[row]++;
+        f->counters[r.bits[i]].why = "at most once in an activation: a saved bank of bits";
+        f->counters[r.bits[i]].slot = bank * MG_BANK + used[bank]++;
     }
     free(used);
     free(r.bits);
     return f->packed.n_cuts != 0;
 }
 
-void mg_rows_emit(struct mg_rfunc *f)
+void mg_saved_emit(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     for (uint32_t k = 0; k < f->packed.n_cuts; k++) {
         x->at = mg_block_head(x->m, &x->c->blocks[f->packed.cuts[k]]);
-        EMIT("st.local.u32", mg_o_addr_reg(f->local.reg, f->packed.rows_at + 4 * (int64_t)k), R(f->packed.banks[0]));
+        EMIT("st.local.u32", mg_o_addr_reg(f->local.reg, f->packed.saved_off + 4 * (int64_t)k),
+             R(f->packed.banks[0]));
         EMIT("min.u32", R(f->packed.banks[0]), R(f->packed.banks[0]), I(1));
         EMIT("shl.b32", R(f->packed.banks[0]), R(f->packed.banks[0]), I(31));
-        EMIT("mov.u32", R(f->packed.row), I(4 * ((int64_t)k + 1)));
+        EMIT("mov.u32", R(f->packed.saved_at), I(4 * ((int64_t)k + 1)));
     }
 }
