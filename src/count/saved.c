@@ -146,8 +146,7 @@ void mg_saved_emit(struct mg_rfunc *f)
     struct mg_emit *x = &f->x;
     for (uint32_t k = 0; k < f->packed.n_cuts; k++) {
         x->at = mg_block_head(x->m, &x->c->blocks[f->packed.cuts[k]]);
-        EMIT("st.local.u32", mg_o_addr_reg(f->local.reg, f->packed.saved_off + 4 * (int64_t)k),
-             R(f->packed.banks[0]));
+        EMIT("st.local.u32", mg_o_addr_reg(f->local.reg, f->packed.saved_off + 4 * (int64_t)k), R(f->packed.banks[0]));
         EMIT("min.u32", R(f->packed.banks[0]), R(f->packed.banks[0]), I(1));
         EMIT("shl.b32", R(f->packed.banks[0]), R(f->packed.banks[0]), I(31));
         EMIT("mov.u32", R(f->packed.saved_at), I(4 * ((int64_t)k + 1)));
