@@ -164,14 +164,16 @@ void mg_channel_access(struct mg_code_at *at, uint32_t site,
 void mg_channel_lanes(struct mg_code_at *at, uint32_t site, const mg_id *words,
                       uint32_t n); /* b64 registers, each lane its own */
 void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, uint32_t n);
-/* Records that the lanes at the spot have made before, at most MG_CHANNEL_MOST_GROUP, in this order; of `rounds` (b32,
- * the same in all lanes, not 0) rounds, in each of which an address has grown by its stride. */
-enum { MG_CHANNEL_MOST_GROUP = 15 };
+/* One record for several things that the lanes at the spot have done one behind the other, at most
+ * MG_CHANNEL_MOST_GROUP, of these MG_CHANNEL_MOST_ADDRESSES with addresses. rounds (b32, the same in all lanes, not 0):
+ * they have done all of it so often, and from round to round each address grew by its stride; 0: once. */
+enum { MG_CHANNEL_MOST_GROUP = 15, MG_CHANNEL_MOST_ADDRESSES = 8 };
 struct mg_channel_item {
     uint32_t site, width; /* bytes of a lane's access */
-    mg_id first, stride;  /* b64: of the first round; the same in all lanes. 0: no address */
+    mg_id address,
+        stride; /* b64: each lane's, of the first round; the same in all lanes, with rounds. 0: it has none */
 };
-void mg_channel_loop(struct mg_code_at *at, const struct mg_channel_item *items, uint32_t n, mg_id rounds);
+void mg_channel_group(struct mg_code_at *at, const struct mg_channel_item *items, uint32_t n, mg_id rounds);
 bool mg_channel_is_whole(const struct mg_patch *p); /* each record is written: no samples of them */
 
 /* ---- reading -------------------------------------------------------------------------------------------- */

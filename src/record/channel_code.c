@@ -561,124 +561,162 @@ static int64_t head_of(enum mg_record_kind kind, uint32_t site)
 
 /* ---- accesses ------------------------------------------------------------------------------------------------ */
 
-/* How the lanes' addresses lie, the first in the lowest lane. */
-struct coded {
-    mg_id form, size; /* b32: enum mg_record_kind; bytes behind head and mask */
-    mg_id far;        /* pred */
-    mg_id rows, low;  /* b64: the word of a record in rows; b32: the lane's distance */
+/* How the lanes' addresses lie, in one register: enum mg_record_kind, and of rows whether their lanes lie side by side.
+ */
+enum { FORM_BITS = 4, FORM_SIDE = MG_RECORD_ROWS + 1 };
+_Static_assert(MG_CHANNEL_MOST_ADDRESSES *FORM_BITS <= 32, "one register");
+
+struct rows {                 /* of as many lanes as the CTA has along x, a power of two below 32 */
+    mg_id bits, lead, second; /* b32: that power; in a row, the lowest lane; the second row's first lane */
 };
 
-/* Rows of as many lanes as the CTA has along x, a power of two below 32: the distance from row to row is that of the
- * second row's first lane. Each lane tries both ways to lie in a row. */
-static void find_rows(struct mg_code_at *at, const struct write *w, mg_id addr, mg_id first, int64_t width,
-                      const struct coded *c, mg_id done)
+static struct rows rows_of(struct mg_code_at *at, const struct write *w, mg_id none)
 {
-    mg_id wide = t32(at), bits = t32(at), lead = t32(at), from = t32(at), lane = mg_value_lane(at), pitch = t64(at),
-          expect = t64(at), base = t64(at), low = t32(at), high = t32(at), p = tp(at), side = tp(at), one = tp(at);
-    P("mov.u32", R(wide), mg_o_sreg(MG_SREG_ntid, 1));
-    P("popc.b32", R(bits), R(wide));
-    P("setp.ne.u32", R(p), R(bits), I(1));
-    P("setp.gt.or.u32", R(p), R(wide), I(16), R(p));
-    IF(p, "bra", mg_o_label(done));
-    P("sub.u32", R(wide), R(wide), I(1));
-    P("popc.b32", R(bits), R(wide));
-    P("and.b32", R(lead), R(w->g.leader), R(wide));
-    P("sub.u32", R(from), R(w->g.leader), R(lead));
-    P("add.u32", R(from), R(from), R(wide));
-    P("add.u32", R(from), R(from), I(1)); /* the second row's first lane */
-    P("min.u32", R(high), R(from), I(31));
+    const struct rows r = {t32(at), t32(at), t32(at)};
+    mg_id n = t32(at), p = tp(at);
+    P("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, 1));
+    if (none) {
+        P("popc.b32", R(r.bits), R(n));
+        P("setp.ne.u32", R(p), R(r.bits), I(1));
+        P("setp.gt.or.u32", R(p), R(n), I(16), R(p));
+        IF(p, "bra", mg_o_label(none));
+    }
+    P("sub.u32", R(r.second), R(n), I(1));
+    P("popc.b32", R(r.bits), R(r.second));
+    P("and.b32", R(r.lead), R(w->g.leader), R(r.second));
+    P("sub.u32", R(r.second), R(w->g.leader), R(r.lead));
+    P("add.u32", R(r.second), R(r.second), R(n));
+    return r;
+}
+
+/* From the lowest lane's address to the second row's first lane's. */
+static mg_id to_second(struct mg_code_at *at, const struct write *w, const struct rows *r, mg_id addr, mg_id first)
+{
+    const struct group second = {.mask = w->g.mask, .leader = r->second};
+    mg_id pitch = t64(at);
+    P("sub.u64", R(pitch), R(from_leader(at, &second, addr)), R(first));
+    return pitch;
+}
+
+/* Each lane tries both ways to lie in a row. */
+static void find_rows(struct mg_code_at *at, const struct write *w, mg_id addr, mg_id first, int64_t width, mg_id form,
+                      mg_id done)
+{
+    const struct rows r = rows_of(at, w, done);
+    mg_id lane = mg_value_lane(at), expect = t64(at), base = t64(at), low = t32(at), high = t32(at), p = tp(at),
+          side = tp(at), one = tp(at);
+    P("min.u32", R(high), R(r.second), I(31));
     P("shr.u32", R(low), R(w->g.mask), R(high));
     P("and.b32", R(low), R(low), I(1));
     P("setp.eq.u32", R(p), R(low), I(0)); /* it is not here: there is no second row */
-    P("setp.gt.or.u32", R(p), R(from), I(31), R(p));
+    P("setp.gt.or.u32", R(p), R(r.second), I(31), R(p));
     IF(p, "bra", mg_o_label(done));
-    const struct group second = {.mask = w->g.mask, .leader = from};
-    P("mov.u64", R(pitch), R(from_leader(at, &second, addr)));
-    P("sub.u64", R(pitch), R(pitch), R(first)); /* where all of a row have one address */
-    P("shr.u32", R(from), R(w->g.leader), R(bits));
-    P("shr.u32", R(high), R(lane), R(bits));
-    P("sub.u32", R(high), R(high), R(from)); /* the lane's row */
+    mg_id pitch = to_second(at, w, &r, addr, first); /* where all of a row have one address */
+    P("shr.u32", R(low), R(w->g.leader), R(r.bits));
+    P("shr.u32", R(high), R(lane), R(r.bits));
+    P("sub.u32", R(high), R(high), R(low)); /* the lane's row */
     P("cvt.u32.u64", R(low), R(pitch));
     P("mad.wide.s32", R(expect), R(low), R(high), R(first));
     P("setp.eq.u64", R(p), R(expect), R(addr));
     P("vote.sync.all.pred", R(one), R(p), R(w->g.mask));
-    P("mul.wide.u32", R(base), R(lead), I(width));
+    P("mul.wide.u32", R(base), R(r.lead), I(width));
     P("add.u64", R(pitch), R(pitch), R(base)); /* where they lie side by side */
     P("sub.u64", R(base), R(first), R(base));
-    P("and.b32", R(from), R(lane), R(wide));
-    P("mad.wide.u32", R(base), R(from), I(width), R(base));
-    P("cvt.u32.u64", R(from), R(pitch));
-    P("mad.wide.s32", R(expect), R(from), R(high), R(base));
+    P("cvt.u32.u64", R(low), R(pitch));
+    P("mad.wide.s32", R(expect), R(low), R(high), R(base));
+    P("shr.u32", R(low), R(lane), R(r.bits));
+    P("shl.b32", R(low), R(low), R(r.bits));
+    P("sub.u32", R(low), R(lane), R(low)); /* the lane in its row */
+    P("mad.wide.u32", R(expect), R(low), I(width), R(expect));
     P("setp.eq.u64", R(p), R(expect), R(addr));
     P("vote.sync.all.pred", R(side), R(p), R(w->g.mask));
-    IF(side, "mov.u32", R(low), R(from));
-    IF(side, "or.b32", R(bits), R(bits), I(16));
-    P("or.pred", R(p), R(side), R(one));
-    IF(p, "mov.u32", R(c->form), I(MG_RECORD_ROWS));
-    IF(p, "mov.u32", R(c->size), I(8));
-    pack_halves(at, c->rows, bits, low);
-    mg_code_place(at, done);
+    IF(one, "mov.u32", R(form), I(MG_RECORD_ROWS));
+    IF(side, "mov.u32", R(form), I(FORM_SIDE));
 }
 
 /* The shortest form. first: the lowest lane's address, in all. */
-static struct coded code_addresses(struct mg_code_at *at, const struct write *w, mg_id addr, mg_id first, int64_t width)
+static mg_id code_addresses(struct mg_code_at *at, const struct write *w, mg_id addr, mg_id first, int64_t width)
 {
-    const struct coded c = {.form = t32(at), .size = t32(at), .far = tp(at), .rows = t64(at), .low = t32(at)};
-    mg_id expect = t64(at), word = t64(at), pad = t32(at), done = mg_code_label(at), unit = tp(at), same = tp(at),
-          full = tp(at), near = tp(at), p = tp(at);
+    mg_id expect = t64(at), word = t64(at), form = t32(at), low = t32(at), done = mg_code_label(at), unit = tp(at),
+          same = tp(at), full = tp(at), near = tp(at), p = tp(at);
     P("mad.wide.u32", R(expect), R(w->rank), I(width), R(first));
     P("setp.eq.u64", R(p), R(addr), R(expect));
     P("vote.sync.all.pred", R(unit), R(p), R(w->g.mask));
     P("setp.eq.u64", R(p), R(addr), R(first));
     P("vote.sync.all.pred", R(same), R(p), R(w->g.mask));
-    P("sub.u64", R(expect), R(addr), R(first)); /* the distance, from here on */
-    P("cvt.u32.u64", R(c.low), R(expect));
-    P("cvt.s64.s32", R(word), R(c.low));
+    P("sub.u64", R(expect), R(addr), R(first)); /* the distance */
+    P("cvt.u32.u64", R(low), R(expect));
+    P("cvt.s64.s32", R(word), R(low));
     P("setp.eq.s64", R(p), R(word), R(expect));
     P("vote.sync.all.pred", R(near), R(p), R(w->g.mask));
     P("setp.eq.u32", R(full), R(w->g.mask), I(0xffffffff));
     P("and.pred", R(full), R(full), R(unit));
-    /* form and size: the later the shorter */
-    P("mov.u32", R(c.form), I(MG_RECORD_FAR));
-    P("mul.lo.u32", R(c.size), R(w->n), I(8));
-    P("add.u32", R(pad), R(w->n), I(1));
-    P("and.b32", R(pad), R(pad), I(0x7e));
-    P("mul.lo.u32", R(pad), R(pad), I(4));
-    IF(near, "mov.u32", R(c.form), I(MG_RECORD_NEAR));
-    IF(near, "mov.u32", R(c.size), R(pad));
+    P("mov.u32", R(form), I(MG_RECORD_FAR)); /* the later the shorter */
+    IF(near, "mov.u32", R(form), I(MG_RECORD_NEAR));
+    IF(same, "mov.u32", R(form), I(MG_RECORD_SAME));
+    IF(unit, "mov.u32", R(form), I(MG_RECORD_UNIT));
+    IF(full, "mov.u32", R(form), I(MG_RECORD_FULL));
     P("or.pred", R(p), R(same), R(unit));
-    IF(p, "mov.u32", R(c.size), I(0));
-    IF(same, "mov.u32", R(c.form), I(MG_RECORD_SAME));
-    IF(unit, "mov.u32", R(c.form), I(MG_RECORD_UNIT));
-    IF(full, "mov.u32", R(c.form), I(MG_RECORD_FULL));
     IF(p, "bra", mg_o_label(done));
-    find_rows(at, w, addr, first, width, &c, done);
-    return c;
+    find_rows(at, w, addr, first, width, form, done);
+    mg_code_place(at, done);
+    return form;
 }
 
-/* What follows an access's head and mask, at `to`; lead: this lane writes what is the warp's. */
-static void write_addresses(struct mg_code_at *at, const struct write *w, const struct coded *c, mg_id addr, mg_id to,
-                            mg_id lead)
+/* b32: bytes of addresses of this form, without head and mask. */
+static mg_id bytes_of(struct mg_code_at *at, const struct write *w, mg_id form)
 {
-    mg_id p = tp(at), lists = tp(at), each = t64(at), tail = mg_code_label(at);
-    P("setp.eq.and.u32", R(p), R(c->form), I(MG_RECORD_ROWS), R(lead));
-    IF(p, "st.global.u64", AT(to, 0), R(c->rows));
-    P("setp.lt.u32", R(lists), R(c->form), I(MG_RECORD_NEAR));
-    P("setp.gt.or.u32", R(lists), R(c->form), I(MG_RECORD_FAR), R(lists));
-    IF(lists, "bra", mg_o_label(tail)); /* all lanes go the same way */
-    P("setp.eq.u32", R(c->far), R(c->form), I(MG_RECORD_FAR));
+    mg_id size = t32(at), near = t32(at), p = tp(at);
+    P("add.u32", R(near), R(w->n), I(1));
+    P("and.b32", R(near), R(near), I(0x7e));
+    P("shl.b32", R(near), R(near), I(2));
+    P("mov.u32", R(size), I(0));
+    P("setp.ge.u32", R(p), R(form), I(MG_RECORD_ROWS));
+    IF(p, "mov.u32", R(size), I(8));
+    P("setp.eq.u32", R(p), R(form), I(MG_RECORD_NEAR));
+    IF(p, "mov.u32", R(size), R(near));
+    P("setp.eq.u32", R(p), R(form), I(MG_RECORD_FAR));
+    IF(p, "shl.b32", R(size), R(w->n), I(3));
+    return size;
+}
+
+/* What follows an access's head and mask, at `to`. */
+static void write_addresses(struct mg_code_at *at, const struct write *w, mg_id form, mg_id addr, mg_id first,
+                            int64_t width, mg_id to)
+{
+    mg_id p = tp(at), far = tp(at), each = t64(at), low = t32(at), tail = mg_code_label(at), lists = mg_code_label(at),
+          rows = t64(at), high = t32(at);
+    P("setp.lt.u32", R(p), R(form), I(MG_RECORD_NEAR)); /* all lanes go the same way */
+    IF(p, "bra", mg_o_label(tail));
+    P("setp.lt.u32", R(p), R(form), I(MG_RECORD_ROWS));
+    IF(p, "bra", mg_o_label(lists));
+    const struct rows r = rows_of(at, w, 0);
+    P("cvt.u32.u64", R(high), R(to_second(at, w, &r, addr, first)));
+    P("mul.lo.u32", R(low), R(r.lead), I(width));
+    P("setp.eq.u32", R(p), R(form), I(FORM_SIDE));
+    IF(p, "add.u32", R(high), R(high), R(low));
+    P("mov.u32", R(low), R(r.bits));
+    IF(p, "or.b32", R(low), R(low), I(16));
+    pack_halves(at, rows, low, high);
+    IF(w->g.lead, "st.global.u64", AT(to, 0), R(rows));
+    P("bra", mg_o_label(tail));
+    mg_code_place(at, lists);
+    P("setp.eq.u32", R(far), R(form), I(MG_RECORD_FAR));
     P("mad.wide.u32", R(each), R(w->rank), I(8), R(to));
-    IF(c->far, "st.global.u64", AT(each, 0), R(addr));
+    IF(far, "st.global.u64", AT(each, 0), R(addr));
     P("mad.wide.u32", R(each), R(w->rank), I(4), R(to));
-    UNLESS(c->far, "st.global.u32", AT(each, 0), R(c->low));
+    P("sub.u64", R(rows), R(addr), R(first));
+    P("cvt.u32.u64", R(low), R(rows));
+    UNLESS(far, "st.global.u32", AT(each, 0), R(low));
     P("bar.warp.sync", R(w->g.mask)); /* who closes the segment speaks for all */
     mg_code_place(at, tail);
 }
 
 static mg_id head_word(struct mg_code_at *at, mg_id form, mg_id first, uint32_t site)
 {
-    mg_id head = t64(at), word = t64(at);
-    P("cvt.u64.u32", R(head), R(form));
+    mg_id head = t64(at), word = t64(at), kind = t32(at);
+    P("min.u32", R(kind), R(form), I(MG_RECORD_ROWS));
+    P("cvt.u64.u32", R(head), R(kind));
     P("shl.b64", R(head), R(head), I(MG_RECORD_KIND_SHIFT));
     P("and.b64", R(word), R(first), I((int64_t)MG_RECORD_ADDRESS));
     P("or.b64", R(head), R(head), R(word));
@@ -697,21 +735,20 @@ void mg_channel_access(struct mg_code_at *at, uint32_t site, mg_id node)
     int64_t width = (int64_t)a.bytes * MG_MAX(a.vec, 1);
     note_width(at, site, (uint32_t)width);
     struct write w = begin(at);
-    mg_id first = from_leader(at, &w.g, addr), mine = tp(at), masked = tp(at), word = t64(at), to = t64(at),
-          none = mg_code_label(at);
-    const struct coded c = code_addresses(at, &w, addr, first, width);
-    P("setp.ne.u32", R(masked), R(c.form), I(MG_RECORD_FULL));
-    P("add.u32", R(w.need), R(c.size), I(8));
+    mg_id first = from_leader(at, &w.g, addr), masked = tp(at), none = mg_code_label(at), word = t64(at), to = t64(at),
+          form = code_addresses(at, &w, addr, first, width), p = tp(at);
+    P("setp.ne.u32", R(masked), R(form), I(MG_RECORD_FULL));
+    P("add.u32", R(w.need), R(bytes_of(at, &w, form)), I(8));
     IF(masked, "add.u32", R(w.need), R(w.need), I(8));
-    mg_id dst = make_room(at, &w), head = head_word(at, c.form, first, site);
-    P("setp.ne.u64", R(mine), R(dst), I(0));
-    UNLESS(mine, "bra", mg_o_label(none));
+    mg_id dst = make_room(at, &w), head = head_word(at, form, first, site);
+    P("setp.eq.u64", R(p), R(dst), I(0));
+    IF(p, "bra", mg_o_label(none));
     IF(w.g.lead, "st.global.u64", AT(dst, 0), R(head));
     P("and.pred", R(masked), R(masked), R(w.g.lead));
     P("cvt.u64.u32", R(word), R(w.g.mask));
     IF(masked, "st.global.u64", AT(dst, 8), R(word));
     P("add.u64", R(to), R(dst), I(16));
-    write_addresses(at, &w, &c, addr, to, w.g.lead);
+    write_addresses(at, &w, form, addr, first, width, to);
     mg_code_place(at, none);
     end(at, &w, dst);
 }
@@ -721,53 +758,78 @@ bool mg_channel_is_whole(const struct mg_patch *p)
     return p->all->o->channel_every <= 1;
 }
 
-void mg_channel_loop(struct mg_code_at *at, const struct mg_channel_item *items, uint32_t n, mg_id rounds)
+/* b32: how each item's addresses lie, FORM_BITS for each; adds their bytes to the record's. */
+static mg_id code_items(struct mg_code_at *at, const struct write *w, const struct mg_channel_item *items, uint32_t n)
 {
-    if (n > MG_CHANNEL_MOST_GROUP || !mg_channel_is_whole(at->p)) {
-        mg_patch_refuse(at->p, MG_ERR_LIMIT, "a record of a loop of %u places", (unsigned)n);
+    mg_id forms = t32(at);
+    P("mov.u32", R(forms), I(0));
+    for (uint32_t i = 0, shift = 0; i < n; i++) {
+        if (!items[i].address) continue;
+        mg_id form = code_addresses(at, w, items[i].address, from_leader(at, &w->g, items[i].address), items[i].width);
+        P("add.u32", R(w->need), R(w->need), R(bytes_of(at, w, form)));
+        P("shl.b32", R(form), R(form), I(shift));
+        P("or.b32", R(forms), R(forms), R(form));
+        shift += FORM_BITS;
+    }
+    return forms;
+}
+
+static void write_items(struct mg_code_at *at, const struct write *w, const struct mg_channel_item *items, uint32_t n,
+                        mg_id forms, mg_id to)
+{
+    mg_id word = t64(at), form = t32(at);
+    for (uint32_t i = 0, shift = 0; i < n; i++) {
+        if (!items[i].address) {
+            P("mov.u64", R(word), I(head_of(MG_RECORD_ONCE, items[i].site)));
+            IF(w->g.lead, "st.global.u64", AT(to, 0), R(word));
+            P("add.u64", R(to), R(to), I(8));
+            continue;
+        }
+        P("shr.u32", R(form), R(forms), I(shift));
+        P("and.b32", R(form), R(form), I((1 << FORM_BITS) - 1));
+        mg_id first = from_leader(at, &w->g, items[i].address), head = head_word(at, form, first, items[i].site);
+        IF(w->g.lead, "st.global.u64", AT(to, 0), R(head));
+        if (items[i].stride) IF(w->g.lead, "st.global.u64", AT(to, 8), R(items[i].stride));
+        P("add.u64", R(to), R(to), I(items[i].stride ? 16 : 8));
+        write_addresses(at, w, form, items[i].address, first, items[i].width, to);
+        P("cvt.u64.u32", R(word), R(bytes_of(at, w, form)));
+        P("add.u64", R(to), R(to), R(word));
+        shift += FORM_BITS;
+    }
+}
+
+void mg_channel_group(struct mg_code_at *at, const struct mg_channel_item *items, uint32_t n, mg_id rounds)
+{
+    uint32_t bytes = rounds ? 16 : 8, addresses = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        note_width(at, items[i].site, items[i].width);
+        bytes += items[i].stride ? 16 : 8;
+        addresses += items[i].address != 0;
+    }
+    if (n > MG_CHANNEL_MOST_GROUP || addresses > MG_CHANNEL_MOST_ADDRESSES || !mg_channel_is_whole(at->p)) {
+        mg_patch_refuse(at->p, MG_ERR_LIMIT, "a record of %u places", (unsigned)n);
         return;
     }
-    for (uint32_t i = 0; i < n; i++) note_width(at, items[i].site, items[i].width);
     struct write w = begin(at);
-    mg_id none = mg_code_label(at), p = tp(at), dst, head = t64(at), word = t64(at), words = t32(at), to = t64(at);
-    mg_id first[MG_CHANNEL_MOST_GROUP];
-    struct coded c[MG_CHANNEL_MOST_GROUP];
+    mg_id none = mg_code_label(at), p = tp(at), head = t64(at), words = t32(at), to = t64(at);
     w.step = t32(at);
-    P("mul.lo.u32", R(w.step), R(rounds), I(n));
-    P("mov.u32", R(w.need), I(16));
-    for (uint32_t i = 0; i < n; i++) {
-        P("add.u32", R(w.need), R(w.need), I(items[i].first ? 16 : 8));
-        if (!items[i].first) continue;
-        first[i] = from_leader(at, &w.g, items[i].first);
-        c[i] = code_addresses(at, &w, items[i].first, first[i], items[i].width);
-        P("add.u32", R(w.need), R(w.need), R(c[i].size));
-    }
-    dst = make_room(at, &w);
+    P("mov.u32", R(w.step), I(n));
+    if (rounds) P("mul.lo.u32", R(w.step), R(rounds), I(n));
+    P("mov.u32", R(w.need), I(bytes));
+    mg_id forms = code_items(at, &w, items, n), dst = make_room(at, &w);
     P("setp.eq.u64", R(p), R(dst), I(0));
     IF(p, "bra", mg_o_label(none));
     P("shr.u32", R(words), R(w.need), I(3));
     P("sub.u32", R(words), R(words), I(1));
     pack_halves(at, head, w.g.mask, words);
-    P("or.b64", R(head), R(head), I(head_of(MG_RECORD_GROUP, 1)));
+    P("or.b64", R(head), R(head), I(head_of(MG_RECORD_GROUP, rounds != 0)));
     IF(w.g.lead, "st.global.u64", AT(dst, 0), R(head));
-    P("cvt.u64.u32", R(word), R(rounds));
-    IF(w.g.lead, "st.global.u64", AT(dst, 8), R(word));
-    P("add.u64", R(to), R(dst), I(16));
-    for (uint32_t i = 0; i < n; i++) {
-        if (!items[i].first) {
-            P("mov.u64", R(word), I(head_of(MG_RECORD_ONCE, items[i].site)));
-            IF(w.g.lead, "st.global.u64", AT(to, 0), R(word));
-            P("add.u64", R(to), R(to), I(8));
-            continue;
-        }
-        head = head_word(at, c[i].form, first[i], items[i].site);
-        IF(w.g.lead, "st.global.u64", AT(to, 0), R(head));
-        IF(w.g.lead, "st.global.u64", AT(to, 8), R(items[i].stride));
-        P("add.u64", R(to), R(to), I(16));
-        write_addresses(at, &w, &c[i], items[i].first, to, w.g.lead);
-        P("cvt.u64.u32", R(word), R(c[i].size));
-        P("add.u64", R(to), R(to), R(word));
+    P("add.u64", R(to), R(dst), I(rounds ? 16 : 8));
+    if (rounds) {
+        P("cvt.u64.u32", R(head), R(rounds));
+        IF(w.g.lead, "st.global.u64", AT(dst, 8), R(head));
     }
+    write_items(at, &w, items, n, forms, to);
     mg_code_place(at, none);
     end(at, &w, dst);
 }

@@ -1,7 +1,7 @@
 /* Loops whose accesses are recorded once, where the loop is left: rounds, and of each access first address and stride.
  *
  *   which loops     all that is recorded in them is executed once in each round, by the lanes that came into the loop,
- *                   together (analysis/uniform.h), and its address grows by a stride (strides.h)
+ *                   together (analysis/uniform.h), and its address grows by a stride (tool/trace/strides.h)
  *   entered         0 rounds
  *   each round      counts, and each access keeps its address
  *   left            the last addresses tell the first ones, where the arithmetic that made them is known to be exact.

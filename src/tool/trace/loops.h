@@ -12,6 +12,7 @@ struct mg_trace_item { /* an instruction that is recorded */
     uint32_t number; /* of the instruction */
     struct mg_access a;
     bool access;     /* with an address, of global memory as far as can be told; else only that lanes come here */
+    bool in_group;   /* it is recorded with those behind it */
     bool one_by_one; /* it does not stand for the lanes that come here: no loop may hold it */
     uint32_t loop;   /* in which it is recorded: number in mg_trace_loops.at; UINT32_MAX: none */
     uint32_t site, cell;
@@ -32,6 +33,11 @@ struct mg_trace_loops {
     uint32_t n;
     bool quiet; /* all that is in loops is recorded where they are left */
 };
+
+/* How many items from `first` on one record can hold (groups.c). */
+uint32_t mg_trace_group_from(struct mg_patch *p, const struct mg_trace_item *items, uint32_t n, uint32_t first);
+/* Their addresses, kept until the last of them: items[i].now. */
+void mg_trace_keep_addresses(struct mg_patch *p, struct mg_trace_item *items, uint32_t n);
 
 /* Which loops of the kernel can be recorded so; sets items[i].loop. Owner of what is found: the patch. */
 struct mg_trace_loops mg_trace_find_loops(struct mg_patch *p, struct mg_trace_item *items, uint32_t n);

@@ -170,6 +170,7 @@ static void record_access(const struct mg_trace_limits *o, struct mg_patch *p, c
     bool negated;
     const mg_id node = x->inst->node, guard = mg_node_guard(mg_patch_module(p), node, &negated);
     uint32_t n = 0;
+    const bool recorded = x->loop != UINT32_MAX || x->in_group; /* elsewhere */
     if (x->loop != UINT32_MAX && !o->sum) return;
     struct mg_code_at *at = mg_at_before(p, node);
     mg_code_push_guard(at, guard, negated);
@@ -182,7 +183,7 @@ static void record_access(const struct mg_trace_limits *o, struct mg_patch *p, c
     n += select_lanes(at, o, address);
     mg_sum_add(at, mg_patch_sum(p, x->cell + MG_TRACE_CELL_LANES), mg_o_imm(1));
     if (o->sum) mg_sum_add(at, mg_patch_sum(p, x->cell + MG_TRACE_CELL_SUM), mg_o_reg(address));
-    if (x->loop == UINT32_MAX) {
+    if (!recorded) {
         n += sample_ctas(at, o);
         mg_channel_access(at, x->site, node);
     }
@@ -251,7 +252,7 @@ static void record_once(const struct mg_trace_limits *o, struct mg_patch *p, con
     bool negated;
     const mg_id guard = mg_node_guard(mg_patch_module(p), x->inst->node, &negated);
     const bool guarded = kind != MG_ACCESS_BLOCK; /* all enter a block */
-    if (x->loop != UINT32_MAX) return;
+    if (x->loop != UINT32_MAX || x->in_group) return;
     struct mg_code_at *at = mg_at_before(p, x->inst->node);
     mg_code_push_guard(at, guarded ? guard : 0, negated);
     uint32_t n = select_lanes(at, o, 0);
@@ -371,13 +372,13 @@ static void record_loop(void *user, struct mg_code_at *at, const struct mg_trace
     uint32_t n = select_lanes(at, x->o, 0);
     for (uint32_t i = 0; i < l->n; i++) {
         const struct mg_trace_item *t = &x->items.at[l->items[i]];
-        list[i] = (struct mg_channel_item){.site = t->site, .first = r->first[i], .stride = r->stride[i]};
+        list[i] = (struct mg_channel_item){.site = t->site, .address = r->first[i], .stride = r->stride[i]};
         if (!t->access) continue;
         list[i].width = (uint32_t)t->a.bytes * MG_MAX(t->a.vec, 1);
         if (!x->o->sum) mg_sum_add(at, mg_patch_sum(x->p, t->cell + MG_TRACE_CELL_LANES), mg_o_reg(r->rounds));
     }
     n += sample_ctas(at, x->o);
-    mg_channel_loop(at, list, l->n, r->rounds);
+    mg_channel_group(at, list, l->n, r->rounds);
     for (; n; n--) mg_code_pop_guard(at);
 }
 
@@ -391,23 +392,47 @@ static void make_site(const struct plan *x, struct mg_trace_item *t, const struc
     t->cell = mg_patch_site(x->p, MG_SITE_INST, t->inst->node, 0, cells, MG_MERGE_SUM, note);
 }
 
+/* The items from `first` on in one record, where the last of them is. */
+static void record_group(const struct plan *x, uint32_t first, uint32_t n)
+{
+    struct mg_channel_item list[MG_CHANNEL_MOST_GROUP];
+    struct mg_trace_item *t = &x->items.at[first];
+    mg_trace_keep_addresses(x->p, t, n);
+    struct mg_code_at *at = mg_at_before(x->p, t[n - 1].inst->node);
+    for (uint32_t i = 0; i < n; i++)
+        list[i] = (struct mg_channel_item){.site = t[i].site,
+                                           .width = t[i].access ? (uint32_t)t[i].a.bytes * MG_MAX(t[i].a.vec, 1) : 0,
+                                           .address = t[i].now};
+    uint32_t guards = select_lanes(at, x->o, 0);
+    guards += sample_ctas(at, x->o);
+    mg_channel_group(at, list, n, 0);
+    for (; guards; guards--) mg_code_pop_guard(at);
+}
+
+static void record_one(const struct plan *x, const struct mg_trace_item *t, const struct recorded *how)
+{
+    if (how->what == BULK)
+        record_bulk(x->o, x->p, t, &how->bulk);
+    else if (how->what == ONCE)
+        record_once(x->o, x->p, t, how->kind);
+    else
+        record_access(x->o, x->p, t, how->what == ASKED);
+}
+
 static void record_all(struct plan *x)
 {
     struct mg_trace_loops loops = {0};
-    if (x->o->loops && x->o->buffer == UINT64_MAX) loops = mg_trace_find_loops(x->p, x->items.at, x->items.n);
-    if (loops.quiet) mg_patch_few_registers(x->p, 40); /* what writes runs rarely: 48 warps on a multiprocessor */
+    const bool together = x->o->buffer == UINT64_MAX; /* else which lanes are recorded depends on their address */
+    if (x->o->loops && together) loops = mg_trace_find_loops(x->p, x->items.at, x->items.n);
+    mg_patch_few_registers(x->p, loops.quiet ? 40 : 64); /* what writes runs rarely, or waits: warps are worth more */
     for (uint32_t i = 0; i < x->items.n; i++) make_site(x, &x->items.at[i], &x->how.at[i]);
     /* first: where a loop is left, its record stands in front of what comes next */
     for (uint32_t i = 0; i < loops.n; i++) mg_trace_put_loop(x->p, &loops.at[i], x->items.at, record_loop, x);
-    for (uint32_t i = 0; i < x->items.n; i++) {
-        const struct mg_trace_item *t = &x->items.at[i];
-        const struct recorded *how = &x->how.at[i];
-        if (how->what == BULK)
-            record_bulk(x->o, x->p, t, &how->bulk);
-        else if (how->what == ONCE)
-            record_once(x->o, x->p, t, how->kind);
-        else
-            record_access(x->o, x->p, t, how->what == ASKED);
+    for (uint32_t i = 0, n; i < x->items.n; i += n) {
+        n = together ? mg_trace_group_from(x->p, x->items.at, x->items.n, i) : 1;
+        for (uint32_t k = i; k < i + n; k++) x->items.at[k].in_group = n > 1;
+        for (uint32_t k = i; k < i + n; k++) record_one(x, &x->items.at[k], &x->how.at[k]);
+        if (n > 1) record_group(x, i, n);
     }
 }
 

@@ -1,0 +1,34 @@
+/* Items that one record can hold: they stand one behind the other in a block, and the same lanes execute them,
+ * together. Nothing between them lets other lanes join: no barrier, nothing that works across lanes. */
+#include "tool/trace/loops.h"
+
+enum { MOST_ADDRESSES = MG_CHANNEL_MOST_ADDRESSES };
+
+static bool follows(const struct mg_module *m, const struct mg_trace_item *a, const struct mg_trace_item *b)
+{
+    if (a->inst->id != b->inst->id || b->one_by_one || b->loop != UINT32_MAX) return false;
+    for (const struct mg_patch_inst *i = a->inst; i < b->inst; i++)
+        if (mg_node_form(m, &m->nodes.at[i->node])->op_flags & (MG_OPF_CONVERGENT | MG_OPF_BARRIER)) return false;
+    return true;
+}
+
+uint32_t mg_trace_group_from(struct mg_patch *p, const struct mg_trace_item *items, uint32_t n, uint32_t first)
+{
+    const struct mg_module *m = mg_patch_module(p);
+    uint32_t end = first + 1, addresses = items[first].access;
+    if (items[first].one_by_one || items[first].loop != UINT32_MAX || !mg_channel_is_whole(p)) return 1;
+    while (end < n && end - first < MG_CHANNEL_MOST_GROUP && addresses + items[end].access <= MOST_ADDRESSES &&
+           follows(m, &items[end - 1], &items[end]))
+        addresses += items[end++].access;
+    return end - first;
+}
+
+void mg_trace_keep_addresses(struct mg_patch *p, struct mg_trace_item *items, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!items[i].access) continue;
+        struct mg_code_at *at = mg_at_before(p, items[i].inst->node);
+        items[i].now = mg_code_reg(at, MG_TYPE_b64);
+        MG_CODE(at, "mov.u64", mg_o_reg(items[i].now), mg_o_reg(mg_value_address(at, items[i].inst->node)));
+    }
+}
