@@ -148,6 +148,7 @@ struct mg_patch {
     MG_VEC(struct mg_code_at *) spots;                  /* in order of the first asking */
     struct mg_map spot_of;                              /* kind and place -> index in spots */
     struct mg_channel_func *channel;                    /* by func_ix; NULL: no channel */
+    uint32_t channel_places;                            /* that write, once a warp; 0: more often */
     MG_VEC(uint8_t) widths;                             /* of the accesses it records, by its sites */
     MG_VEC(const struct mg_record_type *) record_types; /* of what it records, by its sites (record/record.h) */
     struct mg_frame_code *frame;     /* of records in bounded memory (record/record.h); NULL: none written yet */

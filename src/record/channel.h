@@ -60,6 +60,9 @@
  *   GROUP    49 a loop, 48..32 words, 31..0 mask: records of the same lanes one behind the other, each as above but
  *            without a mask. A loop: first a word, how many rounds of them there were; and behind the first word of
  *            each access its stride, what its addresses grow by from one round to the next
+ *   SIDE     a group of FULL records, of sites that follow each other: behind the first record 3..0 how many they are,
+ *            33..4 and 63..34 how far the second and the third are from the first, in units of 4 bytes, signed; in the
+ *            next words 29..0 and 59..30 the same of two more
  */
 #ifndef MG_RECORD_CHANNEL_H
 #define MG_RECORD_CHANNEL_H
@@ -145,7 +148,8 @@ enum mg_record_kind {
     MG_RECORD_LANES,
     MG_RECORD_ONCE,
     MG_RECORD_GROUP, /* in pages alone: who reads gets what is in it */
-    MG_RECORD_ROWS
+    MG_RECORD_ROWS,
+    MG_RECORD_SIDE /* as GROUP */
 };
 static inline bool mg_record_is_access(enum mg_record_kind k)
 {
@@ -174,6 +178,8 @@ struct mg_channel_item {
         stride; /* b64: each lane's, of the first round; the same in all lanes, with rounds. 0: it has none */
 };
 void mg_channel_group(struct mg_code_at *at, const struct mg_channel_item *items, uint32_t n, mg_id rounds);
+/* How many places there are that write, where a warp comes to each of them once at most; 0, before: more often. */
+void mg_channel_expect(struct mg_patch *p, uint32_t places);
 bool mg_channel_is_whole(const struct mg_patch *p); /* each record is written: no samples of them */
 
 /* ---- reading -------------------------------------------------------------------------------------------- */

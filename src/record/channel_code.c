@@ -433,6 +433,7 @@ struct write {
     mg_id whole;                 /* pred: all lanes write */
     mg_id need;                  /* b32: bytes */
     mg_id step;                  /* b32: numbers that the record takes; 0: one */
+    bool unlike;                 /* it is no measure of others */
 };
 
 /* A place that writes accesses of so many bytes a lane. */
@@ -507,6 +508,15 @@ static mg_id make_room(struct mg_code_at *at, const struct write *w)
     P("add.u32", R(used), R(w->need), I(HEAD));
     P("mul.lo.u32", R(room), R(w->number), I(8)); /* about what it has written so far, once more */
     P("max.u32", R(room), R(room), I(48));
+    if (at->p->channel_places) { /* all that it will write, if that is like the first */
+        const int64_t others = at->p->channel_places - 1;
+        P("setp.eq.u32", R(p), R(w->number), I(0));
+        if (w->unlike)
+            IF(p, "add.u32", R(room), R(w->need), I(24 * others));
+        else
+            IF(p, "mad.lo.u32", R(room), R(w->need), I(others), R(w->need));
+        P("min.u32", R(room), R(room), I(MG_CHANNEL_OPEN_MOST));
+    }
     P("min.u32", R(room), R(room), I(MG_CHANNEL_OPEN_MOST));
     P("add.u32", R(room), R(room), I(HEAD));
     P("max.u32", R(room), R(room), R(used));
@@ -798,6 +808,67 @@ static void write_items(struct mg_code_at *at, const struct write *w, const stru
     }
 }
 
+void mg_channel_expect(struct mg_patch *p, uint32_t places)
+{
+    p->channel_places = places;
+}
+
+/* Accesses that all lie side by side in all lanes, near the first one: word k of the record behind its head holds
+ * distances from there. */
+struct side_by_side {
+    mg_id holds;  /* pred, of the group */
+    mg_id far[8]; /* b32, in the lowest lane: distances of the accesses behind the first, in bytes */
+};
+_Static_assert(MG_RECORD_FULL == 1, "in find_side");
+_Static_assert(MG_COUNT_OF(((struct side_by_side *)0)->far) == MG_CHANNEL_MOST_ADDRESSES, "one each");
+
+static uint32_t side_words(uint32_t n)
+{
+    return 2 + (n > 3 ? (n - 2) / 2 : 0);
+}
+
+static struct side_by_side find_side(struct mg_code_at *at, const struct write *w, const struct mg_channel_item *items,
+                                     uint32_t n, mg_id forms)
+{
+    struct side_by_side s = {.holds = tp(at)};
+    mg_id p = tp(at), d = t64(at), wide = t64(at), low = t32(at);
+    P("setp.eq.and.u32", R(p), R(forms), I(0x11111111u >> (32 - FORM_BITS * n)), R(w->g.lead));
+    for (uint32_t i = 1; i < n; i++) {
+        s.far[i] = t32(at);
+        P("sub.u64", R(d), R(items[i].address), R(items[0].address));
+        P("cvt.u32.u64", R(s.far[i]), R(d));
+        P("cvt.s64.s32", R(wide), R(s.far[i]));
+        P("setp.eq.and.u64", R(p), R(wide), R(d), R(p));
+        P("and.b32", R(low), R(s.far[i]), I(3));
+        P("setp.eq.and.u32", R(p), R(low), I(0), R(p));
+    }
+    P("vote.sync.any.pred", R(s.holds), R(p), R(w->g.mask));
+    IF(s.holds, "mov.u32", R(w->need), I(8 * (int64_t)side_words(n)));
+    return s;
+}
+
+static void write_side(struct mg_code_at *at, const struct write *w, const struct mg_channel_item *items, uint32_t n,
+                       const struct side_by_side *s, mg_id dst)
+{
+    mg_id word = t64(at), part = t64(at), low = t32(at);
+    P("and.b64", R(word), R(items[0].address), I((int64_t)MG_RECORD_ADDRESS));
+    P("or.b64", R(word), R(word), I(head_of(MG_RECORD_SIDE, items[0].site)));
+    IF(w->g.lead, "st.global.u64", AT(dst, 0), R(word));
+    P("mov.u64", R(word), I(n));
+    for (uint32_t i = 1, k = 1; i < n; i++) {
+        const uint32_t shift = i < 3 ? 4 + 30 * (i - 1) : 30 * ((i - 3) % 2);
+        P("shr.u32", R(low), R(s->far[i]), I(2));
+        P("cvt.u64.u32", R(part), R(low));
+        if (shift) P("shl.b64", R(part), R(part), I(shift));
+        if (i >= 3 && !shift)
+            P("mov.u64", R(word), R(part));
+        else
+            P("or.b64", R(word), R(word), R(part));
+        if (i + 1 == n || (i + 1 >= 3 && (i + 1 - 3) % 2 == 0))
+            IF(w->g.lead, "st.global.u64", AT(dst, 8 * k++), R(word));
+    }
+}
+
 void mg_channel_group(struct mg_code_at *at, const struct mg_channel_item *items, uint32_t n, mg_id rounds)
 {
     uint32_t bytes = rounds ? 16 : 8, addresses = 0;
@@ -813,12 +884,24 @@ void mg_channel_group(struct mg_code_at *at, const struct mg_channel_item *items
     struct write w = begin(at);
     mg_id none = mg_code_label(at), p = tp(at), head = t64(at), words = t32(at), to = t64(at);
     w.step = t32(at);
+    w.unlike = rounds != 0;
     P("mov.u32", R(w.step), I(n));
     if (rounds) P("mul.lo.u32", R(w.step), R(rounds), I(n));
     P("mov.u32", R(w.need), I(bytes));
-    mg_id forms = code_items(at, &w, items, n), dst = make_room(at, &w);
+    mg_id forms = code_items(at, &w, items, n);
+    const bool may_side = !rounds && n > 1 && addresses == n;
+    struct side_by_side side = {0};
+    if (may_side) side = find_side(at, &w, items, n, forms);
+    mg_id dst = make_room(at, &w);
     P("setp.eq.u64", R(p), R(dst), I(0));
     IF(p, "bra", mg_o_label(none));
+    if (may_side) {
+        mg_id other = mg_code_label(at);
+        UNLESS(side.holds, "bra", mg_o_label(other));
+        write_side(at, &w, items, n, &side, dst);
+        P("bra", mg_o_label(none));
+        mg_code_place(at, other);
+    }
     P("shr.u32", R(words), R(w.need), I(3));
     P("sub.u32", R(words), R(words), I(1));
     pack_halves(at, head, w.g.mask, words);

@@ -30,6 +30,8 @@ static uint32_t words_behind(uint64_t head, uint32_t n, bool has_second)
         return 2;
     case MG_RECORD_GROUP:
         return k;
+    case MG_RECORD_SIDE:
+        return has_second ? 1 : UINT32_MAX; /* and more, as that word says */
     case MG_RECORD_LANES:
         return k && k <= MG_CHANNEL_MOST_WORDS ? k * n : UINT32_MAX;
     case MG_RECORD_ONCE:
@@ -120,6 +122,24 @@ static bool read_group(const struct reader *c, struct mg_record *r, const uint64
     return true;
 }
 
+/* A group of accesses that lie side by side, from words w on, of which n are left; how many words, 0: it is damaged. */
+static uint32_t read_side(const struct reader *c, struct mg_record *r, uint64_t head, const uint64_t *w, uint32_t n)
+{
+    const uint32_t items = (uint32_t)(w[0] & 15), words = items > 3 ? 1 + (items - 2) / 2 : 1;
+    if (items < 2 || items > MG_CHANNEL_MOST_ADDRESSES || words > n || r->site + items > c->n_sites) return 0;
+    const uint64_t first = head & MG_RECORD_ADDRESS;
+    r->kind = MG_RECORD_FULL;
+    r->items = items;
+    for (r->item = 0; r->item < items; r->item++, r->site++, r->number++) {
+        const uint32_t i = r->item;
+        uint64_t far = !i ? 0 : i < 3 ? w[0] >> (4 + 30 * (i - 1)) : w[(i - 1) / 2] >> 30 * ((i - 3) % 2);
+        r->first = first + (uint64_t)((int64_t)(far << 34) >> 32);
+        r->width = c->width[r->site];
+        c->fn(c->user, r);
+    }
+    return words;
+}
+
 /* The records behind a segment's two words, up to word n. */
 static bool read_records(struct reader *c, const uint64_t *segment, uint32_t n)
 {
@@ -139,10 +159,10 @@ static bool read_records(struct reader *c, const uint64_t *segment, uint32_t n)
         bool has_second = i + 1 < n;
         r.kind = (enum mg_record_kind)(head >> MG_RECORD_KIND_SHIFT);
         bool access = mg_record_is_access(r.kind);
-        r.mask = r.kind == MG_RECORD_FULL ? UINT32_MAX
-                 : !access                ? (uint32_t)head
-                 : has_second             ? (uint32_t)segment[i + 1]
-                                          : 0;
+        r.mask = r.kind == MG_RECORD_FULL || r.kind == MG_RECORD_SIDE ? UINT32_MAX
+                 : !access                                            ? (uint32_t)head
+                 : has_second                                         ? (uint32_t)segment[i + 1]
+                                                                      : 0;
         r.n_lanes = count(r.mask);
         uint32_t behind = words_behind(head, r.n_lanes, has_second);
         if (behind == UINT32_MAX || i + 1 + behind > n || !width) return false;
@@ -152,6 +172,12 @@ static bool read_records(struct reader *c, const uint64_t *segment, uint32_t n)
         r.n_words = 0;
         if (r.kind == MG_RECORD_GROUP) {
             if (!r.mask || !read_group(c, &r, w, behind, r.site & 1)) return false;
+            continue;
+        }
+        if (r.kind == MG_RECORD_SIDE) {
+            uint32_t words = read_side(c, &r, head, w, n - (i - behind));
+            if (!words) return false;
+            i += words - behind;
             continue;
         }
         if (r.site >= c->n_sites) return false;

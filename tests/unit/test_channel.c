@@ -422,6 +422,18 @@ MG_TEST(channel_damaged)
         MG_CHECK_EQ(mg_channel_read(seg, 48, widths, NULL, see, &s), how == 0);
         MG_CHECK_EQ(s.kinds[MG_RECORD_FULL], how == 0);
     }
+    /* side by side: sites 2 to 6, 4 bytes behind one another in units of 4; too few, too many, cut off, a bad site */
+    const uint64_t side = (uint64_t)MG_RECORD_SIDE << 60 | 2ull << 49 | 4096;
+    for (uint32_t how = 0; how < 5; how++) {
+        memcpy(seg, (uint64_t[]){SEGMENT(5, 5) | 77, 0, side, 5 | 1ull << 4 | 2ull << 34, 3 | 4ull << 30}, 40);
+        if (how == 1) seg[3] ^= 5 ^ 1;
+        if (how == 2) seg[3] ^= 5 ^ 9;
+        if (how == 3) seg[3] ^= 5 ^ 7;
+        if (how == 4) seg[2] ^= (2ull ^ 12ull) << 49;
+        s = (struct seen){0};
+        MG_CHECK_EQ(mg_channel_read(seg, 40, widths, NULL, see, &s), how == 0);
+        MG_CHECK_EQ(s.kinds[MG_RECORD_FULL], how ? 0 : 5);
+    }
     s = (struct seen){0};
     seg[0] = SEGMENT(3, 2);
     MG_CHECK(mg_channel_read(seg, 24, widths, NULL, see, &s));

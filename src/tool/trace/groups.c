@@ -23,6 +23,16 @@ uint32_t mg_trace_group_from(struct mg_patch *p, const struct mg_trace_item *ite
     return end - first;
 }
 
+bool mg_trace_comes_once(struct mg_patch *p, const struct mg_trace_item *items, uint32_t n)
+{
+    const struct mg_loops *l = mg_patch_loops(p, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mg_trace_item *x = &items[i];
+        if (x->inst->func_ix || mg_loops_depth(l, x->inst->block) > (x->loop == UINT32_MAX ? 0u : 1u)) return false;
+    }
+    return true;
+}
+
 void mg_trace_keep_addresses(struct mg_patch *p, struct mg_trace_item *items, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {

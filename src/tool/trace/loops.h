@@ -36,6 +36,8 @@ struct mg_trace_loops {
 
 /* How many items from `first` on one record can hold (groups.c). */
 uint32_t mg_trace_group_from(struct mg_patch *p, const struct mg_trace_item *items, uint32_t n, uint32_t first);
+/* Does a lane come once at most to each place that writes? */
+bool mg_trace_comes_once(struct mg_patch *p, const struct mg_trace_item *items, uint32_t n);
 /* Their addresses, kept until the last of them: items[i].now. */
 void mg_trace_keep_addresses(struct mg_patch *p, struct mg_trace_item *items, uint32_t n);
 

@@ -419,17 +419,25 @@ static void record_one(const struct plan *x, const struct mg_trace_item *t, cons
         record_access(x->o, x->p, t, how->what == ASKED);
 }
 
+static uint32_t group_from(const struct plan *x, uint32_t first)
+{
+    const bool together = x->o->buffer == UINT64_MAX; /* else which lanes are recorded depends on their address */
+    return together ? mg_trace_group_from(x->p, x->items.at, x->items.n, first) : 1;
+}
+
 static void record_all(struct plan *x)
 {
     struct mg_trace_loops loops = {0};
-    const bool together = x->o->buffer == UINT64_MAX; /* else which lanes are recorded depends on their address */
-    if (x->o->loops && together) loops = mg_trace_find_loops(x->p, x->items.at, x->items.n);
+    uint32_t places = 0;
+    if (x->o->loops && x->o->buffer == UINT64_MAX) loops = mg_trace_find_loops(x->p, x->items.at, x->items.n);
     mg_patch_few_registers(x->p, loops.quiet ? 40 : 64); /* what writes runs rarely, or waits: warps are worth more */
     for (uint32_t i = 0; i < x->items.n; i++) make_site(x, &x->items.at[i], &x->how.at[i]);
+    for (uint32_t i = 0; i < x->items.n; i += group_from(x, i)) places += x->items.at[i].loop == UINT32_MAX;
+    if (mg_trace_comes_once(x->p, x->items.at, x->items.n)) mg_channel_expect(x->p, places + loops.n);
     /* first: where a loop is left, its record stands in front of what comes next */
     for (uint32_t i = 0; i < loops.n; i++) mg_trace_put_loop(x->p, &loops.at[i], x->items.at, record_loop, x);
     for (uint32_t i = 0, n; i < x->items.n; i += n) {
-        n = together ? mg_trace_group_from(x->p, x->items.at, x->items.n, i) : 1;
+        n = group_from(x, i);
         for (uint32_t k = i; k < i + n; k++) x->items.at[k].in_group = n > 1;
         for (uint32_t k = i; k < i + n; k++) record_one(x, &x->items.at[k], &x->how.at[k]);
         if (n > 1) record_group(x, i, n);
