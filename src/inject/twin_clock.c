@@ -1,6 +1,7 @@
 #include "inject/twin_clock.h"
 
-#define DRIFT 9000 /* one nanosecond in so many: 111 ppm, some more than clocks drift */
+#define DRIFT      9000 /* one nanosecond in so many: 111 ppm, some more than clocks drift */
+#define PICK_UP_NS 4000 /* from the call to the begin of its kernel on an idle GPU, about */
 
 /* A bound as it holds at another time. */
 static int64_t aged(uint64_t from, uint64_t to)
@@ -34,7 +35,8 @@ void mg_twin_clock_add(struct mg_twin_clock *c, uint64_t begin, uint64_t end, ui
     }
 }
 
-/* A reading lies up to a tick before its time: so far may the lower bound be too high, and the reading itself off. */
+/* A reading lies up to a tick before its time: so far may the lower bound be too high, and the reading itself off. The
+ * quickest launch is as much slower than its bound as launches are; an end is seen when somebody looks. */
 int64_t mg_twin_clock_offset(const struct mg_twin_clock *c, uint64_t at, uint64_t *uncertainty_ns)
 {
     int64_t low = c->low - aged(c->low_at, at) - (int64_t)c->tick_ns, high = c->high + aged(c->high_at, at);
@@ -42,6 +44,7 @@ int64_t mg_twin_clock_offset(const struct mg_twin_clock *c, uint64_t at, uint64_
         *uncertainty_ns = UINT32_MAX;
         return c->has_high ? high : low;
     }
-    *uncertainty_ns = (uint64_t)(high - low) / 2 + 1 + c->tick_ns;
-    return low + (high - low) / 2;
+    int64_t offset = MG_MIN(low + (high - low) / 2, low + (int64_t)c->tick_ns + PICK_UP_NS);
+    *uncertainty_ns = (uint64_t)(high - offset) + 1 + c->tick_ns;
+    return offset;
 }

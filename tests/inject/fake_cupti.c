@@ -1,6 +1,7 @@
 /* A libcupti.so.13 for tests: it knows of calls and work what the program tells it (fake_cupti_tell), and hands it over
  * as CUPTI 13.0 would. FAKE_CUPTI: subscribed, another tool is there; old, an unknown version; lossy, every third
- * piece of work is lost; odd, it ran before its call; late, work comes in a buffer before its call. */
+ * piece of work is lost; odd, it ran before its call; late, work comes in a buffer before its call. When the process
+ * ends it is gone before the library is: whoever calls it then is aborted. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -18,7 +19,7 @@ struct call {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *records[2]; /* handed over one after the other */
 static size_t bytes[2], room[2], lost, lost_told;
-static uint32_t numbers, enabled;
+static uint32_t numbers, enabled, gone;
 static void (*request)(uint8_t **, size_t *, size_t *), (*complete)(void *, uint32_t, uint8_t *, size_t, size_t);
 static uint64_t (*now)(void);
 
@@ -36,7 +37,8 @@ static void add(int which, const void *record)
     uint32_t kind;
     memcpy(&kind, record, 4);
     if (!(enabled >> kind & 1)) return;
-    if (bytes[which] + 256 > room[which]) records[which] = realloc(records[which], room[which] = 2 * room[which] + 4096);
+    if (bytes[which] + 256 > room[which])
+        records[which] = realloc(records[which], room[which] = 2 * room[which] + 4096);
     memcpy(records[which] + bytes[which], record, bytes_of(kind));
     bytes[which] += bytes_of(kind);
 }
@@ -90,13 +92,19 @@ int cuptiActivityRegisterCallbacks(void *r, void *c)
     memcpy(&complete, &c, sizeof c);
     return 0;
 }
+static void go(void)
+{
+    __atomic_store_n(&gone, 1, __ATOMIC_SEQ_CST);
+}
 int cuptiActivityEnable(int kind)
 {
+    if (!enabled) atexit(go);
     return enabled |= 1u << kind, now ? 0 : 1;
 }
 int cuptiActivityDisable(int kind)
 {
     (void)kind;
+    if (__atomic_load_n(&gone, __ATOMIC_SEQ_CST)) abort();
     return 0;
 }
 int cuptiActivityGetNumDroppedRecords(void *ctx, uint32_t stream, size_t *n)
@@ -116,6 +124,7 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record)
 int cuptiActivityFlushAll(uint32_t flags)
 {
     (void)flags;
+    if (__atomic_load_n(&gone, __ATOMIC_SEQ_CST)) abort();
     for (int which = 0; which < 2; which++)
         for (;;) {
             uint8_t *buffer;

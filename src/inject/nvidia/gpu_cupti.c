@@ -19,7 +19,8 @@
 
 #define BUFFER_BYTES ((size_t)1 << 20)
 #define FLUSH_MS     200u
-#define LAST_MS      5000u /* the end waits so long for CUPTI */
+#define LAST_MS      5000u       /* the end waits so long for CUPTI */
+#define DRAIN_NS     2000000000u /* and for launches that run */
 
 static struct {
 #define CUPTI(name, arguments) int(*name) arguments;
@@ -36,8 +37,38 @@ static uint64_t dropped;
 
 /* ---- what CUPTI hands over ------------------------------------------------------------------------------ */
 
+static void wait_for_the_last(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LAST_MS / 1000;
+    pthread_mutex_lock(&lock);
+    ending = true;
+    pthread_cond_broadcast(&changed);
+    while (!ended && !pthread_cond_timedwait(&changed, &lock, &until)) continue;
+    pthread_mutex_unlock(&lock);
+}
+
+static void finish_early(void)
+{
+    if (mg_inside || (uint32_t)getpid() != mg_session.pid) return;
+    mg_inside++;
+    mg_session.backend->drain(DRAIN_NS);
+    wait_for_the_last();
+    mg_inside--;
+}
+
+/* CUPTI is gone before the session ends: what exit() calls is called last come first, so this asks in front of CUPTI's
+ * own, which is there when CUPTI has begun, or else when it first wants room. */
+static void ask_before_it_goes(void)
+{
+    atexit(finish_early);
+}
+
 static void request(uint8_t **buffer, size_t *bytes, size_t *most)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, ask_before_it_goes);
     *buffer = malloc(BUFFER_BYTES);
     *bytes = *buffer ? BUFFER_BYTES : 0;
     *most = 0;
@@ -208,6 +239,7 @@ bool mg_cupti_begin(void (*emit)(void *user, const struct mg_record_work *r))
     join.emit = emit;
     mg_inside++;
     const char *why = start();
+    if (!why) ask_before_it_goes();
     mg_inside--;
     if (why) mg_session_say("source=cupti: %s: device work is timed by events", why);
     return !why;
@@ -215,13 +247,8 @@ bool mg_cupti_begin(void (*emit)(void *user, const struct mg_record_work *r))
 
 void mg_cupti_end(void)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += LAST_MS / 1000;
+    wait_for_the_last();
     pthread_mutex_lock(&lock);
-    ending = true;
-    pthread_cond_broadcast(&changed);
-    while (!ended && !pthread_cond_timedwait(&changed, &lock, &until)) continue;
     if (!ended) mg_join_finish(&join);
     bool late = !ended;
     ended = true;
