@@ -5,11 +5,12 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The first value of the key in `bytes` of text, *n bytes of it; NULL: it is not there. */
+/* The first value of the key in `bytes` of text, *n bytes of it; NULL: it is not there, and *n says nothing. */
 static inline const char *mg_option_value(const char *text, size_t bytes, const char *key, size_t *n)
 {
     const char *end = text + bytes;
     size_t k = strlen(key);
+    *n = 0;
     for (const char *at = text; at < end; at += *n + 1) {
         const char *comma = memchr(at, ',', (size_t)(end - at));
         *n = (size_t)((comma ? comma : end) - at);
