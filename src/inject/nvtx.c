@@ -168,14 +168,19 @@ uint64_t mg_nvtx_range(void)
     return pushed && depth ? pushed[MG_MIN(depth, DEEPEST) - 1].number : 0;
 }
 
+static struct range new_range(char *name, uint64_t value, const char *domain)
+{
+    return (struct range){.begin_ns = mg_now_ns(),
+                          .payload = value,
+                          .number = __atomic_add_fetch(&n_marks, 1, __ATOMIC_RELAXED),
+                          .outer = mg_nvtx_range(),
+                          .name = name,
+                          .domain = domain};
+}
+
 static struct range begin_range(char *name, uint64_t value, const char *domain)
 {
-    struct range r = {.begin_ns = mg_now_ns(),
-                      .payload = value,
-                      .number = __atomic_add_fetch(&n_marks, 1, __ATOMIC_RELAXED),
-                      .outer = mg_nvtx_range(),
-                      .name = name,
-                      .domain = domain};
+    struct range r = new_range(name, value, domain);
     r.opens = name && mg_window_wants(name);
     if (r.opens) mg_window_mark(1);
     return r;
@@ -190,12 +195,7 @@ static void end_range(struct range *r, enum mg_mark_kind kind)
 
 static void instant(char *name, uint64_t value, const char *domain)
 {
-    struct range r = {.begin_ns = mg_now_ns(),
-                      .payload = value,
-                      .number = __atomic_add_fetch(&n_marks, 1, __ATOMIC_RELAXED),
-                      .outer = mg_nvtx_range(),
-                      .name = name,
-                      .domain = domain};
+    struct range r = new_range(name, value, domain);
     record_range(&r, MG_MARK_INSTANT);
     free(name);
 }
