@@ -63,7 +63,7 @@ int main(int argc, char **argv)
     if (argc < 2 || cudaMalloc(&memory, 64 << 20) || cudaMemset(memory, 0, 64 << 20)) return 1;
     float *out = (float *)memory, *small, *wide;
     if (cudaMalloc(&small, 32 * 1024 * 4) || cudaMalloc(&wide, 32 * 1024 * 128)) return 1;
-    if (!strcmp(argv[1], "BUFFERS")) buffers<<<1024, 32>>>(out, small, wide);
+    if (!strcmp(argv[1], "BUFFERS")) buffers<<<128, 256>>>(out, small, wide);
     if (!strcmp(argv[1], "PASSES")) passes<<<1, 32>>>((float4 *)memory, 256);
     if (!strcmp(argv[1], "STRAIGHT")) straight<<<1, 32>>>(out);
     if (!strcmp(argv[1], "SOUND")) sound<<<132 * 8, 256>>>(out);

@@ -14,7 +14,7 @@ f = r['findings'][0]
 if what == 'STRAIGHT':  # the 128 loads are all the conflicts there are: one finding, none of them alone
     (f,) = [x for x in r['findings'] if x['rule'] == 'bank_conflict']
     assert 'takes 8.0 passes through shared memory where 1 would do (and 127 more accesses of this buffer)' in f['text'], f
-    assert f['file'] is None and f['buffer'].startswith('shared variable tile') and f['gain_pct'] > 20, f
+    assert f['file'] is None and f['buffer'].startswith('shared variable tile') and f['gain_pct'] > 5, f # one of them alone: a 128th
     sys.exit()
 assert f['line'] == next(i for i, l in enumerate(source, 1) if f'/* {what} */' in l), f
 if what == 'BUFFERS':  # wide is argument 2; each lane touches a sector of its own, 4 bytes of 128

@@ -91,7 +91,7 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
         const struct kernel_cost *c = &a->costs[s->k->id];
         double part = c->warp_insts > 0 ? s->idle / (32 * c->warp_insts) : 0,
                gain = gain_of(c, PART_ISSUE, s->idle / 32 / 4);
-        if (part < .05 || 100 * gain < LEAST_GAIN_PCT) continue;
+        if (part < .05 || !is_worth(c, PART_ISSUE, s->idle / 32 / 4)) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
         place_at_line(f, s);
         f->measure = 100 * part;

@@ -12,7 +12,7 @@
 struct moved { /* of one buffer of a kernel, in one direction */
     const char *buffer;
     bool store;
-    double bytes, most; /* of sectors; of the buffer, once a launch */
+    double bytes, used, most; /* of sectors; that lanes access; of the buffer, once a launch */
 };
 struct moved_vec {
     struct moved *at;
@@ -27,21 +27,21 @@ static bool has_gain(const struct advice *a, const struct mg_pkernel *k)
     return false;
 }
 
-static void add_moved(struct moved_vec *v, const char *buffer, bool store, double bytes, double most)
+static void add_moved(struct moved_vec *v, const char *buffer, bool store, double bytes, double used, double most)
 {
     uint32_t i = 0;
     while (i < v->n && (v->at[i].store != store || strcmp(v->at[i].buffer, buffer))) i++;
     if (i == v->cap) v->at = mg_xrealloc(v->at, (v->cap = v->cap * 2 + 8) * sizeof *v->at);
     if (i == v->n) v->at[v->n++] = (struct moved){.buffer = buffer, .store = store, .most = most};
     v->at[i].bytes += bytes;
+    v->at[i].used += used;
 }
 
-/* Bytes of a kernel that no cache can serve, at most: those of each buffer once a launch, if its size is known. */
-static double first_bytes(struct advice *a, const struct kernel_cost *c)
+/* What the kernel moves of each buffer whose size is known. */
+static struct moved_vec moved_of(struct advice *a, const struct kernel_cost *c)
 {
     const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
     struct moved_vec v = {0};
-    double served = 0;
     for (const struct mg_jval *s = mg_jval_first(mg_jval_get(memory, "sites")); s; s = s->next) {
         const struct mg_pkernel *k;
         const char *function = mg_jval_text(s, "function"), *op = mg_jval_text(s, "op");
@@ -50,11 +50,29 @@ static double first_bytes(struct advice *a, const struct kernel_cost *c)
             mg_buffer_name_at(a->buffers, k, function, (uint32_t)mg_jval_u64(s, "ptx_line"));
         if (buffer && buffer->bytes)
             add_moved(&v, buffer->text, op && !strncmp(op, "st", 2), 32 * mg_jval_f64(s, "sectors"),
+                      mg_jval_f64(s, "accesses") * mg_jval_f64(s, "width"),
                       (double)buffer->bytes * (double)MG_MAX(c->launches, 1u));
     }
+    return v;
+}
+
+/* Bytes of a kernel that no cache can serve, at most: those of each buffer once a launch, if its size is known. */
+static double first_bytes(struct advice *a, const struct kernel_cost *c)
+{
+    struct moved_vec v = moved_of(a, c);
+    double served = 0;
     for (uint32_t i = 0; i < v.n; i++) served += MG_MAX(v.at[i].bytes - v.at[i].most, 0);
     free(v.at);
     return 32 * c->parts[PART_GLOBAL] - served;
+}
+
+double bytes_from_memory(struct advice *a, const struct kernel_cost *c)
+{
+    struct moved_vec v = moved_of(a, c);
+    double bytes = 0;
+    for (uint32_t i = 0; i < v.n; i++) bytes += MG_MIN(v.at[i].used, v.at[i].most);
+    free(v.at);
+    return bytes > (double)c->launches * a->peak->l2_mb * 1e6 ? bytes : 0;
 }
 
 struct times { /* cycles at the device's peaks */

@@ -3,19 +3,20 @@
  *   issue    warp instructions / 4: four schedulers
  *   shared   passes through shared memory, one a cycle
  *   global   32-byte sectors of global and local memory, one a cycle: between what L2 and what memory gives on an
- *            H200; those that a load of the same struct has just brought four a cycle, since L1 has them
+ *            H200; those that a load of the same struct has just brought a line of 128 bytes a
+ *            cycle, since L1 has them
  *   atomic   lanes that follow one another at one address, one a cycle
  *
- * Where the device measured time, a kernel's share is that of its time; else that of its cost: the mean of the sum
- *   of
- * its parts (no overlap) and the largest of them (full overlap). */
+ * A kernel takes the mean of the sum of its parts (no overlap) and the largest of them (full overlap), and never less
+ * than least_time(). Its share of the program is that of its time where the device measured it and no tool slowed
+ * some kernels much more than others, else that of what it takes by this model. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/advice/priv.h"
 
 static const struct peak peaks[] = {
-#define PEAK(sm, warps, ctas, shared, bytes, mhz) {sm, warps, ctas, shared, bytes, mhz},
+#define PEAK(sm, warps, ctas, shared, bytes, mhz, l2) {sm, warps, ctas, shared, bytes, mhz, l2},
 #include "report/advice/peaks.def"
 #undef PEAK
 };
@@ -42,13 +43,55 @@ static double sum_of_parts(const struct kernel_cost *c)
     return sum;
 }
 
-double gain_of(const struct kernel_cost *c, enum part part, double cycles)
+/* Multiprocessors that have work, in the mean over launches. */
+static double busy_sms(const struct kernel_cost *c)
+{
+    return c->launches ? c->busy / (double)c->launches : 1;
+}
+
+/* What throughput does not tell: the launching of CTAs, what each warp does one after the other while too few others
+ * run beside it, and bytes that come from memory in any case. Cycles of the multiprocessors that have work. */
+static double least_time(const struct kernel_cost *c)
+{
+    double alone = c->warps > 0 ? c->chain / c->warps * c->turns * busy_sms(c) : 0;
+    return MG_MAX(MG_MAX(alone, c->all_ctas * CTA_CYCLES), c->from_memory);
+}
+
+double modelled_cycles(const struct kernel_cost *c)
+{
+    double least = least_time(c);
+    return .5 * (MG_MAX(sum_of_parts(c), least) + MG_MAX(largest_part(c), least)) / MG_MAX(busy_sms(c), 1.);
+}
+
+double gain_if(const struct kernel_cost *c, const struct kernel_cost *mended)
+{
+    double least = least_time(c), after = least_time(mended);
+    double apart = MG_MAX(sum_of_parts(c), least), together = MG_MAX(largest_part(c), least);
+    if (sum_of_parts(c) <= 0) return 0;
+    return c->share * .5 *
+           ((1 - MG_MAX(sum_of_parts(mended), after) / apart) + (1 - MG_MAX(largest_part(mended), after) / together));
+}
+
+static struct kernel_cost without_cycles(const struct kernel_cost *c, enum part part, double cycles)
 {
     struct kernel_cost mended = *c;
-    double sum = sum_of_parts(c), most = largest_part(c);
-    if (sum <= 0) return 0;
-    mended.parts[part] = c->parts[part] > cycles ? c->parts[part] - cycles : 0;
-    return c->share * .5 * ((1 - sum_of_parts(&mended) / sum) + (1 - largest_part(&mended) / most));
+    cycles = MG_MIN(cycles, c->parts[part]);
+    mended.parts[part] -= cycles;
+    mended.chain -= part == PART_ISSUE ? 4 * INST_LATENCY * cycles : cycles;
+    return mended;
+}
+
+double gain_of(const struct kernel_cost *c, enum part part, double cycles)
+{
+    struct kernel_cost mended = without_cycles(c, part, cycles);
+    return gain_if(c, &mended);
+}
+
+bool is_worth(const struct kernel_cost *c, enum part part, double cycles)
+{
+    struct kernel_cost full = *c;
+    full.chain = full.all_ctas = full.from_memory = 0;
+    return 100 * gain_of(&full, part, cycles) >= LEAST_GAIN_PCT && gain_of(c, part, cycles) > 0;
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
@@ -94,11 +137,12 @@ static void add_memory(struct advice *a)
         double requests = mg_jval_f64(v, "requests"), accesses = mg_jval_f64(v, "accesses"),
                width = mg_jval_f64(v, "width");
         double passes = width > 4 ? width / 4 : 1;
+        bool shared = space && !strcmp(space, "shared");
+        c->chain += requests * (shared ? SHARED_LATENCY : GLOBAL_LATENCY);
         if (mg_jval_is_number(mg_jval_get(v, "bank_conflicts")))
-            c->parts[PART_SHARED] +=
-                (space && !strcmp(space, "shared") ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts");
+            c->parts[PART_SHARED] += (shared ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts");
         if (mg_jval_is_number(mg_jval_get(v, "sectors")))
-            c->parts[PART_GLOBAL] += use ? use->fresh + AGAIN_CYCLES * use->again : mg_jval_f64(v, "sectors");
+            c->parts[PART_GLOBAL] += use ? use->cycles : mg_jval_f64(v, "sectors");
         else if (space && !strcmp(space, "local"))
             c->parts[PART_GLOBAL] += accesses * width / 32;
         if (atomic && requests > 0)
@@ -146,6 +190,9 @@ static void add_launch(struct advice *a, const struct mg_plaunch *l)
     c->waves += waves * (double)times;
     c->full_waves += (double)(uint64_t)(waves + .999999) * (double)times;
     c->warps += (double)(ctas * warps * times);
+    c->all_ctas += (double)(ctas * times);
+    c->busy += (double)(MG_MIN(ctas, (uint64_t)a->sms) * times);
+    c->turns += (double)times * MG_MAX(waves, 1.);
     c->empty_lanes += (double)(ctas * (32ull * warps - threads) * times);
     if (!c->least_threads || threads < c->least_threads) c->least_threads = threads;
     c->most_threads = MG_MAX(c->most_threads, threads);
@@ -171,7 +218,9 @@ static bool all_timed(const struct advice *a)
         if (!x->timed_launches) return false;
         any = true;
     }
-    return any && a->nvidia; /* elsewhere the time is the host's */
+    /* elsewhere the time is the host's; these tools cost some kernels much more than others */
+    return any && a->nvidia && !mg_facts_tool(a->facts, "memory") && !mg_facts_tool(a->facts, "lanes") &&
+           !mg_facts_tool(a->facts, "values");
 }
 
 void costs_init(struct advice *a)
@@ -191,13 +240,19 @@ void costs_init(struct advice *a)
         struct kernel_cost *c = &a->costs[k];
         if (!mg_report_shows(a->facts->o, c->k)) continue;
         c->parts[PART_ISSUE] = c->warp_insts / 4;
+        c->chain += INST_LATENCY * c->warp_insts;
+        for (int i = PART_ISSUE + 1; i < PART_COUNT; i++) c->chain += c->parts[i];
         a->counted = a->counted || c->warp_insts > 0;
         /* Of some launches only: the others are taken as these. */
         double scale = c->k->timed_launches ? (double)c->k->launches / (double)c->k->timed_launches : 1;
-        c->share = a->out->timed ? (double)c->k->time_ns * scale : .5 * (sum_of_parts(c) + largest_part(c));
+        c->share = a->out->timed ? (double)c->k->time_ns * scale : modelled_cycles(c);
         all += c->share;
     }
-    for (uint32_t k = 0; k < p->n_kernels && all > 0; k++) a->costs[k].share /= all;
+    for (uint32_t k = 0; k < p->n_kernels && all > 0; k++) {
+        struct kernel_cost *c = &a->costs[k];
+        c->share /= all;
+        if (a->buffers && c->share >= .05) c->from_memory = bytes_from_memory(a, c) / a->peak->bytes_cycle;
+    }
 }
 
 void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without)

@@ -5,15 +5,27 @@
 
 #include "report/advice/priv.h"
 
-static const double launch_us = 2.5; /* what launching a kernel takes, about */
+static const double launch_us = 2.5, /* what launching a kernel takes the host, about */
+    gap_us = 1, graph_gap_us = .5;   /* between kernels of a stream, and of a graph */
+
+/* If as many warps as needed did the work, in CTAs of eight: fewer are to be launched. */
+static double gain_if_full(const struct kernel_cost *c, double needed)
+{
+    struct kernel_cost full = *c;
+    full.parts[PART_ISSUE] *= needed;
+    full.chain *= needed;
+    full.warps *= needed;
+    full.turns = MG_MAX(c->turns * needed, (double)c->launches); /* one at least */
+    full.all_ctas = MG_MIN(c->all_ctas, c->warps * needed / 8);
+    return gain_if(c, &full);
+}
 
 void mg_rule_partial_warp(struct advice *a, const struct mg_rule *self)
 {
     (void)self;
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         const struct kernel_cost *c = &a->costs[i];
-        double empty = c->warps > 0 ? c->empty_lanes / (32 * c->warps) : 0,
-               gain = gain_of(c, PART_ISSUE, c->parts[PART_ISSUE] * empty);
+        double empty = c->warps > 0 ? c->empty_lanes / (32 * c->warps) : 0, gain = gain_if_full(c, 1 - empty);
         /* more warps than one a CTA: they are taken to execute alike */
         bool exact = c->most_threads < 32 && c->least_threads == c->most_threads;
         if (empty < .1 || 100 * gain < LEAST_GAIN_PCT) continue;
@@ -65,8 +77,8 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
         if (c->imbalanced || waves < 1) continue;
         for (const struct mg_jval *v = mg_jval_first(mg_jval_get(clock, "kernels")); v; v = v->next)
             if (mg_jval_u64(v, "kernel") == c->k->id && mg_jval_is_number(mg_jval_get(v, "tail"))) {
-                idle = mg_jval_f64(v, "tail");
-                measured = true;
+                measured = mg_jval_f64(v, "tail") < idle; /* longer: what instrumenting made of it */
+                idle = MG_MIN(idle, mg_jval_f64(v, "tail"));
             }
         double gain = c->share * idle;
         if (idle < .1 || 100 * gain < LEAST_GAIN_PCT) continue;
@@ -125,13 +137,9 @@ void mg_rule_tiny_launch(struct advice *a, const struct mg_rule *self)
         if (a->out->timed && c->k->timed_launches) {
             us = (double)c->k->time_ns / (double)c->k->timed_launches / 1e3;
         } else {
-            double cycles = 0;
-            for (int part = 0; part < PART_COUNT; part++) cycles = fmax(cycles, c->parts[part]);
-            double sms = (double)MG_MIN((uint64_t)a->sms,
-                                        MG_MAX(c->ctas, (uint64_t)1)); /* few CTAs keep few multiprocessors busy */
-            us = cycles / (double)c->launches / sms / a->peak->mhz;
+            us = modelled_cycles(c) / (double)c->launches / a->peak->mhz;
         }
-        double gain = c->share * launch_us / (launch_us + us);
+        double gain = c->share * (1 - (us + graph_gap_us) / fmax(us + gap_us, launch_us));
         if (us <= 0 || us > 10 || 100 * gain < LEAST_GAIN_PCT) continue;
         struct mg_finding *f = add_finding(a, c, gain, false);
         place_at_kernel(f, c->k);

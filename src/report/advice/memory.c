@@ -23,14 +23,13 @@ static void add_site(struct line_sum *s, const struct mg_jval *v, const struct s
     const struct mg_jval *patterns = mg_jval_get(v, "patterns");
     double requests = mg_jval_f64(v, "requests"), accesses = mg_jval_f64(v, "accesses"),
            width = mg_jval_f64(v, "width");
-    double costs = use->fresh + AGAIN_CYCLES * use->again;
     uint64_t conflicts = mg_jval_u64(v, "bank_conflicts");
     s->accesses += accesses;
     s->requests += requests;
-    s->sectors += costs;
+    s->sectors += use->cycles;
     s->ideal += use->ideal;
     double same = mg_jval_f64(patterns, "same"),
-           beyond = mg_jval_is_number(mg_jval_get(v, "sectors")) ? costs - use->ideal : (double)conflicts;
+           beyond = mg_jval_is_number(mg_jval_get(v, "sectors")) ? use->cycles - use->ideal : (double)conflicts;
     if (!s->worst || beyond > s->beyond) {
         s->worst = v;
         s->beyond = beyond;
@@ -100,7 +99,7 @@ static void tell_faults(struct advice *a, enum part part, const struct fault *fa
         const struct line_sum *s = faults[i].line;
         double gain = gain_of(&a->costs[s->k->id], part, faults[i].cycles);
         buffers[i] = buffer_of(a, s);
-        done[i] = s->place.file && 100 * gain >= LEAST_GAIN_PCT && !(by_buffer && buffers[i]);
+        done[i] = s->place.file && is_worth(&a->costs[s->k->id], part, faults[i].cycles) && !(by_buffer && buffers[i]);
         if (done[i]) tell(a, s, gain, "");
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -119,7 +118,7 @@ static void tell_faults(struct advice *a, enum part part, const struct fault *fa
             all.line = faults[j].line;
         }
         double gain = gain_of(&a->costs[all.line->k->id], part, all.cycles);
-        if (100 * gain < LEAST_GAIN_PCT) continue;
+        if (!is_worth(&a->costs[all.line->k->id], part, all.cycles)) continue;
         tell(a, all.line, gain,
              lines < 2 ? ""
                        : mg_arena_printf(&a->out->arena, " (and %u more access%s%s)", lines - 1, lines == 2 ? "" : "es",
@@ -257,8 +256,8 @@ void mg_rule_hot_atomic(struct advice *a, const struct mg_rule *self)
         const struct line_sum *s = &sums.at[i];
         const struct kernel_cost *c = &a->costs[s->k->id];
         double lanes = s->accesses / s->requests, same = s->same / s->requests;
-        double gain = gain_of(c, PART_ATOMIC, (s->accesses - s->requests) * same);
-        if (same < .5 || lanes < 2 || 100 * gain < LEAST_GAIN_PCT) continue;
+        double waits = (s->accesses - s->requests) * same, gain = gain_of(c, PART_ATOMIC, waits);
+        if (same < .5 || lanes < 2 || !is_worth(c, PART_ATOMIC, waits)) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
         place_at_access(a, f, s);
         f->measure = lanes;
@@ -335,7 +334,9 @@ void mg_rule_redundant_load(struct advice *a, const struct mg_rule *self)
         const struct line_sum *s = &sums.at[i];
         const struct kernel_cost *c = &a->costs[s->k->id];
         double gain = gain_of(c, PART_GLOBAL, s->sectors) + gain_of(c, PART_ISSUE, s->redundant / 32 / 4);
-        if (s->redundant < .9 * s->values || 100 * gain < LEAST_GAIN_PCT) continue;
+        if (s->redundant < .9 * s->values ||
+            !(is_worth(c, PART_GLOBAL, s->sectors) || is_worth(c, PART_ISSUE, s->redundant / 32 / 4)))
+            continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
         place_at_access(a, f, s);
         f->measure = 100 * s->redundant / s->values;

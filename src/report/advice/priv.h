@@ -15,11 +15,14 @@ struct kernel_cost {
     const struct mg_pkernel *k;
     double parts[PART_COUNT];
     double warp_insts;
+    double chain; /* cycles that warps take if each runs alone, of all warps together */
     double share; /* of the program, 0..1 */
     /* of its direct launches */
     uint64_t launches, direct;
-    double waves, full_waves;    /* of CTAs, summed over launches; full: rounded up */
-    uint32_t threads, registers; /* of the launch with the most CTAs */
+    double all_ctas, busy, turns; /* summed over launches: multiprocessors that have work; waves, one at least */
+    double from_memory;           /* cycles for bytes that no cache has; 0: not known */
+    double waves, full_waves;     /* of CTAs, summed over launches; full: rounded up */
+    uint32_t threads, registers;  /* of the launch with the most CTAs */
     uint64_t shared_bytes, ctas;
     uint32_t warps_resident, warps_most;
     double warps, empty_lanes;            /* launched; lanes of these that have no thread */
@@ -31,7 +34,7 @@ struct kernel_cost {
 struct peak {
     uint32_t sm, warps, ctas, shared_bytes;
     double bytes_cycle;
-    uint32_t mhz;
+    uint32_t mhz, l2_mb;
 };
 const struct peak *find_peak(uint32_t sm);
 
@@ -55,10 +58,10 @@ void texts_release(struct advice *a);
 bool is_toolkit_header(const char *path);
 
 /* ---- sectors that several loads touch (reuse.c) ----------------------------------------------------------------- */
-#define AGAIN_CYCLES .25 /* of a sector that L1 has: it gives four a cycle */
+#define AGAIN_CYCLES .25 /* of a sector that L1 has, where all four of a line are touched */
 struct site_use {
-    double fresh, again; /* sectors that no load beside it has brought, and those that one has */
-    double ideal;        /* cycles that as few as would do take, of the loads beside it together */
+    double cycles; /* for its sectors: those that a load beside it has brought cost less */
+    double ideal;  /* for as few as would do, of the loads beside it together */
 };
 /* By place in tool memory's list. Owner: the caller. */
 struct site_use *uses_of_sites(struct advice *a);
@@ -85,10 +88,25 @@ struct mg_rule {
     void (*run)(struct advice *a, const struct mg_rule *self);
 };
 
+/* Cycles after which a warp goes on, where no other does beside it: measured on an H200, rounded. */
+#define INST_LATENCY   3.   /* the next instruction: less than that of one, since some do not need the one before */
+#define SHARED_LATENCY 25.  /* an access to shared memory */
+#define GLOBAL_LATENCY 100. /* to global memory: most come from L1 or L2, or several are on their way */
+#define CTA_CYCLES     160. /* of a multiprocessor, for a CTA to be launched */
+
 void costs_init(struct advice *a);
+/* Bytes of a kernel that come from memory whatever its accesses look like: those that it uses of its buffers, once a
+ * launch, where they do not fit into L2. */
+double bytes_from_memory(struct advice *a, const struct kernel_cost *c);
+/* Cycles from the begin to the end of its launches together. */
+double modelled_cycles(const struct kernel_cost *c);
+/* Part of the program's time that goes if the kernel costs what `mended` does. 0..1. */
+double gain_if(const struct kernel_cost *c, const struct kernel_cost *mended);
 /* Part of the program's time that goes when so many cycles of one part of a kernel's cost go: the mean of what it would
  * be if the parts overlapped fully and if they did not at all. 0..1. */
 double gain_of(const struct kernel_cost *c, enum part part, double cycles);
+/* Would it gain LEAST_GAIN_PCT if launches filled the device, and anything as they are? */
+bool is_worth(const struct kernel_cost *c, enum part part, double cycles);
 
 /* ---- what rules share -------------------------------------------------------------------------------------------- */
 /* Rows of one tool's list that belong to one line of the source (or of the PTX where there is none), added up. */

@@ -3,7 +3,8 @@
  * block, at one address register, with offsets of their own.
  *
  * They are taken as one access: it touches as many sectors as the load that touches most, for each 32 bytes of the
- * span of its offsets, and needs the bytes of all. Both are spread over the loads as their sectors are. */
+ * span of its offsets, and needs the bytes of all. What they touch beyond that costs a cycle for each line of 128
+ * bytes, as L1 takes them one after the other. All is spread over the loads as their sectors are. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ struct load { /* a load of global memory whose address register is known */
     uint64_t kernel, block, requests;
     uint32_t base, ix; /* ix: of the site, in the tool's list */
     int64_t first, behind;
-    double sectors, filled;
+    double sectors, lines, filled;
 };
 
 static int by_base(const void *x, const void *y)
@@ -47,12 +48,13 @@ static bool is_kept(const char *op)
 
 static void share(struct site_use *uses, const struct load *group, uint32_t n)
 {
-    double all = 0, most = 0, filled = 0, alone = 0; /* alone: as few as would do if each stood for itself */
+    double all = 0, most = 0, filled = 0, alone = 0, lines = 0; /* as few as would do if each stood for itself */
     int64_t first = group->first, behind = group->behind;
     for (uint32_t i = 0; i < n; i++) {
         all += group[i].sectors;
         filled += group[i].filled;
         alone += uses[group[i].ix].ideal;
+        lines += MG_MAX((double)group->requests, AGAIN_CYCLES * uses[group[i].ix].ideal);
         most = MG_MAX(most, group[i].sectors);
         first = MG_MIN(first, group[i].first);
         behind = MG_MAX(behind, group[i].behind);
@@ -61,9 +63,9 @@ static void share(struct site_use *uses, const struct load *group, uint32_t n)
            ideal = MG_MIN(touched, MG_MAX(filled, (double)group->requests));
     for (uint32_t i = 0; all > 0 && i < n; i++) {
         struct site_use *u = &uses[group[i].ix];
-        u->fresh = group[i].sectors * touched / all;
-        u->again = group[i].sectors - u->fresh;
-        u->ideal = group[i].sectors * (ideal + AGAIN_CYCLES * MG_MAX(alone - ideal, 0)) / all;
+        double part = touched / all;
+        u->cycles = group[i].sectors * part + MG_MAX(group[i].lines, AGAIN_CYCLES * group[i].sectors) * (1 - part);
+        u->ideal = group[i].sectors * (ideal + lines * MG_MAX(1 - ideal / alone, 0)) / all;
     }
 }
 
@@ -85,8 +87,9 @@ struct site_use *uses_of_sites(struct advice *a)
                          .requests = mg_jval_u64(v, "requests"),
                          .ix = ix,
                          .sectors = sectors,
+                         .lines = mg_jval_f64(v, "lines"),
                          .filled = filled};
-        uses[ix].fresh = sectors;
+        uses[ix].cycles = sectors;
         uses[ix].ideal = MG_MIN(sectors, MG_MAX(filled, requests));
         if (!is_shown(a, v, &k) || !function || !requests || !is_kept(mg_jval_text(v, "op"))) continue;
         if (!mg_buffer_base_at(a->buffers, k, function, (uint32_t)mg_jval_u64(v, "ptx_line"), &l.base, &l.first))
