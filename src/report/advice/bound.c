@@ -66,13 +66,19 @@ static double first_bytes(struct advice *a, const struct kernel_cost *c)
     return 32 * c->parts[PART_GLOBAL] - served;
 }
 
-double bytes_from_memory(struct advice *a, const struct kernel_cost *c)
+double bytes_from_memory(struct advice *a, const struct kernel_cost *c, double *used)
 {
     struct moved_vec v = moved_of(a, c);
     double bytes = 0;
-    for (uint32_t i = 0; i < v.n; i++) bytes += MG_MIN(v.at[i].used, v.at[i].most);
+    *used = 0;
+    for (uint32_t i = 0; i < v.n; i++) {
+        bytes += MG_MIN(v.at[i].bytes, v.at[i].most);
+        *used += MG_MIN(v.at[i].used, MG_MIN(v.at[i].bytes, v.at[i].most));
+    }
     free(v.at);
-    return bytes > (double)c->launches * a->peak->l2_mb * 1e6 ? bytes : 0;
+    if (bytes > (double)c->launches * a->peak->l2_mb * 1e6) return bytes;
+    *used = 0;
+    return 0;
 }
 
 struct times { /* cycles at the device's peaks */

@@ -78,6 +78,7 @@ static struct kernel_cost without_cycles(const struct kernel_cost *c, enum part 
     cycles = MG_MIN(cycles, c->parts[part]);
     mended.parts[part] -= cycles;
     mended.chain -= part == PART_ISSUE ? 4 * INST_LATENCY * cycles : cycles;
+    if (part == PART_GLOBAL) mended.from_memory = MG_MAX(c->used, c->from_memory - cycles * c->sector_cycles);
     return mended;
 }
 
@@ -251,7 +252,10 @@ void costs_init(struct advice *a)
     for (uint32_t k = 0; k < p->n_kernels && all > 0; k++) {
         struct kernel_cost *c = &a->costs[k];
         c->share /= all;
-        if (a->buffers && c->share >= .05) c->from_memory = bytes_from_memory(a, c) / a->peak->bytes_cycle;
+        if (!a->buffers || c->share < .05) continue;
+        c->from_memory = bytes_from_memory(a, c, &c->used) / a->peak->bytes_cycle;
+        c->used /= a->peak->bytes_cycle;
+        c->sector_cycles = 32 / a->peak->bytes_cycle;
     }
 }
 

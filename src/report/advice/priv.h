@@ -20,9 +20,10 @@ struct kernel_cost {
     /* of its direct launches */
     uint64_t launches, direct;
     double all_ctas, busy, turns; /* summed over launches: multiprocessors that have work; waves, one at least */
-    double from_memory;           /* cycles for bytes that no cache has; 0: not known */
-    double waves, full_waves;     /* of CTAs, summed over launches; full: rounded up */
-    uint32_t threads, registers;  /* of the launch with the most CTAs */
+    double from_memory, used;    /* cycles for bytes that no cache has, and for those that lanes access; 0: not known */
+    double sector_cycles;        /* for one sector from memory */
+    double waves, full_waves;    /* of CTAs, summed over launches; full: rounded up */
+    uint32_t threads, registers; /* of the launch with the most CTAs */
     uint64_t shared_bytes, ctas;
     uint32_t warps_resident, warps_most;
     double warps, empty_lanes;            /* launched; lanes of these that have no thread */
@@ -95,9 +96,9 @@ struct mg_rule {
 #define CTA_CYCLES     160. /* of a multiprocessor, for a CTA to be launched */
 
 void costs_init(struct advice *a);
-/* Bytes of a kernel that come from memory whatever its accesses look like: those that it uses of its buffers, once a
- * launch, where they do not fit into L2. */
-double bytes_from_memory(struct advice *a, const struct kernel_cost *c);
+/* Bytes of a kernel that come from memory: of its buffers, once a launch, where they do not fit into L2. `used`: those
+ * that come whatever its accesses look like. */
+double bytes_from_memory(struct advice *a, const struct kernel_cost *c, double *used);
 /* Cycles from the begin to the end of its launches together. */
 double modelled_cycles(const struct kernel_cost *c);
 /* Part of the program's time that goes if the kernel costs what `mended` does. 0..1. */
