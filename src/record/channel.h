@@ -169,9 +169,9 @@ void mg_channel_lanes(struct mg_code_at *at, uint32_t site, const mg_id *words,
                       uint32_t n); /* b64 registers, each lane its own */
 void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, uint32_t n);
 /* One record for several things that the lanes at the spot have done one behind the other, at most
- * MG_CHANNEL_MOST_GROUP, of these MG_CHANNEL_MOST_ADDRESSES with addresses. rounds (b32, the same in all lanes, not 0):
+ * MG_CHANNEL_MOST_GROUP. rounds (b32, the same in all lanes, not 0):
  * they have done all of it so often, and from round to round each address grew by its stride; 0: once. */
-enum { MG_CHANNEL_MOST_GROUP = 15, MG_CHANNEL_MOST_ADDRESSES = 8 };
+enum { MG_CHANNEL_MOST_GROUP = 15, MG_CHANNEL_MOST_SIDE = 8 /* in a record of kind SIDE */ };
 struct mg_channel_item {
     uint32_t site, width; /* bytes of a lane's access */
     mg_id address,

@@ -574,7 +574,15 @@ static int64_t head_of(enum mg_record_kind kind, uint32_t site)
 /* How the lanes' addresses lie, in one register: enum mg_record_kind, and of rows whether their lanes lie side by side.
  */
 enum { FORM_BITS = 4, FORM_SIDE = MG_RECORD_ROWS + 1 };
-_Static_assert(MG_CHANNEL_MOST_ADDRESSES *FORM_BITS <= 32, "one register");
+
+struct forms { /* of a group's items, FORM_BITS for each, b32 */
+    mg_id at[2];
+};
+static mg_id forms_of(const struct forms *f, uint32_t address)
+{
+    return f->at[address * FORM_BITS / 32];
+}
+_Static_assert(MG_CHANNEL_MOST_GROUP *FORM_BITS <= 64, "two registers");
 
 struct rows {                 /* of as many lanes as the CTA has along x, a power of two below 32 */
     mg_id bits, lead, second; /* b32: that power; in a row, the lowest lane; the second row's first lane */
@@ -768,34 +776,36 @@ bool mg_channel_is_whole(const struct mg_patch *p)
     return p->all->o->channel_every <= 1;
 }
 
-/* b32: how each item's addresses lie, FORM_BITS for each; adds their bytes to the record's. */
-static mg_id code_items(struct mg_code_at *at, const struct write *w, const struct mg_channel_item *items, uint32_t n)
+/* How each item's addresses lie; adds their bytes to the record's. */
+static struct forms code_items(struct mg_code_at *at, const struct write *w, const struct mg_channel_item *items,
+                               uint32_t n)
 {
-    mg_id forms = t32(at);
-    P("mov.u32", R(forms), I(0));
-    for (uint32_t i = 0, shift = 0; i < n; i++) {
+    const struct forms f = {{t32(at), t32(at)}};
+    for (uint32_t i = 0; i < 2; i++) P("mov.u32", R(f.at[i]), I(0));
+    for (uint32_t i = 0, k = 0; i < n; i++) {
         if (!items[i].address) continue;
         mg_id form = code_addresses(at, w, items[i].address, from_leader(at, &w->g, items[i].address), items[i].width);
         P("add.u32", R(w->need), R(w->need), R(bytes_of(at, w, form)));
-        P("shl.b32", R(form), R(form), I(shift));
-        P("or.b32", R(forms), R(forms), R(form));
-        shift += FORM_BITS;
+        P("shl.b32", R(form), R(form), I(k * FORM_BITS % 32));
+        P("or.b32", R(forms_of(&f, k)), R(forms_of(&f, k)), R(form));
+        k++;
     }
-    return forms;
+    return f;
 }
 
 static void write_items(struct mg_code_at *at, const struct write *w, const struct mg_channel_item *items, uint32_t n,
-                        mg_id forms, mg_id to)
+                        const struct forms *forms, mg_id to)
 {
     mg_id word = t64(at), form = t32(at);
-    for (uint32_t i = 0, shift = 0; i < n; i++) {
+    for (uint32_t i = 0, k = 0; i < n; i++) {
         if (!items[i].address) {
             P("mov.u64", R(word), I(head_of(MG_RECORD_ONCE, items[i].site)));
             IF(w->g.lead, "st.global.u64", AT(to, 0), R(word));
             P("add.u64", R(to), R(to), I(8));
             continue;
         }
-        P("shr.u32", R(form), R(forms), I(shift));
+        P("shr.u32", R(form), R(forms_of(forms, k)), I(k * FORM_BITS % 32));
+        k++;
         P("and.b32", R(form), R(form), I((1 << FORM_BITS) - 1));
         mg_id first = from_leader(at, &w->g, items[i].address), head = head_word(at, form, first, items[i].site);
         IF(w->g.lead, "st.global.u64", AT(to, 0), R(head));
@@ -804,7 +814,6 @@ static void write_items(struct mg_code_at *at, const struct write *w, const stru
         write_addresses(at, w, form, items[i].address, first, items[i].width, to);
         P("cvt.u64.u32", R(word), R(bytes_of(at, w, form)));
         P("add.u64", R(to), R(to), R(word));
-        shift += FORM_BITS;
     }
 }
 
@@ -816,11 +825,11 @@ void mg_channel_expect(struct mg_patch *p, uint32_t places)
 /* Accesses that all lie side by side in all lanes, near the first one: word k of the record behind its head holds
  * distances from there. */
 struct side_by_side {
-    mg_id holds;  /* pred, of the group */
-    mg_id far[8]; /* b32, in the lowest lane: distances of the accesses behind the first, in bytes */
+    mg_id holds;                     /* pred, of the group */
+    mg_id far[MG_CHANNEL_MOST_SIDE]; /* b32, in the lowest lane: distances of the accesses behind the first, in bytes */
 };
 _Static_assert(MG_RECORD_FULL == 1, "in find_side");
-_Static_assert(MG_COUNT_OF(((struct side_by_side *)0)->far) == MG_CHANNEL_MOST_ADDRESSES, "one each");
+_Static_assert(MG_CHANNEL_MOST_SIDE *FORM_BITS <= 32, "in find_side");
 
 static uint32_t side_words(uint32_t n)
 {
@@ -877,7 +886,7 @@ void mg_channel_group(struct mg_code_at *at, const struct mg_channel_item *items
         bytes += items[i].stride ? 16 : 8;
         addresses += items[i].address != 0;
     }
-    if (n > MG_CHANNEL_MOST_GROUP || addresses > MG_CHANNEL_MOST_ADDRESSES || !mg_channel_is_whole(at->p)) {
+    if (n > MG_CHANNEL_MOST_GROUP || !mg_channel_is_whole(at->p)) {
         mg_patch_refuse(at->p, MG_ERR_LIMIT, "a record of %u places", (unsigned)n);
         return;
     }
@@ -888,10 +897,10 @@ void mg_channel_group(struct mg_code_at *at, const struct mg_channel_item *items
     P("mov.u32", R(w.step), I(n));
     if (rounds) P("mul.lo.u32", R(w.step), R(rounds), I(n));
     P("mov.u32", R(w.need), I(bytes));
-    mg_id forms = code_items(at, &w, items, n);
-    const bool may_side = !rounds && n > 1 && addresses == n;
+    const struct forms forms = code_items(at, &w, items, n);
+    const bool may_side = !rounds && n > 1 && addresses == n && n <= MG_CHANNEL_MOST_SIDE;
     struct side_by_side side = {0};
-    if (may_side) side = find_side(at, &w, items, n, forms);
+    if (may_side) side = find_side(at, &w, items, n, forms.at[0]);
     mg_id dst = make_room(at, &w);
     P("setp.eq.u64", R(p), R(dst), I(0));
     IF(p, "bra", mg_o_label(none));
@@ -912,7 +921,7 @@ void mg_channel_group(struct mg_code_at *at, const struct mg_channel_item *items
         P("cvt.u64.u32", R(head), R(rounds));
         IF(w.g.lead, "st.global.u64", AT(dst, 8), R(head));
     }
-    write_items(at, &w, items, n, forms, to);
+    write_items(at, &w, items, n, &forms, to);
     mg_code_place(at, none);
     end(at, &w, dst);
 }

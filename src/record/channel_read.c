@@ -126,7 +126,7 @@ static bool read_group(const struct reader *c, struct mg_record *r, const uint64
 static uint32_t read_side(const struct reader *c, struct mg_record *r, uint64_t head, const uint64_t *w, uint32_t n)
 {
     const uint32_t items = (uint32_t)(w[0] & 15), words = items > 3 ? 1 + (items - 2) / 2 : 1;
-    if (items < 2 || items > MG_CHANNEL_MOST_ADDRESSES || words > n || r->site + items > c->n_sites) return 0;
+    if (items < 2 || items > MG_CHANNEL_MOST_SIDE || words > n || r->site + items > c->n_sites) return 0;
     const uint64_t first = head & MG_RECORD_ADDRESS;
     r->kind = MG_RECORD_FULL;
     r->items = items;

@@ -2,7 +2,7 @@
 
 trace_loops.py make SEED N: loops.ptx, args (for ptxrun), want.json     trace_loops.py check PRINT.json [OTHER.json]:
 every lane's accesses in its order are those of want.json; OTHER, of another run: the same records, warp by warp, of kernels
-whose lanes go together (where they part, when they meet again is the device's matter)."""
+whose lanes go together (where they part, or one waits for the host alone, when they meet again is the device's matter)."""
 import json, random, sys
 
 BUFFER = 1 << 20
@@ -28,7 +28,8 @@ class Kernel:
         scale = {l: r.choice([0, 0, 1, 1, 2, 3, 32, -1, 65, 100]) for l in loops}
         lane = r.choice([0, 1, 1, 1, 2, 5, -1])
         return ('access', r.choice(['ld', 'ld', 'st', 'red'] if width == 4 else ['ld', 'st']), width, how, r.randint(3000, 6000), lane, r.choice([0, 7, 64]), scale,
-                r.choice([0, 16, 48]), r.random() < 0.07)
+                r.choice([0, 16, 48]), r.random() < 0.1 and not self.calm,
+                [0] + [r.choice([16, 32, -16, 64]) for _ in range(r.choice([0, 0, 1, 3]) if how == 'pointer' else 0)])
 
     def draw(self, depth, loops):
         r, out = self.r, []
@@ -68,7 +69,8 @@ class Kernel:
         for s in body:
             if s[0] == 'access':
                 if s[9] and tid % 3 == 0: continue  # guarded
-                self.want[cta][tid].append([{'ld': 'load', 'st': 'store', 'red': 'atomic'}[s[1]], s[2], self.index(s, tid, cta, i) * s[2] + (0 if s[3] == 'short' else s[8])])
+                for more in s[10]:  # unrolled: beside it
+                    self.want[cta][tid].append([{'ld': 'load', 'st': 'store', 'red': 'atomic'}[s[1]], s[2], self.index(s, tid, cta, i) * s[2] + (0 if s[3] == 'short' else s[8]) + more])
             elif s[0] == 'loop':
                 total, k = self.rounds_of(s[3], tid), 0
                 while k < total or (k == 0 and s[2] == 'until'):
@@ -92,10 +94,10 @@ class Kernel:
     def put(self, *lines):
         self.code += lines
 
-    def address(self, a, i, pointers):
+    def address(self, a, i, pointers, more=0):
         how, base, lane, per_cta, scale, off = a[3:9]
         unit = a[2]
-        if how == 'pointer': return f'[{pointers[id(a)]}+{off}]'
+        if how == 'pointer': return f'[{pointers[id(a)]}+{off + more}]'
         v, w, d, at = self.reg(), self.reg(), self.reg('d'), self.reg('d')
         if how == 'short':
             h = self.reg('h')
@@ -117,9 +119,11 @@ class Kernel:
     def emit(self, body, i, pointers):
         for s in body:
             if s[0] == 'access':
-                at, guard = self.address(s, i, pointers), '@%odd ' if s[9] else ''
+                guard = '@%odd ' if s[9] else ''
                 op = {1: ('u8', '%h1'), 4: ('u32', '%z'), 8: ('u64', '%zd'), 16: ('v2.u64', '{%zd, %ze}')}[s[2]]
-                self.put(guard + {'ld': f'ld.global.{op[0]} {op[1]}, {at};', 'st': f'st.global.{op[0]} {at}, {op[1]};', 'red': f'red.global.add.u32 {at}, %z;'}[s[1]])
+                for more in s[10]:
+                    at = self.address(s, i, pointers, more)
+                    self.put(guard + {'ld': f'ld.global.{op[0]} {op[1]}, {at};', 'st': f'st.global.{op[0]} {at}, {op[1]};', 'red': f'red.global.add.u32 {at}, %z;'}[s[1]])
             elif s[0] == 'loop':
                 self.emit_loop(s, i, pointers)
             elif s[0] == 'barrier':
@@ -156,7 +160,7 @@ class Kernel:
         inner, mine = {**i, l: k}, list(self.pointers_of(body))
         for a in mine: # of round 0, then stepped
             at = self.reg('d')
-            begin = ('access', a[1], a[2], 'index', *a[4:8], 0, False)
+            begin = ('access', a[1], a[2], 'index', *a[4:8], 0, False, [0])
             text = self.address(begin, inner, pointers)
             self.put(f'mov.u64 {at}, {text[1:].split("+")[0]};')
             pointers[id(a)] = at

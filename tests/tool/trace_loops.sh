@@ -30,7 +30,7 @@ in_loops() { python3 -c "
 import json
 print(sum(l['in_loops'] for l in json.load(open('r.on.json'))['tools']['trace']['launches']))"; }
 gcc -O1 -o ptxrun "$ROOT/tests/cli/ptxrun.c" -ldl || exit 1
-seed=7
+seed=21
 for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia; do
     [ $device = nvidia ] && export LD_LIBRARY_PATH=$B/test/driver
     $loops make $seed 12 || exit 1
@@ -42,7 +42,7 @@ done
 unset LD_LIBRARY_PATH
 for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu); do
     run "$device wraps" $device ./ptxrun mib=4100 load="$ROOT/tests/tool/trace_loops.ptx" {up,over,down,guess}:1,1,1:64,1,1:30 {up,over,down,guess}:1,1,1:64,1,1:1 \
-        {up,down,guess}:1,1,1:32,1,1:11
+        {up,down,guess}:1,1,1:32,1,1:11 until:1,1,1:32,1,1:{1,4,52}
     python3 - > why 2>&1 <<'P' || { fail "$device wraps"; cat why; }
 import json
 rows = [r['fields'] for r in map(json.loads, open('on.json')) if r['kind'] in ('trace.access', 'trace.step')]
@@ -54,9 +54,12 @@ for n, (k, threads, rounds) in enumerate(launches):
     for w in range(threads // 32):
         got = [(a['number'], [p - base for p in a['addresses']]) for a in rows if 'access' in a and a['launch'] == n and a['warp'] == w]
         assert got == [(r, [of[k](32 * w + l, r) for l in range(32)]) for r in range(rounds)], (n, k, w, got)
+for n, rounds in enumerate((1, 4, 52)): # steps of 2 n bytes, a load and a store beside it
+    got = [(a['number'], [p - base for p in a['addresses']]) for a in rows if 'access' in a and a['launch'] == 11 + n]
+    assert got == [(k, [8 * l + 2 * rounds * (k // 2) + 4 * (k % 2) for l in range(32)]) for k in range(2 * rounds)], (rounds, got)
 tool = json.load(open('r.on.json'))['tools']['trace']['launches']
 # those whose index wraps in some lane have each round on its own, unless rounds are compared; of `up` 11 rounds wrap in none
-assert [l['in_loops'] for l in tool] == [0, 0, 0, tool[3]['in_loops']] + [0] * 4 + [11, 0, tool[10]['in_loops']] and tool[3]['in_loops'] > 30, tool
+assert [l['in_loops'] for l in tool] == [0, 0, 0, tool[3]['in_loops']] + [0] * 4 + [11, 0, tool[10]['in_loops'], 0, 8, 104] and tool[3]['in_loops'] > 30, tool
 P
 done
 run matmul emu "$B/examples/matmul"

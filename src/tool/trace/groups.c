@@ -2,7 +2,7 @@
  * together. Nothing between them lets other lanes join: no barrier, nothing that works across lanes. */
 #include "tool/trace/loops.h"
 
-enum { MOST_ADDRESSES = MG_CHANNEL_MOST_ADDRESSES };
+enum { MOST_ADDRESSES = 8 /* two registers each, until the last one */ };
 
 static bool follows(const struct mg_module *m, const struct mg_trace_item *a, const struct mg_trace_item *b)
 {

@@ -22,8 +22,9 @@
 #include "analysis/loop.h"
 
 enum {
-    MOST_ACCESSES = 6, /* of a loop: each takes up to six registers */
-    MOST_OUT = 2,      /* ways out: each has the code that writes */
+    MOST_ACCESSES = 12, /* of a loop: each takes up to three registers, */
+    MOST_COMPARED = 6,  /* up to six where rounds are compared */
+    MOST_OUT = 2,       /* ways out: each has the code that writes */
     MOST_ROUNDS = 1 << 24
 };
 #define R(r) mg_o_reg(r)
@@ -120,6 +121,7 @@ static bool gather(const struct finder *f, struct mg_trace_loop *l)
     }
     l->look = l->n ? l->n - 1 : 0;
     while (accesses && !f->items[l->items[l->look]].access) l->look--;
+    l->accesses = accesses;
     return l->n != 0;
 }
 
@@ -157,7 +159,8 @@ struct mg_trace_loops mg_trace_find_loops(struct mg_patch *p, struct mg_trace_it
         struct mg_trace_loop *l = &found.at[found.n];
         l->in_func = f.of.loop = f.loop;
         if (!gather(&f, l) || !goes_together(&f) || !leaves_whole(&f, l)) continue;
-        l->compares |= ivs->trips[f.loop] == MG_TRIPS_ANY; /* it may go round more often than 32 bits hold */
+        l->is_long = !l->compares && ivs->trips[f.loop] == MG_TRIPS_ANY;
+        if (l->compares && l->accesses > MOST_COMPARED) continue;
         for (uint32_t i = 0; i < l->n; i++) items[l->items[i]].loop = found.n;
         found.n++;
     }
@@ -197,7 +200,7 @@ static mg_id narrow(struct mg_code_at *at)
 
 static void begin_rounds(const struct work *w, struct mg_code_at *at)
 {
-    MG_CODE(at, "mov.u32", R(w->l->rounds), I(0));
+    MG_CODE(at, w->l->is_long ? "mov.u64" : "mov.u32", R(w->l->rounds), I(0));
     for (uint32_t i = 0; w->l->compares && i < w->l->n; i++)
         if (item(w, i)->access) MG_CODE(at, "mov.u64", R(item(w, i)->stride), I(0));
 }
@@ -306,12 +309,13 @@ static void widen(struct mg_code_at *at, const struct mg_stride *how, mg_id to, 
     MG_CODE(at, how->is_signed ? "cvt.s64.s32" : "cvt.u64.u32", R(to), R(from));
 }
 
-/* behind: how many rounds before the last one, b32. Predicate: what is widened grows by its step as a whole number,
- * too: it did not wrap, since each time takes 2^32 from what the steps add up to. */
+/* behind: how many rounds before the last one, b64. Predicate: what is widened grows by its step as a whole number,
+ * too: it did not wrap, since each time takes 2^32 from what the steps add up to. (In 2^32 rounds it may so often that
+ * nothing is missing.) */
 static void follow_back(struct mg_code_at *at, const struct mg_trace_item *x, mg_id behind, struct from_last *l,
                         mg_id *stride, mg_id fits)
 {
-    mg_id far = wide(at), n = wide(at), begun = wide(at);
+    mg_id far = wide(at), n = wide(at), begun = wide(at), few = mg_code_temp(at, MG_TYPE_pred);
     l->step = step_of(at, &x->how);
     *stride = wide(at);
     if (x->how.how == MG_STRIDE_WHOLE) {
@@ -319,35 +323,39 @@ static void follow_back(struct mg_code_at *at, const struct mg_trace_item *x, mg
         return;
     }
     l->begun = narrow(at);
-    MG_CODE(at, "mul.lo.u32", R(l->begun), R(behind), R(l->step));
+    MG_CODE(at, "cvt.u32.u64", R(l->begun), R(behind));
+    MG_CODE(at, "mul.lo.u32", R(l->begun), R(l->begun), R(l->step));
     MG_CODE(at, "sub.u32", R(l->begun), R(x->low), R(l->begun));
     MG_CODE(at, "cvt.s64.s32", R(*stride), R(l->step));
-    MG_CODE(at, "cvt.u64.u32", R(n), R(behind));
-    MG_CODE(at, "mul.lo.u64", R(n), R(n), R(*stride));
+    MG_CODE(at, "mul.lo.u64", R(n), R(behind), R(*stride));
     widen(at, &x->how, far, x->low);
     widen(at, &x->how, begun, l->begun);
     MG_CODE(at, "sub.u64", R(far), R(far), R(begun));
     MG_CODE(at, "setp.eq.and.u64", R(fits), R(far), R(n), R(fits));
+    MG_CODE(at, "setp.eq.u64", R(few), R(*stride), I(0));
+    MG_CODE(at, "setp.le.or.u64", R(few), R(behind), I(UINT32_MAX), R(few));
+    MG_CODE(at, "and.pred", R(fits), R(fits), R(few));
     MG_CODE(at, "mul.lo.u64", R(*stride), R(*stride), I(x->how.scale));
 }
 
-/* The item's address in round `done`, b32. */
+/* The item's address in round `done`, b64. */
 static mg_id address_in(struct mg_code_at *at, const struct mg_trace_item *x, const struct from_last *l, mg_id behind,
                         mg_id done)
 {
     mg_id first = wide(at), off = wide(at), low = narrow(at), last = wide(at);
     if (x->how.how == MG_STRIDE_WHOLE) {
-        MG_CODE(at, "sub.u32", R(low), R(behind), R(done));
-        MG_CODE(at, "cvt.u64.u32", R(off), R(low));
+        MG_CODE(at, "sub.u64", R(off), R(behind), R(done));
         MG_CODE(at, "mul.lo.u64", R(off), R(off), R(l->step));
     } else {
-        MG_CODE(at, "mad.lo.u32", R(low), R(done), R(l->step), R(l->begun));
+        MG_CODE(at, "cvt.u32.u64", R(low), R(done));
+        MG_CODE(at, "mad.lo.u32", R(low), R(low), R(l->step), R(l->begun));
         widen(at, &x->how, off, low);
         widen(at, &x->how, last, x->low);
         MG_CODE(at, "sub.u64", R(off), R(last), R(off));
         MG_CODE(at, "mul.lo.u64", R(off), R(off), I(x->how.scale));
     }
     MG_CODE(at, "sub.u64", R(first), R(x->now), R(off));
+    if (x->off) MG_CODE(at, "add.u64", R(first), R(first), I(x->off));
     return first;
 }
 
@@ -356,35 +364,69 @@ static void write_from_last(const struct work *w, struct mg_code_at *at)
 {
     struct mg_trace_rounds r = {.rounds = narrow(at)};
     struct from_last from[MG_CHANNEL_MOST_GROUP];
-    mg_id behind = narrow(at), done = mg_code_reg(at, MG_TYPE_b32), fits = mg_code_temp(at, MG_TYPE_pred),
-          some = mg_code_temp(at, MG_TYPE_pred), again = mg_code_label(at), all = w->l->rounds;
-    MG_CODE(at, "setp.ne.u32", R(some), R(all), I(0));
-    MG_CODE(at, "setp.eq.u32", R(fits), R(all), R(all));
-    MG_CODE(at, "sub.u32", R(behind), R(all), I(1));
+    mg_id behind = wide(at), done = mg_code_reg(at, MG_TYPE_b64), all = wide(at), part = wide(at),
+          fits = mg_code_temp(at, MG_TYPE_pred), some = mg_code_temp(at, MG_TYPE_pred), again = mg_code_label(at);
+    MG_CODE(at, w->l->is_long ? "mov.u64" : "cvt.u64.u32", R(all), R(w->l->rounds));
+    MG_CODE(at, "setp.ne.u64", R(some), R(all), I(0));
+    MG_CODE(at, "setp.eq.u64", R(fits), R(all), R(all));
+    MG_CODE(at, "sub.u64", R(behind), R(all), I(1));
     for (uint32_t i = 0; i < w->l->n; i++)
         if (item(w, i)->access) follow_back(at, item(w, i), behind, &from[i], &r.stride[i], fits);
     MG_CODE(at, "vote.sync.all.pred", R(fits), R(fits), R(mg_value_active(at)));
-    MG_CODE(at, "selp.b32", R(r.rounds), R(all), I(1), R(fits));
-    MG_CODE(at, "mov.u32", R(done), I(0));
+    MG_CODE(at, "mov.u64", R(done), I(0));
     mg_code_rolled(at);
     mg_code_place(at, again);
+    MG_CODE(at, "sub.u64", R(part), R(all), R(done));
+    MG_CODE(at, "min.u64", R(part), R(part), I(MOST_ROUNDS));
+    MG_CODE(at, "cvt.u32.u64", R(r.rounds), R(part));
+    MG_CODE(at, "selp.b32", R(r.rounds), R(r.rounds), I(1), R(fits));
     for (uint32_t i = 0; i < w->l->n; i++)
         if (item(w, i)->access) r.first[i] = address_in(at, item(w, i), &from[i], behind, done);
     mg_code_push_guard(at, some, false);
     w->write(w->user, at, w->l, &r);
     mg_code_pop_guard(at);
-    MG_CODE(at, "add.u32", R(done), R(done), R(r.rounds));
-    MG_CODE(at, "setp.lt.u32", R(fits), R(done), R(all));
-    jump(at, fits, false, again);
+    MG_CODE(at, "cvt.u64.u32", R(part), R(r.rounds));
+    MG_CODE(at, "add.u64", R(done), R(done), R(part));
+    mg_id more = mg_code_temp(at, MG_TYPE_pred);
+    MG_CODE(at, "setp.lt.u64", R(more), R(done), R(all));
+    jump(at, more, false, again);
 }
 
 /* ---- */
+
+/* An access of the same block before it whose address is the same register's value and another constant; NULL: none.
+ * The constants' difference is *off. */
+static const struct mg_trace_item *find_like(const struct work *w, uint32_t i, int64_t *off)
+{
+    const struct mg_module *m = mg_patch_module(w->p);
+    const struct mg_ssa *ssa = mg_patch_ssa(w->p, 0);
+    const struct mg_trace_item *x = item(w, i);
+    const struct mg_opnd *o = &m->opnds.at[m->nodes.at[x->inst->node].opnd + x->a.addr];
+    for (uint32_t k = 0; k < i && !w->l->compares && o->sub == MG_OPND_reg; k++) {
+        const struct mg_trace_item *y = item(w, k);
+        const struct mg_opnd *p = &m->opnds.at[m->nodes.at[y->inst->node].opnd + y->a.addr];
+        if (!y->access || y->off || y->inst->block != x->inst->block || p->sub != MG_OPND_reg || p->id != o->id ||
+            mg_ssa_read(ssa, y->inst->node, p->id) != mg_ssa_read(ssa, x->inst->node, o->id))
+            continue;
+        *off = (int64_t)(o->val - p->val);
+        return y;
+    }
+    return NULL;
+}
 
 static void put_items(const struct work *w, struct mg_code_at *entry)
 {
     for (uint32_t i = 0; i < w->l->n; i++) {
         struct mg_trace_item *x = item(w, i);
+        int64_t off;
         if (!x->access) continue;
+        const struct mg_trace_item *like = find_like(w, i, &off);
+        if (like) {
+            x->now = like->now;
+            x->low = like->low;
+            x->off = off;
+            continue;
+        }
         x->now = mg_code_reg(entry, MG_TYPE_b64);
         if (w->l->compares) {
             x->next = mg_code_reg(entry, MG_TYPE_b64);
@@ -400,7 +442,7 @@ static void put_items(const struct work *w, struct mg_code_at *entry)
     if (w->l->compares)
         look(w, at);
     else
-        MG_CODE(at, "add.u32", R(w->l->rounds), R(w->l->rounds), I(1));
+        MG_CODE(at, w->l->is_long ? "add.u64" : "add.u32", R(w->l->rounds), R(w->l->rounds), I(1));
 }
 
 void mg_trace_put_loop(struct mg_patch *p, struct mg_trace_loop *l, struct mg_trace_item *items,
@@ -411,7 +453,7 @@ void mg_trace_put_loop(struct mg_patch *p, struct mg_trace_loop *l, struct mg_tr
     const uint32_t header = loops->loops[l->in_func].header, first_id = mg_patch_sites(p)->first_block[0];
     const struct work w = {p, l, items, write, user};
     struct mg_code_at *entry = mg_at_entry(p, 0);
-    l->rounds = mg_code_reg(entry, MG_TYPE_b32);
+    l->rounds = mg_code_reg(entry, l->is_long ? MG_TYPE_b64 : MG_TYPE_b32);
     put_items(&w, entry);
     if (!header) begin_rounds(&w, entry);
     for (uint32_t b = 0; b < c->n_blocks; b++) {

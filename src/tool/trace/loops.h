@@ -20,13 +20,16 @@ struct mg_trace_item { /* an instruction that is recorded */
     /* registers: address of this round (b64); what was widened to it (b32); of a loop whose rounds are compared, the
      * next round's address, if it is as far on, and how far (b64) */
     mg_id now, low, next, stride;
+    int64_t off; /* of its address to `now`, which it has from another one */
 };
 struct mg_trace_loop {
     uint32_t in_func;                         /* number in mg_loops */
     uint32_t items[MG_CHANNEL_MOST_GROUP], n; /* in the order of a round */
     uint32_t look;                            /* of these: in front of which one addresses are compared */
+    uint32_t accesses;                        /* of them, with addresses */
     bool compares;                            /* addresses of each round; else the last ones tell the others */
-    mg_id rounds;                             /* register, b32 */
+    bool is_long;                             /* it may go round more often than 32 bits tell */
+    mg_id rounds;                             /* register, b32, of long ones b64 */
 };
 struct mg_trace_loops {
     struct mg_trace_loop *at;

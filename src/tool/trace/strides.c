@@ -83,8 +83,8 @@ static bool add_step(const struct mg_stride_of *f, mg_id node, const struct mg_o
     if (!is_uniform(f, by) || !comes_from_outside(f, node, by)) return false;
     if (by->kind == MG_OPND_imm && !s->step_reg) {
         s->step += sign * (int64_t)by->val;
-    } else if (by->kind == MG_OPND_reg && !s->step && !s->step_reg && stays(f, by->id)) {
-        s->step = sign;
+    } else if (by->kind == MG_OPND_reg && (s->step_reg ? s->step_reg == by->id : !s->step && stays(f, by->id))) {
+        s->step += sign;
         s->step_reg = by->id;
     } else {
         s->how = MG_STRIDE_LIKELY;
