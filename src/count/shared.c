@@ -193,24 +193,7 @@ void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t 
 
 mg_id mg_shared_declare(struct mg_module *m, mg_id func, uint32_t words)
 {
-    char name[32];
-    mg_id var = m->vars.n, decl = m->decls.n;
-    snprintf(name, sizeof name, "__mg_shared%u", (unsigned)var);
-    struct mg_var v = {.name = mg_intern_adds(&m->names, name),
-                       .space = MG_SPACE_shared,
-                       .type = MG_TYPE_b32,
-                       .align = 4,
-                       .n_dims = 1,
-                       .func = func};
-    v.dims = mg_arena_array(&m->arena, uint64_t, 1);
-    v.dims[0] = words;
-    *mg_vec_push(&m->vars) = v;
-    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b32, .first = var, .n = 1};
-    if (func)
-        mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
-    else
-        mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_decl, .id = decl});
-    return var;
+    return mg_module_add_shared(m, func, "__mg_shared", MG_TYPE_b32, 4, words);
 }
 
 /* i = this thread's number in its CTA, n = how many there are. */

@@ -1,5 +1,6 @@
 /* Adding forms, registers, labels and operands to a module. Names are made unique over the whole
  * module, so that no scope, however nested, can take one for its own. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -84,6 +85,29 @@ static mg_id add_regs(struct mg_module *m, mg_id func, mg_str name, enum mg_type
         mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
     }
     return first;
+}
+
+mg_id mg_module_add_shared(struct mg_module *m, mg_id func, const char *stem, enum mg_type type, uint32_t align,
+                           uint64_t n)
+{
+    char name[64];
+    mg_id var = m->vars.n, decl = m->decls.n;
+    snprintf(name, sizeof name, "%s%u", stem, (unsigned)var);
+    struct mg_var v = {.name = mg_intern_adds(&m->names, name),
+                       .space = MG_SPACE_shared,
+                       .type = (uint8_t)type,
+                       .align = align,
+                       .n_dims = n != 0,
+                       .func = func,
+                       .is_added = true};
+    if (n) v.dims = mg_arena_array(&m->arena, uint64_t, 1), v.dims[0] = n;
+    *mg_vec_push(&m->vars) = v;
+    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = v.type, .first = var, .n = 1};
+    if (func)
+        mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
+    else
+        mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_decl, .id = decl});
+    return var;
 }
 
 mg_id mg_module_add_reg(struct mg_module *m, mg_id func, const char *name, enum mg_type type)

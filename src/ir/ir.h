@@ -164,6 +164,7 @@ struct mg_var { /* a variable of any space but .reg, a parameter or a return par
     uint32_t ptr_align;
     uint8_t is_param, is_ret, managed,
         is_reg_param; /* is_reg_param: .reg parameter of a PTX 1.x/2.x .func; its register is `reg` */
+    uint8_t is_added; /* a twin's, not the program's */
     mg_id reg;
     uint32_t line;
     mg_id def; /* the definition of this name: itself, or a later var when this one is .extern; module scope only */
@@ -356,6 +357,10 @@ mg_id mg_module_add_reg(
     enum mg_type type); /* adds the .reg declaration at the head of the body; the name is made unique */
 mg_id mg_module_add_regs(struct mg_module *m, mg_id func, const char *prefix, enum mg_type type,
                          uint32_t count); /* prefix<count>; first id, consecutive */
+/* A variable of ours in shared memory, STEM and its number: n elements, 0: a scalar; align 0: natural. In front of what
+ * the function declares; func 0: of module scope. */
+mg_id mg_module_add_shared(struct mg_module *m, mg_id func, const char *stem, enum mg_type type, uint32_t align,
+                           uint64_t n);
 void mg_module_add_item(struct mg_module *m,
                         struct mg_item item); /* in front of the first function, so that every body sees it */
 mg_id mg_module_add_label(struct mg_module *m, mg_id func, const char *name);

@@ -41,25 +41,12 @@ static bool moves(const struct mg_module *m, const struct mg_node *n)
 #define R(r)      mg_o_reg(r)
 #define I(n)      mg_o_imm(n)
 
-static mg_id add_scratch(struct mg_module *m, mg_id func)
-{
-    char name[32];
-    mg_id var = m->vars.n, decl = m->decls.n;
-    snprintf(name, sizeof name, "__mg_fetched%u", (unsigned)var);
-    struct mg_var v = {
-        .name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b32, .func = func};
-    *mg_vec_push(&m->vars) = v;
-    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b32, .first = var, .n = 1};
-    mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
-    return var;
-}
-
 static void emit_prefetch(struct mg_twin_func *f, const mg_id *vars, uint32_t n_vars)
 {
     struct mg_module *m = f->b->m;
     mg_id func = f->func, at = f->b->t->entry_at[f->ix], bases[MOST_VARS];
     for (uint32_t i = 0; i < n_vars; i++) bases[i] = mg_twin_symbol_reg(f, mg_twin_symbol_of_var(f->b, vars[i]));
-    mg_id scratch = add_scratch(m, func);
+    mg_id scratch = mg_module_add_shared(m, func, "__mg_fetched", MG_TYPE_b32, 0, 0);
     mg_id thread = mg_module_add_reg(m, func, "__mg_a", MG_TYPE_b32),
           threads = mg_module_add_reg(m, func, "__mg_b", MG_TYPE_b32),
           t = mg_module_add_reg(m, func, "__mg_x", MG_TYPE_b32);

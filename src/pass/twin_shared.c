@@ -56,20 +56,5 @@ static uint32_t count_warps(const struct mg_func *f)
 mg_id mg_kernel_add_shared(struct mg_module *m, mg_id func, const char *stem, uint32_t bytes)
 {
     uint64_t all = ((uint64_t)bytes * count_warps(&m->funcs.at[func]) + KEPT - 1) / KEPT * KEPT;
-    char name[64];
-    mg_id var = m->vars.n, decl = m->decls.n;
-    if (!has_room(m, all)) return 0;
-    snprintf(name, sizeof name, "%s%u", stem, (unsigned)var);
-    struct mg_var v = {.name = mg_intern_adds(&m->names, name),
-                       .space = MG_SPACE_shared,
-                       .type = MG_TYPE_b8,
-                       .align = 16,
-                       .n_dims = 1,
-                       .func = func};
-    v.dims = mg_arena_array(&m->arena, uint64_t, 1);
-    v.dims[0] = all;
-    *mg_vec_push(&m->vars) = v;
-    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b8, .first = var, .n = 1};
-    mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
-    return var;
+    return has_room(m, all) ? mg_module_add_shared(m, func, stem, MG_TYPE_b8, 16, all) : 0;
 }

@@ -11,7 +11,6 @@
  *
  * Not done where the assembler puts ours elsewhere (variables of module scope, which several functions name; texts that
  * are linked), nor for bulk copies, and not in functions that stay called. */
-#include <string.h>
 
 #include "analysis/space.h"
 #include "pass/priv.h"
@@ -36,12 +35,6 @@ struct window {
     uint64_t bytes; /* of all of ours */
     mg_id end, wide_end, test, in;
 };
-
-static const char OURS[] = "__mg_";
-static bool is_ours(const struct mg_module *m, const struct mg_var *v)
-{
-    return v->space == MG_SPACE_shared && !strncmp(mg_name(m, v->name), OURS, sizeof OURS - 1);
-}
 
 /* ---- what is known of an address --------------------------------------------------------------------------------- */
 
@@ -305,7 +298,7 @@ static bool finds_both(struct window *w)
     for (mg_id k = 1; k < m->vars.n; k++) {
         const struct mg_var *v = &m->vars.at[k];
         if (v->space != MG_SPACE_shared || v->is_param || (v->func && !m->funcs.at[v->func].first_node)) continue;
-        if (!is_ours(m, v))
+        if (!v->is_added)
             theirs = true;
         else if (v->func == w->func)
             w->bytes += mg_var_bytes(v);
@@ -315,7 +308,7 @@ static bool finds_both(struct window *w)
         const struct mg_node *n = &m->nodes.at[id];
         if (n->kind != MG_NODE_decl || m->decls.at[n->ref].space != MG_SPACE_shared) continue;
         w->ours = m->decls.at[n->ref].first;
-        return theirs && is_ours(m, &m->vars.at[w->ours]); /* the first one */
+        return theirs && m->vars.at[w->ours].is_added; /* the first one */
     }
     return false;
 }
