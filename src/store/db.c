@@ -210,7 +210,8 @@ enum mg_err mg_db_open(struct mg_db *db, const char *path, struct mg_diag *d)
         struct stat st;
         enum mg_err err = sql_error(db, rc, "create", d);
         mg_db_close(db, false);
-        if (!lstat(path, &st) && S_ISREG(st.st_mode) && !st.st_size) unlink(path); /* made now */
+        bool made = mg_locks_missing() && !lstat(path, &st) && S_ISREG(st.st_mode) && !st.st_size;
+        if (made) unlink(path); /* an empty one says that a disk was full */
         return err;
     }
     opening = NULL;

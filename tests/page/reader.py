@@ -174,9 +174,10 @@ def fits(b, check):
     # what scrolls aside says so; badges are seen
     b.go('#/')
     check('local' in b.eval('getComputedStyle(document.querySelector("#main .scroll")).backgroundAttachment'), 'a shadow where there is more')
+    b.open('advised.html')
     cut = b.eval('[...document.querySelectorAll("#main td .badge")].filter((e) => { const r = e.getBoundingClientRect(), t = e.closest("td").getBoundingClientRect(); return r.right > t.right + 1 || r.bottom > t.bottom + 1; }).length')
     check(cut == 0 and b.eval('document.querySelectorAll("#main td .badge").length') > 0, 'badges are cut', cut)
-    b.go('#/kernel/1')
+    b.open('m120/page.html', '#/kernel/1')
     b.eval('document.querySelectorAll("#source tr.used button.ln").forEach((e) => e.click())')
     b.settle()
     gap = b.eval('Math.max(...[...document.querySelectorAll("#source .blockno")].map((e) => e.getBoundingClientRect().height))')
