@@ -221,7 +221,7 @@ uint64_t mg_gate_ended(uint64_t device_ns, bool estimated)
     bool known = device_ns != MG_GATE_UNKNOWN;
     if (load(&refusals)) __atomic_store_n(&refusals, 0, __ATOMIC_SEQ_CST);
     if (known && !estimated) note_kernel(device_ns);
-    uint64_t ns = known ? device_ns : load64(&mg_gate->typical_ns);
+    uint64_t typical_ns = load64(&mg_gate->typical_ns), ns = known ? device_ns : typical_ns ? typical_ns : 1;
     bool spent = spend(ns);
     __atomic_fetch_add(&mg_gate->ended, 1, __ATOMIC_SEQ_CST);
     look_at_door();

@@ -21,7 +21,8 @@ static inline bool mg_gate_is_on(void)
 bool mg_gate_pass(void);
 /* refused: else nobody follows it. */
 void mg_gate_undo(bool refused);
-/* Any thread; takes no lock. Returns the device time that was charged. estimated: nobody has measured it yet. */
+/* Any thread; takes no lock. Returns the device time that was charged, 1 at least. estimated: nobody has measured it
+ * yet. */
 uint64_t mg_gate_ended(uint64_t device_ns, bool estimated);
 void mg_gate_correct(uint64_t charged_ns, uint64_t device_ns); /* what it was after all */
 void mg_gate_charge(uint64_t device_ns);                       /* part of what is in flight has ended */

@@ -404,8 +404,7 @@ void mg_run_seen(struct mg_run *r, uint64_t time_ns)
 {
     uint64_t typical = __atomic_load_n(&r->inst->busy_ns, __ATOMIC_RELAXED);
     if (!r->gated) return;
-    uint64_t charged_ns = mg_gate_ended(time_ns ? time_ns : typical ? typical : MG_GATE_UNKNOWN, true);
-    r->charged_ns = MG_MAX(charged_ns, 1);
+    r->charged_ns = mg_gate_ended(time_ns ? time_ns : typical ? typical : MG_GATE_UNKNOWN, true);
 }
 
 /* To the time line and the store: what a launch counted alone. */
