@@ -170,7 +170,7 @@ static void at_exit(void)
 {
     if ((uint32_t)getpid() != mg_session.pid || !mg_session.store || !mg_session_can(MG_BACKEND_HARDWARE)) return;
     mg_inside++;
-    mg_session.backend->drain(2000000000u);
+    mg_session.backend->drain(MG_SESSION_DRAIN_NS);
     wait_for_readers(5000000000u, true, NULL, 0);
     mg_inside--;
 }

@@ -18,8 +18,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define DRAIN_NS 2000000000u
-
 MG_EXPORT MG_NORETURN void _exit(int status);
 MG_EXPORT MG_NORETURN void _Exit(int status);
 MG_EXPORT MG_NORETURN void abort(void);
@@ -109,13 +107,13 @@ int kill(pid_t pid, int sig)
 
 int execve(const char *path, char *const argv[], char *const env[])
 {
-    mg_session_leave(-1, DRAIN_NS);
+    mg_session_leave(-1, MG_SESSION_DRAIN_NS);
     return (int)syscall(SYS_execve, path, argv, env);
 }
 
 int execvpe(const char *file, char *const argv[], char *const env[])
 {
-    mg_session_leave(-1, DRAIN_NS);
+    mg_session_leave(-1, MG_SESSION_DRAIN_NS);
     exec_fn real = (exec_fn)next("execvpe", "GLIBC_2.11");
     if (!real) return errno = ENOSYS, -1;
     return real(file, argv, env);
@@ -123,7 +121,7 @@ int execvpe(const char *file, char *const argv[], char *const env[])
 
 int fexecve(int fd, char *const argv[], char *const env[])
 {
-    mg_session_leave(-1, DRAIN_NS);
+    mg_session_leave(-1, MG_SESSION_DRAIN_NS);
     fexec_fn real = (fexec_fn)next("fexecve", "GLIBC_2.2.5");
     if (!real) return errno = ENOSYS, -1;
     return real(fd, argv, env);

@@ -71,7 +71,7 @@ static void note_exit(int status, void *user)
     mg_capture_end();
     if (!s->active || !mg_session_can(MG_BACKEND_HARDWARE) || (uint32_t)getpid() != s->pid) return;
     mg_inside++; /* later NVIDIA's driver has left, too */
-    s->backend->drain(2000000000u);
+    s->backend->drain(MG_SESSION_DRAIN_NS);
     mg_inside--;
 }
 static void leave_child(void)
@@ -217,7 +217,7 @@ void mg_session_end(void)
     if (!s->store || (uint32_t)getpid() != s->pid || atomic_flag_test_and_set(&ended)) return;
     mg_capture_end();
     mg_inside++;
-    s->backend->drain(2000000000u);
+    s->backend->drain(MG_SESSION_DRAIN_NS);
     if (s->config.witness) mg_witness_end();
     s->active = false;
     mg_channels_end();

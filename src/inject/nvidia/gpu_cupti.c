@@ -19,8 +19,7 @@
 
 #define BUFFER_BYTES ((size_t)1 << 20)
 #define FLUSH_MS     200u
-#define LAST_MS      5000u       /* the end waits so long for CUPTI */
-#define DRAIN_NS     2000000000u /* and for launches that run */
+#define LAST_MS      5000u /* the end waits so long for CUPTI */
 
 static struct {
 #define CUPTI(name, arguments) int(*name) arguments;
@@ -53,7 +52,7 @@ static void finish_early(void)
 {
     if (mg_inside || (uint32_t)getpid() != mg_session.pid) return;
     mg_inside++;
-    mg_session.backend->drain(DRAIN_NS);
+    mg_session.backend->drain(MG_SESSION_DRAIN_NS);
     wait_for_the_last();
     mg_inside--;
 }
