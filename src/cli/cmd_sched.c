@@ -240,7 +240,7 @@ static void schedule(struct mg_sched *s, double seconds)
             if (!reap(s, !asked)) break; /* who is asked to end lets its guests go */
         }
         if (!asked && (stopped || now >= end)) {
-            mg_sched_scan(s); /* who took us for dead is taken again while he lives */
+            mg_sched_scan(s, now); /* who took us for dead is taken again while he lives */
             asked = now;
             signal_all(s, stopped ? stopped : SIGTERM);
         } else if (asked && now - asked > STOP_SECONDS * 1000000000ull) {

@@ -16,6 +16,7 @@
 #include "base/io.h"
 
 #define ALIVE_NS 200000000u /* a thread in front of a gate looks every 20 ms */
+#define HUNG_NS  1000000000 /* a scheduler that gave no sign for so long loses its processes to another one */
 
 /* ---- pages ------------------------------------------------------------------------------------------------- */
 
@@ -116,10 +117,14 @@ void mg_sched_leave(const struct mg_sched *s, struct mg_sched_member *m)
 bool mg_sched_member_add(struct mg_sched *s, struct mg_sched_program *p, uint32_t pid, struct mg_control_page *page)
 {
     struct mg_control_gate *g = &page->gate;
-    uint64_t now = mg_now_ns();
+    uint64_t now = s->now_ns;
     uint32_t held = __atomic_load_n(&g->daemon, __ATOMIC_SEQ_CST);
-    bool other = held && held != (uint32_t)getpid() && mg_process_is_alive(held) && now - g->beat_ns < 1000000000u;
+    bool other = held && held != (uint32_t)getpid() && mg_process_is_alive(held) &&
+                 (int64_t)(now - __atomic_load_n(&g->beat_ns, __ATOMIC_SEQ_CST)) < HUNG_NS;
     if (other || p->members.n >= MG_SCHED_MEMBERS) return false;
+    __atomic_store_n(&g->beat_ns, now, __ATOMIC_SEQ_CST);
+    if (!__atomic_compare_exchange_n(&g->daemon, &held, (uint32_t)getpid(), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        return false; /* another one was faster */
     *mg_vec_push(&p->members) = (struct mg_sched_member){
         .pid = pid,
         .page = page,
@@ -132,14 +137,12 @@ bool mg_sched_member_add(struct mg_sched *s, struct mg_sched_program *p, uint32_
     };
     bool has_turn = s->holder >= 0 && &s->programs.at[s->holder] == p && !s->closing;
     __atomic_store_n(&g->dropped, 0, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&g->beat_ns, now, __ATOMIC_SEQ_CST);
     __atomic_store_n(&g->credit_ns, has_turn ? credit_of(p->credit_ns) : 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&g->turn,
                      !s->policy->turns ? MG_GATE_OPEN
                      : has_turn        ? MG_GATE_TURN
                                        : MG_GATE_SHUT,
                      __ATOMIC_SEQ_CST);
-    __atomic_store_n(&g->daemon, (uint32_t)getpid(), __ATOMIC_SEQ_CST);
     wake(g);
     if (!s->begin_ns) s->begin_ns = now;
     return true;
@@ -176,13 +179,14 @@ static bool is_itself(const struct mg_sched_member *m)
     return mg_process_is_alive(m->pid) && __atomic_load_n(&m->page->magic, __ATOMIC_ACQUIRE) == MG_CONTROL_MAGIC;
 }
 
-/* Who has gone, was dropped, or believed us dead (it is taken again). */
+/* Who has gone, was dropped, went to another scheduler while we hung, or believed us dead (it is taken again). */
 static void check_members(const struct mg_sched *s, struct mg_sched_program *p, uint64_t now)
 {
     for (uint32_t i = 0; i < p->members.n;) {
         struct mg_sched_member *m = &p->members.at[i];
-        uint32_t nobody = 0, dropped = __atomic_load_n(&m->page->gate.dropped, __ATOMIC_SEQ_CST);
-        if (is_itself(m) && !dropped) {
+        uint32_t nobody = 0, dropped = __atomic_load_n(&m->page->gate.dropped, __ATOMIC_SEQ_CST),
+                 daemon = __atomic_load_n(&m->page->gate.daemon, __ATOMIC_SEQ_CST);
+        if (is_itself(m) && !dropped && (!daemon || daemon == (uint32_t)getpid())) {
             __atomic_store_n(&m->page->gate.beat_ns, now, __ATOMIC_SEQ_CST);
             p->lapses += __atomic_compare_exchange_n(&m->page->gate.daemon, &nobody, (uint32_t)getpid(), false,
                                                      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
@@ -195,9 +199,8 @@ static void check_members(const struct mg_sched *s, struct mg_sched_program *p, 
     }
 }
 
-void mg_sched_scan(struct mg_sched *s)
+void mg_sched_scan(struct mg_sched *s, uint64_t now)
 {
-    uint64_t now = mg_now_ns();
     for (uint32_t i = 0; i < s->programs.n; i++) {
         struct mg_sched_program *p = &s->programs.at[i];
         check_members(s, p, now);

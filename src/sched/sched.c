@@ -22,7 +22,8 @@ bool mg_sched_is_name(const char *text, size_t n)
 
 void mg_sched_init(struct mg_sched *s, const struct mg_policy *policy)
 {
-    *s = (struct mg_sched){.policy = policy, .holder = -1, .last = -1, .capacity = 1, .socket = -1};
+    *s = (struct mg_sched){
+        .policy = policy, .holder = -1, .last = -1, .capacity = 1, .socket = -1, .now_ns = mg_now_ns()};
 }
 
 struct mg_sched_program *mg_sched_add(struct mg_sched *s, const char *name, const char *dir, double share)
@@ -127,8 +128,9 @@ static void adjust(struct mg_sched *s, uint64_t now)
 
 uint64_t mg_sched_step(struct mg_sched *s, uint64_t now)
 {
+    s->now_ns = now;
     if (now - s->scanned_ns >= SCAN_NS) {
-        mg_sched_scan(s);
+        mg_sched_scan(s, now);
         mg_sched_answer(s);
         s->scanned_ns = now;
     }
@@ -136,7 +138,7 @@ uint64_t mg_sched_step(struct mg_sched *s, uint64_t now)
     for (uint32_t i = 0; i < s->programs.n; i++) mg_sched_read(&s->programs.at[i], now);
     if (now - s->adjusted_ns >= MG_SCHED_ADJUST_NS) adjust(s, now);
     uint64_t sleep_ns = mg_sched_turns(s, now),
-             until_adjust = MG_SCHED_ADJUST_NS - MG_MIN(mg_now_ns() - s->adjusted_ns, MG_SCHED_ADJUST_NS);
+             until_adjust = MG_SCHED_ADJUST_NS - MG_MIN(now - s->adjusted_ns, MG_SCHED_ADJUST_NS);
     return MG_MIN(sleep_ns, MG_MAX(until_adjust, 100000u));
 }
 

@@ -68,6 +68,7 @@ struct mg_sched {
     const struct mg_policy *policy;
     MG_VEC(struct mg_policy_program) views; /* of the programs, same order */
     uint64_t begin_ns;                      /* when the first gate was seen; 0: not yet */
+    uint64_t now_ns;                        /* of this look */
     uint64_t adjusted_ns, scanned_ns, polled_ns;
     int holder, last;   /* programs; -1: nobody */
     bool closing, solo; /* the holder's turn is over, but not its work; nobody else wants the device */
@@ -100,7 +101,7 @@ void mg_sched_sleep(struct mg_sched *s, uint64_t ns);
 /* The control page of a process; NULL: it has none that can be mapped. dir: its profile, or "". */
 struct mg_control_page *mg_sched_page(long pid, char *dir, size_t room);
 void mg_sched_page_free(struct mg_control_page *page);
-void mg_sched_scan(struct mg_sched *s); /* processes that have come or gone */
+void mg_sched_scan(struct mg_sched *s, uint64_t now_ns); /* processes that have come or gone */
 bool mg_sched_knows(const struct mg_sched *s, uint32_t pid);
 bool mg_sched_member_add(struct mg_sched *s, struct mg_sched_program *p, uint32_t pid, struct mg_control_page *page);
 void mg_sched_read(struct mg_sched_program *p, uint64_t now_ns);

@@ -45,9 +45,9 @@ static double rate_of(const struct mg_sched *s, uint32_t i)
 /* ---- choosing ---------------------------------------------------------------------------------------------- */
 
 /* Nothing of it has moved in its last turn: it is passed over for a while. */
-static bool is_stalled(const struct mg_sched_program *p)
+static bool is_stalled(const struct mg_sched *s, const struct mg_sched_program *p)
 {
-    return p->stalled_ns && mg_now_ns() - p->stalled_ns < RETRY_NS;
+    return p->stalled_ns && s->now_ns - p->stalled_ns < RETRY_NS;
 }
 
 static bool may_run(const struct mg_sched *s, uint32_t i)
@@ -61,8 +61,8 @@ static bool may_run(const struct mg_sched *s, uint32_t i)
 static bool is_candidate(const struct mg_sched *s, uint32_t i)
 {
     bool others = false;
-    for (uint32_t k = 0; k < s->programs.n && is_stalled(&s->programs.at[i]); k++)
-        others |= may_run(s, k) && !is_stalled(&s->programs.at[k]);
+    for (uint32_t k = 0; k < s->programs.n && is_stalled(s, &s->programs.at[i]); k++)
+        others |= may_run(s, k) && !is_stalled(s, &s->programs.at[k]);
     return may_run(s, i) && !others;
 }
 
@@ -116,7 +116,7 @@ static int choose(struct mg_sched *s, uint64_t now)
 static bool somebody_else_waits(const struct mg_sched *s)
 {
     for (uint32_t i = 0; i < s->programs.n; i++)
-        if ((int)i != s->holder && s->programs.at[i].waits && !is_stalled(&s->programs.at[i])) return true;
+        if ((int)i != s->holder && s->programs.at[i].waits && !is_stalled(s, &s->programs.at[i])) return true;
     return false;
 }
 
@@ -125,7 +125,7 @@ static bool is_alone(const struct mg_sched *s, int i, uint64_t now)
 {
     for (uint32_t k = 0; k < s->programs.n; k++) {
         const struct mg_sched_program *p = &s->programs.at[k];
-        if ((int)k != i && p->members.n && !is_stalled(p) && p->wanted_ns && now - p->wanted_ns < ACTIVE_NS)
+        if ((int)k != i && p->members.n && !is_stalled(s, p) && p->wanted_ns && now - p->wanted_ns < ACTIVE_NS)
             return false;
     }
     return true;
@@ -174,7 +174,7 @@ static bool is_overtaken(const struct mg_sched *s, const struct mg_sched_program
     double left = h->credit_ns / rate_of(s, (uint32_t)s->holder);
     for (uint32_t i = 0; i < s->programs.n; i++) {
         const struct mg_sched_program *p = &s->programs.at[i];
-        if ((int)i != s->holder && p->waits && !is_stalled(p) &&
+        if ((int)i != s->holder && p->waits && !is_stalled(s, p) &&
             (p->priority > h->priority ||
              (p->yielded && p->priority == h->priority && p->credit_ns / rate_of(s, i) > left + AHEAD_PERIODS)))
             return true;
@@ -258,5 +258,6 @@ static uint64_t look_at_turn(struct mg_sched *s, uint64_t now)
 
 uint64_t mg_sched_turns(struct mg_sched *s, uint64_t now)
 {
+    s->now_ns = now;
     return s->policy->turns ? look_at_turn(s, now) : MG_SCHED_PERIOD_NS;
 }

@@ -1,6 +1,7 @@
 /* The scheduler's turns, with control pages that no process has. */
 #include "sched/sched.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -50,4 +51,35 @@ MG_TEST(sched_some_gate_is_open)
                 MG_CHECK(may_pass == 1);
                 end(&s);
             }
+}
+
+/* A process has one scheduler: another one neither takes it while its own lives, nor goes on turning its gate when it
+ * has lost it. */
+MG_TEST(sched_one_scheduler)
+{
+    struct mg_sched s;
+    uint32_t other = (uint32_t)getppid();
+    struct mg_control_page *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    page->magic = MG_CONTROL_MAGIC;
+    mg_sched_init(&s, &mg_policy_credit);
+    struct mg_sched_program *p = mg_sched_add(&s, "A", NULL, 1);
+    page->gate.daemon = other;
+    page->gate.beat_ns = s.now_ns + 1; /* its sign comes at this very moment */
+    MG_CHECK(!mg_sched_member_add(&s, p, (uint32_t)getpid(), page));
+    page->gate.beat_ns = s.now_ns - 2000000000u;
+    MG_CHECK(mg_sched_member_add(&s, p, (uint32_t)getpid(), page));
+    MG_CHECK_EQ(page->gate.daemon, getpid());
+    struct mg_control_gate *g = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    page->gate.daemon = other;
+    page->gate.beat_ns = 7;
+    page->gate.turn = MG_GATE_TURN;
+    *g = page->gate;
+    s.programs.at[0].members.at[0].page = page;
+    page = mremap(page, 0, sizeof *page, MREMAP_MAYMOVE); /* a second view, for when the scheduler has let it go */
+    mg_sched_scan(&s, s.now_ns + 20000000);
+    MG_CHECK_EQ(p->members.n, 0);
+    MG_CHECK(!memcmp(g, &page->gate, sizeof *g));
+    munmap(g, sizeof *page);
+    munmap(page, sizeof *page);
+    mg_sched_release(&s);
 }
