@@ -29,7 +29,8 @@
 #define AHEAD_GPU_NS 2000000u    /* there, ends are seen a little late */
 enum { LEAST_AHEAD = 2, MOST_AHEAD = 1024, REFUSALS = 4 };
 
-static uint32_t refusals; /* atomic: launches in a row that the driver did not take */
+/* Launches of this thread in a row that the driver did not take; until the one that passes now. */
+static __thread uint32_t refusals, refused_before;
 static struct mg_control_gate none;
 struct mg_control_gate *mg_gate = &none;
 
@@ -95,11 +96,11 @@ static bool has_credit(uint64_t flying)
     return credit > 0 && (uint64_t)credit > flying * load64(&mg_gate->typical_ns);
 }
 
-/* Who launches on in a context that is broken uses no device time: a turn is nothing to it but to others. */
+/* A thread that launches on in a context that is broken uses no device time: a turn is nothing to it but to others. */
 static bool may_pass(void)
 {
     uint32_t turn = load(&mg_gate->turn);
-    if (turn == MG_GATE_OPEN || load(&refusals) >= REFUSALS) return true;
+    if (turn == MG_GATE_OPEN || refusals >= REFUSALS) return true;
     uint64_t flying = in_flight();
     return turn == MG_GATE_TURN && flying < most_ahead() && has_credit(flying);
 }
@@ -110,7 +111,8 @@ static bool has_scheduler(void)
 {
     uint32_t daemon = load(&mg_gate->daemon);
     if (!daemon) return false;
-    uint64_t silent_ns = mg_now_ns() - load64(&mg_gate->beat_ns);
+    uint64_t beat_ns = load64(&mg_gate->beat_ns), now = mg_now_ns(); /* in this order: a sign may come in between */
+    uint64_t silent_ns = now > beat_ns ? now - beat_ns : 0;
     bool waits = silent_ns >= BEAT_NS && silent_ns < BUSY_BEAT_NS && mg_processor_is_wanted(daemon);
     if ((silent_ns < BEAT_NS || waits) && !(kill((pid_t)daemon, 0) && errno == ESRCH)) return true;
     if (__atomic_compare_exchange_n(&mg_gate->daemon, &daemon, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
@@ -172,6 +174,8 @@ static void wait_for_turn(void)
 bool mg_gate_pass(void)
 {
     if (MG_UNLIKELY(!may_pass())) wait_for_turn();
+    refused_before = refusals;
+    refusals = 0;
     __atomic_fetch_add(&mg_gate->passed, 1, __ATOMIC_SEQ_CST);
     return true;
 }
@@ -188,7 +192,7 @@ static void look_at_door(void)
 
 void mg_gate_undo(bool refused)
 {
-    __atomic_store_n(&refusals, refused ? MG_MIN(load(&refusals) + 1, REFUSALS) : 0, __ATOMIC_SEQ_CST);
+    if (refused) refusals = MG_MIN(refused_before + 1, REFUSALS);
     __atomic_fetch_sub(&mg_gate->passed, 1, __ATOMIC_SEQ_CST);
     look_at_door();
 }
@@ -219,7 +223,6 @@ void mg_gate_charge(uint64_t device_ns)
 uint64_t mg_gate_ended(uint64_t device_ns, bool estimated)
 {
     bool known = device_ns != MG_GATE_UNKNOWN;
-    if (load(&refusals)) __atomic_store_n(&refusals, 0, __ATOMIC_SEQ_CST);
     if (known && !estimated) note_kernel(device_ns);
     uint64_t typical_ns = load64(&mg_gate->typical_ns), ns = known ? device_ns : typical_ns ? typical_ns : 1;
     bool spent = spend(ns);

@@ -19,7 +19,7 @@ static inline bool mg_gate_is_on(void)
 /* Before a launch, under no lock of ours: waits for the process' turn, and never for ever. True: the launch is in
  * flight until mg_gate_ended, or mg_gate_undo where the driver refused it. */
 bool mg_gate_pass(void);
-/* refused: else nobody follows it. */
+/* On the thread that passed. refused: else nobody follows it. */
 void mg_gate_undo(bool refused);
 /* Any thread; takes no lock. Returns the device time that was charged, 1 at least. estimated: nobody has measured it
  * yet. */

@@ -163,7 +163,7 @@ cu_result mg_launch(const struct mg_call *c)
     }
     if (verify) mg_verify_leave();
     if (rc == CUE_SUCCESS && !capturing) mg_select_taken();
-    if (gated && (!i || rc != CUE_SUCCESS)) mg_gate_undo(rc != CUE_SUCCESS);
+    if (gated && (!r || rc != CUE_SUCCESS)) mg_gate_undo(rc != CUE_SUCCESS);
     mg_inside--;
     return rc;
 }

@@ -1,0 +1,302 @@
+/* The gate and the scheduler's turns together: programs that are simulated, with a clock of their own, launch random
+ * kernels through gates that the scheduler turns. What is told is what the simulated device did, not what either side
+ * counted. */
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/io.h"
+#include "sched/sched.h"
+#include "test.h"
+
+static uint64_t clock_ns;
+static uint64_t simulated_ns(void)
+{
+    return clock_ns;
+}
+#define mg_now_ns simulated_ns
+#include "inject/gate.c"
+#undef mg_now_ns
+
+void *mg_slots[MG_FN_COUNT];
+struct mg_session mg_session;
+void mg_session_error(const char *fmt, ...)
+{
+    (void)fmt;
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------- */
+
+enum mode { STREAM /* as fast as it may */, SYNC /* waits for each */, THINK /* and thinks then */, BURST };
+enum { PROGRAMS = 5, IN_FLIGHT = 2048, HOST_NS = 3000, SIGNAL_NS = 60000 };
+
+struct job {
+    uint64_t length_ns, left_ns;
+};
+struct program {
+    struct mg_control_page page;
+    enum mode mode;
+    uint64_t least_ns, most_ns, think_ns; /* kernels, between them in the logarithm */
+    double share;
+    uint64_t ready_ns; /* when it wants to launch; UINT64_MAX: when its last one has ended */
+    uint64_t burst;
+    bool waits;
+    uint32_t door;
+    uint64_t look_ns;
+    struct progress progress;
+    struct job jobs[IN_FLIGHT];
+    uint32_t first, n;
+    uint64_t work_ns, launches, asked_ns, longest_wait_ns, forced;
+};
+static struct program programs[PROGRAMS];
+static uint32_t n_programs;
+static uint64_t seed, state, idle_ns;
+
+static uint64_t draw(uint64_t most)
+{
+    state = mg_mix64(state + 0x9e3779b97f4a7c15ull);
+    return state % (most + 1);
+}
+
+static uint64_t draw_length(uint64_t least, uint64_t most)
+{
+    return (uint64_t)((double)least * pow((double)most / (double)least, (double)draw(1000000) / 1e6));
+}
+
+static void enter(struct program *p)
+{
+    if (p->waits) __atomic_fetch_sub(&p->page.gate.waiting, 1, __ATOMIC_SEQ_CST);
+    p->waits = false;
+    p->longest_wait_ns = MG_MAX(p->longest_wait_ns, clock_ns - p->asked_ns);
+    mg_gate_pass();
+    uint64_t length = draw_length(p->least_ns, p->most_ns);
+    p->jobs[(p->first + p->n++) % IN_FLIGHT] = (struct job){length, length};
+    p->launches++;
+    p->ready_ns = p->mode == STREAM                            ? clock_ns + HOST_NS
+                  : p->mode == BURST && p->launches % p->burst ? clock_ns + HOST_NS
+                                                               : UINT64_MAX;
+}
+
+/* As wait_for_turn does, without sleeping. */
+static void try_to_enter(struct program *p)
+{
+    struct mg_control_gate *g = mg_gate = &p->page.gate;
+    if (!p->waits) p->asked_ns = clock_ns, p->progress = (struct progress){.ended = g->ended, .since_ns = clock_ns};
+    p->door = g->door;
+    g->looks++;
+    bool passes = may_pass(), stuck = !passes && is_stuck(&p->progress);
+    p->forced += stuck;
+    if (passes) {
+        enter(p);
+        return;
+    }
+    if (!p->waits) __atomic_fetch_add(&g->waiting, 1, __ATOMIC_SEQ_CST);
+    p->waits = true;
+    p->look_ns = clock_ns + LOOK_NS;
+    if (g->turn == MG_GATE_SHUT || !has_credit(0)) tell_scheduler(MG_GATE_WAITERS);
+}
+
+static void end_job(struct program *p)
+{
+    struct job *j = &p->jobs[p->first];
+    mg_gate = &p->page.gate;
+    p->first = (p->first + 1) % IN_FLIGHT;
+    p->n--;
+    p->work_ns += j->length_ns;
+    if (draw(3)) {
+        mg_gate_ended(j->length_ns, false);
+    } else { /* its end is seen before its time is known */
+        uint64_t guess = draw(1) ? MG_GATE_UNKNOWN : 1 + draw(2 * j->length_ns);
+        mg_gate_correct(mg_gate_ended(guess, true), j->length_ns);
+    }
+    if (p->ready_ns == UINT64_MAX && !p->n)
+        p->ready_ns = clock_ns + HOST_NS + (p->mode >= THINK ? draw(2 * p->think_ns) : 0);
+}
+
+/* ---- the device and the clock ------------------------------------------------------------------------------- */
+
+/* All that have work share the device in equal parts. */
+static uint64_t until_end(const struct program *p, uint32_t busy)
+{
+    return p->n ? p->jobs[p->first].left_ns * busy : UINT64_MAX;
+}
+
+static uint32_t busy_programs(void)
+{
+    uint32_t busy = 0;
+    for (uint32_t i = 0; i < n_programs; i++) busy += programs[i].n > 0;
+    return busy;
+}
+
+static void pass_time(uint64_t ns)
+{
+    uint32_t busy = busy_programs();
+    bool wanted = false;
+    for (uint32_t i = 0; i < n_programs; i++) {
+        struct program *p = &programs[i];
+        struct job *j = &p->jobs[p->first];
+        if (p->n) j->left_ns -= MG_MIN(j->left_ns, ns / busy);
+        wanted |= p->waits;
+    }
+    if (!busy && wanted) idle_ns += ns;
+    clock_ns += ns;
+}
+
+static void act(struct program *p)
+{
+    while (p->n && !p->jobs[p->first].left_ns) end_job(p);
+    bool woken = p->waits && (p->door != p->page.gate.door || clock_ns >= p->look_ns);
+    if (woken || (!p->waits && clock_ns >= p->ready_ns)) try_to_enter(p);
+}
+
+static uint64_t next_of(const struct program *p, uint32_t busy)
+{
+    uint64_t ends = until_end(p, busy), at = ends == UINT64_MAX ? ends : clock_ns + ends;
+    if (p->waits && p->door != p->page.gate.door) return clock_ns;
+    return MG_MIN(at, p->waits ? p->look_ns : p->ready_ns);
+}
+
+static uint64_t wake_scheduler(const struct mg_sched *s, uint64_t at)
+{
+    for (uint32_t i = 0; i < s->programs.n; i++)
+        for (uint32_t k = 0; k < s->programs.at[i].members.n; k++) {
+            const struct mg_sched_member *m = &s->programs.at[i].members.at[k];
+            if (m->news != m->page->gate.news) at = MG_MIN(at, clock_ns + draw(SIGNAL_NS));
+        }
+    return at;
+}
+
+static void run(struct mg_sched *s, uint64_t until_ns)
+{
+    uint64_t look_ns = clock_ns;
+    bool told = false;
+    while (clock_ns < until_ns) {
+        uint32_t busy = busy_programs();
+        uint64_t next = look_ns;
+        for (uint32_t i = 0; i < n_programs; i++) next = MG_MIN(next, next_of(&programs[i], busy));
+        if (next > clock_ns) pass_time(next - clock_ns);
+        for (uint32_t i = 0; i < n_programs; i++) act(&programs[i]);
+        if (clock_ns >= look_ns) look_ns = clock_ns + mg_sched_step(s, clock_ns), told = false;
+        uint64_t woken_ns = told ? look_ns : wake_scheduler(s, look_ns);
+        told |= woken_ns != look_ns;
+        look_ns = woken_ns;
+    }
+}
+
+static pid_t sleeper; /* a process that wants no processor */
+static void begin(struct mg_sched *s)
+{
+    static const char *const names[PROGRAMS] = {"A", "B", "C", "D", "E"};
+    clock_ns = mg_now_ns();
+    idle_ns = 0;
+    sleeper = fork();
+    if (!sleeper)
+        for (;;) pause();
+    mg_sched_init(s, &mg_policy_credit);
+    for (uint32_t i = 0; i < n_programs; i++) {
+        struct program *p = &programs[i];
+        p->page.magic = MG_CONTROL_MAGIC;
+        p->ready_ns = clock_ns + draw(1000000);
+        mg_gate_begin(&p->page.gate, (uint32_t)getpid());
+        mg_sched_member_add(s, mg_sched_add(s, names[i], NULL, p->share), (uint32_t)sleeper, &p->page);
+    }
+}
+
+static void end(struct mg_sched *s)
+{
+    for (uint32_t i = 0; i < n_programs; i++) s->programs.at[i].members.n = 0; /* the pages are not mapped */
+    mg_sched_release(s);
+    kill(sleeper, SIGKILL);
+}
+
+static void describe_failure(const struct mg_sched *s, uint64_t length_ns)
+{
+    fprintf(stderr, "seed %llu, %.3f s, %llu turns, the device idle for %.1f %%\n", (unsigned long long)seed,
+            (double)length_ns / 1e9, (unsigned long long)s->turns, 100 * (double)idle_ns / (double)length_ns);
+    for (uint32_t i = 0; i < n_programs; i++) {
+        const struct program *p = &programs[i];
+        fprintf(
+            stderr,
+            "  %u: mode %d, kernels %llu to %llu ns, share %.1f, work %.2f %%, %llu launches, waited %.1f ms at most, %llu forced\n",
+            i, p->mode, (unsigned long long)p->least_ns, (unsigned long long)p->most_ns, p->share,
+            100 * (double)p->work_ns / (double)length_ns, (unsigned long long)p->launches,
+            (double)p->longest_wait_ns / 1e6, (unsigned long long)p->forced);
+    }
+}
+
+/* ---- tests --------------------------------------------------------------------------------------------------- */
+
+/* All want the device all the time: each has its share of what passed, to two of its kernels. Nobody waits longer than
+ * a round of turns takes. */
+MG_TEST(gate_model_shares)
+{
+    for (seed = 1; seed <= 40; seed++) {
+        struct mg_sched s;
+        const uint64_t length_ns = 4000000000u;
+        double shares = 0, work = 0, longest = 0, kernels = 0;
+        state = seed;
+        n_programs = 2 + (uint32_t)draw(PROGRAMS - 2);
+        for (uint32_t i = 0; i < n_programs; i++) {
+            struct program *p = &programs[i];
+            uint64_t least = draw_length(5000, 20000000), most = draw(1) ? least : draw_length(least, 20000000);
+            *p = (struct program){.mode = STREAM, .least_ns = least, .most_ns = most, .share = (double)(1 + draw(9))};
+            shares += p->share;
+            longest = fmax(longest, (double)most);
+            kernels += (double)most;
+        }
+        begin(&s);
+        run(&s, clock_ns + length_ns);
+        bool ok = idle_ns < length_ns / 20;
+        for (uint32_t i = 0; i < n_programs; i++) work += (double)programs[i].work_ns;
+        for (uint32_t i = 0; i < n_programs; i++) {
+            const struct program *p = &programs[i];
+            double share = p->share / shares, off = fabs((double)p->work_ns - share * work);
+            double longest_wait_ns = 4 * kernels / share + 200e6;
+            ok &= off < 2.5 * longest / fmin(share, 1 - share) + 25e6 && !p->forced &&
+                  (double)p->longest_wait_ns < longest_wait_ns;
+        }
+        if (!ok || getenv("VERBOSE")) describe_failure(&s, length_ns);
+        MG_CHECK(ok);
+        end(&s);
+    }
+}
+
+/* The scheduler's sign of life may come between two looks at the clock. */
+MG_TEST(gate_sign_of_life_from_the_future)
+{
+    struct mg_control_gate gate = {0};
+    clock_ns = mg_now_ns();
+    mg_gate_begin(&gate, (uint32_t)getpid());
+    gate.beat_ns = clock_ns + 1;
+    MG_CHECK(has_scheduler());
+    MG_CHECK_EQ(gate.daemon, getpid());
+}
+
+static void *try_alone(void *passes)
+{
+    *(bool *)passes = may_pass();
+    return NULL;
+}
+
+/* The thread whose launches are refused passes; others of its process wait, and so does it when one was taken. */
+MG_TEST(gate_refused_thread)
+{
+    struct mg_control_gate gate = {0};
+    bool passes = true;
+    pthread_t id;
+    clock_ns = mg_now_ns();
+    mg_gate_begin(&gate, (uint32_t)getpid());
+    gate.turn = MG_GATE_OPEN;
+    for (int i = 0; i < REFUSALS; i++) mg_gate_pass(), mg_gate_undo(true);
+    gate.turn = MG_GATE_SHUT;
+    MG_CHECK(may_pass());
+    pthread_create(&id, NULL, try_alone, &passes);
+    pthread_join(id, NULL);
+    MG_CHECK(!passes);
+    mg_gate_pass(); /* this one is taken */
+    MG_CHECK(!may_pass());
+    MG_CHECK_EQ(gate.passed, 1);
+}
