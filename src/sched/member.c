@@ -73,6 +73,12 @@ static int64_t credit_of(double ns)
     return (int64_t)ceil(ns);
 }
 
+void mg_sched_hear(struct mg_sched_program *p, enum mg_gate_listens what)
+{
+    for (uint32_t i = 0; i < p->members.n; i++)
+        __atomic_store_n(&p->members.at[i].page->gate.listens, what, __ATOMIC_SEQ_CST);
+}
+
 void mg_sched_turn(struct mg_sched_program *p, enum mg_gate_turn turn, double credit_ns)
 {
     for (uint32_t i = 0; i < p->members.n; i++) {

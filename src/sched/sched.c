@@ -67,13 +67,12 @@ void mg_sched_release(struct mg_sched *s)
 static void prick_ears(struct mg_sched *s)
 {
     bool closing = s->closing, idlers = s->holder >= 0 && (closing || !s->solo);
-    for (uint32_t i = 0; i < s->programs.n; i++)
-        for (uint32_t k = 0; k < s->programs.at[i].members.n; k++) {
-            struct mg_sched_member *m = &s->programs.at[i].members.at[k];
-            bool idler = idlers && (int)i == s->holder && !s->programs.at[i].idle_ns;
-            m->news = __atomic_load_n(&m->page->gate.news, __ATOMIC_SEQ_CST);
-            __atomic_store_n(&m->page->gate.listens, idler ? MG_GATE_IDLERS : MG_GATE_WAITERS, __ATOMIC_SEQ_CST);
-        }
+    for (uint32_t i = 0; i < s->programs.n; i++) {
+        struct mg_sched_program *p = &s->programs.at[i];
+        for (uint32_t k = 0; k < p->members.n; k++)
+            p->members.at[k].news = __atomic_load_n(&p->members.at[k].page->gate.news, __ATOMIC_SEQ_CST);
+        mg_sched_hear(p, idlers && (int)i == s->holder && !p->idle_ns ? MG_GATE_IDLERS : MG_GATE_WAITERS);
+    }
 }
 
 /* ---- the tool for who exceeds its share ------------------------------------------------------------------- */

@@ -108,6 +108,7 @@ void mg_sched_read(struct mg_sched_program *p, uint64_t now_ns);
 /* The gate is opened, the tool of --attach is off again, and the page let go. */
 void mg_sched_leave(const struct mg_sched *s, struct mg_sched_member *m);
 void mg_sched_turn(struct mg_sched_program *p, enum mg_gate_turn turn, double credit_ns);
+void mg_sched_hear(struct mg_sched_program *p, enum mg_gate_listens what); /* what its processes tell, once */
 
 /* Switches the tool of --attach; false: not now. */
 bool mg_sched_attach(const struct mg_sched *s, struct mg_sched_member *m, bool on);

@@ -141,6 +141,7 @@ static void begin_turn(struct mg_sched *s, int i, uint64_t now)
     p->yielded = false;
     p->moved_ns = now;
     p->idle_ns = 0;
+    if (!s->solo) mg_sched_hear(p, MG_GATE_IDLERS); /* it may have done its work before the next look */
     mg_sched_turn(p, MG_GATE_TURN, s->solo ? SOLO_NS : p->credit_ns);
 }
 
@@ -165,6 +166,7 @@ static void watch_solo(struct mg_sched *s, struct mg_sched_program *p, uint64_t 
     p->credit_ns = rate;
     if (!alone || !s->solo || __atomic_load_n(&p->members.at[0].page->gate.credit_ns, __ATOMIC_SEQ_CST) < SOLO_NS / 2)
         mg_sched_turn(p, MG_GATE_TURN, alone ? SOLO_NS : rate);
+    if (!alone) mg_sched_hear(p, MG_GATE_IDLERS);
     s->solo = alone;
 }
 
