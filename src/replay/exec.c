@@ -50,6 +50,8 @@ static const char *scan_op(struct mg_replay *r, const struct mg_cap_op *op, void
         return NULL;
     case MG_CAP_launch:
         return op->words[MG_CAP_L_WHY] > r->reasons.n ? "a launch names a reason that is not there" : NULL;
+    case MG_CAP_context:
+        return mg_replay_scan_context(r, op);
     case MG_CAP_alloc:
         if (n < 4096 || !op->words[1] || op->words[1] > MG_CAP_ARENA_BYTES || n + op->words[1] > UINT64_C(1) << 47)
             return "an allocation lies where no memory can be";
@@ -77,31 +79,6 @@ int mg_replay_scan(struct mg_replay *r)
     }
     mg_vec_release(&all);
     return why ? mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", r->path, why) : 0;
-}
-
-/* ---- streams --------------------------------------------------------------------------------------------- */
-
-/* What is sent to it comes behind all that was sent before. */
-cu_stream mg_replay_enter(struct mg_replay *r, uint64_t stream)
-{
-    while (r->streams.n <= stream) {
-        cu_stream s = NULL;
-        if (r->streams.n && mg_replay_call(r, mg_cu.cuStreamCreate(&s, CUSTREAM_NON_BLOCKING), "making a stream"))
-            return NULL;
-        *mg_vec_push(&r->streams) = s;
-    }
-    cu_stream from = r->streams.n > r->stream ? r->streams.at[r->stream] : NULL, to = r->streams.at[stream];
-    if (from != to && !mg_replay_call(r, mg_cu.cuEventRecord(r->event, from), "recording an event"))
-        mg_replay_call(r, mg_cu.cuStreamWaitEvent(to, r->event, 0), "waiting for an event");
-    r->stream = stream;
-    return to;
-}
-
-int mg_replay_settle(struct mg_replay *r)
-{
-    return mg_replay_call(r, mg_cu.cuCtxSynchronize(), "launch %llu (%s)",
-                          (unsigned long long)(r->n_launches - (r->n_launches > 0)),
-                          r->last_kernel ? r->last_kernel : "no kernel");
 }
 
 /* ---- launches ---------------------------------------------------------------------------------------------- */
@@ -138,7 +115,9 @@ static int send(struct mg_replay *r, const struct mg_cap_op *op, struct mg_kerne
                                       0};
     uint64_t args[4096 / 8 + 4096];
     size_t bytes = op->payload_bytes;
+    cu_function f = mg_replay_function(r, k);
     void *extra[] = {CULAUNCH_PARAM_BUFFER_POINTER, args, CULAUNCH_PARAM_BUFFER_SIZE, &bytes, CULAUNCH_PARAM_END};
+    if (!f) return r->status;
     if (bytes > sizeof args || bytes != argument_bytes(k))
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: launch %llu has %zu bytes of arguments, %s takes %zu", r->path,
                               (unsigned long long)w[MG_CAP_L_NUMBER], bytes, k->name, argument_bytes(k));
@@ -149,7 +128,7 @@ static int send(struct mg_replay *r, const struct mg_cap_op *op, struct mg_kerne
     if (c[0])
         attrs[config.n_attrs++] = (struct cu_launch_attribute){
             .id = CULAUNCH_CLUSTER_DIMENSION, .value.cluster = {(unsigned)c[0], (unsigned)c[1], (unsigned)c[2]}};
-    cu_result rc = r->status ? CUE_SUCCESS : mg_cu.cuLaunchKernelEx(&config, k->handle, NULL, bytes ? extra : NULL);
+    cu_result rc = r->status ? CUE_SUCCESS : mg_cu.cuLaunchKernelEx(&config, f, NULL, bytes ? extra : NULL);
     return mg_replay_call(r, rc, "launch %llu (%s)", (unsigned long long)w[MG_CAP_L_NUMBER], k->name);
 }
 
@@ -205,8 +184,7 @@ static int write_content(struct mg_replay *r, const struct mg_cap_op *op)
     if (!room || !mg_cap_content(r->reader, op, room, &why))
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", r->path, why);
     if (bytes <= MOST_TRANSLATED) mg_replay_translate(r, room, bytes, false);
-    return mg_replay_call(r,
-                          mg_cu.cuMemcpyHtoDAsync_v2(mg_replay_here(r, at), room, bytes, mg_replay_enter(r, r->stream)),
+    return mg_replay_call(r, mg_cu.cuMemcpyHtoDAsync_v2(mg_replay_here(r, at), room, bytes, mg_replay_last(r)),
                           "writing memory");
 }
 
@@ -244,10 +222,12 @@ static int set_attribute(struct mg_replay *r, const uint64_t *w, bool limit)
 {
     struct mg_kernel *k = limit ? NULL : mg_replay_kernel_of(r, w[0]);
     if (!limit && !k) return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: it names a kernel that it lacks", r->path);
-    *mg_vec_push(&r->sets) = (struct mg_set){limit ? 0 : w[0], limit ? w[0] : w[1], limit ? w[1] : w[2]};
+    *mg_vec_push(&r->sets) = (struct mg_set){limit ? 0 : w[0], limit ? w[0] : w[1], limit ? w[1] : w[2], r->context};
     if (limit) /* another device may have other bounds */
         return mg_cu.cuCtxSetLimit((int)w[0], w[1]), 0;
-    return mg_replay_call(r, mg_cu.cuFuncSetAttribute(k->handle, (int)w[1], (int)w[2]), "an attribute of %s", k->name);
+    cu_function f = mg_replay_function(r, k);
+    return f ? mg_replay_call(r, mg_cu.cuFuncSetAttribute(f, (int)w[1], (int)w[2]), "an attribute of %s", k->name)
+             : r->status;
 }
 
 static int perform(struct mg_replay *r, const struct mg_cap_op *op)
@@ -290,6 +270,8 @@ static int perform(struct mg_replay *r, const struct mg_cap_op *op)
     case MG_CAP_object:
     case MG_CAP_object_free:
         return mg_replay_object(r, op);
+    case MG_CAP_context:
+        return mg_replay_context(r, op);
     case MG_CAP_run:
         memcpy(r->run, op->words, sizeof r->run);
         r->run_line = op->payload;

@@ -19,6 +19,7 @@ struct out {
     FILE *c, *data;
     uint64_t at;
     uint64_t n_launches;
+    uint64_t context, of_launches; /* that follows, and that of the launches so far; 0: none */
 };
 
 #define U(v) ((unsigned long long)(v))
@@ -119,6 +120,11 @@ static int put_launch(struct mg_replay *r, struct out *o, const struct mg_cap_op
     if (!mg_replay_kernel_of(r, w[MG_CAP_L_KERNEL]))
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: launch %llu names what is not there", r->path,
                               U(w[MG_CAP_L_NUMBER]));
+    if (o->n_launches && o->of_launches != o->context)
+        return mg_replay_fail(r, MG_REPLAY_INPUT,
+                              "the capture has launches in several contexts, which a C program cannot have; take out "
+                              "those of one (--extract)");
+    o->of_launches = o->context;
     fprintf(o->c, "    launch(\"launch %llu\", kernel%llu, (unsigned[]){", U(w[MG_CAP_L_NUMBER]),
             U(w[MG_CAP_L_KERNEL]));
     for (int k = 0; k < 10; k++) /* grid, block, cluster, shared memory: they follow each other */
@@ -176,6 +182,9 @@ static int put_op(struct mg_replay *r, struct out *o, const struct mg_cap_op *op
                0;
     case MG_CAP_limit:
         return fprintf(o->c, "    cuCtxSetLimit(%d, %llu);\n", (int)w[0], U(w[1])), 0;
+    case MG_CAP_context:
+        o->context = w[0];
+        return 0;
     case MG_CAP_unload:
     case MG_CAP_free: /* memory stays: what comes there next clears it */
     case MG_CAP_run:

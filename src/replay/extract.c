@@ -27,9 +27,11 @@ struct mg_extract {
     MG_VEC(struct range) wanted;
     MG_VEC(struct shadow) shadows;
     MG_VEC(uint64_t) images, loads, kernels, arrays; /* that it has already, by number */
+    MG_VEC(uint64_t) variables;                      /* load and context whose variables it has */
     MG_VEC(struct object_out) objects;
     uint32_t sets_done;
-    uint64_t n; /* launches */
+    uint64_t n;       /* launches */
+    uint64_t context; /* that it was told last, by its number; 0: none */
 };
 
 #define PUT(x, kind, payload_, bytes_, ...)                                                                            \
@@ -84,6 +86,16 @@ int mg_extract_open(struct mg_replay *r, const char *path, const char *spec)
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s", mg_diag_first(&d, MG_ERR_IO));
     r->extract = x;
     return 0;
+}
+
+/* ---- where ------------------------------------------------------------------------------------------------ */
+
+static void put_context(struct mg_replay *r, uint32_t context)
+{
+    const struct mg_context *c = &r->contexts.at[context];
+    if (!c->number || r->extract->context == c->number) return;
+    r->extract->context = c->number;
+    PUT(r->extract, MG_CAP_context, NULL, 0, c->number, c->device);
 }
 
 /* ---- what its kernel needs -------------------------------------------------------------------------------- */
@@ -148,6 +160,7 @@ static void put_sets(struct mg_replay *r, uint64_t kernel, uint32_t from)
     struct mg_extract *x = r->extract;
     for (uint32_t k = from; k < r->sets.n; k++) {
         const struct mg_set *s = &r->sets.at[k];
+        if (s->kernel == kernel) put_context(r, s->context);
         if (s->kernel && s->kernel == kernel)
             PUT(x, MG_CAP_attribute, NULL, 0, s->kernel, s->attribute, s->value);
         else if (!s->kernel && !kernel)
@@ -164,17 +177,21 @@ static int put_kernel(struct mg_replay *r, uint64_t number)
     put_sets(r, 0, x->sets_done);
     for (uint32_t i = 0; i < x->kernels.n; i++) put_sets(r, x->kernels.at[i], x->sets_done);
     x->sets_done = r->sets.n;
-    if (HAS(x->kernels, number)) return 0;
     if (!HAS(x->images, l->image)) {
         uint64_t w[] = {l->image, im->bytes};
         mg_cap_put_content(&x->out, &(struct mg_cap_op_in){MG_CAP_image, w, 2, NULL, 0}, im->at, im->bytes);
         *mg_vec_push(&x->images) = l->image;
     }
+    put_context(r, r->context);
     if (!HAS(x->loads, l->number)) {
         mg_cap_put(&x->out, &(struct mg_cap_op_in){MG_CAP_load, l->words, l->n_words, NULL, 0});
         *mg_vec_push(&x->loads) = l->number;
-        put_variables(r, l, im);
     }
+    if (!HAS(x->variables, l->number | (uint64_t)r->context << 32)) { /* of a library every context has its own */
+        put_variables(r, l, im);
+        *mg_vec_push(&x->variables) = l->number | (uint64_t)r->context << 32;
+    }
+    if (HAS(x->kernels, number)) return 0;
     PUT(x, MG_CAP_kernel, k->name, strlen(k->name), k->number, k->load);
     *mg_vec_push(&x->kernels) = number;
     put_sets(r, number, 0);
@@ -232,6 +249,7 @@ static int put_memory(struct mg_replay *r)
     }
     for (uint32_t k = 0; k < r->live.n; k++)
         if (!shadow_of(x, r->live.at[k].at)) {
+            put_context(r, r->live.at[k].context);
             PUT(x, MG_CAP_alloc, NULL, 0, r->live.at[k].at, r->live.at[k].bytes, MG_CAP_DEVICE);
             if (!add_shadow(x, r->live.at[k].at, r->live.at[k].bytes, false))
                 return mg_replay_fail(r, MG_REPLAY_INPUT, "there is no memory");
@@ -258,6 +276,7 @@ static int put_array(struct mg_replay *r, const struct mg_array *a)
         return mg_replay_fail(r, MG_REPLAY_INPUT,
                               "launch %llu cannot be taken out: there is a mipmap, whose content cannot be read",
                               (unsigned long long)r->n_launches);
+    put_context(r, a->context);
     if (!HAS(x->arrays, a->number)) {
         PUT(x, MG_CAP_array, NULL, 0, a->number, d->width, d->height, d->depth, (uint64_t)d->format, d->channels,
             d->flags, 0);
@@ -274,7 +293,10 @@ static int put_array(struct mg_replay *r, const struct mg_array *a)
                             .width = width,
                             .height = height,
                             .depth = depth};
-    int status = mg_replay_call(r, mg_cu.cuMemcpy3D_v2(&c), "reading an array");
+    uint32_t now = r->context;
+    int status = mg_replay_go(r, a->context);
+    if (!status) status = mg_replay_call(r, mg_cu.cuMemcpy3D_v2(&c), "reading an array");
+    if (!status) status = mg_replay_go(r, now);
     uint64_t w[23] = {
         MG_CAP_FROM_HOST, 0,     0,     0, 0, 0, width, height, MG_CAP_IN_ARRAY, a->number, 0, 0, 0, 0, 0, 0, width,
         height,           depth, bytes, 0};
@@ -324,6 +346,7 @@ static int put_objects(struct mg_replay *r)
         uint32_t i = 0;
         while (i < x->objects.n && x->objects.at[i].serial != o->serial) i++;
         if (i < x->objects.n) continue;
+        put_context(r, o->context);
         put_gone(r, o, true);
         mg_cap_put(&x->out, &(struct mg_cap_op_in){MG_CAP_object, o->op, 10, o->payload, o->payload_bytes});
         put_gone(r, o, false);
@@ -351,6 +374,7 @@ int mg_extract_before(struct mg_replay *r, const struct mg_cap_op *op)
     mg_replay_translate(r, args, op->payload_bytes, false);
     w[MG_CAP_L_NUMBER] = x->n++;
     w[MG_CAP_L_GRAPH] = 0;
+    put_context(r, r->context);
     PUT(x, MG_CAP_origin, NULL, 0, w[MG_CAP_L_NUMBER], r->n_launches);
     mg_cap_put(&x->out, &(struct mg_cap_op_in){MG_CAP_launch, w, MG_CAP_L_COUNT, args, op->payload_bytes});
     return 0;

@@ -31,20 +31,6 @@ void *mg_replay_room(struct mg_replay *r, uint64_t bytes)
     return r->room;
 }
 
-static int start(struct mg_replay *r)
-{
-    cu_device device;
-    cu_ctx ctx;
-    const char *missing;
-    if (!mg_replay_driver_open(&missing)) return mg_replay_fail(r, MG_REPLAY_DEVICE, "the driver lacks %s", missing);
-    int status = mg_replay_call(r, mg_cu.cuInit(0), "cuInit");
-    if (!status) status = mg_replay_call(r, mg_cu.cuDeviceGet(&device, 0), "cuDeviceGet");
-    if (!status) status = mg_replay_call(r, mg_cu.cuDevicePrimaryCtxRetain(&ctx, device), "cuDevicePrimaryCtxRetain");
-    if (!status) status = mg_replay_call(r, mg_cu.cuCtxSetCurrent(ctx), "cuCtxSetCurrent");
-    if (!status) status = mg_replay_call(r, mg_cu.cuEventCreate(&r->event, CUEVENT_DISABLE_TIMING), "cuEventCreate");
-    return status;
-}
-
 static bool uncompared(const struct mg_replay *r)
 {
     return !r->status && r->n_launches && !r->n_checks;
@@ -104,7 +90,7 @@ int main(int argc, char **argv)
         if (status) fprintf(stderr, "margay replay: %s\n", r.why);
         return status;
     }
-    if (!status) status = start(&r);
+    if (!status) status = mg_replay_start(&r);
     if (!status && extract) status = mg_extract_open(&r, extract, launches);
     if (!status) mg_replay_run(&r);
     if (!r.status && extract) mg_extract_close(&r);

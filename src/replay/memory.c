@@ -5,12 +5,11 @@
 
 #include <string.h>
 
-static const struct cu_alloc_prop prop = {.type = 1, .location = {CULOC_DEVICE, 0}};
-
 /* Ranges come in order. A driver may not look at where a small one is asked for (an H200's does not for 2 MiB, and does
  * for 1 GiB). */
 int mg_replay_reserve(struct mg_replay *r, uint64_t lo, uint64_t hi)
 {
+    static const struct cu_alloc_prop prop = {.type = 1, .location = {CULOC_DEVICE, 0}};
     enum { LOOKED_AT = 1 << 30 };
     cu_ptr got = 0;
     if (!r->granule &&
@@ -38,7 +37,8 @@ int mg_replay_reserve(struct mg_replay *r, uint64_t lo, uint64_t hi)
 static int map_run(struct mg_replay *r, uint64_t lo, uint64_t bytes)
 {
     cu_mem_handle h;
-    struct cu_access access = {{CULOC_DEVICE, 0}, CUACCESS_READWRITE};
+    struct cu_alloc_prop prop = {.type = 1, .location = {CULOC_DEVICE, mg_replay_device(r)}};
+    struct cu_access access = {prop.location, CUACCESS_READWRITE};
     int status =
         mg_replay_call(r, mg_cu.cuMemCreate(&h, bytes, &prop, 0), "memory of %llu bytes", (unsigned long long)bytes);
     if (!status)
@@ -46,6 +46,9 @@ static int map_run(struct mg_replay *r, uint64_t lo, uint64_t bytes)
     if (!status)
         status = mg_replay_call(r, mg_cu.cuMemSetAccess(lo, bytes, &access, 1), "access to memory at 0x%llx",
                                 (unsigned long long)lo);
+    for (int d = 0; !status && d < (int)r->devices.n; d++) /* others reach it where the machine lets them */
+        if (d != prop.location.id)
+            mg_cu.cuMemSetAccess(lo, bytes, &(struct cu_access){{CULOC_DEVICE, d}, CUACCESS_READWRITE}, 1);
     if (!status) mg_cu.cuMemRelease(h);
     for (uint64_t p = lo; p < lo + bytes; p += r->granule) mg_map_set(&r->pages, p, 1);
     return status;
@@ -82,11 +85,9 @@ int mg_replay_alloc(struct mg_replay *r, uint64_t at, uint64_t bytes)
     }
     mg_vec_push(&r->live);
     memmove(&r->live.at[k + 1], &r->live.at[k], (r->live.n - 1 - k) * sizeof *r->live.at);
-    r->live.at[k] = (struct mg_live){.at = at, .bytes = bytes, .checked = r->n_launches};
+    r->live.at[k] = (struct mg_live){.at = at, .bytes = bytes, .context = r->context, .checked = r->n_launches};
     /* fresh pages are zero; what lay there before is not the program's */
-    return used ? mg_replay_call(r, mg_cu.cuMemsetD8Async(at, 0, bytes, mg_replay_enter(r, r->stream)),
-                                 "clearing memory")
-                : 0;
+    return used ? mg_replay_call(r, mg_cu.cuMemsetD8Async(at, 0, bytes, mg_replay_last(r)), "clearing memory") : 0;
 }
 
 int mg_replay_free(struct mg_replay *r, uint64_t at)
@@ -102,7 +103,7 @@ int mg_replay_free(struct mg_replay *r, uint64_t at)
 
 int mg_replay_read(struct mg_replay *r, uint64_t at, void *to, uint64_t bytes)
 {
-    cu_stream s = mg_replay_enter(r, r->stream);
+    cu_stream s = mg_replay_last(r);
     int status = mg_replay_call(r, mg_cu.cuMemcpyDtoHAsync_v2(to, at, bytes, s), "reading memory at 0x%llx",
                                 (unsigned long long)at);
     return status ? status : mg_replay_settle(r);

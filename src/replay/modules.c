@@ -50,7 +50,11 @@ int mg_replay_image(struct mg_replay *r, const struct mg_cap_op *op)
 int mg_replay_load(struct mg_replay *r, const struct mg_cap_op *op)
 {
     struct mg_image_bytes *im = mg_replay_image_of(r, op->words[1]);
-    struct mg_load l = {.number = op->words[0], .image = op->words[1], .library = op->words[2] != 0, .live = true};
+    struct mg_load l = {.number = op->words[0],
+                        .image = op->words[1],
+                        .context = r->context,
+                        .library = op->words[2] != 0,
+                        .live = true};
     int options[32];
     void *values[32];
     unsigned n = 0;
@@ -69,6 +73,12 @@ int mg_replay_load(struct mg_replay *r, const struct mg_cap_op *op)
     return status;
 }
 
+static void drop_variable(struct mg_replay *r, uint32_t k)
+{
+    free(r->variables.at[k].name);
+    r->variables.at[k] = r->variables.at[--r->variables.n];
+}
+
 int mg_replay_unload(struct mg_replay *r, const struct mg_cap_op *op)
 {
     struct mg_load *l = mg_replay_load_of(r, op->words[0]);
@@ -77,10 +87,7 @@ int mg_replay_unload(struct mg_replay *r, const struct mg_cap_op *op)
     if (status) return status;
     l->live = false;
     for (uint32_t k = 0; k < r->variables.n; k++)
-        if (r->variables.at[k].load == l->number) {
-            free(r->variables.at[k].name);
-            r->variables.at[k--] = r->variables.at[--r->variables.n];
-        }
+        if (r->variables.at[k].load == l->number) drop_variable(r, k--);
     return mg_replay_call(r, l->library ? mg_cu.cuLibraryUnload(l->handle) : mg_cu.cuModuleUnload(l->handle),
                           "unloading a module");
 }
@@ -88,14 +95,25 @@ int mg_replay_unload(struct mg_replay *r, const struct mg_cap_op *op)
 int mg_replay_kernel(struct mg_replay *r, const struct mg_cap_op *op)
 {
     struct mg_load *l = mg_replay_load_of(r, op->words[1]);
-    struct mg_kernel k = {.number = op->words[0], .load = op->words[1], .name = name_of(op)};
+    struct mg_kernel k = {.number = op->words[0], .load = op->words[1], .name = name_of(op), .context = r->context};
     if (!l || !l->live || !k.name) return UNKNOWN(r, "module", op->words[1]);
-    cu_result rc = l->library ? mg_cu.cuLibraryGetKernel((cu_kernel *)&k.handle, l->handle, k.name)
+    cu_result rc = l->library ? mg_cu.cuLibraryGetKernel(&k.kernel, l->handle, k.name)
                               : mg_cu.cuModuleGetFunction((cu_function *)&k.handle, l->handle, k.name);
-    if (rc == CUE_SUCCESS && l->library) rc = mg_cu.cuKernelGetFunction((cu_function *)&k.handle, k.handle);
+    if (rc == CUE_SUCCESS && l->library) rc = mg_cu.cuKernelGetFunction((cu_function *)&k.handle, k.kernel);
     int status = mg_replay_call(r, rc, "finding the kernel %s", k.name);
     if (!status) *mg_vec_push(&r->kernels) = k;
     return status;
+}
+
+cu_function mg_replay_function(struct mg_replay *r, struct mg_kernel *k)
+{
+    if (k->kernel && k->context != r->context) {
+        if (mg_replay_call(r, mg_cu.cuKernelGetFunction((cu_function *)&k->handle, k->kernel), "finding the kernel %s",
+                           k->name))
+            return NULL;
+        k->context = r->context;
+    }
+    return k->handle;
 }
 
 int mg_replay_variable(struct mg_replay *r, const struct mg_cap_op *op)
@@ -113,6 +131,9 @@ int mg_replay_variable(struct mg_replay *r, const struct mg_cap_op *op)
         status = mg_replay_fail(r, MG_REPLAY_INPUT, "the variable %s has %zu bytes here, not %llu", v.name, bytes,
                                 (unsigned long long)v.bytes);
     v.is = at;
+    for (uint32_t k = 0; k < r->variables.n; k++) /* of a context that is gone */
+        if (v.was < r->variables.at[k].was + r->variables.at[k].bytes && r->variables.at[k].was < v.was + v.bytes)
+            drop_variable(r, k--);
     if (!status) *mg_vec_push(&r->variables) = v;
     return status;
 }

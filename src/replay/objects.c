@@ -18,6 +18,7 @@ static int unknown(struct mg_replay *r, uint64_t number)
 static int make_array(struct mg_replay *r, const uint64_t *w)
 {
     struct mg_array a = {.number = w[0],
+                         .context = r->context,
                          .levels = (unsigned)w[7],
                          .mipmap = w[7] != 0,
                          .desc = {w[1], w[2], w[3], (int)w[4], (unsigned)w[5], (unsigned)w[6]}};
@@ -113,8 +114,11 @@ static int make_object(struct mg_replay *r, const struct mg_cap_op *op)
     if (!status && handle != w[0]) /* kernels got it as a number */
         status = mg_replay_fail(r, MG_REPLAY_DEVICE, "a %s has the handle 0x%llx here and 0x%llx in the capture",
                                 w[1] ? "surface" : "texture", (unsigned long long)handle, (unsigned long long)w[0]);
-    struct mg_object o = {
-        .serial = ++r->n_objects, .handle = handle, .surface = w[1] != 0, .payload_bytes = op->payload_bytes};
+    struct mg_object o = {.serial = ++r->n_objects,
+                          .handle = handle,
+                          .context = r->context,
+                          .surface = w[1] != 0,
+                          .payload_bytes = op->payload_bytes};
     const struct mg_live *l = a ? NULL : mg_replay_live_at(r, w[4]);
     if (l) o.at = l->at, o.bytes = l->bytes;
     memcpy(o.op, w, sizeof o.op);

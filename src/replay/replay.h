@@ -2,7 +2,8 @@
  * starts it
  * like any program (`margay run`), so that every tool and device works on it.
  *
- *   capture ── reader ──► operations ── exec.c ──► modules.c  images, kernels, variables
+ *   capture ── reader ──► operations ── exec.c ──► contexts.c contexts, their streams, the order of work
+ *                                                  modules.c  images, kernels, variables
  *                                                  memory.c   allocations at the addresses of the capture
  *                                                  objects.c  arrays, textures, surfaces
  *                                                  check.c    hashes against those of the capture
@@ -24,8 +25,15 @@ enum { MG_REPLAY_OK, MG_REPLAY_DIFFERS, MG_REPLAY_USAGE, MG_REPLAY_INPUT, MG_REP
 struct mg_range_of {
     uint64_t lo, hi;
 }; /* of addresses */
+struct mg_context {
+    uint64_t number, device; /* as the capture has them */
+    cu_ctx handle;
+    MG_VEC(cu_stream) streams; /* by number; 0: the default one */
+    cu_event event;
+};
 struct mg_load {
     uint64_t number, image;
+    uint32_t context; /* place in the list of these, here and below */
     void *handle;
     bool library, live;
     uint64_t words[35];
@@ -34,7 +42,9 @@ struct mg_load {
 struct mg_kernel {
     uint64_t number, load;
     char *name;
-    void *handle;
+    void *handle; /* of a library's kernel: in this context */
+    uint32_t context;
+    cu_kernel kernel; /* of a library */
 };
 struct mg_variable {
     uint64_t load, was, is, bytes;
@@ -42,10 +52,12 @@ struct mg_variable {
 }; /* its address in the capture, and here */
 struct mg_live {
     uint64_t at, bytes;
+    uint32_t context;
     uint64_t agreed, checked;
 }; /* an allocation; launches at its last check that held, and at its last check or when it was made */
 struct mg_array {
     uint64_t number;
+    uint32_t context;
     void *handle;
     bool mipmap, level;
     struct cu_array3d_desc desc;
@@ -53,6 +65,7 @@ struct mg_array {
 };
 struct mg_object {
     uint64_t serial, handle; /* handles are given again */
+    uint32_t context;
     bool surface;
     uint64_t op[10];
     char payload[256];
@@ -66,6 +79,7 @@ struct mg_image_bytes {
 };
 struct mg_set {
     uint64_t kernel, attribute, value;
+    uint32_t context;
 }; /* or a limit: kernel 0 */
 
 struct mg_replay {
@@ -83,12 +97,14 @@ struct mg_replay {
     MG_VEC(struct mg_object) objects;
     uint64_t n_objects; /* that were made so far */
     MG_VEC(struct mg_set) sets;
-    MG_VEC(cu_stream) streams; /* by number; 0: the default one */
-    struct mg_map pages;       /* mapped so far */
-    uint64_t reserved;         /* addresses up to here */
+    MG_VEC(uint64_t) devices;           /* of the capture, in the order of their first use: 0, 1, .. here */
+    MG_VEC(struct mg_context) contexts; /* the first is there before the capture names one */
+    uint32_t context;                   /* that operations are done in */
+    uint32_t busy;                      /* context and stream of the work that was sent last */
+    uint64_t stream;
+    struct mg_map pages; /* mapped so far */
+    uint64_t reserved;   /* addresses up to here */
     size_t granule;
-    uint64_t stream; /* of the work that was sent last */
-    cu_event event;
     const char *last_kernel; /* that was launched; owner: kernels */
     uint64_t n_launches, n_checks, n_differ;
     uint64_t n_unseen; /* allocations that were freed without a check behind their last launch */
@@ -112,9 +128,17 @@ void *mg_replay_room(struct mg_replay *r, uint64_t bytes); /* NULL: there is no 
 /* exec.c: 0, or the status that r has failed with */
 int mg_replay_scan(struct mg_replay *r); /* what the whole capture needs, before anything runs */
 int mg_replay_run(struct mg_replay *r);
-cu_stream mg_replay_enter(struct mg_replay *r, uint64_t stream); /* work for this stream follows */
-int mg_replay_settle(struct mg_replay *r);                       /* all work has ended */
 int mg_replay_call(struct mg_replay *r, cu_result rc, const char *fmt, ...) MG_PRINTF(3, 4);
+
+/* contexts.c */
+int mg_replay_start(struct mg_replay *r);
+const char *mg_replay_scan_context(struct mg_replay *r, const struct mg_cap_op *op); /* NULL, or what is wrong */
+int mg_replay_context(struct mg_replay *r, const struct mg_cap_op *op);
+int mg_replay_go(struct mg_replay *r, uint32_t context);         /* what follows is done there */
+cu_stream mg_replay_enter(struct mg_replay *r, uint64_t stream); /* work for this stream follows */
+cu_stream mg_replay_last(struct mg_replay *r);                   /* work for the stream of the last follows */
+int mg_replay_settle(struct mg_replay *r);                       /* all work has ended */
+int mg_replay_device(const struct mg_replay *r);                 /* of the current context */
 
 /* modules.c */
 int mg_replay_image(struct mg_replay *r, const struct mg_cap_op *op);
@@ -123,6 +147,7 @@ int mg_replay_unload(struct mg_replay *r, const struct mg_cap_op *op);
 int mg_replay_kernel(struct mg_replay *r, const struct mg_cap_op *op);
 int mg_replay_variable(struct mg_replay *r, const struct mg_cap_op *op);
 struct mg_kernel *mg_replay_kernel_of(struct mg_replay *r, uint64_t number);
+cu_function mg_replay_function(struct mg_replay *r, struct mg_kernel *k); /* in the current context; NULL: it failed */
 struct mg_load *mg_replay_load_of(struct mg_replay *r, uint64_t number);
 struct mg_image_bytes *mg_replay_image_of(struct mg_replay *r, uint64_t number);
 uint64_t mg_replay_here(const struct mg_replay *r, uint64_t was); /* an address of the capture in this process */
@@ -162,7 +187,9 @@ int mg_replay_list(struct mg_replay *r);
 #define MG_REPLAY_ENTRIES(E)                                                                                           \
     E(cuInit, (unsigned))                                                                                              \
     E(cuDeviceGet, (cu_device *, int))                                                                                 \
+    E(cuDeviceGetCount, (int *))                                                                                       \
     E(cuDevicePrimaryCtxRetain, (cu_ctx *, cu_device))                                                                 \
+    E(cuCtxCreate_v2, (cu_ctx *, unsigned, cu_device))                                                                 \
     E(cuCtxSetCurrent, (cu_ctx))                                                                                       \
     E(cuCtxSynchronize, (void))                                                                                        \
     E(cuCtxSetLimit, (int, size_t))                                                                                    \

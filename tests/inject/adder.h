@@ -1,4 +1,5 @@
-/* What capture.c and late.c share: the driver's interface as far as both use it, its errors, and a module's kernel `add`.
+/* What capture.c, contexts.c and late.c share: the driver's interface as far as both use it, its errors, and a module's kernel
+ * `add`.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ D(cuMemFreeAsync, cu_ptr, cu_stream)
 D(cuMemcpyDtoH_v2, void *, cu_ptr, size_t)
 D(cuMemcpyHtoDAsync_v2, cu_ptr, const void *, size_t, cu_stream)
 D(cuMemcpyDtoHAsync_v2, void *, cu_ptr, size_t, cu_stream)
-D(cuLaunchKernel, cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream, void **, void **)
+D(cuLaunchKernel, cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream, void **,
+  void **)
 D(cuStreamCreate, cu_stream *, unsigned)
 D(cuStreamSynchronize, cu_stream)
 D(cuStreamBeginCapture_v2, cu_stream, int)
@@ -43,14 +45,14 @@ static void check(cu_result rc, int line)
 #define OK(call) check(call, __LINE__)
 
 /* p[i] += k, for N words. */
-static void run_add(cu_ptr p, unsigned k, cu_stream s)
+static inline void run_add(cu_ptr p, unsigned k, cu_stream s)
 {
     unsigned n = N;
     OK(cuLaunchKernel(add, (N + 127) / 128, 1, 1, 128, 1, 1, 0, s, (void *[]){&p, &k, &n}, NULL));
 }
 
 /* The module of that file, on the first device. */
-static cu_module load(const char *path)
+static inline cu_module load(const char *path)
 {
     static char ptx[65536];
     cu_device d;

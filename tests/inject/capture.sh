@@ -133,9 +133,30 @@ for e in saxpy histogram stencil; do
     rm here
     replayed "$e" "ex-$e" --device emu
 done
-# two devices: what both did, on one
+# ---- several contexts, of one device and of two; on a GPU on those that it has
+gcc -O1 -Wall -Werror -I"$ROOT/src" -o contexts "$ROOT/tests/inject/contexts.c" -L"$B/lib/margay/driver" -lcuda || exit 1
+for d in $devices nvidia; do
+    [ $d != nvidia ] || LD_LIBRARY_PATH=$stand_in
+    export LD_LIBRARY_PATH
+    for n in 1 2; do
+        [ $d$n != nvidia2 ] || continue
+        for check in all end; do
+            rm -rf ctx ctx-alone
+            "$MARGAY" capture -q --check $check --device $d --devices $n -o ctx -- ./contexts > out 2>&1 && [ "$(grep -c ok out)" = 8 ] || { fail "contexts of $n devices on $d"; cat out; }
+            replayed "contexts of $n devices on $d, compared: $check" ctx --device $d -t blocks
+            grep -q '18 of 18 launches' err || fail 'launches of contexts'
+        done
+        "$MARGAY" replay -q --extract ctx-alone --launches 0-4,13,15- --device $d ctx > out 2> err || { fail 'taking launches of contexts out'; cat err; }
+        replayed "launches of contexts of $n devices on $d alone" ctx-alone --device $d
+        [ $n = 1 ] || { [ "$("$MARGAY" replay --list ctx | sed -n 's/^context . //p' | sort -u | tr '\n' ' ')" = '0 1 ' ] || fail 'devices of contexts'; }
+    done
+    [ $d != nvidia ] || unset LD_LIBRARY_PATH
+done
 "$MARGAY" capture -q --device emu --devices 2 -o two -- "$EX/interpolate" devices 1 1 256 512 > out 2>&1 && grep -q PASSED out || { fail "two devices"; cat out; }
 replayed "two devices" two --device emu
+refused 'two devices on one' two 4 'the program used 2 devices, and here is 1' --devices 1
+"$MARGAY" replay -q --export exported2 two > out 2> err
+[ $? = 3 ] && grep -q 'launches in several contexts' err || { fail 'two devices as a program'; cat err; }
 
 core="$ROOT/src/capture/reader.c $ROOT/src/capture/writer.c $ROOT/src/capture/format.c"
 for f in arena buf crc diag io map vec hash env; do core="$core $ROOT/src/base/$f.c"; done
@@ -222,7 +243,7 @@ refused 'no capture' none 3 'none holds no capture'
 # ---- the benchmark that captures and replays a list of programs
 printf 'saxpy\t-\t%s 1000\t-\nnone\t-\t/nowhere\t-\n' "$EX/saxpy" > list.tsv
 "$ROOT/bench/replay/run" record --margay "$MARGAY" --device emu --programs list.tsv --out bench > out 2>&1 &&
-    "$ROOT/bench/replay/run" table --out bench --least 1 > table && grep -q '^| 1 | the recorded results |' table && grep -q '^Single launches alone: 1 of 1' table &&
+    "$ROOT/bench/replay/run" table --out bench --least 1 > table && grep -q '^| 1 | the recorded results |' table && grep -q '^Launches alone: 1 of 1, of 1 of 1 programs' table &&
     ! "$ROOT/bench/replay/run" table --out bench --least 2 > table && echo "ok   bench/replay" || { fail bench/replay; cat out table; }
 
 # ---- a child that goes on without exec writes nothing into its parent's capture

@@ -31,7 +31,8 @@ struct mg_cap_area *mg_cap_area_add(uint64_t at, uint64_t bytes, enum mg_cap_mem
     mg_vec_push(&mg_capture.areas);
     struct mg_cap_area *a = &mg_capture.areas.at[k];
     memmove(a + 1, a, (mg_capture.areas.n - 1 - k) * sizeof *a);
-    *a = (struct mg_cap_area){.at = at, .bytes = bytes, .kind = kind, .checked = mg_capture.n_launches};
+    *a = (struct mg_cap_area){
+        .at = at, .bytes = bytes, .kind = kind, .checked = mg_capture.n_launches, .context = mg_cap_context()};
     return a;
 }
 
@@ -69,12 +70,13 @@ bool mg_cap_read(const struct mg_cap_area *a, uint64_t off, void *to, uint64_t b
     return true;
 }
 
-/* The context is gone, and everything in it. Memory of the host stays. */
-void mg_cap_areas_drop_all(void)
+/* The context is gone, and everything in it. The program's own memory stays. */
+void mg_cap_areas_drop(uint32_t context)
 {
-    for (uint32_t k = mg_capture.areas.n; k-- > 0;)
-        if (mg_capture.areas.at[k].kind != MG_CAP_HOST || !mg_capture.areas.at[k].registered)
-            remove_area(&mg_capture.areas.at[k]);
+    for (uint32_t k = mg_capture.areas.n; k-- > 0;) {
+        struct mg_cap_area *a = &mg_capture.areas.at[k];
+        if (a->context == context && (a->kind != MG_CAP_HOST || !a->registered)) remove_area(a);
+    }
 }
 
 void mg_cap_freed(uint64_t p)
@@ -241,35 +243,39 @@ MG_CAPTURE(cuMemUnmap, cu_ptr p, size_t bytes)
 }
 
 /* Ends of contexts: what is left in them is compared as it is now. */
-static void context_ends(void)
+static void context_ends(cu_ctx c, bool primary)
 {
     if (!mg_capture_looks()) return;
     mg_capture_lock();
-    if (mg_check_wait(true))
-        for (uint32_t i = 0; i < mg_capture.areas.n; i++) mg_check_area(&mg_capture.areas.at[i], true);
-    mg_cap_areas_drop_all();
+    uint32_t context = mg_cap_context_of(c);
+    if (context && mg_check_wait(true))
+        for (uint32_t i = 0; i < mg_capture.areas.n; i++)
+            if (mg_capture.areas.at[i].context == context) mg_check_area(&mg_capture.areas.at[i], true);
+    mg_cap_areas_drop(context);
+    mg_fixed_ends(context);
+    mg_cap_context_ends(context, primary);
     mg_capture_unlock();
 }
 MG_CAPTURE(cuCtxDestroy_v2, cu_ctx c)
 {
-    context_ends();
+    context_ends(c, false);
     return NEXT(cuCtxDestroy_v2)(c);
 }
 MG_CAPTURE(cuDevicePrimaryCtxReset_v2, cu_device d)
 {
-    context_ends();
+    context_ends(mg_cap_context_primary(d), true);
     return NEXT(cuDevicePrimaryCtxReset_v2)(d);
 }
 MG_CAPTURE(cuDevicePrimaryCtxRelease_v2, cu_device d)
 {
-    unsigned flags;
-    int active = 1;
+    cu_ctx was = mg_capture_looks() ? mg_cap_context_primary(d) : NULL;
     cu_result rc = NEXT(cuDevicePrimaryCtxRelease_v2)(d);
-    if (rc == CUE_SUCCESS && mg_capture_looks() &&
-        MG_REAL_AS(cuDevicePrimaryCtxGetState, cu_device, unsigned *, int *)(d, &flags, &active) == CUE_SUCCESS &&
-        !active) {
+    if (rc == CUE_SUCCESS && was && !mg_cap_context_primary(d)) {
         mg_capture_lock();
-        mg_cap_areas_drop_all();
+        uint32_t context = mg_cap_context_of(was);
+        mg_cap_areas_drop(context);
+        mg_fixed_ends(context);
+        mg_cap_context_ends(context, true);
         mg_capture_unlock();
     }
     return rc;

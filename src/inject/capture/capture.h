@@ -3,8 +3,8 @@
  *
  *   exported cu* ── jump ──► mg_capture_cu* (entries.def) ── NEXT ──► hook or slot          state, lock: core.c
  *                                  │ after the driver has taken the call: one operation
- *                                  └─► areas.c (memory), shared.c (memory that the host writes), check.c (hashes of
- * results)
+ *                                  └─► contexts.c (where), areas.c (memory), shared.c (memory that the host writes),
+ * check.c (hashes of results)
  *
  * Other than the rest of this folder's parent a capture waits for launches, so that it can hash what they wrote, and
  * places allocations at addresses that are free in other processes, too. */
@@ -27,6 +27,7 @@ struct mg_cap_area { /* memory that kernels reach; all under the lock */
     uint64_t hash;    /* of its content then */
     uint32_t same;    /* how often it was the same in a row */
     uint64_t *known;  /* memory of the host: hash of each chunk as the capture has it */
+    uint32_t context; /* that it was made in, 0: none */
 };
 struct mg_capture {
     bool wanted;          /* MARGAY_CAPTURE is set: entries lead to ours */
@@ -44,6 +45,8 @@ struct mg_capture {
     cu_stream stream;               /* that all work went to so far, */
     bool uses_stream, uses_streams; /* if any did; more than one */
     bool lame;                      /* a launch did not end while we waited: nothing is waited for any more */
+    uint32_t context;               /* number of the one that the capture was told last, 0: none */
+    cu_ctx of;                      /* what is told now is of this one; NULL: of the current one */
     uint64_t begin_ns, hash_ns;
     int check; /* enum mg_capture_check */
 };
@@ -73,11 +76,19 @@ uint32_t mg_capture_miss(const char *why, bool sticky);
     mg_capture_put_content(kind, (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / 8, data,   \
                            bytes)
 
+/* contexts.c: numbers from 1 */
+uint32_t mg_cap_context(void);              /* of what is told now; 0: there is none */
+uint32_t mg_cap_context_of(cu_ctx c);       /* of a context that has one; else 0 */
+cu_ctx mg_cap_context_primary(cu_device d); /* NULL: it is not there */
+void mg_cap_context_told(void);             /* an operation follows: the capture learns where */
+void mg_cap_context_ends(uint32_t context, bool primary);
+bool mg_cap_contexts_settle(cu_result *rc); /* all work in all of them has ended; false: some has not */
+
 /* areas.c */
 struct mg_cap_area *mg_cap_area_find(uint64_t p);
 struct mg_cap_area *mg_cap_area_add(uint64_t at, uint64_t bytes, enum mg_cap_memory kind);
 void mg_cap_area_tell(struct mg_cap_area *a); /* kernels get it: from now on the capture has it */
-void mg_cap_areas_drop_all(void);             /* the context is gone */
+void mg_cap_areas_drop(uint32_t context);     /* it is gone */
 enum mg_cap_place {
     MG_PLACE_HOST,
     MG_PLACE_DEVICE,
@@ -91,6 +102,7 @@ bool mg_cap_read(const struct mg_cap_area *a, uint64_t off, void *to, uint64_t b
 bool mg_fixed_alloc(cu_ptr *out, size_t bytes, cu_result *rc); /* false: the driver's own is to be called */
 bool mg_fixed_has(cu_ptr p);
 cu_result mg_fixed_free(cu_ptr p);
+void mg_fixed_ends(uint32_t context);
 bool mg_fixed_range(cu_ptr p, cu_ptr *base, size_t *bytes);
 
 /* shared.c */
@@ -122,6 +134,7 @@ struct mg_cap_launch_in {
     uint64_t *args;
     uint32_t arg_bytes;
     bool allocates;
+    cu_ctx ctx; /* a graph's node: the one that it names */
 };
 bool mg_cap_launch_read(struct mg_cap_launch_in *l, void *function, const struct mg_shape *s, void **params,
                         void **extra);

@@ -57,7 +57,7 @@ static bool wait_for_all(void)
     cu_result rc;
     if (ends_soon()) return true;
     mg_verify_enter();
-    bool ended = mg_settle(&rc, false);
+    bool ended = mg_cap_contexts_settle(&rc);
     mg_verify_leave();
     if (ended && rc == CUE_INVALID_CONTEXT) /* this thread has none: nothing can be waited for */
         return false;
@@ -87,7 +87,7 @@ static bool has_addresses(const char *p, uint64_t bytes)
 {
     for (uint64_t k = 0, w; k + 8 <= bytes; k += 8) {
         memcpy(&w, p + k, 8);
-        if (w >> 40 == MG_CAP_ARENA >> 40 || w >> 40 == 0x7f || w >> 40 == 0x55) return true;
+        if (w >> 42 == MG_CAP_ARENA >> 42 || w >> 40 == 0x7f || w >> 40 == 0x55) return true;
     }
     return false;
 }

@@ -131,9 +131,17 @@ static void after_put(enum mg_cap_op_kind kind)
     }
 }
 
+/* Does where it is done matter? */
+static bool has_place(enum mg_cap_op_kind kind)
+{
+    return kind != MG_CAP_run && kind != MG_CAP_uncaptured && kind != MG_CAP_image && kind != MG_CAP_check &&
+           kind != MG_CAP_context;
+}
+
 void mg_capture_put(enum mg_cap_op_kind kind, const uint64_t *words, uint32_t n, const void *payload, size_t bytes)
 {
     if (!mg_capture.on) return;
+    if (has_place(kind)) mg_cap_context_told();
     mg_cap_put(&mg_capture.out, &(struct mg_cap_op_in){kind, words, n, payload, bytes});
     after_put(kind);
 }
@@ -142,6 +150,7 @@ void mg_capture_put_content(enum mg_cap_op_kind kind, const uint64_t *words, uin
                             uint64_t bytes)
 {
     if (!mg_capture.on) return;
+    if (has_place(kind)) mg_cap_context_told();
     mg_cap_put_content(&mg_capture.out, &(struct mg_cap_op_in){kind, words, n, NULL, 0}, data, bytes);
     after_put(kind);
 }

@@ -1,7 +1,6 @@
-/* On a GPU: the captured program's device memory, at addresses that are free in other processes. The range from
- * MG_CAP_ARENA on is reserved once; memory is mapped into it in pieces, and allocations are parts of these. What is
- * freed is given out again, pieces stay until the process ends. Our own driver needs none of this: it begins its arena
- * there. */
+/* On a GPU: the captured program's device memory, at addresses that are free in other processes. Each context has a
+ * range, from MG_CAP_ARENA on; memory is mapped into it in pieces, and allocations are parts of these. What is freed is
+ * given out again, pieces stay until the context ends. Our own driver needs none of this: it begins its arena there. */
 #include "inject/capture/capture.h"
 
 #include <string.h>
@@ -10,70 +9,93 @@
 #include "inject/session.h"
 #include "inject/verify.h"
 
-enum { ALIGN = 512, PIECE = 32 << 20 };
+enum { ALIGN = 512, PIECE = 32 << 20, MOST_CONTEXTS = 16, MOST_DEVICES = 32 };
 #define ARENA_BYTES    (UINT64_C(1) << 38)
 #define RESERVED_APART (UINT64_C(1) << 30)
+_Static_assert(MOST_CONTEXTS *ARENA_BYTES <= MG_CAP_ARENA_BYTES, "capture/format.h");
 
-static struct {
+struct piece {
+    uint64_t at, bytes;
+};
+static struct arena {
+    uint32_t context; /* 0: of none */
     bool tried, there;
-    int device;
+    cu_device device;
     size_t granule;
-    uint64_t top; /* nothing is mapped from here on */
+    uint64_t base, top; /* nothing is mapped from top on */
+    MG_VEC(struct piece) pieces;
     struct mg_extents free;
-    struct mg_map sizes, spans; /* address -> bytes asked for, bytes taken */
-} arena;                        /* under the capture's lock */
+    uint32_t peers; /* devices that kernels reach it from, a bit each */
+} arenas[MOST_CONTEXTS];
+static struct mg_map sizes, spans; /* address -> bytes asked for, bytes taken; all under the capture's lock */
 
-static bool reserve(void)
+static struct arena *arena_of(uint32_t context)
 {
-    struct cu_alloc_prop prop = {.type = 1, .location = {CULOC_DEVICE, 0}};
+    for (uint32_t pass = 0; context && pass < 2; pass++) /* its own, or one that is free */
+        for (uint32_t k = 0; k < MOST_CONTEXTS; k++)
+            if (arenas[k].context == (pass ? 0 : context)) {
+                arenas[k].context = context;
+                arenas[k].base = MG_CAP_ARENA + k * ARENA_BYTES;
+                return &arenas[k];
+            }
+    return NULL;
+}
+
+static bool reserve(struct arena *a)
+{
+    struct cu_alloc_prop prop = {.type = 1, .location = {CULOC_DEVICE, a->device}};
     cu_ptr got = 0;
-    MG_REAL_AS(cuCtxGetDevice, cu_device *)(&arena.device);
-    prop.location.id = arena.device;
-    cu_result rc = MG_REAL_AS(cuMemGetAllocationGranularity, size_t *, const struct cu_alloc_prop *,
-                              int)(&arena.granule, &prop, 0);
+    cu_result rc =
+        MG_REAL_AS(cuMemGetAllocationGranularity, size_t *, const struct cu_alloc_prop *, int)(&a->granule, &prop, 0);
     if (rc == CUE_SUCCESS)
         rc = MG_REAL_AS(cuMemAddressReserve, cu_ptr *, size_t, size_t, cu_ptr,
-                        unsigned long long)(&got, ARENA_BYTES, arena.granule, MG_CAP_ARENA, 0);
-    if (rc == CUE_SUCCESS && got != MG_CAP_ARENA) MG_REAL_AS(cuMemAddressFree, cu_ptr, size_t)(got, ARENA_BYTES);
-    if (rc != CUE_SUCCESS || got != MG_CAP_ARENA)
+                        unsigned long long)(&got, ARENA_BYTES, a->granule, a->base, 0);
+    if (rc == CUE_SUCCESS && got != a->base) MG_REAL_AS(cuMemAddressFree, cu_ptr, size_t)(got, ARENA_BYTES);
+    if (rc != CUE_SUCCESS || got != a->base)
         mg_session_say(
             "device memory stays where the driver puts it: the addresses from 0x%llx on are not free; a replay may not find its own free",
-            (unsigned long long)MG_CAP_ARENA);
-    arena.top = got;
-    return rc == CUE_SUCCESS && got == MG_CAP_ARENA;
+            (unsigned long long)a->base);
+    a->top = a->base;
+    return rc == CUE_SUCCESS && got == a->base;
 }
 
-/* Is device memory to be had from here, in the current context? */
-static bool serves(void)
+/* Where device memory is to be had in the current context; NULL: from the driver. */
+static struct arena *arena_here(void)
 {
-    cu_device device = -1;
-    if (!mg_capture.hardware || mg_areas_capturing()) return false;
-    if (!arena.tried) {
-        arena.tried = true;
-        arena.there = reserve();
+    if (!mg_capture.hardware || mg_areas_capturing()) return NULL;
+    struct arena *a = arena_of(mg_cap_context());
+    if (a && !a->tried) {
+        a->tried = true;
+        a->there = MG_REAL_AS(cuCtxGetDevice, cu_device *)(&a->device) == CUE_SUCCESS && reserve(a);
     }
-    MG_REAL_AS(cuCtxGetDevice, cu_device *)(&device);
-    if (arena.there && device != arena.device) mg_capture_miss("memory of a second device is not captured", true);
-    return arena.there && device == arena.device;
+    return a && a->there ? a : NULL;
 }
 
-static bool map_piece(uint64_t bytes)
+static bool give_access(cu_device device, uint64_t at, uint64_t bytes)
 {
-    struct cu_alloc_prop prop = {.type = 1, .location = {CULOC_DEVICE, arena.device}};
-    struct cu_access access = {prop.location, CUACCESS_READWRITE};
+    struct cu_access access = {{CULOC_DEVICE, device}, CUACCESS_READWRITE};
+    return bytes == 0 || MG_REAL_AS(cuMemSetAccess, cu_ptr, size_t, const struct cu_access *,
+                                    size_t)(at, bytes, &access, 1) == CUE_SUCCESS;
+}
+
+static bool map_piece(struct arena *a, uint64_t bytes)
+{
+    struct cu_alloc_prop prop = {.type = 1, .location = {CULOC_DEVICE, a->device}};
     cu_mem_handle h;
-    if (bytes > MG_CAP_ARENA + ARENA_BYTES - arena.top ||
+    if (bytes > a->base + ARENA_BYTES - a->top ||
         MG_REAL_AS(cuMemCreate, cu_mem_handle *, size_t, const struct cu_alloc_prop *,
                    unsigned long long)(&h, bytes, &prop, 0) != CUE_SUCCESS)
         return false;
-    bool ok = MG_REAL_AS(cuMemMap, cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long)(arena.top, bytes, 0, h,
-                                                                                              0) == CUE_SUCCESS &&
-              MG_REAL_AS(cuMemSetAccess, cu_ptr, size_t, const struct cu_access *, size_t)(arena.top, bytes, &access,
-                                                                                           1) == CUE_SUCCESS &&
-              mg_extent_give(&arena.free, arena.top, bytes);
+    bool ok = MG_REAL_AS(cuMemMap, cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long)(a->top, bytes, 0, h, 0) ==
+                  CUE_SUCCESS &&
+              give_access(a->device, a->top, bytes) && mg_extent_give(&a->free, a->top, bytes);
     MG_REAL_AS(cuMemRelease, cu_mem_handle)(h); /* the mapping keeps it */
-    arena.top += ok ? bytes : 0;
-    return ok;
+    for (cu_device d = 0; ok && d < MOST_DEVICES; d++)
+        if (a->peers >> d & 1) give_access(d, a->top, bytes);
+    if (!ok) return false;
+    *mg_vec_push(&a->pieces) = (struct piece){a->top, bytes};
+    a->top += bytes;
+    return true;
 }
 
 bool mg_fixed_alloc(cu_ptr *out, size_t bytes, cu_result *rc)
@@ -81,28 +103,29 @@ bool mg_fixed_alloc(cu_ptr *out, size_t bytes, cu_result *rc)
     uint64_t span = (bytes + ALIGN - 1) / ALIGN * ALIGN, at;
     if (!out || !bytes || bytes > ARENA_BYTES) return false;
     mg_capture_lock();
-    bool here = serves();
-    if (here) {
-        uint64_t piece = (span + arena.granule - 1) / arena.granule * arena.granule;
-        at = mg_extent_take(&arena.free, span, ALIGN, 0);
-        if (!at && (map_piece(MG_MAX(piece, (uint64_t)PIECE)) || map_piece(piece)))
-            at = mg_extent_take(&arena.free, span, ALIGN, 0);
+    struct arena *a = arena_here();
+    if (a) {
+        uint64_t piece = (span + a->granule - 1) / a->granule * a->granule;
+        at = mg_extent_take(&a->free, span, ALIGN, 0);
+        if (!at && (map_piece(a, MG_MAX(piece, (uint64_t)PIECE)) || map_piece(a, piece)))
+            at = mg_extent_take(&a->free, span, ALIGN, 0);
         *rc = at ? MG_REAL_AS(cuMemsetD8_v2, cu_ptr, unsigned char, size_t)(at, 0, span)
                  : CUE_OUT_OF_MEMORY; /* as a replay finds it */
         if (at) {
             MG_REAL_AS(cuStreamSynchronize, cu_stream)(NULL);
-            mg_map_set(&arena.sizes, at, bytes);
-            mg_map_set(&arena.spans, at, span);
+            mg_map_set(&sizes, at, bytes);
+            mg_map_set(&spans, at, span);
             *out = at;
         }
     }
     mg_capture_unlock();
-    return here;
+    return a != NULL;
 }
 
 bool mg_fixed_has(cu_ptr p)
 {
-    return arena.there && p - MG_CAP_ARENA < ARENA_BYTES;
+    uint64_t k = (p - MG_CAP_ARENA) / ARENA_BYTES;
+    return k < MOST_CONTEXTS && arenas[k].there;
 }
 
 /* Nothing that the program sent before uses it when it is given out again. */
@@ -110,15 +133,52 @@ cu_result mg_fixed_free(cu_ptr p)
 {
     uint64_t span, bytes;
     mg_capture_lock();
-    bool is = mg_map_get(&arena.spans, p, &span) && mg_map_get(&arena.sizes, p, &bytes);
+    bool is = mg_map_get(&spans, p, &span) && mg_map_get(&sizes, p, &bytes);
     if (is) {
         MG_REAL_AS(cuCtxSynchronize, void)();
-        mg_map_del(&arena.spans, p);
-        mg_map_del(&arena.sizes, p);
-        mg_extent_give(&arena.free, p, span);
+        mg_map_del(&spans, p);
+        mg_map_del(&sizes, p);
+        mg_extent_give(&arenas[(p - MG_CAP_ARENA) / ARENA_BYTES].free, p, span);
     }
     mg_capture_unlock();
     return is ? CUE_SUCCESS : CUE_INVALID_VALUE;
+}
+
+/* The context is about to go, or has gone: drivers may take such memory with it, and may not. */
+void mg_fixed_ends(uint32_t context)
+{
+    struct arena *a = NULL;
+    uint64_t at, span;
+    for (uint32_t k = 0; k < MOST_CONTEXTS && context && !mg_capture.lame; k++)
+        if (arenas[k].context == context) a = &arenas[k];
+    if (!a) return;
+    for (uint32_t i = 0; mg_map_next(&spans, &i, &at, &span);)
+        if (at - a->base < ARENA_BYTES && mg_map_del(&sizes, at)) mg_extent_give(&a->free, at, span);
+    if (a->top > a->base) mg_extent_take(&a->free, a->top - a->base, ALIGN, 0); /* all of it: it goes */
+    for (uint32_t k = 0; k < a->pieces.n; k++)
+        MG_REAL_AS(cuMemUnmap, cu_ptr, size_t)(a->pieces.at[k].at, a->pieces.at[k].bytes);
+    if (a->there) MG_REAL_AS(cuMemAddressFree, cu_ptr, size_t)(a->base, ARENA_BYTES);
+    mg_vec_release(&a->pieces);
+    *a = (struct arena){0};
+}
+
+/* As the driver does it for memory of its own: the current device reaches all of the peer's. */
+MG_CAPTURE(cuCtxEnablePeerAccess, cu_ctx peer, unsigned flags)
+{
+    cu_result rc = NEXT(cuCtxEnablePeerAccess)(peer, flags);
+    cu_device device = -1;
+    if (rc != CUE_SUCCESS || !mg_capture_looks() || !mg_capture.hardware) return rc;
+    mg_capture_lock();
+    mg_capture.of = peer;
+    struct arena *a = arena_of(mg_cap_context());
+    mg_capture.of = NULL;
+    MG_REAL_AS(cuCtxGetDevice, cu_device *)(&device);
+    if (a && device >= 0 && device < MOST_DEVICES) {
+        a->peers |= 1u << device;
+        if (a->there) give_access(device, a->base, a->top - a->base);
+    }
+    mg_capture_unlock();
+    return rc;
 }
 
 bool mg_fixed_range(cu_ptr p, cu_ptr *base, size_t *bytes)

@@ -62,6 +62,7 @@ static void set_kernel(struct item *i, const struct cu_kernel_node *n)
     i->missed = mg_cap_launch_read(&i->launch, n->func ? (void *)n->func : (void *)n->kernel, &s, n->params, n->extra)
                     ? NULL
                     : UNREADABLE;
+    i->launch.ctx = n->ctx;
 }
 
 static void read_node(struct item *i)
@@ -221,7 +222,9 @@ static void put_item(struct item *i, struct state *s)
         i->launch.stream = s->stream;
         if (s->host_ran && mg_capture.shares) mg_capture_miss(HOST_SHARED, true);
         i->launch.why = mg_capture.sticky;
+        mg_capture.of = i->launch.ctx;
         if (i->launch.args) mg_cap_launch_put(&i->launch);
+        mg_capture.of = NULL;
         break;
     case CUNODE_MEMCPY:
         put_copy(i, s);

@@ -217,25 +217,27 @@ uint32_t mg_cap_kernel_of(void *function, struct mg_inst **inst)
     return (uint32_t)number;
 }
 
-static void attribute(void *function, int which, int value)
+static void attribute(void *function, int which, int value, cu_ctx of)
 {
     struct mg_inst *i;
     mg_capture_lock();
+    mg_capture.of = of;
     uint32_t kernel = mg_cap_kernel_of(function, &i);
     if (kernel && (which == CUFUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES || which == CUFUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED))
         PUT(MG_CAP_attribute, kernel, (uint64_t)which, (uint64_t)(unsigned)value);
+    mg_capture.of = NULL;
     mg_capture_unlock();
 }
 MG_CAPTURE(cuFuncSetAttribute, cu_function f, int which, int value)
 {
     cu_result rc = NEXT(cuFuncSetAttribute)(f, which, value);
-    if (rc == CUE_SUCCESS && mg_capture_looks()) attribute(f, which, value);
+    if (rc == CUE_SUCCESS && mg_capture_looks()) attribute(f, which, value, NULL);
     return rc;
 }
 MG_CAPTURE(cuKernelSetAttribute, int which, int value, cu_kernel k, cu_device d)
 {
     cu_result rc = NEXT(cuKernelSetAttribute)(which, value, k, d);
-    if (rc == CUE_SUCCESS && mg_capture_looks()) attribute(k, which, value);
+    if (rc == CUE_SUCCESS && mg_capture_looks()) attribute(k, which, value, mg_cap_context_primary(d));
     return rc;
 }
 MG_CAPTURE(cuCtxSetLimit, int limit, size_t value)
