@@ -1,7 +1,6 @@
-/* Host and GPU in the scenarios of "Performance Measurement of Applications with GPU Acceleration using CUDA": one
- * or two
- * streams, waiting at once or working meanwhile (its figure 1), and the measurements of its tables 2 to 6, by
- *   TAUcuda.
+/* Host and GPU in the scenarios of "Performance Measurement of Applications with GPU Acceleration using CUDA": one or
+ * two streams, waiting at once or working meanwhile (its figure 1), and the measurements of its tables 2 to 6, by
+ * TAUcuda.
  *
  *   interpolate sync1 | sync2 | async1 | async2 [TURNS]    figure 1: top row left and right, bottom row left and
  *     right
@@ -10,9 +9,8 @@
  *   interpolate nested LOAD                                table 5: two host contexts, 10 blocks of A and B inside
  *     one
  *
- * A load is the rounds of the kernel's loop. Figure 1's programs do not call TAUcuda; the async ones work until
- *   the stream is
- * done, so that no wait is left. Prints PASSED when the results are right. */
+ * A load is the rounds of the kernel's loop. Figure 1's programs do not call TAUcuda; the async ones work until the
+ * stream is done, so that no wait is left. Prints PASSED when the results are right. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -8,11 +8,9 @@
  *     tau_cuda_finalize_stream(stream);                    C++: tau_cuda_finalize(stream)
  *     tau_cuda_exit();                                     before each thread ends
  *
- * Link with -ltau_cuda. The library finds the CUDA driver by itself: any CUDA program can use it, on the static
- *   and on
- * the shared runtime, with Margay or without. It records two CUDA events around a block and adds no
- *   synchronisation;
- * only finalize waits. Every thread measures for itself: a block ends on the thread that began it.
+ * Link with -ltau_cuda. The library finds the CUDA driver by itself: any CUDA program can use it, on the static and
+ * on the shared runtime, with Margay or without. It records two CUDA events around a block and adds no
+ * synchronisation; only finalize waits. Every thread measures for itself: a block ends on the thread that began it.
  *
  * What is counted for each (event name, host context, device, stream):
  *   calls, child blocks
@@ -22,12 +20,10 @@
  *               found it ready
  *   finalize    from the call of begin to delivery, on the host's clock
  * in microseconds. The host context is the current TAU timer where TAU is loaded, else what tau_cuda_context_push
- *   named,
- * else the function that called begin.
+ * named, else the function that called begin.
  *
  * exit writes a TAU profile, profile.NODE.0.THREAD, into $PROFILEDIR, else under `margay run` into the profile's
- *   folder
- * tau/, else into the current folder, and a table to stderr ($TAU_CUDA_TABLE=0 leaves it out). */
+ * folder tau/, else into the current folder, and a table to stderr ($TAU_CUDA_TABLE=0 leaves it out). */
 #ifndef MARGAY_TAU_CUDA_H
 #define MARGAY_TAU_CUDA_H
 

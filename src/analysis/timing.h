@@ -1,9 +1,9 @@
-/* Blocks of a kernel whose execution counts may depend on timing: a branch that controls them rests, by data
- * or control, on
+/* Blocks of a kernel whose execution counts may depend on timing: a branch that controls them rests, by data or
+ * control, on
  *   the result of an atomic operation or of waiting for an mbarrier
  *   a clock, %smid, %warpid, a performance counter
- *   a load from global memory that this kernel also stores to, unless load and stores are all of the
- *   thread's own element (poly.h)
+ *   a load from global memory that this kernel also stores to, unless load and stores are all of the thread's own
+ *   element (poly.h)
  * and on what is computed from these, by way of registers, memory of any space and calls.
  *
  * Which pointers name the same memory: two of the kernel's parameters do when a launch's arguments point

@@ -1,18 +1,14 @@
-/* Scheme register, kernels that are one lane's work: nearly every block stands behind a branch on `tid.x == n`,
- * and is entered once.
- * Each event of such a block is an addition to memory there and then:
+/* Scheme register, kernels that are one lane's work: nearly every block stands behind a branch on `tid.x == n`, and
+ * is entered once. Each event of such a block is an addition to memory there and then:
  *
  *     entry         base = this multiprocessor's copy of the counters;  one = 1
  *     event         red.global.add [base + 8 * slot], one
  *     at the end    in front of the common last block: what loops have counted and callees sent back, lane by lane
  *
- * One lane alone has no sums to take and nobody to wait for. Where a kernel has neither warp operations nor
- *   anything behind the
- * place where that lane meets the others, ptxas puts no convergence barrier at any of its branches; a flush there
- *   has it put two
- * instructions at nearly each (rod_myocyte on an H200: docs/history/2026-11.md). That lanes are alone is a guess
- *   of cost, on which no
- * count depends. */
+ * One lane alone has no sums to take and nobody to wait for. Where a kernel has neither warp operations nor anything
+ * behind the place where that lane meets the others, ptxas puts no convergence barrier at any of its branches; a
+ * flush there has it put two instructions at nearly each (rod_myocyte on an H200: docs/history/2026-11.md). That
+ * lanes are alone is a guess of cost, on which no count depends. */
 #include "analysis/dom.h"
 #include "count/storage/storage.h"
 

@@ -9,12 +9,9 @@
  *     in loops                            64 bits
  *
  * A recursive function tests its fields in front of calls that may enter it again, where it returns behind such a
- *   call
- * or a loop, and in every round of loops around its own calls, so that no field takes more than a few events
- *   between two
- * tests (count/spill.c); such loops' events are fields too. A function whose registers would not fit where
- *   parameters travel keeps flushing.
- */
+ * call or a loop, and in every round of loops around its own calls, so that no field takes more than a few events
+ * between two tests (count/spill.c); such loops' events are fields too. A function whose registers would not fit
+ * where parameters travel keeps flushing. */
 #include "count/storage/storage.h"
 
 #include <stdio.h>

@@ -6,35 +6,24 @@
  *     drain     for (i = rank; i < n; i += lanes)  v = atom.shared.exch [counters + 4 * i], 0;  if (v)
  *               red.global.add
  *
- * Where some lanes leave without having counted there, whoever leaves drains what is there: his own events are in
- *   it or
- * somebody else has taken them along, so the last to leave finds the rest. Else one more word counts those that
- *   leave, and
- * only the last drain:
+ * Where some lanes leave without having counted there, whoever leaves drains what is there: his own events are in it
+ * or somebody else has taken them along, so the last to leave finds the rest. Else one more word counts those that
+ * leave, and only the last drain:
  *
  *     leave     old = atom.shared.add [left], lanes   (the first of them);  any of them with old + lanes ==
  *               threads of the CTA: drain
  *
- * (a lane that leaves alone takes a word at a time: the elected one of a GEMM's producers took 2 us for 41 of
- *   them).
+ * (a lane that leaves alone takes a word at a time: the elected one of a GEMM's producers took 2 us for 41 of them).
  * No word can overflow: one register counts the rounds of all loops in which such counters stand, and every 2^12
- *   rounds
- * of a lane it drains; a loop whose rounds an induction variable tells adds them there when they are fewer than
- *   2^9, else
- * to memory (1,024 threads add less than 2^32 meanwhile). Rounds are counted at the loop's header; in a loop that
- *   is left
- * in the midst where it goes around, so that who leaves at once does nothing: then the loop around it counts its
- *   own as well.
- * In front of a brkpt, which ends the kernel on a GPU, no round is counted; one more round of a wait for an
- *   mbarrier, which hardly
- * ever is, goes to memory at once.
- * Guard words stand in front of them and behind (an application that writes past its arrays hits those first):
- *   stored when they are
- * cleared, looked at when they are drained; where one is not what it was the launch's context block is told, and
- *   it has no counts.
- * What lies behind moves by whole kilobytes, so that it is aligned as ever: programs read arrays of words by fours
- *   because
- * they happen to lie well.
+ * rounds of a lane it drains; a loop whose rounds an induction variable tells adds them there when they are fewer
+ * than 2^9, else to memory (1,024 threads add less than 2^32 meanwhile). Rounds are counted at the loop's header; in
+ * a loop that is left in the midst where it goes around, so that who leaves at once does nothing: then the loop
+ * around it counts its own as well. In front of a brkpt, which ends the kernel on a GPU, no round is counted; one
+ * more round of a wait for an mbarrier, which hardly ever is, goes to memory at once. Guard words stand in front of
+ * them and behind (an application that writes past its arrays hits those first): stored when they are cleared,
+ * looked at when they are drained; where one is not what it was the launch's context block is told, and it has no
+ * counts. What lies behind moves by whole kilobytes, so that it is aligned as ever: programs read arrays of words by
+ * fours because they happen to lie well.
  *
  * Warps in functions whose counters travel (`warps=on`) are counted in such words, too, by the lowest active lane:
  *

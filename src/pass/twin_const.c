@@ -1,6 +1,5 @@
-/* Constants of a GPU's twin. Machine code reads them from a bank of its own, which a twin has not: their values
- * may change between any two launches, by any copy or kernel. So the launch brings along what the values were when
- *   the
+/* Constants of a GPU's twin. Machine code reads them from a bank of its own, which a twin has not: their values may
+ * change between any two launches, by any copy or kernel. So the launch brings along what the values were when the
  * host last looked, in a parameter more (parameters lie in a bank), and the kernel looks whether they still are:
  *
  *     parameter   +0 address of a copy of the values in global memory   +8 addresses of the tables   +at values
@@ -12,11 +11,10 @@
  *                            of the values
  *     SLOW        body with  ld.const d, [table+8]  ->  ld.global.nc d, [address + 8]
  *
- * Other variables' addresses come in the parameter, too: they never change, and two loads, one behind the other,
- *   are none at the
- * beginning of every thread. A kernel may have those alone: then there is no copy, and one body. Not where loops
- *   read tables at
- * moving places: ptxas makes other code of a loop whose base is a parameter (pb_tpacf: 1.12 to 1.21).
+ * Other variables' addresses come in the parameter, too: they never change, and two loads, one behind the other, are
+ * none at the beginning of every thread. A kernel may have those alone: then there is no copy, and one body. Not
+ * where loops read tables at moving places: ptxas makes other code of a loop whose base is a parameter (pb_tpacf:
+ * 1.12 to 1.21).
  *
  * Right whatever the host knows; quick when it knew. The second body is made behind all tools, so that both count
  * in the same registers. Only for kernels of a few tables and instructions, without functions, whose constants

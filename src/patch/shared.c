@@ -1,5 +1,4 @@
-/* Cells near the threads: words of 32 bits in the CTA's shared memory, which one instruction adds to and nobody
- * waits
+/* Cells near the threads: words of 32 bits in the CTA's shared memory, which one instruction adds to and nobody waits
  * for, where an atomic on global memory takes ten times as long.
  *
  *     entry     all threads zero the words, the first one notes how many threads there are;  bar.sync
@@ -15,8 +14,7 @@
  *                 call nobody)
  *
  * Words lie behind the cells of a copy in the launch's memory like sums, each belonging to a cell. On GPUs alone,
- *   and where no
- * function that the kernel calls ends threads. */
+ * and where no function that the kernel calls ends threads. */
 #include "count/regs.h"
 #include "patch/priv.h"
 

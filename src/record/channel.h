@@ -4,45 +4,35 @@
  *   lanes of a record ── segment ── page of the multiprocessor ── full ──► done queue ── host ──► free queue ─┐
  *                                        ▲────────────────────────────────────────────────────────────────────┘
  *
- * A page is 64 KiB of a pool. Each ring (one a multiprocessor) has one page at a time: a segment is taken from
- * it by one addition to the ring's word, and who finds the page full gets the next one from the free queue. Every
- * byte taken is committed, by one addition to the page's count, when what is in it is written; the last one
- * puts the page on the ring's list of full ones. Groups that have done their record or leave the kernel send what
- *   is there, where they are eight
- * lanes or more (fewer write to the host's memory in pieces too small for the link) or there is much; what stays
- *   there the host reads when
- * no kernel runs. They copy the page to the host, where that has a memory of its own, and put it into the done
- *   queue: no call to a driver is needed while kernels
- * run, which might wait for them. Entry k of a queue holds k + 1 in its upper half, so neither side asks for the
- *   other's
- * index.
+ * A page is 64 KiB of a pool. Each ring (one a multiprocessor) has one page at a time: a segment is taken from it by
+ * one addition to the ring's word, and who finds the page full gets the next one from the free queue. Every byte
+ * taken is committed, by one addition to the page's count, when what is in it is written; the last one puts the page
+ * on the ring's list of full ones. Groups that have done their record or leave the kernel send what is there, where
+ * they are eight lanes or more (fewer write to the host's memory in pieces too small for the link) or there is much;
+ * what stays there the host reads when no kernel runs. They copy the page to the host, where that has a memory of
+ * its own, and put it into the done queue: no call to a driver is needed while kernels run, which might wait for
+ * them. Entry k of a queue holds k + 1 in its upper half, so neither side asks for the other's index.
  *
- * A segment has one writer at a time: where all lanes that came into the function write (most of the time) it is
- *   the
- * warp's, stays open and is filled record by record, by an addition in registers. Where fewer do, the record
- * gets a segment of its own, closed at once, so divergent groups of a warp never meet. All lanes of a group go the
- * same way everywhere: conditions are votes, what only the lowest lane does is predicated, and no lane is left
- *   behind.
- * A group knows itself by a mask of each lane's own (mg_value_own): what an assembler takes for equal in all lanes
- *   that run together it adds
- * once for all groups that come by at once, and a segment was taken in one size and filled in another.
+ * A segment has one writer at a time: where all lanes that came into the function write (most of the time) it is the
+ * warp's, stays open and is filled record by record, by an addition in registers. Where fewer do, the record gets a
+ * segment of its own, closed at once, so divergent groups of a warp never meet. All lanes of a group go the same way
+ * everywhere: conditions are votes, what only the lowest lane does is predicated, and no lane is left behind. A
+ * group knows itself by a mask of each lane's own (mg_value_own): what an assembler takes for equal in all lanes
+ * that run together it adds once for all groups that come by at once, and a segment was taken in one size and filled
+ * in another.
  *
  * Why nothing blocks for ever: a warp holds one page at most (the one of its open segment, or one that it has just
- *   completed), and the pool has more
- * pages than warps can be resident and rings may list, so some page can always be filled, and the host never waits
- *   for a kernel. Should it not
- * come to take pages at all, a writer drops its record and counts it after some seconds (or at once, where the
- *   user wants
- * that), and from then on nobody waits until all is read.
+ * completed), and the pool has more pages than warps can be resident and rings may list, so some page can always be
+ * filled, and the host never waits for a kernel. Should it not come to take pages at all, a writer drops its record
+ * and counts it after some seconds (or at once, where the user wants that), and from then on nobody waits until all
+ * is read.
  *
  * Order: in the order of a ring's pages, and within a page, lie the segments of each warp in the order of their
- * records. An open segment is not continued once some of its warp's lanes wrote elsewhere. Numbers: of a record,
- *   one more than the
- * highest that any of its lanes took part in; records of one segment follow each other.
+ * records. An open segment is not continued once some of its warp's lanes wrote elsewhere. Numbers: of a record, one
+ * more than the highest that any of its lanes took part in; records of one segment follow each other.
  *
  * Words of a page, 64 bits each: ring 31..0 and which of the ring's pages 63..32; bytes committed 31..0, and while
- *   it waits to
- * be sent the next one that does plus 1 63..32; then segments:
+ * it waits to be sent the next one that does plus 1 63..32; then segments:
  *   63..62 2, 61..52 words that it has, 51..42 words in use (0: still open), 41..37 lane, 36..32 warp in its CTA,
  *     31..0 launch
  *   63..33 number of its first record, 32..0 CTA;    then records

@@ -8,8 +8,8 @@
  *               trace print
  *
  * A tool with a `stream` hook gets the records itself, as they come (mg_stream_read), and nothing is written to
- *   DIR/trace.
- * Which policy keeps memory bounded, and what a record costs: docs/records.md. The words on the way: channel.h. */
+ * DIR/trace. Which policy keeps memory bounded, and what a record costs: docs/records.md. The words on the way:
+ * channel.h. */
 #ifndef MG_RECORD_RECORD_H
 #define MG_RECORD_RECORD_H
 

@@ -3,8 +3,7 @@
  *   lines of kernels (lines.h)  ─► instructions by line: threads, warps     ┐
  *   rows of tools (facts.h)     ─► sectors, conflicts, idle slots, latency  ├─► lines of a file ─► gutter and text
  *                                                                           ┘
- * Rows of one line are added up over instructions and kernels. A column is there when a tool of the run fills it.
- *   */
+ * Rows of one line are added up over instructions and kernels. A column is there when a tool of the run fills it. */
 #include "report/annotate.h"
 
 #include <stdio.h>

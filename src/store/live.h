@@ -6,8 +6,7 @@
  *   ring     MG_LIVE_ENTRIES entries; entry i of the process' launches is at i % MG_LIVE_ENTRIES
  *   names    kernels: number, length, name; appended, never changed
  *
- * Readers (src/query) read with pread, so a file that is cut off gives an error and no signal. They sleep on
- *   `wake`.
+ * Readers (src/query) read with pread, so a file that is cut off gives an error and no signal. They sleep on `wake`.
  * A reader that is overtaken finds entries with higher sequence numbers, and reads the database instead. */
 #ifndef MG_STORE_LIVE_H
 #define MG_STORE_LIVE_H

@@ -1,5 +1,4 @@
-/* Memory accesses of a process as its trace has them (tool trace): what the host asked of the devices, in its
- * order,
+/* Memory accesses of a process as its trace has them (tool trace): what the host asked of the devices, in its order,
  * and of each launch the accesses of its warps, addresses written out.
  *
  *   struct mg_trace_reader *r;                            mg_trace_reader_open(dir, &r, &diag)
@@ -12,8 +11,7 @@
  *       }
  *   mg_accesses_close(a);
  *
- * Memory: all steps, and the accesses of some launches as they are stored; a launch that is larger than that is
- *   read
+ * Memory: all steps, and the accesses of some launches as they are stored; a launch that is larger than that is read
  * from the file each time. One thread uses a handle; several threads open one each, over a reader of their own. */
 #ifndef MG_TRACE_ACCESS_H
 #define MG_TRACE_ACCESS_H

@@ -17,11 +17,9 @@
  *            as after the first round. At most MG_PACK_MOST_LOOP accesses a round, 2^16 in all, 2^20 of a pack
  *
  * Strides and distances are signed, in elements (what a lane accesses). The distance is that of the first lane's
- * address from the first lane's of the item before, whatever warp that was of. Units of lists: 16 bits in
- *   elements, 32
- * bits in elements, 32 bits in bytes, 64 bits in bytes; padded to 4 bytes. An item's access has the number behind
- *   that
- * of the item before. Sites of 0 bytes (barriers) have no address and leave what distances count from. */
+ * address from the first lane's of the item before, whatever warp that was of. Units of lists: 16 bits in elements,
+ * 32 bits in elements, 32 bits in bytes, 64 bits in bytes; padded to 4 bytes. An item's access has the number behind
+ * that of the item before. Sites of 0 bytes (barriers) have no address and leave what distances count from. */
 #ifndef MG_TRACE_ACCESS_CODE_H
 #define MG_TRACE_ACCESS_CODE_H
 

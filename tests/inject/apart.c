@@ -1,6 +1,5 @@
-/* A driver-API program over the emulator that finds Margay's memory (it knows from EMU_GPU_MAPS where it is
- * mapped) and
- * writes there from a kernel, as a stray store would:
+/* A driver-API program over the emulator that finds Margay's memory (it knows from EMU_GPU_MAPS where it is mapped)
+ * and writes there from a kernel, as a stray store would:
  *   apart work       three launches, nothing else       apart far        what of the program's lies near it?
  *   apart front      a word in front of each slot's counters (its header)
  *   apart behind     the word behind each slot's counters

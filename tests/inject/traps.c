@@ -1,6 +1,5 @@
-/* A driver-API program that does what an instrumenting library in front of a GPU's driver may break.
- * It prints "<what>: ok" or what went wrong, and asks Margay for nothing but to be switched (onoff).   usage:
- *   traps WHAT
+/* A driver-API program that does what an instrumenting library in front of a GPU's driver may break. It prints
+ * "<what>: ok" or what went wrong, and asks Margay for nothing but to be switched (onoff). usage: traps WHAT
  *   spin       a kernel spins on a flag that a kernel launched for the first time, in another stream, sets
  *   capture    a thread captures in global mode while launches of another end and are collected
  *   incapture  the first launch of a kernel is inside a capture

@@ -11,12 +11,11 @@
  *      63     42 41  37 36  32 31      18 17  6 5    4 3     0
  *     [ CTA     | warp | lane | interval | site | kind | bytes ]
  *
- * Orders between CTAs have one clock for the launch, moved on by each strong write (atomic, relaxed, volatile).
- *   Such a
- * write behind a fence publishes, at its moment, the intervals that the fence ended; who reads the word and then
+ * Orders between CTAs have one clock for the launch, moved on by each strong write (atomic, relaxed, volatile). Such
+ * a write behind a fence publishes, at its moment, the intervals that the fence ended; who reads the word and then
  * fences, or meets a barrier, has seen everything that was published up to the word's last write. So a record of
- * another CTA is ordered before an access when it was published no later than what the warp has seen: what
- * a third CTA published meanwhile counts as seen, too, which misses races and never invents one.
+ * another CTA is ordered before an access when it was published no later than what the warp has seen: what a third
+ * CTA published meanwhile counts as seen, too, which misses races and never invents one.
  * Within a warp nothing is looked at but lanes that store different values to one word in one instruction. */
 #ifndef MG_DEVICE_EMU_RACE_H
 #define MG_DEVICE_EMU_RACE_H

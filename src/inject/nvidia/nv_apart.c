@@ -1,17 +1,15 @@
-/* Memory of our own, apart from the program's: a program that writes past its buffers meets an address that
- * nothing is
- * mapped at, as it would natively, and not our counters.
+/* Memory of our own, apart from the program's: a program that writes past its buffers meets an address that nothing
+ * is mapped at, as it would natively, and not our counters.
  *
  *   range, one for each context and kind     | 64 MiB unmapped | step | step | not mapped yet ... | 64 MiB
  *     unmapped |
  *   step, mapped as it is needed             | check words | piece | check words | piece | check words | ...
  *
  * Device memory: addresses are reserved, memory is made and mapped by steps of 2 MiB and more; none of these calls
- * waits for work of the application, and what has been mapped stays until the context is gone. Pinned host memory:
- *   a mapping
- * of our own that is registered by steps; it is shared memory, so that a fork leaves it where the device knows it.
- * A driver without these calls, or under MPS: each piece is allocated alone, with its check words; told in one
- *   line. */
+ * waits for work of the application, and what has been mapped stays until the context is gone. Pinned host memory: a
+ * mapping of our own that is registered by steps; it is shared memory, so that a fork leaves it where the device knows
+ * it. A driver without these calls, or under MPS: each piece is allocated alone, with its check words; told in one
+ * line. */
 #include "inject/nvidia/nv_priv.h"
 
 #include <stdlib.h>

@@ -2,8 +2,7 @@
  *
  * The driver tells no device time, only the distance of two events, as a float in milliseconds: exact to 15 ns over
  * a quarter of a second, to 62 us over a thousand. So a base event is recorded again and again; its place on the
- * device's clock is the sum of the distances so far, and the host reads its own clock before it records the base
- *   and
+ * device's clock is the sum of the distances so far, and the host reads its own clock before it records the base and
  * after it sees it complete. A line through the latest of these anchors maps device time to host time. It follows
  * the drift of the two oscillators. A step of the device's clock begins a new line of the same slope.
  *

@@ -7,13 +7,10 @@
  *             bytes together (all 32 with up to 4 bytes a lane, halves with 8, quarters with 16). A group
  *             takes as many passes as its busiest bank has different words: those beyond the first count
  *
- * level=bytes counts accesses and bytes alone: from block counts, guarded instructions in a register.
- * level=full classifies each request (tool/memory/count.c). Instructions of one group (mg_patch_groups) are looked
- *   at
- * together where that says enough, and addresses in shared memory where they are made, outside of loops, or when
- *   the
- * twin is made (tool/memory/fixed.c).
- * This file: sites. tool/memory/report.c: what is shown. */
+ * level=bytes counts accesses and bytes alone: from block counts, guarded instructions in a register. level=full
+ * classifies each request (tool/memory/count.c). Instructions of one group (mg_patch_groups) are looked at together
+ * where that says enough, and addresses in shared memory where they are made, outside of loops, or when the twin is
+ * made (tool/memory/fixed.c). This file: sites. tool/memory/report.c: what is shown. */
 #include <stdlib.h>
 
 #include "analysis/loop.h"
