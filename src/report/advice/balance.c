@@ -20,6 +20,42 @@ static bool goes_back(const struct mg_pkernel *k, uint64_t block)
     return false;
 }
 
+/* Executions by warps of a block, as tool lanes counted them; `threads`: by threads. */
+static double warps_at(const struct mg_jval *kernel, uint64_t block, double *threads)
+{
+    double sum = 0, lanes;
+    *threads = 0;
+    for (const struct mg_jval *b = mg_jval_first(mg_jval_get(kernel, "blocks")); b; b = b->next) {
+        if (mg_jval_u64(b, "id") != block) continue;
+        lanes = 0;
+        for (const struct mg_jval *l = mg_jval_first(mg_jval_get(b, "lanes")); l; l = l->next, lanes++) {
+            sum += mg_jval_number(l);
+            *threads += lanes * mg_jval_number(l);
+        }
+    }
+    return sum;
+}
+
+/* Part of a block's lane slots without a lane. */
+static double idle_at(const struct mg_jval *kernel, uint64_t block)
+{
+    double threads, warps = warps_at(kernel, block, &threads);
+    return warps > 0 ? 1 - threads / (32 * warps) : 0;
+}
+
+/* Cycles of chain that idle lanes cost in accesses of the kernel: requests that would not be there if the lanes of
+ * warps were as full as they can be. 0: tool memory did not run. */
+static double idle_latency(const struct advice *a, const struct mg_jval *kernel)
+{
+    double sum = 0;
+    if (a->without & MG_WORK_NO_MEMORY) return 0;
+    const struct mg_jval *sites = mg_jval_get(mg_facts_tool(a->facts, "memory"), "sites");
+    for (const struct mg_jval *v = mg_jval_first(sites); v; v = v->next)
+        if (mg_jval_u64(v, "kernel") == mg_jval_u64(kernel, "kernel"))
+            sum += latency_of_site(v) * idle_at(kernel, mg_jval_u64(v, "block"));
+    return sum;
+}
+
 /* By line of the source. Where the PTX names none all branches of the kernel are one, at the worst of them: those of an
  * unrolled loop would each be too small to be told. */
 static struct line_sum *sum_of_branch(struct advice *a, struct line_sums *sums, const struct mg_pkernel *k,
@@ -48,17 +84,6 @@ static const char *say_branches(struct advice *a, const struct line_sum *s)
     return "lanes of a warp take both sides of this branch";
 }
 
-/* Executions by warps of a block, as tool lanes counted them. */
-static double warps_at(const struct mg_jval *kernel, uint64_t block)
-{
-    double sum = 0;
-    for (const struct mg_jval *b = mg_jval_first(mg_jval_get(kernel, "blocks")); b; b = b->next) {
-        if (mg_jval_u64(b, "id") != block) continue;
-        for (const struct mg_jval *l = mg_jval_first(mg_jval_get(b, "lanes")); l; l = l->next) sum += mg_jval_number(l);
-    }
-    return sum;
-}
-
 static const char *grouped(struct advice *a, double v)
 {
     struct mg_buf text = MG_BUF_INIT;
@@ -75,23 +100,27 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
     (void)self;
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(lanes, "kernels")); v; v = v->next) {
         const struct mg_pkernel *k;
+        double threads, slots;
         if (!is_shown(a, v, &k)) continue;
+        slots = 32 * a->costs[k->id].warp_insts * (1 - mg_jval_f64(v, "lane_use"));
+        double latency = slots > 0 ? idle_latency(a, v) / slots : 0;
         for (const struct mg_jval *b = mg_jval_first(mg_jval_get(v, "branches")); b; b = b->next) {
             if (told(b, "idle_slots") <= 0) continue;
             struct line_sum *s = sum_of_branch(a, &sums, k, b);
             s->idle += told(b, "idle_slots");
+            s->latency += told(b, "idle_slots") * latency;
             s->sites++;
             s->requests += told(b, "divergent");
-            s->accesses += warps_at(v, mg_jval_u64(b, "block"));
+            s->accesses += warps_at(v, mg_jval_u64(b, "block"), &threads);
             s->backward = s->backward || goes_back(k, mg_jval_u64(b, "block"));
         }
     }
     for (uint32_t i = 0; i < sums.n; i++) {
         const struct line_sum *s = &sums.at[i];
         const struct kernel_cost *c = &a->costs[s->k->id];
-        double part = c->warp_insts > 0 ? s->idle / (32 * c->warp_insts) : 0,
-               gain = gain_of(c, PART_ISSUE, s->idle / 32 / 4);
-        if (part < .05 || !is_worth(c, PART_ISSUE, s->idle / 32 / 4)) continue;
+        double part = c->warp_insts > 0 ? s->idle / (32 * c->warp_insts) : 0, cycles = s->idle / 32 / 4,
+               gain = gain_of_full_warps(c, cycles, s->latency);
+        if (part < .05 || gain <= 0 || !is_worth_if_full(c, PART_ISSUE, cycles)) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
         place_at_line(f, s);
         f->measure = 100 * part;
@@ -165,7 +194,9 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
         const struct mg_pkernel *k;
         if (!is_shown(a, v, &k) || !mg_jval_is_number(mg_jval_get(v, "even_share"))) continue;
         struct kernel_cost *c = &a->costs[k->id];
-        double gain = c->share * (1 - mg_jval_f64(v, "even_share")), ratio = mg_jval_f64(v, "imbalance");
+        double even = mg_jval_f64(v, "even_share"), equal = mg_jval_f64(v, "grid_share"), /* of as many, equal CTAs */
+            uneven = equal > 0 ? MG_MAX(1 - even / equal, 0.) : 0, gain = c->share * uneven,
+               ratio = mg_jval_f64(v, "imbalance");
         if (ratio < 1.25 || 100 * gain < LEAST_GAIN_PCT) continue;
         bool sampled = mg_jval_yes(v, "estimate");
         struct line_sums one = {0};
@@ -181,6 +212,7 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
                     : ",",
             ratio, say_cause(a, v), say_mending(a, v));
         c->imbalanced = true;
+        c->uneven = uneven;
         free(one.at);
     }
 }

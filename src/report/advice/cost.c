@@ -88,11 +88,23 @@ double gain_of(const struct kernel_cost *c, enum part part, double cycles)
     return gain_if(c, &mended);
 }
 
-bool is_worth(const struct kernel_cost *c, enum part part, double cycles)
+double gain_of_full_warps(const struct kernel_cost *c, double cycles, double latency)
+{
+    struct kernel_cost mended = without_cycles(c, PART_ISSUE, cycles);
+    mended.chain -= latency;
+    return gain_if(c, &mended);
+}
+
+bool is_worth_if_full(const struct kernel_cost *c, enum part part, double cycles)
 {
     struct kernel_cost full = *c;
     full.chain = full.all_ctas = full.from_memory = 0;
-    return 100 * gain_of(&full, part, cycles) >= LEAST_GAIN_PCT && gain_of(c, part, cycles) > 0;
+    return 100 * gain_of(&full, part, cycles) >= LEAST_GAIN_PCT;
+}
+
+bool is_worth(const struct kernel_cost *c, enum part part, double cycles)
+{
+    return is_worth_if_full(c, part, cycles) && gain_of(c, part, cycles) > 0;
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
@@ -125,6 +137,17 @@ static void add_lanes(struct advice *a)
     }
 }
 
+static bool is_shared(const struct mg_jval *site)
+{
+    const char *space = mg_jval_text(site, "space");
+    return space && !strcmp(space, "shared");
+}
+
+double latency_of_site(const struct mg_jval *site)
+{
+    return mg_jval_f64(site, "requests") * (is_shared(site) ? SHARED_LATENCY : GLOBAL_LATENCY);
+}
+
 static void add_memory(struct advice *a)
 {
     const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
@@ -138,8 +161,8 @@ static void add_memory(struct advice *a)
         double requests = mg_jval_f64(v, "requests"), accesses = mg_jval_f64(v, "accesses"),
                width = mg_jval_f64(v, "width");
         double passes = width > 4 ? width / 4 : 1;
-        bool shared = space && !strcmp(space, "shared");
-        c->chain += requests * (shared ? SHARED_LATENCY : GLOBAL_LATENCY);
+        bool shared = is_shared(v);
+        c->chain += latency_of_site(v);
         if (mg_jval_is_number(mg_jval_get(v, "bank_conflicts")))
             c->parts[PART_SHARED] += (shared ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts");
         if (mg_jval_is_number(mg_jval_get(v, "sectors")))

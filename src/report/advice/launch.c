@@ -104,7 +104,8 @@ void mg_rule_few_ctas(struct advice *a, const struct mg_rule *self)
         struct kernel_cost *c = &a->costs[i];
         uint64_t most = (c->ctas + a->sms - 1) / a->sms, with_most = c->ctas - (most - 1) * a->sms;
         double idle = most ? 1 - (double)c->ctas / (double)(most * a->sms) : 0;
-        if (c->share < .05 || c->imbalanced || c->waves >= (double)c->launches || idle < .1) continue;
+        if (c->share < .05 || c->waves >= (double)c->launches || idle < .1) continue;
+        if (c->imbalanced && c->uneven >= idle) continue; /* that explains more */
         struct mg_finding *f = add_finding(a, c, 0, false);
         place_at_kernel(f, c->k);
         f->measure = (double)c->ctas / a->sms;

@@ -30,6 +30,7 @@ struct kernel_cost {
     uint32_t least_threads, most_threads; /* of a CTA, over launches */
     const char *limit;                    /* of resident warps: "registers", "shared memory", "threads", "CTAs" */
     bool imbalanced;                      /* a rule has said so: tail and occupancy are silent */
+    double uneven;                        /* part of its time that the inequality of its CTAs takes */
     bool few_ctas;                        /* a rule has said that multiprocessors get none: no verdict of their peaks */
 };
 struct peak {
@@ -106,7 +107,14 @@ double gain_if(const struct kernel_cost *c, const struct kernel_cost *mended);
 /* Part of the program's time that goes when so many cycles of one part of a kernel's cost go: the mean of what it would
  * be if the parts overlapped fully and if they did not at all. 0..1. */
 double gain_of(const struct kernel_cost *c, enum part part, double cycles);
-/* Would it gain LEAST_GAIN_PCT if launches filled the device, and anything as they are? */
+/* The same where warps with idle lanes become fewer, with fuller ones: `latency` is what goes of the chain for
+ * accesses. */
+double gain_of_full_warps(const struct kernel_cost *c, double cycles, double latency);
+/* What a warp waits for the requests of a site of tool memory, of all warps together. */
+double latency_of_site(const struct mg_jval *site);
+/* Would it gain LEAST_GAIN_PCT if launches filled the device? */
+bool is_worth_if_full(const struct kernel_cost *c, enum part part, double cycles);
+/* The same, and anything as they are? */
 bool is_worth(const struct kernel_cost *c, enum part part, double cycles);
 
 /* ---- what rules share -------------------------------------------------------------------------------------------- */
@@ -124,7 +132,8 @@ struct line_sum {
     bool regular;  /* every site's conflicts are a whole number a request */
     double values, redundant;
     double idle, slots;
-    bool backward; /* a branch that closes a loop */
+    double latency; /* of accesses, that goes with idle slots */
+    bool backward;  /* a branch that closes a loop */
     uint32_t sites;
     double most; /* of one site: where it is placed, if sites of several places are added up */
 };

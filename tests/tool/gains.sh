@@ -1,0 +1,35 @@
+#!/bin/sh
+# What mending a divergent loop or an uneven CTA is said to gain is what the twin without the fault needs less, by the same model:
+# requests of idle lanes go, too, and what the number of CTAs costs is no fault of their inequality.
+set -e
+[ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
+src=$ROOT/tests/tool/gains.cu
+"$NVCC" -cudart shared -lineinfo -O2 -gencode arch=compute_90,code=compute_90 -o gains "$src"
+for device in emu cpu; do
+    rm -rf walks uneven
+    for what in walks uneven; do
+        "$MARGAY" run -q --device $device -t advise -o $what -- ./gains $what > out
+        grep -q 'no error' out
+        "$MARGAY" report $what --json > $what.json
+    done
+    python3 - $device "$src" <<'P'
+import json, sys
+device, src = sys.argv[1:]
+line = {w: next(n for n, l in enumerate(open(src), 1) if '// ' + w in l) for w in ('PLANTED parted', 'PLANTED uneven', 'SOUND')}
+found = lambda what: [f for f in json.load(open(what + '.json'))['findings'] if f['gain_pct'] > 0]
+
+# the program is both kernels: the twin's share is the rest
+f = found('walks')[0]
+assert (f['rule'], f['line']) == ('divergence', line['PLANTED parted']), (device, f)
+share, gain = f['share_pct'], f['gain_pct']
+assert abs(gain - (share - (100 - share))) < 3, (device, share, gain)
+assert not any(x['line'] == line['SOUND'] for x in found('walks')), device
+
+# 132 multiprocessors: CTA 156 begins when one is done and takes twice as long: 3, against twice the mean of equal ones
+f, = found('uneven')
+assert (f['rule'], f['line']) == ('cta_imbalance', line['PLANTED uneven']), (device, f)
+want = 100 * (1 - 2 * 158 / 157 / 3)
+assert abs(f['gain_pct'] - want) < .5, (device, f['gain_pct'], want)
+assert any(x['rule'] == 'few_ctas' for x in json.load(open('uneven.json'))['findings']), device # its own 41 %
+P
+done
