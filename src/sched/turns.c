@@ -20,10 +20,9 @@
 
 #include "base/io.h"
 
-#define ACTIVE_NS 50000000u /* who wanted the device so lately has a share of it */
-#define GRACE_NS  300000u   /* a program may think so long between two launches */
-#define STALL_NS                                                                                                       \
-    250000000u /* nothing has moved for so long, or for four of its longest kernels, on a machine with time for it */
+#define ACTIVE_NS          50000000u  /* who wanted the device so lately has a share of it */
+#define GRACE_NS           300000u    /* a program may think so long between two launches */
+#define STALL_NS           250000000u /* nothing has moved for so long, on a machine with time for it */
 #define RETRY_NS           1000000000u
 #define DRAIN_NS           200000000u /* a turn's last work is waited for so long, or for two of its longest kernels */
 #define SOLO_NS            4e9        /* credit of who has the device alone, until somebody else comes */
@@ -74,6 +73,27 @@ static int32_t highest_priority(const struct mg_sched *s)
     return highest;
 }
 
+static bool is_active(const struct mg_sched_program *p, uint64_t now)
+{
+    return p->members.n && p->wanted_ns && now - p->wanted_ns < ACTIVE_NS;
+}
+
+/* An idle program gives its share away: that pays what it owes, and no more. One whose kernel takes long beside the
+ * turns of others is charged for all of it at its end, so until then it saves what it would have had. */
+static double most_credit(const struct mg_sched *s, uint32_t i, uint64_t now)
+{
+    const struct mg_sched_program *p = &s->programs.at[i];
+    if (!is_active(p, now)) return 0;
+    return p->stalled_ns && p->flying ? INFINITY : fmax(p->credit_ns, SAVED_PERIODS * rate_of(s, i));
+}
+
+static void begin_periods(struct mg_sched *s, double periods, uint64_t now)
+{
+    for (uint32_t i = 0; i < s->programs.n; i++)
+        s->programs.at[i].credit_ns =
+            fmin(s->programs.at[i].credit_ns + periods * rate_of(s, i), most_credit(s, i, now));
+}
+
 /* As many periods begin as it takes until a candidate has credit. */
 static void refill(struct mg_sched *s, int32_t priority, uint64_t now)
 {
@@ -81,14 +101,7 @@ static void refill(struct mg_sched *s, int32_t priority, uint64_t now)
     for (uint32_t i = 0; i < s->programs.n; i++)
         if (is_candidate(s, i) && s->programs.at[i].priority == priority)
             periods = fmin(periods, floor(fmax(-s->programs.at[i].credit_ns, 0) / rate_of(s, i)) + 1);
-    for (uint32_t i = 0; i < s->programs.n && periods < INFINITY; i++) {
-        struct mg_sched_program *p = &s->programs.at[i];
-        double rate = rate_of(s, i);
-        if (p->members.n && now - p->wanted_ns < ACTIVE_NS)
-            p->credit_ns = fmin(p->credit_ns + periods * rate, fmax(p->credit_ns, SAVED_PERIODS * rate));
-        else if (p->credit_ns > 0)
-            p->credit_ns = 0; /* an idle program gives its share away */
-    }
+    if (periods < INFINITY) begin_periods(s, periods, now);
 }
 
 /* Of those of the highest priority that wait and have credit: the last holder, else who has most. -1: nobody waits. */
@@ -120,13 +133,12 @@ static bool somebody_else_waits(const struct mg_sched *s)
     return false;
 }
 
-/* Has nobody else wanted the device lately? */
+/* Has nobody else wanted the device lately? One that is stalled uses it while it has work in flight. */
 static bool is_alone(const struct mg_sched *s, int i, uint64_t now)
 {
     for (uint32_t k = 0; k < s->programs.n; k++) {
         const struct mg_sched_program *p = &s->programs.at[k];
-        if ((int)k != i && p->members.n && !is_stalled(s, p) && p->wanted_ns && now - p->wanted_ns < ACTIVE_NS)
-            return false;
+        if ((int)k != i && is_active(p, now) && (p->flying || !is_stalled(s, p))) return false;
     }
     return true;
 }
@@ -138,6 +150,7 @@ static void begin_turn(struct mg_sched *s, int i, uint64_t now)
     s->closing = false;
     s->solo = is_alone(s, i, now);
     s->turns++;
+    p->credit_ns = fmin(p->credit_ns, SAVED_PERIODS * rate_of(s, (uint32_t)i));
     p->yielded = false;
     p->moved_ns = now;
     p->idle_ns = 0;
@@ -163,6 +176,7 @@ static void watch_solo(struct mg_sched *s, struct mg_sched_program *p, uint64_t 
 {
     double rate = rate_of(s, (uint32_t)s->holder);
     bool alone = is_alone(s, s->holder, now);
+    begin_periods(s, fmax(0, 1 - p->credit_ns / rate), now);
     p->credit_ns = rate;
     if (!alone || !s->solo || __atomic_load_n(&p->members.at[0].page->gate.credit_ns, __ATOMIC_SEQ_CST) < SOLO_NS / 2)
         mg_sched_turn(p, MG_GATE_TURN, alone ? SOLO_NS : rate);
@@ -184,18 +198,17 @@ static bool is_overtaken(const struct mg_sched *s, const struct mg_sched_program
     return false;
 }
 
-/* Nothing of it moves, though it gets the processors that it wants. */
+/* Nothing of it moves, though it gets the processors that it wants: it is stopped, or a kernel takes long. */
 static bool has_stalled(struct mg_sched_program *p, uint64_t now)
 {
-    uint64_t patience = MG_MAX(STALL_NS, 4 * p->use.longest_ns);
     struct mg_processor busy = {0};
-    if (now - p->moved_ns <= patience / 2) {
+    if (now - p->moved_ns <= STALL_NS / 2) {
         p->still_ns = 0;
         return false;
     }
     for (uint32_t i = 0; i < p->members.n; i++) mg_processor_add(p->members.at[i].pid, &busy);
     if (!p->still_ns) p->still_ns = now, p->still = busy;
-    return (double)(now - p->still_ns) * mg_processor_part(&p->still, &busy) > (double)patience / 2;
+    return (double)(now - p->still_ns) * mg_processor_part(&p->still, &busy) > STALL_NS / 2.0;
 }
 
 static void watch_turn(struct mg_sched *s, uint64_t now)

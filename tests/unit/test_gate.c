@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -71,7 +72,7 @@ static void enter(struct program *p)
     if (p->waits) __atomic_fetch_sub(&p->page.gate.waiting, 1, __ATOMIC_SEQ_CST);
     p->waits = false;
     p->longest_wait_ns = MG_MAX(p->longest_wait_ns, clock_ns - p->asked_ns);
-    mg_gate_pass();
+    mg_gate->passed++;
     uint64_t length = draw_length(p->least_ns, p->most_ns);
     p->jobs[(p->first + p->n++) % IN_FLIGHT] = (struct job){length, length};
     p->launches++;
@@ -89,7 +90,7 @@ static void try_to_enter(struct program *p)
     g->looks++;
     bool passes = may_pass(), stuck = !passes && is_stuck(&p->progress);
     p->forced += stuck;
-    if (passes) {
+    if (passes || stuck) {
         enter(p);
         return;
     }
@@ -113,7 +114,7 @@ static void end_job(struct program *p)
         mg_gate_correct(mg_gate_ended(guess, true), j->length_ns);
     }
     if (p->ready_ns == UINT64_MAX && !p->n)
-        p->ready_ns = clock_ns + HOST_NS + (p->mode >= THINK ? draw(2 * p->think_ns) : 0);
+        p->ready_ns = clock_ns + HOST_NS + (p->mode >= THINK ? p->think_ns / 2 + draw(p->think_ns) : 0);
 }
 
 /* ---- the device and the clock ------------------------------------------------------------------------------- */
@@ -186,15 +187,15 @@ static void run(struct mg_sched *s, uint64_t until_ns)
     }
 }
 
-static pid_t sleeper; /* a process that wants no processor */
+static pid_t sleeper; /* a process that is stopped and wants no processor */
 static void begin(struct mg_sched *s)
 {
     static const char *const names[PROGRAMS] = {"A", "B", "C", "D", "E"};
     clock_ns = mg_now_ns();
     idle_ns = 0;
     sleeper = fork();
-    if (!sleeper)
-        for (;;) pause();
+    if (!sleeper) raise(SIGSTOP);
+    waitpid(sleeper, NULL, WUNTRACED);
     mg_sched_init(s, &mg_policy_credit);
     for (uint32_t i = 0; i < n_programs; i++) {
         struct program *p = &programs[i];
@@ -210,6 +211,7 @@ static void end(struct mg_sched *s)
     for (uint32_t i = 0; i < n_programs; i++) s->programs.at[i].members.n = 0; /* the pages are not mapped */
     mg_sched_release(s);
     kill(sleeper, SIGKILL);
+    waitpid(sleeper, NULL, 0);
 }
 
 static void describe_failure(const struct mg_sched *s, uint64_t length_ns)
@@ -311,18 +313,51 @@ MG_TEST(gate_model_mixed)
     }
 }
 
+static void add(enum mode mode, uint64_t least_ns, uint64_t most_ns, uint64_t think_ns, struct sums *all)
+{
+    programs[n_programs++] =
+        (struct program){.mode = mode, .least_ns = least_ns, .most_ns = most_ns, .think_ns = think_ns, .share = 1};
+    all->shares += 1;
+    all->longest_ns = fmax(all->longest_ns, (double)most_ns);
+    all->round_ns += (double)most_ns;
+}
+
+static struct sums begin_two(enum mode mode, uint64_t least_ns, uint64_t most_ns, uint64_t think_ns)
+{
+    struct sums all = {0};
+    state = seed = 1;
+    n_programs = 0;
+    add(STREAM, 1000000, 1000000, 0, &all);
+    add(mode, least_ns, most_ns, think_ns, &all);
+    return all;
+}
+
 /* Who thinks between short kernels gives the device back when it has thought for longer than a turn waits for it. */
 MG_TEST(gate_model_thinking)
 {
-    state = seed = 1;
-    n_programs = 2;
-    programs[0] = (struct program){.mode = STREAM, .least_ns = 1000000, .most_ns = 1000000, .share = 1};
-    programs[1] =
-        (struct program){.mode = THINK, .least_ns = 60000, .most_ns = 60000, .think_ns = 10000000, .share = 1};
-    struct sums all = {.shares = 2, .longest_ns = 1000000, .round_ns = 1060000};
+    struct sums all = begin_two(THINK, 60000, 60000, 10000000);
     simulate(5000000000u, &all, is_second_to_none);
     MG_CHECK(programs[1].launches > 200);
     MG_CHECK(idle_ns < programs[1].launches * 600000);
+}
+
+/* What a program owes it pays while it idles: one that asks for less than its share is not kept waiting. */
+MG_TEST(gate_model_debts)
+{
+    struct sums all = begin_two(THINK, 200000000, 200000000, 1000000000);
+    simulate(20000000000u, &all, is_second_to_none);
+    MG_CHECK(programs[1].launches > 12);
+    MG_CHECK(programs[1].longest_wait_ns < 50000000);
+}
+
+/* Beside kernels of seconds others have their turns, and both their halves in the end. */
+MG_TEST(gate_model_seconds)
+{
+    for (int mixed = 0; mixed < 2; mixed++) {
+        struct sums all = begin_two(SYNC, mixed ? 1000 : 2000000000, 2000000000, 0);
+        simulate(60000000000u, &all, has_its_share);
+        MG_CHECK(programs[0].longest_wait_ns < 400000000);
+    }
 }
 
 /* The scheduler's sign of life may come between two looks at the clock. */
