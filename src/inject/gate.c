@@ -203,20 +203,35 @@ static bool spend(uint64_t ns)
     return __atomic_sub_fetch(&mg_gate->credit_ns, (int64_t)ns, __ATOMIC_SEQ_CST) <= 0;
 }
 
-/* Kernels of late count for an eighth each. */
-static void note_kernel(uint64_t ns)
+/* Launches of late count for an eighth each. */
+static void note_launch(uint64_t ns)
 {
-    uint64_t typical = load64(&mg_gate->typical_ns), longest = load64(&mg_gate->longest_ns);
+    uint64_t typical = load64(&mg_gate->typical_ns);
     __atomic_store_n(&mg_gate->typical_ns, typical ? typical - typical / 8 + ns / 8 : ns, __ATOMIC_RELAXED);
+}
+
+static void note_longest(uint64_t ns)
+{
+    uint64_t longest = load64(&mg_gate->longest_ns);
     while (ns > longest &&
            !__atomic_compare_exchange_n(&mg_gate->longest_ns, &longest, ns, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
 }
 
+static void note_kernel(uint64_t ns)
+{
+    note_launch(ns);
+    note_longest(ns);
+}
+
+/* Kernels of graphs that have ended since a graph did. */
+static uint64_t graph_ns; /* atomic */
+
 void mg_gate_charge(uint64_t device_ns)
 {
     if (!mg_gate_is_on()) return;
-    note_kernel(device_ns);
+    note_longest(device_ns);
+    __atomic_fetch_add(&graph_ns, device_ns, __ATOMIC_RELAXED);
     if (spend(device_ns)) tell_scheduler(MG_GATE_WAITERS);
 }
 
@@ -256,8 +271,9 @@ bool mg_gate_hurries(void)
 
 static void followed(void *user)
 {
+    uint64_t ns = __atomic_exchange_n(&graph_ns, 0, __ATOMIC_RELAXED);
     (void)user;
-    spend(0);
+    if (ns) note_launch(ns);
     __atomic_fetch_add(&mg_gate->ended, 1, __ATOMIC_SEQ_CST);
     look_at_door();
     if (!in_flight()) tell_scheduler(MG_GATE_IDLERS);

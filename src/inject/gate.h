@@ -25,7 +25,7 @@ void mg_gate_undo(bool refused);
  * yet. */
 uint64_t mg_gate_ended(uint64_t device_ns, bool estimated);
 void mg_gate_correct(uint64_t charged_ns, uint64_t device_ns); /* what it was after all */
-void mg_gate_charge(uint64_t device_ns);                       /* part of what is in flight has ended */
+void mg_gate_charge(uint64_t device_ns);                       /* a kernel of a graph has ended */
 /* Does somebody wait for what is in flight? Then its end should be seen at once. */
 bool mg_gate_hurries(void);
 /* Does the process take turns with others, or may it soon? */

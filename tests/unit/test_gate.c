@@ -396,3 +396,24 @@ MG_TEST(gate_refused_thread)
     MG_CHECK(!may_pass());
     MG_CHECK_EQ(gate.passed, 1);
 }
+
+/* A graph is one launch, and takes as long as all of its kernels. */
+MG_TEST(gate_graph_is_one_launch)
+{
+    struct mg_control_gate gate = {0};
+    clock_ns = mg_now_ns();
+    mg_gate_begin(&gate, (uint32_t)getpid());
+    gate.turn = MG_GATE_TURN;
+    gate.credit_ns = 10000000;
+    for (int launch = 0; launch < 2; launch++) {
+        mg_gate_pass();
+        for (int node = 0; node < 1000; node++) mg_gate_charge(2000);
+        followed(NULL);
+        MG_CHECK_EQ(gate.typical_ns, 2000000);
+    }
+    MG_CHECK_EQ(gate.longest_ns, 2000);
+    MG_CHECK_EQ(gate.device_ns, 4000000);
+    MG_CHECK_EQ(gate.credit_ns, 6000000);
+    for (int launch = 0; launch < 2; launch++) MG_CHECK(may_pass()), gate.passed++;
+    MG_CHECK(!may_pass());
+}
