@@ -181,6 +181,9 @@ for d in $devices; do
     "$MARGAY" capture -q --device "$d" -o late-cap -- ./late add.ptx mapped > out 2>&1 && [ "$(grep -c ok out)" = 2 ] || { fail "mapped memory on $d"; cat out; }
     [ "$("$MARGAY" replay --list late-cap | grep -c '^alloc 0x38[0-9a-f]*0 2097152')" = 2 ] || fail "mapped memory lies at addresses that are free elsewhere"
     replayed "mapped memory on $d" late-cap --device "$d"
+    rm -rf late-cap
+    "$MARGAY" capture -q --device "$d" -o late-cap -- ./late add.ptx function > out 2>&1 && [ "$(grep -c ok out)" = 1 ] || { fail "a function's address on $d"; cat out; }
+    for on in $devices; do replayed "a function's address, $d to $on" late-cap --device "$on" -t blocks; done
 done
 (ulimit -f 1200 && "$MARGAY" capture -q --device emu -o late-full -- ./late add.ptx big > out 2> err) && grep -q 'a megabyte: ok' out && grep -q 'the capture is not whole: File too large' err ||
     { fail 'a capture that may not grow'; cat out err; }

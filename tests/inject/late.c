@@ -1,7 +1,7 @@
 /* What the host does beside the device's work: functions in streams that fill pinned memory for a later copy, stores to
  * managed memory behind the last launch, memory freed in stream order; a host function in a graph, which no capture can
- * hold; textures that outlive their memory; eight threads. late add.ptx
- * fill|stores|freed|graph|textures|threads|big|mapped */
+ * hold; textures that outlive their memory; eight threads; the address of a device function, read and handed back.
+ * late add.ptx fill|stores|freed|graph|textures|threads|big|mapped|function */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -15,6 +15,7 @@ D(cuTexObjectCreate, cu_tex *, const struct cu_resource_desc *, const struct cu_
   const struct cu_view_desc *)
 D(cuTexObjectDestroy, cu_tex)
 D(cuCtxGetCurrent, cu_ctx *)
+D(cuModuleGetGlobal_v2, cu_ptr *, size_t *, cu_module, const char *)
 D(cuMemAddressReserve, cu_ptr *, size_t, size_t, cu_ptr, unsigned long long)
 D(cuMemCreate, cu_mem_handle *, size_t, const struct cu_alloc_prop *, unsigned long long)
 D(cuMemMap, cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long)
@@ -260,6 +261,41 @@ static void mapped(void)
     }
 }
 
+static const char call_ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                               ".func (.param .b32 out) thrice(.param .b32 in)\n{\n    .reg .b32 %r<3>;\n"
+                               "    ld.param.u32 %r1, [in];\n    mul.lo.u32 %r2, %r1, 3;\n"
+                               "    st.param.b32 [out], %r2;\n    ret;\n}\n"
+                               ".visible .global .align 8 .u64 where = thrice;\n"
+                               ".visible .entry apply(.param .u64 f, .param .u64 p)\n{\n"
+                               "    .reg .b32 %r<4>;\n    .reg .b64 %d<5>;\n"
+                               "    ld.param.u64 %d1, [f];\n    ld.param.u64 %d2, [p];\n    mov.u32 %r1, %tid.x;\n"
+                               "    mul.wide.u32 %d3, %r1, 4;\n    add.s64 %d4, %d2, %d3;\n"
+                               "    ld.global.u32 %r2, [%d4];\n    {\n    .param .b32 a;\n    .param .b32 b;\n"
+                               "    st.param.b32 [a], %r2;\n"
+                               "    form: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+                               "    call (b), %d1, (a), form;\n    ld.param.b32 %r3, [b];\n    }\n"
+                               "    st.global.u32 [%d4], %r3;\n    ret;\n}\n";
+
+static void function(void)
+{
+    unsigned back[N];
+    unsigned long long address;
+    size_t bytes;
+    cu_ptr where, p;
+    cu_module m;
+    cu_function apply;
+    OK(cuModuleLoadData(&m, call_ptx));
+    OK(cuModuleGetFunction(&apply, m, "apply"));
+    OK(cuModuleGetGlobal_v2(&where, &bytes, m, "where"));
+    OK(cuMemcpyDtoH_v2(&address, where, sizeof address));
+    OK(cuMemAlloc_v2(&p, sizeof back));
+    OK(cuMemsetD32Async(p, 7, N, s));
+    OK(cuLaunchKernel(apply, 1, 1, 1, N, 1, 1, 0, s, (void *[]){&address, &p}, NULL));
+    OK(cuStreamSynchronize(s));
+    OK(cuMemcpyDtoH_v2(back, p, sizeof back));
+    say("a function by its address", back, 21);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3) return 2;
@@ -273,5 +309,6 @@ int main(int argc, char **argv)
     if (!strcmp(argv[2], "threads")) threads();
     if (!strcmp(argv[2], "big")) big();
     if (!strcmp(argv[2], "mapped")) mapped();
+    if (!strcmp(argv[2], "function")) function();
     return 0;
 }

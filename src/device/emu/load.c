@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "base/hash.h"
 #include "base/number.h"
 #include "device/mem.h"
 
@@ -215,6 +217,33 @@ static bool list_kernels(struct mg_dmod *mod)
     return true;
 }
 
+/* ---- addresses of functions ------------------------------------------------------------------------ */
+
+static size_t functions_bytes(const struct mg_dmod *mod)
+{
+    return ((size_t)mod->ir->funcs.n + 1) * EMU_FUNC_STRIDE;
+}
+
+/* Addresses that every process gives the functions of such a module, where they are free: programs keep them in memory,
+ * and a replay has what they kept. Nothing is read there. */
+static uint64_t take_addresses(const struct mg_dmod *mod)
+{
+    enum { PLACES = 1 << 16, PLACE_BYTES = 1 << 20, TRIES = 64 };
+    const struct mg_module *m = mod->ir;
+    uint64_t key = mg_mix64((uint64_t)m->nodes.n << 32 ^ m->funcs.n);
+    for (mg_id f = 1; f < m->funcs.n; f++) {
+        const char *name = mg_name(m, m->funcs.at[f].name);
+        key = mg_hash64(name, strlen(name), key);
+    }
+    for (int k = 0; k < TRIES; k++) {
+        void *want = (void *)(UINT64_C(0x2e0000000000) + (key + (uint64_t)k) % PLACES * PLACE_BYTES);
+        void *p = mmap(k + 1 < TRIES ? want : NULL, functions_bytes(mod), PROT_READ,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (k + 1 < TRIES ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+        if (p != MAP_FAILED) return (uint64_t)p; /* elsewhere on a kernel that does not know the flag */
+    }
+    return 0;
+}
+
 enum mg_err emu_module_load(struct mg_device *dev, struct mg_module *ptx, struct mg_dmod **out, struct mg_diag *d)
 {
     struct mg_dmod *mod = calloc(1, sizeof *mod);
@@ -225,7 +254,7 @@ enum mg_err emu_module_load(struct mg_device *dev, struct mg_module *ptx, struct
     mod->dev = dev;
     mod->ir = ptx;
     mod->globals = calloc(ptx->vars.n + 1, sizeof *mod->globals);
-    mod->functions = (uint64_t)calloc(ptx->funcs.n + 1, EMU_FUNC_STRIDE);
+    mod->functions = take_addresses(mod);
     if (dev->opts.count_positions) {
         mod->threads = calloc(ptx->nodes.n + 1, sizeof *mod->threads);
         mod->warps = calloc(ptx->nodes.n + 1, sizeof *mod->warps);
@@ -270,7 +299,7 @@ void emu_module_unload(struct mg_dmod *mod)
     }
     free(mod->kernels);
     free(mod->globals);
-    free((void *)mod->functions);
+    if (mod->functions) munmap((void *)mod->functions, functions_bytes(mod));
     free((void *)mod->threads);
     free((void *)mod->warps);
     mg_module_free(mod->ir);
