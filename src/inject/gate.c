@@ -25,6 +25,7 @@
 #define BEAT_NS      500000000u  /* a scheduler that gave no sign for so long is gone */
 #define BUSY_BEAT_NS 5000000000u /* where it waits for a processor */
 #define PATIENCE_NS  250000000u  /* nothing has ended for so long, or for four of the longest kernels */
+#define DOUBLING_NS  125000000u  /* while nothing ends twice as many pass */
 #define AHEAD_NS     1000000u    /* work in flight during a turn */
 #define AHEAD_GPU_NS 2000000u    /* there, ends are seen a little late */
 enum { LEAST_AHEAD = 2, MOST_AHEAD = 1024, REFUSALS = 4 };
@@ -120,8 +121,9 @@ static bool has_scheduler(void)
     return false;
 }
 
-/* Does what is in flight not end, perhaps since it waits for what waits here? Then launches pass, until something ends.
- * Half of the patience is time, the other half time in which the process got the processors that it wanted. */
+/* Does what is in flight not end, perhaps since it waits for what waits here? Then launches pass until something ends:
+ * one at first, as a kernel may just be longer than all before it, and more the longer nothing ends. Half of the
+ * patience is time, the other half time in which the process got the processors that it wanted. */
 struct progress {
     uint64_t ended, since_ns;
     uint64_t busy_from_ns; /* 0: half of it is not over */
@@ -137,16 +139,32 @@ static bool has_patience(struct progress *p, uint64_t patience_ns, uint64_t now)
     if (!p->busy_from_ns) p->busy_from_ns = now, p->busy_from = busy;
     return (double)(now - p->busy_from_ns) * mg_processor_part(&p->busy_from, &busy) <= (double)patience_ns / 2;
 }
+static struct {
+    uint64_t ended; /* launches that had ended by then; UINT64_MAX: never */
+    uint64_t since_ns;
+    uint64_t passed;             /* launches, since */
+} stuck = {.ended = UINT64_MAX}; /* atomic */
+
+static bool may_follow_stuck(uint64_t ended, uint64_t now)
+{
+    uint64_t doublings = (now - load64(&stuck.since_ns)) / DOUBLING_NS;
+    uint64_t most = doublings < 10 ? 1u << doublings : MOST_AHEAD;
+    if (load64(&stuck.ended) != ended || load64(&stuck.passed) >= most) return false;
+    __atomic_fetch_add(&stuck.passed, 1, __ATOMIC_SEQ_CST);
+    return true;
+}
+
 static bool is_stuck(struct progress *p)
 {
-    static uint64_t stuck_at = UINT64_MAX; /* atomic: launches that had ended by then */
     uint64_t ended = load64(&mg_gate->ended), now = mg_now_ns(), longest = 4 * load64(&mg_gate->longest_ns);
     uint64_t flying = in_flight();
     if (ended != p->ended || !flying) *p = (struct progress){.ended = ended, .since_ns = now};
-    if (flying && flying < MOST_AHEAD && load64(&stuck_at) == ended) return true;
+    if (flying && load64(&stuck.ended) == ended) return may_follow_stuck(ended, now);
     if (has_patience(p, longest > PATIENCE_NS ? longest : PATIENCE_NS, now)) return false;
-    __atomic_store_n(&stuck_at, ended, __ATOMIC_SEQ_CST);
-    return true;
+    __atomic_store_n(&stuck.passed, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&stuck.since_ns, now, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&stuck.ended, ended, __ATOMIC_SEQ_CST);
+    return may_follow_stuck(ended, now);
 }
 
 static void wait_for_turn(void)

@@ -23,6 +23,7 @@
 #define ACTIVE_NS          50000000u  /* who wanted the device so lately has a share of it */
 #define GRACE_NS           300000u    /* a program may think so long between two launches */
 #define STALL_NS           250000000u /* nothing has moved for so long, on a machine with time for it */
+#define STARVED_NS         700000000u /* on one without */
 #define RETRY_NS           1000000000u
 #define DRAIN_NS           200000000u /* a turn's last work is waited for so long, or for two of its longest kernels */
 #define SOLO_NS            4e9        /* credit of who has the device alone, until somebody else comes */
@@ -78,13 +79,21 @@ static bool is_active(const struct mg_sched_program *p, uint64_t now)
     return p->members.n && p->wanted_ns && now - p->wanted_ns < ACTIVE_NS;
 }
 
-/* An idle program gives its share away: that pays what it owes, and no more. One whose kernel takes long beside the
- * turns of others is charged for all of it at its end, so until then it saves what it would have had. */
+/* What is in flight when the turn of another one begins is charged at its end. */
+static bool runs_beside(const struct mg_sched *s, uint32_t i)
+{
+    return s->programs.at[i].flying && (int)i != s->holder;
+}
+
+/* What can be saved up. An idle program gives its share away: that pays what it owes, and no more. One whose kernel
+ * takes long beside the turns of others will be charged for all of it, so until then it saves what it would have had.
+ */
 static double most_credit(const struct mg_sched *s, uint32_t i, uint64_t now)
 {
     const struct mg_sched_program *p = &s->programs.at[i];
     if (!is_active(p, now)) return 0;
-    return p->stalled_ns && p->flying ? INFINITY : fmax(p->credit_ns, SAVED_PERIODS * rate_of(s, i));
+    return fmax(p->credit_ns,
+                SAVED_PERIODS * rate_of(s, i) + (runs_beside(s, i) ? 2.0 * (double)p->use.longest_ns : 0));
 }
 
 static void begin_periods(struct mg_sched *s, double periods, uint64_t now)
@@ -150,7 +159,7 @@ static void begin_turn(struct mg_sched *s, int i, uint64_t now)
     s->closing = false;
     s->solo = is_alone(s, i, now);
     s->turns++;
-    p->credit_ns = fmin(p->credit_ns, SAVED_PERIODS * rate_of(s, (uint32_t)i));
+    if (!p->flying) p->credit_ns = fmin(p->credit_ns, SAVED_PERIODS * rate_of(s, (uint32_t)i));
     p->yielded = false;
     p->moved_ns = now;
     p->idle_ns = 0;
@@ -198,7 +207,8 @@ static bool is_overtaken(const struct mg_sched *s, const struct mg_sched_program
     return false;
 }
 
-/* Nothing of it moves, though it gets the processors that it wants: it is stopped, or a kernel takes long. */
+/* Nothing of it moves, though it gets the processors that it wants: it is stopped, or a kernel takes long. Who gets
+ * none is waited for a little longer. */
 static bool has_stalled(struct mg_sched_program *p, uint64_t now)
 {
     struct mg_processor busy = {0};
@@ -208,7 +218,8 @@ static bool has_stalled(struct mg_sched_program *p, uint64_t now)
     }
     for (uint32_t i = 0; i < p->members.n; i++) mg_processor_add(p->members.at[i].pid, &busy);
     if (!p->still_ns) p->still_ns = now, p->still = busy;
-    return (double)(now - p->still_ns) * mg_processor_part(&p->still, &busy) > STALL_NS / 2.0;
+    return (double)(now - p->still_ns) * mg_processor_part(&p->still, &busy) > STALL_NS / 2.0 ||
+           now - p->moved_ns > STARVED_NS;
 }
 
 static void watch_turn(struct mg_sched *s, uint64_t now)
