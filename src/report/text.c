@@ -357,6 +357,29 @@ static void write_work(struct view *v, const struct mg_pkernel *k)
     if (any) mg_buf_addc(v->out, '\n');
 }
 
+static void write_part(struct view *v, const struct mg_part *p, const char *of, bool *any)
+{
+    if (p->lost < 1) return;
+    mg_buf_adds(v->out, *any ? ", " : "  wasted: ");
+    mg_add_grouped(v->out, (uint64_t)p->lost);
+    mg_buf_adds(v->out, " of ");
+    mg_add_grouped(v->out, (uint64_t)p->all);
+    mg_buf_printf(v->out, " %s (%.1f %%)", of, 100 * p->lost / p->all);
+    *any = true;
+}
+
+/* Sectors beyond what bytes fill, passes for conflicts, slots without a lane. */
+static void write_lost(struct view *v, const struct mg_pkernel *k)
+{
+    const struct mg_kernel_work *w = v->findings.work ? &v->findings.work[k->id] : NULL;
+    bool any = false;
+    if (!w) return;
+    write_part(v, &w->sectors, "sectors", &any);
+    write_part(v, &w->passes, "passes through shared memory", &any);
+    write_part(v, &w->slots, "lane slots", &any);
+    if (any) mg_buf_addc(v->out, '\n');
+}
+
 static void write_kernel(struct view *v, const struct mg_hot_kernel *h)
 {
     const struct mg_pkernel *k = h->k;
@@ -401,6 +424,7 @@ static void write_kernel(struct view *v, const struct mg_hot_kernel *h)
     write_sampled(v, k);
     write_both_times(v, k);
     write_work(v, k);
+    write_lost(v, k);
     write_blocks(v, k, &h->s);
     write_opcodes(v, k, &h->s);
 }

@@ -16,8 +16,10 @@
 #include "analysis/loop.h"
 #include "patch/cta_slot.h"
 #include "tool/tool.h"
+#include "view/chart.h"
 #include "view/kit.h"
 
+enum { bars = 16, charts = 40 /* pictures: of the first kernels */ };
 enum { most_loops = 6, least_slots = 1024, words = 4 /* masks of CTAs without a slot, for each number of slots */ };
 struct conf {
     uint64_t slots;
@@ -172,6 +174,8 @@ struct shape {             /* of the launch with the largest imbalance */
     double trend;          /* correlation of a CTA's instructions with its number, -1 to 1 */
     const struct mg_result_site *loop;     /* that the longest CTA enters more often; NULL: none */
     double rounds_of_longest, rounds_mean; /* of a thread in it */
+    uint64_t least, most;
+    uint64_t counts[bars]; /* CTAs of each part of least to most */
 };
 struct work { /* of one kernel, over its launches */
     const struct mg_result_kernel *k;
@@ -235,6 +239,18 @@ static double find_trend(const uint64_t *work, uint32_t n, double mean)
     return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : 0;
 }
 
+/* How many CTAs have how much work: parts of equal width, the last with the longest. */
+static void count_bars(struct shape *s, const uint64_t *work, uint32_t n)
+{
+    s->least = s->most = work[0];
+    for (uint32_t i = 1; i < n; i++) s->least = MG_MIN(s->least, work[i]), s->most = MG_MAX(s->most, work[i]);
+    double width = (double)(s->most - s->least) / bars;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = width > 0 ? (uint32_t)((double)(work[i] - s->least) / width) : 0;
+        s->counts[MG_MIN(at, bars - 1u)]++;
+    }
+}
+
 static void find_shape(struct shape *s, const struct mg_result_kernel *k, const struct mg_result_launch *l,
                        uint32_t slots, uint32_t n, uint32_t longest)
 {
@@ -247,6 +263,7 @@ static void find_shape(struct shape *s, const struct mg_result_kernel *k, const 
     s->longest[1] = (uint32_t)(cta / l->grid[0] % l->grid[1]);
     s->longest[2] = (uint32_t)(cta / l->grid[0] / l->grid[1]);
     for (uint32_t i = 0; i < n; i++) s->beyond += (double)l->cells[i] > .5 * (mean + most);
+    count_bars(s, l->cells, n);
     s->loop = find_loop(k, l->cells, slots, n, longest, s->worst);
     if (!s->loop) return;
     const uint64_t *entries = l->cells + (size_t)(s->loop->note & 255) * slots;
@@ -323,6 +340,15 @@ static void shape_json(const struct shape *s, struct mg_json *j)
     for (int d = 0; d < 3; d++) mg_json_u64(j, s->longest[d]);
     mg_json_end(j, ']');
     mg_json_key_u64(j, "long_ctas", s->beyond);
+    mg_json_key(j, "histogram");
+    mg_json_obj(j);
+    mg_json_key_u64(j, "least", s->least);
+    mg_json_key_u64(j, "most", s->most);
+    mg_json_key(j, "ctas");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < bars; i++) mg_json_u64(j, s->counts[i]);
+    mg_json_end(j, ']');
+    mg_json_end(j, '}');
     if (!s->loop) return;
     mg_json_key_f64(j, "rounds_of_longest", s->rounds_of_longest);
     mg_json_key_f64(j, "rounds_mean", s->rounds_mean);
@@ -372,6 +398,26 @@ static void work_row(const struct work *w, struct mg_table *t)
     mg_table_text(t, w->k->demangled);
 }
 
+static void draw_bars(const struct work *w, struct mg_table *t, uint32_t ix)
+{
+    const struct shape *s = &w->shape;
+    struct mg_buf svg = MG_BUF_INIT, title = MG_BUF_INIT, marks[bars] = {MG_BUF_INIT};
+    const char *texts[bars];
+    double values[bars];
+    if (!w->launches || s->least == s->most) return;
+    for (uint32_t i = 0; i < bars; i++) {
+        mg_chart_short(&marks[i], (double)s->least + (double)(s->most - s->least) * i / bars);
+        texts[i] = i % 4 ? NULL : marks[i].at;
+        values[i] = (double)s->counts[i];
+    }
+    mg_kit_kernel_name(w->k, 60, &title);
+    mg_buf_printf(&title, ": CTAs by their thread instructions, %llu to %llu", (unsigned long long)s->least,
+                  (unsigned long long)s->most);
+    mg_chart_distribution(&svg, title.at, "thread instructions, from", "CTAs", values, bars, 0, texts);
+    mg_kit_chart(t, "ctas", ix, &title, &svg);
+    for (uint32_t i = 0; i < bars; i++) mg_buf_release(&marks[i]);
+}
+
 static void ctas_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
 {
     (void)conf;
@@ -397,6 +443,7 @@ static void ctas_profile(const void *conf, const struct mg_tool_result *r, struc
         work_init(&w, &r->kernels[k], r);
         work_json(&w, j);
         work_row(&w, t);
+        if (k < charts) draw_bars(&w, t, k);
         mg_kit_sampled(t, w.k, w.ctas, w.grid_ctas);
     }
     mg_json_end(j, ']');

@@ -11,7 +11,9 @@ for device in emu cpu; do
         "$MARGAY" run -q --device $device -t advise -o $what -- ./gains $what > out
         grep -q 'no error' out
         "$MARGAY" report $what --json > $what.json
+        "$MARGAY" report $what > $what.text
     done
+    grep -q '^  wasted: .* of .* lane slots (3[0-9]\.. %)$' walks.text
     python3 - $device "$src" <<'P'
 import json, sys
 device, src = sys.argv[1:]
@@ -24,6 +26,14 @@ assert (f['rule'], f['line']) == ('divergence', line['PLANTED parted']), (device
 share, gain = f['share_pct'], f['gain_pct']
 assert abs(gain - (share - (100 - share))) < 3, (device, share, gain)
 assert not any(x['line'] == line['SOUND'] for x in found('walks')), device
+
+# slots of the kernel, of these idle: by its blocks
+j = json.load(open('walks.json'))
+for k in j['tools']['lanes']['kernels']:
+    insts = {b['id']: b['instructions'] for x in j['kernels'] if x['id'] == k['kernel'] for b in x['blocks']}
+    warps = [(n, l, insts[b['id']]) for b in k['blocks'] for l, n in enumerate(b['lanes'])]
+    assert k['slots'] == sum(32 * n * i for n, l, i in warps), device
+    assert k['slots_idle'] == sum((32 - l) * n * i for n, l, i in warps), device
 
 # 132 multiprocessors: CTA 156 begins when one is done and takes twice as long: 3, against twice the mean of equal ones
 f, = found('uneven')

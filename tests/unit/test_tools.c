@@ -212,10 +212,12 @@ MG_TEST(tools_memory_sectors)
             "\"requests\":9,\"sectors\":45,\"lines\":18,\"bank_conflicts\":null,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":9,",
             "\"requests\":9,\"sectors\":288,\"lines\":288,\"bank_conflicts\":null,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":0,\"stride_32\":0,\"stride_128\":0,\"stride_more\":0,\"irregular\":9}",
             "\"accesses\":72,\"bytes_read\":288,\"bytes_written\":0,\"requests\":9,\"sectors\":36,\"lines\":9,\"bank_conflicts\":null,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":0,\"stride_32\":0,\"stride_128\":0,\"stride_more\":0,\"irregular\":9}",
-            "\"width\":8,\"accesses\":288,\"bytes_read\":2304");
+            "\"width\":8,\"accesses\":288,\"bytes_read\":2304",
+            /* 9 x (4 + 1 + 16 + 5 + 32 + 4 + 1); beyond what bytes fill: 9 x (12 + 1 + 28 + 3) */
+            "\"sectors_moved\":567,\"sectors_wasted\":396,\"passes_made\":null,\"passes_wasted\":null}");
     EXPECT("memory", "level=bytes", loads, &full,
            "\"accesses\":72,\"bytes_read\":288,\"bytes_written\":0,\"requests\":null,\"sectors\":null",
-           "\"bytes_read\":8352,\"bytes_written\":0}");
+           "\"bytes_read\":8352,\"bytes_written\":0,\"sectors_moved\":null,\"sectors_wasted\":null,");
     EXPECT_ROWS("memory", "", loads, &full, "memory|:14|ld.global.u32|8064|32|12.5|-|9|irregular|k|-\nmemory|:12|");
 }
 
@@ -244,6 +246,9 @@ MG_TEST(tools_memory_banks)
             "memory|:12|st.shared.u32|35712|-|-|31|9|stride_128|k|-\nmemory|:17|ld.shared.v4.u32|32256|-|-|28|9|stride_128|k|-\nmemory|:15|st.shared.u64|2304|-|-|2|9|stride_32|k|-\nmemory|:11|st.shared.u32|1152|-|-|1|9|stride_32|k|-\n",
             "memory|:10|st.shared.u32|0|-|-|0|9|unit|k|-", "memory|:13|ld.shared.u32|0|-|-|0|9|same|k|-",
             "memory|:14|st.shared.u64|0|-|-|0|9|unit|k|-", "memory|:16|ld.shared.v4.u32|0|-|-|0|9|unit|k|-");
+    /* 9 x (4 of 4 bytes, 2 x 2 of 8, 2 x 4 of 16), and conflicts: 9 x (1 + 31 + 2 + 28) */
+    EXPECT("memory", "", banks, &full,
+           "\"sectors_moved\":null,\"sectors_wasted\":null,\"passes_made\":702,\"passes_wasted\":558}");
 }
 
 /* Instructions that count from one value, three rounds of a loop: neighbours at 0, 4 and 128 bytes; one address; 16
@@ -359,7 +364,8 @@ MG_TEST(tools_ctas_counts)
     /* 300 CTAs, every 8th sampled: the longest goes round 297 times, the mean 149 */
     const struct tool_shape many = {.grid = 300, .block = 32, .n = 1};
     EXPECT("ctas", "ctas=64", rounds, &many,
-           "\"ctas\":38,\"grid_ctas\":300,\"estimate\":true,\"least\":352,\"most\":28768,\"mean\":14560.0,");
+           "\"ctas\":38,\"grid_ctas\":300,\"estimate\":true,\"least\":352,\"most\":28768,\"mean\":14560.0,",
+           "\"histogram\":{\"least\":352,\"most\":28768,\"ctas\":[3,2,2,3,2,2,3,2,2,3,2,2,3,2,2,3]}");
     /* equal CTAs: even, and the place is the kernel */
     EXPECT("ctas", "", loop, &full, "\"block\":0,", "\"loop\":false,", "\"imbalance\":1.0,\"even_share\":1.0");
 }

@@ -163,6 +163,21 @@ static const char *keep(struct mg_findings *list, const char *text)
     return text ? mg_arena_strndup(&list->arena, text, strlen(text)) : NULL;
 }
 
+/* What tools memory and lanes say of kernels as a whole. */
+static void add_parts(struct advice *a, struct mg_kernel_work *work)
+{
+    const struct mg_pkernel *k;
+    const struct mg_jval *memory = mg_facts_tool(a->facts, "memory"), *lanes = mg_facts_tool(a->facts, "lanes");
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "kernels")); v; v = v->next) {
+        if (!is_shown(a, v, &k)) continue;
+        work[k->id].sectors = (struct mg_part){mg_jval_f64(v, "sectors_moved"), mg_jval_f64(v, "sectors_wasted")};
+        work[k->id].passes = (struct mg_part){mg_jval_f64(v, "passes_made"), mg_jval_f64(v, "passes_wasted")};
+    }
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(lanes, "kernels")); v; v = v->next)
+        if (is_shown(a, v, &k))
+            work[k->id].slots = (struct mg_part){mg_jval_f64(v, "slots"), mg_jval_f64(v, "slots_idle")};
+}
+
 void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
 {
     const struct mg_pprocess *first = f->p->n_processes ? &f->p->processes[0] : NULL;
@@ -184,6 +199,7 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
         list->work[k].warps_resident = a.costs[k].warps_resident;
         list->work[k].warps_most = a.costs[k].warps_most;
     }
+    add_parts(&a, list->work);
     list->complete = true;
     list->without_memory = !mg_facts_tool(f, "memory");
     for (size_t i = 0; i < MG_COUNT_OF(rules); i++) {

@@ -31,6 +31,9 @@ enum mg_work_part { MG_WORK_ISSUE, MG_WORK_SHARED, MG_WORK_GLOBAL, MG_WORK_ATOMI
 struct mg_kernel_work {
     double parts[MG_WORK_IMBALANCE];     /* cycles of one multiprocessor */
     uint32_t warps_resident, warps_most; /* of its largest launch on one; 0: not launched */
+    struct mg_part {
+        double all, lost;     /* all 0: not counted */
+    } sectors, passes, slots; /* of sectors those beyond what bytes fill, conflicts, idle lane slots */
 };
 struct mg_unjudged { /* a kernel that neither bytes nor instructions clearly hold up */
     const struct mg_pkernel *kernel;

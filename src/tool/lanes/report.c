@@ -351,6 +351,8 @@ static void use_json(const struct use *u, struct mg_json *j)
     mg_json_obj(j);
     mg_json_key_u64(j, "kernel", u->k->id);
     mg_json_key_f64_if(j, "lane_use", u->slots.value, mg_kit_share(u->active.value, u->slots.value));
+    mg_json_key_u64(j, "slots", u->slots.value);
+    mg_json_key_u64(j, "slots_idle", u->slots.value - MG_MIN(u->active.value, u->slots.value));
     sample_json(u, j);
     mg_json_key(j, "blocks");
     mg_json_arr(j);

@@ -98,13 +98,40 @@ static void site_json(const struct mg_tool_result *r, const struct figures *f, s
     mg_json_end(j, '}');
 }
 
-/* Bytes of a kernel over all spaces that are memory of the device. */
-static void totals(const struct figures *f, uint32_t n, const struct mg_result_kernel *k, uint64_t *read,
-                   uint64_t *written)
+struct totals {             /* of a kernel */
+    uint64_t read, written; /* over all spaces that are memory of the device */
+    uint64_t sectors, wasted, passes, conflicts;
+    bool has_sectors, has_passes; /* tells of some instruction */
+};
+
+static void totals_init(struct totals *t, const struct figures *f, uint32_t n, const struct mg_result_kernel *k)
 {
-    *read = *written = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (f[i].k == k && f[i].note.space != MG_SPACE_shared) *read += f[i].bytes_read, *written += f[i].bytes_written;
+    *t = (struct totals){0};
+    for (; n-- > 0; f++) {
+        if (f->k != k) continue;
+        if (f->note.space != MG_SPACE_shared) t->read += f->bytes_read, t->written += f->bytes_written;
+        t->has_sectors = t->has_sectors || f->has_sectors;
+        if (f->has_sectors) t->sectors += f->sectors, t->wasted += f->sectors - f->least;
+        if (f->note.space != MG_SPACE_shared || !f->has_requests) continue; /* of a generic one nobody knows how many */
+        t->has_passes = true;
+        t->passes += f->requests * MG_MAX(f->note.bytes / 4, 1u) + f->conflicts;
+        t->conflicts += f->conflicts;
+    }
+}
+
+static void totals_json(const struct figures *f, uint32_t n, const struct mg_result_kernel *k, struct mg_json *j)
+{
+    struct totals t;
+    totals_init(&t, f, n, k);
+    mg_json_obj(j);
+    mg_json_key_u64(j, "kernel", k->id);
+    key_if(j, "bytes_read", k->threads != NULL, t.read);
+    key_if(j, "bytes_written", k->threads != NULL, t.written);
+    key_if(j, "sectors_moved", t.has_sectors, t.sectors); /* not "sectors": diff adds those of sites up */
+    key_if(j, "sectors_wasted", t.has_sectors, t.wasted);
+    key_if(j, "passes_made", t.has_passes, t.passes);
+    key_if(j, "passes_wasted", t.has_passes, t.conflicts);
+    mg_json_end(j, '}');
 }
 
 static void place_columns(struct mg_table *t)
@@ -283,15 +310,7 @@ void mg_memory_profile(const void *conf, const struct mg_tool_result *r, struct 
             figures_init(&f[at++], &r->kernels[k], &r->kernels[k].sites[i]);
     mg_json_key(j, "kernels");
     mg_json_arr(j);
-    for (uint32_t k = 0; k < r->n_kernels; k++) {
-        uint64_t read, written;
-        totals(f, n, &r->kernels[k], &read, &written);
-        mg_json_obj(j);
-        mg_json_key_u64(j, "kernel", r->kernels[k].id);
-        mg_json_key_u64_if(j, "bytes_read", r->kernels[k].threads != NULL, read);
-        mg_json_key_u64_if(j, "bytes_written", r->kernels[k].threads != NULL, written);
-        mg_json_end(j, '}');
-    }
+    for (uint32_t k = 0; k < r->n_kernels; k++) totals_json(f, n, &r->kernels[k], j);
     mg_json_end(j, ']');
     mg_json_key(j, "sites");
     mg_json_arr(j);
