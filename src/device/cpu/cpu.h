@@ -4,6 +4,7 @@
  *   tier.c     which kernels are compiled when: the emulator begins, compiler threads catch up
  *   store.c    compiled functions kept between runs; object.c loads them; library.c finds and opens the plugin
  *   lower.c    a decoded function (emu_op) as instructions whose operation and operands are known
+ *   forward.c  operands that are special registers or constants, by way of a move
  *   flow.c     its blocks, which blocks may be pending where (thread frontiers), liveness
  *   shape.c    which registers are equal in all lanes or grow by a constant from lane to lane
  *   serial.c   loops that lanes go through one after the other
@@ -91,6 +92,7 @@ struct cpu_inst { /* one emu_op; registers are numbers into regs plus one, 0: no
     uint8_t type;
     uint32_t key, imm;
     uint32_t d, d2, s[4], guard;
+    uint32_t was[3]; /* what the operation names where forward.c has put something else into s; 0: nothing */
     int64_t off;
     uint8_t base_w, base_none, space;
     uint8_t waits;                  /* CPU_ATOM: a loop with it may wait for others */
@@ -260,7 +262,7 @@ struct cpu_host { /* what compiled code calls */
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
 #define CPU_PLUGIN_VERSION                                                                                             \
-    ((uint32_t)(9 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                     \
+    ((uint32_t)(10 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                     \
                 sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
 #define CPU_SYMBOL "mg_warps"                       /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
@@ -304,6 +306,7 @@ bool cpu_counts_warps(const struct cpu_inst *in); /* is it a CPU_COUNT that does
 /* flow.c */
 bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes);
 void cpu_find_fronts(struct cpu_func *f);
+void cpu_forward(struct cpu_func *f); /* forward.c */
 void cpu_find_live(struct cpu_func *f);
 void cpu_find_dirty(struct cpu_func *f);
 void cpu_find_settled(struct cpu_func *f);

@@ -22,6 +22,8 @@ void cpu_each_use(const struct cpu_func *f, const struct cpu_inst *in, void (*fn
     if (in->guard) fn(user, in->guard - 1);
     for (int k = 0; k < 4; k++)
         if (in->s[k]) fn(user, in->s[k] - 1);
+    for (int k = 0; k < 3; k++)
+        if (in->was[k]) fn(user, in->was[k] - 1);
     switch ((enum cpu_kind)in->kind) {
     case CPU_CALL:
     case CPU_STORE:
