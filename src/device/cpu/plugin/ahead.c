@@ -16,6 +16,9 @@
 #define LINE       64
 #define MOST_LINES 8
 #define ROUNDS     4 /* of a loop that a warp goes round alone: so far ahead */
+#define LEAST                                                                                                          \
+    (4 *                                                                                                               \
+     ROUNDS) /* of such a loop: what is asked for in fewer is not asked for in time, and costs more than it brings */
 #define CTAS                                                                                                           \
     2 /* so far ahead; where a CTA's warps touch memory in different places neighbours often share its edges           \
        */
@@ -58,44 +61,74 @@ static val get(struct emit *e, val at)
     return LLVMBuildLoad2(B, e->t.i64, at, "");
 }
 
-/* In a block of a loop: does a warp come here for the first time, and did the one before it come so seldom that what
- * this one fetches for the next stays in the cache? */
-static void look_at_warp(struct emit *e, uint64_t lines)
+/* In a block of a loop: does a warp come here for the first time, did the one before it come so seldom that what this
+ * one fetches for the next stays in the cache; and is it worth while (returned)? */
+static val look_at_warp(struct emit *e, uint64_t lines)
 {
     struct turn *t = &e->turns[e->block];
-    if (t->region == 1 + emit_region(e)) return;
+    if (t->region == 1 + emit_region(e)) return t->worth;
     t->region = 1 + emit_region(e);
     if (!t->warp)
         t->warp = variable(e, UINT64_MAX), t->rounds = variable(e, LOOP_LINES), t->before = variable(e, LOOP_LINES);
-    val warp = LLVMBuildZExt(B, e->warp, e->t.i64, ""), rounds = get(e, t->rounds);
+    val warp = emit_warp_number(e), rounds = get(e, t->rounds);
     t->begins = LLVMBuildICmp(B, LLVMIntNE, warp, get(e, t->warp), "");
     val before = LLVMBuildSelect(B, t->begins, rounds, get(e, t->before), "");
+    rounds = LLVMBuildSelect(B, t->begins, k64(e, 1), LLVMBuildAdd(B, rounds, k64(e, 1), ""), "");
     LLVMBuildStore(B, warp, t->warp);
     LLVMBuildStore(B, before, t->before);
-    LLVMBuildStore(B, LLVMBuildSelect(B, t->begins, k64(e, 1), LLVMBuildAdd(B, rounds, k64(e, 1), ""), ""), t->rounds);
+    LLVMBuildStore(B, rounds, t->rounds);
     t->few = LLVMBuildICmp(B, LLVMIntULT, before, k64(e, LOOP_LINES / lines), "");
+    return t->worth = LLVMBuildICmp(B, LLVMIntUGT, LLVMBuildOr(B, before, rounds, ""), k64(e, LEAST - 1), "");
 }
 
-/* How far from its loads in a loop those of the next warp lie; `otherwise` where they are many, or that is not known;
- * NULL: there is none. */
-static val to_next_warp(struct emit *e, struct ahead *a, val at, uint64_t lines, val otherwise)
+/* How far from its loads in a loop those of the next warp lie, if there is one; `otherwise` where they are many, or
+ * that is not known. */
+static void to_next_warp(struct emit *e, struct ahead *a, val at, val otherwise)
 {
-    if (e->f->region.n_warps == 1) return NULL;
-    look_at_warp(e, lines);
+    if (e->f->region.n_warps == 1) return;
     const struct turn *t = &e->turns[e->block];
-    if (!a->first) a->first = variable(e, 0), a->step = variable(e, 0);
+    if (!a->first) a->first = variable(e, 0), a->step = variable(e, 0), a->far = variable(e, 0);
     val first = get(e, a->first),
         steps = LLVMBuildAnd(B, t->begins, LLVMBuildICmp(B, LLVMIntNE, e->warp, LLVMConstInt(e->t.i32, 0, 0), ""), "");
     val step = LLVMBuildSelect(B, steps, LLVMBuildSub(B, at, first, ""), get(e, a->step), "");
     LLVMBuildStore(B, step, a->step);
     LLVMBuildStore(B, LLVMBuildSelect(B, t->begins, at, first, ""), a->first);
-    return LLVMBuildSelect(B, t->few, step, otherwise, "");
+    LLVMBuildStore(B, LLVMBuildSelect(B, t->few, step, otherwise, ""), a->far);
 }
 
 static void fetch_all(struct emit *e, const val *p, unsigned n, uint64_t lines, val by, bool near)
 {
     for (uint64_t k = 0; k < n * lines; k++)
         fetch(e, p[k / lines], LLVMBuildAdd(B, by, k64(e, k % lines * LINE), ""), e->in->kind != CPU_LOAD, near);
+}
+
+/* The leader of its check: remembers where it was and how far it moved. */
+static void remember(struct emit *e, struct ahead *a, const val *p, bool alone)
+{
+    if (!a->last) a->last = variable(e, 0), a->by = variable(e, 0);
+    val at = LLVMBuildPtrToInt(B, p[0], e->t.i64, ""), last = get(e, a->last), by = LLVMBuildSub(B, at, last, "");
+    if (!alone) {
+        val first = LLVMBuildICmp(B, LLVMIntEQ, e->warp, LLVMConstInt(e->t.i32, 0, 0), "");
+        by = LLVMBuildSelect(B, first, by, get(e, a->by), "");
+        at = LLVMBuildSelect(B, first, at, last, "");
+    }
+    LLVMBuildStore(B, at, a->last);
+    LLVMBuildStore(B, by, a->by);
+    if (alone) to_next_warp(e, a, at, LLVMBuildMul(B, by, k64(e, ROUNDS), ""));
+}
+
+/* In a loop that a warp goes round alone, where its rounds are many. */
+static void ahead_alone(struct emit *e, struct ahead *a, bool leads, const val *p, unsigned n, uint64_t lines)
+{
+    val worth = look_at_warp(e, lines * n);
+    LLVMBasicBlockRef yes = emit_block(e, "ahead"), on = emit_block(e, "on");
+    LLVMBuildCondBr(B, worth, yes, on);
+    LLVMPositionBuilderAtEnd(B, yes);
+    if (leads) remember(e, a, p, true);
+    if (a->by) fetch_all(e, p, n, lines, LLVMBuildMul(B, get(e, a->by), k64(e, ROUNDS), ""), true);
+    if (a->far) fetch_all(e, p, n, lines, get(e, a->far), false);
+    LLVMBuildBr(B, on);
+    LLVMPositionBuilderAtEnd(B, on);
 }
 
 /* p: where the access is, n of them; moves: the operation whose check stands for it. */
@@ -107,25 +140,18 @@ void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64
     uint64_t lines = MG_MIN((bytes + LINE - 1) / LINE, MOST_LINES);
     bool bits = !again && r && r->cta && r->step > 0; /* the CTA's warps follow one another */
     if (again ? alone && !load : e->f->region.n_starts == 1 || !r) return;
+    if (alone) {
+        ahead_alone(e, a, moves == e->ix, p, n, lines);
+        return;
+    }
     if (moves == e->ix) {
-        if (!a->last) a->last = variable(e, 0), a->by = variable(e, 0);
-        val at = LLVMBuildPtrToInt(B, p[0], e->t.i64, ""), last = LLVMBuildLoad2(B, e->t.i64, a->last, ""),
-            by = LLVMBuildSub(B, at, last, "");
-        if (!alone) {
-            val first = LLVMBuildICmp(B, LLVMIntEQ, e->warp, LLVMConstInt(e->t.i32, 0, 0), "");
-            by = LLVMBuildSelect(B, first, by, LLVMBuildLoad2(B, e->t.i64, a->by, ""), "");
-            at = LLVMBuildSelect(B, first, at, last, "");
-        }
-        LLVMBuildStore(B, at, a->last);
-        LLVMBuildStore(B, by, a->by);
-        if (alone) a->far = to_next_warp(e, a, at, lines * n, LLVMBuildMul(B, by, k64(e, ROUNDS), ""));
+        remember(e, a, p, false);
         if (bits) a->lines = (uint32_t)MG_MIN((uint64_t)r->step * e->f->region.n_warps / LINE, SPREAD_LINES);
         if (a->lines > (e->f->region.n_starts - 1) * SHARE_LINES) a->lines = 0;
     }
     if (!a->by || a->lines || (bits && !load)) return;
-    val by = LLVMBuildMul(B, get(e, a->by), k64(e, alone ? ROUNDS : again ? 1 : bits ? FAR_CTAS : CTAS), "");
-    fetch_all(e, p, n, lines, by, alone || !again);
-    if (alone && a->far) fetch_all(e, p, n, lines, a->far, false);
+    val by = LLVMBuildMul(B, get(e, a->by), k64(e, again ? 1 : bits ? FAR_CTAS : CTAS), "");
+    fetch_all(e, p, n, lines, by, !again);
 }
 
 /* Region `which` (not the first) begins at bb: its part of what the CTA's accesses touch the next time. */

@@ -25,12 +25,12 @@ struct reg_var {
 struct ahead {
     val last, by, first, step, far;
     uint32_t lines;
-}; /* ahead.c, allocas but far: where the access was, and how far it moved; in a loop: where the warp's first was, and
+}; /* ahead.c, allocas: where the access was, and how far it moved; in a loop: where the warp's first was, and
       how far from the warp's before; far: how far ahead is asked for; lines: of all warps together, 0: not bit by bit
     */
 struct turn {
     uint32_t region;
-    val warp, rounds, before, begins, few;
+    val warp, rounds, before, begins, few, worth;
 }; /* by block of a loop, the region it was last emitted for; allocas: which warp was here, how often it was and the one
       before; and what follows */
 
@@ -261,6 +261,7 @@ uint32_t emit_region(struct emit *e); /* the start of what is being emitted */
 void emit_ended(struct emit *e);      /* no lane goes on */
 val emit_ctaid(struct emit *e, unsigned comp);
 val emit_turns(struct emit *e);
+val emit_warp_number(struct emit *e); /* 64 bits, other than that of the warp before */
 
 #define emit_is(e, k) ((e)->f->isa >= (k))
 

@@ -36,6 +36,11 @@ uint32_t emit_region(struct emit *e)
 {
     return (uint32_t)(e->whole->s - e->f->region.starts);
 }
+val emit_warp_number(struct emit *e)
+{
+    if (e->f->region.n_warps == 1) return LLVMBuildLoad2(B, e->t.i64, e->whole->number, "");
+    return LLVMBuildZExt(B, e->warp, e->t.i64, "");
+}
 val emit_turns(struct emit *e)
 {
     return load32(e, e->whole->turns);
