@@ -5,6 +5,7 @@
  *   store.c    compiled functions kept between runs; object.c loads them; library.c finds and opens the plugin
  *   lower.c    a decoded function (emu_op) as instructions whose operation and operands are known
  *   forward.c  operands that are special registers or constants, by way of a move
+ *   range.c    integers between bounds: which of them are known
  *   flow.c     its blocks, which blocks may be pending where (thread frontiers), liveness
  *   shape.c    which registers are equal in all lanes or grow by a constant from lane to lane
  *   serial.c   loops that lanes go through one after the other
@@ -50,7 +51,7 @@ struct cpu_reg {
     bool row_sure; /* ... in all lanes; else in those that wrote it last */
     int32_t row_step;
     uint32_t linear; /* 1 + place among the linear registers; 0: a vector */
-    uint8_t known;   /* CPU_REG_PLAIN whose only definition is mov of `value` */
+    uint8_t known;   /* CPU_REG_PLAIN that is `value` wherever it is read (range.c) */
     bool cta;        /* linear, and the CTA's: what it is in warp 0 plus step * the warp's number */
     int64_t step;
     bool fixed; /* its value in warp 0 is known: base, in lanes 0 and 16 */
@@ -262,7 +263,7 @@ struct cpu_host { /* what compiled code calls */
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
 #define CPU_PLUGIN_VERSION                                                                                             \
-    ((uint32_t)(10 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                     \
+    ((uint32_t)(10 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                    \
                 sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
 #define CPU_SYMBOL "mg_warps"                       /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
@@ -306,7 +307,8 @@ bool cpu_counts_warps(const struct cpu_inst *in); /* is it a CPU_COUNT that does
 /* flow.c */
 bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes);
 void cpu_find_fronts(struct cpu_func *f);
-void cpu_forward(struct cpu_func *f); /* forward.c */
+void cpu_forward(struct cpu_func *f);     /* forward.c */
+void cpu_find_ranges(struct cpu_func *f); /* range.c */
 void cpu_find_live(struct cpu_func *f);
 void cpu_find_dirty(struct cpu_func *f);
 void cpu_find_settled(struct cpu_func *f);

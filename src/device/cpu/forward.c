@@ -32,7 +32,7 @@ static bool moves_source(const struct cpu_func *f, const struct cpu_inst *in)
     bool move = in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov);
     if (!move || in->guard || !in->d || in->d2 || !in->s[0]) return false;
     const struct cpu_reg *d = &f->regs[in->d - 1], *s = &f->regs[in->s[0] - 1];
-    return d->kind == CPU_REG_PLAIN && d->cls == s->cls && d->cls != EMU_Q && !d->known && is_source(s);
+    return d->kind == CPU_REG_PLAIN && d->cls == s->cls && d->cls != EMU_Q && is_source(s);
 }
 
 static bool join_rows(uint64_t *to, const uint64_t *from, uint32_t words)

@@ -553,34 +553,6 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
     f->suspects |= call_may_wait(op);
 }
 
-struct defs {
-    struct cpu_func *f;
-    uint8_t *n;
-};
-static void count_def(void *user, uint32_t r, bool must)
-{
-    struct defs *d = user;
-    (void)must;
-    if (d->n[r] < 2) d->n[r]++;
-}
-
-/* Registers that only ever get one constant. */
-static void find_known(struct cpu_func *f)
-{
-    struct defs d = {f, mg_arena_array(&f->arena, uint8_t, f->n_regs + 1)};
-    for (uint32_t i = 0; i < f->n_insts; i++) cpu_each_def(f, &f->insts[i], count_def, &d);
-    for (uint32_t i = 0; i < f->n_insts; i++) {
-        const struct cpu_inst *in = &f->insts[i];
-        if (in->kind != CPU_MOV && (in->kind != CPU_ALU || in->op != MG_OP_mov)) continue;
-        if (in->guard || !in->d || !in->s[0] || d.n[in->d - 1] != 1) continue;
-        struct cpu_reg *r = &f->regs[in->d - 1];
-        const struct cpu_reg *s = &f->regs[in->s[0] - 1];
-        if (s->kind != CPU_REG_CONST || r->kind != CPU_REG_PLAIN || r->cls != s->cls || r->cls == EMU_Q) continue;
-        r->known = 1;
-        r->value = s->value;
-    }
-}
-
 struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], char *why, size_t why_bytes)
 {
     if (fn->n_ops > CPU_MAX_OPS) {
@@ -608,12 +580,12 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
         for (unsigned k = 0; k < MG_COUNT_OF(known); k++) is |= f->regs[i].sreg == known[k];
         f->region.own_sregs |= !is;
     }
-    find_known(f);
     if (!cpu_find_blocks(f, why, why_bytes)) {
         cpu_func_free(f);
         return NULL;
     }
     cpu_forward(f);
+    cpu_find_ranges(f);
     cpu_find_shapes(f); /* fronts and liveness with it: they depend on one another */
     cpu_find_dirty(f);
     cpu_find_regions(f);

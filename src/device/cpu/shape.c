@@ -86,7 +86,7 @@ static struct value get(const struct shapes *z, uint32_t reg)
 {
     if (!reg) return linear(0, false);
     const struct cpu_reg *r = &z->f->regs[reg - 1];
-    if (r->kind == CPU_REG_CONST) {
+    if (cpu_is_constant(r)) {
         struct value v = linear(0, false);
         v.aligned = r->value % 32 == 0;
         return v;
@@ -239,7 +239,7 @@ struct visit {
 static void lower_to(struct shapes *z, uint32_t r, struct value v)
 {
     if (z->f->regs[r].kind != CPU_REG_PLAIN) return;
-    struct value now = join_values(z->v[r], v);
+    struct value now = join_values(z->v[r], z->f->regs[r].known ? linear(0, false) : v);
     if (now.of.is == z->v[r].of.is && now.of.step == z->v[r].of.step && now.halves == z->v[r].halves &&
         now.aligned == z->v[r].aligned)
         return;
