@@ -254,8 +254,7 @@ void mg_sched_read(struct mg_sched_program *p, uint64_t now)
     for (uint32_t i = 0; i < p->members.n; i++) used += read_member(p, &p->members.at[i], now);
     p->credit_ns -= (double)used;
     if (p->moved) p->moved_ns = now, p->stalled_ns = 0;
-    if (p->waits || p->flying)
-        p->wanted_ns = now, p->idle_ns = 0;
-    else if (!p->idle_ns)
-        p->idle_ns = now;
+    bool works = p->waits || p->flying;
+    if (works || p->moved) p->wanted_ns = now;
+    if (works || p->moved || !p->idle_ns) p->idle_ns = works ? 0 : now;
 }

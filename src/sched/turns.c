@@ -50,10 +50,16 @@ static bool is_stalled(const struct mg_sched *s, const struct mg_sched_program *
     return p->stalled_ns && s->now_ns - p->stalled_ns < RETRY_NS;
 }
 
+/* Its next launch may come at once. */
+static bool has_paused(const struct mg_sched *s, const struct mg_sched_program *p)
+{
+    return p->idle_ns && s->now_ns - p->idle_ns >= GRACE_NS;
+}
+
 static bool may_run(const struct mg_sched *s, uint32_t i)
 {
     const struct mg_sched_program *p = &s->programs.at[i];
-    bool works = (int)i == s->holder && !s->closing && p->flying; /* it may go on without a gap */
+    bool works = (int)i == s->holder && !s->closing && !has_paused(s, p); /* it may go on without a gap */
     return p->members.n && (p->waits || works);
 }
 
@@ -228,7 +234,7 @@ static void watch_turn(struct mg_sched *s, uint64_t now)
     bool others = somebody_else_waits(s);
     if (s->solo || is_alone(s, s->holder, now)) {
         watch_solo(s, p, now);
-    } else if (others && p->idle_ns && now - p->idle_ns >= GRACE_NS) {
+    } else if (others && has_paused(s, p)) {
         p->yielded = true;
         close_turn(s, now);
     } else if (others && (p->flying || p->waits) && has_stalled(p, now)) {

@@ -294,11 +294,12 @@ MG_TEST(gate_model_shares)
     }
 }
 
-/* Whoever wants the device all the time has no less than anybody else, each by its share. */
+/* Whoever wants the device all the time, one launch after the other or many at once, has no less than anybody else,
+ * each by its share. */
 static bool is_second_to_none(const struct program *p, const struct sums *all)
 {
     bool ok = true;
-    for (uint32_t i = 0; i < n_programs && p->mode == STREAM; i++) {
+    for (uint32_t i = 0; i < n_programs && p->mode <= SYNC; i++) {
         const struct program *q = &programs[i];
         ok &= (double)q->work_ns / q->share <
               (double)p->work_ns / p->share + (3 * all->longest_ns + 25e6) / fmin(p->share, q->share) * all->shares;
@@ -359,6 +360,19 @@ MG_TEST(gate_model_seconds)
         struct sums all = begin_two(mixed == 2 ? STREAM : SYNC, mixed ? 1000 : 2000000000, 2000000000, 0);
         simulate(100000000000u, &all, has_its_share);
         MG_CHECK(programs[0].longest_wait_ns < 600000000);
+    }
+}
+
+/* Who is between two launches as the scheduler looks does not let others off what they owe. */
+MG_TEST(gate_model_gaps)
+{
+    for (int think = 0; think < 2; think++) {
+        struct sums all = {0};
+        state = seed = 1;
+        n_programs = 0;
+        add(think ? THINK : SYNC, 20000, 20000, 10000, &all);
+        add(SYNC, 20000000, 20000000, 0, &all);
+        simulate(10000000000u, &all, has_its_share);
     }
 }
 
