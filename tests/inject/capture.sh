@@ -163,7 +163,7 @@ for f in arena buf crc diag io map vec hash env; do core="$core $ROOT/src/base/$
 gcc -O1 -std=c17 -D_GNU_SOURCE -I"$ROOT/src" -o recapture "$ROOT/tests/inject/recapture.c" $core -l:libzstd.a -lpthread || exit 1
 # ---- what the host does beside the device's work
 gcc -O1 -Wall -Werror -I"$ROOT/src" -o late "$ROOT/tests/inject/late.c" -L"$B/lib/margay/driver" -lcuda || exit 1
-for part in fill stores freed; do
+for part in fill stores freed values; do
     for d in $devices; do
         for check in all end; do
             rm -rf late-cap
@@ -245,7 +245,7 @@ refused 'no capture' none 3 'none holds no capture'
 
 # ---- the benchmark that captures and replays a list of programs
 printf 'saxpy\t-\t%s 1000\t-\nnone\t-\t/nowhere\t-\n' "$EX/saxpy" > list.tsv
-"$ROOT/bench/replay/run" record --margay "$MARGAY" --device emu --programs list.tsv --out bench > out 2>&1 &&
+"$ROOT/bench/replay/run" record --margay "$MARGAY" --device emu --costs --programs list.tsv --out bench > out 2>&1 &&
     "$ROOT/bench/replay/run" table --out bench --least 1 > table && grep -q '^| 1 | the recorded results |' table && grep -q '^Launches alone: 1 of 1, of 1 of 1 programs' table &&
     ! "$ROOT/bench/replay/run" table --out bench --least 2 > table && echo "ok   bench/replay" || { fail bench/replay; cat out table; }
 

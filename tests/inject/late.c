@@ -1,7 +1,8 @@
 /* What the host does beside the device's work: functions in streams that fill pinned memory for a later copy, stores to
  * managed memory behind the last launch, memory freed in stream order; a host function in a graph, which no capture can
  * hold; textures that outlive their memory; eight threads; the address of a device function, read and handed back.
- * late add.ptx fill|stores|freed|graph|textures|threads|big|mapped|function */
+ * Values that streams write, and copies in batches. late add.ptx
+ * fill|stores|freed|graph|textures|threads|big|mapped|function|values */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -16,6 +17,12 @@ D(cuTexObjectCreate, cu_tex *, const struct cu_resource_desc *, const struct cu_
 D(cuTexObjectDestroy, cu_tex)
 D(cuCtxGetCurrent, cu_ctx *)
 D(cuModuleGetGlobal_v2, cu_ptr *, size_t *, cu_module, const char *)
+D(cuStreamWriteValue32_v2, cu_stream, cu_ptr, uint32_t, unsigned)
+D(cuStreamWriteValue64_v2, cu_stream, cu_ptr, uint64_t, unsigned)
+D(cuStreamBatchMemOp_v2, cu_stream, unsigned, union cu_memop_params *, unsigned)
+D(cuMemcpyBatchAsync_v2, cu_ptr *, cu_ptr *, size_t *, size_t, struct cu_copy_attributes *, size_t *, size_t, cu_stream)
+D(cuMemcpyBatchAsync, cu_ptr *, cu_ptr *, size_t *, size_t, struct cu_copy_attributes *, size_t *, size_t, size_t *,
+  cu_stream)
 D(cuMemAddressReserve, cu_ptr *, size_t, size_t, cu_ptr, unsigned long long)
 D(cuMemCreate, cu_mem_handle *, size_t, const struct cu_alloc_prop *, unsigned long long)
 D(cuMemMap, cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long)
@@ -296,6 +303,36 @@ static void function(void)
     say("a function by its address", back, 21);
 }
 
+/* The first words one by one, the rest by copies: from the host, from what was written, and over again. */
+static void values(void)
+{
+    enum { ONES = 6, HALF = N / 2 };
+    static unsigned host[N], back[N];
+    cu_ptr p, q;
+    OK(cuMemAlloc_v2(&p, sizeof host));
+    OK(cuMemAlloc_v2(&q, sizeof host));
+    for (int i = 0; i < N; i++) host[i] = 5;
+    struct cu_copy_attributes attrs = {.src_order = 1}; /* sources are read in the stream's order */
+    size_t ix = 0, fail;
+    cu_ptr to[] = {p + ONES * 4, p + HALF * 4}, from[] = {(uintptr_t)host, (uintptr_t)host};
+    size_t bytes[] = {(HALF - ONES) * 4, (N - HALF) * 4};
+    OK(cuMemcpyBatchAsync_v2(to, from, bytes, 2, &attrs, &ix, 1, s));
+    OK(cuStreamWriteValue32_v2(s, p, 5, 0));
+    OK(cuStreamWriteValue64_v2(s, p + 8, 5ull << 32 | 5, 0));
+    union cu_memop_params ops[] = {{.value = {CUMEMOP_WRITE32, p + 4, {.v32 = 5}, 0, 0}},
+                                   {.value = {CUMEMOP_WAIT32, p, {.v32 = 5}, 0, 0}},
+                                   {.value = {CUMEMOP_WRITE64, p + 16, {.v64 = 5ull << 32 | 5}, 0, 0}}};
+    OK(cuStreamBatchMemOp_v2(s, 3, ops, 0));
+    run_add(p, 1, s);
+    cu_ptr to2[] = {q, q + HALF * 4}, from2[] = {p + HALF * 4, p};
+    size_t bytes2[] = {HALF * 4, HALF * 4};
+    OK(cuMemcpyBatchAsync(to2, from2, bytes2, 2, &attrs, &ix, 1, &fail, s));
+    run_add(q, 3, s);
+    OK(cuStreamSynchronize(s));
+    OK(cuMemcpyDtoH_v2(back, q, sizeof back));
+    say("values and batches", back, 9);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3) return 2;
@@ -310,5 +347,6 @@ int main(int argc, char **argv)
     if (!strcmp(argv[2], "big")) big();
     if (!strcmp(argv[2], "mapped")) mapped();
     if (!strcmp(argv[2], "function")) function();
+    if (!strcmp(argv[2], "values")) values();
     return 0;
 }

@@ -148,10 +148,13 @@ MG_CAPTURE(cuMemAllocHost_v2, void **p, size_t bytes)
     cu_result rc = NEXT(cuMemAllocHost_v2)(p, bytes);
     return made(rc, rc ? 0 : (uintptr_t)*p, bytes, MG_CAP_HOST, false);
 }
-MG_CAPTURE(cuMemHostRegister_v2, void *p, size_t bytes, unsigned flags)
-{
-    return made(NEXT(cuMemHostRegister_v2)(p, bytes, flags), (uintptr_t)p, bytes, MG_CAP_HOST, true);
-}
+#define REGISTER(name)                                                                                                 \
+    MG_CAPTURE(name, void *p, size_t bytes, unsigned flags)                                                            \
+    {                                                                                                                  \
+        return made(NEXT(name)(p, bytes, flags), (uintptr_t)p, bytes, MG_CAP_HOST, true);                              \
+    }
+REGISTER(cuMemHostRegister)
+REGISTER(cuMemHostRegister_v2)
 MG_CAPTURE(cuMemHostGetDevicePointer_v2, cu_ptr *out, void *p, unsigned flags)
 {
     cu_result rc = NEXT(cuMemHostGetDevicePointer_v2)(out, p, flags);
@@ -256,20 +259,24 @@ static void context_ends(cu_ctx c, bool primary)
     mg_cap_context_ends(context, primary);
     mg_capture_unlock();
 }
-MG_CAPTURE(cuCtxDestroy_v2, cu_ctx c)
+#define DESTROY(name)                                                                                                  \
+    MG_CAPTURE(name, cu_ctx c)                                                                                         \
+    {                                                                                                                  \
+        context_ends(c, false);                                                                                        \
+        return NEXT(name)(c);                                                                                          \
+    }
+DESTROY(cuCtxDestroy)
+DESTROY(cuCtxDestroy_v2)
+#define RESET(name)                                                                                                    \
+    MG_CAPTURE(name, cu_device d)                                                                                      \
+    {                                                                                                                  \
+        context_ends(mg_cap_context_primary(d), true);                                                                 \
+        return NEXT(name)(d);                                                                                          \
+    }
+RESET(cuDevicePrimaryCtxReset)
+RESET(cuDevicePrimaryCtxReset_v2)
+static cu_result released(cu_result rc, cu_device d, cu_ctx was)
 {
-    context_ends(c, false);
-    return NEXT(cuCtxDestroy_v2)(c);
-}
-MG_CAPTURE(cuDevicePrimaryCtxReset_v2, cu_device d)
-{
-    context_ends(mg_cap_context_primary(d), true);
-    return NEXT(cuDevicePrimaryCtxReset_v2)(d);
-}
-MG_CAPTURE(cuDevicePrimaryCtxRelease_v2, cu_device d)
-{
-    cu_ctx was = mg_capture_looks() ? mg_cap_context_primary(d) : NULL;
-    cu_result rc = NEXT(cuDevicePrimaryCtxRelease_v2)(d);
     if (rc == CUE_SUCCESS && was && !mg_cap_context_primary(d)) {
         mg_capture_lock();
         uint32_t context = mg_cap_context_of(was);
@@ -280,3 +287,11 @@ MG_CAPTURE(cuDevicePrimaryCtxRelease_v2, cu_device d)
     }
     return rc;
 }
+#define RELEASE(name)                                                                                                  \
+    MG_CAPTURE(name, cu_device d)                                                                                      \
+    {                                                                                                                  \
+        cu_ctx was = mg_capture_looks() ? mg_cap_context_primary(d) : NULL;                                            \
+        return released(NEXT(name)(d), d, was);                                                                        \
+    }
+RELEASE(cuDevicePrimaryCtxRelease)
+RELEASE(cuDevicePrimaryCtxRelease_v2)

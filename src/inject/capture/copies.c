@@ -98,6 +98,34 @@ PEER(cuMemcpyPeer_ptds, true)
 PEER_ASYNC(cuMemcpyPeerAsync, false)
 PEER_ASYNC(cuMemcpyPeerAsync_ptsz, true)
 
+/* Each of a batch is a copy of its own: their order is left to the driver, and they do not overlap. */
+static cu_result end_batch(cu_result rc, const cu_ptr *to, const cu_ptr *from, const size_t *bytes, size_t n,
+                           cu_stream s)
+{
+    mg_inside++;
+    for (size_t k = 0; rc == CUE_SUCCESS && k < n; k++)
+        mg_cap_copy_linear(to[k], from[k], bytes[k], mg_stream_number(s), false);
+    if (rc != CUE_SUCCESS) mg_capture_miss("a batch of copies that failed is not captured", true);
+    mg_capture_unlock();
+    return rc;
+}
+#define BATCH(name, pt, MORE, more)                                                                                    \
+    MG_CAPTURE(name, cu_ptr *to, cu_ptr *from, size_t *bytes, size_t n, struct cu_copy_attributes *attrs, size_t *ixs, \
+               size_t n_attrs MORE, cu_stream s)                                                                       \
+    {                                                                                                                  \
+        struct linear l = {.stream = s, .per_thread = pt};                                                             \
+        bool looks = begin(&l);                                                                                        \
+        cu_result rc = NEXT(name)(to, from, bytes, n, attrs, ixs, n_attrs more, s);                                    \
+        return looks ? end_batch(rc, to, from, bytes, n, s) : rc;                                                      \
+    }
+#define NO_MORE
+#define FAILED_ONE , size_t *fail
+#define FAIL       , fail
+BATCH(cuMemcpyBatchAsync, false, FAILED_ONE, FAIL)
+BATCH(cuMemcpyBatchAsync_ptsz, true, FAILED_ONE, FAIL)
+BATCH(cuMemcpyBatchAsync_v2, false, NO_MORE, NO_MORE)
+BATCH(cuMemcpyBatchAsync_v2_ptsz, true, NO_MORE, NO_MORE)
+
 /* ---- memsets ---------------------------------------------------------------------------------------------------- */
 
 void mg_cap_set(uint64_t at, uint64_t pitch, uint64_t width, uint64_t height, uint64_t element, uint64_t value,
@@ -169,6 +197,60 @@ static cu_result end_set(const struct set *s, cu_result rc)
 SETS(8, uint8_t)
 SETS(16, uint16_t)
 SETS(32, uint32_t)
+
+/* ---- values that streams write: a memset of a word or two -------------------------------------------------------- */
+
+static void put_value(uint64_t at, uint64_t value, bool wide, cu_stream s)
+{
+    uint64_t stream = mg_stream_number(s);
+    mg_cap_set(at, 0, 1, 1, 4, (uint32_t)value, stream);
+    if (wide) mg_cap_set(at + 4, 0, 1, 1, 4, value >> 32, stream);
+}
+static cu_result end_value(const struct set *s, cu_result rc, bool wide)
+{
+    mg_inside++;
+    if (rc == CUE_SUCCESS) put_value(s->at, s->value, wide, s->stream);
+    mg_capture_unlock();
+    return rc;
+}
+#define VALUE(name, pt, T)                                                                                             \
+    MG_CAPTURE(name, cu_stream st, cu_ptr p, T v, unsigned flags)                                                      \
+    {                                                                                                                  \
+        struct set s = {.at = p, .value = v, .stream = st, .per_thread = pt};                                          \
+        return begin_set(&s) ? end_value(&s, NEXT(name)(st, p, v, flags), sizeof(T) == 8)                              \
+                             : NEXT(name)(st, p, v, flags);                                                            \
+    }
+#define VALUES(bits, version)                                                                                          \
+    VALUE(cuStreamWriteValue##bits##version, false, uint##bits##_t)                                                    \
+    VALUE(cuStreamWriteValue##bits##version##_ptsz, true, uint##bits##_t)
+VALUES(32, )
+VALUES(32, _v2)
+VALUES(64, )
+VALUES(64, _v2)
+
+static cu_result end_operations(cu_result rc, cu_stream s, unsigned n, const union cu_memop_params *ops)
+{
+    mg_inside++;
+    for (unsigned k = 0; rc == CUE_SUCCESS && k < n; k++) {
+        bool wide = ops[k].operation == CUMEMOP_WRITE64;
+        if (wide || ops[k].operation == CUMEMOP_WRITE32)
+            put_value(ops[k].value.address, wide ? ops[k].value.value.v64 : ops[k].value.value.v32, wide, s);
+        mg_capture.host_works |= ops[k].operation == CUMEMOP_WAIT32 || ops[k].operation == CUMEMOP_WAIT64;
+    }
+    mg_capture_unlock();
+    return rc;
+}
+#define OPERATIONS(name, pt)                                                                                           \
+    MG_CAPTURE(name, cu_stream st, unsigned n, union cu_memop_params *ops, unsigned flags)                             \
+    {                                                                                                                  \
+        struct set s = {.stream = st, .per_thread = pt};                                                               \
+        return begin_set(&s) ? end_operations(NEXT(name)(st, n, ops, flags), st, n, ops)                               \
+                             : NEXT(name)(st, n, ops, flags);                                                          \
+    }
+OPERATIONS(cuStreamBatchMemOp, false)
+OPERATIONS(cuStreamBatchMemOp_ptsz, true)
+OPERATIONS(cuStreamBatchMemOp_v2, false)
+OPERATIONS(cuStreamBatchMemOp_v2_ptsz, true)
 
 /* ---- two and three dimensions ------------------------------------------------------------------------------------ */
 
@@ -299,6 +381,8 @@ BOX2_ASYNC(cuMemcpy2DAsync_v2_ptsz, true)
     }
 BOX3(cuMemcpy3D_v2, false)
 BOX3(cuMemcpy3D_v2_ptds, true)
+BOX3(cuMemcpy3DPeer, false) /* its contexts lie where a plain copy has nothing */
+BOX3(cuMemcpy3DPeer_ptds, true)
 #define BOX3_ASYNC(name, pt)                                                                                           \
     MG_CAPTURE(name, const struct cu_memcpy3d *c, cu_stream s)                                                         \
     {                                                                                                                  \
@@ -307,13 +391,15 @@ BOX3(cuMemcpy3D_v2_ptds, true)
     }
 BOX3_ASYNC(cuMemcpy3DAsync_v2, false)
 BOX3_ASYNC(cuMemcpy3DAsync_v2_ptsz, true)
+BOX3_ASYNC(cuMemcpy3DPeerAsync, false)
+BOX3_ASYNC(cuMemcpy3DPeerAsync_ptsz, true)
 
 /* ---- arrays of one dimension: offsets are in bytes ------------------------------------------------------------------
  */
 
-static cu_result array_copy(cu_result rc, struct cu_memcpy3d *c, size_t bytes)
+static cu_result array_copy(cu_result rc, bool per_thread, struct cu_memcpy3d *c, size_t bytes)
 {
-    if (rc == CUE_SUCCESS && mg_capture_looks() && !mg_cap_is_capturing(NULL, false)) {
+    if (rc == CUE_SUCCESS && mg_capture_looks() && !mg_cap_is_capturing(NULL, per_thread)) {
         c->width = bytes;
         c->height = c->depth = 1;
         mg_capture_lock();
@@ -323,28 +409,31 @@ static cu_result array_copy(cu_result rc, struct cu_memcpy3d *c, size_t bytes)
     return rc;
 }
 #define IN_ARRAY(side, a, off) .side##_type = CUMEM_ARRAY, .side##_array = a, .side##_x = off
-MG_CAPTURE(cuMemcpyHtoA_v2, cu_array a, size_t off, const void *from, size_t n)
-{
-    return array_copy(NEXT(cuMemcpyHtoA_v2)(a, off, from, n),
-                      &(struct cu_memcpy3d){IN_ARRAY(dst, a, off), .src_type = CUMEM_HOST, .src_host = from}, n);
-}
-MG_CAPTURE(cuMemcpyAtoH_v2, void *to, cu_array a, size_t off, size_t n)
-{
-    return array_copy(NEXT(cuMemcpyAtoH_v2)(to, a, off, n),
-                      &(struct cu_memcpy3d){IN_ARRAY(src, a, off), .dst_type = CUMEM_HOST, .dst_host = to}, n);
-}
-MG_CAPTURE(cuMemcpyDtoA_v2, cu_array a, size_t off, cu_ptr from, size_t n)
-{
-    return array_copy(NEXT(cuMemcpyDtoA_v2)(a, off, from, n),
-                      &(struct cu_memcpy3d){IN_ARRAY(dst, a, off), .src_type = CUMEM_DEVICE, .src_device = from}, n);
-}
-MG_CAPTURE(cuMemcpyAtoD_v2, cu_ptr to, cu_array a, size_t off, size_t n)
-{
-    return array_copy(NEXT(cuMemcpyAtoD_v2)(to, a, off, n),
-                      &(struct cu_memcpy3d){IN_ARRAY(src, a, off), .dst_type = CUMEM_DEVICE, .dst_device = to}, n);
-}
-MG_CAPTURE(cuMemcpyAtoA_v2, cu_array a, size_t off, cu_array b, size_t off_b, size_t n)
-{
-    return array_copy(NEXT(cuMemcpyAtoA_v2)(a, off, b, off_b, n),
-                      &(struct cu_memcpy3d){IN_ARRAY(dst, a, off), IN_ARRAY(src, b, off_b)}, n);
-}
+#define ARRAY_COPIES(version, pt)                                                                                      \
+    MG_CAPTURE(cuMemcpyHtoA_v2##version, cu_array a, size_t off, const void *from, size_t n)                           \
+    {                                                                                                                  \
+        struct cu_memcpy3d c = {IN_ARRAY(dst, a, off), .src_type = CUMEM_HOST, .src_host = from};                      \
+        return array_copy(NEXT(cuMemcpyHtoA_v2##version)(a, off, from, n), pt, &c, n);                                 \
+    }                                                                                                                  \
+    MG_CAPTURE(cuMemcpyAtoH_v2##version, void *to, cu_array a, size_t off, size_t n)                                   \
+    {                                                                                                                  \
+        struct cu_memcpy3d c = {IN_ARRAY(src, a, off), .dst_type = CUMEM_HOST, .dst_host = to};                        \
+        return array_copy(NEXT(cuMemcpyAtoH_v2##version)(to, a, off, n), pt, &c, n);                                   \
+    }                                                                                                                  \
+    MG_CAPTURE(cuMemcpyDtoA_v2##version, cu_array a, size_t off, cu_ptr from, size_t n)                                \
+    {                                                                                                                  \
+        struct cu_memcpy3d c = {IN_ARRAY(dst, a, off), .src_type = CUMEM_DEVICE, .src_device = from};                  \
+        return array_copy(NEXT(cuMemcpyDtoA_v2##version)(a, off, from, n), pt, &c, n);                                 \
+    }                                                                                                                  \
+    MG_CAPTURE(cuMemcpyAtoD_v2##version, cu_ptr to, cu_array a, size_t off, size_t n)                                  \
+    {                                                                                                                  \
+        struct cu_memcpy3d c = {IN_ARRAY(src, a, off), .dst_type = CUMEM_DEVICE, .dst_device = to};                    \
+        return array_copy(NEXT(cuMemcpyAtoD_v2##version)(to, a, off, n), pt, &c, n);                                   \
+    }                                                                                                                  \
+    MG_CAPTURE(cuMemcpyAtoA_v2##version, cu_array a, size_t off, cu_array b, size_t off_b, size_t n)                   \
+    {                                                                                                                  \
+        struct cu_memcpy3d c = {IN_ARRAY(dst, a, off), IN_ARRAY(src, b, off_b)};                                       \
+        return array_copy(NEXT(cuMemcpyAtoA_v2##version)(a, off, b, off_b, n), pt, &c, n);                             \
+    }
+ARRAY_COPIES(, false)
+ARRAY_COPIES(_ptds, true)

@@ -334,10 +334,13 @@ static cu_result made(cu_result rc, cu_graph_exec *x, cu_graph g)
     }
     return rc;
 }
-MG_CAPTURE(cuGraphInstantiate_v2, cu_graph_exec *x, cu_graph g, cu_node *error, char *log, size_t room)
-{
-    return made(NEXT(cuGraphInstantiate_v2)(x, g, error, log, room), x, g);
-}
+#define INSTANTIATE(name)                                                                                              \
+    MG_CAPTURE(name, cu_graph_exec *x, cu_graph g, cu_node *error, char *log, size_t room)                             \
+    {                                                                                                                  \
+        return made(NEXT(name)(x, g, error, log, room), x, g);                                                         \
+    }
+INSTANTIATE(cuGraphInstantiate)
+INSTANTIATE(cuGraphInstantiate_v2)
 MG_CAPTURE(cuGraphInstantiateWithFlags, cu_graph_exec *x, cu_graph g, unsigned long long flags)
 {
     return made(NEXT(cuGraphInstantiateWithFlags)(x, g, flags), x, g);
@@ -370,9 +373,8 @@ static struct item *item_of(const struct plan *p, cu_node node)
     return found;
 }
 
-MG_CAPTURE(cuGraphExecUpdate_v2, cu_graph_exec x, cu_graph g, struct cu_update_info *info)
+static cu_result updated(cu_result rc, cu_graph_exec x, cu_graph g)
 {
-    cu_result rc = NEXT(cuGraphExecUpdate_v2)(x, g, info);
     if (rc == CUE_SUCCESS && mg_capture_looks()) {
         mg_capture_lock();
         struct plan *old = plan_of(x), *p = plan_new(g);
@@ -385,15 +387,33 @@ MG_CAPTURE(cuGraphExecUpdate_v2, cu_graph_exec x, cu_graph g, struct cu_update_i
     return rc;
 }
 
+MG_CAPTURE(cuGraphExecUpdate, cu_graph_exec x, cu_graph g, cu_node *node, int *why)
+{
+    return updated(NEXT(cuGraphExecUpdate)(x, g, node, why), x, g);
+}
+MG_CAPTURE(cuGraphExecUpdate_v2, cu_graph_exec x, cu_graph g, struct cu_update_info *info)
+{
+    return updated(NEXT(cuGraphExecUpdate_v2)(x, g, info), x, g);
+}
+
 #define CHANGED(entry, params, ...)                                                                                    \
     cu_result rc = NEXT(entry)(x, node, __VA_ARGS__);                                                                  \
     if (rc == CUE_SUCCESS && mg_capture_looks()) {                                                                     \
         mg_capture_lock();                                                                                             \
         struct item *i = item_of(plan_of(x), node);                                                                    \
-        if (i) params;                                                                                                 \
+        if (i)                                                                                                         \
+            params;                                                                                                    \
+        else                                                                                                           \
+            mg_capture_miss(UNREADABLE, true);                                                                         \
         mg_capture_unlock();                                                                                           \
     }                                                                                                                  \
     return rc
+MG_CAPTURE(cuGraphExecKernelNodeSetParams, cu_graph_exec x, cu_node node, const struct cu_kernel_node *n)
+{
+    struct cu_kernel_node all = {0};
+    if (n) memcpy(&all, n, CU_KERNEL_NODE_V1_BYTES);
+    CHANGED(cuGraphExecKernelNodeSetParams, set_kernel(i, &all), n);
+}
 MG_CAPTURE(cuGraphExecKernelNodeSetParams_v2, cu_graph_exec x, cu_node node, const struct cu_kernel_node *n)
 {
     CHANGED(cuGraphExecKernelNodeSetParams_v2, set_kernel(i, n), n);

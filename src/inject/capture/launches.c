@@ -214,12 +214,20 @@ MG_CAPTURE(cuEventSynchronize, cu_event e)
     return waited(NEXT(cuEventSynchronize)(e));
 }
 /* Its handle may not be asked any more. */
+static void stream_ends(cu_stream s)
+{
+    if (!mg_capture_looks()) return;
+    mg_capture_lock();
+    mg_capture.uses_streams |= s == mg_capture.stream;
+    mg_capture_unlock();
+}
+MG_CAPTURE(cuStreamDestroy, cu_stream s)
+{
+    stream_ends(s);
+    return NEXT(cuStreamDestroy)(s);
+}
 MG_CAPTURE(cuStreamDestroy_v2, cu_stream s)
 {
-    if (mg_capture_looks()) {
-        mg_capture_lock();
-        mg_capture.uses_streams |= s == mg_capture.stream;
-        mg_capture_unlock();
-    }
+    stream_ends(s);
     return NEXT(cuStreamDestroy_v2)(s);
 }

@@ -15,28 +15,19 @@ typedef uint64_t w;
         }                                                                                                              \
         return rc;                                                                                                     \
     }
-#define BATCH     "copies in batches (cuMemcpyBatchAsync) are not captured"
-#define PEER      "copies between devices are not captured"
-#define VALUES    "values written by streams (cuStreamWriteValue) are not captured"
+#define BATCH     "copies in three dimensions in batches (cuMemcpy3DBatchAsync) are not captured"
+#define VALUES    "values written by graphs (cuGraphAddBatchMemOpNode) are not captured"
+#define SPARSE    "sparse arrays (cuMemMapArrayAsync) are not captured"
+#define UNPACKED  "memory that the driver unpacks (cuMemBatchDecompressAsync) is not captured"
+#define MULTICAST "memory of several devices at one address (cuMulticastBindMem) is not captured"
+#define NARROW    "calls as of CUDA 3, with addresses of 32 bits, are not captured"
 #define FOREIGN   "memory of another process or interface is not captured"
 #define OLD       "launches as of CUDA 3 (cuLaunchGrid) are not captured"
 #define REFERENCE "texture and surface references are not captured"
-MISSED(cuMemcpyBatchAsync_v2, BATCH)
-MISSED(cuMemcpyBatchAsync_v2_ptsz, BATCH)
 MISSED(cuMemcpy3DBatchAsync_v2, BATCH)
 MISSED(cuMemcpy3DBatchAsync_v2_ptsz, BATCH)
-MISSED(cuMemcpy3DPeer, PEER)
-MISSED(cuMemcpy3DPeer_ptds, PEER)
-MISSED(cuMemcpy3DPeerAsync, PEER)
-MISSED(cuMemcpy3DPeerAsync_ptsz, PEER)
 MISSED(cuMemcpyHtoAAsync_v2, "cuMemcpyHtoAAsync is not captured")
 MISSED(cuMemcpyHtoAAsync_v2_ptsz, "cuMemcpyHtoAAsync is not captured")
-MISSED(cuStreamWriteValue32_v2, VALUES)
-MISSED(cuStreamWriteValue32_v2_ptsz, VALUES)
-MISSED(cuStreamWriteValue64_v2, VALUES)
-MISSED(cuStreamWriteValue64_v2_ptsz, VALUES)
-MISSED(cuStreamBatchMemOp_v2, VALUES)
-MISSED(cuStreamBatchMemOp_v2_ptsz, VALUES)
 MISSED(cuIpcOpenMemHandle_v2, FOREIGN)
 MISSED(cuImportExternalMemory, FOREIGN)
 MISSED(cuMemImportFromShareableHandle, FOREIGN)
@@ -51,3 +42,46 @@ MISSED(cuTexRefSetAddress2D_v3, REFERENCE)
 MISSED(cuTexRefSetMipmappedArray, REFERENCE)
 MISSED(cuSurfRefSetArray, REFERENCE)
 MISSED(cuGraphExecBatchMemOpNodeSetParams, VALUES)
+MISSED(cuMemcpy3DBatchAsync, BATCH)
+MISSED(cuMemcpy3DBatchAsync_ptsz, BATCH)
+MISSED(cuMemMapArrayAsync, SPARSE)
+MISSED(cuMemMapArrayAsync_ptsz, SPARSE)
+MISSED(cuMemBatchDecompressAsync, UNPACKED)
+MISSED(cuMemBatchDecompressAsync_ptsz, UNPACKED)
+MISSED(cuMulticastBindMem, MULTICAST)
+MISSED(cuMulticastBindAddr, MULTICAST)
+MISSED(cuIpcOpenMemHandle, FOREIGN)
+MISSED(cuGraphicsMapResources, FOREIGN)
+MISSED(cuGraphicsMapResources_ptsz, FOREIGN)
+MISSED(cuTexRefSetAddress, REFERENCE)
+MISSED(cuTexRefSetAddress2D, REFERENCE)
+MISSED(cuTexRefSetAddress2D_v2, REFERENCE)
+MISSED(cuArray3DCreate, NARROW)
+MISSED(cuArrayCreate, NARROW)
+MISSED(cuMemAlloc, NARROW)
+MISSED(cuMemAllocHost, NARROW)
+MISSED(cuMemAllocPitch, NARROW)
+MISSED(cuMemFree, NARROW)
+MISSED(cuMemcpy2D, NARROW)
+MISSED(cuMemcpy2DAsync, NARROW)
+MISSED(cuMemcpy2DUnaligned, NARROW)
+MISSED(cuMemcpy3D, NARROW)
+MISSED(cuMemcpy3DAsync, NARROW)
+MISSED(cuMemcpyAtoA, NARROW)
+MISSED(cuMemcpyAtoD, NARROW)
+MISSED(cuMemcpyDtoA, NARROW)
+MISSED(cuMemcpyDtoD, NARROW)
+MISSED(cuMemcpyDtoDAsync, NARROW)
+MISSED(cuMemcpyHtoA, NARROW)
+MISSED(cuMemcpyHtoAAsync, NARROW)
+MISSED(cuMemcpyHtoD, NARROW)
+MISSED(cuMemcpyHtoDAsync, NARROW)
+MISSED(cuMemsetD8, NARROW)
+MISSED(cuMemsetD16, NARROW)
+MISSED(cuMemsetD32, NARROW)
+MISSED(cuMemsetD2D8, NARROW)
+MISSED(cuMemsetD2D16, NARROW)
+MISSED(cuMemsetD2D32, NARROW)
+MISSED(cuMemHostGetDevicePointer, NARROW)
+MISSED(cuModuleGetGlobal, NARROW)
+MISSED(cuCtxDetach, "contexts that are detached (cuCtxDetach) are not captured")
