@@ -541,6 +541,7 @@ bool emu_check_range(struct emu_frame *f, const struct emu_op *op, uint64_t lo, 
 bool emu_check_one(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t ea, uint32_t bytes);
 bool emu_own_word(const struct emu_frame *f, const struct emu_op *op, uint32_t lane, uint64_t *ea, uint32_t bytes);
 uint64_t emu_plain_address(const struct emu_frame *f, const struct emu_op *op, const char *regs, uint32_t lane);
+void emu_plain_addresses(const struct emu_frame *f, const struct emu_op *op, const char *regs, uint64_t ea[EMU_LANES]);
 void emu_epoch(struct emu_worker *wk);
 
 /* atom.c */

@@ -94,6 +94,16 @@ uint64_t emu_plain_address(const struct emu_frame *f, const struct emu_op *op, c
     return narrow ? (uint32_t)a : a;
 }
 
+void emu_plain_addresses(const struct emu_frame *f, const struct emu_op *op, const char *regs, uint64_t ea[EMU_LANES])
+{
+    if (op->flags & (EMU_OF_BASE_NONE | EMU_OF_BASE_W) || op->space == MG_SPACE_shared || op->space == MG_SPACE_local) {
+        for (uint32_t i = 0; i < EMU_LANES; i++) ea[i] = emu_plain_address(f, op, regs, i);
+        return;
+    }
+    const uint64_t *base = (const uint64_t *)(regs + op->a.s[0]);
+    for (uint32_t i = 0; i < EMU_LANES; i++) ea[i] = base[i] + (uint64_t)op->off;
+}
+
 /* Addresses of the active lanes as host addresses, checked; for atomics and other lane loops. */
 void emu_host_addresses(struct emu_frame *f, const struct emu_op *op, char *regs, uint32_t mask, uint32_t bytes,
                         uint64_t *ea)

@@ -75,7 +75,7 @@ void emu_observe(struct emu_warp *w, const struct emu_op *op, char *regs, uint32
     ev.bytes = (uint32_t)op->bytes * op->vec;
     ev.addresses = addresses;
     ev.values = atomic ? NULL : values;
-    for (uint32_t i = 0; i < EMU_LANES; i++) addresses[i] = emu_plain_address(f, op, regs, i);
+    emu_plain_addresses(f, op, regs, addresses);
     if (store && !atomic) gather_values(op, regs, true, values);
     op->a.fn(&op->a, regs, mask);
     if (!store) gather_values(op, regs, false, values);

@@ -101,17 +101,32 @@ static struct emu_race_page *page_of(struct emu_race *r, uint64_t address)
     return p;
 }
 
-static _Atomic uint8_t *lock_page(struct emu_race *r, uint64_t address)
+/* The page that is locked: neighbouring lanes mostly touch one. A thread holds one at most. */
+struct held {
+    struct emu_race_page *page; /* NULL: none */
+    uint64_t number;
+    _Atomic uint8_t *lock;
+};
+
+static void let_go(struct held *h)
 {
-    _Atomic uint8_t *l = &r->locks[(address >> 12) * 0x9e3779b97f4a7c15u >> 54];
-    while (atomic_exchange_explicit(l, 1, memory_order_acquire)) {
-    }
-    return l;
+    if (h->page) atomic_store_explicit(h->lock, 0, memory_order_release);
+    h->page = NULL;
 }
 
-static void unlock(_Atomic uint8_t *l)
+/* NULL: it has no shadow. */
+static struct emu_race_page *hold(struct held *h, struct emu_race *r, uint64_t address)
 {
-    atomic_store_explicit(l, 0, memory_order_release);
+    uint64_t number = address >> 12;
+    if (h->page && h->number == number) return h->page;
+    let_go(h);
+    struct emu_race_page *p = page_of(r, address);
+    if (!p) return NULL;
+    h->lock = &r->locks[number * 0x9e3779b97f4a7c15u >> 54];
+    while (atomic_exchange_explicit(h->lock, 1, memory_order_acquire)) {
+    }
+    h->number = number;
+    return h->page = p;
 }
 
 /* ---- two accesses of one word -------------------------------------------------------------------------- */
@@ -129,6 +144,7 @@ struct access { /* of one lane */
     const char *stored; /* what it stores; NULL: nothing, or what depends on the memory */
     uint64_t alike;     /* a write that it races with, of the same value in all words so far; 0: none */
     bool reads, writes, told;
+    struct held held;
 };
 
 static bool same_warp(const struct access *a, uint64_t record)
@@ -274,11 +290,11 @@ static void order_by(struct access *a, struct emu_race_page *p, uint64_t at)
 
 static uint32_t time_at(struct emu_race *r, uint64_t address)
 {
-    struct emu_race_page *p = page_of(r, address);
+    struct held h = {0};
+    struct emu_race_page *p = hold(&h, r, address);
     if (!p) return atomic_load(&r->time);
-    _Atomic uint8_t *l = lock_page(r, address);
     uint32_t time = p->times ? p->times[(address & (EMU_RACE_PAGE - 1)) / 4] : 0;
-    unlock(l);
+    let_go(&h);
     return time;
 }
 
@@ -305,14 +321,26 @@ static void order_by_shared(struct access *a)
 
 /* ---- the operations --------------------------------------------------------------------------------------- */
 
-static void lane_global(struct access *a, bool strong)
+/* A word's worth, all of one word: most accesses. */
+static bool word_global(struct access *a, bool strong)
+{
+    if (a->bytes != 4 || a->address & 3) return false;
+    struct emu_race_page *p = hold(&a->held, a->k->race, a->address);
+    uint32_t stored = 0;
+    if (!p) return true;
+    if (a->stored) memcpy(&stored, a->stored, 4);
+    touch(a, p, (uint32_t)(a->address & (EMU_RACE_PAGE - 1)) / 4, 15, stored);
+    if (strong) order_by(a, p, a->address);
+    return true;
+}
+
+static void bytes_global(struct access *a, bool strong)
 {
     uint64_t end = a->address + a->bytes;
     for (uint64_t at = a->address; at < end;) {
         uint64_t stop = MG_MIN(end, (at & ~(uint64_t)(EMU_RACE_PAGE - 1)) + EMU_RACE_PAGE);
-        struct emu_race_page *p = page_of(a->k->race, at);
+        struct emu_race_page *p = hold(&a->held, a->k->race, at);
         if (!p) return;
-        _Atomic uint8_t *l = lock_page(a->k->race, at);
         while (at < stop) {
             uint32_t from = at & 3, n = (uint32_t)MG_MIN(stop - at, 4 - from),
                      word = (uint32_t)(at & (EMU_RACE_PAGE - 1)) / 4;
@@ -322,8 +350,12 @@ static void lane_global(struct access *a, bool strong)
             if (strong) order_by(a, p, at);
             at += n;
         }
-        unlock(l);
     }
+}
+
+static void lane_global(struct access *a, bool strong)
+{
+    if (!word_global(a, strong)) bytes_global(a, strong);
     if (a->alike) report_race(a, a->alike, EMU_CHECK_WRITE, true);
 }
 
@@ -366,9 +398,10 @@ void emu_race_access(const struct emu_alu *o, char *regs, uint32_t mask)
     if (strong && a.writes) a.time = emu_race_publish(k, a.cta, a.warp);
     uint32_t site = op->site < EMU_RACE_MOST_SITES ? op->site : 0;
     k->touched |= op->space != MG_SPACE_shared;
+    emu_plain_addresses(f, op, regs, ea);
     EMU_FOR_LANES(i, mask)
     {
-        ea[i] = emu_plain_address(f, op, regs, i) + (op->space == MG_SPACE_shared ? (uint64_t)f->shared : 0);
+        if (op->space == MG_SPACE_shared) ea[i] += (uint64_t)f->shared;
         enum where at = where_is(f, op, i, ea[i]);
         a.lane = i;
         a.address = ea[i];
@@ -382,6 +415,7 @@ void emu_race_access(const struct emu_alu *o, char *regs, uint32_t mask)
         if (at == GLOBAL && !(ea[i] & (op->bytes - 1u))) lane_global(&a, strong);
         a.done |= 1u << i;
     }
+    let_go(&a.held);
     if (op->sub & EMU_RACE_ACQUIRE && reads) k->warps[a.warp].acquires[narrow] = true;
 }
 
