@@ -112,6 +112,7 @@ struct walk {
     uint64_t params; /* that take part */
     mg_id var;       /* variable that takes part; 0: none */
     bool loaded;     /* something from memory does */
+    bool wide;       /* the address has 64 bits: what has fewer is an index */
     mg_id *next;
     uint32_t n_next; /* registers to follow; each is followed once */
 };
@@ -134,6 +135,8 @@ static void follow_operand(struct walk *w, const struct mg_opnd *o)
 
 static void follow_load(struct walk *w, const struct mg_node *n)
 {
+    const struct mg_form *form = mg_node_form(w->m, n);
+    if (w->wide && form->n_types && mg_type_bits((enum mg_type)form->types[0]) < 64) return;
     const struct mg_opnd *a = &w->m->opnds.at[n->opnd + 1];
     bool param =
         n->n_opnds == 2 && a->kind == MG_OPND_addr && a->sub == MG_OPND_var && w->m->vars.at[a->id].is_param && !a->val;
@@ -276,6 +279,7 @@ static void find_text(struct mg_buffers *b, struct known *out)
             const struct mg_opnd *o = &m->opnds.at[n->opnd + i];
             if (o->kind != MG_OPND_addr) continue;
             follow_operand(&w, o);
+            w.wide = o->sub == MG_OPND_reg && mg_type_bits((enum mg_type)m->regs.at[o->id].type) == 64;
             out->base = !addresses++ && o->sub == MG_OPND_reg ? o->id : 0;
             out->offset = (int64_t)o->val;
         }
