@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LEAST_RATE_NS 1e3
+#define MOST_RATE_NS  1e9
+
 const struct mg_policy *mg_sched_policy(const char *name, struct mg_diag *d)
 {
     if (!strcmp(name, "credit")) return &mg_policy_credit;
@@ -57,6 +60,19 @@ static void describe(const struct mg_sched_program *p, double sum, uint64_t sinc
     v->last_instructions = v->instructions - instructions;
 }
 
+/* A policy that errs shuts nobody out for ever, and nobody's round of turns takes longer than a second. */
+static void bound_rates(struct mg_sched *s)
+{
+    double most = 0;
+    for (uint32_t i = 0; i < s->views.n; i++) {
+        double *rate = &s->views.at[i].rate_ns;
+        *rate = isfinite(*rate) ? fmin(fmax(*rate, LEAST_RATE_NS), 1e15) : LEAST_RATE_NS;
+        most = fmax(most, *rate);
+    }
+    for (uint32_t i = 0; i < s->views.n && most > MOST_RATE_NS; i++)
+        s->views.at[i].rate_ns = fmax(s->views.at[i].rate_ns * (MOST_RATE_NS / most), LEAST_RATE_NS);
+}
+
 void mg_sched_adjust(struct mg_sched *s, uint64_t now_ns)
 {
     double sum = sum_of_shares(s);
@@ -64,10 +80,6 @@ void mg_sched_adjust(struct mg_sched *s, uint64_t now_ns)
     for (uint32_t i = 0; i < s->programs.n; i++) describe(&s->programs.at[i], sum, s->adjusted_ns, &s->views.at[i]);
     struct mg_policy_view v = {now_ns, MG_SCHED_PERIOD_NS, s->capacity, s->views.at, s->views.n};
     if (s->policy->adjust) s->policy->adjust(s->policy->state, &v);
-    for (uint32_t i = 0; i < s->views.n; i++) /* a policy that errs shuts nobody out for ever */
-        if (!(s->views.at[i].rate_ns >= 1000 && isfinite(s->views.at[i].rate_ns)))
-            s->views.at[i].rate_ns = 1000;
-        else
-            s->views.at[i].rate_ns = MG_MIN(s->views.at[i].rate_ns, 1e11); /* credits are 64-bit numbers */
+    bound_rates(s);
     s->adjusted_ns = now_ns;
 }

@@ -1,6 +1,7 @@
 /* The scheduler's turns, with control pages that no process has. */
 #include "sched/sched.h"
 
+#include <math.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -82,4 +83,32 @@ MG_TEST(sched_one_scheduler)
     munmap(g, sizeof *page);
     munmap(page, sizeof *page);
     mg_sched_release(&s);
+}
+
+static double wanted[3];
+static void set_rates(void *state, struct mg_policy_view *v)
+{
+    (void)state;
+    for (uint32_t i = 0; i < v->n; i++) v->programs[i].rate_ns = wanted[i];
+}
+
+MG_TEST(sched_rates)
+{
+    static const struct {
+        double wanted[3], rates[3];
+    } cases[] = {
+        {{5e6, 1e6, 2e6}, {5e6, 1e6, 2e6}},    {{NAN, -1, INFINITY}, {1e3, 1e3, 1e3}},
+        {{0, 1e-300, 999}, {1e3, 1e3, 1e3}},   {{4e9, 1e9, 2e3}, {1e9, 2.5e8, 1e3}},
+        {{1e300, 1e15, 1e6}, {1e9, 1e9, 1e3}},
+    };
+    const struct mg_policy policy = {.version = MG_POLICY_VERSION, .name = "rates", .turns = 1, .adjust = set_rates};
+    for (uint32_t c = 0; c < MG_COUNT_OF(cases); c++) {
+        struct mg_sched s;
+        mg_sched_init(&s, &policy);
+        for (int i = 0; i < 3; i++) mg_sched_add(&s, (char[]){(char)('A' + i), 0}, NULL, 1);
+        memcpy(wanted, cases[c].wanted, sizeof wanted);
+        mg_sched_adjust(&s, s.now_ns);
+        for (int i = 0; i < 3; i++) MG_CHECK(s.views.at[i].rate_ns == cases[c].rates[i]);
+        mg_sched_release(&s);
+    }
 }
