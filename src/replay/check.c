@@ -7,7 +7,7 @@ int mg_replay_check(struct mg_replay *r, const struct mg_cap_op *op)
 {
     uint64_t at = op->words[1], bytes = op->words[2], hash[2], here = mg_replay_here(r, at);
     struct mg_live *l = mg_replay_live_at(r, at);
-    if (op->words[0] != r->n_launches || (here == at && (!l || bytes > l->bytes - (at - l->at))))
+    if (op->words[0] != r->n_launches || !mg_replay_is_there(r, at, bytes))
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: a check names memory that is not there: 0x%llx", r->path,
                               (unsigned long long)at);
     void *room = mg_replay_room(r, bytes);

@@ -7,7 +7,7 @@
 
 #include "base/env.h"
 
-enum { MOST_CONTEXTS = 256, MOST_DEVICES = 16 };
+enum { MOST_CONTEXTS = 256, MOST_DEVICES = 16, MOST_STREAMS = 1024 };
 
 /* A capture names its devices by the program's numbers; here they are counted as they come. */
 static uint32_t place_of(const struct mg_replay *r, uint64_t device)
@@ -88,9 +88,10 @@ int mg_replay_device(const struct mg_replay *r)
     return (int)place_of(r, r->contexts.at[r->context].device);
 }
 
-/* What is sent to it comes behind all that was sent before. */
+/* What is sent to it comes behind all that was sent before. Of very many streams some share one. */
 cu_stream mg_replay_enter(struct mg_replay *r, uint64_t stream)
 {
+    stream %= MOST_STREAMS;
     struct mg_context *c = &r->contexts.at[r->context], *last = &r->contexts.at[r->busy];
     cu_stream from = last->streams.n > r->stream ? last->streams.at[r->stream] : NULL;
     uint32_t now = r->context;

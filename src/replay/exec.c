@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_STREAMS    4096
 #define MOST_TRANSLATED 4096 /* bytes of a write: larger ones are data, and may hold words that look like addresses */
 #define GAP             (UINT64_C(64) << 20) /* address ranges that lie closer are reserved as one */
 
@@ -136,7 +135,7 @@ static int launch(struct mg_replay *r, const struct mg_cap_op *op)
 {
     struct mg_kernel *k = mg_replay_kernel_of(r, op->words[MG_CAP_L_KERNEL]);
     const char *why = why_not(r, op->words);
-    if (!k || !mg_replay_load_of(r, k->load)->live || op->words[MG_CAP_L_STREAM] >= MOST_STREAMS)
+    if (!k || !mg_replay_load_of(r, k->load)->live)
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: launch %llu names what is not there", r->path,
                               (unsigned long long)r->n_launches);
     if (why)
@@ -154,7 +153,7 @@ static int launch(struct mg_replay *r, const struct mg_cap_op *op)
 /* ---- the others ---------------------------------------------------------------------------------------------- */
 
 /* Do these bytes lie in an allocation or a variable? */
-static bool is_there(struct mg_replay *r, uint64_t at, uint64_t bytes)
+bool mg_replay_is_there(struct mg_replay *r, uint64_t at, uint64_t bytes)
 {
     struct mg_live *l = mg_replay_live_at(r, at);
     for (uint32_t k = 0; !l && k < r->variables.n; k++)
@@ -179,7 +178,7 @@ static int write_content(struct mg_replay *r, const struct mg_cap_op *op)
 {
     uint64_t at = op->words[0], bytes = op->words[1];
     const char *why = "there is no memory for it";
-    if (!is_there(r, at, bytes)) return not_there(r, at);
+    if (!mg_replay_is_there(r, at, bytes)) return not_there(r, at);
     char *room = mg_replay_room(r, bytes);
     if (!room || !mg_cap_content(r->reader, op, room, &why))
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", r->path, why);
@@ -190,7 +189,7 @@ static int write_content(struct mg_replay *r, const struct mg_cap_op *op)
 
 static int copy(struct mg_replay *r, const uint64_t *w)
 {
-    if (!is_there(r, w[0], w[2]) || !is_there(r, w[1], w[2]) || w[3] >= MOST_STREAMS) return not_there(r, w[0]);
+    if (!mg_replay_is_there(r, w[0], w[2]) || !mg_replay_is_there(r, w[1], w[2])) return not_there(r, w[0]);
     return mg_replay_call(
         r, mg_cu.cuMemcpyDtoDAsync_v2(mg_replay_here(r, w[0]), mg_replay_here(r, w[1]), w[2], mg_replay_enter(r, w[3])),
         "a copy");
@@ -199,9 +198,8 @@ static int copy(struct mg_replay *r, const uint64_t *w)
 static int set(struct mg_replay *r, const uint64_t *w)
 {
     uint64_t at = mg_replay_here(r, w[0]), pitch = w[1], width = w[2], height = w[3], row, all;
-    if (w[6] >= MOST_STREAMS || __builtin_mul_overflow(width, w[4], &row) || !height ||
-        __builtin_mul_overflow(height - 1, pitch, &all) || __builtin_add_overflow(all, row, &all) ||
-        (height > 1 && pitch < row) || !is_there(r, w[0], all))
+    if (__builtin_mul_overflow(width, w[4], &row) || !height || __builtin_mul_overflow(height - 1, pitch, &all) ||
+        __builtin_add_overflow(all, row, &all) || (height > 1 && pitch < row) || !mg_replay_is_there(r, w[0], all))
         return not_there(r, w[0]);
     cu_stream s = mg_replay_enter(r, w[6]);
     cu_result rc = CUE_INVALID_VALUE;

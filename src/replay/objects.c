@@ -38,13 +38,15 @@ static int free_array(struct mg_replay *r, uint64_t number)
         status =
             mg_replay_call(r, a->mipmap ? mg_cu.cuMipmappedArrayDestroy(a->handle) : mg_cu.cuArrayDestroy(a->handle),
                            "freeing an array");
-    *a = r->arrays.at[--r->arrays.n];
+    for (uint32_t k = r->arrays.n; k-- > 0;) /* and its levels */
+        if (r->arrays.at[k].number == number || (r->arrays.at[k].level && r->arrays.at[k].mipmap_number == number))
+            r->arrays.at[k] = r->arrays.at[--r->arrays.n];
     return status;
 }
 
 static int find_level(struct mg_replay *r, const uint64_t *w)
 {
-    struct mg_array *m = mg_replay_array_of(r, w[1]), a = {.number = w[0], .level = true};
+    struct mg_array *m = mg_replay_array_of(r, w[1]), a = {.number = w[0], .mipmap_number = w[1], .level = true};
     if (!m || !m->mipmap) return unknown(r, w[1]);
     int status = mg_replay_call(r, mg_cu.cuMipmappedArrayGetLevel((cu_array *)&a.handle, m->handle, (unsigned)w[2]),
                                 "finding the level of an array");

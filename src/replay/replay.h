@@ -60,6 +60,7 @@ struct mg_array {
     uint32_t context;
     void *handle;
     bool mipmap, level;
+    uint64_t mipmap_number; /* of a level */
     struct cu_array3d_desc desc;
     unsigned levels;
 };
@@ -128,6 +129,7 @@ void *mg_replay_room(struct mg_replay *r, uint64_t bytes); /* NULL: there is no 
 /* exec.c: 0, or the status that r has failed with */
 int mg_replay_scan(struct mg_replay *r); /* what the whole capture needs, before anything runs */
 int mg_replay_run(struct mg_replay *r);
+bool mg_replay_is_there(struct mg_replay *r, uint64_t at, uint64_t bytes); /* in allocations or a variable */
 int mg_replay_call(struct mg_replay *r, cu_result rc, const char *fmt, ...) MG_PRINTF(3, 4);
 
 /* contexts.c */

@@ -150,6 +150,12 @@ for d in $devices nvidia; do
         replayed "launches of contexts of $n devices on $d alone" ctx-alone --device $d
         [ $n = 1 ] || { [ "$("$MARGAY" replay --list ctx | sed -n 's/^context . //p' | sort -u | tr '\n' ' ')" = '0 1 ' ] || fail 'devices of contexts'; }
     done
+    for round in 1 2; do # handles are given again or not, as it happens
+        rm -rf ctx
+        "$MARGAY" capture -q --device $d -o ctx -- ./contexts again > out 2>&1 && [ "$(grep -c ok out)" = 27 ] || { fail "contexts that come and go on $d"; cat out; }
+        replayed "contexts that come and go on $d" ctx --device $d
+        grep -q '54 of 54 launches' err || fail 'launches of contexts that come and go'
+    done
     [ $d != nvidia ] || unset LD_LIBRARY_PATH
 done
 "$MARGAY" capture -q --device emu --devices 2 -o two -- "$EX/interpolate" devices 1 1 256 512 > out 2>&1 && grep -q PASSED out || { fail "two devices"; cat out; }
@@ -177,6 +183,10 @@ for d in $devices; do
     "$MARGAY" capture -q --device "$d" -o late-cap -- ./late add.ptx threads > out 2>&1 && [ "$(grep -c ok out)" = 8 ] || { fail "eight threads on $d"; cat out; }
     replayed "eight threads on $d" late-cap --device "$d"
     grep -q '80 of 80 launches' err || fail "launches of eight threads on $d"
+    rm -rf late-cap
+    "$MARGAY" capture -q --device "$d" -o late-cap -- ./late add.ptx streams > out 2>&1 && [ "$(grep -c ok out)" = 64 ] || { fail "many streams on $d"; cat out; }
+    replayed "many streams on $d" late-cap --device "$d"
+    grep -q '1100 of 1100 launches' err || fail "launches of many streams on $d"
     rm -rf late-cap
     "$MARGAY" capture -q --device "$d" -o late-cap -- ./late add.ptx mapped > out 2>&1 && [ "$(grep -c ok out)" = 2 ] || { fail "mapped memory on $d"; cat out; }
     [ "$("$MARGAY" replay --list late-cap | grep -c '^alloc 0x38[0-9a-f]*0 2097152')" = 2 ] || fail "mapped memory lies at addresses that are free elsewhere"

@@ -1,16 +1,21 @@
 /* Three contexts, two of one device and one of another, that take turns: memory, streams and a library's variable of
  * their own, copies from one to the other, a graph; then two of them go, and the last works on. Every result is
- * compared with the host's. */
+ * compared with the host's. contexts again: contexts that come and go, with and without what they have; the primary one
+ * is reset and released. */
 #include "adder.h"
 
 D(cuDeviceGetCount, int *)
 D(cuDevicePrimaryCtxReset_v2, cu_device)
+D(cuDevicePrimaryCtxRelease_v2, cu_device)
+D(cuArray3DCreate_v2, cu_array *, const struct cu_array3d_desc *)
+D(cuSurfObjectCreate, cu_surf *, const struct cu_resource_desc *)
 D(cuCtxCreate_v2, cu_ctx *, unsigned, cu_device)
 D(cuCtxDestroy_v2, cu_ctx)
 D(cuCtxSynchronize, void)
 D(cuLibraryLoadData, cu_library *, const void *, int *, void **, unsigned, int *, void **, unsigned)
 D(cuLibraryGetKernel, cu_kernel *, cu_library, const char *)
 D(cuLibraryGetGlobal, cu_ptr *, size_t *, cu_library, const char *)
+D(cuModuleGetGlobal_v2, cu_ptr *, size_t *, cu_module, const char *)
 D(cuKernelGetFunction, cu_function *, cu_kernel)
 D(cuMemcpyHtoD_v2, cu_ptr, const void *, size_t)
 D(cuMemcpyDtoD_v2, cu_ptr, cu_ptr, size_t)
@@ -90,8 +95,68 @@ static void graph(void)
     compare("a graph", 1);
 }
 
-int main(void)
+/* A module, an array with a surface, memory and a launch of its own, in the current context. */
+static void use(unsigned k, int tidy)
 {
+    enum { FAR = 39 << 20 };
+    unsigned back[N], zeros[N] = {0}, n = N, wrong = 0;
+    size_t bytes;
+    cu_module m;
+    cu_function f;
+    cu_ptr variable, p, large;
+    cu_array a;
+    cu_surf surface;
+    OK(cuModuleLoadData(&m, ptx));
+    OK(cuModuleGetFunction(&f, m, "add"));
+    OK(cuModuleGetGlobal_v2(&variable, &bytes, m, "step"));
+    OK(cuMemcpyHtoD_v2(variable, &k, 4));
+    OK(cuArray3DCreate_v2(&a, &(struct cu_array3d_desc){64, 64, 0, CUAD_UINT32, 1, CUARRAY_SURFACE}));
+    OK(cuSurfObjectCreate(&surface, &(struct cu_resource_desc){.type = CURES_ARRAY, .res.array.array = a}));
+    OK(cuMemAlloc_v2(&p, sizeof zeros));
+    OK(cuMemAlloc_v2(&large, FAR + sizeof zeros));
+    large += FAR;
+    OK(cuMemcpyHtoD_v2(p, zeros, sizeof zeros));
+    OK(cuLaunchKernel(f, 8, 1, 1, 128, 1, 1, 0, NULL, (void *[]){&p, &k, &n}, NULL));
+    OK(cuMemcpyDtoD_v2(large, p, sizeof zeros));
+    OK(cuLaunchKernel(f, 8, 1, 1, 128, 1, 1, 0, NULL, (void *[]){&large, &k, &n}, NULL));
+    OK(cuMemcpyDtoH_v2(back, large, sizeof back));
+    for (int i = 0; i < N; i++) wrong += back[i] != 4 * k;
+    printf("use %u: %s\n", k, wrong ? "WRONG" : "ok");
+    if (!tidy) return;
+    OK(cuMemFree_v2(p));
+    OK(cuMemFree_v2(large - FAR));
+}
+
+static int again(void)
+{
+    cu_device d;
+    cu_ctx own, other;
+    OK(cuInit(0));
+    OK(cuDeviceGet(&d, 0));
+    OK(cuDevicePrimaryCtxRetain(&own, d));
+    OK(cuCtxSetCurrent(own));
+    use(1, 0);
+    OK(cuDevicePrimaryCtxReset_v2(d));
+    OK(cuCtxSetCurrent(own));
+    use(2, 0);
+    for (unsigned k = 0; k < 12; k++) {
+        OK(cuCtxCreate_v2(&other, 0, d));
+        use(3 + k, k % 2);
+        if (k % 3) OK(cuCtxDestroy_v2(other));
+        OK(cuCtxSetCurrent(own));
+        use(20 + k, k % 2);
+    }
+    OK(cuDevicePrimaryCtxRelease_v2(d));
+    OK(cuDevicePrimaryCtxRetain(&own, d));
+    OK(cuCtxSetCurrent(own));
+    use(99, 1);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1) return again();
     cu_device d[2] = {0};
     cu_library library;
     cu_kernel kernel;

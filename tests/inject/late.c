@@ -2,7 +2,7 @@
  * managed memory behind the last launch, memory freed in stream order; a host function in a graph, which no capture can
  * hold; textures that outlive their memory; eight threads; the address of a device function, read and handed back.
  * Values that streams write, and copies in batches. late add.ptx
- * fill|stores|freed|graph|textures|threads|big|mapped|function|values */
+ * fill|stores|freed|graph|textures|threads|big|mapped|function|values|streams */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -16,6 +16,10 @@ D(cuTexObjectCreate, cu_tex *, const struct cu_resource_desc *, const struct cu_
   const struct cu_view_desc *)
 D(cuTexObjectDestroy, cu_tex)
 D(cuCtxGetCurrent, cu_ctx *)
+D(cuCtxSynchronize, void)
+D(cuEventCreate, cu_event *, unsigned)
+D(cuEventRecord, cu_event, cu_stream)
+D(cuStreamWaitEvent, cu_stream, cu_event, unsigned)
 D(cuModuleGetGlobal_v2, cu_ptr *, size_t *, cu_module, const char *)
 D(cuStreamWriteValue32_v2, cu_stream, cu_ptr, uint32_t, unsigned)
 D(cuStreamWriteValue64_v2, cu_stream, cu_ptr, uint64_t, unsigned)
@@ -333,6 +337,34 @@ static void values(void)
     say("values and batches", back, 9);
 }
 
+/* More streams than a replay has: 64 lanes at once, each from stream to stream. */
+static void streams(void)
+{
+    enum { LANES = 64, STREAMS = 1100 };
+    static unsigned back[N], want[LANES];
+    cu_ptr p[LANES];
+    cu_event behind[LANES];
+    for (int k = 0; k < LANES; k++) {
+        OK(cuMemAlloc_v2(&p[k], sizeof back));
+        OK(cuMemsetD32Async(p[k], 0, N, NULL));
+        OK(cuEventCreate(&behind[k], CUEVENT_DISABLE_TIMING));
+        OK(cuEventRecord(behind[k], NULL));
+    }
+    for (unsigned i = 0; i < STREAMS; i++) {
+        cu_stream own;
+        OK(cuStreamCreate(&own, CUSTREAM_NON_BLOCKING));
+        OK(cuStreamWaitEvent(own, behind[i % LANES], 0));
+        run_add(p[i % LANES], i, own);
+        OK(cuEventRecord(behind[i % LANES], own));
+        want[i % LANES] += i;
+    }
+    OK(cuCtxSynchronize());
+    for (int k = 0; k < LANES; k++) {
+        OK(cuMemcpyDtoH_v2(back, p[k], sizeof back));
+        say("a lane", back, want[k]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3) return 2;
@@ -348,5 +380,6 @@ int main(int argc, char **argv)
     if (!strcmp(argv[2], "mapped")) mapped();
     if (!strcmp(argv[2], "function")) function();
     if (!strcmp(argv[2], "values")) values();
+    if (!strcmp(argv[2], "streams")) streams();
     return 0;
 }

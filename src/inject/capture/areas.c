@@ -245,18 +245,29 @@ MG_CAPTURE(cuMemUnmap, cu_ptr p, size_t bytes)
     return NEXT(cuMemUnmap)(p, bytes);
 }
 
+static void all_ends(uint32_t context, bool primary)
+{
+    mg_cap_objects_end(context);
+    mg_cap_modules_end(context);
+    mg_cap_areas_drop(context);
+    mg_fixed_ends(context);
+    mg_cap_context_ends(context, primary);
+}
+
+static void check_all(uint32_t context)
+{
+    if (context && mg_check_wait(true))
+        for (uint32_t i = 0; i < mg_capture.areas.n; i++)
+            if (mg_capture.areas.at[i].context == context) mg_check_area(&mg_capture.areas.at[i], true);
+}
+
 /* Ends of contexts: what is left in them is compared as it is now. */
 static void context_ends(cu_ctx c, bool primary)
 {
     if (!mg_capture_looks()) return;
     mg_capture_lock();
-    uint32_t context = mg_cap_context_of(c);
-    if (context && mg_check_wait(true))
-        for (uint32_t i = 0; i < mg_capture.areas.n; i++)
-            if (mg_capture.areas.at[i].context == context) mg_check_area(&mg_capture.areas.at[i], true);
-    mg_cap_areas_drop(context);
-    mg_fixed_ends(context);
-    mg_cap_context_ends(context, primary);
+    check_all(mg_cap_context_of(c));
+    all_ends(mg_cap_context_of(c), primary);
     mg_capture_unlock();
 }
 #define DESTROY(name)                                                                                                  \
@@ -275,14 +286,21 @@ DESTROY(cuCtxDestroy_v2)
     }
 RESET(cuDevicePrimaryCtxReset)
 RESET(cuDevicePrimaryCtxReset_v2)
+/* Whether it goes is known only afterwards. */
+static cu_ctx before_release(cu_device d)
+{
+    cu_ctx c = mg_capture_looks() ? mg_cap_context_primary(d) : NULL;
+    if (!c) return NULL;
+    mg_capture_lock();
+    check_all(mg_cap_context_of(c));
+    mg_capture_unlock();
+    return c;
+}
 static cu_result released(cu_result rc, cu_device d, cu_ctx was)
 {
     if (rc == CUE_SUCCESS && was && !mg_cap_context_primary(d)) {
         mg_capture_lock();
-        uint32_t context = mg_cap_context_of(was);
-        mg_cap_areas_drop(context);
-        mg_fixed_ends(context);
-        mg_cap_context_ends(context, true);
+        all_ends(mg_cap_context_of(was), true);
         mg_capture_unlock();
     }
     return rc;
@@ -290,7 +308,7 @@ static cu_result released(cu_result rc, cu_device d, cu_ctx was)
 #define RELEASE(name)                                                                                                  \
     MG_CAPTURE(name, cu_device d)                                                                                      \
     {                                                                                                                  \
-        cu_ctx was = mg_capture_looks() ? mg_cap_context_primary(d) : NULL;                                            \
+        cu_ctx was = before_release(d);                                                                                \
         return released(NEXT(name)(d), d, was);                                                                        \
     }
 RELEASE(cuDevicePrimaryCtxRelease)

@@ -123,6 +123,7 @@ void mg_check_stream(cu_stream s);                                  /* work foll
 bool mg_check_wait(bool must);                                      /* false: not everything has ended */
 
 /* modules.c */
+void mg_cap_modules_end(uint32_t context);
 uint32_t mg_cap_kernel_of(void *function, struct mg_inst **inst); /* its number, 0: not known */
 
 /* launches.c */
@@ -149,6 +150,7 @@ void mg_cap_set(uint64_t at, uint64_t pitch, uint64_t width, uint64_t height, ui
                 uint64_t stream);
 
 /* objects.c */
+void mg_cap_objects_end(uint32_t context);
 uint64_t mg_cap_array_of(void *array); /* its number, 0: not known */
 
 #define MG_CAPTURE(name, ...)                                                                                          \

@@ -10,6 +10,7 @@
 #include "inject/verify.h"
 
 enum { ALIGN = 512, PIECE = 32 << 20, MOST_CONTEXTS = 16, MOST_DEVICES = 32 };
+#define GONE           UINT32_MAX /* the number of no context */
 #define ARENA_BYTES    (UINT64_C(1) << 38)
 #define RESERVED_APART (UINT64_C(1) << 30)
 _Static_assert(MOST_CONTEXTS *ARENA_BYTES <= MG_CAP_ARENA_BYTES, "capture/format.h");
@@ -18,7 +19,7 @@ struct piece {
     uint64_t at, bytes;
 };
 static struct arena {
-    uint32_t context; /* 0: of none */
+    uint32_t context; /* 0: of none; GONE: of one that is no more */
     bool tried, there;
     cu_device device;
     size_t granule;
@@ -28,6 +29,18 @@ static struct arena {
     uint32_t peers; /* devices that kernels reach it from, a bit each */
 } arenas[MOST_CONTEXTS];
 static struct mg_map sizes, spans; /* address -> bytes asked for, bytes taken; all under the capture's lock */
+
+/* Without a context a driver may keep what is mapped: then it is given back when there is one. */
+static void give_back(struct arena *a)
+{
+    for (; a->pieces.n; a->pieces.n--) {
+        const struct piece *p = &a->pieces.at[a->pieces.n - 1];
+        if (MG_REAL_AS(cuMemUnmap, cu_ptr, size_t)(p->at, p->bytes) != CUE_SUCCESS) return;
+    }
+    if (a->there && MG_REAL_AS(cuMemAddressFree, cu_ptr, size_t)(a->base, ARENA_BYTES) != CUE_SUCCESS) return;
+    mg_vec_release(&a->pieces);
+    *a = (struct arena){0};
+}
 
 static struct arena *arena_of(uint32_t context)
 {
@@ -63,7 +76,10 @@ static bool reserve(struct arena *a)
 static struct arena *arena_here(void)
 {
     if (!mg_capture.hardware || mg_areas_capturing()) return NULL;
-    struct arena *a = arena_of(mg_cap_context());
+    uint32_t context = mg_cap_context();
+    for (uint32_t k = 0; k < MOST_CONTEXTS; k++)
+        if (arenas[k].context == GONE) give_back(&arenas[k]);
+    struct arena *a = arena_of(context);
     if (a && !a->tried) {
         a->tried = true;
         a->there = MG_REAL_AS(cuCtxGetDevice, cu_device *)(&a->device) == CUE_SUCCESS && reserve(a);
@@ -155,11 +171,8 @@ void mg_fixed_ends(uint32_t context)
     for (uint32_t i = 0; mg_map_next(&spans, &i, &at, &span);)
         if (at - a->base < ARENA_BYTES && mg_map_del(&sizes, at)) mg_extent_give(&a->free, at, span);
     if (a->top > a->base) mg_extent_take(&a->free, a->top - a->base, ALIGN, 0); /* all of it: it goes */
-    for (uint32_t k = 0; k < a->pieces.n; k++)
-        MG_REAL_AS(cuMemUnmap, cu_ptr, size_t)(a->pieces.at[k].at, a->pieces.at[k].bytes);
-    if (a->there) MG_REAL_AS(cuMemAddressFree, cu_ptr, size_t)(a->base, ARENA_BYTES);
-    mg_vec_release(&a->pieces);
-    *a = (struct arena){0};
+    a->context = GONE;
+    give_back(a);
 }
 
 /* As the driver does it for memory of its own: the current device reaches all of the peer's. */

@@ -11,10 +11,15 @@
 #include "inject/kernels.h"
 #include "inject/session.h"
 
-static struct mg_map loads;             /* module and library handles -> load */
-static struct mg_map kernels;           /* function and kernel handles -> kernel; under the lock */
-static MG_VEC(uint64_t) load_of_kernel; /* by number */
-static uint64_t n_images, n_loads;
+struct made {
+    uint64_t load;
+    uint32_t context; /* where it was launched first */
+};
+static struct mg_map loads;           /* module and library handles -> load */
+static struct mg_map kernels;         /* function and kernel handles -> kernel; under the lock */
+static MG_VEC(struct made) of_kernel; /* by number */
+static MG_VEC(uint32_t) context_of;   /* by load; 0: of a library, which is in all of them */
+static uint64_t n_images;
 static struct mg_map images; /* hash of a packed image -> its number */
 
 /* ---- loads --------------------------------------------------------------------------------------------- */
@@ -72,7 +77,9 @@ static void loaded(void *handle, const void *image, bool library, unsigned n, co
     mg_capture_lock();
     words[1] = image_of(image);
     if (!words[1]) mg_capture_miss("an image of an unknown kind is not captured", true);
-    words[0] = ++n_loads;
+    if (!context_of.n) *mg_vec_push(&context_of) = 0;
+    words[0] = context_of.n;
+    *mg_vec_push(&context_of) = library ? 0 : mg_cap_context();
     words[2] = library;
     for (unsigned i = 0; options && values && i < n && k < MG_COUNT_OF(words); i++)
         if (is_kept(options[i])) {
@@ -146,15 +153,25 @@ MG_CAPTURE(cuLibraryGetModule, cu_module *m, cu_library l)
     return rc;
 }
 
-/* Its handles may be given out again for something else. */
-static void drop_values(struct mg_map *map, uint64_t load, bool kernels_of)
+/* Handles of a load, or of all that is one context's, may be given out again for something else. */
+static void drop_handles(struct mg_map *map, uint64_t load, uint32_t context)
 {
     uint64_t key, v;
     MG_VEC(uint64_t) dead = {0};
-    for (uint32_t i = 0; mg_map_next(map, &i, &key, &v);)
-        if ((kernels_of ? load_of_kernel.at[v] : v) == load) *mg_vec_push(&dead) = key;
+    for (uint32_t i = 0; mg_map_next(map, &i, &key, &v);) {
+        uint64_t of = map == &kernels ? of_kernel.at[v].load : v;
+        uint32_t in = map == &kernels ? of_kernel.at[v].context : context_of.at[v];
+        if (context ? in == context : of == load) *mg_vec_push(&dead) = key;
+    }
     for (uint32_t i = 0; i < dead.n; i++) mg_map_del(map, dead.at[i]);
     mg_vec_release(&dead);
+}
+
+static void unload(uint64_t load)
+{
+    drop_handles(&loads, load, 0);
+    drop_handles(&kernels, load, 0);
+    PUT(MG_CAP_unload, load);
 }
 
 static void unloads(void *handle)
@@ -163,12 +180,21 @@ static void unloads(void *handle)
     if (!mg_capture_looks()) return;
     mg_capture_lock();
     if (mg_map_get(&loads, (uintptr_t)handle, &load)) {
-        drop_values(&loads, load, false);
-        drop_values(&kernels, load, true);
         mg_check_wait(true);
-        PUT(MG_CAP_unload, load);
+        unload(load);
     }
     mg_capture_unlock();
+}
+
+/* With its modules, and the functions that kernels of libraries have there. */
+void mg_cap_modules_end(uint32_t context)
+{
+    for (uint32_t load = 1; context && load < context_of.n; load++)
+        if (context_of.at[load] == context) {
+            unload(load);
+            context_of.at[load] = 0;
+        }
+    if (context) drop_handles(&kernels, 0, context);
 }
 MG_CAPTURE(cuModuleUnload, cu_module m)
 {
@@ -209,9 +235,9 @@ uint32_t mg_cap_kernel_of(void *function, struct mg_inst **inst)
     if (mg_map_get(&kernels, (uintptr_t)function, &number)) return (uint32_t)number;
     load = load_of(function);
     if (!load) return 0;
-    if (!load_of_kernel.n) *mg_vec_push(&load_of_kernel) = 0;
-    number = load_of_kernel.n;
-    *mg_vec_push(&load_of_kernel) = load;
+    if (!of_kernel.n) *mg_vec_push(&of_kernel) = (struct made){0};
+    number = of_kernel.n;
+    *mg_vec_push(&of_kernel) = (struct made){load, mg_cap_context()};
     mg_map_set(&kernels, (uintptr_t)function, number);
     PUT_TEXT(MG_CAP_kernel, (*inst)->code->name, number, load);
     return (uint32_t)number;

@@ -5,21 +5,45 @@
 
 #include "inject/session.h"
 
-static struct mg_map arrays; /* handles -> number */
+struct array {
+    void *handle;
+    uint64_t number, mipmap; /* of which it is a level; 0: of none */
+    uint32_t context;
+};
+struct object {
+    uint64_t handle;
+    bool surface;
+    uint32_t context;
+};
+static MG_VEC(struct array) arrays;
+static MG_VEC(struct object) objects; /* both under the lock */
 static uint64_t n_arrays;
 
 uint64_t mg_cap_array_of(void *array)
 {
-    uint64_t n = 0;
-    mg_map_get(&arrays, (uintptr_t)array, &n);
-    return n;
+    uint32_t k = arrays.n;
+    while (k && arrays.at[k - 1].handle != array) k--;
+    return k ? arrays.at[k - 1].number : 0;
+}
+
+static uint64_t add_array(void *handle, uint64_t mipmap)
+{
+    *mg_vec_push(&arrays) = (struct array){handle, ++n_arrays, mipmap, mg_cap_context()};
+    return n_arrays;
+}
+
+static void drop_array(uint64_t number) /* and its levels */
+{
+    for (uint32_t k = arrays.n; k-- > 0;)
+        if (arrays.at[k].number == number || arrays.at[k].mipmap == number) arrays.at[k] = arrays.at[--arrays.n];
+    PUT(MG_CAP_array_free, number);
 }
 
 static void made(void *handle, const struct cu_array3d_desc *d, unsigned levels)
 {
     mg_capture_lock();
-    mg_map_set(&arrays, (uintptr_t)handle, ++n_arrays);
-    PUT(MG_CAP_array, n_arrays, d->width, d->height, d->depth, (uint64_t)d->format, d->channels, d->flags, levels);
+    uint64_t n = add_array(handle, 0);
+    PUT(MG_CAP_array, n, d->width, d->height, d->depth, (uint64_t)d->format, d->channels, d->flags, levels);
     mg_capture_unlock();
 }
 static void gone(void *handle)
@@ -27,9 +51,23 @@ static void gone(void *handle)
     if (!mg_capture_looks()) return;
     mg_capture_lock();
     uint64_t n = mg_cap_array_of(handle);
-    mg_map_del(&arrays, (uintptr_t)handle);
-    if (n && mg_check_wait(true)) PUT(MG_CAP_array_free, n);
+    if (n && mg_check_wait(true)) drop_array(n);
     mg_capture_unlock();
+}
+
+/* What a context has goes with it. */
+void mg_cap_objects_end(uint32_t context)
+{
+    for (uint32_t k = objects.n; context && k-- > 0;)
+        if (objects.at[k].context == context) {
+            PUT(MG_CAP_object_free, objects.at[k].handle, objects.at[k].surface);
+            objects.at[k] = objects.at[--objects.n];
+        }
+    for (uint32_t k = 0; context && k < arrays.n;)
+        if (arrays.at[k].context == context && !arrays.at[k].mipmap)
+            drop_array(arrays.at[k].number), k = 0;
+        else
+            k++;
 }
 
 MG_CAPTURE(cuArrayCreate_v2, cu_array *a, const struct cu_array_desc *d)
@@ -60,8 +98,8 @@ MG_CAPTURE(cuMipmappedArrayGetLevel, cu_array *a, cu_mipmap m, unsigned level)
     if (rc == CUE_SUCCESS && mg_capture_looks()) {
         mg_capture_lock();
         if (!mg_cap_array_of(*a)) {
-            mg_map_set(&arrays, (uintptr_t)*a, ++n_arrays);
-            PUT(MG_CAP_level, n_arrays, mg_cap_array_of(m), level);
+            uint64_t of = mg_cap_array_of(m), n = add_array(*a, of);
+            PUT(MG_CAP_level, n, of, level);
         }
         mg_capture_unlock();
     }
@@ -107,6 +145,7 @@ static void object(uint64_t handle, bool surface, const struct cu_resource_desc 
     if (w[3] || w[4]) {
         struct mg_cap_area *a = mg_cap_area_find(w[4]);
         if (a) mg_cap_area_tell(a);
+        *mg_vec_push(&objects) = (struct object){handle, surface, mg_cap_context()};
         mg_capture_put(MG_CAP_object, w, 10, &more, v ? sizeof more : sizeof more.texture);
     } else {
         mg_capture_miss("a texture of an array that was not seen to be made is not captured", true);
@@ -117,7 +156,12 @@ static void object_gone(uint64_t handle, bool surface)
 {
     if (!mg_capture_looks()) return;
     mg_capture_lock();
-    if (mg_check_wait(true)) PUT(MG_CAP_object_free, handle, surface);
+    uint32_t k = objects.n;
+    while (k && (objects.at[k - 1].handle != handle || objects.at[k - 1].surface != surface)) k--;
+    if (k && mg_check_wait(true)) {
+        objects.at[k - 1] = objects.at[--objects.n];
+        PUT(MG_CAP_object_free, handle, surface);
+    }
     mg_capture_unlock();
 }
 MG_CAPTURE(cuTexObjectCreate, cu_tex *t, const struct cu_resource_desc *r, const struct cu_texture_desc *d,
