@@ -1,6 +1,7 @@
 #!/bin/sh
 # Code for whole CTAs leaves them in the middle, in its first region and in later ones, where one warp prints: what blocks
-# counts, threads and warps, is the emulator's, exactly.
+# counts, threads and warps, is the emulator's, exactly. rows: threads take a row's elements in steps of the block, in as
+# many rounds each, known from the block's shape, or some in one fewer; the thread's number becomes a loop's variable.
 set -u
 [ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "the CPU device is not built here (llvm-19-dev)"; exit 77; }
 [ -n "$NVCC" ] || { echo "needs nvcc"; exit 77; }
@@ -23,13 +24,29 @@ __global__ void leaves(int n, const int *x, int *out)
     for (int j = t & 7; j < 12; j++) v = v * 3 + (v & j);
     out[i] = s[0] + v;
 }
+__global__ void rows(const int *x, int *out)
+{
+    int t = threadIdx.x, i = blockIdx.x * 64 + t, v = 0;
+    const int *even = x + blockIdx.x * 256, *odd = even + 3;
+    for (int k = t; k < 256; k += 64) v = v * 7 + even[k];
+    if (blockIdx.x == 5 && t == 37) printf("between %d\n", v);
+    for (int k = t; k < 250; k += 64) v = v * 5 + odd[k];
+    for (int k = t; k < 237; k += 64) out[1024 + blockIdx.x * 256 + k] = v + k;
+    if (blockIdx.x == 9 && t == 3) printf("behind %d\n", v);
+    for (; t < 300; t += 37) v = v * 3 + t;
+    out[i] = v;
+}
 int main()
 {
     int *x, *out, host[4096], sum = 0;
     for (int i = 0; i < 4096; i++) host[i] = i % 17;
-    cudaMalloc(&x, sizeof host), cudaMalloc(&out, sizeof host);
+    cudaMalloc(&x, sizeof host), cudaMalloc(&out, 2 * sizeof host);
     cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
     leaves<<<16, 256>>>(4000, x, out);
+    cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost);
+    for (int i = 0; i < 4096; i++) sum = sum * 31 + host[i];
+    printf("%d\n", sum);
+    rows<<<15, 64>>>(x, out);
     cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost);
     for (int i = 0; i < 4096; i++) sum = sum * 31 + host[i];
     printf("%d\n", sum);
@@ -50,4 +67,4 @@ for how in 0 1500; do
         cmp -s emu.out cpu.$how.$isa.out && cmp -s emu.counts cpu.$how.$isa.counts || { echo "FAIL $isa $how"; diff emu.out cpu.$how.$isa.out; diff emu.counts cpu.$how.$isa.counts; exit 1; }
     done
 done
-grep -q '[1-9]' emu.counts && grep -q early emu.out || { echo "FAIL nothing was counted"; exit 1; }
+grep -q '[1-9]' emu.counts && grep -q early emu.out && grep -q behind emu.out || { echo "FAIL nothing was counted"; exit 1; }

@@ -47,7 +47,7 @@ struct cpu_reg {
     uint8_t settled;    /* stays in the frame, or among the linear registers, while compiled code runs */
     uint8_t lazy;       /* NaNs of arithmetic are not yet canonical: readers of bits see to it */
     struct cpu_shape shape;
-    uint8_t row;   /* varying, but growing by row_step among each so many lanes, 4 or 8, if nothing wraps; 0: no */
+    uint8_t row;   /* varying, but growing by row_step among each so many lanes, 4 to 32, if nothing wraps; 0: no */
     bool row_sure; /* ... in all lanes; else in those that wrote it last */
     int32_t row_step;
     uint32_t linear; /* 1 + place among the linear registers; 0: a vector */
@@ -304,6 +304,8 @@ bool cpu_defines(const struct cpu_func *f, const struct cpu_inst *in, uint32_t r
 bool cpu_constant_of(const struct cpu_func *f, uint32_t reg,
                      int64_t *out);               /* number plus one; the constant it always holds */
 bool cpu_counts_warps(const struct cpu_inst *in); /* is it a CPU_COUNT that does? */
+bool cpu_in_rows(const struct cpu_func *f,
+                 const struct cpu_inst *in); /* do lanes access what lies in a row, or at one place, by cpu_reg.row? */
 /* flow.c */
 bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes);
 void cpu_find_fronts(struct cpu_func *f);

@@ -120,7 +120,7 @@ static bool suits(const struct cpu_func *f, const uint64_t *set)
             if (in->kind != CPU_LOAD && in->kind != CPU_STORE)
                 alu += in->kind != CPU_NOP && in->kind != CPU_CTL && in->kind != CPU_COUNT;
             else if (in->s[0] && f->regs[in->s[0] - 1].shape.varying)
-                apart++;
+                apart += !(cpu_in_rows(f, in) && f->regs[in->s[0] - 1].row >= 16);
         }
         const struct cpu_inst *last = &f->insts[f->blocks[b].end - 1];
         MG_EACH_EDGE(&f->succ, b, e)

@@ -387,15 +387,25 @@ static void find_rows(struct shapes *z, bool active)
     }
 }
 
-/* Blocks of 8 or 4 threads a row, or a multiple: what grows by a constant within each row. Nothing depends on it but
- * which code is tried first (plugin/memory.c). */
-static void find_all_rows(struct shapes *z)
+/* How many lanes of a warp follow one another in x. */
+static uint32_t lanes_in_row(const uint32_t *dims)
 {
-    const uint32_t *dims = z->f->dims;
-    if (!dims[0] || dims[0] % 4 || dims[0] % 16 == 0 || dims[1] * dims[2] == 1) return;
-    z->row = dims[0] % 8 == 0 ? 8 : 4;
-    find_rows(z, false);
-    find_rows(z, true);
+    if (!dims[0]) return 0;
+    if (dims[1] * dims[2] == 1 || dims[0] % 32 == 0) return 32;
+    return dims[0] % 16 == 0 ? 16 : dims[0] % 8 == 0 ? 8 : dims[0] % 4 == 0 ? 4 : 0;
+}
+
+/* What grows by a constant within each row: in all lanes, or among those that wrote it last, as where some have left a
+ * loop before others. Nothing depends on it but which code is tried first (plugin/memory.c). */
+static void find_all_rows(struct cpu_func *f)
+{
+    struct shapes z = {.f = f, .row = lanes_in_row(f->dims)};
+    for (uint32_t r = 0; r < f->n_regs; r++) f->regs[r].row = 0;
+    if (!z.row) return;
+    z.v = mg_xcalloc(f->n_regs + 1, sizeof *z.v);
+    find_rows(&z, false);
+    find_rows(&z, true);
+    free(z.v);
 }
 
 void cpu_find_shapes(struct cpu_func *f)
@@ -407,10 +417,13 @@ void cpu_find_shapes(struct cpu_func *f)
         if (mg_has(f->blocks[f->entry].live, r)) z.v[r] = vary;
     publish(&z);
     find_shapes(&z);
-    if (cpu_find_serials(f)) find_shapes(&z);
+    find_all_rows(f);
+    if (cpu_find_serials(f)) {
+        find_shapes(&z);
+        find_all_rows(f);
+    }
     cpu_find_settled(f);
     find_lazy(&z);
-    find_all_rows(&z);
     for (uint32_t i = 0; i < f->n_regs; i++)
         if (f->regs[i].kind == CPU_REG_PLAIN && !f->regs[i].shape.varying) f->regs[i].linear = ++f->n_linear;
     free(z.v);

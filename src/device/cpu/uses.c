@@ -100,6 +100,13 @@ bool cpu_constant_of(const struct cpu_func *f, uint32_t reg, int64_t *out)
     return true;
 }
 
+bool cpu_in_rows(const struct cpu_func *f, const struct cpu_inst *in)
+{
+    const struct cpu_reg *r = in->s[0] ? &f->regs[in->s[0] - 1] : NULL;
+    if (!r || !r->shape.varying || !r->row || in->vec > 1 || (in->bytes != 4 && in->bytes != 8)) return false;
+    return f->isa >= EMU_ISA_AVX2 && (r->row_step == in->bytes || (!r->row_step && in->kind == CPU_LOAD));
+}
+
 bool cpu_plain_barrier(const struct cpu_func *f, const struct cpu_inst *in)
 {
     const struct cpu_reg *number = in->s[0] ? &f->regs[in->s[0] - 1] : NULL;

@@ -452,7 +452,7 @@ static void gather(struct emit *e, val at)
     }
 }
 
-/* ---- rows of 8 or 4 lanes (cpu_reg.row) ---------------------------------------------------------------------------
+/* ---- rows of lanes (cpu_reg.row) ---------------------------------------------------------------------------
  */
 
 static val lanes_from(struct emit *e, val v, unsigned first, unsigned n)
@@ -565,14 +565,6 @@ struct plan {
     uint32_t size;
 };
 
-static unsigned rows_of(struct emit *e, const struct cpu_inst *in, const struct plan *p)
-{
-    if (!in->s[0] || !p->s.varying || in->vec > 1 || (in->bytes != 4 && in->bytes != 8) || !emit_is(e, EMU_ISA_AVX2))
-        return 0;
-    const struct cpu_reg *r = &e->f->regs[in->s[0] - 1];
-    return r->row_step == in->bytes || (!r->row_step && in->kind == CPU_LOAD) ? r->row : 0;
-}
-
 static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int version)
 {
     struct plan p = {.size = (uint32_t)in->bytes * in->vec, .known = in->where != EMU_AT_LOCAL};
@@ -584,7 +576,7 @@ static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int versio
     if (in->vec == 3 || in->vec > 4) p.known = p.linear && !p.s.stride;
     if (store && p.linear && p.s.stride && masked && (in->vec > 1 || !(has_masked(e, in) || blends(e, in))))
         p.linear = false;
-    p.row = rows_of(e, in, &p);
+    p.row = cpu_in_rows(e->f, in) ? e->f->regs[in->s[0] - 1].row : 0;
     p.flat = p.row && !e->f->regs[in->s[0] - 1].row_step;
     if (!p.linear && !p.row && !can_gather(e, in)) p.known = false;
     return p;
@@ -731,6 +723,26 @@ static void access_all_rows(struct emit *e, const struct plan *p)
     access_rows(e, group[0], in->off - LLVMConstIntGetSExtValue(group[1]), p->row, p->flat, NULL);
 }
 
+/* Lanes that lie in rows, where `rows` says so; NULL: they do. */
+static void access_likely_rows(struct emit *e, const struct plan *p, val at, val rows)
+{
+    LLVMBasicBlockRef yes = rows ? emit_block(e, "rows") : NULL, no = rows ? emit_block(e, "apart") : NULL,
+                      on = rows ? emit_block(e, "accessed") : NULL;
+    if (rows) {
+        val cached = e->lanes;
+        LLVMBuildCondBr(B, rows, yes, no);
+        LLVMPositionBuilderAtEnd(B, no);
+        gather(e, at);
+        LLVMBuildBr(B, on);
+        LLVMPositionBuilderAtEnd(B, yes);
+        e->lanes = cached;
+    }
+    access_rows(e, at, 0, p->row, p->flat, e->in->guard ? emit_active(e) : emit_lanes(e));
+    if (!rows) return;
+    LLVMBuildBr(B, on);
+    LLVMPositionBuilderAtEnd(B, on);
+}
+
 static void emit_access(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -761,7 +773,7 @@ static void emit_access(struct emit *e)
         return;
     }
     emit_bounds(e, in, &a.lo, &a.size);
-    val ok = NULL;
+    val ok = NULL, rows = NULL;
     if (a.linear) {
         uint64_t span = s.stride ? (uint64_t)size * (s.halves ? 16 : 32) : size;
         for (int h = 0; h < (s.halves ? 2 : 1); h++) {
@@ -775,7 +787,8 @@ static void emit_access(struct emit *e)
         val lanes = in->guard ? emit_active(e) : emit_lanes(e);
         a.many = emit_address(e, in, true, 0);
         ok = emit_all_inside(e, a.many, a.lo, a.size, size, lanes);
-        if (p.row) ok = LLVMBuildAnd(B, ok, rows_hold(e, a.many, p.row, p.flat ? 0 : in->bytes, lanes), "");
+        if (p.row) rows = rows_hold(e, a.many, p.row, p.flat ? 0 : in->bytes, lanes);
+        if (p.row && !can_gather(e, in)) ok = LLVMBuildAnd(B, ok, rows, ""), rows = NULL;
     }
     LLVMBasicBlockRef fast = emit_block(e, "access"), slow = emit_block(e, "elsewhere"),
                       next = emit_block(e, "accessed");
@@ -791,7 +804,7 @@ static void emit_access(struct emit *e)
     if (a.linear)
         store ? store_linear(e, &a) : load_linear(e, &a);
     else if (p.row)
-        access_rows(e, a.many, 0, p.row, p.flat, in->guard ? emit_active(e) : emit_lanes(e));
+        access_likely_rows(e, &p, a.many, rows);
     else
         gather(e, a.many);
     LLVMBuildBr(B, next);
