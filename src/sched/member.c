@@ -105,7 +105,7 @@ bool mg_sched_attach(const struct mg_sched *s, struct mg_sched_member *m, bool o
     return true;
 }
 
-void mg_sched_leave(const struct mg_sched *s, struct mg_sched_member *m)
+void mg_sched_leave(const struct mg_sched *s, struct mg_sched_program *p, struct mg_sched_member *m)
 {
     struct mg_control_gate *g = &m->page->gate;
     uint32_t ours = (uint32_t)getpid();
@@ -116,6 +116,9 @@ void mg_sched_leave(const struct mg_sched *s, struct mg_sched_member *m)
     }
     mg_sched_page_free(m->page);
     m->page = NULL;
+    for (uint32_t i = p->times.n; i-- > 0;)
+        if (p->times.at[i].pid == m->pid && p->times.at[i].until_ns == UINT64_MAX)
+            p->times.at[i].until_ns = mg_now_ns();
 }
 
 /* ---- who is there ------------------------------------------------------------------------------------------ */
@@ -141,6 +144,7 @@ bool mg_sched_member_add(struct mg_sched *s, struct mg_sched_program *p, uint32_
         .waited_ns = g->waited_ns,
         .forced = g->forced,
     };
+    *mg_vec_push(&p->times) = (struct mg_sched_time){pid, now, UINT64_MAX};
     bool has_turn = s->holder >= 0 && &s->programs.at[s->holder] == p && !s->closing;
     __atomic_store_n(&g->dropped, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&g->credit_ns, has_turn ? credit_of(p->credit_ns) : 0, __ATOMIC_SEQ_CST);
@@ -200,7 +204,7 @@ static void check_members(const struct mg_sched *s, struct mg_sched_program *p, 
             continue;
         }
         mg_sched_read(p, now);
-        mg_sched_leave(s, m);
+        mg_sched_leave(s, p, m);
         p->members.at[i] = p->members.at[--p->members.n];
     }
 }

@@ -80,12 +80,15 @@ static const char *adopt(struct mg_sched *s, uint32_t pid, double share, const c
     struct mg_control_page *page = mg_sched_page((long)pid, dir, sizeof dir);
     if (!page) return "cannot be adopted: it has made no CUDA call under margay";
     const char *why = NULL;
+    bool fresh = !p;
     if (page->pid != pid) why = "cannot be adopted: it launches nothing itself"; /* a child with its parent's page */
-    if (!why && !p) p = mg_sched_add(s, name, dir, share), p->adopted = true;
-    if (!why) p->share = share;
-    if (!why && !mg_sched_member_add(s, p, pid, page))
+    if (!why && fresh) p = mg_sched_add(s, name, dir, share), p->adopted = true;
+    if (!why && !mg_sched_member_add(s, p, pid, page)) {
         why = p->members.n < MG_SCHED_MEMBERS ? "cannot be adopted: another scheduler has it"
                                               : "cannot be adopted: the program has too many processes";
+        if (fresh) mg_sched_forget_last(s);
+    }
+    if (!why) p->share = share, mg_sched_counts_add(p, dir);
     if (why) mg_sched_page_free(page);
     return why;
 }

@@ -39,21 +39,25 @@ void mg_sched_let_go(struct mg_sched *s)
     for (uint32_t i = 0; i < s->programs.n; i++) {
         struct mg_sched_program *p = &s->programs.at[i];
         mg_sched_read(p, now);
-        while (p->members.n) mg_sched_leave(s, &p->members.at[--p->members.n]);
+        while (p->members.n) mg_sched_leave(s, p, &p->members.at[--p->members.n]);
     }
+}
+
+void mg_sched_forget_last(struct mg_sched *s)
+{
+    struct mg_sched_program *p = &s->programs.at[--s->programs.n];
+    mg_vec_release(&p->members);
+    mg_vec_release(&p->times);
+    mg_sched_counts_free(p->counts);
+    free(p->attach_error);
+    free(p->name);
+    free(p->dir);
 }
 
 void mg_sched_release(struct mg_sched *s)
 {
     mg_sched_let_go(s);
-    for (uint32_t i = 0; i < s->programs.n; i++) {
-        struct mg_sched_program *p = &s->programs.at[i];
-        mg_vec_release(&p->members);
-        mg_sched_counts_free(p->counts);
-        free(p->attach_error);
-        free(p->name);
-        free(p->dir);
-    }
+    while (s->programs.n) mg_sched_forget_last(s);
     mg_sched_deafen(s);
     free(s->socket_path);
     mg_vec_release(&s->programs);

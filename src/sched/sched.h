@@ -30,6 +30,10 @@ struct mg_sched_member { /* a process of a program */
     uint64_t looked_ns;                                   /* when a thread in front of the gate was last seen alive */
     uint64_t device_ns, passed, ended, waited_ns, forced; /* as last read */
 };
+struct mg_sched_time { /* in which a process of a program was scheduled */
+    uint32_t pid;
+    uint64_t from_ns, until_ns;
+};
 struct mg_sched_use {
     uint64_t device_ns, launches, longest_ns, waited_ns, forced, instructions;
 };
@@ -41,6 +45,7 @@ struct mg_sched_program {
     int status; /* how the launcher ended; -1: it has not */
     bool adopted;
     MG_VEC(struct mg_sched_member) members;
+    MG_VEC(struct mg_sched_time) times;
     struct mg_sched_use use; /* so far, ended processes included */
     bool counted;            /* some launch had an instruction count */
     uint64_t flying;         /* launches in flight */
@@ -58,7 +63,7 @@ struct mg_sched_program {
     uint64_t lapses;      /* times that a process took us for dead: its launches passed unseen until now */
     uint64_t attached;    /* how often it came on */
     char *attach_error;   /* why a process would not take it; NULL: none has said so */
-    struct mg_sched_counts *counts;
+    struct mg_sched_counts *counts; /* of each directory that its processes write into */
 };
 struct mg_sched_sample {
     uint64_t device_ns, instructions;
@@ -91,6 +96,8 @@ bool mg_sched_is_name(const char *text, size_t n); /* of a program */
 void mg_sched_init(struct mg_sched *s, const struct mg_policy *policy);
 void mg_sched_let_go(struct mg_sched *s); /* opens all gates: nobody is scheduled any more */
 void mg_sched_release(struct mg_sched *s);
+/* The program that was added last, which has no process. */
+void mg_sched_forget_last(struct mg_sched *s);
 struct mg_sched_program *mg_sched_add(struct mg_sched *s, const char *name, const char *dir, double share);
 /* Looks once, gives turns, and says how long nothing needs to be looked at. */
 uint64_t mg_sched_step(struct mg_sched *s, uint64_t now_ns);
@@ -106,7 +113,7 @@ bool mg_sched_knows(const struct mg_sched *s, uint32_t pid);
 bool mg_sched_member_add(struct mg_sched *s, struct mg_sched_program *p, uint32_t pid, struct mg_control_page *page);
 void mg_sched_read(struct mg_sched_program *p, uint64_t now_ns);
 /* The gate is opened, the tool of --attach is off again, and the page let go. */
-void mg_sched_leave(const struct mg_sched *s, struct mg_sched_member *m);
+void mg_sched_leave(const struct mg_sched *s, struct mg_sched_program *p, struct mg_sched_member *m);
 void mg_sched_turn(struct mg_sched_program *p, enum mg_gate_turn turn, double credit_ns);
 void mg_sched_hear(struct mg_sched_program *p, enum mg_gate_listens what); /* what its processes tell, once */
 
@@ -124,6 +131,8 @@ void mg_sched_adjust(struct mg_sched *s, uint64_t now_ns);
 
 /* ---- counts.c ---- */
 void mg_sched_count(struct mg_sched_program *p, bool all); /* what has ended since; all: the program has, too */
+/* Of a profile, too; nothing happens where that is known. */
+void mg_sched_counts_add(struct mg_sched_program *p, const char *dir);
 void mg_sched_counts_free(struct mg_sched_counts *c);
 
 /* ---- requests.c ---- */

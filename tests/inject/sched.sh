@@ -87,6 +87,16 @@ for f in alone/ctl.*; do kill "${f##*.}"; done
 wait $r $s
 "$MARGAY" ctl $$ drop > ctl 2>&1; [ $? = 3 ] || fail "drop of a process that is not ours"
 
+# guests of one name in two directories: instructions are those of the launches that were scheduled, of both
+rm -rf dir alone other; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 140 > out 2> err & s=$!
+"$MARGAY" run -q --device $device -o alone -- ./worker 500 x2000 sync > out2 2> err2 & r=$!
+"$MARGAY" run -q --device $device -o other -- ./worker 500 x2000 sync > out3 2> err3 & q=$!
+a=$(pid_of A); for i in $(seq 600); do set -- alone/ctl.* other/ctl.*; [ -e "$1" ] && [ -e "$2" ] && break; sleep 0.02; done
+for p in $r $q; do "$MARGAY" ctl $p adopt dir/sched.sock 3 guest > ctl 2>&1 || { fail "adopt into one name"; cat ctl; }; done
+wait $r $q; kill $s; wait $s
+"$MARGAY" report --json alone > alone.json
+json "0.7 < p['guest']['thread_instructions'] / p['guest']['launches'] / (sum(k['thread_instructions'] for k in json.load(open('alone.json'))['kernels']) / 2000) < 1.3" "instructions of two guests"
+
 # bad requests are refused by name, and change nothing
 rm -rf dir alone; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 140 > out 2> err & s=$!
 "$MARGAY" run -q --device $device -o alone -- sh -c './worker 500 140 & ./worker 500 140; wait' > out2 2> err2 & r=$!
