@@ -139,7 +139,7 @@ static bool has_patience(struct progress *p, uint64_t patience_ns, uint64_t now)
     if (!p->busy_from_ns) p->busy_from_ns = now, p->busy_from = busy;
     return (double)(now - p->busy_from_ns) * mg_processor_part(&p->busy_from, &busy) <= (double)patience_ns / 2;
 }
-static struct {
+static struct stuck {
     uint64_t ended; /* launches that had ended by then; UINT64_MAX: never */
     uint64_t since_ns;
     uint64_t passed;             /* launches, since */

@@ -231,6 +231,7 @@ static uint64_t since(uint64_t *old, const uint64_t *word)
 static int64_t read_member(struct mg_sched_program *p, struct mg_sched_member *m, uint64_t now)
 {
     struct mg_control_gate *g = &m->page->gate;
+    bool flew = m->passed > m->ended; /* then what passes behind it does not show that anything moves */
     uint64_t ended = since(&m->ended, &g->ended), passed = since(&m->passed, &g->passed);
     uint64_t device_ns = __atomic_load_n(&g->device_ns, __ATOMIC_SEQ_CST),
              longest = __atomic_load_n(&g->longest_ns, __ATOMIC_RELAXED);
@@ -243,7 +244,7 @@ static int64_t read_member(struct mg_sched_program *p, struct mg_sched_member *m
     p->use.forced += since(&m->forced, &g->forced);
     p->use.longest_ns = MG_MAX(p->use.longest_ns, longest);
     p->flying += m->passed > m->ended ? m->passed - m->ended : 0;
-    p->moved |= ended || passed;
+    p->moved |= ended || (passed && !flew);
     if (looks != m->looks) m->looked_ns = now;
     m->looks = looks;
     p->waits |= __atomic_load_n(&g->waiting, __ATOMIC_SEQ_CST) && now - m->looked_ns < ALIVE_NS;

@@ -38,6 +38,7 @@ struct job {
     uint64_t length_ns, left_ns;
 };
 struct program {
+    uint64_t apart; /* the page begins no page of the machine: the scheduler cannot unmap it */
     struct mg_control_page page;
     enum mode mode;
     uint64_t least_ns, most_ns, think_ns; /* kernels, between them in the logarithm */
@@ -48,8 +49,11 @@ struct program {
     uint32_t door;
     uint64_t look_ns;
     struct progress progress;
+    struct stuck stuck;
     struct job jobs[IN_FLIGHT];
     uint32_t first, n;
+    uint64_t stopped_until_ns;
+    bool troubled; /* it is stopped, dies, has kernels of seconds */
     uint64_t work_ns, launches, asked_ns, longest_wait_ns, forced;
 };
 static struct program programs[PROGRAMS];
@@ -88,7 +92,9 @@ static void try_to_enter(struct program *p)
     if (!p->waits) p->asked_ns = clock_ns, p->progress = (struct progress){.ended = g->ended, .since_ns = clock_ns};
     p->door = g->door;
     g->looks++;
+    stuck = p->stuck;
     bool passes = may_pass(), forced = !passes && is_stuck(&p->progress);
+    p->stuck = stuck;
     p->forced += forced;
     if (passes || forced) {
         enter(p);
@@ -148,6 +154,7 @@ static void pass_time(uint64_t ns)
 
 static void act(struct program *p)
 {
+    if (clock_ns < p->stopped_until_ns) return;
     while (p->n && !p->jobs[p->first].left_ns) end_job(p);
     bool woken = p->waits && (p->door != p->page.gate.door || clock_ns >= p->look_ns);
     if (woken || (!p->waits && clock_ns >= p->ready_ns)) try_to_enter(p);
@@ -155,6 +162,7 @@ static void act(struct program *p)
 
 static uint64_t next_of(const struct program *p, uint32_t busy)
 {
+    if (clock_ns < p->stopped_until_ns) return p->stopped_until_ns;
     uint64_t ends = until_end(p, busy), at = ends == UINT64_MAX ? ends : clock_ns + ends;
     if (p->waits && p->door != p->page.gate.door) return clock_ns;
     return MG_MIN(at, p->waits ? p->look_ns : p->ready_ns);
@@ -200,6 +208,7 @@ static void begin(struct mg_sched *s)
     for (uint32_t i = 0; i < n_programs; i++) {
         struct program *p = &programs[i];
         p->page.magic = MG_CONTROL_MAGIC;
+        p->stuck.ended = UINT64_MAX;
         p->ready_ns = clock_ns + draw(1000000);
         mg_gate_begin(&p->page.gate, (uint32_t)getpid());
         mg_sched_member_add(s, mg_sched_add(s, names[i], NULL, p->share), (uint32_t)sleeper, &p->page);
@@ -373,6 +382,62 @@ MG_TEST(gate_model_gaps)
         add(think ? THINK : SYNC, 20000, 20000, 10000, &all);
         add(SYNC, 20000000, 20000000, 0, &all);
         simulate(10000000000u, &all, has_its_share);
+    }
+}
+
+/* It becomes another program; what it had in flight is gone. */
+static void become_another(struct mg_sched *s, uint32_t i)
+{
+    struct program *p = &programs[i];
+    p->page.magic = 0;
+    p->waits = false;
+    p->n = 0;
+    mg_sched_scan(s, clock_ns);
+    memset(&p->page, 0, sizeof p->page);
+    p->page.magic = MG_CONTROL_MAGIC;
+    p->ready_ns = clock_ns;
+    mg_gate_begin(&p->page.gate, (uint32_t)getpid());
+    mg_sched_member_add(s, &s->programs.at[i], (uint32_t)sleeper, &p->page);
+}
+
+static void trouble(struct mg_sched *s)
+{
+    uint32_t i = n_programs - 1 - (uint32_t)draw(1);
+    struct program *p = &programs[i];
+    uint64_t what = draw(3);
+    p->troubled = true;
+    if (what == 0) p->stopped_until_ns = clock_ns + draw_length(10000000, 2000000000);
+    if (what == 1) become_another(s, i);
+    if (what >= 2 && p->n && p->n < IN_FLIGHT) {
+        struct job *last = &p->jobs[(p->first + p->n - 1) % IN_FLIGHT];
+        last->length_ns = last->left_ns = draw_length(100000000, 5000000000);
+    }
+}
+
+/* Whatever others do, nobody stands still for a second who has a share. */
+MG_TEST(gate_model_trouble)
+{
+    for (seed = 1; seed <= 30; seed++) {
+        struct mg_sched s;
+        state = seed + 2000;
+        n_programs = 4;
+        for (uint32_t i = 0; i < n_programs; i++) {
+            uint64_t most = draw_length(20000, 5000000);
+            programs[i] = (struct program){
+                .mode = (enum mode)draw(SYNC), .least_ns = draw_length(5000, most), .most_ns = most, .share = 1};
+        }
+        begin(&s);
+        uint64_t end_ns = clock_ns + 15000000000u;
+        while (clock_ns < end_ns) {
+            run(&s, clock_ns + draw_length(20000000, 1000000000));
+            trouble(&s);
+        }
+        bool ok = true;
+        for (uint32_t i = 0; i < 2; i++)
+            ok &= programs[i].longest_wait_ns < 1000000000 && programs[i].launches > 100 && !programs[i].forced;
+        if (!ok) describe_failure(&s, 15000000000u);
+        MG_CHECK(ok);
+        end(&s);
     }
 }
 
