@@ -25,7 +25,7 @@
 #define BEAT_NS      500000000u  /* a scheduler that gave no sign for so long is gone */
 #define BUSY_BEAT_NS 5000000000u /* where it waits for a processor */
 #define PATIENCE_NS  250000000u  /* nothing has ended for so long, or for four of the longest kernels */
-#define DOUBLING_NS  125000000u  /* while nothing ends twice as many pass */
+#define DOUBLING_NS  250000000u  /* while nothing ends twice as many pass */
 #define AHEAD_NS     1000000u    /* work in flight during a turn */
 #define AHEAD_GPU_NS 2000000u    /* there, ends are seen a little late */
 enum { LEAST_AHEAD = 2, MOST_AHEAD = 1024, REFUSALS = 4 };
