@@ -40,7 +40,8 @@ static bool is_below(long pid, long root)
 
 static void print_status(long pid, const struct mg_control_page *p)
 {
-    printf("%ld: %s, %llu launches seen, %llu selected", pid, p->on ? "on" : "off", (unsigned long long)p->launches,
+    uint64_t seen = MG_MAX(p->launches, p->taken); /* nobody selects where there is no tool */
+    printf("%ld: %s, %llu launches seen, %llu selected", pid, p->on ? "on" : "off", (unsigned long long)seen,
            (unsigned long long)p->selected);
     for (uint32_t t = 0; t < p->n_tools && t < MG_CONTROL_TOOLS; t++)
         printf("%s %.63s%s", t ? "," : "; tools", p->tools[t], p->tools_off >> t & 1 ? " (off)" : "");

@@ -50,19 +50,28 @@ if [ "$VARIANT" != asan ]; then # whose runtime only margay run puts in front
 fi
 
 # from outside: by the pid of `margay run`, a parent of the program
-rm -rf profile
 mkfifo in out.fifo
-"$MARGAY" run -q -o profile -- ./control fill.ptx wait < in > out.fifo 2> err &
-pid=$!
-exec 3> in 4< out.fifo
-read -r line <&4
-read -r line <&4
-[ "$line" = ready ] || { echo "FAIL not ready: $line"; failed=1; }
+begin() { # OPTIONS: until it has launched five times
+    rm -rf profile
+    "$MARGAY" run -q "$@" -o profile -- ./control fill.ptx wait < in > out.fifo 2> err &
+    pid=$!
+    exec 3> in 4< out.fifo
+    read -r line <&4
+    read -r line <&4
+    [ "$line" = ready ] || { echo "FAIL not ready: $line"; failed=1; }
+}
+finish() {
+    echo go >&3
+    cat <&4 > rest
+    wait $pid
+}
+begin -t none # launches that nothing is to be put into are seen, too
+"$MARGAY" ctl $pid status > status && grep -q ': on, 5 launches seen, 0 selected' status || { echo "FAIL status of -t none"; cat status; failed=1; }
+finish
+begin
 "$MARGAY" ctl $pid status > status && grep -q ': on, 5 launches seen, 5 selected' status || { echo "FAIL status"; cat status; failed=1; }
 "$MARGAY" ctl $pid off > status && grep -q ': off' status || { echo "FAIL off"; cat status; failed=1; }
-echo go >&3
-cat <&4 > rest
-wait $pid
+finish
 ran "margay ctl" 1111100000 "switched off"
 "$MARGAY" ctl $pid status > status 2>&1
 [ $? = 3 ] && grep -q 'no process' status || { echo "FAIL ctl of a dead process"; cat status; failed=1; }
