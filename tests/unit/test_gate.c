@@ -42,8 +42,8 @@ struct program {
     struct mg_control_page page;
     enum mode mode;
     uint64_t least_ns, most_ns, think_ns; /* kernels, between them in the logarithm */
-    double share;
-    uint64_t ready_ns; /* when it wants to launch; UINT64_MAX: when its last one has ended */
+    double share;                         /* 0: it is another process of the program in front of it */
+    uint64_t ready_ns;                    /* when it wants to launch; UINT64_MAX: when its last one has ended */
     uint64_t burst;
     bool waits;
     uint32_t door;
@@ -211,13 +211,15 @@ static void begin(struct mg_sched *s)
         p->stuck.ended = UINT64_MAX;
         p->ready_ns = clock_ns + draw(1000000);
         mg_gate_begin(&p->page.gate, (uint32_t)getpid());
-        mg_sched_member_add(s, mg_sched_add(s, names[i], NULL, p->share), (uint32_t)sleeper, &p->page);
+        struct mg_sched_program *q =
+            p->share > 0 ? mg_sched_add(s, names[i], NULL, p->share) : &s->programs.at[s->programs.n - 1];
+        mg_sched_member_add(s, q, (uint32_t)sleeper, &p->page);
     }
 }
 
 static void end(struct mg_sched *s)
 {
-    for (uint32_t i = 0; i < n_programs; i++) s->programs.at[i].members.n = 0; /* the pages are not mapped */
+    for (uint32_t i = 0; i < s->programs.n; i++) s->programs.at[i].members.n = 0; /* the pages are not mapped */
     mg_sched_release(s);
     kill(sleeper, SIGKILL);
     waitpid(sleeper, NULL, 0);
@@ -382,6 +384,32 @@ MG_TEST(gate_model_gaps)
         add(think ? THINK : SYNC, 20000, 20000, 10000, &all);
         add(SYNC, 20000000, 20000000, 0, &all);
         simulate(10000000000u, &all, has_its_share);
+    }
+}
+
+/* All processes of a program have its share together. */
+MG_TEST(gate_model_processes)
+{
+    for (seed = 1; seed <= 10; seed++) {
+        struct mg_sched s;
+        uint64_t longest = 0;
+        double work = 0;
+        state = seed + 3000;
+        n_programs = 4;
+        for (uint32_t i = 0; i < n_programs; i++) {
+            uint64_t most = draw_length(20000, 10000000);
+            programs[i] = (struct program){
+                .mode = (enum mode)draw(SYNC), .least_ns = draw_length(5000, most), .most_ns = most, .share = i < 2};
+            longest = MG_MAX(longest, most);
+        }
+        begin(&s);
+        run(&s, clock_ns + 10000000000u);
+        for (uint32_t i = 0; i < n_programs; i++) work += (double)programs[i].work_ns;
+        bool ok = fabs(2 * (double)programs[0].work_ns - work) < 6 * (double)longest + 50e6;
+        for (uint32_t i = 0; i < n_programs; i++) ok &= !programs[i].forced && programs[i].longest_wait_ns < 500000000;
+        if (!ok) describe_failure(&s, 10000000000u);
+        MG_CHECK(ok);
+        end(&s);
     }
 }
 
