@@ -13,7 +13,7 @@
 #include "ir/ir.h"
 #include "report/priv.h"
 
-enum { MOST_PARAMS = 64 };
+enum { MOST_PARAMS = 64, MOST_ALLOCATIONS = 8 };
 
 struct known {
     const struct mg_pkernel *k;
@@ -44,8 +44,9 @@ struct mg_buffers {
     MG_VEC(struct line_node) insts; /* in order of lines */
     struct mg_lines *modules;
     struct mg_arena arena;
-    MG_VEC(struct known) known; /* what was asked before */
-    struct mg_map known_at;     /* kernel and line -> the last of known there */
+    const struct mg_jval *allocations; /* as the process recorded them; NULL: not yet */
+    MG_VEC(struct known) known;        /* what was asked before */
+    struct mg_map known_at;            /* kernel and line -> the last of known there */
 };
 
 struct mg_buffers *mg_buffers_new(const struct mg_recording *p, struct mg_lines *modules)
@@ -180,40 +181,62 @@ static void follow_node(struct walk *w, const struct mg_node *n)
 /* ---- in words ------------------------------------------------------------------------------------------------------
  */
 
-/* The allocation that the argument at this offset pointed into in all launches of the kernel. */
-static bool find_allocation(const struct mg_buffers *b, const struct mg_pkernel *k, uint64_t offset,
-                            uint64_t *allocation)
+/* The allocations that the argument at this offset pointed into, over all launches of the kernel: those that swap their
+ * buffers have two. 0: none, or too many. */
+static uint32_t find_allocations(const struct mg_buffers *b, const struct mg_pkernel *k, uint64_t offset,
+                                 uint64_t found[MOST_ALLOCATIONS])
 {
-    bool found = false;
+    uint32_t n = 0, last = 0;
     for (uint64_t i = 0; i < b->p->n_launches; i++) {
         const struct mg_plaunch *l = &b->p->launches[i];
         if (l->kernel != k->id) continue;
         for (uint32_t a = 0; a < l->n_args; a++) {
             const struct mg_store_arg *arg = &l->args[a];
             if (arg->offset != offset || arg->kind != MG_ARG_POINTER) continue;
-            if (found && *allocation != arg->allocation) return false;
-            *allocation = arg->allocation;
-            found = true;
+            for (last = 0; last < n && found[last] != arg->allocation; last++) {
+            }
+            if (last < n) continue;
+            if (n == MOST_ALLOCATIONS) return 0;
+            found[n++] = arg->allocation;
         }
     }
-    return found;
+    return n;
 }
 
-/* Bytes of an allocation, where the process recorded them (inject/buffers.c). */
-static bool find_bytes(struct mg_buffers *b, uint64_t allocation, uint64_t *bytes)
+/* Bytes of an allocation, where the process recorded them (inject/buffers.c). 0: not known. */
+static uint64_t find_bytes(struct mg_buffers *b, uint64_t allocation)
 {
-    for (uint32_t i = 0; i < b->p->n_tools; i++) {
+    if (b->p->n_processes != 1) return 0; /* ids are a process' own */
+    for (uint32_t i = 0; i < b->p->n_tools && !b->allocations; i++) {
         const struct mg_ptool *t = &b->p->tools[i];
         if (strcmp(t->tool, "margay") || strcmp(t->key, "allocations")) continue;
-        const struct mg_jval *list = mg_jval_parse(&b->arena, t->json, strlen(t->json));
-        for (const struct mg_jval *v = mg_jval_first(list); v; v = v->next) {
-            const struct mg_jval *id = mg_jval_get(v, "allocation");
-            if (!id || id->kind != MG_JVAL_U64 || id->u != allocation) continue;
-            *bytes = mg_jval_u64(v, "bytes");
-            return b->p->n_processes == 1; /* ids are a process' own */
-        }
+        b->allocations = mg_jval_parse(&b->arena, t->json, strlen(t->json));
     }
-    return false;
+    for (const struct mg_jval *v = mg_jval_first(b->allocations); v; v = v->next) {
+        const struct mg_jval *id = mg_jval_get(v, "allocation");
+        if (id && id->kind == MG_JVAL_U64 && id->u == allocation) return mg_jval_u64(v, "bytes");
+    }
+    return 0;
+}
+
+/* ", buffer of 4,096 bytes", of launches that swap them ", buffers of 4,096 bytes": the allocation's number differs
+ * from device to device. */
+static void tell_bytes(struct mg_buffers *b, const struct mg_pkernel *k, uint64_t offset, struct mg_buffer_name *out,
+                       struct mg_buf *text)
+{
+    uint64_t found[MOST_ALLOCATIONS], least = 0, most = 0;
+    uint32_t n = find_allocations(b, k, offset, found);
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t bytes = find_bytes(b, found[i]);
+        if (!bytes) return;
+        least = i ? MG_MIN(least, bytes) : bytes;
+        most = MG_MAX(most, bytes);
+    }
+    if (!n) return;
+    out->bytes = most;
+    mg_buf_printf(text, ", buffer%s of %s", n > 1 ? "s" : "", least < most ? "up to " : "");
+    mg_add_grouped(text, most);
+    mg_buf_adds(text, " bytes");
 }
 
 /* Is it one that the program's text has, or one that a compiler made? */
@@ -226,19 +249,12 @@ static void tell_argument(struct mg_buffers *b, const struct walk *w, uint32_t i
 {
     const struct mg_pkernel *k = out->k;
     struct mg_buf text = MG_BUF_INIT;
-    uint64_t allocation = 0;
     const char *name = mg_name(w->m, w->m->vars.at[w->f->first_param + ix].name);
     const char *named = is_readable(name) ? mg_arena_printf(&b->arena, " `%s`", name) : "";
     out->name->place = mg_arena_printf(&b->arena, "argument %u%s", ix, named);
     out->name->brief = mg_arena_printf(&b->arena, "arg %u%s", ix, named);
     mg_buf_adds(&text, out->name->place);
-    if (find_allocation(b, k, mg_func_param_offset(w->f, w->m->vars.at, ix), &allocation)) {
-        if (find_bytes(b, allocation, &out->name->bytes)) { /* the allocation's number differs from device to device */
-            mg_buf_adds(&text, ", buffer of ");
-            mg_add_grouped(&text, out->name->bytes);
-            mg_buf_adds(&text, " bytes");
-        }
-    }
+    tell_bytes(b, k, mg_func_param_offset(w->f, w->m->vars.at, ix), out->name, &text);
     out->name->text = mg_arena_strndup(&b->arena, text.at, text.n);
     mg_buf_release(&text);
 }

@@ -13,6 +13,12 @@ __global__ void mark(unsigned char *out, const unsigned char *flags, const int *
     lists[t % 2][t] = seen;         // LISTS
 }
 
+__global__ void swapped(float *to, const float *from)
+{
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    to[t] = from[t] + 1; // BUFFER swapped
+}
+
 int main()
 {
     unsigned char *out, *flags, *list, **lists, *pair[2];
@@ -28,5 +34,10 @@ int main()
     cudaMemcpy(ids, from, sizeof from, cudaMemcpyHostToDevice);
     cudaMemcpy(lists, pair, sizeof pair, cudaMemcpyHostToDevice);
     mark<<<2, 128>>>(out, flags, ids, 7, lists);
+    float *a, *b;
+    cudaMalloc(&a, 1280);
+    cudaMalloc(&b, 1536);
+    cudaMemset(a, 0, 1280);
+    for (int i = 0; i < 3; i++) swapped<<<2, 128>>>(i % 2 ? a : b, i % 2 ? b : a);
     puts(cudaGetErrorString(cudaDeviceSynchronize()));
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # An access is of the argument's buffer whose address it adds to, whatever its index is: loaded, or another argument. Where the address
-# itself was loaded, no buffer is named.
+# itself was loaded, no buffer is named. Launches that swap their buffers have several.
 set -e
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 src=$ROOT/tests/tool/buffers.cu
@@ -17,5 +17,6 @@ for n, line in enumerate(lines, 1):
     of = [s['buffer'] for s in sites if s['line'] == n]
     m = re.search('// BUFFER ([0-9])', line)
     if m: assert of == [f'argument {m[1]}, buffer of {bytes_of[int(m[1])]:,} bytes'], (n, of)
+    if '// BUFFER swapped' in line: assert sorted(of) == [f'argument {a}, buffers of up to 1,536 bytes' for a in (0, 1)], (n, of)
     if '// LISTS' in line: assert sorted(of, key=str) == [None, 'argument 4, buffer of 16 bytes'], (n, of)
 P
