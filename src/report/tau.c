@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/demangle.h"
 #include "base/io.h"
 #include "base/vec.h"
 #include "report/priv.h"
@@ -206,6 +207,16 @@ static void add_us(struct mg_table *t, double v)
         mg_table_u64(t, (uint64_t)(v * 1e3 + 0.5));
 }
 
+/* The event with its kernel as people write it; the JSON has the name as it is. */
+static void add_event(struct mg_table *t, const struct row *x)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    mg_demangle_add(&text, x->name, 32);
+    mg_buf_adds(&text, x->event + strlen(x->name));
+    mg_table_text(t, text.at);
+    mg_buf_release(&text);
+}
+
 static void add_table(struct mg_table *t, const struct rows *r)
 {
     static const char *const times[] = {"inclusive", "exclusive", "wait", "finalize"};
@@ -218,7 +229,7 @@ static void add_table(struct mg_table *t, const struct rows *r)
     for (uint32_t i = 0; i < r->at.n; i++) {
         const struct row *x = &r->at.at[i];
         mg_table_row(t);
-        mg_table_text(t, x->event);
+        add_event(t, x);
         mg_table_u64(t, x->node);
         mg_table_u64(t, x->thread);
         mg_table_u64(t, x->calls);

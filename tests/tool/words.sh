@@ -57,3 +57,7 @@ rm -rf d && "$MARGAY" run -q --device cpu -t blocks -t ctas,ctas=1024 -o d -- ./
 grep -q 'ld.shared.*  x 8$' passes.txt || { echo 'FAIL rows that read alike'; cat passes.txt; exit 1; }
 hot=$(grep -A1 -m1 'entries .*source' passes.txt | tail -1)
 case $hot in *words.cu:*sum.x*) ;; *) echo "FAIL the line of the hottest block: $hot"; exit 1 ;; esac
+# TAUcuda's objects are of kernels as people write them; the JSON has their names.
+rm -rf d && "$MARGAY" run -q --device emu -t timeline,tau=on -o d -- ./words SOUND > out
+"$MARGAY" report d --tool timeline | grep -q '^  sound(float\*) (C-\[\.TAU application\]#D-0#S-0) ' || { "$MARGAY" report d --tool timeline; exit 1; }
+"$MARGAY" report d --json | grep -q '"event": *"_Z5soundPf (C-\['
