@@ -281,8 +281,9 @@ static void add_findings(struct notes *x, const char *file, uint32_t line)
     for (uint32_t i = 0; i < x->findings.n; i++) {
         const struct mg_finding *f = &x->findings.at[i];
         if (f->gain_pct <= 0 || !f->file || f->line != line || strcmp(f->file, file)) continue;
-        mg_buf_printf(x->out, "%*s |        ^ %s: mending could gain %s%.0f %%\n", gutter_width(x), "",
-                      mg_finding_rule(f), f->exact ? "" : "~", f->gain_pct);
+        mg_buf_printf(x->out, "%*s |        ^ %s: mending could gain ", gutter_width(x), "", mg_finding_rule(f));
+        mg_add_gain(x->out, f);
+        mg_buf_addc(x->out, '\n');
     }
 }
 

@@ -65,11 +65,19 @@ static void add_verdict(const struct mg_finding *f, const struct mg_recording *p
     mg_buf_release(&name);
 }
 
+void mg_add_gain(struct mg_buf *out, const struct mg_finding *f)
+{
+    if (f->gain_pct < .5)
+        mg_buf_adds(out, "<1 %");
+    else
+        mg_buf_printf(out, "%s%.0f %%", f->exact ? "" : "~", f->gain_pct);
+}
+
 static void add_one(const struct mg_finding *f, const struct mg_recording *p, struct mg_sources *sources,
                     uint32_t number, uint32_t columns, struct mg_buf *out)
 {
     struct mg_buf gain = MG_BUF_INIT, name = MG_BUF_INIT;
-    mg_buf_printf(&gain, "%s%.0f %%", f->exact ? "" : "~", f->gain_pct);
+    mg_add_gain(&gain, f);
     mg_add_kernel_name(&name, p, f->kernel, 60);
     mg_buf_printf(out, "  %2u. %7s  %s  ", (unsigned)number, gain.at, f->rule->name);
     add_place(f, out);
@@ -113,7 +121,9 @@ static void add_likes(const struct mg_findings *list, uint32_t first, bool *told
         if (n++ >= MOST_PLACES) continue;
         mg_buf_adds(&text, n == 1 ? "The same at " : ", ");
         add_place(f, &text);
-        mg_buf_printf(&text, " (%s%.0f %%)", f->exact ? "" : "~", f->gain_pct);
+        mg_buf_adds(&text, " (");
+        mg_add_gain(&text, f);
+        mg_buf_addc(&text, ')');
     }
     if (n > MOST_PLACES) mg_buf_printf(&text, " and %u more places", n - MOST_PLACES);
     if (n) {
