@@ -171,13 +171,12 @@ void mg_add_unwritten(const struct mg_recording *p, struct mg_buf *out, uint32_t
         uint32_t n = 0;
         if ((i && is_same_kernel(v, l.entries.at[i - 1])) || rows++ >= max_rows) continue;
         for (uint32_t k = 0; k < l.entries.n; k++) n += is_same_kernel(v, l.entries.at[k]);
-        char *plain = mg_demangle(name);
-        mg_buf_printf(out, "  %.120s: may depend on registers that it never writes (%s read at ", plain ? plain : name,
-                      text_of(v, "register"));
+        mg_buf_adds(out, "  ");
+        mg_demangle_add(out, name, 80);
+        mg_buf_printf(out, ": may depend on registers that it never writes (%s read at ", text_of(v, "register"));
         add_place(out, v);
         if (n > 1) mg_buf_printf(out, ", and %u more", n - 1);
         mg_buf_adds(out, ")\n");
-        free(plain);
     }
     if (rows > max_rows)
         mg_buf_printf(out, "  and %u more kernels that may depend on registers that they never write\n",

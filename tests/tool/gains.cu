@@ -26,6 +26,14 @@ __global__ void uneven(int *out, int rounds) {
     out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
+// too short to launch; its stores touch twice the sectors that they fill
+__global__ void tiny(int *out, int n) {
+    int sum = n;
+#pragma unroll 1
+    for (int k = 0; k < n; k++) sum = sum * 3 + k;
+    for (int k = 0; k < 3; k++) out[threadIdx.x * 2 + k] = sum + k; // PLANTED tiny
+}
+
 int main(int argc, char **argv) {
     int *out, *next, from[1024];
     bool walks = argc > 1 && !strcmp(argv[1], "walks");
@@ -36,6 +44,8 @@ int main(int argc, char **argv) {
     if (walks) {
         parted<<<132, 128>>>(out, next);
         sorted<<<132, 128>>>(out, next);
+    } else if (argc > 1 && !strcmp(argv[1], "tiny")) {
+        for (int i = 0; i < 150; i++) tiny<<<1, 32>>>(out, 300);
     } else {
         uneven<<<157, 64>>>(out, 1000);
     }

@@ -6,8 +6,8 @@ set -e
 src=$ROOT/tests/tool/gains.cu
 "$NVCC" -cudart shared -lineinfo -O2 -gencode arch=compute_90,code=compute_90 -o gains "$src"
 for device in emu cpu; do
-    rm -rf walks uneven
-    for what in walks uneven; do
+    rm -rf walks uneven tiny
+    for what in walks uneven tiny; do
         "$MARGAY" run -q --device $device -t advise -o $what -- ./gains $what > out
         grep -q 'no error' out
         "$MARGAY" report $what --json > $what.json
@@ -41,5 +41,11 @@ assert (f['rule'], f['line']) == ('cta_imbalance', line['PLANTED uneven']), (dev
 want = 100 * (1 - 2 * 158 / 157 / 3)
 assert abs(f['gain_pct'] - want) < .5, (device, f['gain_pct'], want)
 assert any(x['rule'] == 'few_ctas' for x in json.load(open('uneven.json'))['findings']), device # its own 41 %
+
+# a modelled gain stands before an exact one of less than 1 %
+f = found('tiny')
+assert f[0]['rule'] == 'tiny_launch' and f[0]['sure'] == 'model' and f[0]['gain_pct'] > 10, (device, f)
+assert ('uncoalesced', 'exact') in [(x['rule'], x['sure']) for x in f if x['gain_pct'] < 1], (device, f)
 P
+    grep -q '^   2\. *<1 %  uncoalesced  gains.cu:' tiny.text; exit 1; }
 done

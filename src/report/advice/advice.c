@@ -207,9 +207,9 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
         a.rule = &rules[i];
         rules[i].run(&a, &rules[i]);
     }
-    for (uint32_t i = 0; i < list->n; i++) { /* without a measured time exact ones first */
+    for (uint32_t i = 0; i < list->n; i++) { /* without a measured time exact ones first, if they gain something */
         struct mg_finding *x = &list->at[i];
-        x->class = x->gain_pct <= 0 ? 2 : !list->timed && !x->exact;
+        x->class = x->gain_pct <= 0 ? 3 : x->gain_pct < LEAST_GAIN_PCT ? 2 : !list->timed && !x->exact;
     }
     if (list->n) qsort(list->at, list->n, sizeof *list->at, by_rank);
     for (uint32_t i = 0; i < list->n; i++) { /* what facts and modules hold goes with them */

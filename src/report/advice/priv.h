@@ -6,7 +6,7 @@
 #include "report/buffers.h"
 #include "report/lines.h"
 
-#define LEAST_GAIN_PCT 1.0 /* of the program: what gains less is no finding */
+#define LEAST_GAIN_PCT 1.0 /* of the program: what gains less, even if launches filled the device, is no finding */
 
 /* ---- what a kernel costs (cost.c): cycles of one multiprocessor, summed over the launches that were counted --------
  */
