@@ -47,5 +47,5 @@ f = found('tiny')
 assert f[0]['rule'] == 'tiny_launch' and f[0]['sure'] == 'model' and f[0]['gain_pct'] > 10, (device, f)
 assert ('uncoalesced', 'exact') in [(x['rule'], x['sure']) for x in f if x['gain_pct'] < 1], (device, f)
 P
-    grep -q '^   2\. *<1 %  uncoalesced  gains.cu:' tiny.text; exit 1; }
+    grep -q '^   2\. *<1 %  uncoalesced  gains.cu:' tiny.text || { cat tiny.text; exit 1; }
 done
