@@ -26,8 +26,8 @@ static void add_value(struct mg_buf *out, bool has, double v)
     struct mg_buf cell = MG_BUF_INIT;
     if (!has)
         mg_buf_addc(&cell, '-');
-    else if (v >= 0 && v < 9e15 && v == floor(v))
-        mg_add_grouped(&cell, (uint64_t)v);
+    else if (v >= 0 && v < 9e15 && (v == floor(v) || v >= 1e4))
+        mg_add_grouped(&cell, (uint64_t)(v + .5));
     else
         mg_buf_printf(&cell, "%.4g", v);
     mg_buf_addc(out, ' ');

@@ -411,8 +411,10 @@ static void draw_bars(const struct work *w, struct mg_table *t, uint32_t ix)
         values[i] = (double)s->counts[i];
     }
     mg_kit_kernel_name(w->k, 60, &title);
-    mg_buf_printf(&title, ": CTAs by their thread instructions, %llu to %llu", (unsigned long long)s->least,
-                  (unsigned long long)s->most);
+    mg_buf_adds(&title, ": CTAs by their thread instructions, ");
+    mg_chart_short(&title, (double)s->least);
+    mg_buf_adds(&title, " to ");
+    mg_chart_short(&title, (double)s->most);
     mg_chart_distribution(&svg, title.at, "thread instructions, from", "CTAs", values, bars, 0, texts);
     mg_kit_chart(t, "ctas", ix, &title, &svg);
     for (uint32_t i = 0; i < bars; i++) mg_buf_release(&marks[i]);
