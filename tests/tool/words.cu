@@ -1,4 +1,4 @@
-/* What findings say of a kernel: `words BUFFERS|PASSES|STRAIGHT|SOUND|CTAS N`; tests/tool/words.sh has the expected values. */
+/* What findings say of a kernel: `words BUFFERS|PASSES|STRAIGHT|ROWS|SOUND|CTAS N`; tests/tool/words.sh has the expected values. */
 #include <cstdio>
 #include <cstring>
 #include <cstdlib>
@@ -46,6 +46,13 @@ __global__ void straight(float *out)
     out[threadIdx.x] = sum;
 }
 
+/* CTAs of 4 x 64 threads: a request is of eight rows of the matrix. */
+__global__ void rows(float *out, const float *in)
+{
+    int at = (blockIdx.y * blockDim.y + threadIdx.y) * 512 + blockIdx.x * blockDim.x + threadIdx.x;
+    out[at] = in[at]; /* ROWS */
+}
+
 /* Nothing to mend, and about as long for bytes as for instructions. */
 __global__ void sound(float *out)
 {
@@ -66,6 +73,7 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "BUFFERS")) buffers<<<128, 256>>>(out, small, wide);
     if (!strcmp(argv[1], "PASSES")) passes<<<1, 32>>>((float4 *)memory, 256);
     if (!strcmp(argv[1], "STRAIGHT")) straight<<<1, 32>>>(out);
+    if (!strcmp(argv[1], "ROWS")) rows<<<dim3(128, 4), dim3(4, 64)>>>(out, wide);
     if (!strcmp(argv[1], "SOUND")) sound<<<132 * 8, 256>>>(out);
     if (!strcmp(argv[1], "CTAS")) ctas<<<n, 32>>>((int *)memory);
     return cudaDeviceSynchronize() != cudaSuccess;

@@ -21,6 +21,8 @@ if what == 'BUFFERS':  # wide is argument 2; each lane touches a sector of its o
     assert f['rule'] == 'uncoalesced' and f['measure'] == 32 and f['buffer'].startswith('argument 2'), f
     ops = [s for s in r['tools']['memory']['sites'] if s['ptx_line'] == f['ptx_line']]
     assert ops[0]['sectors'] == 32 * ops[0]['requests'], ops
+elif what == 'ROWS':  # 8 rows of 16 bytes: half of each sector
+    assert f['rule'] == 'uncoalesced' and f['measure'] == 8 and 'lies in 8 rows of 4 threads: let blockDim.x be' in f['text'], f
 elif what == 'PASSES':  # 512 bytes are four passes; 32 lanes on four banks take one pass each
     assert f['rule'] == 'bank_conflict' and f['measure'] == 8, f
     assert 'takes 32.0 passes through shared memory where 4 would do' in f['text'] and 'by 16 bytes (the width of an access)' in f['text'], f
@@ -36,7 +38,7 @@ verdicts = [v for v in r['findings'] if v['rule'].endswith('_bound')]
 assert all('Mend the findings above, then ' in v['text'] for v in verdicts), verdicts
 END
 for device in emu cpu; do
-    for what in BUFFERS PASSES 'CTAS 700'; do
+    for what in BUFFERS PASSES ROWS 'CTAS 700'; do
         rm -rf d
         "$MARGAY" run -q --device $device -t advise -o d -- ./words $what > out 2> err || { echo "FAIL $device $what"; cat err; exit 1; }
         "$MARGAY" report d --json | python3 look.py ${what%% *} "$src" ${what#* } || { echo "FAIL $device $what"; exit 1; }

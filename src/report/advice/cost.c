@@ -223,6 +223,7 @@ static void add_launch(struct advice *a, const struct mg_plaunch *l)
     if (ctas * threads <= c->ctas * c->threads) return;
     c->ctas = ctas;
     c->threads = threads;
+    c->row_threads = l->block[0];
     c->registers = registers;
     c->shared_bytes = shared_bytes;
     c->warps_resident = resident * warps;

@@ -131,7 +131,20 @@ static void tell_faults(struct advice *a, enum part part, const struct fault *fa
 /* ---- uncoalesced
  * ------------------------------------------------------------------------------------------------------ */
 
-static const char *tell_stride(const struct line_sum *s)
+/* A warp that lies in several rows of threads accesses as many pieces of memory. */
+static const char *tell_irregular(struct advice *a, const struct line_sum *s)
+{
+    const struct kernel_cost *c = &a->costs[s->k->id];
+    if (!c->row_threads || c->row_threads >= 32 || c->threads <= c->row_threads)
+        return "the addresses have no pattern: order the indices, or gather through shared memory";
+    return mg_arena_printf(
+        &a->out->arena,
+        "the addresses have no one stride, and a warp lies in %u rows of %u threads: let blockDim.x be a "
+        "multiple of 32, order the indices, or gather through shared memory",
+        (31 + c->row_threads) / c->row_threads, c->row_threads);
+}
+
+static const char *tell_stride(struct advice *a, const struct line_sum *s)
 {
     if (s->narrow >= s->wide && s->narrow >= s->irregular)
         return "lanes step over bytes that they do not use: an array for each member, or one wide load of all members";
@@ -139,7 +152,7 @@ static const char *tell_stride(const struct line_sum *s)
         return s->wider > s->wide / 2
                    ? "neighbouring lanes are more than 128 bytes apart: let neighbouring threads use neighbouring elements (swap the array's dimensions or the loops, or go through shared memory)"
                    : "neighbouring lanes are 33 to 128 bytes apart: let neighbouring threads use neighbouring elements (swap the array's dimensions or the loops, or go through shared memory)";
-    return "the addresses have no pattern: order the indices, or gather through shared memory";
+    return tell_irregular(a, s);
 }
 
 static void tell_uncoalesced(struct advice *a, const struct line_sum *s, double gain, const char *others)
@@ -150,10 +163,11 @@ static void tell_uncoalesced(struct advice *a, const struct line_sum *s, double 
            filled = mg_jval_f64(s->worst, "accesses") * mg_jval_f64(s->worst, "width") / 32;
     f->measure = sectors / requests; /* of the worst instruction: others of the line may be sound */
     f->unit = "sectors a request";
+    const char *stride = tell_stride(a, s);
     f->text = mg_arena_printf(&a->out->arena,
                               "a request of %s touches %.1f sectors of 32 bytes; its bytes fill %.1f%s. %c%s.",
                               mg_jval_text(s->worst, "op"), f->measure, MG_MAX(filled / requests, 1.), others,
-                              tell_stride(s)[0] - 'a' + 'A', tell_stride(s) + 1);
+                              stride[0] - 'a' + 'A', stride + 1);
 }
 
 void mg_rule_uncoalesced(struct advice *a, const struct mg_rule *self)
@@ -209,7 +223,7 @@ static const char *tell_padding(struct advice *a, const struct line_sum *s)
             "Let lanes use neighbouring words, or pad %s: index + index / 32 (%u bytes after every 32 words).%s", array,
             pad, size);
     return mg_arena_printf(&a->out->arena, "Pad each row of %s by %u bytes (%s): lanes then fall on different banks.%s",
-                           array, pad, pad > 8 ? "the width of an access" : "one element more", size);
+                           array, pad, pad > 8 ? "the width of an access" : "one element of that size more", size);
 }
 
 static double ways_of(const struct line_sum *s)

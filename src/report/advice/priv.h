@@ -20,10 +20,10 @@ struct kernel_cost {
     /* of its direct launches */
     uint64_t launches, direct;
     double all_ctas, busy, turns; /* summed over launches: multiprocessors that have work; waves, one at least */
-    double from_memory, used;    /* cycles for bytes that no cache has, and for those that lanes access; 0: not known */
-    double sector_cycles;        /* for one sector from memory */
-    double waves, full_waves;    /* of CTAs, summed over launches; full: rounded up */
-    uint32_t threads, registers; /* of the launch with the most CTAs */
+    double from_memory, used; /* cycles for bytes that no cache has, and for those that lanes access; 0: not known */
+    double sector_cycles;     /* for one sector from memory */
+    double waves, full_waves; /* of CTAs, summed over launches; full: rounded up */
+    uint32_t threads, row_threads, registers; /* of the launch with the most CTAs; row: blockDim.x */
     uint64_t shared_bytes, ctas;
     uint32_t warps_resident, warps_most;
     double warps, empty_lanes;            /* launched; lanes of these that have no thread */
