@@ -46,3 +46,12 @@ void mg_cap_hash(const void *p, size_t bytes, uint64_t out[2])
     out[0] = fold(lane[0] ^ secret[1], lane[1] ^ secret[2]) + fold(lane[2] ^ secret[3], lane[3] ^ secret[0]);
     out[1] = fold(lane[0] ^ secret[3], lane[2] ^ secret[0]) ^ fold(lane[1] ^ secret[1], lane[3] ^ secret[2]) ^ lane[0];
 }
+
+bool mg_cap_has_addresses(const char *p, uint64_t bytes)
+{
+    for (uint64_t k = 0, w; k + 8 <= bytes; k += 8) {
+        memcpy(&w, p + k, 8);
+        if (w >> 42 == MG_CAP_ARENA >> 42 || w >> 40 == 0x7f || w >> 40 == 0x55) return true;
+    }
+    return false;
+}

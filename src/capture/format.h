@@ -82,6 +82,8 @@ _Static_assert(MG_CAP_C_COUNT <= 23, "ops.def");
 
 /* A hash of content in two words: what is stored once is told apart by it, and results are compared by it. */
 void mg_cap_hash(const void *p, size_t bytes, uint64_t out[2]);
+/* Words that look like addresses of this process differ in every other. */
+bool mg_cap_has_addresses(const char *p, uint64_t bytes);
 const char *mg_cap_op_name(uint32_t kind); /* "launch"; NULL: there is none */
 uint32_t mg_cap_op_words(uint32_t kind);
 

@@ -393,7 +393,7 @@ int mg_extract_after(struct mg_replay *r, const struct mg_cap_op *op)
             memcpy(&arg, op->payload + i, 8);
             changed = arg - s->at < s->bytes;
         }
-        if (status || s->variable || !changed) continue;
+        if (status || !changed || (s->variable && mg_cap_has_addresses(r->room, s->bytes))) continue;
         mg_cap_hash(r->room, s->bytes, hash); /* refresh has read it there */
         PUT(x, MG_CAP_check, NULL, 0, x->n, s->at, s->bytes, hash[0], hash[1]);
     }

@@ -187,6 +187,10 @@ for d in $devices; do
     "$MARGAY" capture -q --device "$d" -o late-cap -- ./late add.ptx streams > out 2>&1 && [ "$(grep -c ok out)" = 64 ] || { fail "many streams on $d"; cat out; }
     replayed "many streams on $d" late-cap --device "$d"
     grep -q '1100 of 1100 launches' err || fail "launches of many streams on $d"
+    rm -rf late-cap late-alone
+    "$MARGAY" capture -q --device "$d" -o late-cap -- ./late add.ptx variable > out 2>&1 && grep -q ok out || { fail "a variable on $d"; cat out; }
+    "$MARGAY" replay -q --extract late-alone --launches 0 --device "$d" late-cap > out 2> err || { fail "taking out a launch that writes a variable"; cat err; }
+    replayed "a launch that leaves a variable, alone on $d" late-alone --device "$d"
     rm -rf late-cap
     "$MARGAY" capture -q --device "$d" -o late-cap -- ./late add.ptx mapped > out 2>&1 && [ "$(grep -c ok out)" = 2 ] || { fail "mapped memory on $d"; cat out; }
     [ "$("$MARGAY" replay --list late-cap | grep -c '^alloc 0x38[0-9a-f]*0 2097152')" = 2 ] || fail "mapped memory lies at addresses that are free elsewhere"

@@ -2,7 +2,7 @@
  * managed memory behind the last launch, memory freed in stream order; a host function in a graph, which no capture can
  * hold; textures that outlive their memory; eight threads; the address of a device function, read and handed back.
  * Values that streams write, and copies in batches. late add.ptx
- * fill|stores|freed|graph|textures|threads|big|mapped|function|values|streams */
+ * fill|stores|freed|graph|textures|threads|big|mapped|function|values|streams|variable */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -34,6 +34,7 @@ D(cuMemSetAccess, cu_ptr, size_t, const struct cu_access *, size_t)
 
 static cu_stream s;
 static cu_ctx context;
+static cu_module module;
 
 static void say(const char *name, const unsigned *p, unsigned want)
 {
@@ -337,6 +338,20 @@ static void values(void)
     say("values and batches", back, 9);
 }
 
+/* A launch that leaves its result in a variable of its module, and in no other memory. */
+static void variable(void)
+{
+    unsigned back = 0;
+    size_t bytes;
+    cu_ptr at;
+    OK(cuModuleGetGlobal_v2(&at, &bytes, module, "table"));
+    OK(cuMemsetD32Async(at, 4, 1, s));
+    OK(cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, s, (void *[]){&at, &(unsigned){3}, &(unsigned){1}}, NULL));
+    OK(cuStreamSynchronize(s));
+    OK(cuMemcpyDtoH_v2(&back, at, sizeof back));
+    printf("a variable: %s\n", back == 7 ? "ok" : "WRONG");
+}
+
 /* More streams than a replay has: 64 lanes at once, each from stream to stream. */
 static void streams(void)
 {
@@ -368,7 +383,7 @@ static void streams(void)
 int main(int argc, char **argv)
 {
     if (argc != 3) return 2;
-    load(argv[1]);
+    module = load(argv[1]);
     OK(cuStreamCreate(&s, CUSTREAM_NON_BLOCKING));
     if (!strcmp(argv[2], "fill")) late_fills();
     if (!strcmp(argv[2], "stores")) late_stores();
@@ -381,5 +396,6 @@ int main(int argc, char **argv)
     if (!strcmp(argv[2], "function")) function();
     if (!strcmp(argv[2], "values")) values();
     if (!strcmp(argv[2], "streams")) streams();
+    if (!strcmp(argv[2], "variable")) variable();
     return 0;
 }

@@ -115,6 +115,7 @@ void mg_host_fills(const void *to);                /* a copy to memory of the ho
 bool mg_host_reads(const void *from, bool waited); /* a copy's source may be read now; false: said why not */
 
 /* check.c */
+uint64_t mg_check_now_ns(void);                             /* what begin_ns and hash_ns are in */
 void mg_check_launch(const uint64_t *args, uint32_t bytes); /* behind the launch that was told last */
 void mg_check_sync(void);                                   /* the program has waited for all its work */
 void mg_check_area(struct mg_cap_area *a, bool must);

@@ -18,10 +18,18 @@
 enum { STEADY = 3, SELDOM = 8, SMALL = 65536 };
 #define FREE_NS 100000000u /* so much may be hashed whatever the run took */
 
+/* Without a GPU the processor's time: other programs on the machine must not make hashing look cheap. */
+uint64_t mg_check_now_ns(void)
+{
+    struct timespec t;
+    if (mg_capture.hardware || clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t)) return mg_now_ns();
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static bool affordable(void)
 {
     if (mg_capture.check != MG_CAPTURE_CHECK_AUTO) return mg_capture.check == MG_CAPTURE_CHECK_ALL;
-    return mg_capture.hash_ns < FREE_NS + (mg_now_ns() - mg_capture.begin_ns - mg_capture.hash_ns) / 2;
+    return mg_capture.hash_ns < FREE_NS + (mg_check_now_ns() - mg_capture.begin_ns - mg_capture.hash_ns) / 2;
 }
 
 /* The launch that was told last cannot be replayed, and nothing behind it. */
@@ -82,16 +90,6 @@ bool mg_check_wait(bool must)
     return true;
 }
 
-/* Words that look like addresses of this process differ in every other. */
-static bool has_addresses(const char *p, uint64_t bytes)
-{
-    for (uint64_t k = 0, w; k + 8 <= bytes; k += 8) {
-        memcpy(&w, p + k, 8);
-        if (w >> 42 == MG_CAP_ARENA >> 42 || w >> 40 == 0x7f || w >> 40 == 0x55) return true;
-    }
-    return false;
-}
-
 static uint64_t put_check(uint64_t at, const void *data, uint64_t bytes)
 {
     uint64_t hash[2];
@@ -103,28 +101,29 @@ static uint64_t put_check(uint64_t at, const void *data, uint64_t bytes)
 void mg_check_area(struct mg_cap_area *a, bool must)
 {
     if (!a->told || mg_capture.told_graph || a->checked == mg_capture.n_launches || (!must && !affordable())) return;
-    uint64_t start = mg_now_ns();
+    uint64_t start = mg_check_now_ns();
     const void *data = (const void *)(uintptr_t)a->at;
     mg_shared_refresh(a, true); /* what is not the launches' is the host's */
     void *room = mg_capture.hardware && a->kind == MG_CAP_DEVICE ? malloc(a->bytes) : NULL;
     a->checked = mg_capture.n_launches;
     if (room && mg_cap_read(a, 0, room, a->bytes)) data = room;
-    if ((room || !mg_capture.hardware || a->kind != MG_CAP_DEVICE) && !(a->stays && has_addresses(data, a->bytes))) {
+    if ((room || !mg_capture.hardware || a->kind != MG_CAP_DEVICE) &&
+        !(a->stays && mg_cap_has_addresses(data, a->bytes))) {
         uint64_t hash = put_check(a->at, data, a->bytes);
         a->same = hash == a->hash ? a->same + 1 : 0;
         a->hash = hash;
     }
     free(room);
-    mg_capture.hash_ns += mg_now_ns() - start;
+    mg_capture.hash_ns += mg_check_now_ns() - start;
 }
 
 void mg_check_bytes(uint64_t at, const void *data, uint64_t bytes)
 {
     const struct mg_cap_area *a = mg_cap_area_find(at);
     if (mg_capture.lame || !a || !a->told || a->stays || !affordable() || mg_capture.n_launches == 0) return;
-    uint64_t start = mg_now_ns();
+    uint64_t start = mg_check_now_ns();
     put_check(at, data, bytes);
-    mg_capture.hash_ns += mg_now_ns() - start;
+    mg_capture.hash_ns += mg_check_now_ns() - start;
 }
 
 void mg_check_launch(const uint64_t *args, uint32_t bytes)

@@ -80,7 +80,7 @@ void mg_capture_begin(void)
         return;
     }
     mg_capture.hardware = mg_session_can(MG_BACKEND_HARDWARE);
-    mg_capture.begin_ns = mg_now_ns();
+    mg_capture.begin_ns = mg_check_now_ns();
     mg_capture.on = true;
     put_run();
 }
