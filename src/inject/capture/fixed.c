@@ -116,15 +116,15 @@ static bool map_piece(struct arena *a, uint64_t bytes)
 
 bool mg_fixed_alloc(cu_ptr *out, size_t bytes, cu_result *rc)
 {
-    uint64_t span = (bytes + ALIGN - 1) / ALIGN * ALIGN, at;
+    uint64_t span = (bytes + ALIGN - 1) / ALIGN * ALIGN, at; /* of such spans every place is aligned */
     if (!out || !bytes || bytes > ARENA_BYTES) return false;
     mg_capture_lock();
     struct arena *a = arena_here();
     if (a) {
         uint64_t piece = (span + a->granule - 1) / a->granule * a->granule;
-        at = mg_extent_take(&a->free, span, ALIGN, 0);
+        at = mg_extent_take(&a->free, span, MG_EXTENT_GRANULE, 0);
         if (!at && (map_piece(a, MG_MAX(piece, (uint64_t)PIECE)) || map_piece(a, piece)))
-            at = mg_extent_take(&a->free, span, ALIGN, 0);
+            at = mg_extent_take(&a->free, span, MG_EXTENT_GRANULE, 0);
         *rc = at ? MG_REAL_AS(cuMemsetD8_v2, cu_ptr, unsigned char, size_t)(at, 0, span)
                  : CUE_OUT_OF_MEMORY; /* as a replay finds it */
         if (at) {
@@ -170,7 +170,7 @@ void mg_fixed_ends(uint32_t context)
     if (!a) return;
     for (uint32_t i = 0; mg_map_next(&spans, &i, &at, &span);)
         if (at - a->base < ARENA_BYTES && mg_map_del(&sizes, at)) mg_extent_give(&a->free, at, span);
-    if (a->top > a->base) mg_extent_take(&a->free, a->top - a->base, ALIGN, 0); /* all of it: it goes */
+    if (a->top > a->base) mg_extent_take(&a->free, a->top - a->base, MG_EXTENT_GRANULE, 0); /* all of it: it goes */
     a->context = GONE;
     give_back(a);
 }
