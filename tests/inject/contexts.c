@@ -15,6 +15,7 @@ D(cuCtxSynchronize, void)
 D(cuLibraryLoadData, cu_library *, const void *, int *, void **, unsigned, int *, void **, unsigned)
 D(cuLibraryGetKernel, cu_kernel *, cu_library, const char *)
 D(cuLibraryGetGlobal, cu_ptr *, size_t *, cu_library, const char *)
+D(cuModuleUnload, cu_module)
 D(cuModuleGetGlobal_v2, cu_ptr *, size_t *, cu_module, const char *)
 D(cuKernelGetFunction, cu_function *, cu_kernel)
 D(cuMemcpyHtoD_v2, cu_ptr, const void *, size_t)
@@ -125,6 +126,7 @@ static void use(unsigned k, int tidy)
     if (!tidy) return;
     OK(cuMemFree_v2(p));
     OK(cuMemFree_v2(large - FAR));
+    OK(cuModuleUnload(m));
 }
 
 static int again(void)

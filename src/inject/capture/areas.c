@@ -70,6 +70,15 @@ bool mg_cap_read(const struct mg_cap_area *a, uint64_t off, void *to, uint64_t b
     return true;
 }
 
+void mg_cap_areas_unload(uint32_t load, bool there)
+{
+    for (uint32_t k = mg_capture.areas.n; k-- > 0;) {
+        if (mg_capture.areas.at[k].load != load) continue;
+        if (there) mg_check_area(&mg_capture.areas.at[k], true);
+        remove_area(&mg_capture.areas.at[k]);
+    }
+}
+
 /* The context is gone, and everything in it. The program's own memory stays. */
 void mg_cap_areas_drop(uint32_t context)
 {

@@ -28,6 +28,7 @@ struct mg_cap_area { /* memory that kernels reach; all under the lock */
     uint32_t same;    /* how often it was the same in a row */
     uint64_t *known;  /* memory of the host: hash of each chunk as the capture has it */
     uint32_t context; /* that it was made in, 0: none */
+    uint32_t load;    /* that it is a variable of, 0: of none */
 };
 struct mg_capture {
     bool wanted;          /* MARGAY_CAPTURE is set: entries lead to ours */
@@ -87,8 +88,9 @@ bool mg_cap_contexts_settle(cu_result *rc); /* all work in all of them has ended
 /* areas.c */
 struct mg_cap_area *mg_cap_area_find(uint64_t p);
 struct mg_cap_area *mg_cap_area_add(uint64_t at, uint64_t bytes, enum mg_cap_memory kind);
-void mg_cap_area_tell(struct mg_cap_area *a); /* kernels get it: from now on the capture has it */
-void mg_cap_areas_drop(uint32_t context);     /* it is gone */
+void mg_cap_area_tell(struct mg_cap_area *a);        /* kernels get it: from now on the capture has it */
+void mg_cap_areas_unload(uint32_t load, bool there); /* variables; there: they can still be compared */
+void mg_cap_areas_drop(uint32_t context);            /* it is gone */
 enum mg_cap_place {
     MG_PLACE_HOST,
     MG_PLACE_DEVICE,

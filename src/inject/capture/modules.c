@@ -167,10 +167,12 @@ static void drop_handles(struct mg_map *map, uint64_t load, uint32_t context)
     mg_vec_release(&dead);
 }
 
-static void unload(uint64_t load)
+static void unload(uint64_t load, bool there)
 {
+    mg_cap_areas_unload((uint32_t)load, there);
     drop_handles(&loads, load, 0);
     drop_handles(&kernels, load, 0);
+    context_of.at[load] = 0;
     PUT(MG_CAP_unload, load);
 }
 
@@ -179,10 +181,7 @@ static void unloads(void *handle)
     uint64_t load;
     if (!mg_capture_looks()) return;
     mg_capture_lock();
-    if (mg_map_get(&loads, (uintptr_t)handle, &load)) {
-        mg_check_wait(true);
-        unload(load);
-    }
+    if (mg_map_get(&loads, (uintptr_t)handle, &load)) unload(load, mg_check_wait(true));
     mg_capture_unlock();
 }
 
@@ -190,10 +189,7 @@ static void unloads(void *handle)
 void mg_cap_modules_end(uint32_t context)
 {
     for (uint32_t load = 1; context && load < context_of.n; load++)
-        if (context_of.at[load] == context) {
-            unload(load);
-            context_of.at[load] = 0;
-        }
+        if (context_of.at[load] == context) unload(load, false); /* compared before */
     if (context) drop_handles(&kernels, 0, context);
 }
 MG_CAPTURE(cuModuleUnload, cu_module m)
@@ -289,6 +285,7 @@ static void variable(void *container, const char *name, uint64_t at, uint64_t by
         PUT_TEXT(MG_CAP_variable, name, load, at, bytes);
         struct mg_cap_area *a = mg_cap_area_add(at, bytes, managed ? MG_CAP_MANAGED : MG_CAP_DEVICE);
         a->stays = true;
+        a->load = (uint32_t)load;
         if (managed) {
             a->known = calloc(bytes / MG_CAP_CHUNK + 1, sizeof *a->known);
             mg_capture.shares = true;
