@@ -50,13 +50,26 @@ bool mg_processor_is_wanted(uint32_t pid)
     return end && end[1] && end[2] == 'R';
 }
 
+/* A first thread that has ended is a zombie while others run. */
+static bool has_other_threads(uint32_t pid)
+{
+    char path[64];
+    uint32_t n = 0;
+    snprintf(path, sizeof path, "/proc/%u/task", pid);
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && (e = readdir(d));) n += *e->d_name != '.';
+    if (d) closedir(d);
+    return n > 1;
+}
+
 bool mg_process_is_alive(uint32_t pid)
 {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%u/stat", pid);
     if (!read_text(path, text, sizeof text)) return !(kill((pid_t)pid, 0) && errno == ESRCH); /* it may be hidden */
     const char *end = strrchr(text, ')');
-    return end && end[1] && end[2] != 'Z' && end[2] != 'X';
+    if (!end || !end[1]) return false;
+    return end[2] == 'Z' ? has_other_threads(pid) : end[2] != 'X';
 }
 
 uint32_t mg_process_parent(uint32_t pid)
