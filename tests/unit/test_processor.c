@@ -55,10 +55,11 @@ MG_TEST(processor_of_this_process)
     MG_CHECK(!nobody.got_ns && !nobody.waited_ns && !mg_processor_is_wanted((uint32_t)child));
 }
 
-static int sleep_on(void *arg)
+static int sleep_on(void *until)
 {
-    (void)arg;
-    for (;;) syscall(SYS_pause);
+    do syscall(SYS_pause);
+    while (!until);
+    return 0;
 }
 
 /* A process lives while a thread of it does; its first one may have ended. One that nobody has waited for does not. */
