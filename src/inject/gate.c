@@ -273,6 +273,7 @@ void mg_gate_correct(uint64_t charged_ns, uint64_t device_ns)
     if (!mg_gate_is_on()) return;
     note_kernel(device_ns);
     if (spend(device_ns - charged_ns)) tell_scheduler(MG_GATE_WAITERS);
+    look_at_door(); /* credit may have come back */
 }
 
 bool mg_gate_has_turns(void)
