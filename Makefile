@@ -269,7 +269,7 @@ UNIT_OBJS := $(patsubst tests/unit/%.c,$(B)/obj/tests/%.o,$(wildcard tests/unit/
 $(B)/obj/tests/%.o: tests/unit/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) -MMD -MP -c $< -o $@
-$(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(B)/obj/tau/nest.o $(B)/obj/tau/profile_file.o $(DEVICE_OBJS) $(call objs,driver $(REPORT) study sched query) $(B)/obj/cli/opt.o $(B)/obj/inject/choice.o $(B)/obj/inject/range.o $(B)/obj/inject/twin_clock.o $(B)/obj/inject/nvidia/nv_clock.o $(B)/obj/inject/nvidia/cupti_join.o | $(EMU_GPU)
+$(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(B)/obj/tau/nest.o $(B)/obj/tau/profile_file.o $(DEVICE_OBJS) $(call objs,driver $(REPORT) study sched query) $(B)/obj/cli/opt.o $(B)/obj/inject/choice.o $(B)/obj/inject/range.o $(B)/obj/inject/twin_clock.o $(B)/obj/inject/covered.o $(B)/obj/inject/nvidia/nv_clock.o $(B)/obj/inject/nvidia/cupti_join.o | $(EMU_GPU)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 unit: $(B)/bin/test-unit ## run the unit tests

@@ -3,11 +3,14 @@
 #include <pthread.h>
 
 #include "base/io.h"
+#include "inject/covered.h"
 #include "inject/kernels.h"
 #include "inject/session.h"
 #include "inject/tools.h"
 #include "inject/twin_clock.h"
 #include "tool/span.h"
+
+enum { DEVICES = 64 };
 
 static const struct mg_region *region_of(const struct mg_run *r)
 {
@@ -36,13 +39,25 @@ bool mg_device_clock_read(const struct mg_run *r, const uint64_t *raw, uint64_t 
     return cells[MG_SPAN_BEGIN] && *end >= *begin;
 }
 
+uint64_t mg_device_clock_own(const struct mg_run *r, const uint64_t *raw)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct mg_covered devices[DEVICES];
+    uint64_t begin, end;
+    if (!mg_device_clock_read(r, raw, &begin, &end)) return 0;
+    pthread_mutex_lock(&lock);
+    uint64_t own_ns = mg_covered_add(&devices[r->device % DEVICES], begin, MG_MAX(end, begin + 1));
+    pthread_mutex_unlock(&lock);
+    return MG_MAX(own_ns, 1);
+}
+
 /* A GPU's is placed between the call and now, ever more closely. */
 uint64_t mg_device_clock_offset(const struct mg_run *r, uint64_t first, uint64_t last, uint64_t *uncertainty_ns)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static struct mg_twin_clock clocks[64];
+    static struct mg_twin_clock clocks[DEVICES];
     pthread_mutex_lock(&lock);
-    struct mg_twin_clock *c = &clocks[r->device % MG_COUNT_OF(clocks)];
+    struct mg_twin_clock *c = &clocks[r->device % DEVICES];
     mg_twin_clock_add(c, first, last, r->node ? 0 : r->sent_ns ? r->sent_ns : r->call_ns, mg_now_ns());
     uint64_t offset = (uint64_t)mg_twin_clock_offset(c, last, uncertainty_ns);
     pthread_mutex_unlock(&lock);

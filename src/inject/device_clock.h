@@ -15,4 +15,7 @@ uint64_t mg_device_clock_offset(const struct mg_run *r, uint64_t first, uint64_t
 bool mg_device_clock_time(const struct mg_run *r, const uint64_t *raw, const struct mg_launch_done *d,
                           struct mg_launch_done *by_clock);
 
+/* How much of the launch's time lay in no other launch that was asked of before, 1 at least. 0: not known. */
+uint64_t mg_device_clock_own(const struct mg_run *r, const uint64_t *raw);
+
 #endif

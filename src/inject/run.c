@@ -386,11 +386,12 @@ static void note_busy(struct mg_inst *i, uint64_t ns)
     __atomic_store_n(&i->busy_ns, typical ? typical - typical / 8 + ns / 8 : ns, __ATOMIC_RELAXED);
 }
 
-/* To the gate: how long the device was at it. */
-static void tell_gate(const struct mg_run *r, const struct mg_launch_done *d)
+/* To the gate: how long the device was at it, and at nothing else of ours that the gate was told of. */
+static void tell_gate(const struct mg_run *r, const struct mg_launch_done *d, uint64_t own_ns)
 {
-    uint64_t wall_ns = d && d->end_ns > d->start_ns ? d->end_ns - d->start_ns : 0,
-             ns = d && d->busy_ns ? d->busy_ns : wall_ns;
+    uint64_t wall_ns = d && d->end_ns > d->start_ns ? d->end_ns - d->start_ns : 0, ns = d && d->busy_ns ? d->busy_ns
+                                                                                        : own_ns        ? own_ns
+                                                                                                        : wall_ns;
     if (r->gated && ns) note_busy(r->inst, ns);
     if (r->charged_ns && ns)
         mg_gate_correct(r->charged_ns, ns);
@@ -417,7 +418,7 @@ static void tell_ended(const struct mg_run *r, uint64_t launch, const struct mg_
 
 static void ended_launch(struct mg_run *r, const struct mg_launch_done *d)
 {
-    tell_gate(r, d);
+    tell_gate(r, d, 0);
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
         tell_ended(r, r->launch, d, r->block ? counters_of(r->block) : NULL);
@@ -431,7 +432,7 @@ static void ended_launch(struct mg_run *r, const struct mg_launch_done *d)
  * counters are taken by exchange: no count is lost or told twice. */
 static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
 {
-    tell_gate(r, d);
+    tell_gate(r, d, 0);
     uint64_t n = r->block ? r->block->words : 0;
     uint64_t *raw = n ? malloc(n * sizeof *raw) : NULL;
     for (uint64_t k = 0; raw && k < n; k++)
@@ -467,7 +468,7 @@ void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *ra
 {
     struct mg_launch_done by_clock;
     if (d && mg_device_clock_time(r, raw, d, &by_clock)) d = &by_clock;
-    tell_gate(r, d);
+    tell_gate(r, d, d && r->gated ? mg_device_clock_own(r, raw) : 0);
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
         tell_ended(r, r->launch, d, raw);
