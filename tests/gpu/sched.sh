@@ -21,6 +21,8 @@ for mode in sync streams threads graph coop copies capture beside exec spin; do
     [ "$(grep -c ', ok$' out)" = 2 ] || fail "$mode: not every program ended well"
     python3 -c 'import json; print(*((p["name"], p["device_share_pct"], p["launches"], "longest", p["longest_ns"] / 1e6, "forced", p["forced"]) for p in json.load(open("out.json"))["programs"]))'
 done
+rm -rf dir; timeout 60 "$MARGAY" sched -q --device nvidia -o dir --json out.json -- A: ./worker 20000 x2000 threads -- B: ./worker 200000 x2000 streams > out 2> err || fail "streams: $?"
+python3 "$ROOT/tests/sched/union.py" "$MARGAY" dir out.json || fail "kernels that run at once are not charged once"
 rm -rf dir; "$MARGAY" sched -q --device nvidia -o dir -- A: ./worker 20000 2 -- B: ./worker 200000 2 > out 2> err & s=$!
 sleep 2; kill -9 $s; wait $s 2> /dev/null
 for i in $(seq 40); do [ "$(grep -c ', ok$' out)" = 2 ] && break; sleep 0.5; done
