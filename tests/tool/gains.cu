@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
     int *out, *next, from[1024];
     bool walks = argc > 1 && !strcmp(argv[1], "walks");
     for (int i = 0; i < 1024; i++) from[i] = (i + 32) % 1024;
-    cudaMalloc(&out, 157 * 1024 * 4);
+    cudaMalloc(&out, 6336 * 64 * 4);
     cudaMalloc(&next, sizeof from);
     cudaMemcpy(next, from, sizeof from, cudaMemcpyHostToDevice);
     if (walks) {
@@ -46,6 +46,8 @@ int main(int argc, char **argv) {
         sorted<<<132, 128>>>(out, next);
     } else if (argc > 1 && !strcmp(argv[1], "tiny")) {
         for (int i = 0; i < 150; i++) tiny<<<1, 32>>>(out, 300);
+    } else if (argc > 1 && !strcmp(argv[1], "tail")) { // a wave and a half
+        uneven<<<6336, 64>>>(out, 10);
     } else {
         uneven<<<157, 64>>>(out, 1000);
     }

@@ -48,4 +48,9 @@ assert f[0]['rule'] == 'tiny_launch' and f[0]['sure'] == 'model' and f[0]['gain_
 assert ('uncoalesced', 'exact') in [(x['rule'], x['sure']) for x in f if x['gain_pct'] < 1], (device, f)
 P
     grep -q '^   2\. *<1 %  uncoalesced  gains.cu:' tiny.text || { cat tiny.text; exit 1; }
+    # of launches alone, whose kernels were not counted, nobody knows what share a kernel has
+    rm -rf tail native
+    "$MARGAY" run -q --device $device -t blocks -o tail -- ./gains tail > out && "$MARGAY" report tail | grep -q '^   1\. *~25 %  tail  gains.cu:'
+    "$MARGAY" run -q --device $device -t none -o native -- ./gains tail > out && "$MARGAY" report native > native.text
+    ! grep '^   1\.' native.text || exit 1
 done

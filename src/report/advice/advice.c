@@ -205,7 +205,7 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
     for (size_t i = 0; i < MG_COUNT_OF(rules); i++) {
         list->complete = list->complete && a.counted && has_tools(&a, rules[i].tools);
         a.rule = &rules[i];
-        rules[i].run(&a, &rules[i]);
+        if (a.counted || list->timed) rules[i].run(&a, &rules[i]); /* else nobody knows a kernel's share */
     }
     for (uint32_t i = 0; i < list->n; i++) { /* without a measured time exact ones first, if they gain something */
         struct mg_finding *x = &list->at[i];

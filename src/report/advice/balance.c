@@ -197,7 +197,7 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
         double even = mg_jval_f64(v, "even_share"), equal = mg_jval_f64(v, "grid_share"), /* of as many, equal CTAs */
             uneven = equal > 0 ? MG_MAX(1 - even / equal, 0.) : 0, gain = c->share * uneven,
                ratio = mg_jval_f64(v, "imbalance");
-        if (ratio < 1.25 || 100 * gain < LEAST_GAIN_PCT) continue;
+        if (ratio < 1.25 || 100 * c->share * (1 - even) < LEAST_GAIN_PCT || gain <= 0) continue;
         bool sampled = mg_jval_yes(v, "estimate");
         struct line_sums one = {0};
         struct mg_finding *f = add_finding(a, c, gain, !sampled);
