@@ -41,23 +41,38 @@ val emit_one_nan(struct work *w, val bits, bool wide)
     return LLVMBuildSelect(B, ordered(w, as_float(w, bits, true)), bits, quiet, "");
 }
 
-/* A number wins over a NaN; .NaN: loses */
-static val min_max(struct work *w, const val *x, bool max, bool wide)
+/* x where it is smaller (greater); y where they are equal, too, or one is a NaN. */
+static val preferred(struct work *w, val x, val y, bool max, bool wide)
 {
     struct emit *e = w->e;
-    val less = LLVMBuildFCmp(B, max ? LLVMRealOGT : LLVMRealOLT, x[0], x[1], ""),
-        more = LLVMBuildFCmp(B, max ? LLVMRealOLT : LLVMRealOGT, x[0], x[1], "");
-    val xb = as_bits(w, x[0], wide), yb = as_bits(w, x[1], wide);
-    val tie = max ? LLVMBuildAnd(B, xb, yb, "") : LLVMBuildOr(B, xb, yb, "");
-    val r = LLVMBuildSelect(B, less, xb, LLVMBuildSelect(B, more, yb, tie, ""), "");
-    if (w->in->key & K_NAN) {
+    val first = LLVMBuildFCmp(B, max ? LLVMRealOGT : LLVMRealOLT, x, y, "");
+    return as_bits(w, LLVMBuildSelect(B, first, x, y, ""), wide);
+}
+
+/* NaNs of arithmetic are quiet; those of others become so. */
+static val quieted(struct work *w, unsigned k, val x)
+{
+    return w->e->f->regs[w->in->s[k] - 1].lazy ? x : as_float(w, emit_canon(w->e, as_bits(w, x, false)), false);
+}
+
+/* A number wins over a NaN; .NaN: loses. f32: whoever writes makes a NaN canonical */
+static val min_max(struct work *w, val *x, bool max, bool wide)
+{
+    struct emit *e = w->e;
+    bool loses = w->in->key & K_NAN, keeps = !wide && !loses && emit_is(e, EMU_ISA_AVX512); /* shape.c: lazy */
+    for (unsigned k = 0; k < 2 && keeps; k++) x[k] = quieted(w, k, x[k]);
+    if (keeps && w->vec) return as_bits(w, emit_smaller_or_greater(e, max, x), false);
+    val a = preferred(w, x[0], x[1], max, wide), b = preferred(w, x[1], x[0], max, wide);
+    val r = max ? LLVMBuildAnd(B, a, b, "") : LLVMBuildOr(B, a, b, ""); /* -0 lies below 0 */
+    if (loses) {
         val both = LLVMBuildFCmp(B, LLVMRealORD, x[0], x[1], "");
         return LLVMBuildSelect(B, both, r, lit(w, EMU_W, NAN32), "");
     }
+    val xb = as_bits(w, x[0], wide), yb = as_bits(w, x[1], wide);
     val one = wide ? ordered(w, x[1]) : ordered(w, x[0]), other = wide ? ordered(w, x[0]) : ordered(w, x[1]);
     r = LLVMBuildSelect(B, one, r, wide ? xb : yb, "");
     r = LLVMBuildSelect(B, other, r, wide ? yb : xb, "");
-    return emit_one_nan(w, r, wide);
+    return wide ? emit_one_nan(w, r, true) : r;
 }
 
 static val sign_changed(struct work *w, val x, bool wide)

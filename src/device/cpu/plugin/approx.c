@@ -1,6 +1,6 @@
 /* The approx family in line, with AVX2 or AVX-512: the bits of device/emu/mufu.h and alu_approx.h, in vectors and in
- * scalars. Tables are permuted with AVX-512, gathered with AVX2. And rounding that is not to nearest, with AVX-512.
- * Other CPUs call the emulator's functions.
+ * scalars. Tables are permuted with AVX-512, gathered with AVX2. And rounding that is not to nearest, the smaller and
+ * the greater of two, with AVX-512. Other CPUs call the emulator's functions.
  *
  * mufu.h computes t = (c0 << A) + c1 * x + (c2 * square << C) + bias. Where it cuts t >> S, only the carry of the
  * last three counts below 2^13: with x = 2^13 * high + low,
@@ -100,6 +100,22 @@ val emit_rounded(struct emit *e, enum mg_op op, unsigned mode, const val *x)
         for (unsigned k = 0; k < n; k++) args[k] = part_of(e, x[k], 16, h);
         args[n] = LLVMConstInt(e->t.i32, 8 | mode, 0);
         half[h] = emit_intrinsic(e, name, NULL, 0, args, n + 1);
+    }
+    return joined(e, half[0], half[1]);
+}
+
+/* Vectors with AVX-512: -0 lies below 0, a number wins over a quiet NaN. */
+val emit_smaller_or_greater(struct emit *e, bool greater, const val *x)
+{
+    val half[2];
+    for (unsigned h = 0; h < 2; h++) {
+        val args[6] = {part_of(e, x[0], 16, h),
+                       part_of(e, x[1], 16, h),
+                       LLVMConstInt(e->t.i32, 4 | greater, 0), /* the sign is the result's */
+                       LLVMGetPoison(LLVMVectorType(e->t.f32, 16)),
+                       LLVMConstInt(LLVMInt16TypeInContext(e->c), 0xffff, 0),
+                       LLVMConstInt(e->t.i32, 4, 0)}; /* MXCSR as it is */
+        half[h] = emit_intrinsic(e, "llvm.x86.avx512.mask.range.ps.512", NULL, 0, args, 6);
     }
     return joined(e, half[0], half[1]);
 }

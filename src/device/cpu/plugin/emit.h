@@ -180,6 +180,7 @@ void emit_restore(struct emit *e, uint32_t reg);
 val emit_approx(struct emit *e, enum mg_op op, bool ftz, val x);
 void emit_approx_quotient(struct emit *e, bool full, bool ftz, val *x);
 val emit_rounded(struct emit *e, enum mg_op op, unsigned mode, const val *x);
+val emit_smaller_or_greater(struct emit *e, bool greater, const val *x);
 val emit_flushed(struct emit *e, val x);
 val emit_flushed_result(struct emit *e, enum mg_op op, val x, val y, val z);
 /* memory.c: the program's addresses, zero-extended; are all (active) lanes in [lo, lo + size) and aligned? */
