@@ -2,6 +2,7 @@
 # Code for whole CTAs leaves them in the middle, in its first region and in later ones, where one warp prints: what blocks
 # counts, threads and warps, is the emulator's, exactly. rows: threads take a row's elements in steps of the block, in as
 # many rounds each, known from the block's shape, or some in one fewer; the thread's number becomes a loop's variable.
+# some: blocks whose last warp has not all lanes, some of which leave early.
 set -u
 [ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "the CPU device is not built here (llvm-19-dev)"; exit 77; }
 [ -n "$NVCC" ] || { echo "needs nvcc"; exit 77; }
@@ -36,6 +37,25 @@ __global__ void rows(const int *x, int *out)
     for (; t < 300; t += 37) v = v * 3 + t;
     out[i] = v;
 }
+__global__ void some(int n, const int *x, int *out)
+{
+    __shared__ int s[128];
+    int size = blockDim.x * blockDim.y, t = threadIdx.y * blockDim.x + threadIdx.x, i = blockIdx.x * size + t, v = x[i];
+    s[t] = v;
+    __syncthreads();
+    for (int d = 1; d < size; d *= 2) {
+        int w = t >= d ? s[t - d] : 0;
+        __syncthreads();
+        s[t] += w;
+        if (blockIdx.x == 3 && d == 4 && t == size - 2) printf("scan %d\n", w);
+        __syncthreads();
+    }
+    v += s[t ? t - 1 : 0];
+    for (int k = t & 3; k < 9; k++) v = v * 3 + k;
+    if (i >= n) return;
+    out[i] = v + __shfl_xor_sync(__activemask(), v, 1);
+    if (blockIdx.x == 6 && t == 1) printf("behind %d\n", v);
+}
 int main()
 {
     int *x, *out, host[4096], sum = 0;
@@ -47,6 +67,9 @@ int main()
     for (int i = 0; i < 4096; i++) sum = sum * 31 + host[i];
     printf("%d\n", sum);
     rows<<<15, 64>>>(x, out);
+    int shapes[] = {16, 1, 33, 80, 100, 20};
+    for (int b : shapes) some<<<9, b>>>(9 * b - 2, x, out + 20 * b);
+    some<<<9, dim3(5, 4)>>>(9 * 5, x, out + 3000);
     cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost);
     for (int i = 0; i < 4096; i++) sum = sum * 31 + host[i];
     printf("%d\n", sum);

@@ -169,6 +169,7 @@ struct cpu_regions { /* region.c: of whole-CTA code */
     bool lossy;      /* some warps may end while others go on */
     bool splits;     /* lanes may part */
     uint32_t n_warps, n_ops;
+    uint32_t tail; /* lanes of the last warp, where they are not all */
     struct cpu_start *starts;
     uint32_t n_starts;
     uint32_t *start_of; /* by block: 1 + start */
@@ -263,7 +264,7 @@ struct cpu_host { /* what compiled code calls */
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
 #define CPU_PLUGIN_VERSION                                                                                             \
-    ((uint32_t)(10 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                    \
+    ((uint32_t)(11 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                    \
                 sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
 #define CPU_SYMBOL "mg_warps"                       /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
@@ -400,6 +401,11 @@ static inline bool cpu_is_integer(unsigned t) /* of 32 and 64 bits */
 static inline bool cpu_is_constant(const struct cpu_reg *r)
 {
     return r->kind == CPU_REG_CONST || r->known;
+}
+/* Lanes that warp k of a CTA begins with. */
+static inline uint32_t cpu_lanes_of(const struct cpu_regions *r, uint32_t k)
+{
+    return r->tail && k + 1 == r->n_warps ? r->tail : UINT32_MAX;
 }
 static inline uint64_t cpu_access_bytes(const struct cpu_inst *in)
 {

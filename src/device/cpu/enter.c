@@ -369,7 +369,7 @@ static void spread(struct emu_cta *c, const struct cpu_func *f, struct cpu_call 
         if (came && !call->common)
             s->live = 0;
         else if (!f->region.lossy || (!came && first))
-            s->live = UINT32_MAX;
+            s->live = cpu_lanes_of(&f->region, k);
         if (!s->live) continue;
         if (!f->region.loops || (!came && first)) s->budget = EMU_TURN_BUDGET;
         if (!f->region.splits || !f->region.paused[block]) s->mask = s->live;

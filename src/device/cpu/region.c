@@ -417,7 +417,7 @@ static void find_always(struct cpu_func *f)
     for (uint32_t i = 0; i < f->region.n_starts; i++) {
         struct cpu_start *s = &f->region.starts[i];
         s->always = mg_arena_array(&f->arena, uint64_t, f->block_words);
-        if ((f->region.paused[s->block] && f->region.splits) || (i && f->region.lossy))
+        if ((f->region.paused[s->block] && f->region.splits) || (i && f->region.lossy) || f->region.tail)
             continue; /* not all may begin */
         memset(not_all, 0, f->n_blocks * sizeof *not_all);
         for (uint32_t b = 0; b < f->n_blocks; b++) {
@@ -465,9 +465,10 @@ static bool suits(const struct cpu_func *f)
 void cpu_find_regions(struct cpu_func *f)
 {
     uint64_t threads = (uint64_t)f->dims[0] * f->dims[1] * f->dims[2];
-    f->region.n_warps = (uint32_t)(threads / 32);
+    f->region.n_warps = (uint32_t)((threads + 31) / 32);
+    f->region.tail = threads % 32 ? (1u << threads % 32) - 1 : 0;
     cpu_find_region_ways(f);
-    if (!f->is_kernel || !threads || threads % 32 || f->region.n_warps > EMU_MAX_WARPS || !suits(f)) return;
+    if (!f->is_kernel || !threads || f->region.n_warps > EMU_MAX_WARPS || !suits(f)) return;
     struct find z = {.f = f,
                      .v = calloc(f->n_regs + 1, sizeof *z.v),
                      .tainted = calloc(f->block_words, sizeof *z.tainted),

@@ -229,7 +229,8 @@ static void begin_part(struct emit *e, uint32_t b)
     if (!f->blocks[b].merges) return;
     e->mask = LLVMBuildOr(B, e->mask, LLVMBuildLoad2(B, e->t.i32, e->pend[b], ""), "");
     LLVMBuildStore(B, k32(e, 0), e->pend[b]);
-    if (f->serial_of[b]) return; /* rare here: no version for all lanes */
+    if (f->serial_of[b] || (e->whole && emit_never_all(e)))
+        return; /* rare in a loop lane by lane: no version for all */
     LLVMBasicBlockRef full = emit_block(e, "whole"), rest = emit_block(e, "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, e->mask, k32(e, UINT32_MAX), ""), full, rest);
     LLVMPositionBuilderAtEnd(B, full);

@@ -51,16 +51,30 @@ static unsigned parts(const struct cpu_reg *r)
     return r->shape.halves ? 2 : 1;
 }
 
-/* Do warps come to this start with some of their lanes? */
-static bool masked(const struct emit *e, uint32_t block)
+/* Do warps come to this start while lanes wait elsewhere? */
+static bool parted(const struct emit *e, uint32_t block)
 {
     return e->f->region.paused[block] && e->f->region.splits;
+}
+
+bool emit_never_all(struct emit *e)
+{
+    return e->f->region.n_warps == 1 && e->f->region.tail;
+}
+
+/* The lanes that the running warp begins with. */
+static val all_lanes(struct emit *e)
+{
+    uint32_t last = e->f->region.n_warps - 1;
+    val tail = k32(e, cpu_lanes_of(&e->f->region, last));
+    if (!last || !e->f->region.tail) return tail;
+    return LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntEQ, e->warp, k32(e, last), ""), tail, k32(e, UINT32_MAX), "");
 }
 
 static bool counts(const struct emit *e, uint32_t block, uint32_t r)
 {
     const struct cpu_block *b = &e->f->blocks[block];
-    return mg_has(b->live, r) || (masked(e, block) && mg_has(b->keep, r));
+    return mg_has(b->live, r) || (parted(e, block) && mg_has(b->keep, r));
 }
 
 /* What the register differs by between the running warp and warp 0. */
@@ -136,8 +150,10 @@ void emit_stop(struct emit *e, bool barrier, uint32_t next)
     val id = k32(e, CPU_STOP(next, barrier));
     if (barrier && e->version == PART) {
         emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, load32(e, e->live), emit_mask(e), ""));
-        pass_stop(e, barrier, next);
-        return;
+        if (!f->region.tail) {
+            pass_stop(e, barrier, next);
+            return;
+        }
     }
     if (w->s->n_stops > 1) {
         LLVMBasicBlockRef same = emit_block(e, "same"), differs = emit_block(e, "differs");
@@ -164,7 +180,7 @@ void emit_stop(struct emit *e, bool barrier, uint32_t next)
             LLVMBuildStore(B, step ? LLVMBuildSub(B, v, step, "") : v, w->now[r].at[h]);
         }
     }
-    if (masked(e, next)) {
+    if (parted(e, next)) {
         save_masks(e);
         emit_set_state(e, offsetof(struct cpu_warp, mask), emit_mask(e));
     }
@@ -224,11 +240,11 @@ static void begin(struct emit *e)
     struct whole *w = e->whole;
     struct cpu_func *f = e->f;
     uint32_t s = w->s->block;
-    bool first = w->s == f->region.starts, some = masked(e, s); /* a kernel's entry is no loop's */
+    bool first = w->s == f->region.starts, apart = parted(e, s); /* a kernel's entry is no loop's */
     emit_place(e);
     emit_clear(e);
     if (first || !f->region.lossy) {
-        LLVMBuildStore(B, k32(e, UINT32_MAX), e->live);
+        LLVMBuildStore(B, all_lanes(e), e->live);
     } else {
         LLVMBasicBlockRef here = emit_block(e, "alive");
         val live = emit_state(e, e->t.i32, offsetof(struct cpu_warp, live));
@@ -258,18 +274,22 @@ static void begin(struct emit *e)
             LLVMBuildStore(B, step ? LLVMBuildAdd(B, v, step, "") : v, e->vars[r].at[h]);
         }
     }
-    if (!some) {
+    if (!apart && !f->region.tail) {
         LLVMBuildStore(B, k32(e, UINT32_MAX), e->cur);
         LLVMBuildBr(B, emit_target(e, FULL, s));
         return;
     }
-    for (uint32_t x = 0; x < f->n_blocks && !f->region.masks_settled; x++)
+    for (uint32_t x = 0; apart && x < f->n_blocks && !f->region.masks_settled; x++)
         if (mg_has(f->blocks[s].front, x) && e->pend[x]) {
             LLVMBuildStore(B, load32(e, emit_at(e, emit_masks(e), 4 * x)), e->pend[x]);
             LLVMBuildStore(B, k32(e, 0), emit_at(e, emit_masks(e), 4 * x));
         }
-    val mask = emit_state(e, e->t.i32, offsetof(struct cpu_warp, mask));
+    val mask = !apart ? load32(e, e->live) : emit_state(e, e->t.i32, offsetof(struct cpu_warp, mask));
     LLVMBuildStore(B, mask, e->cur);
+    if (emit_never_all(e)) {
+        LLVMBuildBr(B, emit_target(e, PART, s));
+        return;
+    }
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, mask, k32(e, UINT32_MAX), ""), emit_target(e, FULL, s),
                     emit_target(e, PART, s));
 }
