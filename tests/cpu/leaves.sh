@@ -2,7 +2,7 @@
 # Code for whole CTAs leaves them in the middle, in its first region and in later ones, where one warp prints: what blocks
 # counts, threads and warps, is the emulator's, exactly. rows: threads take a row's elements in steps of the block, in as
 # many rounds each, known from the block's shape, or some in one fewer; the thread's number becomes a loop's variable.
-# some: blocks whose last warp has not all lanes, some of which leave early.
+# some: blocks whose last warp has not all lanes, some of which leave early; neighbours, clamped at the edges.
 set -u
 [ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "the CPU device is not built here (llvm-19-dev)"; exit 77; }
 [ -n "$NVCC" ] || { echo "needs nvcc"; exit 77; }
@@ -50,7 +50,8 @@ __global__ void some(int n, const int *x, int *out)
         if (blockIdx.x == 3 && d == 4 && t == size - 2) printf("scan %d\n", w);
         __syncthreads();
     }
-    v += s[t ? t - 1 : 0];
+    v += s[t ? t - 1 : 0] + x[max(i - 1, 7)];
+    if (t > 0 && t < size - 1) v += s[max(t - 1, 1)] - 3 * s[min(t + 1, size - 2)];
     for (int k = t & 3; k < 9; k++) v = v * 3 + k;
     if (i >= n) return;
     out[i] = v + __shfl_xor_sync(__activemask(), v, 1);

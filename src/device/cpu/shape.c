@@ -155,7 +155,11 @@ static struct value shape_of(struct shapes *z, const struct cpu_inst *in, const 
     }
     if (flat) return halves && z->f->regs[in->d - 1].cls == EMU_P ? vary : linear(0, halves);
     switch (in->op) {
+    case MG_OP_min: /* in rows: most likely it is not clamped where it is read */
+    case MG_OP_max:
+        return z->row && z->active && is_word(in->t[0]) ? is_flat(s[0]) ? s[1] : is_flat(s[1]) ? s[0] : vary : vary;
     case MG_OP_selp:
+        if (z->row && z->active && !is_flat(s[2]) && is_flat(s[0]) != is_flat(s[1])) return s[is_flat(s[0])];
         return is_flat(s[2]) && !s[2].halves ? join_values(s[0], s[1]) : vary;
     case MG_OP_and: /* tid & 31 and wider */
         if (s[0].of.is != MG_AFFINE_STEP || !s[0].aligned || !is_word(in->t[0]) || !cpu_constant_of(z->f, in->s[1], &c))

@@ -462,14 +462,44 @@ static val lanes_from(struct emit *e, val v, unsigned first, unsigned n)
     return LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, n), "");
 }
 
-/* Are all active lanes where the first of their row says? at: their registers, or addresses */
-static val rows_hold(struct emit *e, val at, unsigned row, unsigned step, val lanes)
+/* Are all lanes where the first of their row says? at: their registers */
+static val rows_hold(struct emit *e, val at, unsigned row, unsigned step)
 {
     val pick[32], off[32];
     LLVMTypeRef t = LLVMGetElementType(LLVMTypeOf(at));
     for (unsigned i = 0; i < 32; i++) pick[i] = k32(e, i - i % row), off[i] = LLVMConstInt(t, i % row * step, 0);
     val first = LLVMBuildShuffleVector(B, at, LLVMGetPoison(LLVMTypeOf(at)), LLVMConstVector(pick, 32), "");
     val bad = LLVMBuildICmp(B, LLVMIntNE, at, LLVMBuildAdd(B, first, LLVMConstVector(off, 32), ""), "");
+    return LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, bad, e->t.i32, ""), k32(e, 0), "");
+}
+
+/* The address that the first lane of each row has, or would have if it were active: told from one that is, since
+ * compilers clamp indices where nobody reads them. */
+static void find_row_bases(struct emit *e, val at, unsigned row, unsigned step, val lanes, val *bases)
+{
+    val bits = lanes && row >= 16 ? LLVMBuildBitCast(B, lanes, e->t.i32, "") : NULL;
+    for (unsigned r = 0; r < 32 / row; r++) {
+        if (!bits) {
+            bases[r] = LLVMBuildExtractElement(B, at, k32(e, r * row), "");
+            continue;
+        }
+        val args[2] = {
+            LLVMBuildOr(B, r ? LLVMBuildLShr(B, bits, k32(e, r * row), "") : bits, k32(e, 1u << (row - 1)), ""),
+            LLVMConstInt(e->t.i1, 1, 0)};
+        val one = emit_intrinsic(e, "llvm.cttz", &e->t.i32, 1, args, 2),
+            its = LLVMBuildExtractElement(B, at, LLVMBuildAdd(B, one, k32(e, r * row), ""), "");
+        bases[r] = LLVMBuildSub(B, its, LLVMBuildMul(B, LLVMBuildZExt(B, one, e->t.i64, ""), k64(e, step), ""), "");
+    }
+}
+
+/* Are all active lanes where the bases of their rows say? */
+static val rows_follow(struct emit *e, val at, unsigned row, unsigned step, val lanes, const val *bases)
+{
+    val pick[32], off[32], v = LLVMGetPoison(LLVMVectorType(e->t.i64, 32 / row));
+    for (unsigned r = 0; r < 32 / row; r++) v = LLVMBuildInsertElement(B, v, bases[r], k32(e, r), "");
+    for (unsigned i = 0; i < 32; i++) pick[i] = k32(e, i / row), off[i] = k64(e, i % row * step);
+    v = LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, 32), "");
+    val bad = LLVMBuildICmp(B, LLVMIntNE, at, LLVMBuildAdd(B, v, LLVMConstVector(off, 32), ""), "");
     if (lanes) bad = LLVMBuildAnd(B, bad, lanes, "");
     return LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, bad, e->t.i32, ""), k32(e, 0), "");
 }
@@ -509,8 +539,8 @@ static val joined_rows(struct emit *e, val *rows, unsigned n)
     return rows[0];
 }
 
-/* at: addresses from which the access is `off` bytes away */
-static void access_rows(struct emit *e, val at, int64_t off, unsigned row, bool flat, val lanes)
+/* bases: addresses of the rows' first lanes, from which the access is `off` bytes away */
+static void access_rows(struct emit *e, const val *bases, int64_t off, unsigned row, bool flat, val lanes)
 {
     const struct cpu_inst *in = e->in;
     LLVMTypeRef t = emit_mem_type(e, in->bytes), vt = LLVMVectorType(t, row);
@@ -518,8 +548,7 @@ static void access_rows(struct emit *e, val at, int64_t off, unsigned row, bool 
     val rows[8], each = LLVMGetPoison(LLVMVectorType(t, 32 / row)), v = NULL;
     if (store) v = value(e, in->list[0], in->bytes, true, 0);
     for (unsigned r = 0; r < 32 / row && in->list[0]; r++) {
-        val first = LLVMBuildExtractElement(B, at, k32(e, r * row), ""),
-            p = emit_at(e, emit_host_pointer(e, in, first), (uint64_t)off),
+        val p = emit_at(e, emit_host_pointer(e, in, bases[r]), (uint64_t)off),
             some = lanes ? lanes_from(e, lanes, r * row, row) : NULL;
         if (store)
             masked_store(e, lanes_from(e, v, r * row, row), p, in->bytes, some);
@@ -717,14 +746,16 @@ static void access_all_rows(struct emit *e, const struct plan *p)
         group[0] = emit_address(e, &least, true, 0);
         group[1] = k64(e, (uint64_t)least.off);
         val ok = all_inside(e, group[0], lo, size, p->size + (uint64_t)(hi - least.off), p->size, NULL),
-            rows = rows_hold(e, emit_vec(e, in->s[0], false), p->row, p->flat ? 0 : in->bytes, NULL);
+            rows = rows_hold(e, emit_vec(e, in->s[0], false), p->row, p->flat ? 0 : in->bytes);
         emit_leave_if(e, LLVMBuildNot(B, LLVMBuildAnd(B, ok, rows, ""), ""));
     }
-    access_rows(e, group[0], in->off - LLVMConstIntGetSExtValue(group[1]), p->row, p->flat, NULL);
+    val bases[8];
+    find_row_bases(e, group[0], p->row, 0, NULL, bases);
+    access_rows(e, bases, in->off - LLVMConstIntGetSExtValue(group[1]), p->row, p->flat, NULL);
 }
 
 /* Lanes that lie in rows, where `rows` says so; NULL: they do. */
-static void access_likely_rows(struct emit *e, const struct plan *p, val at, val rows)
+static void access_likely_rows(struct emit *e, const struct plan *p, val at, const val *bases, val rows)
 {
     LLVMBasicBlockRef yes = rows ? emit_block(e, "rows") : NULL, no = rows ? emit_block(e, "apart") : NULL,
                       on = rows ? emit_block(e, "accessed") : NULL;
@@ -737,7 +768,7 @@ static void access_likely_rows(struct emit *e, const struct plan *p, val at, val
         LLVMPositionBuilderAtEnd(B, yes);
         e->lanes = cached;
     }
-    access_rows(e, at, 0, p->row, p->flat, e->in->guard ? emit_active(e) : emit_lanes(e));
+    access_rows(e, bases, 0, p->row, p->flat, e->in->guard ? emit_active(e) : emit_lanes(e));
     if (!rows) return;
     LLVMBuildBr(B, on);
     LLVMPositionBuilderAtEnd(B, on);
@@ -773,7 +804,7 @@ static void emit_access(struct emit *e)
         return;
     }
     emit_bounds(e, in, &a.lo, &a.size);
-    val ok = NULL, rows = NULL;
+    val ok = NULL, rows = NULL, bases[8];
     if (a.linear) {
         uint64_t span = s.stride ? (uint64_t)size * (s.halves ? 16 : 32) : size;
         for (int h = 0; h < (s.halves ? 2 : 1); h++) {
@@ -787,7 +818,9 @@ static void emit_access(struct emit *e)
         val lanes = in->guard ? emit_active(e) : emit_lanes(e);
         a.many = emit_address(e, in, true, 0);
         ok = emit_all_inside(e, a.many, a.lo, a.size, size, lanes);
-        if (p.row) rows = rows_hold(e, a.many, p.row, p.flat ? 0 : in->bytes, lanes);
+        unsigned step = p.flat ? 0 : in->bytes;
+        if (p.row) find_row_bases(e, a.many, p.row, step, lanes, bases);
+        if (p.row) rows = rows_follow(e, a.many, p.row, step, lanes, bases);
         if (p.row && !can_gather(e, in)) ok = LLVMBuildAnd(B, ok, rows, ""), rows = NULL;
     }
     LLVMBasicBlockRef fast = emit_block(e, "access"), slow = emit_block(e, "elsewhere"),
@@ -804,7 +837,7 @@ static void emit_access(struct emit *e)
     if (a.linear)
         store ? store_linear(e, &a) : load_linear(e, &a);
     else if (p.row)
-        access_likely_rows(e, &p, a.many, rows);
+        access_likely_rows(e, &p, a.many, bases, rows);
     else
         gather(e, a.many);
     LLVMBuildBr(B, next);
