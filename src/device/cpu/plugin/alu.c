@@ -15,16 +15,42 @@ static val product_wide(struct work *w)
 
 /* ---- floating point ----------------------------------------------------------------------------------- */
 
-/* f64: the payload of an operand that is a NaN survives, the last of the list first. */
+void emit_begin_nans(struct work *w, struct nan_case *c, val x)
+{
+    struct emit *e = w->e;
+    val some = LLVMBuildFCmp(B, LLVMRealUNO, x, x, "");
+    if (w->vec) some = LLVMBuildICmp(B, LLVMIntNE, LLVMBuildBitCast(B, some, e->t.i32, ""), k32(e, 0), "");
+    c->before = LLVMGetInsertBlock(B);
+    c->nans = emit_block(e, "nans");
+    c->on = emit_block(e, "numbers");
+    LLVMBuildCondBr(B, some, c->nans, c->on);
+    LLVMPositionBuilderAtEnd(B, c->nans);
+}
+
+val emit_end_nans(struct work *w, const struct nan_case *c, val usual, val seldom)
+{
+    struct emit *e = w->e;
+    LLVMBuildBr(B, c->on);
+    LLVMPositionBuilderAtEnd(B, c->on);
+    val both = LLVMBuildPhi(B, LLVMTypeOf(usual), "");
+    LLVMAddIncoming(both, &usual, (LLVMBasicBlockRef *)&c->before, 1);
+    LLVMAddIncoming(both, &seldom, (LLVMBasicBlockRef *)&c->nans, 1);
+    return both;
+}
+
+/* f64: the payload of an operand that is a NaN survives, the last of the list first. Where no result is a NaN, none of
+ * them was. */
 static val payload(struct work *w, val r, const val *from, unsigned n)
 {
     struct emit *e = w->e;
-    val keep = lit(w, EMU_D, NAN64);
+    struct nan_case c;
+    val bits = as_bits(w, r, true), keep = lit(w, EMU_D, NAN64);
+    emit_begin_nans(w, &c, r);
     for (unsigned k = 0; k < n; k++) {
         val quiet = LLVMBuildOr(B, as_bits(w, from[k], true), lit(w, EMU_D, QUIET64), "");
         keep = LLVMBuildSelect(B, ordered(w, from[k]), keep, quiet, "");
     }
-    return LLVMBuildSelect(B, ordered(w, r), as_bits(w, r, true), keep, "");
+    return emit_end_nans(w, &c, bits, LLVMBuildSelect(B, ordered(w, r), bits, keep, ""));
 }
 
 static val call_float(struct work *w, const char *name, bool wide, val *args, unsigned n)

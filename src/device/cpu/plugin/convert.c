@@ -50,22 +50,27 @@ static val to_integer(struct work *w, bool wide)
 static val widen(struct work *w, val x)
 {
     struct emit *e = w->e;
-    val v = as_float(w, x, false), r = LLVMBuildFPExt(B, v, ftype(w, true), ""), u = to64(w, x, false);
+    struct nan_case c;
+    val v = as_float(w, x, false), r = as_bits(w, LLVMBuildFPExt(B, v, ftype(w, true), ""), true);
+    emit_begin_nans(w, &c, v);
+    val u = to64(w, x, false);
     val nan = LLVMBuildOr(B, LLVMBuildShl(B, LLVMBuildAnd(B, u, lit(w, EMU_D, 0x80000000), ""), lit(w, EMU_D, 32), ""),
                           LLVMBuildShl(B, LLVMBuildAnd(B, u, lit(w, EMU_D, 0x7fffff), ""), lit(w, EMU_D, 29), ""), "");
     nan = LLVMBuildOr(B, nan, lit(w, EMU_D, 0x7ff8000000000000ull), "");
-    return LLVMBuildSelect(B, ordered(w, v), as_bits(w, r, true), nan, "");
+    return emit_end_nans(w, &c, r, LLVMBuildSelect(B, ordered(w, v), r, nan, ""));
 }
 
 static val narrow(struct work *w, val x)
 {
     struct emit *e = w->e;
-    val v = as_float(w, x, true), r = LLVMBuildFPTrunc(B, v, ftype(w, false), "");
+    struct nan_case c;
+    val v = as_float(w, x, true), r = as_bits(w, LLVMBuildFPTrunc(B, v, ftype(w, false), ""), false);
+    emit_begin_nans(w, &c, v);
     val sign = LLVMBuildAnd(B, LLVMBuildLShr(B, x, lit(w, EMU_D, 32), ""), lit(w, EMU_D, 0x80000000), "");
     val nan = LLVMBuildOr(B, sign,
                           LLVMBuildAnd(B, LLVMBuildLShr(B, x, lit(w, EMU_D, 29), ""), lit(w, EMU_D, 0x7fffff), ""), "");
     nan = LLVMBuildTrunc(B, LLVMBuildOr(B, nan, lit(w, EMU_D, 0x7fc00000), ""), type(w, EMU_W), "");
-    return LLVMBuildSelect(B, ordered(w, v), as_bits(w, r, false), nan, "");
+    return emit_end_nans(w, &c, r, LLVMBuildSelect(B, ordered(w, v), r, nan, ""));
 }
 
 /* .ftz: what lies below 2^-126 when 24 bits are rounded with any exponent is a zero */

@@ -91,6 +91,13 @@ static inline val ordered(struct work *w, val x)
 val emit_one_nan(struct work *w, val bits,
                  bool wide); /* a NaN as an operation gives it: f32 has one, f64 keeps the operand's */
 val emit_saturated(struct work *w, val r, bool wide);
+/* Code for where some lane holds a NaN, which is seldom: between the two the builder stands there. usual, seldom: what
+ * comes of it without and with NaNs */
+struct nan_case {
+    LLVMBasicBlockRef before, nans, on;
+};
+void emit_begin_nans(struct work *w, struct nan_case *c, val x);
+val emit_end_nans(struct work *w, const struct nan_case *c, val usual, val seldom);
 
 #define ARITH(opcode, forms, code) val code_##code(struct work *w);
 #include "device/cpu/arithmetic.def"
