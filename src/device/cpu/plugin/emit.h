@@ -259,7 +259,7 @@ void emit_pass_on(struct emit *e, uint32_t next);
 bool emit_unsaved(struct emit *e,
                   uint32_t r); /* register r (from 0) may lie nowhere but in a variable, though not written here */
 uint32_t emit_region(struct emit *e); /* the start of what is being emitted */
-bool emit_never_all(struct emit *e); /* no warp has all lanes */
+bool emit_never_all(struct emit *e);  /* no warp has all lanes */
 void emit_ended(struct emit *e);      /* no lane goes on */
 val emit_ctaid(struct emit *e, unsigned comp);
 val emit_turns(struct emit *e);
