@@ -24,6 +24,8 @@ for k in some['tools']['lanes']['kernels']:
     varies = 'varies' in name
     assert e['sample'] is None and s['launches'] == 400 and s['method'] == 'geometry' and abs(s['counted'] - 400 / n) <= 2, s
     assert abs(k['lane_use'] - e['lane_use']) <= s['lane_use_bound'] + 1e-12, (n, name, k['lane_use'], e['lane_use'], s)
+    for key in ('slots', 'slots_idle'):
+        assert abs(k[key]['estimate'] - e[key]) <= k[key]['bound'], (n, name, key, k[key], e[key])
     for b, was in zip(k['branches'], e['branches']):
         assert b['ptx_line'] == was['ptx_line']
         for key in ('taken', 'not_taken', 'divergent', 'idle_slots'):

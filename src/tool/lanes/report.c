@@ -345,14 +345,21 @@ static void guards_json(const struct use *u, struct mg_json *j)
     mg_json_end(j, ']');
 }
 
+static struct told idle_of(const struct use *u)
+{
+    bool bounded = u->slots.bound >= 0 && u->active.bound >= 0;
+    return (struct told){u->slots.value - MG_MIN(u->active.value, u->slots.value),
+                         bounded ? u->slots.bound + u->active.bound : -1};
+}
+
 static void use_json(const struct use *u, struct mg_json *j)
 {
     bool sample = u->n_members > 0;
     mg_json_obj(j);
     mg_json_key_u64(j, "kernel", u->k->id);
     mg_json_key_f64_if(j, "lane_use", u->slots.value, mg_kit_share(u->active.value, u->slots.value));
-    mg_json_key_u64(j, "slots", u->slots.value);
-    mg_json_key_u64(j, "slots_idle", u->slots.value - MG_MIN(u->active.value, u->slots.value));
+    key_told(j, "slots", u->slots, sample);
+    key_told(j, "slots_idle", idle_of(u), sample);
     sample_json(u, j);
     mg_json_key(j, "blocks");
     mg_json_arr(j);
