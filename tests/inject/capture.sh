@@ -199,6 +199,14 @@ for d in $devices; do
     "$MARGAY" capture -q --device "$d" -o late-cap -- ./late add.ptx function > out 2>&1 && [ "$(grep -c ok out)" = 1 ] || { fail "a function's address on $d"; cat out; }
     for on in $devices; do replayed "a function's address, $d to $on" late-cap --device "$on" -t blocks; done
 done
+LD_LIBRARY_PATH=$stand_in
+export LD_LIBRARY_PATH
+for part in freed values variable streams threads; do
+    rm -rf late-cap
+    "$MARGAY" capture -q --device nvidia -o late-cap -- ./late add.ptx $part > out 2>&1 && ! grep -q WRONG out && grep -q ok out || { fail "late $part on a GPU"; cat out; }
+    replayed "late $part on a GPU" late-cap --device nvidia
+done
+unset LD_LIBRARY_PATH
 (ulimit -f 1200 && "$MARGAY" capture -q --device emu -o late-full -- ./late add.ptx big > out 2> err) && grep -q 'a megabyte: ok' out && grep -q 'the capture is not whole: File too large' err ||
     { fail 'a capture that may not grow'; cat out err; }
 refused 'a capture that could not grow' late-full 3 'not a whole capture: it ends within a frame'
