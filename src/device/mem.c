@@ -77,7 +77,8 @@ static bool init_locked(uint64_t base, uint64_t reserve)
     if (!reserve) reserve = DEFAULT_RESERVE;
     if (!reserve_range(&program, base, reserve)) return false;
     if (!limit_bytes) limit_bytes = program.hi - program.lo;
-    return reserve_range(&own, 0, MG_MIN((program.hi - program.lo) / 4 + LARGE_PAGE, OWN_RESERVE));
+    uint64_t bytes = MG_MIN((program.hi - program.lo) / 4 + LARGE_PAGE, OWN_RESERVE);
+    return (base && reserve_range(&own, base - (UINT64_C(1) << 40), bytes)) || reserve_range(&own, 0, bytes);
 }
 
 /* ---- interface ------------------------------------------------------------------------------ */

@@ -50,6 +50,7 @@ int mg_replay_start(struct mg_replay *r)
     snprintf(devices, sizeof devices, "%u", r->devices.n);
     if (r->devices.n > 1)
         setenv(mg_env_name(MG_ENV_DEVICES), devices, 0); /* cpu and emu show as many as they are told */
+    setenv(mg_env_name(MG_ENV_CAPTURE), "replay", 1);    /* their own memory keeps away from the program's, too */
     if (!mg_replay_driver_open(&missing)) return mg_replay_fail(r, MG_REPLAY_DEVICE, "the driver lacks %s", missing);
     int status = mg_replay_call(r, mg_cu.cuInit(0), "cuInit");
     if (!status) status = mg_replay_call(r, mg_cu.cuDeviceGetCount(&n), "cuDeviceGetCount");

@@ -39,6 +39,10 @@ void mg_capture_prepare(void)
     pthread_mutexattr_t recursive;
     const char *check = mg_config_env(mg_env_name(MG_ENV_CAPTURE));
     if (!check || !*check || !mg_session.config.dir) return;
+    if (!strcmp(check, "replay")) { /* margay-replay: its own memory lies where no program has any */
+        if (mg_session.backend == &mg_backend_own) mg_mem_init_at(MG_CAP_REPLAY_ARENA);
+        return;
+    }
     pthread_mutexattr_init(&recursive);
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&mg_capture.lock, &recursive);
