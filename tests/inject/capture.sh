@@ -169,7 +169,7 @@ for f in arena buf crc diag io map vec hash env; do core="$core $ROOT/src/base/$
 gcc -O1 -std=c17 -D_GNU_SOURCE -I"$ROOT/src" -o recapture "$ROOT/tests/inject/recapture.c" $core -l:libzstd.a -lpthread || exit 1
 # ---- what the host does beside the device's work
 gcc -O1 -Wall -Werror -I"$ROOT/src" -o late "$ROOT/tests/inject/late.c" -L"$B/lib/margay/driver" -lcuda || exit 1
-for part in fill stores freed values; do
+for part in fill stores freed values unmapped; do
     for d in $devices; do
         for check in all end; do
             rm -rf late-cap

@@ -2,8 +2,9 @@
  * managed memory behind the last launch, memory freed in stream order; a host function in a graph, which no capture can
  * hold; textures that outlive their memory; eight threads; the address of a device function, read and handed back.
  * Values that streams write, and copies in batches. late add.ptx
- * fill|stores|freed|graph|textures|threads|big|mapped|function|values|streams|variable */
+ * fill|stores|freed|graph|textures|threads|big|mapped|function|values|streams|variable|unmapped */
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "adder.h"
@@ -16,6 +17,8 @@ D(cuTexObjectCreate, cu_tex *, const struct cu_resource_desc *, const struct cu_
   const struct cu_view_desc *)
 D(cuTexObjectDestroy, cu_tex)
 D(cuCtxGetCurrent, cu_ctx *)
+D(cuMemHostRegister_v2, void *, size_t, unsigned)
+D(cuMemHostGetDevicePointer_v2, cu_ptr *, void *, unsigned)
 D(cuCtxSynchronize, void)
 D(cuEventCreate, cu_event *, unsigned)
 D(cuEventRecord, cu_event, cu_stream)
@@ -338,6 +341,27 @@ static void values(void)
     say("values and batches", back, 9);
 }
 
+/* Registered memory that goes away without the driver being told; then a launch without it. */
+static void unmapped(void)
+{
+    unsigned back[N], seen = 0;
+    cu_ptr d, p;
+    unsigned *own = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    OK(cuMemHostRegister_v2(own, 1 << 20, CUREG_DEVICEMAP));
+    OK(cuMemHostGetDevicePointer_v2(&d, own, 0));
+    for (int i = 0; i < N; i++) own[i] = 7;
+    run_add(d, 3, s);
+    OK(cuStreamSynchronize(s));
+    seen = own[N - 1];
+    munmap(own, 1 << 20);
+    OK(cuMemAlloc_v2(&p, sizeof back));
+    OK(cuMemsetD32Async(p, seen, N, s));
+    run_add(p, 1, s);
+    OK(cuStreamSynchronize(s));
+    OK(cuMemcpyDtoH_v2(back, p, sizeof back));
+    say("without registered memory", back, 11);
+}
+
 /* A launch that leaves its result in a variable of its module, and in no other memory. */
 static void variable(void)
 {
@@ -397,5 +421,6 @@ int main(int argc, char **argv)
     if (!strcmp(argv[2], "values")) values();
     if (!strcmp(argv[2], "streams")) streams();
     if (!strcmp(argv[2], "variable")) variable();
+    if (!strcmp(argv[2], "unmapped")) unmapped();
     return 0;
 }

@@ -104,6 +104,7 @@ void mg_check_area(struct mg_cap_area *a, bool must)
     uint64_t start = mg_check_now_ns();
     const void *data = (const void *)(uintptr_t)a->at;
     mg_shared_refresh(a, true); /* what is not the launches' is the host's */
+    if (!a->told) return;       /* it was the program's own, and has gone */
     void *room = mg_capture.hardware && a->kind == MG_CAP_DEVICE ? malloc(a->bytes) : NULL;
     a->checked = mg_capture.n_launches;
     if (room && mg_cap_read(a, 0, room, a->bytes)) data = room;
