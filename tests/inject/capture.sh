@@ -189,6 +189,7 @@ for d in $devices; do
     grep -q '1100 of 1100 launches' err || fail "launches of many streams on $d"
     rm -rf late-cap late-alone
     "$MARGAY" capture -q --device "$d" -o late-cap -- ./late add.ptx variable > out 2>&1 && grep -q ok out || { fail "a variable on $d"; cat out; }
+    "$MARGAY" replay --list late-cap | grep -q '^attribute 1 11 1$' || fail "a cluster's width as an attribute"
     "$MARGAY" replay -q --extract late-alone --launches 0 --device "$d" late-cap > out 2> err || { fail "taking out a launch that writes a variable"; cat err; }
     replayed "a launch that leaves a variable, alone on $d" late-alone --device "$d"
     rm -rf late-cap

@@ -20,6 +20,7 @@ D(cuCtxGetCurrent, cu_ctx *)
 D(cuMemHostRegister_v2, void *, size_t, unsigned)
 D(cuMemHostGetDevicePointer_v2, cu_ptr *, void *, unsigned)
 D(cuCtxSynchronize, void)
+D(cuFuncSetAttribute, cu_function, int, int)
 D(cuEventCreate, cu_event *, unsigned)
 D(cuEventRecord, cu_event, cu_stream)
 D(cuStreamWaitEvent, cu_stream, cu_event, unsigned)
@@ -370,6 +371,7 @@ static void variable(void)
     cu_ptr at;
     OK(cuModuleGetGlobal_v2(&at, &bytes, module, "table"));
     OK(cuMemsetD32Async(at, 4, 1, s));
+    OK(cuFuncSetAttribute(add, CUFUNC_REQUIRED_CLUSTER_WIDTH, 1));
     OK(cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, s, (void *[]){&at, &(unsigned){3}, &(unsigned){1}}, NULL));
     OK(cuStreamSynchronize(s));
     OK(cuMemcpyDtoH_v2(&back, at, sizeof back));

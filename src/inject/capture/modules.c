@@ -239,14 +239,20 @@ uint32_t mg_cap_kernel_of(void *function, struct mg_inst **inst)
     return (uint32_t)number;
 }
 
+/* Attributes that decide what a launch does; the others change times. */
+static bool is_kept_attribute(int which)
+{
+    return which == CUFUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES || which == CUFUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED ||
+           (which >= CUFUNC_REQUIRED_CLUSTER_WIDTH && which <= CUFUNC_REQUIRED_CLUSTER_DEPTH);
+}
+
 static void attribute(void *function, int which, int value, cu_ctx of)
 {
     struct mg_inst *i;
     mg_capture_lock();
     mg_capture.of = of;
     uint32_t kernel = mg_cap_kernel_of(function, &i);
-    if (kernel && (which == CUFUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES || which == CUFUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED))
-        PUT(MG_CAP_attribute, kernel, (uint64_t)which, (uint64_t)(unsigned)value);
+    if (kernel && is_kept_attribute(which)) PUT(MG_CAP_attribute, kernel, (uint64_t)which, (uint64_t)(unsigned)value);
     mg_capture.of = NULL;
     mg_capture_unlock();
 }
