@@ -2,7 +2,8 @@
 tests/fuzz/kernels/compare and scripts/suite-tools."""
 
 TIMES = {'inclusive_cycles', 'exclusive_cycles', 'cycles'}              # never the same twice
-OF_WARPS = {'lane_use', 'divergent', 'idle_slots', 'requests', 'sectors', 'lines', 'bank_conflicts', 'patterns', 'warps', 'uniform', 'affine', 'warp'}
+OF_WARPS = {'lane_use', 'divergent', 'idle_slots', 'slots', 'slots_idle', 'requests', 'sectors', 'sectors_moved', 'sectors_wasted', 'lines', 'bank_conflicts',
+            'passes_made', 'passes_wasted', 'patterns', 'warps', 'uniform', 'affine', 'warp'}
 OF_ORDER = {'zeros', 'nans', 'redundant', 'least', 'most', 'bits_needed', 'constant'} # what atomics give back
 
 
