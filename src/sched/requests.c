@@ -3,10 +3,12 @@
 #include "sched/sched.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -36,6 +38,30 @@ static bool make_room(const char *path, const struct sockaddr_un *a, struct mg_d
     return false;
 }
 
+/* One scheduler at a time looks at a directory and puts its socket there: one that is bound and does not listen yet
+ * looks as if its scheduler were dead. A lock that cannot be had in time is gone without. -1: no directory. */
+static int lock_directory(const char *path)
+{
+    char dir[sizeof(((struct sockaddr_un *)0)->sun_path)] = ".";
+    const char *slash = strrchr(path, '/');
+    if (slash) snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int ms = 0; fd >= 0 && ms < PATIENCE_MS && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK; ms += 10)
+        poll(NULL, 0, 10);
+    return fd;
+}
+
+static bool take_place(struct mg_sched *s, const char *path, const struct sockaddr_un *a, struct mg_diag *d)
+{
+    if (!make_room(path, a, d)) return false;
+    s->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (s->socket >= 0 && !bind(s->socket, (const struct sockaddr *)a, sizeof *a) && (s->socket_path = strdup(path)) &&
+        !listen(s->socket, 8))
+        return true;
+    mg_diag_err(d, MG_ERR_IO, "%s: %s", path, strerror(errno));
+    return false;
+}
+
 bool mg_sched_listen(struct mg_sched *s, const char *path, struct mg_diag *d)
 {
     struct sockaddr_un a;
@@ -43,21 +69,19 @@ bool mg_sched_listen(struct mg_sched *s, const char *path, struct mg_diag *d)
         mg_diag_err(d, MG_ERR_INPUT, "%s: too long for a socket", path);
         return false;
     }
-    if (!make_room(path, &a, d)) return false;
-    s->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (s->socket >= 0 && !bind(s->socket, (struct sockaddr *)&a, sizeof a) && (s->socket_path = strdup(path)) &&
-        !listen(s->socket, 8))
-        return true;
-    mg_diag_err(d, MG_ERR_IO, "%s: %s", path, strerror(errno));
-    return false;
+    int lock = lock_directory(path);
+    bool ok = take_place(s, path, &a, d);
+    if (lock >= 0) close(lock);
+    return ok;
 }
 
+/* In this order: a socket that is closed makes room for another scheduler's, which would be unlinked. */
 void mg_sched_deafen(struct mg_sched *s)
 {
     if (s->socket < 0) return;
+    if (s->socket_path) unlink(s->socket_path);
     close(s->socket);
     s->socket = -1;
-    if (s->socket_path) unlink(s->socket_path);
 }
 
 /* ---- adopting ------------------------------------------------------------------------------------------------ */

@@ -228,7 +228,7 @@ static int by_launch(const void *a, const void *b)
 static bool give_epochs(struct mg_subset_program *s, struct epochs *e)
 {
     uint32_t n = 0;
-    qsort(e->found.at, e->found.n, sizeof *e->found.at, by_launch);
+    if (e->found.n) qsort(e->found.at, e->found.n, sizeof *e->found.at, by_launch);
     for (uint32_t i = 0; i < e->found.n; i++)
         if (!i || by_launch(&e->found.at[i - 1], &e->found.at[i])) e->found.at[n++] = e->found.at[i];
     for (uint64_t i = 0; i < s->n_launches;) {

@@ -55,6 +55,18 @@ check 3 'another scheduler uses this directory' -o two -- true
 kill -9 $s; wait $s 2> /dev/null; touch go
 [ -S two/sched.sock ] || { echo "FAIL a killed scheduler leaves no socket"; failed=1; }
 check 0 'policy credit' -o two -- true
+# a scheduler that has bound its socket and does not listen yet is no dead one
+case ${VARIANT:-release} in
+asan | tsan) ;; # a sanitizer's library has to be the first one
+*)
+    printf '#define _GNU_SOURCE\n#include <unistd.h>\n#include <sys/syscall.h>\nint listen(int fd, int n) { usleep(500000); return (int)syscall(SYS_listen, fd, n); }\n' > late.c
+    gcc -shared -fPIC -o late.so late.c || failed=1
+    LD_PRELOAD=$PWD/late.so "$MARGAY" sched -q -o late -- sh -c 'while [ ! -e late.go ]; do sleep 0.05; done' & s=$!
+    for i in $(seq 200); do [ -S late/sched.sock ] && break; sleep 0.05; done
+    check 3 'another scheduler uses this directory' -o late -- true
+    touch late.go; wait $s || { echo "FAIL a scheduler that listens late"; failed=1; }
+    ;;
+esac
 echo precious > two/sched.sock
 check 3 'is no socket' -o two -- true
 [ "$(cat two/sched.sock)" = precious ] || { echo "FAIL a file was taken for a socket"; failed=1; }
