@@ -469,12 +469,19 @@ MG_TEST(gate_model_trouble)
     }
 }
 
+/* One gate, without a model around it. */
+static void begin_alone(struct mg_control_gate *gate)
+{
+    *gate = (struct mg_control_gate){0};
+    clock_ns = mg_now_ns();
+    mg_gate_begin(gate, (uint32_t)getpid());
+}
+
 /* The scheduler's sign of life may come between two looks at the clock. */
 MG_TEST(gate_sign_of_life_from_the_future)
 {
-    struct mg_control_gate gate = {0};
-    clock_ns = mg_now_ns();
-    mg_gate_begin(&gate, (uint32_t)getpid());
+    struct mg_control_gate gate;
+    begin_alone(&gate);
     gate.beat_ns = clock_ns + 1;
     MG_CHECK(has_scheduler());
     MG_CHECK_EQ(gate.daemon, getpid());
@@ -489,11 +496,10 @@ static void *try_alone(void *passes)
 /* The thread whose launches are refused passes; others of its process wait, and so does it when one was taken. */
 MG_TEST(gate_refused_thread)
 {
-    struct mg_control_gate gate = {0};
+    struct mg_control_gate gate;
     bool passes = true;
     pthread_t id;
-    clock_ns = mg_now_ns();
-    mg_gate_begin(&gate, (uint32_t)getpid());
+    begin_alone(&gate);
     gate.turn = MG_GATE_OPEN;
     for (int i = 0; i < REFUSALS; i++) mg_gate_pass(), mg_gate_undo(true);
     gate.turn = MG_GATE_SHUT;
@@ -509,9 +515,8 @@ MG_TEST(gate_refused_thread)
 /* A graph is one launch, and takes as long as all of its kernels. */
 MG_TEST(gate_graph_is_one_launch)
 {
-    struct mg_control_gate gate = {0};
-    clock_ns = mg_now_ns();
-    mg_gate_begin(&gate, (uint32_t)getpid());
+    struct mg_control_gate gate;
+    begin_alone(&gate);
     gate.turn = MG_GATE_TURN;
     gate.credit_ns = 10000000;
     for (int launch = 0; launch < 2; launch++) {
@@ -530,9 +535,8 @@ MG_TEST(gate_graph_is_one_launch)
 /* Credit that comes back lets in who waits. */
 MG_TEST(gate_correction_opens)
 {
-    struct mg_control_gate gate = {0};
-    clock_ns = mg_now_ns();
-    mg_gate_begin(&gate, (uint32_t)getpid());
+    struct mg_control_gate gate;
+    begin_alone(&gate);
     gate.turn = MG_GATE_TURN;
     gate.credit_ns = 1000000;
     mg_gate_pass();

@@ -29,8 +29,7 @@ static bool is_source(const struct cpu_reg *r)
 /* Does it move a special register or a constant as it is? */
 static bool moves_source(const struct cpu_func *f, const struct cpu_inst *in)
 {
-    bool move = in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov);
-    if (!move || in->guard || !in->d || in->d2 || !in->s[0]) return false;
+    if (!cpu_is_move(in) || in->guard || !in->d || in->d2 || !in->s[0]) return false;
     const struct cpu_reg *d = &f->regs[in->d - 1], *s = &f->regs[in->s[0] - 1];
     return d->kind == CPU_REG_PLAIN && d->cls == s->cls && d->cls != EMU_Q && is_source(s);
 }

@@ -350,8 +350,7 @@ static void write_cell(void *user, uint32_t r, bool must)
     struct constants *c = user;
     const struct cpu_inst *in = c->in;
     const struct cpu_reg *s = in->s[0] ? &c->f->regs[in->s[0] - 1] : NULL;
-    bool move = must && !in->guard && s && (in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov)) &&
-                s->cls == c->f->regs[r].cls && !s->lazy;
+    bool move = must && !in->guard && s && cpu_is_move(in) && s->cls == c->f->regs[r].cls && !s->lazy;
     if (move && cpu_is_constant(s))
         c->now[r] = (struct cell){CONST_ONE, s->value};
     else if (move && s->kind == CPU_REG_PLAIN)

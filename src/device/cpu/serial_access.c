@@ -139,7 +139,7 @@ static bool moves_by(const struct cpu_func *f, const struct cpu_serial *s, bool 
     *step = 0;
     if (n != 1) return !n;
     const struct cpu_inst *in = &f->insts[at];
-    if ((in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov)) && in->s[0]) { /* by way of another */
+    if (cpu_is_move(in) && in->s[0]) { /* by way of another */
         if (!plain || definitions(f, s, in->s[0], 0, f->n_insts, &from) != 1 || from > at || f->insts[from].guard ||
             !is_behind(f, s, block_of(f, from), block_of(f, at)))
             return false;

@@ -301,8 +301,7 @@ static bool makes_lazy(const struct cpu_func *f, const struct cpu_inst *in)
 /* Does it only move values, from s[0] to d, maybe between lanes? */
 static bool is_move(const struct cpu_inst *in)
 {
-    return in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov) ||
-           (in->kind == CPU_CTL && in->ctl == EMU_CTL_SYNC && in->sub == EMU_SYNC_SHFL);
+    return cpu_is_move(in) || (in->kind == CPU_CTL && in->ctl == EMU_CTL_SYNC && in->sub == EMU_SYNC_SHFL);
 }
 
 static void spoil(void *user, uint32_t r, bool must)

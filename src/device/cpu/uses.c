@@ -9,6 +9,11 @@ bool cpu_counts_warps(const struct cpu_inst *in)
     return warps;
 }
 
+bool cpu_is_move(const struct cpu_inst *in)
+{
+    return in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov);
+}
+
 uint32_t cpu_reg_at(const struct cpu_func *f, uint32_t off)
 {
     uint32_t k;
