@@ -2,7 +2,10 @@
  *
  * Four registers of every function that writes, alike in all lanes of a warp that write together: its open
  * segment, how far that is filled, the number of the next record, and which lanes came in. The short way is an addition
- * and a comparison; taking and closing segments stands behind branches that all lanes of a group take or none. */
+ * and a comparison; taking and closing segments stands behind branches that all lanes of a group take or none.
+ *
+ * One file, although it is long: pages, records and the forms of accesses share these registers and the steps of a
+ * record (begin, make_room, end), which nobody else may call. */
 #include "analysis/callgraph.h"
 #include "record/channel.h"
 #include "patch/priv.h"
