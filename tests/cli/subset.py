@@ -97,6 +97,14 @@ write('b', shuffled)
 e = study('b')
 key = lambda prog, d: sorted((prog[s['launch']], round(s['weight'], 12)) for s in d['selected'])
 assert key(program, d) == key(shuffled, e)
+# Every method that looks at what launches do: first launches of kernels, which stand by themselves, stay where they are.
+rest = program[5:]
+random.shuffle(rest)
+moved = program[:5] + rest
+write('moved', moved)
+for method in ('simpoint', 'pka', 'sieve', 'stem', 'margay'):
+    a, b = (study(name, '--method', method) for name in ('a', 'moved'))
+    assert key(program, a) == key(moved, b) and a['clusters'] == b['clusters'] and a['speedup'] == b['speedup'], (method, a, b)
 
 # ---- judges: other times, by equation (1)
 random.seed(6)
@@ -125,6 +133,7 @@ assert 'nowhere' in run('study', 'subset', 'a', 't0,nowhere', status=3)
 # ---- sequences that differ
 write('short', program[:-1])
 assert 'short has 199 launches and a has 200: the sequences differ' in run('study', 'subset', 'a', 'short', status=3)
+assert 'a has 200 launches and short has 199: the sequences differ' in run('study', 'subset', 'short', 'a', status=3)
 other = program[:]
 other[7] = launch_of(4 if order[7] != 4 else 0)
 write('other', other)
