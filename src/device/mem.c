@@ -29,6 +29,7 @@
 #define LARGE_PAGE       (2ull << 20)
 #define DEFAULT_RESERVE  (256ull << 30)
 #define OWN_RESERVE      (64ull << 30)
+#define HEAP_RESERVE     (64ull << 30)
 #define ZONE_LEAST       4096u
 #define ZONE_MOST        (1u << 20)
 #define QUARANTINE_BYTES (1ull << 30) /* of address space, zones included */
@@ -45,6 +46,7 @@ struct freed {
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct range program, own;
+static struct mg_extents heap; /* addresses of its own for what kernels allocate; empty: they are the program's */
 static uint64_t live_bytes, limit_bytes, next_id = 1;
 static _Atomic uint64_t epoch = 1;
 static MG_VEC(struct freed) quarantine; /* from first_freed on, oldest first */
@@ -83,11 +85,13 @@ static bool init_locked(uint64_t base, uint64_t reserve)
 
 /* ---- interface ------------------------------------------------------------------------------ */
 
-static bool init(uint64_t base, uint64_t reserve_bytes)
+static bool init(uint64_t base, uint64_t heap_base, uint64_t reserve_bytes)
 {
     int saved = errno;
+    struct range r = {0};
     pthread_rwlock_wrlock(&lock);
     bool ok = init_locked(base, reserve_bytes) && (!base || program.lo == base);
+    if (ok && heap_base && !heap.by_size && reserve_range(&r, heap_base, HEAP_RESERVE)) heap = r.free;
     pthread_rwlock_unlock(&lock);
     errno = saved;
     return ok;
@@ -95,11 +99,11 @@ static bool init(uint64_t base, uint64_t reserve_bytes)
 
 bool mg_mem_init(uint64_t reserve_bytes)
 {
-    return init(0, reserve_bytes);
+    return init(0, 0, reserve_bytes);
 }
-bool mg_mem_init_at(uint64_t base)
+bool mg_mem_init_at(uint64_t base, uint64_t heap_base)
 {
-    return init(base, 0);
+    return init(base, heap_base, 0);
 }
 
 /* Memory that is not the arena's: the program's own, or mapped by the driver. */
@@ -111,6 +115,12 @@ static bool is_foreign(enum mg_alloc_kind kind)
 static struct range *range_of(enum mg_alloc_kind kind)
 {
     return kind == MG_ALLOC_INTERNAL ? &own : &program;
+}
+
+/* What is free for it. */
+static struct mg_extents *free_of(enum mg_alloc_kind kind)
+{
+    return kind == MG_ALLOC_HEAP && heap.by_size ? &heap : &range_of(kind)->free;
 }
 
 static bool add_live(uint64_t base, uint64_t bytes, uint64_t span, uint32_t zone, enum mg_alloc_kind kind)
@@ -158,16 +168,16 @@ static void release_freed(uint64_t most)
 }
 
 /* Where address space is short what was freed is used again, then zones are as small as can be. */
-static uint64_t take_addresses(struct range *r, uint64_t span, uint64_t align, uint32_t *zone)
+static uint64_t take_addresses(struct mg_extents *x, uint64_t span, uint64_t align, uint32_t *zone)
 {
-    uint64_t at = mg_extent_take(&r->free, span + 2ull * *zone, align, *zone);
-    if (!at && r == &program && quarantine_bytes) {
+    uint64_t at = mg_extent_take(x, span + 2ull * *zone, align, *zone);
+    if (!at && x == &program.free && quarantine_bytes) {
         release_freed(0);
-        at = mg_extent_take(&r->free, span + 2ull * *zone, align, *zone);
+        at = mg_extent_take(x, span + 2ull * *zone, align, *zone);
     }
     if (!at && *zone > GRANULE) {
         *zone = GRANULE;
-        at = mg_extent_take(&r->free, span + 2ull * *zone, align, *zone);
+        at = mg_extent_take(x, span + 2ull * *zone, align, *zone);
     }
     return at ? at + *zone : 0;
 }
@@ -183,9 +193,9 @@ uint64_t mg_mem_alloc(uint64_t bytes, uint64_t align, enum mg_alloc_kind kind)
     struct range *r = range_of(kind);
     pthread_rwlock_wrlock(&lock);
     if (init_locked(0, 0) && (r == &own || live_bytes + bytes <= limit_bytes)) {
-        base = take_addresses(r, span, align, &zone);
+        base = take_addresses(free_of(kind), span, align, &zone);
         if (base && !add_live(base, bytes, span, zone, kind)) {
-            mg_extent_give(&r->free, base - zone, span + 2ull * zone);
+            mg_extent_give(free_of(kind), base - zone, span + 2ull * zone);
             base = 0;
         }
     }
@@ -211,7 +221,7 @@ static void quarantine_add(const struct mg_extent *n)
     release_freed(QUARANTINE_BYTES);
 }
 
-static void free_extent(struct range *r, const struct mg_extent *n)
+static void free_extent(const struct mg_extent *n)
 {
     if (n->zone >= ZONE_LEAST) {
         give_back_pages(n->key, n->span);
@@ -220,7 +230,7 @@ static void free_extent(struct range *r, const struct mg_extent *n)
     }
     uint64_t lo = (n->key + PAGE - 1) & ~(PAGE - 1), hi = (n->key + n->span) & ~(PAGE - 1);
     if (n->span >= RETURN_BYTES) madvise((void *)lo, hi - lo, MADV_DONTNEED);
-    mg_extent_give(&r->free, n->key - n->zone, n->span + 2ull * n->zone);
+    mg_extent_give(free_of(n->alloc.kind), n->key - n->zone, n->span + 2ull * n->zone);
 }
 
 static bool remove_live(struct range *r, uint64_t base, bool registered)
@@ -232,7 +242,7 @@ static bool remove_live(struct range *r, uint64_t base, bool registered)
     atomic_fetch_add(&epoch, 1);
     if (!registered) {
         mg_defined_set(base, gone->span);
-        free_extent(r, gone);
+        free_extent(gone);
     }
     free(gone);
     return true;

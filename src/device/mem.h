@@ -35,8 +35,9 @@ struct mg_alloc {
 
 bool mg_mem_init(
     uint64_t reserve_bytes); /* idempotent; 0 = default (what --as says of total memory, capped by address space) */
-/* Before any memory is asked for: the program's arena begins at this address. False: it is not free. */
-bool mg_mem_init_at(uint64_t base);
+/* Before any memory is asked for: the program's arena begins at this address. False: it is not free. What kernels
+ * allocate lies from heap_base on where that is free. */
+bool mg_mem_init_at(uint64_t base, uint64_t heap_base);
 /* 0 when out of memory. Zero-filled is not promised. align 0: 256 (what CUDA promises), at least. */
 uint64_t mg_mem_alloc(uint64_t bytes, uint64_t align, enum mg_alloc_kind kind);
 bool mg_mem_free(uint64_t base);                     /* false: not the base of a live allocation */

@@ -266,11 +266,119 @@ refused 'no capture' none 3 'none holds no capture'
 "$MARGAY" replay > out 2> err
 [ $? = 2 ] || fail 'replay without a directory'
 
+# ---- memory that kernels allocate lies where it did, on every device without a GPU: a list made by some launches, walked by another
+cat > heap.ptx <<'P'
+.version 7.0
+.target sm_70
+.address_size 64
+.extern .func (.param .b64 r) malloc(.param .b64 n);
+.extern .func free(.param .b64 p);
+.visible .entry push(.param .u64 head, .param .u64 bytes)
+{
+    .reg .b64 %d<6>;
+    ld.param.u64 %d1, [head];
+    ld.param.u64 %d2, [bytes];
+    {
+    .param .b64 a;
+    .param .b64 b;
+    st.param.b64 [a], %d2;
+    call (b), malloc, (a);
+    ld.param.b64 %d3, [b];
+    }
+    ld.global.u64 %d4, [%d1];
+    st.u64 [%d3], %d4;
+    st.u64 [%d3+8], %d2;
+    st.global.u64 [%d1], %d3;
+    ret;
+}
+.visible .entry walk(.param .u64 head, .param .u64 sum)
+{
+    .reg .pred %q;
+    .reg .b64 %d<6>;
+    ld.param.u64 %d1, [head];
+    ld.param.u64 %d2, [sum];
+    ld.global.u64 %d1, [%d1];
+    mov.u64 %d3, 0;
+next:
+    setp.eq.u64 %q, %d1, 0;
+    @%q bra done;
+    ld.u64 %d4, [%d1+8];
+    add.u64 %d3, %d3, %d4;
+    ld.u64 %d1, [%d1];
+    bra next;
+done:
+    st.global.u64 [%d2], %d3;
+    ret;
+}
+.visible .entry pop(.param .u64 head)
+{
+    .reg .b64 %d<6>;
+    ld.param.u64 %d1, [head];
+    ld.global.u64 %d2, [%d1];
+    ld.u64 %d3, [%d2];
+    st.global.u64 [%d1], %d3;
+    {
+    .param .b64 a;
+    st.param.b64 [a], %d2;
+    call free, (a);
+    }
+    ret;
+}
+P
+cat > heap.c <<'C'
+typedef unsigned long long u64;
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuModuleLoad(void **, const char *);
+int cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(u64 *, u64), cuMemsetD8_v2(u64, unsigned char, u64), cuMemcpyDtoH_v2(void *, u64, u64);
+int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+static int launch(void *f, u64 a, u64 b, u64 c)
+{
+    void *two[] = {&a, &b}, *one[] = {&a};
+    return cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, 0, c ? two : one, 0);
+}
+int main(void)
+{
+    void *c, *m, *push, *walk, *pop;
+    u64 p, more, sum = 0;
+    int d;
+    if (cuInit(0) || cuDeviceGet(&d, 0) || cuDevicePrimaryCtxRetain(&c, d) || cuCtxSetCurrent(c) || cuModuleLoad(&m, "heap.ptx") ||
+        cuModuleGetFunction(&push, m, "push") || cuModuleGetFunction(&walk, m, "walk") || cuModuleGetFunction(&pop, m, "pop") ||
+        cuMemAlloc_v2(&p, 16) || cuMemsetD8_v2(p, 0, 16))
+        return 1;
+    for (u64 n = 1; n <= 100; n++) /* blocks of 16, 32, .. 1600 bytes; each third is freed */
+        if (launch(push, p, 16 * n, 2) || (n % 3 == 0 && launch(pop, p, 0, 0)) || (n == 50 && cuMemAlloc_v2(&more, 1 << 20)))
+            return 2;
+    if (launch(walk, p, p + 8, 2) || cuMemcpyDtoH_v2(&sum, p + 8, 8)) return 3;
+    return sum != 16 * (5050 - 3 * 33 * 34 / 2);
+}
+C
+gcc -o heap heap.c -L"$B/lib/margay/driver" -lcuda || exit 1
+for d in $devices; do
+    "$MARGAY" capture -q --check all --device $d -o heap-$d -- ./heap > out 2>&1 || { fail "heap on $d"; cat out; }
+    for on in $devices; do replayed "memory of kernels, captured on $d, replayed on $on" heap-$d --device $on; done
+done
+
 # ---- the benchmark that captures and replays a list of programs
 printf 'saxpy\t-\t%s 1000\t-\nnone\t-\t/nowhere\t-\n' "$EX/saxpy" > list.tsv
 "$ROOT/bench/replay/run" record --margay "$MARGAY" --device emu --costs --programs list.tsv --out bench > out 2>&1 &&
     "$ROOT/bench/replay/run" table --out bench --least 1 > table && grep -q '^| 1 | the recorded results |' table && grep -q '^Launches alone: 1 of 1, of 1 of 1 programs' table &&
     ! "$ROOT/bench/replay/run" table --out bench --least 2 > table && echo "ok   bench/replay" || { fail bench/replay; cat out table; }
+"$ROOT/bench/replay/run" times --margay "$MARGAY" --device emu --programs list.tsv --out bench-times > table 2>&1 &&
+    grep -q '^| saxpy | 1 | [0-9.]* | [0-9.]* | [0-9.]* | - | [0-9.]* | [0-9.]* | [0-9.]* | [01]\.[0-9]* |$' table && grep -q 'of 1 programs within noise' table &&
+    echo "ok   bench/replay times" || { fail 'bench/replay times'; cat table; }
+python3 - "$ROOT/bench/replay/run" > out 2>&1 <<'P' && echo "ok   bench/replay times: ratios" || { fail 'bench/replay times: ratios'; cat out; }
+import math, sys
+m = {'__file__': sys.argv[1]}
+exec(open(sys.argv[1]).read().rsplit('\nmain()', 1)[0], m)
+one = lambda *ns: m['summary']([('k', n) for n in ns], range(len(ns)))
+runs = {'original': [one(80, 10, 10)] * 3, 'again': [one(40, 20, 20)] * 3, 'in place': [one(8000, 20, 20)] * 3}
+w = m['times_row']({'runs': runs})
+close = lambda a, b: abs(math.exp(a) - b) < 1e-9
+assert close(w['noise'], 2 ** (1 / 3)) and close(w['first'], 8000 / 3200 ** .5) and close(w['later'], 2 ** .5), w
+assert close(w['total noise'], .8) and close(w['total'], 8040 / 8000 ** .5) and w['alone'] is None, w
+assert w['chance'] == 1 / 84, w  # three of nine: no other way parts them as far
+assert m['chance']([1, 2], [1, 2]) == 1
+assert m['summary']([('a', 5), ('b', 7), ('a', 9)], [0, 2])['later'] == math.log(9)
+P
 
 # ---- a child that goes on without exec writes nothing into its parent's capture
 cat > forks.c <<'C'

@@ -40,7 +40,7 @@ void mg_capture_prepare(void)
     const char *check = mg_config_env(mg_env_name(MG_ENV_CAPTURE));
     if (!check || !*check || !mg_session.config.dir) return;
     if (!strcmp(check, "replay")) { /* margay-replay: its own memory lies where no program has any */
-        if (mg_session.backend == &mg_backend_own) mg_mem_init_at(MG_CAP_REPLAY_ARENA);
+        if (mg_session.backend == &mg_backend_own) mg_mem_init_at(MG_CAP_REPLAY_ARENA, MG_CAP_HEAP);
         return;
     }
     pthread_mutexattr_init(&recursive);
@@ -51,7 +51,7 @@ void mg_capture_prepare(void)
                        : !strcmp(check, "end") ? MG_CAPTURE_CHECK_END
                                                : MG_CAPTURE_CHECK_AUTO;
     mg_capture.wanted = true;
-    if (mg_session.backend == &mg_backend_own && !mg_mem_init_at(MG_CAP_ARENA)) {
+    if (mg_session.backend == &mg_backend_own && !mg_mem_init_at(MG_CAP_ARENA, MG_CAP_HEAP)) {
         mg_session_error("nothing is captured: the addresses from 0x%llx on are not free in this process",
                          (unsigned long long)MG_CAP_ARENA);
         mg_capture.wanted = false;
