@@ -46,4 +46,15 @@ assert not any(k.get('estimate') for k in r.values()), r
 assert sorted(map(int, open('out').read().split())) == sorted(used.values())
 assert all(k['registers']['estimate'] is True and k['registers']['native'] > 0 for k in json.load(open('e.json'))['kernels'])
 P
+# a kernel that is too large to be looked at is taken to use what every launch may have
+gcc -O1 -o run "$ROOT/tests/cli/ptxrun.c" -ldl && python3 - > large.ptx << 'P' || exit 1
+print('.version 8.0\n.target sm_90\n.address_size 64\n.visible .entry large(.param .u64 p, .param .u32 n)\n{\n.reg .b32 %r<3>;')
+print('ld.param.u32 %r1, [n];\nmov.u32 %r2, %tid.x;')
+print('add.u32 %r1, %r1, %r2;\n' * 20001 + 'ret;\n}')
+P
+"$MARGAY" run -q --device emu -o l -- ./run load=large.ptx large:1,1,1:32,1,1:1 > out 2> err && "$MARGAY" report l --json > l.json && python3 - << 'P' || { cat out err; failed=1; }
+import json
+(k,) = json.load(open('l.json'))['kernels']
+assert k['registers'] == {'native': 64, 'instrumented': 64, 'estimate': True}, k['registers']
+P
 exit $failed

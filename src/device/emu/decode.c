@@ -786,14 +786,14 @@ bool emu_kernel_code(struct mg_dkernel *k, struct mg_fault *fault)
 }
 
 /* Registers a compiler might give the kernel: an estimate from liveness, functions it calls included,
- * in the machine's steps of 8; the driver knows the recorded number where there is one. 32 for what
- * is too large to be looked at for an attribute. */
+ * in the machine's steps of 8; the driver knows the recorded number where there is one. All
+ * that it may have for what is too large to be looked at for an attribute. */
 static uint32_t register_estimate(const struct mg_dkernel *k)
 {
     uint32_t most = 0;
     for (uint32_t i = 0; k->code && i < k->code->funcs.n; i++) {
         const struct emu_func *fn = k->code->funcs.at[i];
-        if (fn->n_ops > 20000) return 32;
+        if (fn->n_ops > 20000) return 255;
         struct mg_cfg *c = fn->mod == k->mod ? mg_cfg_new(fn->mod->ir, fn->id) : NULL;
         struct mg_live *l = c ? mg_live_new(c) : NULL;
         if (l) most = MG_MAX(most, mg_live_pressure(l, c));

@@ -136,7 +136,7 @@ static const char *tell_irregular(struct advice *a, const struct line_sum *s)
 {
     const struct kernel_cost *c = &a->costs[s->k->id];
     if (!c->row_threads || c->row_threads >= 32 || c->threads <= c->row_threads)
-        return "the addresses have no pattern: order the indices, or gather through shared memory";
+        return "the addresses have no one stride: order the indices, or gather through shared memory";
     return mg_arena_printf(
         &a->out->arena,
         "the addresses have no one stride, and a warp lies in %u rows of %u threads: let blockDim.x be a "
