@@ -54,6 +54,8 @@ int cmd_annotate(int argc, char **argv)
     } else if (!mg_report_annotate(p, &o, &out)) {
         if (o.what)
             fprintf(stderr, "margay: %s names no file and no function with line information in %s\n", o.what, p->dir);
+        else if (!p->n_kernels)
+            fprintf(stderr, "margay: no kernel ran in %s: there is nothing to annotate\n", p->dir);
         else
             fprintf(stderr, "margay: no kernel of %s has line information: build with -lineinfo\n", p->dir);
         status = MG_EXIT_INPUT;

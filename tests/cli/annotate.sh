@@ -51,3 +51,6 @@ rc=0; "$MARGAY" annotate 2> err || rc=$?
 # a directory that holds no profile is no pattern for functions
 rc=0; "$MARGAY" annotate . 2> err || rc=$?
 [ $rc = 3 ] && grep -q 'is a directory without a profile' err || { cat err; exit 1; }
+"$MARGAY" run -q -o none -- true
+rc=0; "$MARGAY" annotate none 2> err || rc=$?
+[ $rc = 3 ] && grep -q 'no kernel ran in .*none' err || { cat err; exit 1; }

@@ -48,6 +48,7 @@ int main(int argc, char **argv) {
         for (int i = 0; i < 150; i++) tiny<<<1, 32>>>(out, 300);
     } else if (argc > 1 && !strcmp(argv[1], "tail")) { // a wave and a half
         uneven<<<6336, 64>>>(out, 10);
+        if (argc > 2) uneven<<<5280, 64>>>(out, 10); // one and a quarter
     } else {
         uneven<<<157, 64>>>(out, 1000);
     }

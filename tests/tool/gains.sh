@@ -49,8 +49,13 @@ assert ('uncoalesced', 'exact') in [(x['rule'], x['sure']) for x in f if x['gain
 P
     grep -q '^   2\. *<1 %  uncoalesced  gains.cu:' tiny.text || { cat tiny.text; exit 1; }
     # of launches alone, whose kernels were not counted, nobody knows what share a kernel has
-    rm -rf tail native
+    rm -rf tail tails native
     "$MARGAY" run -q --device $device -t blocks -o tail -- ./gains tail > out && "$MARGAY" report tail | grep -q '^   1\. *~25 %  tail  gains.cu:'
+    grep_text() { "$MARGAY" report $1 | tr -s ' \n' '  ' | grep -Fq "$2" || { "$MARGAY" report $1; exit 1; }; }
+    grep_text tail 'a launch is 1.50 waves of CTAs: in the last one multiprocessors stay empty (25 % of their time)'
+    # (1.5 + 1.25) / 2 waves, which take as long as 2
+    "$MARGAY" run -q --device $device -t blocks -o tails -- ./gains tail both > out
+    grep_text tails 'launches are 1.38 waves of CTAs in the mean: in the last one multiprocessors stay empty (31 % of their time)'
     "$MARGAY" run -q --device $device -t none -o native -- ./gains tail > out && "$MARGAY" report native > native.text
     ! grep '^   1\.' native.text || exit 1
 done

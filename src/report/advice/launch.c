@@ -86,12 +86,14 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
         place_at_kernel(f, c->k);
         f->measure = waves;
         f->unit = "waves of CTAs";
+        uint32_t wave = a->sms * (c->warps_resident / MG_MAX((c->threads + 31) / 32, 1u));
+        bool alike = fabs(waves * wave - (double)c->ctas) < .001 * (double)c->ctas; /* every launch as the largest */
         f->text = mg_arena_printf(
             &a->out->arena,
-            "a launch is %.2f waves of CTAs: in the last one multiprocessors stay empty (%.0f %% of their time%s). Choose the grid as a "
+            "%s %.2f waves of CTAs%s: in the last one multiprocessors stay empty (%.0f %% of their time%s). Choose the grid as a "
             "multiple of %u CTAs, or use smaller CTAs.",
-            waves, 100 * idle, measured ? ", measured" : "",
-            a->sms * (c->warps_resident / MG_MAX((c->threads + 31) / 32, 1u)));
+            alike ? "a launch is" : "launches are", waves, alike ? "" : " in the mean", 100 * idle,
+            measured ? ", measured" : "", wave);
     }
 }
 
