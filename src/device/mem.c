@@ -23,15 +23,19 @@
 #include "device/defined.h"
 #include "device/extents.h"
 
-#define GRANULE          MG_EXTENT_GRANULE
-#define PAGE             4096ull
-#define RETURN_BYTES     (256u << 10) /* own memory: freed extents from this size on give their pages back */
-#define LARGE_PAGE       (2ull << 20)
-#define DEFAULT_RESERVE  (256ull << 30)
-#define OWN_RESERVE      (64ull << 30)
-#define HEAP_RESERVE     (64ull << 30)
+#define GRANULE         MG_EXTENT_GRANULE
+#define PAGE            4096ull
+#define RETURN_BYTES    (256u << 10) /* own memory: freed extents from this size on give their pages back */
+#define LARGE_PAGE      (2ull << 20)
+#define DEFAULT_RESERVE (256ull << 30)
+#define LEAST_RESERVE   (64ull << 20)
+#define OWN_RESERVE     (64ull << 30)
+#define HEAP_RESERVE    (64ull << 30)
+#define USUAL_BASE      0x180000000000ull /* the program's arena, where nothing else lies there: compiled code that */
+                                          /* holds a variable's address is found again (cpu/store.c) */
 #define ZONE_LEAST       4096u
 #define ZONE_MOST        (1u << 20)
+#define ZONE_SHIFT       768u         /* no whole page: see zone_of */
 #define QUARANTINE_BYTES (1ull << 30) /* of address space, zones included */
 
 struct range {
@@ -55,9 +59,9 @@ static uint64_t quarantine_bytes;
 
 /* ---- arenas --------------------------------------------------------------------------------- */
 
-static bool reserve_range(struct range *r, uint64_t base, uint64_t reserve)
+static bool reserve_range(struct range *r, uint64_t base, uint64_t reserve, uint64_t least)
 {
-    for (; reserve >= (64ull << 20); reserve /= 2) {
+    for (; reserve >= least; reserve /= 2) {
         void *p = mmap((void *)base, reserve, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (base ? MAP_FIXED_NOREPLACE : 0), -1, 0);
         if (p == MAP_FAILED) continue;
@@ -77,10 +81,12 @@ static bool init_locked(uint64_t base, uint64_t reserve)
 {
     if (program.lo) return own.lo != 0;
     if (!reserve) reserve = DEFAULT_RESERVE;
-    if (!reserve_range(&program, base, reserve)) return false;
+    if (!base && reserve_range(&program, USUAL_BASE, reserve, reserve)) base = USUAL_BASE;
+    if (!program.lo && !reserve_range(&program, base, reserve, LEAST_RESERVE)) return false;
     if (!limit_bytes) limit_bytes = program.hi - program.lo;
     uint64_t bytes = MG_MIN((program.hi - program.lo) / 4 + LARGE_PAGE, OWN_RESERVE);
-    return (base && reserve_range(&own, base - (UINT64_C(1) << 40), bytes)) || reserve_range(&own, 0, bytes);
+    return (base && reserve_range(&own, base - (UINT64_C(1) << 40), bytes, LEAST_RESERVE)) ||
+           reserve_range(&own, 0, bytes, LEAST_RESERVE);
 }
 
 /* ---- interface ------------------------------------------------------------------------------ */
@@ -91,7 +97,7 @@ static bool init(uint64_t base, uint64_t heap_base, uint64_t reserve_bytes)
     struct range r = {0};
     pthread_rwlock_wrlock(&lock);
     bool ok = init_locked(base, reserve_bytes) && (!base || program.lo == base);
-    if (ok && heap_base && !heap.by_size && reserve_range(&r, heap_base, HEAP_RESERVE)) heap = r.free;
+    if (ok && heap_base && !heap.by_size && reserve_range(&r, heap_base, HEAP_RESERVE, LEAST_RESERVE)) heap = r.free;
     pthread_rwlock_unlock(&lock);
     errno = saved;
     return ok;
@@ -137,12 +143,14 @@ static bool add_live(uint64_t base, uint64_t bytes, uint64_t span, uint32_t zone
     return true;
 }
 
-/* Around the program's allocations. What kernels allocate themselves, in thousands, has little. */
+/* Around the program's allocations. What kernels allocate themselves, in thousands, has little. Arrays of a power of 2
+ * do not all begin at one place of a page: processors take a load for one of what was stored 4 KiB away, and wait. Each
+ * begins 1536 bytes behind the one before it, so that 8 have 8 places. */
 static uint32_t zone_of(enum mg_alloc_kind kind, uint64_t span)
 {
     if (kind == MG_ALLOC_INTERNAL) return 0;
     if (kind == MG_ALLOC_HEAP || kind == MG_ALLOC_RUNTIME) return GRANULE;
-    return (uint32_t)MG_MAX(MG_MIN(span / 4, ZONE_MOST) & ~(uint64_t)(GRANULE - 1), ZONE_LEAST);
+    return (uint32_t)MG_MAX(MG_MIN(span / 4, ZONE_MOST) & ~(uint64_t)(GRANULE - 1), ZONE_LEAST) + ZONE_SHIFT;
 }
 
 /* Pages of 2 MiB for what lies in them whole: fewer faults, and kernels that stream or gather wait less for

@@ -33,6 +33,25 @@ for other in /usr/lib/*/libLLVM.so.19* /usr/lib/*/libLLVM-1[0-9].so.1; do # the 
     LD_PRELOAD=$other check "beside $other" ': compiled' yes cpu sync matmul
     break
 done
+# The address of a module's variable is in the code: variables lie at the same place in each run.
+if [ -n "$NVCC" ]; then
+    cat > variable.cu <<'C'
+#include <cstdio>
+__device__ int table[64];
+__global__ void read(int *out, int *(*p)) { *p = table, out[threadIdx.x] = table[threadIdx.x & 63] + 1; }
+int main()
+{
+    int *out, host[256], **p;
+    cudaMalloc(&out, sizeof host), cudaMalloc(&p, sizeof *p);
+    read<<<1, 256>>>(out, p);
+    cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost);
+    puts(host[255] == 1 ? "PASSED" : "FAILED");
+}
+C
+    mkdir -p own && "$NVCC" -O1 -arch=sm_80 -cudart shared variable.cu -o own/variable || { echo "FAIL nvcc"; exit 1; }
+    EX=$PWD/own check "a variable's address" ': compiled' yes cpu sync variable
+    EX=$PWD/own check "its address again" 'from the store' no cpu sync variable
+fi
 check "a moment" '' no cpu 60000 matmul
 # Without a GPU it is the device that runs are given.
 if [ ! -e /dev/nvidiactl ]; then

@@ -102,10 +102,11 @@ MG_TEST(other_accesses_outside_of_allocations_stop_the_launch)
     MG_CHECK_EQ(*(uint32_t *)(t.b - 4), 0x55555555);
     /* nearer to the end of what lies below than to the start of what lies above: past the end */
     uint64_t lower = mg_mem_alloc(1000, 0, MG_ALLOC_DEVICE), upper = mg_mem_alloc(1024, 0, MG_ALLOC_DEVICE);
-    MG_CHECK_EQ(upper, lower + 1024 + 2 * 4096); /* a red zone behind one, another before the other */
+    enum { ZONE = 4096 + 768 };
+    MG_CHECK_EQ(upper, lower + 1024 + 2 * ZONE); /* a red zone behind one, another before the other */
     MG_CHECK_EQ(run(&t, "reads", lower + 1000, NULL), MG_FAULT_ADDRESS);
-    MG_CHECK_EQ(run(&t, "reads", lower + 1024 + 4096 - 16, NULL), MG_FAULT_ADDRESS);
-    MG_CHECK_EQ(run(&t, "reads", lower + 1024 + 4096, NULL), MG_FAULT_NONE);
+    MG_CHECK_EQ(run(&t, "reads", lower + 1024 + ZONE - 16, NULL), MG_FAULT_ADDRESS);
+    MG_CHECK_EQ(run(&t, "reads", lower + 1024 + ZONE, NULL), MG_FAULT_NONE);
     MG_CHECK_EQ(run(&t, "reads", upper - 4, NULL), MG_FAULT_NONE);
     mg_mem_free(lower);
     mg_mem_free(upper);

@@ -65,6 +65,18 @@ MG_TEST(mem_red_zones)
     for (unsigned i = 0; i < 12; i++) mg_mem_free(p[i]);
 }
 
+/* A processor takes a load for one of what was stored 4 KiB away: arrays of a power of 2 begin at 8 places of a page. */
+MG_TEST(mem_arrays_begin_at_several_places)
+{
+    uint64_t p[8], places = 0;
+    for (unsigned i = 0; i < 8; i++) {
+        p[i] = mg_mem_alloc(4 << 20, 512, MG_ALLOC_DEVICE);
+        places |= UINT64_C(1) << p[i] % 4096 / 512;
+    }
+    MG_CHECK_EQ(places, 0xff);
+    for (unsigned i = 0; i < 8; i++) mg_mem_free(p[i]);
+}
+
 /* What was freed is nobody's until 1 GiB has been freed after it, and its pages hold nothing. */
 MG_TEST(mem_freed_ranges_wait)
 {
