@@ -108,35 +108,54 @@ static void expand(const struct cpu_func *f, const uint64_t *set, struct emu_fra
             if (!r->linear) continue;
             const uint64_t *base = linear[r->linear - 1];
             char *d = frame->regs + r->off;
-            if (r->cls == EMU_P) *(uint32_t *)d = base[0] & 1 ? UINT32_MAX : 0;
-            for (uint32_t i = 0; i < EMU_LANES && r->cls != EMU_P; i++) {
-                uint64_t v = r->shape.halves ? base[i >> 4] + (uint64_t)((int64_t)r->shape.stride * (int64_t)(i & 15))
-                                             : base[0] + (uint64_t)((int64_t)r->shape.stride * (int64_t)i);
-                if (r->cls == EMU_W)
-                    ((uint32_t *)d)[i] = (uint32_t)v;
-                else
-                    ((uint64_t *)d)[i] = v;
-            }
+            const uint64_t step = (uint64_t)(int64_t)r->shape.stride;
+            const uint64_t second = r->shape.halves ? base[1] : base[0] + 16 * step;
+            uint32_t *w = (uint32_t *)(void *)d;
+            uint64_t *q = (uint64_t *)(void *)d;
+            if (r->cls == EMU_P)
+                *w = base[0] & 1 ? UINT32_MAX : 0;
+            else if (r->cls == EMU_W)
+                for (uint32_t i = 0; i < 16; i++)
+                    w[i] = (uint32_t)(base[0] + step * i), w[16 + i] = (uint32_t)(second + step * i);
+            else
+                for (uint32_t i = 0; i < 16; i++) q[i] = base[0] + step * i, q[16 + i] = second + step * i;
         }
 }
 
-static uint64_t lane_value(const struct cpu_reg *r, const char *at, uint32_t lane)
+/* All bits of lane i: does it count? */
+static void lane_masks(uint32_t lanes, uint32_t *masks)
 {
-    return r->cls == EMU_P   ? *(const uint32_t *)at >> lane & 1
-           : r->cls == EMU_W ? ((const uint32_t *)at)[lane]
-                             : ((const uint64_t *)at)[lane];
+#define FOUR(i) 1u << (i), 2u << (i), 4u << (i), 8u << (i)
+    static const uint32_t bit[EMU_LANES] = {FOUR(0),  FOUR(4),  FOUR(8),  FOUR(12),
+                                            FOUR(16), FOUR(20), FOUR(24), FOUR(28)};
+#undef FOUR
+    for (uint32_t i = 0; i < EMU_LANES; i++) masks[i] = (lanes & bit[i]) == bit[i] ? UINT32_MAX : 0;
 }
 
 /* The base of a linear register whose value counts in these lanes; false: they do not lie on one line. */
 static bool find_base(const struct cpu_reg *r, const char *at, uint32_t lanes, uint64_t *base)
 {
-    uint64_t all = r->cls == EMU_P ? 1 : r->cls == EMU_W ? UINT32_MAX : UINT64_MAX, bad = 0;
-    uint32_t first = lanes ? (uint32_t)emu_first(lanes) : 0, low = r->shape.halves ? 15 : 31;
-    uint64_t v = lane_value(r, at, first) - (uint64_t)((int64_t)r->shape.stride * (int64_t)(first & low));
-    EMU_FOR_LANES(i, lanes)
-    bad |= (lane_value(r, at, i) - (uint64_t)((int64_t)r->shape.stride * (int64_t)(i & low)) - v) & all;
-    *base = v;
-    return !bad && (!r->shape.aligned || !(v & 31) || !lanes);
+    uint32_t first = lanes ? (uint32_t)emu_first(lanes) : 0, low = r->shape.halves ? 15 : 31, counts[EMU_LANES];
+    uint64_t step = (uint64_t)(int64_t)r->shape.stride, back = step * (first & low), bad = 0;
+    if (r->cls == EMU_P) {
+        uint32_t bits = *(const uint32_t *)(const void *)at;
+        *base = bits >> first & 1;
+        return !((bits ^ -(uint32_t)*base) & lanes);
+    }
+    lane_masks(lanes, counts);
+    if (r->cls == EMU_W) {
+        const uint32_t *v = (const uint32_t *)(const void *)at;
+        uint32_t from = v[first] - (uint32_t)back, off = 0;
+        for (uint32_t i = 0; i < EMU_LANES; i++) off |= (v[i] - (uint32_t)step * (i & low) - from) & counts[i];
+        *base = from;
+        bad = off;
+    } else {
+        const uint64_t *v = (const uint64_t *)(const void *)at;
+        *base = v[first] - back;
+        for (uint32_t i = 0; i < EMU_LANES; i++)
+            bad |= (v[i] - step * (i & low) - *base) & (uint64_t)(int64_t)(int32_t)counts[i];
+    }
+    return !bad && (!r->shape.aligned || !(*base & 31) || !lanes);
 }
 
 /* The way back. Compiled code counts on lanes that wait for one another (shape.c); lanes that the emulator

@@ -243,6 +243,10 @@ go:
                 struct emu_func *fn = ((const struct emu_call *)op->ext)->callee;
                 struct emu_frame *g = emu_frame_push(w, fn, f, op, taken);
                 enter(f, g, op, taken);
+                if (compiled && wk->dev->compiler->is_entry(wk->l, fn->entry, fn)) {
+                    emu_set_add(w, fn->entry, g, taken, turn);
+                    goto pick;
+                }
                 f = g;
                 regs = f->regs;
                 mask = taken;

@@ -423,11 +423,14 @@ void NAME(emu_pack)(const struct emu_alu *o, char *regs, uint32_t mask)
 void NAME(emu_unpack)(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     const struct emu_op *op = OP(o);
-    if (op->bytes == 4 && op->vec == 2 && mask == UINT32_MAX && op->slots[0] != 0 && op->slots[1] != 0) {
+    if (op->bytes == 4 && op->vec == 2) {
         const uint64_t *s = D(o->s[0]);
-        uint32_t *lo = W(op->slots[0]), *hi = W(op->slots[1]);
-        ALL lo[i] = (uint32_t)s[i];
-        ALL hi[i] = (uint32_t)(s[i] >> 32);
+        for (unsigned k = 0; k < 2; k++) {
+            uint32_t *d = W(op->slots[k]);
+            if (!op->slots[k]) continue;
+            if (mask == UINT32_MAX) ALL d[i] = (uint32_t)(s[i] >> 32 * k);
+            else ALL d[i] = mask >> i & 1 ? (uint32_t)(s[i] >> 32 * k) : d[i];
+        }
         return;
     }
     EMU_FOR_LANES(i, mask)
