@@ -599,7 +599,7 @@ static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int versio
     struct plan p = {.size = (uint32_t)in->bytes * in->vec, .known = in->where != EMU_AT_LOCAL};
     bool store = in->kind == CPU_STORE, masked = version == PART || in->guard;
     if (in->s[0] && e->f->regs[in->s[0] - 1].kind != CPU_REG_CONST) p.s = e->f->regs[in->s[0] - 1].shape;
-    bool scatters = p.s.halves && (in->vec > 1 || (!p.s.stride && emit_is(e, EMU_ISA_AVX512)));
+    bool scatters = p.s.halves && in->vec > 1;
     p.linear = !p.s.varying && (!p.s.stride || p.s.stride == (int32_t)p.size) && !(store && scatters) &&
                !(p.s.stride && p.s.halves && in->vec > 4);
     if (in->vec == 3 || in->vec > 4) p.known = p.linear && !p.s.stride;
