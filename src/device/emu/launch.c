@@ -96,6 +96,23 @@ static void *map(uint64_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
+/* x first; lanes of the last warp that the block has not go on in z. */
+static void number_threads(struct emu_cta *c, const struct mg_dim3 *b)
+{
+    uint32_t x = 0, y = 0, z = 0;
+    for (uint32_t k = 0; k < c->n_warps; k++)
+        for (uint32_t i = 0; i < EMU_LANES; i++) {
+            c->warps[k].tid[0][i] = x;
+            c->warps[k].tid[1][i] = y;
+            c->warps[k].tid[2][i] = z;
+            if (++x < b->x) continue;
+            x = 0;
+            if (++y < b->y) continue;
+            y = 0;
+            z++;
+        }
+}
+
 static struct emu_cta *cta_new_one(struct emu_worker *wk)
 {
     struct emu_launch *l = wk->l;
@@ -133,13 +150,8 @@ static struct emu_cta *cta_new_one(struct emu_worker *wk)
         w->cta = c;
         w->wk = wk;
         w->ix = k;
-        for (uint32_t i = 0; i < EMU_LANES; i++) {
-            uint32_t t = k * EMU_LANES + i;
-            w->tid[0][i] = t % b->x;
-            w->tid[1][i] = t / b->x % b->y;
-            w->tid[2][i] = t / b->x / b->y;
-        }
     }
+    number_threads(c, b);
     return c;
 }
 
