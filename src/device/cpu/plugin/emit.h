@@ -227,7 +227,12 @@ val emit_begin_lanes(struct emit *e, struct lane_loop *l, val mask);
 void emit_end_lanes(struct emit *e, struct lane_loop *l);
 val emit_room(struct emit *e, unsigned use);
 val emit_lane_of(struct emit *e, LLVMTypeRef t, val array, val lane);
-LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val value, val *loaded);
+struct lane_addresses {
+    val many, first;
+    int64_t step;
+}; /* many NULL: lane i's is first + step * i */
+LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, const struct lane_addresses *at, val lanes, val value,
+                           val *loaded);
 
 /* alu.c, memory.c, call.c, control.c */
 bool emit_alu(struct emit *e);

@@ -393,18 +393,19 @@ void emit_atomic(struct emit *e)
 
 /* Emits the access as a loop when there are FEW lanes, and leaves the builder where there are more.
  * Returns where both meet; NULL: no loop. t: the memory's element; value: of a store, in t. */
-LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val value, val *loaded)
+LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, const struct lane_addresses *at, val lanes, val value,
+                           val *loaded)
 {
     if (!lanes) return NULL;
     struct lane_loop l;
     LLVMBasicBlockRef few = emit_block(e, "few"), more = emit_block(e, "more"), next = emit_block(e, "accessed");
     LLVMTypeRef vt = LLVMVectorType(t, 32);
-    val mask = LLVMBuildBitCast(B, lanes, e->t.i32, ""), addresses = emit_room(e, 0),
+    val mask = LLVMBuildBitCast(B, lanes, e->t.i32, ""), addresses = at->many ? emit_room(e, 0) : NULL,
         values = value ? emit_room(e, 1) : NULL;
     val n = emit_intrinsic(e, "llvm.ctpop", &e->t.i32, 1, &mask, 1), less = LLVMBuildSub(B, n, k32(e, 1), "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, less, k32(e, FEW), ""), few, more);
     LLVMPositionBuilderAtEnd(B, few);
-    store_room(e, at, addresses);
+    if (addresses) store_room(e, at->many, addresses);
     if (value) store_room(e, value, values);
     val lane = emit_begin_lanes(e, &l, mask), so_far = NULL;
     if (!value) { /* a vector that lanes are put into: reading back what they stored would wait for all of it */
@@ -412,7 +413,11 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val
         so_far = LLVMBuildPhi(B, vt, "");
         LLVMPositionBuilderAtEnd(B, l.head);
     }
-    val a = LLVMBuildLoad2(B, e->t.i64, emit_lane_of(e, e->t.i64, addresses, lane), "");
+    val a =
+        addresses
+            ? LLVMBuildLoad2(B, e->t.i64, emit_lane_of(e, e->t.i64, addresses, lane), "")
+            : LLVMBuildAdd(B, at->first,
+                           LLVMBuildMul(B, LLVMBuildZExt(B, lane, e->t.i64, ""), k64(e, (uint64_t)at->step), ""), "");
     val p = e->in->where == EMU_AT_SHARED ? LLVMBuildGEP2(B, e->t.i8, e->arg.shared, &a, 1, "")
                                           : LLVMBuildIntToPtr(B, a, e->t.ptr, "");
     if (value)

@@ -378,7 +378,7 @@ static void set_gathered(struct emit *e, val loaded, bool paired)
 }
 
 /* Lanes of one element, or of two as one. */
-static void gather_elements(struct emit *e, val at, bool paired)
+static void gather_elements(struct emit *e, const struct lane_addresses *at, bool paired)
 {
     const struct cpu_inst *in = e->in;
     unsigned bytes = paired ? 8 : in->bytes;
@@ -396,10 +396,13 @@ static void gather_elements(struct emit *e, val at, bool paired)
         LLVMPositionBuilderAtEnd(B, many);
     }
     if (!lanes) lanes = emit_int(e, EMU_P, 1, true);
-    if (in->where == EMU_AT_SHARED)
-        p = LLVMBuildGEP2(B, e->t.i8, e->arg.shared, &at, 1, "");
+    if (!at->many) {
+        val off = emit_iota(e, e->t.i64, at->step);
+        p = LLVMBuildGEP2(B, e->t.i8, emit_host_pointer(e, in, at->first), &off, 1, "");
+    } else if (in->where == EMU_AT_SHARED)
+        p = LLVMBuildGEP2(B, e->t.i8, e->arg.shared, (val *)&at->many, 1, "");
     else
-        p = LLVMBuildIntToPtr(B, at, types[1], "");
+        p = LLVMBuildIntToPtr(B, at->many, types[1], "");
     if (!store && (paired || in->list[0])) {
         val args[4] = {p, k32(e, bytes), lanes, LLVMGetPoison(vt)};
         set_gathered(e, masked(e, "llvm.masked.gather", types, args, 1), paired);
@@ -436,13 +439,14 @@ static void gather_shared(struct emit *e, val at)
 static void gather(struct emit *e, val at)
 {
     const struct cpu_inst *in = e->in;
+    const struct lane_addresses many = {.many = at};
     val each[8];
     if (in->vec == 1)
-        gather_elements(e, at, false);
+        gather_elements(e, &many, false);
     else if (!emit_is_single(in))
         gather_shared(e, at);
     else if (in->vec == 2 && in->bytes == 4)
-        gather_elements(e, at, true);
+        gather_elements(e, &many, true);
     else {
         for (unsigned k = 0; k < in->vec && in->kind == CPU_STORE; k++)
             each[k] = value(e, in->list[k], in->bytes, true, 0);
@@ -589,10 +593,19 @@ static void load_param(struct emit *e)
 /* Shape of an access and what kind of code it gets. */
 struct plan {
     bool known, linear, flat; /* flat: the lanes of a row lie at one place */
+    bool strided;             /* lane by lane the same distance, another one than linear has */
     unsigned row;             /* lanes that are likely to lie in rows of so many; 0: no */
     struct cpu_shape s;
     uint32_t size;
 };
+
+/* Lanes so near each other that all memory between them is loaded: how many elements from one to the next? 0: no */
+static unsigned takes_apart(const struct cpu_inst *in, const struct plan *p, bool masked)
+{
+    enum { MOST = 8 };
+    unsigned n = p->s.stride > 0 ? (unsigned)p->s.stride / p->size : 0;
+    return in->kind == CPU_LOAD && !masked && (in->bytes == 4 || in->bytes == 8) && n <= MOST ? n : 0;
+}
 
 static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int version)
 {
@@ -607,7 +620,9 @@ static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int versio
         p.linear = false;
     p.row = cpu_in_rows(e->f, in) ? e->f->regs[in->s[0] - 1].row : 0;
     p.flat = p.row && !e->f->regs[in->s[0] - 1].row_step;
-    if (!p.linear && !p.row && !can_gather(e, in)) p.known = false;
+    p.strided = !p.linear && !p.row && !p.s.varying && !p.s.halves && in->vec == 1 && p.known &&
+                p.s.stride % (int32_t)p.size == 0;
+    if (!p.linear && !p.row && !can_gather(e, in) && !(p.strided && takes_apart(in, &p, masked))) p.known = false;
     return p;
 }
 
@@ -774,6 +789,72 @@ static void access_likely_rows(struct emit *e, const struct plan *p, val at, con
     LLVMPositionBuilderAtEnd(B, on);
 }
 
+/* ---- lanes at a distance ------------------------------------------------------------------------------------ */
+
+/* Lane 0's address, where it would lie if it is idle, and whether all active lanes lie inside; NULL: surely. */
+static val strided_inside(struct emit *e, struct access *a, const struct plan *p, val lanes, val *ok)
+{
+    const struct cpu_inst *in = e->in;
+    bool narrow = in->where == EMU_AT_SHARED || in->base_w || !in->s[0] || e->f->regs[in->s[0] - 1].cls == EMU_W;
+    val at = emit_address(e, in, false, 0), low = k64(e, p->s.stride > 0 ? 0 : 31), far = k64(e, 31), none = NULL;
+    *ok = NULL;
+    if (surely_inside(e, p, in)) return at;
+    if (lanes) {
+        val bits = LLVMBuildBitCast(B, lanes, e->t.i32, ""), args[2] = {bits, LLVMConstInt(e->t.i1, 0, 0)};
+        val first = LLVMBuildZExt(B, emit_intrinsic(e, "llvm.cttz", &e->t.i32, 1, args, 2), e->t.i64, "");
+        val behind = LLVMBuildZExt(B, emit_intrinsic(e, "llvm.ctlz", &e->t.i32, 1, args, 2), e->t.i64, "");
+        val last = LLVMBuildSub(B, k64(e, 31), behind, "");
+        low = p->s.stride > 0 ? first : last;
+        far = LLVMBuildSub(B, last, first, "");
+        none = LLVMBuildICmp(B, LLVMIntEQ, bits, k32(e, 0), "");
+    }
+    val skip = LLVMBuildMul(B, low, k64(e, (uint64_t)(int64_t)p->s.stride), ""), from = LLVMBuildAdd(B, at, skip, "");
+    if (narrow) from = LLVMBuildAnd(B, from, k64(e, UINT32_MAX), "");
+    val bytes = LLVMBuildMul(B, far, k64(e, (uint64_t)llabs(p->s.stride)), "");
+    *ok = inside(e, a, from, LLVMBuildAdd(B, bytes, k64(e, p->size), ""), p->size);
+    if (none) *ok = LLVMBuildOr(B, *ok, none, "");
+    return LLVMBuildSub(B, from, skip, "");
+}
+
+/* Loads all that lies between the first lane and the last, n elements from one to the next, and takes the lanes out.
+ * Nothing is loaded behind the last: the last vector lies further in front. */
+static val load_apart(struct emit *e, val p, unsigned n)
+{
+    const struct cpu_inst *in = e->in;
+    unsigned per = (emit_is(e, EMU_ISA_AVX512) ? 64u : 32u) / in->bytes, span = 31 * n + 1;
+    LLVMTypeRef vt = LLVMVectorType(emit_mem_type(e, in->bytes), per);
+    val rows[16];
+    for (unsigned k = 0; k < 32 / per; k++) {
+        for (unsigned j = k * n; j < (k + 1) * n; j++) {
+            unsigned at = MG_MIN(j * per, span - per);
+            val v = NULL, pick[16];
+            bool any = false;
+            for (unsigned i = 0; i < per; i++) {
+                unsigned element = (k * per + i) * n;
+                bool here = element / per == j;
+                any |= here;
+                pick[i] = k32(e, here ? per + element - at : i);
+            }
+            if (!any) continue;
+            v = load(e, vt, emit_at(e, p, (uint64_t)at * in->bytes), in->bytes);
+            rows[k] =
+                LLVMBuildShuffleVector(B, j == k * n ? LLVMGetPoison(vt) : rows[k], v, LLVMConstVector(pick, per), "");
+        }
+    }
+    return joined_rows(e, rows, 32 / per);
+}
+
+static void access_strided(struct emit *e, const struct plan *p, val at)
+{
+    const struct cpu_inst *in = e->in;
+    unsigned n = takes_apart(in, p, e->version == PART || in->guard);
+    const struct lane_addresses lanes = {.first = at, .step = p->s.stride};
+    if (!n)
+        gather_elements(e, &lanes, false);
+    else if (in->list[0])
+        set_loaded(e, in->list[0], emit_extended(e, in, load_apart(e, emit_host_pointer(e, in, at), n), true));
+}
+
 static void emit_access(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -814,6 +895,12 @@ static void emit_access(struct emit *e)
         }
         if (store && !s.stride && !s.halves && masked)
             ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntNE, emit_active_bits(e), k32(e, 0), ""), "");
+    } else if (p.strided) {
+        a.at[0] = strided_inside(e, &a, &p, in->guard ? emit_active(e) : emit_lanes(e), &ok);
+        if (!ok) {
+            access_strided(e, &p, a.at[0]);
+            return;
+        }
     } else {
         val lanes = in->guard ? emit_active(e) : emit_lanes(e);
         a.many = emit_address(e, in, true, 0);
@@ -836,6 +923,8 @@ static void emit_access(struct emit *e)
     for (int h = 0; h < (s.halves ? 2 : 1) && a.linear; h++) a.p[h] = emit_host_pointer(e, in, a.at[h]);
     if (a.linear)
         store ? store_linear(e, &a) : load_linear(e, &a);
+    else if (p.strided)
+        access_strided(e, &p, a.at[0]);
     else if (p.row)
         access_likely_rows(e, &p, a.many, bases, rows);
     else
