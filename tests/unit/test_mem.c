@@ -65,7 +65,8 @@ MG_TEST(mem_red_zones)
     for (unsigned i = 0; i < 12; i++) mg_mem_free(p[i]);
 }
 
-/* A processor takes a load for one of what was stored 4 KiB away: arrays of a power of 2 begin at 8 places of a page. */
+/* A processor takes a load for one of what was stored 4 KiB away: arrays of a power of 2 begin at 8 places of a page.
+ */
 MG_TEST(mem_arrays_begin_at_several_places)
 {
     uint64_t p[8], places = 0;
