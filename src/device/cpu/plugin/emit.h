@@ -185,6 +185,7 @@ val emit_flushed(struct emit *e, val x);
 val emit_flushed_result(struct emit *e, enum mg_op op, val x, val y, val z);
 /* memory.c: the program's addresses, zero-extended; are all (active) lanes in [lo, lo + size) and aligned? */
 val emit_address(struct emit *e, const struct cpu_inst *in, bool vec, int half);
+val emit_narrow(struct emit *e, val many);
 val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes, val lanes);
 /* ahead.c: what the linear access at p touches the next time is fetched */
 void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64_t bytes);

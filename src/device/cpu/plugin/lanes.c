@@ -405,7 +405,9 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, const struct lane_addr
     val n = emit_intrinsic(e, "llvm.ctpop", &e->t.i32, 1, &mask, 1), less = LLVMBuildSub(B, n, k32(e, 1), "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, less, k32(e, FEW), ""), few, more);
     LLVMPositionBuilderAtEnd(B, few);
-    if (addresses) store_room(e, at->many, addresses);
+    val narrow = emit_narrow(e, at->many);
+    LLVMTypeRef word = narrow ? e->t.i32 : e->t.i64;
+    if (addresses) store_room(e, narrow ? narrow : at->many, addresses);
     if (value) store_room(e, value, values);
     val lane = emit_begin_lanes(e, &l, mask), so_far = NULL;
     if (!value) { /* a vector that lanes are put into: reading back what they stored would wait for all of it */
@@ -413,11 +415,12 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, const struct lane_addr
         so_far = LLVMBuildPhi(B, vt, "");
         LLVMPositionBuilderAtEnd(B, l.head);
     }
-    val a =
-        addresses
-            ? LLVMBuildLoad2(B, e->t.i64, emit_lane_of(e, e->t.i64, addresses, lane), "")
-            : LLVMBuildAdd(B, at->first,
-                           LLVMBuildMul(B, LLVMBuildZExt(B, lane, e->t.i64, ""), k64(e, (uint64_t)at->step), ""), "");
+    val a;
+    if (addresses)
+        a = LLVMBuildZExt(B, LLVMBuildLoad2(B, word, emit_lane_of(e, word, addresses, lane), ""), e->t.i64, "");
+    else
+        a = LLVMBuildAdd(B, at->first,
+                         LLVMBuildMul(B, LLVMBuildZExt(B, lane, e->t.i64, ""), k64(e, (uint64_t)at->step), ""), "");
     val p = e->in->where == EMU_AT_SHARED ? LLVMBuildGEP2(B, e->t.i8, e->arg.shared, &a, 1, "")
                                           : LLVMBuildIntToPtr(B, a, e->t.ptr, "");
     if (value)

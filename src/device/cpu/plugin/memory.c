@@ -72,15 +72,26 @@ static val inside(struct emit *e, const struct access *a, val from, val span, un
     return ok;
 }
 
+/* The 32 bits that lanes' addresses of 64 come from; NULL: others. */
+val emit_narrow(struct emit *e, val many)
+{
+    val from = many && LLVMIsAZExtInst(many) ? LLVMGetOperand(many, 0) : NULL;
+    return from && LLVMTypeOf(from) == e->t.v32 ? from : NULL;
+}
+
 /* ... so many bytes from there on */
 static val all_inside(struct emit *e, val many, val lo, val limit, uint64_t span, uint32_t bytes, val lanes)
 {
-    val off = LLVMBuildSub(B, many, emit_splat(e, lo), ""), two[2] = {limit, k64(e, span - 1)};
-    val good =
-        LLVMBuildICmp(B, LLVMIntULT, off, emit_splat(e, emit_intrinsic(e, "llvm.usub.sat", &e->t.i64, 1, two, 2)), "");
+    bool at_0 = LLVMIsAConstantInt(lo) && !LLVMConstIntGetZExtValue(lo); /* shared memory, of less than 4 GiB */
+    val narrow = at_0 ? emit_narrow(e, many) : NULL, two[2] = {limit, k64(e, span - 1)},
+        most = emit_intrinsic(e, "llvm.usub.sat", &e->t.i64, 1, two, 2);
+    val off = narrow ? narrow : at_0 ? many : LLVMBuildSub(B, many, emit_splat(e, lo), "");
+    enum emu_class c = narrow ? EMU_W : EMU_D;
+    if (narrow) most = LLVMBuildTrunc(B, most, e->t.i32, "");
+    val good = LLVMBuildICmp(B, LLVMIntULT, off, emit_splat(e, most), "");
     if (bytes > 1) {
-        val low = LLVMBuildAnd(B, many, emit_int(e, EMU_D, bytes - 1, true), "");
-        good = LLVMBuildAnd(B, good, LLVMBuildICmp(B, LLVMIntEQ, low, emit_int(e, EMU_D, 0, true), ""), "");
+        val low = LLVMBuildAnd(B, narrow ? narrow : many, emit_int(e, c, bytes - 1, true), "");
+        good = LLVMBuildAnd(B, good, LLVMBuildICmp(B, LLVMIntEQ, low, emit_int(e, c, 0, true), ""), "");
     }
     val bad = LLVMBuildNot(B, good, "");
     if (lanes) bad = LLVMBuildAnd(B, bad, lanes, "");
@@ -399,9 +410,10 @@ static void gather_elements(struct emit *e, const struct lane_addresses *at, boo
     if (!at->many) {
         val off = emit_iota(e, e->t.i64, at->step);
         p = LLVMBuildGEP2(B, e->t.i8, emit_host_pointer(e, in, at->first), &off, 1, "");
-    } else if (in->where == EMU_AT_SHARED)
-        p = LLVMBuildGEP2(B, e->t.i8, e->arg.shared, (val *)&at->many, 1, "");
-    else
+    } else if (in->where == EMU_AT_SHARED) { /* inside, so below 2 GiB: indices of 32 bits */
+        val narrow = emit_narrow(e, at->many), off = narrow ? LLVMBuildSExt(B, narrow, e->t.v64, "") : at->many;
+        p = LLVMBuildGEP2(B, e->t.i8, e->arg.shared, &off, 1, "");
+    } else
         p = LLVMBuildIntToPtr(B, at->many, types[1], "");
     if (!store && (paired || in->list[0])) {
         val args[4] = {p, k32(e, bytes), lanes, LLVMGetPoison(vt)};
@@ -499,9 +511,13 @@ static void find_row_bases(struct emit *e, val at, unsigned row, unsigned step, 
 /* Are all active lanes where the bases of their rows say? */
 static val rows_follow(struct emit *e, val at, unsigned row, unsigned step, val lanes, const val *bases)
 {
-    val pick[32], off[32], v = LLVMGetPoison(LLVMVectorType(e->t.i64, 32 / row));
-    for (unsigned r = 0; r < 32 / row; r++) v = LLVMBuildInsertElement(B, v, bases[r], k32(e, r), "");
-    for (unsigned i = 0; i < 32; i++) pick[i] = k32(e, i / row), off[i] = k64(e, i % row * step);
+    val narrow = emit_narrow(e, at), pick[32], off[32];
+    LLVMTypeRef t = narrow ? e->t.i32 : e->t.i64;
+    val v = LLVMGetPoison(LLVMVectorType(t, 32 / row));
+    if (narrow) at = narrow;
+    for (unsigned r = 0; r < 32 / row; r++)
+        v = LLVMBuildInsertElement(B, v, narrow ? LLVMBuildTrunc(B, bases[r], t, "") : bases[r], k32(e, r), "");
+    for (unsigned i = 0; i < 32; i++) pick[i] = k32(e, i / row), off[i] = LLVMConstInt(t, i % row * step, 0);
     v = LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, 32), "");
     val bad = LLVMBuildICmp(B, LLVMIntNE, at, LLVMBuildAdd(B, v, LLVMConstVector(off, 32), ""), "");
     if (lanes) bad = LLVMBuildAnd(B, bad, lanes, "");
