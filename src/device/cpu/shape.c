@@ -158,8 +158,13 @@ static struct value shape_of(struct shapes *z, const struct cpu_inst *in, const 
     case MG_OP_min: /* in rows: most likely it is not clamped where it is read */
     case MG_OP_max:
         return z->row && z->active && is_word(in->t[0]) ? is_flat(s[0]) ? s[1] : is_flat(s[1]) ? s[0] : vary : vary;
+    case MG_OP_setp: /* in rows: most likely all lie on one side of an edge */
+        return z->row && z->active && cpu_is_integer(in->t[0]) && s[0].of.is == MG_AFFINE_STEP &&
+                       s[1].of.is == MG_AFFINE_STEP
+                   ? linear(0, false)
+                   : vary;
     case MG_OP_selp:
-        if (z->row && z->active && !is_flat(s[2]) && is_flat(s[0]) != is_flat(s[1])) return s[is_flat(s[0])];
+        if (z->row && z->active && is_flat(s[0]) != is_flat(s[1])) return s[is_flat(s[0])];
         return is_flat(s[2]) && !s[2].halves ? join_values(s[0], s[1]) : vary;
     case MG_OP_and: /* tid & 31 and wider */
         if (s[0].of.is != MG_AFFINE_STEP || !s[0].aligned || !is_word(in->t[0]) || !cpu_constant_of(z->f, in->s[1], &c))
