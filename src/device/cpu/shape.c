@@ -249,6 +249,9 @@ static void lower_to(struct shapes *z, uint32_t r, struct value v)
 {
     if (z->f->regs[r].kind != CPU_REG_PLAIN) return;
     struct value now = join_values(z->v[r], z->f->regs[r].known ? linear(0, false) : v);
+    if (z->row && z->active && now.of.is == MG_AFFINE_VARIES && v.of.is == MG_AFFINE_STEP &&
+        z->v[r].of.is == MG_AFFINE_STEP && is_flat(v) != is_flat(z->v[r]))
+        now = is_flat(v) ? z->v[r] : v; /* the other is what compilers begin a loop's variable with */
     if (now.of.is == z->v[r].of.is && now.of.step == z->v[r].of.step && now.halves == z->v[r].halves &&
         now.aligned == z->v[r].aligned)
         return;
