@@ -162,7 +162,8 @@ static cu_result prepare(struct CUfunc_st *f)
         return CUE_SUCCESS;
     }
     bool said = __atomic_exchange_n(&f->refusal_said, true, __ATOMIC_RELAXED);
-    if (!said && !f->native && fault.text[0]) mg_say("%s", fault.text); /* a twin's kernel itself follows and says it */
+    if (!said && !f->native && fault.text[0])
+        mg_say_of_kernel(fault.text); /* a twin's kernel itself follows and says it */
     cu_result r = mg_fault_result(fault.kind);
     return r ? r : CUE_NOT_SUPPORTED;
 }

@@ -99,7 +99,7 @@ static void say_findings(const struct mg_launch_stats *stats)
         if (!stats->findings[i].first || stats->findings[i].kind == MG_FINDING_NOTE) continue;
         uint32_t n = atomic_fetch_add(&said, 1);
         if (n < MOST_LINES)
-            mg_say("%s", stats->findings[i].text);
+            mg_say_of_kernel(stats->findings[i].text);
         else if (n == MOST_LINES)
             mg_say("--check: more findings are in the profile");
     }
@@ -144,14 +144,14 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, const
         done.busy_ns = l.busy ? stats.busy_ns + own_busy_ns(from_ns) : 0;
         done.cuda_error = mg_fault_result(done.fault.kind);
         if (done.cuda_error) {
-            if (done.fault.text[0] && done.fault.kind != MG_FAULT_CANCELLED) mg_say("%s", done.fault.text);
+            if (done.fault.text[0] && done.fault.kind != MG_FAULT_CANCELLED) mg_say_of_kernel(done.fault.text);
             set_error(ctx, done.cuda_error);
         }
         done.schedule_dependent = stats.schedule_dependent;
         done.strays = stats.strays;
         done.n_strays = stats.n_strays;
         for (uint32_t i = 0; i < stats.n_strays; i++)
-            if (stats.strays[i].first) mg_say("%s", stats.strays[i].text);
+            if (stats.strays[i].first) mg_say_of_kernel(stats.strays[i].text);
         done.findings = stats.findings;
         done.n_findings = stats.n_findings;
         done.unseen = stats.unseen;
@@ -179,7 +179,7 @@ static void copy_defined(const struct mg_copy_op *c)
         for (size_t y = 0; y < c->height; y++)
             mg_defined_copy((uintptr_t)c->dst + z * c->dst_slice + y * c->dst_pitch,
                             (uintptr_t)c->src + z * c->src_slice + y * c->src_pitch, c->width, to_host);
-    for (const char *text; to_host && (text = mg_defined_said());) mg_say("%s", text);
+    for (const char *text; to_host && (text = mg_defined_said());) mg_say_of_kernel(text);
 }
 
 void mg_copy_run(const struct mg_copy_op *c)

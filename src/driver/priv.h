@@ -335,6 +335,7 @@ static inline void mg_unlock(void)
     pthread_mutex_unlock(&mg_drv.lock);
 }
 void mg_say(const char *fmt, ...) MG_PRINTF(1, 2); /* one line for the user */
+void mg_say_of_kernel(const char *text);           /* "kernel K: ..." with K as in the source */
 void mg_print_flush(void);                         /* output of kernels so far to the application's stdout */
 
 /* Initialised, a current context, not broken: else the error. *ctx may be NULL. */

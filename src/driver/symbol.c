@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/demangle.h"
+
 struct mg_driver_state mg_drv = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 void mg_say(const char *fmt, ...)
@@ -20,6 +22,22 @@ void mg_say(const char *fmt, ...)
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
     mg_drv.config.say(line);
+}
+
+/* What is stored keeps the name as it is in the PTX: reports find the kernel by it. */
+void mg_say_of_kernel(const char *text)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    const char *rest = strncmp(text, "kernel ", 7) ? NULL : strchr(text, ':');
+    if (!mg_drv.config.say) return;
+    if (rest) {
+        char *name = strndup(text + 7, (size_t)(rest - text) - 7);
+        mg_buf_adds(&b, "kernel ");
+        if (name) mg_demangle_add(&b, name, 80);
+        free(name);
+    }
+    mg_say("%s%s", b.at ? b.at : "", rest ? rest : text);
+    mg_buf_release(&b);
 }
 
 /* ---- handles --------------------------------------------------------------------------------- */

@@ -102,7 +102,7 @@ void emu_check_variable(struct emu_launch *l, struct mg_finding *f)
             continue;
         if (!bytes) bytes = l->l->dyn_shared_bytes;
         if (f->address < at || f->address - at >= bytes) continue;
-        snprintf(f->allocation, sizeof f->allocation, "%s", mg_name(m, v->name));
+        emu_variable_words(m, v, f->allocation, sizeof f->allocation);
         f->allocation_address = (uint32_t)at;
         f->allocation_bytes = (uint32_t)bytes;
         return;

@@ -32,7 +32,8 @@ static void name_allocation(struct emu_launch *l, uint64_t address, struct mg_fi
         return;
     }
     if (f->space != spaces[EMU_ORIGIN_GLOBAL] || !mg_mem_find(address, &a)) return;
-    snprintf(f->allocation, sizeof f->allocation, "%s", kinds[a.kind]);
+    if (!emu_variable_name(l->dev, &a, f->allocation, sizeof f->allocation))
+        snprintf(f->allocation, sizeof f->allocation, "%s", kinds[a.kind]);
     f->allocation_address = a.base;
     f->allocation_bytes = a.bytes;
 }

@@ -533,6 +533,10 @@ bool emu_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t 
 const char *emu_source_of(const struct mg_module *m, mg_id func, mg_id node,
                           uint32_t *line); /* file and line; NULL and 0 without */
 void emu_place(const struct mg_module *m, mg_id func, mg_id node, struct mg_buf *out); /* "PTX line 12, x.cu:3" */
+void emu_variable_words(const struct mg_module *m, const struct mg_var *v, char *out, size_t n);
+struct mg_alloc;
+/* The variable of a module that the allocation is; false: it is none. Takes dev->lock. */
+bool emu_variable_name(struct mg_device *dev, const struct mg_alloc *a, char *out, size_t n);
 
 /* mem_check.c: slow paths of accesses. Return when the access is fine, fault when it is not. Addresses
  * of reads that stray are replaced by one where zeros lie. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/demangle.h"
 #include "device/mem.h"
 
 /* The .loc in force at a node, the last one before it in the body: file and line, NULL without. */
@@ -25,6 +26,32 @@ const char *emu_source_of(const struct mg_module *m, mg_id func, mg_id node, uin
         }
     *line = 0;
     return NULL;
+}
+
+void emu_variable_words(const struct mg_module *m, const struct mg_var *v, char *out, size_t n)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    const char *name = mg_name(m, v->name), *local = NULL;
+    mg_demangle_add(&b, name, SIZE_MAX);
+    for (const char *c = b.at; c && !strncmp(name, "_ZZ", 3) && (c = strstr(c, "::")); c += 2) local = c + 2;
+    snprintf(out, n, "%s", local ? local : b.at ? b.at : ""); /* of a function: without it */
+    mg_buf_release(&b);
+}
+
+/* A kernel's twin reaches the variables of the program's module by address. */
+bool emu_variable_name(struct mg_device *dev, const struct mg_alloc *a, char *out, size_t n)
+{
+    bool found = false;
+    if (a->kind != MG_ALLOC_GLOBAL && a->kind != MG_ALLOC_CONST && a->kind != MG_ALLOC_MANAGED) return false;
+    pthread_mutex_lock(&dev->lock);
+    for (const struct mg_dmod *mod = dev->mods; mod && !found; mod = mod->next)
+        for (uint32_t i = 1; mod->globals && i < mod->ir->vars.n && !found; i++)
+            if (mod->globals[i].address == a->base) {
+                emu_variable_words(mod->ir, &mod->ir->vars.at[i], out, n);
+                found = true;
+            }
+    pthread_mutex_unlock(&dev->lock);
+    return found;
 }
 
 void emu_place(const struct mg_module *m, mg_id func, mg_id node, struct mg_buf *out)
@@ -65,9 +92,12 @@ static bool is_global(const struct emu_op *op)
 static void tell_buffer(const struct emu_frame *f, uint32_t argument, const struct mg_alloc *a, struct mg_buf *b)
 {
     const struct mg_module *m = f->fn->mod->ir;
+    char variable[160];
     const char *name = argument ? mg_name(m, m->vars.at[m->funcs.at[f->fn->id].first_param + argument - 1].name) : "";
     if (argument)
         mg_buf_printf(b, "the buffer of argument %u", argument);
+    else if (emu_variable_name(f->wk->l->dev, a, variable, sizeof variable))
+        mg_buf_printf(b, "the variable `%s`", variable);
     else
         mg_buf_adds(b, "the nearest allocation");
     if (argument && !strstr(name, "_param_")) mg_buf_printf(b, " `%s`", name);

@@ -44,14 +44,6 @@ static uint32_t argument_of(const struct emu_launch *l, const struct mg_alloc *a
     return UINT32_MAX;
 }
 
-static const char *variable_at(const struct emu_launch *l, const struct mg_alloc *a)
-{
-    const struct mg_dmod *mod = l->code->kernel->mod;
-    for (uint32_t i = 1; i < mod->ir->vars.n; i++)
-        if (mod->globals[i].address == a->base) return mg_name(mod->ir, mod->ir->vars.at[i].name);
-    return NULL;
-}
-
 static void name_place(const struct emu_launch *l, uint64_t address, struct mg_finding *f)
 {
     struct mg_alloc a;
@@ -60,10 +52,8 @@ static void name_place(const struct emu_launch *l, uint64_t address, struct mg_f
     f->allocation_address = a.base;
     f->allocation_bytes = a.bytes;
     uint32_t argument = argument_of(l, &a);
-    const char *variable = a.kind == MG_ALLOC_GLOBAL ? variable_at(l, &a) : NULL;
-    if (variable)
-        snprintf(f->allocation, sizeof f->allocation, "%s", variable);
-    else if (argument != UINT32_MAX)
+    if (emu_variable_name(l->dev, &a, f->allocation, sizeof f->allocation)) return;
+    if (argument != UINT32_MAX)
         snprintf(f->allocation, sizeof f->allocation, "the buffer of argument %u", argument);
     else
         snprintf(f->allocation, sizeof f->allocation, "allocation %" PRIu64, a.id);
