@@ -126,14 +126,13 @@ void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t reg
     f->stack = f->wanted && mg_timeline.stacks ? mg_timeline_stack(f) : 0;
     now = f;
     f->begin_ns = f->wanted || pair ? mg_now_ns() : 0;
-    if (mg_timeline.cupti && f->wanted) mg_cupti_enter(f);
     if (pair) f->work = mg_gpu_work_begin(f);
     return target(entry);
 }
 
 void mg_calls_leave(struct mg_call_frame *f, cu_result result)
 {
-    if (mg_timeline.cupti && f->correlation && !f->function) mg_cupti_leave(f, result, mg_now_ns());
+    if (mg_timeline.cupti && result && f->correlation && !f->function) mg_cupti_failed(f);
     if (f->work) mg_gpu_work_end(f, result);
     if (f->step) mg_steps_call(f, result);
     if (f->wanted) mg_timeline_call(f, result, mg_now_ns());
@@ -166,6 +165,11 @@ uint64_t mg_calls_correlation(void)
     const struct mg_call_frame *f = now;
     while (f && !f->correlation) f = f->outer;
     return f ? f->correlation : 0;
+}
+
+const struct mg_call_frame *mg_calls_recorded(void)
+{
+    return now && now->correlation && !now->function ? now : NULL;
 }
 
 uint64_t mg_calls_begin_ns(void)

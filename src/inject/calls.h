@@ -69,7 +69,9 @@ void *mg_calls_pointer(int entry, void *p);
 /* The number of the innermost recorded call of this thread; 0: none. */
 uint64_t mg_calls_correlation(void);
 uint64_t mg_calls_begin_ns(void); /* and when it began */
-void mg_calls_forget(void);       /* the innermost call of this thread is not recorded */
+/* The innermost call of this thread; NULL where it is not recorded, or none of the driver's. */
+const struct mg_call_frame *mg_calls_recorded(void);
+void mg_calls_forget(void); /* the innermost call of this thread is not recorded */
 /* Address behind the application's call of the entry whose hook asks; `found`: the hook's own return address. */
 void *mg_calls_caller(void *found);
 

@@ -1,5 +1,6 @@
-/* A libcupti.so.13 in front of the real one (CUPTI=PATH): hands every call on, and writes the start and end of each kernel,
- * copy and memset that its caller is given to the file CUPTI_TEE: what a bare client of CUPTI sees, in the same run. */
+/* A libcupti.so.13 in front of the real one (CUPTI=PATH): hands every call on, and writes the start and end of each
+ * kernel, copy and memset that its caller is given to the file CUPTI_TEE: what a bare client of CUPTI sees, in the same
+ * run. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -37,7 +38,8 @@ static void *function(const char *name)
     }
 ON(cuptiGetVersion, (uint32_t * v), (v))
 ON(cuptiSubscribe, (void **s, void *fn, void *user), (s, fn, user))
-ON(cuptiSetThreadIdType, (int type), (type))
+ON(cuptiGetCallbackName, (int domain, uint32_t id, const char **name), (domain, id, name))
+ON(cuptiEnableCallback, (uint32_t on, void *s, int domain, uint32_t id), (on, s, domain, id))
 ON(cuptiActivityRegisterTimestampCallback, (void *fn), (fn))
 ON(cuptiActivityRegisterCallbacks, (void *a, void *b), (a, b))
 ON(cuptiActivityEnable, (int kind), (kind))

@@ -55,7 +55,7 @@ say $? "one thread"
 run timeline,source=cupti nvidia 48 25 && [ ! -s err ] && python3 check.py all 2>> err
 say $? "48 threads"
 FAKE_CUPTI=late run timeline,source=cupti,stacks=on nvidia 8 25 && [ ! -s err ] && python3 check.py all 2>> err
-say $? "work that comes before its call, beside stacks"
+say $? "work that comes late and out of order, beside stacks"
 FAKE_CUPTI=late run timeline,source=cupti nvidia 4 10 -t blocks && [ ! -s err ] && python3 check.py all 2>> err && "$MARGAY" report profile --json | grep -q '"instrumented": *40'
 say $? "beside a tool that instruments"
 FAKE_CUPTI=lossy run timeline,source=cupti nvidia 4 30 && python3 check.py lossy 2>> err && grep -q 'CUPTI dropped [0-9]* records, and 0 had times that cannot be' err

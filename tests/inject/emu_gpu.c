@@ -14,6 +14,7 @@
  *   EMU_GPU_MAPS=FILE   a line for each mapping of device memory, registration of host memory and their ends
  *   EMU_GPU_LEAVES      when the process exits it answers no more calls
  *   EMU_GPU_VIRTUAL=NN  machine code is said to be made from PTX of compute_NN */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,6 +246,32 @@ static cu_result device_attribute(int *v, int what, cu_device d)
     return rc;
 }
 
+/* A stand-in of CUPTI (fake_cupti.c) is told of these calls from inside, if the program has made it known to all. */
+static void tell_cupti(const char *name, unsigned leaves)
+{
+    void (*fn)(const char *, unsigned);
+    void *p = dlsym(RTLD_DEFAULT, "fake_cupti_called");
+    memcpy(&fn, &p, sizeof fn);
+    if (fn) fn(name, leaves);
+}
+#define TELLS(name, params, args)                                                                                      \
+    static cu_result tell_##name params                                                                                \
+    {                                                                                                                  \
+        tell_cupti(#name, 0);                                                                                          \
+        cu_result rc = ((cu_result(*) params)real[FN_##name])args;                                                     \
+        tell_cupti(#name, 1);                                                                                          \
+        return rc;                                                                                                     \
+    }
+TELLS(cuMemsetD32_v2, (cu_ptr p, unsigned v, size_t n), (p, v, n))
+TELLS(cuMemcpyHtoD_v2, (cu_ptr to, const void *from, size_t n), (to, from, n))
+TELLS(cuMemcpyDtoH_v2, (void *to, cu_ptr from, size_t n), (to, from, n))
+TELLS(cuLaunchKernel,
+      (cu_function f, unsigned gx, unsigned gy, unsigned gz, unsigned x, unsigned y, unsigned z, unsigned shared,
+       cu_stream s, void **params, void **extra),
+      (f, gx, gy, gz, x, y, z, shared, s, params, extra))
+TELLS(cuLaunchKernelEx, (const struct cu_launch_config *c, cu_function f, void **params, void **extra),
+      (c, f, params, extra))
+
 /* CTAs a multiprocessor takes, by the registers that EMU_GPU_TWIN says. */
 static int by_registers(const struct mg_module *m, const char *most, int threads)
 {
@@ -306,6 +333,9 @@ static void fill(void)
     mg_slots[FN_cuDeviceGetAttribute] = (void *)device_attribute;
 #define SET(name) mg_slots[FN_##name] = (void *)wait_##name
     SET(cuMemFree_v2), SET(cuMemFreeHost);
+#undef SET
+#define SET(name) mg_slots[FN_##name] = (void *)tell_##name
+    SET(cuMemsetD32_v2), SET(cuMemcpyHtoD_v2), SET(cuMemcpyDtoH_v2), SET(cuLaunchKernel), SET(cuLaunchKernelEx);
     mg_slots[FN_cuModuleLoadData] = (void *)load_data;
     mg_slots[FN_cuModuleLoadDataEx] = (void *)load_data_ex;
     mg_slots[FN_cuModuleUnload] = (void *)unload;

@@ -1,21 +1,36 @@
-/* A libcupti.so.13 for tests: it knows of calls and work what the program tells it (fake_cupti_tell), and hands it over
- * as CUPTI 13.0 would. FAKE_CUPTI: subscribed, another tool is there; old, an unknown version; lossy, every third
- * piece of work is lost; odd, it ran before its call; late, work comes in a buffer before its call. When the process
- * ends it is gone before the library is: whoever calls it then is aborted. */
+/* A libcupti.so.13 for tests: the stand-in driver tells it of calls from inside (fake_cupti_called), the program when
+ * their work ran (fake_cupti_tell), and it hands that over as CUPTI 13.0 would. FAKE_CUPTI: subscribed, another tool is
+ * there; old, an unknown version; lossy, every third piece of work is lost; odd, it ran before its call; late, work of
+ * every other call is handed over when all ends. When the process ends it is gone before the library is: whoever calls
+ * it then is aborted. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct call {
-    uint32_t kind, function;
-    uint64_t start, end;
-    uint32_t process, thread, correlation, result;
+struct callback {
+    uint32_t leaves;
+    const char *function;
+    const void *arguments;
+    void *result;
+    const char *symbol;
+    void *context;
+    uint32_t context_number;
+    uint64_t *kept;
+    uint32_t correlation;
 };
+static const char *const names[] = {
+    NULL, "cuMemsetD32_v2", "cuMemcpyHtoD_v2", "cuLaunchKernel", "cuMemcpyDtoH_v2", "cuLaunchKernelEx"};
+enum { NAMES = sizeof names / sizeof *names };
+static void (*callback)(void *, int, uint32_t, const void *);
+static void *user_of_callback;
+static bool called[NAMES];
+static __thread uint32_t last[NAMES]; /* the number of this thread's last call of each */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *records[2]; /* handed over one after the other */
 static size_t bytes[2], room[2], lost, lost_told;
@@ -30,7 +45,7 @@ static int is(const char *mode)
 }
 static uint32_t bytes_of(uint32_t kind)
 {
-    return kind == 1 ? 96 : kind == 2 ? 88 : kind == 10 ? 216 : kind == 22 ? 96 : sizeof(struct call);
+    return kind == 2 ? 88 : kind == 10 ? 216 : 96;
 }
 static void add(int which, const void *record)
 {
@@ -43,23 +58,35 @@ static void add(int which, const void *record)
     bytes[which] += bytes_of(kind);
 }
 
-/* A call of this thread, from begin to end, and its work of a kind (0: none). */
-void fake_cupti_tell(uint64_t begin, uint64_t end, uint32_t kind, uint64_t work_begin, uint64_t work_end)
+void fake_cupti_called(const char *name, uint32_t leaves)
+{
+    uint32_t id = NAMES - 1;
+    while (id && strcmp(name, names[id])) id--;
+    if (!leaves) last[id] = __atomic_add_fetch(&numbers, 1, __ATOMIC_RELAXED);
+    struct callback c = {.leaves = leaves, .function = name, .correlation = last[id]};
+    if (called[id]) callback(user_of_callback, 1, id, &c);
+}
+
+static uint32_t later(int a, int b)
+{
+    return last[a] > last[b] ? last[a] : last[b];
+}
+
+/* The work of this thread's last call of that kind. */
+void fake_cupti_tell(uint32_t kind, uint64_t begin, uint64_t end)
 {
     uint8_t work[256] = {0};
+    uint32_t number = kind == 10 ? later(3, 5) : kind == 2 ? last[1] : later(2, 4);
     pthread_mutex_lock(&lock);
-    uint32_t number = ++numbers;
-    struct call c = {5, 211, begin, end, (uint32_t)getpid(), (uint32_t)syscall(SYS_gettid), number, 0};
     memcpy(work, &kind, 4);
-    if (is("odd")) work_begin -= 1000000000, work_end -= 1000000000;
-    memcpy(work + 16, &work_begin, 8);
-    memcpy(work + 24, &work_end, 8);
+    if (is("odd")) begin -= 1000000000, end -= 1000000000;
+    memcpy(work + 16, &begin, 8);
+    memcpy(work + 24, &end, 8);
     memcpy(work + (kind == 10 ? 92 : kind == 22 ? 60 : 44), &number, 4);
-    add(is("late"), &c);
-    if (kind && is("lossy") && number % 3 == 0)
+    if (is("lossy") && number % 3 == 0)
         lost++;
-    else if (kind)
-        add(0, work);
+    else
+        add(is("late") && number % 2, work);
     pthread_mutex_unlock(&lock);
 }
 
@@ -72,14 +99,21 @@ int cuptiSubscribe(void **s, void *fn, void *user)
 {
     void *init = dlsym(RTLD_DEFAULT, "cuInit");
     int (*call)(unsigned);
-    (void)fn, (void)user;
+    memcpy(&callback, &fn, sizeof fn);
+    user_of_callback = user;
     memcpy(&call, &init, sizeof init);
     if (!init || call(0)) return 999;
     return *s = NULL, is("subscribed") ? 39 : 0;
 }
-int cuptiSetThreadIdType(int type)
+int cuptiGetCallbackName(int domain, uint32_t id, const char **name)
 {
-    return type != 1;
+    return domain == 1 && id && id < NAMES ? *name = names[id], 0 : 1;
+}
+int cuptiEnableCallback(uint32_t on, void *s, int domain, uint32_t id)
+{
+    (void)s;
+    if (domain != 1 || !id || id >= NAMES) return 1;
+    return called[id] = on, 0;
 }
 int cuptiActivityRegisterTimestampCallback(uint64_t (*fn)(void))
 {
@@ -123,9 +157,8 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record)
 }
 int cuptiActivityFlushAll(uint32_t flags)
 {
-    (void)flags;
     if (__atomic_load_n(&gone, __ATOMIC_SEQ_CST)) abort();
-    for (int which = 0; which < 2; which++)
+    for (int which = 0; which < (flags ? 2 : 1); which++)
         for (;;) {
             uint8_t *buffer;
             size_t most, size, n = 0;

@@ -1,6 +1,7 @@
 /* Times of device work from CUPTI (timeline, source=cupti): kernels, copies and memsets are recorded without events of
- * ours; their records wait here until CUPTI has told when they ran (cupti_join.h). Its clock is set to ours by its own
- * callback, once a process. CUPTI itself is opened here; whoever uses it already is left alone. */
+ * ours; their records wait here until CUPTI has told when they ran (cupti_join.h). Threads of the application leave
+ * what they have in an inbox; one thread of ours joins it with what CUPTI hands over. CUPTI's clock is set to ours by
+ * its own callback, once a process. CUPTI itself is opened here; whoever uses it already is left alone. */
 #include "inject/nvidia/gpu_cupti.h"
 
 #include <dlfcn.h>
@@ -17,6 +18,7 @@
 #include "inject/nvidia/cupti_join.h"
 #include "inject/session.h"
 
+enum { IDS = 2048, MANY = 8192 }; /* functions of the driver; works that wake the thread */
 #define BUFFER_BYTES ((size_t)1 << 20)
 #define FLUSH_MS     200u
 #define LAST_MS      5000u /* the end waits so long for CUPTI */
@@ -26,13 +28,35 @@ static struct {
     CUPTI_FUNCTIONS(CUPTI)
 #undef CUPTI
 } cupti;
-static const int kinds[] = {CUPTI_KIND_DRIVER, CUPTI_KIND_RUNTIME, CUPTI_KIND_CONCURRENT_KERNEL,
-                            CUPTI_KIND_MEMCPY, CUPTI_KIND_MEMSET,  CUPTI_KIND_PEER};
-static struct mg_join join;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the join and what follows */
+static const int kinds[] = {CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY, CUPTI_KIND_MEMSET, CUPTI_KIND_PEER};
+static uint8_t work_of_id[IDS]; /* of CUPTI's numbers of the driver's functions: enum mg_span_work */
+
+/* What has come since the thread of ours looked last. */
+struct filled { /* a buffer of CUPTI's */
+    uint8_t *buffer;
+    size_t bytes;
+    uint64_t seen_ns;
+};
+struct inbox {
+    MG_VEC(struct mg_join_call) calls;
+    MG_VEC(struct mg_record_work) works;
+    MG_VEC(struct filled) buffers;
+};
+static struct inbox inbox;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the inbox and what follows: never held for long */
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool ending, ended;
+static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER; /* of the join, and what is taken out for it */
+static struct mg_join join;
+static struct inbox taken;
 static uint64_t dropped;
+
+static enum mg_span_work work_of(uint32_t entry)
+{
+    const struct mg_call_work *w = mg_call_work(entry);
+    if (w) return w->does == MG_DOES_copy ? MG_WORK_copy : w->does == MG_DOES_memset ? MG_WORK_memset : MG_WORK_COUNT;
+    return mg_call_of_entry(entry)->class_ == MG_CLASS_kernel ? MG_WORK_kernel : MG_WORK_COUNT;
+}
 
 /* ---- what CUPTI hands over ------------------------------------------------------------------------------ */
 
@@ -80,93 +104,124 @@ static uint32_t word_at(const void *record, size_t at)
     return v;
 }
 
-static void take_work(const void *record, enum mg_span_work work, size_t correlation_at)
+static void take_work(const struct filled *f, const void *record, enum mg_span_work work, size_t correlation_at)
 {
     struct mg_join_activity a = {
-        .number = word_at(record, correlation_at), .work = (uint8_t)work, .seen_ns = mg_now_ns()};
+        .number = word_at(record, correlation_at), .work = (uint8_t)work, .seen_ns = f->seen_ns};
     memcpy(&a.start_ns, (const char *)record + CUPTI_WORK_START, sizeof a.start_ns);
     memcpy(&a.stop_ns, (const char *)record + CUPTI_WORK_END, sizeof a.stop_ns);
-    if (!a.start_ns) return; /* CUPTI has no time */
-    pthread_mutex_lock(&lock);
-    if (!ended) mg_join_activity(&join, &a);
-    pthread_mutex_unlock(&lock);
+    if (a.start_ns) mg_join_activity(&join, &a); /* else CUPTI has no time */
 }
 
-static void take_record(const void *record)
+static void take_record(const struct filled *f, const void *record)
 {
-    struct cupti_call c;
     switch (word_at(record, 0)) {
-    case CUPTI_KIND_DRIVER:
-    case CUPTI_KIND_RUNTIME:
-        memcpy(&c, record, sizeof c);
-        pthread_mutex_lock(&lock);
-        if (!ended) mg_join_call(&join, &(struct mg_join_call){c.start, c.end, c.correlation, c.thread});
-        pthread_mutex_unlock(&lock);
-        break;
     case CUPTI_KIND_CONCURRENT_KERNEL:
-        take_work(record, MG_WORK_kernel, CUPTI_KERNEL_CORRELATION);
+        take_work(f, record, MG_WORK_kernel, CUPTI_KERNEL_CORRELATION);
         break;
     case CUPTI_KIND_MEMCPY:
-        take_work(record, MG_WORK_copy, CUPTI_MEMORY_CORRELATION);
+        take_work(f, record, MG_WORK_copy, CUPTI_MEMORY_CORRELATION);
         break;
     case CUPTI_KIND_MEMSET:
-        take_work(record, MG_WORK_memset, CUPTI_MEMORY_CORRELATION);
+        take_work(f, record, MG_WORK_memset, CUPTI_MEMORY_CORRELATION);
         break;
     case CUPTI_KIND_PEER:
-        take_work(record, MG_WORK_copy, CUPTI_PEER_CORRELATION);
+        take_work(f, record, MG_WORK_copy, CUPTI_PEER_CORRELATION);
         break;
     }
 }
 
-/* CUPTI may hold a lock of its own here: ours is not held while it is called. */
+/* CUPTI may hold a lock of its own here. */
 static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
 {
-    void *record = NULL;
     size_t n = 0;
     (void)bytes;
-    while (valid && !cupti.cuptiActivityGetNextRecord(buffer, valid, &record)) take_record(record);
     if (!cupti.cuptiActivityGetNumDroppedRecords(context, stream, &n))
         __atomic_add_fetch(&dropped, n, __ATOMIC_RELAXED);
-    free(buffer);
+    pthread_mutex_lock(&lock);
+    bool keep = valid && !ended;
+    if (keep) *mg_vec_push(&inbox.buffers) = (struct filled){buffer, valid, mg_now_ns()};
+    pthread_mutex_unlock(&lock);
+    if (!keep) free(buffer);
+}
+
+/* Calls first: each was told before its work began. The lock `joining` is held. */
+static void take_all(void)
+{
+    pthread_mutex_lock(&lock);
+    struct inbox t = inbox;
+    inbox = taken;
+    pthread_mutex_unlock(&lock);
+    for (uint32_t i = 0; i < t.calls.n; i++) mg_join_call(&join, &t.calls.at[i]);
+    for (uint32_t i = 0; i < t.works.n; i++)
+        if (!mg_join_work(&join, &t.works.at[i])) join.emit(join.user, &t.works.at[i]);
+    for (uint32_t i = 0; i < t.buffers.n; i++) {
+        const struct filled *f = &t.buffers.at[i];
+        for (void *record = NULL; !cupti.cuptiActivityGetNextRecord(f->buffer, f->bytes, &record);)
+            take_record(f, record);
+        free(f->buffer);
+    }
+    t.calls.n = t.works.n = t.buffers.n = 0;
+    taken = t;
 }
 
 /* ---- the thread that asks for it ---------------------------------------------------------------------------- */
 
-static void nothing(void *user, int domain, uint32_t id, const void *data)
+/* Inside of the driver, in a call of the application's or in one of ours for it. */
+static void called(void *user, int domain, uint32_t id, const void *data)
 {
-    (void)user, (void)domain, (void)id, (void)data;
+    const struct cupti_callback *c = data;
+    const struct mg_call_frame *f = mg_calls_recorded();
+    (void)user;
+    if (domain != CUPTI_DOMAIN_DRIVER || id >= IDS || c->leaves || !f || work_of(f->entry) != work_of_id[id]) return;
+    pthread_mutex_lock(&lock);
+    if (!ended)
+        *mg_vec_push(&inbox.calls) =
+            (struct mg_join_call){f->begin_ns, f->correlation, c->correlation, work_of_id[id], false};
+    pthread_mutex_unlock(&lock);
 }
 
+/* The last of it: what comes later is not taken. */
 static void finish(void)
 {
-    for (size_t i = 0; i < MG_COUNT_OF(kinds); i++) cupti.cuptiActivityDisable(kinds[i]);
-    cupti.cuptiActivityFlushAll(CUPTI_FLUSH_FORCED);
+    pthread_mutex_lock(&joining);
+    take_all();
     pthread_mutex_lock(&lock);
-    mg_join_finish(&join);
+    bool was = ended;
     ended = true;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
+    if (!was) take_all();
+    if (!was) mg_join_finish(&join);
+    pthread_mutex_unlock(&joining);
+}
+
+static bool wait_for_more(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += FLUSH_MS * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&lock);
+    while (!ending && inbox.works.n < MANY && !pthread_cond_timedwait(&changed, &lock, &until)) continue;
+    bool end = ending;
+    pthread_mutex_unlock(&lock);
+    return !end;
 }
 
 static void *flush(void *arg)
 {
     mg_inside++;
-    for (bool end = false; !end;) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += FLUSH_MS * 1000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_mutex_lock(&lock);
-        while (!ending && !pthread_cond_timedwait(&changed, &lock, &until)) continue;
-        end = ending;
-        pthread_mutex_unlock(&lock);
-        if (end) break;
+    while (wait_for_more()) {
         cupti.cuptiActivityFlushAll(0);
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&joining);
+        take_all();
         mg_join_sweep(&join, mg_now_ns());
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&joining);
     }
+    for (size_t i = 0; i < MG_COUNT_OF(kinds); i++) cupti.cuptiActivityDisable(kinds[i]);
+    cupti.cuptiActivityFlushAll(CUPTI_FLUSH_FORCED);
     finish();
     return arg;
 }
@@ -213,6 +268,21 @@ static bool is_known(uint32_t version)
            (version >= CUPTI_OF_13 && version < CUPTI_AFTER_13);
 }
 
+/* Of functions that have the device do something that is timed. */
+static bool watch_calls(void *subscriber)
+{
+    uint32_t n = 0;
+    for (uint32_t id = 0; id < IDS; id++) {
+        const char *name = NULL;
+        int entry = !cupti.cuptiGetCallbackName(CUPTI_DOMAIN_DRIVER, id, &name) && name ? mg_cu_entry_find(name) : -1;
+        work_of_id[id] = (uint8_t)(entry < 0 ? MG_WORK_COUNT : work_of((uint32_t)entry));
+        if (work_of_id[id] == MG_WORK_COUNT) continue;
+        if (cupti.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_DRIVER, id)) return false;
+        n++;
+    }
+    return n != 0;
+}
+
 static const char *start(void)
 {
     static void *subscriber;
@@ -221,11 +291,10 @@ static const char *start(void)
     if (!lib) return "libcupti.so is not here";
     if (!find_functions(lib)) return "this libcupti.so lacks a function";
     if (cupti.cuptiGetVersion(&version) || !is_known(version)) return "the layout of this CUPTI's records is not known";
-    int rc = cupti.cuptiSubscribe(&subscriber, nothing, NULL);
+    int rc = cupti.cuptiSubscribe(&subscriber, called, NULL);
     if (rc == CUPTI_ERROR_SUBSCRIBED) return "another tool has subscribed to CUPTI";
     if (rc) return "CUPTI cannot be used here";
-    if (cupti.cuptiSetThreadIdType(CUPTI_THREAD_ID_OF_SYSTEM) ||
-        cupti.cuptiActivityRegisterTimestampCallback(mg_now_ns) ||
+    if (!watch_calls(subscriber) || cupti.cuptiActivityRegisterTimestampCallback(mg_now_ns) ||
         cupti.cuptiActivityRegisterCallbacks(request, complete))
         return "CUPTI takes no callbacks";
     for (size_t i = 0; i < MG_COUNT_OF(kinds); i++)
@@ -247,11 +316,8 @@ bool mg_cupti_begin(void (*emit)(void *user, const struct mg_record_work *r))
 void mg_cupti_end(void)
 {
     wait_for_the_last();
-    pthread_mutex_lock(&lock);
-    if (!ended) mg_join_finish(&join);
     bool late = !ended;
-    ended = true;
-    pthread_mutex_unlock(&lock);
+    finish();
     if (late) mg_session_say("source=cupti: CUPTI did not end in time: its last records are lost");
     if (dropped || join.odd)
         mg_session_say("source=cupti: CUPTI dropped %llu records, and %llu had times that cannot be",
@@ -260,34 +326,20 @@ void mg_cupti_end(void)
 
 /* ---- calls and work -------------------------------------------------------------------------------------------- */
 
-static enum mg_span_work work_of(uint32_t entry)
-{
-    const struct mg_call_work *w = mg_call_work(entry);
-    if (w) return w->does == MG_DOES_copy ? MG_WORK_copy : w->does == MG_DOES_memset ? MG_WORK_memset : MG_WORK_COUNT;
-    return mg_call_of_entry(entry)->class_ == MG_CLASS_kernel ? MG_WORK_kernel : MG_WORK_COUNT;
-}
-
-void mg_cupti_enter(const struct mg_call_frame *f)
-{
-    enum mg_span_work work = work_of(f->entry);
-    if (work == MG_WORK_COUNT) return;
-    pthread_mutex_lock(&lock);
-    if (!ended) mg_join_begin(&join, (uint32_t)gettid(), f->begin_ns, f->correlation, work);
-    pthread_mutex_unlock(&lock);
-}
-
-void mg_cupti_leave(const struct mg_call_frame *f, cu_result result, uint64_t end_ns)
+void mg_cupti_failed(const struct mg_call_frame *f)
 {
     if (work_of(f->entry) == MG_WORK_COUNT) return;
     pthread_mutex_lock(&lock);
-    if (!ended) mg_join_end(&join, f->correlation, end_ns, result != CUE_SUCCESS);
+    if (!ended) *mg_vec_push(&inbox.calls) = (struct mg_join_call){.correlation = f->correlation, .failed = true};
     pthread_mutex_unlock(&lock);
 }
 
 bool mg_cupti_work(const struct mg_record_work *r)
 {
     pthread_mutex_lock(&lock);
-    bool held = !ended && mg_join_work(&join, r);
+    bool held = !ended;
+    if (held) *mg_vec_push(&inbox.works) = *r;
+    if (held && inbox.works.n == MANY) pthread_cond_signal(&changed);
     pthread_mutex_unlock(&lock);
     return held;
 }

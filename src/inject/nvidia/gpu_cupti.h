@@ -8,11 +8,9 @@
 /* False: CUPTI cannot be had, and a line said why. emit: work whose times have come, or will not come; on any thread.
  */
 bool mg_cupti_begin(void (*emit)(void *user, const struct mg_record_work *r));
-void mg_cupti_end(void); /* what still waits is emitted */
-/* Around a call that has a number. */
-void mg_cupti_enter(const struct mg_call_frame *f);
-void mg_cupti_leave(const struct mg_call_frame *f, cu_result result, uint64_t end_ns);
-/* True: it is emitted when its times are there. */
+void mg_cupti_end(void);                             /* what still waits is emitted */
+void mg_cupti_failed(const struct mg_call_frame *f); /* a recorded call has */
+/* True: it is emitted when its times are there, or it is known that none come. */
 bool mg_cupti_work(const struct mg_record_work *r);
 
 #endif
