@@ -20,6 +20,7 @@ enum { MG_CAP_VERSION = 1, MG_CAP_CHUNK = 65536, MG_CAP_INLINE = 512, MG_CAP_FRA
 /* Where the program's device memory lies while it is captured: below what the system gives out by itself. */
 #define MG_CAP_ARENA        0x300000000000u
 #define MG_CAP_ARENA_BYTES  (UINT64_C(1) << 42) /* of all devices */
+#define MG_CAP_MARGIN       (UINT64_C(2) << 20) /* mapped around what lies there: programs reach beyond */
 #define MG_CAP_REPLAY_ARENA 0x200000000000u     /* a replay's own device memory, without a GPU */
 #define MG_CAP_HEAP         0x280000000000u /* what kernels allocate, in captured programs and replays without a GPU */
 #define MG_CAP_RESERVED     0x380000000000u /* what it reserves itself begins here */

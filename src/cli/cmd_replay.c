@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -78,6 +79,15 @@ static int start(const char *program, const char *capture, const char *option, c
     return fprintf(stderr, "margay: %s: %s\n", program, strerror(errno)), MG_EXIT_DEVICE;
 }
 
+/* Programs have their pinned and managed memory near the top, where libraries lie as well. What is started from here
+ * has its libraries near a third of the way up instead, so that these addresses are free. Where that is not to be had
+ * the replay may find them taken, and says so. */
+static void lay_out(void)
+{
+    int now = personality(0xffffffff);
+    if (now >= 0) personality((unsigned long)now | ADDR_COMPAT_LAYOUT);
+}
+
 static int replay(const struct replay *o, const char *capture)
 {
     struct mg_place place;
@@ -126,6 +136,7 @@ static int replay(const struct replay *o, const char *capture)
     for (size_t k = 0; k < MG_COUNT_OF(back); k++)
         if (back[k]) *mg_vec_push(&run) = back[k];
     *mg_vec_push(&run) = NULL;
+    lay_out();
     int status = status_of(cmd_run((int)run.n - 1, (char **)(uintptr_t)run.at));
     mg_vec_release(&run);
     return status || !o->export ? status : start(program, path, "--export", o->export);

@@ -23,18 +23,15 @@ int mg_replay_call(struct mg_replay *r, cu_result rc, const char *fmt, ...)
 
 /* ---- before anything runs ---------------------------------------------------------------------------- */
 
-struct span {
-    uint64_t lo, hi;
-};
 static int by_lo(const void *a, const void *b)
 {
-    const struct span *x = a, *y = b;
+    const struct mg_range_of *x = a, *y = b;
     return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
 static const char *scan_op(struct mg_replay *r, const struct mg_cap_op *op, void *spans)
 {
-    MG_VEC(struct span) *all = spans;
+    MG_VEC(struct mg_range_of) *all = spans;
     uint64_t n = op->words[0];
     switch (op->kind) {
     case MG_CAP_uncaptured:
@@ -54,7 +51,7 @@ static const char *scan_op(struct mg_replay *r, const struct mg_cap_op *op, void
     case MG_CAP_alloc:
         if (n < 4096 || !op->words[1] || op->words[1] > MG_CAP_ARENA_BYTES || n + op->words[1] > UINT64_C(1) << 47)
             return "an allocation lies where no memory can be";
-        *mg_vec_push(all) = (struct span){n, n + op->words[1]};
+        *mg_vec_push(all) = mg_replay_span(n, op->words[1]);
         return NULL;
     default:
         return NULL;
@@ -65,7 +62,7 @@ static const char *scan_op(struct mg_replay *r, const struct mg_cap_op *op, void
 int mg_replay_scan(struct mg_replay *r)
 {
     struct mg_cap_op op = {0};
-    MG_VEC(struct span) all = {0};
+    MG_VEC(struct mg_range_of) all = {0};
     const char *why = NULL;
     while (!why && mg_cap_next(r->reader, &op)) why = scan_op(r, &op, &all);
     mg_cap_op_release(&op);
@@ -74,7 +71,7 @@ int mg_replay_scan(struct mg_replay *r)
         if (r->ranges.n && all.at[k].lo <= r->ranges.at[r->ranges.n - 1].hi + GAP)
             r->ranges.at[r->ranges.n - 1].hi = MG_MAX(r->ranges.at[r->ranges.n - 1].hi, all.at[k].hi);
         else
-            *mg_vec_push(&r->ranges) = (struct mg_range_of){all.at[k].lo, all.at[k].hi};
+            *mg_vec_push(&r->ranges) = all.at[k];
     }
     mg_vec_release(&all);
     return why ? mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", r->path, why) : 0;

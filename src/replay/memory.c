@@ -5,6 +5,14 @@
 
 #include <string.h>
 
+/* What is mapped for an allocation: in the arena more than it, on both sides. */
+struct mg_range_of mg_replay_span(uint64_t at, uint64_t bytes)
+{
+    uint64_t into = at - MG_CAP_ARENA;
+    if (into >= MG_CAP_ARENA_BYTES) return (struct mg_range_of){at, at + bytes};
+    return (struct mg_range_of){at - MG_MIN(into, MG_CAP_MARGIN), at + bytes + MG_CAP_MARGIN};
+}
+
 /* Ranges come in order. A driver may not look at where a small one is asked for (an H200's does not for 2 MiB, and does
  * for 1 GiB). */
 int mg_replay_reserve(struct mg_replay *r, uint64_t lo, uint64_t hi)
@@ -50,8 +58,19 @@ static int map_run(struct mg_replay *r, uint64_t lo, uint64_t bytes)
         if (d != prop.location.id)
             mg_cu.cuMemSetAccess(lo, bytes, &(struct cu_access){{CULOC_DEVICE, d}, CUACCESS_READWRITE}, 1);
     if (!status) mg_cu.cuMemRelease(h);
-    for (uint64_t p = lo; p < lo + bytes; p += r->granule) mg_map_set(&r->pages, p, 1);
+    for (uint64_t p = lo; p < lo + bytes; p += r->granule) mg_map_set(&r->pages, p, 0);
     return status;
+}
+
+static int map_all(struct mg_replay *r, uint64_t lo, uint64_t hi)
+{
+    for (uint64_t p = lo; p < hi; p += r->granule) {
+        uint64_t end = p;
+        while (end < hi && !mg_map_get(&r->pages, end, NULL)) end += r->granule;
+        if (end > p && map_run(r, p, end - p)) return r->status;
+        p = end;
+    }
+    return 0;
 }
 
 static uint32_t place_of(const struct mg_replay *r, uint64_t at)
@@ -70,18 +89,17 @@ struct mg_live *mg_replay_live_at(struct mg_replay *r, uint64_t p)
 
 int mg_replay_alloc(struct mg_replay *r, uint64_t at, uint64_t bytes)
 {
-    uint64_t lo = at & ~((uint64_t)r->granule - 1), hi = (at + bytes + r->granule - 1) & ~((uint64_t)r->granule - 1);
+    uint64_t page = ~((uint64_t)r->granule - 1), was;
+    struct mg_range_of all = mg_replay_span(at, bytes);
     bool used = false;
     uint32_t k = place_of(r, at);
     if ((k < r->live.n && r->live.at[k].at < at + bytes) || mg_replay_live_at(r, at))
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: two allocations overlap at 0x%llx", r->path,
                               (unsigned long long)at);
-    for (uint64_t p = lo; p < hi;) {
-        uint64_t end = p;
-        while (end < hi && !mg_map_get(&r->pages, end, NULL)) end += r->granule;
-        if (end > p && map_run(r, p, end - p)) return r->status;
-        used |= end == p;
-        p = end == p ? p + r->granule : end;
+    if (map_all(r, all.lo & page, (all.hi + r->granule - 1) & page)) return r->status;
+    for (uint64_t p = at & page; p < at + bytes; p += r->granule) {
+        used |= mg_map_get(&r->pages, p, &was) && was;
+        mg_map_set(&r->pages, p, 1);
     }
     mg_vec_push(&r->live);
     memmove(&r->live.at[k + 1], &r->live.at[k], (r->live.n - 1 - k) * sizeof *r->live.at);

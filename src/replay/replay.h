@@ -103,7 +103,7 @@ struct mg_replay {
     uint32_t context;                   /* that operations are done in */
     uint32_t busy;                      /* context and stream of the work that was sent last */
     uint64_t stream;
-    struct mg_map pages; /* mapped so far */
+    struct mg_map pages; /* mapped so far; 1: an allocation has used it */
     uint64_t reserved;   /* addresses up to here */
     size_t granule;
     const char *last_kernel; /* that was launched; owner: kernels */
@@ -157,6 +157,7 @@ void mg_replay_translate(const struct mg_replay *r, void *data, uint64_t bytes,
                          bool back); /* words that are addresses of variables */
 
 /* memory.c */
+struct mg_range_of mg_replay_span(uint64_t at, uint64_t bytes);
 int mg_replay_reserve(struct mg_replay *r, uint64_t lo, uint64_t hi);
 int mg_replay_alloc(struct mg_replay *r, uint64_t at, uint64_t bytes);
 int mg_replay_free(struct mg_replay *r, uint64_t at);

@@ -94,23 +94,27 @@ static bool give_access(cu_device device, uint64_t at, uint64_t bytes)
                                     size_t)(at, bytes, &access, 1) == CUE_SUCCESS;
 }
 
+/* Some programs read beyond their buffers, where a driver has other memory mapped: so a piece has a margin behind it,
+ * and the first one in front, too. */
 static bool map_piece(struct arena *a, uint64_t bytes)
 {
+    uint64_t margin = (MG_CAP_MARGIN + a->granule - 1) / a->granule * a->granule, front = a->pieces.n ? 0 : margin;
+    uint64_t all = front + bytes + margin;
     struct cu_alloc_prop prop = {.type = 1, .location = {CULOC_DEVICE, a->device}};
     cu_mem_handle h;
-    if (bytes > a->base + ARENA_BYTES - a->top ||
+    if (all > a->base + ARENA_BYTES - a->top ||
         MG_REAL_AS(cuMemCreate, cu_mem_handle *, size_t, const struct cu_alloc_prop *,
-                   unsigned long long)(&h, bytes, &prop, 0) != CUE_SUCCESS)
+                   unsigned long long)(&h, all, &prop, 0) != CUE_SUCCESS)
         return false;
-    bool ok = MG_REAL_AS(cuMemMap, cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long)(a->top, bytes, 0, h, 0) ==
+    bool ok = MG_REAL_AS(cuMemMap, cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long)(a->top, all, 0, h, 0) ==
                   CUE_SUCCESS &&
-              give_access(a->device, a->top, bytes) && mg_extent_give(&a->free, a->top, bytes);
+              give_access(a->device, a->top, all) && mg_extent_give(&a->free, a->top + front, bytes);
     MG_REAL_AS(cuMemRelease, cu_mem_handle)(h); /* the mapping keeps it */
     for (cu_device d = 0; ok && d < MOST_DEVICES; d++)
-        if (a->peers >> d & 1) give_access(d, a->top, bytes);
+        if (a->peers >> d & 1) give_access(d, a->top, all);
     if (!ok) return false;
-    *mg_vec_push(&a->pieces) = (struct piece){a->top, bytes};
-    a->top += bytes;
+    *mg_vec_push(&a->pieces) = (struct piece){a->top, all};
+    a->top += all;
     return true;
 }
 
