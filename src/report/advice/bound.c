@@ -41,15 +41,16 @@ static void add_moved(struct moved_vec *v, const char *buffer, bool store, doubl
 static struct moved_vec moved_of(struct advice *a, const struct kernel_cost *c)
 {
     const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
+    const struct site_use *use = a->uses; /* without what loads find in L1 beside one another */
     struct moved_vec v = {0};
-    for (const struct mg_jval *s = mg_jval_first(mg_jval_get(memory, "sites")); s; s = s->next) {
+    for (const struct mg_jval *s = mg_jval_first(mg_jval_get(memory, "sites")); s; s = s->next, use++) {
         const struct mg_pkernel *k;
         const char *function = mg_jval_text(s, "function"), *op = mg_jval_text(s, "op");
         if (!is_shown(a, s, &k) || k != c->k || !function || mg_jval_f64(s, "sectors") <= 0) continue;
         const struct mg_buffer_name *buffer =
             mg_buffer_name_at(a->buffers, k, function, (uint32_t)mg_jval_u64(s, "ptx_line"));
         if (buffer && buffer->bytes)
-            add_moved(&v, buffer->text, op && !strncmp(op, "st", 2), 32 * mg_jval_f64(s, "sectors"),
+            add_moved(&v, buffer->text, op && !strncmp(op, "st", 2), 32 * use->cycles,
                       mg_jval_f64(s, "accesses") * mg_jval_f64(s, "width"),
                       (double)buffer->bytes * (double)MG_MAX(c->launches, 1u));
     }

@@ -147,7 +147,7 @@ static const char *tell_irregular(struct advice *a, const struct line_sum *s)
 static const char *tell_stride(struct advice *a, const struct line_sum *s)
 {
     if (s->narrow >= s->wide && s->narrow >= s->irregular)
-        return "lanes step over bytes that they do not use: an array for each member, or one wide load of all members";
+        return "lanes step over bytes that this access does not use: an array for each member, or one wide load of all members";
     if (s->wide >= s->irregular)
         return s->wider > s->wide / 2
                    ? "neighbouring lanes are more than 128 bytes apart: let neighbouring threads use neighbouring elements (swap the array's dimensions or the loops, or go through shared memory)"

@@ -1,6 +1,7 @@
 /* What loads of one struct have in common. A warp that loads the members of an array's elements one after the other
  * touches the same sectors by each load: the first brings them, the others find them in L1. Such loads stand in one
- * block, at one address register, with offsets of their own.
+ * block, or each behind a guard of its own (if (i + 1 < n) b = p[i + 1];), at one address register, with offsets of
+ * their own.
  *
  * They are taken as one access: it touches as many sectors as the load that touches most, for each 32 bytes of the
  * span of its offsets, and needs the bytes of all. What they touch beyond that costs a cycle for each line of 128
@@ -13,7 +14,8 @@
 struct load { /* a load of global memory whose address register is known */
     const struct mg_jval *site;
     const char *function;
-    uint64_t kernel, block, requests;
+    const struct mg_pkernel *k;
+    uint64_t block, requests;
     uint32_t base, ix; /* ix: of the site, in the tool's list */
     int64_t first, behind;
     double sectors, lines, filled;
@@ -22,18 +24,28 @@ struct load { /* a load of global memory whose address register is known */
 static int by_base(const void *x, const void *y)
 {
     const struct load *a = x, *b = y;
-    if (a->kernel != b->kernel) return a->kernel < b->kernel ? -1 : 1;
+    if (a->k->id != b->k->id) return a->k->id < b->k->id ? -1 : 1;
     if (a->function != b->function && strcmp(a->function, b->function)) return strcmp(a->function, b->function);
-    if (a->block != b->block) return a->block < b->block ? -1 : 1;
     if (a->base != b->base) return a->base < b->base ? -1 : 1;
     if (a->requests != b->requests) return a->requests < b->requests ? -1 : 1;
+    if (a->block != b->block) return a->block < b->block ? -1 : 1;
     return (a->ix > b->ix) - (a->ix < b->ix);
+}
+
+/* One block, or two with at most a guard between, and no loop. */
+static bool is_next(const struct load *a, const struct load *b)
+{
+    if (b->block - a->block > 2 || b->block >= a->k->n_blocks) return b->block == a->block;
+    for (uint64_t x = a->block; x < b->block; x++)
+        for (uint32_t i = 0; i < a->k->blocks[x].n_succs; i++)
+            if (a->k->blocks[x].succs[i] <= x) return false;
+    return true;
 }
 
 static bool are_together(const struct load *a, const struct load *b)
 {
-    return a->kernel == b->kernel && !strcmp(a->function, b->function) && a->block == b->block && a->base == b->base &&
-           a->requests == b->requests;
+    return a->k == b->k && !strcmp(a->function, b->function) && a->base == b->base && a->requests == b->requests &&
+           is_next(a, b);
 }
 
 /* Does L1 keep what such a load brings? */
@@ -94,13 +106,13 @@ struct site_use *uses_of_sites(struct advice *a)
         if (!is_shown(a, v, &k) || !function || !requests || !is_kept(mg_jval_text(v, "op"))) continue;
         if (!mg_buffer_base_at(a->buffers, k, function, (uint32_t)mg_jval_u64(v, "ptx_line"), &l.base, &l.first))
             continue;
-        l.kernel = k->id;
+        l.k = k;
         l.behind = l.first + (int64_t)mg_jval_u64(v, "width");
         loads[n++] = l;
     }
     if (n) qsort(loads, n, sizeof *loads, by_base);
     for (uint32_t from = 0, to; from < n; from = to) {
-        for (to = from + 1; to < n && are_together(&loads[from], &loads[to]); to++) {
+        for (to = from + 1; to < n && are_together(&loads[to - 1], &loads[to]); to++) {
         }
         if (to - from > 1) share(uses, &loads[from], to - from);
     }
