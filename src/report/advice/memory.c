@@ -222,8 +222,11 @@ static const char *tell_padding(struct advice *a, const struct line_sum *s)
             &a->out->arena,
             "Let lanes use neighbouring words, or pad %s: index + index / 32 (%u bytes after every 32 words).%s", array,
             pad, size);
-    return mg_arena_printf(&a->out->arena, "Pad each row of %s by %u bytes (%s): lanes then fall on different banks.%s",
-                           array, pad, pad > 8 ? "the width of an access" : "one element of that size more", size);
+    bool constant = s->wide + s->narrow >= s->irregular; /* else a warp of several rows, or of no pattern */
+    return mg_arena_printf(&a->out->arena,
+                           "Pad each row of %s by %u bytes (%s): lanes %sthen fall on different banks.%s", array, pad,
+                           pad > 8 ? "the width of an access" : "one element of that size more",
+                           constant ? "" : "that step by a constant ", size);
 }
 
 static double ways_of(const struct line_sum *s)
