@@ -3,12 +3,13 @@
 
 #include "study/cache.h"
 #include "study/cache_buffers.h"
+#include "study/l2.h"
 #include "study/reuse.h"
 
 enum {
     LINE = 128,
     SECTOR = 32,
-    WAYS = 16,
+    WARP = 32,
     THREADS_OF_SM = 2048,
     CTAS_OF_SM = 32,
     LEAST_L1 = 28 << 10,
@@ -31,10 +32,6 @@ struct access {               /* of a warp */
     bool passes;   /* a load that does not look into L1 */
     bool acquires; /* L1 is empty behind it */
 };
-struct set {
-    uint64_t line[WAYS];
-    uint8_t sectors[WAYS];
-}; /* newest first; sectors 0: free */
 struct run {
     uint64_t hits[MG_CACHE_SIZES + 1], l1_hits, first;
 };
@@ -54,16 +51,16 @@ struct mg_cache {
     MG_VEC(struct around) by_site, by_buffer;
     MG_VEC(uint64_t) when; /* by warp of the launch, of an interleaving */
     struct mg_cache_buffers live;
-    struct mg_map lines; /* of the launch: line to its number */
-    uint32_t n_lines;
+    struct mg_map lines;   /* of the launch: line to its number */
+    MG_VEC(uint8_t) split; /* by number: sectors whose 64 bytes a load asks for in part */
     uint32_t *order;
     uint64_t *rank;   /* by access: what it is sorted by, after multiprocessor and CTAs that run together */
     uint8_t *missing; /* by touch: sectors that L1 does not have */
-    struct mg_reuse l1, l2;
-    struct set *half; /* L2 of half its size, 16-way */
-    uint64_t n_sets, half_hits;
-    uint64_t l2_hits[MG_CACHE_SIZES + 1];
-    struct mg_dram *dram; /* NULL: nobody asks */
+    struct mg_reuse l1;
+    struct mg_l2 *l2;
+    uint64_t turn; /* of L2: an access of each multiprocessor */
+    uint64_t alone_hits[MG_CACHE_SIZES + 1], paired_hits[MG_CACHE_SIZES + 1]; /* of L2, as mg_l2_answer has them */
+    struct mg_dram *dram;                                                     /* NULL: nobody asks */
     bool finished;
 };
 
@@ -77,8 +74,7 @@ struct mg_cache *mg_cache_new(const struct mg_cache_opts *o)
 {
     struct mg_cache *c = mg_xcalloc(1, sizeof *c);
     c->result.opts = *o;
-    c->n_sets = MG_MAX(o->l2_bytes / 2 / LINE / WAYS, (uint64_t)1);
-    c->half = mg_xcalloc(c->n_sets, sizeof *c->half);
+    c->l2 = mg_l2_new(o->l2_bytes);
     c->result.knows_sm = true;
     if (o->memory) c->dram = mg_dram_new(o->l2_bytes, o->memory, o->user);
     return c;
@@ -106,17 +102,17 @@ void mg_cache_free(struct mg_cache *c)
     mg_vec_release(&c->when);
     mg_cache_buffers_release(&c->live);
     mg_map_release(&c->lines);
+    mg_vec_release(&c->split);
     mg_vec_release(&c->result.kernels);
     mg_vec_release(&c->result.sites);
     mg_map_release(&c->sites);
     mg_vec_release(&c->accesses);
     mg_vec_release(&c->touches);
     mg_reuse_release(&c->l1);
-    mg_reuse_release(&c->l2);
+    mg_l2_free(c->l2);
     free(c->order);
     free(c->rank);
     free(c->missing);
-    free(c->half);
     mg_dram_free(c->dram);
     free(c);
 }
@@ -125,10 +121,11 @@ void mg_cache_free(struct mg_cache *c)
 
 static uint32_t number_of(struct mg_cache *c, uint64_t line)
 {
-    uint64_t number = c->n_lines;
+    uint64_t number = c->split.n;
     if (mg_map_get(&c->lines, line, &number)) return (uint32_t)number;
     mg_map_set(&c->lines, line, number);
-    return c->n_lines++;
+    *mg_vec_push(&c->split) = 0;
+    return (uint32_t)number;
 }
 
 /* A sector that a lane at this address reaches. */
@@ -156,6 +153,15 @@ static void add_lanes(struct mg_cache *c, const struct access *a, const struct m
         if (address >> 56) continue;
         for (uint64_t sector = address / SECTOR; sector <= last; sector++)
             if (sector != done) add_touch(c, a, done = sector, address);
+    }
+}
+
+/* Which lines have 64 bytes that this load asks for in part. */
+static void note_split(struct mg_cache *c, const struct access *a)
+{
+    for (uint32_t i = a->first; i < a->first + a->n && a->kind == MG_ACCESS_LOAD; i++) {
+        const struct touch *t = &c->touches.at[i];
+        c->split.at[t->number] |= (uint8_t)mg_l2_pairs(mg_l2_pairs(t->sectors) & ~(unsigned)t->sectors);
     }
 }
 
@@ -347,7 +353,7 @@ static struct run run_l1(struct mg_cache *c, bool allocate, uint32_t l1_lines)
     struct run run = {0};
     for (uint32_t i = 0; i < c->accesses.n; i++) {
         const struct access *a = &c->accesses.at[c->order[i]];
-        if (!i || a->sm != c->accesses.at[c->order[i - 1]].sm) mg_reuse_reset_numbered(&c->l1, c->n_lines);
+        if (!i || a->sm != c->accesses.at[c->order[i - 1]].sm) mg_reuse_reset_numbered(&c->l1, c->split.n);
         look_up(c, a, allocate, l1_lines, &run);
         if (a->acquires) mg_reuse_invalidate(&c->l1);
     }
@@ -398,59 +404,56 @@ static void add_parts(struct mg_cache *c)
 
 /* ---- L2 ----------------------------------------------------------------------------------------------- */
 
-/* Which of the sectors are there. */
-static unsigned look_up_half(struct mg_cache *c, uint64_t line, unsigned sectors)
+static void note_l2(struct mg_cache_part *p, const struct mg_l2_answer *x, unsigned sectors)
 {
-    struct set *s = &c->half[line % c->n_sets];
-    uint32_t at = 0;
-    while (at < WAYS - 1 && s->sectors[at] && s->line[at] != line) at++;
-    unsigned has = s->sectors[at] && s->line[at] == line ? s->sectors[at] : 0;
-    memmove(s->line + 1, s->line, at * sizeof *s->line);
-    memmove(s->sectors + 1, s->sectors, at * sizeof *s->sectors);
-    s->line[0] = line;
-    s->sectors[0] = (uint8_t)(has | sectors);
-    return has & sectors;
+    p->l2_sectors += bits(sectors);
+    p->l2_first += bits(x->first);
+    p->l2_guess += bits(x->guess);
+    add_span(&p->l2_hits, bits(x->least), bits(x->most));
+    add_span(&p->l2_capacity, bits(x->lost_least), bits(x->lost_most));
 }
 
-static void note_l2(struct mg_cache_part *p, unsigned sectors, unsigned first, unsigned most, unsigned least)
-{
-    p->l2_sectors += sectors;
-    p->l2_first += first;
-    add_span(&p->l2_hits, least, most);
-}
-
-static void send_touch(struct mg_cache *c, const struct access *a, const struct touch *t, unsigned sectors)
+static void send_touch(struct mg_cache *c, const struct access *a, const struct touch *t, unsigned sectors,
+                       uint32_t window)
 {
     struct mg_cache_l2 *l2 = &c->result.l2;
-    uint32_t distance[MG_REUSE_SECTORS];
-    unsigned most = 0, first = 0, load = a->kind == MG_ACCESS_LOAD, n = bits(sectors);
-    mg_reuse_access(&c->l2, t->line, sectors, distance);
-    unsigned least = bits(look_up_half(c, t->line, sectors));
-    if (c->dram) mg_dram_access(c->dram, t->line, sectors, a->kind != MG_ACCESS_STORE, a->kind != MG_ACCESS_LOAD);
+    struct mg_l2_request q = {.line = t->line,
+                              .turn = c->turn,
+                              .window = window,
+                              .sm = a->sm,
+                              .sectors = (uint8_t)sectors,
+                              .split = c->split.at[t->number],
+                              .reads = a->kind != MG_ACCESS_STORE,
+                              .writes = a->kind != MG_ACCESS_LOAD};
+    struct mg_l2_answer x;
+    mg_l2_access(c->l2, &q, &x);
+    if (c->dram) mg_dram_access(c->dram, t->line, sectors, q.reads, q.writes);
     for (int k = 0; k < MG_REUSE_SECTORS; k++) {
         if (!(sectors >> k & 1)) continue;
-        first += distance[k] == MG_REUSE_FIRST;
-        most += distance[k] < c->result.opts.l2_bytes / LINE;
-        note_distance(c->l2_hits, distance[k]);
+        note_distance(c->alone_hits, x.alone[k]);
+        note_distance(c->paired_hits, x.paired[k]);
     }
-    c->half_hits += least;
-    l2->sectors += n;
-    l2->first += first;
-    l2->hits.most += most;
-    l2->load_sectors += load * n;
-    add_span(&l2->load_hits, load * least, load * most);
-    note_l2(&c->result.sites.at[a->site].part, n, first, most, least);
-    note_l2(&c->result.buffers.at[t->buffer].part, n, first, most, least);
+    l2->sectors += bits(sectors);
+    l2->first += bits(x.first);
+    l2->guess += bits(x.guess);
+    add_span(&l2->hits, bits(x.least), bits(x.most));
+    if (a->kind == MG_ACCESS_LOAD) {
+        l2->load_sectors += bits(sectors);
+        l2->load_guess += bits(x.guess);
+        add_span(&l2->load_hits, bits(x.least), bits(x.most));
+    }
+    note_l2(&c->result.sites.at[a->site].part, &x, sectors);
+    note_l2(&c->result.buffers.at[t->buffer].part, &x, sectors);
 }
 
-static void send(struct mg_cache *c, const struct access *a)
+static void send(struct mg_cache *c, const struct access *a, uint32_t window)
 {
     for (uint32_t i = a->first; i < a->first + a->n; i++)
-        if (c->missing[i]) send_touch(c, a, &c->touches.at[i], c->missing[i]);
+        if (c->missing[i]) send_touch(c, a, &c->touches.at[i], c->missing[i], window);
 }
 
-/* The multiprocessors in turn, an access each. */
-static void send_all(struct mg_cache *c)
+/* The multiprocessors in turn, an access each. A launch finds nothing on its way. */
+static void send_all(struct mg_cache *c, uint32_t window)
 {
     MG_VEC(uint32_t) at = {0}, end = {0};
     bool any = true;
@@ -464,10 +467,12 @@ static void send_all(struct mg_cache *c)
         any = false;
         for (uint32_t k = 0; k < at.n; k++) {
             if (at.at[k] == end.at[k]) continue;
-            send(c, &c->accesses.at[c->order[at.at[k]++]]);
+            send(c, &c->accesses.at[c->order[at.at[k]++]], window);
             any = true;
         }
+        c->turn++;
     }
+    c->turn += window;
     mg_vec_release(&at);
     mg_vec_release(&end);
 }
@@ -514,7 +519,7 @@ static void run_launch(struct mg_cache *c, struct mg_cache_kernel *k, const stru
     for (uint32_t i = 0; i < MG_CACHE_SIZES; i++) add_span(&k->sizes[i], least.hits[i], most.hits[i]);
     note_sites(c);
     add_parts(c);
-    send_all(c);
+    send_all(c, resident * ((threads + WARP - 1) / WARP)); /* each warp has one access on its way */
 }
 
 static uint32_t place_of_cta(struct mg_map *places, struct mg_map *sms, uint32_t sm, uint64_t cta)
@@ -533,7 +538,7 @@ static enum mg_err feed_launch(struct mg_cache *c, struct mg_accesses *from, con
     struct mg_map places = MG_MAP_INIT, sms = MG_MAP_INIT, warps = MG_MAP_INIT;
     const struct mg_trace_access *x;
     enum mg_err err = MG_ERR_OK;
-    c->accesses.n = c->touches.n = c->when.n = c->n_lines = 0;
+    c->accesses.n = c->touches.n = c->when.n = c->split.n = 0;
     mg_map_release(&c->lines);
     c->lines = (struct mg_map)MG_MAP_INIT;
     mg_accesses_begin(from, s);
@@ -562,6 +567,7 @@ static enum mg_err feed_launch(struct mg_cache *c, struct mg_accesses *from, con
                            .place = place_of_cta(&places, &sms, x->sm, x->cta)};
         add_lanes(c, &a, x);
         a.n = c->touches.n - a.first;
+        note_split(c, &a);
         if (a.n) *mg_vec_push(&c->accesses) = a;
     }
     mg_map_release(&places);
@@ -607,12 +613,6 @@ enum mg_err mg_cache_feed(struct mg_cache *c, struct mg_trace_reader *r, uint32_
     return err;
 }
 
-/* Sets of 16 ways may hold what one list of all lines does not. */
-static void put_in_order(struct mg_cache_span *s)
-{
-    s->least = MG_MIN(s->least, s->most);
-}
-
 static void name_sites(struct mg_cache_result *r)
 {
     for (uint32_t i = 0; r->opts.buffer && i < r->sites.n; i++) {
@@ -628,18 +628,14 @@ const struct mg_cache_result *mg_cache_finish(struct mg_cache *c)
     struct mg_cache_l2 *l2 = &c->result.l2;
     if (c->finished) return &c->result;
     c->finished = true;
-    l2->hits.least = c->half_hits;
-    put_in_order(&l2->hits);
-    put_in_order(&l2->load_hits);
     for (uint32_t i = 0; i < MG_CACHE_SIZES; i++) {
-        if (i) c->l2_hits[i] += c->l2_hits[i - 1];
-        l2->sizes[i] = (struct mg_cache_span){c->l2_hits[i], c->l2_hits[i]};
+        if (i) c->alone_hits[i] += c->alone_hits[i - 1];
+        if (i) c->paired_hits[i] += c->paired_hits[i - 1];
+        l2->sizes[i] = (struct mg_cache_span){c->alone_hits[i], c->paired_hits[i]};
     }
-    for (uint32_t i = 0; i < c->result.sites.n; i++) put_in_order(&c->result.sites.at[i].part.l2_hits);
-    for (uint32_t i = 0; i < c->result.buffers.n; i++) put_in_order(&c->result.buffers.at[i].part.l2_hits);
     name_sites(&c->result);
     mg_cache_buffers_finish(&c->live, &c->result);
-    c->result.lines = c->l2.lines.n;
+    c->result.lines = mg_l2_lines(c->l2);
     return &c->result;
 }
 

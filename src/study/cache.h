@@ -50,8 +50,9 @@ struct mg_cache_part {                /* what a line of the source, or a buffer,
     /* Sectors of loads that look into L1: there, touched for the first time in the launch by the multiprocessor, gone
      * for want of room. */
     struct mg_cache_span l1_hits, l1_first, l1_capacity;
-    uint64_t l2_sectors, l2_first; /* as traced; l2_first: of all launches */
-    struct mg_cache_span l2_hits;
+    uint64_t l2_sectors, l2_first;             /* as traced; l2_first: of all launches */
+    uint64_t l2_guess;                         /* hits, the best guess */
+    struct mg_cache_span l2_hits, l2_capacity; /* capacity: touched before, gone for want of room */
 };
 struct mg_cache_site {                                    /* an instruction */
     char *kernel, *function, *file, *op, *place, *buffer; /* place, buffer: see the options; NULL: not known */
@@ -66,15 +67,16 @@ struct mg_cache_buffer {
     struct mg_cache_part part;
 };
 struct mg_cache_l2 {
-    uint64_t sectors, first, load_sectors;
-    struct mg_cache_span hits, load_hits, sizes[MG_CACHE_SIZES]; /* load_hits: of load_sectors, as hits */
+    uint64_t sectors, first, load_sectors, guess, load_guess;
+    struct mg_cache_span hits, load_hits;       /* load_hits, load_guess: of load_sectors */
+    struct mg_cache_span sizes[MG_CACHE_SIZES]; /* one cache; least: sectors are fetched alone, most: 64 bytes are */
 };
 struct mg_cache_result { /* owner: the mg_cache */
     struct mg_cache_opts opts;
     MG_VEC(struct mg_cache_kernel) kernels;
     MG_VEC(struct mg_cache_site) sites;
     MG_VEC(struct mg_cache_buffer) buffers; /* that were accessed */
-    struct mg_cache_l2 l2;                  /* most: fully associative, of l2_bytes; least: half of it, 16-way */
+    struct mg_cache_l2 l2;                  /* of three machines: docs/studies/cache.md */
     uint64_t lines;                         /* of 128 bytes: the working set of all launches, as L2 sees it */
     bool knows_sm;
 };

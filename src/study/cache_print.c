@@ -13,7 +13,7 @@ static const char *const kinds[KINDS] = {"load", "store", "atomic"}; /* enum mg_
 const char *const *mg_cache_assumptions(void)
 {
     static const char *const texts[] = {
-        "lines of 128 bytes in 4 sectors of 32 that are fetched alone; an access of a warp asks for each of its "
+        "lines of 128 bytes in 4 sectors of 32, of which L1 fetches each alone; an access of a warp asks for each of its "
         "sectors once",
         "L1: one for each multiprocessor, LRU, fully associative, empty when a launch begins, its size less the "
         "dynamic shared memory of resident CTAs",
@@ -29,9 +29,20 @@ const char *const *mg_cache_assumptions(void)
         "L2 sees the traced order",
         "a line belongs to the buffer of the first lane that reaches it",
         "one L2 for all, several devices of a program included",
-        "L2: LRU, writes allocate; its multiprocessors in turn; most: fully associative; least: half the size, 16-way, "
-        "since what "
-        "both halves of the chip read may be held twice and how addresses are spread is secret",
+        "L2: LRU, writes allocate, multiprocessors in turn, an access each; each figure is of the order as traced",
+        "L2 hits, most: what any of three machines holds. The first: one cache, fully associative; a read brings the 64 "
+        "bytes that its sector lies in (CU_LIMIT_MAX_L2_FETCH_GRANULARITY's default). Where it misses all 64 bytes, and "
+        "another load of the launch asks for half of them, that one may come first: one sector more",
+        "L2 hits, least: what all three hold. The second: half the size in 16 ways, since what both halves of the chip "
+        "read may be held twice. Sectors are fetched alone; a read finds only what its own multiprocessor has read since "
+        "it was written. What others read may lie in the other half, or be on its way. A write finds what was written. "
+        "If the trace has no multiprocessors, no read is sure",
+        "L2 hits, guess: the third: two halves, each of half the size in 16 ways. A hash tells which half pairs of "
+        "multiprocessors read through, and which is the home of a line, by its number in the order of first touches. 64 "
+        "bytes that a read misses in its half come from the home, and both hold them then. Readers of the home's half "
+        "find them after as many accesses of each multiprocessor as warps reside there. Writes go to the home and take "
+        "the other half's copy away",
+        "hits of an L2 of each size: one cache, fully associative; least: sectors are fetched alone; most: 64 bytes are",
         "copies of the host do not pass through L2, and it keeps its lines from launch to launch",
         "the trace is of PTX: what the assembler merges, moves or drops is not known",
         NULL};
@@ -60,12 +71,6 @@ static void print_sizes(struct mg_json *j, const struct mg_cache_span *sizes)
     mg_json_end(j, ']');
 }
 
-static struct mg_cache_span l2_capacity(const struct mg_cache_part *p)
-{
-    uint64_t again = p->l2_sectors - p->l2_first;
-    return (struct mg_cache_span){again - p->l2_hits.most, again - p->l2_hits.least};
-}
-
 static void print_part(struct mg_json *j, const struct mg_cache_part *p)
 {
     print_span(j, "l1_hit_range", p->l1_hits);
@@ -74,7 +79,8 @@ static void print_part(struct mg_json *j, const struct mg_cache_part *p)
     mg_json_key_u64(j, "l2_sectors", p->l2_sectors);
     mg_json_key_u64(j, "l2_first", p->l2_first);
     print_span(j, "l2_hits", p->l2_hits);
-    print_span(j, "l2_capacity", l2_capacity(p));
+    mg_json_key_u64(j, "l2_hits_guess", p->l2_guess);
+    print_span(j, "l2_capacity", p->l2_capacity);
 }
 
 static void print_site(struct mg_json *j, const struct mg_cache_site *s)
@@ -159,8 +165,10 @@ void mg_cache_print_json(const struct mg_cache_result *r, const struct mg_comm_s
     mg_json_key_u64(j, "first_sectors", r->l2.first);
     mg_json_key_u64(j, "lines", r->lines);
     print_span(j, "hits", r->l2.hits);
+    mg_json_key_u64(j, "hits_guess", r->l2.guess);
     mg_json_key_u64(j, "read_sectors", r->l2.load_sectors);
     print_span(j, "read_hits", r->l2.load_hits);
+    mg_json_key_u64(j, "read_hits_guess", r->l2.load_guess);
     print_sizes(j, r->l2.sizes);
     mg_json_end(j, '}');
     mg_json_key(j, "sites");
@@ -188,6 +196,15 @@ static void print_shares(struct mg_buf *out, struct mg_cache_span s, uint64_t of
         mg_buf_printf(out, " %6.1f - %5.1f %%", percent(s.least, of), percent(s.most, of));
     else
         mg_buf_printf(out, " %16s", "-");
+}
+
+/* The best guess between the bounds. */
+static void print_guess(struct mg_buf *out, struct mg_cache_span s, uint64_t guess, uint64_t of)
+{
+    if (of)
+        mg_buf_printf(out, " %5.1f - %5.1f - %5.1f %%", percent(s.least, of), percent(guess, of), percent(s.most, of));
+    else
+        mg_buf_printf(out, " %23s", "-");
 }
 
 static void print_more(struct mg_buf *out, uint32_t n, const char *what)
@@ -218,9 +235,10 @@ static void print_by_size(const struct mg_cache_result *r, struct mg_buf *out)
     for (uint32_t i = 1; i < r->kernels.n; i++)
         if (r->kernels.at[i].counts.load_sectors > k->counts.load_sectors) k = &r->kernels.at[i];
     for (uint32_t i = 0; i < MG_CACHE_SIZES; i += 2)
-        mg_buf_printf(out, "  %8" PRIu64 " KiB  %6.1f - %6.1f %%  %6.1f %%\n", mg_cache_size(i) / 1024,
+        mg_buf_printf(out, "  %8" PRIu64 " KiB  %6.1f - %6.1f %%  %6.1f - %6.1f %%\n", mg_cache_size(i) / 1024,
                       percent(k->sizes[i].least, k->counts.load_sectors),
-                      percent(k->sizes[i].most, k->counts.load_sectors), percent(r->l2.sizes[i].most, r->l2.sectors));
+                      percent(k->sizes[i].most, k->counts.load_sectors), percent(r->l2.sizes[i].least, r->l2.sectors),
+                      percent(r->l2.sizes[i].most, r->l2.sectors));
 }
 
 /* Sectors that may go on to L2. */
@@ -251,14 +269,14 @@ static void print_part_text(struct mg_buf *out, const struct mg_cache_part *p)
         mg_buf_printf(out, " %14" PRIu64 " - %-12" PRIu64, p->l1_capacity.least, p->l1_capacity.most);
     else
         mg_buf_printf(out, " %29s", "-");
-    print_shares(out, p->l2_hits, p->l2_sectors);
+    print_guess(out, p->l2_hits, p->l2_guess, p->l2_sectors);
     mg_buf_printf(out, " %12" PRIu64 "  ", p->l2_first);
 }
 
 static void print_head(struct mg_buf *out, const char *title, const char *what)
 {
-    mg_buf_printf(out, "\n%s\n%14s %16s %29s %16s %12s  %s\n", title, "sectors", "L1 hits of loads",
-                  "L1 capacity misses", "L2 hits", "L2 first", what);
+    mg_buf_printf(out, "\n%s\n%14s %16s %29s %23s %12s  %s\n", title, "sectors", "L1 hits of loads",
+                  "L1 capacity misses", "L2 least - guess - most", "L2 first", what);
 }
 
 static void print_sites(const struct mg_cache_result *r, struct mg_buf *out)
@@ -317,12 +335,12 @@ static void add_cell(struct mg_buf *out, const char *text)
 
 static void add_part(struct mg_buf *out, const struct mg_cache_part *p)
 {
-    const struct mg_cache_span spans[] = {p->l1_hits, p->l1_first, p->l1_capacity, p->l2_hits, l2_capacity(p)};
+    const struct mg_cache_span spans[] = {p->l1_hits, p->l1_first, p->l1_capacity, p->l2_hits, p->l2_capacity};
     for (int i = 0; i < KINDS; i++) mg_buf_printf(out, ",%" PRIu64 ",%" PRIu64, p->requests[i], p->sectors[i]);
     mg_buf_printf(out, ",%" PRIu64 ",%" PRIu64, p->l2_sectors, p->l2_first);
     for (size_t i = 0; i < MG_COUNT_OF(spans); i++)
         mg_buf_printf(out, ",%" PRIu64 ",%" PRIu64, spans[i].least, spans[i].most);
-    mg_buf_addc(out, '\n');
+    mg_buf_printf(out, ",%" PRIu64 "\n", p->l2_guess);
 }
 
 void mg_cache_print_csv(const struct mg_cache_result *r, struct mg_buf *out)
@@ -330,7 +348,7 @@ void mg_cache_print_csv(const struct mg_cache_result *r, struct mg_buf *out)
     mg_buf_adds(out, "row,kernel,file,line,ptx_line,op,buffer,allocation,bytes");
     for (int i = 0; i < KINDS; i++) mg_buf_printf(out, ",%s_requests,%s_sectors", kinds[i], kinds[i]);
     mg_buf_adds(out, ",l2_sectors,l2_first,l1_hits_least,l1_hits_most,l1_first_least,l1_first_most,l1_capacity_least,"
-                     "l1_capacity_most,l2_hits_least,l2_hits_most,l2_capacity_least,l2_capacity_most\n");
+                     "l1_capacity_most,l2_hits_least,l2_hits_most,l2_capacity_least,l2_capacity_most,l2_hits_guess\n");
     for (uint32_t i = 0; i < r->sites.n; i++) {
         const struct mg_cache_site *s = &r->sites.at[i];
         mg_buf_adds(out, "access");
@@ -366,9 +384,10 @@ void mg_cache_print_text(const struct mg_cache_result *r, const struct mg_comm_s
         return;
     }
     print_kernels(r, out);
-    mg_buf_printf(
-        out, "L2: %" PRIu64 " sectors, %" PRIu64 " touched for the first time, hits %.1f - %.1f %%, working set ",
-        r->l2.sectors, r->l2.first, percent(r->l2.hits.least, r->l2.sectors), percent(r->l2.hits.most, r->l2.sectors));
+    mg_buf_printf(out, "L2: %" PRIu64 " sectors, %" PRIu64 " touched for the first time, hits", r->l2.sectors,
+                  r->l2.first);
+    print_guess(out, r->l2.hits, r->l2.guess, r->l2.sectors);
+    mg_buf_adds(out, " (the middle one: a guess), working set ");
     mg_buf_printf(out, "%.1f KiB\n", (double)r->lines / 8);
     print_by_size(r, out);
     print_buffers(r, out);

@@ -100,7 +100,7 @@ void mg_reuse_invalidate(struct mg_reuse *r)
     r->epoch++;
 }
 
-void mg_reuse_access(struct mg_reuse *r, uint64_t line, unsigned sectors, uint32_t distance[MG_REUSE_SECTORS])
+uint32_t mg_reuse_access(struct mg_reuse *r, uint64_t line, unsigned sectors, uint32_t distance[MG_REUSE_SECTORS])
 {
     uint32_t ix, d = MG_REUSE_FIRST;
     if (r->now == r->cap) renumber(r);
@@ -121,4 +121,5 @@ void mg_reuse_access(struct mg_reuse *r, uint64_t line, unsigned sectors, uint32
         l->most[i] = 0;
     }
     l->epoch = r->epoch;
+    return d;
 }

@@ -32,7 +32,12 @@ void mg_reuse_reset(struct mg_reuse *r); /* empty, keeps memory */
 void mg_reuse_reset_numbered(struct mg_reuse *r, uint32_t n);
 /* No line is valid any more: sectors accessed so far are lost until they are accessed anew. */
 void mg_reuse_invalidate(struct mg_reuse *r);
-/* One access to a line: the distance of each sector in the mask. */
-void mg_reuse_access(struct mg_reuse *r, uint64_t line, unsigned sectors, uint32_t distance[MG_REUSE_SECTORS]);
+/* One access to a line: the distance of each sector in the mask. Returns the line's own distance. */
+uint32_t mg_reuse_access(struct mg_reuse *r, uint64_t line, unsigned sectors, uint32_t distance[MG_REUSE_SECTORS]);
+/* The line accessed last: how many others were accessed for the first time before it was. */
+static inline uint32_t mg_reuse_newest(const struct mg_reuse *r)
+{
+    return r->owner[r->now - 1] - 1;
+}
 
 #endif

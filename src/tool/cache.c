@@ -35,7 +35,7 @@ static void add_part_columns(struct mg_table *t)
     MG_TABLE_COLUMNS(t, {"sectors", MG_COL_COUNT}, {"L1 hits, least", MG_COL_PERCENT}, {"most", MG_COL_PERCENT},
                      {"L1 capacity misses, least", MG_COL_COUNT}, {"at most", MG_COL_COUNT},
                      {"L2 sectors", MG_COL_COUNT}, {"L2 first", MG_COL_COUNT}, {"L2 hits, least", MG_COL_PERCENT},
-                     {"L2 hits, most", MG_COL_PERCENT});
+                     {"L2 hits, guess", MG_COL_PERCENT}, {"L2 hits, most", MG_COL_PERCENT});
 }
 
 /* The least or the most of [least, most], as a share of `of`. */
@@ -62,6 +62,10 @@ static void add_part(struct mg_table *t, const struct mg_jval *v, uint64_t secto
     mg_table_u64(t, l2_sectors);
     mg_table_u64(t, mg_jval_u64(v, "l2_first"));
     add_end(t, l2, false, l2_sectors);
+    if (l2_sectors)
+        mg_table_f64(t, 100 * (double)mg_jval_u64(v, "l2_hits_guess") / (double)l2_sectors);
+    else
+        mg_table_null(t);
     add_end(t, l2, true, l2_sectors);
 }
 
@@ -139,8 +143,9 @@ static void note_l2(struct mg_table *t, const struct mg_jval *l2, const struct m
     const struct mg_jval *least = mg_jval_first(mg_jval_get(l2, "hits"));
     double sectors = (double)mg_jval_u64(l2, "sectors");
     if (least && least->next && sectors > 0)
-        mg_table_note(t, "L2: %.0f sectors, hits %.1f to %.1f %%", sectors, 100 * mg_jval_number(least) / sectors,
-                      100 * mg_jval_number(least->next) / sectors);
+        mg_table_note(t, "L2: %.0f sectors, hits %.1f to %.1f %%, at a guess %.1f %%", sectors,
+                      100 * mg_jval_number(least) / sectors, 100 * mg_jval_number(least->next) / sectors,
+                      100 * (double)mg_jval_u64(l2, "hits_guess") / sectors);
     if (mg_jval_number(untraced) > 0)
         mg_table_note(t, "%.0f launches ran native and are not in the model", mg_jval_number(untraced));
     if (partial && partial->kind == MG_JVAL_BOOL && partial->yes)

@@ -49,4 +49,5 @@ for x in k + [doc['l2']]:
     rows = [s['hits'] for s in x['sizes']]
     assert all(a <= b for a, b in rows) and rows == sorted(rows), 'larger caches hit more'
     assert rows[-1][1] <= x.get('load_sectors', x.get('sectors'))
-assert doc['l2']['hits'][1] <= doc['l2']['sectors'] - doc['l2']['first_sectors']
+l2 = doc['l2']
+assert l2['hits'][0] <= l2['hits_guess'] <= l2['hits'][1] <= l2['sectors'] and l2['hits'][0] <= l2['sectors'] - l2['first_sectors']

@@ -91,7 +91,8 @@ static bool is_part(const struct mg_cache_part *p)
     const struct mg_cache_span *loads[] = {&p->l1_hits, &p->l1_first, &p->l1_capacity};
     for (size_t i = 0; i < MG_COUNT_OF(loads); i++)
         if (loads[i]->least > loads[i]->most || loads[i]->most > p->sectors[MG_ACCESS_LOAD]) return false;
-    return p->l2_hits.least <= p->l2_hits.most && p->l2_first + p->l2_hits.most <= p->l2_sectors &&
+    return p->l2_hits.least <= p->l2_guess && p->l2_guess <= p->l2_hits.most && p->l2_hits.most <= p->l2_sectors &&
+           p->l2_capacity.least <= p->l2_capacity.most && p->l2_first + p->l2_capacity.most <= p->l2_sectors &&
            p->l2_sectors <= p->sectors[0] + p->sectors[1] + p->sectors[2];
 }
 
