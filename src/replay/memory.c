@@ -13,26 +13,34 @@ struct mg_range_of mg_replay_span(uint64_t at, uint64_t bytes)
     return (struct mg_range_of){at - MG_MIN(into, MG_CAP_MARGIN), at + bytes + MG_CAP_MARGIN};
 }
 
-/* Ranges come in order. A driver may not look at where a small one is asked for (an H200's does not for 2 MiB, and does
- * for 1 GiB). */
+static bool reserve_at(struct mg_replay *r, uint64_t lo, uint64_t hi)
+{
+    cu_ptr got = 0;
+    if (hi <= lo || mg_cu.cuMemAddressReserve(&got, hi - lo, r->granule, lo, 0) != CUE_SUCCESS) return false;
+    if (got != lo) mg_cu.cuMemAddressFree(got, hi - lo);
+    return got == lo;
+}
+
+/* Ranges come in order. A driver may not look at where a small one is asked for, and begin at the next multiple of 32
+ * MiB (an H200's: not at 2 MiB, but at 1 GiB). */
 int mg_replay_reserve(struct mg_replay *r, uint64_t lo, uint64_t hi)
 {
     static const struct cu_alloc_prop prop = {.type = 1, .location = {CULOC_DEVICE, 0}};
-    enum { LOOKED_AT = 1 << 30 };
-    cu_ptr got = 0;
+    enum { BLOCK = 32 << 20, LOOKED_AT = 1 << 30 };
     if (!r->granule &&
         mg_replay_call(r, mg_cu.cuMemGetAllocationGranularity(&r->granule, &prop, 0), "memory at fixed addresses"))
         return r->status;
     lo = MG_MAX(lo & ~((uint64_t)r->granule - 1), r->reserved);
     hi = (hi + r->granule - 1) & ~((uint64_t)r->granule - 1);
     if (hi <= lo) return 0; /* within the one before */
-    cu_result rc = mg_cu.cuMemAddressReserve(&got, hi - lo, r->granule, lo, 0);
-    if (rc == CUE_SUCCESS && got != lo && hi - lo < LOOKED_AT) {
-        mg_cu.cuMemAddressFree(got, hi - lo);
-        hi = lo + LOOKED_AT;
-        rc = mg_cu.cuMemAddressReserve(&got, hi - lo, r->granule, lo, 0);
+    bool there = reserve_at(r, lo, hi);
+    if (!there) {
+        uint64_t from = MG_MAX(lo & ~(uint64_t)(BLOCK - 1), r->reserved);
+        uint64_t to = MG_MAX((hi + BLOCK - 1) & ~(uint64_t)(BLOCK - 1), from + LOOKED_AT);
+        there = reserve_at(r, from, to);
+        hi = there ? to : hi;
     }
-    if (rc != CUE_SUCCESS || got != lo)
+    if (!there)
         return mg_replay_fail(
             r, MG_REPLAY_DEVICE,
             "the addresses from 0x%llx to 0x%llx, where the program had memory, are not free in this process",

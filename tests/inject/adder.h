@@ -1,5 +1,5 @@
-/* What capture.c, contexts.c and late.c share: the driver's interface as far as both use it, its errors, and a module's kernel
- * `add`.
+/* What capture.c, contexts.c and late.c share: the driver's interface as far as both use it, its errors, and a module's
+ * kernel `add`.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,21 +51,27 @@ static inline void run_add(cu_ptr p, unsigned k, cu_stream s)
     OK(cuLaunchKernel(add, (N + 127) / 128, 1, 1, 128, 1, 1, 0, s, (void *[]){&p, &k, &n}, NULL));
 }
 
-/* The module of that file, on the first device. */
-static inline cu_module load(const char *path)
+/* The module of that file, in the current context. */
+static inline cu_module load_here(const char *path)
 {
     static char ptx[65536];
-    cu_device d;
-    cu_ctx c;
     cu_module module;
     FILE *f = fopen(path, "re");
     if (!f || !fread(ptx, 1, sizeof ptx - 1, f)) exit(2);
     fclose(f);
+    OK(cuModuleLoadData(&module, ptx));
+    OK(cuModuleGetFunction(&add, module, "add"));
+    return module;
+}
+
+/* In the first device's primary context. */
+static inline cu_module load(const char *path)
+{
+    cu_device d;
+    cu_ctx c;
     OK(cuInit(0));
     OK(cuDeviceGet(&d, 0));
     OK(cuDevicePrimaryCtxRetain(&c, d));
     OK(cuCtxSetCurrent(c));
-    OK(cuModuleLoadData(&module, ptx));
-    OK(cuModuleGetFunction(&add, module, "add"));
-    return module;
+    return load_here(path);
 }

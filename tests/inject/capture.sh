@@ -103,6 +103,15 @@ for on in $devices nvidia; do
     unset LD_LIBRARY_PATH
 done
 
+gcc -O1 -Wall -Werror -I"$ROOT/src" -o edges "$ROOT/tests/inject/edges.c" -L"$B/lib/margay/driver" -lcuda || exit 1
+gpu capture -q --check all --device nvidia -o edges-cap -- ./edges add.ptx > out 2>&1 && grep -q 'ok$' out || { fail 'what a GPU lets pass'; cat out; }
+for on in $devices nvidia; do
+    LD_LIBRARY_PATH=$stand_in
+    export LD_LIBRARY_PATH
+    replayed "kernels that reach beyond their buffer, on $on" edges-cap --device $on
+    unset LD_LIBRARY_PATH
+done
+
 # ---- launches alone, from the memory that they found; and as C programs
 "$MARGAY" replay -q --extract alone --launches 3,11-13,20- --device emu all-emu > out 2> err || { fail 'taking launches out'; cat err; }
 [ "$("$MARGAY" replay --list alone | sed -n 's/^origin //p' | tr '\n' ,)" = '0 3,1 11,2 12,3 13,4 20,5 21,' ] || fail 'which launches were taken out'

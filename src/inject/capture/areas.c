@@ -256,6 +256,7 @@ MG_CAPTURE(cuMemUnmap, cu_ptr p, size_t bytes)
 
 static void all_ends(uint32_t context, bool primary)
 {
+    mg_capture.uses_streams = true; /* one of its streams may not be asked any more */
     mg_cap_objects_end(context);
     mg_cap_modules_end(context);
     mg_cap_areas_drop(context);

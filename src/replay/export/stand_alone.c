@@ -67,7 +67,7 @@ int cuLaunchKernelEx(const struct config *, handle, void **, void **);
 
 #define ARENA     0x300000000000ull
 #define ARENA_END 0x340000000000ull
-enum { GRANULE = 2 << 20, MARGIN = 2 << 20, MOST_TRANSLATED = 4096 };
+enum { GRANULE = 2 << 20, BLOCK = 32 << 20, MARGIN = 2 << 20, MOST_TRANSLATED = 4096 };
 static char *data; /* data.bin */
 static int failed;
 static struct {
@@ -124,23 +124,31 @@ void start(void)
     check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
 }
 
+static int reserve_at(dptr lo, dptr hi)
+{
+    dptr got = 0;
+    int rc = cuMemAddressReserve(&got, hi - lo, GRANULE, lo, 0);
+    if (!rc && got != lo) cuMemAddressFree(got, hi - lo);
+    return !rc && got == lo;
+}
+
 /* Address space from lo to hi, for allocations at their addresses, in order. A driver may not look at where a small
- * range is asked for. */
+ * range is asked for, and begin at a multiple of 32 MiB. */
 void reserve(dptr lo, dptr hi)
 {
     static dptr to;
-    dptr got = 0;
     lo = lo / GRANULE * GRANULE;
     hi = (hi + GRANULE - 1) / GRANULE * GRANULE;
     if (lo < to) lo = to;
     if (hi <= lo) return;
-    int rc = cuMemAddressReserve(&got, hi - lo, GRANULE, lo, 0);
-    if (!rc && got != lo && hi - lo < 1 << 30) {
-        cuMemAddressFree(got, hi - lo);
-        hi = lo + (1 << 30);
-        rc = cuMemAddressReserve(&got, hi - lo, GRANULE, lo, 0);
+    int there = reserve_at(lo, hi);
+    if (!there) {
+        dptr from = lo / BLOCK * BLOCK > to ? lo / BLOCK * BLOCK : to;
+        hi = (hi + BLOCK - 1) / BLOCK * BLOCK;
+        if (hi < from + (1 << 30)) hi = from + (1 << 30);
+        there = reserve_at(from, hi);
     }
-    if (rc || got != lo) {
+    if (!there) {
         printf("the addresses from 0x%llx to 0x%llx are not free in this process\n", lo, hi);
         exit(2);
     }
