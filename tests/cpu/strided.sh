@@ -50,7 +50,7 @@ template <typename T, int S> void run()
     static T host[N * 9];
     T *x, *out;
     for (int i = 0; i < N * 9; i++) host[i] = i * 5 % 127;
-    const int blocks[] = {64, 49};
+    const int blocks[] = {49, 16};
     for (int b : blocks) {
         int n = 7 * b - 4, grid = 8;
         cudaMalloc(&x, (size_t)(n * S - (S - 1)) * sizeof(T)), cudaMalloc(&out, n * sizeof(T)); /* to the last byte */

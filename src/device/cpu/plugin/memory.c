@@ -415,9 +415,15 @@ static void gather_elements(struct emit *e, const struct lane_addresses *at, boo
         p = LLVMBuildGEP2(B, e->t.i8, e->arg.shared, &off, 1, "");
     } else
         p = LLVMBuildIntToPtr(B, at->many, types[1], "");
+    bool half = e->whole && emit_never_all(e) && e->f->region.tail <= 0xffff; /* CTAs of 16 threads and fewer */
+    if (half) {
+        p = half_of(e, p, 0), lanes = half_of(e, lanes, 0), v = half_of(e, v, 0);
+        types[0] = vt = LLVMVectorType(t, 16), types[1] = LLVMVectorType(e->t.ptr, 16);
+    }
     if (!store && (paired || in->list[0])) {
         val args[4] = {p, k32(e, bytes), lanes, LLVMGetPoison(vt)};
-        set_gathered(e, masked(e, "llvm.masked.gather", types, args, 1), paired);
+        val got = masked(e, "llvm.masked.gather", types, args, 1);
+        set_gathered(e, half ? both(e, got, LLVMGetPoison(vt)) : got, paired);
     } else if (store) {
         val args[4] = {v, p, k32(e, bytes), lanes};
         masked(e, "llvm.masked.scatter", types, args, 2);
