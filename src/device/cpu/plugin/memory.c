@@ -84,8 +84,8 @@ static val all_inside(struct emit *e, val many, val lo, val limit, uint64_t span
 {
     bool at_0 = LLVMIsAConstantInt(lo) && !LLVMConstIntGetZExtValue(lo); /* shared memory, of less than 4 GiB */
     val narrow = at_0 ? emit_narrow(e, many) : NULL, two[2] = {limit, k64(e, span - 1)},
+        off = narrow ? narrow : LLVMBuildSub(B, many, emit_splat(e, lo), ""),
         most = emit_intrinsic(e, "llvm.usub.sat", &e->t.i64, 1, two, 2);
-    val off = narrow ? narrow : at_0 ? many : LLVMBuildSub(B, many, emit_splat(e, lo), "");
     enum emu_class c = narrow ? EMU_W : EMU_D;
     if (narrow) most = LLVMBuildTrunc(B, most, e->t.i32, "");
     val good = LLVMBuildICmp(B, LLVMIntULT, off, emit_splat(e, most), "");
