@@ -90,17 +90,16 @@ static void add_buffers(struct mg_table *t, const struct mg_jval *buffers)
 static void add_sites(struct mg_table *t, const struct mg_jval *sites)
 {
     for (const struct mg_jval *s = mg_jval_first(sites); s; s = s->next) {
-        uint64_t sectors = mg_jval_u64(s, "sectors"), line = mg_jval_u64(s, "line");
+        uint64_t sectors = mg_jval_u64(s, "sectors");
         const char *buffer = mg_jval_text(s, "buffer"), *file = mg_jval_text(s, "file"),
                    *kind = mg_jval_text(s, "kind");
-        char place[400];
-        if (line && file)
-            snprintf(place, sizeof place, "%s:%llu", file, (unsigned long long)line);
-        else
-            snprintf(place, sizeof place, "PTX line %llu", (unsigned long long)mg_jval_u64(s, "ptx_line"));
+        struct mg_result_site place = {.ptx_line = (uint32_t)mg_jval_u64(s, "ptx_line"),
+                                       .line = (uint32_t)mg_jval_u64(s, "line"),
+                                       .block = UINT32_MAX};
+        if (place.line) place.file = file;
         mg_table_row(t);
         mg_kit_demangled(t, mg_jval_text(s, "kernel"));
-        mg_table_text(t, place);
+        mg_table_place(t, &place);
         mg_table_text(t, mg_jval_text(s, "op"));
         if (buffer)
             mg_table_text(t, buffer);
@@ -175,7 +174,7 @@ static void cache_profile(const void *conf, const struct mg_tool_result *r, stru
     for (uint32_t i = 0; (v = mg_left_value(r, &arena, "buffers", i)); i++) add_buffers(t, v);
     mg_table_sort(t, 2);
     mg_table_begin(t, "cache_sites", "what each access has of it");
-    MG_TABLE_COLUMNS(t, {"kernel", MG_COL_TEXT}, {"place", MG_COL_TEXT}, {"access", MG_COL_TEXT},
+    MG_TABLE_COLUMNS(t, {"kernel", MG_COL_TEXT}, {"place", MG_COL_PLACE}, {"access", MG_COL_TEXT},
                      {"buffer", MG_COL_TEXT});
     add_part_columns(t);
     mg_table_empty(t, "nothing was analysed");

@@ -115,6 +115,7 @@ status=0
 [ $status = 2 ]
 # A result in which members are missing, as of another version, is shown with what it has.
 "$MARGAY" run -q --device emu -t cache -o bare -- "$EX/saxpy" 1000 > out 2>&1 || { cat out; exit 1; }
+"$MARGAY" report bare > out && [ "$(grep -c '^  kernel.cu:[1-9][0-9]*  [ls][dt].global[^ ]*  argument' out)" = 3 ] || { cat out; exit 1; }
 python3 - <<'END'
 import glob, json, sqlite3
 def without(v):
@@ -126,4 +127,4 @@ assert rows
 for row, text in rows: c.execute('UPDATE tool SET json = ?, json_zstd = NULL WHERE key = ?', (json.dumps(without(json.loads(text))), row))
 c.commit()
 END
-"$MARGAY" report bare > out && grep -q 'PTX line' out || { cat out; exit 1; }
+"$MARGAY" report bare > out && grep -q ' ptx:[1-9]' out || { cat out; exit 1; }

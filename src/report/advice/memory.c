@@ -300,7 +300,7 @@ static void tell_spill(struct advice *a, const struct line_sum *s, double gain, 
     f->text = mg_arena_printf(
         &a->out->arena,
         "each thread accesses local memory %.1f times here (%s)%s. Index arrays by constants (unroll), so that they stay in "
-        "registers, or put them into shared memory.",
+        "registers, or put them into shared memory; a table of constants into __constant__ memory.",
         f->measure, s->op, others);
 }
 
