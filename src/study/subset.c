@@ -114,31 +114,57 @@ static struct mg_design design_of(const struct mg_subset *s, const uint32_t *ord
     return (struct mg_design){s->stratum, s->size, order, s->v->n, s->n_strata, s->spread};
 }
 
-static struct mg_errors errors_of_design(const struct mg_subset *s, const struct mg_recorded *runs)
+/* What sampled values are compared with, for a run of these counts (NULL: of the selecting run's): instructions, or
+ * the times that the selecting run, or half of its trials, would have with them. */
+enum compared { WITH_COUNTS, WITH_TIMES, WITH_HALF };
+static double *sizes_for(const struct mg_subset *s, enum compared with, const double *insts)
+{
+    double *sizes = mg_xcalloc(s->v->n, sizeof *sizes);
+    for (uint32_t i = 0; i < s->v->n; i++) {
+        const struct mg_interval *x = &s->v->intervals[i];
+        double n = insts ? insts[i] : x->insts;
+        sizes[i] = with == WITH_COUNTS ? n : (with == WITH_HALF ? s->half[i] : fmax(x->time_ns, 1)) * n / x->insts;
+    }
+    return sizes;
+}
+static enum compared usual(const struct mg_subset *s)
+{
+    return s->by_times ? WITH_TIMES : WITH_COUNTS;
+}
+
+static struct mg_errors errors_of_design(const struct mg_subset *s, enum compared with, enum mg_estimator estimator,
+                                         const struct mg_recorded *runs)
 {
     if (*s->of_joined != runs->joined) {
         struct mg_design g = design_of(s, NULL);
-        double *sizes = mg_xcalloc(s->v->n, sizeof *sizes);
-        for (uint32_t i = 0; i < s->v->n; i++) sizes[i] = s->v->intervals[i].insts;
-        *s->of_design = mg_design_errors(&g, sizes, runs, s->estimator, s->seed);
+        double *sizes = sizes_for(s, with, NULL);
+        *s->of_design = mg_design_errors(&g, sizes, runs, estimator, s->seed);
         *s->of_joined = runs->joined;
         free(sizes);
     }
     return *s->of_design;
 }
 
-/* The wider of what the sample says and what recorded runs do, or the one that is known. */
+/* The wider of what the sample says and what recorded runs do, or the one that is known. Recorded runs whose times the
+ * estimator knows would say too little of others: those of one half are then judged with times of the other half. */
 static void find_interval(const struct mg_subset *s, const struct mg_stratified *st, const struct mg_total *t,
                           const struct side *x, uint32_t joined, struct mg_judged *j)
 {
-    struct mg_recorded runs = {s->v->run_times, s->v->n_runs, joined, s->v->least};
+    struct mg_recorded runs = {s->v->run_times, s->v->n_runs, s->v->n_runs, 1, joined, s->v->least};
     struct mg_errors e = {NAN, NAN};
+    struct mg_stratified known = *st;
     if (runs.values) {
-        j->scatter_ratio = mg_scatter_ratio(st, x->time, &runs);
+        enum compared with = s->half ? WITH_HALF : WITH_COUNTS;
+        double *sizes = sizes_for(s, with, x->insts);
+        if (s->half) runs.values++, runs.n_runs /= 2, runs.step = 2;
+        if (s->by_times && !s->half) known.estimator = MG_ESTIMATE_SIZE;
+        known.size = sizes;
+        j->scatter_ratio = mg_scatter_ratio(&known, x->time, &runs);
         double wider = fmax(j->scatter_ratio, 1);
-        e = errors_of_design(s, &runs);
+        e = errors_of_design(s, with, known.estimator, &runs);
         e.low *= wider;
         e.high *= wider;
+        free(sizes);
     }
     j->low_pct = 100 * fmin(t->low / t->value - 1, e.low);
     j->high_pct = 100 * fmax(t->high / t->value - 1, e.high);
@@ -151,10 +177,12 @@ struct mg_judged mg_subset_judge(const struct mg_subset *s, const struct mg_subs
     double projected = 0;
     look_at_run(s, run, &x);
     if (s->stratum) {
-        struct mg_stratified st = {s->v->n, s->n_strata, s->stratum, x.insts, s->sampled, s->estimator};
+        double *sizes = sizes_for(s, usual(s), x.insts);
+        struct mg_stratified st = {s->v->n, s->n_strata, s->stratum, sizes, s->sampled, s->estimator};
         struct mg_total t = mg_stratified_total(&st, x.time, s->seed);
         projected = t.value;
         find_interval(s, &st, &t, &x, MG_MAX(run->trials.n, 1u), &j);
+        free(sizes);
     } else {
         for (uint32_t i = 0; i < s->n_picks; i++) {
             uint32_t at = s->picks[i].interval;
@@ -215,8 +243,7 @@ void mg_subset_draw(struct mg_subset *s, uint64_t seed)
 
 void mg_subset_pick_sampled(struct mg_subset *s)
 {
-    double *sizes = mg_xcalloc(s->v->n, sizeof *sizes), *times = mg_xcalloc(s->v->n, sizeof *times);
-    for (uint32_t i = 0; i < s->v->n; i++) sizes[i] = s->v->intervals[i].insts;
+    double *sizes = sizes_for(s, usual(s), NULL), *times = mg_xcalloc(s->v->n, sizeof *times);
     struct mg_stratified st = {s->v->n, s->n_strata, s->stratum, sizes, s->sampled, s->estimator};
     mg_stratified_times(&st, times);
     for (uint32_t i = 0; i < s->v->n; i++)

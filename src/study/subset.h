@@ -45,8 +45,10 @@ struct mg_subset {
     uint32_t n_strata;
     uint32_t *size; /* of each stratum: sampled ones */
     enum mg_estimator estimator;
-    bool spread; /* samples are spread over the order of launches */
-    double *bic; /* simpoint; [n_bic] */
+    bool by_times; /* the estimator's sizes are times of the selecting run, not instructions */
+    double *half;  /* by_times: of each interval its time as every other recorded run has it; NULL: one was recorded */
+    bool spread;   /* samples are spread over the order of launches */
+    double *bic;   /* simpoint; [n_bic] */
     uint32_t n_bic;
     uint32_t *label; /* cluster of each interval; NULL: no method of clusters */
     uint64_t seed;

@@ -30,6 +30,7 @@ static enum rule rule_of(const struct stratum *h, enum mg_estimator e)
 {
     if (h->n == h->N) return BY_ALL;
     if (e == MG_ESTIMATE_MEAN || h->most <= h->least * (1 + 1e-9)) return BY_MEAN;
+    if (e == MG_ESTIMATE_RATIO) return BY_RATIO;
     double mean = h->x / h->n, spread = sqrt(fmax(h->xx / h->n - mean * mean, 0)) / mean;
     return h->n >= LEAST_FOR_A_LINE && spread >= SPREAD_FOR_A_LINE ? BY_LINE : BY_RATIO;
 }

@@ -11,7 +11,7 @@
 
 #include "base/compiler.h"
 
-enum mg_estimator { MG_ESTIMATE_SIZE, MG_ESTIMATE_MEAN }; /* by sizes as above; N times the mean always */
+enum mg_estimator { MG_ESTIMATE_SIZE, MG_ESTIMATE_MEAN, MG_ESTIMATE_RATIO }; /* by sizes as above; by one way always */
 struct mg_stratified {
     uint32_t n, n_strata;
     const uint32_t *stratum; /* of each member; each stratum has a sampled one */

@@ -29,7 +29,8 @@ static void join(const struct mg_recorded *runs, const uint32_t *which, uint32_t
 {
     double times[MG_JOINED_MOST];
     for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t k = 0; k < runs->joined; k++) times[k] = runs->values[(uint64_t)i * runs->n_runs + which[k]];
+        for (uint32_t k = 0; k < runs->joined; k++)
+            times[k] = runs->values[(uint64_t)i * runs->stride + which[k] * runs->step];
         out[i] = mg_join_times(times, runs->joined, runs->least);
     }
 }

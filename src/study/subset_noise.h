@@ -14,10 +14,11 @@ enum { MG_JOINED_MOST = 1000 };
 /* Of n times of one launch the least or the median; their order changes. NAN: one is not known. */
 double mg_join_times(double *times, uint32_t n, bool least);
 
-/* values[n_runs] of each member. A value of the run that is judged is joined from so many runs. */
+/* Of member i and run r values[i * stride + r * step]. A value of the run that is judged is joined from so many runs.
+ */
 struct mg_recorded {
     const double *values;
-    uint32_t n_runs, joined;
+    uint32_t n_runs, stride, step, joined;
     bool least;
 };
 

@@ -3,12 +3,14 @@
  * (subset_estimate.h).
  *
  * The first launch of a kernel in a process is often slow (code is loaded, caches are cold) and stands for itself
- * alone. Times of the selecting run are used when asked for alone: then strata also part where times per instruction
- * do. */
+ * alone. Times of the selecting run are used when asked for alone: strata also part where times per instruction do,
+ * totals are by ratio to these times instead of counts, and of many samples that one is taken which projects them best.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "study/subset.h"
 
 /* What is taken for the spread of times that counts do not explain: of equal launches, and as a part of that of counts.
@@ -18,6 +20,7 @@
 #define WIDEST           1.5  /* largest by smallest instruction count of a stratum */
 #define SMALL_SHARE      1e-3 /* of all instructions: a stratum below it is not split, and one sample is enough */
 #define THRESHOLD_PCT    2.
+#define DRAWS            64 /* of which the best is taken, where times may be looked at */
 
 struct member {
     uint32_t ix;
@@ -132,40 +135,31 @@ static void build(struct builder *b)
     free(m);
 }
 
-/* Sizes, counts, and the spread that is expected of times; from times where they may be used. */
+/* Sizes, counts, and the spread that is expected of times. */
 struct sizes {
     double *n, *mean, *sigma;
     uint32_t *least, *size;
 };
 
-static void expect_spread(const struct mg_subset *s, bool use_times, struct sizes *z)
+static void expect_spread(const struct mg_subset *s, struct sizes *z)
 {
-    double *squares = mg_xcalloc(s->n_strata, sizeof *squares), *rates = mg_xcalloc(s->n_strata, sizeof *rates);
-    double *rates2 = mg_xcalloc(s->n_strata, sizeof *rates2);
+    double *squares = mg_xcalloc(s->n_strata, sizeof *squares);
     for (uint32_t i = 0; i < s->v->n; i++) {
         const struct mg_interval *x = &s->v->intervals[i];
         uint32_t h = s->stratum[i];
         z->n[h]++;
         z->mean[h] += x->insts;
         squares[h] += x->insts * x->insts;
-        rates[h] += x->time_ns / x->insts;
-        rates2[h] += x->time_ns / x->insts * (x->time_ns / x->insts);
     }
     for (uint32_t h = 0; h < s->n_strata; h++) {
         double share = z->mean[h] / s->v->insts, n = z->n[h];
         z->mean[h] /= n;
         double counts = fmax(squares[h] / n - z->mean[h] * z->mean[h], 0) / (z->mean[h] * z->mean[h]);
         double spread = SPREAD_OF_EQUALS * SPREAD_OF_EQUALS + PART_OF_COUNTS * PART_OF_COUNTS * counts;
-        if (use_times) {
-            double rate = rates[h] / n;
-            spread = fmax(rates2[h] / n - rate * rate, 0) / (rate * rate) + .01 * .01;
-        }
         z->sigma[h] = z->mean[h] * sqrt(spread);
         z->least[h] = share < SMALL_SHARE ? 1 : 2;
     }
     free(squares);
-    free(rates);
-    free(rates2);
 }
 
 /* The threshold that comes nearest to so many samples, from below. */
@@ -185,6 +179,55 @@ static double threshold_for(const struct sizes *z, uint32_t n_strata, uint32_t n
     return high;
 }
 
+/* Of each interval its time as joined from every other recorded run, from the first or the second one on. */
+static double *join_half(struct mg_subset *s, uint32_t first)
+{
+    const struct mg_vectors *v = s->v;
+    double *out = mg_arena_array(&s->arena, double, v->n), *times = mg_xcalloc(v->n_runs, sizeof *times);
+    for (uint32_t i = 0; i < v->n; i++) {
+        uint32_t n = 0;
+        for (uint32_t r = first; r < v->n_runs; r += 2) times[n++] = v->run_times[(size_t)i * v->n_runs + r];
+        out[i] = fmax(mg_join_times(times, n, v->least), 1);
+    }
+    free(times);
+    return out;
+}
+
+/* How far a sample's total lies from the true one. */
+static double miss(const struct mg_subset *s, const bool *sampled, const double *size, const double *values,
+                   enum mg_estimator e)
+{
+    struct mg_stratified st = {s->v->n, s->n_strata, s->stratum, size, sampled, e};
+    double sum = 0;
+    for (uint32_t i = 0; i < s->v->n; i++) sum += values[i];
+    return fabs(mg_stratified_value(&st, values) / sum - 1);
+}
+
+/* The seed of the sample that projects best: recorded times from counts, and half of the recorded runs from the others.
+ */
+static uint64_t best_seed(struct mg_subset *s, uint64_t seed)
+{
+    const struct mg_vectors *v = s->v;
+    struct mg_design g = {s->stratum, s->size, NULL, v->n, s->n_strata, s->spread};
+    bool *sampled = mg_xcalloc(v->n, sizeof *sampled);
+    double *insts = mg_xcalloc(v->n, sizeof *insts), *times = mg_xcalloc(v->n, sizeof *times), least = INFINITY;
+    double *other = NULL;
+    uint64_t best = seed;
+    if (v->run_times && v->n_runs > 1) s->half = join_half(s, 0), other = join_half(s, 1);
+    for (uint32_t i = 0; i < v->n; i++) insts[i] = v->intervals[i].insts, times[i] = v->intervals[i].time_ns;
+    for (uint64_t k = 0; k < DRAWS; k++) {
+        uint64_t with = mg_mix64(seed + k);
+        mg_design_draw(&g, with, sampled);
+        double far = miss(s, sampled, insts, times, MG_ESTIMATE_SIZE);
+        if (other) far += miss(s, sampled, s->half, other, MG_ESTIMATE_RATIO);
+        if (far < least) least = far, best = with;
+    }
+    free(sampled);
+    free(insts);
+    free(times);
+    return best;
+}
+
 enum mg_err mg_select_strata(struct mg_subset *s, const struct mg_subset_opts *o, struct mg_diag *d)
 {
     struct builder b = {.s = s, .use_times = o->use_times};
@@ -196,12 +239,14 @@ enum mg_err mg_select_strata(struct mg_subset *s, const struct mg_subset_opts *o
     struct sizes z = {mg_arena_array(&s->arena, double, n), mg_arena_array(&s->arena, double, n),
                       mg_arena_array(&s->arena, double, n), mg_arena_array(&s->arena, uint32_t, n),
                       mg_arena_array(&s->arena, uint32_t, n)};
-    expect_spread(s, o->use_times, &z);
+    expect_spread(s, &z);
     if (o->n) epsilon = threshold_for(&z, n, o->n);
     mg_neyman_sizes(n, z.n, z.mean, z.sigma, epsilon, z.least, z.size);
     s->size = z.size;
     s->spread = true;
-    mg_subset_draw(s, o->seed);
+    s->by_times = o->use_times;
+    if (o->use_times) s->estimator = MG_ESTIMATE_RATIO;
+    mg_subset_draw(s, o->use_times ? best_seed(s, o->seed) : o->seed);
     mg_subset_pick_sampled(s);
     s->per_launch = true;
     return MG_ERR_OK;

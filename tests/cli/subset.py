@@ -204,6 +204,19 @@ e = study('two', '--method', 'stem')
 assert e['clusters'] == 2 and len(e['selected']) == 2 and e['error']['in_sample_pct'] < 1e-9, e
 e = study('two', '--method', 'margay', '--use-times')
 assert e['clusters'] == 3 and e['error']['in_sample_pct'] < 1e-9, e  # the first launch is by itself
+# ---- with times of the selecting run totals are by ratio to them: whatever differs between equal launches in every run costs nothing
+random.seed(8)
+equal = [('even', [1024, 10240, 1024], round(random.uniform(1e5, 2e5)), 4) for _ in range(300)]
+write('uneven', equal)
+write('thrice', [(k, x, 3 * t, g) for k, x, t, g in equal])
+for i in range(12): write(f'again{i}', [(k, x, round(t * random.gauss(1, .01)), g) for k, x, t, g in equal])
+options = ('--method', 'margay', '--use-times', '--size', '20')
+e = study('uneven', 'thrice', *options)
+assert e['judges'][0]['error_pct'] < 1e-9 and abs(sum(s['times'] * equal[s['launch']][2] for s in e['selected']) - sum(l[2] for l in equal)) < 1, e
+assert study('uneven', 'thrice', *options[:2], *options[3:])['judges'][0]['error_pct'] > .01
+judged = [j for seed in '123456' for j in study('uneven', '--times', 'again0,again1', *[f'again{i}' for i in range(2, 12)], *options, '--seed', seed)['judges']]
+held = sum(j['holds'] for j in judged)
+assert len(judged) == 60 and 54 <= held < 60 and all(j['error_pct'] < 1.2 and .5 < j['interval_pct'][1] - j['interval_pct'][0] < 3 for j in judged), (held, judged)
 # ---- Sieve's tiers: equal counts, a small spread, two peaks
 e = study('two', '--method', 'sieve')
 assert e['clusters'] == 1 and e['selected'][0]['launch'] == 0

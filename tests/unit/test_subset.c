@@ -268,7 +268,8 @@ MG_TEST(subset_intervals_know_of_rare_members)
             (1 + .05 * draw_normal(&state)) * (i % 50 == 31 ? 10 : 1); /* in another run others are slow */
     }
     struct mg_design g = {stratum, size, NULL, N, 1, false};
-    struct mg_errors e = mg_design_errors(&g, sizes, &(struct mg_recorded){values, 1, 1, false}, MG_ESTIMATE_SIZE, 1);
+    struct mg_errors e =
+        mg_design_errors(&g, sizes, &(struct mg_recorded){values, 1, 1, 1, 1, false}, MG_ESTIMATE_SIZE, 1);
     for (uint64_t t = 0; t < TRIALS; t++) {
         mg_design_draw(&g, 1000 + t, sampled);
         struct mg_stratified s = {N, 1, stratum, sizes, sampled, MG_ESTIMATE_SIZE};
@@ -313,7 +314,7 @@ MG_TEST(subset_intervals_hold_in_runs_that_were_not_recorded)
         }
         double truth = burst_run(run, N, &state);
         struct mg_errors e =
-            mg_design_errors(&g, sizes, &(struct mg_recorded){recorded, RUNS, 1, false}, MG_ESTIMATE_SIZE, t);
+            mg_design_errors(&g, sizes, &(struct mg_recorded){recorded, RUNS, RUNS, 1, 1, false}, MG_ESTIMATE_SIZE, t);
         mg_design_draw(&g, 1000 + t, sampled);
         struct mg_stratified s = {N, 1, stratum, sizes, sampled, MG_ESTIMATE_SIZE};
         struct mg_total x = mg_stratified_total(&s, run, t);
@@ -340,7 +341,7 @@ MG_TEST(subset_scatter_against_recorded_runs)
     }
     struct mg_stratified s = {N, 1, stratum, sizes, sampled, MG_ESTIMATE_SIZE};
     MG_CHECK(fabs(mg_stratified_scatter(&s, run) - (6. / 94 + 6. / 106) / 2) < 1e-12);
-    struct mg_recorded runs = {recorded, 2, 1, false};
+    struct mg_recorded runs = {recorded, 2, 2, 1, 1, false};
     MG_CHECK(fabs(mg_scatter_ratio(&s, run, &runs) - 3) < .02); /* against the noisier one */
     runs.joined = 2;                                            /* medians of both */
     MG_CHECK(fabs(mg_scatter_ratio(&s, run, &runs) - 4) < .02);
