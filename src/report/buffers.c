@@ -22,6 +22,7 @@ struct known {
     struct mg_buffer_name *name; /* owner: the arena; text NULL: not known */
     uint32_t base;               /* register of the address; 0: none, or several */
     int64_t offset;
+    bool added_up;
     uint32_t next; /* of the same kernel and line, + 1; 0: none */
 };
 struct line_node {
@@ -178,6 +179,72 @@ static void follow_node(struct walk *w, const struct mg_node *n)
     }
 }
 
+/* ---- atomics that lanes add up
+ * ----------------------------------------------------------------------------------------
+ */
+
+/* What all lanes of a CTA share: arguments, the CTA's place, constants, and what is computed of these alone. */
+static bool is_shared_value(const struct mg_buffers *b, const struct mg_opnd *o, unsigned depth)
+{
+    bool is_reg = o->kind == MG_OPND_reg || (o->kind == MG_OPND_addr && o->sub == MG_OPND_reg);
+    if (o->kind == MG_OPND_sreg) return o->id == MG_SREG_ctaid || o->id == MG_SREG_nctaid || o->id == MG_SREG_ntid;
+    if (!is_reg) return o->kind == MG_OPND_imm || o->kind == MG_OPND_var || o->kind == MG_OPND_addr;
+    uint32_t d = b->first[o->id];
+    if (!d || b->defs.at[d - 1].next || depth > 16) return false;
+    const struct mg_node *n = &b->m->nodes.at[b->defs.at[d - 1].node];
+    const struct mg_form *form = mg_node_form(b->m, n);
+    if (n->guard) return false;
+    switch ((enum mg_op)form->op) {
+    case MG_OP_ld:
+        if (form->space != MG_SPACE_param) return false;
+        break;
+    case MG_OP_mov:
+    case MG_OP_cvta:
+    case MG_OP_cvt:
+    case MG_OP_add:
+    case MG_OP_mul:
+    case MG_OP_mad:
+    case MG_OP_shl:
+        break;
+    default:
+        return false;
+    }
+    for (uint32_t i = 1; i < n->n_opnds; i++)
+        if (!is_shared_value(b, &b->m->opnds.at[n->opnd + i], depth + 1)) return false;
+    return true;
+}
+
+static bool is_read(const struct mg_buffers *b, mg_id reg)
+{
+    mg_id uses[32];
+    for (uint32_t i = 0; i < b->insts.n; i++) {
+        uint32_t n = mg_node_uses(b->m, b->insts.at[i].node, uses, MG_COUNT_OF(uses));
+        if (n > MG_COUNT_OF(uses)) return true;
+        for (uint32_t k = 0; k < n; k++)
+            if (uses[k] == reg) return true;
+    }
+    return false;
+}
+
+/* ptxas makes one atomic a warp (REDUX and an elected lane) of integer ones of 32 bits whose result nobody reads and
+ * whose address it knows to be one for all lanes; so it does for sm_80 and later (seen for sm_90). */
+static bool is_added_up(const struct mg_buffers *b, mg_id node)
+{
+    const struct mg_node *n = &b->m->nodes.at[node];
+    const struct mg_form *form = mg_node_form(b->m, n);
+    static const char *const ops[] = {".add.", ".min.", ".max.", ".and.", ".or.", ".xor."};
+    const char *text = mg_name(b->m, form->text);
+    bool known = false;
+    if (form->op != MG_OP_atom && form->op != MG_OP_red) return false;
+    for (size_t i = 0; i < MG_COUNT_OF(ops); i++) known |= strstr(text, ops[i]) != NULL;
+    enum mg_type type = form->n_types ? (enum mg_type)form->types[0] : MG_TYPE_f64;
+    if (!known || (type != MG_TYPE_u32 && type != MG_TYPE_s32 && type != MG_TYPE_b32)) return false;
+    uint32_t at = form->op == MG_OP_atom;
+    const struct mg_opnd *o = &b->m->opnds.at[n->opnd];
+    if (n->n_opnds <= at || !is_shared_value(b, &o[at], 0)) return false;
+    return !at || o->kind == MG_OPND_sink || (o->kind == MG_OPND_reg && !is_read(b, o->id));
+}
+
 /* ---- in words ------------------------------------------------------------------------------------------------------
  */
 
@@ -291,6 +358,7 @@ static void find_text(struct mg_buffers *b, struct known *out)
     MG_FIND_FIRST(at, b->insts.n, b->insts.at[at].line < out->ptx_line);
     for (; at < b->insts.n && b->insts.at[at].line == out->ptx_line; at++) {
         const struct mg_node *n = &m->nodes.at[b->insts.at[at].node];
+        out->added_up = !strcmp(out->function, out->k->name) && is_added_up(b, b->insts.at[at].node);
         for (uint32_t i = 0; i < n->n_opnds; i++) {
             const struct mg_opnd *o = &m->opnds.at[n->opnd + i];
             if (o->kind != MG_OPND_addr) continue;
@@ -353,6 +421,11 @@ bool mg_buffer_base_at(struct mg_buffers *b, const struct mg_pkernel *k, const c
 const char *mg_buffer_of(struct mg_buffers *b, const struct mg_fact *f)
 {
     return f->kernel && f->ptx_line ? mg_buffer_at(b, f->kernel, f->function, f->ptx_line) : NULL;
+}
+
+bool mg_buffer_is_added_up(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line)
+{
+    return find_known(b, k, function, ptx_line)->added_up;
 }
 
 const struct mg_buffer_name *mg_buffer_of_site(struct mg_buffers *b, uint32_t kernel, const char *function,

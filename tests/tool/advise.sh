@@ -77,7 +77,7 @@ __global__ void conflict(float *o)
     __syncthreads();
     o[threadIdx.x] = s[threadIdx.x];
 }
-__global__ void same(int *c) { atomicAdd(c, 1); }
+__global__ void same(float *c) { atomicAdd(c, 1.f); }
 int main(int argc, char **argv)
 {
     float *o, *i;
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
     cudaMalloc(&i, 32 * 4096);
     for (int n = 0; n < 200; n++) strided<<<132, 32>>>(o, i);
     for (int n = 0; n < 5; n++) conflict<<<132, 32>>>(o);
-    for (int n = 0; n < 100; n++) same<<<132, 40>>>((int *)o);
+    for (int n = 0; n < 100; n++) same<<<132, 40>>>(o);
     return cudaDeviceSynchronize() != cudaSuccess;
 }
 E

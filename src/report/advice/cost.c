@@ -148,6 +148,13 @@ double latency_of_site(const struct mg_jval *site)
     return mg_jval_f64(site, "requests") * (is_shared(site) ? SHARED_LATENCY : GLOBAL_LATENCY);
 }
 
+bool is_added_up(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site)
+{
+    const char *function = mg_jval_text(site, "function");
+    return a->buffers && function &&
+           mg_buffer_is_added_up(a->buffers, k, function, (uint32_t)mg_jval_u64(site, "ptx_line"));
+}
+
 static void add_memory(struct advice *a)
 {
     const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
@@ -169,7 +176,7 @@ static void add_memory(struct advice *a)
             c->parts[PART_GLOBAL] += use ? use->cycles : mg_jval_f64(v, "sectors");
         else if (space && !strcmp(space, "local"))
             c->parts[PART_GLOBAL] += accesses * width / 32;
-        if (atomic && requests > 0)
+        if (atomic && requests > 0 && !is_added_up(a, k, v))
             c->parts[PART_ATOMIC] += (accesses - requests) * mg_jval_f64(mg_jval_get(v, "patterns"), "same") / requests;
     }
 }

@@ -63,7 +63,8 @@ static void sum_lines(struct advice *a, enum want want, struct line_sums *s)
     *s = (struct line_sums){0};
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next, use++) {
         const struct mg_pkernel *k;
-        if (is_shown(a, v, &k) && is_wanted(v, want)) add_site(sum_of_line(a, s, k, v), v, use);
+        if (is_shown(a, v, &k) && is_wanted(v, want) && !(want == WANT_ATOMIC && is_added_up(a, k, v)))
+            add_site(sum_of_line(a, s, k, v), v, use);
     }
 }
 
