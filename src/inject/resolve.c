@@ -34,6 +34,17 @@ MG_HOOK(cuGetProcAddress, const char *name, void **fn, int version, uint64_t fla
     return rc;
 }
 
+/* Nobody but NVIDIA links these. */
+static bool is_closed(const char *file)
+{
+    static const char *const names[] = {"libcublas", "libcufft", "libcurand", "libcusparse", "libcusolver",
+                                        "libcudnn",  "libnpp",   "libnvjpeg", "libnccl",     "libcutensor"};
+    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    for (size_t i = 0; i < MG_COUNT_OF(names); i++)
+        if (!strncmp(name, names[i], strlen(names[i])) && strstr(name, ".so")) return true;
+    return false;
+}
+
 /* Private tables: left to NVIDIA's driver; our own has none and says whose call that was, since it
  * is what a statically linked runtime does first. */
 MG_HOOK(cuGetExportTable, const void **table, const cu_uuid *id)
@@ -61,7 +72,9 @@ MG_HOOK(cuGetExportTable, const void **table, const cu_uuid *id)
     bool fresh = i < MG_COUNT_OF(said) && !said[i][0];
     if (fresh) strncpy(said[i], file, sizeof said[i] - 1);
     pthread_mutex_unlock(&lock);
-    if (fresh)
+    if (fresh && is_closed(file))
+        mg_session_say("%s is closed and has a CUDA runtime of its own, which needs a GPU: its calls fail", file);
+    else if (fresh)
         mg_session_say("%s holds a statically linked CUDA runtime, which needs a GPU: relink it with "
                        "NVCC_APPEND_FLAGS=\"-cudart shared\"",
                        file);

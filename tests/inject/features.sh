@@ -53,4 +53,14 @@ else
     cat out err
     failed=1
 fi
+# a closed library of CUDA's cannot be linked anew
+cp static libcurand.so.10
+"$MARGAY" run -o static-dir --device emu -- sh -c './libcurand.so.10 state' > out 2> err
+if [ "$(grep -c 'libcurand.so.10 is closed and has a CUDA runtime of its own, which needs a GPU' err)" = 1 ] && ! grep -q NVCC_APPEND err; then
+    echo "ok   closed library"
+else
+    echo "FAIL closed library"
+    cat out err
+    failed=1
+fi
 exit $failed
