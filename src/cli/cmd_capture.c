@@ -13,7 +13,7 @@ static const struct mg_opt_page page = {
     "capture", "[OPTIONS] -- APP [ARGS...]",
     "record a program's work on the device, to run it again without the program",
     "DIR gets capture-PID.mgc for every process that uses CUDA, and a profile of the run. Next: margay replay DIR.\n"
-    "Results are hashed behind launches for as long as that takes at most half of the run's time (auto), behind every\n"
+    "Results are hashed behind launches for as long as that takes at most half of the rest's time (auto), behind every\n"
     "launch (all), or only before memory is freed and at the end (end).\n"
     "Exit status: as of margay run.\n"};
 

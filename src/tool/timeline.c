@@ -32,7 +32,7 @@ static const struct mg_tool_opt timeline_opts[] = {
     {"clocks", "day",
      "times of other hosts: day, by the time of day; mpi, by messages behind MPI_Init and in front of MPI_Finalize (all ranks run under margay)"},
     {"stacks", "off",
-     "the host's call stack of launches and of calls that wait: on, of all; N, of each N-th, chosen at random; off"},
+     "the host's call stack of launches and of calls that wait: on, of all; N, of about each N-th, by a hash; off"},
     {"tau", "off", "report what TAUcuda would measure around every launch"},
     {"memory", "64", "MiB of buffers for records that are not on disk yet"},
     {"full", "drop", "what a thread does that finds no buffer: drop (and count) its record, or wait"},
