@@ -31,8 +31,13 @@
 #define LEAST_RESERVE   (64ull << 20)
 #define OWN_RESERVE     (64ull << 30)
 #define HEAP_RESERVE    (64ull << 30)
-#define USUAL_BASE      0x180000000000ull /* the program's arena, where nothing else lies there: compiled code that */
-                                          /* holds a variable's address is found again (cpu/store.c) */
+/* The program's arena, where nothing else lies there: compiled code that holds a variable's address is found again
+ * (cpu/store.c). The thread sanitizer keeps such addresses for itself. */
+#ifdef __SANITIZE_THREAD__
+#define USUAL_BASE 0
+#else
+#define USUAL_BASE 0x180000000000ull
+#endif
 #define ZONE_LEAST       4096u
 #define ZONE_MOST        (1u << 20)
 #define ZONE_SHIFT       768u         /* no whole page: see zone_of */
