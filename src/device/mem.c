@@ -31,13 +31,8 @@
 #define LEAST_RESERVE   (64ull << 20)
 #define OWN_RESERVE     (64ull << 30)
 #define HEAP_RESERVE    (64ull << 30)
-/* The program's arena, where nothing else lies there: compiled code that holds a variable's address is found again
- * (cpu/store.c). The thread sanitizer keeps such addresses for itself. */
-#ifdef __SANITIZE_THREAD__
-#define USUAL_BASE 0
-#else
-#define USUAL_BASE 0x180000000000ull
-#endif
+#define USUAL_BASE      0x180000000000ull /* the program's arena, where nothing else lies there: compiled code that */
+                                          /* holds a variable's address is found again (cpu/store.c) */
 #define ZONE_LEAST       4096u
 #define ZONE_MOST        (1u << 20)
 #define ZONE_SHIFT       768u         /* no whole page: see zone_of */
@@ -64,16 +59,24 @@ static uint64_t quarantine_bytes;
 
 /* ---- arenas --------------------------------------------------------------------------------- */
 
+void *mg_mem_map_at(uint64_t base, uint64_t bytes, int protection)
+{
+#ifdef __SANITIZE_THREAD__ /* it keeps most addresses for itself, and takes the flag for a wish */
+    if (base) return NULL;
+#endif
+    void *p = mmap((void *)base, bytes, protection,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (base ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    if (!base || (uint64_t)p == base) return p;
+    munmap(p, bytes); /* a kernel that does not know the flag */
+    return NULL;
+}
+
 static bool reserve_range(struct range *r, uint64_t base, uint64_t reserve, uint64_t least)
 {
     for (; reserve >= least; reserve /= 2) {
-        void *p = mmap((void *)base, reserve, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (base ? MAP_FIXED_NOREPLACE : 0), -1, 0);
-        if (p == MAP_FAILED) continue;
-        if (base && (uint64_t)p != base) { /* a kernel that does not know the flag */
-            munmap(p, reserve);
-            return false;
-        }
+        void *p = mg_mem_map_at(base, reserve, PROT_READ | PROT_WRITE);
+        if (!p) continue;
         madvise(p, reserve, MADV_DONTDUMP);
         r->lo = ((uint64_t)p + 0x1fffff) & ~0x1fffffull;
         r->hi = ((uint64_t)p + reserve) & ~(uint64_t)(GRANULE - 1);

@@ -119,14 +119,7 @@ static cu_result cuMemAddressReserve(cu_ptr *out, size_t bytes, size_t align, cu
     struct reservation *r = calloc(1, sizeof *r);
     if (!r) return CUE_OUT_OF_MEMORY;
     uint64_t base = 0;
-    if (hint) { /* taken when it is free */
-        void *p = mmap((void *)(uintptr_t)hint, bytes, PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-        if (p != MAP_FAILED && (uintptr_t)p != hint)
-            munmap(p, bytes);
-        else if (p != MAP_FAILED)
-            base = hint;
-    }
+    if (hint && mg_mem_map_at(hint, bytes, PROT_NONE)) base = hint; /* taken when it is free */
     if (!base) {
         char *p = mmap(NULL, bytes + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) {

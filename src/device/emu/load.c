@@ -228,23 +228,17 @@ static size_t functions_bytes(const struct mg_dmod *mod)
  * and a replay has what they kept. Nothing is read there. */
 static uint64_t take_addresses(const struct mg_dmod *mod)
 {
-    enum { PLACES = 1 << 16, PLACE_BYTES = 1 << 20 };
-#ifdef __SANITIZE_THREAD__ /* which keeps such addresses for itself */
-    enum { TRIES = 1 };
-#else
-    enum { TRIES = 64 };
-#endif
+    enum { PLACES = 1 << 16, PLACE_BYTES = 1 << 20, TRIES = 64 };
     const struct mg_module *m = mod->ir;
     uint64_t key = mg_mix64((uint64_t)m->nodes.n << 32 ^ m->funcs.n);
     for (mg_id f = 1; f < m->funcs.n; f++) {
         const char *name = mg_name(m, m->funcs.at[f].name);
         key = mg_hash64(name, strlen(name), key);
     }
-    for (int k = 0; k < TRIES; k++) {
-        void *want = (void *)(UINT64_C(0x2e0000000000) + (key + (uint64_t)k) % PLACES * PLACE_BYTES);
-        void *p = mmap(k + 1 < TRIES ? want : NULL, functions_bytes(mod), PROT_READ,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (k + 1 < TRIES ? MAP_FIXED_NOREPLACE : 0), -1, 0);
-        if (p != MAP_FAILED) return (uint64_t)p; /* elsewhere on a kernel that does not know the flag */
+    for (uint64_t k = 0; k < TRIES; k++) { /* the last one anywhere */
+        uint64_t want = k + 1 < TRIES ? UINT64_C(0x2e0000000000) + (key + k) % PLACES * PLACE_BYTES : 0;
+        void *p = mg_mem_map_at(want, functions_bytes(mod), PROT_READ);
+        if (p) return (uint64_t)p;
     }
     return 0;
 }
