@@ -5,7 +5,7 @@ set -u
 failed=0
 ptx=$ROOT/tests/inject/fill.ptx
 gcc -O1 -Wall -o client "$ROOT/tests/inject/cupti.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 -lpthread -ldl || exit 1
-mkdir -p fake && gcc -O1 -Wall -fPIC -shared -o fake/libcupti.so.13 "$ROOT/tests/inject/fake_cupti.c" -lpthread || exit 1
+mkdir -p fake && gcc -O1 -Wall -fPIC -shared -I"$ROOT/src" -o fake/libcupti.so.13 "$ROOT/tests/inject/fake_cupti.c" -lpthread || exit 1
 export LD_LIBRARY_PATH="$PWD/fake:$B/test/driver" XDG_CACHE_HOME=$PWD/cache
 say() { [ "$1" = 0 ] && echo "ok   $2" || { echo "FAIL $2"; tail -n 5 out err; failed=1; }; }
 run() { # TOOL DEVICE THREADS ROUNDS [OPTION...]

@@ -13,17 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct callback {
-    uint32_t leaves;
-    const char *function;
-    const void *arguments;
-    void *result;
-    const char *symbol;
-    void *context;
-    uint32_t context_number;
-    uint64_t *kept;
-    uint32_t correlation;
-};
+#include "abi/cupti.h"
+
 static const char *const names[] = {
     NULL, "cuMemsetD32_v2", "cuMemcpyHtoD_v2", "cuLaunchKernel", "cuMemcpyDtoH_v2", "cuLaunchKernelEx"};
 enum { NAMES = sizeof names / sizeof *names };
@@ -63,7 +54,7 @@ void fake_cupti_called(const char *name, uint32_t leaves)
     uint32_t id = NAMES - 1;
     while (id && strcmp(name, names[id])) id--;
     if (!leaves) last[id] = __atomic_add_fetch(&numbers, 1, __ATOMIC_RELAXED);
-    struct callback c = {.leaves = leaves, .function = name, .correlation = last[id]};
+    struct cupti_callback c = {.leaves = leaves, .function = name, .correlation = last[id]};
     if (called[id]) callback(user_of_callback, 1, id, &c);
 }
 
