@@ -179,9 +179,7 @@ static void follow_node(struct walk *w, const struct mg_node *n)
     }
 }
 
-/* ---- atomics that lanes add up
- * ----------------------------------------------------------------------------------------
- */
+/* ---- atomics that lanes add up ------------------------------------------------------------------------ */
 
 /* What all lanes of a CTA share: arguments, the CTA's place, constants, and what is computed of these alone. */
 static bool is_shared_value(const struct mg_buffers *b, const struct mg_opnd *o, unsigned depth)
@@ -232,11 +230,10 @@ static bool is_added_up(const struct mg_buffers *b, mg_id node)
 {
     const struct mg_node *n = &b->m->nodes.at[node];
     const struct mg_form *form = mg_node_form(b->m, n);
-    static const char *const ops[] = {".add.", ".min.", ".max.", ".and.", ".or.", ".xor."};
-    const char *text = mg_name(b->m, form->text);
+    static const enum mg_mod ops[] = {MG_MOD_add, MG_MOD_min, MG_MOD_max, MG_MOD_and, MG_MOD_or, MG_MOD_xor};
     bool known = false;
     if (form->op != MG_OP_atom && form->op != MG_OP_red) return false;
-    for (size_t i = 0; i < MG_COUNT_OF(ops); i++) known |= strstr(text, ops[i]) != NULL;
+    for (size_t i = 0; i < MG_COUNT_OF(ops); i++) known |= mg_form_has(form, ops[i]);
     enum mg_type type = form->n_types ? (enum mg_type)form->types[0] : MG_TYPE_f64;
     if (!known || (type != MG_TYPE_u32 && type != MG_TYPE_s32 && type != MG_TYPE_b32)) return false;
     uint32_t at = form->op == MG_OP_atom;

@@ -110,9 +110,9 @@ double gain_of(const struct kernel_cost *c, enum part part, double cycles);
 /* The same where warps with idle lanes become fewer, with fuller ones: `latency` is what goes of the chain for
  * accesses. */
 double gain_of_full_warps(const struct kernel_cost *c, double cycles, double latency);
+/* Is the site of tool memory an atomic whose lanes the assembler adds up? */
+bool is_added_up(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site);
 /* What a warp waits for the requests of a site of tool memory, of all warps together. */
-bool is_added_up(struct advice *a, const struct mg_pkernel *k,
-                 const struct mg_jval *site); /* an atomic whose lanes the assembler adds up */
 double latency_of_site(const struct mg_jval *site);
 /* Would it gain LEAST_GAIN_PCT if launches filled the device? */
 bool is_worth_if_full(const struct kernel_cost *c, enum part part, double cycles);
