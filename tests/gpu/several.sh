@@ -1,8 +1,8 @@
 #!/bin/sh
 # Several GPUs of one machine: a halo exchange by peer loads and by copies, whose counts, sums and communication are those of the
-# emulator; kernels that wait for one another across GPUs, in order on the time line within what it says of itself; TAUcuda's table 4;
-# molecular dynamics with a GPU for each rank; NCCL's all-reduce under tools. PROGRAMS=FOLDER: programs of others that use several.
-# What a machine lacks (MPI, PyTorch) is skipped by name. Prints figures for docs/measured.md.
+# emulator; that captured and replayed; kernels that wait for one another across GPUs, in order on the time line within what it says of
+# itself; TAUcuda's table 4; molecular dynamics with a GPU for each rank; NCCL's all-reduce under tools. PROGRAMS=FOLDER: programs of
+# others that use several. What a machine lacks (MPI, PyTorch) is skipped by name. Prints figures for docs/measured.md.
 set -u
 : "${NVCC:=$(command -v nvcc || true)}" "${MARGAY:=margay}" "${ROOT:=$(cd "$(dirname "$0")/../.." && pwd)}"
 gpus=$(nvidia-smi -L 2> /dev/null | wc -l)
@@ -30,6 +30,13 @@ devices = {l['device'] for l in a['launches']}
 assert len(devices) == int(sys.argv[3]), devices
 print('  counts of %d launches on %d GPUs are the emulator\'s' % (c['launches'], len(devices)))
 P
+"$NVCC" -O2 -arch=sm_90 -cudart shared -o pool "$here/pool.cu" || exit 1
+for program in "halo load 2 threads" "halo copy 2 one" pool; do
+    rm -rf cap rep
+    timeout 60 "$MARGAY" capture -q --device nvidia -o cap -- ./$program > out 2> err || { [ $? = 77 ] && continue; fail "$program captured"; }
+    timeout 60 "$MARGAY" replay --device nvidia -o rep cap > out 2> err && grep 'launches replayed' err | grep -v ' 0 of\| 0 checks' || fail "$program replayed"
+done
+
 for way in load copy; do
     for parts in 2 4; do
         for host in one threads; do

@@ -28,6 +28,7 @@ static struct arena {
     struct mg_extents free;
     uint32_t peers; /* devices that kernels reach it from, a bit each */
 } arenas[MOST_CONTEXTS];
+static uint32_t open_to;           /* devices that some pool is open to: here all memory is, then */
 static struct mg_map sizes, spans; /* address -> bytes asked for, bytes taken; all under the capture's lock */
 
 /* Without a context a driver may keep what is mapped: then it is given back when there is one. */
@@ -111,7 +112,7 @@ static bool map_piece(struct arena *a, uint64_t bytes)
               give_access(a->device, a->top, all) && mg_extent_give(&a->free, a->top + front, bytes);
     MG_REAL_AS(cuMemRelease, cu_mem_handle)(h); /* the mapping keeps it */
     for (cu_device d = 0; ok && d < MOST_DEVICES; d++)
-        if (a->peers >> d & 1) give_access(d, a->top, all);
+        if ((a->peers | open_to) >> d & 1) give_access(d, a->top, all);
     if (!ok) return false;
     *mg_vec_push(&a->pieces) = (struct piece){a->top, all};
     a->top += all;
@@ -193,6 +194,24 @@ MG_CAPTURE(cuCtxEnablePeerAccess, cu_ctx peer, unsigned flags)
     if (a && device >= 0 && device < MOST_DEVICES) {
         a->peers |= 1u << device;
         if (a->there) give_access(device, a->base, a->top - a->base);
+    }
+    mg_capture_unlock();
+    return rc;
+}
+
+/* Which context's memory a pool would have given is not kept. */
+MG_CAPTURE(cuMemPoolSetAccess, cu_pool pool, const struct cu_access *map, size_t n)
+{
+    cu_result rc = NEXT(cuMemPoolSetAccess)(pool, map, n);
+    if (rc != CUE_SUCCESS || !mg_capture_looks() || !mg_capture.hardware) return rc;
+    mg_capture_lock();
+    for (size_t i = 0; i < n; i++) {
+        cu_device d = map[i].location.id;
+        if (map[i].location.type != CULOC_DEVICE || map[i].flags == CUACCESS_NONE || d < 0 || d >= MOST_DEVICES)
+            continue;
+        open_to |= 1u << d;
+        for (uint32_t k = 0; k < MOST_CONTEXTS; k++)
+            if (arenas[k].there) give_access(d, arenas[k].base, arenas[k].top - arenas[k].base);
     }
     mg_capture_unlock();
     return rc;
