@@ -27,7 +27,7 @@ struct replay {
     struct mg_opt_list tools, one_liners;
     const char *dir, *device, *properties, *kernel, *workers, *devices, *launches, *extract, *export;
     uint64_t pid;
-    bool list, quiet;
+    bool list, differences, quiet;
 };
 
 /* DIR/capture-PID.mgc, or the file itself. False: said why. */
@@ -129,6 +129,7 @@ static int replay(const struct replay *o, const char *capture)
                           program,
                           capture,
                           o->quiet ? "-q" : NULL,
+                          o->differences ? "--differences" : NULL,
                           o->extract ? "--extract" : NULL,
                           o->extract ? path : NULL,
                           o->extract ? "--launches" : NULL,
@@ -163,6 +164,7 @@ int cmd_replay(int argc, char **argv)
         MG_OPT_STR(0, "export", &o.export, "FOLDER",
                    "write a C program of them, or of the whole capture, that needs the CUDA driver alone"),
         MG_OPT_FLAG(0, "list", &o.list, "print what the capture holds, one operation a line"),
+        MG_OPT_FLAG(0, "differences", &o.differences, "print every check that differs, not only the first"),
         MG_OPT_U64(0, "pid", &o.pid, 1, UINT32_MAX, "PID", "the process, where DIR holds captures of several"),
         MG_OPT_QUIET(&o.quiet),
         MG_OPT_END};

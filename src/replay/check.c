@@ -21,6 +21,9 @@ int mg_replay_check(struct mg_replay *r, const struct mg_cap_op *op)
         if (l) l->agreed = r->n_launches;
         return 0;
     }
+    if (r->differences)
+        printf("differs %llu 0x%llx %llu\n", (unsigned long long)r->n_launches, (unsigned long long)at,
+               (unsigned long long)bytes);
     const char *kernel = r->last_kernel ? r->last_kernel : "no kernel";
     uint64_t launch = r->n_launches - (r->n_launches > 0);
     if (!r->n_differ++) { /* the run goes on: tools see all of it */

@@ -62,6 +62,8 @@ int main(int argc, char **argv)
             r.quiet = true;
         else if (!strcmp(argv[k], "--list"))
             list = true;
+        else if (!strcmp(argv[k], "--differences"))
+            r.differences = true;
         else if (!strcmp(argv[k], "--extract") && k + 1 < argc)
             extract = argv[++k];
         else if (!strcmp(argv[k], "--launches") && k + 1 < argc)
@@ -75,7 +77,7 @@ int main(int argc, char **argv)
     }
     if (r.status || !r.path || (extract && !launches)) {
         fputs(
-            "usage: margay-replay CAPTURE.mgc [-q] [--list] [--extract NEW.mgc --launches SPEC] [--export FOLDER]; margay replay gives these\n",
+            "usage: margay-replay CAPTURE.mgc [-q] [--list] [--differences] [--extract NEW.mgc --launches SPEC] [--export FOLDER]; margay replay gives these\n",
             stderr);
         return MG_REPLAY_USAGE;
     }

@@ -117,8 +117,8 @@ struct mg_replay {
     struct mg_extract *extract; /* NULL: none is written */
     uint64_t run[3];
     const void *run_line;
-    size_t run_line_bytes; /* the process that it is of; owner: the reader */
-    bool quiet;
+    size_t run_line_bytes;   /* the process that it is of; owner: the reader */
+    bool quiet, differences; /* every check that differs is printed */
 };
 
 /* main.c */

@@ -238,6 +238,15 @@ change() { # WHAT
 }
 change content
 refused 'other content' changed 1 'launch [0-9]* (add).* left other bytes than recorded'
+"$MARGAY" replay --differences -o again --device emu changed > out 2> err
+python3 - <<'P' || fail "--differences: $(cat err)"
+import re
+lines = [l.split()[1:] for l in open('out') if l.startswith('differs ')]
+agree, of = map(int, re.search(r'(\d+) of (\d+) checks', open('err').read()).groups())
+launch, size, at = re.search(r'launch (\d+) .*: (\d+) bytes at (0x\w+)', open('err').read()).groups()
+assert len(lines) == of - agree > 1 and lines[0] == [str(int(launch) + 1), at, size], (lines, agree, of)
+P
+"$MARGAY" replay --differences -o again --device emu all-emu 2> err | grep '^differs' && fail '--differences where there are none'
 change arguments
 refused 'other arguments' changed 1 'launch 0 (add).* left other bytes than recorded'
 change launch
