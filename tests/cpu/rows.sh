@@ -1,6 +1,7 @@
 #!/bin/sh
-# Blocks of 8 or 4 threads a row: accesses by rows of lanes (cpu_reg.row) give the emulator's results, counts and faults, in
-# shapes that fill warps and that do not, with idle lanes, with numbers that wrap, with rows that are none after all.
+# Blocks of 16, 8 or 4 threads a row: accesses by rows of lanes (cpu_reg.row) and of tiles (cpu_shape.tile) give the emulator's
+# results, counts and faults, in shapes that fill warps and that do not, with idle lanes, with numbers that wrap, with rows that
+# are none after all; thread numbers of one dimension taken apart into tiles, too, and rows that store at one place.
 set -u
 [ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "the CPU device is not built here (llvm-19-dev)"; exit 77; }
 [ -n "$NVCC" ] || { echo "needs nvcc"; exit 77; }
@@ -36,6 +37,24 @@ __global__ void odd(unsigned n, const unsigned *a, unsigned *out) /* wraps; base
     for (unsigned k = 0; k < (n + y) % 5; k++) v += a[(y + k) * 16 + x] ^ a[y + k]; /* rows leave at different times */
     if (me < n) out[me] = v;
 }
+template <int X> __global__ void line(unsigned n, const unsigned *a, unsigned *out) /* rows of X in blocks of one dimension */
+{
+    __shared__ unsigned s[64 + 3][X + 1], last[64];
+    unsigned t = threadIdx.x, x = t & (X - 1), y = t / X, i = blockIdx.x * blockDim.x + t, v;
+    s[y][x] = a[(blockIdx.x * (blockDim.x / X) + y) * 32 + x];
+    if (x < 2) s[y][X - x] = a[y * 32 + 31 - x];
+    if (y < 3) s[blockDim.x / X + y][x] = a[x * 32 + y];
+    last[y] = i * 5;                                        /* the last lane's */
+    __syncthreads();
+    if (t % 3 == n % 3) last[y] += s[y][x];                 /* the last of those that are there */
+    __syncthreads();
+    v = s[y][x] * 3 + s[y + 2][x] * 5 + s[y][X] * 7 + last[y] + (x > n % X ? a[i - (n % X)] : a[y]);
+    const unsigned char *bytes = (const unsigned char *)a;
+    const uint2 *pairs = (const uint2 *)a;
+    v += bytes[y * 64 + x] * 11 + pairs[y * 16 + x].y * 13;
+    out[i] = v;
+    if (x == X - 1) ((unsigned short *)(out + 4096))[y * X + x] = v, ((double *)(out + 8192))[y * 8 + x] = v;
+}
 __global__ void outside(const unsigned *a, unsigned *out) /* the last lanes of one row */
 {
     out[threadIdx.y * 8 + threadIdx.x] = a[(threadIdx.y == 5 ? 1 << 20 : 0) + threadIdx.y * 8 + threadIdx.x];
@@ -49,8 +68,8 @@ static void tell(const void *from, size_t n, const char *what, dim3 b)
 }
 int main(int argc, char **argv)
 {
-    static const dim3 blocks[] = {{8, 8, 1}, {4, 3, 3}, {4, 4, 2}, {12, 4, 1}, {24, 2, 1}, {8, 3, 1}};
-    int some = argc > 1 ? atoi(argv[1]) : 6;
+    static const dim3 blocks[] = {{8, 8, 1}, {4, 3, 3}, {4, 4, 2}, {12, 4, 1}, {24, 2, 1}, {8, 3, 1}, {16, 4, 1}, {2, 16, 1}, {1, 32, 1}, {16, 2, 3}, {48, 2, 1}, {8, 4, 3}};
+    int some = argc > 1 ? atoi(argv[1]) : 12;
     unsigned *a, *out;
     float *f;
     double *d;
@@ -69,6 +88,12 @@ int main(int argc, char **argv)
         tile<double><<<grid, b, room * 8>>>(d, (double *)out), tell(out, W * W * b.z * 8, "double", b);
         for (unsigned n = 900; n < 903; n++) odd<<<9, b>>>(n, a, out), tell(out, 4000, "odd", b);
     }
+    for (unsigned b = 32; b <= 80 && argc < 3; b += 48)
+        for (unsigned n = 900; n < 903; n++) {
+            line<4><<<9, b>>>(n, a, out), tell(out, 1 << 16, "line of 4", b);
+            line<8><<<9, b>>>(n, a, out), tell(out, 1 << 16, "line of 8", b);
+            line<16><<<9, b>>>(n, a, out), tell(out, 1 << 16, "line of 16", b);
+        }
     if (argc > 2) outside<<<1, dim3(8, 8)>>>(a, out), tell(out, 256, "outside", dim3(8, 8));
 }
 C
@@ -85,7 +110,7 @@ for k in json.load(sys.stdin)["kernels"]: print([(b["thread_entries"], b["warp_e
 same() { # ONE ANOTHER
     cmp -s "$1" "$2" || { echo "FAIL $2"; diff "$1" "$2"; exit 1; }
 }
-run emu 6 --device emu -t none
+run emu 12 --device emu -t none
 run emu.counted 2 --device emu -t blocks -t memory
 counts emu.counted
 "$MARGAY" run -q --device emu -t none -- ./rows 0 outside > emu.outside 2>&1
@@ -94,7 +119,7 @@ grep -q '[1-9]' emu.counted.counts || { echo "FAIL nothing was counted"; exit 1;
 export MARGAY_CPU_TIER=sync
 for isa in avx512 avx2; do
     export MARGAY_ISA=$isa
-    run "$isa" 6 --device cpu -t none
+    run "$isa" 12 --device cpu -t none
     same emu.out "$isa.out"
     "$MARGAY" run -q --device cpu -t none -- ./rows 0 outside > "$isa.outside" 2>&1
     same emu.outside "$isa.outside"

@@ -31,10 +31,12 @@
 #define CPU_MAX_OPS    6000 /* of a function; larger ones take LLVM seconds and are emulated */
 
 /* A register's value in lane i is base + stride * i where affine; in a register of halves it is
- * base[i / 16] + stride * (i % 16). Stride 0: equal in all lanes (of a half). */
+ * base[i / 16] + stride * (i % 16). Stride 0: equal in all lanes (of a half). Of a tile, as thread numbers in blocks of
+ * 8 x 8, it is base + cpu_func.tiles[tile - 1][i]; the stride is 0. */
 struct cpu_shape {
     bool varying, halves;
     bool aligned; /* base is a multiple of 32 and the stride 0 or 1 */
+    uint8_t tile;
     int32_t stride;
 };
 
@@ -202,6 +204,8 @@ struct cpu_func {
     struct mg_graph succ, pred; /* where control may go from the end of a block, and the reverse */
     struct mg_graph within;     /* succ without what leads on behind the stops of whole-CTA code (cpu_stop_of) */
     uint32_t n_linear;
+    int32_t (*tiles)[EMU_LANES]; /* how far each lane's value is from the first one's */
+    uint32_t n_tiles;
     uint32_t static_shared; /* there is at least so much shared memory */
     bool is_kernel, suspects;
     struct cpu_serial *serials;
@@ -264,7 +268,7 @@ struct cpu_host { /* what compiled code calls */
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
 #define CPU_PLUGIN_VERSION                                                                                             \
-    ((uint32_t)(11 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                    \
+    ((uint32_t)(12 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                    \
                 sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
 #define CPU_SYMBOL "mg_warps"                       /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
@@ -414,7 +418,32 @@ static inline uint64_t cpu_access_bytes(const struct cpu_inst *in)
 }
 static inline bool cpu_is_uniform(struct cpu_shape s)
 {
-    return !s.varying && !s.halves && !s.stride;
+    return !s.varying && !s.halves && !s.stride && !s.tile;
+}
+/* How far a lane's value is from its base, of a register that does not vary; and the least and the most of that. */
+static inline int64_t cpu_lane_offset(const struct cpu_func *f, struct cpu_shape s, uint32_t lane)
+{
+    return s.tile ? f->tiles[s.tile - 1][lane] : (int64_t)s.stride * (s.halves ? lane & 15 : lane);
+}
+static inline void cpu_lane_span(const struct cpu_func *f, struct cpu_shape s, int64_t *least, int64_t *most)
+{
+    *least = *most = 0;
+    for (uint32_t i = 0; i < EMU_LANES; i++) {
+        int64_t off = cpu_lane_offset(f, s, i);
+        *least = MG_MIN(*least, off);
+        *most = MG_MAX(*most, off);
+    }
+}
+/* The thread's number in the block, in x, y or z, of the one that is number t in line. */
+static inline uint32_t cpu_tid_of(const struct cpu_func *f, uint32_t t, unsigned comp)
+{
+    uint32_t x = f->dims[0], y = f->dims[1];
+    if (y == 1 && f->dims[2] == 1) return comp ? 0 : t;
+    return comp == 0 ? t % x : comp == 1 ? t / x % y : t / x / y;
+}
+static inline uint32_t cpu_warps_of(const uint32_t dims[3])
+{
+    return (uint32_t)(((uint64_t)dims[0] * dims[1] * dims[2] + 31) / 32);
 }
 
 #endif

@@ -99,6 +99,11 @@ static bool make_room(struct own *o, const struct cpu_func *f, uint32_t warps)
     return false;
 }
 
+static void find_offsets(const struct cpu_func *f, struct cpu_shape s, uint64_t *off)
+{
+    for (uint32_t i = 0; i < EMU_LANES; i++) off[i] = (uint64_t)cpu_lane_offset(f, s, i);
+}
+
 /* Linear registers of the set, from their bases into the frame. */
 static void expand(const struct cpu_func *f, const uint64_t *set, struct emu_frame *frame, uint64_t (*linear)[2])
 {
@@ -108,17 +113,16 @@ static void expand(const struct cpu_func *f, const uint64_t *set, struct emu_fra
             if (!r->linear) continue;
             const uint64_t *base = linear[r->linear - 1];
             char *d = frame->regs + r->off;
-            const uint64_t step = (uint64_t)(int64_t)r->shape.stride;
-            const uint64_t second = r->shape.halves ? base[1] : base[0] + 16 * step;
             uint32_t *w = (uint32_t *)(void *)d;
-            uint64_t *q = (uint64_t *)(void *)d;
+            uint64_t *q = (uint64_t *)(void *)d, off[EMU_LANES], second = base[r->shape.halves ? 1 : 0];
+            find_offsets(f, r->shape, off);
             if (r->cls == EMU_P)
                 *w = base[0] & 1 ? UINT32_MAX : 0;
             else if (r->cls == EMU_W)
                 for (uint32_t i = 0; i < 16; i++)
-                    w[i] = (uint32_t)(base[0] + step * i), w[16 + i] = (uint32_t)(second + step * i);
+                    w[i] = (uint32_t)(base[0] + off[i]), w[16 + i] = (uint32_t)(second + off[16 + i]);
             else
-                for (uint32_t i = 0; i < 16; i++) q[i] = base[0] + step * i, q[16 + i] = second + step * i;
+                for (uint32_t i = 0; i < 16; i++) q[i] = base[0] + off[i], q[16 + i] = second + off[16 + i];
         }
 }
 
@@ -133,27 +137,27 @@ static void lane_masks(uint32_t lanes, uint32_t *masks)
 }
 
 /* The base of a linear register whose value counts in these lanes; false: they do not lie on one line. */
-static bool find_base(const struct cpu_reg *r, const char *at, uint32_t lanes, uint64_t *base)
+static bool find_base(const struct cpu_func *f, const struct cpu_reg *r, const char *at, uint32_t lanes, uint64_t *base)
 {
-    uint32_t first = lanes ? (uint32_t)emu_first(lanes) : 0, low = r->shape.halves ? 15 : 31, counts[EMU_LANES];
-    uint64_t step = (uint64_t)(int64_t)r->shape.stride, back = step * (first & low), bad = 0;
+    uint32_t first = lanes ? (uint32_t)emu_first(lanes) : 0, counts[EMU_LANES];
+    uint64_t off[EMU_LANES], bad = 0;
     if (r->cls == EMU_P) {
         uint32_t bits = *(const uint32_t *)(const void *)at;
         *base = bits >> first & 1;
         return !((bits ^ -(uint32_t)*base) & lanes);
     }
     lane_masks(lanes, counts);
+    find_offsets(f, r->shape, off);
     if (r->cls == EMU_W) {
         const uint32_t *v = (const uint32_t *)(const void *)at;
-        uint32_t from = v[first] - (uint32_t)back, off = 0;
-        for (uint32_t i = 0; i < EMU_LANES; i++) off |= (v[i] - (uint32_t)step * (i & low) - from) & counts[i];
+        uint32_t from = v[first] - (uint32_t)off[first], differ = 0;
+        for (uint32_t i = 0; i < EMU_LANES; i++) differ |= (v[i] - (uint32_t)off[i] - from) & counts[i];
         *base = from;
-        bad = off;
+        bad = differ;
     } else {
         const uint64_t *v = (const uint64_t *)(const void *)at;
-        *base = v[first] - back;
-        for (uint32_t i = 0; i < EMU_LANES; i++)
-            bad |= (v[i] - step * (i & low) - *base) & (uint64_t)(int64_t)(int32_t)counts[i];
+        *base = v[first] - off[first];
+        for (uint32_t i = 0; i < EMU_LANES; i++) bad |= (v[i] - off[i] - *base) & (uint64_t)(int64_t)(int32_t)counts[i];
     }
     return !bad && (!r->shape.aligned || !(*base & 31) || !lanes);
 }
@@ -174,7 +178,7 @@ static bool compress(const struct cpu_func *f, const struct cpu_block *b, const 
                 }
             const char *s = w->frame->regs + r->off;
             for (uint32_t h = 0; h < (r->shape.halves ? 2 : 1); h++)
-                if (!find_base(r, s, r->shape.halves ? of & (h ? 0xffff0000 : 0xffff) : of,
+                if (!find_base(f, r, s, r->shape.halves ? of & (h ? 0xffff0000 : 0xffff) : of,
                                &w->linear[r->linear - 1][h]))
                     return false;
         }

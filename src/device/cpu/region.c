@@ -40,17 +40,27 @@ static struct value fixed(int64_t step, uint64_t low, uint64_t high)
     return (struct value){mg_affine_step(step), true, {low, high}};
 }
 
+/* A thread's number in lanes 0 and 16, where it grows by the same from warp to warp. */
+static struct value thread_number(const struct cpu_func *f, unsigned comp)
+{
+    uint32_t warps = cpu_warps_of(f->dims), low = 0, step = 0;
+    if (comp > 2) return fixed(0, 0, 0);
+    for (uint32_t half = 0; half < 2; half++) {
+        uint32_t first = cpu_tid_of(f, 16 * half, comp);
+        if (!half && warps > 1) step = cpu_tid_of(f, 32, comp) - first;
+        for (uint32_t w = 1; w < warps && 32 * w + 16 * half < f->dims[0] * f->dims[1] * f->dims[2]; w++)
+            if (cpu_tid_of(f, 32 * w + 16 * half, comp) != first + step * w) return own;
+        if (!half) low = first;
+        if (half) return fixed(step, low, first);
+    }
+    return own;
+}
+
 static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
 {
-    uint32_t x = f->dims[0], y = f->dims[1], z = f->dims[2];
-    bool line = y == 1 && z == 1;
     switch (r->sreg) {
     case MG_SREG_tid:
-        if (r->comp > 2) return fixed(0, 0, 0);
-        if (r->comp == 0) return line ? fixed(32, 0, 16) : x == 32 || x == 16 ? fixed(0, 0, x == 32 ? 16 : 0) : own;
-        if (r->comp == 1)
-            return line ? fixed(0, 0, 0) : z == 1 && (x == 32 || x == 16) ? fixed(32 / x, 0, x == 16) : own;
-        return z == 1 ? fixed(0, 0, 0) : own;
+        return thread_number(f, r->comp);
     case MG_SREG_warpid:
         return fixed(1, 0, 0);
     case MG_SREG_laneid:
@@ -464,7 +474,7 @@ static bool suits(const struct cpu_func *f)
 void cpu_find_regions(struct cpu_func *f)
 {
     uint64_t threads = (uint64_t)f->dims[0] * f->dims[1] * f->dims[2];
-    f->region.n_warps = (uint32_t)((threads + 31) / 32);
+    f->region.n_warps = cpu_warps_of(f->dims);
     f->region.tail = threads % 32 ? (1u << threads % 32) - 1 : 0;
     cpu_find_region_ways(f);
     if (!f->is_kernel || !threads || f->region.n_warps > EMU_MAX_WARPS || !suits(f)) return;

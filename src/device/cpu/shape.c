@@ -1,5 +1,8 @@
 /* Which registers have one value for all lanes, or grow by a constant from lane to lane.
  *
+ * What grows otherwise, but by the same from the first lane to each other one whatever the warp, is a tile: thread
+ * numbers in blocks of 8 x 8, and what is added to them and multiplied by constants.
+ *
  * Optimistic: all registers begin without a value and only move down (linear, varying). A definition
  * whose inactive lanes count (block.keep) makes its register varying, so one scalar always suffices:
  * whoever reads it was active when it was written. Which blocks may be pending depends on which
@@ -15,6 +18,7 @@
 struct value {
     struct mg_affine of;
     bool halves, aligned;
+    uint8_t tile;
 }; /* from lane to lane; of halves: see struct cpu_shape */
 struct shapes {
     struct cpu_func *f;
@@ -37,7 +41,34 @@ static struct value linear(int64_t stride, bool halves)
 }
 static bool is_flat(struct value v)
 {
-    return mg_affine_is_uniform(v.of);
+    return mg_affine_is_uniform(v.of) && !v.tile;
+}
+static bool is_tile(struct value v)
+{
+    return v.of.is == MG_AFFINE_STEP && v.tile;
+}
+
+enum { MOST_TILES = 64 };
+
+/* Lane i has off[i] more than lane 0. */
+static struct value with_offsets(struct shapes *z, const int64_t *off)
+{
+    struct cpu_func *f = z->f;
+    int32_t tile[EMU_LANES];
+    bool line = true;
+    for (uint32_t i = 0; i < EMU_LANES; i++) {
+        if (off[i] > INT32_MAX || off[i] < INT32_MIN) return vary;
+        tile[i] = (int32_t)off[i];
+        line &= off[i] == off[1] * i;
+    }
+    if (line) return linear(off[1], false);
+    uint32_t k = 0;
+    while (k < f->n_tiles && memcmp(f->tiles[k], tile, sizeof tile)) k++;
+    if (z->row || k == MOST_TILES) return vary;
+    if (!f->tiles) f->tiles = (void *)mg_arena_array(&f->arena, int32_t, MOST_TILES * EMU_LANES);
+    memcpy(f->tiles[k], tile, sizeof tile);
+    f->n_tiles = MG_MAX(f->n_tiles, k + 1);
+    return (struct value){.of = mg_affine_step(0), .tile = (uint8_t)(k + 1)};
 }
 
 static struct value special_in_row(const struct cpu_reg *r)
@@ -52,19 +83,35 @@ static struct value special_in_row(const struct cpu_reg *r)
     }
 }
 
-static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
+/* A thread's number: what all warps have in common. */
+static struct value thread_number(struct shapes *s, unsigned comp)
 {
+    const struct cpu_func *f = s->f;
     uint32_t x = f->dims[0], y = f->dims[1], z = f->dims[2];
+    bool line = y == 1 && z == 1;
+    struct value v;
+    int64_t off[EMU_LANES] = {0};
+    if (comp > 2) return linear(0, false);
+    if (!x) return vary;
+    for (uint32_t w = 0; w < cpu_warps_of(f->dims); w++)
+        for (uint32_t i = 0; i < EMU_LANES; i++) {
+            int64_t to = (int64_t)cpu_tid_of(f, 32 * w + i, comp) - cpu_tid_of(f, 32 * w, comp);
+            if (w && off[i] != to && 32 * w + i < x * y * z) return x % 16 ? vary : linear(comp == 0, true);
+            if (!w) off[i] = to;
+        }
+    v = with_offsets(s, off);
+    v.aligned = comp == 0 && !v.tile && (line || x % 32 == 0);
+    return v;
+}
+
+static struct value special(struct shapes *z, const struct cpu_reg *r)
+{
+    const struct cpu_func *f = z->f;
     struct value one = linear(1, false);
     one.aligned = true;
     switch (r->sreg) {
     case MG_SREG_tid:
-        if (r->comp > 2) return linear(0, false);
-        if (!x) return vary;
-        if (r->comp == 0) return (y == 1 && z == 1) || x % 32 == 0 ? one : x % 16 == 0 ? linear(1, true) : vary;
-        if (r->comp == 1)
-            return (y == 1 && z == 1) || x % 32 == 0 ? linear(0, false) : x % 16 == 0 ? linear(0, true) : vary;
-        return z == 1 || x * y % 32 == 0 ? linear(0, false) : x * y % 16 == 0 ? linear(0, true) : vary;
+        return thread_number(z, r->comp);
     case MG_SREG_ntid:
         one = linear(0, false);
         one.aligned = r->comp < 3 && f->dims[r->comp] && f->dims[r->comp] % 32 == 0;
@@ -82,7 +129,7 @@ static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
     }
 }
 
-static struct value get(const struct shapes *z, uint32_t reg)
+static struct value get(struct shapes *z, uint32_t reg)
 {
     if (!reg) return linear(0, false);
     const struct cpu_reg *r = &z->f->regs[reg - 1];
@@ -91,13 +138,15 @@ static struct value get(const struct shapes *z, uint32_t reg)
         v.aligned = r->value % 32 == 0;
         return v;
     }
-    if (r->kind == CPU_REG_SREG) return z->row ? special_in_row(r) : special(z->f, r);
+    if (r->kind == CPU_REG_SREG) return z->row ? special_in_row(r) : special(z, r);
     return z->v[reg - 1];
 }
 
 static struct value join_values(struct value a, struct value b)
 {
+    if (a.of.is != MG_AFFINE_NONE && b.of.is != MG_AFFINE_NONE && a.tile != b.tile) return vary;
     struct value v = with(mg_affine_join(a.of, b.of), a.halves || b.halves);
+    v.tile = v.of.is == MG_AFFINE_STEP ? a.tile | b.tile : 0;
     bool both = a.of.is != MG_AFFINE_NONE && b.of.is != MG_AFFINE_NONE;
     v.aligned = v.of.is == MG_AFFINE_STEP && (both ? a.aligned && b.aligned : a.aligned || b.aligned);
     return v;
@@ -142,15 +191,46 @@ struct mg_affine cpu_affine_of(const struct cpu_func *f, const struct cpu_inst *
                         s, constant);
 }
 
+/* Arithmetic on tiles: what lanes differ by is computed as steps are. */
+static struct value tile_of(struct shapes *z, const struct cpu_inst *in, const struct value s[3])
+{
+    int64_t off[EMU_LANES];
+    for (uint32_t i = 0; i < EMU_LANES; i++) {
+        struct mg_affine to, from[3];
+        for (int k = 0; k < 3; k++)
+            from[k] = s[k].tile      ? mg_affine_step(z->f->tiles[s[k].tile - 1][i])
+                      : s[k].of.step ? mg_affine_step(s[k].of.step * i)
+                                     : s[k].of;
+        to = cpu_affine_of(z->f, in, from);
+        if (to.is != MG_AFFINE_STEP) return vary;
+        off[i] = to.step;
+    }
+    return with_offsets(z, off);
+}
+
+/* tid & 7, tid >> 3: of one that begins with a multiple of 32 */
+static struct value bits_of(struct shapes *z, const struct cpu_inst *in, struct value s)
+{
+    int64_t c, off[EMU_LANES];
+    bool right = in->op == MG_OP_shr;
+    if (s.of.is != MG_AFFINE_STEP || s.tile || !s.aligned || !is_word(in->t[0]) ||
+        !cpu_constant_of(z->f, in->s[1], &c) || (right && (c < 0 || c > 31)))
+        return vary;
+    for (uint32_t i = 0; i < EMU_LANES; i++) off[i] = right ? i >> c : i & c;
+    s = with_offsets(z, off);
+    s.aligned = !right && (c & 31) == 31;
+    return s;
+}
+
 static struct value shape_of(struct shapes *z, const struct cpu_inst *in, const struct value s[3])
 {
     struct mg_affine of[3];
-    bool flat = true, halves = false;
-    int64_t c;
+    bool flat = true, halves = false, tile = false;
     for (int k = 0; k < 3; k++) {
         if (s[k].of.is == MG_AFFINE_NONE) return none;
         flat &= is_flat(s[k]);
         halves |= s[k].halves;
+        tile |= is_tile(s[k]);
         of[k] = s[k].of;
     }
     if (flat) return halves && z->f->regs[in->d - 1].cls == EMU_P ? vary : linear(0, halves);
@@ -166,15 +246,11 @@ static struct value shape_of(struct shapes *z, const struct cpu_inst *in, const 
     case MG_OP_selp:
         if (z->row && z->active && is_flat(s[0]) != is_flat(s[1])) return s[is_flat(s[0])];
         return is_flat(s[2]) && !s[2].halves ? join_values(s[0], s[1]) : vary;
-    case MG_OP_and: /* tid & 31 and wider */
-        if (s[0].of.is != MG_AFFINE_STEP || !s[0].aligned || !is_word(in->t[0]) || !cpu_constant_of(z->f, in->s[1], &c))
-            return vary;
-        return (c & 31) == 31 && !(c & (c + 1)) ? s[0] : vary;
+    case MG_OP_and:
     case MG_OP_shr:
-        if (s[0].of.is != MG_AFFINE_STEP || !s[0].aligned || !is_word(in->t[0]) || !cpu_constant_of(z->f, in->s[1], &c))
-            return vary;
-        return c >= 5 && c < 32 ? linear(0, false) : vary;
+        return bits_of(z, in, s[0]);
     default: {
+        if (tile) return halves ? vary : tile_of(z, in, s);
         struct value v = with(cpu_affine_of(z->f, in, of), halves);
         bool keeps = in->op == MG_OP_mov || (in->op == MG_OP_cvt && is_word(in->t[0]) && is_word(in->t[1]));
         v.aligned = v.of.is == MG_AFFINE_STEP && keeps && s[0].aligned;
@@ -188,7 +264,7 @@ static struct value alu(struct shapes *z, const struct cpu_inst *in)
     struct value s[3], v;
     for (int k = 0; k < 3; k++) s[k] = get(z, in->s[k]);
     v = shape_of(z, in, s);
-    if (v.of.is != MG_AFFINE_STEP || v.halves || v.of.step < 0 || v.of.step > 1) return v;
+    if (v.of.is != MG_AFFINE_STEP || v.halves || v.tile || v.of.step < 0 || v.of.step > 1) return v;
     v.aligned |= in->op == MG_OP_mov ? s[0].aligned : stays_aligned(z, in, s);
     return v;
 }
@@ -200,7 +276,7 @@ static struct value lane_result(struct shapes *z, const struct cpu_inst *in, uin
     switch ((enum cpu_kind)in->kind) {
     case CPU_ALU:
         a = alu(z, in);
-        return in->d2 == reg + 1 && a.of.is == MG_AFFINE_STEP && a.of.step ? vary : a;
+        return in->d2 == reg + 1 && a.of.is == MG_AFFINE_STEP && (a.of.step || a.tile) ? vary : a;
     case CPU_MOV:
         return get(z, in->s[0]);
     case CPU_LOW:
@@ -215,7 +291,7 @@ static struct value lane_result(struct shapes *z, const struct cpu_inst *in, uin
     case CPU_SEXT8H:
     case CPU_UNPACK:
         a = get(z, in->s[0]);
-        return a.of.is == MG_AFFINE_STEP && (a.of.step || (a.halves && in->kind == CPU_NOT_P)) ? vary : a;
+        return a.of.is == MG_AFFINE_STEP && (a.of.step || a.tile || (a.halves && in->kind == CPU_NOT_P)) ? vary : a;
     case CPU_PACK:
         a = get(z, in->s[0]);
         b = get(z, in->s[1]);
@@ -253,7 +329,7 @@ static void lower_to(struct shapes *z, uint32_t r, struct value v)
         z->v[r].of.is == MG_AFFINE_STEP && is_flat(v) != is_flat(z->v[r]))
         now = is_flat(v) ? z->v[r] : v; /* the other is what compilers begin a loop's variable with */
     if (now.of.is == z->v[r].of.is && now.of.step == z->v[r].of.step && now.halves == z->v[r].halves &&
-        now.aligned == z->v[r].aligned)
+        now.aligned == z->v[r].aligned && now.tile == z->v[r].tile)
         return;
     z->v[r] = now;
     z->changed = true;
@@ -279,7 +355,8 @@ static void publish(struct shapes *z)
         struct value v = r->kind == CPU_REG_PLAIN ? z->v[i] : get(z, i + 1);
         bool varies = v.of.is == MG_AFFINE_VARIES || r->cls == EMU_Q;
         r->shape = varies ? (struct cpu_shape){.varying = true}
-                          : (struct cpu_shape){.halves = v.halves, .aligned = v.aligned, .stride = (int32_t)v.of.step};
+                          : (struct cpu_shape){
+                                .halves = v.halves, .aligned = v.aligned, .tile = v.tile, .stride = (int32_t)v.of.step};
     }
 }
 

@@ -32,6 +32,7 @@ static bool find_path(const struct cpu_func *f, bool whole, const char *maker, b
     mg_sha256_add(&s, maker, strlen(maker) + 1);
     mg_sha256_add(&s, head, sizeof head);
     mg_sha256_add(&s, f->regs, f->n_regs * sizeof *f->regs);
+    if (f->n_tiles) mg_sha256_add(&s, f->tiles, f->n_tiles * sizeof *f->tiles);
     for (uint32_t i = 0; i < f->n_insts; i++) {
         struct cpu_inst in = f->insts[i];
         in.list = NULL;

@@ -387,35 +387,24 @@ static void check_wrap(struct emit *e, uint32_t reg, bool sign)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
     bool across = e->whole && r->cta && r->step; /* nor between warps: the 64-bit register is to be the CTA's too */
-    if (r->kind != CPU_REG_PLAIN || r->cls != EMU_W || r->shape.varying || (!r->shape.stride && !across)) return;
-    if (across) {
-        int64_t lanes = (int64_t)r->shape.stride * (r->shape.halves ? 15 : 31),
-                warps = r->step * (e->f->region.n_warps - 1);
-        int64_t ends[2] = {MG_MIN(lanes, 0) + MG_MIN(warps, 0), MG_MAX(lanes, 0) + MG_MAX(warps, 0)};
-        for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) {
-            val zero = LLVMBuildSub(B, emit_scalar(e, reg, h, true),
-                                    LLVMBuildMul(B, e->warp, LLVMConstInt(e->t.i32, (uint64_t)r->step, 0), ""), "");
-            val wide = sign ? LLVMBuildSExt(B, zero, e->t.i64, "") : LLVMBuildZExt(B, zero, e->t.i64, "");
-            for (int k = 0; k < 2; k++) {
-                if (!ends[k]) continue;
-                val end = LLVMBuildAdd(B, wide, LLVMConstInt(e->t.i64, (uint64_t)ends[k], 0), ""),
-                    cut = LLVMBuildTrunc(B, end, e->t.i32, "");
-                emit_leave_if(
-                    e, LLVMBuildICmp(B, LLVMIntNE, end,
-                                     sign ? LLVMBuildSExt(B, cut, e->t.i64, "") : LLVMBuildZExt(B, cut, e->t.i64, ""),
-                                     ""));
-            }
-        }
-        return;
-    }
-    for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) {
+    if (r->kind != CPU_REG_PLAIN || r->cls != EMU_W || r->shape.varying) return;
+    int64_t ends[2], warps = across ? r->step * (e->f->region.n_warps - 1) : 0;
+    cpu_lane_span(e->f, r->shape, &ends[0], &ends[1]);
+    ends[0] += MG_MIN(warps, 0);
+    ends[1] += MG_MAX(warps, 0);
+    for (int h = 0; h < (r->shape.halves ? 2 : 1) && (ends[0] || ends[1]); h++) {
         val base = emit_scalar(e, reg, h, true);
-        int64_t span = (int64_t)r->shape.stride * (r->shape.halves ? 15 : 31);
+        if (across)
+            base =
+                LLVMBuildSub(B, base, LLVMBuildMul(B, e->warp, LLVMConstInt(e->t.i32, (uint64_t)r->step, 0), ""), "");
         val wide = sign ? LLVMBuildSExt(B, base, e->t.i64, "") : LLVMBuildZExt(B, base, e->t.i64, "");
-        val end = LLVMBuildAdd(B, wide, LLVMConstInt(e->t.i64, (uint64_t)span, 0), ""),
-            cut = LLVMBuildTrunc(B, end, e->t.i32, "");
-        val back = sign ? LLVMBuildSExt(B, cut, e->t.i64, "") : LLVMBuildZExt(B, cut, e->t.i64, "");
-        emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, end, back, ""));
+        for (int k = 0; k < 2; k++) {
+            if (!ends[k]) continue;
+            val end = LLVMBuildAdd(B, wide, LLVMConstInt(e->t.i64, (uint64_t)ends[k], 0), ""),
+                cut = LLVMBuildTrunc(B, end, e->t.i32, "");
+            val back = sign ? LLVMBuildSExt(B, cut, e->t.i64, "") : LLVMBuildZExt(B, cut, e->t.i64, "");
+            emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, end, back, ""));
+        }
     }
 }
 

@@ -154,6 +154,8 @@ val emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types, unsigne
 /* A register as the program sees its bits (NaNs canonical) or raw. half: scalar at lane 0 or 16. */
 val emit_vec(struct emit *e, uint32_t reg, bool raw);
 val emit_scalar(struct emit *e, uint32_t reg, int half, bool raw);
+val emit_lane_offset(struct emit *e, struct cpu_shape s, LLVMTypeRef t,
+                     val lane); /* how far a lane's value is from its base; NULL: not at all */
 bool emit_is_linear(struct emit *e, uint32_t reg);
 bool emit_is_vec(struct emit *e, uint32_t reg); /* in this version */
 int emit_parts(struct emit *e, uint32_t reg);   /* else: scalars that it has */

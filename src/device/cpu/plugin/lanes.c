@@ -294,7 +294,7 @@ static const struct cpu_reg *line_of(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
     const struct cpu_reg *r = in->s[0] ? &e->f->regs[in->s[0] - 1] : NULL;
-    return r && emit_is_linear(e, in->s[0]) && !r->shape.halves && !in->base_w ? r : NULL;
+    return r && emit_is_linear(e, in->s[0]) && !r->shape.halves && !r->shape.tile && !in->base_w ? r : NULL;
 }
 
 /* Lane by lane, in order. */

@@ -8,6 +8,7 @@
 #include "device/cpu/plugin/emit.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define B e->b
 
@@ -275,27 +276,23 @@ static val last_lane(struct emit *e, val mask)
     return LLVMBuildSub(B, k32(e, 31), emit_intrinsic(e, "llvm.ctlz", &e->t.i32, 1, args, 2), "");
 }
 
-/* Of each half, whose lanes all store at one place, the last active lane's. */
-static void store_halves(struct emit *e, const struct access *a, val lanes)
+/* Of n lanes that all store at one place, the last active one's. mask: who is active, NULL: all */
+static void store_last(struct emit *e, val v, unsigned first, unsigned n, val p, val mask)
 {
-    const struct cpu_inst *in = e->in;
-    val v = value(e, in->list[0], in->bytes, true, 0), mask = lanes ? emit_active_bits(e) : NULL;
-    for (unsigned h = 0; h < 2; h++) {
-        LLVMBasicBlockRef some = NULL, next = NULL;
-        val last = k32(e, 15 + 16 * h);
-        if (lanes) {
-            val m = LLVMBuildAnd(B, mask, k32(e, h ? 0xffff0000 : 0xffff), "");
-            some = emit_block(e, "some");
-            next = emit_block(e, "none");
-            LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, m, k32(e, 0), ""), some, next);
-            LLVMPositionBuilderAtEnd(B, some);
-            last = last_lane(e, m);
-        }
-        emit_single(e, LLVMBuildStore(B, LLVMBuildExtractElement(B, v, last, ""), a->p[h]), in->bytes);
-        if (!lanes) continue;
-        LLVMBuildBr(B, next);
-        LLVMPositionBuilderAtEnd(B, next);
+    LLVMBasicBlockRef some = NULL, next = NULL;
+    val last = k32(e, first + n - 1);
+    if (mask) {
+        val m = LLVMBuildAnd(B, mask, k32(e, ((1u << n) - 1) << first), "");
+        some = emit_block(e, "some");
+        next = emit_block(e, "none");
+        LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, m, k32(e, 0), ""), some, next);
+        LLVMPositionBuilderAtEnd(B, some);
+        last = last_lane(e, m);
     }
+    emit_single(e, LLVMBuildStore(B, LLVMBuildExtractElement(B, v, last, ""), p), e->in->bytes);
+    if (!mask) return;
+    LLVMBuildBr(B, next);
+    LLVMPositionBuilderAtEnd(B, next);
 }
 
 /* Lanes in a row. Where they blend idle ones lie inside, too, and get what they had: nobody else is in a CTA's shared
@@ -316,7 +313,8 @@ static void store_linear(struct emit *e, const struct access *a)
     val lanes = in->guard ? emit_active(e) : emit_lanes(e);
     const val *p = a->p;
     if (!a->stride && a->halves) {
-        store_halves(e, a, lanes);
+        val v = value(e, in->list[0], in->bytes, true, 0), mask = lanes ? emit_active_bits(e) : NULL;
+        for (unsigned h = 0; h < 2; h++) store_last(e, v, 16 * h, 16, p[h], mask);
         return;
     }
     if (!a->stride) { /* the last lane wins */
@@ -543,6 +541,13 @@ static val load_row_flat(struct emit *e, LLVMTypeRef t, val p, val lanes)
     return load(e, t, p, bytes);
 }
 
+static val splat_row(struct emit *e, val one, unsigned n)
+{
+    LLVMTypeRef vt = LLVMVectorType(LLVMTypeOf(one), n);
+    val v = LLVMBuildInsertElement(B, LLVMGetPoison(vt), one, k32(e, 0), "");
+    return LLVMBuildShuffleVector(B, v, LLVMGetPoison(vt), LLVMConstNull(LLVMVectorType(e->t.i32, n)), "");
+}
+
 static val load_row(struct emit *e, LLVMTypeRef vt, val p, val lanes)
 {
     unsigned bytes = e->in->bytes;
@@ -617,6 +622,8 @@ struct plan {
     bool known, linear, flat; /* flat: the lanes of a row lie at one place */
     bool strided;             /* lane by lane the same distance, another one than linear has */
     unsigned row;             /* lanes that are likely to lie in rows of so many; 0: no */
+    unsigned run;             /* of a tile: lanes that lie in a row, or at one place; 0: no */
+    const int32_t *tile;
     struct cpu_shape s;
     uint32_t size;
 };
@@ -629,23 +636,108 @@ static unsigned takes_apart(const struct cpu_inst *in, const struct plan *p, boo
     return in->kind == CPU_LOAD && !masked && (in->bytes == 4 || in->bytes == 8) && n <= MOST ? n : 0;
 }
 
+static bool is_flat_run(const int32_t *tile, unsigned from)
+{
+    return tile[from] == tile[from + 1];
+}
+
+/* How many lanes of a tile lie in a row, or at one place, in all parts of it? 0: too few */
+static unsigned run_of(const struct cpu_inst *in, const int32_t *tile)
+{
+    for (unsigned n = 16; n >= 4; n /= 2) {
+        bool good = true;
+        for (unsigned i = 0; i < 32 && good; i += n) {
+            int32_t step = is_flat_run(tile, i) ? 0 : in->bytes;
+            good = tile[i] % in->bytes == 0;
+            for (unsigned k = 1; k < n; k++) good &= tile[i + k] - tile[i + k - 1] == step;
+        }
+        if (good) return n;
+    }
+    return 0;
+}
+
 static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int version)
 {
     struct plan p = {.size = (uint32_t)in->bytes * in->vec, .known = in->where != EMU_AT_LOCAL};
     bool store = in->kind == CPU_STORE, masked = version == PART || in->guard;
     if (in->s[0] && e->f->regs[in->s[0] - 1].kind != CPU_REG_CONST) p.s = e->f->regs[in->s[0] - 1].shape;
     bool scatters = p.s.halves && in->vec > 1;
-    p.linear = !p.s.varying && (!p.s.stride || p.s.stride == (int32_t)p.size) && !(store && scatters) &&
+    p.linear = !p.s.varying && !p.s.tile && (!p.s.stride || p.s.stride == (int32_t)p.size) && !(store && scatters) &&
                !(p.s.stride && p.s.halves && in->vec > 4);
     if (in->vec == 3 || in->vec > 4) p.known = p.linear && !p.s.stride;
     if (store && p.linear && p.s.stride && masked && (in->vec > 1 || !(has_masked(e, in) || blends(e, in))))
         p.linear = false;
     p.row = cpu_in_rows(e->f, in) ? e->f->regs[in->s[0] - 1].row : 0;
     p.flat = p.row && !e->f->regs[in->s[0] - 1].row_step;
-    p.strided = !p.linear && !p.row && !p.s.varying && !p.s.halves && in->vec == 1 && p.known &&
+    p.strided = !p.linear && !p.row && !p.s.varying && !p.s.halves && !p.s.tile && in->vec == 1 && p.known &&
                 p.s.stride % (int32_t)p.size == 0;
-    if (!p.linear && !p.row && !can_gather(e, in) && !(p.strided && takes_apart(in, &p, masked))) p.known = false;
+    bool wide = in->where == EMU_AT_SHARED || (p.s.tile && e->f->regs[in->s[0] - 1].cls == EMU_D);
+    if (p.s.tile) p.tile = e->f->tiles[p.s.tile - 1];
+    if (p.s.tile && wide && in->vec == 1 && p.known && emit_is(e, EMU_ISA_AVX2) && (!masked || has_masked(e, in)))
+        p.run = run_of(in, p.tile);
+    if (!p.linear && !p.row && !p.run && !can_gather(e, in) && !(p.strided && takes_apart(in, &p, masked)))
+        p.known = false;
     return p;
+}
+
+/* Runs of a tile whose base is p. sure: idle lanes lie inside, too */
+static void access_runs(struct emit *e, const struct plan *plan, val p, bool sure)
+{
+    const struct cpu_inst *in = e->in;
+    unsigned n = plan->run;
+    LLVMTypeRef t = emit_mem_type(e, in->bytes), vt = LLVMVectorType(t, n);
+    bool store = in->kind == CPU_STORE;
+    val lanes = sure && !store ? NULL : in->guard ? emit_active(e) : emit_lanes(e);
+    val rows[8], v = store ? value(e, in->list[0], in->bytes, true, 0) : NULL,
+                 bits = lanes ? emit_active_bits(e) : NULL;
+    for (unsigned r = 0; r < 32 / n && in->list[0]; r++) {
+        const int32_t *off = plan->tile + r * n;
+        val at = emit_at(e, p, (uint64_t)(int64_t)*off), some = lanes ? lanes_from(e, lanes, r * n, n) : NULL;
+        unsigned same = r;
+        for (unsigned k = 0; k < r && !some; k++)
+            if (same == r && !memcmp(plan->tile + k * n, off, n * sizeof *off)) same = k;
+        if (store && is_flat_run(plan->tile, r * n))
+            store_last(e, v, r * n, n, at, bits);
+        else if (store && sure)
+            store_row(e, lanes_from(e, v, r * n, n), at, some);
+        else if (store)
+            masked_store(e, lanes_from(e, v, r * n, n), at, in->bytes, some);
+        else if (same < r)
+            rows[r] = rows[same];
+        else if (is_flat_run(plan->tile, r * n))
+            rows[r] = splat_row(e, load_row_flat(e, t, at, some), n);
+        else
+            rows[r] = load_row(e, vt, at, some);
+    }
+    if (!store && in->list[0]) set_loaded(e, in->list[0], emit_extended(e, in, joined_rows(e, rows, 32 / n), true));
+}
+
+/* Do the (active) lanes of a tile lie inside? Idle ones of shared memory often do not: there each is looked at. */
+static val runs_inside(struct emit *e, const struct plan *p, const struct access *a, val lanes)
+{
+    const struct cpu_inst *in = e->in;
+    bool shared = in->where == EMU_AT_SHARED;
+    int64_t least, most;
+    val all = NULL;
+    cpu_lane_span(e->f, p->s, &least, &most);
+    if (!lanes || !shared)
+        all = inside(e, a, LLVMBuildAdd(B, emit_address(e, in, false, 0), k64(e, (uint64_t)least), ""),
+                     k64(e, (uint64_t)(most - least) + p->size), p->size);
+    if (!lanes) return all;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(B), look = emit_block(e, "look"), on = emit_block(e, "looked");
+    if (all)
+        LLVMBuildCondBr(B, all, on, look);
+    else
+        LLVMBuildBr(B, look);
+    LLVMPositionBuilderAtEnd(B, look);
+    val each = emit_all_inside(e, emit_address(e, in, true, 0), a->lo, a->size, p->size, lanes),
+        yes = LLVMConstInt(e->t.i1, 1, 0);
+    LLVMBuildBr(B, on);
+    LLVMPositionBuilderAtEnd(B, on);
+    val ok = LLVMBuildPhi(B, e->t.i1, "");
+    if (all) LLVMAddIncoming(ok, &yes, &before, 1);
+    LLVMAddIncoming(ok, &each, &look, 1);
+    return ok;
 }
 
 /* May accesses a and b share one check? The same register, place and size, at multiples of the size. */
@@ -663,6 +755,7 @@ static bool leaves_whole(struct emit *e, const struct cpu_inst *in)
     struct plan p = plan_of(e, in, e->version);
     if (p.row)
         return e->version == FULL && !in->guard && in->space != MG_SPACE_generic && e->f->regs[in->s[0] - 1].row_sure;
+    if (p.run) return e->version == FULL && !in->guard && in->space != MG_SPACE_generic;
     if (!p.known || !p.linear || in->guard || in->space == MG_SPACE_generic) return false;
     if (e->version == FULL || (!p.s.stride && !(in->kind == CPU_STORE && p.s.halves))) return true;
     return !p.s.halves && has_masked(e, in) && (emit_is(e, EMU_ISA_AVX512) || (in->vec == 1 && !blends(e, in)));
@@ -698,13 +791,12 @@ static bool exact(struct emit *e, const struct plan *p, const struct cpu_inst *i
 static bool surely_inside(struct emit *e, const struct plan *p, const struct cpu_inst *in)
 {
     const struct cpu_reg *r = in->s[0] ? &e->f->regs[in->s[0] - 1] : NULL;
-    int64_t size = p->size, warps = (r ? r->step : 0) * ((int64_t)e->f->region.n_warps - 1),
-            lanes = (int64_t)p->s.stride * (p->s.halves ? 15 : 31);
+    int64_t size = p->size, warps = (r ? r->step : 0) * ((int64_t)e->f->region.n_warps - 1), least, most;
+    cpu_lane_span(e->f, p->s, &least, &most);
     if (in->where != EMU_AT_SHARED || !e->whole || (r && !cpu_is_constant(r) && !r->fixed)) return false;
     for (int h = 0; h < (p->s.halves ? 2 : 1); h++) {
         int64_t at = (r ? cpu_is_constant(r) ? (int32_t)r->value : (int32_t)r->base[h] : 0) + in->off;
-        if (at + MG_MIN(warps, 0) + MG_MIN(lanes, 0) < 0 ||
-            at + MG_MAX(warps, 0) + MG_MAX(lanes, 0) + size > e->f->static_shared)
+        if (at + MG_MIN(warps, 0) + least < 0 || at + MG_MAX(warps, 0) + most + size > e->f->static_shared)
             return false;
         if (at % size || (r && r->step % size) || p->s.stride % size) return false;
     }
@@ -727,13 +819,14 @@ static void access_all(struct emit *e, const struct plan *p)
         a.exact = a.exact && in->kind == CPU_STORE; /* idle lanes may be loaded */
         for (int h = 0; h < (p->s.halves ? 2 : 1); h++) a.p[h] = emit_host_pointer(e, in, a.at[h]);
     } else if (!done) {
-        int64_t lo, hi;
-        uint64_t span = p->s.stride ? (uint64_t)p->size * (p->s.halves ? 16 : 32) : p->size;
+        int64_t lo, hi, least, most;
         val ok = NULL;
+        cpu_lane_span(e->f, p->s, &least, &most);
+        uint64_t span = (uint64_t)(most - least) + p->size;
         gather_group(e, &lo, &hi);
         emit_bounds(e, in, &a.lo, &a.size);
         for (int h = 0; h < (p->s.halves ? 2 : 1); h++) {
-            val from = LLVMBuildAdd(B, a.at[h], k64(e, (uint64_t)(lo - in->off)), ""),
+            val from = LLVMBuildAdd(B, a.at[h], k64(e, (uint64_t)(lo - in->off + least)), ""),
                 bytes = k64(e, span + (uint64_t)(hi - lo));
             if (exact(e, p, in)) {
                 val m = e->mask, args[2] = {m, LLVMConstInt(e->t.i1, 1, 0)};
@@ -761,7 +854,9 @@ static void access_all(struct emit *e, const struct plan *p)
     if (e->whole && e->version == FULL && in->where == EMU_AT_GLOBAL && p->s.stride)
         emit_ahead(e, done ? e->checked[e->ix] - 1 : e->ix, a.p, p->s.halves ? 2 : 1,
                    (uint64_t)p->size * (p->s.halves ? 16 : 32));
-    if (in->kind == CPU_STORE)
+    if (p->run)
+        access_runs(e, p, a.p[0], true);
+    else if (in->kind == CPU_STORE)
         store_linear(e, &a);
     else
         load_linear(e, &a);
@@ -877,6 +972,14 @@ static void access_strided(struct emit *e, const struct plan *p, val at)
         set_loaded(e, in->list[0], emit_extended(e, in, load_apart(e, emit_host_pointer(e, in, at), n), true));
 }
 
+/* Where lane 0 would lie if it is idle: in shared memory, of less than 2 GiB, maybe in front of it. */
+static val base_of_runs(struct emit *e)
+{
+    val at = emit_address(e, e->in, false, 0);
+    if (e->in->where == EMU_AT_SHARED) at = LLVMBuildSExt(B, LLVMBuildTrunc(B, at, e->t.i32, ""), e->t.i64, "");
+    return emit_host_pointer(e, e->in, at);
+}
+
 static void emit_access(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -906,9 +1009,15 @@ static void emit_access(struct emit *e)
         store ? store_linear(e, &a) : load_linear(e, &a);
         return;
     }
+    if (p.run && surely_inside(e, &p, in)) {
+        access_runs(e, &p, emit_host_pointer(e, in, emit_address(e, in, false, 0)), true);
+        return;
+    }
     emit_bounds(e, in, &a.lo, &a.size);
     val ok = NULL, rows = NULL, bases[8];
-    if (a.linear) {
+    if (p.run) {
+        ok = runs_inside(e, &p, &a, in->guard ? emit_active(e) : emit_lanes(e));
+    } else if (a.linear) {
         uint64_t span = s.stride ? (uint64_t)size * (s.halves ? 16 : 32) : size;
         for (int h = 0; h < (s.halves ? 2 : 1); h++) {
             a.at[h] = emit_address(e, in, false, h);
@@ -943,7 +1052,9 @@ static void emit_access(struct emit *e)
     LLVMPositionBuilderAtEnd(B, fast);
     e->lanes = cached;
     for (int h = 0; h < (s.halves ? 2 : 1) && a.linear; h++) a.p[h] = emit_host_pointer(e, in, a.at[h]);
-    if (a.linear)
+    if (p.run)
+        access_runs(e, &p, base_of_runs(e), false);
+    else if (a.linear)
         store ? store_linear(e, &a) : load_linear(e, &a);
     else if (p.strided)
         access_strided(e, &p, a.at[0]);

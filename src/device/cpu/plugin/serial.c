@@ -160,7 +160,7 @@ static val even_inside(struct emit *e, const struct cpu_lane_access *a, val lane
         if (a->step < 0) lo = LLVMBuildAdd(B, lo, far, "");
     }
     if (!a->aligned) return emit_all_inside(e, emit_address(e, in, true, 0), lo, bytes, (uint32_t)size, lanes);
-    if (!shape->varying && !shape->halves && shape->stride >= 0) { /* from the first lane on */
+    if (!shape->varying && !shape->halves && !shape->tile && shape->stride >= 0) { /* from the first lane on */
         val args[2] = {bytes, k64(e, 31 * (uint64_t)shape->stride)};
         return LLVMBuildICmp(B, LLVMIntULT, LLVMBuildSub(B, emit_address(e, in, false, 0), lo, ""),
                              emit_intrinsic(e, "llvm.usub.sat", &e->t.i64, 1, args, 2), "");
@@ -586,13 +586,10 @@ static val first_value(struct emit *e, uint32_t r, const val base[2])
     const struct cpu_reg *reg = &e->f->regs[r];
     if (reg->shape.varying) return lane_load(e, r + 1);
     val v = base[0];
-    LLVMTypeRef t = LLVMTypeOf(v);
     if (reg->shape.halves)
         v = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntULT, e->serial.lane, k32(e, 16), ""), v, base[1], "");
-    if (!reg->shape.stride) return v;
-    val lane = LLVMBuildIntCast2(
-        B, reg->shape.halves ? LLVMBuildAnd(B, e->serial.lane, k32(e, 15), "") : e->serial.lane, t, 0, "");
-    return LLVMBuildAdd(B, v, LLVMBuildMul(B, lane, LLVMConstInt(t, (uint64_t)(int64_t)reg->shape.stride, 0), ""), "");
+    val off = emit_lane_offset(e, reg->shape, LLVMTypeOf(v), e->serial.lane);
+    return off ? LLVMBuildAdd(B, v, off, "") : v;
 }
 
 /* Does the loop store to where it loads? Another core's line is then asked for once, for both. */

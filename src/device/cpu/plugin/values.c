@@ -274,25 +274,36 @@ val emit_scalar(struct emit *e, uint32_t reg, int half, bool raw)
         return special(e, r, half);
     if (r->kind == CPU_REG_SREG) return special(e, r, 0);
     val v = read_var(e, reg, t, half && r->shape.halves);
-    if (half && !r->shape.halves && r->shape.stride)
-        v = LLVMBuildAdd(B, v, LLVMConstInt(t, (uint64_t)(16 * (int64_t)r->shape.stride), 0), "");
+    int64_t off = half && !r->shape.halves ? cpu_lane_offset(e->f, r->shape, 16) : 0;
+    if (off) v = LLVMBuildAdd(B, v, LLVMConstInt(t, (uint64_t)off, 0), "");
     return r->lazy && !raw ? emit_canon(e, v) : v;
+}
+
+/* What lanes have more than their base; NULL: nothing. */
+static val lane_offsets(struct emit *e, struct cpu_shape s, LLVMTypeRef t)
+{
+    val steps[32];
+    if (!s.stride && !s.tile) return NULL;
+    for (unsigned i = 0; i < 32; i++) steps[i] = LLVMConstInt(t, (uint64_t)cpu_lane_offset(e->f, s, i), 0);
+    return LLVMConstVector(steps, 32);
+}
+
+val emit_lane_offset(struct emit *e, struct cpu_shape s, LLVMTypeRef t, val lane)
+{
+    if (s.tile) return LLVMBuildExtractElement(B, lane_offsets(e, s, t), lane, "");
+    if (!s.stride) return NULL;
+    if (s.halves) lane = LLVMBuildAnd(B, lane, LLVMConstInt(e->t.i32, 15, 0), "");
+    return LLVMBuildMul(B, LLVMBuildIntCast2(B, lane, t, 0, ""), LLVMConstInt(t, (uint64_t)(int64_t)s.stride, 0), "");
 }
 
 static val spread(struct emit *e, const struct cpu_reg *r, val b0, val b1)
 {
-    LLVMTypeRef t = LLVMTypeOf(b0);
-    if (!r->shape.halves) {
-        val v = emit_splat(e, b0);
-        return r->shape.stride ? LLVMBuildAdd(B, v, emit_iota(e, t, r->shape.stride), "") : v;
+    val v = emit_splat(e, b0), pick[32], off = lane_offsets(e, r->shape, LLVMTypeOf(b0));
+    if (r->shape.halves) {
+        for (unsigned i = 0; i < 32; i++) pick[i] = LLVMConstInt(e->t.i32, i < 16 ? i : 32 + i, 0);
+        v = LLVMBuildShuffleVector(B, v, emit_splat(e, b1), LLVMConstVector(pick, 32), "");
     }
-    val lo = emit_splat(e, b0), hi = emit_splat(e, b1), pick[32], steps[32];
-    for (unsigned i = 0; i < 32; i++) {
-        pick[i] = LLVMConstInt(e->t.i32, i < 16 ? i : 32 + i, 0);
-        steps[i] = LLVMConstInt(t, (uint64_t)((int64_t)r->shape.stride * (int64_t)(i & 15)), 0);
-    }
-    val v = LLVMBuildShuffleVector(B, lo, hi, LLVMConstVector(pick, 32), "");
-    return r->shape.stride ? LLVMBuildAdd(B, v, LLVMConstVector(steps, 32), "") : v;
+    return off ? LLVMBuildAdd(B, v, off, "") : v;
 }
 
 val emit_vec(struct emit *e, uint32_t reg, bool raw)
@@ -401,12 +412,8 @@ void emit_reload(struct emit *e, uint32_t reg, val lane, val low, val high)
         } else {
             val ix = LLVMBuildZExt(B, l, e->t.i64, "");
             v = LLVMBuildLoad2(B, t, LLVMBuildGEP2(B, t, slot, &ix, 1, ""), "");
-            if (r->shape.stride) {
-                val step = LLVMBuildIntCast2(
-                    B, r->shape.halves ? LLVMBuildAnd(B, l, LLVMConstInt(e->t.i32, 15, 0), "") : l, t, 0, "");
-                v = LLVMBuildSub(B, v,
-                                 LLVMBuildMul(B, step, LLVMConstInt(t, (uint64_t)(int64_t)r->shape.stride, 0), ""), "");
-            }
+            val off = emit_lane_offset(e, r->shape, t, l);
+            if (off) v = LLVMBuildSub(B, v, off, "");
         }
         write_var(e, reg, h, v);
     }
