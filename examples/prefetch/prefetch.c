@@ -92,14 +92,14 @@ static void add(struct mg_patch *p, const struct mg_patch_inst *i, uint32_t ahea
           to = mg_code_temp(at, MG_TYPE_b64), far = mg_code_temp(at, MG_TYPE_b64);
     mg_id near = mg_code_temp(at, MG_TYPE_pred), moved = mg_code_temp(at, MG_TYPE_pred),
           address = mg_value_address(at, i->node);
-    MG_CODE(entry, "mov.u64", mg_o_reg(last), mg_o_imm(0));
+    MG_CODE(entry, "mov.u64", last, 0);
     mg_code_guard(at, guard, negated);
-    MG_CODE(at, "sub.s64", mg_o_reg(step), mg_o_reg(address), mg_o_reg(last));
-    MG_CODE(at, "mov.b64", mg_o_reg(last), mg_o_reg(address));
-    MG_CODE(at, "abs.s64", mg_o_reg(far), mg_o_reg(step));
-    MG_CODE(at, "setp.le.s64", mg_o_reg(near), mg_o_reg(far), mg_o_imm(64 << 10));
-    MG_CODE(at, "setp.ne.s64", mg_o_reg(moved), mg_o_reg(step), mg_o_imm(0));
-    MG_CODE(at, "mad.lo.s64", mg_o_reg(to), mg_o_reg(step), mg_o_imm(ahead), mg_o_reg(address));
+    MG_CODE(at, "sub.s64", step, address, last);
+    MG_CODE(at, "mov.b64", last, address);
+    MG_CODE(at, "abs.s64", far, step);
+    MG_CODE(at, "setp.le.s64", near, far, 64 << 10);
+    MG_CODE(at, "setp.ne.s64", moved, step, 0);
+    MG_CODE(at, "mad.lo.s64", to, step, mg_o_imm(ahead), address);
     mg_code_push_guard(at, near, false);
     mg_code_push_guard(at, moved, false);
     MG_CODE(at, "prefetch.global.L2", mg_o_addr_reg(to, 0));

@@ -27,13 +27,13 @@ static void record_store(struct mg_patch *p, mg_id node, const struct mg_access 
     mg_code_push_guard(at, guard, negated); /* lanes that do not store write nothing */
     if (generic) {                          /* nor do those whose address is one of shared or local memory */
         mg_id global = mg_code_reg(at, MG_TYPE_pred);
-        MG_CODE(at, "isspacep.global", mg_o_reg(global), mg_o_reg(address));
+        MG_CODE(at, "isspacep.global", global, address);
         mg_code_push_guard(at, global, false);
     }
     for (uint32_t e = 0; e < a->vec; e++) { /* of a vector: a record for each element */
         struct mg_opnd value = all.kind == MG_OPND_vec ? m->opnds.at[all.id + e] : all;
         mg_id place = e ? mg_code_reg(at, MG_TYPE_b64) : address;
-        if (e) MG_CODE(at, "add.u64", mg_o_reg(place), mg_o_reg(address), mg_o_imm((int64_t)e * a->bytes));
+        if (e) MG_CODE(at, "add.u64", place, address, (int64_t)e * a->bytes);
         mg_record_write(at, &store, node, (const mg_id[]){place, mg_value_wide(at, value)});
     }
     if (generic) mg_code_pop_guard(at);

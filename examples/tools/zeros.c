@@ -30,7 +30,7 @@ static void count(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_o
     mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated), zero = mg_code_temp(at, MG_TYPE_pred);
     mg_code_guard(at, guard, negated); /* lanes that did not load count nothing */
     mg_cell_update(at, ix * N_CELLS + READS, mg_o_imm(1), MG_TIMES);
-    MG_CODE(at, "setp.eq.b32", mg_o_reg(zero), value, mg_o_imm(0));
+    MG_CODE(at, "setp.eq.b32", zero, value, 0);
     mg_code_push_guard(at, zero, false);
     mg_cell_update(at, ix * N_CELLS + ZEROS, mg_o_imm(1), MG_TIMES);
     mg_code_pop_guard(at);

@@ -222,7 +222,7 @@ static void flow_into(struct solver *k, mg_id node, const struct mg_call *call, 
     if (call->rets == MG_NO_OPND) return;
     const struct mg_opnd *list = &m->opnds.at[n->opnd + call->rets];
     for (uint32_t i = 0; i < list->n && i < f->n_rets; i++) {
-        struct mg_opnd from = {.kind = MG_OPND_var, .id = f->first_ret + i};
+        struct mg_opnd from = mg_o_var(f->first_ret + i);
         if (m->opnds.at[list->id + i].kind == MG_OPND_var) flow(k, m->opnds.at[list->id + i].id, node, &from);
     }
 }

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 
 #define EMIT(...)   EMIT_AT(x, __VA_ARGS__)
-#define R(r)        mg_o_reg(r)
-#define I(n)        mg_o_imm(n)
 #define ALONE_FROM  32 /* counters: of fewer the flush is cheap */
 #define MOST_BESIDE 4  /* counters of other lanes */
 
@@ -114,7 +112,7 @@ void mg_alone_begin(struct mg_rfunc *f)
     f->lone.one = mg_emit_reg(x, "__mg_one", MG_TYPE_b64);
     mg_rc_address(f, f->lone.base);
     mg_rc_one(f, one); /* lest ptxas set two registers to it at each event */
-    EMIT("cvt.u64.u32", R(f->lone.one), R(one));
+    EMIT("cvt.u64.u32", f->lone.one, one);
 }
 
 static const char *alone_holds(const struct mg_kinds *k, const struct mg_wanted *w)
@@ -137,10 +135,10 @@ static void alone_event(struct mg_rfunc *f, uint32_t counter)
     struct mg_emit *x = &f->x;
     const struct mg_rc *c = &f->counters[counter];
     if (f->lone.is)
-        EMIT("red.global.add.u64", mg_o_addr_reg(f->lone.base, 8 * (int64_t)c->slot), R(f->lone.one));
+        EMIT("red.global.add.u64", mg_o_addr_reg(f->lone.base, 8 * (int64_t)c->slot), f->lone.one);
     else
         EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)),
-             I(1)); /* hardly ever run */
+             1); /* hardly ever run */
 }
 
 const struct mg_storage mg_storage_alone = {
@@ -158,10 +156,10 @@ static void add_unasked(struct mg_rfunc *f, const struct mg_rc *c, mg_id guard)
 {
     struct mg_emit *x = &f->x;
     mg_id field = mg_rc_t32(f, 7), wide = mg_rc_t64(f, 0);
-    EMIT("bfe.u32", R(field), R(c->reg), I(c->bit), I(c->width));
-    EMIT("cvt.u64.u32", R(wide), R(field));
+    EMIT("bfe.u32", field, c->reg, mg_o_imm(c->bit), mg_o_imm(c->width));
+    EMIT("cvt.u64.u32", wide, field);
     mg_emit_guard(x, guard, false);
-    EMIT("red.global.add.u64", mg_o_addr_reg(f->lone.base, 8 * (int64_t)c->slot), R(wide));
+    EMIT("red.global.add.u64", mg_o_addr_reg(f->lone.base, 8 * (int64_t)c->slot), wide);
     mg_emit_guard(x, 0, false);
 }
 
@@ -178,7 +176,7 @@ void mg_alone_end(struct mg_rfunc *f, uint32_t b)
             struct mg_spot to = mg_place_edge(&f->place, from, edge);
             mg_id guard = to.guard ? mg_rc_tp(f, 3) : 0;
             x->at = to.at;
-            if (guard) EMIT(to.guard_not ? "not.pred" : "mov.pred", R(guard), R(to.guard));
+            if (guard) EMIT(to.guard_not ? "not.pred" : "mov.pred", guard, to.guard);
             mg_emit_guard(x, guard, false);
             mg_rc_unreal(f);
             mg_emit_guard(x, 0, false);

@@ -39,7 +39,6 @@ struct emitter {
 };
 
 #define EMIT(e, ...) EMIT_AT(&(e)->x, __VA_ARGS__)
-#define R(r)         mg_o_reg(r)
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
@@ -47,16 +46,16 @@ static void begin_code(struct emitter *e)
 {
     struct mg_emit *x = &e->x;
     e->base = mg_emit_reg(x, "__mg_base", MG_TYPE_b64);
-    EMIT(e, "ld.global.u64", R(e->base), mg_o_addr_reg(x->ctx, MG_CTX_COUNTERS));
+    EMIT(e, "ld.global.u64", e->base, mg_o_addr_reg(x->ctx, MG_CTX_COUNTERS));
     if (!e->layout->warps) return;
     e->mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
     e->below = mg_emit_reg(x, "__mg_t", MG_TYPE_b32);
     e->lt = mg_emit_reg(x, "__mg_lt", MG_TYPE_b32);
     e->low = mg_emit_reg(x, "__mg_p", MG_TYPE_pred);
-    EMIT(e, "mov.u32", R(e->lt), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT(e, "mov.u32", e->lt, mg_o_sreg(MG_SREG_lanemask_lt, 0));
     if (!e->ballot) return;
     e->always = mg_emit_reg(x, "__mg_true", MG_TYPE_pred);
-    EMIT(e, "setp.eq.u32", R(e->always), R(e->lt), R(e->lt));
+    EMIT(e, "setp.eq.u32", e->always, e->lt, e->lt);
 }
 
 /* Every lane adds for itself, or the lowest one for its warp. How many lanes there are is not asked: pieces of a warp
@@ -65,15 +64,15 @@ static void add_to_memory(struct emitter *e, uint32_t counter, bool warps)
 {
     mg_emit_guard(&e->x, 0, false);
     if (warps && e->ballot)
-        EMIT(e, "vote.ballot.b32", R(e->mask), R(e->always));
+        EMIT(e, "vote.ballot.b32", e->mask, e->always);
     else if (warps)
-        EMIT(e, "activemask.b32", R(e->mask));
+        EMIT(e, "activemask.b32", e->mask);
     if (warps) {
-        EMIT(e, "and.b32", R(e->below), R(e->mask), R(e->lt));
-        EMIT(e, "setp.eq.u32", R(e->low), R(e->below), mg_o_imm(0));
+        EMIT(e, "and.b32", e->below, e->mask, e->lt);
+        EMIT(e, "setp.eq.u32", e->low, e->below, 0);
     }
     mg_emit_guard_by(&e->x, e->mine, false, warps ? e->low : 0);
-    EMIT(e, "red.global.add.u64", mg_o_addr_reg(e->base, 8 * (int64_t)counter), mg_o_imm(1));
+    EMIT(e, "red.global.add.u64", mg_o_addr_reg(e->base, 8 * (int64_t)counter), 1);
     mg_emit_guard(&e->x, 0, false);
 }
 

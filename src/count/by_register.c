@@ -21,8 +21,6 @@
 #include <stdlib.h>
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r)      mg_o_reg(r)
-#define I(n)      mg_o_imm(n)
 
 #define MOST_WIDE 4 /* counters of two registers for induction variables of loops inside loops */
 
@@ -275,11 +273,11 @@ static void emit_lowest(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint3
     struct mg_spot s = {.at = mg_block_head(x->m, &x->c->blocks[b]), .guard = f->warps.low};
     x->at = s.at;
     if (f->warps.ballot)
-        EMIT("vote.ballot.b32", R(f->warps.mask), R(f->warps.always));
+        EMIT("vote.ballot.b32", f->warps.mask, f->warps.always);
     else
-        EMIT("activemask.b32", R(f->warps.mask));
-    EMIT("and.b32", R(f->warps.below), R(f->warps.mask), R(f->warps.lt));
-    EMIT("setp.eq.u32", R(f->warps.low), R(f->warps.below), I(0));
+        EMIT("activemask.b32", f->warps.mask);
+    EMIT("and.b32", f->warps.below, f->warps.mask, f->warps.lt);
+    EMIT("setp.eq.u32", f->warps.low, f->warps.below, 0);
     if (f->calls.carried)
         mg_shared_near(f, kernel, f->warps.counter[b], f->warps.low);
     else
@@ -307,10 +305,10 @@ static void emit_entry(struct mg_carry *y, struct mg_rfunc *f)
     f->warps.below = mg_emit_reg(x, "__mg_t", MG_TYPE_b32);
     f->warps.lt = mg_emit_reg(x, "__mg_lt", MG_TYPE_b32);
     f->warps.low = mg_emit_reg(x, "__mg_low", MG_TYPE_pred);
-    EMIT("mov.u32", R(f->warps.lt), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT("mov.u32", f->warps.lt, mg_o_sreg(MG_SREG_lanemask_lt, 0));
     if (!f->warps.ballot) return;
     f->warps.always = mg_emit_reg(x, "__mg_true", MG_TYPE_pred);
-    EMIT("setp.eq.u32", R(f->warps.always), R(f->warps.lt), R(f->warps.lt));
+    EMIT("setp.eq.u32", f->warps.always, f->warps.lt, f->warps.lt);
 }
 
 static void emit_end(struct mg_carry *y, struct mg_rfunc *f, uint32_t b)

@@ -31,20 +31,20 @@ static void emit_begin(struct seed *e)
     e->mine = mg_count_mine(x, e->o);
     e->base = mg_emit_reg(x, "__mg_base", MG_TYPE_b64);
     e->value = mg_emit_reg(x, "__mg_n", MG_TYPE_b64);
-    EMIT("ld.global.u64", mg_o_reg(e->base), mg_o_addr_reg(x->ctx, MG_CTX_COUNTERS));
+    EMIT("ld.global.u64", e->base, mg_o_addr_reg(x->ctx, MG_CTX_COUNTERS));
     if (e->o->scheme == MG_SCHEME_ATOMIC) return;
     mg_id cta = mg_emit_linear(x, MG_SREG_ctaid, MG_SREG_nctaid);
     if (e->o->scheme == MG_SCHEME_FLUX) {
-        EMIT("and.b64", mg_o_reg(cta), mg_o_reg(cta), mg_o_imm(BANKS - 1));
-        EMIT("mad.lo.u64", mg_o_reg(e->base), mg_o_reg(cta), mg_o_imm(8), mg_o_reg(e->base));
+        EMIT("and.b64", cta, cta, BANKS - 1);
+        EMIT("mad.lo.u64", e->base, cta, 8, e->base);
         e->mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
         e->n = mg_emit_reg(x, "__mg_t", MG_TYPE_b32);
         e->lane = mg_emit_reg(x, "__mg_lane", MG_TYPE_b32);
         e->lowest = mg_emit_reg(x, "__mg_p", MG_TYPE_pred);
-        EMIT("mov.u32", mg_o_reg(e->lane), mg_o_sreg(MG_SREG_laneid, 0));
+        EMIT("mov.u32", e->lane, mg_o_sreg(MG_SREG_laneid, 0));
         if (!e->ballot) return;
         e->always = mg_emit_reg(x, "__mg_true", MG_TYPE_pred);
-        EMIT("setp.eq.u32", mg_o_reg(e->always), mg_o_reg(e->lane), mg_o_reg(e->lane));
+        EMIT("setp.eq.u32", e->always, e->lane, e->lane);
         return;
     }
     mg_id thread = mg_emit_linear(x, MG_SREG_tid, MG_SREG_ntid), block = mg_emit_reg(x, "__mg_threads", MG_TYPE_b64);
@@ -52,16 +52,16 @@ static void emit_begin(struct seed *e)
     e->step = mg_emit_reg(x, "__mg_step", MG_TYPE_b64);
     e->at = mg_emit_reg(x, "__mg_at", MG_TYPE_b64);
     static const enum mg_sreg extents[] = {MG_SREG_ntid, MG_SREG_nctaid};
-    EMIT("mov.u64", mg_o_reg(e->step), mg_o_imm(8));
+    EMIT("mov.u64", e->step, 8);
     for (unsigned k = 0; k < 6; k++) { /* threads of a CTA, then CTAs */
-        EMIT("mov.u32", mg_o_reg(extent), mg_o_sreg(extents[k / 3], (uint8_t)(1 + k % 3)));
-        EMIT("cvt.u64.u32", mg_o_reg(wide), mg_o_reg(extent));
-        EMIT("mul.lo.u64", mg_o_reg(e->step), mg_o_reg(e->step), mg_o_reg(wide));
-        if (k == 2) EMIT("mov.u64", mg_o_reg(block), mg_o_reg(e->step));
+        EMIT("mov.u32", extent, mg_o_sreg(extents[k / 3], (uint8_t)(1 + k % 3)));
+        EMIT("cvt.u64.u32", wide, extent);
+        EMIT("mul.lo.u64", e->step, e->step, wide);
+        if (k == 2) EMIT("mov.u64", block, e->step);
     }
     /* 8 * (CTA * threads of a CTA + thread) */
-    EMIT("mad.lo.u64", mg_o_reg(e->base), mg_o_reg(cta), mg_o_reg(block), mg_o_reg(e->base));
-    EMIT("mad.lo.u64", mg_o_reg(e->base), mg_o_reg(thread), mg_o_imm(8), mg_o_reg(e->base));
+    EMIT("mad.lo.u64", e->base, cta, block, e->base);
+    EMIT("mad.lo.u64", e->base, thread, 8, e->base);
 }
 
 static void emit_block(struct seed *e, uint32_t block, uint32_t counter)
@@ -71,27 +71,27 @@ static void emit_block(struct seed *e, uint32_t block, uint32_t counter)
     mg_emit_guard(x, e->mine, false);
     switch (e->o->scheme) {
     case MG_SCHEME_THREAD:
-        EMIT("mad.lo.u64", mg_o_reg(e->at), mg_o_reg(e->step), mg_o_imm(counter), mg_o_reg(e->base));
-        EMIT("ld.global.u64", mg_o_reg(e->value), mg_o_addr_reg(e->at, 0));
-        EMIT("add.u64", mg_o_reg(e->value), mg_o_reg(e->value), mg_o_imm(1));
-        EMIT("st.global.u64", mg_o_addr_reg(e->at, 0), mg_o_reg(e->value));
+        EMIT("mad.lo.u64", e->at, e->step, mg_o_imm(counter), e->base);
+        EMIT("ld.global.u64", e->value, mg_o_addr_reg(e->at, 0));
+        EMIT("add.u64", e->value, e->value, 1);
+        EMIT("st.global.u64", mg_o_addr_reg(e->at, 0), e->value);
         break;
     case MG_SCHEME_FLUX:
         mg_emit_guard(x, 0, false);
         if (e->ballot)
-            EMIT("vote.ballot.b32", mg_o_reg(e->mask), mg_o_reg(e->always));
+            EMIT("vote.ballot.b32", e->mask, e->always);
         else
-            EMIT("activemask.b32", mg_o_reg(e->mask));
-        EMIT("brev.b32", mg_o_reg(e->n), mg_o_reg(e->mask)); /* the lowest bit's number: as CUDA Flux finds it */
-        EMIT("bfind.shiftamt.u32", mg_o_reg(e->n), mg_o_reg(e->n));
-        EMIT("setp.eq.u32", mg_o_reg(e->lowest), mg_o_reg(e->n), mg_o_reg(e->lane));
-        EMIT("popc.b32", mg_o_reg(e->n), mg_o_reg(e->mask));
-        EMIT("cvt.u64.u32", mg_o_reg(e->value), mg_o_reg(e->n));
+            EMIT("activemask.b32", e->mask);
+        EMIT("brev.b32", e->n, e->mask); /* the lowest bit's number: as CUDA Flux finds it */
+        EMIT("bfind.shiftamt.u32", e->n, e->n);
+        EMIT("setp.eq.u32", e->lowest, e->n, e->lane);
+        EMIT("popc.b32", e->n, e->mask);
+        EMIT("cvt.u64.u32", e->value, e->n);
         mg_emit_guard_by(x, e->mine, false, e->lowest);
-        EMIT("red.global.add.u64", mg_o_addr_reg(e->base, (int64_t)8 * BANKS * counter), mg_o_reg(e->value));
+        EMIT("red.global.add.u64", mg_o_addr_reg(e->base, (int64_t)8 * BANKS * counter), e->value);
         break;
     default:
-        EMIT("red.global.add.u64", mg_o_addr_reg(e->base, (int64_t)8 * counter), mg_o_imm(1));
+        EMIT("red.global.add.u64", mg_o_addr_reg(e->base, (int64_t)8 * counter), 1);
         break;
     }
     mg_emit_guard(x, 0, false);

@@ -19,8 +19,6 @@
 #include <string.h>
 
 #define EMIT(...)  EMIT_AT(x, __VA_ARGS__)
-#define R(r)       mg_o_reg(r)
-#define I(n)       mg_o_imm(n)
 #define MOST_FUNCS 256
 #define MOST_UNITS 12  /* of 32 bits: parameters and results travel in so many registers */
 #define UNTESTED   200 /* events that a field can take without tests */
@@ -539,7 +537,7 @@ void mg_carry_enter(struct mg_carry *y, struct mg_rfunc *f)
             mg_id var = mg_func_add_param(m, other, mg_intern_adds(&m->names, name), y->cells[to[k].cell].type);
             if (other == x->func)
                 EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "ld.param.b64" : "ld.param.b32",
-                     R(*reg_of(y, x->ix, to[k].cell)), mg_o_addr_var(var, 0));
+                     *reg_of(y, x->ix, to[k].cell), mg_o_addr_var(var, 0));
         }
         widen_result(m, other, bytes);
     }
@@ -592,8 +590,8 @@ void mg_carry_return(struct mg_carry *y, struct mg_rfunc *f, mg_id at)
     if (y->cyclic[x->ix]) test_at_return(y, f, at);
     for (uint32_t k = 0; k < n; k++)
         EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "st.param.b64" : "st.param.b32",
-             mg_o_addr_var(result, to[k].off), R(*reg_of(y, x->ix, to[k].cell)));
-    if (returns_context(y, x->ix)) EMIT("st.param.b64", mg_o_addr_var(result, f->calls.context_at), R(x->ctx));
+             mg_o_addr_var(result, to[k].off), *reg_of(y, x->ix, to[k].cell));
+    if (returns_context(y, x->ix)) EMIT("st.param.b64", mg_o_addr_var(result, f->calls.context_at), x->ctx);
     free(to);
 }
 
@@ -646,7 +644,7 @@ static mg_id add_result(struct mg_module *m, mg_id func, mg_id node)
     mg_id var = new_result(m, func, "__mg_back", false), decl = m->decls.n, list = mg_opnd_alloc(m, 1);
     *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_param, .type = MG_TYPE_b8, .first = var, .n = 1};
     mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
-    m->opnds.at[list] = (struct mg_opnd){.kind = MG_OPND_var, .id = var};
+    m->opnds.at[list] = mg_o_var(var);
     struct mg_opnd rets = {.kind = MG_OPND_list, .n = 1, .id = list};
     if (c.rets != MG_NO_OPND) {
         m->opnds.at[n.opnd + c.rets] = rets;
@@ -679,11 +677,11 @@ static void rewrite_call(struct mg_carry *y, struct mg_rfunc *f, const struct mg
         mg_id reg = *reg_of(y, x->ix, to[k].cell);
         mg_call_read(m, node, &c);
         mg_call_add_arg(m, node, &c, reg);
-        EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "ld.param.b64" : "ld.param.b32", R(reg),
+        EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "ld.param.b64" : "ld.param.b32", reg,
              mg_o_addr_var(var, to[k].off));
     }
     if (returns_context(y, callee->x.ix) && x->ix)
-        EMIT("ld.param.b64", R(x->ctx), mg_o_addr_var(var, callee->calls.context_at));
+        EMIT("ld.param.b64", x->ctx, mg_o_addr_var(var, callee->calls.context_at));
     if (f->calls.settles) {
         mg_rc_settle(f);
         x->at = node;

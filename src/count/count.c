@@ -2,8 +2,6 @@
 #include "count/regs.h"
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r)      mg_o_reg(r)
-#define I(n)      mg_o_imm(n)
 
 mg_id mg_rc_temp(struct mg_rfunc *f, mg_id *at, const char *name, enum mg_type type)
 {
@@ -51,8 +49,8 @@ void mg_rc_branch(struct mg_rfunc *f, mg_id p, bool not_p, mg_id label)
 void mg_rc_one(struct mg_rfunc *f, mg_id d)
 {
     struct mg_emit *x = &f->x;
-    EMIT("mov.u32", R(d), mg_o_sreg(MG_SREG_ntid, 1));
-    EMIT("min.u32", R(d), R(d), I(1));
+    EMIT("mov.u32", d, mg_o_sreg(MG_SREG_ntid, 1));
+    EMIT("min.u32", d, d, 1);
 }
 
 /* ---- lane by lane ------------------------------------------------------------------------------------ */
@@ -61,7 +59,7 @@ static void add_lanes(struct mg_rfunc *f, const uint64_t *set, uint32_t n, uint3
 {
     struct mg_emit *x = &f->x;
     mg_id base = mg_rc_t64(f, 3);
-    EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * (int64_t)at));
+    EMIT("add.u64", base, x->ctx, mg_o_imm(MG_CTX_BYTES + 8 * (int64_t)at));
     for (uint32_t i = 0; i < n; i++)
         if (mg_rc_in(set, i)) mg_rc_add_lane(f, &f->counters[i], base, guard);
 }
@@ -115,11 +113,11 @@ mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q)
     struct mg_emit *x = &f->x;
     mg_id lead = mg_rc_tp(f, 4), t = mg_rc_t32(f, 6);
     if (q->flag == UINT32_MAX) {
-        EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_laneid, 0));
-        EMIT("setp.eq.u32", R(lead), R(t), I(0));
+        EMIT("mov.u32", t, mg_o_sreg(MG_SREG_laneid, 0));
+        EMIT("setp.eq.u32", lead, t, 0);
     } else {
-        EMIT("and.b32", R(t), R(f->counters[q->flag].reg), I((int64_t)1 << f->counters[q->flag].bit));
-        EMIT("setp.ne.u32", R(lead), R(t), I(0));
+        EMIT("and.b32", t, f->counters[q->flag].reg, (int64_t)1 << f->counters[q->flag].bit);
+        EMIT("setp.ne.u32", lead, t, 0);
     }
     return lead;
 }
@@ -132,7 +130,7 @@ static void add_cohorts(struct mg_rfunc *f, const uint64_t *set, mg_id guard)
         const struct mg_rcohort *q = &f->warps.cohorts[k];
         mg_id lead = mg_rc_lead(f, q), skip = 0;
         if (guard) {
-            EMIT("and.pred", R(lead), R(lead), R(guard));
+            EMIT("and.pred", lead, lead, guard);
         } else {
             mg_rc_branch(f, lead, true, skip = mg_rc_label(f));
             lead = 0;
@@ -155,7 +153,7 @@ void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set)
     mg_id mine = mg_count_mine(x, f->o), all = mine;
     if (!mine && f->warps.n_cohorts) { /* straight code only: a guard that always holds */
         all = mg_rc_tp(f, 3);
-        EMIT("setp.eq.u32", R(all), I(0), I(0));
+        EMIT("setp.eq.u32", all, 0, 0);
     }
     add_cohorts(f, set, all);
     add_lanes(f, set, f->n, f->at, mine);

@@ -24,8 +24,6 @@
 #include "count/storage/storage.h"
 
 #define EMIT(...)  EMIT_AT(x, __VA_ARGS__)
-#define R(r)       mg_o_reg(r)
-#define I(n)       mg_o_imm(n)
 #define FIELDS     0x01041041
 #define FEW_FIELDS 0x03030303
 #define BY_LOWEST  3 /* bits that the lowest lane adds one by one */
@@ -57,14 +55,14 @@ void mg_flush_sum(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask)
 {
     struct mg_emit *x = &f->x;
     if (f->redux) {
-        EMIT("redux.sync.add.u32", R(d), R(s), mask ? R(mask) : I(-1));
+        EMIT("redux.sync.add.u32", d, s, mask ? mg_o_reg(mask) : mg_o_imm(-1));
         return;
     }
     mg_id t = mg_rc_t32(f, 5);
-    if (d != s) EMIT("mov.u32", R(d), R(s));
+    if (d != s) EMIT("mov.u32", d, s);
     for (unsigned apart = 16; apart; apart /= 2) {
-        EMIT("shfl.sync.bfly.b32", R(t), R(d), I(apart), I(31), I(-1));
-        EMIT("add.u32", R(d), R(d), R(t));
+        EMIT("shfl.sync.bfly.b32", t, d, mg_o_imm(apart), 31, -1);
+        EMIT("add.u32", d, d, t);
     }
 }
 
@@ -84,25 +82,25 @@ static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_i
     mg_id pair = mg_rc_t32(f, c->bit % 16 ? 9 : 8), one = mg_rc_t32(f, 7);
     bool summed = lower && lower->kind == MG_RC_FIELD && lower->reg == c->reg && lower->bit + 16 == c->bit;
     if (!summed) {
-        if (c->bit % 16) EMIT("shr.u32", R(pair), R(c->reg), I(8));
-        EMIT("and.b32", R(pair), R(c->bit % 16 ? pair : c->reg), I(0x00ff00ff));
+        if (c->bit % 16) EMIT("shr.u32", pair, c->reg, 8);
+        EMIT("and.b32", pair, c->bit % 16 ? pair : c->reg, 0x00ff00ff);
         mg_flush_sum(f, pair, pair, 0);
     }
     if (c->bit >= 16)
-        EMIT("shr.u32", R(one), R(pair), I(16));
+        EMIT("shr.u32", one, pair, 16);
     else
-        EMIT("and.b32", R(one), R(pair), I(0xffff));
-    EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(k->n_bits + w));
-    EMIT("selp.b32", R(v), R(one), R(v), R(mg_rc_tp(f, 1)));
+        EMIT("and.b32", one, pair, 0xffff);
+    EMIT("setp.eq.u32", mg_rc_tp(f, 1), i, mg_o_imm(k->n_bits + w));
+    EMIT("selp.b32", v, one, v, mg_rc_tp(f, 1));
 }
 
 /* d = where this multiprocessor's copy of the counters begins, in words, + n (another register than d; 0: none). */
 void mg_rc_copy(struct mg_rfunc *f, mg_id d, mg_id n)
 {
     struct mg_emit *x = &f->x;
-    EMIT("mov.u32", R(d), mg_o_sreg(MG_SREG_smid, 0));
-    EMIT("and.b32", R(d), R(d), I(f->layout->n_copies - 1));
-    EMIT("mad.lo.u32", R(d), R(d), I(f->layout->copy_words), n ? R(n) : I(0));
+    EMIT("mov.u32", d, mg_o_sreg(MG_SREG_smid, 0));
+    EMIT("and.b32", d, d, mg_o_imm(f->layout->n_copies - 1));
+    EMIT("mad.lo.u32", d, d, mg_o_imm(f->layout->copy_words), n ? mg_o_reg(n) : mg_o_imm(0));
 }
 
 void mg_rc_address(struct mg_rfunc *f, mg_id base)
@@ -110,10 +108,10 @@ void mg_rc_address(struct mg_rfunc *f, mg_id base)
     struct mg_emit *x = &f->x;
     if (f->layout->n_copies > 1) {
         mg_rc_copy(f, mg_rc_t32(f, 5), 0);
-        EMIT("mad.wide.u32", R(base), R(mg_rc_t32(f, 5)), I(8), R(x->ctx));
-        EMIT("add.u64", R(base), R(base), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
+        EMIT("mad.wide.u32", base, mg_rc_t32(f, 5), 8, x->ctx);
+        EMIT("add.u64", base, base, mg_o_imm(MG_CTX_BYTES + 8 * (int64_t)f->at));
     } else {
-        EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
+        EMIT("add.u64", base, x->ctx, mg_o_imm(MG_CTX_BYTES + 8 * (int64_t)f->at));
     }
 }
 
@@ -129,8 +127,8 @@ static mg_id whole_base(struct mg_rfunc *f, mg_id base)
 void mg_rc_own(struct mg_rfunc *f, mg_id d, mg_id mask, mg_id t)
 {
     struct mg_emit *x = &f->x;
-    EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_lanemask_eq, 0));
-    EMIT("or.b32", R(d), R(mask), R(t));
+    EMIT("mov.u32", t, mg_o_sreg(MG_SREG_lanemask_eq, 0));
+    EMIT("or.b32", d, mask, t);
 }
 
 /* p: this is the lowest of the lanes that are here now; returns a register that holds them all. round: of the loop that
@@ -139,12 +137,12 @@ mg_id mg_flush_lowest(struct mg_rfunc *f, mg_id p, mg_id round)
 {
     struct mg_emit *x = &f->x;
     mg_id here = mg_rc_t32(f, LANES), t = mg_rc_t32(f, 5);
-    EMIT("activemask.b32", R(here));
-    if (round) EMIT("match.any.sync.b64", R(here), R(round), R(here));
+    EMIT("activemask.b32", here);
+    if (round) EMIT("match.any.sync.b64", here, round, here);
     mg_rc_own(f, here, here, t);
-    EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_lanemask_lt, 0));
-    EMIT("and.b32", R(t), R(t), R(here));
-    EMIT("setp.eq.u32", R(p), R(t), I(0));
+    EMIT("mov.u32", t, mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT("and.b32", t, t, here);
+    EMIT("setp.eq.u32", p, t, 0);
     return here;
 }
 
@@ -159,9 +157,9 @@ static void or_to(struct mg_rfunc *f, mg_id acc, mg_id r, bool is64, bool *any)
 {
     struct mg_emit *x = &f->x;
     if (*any)
-        EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(r));
+        EMIT(is64 ? "or.b64" : "or.b32", acc, acc, r);
     else
-        EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(r));
+        EMIT(is64 ? "mov.u64" : "mov.u32", acc, r);
     *any = true;
 }
 
@@ -183,16 +181,16 @@ static bool test_size(struct mg_rfunc *f, const struct bank *k, mg_id p)
     struct mg_emit *x = &f->x;
     mg_id wide = mg_rc_t64(f, 1), narrow = mg_rc_t32(f, 5);
     bool any64 = or_words(f, k, true, true, wide), any32 = or_words(f, k, false, true, narrow);
-    if (any64) EMIT("setp.gt.u64", R(p), R(wide), I((1 << 27) - 1));
-    if (any32) EMIT("setp.gt.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I((1 << 27) - 1));
-    if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));
+    if (any64) EMIT("setp.gt.u64", p, wide, (1 << 27) - 1);
+    if (any32) EMIT("setp.gt.u32", any64 ? mg_rc_tp(f, 2) : p, narrow, (1 << 27) - 1);
+    if (any64 && any32) EMIT("or.pred", p, p, mg_rc_tp(f, 2));
     return any64 || any32;
 }
 
 void mg_flush_any(struct mg_rfunc *f, mg_id p)
 {
     struct mg_emit *x = &f->x;
-    EMIT("vote.sync.any.pred", R(p), R(p), R(mg_rc_t32(f, MASK)));
+    EMIT("vote.sync.any.pred", p, p, mg_rc_t32(f, MASK));
 }
 
 /* What does not fit sums of 32 bits its lane adds to memory at once, and is 0 in the sums. */
@@ -205,7 +203,7 @@ static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
         const struct mg_rc *c = k->words[w];
         if (!is_plain(c)) continue;
         mg_rc_add_lane(f, c, base, 0);
-        EMIT(mg_storage_of(c)->wide ? "mov.u64" : "mov.u32", R(c->reg), I(0));
+        EMIT(mg_storage_of(c)->wide ? "mov.u64" : "mov.u32", c->reg, 0);
     }
     mg_rc_end_apart(f, a);
 }
@@ -217,24 +215,24 @@ static void add_fields(struct mg_rfunc *f, const struct bank *k, mg_id base, mg_
     struct mg_emit *x = &f->x;
     mg_id i = mg_rc_t32(f, 6), n = here, v = mg_rc_t32(f, 5), shift = mg_rc_t32(f, SHIFT), p = mg_rc_tp(f, 1),
           at = mg_rc_t64(f, 1), wide = mg_rc_t64(f, 2), again = mg_rc_label(f);
-    EMIT("mov.u32", R(v), mg_o_sreg(MG_SREG_lanemask_lt, 0));
-    EMIT("and.b32", R(v), R(v), R(here));
-    EMIT("popc.b32", R(i), R(v));
-    EMIT("popc.b32", R(n), R(here));
+    EMIT("mov.u32", v, mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT("and.b32", v, v, here);
+    EMIT("popc.b32", i, v);
+    EMIT("popc.b32", n, here);
     mg_rc_put_label(f, again);
-    EMIT("mul.lo.u32", R(shift), R(i), I(6));
-    EMIT("mad.wide.u32", R(at), R(i), I(8), R(base));
+    EMIT("mul.lo.u32", shift, i, 6);
+    EMIT("mad.wide.u32", at, i, 8, base);
     for (uint32_t j = from; j < to; j++) {
-        EMIT("shr.u32", R(v), R(f->t.sums[j - from]), R(shift));
-        EMIT("and.b32", R(v), R(v), I(63));
-        EMIT("setp.ne.u32", R(p), R(v), I(0));
-        EMIT("cvt.u64.u32", R(wide), R(v));
+        EMIT("shr.u32", v, f->t.sums[j - from], shift);
+        EMIT("and.b32", v, v, 63);
+        EMIT("setp.ne.u32", p, v, 0);
+        EMIT("cvt.u64.u32", wide, v);
         mg_emit_guard(x, p, false);
-        EMIT("red.global.add.u64", mg_o_addr_reg(at, 8 * (int64_t)(k->slot + 5 * j)), R(wide));
+        EMIT("red.global.add.u64", mg_o_addr_reg(at, 8 * (int64_t)(k->slot + 5 * j)), wide);
         mg_emit_guard(x, 0, false);
     }
-    EMIT("add.u32", R(i), R(i), R(n));
-    EMIT("setp.lt.u32", R(p), R(i), I(5));
+    EMIT("add.u32", i, i, n);
+    EMIT("setp.lt.u32", p, i, 5);
     mg_rc_branch(f, p, false, again);
 }
 
@@ -254,24 +252,24 @@ static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
         for (uint32_t j = from; j < to; j++) {
             mg_id s = mg_rc_temp(f, &f->t.sums[j - from], "__mg_t", MG_TYPE_b32);
             const struct mg_rc *c = j < groups ? NULL : k->words[j - groups];
-            if (!c && j) EMIT("shr.u32", R(s), R(k->bits), I(j));
+            if (!c && j) EMIT("shr.u32", s, k->bits, mg_o_imm(j));
             if (!c)
-                EMIT("and.b32", R(s), R(j ? s : k->bits), I(FIELDS));
+                EMIT("and.b32", s, j ? s : k->bits, FIELDS);
             else
                 mg_storage_of(c)->part(f, c, s);
-            if (k->lead) EMIT("selp.b32", R(s), R(s), I(0), R(k->lead));
+            if (k->lead) EMIT("selp.b32", s, s, 0, k->lead);
             mg_flush_sum(f, s, s, here);
         }
         for (uint32_t j = few ? from : MG_MAX(from, groups); j < to; j++)
             for (uint32_t i = 0; i < (j < groups ? MG_MIN(5u, k->n_bits - 5 * j) : 1); i++) {
                 mg_id v = j < groups ? one : f->t.sums[j - from];
-                if (j < groups) EMIT("bfe.u32", R(v), R(f->t.sums[j - from]), I(6 * i), I(6));
-                EMIT("setp.ne.and.u32", R(p), R(v), I(0), R(low));
-                EMIT("cvt.u64.u32", R(wide), R(v));
+                if (j < groups) EMIT("bfe.u32", v, f->t.sums[j - from], mg_o_imm(6 * i), 6);
+                EMIT("setp.ne.and.u32", p, v, 0, low);
+                EMIT("cvt.u64.u32", wide, v);
                 mg_emit_guard(x, p, false);
                 EMIT("red.global.add.u64",
                      mg_o_addr_reg(base, 8 * (int64_t)(k->slot + (j < groups ? 5 * j + i : k->n_bits + j - groups))),
-                     R(wide));
+                     wide);
                 mg_emit_guard(x, 0, false);
             }
         if (!few && from < groups) add_fields(f, k, base, here, from, MG_MIN(to, groups));
@@ -286,12 +284,12 @@ static void add_sum(struct mg_rfunc *f, const struct bank *k, mg_id i, mg_id v, 
     int64_t off = 8 * (int64_t)k->slot;
     bool copies = !base && f->layout->n_copies > 1;
     if (copies) mg_rc_copy(f, word, i);
-    EMIT("mad.wide.u32", R(at), R(copies ? word : i), I(8), R(base ? base : x->ctx));
+    EMIT("mad.wide.u32", at, copies ? word : i, 8, base ? base : x->ctx);
     if (!base) off += MG_CTX_BYTES + 8 * (int64_t)f->at;
-    EMIT("cvt.u64.u32", R(sum), R(v));
-    EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(v), I(0));
+    EMIT("cvt.u64.u32", sum, v);
+    EMIT("setp.ne.u32", mg_rc_tp(f, 1), v, 0);
     mg_emit_guard(x, mg_rc_tp(f, 1), false);
-    EMIT("red.global.add.u64", mg_o_addr_reg(at, off), R(sum));
+    EMIT("red.global.add.u64", mg_o_addr_reg(at, off), sum);
     mg_emit_guard(x, 0, false);
 }
 
@@ -299,9 +297,9 @@ static void add_sum(struct mg_rfunc *f, const struct bank *k, mg_id i, mg_id v, 
 static void sum_few(struct mg_rfunc *f, const struct bank *k, uint32_t group, mg_id d)
 {
     struct mg_emit *x = &f->x;
-    if (group) EMIT("shr.u32", R(d), R(f->packed.few), I(2 * group));
-    EMIT("and.b32", R(d), R(group ? d : f->packed.few), I(FEW_FIELDS));
-    if (k->lead) EMIT("selp.b32", R(d), R(d), I(0), R(k->lead));
+    if (group) EMIT("shr.u32", d, f->packed.few, mg_o_imm(2 * group));
+    EMIT("and.b32", d, group ? d : f->packed.few, FEW_FIELDS);
+    if (k->lead) EMIT("selp.b32", d, d, 0, k->lead);
     mg_flush_sum(f, d, d, 0);
 }
 
@@ -311,18 +309,18 @@ static void add_groups(struct mg_rfunc *f, uint32_t at, mg_id low, mg_id high, m
 {
     struct mg_emit *x = &f->x;
     mg_id shift = mg_rc_t32(f, SHIFT), both = mg_rc_t64(f, 2);
-    EMIT("mad.lo.u32", R(shift), R(i), I(8), I(-8 * (int64_t)at));
+    EMIT("mad.lo.u32", shift, i, 8, mg_o_imm(-8 * (int64_t)at));
     if (high) {
         mg_id pair = mg_opnd_alloc(x->m, 2);
-        x->m->opnds.at[pair] = R(low), x->m->opnds.at[pair + 1] = R(high);
-        EMIT("mov.b64", R(both), (struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2});
-        EMIT("shr.u64", R(both), R(both), R(shift));
-        EMIT("cvt.u32.u64", R(low), R(both));
+        x->m->opnds.at[pair] = mg_o_reg(low), x->m->opnds.at[pair + 1] = mg_o_reg(high);
+        EMIT("mov.b64", both, ((struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2}));
+        EMIT("shr.u64", both, both, shift);
+        EMIT("cvt.u32.u64", low, both);
     } else {
-        EMIT("shr.u32", R(low), R(low), R(shift));
+        EMIT("shr.u32", low, low, shift);
     }
-    EMIT("and.b32", R(low), R(low), I(255));
-    EMIT("or.b32", R(v), R(v), R(low));
+    EMIT("and.b32", low, low, 255);
+    EMIT("or.b32", v, v, low);
 }
 
 /* The bank's first n words are such fields, 4 to a group; 0 in v so far for those lanes. */
@@ -344,11 +342,11 @@ static void sum_small(struct mg_rfunc *f, const struct bank *k, uint32_t from, u
     mg_id word = mg_rc_t32(f, 5);
     for (uint32_t w = from; w < to; w++) {
         mg_id low = k->words[w]->reg;
-        if (mg_storage_of(k->words[w])->wide) EMIT("cvt.u32.u64", R(low = word), R(k->words[w]->reg));
+        if (mg_storage_of(k->words[w])->wide) EMIT("cvt.u32.u64", low = word, k->words[w]->reg);
         if (w == from)
-            EMIT("mov.b32", R(d), R(low));
+            EMIT("mov.b32", d, low);
         else
-            EMIT("mad.lo.u32", R(d), R(low), I((int64_t)1 << 8 * (w - from)), R(d));
+            EMIT("mad.lo.u32", d, low, (int64_t)1 << 8 * (w - from), d);
     }
     mg_flush_sum(f, d, d, 0);
 }
@@ -372,34 +370,34 @@ static void add_lanes(struct mg_rfunc *f, const struct bank *k, mg_id base, bool
     struct mg_emit *x = &f->x;
     uint32_t groups = (k->n_bits + 4) / 5, n_few = 0;
     mg_id shift = mg_rc_t32(f, SHIFT), v = mg_rc_t32(f, VALUE), i = mg_rc_t32(f, RANK), sum = mg_rc_t32(f, 7);
-    if (!base) EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_laneid, 0));
+    if (!base) EMIT("mov.u32", i, mg_o_sreg(MG_SREG_laneid, 0));
     if (k->n == 1 && k->n_bits && !k->lead) { /* the first lane adds it */
         mg_flush_sum(f, v, k->bits, 0);
-        EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(0));
-        EMIT("selp.b32", R(v), R(v), I(0), R(mg_rc_tp(f, 1)));
+        EMIT("setp.eq.u32", mg_rc_tp(f, 1), i, 0);
+        EMIT("selp.b32", v, v, 0, mg_rc_tp(f, 1));
         add_sum(f, k, i, v, base);
         return;
     }
     if (groups)
-        EMIT("mul.lo.u32", R(shift), R(i), I(6));
+        EMIT("mul.lo.u32", shift, i, 6);
     else
-        EMIT("mov.u32", R(v), I(0));
+        EMIT("mov.u32", v, 0);
     for (uint32_t g = 0; g < groups; g++) {
         mg_id from = k->bits;
         if (groups > 1) {
-            if (g) EMIT("shr.u32", R(sum), R(k->bits), I(g));
-            EMIT("and.b32", R(sum), R(g ? sum : k->bits), I(FIELDS));
+            if (g) EMIT("shr.u32", sum, k->bits, mg_o_imm(g));
+            EMIT("and.b32", sum, g ? sum : k->bits, FIELDS);
             from = sum;
         }
         if (k->lead) {
-            EMIT("selp.b32", R(sum), R(from), I(0), R(k->lead));
+            EMIT("selp.b32", sum, from, 0, k->lead);
             from = sum;
         }
         mg_flush_sum(f, sum, from, 0);
-        if (g) EMIT("sub.u32", R(shift), R(shift), I(30));
-        EMIT("shr.u32", R(sum), R(sum), R(shift));
-        EMIT("and.b32", R(g ? sum : v), R(sum), I(63));
-        if (g) EMIT("or.b32", R(v), R(v), R(sum));
+        if (g) EMIT("sub.u32", shift, shift, 30);
+        EMIT("shr.u32", sum, sum, shift);
+        EMIT("and.b32", g ? sum : v, sum, 63);
+        if (g) EMIT("or.b32", v, v, sum);
     }
     while (n_few < k->n_words && k->words[n_few]->kind == MG_RC_FEW) n_few++;
     if (n_few) add_few(f, k, n_few, i, v);
@@ -416,12 +414,12 @@ static void add_lanes(struct mg_rfunc *f, const struct bank *k, mg_id base, bool
         const struct mg_storage *s = mg_storage_of(k->words[w]);
         if (s->packed || s->wide) s->part(f, k->words[w], low = sum);
         if (k->lead) {
-            EMIT("selp.b32", R(sum), R(low), I(0), R(k->lead));
+            EMIT("selp.b32", sum, low, 0, k->lead);
             low = sum;
         }
         mg_flush_sum(f, sum, low, 0);
-        EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(k->n_bits + w));
-        EMIT("selp.b32", R(v), R(sum), R(v), R(mg_rc_tp(f, 1)));
+        EMIT("setp.eq.u32", mg_rc_tp(f, 1), i, mg_o_imm(k->n_bits + w));
+        EMIT("selp.b32", v, sum, v, mg_rc_tp(f, 1));
     }
     add_sum(f, k, i, v, base);
 }
@@ -433,7 +431,7 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
     if (f->redux && !f->warps.n_cohorts && test_size(f, k, p)) add_big(f, k, base);
     if (f->redux) {
         struct mg_emit *x = &f->x;
-        EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
+        EMIT("setp.ne.u32", p, mg_rc_t32(f, MASK), -1);
         struct mg_apart a = mg_rc_begin_apart(f, p);
         add_some(f, k, base);
         mg_rc_end_apart_at(f, a, done = mg_rc_label(f));
@@ -451,9 +449,9 @@ static bool test_small(struct mg_rfunc *f, const struct bank *k, mg_id p)
     uint32_t n = 0;
     for (uint32_t w = 0; w < k->n_words; w++) n += is_plain(k->words[w]);
     if (n < SMALL_FROM) return false;
-    EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
-    if (or_words(f, k, true, false, wide)) EMIT("setp.gt.or.u64", R(p), R(wide), I(SMALL), R(p));
-    if (or_words(f, k, false, false, narrow)) EMIT("setp.gt.or.u32", R(p), R(narrow), I(SMALL), R(p));
+    EMIT("setp.ne.u32", p, mg_rc_t32(f, MASK), -1);
+    if (or_words(f, k, true, false, wide)) EMIT("setp.gt.or.u64", p, wide, SMALL, p);
+    if (or_words(f, k, false, false, narrow)) EMIT("setp.gt.or.u32", p, narrow, SMALL, p);
     mg_flush_any(f, p);
     return true;
 }
@@ -481,7 +479,7 @@ static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const
         return;
     }
     if (!f->redux) {
-        EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
+        EMIT("setp.ne.u32", p, mg_rc_t32(f, MASK), -1);
         mg_rc_branch(f, p, false, slow = mg_rc_label(f));
     }
     if (test_size(f, k, p)) {
@@ -504,9 +502,9 @@ static void emit_rank(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     mg_id rank = mg_rc_t32(f, RANK);
-    EMIT("mov.u32", R(rank), mg_o_sreg(MG_SREG_lanemask_lt, 0));
-    EMIT("and.b32", R(rank), R(rank), R(mg_rc_t32(f, MASK)));
-    EMIT("popc.b32", R(rank), R(rank));
+    EMIT("mov.u32", rank, mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT("and.b32", rank, rank, mg_rc_t32(f, MASK));
+    EMIT("popc.b32", rank, rank);
 }
 
 /* acc |= what tells whether packed counters of the set have counted, each register once. */
@@ -543,9 +541,9 @@ static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uin
         mg_id r = s->in_memory && s->told ? s->told(f, NULL) : 0;
         if (r) or_to(f, narrow, r, false, &any32);
     }
-    if (any64) EMIT("setp.ne.u64", R(p), R(wide), I(0));
-    if (any32) EMIT("setp.ne.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I(0));
-    if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));
+    if (any64) EMIT("setp.ne.u64", p, wide, 0);
+    if (any32) EMIT("setp.ne.u32", any64 ? mg_rc_tp(f, 2) : p, narrow, 0);
+    if (any64 && any32) EMIT("or.pred", p, p, mg_rc_tp(f, 2));
     if (!any64 && !any32) return;
     mg_flush_any(f, p);
     mg_rc_branch(f, p, true, out);
@@ -561,29 +559,29 @@ static void add_saved(struct mg_rfunc *f, mg_id base)
     mg_id own = mg_rc_temp(f, &f->t.saved_base, "__mg_o", MG_TYPE_b64), at = mg_rc_t64(f, 1), p = mg_rc_tp(f, 1),
           again = mg_rc_label(f), next = mg_rc_label(f);
     struct bank k = {.bits = bits, .n_bits = MG_BANK, .n = MG_BANK};
-    EMIT("cvt.u64.u32", R(at), R(f->packed.saved_at));
-    EMIT("add.u64", R(at), R(at), R(f->local.reg));
-    EMIT("st.local.u32", mg_o_addr_reg(at, f->packed.saved_off), R(f->packed.banks[0]));
-    EMIT("redux.sync.max.u32", R(last), R(f->packed.saved_at), R(mg_rc_t32(f, MASK)));
-    EMIT("mov.u32", R(off), I(0));
-    EMIT("mov.b64", R(own), R(base));
+    EMIT("cvt.u64.u32", at, f->packed.saved_at);
+    EMIT("add.u64", at, at, f->local.reg);
+    EMIT("st.local.u32", mg_o_addr_reg(at, f->packed.saved_off), f->packed.banks[0]);
+    EMIT("redux.sync.max.u32", last, f->packed.saved_at, mg_rc_t32(f, MASK));
+    EMIT("mov.u32", off, 0);
+    EMIT("mov.b64", own, base);
     mg_rc_put_label(f, again);
-    EMIT("setp.le.u32", R(p), R(off), R(f->packed.saved_at));
-    EMIT("cvt.u64.u32", R(at), R(off));
-    EMIT("add.u64", R(at), R(at), R(f->local.reg));
-    EMIT("mov.u32", R(bits), I(0));
+    EMIT("setp.le.u32", p, off, f->packed.saved_at);
+    EMIT("cvt.u64.u32", at, off);
+    EMIT("add.u64", at, at, f->local.reg);
+    EMIT("mov.u32", bits, 0);
     mg_emit_guard(x, p, false);
-    EMIT("ld.local.u32", R(bits), mg_o_addr_reg(at, f->packed.saved_off));
+    EMIT("ld.local.u32", bits, mg_o_addr_reg(at, f->packed.saved_off));
     mg_emit_guard(x, 0, false);
-    EMIT("and.b32", R(bits), R(bits), I(INT32_MAX)); /* but for the bit that tells of banks before */
-    EMIT("setp.ne.u32", R(p), R(bits), I(0));
+    EMIT("and.b32", bits, bits, INT32_MAX); /* but for the bit that tells of banks before */
+    EMIT("setp.ne.u32", p, bits, 0);
     mg_flush_any(f, p);
     mg_rc_branch(f, p, true, next);
     add_fast(f, &k, own);
     mg_rc_put_label(f, next);
-    EMIT("add.u64", R(own), R(own), I(8 * MG_BANK));
-    EMIT("add.u32", R(off), R(off), I(4));
-    EMIT("setp.le.u32", R(p), R(off), R(last));
+    EMIT("add.u64", own, own, 8 * MG_BANK);
+    EMIT("add.u32", off, off, 4);
+    EMIT("setp.le.u32", p, off, last);
     mg_rc_branch(f, p, false, again);
 }
 
@@ -609,7 +607,7 @@ static void add_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base
         struct bank k = {.bits = f->packed.banks[b], .slot = b * MG_BANK, .lead = lead};
         k.n = k.n_bits = MG_MIN(f->n_bits - k.slot, MG_BANK);
         mg_id next = mg_rc_label(f);
-        EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(k.bits), I(0));
+        EMIT("setp.ne.u32", mg_rc_tp(f, 1), k.bits, 0);
         mg_flush_any(f, mg_rc_tp(f, 1));
         mg_rc_branch(f, mg_rc_tp(f, 1), true, next);
         add_bank(f, &k, base, set);
@@ -628,7 +626,7 @@ void mg_rc_clear_sources(struct mg_rfunc *f)
     struct mg_emit *x = &f->x;
     for (uint32_t i = f->n - f->calls.n_sources; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
-        if (c->kind != MG_RC_FIELD || !c->bit) EMIT(mg_storage_of(c)->wide ? "mov.u64" : "mov.u32", R(c->reg), I(0));
+        if (c->kind != MG_RC_FIELD || !c->bit) EMIT(mg_storage_of(c)->wide ? "mov.u64" : "mov.u32", c->reg, 0);
     }
 }
 
@@ -637,7 +635,7 @@ void mg_rc_settle(struct mg_rfunc *f)
     struct mg_emit *x = &f->x;
     const struct mg_rc **words = mg_xcalloc(f->calls.n_sources + 1, sizeof *words);
     mg_id base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), mask = mg_rc_t32(f, MASK), out = mg_rc_label(f);
-    EMIT("activemask.b32", R(mask));
+    EMIT("activemask.b32", mask);
     mg_id mine = mg_count_mine(x, f->o);
     if (mine) mg_rc_branch(f, mine, true, out);
     mg_rc_address(f, base);
@@ -658,10 +656,10 @@ static void add_cohort_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_
     struct mg_emit *x = &f->x;
     for (uint32_t k = 0; k < f->warps.n_cohorts; k++) {
         mg_id lead = mg_rc_lead(f, &f->warps.cohorts[k]), next = mg_rc_label(f), own = mg_rc_t64(f, 3);
-        EMIT("mov.pred", R(mg_rc_tp(f, 1)), R(lead));
+        EMIT("mov.pred", mg_rc_tp(f, 1), lead);
         mg_flush_any(f, mg_rc_tp(f, 1));
         mg_rc_branch(f, mg_rc_tp(f, 1), true, next);
-        EMIT("add.u64", R(own), R(base), I(8 * ((int64_t)f->warps.cohorts[k].at - (int64_t)f->at)));
+        EMIT("add.u64", own, base, mg_o_imm(8 * ((int64_t)f->warps.cohorts[k].at - (int64_t)f->at)));
         add_banks(f, words, own, lead, set);
         for (uint32_t i = 0; i < f->n_measured; i++)
             if (mg_rc_in_memory(&f->counters[i]) && mg_rc_in(set, i)) mg_rc_add_lane(f, &f->counters[i], own, lead);
@@ -674,8 +672,8 @@ void mg_rc_drain_range(struct mg_rfunc *f, struct mg_rrange r)
     struct mg_emit *x = &f->x;
     mg_id mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), p = mg_rc_tp(f, 1), some = mg_rc_label(f),
           out = mg_rc_label(f);
-    EMIT("activemask.b32", R(mask));
-    EMIT("setp.ne.u32", R(p), R(mask), I(-1));
+    EMIT("activemask.b32", mask);
+    EMIT("setp.ne.u32", p, mask, -1);
     mg_rc_branch(f, p, false, some);
     mg_shared_drain_all(f, r, mask, out);
     mg_rc_branch(f, 0, false, out);
@@ -691,7 +689,7 @@ void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p)
     struct mg_emit *x = &f->x;
     mg_id base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), sum = mg_rc_t32(f, 5), many = mg_rc_tp(f, 1);
     struct mg_apart a = mg_rc_begin_apart(f, p);
-    EMIT("activemask.b32", R(mg_rc_t32(f, MASK)));
+    EMIT("activemask.b32", mg_rc_t32(f, MASK));
     mg_id mine = mg_count_mine(x, f->o);
     mg_rc_address(f, base);
     emit_rank(f);
@@ -703,13 +701,13 @@ void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p)
     }
     if (any) { /* those in registers are summed over a warp in 32 bits at the end, so they stay below 2^27 */
         mg_id skip = mg_rc_label(f);
-        EMIT("and.b32", R(sum), R(sum), I(0xfc000000));
-        EMIT("setp.eq.u32", R(many), R(sum), I(0));
+        EMIT("and.b32", sum, sum, mg_o_imm(0xfc000000));
+        EMIT("setp.eq.u32", many, sum, 0);
         mg_rc_branch(f, many, false, skip);
         for (uint32_t i = 0; i < f->n_measured; i++) {
             if (!f->counters[i].guarded) continue;
             mg_rc_add_lane(f, &f->counters[i], base, mine);
-            EMIT("mov.u32", R(f->counters[i].reg), I(0));
+            EMIT("mov.u32", f->counters[i].reg, 0);
         }
         mg_rc_put_label(f, skip);
     }
@@ -720,14 +718,14 @@ void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p)
 static void flush_words(struct mg_rfunc *f, mg_id mask, mg_id rank, mg_id out)
 {
     struct mg_emit *x = &f->x;
-    EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(mask), I(-1));
+    EMIT("setp.ne.u32", mg_rc_tp(f, 1), mask, -1);
     struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
     emit_rank(f);
     if (f->shared.arrives) mg_shared_leave(f, false, mask, rank, out);
     mg_shared_drain(f, mg_shared_whole_range(f), whole_base(f, 0), mask, rank, 0);
     mg_rc_end_apart_at(f, a, out);
     if (f->shared.arrives) {
-        EMIT("mov.u32", R(rank), mg_o_sreg(MG_SREG_laneid, 0));
+        EMIT("mov.u32", rank, mg_o_sreg(MG_SREG_laneid, 0));
         mg_shared_leave(f, true, mask, rank, out);
     }
     mg_shared_drain_all(f, mg_shared_whole_range(f), mask, out);
@@ -739,7 +737,7 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
     struct mg_emit *x = &f->x;
     const struct mg_rc **words = mg_xcalloc(f->n_words + 1, sizeof *words);
     mg_id base = 0, mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), out = mg_rc_label(f);
-    EMIT("activemask.b32", R(mask));
+    EMIT("activemask.b32", mask);
     if (f->shared.all) {
         flush_words(f, mask, rank, out);
         free(words);
@@ -773,12 +771,12 @@ static mg_id leave_to_first(struct mg_rfunc *f, mg_id out)
 {
     struct mg_emit *x = &f->x;
     mg_id p = mg_rc_tp(f, 1), some = mg_rc_t32(f, 5), one = mg_rc_t32(f, 6);
-    EMIT("mov.u32", R(some), mg_o_sreg(MG_SREG_ctaid, 1));
+    EMIT("mov.u32", some, mg_o_sreg(MG_SREG_ctaid, 1));
     for (uint8_t axis = 2; axis <= 3; axis++) {
-        EMIT("mov.u32", R(one), mg_o_sreg(MG_SREG_ctaid, axis));
-        EMIT("or.b32", R(some), R(some), R(one));
+        EMIT("mov.u32", one, mg_o_sreg(MG_SREG_ctaid, axis));
+        EMIT("or.b32", some, some, one);
     }
-    EMIT("setp.ne.u32", R(p), R(some), I(0));
+    EMIT("setp.ne.u32", p, some, 0);
     out = out ? out : mg_rc_label(f);
     mg_rc_branch(f, p, false, out);
     return out;

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r)      mg_o_reg(r)
-#define I(n)      mg_o_imm(n)
 
 static mg_id iv_temp(struct mg_rfunc *f, unsigned bits)
 {
@@ -39,13 +37,13 @@ static void iv_enter(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
     mg_emit_guard(x, s.guard, s.guard_not);
     if (is_direct(f, i)) {
         const char *form = v->bits == 64 ? (v->down ? "add.u64" : "sub.u64") : v->down ? "add.u32" : "sub.u32";
-        EMIT(form, R(c->reg), R(c->reg), R(v->reg));
+        EMIT(form, c->reg, c->reg, v->reg);
     } else if (is_packed(f, i)) {
         mg_few_add(f, i, v->reg, v->bits == 64, !v->down);
     } else {
         if (!c->from) c->from = iv_temp(f, v->bits);
-        EMIT(v->bits == 64 ? "mov.b64" : "mov.b32", R(c->from), R(v->reg));
-        if (f->plan->list[i].carries) EMIT("mov.b32", R(c->high), I(0));
+        EMIT(v->bits == 64 ? "mov.b64" : "mov.b32", c->from, v->reg);
+        if (f->plan->list[i].carries) EMIT("mov.b32", c->high, 0);
     }
     mg_emit_guard(x, 0, false);
 }
@@ -56,13 +54,13 @@ static struct mg_spot only_ifs(struct mg_rfunc *f, const struct mg_count *k, str
     struct mg_emit *x = &f->x;
     mg_id all = mg_emit_reg(x, "__mg_if", MG_TYPE_pred);
     mg_emit_guard(x, 0, false);
-    if (s.guard) EMIT(s.guard_not ? "not.pred" : "mov.pred", R(all), R(s.guard));
+    if (s.guard) EMIT(s.guard_not ? "not.pred" : "mov.pred", all, s.guard);
     for (uint32_t i = 0; i < k->n_ifs; i++) {
-        struct mg_opnd p = k->ifs[i].is_not ? mg_o_not(k->ifs[i].pred) : R(k->ifs[i].pred);
+        struct mg_opnd p = k->ifs[i].is_not ? mg_o_not(k->ifs[i].pred) : mg_o_reg(k->ifs[i].pred);
         if (i || s.guard)
-            EMIT("and.pred", R(all), R(all), p);
+            EMIT("and.pred", all, all, p);
         else
-            EMIT(k->ifs[i].is_not ? "not.pred" : "mov.pred", R(all), R(k->ifs[i].pred));
+            EMIT(k->ifs[i].is_not ? "not.pred" : "mov.pred", all, k->ifs[i].pred);
     }
     s.guard = all;
     s.guard_not = false;
@@ -90,30 +88,30 @@ static void iv_leave(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
         mg_id high = iv_temp(f, 64), from = iv_temp(f, 64);
         wide = true;
         d = iv_temp(f, 64);
-        EMIT("cvt.u64.u32", R(d), R(v->reg));
-        EMIT("cvt.u64.u32", R(high), R(c->high));
-        EMIT("shl.b64", R(high), R(high), I(32));
-        EMIT("or.b64", R(d), R(d), R(high));
-        EMIT("cvt.u64.u32", R(from), R(c->from));
+        EMIT("cvt.u64.u32", d, v->reg);
+        EMIT("cvt.u64.u32", high, c->high);
+        EMIT("shl.b64", high, high, 32);
+        EMIT("or.b64", d, d, high);
+        EMIT("cvt.u64.u32", from, c->from);
         if (v->down)
-            EMIT("sub.u64", R(d), R(from), R(d));
+            EMIT("sub.u64", d, from, d);
         else
-            EMIT("sub.u64", R(d), R(d), R(from));
+            EMIT("sub.u64", d, d, from);
     } else if (direct) {
-        EMIT(v->down ? sub : add, R(d), R(d), R(v->reg));
+        EMIT(v->down ? sub : add, d, d, v->reg);
     } else {
         d = iv_temp(f, v->bits);
         if (v->down)
-            EMIT(sub, R(d), R(c->from), R(v->reg));
+            EMIT(sub, d, c->from, v->reg);
         else
-            EMIT(sub, R(d), R(v->reg), R(c->from));
+            EMIT(sub, d, v->reg, c->from);
     }
-    if (k->less_one) EMIT(sub, R(d), R(d), I((int64_t)1 << v->shift));
-    if (v->shift) EMIT(wide ? "shr.u64" : "shr.u32", R(d), R(d), I(v->shift));
+    if (k->less_one) EMIT(sub, d, d, (int64_t)1 << v->shift);
+    if (v->shift) EMIT(wide ? "shr.u64" : "shr.u32", d, d, mg_o_imm(v->shift));
     if (k->restores) {
         mg_id all = iv_temp(f, 64);
-        EMIT("cvt.u64.u32", R(all), R(d));
-        EMIT("add.u64", R(d = all), R(all), I(1));
+        EMIT("cvt.u64.u32", all, d);
+        EMIT("add.u64", d = all, all, 1);
         wide = true;
     }
     if (k->n_ifs) {
@@ -137,7 +135,7 @@ static void count_carries(struct mg_rfunc *f, uint32_t i)
     mg_id id = mg_form_intern(x->m, form, strlen(form));
     x->m->nodes.at[step].ref = id;
     x->at = x->m->nodes.at[step].next;
-    EMIT(adds ? "addc.u32" : "subc.u32", R(c->high), R(c->high), I(by < 0 ? -1 : 0));
+    EMIT(adds ? "addc.u32" : "subc.u32", c->high, c->high, mg_o_imm(by < 0 ? -1 : 0));
 }
 
 /* A register that steps in every round. */
@@ -146,9 +144,9 @@ static void step_own(struct mg_rfunc *f, struct mg_iv *v)
     struct mg_emit *x = &f->x;
     v->reg = mg_emit_reg(x, "__mg_own", MG_TYPE_u32);
     x->at = x->t->entry_at[x->ix];
-    EMIT("mov.u32", R(v->reg), I(0));
+    EMIT("mov.u32", v->reg, 0);
     x->at = mg_block_head(x->m, &x->c->blocks[v->block]);
-    EMIT("add.u32", R(v->reg), R(v->reg), I(1));
+    EMIT("add.u32", v->reg, v->reg, 1);
 }
 
 void mg_rc_iv(struct mg_rfunc *f, uint32_t i)

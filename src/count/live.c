@@ -4,8 +4,6 @@
 #include <stdlib.h>
 
 #define EMIT(...)    EMIT_AT(x, __VA_ARGS__)
-#define R(r)         mg_o_reg(r)
-#define I(n)         mg_o_imm(n)
 #define MOST_RENEWED 64 /* counters of a function whose zeroes are renewed behind loops */
 
 static void note(struct mg_rfunc *f, uint32_t block, uint32_t counter)
@@ -103,8 +101,8 @@ void mg_rc_renew_zeroes(struct mg_rfunc *f)
         if (!x->c->reachable[b] || !is_behind_loop(f, b)) continue;
         x->at = mg_block_head(x->m, &x->c->blocks[b]);
         for (uint32_t k = 0; k < f->packed.n_banks; k++)
-            if (is_zero_at(f, b, f->packed.banks[k])) EMIT("mov.u32", R(f->packed.banks[k]), I(0));
-        if (f->packed.few && is_zero_at(f, b, f->packed.few)) EMIT("mov.u32", R(f->packed.few), I(0));
+            if (is_zero_at(f, b, f->packed.banks[k])) EMIT("mov.u32", f->packed.banks[k], 0);
+        if (f->packed.few && is_zero_at(f, b, f->packed.few)) EMIT("mov.u32", f->packed.few, 0);
         for (uint32_t i = 0; i < f->n; i++) {
             const struct mg_rc *c = &f->counters[i];
             if (mg_storage_of(c)->packed || mg_storage_of(c)->in_memory || !is_zero_at(f, b, c->reg)) continue;

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r)      mg_o_reg(r)
-#define I(n)      mg_o_imm(n)
 
 #define SELDOM 0.7 /* a loop that is entered as often is better drained at the end, with all the rest */
 enum { MOST_STEPS = 24 };
@@ -165,9 +163,9 @@ static void emit_drain(struct mg_rfunc *f, struct mg_rrange r, struct mg_spot s)
     mg_id p = mg_rc_tp(f, 0);
     x->at = s.at;
     if (!s.guard)
-        EMIT("setp.eq.u32", R(p), I(0), I(0));
+        EMIT("setp.eq.u32", p, 0, 0);
     else
-        EMIT(s.guard_not ? "not.pred" : "mov.pred", R(p), R(s.guard));
+        EMIT(s.guard_not ? "not.pred" : "mov.pred", p, s.guard);
     struct mg_apart a = mg_rc_begin_apart(f, p);
     mg_rc_drain_range(f, r);
     mg_rc_end_apart(f, a);

@@ -13,8 +13,6 @@
 #include <string.h>
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r)      mg_o_reg(r)
-#define I(n)      mg_o_imm(n)
 #define FEW       (4 * MG_BANK) /* bits that registers hold well anyhow */
 #define ROOM      40            /* registers more than natively, for a fuller twin */
 
@@ -146,9 +144,9 @@ void mg_saved_emit(struct mg_rfunc *f)
     struct mg_emit *x = &f->x;
     for (uint32_t k = 0; k < f->packed.n_cuts; k++) {
         x->at = mg_block_head(x->m, &x->c->blocks[f->packed.cuts[k]]);
-        EMIT("st.local.u32", mg_o_addr_reg(f->local.reg, f->packed.saved_off + 4 * (int64_t)k), R(f->packed.banks[0]));
-        EMIT("min.u32", R(f->packed.banks[0]), R(f->packed.banks[0]), I(1));
-        EMIT("shl.b32", R(f->packed.banks[0]), R(f->packed.banks[0]), I(31));
-        EMIT("mov.u32", R(f->packed.saved_at), I(4 * ((int64_t)k + 1)));
+        EMIT("st.local.u32", mg_o_addr_reg(f->local.reg, f->packed.saved_off + 4 * (int64_t)k), f->packed.banks[0]);
+        EMIT("min.u32", f->packed.banks[0], f->packed.banks[0], 1);
+        EMIT("shl.b32", f->packed.banks[0], f->packed.banks[0], 31);
+        EMIT("mov.u32", f->packed.saved_at, mg_o_imm(4 * ((int64_t)k + 1)));
     }
 }

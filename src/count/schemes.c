@@ -56,13 +56,13 @@ mg_id mg_count_mine(struct mg_emit *x, const struct mg_counter_opts *o)
 {
     if (o->scope == MG_COUNT_FULL) return 0;
     mg_id mine = mg_emit_reg(x, "__mg_mine", MG_TYPE_pred), cta = mg_emit_linear(x, MG_SREG_ctaid, MG_SREG_nctaid);
-    EMIT("setp.eq.u64", mg_o_reg(mine), mg_o_reg(cta), mg_o_imm((int64_t)o->cta));
+    EMIT("setp.eq.u64", mine, cta, (int64_t)o->cta);
     if (o->scope != MG_COUNT_WARP) return mine;
     if (!x->both) x->both = mg_emit_reg(x, "__mg_both", MG_TYPE_pred);
     mg_id thread = mg_emit_linear(x, MG_SREG_tid, MG_SREG_ntid);
-    EMIT("shr.u64", mg_o_reg(thread), mg_o_reg(thread), mg_o_imm(5));
-    EMIT("setp.eq.u64", mg_o_reg(x->both), mg_o_reg(thread), mg_o_imm(o->warp));
-    EMIT("and.pred", mg_o_reg(mine), mg_o_reg(mine), mg_o_reg(x->both));
+    EMIT("shr.u64", thread, thread, 5);
+    EMIT("setp.eq.u64", x->both, thread, mg_o_imm(o->warp));
+    EMIT("and.pred", mine, mine, x->both);
     return mine;
 }
 
@@ -78,10 +78,9 @@ void mg_count_others(struct mg_twin *t, const struct mg_counter_layout *l)
         }
         if (!func) continue;
         mg_id base = mg_module_add_reg(t->m, func, "__mg_other", MG_TYPE_b64);
-        mg_id ld = MG_INSERT(t->m, func, node, "ld.global.u64", mg_o_reg(base),
-                             mg_o_addr_reg(t->ctx_reg[ix], MG_CTX_COUNTERS));
+        mg_id ld = MG_INSERT(t->m, func, node, "ld.global.u64", base, mg_o_addr_reg(t->ctx_reg[ix], MG_CTX_COUNTERS));
         mg_id red = MG_INSERT(t->m, func, node, "red.global.add.u64",
-                              mg_o_addr_reg(base, 8 * (int64_t)l->other_at * l->counter_words), mg_o_imm(1));
+                              mg_o_addr_reg(base, 8 * (int64_t)l->other_at * l->counter_words), 1);
         t->m->nodes.at[ld].guard = t->m->nodes.at[red].guard = t->native_guards[i];
     }
 }

@@ -36,8 +36,6 @@
 #include <stdlib.h>
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r)      mg_o_reg(r)
-#define I(n)      mg_o_imm(n)
 
 enum {
     MOST_BYTES = 4096,
@@ -107,7 +105,7 @@ static uint32_t behind(const struct mg_rfunc *f)
 /* Where the variable begins. */
 static struct mg_opnd begin_of(const struct mg_rfunc *f)
 {
-    return f->shared.base ? R(f->shared.base) : (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared.var};
+    return f->shared.base ? mg_o_reg(f->shared.base) : mg_o_var(f->shared.var);
 }
 static struct mg_opnd word_of(const struct mg_rfunc *f, uint32_t i)
 {
@@ -132,7 +130,7 @@ static void shared_take(struct mg_kinds *k, const struct mg_wanted *w)
 static void shared_event(struct mg_rfunc *f, uint32_t counter)
 {
     struct mg_emit *x = &f->x;
-    EMIT("red.shared.add.u32", word_of(f, f->counters[counter].slot - f->shared.slot), I(1));
+    EMIT("red.shared.add.u32", word_of(f, f->counters[counter].slot - f->shared.slot), 1);
 }
 
 static void shared_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
@@ -140,19 +138,19 @@ static void shared_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide,
     struct mg_emit *x = &f->x;
     const struct mg_rc *c = &f->counters[counter];
     mg_id p = mg_rc_tp(f, 0), few = mg_rc_t32(f, 5), all = mg_rc_t64(f, 0);
-    EMIT(wide ? "cvt.u32.u64" : "mov.b32", R(few), R(d));
-    EMIT(wide ? "mov.b64" : "cvt.u64.u32", R(all), R(d));
+    EMIT(wide ? "cvt.u32.u64" : "mov.b32", few, d);
+    EMIT(wide ? "mov.b64" : "cvt.u64.u32", all, d);
     mg_emit_guard(x, 0, false);
-    EMIT("setp.lt.u64", R(p), R(all), I(MOST_STEPS));
+    EMIT("setp.lt.u64", p, all, MOST_STEPS);
     mg_emit_guard_by(x, s.guard, s.guard_not, p);
-    EMIT("red.shared.add.u32", word_of(f, c->slot - f->shared.slot), R(few));
+    EMIT("red.shared.add.u32", word_of(f, c->slot - f->shared.slot), few);
     mg_emit_guard(x, 0, false);
-    EMIT("setp.ge.u64", R(p), R(all), I(MOST_STEPS));
-    if (s.guard) EMIT("and.pred", R(p), R(p), s.guard_not ? mg_o_not(s.guard) : R(s.guard));
+    EMIT("setp.ge.u64", p, all, MOST_STEPS);
+    if (s.guard) EMIT("and.pred", p, p, s.guard_not ? mg_o_not(s.guard) : mg_o_reg(s.guard));
     struct mg_apart a = mg_rc_begin_apart(f, p);
     mg_id mine = mg_count_mine(x, f->o);
     mg_emit_guard(x, mine, false);
-    EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)), R(all));
+    EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)), all);
     mg_emit_guard(x, 0, false);
     mg_rc_end_apart(f, a);
 }
@@ -169,14 +167,13 @@ void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t 
     struct mg_opnd word = mg_o_addr_var(kernel->shared.var, off(i));
     mg_id old = mg_rc_t32(f, 5), half = mg_rc_tp(f, 0);
     mg_emit_guard(x, p, false);
-    EMIT("atom.shared.add.u32", R(old), word, I(1));
+    EMIT("atom.shared.add.u32", old, word, 1);
     mg_emit_guard(x, 0, false);
-    EMIT("setp.eq.and.u32", R(half), R(old), I(INT32_MAX), R(p));
+    EMIT("setp.eq.and.u32", half, old, INT32_MAX, p);
     mg_emit_guard(x, half, false);
-    EMIT("red.shared.add.u32", word, I(1u << 31));
+    EMIT("red.shared.add.u32", word, mg_o_imm(1u << 31));
     EMIT("red.global.add.u64",
-         mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared.slot + i)),
-         I((int64_t)1 << 31));
+         mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared.slot + i)), (int64_t)1 << 31);
     mg_emit_guard(x, 0, false);
 }
 
@@ -190,14 +187,14 @@ static void number_threads(struct mg_rfunc *f, mg_id i, mg_id n)
 {
     struct mg_emit *x = &f->x;
     mg_id t = mg_rc_t32(f, 5);
-    EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_tid, 3));
-    EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, 3));
+    EMIT("mov.u32", i, mg_o_sreg(MG_SREG_tid, 3));
+    EMIT("mov.u32", n, mg_o_sreg(MG_SREG_ntid, 3));
     for (uint8_t axis = 3; axis-- > 1;) {
         mg_id extent = mg_rc_t32(f, 6);
-        EMIT("mov.u32", R(extent), mg_o_sreg(MG_SREG_ntid, axis));
-        EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_tid, axis));
-        EMIT("mad.lo.u32", R(i), R(i), R(extent), R(t));
-        EMIT("mul.lo.u32", R(n), R(n), R(extent));
+        EMIT("mov.u32", extent, mg_o_sreg(MG_SREG_ntid, axis));
+        EMIT("mov.u32", t, mg_o_sreg(MG_SREG_tid, axis));
+        EMIT("mad.lo.u32", i, i, extent, t);
+        EMIT("mul.lo.u32", n, n, extent);
     }
 }
 
@@ -206,12 +203,12 @@ static void clear_by(struct mg_rfunc *f, struct mg_rrange r, mg_id i, mg_id n)
     struct mg_emit *x = &f->x;
     mg_id at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 0), again = mg_rc_label(f), done = mg_rc_label(f);
     mg_rc_put_label(f, again);
-    EMIT("setp.ge.u32", R(p), R(i), I(r.n));
+    EMIT("setp.ge.u32", p, i, mg_o_imm(r.n));
     mg_rc_branch(f, p, false, done);
-    EMIT("mov.u32", R(at), begin_of(f));
-    EMIT("mad.lo.u32", R(at), R(i), I(4), R(at));
-    EMIT("st.shared.u32", mg_o_addr_reg(at, off(r.first)), I(0));
-    EMIT("add.u32", R(i), R(i), R(n));
+    EMIT("mov.u32", at, begin_of(f));
+    EMIT("mad.lo.u32", at, i, 4, at);
+    EMIT("st.shared.u32", mg_o_addr_reg(at, off(r.first)), 0);
+    EMIT("add.u32", i, i, n);
     mg_rc_branch(f, 0, false, again);
     mg_rc_put_label(f, done);
 }
@@ -227,12 +224,12 @@ static void look_at_guards(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     mg_id front = mg_rc_t32(f, 7), back = mg_rc_t32(f, 8), p = mg_rc_tp(f, 1);
-    EMIT("ld.volatile.shared.u32", R(front), guard_of(f, 0));
-    EMIT("ld.volatile.shared.u32", R(back), guard_of(f, 1));
-    EMIT("setp.ne.u32", R(p), R(front), I(GUARD));
-    EMIT("setp.ne.or.u32", R(p), R(back), I(GUARD), R(p));
+    EMIT("ld.volatile.shared.u32", front, guard_of(f, 0));
+    EMIT("ld.volatile.shared.u32", back, guard_of(f, 1));
+    EMIT("setp.ne.u32", p, front, GUARD);
+    EMIT("setp.ne.or.u32", p, back, GUARD, p);
     mg_emit_guard(x, p, false);
-    EMIT("st.global.u64", mg_o_addr_reg(x->ctx, MG_CTX_SPOILT), I(1));
+    EMIT("st.global.u64", mg_o_addr_reg(x->ctx, MG_CTX_SPOILT), 1);
     mg_emit_guard(x, 0, false);
 }
 
@@ -240,9 +237,9 @@ static void look_at_guards(struct mg_rfunc *f)
 static void lane_word(struct mg_rfunc *f, mg_id at, mg_id lane)
 {
     struct mg_emit *x = &f->x;
-    EMIT("mov.u32", R(lane), mg_o_sreg(MG_SREG_laneid, 0));
-    EMIT("mov.u32", R(at), begin_of(f));
-    EMIT("mad.lo.u32", R(at), R(lane), I(4), R(at));
+    EMIT("mov.u32", lane, mg_o_sreg(MG_SREG_laneid, 0));
+    EMIT("mov.u32", at, begin_of(f));
+    EMIT("mad.lo.u32", at, lane, 4, at);
 }
 
 /* Where the words begin, in a register: else ptxas asks at every event where shared memory begins, and waits for the
@@ -251,9 +248,9 @@ static void load_base(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     mg_id one = mg_rc_t32(f, 5);
-    EMIT("mov.u32", R(f->shared.base), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared.var});
+    EMIT("mov.u32", f->shared.base, mg_o_var(f->shared.var));
     mg_rc_one(f, one);
-    EMIT("mul.lo.u32", R(f->shared.base), R(f->shared.base), R(one));
+    EMIT("mul.lo.u32", f->shared.base, f->shared.base, one);
 }
 
 void mg_shared_clear(struct mg_rfunc *f)
@@ -276,24 +273,24 @@ void mg_shared_clear_range(struct mg_rfunc *f, struct mg_rrange r)
     mg_id i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1);
     if (f->shared.base) load_base(f);
     for (uint32_t side = 0; side < 2; side++)
-        EMIT("st.shared.u32", guard_of(f, side), I(GUARD)); /* by all, with the same value */
+        EMIT("st.shared.u32", guard_of(f, side), GUARD); /* by all, with the same value */
     if (r.n <= MG_SHARED_FEW && !f->shared.n_near) {
-        EMIT("activemask.b32", R(n));
-        EMIT("setp.ne.u32", R(p), R(n), I(-1));
+        EMIT("activemask.b32", n);
+        EMIT("setp.ne.u32", p, n, -1);
         struct mg_apart a = mg_rc_begin_apart(f, p);
-        EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_lanemask_lt, 0));
-        EMIT("and.b32", R(i), R(i), R(n));
-        EMIT("popc.b32", R(i), R(i));
-        EMIT("popc.b32", R(n), R(n));
+        EMIT("mov.u32", i, mg_o_sreg(MG_SREG_lanemask_lt, 0));
+        EMIT("and.b32", i, i, n);
+        EMIT("popc.b32", i, i);
+        EMIT("popc.b32", n, n);
         clear_by(f, r, i, n);
         mg_rc_end_apart(f, a);
         lane_word(f, at, i);
-        for (uint32_t k = 0; k < r.n; k += 32) EMIT("st.shared.u32", mg_o_addr_reg(at, off(r.first + k)), I(0));
+        for (uint32_t k = 0; k < r.n; k += 32) EMIT("st.shared.u32", mg_o_addr_reg(at, off(r.first + k)), 0);
     } else {
         number_threads(f, i, n);
         clear_by(f, r, i, n);
     }
-    EMIT("bar.sync", I(0));
+    EMIT("bar.sync", 0);
 }
 
 void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_id out)
@@ -306,27 +303,27 @@ void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_
     lane_word(f, at, lane);
     for (uint32_t k = 0; k < n; k++) {
         mg_id v = mg_rc_temp(f, &f->t.sums[k], "__mg_t", MG_TYPE_b32);
-        EMIT("ld.volatile.shared.u32", R(v), mg_o_addr_reg(at, off(r.first + 32 * k)));
+        EMIT("ld.volatile.shared.u32", v, mg_o_addr_reg(at, off(r.first + 32 * k)));
         if (k)
-            EMIT("or.b32", R(any), R(any), R(v));
+            EMIT("or.b32", any, any, v);
         else
-            EMIT("mov.b32", R(any), R(v));
+            EMIT("mov.b32", any, v);
     }
-    EMIT("setp.ne.u32", R(p), R(any), I(0));
-    EMIT("vote.sync.any.pred", R(p), R(p), R(mask));
+    EMIT("setp.ne.u32", p, any, 0);
+    EMIT("vote.sync.any.pred", p, p, mask);
     mg_rc_branch(f, p, true, out);
     mg_rc_copy(f, any, lane);
-    EMIT("mad.wide.u32", R(to), R(any), I(8), R(x->ctx));
+    EMIT("mad.wide.u32", to, any, 8, x->ctx);
     for (uint32_t k = 0; k < n; k++) {
         mg_id v = f->t.sums[k];
-        EMIT("setp.ne.u32", R(p), R(v), I(0));
+        EMIT("setp.ne.u32", p, v, 0);
         if (r.n < 32 * (k + 1)) /* behind them stands how many threads have left */
-            EMIT("setp.lt.and.u32", R(p), R(lane), I(r.n - 32 * k), R(p));
+            EMIT("setp.lt.and.u32", p, lane, mg_o_imm(r.n - 32 * k), p);
         mg_emit_guard(x, p, false);
-        EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, off(r.first + 32 * k)), I(0));
-        EMIT("cvt.u64.u32", R(wide), R(v));
+        EMIT("atom.shared.exch.b32", v, mg_o_addr_reg(at, off(r.first + 32 * k)), 0);
+        EMIT("cvt.u64.u32", wide, v);
         EMIT("red.global.add.u64",
-             mg_o_addr_reg(to, MG_CTX_BYTES + 8 * ((int64_t)f->at + f->shared.slot + r.first + 32 * k)), R(wide));
+             mg_o_addr_reg(to, MG_CTX_BYTES + 8 * ((int64_t)f->at + f->shared.slot + r.first + 32 * k)), wide);
         mg_emit_guard(x, 0, false);
     }
 }
@@ -339,22 +336,22 @@ void mg_shared_drain(struct mg_rfunc *f, struct mg_rrange r, mg_id base, mg_id m
     mg_id again = mg_rc_label(f), done = mg_rc_label(f);
     look_at_guards(f);
     mg_rc_own(f, n, mask, n); /* groups that come together here keep their own steps */
-    EMIT("popc.b32", R(n), R(n));
-    EMIT("mov.u32", R(i), R(rank));
+    EMIT("popc.b32", n, n);
+    EMIT("mov.u32", i, rank);
     mg_rc_put_label(f, again);
-    EMIT("setp.ge.u32", R(p), R(i), I(r.n));
+    EMIT("setp.ge.u32", p, i, mg_o_imm(r.n));
     mg_rc_branch(f, p, false, done);
-    EMIT("mov.u32", R(at), begin_of(f));
-    EMIT("mad.lo.u32", R(at), R(i), I(4), R(at));
-    EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, off(r.first)), I(0));
-    EMIT("setp.ne.u32", R(p), R(v), I(0));
-    if (mine) EMIT("and.pred", R(p), R(p), R(mine));
-    EMIT("cvt.u64.u32", R(wide), R(v));
-    EMIT("mad.wide.u32", R(to), R(i), I(8), R(base));
+    EMIT("mov.u32", at, begin_of(f));
+    EMIT("mad.lo.u32", at, i, 4, at);
+    EMIT("atom.shared.exch.b32", v, mg_o_addr_reg(at, off(r.first)), 0);
+    EMIT("setp.ne.u32", p, v, 0);
+    if (mine) EMIT("and.pred", p, p, mine);
+    EMIT("cvt.u64.u32", wide, v);
+    EMIT("mad.wide.u32", to, i, 8, base);
     mg_emit_guard(x, p, false);
-    EMIT("red.global.add.u64", mg_o_addr_reg(to, 8 * ((int64_t)f->shared.slot + r.first)), R(wide));
+    EMIT("red.global.add.u64", mg_o_addr_reg(to, 8 * ((int64_t)f->shared.slot + r.first)), wide);
     mg_emit_guard(x, 0, false);
-    EMIT("add.u32", R(i), R(i), R(n));
+    EMIT("add.u32", i, i, n);
     mg_rc_branch(f, 0, false, again);
     mg_rc_put_label(f, done);
 }
@@ -364,28 +361,28 @@ void mg_shared_leave(struct mg_rfunc *f, bool whole, mg_id mask, mg_id rank, mg_
     struct mg_emit *x = &f->x;
     mg_id old = mg_rc_t32(f, 5), n = mg_rc_t32(f, 6), own = mg_rc_t32(f, 7), all = mg_rc_t32(f, 8),
           at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1);
-    EMIT("mov.u32", R(all), mg_o_sreg(MG_SREG_ntid, 1));
+    EMIT("mov.u32", all, mg_o_sreg(MG_SREG_ntid, 1));
     for (uint8_t axis = 2; axis <= 3; axis++) {
-        EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, axis));
-        EMIT("mul.lo.u32", R(all), R(all), R(n));
+        EMIT("mov.u32", n, mg_o_sreg(MG_SREG_ntid, axis));
+        EMIT("mul.lo.u32", all, all, n);
     }
     if (whole) {
-        EMIT("mov.u32", R(n), I(32));
+        EMIT("mov.u32", n, 32);
     } else {
         mg_rc_own(f, own, mask, n);
-        EMIT("popc.b32", R(n), R(own));
+        EMIT("popc.b32", n, own);
     }
-    EMIT("setp.eq.u32", R(p), R(rank), I(0));
-    EMIT("mov.u32", R(at), begin_of(f));
-    EMIT("mad.lo.u32", R(at), R(rank), I(4),
-         R(at)); /* an address that ptxas cannot tell from those of events, which stay in front of it */
-    EMIT("mov.u32", R(old), I(0));
+    EMIT("setp.eq.u32", p, rank, 0);
+    EMIT("mov.u32", at, begin_of(f));
+    EMIT("mad.lo.u32", at, rank, 4,
+         at); /* an address that ptxas cannot tell from those of events, which stay in front of it */
+    EMIT("mov.u32", old, 0);
     mg_emit_guard(x, p, false);
-    EMIT("atom.shared.add.u32", R(old), mg_o_addr_reg(at, off(f->shared.n)), R(n));
+    EMIT("atom.shared.add.u32", old, mg_o_addr_reg(at, off(f->shared.n)), n);
     mg_emit_guard(x, 0, false);
-    EMIT("add.u32", R(old), R(old), R(n));
-    EMIT("setp.eq.and.u32", R(p), R(old), R(all), R(p));
-    EMIT("vote.sync.any.pred", R(p), R(p), whole ? I(-1) : R(own));
+    EMIT("add.u32", old, old, n);
+    EMIT("setp.eq.and.u32", p, old, all, p);
+    EMIT("vote.sync.any.pred", p, p, whole ? mg_o_imm(-1) : mg_o_reg(own));
     mg_rc_branch(f, p, true, out);
 }
 
@@ -437,11 +434,11 @@ void mg_shared_rounds(struct mg_rfunc *f)
         if (!rounds) {
             rounds = mg_emit_reg(x, "__mg_r", MG_TYPE_u32);
             x->at = x->t->entry_at[x->ix];
-            EMIT("mov.u32", R(rounds), I(0));
+            EMIT("mov.u32", rounds, 0);
         }
         x->at = latch != UINT32_MAX ? x->c->blocks[latch].last : mg_block_head(x->m, &x->c->blocks[l->loops[k].header]);
-        EMIT("add.u32", R(rounds), R(rounds), I((int64_t)(UINT32_MAX / MOST_ROUNDS + 1)));
-        EMIT("setp.eq.u32", R(p), R(rounds), I(0));
+        EMIT("add.u32", rounds, rounds, mg_o_imm((int64_t)(UINT32_MAX / MOST_ROUNDS + 1)));
+        EMIT("setp.eq.u32", p, rounds, 0);
         mg_rc_drain_apart(f, f->shared.ranges ? mg_loop_words_of(f, k) : mg_shared_whole_range(f), p);
     }
     free(counts);

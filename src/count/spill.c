@@ -9,8 +9,6 @@
 #include <string.h>
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r)      mg_o_reg(r)
-#define I(n)      mg_o_imm(n)
 
 /* Does this counter stand for a register of fields? One does for each. */
 static bool is_first(const struct mg_rfunc *f, uint32_t i)
@@ -28,20 +26,20 @@ static void empty_fields(struct mg_rfunc *f, mg_id ctx)
         const struct mg_rc *c = &f->counters[i];
         if (!is_first(f, i)) continue;
         mg_id again = mg_rc_label(f);
-        EMIT("add.u64", R(base), R(ctx), I(MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)));
+        EMIT("add.u64", base, ctx, mg_o_imm(MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)));
         mg_rc_put_label(f, again);
         mg_node_insert_before(x->m, x->func, x->at,
                               mg_node_new_kind(x->m, MG_NODE_pragma, mg_intern_adds(&x->m->names, "nounroll")));
-        EMIT("and.b32", R(v), R(c->reg), I(255));
-        EMIT("setp.ne.u32", R(p), R(v), I(0));
-        if (mine) EMIT("and.pred", R(p), R(p), R(mine));
-        EMIT("cvt.u64.u32", R(wide), R(v));
+        EMIT("and.b32", v, c->reg, 255);
+        EMIT("setp.ne.u32", p, v, 0);
+        if (mine) EMIT("and.pred", p, p, mine);
+        EMIT("cvt.u64.u32", wide, v);
         mg_emit_guard(x, p, false);
-        EMIT("red.global.add.u64", mg_o_addr_reg(base, 0), R(wide));
+        EMIT("red.global.add.u64", mg_o_addr_reg(base, 0), wide);
         mg_emit_guard(x, 0, false);
-        EMIT("shr.u32", R(c->reg), R(c->reg), I(8));
-        EMIT("add.u64", R(base), R(base), I(8));
-        EMIT("setp.ne.u32", R(p), R(c->reg), I(0));
+        EMIT("shr.u32", c->reg, c->reg, 8);
+        EMIT("add.u64", base, base, 8);
+        EMIT("setp.ne.u32", p, c->reg, 0);
         mg_rc_branch(f, p, false, again);
     }
 }
@@ -65,13 +63,13 @@ static mg_id make_spill(struct mg_rfunc *f)
     g.counters = mg_xcalloc(f->n_measured + 1, sizeof *g.counters);
     memcpy(g.counters, f->counters, f->n_measured * sizeof *g.counters);
     mg_id at = mg_func_add_param(m, func, mg_intern_adds(&m->names, "__mg_at"), MG_TYPE_b64);
-    EMIT("ld.param.b64", R(ctx = mg_emit_reg(x, "__mg_ctxp", MG_TYPE_b64)), mg_o_addr_var(at, 0));
+    EMIT("ld.param.b64", ctx = mg_emit_reg(x, "__mg_ctxp", MG_TYPE_b64), mg_o_addr_var(at, 0));
     for (uint32_t i = 0; i < f->n_measured; i++) {
         if (!is_first(f, i)) continue;
         snprintf(name, sizeof name, "__mg_in%u", (unsigned)m->vars.n);
         mg_id param = mg_func_add_param(m, func, mg_intern_adds(&m->names, name), MG_TYPE_b32);
         g.counters[i].reg = mg_emit_reg(x, "__mg_c", MG_TYPE_b32);
-        EMIT("ld.param.b32", R(g.counters[i].reg), mg_o_addr_var(param, 0));
+        EMIT("ld.param.b32", g.counters[i].reg, mg_o_addr_var(param, 0));
     }
     empty_fields(&g, ctx);
     mg_insert(m, func, 0, "ret", NULL, 0);
@@ -85,13 +83,12 @@ static void call_spill(struct mg_rfunc *f)
     uint32_t n = 0;
     if (!f->calls.spill) f->calls.spill = make_spill(f);
     mg_id args = mg_opnd_alloc(x->m, f->n_measured + 1);
-    x->m->opnds.at[args + n++] = R(x->ctx);
+    x->m->opnds.at[args + n++] = mg_o_reg(x->ctx);
     for (uint32_t i = 0; i < f->n_measured; i++)
-        if (is_first(f, i)) x->m->opnds.at[args + n++] = R(f->counters[i].reg);
-    EMIT("call", (struct mg_opnd){.kind = MG_OPND_func, .id = f->calls.spill},
-         (struct mg_opnd){.kind = MG_OPND_list, .n = (uint16_t)n, .id = args});
+        if (is_first(f, i)) x->m->opnds.at[args + n++] = mg_o_reg(f->counters[i].reg);
+    EMIT("call", mg_o_func(f->calls.spill), ((struct mg_opnd){.kind = MG_OPND_list, .n = (uint16_t)n, .id = args}));
     for (uint32_t i = 0; i < f->n_measured; i++)
-        if (is_first(f, i)) EMIT("mov.u32", R(f->counters[i].reg), I(0));
+        if (is_first(f, i)) EMIT("mov.u32", f->counters[i].reg, 0);
 }
 
 void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y)
@@ -102,14 +99,14 @@ void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y)
     for (uint32_t i = 0; i < f->n_measured; i++) {
         if (!is_first(f, i)) continue;
         if (any)
-            EMIT("or.b32", R(full), R(full), R(f->counters[i].reg));
+            EMIT("or.b32", full, full, f->counters[i].reg);
         else
-            EMIT("mov.b32", R(full), R(f->counters[i].reg));
+            EMIT("mov.b32", full, f->counters[i].reg);
         any = true;
     }
     if (!any) return;
-    EMIT("and.b32", R(full), R(full), I(0x80808080));
-    EMIT("setp.ne.u32", R(p), R(full), I(0));
+    EMIT("and.b32", full, full, mg_o_imm(0x80808080));
+    EMIT("setp.ne.u32", p, full, 0);
     struct mg_apart a = mg_rc_begin_apart(f, p);
     if (y->cyclic[x->ix])
         call_spill(f);

@@ -35,10 +35,10 @@ void mg_emit_guard_by(struct mg_emit *x, mg_id guard, bool guard_not, mg_id p)
     }
     if (!x->both) x->both = mg_emit_reg(x, "__mg_both", MG_TYPE_pred);
     if (guard_not) {
-        EMIT("not.pred", mg_o_reg(x->both), mg_o_reg(guard));
-        EMIT("and.pred", mg_o_reg(x->both), mg_o_reg(x->both), mg_o_reg(p));
+        EMIT("not.pred", x->both, guard);
+        EMIT("and.pred", x->both, x->both, p);
     } else {
-        EMIT("and.pred", mg_o_reg(x->both), mg_o_reg(guard), mg_o_reg(p));
+        EMIT("and.pred", x->both, guard, p);
     }
     x->guard = x->both;
 }
@@ -48,22 +48,22 @@ mg_id mg_emit_linear(struct mg_emit *x, enum mg_sreg id, enum mg_sreg extent)
     mg_id a = mg_emit_reg(x, "__mg_a", MG_TYPE_b32), b = mg_emit_reg(x, "__mg_b", MG_TYPE_b32),
           c = mg_emit_reg(x, "__mg_x", MG_TYPE_b32);
     mg_id l = mg_emit_reg(x, "__mg_l", MG_TYPE_b64), w = mg_emit_reg(x, "__mg_v", MG_TYPE_b64);
-    EMIT("mov.u32", mg_o_reg(a), mg_o_sreg(id, 3));
-    EMIT("mov.u32", mg_o_reg(b), mg_o_sreg(extent, 2));
-    EMIT("mov.u32", mg_o_reg(c), mg_o_sreg(id, 2));
-    EMIT("mad.lo.u32", mg_o_reg(a), mg_o_reg(a), mg_o_reg(b), mg_o_reg(c));
-    EMIT("mov.u32", mg_o_reg(b), mg_o_sreg(extent, 1));
-    EMIT("mul.wide.u32", mg_o_reg(l), mg_o_reg(a), mg_o_reg(b));
-    EMIT("mov.u32", mg_o_reg(c), mg_o_sreg(id, 1));
-    EMIT("cvt.u64.u32", mg_o_reg(w), mg_o_reg(c));
-    EMIT("add.u64", mg_o_reg(l), mg_o_reg(l), mg_o_reg(w));
+    EMIT("mov.u32", a, mg_o_sreg(id, 3));
+    EMIT("mov.u32", b, mg_o_sreg(extent, 2));
+    EMIT("mov.u32", c, mg_o_sreg(id, 2));
+    EMIT("mad.lo.u32", a, a, b, c);
+    EMIT("mov.u32", b, mg_o_sreg(extent, 1));
+    EMIT("mul.wide.u32", l, a, b);
+    EMIT("mov.u32", c, mg_o_sreg(id, 1));
+    EMIT("cvt.u64.u32", w, c);
+    EMIT("add.u64", l, l, w);
     return l;
 }
 
 void mg_emit_count(struct mg_emit *x, uint64_t cell, struct mg_opnd n, bool per_warp)
 {
     mg_twin_has_cells(x->t);
-    EMIT(per_warp ? "count_warps" : "count_threads", mg_o_imm((int64_t)cell), n);
+    EMIT(per_warp ? "count_warps" : "count_threads", (int64_t)cell, n);
 }
 
 mg_id mg_block_head(const struct mg_module *m, const struct mg_block *k)

@@ -20,9 +20,7 @@ struct mg_emit {
 };
 
 mg_id mg_emit(struct mg_emit *x, const char *form, const struct mg_opnd *opnds, uint32_t n);
-#define EMIT_AT(x, form, ...)                                                                                          \
-    mg_emit((x), (form), (const struct mg_opnd[]){__VA_ARGS__},                                                        \
-            sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
+#define EMIT_AT(x, ...) mg_emit((x), MG_INST(__VA_ARGS__))
 mg_id mg_emit_reg(struct mg_emit *x, const char *name, enum mg_type type);
 void mg_emit_guard(struct mg_emit *x, mg_id guard, bool guard_not);
 /* Sets the guard of what follows to (guard and p). */

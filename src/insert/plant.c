@@ -14,8 +14,7 @@ static mg_id behind(struct here *h, const char *form, const struct mg_opnd *o, u
     mg_node_insert_after(h->m, h->func, h->at, node);
     return h->at = node;
 }
-#define BEHIND(form, ...)                                                                                              \
-    behind(&h, form, (const struct mg_opnd[]){__VA_ARGS__}, MG_COUNT_OF(((const struct mg_opnd[]){__VA_ARGS__})))
+#define BEHIND(...) behind(&h, MG_INST(__VA_ARGS__))
 
 static mg_id find_store(const struct mg_module *m, mg_id func, bool *global)
 {
@@ -45,22 +44,22 @@ bool mg_plant(struct mg_module *m, mg_id func)
     mg_id byte = mg_module_add_reg(m, func, "__mg_byte", MG_TYPE_b16);
     const struct mg_node was = m->nodes.at[store];
     const struct mg_opnd address = m->opnds.at[was.opnd];
-    BEHIND("mov.u32", mg_o_reg(sum), mg_o_sreg(MG_SREG_tid, 1));
+    BEHIND("mov.u32", sum, mg_o_sreg(MG_SREG_tid, 1));
     for (uint8_t k = 1; k <= 3; k++) {
-        BEHIND("mov.u32", mg_o_reg(more), mg_o_sreg(MG_SREG_tid, k));
-        BEHIND("or.b32", mg_o_reg(sum), mg_o_reg(sum), mg_o_reg(more));
-        BEHIND("mov.u32", mg_o_reg(more), mg_o_sreg(MG_SREG_ctaid, k));
-        BEHIND("or.b32", mg_o_reg(sum), mg_o_reg(sum), mg_o_reg(more));
+        BEHIND("mov.u32", more, mg_o_sreg(MG_SREG_tid, k));
+        BEHIND("or.b32", sum, sum, more);
+        BEHIND("mov.u32", more, mg_o_sreg(MG_SREG_ctaid, k));
+        BEHIND("or.b32", sum, sum, more);
     }
-    BEHIND("setp.eq.u32", mg_o_reg(here), mg_o_reg(sum), mg_o_imm(0));
+    BEHIND("setp.eq.u32", here, sum, 0);
     if (was.guard && was.flags & MG_NF_GUARD_NOT) {
-        BEHIND("not.pred", mg_o_reg(may), mg_o_reg(was.guard));
-        BEHIND("and.pred", mg_o_reg(here), mg_o_reg(here), mg_o_reg(may));
+        BEHIND("not.pred", may, was.guard);
+        BEHIND("and.pred", here, here, may);
     } else if (was.guard) {
-        BEHIND("and.pred", mg_o_reg(here), mg_o_reg(here), mg_o_reg(was.guard));
+        BEHIND("and.pred", here, here, was.guard);
     }
-    BEHIND("mov.u16", mg_o_reg(byte), mg_o_imm(MG_PLANT_BYTE));
-    mg_id wrong = BEHIND(global ? "st.global.u8" : "st.u8", address, mg_o_reg(byte));
+    BEHIND("mov.u16", byte, MG_PLANT_BYTE);
+    mg_id wrong = BEHIND(global ? "st.global.u8" : "st.u8", address, byte);
     m->nodes.at[wrong].guard = here;
     return true;
 }

@@ -401,6 +401,14 @@ static inline struct mg_opnd mg_o_addr_var(mg_id v, int64_t off)
 {
     return (struct mg_opnd){.kind = MG_OPND_addr, .sub = MG_OPND_var, .id = v, .val = (uint64_t)off};
 }
+static inline struct mg_opnd mg_o_var(mg_id v)
+{
+    return (struct mg_opnd){.kind = MG_OPND_var, .id = v};
+}
+static inline struct mg_opnd mg_o_func(mg_id f)
+{
+    return (struct mg_opnd){.kind = MG_OPND_func, .id = f};
+}
 static inline struct mg_opnd mg_o_label(mg_id l)
 {
     return (struct mg_opnd){.kind = MG_OPND_label, .id = l};
@@ -409,6 +417,32 @@ static inline struct mg_opnd mg_o_not(mg_id r)
 {
     return (struct mg_opnd){.kind = MG_OPND_not, .id = r};
 }
+
+/* An instruction of ours as it is written: its form and up to seven operands. A register is its mg_id, a number an int
+ * or an int64_t, all else a struct mg_opnd; an unsigned number would be taken for a register: mg_o_imm(n). Three
+ * arguments: the form, the operands, how many. */
+static inline struct mg_opnd mg_o_opnd(struct mg_opnd o)
+{
+    return o;
+}
+#define MG_O(x)                                  _Generic((x), mg_id : mg_o_reg, int : mg_o_imm, int64_t : mg_o_imm, struct mg_opnd : mg_o_opnd)(x)
+#define MG_O1(x)                                 MG_O(x)
+#define MG_O2(x, ...)                            MG_O(x), MG_O1(__VA_ARGS__)
+#define MG_O3(x, ...)                            MG_O(x), MG_O2(__VA_ARGS__)
+#define MG_O4(x, ...)                            MG_O(x), MG_O3(__VA_ARGS__)
+#define MG_O5(x, ...)                            MG_O(x), MG_O4(__VA_ARGS__)
+#define MG_O6(x, ...)                            MG_O(x), MG_O5(__VA_ARGS__)
+#define MG_O7(x, ...)                            MG_O(x), MG_O6(__VA_ARGS__)
+#define MG_I0(form)                              (form), NULL, 0
+#define MG_I1(form, ...)                         (form), (const struct mg_opnd[]){MG_O1(__VA_ARGS__)}, 1
+#define MG_I2(form, ...)                         (form), (const struct mg_opnd[]){MG_O2(__VA_ARGS__)}, 2
+#define MG_I3(form, ...)                         (form), (const struct mg_opnd[]){MG_O3(__VA_ARGS__)}, 3
+#define MG_I4(form, ...)                         (form), (const struct mg_opnd[]){MG_O4(__VA_ARGS__)}, 4
+#define MG_I5(form, ...)                         (form), (const struct mg_opnd[]){MG_O5(__VA_ARGS__)}, 5
+#define MG_I6(form, ...)                         (form), (const struct mg_opnd[]){MG_O6(__VA_ARGS__)}, 6
+#define MG_I7(form, ...)                         (form), (const struct mg_opnd[]){MG_O7(__VA_ARGS__)}, 7
+#define MG_NINTH(a, b, c, d, e, f, g, h, i, ...) i
+#define MG_INST(...)                             MG_NINTH(__VA_ARGS__, MG_I7, MG_I6, MG_I5, MG_I4, MG_I3, MG_I2, MG_I1, MG_I0, )(__VA_ARGS__)
 
 /* Checks what every pass must leave true (ids in range, lists consistent, labels placed once,
  * guards are predicates, declared before use). */

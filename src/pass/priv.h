@@ -61,8 +61,6 @@ void mg_call_add_arg(struct mg_module *m, mg_id node, const struct mg_call *call
 
 /* Inserts `form opnds` in front of `at` (0: at the end) as ours. Returns the node. */
 mg_id mg_insert(struct mg_module *m, mg_id func, mg_id at, const char *form, const struct mg_opnd *opnds, uint32_t n);
-#define MG_INSERT(m, func, at, form, ...)                                                                              \
-    mg_insert((m), (func), (at), (form), (const struct mg_opnd[]){__VA_ARGS__},                                        \
-              sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
+#define MG_INSERT(m, func, at, ...) mg_insert((m), (func), (at), MG_INST(__VA_ARGS__))
 
 #endif

@@ -69,7 +69,7 @@ static void prepare_func(struct mg_twin_build *b, struct mg_twin_func *f)
         f->ctx = v->reg;
     } else {
         f->ctx = mg_module_add_reg(m, f->func, "__mg_ctxp", MG_TYPE_b64);
-        MG_INSERT(m, f->func, b->t->entry_at[f->ix], "ld.param.u64", mg_o_reg(f->ctx), mg_o_addr_var(param, 0));
+        MG_INSERT(m, f->func, b->t->entry_at[f->ix], "ld.param.u64", f->ctx, mg_o_addr_var(param, 0));
     }
     b->t->ctx_reg[f->ix] = f->ctx;
 }
@@ -248,7 +248,7 @@ static enum mg_err build(struct mg_twin_build *b)
 void mg_twin_has_cells(struct mg_twin *t)
 {
     if (!t->has_cells)
-        MG_INSERT(t->m, t->kernel, t->entry_at[0], "cells", mg_o_addr_var(t->ctx_param, 0), mg_o_imm(MG_CTX_BYTES));
+        MG_INSERT(t->m, t->kernel, t->entry_at[0], "cells", mg_o_addr_var(t->ctx_param, 0), MG_CTX_BYTES);
     t->has_cells = true;
 }
 

@@ -161,26 +161,26 @@ static enum mg_err rewrite_indirect(struct mg_twin_func *f, mg_id node, const st
     mg_id c = mg_module_add_reg(m, func, "__mg_clone", MG_TYPE_b64);
     mg_id k = mg_module_add_reg(m, func, "__mg_is", MG_TYPE_pred);
     mg_id known = mg_module_add_reg(m, func, "__mg_known", MG_TYPE_pred);
-    MG_INSERT(m, func, node, "mov.u64", mg_o_reg(t), callee);
+    MG_INSERT(m, func, node, "mov.u64", t, callee);
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->graph->n_taken; i++) {
         mg_id cand = b->graph->taken[i];
         if (!mg_call_may_reach(b->app, target, cand)) continue;
         mg_id native = mg_twin_symbol_reg(f, mg_twin_symbol_of_func(b, cand));
-        MG_INSERT(m, func, node, "setp.eq.u64", mg_o_reg(n ? k : known), callee, mg_o_reg(native));
-        MG_INSERT(m, func, node, "mov.u64", mg_o_reg(c), (struct mg_opnd){.kind = MG_OPND_func, .id = cand});
-        MG_INSERT(m, func, node, "selp.b64", mg_o_reg(t), mg_o_reg(c), mg_o_reg(t), mg_o_reg(n ? k : known));
-        if (n) MG_INSERT(m, func, node, "or.pred", mg_o_reg(known), mg_o_reg(known), mg_o_reg(k));
+        MG_INSERT(m, func, node, "setp.eq.u64", n ? k : known, callee, native);
+        MG_INSERT(m, func, node, "mov.u64", c, mg_o_func(cand));
+        MG_INSERT(m, func, node, "selp.b64", t, c, t, n ? k : known);
+        if (n) MG_INSERT(m, func, node, "or.pred", known, known, k);
         n++;
     }
-    if (!n) MG_INSERT(m, func, node, "setp.ne.u64", mg_o_reg(known), mg_o_reg(t), mg_o_reg(t));
+    if (!n) MG_INSERT(m, func, node, "setp.ne.u64", known, t, t);
     struct mg_node app = m->nodes.at[node];
     if (open) {
         mg_id other = mg_module_add_reg(m, func, "__mg_native", MG_TYPE_pred);
-        MG_INSERT(m, func, node, "not.pred", mg_o_reg(other), mg_o_reg(known));
+        MG_INSERT(m, func, node, "not.pred", other, known);
         if (app.guard) {
-            MG_INSERT(m, func, node, "and.pred", mg_o_reg(other), mg_o_reg(other), guard_of(&app));
-            MG_INSERT(m, func, node, "and.pred", mg_o_reg(known), mg_o_reg(known), guard_of(&app));
+            MG_INSERT(m, func, node, "and.pred", other, other, guard_of(&app));
+            MG_INSERT(m, func, node, "and.pred", known, known, guard_of(&app));
         }
         mg_id second = mg_node_new_kind(m, MG_NODE_inst, app.ref);
         struct mg_node *s = &m->nodes.at[second];

@@ -190,8 +190,6 @@ static bool make_plan(struct plan *p, const struct mg_twin *t)
 /* ---- the parameter ------------------------------------------------------------------------------------- */
 
 #define EMIT(...) MG_INSERT(m, func, at, __VA_ARGS__)
-#define R(r)      mg_o_reg(r)
-#define I(n)      mg_o_imm(n)
 
 static mg_id new_reg(struct mg_module *m, mg_id func, enum mg_type type)
 {
@@ -400,9 +398,8 @@ static void use_parameter(struct mg_twin *t, mg_id first, mg_id slow)
             }
             mg_id reg = new_reg(m, t->kernel, MG_TYPE_b64);
             m->opnds.at[n.opnd + i].id = reg;
-            MG_INSERT(m, t->kernel, id, "mov.u64", R(reg),
-                      ((struct mg_opnd){.kind = MG_OPND_var, .id = t->known_param}));
-            MG_INSERT(m, t->kernel, id, "add.s64", R(reg), R(reg), I(off));
+            MG_INSERT(m, t->kernel, id, "mov.u64", reg, mg_o_var(t->known_param));
+            MG_INSERT(m, t->kernel, id, "add.s64", reg, reg, mg_o_imm(off));
         }
     }
     free(load);
@@ -414,28 +411,28 @@ static void compare(struct mg_twin *t, mg_id at, mg_id i, uint32_t first, mg_id 
     struct mg_module *m = t->m;
     mg_id func = t->kernel, now[MOST_TABLES], then[MOST_TABLES], off = new_reg(m, func, MG_TYPE_b64);
     uint32_t n = 0;
-    EMIT("mad.wide.u32", R(off), R(i), I(4), R(copy));
+    EMIT("mad.wide.u32", off, i, 4, copy);
     for (uint32_t k = 0; k < t->n_known; k++) {
         const struct mg_twin_known *x = &t->known[k];
         if (x->bytes / 4 <= first) continue;
         mg_id p = new_reg(m, func, MG_TYPE_pred), from = new_reg(m, func, MG_TYPE_b64);
         now[n] = new_reg(m, func, MG_TYPE_b32);
         then[n] = new_reg(m, func, MG_TYPE_b32);
-        EMIT("mov.u32", R(now[n]), I(0));
-        EMIT("mov.u32", R(then[n]), I(0));
-        EMIT("setp.lt.u32", R(p), R(i), I(x->bytes / 4 - first));
-        EMIT("ld.param.u64", R(from), mg_o_addr_var(t->known_param, 8 * (int64_t)(k + 1)));
-        EMIT("mad.wide.u32", R(from), R(i), I(4), R(from));
-        set_guard(m, EMIT("ld.global.nc.b32", R(now[n]), mg_o_addr_reg(from, x->from + 4 * (int64_t)first)), p);
+        EMIT("mov.u32", now[n], 0);
+        EMIT("mov.u32", then[n], 0);
+        EMIT("setp.lt.u32", p, i, mg_o_imm(x->bytes / 4 - first));
+        EMIT("ld.param.u64", from, mg_o_addr_var(t->known_param, 8 * (int64_t)(k + 1)));
+        EMIT("mad.wide.u32", from, i, 4, from);
+        set_guard(m, EMIT("ld.global.nc.b32", now[n], mg_o_addr_reg(from, x->from + 4 * (int64_t)first)), p);
         set_guard(m,
-                  EMIT("ld.global.nc.b32", R(then[n]),
+                  EMIT("ld.global.nc.b32", then[n],
                        mg_o_addr_reg(off, (int64_t)x->at - t->known_values + 4 * (int64_t)first)),
                   p);
         n++;
     }
     for (uint32_t k = 0; k < n; k++) {
-        EMIT("xor.b32", R(now[k]), R(now[k]), R(then[k]));
-        EMIT("or.b32", R(stale), R(stale), R(now[k]));
+        EMIT("xor.b32", now[k], now[k], then[k]);
+        EMIT("or.b32", stale, stale, now[k]);
     }
 }
 
@@ -446,18 +443,18 @@ static void check_by_warps(struct mg_twin *t, mg_id at, mg_id slow, mg_id copy, 
     struct mg_module *m = t->m;
     mg_id func = t->kernel, i = new_reg(m, func, MG_TYPE_b32), n = new_reg(m, func, MG_TYPE_b32),
           p = new_reg(m, func, MG_TYPE_pred);
-    EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, 1));
+    EMIT("mov.u32", n, mg_o_sreg(MG_SREG_ntid, 1));
     for (uint8_t axis = 2; axis <= 3; axis++) {
-        EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_ntid, axis));
-        EMIT("mul.lo.u32", R(n), R(n), R(i));
+        EMIT("mov.u32", i, mg_o_sreg(MG_SREG_ntid, axis));
+        EMIT("mul.lo.u32", n, n, i);
     }
-    EMIT("and.b32", R(n), R(n), I(31));
-    EMIT("setp.ne.u32", R(p), R(n), I(0));
+    EMIT("and.b32", n, n, 31);
+    EMIT("setp.ne.u32", p, n, 0);
     set_guard(m, EMIT("bra", mg_o_label(slow)), p);
-    EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_laneid, 0));
+    EMIT("mov.u32", i, mg_o_sreg(MG_SREG_laneid, 0));
     for (uint32_t first = 0; first < words; first += 32) compare(t, at, i, first, copy, stale);
-    EMIT("setp.ne.u32", R(p), R(stale), I(0));
-    EMIT("vote.sync.any.pred", R(p), R(p), I(-1));
+    EMIT("setp.ne.u32", p, stale, 0);
+    EMIT("vote.sync.any.pred", p, p, -1);
     set_guard(m, EMIT("bra", mg_o_label(slow)), p);
 }
 
@@ -468,15 +465,15 @@ static void check_by_ctas(struct mg_twin *t, mg_id at, mg_id slow, mg_id copy, m
     mg_id func = t->kernel, i = new_reg(m, func, MG_TYPE_b32), n = new_reg(m, func, MG_TYPE_b32),
           p = new_reg(m, func, MG_TYPE_pred), again = mg_module_add_label(m, func, "$__mg_known");
     m->labels.at[again].targeted = 1;
-    EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_tid, 1));
-    EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, 1));
+    EMIT("mov.u32", i, mg_o_sreg(MG_SREG_tid, 1));
+    EMIT("mov.u32", n, mg_o_sreg(MG_SREG_ntid, 1));
     mg_node_insert_before(m, func, at, mg_node_new_kind(m, MG_NODE_label, again));
     compare(t, at, i, 0, copy, stale);
-    EMIT("add.u32", R(i), R(i), R(n));
-    EMIT("setp.lt.u32", R(p), R(i), I(words));
+    EMIT("add.u32", i, i, n);
+    EMIT("setp.lt.u32", p, i, mg_o_imm(words));
     set_guard(m, EMIT("bra", mg_o_label(again)), p);
-    EMIT("setp.ne.u32", R(p), R(stale), I(0));
-    EMIT("bar.red.or.pred", R(p), I(0), R(p));
+    EMIT("setp.ne.u32", p, stale, 0);
+    EMIT("bar.red.or.pred", p, 0, p);
     set_guard(m, EMIT("bra", mg_o_label(slow)), p);
 }
 
@@ -489,8 +486,8 @@ static void emit_check(struct mg_twin *t, mg_id at, mg_id slow)
         most = MG_MAX(most, t->known[k].bytes / 4);
         all += t->known[k].bytes / 4;
     }
-    EMIT("ld.param.u64", R(copy), mg_o_addr_var(t->known_param, 0));
-    EMIT("mov.u32", R(stale), I(0));
+    EMIT("ld.param.u64", copy, mg_o_addr_var(t->known_param, 0));
+    EMIT("mov.u32", stale, 0);
     if (all <= FEW_WORDS)
         check_by_warps(t, at, slow, copy, stale, most);
     else

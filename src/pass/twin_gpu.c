@@ -22,7 +22,7 @@ static void gather_lanes(struct mg_twin *t)
     for (uint32_t f = 0; f < t->n_funcs; f++)
         for (mg_id id = m->funcs.at[t->funcs[f]].first_node; id; id = m->nodes.at[id].next) {
             if (m->nodes.at[id].kind != MG_NODE_inst || !is_of_all(m, &m->nodes.at[id])) continue;
-            mg_id sync = mg_node_new(m, "bar.warp.sync", (struct mg_opnd[]){mg_o_imm(UINT32_MAX)}, 1);
+            mg_id sync = mg_node_new(m, MG_INST("bar.warp.sync", mg_o_imm(UINT32_MAX)));
             m->nodes.at[sync].guard = m->nodes.at[id].guard;
             m->nodes.at[sync].flags |= m->nodes.at[id].flags & MG_NF_GUARD_NOT;
             mg_node_insert_before(m, t->funcs[f], id, sync);

@@ -436,9 +436,9 @@ static void put_in_place(struct site *s)
         mg_id reg = reg_of(s, s->regs[i].formal, 0, bits);
         const char *form = bits == 64 ? "mov.b64" : "mov.b32";
         if (reg && s->regs[i].back)
-            MG_INSERT(m, s->func, after, form, mg_o_reg(s->regs[i].reg), mg_o_reg(reg));
+            MG_INSERT(m, s->func, after, form, s->regs[i].reg, reg);
         else if (reg)
-            MG_INSERT(m, s->func, s->node, form, mg_o_reg(reg), mg_o_reg(s->regs[i].reg));
+            MG_INSERT(m, s->func, s->node, form, reg, s->regs[i].reg);
     }
     for (mg_id id = m->funcs.at[s->callee].first_node, next; id; id = next) {
         next = m->nodes.at[id].next;

@@ -38,8 +38,6 @@ static bool moves(const struct mg_module *m, const struct mg_node *n)
 }
 
 #define EMIT(...) MG_INSERT(m, func, at, __VA_ARGS__)
-#define R(r)      mg_o_reg(r)
-#define I(n)      mg_o_imm(n)
 
 static void emit_prefetch(struct mg_twin_func *f, const mg_id *vars, uint32_t n_vars)
 {
@@ -53,29 +51,29 @@ static void emit_prefetch(struct mg_twin_func *f, const mg_id *vars, uint32_t n_
     mg_id off = mg_module_add_reg(m, func, "__mg_o", MG_TYPE_b32),
           p = mg_module_add_reg(m, func, "__mg_p", MG_TYPE_pred),
           from = mg_module_add_reg(m, func, "__mg_f", MG_TYPE_b64);
-    EMIT("mov.u32", R(thread), mg_o_sreg(MG_SREG_tid, 3));
-    EMIT("mov.u32", R(threads), mg_o_sreg(MG_SREG_ntid, 3));
+    EMIT("mov.u32", thread, mg_o_sreg(MG_SREG_tid, 3));
+    EMIT("mov.u32", threads, mg_o_sreg(MG_SREG_ntid, 3));
     for (uint8_t axis = 3; axis-- > 1;) {
-        EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_ntid, axis));
-        EMIT("mul.lo.u32", R(threads), R(threads), R(t));
-        EMIT("mul.lo.u32", R(thread), R(thread), R(t));
-        EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_tid, axis));
-        EMIT("add.u32", R(thread), R(thread), R(t));
+        EMIT("mov.u32", t, mg_o_sreg(MG_SREG_ntid, axis));
+        EMIT("mul.lo.u32", threads, threads, t);
+        EMIT("mul.lo.u32", thread, thread, t);
+        EMIT("mov.u32", t, mg_o_sreg(MG_SREG_tid, axis));
+        EMIT("add.u32", thread, thread, t);
     }
-    EMIT("shl.b32", R(threads), R(threads), I(SECTOR_BITS));
-    EMIT("mov.u32", R(t), (struct mg_opnd){.kind = MG_OPND_var, .id = scratch});
+    EMIT("shl.b32", threads, threads, SECTOR_BITS);
+    EMIT("mov.u32", t, mg_o_var(scratch));
     for (uint32_t i = 0; i < n_vars; i++) {
         mg_id again = mg_module_add_label(m, func, "$__mg_fetch"), done = mg_module_add_label(m, func, "$__mg_fetch");
         m->labels.at[again].targeted = m->labels.at[done].targeted = 1;
-        EMIT("shl.b32", R(off), R(thread), I(SECTOR_BITS));
+        EMIT("shl.b32", off, thread, SECTOR_BITS);
         mg_node_insert_before(m, func, at, mg_node_new_kind(m, MG_NODE_label, again));
-        EMIT("setp.gt.u32", R(p), R(off), I((int64_t)mg_var_bytes(&m->vars.at[vars[i]]) - WORD));
+        EMIT("setp.gt.u32", p, off, (int64_t)mg_var_bytes(&m->vars.at[vars[i]]) - WORD);
         mg_id over = EMIT("bra", mg_o_label(done));
         m->nodes.at[over].guard = p;
-        EMIT("cvt.u64.u32", R(from), R(off));
-        EMIT("add.u64", R(from), R(from), R(bases[i]));
-        EMIT("cp.async.ca.shared.global", mg_o_addr_reg(t, 0), mg_o_addr_reg(from, 0), I(WORD));
-        EMIT("add.u32", R(off), R(off), R(threads));
+        EMIT("cvt.u64.u32", from, off);
+        EMIT("add.u64", from, from, bases[i]);
+        EMIT("cp.async.ca.shared.global", mg_o_addr_reg(t, 0), mg_o_addr_reg(from, 0), WORD);
+        EMIT("add.u32", off, off, threads);
         EMIT("bra", mg_o_label(again));
         mg_node_insert_before(m, func, at, mg_node_new_kind(m, MG_NODE_label, done));
     }

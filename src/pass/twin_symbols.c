@@ -58,17 +58,16 @@ static mg_id symbol_reg(struct mg_twin_func *f, uint32_t symbol, int64_t off)
     if (table != UINT32_MAX) *mg_vec_push(&f->b->known_regs) = (struct mg_twin_known_reg){r, table, off};
     if (off) {
         mg_id base = symbol_reg(f, symbol, 0);
-        MG_INSERT(m, f->func, entry_at(f), "add.s64", mg_o_reg(r), mg_o_reg(base), mg_o_imm(off));
+        MG_INSERT(m, f->func, entry_at(f), "add.s64", r, base, mg_o_imm(off));
     } else if (table != UINT32_MAX) {
-        MG_INSERT(m, f->func, entry_at(f), "ld.param.u64", mg_o_reg(r),
+        MG_INSERT(m, f->func, entry_at(f), "ld.param.u64", r,
                   mg_o_addr_var(f->b->t->known_param, 8 * (int64_t)(table + 1)));
     } else {
         if (!f->table) {
             f->table = mg_module_add_reg(m, f->func, "__mg_table", MG_TYPE_b64);
-            MG_INSERT(m, f->func, entry_at(f), "ld.global.u64", mg_o_reg(f->table),
-                      mg_o_addr_reg(f->ctx, MG_CTX_SYMBOLS));
+            MG_INSERT(m, f->func, entry_at(f), "ld.global.u64", f->table, mg_o_addr_reg(f->ctx, MG_CTX_SYMBOLS));
         }
-        MG_INSERT(m, f->func, entry_at(f), "ld.global.u64", mg_o_reg(r), mg_o_addr_reg(f->table, 8 * (int64_t)symbol));
+        MG_INSERT(m, f->func, entry_at(f), "ld.global.u64", r, mg_o_addr_reg(f->table, 8 * (int64_t)symbol));
     }
     mg_map_set(&f->reg_of_symbol, key, r);
     return r;
@@ -81,7 +80,7 @@ static mg_id reference_reg(struct mg_twin_func *f, uint32_t symbol)
     uint64_t key = (uint64_t)symbol << 40 ^ 1ull << 39, known;
     if (mg_map_get(&f->reg_of_symbol, key, &known)) return (mg_id)known;
     mg_id at = symbol_reg(f, symbol, 0), r = mg_module_add_reg(m, f->func, "__mg_s", MG_TYPE_b64);
-    MG_INSERT(m, f->func, entry_at(f), "ld.global.u64", mg_o_reg(r), mg_o_addr_reg(at, 0));
+    MG_INSERT(m, f->func, entry_at(f), "ld.global.u64", r, mg_o_addr_reg(at, 0));
     mg_map_set(&f->reg_of_symbol, key, r);
     return r;
 }

@@ -237,7 +237,6 @@ static void replace(struct window *w, mg_id node, struct mg_opnd *o, void *user)
 }
 
 #define PUT(form, ...) MG_INSERT(m, w->func, at, form, __VA_ARGS__)
-#define R(r)           mg_o_reg(r)
 
 static void put_test(struct window *w, mg_id at, bool generic, bool maybe, const struct mg_opnd address, struct line *l)
 {
@@ -245,16 +244,16 @@ static void put_test(struct window *w, mg_id at, bool generic, bool maybe, const
     bool wide = mg_type_bits((enum mg_type)m->regs.at[address.id].type) == 64;
     l->reg = mg_module_add_reg(m, w->func, "__mg_window", wide ? MG_TYPE_b64 : MG_TYPE_b32);
     mg_id from = address.id;
-    if (generic) PUT(wide ? "cvta.to.shared.u64" : "cvta.to.shared.u32", R(l->reg), R(from)), from = l->reg;
-    if (l->low) PUT(wide ? "add.s64" : "add.s32", R(l->reg), R(from), mg_o_imm(l->low)), from = l->reg;
-    PUT(wide ? "and.b64" : "and.b32", R(l->reg), R(from), mg_o_imm(WINDOW));
-    PUT(wide ? "setp.lt.u64" : "setp.lt.u32", R(w->test), R(l->reg), R(wide ? w->wide_end : w->end));
+    if (generic) PUT(wide ? "cvta.to.shared.u64" : "cvta.to.shared.u32", l->reg, from), from = l->reg;
+    if (l->low) PUT(wide ? "add.s64" : "add.s32", l->reg, from, mg_o_imm(l->low)), from = l->reg;
+    PUT(wide ? "and.b64" : "and.b32", l->reg, from, WINDOW);
+    PUT(wide ? "setp.lt.u64" : "setp.lt.u32", w->test, l->reg, wide ? w->wide_end : w->end);
     if (maybe) {
-        PUT("isspacep.shared", R(w->in), R(address.id));
-        PUT("and.pred", R(w->test), R(w->test), R(w->in));
+        PUT("isspacep.shared", w->in, address.id);
+        PUT("and.pred", w->test, w->test, w->in);
     }
-    PUT(wide ? "mov.b64" : "mov.b32", R(l->reg), R(address.id));
-    mg_id sub = PUT(wide ? "sub.s64" : "sub.s32", R(l->reg), R(address.id), mg_o_imm((int64_t)w->bytes));
+    PUT(wide ? "mov.b64" : "mov.b32", l->reg, address.id);
+    mg_id sub = PUT(wide ? "sub.s64" : "sub.s32", mg_o_reg(l->reg), mg_o_reg(address.id), mg_o_imm((int64_t)w->bytes));
     m->nodes.at[sub].guard = w->test;
 }
 
@@ -264,13 +263,13 @@ static void put_end(struct window *w)
     mg_id at = m->funcs.at[w->func].first_node;
     while (at && m->nodes.at[at].kind != MG_NODE_inst) at = m->nodes.at[at].next;
     mg_id begin = mg_module_add_reg(m, w->func, "__mg_begin", MG_TYPE_pred);
-    PUT("mov.u32", R(w->end), ((struct mg_opnd){.kind = MG_OPND_var, .id = w->ours}));
-    PUT("and.b32", R(w->end), R(w->end), mg_o_imm(BUT_RANK));
-    PUT("setp.eq.u32", R(begin), R(w->end), mg_o_imm(0));
-    if (m->sm >= 90) PUT("setp.eq.or.u32", R(begin), R(w->end), mg_o_imm(RESERVED), R(begin));
-    PUT("add.u32", R(w->end), R(w->end), mg_o_imm((int64_t)w->bytes));
-    PUT("selp.b32", R(w->end), R(w->end), mg_o_imm(0), R(begin));
-    PUT("cvt.u64.u32", R(w->wide_end), R(w->end));
+    PUT("mov.u32", w->end, mg_o_var(w->ours));
+    PUT("and.b32", w->end, w->end, mg_o_imm(BUT_RANK));
+    PUT("setp.eq.u32", begin, w->end, 0);
+    if (m->sm >= 90) PUT("setp.eq.or.u32", begin, w->end, RESERVED, begin);
+    PUT("add.u32", w->end, w->end, (int64_t)w->bytes);
+    PUT("selp.b32", w->end, w->end, 0, begin);
+    PUT("cvt.u64.u32", w->wide_end, w->end);
 }
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */

@@ -241,14 +241,14 @@ static struct mg_code_guard under(struct mg_code_at *at, const struct mg_code_gu
     mg_id both = mg_code_reg(at, MG_TYPE_pred), part = pred;
     if (negated) {
         part = mg_code_temp(at, MG_TYPE_pred);
-        MG_PURE(at, "not.pred", mg_o_reg(part), mg_o_reg(pred));
+        MG_PURE(at, "not.pred", part, pred);
     }
     if (outer->is_not) {
         mg_id not_outer = mg_code_temp(at, MG_TYPE_pred);
-        MG_PURE(at, "not.pred", mg_o_reg(not_outer), mg_o_reg(outer->pred));
-        MG_PURE(at, "and.pred", mg_o_reg(both), mg_o_reg(not_outer), mg_o_reg(part));
+        MG_PURE(at, "not.pred", not_outer, outer->pred);
+        MG_PURE(at, "and.pred", both, not_outer, part);
     } else {
-        MG_PURE(at, "and.pred", mg_o_reg(both), mg_o_reg(outer->pred), mg_o_reg(part));
+        MG_PURE(at, "and.pred", both, outer->pred, part);
     }
     return (struct mg_code_guard){both, false};
 }

@@ -11,7 +11,7 @@ uint32_t mg_cta_slot_shift(const uint32_t grid[3], uint64_t slots)
 static mg_id read_sreg(struct mg_code_at *at, enum mg_sreg r, uint8_t axis)
 {
     mg_id v = mg_code_temp(at, MG_TYPE_b32);
-    MG_CODE(at, "mov.u32", mg_o_reg(v), mg_o_sreg(r, axis));
+    MG_CODE(at, "mov.u32", v, mg_o_sreg(r, axis));
     return v;
 }
 
@@ -22,21 +22,19 @@ mg_id mg_cta_slot_find(struct mg_code_at *at, mg_id mask, mg_id *slot)
     mg_id in = mg_code_temp(at, MG_TYPE_pred), cta = mg_code_temp(at, MG_TYPE_b64), x = mg_code_temp(at, MG_TYPE_b64);
     *slot = mg_code_temp(at, MG_TYPE_b32);
     /* row = ctaid.z * nctaid.y + ctaid.y, in 32 bits: grids are at most 65535 high and deep */
-    MG_CODE(at, "mad.lo.u32", mg_o_reg(row), mg_o_reg(row), mg_o_reg(read_sreg(at, MG_SREG_nctaid, 2)),
-            mg_o_reg(read_sreg(at, MG_SREG_ctaid, 2)));
-    MG_CODE(at, "mad.lo.u32", mg_o_reg(low), mg_o_reg(row), mg_o_reg(read_sreg(at, MG_SREG_nctaid, 1)),
-            mg_o_reg(read_sreg(at, MG_SREG_ctaid, 1)));
-    MG_CODE(at, "and.b32", mg_o_reg(low), mg_o_reg(low), mg_o_reg(mask));
-    MG_CODE(at, "setp.eq.u32", mg_o_reg(in), mg_o_reg(low), mg_o_imm(0));
+    MG_CODE(at, "mad.lo.u32", row, row, read_sreg(at, MG_SREG_nctaid, 2), read_sreg(at, MG_SREG_ctaid, 2));
+    MG_CODE(at, "mad.lo.u32", low, row, read_sreg(at, MG_SREG_nctaid, 1), read_sreg(at, MG_SREG_ctaid, 1));
+    MG_CODE(at, "and.b32", low, low, mask);
+    MG_CODE(at, "setp.eq.u32", in, low, 0);
     mg_id without = mg_code_label(at);
     mg_code_push_guard(at, in, true);
     MG_CODE(at, "bra", mg_o_label(without));
     mg_code_pop_guard(at);
-    MG_CODE(at, "mul.wide.u32", mg_o_reg(cta), mg_o_reg(row), mg_o_reg(read_sreg(at, MG_SREG_nctaid, 1)));
-    MG_CODE(at, "cvt.u64.u32", mg_o_reg(x), mg_o_reg(read_sreg(at, MG_SREG_ctaid, 1)));
-    MG_CODE(at, "add.u64", mg_o_reg(cta), mg_o_reg(cta), mg_o_reg(x));
-    MG_CODE(at, "popc.b32", mg_o_reg(shift), mg_o_reg(mask));
-    MG_CODE(at, "shr.u64", mg_o_reg(cta), mg_o_reg(cta), mg_o_reg(shift));
-    MG_CODE(at, "cvt.u32.u64", mg_o_reg(*slot), mg_o_reg(cta));
+    MG_CODE(at, "mul.wide.u32", cta, row, read_sreg(at, MG_SREG_nctaid, 1));
+    MG_CODE(at, "cvt.u64.u32", x, read_sreg(at, MG_SREG_ctaid, 1));
+    MG_CODE(at, "add.u64", cta, cta, x);
+    MG_CODE(at, "popc.b32", shift, mask);
+    MG_CODE(at, "shr.u64", cta, cta, shift);
+    MG_CODE(at, "cvt.u32.u64", *slot, cta);
     return without;
 }

@@ -5,9 +5,6 @@
 
 #include <stdlib.h>
 
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
-
 /* ---- places ------------------------------------------------------------------------------------------ */
 
 static bool is_app(const struct mg_node *n)
@@ -134,19 +131,19 @@ static void link_addresses(struct mg_patch *p, uint32_t ix)
         mg_id from = ctx;
         if (r->n_copies > 1) {
             mg_id copy = reg(p, ix, MG_TYPE_b32);
-            MG_INSERT(m, func, at, "mov.u32", R(copy), mg_o_sreg(MG_SREG_smid, 0));
-            MG_INSERT(m, func, at, "and.b32", R(copy), R(copy), I(r->n_copies - 1));
-            MG_INSERT(m, func, at, "mad.wide.u32", R(own->base), R(copy), I(8 * (int64_t)r->copy_words), R(ctx));
+            MG_INSERT(m, func, at, "mov.u32", copy, mg_o_sreg(MG_SREG_smid, 0));
+            MG_INSERT(m, func, at, "and.b32", copy, copy, mg_o_imm(r->n_copies - 1));
+            MG_INSERT(m, func, at, "mad.wide.u32", own->base, copy, mg_o_imm(8 * (int64_t)r->copy_words), ctx);
             from = own->base;
         }
-        MG_INSERT(m, func, at, "add.u64", R(own->base), R(from), I(MG_CTX_BYTES + 8 * (int64_t)r->at));
+        MG_INSERT(m, func, at, "add.u64", own->base, from, mg_o_imm(MG_CTX_BYTES + 8 * (int64_t)r->at));
     }
     if (own->list)
-        MG_INSERT(m, func, at, "add.u64", R(own->list), R(ctx), I(MG_CTX_BYTES + 8 * (int64_t)(r->at + r->list_at)));
+        MG_INSERT(m, func, at, "add.u64", own->list, ctx, mg_o_imm(MG_CTX_BYTES + 8 * (int64_t)(r->at + r->list_at)));
     for (uint32_t k = 0; k < own->n_tables && k < p->tables.n; k++)
         if (own->tables[k])
-            MG_INSERT(m, func, at, "add.u64", R(own->tables[k]), R(ctx),
-                      I(MG_CTX_BYTES + 8 * (int64_t)(r->at + r->tables[k].at)));
+            MG_INSERT(m, func, at, "add.u64", own->tables[k], ctx,
+                      mg_o_imm(MG_CTX_BYTES + 8 * (int64_t)(r->at + r->tables[k].at)));
 }
 
 static void link_func(struct mg_patch *p, uint32_t ix)
@@ -169,7 +166,7 @@ static void zero(struct mg_patch *p, mg_id func, mg_id node, struct mg_opnd d, m
     if (d.kind != MG_OPND_reg) return;
     unsigned bits = mg_type_bits((enum mg_type)m->regs.at[d.id].type);
     const char *form = bits == 16 ? "mov.b16" : bits == 32 ? "mov.b32" : "mov.b64";
-    m->nodes.at[MG_INSERT(m, func, in_front_of(m, node), form, d, I(0))].guard = pred;
+    m->nodes.at[MG_INSERT(m, func, in_front_of(m, node), form, d, 0)].guard = pred;
 }
 
 /* Results become 0 where pred holds (and the instruction's own guard), and the instruction is left out there. */
@@ -183,16 +180,16 @@ static void link_skip(struct mg_patch *p, mg_id node, mg_id pred)
     mg_id func = p->all->twin->funcs[ix], front = in_front_of(m, node), skip = pred;
     const struct mg_node n = m->nodes.at[node];
     if (n.guard) {
-        struct mg_opnd own = n.flags & MG_NF_GUARD_NOT ? mg_o_not(n.guard) : R(n.guard);
+        struct mg_opnd own = n.flags & MG_NF_GUARD_NOT ? mg_o_not(n.guard) : mg_o_reg(n.guard);
         mg_id keep = reg(p, ix, MG_TYPE_pred);
         skip = reg(p, ix, MG_TYPE_pred);
         if (n.flags & MG_NF_GUARD_NOT) {
             mg_id plain = reg(p, ix, MG_TYPE_pred);
-            MG_INSERT(m, func, front, "not.pred", R(plain), R(n.guard));
-            own = R(plain);
+            MG_INSERT(m, func, front, "not.pred", plain, n.guard);
+            own = mg_o_reg(plain);
         }
-        MG_INSERT(m, func, front, "and.pred", R(skip), own, R(pred));
-        MG_INSERT(m, func, front, "xor.pred", R(keep), own, R(skip));
+        MG_INSERT(m, func, front, "and.pred", skip, own, pred);
+        MG_INSERT(m, func, front, "xor.pred", keep, own, skip);
         m->nodes.at[node].guard = keep;
         m->nodes.at[node].flags &= (uint8_t)~MG_NF_GUARD_NOT;
     } else {

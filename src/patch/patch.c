@@ -250,8 +250,8 @@ mg_id mg_patch_warp_bytes(struct mg_patch *p, uint32_t bytes)
     if (!var) return 0;
     struct mg_code_at *at = mg_at_entry(p, 0);
     mg_id r = mg_code_reg(at, MG_TYPE_b32);
-    MG_PURE(at, "mov.u32", mg_o_reg(r), ((struct mg_opnd){.kind = MG_OPND_var, .id = var}));
-    MG_PURE(at, "mad.lo.u32", mg_o_reg(r), mg_o_reg(mg_value_warp(at)), mg_o_imm(bytes), mg_o_reg(r));
+    MG_PURE(at, "mov.u32", r, mg_o_var(var));
+    MG_PURE(at, "mad.lo.u32", r, mg_value_warp(at), mg_o_imm(bytes), r);
     return r;
 }
 

@@ -129,15 +129,13 @@ void mg_at_exits(struct mg_patch *p, uint32_t func_ix, void (*fn)(struct mg_code
 
 uint32_t mg_at_func(const struct mg_code_at *at); /* func_ix: registers are a function's own */
 
-/* Code is PTX by the instruction: form and operands (ir.h), new registers by type. All at one spot stand in
+/* Code is PTX by the instruction: form and operands (MG_INST in ir.h), new registers by type. All at one spot stand in
  * the order in which they were emitted. */
 mg_id mg_code_reg(struct mg_code_at *at, enum mg_type type); /* the function's: may be read at other spots of it, too */
 mg_id mg_code_temp(struct mg_code_at *at, enum mg_type type); /* of this spot alone; others use it again: prefer it */
 uint32_t mg_code_func(const struct mg_code_at *at);           /* func_ix of the function the spot is in */
 void mg_code(struct mg_code_at *at, const char *form, const struct mg_opnd *opnds, uint32_t n);
-#define MG_CODE(at, form, ...)                                                                                         \
-    mg_code((at), (form), (const struct mg_opnd[]){__VA_ARGS__},                                                       \
-            sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
+#define MG_CODE(at, ...) mg_code((at), MG_INST(__VA_ARGS__))
 mg_id mg_code_label(struct mg_code_at *at); /* a new label, not placed yet */
 void mg_code_place(struct mg_code_at *at, mg_id label);
 void mg_code_place_wait(

@@ -172,12 +172,8 @@ static inline struct mg_module *mg_at_module(const struct mg_code_at *at)
 mg_id mg_code_emit(struct mg_code_at *at, mg_id guard, bool guard_not, const char *form, const struct mg_opnd *opnds,
                    uint32_t n);
 /* Whatever the guard: for what only computes a register of ours. */
-#define MG_PURE(at, form, ...)                                                                                         \
-    mg_code_emit((at), 0, false, (form), (const struct mg_opnd[]){__VA_ARGS__},                                        \
-                 sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
-#define MG_GUARDED(at, guard, form, ...)                                                                               \
-    mg_code_emit((at), (guard), false, (form), (const struct mg_opnd[]){__VA_ARGS__},                                  \
-                 sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
+#define MG_PURE(at, ...)           mg_code_emit((at), 0, false, MG_INST(__VA_ARGS__))
+#define MG_GUARDED(at, guard, ...) mg_code_emit((at), (guard), false, MG_INST(__VA_ARGS__))
 static inline const struct mg_code_guard *mg_at_guard(const struct mg_code_at *at)
 {
     return &at->guards[at->depth];

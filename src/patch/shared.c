@@ -18,9 +18,6 @@
 #include "count/regs.h"
 #include "patch/priv.h"
 
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
-
 enum {
     MOST_BYTES = 8192,
     MOST_ROUNDS = 1 << 20,
@@ -103,9 +100,9 @@ static struct mg_opnd word_at(const struct mg_patch *p, uint32_t word)
 static mg_id indexed(struct mg_code_at *at, mg_id ix)
 {
     mg_id r = mg_code_temp(at, MG_TYPE_b32);
-    MG_PURE(at, "mov.u32", R(r), ((struct mg_opnd){.kind = MG_OPND_var, .id = at->p->near.var}));
-    MG_PURE(at, "add.u32", R(r), R(r), I(4 * GUARDS));
-    MG_PURE(at, "mad.lo.u32", R(r), R(ix), I(4), R(r));
+    MG_PURE(at, "mov.u32", r, mg_o_var(at->p->near.var));
+    MG_PURE(at, "add.u32", r, r, 4 * GUARDS);
+    MG_PURE(at, "mad.lo.u32", r, ix, 4, r);
     return r;
 }
 
@@ -123,8 +120,8 @@ static mg_id near_place(struct mg_code_at *at, mg_id ix)
 {
     if (at->func_ix) return indexed(at, ix);
     mg_id own = own_place(at), r = mg_code_temp(at, MG_TYPE_b32), lane = mg_value_lane(at);
-    MG_PURE(at, "sub.u32", R(r), R(ix), R(lane));
-    MG_PURE(at, "mad.lo.u32", R(r), R(r), I(4), R(own));
+    MG_PURE(at, "sub.u32", r, ix, lane);
+    MG_PURE(at, "mad.lo.u32", r, r, 4, own);
     return r;
 }
 
@@ -132,14 +129,14 @@ static mg_id near_place(struct mg_code_at *at, mg_id ix)
  * predicate the assembler makes a branch of it, which takes four times as long. */
 static void add_word(struct mg_code_at *at, mg_id place, uint32_t word, mg_id v)
 {
-    MG_CODE(at, "red.shared.add.u32", mg_o_addr_reg(place, 4 * (int64_t)word), R(v));
+    MG_CODE(at, "red.shared.add.u32", mg_o_addr_reg(place, 4 * (int64_t)word), v);
 }
 
 static void add_one(struct mg_code_at *at, mg_id place, uint32_t word, struct mg_opnd v, mg_id one)
 {
     mg_id own = own_place(at), to = mg_code_temp(at, MG_TYPE_b32), add = mg_code_temp(at, MG_TYPE_b32);
-    MG_PURE(at, "selp.b32", R(to), R(place), R(own), R(one));
-    MG_PURE(at, "selp.b32", R(add), v, I(0), R(one));
+    MG_PURE(at, "selp.b32", to, place, own, one);
+    MG_PURE(at, "selp.b32", add, v, 0, one);
     add_word(at, to, word, add);
 }
 
@@ -165,7 +162,7 @@ bool mg_near_strip_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k
 bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, mg_id one)
 {
     uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
-    if (word) add_one(at, near_place(at, ix), word, I(1), one ? one : mg_value_leader(at));
+    if (word) add_one(at, near_place(at, ix), word, mg_o_imm(1), one ? one : mg_value_leader(at));
     return word != 0;
 }
 
@@ -187,11 +184,11 @@ bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
     mg_id *base = &at->p->near.funcs[at->func_ix].base, a = mg_code_temp(at, MG_TYPE_b32);
     if (!*base) {
         *base = mg_code_reg(pro, MG_TYPE_b32);
-        MG_PURE(pro, "mov.u32", R(*base), ((struct mg_opnd){.kind = MG_OPND_var, .id = at->p->near.var}));
-        MG_PURE(pro, "add.u32", R(*base), R(*base), I(4 * GUARDS));
+        MG_PURE(pro, "mov.u32", *base, mg_o_var(at->p->near.var));
+        MG_PURE(pro, "add.u32", *base, *base, 4 * GUARDS);
     }
-    MG_PURE(at, "mad.lo.u32", R(a), R(ix), I(4), R(*base));
-    MG_CODE(at, "red.shared.add.u32", mg_o_addr_reg(a, 4 * (int64_t)word), I(1));
+    MG_PURE(at, "mad.lo.u32", a, ix, 4, *base);
+    MG_CODE(at, "red.shared.add.u32", mg_o_addr_reg(a, 4 * (int64_t)word), 1);
     return true;
 }
 
@@ -200,7 +197,7 @@ bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, mg_id 
     uint32_t word = at->func_ix ? 0 : word_of(at, cell, 1);
     mg_id begin = word ? mg_code_temp(at, MG_TYPE_b32) : 0;
     if (!word) return false;
-    MG_PURE(at, "mad.lo.u32", R(begin), R(mg_value_lane(at)), I(-4), R(own_place(at)));
+    MG_PURE(at, "mad.lo.u32", begin, mg_value_lane(at), -4, own_place(at));
     add_one(at, begin, word, v, one);
     return true;
 }
@@ -217,24 +214,24 @@ static void drain_words(struct mg_code_at *at, mg_id first, mg_id step)
           over = mg_code_temp(at, MG_TYPE_pred), some = mg_code_temp(at, MG_TYPE_pred);
     mg_id wide = mg_code_temp(at, MG_TYPE_b64), to = mg_code_temp(at, MG_TYPE_b64), again = mg_code_label(at),
           done = mg_code_label(at);
-    MG_CODE(at, "add.u32", R(i), R(first), I(1));
-    MG_CODE(at, "mad.wide.u32", R(to), R(first), I(8), R(mg_value_base(at)));
+    MG_CODE(at, "add.u32", i, first, 1);
+    MG_CODE(at, "mad.wide.u32", to, first, 8, mg_value_base(at));
     mg_code_rolled(at);
     mg_code_place(at, again);
-    MG_CODE(at, "setp.ge.u32", R(over), R(i), I(p->near.cells.n));
+    MG_CODE(at, "setp.ge.u32", over, i, mg_o_imm(p->near.cells.n));
     mg_code_push_guard(at, over, false);
     MG_CODE(at, "bra", mg_o_label(done));
     mg_code_pop_guard(at);
-    MG_CODE(at, "mov.u32", R(from), ((struct mg_opnd){.kind = MG_OPND_var, .id = p->near.var}));
-    MG_CODE(at, "mad.lo.u32", R(from), R(i), I(4), R(from));
-    MG_CODE(at, "atom.shared.exch.b32", R(v), mg_o_addr_reg(from, 4 * GUARDS), I(0));
-    MG_CODE(at, "cvt.u64.u32", R(wide), R(v));
-    MG_CODE(at, "setp.ne.u32", R(some), R(v), I(0));
+    MG_CODE(at, "mov.u32", from, mg_o_var(p->near.var));
+    MG_CODE(at, "mad.lo.u32", from, i, 4, from);
+    MG_CODE(at, "atom.shared.exch.b32", v, mg_o_addr_reg(from, 4 * GUARDS), 0);
+    MG_CODE(at, "cvt.u64.u32", wide, v);
+    MG_CODE(at, "setp.ne.u32", some, v, 0);
     mg_code_push_guard(at, some, false);
-    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(to, 8 * ((int64_t)p->rules.n + 1)), R(wide));
+    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(to, 8 * ((int64_t)p->rules.n + 1)), wide);
     mg_code_pop_guard(at);
-    MG_CODE(at, "add.u32", R(i), R(i), R(step));
-    MG_CODE(at, "mad.wide.u32", R(to), R(step), I(8), R(to));
+    MG_CODE(at, "add.u32", i, i, step);
+    MG_CODE(at, "mad.wide.u32", to, step, 8, to);
     MG_CODE(at, "bra", mg_o_label(again));
     mg_code_place(at, done);
 }
@@ -243,8 +240,8 @@ static void drain_words(struct mg_code_at *at, mg_id first, mg_id step)
 static mg_id rank_of(struct mg_code_at *at)
 {
     mg_id r = mg_code_temp(at, MG_TYPE_b32);
-    MG_PURE(at, "and.b32", R(r), R(mg_value_lt(at)), R(mg_value_active(at)));
-    MG_PURE(at, "popc.b32", R(r), R(r));
+    MG_PURE(at, "and.b32", r, mg_value_lt(at), mg_value_active(at));
+    MG_PURE(at, "popc.b32", r, r);
     return r;
 }
 
@@ -259,13 +256,13 @@ static void look_at_guards(struct mg_code_at *at)
 {
     mg_id front = mg_code_temp(at, MG_TYPE_b32), back = mg_code_temp(at, MG_TYPE_b32),
           other = mg_code_temp(at, MG_TYPE_pred);
-    MG_CODE(at, "ld.volatile.shared.u32", R(front), guard_at(at->p, false));
-    MG_CODE(at, "ld.volatile.shared.u32", R(back), guard_at(at->p, true));
-    MG_CODE(at, "xor.b32", R(front), R(front), I(GUARD));
-    MG_CODE(at, "xor.b32", R(back), R(back), I(GUARD));
-    MG_CODE(at, "or.b32", R(front), R(front), R(back));
-    MG_CODE(at, "setp.ne.u32", R(other), R(front), I(0));
-    MG_GUARDED(at, other, "st.global.u64", mg_o_addr_reg(at->p->all->twin->ctx_reg[0], MG_CTX_SPOILT), I(1));
+    MG_CODE(at, "ld.volatile.shared.u32", front, guard_at(at->p, false));
+    MG_CODE(at, "ld.volatile.shared.u32", back, guard_at(at->p, true));
+    MG_CODE(at, "xor.b32", front, front, GUARD);
+    MG_CODE(at, "xor.b32", back, back, GUARD);
+    MG_CODE(at, "or.b32", front, front, back);
+    MG_CODE(at, "setp.ne.u32", other, front, 0);
+    MG_GUARDED(at, other, "st.global.u64", mg_o_addr_reg(at->p->all->twin->ctx_reg[0], MG_CTX_SPOILT), 1);
 }
 
 static void leave(struct mg_code_at *at, void *user)
@@ -274,14 +271,14 @@ static void leave(struct mg_code_at *at, void *user)
           last = mg_code_temp(at, MG_TYPE_pred), n, rank, lead, done = mg_code_label(at);
     (void)user;
     n = mg_code_temp(at, MG_TYPE_b32), rank = rank_of(at), lead = mg_value_leader(at);
-    MG_PURE(at, "popc.b32", R(n), R(mg_value_own(at))); /* groups that meet here leave one by one */
-    MG_PURE(at, "neg.s32", R(off), R(n));
-    MG_PURE(at, "mov.u32", R(old), I(0));
+    MG_PURE(at, "popc.b32", n, mg_value_own(at)); /* groups that meet here leave one by one */
+    MG_PURE(at, "neg.s32", off, n);
+    MG_PURE(at, "mov.u32", old, 0);
     mg_code_emit(at, 0, false, "membar.cta", NULL, 0);
-    MG_GUARDED(at, lead, "atom.shared.add.u32", R(old), word_at(at->p, 0), R(off));
-    MG_PURE(at, "setp.eq.u32", R(last), R(old), R(n)); /* nobody else has 0 left to leave */
-    MG_CODE(at, "vote.sync.any.pred", R(last), R(last),
-            R(mg_value_active(at))); /* of two groups of a warp that come together here, too: no harm */
+    MG_GUARDED(at, lead, "atom.shared.add.u32", old, word_at(at->p, 0), off);
+    MG_PURE(at, "setp.eq.u32", last, old, n); /* nobody else has 0 left to leave */
+    MG_CODE(at, "vote.sync.any.pred", last, last,
+            mg_value_active(at)); /* of two groups of a warp that come together here, too: no harm */
     mg_code_push_guard(at, last, true);
     MG_CODE(at, "bra", mg_o_label(done));
     mg_code_pop_guard(at);
@@ -296,28 +293,28 @@ static void enter(struct mg_patch *p)
     mg_id i = mg_code_temp(at, MG_TYPE_b32), n = mg_code_temp(at, MG_TYPE_b32), v = mg_code_temp(at, MG_TYPE_b32), to,
           over = mg_code_temp(at, MG_TYPE_pred), again = mg_code_label(at), done = mg_code_label(at);
     mg_id all = mg_code_temp(at, MG_TYPE_b32);
-    MG_CODE(at, "mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, 1));
+    MG_CODE(at, "mov.u32", n, mg_o_sreg(MG_SREG_ntid, 1));
     for (uint8_t axis = 2; axis <= 3; axis++) {
-        MG_CODE(at, "mov.u32", R(v), mg_o_sreg(MG_SREG_ntid, axis));
-        MG_CODE(at, "mul.lo.u32", R(n), R(n), R(v));
+        MG_CODE(at, "mov.u32", v, mg_o_sreg(MG_SREG_ntid, axis));
+        MG_CODE(at, "mul.lo.u32", n, n, v);
     }
-    MG_CODE(at, "mov.u32", R(all), R(n));
-    MG_CODE(at, "mov.u32", R(i), R(mg_value_tid(at)));
+    MG_CODE(at, "mov.u32", all, n);
+    MG_CODE(at, "mov.u32", i, mg_value_tid(at));
     mg_code_rolled(at);
     mg_code_place(at, again);
-    MG_CODE(at, "setp.ge.u32", R(over), R(i), I(p->near.cells.n + p->near.has_work));
+    MG_CODE(at, "setp.ge.u32", over, i, mg_o_imm(p->near.cells.n + p->near.has_work));
     mg_code_push_guard(at, over, false);
     MG_CODE(at, "bra", mg_o_label(done));
     mg_code_pop_guard(at);
     to = indexed(at, i);
-    MG_CODE(at, "setp.eq.u32", R(over), R(i), I(0));
-    MG_CODE(at, "selp.u32", R(v), R(all), I(0), R(over));
-    MG_CODE(at, "st.shared.u32", mg_o_addr_reg(to, 0), R(v));
-    MG_CODE(at, "add.u32", R(i), R(i), R(n));
+    MG_CODE(at, "setp.eq.u32", over, i, 0);
+    MG_CODE(at, "selp.u32", v, all, 0, over);
+    MG_CODE(at, "st.shared.u32", mg_o_addr_reg(to, 0), v);
+    MG_CODE(at, "add.u32", i, i, n);
     MG_CODE(at, "bra", mg_o_label(again));
     mg_code_place(at, done);
-    for (int back = 0; back < 2; back++) MG_CODE(at, "st.shared.u32", guard_at(p, back), I(GUARD));
-    MG_CODE(at, "bar.sync", I(0));
+    for (int back = 0; back < 2; back++) MG_CODE(at, "st.shared.u32", guard_at(p, back), GUARD);
+    MG_CODE(at, "bar.sync", 0);
 }
 
 /* One of the lanes here notes what they may add from here on. */
@@ -328,17 +325,17 @@ static void note_work(struct mg_code_at *at)
           one = mg_code_temp(at, MG_TYPE_b32), on = mg_code_label(at);
     struct mg_opnd work = word_at(at->p, at->p->near.cells.n);
     at->p->near.has_work = true;
-    MG_CODE(at, "popc.b32", R(n), R(mg_value_own(at)));
-    MG_CODE(at, "mul.lo.u32", R(n), R(n), I(CALLEE_ROUNDS));
-    MG_CODE(at, "mov.u32", R(old), I(0));
-    MG_GUARDED(at, mg_value_leader(at), "atom.shared.add.u32", R(old), work, R(n));
-    MG_CODE(at, "setp.lt.u32", R(little), R(old), I((int64_t)1 << 31));
+    MG_CODE(at, "popc.b32", n, mg_value_own(at));
+    MG_CODE(at, "mul.lo.u32", n, n, CALLEE_ROUNDS);
+    MG_CODE(at, "mov.u32", old, 0);
+    MG_GUARDED(at, mg_value_leader(at), "atom.shared.add.u32", old, work, n);
+    MG_CODE(at, "setp.lt.u32", little, old, (int64_t)1 << 31);
     mg_code_push_guard(at, little, false);
     MG_CODE(at, "bra", mg_o_label(on));
     mg_code_pop_guard(at);
-    MG_CODE(at, "atom.shared.exch.b32", R(old), work, I(0));
-    MG_CODE(at, "mov.u32", R(none), I(0));
-    MG_CODE(at, "mov.u32", R(one), I(1));
+    MG_CODE(at, "atom.shared.exch.b32", old, work, 0);
+    MG_CODE(at, "mov.u32", none, 0);
+    MG_CODE(at, "mov.u32", one, 1);
     drain_words(at, none, one);
     mg_code_place(at, on);
 }
@@ -354,11 +351,11 @@ static void count_rounds(struct mg_patch *p, uint32_t f)
         struct mg_code_at *at = mg_at_block(p, s->first_block[f] + l->loops[k].header);
         if (!rounds) {
             rounds = mg_code_reg(at, MG_TYPE_b32);
-            MG_CODE(mg_at_entry(p, f), "mov.u32", R(rounds), I(0));
+            MG_CODE(mg_at_entry(p, f), "mov.u32", rounds, 0);
         }
         mg_id few = mg_code_temp(at, MG_TYPE_pred), n = mg_code_temp(at, MG_TYPE_b32), on = mg_code_label(at), rank;
-        MG_CODE(at, "add.u32", R(rounds), R(rounds), I((int64_t)(UINT32_MAX / (f ? CALLEE_ROUNDS : MOST_ROUNDS) + 1)));
-        MG_CODE(at, "setp.ne.u32", R(few), R(rounds), I(0));
+        MG_CODE(at, "add.u32", rounds, rounds, mg_o_imm((int64_t)(UINT32_MAX / (f ? CALLEE_ROUNDS : MOST_ROUNDS) + 1)));
+        MG_CODE(at, "setp.ne.u32", few, rounds, 0);
         mg_code_push_guard(at, few, false);
         MG_CODE(at, "bra", mg_o_label(on));
         mg_code_pop_guard(at);
@@ -366,7 +363,7 @@ static void count_rounds(struct mg_patch *p, uint32_t f)
             note_work(at);
         } else {
             rank = rank_of(at);
-            MG_CODE(at, "mov.u32", R(n), R(mg_value_n_active(at)));
+            MG_CODE(at, "mov.u32", n, mg_value_n_active(at));
             drain_words(at, rank, n);
         }
         mg_code_place(at, on);

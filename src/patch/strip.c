@@ -8,9 +8,6 @@
  * Where code runs once, or where another function may end the thread, they go to memory at once. */
 #include "patch/priv.h"
 
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
-
 enum {
     MOST_REGISTERS =
         6 /* of 64 bits, of one function: with 20, kernels with barriers in short loops took twice as long */
@@ -39,9 +36,9 @@ bool mg_patch_ends_elsewhere(struct mg_patch *p, uint32_t func_ix)
 static void add_now(struct mg_code_at *at, uint32_t first, mg_id v)
 {
     mg_id some = mg_code_temp(at, MG_TYPE_pred);
-    MG_PURE(at, "setp.ne.u64", R(some), R(v), I(0));
+    MG_PURE(at, "setp.ne.u64", some, v, 0);
     mg_code_push_guard(at, some, false);
-    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(mg_value_strip(at), 8 * (int64_t)first), R(v));
+    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(mg_value_strip(at), 8 * (int64_t)first), v);
     mg_code_pop_guard(at);
 }
 
@@ -67,7 +64,7 @@ static mg_id register_of(struct mg_code_at *at, struct mg_patch_strip *strip)
     mg_id *r = &strip->regs[at->func_ix];
     if (*r || !may_keep(at, 1)) return *r;
     *r = mg_code_reg(at, MG_TYPE_b64);
-    MG_PURE(mg_at_entry(p, at->func_ix), "mov.u64", R(*r), I(0));
+    MG_PURE(mg_at_entry(p, at->func_ix), "mov.u64", *r, 0);
     mg_at_exits(p, at->func_ix, flush,
                 mg_arena_copy(&p->scratch, strip, sizeof *strip)); /* strips move, their registers do not */
     return *r;
@@ -78,9 +75,9 @@ void mg_strip_add(struct mg_code_at *at, uint32_t ix, mg_id v)
     struct mg_patch_strip *strip = &at->p->strips.at[ix];
     if (mg_near_strip(at, strip->first, strip->n, v)) return;
     mg_id wide = mg_code_temp(at, MG_TYPE_b64), r = register_of(at, strip);
-    MG_PURE(at, "cvt.u64.u32", R(wide), R(v));
+    MG_PURE(at, "cvt.u64.u32", wide, v);
     if (r)
-        MG_CODE(at, "add.u64", R(r), R(r), R(wide));
+        MG_CODE(at, "add.u64", r, r, wide);
     else
         add_now(at, strip->first, wide);
 }
@@ -95,9 +92,9 @@ void mg_strip_add_at(struct mg_code_at *at, uint32_t ix, mg_id k, mg_id v)
     const struct mg_patch_strip *strip = &at->p->strips.at[ix];
     if (mg_near_strip_at(at, strip->first, strip->n, k, v)) return;
     mg_id some = mg_code_temp(at, MG_TYPE_pred);
-    MG_PURE(at, "setp.ne.u32", R(some), R(v), I(0));
+    MG_PURE(at, "setp.ne.u32", some, v, 0);
     mg_code_push_guard(at, some, false);
-    mg_cell_update_at(at, strip->first, strip->n, k, R(v), MG_EACH);
+    mg_cell_update_at(at, strip->first, strip->n, k, mg_o_reg(v), MG_EACH);
     mg_code_pop_guard(at);
 }
 
@@ -107,9 +104,9 @@ static struct mg_opnd hidden(struct mg_code_at *at, struct mg_opnd v)
 {
     if (v.kind != MG_OPND_reg || mg_type_bits((enum mg_type)mg_at_module(at)->regs.at[v.id].type) != 32) return v;
     mg_id r = mg_code_temp(at, MG_TYPE_b32);
-    MG_PURE(at, "xor.b32", R(r), R(mg_value_own(at)), R(mg_value_active(at))); /* 0 */
-    MG_PURE(at, "or.b32", R(r), R(r), v);
-    return R(r);
+    MG_PURE(at, "xor.b32", r, mg_value_own(at), mg_value_active(at)); /* 0 */
+    MG_PURE(at, "or.b32", r, r, v);
+    return mg_o_reg(r);
 }
 
 void mg_strip_put(struct mg_code_at *at, uint32_t ix, uint32_t k, struct mg_opnd v, mg_id one)
@@ -139,11 +136,11 @@ static void end_tally(struct mg_code_at *at, void *user)
     if (at->func_ix != y->func_ix) return;
     mg_id a = mg_code_temp(at, MG_TYPE_b64), some = mg_code_temp(at, MG_TYPE_pred), base = mg_value_base(at);
     add_now(at, y->first, y->up);
-    MG_PURE(at, "sub.u64", R(a), R(base), R(mg_value_strip(at)));
-    MG_PURE(at, "add.u64", R(a), R(a), R(base));
-    MG_PURE(at, "setp.ne.u64", R(some), R(y->down), I(0));
+    MG_PURE(at, "sub.u64", a, base, mg_value_strip(at));
+    MG_PURE(at, "add.u64", a, a, base);
+    MG_PURE(at, "setp.ne.u64", some, y->down, 0);
     mg_code_push_guard(at, some, false);
-    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(a, 8 * ((int64_t)y->first + 31)), R(y->down));
+    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(a, 8 * ((int64_t)y->first + 31)), y->down);
     mg_code_pop_guard(at);
 }
 
@@ -152,11 +149,11 @@ static void keep(struct mg_code_at *at, mg_id kept, mg_id by, mg_id here, mg_id 
 {
     mg_id mine = mg_code_temp(at, MG_TYPE_pred), bit = mg_code_temp(at, MG_TYPE_b32),
           is_here = mg_code_temp(at, MG_TYPE_pred);
-    MG_PURE(at, "shr.u32", R(bit), R(here), R(by));
-    MG_PURE(at, "and.b32", R(bit), R(bit), I(1));
-    MG_PURE(at, "setp.ne.u32", R(is_here), R(bit), I(0));
-    MG_PURE(at, "setp.eq.and.u32", R(mine), R(by), R(mg_value_lane(at)), R(is_here));
-    MG_GUARDED(at, mine, "add.u64", R(kept), R(kept), I(1));
+    MG_PURE(at, "shr.u32", bit, here, by);
+    MG_PURE(at, "and.b32", bit, bit, 1);
+    MG_PURE(at, "setp.ne.u32", is_here, bit, 0);
+    MG_PURE(at, "setp.eq.and.u32", mine, by, mg_value_lane(at), is_here);
+    MG_GUARDED(at, mine, "add.u64", kept, kept, 1);
     MG_GUARDED(at, is_here, "bra.uni", mg_o_label(done));
 }
 
@@ -167,7 +164,7 @@ void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k)
         mg_patch_refuse(p, MG_ERR_STATE, "a tally of cells that were not reserved");
     if (mg_near_tally(at, first, n, k, 0)) return;
     if (!may_keep(at, 2)) {
-        mg_cell_update_at(at, first, n, k, I(1), MG_ONCE);
+        mg_cell_update_at(at, first, n, k, mg_o_imm(1), MG_ONCE);
         return;
     }
     struct mg_code_at *entry = mg_at_entry(p, at->func_ix);
@@ -176,13 +173,13 @@ void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k)
                       .up = mg_code_reg(at, MG_TYPE_b64),
                       .down = mg_code_reg(at, MG_TYPE_b64)};
     mg_id here = mg_value_own(at), by = mg_code_temp(at, MG_TYPE_b32), done = mg_code_label(at);
-    MG_PURE(entry, "mov.u64", R(y.up), I(0));
-    MG_PURE(entry, "mov.u64", R(y.down), I(0));
+    MG_PURE(entry, "mov.u64", y.up, 0);
+    MG_PURE(entry, "mov.u64", y.down, 0);
     mg_at_exits(p, at->func_ix, end_tally, mg_arena_copy(&p->scratch, &y, sizeof y));
     keep(at, y.up, k, here, done);
-    MG_PURE(at, "sub.u32", R(by), I(31), R(k));
+    MG_PURE(at, "sub.u32", by, 31, k);
     keep(at, y.down, by, here, done);
-    mg_cell_update_at(at, first, n, k, I(1), MG_ONCE);
+    mg_cell_update_at(at, first, n, k, mg_o_imm(1), MG_ONCE);
     mg_code_place(at, done);
 }
 

@@ -162,16 +162,16 @@ void mg_sums_add(struct mg_sums *s, mg_id in_front, const struct mg_code_item *i
     if (c->kind == MG_RC_LOCAL) {
         mg_id v = mg_rc_temp64(&s->f);
         int64_t off = 8 * (int64_t)(c->slot - s->f.n_bits - s->f.n_words);
-        EMIT_AT(x, "ld.local.u64", mg_o_reg(v), mg_o_addr_reg(s->f.local.reg, off));
-        EMIT_AT(x, "add.u64", mg_o_reg(v), mg_o_reg(v), it->v);
+        EMIT_AT(x, "ld.local.u64", v, mg_o_addr_reg(s->f.local.reg, off));
+        EMIT_AT(x, "add.u64", v, v, it->v);
         mg_emit_guard(x, it->guard, it->guard_not);
-        EMIT_AT(x, "st.local.u64", mg_o_addr_reg(s->f.local.reg, off), mg_o_reg(v));
+        EMIT_AT(x, "st.local.u64", mg_o_addr_reg(s->f.local.reg, off), v);
     } else {
         mg_emit_guard(x, it->guard, it->guard_not);
         if (c->kind == MG_RC_BIT)
-            EMIT_AT(x, "or.b32", mg_o_reg(c->reg), mg_o_reg(c->reg), mg_o_imm((int64_t)1 << c->bit));
+            EMIT_AT(x, "or.b32", c->reg, c->reg, (int64_t)1 << c->bit);
         else
-            EMIT_AT(x, c->kind == MG_RC_32 ? "add.u32" : "add.u64", mg_o_reg(c->reg), mg_o_reg(c->reg), it->v);
+            EMIT_AT(x, c->kind == MG_RC_32 ? "add.u32" : "add.u64", c->reg, c->reg, it->v);
     }
     mg_emit_guard(x, 0, false);
 }

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
-
 enum { WARP = 32 };
 
 mg_id mg_value_base(struct mg_code_at *at)
@@ -37,12 +34,12 @@ static bool is_zero(struct mg_opnd v)
 /* v as an operand of 64 bits. */
 static struct mg_opnd wide(struct mg_code_at *at, struct mg_opnd v)
 {
-    if (v.kind == MG_OPND_imm) return I((int64_t)v.val);
+    if (v.kind == MG_OPND_imm) return mg_o_imm((int64_t)v.val);
     if (v.kind == MG_OPND_reg && !v.sub && !v.val &&
         mg_type_bits((enum mg_type)mg_at_module(at)->regs.at[v.id].type) == 64 &&
         mg_type_kind((enum mg_type)mg_at_module(at)->regs.at[v.id].type) != MG_TK_FLOAT)
         return v;
-    return R(mg_value_wide(at, v));
+    return mg_o_reg(mg_value_wide(at, v));
 }
 
 /* n times v, n in 32 bits. */
@@ -51,13 +48,13 @@ static mg_id times(struct mg_code_at *at, mg_id n, struct mg_opnd v)
     mg_id r = mg_code_temp(at, MG_TYPE_b64);
     if (v.kind == MG_OPND_imm && v.val <= UINT32_MAX) {
         if (v.val == 1)
-            MG_PURE(at, "cvt.u64.u32", R(r), R(n));
+            MG_PURE(at, "cvt.u64.u32", r, n);
         else
-            MG_PURE(at, "mul.wide.u32", R(r), R(n), v);
+            MG_PURE(at, "mul.wide.u32", r, n, v);
         return r;
     }
-    MG_PURE(at, "cvt.u64.u32", R(r), R(n));
-    MG_PURE(at, "mul.lo.u64", R(r), R(r), wide(at, v));
+    MG_PURE(at, "cvt.u64.u32", r, n);
+    MG_PURE(at, "mul.lo.u64", r, r, wide(at, v));
     return r;
 }
 
@@ -72,7 +69,7 @@ static mg_id redux(struct mg_code_at *at, const char *form, mg_id v, mg_id mask)
 {
     const struct mg_code_guard *g = mg_at_guard(at);
     mg_id r = mg_code_temp(at, MG_TYPE_b32);
-    mg_code_emit(at, g->pred, g->is_not, form, (const struct mg_opnd[]){R(r), R(v), R(mask)}, 3);
+    mg_code_emit(at, g->pred, g->is_not, MG_INST(form, r, v, mask));
     return r;
 }
 
@@ -81,12 +78,12 @@ static mg_id piece(struct mg_code_at *at, struct mg_opnd v, bool is64, unsigned 
 {
     mg_id r = mg_code_temp(at, MG_TYPE_b32), t = is64 ? mg_code_temp(at, MG_TYPE_b64) : r;
     if (is64) {
-        MG_PURE(at, "shr.u64", R(t), v, I(from));
-        MG_PURE(at, "cvt.u32.u64", R(r), R(t));
+        MG_PURE(at, "shr.u64", t, v, mg_o_imm(from));
+        MG_PURE(at, "cvt.u32.u64", r, t);
     } else {
-        MG_PURE(at, "shr.u32", R(r), v, I(from));
+        MG_PURE(at, "shr.u32", r, v, mg_o_imm(from));
     }
-    if (n < 32) MG_PURE(at, "and.b32", R(r), R(r), I(((int64_t)1 << n) - 1));
+    if (n < 32) MG_PURE(at, "and.b32", r, r, mg_o_imm(((int64_t)1 << n) - 1));
     return r;
 }
 
@@ -94,16 +91,16 @@ static mg_id piece(struct mg_code_at *at, struct mg_opnd v, bool is64, unsigned 
 static void add_piece(struct mg_code_at *at, mg_id into, mg_id x, unsigned shift)
 {
     mg_id w = mg_code_temp(at, MG_TYPE_b64);
-    MG_PURE(at, "cvt.u64.u32", R(w), R(x));
-    MG_PURE(at, "shl.b64", R(w), R(w), I(shift));
-    MG_PURE(at, "add.u64", R(into), R(into), R(w));
+    MG_PURE(at, "cvt.u64.u32", w, x);
+    MG_PURE(at, "shl.b64", w, w, mg_o_imm(shift));
+    MG_PURE(at, "add.u64", into, into, w);
 }
 
 static mg_id sum_of_warp(struct mg_code_at *at, struct mg_opnd v, bool is64)
 {
     mg_id sum = mg_code_temp(at, MG_TYPE_b64), own = mg_value_own(at);
     unsigned width = is64 ? 27 : 16;
-    MG_PURE(at, "cvt.u64.u32", R(sum), R(redux(at, "redux.sync.add.u32", piece(at, v, is64, 0, width), own)));
+    MG_PURE(at, "cvt.u64.u32", sum, redux(at, "redux.sync.add.u32", piece(at, v, is64, 0, width), own));
     for (unsigned from = width; from < (is64 ? 64u : 32u); from += width)
         add_piece(at, sum, redux(at, "redux.sync.add.u32", piece(at, v, is64, from, width), own), from);
     return sum;
@@ -114,15 +111,15 @@ static mg_id max_of_warp(struct mg_code_at *at, struct mg_opnd v, bool is64)
     mg_id r = mg_code_temp(at, MG_TYPE_b64);
     if (!is64) {
         mg_id bare = mg_code_temp(at, MG_TYPE_b32);
-        MG_PURE(at, "mov.b32", R(bare), v);
-        MG_PURE(at, "cvt.u64.u32", R(r), R(redux(at, "redux.sync.max.u32", bare, mg_value_active(at))));
+        MG_PURE(at, "mov.b32", bare, v);
+        MG_PURE(at, "cvt.u64.u32", r, redux(at, "redux.sync.max.u32", bare, mg_value_active(at)));
         return r;
     }
     mg_id high = piece(at, v, true, 32, 32), low = piece(at, v, true, 0, 32),
           top = redux(at, "redux.sync.max.u32", high, mg_value_active(at)), mine = mg_code_temp(at, MG_TYPE_pred);
-    MG_PURE(at, "setp.eq.u32", R(mine), R(high), R(top));
-    MG_PURE(at, "selp.b32", R(low), R(low), I(0), R(mine));
-    MG_PURE(at, "cvt.u64.u32", R(r), R(redux(at, "redux.sync.max.u32", low, mg_value_active(at))));
+    MG_PURE(at, "setp.eq.u32", mine, high, top);
+    MG_PURE(at, "selp.b32", low, low, 0, mine);
+    MG_PURE(at, "cvt.u64.u32", r, redux(at, "redux.sync.max.u32", low, mg_value_active(at)));
     add_piece(at, r, top, 32);
     return r;
 }
@@ -130,7 +127,7 @@ static mg_id max_of_warp(struct mg_code_at *at, struct mg_opnd v, bool is64)
 static mg_id or_of_warp(struct mg_code_at *at, struct mg_opnd v, bool is64)
 {
     mg_id r = mg_code_temp(at, MG_TYPE_b64);
-    MG_PURE(at, "cvt.u64.u32", R(r), R(redux(at, "redux.sync.or.b32", piece(at, v, is64, 0, 32), mg_value_active(at))));
+    MG_PURE(at, "cvt.u64.u32", r, redux(at, "redux.sync.or.b32", piece(at, v, is64, 0, 32), mg_value_active(at)));
     if (is64) add_piece(at, r, redux(at, "redux.sync.or.b32", piece(at, v, true, 32, 32), mg_value_active(at)), 32);
     return r;
 }
@@ -158,11 +155,11 @@ static void update(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge
         bool is32 =
             r && mg_type_bits((enum mg_type)r->type) == 32 && mg_type_kind((enum mg_type)r->type) != MG_TK_FLOAT;
         struct mg_opnd x = is32 ? v : wide(at, v);
-        w = R(rule == MG_MERGE_SUM   ? sum_of_warp(at, x, !is32)
-              : rule == MG_MERGE_MAX ? max_of_warp(at, x, !is32)
-                                     : or_of_warp(at, x, !is32));
+        w = mg_o_reg(rule == MG_MERGE_SUM   ? sum_of_warp(at, x, !is32)
+                     : rule == MG_MERGE_MAX ? max_of_warp(at, x, !is32)
+                                            : or_of_warp(at, x, !is32));
     } else {
-        w = spread == MG_TIMES && rule == MG_MERGE_SUM ? R(times(at, mg_value_n_active(at), v)) : wide(at, v);
+        w = spread == MG_TIMES && rule == MG_MERGE_SUM ? mg_o_reg(times(at, mg_value_n_active(at), v)) : wide(at, v);
     }
     MG_GUARDED(at, lead, red_form(rule), to, w);
 }
@@ -177,16 +174,16 @@ static void update_each(struct mg_code_at *at, mg_id base, int64_t off, enum mg_
         const struct mg_code_guard *g = mg_at_guard(at);
         mg_id mask = mg_value_active(at), lt = mg_value_lt(at), mates = mg_code_temp(at, MG_TYPE_b32),
               below = mg_code_temp(at, MG_TYPE_b32), lead = mg_code_temp(at, MG_TYPE_pred);
-        mg_code_emit(at, g->pred, g->is_not, "match.any.sync.b32", (const struct mg_opnd[]){R(mates), R(same), R(mask)},
-                     3);
-        MG_PURE(at, "and.b32", R(below), R(lt), R(mates));
+        mg_code_emit(at, g->pred, g->is_not, "match.any.sync.b32",
+                     (const struct mg_opnd[]){mg_o_reg(mates), mg_o_reg(same), mg_o_reg(mask)}, 3);
+        MG_PURE(at, "and.b32", below, lt, mates);
         if (g->pred)
-            MG_PURE(at, "setp.eq.and.u32", R(lead), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
+            MG_PURE(at, "setp.eq.and.u32", lead, below, 0, g->is_not ? mg_o_not(g->pred) : mg_o_reg(g->pred));
         else
-            MG_PURE(at, "setp.eq.u32", R(lead), R(below), I(0));
-        if (rule == MG_MERGE_SUM) MG_PURE(at, "popc.b32", R(below), R(mates));
+            MG_PURE(at, "setp.eq.u32", lead, below, 0);
+        if (rule == MG_MERGE_SUM) MG_PURE(at, "popc.b32", below, mates);
         MG_GUARDED(at, lead, red_form(rule), mg_o_addr_reg(base, off),
-                   rule == MG_MERGE_SUM ? R(times(at, below, v)) : wide(at, v));
+                   rule == MG_MERGE_SUM ? mg_o_reg(times(at, below, v)) : wide(at, v));
         return;
     }
     struct mg_opnd w = wide(at, v);
@@ -204,7 +201,7 @@ static enum mg_merge rule_of(struct mg_code_at *at, uint32_t cell)
 static void count(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, bool per_warp)
 {
     struct mg_opnd w = wide(at, v);
-    MG_CODE(at, per_warp ? "count_warps" : "count_threads", I(cell), w);
+    MG_CODE(at, per_warp ? "count_warps" : "count_threads", mg_o_imm(cell), w);
 }
 
 void mg_cell_update(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, enum mg_spread spread)
@@ -223,8 +220,8 @@ void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id 
     mg_id inside = mg_code_temp(at, MG_TYPE_pred), a = mg_code_temp(at, MG_TYPE_b64);
     if (!n || n > at->p->rules.n - first)
         mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + n));
-    MG_PURE(at, "setp.lt.u32", R(inside), R(ix), I(n));
-    MG_PURE(at, "mad.wide.u32", R(a), R(ix), I(8), R(mg_value_base(at)));
+    MG_PURE(at, "setp.lt.u32", inside, ix, mg_o_imm(n));
+    MG_PURE(at, "mad.wide.u32", a, ix, 8, mg_value_base(at));
     mg_code_push_guard(at, inside, false);
     if (spread == MG_ONCE || spread == MG_ALONE)
         update(at, a, 8 * (int64_t)first, rule, v, spread);
@@ -238,7 +235,7 @@ void mg_cell_set_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix,
     mg_id a = mg_code_temp(at, MG_TYPE_b64);
     if (!n || first > at->p->rules.n || n > at->p->rules.n - first)
         mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + n));
-    MG_PURE(at, "mad.wide.u32", R(a), R(ix), I(8), R(mg_value_base(at)));
+    MG_PURE(at, "mad.wide.u32", a, ix, 8, mg_value_base(at));
     struct mg_opnd w = wide(at, v);
     MG_CODE(at, "st.global.u64", mg_o_addr_reg(a, 8 * (int64_t)first), w);
 }
@@ -248,11 +245,11 @@ static mg_id lowest_of(struct mg_code_at *at, mg_id mask)
 {
     const struct mg_code_guard *g = mg_at_guard(at);
     mg_id below = mg_code_temp(at, MG_TYPE_b32), lowest = mg_code_temp(at, MG_TYPE_pred), lt = mg_value_lt(at);
-    MG_PURE(at, "and.b32", R(below), R(lt), R(mask));
+    MG_PURE(at, "and.b32", below, lt, mask);
     if (g->pred)
-        MG_PURE(at, "setp.eq.and.u32", R(lowest), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
+        MG_PURE(at, "setp.eq.and.u32", lowest, below, 0, g->is_not ? mg_o_not(g->pred) : mg_o_reg(g->pred));
     else
-        MG_PURE(at, "setp.eq.u32", R(lowest), R(below), I(0));
+        MG_PURE(at, "setp.eq.u32", lowest, below, 0);
     return lowest;
 }
 
@@ -264,10 +261,10 @@ void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, 
     if (often && mg_near_lanes(at, first, n, k)) return;
     mg_id a = mg_code_temp(at, MG_TYPE_b64), lanes = mg_code_temp(at, MG_TYPE_b32),
           wide = mg_code_temp(at, MG_TYPE_b64), lowest = lowest_of(at, mask);
-    MG_PURE(at, "mad.wide.u32", R(a), R(k), I(8), R(mg_value_base(at)));
-    MG_PURE(at, "popc.b32", R(lanes), R(mask));
-    MG_PURE(at, "cvt.u64.u32", R(wide), R(lanes));
-    MG_GUARDED(at, lowest, "red.global.add.u64", mg_o_addr_reg(a, 8 * (int64_t)first), R(wide));
+    MG_PURE(at, "mad.wide.u32", a, k, 8, mg_value_base(at));
+    MG_PURE(at, "popc.b32", lanes, mask);
+    MG_PURE(at, "cvt.u64.u32", wide, lanes);
+    MG_GUARDED(at, lowest, "red.global.add.u64", mg_o_addr_reg(a, 8 * (int64_t)first), wide);
 }
 
 void mg_count_run(struct mg_code_at *at, uint32_t first, mg_id mask, mg_id times)
@@ -276,13 +273,13 @@ void mg_count_run(struct mg_code_at *at, uint32_t first, mg_id mask, mg_id times
           wide = mg_code_temp(at, MG_TYPE_b64), lowest = lowest_of(at, mask);
     if (first > at->p->rules.n || WARP >= at->p->rules.n - first)
         mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + WARP));
-    MG_PURE(at, "setp.neu.and.f64", R(lowest), R(times), ((struct mg_opnd){.kind = MG_OPND_f64}), R(lowest));
-    MG_PURE(at, "popc.b32", R(k), R(mask));
-    MG_PURE(at, "mad.wide.u32", R(a), R(k), I(8), R(mg_value_base(at)));
-    MG_PURE(at, "cvt.u64.u32", R(lanes), R(k));
-    MG_PURE(at, "cvt.rzi.u64.f64", R(wide), R(times));
-    MG_PURE(at, "mul.lo.u64", R(wide), R(wide), R(lanes));
-    MG_GUARDED(at, lowest, "red.global.add.u64", mg_o_addr_reg(a, 8 * (int64_t)first), R(wide));
+    MG_PURE(at, "setp.neu.and.f64", lowest, times, ((struct mg_opnd){.kind = MG_OPND_f64}), lowest);
+    MG_PURE(at, "popc.b32", k, mask);
+    MG_PURE(at, "mad.wide.u32", a, k, 8, mg_value_base(at));
+    MG_PURE(at, "cvt.u64.u32", lanes, k);
+    MG_PURE(at, "cvt.rzi.u64.f64", wide, times);
+    MG_PURE(at, "mul.lo.u64", wide, wide, lanes);
+    MG_GUARDED(at, lowest, "red.global.add.u64", mg_o_addr_reg(a, 8 * (int64_t)first), wide);
 }
 
 void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v)
@@ -336,9 +333,9 @@ static void mix(struct mg_code_at *at, mg_id h)
         uint64_t by;
     } steps[] = {{30, 0xbf58476d1ce4e5b9}, {27, 0x94d049bb133111eb}, {31, 0}};
     for (unsigned i = 0; i < MG_COUNT_OF(steps); i++) {
-        MG_PURE(at, "shr.u64", R(t), R(h), I(steps[i].shift));
-        MG_PURE(at, "xor.b64", R(h), R(h), R(t));
-        if (steps[i].by) MG_PURE(at, "mul.lo.u64", R(h), R(h), I((int64_t)steps[i].by));
+        MG_PURE(at, "shr.u64", t, h, mg_o_imm(steps[i].shift));
+        MG_PURE(at, "xor.b64", h, h, t);
+        if (steps[i].by) MG_PURE(at, "mul.lo.u64", h, h, (int64_t)steps[i].by);
     }
 }
 
@@ -347,13 +344,13 @@ static mg_id mark_of(struct mg_code_at *at, const mg_id *keys, uint32_t n)
     mg_id h = mg_code_temp(at, MG_TYPE_b64), none = mg_code_temp(at, MG_TYPE_pred);
     for (uint32_t i = 0; i < n; i++) {
         if (i)
-            MG_PURE(at, "add.u64", R(h), R(h), R(keys[i]));
+            MG_PURE(at, "add.u64", h, h, keys[i]);
         else
-            MG_PURE(at, "mov.b64", R(h), R(keys[i]));
+            MG_PURE(at, "mov.b64", h, keys[i]);
         mix(at, h);
     }
-    MG_PURE(at, "setp.eq.u64", R(none), R(h), I(0));
-    MG_PURE(at, "selp.b64", R(h), I((int64_t)0x9e3779b97f4a7c15), R(h), R(none));
+    MG_PURE(at, "setp.eq.u64", none, h, 0);
+    MG_PURE(at, "selp.b64", h, mg_o_imm((int64_t)0x9e3779b97f4a7c15), h, none);
     return h;
 }
 
@@ -379,30 +376,30 @@ void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, c
     const struct mg_code_guard g =
         spread == MG_ONCE ? (struct mg_code_guard){mg_value_leader(at), false} : *mg_at_guard(at);
     mg_id again = mg_code_label(at), found = mg_code_label(at), out = mg_code_label(at), next = mg_code_label(at);
-    MG_PURE(at, "cvt.u32.u64", R(slot), R(h));
-    MG_PURE(at, "mov.u32", R(tries), I(0));
-    if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
+    MG_PURE(at, "cvt.u32.u64", slot, h);
+    MG_PURE(at, "mov.u32", tries, 0);
+    if (g.pred) mg_code_emit(at, g.pred, !g.is_not, MG_INST("bra", mg_o_label(out)));
     mg_code_place(at, again);
-    MG_PURE(at, "and.b32", R(slot), R(slot), I(t.n_entries - 1));
-    MG_PURE(at, "mad.wide.u32", R(a), R(slot), I(entry), R(base));
-    MG_PURE(at, "ld.global.u64", R(old), mg_o_addr_reg(a, 8));
-    MG_PURE(at, "setp.eq.u64", R(p), R(old), R(h));
+    MG_PURE(at, "and.b32", slot, slot, mg_o_imm(t.n_entries - 1));
+    MG_PURE(at, "mad.wide.u32", a, slot, mg_o_imm(entry), base);
+    MG_PURE(at, "ld.global.u64", old, mg_o_addr_reg(a, 8));
+    MG_PURE(at, "setp.eq.u64", p, old, h);
     MG_GUARDED(at, p, "bra", mg_o_label(found));
-    MG_PURE(at, "setp.ne.u64", R(p), R(old), I(0));
+    MG_PURE(at, "setp.ne.u64", p, old, 0);
     MG_GUARDED(at, p, "bra", mg_o_label(next));
-    MG_PURE(at, "atom.global.cas.b64", R(old), mg_o_addr_reg(a, 8), I(0), R(h));
-    MG_PURE(at, "setp.eq.u64", R(p), R(old), I(0));
+    MG_PURE(at, "atom.global.cas.b64", old, mg_o_addr_reg(a, 8), 0, h);
+    MG_PURE(at, "setp.eq.u64", p, old, 0);
     for (uint32_t i = 0; i < t.n_keys; i++)
-        MG_GUARDED(at, p, "st.global.u64", mg_o_addr_reg(a, 16 + 8 * (int64_t)i), R(keys[i]));
+        MG_GUARDED(at, p, "st.global.u64", mg_o_addr_reg(a, 16 + 8 * (int64_t)i), keys[i]);
     MG_GUARDED(at, p, "bra", mg_o_label(found));
-    MG_PURE(at, "setp.eq.u64", R(p), R(old), R(h));
+    MG_PURE(at, "setp.eq.u64", p, old, h);
     MG_GUARDED(at, p, "bra", mg_o_label(found));
     mg_code_place(at, next);
-    MG_PURE(at, "add.u32", R(slot), R(slot), I(1));
-    MG_PURE(at, "add.u32", R(tries), R(tries), I(1));
-    MG_PURE(at, "setp.lt.u32", R(p), R(tries), I(MG_MIN((uint32_t)MOST_PROBES, t.n_entries)));
+    MG_PURE(at, "add.u32", slot, slot, 1);
+    MG_PURE(at, "add.u32", tries, tries, 1);
+    MG_PURE(at, "setp.lt.u32", p, tries, mg_o_imm(MG_MIN((uint32_t)MOST_PROBES, t.n_entries)));
     MG_GUARDED(at, p, "bra", mg_o_label(again));
-    MG_PURE(at, "red.global.add.u64", mg_o_addr_reg(base, 0), I(1));
+    MG_PURE(at, "red.global.add.u64", mg_o_addr_reg(base, 0), 1);
     MG_PURE(at, "bra", mg_o_label(out));
     mg_code_place(at, found);
     for (uint32_t i = 0; i < n; i++)

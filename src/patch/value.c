@@ -2,9 +2,6 @@
  * the rest once at each spot, until code there branches. */
 #include "patch/priv.h"
 
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
-
 static bool ask(struct mg_patches *s)
 {
     if (!s->asked) s->can_ask = mg_choose_mask(s->m, &s->ballot);
@@ -35,7 +32,7 @@ static mg_id note(struct mg_code_at *at, enum mg_value_kind kind, uint32_t arg, 
 static mg_id sreg32(struct mg_code_at *pro, enum mg_sreg s, uint8_t part)
 {
     mg_id r = mg_code_reg(pro, MG_TYPE_b32);
-    MG_PURE(pro, "mov.u32", R(r), mg_o_sreg(s, part));
+    MG_PURE(pro, "mov.u32", r, mg_o_sreg(s, part));
     return r;
 }
 
@@ -43,8 +40,8 @@ static mg_id linear_tid(struct mg_code_at *pro)
 {
     mg_id t = sreg32(pro, MG_SREG_tid, 3), n = sreg32(pro, MG_SREG_ntid, 2), y = sreg32(pro, MG_SREG_tid, 2);
     mg_id nx = sreg32(pro, MG_SREG_ntid, 1), x = sreg32(pro, MG_SREG_tid, 1);
-    MG_PURE(pro, "mad.lo.u32", R(t), R(t), R(n), R(y));
-    MG_PURE(pro, "mad.lo.u32", R(t), R(t), R(nx), R(x));
+    MG_PURE(pro, "mad.lo.u32", t, t, n, y);
+    MG_PURE(pro, "mad.lo.u32", t, t, nx, x);
     return t;
 }
 
@@ -53,18 +50,18 @@ static mg_id linear_cta(struct mg_code_at *pro)
     mg_id z = sreg32(pro, MG_SREG_ctaid, 3), ny = sreg32(pro, MG_SREG_nctaid, 2), y = sreg32(pro, MG_SREG_ctaid, 2);
     mg_id nx = sreg32(pro, MG_SREG_nctaid, 1), x = sreg32(pro, MG_SREG_ctaid, 1), l = mg_code_reg(pro, MG_TYPE_b64),
           w = mg_code_reg(pro, MG_TYPE_b64);
-    MG_PURE(pro, "mad.lo.u32", R(z), R(z), R(ny), R(y)); /* grids are at most 65535 high and deep */
-    MG_PURE(pro, "mul.wide.u32", R(l), R(z), R(nx));
-    MG_PURE(pro, "cvt.u64.u32", R(w), R(x));
-    MG_PURE(pro, "add.u64", R(l), R(l), R(w));
+    MG_PURE(pro, "mad.lo.u32", z, z, ny, y); /* grids are at most 65535 high and deep */
+    MG_PURE(pro, "mul.wide.u32", l, z, nx);
+    MG_PURE(pro, "cvt.u64.u32", w, x);
+    MG_PURE(pro, "add.u64", l, l, w);
     return l;
 }
 
 static mg_id always(struct mg_code_at *pro)
 {
     mg_id p = mg_code_reg(pro, MG_TYPE_pred), t = mg_code_reg(pro, MG_TYPE_b32);
-    MG_PURE(pro, "mov.u32", R(t), I(0));
-    MG_PURE(pro, "setp.eq.u32", R(p), R(t), I(0));
+    MG_PURE(pro, "mov.u32", t, 0);
+    MG_PURE(pro, "setp.eq.u32", p, t, 0);
     return p;
 }
 
@@ -73,7 +70,7 @@ static mg_id load_word(struct mg_code_at *pro, uint32_t word)
     mg_id r = mg_code_reg(pro, MG_TYPE_b64), ctx = pro->p->all->twin->ctx_reg[pro->func_ix];
     if (word >= pro->p->region->n_launch_words)
         mg_patch_refuse(pro->p, MG_ERR_STATE, "word %u was not reserved", (unsigned)word);
-    MG_PURE(pro, "ld.global.u64", R(r),
+    MG_PURE(pro, "ld.global.u64", r,
             mg_o_addr_reg(ctx, MG_CTX_WORDS + 8 * (int64_t)(pro->p->region->first_word + word)));
     return r;
 }
@@ -87,17 +84,17 @@ static mg_id load_param(struct mg_code_at *pro, uint32_t ix)
     const struct mg_var *v = ix + 1 < f->n_params ? &m->vars.at[f->first_param + ix] : NULL; /* the last is ours */
     unsigned bits = v ? mg_type_bits((enum mg_type)v->type) : 0;
     if (pro->func_ix || !v || v->n_dims || v->vec || (bits != 8 && bits != 16 && bits != 32 && bits != 64)) {
-        MG_PURE(pro, "mov.u64", R(r), I(0));
+        MG_PURE(pro, "mov.u64", r, 0);
         return r;
     }
     struct mg_opnd from = mg_o_addr_var(f->first_param + ix, 0);
     if (bits == 64) {
-        MG_PURE(pro, "ld.param.u64", R(r), from);
+        MG_PURE(pro, "ld.param.u64", r, from);
         return r;
     }
     mg_id narrow = mg_code_reg(pro, bits == 32 ? MG_TYPE_b32 : MG_TYPE_b16);
-    MG_PURE(pro, bits == 32 ? "ld.param.u32" : bits == 16 ? "ld.param.u16" : "ld.param.u8", R(narrow), from);
-    MG_PURE(pro, bits == 32 ? "cvt.u64.u32" : "cvt.u64.u16", R(r), R(narrow));
+    MG_PURE(pro, bits == 32 ? "ld.param.u32" : bits == 16 ? "ld.param.u16" : "ld.param.u8", narrow, from);
+    MG_PURE(pro, bits == 32 ? "cvt.u64.u32" : "cvt.u64.u16", r, narrow);
     return r;
 }
 
@@ -122,7 +119,7 @@ static mg_id of_function(struct mg_code_at *at, enum mg_value_kind kind, uint32_
     case MG_V_WARP: {
         mg_id tid = of_function(at, MG_V_TID, 0);
         r = mg_code_reg(pro, MG_TYPE_b32);
-        MG_PURE(pro, "shr.u32", R(r), R(tid), I(5));
+        MG_PURE(pro, "shr.u32", r, tid, 5);
         break;
     }
     case MG_V_CTA:
@@ -131,7 +128,7 @@ static mg_id of_function(struct mg_code_at *at, enum mg_value_kind kind, uint32_
     case MG_V_STRIP: {
         mg_id lane = of_function(at, MG_V_LANE, 0), base = mg_value_base(at);
         r = mg_code_reg(pro, MG_TYPE_b64);
-        MG_PURE(pro, "mad.wide.u32", R(r), R(lane), I(8), R(base));
+        MG_PURE(pro, "mad.wide.u32", r, lane, 8, base);
         break;
     }
     case MG_V_TRUE:
@@ -198,9 +195,9 @@ static mg_id all_here(struct mg_code_at *at)
     mg_id always_true = at->p->all->ballot ? of_function(at, MG_V_TRUE, 0) : 0;
     r = mg_code_temp(at, MG_TYPE_b32);
     if (always_true)
-        MG_PURE(at, "vote.ballot.b32", R(r), R(always_true));
+        MG_PURE(at, "vote.ballot.b32", r, always_true);
     else
-        MG_PURE(at, "activemask.b32", R(r));
+        MG_PURE(at, "activemask.b32", r);
     return note(at, MG_V_ALL, 0, NULL, r);
 }
 
@@ -211,12 +208,12 @@ mg_id mg_value_active(struct mg_code_at *at)
     mg_id r = known(at, MG_V_ACTIVE, 0, g);
     if (r) return r;
     mg_id all = all_here(at);
-    struct mg_opnd pred = g->is_not ? mg_o_not(g->pred) : R(g->pred);
+    struct mg_opnd pred = g->is_not ? mg_o_not(g->pred) : mg_o_reg(g->pred);
     r = mg_code_temp(at, MG_TYPE_b32);
     if (at->p->all->ballot)
-        MG_PURE(at, "vote.ballot.b32", R(r), pred);
+        MG_PURE(at, "vote.ballot.b32", r, pred);
     else
-        MG_PURE(at, "vote.sync.ballot.b32", R(r), pred, R(all));
+        MG_PURE(at, "vote.sync.ballot.b32", r, pred, all);
     return note(at, MG_V_ACTIVE, 0, g, r);
 }
 
@@ -228,20 +225,20 @@ mg_id mg_value_own(struct mg_code_at *at)
     if (r) return r;
     mg_id lt = mg_value_lt(at), mask = mg_value_active(at);
     r = mg_code_temp(at, MG_TYPE_b32);
-    MG_PURE(at, "add.u32", R(r), R(lt), I(1));
+    MG_PURE(at, "add.u32", r, lt, 1);
     if (g->pred && g->is_not)
-        MG_PURE(at, "selp.b32", R(r), I(0), R(r), R(g->pred)); /* others than these lanes are not in it */
+        MG_PURE(at, "selp.b32", r, 0, r, g->pred); /* others than these lanes are not in it */
     else if (g->pred)
-        MG_PURE(at, "selp.b32", R(r), R(r), I(0), R(g->pred));
-    MG_PURE(at, "or.b32", R(r), R(r), R(mask));
+        MG_PURE(at, "selp.b32", r, r, 0, g->pred);
+    MG_PURE(at, "or.b32", r, r, mask);
     return note(at, MG_V_OWN, 0, g, r);
 }
 
 mg_id mg_value_own_of(struct mg_code_at *at, mg_id active)
 {
     mg_id r = mg_code_temp(at, MG_TYPE_b32);
-    MG_PURE(at, "add.u32", R(r), R(mg_value_lt(at)), I(1));
-    MG_PURE(at, "or.b32", R(r), R(r), R(active));
+    MG_PURE(at, "add.u32", r, mg_value_lt(at), 1);
+    MG_PURE(at, "or.b32", r, r, active);
     return r;
 }
 
@@ -252,11 +249,11 @@ mg_id mg_value_leader(struct mg_code_at *at)
     if (r) return r;
     mg_id lt = mg_value_lt(at), mask = mg_value_active(at), below = mg_code_temp(at, MG_TYPE_b32);
     r = mg_code_temp(at, MG_TYPE_pred);
-    MG_PURE(at, "and.b32", R(below), R(lt), R(mask));
+    MG_PURE(at, "and.b32", below, lt, mask);
     if (g->pred)
-        MG_PURE(at, "setp.eq.and.u32", R(r), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
+        MG_PURE(at, "setp.eq.and.u32", r, below, 0, g->is_not ? mg_o_not(g->pred) : mg_o_reg(g->pred));
     else
-        MG_PURE(at, "setp.eq.u32", R(r), R(below), I(0));
+        MG_PURE(at, "setp.eq.u32", r, below, 0);
     return note(at, MG_V_LEADER, 0, g, r);
 }
 
@@ -267,7 +264,7 @@ mg_id mg_value_n_active(struct mg_code_at *at)
     if (r) return r;
     mg_id mask = mg_value_own(at);
     r = mg_code_temp(at, MG_TYPE_b32);
-    MG_PURE(at, "popc.b32", R(r), R(mask));
+    MG_PURE(at, "popc.b32", r, mask);
     return note(at, MG_V_N_ACTIVE, 0, g, r);
 }
 
@@ -276,7 +273,7 @@ mg_id mg_value_n_active(struct mg_code_at *at)
 static mg_id read_time(struct mg_code_at *at, enum mg_sreg s)
 {
     mg_id r = mg_code_temp(at, MG_TYPE_b64);
-    MG_PURE(at, "mov.u64", R(r), mg_o_sreg(s, 0));
+    MG_PURE(at, "mov.u64", r, mg_o_sreg(s, 0));
     return r;
 }
 
@@ -298,22 +295,22 @@ mg_id mg_value_wide(struct mg_code_at *at, struct mg_opnd v)
     switch (v.kind) {
     case MG_OPND_imm:
     case MG_OPND_f64:
-        MG_PURE(at, "mov.u64", R(r), I((int64_t)v.val));
+        MG_PURE(at, "mov.u64", r, (int64_t)v.val);
         return r;
     case MG_OPND_f32:
-        MG_PURE(at, "mov.u64", R(r), I((int64_t)(v.val & 0xffffffff)));
+        MG_PURE(at, "mov.u64", r, mg_o_imm((int64_t)(v.val & 0xffffffff)));
         return r;
     default:
         break;
     }
     if (bits == 64 && !v.val) {
-        MG_PURE(at, "mov.b64", R(r), v);
+        MG_PURE(at, "mov.b64", r, v);
     } else if (bits == 1) {
-        MG_PURE(at, "selp.b64", R(r), I(1), I(0), v);
+        MG_PURE(at, "selp.b64", r, 1, 0, v);
     } else if (bits == 32 || bits == 16) {
         mg_id bare = mg_code_temp(at, bits == 32 ? MG_TYPE_b32 : MG_TYPE_b16); /* a float's bits */
-        MG_PURE(at, bits == 32 ? "mov.b32" : "mov.b16", R(bare), v);
-        MG_PURE(at, bits == 32 ? "cvt.u64.u32" : "cvt.u64.u16", R(r), R(bare));
+        MG_PURE(at, bits == 32 ? "mov.b32" : "mov.b16", bare, v);
+        MG_PURE(at, bits == 32 ? "cvt.u64.u32" : "cvt.u64.u16", r, bare);
     } else {
         mg_patch_refuse(at->p, MG_ERR_UNSUPPORTED, "an operand that is no scalar of at most 64 bits");
     }
@@ -327,10 +324,10 @@ static struct mg_opnd address_base(struct mg_code_at *at, const struct mg_opnd *
         return (struct mg_opnd){.kind = MG_OPND_reg, .id = o->id, .sub = o->n & 7};
     mg_id r = mg_code_temp(at, MG_TYPE_b64);
     if (o->sub == MG_OPND_var && m->vars.at[o->id].space != MG_SPACE_param)
-        MG_PURE(at, "mov.u64", R(r), ((struct mg_opnd){.kind = MG_OPND_var, .id = o->id}));
+        MG_PURE(at, "mov.u64", r, mg_o_var(o->id));
     else
-        MG_PURE(at, "mov.u64", R(r), I(0)); /* absolute, or a place among parameters */
-    return R(r);
+        MG_PURE(at, "mov.u64", r, 0); /* absolute, or a place among parameters */
+    return mg_o_reg(r);
 }
 
 mg_id mg_value_address(struct mg_code_at *at, mg_id node)
@@ -351,13 +348,13 @@ mg_id mg_value_address(struct mg_code_at *at, mg_id node)
         mg_type_bits((enum mg_type)m->regs.at[o.id].type) == 32) { /* wraps around at 32 bits */
         mg_id sum = mg_code_temp(at, MG_TYPE_b32);
         r = mg_code_temp(at, MG_TYPE_b64);
-        MG_PURE(at, "add.s32", R(sum), ((struct mg_opnd){.kind = MG_OPND_reg, .id = o.id, .sub = o.n & 7}),
-                I((int32_t)o.val));
-        MG_PURE(at, "cvt.u64.u32", R(r), R(sum));
+        MG_PURE(at, "add.s32", sum, ((struct mg_opnd){.kind = MG_OPND_reg, .id = o.id, .sub = o.n & 7}),
+                mg_o_imm((int32_t)o.val));
+        MG_PURE(at, "cvt.u64.u32", r, sum);
         return note(at, MG_V_ADDRESS, node, NULL, r);
     }
     struct mg_opnd base = address_base(at, &o);
     r = mg_code_temp(at, MG_TYPE_b64);
-    MG_PURE(at, "add.s64", R(r), base, I((int64_t)o.val));
+    MG_PURE(at, "add.s64", r, base, (int64_t)o.val);
     return note(at, MG_V_ADDRESS, node, NULL, r);
 }

@@ -6,8 +6,6 @@
 #include "record/frame.h"
 #include "tool/ranges.h"
 
-#define R(r)            mg_o_reg(r)
-#define I(n)            mg_o_imm(n)
 #define EMIT(form, ...) MG_CODE(h->at, form, __VA_ARGS__)
 
 enum { MOST = 1024, RANGE_BYTES = 24, WORDS = 1 + 3 * MOST };
@@ -30,37 +28,37 @@ void mg_expr_find_allocation(struct mg_expr_here *h)
           in = mg_code_temp(h->at, MG_TYPE_pred), at = mg_code_temp(h->at, MG_TYPE_b64);
     mg_id begin = mg_code_temp(h->at, MG_TYPE_b64), bytes = mg_code_temp(h->at, MG_TYPE_b64),
           id = mg_code_temp(h->at, MG_TYPE_b64);
-    EMIT("add.u64", R(base), R(mg_value_list(h->at)), I(8 * (int64_t)h->ranges_at));
-    EMIT("ld.global.u64", R(n), mg_o_addr_reg(base, 0));
-    EMIT("cvt.u32.u64", R(count), R(n));
-    EMIT("setp.ne.u64", R(in), R(n), I(-1));
-    EMIT("selp.b32", R(count), R(count), I(0), R(in));
-    EMIT("mov.u32", R(low), I(0));
+    EMIT("add.u64", base, mg_value_list(h->at), mg_o_imm(8 * (int64_t)h->ranges_at));
+    EMIT("ld.global.u64", n, mg_o_addr_reg(base, 0));
+    EMIT("cvt.u32.u64", count, n);
+    EMIT("setp.ne.u64", in, n, -1);
+    EMIT("selp.b32", count, count, 0, in);
+    EMIT("mov.u32", low, 0);
     for (uint32_t step = MOST; step; step /= 2) { /* low: ranges that begin at or below the address */
-        EMIT("add.u32", R(next), R(low), I(step));
-        EMIT("setp.le.u32", R(in), R(next), R(count));
-        EMIT("mad.wide.u32", R(at), R(next), I(RANGE_BYTES), R(base));
-        EMIT("mov.u64", R(begin), I(-1));
+        EMIT("add.u32", next, low, mg_o_imm(step));
+        EMIT("setp.le.u32", in, next, count);
+        EMIT("mad.wide.u32", at, next, RANGE_BYTES, base);
+        EMIT("mov.u64", begin, -1);
         mg_code_push_guard(h->at, in, false);
-        EMIT("ld.global.u64", R(begin), mg_o_addr_reg(at, 8 - RANGE_BYTES));
+        EMIT("ld.global.u64", begin, mg_o_addr_reg(at, 8 - RANGE_BYTES));
         mg_code_pop_guard(h->at);
-        EMIT("setp.le.and.u64", R(in), R(begin), R(addr), R(in));
-        EMIT("selp.b32", R(low), R(next), R(low), R(in));
+        EMIT("setp.le.and.u64", in, begin, addr, in);
+        EMIT("selp.b32", low, next, low, in);
     }
-    EMIT("setp.ne.u32", R(in), R(low), I(0));
-    EMIT("mad.wide.u32", R(at), R(low), I(RANGE_BYTES), R(base));
-    EMIT("mov.u64", R(begin), I(0));
-    EMIT("mov.u64", R(bytes), I(0));
-    EMIT("mov.u64", R(id), I(0));
+    EMIT("setp.ne.u32", in, low, 0);
+    EMIT("mad.wide.u32", at, low, RANGE_BYTES, base);
+    EMIT("mov.u64", begin, 0);
+    EMIT("mov.u64", bytes, 0);
+    EMIT("mov.u64", id, 0);
     mg_code_push_guard(h->at, in, false);
-    EMIT("ld.global.u64", R(begin), mg_o_addr_reg(at, 8 - RANGE_BYTES));
-    EMIT("ld.global.u64", R(bytes), mg_o_addr_reg(at, 16 - RANGE_BYTES));
-    EMIT("ld.global.u64", R(id), mg_o_addr_reg(at, 24 - RANGE_BYTES));
+    EMIT("ld.global.u64", begin, mg_o_addr_reg(at, 8 - RANGE_BYTES));
+    EMIT("ld.global.u64", bytes, mg_o_addr_reg(at, 16 - RANGE_BYTES));
+    EMIT("ld.global.u64", id, mg_o_addr_reg(at, 24 - RANGE_BYTES));
     mg_code_pop_guard(h->at);
-    EMIT("sub.u64", R(begin), R(addr), R(begin));
-    EMIT("setp.lt.and.u64", R(in), R(begin), R(bytes), R(in));
-    EMIT("selp.b64", R(begin), R(begin), I(-1), R(in));
-    EMIT("selp.b64", R(id), R(id), I(-1), R(in));
+    EMIT("sub.u64", begin, addr, begin);
+    EMIT("setp.lt.and.u64", in, begin, bytes, in);
+    EMIT("selp.b64", begin, begin, -1, in);
+    EMIT("selp.b64", id, id, -1, in);
     *offset = (struct mg_expr_val){.kind = MG_VAL_REG, .reg = begin};
     *alloc = (struct mg_expr_val){.kind = MG_VAL_REG, .reg = id};
 }

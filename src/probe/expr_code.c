@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
-
 static struct mg_expr_val in_reg(mg_id r, bool warp)
 {
     return (struct mg_expr_val){.kind = MG_VAL_REG, .warp = warp, .reg = r};
@@ -20,7 +17,7 @@ static mg_id temp64(struct mg_expr_here *h)
 static mg_id widen32(struct mg_code_at *at, mg_id r)
 {
     mg_id w = mg_code_temp(at, MG_TYPE_b64);
-    MG_CODE(at, "cvt.u64.u32", R(w), R(r));
+    MG_CODE(at, "cvt.u64.u32", w, r);
     return w;
 }
 
@@ -65,14 +62,14 @@ static struct mg_expr_val widen(struct mg_expr_here *h, struct mg_code_at *at, m
 {
     struct mg_module *m = mg_patch_module(h->p);
     unsigned bits = mg_type_bits((enum mg_type)m->regs.at[reg].type), want = access ? mg_type_bits(type) : bits;
-    mg_id w = mg_value_wide(at, R(reg));
+    mg_id w = mg_value_wide(at, mg_o_reg(reg));
     bool is_signed = mg_type_kind(type) == MG_TK_SINT;
     if (bits == 1) want = 64;
     if (bits < want) want = bits;
     if (want < 64 && (is_signed || want < bits)) {
         mg_id r = mg_code_temp(at, MG_TYPE_b64);
-        MG_CODE(at, "shl.b64", R(r), R(w), I(64 - want));
-        MG_CODE(at, is_signed ? "shr.s64" : "shr.u64", R(r), R(r), I(64 - want));
+        MG_CODE(at, "shl.b64", r, w, mg_o_imm(64 - want));
+        MG_CODE(at, is_signed ? "shr.s64" : "shr.u64", r, r, mg_o_imm(64 - want));
         w = r;
     }
     return in_reg(w, false);
@@ -87,16 +84,16 @@ static struct mg_expr_val float_value(struct mg_expr_here *h, struct mg_code_at 
         mg_id x = reg;
         if (type == MG_TYPE_f16) { /* older devices compare no half numbers */
             x = mg_code_temp(at, MG_TYPE_b32);
-            MG_CODE(at, "cvt.f32.f16", R(x), R(reg));
+            MG_CODE(at, "cvt.f32.f16", x, reg);
         }
-        MG_CODE(at, type == MG_TYPE_f64 ? "setp.nan.f64" : "setp.nan.f32", R(w), R(x), R(x));
+        MG_CODE(at, type == MG_TYPE_f64 ? "setp.nan.f64" : "setp.nan.f32", w, x, x);
         return (struct mg_expr_val){.kind = MG_VAL_PRED, .reg = w};
     }
     MG_CODE(at,
             type == MG_TYPE_f64   ? "cvt.rzi.s64.f64"
             : type == MG_TYPE_f32 ? "cvt.rzi.s64.f32"
                                   : "cvt.rzi.s64.f16",
-            R(w), R(reg));
+            w, reg);
     return in_reg(w, false);
 }
 
@@ -155,7 +152,7 @@ static struct mg_expr_val carry(struct mg_expr_here *h, struct mg_expr_val v)
 {
     if (h->before == h->at || (v.kind != MG_VAL_REG && v.kind != MG_VAL_PRED)) return v;
     mg_id r = mg_code_reg(h->before, v.kind == MG_VAL_PRED ? MG_TYPE_pred : MG_TYPE_b64);
-    MG_CODE(h->before, v.kind == MG_VAL_PRED ? "mov.pred" : "mov.b64", R(r), R(v.reg));
+    MG_CODE(h->before, v.kind == MG_VAL_PRED ? "mov.pred" : "mov.b64", r, v.reg);
     v.reg = r;
     return v;
 }
@@ -192,10 +189,10 @@ static struct mg_expr_val new_value(struct mg_expr_here *h)
                        : is_signed         ? "max.s64"
                                            : "max.u64";
     mg_id r = temp64(h);
-    MG_CODE(h->at, form, R(r), R(mg_expr_reg(h, old)), mg_expr_opnd(h, b));
+    MG_CODE(h->at, form, r, mg_expr_reg(h, old), mg_expr_opnd(h, b));
     if (mg_type_bits(t) == 32) { /* it wraps around at 32 bits */
-        MG_CODE(h->at, "shl.b64", R(r), R(r), I(32));
-        MG_CODE(h->at, is_signed ? "shr.s64" : "shr.u64", R(r), R(r), I(32));
+        MG_CODE(h->at, "shl.b64", r, r, 32);
+        MG_CODE(h->at, is_signed ? "shr.s64" : "shr.u64", r, r, 32);
     }
     return in_reg(r, false);
 }
@@ -207,7 +204,7 @@ static struct mg_expr_val special(struct mg_expr_here *h, enum mg_expr_value v)
     static const enum mg_sreg of[] = {MG_SREG_tid, MG_SREG_ntid, MG_SREG_ctaid, MG_SREG_nctaid};
     unsigned ix = (unsigned)v - MG_EV_tid_x;
     mg_id r = mg_code_temp(h->at, MG_TYPE_b32);
-    MG_CODE(h->at, "mov.u32", R(r), mg_o_sreg(of[ix / 3], (uint8_t)(ix % 3 + 1)));
+    MG_CODE(h->at, "mov.u32", r, mg_o_sreg(of[ix / 3], (uint8_t)(ix % 3 + 1)));
     return in_reg(widen32(h->at, r), ix >= 3);
 }
 _Static_assert(MG_EV_tid_x + 11 == MG_EV_nctaid_z, "special() counts on the order of expr_values.def");
@@ -219,7 +216,7 @@ static struct mg_expr_val guard_value(struct mg_expr_here *h)
     mg_id g = mg_node_guard(m, h->spot->node, &is_not);
     if (!g || !h->spot->site->issued) return mg_expr_imm(1);
     mg_id r = mg_code_temp(h->before, MG_TYPE_b64);
-    MG_CODE(h->before, "selp.b64", R(r), I(!is_not), I(is_not), R(g));
+    MG_CODE(h->before, "selp.b64", r, mg_o_imm(!is_not), mg_o_imm(is_not), g);
     return carry(h, in_reg(r, false));
 }
 
@@ -341,22 +338,22 @@ mg_id mg_expr_reg(struct mg_expr_here *h, struct mg_expr_val v)
     if (v.kind == MG_VAL_REG) return v.reg;
     mg_id r = temp64(h);
     if (v.kind == MG_VAL_PRED)
-        MG_CODE(h->at, "selp.b64", R(r), I(1), I(0), R(v.reg));
+        MG_CODE(h->at, "selp.b64", r, 1, 0, v.reg);
     else
-        MG_CODE(h->at, "mov.u64", R(r), I(v.num));
+        MG_CODE(h->at, "mov.u64", r, mg_o_imm(v.num));
     return r;
 }
 
 struct mg_opnd mg_expr_opnd(struct mg_expr_here *h, struct mg_expr_val v)
 {
-    return v.kind == MG_VAL_IMM ? I(v.num) : R(mg_expr_reg(h, v));
+    return v.kind == MG_VAL_IMM ? mg_o_imm(v.num) : mg_o_reg(mg_expr_reg(h, v));
 }
 
 mg_id mg_expr_pred(struct mg_expr_here *h, struct mg_expr_val v)
 {
     if (v.kind == MG_VAL_PRED) return v.reg;
     mg_id p = mg_code_temp(h->at, MG_TYPE_pred);
-    MG_CODE(h->at, "setp.ne.s64", R(p), R(mg_expr_reg(h, v)), I(0));
+    MG_CODE(h->at, "setp.ne.s64", p, mg_expr_reg(h, v), 0);
     return p;
 }
 
@@ -371,22 +368,22 @@ static struct mg_expr_val divide(struct mg_expr_here *h, unsigned op, struct mg_
     mg_id r = temp64(h);
     bool warp = a.warp && b.warp;
     if (b.kind == MG_VAL_IMM && b.num && b.num != -1) {
-        MG_CODE(h->at, op == MG_EO_DIV ? "div.s64" : "rem.s64", R(r), R(mg_expr_reg(h, a)), I(b.num));
+        MG_CODE(h->at, op == MG_EO_DIV ? "div.s64" : "rem.s64", r, mg_expr_reg(h, a), mg_o_imm(b.num));
         return in_reg(r, warp);
     }
     mg_id zero = mg_code_temp(h->at, MG_TYPE_pred), minus = mg_code_temp(h->at, MG_TYPE_pred), by = temp64(h),
           neg = temp64(h);
     mg_id x = mg_expr_reg(h, a), y = mg_expr_reg(h, b);
-    MG_CODE(h->at, "setp.eq.s64", R(zero), R(y), I(0));
-    MG_CODE(h->at, "setp.eq.s64", R(minus), R(y), I(-1));
-    MG_CODE(h->at, "selp.b64", R(by), I(1), R(y), R(zero));
-    MG_CODE(h->at, "selp.b64", R(by), I(1), R(by), R(minus)); /* the lowest number by -1 is out of range */
-    MG_CODE(h->at, op == MG_EO_DIV ? "div.s64" : "rem.s64", R(r), R(x), R(by));
+    MG_CODE(h->at, "setp.eq.s64", zero, y, 0);
+    MG_CODE(h->at, "setp.eq.s64", minus, y, -1);
+    MG_CODE(h->at, "selp.b64", by, 1, y, zero);
+    MG_CODE(h->at, "selp.b64", by, 1, by, minus); /* the lowest number by -1 is out of range */
+    MG_CODE(h->at, op == MG_EO_DIV ? "div.s64" : "rem.s64", r, x, by);
     if (op == MG_EO_DIV) {
-        MG_CODE(h->at, "neg.s64", R(neg), R(x));
-        MG_CODE(h->at, "selp.b64", R(r), R(neg), R(r), R(minus));
+        MG_CODE(h->at, "neg.s64", neg, x);
+        MG_CODE(h->at, "selp.b64", r, neg, r, minus);
     }
-    MG_CODE(h->at, "selp.b64", R(r), I(0), R(r), R(zero));
+    MG_CODE(h->at, "selp.b64", r, 0, r, zero);
     return in_reg(r, warp);
 }
 
@@ -394,9 +391,9 @@ static struct mg_expr_val shift(struct mg_expr_here *h, unsigned op, struct mg_e
 {
     mg_id r = temp64(h), by = mg_code_temp(h->at, MG_TYPE_b32), x = mg_expr_reg(h, a);
     mg_id wide = temp64(h);
-    MG_CODE(h->at, "min.u64", R(wide), R(mg_expr_reg(h, b)), I(64));
-    MG_CODE(h->at, "cvt.u32.u64", R(by), R(wide));
-    MG_CODE(h->at, op == MG_EO_SHL ? "shl.b64" : "shr.s64", R(r), R(x), R(by));
+    MG_CODE(h->at, "min.u64", wide, mg_expr_reg(h, b), 64);
+    MG_CODE(h->at, "cvt.u32.u64", by, wide);
+    MG_CODE(h->at, op == MG_EO_SHL ? "shl.b64" : "shr.s64", r, x, by);
     return in_reg(r, a.warp && b.warp);
 }
 
@@ -407,7 +404,7 @@ static struct mg_expr_val choose(struct mg_expr_here *h, const struct mg_expr_no
     struct mg_expr_val cond = mg_expr_code(h, n->args[0]), a = mg_expr_code(h, n->args[1]),
                        b = mg_expr_code(h, n->args[2]);
     mg_id r = temp64(h), p = mg_expr_pred(h, cond);
-    MG_CODE(h->at, "selp.b64", R(r), R(mg_expr_reg(h, a)), R(mg_expr_reg(h, b)), R(p));
+    MG_CODE(h->at, "selp.b64", r, mg_expr_reg(h, a), mg_expr_reg(h, b), p);
     return in_reg(r, cond.warp && a.warp && b.warp);
 }
 
@@ -428,21 +425,21 @@ static struct mg_expr_val code_op(struct mg_expr_here *h, const struct mg_expr_n
     if (pred) {
         mg_id p = mg_code_temp(h->at, MG_TYPE_pred), x = mg_expr_pred(h, a);
         if (n->n_args == 1)
-            MG_CODE(h->at, forms[n->op], R(p), R(x));
+            MG_CODE(h->at, forms[n->op], p, x);
         else
-            MG_CODE(h->at, forms[n->op], R(p), R(x), R(mg_expr_pred(h, b)));
+            MG_CODE(h->at, forms[n->op], p, x, mg_expr_pred(h, b));
         return as_pred(p, warp);
     }
     if (n->op >= MG_EO_EQ && n->op <= MG_EO_GE) {
         mg_id p = mg_code_temp(h->at, MG_TYPE_pred);
-        MG_CODE(h->at, forms[n->op], R(p), R(mg_expr_reg(h, a)), mg_expr_opnd(h, b));
+        MG_CODE(h->at, forms[n->op], p, mg_expr_reg(h, a), mg_expr_opnd(h, b));
         return as_pred(p, warp);
     }
     mg_id r = temp64(h), x = mg_expr_reg(h, a);
     if (n->n_args == 1)
-        MG_CODE(h->at, forms[n->op], R(r), R(x));
+        MG_CODE(h->at, forms[n->op], r, x);
     else
-        MG_CODE(h->at, forms[n->op], R(r), R(x), mg_expr_opnd(h, b));
+        MG_CODE(h->at, forms[n->op], r, x, mg_expr_opnd(h, b));
     return in_reg(r, warp);
 }
 
@@ -453,23 +450,23 @@ static struct mg_expr_val code_func(struct mg_expr_here *h, const struct mg_expr
     switch (n->op) {
     case MG_EF_popc:
         small = mg_code_temp(h->at, MG_TYPE_b32);
-        MG_CODE(h->at, "popc.b64", R(small), R(x));
-        MG_CODE(h->at, "cvt.u64.u32", R(r), R(small));
+        MG_CODE(h->at, "popc.b64", small, x);
+        MG_CODE(h->at, "cvt.u64.u32", r, small);
         break;
     case MG_EF_log2: { /* of 0 and less: 0 */
         mg_id y = temp64(h);
         small = mg_code_temp(h->at, MG_TYPE_b32);
-        MG_CODE(h->at, "max.s64", R(y), R(x), I(1));
-        MG_CODE(h->at, "clz.b64", R(small), R(y));
-        MG_CODE(h->at, "sub.s32", R(small), I(63), R(small));
-        MG_CODE(h->at, "cvt.u64.u32", R(r), R(small));
+        MG_CODE(h->at, "max.s64", y, x, 1);
+        MG_CODE(h->at, "clz.b64", small, y);
+        MG_CODE(h->at, "sub.s32", small, 63, small);
+        MG_CODE(h->at, "cvt.u64.u32", r, small);
         break;
     }
     case MG_EF_abs:
-        MG_CODE(h->at, "abs.s64", R(r), R(x));
+        MG_CODE(h->at, "abs.s64", r, x);
         break;
     default:
-        MG_CODE(h->at, n->op == MG_EF_min ? "min.s64" : "max.s64", R(r), R(x), mg_expr_opnd(h, b));
+        MG_CODE(h->at, n->op == MG_EF_min ? "min.s64" : "max.s64", r, x, mg_expr_opnd(h, b));
     }
     return in_reg(r, a.warp && b.warp);
 }
@@ -485,7 +482,7 @@ struct mg_expr_val mg_expr_code(struct mg_expr_here *h, const struct mg_expr_nod
         return in_reg(mg_value_param(h->at, (uint32_t)n->num), true);
     case MG_EK_VAR: {
         mg_id r = temp64(h); /* a copy: it may be set again before this is used */
-        MG_CODE(h->at, "mov.b64", R(r), R(h->vars[n->num]));
+        MG_CODE(h->at, "mov.b64", r, h->vars[n->num]);
         return in_reg(r, false);
     }
     case MG_EK_INPUT:

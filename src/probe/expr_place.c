@@ -9,9 +9,6 @@
  * them again. */
 #include "probe/expr_walk.h"
 
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
-
 enum { MAX_SUMS = 12, NO_SUM = UINT32_MAX };
 
 /* ---- what the site tells --------------------------------------------------------------------------- */
@@ -112,21 +109,21 @@ static mg_id bucket_of(struct mg_expr_walk *w, const struct mg_expr_map *m, stru
     struct mg_code_at *at = w->here.at;
     mg_id x = mg_expr_reg(&w->here, v), b = mg_code_temp(at, MG_TYPE_b32), p = mg_code_temp(at, MG_TYPE_pred);
     if (m->agg == MG_EA_hist) { /* below 0: 0; 0: 1; 2^k and more: k + 2 */
-        MG_CODE(at, "clz.b64", R(b), R(x));
-        MG_CODE(at, "sub.s32", R(b), I(MG_EXPR_HIST), R(b));
-        MG_CODE(at, "setp.lt.s64", R(p), R(x), I(0));
-        MG_CODE(at, "selp.b32", R(b), I(0), R(b), R(p));
+        MG_CODE(at, "clz.b64", b, x);
+        MG_CODE(at, "sub.s32", b, MG_EXPR_HIST, b);
+        MG_CODE(at, "setp.lt.s64", p, x, 0);
+        MG_CODE(at, "selp.b32", b, 0, b, p);
         return b;
     }
     mg_id q = mg_code_temp(at, MG_TYPE_b64);
-    MG_CODE(at, "max.s64", R(q), R(x), I(m->lo - (m->lo > INT64_MIN)));
-    MG_CODE(at, "min.s64", R(q), R(q), I(m->hi));
-    MG_CODE(at, "sub.s64", R(q), R(q), I(m->lo));
-    MG_CODE(at, "add.s64", R(q), R(q), I(m->step)); /* -1 below: between 0 and step */
-    MG_CODE(at, "div.u64", R(q), R(q), I(m->step));
-    MG_CODE(at, "cvt.u32.u64", R(b), R(q));
-    MG_CODE(at, "setp.ge.s64", R(p), R(x), I(m->hi));
-    MG_CODE(at, "selp.b32", R(b), I((int64_t)mg_expr_lhist_buckets(m) - 1), R(b), R(p));
+    MG_CODE(at, "max.s64", q, x, mg_o_imm(m->lo - (m->lo > INT64_MIN)));
+    MG_CODE(at, "min.s64", q, q, mg_o_imm(m->hi));
+    MG_CODE(at, "sub.s64", q, q, mg_o_imm(m->lo));
+    MG_CODE(at, "add.s64", q, q, mg_o_imm(m->step)); /* -1 below: between 0 and step */
+    MG_CODE(at, "div.u64", q, q, mg_o_imm(m->step));
+    MG_CODE(at, "cvt.u32.u64", b, q);
+    MG_CODE(at, "setp.ge.s64", p, x, mg_o_imm(m->hi));
+    MG_CODE(at, "selp.b32", b, (int64_t)mg_expr_lhist_buckets(m) - 1, b, p);
     return b;
 }
 
@@ -135,10 +132,10 @@ static struct mg_opnd kept_of(struct mg_expr_walk *w, const struct mg_expr_map *
 {
     struct mg_code_at *at = w->here.at;
     mg_id r = mg_code_temp(at, MG_TYPE_b64);
-    MG_CODE(at, "xor.b64", R(r), R(mg_expr_reg(&w->here, v)), I(m->agg == MG_EA_min ? INT64_MAX : INT64_MIN));
-    MG_CODE(at, "min.u64", R(r), R(r), I(-2));
-    MG_CODE(at, "add.u64", R(r), R(r), I(1));
-    return R(r);
+    MG_CODE(at, "xor.b64", r, mg_expr_reg(&w->here, v), mg_o_imm(m->agg == MG_EA_min ? INT64_MAX : INT64_MIN));
+    MG_CODE(at, "min.u64", r, r, -2);
+    MG_CODE(at, "add.u64", r, r, 1);
+    return mg_o_reg(r);
 }
 
 /* Words of key: number of the site keys, keys known here only, bucket or value. */
@@ -181,14 +178,14 @@ static void update_table(struct mg_expr_walk *w, const struct mg_expr_update *up
         keys[n++] = mg_expr_reg(h, value);
     } else if (m->agg == MG_EA_hist || m->agg == MG_EA_lhist) {
         keys[n] = mg_code_temp(h->at, MG_TYPE_b64);
-        MG_CODE(h->at, "cvt.u64.u32", R(keys[n]), R(bucket_of(w, m, value)));
+        MG_CODE(h->at, "cvt.u64.u32", keys[n], bucket_of(w, m, value));
         n++;
     }
     if (m->agg == MG_EA_sum || m->agg == MG_EA_avg) v[n_v++] = mg_expr_opnd(h, value);
     if (m->agg == MG_EA_min || m->agg == MG_EA_max)
         v[n_v++] = kept_of(w, m, value);
     else if (m->agg != MG_EA_sum)
-        v[n_v++] = I(1);
+        v[n_v++] = mg_o_imm(1);
     mg_table_update(h->at, table, keys, v, n_v, warp ? (rule_of(m) == MG_MERGE_MAX ? MG_ONCE : MG_TIMES) : MG_EACH);
 }
 
@@ -210,7 +207,7 @@ static void update_cells(struct mg_expr_walk *w, const struct mg_expr_update *up
     switch (m->agg) {
     case MG_EA_hist:
     case MG_EA_lhist:
-        mg_cell_update_at(h->at, e.cell, mg_expr_map_cells(m), bucket_of(w, m, value), I(1),
+        mg_cell_update_at(h->at, e.cell, mg_expr_map_cells(m), bucket_of(w, m, value), mg_o_imm(1),
                           value.warp ? MG_TIMES : MG_EACH);
         break;
     case MG_EA_min:
@@ -275,7 +272,7 @@ static void make_vars(struct mg_expr_placer *pl)
         pl->vars[f] = mg_arena_array(mg_patch_scratch(pl->p), mg_id, n);
         for (uint32_t i = 0; i < n; i++) {
             pl->vars[f][i] = mg_code_reg(at, MG_TYPE_b64);
-            MG_CODE(at, "mov.u64", R(pl->vars[f][i]), I(0));
+            MG_CODE(at, "mov.u64", pl->vars[f][i], 0);
         }
     }
 }
@@ -296,13 +293,13 @@ bool mg_expr_begin(struct mg_expr_walk *w)
     if (c->skips) {
         mg_id zero = mg_code_temp(h->at, MG_TYPE_b32);
         w->skip = mg_code_reg(h->at, MG_TYPE_pred);
-        MG_CODE(h->at, "mov.u32", R(zero), I(0));
-        MG_CODE(h->at, "setp.ne.u32", R(w->skip), R(zero), I(0));
+        MG_CODE(h->at, "mov.u32", zero, 0);
+        MG_CODE(h->at, "setp.ne.u32", w->skip, zero, 0);
     }
     mg_code_push_guard(h->at, h->guard, h->guard_not);
     if (w->spot->site->where == MG_EW_CTA_ENTRY) {
         mg_id first = mg_code_temp(h->at, MG_TYPE_pred);
-        MG_CODE(h->at, "setp.eq.u32", R(first), R(mg_value_tid(h->at)), I(0));
+        MG_CODE(h->at, "setp.eq.u32", first, mg_value_tid(h->at), 0);
         mg_code_push_guard(h->at, first, false);
     }
     for (unsigned i = 0; i < MG_COUNT_OF(of_lanes); i++) /* before any condition parts them */
@@ -366,8 +363,8 @@ static void place_if(struct mg_expr_walk *w, const struct mg_expr_stmt *s)
 void mg_expr_skip(struct mg_expr_walk *w)
 {
     mg_id zero = mg_code_temp(w->here.at, MG_TYPE_b32);
-    MG_CODE(w->here.at, "mov.u32", R(zero), I(0));
-    MG_CODE(w->here.at, "setp.eq.u32", R(w->skip), R(zero), I(0));
+    MG_CODE(w->here.at, "mov.u32", zero, 0);
+    MG_CODE(w->here.at, "setp.eq.u32", w->skip, zero, 0);
 }
 
 void mg_expr_event(struct mg_expr_walk *w, const char *name, bool end)
@@ -411,7 +408,7 @@ static void place_body(struct mg_expr_walk *w, const struct mg_expr_stmt *s)
             mg_expr_skip(w);
         } else {
             struct mg_opnd v = mg_expr_opnd(&w->here, mg_expr_code(&w->here, s->expr));
-            MG_CODE(w->here.at, v.kind == MG_OPND_imm ? "mov.u64" : "mov.b64", R(w->here.vars[s->var]), v);
+            MG_CODE(w->here.at, v.kind == MG_OPND_imm ? "mov.u64" : "mov.b64", w->here.vars[s->var], v);
         }
     }
 }

@@ -2,9 +2,6 @@
  * left out, calls become values, updates of maps and variables. The rest is copied with registers of its own. */
 #include "probe/expr_walk.h"
 
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
-
 struct splice {
     struct mg_expr_walk *w;
     const struct mg_probe_fn *fn;
@@ -53,8 +50,8 @@ static mg_id our_reg(struct splice *s, mg_id reg)
 static mg_id known_pred(struct splice *s, bool v)
 {
     mg_id p = mg_code_temp(s->at, MG_TYPE_pred), zero = mg_code_temp(s->at, MG_TYPE_b32);
-    MG_CODE(s->at, "mov.u32", R(zero), I(0));
-    MG_CODE(s->at, v ? "setp.eq.u32" : "setp.ne.u32", R(p), R(zero), I(0));
+    MG_CODE(s->at, "mov.u32", zero, 0);
+    MG_CODE(s->at, v ? "setp.eq.u32" : "setp.ne.u32", p, zero, 0);
     return p;
 }
 
@@ -63,8 +60,9 @@ static struct mg_opnd our_opnd(struct splice *s, const struct mg_opnd *o)
     if (o->kind != MG_OPND_reg && o->kind != MG_OPND_not) return *o;
     unsigned bits = mg_type_bits((enum mg_type)s->m->regs.at[o->id].type);
     struct mg_probe_known k = mg_probe_operand(&s->f, o, bits);
-    if (k.kind == MG_PK_NUM && bits == 1) return R(known_pred(s, k.num));
-    if (k.kind == MG_PK_NUM) return I(bits < 64 ? (int64_t)(k.num << (64 - bits)) >> (64 - bits) : (int64_t)k.num);
+    if (k.kind == MG_PK_NUM && bits == 1) return mg_o_reg(known_pred(s, k.num));
+    if (k.kind == MG_PK_NUM)
+        return mg_o_imm(bits < 64 ? (int64_t)(k.num << (64 - bits)) >> (64 - bits) : (int64_t)k.num);
     struct mg_opnd to = *o;
     to.id = our_reg(s, o->id);
     return to;
@@ -114,10 +112,10 @@ static struct mg_expr_val emit_below(struct splice *s, mg_id call)
     mg_id p = mg_code_temp(s->at, MG_TYPE_pred), r = mg_code_temp(s->at, MG_TYPE_b64),
           i = mg_expr_reg(&s->w->here, param(s, call, 0));
     mg_map_get(&s->fuel, call, &fuel);
-    MG_CODE(s->at, "setp.lt.s64", R(p), R(i), mg_expr_opnd(&s->w->here, param(s, call, 1)));
-    MG_CODE(s->at, "setp.lt.and.u32", R(p), R((mg_id)fuel), I(MG_PROBE_FUEL), R(p));
-    MG_CODE(s->at, "add.u32", R((mg_id)fuel), R((mg_id)fuel), I(1));
-    MG_CODE(s->at, "selp.b64", R(r), I(1), I(0), R(p));
+    MG_CODE(s->at, "setp.lt.s64", p, i, mg_expr_opnd(&s->w->here, param(s, call, 1)));
+    MG_CODE(s->at, "setp.lt.and.u32", p, (mg_id)fuel, MG_PROBE_FUEL, p);
+    MG_CODE(s->at, "add.u32", (mg_id)fuel, (mg_id)fuel, 1);
+    MG_CODE(s->at, "selp.b64", r, 1, 0, p);
     return (struct mg_expr_val){.kind = MG_VAL_REG, .reg = r};
 }
 
@@ -168,7 +166,7 @@ static void emit_call(struct splice *s, mg_id call)
         break;
     case MG_PC_set_var: {
         struct mg_opnd x = mg_expr_opnd(h, param(s, call, 1));
-        MG_CODE(s->at, x.kind == MG_OPND_imm ? "mov.u64" : "mov.b64", R(h->vars[ix.num]), x);
+        MG_CODE(s->at, x.kind == MG_OPND_imm ? "mov.u64" : "mov.b64", h->vars[ix.num], x);
         break;
     }
     case MG_PC_value:
@@ -203,7 +201,7 @@ static void emit_arithmetic(struct splice *s, const struct mg_node *n, const str
     if (from[0].kind == MG_OPND_reg && s->f.regs[from[0].id - s->fn->reg_lo].kind != MG_PK_NO)
         return; /* known: whoever reads it has it */
     for (uint32_t i = 1; i < count; i++) o[i] = our_opnd(s, &from[i]);
-    o[0] = R(our_reg(s, from[0].id));
+    o[0] = mg_o_reg(our_reg(s, from[0].id));
     if (form->op == MG_OP_cvta) text = "mov.b64";
     mg_code(s->at, text, o, count);
 }
@@ -235,8 +233,8 @@ static void emit_inst(struct splice *s, mg_id id)
     } else if (form->op == MG_OP_ld) {
         struct mg_expr_val v = s->params[o[1].id];
         if (s->f.regs[o[0].id - s->fn->reg_lo].kind == MG_PK_NO)
-            MG_CODE(s->at, "mov.b64", R(our_reg(s, o[0].id)),
-                    R(mg_expr_reg(&s->w->here, v.kind == MG_VAL_NONE ? mg_expr_imm(0) : v)));
+            MG_CODE(s->at, "mov.b64", our_reg(s, o[0].id),
+                    mg_expr_reg(&s->w->here, v.kind == MG_VAL_NONE ? mg_expr_imm(0) : v));
     } else {
         emit_arithmetic(s, n, form);
     }
@@ -294,7 +292,7 @@ static void emit_all(struct splice *s)
             mg_probe_call_of(s->m, id, &v) != MG_PC_below)
             continue;
         mg_id fuel = mg_code_temp(s->at, MG_TYPE_b32);
-        MG_CODE(s->at, "mov.u32", R(fuel), I(0));
+        MG_CODE(s->at, "mov.u32", fuel, 0);
         mg_map_set(&s->fuel, id, fuel);
     }
     MG_EACH_NODE(s->m, f, id)

@@ -184,7 +184,7 @@ static bool target_list(struct parser *p, mg_str name, uint32_t line, bool *is_t
             s = mg_ptx_ident(p, &len);
             if (!len) return mg_ptx_fail(p, NULL, "expected a %s", t.kind == MG_TARGET_branch ? "label" : "function");
             if (t.kind == MG_TARGET_call && mg_ptx_look_up(p, s, len, &id) == SYM_func) {
-                *mg_vec_push(&p->stack) = (struct mg_opnd){.kind = MG_OPND_func, .id = id};
+                *mg_vec_push(&p->stack) = mg_o_func(id);
                 continue;
             }
             p->n_pending++;

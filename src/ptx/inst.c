@@ -125,7 +125,7 @@ static bool name_operand(struct parser *p, bool minus)
         return true;
     }
     case SYM_func:
-        push(p, (struct mg_opnd){.kind = MG_OPND_func, .id = id});
+        push(p, mg_o_func(id));
         return true;
     case SYM_var: {
         int64_t off = 0;

@@ -241,9 +241,9 @@ static bool settle_global(struct parser *p, struct mg_opnd *o, mg_str name)
 {
     const struct sym *s = mg_ptx_sym(p, name);
     if (s->kind == SYM_func)
-        *o = (struct mg_opnd){.kind = MG_OPND_func, .id = s->id};
+        *o = mg_o_func(s->id);
     else if (s->kind == SYM_var && !s->depth)
-        *o = (struct mg_opnd){.kind = MG_OPND_var, .id = s->id};
+        *o = mg_o_var(s->id);
     else
         return false;
     return true;

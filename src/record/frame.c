@@ -9,8 +9,6 @@
 
 #include "patch/priv.h"
 
-#define R(r)              mg_o_reg(r)
-#define I(n)              mg_o_imm(n)
 #define P(...)            MG_PURE(at, __VA_ARGS__)
 #define IF(p, ...)        MG_GUARDED(at, (p), __VA_ARGS__)
 #define HEAD(part, field) mg_o_addr_reg((part), (int64_t)offsetof(struct mg_frame_head, field))
@@ -91,8 +89,8 @@ void mg_frame_begin(struct mg_frame_code *f, struct mg_patch *p, uint32_t record
     struct mg_code_at *at = mg_at_entry(p, 0);
     mg_id n = mg_value_n_active(at);
     mg_code_push_guard(at, mg_value_leader(at), false);
-    MG_CODE(at, "st.shared.u32", STAGE(STAGE_COUNT), I(0));
-    MG_CODE(at, "st.shared.u32", STAGE(STAGE_LIVE), R(n));
+    MG_CODE(at, "st.shared.u32", STAGE(STAGE_COUNT), 0);
+    MG_CODE(at, "st.shared.u32", STAGE(STAGE_LIVE), n);
     mg_code_pop_guard(at);
 }
 
@@ -109,23 +107,23 @@ static mg_id any_of(struct mg_code_at *at, mg_id mask, mg_id p)
 {
     mg_id r = tp(at);
     if (at->p->all->ballot)
-        P("vote.any.pred", R(r), R(p));
+        P("vote.any.pred", r, p);
     else
-        P("vote.sync.any.pred", R(r), R(p), R(mask));
+        P("vote.sync.any.pred", r, p, mask);
     return r;
 }
 static mg_id ballot_of(struct mg_code_at *at, mg_id mask, mg_id p)
 {
     mg_id r = t32(at);
     if (at->p->all->ballot)
-        P("vote.ballot.b32", R(r), R(p));
+        P("vote.ballot.b32", r, p);
     else
-        P("vote.sync.ballot.b32", R(r), R(p), R(mask));
+        P("vote.sync.ballot.b32", r, p, mask);
     return r;
 }
 static void unless(struct mg_code_at *at, mg_id p, mg_id label)
 {
-    mg_code_emit(at, p, true, "bra", (const struct mg_opnd[]){mg_o_label(label)}, 1);
+    mg_code_emit(at, p, true, MG_INST("bra", mg_o_label(label)));
 }
 
 /* The part so many behind the multiprocessor's. */
@@ -133,9 +131,9 @@ static void part_behind(const struct mg_frame_code *f, struct mg_code_at *at, co
                         mg_id part)
 {
     mg_id k = t32(at);
-    P("add.u32", R(k), R(x->ix), R(behind));
-    P("and.b32", R(k), R(k), I(f->shape.parts - 1));
-    P("mad.wide.u32", R(part), R(k), I(8 * (int64_t)f->shape.stride), R(x->list));
+    P("add.u32", k, x->ix, behind);
+    P("and.b32", k, k, mg_o_imm(f->shape.parts - 1));
+    P("mad.wide.u32", part, k, mg_o_imm(8 * (int64_t)f->shape.stride), x->list);
 }
 
 /* The part of the lane's multiprocessor; `on`: who is there, and the host has not switched it off. */
@@ -155,17 +153,17 @@ static struct place find_part(const struct mg_frame_code *f, struct mg_code_at *
     mg_id off = t32(at), zero = t32(at);
     if (f->shape.parts > 1) {
         x.own = t64(at);
-        P("mov.u32", R(zero), I(0));
-        P("mov.u32", R(x.ix), R(mg_value_sm(at)));
+        P("mov.u32", zero, 0);
+        P("mov.u32", x.ix, mg_value_sm(at));
         part_behind(f, at, &x, zero, x.own);
     }
-    P("mov.u32", R(off), I(1));
-    P("mov.u64", R(x.slot), I(0));
-    P("mov.u64", R(x.part), R(x.own));
+    P("mov.u32", off, 1);
+    P("mov.u64", x.slot, 0);
+    P("mov.u64", x.part, x.own);
     IF(who, "ld.volatile.global.v4.u32", mg_code_vec(at, (const mg_id[]){off, x.less, x.next, x.status}, 4),
        HEAD(x.own, off));
-    P("setp.eq.and.u32", R(x.on), R(off), I(0), R(who));
-    P("setp.eq.and.u32", R(x.fresh), R(x.next), I(0), R(x.on));
+    P("setp.eq.and.u32", x.on, off, 0, who);
+    P("setp.eq.and.u32", x.fresh, x.next, 0, x.on);
     return x;
 }
 
@@ -173,9 +171,9 @@ static struct place find_part(const struct mg_frame_code *f, struct mg_code_at *
 static void ask_room(const struct mg_frame_code *f, struct mg_code_at *at, mg_id slot, mg_id less, mg_id who, mg_id in)
 {
     mg_id end = t64(at);
-    P("cvt.u64.u32", R(end), R(less));
-    P("add.u64", R(end), R(end), R(slot));
-    P("setp.lt.and.u64", R(in), R(end), I((int64_t)f->shape.room), R(who));
+    P("cvt.u64.u32", end, less);
+    P("add.u64", end, end, slot);
+    P("setp.lt.and.u64", in, end, (int64_t)f->shape.room, who);
 }
 
 /* Whose part is full looks for room in others, each lane of the group into one, and leaves behind how far it had to go.
@@ -190,47 +188,47 @@ static void look_elsewhere(const struct mg_frame_code *f, struct mg_code_at *at,
     mg_id seeks = tp(at), some = tp(at), got = tp(at), need = tp(at), at_next = t32(at), again = mg_code_label(at),
           out = mg_code_label(at);
     P("ld.volatile.global.v4.u32", mg_code_vec(at, (const mg_id[]){off, less, was, status}, 4), HEAD(x->own, off));
-    P("max.u32", R(next), R(was), I(1));
-    P("and.b32", R(rank), R(mg_value_lt(at)), R(mask));
-    P("popc.b32", R(rank), R(rank));
-    P("popc.b32", R(n), R(mask));
-    P("mov.u32", R(at_next), I(parts));
-    P("mov.pred", R(need), R(full));
+    P("max.u32", next, was, 1);
+    P("and.b32", rank, mg_value_lt(at), mask);
+    P("popc.b32", rank, rank);
+    P("popc.b32", n, mask);
+    P("mov.u32", at_next, mg_o_imm(parts));
+    P("mov.pred", need, full);
     mg_code_place(at, again);
-    P("add.u32", R(behind), R(next), R(rank));
-    P("setp.lt.u32", R(seeks), R(behind), I(parts));
+    P("add.u32", behind, next, rank);
+    P("setp.lt.u32", seeks, behind, mg_o_imm(parts));
     unless(at, any_of(at, mask, seeks), out);
     part_behind(f, at, x, behind, other);
-    P("mov.u64", R(slot), I(0));
-    IF(seeks, "ld.volatile.global.u64", R(slot), HEAD(other, fill));
+    P("mov.u64", slot, 0);
+    IF(seeks, "ld.volatile.global.u64", slot, HEAD(other, fill));
     ask_room(f, at, slot, less, seeks, some);
     mg_id found = ballot_of(at, mask, some);
-    P("and.b32", R(bits), R(found), R(mask));
-    P("setp.eq.u32", R(some), R(bits), I(0));
-    IF(some, "add.u32", R(next), R(next), R(n));
+    P("and.b32", bits, found, mask);
+    P("setp.eq.u32", some, bits, 0);
+    IF(some, "add.u32", next, next, n);
     IF(some, "bra", mg_o_label(again));
-    P("sub.u32", R(k), R(bits), I(1)); /* the lanes below the first that found room */
-    P("not.b32", R(bits), R(bits));
-    P("and.b32", R(bits), R(bits), R(k));
-    P("and.b32", R(bits), R(bits), R(mask));
-    P("popc.b32", R(bits), R(bits));
-    P("add.u32", R(next), R(next), R(bits));
+    P("sub.u32", k, bits, 1); /* the lanes below the first that found room */
+    P("not.b32", bits, bits);
+    P("and.b32", bits, bits, k);
+    P("and.b32", bits, bits, mask);
+    P("popc.b32", bits, bits);
+    P("add.u32", next, next, bits);
     part_behind(f, at, x, next, other);
-    P("mov.u64", R(slot), I(0));
-    IF(need, "atom.global.add.u64", R(slot), HEAD(other, fill), I(1));
+    P("mov.u64", slot, 0);
+    IF(need, "atom.global.add.u64", slot, HEAD(other, fill), 1);
     ask_room(f, at, slot, less, need, got);
-    IF(got, "mov.u32", R(at_next), R(next));
-    IF(got, "mov.u64", R(x->part), R(other));
-    IF(got, "mov.u64", R(x->slot), R(slot));
-    P("or.pred", R(x->in), R(x->in), R(got));
-    P("not.pred", R(got), R(got));
-    P("and.pred", R(need), R(need), R(got));
+    IF(got, "mov.u32", at_next, next);
+    IF(got, "mov.u64", x->part, other);
+    IF(got, "mov.u64", x->slot, slot);
+    P("or.pred", x->in, x->in, got);
+    P("not.pred", got, got);
+    P("and.pred", need, need, got);
     unless(at, any_of(at, mask, need), out);
-    P("add.u32", R(next), R(next), I(1));
+    P("add.u32", next, next, 1);
     P("bra", mg_o_label(again));
     mg_code_place(at, out);
-    P("setp.ne.and.u32", R(got), R(at_next), R(was), R(full));
-    IF(got, "st.volatile.global.u32", HEAD(x->own, next), R(at_next));
+    P("setp.ne.and.u32", got, at_next, was, full);
+    IF(got, "st.volatile.global.u32", HEAD(x->own, next), at_next);
 }
 
 /* The place x->slot of the own part, or another where that is full; who finds none counts itself as lost. */
@@ -238,25 +236,25 @@ static void find_room(const struct mg_frame_code *f, struct mg_code_at *at, cons
 {
     mg_id full = tp(at), p = tp(at), skip = mg_code_label(at);
     ask_room(f, at, x->slot, x->less, x->fresh, x->in);
-    P("not.pred", R(full), R(x->in));
-    P("and.pred", R(full), R(full), R(x->on));
+    P("not.pred", full, x->in);
+    P("and.pred", full, full, x->on);
     unless(at, any_of(at, mask, full), skip);
     if (f->shape.parts > 1) {
         look_elsewhere(f, at, x, mask, full);
-        P("not.pred", R(p), R(x->in));
-        P("and.pred", R(full), R(full), R(p));
+        P("not.pred", p, x->in);
+        P("and.pred", full, full, p);
     } else {
         mg_id one = t32(at);
-        P("mov.u32", R(one), I(1));
-        P("and.pred", R(p), R(full), R(x->fresh));
-        IF(p, "st.volatile.global.u32", HEAD(x->own, next), R(one));
+        P("mov.u32", one, 1);
+        P("and.pred", p, full, x->fresh);
+        IF(p, "st.volatile.global.u32", HEAD(x->own, next), one);
     }
-    IF(full, "red.global.add.u64", HEAD(x->own, lost), I(1));
-    P("setp.ne.and.u32", R(p), R(x->status), I(MG_FRAME_FULL), R(full));
-    IF(p, "red.global.max.u32", HEAD(x->own, status), I(MG_FRAME_FULL));
+    IF(full, "red.global.add.u64", HEAD(x->own, lost), 1);
+    P("setp.ne.and.u32", p, x->status, MG_FRAME_FULL, full);
+    IF(p, "red.global.max.u32", HEAD(x->own, status), MG_FRAME_FULL);
     mg_code_place(at, skip);
-    P("setp.eq.and.u64", R(p), R(x->slot), I(0), R(x->in));
-    IF(p, "red.global.max.u32", HEAD(x->part, status), I(MG_FRAME_WRITTEN));
+    P("setp.eq.and.u64", p, x->slot, 0, x->in);
+    IF(p, "red.global.max.u32", HEAD(x->part, status), MG_FRAME_WRITTEN);
 }
 
 /* Where the record goes, less the header. */
@@ -264,10 +262,10 @@ static mg_id record_at(const struct mg_frame_code *f, struct mg_code_at *at, con
 {
     mg_id to = t64(at);
     if (f->shape.place == RECORD_WORDS)
-        P("shl.b64", R(to), R(x->slot), I(5));
+        P("shl.b64", to, x->slot, 5);
     else
-        P("mul.lo.u64", R(to), R(x->slot), I(8 * (int64_t)f->shape.place));
-    P("add.u64", R(to), R(to), R(x->part));
+        P("mul.lo.u64", to, x->slot, mg_o_imm(8 * (int64_t)f->shape.place));
+    P("add.u64", to, to, x->part);
     return to;
 }
 
@@ -277,24 +275,24 @@ static mg_id record_at(const struct mg_frame_code *f, struct mg_code_at *at, con
 static struct mg_opnd segment_of(struct mg_code_at *at, uint32_t values)
 {
     mg_id head = t64(at), cta = t64(at);
-    P("mov.b64", R(head), mg_code_pair(at, mg_value_sm(at), mg_value_warp(at)));
-    P("or.b64", R(head), R(head), I((int64_t)mg_frame_segment_head(values)));
-    P("or.b64", R(cta), R(mg_value_cta(at)), I((int64_t)MG_FRAME_UNNUMBERED));
+    P("mov.b64", head, mg_code_pair(at, mg_value_sm(at), mg_value_warp(at)));
+    P("or.b64", head, head, (int64_t)mg_frame_segment_head(values));
+    P("or.b64", cta, mg_value_cta(at), (int64_t)MG_FRAME_UNNUMBERED);
     return mg_code_pair(at, head, cta);
 }
 
 static mg_id record_of(struct mg_code_at *at, mg_id mask, uint32_t site, uint32_t values)
 {
     mg_id record = t64(at), head = t32(at);
-    P("mov.u32", R(head), I((int64_t)(mg_frame_record_head(site, values) >> 32)));
-    P("mov.b64", R(record), mg_code_pair(at, mask, head));
+    P("mov.u32", head, (int64_t)(mg_frame_record_head(site, values) >> 32));
+    P("mov.b64", record, mg_code_pair(at, mask, head));
     return record;
 }
 
 static mg_id clock_of(const struct mg_frame_code *f, struct mg_code_at *at)
 {
     mg_id clock = t64(at);
-    P("max.u64", R(clock), R(f->global ? mg_value_globaltimer(at) : mg_value_clock(at)), I(1));
+    P("max.u64", clock, f->global ? mg_value_globaltimer(at) : mg_value_clock(at), 1);
     return clock;
 }
 
@@ -302,13 +300,13 @@ static void write_now(const struct mg_frame_code *f, struct mg_code_at *at, mg_i
                       mg_id early, const mg_id *values, uint32_t n)
 {
     struct place x = find_part(f, at, who);
-    IF(x.fresh, "atom.global.add.u64", R(x.slot), HEAD(x.own, fill), I(1));
+    IF(x.fresh, "atom.global.add.u64", x.slot, HEAD(x.own, fill), 1);
     find_room(f, at, &x, mask);
     mg_id to = record_at(f, at, &x);
     for (uint32_t i = 0; i < n; i++)
         IF(x.in, "st.global.u64",
            mg_o_addr_reg(to, (int64_t)(sizeof(struct mg_frame_head) + sizeof(struct mg_frame_place) + 8 * i)),
-           R(values[i]));
+           values[i]);
     IF(x.in, "st.global.v2.u64", PLACE(to, head), segment_of(at, n));
     IF(x.in, "st.global.v2.u64", PLACE(to, record), mg_code_pair(at, record, early ? early : clock_of(f, at)));
 }
@@ -320,13 +318,13 @@ static void stage(const struct mg_frame_code *f, struct mg_code_at *at, mg_id le
                   mg_id early)
 {
     mg_id ix = t32(at), to = t32(at), in = tp(at), over = tp(at), skip = mg_code_label(at);
-    P("mov.u32", R(ix), I(0));
-    IF(lead, "atom.shared.add.u32", R(ix), STAGE(STAGE_COUNT), I(1));
-    P("setp.lt.and.u32", R(in), R(ix), I(f->staged), R(lead));
-    P("setp.ge.and.u32", R(over), R(ix), I(f->staged), R(lead));
-    P("mad.lo.u32", R(to), R(ix), I(STAGED_BYTES), R(f->stage));
-    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_RECORD), R(record));
-    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_CLOCK), R(early ? early : clock_of(f, at)));
+    P("mov.u32", ix, 0);
+    IF(lead, "atom.shared.add.u32", ix, STAGE(STAGE_COUNT), 1);
+    P("setp.lt.and.u32", in, ix, mg_o_imm(f->staged), lead);
+    P("setp.ge.and.u32", over, ix, mg_o_imm(f->staged), lead);
+    P("mad.lo.u32", to, ix, STAGED_BYTES, f->stage);
+    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_RECORD), record);
+    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_CLOCK), early ? early : clock_of(f, at));
     unless(at, any_of(at, mask, over), skip);
     write_now(f, at, over, mask, record, early, NULL, 0);
     mg_code_place(at, skip);
@@ -343,36 +341,36 @@ static void leave(struct mg_code_at *at, void *user)
     mg_code_push_guard(at, mg_value_leader(at), false);
     mg_id lead = mg_at_guard(at)->pred;
     mg_code_pop_guard(at);
-    P("neg.s32", R(less), R(n));
-    P("mov.u32", R(old), I(0));
-    P("mov.u32", R(count), I(0));
-    IF(lead, "atom.shared.add.u32", R(old), STAGE(STAGE_LIVE), R(less));
-    P("setp.eq.and.u32", R(last), R(old), R(n), R(lead));
-    IF(last, "ld.volatile.shared.u32", R(count), STAGE(STAGE_COUNT));
-    P("min.u32", R(count), R(count), I(f->staged));
-    P("setp.eq.u32", R(none), R(count), I(0));
+    P("neg.s32", less, n);
+    P("mov.u32", old, 0);
+    P("mov.u32", count, 0);
+    IF(lead, "atom.shared.add.u32", old, STAGE(STAGE_LIVE), less);
+    P("setp.eq.and.u32", last, old, n, lead);
+    IF(last, "ld.volatile.shared.u32", count, STAGE(STAGE_COUNT));
+    P("min.u32", count, count, mg_o_imm(f->staged));
+    P("setp.eq.u32", none, count, 0);
     IF(none, "bra", mg_o_label(out));
-    P("mov.u32", R(mask), I(1)); /* one lane from here on */
-    P("shl.b32", R(mask), R(mask), R(mg_value_lane(at)));
+    P("mov.u32", mask, 1); /* one lane from here on */
+    P("shl.b32", mask, mask, mg_value_lane(at));
     struct place x = find_part(f, at, last);
-    P("cvt.u64.u32", R(word[0]), R(count));
-    IF(x.fresh, "atom.global.add.u64", R(x.slot), HEAD(x.own, fill), R(word[0]));
-    P("mov.u32", R(from), R(f->stage));
+    P("cvt.u64.u32", word[0], count);
+    IF(x.fresh, "atom.global.add.u64", x.slot, HEAD(x.own, fill), word[0]);
+    P("mov.u32", from, f->stage);
     mg_id slot = mg_code_reg(at, MG_TYPE_b64);
-    P("mov.u64", R(slot), R(x.slot));
+    P("mov.u64", slot, x.slot);
     mg_code_place(at, again);
-    P("mov.u64", R(x.part), R(x.own));
-    P("mov.u64", R(x.slot), R(slot));
+    P("mov.u64", x.part, x.own);
+    P("mov.u64", x.slot, slot);
     find_room(f, at, &x, mask);
     mg_id to = record_at(f, at, &x);
-    P("ld.volatile.shared.u64", R(word[0]), mg_o_addr_reg(from, STAGE_RECORD));
-    P("ld.volatile.shared.u64", R(word[1]), mg_o_addr_reg(from, STAGE_CLOCK));
+    P("ld.volatile.shared.u64", word[0], mg_o_addr_reg(from, STAGE_RECORD));
+    P("ld.volatile.shared.u64", word[1], mg_o_addr_reg(from, STAGE_CLOCK));
     IF(x.in, "st.global.v2.u64", PLACE(to, head), segment_of(at, 0));
     IF(x.in, "st.global.v2.u64", PLACE(to, record), mg_code_pair(at, word[0], word[1]));
-    P("add.u64", R(slot), R(slot), I(1));
-    P("add.u32", R(from), R(from), I(STAGED_BYTES));
-    P("sub.u32", R(count), R(count), I(1));
-    P("setp.ne.u32", R(more), R(count), I(0));
+    P("add.u64", slot, slot, 1);
+    P("add.u32", from, from, STAGED_BYTES);
+    P("sub.u32", count, count, 1);
+    P("setp.ne.u32", more, count, 0);
     IF(more, "bra", mg_o_label(again));
     mg_code_place(at, out);
 }
@@ -385,7 +383,7 @@ static void write_record(struct mg_frame_code *f, struct mg_code_at *at, uint32_
     const struct mg_code_guard g = *mg_at_guard(at);
     mg_id mask = mg_value_active(at), lead = mg_value_leader(at), early = late ? 0 : clock_of(f, at),
           out = mg_code_label(at);
-    if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
+    if (g.pred) mg_code_emit(at, g.pred, !g.is_not, MG_INST("bra", mg_o_label(out)));
     mg_id record = record_of(at, mask, site, n);
     if (f->stage)
         stage(f, at, lead, mask, record, early);

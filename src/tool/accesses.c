@@ -115,13 +115,13 @@ static enum mg_err accesses_instrument(const void *conf, struct mg_patch *p, str
         if (c->by_lane) {
             mg_id words[LANE_WORDS] = {mg_value_address(at, node), mg_value_cta(at), mg_value_clock(at)};
             for (unsigned k = 3; k < LANE_WORDS; k++) words[k] = mg_code_temp(at, MG_TYPE_b64);
-            MG_CODE(at, "cvt.u64.u32", mg_o_reg(words[3]), mg_o_reg(mg_value_tid(at)));
-            MG_CODE(at, "cvt.u64.u32", mg_o_reg(words[4]), mg_o_reg(mg_value_sm(at)));
-            MG_CODE(at, "cvt.u64.u32", mg_o_reg(words[5]), mg_o_reg(mg_value_active(at)));
-            MG_CODE(at, "add.u64", mg_o_reg(words[6]), mg_o_reg(words[0]), mg_o_reg(words[1]));
-            MG_CODE(at, "add.u64", mg_o_reg(words[6]), mg_o_reg(words[6]), mg_o_reg(words[2]));
-            MG_CODE(at, "add.u64", mg_o_reg(words[6]), mg_o_reg(words[6]), mg_o_reg(words[3])); /* a checksum */
-            MG_CODE(at, "mov.u64", mg_o_reg(words[7]), mg_o_imm(site));
+            MG_CODE(at, "cvt.u64.u32", words[3], mg_value_tid(at));
+            MG_CODE(at, "cvt.u64.u32", words[4], mg_value_sm(at));
+            MG_CODE(at, "cvt.u64.u32", words[5], mg_value_active(at));
+            MG_CODE(at, "add.u64", words[6], words[0], words[1]);
+            MG_CODE(at, "add.u64", words[6], words[6], words[2]);
+            MG_CODE(at, "add.u64", words[6], words[6], words[3]); /* a checksum */
+            MG_CODE(at, "mov.u64", words[7], mg_o_imm(site));
             mg_channel_lanes(at, site, words, LANE_WORDS);
         } else {
             mg_channel_access(at, site, node);

@@ -139,7 +139,7 @@ static mg_id pred(struct check *c)
 }
 static void set_false(struct check *c, mg_id p)
 {
-    EMIT("setp.ne.u32", R(p), R(c->here), R(c->here));
+    EMIT("setp.ne.u32", p, c->here, c->here);
 }
 static void push(struct check *c, mg_id p, bool negated)
 {
@@ -159,7 +159,7 @@ static void jump(struct check *c, mg_id p, bool negated, mg_id to)
 
 static void load(struct check *c, mg_id into, mg_id from, int64_t off)
 {
-    EMIT("ld.global.u64", R(into), mg_o_addr_reg(from, off));
+    EMIT("ld.global.u64", into, mg_o_addr_reg(from, off));
 }
 
 /* How many ranges begin at or below the address, in b32: a search of as many steps for every lane. */
@@ -169,27 +169,27 @@ static mg_id search(struct check *c, mg_id list, mg_id n, mg_id in)
           at = reg64(c), begin = reg64(c), p = pred(c), goes = pred(c), below = pred(c);
     mg_id again = mg_code_label(c->at), end = mg_code_label(c->at);
     load(c, steps, list, 8);
-    EMIT("cvt.u32.u64", R(left), R(steps));
-    EMIT("mov.u32", R(low), I(0));
-    EMIT("cvt.u32.u64", R(high), R(n));
+    EMIT("cvt.u32.u64", left, steps);
+    EMIT("mov.u32", low, 0);
+    EMIT("cvt.u32.u64", high, n);
     mg_code_place(c->at, again);
-    EMIT("setp.eq.u32", R(p), R(left), I(0));
+    EMIT("setp.eq.u32", p, left, 0);
     jump(c, p, false, end);
-    EMIT("add.u32", R(left), R(left), I(-1));
-    EMIT("add.u32", R(mid), R(low), R(high));
-    EMIT("shr.u32", R(mid), R(mid), I(1));
-    EMIT("setp.lt.u32", R(goes), R(low), R(high));
-    EMIT("and.pred", R(goes), R(goes), R(in));
-    EMIT("mad.wide.u32", R(at), R(mid), I(16), R(list));
-    EMIT("mov.u64", R(begin), I(0));
+    EMIT("add.u32", left, left, -1);
+    EMIT("add.u32", mid, low, high);
+    EMIT("shr.u32", mid, mid, 1);
+    EMIT("setp.lt.u32", goes, low, high);
+    EMIT("and.pred", goes, goes, in);
+    EMIT("mad.wide.u32", at, mid, 16, list);
+    EMIT("mov.u64", begin, 0);
     push(c, goes, false);
     load(c, begin, at, 8 * head_words);
     pop(c);
-    EMIT("setp.le.u64", R(below), R(begin), R(c->addr));
-    EMIT("add.u32", R(next), R(mid), I(1));
+    EMIT("setp.le.u64", below, begin, c->addr);
+    EMIT("add.u32", next, mid, 1);
     push(c, goes, false);
-    EMIT("selp.u32", R(low), R(next), R(low), R(below));
-    EMIT("selp.u32", R(high), R(high), R(mid), R(below));
+    EMIT("selp.u32", low, next, low, below);
+    EMIT("selp.u32", high, high, mid, below);
     pop(c);
     EMIT("bra", mg_o_label(again));
     mg_code_place(c->at, end);
@@ -200,16 +200,16 @@ static mg_id search(struct check *c, mg_id list, mg_id n, mg_id in)
 static void try_range(struct check *c, mg_id list, mg_id ix, mg_id lanes, mg_id inside)
 {
     mg_id at = reg64(c), off = reg64(c), keep = inside;
-    EMIT("mad.wide.u32", R(at), R(ix), I(16), R(list));
+    EMIT("mad.wide.u32", at, ix, 16, list);
     load(c, c->begin, at, 8 * head_words); /* without any range: zeroes */
     load(c, c->size, at, 8 * head_words + 8);
-    EMIT("sub.u64", R(off), R(c->addr), R(c->begin));
-    EMIT("add.u64", R(off), R(off), I(c->bytes));
-    EMIT("setp.le.and.u64", R(inside), R(off), R(c->size), R(lanes));
-    if (c->t->span > c->bytes) EMIT("setp.ge.and.u64", R(keep = pred(c)), R(c->size), I(c->t->span), R(inside));
+    EMIT("sub.u64", off, c->addr, c->begin);
+    EMIT("add.u64", off, off, I(c->bytes));
+    EMIT("setp.le.and.u64", inside, off, c->size, lanes);
+    if (c->t->span > c->bytes) EMIT("setp.ge.and.u64", keep = pred(c), c->size, I(c->t->span), inside);
     push(c, keep, false);
-    EMIT("mov.b64", R(c->t->last), R(c->begin));
-    EMIT("sub.u64", R(c->t->room), R(c->size), I(c->t->span));
+    EMIT("mov.b64", c->t->last, c->begin);
+    EMIT("sub.u64", c->t->room, c->size, I(c->t->span));
     pop(c);
 }
 
@@ -217,13 +217,13 @@ static void try_range(struct check *c, mg_id list, mg_id ix, mg_id lanes, mg_id 
 static mg_id makers(struct check *c)
 {
     mg_id p = pred(c);
-    EMIT("setp.eq.u32", R(p), R(c->here), R(c->here));
+    EMIT("setp.eq.u32", p, c->here, c->here);
     if (!c->makes) return p;
     if (!c->makes_not) {
-        EMIT("and.pred", R(p), R(p), R(c->makes));
+        EMIT("and.pred", p, p, c->makes);
         return p;
     }
-    EMIT("not.pred", R(p), R(c->makes));
+    EMIT("not.pred", p, c->makes);
     return p;
 }
 
@@ -234,29 +234,29 @@ static void look_up(struct check *c)
     mg_id inside = pred(c), found = pred(c), ix = reg32(c), done = mg_code_label(c->at), miss = makers(c);
     c->begin = reg64(c), c->size = reg64(c);
     load(c, wide, list, c->hint);
-    EMIT("cvt.u32.u64", R(ix), R(wide));
+    EMIT("cvt.u32.u64", ix, wide);
     try_range(c, list, ix, miss, inside);
-    EMIT("not.pred", R(p), R(inside));
-    EMIT("and.pred", R(miss), R(miss), R(p));
-    EMIT("vote.sync.any.pred", R(any), R(miss), R(c->here));
+    EMIT("not.pred", p, inside);
+    EMIT("and.pred", miss, miss, p);
+    EMIT("vote.sync.any.pred", any, miss, c->here);
     jump(c, any, true, done);
     load(c, n, list, 0);
     mg_id more = reg64(c);
-    EMIT("add.u64", R(more), R(n), I(1));
-    EMIT("setp.le.u64", R(p), R(more), I(1));
+    EMIT("add.u64", more, n, 1);
+    EMIT("setp.le.u64", p, more, 1);
     jump(c, p, false, done);
     mg_id below = search(c, list, n, miss);
-    EMIT("setp.ne.u32", R(has), R(below), I(0));
-    EMIT("and.pred", R(has), R(has), R(miss));
-    EMIT("max.u32", R(ix), R(below), I(1));
-    EMIT("add.u32", R(ix), R(ix), I(-1));
+    EMIT("setp.ne.u32", has, below, 0);
+    EMIT("and.pred", has, has, miss);
+    EMIT("max.u32", ix, below, 1);
+    EMIT("add.u32", ix, ix, -1);
     try_range(c, list, ix, has, found);
-    EMIT("cvt.u64.u32", R(wide), R(ix));
+    EMIT("cvt.u64.u32", wide, ix);
     push(c, found, false);
-    EMIT("st.global.u64", mg_o_addr_reg(list, c->hint), R(wide));
+    EMIT("st.global.u64", mg_o_addr_reg(list, c->hint), wide);
     pop(c);
-    EMIT("not.pred", R(p), R(found));
-    EMIT("and.pred", R(c->bad), R(miss), R(p));
+    EMIT("not.pred", p, found);
+    EMIT("and.pred", c->bad, miss, p);
     mg_code_place(c->at, done);
 }
 
@@ -317,19 +317,19 @@ static bool read_sizes(struct mg_patch *p, uint32_t func_ix, struct sizes *s)
           end = mg_code_reg(entry, MG_TYPE_b32), begin = mg_code_reg(entry, MG_TYPE_b32);
     for (uint32_t i = 0; i < n; i++) {
         uint64_t bytes = mg_var_bytes(&m->vars.at[vars[i]]);
-        MG_CODE(entry, "mov.u32", R(at), ((struct mg_opnd){.kind = MG_OPND_var, .id = vars[i]}));
+        MG_CODE(entry, "mov.u32", at, mg_o_var(vars[i]));
         if (i)
-            MG_CODE(entry, "min.u32", R(begin), R(begin), R(at));
+            MG_CODE(entry, "min.u32", begin, begin, at);
         else
-            MG_CODE(entry, "mov.u32", R(begin), R(at));
-        if (!bytes) MG_CODE(entry, "mov.u32", R(dynamic), mg_o_sreg(MG_SREG_dynamic_smem_size, 0));
-        MG_CODE(entry, "add.u32", R(at), R(at), bytes ? I((int64_t)bytes) : R(dynamic));
+            MG_CODE(entry, "mov.u32", begin, at);
+        if (!bytes) MG_CODE(entry, "mov.u32", dynamic, mg_o_sreg(MG_SREG_dynamic_smem_size, 0));
+        MG_CODE(entry, "add.u32", at, at, bytes ? I((int64_t)bytes) : R(dynamic));
         if (i)
-            MG_CODE(entry, "max.u32", R(end), R(end), R(at));
+            MG_CODE(entry, "max.u32", end, end, at);
         else
-            MG_CODE(entry, "mov.u32", R(end), R(at));
+            MG_CODE(entry, "mov.u32", end, at);
     }
-    MG_CODE(entry, "sub.u32", R(end), R(end), R(begin));
+    MG_CODE(entry, "sub.u32", end, end, begin);
     s->begin = begin, s->bytes = end;
     return true;
 }
@@ -338,21 +338,21 @@ static bool read_sizes(struct mg_patch *p, uint32_t func_ix, struct sizes *s)
 static void outside_shared(struct check *c, int64_t off, uint32_t bytes, mg_id out)
 {
     mg_id low = reg32(c), from = reg64(c), p = pred(c);
-    EMIT("cvt.u64.u32", R(from), R(c->shared->begin));
-    EMIT("sub.u64", R(from), R(c->addr), R(from));
-    if (off) EMIT("add.u64", R(from), R(from), I(off));
-    EMIT("cvt.u32.u64", R(low), R(from));
-    EMIT("setp.ge.u32", R(p), R(low), R(c->shared->bytes));
+    EMIT("cvt.u64.u32", from, c->shared->begin);
+    EMIT("sub.u64", from, c->addr, from);
+    if (off) EMIT("add.u64", from, from, I(off));
+    EMIT("cvt.u32.u64", low, from);
+    EMIT("setp.ge.u32", p, low, c->shared->bytes);
     const struct mg_module *m = mg_patch_module(c->p);
     const struct mg_opnd *o = &m->opnds.at[m->nodes.at[c->i->node].opnd + c->addr_at];
     if (o->sub == MG_OPND_reg && mg_type_bits((enum mg_type)m->regs.at[o->id].type) == 64) {
         mg_id beyond = pred(c);
-        EMIT("setp.gt.u64", R(beyond), R(c->addr), I(UINT32_MAX));
-        EMIT("or.pred", R(p), R(p), R(beyond));
+        EMIT("setp.gt.u64", beyond, c->addr, I(UINT32_MAX));
+        EMIT("or.pred", p, p, beyond);
     }
-    EMIT("add.u32", R(low), R(low), I(bytes - 1));
+    EMIT("add.u32", low, low, I(bytes - 1));
     push(c, c->makes, c->makes_not);
-    EMIT("setp.ge.or.u32", R(out), R(low), R(c->shared->bytes), R(p));
+    EMIT("setp.ge.or.u32", out, low, c->shared->bytes, p);
     pop(c);
 }
 
@@ -360,8 +360,8 @@ static void check_shared(struct check *c)
 {
     outside_shared(c, 0, c->bytes, c->bad);
     c->begin = reg64(c), c->size = reg64(c);
-    EMIT("cvt.u64.u32", R(c->begin), R(c->shared->begin));
-    EMIT("cvt.u64.u32", R(c->size), R(c->shared->bytes));
+    EMIT("cvt.u64.u32", c->begin, c->shared->begin);
+    EMIT("cvt.u64.u32", c->size, c->shared->bytes);
 }
 
 /* All of the group at once, where its first one stands. */
@@ -379,27 +379,27 @@ static void begin_group(struct check *c, enum mg_space space)
         outside_shared(c, low, t->span, miss);
     } else {
         t->last = mg_code_reg(c->at, MG_TYPE_b64), t->room = mg_code_reg(c->at, MG_TYPE_b64);
-        MG_CODE(entry, "mov.u64", R(t->last), I(1)); /* nothing but address 1 is inside, and that is no address */
-        MG_CODE(entry, "mov.u64", R(t->room), I(0));
-        EMIT("sub.u64", R(off), R(c->addr), R(t->last));
-        if (low) EMIT("add.u64", R(off), R(off), I(low));
+        MG_CODE(entry, "mov.u64", t->last, 1); /* nothing but address 1 is inside, and that is no address */
+        MG_CODE(entry, "mov.u64", t->room, 0);
+        EMIT("sub.u64", off, c->addr, t->last);
+        if (low) EMIT("add.u64", off, off, I(low));
         push(c, c->makes, c->makes_not);
-        EMIT("setp.gt.u64", R(miss), R(off), R(t->room));
+        EMIT("setp.gt.u64", miss, off, t->room);
         pop(c);
     }
-    EMIT("vote.sync.any.pred", R(t->fail), R(miss), R(c->here));
+    EMIT("vote.sync.any.pred", t->fail, miss, c->here);
 }
 
 static mg_id packed(struct check *c, enum mg_sreg s, int64_t y_at, int64_t z_at)
 {
     mg_id all = reg64(c), part = reg32(c), wide = reg64(c);
-    EMIT("mov.u32", R(part), mg_o_sreg(s, 1));
-    EMIT("cvt.u64.u32", R(all), R(part));
+    EMIT("mov.u32", part, mg_o_sreg(s, 1));
+    EMIT("cvt.u64.u32", all, part);
     for (uint8_t k = 2; k <= 3; k++) {
-        EMIT("mov.u32", R(part), mg_o_sreg(s, k));
-        EMIT("cvt.u64.u32", R(wide), R(part));
-        EMIT("shl.b64", R(wide), R(wide), I(k == 2 ? y_at : z_at));
-        EMIT("or.b64", R(all), R(all), R(wide));
+        EMIT("mov.u32", part, mg_o_sreg(s, k));
+        EMIT("cvt.u64.u32", wide, part);
+        EMIT("shl.b64", wide, wide, I(k == 2 ? y_at : z_at));
+        EMIT("or.b64", all, all, wide);
     }
     return all;
 }
@@ -408,7 +408,7 @@ static void report(struct check *c)
 {
     mg_id any = pred(c), done = mg_code_label(c->at), keys[n_keys];
     const struct mg_opnd one = I(1);
-    EMIT("vote.sync.any.pred", R(any), R(c->bad), R(c->here));
+    EMIT("vote.sync.any.pred", any, c->bad, c->here);
     jump(c, any, true, done);
     keys[key_launch] = mg_value_word(c->at, 0);
     keys[key_cta] = packed(c, MG_SREG_ctaid, 32, 48);
@@ -448,11 +448,11 @@ static void check_site(struct mg_patch *p, struct run *r, uint32_t ix, const str
     c.addr = mg_value_address(c.at, i->node), c.addr_at = a->addr;
     if (a->space == MG_SPACE_generic) { /* what is in another window than global memory's is not looked at */
         mg_id global = mg_code_reg(c.at, MG_TYPE_pred);
-        MG_CODE(c.at, "isspacep.global", R(global), R(c.addr));
+        MG_CODE(c.at, "isspacep.global", global, c.addr);
         if (c.makes) {
             mg_id own = c.makes;
-            if (c.makes_not) MG_CODE(c.at, "not.pred", R(own = mg_code_temp(c.at, MG_TYPE_pred)), R(c.makes));
-            MG_CODE(c.at, "and.pred", R(global), R(global), R(own));
+            if (c.makes_not) MG_CODE(c.at, "not.pred", own = mg_code_temp(c.at, MG_TYPE_pred), c.makes);
+            MG_CODE(c.at, "and.pred", global, global, own);
         }
         c.makes = global, c.makes_not = false;
     }

@@ -78,14 +78,14 @@ struct spots {
 static mg_id sreg(struct mg_code_at *at, enum mg_sreg r, uint8_t axis)
 {
     mg_id v = mg_code_temp(at, MG_TYPE_b32);
-    MG_CODE(at, "mov.u32", mg_o_reg(v), mg_o_sreg(r, axis));
+    MG_CODE(at, "mov.u32", v, mg_o_sreg(r, axis));
     return v;
 }
 
 static mg_id complement(struct mg_code_at *at, mg_id v)
 {
     mg_id r = mg_code_temp(at, MG_TYPE_b64);
-    MG_CODE(at, "not.b64", mg_o_reg(r), mg_o_reg(v));
+    MG_CODE(at, "not.b64", r, v);
     return r;
 }
 
@@ -102,9 +102,9 @@ static mg_id is_first_thread(struct mg_code_at *at)
 {
     mg_id x = sreg(at, MG_SREG_tid, 1), y = sreg(at, MG_SREG_tid, 2), z = sreg(at, MG_SREG_tid, 3),
           p = mg_code_temp(at, MG_TYPE_pred);
-    MG_CODE(at, "or.b32", mg_o_reg(x), mg_o_reg(x), mg_o_reg(y));
-    MG_CODE(at, "or.b32", mg_o_reg(x), mg_o_reg(x), mg_o_reg(z));
-    MG_CODE(at, "setp.eq.u32", mg_o_reg(p), mg_o_reg(x), mg_o_imm(0));
+    MG_CODE(at, "or.b32", x, x, y);
+    MG_CODE(at, "or.b32", x, x, z);
+    MG_CODE(at, "setp.eq.u32", p, x, 0);
     return p;
 }
 
@@ -114,11 +114,11 @@ static void tell_begin(struct mg_code_at *at, const struct spots *s, mg_id mask,
     mg_id first = is_first_thread(at), others = jump_unless(at, first), sm = sreg(at, MG_SREG_smid, 0),
           one = mg_code_temp(at, MG_TYPE_b32), slot;
     mg_cell_update_at(at, s->first + s->c.begin, n_sms, sm, mg_o_reg(complement(at, time)), MG_ALONE);
-    MG_CODE(at, "add.u32", mg_o_reg(one), mg_o_reg(sreg(at, MG_SREG_laneid, 0)),
-            mg_o_imm(1)); /* of a constant the assembler makes a sum over the warp */
+    MG_CODE(at, "add.u32", one, sreg(at, MG_SREG_laneid, 0),
+            1); /* of a constant the assembler makes a sum over the warp */
     mg_cell_update_at(at, s->first + s->c.ctas, n_sms, sm, mg_o_reg(one), MG_ALONE);
     mg_id without = mg_cta_slot_find(at, mask, &slot);
-    MG_CODE(at, "add.u32", mg_o_reg(one), mg_o_reg(sm), mg_o_imm(1));
+    MG_CODE(at, "add.u32", one, sm, 1);
     mg_cell_update_at(at, s->first + s->c.cta_sm, s->c.slots, slot, mg_o_reg(one), MG_ALONE);
     mg_cell_update_at(at, s->first + s->c.cta_begin, s->c.slots, slot, mg_o_reg(complement(at, clock)), MG_ALONE);
     mg_code_place(at, without);
@@ -132,9 +132,9 @@ static void at_entry(struct mg_code_at *at, struct spots *s)
     mg_id word = mg_value_word(at, word_mask), time = mg_value_globaltimer(at), clock = mg_value_clock(at);
     s->time = mg_code_reg(at, MG_TYPE_b64), s->clock = mg_code_reg(at, MG_TYPE_b64),
     s->mask = mg_code_reg(at, MG_TYPE_b32);
-    MG_CODE(at, "cvt.u32.u64", mg_o_reg(s->mask), mg_o_reg(word));
-    MG_CODE(at, "mov.b64", mg_o_reg(s->time), mg_o_reg(time));
-    MG_CODE(at, "mov.b64", mg_o_reg(s->clock), mg_o_reg(clock));
+    MG_CODE(at, "cvt.u32.u64", s->mask, word);
+    MG_CODE(at, "mov.b64", s->time, time);
+    MG_CODE(at, "mov.b64", s->clock, clock);
     if (s->at_once) tell_begin(at, s, s->mask, time, clock);
 }
 
@@ -143,11 +143,11 @@ static void at_entry(struct mg_code_at *at, struct spots *s)
 static mg_id end_place(struct mg_code_at *at, mg_id time)
 {
     mg_id sm = sreg(at, MG_SREG_smid, 0), which = mg_code_temp(at, MG_TYPE_b32);
-    MG_CODE(at, "cvt.u32.u64", mg_o_reg(which), mg_o_reg(time));
-    MG_CODE(at, "shr.u32", mg_o_reg(which), mg_o_reg(which), mg_o_imm(10)); /* the timer may go by steps of 1,024 ns */
-    MG_CODE(at, "and.b32", mg_o_reg(which), mg_o_reg(which), mg_o_imm(n_ends - 1));
-    MG_CODE(at, "and.b32", mg_o_reg(sm), mg_o_reg(sm), mg_o_imm(n_sms - 1));
-    MG_CODE(at, "mad.lo.u32", mg_o_reg(which), mg_o_reg(sm), mg_o_imm(n_ends), mg_o_reg(which));
+    MG_CODE(at, "cvt.u32.u64", which, time);
+    MG_CODE(at, "shr.u32", which, which, 10); /* the timer may go by steps of 1,024 ns */
+    MG_CODE(at, "and.b32", which, which, mg_o_imm(n_ends - 1));
+    MG_CODE(at, "and.b32", sm, sm, mg_o_imm(n_sms - 1));
+    MG_CODE(at, "mad.lo.u32", which, sm, mg_o_imm(n_ends), which);
     return which;
 }
 
@@ -158,7 +158,7 @@ static void at_exit(struct mg_code_at *at, void *user)
     mg_cell_set_at(at, s->first + s->c.end, n_ends * n_sms, end_place(at, time), mg_o_reg(time));
     if (mg_at_func(at)) {
         mask = mg_code_temp(at, MG_TYPE_b32);
-        MG_CODE(at, "cvt.u32.u64", mg_o_reg(mask), mg_o_reg(mg_value_word(at, word_mask)));
+        MG_CODE(at, "cvt.u32.u64", mask, mg_value_word(at, word_mask));
     }
     mg_id without = mg_cta_slot_find(at, mask, &slot);
     mg_cell_update_at(at, s->first + s->c.cta_end, s->c.slots, slot, mg_o_reg(mg_value_clock(at)), MG_ONCE);

@@ -69,13 +69,13 @@ static mg_id new_sum(struct mg_patch *p, uint32_t func_ix)
 {
     struct mg_code_at *entry = mg_at_entry(p, func_ix);
     mg_id r = mg_code_reg(entry, MG_TYPE_b64);
-    MG_CODE(entry, "mov.u64", mg_o_reg(r), mg_o_imm(0));
+    MG_CODE(entry, "mov.u64", r, 0);
     return r;
 }
 
 static void add_to(struct mg_code_at *at, mg_id reg, uint64_t n)
 {
-    MG_CODE(at, "add.u64", mg_o_reg(reg), mg_o_reg(reg), mg_o_imm((int64_t)n));
+    MG_CODE(at, "add.u64", reg, reg, (int64_t)n);
 }
 
 static void at_exit(struct mg_code_at *at, void *user)
@@ -83,7 +83,7 @@ static void at_exit(struct mg_code_at *at, void *user)
     const struct sums *s = user;
     mg_id mask = mg_code_temp(at, MG_TYPE_b32), slot;
     if (mg_at_func(at) != s->func_ix) return; /* analyze refuses such kernels */
-    MG_CODE(at, "cvt.u32.u64", mg_o_reg(mask), mg_o_reg(mg_value_word(at, s->word)));
+    MG_CODE(at, "cvt.u32.u64", mask, mg_value_word(at, s->word));
     mg_id without = mg_cta_slot_find(at, mask, &slot);
     for (uint32_t i = 0; i < s->n; i++)
         mg_cell_update_at(at, s->first + s->ix[i] * s->slots, s->slots, slot, mg_o_reg(s->reg[i]), MG_EACH);

@@ -33,7 +33,7 @@ struct span {
 static void begin_span(struct mg_code_at *at, struct span *s)
 {
     s->begin = mg_code_reg(at, MG_TYPE_b64);
-    MG_CODE(at, "mov.b64", mg_o_reg(s->begin), mg_o_reg(mg_value_clock(at)));
+    MG_CODE(at, "mov.b64", s->begin, mg_value_clock(at));
     mg_sum_add(at, s->calls, mg_o_imm(1));
 }
 
@@ -42,7 +42,7 @@ static void end_span(struct mg_code_at *at, void *user)
     struct span *s = user;
     if (mg_at_func(at) != s->func_ix) return; /* `exit` inside a callee, whose registers are others */
     mg_id took = mg_code_temp(at, MG_TYPE_b64);
-    MG_CODE(at, "sub.u64", mg_o_reg(took), mg_o_reg(mg_value_clock(at)), mg_o_reg(s->begin));
+    MG_CODE(at, "sub.u64", took, mg_value_clock(at), s->begin);
     mg_sum_add(at, s->cycles, mg_o_reg(took));
 }
 

@@ -39,7 +39,7 @@ static enum mg_err latency_configure(const char *args, void **conf, struct mg_di
 
 static mg_id read_clock(struct mg_code_at *at, mg_id into)
 {
-    EMIT("mov.u64", R(into), mg_o_sreg(MG_SREG_clock64, 0));
+    EMIT("mov.u64", into, mg_o_sreg(MG_SREG_clock64, 0));
     return into;
 }
 
@@ -48,22 +48,22 @@ static mg_id bin_of(struct mg_code_at *at, mg_id v)
 {
     mg_id wide = mg_code_temp(at, MG_TYPE_b64), high = mg_code_temp(at, MG_TYPE_b32),
           low = mg_code_temp(at, MG_TYPE_b32), bin = mg_code_temp(at, MG_TYPE_b32);
-    EMIT("min.u64", R(wide), R(v), I(65535)); /* the last bin holds what is more */
-    EMIT("max.u64", R(wide), R(wide), I(1));
-    EMIT("cvt.u32.u64", R(low), R(wide));
-    EMIT("bfind.u32", R(high), R(low));
-    EMIT("shl.b32", R(low), R(low), I(2));
-    EMIT("shr.u32", R(low), R(low), R(high));
-    EMIT("and.b32", R(low), R(low), I(3));
-    EMIT("shl.b32", R(bin), R(high), I(2));
-    EMIT("add.u32", R(bin), R(bin), R(low));
+    EMIT("min.u64", wide, v, 65535); /* the last bin holds what is more */
+    EMIT("max.u64", wide, wide, 1);
+    EMIT("cvt.u32.u64", low, wide);
+    EMIT("bfind.u32", high, low);
+    EMIT("shl.b32", low, low, 2);
+    EMIT("shr.u32", low, low, high);
+    EMIT("and.b32", low, low, 3);
+    EMIT("shl.b32", bin, high, 2);
+    EMIT("add.u32", bin, bin, low);
     return bin;
 }
 
 static void count_took(struct mg_code_at *at, mg_id begin, mg_id end, uint32_t cell)
 {
     mg_id took = mg_code_temp(at, MG_TYPE_b64);
-    EMIT("sub.u64", R(took), R(end), R(begin));
+    EMIT("sub.u64", took, end, begin);
     mg_cell_update_at(at, cell, n_bins, bin_of(at, took), I(1), MG_ONCE);
     mg_cell_update(at, cell + cell_sum, R(took), MG_ONCE);
 }
@@ -92,8 +92,8 @@ static void count_load(struct mg_patch *p, const struct mg_patch_inst *i, struct
           known = mg_code_temp(at, MG_TYPE_pred);
     read_clock(before, begin);
     mg_id value = mg_value_wide(at, result), low = mg_code_temp(at, MG_TYPE_b32);
-    EMIT("cvt.u32.u64", R(low), R(value));
-    EMIT("setp.lt.u32", R(known), R(low), I(0x40000000));
+    EMIT("cvt.u32.u64", low, value);
+    EMIT("setp.lt.u32", known, low, 0x40000000);
     mg_code_push_guard(at, known, false);
     read_clock(at, end);
     mg_code_pop_guard(at);
@@ -112,15 +112,15 @@ static void count_clock(struct mg_patch *p)
     struct mg_code_at *at = mg_at_entry(p, 0);
     mg_id begin = read_clock(at, mg_code_temp(at, MG_TYPE_b64)), end = mg_code_temp(at, MG_TYPE_b64),
           known = mg_code_temp(at, MG_TYPE_pred), took = mg_code_temp(at, MG_TYPE_b64);
-    EMIT("setp.lt.u32", R(known), R(mg_value_lane(at)), I(16));
+    EMIT("setp.lt.u32", known, mg_value_lane(at), 16);
     mg_code_push_guard(at, known, false);
     read_clock(at, end);
     mg_code_pop_guard(at);
     mg_code_push_guard(at, known, true);
     read_clock(at, end);
     mg_code_pop_guard(at);
-    EMIT("sub.u64", R(took), R(end), R(begin));
-    EMIT("not.b64", R(took), R(took));
+    EMIT("sub.u64", took, end, begin);
+    EMIT("not.b64", took, took);
     mg_cell_update(at, cell, R(took), MG_ONCE);
 }
 

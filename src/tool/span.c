@@ -17,8 +17,8 @@ void mg_span_place(struct mg_patch *p)
     struct mg_code_at *at = mg_at_entry(p, 0);
     mg_id time = mg_value_globaltimer(at), before = mg_code_temp(at, MG_TYPE_b64),
           first = mg_code_temp(at, MG_TYPE_pred);
-    MG_CODE(at, "not.b64", mg_o_reg(before), mg_o_reg(time));
-    MG_CODE(at, "setp.eq.u32", mg_o_reg(first), mg_o_reg(mg_value_tid(at)), mg_o_imm(0));
+    MG_CODE(at, "not.b64", before, time);
+    MG_CODE(at, "setp.eq.u32", first, mg_value_tid(at), 0);
     mg_code_push_guard(at, first, false);
     mg_cell_update(at, MG_SPAN_BEGIN, mg_o_reg(before), MG_ALONE);
     mg_code_pop_guard(at);

@@ -76,7 +76,7 @@ static mg_id bits_of(struct mg_code_at *at, struct mg_opnd v, unsigned bits)
     mg_id wide = mg_value_wide(at, v);
     if (bits >= 64) return wide;
     mg_id r = mg_code_temp(at, MG_TYPE_b64);
-    EMIT("and.b64", R(r), R(wide), I((int64_t)(((uint64_t)1 << bits) - 1)));
+    EMIT("and.b64", r, wide, (int64_t)(((uint64_t)1 << bits) - 1));
     return r;
 }
 
@@ -87,13 +87,13 @@ static mg_id ordered(struct mg_code_at *at, mg_id v, enum shape shape, unsigned 
     uint64_t top = (uint64_t)1 << (bits - 1), all = top | (top - 1);
     if (shape == SHAPE_UNSIGNED) return v;
     if (shape == SHAPE_SIGNED) {
-        EMIT("xor.b64", R(r), R(v), I((int64_t)top));
+        EMIT("xor.b64", r, v, (int64_t)top);
         return r;
     }
-    EMIT("and.b64", R(sign), R(v), I((int64_t)top));
-    EMIT("setp.ne.u64", R(p), R(sign), I(0));
-    EMIT("selp.b64", R(sign), I((int64_t)all), I((int64_t)top), R(p));
-    EMIT("xor.b64", R(r), R(v), R(sign));
+    EMIT("and.b64", sign, v, (int64_t)top);
+    EMIT("setp.ne.u64", p, sign, 0);
+    EMIT("selp.b64", sign, (int64_t)all, (int64_t)top, p);
+    EMIT("xor.b64", r, v, sign);
     return r;
 }
 
@@ -103,8 +103,7 @@ static mg_id all_equal(struct mg_patch *p, struct mg_code_at *at, mg_id v)
     mg_id same = mg_code_temp(at, MG_TYPE_pred), mask = mg_code_temp(at, MG_TYPE_b32), pair = mg_opnd_alloc(m, 2);
     m->opnds.at[pair] = R(mask);
     m->opnds.at[pair + 1] = R(same);
-    EMIT("match.all.sync.b64", (struct mg_opnd){.kind = MG_OPND_pair, .id = pair, .n = 2}, R(v),
-         R(mg_value_active(at)));
+    EMIT("match.all.sync.b64", ((struct mg_opnd){.kind = MG_OPND_pair, .id = pair, .n = 2}), v, mg_value_active(at));
     return same;
 }
 
@@ -127,42 +126,41 @@ static void count_warp(struct mg_patch *p, struct mg_code_at *at, mg_id v, unsig
     mg_cell_update(at, cell + cell_warps, I(1), MG_ONCE);
     mg_id same = all_equal(p, at, v);
     count_if(at, same, cell + cell_uniform, MG_ONCE);
-    EMIT("brev.b32", R(low), R(active));
-    EMIT("clz.b32", R(low), R(low));
-    EMIT("add.u32", R(rest), R(active), I(-1));
-    EMIT("and.b32", R(rest), R(rest), R(active));
-    EMIT("setp.ne.u32", R(two), R(rest), I(0));
-    EMIT("brev.b32", R(next), R(rest));
-    EMIT("clz.b32", R(next), R(next));
-    EMIT("selp.b32", R(next), R(next), R(low), R(two));
+    EMIT("brev.b32", low, active);
+    EMIT("clz.b32", low, low);
+    EMIT("add.u32", rest, active, -1);
+    EMIT("and.b32", rest, rest, active);
+    EMIT("setp.ne.u32", two, rest, 0);
+    EMIT("brev.b32", next, rest);
+    EMIT("clz.b32", next, next);
+    EMIT("selp.b32", next, next, low, two);
     for (int i = 0; i < 2; i++) { /* the values of the two lowest lanes */
         part[i][0] = mg_code_temp(at, MG_TYPE_b32), part[i][1] = mg_code_temp(at, MG_TYPE_b32);
         wide[i] = mg_code_temp(at, MG_TYPE_b64);
         mg_id vec = mg_opnd_alloc(m, 2);
         m->opnds.at[vec] = R(part[i][0]), m->opnds.at[vec + 1] = R(part[i][1]);
-        EMIT("mov.b64", (struct mg_opnd){.kind = MG_OPND_vec, .id = vec, .n = 2}, R(v));
-        for (int h = 0; h < 2; h++)
-            EMIT("shfl.sync.idx.b32", R(part[i][h]), R(part[i][h]), R(i ? next : low), I(31), R(active));
+        EMIT("mov.b64", ((struct mg_opnd){.kind = MG_OPND_vec, .id = vec, .n = 2}), v);
+        for (int h = 0; h < 2; h++) EMIT("shfl.sync.idx.b32", part[i][h], part[i][h], i ? next : low, 31, active);
         vec = mg_opnd_alloc(m, 2);
         m->opnds.at[vec] = R(part[i][0]), m->opnds.at[vec + 1] = R(part[i][1]);
-        EMIT("mov.b64", R(wide[i]), (struct mg_opnd){.kind = MG_OPND_vec, .id = vec, .n = 2});
+        EMIT("mov.b64", wide[i], ((struct mg_opnd){.kind = MG_OPND_vec, .id = vec, .n = 2}));
     }
     /* step * (next - low) is what they differ by: compare v * distance with lane * difference, without dividing. */
     mg_id distance = mg_code_temp(at, MG_TYPE_b32), far = mg_code_temp(at, MG_TYPE_b64),
           mine = mg_code_temp(at, MG_TYPE_b64);
-    EMIT("sub.u32", R(distance), R(next), R(low));
-    EMIT("cvt.u64.u32", R(far), R(distance));
-    EMIT("sub.u64", R(step), R(wide[1]), R(wide[0]));
-    EMIT("sub.u32", R(rest), R(lane), R(low));
-    EMIT("cvt.u64.u32", R(base), R(rest));
-    EMIT("mul.lo.u64", R(base), R(base), R(step));
-    EMIT("mul.lo.u64", R(mine), R(v), R(far));
-    EMIT("sub.u64", R(base), R(mine), R(base));
-    if (bits < 64) EMIT("and.b64", R(base), R(base), I((int64_t)(((uint64_t)1 << bits) - 1)));
+    EMIT("sub.u32", distance, next, low);
+    EMIT("cvt.u64.u32", far, distance);
+    EMIT("sub.u64", step, wide[1], wide[0]);
+    EMIT("sub.u32", rest, lane, low);
+    EMIT("cvt.u64.u32", base, rest);
+    EMIT("mul.lo.u64", base, base, step);
+    EMIT("mul.lo.u64", mine, v, far);
+    EMIT("sub.u64", base, mine, base);
+    if (bits < 64) EMIT("and.b64", base, base, (int64_t)(((uint64_t)1 << bits) - 1));
     mg_id affine = all_equal(p, at, base);
-    EMIT("not.pred", R(other), R(same));
-    EMIT("and.pred", R(affine), R(affine), R(other));
-    EMIT("and.pred", R(affine), R(affine), R(two));
+    EMIT("not.pred", other, same);
+    EMIT("and.pred", affine, affine, other);
+    EMIT("and.pred", affine, affine, two);
     count_if(at, affine, cell + cell_affine, MG_ONCE);
 }
 
@@ -178,13 +176,13 @@ static void count_redundant(struct mg_patch *p, const struct mg_patch_inst *i, s
     struct mg_code_at *entry = mg_at_entry(p, i->func_ix);
     mg_id before = mg_code_reg(at, MG_TYPE_b64), had = mg_code_reg(at, MG_TYPE_b32),
           is = mg_code_temp(at, MG_TYPE_pred), seen = mg_code_temp(at, MG_TYPE_pred);
-    MG_CODE(entry, "mov.u32", R(had), I(0));
-    MG_CODE(entry, "mov.u64", R(before), I(0));
-    EMIT("setp.ne.u32", R(seen), R(had), I(0));
-    EMIT("setp.eq.and.u64", R(is), R(before), R(v), R(seen));
+    MG_CODE(entry, "mov.u32", had, 0);
+    MG_CODE(entry, "mov.u64", before, 0);
+    EMIT("setp.ne.u32", seen, had, 0);
+    EMIT("setp.eq.and.u64", is, before, v, seen);
     count_if(at, is, cell + cell_redundant, MG_TIMES);
-    EMIT("mov.u32", R(had), I(1));
-    EMIT("mov.b64", R(before), R(v));
+    EMIT("mov.u32", had, 1);
+    EMIT("mov.b64", before, v);
 }
 
 static void count_value(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_code_at *at, struct mg_opnd data,
@@ -195,16 +193,16 @@ static void count_value(struct mg_patch *p, const struct mg_patch_inst *i, struc
     bool is_float = shape == SHAPE_F32 || shape == SHAPE_F64;
     mg_id v = bits_of(at, data, bits), is = mg_code_temp(at, MG_TYPE_pred), size = v;
     mg_cell_update(at, cell + cell_values, I(1), MG_TIMES);
-    if (is_float) EMIT("and.b64", R(size = mg_code_temp(at, MG_TYPE_b64)), R(v), I((int64_t)low_bits(bits - 1)));
-    EMIT("setp.eq.u64", R(is), R(size), I(0));
+    if (is_float) EMIT("and.b64", size = mg_code_temp(at, MG_TYPE_b64), v, (int64_t)low_bits(bits - 1));
+    EMIT("setp.eq.u64", is, size, 0);
     count_if(at, is, cell + cell_zeros, MG_TIMES);
     if (is_float) {
         mg_id nan = mg_code_temp(at, MG_TYPE_pred);
-        EMIT("setp.gt.u64", R(nan), R(size), I(shape == SHAPE_F32 ? 0x7f800000 : 0x7ff0000000000000));
+        EMIT("setp.gt.u64", nan, size, I(shape == SHAPE_F32 ? 0x7f800000 : 0x7ff0000000000000));
         count_if(at, nan, cell + cell_nans, MG_TIMES);
     }
     mg_id key = ordered(at, v, shape, bits), complement = mg_code_temp(at, MG_TYPE_b64);
-    EMIT("not.b64", R(complement), R(key));
+    EMIT("not.b64", complement, key);
     mg_cell_update(at, cell + cell_most, R(key), MG_EACH);
     mg_cell_update(at, cell + cell_least, R(complement), MG_EACH);
     count_redundant(p, i, at, v, cell);

@@ -2,8 +2,6 @@
 #include "count/storage/storage.h"
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r)      mg_o_reg(r)
-#define I(n)      mg_o_imm(n)
 
 static const char *bit_holds(const struct mg_kinds *k, const struct mg_wanted *w)
 {
@@ -26,23 +24,23 @@ static void bit_event(struct mg_rfunc *f, uint32_t counter)
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc *c = &f->counters[counter];
-    EMIT("or.b32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit));
+    EMIT("or.b32", c->reg, c->reg, (int64_t)1 << c->bit);
 }
 
 static void bit_begin(struct mg_rfunc *f, bool at_call)
 {
     struct mg_emit *x = &f->x;
     (void)at_call;
-    for (uint32_t k = 0; k < f->packed.n_banks; k++) EMIT("mov.u32", R(f->packed.banks[k]), I(0));
+    for (uint32_t k = 0; k < f->packed.n_banks; k++) EMIT("mov.u32", f->packed.banks[k], 0);
 }
 
 static struct mg_opnd bit_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id p)
 {
     struct mg_emit *x = &f->x;
     mg_id bit = mg_rc_t32(f, 7);
-    EMIT("and.b32", R(bit), R(c->reg), I((int64_t)1 << c->bit));
-    EMIT("setp.ne.u32", R(p), R(bit), I(0));
-    return I(1);
+    EMIT("and.b32", bit, c->reg, (int64_t)1 << c->bit);
+    EMIT("setp.ne.u32", p, bit, 0);
+    return mg_o_imm(1);
 }
 
 const struct mg_storage mg_storage_bit = {.name = "bit",

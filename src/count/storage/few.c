@@ -2,8 +2,6 @@
 #include "count/storage/storage.h"
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r)      mg_o_reg(r)
-#define I(n)      mg_o_imm(n)
 
 static const char *few_holds(const struct mg_kinds *k, const struct mg_wanted *w)
 {
@@ -28,7 +26,7 @@ static void few_event(struct mg_rfunc *f, uint32_t counter)
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc *c = &f->counters[counter];
-    EMIT("add.u32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit));
+    EMIT("add.u32", c->reg, c->reg, (int64_t)1 << c->bit);
 }
 
 void mg_few_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, bool minus)
@@ -37,10 +35,10 @@ void mg_few_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, bool m
     const struct mg_rc *c = &f->counters[counter];
     if (wide) {
         mg_id narrow = mg_emit_reg(x, "__mg_v", MG_TYPE_u32);
-        EMIT("cvt.u32.u64", R(narrow), R(d));
+        EMIT("cvt.u32.u64", narrow, d);
         d = narrow;
     }
-    EMIT("mad.lo.u32", R(c->reg), R(d), I(minus ? -((int64_t)1 << c->bit) : (int64_t)1 << c->bit), R(c->reg));
+    EMIT("mad.lo.u32", c->reg, d, mg_o_imm(minus ? -((int64_t)1 << c->bit) : (int64_t)1 << c->bit), c->reg);
 }
 
 static void few_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
@@ -53,30 +51,30 @@ static void few_begin(struct mg_rfunc *f, bool at_call)
 {
     struct mg_emit *x = &f->x;
     (void)at_call;
-    if (f->packed.n_few) EMIT("mov.u32", R(f->packed.few), I(0));
+    if (f->packed.n_few) EMIT("mov.u32", f->packed.few, 0);
 }
 
 static struct mg_opnd few_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id p)
 {
     struct mg_emit *x = &f->x;
     mg_id wide = mg_rc_t64(f, 0), bit = mg_rc_t32(f, 7);
-    EMIT("bfe.u32", R(bit), R(c->reg), I(c->bit), I(c->width));
-    EMIT("setp.ne.u32", R(p), R(bit), I(0));
-    EMIT("cvt.u64.u32", R(wide), R(bit));
-    return R(wide);
+    EMIT("bfe.u32", bit, c->reg, mg_o_imm(c->bit), mg_o_imm(c->width));
+    EMIT("setp.ne.u32", p, bit, 0);
+    EMIT("cvt.u64.u32", wide, bit);
+    return mg_o_reg(wide);
 }
 
 static void few_part(struct mg_rfunc *f, const struct mg_rc *c, mg_id d)
 {
     struct mg_emit *x = &f->x;
-    EMIT("bfe.u32", R(d), R(c->reg), I(c->bit), I(c->width));
+    EMIT("bfe.u32", d, c->reg, mg_o_imm(c->bit), mg_o_imm(c->width));
 }
 
 static void field_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
 {
     struct mg_emit *x = &f->x;
     (void)at_call;
-    if (!c->bit) EMIT("mov.u32", R(c->reg), I(0)); /* the register's first field stands for all */
+    if (!c->bit) EMIT("mov.u32", c->reg, 0); /* the register's first field stands for all */
 }
 
 const struct mg_storage mg_storage_few = {.name = "few",

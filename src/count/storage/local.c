@@ -5,8 +5,6 @@
 #include <stdio.h>
 
 #define EMIT(...)     EMIT_AT(x, __VA_ARGS__)
-#define R(r)          mg_o_reg(r)
-#define I(n)          mg_o_imm(n)
 #define MOST_UNROLLED 48 /* words that are zeroed one by one */
 
 void mg_rc_add_local_array(struct mg_rfunc *f)
@@ -45,17 +43,17 @@ mg_id mg_rc_begin_locals(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     mg_id again = mg_rc_label(f);
-    EMIT("mov.u64", R(mg_rc_t64(f, 1)), I(0));
+    EMIT("mov.u64", mg_rc_t64(f, 1), 0);
     mg_rc_put_label(f, again);
-    EMIT("add.u64", R(mg_rc_t64(f, 2)), R(f->local.reg), R(mg_rc_t64(f, 1)));
+    EMIT("add.u64", mg_rc_t64(f, 2), f->local.reg, mg_rc_t64(f, 1));
     return again;
 }
 
 void mg_rc_end_locals(struct mg_rfunc *f, mg_id again, uint32_t n_words)
 {
     struct mg_emit *x = &f->x;
-    EMIT("add.u64", R(mg_rc_t64(f, 1)), R(mg_rc_t64(f, 1)), I(8));
-    EMIT("setp.lt.u64", R(mg_rc_tp(f, 0)), R(mg_rc_t64(f, 1)), I(8 * (int64_t)n_words));
+    EMIT("add.u64", mg_rc_t64(f, 1), mg_rc_t64(f, 1), 8);
+    EMIT("setp.lt.u64", mg_rc_tp(f, 0), mg_rc_t64(f, 1), mg_o_imm(8 * (int64_t)n_words));
     mg_rc_branch(f, mg_rc_tp(f, 0), false, again);
 }
 
@@ -63,15 +61,15 @@ static void local_begin(struct mg_rfunc *f, bool at_call)
 {
     struct mg_emit *x = &f->x;
     if (at_call || !f->local.var) return;
-    EMIT("mov.u64", R(f->local.reg), (struct mg_opnd){.kind = MG_OPND_var, .id = f->local.var});
-    if (f->packed.n_cuts) EMIT("mov.u32", R(f->packed.saved_at), I(0));
-    if (f->local.n_bytes) EMIT("mov.u32", R(f->local.flagged), I(0));
+    EMIT("mov.u64", f->local.reg, mg_o_var(f->local.var));
+    if (f->packed.n_cuts) EMIT("mov.u32", f->packed.saved_at, 0);
+    if (f->local.n_bytes) EMIT("mov.u32", f->local.flagged, 0);
     const uint32_t n_words = f->local.n_words + (f->local.n_bytes + 7) / 8;
     for (uint32_t i = 0; i < n_words && n_words <= MOST_UNROLLED; i++)
-        EMIT("st.local.u64", mg_o_addr_reg(f->local.reg, 8 * (int64_t)i), I(0));
+        EMIT("st.local.u64", mg_o_addr_reg(f->local.reg, 8 * (int64_t)i), 0);
     if (n_words <= MOST_UNROLLED) return;
     mg_id again = mg_rc_begin_locals(f);
-    EMIT("st.local.u64", mg_o_addr_reg(mg_rc_t64(f, 2), 0), I(0));
+    EMIT("st.local.u64", mg_o_addr_reg(mg_rc_t64(f, 2), 0), 0);
     mg_rc_end_locals(f, again, n_words);
 }
 
@@ -94,9 +92,9 @@ static void local_event(struct mg_rfunc *f, uint32_t counter)
     struct mg_emit *x = &f->x;
     int64_t off;
     mg_id base = local_at(f, &f->counters[counter], &off), v = mg_rc_t64(f, 0);
-    EMIT("ld.local.u64", R(v), mg_o_addr_reg(base, off));
-    EMIT("add.u64", R(v), R(v), I(1));
-    EMIT("st.local.u64", mg_o_addr_reg(base, off), R(v));
+    EMIT("ld.local.u64", v, mg_o_addr_reg(base, off));
+    EMIT("add.u64", v, v, 1);
+    EMIT("st.local.u64", mg_o_addr_reg(base, off), v);
 }
 
 static void local_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
@@ -105,11 +103,11 @@ static void local_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, 
     int64_t off;
     mg_id base = local_at(f, &f->counters[counter], &off), all = wide ? d : mg_emit_reg(x, "__mg_v", MG_TYPE_u64);
     (void)s;
-    if (!wide) EMIT("cvt.u64.u32", R(all), R(d));
+    if (!wide) EMIT("cvt.u64.u32", all, d);
     mg_id sum = mg_emit_reg(x, "__mg_v", MG_TYPE_u64);
-    EMIT("ld.local.u64", R(sum), mg_o_addr_reg(base, off));
-    EMIT("add.u64", R(sum), R(sum), R(all));
-    EMIT("st.local.u64", mg_o_addr_reg(base, off), R(sum));
+    EMIT("ld.local.u64", sum, mg_o_addr_reg(base, off));
+    EMIT("add.u64", sum, sum, all);
+    EMIT("st.local.u64", mg_o_addr_reg(base, off), sum);
 }
 
 static void local_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
@@ -119,7 +117,7 @@ static void local_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
     mg_id base = local_at(f, c, &off);
     if (at_call)
         EMIT("st.local.u64", mg_o_addr_reg(base, off),
-             I(0)); /* without a branch; at the entry the whole array becomes 0 */
+             0); /* without a branch; at the entry the whole array becomes 0 */
 }
 
 static struct mg_opnd local_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id p)
@@ -127,9 +125,9 @@ static struct mg_opnd local_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_i
     struct mg_emit *x = &f->x;
     int64_t off;
     mg_id at = local_at(f, c, &off), wide = mg_rc_t64(f, 0);
-    EMIT("ld.local.u64", R(wide), mg_o_addr_reg(at, off));
-    EMIT("setp.ne.u64", R(p), R(wide), I(0));
-    return R(wide);
+    EMIT("ld.local.u64", wide, mg_o_addr_reg(at, off));
+    EMIT("setp.ne.u64", p, wide, 0);
+    return mg_o_reg(wide);
 }
 
 /* Local memory: counter by counter. */
@@ -139,27 +137,27 @@ static void local_flush(struct mg_rfunc *f, const struct mg_flush *w)
     mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t64(f, 0),
           p = mg_rc_tp(f, 1), q = mg_rc_tp(f, 2), one = mg_rc_tp(f, 3);
     struct mg_opnd to = mg_o_addr_reg(mg_rc_t64(f, 2), 8 * (int64_t)(f->n_bits + f->n_words));
-    EMIT("ld.local.u64", R(v), mg_o_addr_reg(mg_rc_t64(f, 2), 0));
-    EMIT("add.u64", R(mg_rc_t64(f, 2)), R(w->base), R(mg_rc_t64(f, 1)));
-    EMIT("setp.ne.u64", R(one), R(v), I(0));
-    EMIT("mov.pred", R(p), R(one));
+    EMIT("ld.local.u64", v, mg_o_addr_reg(mg_rc_t64(f, 2), 0));
+    EMIT("add.u64", mg_rc_t64(f, 2), w->base, mg_rc_t64(f, 1));
+    EMIT("setp.ne.u64", one, v, 0);
+    EMIT("mov.pred", p, one);
     mg_flush_any(f, p);
     mg_rc_branch(f, p, true, next);
-    EMIT("setp.gt.u64", R(q), R(v), I((1 << 27) - 1));
+    EMIT("setp.gt.u64", q, v, (1 << 27) - 1);
     mg_flush_any(f, q);
     if (!f->redux) {
-        EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MG_FLUSH_MASK)), I(-1));
-        EMIT("or.pred", R(q), R(q), R(p));
+        EMIT("setp.ne.u32", p, mg_rc_t32(f, MG_FLUSH_MASK), -1);
+        EMIT("or.pred", q, q, p);
     }
     mg_rc_branch(f, q, false, slow);
-    EMIT("cvt.u32.u64", R(mg_rc_t32(f, MG_FLUSH_SHIFT)), R(v));
+    EMIT("cvt.u32.u64", mg_rc_t32(f, MG_FLUSH_SHIFT), v);
     mg_flush_sum(f, mg_rc_t32(f, MG_FLUSH_VALUE), mg_rc_t32(f, MG_FLUSH_SHIFT),
                  f->redux ? mg_flush_lowest(f, one, mg_rc_t64(f, 1)) : 0);
-    EMIT("cvt.u64.u32", R(v), R(mg_rc_t32(f, MG_FLUSH_VALUE)));
-    if (!f->redux) EMIT("setp.eq.u32", R(one), R(mg_rc_t32(f, MG_FLUSH_RANK)), I(0));
+    EMIT("cvt.u64.u32", v, mg_rc_t32(f, MG_FLUSH_VALUE));
+    if (!f->redux) EMIT("setp.eq.u32", one, mg_rc_t32(f, MG_FLUSH_RANK), 0);
     mg_rc_put_label(f, slow);
     mg_emit_guard(x, one, false);
-    EMIT("red.global.add.u64", to, R(v));
+    EMIT("red.global.add.u64", to, v);
     mg_emit_guard(x, 0, false);
     mg_rc_put_label(f, next);
     mg_rc_end_locals(f, again, f->local.n_words);
@@ -195,8 +193,8 @@ static void flag_event(struct mg_rfunc *f, uint32_t counter)
     struct mg_emit *x = &f->x;
     int64_t off;
     mg_id base = local_at(f, &f->counters[counter], &off);
-    EMIT("st.local.u8", mg_o_addr_reg(base, off), I(1));
-    EMIT("mov.u32", R(f->local.flagged), I(1));
+    EMIT("st.local.u8", mg_o_addr_reg(base, off), 1);
+    EMIT("mov.u32", f->local.flagged, 1);
 }
 
 static void flag_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
@@ -204,7 +202,7 @@ static void flag_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
     struct mg_emit *x = &f->x;
     int64_t off;
     mg_id base = local_at(f, c, &off);
-    if (at_call) EMIT("st.local.u8", mg_o_addr_reg(base, off), I(0));
+    if (at_call) EMIT("st.local.u8", mg_o_addr_reg(base, off), 0);
 }
 
 static struct mg_opnd flag_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id p)
@@ -212,9 +210,9 @@ static struct mg_opnd flag_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id
     struct mg_emit *x = &f->x;
     int64_t off;
     mg_id at = local_at(f, c, &off), bit = mg_rc_t32(f, 7);
-    EMIT("ld.local.u8", R(bit), mg_o_addr_reg(at, off));
-    EMIT("setp.ne.u32", R(p), R(bit), I(0));
-    return I(1);
+    EMIT("ld.local.u8", bit, mg_o_addr_reg(at, off));
+    EMIT("setp.ne.u32", p, bit, 0);
+    return mg_o_imm(1);
 }
 
 static mg_id flag_told(const struct mg_rfunc *f, const struct mg_rc *c)
@@ -228,7 +226,7 @@ static void flag_flush(struct mg_rfunc *f, const struct mg_flush *w)
 {
     struct mg_emit *x = &f->x;
     mg_id none = mg_rc_label(f);
-    EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(f->local.flagged), I(0));
+    EMIT("setp.ne.u32", mg_rc_tp(f, 1), f->local.flagged, 0);
     mg_flush_any(f, mg_rc_tp(f, 1));
     mg_rc_branch(f, mg_rc_tp(f, 1), true, none);
     mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t32(f, MG_FLUSH_VALUE),
@@ -240,39 +238,39 @@ static void flag_flush(struct mg_rfunc *f, const struct mg_flush *w)
             mg_rc_put_label(f, next);
             next = mg_rc_label(f);
             slow = mg_rc_label(f);
-            EMIT("add.u64", R(mg_rc_t64(f, 2)), R(f->local.reg), R(mg_rc_t64(f, 1)));
+            EMIT("add.u64", mg_rc_t64(f, 2), f->local.reg, mg_rc_t64(f, 1));
         }
-        EMIT("ld.local.u32", R(v), mg_o_addr_reg(mg_rc_t64(f, 2), 8 * (int64_t)f->local.n_words + 4 * half));
-        EMIT("setp.ne.u32", R(p), R(v), I(0));
+        EMIT("ld.local.u32", v, mg_o_addr_reg(mg_rc_t64(f, 2), 8 * (int64_t)f->local.n_words + 4 * half));
+        EMIT("setp.ne.u32", p, v, 0);
         mg_flush_any(f, p);
         mg_rc_branch(f, p, true, next);
-        EMIT("mad.lo.u64", R(own), R(mg_rc_t64(f, 1)), I(8), R(w->base));
+        EMIT("mad.lo.u64", own, mg_rc_t64(f, 1), 8, w->base);
         mg_id here = f->redux ? mg_flush_lowest(f, p, mg_rc_t64(f, 1)) : mg_rc_t32(f, MG_FLUSH_MASK),
               rank = mg_rc_t32(f, MG_FLUSH_RANK);
         if (f->redux) {
-            EMIT("popc.b32", R(rank), R(t));
+            EMIT("popc.b32", rank, t);
             mg_flush_sum(f, sum, v, here);
         }
-        EMIT("popc.b32", R(t), R(here));
-        EMIT("setp.lt.u32", R(p), R(t), I(f->redux ? 4 : 32));
+        EMIT("popc.b32", t, here);
+        EMIT("setp.lt.u32", p, t, mg_o_imm(f->redux ? 4 : 32));
         mg_rc_branch(f, p, false, slow);
         if (!f->redux) mg_flush_sum(f, sum, v, 0);
-        EMIT("shl.b32", R(t), R(rank), I(3));
-        EMIT("shr.u32", R(sum), R(sum), R(t));
-        EMIT("and.b32", R(sum), R(sum), I(255));
-        EMIT("setp.ne.u32", R(p), R(sum), I(0));
-        EMIT("cvt.u64.u32", R(mg_rc_t64(f, 0)), R(sum));
-        EMIT("mad.wide.u32", R(mg_rc_t64(f, 2)), R(rank), I(8), R(own));
+        EMIT("shl.b32", t, rank, 3);
+        EMIT("shr.u32", sum, sum, t);
+        EMIT("and.b32", sum, sum, 255);
+        EMIT("setp.ne.u32", p, sum, 0);
+        EMIT("cvt.u64.u32", mg_rc_t64(f, 0), sum);
+        EMIT("mad.wide.u32", mg_rc_t64(f, 2), rank, 8, own);
         mg_emit_guard(x, p, false);
-        EMIT("red.global.add.u64", mg_o_addr_reg(mg_rc_t64(f, 2), slots + 32 * half), R(mg_rc_t64(f, 0)));
+        EMIT("red.global.add.u64", mg_o_addr_reg(mg_rc_t64(f, 2), slots + 32 * half), mg_rc_t64(f, 0));
         mg_emit_guard(x, 0, false);
         mg_rc_branch(f, 0, false, next);
         mg_rc_put_label(f, slow);
         for (uint32_t k = 0; k < 4; k++) {
-            EMIT("and.b32", R(t), R(v), I((int64_t)1 << 8 * k));
-            EMIT("setp.ne.u32", R(p), R(t), I(0));
+            EMIT("and.b32", t, v, (int64_t)1 << 8 * k);
+            EMIT("setp.ne.u32", p, t, 0);
             mg_emit_guard(x, p, false);
-            EMIT("red.global.add.u64", mg_o_addr_reg(own, slots + 32 * half + 8 * k), I(1));
+            EMIT("red.global.add.u64", mg_o_addr_reg(own, slots + 32 * half + 8 * k), 1);
             mg_emit_guard(x, 0, false);
         }
     }

@@ -92,7 +92,7 @@ void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id
     (void)mg_rc_t64(f, 0), (void)mg_rc_t32(f, 7);
     if (!mg_storage_of(c)->lane) return;
     struct mg_opnd v = mg_storage_of(c)->lane(f, c, p);
-    if (guard) EMIT("and.pred", mg_o_reg(p), mg_o_reg(p), mg_o_reg(guard));
+    if (guard) EMIT("and.pred", p, p, guard);
     mg_emit_guard(x, p, false);
     EMIT("red.global.add.u64", mg_o_addr_reg(base, 8 * (int64_t)c->slot), v);
     mg_emit_guard(x, 0, false);

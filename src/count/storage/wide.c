@@ -3,8 +3,6 @@
 #include "count/storage/storage.h"
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r)      mg_o_reg(r)
-#define I(n)      mg_o_imm(n)
 #define ONE       0x3ff0000000000000 /* doubles: 1 and 2^52 */
 #define BIAS      0x4330000000000000
 
@@ -17,7 +15,7 @@ void mg_rc_unreal(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     for (uint32_t i = 0; i < f->n; i++)
-        if (f->counters[i].real) EMIT("sub.s64", R(f->counters[i].reg), R(f->counters[i].reg), I(BIAS));
+        if (f->counters[i].real) EMIT("sub.s64", f->counters[i].reg, f->counters[i].reg, BIAS);
 }
 
 static const char *wide_holds(const struct mg_kinds *k, const struct mg_wanted *w)
@@ -38,9 +36,9 @@ static void wide_event(struct mg_rfunc *f, uint32_t counter)
     struct mg_emit *x = &f->x;
     const struct mg_rc *c = &f->counters[counter];
     if (c->real)
-        EMIT("add.f64", R(c->reg), R(c->reg), (struct mg_opnd){.kind = MG_OPND_f64, .val = ONE});
+        EMIT("add.f64", c->reg, c->reg, ((struct mg_opnd){.kind = MG_OPND_f64, .val = ONE}));
     else
-        EMIT("add.u64", R(c->reg), R(c->reg), I(1));
+        EMIT("add.u64", c->reg, c->reg, 1);
 }
 
 static void wide_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
@@ -49,28 +47,28 @@ static void wide_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, s
     const struct mg_rc *c = &f->counters[counter];
     mg_id all = wide ? d : mg_emit_reg(x, "__mg_v", MG_TYPE_u64);
     (void)s;
-    if (!wide) EMIT("cvt.u64.u32", R(all), R(d));
-    EMIT("add.u64", R(c->reg), R(c->reg), R(all));
+    if (!wide) EMIT("cvt.u64.u32", all, d);
+    EMIT("add.u64", c->reg, c->reg, all);
 }
 
 static void wide_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
 {
     struct mg_emit *x = &f->x;
     (void)at_call;
-    EMIT("mov.u64", R(c->reg), I(mg_rc_zero(c)));
+    EMIT("mov.u64", c->reg, mg_o_imm(mg_rc_zero(c)));
 }
 
 static struct mg_opnd wide_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id p)
 {
     struct mg_emit *x = &f->x;
-    EMIT("setp.ne.u64", R(p), R(c->reg), I(0));
-    return R(c->reg);
+    EMIT("setp.ne.u64", p, c->reg, 0);
+    return mg_o_reg(c->reg);
 }
 
 static void wide_part(struct mg_rfunc *f, const struct mg_rc *c, mg_id d)
 {
     struct mg_emit *x = &f->x;
-    EMIT("cvt.u32.u64", R(d), R(c->reg));
+    EMIT("cvt.u32.u64", d, c->reg);
 }
 
 const struct mg_storage mg_storage_64 = {.name = "64",

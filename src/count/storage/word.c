@@ -3,8 +3,6 @@
 #include "count/storage/storage.h"
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define R(r)      mg_o_reg(r)
-#define I(n)      mg_o_imm(n)
 
 static const char *word_holds(const struct mg_kinds *k, const struct mg_wanted *w)
 {
@@ -24,7 +22,7 @@ static void word_event(struct mg_rfunc *f, uint32_t counter)
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc *c = &f->counters[counter];
-    EMIT("add.u32", R(c->reg), R(c->reg), I(1));
+    EMIT("add.u32", c->reg, c->reg, 1);
 }
 
 static void word_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
@@ -32,29 +30,29 @@ static void word_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, s
     struct mg_emit *x = &f->x;
     const struct mg_rc *c = &f->counters[counter];
     (void)wide, (void)s;
-    EMIT("add.u32", R(c->reg), R(c->reg), R(d));
+    EMIT("add.u32", c->reg, c->reg, d);
 }
 
 static void word_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
 {
     struct mg_emit *x = &f->x;
     (void)at_call;
-    EMIT("mov.u32", R(c->reg), I(0));
+    EMIT("mov.u32", c->reg, 0);
 }
 
 static struct mg_opnd word_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id p)
 {
     struct mg_emit *x = &f->x;
     mg_id wide = mg_rc_t64(f, 0);
-    EMIT("setp.ne.u32", R(p), R(c->reg), I(0));
-    EMIT("cvt.u64.u32", R(wide), R(c->reg));
-    return R(wide);
+    EMIT("setp.ne.u32", p, c->reg, 0);
+    EMIT("cvt.u64.u32", wide, c->reg);
+    return mg_o_reg(wide);
 }
 
 static void word_part(struct mg_rfunc *f, const struct mg_rc *c, mg_id d)
 {
     struct mg_emit *x = &f->x;
-    EMIT("mov.b32", R(d), R(c->reg));
+    EMIT("mov.b32", d, c->reg);
 }
 
 const struct mg_storage mg_storage_32 = {.name = "32",
@@ -89,28 +87,28 @@ static void add_carry(struct mg_rfunc *f, uint32_t counter, struct mg_opnd n)
     const struct mg_rc *c = &f->counters[counter];
     mg_id p = mg_rc_tp(f, 0), big = mg_rc_t64(f, 0), guard = x->guard;
     bool one = n.kind == MG_OPND_imm, not_guard = x->guard_not;
-    EMIT("add.u32", R(c->reg), R(c->reg), n);
+    EMIT("add.u32", c->reg, c->reg, n);
     mg_emit_guard(x, 0, false);
     if (!guard)
-        EMIT(one ? "setp.eq.u32" : "setp.lt.u32", R(p), R(c->reg), one ? I(0) : n);
+        EMIT(one ? "setp.eq.u32" : "setp.lt.u32", p, c->reg, one ? mg_o_imm(0) : n);
     else
-        EMIT(one ? "setp.eq.and.u32" : "setp.lt.and.u32", R(p), R(c->reg), one ? I(0) : n,
-             not_guard ? mg_o_not(guard) : R(guard));
-    EMIT("mov.u64", R(big), I((int64_t)1 << 32));
+        EMIT(one ? "setp.eq.and.u32" : "setp.lt.and.u32", p, c->reg, one ? mg_o_imm(0) : n,
+             not_guard ? mg_o_not(guard) : mg_o_reg(guard));
+    EMIT("mov.u64", big, (int64_t)1 << 32);
     mg_emit_guard(x, p, false);
-    EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)), R(big));
+    EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)), big);
     mg_emit_guard(x, guard, not_guard);
 }
 
 static void carry_event(struct mg_rfunc *f, uint32_t counter)
 {
-    add_carry(f, counter, I(1));
+    add_carry(f, counter, mg_o_imm(1));
 }
 
 static void carry_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
 {
     (void)wide, (void)s;
-    add_carry(f, counter, R(d));
+    add_carry(f, counter, mg_o_reg(d));
 }
 
 const struct mg_storage mg_storage_carry = {.name = "carry",

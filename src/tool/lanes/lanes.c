@@ -70,7 +70,7 @@ static void jump(struct mg_code_at *at, mg_id p, bool negated, mg_id to)
 static mg_id is_partial(struct mg_code_at *at, mg_id mask)
 {
     mg_id p = mg_code_temp(at, MG_TYPE_pred);
-    MG_CODE(at, "setp.ne.u32", mg_o_reg(p), mg_o_reg(mask), mg_o_imm(0xffffffff));
+    MG_CODE(at, "setp.ne.u32", p, mask, mg_o_imm(0xffffffff));
     return p;
 }
 
@@ -79,7 +79,7 @@ static mg_id lanes_at_entry(struct run *r)
     struct mg_code_at *entry = mg_at_entry(r->p, 0);
     if (r->here) return r->here;
     r->here = mg_code_reg(entry, MG_TYPE_b32);
-    MG_CODE(entry, "mov.b32", mg_o_reg(r->here), mg_o_reg(mg_value_own(entry)));
+    MG_CODE(entry, "mov.b32", r->here, mg_value_own(entry));
     return r->here;
 }
 
@@ -89,7 +89,7 @@ static mg_id is_partial_at_entry(struct run *r)
     struct mg_code_at *entry = mg_at_entry(r->p, 0);
     if (r->partial) return r->partial;
     r->partial = mg_code_reg(entry, MG_TYPE_pred);
-    MG_CODE(entry, "mov.pred", mg_o_reg(r->partial), mg_o_reg(is_partial(entry, lanes_at_entry(r))));
+    MG_CODE(entry, "mov.pred", r->partial, is_partial(entry, lanes_at_entry(r)));
     return r->partial;
 }
 
@@ -130,7 +130,7 @@ static void keep_masks(struct run *r, uint32_t func_ix)
 static mg_id n_lanes(struct mg_code_at *at, mg_id mask)
 {
     mg_id n = mg_code_temp(at, MG_TYPE_b32);
-    MG_CODE(at, "popc.b32", mg_o_reg(n), mg_o_reg(mask));
+    MG_CODE(at, "popc.b32", n, mask);
     return n;
 }
 
@@ -139,7 +139,7 @@ static mg_id n_lanes(struct mg_code_at *at, mg_id mask)
  * adds up one lane's for all. */
 static void keep(struct mg_code_at *at, mg_id own, struct mg_opnd lanes)
 {
-    if (own) MG_CODE(at, "mov.b32", mg_o_reg(own), lanes);
+    if (own) MG_CODE(at, "mov.b32", own, lanes);
 }
 
 /* A partial warp's lanes are counted. Where the block tells of a branch, in the second half when it has just been
@@ -153,11 +153,10 @@ static void count_asked(struct run *r, const struct mg_site_block *b, const stru
     if (x->tells != MG_NO_BLOCK) {
         mg_id before = mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask),
               split = mg_code_temp(at, MG_TYPE_pred), half = mg_code_temp(at, MG_TYPE_b32);
-        MG_CODE(at, "setp.ne.u32", mg_o_reg(split), mg_o_reg(here), mg_o_reg(before));
-        if (x->enters != MG_NO_BLOCK)
-            MG_CODE(at, "setp.ne.and.u32", mg_o_reg(split), mg_o_reg(before), mg_o_imm(0), mg_o_reg(split));
-        MG_CODE(at, "selp.b32", mg_o_reg(half), mg_o_imm(bins), mg_o_imm(0), mg_o_reg(split));
-        MG_CODE(at, "add.u32", mg_o_reg(k), mg_o_reg(k), mg_o_reg(half));
+        MG_CODE(at, "setp.ne.u32", split, here, before);
+        if (x->enters != MG_NO_BLOCK) MG_CODE(at, "setp.ne.and.u32", split, before, 0, split);
+        MG_CODE(at, "selp.b32", half, mg_o_imm(bins), 0, split);
+        MG_CODE(at, "add.u32", k, k, half);
         mg_count_lanes(at, cell, 2 * bins, k, here, true);
     } else {
         mg_count_lanes(at, cell, bins, k, here, true);
@@ -186,28 +185,28 @@ static void count_runs(struct run *r, uint32_t id, struct mg_code_at *at, uint32
     const struct mg_site_block *b = &r->s->blocks[id];
     struct mg_code_at *entry = mg_at_entry(r->p, b->func_ix);
     *rounds = mg_code_reg(at, MG_TYPE_b64);
-    MG_CODE(entry, "mov.f64", mg_o_reg(*rounds), real(0));
+    MG_CODE(entry, "mov.f64", *rounds, real(0));
     mg_id all = mg_value_active(at);
-    MG_CODE(at, "add.f64", mg_o_reg(*rounds), mg_o_reg(*rounds), real(1));
-    MG_CODE(at, "setp.eq.u32", mg_o_reg(as_one), mg_o_reg(all), mg_o_reg(own));
-    MG_CODE(at, "vote.sync.all.pred", mg_o_reg(as_one), mg_o_reg(as_one), mg_o_reg(all));
+    MG_CODE(at, "add.f64", *rounds, *rounds, real(1));
+    MG_CODE(at, "setp.eq.u32", as_one, all, own);
+    MG_CODE(at, "vote.sync.all.pred", as_one, as_one, all);
     jump(at, as_one, false, done);
     mg_id here = mg_value_own_of(at, all);
-    MG_CODE(at, "add.f64", mg_o_reg(*rounds), mg_o_reg(*rounds), real(-1));
+    MG_CODE(at, "add.f64", *rounds, *rounds, real(-1));
     mg_count_run(at, cell, own, *rounds);
-    MG_CODE(at, "setp.ne.u32", mg_o_reg(split), mg_o_reg(own), mg_o_imm(0));
-    MG_CODE(at, "popc.b32", mg_o_reg(k), mg_o_reg(here));
+    MG_CODE(at, "setp.ne.u32", split, own, 0);
+    MG_CODE(at, "popc.b32", k, here);
     mg_code_push_guard(at, split, false);
     mg_count_lanes(at, cell + bins, bins, k, here, false);
     mg_code_pop_guard(at);
-    MG_CODE(at, "selp.f64", mg_o_reg(*rounds), real(0), real(1), mg_o_reg(split));
-    MG_CODE(at, "mov.b32", mg_o_reg(own), mg_o_reg(here));
+    MG_CODE(at, "selp.f64", *rounds, real(0), real(1), split);
+    MG_CODE(at, "mov.b32", own, here);
     mg_code_place(at, done);
     for (uint32_t i = 0; i < b->n_succs; i++) {
         struct mg_code_at *out = b->succs[i] != id ? mg_at_edge(r->p, id, i) : NULL;
         if (!out) continue;
         mg_count_run(out, cell, own, *rounds);
-        MG_CODE(out, "mov.f64", mg_o_reg(*rounds), real(0));
+        MG_CODE(out, "mov.f64", *rounds, real(0));
     }
 }
 
@@ -217,18 +216,18 @@ static void count_difference(struct mg_code_at *at, uint32_t cell, mg_id own, mg
 {
     mg_id done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), below = mg_code_temp(at, MG_TYPE_b32);
     keep(at, own, mg_o_reg(there));
-    MG_CODE(at, "setp.eq.u32", mg_o_reg(as_one), mg_o_reg(mg_value_active(at)), mg_o_reg(there));
-    MG_CODE(at, "vote.sync.all.pred", mg_o_reg(as_one), mg_o_reg(as_one), mg_o_reg(mg_value_active(at)));
+    MG_CODE(at, "setp.eq.u32", as_one, mg_value_active(at), there);
+    MG_CODE(at, "vote.sync.all.pred", as_one, as_one, mg_value_active(at));
     jump(at, as_one, false, done);
     mg_id here = mg_value_own(at);
     keep(at, own, mg_o_reg(here));
     mg_count_lanes(at, cell, bins, n_lanes(at, here), here, false);
     mg_id k = n_lanes(at, there), less = mg_code_temp(at, MG_TYPE_b64);
-    MG_CODE(at, "cvt.u64.u32", mg_o_reg(less), mg_o_reg(k));
-    MG_CODE(at, "neg.s64", mg_o_reg(less), mg_o_reg(less));
-    MG_CODE(at, "mov.u32", mg_o_reg(below), mg_o_sreg(MG_SREG_lanemask_lt, 0));
-    MG_CODE(at, "and.b32", mg_o_reg(below), mg_o_reg(below), mg_o_reg(there));
-    MG_CODE(at, "setp.eq.u32", mg_o_reg(as_one), mg_o_reg(below), mg_o_imm(0));
+    MG_CODE(at, "cvt.u64.u32", less, k);
+    MG_CODE(at, "neg.s64", less, less);
+    MG_CODE(at, "mov.u32", below, mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    MG_CODE(at, "and.b32", below, below, there);
+    MG_CODE(at, "setp.eq.u32", as_one, below, 0);
     mg_code_push_guard(at, as_one, false);
     mg_cell_update_at(at, cell, bins, k, mg_o_reg(less), MG_ALONE);
     mg_code_pop_guard(at);
@@ -272,9 +271,7 @@ static void count_block(struct run *r, uint32_t id)
         const struct mg_site_block *q = &r->s->blocks[first + x->enters];
         for (uint32_t i = 0; i < q->n_succs; i++) {
             struct mg_code_at *in = q->succs[i] == id ? mg_at_edge(p, first + x->enters, i) : NULL;
-            if (in)
-                MG_CODE(in, "mov.b32", mg_o_reg(mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask)),
-                        mg_o_imm(0));
+            if (in) MG_CODE(in, "mov.b32", mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask), 0);
         }
     }
 }
@@ -282,10 +279,10 @@ static void count_block(struct run *r, uint32_t id)
 static void count_divergence(struct mg_code_at *at, uint32_t cell, mg_id guard)
 {
     mg_id as_one = mg_code_temp(at, MG_TYPE_pred), done = mg_code_label(at);
-    MG_CODE(at, "vote.sync.uni.pred", mg_o_reg(as_one), mg_o_reg(guard), mg_o_reg(mg_value_active(at)));
+    MG_CODE(at, "vote.sync.uni.pred", as_one, guard, mg_value_active(at));
     jump(at, as_one, false, done);
     mg_id first = mg_code_temp(at, MG_TYPE_b32);
-    MG_CODE(at, "mov.u32", mg_o_reg(first), mg_o_imm(0));
+    MG_CODE(at, "mov.u32", first, 0);
     mg_tally_add(at, cell + MG_LC_DIVERGENT, 1, first);
     mg_code_place(at, done);
 }

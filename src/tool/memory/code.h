@@ -62,7 +62,7 @@ static inline struct mg_opnd pair_of(struct mg_memory_request *q, enum mg_opnd_k
 static inline void split(struct mg_memory_request *q, mg_id v, mg_id *lo, mg_id *hi)
 {
     *lo = reg32(q), *hi = reg32(q);
-    EMIT("mov.b64", pair_of(q, MG_OPND_vec, *lo, *hi), R(v));
+    EMIT("mov.b64", pair_of(q, MG_OPND_vec, *lo, *hi), v);
 }
 
 /* ---- lane against lane (tool/memory/lanes.c) ------------------------------------------------------------------- */

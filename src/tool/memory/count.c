@@ -17,13 +17,13 @@ static mg_id of_lane(struct mg_memory_request *q, mg_id v, struct mg_opnd from)
 {
     mg_id lo, hi, r = reg64(q);
     split(q, v, &lo, &hi);
-    EMIT("shfl.sync.idx.b32", R(lo), R(lo), from, I(ALL), mask_of(q));
+    EMIT("shfl.sync.idx.b32", lo, lo, from, ALL, mask_of(q));
     if (q->space == MG_SPACE_shared) {
-        EMIT("cvt.u64.u32", R(r), R(lo));
+        EMIT("cvt.u64.u32", r, lo);
         return r;
     }
-    EMIT("shfl.sync.idx.b32", R(hi), R(hi), from, I(ALL), mask_of(q));
-    EMIT("mov.b64", R(r), pair_of(q, MG_OPND_vec, lo, hi));
+    EMIT("shfl.sync.idx.b32", hi, hi, from, ALL, mask_of(q));
+    EMIT("mov.b64", r, pair_of(q, MG_OPND_vec, lo, hi));
     return r;
 }
 
@@ -31,8 +31,8 @@ static mg_id of_lane(struct mg_memory_request *q, mg_id v, struct mg_opnd from)
 static mg_id all_equal(struct mg_memory_request *q, mg_id a, mg_id b)
 {
     mg_id p = pred(q), all = pred(q);
-    EMIT("setp.eq.u64", R(p), R(a), R(b));
-    EMIT("vote.sync.all.pred", R(all), R(p), mask_of(q));
+    EMIT("setp.eq.u64", p, a, b);
+    EMIT("vote.sync.all.pred", all, p, mask_of(q));
     return all;
 }
 
@@ -43,15 +43,15 @@ static mg_id in_order(struct mg_memory_request *q, mg_id *from)
     mg_id p = pred(q), any = reg32(q), by = reg64(q);
     *from = reg32(q);
     if (q->space == MG_SPACE_shared) {
-        EMIT("cvt.u32.u64", R(*from), R(q->addr));
-        EMIT("mad.lo.u32", R(*from), R(mg_value_lane(q->at)), I(-(int64_t)q->bytes), R(*from));
-        EMIT("match.all.sync.b32", pair_of(q, MG_OPND_pair, any, p), R(*from), mask_of(q));
+        EMIT("cvt.u32.u64", *from, q->addr);
+        EMIT("mad.lo.u32", *from, mg_value_lane(q->at), I(-(int64_t)q->bytes), *from);
+        EMIT("match.all.sync.b32", pair_of(q, MG_OPND_pair, any, p), *from, mask_of(q));
         return p;
     }
-    EMIT("mul.wide.u32", R(by), R(mg_value_lane(q->at)), I(q->bytes));
-    EMIT("sub.s64", R(by), R(q->addr), R(by));
-    EMIT("match.all.sync.b64", pair_of(q, MG_OPND_pair, any, p), R(by), mask_of(q));
-    EMIT("cvt.u32.u64", R(*from), R(by));
+    EMIT("mul.wide.u32", by, mg_value_lane(q->at), I(q->bytes));
+    EMIT("sub.s64", by, q->addr, by);
+    EMIT("match.all.sync.b64", pair_of(q, MG_OPND_pair, any, p), by, mask_of(q));
+    EMIT("cvt.u32.u64", *from, by);
     return p;
 }
 
@@ -59,16 +59,16 @@ static mg_id in_order(struct mg_memory_request *q, mg_id *from)
 static void set_slot(struct mg_memory_request *q, mg_id strip, uint32_t cell, struct mg_opnd v)
 {
     mg_id p = pred(q);
-    EMIT("setp.eq.u32", R(p), R(mg_value_lane(q->at)), I(SLOT(cell)));
-    EMIT("selp.u32", R(strip), v, R(strip), R(p));
+    EMIT("setp.eq.u32", p, mg_value_lane(q->at), I(SLOT(cell)));
+    EMIT("selp.u32", strip, v, strip, p);
 }
 
 /* strip = 1 in the lane of the pattern, whose slot is in a register, 0 elsewhere. */
 static void set_pattern(struct mg_memory_request *q, mg_id strip, struct mg_opnd slot)
 {
     mg_id p = pred(q);
-    EMIT("setp.eq.u32", R(p), R(mg_value_lane(q->at)), slot);
-    EMIT("selp.u32", R(strip), I(1), I(0), R(p));
+    EMIT("setp.eq.u32", p, mg_value_lane(q->at), slot);
+    EMIT("selp.u32", strip, 1, 0, p);
 }
 
 /* ---- all 32 lanes ---------------------------------------------------------------------------------------- */
@@ -77,11 +77,11 @@ static void set_pattern(struct mg_memory_request *q, mg_id strip, struct mg_opnd
 static mg_id stride_slot(struct mg_memory_request *q, mg_id step)
 {
     mg_id size = reg32(q), slot = reg32(q), p = pred(q);
-    EMIT("abs.s32", R(size), R(step));
-    EMIT("setp.gt.u32", R(p), R(size), I(128));
-    EMIT("selp.u32", R(slot), I(SLOT(MG_MC_STRIDE_MORE)), I(SLOT(MG_MC_STRIDE_128)), R(p));
-    EMIT("setp.gt.u32", R(p), R(size), I(32));
-    EMIT("selp.u32", R(slot), R(slot), I(SLOT(MG_MC_STRIDE_32)), R(p));
+    EMIT("abs.s32", size, step);
+    EMIT("setp.gt.u32", p, size, 128);
+    EMIT("selp.u32", slot, I(SLOT(MG_MC_STRIDE_MORE)), I(SLOT(MG_MC_STRIDE_128)), p);
+    EMIT("setp.gt.u32", p, size, 32);
+    EMIT("selp.u32", slot, slot, I(SLOT(MG_MC_STRIDE_32)), p);
     return slot;
 }
 
@@ -89,12 +89,12 @@ static mg_id stride_slot(struct mg_memory_request *q, mg_id step)
 static mg_id touched(struct mg_memory_request *q, mg_id lowest, mg_id size, int64_t shift)
 {
     mg_id n = reg32(q), p = pred(q);
-    EMIT("and.b32", R(n), R(lowest), I(((int64_t)1 << shift) - 1));
-    EMIT("mad.lo.u32", R(n), R(size), I(31), R(n));
-    EMIT("shr.u32", R(n), R(n), I(shift));
-    EMIT("add.u32", R(n), R(n), I(1));
-    EMIT("setp.ge.u32", R(p), R(size), I((int64_t)1 << shift));
-    EMIT("selp.u32", R(n), I(32), R(n), R(p));
+    EMIT("and.b32", n, lowest, I(((int64_t)1 << shift) - 1));
+    EMIT("mad.lo.u32", n, size, 31, n);
+    EMIT("shr.u32", n, n, I(shift));
+    EMIT("add.u32", n, n, 1);
+    EMIT("setp.ge.u32", p, size, (int64_t)1 << shift);
+    EMIT("selp.u32", n, 32, n, p);
     return n;
 }
 
@@ -105,19 +105,19 @@ static void add_strided(struct mg_memory_request *q, mg_id strip, mg_id first, m
     if (q->space == MG_SPACE_shared) { /* as many lanes in a bank as the stride in words and the banks divide by */
         uint32_t groups = q->bytes > 8 ? 4 : q->bytes > 4 ? 2 : 1, lanes = 32 / groups;
         mg_id low = reg32(q);
-        EMIT("shr.s32", R(size), R(step), I(log2_of(q->bytes)));
-        EMIT("or.b32", R(size), R(size), I(lanes));
-        EMIT("neg.s32", R(low), R(size));
-        EMIT("and.b32", R(low), R(low), R(size));
-        EMIT("mad.lo.u32", R(low), R(low), I(groups), I(-(int64_t)groups));
+        EMIT("shr.s32", size, step, I(log2_of(q->bytes)));
+        EMIT("or.b32", size, size, I(lanes));
+        EMIT("neg.s32", low, size);
+        EMIT("and.b32", low, low, size);
+        EMIT("mad.lo.u32", low, low, I(groups), I(-(int64_t)groups));
         set_slot(q, strip, MG_MC_CONFLICTS, R(low));
     } else if (has_sectors(q)) {
         mg_id p = pred(q), back = reg32(q);
-        EMIT("cvt.u32.u64", R(lowest), R(first));
-        EMIT("abs.s32", R(size), R(step));
-        EMIT("mad.lo.u32", R(back), R(step), I(31), R(lowest));
-        EMIT("setp.lt.s32", R(p), R(step), I(0));
-        EMIT("selp.u32", R(lowest), R(back), R(lowest), R(p));
+        EMIT("cvt.u32.u64", lowest, first);
+        EMIT("abs.s32", size, step);
+        EMIT("mad.lo.u32", back, step, 31, lowest);
+        EMIT("setp.lt.s32", p, step, 0);
+        EMIT("selp.u32", lowest, back, lowest, p);
         set_slot(q, strip, MG_MC_SECTORS, R(touched(q, lowest, size, 5)));
         set_slot(q, strip, MG_MC_LINES, R(touched(q, lowest, size, 7)));
     }
@@ -146,15 +146,15 @@ static void add_in_order(struct mg_memory_request *q, mg_id strip, mg_id from)
         return;
     }
     mg_id low = reg32(q), size = reg32(q), slot = reg32(q), p = pred(q);
-    EMIT("and.b32", R(low), R(from), I(127));
-    EMIT("setp.eq.u32", R(p), R(low), I(0));
-    EMIT("selp.u32", R(slot), I(SLOT(MG_MC_ALIGNED)), I(SLOT(MG_MC_UNIT)), R(p));
+    EMIT("and.b32", low, from, 127);
+    EMIT("setp.eq.u32", p, low, 0);
+    EMIT("selp.u32", slot, I(SLOT(MG_MC_ALIGNED)), I(SLOT(MG_MC_UNIT)), p);
     set_pattern(q, strip, R(slot));
     if (!has_sectors(q)) return;
-    EMIT("mov.u32", R(size), I(q->bytes));
+    EMIT("mov.u32", size, I(q->bytes));
     for (int k = 0; k < 2; k++) {
         mg_id n = touched(q, low, size, k ? 7 : 5);
-        EMIT("selp.u32", R(n), I(0), R(n), R(p)); /* of aligned ones it is known */
+        EMIT("selp.u32", n, 0, n, p); /* of aligned ones it is known */
         set_slot(q, strip, k ? MG_MC_LINES : MG_MC_SECTORS, R(n));
     }
 }
@@ -169,33 +169,33 @@ static void classify_full(struct mg_memory_request *q, mg_id strip, mg_id from, 
     mg_id low = reg64(q), begin;
     struct mg_opnd addr = R(q->addr), was = q->mask;
     q->mask = I(0xffffffff); /* a constant: the assembler then waits for nobody */
-    EMIT("mov.pred", R(unit), R(in_order(q, &begin)));
-    EMIT("mov.u32", R(from), R(begin));
+    EMIT("mov.pred", unit, in_order(q, &begin));
+    EMIT("mov.u32", from, begin);
     if (ordered) {
         jump(q, unit, false, ordered);
     } else {
         jump(q, unit, true, next);
-        if (q->group) EMIT("mov.u32", R(q->group->slot), I(SLOT(MG_MC_UNIT)));
+        if (q->group) EMIT("mov.u32", q->group->slot, I(SLOT(MG_MC_UNIT)));
         add_in_order(q, strip, from);
         jump(q, 0, false, done);
         mg_code_place(q->at, next);
     }
-    if (q->space == MG_SPACE_shared) EMIT("and.b64", R(low), addr, I(UINT32_MAX)), addr = R(low);
+    if (q->space == MG_SPACE_shared) EMIT("and.b64", low, addr, I(UINT32_MAX)), addr = R(low);
     mg_id first = of_lane(q, q->addr, I(0));
-    EMIT("sub.s64", R(far), addr, R(first));
-    EMIT("cvt.u32.u64", R(step), R(far));
-    EMIT("shfl.sync.idx.b32", R(step), R(step), I(1), I(ALL), mask_of(q));
-    EMIT("mul.wide.s32", R(by), R(step), R(mg_value_lane(q->at)));
+    EMIT("sub.s64", far, addr, first);
+    EMIT("cvt.u32.u64", step, far);
+    EMIT("shfl.sync.idx.b32", step, step, 1, ALL, mask_of(q));
+    EMIT("mul.wide.s32", by, step, mg_value_lane(q->at));
     mg_id strided = all_equal(q, far, by), same = pred(q);
     jump(q, strided, true, any);
-    EMIT("mov.u32", R(other), R(stride_slot(q, step)));
-    EMIT("setp.eq.u32", R(same), R(step), I(0));
+    EMIT("mov.u32", other, stride_slot(q, step));
+    EMIT("setp.eq.u32", same, step, 0);
     if (at_one) {
-        if (q->group) EMIT("mov.u32", R(q->group->slot), R(other));
+        if (q->group) EMIT("mov.u32", q->group->slot, other);
         jump(q, same, false, at_one);
         set_pattern(q, strip, R(other));
     } else {
-        EMIT("selp.u32", R(other), I(SLOT(MG_MC_SAME)), R(other), R(same));
+        EMIT("selp.u32", other, I(SLOT(MG_MC_SAME)), other, same);
         set_pattern(q, strip, R(other));
         jump(q, same, false, done);
     }
@@ -205,7 +205,7 @@ static void classify_full(struct mg_memory_request *q, mg_id strip, mg_id from, 
         add_strided(q, strip, first, step);
     jump(q, 0, false, done);
     mg_code_place(q->at, any);
-    if (q->group) EMIT("mov.u32", R(q->group->slot), I(SLOT(MG_MC_IRREGULAR)));
+    if (q->group) EMIT("mov.u32", q->group->slot, I(SLOT(MG_MC_IRREGULAR)));
     set_pattern(q, strip, I(SLOT(MG_MC_IRREGULAR)));
     add_any(q, strip);
     mg_code_place(q->at, done);
@@ -234,10 +234,10 @@ static void count_sectors(struct mg_memory_request *q, mg_id unit, mg_id sectors
 static mg_id lowest(struct mg_memory_request *q)
 {
     mg_id t = reg32(q), mine = reg32(q), p = pred(q);
-    EMIT("neg.s32", R(t), R(q->active));
-    EMIT("and.b32", R(t), R(t), R(q->active));
-    EMIT("shl.b32", R(mine), I(1), R(mg_value_lane(q->at)));
-    EMIT("setp.eq.u32", R(p), R(t), R(mine));
+    EMIT("neg.s32", t, q->active);
+    EMIT("and.b32", t, t, q->active);
+    EMIT("shl.b32", mine, 1, mg_value_lane(q->at));
+    EMIT("setp.eq.u32", p, t, mine);
     return p;
 }
 
@@ -257,16 +257,16 @@ static void tell_pattern(struct mg_memory_request *q, mg_id slot)
 static mg_id is_broken(struct mg_memory_request *q, mg_id breaks)
 {
     mg_id t = reg32(q), low = reg32(q), p = pred(q);
-    EMIT("neg.s32", R(t), R(q->active));
-    EMIT("and.b32", R(t), R(t), R(q->active));
-    EMIT("shl.b32", R(t), R(t), I(1)); /* breaks above the lowest lane: any lane at or above the first of them? */
-    EMIT("neg.s32", R(t), R(t));
-    EMIT("and.b32", R(t), R(t), R(breaks));
-    EMIT("neg.s32", R(low), R(t));
-    EMIT("and.b32", R(t), R(t), R(low));
-    EMIT("neg.s32", R(t), R(t));
-    EMIT("and.b32", R(t), R(t), R(q->active));
-    EMIT("setp.ne.u32", R(p), R(t), I(0));
+    EMIT("neg.s32", t, q->active);
+    EMIT("and.b32", t, t, q->active);
+    EMIT("shl.b32", t, t, 1); /* breaks above the lowest lane: any lane at or above the first of them? */
+    EMIT("neg.s32", t, t);
+    EMIT("and.b32", t, t, breaks);
+    EMIT("neg.s32", low, t);
+    EMIT("and.b32", t, t, low);
+    EMIT("neg.s32", t, t);
+    EMIT("and.b32", t, t, q->active);
+    EMIT("setp.ne.u32", p, t, 0);
     return p;
 }
 
@@ -275,24 +275,24 @@ static void count_classed(struct mg_memory_request *q, const struct mg_memory_cl
                           mg_id tell)
 {
     mg_id t = reg32(q), low = reg32(q), p = pred(q), one = pred(q), some = pred(q), words = reg32(q), total = reg32(q);
-    EMIT("not.b32", R(t), R(k->lanes));
-    EMIT("and.b32", R(t), R(t), R(q->active));
-    EMIT("and.b32", R(low), R(k->breaks), I(1));
-    EMIT("or.b32", R(t), R(t), R(low));
-    EMIT("setp.ne.u32", R(p), R(t), I(0));
-    if (k->changes) EMIT("vote.sync.any.pred", R(p), R(p), mask_of(q));
+    EMIT("not.b32", t, k->lanes);
+    EMIT("and.b32", t, t, q->active);
+    EMIT("and.b32", low, k->breaks, 1);
+    EMIT("or.b32", t, t, low);
+    EMIT("setp.ne.u32", p, t, 0);
+    if (k->changes) EMIT("vote.sync.any.pred", p, p, mask_of(q));
     jump(q, p, false, look);
-    EMIT("add.u32", R(t), R(q->active), I(-1));
-    EMIT("and.b32", R(t), R(t), R(q->active));
-    EMIT("setp.eq.u32", R(one), R(t), I(0));
-    EMIT("mov.pred", R(p), R(is_broken(q, k->breaks)));
-    EMIT("selp.u32", R(slot), I(MG_MC_IRREGULAR - MG_MC_SAME), I(MG_MC_UNIT - MG_MC_SAME), R(p));
-    EMIT("selp.u32", R(slot), I(0), R(slot), R(one));
+    EMIT("add.u32", t, q->active, -1);
+    EMIT("and.b32", t, t, q->active);
+    EMIT("setp.eq.u32", one, t, 0);
+    EMIT("mov.pred", p, is_broken(q, k->breaks));
+    EMIT("selp.u32", slot, MG_MC_IRREGULAR - MG_MC_SAME, MG_MC_UNIT - MG_MC_SAME, p);
+    EMIT("selp.u32", slot, 0, slot, one);
     jump(q, p, true, tell);
     mg_memory_rivals(q, words, R(q->active));
-    EMIT("popc.b32", R(words), R(words));
+    EMIT("popc.b32", words, words);
     mg_memory_passes(q, words, total);
-    EMIT("setp.ne.u32", R(some), R(total), I(0));
+    EMIT("setp.ne.u32", some, total, 0);
     jump(q, some, true, tell);
     put_by_one(q, MG_MC_CONFLICTS, total);
     jump(q, 0, false, tell);
@@ -304,28 +304,28 @@ static void classify_partial(struct mg_memory_request *q, mg_id unit, mg_id same
     mg_id ref = reg32(q), p = pred(q), far = reg64(q), by = reg64(q), addr = reg64(q), back = reg32(q), t = reg32(q),
           begin, out = mg_code_label(q->at);
     if (!q->makes) {
-        EMIT("mov.pred", R(unit), R(in_order(q, &begin)));
-        EMIT("add.u32", R(t), R(q->active), I(-1));
-        EMIT("and.b32", R(t), R(t), R(q->active));
-        EMIT("setp.eq.u32", R(same), R(t), I(0)); /* one lane */
+        EMIT("mov.pred", unit, in_order(q, &begin));
+        EMIT("add.u32", t, q->active, -1);
+        EMIT("and.b32", t, t, q->active);
+        EMIT("setp.eq.u32", same, t, 0); /* one lane */
         jump(q, unit, false, out);
     }
-    EMIT("bfind.u32", R(ref), R(q->active));
+    EMIT("bfind.u32", ref, q->active);
     mg_id first = of_lane(q, q->addr, R(ref));
-    EMIT("mov.u64", R(addr), R(q->addr));
-    if (q->space == MG_SPACE_shared) EMIT("and.b64", R(addr), R(addr), I(UINT32_MAX));
-    if (q->makes) EMIT("selp.b64", R(addr), R(addr), R(first), R(q->makes));
-    EMIT("mov.pred", R(same), R(all_equal(q, addr, first)));
+    EMIT("mov.u64", addr, q->addr);
+    if (q->space == MG_SPACE_shared) EMIT("and.b64", addr, addr, I(UINT32_MAX));
+    if (q->makes) EMIT("selp.b64", addr, addr, first, q->makes);
+    EMIT("mov.pred", same, all_equal(q, addr, first));
     if (q->makes) {
         q->addr = addr;
         mg_id stands_in = pred(q);
-        EMIT("sub.s64", R(far), R(addr), R(first));
-        EMIT("sub.s32", R(back), R(mg_value_lane(q->at)), R(ref));
-        EMIT("mul.wide.s32", R(by), R(back), I(q->bytes));
-        EMIT("setp.eq.s64", R(p), R(far), R(by));
-        EMIT("not.pred", R(stands_in), R(q->makes));
-        EMIT("or.pred", R(p), R(p), R(stands_in));
-        EMIT("vote.sync.all.pred", R(unit), R(p), mask_of(q));
+        EMIT("sub.s64", far, addr, first);
+        EMIT("sub.s32", back, mg_value_lane(q->at), ref);
+        EMIT("mul.wide.s32", by, back, I(q->bytes));
+        EMIT("setp.eq.s64", p, far, by);
+        EMIT("not.pred", stands_in, q->makes);
+        EMIT("or.pred", p, p, stands_in);
+        EMIT("vote.sync.all.pred", unit, p, mask_of(q));
     }
     mg_code_place(q->at, out);
 }
@@ -342,13 +342,13 @@ static void count_partial(struct mg_memory_request *q, const struct mg_memory_cl
         mg_code_place(q->at, look);
     }
     classify_partial(q, unit, same);
-    if (g) EMIT("mov.pred", R(g->covered), R(same));
+    if (g) EMIT("mov.pred", g->covered, same);
     jump(q, same, true, next);
-    EMIT("mov.u32", R(slot), I((g ? MG_MC_SAME_ALL : MG_MC_SAME) - MG_MC_SAME));
+    EMIT("mov.u32", slot, I((g ? MG_MC_SAME_ALL : MG_MC_SAME) - MG_MC_SAME));
     jump(q, 0, false, tell);
     mg_code_place(q->at, next);
-    EMIT("selp.u32", R(slot), I(MG_MC_UNIT - MG_MC_SAME), I(MG_MC_IRREGULAR - MG_MC_SAME), R(unit));
-    if (g) EMIT("add.u32", R(g->slot), R(slot), I(SLOT(MG_MC_SAME)));
+    EMIT("selp.u32", slot, MG_MC_UNIT - MG_MC_SAME, MG_MC_IRREGULAR - MG_MC_SAME, unit);
+    if (g) EMIT("add.u32", g->slot, slot, I(SLOT(MG_MC_SAME)));
     if (q->space == MG_SPACE_shared) {
         mg_id total = reg32(q);
         jump(q, unit, false, tell);
@@ -375,11 +375,11 @@ static mg_id ask_lanes(struct mg_memory_request *q, mg_id none)
     if (q->makes) {
         mg_id p = pred(q);
         q->active = reg32(q);
-        EMIT("vote.sync.ballot.b32", R(q->active), R(q->makes), mask_of(q));
-        EMIT("setp.eq.u32", R(p), R(q->active), I(0));
+        EMIT("vote.sync.ballot.b32", q->active, q->makes, mask_of(q));
+        EMIT("setp.eq.u32", p, q->active, 0);
         jump(q, p, false, none);
     }
-    EMIT("setp.eq.u32", R(full), R(q->active), I(0xffffffff));
+    EMIT("setp.eq.u32", full, q->active, I(0xffffffff));
     return full;
 }
 
@@ -391,49 +391,49 @@ void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
     k->strip = mg_code_reg(q->at, MG_TYPE_b32);
     k->breaks = mg_code_reg(q->at, MG_TYPE_b32);
     mg_id full = ask_lanes(q, 0), others = reg32(q), slot = reg32(q), one = pred(q), lead = mg_value_leader(q->at);
-    EMIT("mov.u32", R(k->lanes), R(q->active));
-    EMIT("mov.u32", R(k->breaks), I(0));
-    EMIT("mov.u32", R(strip), I(0));
-    EMIT("mov.u32", R(place), R(mg_value_lane(q->at)));
+    EMIT("mov.u32", k->lanes, q->active);
+    EMIT("mov.u32", k->breaks, 0);
+    EMIT("mov.u32", strip, 0);
+    EMIT("mov.u32", place, mg_value_lane(q->at));
     jump(q, full, true, few);
     classify_full(q, strip, from, unit, 0, 0);
     jump(q, unit, false, pack);
     q->mask = I(0xffffffff);
-    EMIT("shfl.sync.up.b32", R(before), R(from), I(1), I(0), mask_of(q));
-    EMIT("setp.ne.u32", R(p), R(from), R(before));
-    EMIT("vote.sync.ballot.b32", R(k->breaks), R(p), mask_of(q));
-    EMIT("setp.lt.s32", R(p), R(from), R(before));
-    EMIT("vote.sync.any.pred", R(p), R(p), mask_of(q));
+    EMIT("shfl.sync.up.b32", before, from, 1, 0, mask_of(q));
+    EMIT("setp.ne.u32", p, from, before);
+    EMIT("vote.sync.ballot.b32", k->breaks, p, mask_of(q));
+    EMIT("setp.lt.s32", p, from, before);
+    EMIT("vote.sync.any.pred", p, p, mask_of(q));
     mg_code_push_guard(q->at, p, false);
-    EMIT("or.b32", R(k->breaks), R(k->breaks), I(1));
+    EMIT("or.b32", k->breaks, k->breaks, 1);
     mg_code_pop_guard(q->at);
     jump(q, 0, false, pack);
     mg_code_place(q->at, few); /* the lowest tells for all */
     q->mask = (struct mg_opnd){0};
     unit = in_order(q, &begin);
-    EMIT("add.u32", R(others), R(q->active), I(-1));
-    EMIT("and.b32", R(others), R(others), R(q->active));
-    EMIT("setp.eq.u32", R(one), R(others), I(0));
-    EMIT("selp.u32", R(slot), I(SLOT(MG_MC_SAME)), I(SLOT(MG_MC_UNIT)), R(one));
-    EMIT("selp.u32", R(place), R(slot), R(place), R(lead));
-    EMIT("selp.u32", R(strip), I(1), I(0), R(lead));
+    EMIT("add.u32", others, q->active, -1);
+    EMIT("and.b32", others, others, q->active);
+    EMIT("setp.eq.u32", one, others, 0);
+    EMIT("selp.u32", slot, I(SLOT(MG_MC_SAME)), I(SLOT(MG_MC_UNIT)), one);
+    EMIT("selp.u32", place, slot, place, lead);
+    EMIT("selp.u32", strip, 1, 0, lead);
     if (mg_strip_goes_anywhere(q->at))
-        EMIT("selp.b32", R(k->lanes), R(k->lanes), I(0), R(unit));
+        EMIT("selp.b32", k->lanes, k->lanes, 0, unit);
     else
-        EMIT("mov.u32", R(k->lanes), I(0));
+        EMIT("mov.u32", k->lanes, 0);
     mg_code_place(q->at, pack);
-    EMIT("mad.lo.u32", R(k->strip), R(place), I(1024), R(strip));
+    EMIT("mad.lo.u32", k->strip, place, 1024, strip);
 }
 
 /* Counts by the class, if these are all of its lanes; else goes on behind. */
 static void count_by_class(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id done)
 {
     mg_id fast = pred(q), slow = mg_code_label(q->at), v = reg32(q), place = reg32(q);
-    EMIT("setp.eq.u32", R(fast), R(q->active), R(k->lanes));
-    if (k->changes) EMIT("vote.sync.all.pred", R(fast), R(fast), mask_of(q));
+    EMIT("setp.eq.u32", fast, q->active, k->lanes);
+    if (k->changes) EMIT("vote.sync.all.pred", fast, fast, mask_of(q));
     jump(q, fast, true, slow);
-    EMIT("and.b32", R(v), R(k->strip), I(255));
-    EMIT("shr.u32", R(place), R(k->strip), I(10));
+    EMIT("and.b32", v, k->strip, 255);
+    EMIT("shr.u32", place, k->strip, 10);
     if (mg_strip_goes_anywhere(q->at))
         mg_strip_add_at(q->at, q->strip, place, v);
     else
@@ -449,24 +449,24 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
     mg_id partial = mg_code_label(q->at), done = mg_code_label(q->at), ordered = places ? mg_code_label(q->at) : 0,
           at_one = covered ? mg_code_label(q->at) : 0, strip = reg32(q), from = reg32(q), unit = pred(q);
     if (covered) { /* nobody makes it: nobody will */
-        EMIT("mov.u32", R(strip), I(0));
-        EMIT("setp.eq.u32", R(covered), R(strip), I(0));
+        EMIT("mov.u32", strip, 0);
+        EMIT("setp.eq.u32", covered, strip, 0);
     }
     mg_id full = ask_lanes(q, done);
     if (k) count_by_class(q, k, done);
     jump(q, full, true, partial);
     classify_full(q, strip, from, unit, ordered, at_one);
     mg_strip_add(q->at, q->strip, strip);
-    if (covered) EMIT("setp.ne.u32", R(covered), R(q->here), R(q->here));
+    if (covered) EMIT("setp.ne.u32", covered, q->here, q->here);
     jump(q, 0, false, done);
     if (ordered) {
         mg_id place = reg32(q);
         mg_code_place(q->at, ordered);
-        EMIT("and.b32", R(place), R(from), I(127));
-        EMIT("shr.u32", R(place), R(place), I(log2_of(q->bytes)));
+        EMIT("and.b32", place, from, 127);
+        EMIT("shr.u32", place, place, I(log2_of(q->bytes)));
         mg_id p = pred(q); /* all lanes are here, that of the place too */
-        EMIT("setp.eq.u32", R(p), R(place), R(mg_value_lane(q->at)));
-        EMIT("selp.u32", R(strip), I(1), I(0), R(p));
+        EMIT("setp.eq.u32", p, place, mg_value_lane(q->at));
+        EMIT("selp.u32", strip, 1, 0, p);
         mg_strip_add(q->at, q->place_strip, strip);
         jump(q, 0, false, done);
     }
@@ -484,8 +484,8 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
 void mg_memory_count_same(struct mg_memory_request *q)
 {
     mg_id slot = reg32(q), done = mg_code_label(q->at);
-    EMIT("mov.u32", R(slot), I((q->group ? MG_MC_SAME_ALL : MG_MC_SAME) - MG_MC_SAME));
-    if (q->group) EMIT("setp.eq.u32", R(q->group->covered), R(slot), R(slot));
+    EMIT("mov.u32", slot, I((q->group ? MG_MC_SAME_ALL : MG_MC_SAME) - MG_MC_SAME));
+    if (q->group) EMIT("setp.eq.u32", q->group->covered, slot, slot);
     ask_lanes(q, done);
     tell_pattern(q, slot);
     mg_code_place(q->at, done);
@@ -496,39 +496,39 @@ void mg_memory_count_same(struct mg_memory_request *q)
 static void count_some(struct mg_memory_request *q, const struct mg_memory_fixed *x)
 {
     mg_id slot = reg32(q), t = reg32(q), one = pred(q), p = pred(q), total = reg32(q), tell = mg_code_label(q->at);
-    EMIT("add.u32", R(t), R(q->active), I(-1));
-    EMIT("and.b32", R(t), R(t), R(q->active));
-    EMIT("setp.eq.u32", R(one), R(t), I(0));
+    EMIT("add.u32", t, q->active, -1);
+    EMIT("and.b32", t, t, q->active);
+    EMIT("setp.eq.u32", one, t, 0);
     if (x->pattern == MG_MC_SAME) {
-        EMIT("mov.u32", R(slot), I(0));
+        EMIT("mov.u32", slot, 0);
     } else if (!x->breaks || x->breaks == UINT32_MAX - 1) {
-        EMIT("selp.u32", R(slot), I(0), I((x->breaks ? MG_MC_IRREGULAR : MG_MC_UNIT) - MG_MC_SAME), R(one));
+        EMIT("selp.u32", slot, 0, I((x->breaks ? MG_MC_IRREGULAR : MG_MC_UNIT) - MG_MC_SAME), one);
     } else {
         mg_id breaks = reg32(q);
-        EMIT("mov.u32", R(breaks), I(x->breaks));
-        EMIT("mov.pred", R(p), R(is_broken(q, breaks)));
-        EMIT("selp.u32", R(slot), I(MG_MC_IRREGULAR - MG_MC_SAME), I(MG_MC_UNIT - MG_MC_SAME), R(p));
-        EMIT("selp.u32", R(slot), I(0), R(slot), R(one));
+        EMIT("mov.u32", breaks, I(x->breaks));
+        EMIT("mov.pred", p, is_broken(q, breaks));
+        EMIT("selp.u32", slot, MG_MC_IRREGULAR - MG_MC_SAME, MG_MC_UNIT - MG_MC_SAME, p);
+        EMIT("selp.u32", slot, 0, slot, one);
     }
     if (x->conflicts) {
         jump(q, one, false, tell);
         if (x->period == 16) {
-            EMIT("shr.u32", R(t), R(q->active), I(16));
-            EMIT("and.b32", R(t), R(t), R(q->active));
-            EMIT("setp.ne.u32", R(p), R(t), I(0));
-            EMIT("selp.u32", R(total), I(1), I(0), R(p));
+            EMIT("shr.u32", t, q->active, 16);
+            EMIT("and.b32", t, t, q->active);
+            EMIT("setp.ne.u32", p, t, 0);
+            EMIT("selp.u32", total, 1, 0, p);
         } else {
             mg_id words = reg32(q);
             if (x->period) {
                 uint32_t mine = 0;
                 for (uint32_t l = 0; l < 32; l += x->period) mine |= 1u << l;
-                EMIT("and.b32", R(t), R(mg_value_lane(q->at)), I(x->period - 1));
-                EMIT("shl.b32", R(words), I(mine), R(t));
-                EMIT("and.b32", R(words), R(words), R(q->active));
+                EMIT("and.b32", t, mg_value_lane(q->at), I(x->period - 1));
+                EMIT("shl.b32", words, I(mine), t);
+                EMIT("and.b32", words, words, q->active);
             } else {
                 mg_memory_rivals(q, words, R(q->active));
             }
-            EMIT("popc.b32", R(words), R(words));
+            EMIT("popc.b32", words, words);
             mg_memory_passes(q, words, total);
         }
         put_by_one(q, MG_MC_CONFLICTS, total);
@@ -542,7 +542,7 @@ void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_f
     mg_id full = pred(q), p = pred(q), some = mg_code_label(q->at), any = mg_code_label(q->at),
           done = mg_code_label(q->at);
     ask_lanes(q, done);
-    EMIT("setp.eq.u32", R(full), R(q->active), R(in_row));
+    EMIT("setp.eq.u32", full, q->active, in_row);
     if (sum != UINT32_MAX) {
         mg_code_push_guard(q->at, full, false);
         mg_sum_add(q->at, sum, I(1));
@@ -558,7 +558,7 @@ void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_f
         mg_code_place(q->at, some);
     }
     if (x->ascends || x->pattern == MG_MC_SAME) {
-        EMIT("setp.eq.u32", R(p), R(in_row), I(0));
+        EMIT("setp.eq.u32", p, in_row, 0);
         jump(q, p, false, any);
         count_some(q, x);
         jump(q, 0, false, done);
@@ -572,10 +572,10 @@ void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_f
 static void follow_in_order(struct mg_memory_request *q, mg_id full, mg_id unit, mg_id strip, mg_id done)
 {
     mg_id p = pred(q), from = reg32(q), next = mg_code_label(q->at);
-    EMIT("and.pred", R(p), R(full), R(unit));
+    EMIT("and.pred", p, full, unit);
     jump(q, p, true, next);
-    EMIT("cvt.u32.u64", R(from), R(q->addr));
-    EMIT("mad.lo.u32", R(from), R(mg_value_lane(q->at)), I(-(int64_t)q->bytes), R(from));
+    EMIT("cvt.u32.u64", from, q->addr);
+    EMIT("mad.lo.u32", from, mg_value_lane(q->at), I(-(int64_t)q->bytes), from);
     add_in_order(q, strip, from);
     mg_strip_add(q->at, q->strip, strip);
     jump(q, 0, false, done);
@@ -586,7 +586,7 @@ static void follow(struct mg_memory_request *q, mg_id full, const struct mg_memo
 {
     mg_id done = mg_code_label(q->at), partial = mg_code_label(q->at), sectors = reg32(q), lines = reg32(q),
           strip = reg32(q), unit = pred(q);
-    EMIT("setp.eq.u32", R(unit), R(g->slot), I(SLOT(MG_MC_UNIT)));
+    EMIT("setp.eq.u32", unit, g->slot, I(SLOT(MG_MC_UNIT)));
     if (!q->places) follow_in_order(q, full, unit, strip, done);
     if (has_sectors(q)) count_sectors(q, unit, sectors, lines);
     jump(q, full, true, partial);
@@ -611,7 +611,7 @@ void mg_memory_follow(const struct mg_memory_request *first, const struct mg_mem
     jump(q, g->covered, false, done);
     mg_id full = ask_lanes(q, done);
     for (uint32_t i = 0; i < n; i++) {
-        EMIT("add.s64", R(addr), R(first->addr), I(f[i].apart));
+        EMIT("add.s64", addr, first->addr, I(f[i].apart));
         q->addr = addr, q->cell = f[i].cell, q->strip = f[i].strip;
         follow(q, full, g);
     }

@@ -13,12 +13,12 @@
 static void keep_bit(struct mg_memory_request *q, mg_id v, struct mg_opnd bit, mg_id peers)
 {
     mg_id mine = reg32(q), b = reg32(q), p = pred(q);
-    EMIT("and.b32", R(mine), R(v), bit);
-    EMIT("setp.ne.u32", R(p), R(mine), I(0));
-    EMIT("vote.sync.ballot.b32", R(b), R(p), mask_of(q));
-    EMIT("selp.b32", R(mine), I(0), I(UINT32_MAX), R(p));
-    EMIT("xor.b32", R(b), R(b), R(mine));
-    EMIT("and.b32", R(peers), R(peers), R(b));
+    EMIT("and.b32", mine, v, bit);
+    EMIT("setp.ne.u32", p, mine, 0);
+    EMIT("vote.sync.ballot.b32", b, p, mask_of(q));
+    EMIT("selp.b32", mine, 0, I(UINT32_MAX), p);
+    EMIT("xor.b32", b, b, mine);
+    EMIT("and.b32", peers, peers, b);
 }
 
 /* The same with all bits in which any lanes differ. */
@@ -26,23 +26,23 @@ static void keep_equal(struct mg_memory_request *q, mg_id v, mg_id peers)
 {
     if (q->m->sm < 80) {
         mg_id equal = reg32(q);
-        EMIT("match.any.sync.b32", R(equal), R(v), mask_of(q));
-        EMIT("and.b32", R(peers), R(peers), R(equal));
+        EMIT("match.any.sync.b32", equal, v, mask_of(q));
+        EMIT("and.b32", peers, peers, equal);
         return;
     }
     mg_id left = reg32(q), common = reg32(q), bit = reg32(q), p = pred(q), again = mg_code_label(q->at),
           out = mg_code_label(q->at);
-    EMIT("redux.sync.or.b32", R(left), R(v), mask_of(q));
-    EMIT("redux.sync.and.b32", R(common), R(v), mask_of(q));
-    EMIT("xor.b32", R(left), R(left), R(common));
-    EMIT("setp.eq.u32", R(p), R(left), I(0));
+    EMIT("redux.sync.or.b32", left, v, mask_of(q));
+    EMIT("redux.sync.and.b32", common, v, mask_of(q));
+    EMIT("xor.b32", left, left, common);
+    EMIT("setp.eq.u32", p, left, 0);
     jump(q, p, false, out);
     mg_code_place(q->at, again);
-    EMIT("neg.s32", R(bit), R(left));
-    EMIT("and.b32", R(bit), R(bit), R(left));
-    EMIT("xor.b32", R(left), R(left), R(bit));
+    EMIT("neg.s32", bit, left);
+    EMIT("and.b32", bit, bit, left);
+    EMIT("xor.b32", left, left, bit);
     keep_bit(q, v, R(bit), peers);
-    EMIT("setp.ne.u32", R(p), R(left), I(0));
+    EMIT("setp.ne.u32", p, left, 0);
     jump(q, p, false, again);
     mg_code_place(q->at, out);
 }
@@ -51,13 +51,13 @@ static void keep_equal(struct mg_memory_request *q, mg_id v, mg_id peers)
 static mg_id firsts_of(struct mg_memory_request *q, mg_id peers)
 {
     mg_id lower = reg32(q), first = pred(q), firsts = reg32(q);
-    EMIT("mov.u32", R(lower), mg_o_sreg(MG_SREG_lanemask_lt, 0));
-    EMIT("and.b32", R(lower), R(lower), R(peers));
+    EMIT("mov.u32", lower, mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT("and.b32", lower, lower, peers);
     if (q->makes)
-        EMIT("setp.eq.and.u32", R(first), R(lower), I(0), R(q->makes));
+        EMIT("setp.eq.and.u32", first, lower, 0, q->makes);
     else
-        EMIT("setp.eq.u32", R(first), R(lower), I(0));
-    EMIT("vote.sync.ballot.b32", R(firsts), R(first), mask_of(q));
+        EMIT("setp.eq.u32", first, lower, 0);
+    EMIT("vote.sync.ballot.b32", firsts, first, mask_of(q));
     return firsts;
 }
 
@@ -66,16 +66,16 @@ static mg_id firsts_of(struct mg_memory_request *q, mg_id peers)
 static void compare_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines)
 {
     mg_id line = reg64(q), part = reg32(q), peers = reg32(q), lo, hi;
-    EMIT("mov.u32", R(peers), R(q->active));
-    EMIT("shr.u64", R(line), R(q->addr), I(7));
+    EMIT("mov.u32", peers, q->active);
+    EMIT("shr.u64", line, q->addr, 7);
     split(q, line, &lo, &hi);
     keep_equal(q, lo, peers);
     keep_equal(q, hi, peers);
-    EMIT("popc.b32", R(lines), R(firsts_of(q, peers)));
-    EMIT("cvt.u32.u64", R(part), R(q->addr));
+    EMIT("popc.b32", lines, firsts_of(q, peers));
+    EMIT("cvt.u32.u64", part, q->addr);
     keep_bit(q, part, I(32), peers);
     keep_bit(q, part, I(64), peers);
-    EMIT("popc.b32", R(sectors), R(firsts_of(q, peers)));
+    EMIT("popc.b32", sectors, firsts_of(q, peers));
 }
 
 void mg_memory_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines)
@@ -83,34 +83,34 @@ void mg_memory_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines)
     mg_id below = reg32(q), from = reg32(q), lo, hi, mine = reg64(q), theirs = reg64(q), first = pred(q), p = pred(q),
           some = pred(q), b = reg32(q);
     mg_id slow = mg_code_label(q->at), done = mg_code_label(q->at);
-    EMIT("mov.u32", R(below), mg_o_sreg(MG_SREG_lanemask_lt, 0));
-    EMIT("and.b32", R(below), R(below), R(q->active));
-    EMIT("setp.eq.u32", R(first), R(below), I(0)); /* none below makes the access */
-    EMIT("bfind.u32", R(from), R(below));
-    EMIT("shr.u64", R(mine), R(q->addr), I(5));
+    EMIT("mov.u32", below, mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT("and.b32", below, below, q->active);
+    EMIT("setp.eq.u32", first, below, 0); /* none below makes the access */
+    EMIT("bfind.u32", from, below);
+    EMIT("shr.u64", mine, q->addr, 5);
     split(q, mine, &lo, &hi);
-    EMIT("shfl.sync.idx.b32", R(lo), R(lo), R(from), I(ALL), mask_of(q));
-    EMIT("shfl.sync.idx.b32", R(hi), R(hi), R(from), I(ALL), mask_of(q));
-    EMIT("mov.b64", R(theirs), pair_of(q, MG_OPND_vec, lo, hi));
-    EMIT("setp.gt.u64", R(p), R(theirs), R(mine));
+    EMIT("shfl.sync.idx.b32", lo, lo, from, ALL, mask_of(q));
+    EMIT("shfl.sync.idx.b32", hi, hi, from, ALL, mask_of(q));
+    EMIT("mov.b64", theirs, pair_of(q, MG_OPND_vec, lo, hi));
+    EMIT("setp.gt.u64", p, theirs, mine);
     mg_id counts = q->makes;
     if (!counts) {
         counts = pred(q);
-        EMIT("setp.eq.u32", R(counts), R(q->here), R(q->here));
+        EMIT("setp.eq.u32", counts, q->here, q->here);
     }
-    EMIT("and.pred", R(p), R(p), R(counts));
+    EMIT("and.pred", p, p, counts);
     mg_code_push_guard(q->at, first, false);
-    EMIT("setp.ne.u32", R(p), R(q->here), R(q->here));
+    EMIT("setp.ne.u32", p, q->here, q->here);
     mg_code_pop_guard(q->at);
-    EMIT("vote.sync.any.pred", R(some), R(p), mask_of(q));
+    EMIT("vote.sync.any.pred", some, p, mask_of(q));
     jump(q, some, false, slow);
     for (int k = 0; k < 2; k++) {
-        if (k) EMIT("shr.u64", R(mine), R(mine), I(2));
-        if (k) EMIT("shr.u64", R(theirs), R(theirs), I(2));
-        EMIT("setp.ne.or.u64", R(p), R(mine), R(theirs), R(first));
-        EMIT("and.pred", R(p), R(p), R(counts));
-        EMIT("vote.sync.ballot.b32", R(b), R(p), mask_of(q));
-        EMIT("popc.b32", R(k ? lines : sectors), R(b));
+        if (k) EMIT("shr.u64", mine, mine, 2);
+        if (k) EMIT("shr.u64", theirs, theirs, 2);
+        EMIT("setp.ne.or.u64", p, mine, theirs, first);
+        EMIT("and.pred", p, p, counts);
+        EMIT("vote.sync.ballot.b32", b, p, mask_of(q));
+        EMIT("popc.b32", k ? lines : sectors, b);
     }
     jump(q, 0, false, done);
     mg_code_place(q->at, slow);
@@ -123,33 +123,32 @@ void mg_memory_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines)
 static void count_runs(struct mg_memory_request *q, mg_id ends, mg_id n)
 {
     mg_id inner = reg32(q), x = reg32(q);
-    EMIT("not.b32", R(inner), R(ends));
-    EMIT("and.b32", R(x), R(q->active), R(inner));
-    EMIT("add.u32", R(x), R(x), R(inner));
-    EMIT("or.b32", R(x), R(x), R(q->active));
-    EMIT("and.b32", R(x), R(x), R(ends));
-    EMIT("popc.b32", R(n), R(x));
+    EMIT("not.b32", inner, ends);
+    EMIT("and.b32", x, q->active, inner);
+    EMIT("add.u32", x, x, inner);
+    EMIT("or.b32", x, x, q->active);
+    EMIT("and.b32", x, x, ends);
+    EMIT("popc.b32", n, x);
 }
 
 void mg_memory_sectors_in_order(struct mg_memory_request *q, mg_id sectors, mg_id lines)
 {
     mg_id low = reg32(q), place = reg32(q), ends = reg32(q);
-    EMIT("cvt.u32.u64", R(low), R(q->addr));
-    EMIT("mad.lo.u32", R(low), R(mg_value_lane(q->at)), I(-(int64_t)q->bytes),
-         R(low)); /* where lane 0 is, or would be */
-    EMIT("shr.u32", R(low), R(low), I(log2_of(q->bytes)));
+    EMIT("cvt.u32.u64", low, q->addr);
+    EMIT("mad.lo.u32", low, mg_value_lane(q->at), I(-(int64_t)q->bytes), low); /* where lane 0 is, or would be */
+    EMIT("shr.u32", low, low, I(log2_of(q->bytes)));
     for (int k = 0; k < 2; k++) {
         uint32_t lanes = (k ? 128 : 32) / q->bytes; /* in a sector, a line */
-        EMIT("and.b32", R(place), R(low), I(lanes - 1));
+        EMIT("and.b32", place, low, I(lanes - 1));
         if (lanes <= 32) {
             uint32_t every = 0;
             for (uint32_t l = lanes; l <= 32; l += lanes) every |= 1u << (l - 1);
-            EMIT("shr.u32", R(ends), I(every), R(place));
+            EMIT("shr.u32", ends, I(every), place);
         } else { /* one of them ends here at most */
-            EMIT("sub.u32", R(place), I(lanes - 1), R(place));
-            EMIT("shl.b32", R(ends), I(1), R(place));
+            EMIT("sub.u32", place, I(lanes - 1), place);
+            EMIT("shl.b32", ends, 1, place);
         }
-        EMIT("or.b32", R(ends), R(ends), I(0x80000000));
+        EMIT("or.b32", ends, ends, I(0x80000000));
         count_runs(q, ends, k ? lines : sectors);
     }
 }
@@ -166,22 +165,22 @@ static mg_id largest(struct mg_memory_request *q, mg_id v)
 {
     mg_id most = reg32(q);
     if (q->m->sm >= 80) {
-        EMIT("redux.sync.max.u32", R(most), R(v), mask_of(q));
+        EMIT("redux.sync.max.u32", most, v, mask_of(q));
         return most;
     }
     mg_id in = reg32(q), bit = reg32(q), some = reg32(q), p = pred(q), any = pred(q);
-    EMIT("mov.u32", R(most), I(0));
-    EMIT("mov.u32", R(in), I(1)); /* still among the largest */
+    EMIT("mov.u32", most, 0);
+    EMIT("mov.u32", in, 1); /* still among the largest */
     for (int shift = 5; shift >= 0; shift--) {
-        EMIT("shr.u32", R(bit), R(v), I(shift));
-        EMIT("and.b32", R(bit), R(bit), R(in));
-        EMIT("setp.ne.u32", R(p), R(bit), I(0));
-        EMIT("vote.sync.ballot.b32", R(some), R(p), mask_of(q));
-        EMIT("setp.ne.u32", R(any), R(some), I(0));
-        EMIT("selp.u32", R(in), R(bit), R(in), R(any));
-        EMIT("selp.u32", R(some), I(1), I(0), R(any));
-        EMIT("shl.b32", R(some), R(some), I(shift));
-        EMIT("or.b32", R(most), R(most), R(some));
+        EMIT("shr.u32", bit, v, I(shift));
+        EMIT("and.b32", bit, bit, in);
+        EMIT("setp.ne.u32", p, bit, 0);
+        EMIT("vote.sync.ballot.b32", some, p, mask_of(q));
+        EMIT("setp.ne.u32", any, some, 0);
+        EMIT("selp.u32", in, bit, in, any);
+        EMIT("selp.u32", some, 1, 0, any);
+        EMIT("shl.b32", some, some, I(shift));
+        EMIT("or.b32", most, most, some);
     }
     return most;
 }
@@ -190,18 +189,18 @@ void mg_memory_passes(struct mg_memory_request *q, mg_id words, mg_id total)
 {
     uint32_t groups = groups_of(q), lanes = 32 / groups;
     mg_id group = reg32(q), mine = reg32(q);
-    EMIT("mov.u32", R(total), I(0));
-    if (q->makes) EMIT("selp.b32", R(words), R(words), I(1), R(q->makes));
-    if (groups > 1) EMIT("shr.u32", R(group), R(mg_value_lane(q->at)), I(log2_of(lanes)));
+    EMIT("mov.u32", total, 0);
+    if (q->makes) EMIT("selp.b32", words, words, 1, q->makes);
+    if (groups > 1) EMIT("shr.u32", group, mg_value_lane(q->at), I(log2_of(lanes)));
     for (uint32_t g = 0; g < groups; g++) { /* a group without lanes takes no pass beyond the first */
         mg_id in = pred(q), extra = reg32(q);
-        if (groups > 1) EMIT("setp.eq.u32", R(in), R(group), I(g));
+        if (groups > 1) EMIT("setp.eq.u32", in, group, I(g));
         if (groups > 1)
-            EMIT("selp.u32", R(mine), R(words), I(1), R(in));
+            EMIT("selp.u32", mine, words, 1, in);
         else
-            EMIT("mov.u32", R(mine), R(words));
-        EMIT("add.u32", R(extra), R(largest(q, mine)), I(-1));
-        EMIT("add.u32", R(total), R(total), R(extra));
+            EMIT("mov.u32", mine, words);
+        EMIT("add.u32", extra, largest(q, mine), -1);
+        EMIT("add.u32", total, total, extra);
     }
 }
 
@@ -209,8 +208,8 @@ void mg_memory_passes(struct mg_memory_request *q, mg_id words, mg_id total)
 static void find_word(struct mg_memory_request *q, mg_id word)
 {
     mg_id wide = reg64(q);
-    EMIT("shr.u64", R(wide), R(q->addr), I(log2_of(MG_MAX(q->bytes, 4u))));
-    EMIT("cvt.u32.u64", R(word), R(wide));
+    EMIT("shr.u64", wide, q->addr, I(log2_of(MG_MAX(q->bytes, 4u))));
+    EMIT("cvt.u32.u64", word, wide);
 }
 
 void mg_memory_rivals(struct mg_memory_request *q, mg_id rivals, struct mg_opnd mask)
@@ -218,12 +217,12 @@ void mg_memory_rivals(struct mg_memory_request *q, mg_id rivals, struct mg_opnd 
     uint32_t groups = groups_of(q), lanes = 32 / groups;
     mg_id word = reg32(q);
     find_word(q, word);
-    EMIT("mov.b32", R(rivals), mask);
+    EMIT("mov.b32", rivals, mask);
     if (groups > 1) { /* each group has banks of its own */
         mg_id begin = reg32(q), members = reg32(q);
-        EMIT("and.b32", R(begin), R(mg_value_lane(q->at)), I(32 - lanes));
-        EMIT("shl.b32", R(members), I((1u << lanes) - 1), R(begin));
-        EMIT("and.b32", R(rivals), R(rivals), R(members));
+        EMIT("and.b32", begin, mg_value_lane(q->at), I(32 - lanes));
+        EMIT("shl.b32", members, I((1u << lanes) - 1), begin);
+        EMIT("and.b32", rivals, rivals, members);
     }
     for (uint32_t bit = 1; bit < lanes; bit <<= 1) keep_bit(q, word, I(bit), rivals);
 }
@@ -234,18 +233,18 @@ void mg_memory_conflicts(struct mg_memory_request *q, mg_id total)
     mg_id word = reg32(q), rivals = reg32(q), equal = reg32(q), p = pred(q), some = pred(q),
           done = mg_code_label(q->at);
     mg_memory_rivals(q, rivals, R(q->active));
-    EMIT("mov.u32", R(total), I(0));
-    EMIT("add.u32", R(equal), R(rivals), I(-1));
-    EMIT("and.b32", R(equal), R(equal), R(rivals));
-    EMIT("setp.ne.u32", R(p), R(equal), I(0));
-    EMIT("vote.sync.any.pred", R(some), R(p), mask_of(q));
+    EMIT("mov.u32", total, 0);
+    EMIT("add.u32", equal, rivals, -1);
+    EMIT("and.b32", equal, equal, rivals);
+    EMIT("setp.ne.u32", p, equal, 0);
+    EMIT("vote.sync.any.pred", some, p, mask_of(q));
     jump(q, some, true, done);
     find_word(q, word);
-    EMIT("shr.u32", R(word), R(word), I(log2_of(lanes)));
-    EMIT("mov.u32", R(equal), R(rivals));
+    EMIT("shr.u32", word, word, I(log2_of(lanes)));
+    EMIT("mov.u32", equal, rivals);
     keep_equal(q, word, equal);
-    EMIT("and.b32", R(rivals), R(rivals), R(firsts_of(q, equal)));
-    EMIT("popc.b32", R(rivals), R(rivals));
+    EMIT("and.b32", rivals, rivals, firsts_of(q, equal));
+    EMIT("popc.b32", rivals, rivals);
     mg_memory_passes(q, rivals, total);
     mg_code_place(q->at, done);
 }

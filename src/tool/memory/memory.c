@@ -93,7 +93,7 @@ static mg_id plain_guard(struct mg_code_at *at, mg_id guard, bool negated)
 {
     if (!guard || !negated) return guard;
     mg_id p = mg_code_reg(at, MG_TYPE_pred);
-    MG_CODE(at, "not.pred", mg_o_reg(p), mg_o_reg(guard));
+    MG_CODE(at, "not.pred", p, guard);
     return p;
 }
 
@@ -102,13 +102,13 @@ static void count_generic(struct mg_memory_request *q, enum mg_space space)
 {
     mg_id shared = mg_code_reg(q->at, MG_TYPE_pred), elsewhere = mg_code_reg(q->at, MG_TYPE_pred), generic = q->addr,
           near = mg_code_reg(q->at, MG_TYPE_b64);
-    MG_CODE(q->at, "isspacep.shared", mg_o_reg(shared), mg_o_reg(generic));
-    MG_CODE(q->at, "not.pred", mg_o_reg(elsewhere), mg_o_reg(shared));
+    MG_CODE(q->at, "isspacep.shared", shared, generic);
+    MG_CODE(q->at, "not.pred", elsewhere, shared);
     if (q->makes) {
-        MG_CODE(q->at, "and.pred", mg_o_reg(shared), mg_o_reg(shared), mg_o_reg(q->makes));
-        MG_CODE(q->at, "and.pred", mg_o_reg(elsewhere), mg_o_reg(elsewhere), mg_o_reg(q->makes));
+        MG_CODE(q->at, "and.pred", shared, shared, q->makes);
+        MG_CODE(q->at, "and.pred", elsewhere, elsewhere, q->makes);
     }
-    MG_CODE(q->at, "cvta.to.shared.u64", mg_o_reg(near), mg_o_reg(generic));
+    MG_CODE(q->at, "cvta.to.shared.u64", near, generic);
     q->makes = shared;
     q->addr = near;
     q->space = MG_SPACE_shared;
@@ -169,7 +169,7 @@ static const struct mg_memory_class *class_of(struct run *r, const struct mg_pat
     struct mg_memory_request q = {.at = at, .m = m, .space = MG_SPACE_shared, .bytes = bytes, .addr = reg};
     if (mg_type_bits((enum mg_type)m->regs.at[reg].type) == 32) {
         q.addr = mg_code_temp(at, MG_TYPE_b64);
-        MG_CODE(at, "cvt.u64.u32", mg_o_reg(q.addr), mg_o_reg(reg));
+        MG_CODE(at, "cvt.u64.u32", q.addr, reg);
     }
     mg_memory_classify(&q, &k->k);
     return &k->k;
@@ -202,15 +202,15 @@ static mg_id find_row(struct run *r)
     mg_id x = mg_code_temp(at, MG_TYPE_b32), y = mg_code_temp(at, MG_TYPE_b32), z = mg_code_temp(at, MG_TYPE_b32),
           whole = mg_code_temp(at, MG_TYPE_pred), one = mg_code_temp(at, MG_TYPE_pred);
     r->row = mg_code_reg(at, MG_TYPE_b32);
-    MG_CODE(at, "mov.u32", mg_o_reg(x), mg_o_sreg(MG_SREG_ntid, 1));
-    MG_CODE(at, "mov.u32", mg_o_reg(y), mg_o_sreg(MG_SREG_ntid, 2));
-    MG_CODE(at, "mov.u32", mg_o_reg(z), mg_o_sreg(MG_SREG_ntid, 3));
-    MG_CODE(at, "and.b32", mg_o_reg(x), mg_o_reg(x), mg_o_imm(31));
-    MG_CODE(at, "setp.eq.u32", mg_o_reg(whole), mg_o_reg(x), mg_o_imm(0));
-    MG_CODE(at, "mul.lo.u32", mg_o_reg(y), mg_o_reg(y), mg_o_reg(z));
-    MG_CODE(at, "setp.eq.u32", mg_o_reg(one), mg_o_reg(y), mg_o_imm(1));
-    MG_CODE(at, "or.pred", mg_o_reg(one), mg_o_reg(one), mg_o_reg(whole));
-    MG_CODE(at, "selp.b32", mg_o_reg(r->row), mg_o_imm(-1), mg_o_imm(0), mg_o_reg(one));
+    MG_CODE(at, "mov.u32", x, mg_o_sreg(MG_SREG_ntid, 1));
+    MG_CODE(at, "mov.u32", y, mg_o_sreg(MG_SREG_ntid, 2));
+    MG_CODE(at, "mov.u32", z, mg_o_sreg(MG_SREG_ntid, 3));
+    MG_CODE(at, "and.b32", x, x, 31);
+    MG_CODE(at, "setp.eq.u32", whole, x, 0);
+    MG_CODE(at, "mul.lo.u32", y, y, z);
+    MG_CODE(at, "setp.eq.u32", one, y, 1);
+    MG_CODE(at, "or.pred", one, one, whole);
+    MG_CODE(at, "selp.b32", r->row, -1, 0, one);
     return r->row;
 }
 

@@ -39,6 +39,6 @@ void mg_trace_keep_addresses(struct mg_patch *p, struct mg_trace_item *items, ui
         if (!items[i].access) continue;
         struct mg_code_at *at = mg_at_before(p, items[i].inst->node);
         items[i].now = mg_code_reg(at, MG_TYPE_b64);
-        MG_CODE(at, "mov.u64", mg_o_reg(items[i].now), mg_o_reg(mg_value_address(at, items[i].inst->node)));
+        MG_CODE(at, "mov.u64", items[i].now, mg_value_address(at, items[i].inst->node));
     }
 }

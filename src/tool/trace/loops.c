@@ -27,8 +27,6 @@ enum {
     MOST_OUT = 2,       /* ways out: each has the code that writes */
     MOST_ROUNDS = 1 << 24
 };
-#define R(r) mg_o_reg(r)
-#define I(n) mg_o_imm(n)
 
 /* ---- which loops ------------------------------------------------------------------------------------------ */
 
@@ -200,9 +198,9 @@ static mg_id narrow(struct mg_code_at *at)
 
 static void begin_rounds(const struct work *w, struct mg_code_at *at)
 {
-    MG_CODE(at, w->l->is_long ? "mov.u64" : "mov.u32", R(w->l->rounds), I(0));
+    MG_CODE(at, w->l->is_long ? "mov.u64" : "mov.u32", w->l->rounds, 0);
     for (uint32_t i = 0; w->l->compares && i < w->l->n; i++)
-        if (item(w, i)->access) MG_CODE(at, "mov.u64", R(item(w, i)->stride), I(0));
+        if (item(w, i)->access) MG_CODE(at, "mov.u64", item(w, i)->stride, 0);
 }
 
 /* What was gathered is written, if there is anything. */
@@ -210,14 +208,14 @@ static void write_rounds(const struct work *w, struct mg_code_at *at)
 {
     struct mg_trace_rounds r = {.rounds = w->l->rounds};
     mg_id some = mg_code_temp(at, MG_TYPE_pred), n = wide(at);
-    MG_CODE(at, "setp.ne.u32", R(some), R(w->l->rounds), I(0));
-    MG_CODE(at, "cvt.u64.u32", R(n), R(w->l->rounds));
+    MG_CODE(at, "setp.ne.u32", some, w->l->rounds, 0);
+    MG_CODE(at, "cvt.u64.u32", n, w->l->rounds);
     for (uint32_t i = 0; i < w->l->n; i++) {
         if (!item(w, i)->access) continue;
         r.first[i] = wide(at);
         r.stride[i] = item(w, i)->stride;
-        MG_CODE(at, "mul.lo.u64", R(r.first[i]), R(item(w, i)->stride), R(n));
-        MG_CODE(at, "sub.u64", R(r.first[i]), R(item(w, i)->next), R(r.first[i]));
+        MG_CODE(at, "mul.lo.u64", r.first[i], item(w, i)->stride, n);
+        MG_CODE(at, "sub.u64", r.first[i], item(w, i)->next, r.first[i]);
     }
     mg_code_push_guard(at, some, false);
     w->write(w->user, at, w->l, &r);
@@ -236,11 +234,11 @@ static void and_uniform(struct mg_code_at *at, mg_id p, mg_id value, mg_id mask,
 {
     mg_id high = mg_code_temp(at, MG_TYPE_b64), part = mg_code_temp(at, MG_TYPE_b32),
           lead = mg_code_temp(at, MG_TYPE_b32);
-    MG_CODE(at, "shr.u64", R(high), R(value), I(32));
+    MG_CODE(at, "shr.u64", high, value, 32);
     for (int k = 0; k < 2; k++) {
-        MG_CODE(at, "cvt.u32.u64", R(part), R(k ? high : value));
-        MG_CODE(at, "shfl.sync.idx.b32", R(lead), R(part), R(leader), I(31), R(mask));
-        MG_CODE(at, "setp.eq.and.u32", R(p), R(part), R(lead), R(p));
+        MG_CODE(at, "cvt.u32.u64", part, k ? high : value);
+        MG_CODE(at, "shfl.sync.idx.b32", lead, part, leader, 31, mask);
+        MG_CODE(at, "setp.eq.and.u32", p, part, lead, p);
     }
 }
 
@@ -249,40 +247,39 @@ static void take_strides_or_write(const struct work *w, struct mg_code_at *at, m
 {
     mg_id mask = mg_value_own(at), leader = mg_code_temp(at, MG_TYPE_b32), second = mg_code_temp(at, MG_TYPE_pred),
           take = mg_code_label(at), by[MG_CHANNEL_MOST_GROUP];
-    MG_CODE(at, "brev.b32", R(leader), R(mask));
-    MG_CODE(at, "clz.b32", R(leader), R(leader));
-    MG_CODE(at, "setp.eq.u32", R(second), R(w->l->rounds), I(1));
+    MG_CODE(at, "brev.b32", leader, mask);
+    MG_CODE(at, "clz.b32", leader, leader);
+    MG_CODE(at, "setp.eq.u32", second, w->l->rounds, 1);
     for (uint32_t i = 0; i < w->l->n; i++) {
         if (!item(w, i)->access) continue;
         by[i] = mg_code_temp(at, MG_TYPE_b64);
-        MG_CODE(at, "sub.u64", R(by[i]), R(item(w, i)->now), R(item(w, i)->next));
+        MG_CODE(at, "sub.u64", by[i], item(w, i)->now, item(w, i)->next);
         and_uniform(at, second, by[i], mask, leader);
     }
-    MG_CODE(at, "vote.sync.all.pred", R(second), R(second), R(mask));
+    MG_CODE(at, "vote.sync.all.pred", second, second, mask);
     jump(at, second, false, take);
     write_rounds(w, at);
     begin_rounds(w, at);
     MG_CODE(at, "bra", mg_o_label(done));
     mg_code_place(at, take);
     for (uint32_t i = 0; i < w->l->n; i++)
-        if (item(w, i)->access) MG_CODE(at, "mov.u64", R(item(w, i)->stride), R(by[i]));
+        if (item(w, i)->access) MG_CODE(at, "mov.u64", item(w, i)->stride, by[i]);
 }
 
 /* In front of the round's last access: all addresses are known. */
 static void look(const struct work *w, struct mg_code_at *at)
 {
     mg_id other = mg_code_temp(at, MG_TYPE_pred), as_expected = mg_code_label(at);
-    MG_CODE(at, "setp.ge.u32", R(other), R(w->l->rounds), I(MOST_ROUNDS));
+    MG_CODE(at, "setp.ge.u32", other, w->l->rounds, MOST_ROUNDS);
     for (uint32_t i = 0; i < w->l->n; i++)
-        if (item(w, i)->access)
-            MG_CODE(at, "setp.ne.or.u64", R(other), R(item(w, i)->now), R(item(w, i)->next), R(other));
-    MG_CODE(at, "vote.sync.any.pred", R(other), R(other), R(mg_value_active(at)));
+        if (item(w, i)->access) MG_CODE(at, "setp.ne.or.u64", other, item(w, i)->now, item(w, i)->next, other);
+    MG_CODE(at, "vote.sync.any.pred", other, other, mg_value_active(at));
     jump(at, other, true, as_expected);
     take_strides_or_write(w, at, as_expected);
     mg_code_place(at, as_expected);
     for (uint32_t i = 0; i < w->l->n; i++)
-        if (item(w, i)->access) MG_CODE(at, "add.u64", R(item(w, i)->next), R(item(w, i)->now), R(item(w, i)->stride));
-    MG_CODE(at, "add.u32", R(w->l->rounds), R(w->l->rounds), I(1));
+        if (item(w, i)->access) MG_CODE(at, "add.u64", item(w, i)->next, item(w, i)->now, item(w, i)->stride);
+    MG_CODE(at, "add.u32", w->l->rounds, w->l->rounds, 1);
 }
 
 /* ---- the last addresses tell the others ---- */
@@ -297,16 +294,16 @@ static mg_id step_of(struct mg_code_at *at, const struct mg_stride *how)
     const bool whole = how->how == MG_STRIDE_WHOLE;
     mg_id step = whole ? wide(at) : narrow(at);
     if (!how->step_reg)
-        MG_CODE(at, whole ? "mov.u64" : "mov.u32", R(step), I(whole ? how->step : (int64_t)(uint32_t)how->step));
+        MG_CODE(at, whole ? "mov.u64" : "mov.u32", step, mg_o_imm(whole ? how->step : (int64_t)(uint32_t)how->step));
     else
-        MG_CODE(at, whole ? "mul.lo.u64" : "mul.lo.u32", R(step), R(how->step_reg),
-                I(whole ? how->step : (int64_t)(uint32_t)how->step));
+        MG_CODE(at, whole ? "mul.lo.u64" : "mul.lo.u32", step, how->step_reg,
+                mg_o_imm(whole ? how->step : (int64_t)(uint32_t)how->step));
     return step;
 }
 
 static void widen(struct mg_code_at *at, const struct mg_stride *how, mg_id to, mg_id from)
 {
-    MG_CODE(at, how->is_signed ? "cvt.s64.s32" : "cvt.u64.u32", R(to), R(from));
+    MG_CODE(at, how->is_signed ? "cvt.s64.s32" : "cvt.u64.u32", to, from);
 }
 
 /* behind: how many rounds before the last one, b64. Predicate: what is widened grows by its step as a whole number,
@@ -319,23 +316,23 @@ static void follow_back(struct mg_code_at *at, const struct mg_trace_item *x, mg
     l->step = step_of(at, &x->how);
     *stride = wide(at);
     if (x->how.how == MG_STRIDE_WHOLE) {
-        MG_CODE(at, "mov.u64", R(*stride), R(l->step));
+        MG_CODE(at, "mov.u64", *stride, l->step);
         return;
     }
     l->begun = narrow(at);
-    MG_CODE(at, "cvt.u32.u64", R(l->begun), R(behind));
-    MG_CODE(at, "mul.lo.u32", R(l->begun), R(l->begun), R(l->step));
-    MG_CODE(at, "sub.u32", R(l->begun), R(x->low), R(l->begun));
-    MG_CODE(at, "cvt.s64.s32", R(*stride), R(l->step));
-    MG_CODE(at, "mul.lo.u64", R(n), R(behind), R(*stride));
+    MG_CODE(at, "cvt.u32.u64", l->begun, behind);
+    MG_CODE(at, "mul.lo.u32", l->begun, l->begun, l->step);
+    MG_CODE(at, "sub.u32", l->begun, x->low, l->begun);
+    MG_CODE(at, "cvt.s64.s32", *stride, l->step);
+    MG_CODE(at, "mul.lo.u64", n, behind, *stride);
     widen(at, &x->how, far, x->low);
     widen(at, &x->how, begun, l->begun);
-    MG_CODE(at, "sub.u64", R(far), R(far), R(begun));
-    MG_CODE(at, "setp.eq.and.u64", R(fits), R(far), R(n), R(fits));
-    MG_CODE(at, "setp.eq.u64", R(few), R(*stride), I(0));
-    MG_CODE(at, "setp.le.or.u64", R(few), R(behind), I(UINT32_MAX), R(few));
-    MG_CODE(at, "and.pred", R(fits), R(fits), R(few));
-    MG_CODE(at, "mul.lo.u64", R(*stride), R(*stride), I(x->how.scale));
+    MG_CODE(at, "sub.u64", far, far, begun);
+    MG_CODE(at, "setp.eq.and.u64", fits, far, n, fits);
+    MG_CODE(at, "setp.eq.u64", few, *stride, 0);
+    MG_CODE(at, "setp.le.or.u64", few, behind, mg_o_imm(UINT32_MAX), few);
+    MG_CODE(at, "and.pred", fits, fits, few);
+    MG_CODE(at, "mul.lo.u64", *stride, *stride, mg_o_imm(x->how.scale));
 }
 
 /* The item's address in round `done`, b64. */
@@ -344,18 +341,18 @@ static mg_id address_in(struct mg_code_at *at, const struct mg_trace_item *x, co
 {
     mg_id first = wide(at), off = wide(at), low = narrow(at), last = wide(at);
     if (x->how.how == MG_STRIDE_WHOLE) {
-        MG_CODE(at, "sub.u64", R(off), R(behind), R(done));
-        MG_CODE(at, "mul.lo.u64", R(off), R(off), R(l->step));
+        MG_CODE(at, "sub.u64", off, behind, done);
+        MG_CODE(at, "mul.lo.u64", off, off, l->step);
     } else {
-        MG_CODE(at, "cvt.u32.u64", R(low), R(done));
-        MG_CODE(at, "mad.lo.u32", R(low), R(low), R(l->step), R(l->begun));
+        MG_CODE(at, "cvt.u32.u64", low, done);
+        MG_CODE(at, "mad.lo.u32", low, low, l->step, l->begun);
         widen(at, &x->how, off, low);
         widen(at, &x->how, last, x->low);
-        MG_CODE(at, "sub.u64", R(off), R(last), R(off));
-        MG_CODE(at, "mul.lo.u64", R(off), R(off), I(x->how.scale));
+        MG_CODE(at, "sub.u64", off, last, off);
+        MG_CODE(at, "mul.lo.u64", off, off, mg_o_imm(x->how.scale));
     }
-    MG_CODE(at, "sub.u64", R(first), R(x->now), R(off));
-    if (x->off) MG_CODE(at, "add.u64", R(first), R(first), I(x->off));
+    MG_CODE(at, "sub.u64", first, x->now, off);
+    if (x->off) MG_CODE(at, "add.u64", first, first, mg_o_imm(x->off));
     return first;
 }
 
@@ -366,29 +363,29 @@ static void write_from_last(const struct work *w, struct mg_code_at *at)
     struct from_last from[MG_CHANNEL_MOST_GROUP];
     mg_id behind = wide(at), done = mg_code_reg(at, MG_TYPE_b64), all = wide(at), part = wide(at),
           fits = mg_code_temp(at, MG_TYPE_pred), some = mg_code_temp(at, MG_TYPE_pred), again = mg_code_label(at);
-    MG_CODE(at, w->l->is_long ? "mov.u64" : "cvt.u64.u32", R(all), R(w->l->rounds));
-    MG_CODE(at, "setp.ne.u64", R(some), R(all), I(0));
-    MG_CODE(at, "setp.eq.u64", R(fits), R(all), R(all));
-    MG_CODE(at, "sub.u64", R(behind), R(all), I(1));
+    MG_CODE(at, w->l->is_long ? "mov.u64" : "cvt.u64.u32", all, w->l->rounds);
+    MG_CODE(at, "setp.ne.u64", some, all, 0);
+    MG_CODE(at, "setp.eq.u64", fits, all, all);
+    MG_CODE(at, "sub.u64", behind, all, 1);
     for (uint32_t i = 0; i < w->l->n; i++)
         if (item(w, i)->access) follow_back(at, item(w, i), behind, &from[i], &r.stride[i], fits);
-    MG_CODE(at, "vote.sync.all.pred", R(fits), R(fits), R(mg_value_active(at)));
-    MG_CODE(at, "mov.u64", R(done), I(0));
+    MG_CODE(at, "vote.sync.all.pred", fits, fits, mg_value_active(at));
+    MG_CODE(at, "mov.u64", done, 0);
     mg_code_rolled(at);
     mg_code_place(at, again);
-    MG_CODE(at, "sub.u64", R(part), R(all), R(done));
-    MG_CODE(at, "min.u64", R(part), R(part), I(MOST_ROUNDS));
-    MG_CODE(at, "cvt.u32.u64", R(r.rounds), R(part));
-    MG_CODE(at, "selp.b32", R(r.rounds), R(r.rounds), I(1), R(fits));
+    MG_CODE(at, "sub.u64", part, all, done);
+    MG_CODE(at, "min.u64", part, part, MOST_ROUNDS);
+    MG_CODE(at, "cvt.u32.u64", r.rounds, part);
+    MG_CODE(at, "selp.b32", r.rounds, r.rounds, 1, fits);
     for (uint32_t i = 0; i < w->l->n; i++)
         if (item(w, i)->access) r.first[i] = address_in(at, item(w, i), &from[i], behind, done);
     mg_code_push_guard(at, some, false);
     w->write(w->user, at, w->l, &r);
     mg_code_pop_guard(at);
-    MG_CODE(at, "cvt.u64.u32", R(part), R(r.rounds));
-    MG_CODE(at, "add.u64", R(done), R(done), R(part));
+    MG_CODE(at, "cvt.u64.u32", part, r.rounds);
+    MG_CODE(at, "add.u64", done, done, part);
     mg_id more = mg_code_temp(at, MG_TYPE_pred);
-    MG_CODE(at, "setp.lt.u64", R(more), R(done), R(all));
+    MG_CODE(at, "setp.lt.u64", more, done, all);
     jump(at, more, false, again);
 }
 
@@ -433,16 +430,16 @@ static void put_items(const struct work *w, struct mg_code_at *entry)
             x->stride = mg_code_reg(entry, MG_TYPE_b64);
         } else if (x->how.how == MG_STRIDE_WIDENED) {
             x->low = mg_code_reg(entry, MG_TYPE_b32);
-            MG_CODE(mg_at_before(w->p, x->how.widens), "mov.b32", R(x->low), R(x->how.narrow));
+            MG_CODE(mg_at_before(w->p, x->how.widens), "mov.b32", x->low, x->how.narrow);
         }
         struct mg_code_at *at = mg_at_before(w->p, x->inst->node);
-        MG_CODE(at, "mov.u64", R(x->now), R(mg_value_address(at, x->inst->node)));
+        MG_CODE(at, "mov.u64", x->now, mg_value_address(at, x->inst->node));
     }
     struct mg_code_at *at = mg_at_before(w->p, item(w, w->l->look)->inst->node);
     if (w->l->compares)
         look(w, at);
     else
-        MG_CODE(at, w->l->is_long ? "add.u64" : "add.u32", R(w->l->rounds), R(w->l->rounds), I(1));
+        MG_CODE(at, w->l->is_long ? "add.u64" : "add.u32", w->l->rounds, w->l->rounds, 1);
 }
 
 void mg_trace_put_loop(struct mg_patch *p, struct mg_trace_loop *l, struct mg_trace_item *items,

@@ -133,7 +133,7 @@ static enum mg_err trace_analyze(const void *conf, struct mg_patch *p, struct mg
 static mg_id compare(struct mg_code_at *at, const char *form, mg_id a, struct mg_opnd b)
 {
     mg_id p = mg_code_reg(at, MG_TYPE_pred);
-    MG_CODE(at, form, mg_o_reg(p), mg_o_reg(a), b);
+    MG_CODE(at, form, p, a, b);
     return p;
 }
 
@@ -161,7 +161,7 @@ static uint32_t sample_ctas(struct mg_code_at *at, const struct mg_trace_limits 
 {
     if (o->one_of <= 1) return 0;
     mg_id part = mg_code_temp(at, MG_TYPE_b64);
-    MG_CODE(at, "rem.u64", mg_o_reg(part), mg_o_reg(mg_value_cta(at)), mg_o_imm(o->one_of));
+    MG_CODE(at, "rem.u64", part, mg_value_cta(at), mg_o_imm(o->one_of));
     return push(at, compare(at, "setp.eq.u64", part, mg_o_imm(o->one_of / 2)));
 }
 
@@ -177,7 +177,7 @@ static void record_access(const struct mg_trace_limits *o, struct mg_patch *p, c
     mg_id address = mg_value_address(at, node);
     if (ask) {
         mg_id global = mg_code_reg(at, MG_TYPE_pred);
-        MG_CODE(at, "isspacep.global", mg_o_reg(global), mg_o_reg(address));
+        MG_CODE(at, "isspacep.global", global, address);
         n += push(at, global);
     }
     n += select_lanes(at, o, address);
@@ -226,17 +226,17 @@ static void record_bulk(const struct mg_trace_limits *o, struct mg_patch *p, con
                          size = m->opnds.at[m->nodes.at[x->inst->node].opnd + b->size];
     struct mg_code_at *at = mg_at_before(p, x->inst->node);
     mg_id pieces = mg_code_temp(at, MG_TYPE_b64), words[2] = {mg_code_temp(at, MG_TYPE_b64), mg_value_wide(at, size)};
-    MG_CODE(at, "add.s64", mg_o_reg(words[0]), mg_o_reg(address.id), mg_o_imm((int64_t)address.val));
-    MG_CODE(at, "shr.u64", mg_o_reg(pieces), mg_o_reg(words[1]), mg_o_imm(4));
+    MG_CODE(at, "add.s64", words[0], address.id, (int64_t)address.val);
+    MG_CODE(at, "shr.u64", pieces, words[1], 4);
     mg_code_push_guard(at, guard, negated);
     uint32_t n = select_lanes(at, o, words[0]);
     mg_sum_add(at, mg_patch_sum(p, x->cell + MG_TRACE_CELL_LANES), mg_o_reg(pieces));
     if (o->sum) { /* n addresses from a on, 16 apart: n a + 8 n (n - 1) */
         mg_id sum = mg_code_temp(at, MG_TYPE_b64), rest = mg_code_temp(at, MG_TYPE_b64);
-        MG_CODE(at, "sub.u64", mg_o_reg(rest), mg_o_reg(pieces), mg_o_imm(1));
-        MG_CODE(at, "shl.b64", mg_o_reg(rest), mg_o_reg(rest), mg_o_imm(3));
-        MG_CODE(at, "add.u64", mg_o_reg(rest), mg_o_reg(rest), mg_o_reg(words[0]));
-        MG_CODE(at, "mul.lo.u64", mg_o_reg(sum), mg_o_reg(rest), mg_o_reg(pieces));
+        MG_CODE(at, "sub.u64", rest, pieces, 1);
+        MG_CODE(at, "shl.b64", rest, rest, 3);
+        MG_CODE(at, "add.u64", rest, rest, words[0]);
+        MG_CODE(at, "mul.lo.u64", sum, rest, pieces);
         mg_sum_add(at, mg_patch_sum(p, x->cell + MG_TRACE_CELL_SUM), mg_o_reg(sum));
     }
     n += sample_ctas(at, o);
