@@ -13,18 +13,10 @@ struct mg_live {
 };
 struct mg_live *mg_live_new(const struct mg_cfg *c);
 void mg_live_free(struct mg_live *l);
-static inline bool mg_live_bit(const struct mg_live *l, const uint64_t *rows, uint32_t block, mg_id reg)
-{
-    uint32_t i = reg - l->reg_lo;
-    return reg >= l->reg_lo && reg < l->reg_hi && (rows[(size_t)block * l->n_words + i / 64] >> i % 64 & 1);
-}
 static inline bool mg_live_in(const struct mg_live *l, uint32_t block, mg_id reg)
 {
-    return mg_live_bit(l, l->in, block, reg);
-}
-static inline bool mg_live_out(const struct mg_live *l, uint32_t block, mg_id reg)
-{
-    return mg_live_bit(l, l->out, block, reg);
+    uint32_t i = reg - l->reg_lo;
+    return reg >= l->reg_lo && reg < l->reg_hi && (l->in[(size_t)block * l->n_words + i / 64] >> i % 64 & 1);
 }
 /* Most 32-bit register cells (64-bit registers are two, predicates none) live at one place: what an
  * allocator without spills would need, before alignment and the machine's own. */

@@ -127,7 +127,6 @@ static uint32_t chunk_of(struct mg_cap_writer *w, const char *data, size_t bytes
     w->keys[number] = (struct chunk_key){hash[1]};
     mg_map_set(&w->chunks, hash[0], number);
     write_frame(w, MG_CAP_DATA, data, bytes);
-    w->stored_bytes += bytes;
     return number;
 }
 
@@ -167,11 +166,9 @@ void mg_cap_put_content(struct mg_cap_writer *w, const struct mg_cap_op_in *op, 
     size_t before = w->ops.n;
     uint64_t n = bytes <= MG_CAP_INLINE ? 0 : (bytes + MG_CAP_CHUNK - 1) / MG_CAP_CHUNK;
     if (w->failed) return;
-    w->given_bytes += bytes;
     if (!n) {
         put_head(w, op, 0);
         put_payload(w, data, bytes);
-        w->stored_bytes += bytes;
         count(w, op, before);
         return;
     }

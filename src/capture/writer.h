@@ -19,9 +19,8 @@ struct mg_cap_writer {
     } * keys; /* by number */
     uint32_t n_chunks, cap;
     struct mg_cap_end end;
-    char *packed;                       /* room of a frame */
-    void *zstd;                         /* its context */
-    uint64_t stored_bytes, given_bytes; /* content: what the file has, what it was made from */
+    char *packed; /* room of a frame */
+    void *zstd;   /* its context */
 };
 struct mg_cap_op_in { /* one operation to append */
     enum mg_cap_op_kind kind;

@@ -23,7 +23,8 @@ struct mg_counter_flow {
     bool by_launch; /* the kernel: entered once by every thread that counts */
     uint32_t
         n_alike; /* of the kernel: its counters, where CTA 0 alone has counted, as every other would have; else 0 */
-    uint32_t *callers, n_callers; /* else, with flow.needs_entries: blocks (dense) each entry of which calls it once */
+    uint32_t *callers,
+        n_callers; /* else, of a function that is counted: blocks (dense) each entry of which calls it once */
     struct mg_counter_cohort *cohorts;
     uint32_t n_cohorts;
 };

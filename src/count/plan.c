@@ -655,7 +655,6 @@ static void keep_flow(struct planner *x)
     f->n_blocks = x->c->n_blocks;
     f->n_nodes = x->n_nodes;
     f->n_edges = x->n_edges;
-    f->needs_entries = x->o->entries_known;
     f->edges = mg_xcalloc(x->n_edges + 1, sizeof *f->edges);
     for (uint32_t i = 0; i < x->n_edges; i++) {
         const struct edge *e = &x->edges[i];

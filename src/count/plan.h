@@ -35,7 +35,6 @@ struct mg_flow_step {
 };               /* all edges of the node but this one are known by now */
 struct mg_flow { /* owner: malloc */
     uint32_t n_blocks, n_nodes, n_edges, n_steps;
-    bool needs_entries;
     struct mg_flow_edge *edges; /* the first n_blocks are the blocks; unreachable ones: a == b, count 0 */
     struct mg_flow_step *steps;
     struct mg_flow_loop *loops;

@@ -393,26 +393,15 @@ void mg_mem_set_limit(uint64_t bytes)
     pthread_rwlock_unlock(&lock);
 }
 
-static bool change(uint64_t base, uint32_t tag, int readonly)
+bool mg_mem_set_tag(uint64_t base, uint32_t tag)
 {
     pthread_rwlock_wrlock(&lock);
     struct mg_extent *n = mg_extent_at_or_below(program.live, base);
     bool ok = n && n->key == base;
-    if (ok && readonly < 0) n->alloc.tag = tag;
-    if (ok && readonly >= 0) n->alloc.readonly = readonly;
+    if (ok) n->alloc.tag = tag;
     if (ok) atomic_fetch_add(&epoch, 1);
     pthread_rwlock_unlock(&lock);
     return ok;
-}
-
-bool mg_mem_set_tag(uint64_t base, uint32_t tag)
-{
-    return change(base, tag, -1);
-}
-
-bool mg_mem_set_readonly(uint64_t base, bool readonly)
-{
-    return change(base, 0, readonly);
 }
 
 void mg_mem_arena(uint64_t out[2])

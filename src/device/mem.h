@@ -59,8 +59,6 @@ void mg_mem_each(void (*fn)(void *user, const struct mg_alloc *a), void *user);
 void mg_mem_totals(uint64_t *live_bytes, uint64_t *limit_bytes);
 void mg_mem_set_limit(uint64_t bytes);
 bool mg_mem_set_tag(uint64_t base, uint32_t tag);
-bool mg_mem_set_readonly(uint64_t base,
-                         bool readonly); /* kernels may not store there (constants are so from the start) */
 /* Address space of the host at this address, 0: anywhere; NULL: it is not free. */
 void *mg_mem_map_at(uint64_t base, uint64_t bytes, int protection);
 /* Grows by one at every change of the table: a cached mg_mem_find result is valid while it is equal. */

@@ -294,7 +294,6 @@ struct CUgraph_st *mg_graph_clone(const struct CUgraph_st *g)
 {
     struct CUgraph_st *c = mg_graph_new();
     if (!c) return NULL;
-    c->clone_of_id = g->id;
     for (uint32_t i = 0; i < g->handles.n; i++) *mg_vec_push(&c->handles) = g->handles.at[i];
     struct mg_map index = MG_MAP_INIT; /* old node -> new node */
     for (uint32_t i = 0; i < g->nodes.n; i++) {

@@ -48,7 +48,7 @@ struct CUgraph_st {
     MG_VEC(struct mg_graph_user) users;
     MG_VEC(uint64_t) handles;      /* of conditional nodes, made for this graph */
     struct CUgraphNode_st *parent; /* the child node that owns it; NULL: the application does */
-    uint64_t clone_of_id, id;
+    uint64_t id;
 };
 struct mg_exec_node {
     uint64_t node_id; /* of the graph node it comes from */

@@ -180,7 +180,7 @@ void mg_watch_ended(const struct mg_work *op, const struct mg_work_mark *m, uint
 
 struct mg_task {
     uint32_t refs, n_deps;
-    bool done, queued, submitted;
+    bool done, queued;
     struct CUctx_st *ctx;
     struct CUstream_st *stream; /* only compared, never followed */
     struct mg_work op;
@@ -309,7 +309,7 @@ struct mg_driver_state {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* some task has ended */
     struct mg_driver_config config;
-    bool configured, initialised, forked; /* forked: a child of the process that initialised it */
+    bool initialised, forked; /* forked: a child of the process that initialised it */
     volatile bool cancel;
     const struct mg_device_ops *ops;
     struct mg_device *device;

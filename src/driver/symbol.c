@@ -103,7 +103,6 @@ void mg_driver_configure(const struct mg_driver_config *c)
 {
     memset(&mg_drv.config, 0, sizeof mg_drv.config);
     memcpy(&mg_drv.config, c, MG_MIN(c->size, sizeof mg_drv.config));
-    mg_drv.configured = true;
 }
 
 /* How far before an allocation a read may begin (docs/schedule.md): a row of a large picture. */

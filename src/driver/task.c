@@ -153,7 +153,6 @@ static void *worker(void *arg)
 
 static void submit(struct mg_task *t)
 {
-    t->submitted = true;
     n_live++;
     mg_task_ref(t); /* dropped when it has ended */
 }

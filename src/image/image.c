@@ -115,8 +115,6 @@ static uint64_t read_entry(struct reader *r, struct bytes b, bool relocatable)
     struct bytes h = {b.p, head}, body = {b.p + head, size};
     struct mg_image_entry e = {.kind = (enum mg_entry_kind)get(b.p, 2),
                                .sm = (uint32_t)get(b.p + 28, 4),
-                               .isa_minor = (uint32_t)get(b.p + 24, 2),
-                               .isa_major = (uint32_t)get(b.p + 26, 2),
                                .flags = flags,
                                .group = r->groups,
                                .relocatable = relocatable};

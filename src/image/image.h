@@ -19,7 +19,6 @@ struct mg_image_entry {
     enum mg_entry_kind kind;
     uint32_t sm; /* 90 */
     char suffix; /* 'a', 'f' or 0 when the flags say arch-specific */
-    uint32_t isa_major, isa_minor;
     uint64_t flags;
     uint32_t group;      /* which fatbin of the container (one per translation unit) */
     bool relocatable;    /* from -rdc */

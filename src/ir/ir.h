@@ -285,7 +285,7 @@ struct mg_module {
     uint8_t address_size; /* 32 or 64. Texts without the directive get 64: the ISA says 32, but the driver and
                            * ptxas take the host's size, and has_address_size is 0 */
     uint8_t has_address_size;
-    uint8_t map_f64_to_f32, debug, texmode_independent;
+    uint8_t debug;
     struct mg_map *fused; /* of a twin: sums -> products as in the kernel (analysis/contract.h); NULL: none sought */
     bool marked;          /* the text says which lines were inserted (MG_NF_PROBE): ptx/ptx.h */
     MG_VEC(struct mg_item) items;

@@ -75,10 +75,8 @@ static const struct name sreg_names[MG_SREG_COUNT] = {
 #include "isa/sregs.def"
 #undef SREG
 };
-static const struct {
-    uint8_t type, comps;
-} sreg_facts[MG_SREG_COUNT] = {
-#define SREG(name, text, type, comps) [MG_SREG_##name] = {MG_TYPE_##type, comps},
+static const uint8_t sreg_types[MG_SREG_COUNT] = {
+#define SREG(name, text, type, comps) [MG_SREG_##name] = MG_TYPE_##type,
 #include "isa/sregs.def"
 #undef SREG
 };
@@ -210,12 +208,7 @@ enum mg_sreg mg_sreg_find(const char *s, size_t len)
 
 enum mg_type mg_sreg_type(enum mg_sreg r)
 {
-    return r < MG_SREG_COUNT ? (enum mg_type)sreg_facts[r].type : MG_TYPE_none;
-}
-
-unsigned mg_sreg_comps(enum mg_sreg r)
-{
-    return r < MG_SREG_COUNT ? sreg_facts[r].comps : 0;
+    return r < MG_SREG_COUNT ? (enum mg_type)sreg_types[r] : MG_TYPE_none;
 }
 
 /* The table's flags hold for the stem; some forms of a stem behave otherwise. */

@@ -141,6 +141,5 @@ const char *mg_space_name(enum mg_space s);           /* "global", "" for generi
 const char *mg_sreg_text(enum mg_sreg r);             /* "%tid" */
 enum mg_sreg mg_sreg_find(const char *s, size_t len); /* with the '%' */
 enum mg_type mg_sreg_type(enum mg_sreg r);
-unsigned mg_sreg_comps(enum mg_sreg r); /* 3 for %tid, 0 for a scalar */
 
 #endif

@@ -34,7 +34,6 @@ struct func_facts { /* owner: the context; NULL: not computed */
 struct mg_pass_ctx {
     struct mg_module *m;
     struct mg_diag *d;
-    struct mg_arena scratch;
     struct func_facts *facts; /* by func id */
     uint32_t n_facts;
     struct mg_spaces *spaces;
@@ -43,11 +42,6 @@ struct mg_pass_ctx {
 struct mg_module *mg_pass_module(struct mg_pass_ctx *c)
 {
     return c->m;
-}
-
-struct mg_arena *mg_pass_scratch(struct mg_pass_ctx *c)
-{
-    return &c->scratch;
 }
 
 struct mg_diag *mg_pass_diag(struct mg_pass_ctx *c)
@@ -189,9 +183,7 @@ static enum mg_err run_one(struct mg_pass_ctx *c, const struct mg_pipeline_step 
 {
     uint64_t start = ns ? mg_now_ns() : 0;
     if (func) compute(c, s->pass->needs, func);
-    struct mg_arena_mark mark = mg_arena_mark(&c->scratch);
     enum mg_err err = s->pass->run(c, s->user, func, block);
-    mg_arena_rewind(&c->scratch, mark);
     if (func)
         drop(c, facts_of(c, func), s->pass->keeps);
     else
@@ -265,6 +257,5 @@ enum mg_err mg_pass_run(struct mg_module *m, const struct mg_pipeline_step *step
     }
     drop_all(&c, 0);
     free(c.facts);
-    mg_arena_release(&c.scratch);
     return err;
 }

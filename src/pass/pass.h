@@ -28,7 +28,6 @@ struct mg_pass {
                        uint32_t block); /* func, block as the scope says */
 };
 struct mg_module *mg_pass_module(struct mg_pass_ctx *c);
-struct mg_arena *mg_pass_scratch(struct mg_pass_ctx *c);
 struct mg_diag *mg_pass_diag(struct mg_pass_ctx *c);
 /* Analyses, computed when first asked for and kept until a pass does not keep them. MG_AN_DOM stands
  * for dominators and postdominators; SSA goes when any of CFG, DOM, LIVE goes, uniformity with CFG or LOOP. Borrowed.

@@ -33,7 +33,6 @@ enum mg_expr_value_flags {
     MG_EVF_HEX = 64,    /* shown as 0x... */
 };
 const char *mg_expr_value_text(enum mg_expr_value v);
-const char *mg_expr_value_help(enum mg_expr_value v);
 unsigned mg_expr_value_flags(enum mg_expr_value v);
 
 /* ---- the tree; owner of all: the program's arena ------------------------------------------------- */

@@ -6,11 +6,11 @@
 #include <string.h>
 
 static const struct {
-    const char *text, *help;
+    const char *text;
     unsigned flags;
 } values[] = {
-    {NULL, NULL, 0},
-#define VALUE(name, text, flags, help) {text, help, flags},
+    {NULL, 0},
+#define VALUE(name, text, flags, help) {text, flags},
 #include "probe/expr_values.def"
 #undef VALUE
 };
@@ -18,10 +18,6 @@ static const struct {
 const char *mg_expr_value_text(enum mg_expr_value v)
 {
     return values[v].text;
-}
-const char *mg_expr_value_help(enum mg_expr_value v)
-{
-    return values[v].help;
 }
 unsigned mg_expr_value_flags(enum mg_expr_value v)
 {

@@ -43,8 +43,6 @@ static void note_target(struct parser *p, const char *s, size_t len)
         m->sm_suffix = at < len ? s[at] : 0;
     }
     if (word_is(s, len, "debug")) m->debug = 1;
-    if (word_is(s, len, "map_f64_to_f32")) m->map_f64_to_f32 = 1;
-    if (word_is(s, len, "texmode_independent")) m->texmode_independent = 1;
 }
 
 static bool target(struct parser *p)

@@ -48,7 +48,6 @@ static void add_time(struct mg_sum_times *t, uint64_t ns)
 {
     t->least_ns = t->n ? MG_MIN(t->least_ns, ns) : ns;
     t->most_ns = MG_MAX(t->most_ns, ns);
-    t->sum_ns += ns;
     t->n++;
     t->buckets[bucket_of(ns)]++;
 }

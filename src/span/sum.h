@@ -70,7 +70,7 @@ struct mg_sum_site { /* places of the program that launch or wait */
 };
 #define MG_SUM_BUCKETS 1024
 struct mg_sum_times {
-    uint64_t n, sum_ns, least_ns, most_ns;
+    uint64_t n, least_ns, most_ns;
     uint32_t buckets[MG_SUM_BUCKETS];
 };
 struct mg_sum {

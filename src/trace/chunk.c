@@ -218,7 +218,6 @@ void mg_trace_chunk_record(const struct mg_trace_chunk *c, const struct mg_trace
     memcpy(&g, c->raw + i->segment, sizeof g);
     memcpy(&word, c->raw + i->at, sizeof word);
     const struct mg_trace_seen *s = c->kinds[mg_trace_word_kind(word)];
-    const struct mg_trace_text *name = mg_trace_chunk_text(c, g.name);
     *out = (struct mg_trace_record){
         .kind = &s->kind,
         .layout = &s->layout,
@@ -230,6 +229,5 @@ void mg_trace_chunk_record(const struct mg_trace_chunk *c, const struct mg_trace
         .file = &c->file->file,
         .stream = g.stream,
         .tid = g.tid,
-        .stream_name = name ? name->text : "",
         .chunk = c};
 }

@@ -4,24 +4,16 @@
 #include "base/crc.h"
 #include "trace/format.h"
 
-static const struct {
-    const char *name;
-    uint32_t bytes;
-} types[] = {
-#define TYPE(name, bytes) {#name, bytes},
+static const uint8_t type_bytes[] = {
+#define TYPE(name, bytes) bytes,
 #include "trace/types.def"
 #undef TYPE
 };
-_Static_assert(MG_COUNT_OF(types) == MG_TRACE_TYPE_COUNT, "one row a type");
+_Static_assert(MG_COUNT_OF(type_bytes) == MG_TRACE_TYPE_COUNT, "one row a type");
 
 uint32_t mg_trace_type_bytes(enum mg_trace_type t)
 {
-    return (unsigned)t < MG_TRACE_TYPE_COUNT ? types[t].bytes : 0;
-}
-
-const char *mg_trace_type_name(enum mg_trace_type t)
-{
-    return (unsigned)t < MG_TRACE_TYPE_COUNT ? types[t].name : "?";
+    return (unsigned)t < MG_TRACE_TYPE_COUNT ? type_bytes[t] : 0;
 }
 
 static bool may_be_key(enum mg_trace_type t)

@@ -240,7 +240,6 @@ static enum mg_err load(int fd, struct mg_trace_loaded *f, struct mg_diag *d)
     if (closed) {
         end -= sizeof e;
         f->file.end_mono_ns = e.mono_ns;
-        f->file.end_real_ns = e.real_ns;
         f->file.lost = e.lost;
     }
     if (closed && !f->file.bad_header && read_index(fd, f, at, end, &e)) {

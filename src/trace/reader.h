@@ -36,12 +36,12 @@ struct mg_trace_clock { /* offsets to the base at up to two times; between them 
 struct mg_trace_file { /* owner: the reader */
     const char *path;
     uint32_t version, pid;
-    int32_t rank; /* -1 none */
-    uint64_t start_mono_ns, start_real_ns, end_mono_ns,
-        end_real_ns;        /* two clocks, read together; end: 0 when not closed */
-    const char *attributes; /* "key=value\n" ... */
-    bool closed;            /* the end and the index are there; else the index was rebuilt */
-    bool bad_header;        /* its process is known from its name alone, its rank, clocks and attributes are not */
+    int32_t rank;                          /* -1 none */
+    uint64_t start_mono_ns, start_real_ns; /* two clocks, read together */
+    uint64_t end_mono_ns;                  /* 0 when not closed */
+    const char *attributes;                /* "key=value\n" ... */
+    bool closed;                           /* the end and the index are there; else the index was rebuilt */
+    bool bad_header; /* its process is known from its name alone, its rank, clocks and attributes are not */
     uint64_t bytes, raw_bytes, chunks, records, dropped, skipped, lost; /* as struct mg_trace_counts has them */
     uint64_t damaged_bytes;                                             /* that belong to no chunk; a torn end, too */
     struct mg_trace_range keys[MG_TRACE_INDEXED];                       /* by enum mg_trace_key - 1, as in the file */
@@ -88,9 +88,8 @@ struct mg_trace_record {
     uint64_t time; /* the first field with the key time, shifted; of a record without: the one's before */
     bool has_time;
     const struct mg_trace_file *file;
-    uint32_t stream; /* number in its file */
-    uint32_t tid;    /* of the stream's thread */
-    const char *stream_name;
+    uint32_t stream;   /* number in its file */
+    uint32_t tid;      /* of the stream's thread */
     const void *chunk; /* for mg_trace_text */
 };
 /* NULL at the end. The record lives until the next call. */

@@ -67,6 +67,5 @@ struct mg_trace_layout {
  * a key that is not of 64, 32, 16 or 8 bits. */
 bool mg_trace_layout(const struct mg_trace_kind *k, struct mg_trace_layout *out);
 uint32_t mg_trace_type_bytes(enum mg_trace_type t);
-const char *mg_trace_type_name(enum mg_trace_type t);
 
 #endif

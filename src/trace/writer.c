@@ -369,9 +369,6 @@ static struct timespec after_ms(uint32_t ms)
 static void publish_counts(struct mg_trace_writer *w)
 {
     w->gone.written = w->out.records;
-    w->gone.chunks = w->out.chunks;
-    w->gone.raw_bytes = w->out.raw_bytes;
-    w->gone.file_bytes = w->out.at;
 }
 
 static void *run_writer(void *arg)

@@ -88,8 +88,7 @@ struct mg_trace_counts {
     uint64_t dropped; /* no buffer was free */
     uint64_t skipped; /* by sampling */
     uint64_t lost;    /* the file could not be written, or the record was not one of its kind */
-    uint64_t chunks, raw_bytes, file_bytes;
-    bool stopped; /* by an error */
+    bool stopped;     /* by an error */
 };
 void mg_trace_counts(struct mg_trace_writer *w, struct mg_trace_counts *out);
 

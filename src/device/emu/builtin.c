@@ -215,7 +215,6 @@ static void append(struct mg_device *dev, const struct mg_buf *b)
         memmove(dev->print.at, dev->print.at + drop, dev->print.n - drop);
         dev->print.n -= drop;
         dev->print.at[dev->print.n] = 0;
-        dev->print_lost += drop;
     }
     pthread_mutex_unlock(&dev->lock);
 }

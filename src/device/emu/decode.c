@@ -483,7 +483,6 @@ static void keep_slots(struct decoder *d)
     fn->slots = mg_arena_copy(&d->code->arena, d->all_slots.at, d->all_slots.n * sizeof *d->all_slots.at);
     qsort(fn->slots, fn->n_slots, sizeof *fn->slots, by_offset);
     while (d->named_at.n <= d->ops.n) *mg_vec_push(&d->named_at) = d->named.n;
-    fn->n_named = d->named.n;
     fn->named = d->named.n ? mg_arena_copy(&d->code->arena, d->named.at, d->named.n * sizeof *d->named.at) : NULL;
     fn->named_at = mg_arena_copy(&d->code->arena, d->named_at.at, d->named_at.n * sizeof *d->named_at.at);
 }

@@ -213,7 +213,6 @@ struct emu_func { /* decoded function of one kernel; owner: struct emu_code */
     struct emu_slot *slots;
     uint32_t n_slots;
     uint32_t *named, *named_at;
-    uint32_t n_named;
     struct emu_mark_of *marks;
     uint32_t n_marks;  /* --check: registers by number, from 1; n_marks 0: off */
     uint32_t *mark_at; /* --check: number of the register at an offset, by offset / 4 */
@@ -308,7 +307,6 @@ struct mg_device {
     uint64_t next_seq;
     uint64_t heap_used;
     struct mg_buf print;
-    uint64_t print_lost;
     _Atomic(struct mg_observe_opts *) trace;
     _Atomic uint64_t launches;
     struct mg_map strays; /* (module, node) whose stray reads or findings were told, under lock */
