@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/same.h"
 #include "base/demangle.h"
 #include "base/map.h"
 #include "base/search.h"
@@ -15,6 +16,7 @@
 
 enum { MOST_PARAMS = 64, MOST_ALLOCATIONS = 8 };
 
+enum adding { ADDING_NEVER, ADDING_IF_FULL, ADDING_ALWAYS }; /* lanes of a warp, by the assembler */
 struct known {
     const struct mg_pkernel *k;
     const char *function;
@@ -22,7 +24,7 @@ struct known {
     struct mg_buffer_name *name; /* owner: the arena; text NULL: not known */
     uint32_t base;               /* register of the address; 0: none, or several */
     int64_t offset;
-    bool added_up;
+    enum adding adding;
     uint32_t next; /* of the same kernel and line, + 1; 0: none */
 };
 struct line_node {
@@ -41,6 +43,7 @@ struct mg_buffers {
     uint32_t *first;       /* by register: in defs, + 1 */
     uint32_t *seen, round; /* by register: the walk that came by last */
     mg_id *next;           /* room for a walk's list */
+    struct mg_same *same;  /* NULL: not asked for yet */
     MG_VEC(struct def) defs;
     MG_VEC(struct line_node) insts; /* in order of lines */
     struct mg_lines *modules;
@@ -67,6 +70,7 @@ void mg_buffers_free(struct mg_buffers *b)
     free(b->first);
     free(b->seen);
     free(b->next);
+    mg_same_free(b->same);
     mg_arena_release(&b->arena);
     free(b);
 }
@@ -87,6 +91,8 @@ static void index_function(struct mg_buffers *b, const struct mg_module *m, mg_i
     free(b->first);
     free(b->seen);
     free(b->next);
+    mg_same_free(b->same);
+    b->same = NULL;
     b->next = mg_xcalloc(m->regs.n + 1, sizeof *b->next);
     b->first = mg_xcalloc(m->regs.n + 1, sizeof *b->first);
     b->seen = mg_xcalloc(m->regs.n + 1, sizeof *b->seen);
@@ -181,37 +187,6 @@ static void follow_node(struct walk *w, const struct mg_node *n)
 
 /* ---- atomics that lanes add up ------------------------------------------------------------------------ */
 
-/* What all lanes of a CTA share: arguments, the CTA's place, constants, and what is computed of these alone. */
-static bool is_shared_value(const struct mg_buffers *b, const struct mg_opnd *o, unsigned depth)
-{
-    bool is_reg = o->kind == MG_OPND_reg || (o->kind == MG_OPND_addr && o->sub == MG_OPND_reg);
-    if (o->kind == MG_OPND_sreg) return o->id == MG_SREG_ctaid || o->id == MG_SREG_nctaid || o->id == MG_SREG_ntid;
-    if (!is_reg) return o->kind == MG_OPND_imm || o->kind == MG_OPND_var || o->kind == MG_OPND_addr;
-    uint32_t d = b->first[o->id];
-    if (!d || b->defs.at[d - 1].next || depth > 16) return false;
-    const struct mg_node *n = &b->m->nodes.at[b->defs.at[d - 1].node];
-    const struct mg_form *form = mg_node_form(b->m, n);
-    if (n->guard) return false;
-    switch ((enum mg_op)form->op) {
-    case MG_OP_ld:
-        if (form->space != MG_SPACE_param) return false;
-        break;
-    case MG_OP_mov:
-    case MG_OP_cvta:
-    case MG_OP_cvt:
-    case MG_OP_add:
-    case MG_OP_mul:
-    case MG_OP_mad:
-    case MG_OP_shl:
-        break;
-    default:
-        return false;
-    }
-    for (uint32_t i = 1; i < n->n_opnds; i++)
-        if (!is_shared_value(b, &b->m->opnds.at[n->opnd + i], depth + 1)) return false;
-    return true;
-}
-
 static bool is_read(const struct mg_buffers *b, mg_id reg)
 {
     mg_id uses[32];
@@ -224,22 +199,39 @@ static bool is_read(const struct mg_buffers *b, mg_id reg)
     return false;
 }
 
-/* ptxas makes one atomic a warp (REDUX and an elected lane) of integer ones of 32 bits whose result nobody reads and
- * whose address it knows to be one for all lanes; so it does for sm_80 and later (seen for sm_90). */
-static bool is_added_up(const struct mg_buffers *b, mg_id node)
+static const struct mg_same *same_values(struct mg_buffers *b)
+{
+    if (b->same) return b->same;
+    struct mg_cfg *cfg = mg_cfg_new(b->m, b->func);
+    b->same = mg_same_new(cfg);
+    mg_cfg_free(cfg);
+    return b->same;
+}
+
+/* Does ptxas make one atomic a warp of it? Seen in its code for sm_90, of integers alone: REDUX, or a population count
+ * where all lanes add one value, and an elected lane; of a sum whose result is read with a scan, if all lanes are
+ * there. */
+static enum adding find_adding(struct mg_buffers *b, mg_id node)
 {
     const struct mg_node *n = &b->m->nodes.at[node];
     const struct mg_form *form = mg_node_form(b->m, n);
-    static const enum mg_mod ops[] = {MG_MOD_add, MG_MOD_min, MG_MOD_max, MG_MOD_and, MG_MOD_or, MG_MOD_xor};
-    bool known = false;
-    if (form->op != MG_OP_atom && form->op != MG_OP_red) return false;
-    for (size_t i = 0; i < MG_COUNT_OF(ops); i++) known |= mg_form_has(form, ops[i]);
-    enum mg_type type = form->n_types ? (enum mg_type)form->types[0] : MG_TYPE_f64;
-    if (!known || (type != MG_TYPE_u32 && type != MG_TYPE_s32 && type != MG_TYPE_b32)) return false;
+    static const enum mg_mod ops[] = {MG_MOD_min, MG_MOD_max, MG_MOD_and, MG_MOD_or, MG_MOD_xor};
+    bool add = mg_form_has(form, MG_MOD_add), other = false;
     uint32_t at = form->op == MG_OP_atom;
+    if ((form->op != MG_OP_atom && form->op != MG_OP_red) || !form->n_types || n->n_opnds < at + 2) return ADDING_NEVER;
+    for (size_t i = 0; i < MG_COUNT_OF(ops); i++) other |= mg_form_has(form, ops[i]);
+    enum mg_type type = (enum mg_type)form->types[0];
+    bool narrow = type == MG_TYPE_u32 || type == MG_TYPE_s32 || type == MG_TYPE_b32,
+         wide = type == MG_TYPE_u64 || type == MG_TYPE_s64 || type == MG_TYPE_b64;
     const struct mg_opnd *o = &b->m->opnds.at[n->opnd];
-    if (n->n_opnds <= at || !is_shared_value(b, &o[at], 0)) return false;
-    return !at || o->kind == MG_OPND_sink || (o->kind == MG_OPND_reg && !is_read(b, o->id));
+    bool read = at && o->kind != MG_OPND_sink && (o->kind != MG_OPND_reg || is_read(b, o->id));
+    bool one_value = mg_same_operand(same_values(b), b->m, &o[at + 1]);
+    if (!(add && (narrow || wide)) && !(other && narrow && !read)) return ADDING_NEVER;
+    if (form->space == MG_SPACE_shared && add && narrow && !read && o[at + 1].kind == MG_OPND_imm && o[at + 1].val == 1)
+        return ADDING_ALWAYS; /* ATOMS.POPC.INC, at any address */
+    if (!mg_same_operand(same_values(b), b->m, &o[at])) return ADDING_NEVER;
+    if (wide || (read && !one_value)) return one_value ? ADDING_ALWAYS : wide ? ADDING_NEVER : ADDING_IF_FULL;
+    return ADDING_ALWAYS;
 }
 
 /* ---- in words ------------------------------------------------------------------------------------------------------
@@ -355,7 +347,7 @@ static void find_text(struct mg_buffers *b, struct known *out)
     MG_FIND_FIRST(at, b->insts.n, b->insts.at[at].line < out->ptx_line);
     for (; at < b->insts.n && b->insts.at[at].line == out->ptx_line; at++) {
         const struct mg_node *n = &m->nodes.at[b->insts.at[at].node];
-        out->added_up = !strcmp(out->function, out->k->name) && is_added_up(b, b->insts.at[at].node);
+        if (!strcmp(out->function, out->k->name)) out->adding = find_adding(b, b->insts.at[at].node);
         for (uint32_t i = 0; i < n->n_opnds; i++) {
             const struct mg_opnd *o = &m->opnds.at[n->opnd + i];
             if (o->kind != MG_OPND_addr) continue;
@@ -420,9 +412,10 @@ const char *mg_buffer_of(struct mg_buffers *b, const struct mg_fact *f)
     return f->kernel && f->ptx_line ? mg_buffer_at(b, f->kernel, f->function, f->ptx_line) : NULL;
 }
 
-bool mg_buffer_is_added_up(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line)
+bool mg_buffer_is_added_up(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line,
+                           bool full)
 {
-    return find_known(b, k, function, ptx_line)->added_up;
+    return find_known(b, k, function, ptx_line)->adding >= (full ? ADDING_IF_FULL : ADDING_ALWAYS);
 }
 
 const struct mg_buffer_name *mg_buffer_of_site(struct mg_buffers *b, uint32_t kernel, const char *function,

@@ -16,8 +16,9 @@ const char *mg_buffer_of(struct mg_buffers *b, const struct mg_fact *f);
 /* Register and offset of the address, where the only instruction of that line has one; false: none. */
 bool mg_buffer_base_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line,
                        uint32_t *base, int64_t *offset);
-/* Is this an atomic whose lanes the assembler adds up before memory sees them? */
-bool mg_buffer_is_added_up(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line);
+/* Is this an atomic whose lanes the assembler adds up before memory sees them? `full`: all 32 execute it together. */
+bool mg_buffer_is_added_up(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line,
+                           bool full);
 const struct mg_buffer_name *mg_buffer_of_site(struct mg_buffers *b, uint32_t kernel, const char *function,
                                                uint32_t ptx_line);
 

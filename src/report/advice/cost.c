@@ -151,8 +151,9 @@ double latency_of_site(const struct mg_jval *site)
 bool is_added_up(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site)
 {
     const char *function = mg_jval_text(site, "function");
+    bool full = mg_jval_u64(site, "accesses") == 32 * mg_jval_u64(site, "requests");
     return a->buffers && function &&
-           mg_buffer_is_added_up(a->buffers, k, function, (uint32_t)mg_jval_u64(site, "ptx_line"));
+           mg_buffer_is_added_up(a->buffers, k, function, (uint32_t)mg_jval_u64(site, "ptx_line"), full);
 }
 
 static void add_memory(struct advice *a)
