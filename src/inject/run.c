@@ -23,6 +23,7 @@
 #include "inject/findings.h"
 #include "inject/gate.h"
 #include "inject/kernels.h"
+#include "inject/parts.h"
 #include "inject/range.h"
 #include "inject/select.h"
 #include "inject/session.h"
@@ -248,7 +249,8 @@ struct mg_run *mg_run_native(struct mg_run *r, enum mg_reason reason)
 
 static bool is_pointer(uint64_t value, struct mg_store_arg *a, uint64_t *bytes)
 {
-    return value && mg_session.backend->allocation(value, &a->allocation, &a->allocation_off, bytes);
+    return value && (mg_part_find(value, &a->allocation, &a->allocation_off, bytes) ||
+                     mg_session.backend->allocation(value, &a->allocation, &a->allocation_off, bytes));
 }
 
 static uint64_t store_launch(const struct mg_run *r) /* under closing */

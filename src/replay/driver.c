@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 struct mg_replay_driver mg_cu;
+void (*mg_replay_tell)(uint64_t at, uint64_t bytes);
 
 bool mg_replay_driver_open(const char **missing)
 {
@@ -14,5 +15,6 @@ bool mg_replay_driver_open(const char **missing)
     if (!(*(void **)&mg_cu.name = dlsym(lib, #name))) return false;
     MG_REPLAY_ENTRIES(E)
 #undef E
+    *(void **)&mg_replay_tell = dlsym(RTLD_DEFAULT, "margay_replay_memory");
     return true;
 }

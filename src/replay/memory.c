@@ -112,6 +112,7 @@ int mg_replay_alloc(struct mg_replay *r, uint64_t at, uint64_t bytes)
     mg_vec_push(&r->live);
     memmove(&r->live.at[k + 1], &r->live.at[k], (r->live.n - 1 - k) * sizeof *r->live.at);
     r->live.at[k] = (struct mg_live){.at = at, .bytes = bytes, .context = r->context, .checked = r->n_launches};
+    if (mg_replay_tell) mg_replay_tell(at, bytes);
     /* fresh pages are zero; what lay there before is not the program's */
     return used ? mg_replay_call(r, mg_cu.cuMemsetD8Async(at, 0, bytes, mg_replay_last(r)), "clearing memory") : 0;
 }
@@ -122,6 +123,7 @@ int mg_replay_free(struct mg_replay *r, uint64_t at)
     if (k == r->live.n || r->live.at[k].at != at)
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: memory that is not allocated is freed at 0x%llx", r->path,
                               (unsigned long long)at);
+    if (mg_replay_tell) mg_replay_tell(at, 0);
     r->n_unseen += r->live.at[k].checked < r->n_launches;
     memmove(&r->live.at[k], &r->live.at[k + 1], (--r->live.n - k) * sizeof *r->live.at);
     return 0;

@@ -247,5 +247,7 @@ extern struct mg_replay_driver {
 #undef E
 } mg_cu;
 bool mg_replay_driver_open(const char **missing);
+/* To Margay, whose tools would take all that is mapped together for one allocation; 0: freed. NULL: it is not there. */
+extern void (*mg_replay_tell)(uint64_t at, uint64_t bytes);
 
 #endif

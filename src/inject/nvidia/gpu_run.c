@@ -17,6 +17,7 @@
 #include "inject/device_clock.h"
 #include "inject/hooks.h"
 #include "inject/kernels.h"
+#include "inject/parts.h"
 #include "inject/run.h"
 #include "inject/session.h"
 #include "inject/timeline.h"
@@ -162,8 +163,13 @@ static void find_pointers(struct mg_run *r)
         uint64_t v;
         if (i->param_sizes[k] != 8) continue;
         memcpy(&v, (const char *)r->values + i->param_offsets[k], 8);
-        if (v && mg_area_find(v, &a) && (r->found || (r->found = calloc(i->n_params, sizeof *r->found))))
-            r->found[k] = (struct mg_found){a.id, v - a.at, a.bytes, true};
+        struct mg_found f = {.is = true};
+        bool part = v && mg_part_find(v, &f.id, &f.off, &f.bytes);
+        if (!part && v && mg_area_find(v, &a))
+            f = (struct mg_found){a.id, v - a.at, a.bytes, true};
+        else if (!part)
+            continue;
+        if (r->found || (r->found = calloc(i->n_params, sizeof *r->found))) r->found[k] = f;
     }
 }
 
