@@ -74,6 +74,10 @@ void mg_backend_no_graph(cu_graph g)
 {
     (void)g;
 }
+void mg_backend_no_change(cu_graph_exec x, cu_node node, const struct cu_node_params *p)
+{
+    (void)x, (void)node, (void)p;
+}
 
 void mg_backend_no_collect(void)
 {

@@ -102,6 +102,8 @@ struct mg_backend {
      */
     void (*node_taken)(struct mg_run *r, cu_graph_exec x, cu_node node);
     void (*graph_stays)(cu_graph g); /* it becomes part of another */
+    /* A node of an executable graph was changed that is no kernel. */
+    void (*node_changed)(cu_graph_exec x, cu_node node, const struct cu_node_params *p);
 
     /* Ends. */
     void (*drain)(uint64_t timeout_ns);
@@ -118,8 +120,8 @@ extern const struct mg_backend mg_backend_own, mg_backend_nvidia;
     .module = mg_backend_no_module, .positions = mg_backend_no_positions, .adapt = mg_backend_no_adapt,                \
     .known = mg_backend_no_constants, .compile = mg_backend_no_compile, .may_load = mg_backend_any_time,               \
     .why_not = mg_backend_any_shape, .most_registers = mg_backend_any_registers, .note = mg_backend_no_note,           \
-    .note_node = mg_backend_no_note_node, .graph_stays = mg_backend_no_graph, .collect = mg_backend_no_collect,        \
-    .flush = mg_backend_no_flush, .context_ended = mg_backend_no_context
+    .note_node = mg_backend_no_note_node, .graph_stays = mg_backend_no_graph, .node_changed = mg_backend_no_change,    \
+    .collect = mg_backend_no_collect, .flush = mg_backend_no_flush, .context_ended = mg_backend_no_context
 bool mg_backend_no_estimate(void *function);
 bool mg_backend_no_allocation(uint64_t address, uint64_t *id, uint64_t *offset, uint64_t *bytes);
 const struct mg_module *mg_backend_no_module(void *function);
@@ -135,6 +137,7 @@ uint32_t mg_backend_any_registers(const struct mg_inst *i, const struct mg_shape
 void mg_backend_no_note(mg_launch_done_fn fn, void *user);
 void mg_backend_no_note_node(mg_launch_done_fn fn, void *user, void (*drop)(void *user));
 void mg_backend_no_graph(cu_graph g);
+void mg_backend_no_change(cu_graph_exec x, cu_node node, const struct cu_node_params *p);
 void mg_backend_no_collect(void);
 void mg_backend_no_flush(uint64_t timeout_ns);
 void mg_backend_no_context(void *ctx, int device, bool surely);

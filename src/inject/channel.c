@@ -30,13 +30,13 @@ struct mg_chans mg_chans = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREA
 static pthread_rwlock_t numbering = PTHREAD_RWLOCK_INITIALIZER;
 static MG_VEC(struct mg_stream_launch *) launches;
 
-static uint32_t number_launch(const struct mg_run *r, const struct mg_region *g)
+static uint32_t number_launch(const struct mg_run *r, uint64_t replay, const struct mg_region *g)
 {
     struct mg_stream_launch *l = calloc(1, sizeof *l);
     if (!l) return UINT32_MAX;
     *l = (struct mg_stream_launch){.kernel = r->inst->code->name,
                                    .id = mg_run_traced_as(r),
-                                   .replay = r->replay,
+                                   .replay = replay,
                                    .shape = mg_run_launch(&r->shape),
                                    .sites = g->sites,
                                    .n_sites = g->n_sites,
@@ -216,7 +216,7 @@ enum mg_reason mg_channels_take(struct mg_run *r)
         if ((uint64_t)g[0] * g[1] > (1ull << MG_SEGMENT_CTA_BITS) / MG_MAX(g[2], 1u)) return MG_REASON_large_grid;
         void *where = mg_session.backend->channel->where();
         if (!r->channels) r->channels = calloc(v->layout.n_regions, sizeof *r->channels);
-        uint32_t number = where && r->channels ? number_launch(r, region) : UINT32_MAX;
+        uint32_t number = where && r->channels ? number_launch(r, r->replay, region) : UINT32_MAX;
         if (number == UINT32_MAX || !(r->channels[k].chan = acquire_channel(where, v->uses[k], r->node))) {
             mg_channels_give(r);
             return MG_REASON_no_room_records;
@@ -232,22 +232,31 @@ void mg_channels_words(const struct mg_run *r, uint32_t region, uint64_t *words)
     words[1] = r->channels[region].number;
 }
 
-void mg_channels_replay(const struct mg_run *r)
+static bool put_own(void *user, uint64_t offset, uint32_t number)
+{
+    const uint64_t word = number;
+    mg_session.backend->write(user, offset, &word, 1);
+    return true;
+}
+
+bool mg_channels_replay(const struct mg_run *r, uint64_t replay, mg_channel_put put, void *user)
 {
     const struct mg_layout *l = r->channels ? &r->body->variant->layout : NULL;
+    bool ok = true;
     for (uint32_t k = 0; l && k < l->n_regions; k++) {
         const struct mg_region *g = &l->regions[k];
-        uint32_t number = r->channels[k].chan ? number_launch(r, g) : UINT32_MAX;
-        uint64_t words[2];
-        if (number == UINT32_MAX) continue;
-        r->channels[k].number = number;
+        uint32_t number = r->channels[k].chan ? number_launch(r, replay, g) : UINT32_MAX;
+        if (number == UINT32_MAX) {
+            ok &= !r->channels[k].chan;
+            continue;
+        }
         pthread_mutex_lock(&mg_chans.lock);
         r->channels[k].chan->dirty = true;
         pthread_mutex_unlock(&mg_chans.lock);
-        mg_channels_words(r, k, words);
-        mg_session.backend->write((struct mg_run *)(uintptr_t)r, MG_CTX_WORDS + 8 * (g->first_word + g->channel_word),
-                                  words, 2);
+        const uint64_t offset = MG_CTX_WORDS + 8 * (g->first_word + g->channel_word + 1); /* behind the control's */
+        ok &= put ? put(user, offset, number) : put_own((struct mg_run *)(uintptr_t)r, offset, number);
     }
+    return ok;
 }
 
 void mg_channels_give(struct mg_run *r)

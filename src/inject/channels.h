@@ -6,7 +6,10 @@
 
 /* Channels of a launch's tools (channel.c). Else: why there are none. */
 enum mg_reason mg_channels_take(struct mg_run *r);
-void mg_channels_replay(const struct mg_run *r); /* a node's: what comes from now on is of its next replay */
+/* A node's: what comes from now on is of this replay. put writes a number into its block; NULL: the backend's own.
+ * False: it could not be written everywhere. */
+typedef bool (*mg_channel_put)(void *user, uint64_t offset, uint32_t number);
+bool mg_channels_replay(const struct mg_run *r, uint64_t replay, mg_channel_put put, void *user);
 void mg_channels_words(const struct mg_run *r, uint32_t region, uint64_t *words);
 void mg_channels_give(struct mg_run *r);
 void mg_channels_context_ends(void *ctx, int device); /* behind the backend's: its launches have ended */

@@ -179,7 +179,9 @@ MG_HOOK(cuGraphExecNodeSetParams, cu_graph_exec x, cu_node node, struct cu_node_
 {
     if (!kernel_in(given)) {
         child_stays(given);
-        return MG_REAL(cuGraphExecNodeSetParams)(x, node, given);
+        cu_result rc = MG_REAL(cuGraphExecNodeSetParams)(x, node, given);
+        if (rc == CUE_SUCCESS && given && mg_session.backend) mg_session.backend->node_changed(x, node, given);
+        return rc;
     }
     struct cu_node_params room;
     THROUGH_TWIN_OF(kernel_in(given), true, x, x, node,

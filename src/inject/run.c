@@ -442,12 +442,12 @@ static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store && (raw || !n)) {
         uint64_t launch = store_launch(r);
-        mg_steps_node(r, d, r->replay);
+        mg_steps_node(r, d, r->replay, true);
         tell_ended(r, launch, d, raw);
         mg_findings_add(r->kernel, launch, d);
     }
     r->replay++;
-    mg_channels_replay(r);
+    mg_channels_replay(r, r->replay, NULL, NULL);
     pthread_rwlock_unlock(&mg_session.closing);
     free(raw);
 }

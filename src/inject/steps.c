@@ -18,9 +18,9 @@ static uint64_t next_order;
 static struct {
     bool on;
     pthread_mutex_t lock;
-    uint64_t first;       /* order of the first in the list: those before it are over */
-    MG_VEC(uint8_t) held; /* how often each is */
-    uint32_t done;        /* of the list, from its beginning on */
+    uint64_t first;        /* order of the first in the list: those before it are over */
+    MG_VEC(uint32_t) held; /* how often each is */
+    uint32_t done;         /* of the list, from its beginning on */
 } orders = {.lock = PTHREAD_MUTEX_INITIALIZER, .first = 1};
 
 /* ---- which calls ------------------------------------------------------------------------------------------ */
@@ -208,7 +208,7 @@ uint64_t mg_steps_whole(uint64_t *begun)
     uint64_t whole = orders.first + orders.done - 1;
     if (orders.done > DONE_MOST && orders.done > orders.held.n / 2) {
         orders.held.n -= orders.done;
-        memmove(orders.held.at, orders.held.at + orders.done, orders.held.n);
+        memmove(orders.held.at, orders.held.at + orders.done, orders.held.n * sizeof *orders.held.at);
         orders.first += orders.done;
         orders.done = 0;
     }
@@ -409,7 +409,7 @@ void mg_steps_describe(struct mg_run *r, struct mg_step_record *out)
     if (r->block) mg_steps_hold(r->step = out->order); /* its accesses come later */
 }
 
-void mg_steps_node(const struct mg_run *r, const struct mg_launch_done *d, uint64_t replay)
+void mg_steps_node(const struct mg_run *r, const struct mg_launch_done *d, uint64_t replay, bool own)
 {
     struct mg_step_record s;
     if (!mg_steps_on) return;
@@ -417,11 +417,17 @@ void mg_steps_node(const struct mg_run *r, const struct mg_launch_done *d, uint6
     describe(r, marked ? d->mark.order : mg_steps_order(), &s);
     if (marked) s.stream = d->mark.stream;
     s.replay = replay;
-    if (mg_session_can(MG_BACKEND_HARDWARE)) { /* the device knows no replay: accesses stand with the first */
+    if (!own) {
         s.flags |= MG_STEP_TOGETHER;
-        if (replay) s.flags &= ~(uint32_t)MG_STEP_TRACED;
+        s.flags &= ~(uint32_t)MG_STEP_TRACED;
     }
     mg_steps_put(&s, r->inst->code->name);
+}
+
+static unsigned side_flags(const struct mg_work_span *w)
+{
+    return (w->direction == MG_HOST_TO_DEVICE || w->direction == MG_HOST_TO_HOST ? MG_STEP_FROM_HOST : 0u) |
+           (w->direction == MG_DEVICE_TO_HOST || w->direction == MG_HOST_TO_HOST ? MG_STEP_TO_HOST : 0u);
 }
 
 void mg_steps_work(const struct mg_work_mark *m, const struct mg_work_span *w)
@@ -439,10 +445,49 @@ void mg_steps_work(const struct mg_work_mark *m, const struct mg_work_span *w)
         .src_pitch = w->src_pitch,
         .dst_slice = w->dst_slice,
         .src_slice = w->src_slice,
-        .flags = w->array ? MG_STEP_ARRAY : 0,
+        .flags = (w->array ? MG_STEP_ARRAY : 0u) | side_flags(w),
         .kind = w->copy ? MG_STEP_COPY : MG_STEP_MEMSET,
     };
     if (!mg_steps_on || m->replay == UINT64_MAX || !m->order) return; /* else its call was told */
     set_rows(&s, w->width, w->height, w->depth);
     mg_steps_put(&s, "graph");
+}
+
+/* Of an address that may be the host's or a device's: a pinned one counts as either where a copy names it. */
+static int type_at(cu_ptr at)
+{
+    unsigned found = 0;
+    cu_result rc = MG_REAL_AS(cuPointerGetAttribute, void *, int, cu_ptr)(&found, CUPTR_MEMORY_TYPE, at);
+    return rc == CUE_SUCCESS && found != CUMEM_HOST ? CUMEM_DEVICE : CUMEM_HOST;
+}
+
+void mg_steps_copy_node(const struct cu_memcpy3d *given, struct mg_step_record *out)
+{
+    struct cu_memcpy3d c = *given;
+    *out = (struct mg_step_record){.launch = UINT64_MAX, .kind = MG_STEP_COPY};
+    if (c.src_type == CUMEM_UNIFIED || c.src_type == CUMEM_DEVICE) {
+        c.src_type = type_at(c.src_device);
+        c.src_host = (const void *)(uintptr_t)c.src_device;
+    }
+    if (c.dst_type == CUMEM_UNIFIED || c.dst_type == CUMEM_DEVICE) {
+        c.dst_type = type_at(c.dst_device);
+        c.dst_host = (void *)(uintptr_t)c.dst_device;
+    }
+    set_copy3d(out, &c);
+}
+
+void mg_steps_memset_node(const struct cu_memset_node *m, struct mg_step_record *out)
+{
+    *out = (struct mg_step_record){.launch = UINT64_MAX, .kind = MG_STEP_MEMSET, .dst = m->dst, .dst_pitch = m->pitch};
+    set_rows(out, m->width * m->element_bytes, m->height, 1);
+}
+
+void mg_steps_put_node(const struct mg_step_record *s, uint64_t order, uint64_t ctx, uint64_t stream)
+{
+    struct mg_step_record r = *s;
+    r.time = mg_now_ns();
+    r.order = order;
+    r.context = ctx;
+    r.stream = stream;
+    mg_steps_put(&r, "graph");
 }

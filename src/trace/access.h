@@ -38,7 +38,7 @@ enum mg_step_flags {
     MG_STEP_HOST_MEMORY = 256, /* of an allocation: memory of the host that devices can reach */
     MG_STEP_CHILD = 512,       /* a launch that a kernel made; its number counts those alone, from 2^62 */
     MG_STEP_TOGETHER =
-        1024, /* of a node: the accesses of all its replays stand with the first, which alone is TRACED */
+        1024, /* of a node that may run twice at once: its accesses stand with the last TRACED replay before it */
 };
 struct mg_trace_step { /* owner: the handle */
     enum mg_step_kind kind;

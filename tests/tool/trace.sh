@@ -92,6 +92,60 @@ P
 done
 cmp emu.steps nvidia.steps || { fail 'ways: other steps'; diff emu.steps nvidia.steps | head; }
 unset LD_LIBRARY_PATH
+# graphs: what each run of a node accesses is told apart, and who reads what whom wrote is the same on both
+gcc -O1 -I"$ROOT/src" -o trace_graph "$ROOT/tests/tool/trace_graph.c" -ldl || exit 1
+for device in emu nvidia; do
+    [ $device = nvidia ] && export LD_LIBRARY_PATH=$B/test/driver
+    run "$device graph" $device '' ./trace_graph
+    cp out $device.out
+    python - > why 2>&1 <<'P' || { fail "$device graph"; cat why; }
+from read import *
+whole()
+runs = {}
+for a in accesses: runs.setdefault((a['launch'], a['replay']), []).extend((a['access'], p) for p in a['addresses'])
+assert len(runs) == 15 and all(len(set(v)) == len(v) == 128 for v in runs.values()), {k: len(v) for k, v in runs.items()}
+assert [len([s for s in steps if s['kind'] == k and s['name'] == 'graph']) for k in ('memset', 'copy')] == [8, 8]
+assert sum(s['bytes'] for s in kind('memset')) == 6 * 128 + 2 * 64 and sum(s['flags'] & 1024 for s in kind('launch')) == 0
+P
+    "$MARGAY" study communication p --json --entity thread > study.json || fail "$device graph: study"
+    python3 -c "import json
+c = json.load(open('study.json'))['communication']
+for b in [c['bytes']] + [s['bytes'] for s in c['streams']]: b.pop('SDV'), b.pop('SCV')
+c['metrics'].pop('stride')
+print(json.dumps(c, indent=1))" > $device.study
+    run "$device graph twice" $device '' ./trace_graph twice
+    cat out >> $device.out
+    python - > why 2>&1 <<P || { fail "$device graph twice"; cat why; }
+from read import *
+whole()
+assert sum(len(a['addresses']) for a in accesses) == 8 * 128
+assert sum(s['flags'] // 1024 & 1 for s in kind('launch')) == (4 if '$device' == 'nvidia' else 0)
+P
+    rm -rf p
+    timeout 120 "$MARGAY" run -q -o p --device $device -t communication,entity=thread -- ./trace_graph > out || fail "$device: online"
+    "$MARGAY" report p --json | python3 -c "import json, sys
+online, study = json.load(sys.stdin)['tools']['communication'], json.load(open('study.json'))['communication']
+assert all(online[k] == study[k] for k in ('bytes', 'metrics', 'transfers', 'host_transfers')) and online['transfer_count'] == 208" || fail "$device: online"
+done
+unset LD_LIBRARY_PATH
+cmp emu.out nvidia.out || fail 'graph: other output'
+diff emu.study nvidia.study > why || { fail 'graph: who reads what whom wrote'; head why; }
+# a graph whose kernels decide what runs: nobody knows how often, so nothing is said to be complete
+gcc -O1 -I"$ROOT/src" -o conditional "$ROOT/tests/inject/conditional.c" -L"$B/lib/margay/driver" -lcuda || exit 1
+sed -n '/^cat > kernels.ptx/,/^P$/p' "$ROOT/tests/inject/conditional.sh" | sed '1d;$d' > kernels.ptx
+export LD_LIBRARY_PATH=$B/test/driver
+rm -rf p
+timeout 120 "$MARGAY" run -q -o p --device nvidia -t trace,sum=on -- ./conditional kernels.ptx > out 2> err || fail "conditional: exit $?"
+"$MARGAY" report p --json > p.json && "$MARGAY" trace print p --json > print.json || fail 'conditional: print'
+"$MARGAY" trace verify p > why 2>&1 && fail 'conditional: verify says that all is there'
+grep -q uncounted why || fail "conditional: verify: $(cat why)"
+python - > why 2>&1 <<'P' || { fail 'conditional'; cat why; }
+from read import *
+unknown = [l for l in tool['launches'] if not l['runs']]
+assert unknown and not any(l['complete'] or l['lanes'] is not None for l in unknown) and tool['dropped'] == 0, tool
+assert any(r['kind'] == 'trace.left' and r['fields']['why'] == 'uncounted' for r in rows)
+P
+unset LD_LIBRARY_PATH
 # every instruction: as many as the block counter says, by threads and by warps
 for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia; do
     [ $device = nvidia ] && export LD_LIBRARY_PATH=$B/test/driver

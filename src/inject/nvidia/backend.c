@@ -204,6 +204,7 @@ const struct mg_backend mg_backend_nvidia = {
     .send = mg_gpu_send,
     .node_taken = mg_gpu_node_taken,
     .graph_stays = mg_gpu_graph_stays,
+    .node_changed = mg_gpu_node_changed,
     .drain = drain,
     .collect = collect,
     .flush = flush,

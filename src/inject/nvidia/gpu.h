@@ -70,7 +70,8 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
 /* gpu_graph.c: the run of a node that the driver took (it is ours from now on); the same for a node of an
  * executable graph. */
 void mg_gpu_node_add(struct mg_run *r);
-void mg_gpu_node_taken(struct mg_run *r, cu_graph_exec x, cu_node node); /* x NULL: of none */
+void mg_gpu_node_taken(struct mg_run *r, cu_graph_exec x, cu_node node);                 /* x NULL: of none */
+void mg_gpu_node_changed(cu_graph_exec x, cu_node node, const struct cu_node_params *p); /* a copy or memset */
 void mg_gpu_graph_stays(cu_graph g); /* it becomes part of another: its nodes are kept */
 void mg_gpu_graph_pass(void);        /* hands over what replays counted; on the thread that drains */
 /* gpu_run.c: tells the store of the launches taken since the last time. */

@@ -2,7 +2,7 @@
  * which are read when no replay of the node is under way and told as the sum of those since the last
  * time (most often: of one).
  *
- *   node taken ── by address of its slot ──► struct node
+ *   node taken ── by address of its slot ──► struct mg_graph_node
  *   instantiate ── the driver's list of kernel nodes ──► struct exec { nodes }
  *   cuGraphLaunch ── nodes: launched++ ── event behind it ── ended() ── idle? read, tell the difference
  *
@@ -10,47 +10,24 @@
  * kind are alike. A node is forgotten, and its slot free again, when its graph and every executable that
  * runs it are gone; where a graph was cloned or became part of another, its nodes stay for ever. Nodes below a
  * conditional node run as often as the device likes: such a launch is `unknown`. */
-#include "inject/nvidia/gpu.h"
+#include "inject/nvidia/gpu_graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
-#include "base/vec.h"
 #include "inject/backend.h"
 #include "inject/gate.h"
 #include "inject/hooks.h"
 #include "inject/kernels.h"
-#include "inject/run.h"
 #include "inject/session.h"
-#include "inject/steps.h"
 #include "inject/streams.h"
 #include "inject/twin.h"
 
-struct node {           /* a kernel node as it was made */
-    struct mg_run *run; /* NULL slot: native */
-    struct mg_nv_slot *slot;
-    uint64_t launched, ended, told;
-    uint64_t *before;  /* the counters when last told */
-    struct node *next; /* in `ready` */
-    bool queued;
-    bool in_graph, stays; /* its graph is there; others may refer to it, unseen */
-    uint32_t lists;       /* executables that run it */
-};
-struct entry {
-    cu_node handle;
-    struct node *node;
-    bool disabled;
-};
-struct list { /* what one executable graph runs; never changed while shared */
-    uint32_t refs;
-    enum mg_reason unknown; /* why some of it cannot be counted */
-    MG_VEC(struct entry) entries;
-};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all this; no driver call under it */
-static struct mg_map nodes;                              /* address of a context block -> struct node */
-static struct mg_map execs;                              /* cu_graph_exec -> struct list */
-static struct node *ready;                               /* to be looked at by the next pass */
+static struct mg_map nodes;                              /* address of a context block -> struct mg_graph_node */
+static struct mg_map execs;                              /* cu_graph_exec -> struct mg_graph_list */
+static struct mg_graph_node *ready;                      /* to be looked at by the next pass */
 
 static bool is_on(void)
 {
@@ -59,9 +36,9 @@ static bool is_on(void)
 
 /* ---- nodes ---------------------------------------------------------------------------------------------------- */
 
-static struct node *node_new(struct mg_run *r)
+static struct mg_graph_node *node_new(struct mg_run *r)
 {
-    struct node *n = r ? calloc(1, sizeof *n) : NULL;
+    struct mg_graph_node *n = r ? calloc(1, sizeof *n) : NULL;
     if (n) {
         n->run = r;
         n->slot = r->block ? r->room.slot : NULL;
@@ -90,14 +67,14 @@ void mg_gpu_node_add(struct mg_run *r)
         mg_run_free(r);
         return;
     }
-    struct node *n = node_new(r);
+    struct mg_graph_node *n = node_new(r);
     pthread_mutex_lock(&lock);
     if (n) mg_map_set(&nodes, r->room.at, (uint64_t)(uintptr_t)n);
     pthread_mutex_unlock(&lock);
 }
 
 /* Its twin's last parameter is the address of the context block. */
-static struct node *node_of_twin(const struct mg_body *b, const struct cu_kernel_node *p)
+static struct mg_graph_node *node_of_twin(const struct mg_body *b, const struct cu_kernel_node *p)
 {
     uint64_t at = 0, v = 0;
     if (p->params && p->params[b->inst->n_params]) memcpy(&at, p->params[b->inst->n_params], sizeof at);
@@ -106,10 +83,10 @@ static struct node *node_of_twin(const struct mg_body *b, const struct cu_kernel
     pthread_mutex_lock(&lock);
     mg_map_get(&nodes, at, &v);
     pthread_mutex_unlock(&lock);
-    return (struct node *)(uintptr_t)v;
+    return (struct mg_graph_node *)(uintptr_t)v;
 }
 
-static struct node *node_of_native(const struct cu_kernel_node *p)
+static struct mg_graph_node *node_of_native(const struct cu_kernel_node *p)
 {
     void *handle = p->func ? (void *)p->func : (void *)p->kernel;
     struct mg_inst *i = one_of(handle ? mg_kernel_get(handle) : NULL);
@@ -126,7 +103,7 @@ static struct node *node_of_native(const struct cu_kernel_node *p)
 /* ---- what an executable graph runs --------------------------------------------------------------------------------
  */
 
-static void queue(struct node *n) /* under the lock */
+static void queue(struct mg_graph_node *n) /* under the lock */
 {
     if (n->queued) return;
     n->queued = true;
@@ -134,37 +111,36 @@ static void queue(struct node *n) /* under the lock */
     ready = n;
 }
 
-static bool is_garbage(const struct node *n) /* under the lock */
+static bool is_garbage(const struct mg_graph_node *n) /* under the lock */
 {
     return !n->in_graph && !n->stays && !n->lists && n->told == n->launched && n->ended == n->launched;
 }
 
-static void list_add(struct list *l, struct entry e) /* under the lock */
+static void list_add(struct mg_graph_list *l, struct mg_graph_entry e) /* under the lock */
 {
     *mg_vec_push(&l->entries) = e;
     e.node->lists++;
 }
 
-static void node_leaves(struct node *n) /* a list; under the lock */
+static void node_leaves(struct mg_graph_node *n) /* a list; under the lock */
 {
     if (!--n->lists) queue(n);
 }
 
-static void list_unref(struct list *l) /* under the lock */
+static void list_unref(struct mg_graph_list *l) /* under the lock */
 {
     if (!l || --l->refs) return;
     for (uint32_t i = 0; i < l->entries.n; i++) node_leaves(l->entries.at[i].node);
     mg_vec_release(&l->entries);
+    mg_vec_release(&l->copies);
     free(l);
 }
 
-static void read_graph(struct list *l, cu_graph g, unsigned depth)
+static void read_graph(struct mg_graph_list *l, cu_graph g, unsigned depth)
 {
     size_t n = 0;
-    cu_result (*get)(cu_graph, cu_node *, size_t *) = MG_REAL_AS(cuGraphGetNodes, cu_graph, cu_node *, size_t *);
-    if (depth > 16 || get(g, NULL, &n) != CUE_SUCCESS || !n) return;
-    cu_node *all = calloc(n, sizeof *all);
-    for (size_t k = 0; all && get(g, all, &n) == CUE_SUCCESS && k < n; k++) {
+    cu_node *all = depth > 16 ? NULL : mg_gpu_graph_order(g, &n);
+    for (size_t k = 0; k < n; k++) {
         int type = -1;
         cu_graph child;
         struct cu_kernel_node p = {0};
@@ -173,14 +149,15 @@ static void read_graph(struct list *l, cu_graph g, unsigned depth)
             MG_REAL_AS(cuGraphChildGraphNodeGetGraph, cu_node, cu_graph *)(all[k], &child) == CUE_SUCCESS)
             read_graph(l, child, depth + 1);
         if (type == CUNODE_CONDITIONAL) l->unknown = MG_REASON_conditional_graph;
+        if (mg_steps_on && (type == CUNODE_MEMCPY || type == CUNODE_MEMSET)) mg_gpu_graph_copy(l, all[k], type);
         if (type != CUNODE_KERNEL ||
             MG_REAL_AS(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)(all[k], &p) != CUE_SUCCESS)
             continue;
         struct mg_body *twin = mg_kernel_of_twin(p.func);
-        struct node *node = twin ? node_of_twin(twin, &p) : node_of_native(&p);
+        struct mg_graph_node *node = twin ? node_of_twin(twin, &p) : node_of_native(&p);
         if (node) {
             pthread_mutex_lock(&lock);
-            list_add(l, (struct entry){.handle = all[k], .node = node});
+            list_add(l, (struct mg_graph_entry){.handle = all[k], .node = node});
             pthread_mutex_unlock(&lock);
         } else
             l->unknown = MG_REASON_unknown_graph;
@@ -191,7 +168,7 @@ static void read_graph(struct list *l, cu_graph g, unsigned depth)
 /* Takes the graph's list for x, or none. */
 static void exec_set(cu_graph_exec x, cu_graph g)
 {
-    struct list *l = g ? calloc(1, sizeof *l) : NULL;
+    struct mg_graph_list *l = g ? calloc(1, sizeof *l) : NULL;
     uint64_t old = 0;
     if (l) {
         l->refs = 1;
@@ -205,20 +182,21 @@ static void exec_set(cu_graph_exec x, cu_graph g)
         mg_map_set(&execs, (uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)l);
     else
         mg_map_del(&execs, (uint64_t)(uintptr_t)x);
-    list_unref((struct list *)(uintptr_t)old);
+    list_unref((struct mg_graph_list *)(uintptr_t)old);
     pthread_mutex_unlock(&lock);
 }
 
 /* A copy of x's list that may be changed; put in its place under the lock. */
-static struct list *list_change(cu_graph_exec x) /* under the lock */
+static struct mg_graph_list *list_change(cu_graph_exec x) /* under the lock */
 {
     uint64_t v = 0;
     if (!mg_map_get(&execs, (uint64_t)(uintptr_t)x, &v)) return NULL;
-    struct list *old = (struct list *)(uintptr_t)v, *l = old->refs == 1 ? old : calloc(1, sizeof *l);
+    struct mg_graph_list *old = (struct mg_graph_list *)(uintptr_t)v, *l = old->refs == 1 ? old : calloc(1, sizeof *l);
     if (!l || l == old) return l;
     l->refs = 1;
     l->unknown = old->unknown;
     for (uint32_t i = 0; i < old->entries.n; i++) list_add(l, old->entries.at[i]);
+    for (uint32_t i = 0; i < old->copies.n; i++) *mg_vec_push(&l->copies) = old->copies.at[i];
     mg_map_set(&execs, (uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)l);
     list_unref(old);
     return l;
@@ -226,9 +204,9 @@ static struct list *list_change(cu_graph_exec x) /* under the lock */
 
 static void exec_put(cu_graph_exec x, cu_node handle, struct mg_run *r)
 {
-    struct node *n = node_new(r);
+    struct mg_graph_node *n = node_new(r);
     pthread_mutex_lock(&lock);
-    struct list *l = n ? list_change(x) : NULL;
+    struct mg_graph_list *l = n ? list_change(x) : NULL;
     for (uint32_t i = 0; l && i < l->entries.n; i++)
         if (l->entries.at[i].handle == handle) {
             node_leaves(l->entries.at[i].node);
@@ -253,18 +231,54 @@ MG_HOOK(cuGraphNodeSetEnabled, cu_graph_exec x, cu_node node, unsigned on)
     cu_result rc = MG_REAL(cuGraphNodeSetEnabled)(x, node, on);
     if (rc != CUE_SUCCESS || !is_on()) return rc;
     pthread_mutex_lock(&lock);
-    struct list *l = list_change(x);
+    struct mg_graph_list *l = list_change(x);
     for (uint32_t i = 0; l && i < l->entries.n; i++)
         if (l->entries.at[i].handle == node) l->entries.at[i].disabled = !on;
+    for (uint32_t i = 0; l && i < l->copies.n; i++)
+        if (l->copies.at[i].handle == node) l->copies.at[i].disabled = !on;
     pthread_mutex_unlock(&lock);
     return rc;
+}
+
+/* ---- copies and memsets that are changed there ---------------------------------------------------------------- */
+
+static cu_result change_copy(cu_result rc, cu_graph_exec x, cu_node node, const struct cu_memcpy3d *c,
+                             const struct cu_memset_node *m)
+{
+    struct mg_step_record step;
+    if (rc != CUE_SUCCESS || !is_on() || !mg_steps_on || (!c && !m)) return rc;
+    mg_inside++;
+    if (c)
+        mg_steps_copy_node(c, &step);
+    else
+        mg_steps_memset_node(m, &step);
+    mg_inside--;
+    pthread_mutex_lock(&lock);
+    struct mg_graph_list *l = list_change(x);
+    for (uint32_t i = 0; l && i < l->copies.n; i++)
+        if (l->copies.at[i].handle == node) l->copies.at[i].step = step;
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+MG_HOOK(cuGraphExecMemcpyNodeSetParams, cu_graph_exec x, cu_node node, const struct cu_memcpy3d *c, cu_ctx ctx)
+{
+    return change_copy(MG_REAL(cuGraphExecMemcpyNodeSetParams)(x, node, c, ctx), x, node, c, NULL);
+}
+MG_HOOK(cuGraphExecMemsetNodeSetParams, cu_graph_exec x, cu_node node, const struct cu_memset_node *m, cu_ctx ctx)
+{
+    return change_copy(MG_REAL(cuGraphExecMemsetNodeSetParams)(x, node, m, ctx), x, node, NULL, m);
+}
+void mg_gpu_node_changed(cu_graph_exec x, cu_node node, const struct cu_node_params *p)
+{
+    change_copy(CUE_SUCCESS, x, node, p->type == CUNODE_MEMCPY ? &p->u.memcpy.copy : NULL,
+                p->type == CUNODE_MEMSET ? &p->u.memset : NULL);
 }
 
 /* ---- graphs that go, or become part of another --------------------------------------------------------------------
  */
 
 /* Calls fn for every node of ours in the graph itself (deep: in its child graphs as well). */
-static void each_node(cu_graph g, bool deep, void (*fn)(struct node *))
+static void each_node(cu_graph g, bool deep, void (*fn)(struct mg_graph_node *))
 {
     size_t n = 0;
     cu_result (*get)(cu_graph, cu_node *, size_t *) = MG_REAL_AS(cuGraphGetNodes, cu_graph, cu_node *, size_t *);
@@ -281,19 +295,19 @@ static void each_node(cu_graph g, bool deep, void (*fn)(struct node *))
             MG_REAL_AS(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)(all[k], &p) != CUE_SUCCESS)
             continue;
         struct mg_body *twin = mg_kernel_of_twin(p.func);
-        struct node *node = twin ? node_of_twin(twin, &p) : NULL;
+        struct mg_graph_node *node = twin ? node_of_twin(twin, &p) : NULL;
         pthread_mutex_lock(&lock);
         if (node) fn(node);
         pthread_mutex_unlock(&lock);
     }
     free(all);
 }
-static void leave_graph(struct node *n)
+static void leave_graph(struct mg_graph_node *n)
 {
     n->in_graph = false;
     queue(n);
 }
-static void stay(struct node *n)
+static void stay(struct mg_graph_node *n)
 {
     n->stays = true;
 }
@@ -331,7 +345,7 @@ MG_HOOK(cuGraphExecChildGraphNodeSetParams, cu_graph_exec x, cu_node node, cu_gr
     cu_result rc = MG_REAL(cuGraphExecChildGraphNodeSetParams)(x, node, child);
     if (rc == CUE_SUCCESS && is_on()) { /* which of x's nodes are meant is not known any more */
         pthread_mutex_lock(&lock);
-        struct list *l = list_change(x);
+        struct mg_graph_list *l = list_change(x);
         if (l) l->unknown = MG_REASON_child_exchanged;
         pthread_mutex_unlock(&lock);
     }
@@ -386,10 +400,10 @@ MG_HOOK(cuGraphExecDestroy, cu_graph_exec x)
 /* One replay of l has ended; on the thread that drains. */
 static void ended(void *user, const struct mg_nv_done *d)
 {
-    struct list *l = user;
+    struct mg_graph_list *l = user;
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < l->entries.n; i++) {
-        struct node *n = l->entries.at[i].node;
+        struct mg_graph_node *n = l->entries.at[i].node;
         if (l->entries.at[i].disabled) continue;
         n->ended++;
         if (d->error) n->slot = NULL; /* what it counted is lost */
@@ -405,18 +419,19 @@ static void ended_gated(void *user, const struct mg_nv_done *d)
     ended(user, d);
 }
 
-static struct list *begin_replay(cu_graph_exec x)
+static struct mg_graph_list *begin_replay(cu_graph_exec x)
 {
     uint64_t v = 0;
     pthread_mutex_lock(&lock);
-    struct list *l = mg_map_get(&execs, (uint64_t)(uintptr_t)x, &v) ? (struct list *)(uintptr_t)v : NULL;
+    struct mg_graph_list *l =
+        mg_map_get(&execs, (uint64_t)(uintptr_t)x, &v) ? (struct mg_graph_list *)(uintptr_t)v : NULL;
     for (uint32_t i = 0; l && i < l->entries.n; i++) l->entries.at[i].node->launched += !l->entries.at[i].disabled;
     if (l) l->refs++;
     pthread_mutex_unlock(&lock);
     return l;
 }
 
-static void undo_replay(struct list *l)
+static void undo_replay(struct mg_graph_list *l)
 {
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < l->entries.n; i++) l->entries.at[i].node->launched -= !l->entries.at[i].disabled;
@@ -429,7 +444,8 @@ static void keep_exec(cu_graph_exec x)
 {
     uint64_t v = 0;
     pthread_mutex_lock(&lock);
-    struct list *l = mg_map_get(&execs, (uint64_t)(uintptr_t)x, &v) ? (struct list *)(uintptr_t)v : NULL;
+    struct mg_graph_list *l =
+        mg_map_get(&execs, (uint64_t)(uintptr_t)x, &v) ? (struct mg_graph_list *)(uintptr_t)v : NULL;
     for (uint32_t i = 0; l && i < l->entries.n; i++) l->entries.at[i].node->stays = true;
     pthread_mutex_unlock(&lock);
 }
@@ -455,27 +471,50 @@ static cu_result replay_own(cu_graph_exec x, cu_stream s, bool per_thread, cu_re
     return rc;
 }
 
-/* For the trace of accesses: the list stays until the steps of a replay are told. Their order is never over: what
- * later replays access stands with the first. */
-static uint64_t keep_for_steps(struct list *l)
+/* ---- replays in the trace of accesses: gpu_graph_steps.c --------------------------------------------------------- */
+
+static struct mg_graph_replays *begin_steps(struct mg_graph_list *l, cu_stream s, bool per_thread)
 {
+    const uint64_t order = l && mg_steps_on ? mg_steps_take() : 0;
+    if (!order) return NULL;
+    const uint64_t stream = mg_stream_number(s || !per_thread ? s : CU_PER_THREAD_STREAM);
     pthread_mutex_lock(&lock);
-    l->refs++;
+    if (mg_gpu_replays_meet(l, stream)) { /* some of it may have ended since that was looked at */
+        pthread_mutex_unlock(&lock);
+        mg_nv_collect();
+        pthread_mutex_lock(&lock);
+    }
+    struct mg_graph_replays *r = mg_gpu_replays_begin(l, stream, order);
+    l->refs += r != NULL;
     pthread_mutex_unlock(&lock);
-    return mg_steps_take();
+    if (r) mg_gpu_replays_number(r, s, per_thread);
+    return r;
 }
 
-static void tell_steps(struct list *l, cu_stream s, uint64_t order, bool taken)
+static void steps_release(struct mg_graph_replays *r)
 {
-    const struct mg_launch_done d = {.mark = {.order = order, .stream = mg_stream_number(s)}};
-    for (uint32_t i = 0; taken && i < l->entries.n; i++)
-        if (!l->entries.at[i].disabled)
-            mg_steps_node(l->entries.at[i].node->run, &d,
-                          __atomic_fetch_add(&l->entries.at[i].node->run->replay, 1, __ATOMIC_RELAXED));
-    if (!taken) mg_steps_over(order);
     pthread_mutex_lock(&lock);
-    list_unref(l);
+    bool last = !--r->holders;
+    if (last) list_unref(r->list);
     pthread_mutex_unlock(&lock);
+    if (last) free(r);
+}
+
+static void ended_steps(void *user, const struct mg_nv_done *d)
+{
+    struct mg_graph_replays *r = user;
+    mg_gpu_replays_over(r);
+    (r->gated ? ended_gated : ended)(r->list, d);
+    steps_release(r);
+}
+
+static void tell_steps(struct mg_graph_replays *r, bool taken, bool follows)
+{
+    if (taken) mg_gpu_replays_tell(r);
+    mg_steps_over(r->order);
+    if (!taken) mg_gpu_replays_over(r);
+    if (!taken || !follows) steps_release(r); /* no end comes */
+    steps_release(r);
 }
 
 static cu_result replay(cu_graph_exec x, cu_stream s, bool per_thread, cu_result (*send)(cu_graph_exec, cu_stream))
@@ -487,16 +526,18 @@ static cu_result replay(cu_graph_exec x, cu_stream s, bool per_thread, cu_result
     }
     bool gated = mg_gate_is_on() && mg_gate_pass();
     mg_inside++;
-    struct list *l = begin_replay(x);
-    const uint64_t order = l && mg_steps_on ? keep_for_steps(l) : 0;
+    struct mg_graph_list *l = begin_replay(x);
+    struct mg_graph_replays *steps = begin_steps(l, s, per_thread);
+    if (steps) steps->gated = gated;
     struct mg_nv_launch n = {
         .stream = s, .per_thread = per_thread, .plain = true, .may_time = gated, .wants_time = gated};
     bool follows = l && mg_nv_launch_begin(&n);
     cu_result rc = send(x, s);
-    if (follows) mg_nv_launch_end(&n, rc == CUE_SUCCESS, NULL, gated ? ended_gated : ended, l);
+    mg_nv_done_fn end = steps ? ended_steps : gated ? ended_gated : ended;
+    if (follows) mg_nv_launch_end(&n, rc == CUE_SUCCESS, NULL, end, steps ? (void *)steps : l);
     if (l && (!follows || rc != CUE_SUCCESS)) undo_replay(l);
     if (gated && (!follows || rc != CUE_SUCCESS)) mg_gate_undo(rc != CUE_SUCCESS);
-    if (order) tell_steps(l, s || !per_thread ? s : CU_PER_THREAD_STREAM, order, rc == CUE_SUCCESS);
+    if (steps) tell_steps(steps, rc == CUE_SUCCESS, follows);
     if (rc == CUE_SUCCESS && (!follows || l->unknown))
         mg_run_unknown(l && l->unknown ? l->unknown : MG_REASON_early_graph);
     mg_inside--;
@@ -515,7 +556,7 @@ MG_HOOK(cuGraphLaunch_ptsz, cu_graph_exec x, cu_stream s)
  * ---------------------------------------------------------------------------------------------------------- */
 
 struct work {
-    struct node *node;
+    struct mg_graph_node *node;
     struct mg_nv_slot *slot;
     uint64_t launched;
 };
@@ -524,7 +565,7 @@ struct pass {
     uint32_t n;
 };
 
-static void report_replays(struct node *n, uint64_t replays, uint64_t *raw, const uint64_t *before)
+static void report_replays(struct mg_graph_node *n, uint64_t replays, uint64_t *raw, const uint64_t *before)
 {
     struct mg_launch_done d = {.cuda_error = n->run->block && !raw ? CUE_UNKNOWN : CUE_SUCCESS};
     if (d.cuda_error) strcpy(d.fault.text, "its context failed or was destroyed before it ended");
@@ -543,12 +584,12 @@ static void take_body(void *user, struct mg_nv_slot *slot, uint64_t *body, bool 
     struct pass *p = user;
     struct work key = {.slot = slot}, *w = bsearch(&key, p->list, p->n, sizeof *p->list, by_slot);
     size_t bytes = mg_nv_slots_body(slot->owner);
-    struct node *n = w ? w->node : NULL;
+    struct mg_graph_node *n = w ? w->node : NULL;
     if (!n || (!n->before && !(n->before = calloc(1, bytes + 8)))) return;
-    if (spoilt) n->run->spoilt = MG_SPOILT_WORDS; /* for good: they are not made new */
     pthread_mutex_lock(&lock);
     bool still = n->launched == w->launched;
     pthread_mutex_unlock(&lock);
+    if (spoilt && still) n->run->spoilt = MG_SPOILT_WORDS; /* for good: they are not made new */
     uint64_t *raw = still ? malloc(bytes + 8) : NULL;
     if (raw) {
         memcpy(raw, body, bytes);
@@ -559,7 +600,7 @@ static void take_body(void *user, struct mg_nv_slot *slot, uint64_t *body, bool 
     free(raw);
 }
 
-static void forget(struct node *n)
+static void forget(struct mg_graph_node *n)
 {
     if (n->run->block) __atomic_sub_fetch(&n->run->body->n_nodes, 1, __ATOMIC_RELEASE);
     n->run->block = NULL; /* its slot is free already */
@@ -569,14 +610,14 @@ static void forget(struct node *n)
 }
 
 /* Frees nodes that nothing runs any more; their slots first, a context at a time. */
-static void sweep(struct node *garbage)
+static void sweep(struct mg_graph_node *garbage)
 {
     MG_VEC(struct mg_nv_slot *) slots = {0};
     while (garbage) {
-        struct node *rest = NULL;
+        struct mg_graph_node *rest = NULL;
         struct mg_nv_ctx *x = NULL;
         slots.n = 0;
-        for (struct node *n = garbage, *next; n; n = next) {
+        for (struct mg_graph_node *n = garbage, *next; n; n = next) {
             next = n->next;
             if (n->slot && x && n->run->body->gpu->x != x) {
                 n->next = rest;
@@ -596,12 +637,12 @@ static void sweep(struct node *garbage)
 }
 
 /* What replays have ended of and who is not needed any more. */
-static void look_at_ready(struct work **list, uint32_t *n_list, struct node **garbage)
+static void look_at_ready(struct work **list, uint32_t *n_list, struct mg_graph_node **garbage)
 {
     MG_VEC(struct work) found = {0};
     pthread_mutex_lock(&lock);
     while (ready) {
-        struct node *n = ready;
+        struct mg_graph_node *n = ready;
         ready = n->next;
         n->queued = false;
         if (n->ended == n->launched && n->told < n->launched) { /* else the end of a later replay queues it again */
@@ -623,7 +664,7 @@ void mg_gpu_graph_pass(void)
         struct work *at;
         uint32_t n;
     } list;
-    struct node *garbage = NULL;
+    struct mg_graph_node *garbage = NULL;
     look_at_ready(&list.at, &list.n, &garbage);
     if (garbage) sweep(garbage);
     uint32_t n_slots = 0;

@@ -6,7 +6,7 @@
  *
  * Rules, each for a reason seen on an H200 (facts in docs/nvidia.md):
  *   - nothing waits on work of the application in a warm launch, and no stream operation is added: the
- *     completion event is an attribute of the launch itself where the launch allows one;
+ *     completion event is an attribute of the launch itself where the launch allows one (but slot_set for graphs);
  *   - the drain thread touches only events and a stream of its own, never a stream of the application:
  *     querying a stream that another thread captures breaks the capture;
  *   - memory of ours lies apart from the program's, with unmapped addresses around it (apart.c);
@@ -88,6 +88,8 @@ bool mg_nv_slot_write(struct mg_nv_slot *slot, size_t offset, const void *p, siz
 /* The same while its launch runs, beside all work of the application's; poke is of this life alone. In pass_ends. */
 bool mg_nv_slot_peek(struct mg_nv_slot *slot, size_t offset, void *to, size_t bytes);
 bool mg_nv_slot_poke(struct mg_nv_slot *slot, size_t offset, const void *p, size_t bytes);
+/* A word of one that stays in use, set in this stream and from then on expected there. */
+bool mg_nv_slot_set(struct mg_nv_slot *slot, size_t offset, uint32_t word, cu_stream s, bool per_thread);
 bool mg_nv_slots_are_free(const struct mg_nv_slots *s); /* every one */
 void mg_nv_slots_free(struct mg_nv_slots *s);           /* when every one is free; their memory serves others */
 

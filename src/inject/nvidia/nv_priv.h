@@ -24,6 +24,8 @@
     CALL(cuMemAlloc_v2, cu_ptr *, size_t)                                                                              \
     CALL(cuMemHostAlloc, void **, size_t, unsigned)                                                                    \
     CALL(cuMemcpyHtoDAsync_v2, cu_ptr, const void *, size_t, cu_stream)                                                \
+    CALL(cuMemsetD32Async, cu_ptr, unsigned, size_t, cu_stream)                                                        \
+    CALL(cuMemsetD32Async_ptsz, cu_ptr, unsigned, size_t, cu_stream)                                                   \
     CALL(cuMemcpyDtoHAsync_v2, void *, cu_ptr, size_t, cu_stream)                                                      \
     CALL(cuStreamCreate, cu_stream *, unsigned)                                                                        \
     CALL(cuEventCreate, cu_event *, unsigned)                                                                          \

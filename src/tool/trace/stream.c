@@ -387,6 +387,12 @@ void mg_trace_stream(void *conf, const struct mg_stream *s, const uint64_t *segm
 
 /* ---- ends ---------------------------------------------------------------------------------------------------- */
 
+/* Else a fault ended it, or nobody knows how often its node ran. */
+static bool is_complete(const struct mg_trace_sums *s)
+{
+    return s->replays && !s->incomplete;
+}
+
 static void write_launches(const struct mg_trace_conf *c, struct mg_json *j)
 {
     mg_json_arr(j);
@@ -396,8 +402,8 @@ static void write_launches(const struct mg_trace_conf *c, struct mg_json *j)
         mg_json_key_u64(j, "launch", s->launch);
         mg_json_key_u64(j, "runs", s->replays);
         mg_json_key_u64(j, "records", s->records);
-        mg_json_key_bool(j, "complete", !s->incomplete);
-        mg_json_key_u64_if(j, "lanes", !s->incomplete, s->lanes);
+        mg_json_key_bool(j, "complete", is_complete(s));
+        mg_json_key_u64_if(j, "lanes", is_complete(s), s->lanes);
         mg_json_key_u64(j, "received_lanes", s->received_lanes);
         mg_json_key_u64(j, "barriers", s->barriers);
         mg_json_key_u64(j, "unseen", s->unseen);
@@ -406,7 +412,7 @@ static void write_launches(const struct mg_trace_conf *c, struct mg_json *j)
         mg_json_key_u64(j, "in_loops", s->in_loops);
         mg_json_key_u64(j, "bytes", s->bytes);
         mg_json_key_u64(j, "address_sum", s->address_sum);
-        mg_json_key_u64_if(j, "counted_sum", c->limits.sum && !s->incomplete, s->counted_sum);
+        mg_json_key_u64_if(j, "counted_sum", c->limits.sum && is_complete(s), s->counted_sum);
         mg_json_end(j, '}');
     }
     mg_json_end(j, ']');
@@ -448,11 +454,13 @@ void mg_trace_end_stream(struct mg_trace_conf *c)
     struct mg_buf b = MG_BUF_INIT;
     struct mg_json j;
     char text[40];
-    uint64_t lanes = 0, received = 0, incomplete = 0;
+    uint64_t lanes = 0, received = 0;
+    bool faults = false, uncounted = false;
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->launches.n; i++) {
-        incomplete += c->launches.at[i].incomplete;
-        if (c->launches.at[i].incomplete) continue;
+        faults |= c->launches.at[i].incomplete > 0;
+        uncounted |= !c->launches.at[i].replays;
+        if (!is_complete(&c->launches.at[i])) continue;
         lanes += c->launches.at[i].lanes;
         received += c->launches.at[i].received_lanes;
     }
@@ -467,7 +475,8 @@ void mg_trace_end_stream(struct mg_trace_conf *c)
     mg_buf_release(&b);
     pthread_mutex_unlock(&c->lock);
     if (!wants_all(&c->limits)) find_part(c, 0); /* says so, also where nothing was selected */
-    if (lanes != received || c->missed || incomplete) tell_missing(c, incomplete ? "fault" : "dropped");
+    if (lanes != received || c->missed || faults || uncounted)
+        tell_missing(c, faults ? "fault" : uncounted ? "uncounted" : "dropped");
 }
 
 void mg_trace_free_stream(struct mg_trace_conf *c)
