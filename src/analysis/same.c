@@ -34,7 +34,23 @@ bool mg_same_reg(const struct mg_same *s, mg_id reg)
     return !differs(s, reg);
 }
 
-static bool is_same_sreg(unsigned s)
+static bool is_same_in_all_ctas(unsigned s)
+{
+    switch (s) {
+    case MG_SREG_tid:
+    case MG_SREG_ntid:
+    case MG_SREG_nctaid:
+    case MG_SREG_laneid:
+    case MG_SREG_WARP_SZ:
+    case MG_SREG_total_smem_size:
+    case MG_SREG_dynamic_smem_size:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_same_in_all_lanes(unsigned s)
 {
     switch (s) {
     case MG_SREG_ntid:
@@ -80,7 +96,7 @@ bool mg_same_operand(const struct mg_same *s, const struct mg_module *m, const s
     case MG_OPND_sel:
         return !differs(s, o->id);
     case MG_OPND_sreg:
-        return is_same_sreg(o->id);
+        return s->among == MG_SAME_CTAS ? is_same_in_all_ctas(o->id) : is_same_in_all_lanes(o->id);
     case MG_OPND_vec:
     case MG_OPND_pair:
         return are_same(s, m, o->id, o->n);
@@ -103,11 +119,12 @@ static bool result_differs(const struct solver *s, const struct mg_node *n)
     if (n->guard && differs(s->s, n->guard)) return true;
     switch (f->op) {
     case MG_OP_vote:
-        return false;
+        return s->s->among == MG_SAME_CTAS;
     case MG_OP_shfl:
-        return !is_broadcast(s, n);
+        return s->s->among == MG_SAME_CTAS || !is_broadcast(s, n);
     case MG_OP_ld:
         if (f->space == MG_SPACE_local) return true;
+        if (s->s->among == MG_SAME_CTAS && f->space != MG_SPACE_param && f->space != MG_SPACE_const) return true;
         break;
     case MG_OP_cvta: /* generic addresses of local memory are the lane's own */
         if (f->space == MG_SPACE_local) return true;
@@ -214,10 +231,11 @@ static void find_defs(struct solver *s)
     s->s->lo = MG_MIN(s->s->lo, s->s->hi);
 }
 
-struct mg_same *mg_same_new(const struct mg_cfg *c)
+struct mg_same *mg_same_new(const struct mg_cfg *c, enum mg_same_among among)
 {
     struct mg_same *same = mg_xcalloc(1, sizeof *same);
     struct solver s = {.c = c, .m = c->m, .s = same, .changed = true};
+    same->among = among;
     same->lo = UINT32_MAX;
     if (c->m->funcs.at[c->func].kind != MG_FUNC_entry) {
         same->lo = 0;

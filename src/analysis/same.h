@@ -8,12 +8,17 @@
 
 #include "analysis/analysis.h"
 
+enum mg_same_among {
+    MG_SAME_LANES, /* of a warp */
+    MG_SAME_CTAS,  /* thread t of each: what is loaded differs */
+};
 struct mg_same {
     mg_id lo, hi;
     bool *differs; /* register - lo */
+    enum mg_same_among among;
 };
 /* In functions that are not kernels no register is. */
-struct mg_same *mg_same_new(const struct mg_cfg *c);
+struct mg_same *mg_same_new(const struct mg_cfg *c, enum mg_same_among among);
 void mg_same_free(struct mg_same *s);
 bool mg_same_reg(const struct mg_same *s, mg_id reg);
 /* An operand: a register or an address as well, a constant, a special register. */

@@ -203,7 +203,7 @@ static const struct mg_same *same_values(struct mg_buffers *b)
 {
     if (b->same) return b->same;
     struct mg_cfg *cfg = mg_cfg_new(b->m, b->func);
-    b->same = mg_same_new(cfg);
+    b->same = mg_same_new(cfg, MG_SAME_LANES);
     mg_cfg_free(cfg);
     return b->same;
 }

@@ -318,7 +318,7 @@ static void judge_time(struct mg_comparison *c, const struct mg_recording *const
 static void judge_work(struct mg_comparison *c, struct mg_facts f[2])
 {
     static const char *const names[MG_WORK_PARTS] = {"warp_instructions", "memory.bank_conflicts", "memory.sectors",
-                                                     "memory.accesses", "ctas.imbalance"};
+                                                     "memory.accesses",   "ctas.imbalance",        "launched_ctas"};
     static const char *const needed[] = {"memory", "lanes", "ctas"};
     struct mg_work w[2];
     unsigned without = 0;
@@ -328,18 +328,20 @@ static void judge_work(struct mg_comparison *c, struct mg_facts f[2])
     for (int side = 0; side < 2; side++) {
         mg_work_init(&w[side], &f[side], without);
         if (w[side].all > 0) put_metric(c, "work", side, w[side].all);
+        if (w[side].all > 0) put_metric(c, "launched_ctas", side, w[side].ctas);
     }
     c->reason = UINT32_MAX;
     if (w[0].all <= 0 || w[1].all <= 0) return;
-    for (int i = 0; i < MG_WORK_PARTS; i++) {
-        double change = fabs(w[1].parts[i] - w[0].parts[i]);
+    double all = w[1].all - w[0].all;
+    for (int i = 0; i < MG_WORK_PARTS; i++) { /* what went the way that the whole did */
+        double change = (w[1].parts[i] - w[0].parts[i]) * (all < 0 ? -1 : 1);
         if (change <= most || change < 1e-3 * w[0].all) continue;
         most = change;
         c->reason = metric_at(c, names[i]);
     }
     if (c->by) return;
     c->by = MG_JUDGED_BY_WORK;
-    c->change_pct = c->low_pct = c->high_pct = 100 * (w[1].all - w[0].all) / w[0].all;
+    c->change_pct = c->low_pct = c->high_pct = 100 * all / w[0].all;
     c->verdict = (c->change_pct > .05) - (c->change_pct < -.05);
 }
 

@@ -68,7 +68,7 @@ if p in ('transpose', 'filter'):  # where the array stands; of an extern one the
     at, = [i for i, l in enumerate(source, 1) if '__shared__' in l]
     assert re.search(r' (\w+) \(' + p + f'.cu:{at}\\) by ', f['text']), (f['text'], at)
     assert ('The launch gives its size' in f['text']) == ('extern' in source[at - 1]), f
-if p == 'matvec': assert 'are more than 128 bytes apart' in f['text'], f
+if p == 'matvec': assert 'are more than 16 elements of 8 bytes apart' in f['text'], f
 # 2,048 threads of a multiprocessor are 64 warps, whole CTAs of them
 warps = -(-int(re.search(r'CTAs of (\d+)x', text).group(1)) * int(re.search(r'CTAs of \d+x(\d+)x', text).group(1)) // 32)
 assert f', {64 // warps * warps} of 64 warps fit a multiprocessor' in text, (warps, text)

@@ -178,21 +178,37 @@ static void add_parts(struct advice *a, struct mg_kernel_work *work)
             work[k->id].slots = (struct mg_part){mg_jval_f64(v, "slots"), mg_jval_f64(v, "slots_idle")};
 }
 
-void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
+void advice_init(struct advice *a, struct mg_facts *f, struct mg_findings *out, unsigned without)
 {
     const struct mg_pprocess *first = f->p->n_processes ? &f->p->processes[0] : NULL;
+    *a = (struct advice){.facts = f,
+                         .out = out,
+                         .without = without,
+                         .sms = first && first->sms ? first->sms : 1,
+                         .nvidia = first && first->device_kind && !strcmp(first->device_kind, "nvidia"),
+                         .peak = find_peak(first ? first->sm : 0)};
+    a->modules = mg_lines_new(f->p);
+    a->buffers = mg_buffers_new(f->p, a->modules);
+    a->texts = mg_xcalloc(f->p->n_kernels + 1, sizeof *a->texts);
+    a->uses = uses_of_sites(a);
+    costs_init(a);
+}
+
+void advice_release(struct advice *a)
+{
+    texts_release(a);
+    free(a->costs);
+    free(a->uses);
+    mg_buffers_free(a->buffers);
+    mg_lines_free(a->modules);
+}
+
+void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
+{
+    struct advice a;
     *list = (struct mg_findings){0};
-    if (!first) return;
-    struct advice a = {.facts = f,
-                       .out = list,
-                       .sms = first->sms ? first->sms : 1,
-                       .nvidia = first->device_kind && !strcmp(first->device_kind, "nvidia"),
-                       .peak = find_peak(first->sm)};
-    a.modules = mg_lines_new(f->p);
-    a.buffers = mg_buffers_new(f->p, a.modules);
-    a.texts = mg_xcalloc(f->p->n_kernels + 1, sizeof *a.texts);
-    a.uses = uses_of_sites(&a);
-    costs_init(&a);
+    if (!f->p->n_processes) return;
+    advice_init(&a, f, list, 0);
     list->work = mg_arena_array(&list->arena, struct mg_kernel_work, f->p->n_kernels + 1);
     for (uint32_t k = 0; k < f->p->n_kernels; k++) {
         memcpy(list->work[k].parts, a.costs[k].parts, sizeof a.costs[k].parts);
@@ -218,11 +234,7 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
         x->file = keep(list, x->file);
         x->header = keep(list, x->header);
     }
-    texts_release(&a);
-    free(a.costs);
-    free(a.uses);
-    mg_buffers_free(a.buffers);
-    mg_lines_free(a.modules);
+    advice_release(&a);
 }
 
 void mg_findings_release(struct mg_findings *list)

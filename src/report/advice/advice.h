@@ -27,7 +27,15 @@ struct mg_finding {
     unsigned class;   /* how it is ranked: lower ones first, then by gain */
     const char *text;
 };
-enum mg_work_part { MG_WORK_ISSUE, MG_WORK_SHARED, MG_WORK_GLOBAL, MG_WORK_ATOMIC, MG_WORK_IMBALANCE, MG_WORK_PARTS };
+enum mg_work_part {
+    MG_WORK_ISSUE,
+    MG_WORK_SHARED,
+    MG_WORK_GLOBAL,
+    MG_WORK_ATOMIC,
+    MG_WORK_IMBALANCE,
+    MG_WORK_LAUNCHING,
+    MG_WORK_PARTS
+};
 struct mg_kernel_work {
     double parts[MG_WORK_IMBALANCE];     /* cycles of one multiprocessor */
     uint32_t warps_resident, warps_most; /* of its largest launch on one; 0: not launched */
@@ -66,7 +74,7 @@ void mg_add_gain(struct mg_buf *out, const struct mg_finding *f);
 void mg_add_findings_csv(const struct mg_findings *list, struct mg_buf *out);
 /* "findings": [...], "findings_in": of what gains are, "no_verdict": [...] */
 void mg_write_findings(const struct mg_findings *list, struct mg_json *j);
-/* What all kernels shown cost, in cycles of one multiprocessor (cost.c), those of imbalanced CTAs in proportion longer.
+/* How long all kernels shown take, in cycles from begin to end (cost.c), those of imbalanced CTAs in proportion longer.
  */
 enum {
     MG_WORK_NO_MEMORY = 1,
@@ -75,6 +83,7 @@ enum {
 }; /* tools to leave out, since another profile lacks them */
 struct mg_work {
     double all, parts[MG_WORK_PARTS];
+    double ctas; /* that were launched */
 };
 void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without);
 

@@ -93,6 +93,19 @@ static const char *grouped(struct advice *a, double v)
     return kept;
 }
 
+/* Part of a branch's idle slots that fuller warps would not have. One warp of a CTA that parts has no other to
+ * share its lanes with: `if (threadIdx.x < 9)` idles as many lanes however the threads are numbered. Where the data
+ * decide, ordering them helps even so. */
+static double part_to_mend(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *branch,
+                           double executions)
+{
+    const struct kernel_cost *c = &a->costs[k->id];
+    double divergent = told(branch, "divergent"), warps = c->all_ctas > 0 ? c->warps / c->all_ctas : 0;
+    if (divergent <= 0 || warps <= 0 || !is_of_place_alone(a, k, branch)) return 1;
+    double visits = executions / warps; /* of CTAs */
+    return 1 - MG_MIN(visits / divergent, 1.);
+}
+
 void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
 {
     const struct mg_jval *lanes = mg_facts_tool(a->facts, "lanes");
@@ -106,19 +119,22 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
         double latency = slots > 0 ? idle_latency(a, v) / slots : 0;
         for (const struct mg_jval *b = mg_jval_first(mg_jval_get(v, "branches")); b; b = b->next) {
             if (told(b, "idle_slots") <= 0) continue;
+            double executions = warps_at(v, mg_jval_u64(b, "block"), &threads),
+                   idle = told(b, "idle_slots") * part_to_mend(a, k, b, executions);
             struct line_sum *s = sum_of_branch(a, &sums, k, b);
-            s->idle += told(b, "idle_slots");
-            s->latency += told(b, "idle_slots") * latency;
+            s->slots += told(b, "idle_slots");
+            s->idle += idle;
+            s->latency += idle * latency;
             s->sites++;
             s->requests += told(b, "divergent");
-            s->accesses += warps_at(v, mg_jval_u64(b, "block"), &threads);
+            s->accesses += executions;
             s->backward = s->backward || goes_back(k, mg_jval_u64(b, "block"));
         }
     }
     for (uint32_t i = 0; i < sums.n; i++) {
         const struct line_sum *s = &sums.at[i];
         const struct kernel_cost *c = &a->costs[s->k->id];
-        double part = c->warp_insts > 0 ? s->idle / (32 * c->warp_insts) : 0, cycles = s->idle / 32 / 4,
+        double part = c->warp_insts > 0 ? s->slots / (32 * c->warp_insts) : 0, cycles = s->idle / 32 / 4,
                gain = gain_of_full_warps(c, cycles, s->latency);
         if (part < .05 || gain <= 0 || !is_worth_if_full(c, PART_ISSUE, cycles)) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);

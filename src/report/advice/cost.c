@@ -293,28 +293,25 @@ void costs_init(struct advice *a)
 
 void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without)
 {
-    const struct mg_pprocess *first = f->p->n_processes ? &f->p->processes[0] : NULL;
     struct mg_findings unused = {0};
-    struct advice a = {.facts = f,
-                       .out = &unused,
-                       .sms = first && first->sms ? first->sms : 1,
-                       .without = without,
-                       .peak = find_peak(first ? first->sm : 0)};
+    struct advice a;
     double *takes = mg_xcalloc(f->p->n_kernels + 1, sizeof *takes);
     const struct mg_jval *ctas = without & MG_WORK_NO_CTAS ? NULL : mg_facts_tool(f, "ctas");
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(ctas, "kernels")); v; v = v->next)
         if (mg_jval_u64(v, "kernel") < f->p->n_kernels && mg_jval_f64(v, "even_share") > 0)
             takes[mg_jval_u64(v, "kernel")] = 1 / mg_jval_f64(v, "even_share");
     *w = (struct mg_work){0};
-    costs_init(&a);
+    advice_init(&a, f, &unused, without);
     for (uint32_t k = 0; k < f->p->n_kernels; k++) {
         const struct kernel_cost *c = &a.costs[k];
         if (!mg_report_shows(f->o, c->k)) continue;
-        double even = .5 * (sum_of_parts(c) + largest_part(c)), longer = takes[k] > 1 ? even * (takes[k] - 1) : 0;
-        for (int i = 0; i < PART_COUNT; i++) w->parts[i] += c->parts[i];
+        double even = modelled_cycles(c), longer = takes[k] > 1 ? even * (takes[k] - 1) : 0;
+        for (int i = 0; i < PART_COUNT; i++) w->parts[i] += c->parts[i] / MG_MAX(busy_sms(c), 1.);
         w->parts[MG_WORK_IMBALANCE] += longer;
+        w->parts[MG_WORK_LAUNCHING] += c->all_ctas * CTA_CYCLES / MG_MAX(busy_sms(c), 1.);
+        w->ctas += c->all_ctas;
         w->all += even + longer;
     }
-    free(a.costs);
+    advice_release(&a);
     free(takes);
 }

@@ -149,11 +149,14 @@ static const char *tell_stride(struct advice *a, const struct line_sum *s)
 {
     if (s->narrow >= s->wide && s->narrow >= s->irregular)
         return "lanes step over bytes that this access does not use: an array for each member, or one wide load of all members";
-    if (s->wide >= s->irregular)
-        return s->wider > s->wide / 2
-                   ? "neighbouring lanes are more than 128 bytes apart: let neighbouring threads use neighbouring elements (swap the array's dimensions or the loops, or go through shared memory)"
-                   : "neighbouring lanes are 33 to 128 bytes apart: let neighbouring threads use neighbouring elements (swap the array's dimensions or the loops, or go through shared memory)";
-    return tell_irregular(a, s);
+    if (s->wide < s->irregular) return tell_irregular(a, s);
+    uint32_t width = MG_MAX((uint32_t)mg_jval_u64(s->worst, "width"), 1u);
+    return mg_arena_printf(
+        &a->out->arena,
+        "neighbouring lanes are %s%u elements of %u bytes apart: let neighbouring threads use neighbouring "
+        "elements (swap the array's dimensions or the loops, or go through shared memory)",
+        s->wider > s->wide / 2 ? "more than " : mg_arena_printf(&a->out->arena, "%u to ", 32 / width + 1), 128 / width,
+        width);
 }
 
 static void tell_uncoalesced(struct advice *a, const struct line_sum *s, double gain, const char *others)

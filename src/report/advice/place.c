@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/ir.h"
 #include "report/advice/priv.h"
 #include "report/inlined.h"
 #include "report/priv.h"
@@ -96,10 +97,33 @@ uint32_t find_shared(struct advice *a, const char *file, uint32_t access, const 
     return found;
 }
 
+bool is_of_place_alone(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *branch)
+{
+    const char *function = mg_jval_text(branch, "function");
+    const struct mg_module *m = mg_lines_module(a->modules, k->module);
+    mg_id func = m && (!function || !strcmp(function, k->name)) ? mg_module_find_func(m, k->name) : 0;
+    uint64_t line = mg_jval_u64(branch, "ptx_line");
+    struct kernel_text *t = &a->texts[k->id];
+    if (!func || !m->funcs.at[func].defined || !line) return false;
+    if (!t->same) {
+        struct mg_cfg *cfg = mg_cfg_new(m, func);
+        t->same = mg_same_new(cfg, MG_SAME_CTAS);
+        mg_cfg_free(cfg);
+    }
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
+        const struct mg_node *n = &m->nodes.at[id];
+        if (n->kind == MG_NODE_inst && n->line == line && n->guard) return mg_same_reg(t->same, n->guard);
+    }
+    return false;
+}
+
 void texts_release(struct advice *a)
 {
     if (a->sources) mg_sources_free(a->sources);
-    for (uint32_t i = 0; i < a->facts->p->n_kernels; i++)
+    for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         if (a->texts[i].known) mg_kernel_lines_release(&a->texts[i].lines);
+        mg_same_free(a->texts[i].same);
+    }
     free(a->texts);
 }

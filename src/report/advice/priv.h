@@ -2,6 +2,7 @@
 #ifndef MG_REPORT_ADVICE_PRIV_H
 #define MG_REPORT_ADVICE_PRIV_H
 
+#include "analysis/same.h"
 #include "report/advice/advice.h"
 #include "report/buffers.h"
 #include "report/lines.h"
@@ -44,6 +45,7 @@ const struct peak *find_peak(uint32_t sm);
 struct kernel_text {
     bool asked, known;
     struct mg_kernel_lines lines;
+    struct mg_same *same; /* among CTAs; NULL: not asked for yet */
 };
 struct place {
     const char *file; /* NULL: not known */
@@ -56,6 +58,9 @@ struct place place_of_site(struct advice *a, const struct mg_pkernel *k, const s
 /* The line of that file that declares a __shared__ variable of that name, the last one up to the access, else the first
  * behind it; 0: none does. */
 uint32_t find_shared(struct advice *a, const char *file, uint32_t access, const char *name, size_t n);
+/* Does the branch go by the launch's shape, arguments and the thread's place in its CTA alone, so that it parts the
+ * same threads of each CTA? false: or that is not known. */
+bool is_of_place_alone(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *branch);
 void texts_release(struct advice *a);
 bool is_toolkit_header(const char *path);
 
@@ -96,6 +101,9 @@ struct mg_rule {
 #define GLOBAL_LATENCY 100. /* to global memory: most come from L1 or L2, or several are on their way */
 #define CTA_CYCLES     160. /* of a multiprocessor, for a CTA to be launched */
 
+/* The costs of all kernels shown, and what finding their places needs; `without`: MG_WORK_NO_. */
+void advice_init(struct advice *a, struct mg_facts *f, struct mg_findings *out, unsigned without);
+void advice_release(struct advice *a);
 void costs_init(struct advice *a);
 /* Bytes of a kernel that come from memory: of its buffers, once a launch, where they do not fit into L2. `used`: those
  * that come whatever its accesses look like. */
