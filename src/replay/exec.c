@@ -17,8 +17,11 @@ int mg_replay_call(struct mg_replay *r, cu_result rc, const char *fmt, ...)
     vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
     const char *name = mg_cu_result_name(rc);
-    return mg_replay_fail(r, MG_REPLAY_DEVICE, "%s: %s, behind %llu launches", what, name ? name : "an unknown error",
-                          (unsigned long long)r->n_launches);
+    bool lacks = r->taken_out && r->n_launches && (rc == CUE_ILLEGAL_ADDRESS || rc == CUE_LAUNCH_FAILED);
+    return mg_replay_fail(
+        r, MG_REPLAY_DEVICE, "%s: %s, behind %llu launches%s", what, name ? name : "an unknown error",
+        (unsigned long long)r->n_launches,
+        lacks ? "; memory that kernels allocate themselves (malloc) is not taken out with a launch that reads it" : "");
 }
 
 /* ---- before anything runs ---------------------------------------------------------------------------- */
@@ -48,6 +51,9 @@ static const char *scan_op(struct mg_replay *r, const struct mg_cap_op *op, void
         return op->words[MG_CAP_L_WHY] > r->reasons.n ? "a launch names a reason that is not there" : NULL;
     case MG_CAP_context:
         return mg_replay_scan_context(r, op);
+    case MG_CAP_origin:
+        r->taken_out = true;
+        return NULL;
     case MG_CAP_alloc:
         if (n < 4096 || !op->words[1] || op->words[1] > MG_CAP_ARENA_BYTES || n + op->words[1] > UINT64_C(1) << 47)
             return "an allocation lies where no memory can be";

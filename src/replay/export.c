@@ -35,14 +35,6 @@ static uint64_t add_data(struct out *o, const void *p, uint64_t bytes)
     return at;
 }
 
-static int cannot(struct mg_replay *r, const struct mg_cap_op *op)
-{
-    return mg_replay_fail(
-        r, MG_REPLAY_INPUT,
-        "the capture has an operation that a C program cannot have: %s; take launches out that do without (--extract)",
-        mg_cap_op_name(op->kind));
-}
-
 /* Names of C and of PTX share their letters; others could end the text. */
 static bool is_plain(const struct mg_cap_op *op)
 {
@@ -146,6 +138,34 @@ static int put_write(struct mg_replay *r, struct out *o, const struct mg_cap_op 
     return 0;
 }
 
+static void put_words(struct out *o, const uint64_t *w, uint32_t n)
+{
+    fputs("(uint64_t[]){", o->c);
+    for (uint32_t k = 0; k < n; k++) fprintf(o->c, "%llu%s", U(w[k]), k + 1 < n ? "u, " : "u}");
+}
+
+static int put_object(struct out *o, const struct mg_cap_op *op)
+{
+    fputs("    object(", o->c);
+    put_words(o, op->words, 10);
+    fprintf(o->c, ", data + %llu, %zu);\n", U(add_data(o, op->payload, op->payload_bytes)), op->payload_bytes);
+    return 0;
+}
+
+static int put_copy3d(struct mg_replay *r, struct out *o, const struct mg_cap_op *op)
+{
+    const char *why = "there is no memory";
+    uint64_t bytes = op->words[MG_CAP_C_HOST_BYTES], at = 0;
+    void *room = bytes ? mg_replay_room(r, bytes) : NULL;
+    if (bytes && (!room || !mg_cap_content(r->reader, op, room, &why)))
+        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", r->path, why);
+    if (bytes) at = add_data(o, room, bytes);
+    fputs("    copy3d(", o->c);
+    put_words(o, op->words, MG_CAP_C_HOST_BYTES);
+    fprintf(o->c, bytes ? ", data + %llu);\n" : ", NULL);\n", U(at));
+    return 0;
+}
+
 static int put_op(struct mg_replay *r, struct out *o, const struct mg_cap_op *op)
 {
     const uint64_t *w = op->words;
@@ -190,15 +210,21 @@ static int put_op(struct mg_replay *r, struct out *o, const struct mg_cap_op *op
     case MG_CAP_run:
     case MG_CAP_origin:
     case MG_CAP_uncaptured:
+    case MG_CAP_array_free:
+    case MG_CAP_OP_COUNT:
         return 0;
     case MG_CAP_copy3d:
+        return put_copy3d(r, o, op);
     case MG_CAP_array:
+        return fprintf(o->c, "    array(%llu, (struct array_desc){%llu, %llu, %llu, %llu, %llu, %llu}, %llu);\n",
+                       U(w[0]), U(w[1]), U(w[2]), U(w[3]), U(w[4]), U(w[5]), U(w[6]), U(w[7])),
+               0;
     case MG_CAP_level:
-    case MG_CAP_array_free:
+        return fprintf(o->c, "    level(%llu, %llu, %llu);\n", U(w[0]), U(w[1]), U(w[2])), 0;
     case MG_CAP_object:
+        return put_object(o, op);
     case MG_CAP_object_free:
-    case MG_CAP_OP_COUNT:
-        return cannot(r, op);
+        return fprintf(o->c, "    object_free(%lluu, %d);\n", U(w[0]), w[1] != 0), 0;
     }
     return 0;
 }

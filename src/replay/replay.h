@@ -118,6 +118,7 @@ struct mg_replay {
     uint64_t run[3];
     const void *run_line;
     size_t run_line_bytes;   /* the process that it is of; owner: the reader */
+    bool taken_out;          /* its launches are some of another capture's */
     bool quiet, differences; /* every check that differs is printed */
 };
 

@@ -38,6 +38,37 @@ struct config {
     struct attribute *attributes;
     unsigned n;
 };
+struct array_desc {
+    size_t width, height, depth;
+    int format;
+    unsigned channels, flags;
+};
+struct copy_side {
+    size_t x, y, z, lod;
+    int type;
+    const void *host;
+    dptr device;
+    handle array, context;
+    size_t pitch, height;
+};
+struct copy3d {
+    struct copy_side from, to;
+    size_t width, height, depth;
+};
+struct resource {
+    int type;
+    union {
+        handle array;
+        struct {
+            dptr at;
+            int format;
+            unsigned channels;
+            size_t sizes[3];
+        } memory;
+        int reserved[32];
+    } of;
+    unsigned flags;
+};
 int cuInit(unsigned);
 int cuDeviceGet(int *, int);
 int cuDevicePrimaryCtxRetain(handle *, int);
@@ -54,6 +85,12 @@ int cuMemcpyDtoD_v2(dptr, dptr, size_t);
 int cuMemsetD2D8_v2(dptr, size_t, unsigned char, size_t, size_t);
 int cuMemsetD2D16_v2(dptr, size_t, unsigned short, size_t, size_t);
 int cuMemsetD2D32_v2(dptr, size_t, unsigned, size_t, size_t);
+int cuMemcpy3D_v2(const struct copy3d *);
+int cuArray3DCreate_v2(handle *, const struct array_desc *);
+int cuMipmappedArrayCreate(handle *, const struct array_desc *, unsigned);
+int cuMipmappedArrayGetLevel(handle *, handle, unsigned);
+int cuTexObjectCreate(uint64_t *, const struct resource *, const void *, const void *), cuTexObjectDestroy(uint64_t);
+int cuSurfObjectCreate(uint64_t *, const struct resource *), cuSurfObjectDestroy(uint64_t);
 int cuModuleLoadDataEx(handle *, const void *, unsigned, int *, void **);
 int cuLibraryLoadData(handle *, const void *, int *, void **, unsigned, int *, void **, unsigned);
 int cuModuleGetFunction(handle *, handle, const char *);
@@ -221,6 +258,88 @@ void set(dptr at, size_t pitch, size_t width, size_t height, unsigned element, u
           : element == 2 ? cuMemsetD2D16_v2(here(at), pitch, (unsigned short)value, width, height)
                          : cuMemsetD2D32_v2(here(at), pitch, value, width, height),
           "a memset");
+}
+
+/* Arrays have numbers; 0 is none. What is freed stays until the end. */
+static struct {
+    uint64_t number;
+    handle is;
+} * arrays;
+static unsigned n_arrays;
+
+static void add_array(uint64_t number, handle is)
+{
+    if (!(arrays = realloc(arrays, (n_arrays + 1) * sizeof *arrays))) exit(2);
+    arrays[n_arrays].number = number;
+    arrays[n_arrays++].is = is;
+}
+static handle array_of(uint64_t number)
+{
+    for (unsigned k = n_arrays; k-- > 0;)
+        if (arrays[k].number == number) return arrays[k].is;
+    printf("there is no array %llu\n", (unsigned long long)number);
+    exit(2);
+}
+void array(uint64_t number, struct array_desc d, unsigned levels)
+{
+    handle h = NULL;
+    check(levels ? cuMipmappedArrayCreate(&h, &d, levels) : cuArray3DCreate_v2(&h, &d), "making an array");
+    add_array(number, h);
+}
+void level(uint64_t number, uint64_t of, unsigned which)
+{
+    handle h = NULL;
+    check(cuMipmappedArrayGetLevel(&h, array_of(of), which), "finding the level of an array");
+    add_array(number, h);
+}
+
+/* Kernels have handles as numbers: others that come first are kept until the one of the capture comes. w: the handle,
+ * is it a surface, what it is over, the array or where memory lies, format, channels, sizes. */
+void object(const uint64_t *w, const char *texture, size_t bytes)
+{
+    enum { TEXTURE_BYTES = 104, MOST = 1024 };
+    struct resource r;
+    uint64_t handles[MOST] = {0};
+    unsigned n = 0;
+    memset(&r, 0, sizeof r);
+    r.type = (int)w[2];
+    if (r.type < 2) {
+        r.of.array = array_of(w[3]);
+    } else {
+        r.of.memory.at = here(w[4]);
+        r.of.memory.format = (int)w[5];
+        r.of.memory.channels = (unsigned)w[6];
+        for (int k = 0; k < 3; k++) r.of.memory.sizes[k] = w[7 + k];
+    }
+    do {
+        check(w[1]
+                  ? cuSurfObjectCreate(&handles[n], &r)
+                  : cuTexObjectCreate(&handles[n], &r, texture, bytes > TEXTURE_BYTES ? texture + TEXTURE_BYTES : NULL),
+              "a texture or surface");
+    } while (handles[n] != w[0] && ++n < MOST);
+    if (n == MOST) {
+        printf("a texture or surface does not get the handle 0x%llx\n", (unsigned long long)w[0]);
+        exit(2);
+    }
+    while (n-- > 0) w[1] ? cuSurfObjectDestroy(handles[n]) : cuTexObjectDestroy(handles[n]);
+}
+void object_free(uint64_t is, int surface)
+{
+    check(surface ? cuSurfObjectDestroy(is) : cuTexObjectDestroy(is), "freeing a texture or surface");
+}
+
+/* w: what it is (0: memory of the host, 1: an address, 2: an array), which, x, y, z, -, pitch, height. */
+static struct copy_side side_of(const uint64_t *w, const void *host)
+{
+    struct copy_side s = {w[2], w[3], w[4], 0, (int)w[0] + 1, host, 0, NULL, NULL, w[6], w[7]};
+    if (w[0] == 1) s.device = here(w[1]);
+    if (w[0] == 2) s.array = array_of(w[1]);
+    return s;
+}
+void copy3d(const uint64_t *w, const void *host)
+{
+    struct copy3d c = {side_of(w, host), side_of(w + 8, NULL), w[16], w[17], w[18]};
+    check(cuMemcpy3D_v2(&c), "a copy in three dimensions");
 }
 
 void launch(const char *name, handle kernel, const unsigned *g, int cooperative, void *args, size_t bytes)
