@@ -740,6 +740,7 @@ static struct emu_code *code_new(struct mg_dkernel *k, struct mg_fault *fault)
         fault->kind = MG_FAULT_MEMORY;
         return NULL;
     }
+    pthread_mutex_init(&c->kept_lock, NULL);
     c->kernel = k;
     place_shared(c, g);
     mg_callgraph_free(g);
@@ -771,6 +772,8 @@ void emu_code_free(struct emu_code *c)
     mg_vec_release(&c->sites);
     mg_vec_release(&c->unseen);
     mg_arena_release(&c->arena);
+    pthread_mutex_destroy(&c->kept_lock);
+    free(c->kept);
     free(c);
 }
 

@@ -239,6 +239,9 @@ struct emu_code { /* a kernel ready to run */
     uint64_t cells_off;
     uint32_t n_caches;
     uint32_t next_cache; /* once ready: where functions that indirect calls bring in go on; 0 before */
+    pthread_mutex_t kept_lock;
+    struct emu_range *kept; /* n_caches: what operations hit last, valid while kept_epoch is mg_mem_epoch() */
+    uint64_t kept_epoch;
     bool recursive, indirect, allocates;
     _Atomic bool in_order;           /* its CTAs wait for one another: they begin in the order of the grid */
     void *compiled;                  /* the device's compiler's own */
@@ -545,6 +548,8 @@ bool emu_own_word(const struct emu_frame *f, const struct emu_op *op, uint32_t l
 uint64_t emu_plain_address(const struct emu_frame *f, const struct emu_op *op, const char *regs, uint32_t lane);
 void emu_plain_addresses(const struct emu_frame *f, const struct emu_op *op, const char *regs, uint64_t ea[EMU_LANES]);
 void emu_epoch(struct emu_worker *wk);
+void emu_ranges_begin(struct emu_worker *wk); /* as launches before left them */
+void emu_ranges_end(struct emu_worker *wk);
 
 /* atom.c */
 enum emu_atom {

@@ -476,6 +476,7 @@ static void run_share(struct emu_launch *l, uint32_t ix)
     unsigned mxcsr = _mm_getcsr();
     _mm_setcsr(0x1f80); /* programs built with -ffast-math leave flush-to-zero on in their threads */
 #endif
+    emu_ranges_begin(wk);
     wk->home = emu_span_claim(l, habit(l->dev, ix));
     if (!setjmp(wk->out)) work_loop(wk, q);
 #if defined(__x86_64__)
@@ -488,6 +489,7 @@ static void run_share(struct emu_launch *l, uint32_t ix)
         wk->idle = c->next;
         cta_free(c);
     }
+    emu_ranges_end(wk);
     if (wk->rotated) atomic_store(&l->rotated, true);
     atomic_fetch_add(&l->warp_insts, wk->warp_insts);
     atomic_fetch_add(&l->thread_insts, wk->thread_insts);

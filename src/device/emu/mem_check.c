@@ -4,6 +4,7 @@
  * words in shared and local memory, are there for inserted accesses alone. */
 #include "device/emu/emu.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/mem.h"
@@ -15,6 +16,30 @@ void emu_epoch(struct emu_worker *wk)
     if (now == wk->epoch) return;
     wk->epoch = now;
     memset(wk->ranges, 0, wk->n_ranges * sizeof *wk->ranges);
+}
+
+/* A kernel's operations most often hit the allocations that they hit when it was launched before. */
+void emu_ranges_begin(struct emu_worker *wk)
+{
+    struct emu_code *c = wk->l->code;
+    pthread_mutex_lock(&c->kept_lock);
+    if (c->kept && c->kept_epoch == mg_mem_epoch()) {
+        memcpy(wk->ranges, c->kept, wk->n_ranges * sizeof *wk->ranges);
+        wk->epoch = c->kept_epoch;
+    }
+    pthread_mutex_unlock(&c->kept_lock);
+}
+
+void emu_ranges_end(struct emu_worker *wk)
+{
+    struct emu_code *c = wk->l->code;
+    pthread_mutex_lock(&c->kept_lock);
+    if (!c->kept) c->kept = calloc(wk->n_ranges + 1, sizeof *c->kept);
+    if (c->kept && c->kept_epoch != wk->epoch) memset(c->kept, 0, wk->n_ranges * sizeof *c->kept);
+    c->kept_epoch = wk->epoch;
+    for (uint32_t i = 0; c->kept && i < wk->n_ranges; i++)
+        if (wk->ranges[i].hi) c->kept[i] = wk->ranges[i];
+    pthread_mutex_unlock(&c->kept_lock);
 }
 
 static bool inside(uint64_t ea, uint32_t bytes, uint64_t lo, uint64_t size)
