@@ -10,6 +10,7 @@
  *   shape.c    which registers are equal in all lanes or grow by a constant from lane to lane
  *   serial.c   loops that lanes go through one after the other
  *   region.c   what code for whole CTAs needs: its regions, which registers are the CTA's
+ *   split.c    branches by thread numbers: which lanes part
  *   tally.c    what inserted code counts, told from how often compiled code passes it
  *   enter.c    warps go from the emulator into compiled code and back
  *   plugin/    libmargay-cpu.so: struct cpu_func to machine code through LLVM's C interface
@@ -110,14 +111,17 @@ struct cpu_inst { /* one emu_op; registers are numbers into regs plus one, 0: no
 };
 
 struct cpu_block {
-    uint32_t first, end; /* operations [first, end) */
-    bool entry;          /* the emulator may hand over here */
-    bool merges;         /* may be pending */
-    uint64_t *front;     /* blocks that may be pending while this one runs */
-    uint64_t *live;      /* registers live at its start */
-    uint64_t *keep;      /* registers live in a block of front: inactive lanes' values count */
-    uint64_t *saved;     /* registers that count where this block is left (the plugin says) */
-    uint64_t *dirty;     /* at its start: registers written since compiled code was entered */
+    uint32_t first, end;   /* operations [first, end) */
+    bool entry;            /* the emulator may hand over here */
+    bool merges;           /* may be pending */
+    uint64_t *front;       /* blocks that may be pending while this one runs */
+    uint64_t *live;        /* registers live at its start */
+    uint64_t *keep;        /* registers live in a block of front: inactive lanes' values count */
+    uint64_t *saved;       /* registers that count where this block is left (the plugin says) */
+    uint64_t *dirty;       /* at its start: registers written since compiled code was entered */
+    uint32_t part;         /* split.c: lanes that take the branch at its end where lanes part; 0: not known */
+    uint32_t few;          /* those that are likely to run it where not all do; 0: not known */
+    uint32_t few_warps[2]; /* ... of warps from the first to the second */
 };
 
 /* Where all warps of a CTA begin a region, in whole-CTA code. */
@@ -334,6 +338,8 @@ void cpu_find_lane_accesses(struct cpu_func *f, struct cpu_serial *s, uint32_t m
 void cpu_find_lane_ahead(struct cpu_func *f, struct cpu_serial *s);
 /* region.c */
 void cpu_find_regions(struct cpu_func *f);
+/* split.c */
+void cpu_find_splits(struct cpu_func *f);
 /* tally.c */
 void cpu_find_tallies(struct cpu_func *f);
 void cpu_tally_leave(const struct cpu_func *f, const struct cpu_call *call, uint64_t *counts);
@@ -420,16 +426,19 @@ static inline bool cpu_is_uniform(struct cpu_shape s)
 {
     return !s.varying && !s.halves && !s.stride && !s.tile;
 }
-/* How far a lane's value is from its base, of a register that does not vary; and the least and the most of that. */
+/* How far a lane's value is from its base, of a register that does not vary; and the least and the most of that among
+ * lanes. */
 static inline int64_t cpu_lane_offset(const struct cpu_func *f, struct cpu_shape s, uint32_t lane)
 {
     return s.tile ? f->tiles[s.tile - 1][lane] : (int64_t)s.stride * (s.halves ? lane & 15 : lane);
 }
-static inline void cpu_lane_span(const struct cpu_func *f, struct cpu_shape s, int64_t *least, int64_t *most)
+static inline void cpu_lane_span(const struct cpu_func *f, struct cpu_shape s, uint32_t lanes, int64_t *least,
+                                 int64_t *most)
 {
-    *least = *most = 0;
+    *least = INT64_MAX, *most = INT64_MIN;
     for (uint32_t i = 0; i < EMU_LANES; i++) {
         int64_t off = cpu_lane_offset(f, s, i);
+        if (!(lanes >> i & 1)) continue;
         *least = MG_MIN(*least, off);
         *most = MG_MAX(*most, off);
     }

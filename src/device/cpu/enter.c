@@ -101,7 +101,11 @@ static bool make_room(struct own *o, const struct cpu_func *f, uint32_t warps)
 
 static void find_offsets(const struct cpu_func *f, struct cpu_shape s, uint64_t *off)
 {
-    for (uint32_t i = 0; i < EMU_LANES; i++) off[i] = (uint64_t)cpu_lane_offset(f, s, i);
+    const uint64_t step = (uint64_t)(int64_t)s.stride, low = s.halves ? 15 : 31;
+    if (s.tile)
+        for (uint32_t i = 0; i < EMU_LANES; i++) off[i] = (uint64_t)(int64_t)f->tiles[s.tile - 1][i];
+    else
+        for (uint32_t i = 0; i < EMU_LANES; i++) off[i] = step * (i & low);
 }
 
 /* Linear registers of the set, from their bases into the frame. */

@@ -130,6 +130,9 @@ static bool evaluate(const struct find *z, const struct cpu_inst *in, const stru
                 if (in->key == K_HI) return false;
                 out[h] = a * b + c;
                 break;
+            case MG_OP_and:
+                out[h] = a & b;
+                break;
             case MG_OP_shl:
                 out[h] = b < mg_type_bits((enum mg_type)t) ? a << b : 0;
                 break;
@@ -143,6 +146,14 @@ static bool evaluate(const struct find *z, const struct cpu_inst *in, const stru
         if (z->f->regs[in->d - 1].cls != EMU_D) out[h] = (uint32_t)out[h];
     }
     return true;
+}
+
+/* tid & 7 of warps that begin with a multiple of 8: the same in all */
+static bool masks_step(const struct find *z, const struct cpu_inst *in, struct mg_affine of)
+{
+    int64_t c, low = of.step & -of.step;
+    return in->op == MG_OP_and && cpu_is_integer(in->t[0]) && of.is == MG_AFFINE_STEP &&
+           cpu_constant_of(z->f, in->s[1], &c) && c >= 0 && c < low;
 }
 
 static struct value result_of(const struct find *z, const struct cpu_inst *in);
@@ -168,6 +179,7 @@ static struct value result_of(const struct find *z, const struct cpu_inst *in)
     switch ((enum cpu_kind)in->kind) {
     case CPU_ALU:
         for (int k = 0; k < 3; k++) s[k] = get(z, in->s[k]).of;
+        if (masks_step(z, in, s[0])) return cta(0);
         return (struct value){.of = cpu_affine_of(z->f, in, s)};
     case CPU_MOV:
     case CPU_LOW:

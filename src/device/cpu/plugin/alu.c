@@ -389,7 +389,7 @@ static void check_wrap(struct emit *e, uint32_t reg, bool sign)
     bool across = e->whole && r->cta && r->step; /* nor between warps: the 64-bit register is to be the CTA's too */
     if (r->kind != CPU_REG_PLAIN || r->cls != EMU_W || r->shape.varying) return;
     int64_t ends[2], warps = across ? r->step * (e->f->region.n_warps - 1) : 0;
-    cpu_lane_span(e->f, r->shape, &ends[0], &ends[1]);
+    cpu_lane_span(e->f, r->shape, UINT32_MAX, &ends[0], &ends[1]);
     ends[0] += MG_MIN(warps, 0);
     ends[1] += MG_MAX(warps, 0);
     for (int h = 0; h < (r->shape.halves ? 2 : 1) && (ends[0] || ends[1]); h++) {

@@ -254,6 +254,7 @@ static void branch(struct emit *e)
     val m = emit_mask(e), taken = bits(e, emit_active(e));
     branch_off(e, is_zero(e, taken), none);
     branch_off(e, LLVMBuildICmp(B, LLVMIntEQ, taken, m, ""), all);
+    if (e->version == FULL && e->whole && e->f->blocks[e->block].part) taken = k32(e, e->f->blocks[e->block].part);
     val rest = LLVMBuildXor(B, m, taken, "");
     if (t < f)
         split(e, t, taken, f, rest);

@@ -719,7 +719,7 @@ static val runs_inside(struct emit *e, const struct plan *p, const struct access
     bool shared = in->where == EMU_AT_SHARED;
     int64_t least, most;
     val all = NULL;
-    cpu_lane_span(e->f, p->s, &least, &most);
+    cpu_lane_span(e->f, p->s, UINT32_MAX, &least, &most);
     if (!lanes || !shared)
         all = inside(e, a, LLVMBuildAdd(B, emit_address(e, in, false, 0), k64(e, (uint64_t)least), ""),
                      k64(e, (uint64_t)(most - least) + p->size), p->size);
@@ -738,6 +738,64 @@ static val runs_inside(struct emit *e, const struct plan *p, const struct access
     if (all) LLVMAddIncoming(ok, &yes, &before, 1);
     LLVMAddIncoming(ok, &each, &look, 1);
     return ok;
+}
+
+/* ---- lanes that are known (split.c) -------------------------------------------------------------------------- */
+
+enum { MOST_KNOWN = 8 }; /* one by one */
+
+/* Do known lanes lie in a row, a power of 2 of them? */
+static bool known_in_row(struct emit *e, uint32_t lanes)
+{
+    const struct cpu_inst *in = e->in;
+    struct cpu_shape s = e->f->regs[in->s[0] - 1].shape;
+    unsigned n = (unsigned)__builtin_popcount(lanes), first = (unsigned)__builtin_ctz(lanes);
+    if (n & (n - 1) || n > 16 || (lanes >> first) + 1 != 1u << n) return false;
+    for (unsigned i = first + 1; i < first + n; i++)
+        if (cpu_lane_offset(e->f, s, i) - cpu_lane_offset(e->f, s, i - 1) != in->bytes) return false;
+    return true;
+}
+
+/* The lanes that the access is made for, if they are those that run; 0: it is made for any. */
+static uint32_t known_lanes(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    const struct cpu_reg *r = in->s[0] ? &e->f->regs[in->s[0] - 1] : NULL;
+    uint32_t lanes = e->whole && e->version == PART ? e->f->blocks[e->block].few : 0;
+    bool wide = in->where == EMU_AT_SHARED || (in->where == EMU_AT_GLOBAL && r && r->cls == EMU_D);
+    if (!lanes || !r || !wide || r->kind != CPU_REG_PLAIN || r->known || r->shape.varying || r->shape.halves ||
+        cpu_is_uniform(r->shape) || in->guard || in->vec > 1 || in->space == MG_SPACE_generic || !in->list[0])
+        return 0;
+    return __builtin_popcount(lanes) <= MOST_KNOWN || known_in_row(e, lanes) ? lanes : 0;
+}
+
+static void access_known(struct emit *e, uint32_t lanes, val p)
+{
+    const struct cpu_inst *in = e->in;
+    struct cpu_shape s = e->f->regs[in->s[0] - 1].shape;
+    LLVMTypeRef t = emit_mem_type(e, in->bytes);
+    bool store = in->kind == CPU_STORE;
+    unsigned n = (unsigned)__builtin_popcount(lanes), first = (unsigned)__builtin_ctz(lanes);
+    val v = store ? value(e, in->list[0], in->bytes, true, 0) : LLVMConstNull(LLVMVectorType(t, 32)), pick[32];
+    if (n > 1 && known_in_row(e, lanes)) {
+        p = emit_at(e, p, (uint64_t)cpu_lane_offset(e->f, s, first));
+        if (store) {
+            masked_store(e, lanes_from(e, v, first, n), p, in->bytes, NULL);
+            return;
+        }
+        for (unsigned i = 0; i < 32; i++) pick[i] = k32(e, i >= first && i < first + n ? i - first : n);
+        val row = load(e, LLVMVectorType(t, n), p, in->bytes);
+        v = LLVMBuildShuffleVector(B, row, LLVMConstNull(LLVMTypeOf(row)), LLVMConstVector(pick, 32), "");
+    }
+    for (unsigned i = first; i < 32 && (n == 1 || !known_in_row(e, lanes)); i++) {
+        val at = emit_at(e, p, (uint64_t)cpu_lane_offset(e->f, s, i)), k = k32(e, i);
+        if (!(lanes >> i & 1)) continue;
+        if (store)
+            emit_single(e, LLVMBuildStore(B, LLVMBuildExtractElement(B, v, k, ""), at), in->bytes);
+        else
+            v = LLVMBuildInsertElement(B, v, load(e, t, at, in->bytes), k, "");
+    }
+    if (!store) set_loaded(e, in->list[0], emit_extended(e, in, v, true));
 }
 
 /* May accesses a and b share one check? The same register, place and size, at multiples of the size. */
@@ -767,7 +825,7 @@ static void gather_group(struct emit *e, int64_t *lo, int64_t *hi)
     const struct cpu_inst *in = e->in;
     bool redefined = false;
     *lo = *hi = in->off;
-    if (in->guard || !in->s[0]) return;
+    if (in->guard || !in->s[0] || known_lanes(e)) return;
     for (uint32_t i = e->ix; i < e->f->blocks[e->block].end && !redefined; i++) {
         const struct cpu_inst *o = &e->f->insts[i];
         if (o->kind == CPU_CTL && i > e->ix) break; /* what waits here may change what follows */
@@ -786,21 +844,27 @@ static bool exact(struct emit *e, const struct plan *p, const struct cpu_inst *i
     return e->version == PART && p->s.stride && !p->s.halves && in->vec == 1;
 }
 
-/* Is the access inside shared memory whatever the warp? Known of addresses that come from thread numbers and
- * constants alone. */
-static bool surely_inside(struct emit *e, const struct plan *p, const struct cpu_inst *in)
+/* Is the access of these lanes inside shared memory, in warps from the first to the second? Known of addresses that
+ * come from thread numbers and constants alone. */
+static bool lanes_surely_inside(struct emit *e, const struct plan *p, uint32_t lanes, const uint32_t warps[2])
 {
+    const struct cpu_inst *in = e->in;
     const struct cpu_reg *r = in->s[0] ? &e->f->regs[in->s[0] - 1] : NULL;
-    int64_t size = p->size, warps = (r ? r->step : 0) * ((int64_t)e->f->region.n_warps - 1), least, most;
-    cpu_lane_span(e->f, p->s, &least, &most);
+    int64_t size = p->size, step = r ? r->step : 0, first = step * warps[0], last = step * warps[1], least, most;
+    cpu_lane_span(e->f, p->s, lanes, &least, &most);
     if (in->where != EMU_AT_SHARED || !e->whole || (r && !cpu_is_constant(r) && !r->fixed)) return false;
     for (int h = 0; h < (p->s.halves ? 2 : 1); h++) {
         int64_t at = (r ? cpu_is_constant(r) ? (int32_t)r->value : (int32_t)r->base[h] : 0) + in->off;
-        if (at + MG_MIN(warps, 0) + least < 0 || at + MG_MAX(warps, 0) + most + size > e->f->static_shared)
+        if (at + MG_MIN(first, last) + least < 0 || at + MG_MAX(first, last) + most + size > e->f->static_shared)
             return false;
         if (at % size || (r && r->step % size) || p->s.stride % size) return false;
     }
     return true;
+}
+
+static bool surely_inside(struct emit *e, const struct plan *p)
+{
+    return lanes_surely_inside(e, p, UINT32_MAX, (uint32_t[2]){0, e->f->region.n_warps - 1});
 }
 
 /* A linear access that is checked here or was by one before it. */
@@ -813,7 +877,7 @@ static void access_all(struct emit *e, const struct plan *p)
                        .halves = p->s.halves,
                        .exact = exact(e, p, in),
                        .stride = p->s.stride};
-    bool done = e->checked[e->ix] && e->checked[e->ix] != e->ix + 1, sure = !done && surely_inside(e, p, in);
+    bool done = e->checked[e->ix] && e->checked[e->ix] != e->ix + 1, sure = !done && surely_inside(e, p);
     for (int h = 0; h < (p->s.halves ? 2 : 1) && !done; h++) a.at[h] = emit_address(e, in, false, h);
     if (sure) {
         a.exact = a.exact && in->kind == CPU_STORE; /* idle lanes may be loaded */
@@ -821,7 +885,7 @@ static void access_all(struct emit *e, const struct plan *p)
     } else if (!done) {
         int64_t lo, hi, least, most;
         val ok = NULL;
-        cpu_lane_span(e->f, p->s, &least, &most);
+        cpu_lane_span(e->f, p->s, UINT32_MAX, &least, &most);
         uint64_t span = (uint64_t)(most - least) + p->size;
         gather_group(e, &lo, &hi);
         emit_bounds(e, in, &a.lo, &a.size);
@@ -915,7 +979,7 @@ static val strided_inside(struct emit *e, struct access *a, const struct plan *p
     bool narrow = in->where == EMU_AT_SHARED || in->base_w || !in->s[0] || e->f->regs[in->s[0] - 1].cls == EMU_W;
     val at = emit_address(e, in, false, 0), low = k64(e, p->s.stride > 0 ? 0 : 31), far = k64(e, 31), none = NULL;
     *ok = NULL;
-    if (surely_inside(e, p, in)) return at;
+    if (surely_inside(e, p)) return at;
     if (lanes) {
         val bits = LLVMBuildBitCast(B, lanes, e->t.i32, ""), args[2] = {bits, LLVMConstInt(e->t.i1, 0, 0)};
         val first = LLVMBuildZExt(B, emit_intrinsic(e, "llvm.cttz", &e->t.i32, 1, args, 2), e->t.i64, "");
@@ -980,7 +1044,7 @@ static val base_of_runs(struct emit *e)
     return emit_host_pointer(e, e->in, at);
 }
 
-static void emit_access(struct emit *e)
+static void access_any(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
     if (e->version == LANE) {
@@ -1004,12 +1068,12 @@ static void emit_access(struct emit *e)
         emit_call(e);
         return;
     }
-    if (a.linear && (!store || s.stride || s.halves || !masked) && surely_inside(e, &p, in)) {
+    if (a.linear && (!store || s.stride || s.halves || !masked) && surely_inside(e, &p)) {
         for (int h = 0; h < (s.halves ? 2 : 1); h++) a.p[h] = emit_host_pointer(e, in, emit_address(e, in, false, h));
         store ? store_linear(e, &a) : load_linear(e, &a);
         return;
     }
-    if (p.run && surely_inside(e, &p, in)) {
+    if (p.run && surely_inside(e, &p)) {
         access_runs(e, &p, emit_host_pointer(e, in, emit_address(e, in, false, 0)), true);
         return;
     }
@@ -1067,6 +1131,48 @@ static void emit_access(struct emit *e)
     e->lanes = cached;
 }
 
+/* Emits the access of lanes that are known, if it is those that run, and leaves the builder where others do. Returns
+ * where both meet; NULL: none are known. */
+static LLVMBasicBlockRef emit_known(struct emit *e)
+{
+    uint32_t lanes = known_lanes(e);
+    if (!lanes) return NULL;
+    const struct cpu_inst *in = e->in;
+    struct plan p = plan_of(e, in, e->version);
+    LLVMBasicBlockRef few = emit_block(e, "few"), other = emit_block(e, "other"), next = emit_block(e, "accessed");
+    val ok = LLVMBuildICmp(B, LLVMIntEQ, e->mask, k32(e, lanes), "");
+    if (!lanes_surely_inside(e, &p, lanes, e->f->blocks[e->block].few_warps)) {
+        struct access a = {0};
+        int64_t least, most;
+        cpu_lane_span(e->f, p.s, lanes, &least, &most);
+        emit_bounds(e, in, &a.lo, &a.size);
+        val from = LLVMBuildAdd(B, emit_address(e, in, false, 0), k64(e, (uint64_t)least), "");
+        if (in->where == EMU_AT_SHARED) from = LLVMBuildAnd(B, from, k64(e, UINT32_MAX), "");
+        ok = LLVMBuildAnd(B, ok, inside(e, &a, from, k64(e, (uint64_t)(most - least) + p.size), p.size), "");
+        for (unsigned i = 0; i < 32; i++) /* they lie at multiples of their size if the least does */
+            if (lanes >> i & 1 && (cpu_lane_offset(e->f, p.s, i) - least) % (int64_t)p.size)
+                ok = LLVMConstInt(e->t.i1, 0, 0);
+    }
+    LLVMBuildCondBr(B, ok, few, other);
+    LLVMPositionBuilderAtEnd(B, few);
+    val cached = e->lanes;
+    access_known(e, lanes, base_of_runs(e));
+    e->lanes = cached;
+    LLVMBuildBr(B, next);
+    LLVMPositionBuilderAtEnd(B, other);
+    return next;
+}
+
+static void emit_access(struct emit *e)
+{
+    val cached = e->lanes;
+    LLVMBasicBlockRef next = e->version != LANE && e->in->kind != CPU_PARAM ? emit_known(e) : NULL;
+    access_any(e);
+    if (!next) return;
+    e->lanes = cached;
+    LLVMBuildBr(B, next);
+    LLVMPositionBuilderAtEnd(B, next);
+}
 /* x86-64 keeps loads in order, and stores; LLVM would not. */
 void emit_memory(struct emit *e)
 {
