@@ -5,6 +5,8 @@
  * writes no more there than these lanes', which is less, and what was stored so comes back to loads without a wait. */
 #include "device/cpu/cpu.h"
 
+#include <string.h>
+
 #include "device/emu/alu_form.h"
 
 struct look {
@@ -119,6 +121,22 @@ static uint32_t parts(const struct cpu_func *f, uint32_t b, uint32_t warps[2])
     return all;
 }
 
+/* Where only such lanes come, most likely all of them do. */
+static void pass_on(struct cpu_func *f, uint32_t b)
+{
+    struct cpu_block *to = &f->blocks[b], *from = NULL;
+    MG_EACH_EDGE(&f->pred, b, e)
+    {
+        struct cpu_block *p = &f->blocks[f->pred.to[e]];
+        if (f->pred.to[e] >= b || !p->few || (from && from->few != p->few)) return;
+        from = p;
+    }
+    if (!from || to->few) return;
+    to->few = from->few;
+    to->few_passed = true;
+    memcpy(to->few_warps, from->few_warps, sizeof to->few_warps);
+}
+
 void cpu_find_splits(struct cpu_func *f)
 {
     for (uint32_t b = 0; b < f->n_blocks && f->region.wanted && !f->region.tail; b++) {
@@ -133,4 +151,5 @@ void cpu_find_splits(struct cpu_func *f)
             t->few_warps[1] = warps[1];
         }
     }
+    for (uint32_t b = 0; b < f->n_blocks; b++) pass_on(f, b);
 }

@@ -766,6 +766,7 @@ static uint32_t known_lanes(struct emit *e)
     if (!lanes || !r || !wide || r->kind != CPU_REG_PLAIN || r->known || r->shape.varying || r->shape.halves ||
         cpu_is_uniform(r->shape) || in->guard || in->vec > 1 || in->space == MG_SPACE_generic || !in->list[0])
         return 0;
+    if (e->f->blocks[e->block].few_passed && !r->shape.tile) return 0; /* one access under a mask is as good */
     return __builtin_popcount(lanes) <= MOST_KNOWN || known_in_row(e, lanes) ? lanes : 0;
 }
 
