@@ -777,16 +777,18 @@ static void access_known(struct emit *e, uint32_t lanes, val p)
     LLVMTypeRef t = emit_mem_type(e, in->bytes);
     bool store = in->kind == CPU_STORE;
     unsigned n = (unsigned)__builtin_popcount(lanes), first = (unsigned)__builtin_ctz(lanes);
-    val v = store ? value(e, in->list[0], in->bytes, true, 0) : LLVMConstNull(LLVMVectorType(t, 32)), pick[32];
+    LLVMTypeRef vt = LLVMVectorType(t, 32);
+    val v = store ? value(e, in->list[0], in->bytes, true, 0) : LLVMGetPoison(vt), pick[32];
     if (n > 1 && known_in_row(e, lanes)) {
         p = emit_at(e, p, (uint64_t)cpu_lane_offset(e->f, s, first));
         if (store) {
             masked_store(e, lanes_from(e, v, first, n), p, in->bytes, NULL);
             return;
         }
-        for (unsigned i = 0; i < 32; i++) pick[i] = k32(e, i >= first && i < first + n ? i - first : n);
+        for (unsigned i = 0; i < 32; i++)
+            pick[i] = i >= first && i < first + n ? k32(e, i - first) : LLVMGetPoison(e->t.i32);
         val row = load(e, LLVMVectorType(t, n), p, in->bytes);
-        v = LLVMBuildShuffleVector(B, row, LLVMConstNull(LLVMTypeOf(row)), LLVMConstVector(pick, 32), "");
+        v = LLVMBuildShuffleVector(B, row, LLVMGetPoison(LLVMTypeOf(row)), LLVMConstVector(pick, 32), "");
     }
     for (unsigned i = first; i < 32 && (n == 1 || !known_in_row(e, lanes)); i++) {
         val at = emit_at(e, p, (uint64_t)cpu_lane_offset(e->f, s, i)), k = k32(e, i);
@@ -796,7 +798,7 @@ static void access_known(struct emit *e, uint32_t lanes, val p)
         else
             v = LLVMBuildInsertElement(B, v, load(e, t, at, in->bytes), k, "");
     }
-    if (!store) set_loaded(e, in->list[0], emit_extended(e, in, v, true));
+    if (!store) set_loaded(e, in->list[0], emit_extended(e, in, LLVMBuildFreeze(B, v, ""), true)); /* idle lanes: any */
 }
 
 /* May accesses a and b share one check? The same register, place and size, at multiples of the size. */
