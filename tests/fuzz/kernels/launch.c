@@ -30,7 +30,7 @@ static uint32_t mix(uint32_t x)
     return x ^ x >> 16;
 }
 
-static int run(const char *text, uint32_t out[], unsigned threads, unsigned grid, unsigned block, const char **what)
+static int run(const char *text, uint32_t out[], unsigned threads, unsigned grid, const unsigned block[3], const char **what)
 {
     static uint32_t in[MAX_THREADS * WORDS];
     char name[64];
@@ -47,7 +47,7 @@ static int run(const char *text, uint32_t out[], unsigned threads, unsigned grid
     TRY(cuMemAlloc_v2(&d_out, sizeof in));
     TRY(cuMemcpyHtoD_v2(d_in, in, sizeof in));
     TRY(cuMemsetD8_v2(d_out, 0, sizeof in));
-    TRY(cuLaunchKernel(f, grid, 1, 1, block, 1, 1, 0, NULL, args, NULL));
+    TRY(cuLaunchKernel(f, grid, 1, 1, block[0], block[1], block[2], 0, NULL, args, NULL));
     TRY(cuMemcpyDtoH_v2(out, d_out, sizeof in));
     TRY(cuMemFree_v2(d_in));
     TRY(cuMemFree_v2(d_out));
@@ -63,14 +63,16 @@ int main(int argc, char **argv)
     int dev, bad = 0;
     if (cuInit(0) || cuDeviceGet(&dev, 0) || cuDevicePrimaryCtxRetain(&ctx, dev) || cuCtxSetCurrent(ctx)) return 2;
     for (int i = 1; i < argc; i++) {
-        unsigned grid, block;
+        unsigned grid, block, form[3];
         const char *what = "";
         FILE *f = fopen(argv[i], "rb");
         size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
         if (f) fclose(f);
         text[n] = 0;
-        if (sscanf(text, "// RUN grid=%u block=%u", &grid, &block) != 2 || grid * block > MAX_THREADS) return 2;
-        int rc = run(text, out, grid * block, grid, block, &what);
+        int told = sscanf(text, "// RUN grid=%u block=%u form=%ux%ux%u", &grid, &block, &form[0], &form[1], &form[2]);
+        if ((told != 2 && told != 5) || grid * block > MAX_THREADS) return 2;
+        if (told == 2) form[0] = block, form[1] = form[2] = 1;
+        int rc = run(text, out, grid * block, grid, form, &what);
         uint64_t hash = 0xcbf29ce484222325u;
         for (uint32_t k = 0; k < grid * block * WORDS; k++) hash = (hash ^ out[k]) * 0x100000001b3u;
         const char *base = strrchr(argv[i], '/');
