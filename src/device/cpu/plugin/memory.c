@@ -742,7 +742,7 @@ static val runs_inside(struct emit *e, const struct plan *p, const struct access
 
 /* ---- lanes that are known (split.c) -------------------------------------------------------------------------- */
 
-enum { MOST_KNOWN = 8 }; /* one by one */
+enum { MOST_KNOWN = 4 }; /* one by one */
 
 /* Do known lanes lie in a row, a power of 2 of them? */
 static bool known_in_row(struct emit *e, uint32_t lanes)
