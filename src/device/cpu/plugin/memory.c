@@ -1166,10 +1166,31 @@ static LLVMBasicBlockRef emit_known(struct emit *e)
     return next;
 }
 
+/* ... a load of some lanes of a tile, if all lie inside: then idle ones are loaded, too. */
+static LLVMBasicBlockRef emit_all_runs(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    struct plan p = plan_of(e, in, e->version);
+    struct access a = {0};
+    if (!p.run || in->kind != CPU_LOAD || in->where != EMU_AT_GLOBAL || (e->version == FULL && !in->guard)) return NULL;
+    LLVMBasicBlockRef sure = emit_block(e, "sure"), other = emit_block(e, "other"), next = emit_block(e, "accessed");
+    emit_bounds(e, in, &a.lo, &a.size);
+    LLVMBuildCondBr(B, runs_inside(e, &p, &a, NULL), sure, other);
+    LLVMPositionBuilderAtEnd(B, sure);
+    val cached = e->lanes;
+    access_runs(e, &p, base_of_runs(e), true);
+    e->lanes = cached;
+    LLVMBuildBr(B, next);
+    LLVMPositionBuilderAtEnd(B, other);
+    return next;
+}
+
 static void emit_access(struct emit *e)
 {
     val cached = e->lanes;
-    LLVMBasicBlockRef next = e->version != LANE && e->in->kind != CPU_PARAM ? emit_known(e) : NULL;
+    bool whole = e->version != LANE && e->in->kind != CPU_PARAM;
+    LLVMBasicBlockRef next = whole ? emit_known(e) : NULL;
+    if (whole && !next) next = emit_all_runs(e);
     access_any(e);
     if (!next) return;
     e->lanes = cached;
