@@ -109,29 +109,61 @@ static void add_cell(struct mg_buf *out, const char *text, uint32_t width, bool 
     mg_buf_release(&shorter);
 }
 
+static uint32_t sum_of(const struct mg_one_table *t, const uint32_t *widths)
+{
+    uint32_t sum = 0;
+    for (uint32_t c = 0; c < t->columns.n; c++) sum += widths[c] ? widths[c] + GAP : 0;
+    return sum;
+}
+
 /* Cuts columns of text, always the widest, until a row fits. The first says what a row is about and keeps more. */
 static void fit(const struct mg_one_table *t, uint32_t *widths, uint32_t columns)
 {
     for (;;) {
-        uint32_t sum = 0, widest = UINT32_MAX;
+        uint32_t widest = UINT32_MAX;
         for (uint32_t c = 0; c < t->columns.n; c++) {
-            sum += widths[c] ? widths[c] + GAP : 0;
             if (t->columns.at[c].kind == MG_COL_TEXT && widths[c] > (c ? LEAST_TEXT : LEAST_FIRST) &&
                 (widest == UINT32_MAX || widths[c] > widths[widest]))
                 widest = c;
         }
-        if (sum <= columns || widest == UINT32_MAX) return;
+        if (sum_of(t, widths) <= columns || widest == UINT32_MAX) return;
         widths[widest]--;
     }
 }
 
+/* How much of a heading stands in its next line: as many words as fit, one at least. */
+static size_t next_words(const char *name, uint32_t width)
+{
+    size_t all = strlen(name), n = strcspn(name, " ");
+    if (all <= width) return all;
+    while (name[n] && n + 1 + strcspn(name + n + 1, " ") <= width) n += 1 + strcspn(name + n + 1, " ");
+    return n;
+}
+
+/* Headings in as many lines as the widths ask for. */
 static void add_heading(const struct mg_one_table *t, const uint32_t *widths, bool color, struct mg_buf *out)
 {
-    if (color) mg_buf_adds(out, "\033[1m");
-    for (uint32_t c = 0; c < t->columns.n; c++)
-        if (widths[c]) add_cell(out, t->columns.at[c].name, widths[c], is_left(t->columns.at[c].kind), false);
-    if (color) mg_buf_adds(out, "\033[0m");
-    trim(out);
+    const char **rest = mg_xcalloc(t->columns.n + 1, sizeof *rest);
+    struct mg_buf words = MG_BUF_INIT;
+    bool more = true;
+    for (uint32_t c = 0; c < t->columns.n; c++) rest[c] = t->columns.at[c].name;
+    while (more) {
+        more = false;
+        if (color) mg_buf_adds(out, "\033[1m");
+        for (uint32_t c = 0; c < t->columns.n; c++) {
+            if (!widths[c]) continue;
+            size_t n = next_words(rest[c], widths[c]);
+            mg_buf_reset(&words);
+            mg_buf_add(&words, rest[c], n);
+            add_cell(out, words.at, widths[c], is_left(t->columns.at[c].kind), false);
+            rest[c] += n + (rest[c][n] == ' ');
+            more = more || *rest[c];
+        }
+        if (color) mg_buf_adds(out, "\033[0m");
+        trim(out);
+    }
+    mg_buf_release(&words);
+    free(rest);
 }
 
 static void format_cell(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t row, uint32_t column,
@@ -218,20 +250,54 @@ static bool is_shown(const struct mg_one_table *t, const struct mg_report_opts *
     return false;
 }
 
-/* Widths of the columns that are shown; 0: left out. */
+static uint32_t longest_word(const char *name)
+{
+    size_t longest = 1;
+    for (const char *at = name; *at; at += strcspn(at, " "), at += *at == ' ')
+        longest = MG_MAX(longest, strcspn(at, " "));
+    return (uint32_t)longest;
+}
+
+/* Widths of the columns that are shown; 0: left out. broken: headings may have several lines. */
 static void measure(const struct mg_one_table *t, const struct mg_report_opts *o, const struct table_line *lines,
-                    uint32_t n, uint32_t *widths)
+                    uint32_t n, bool broken, uint32_t *widths)
 {
     struct mg_buf cell = MG_BUF_INIT;
     for (uint32_t c = 0; c < t->columns.n; c++) {
+        const char *name = t->columns.at[c].name;
         if (!is_shown(t, o, c)) continue;
-        widths[c] = MG_MAX((uint32_t)strlen(t->columns.at[c].name), 1u);
+        widths[c] = broken ? longest_word(name) : MG_MAX((uint32_t)strlen(name), 1u);
         for (uint32_t i = 0; i < n; i++) {
             format_cell(t, o, lines[i].row, c, &cell);
             widths[c] = MG_MAX(widths[c], (uint32_t)cell.n);
         }
     }
     mg_buf_release(&cell);
+}
+
+/* Widths that have room in so many columns: names of kernels are cut, then headings broken, then details left out. */
+static void find_room(const struct mg_one_table *t, const struct mg_report_opts *o, const struct table_line *lines,
+                      uint32_t n, uint32_t columns, uint32_t *widths)
+{
+    for (int broken = 0; broken < 2; broken++) {
+        measure(t, o, lines, n, broken, widths);
+        fit(t, widths, columns);
+        if (sum_of(t, widths) <= columns) return;
+    }
+    measure(t, o, lines, n, true, widths);
+    for (uint32_t c = 0; c < t->columns.n; c++)
+        if (t->columns.at[c].detail) widths[c] = 0;
+    fit(t, widths, columns);
+}
+
+static void tell_left_out(const struct mg_one_table *t, const struct mg_report_opts *o, const uint32_t *widths,
+                          struct mg_buf *out)
+{
+    uint32_t n = 0;
+    for (uint32_t c = 0; c < t->columns.n; c++)
+        if (!widths[c] && t->columns.at[c].detail && is_shown(t, o, c))
+            mg_buf_printf(out, "%s%s", n++ ? "; " : "  no room for: ", t->columns.at[c].name);
+    if (n) mg_buf_adds(out, " (--csv, --json)\n");
 }
 
 static void add_lines(const struct mg_one_table *t, const struct mg_report_opts *o, const struct table_line *lines,
@@ -242,8 +308,7 @@ static void add_lines(const struct mg_one_table *t, const struct mg_report_opts 
     uint32_t times = 1, room = 0; /* of "  x 12" */
     for (uint32_t i = 0; i < n; i++) times = MG_MAX(times, lines[i].times);
     for (uint32_t v = times; times > 1 && v; v /= 10) room++;
-    measure(t, o, lines, n, widths);
-    fit(t, widths, times > 1 ? columns - 4 - room : columns);
+    find_room(t, o, lines, n, times > 1 ? columns - 4 - room : columns, widths);
     if (t->columns.n && t->n_rows) add_heading(t, widths, o->color, out);
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t c = 0; c < t->columns.n; c++) {
@@ -255,6 +320,7 @@ static void add_lines(const struct mg_one_table *t, const struct mg_report_opts 
         trim(out);
     }
     if (times > 1) mg_buf_adds(out, "  x N: N such rows, each with these numbers\n");
+    tell_left_out(t, o, widths, out);
     mg_buf_release(&cell);
     free(widths);
 }

@@ -33,8 +33,9 @@ static enum mg_err cache_configure(const char *args, void **conf, struct mg_diag
 static void add_part_columns(struct mg_table *t)
 {
     MG_TABLE_COLUMNS(t, {"sectors", MG_COL_COUNT}, {"L1 hits, least", MG_COL_PERCENT}, {"most", MG_COL_PERCENT},
-                     {"L1 capacity misses, least", MG_COL_COUNT}, {"at most", MG_COL_COUNT},
-                     {"L2 sectors", MG_COL_COUNT}, {"L2 first", MG_COL_COUNT}, {"L2 hits, least", MG_COL_PERCENT},
+                     {"L1 capacity misses, least", MG_COL_COUNT, .detail = true},
+                     {"at most", MG_COL_COUNT, .detail = true}, {"L2 sectors", MG_COL_COUNT, .detail = true},
+                     {"L2 first", MG_COL_COUNT, .detail = true}, {"L2 hits, least", MG_COL_PERCENT},
                      {"L2 hits, guess", MG_COL_PERCENT}, {"L2 hits, most", MG_COL_PERCENT});
 }
 

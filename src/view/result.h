@@ -123,6 +123,7 @@ struct mg_column {
     const char *name;
     enum mg_column_kind kind;
     const char *unit;
+    bool detail; /* text leaves it out where it has no room */
 };
 void mg_table_columns(struct mg_table *t, const struct mg_column *columns, uint32_t n);
 #define MG_TABLE_COLUMNS(t, ...)                                                                                       \

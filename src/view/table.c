@@ -31,7 +31,11 @@ void mg_table_column(struct mg_table *t, const char *name, enum mg_column_kind k
 
 void mg_table_columns(struct mg_table *t, const struct mg_column *columns, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) mg_table_column(t, columns[i].name, columns[i].kind, columns[i].unit);
+    struct mg_one_table *o = last(t);
+    for (uint32_t i = 0; i < n; i++) {
+        mg_table_column(t, columns[i].name, columns[i].kind, columns[i].unit);
+        if (o && o->columns.n) o->columns.at[o->columns.n - 1].detail = columns[i].detail;
+    }
 }
 
 /* Fills the row up: every row but the last has a value for each column. */

@@ -17,6 +17,7 @@ struct mg_table_value { /* text: owner is the arena */
 struct mg_table_column {
     const char *name, *unit;
     enum mg_column_kind kind;
+    bool detail;
 };
 struct mg_table_chart {
     const char *name, *title, *svg;
