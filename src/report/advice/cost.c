@@ -220,7 +220,11 @@ static void add_launch(struct advice *a, const struct mg_plaunch *l)
     c->launches += times;
     c->direct += l->graph ? 0 : 1;
     c->waves += waves * (double)times;
-    c->full_waves += (double)(uint64_t)(waves + .999999) * (double)times;
+    if (waves >= 1) {
+        c->long_launches += (double)times;
+        c->long_waves += waves * (double)times;
+        c->up_waves += (double)(uint64_t)(waves + .999999) * (double)times;
+    }
     c->warps += (double)(ctas * warps * times);
     c->all_ctas += (double)(ctas * times);
     c->busy += (double)(MG_MIN(ctas, (uint64_t)a->sms) * times);

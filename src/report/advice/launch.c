@@ -71,16 +71,15 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
     (void)self;
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         const struct kernel_cost *c = &a->costs[i];
-        double waves = c->launches ? c->waves / (double)c->launches : 0,
-               idle = c->full_waves > 0 ? 1 - c->waves / c->full_waves : 0;
+        if (c->imbalanced || c->long_launches <= 0) continue;
+        double waves = c->long_waves / c->long_launches, idle = 1 - c->long_waves / c->up_waves;
         bool measured = false;
-        if (c->imbalanced || waves < 1) continue;
         for (const struct mg_jval *v = mg_jval_first(mg_jval_get(clock, "kernels")); v; v = v->next)
             if (mg_jval_u64(v, "kernel") == c->k->id && mg_jval_is_number(mg_jval_get(v, "tail"))) {
                 measured = mg_jval_f64(v, "tail") < idle; /* longer: what instrumenting made of it */
                 idle = MG_MIN(idle, mg_jval_f64(v, "tail"));
             }
-        double gain = c->share * idle;
+        double gain = c->share * idle * c->long_waves / c->waves; /* as far as it is these launches */
         if (idle < .1 || 100 * gain < LEAST_GAIN_PCT) continue;
         struct mg_finding *f = add_finding(a, c, gain, false);
         place_at_kernel(f, c->k);

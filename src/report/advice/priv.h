@@ -23,8 +23,9 @@ struct kernel_cost {
     double all_ctas, busy, turns; /* summed over launches: multiprocessors that have work; waves, one at least */
     double from_memory, used; /* cycles for bytes that no cache has, and for those that lanes access; 0: not known */
     double sector_cycles;     /* for one sector from memory */
-    double waves, full_waves; /* of CTAs, summed over launches; full: rounded up */
-    uint32_t threads, row_threads, registers; /* of the launch with the most CTAs; row: blockDim.x */
+    double waves;             /* of CTAs, summed over launches */
+    double long_launches, long_waves, up_waves; /* of launches of a wave or more: how many, their waves, rounded up */
+    uint32_t threads, row_threads, registers;   /* of the launch with the most CTAs; row: blockDim.x */
     uint64_t shared_bytes, ctas;
     uint32_t warps_resident, warps_most;
     double warps, empty_lanes;            /* launched; lanes of these that have no thread */
