@@ -20,8 +20,7 @@ static bool goes_back(const struct mg_pkernel *k, uint64_t block)
     return false;
 }
 
-/* Executions by warps of a block, as tool lanes counted them; `threads`: by threads. */
-static double warps_at(const struct mg_jval *kernel, uint64_t block, double *threads)
+double warps_at(const struct mg_jval *kernel, uint64_t block, double *threads)
 {
     double sum = 0, lanes;
     *threads = 0;

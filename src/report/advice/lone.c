@@ -1,0 +1,152 @@
+/* Rule lone_warp: what one warp of each CTA does while the others wait at a barrier. The branch that lets it through
+ * goes by the thread's place alone, no more warps than CTAs come through, and behind where its ways meet stands a
+ * barrier of the CTA. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/dom.h"
+#include "analysis/uniform.h"
+#include "ir/ir.h"
+#include "report/advice/priv.h"
+
+struct lone {
+    struct advice *a;
+    const struct mg_pkernel *k;
+    struct mg_cfg *cfg;
+    struct mg_dom *post;
+    struct mg_same *same;
+    const struct mg_pblock **blocks; /* by block of the cfg; NULL: not known */
+    double *warps, *cycles;          /* executions; of all warps one after the other */
+    bool *seen;                      /* belongs to a way that was looked at */
+    uint32_t *queue;
+    double per_cta; /* warps */
+};
+
+static void find_blocks(struct lone *l, const struct mg_jval *lanes)
+{
+    double threads;
+    for (uint32_t b = 0; b < l->cfg->n_blocks; b++) {
+        uint32_t line = l->cfg->m->nodes.at[l->cfg->blocks[b].first].line;
+        for (uint32_t i = 0; i < l->k->n_blocks && !l->blocks[b]; i++) {
+            const struct mg_pblock *p = &l->k->blocks[i];
+            if (p->ptx_line == line && (!p->function || !strcmp(p->function, l->k->name))) l->blocks[b] = p;
+        }
+        if (!l->blocks[b]) continue;
+        l->warps[b] = warps_at(lanes, l->blocks[b]->id, &threads);
+        l->cycles[b] = INST_LATENCY * l->warps[b] * l->blocks[b]->n_insts;
+    }
+    const struct mg_jval *sites = mg_jval_get(mg_facts_tool(l->a->facts, "memory"), "sites");
+    for (const struct mg_jval *v = mg_jval_first(sites); v; v = v->next)
+        for (uint32_t b = 0; mg_jval_u64(v, "kernel") == l->k->id && b < l->cfg->n_blocks; b++)
+            if (l->blocks[b] && l->blocks[b]->id == mg_jval_u64(v, "block")) l->cycles[b] += latency_of_site(v);
+}
+
+static bool has_barrier(const struct lone *l, uint32_t b)
+{
+    const struct mg_block *k = &l->cfg->blocks[b];
+    for (mg_id id = k->first;; id = l->cfg->m->nodes.at[id].next) {
+        if (mg_is_cta_barrier(l->cfg->m, id)) return true;
+        if (id == k->last) return false;
+    }
+}
+
+/* Does every way from the block's head on come to a barrier? */
+static bool comes_to_barrier(const struct lone *l, uint32_t b)
+{
+    for (; b < l->cfg->n_blocks; b = l->post->idom[b])
+        if (has_barrier(l, b)) return true;
+    return false;
+}
+
+/* Cycles of the way that begins with `from`, up to where the ways meet. */
+static double cycles_of_way(struct lone *l, uint32_t from, uint32_t meet)
+{
+    double sum = 0;
+    uint32_t n = 0;
+    l->queue[n++] = from;
+    while (n) {
+        uint32_t b = l->queue[--n];
+        if (b == meet || l->seen[b]) continue;
+        l->seen[b] = true;
+        sum += l->cycles[b];
+        for (uint32_t i = 0; i < l->cfg->blocks[b].n_succs; i++)
+            l->queue[n++] = l->cfg->edges[l->cfg->blocks[b].succ_at + i];
+    }
+    return sum;
+}
+
+static void tell_lone(struct lone *l, uint32_t branch, uint32_t first, double cycles)
+{
+    struct kernel_cost *c = &l->a->costs[l->k->id], before = *c;
+    before.chain += cycles * (l->per_cta - 1); /* all wait for the one */
+    double gain = gain_if(&before, c);
+    if (100 * gain < LEAST_GAIN_PCT) return;
+    const struct mg_pblock *p = l->blocks[first]->line || !l->blocks[branch] ? l->blocks[first] : l->blocks[branch];
+    struct line_sum at = {.k = l->k, .function = l->k->name, .place = {p->file, p->line, p->ptx_line, NULL, 0}};
+    struct mg_finding *f = add_finding(l->a, c, gain, false);
+    place_at_line(f, &at);
+    f->measure = 100 * cycles / (before.chain / l->per_cta);
+    f->unit = "% of what a warp takes alone";
+    f->text = mg_arena_printf(
+        &l->a->out->arena,
+        "one warp of each CTA's %.3g works here while the others wait at the barrier behind it: %.0f %% of what a CTA takes "
+        "if it runs alone. Share the work among all threads (each a part, then shuffles or a sum in shared memory), or let the "
+        "others do theirs meanwhile.",
+        l->per_cta, f->measure);
+}
+
+static void look_at(struct lone *l, uint32_t b)
+{
+    const struct mg_block *k = &l->cfg->blocks[b];
+    const struct mg_node *n = &l->cfg->m->nodes.at[k->last];
+    uint32_t meet = l->post->idom[b];
+    if (k->n_succs != 2 || !n->guard || !mg_same_reg(l->same, n->guard) || l->seen[b]) return;
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t s = l->cfg->edges[k->succ_at + i];
+        double visits = l->warps[b] / l->per_cta;
+        if (s == meet || !l->blocks[s] || l->warps[s] <= 0 || l->cfg->blocks[s].n_preds != 1) continue;
+        if (l->warps[s] > 1.001 * visits || !comes_to_barrier(l, meet)) continue;
+        tell_lone(l, b, s, cycles_of_way(l, s, meet));
+    }
+}
+
+static void look_through(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *lanes, double per_cta)
+{
+    const struct mg_module *m = mg_lines_module(a->modules, k->module);
+    mg_id func = m ? mg_module_find_func(m, k->name) : 0;
+    if (!func || !m->funcs.at[func].defined) return;
+    struct lone l = {.a = a, .k = k, .per_cta = per_cta, .cfg = mg_cfg_new(m, func)};
+    uint32_t n = l.cfg->n_blocks, edges = 1;
+    for (uint32_t b = 0; b < n; b++) edges += l.cfg->blocks[b].n_succs;
+    l.post = mg_postdom_new(l.cfg);
+    l.same = mg_same_new(l.cfg, MG_SAME_CTAS);
+    l.blocks = mg_xcalloc(n + 1, sizeof *l.blocks);
+    l.warps = mg_xcalloc(n + 1, sizeof *l.warps);
+    l.cycles = mg_xcalloc(n + 1, sizeof *l.cycles);
+    l.seen = mg_xcalloc(n + 1, sizeof *l.seen);
+    l.queue = mg_xcalloc(edges, sizeof *l.queue);
+    find_blocks(&l, lanes);
+    for (uint32_t i = 0; i < n; i++)
+        if (l.cfg->reachable[l.cfg->rpo[i]]) look_at(&l, l.cfg->rpo[i]);
+    free(l.blocks);
+    free(l.warps);
+    free(l.cycles);
+    free(l.seen);
+    free(l.queue);
+    mg_same_free(l.same);
+    mg_dom_free(l.post);
+    mg_cfg_free(l.cfg);
+}
+
+void mg_rule_lone_warp(struct advice *a, const struct mg_rule *self)
+{
+    const struct mg_jval *lanes = mg_facts_tool(a->facts, "lanes");
+    (void)self;
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(lanes, "kernels")); v; v = v->next) {
+        const struct mg_pkernel *k;
+        if (!is_shown(a, v, &k)) continue;
+        const struct kernel_cost *c = &a->costs[k->id];
+        double per_cta = c->all_ctas > 0 ? c->warps / c->all_ctas : 0;
+        if (per_cta >= 2 && c->share >= LEAST_GAIN_PCT / 100) look_through(a, k, v, per_cta);
+    }
+}
