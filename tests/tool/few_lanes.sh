@@ -1,6 +1,7 @@
 #!/bin/sh
 # Branches that few lanes of one warp of each CTA take: no warp is there to share its lanes with, so that nothing is found where the
-# thread's place decides (nine, halves). Where it parts every warp (spread), or the data decide (data), divergence is.
+# thread's place decides (nine, halves). Where it parts every warp (spread), whole warps
+# go the same way (most), or the data decide (data), divergence is.
 set -u
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 cat > lanes.cu <<'C'
@@ -9,6 +10,7 @@ cat > lanes.cu <<'C'
 #define AT blockIdx.x * blockDim.x + threadIdx.x
 __global__ void nine(const float *in, float *out) { float v = in[AT]; if (threadIdx.x < 9) WORK; out[AT] = v; }
 __global__ void spread(const float *in, float *out) { float v = in[AT]; if (threadIdx.x % 32 < 9) WORK; out[AT] = v; }
+__global__ void most(const float *in, float *out) { float v = in[AT]; if (threadIdx.x < 68) WORK; out[AT] = v; }
 __global__ void data(const float *in, float *out) { float v = in[AT]; if (v < 9) WORK; out[AT] = v; }
 __global__ void halves(const float *in, float *out)
 {
@@ -26,7 +28,7 @@ int main()
     float *in, *out;
     for (int i = 0; i < 264 * 256; i++) host[i] = i % 256;
     cudaMalloc(&in, sizeof host), cudaMalloc(&out, sizeof host), cudaMemcpy(in, host, sizeof host, cudaMemcpyHostToDevice);
-    nine<<<264, 256>>>(in, out), spread<<<264, 256>>>(in, out), data<<<264, 256>>>(in, out), halves<<<264, 256>>>(in, out);
+    nine<<<264, 256>>>(in, out), spread<<<264, 256>>>(in, out), data<<<264, 256>>>(in, out), most<<<264, 96>>>(in, out), halves<<<264, 256>>>(in, out);
     puts(cudaGetErrorString(cudaDeviceSynchronize()));
 }
 C
@@ -39,7 +41,7 @@ import json
 j = json.load(open('p.json'))
 of = {k['id']: k['demangled'].split('(')[0] for k in j['kernels']}
 found = {of[f['kernel']]: f for f in j['findings'] if f['rule'] == 'divergence'}
-assert found.keys() == {'spread', 'data'}, {k: f['text'] for k, f in found.items()}
-assert len(of) == 4 and all(20 < f['measure'] < 75 for f in found.values()), found
+assert found.keys() == {'spread', 'data', 'most'}, {k: f['text'] for k, f in found.items()}
+assert len(of) == 5 and all(20 < f['measure'] < 75 for f in found.values()), found
 P
 done

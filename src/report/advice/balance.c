@@ -92,17 +92,32 @@ static const char *grouped(struct advice *a, double v)
     return kept;
 }
 
-/* Part of a branch's idle slots that fuller warps would not have. One warp of a CTA that parts has no other to
- * share its lanes with: `if (threadIdx.x < 9)` idles as many lanes however the threads are numbered. Where the data
- * decide, ordering them helps even so. */
-static double part_to_mend(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *branch,
-                           double executions)
+/* Warps that take a way of the branch whole, as often as CTAs come to it or more. */
+static bool has_whole_warps(const struct mg_pkernel *k, const struct mg_jval *kernel, const struct ways *w,
+                            double parted, double visits)
+{
+    double threads;
+    for (uint32_t i = 0; i < w->n; i++)
+        for (uint32_t b = 0; b < k->n_blocks; b++)
+            if (k->blocks[b].ptx_line == w->ptx_line[i] &&
+                warps_at(kernel, k->blocks[b].id, &threads) - parted >= .999 * visits)
+                return true;
+    return false;
+}
+
+/* Part of a branch's idle slots that fuller warps would not have. One warp of a CTA that parts, while the others go
+ * the other way, has none to share its lanes with: `if (threadIdx.x < 9)` idles as many lanes however the threads are
+ * numbered. Where whole warps go that way too, threads of several CTAs in one would fill it. Where the data
+ * decide, ordering them helps. */
+static double part_to_mend(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *kernel,
+                           const struct mg_jval *branch, double executions)
 {
     const struct kernel_cost *c = &a->costs[k->id];
     double divergent = told(branch, "divergent"), warps = c->all_ctas > 0 ? c->warps / c->all_ctas : 0;
-    if (divergent <= 0 || warps <= 0 || !is_of_place_alone(a, k, branch)) return 1;
+    struct ways ways;
+    if (divergent <= 0 || warps <= 0 || !ways_of_branch(a, k, branch, &ways)) return 1;
     double visits = executions / warps; /* of CTAs */
-    return 1 - MG_MIN(visits / divergent, 1.);
+    return has_whole_warps(k, kernel, &ways, divergent, visits) ? 1 : 1 - MG_MIN(visits / divergent, 1.);
 }
 
 void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
@@ -119,7 +134,7 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
         for (const struct mg_jval *b = mg_jval_first(mg_jval_get(v, "branches")); b; b = b->next) {
             if (told(b, "idle_slots") <= 0) continue;
             double executions = warps_at(v, mg_jval_u64(b, "block"), &threads),
-                   idle = told(b, "idle_slots") * part_to_mend(a, k, b, executions);
+                   idle = told(b, "idle_slots") * part_to_mend(a, k, v, b, executions);
             struct line_sum *s = sum_of_branch(a, &sums, k, b);
             s->slots += told(b, "idle_slots");
             s->idle += idle;

@@ -9,6 +9,12 @@
 #include "ir/ir.h"
 #include "report/advice/priv.h"
 
+#define LEAST_INSTS 50 /* a visit: less is a step that cannot be cut, as the last ones of a reduction */
+
+struct found { /* of a line */
+    const struct mg_pblock *block;
+    double cycles;
+};
 struct lone {
     struct advice *a;
     const struct mg_pkernel *k;
@@ -19,6 +25,8 @@ struct lone {
     double *warps, *cycles;          /* executions; of all warps one after the other */
     bool *seen;                      /* belongs to a way that was looked at */
     uint32_t *queue;
+    struct found *found;
+    uint32_t n;
     double per_cta; /* warps */
 };
 
@@ -58,10 +66,11 @@ static bool comes_to_barrier(const struct lone *l, uint32_t b)
     return false;
 }
 
-/* Cycles of the way that begins with `from`, up to where the ways meet. */
-static double cycles_of_way(struct lone *l, uint32_t from, uint32_t meet)
+/* Cycles of the way that begins with `from`, up to where the ways meet; `insts`: warp instructions. */
+static double cycles_of_way(struct lone *l, uint32_t from, uint32_t meet, double *insts)
 {
     double sum = 0;
+    *insts = 0;
     uint32_t n = 0;
     l->queue[n++] = from;
     while (n) {
@@ -69,19 +78,28 @@ static double cycles_of_way(struct lone *l, uint32_t from, uint32_t meet)
         if (b == meet || l->seen[b]) continue;
         l->seen[b] = true;
         sum += l->cycles[b];
+        *insts += l->blocks[b] ? l->warps[b] * l->blocks[b]->n_insts : 0;
         for (uint32_t i = 0; i < l->cfg->blocks[b].n_succs; i++)
             l->queue[n++] = l->cfg->edges[l->cfg->blocks[b].succ_at + i];
     }
     return sum;
 }
 
-static void tell_lone(struct lone *l, uint32_t branch, uint32_t first, double cycles)
+static void keep_lone(struct lone *l, uint32_t branch, uint32_t first, double cycles)
+{
+    const struct mg_pblock *p = l->blocks[first]->line || !l->blocks[branch] ? l->blocks[first] : l->blocks[branch];
+    uint32_t i = 0;
+    while (i < l->n && !(p->line && l->found[i].block->line == p->line)) i++;
+    if (i == l->n) l->found[l->n++] = (struct found){p, 0};
+    l->found[i].cycles += cycles;
+}
+
+static void tell_lone(struct lone *l, const struct mg_pblock *p, double cycles)
 {
     struct kernel_cost *c = &l->a->costs[l->k->id], before = *c;
     before.chain += cycles * (l->per_cta - 1); /* all wait for the one */
     double gain = gain_if(&before, c);
     if (100 * gain < LEAST_GAIN_PCT) return;
-    const struct mg_pblock *p = l->blocks[first]->line || !l->blocks[branch] ? l->blocks[first] : l->blocks[branch];
     struct line_sum at = {.k = l->k, .function = l->k->name, .place = {p->file, p->line, p->ptx_line, NULL, 0}};
     struct mg_finding *f = add_finding(l->a, c, gain, false);
     place_at_line(f, &at);
@@ -106,7 +124,8 @@ static void look_at(struct lone *l, uint32_t b)
         double visits = l->warps[b] / l->per_cta;
         if (s == meet || !l->blocks[s] || l->warps[s] <= 0 || l->cfg->blocks[s].n_preds != 1) continue;
         if (l->warps[s] > 1.001 * visits || !comes_to_barrier(l, meet)) continue;
-        tell_lone(l, b, s, cycles_of_way(l, s, meet));
+        double insts, cycles = cycles_of_way(l, s, meet, &insts);
+        if (insts >= LEAST_INSTS * l->warps[s]) keep_lone(l, b, s, cycles);
     }
 }
 
@@ -125,9 +144,12 @@ static void look_through(struct advice *a, const struct mg_pkernel *k, const str
     l.cycles = mg_xcalloc(n + 1, sizeof *l.cycles);
     l.seen = mg_xcalloc(n + 1, sizeof *l.seen);
     l.queue = mg_xcalloc(edges, sizeof *l.queue);
+    l.found = mg_xcalloc(edges, sizeof *l.found);
     find_blocks(&l, lanes);
     for (uint32_t i = 0; i < n; i++)
         if (l.cfg->reachable[l.cfg->rpo[i]]) look_at(&l, l.cfg->rpo[i]);
+    for (uint32_t i = 0; i < l.n; i++) tell_lone(&l, l.found[i].block, l.found[i].cycles);
+    free(l.found);
     free(l.blocks);
     free(l.warps);
     free(l.cycles);

@@ -97,23 +97,29 @@ uint32_t find_shared(struct advice *a, const char *file, uint32_t access, const 
     return found;
 }
 
-bool is_of_place_alone(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *branch)
+bool ways_of_branch(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *branch, struct ways *w)
 {
     const char *function = mg_jval_text(branch, "function");
     const struct mg_module *m = mg_lines_module(a->modules, k->module);
     mg_id func = m && (!function || !strcmp(function, k->name)) ? mg_module_find_func(m, k->name) : 0;
     uint64_t line = mg_jval_u64(branch, "ptx_line");
     struct kernel_text *t = &a->texts[k->id];
+    *w = (struct ways){0};
     if (!func || !m->funcs.at[func].defined || !line) return false;
-    if (!t->same) {
-        struct mg_cfg *cfg = mg_cfg_new(m, func);
-        t->same = mg_same_new(cfg, MG_SAME_CTAS);
-        mg_cfg_free(cfg);
+    if (!t->cfg) {
+        t->cfg = mg_cfg_new(m, func);
+        t->post = mg_postdom_new(t->cfg);
+        t->same = mg_same_new(t->cfg, MG_SAME_CTAS);
     }
-    MG_EACH_NODE(m, &m->funcs.at[func], id)
-    {
-        const struct mg_node *n = &m->nodes.at[id];
-        if (n->kind == MG_NODE_inst && n->line == line && n->guard) return mg_same_reg(t->same, n->guard);
+    for (uint32_t b = 0; b < t->cfg->n_blocks; b++) {
+        const struct mg_block *x = &t->cfg->blocks[b];
+        const struct mg_node *n = &m->nodes.at[x->last];
+        if (n->line != line || !n->guard) continue;
+        for (uint32_t i = 0; i < x->n_succs && i < 2; i++) {
+            uint32_t s = t->cfg->edges[x->succ_at + i];
+            if (s != t->post->idom[b]) w->ptx_line[w->n++] = m->nodes.at[t->cfg->blocks[s].first].line;
+        }
+        return mg_same_reg(t->same, n->guard);
     }
     return false;
 }
@@ -124,6 +130,8 @@ void texts_release(struct advice *a)
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         if (a->texts[i].known) mg_kernel_lines_release(&a->texts[i].lines);
         mg_same_free(a->texts[i].same);
+        mg_dom_free(a->texts[i].post);
+        mg_cfg_free(a->texts[i].cfg);
     }
     free(a->texts);
 }

@@ -2,6 +2,7 @@
 #ifndef MG_REPORT_ADVICE_PRIV_H
 #define MG_REPORT_ADVICE_PRIV_H
 
+#include "analysis/dom.h"
 #include "analysis/same.h"
 #include "report/advice/advice.h"
 #include "report/buffers.h"
@@ -46,7 +47,9 @@ const struct peak *find_peak(uint32_t sm);
 struct kernel_text {
     bool asked, known;
     struct mg_kernel_lines lines;
-    struct mg_same *same; /* among CTAs; NULL: not asked for yet */
+    struct mg_cfg *cfg; /* NULL: not asked for yet */
+    struct mg_dom *post;
+    struct mg_same *same; /* among CTAs */
 };
 struct place {
     const char *file; /* NULL: not known */
@@ -59,9 +62,12 @@ struct place place_of_site(struct advice *a, const struct mg_pkernel *k, const s
 /* The line of that file that declares a __shared__ variable of that name, the last one up to the access, else the first
  * behind it; 0: none does. */
 uint32_t find_shared(struct advice *a, const char *file, uint32_t access, const char *name, size_t n);
+struct ways {                /* of a branch */
+    uint32_t n, ptx_line[2]; /* blocks that they begin with, without the one where they meet */
+};
 /* Does the branch go by the launch's shape, arguments and the thread's place in its CTA alone, so that it parts the
  * same threads of each CTA? false: or that is not known. */
-bool is_of_place_alone(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *branch);
+bool ways_of_branch(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *branch, struct ways *w);
 void texts_release(struct advice *a);
 bool is_toolkit_header(const char *path);
 
