@@ -30,6 +30,7 @@ for load in ld.volatile ld.relaxed.gpu ld.acquire.gpu; do
     "$MARGAY" run -q --device emu -t none -o strong-emu -- ./launch strong.ptx > strong-emu.out 2>&1 || failed=1
     MARGAY_CPU_VERBOSE=1 "$MARGAY" run -q --device cpu -t none -o strong-cpu -- ./launch strong.ptx > strong-cpu.out 2> strong-cpu.err || failed=1
     cmp strong-emu.out strong-cpu.out || failed=1
+    [ "$(grep -c ' not lane by lane: no code for one lane: PTX line ' strong-cpu.err)" -ge 1 ] || { echo "FAIL: $load: no reason"; cat strong-cpu.err; failed=1; }
     grep -q ' 0 loops lane by lane' strong-cpu.err && ! grep -q ' [1-9][0-9]* loops lane by lane' strong-cpu.err || { echo "FAIL: $load lane by lane"; cat strong-cpu.err; failed=1; }
     rm -rf strong-emu strong-cpu
 done

@@ -13,9 +13,11 @@
  */
 #include "device/cpu/cpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/env.h"
 #include "device/emu/alu_form.h"
 
@@ -105,31 +107,64 @@ static bool is_passed(const struct cpu_func *f, const struct cpu_serial *s, uint
     return passed;
 }
 
-/* Is it worth it: does it end at different times for different lanes, and touch memory in many places? */
-static bool suits(const struct cpu_func *f, const uint64_t *set)
+struct loop_facts {
+    uint32_t ops, apart, alu;     /* apart: accesses of lanes that do not lie in rows */
+    bool has_entry, varies;       /* varies: lanes leave at different times */
+    const struct cpu_inst *lacks; /* an operation without code for one lane */
+};
+
+static struct loop_facts look_at_loop(const struct cpu_func *f, const uint64_t *set)
 {
-    uint32_t ops = 0, apart = 0, alu = 0;
-    bool varies = false;
+    struct loop_facts l = {0};
     for (uint32_t b = 0; b < f->n_blocks; b++) {
         if (!mg_has(set, b)) continue;
-        if (b == f->entry) return false;
+        l.has_entry |= b == f->entry;
         for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
             const struct cpu_inst *in = &f->insts[i];
-            if (!has_code(in)) return false;
-            ops++;
+            if (!has_code(in)) {
+                if (!l.lacks) l.lacks = in;
+                continue;
+            }
+            l.ops++;
             if (in->kind != CPU_LOAD && in->kind != CPU_STORE)
-                alu += in->kind != CPU_NOP && in->kind != CPU_CTL && in->kind != CPU_COUNT;
+                l.alu += in->kind != CPU_NOP && in->kind != CPU_CTL && in->kind != CPU_COUNT;
             else if (in->s[0] && f->regs[in->s[0] - 1].shape.varying)
-                apart += !(cpu_in_rows(f, in) && f->regs[in->s[0] - 1].row >= 16);
+                l.apart += !(cpu_in_rows(f, in) && f->regs[in->s[0] - 1].row >= 16);
         }
         const struct cpu_inst *last = &f->insts[f->blocks[b].end - 1];
         MG_EACH_EDGE(&f->succ, b, e)
-        varies |= !mg_has(set, f->succ.to[e]) && last->guard && !cpu_uniform_guard(f, last);
+        l.varies |= !mg_has(set, f->succ.to[e]) && last->guard && !cpu_uniform_guard(f, last);
     }
+    return l;
+}
+
+/* Why lanes do not go through the loop one after the other; NULL: they do. */
+static const char *why_not(const struct cpu_func *f, uint32_t h, const uint64_t *set, const struct loop_facts *l)
+{
     const char *wish = mg_env(MG_ENV_CPU_SERIAL);
-    if (wish && !strcmp(wish, "off")) return false;
-    if (wish && !strcmp(wish, "all")) return ops <= MOST_OPS;
-    return varies && ops <= MOST_OPS && apart && alu <= ALU_PER_ACCESS * apart;
+    const bool all = wish && !strcmp(wish, "all");
+    if (l->has_entry) return "the function begins in it";
+    if (l->lacks) return "no code for one lane";
+    if (wish && !strcmp(wish, "off")) return "MARGAY_CPU_SERIAL=off";
+    if (l->ops > MOST_OPS) return "more than 400 operations";
+    if (!all && !l->varies) return "lanes leave it together";
+    if (!all && !l->apart) return "no access at which lanes lie apart";
+    if (!all && l->alu > ALU_PER_ACCESS * l->apart) return "more than 8 other operations an access";
+    if (sees_sets(f) && !keeps_sets(f, h, set)) return "its lanes meet elsewhere, and warps are counted";
+    return NULL;
+}
+
+/* For MARGAY_CPU_VERBOSE. */
+static void tell(const struct cpu_func *f, uint32_t h, const struct loop_facts *l, const char *why)
+{
+    const struct emu_func *fn = f->fn;
+    struct mg_buf b = MG_BUF_INIT;
+    mg_buf_printf(&b, "margay cpu: %s: loop at ", fn->code->kernel->name);
+    emu_place(fn->mod->ir, fn->id, fn->ops[f->blocks[h].first].node, &b);
+    mg_buf_printf(&b, " not lane by lane: %s%s", why, l->lacks && !l->has_entry ? ": " : "");
+    if (l->lacks && !l->has_entry) emu_place(fn->mod->ir, fn->id, fn->ops[l->lacks - f->insts].node, &b);
+    fprintf(stderr, "%s\n", b.at);
+    mg_buf_release(&b);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- */
@@ -188,9 +223,13 @@ bool cpu_find_serials(struct cpu_func *f)
     uint64_t *set = mg_arena_array(&f->arena, uint64_t, f->block_words);
     f->serial_of = mg_arena_array(&f->arena, uint32_t, f->n_blocks + 1);
     f->serials = mg_arena_array(&f->arena, struct cpu_serial, f->n_blocks + 1);
-    bool strict = sees_sets(f);
+    const bool verbose = mg_env(MG_ENV_CPU_VERBOSE) != NULL;
     for (uint32_t h = 0; h < f->n_blocks; h++) { /* outer loops first */
-        if (f->serial_of[h] || !find_loop(f, h, set) || !suits(f, set) || (strict && !keeps_sets(f, h, set))) continue;
+        if (f->serial_of[h] || !find_loop(f, h, set)) continue;
+        const struct loop_facts l = look_at_loop(f, set);
+        const char *why = why_not(f, h, set, &l);
+        if (why && verbose) tell(f, h, &l, why);
+        if (why) continue;
         struct cpu_serial *s = &f->serials[f->n_serials++];
         *s = (struct cpu_serial){.head = h, .blocks = mg_arena_array(&f->arena, uint64_t, f->block_words)};
         memcpy(s->blocks, set, f->block_words * sizeof *set);
