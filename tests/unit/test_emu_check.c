@@ -104,9 +104,17 @@ static void set_up(struct bench *t, uint32_t workers)
     t->out = mg_mem_alloc(64, 0, MG_ALLOC_DEVICE);
 }
 
+static void forget(struct mg_launch_stats *s)
+{
+    free(s->findings);
+    free(s->unseen);
+    free(s->strays);
+    *s = (struct mg_launch_stats){0};
+}
+
 static void tear_down(struct bench *t)
 {
-    free(t->stats.findings);
+    forget(&t->stats);
     mg_mem_free(t->out);
     mg_emu_ops.close(t->dev);
 }
@@ -118,7 +126,7 @@ static uint32_t run(struct bench *t, const char *kernel)
                           .block = {64, 1, 1},
                           .params = &t->out,
                           .param_bytes = 8};
-    free(t->stats.findings);
+    forget(&t->stats);
     mg_emu_ops.launch(t->dev, &l, &t->stats, &t->fault);
     return t->stats.n_findings;
 }
