@@ -147,15 +147,7 @@ struct mg_alike *mg_alike_new(const struct mg_cfg *c, const bool *may_leave)
     bool none = m->funcs.at[c->func].kind != MG_FUNC_entry;
     a->n_blocks = c->n_blocks;
     a->block = mg_xcalloc(c->n_blocks + 1, sizeof *a->block);
-    a->lo = UINT32_MAX;
-    MG_EACH_NODE(m, &m->funcs.at[c->func], id)
-    {
-        const struct mg_node *n = &m->nodes.at[id];
-        if (n->kind != MG_NODE_decl || m->decls.at[n->ref].space != MG_SPACE_reg) continue;
-        a->lo = MG_MIN(a->lo, m->decls.at[n->ref].first);
-        a->hi = MG_MAX(a->hi, m->decls.at[n->ref].first + m->decls.at[n->ref].n);
-    }
-    a->lo = MG_MIN(a->lo, a->hi);
+    mg_func_regs(m, c->func, &a->lo, &a->hi);
     a->differs = mg_xcalloc(a->hi - a->lo + 1, sizeof *a->differs);
     for (uint32_t b = 0; may_leave && b < c->n_blocks; b++) none = none || may_leave[b];
     if (none) return a;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
+
 #define UNDEFINED UINT32_MAX
 
 /* The graph the iteration runs on: nodes 0..n-1 are those of the graph, node n is the root in front of all roots. */
@@ -151,12 +153,6 @@ void mg_dom_free(struct mg_dom *d)
 
 /* ---- frontiers ------------------------------------------------------------------------------- */
 
-static int by_pair(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 struct mg_frontier *mg_frontier_new(const struct mg_cfg *c, const struct mg_dom *d)
 {
     struct mg_frontier *f = mg_xcalloc(1, sizeof *f);
@@ -173,7 +169,7 @@ struct mg_frontier *mg_frontier_new(const struct mg_cfg *c, const struct mg_dom 
             }
         }
     }
-    if (pairs.n) qsort(pairs.at, pairs.n, sizeof *pairs.at, by_pair);
+    if (pairs.n) qsort(pairs.at, pairs.n, sizeof *pairs.at, mg_by_u64);
     f->at = mg_arena_array(&f->arena, uint32_t, c->n_blocks + 1);
     f->list = mg_arena_array(&f->arena, uint32_t, pairs.n + 1);
     uint32_t n = 0;

@@ -45,15 +45,8 @@ static double rounds_of(const struct guess *g, uint32_t loop)
 struct mg_defs mg_single_defs(const struct mg_cfg *c)
 {
     const struct mg_module *m = c->m;
-    struct mg_defs all = {.lo = UINT32_MAX};
-    MG_EACH_NODE(m, &m->funcs.at[c->func], id)
-    {
-        const struct mg_node *n = &m->nodes.at[id];
-        if (n->kind != MG_NODE_decl || m->decls.at[n->ref].space != MG_SPACE_reg) continue;
-        all.lo = MG_MIN(all.lo, m->decls.at[n->ref].first);
-        all.hi = MG_MAX(all.hi, m->decls.at[n->ref].first + m->decls.at[n->ref].n);
-    }
-    if (all.lo > all.hi) all.lo = all.hi;
+    struct mg_defs all = {0};
+    mg_func_regs(m, c->func, &all.lo, &all.hi);
     all.at = mg_xcalloc(all.hi - all.lo + 1, sizeof *all.at);
     bool *many = mg_xcalloc(all.hi - all.lo + 1, sizeof *many);
     MG_EACH_NODE(m, &m->funcs.at[c->func], id)

@@ -61,15 +61,7 @@ static void note_def(struct finder *f, mg_id node, uint32_t *fill)
 static void collect_defs(struct finder *f)
 {
     const struct mg_func *fn = &f->m->funcs.at[f->c->func];
-    f->lo = UINT32_MAX;
-    MG_EACH_NODE(f->m, fn, id)
-    {
-        const struct mg_node *n = &f->m->nodes.at[id];
-        if (n->kind != MG_NODE_decl || f->m->decls.at[n->ref].space != MG_SPACE_reg) continue;
-        f->lo = MG_MIN(f->lo, f->m->decls.at[n->ref].first);
-        f->hi = MG_MAX(f->hi, f->m->decls.at[n->ref].first + f->m->decls.at[n->ref].n);
-    }
-    if (f->lo > f->hi) f->lo = f->hi;
+    mg_func_regs(f->m, f->c->func, &f->lo, &f->hi);
     uint32_t n = f->hi - f->lo;
     f->defs_at = mg_xcalloc(n + 2, sizeof *f->defs_at);
     MG_EACH_NODE(f->m, fn, id) if (f->m->nodes.at[id].kind == MG_NODE_inst) note_def(f, id, NULL);

@@ -8,13 +8,6 @@
 
 #include "analysis/timing.h"
 
-static const char *file_path(const struct mg_module *m, uint32_t index)
-{
-    for (uint32_t i = 1; i < m->files.n; i++)
-        if (m->files.at[i].index == index) return mg_name(m, m->files.at[i].path);
-    return NULL;
-}
-
 struct op_count {
     const char *text;
     uint32_t form, n, n_guarded;
@@ -74,7 +67,7 @@ static void fill_block(struct filler *x, uint32_t func_ix, uint32_t block_ix)
     };
     if (block_ix) b->function = s->blocks[s->first_block[func_ix]].function;
     const struct mg_loc *loc = k->loc ? &m->locs.at[k->loc] : NULL;
-    const char *path = loc ? file_path(m, loc->file) : NULL;
+    const char *path = loc ? mg_module_path(m, loc->file) : NULL;
     if (path) {
         b->file = mg_arena_copy(&s->arena, path, strlen(path) + 1);
         b->line = loc->line;

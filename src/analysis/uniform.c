@@ -271,21 +271,6 @@ static void find_cohorts(struct solver *s, const struct mg_loops *l)
     }
 }
 
-static void reg_extent(struct mg_uniform *u, const struct mg_cfg *c)
-{
-    const struct mg_module *m = c->m;
-    u->reg_lo = UINT32_MAX;
-    MG_EACH_NODE(m, &m->funcs.at[c->func], id)
-    {
-        const struct mg_node *n = &m->nodes.at[id];
-        if (n->kind != MG_NODE_decl || m->decls.at[n->ref].space != MG_SPACE_reg) continue;
-        const struct mg_decl *d = &m->decls.at[n->ref];
-        u->reg_lo = MG_MIN(u->reg_lo, d->first);
-        u->reg_hi = MG_MAX(u->reg_hi, d->first + d->n);
-    }
-    if (u->reg_lo == UINT32_MAX) u->reg_lo = u->reg_hi = 0;
-}
-
 struct mg_uniform *mg_uniform_new_barriers(const struct mg_cfg *c, const struct mg_loops *l, const struct mg_dom *dom,
                                            const struct mg_dom *post, const struct mg_equiv *e)
 {
@@ -294,7 +279,7 @@ struct mg_uniform *mg_uniform_new_barriers(const struct mg_cfg *c, const struct 
     u->n_blocks = c->n_blocks;
     u->cohort = mg_xmalloc(sizeof *u->cohort * (c->n_blocks + 1));
     u->at_end = mg_xmalloc(sizeof *u->at_end * (c->n_blocks + 1));
-    reg_extent(u, c);
+    mg_func_regs(c->m, c->func, &u->reg_lo, &u->reg_hi);
     u->varying = mg_xcalloc(u->reg_hi - u->reg_lo + 1, sizeof *u->varying);
     memset(u->cohort, 0xff, sizeof *u->cohort * (c->n_blocks + 1));
     memset(u->at_end, 0xff, sizeof *u->at_end * (c->n_blocks + 1));

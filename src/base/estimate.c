@@ -6,14 +6,14 @@
 
 #include "base/compiler.h"
 
-/* Two-sided 95 % quantile of Student's t. */
+const double mg_student_t95[30] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                                   2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+                                   2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+
 static double quantile(double freedom)
 {
-    static const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-                               2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-                               2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
-    if (freedom > (double)MG_COUNT_OF(t)) return 1.96 + 2.46 / freedom;
-    return t[freedom < 1 ? 0 : (size_t)freedom - 1];
+    if (freedom > (double)MG_COUNT_OF(mg_student_t95)) return 1.96 + 2.46 / freedom;
+    return mg_student_t95[freedom < 1 ? 0 : (size_t)freedom - 1];
 }
 
 struct stratum {

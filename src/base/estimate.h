@@ -23,6 +23,7 @@ struct mg_member { /* those of one stratum stand together */
     double times;       /* so many members as one */
     double size, count; /* of one; count: where counted */
 };
+extern const double mg_student_t95[30]; /* two-sided 95 % quantiles of Student's t, from one degree of freedom on */
 enum mg_sample_method mg_estimate_method(const struct mg_member *m, uint64_t n);
 struct mg_estimate mg_estimate_total(const struct mg_member *m, uint64_t n, enum mg_sample_method method);
 

@@ -12,7 +12,6 @@ bool mg_defined_on;
 _Atomic(mg_page_slot *) *mg_page_table;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct mg_page *spare;   /* never given back to the system: a kernel may still look at one */
 static struct mg_page *retired; /* given up by one kernel, while others may hold them */
 static uint32_t n_running;
 
@@ -49,19 +48,37 @@ static mg_page_slot *slot_of(uint64_t address)
     return &row[address >> MG_PAGE_SHIFT & ((1u << MG_PAGE_LOW) - 1)];
 }
 
-static struct mg_page *take_page(void)
+/* Pieces that nobody has, each with the address of the next one; never given back to the system: a kernel may still
+ * look at one. */
+struct spares {
+    void *first;
+    size_t bytes, link; /* of a piece; where in it the address lies */
+};
+static struct spares pages = {NULL, sizeof(struct mg_page), offsetof(struct mg_page, next)};
+
+static void put(struct spares *s, void *piece)
+{
+    memcpy((char *)piece + s->link, &s->first, sizeof s->first);
+    s->first = piece;
+}
+
+static void give(struct spares *s, void *piece)
+{
+    pthread_mutex_lock(&lock);
+    put(s, piece);
+    pthread_mutex_unlock(&lock);
+}
+
+static void *take(struct spares *s)
 {
     enum { AT_ONCE = 64 };
     pthread_mutex_lock(&lock);
-    if (!spare) {
-        struct mg_page *more = map(AT_ONCE * sizeof *more);
-        for (unsigned i = 0; more && i < AT_ONCE; i++) more[i].next = i + 1 < AT_ONCE ? &more[i + 1] : NULL;
-        spare = more;
-    }
-    struct mg_page *p = spare;
-    if (p) spare = p->next;
+    char *more = s->first ? NULL : map(AT_ONCE * s->bytes), *piece;
+    for (unsigned i = AT_ONCE; more && i-- > 0;) put(s, more + i * s->bytes);
+    piece = s->first;
+    if (piece) memcpy(&s->first, piece + s->link, sizeof s->first);
     pthread_mutex_unlock(&lock);
-    return p;
+    return piece;
 }
 
 /* What pages know of stores: like pages, never given back, and where a leak checker need not look for them. */
@@ -69,38 +86,14 @@ union who {
     uint8_t of_word[MG_PAGE_WORDS];
     union who *next;
 };
-static union who *spare_who;
-static union who *take_who(void)
-{
-    enum { AT_ONCE = 64 };
-    pthread_mutex_lock(&lock);
-    if (!spare_who) {
-        union who *more = map(AT_ONCE * sizeof *more);
-        for (unsigned i = 0; more && i < AT_ONCE; i++) more[i].next = i + 1 < AT_ONCE ? &more[i + 1] : NULL;
-        spare_who = more;
-    }
-    union who *w = spare_who;
-    if (w) spare_who = w->next, w->next = NULL;
-    pthread_mutex_unlock(&lock);
-    return w;
-}
-static void give_who(union who *w)
-{
-    pthread_mutex_lock(&lock);
-    w->next = spare_who;
-    spare_who = w;
-    pthread_mutex_unlock(&lock);
-}
+static struct spares whos = {NULL, sizeof(union who), offsetof(union who, next)};
 
 static void give_page(struct mg_page *p)
 {
     uint8_t *who = atomic_load(&p->who);
     if (who) memset(who, 0, MG_PAGE_WORDS);
     atomic_store(&p->looks, 0);
-    pthread_mutex_lock(&lock);
-    p->next = spare;
-    spare = p;
-    pthread_mutex_unlock(&lock);
+    give(&pages, p);
 }
 
 static struct mg_page *open_slot(mg_page_slot *s)
@@ -108,7 +101,7 @@ static struct mg_page *open_slot(mg_page_slot *s)
     for (;;) {
         uintptr_t was = atomic_load(s);
         if (was > MG_PAGE_FRESH) return (struct mg_page *)was;
-        struct mg_page *p = take_page();
+        struct mg_page *p = take(&pages);
         if (!p) return NULL;
         memset(p->bits, was == MG_PAGE_DEFINED ? 0xff : 0, sizeof p->bits);
         if (atomic_compare_exchange_strong(s, &was, (uintptr_t)p)) return p;
@@ -170,12 +163,13 @@ void mg_page_who(struct mg_page *p, uint64_t address, uint32_t bytes, uint8_t st
     uint8_t *who = atomic_load(&p->who);
     uint32_t at = (uint32_t)(address & (MG_PAGE_BYTES - 1));
     if (!who) {
-        union who *made = take_who();
+        union who *made = take(&whos);
         if (!made) return;
+        made->next = NULL;
         if (atomic_compare_exchange_strong(&p->who, &who, made->of_word))
             who = made->of_word;
         else
-            give_who(made);
+            give(&whos, made);
     }
     for (uint32_t w = at / 4; w <= (at + bytes - 1) / 4 && w < MG_PAGE_WORDS; w++) who[w] = store;
 }

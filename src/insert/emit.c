@@ -66,9 +66,8 @@ void mg_emit_count(struct mg_emit *x, uint64_t cell, struct mg_opnd n, bool per_
     EMIT(per_warp ? "count_warps" : "count_threads", (int64_t)cell, n);
 }
 
-mg_id mg_block_head(const struct mg_module *m, const struct mg_block *k)
+mg_id mg_in_front_of(const struct mg_module *m, mg_id at)
 {
-    mg_id at = k->first;
     while (m->nodes.at[at].prev && m->nodes.at[m->nodes.at[at].prev].kind == MG_NODE_pragma) at = m->nodes.at[at].prev;
     return at;
 }

@@ -33,8 +33,11 @@ mg_id mg_emit_linear(struct mg_emit *x, enum mg_sreg id, enum mg_sreg extent);
  */
 void mg_emit_count(struct mg_emit *x, uint64_t cell, struct mg_opnd n, bool per_warp);
 
-/* In front of the block's first instruction, and of the pragmas that belong to it. */
-mg_id mg_block_head(const struct mg_module *m, const struct mg_block *k);
+mg_id mg_in_front_of(const struct mg_module *m, mg_id node); /* and of the pragmas that belong to it */
+static inline mg_id mg_block_head(const struct mg_module *m, const struct mg_block *k)
+{
+    return mg_in_front_of(m, k->first);
+}
 /* The function with a body that this node calls by name, or 0. */
 mg_id mg_direct_callee(const struct mg_module *m, mg_id node);
 /* May the lane end in what this call calls? */

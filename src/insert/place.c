@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "pass/priv.h"
+#include "insert/emit.h"
 
 enum { MOST_JUMPED = 16 /* instructions */ };
 
@@ -44,13 +44,6 @@ enum mg_edge_place mg_edge_place(const struct mg_cfg *c, const struct mg_freq *f
     bool leaves = f->trivial[to]; /* an exit with a guard natively, whatever it jumps over */
     return f->share[edge] < 0.3 && (leaves || !mg_edge_jumps_over_little(c, block, to)) ? MG_PLACE_AWAY
                                                                                         : MG_PLACE_GUARD;
-}
-
-static mg_id head_of(const struct mg_module *m, const struct mg_block *k)
-{
-    mg_id at = k->first;
-    while (m->nodes.at[at].prev && m->nodes.at[m->nodes.at[at].prev].kind == MG_NODE_pragma) at = m->nodes.at[at].prev;
-    return at;
 }
 
 /* Behind a block's last instruction and what was inserted behind it, in front of labels. */
@@ -164,7 +157,7 @@ struct mg_spot mg_place_edge(struct mg_placer *p, uint32_t block, uint32_t edge)
     uint32_t to = p->c->edges[edge];
     switch (mg_edge_place(p->c, p->f, block, edge)) {
     case MG_PLACE_HEAD:
-        return (struct mg_spot){.at = head_of(p->m, &p->c->blocks[to])};
+        return (struct mg_spot){.at = mg_block_head(p->m, &p->c->blocks[to])};
     case MG_PLACE_END:
         return (struct mg_spot){.at = p->c->blocks[block].last};
     case MG_PLACE_FALL:

@@ -89,6 +89,26 @@ mg_id mg_module_find_var(const struct mg_module *m, const char *name)
     return 0;
 }
 
+void mg_func_regs(const struct mg_module *m, mg_id func, mg_id *lo, mg_id *hi)
+{
+    *lo = UINT32_MAX, *hi = 0;
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
+        const struct mg_node *n = &m->nodes.at[id];
+        if (n->kind != MG_NODE_decl || m->decls.at[n->ref].space != MG_SPACE_reg) continue;
+        *lo = MG_MIN(*lo, m->decls.at[n->ref].first);
+        *hi = MG_MAX(*hi, m->decls.at[n->ref].first + m->decls.at[n->ref].n);
+    }
+    *lo = MG_MIN(*lo, *hi);
+}
+
+const char *mg_module_path(const struct mg_module *m, uint32_t index)
+{
+    for (uint32_t i = 1; i < m->files.n; i++)
+        if (m->files.at[i].index == index) return mg_name(m, m->files.at[i].path);
+    return NULL;
+}
+
 void mg_reg_text(const struct mg_module *m, mg_id reg, struct mg_buf *out)
 {
     const struct mg_reg *r = &m->regs.at[reg];

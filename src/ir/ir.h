@@ -332,10 +332,12 @@ static inline const struct mg_form *mg_node_form(const struct mg_module *m, cons
 mg_id mg_module_find_func(const struct mg_module *m,
                           const char *name); /* the definition when there is one; 0 when absent */
 mg_id mg_module_find_var(const struct mg_module *m, const char *name); /* module scope */
+const char *mg_module_path(const struct mg_module *m, uint32_t index); /* of the source file that .loc numbers so */
 #define MG_EACH_NODE(m, f, id) for (mg_id id = (f)->first_node; id; id = (m)->nodes.at[id].next)
 /* "%r57" of a register. */
 void mg_reg_text(const struct mg_module *m, mg_id reg, struct mg_buf *out);
 
+void mg_func_regs(const struct mg_module *m, mg_id func, mg_id *lo, mg_id *hi); /* declared there: from lo up to hi */
 /* Registers an instruction reads and writes (guard, address bases, vector elements and call lists
  * included). Fills ids[] up to cap and returns how many there are. */
 uint32_t mg_node_uses(const struct mg_module *m, mg_id node, mg_id *ids, uint32_t cap);

@@ -35,6 +35,8 @@ struct mg_twin_func {
 /* Index of the symbol in the context's table. */
 uint32_t mg_twin_symbol_of_var(struct mg_twin_build *b, mg_id var);
 uint32_t mg_twin_symbol_of_func(struct mg_twin_build *b, mg_id func);
+enum mg_err mg_twin_refuse(struct mg_twin_func *f, mg_id node, const char *why, const char *name); /* name: or NULL */
+bool mg_is_constant_load(const struct mg_module *m, const struct mg_node *n);
 /* Register that holds a symbol's address from the function's entry on. */
 mg_id mg_twin_symbol_reg(struct mg_twin_func *f, uint32_t symbol);
 /* Replaces every reference to module-scope state and every function address in the body. */

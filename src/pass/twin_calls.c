@@ -136,13 +136,6 @@ static mg_id proto_with_ctx(struct mg_twin_func *f, mg_id target)
     return added;
 }
 
-static enum mg_err refuse(struct mg_twin_func *f, mg_id node, const char *why, const char *name)
-{
-    struct mg_module *m = f->b->m;
-    return mg_diag_add(f->b->d, MG_ERR_UNSUPPORTED, MG_SEV_ERROR, m->file, m->nodes.at[node].line, 0, NULL, "%s %s",
-                       why, name);
-}
-
 static struct mg_opnd guard_of(const struct mg_node *n)
 {
     return (n->flags & MG_NF_GUARD_NOT) ? mg_o_not(n->guard) : mg_o_reg(n->guard);
@@ -155,7 +148,7 @@ static enum mg_err rewrite_indirect(struct mg_twin_func *f, mg_id node, const st
     mg_id func = f->func, opnd = m->nodes.at[node].opnd;
     struct mg_opnd callee = m->opnds.at[opnd + call->callee];
     mg_id target = call->target == MG_NO_OPND ? 0 : m->opnds.at[opnd + call->target].id;
-    if (!target) return refuse(f, node, "indirect call without a prototype", "");
+    if (!target) return mg_twin_refuse(f, node, "indirect call without a prototype", NULL);
     bool open = m->targets.at[target].kind == MG_TARGET_proto; /* other callees than clones are possible */
     mg_id t = mg_module_add_reg(m, func, "__mg_callee", MG_TYPE_b64);
     mg_id c = mg_module_add_reg(m, func, "__mg_clone", MG_TYPE_b64);
@@ -210,7 +203,7 @@ static enum mg_err rewrite_call(struct mg_twin_func *f, mg_id node)
     if (call.indirect) return rewrite_indirect(f, node, &call);
     mg_id body = call.func ? mg_func_body(m, call.func) : 0;
     if (body && m->funcs.at[body].kind == MG_FUNC_entry)
-        return refuse(f, node, "call of a kernel:", mg_name(m, m->funcs.at[body].name));
+        return mg_twin_refuse(f, node, "call of a kernel:", mg_name(m, m->funcs.at[body].name));
     if (body) {
         mg_call_add_arg(m, node, &call, f->ctx);
         return MG_ERR_OK;
@@ -220,7 +213,7 @@ static enum mg_err rewrite_call(struct mg_twin_func *f, mg_id node)
                        : o && o->kind == MG_OPND_sym ? mg_name(m, o->id)
                                                      : "";
     if (mg_func_is_device_launch(name) && !(f->b->flags & MG_TWIN_LAUNCHES))
-        return refuse(f, node, "device-side launch:", name);
+        return mg_twin_refuse(f, node, "device-side launch:", name);
     return MG_ERR_OK;
 }
 

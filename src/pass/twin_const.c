@@ -68,7 +68,7 @@ static struct table *table_of(struct plan *p, mg_id var)
     return &p->tables[p->n++];
 }
 
-static bool is_constant_load(const struct mg_module *m, const struct mg_node *n)
+bool mg_is_constant_load(const struct mg_module *m, const struct mg_node *n)
 {
     const struct mg_form *f = mg_node_form(m, n);
     return f->op == MG_OP_ld && mg_form_has(f, MG_MOD_const) && n->n_opnds == 2 &&
@@ -81,7 +81,7 @@ static bool classify_constant_use(struct plan *p, const struct mg_node *n, uint8
 {
     const struct mg_module *m = p->m;
     const struct mg_form *f = mg_node_form(m, n);
-    bool load = is_constant_load(m, n);
+    bool load = mg_is_constant_load(m, n);
     *takes = 0;
     if (mg_form_has(f, MG_MOD_const) && !load) return false; /* cvta, prefetch */
     p->loads += load;
@@ -146,7 +146,7 @@ static bool follow_pointers(struct plan *p, const struct mg_func *f)
         if (n->kind != MG_NODE_inst) continue;
         const struct mg_form *form = mg_node_form(m, n);
         const struct mg_opnd *at = n->n_opnds == 2 ? &m->opnds.at[n->opnd + 1] : NULL;
-        bool moves = is_constant_load(m, n) && at->sub == MG_OPND_reg;
+        bool moves = mg_is_constant_load(m, n) && at->sub == MG_OPND_reg;
         if (moves && (!p->pointers[at->id] || (p->one_table && p->pointers[at->id] == MIXED))) return false;
         if (moves || !pointer_of(p, id)) continue;
         mg_id ids[4];

@@ -32,9 +32,7 @@ static mg_id taken_table(const struct mg_module *m, const struct mg_node *n)
 /* A load of a constant through a register. */
 static bool moves(const struct mg_module *m, const struct mg_node *n)
 {
-    const struct mg_form *f = mg_node_form(m, n);
-    return f->op == MG_OP_ld && mg_form_has(f, MG_MOD_const) && n->n_opnds == 2 &&
-           m->opnds.at[n->opnd + 1].kind == MG_OPND_addr && m->opnds.at[n->opnd + 1].sub == MG_OPND_reg;
+    return mg_is_constant_load(m, n) && m->opnds.at[n->opnd + 1].sub == MG_OPND_reg;
 }
 
 #define EMIT(...) MG_INSERT(m, func, at, __VA_ARGS__)

@@ -90,7 +90,7 @@ mg_id mg_twin_symbol_reg(struct mg_twin_func *f, uint32_t symbol)
     return symbol_reg(f, symbol, 0);
 }
 
-static enum mg_err refuse(struct mg_twin_func *f, mg_id node, const char *why, const char *name)
+enum mg_err mg_twin_refuse(struct mg_twin_func *f, mg_id node, const char *why, const char *name)
 {
     struct mg_module *m = f->b->m;
     return mg_diag_add(f->b->d, MG_ERR_UNSUPPORTED, MG_SEV_ERROR, m->file, m->nodes.at[node].line, 0, NULL, "%s%s%s",
@@ -109,10 +109,11 @@ static enum mg_err find_state(struct mg_twin_func *f, mg_id node, mg_id var, mg_
     const struct mg_var *v = &m->vars.at[var];
     *state = 0;
     if (v->is_param || v->is_ret) return MG_ERR_OK;
-    if (v->type == MG_TYPE_samplerref) return refuse(f, node, "sampler reference", mg_name(m, v->name));
+    if (v->type == MG_TYPE_samplerref) return mg_twin_refuse(f, node, "sampler reference", mg_name(m, v->name));
     if (!is_reference(v) && v->space != MG_SPACE_global && v->space != MG_SPACE_const) return MG_ERR_OK;
-    if (v->func) return refuse(f, node, "variable of static storage declared inside a function:", mg_name(m, v->name));
-    if (v->count) return refuse(f, node, "parameterised variable set", mg_name(m, v->name));
+    if (v->func)
+        return mg_twin_refuse(f, node, "variable of static storage declared inside a function:", mg_name(m, v->name));
+    if (v->count) return mg_twin_refuse(f, node, "parameterised variable set", mg_name(m, v->name));
     *state = v->def ? v->def : var;
     return MG_ERR_OK;
 }
@@ -132,7 +133,7 @@ static enum mg_err fix_operand(struct mg_twin_func *f, mg_id node, mg_id at)
     case MG_OPND_func: {
         mg_id body = mg_func_body(m, o.id);
         if (m->funcs.at[body ? body : o.id].kind == MG_FUNC_entry && !(f->b->flags & MG_TWIN_LAUNCHES))
-            return refuse(f, node, "address of a kernel:", mg_name(m, m->funcs.at[o.id].name));
+            return mg_twin_refuse(f, node, "address of a kernel:", mg_name(m, m->funcs.at[o.id].name));
         mg_id r = symbol_reg(f, mg_twin_symbol_of_func(f->b, body ? body : o.id), 0);
         m->opnds.at[at] = mg_o_reg(r);
         return MG_ERR_OK;
@@ -203,7 +204,7 @@ static enum mg_err fix_const_space(struct mg_twin_func *f, mg_id node)
         replace_const(m, node, ".global");
         return MG_ERR_OK;
     default:
-        return refuse(f, node, "constant window asked for by", mg_name(m, form->text));
+        return mg_twin_refuse(f, node, "constant window asked for by", mg_name(m, form->text));
     }
 }
 

@@ -1,6 +1,6 @@
 /* Puts a tool's code into the twin: spot by spot, in the order in which they were asked for; sums and
  * skipped instructions last. What tools before it put at the same place stays in front. */
-#include "pass/priv.h"
+#include "insert/emit.h"
 #include "patch/priv.h"
 
 #include <stdlib.h>
@@ -52,12 +52,6 @@ static mg_id outside_call(const struct mg_module *m, const struct mg_cfg *c, mg_
     return first ? first : at;
 }
 
-static mg_id in_front_of(const struct mg_module *m, mg_id at)
-{
-    while (m->nodes.at[at].prev && m->nodes.at[m->nodes.at[at].prev].kind == MG_NODE_pragma) at = m->nodes.at[at].prev;
-    return at;
-}
-
 /* The last node that stands behind the spot's by order of tools. */
 static mg_id tail_of(const struct mg_code_at *at)
 {
@@ -83,7 +77,7 @@ static mg_id place(const struct mg_code_at *at)
         return at->node;
     }
     if (at->flows) to = outside_call(m, s->sites->cfgs[at->func_ix], at->node, to);
-    return at->kind == MG_AT_BEFORE ? in_front_of(m, to) : to;
+    return at->kind == MG_AT_BEFORE ? mg_in_front_of(m, to) : to;
 }
 
 static void link_node(struct mg_patch *p, mg_id func, mg_id to, mg_id node)
@@ -166,7 +160,7 @@ static void zero(struct mg_patch *p, mg_id func, mg_id node, struct mg_opnd d, m
     if (d.kind != MG_OPND_reg) return;
     unsigned bits = mg_type_bits((enum mg_type)m->regs.at[d.id].type);
     const char *form = bits == 16 ? "mov.b16" : bits == 32 ? "mov.b32" : "mov.b64";
-    m->nodes.at[MG_INSERT(m, func, in_front_of(m, node), form, d, 0)].guard = pred;
+    m->nodes.at[MG_INSERT(m, func, mg_in_front_of(m, node), form, d, 0)].guard = pred;
 }
 
 /* Results become 0 where pred holds (and the instruction's own guard), and the instruction is left out there. */
@@ -177,7 +171,7 @@ static void link_skip(struct mg_patch *p, mg_id node, mg_id pred)
     uint32_t ix = 0;
     while (ix < s->n_funcs && mg_cfg_block_of(s->cfgs[ix], node) == MG_NO_BLOCK) ix++;
     if (ix == s->n_funcs) return;
-    mg_id func = p->all->twin->funcs[ix], front = in_front_of(m, node), skip = pred;
+    mg_id func = p->all->twin->funcs[ix], front = mg_in_front_of(m, node), skip = pred;
     const struct mg_node n = m->nodes.at[node];
     if (n.guard) {
         struct mg_opnd own = n.flags & MG_NF_GUARD_NOT ? mg_o_not(n.guard) : mg_o_reg(n.guard);

@@ -924,6 +924,19 @@ void mg_channel_group(struct mg_code_at *at, const struct mg_channel_item *items
     end(at, &w, dst);
 }
 
+/* Where a record of n words, of each lane or of all, goes; its head is written. mine, head: to use. */
+static mg_id begin_words(struct mg_code_at *at, const struct write *w, int64_t kind_and_site, uint32_t n, mg_id mine,
+                         mg_id head)
+{
+    mg_id dst = make_room(at, w);
+    P("setp.ne.u64", mine, dst, 0);
+    P("and.pred", mine, mine, w->g.lead);
+    P("cvt.u64.u32", head, w->g.mask);
+    P("or.b64", head, head, kind_and_site | (int64_t)n << 32);
+    IF(mine, "st.global.u64", AT(dst, 0), head);
+    return dst;
+}
+
 void mg_channel_lanes(struct mg_code_at *at, uint32_t site, const mg_id *words, uint32_t n)
 {
     if (!n || n > MG_CHANNEL_MOST_WORDS) {
@@ -934,12 +947,7 @@ void mg_channel_lanes(struct mg_code_at *at, uint32_t site, const mg_id *words, 
     struct write w = begin(at);
     mg_id need = w.need, mine = tp(at), head = t64(at), tail = mg_code_label(at), each = t64(at), p = tp(at);
     P("mad.lo.u32", need, w.n, mg_o_imm(8 * (int64_t)n), 8);
-    mg_id dst = make_room(at, &w);
-    P("setp.ne.u64", mine, dst, 0);
-    P("and.pred", mine, mine, w.g.lead);
-    P("cvt.u64.u32", head, w.g.mask);
-    P("or.b64", head, head, mg_o_imm(head_of(MG_RECORD_LANES, site) | (int64_t)n << 32));
-    IF(mine, "st.global.u64", AT(dst, 0), head);
+    mg_id dst = begin_words(at, &w, head_of(MG_RECORD_LANES, site), n, mine, head);
     P("setp.eq.u64", p, dst, 0);
     IF(p, "bra", mg_o_label(tail));
     P("mad.wide.u32", each, w.rank, mg_o_imm(8 * (int64_t)n), dst);
@@ -959,12 +967,7 @@ void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, u
     struct write w = begin(at);
     mg_id need = w.need, mine = tp(at), head = t64(at);
     P("mov.u32", need, mg_o_imm(8 + 8 * (int64_t)n));
-    mg_id dst = make_room(at, &w);
-    P("setp.ne.u64", mine, dst, 0);
-    P("and.pred", mine, mine, w.g.lead);
-    P("cvt.u64.u32", head, w.g.mask);
-    P("or.b64", head, head, mg_o_imm(head_of(MG_RECORD_ONCE, site) | (int64_t)n << 32));
-    IF(mine, "st.global.u64", AT(dst, 0), head);
+    mg_id dst = begin_words(at, &w, head_of(MG_RECORD_ONCE, site), n, mine, head);
     for (uint32_t i = 0; i < n; i++) IF(mine, "st.global.u64", AT(dst, 8 + 8 * (int64_t)i), words[i]);
     end(at, &w, dst);
 }

@@ -72,13 +72,6 @@ static const char *find_name(struct mg_inlined *x, const struct mg_module *m, st
 
 /* ---- frames ---------------------------------------------------------------------------------------------------- */
 
-static const char *path_of(const struct mg_module *m, uint32_t index)
-{
-    for (uint32_t i = 1; i < m->files.n; i++)
-        if (m->files.at[i].index == index) return mg_name(m, m->files.at[i].path);
-    return NULL;
-}
-
 static uint64_t key_of(uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t words[3] = {a, b, c};
@@ -117,7 +110,7 @@ void mg_inlined_init(struct mg_inlined *x, const struct mg_module *m)
             const struct mg_loc *o = &m->locs.at[outer];
             if (o->file != l->inl_file || o->line != l->inl_line || o->col != l->inl_col) outer = 0;
         }
-        struct mg_inline_frame f = {find_name(x, m, &names, l->function), path_of(m, l->inl_file), l->inl_line,
+        struct mg_inline_frame f = {find_name(x, m, &names, l->function), mg_module_path(m, l->inl_file), l->inl_line,
                                     outer ? x->of_loc[outer] : 0, 1};
         if (f.outer && x->frames.at[f.outer].depth >= MOST_DEPTH)
             f.outer = 0; /* a damaged text: a place inside itself */

@@ -46,13 +46,6 @@ void mg_lines_free(struct mg_lines *l)
     free(l);
 }
 
-static const char *path_of(const struct mg_module *m, uint32_t index)
-{
-    for (uint32_t i = 1; i < m->files.n; i++)
-        if (m->files.at[i].index == index) return mg_name(m, m->files.at[i].path);
-    return NULL;
-}
-
 static const struct module *module_of(struct mg_lines *l, const char *id)
 {
     for (uint32_t i = l->modules.n; i > 0; i--)
@@ -65,7 +58,7 @@ static const struct module *module_of(struct mg_lines *l, const char *id)
     mg_diag_release(&d);
     if (!x->m) return x;
     x->path_of_loc = mg_xcalloc(x->m->locs.n + 1, sizeof *x->path_of_loc);
-    for (uint32_t i = 1; i < x->m->locs.n; i++) x->path_of_loc[i] = path_of(x->m, x->m->locs.at[i].file);
+    for (uint32_t i = 1; i < x->m->locs.n; i++) x->path_of_loc[i] = mg_module_path(x->m, x->m->locs.at[i].file);
     mg_inlined_init(&x->inlined, x->m);
     return x;
 }

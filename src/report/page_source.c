@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/demangle.h"
+#include "base/order.h"
 #include "report/inlined.h"
 #include "report/lines.h"
 #include "report/page.h"
@@ -85,12 +86,6 @@ static uint32_t count_lines(const char *text, size_t bytes)
     return n;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The whole of a short file; of a long one what lies near the lines that are used. */
 static size_t write_file(struct mg_json *j, struct file *f, const char *text, size_t bytes, bool whole)
 {
@@ -98,7 +93,7 @@ static size_t write_file(struct mg_json *j, struct file *f, const char *text, si
     uint32_t now = 1;
     size_t written = 0;
     if (whole) return write_lines(j, &at, &now, end, 1, UINT32_MAX);
-    if (f->lines.n) qsort(f->lines.at, f->lines.n, sizeof *f->lines.at, by_number);
+    if (f->lines.n) qsort(f->lines.at, f->lines.n, sizeof *f->lines.at, mg_by_u32);
     for (uint32_t i = 0, next; i < f->lines.n; i = next) {
         uint32_t first = f->lines.at[i] > NEAR_LINES ? f->lines.at[i] - NEAR_LINES : 1,
                  last = f->lines.at[i] + NEAR_LINES;

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "study/comm_gaps.h"
 #include "study/shadow.h"
 
@@ -37,12 +38,6 @@ static int by_first(const void *a, const void *b)
 {
     const struct gap_run *x = a, *y = b;
     return x->first < y->first ? -1 : x->first > y->first;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
 }
 
 static void append(struct gap_spans *out, struct gap_span of, uint64_t address)
@@ -101,7 +96,7 @@ static void join_addresses(const struct gap_runs *r, struct gap_span of, struct 
     all = mg_xmalloc(total * sizeof *all);
     for (uint32_t i = 0; i < r->n; i++)
         for (uint32_t k = 0; k < r->at[i].n; k++) all[n++] = r->at[i].first + (uint64_t)r->at[i].step * k;
-    qsort(all, n, sizeof *all, by_value);
+    qsort(all, n, sizeof *all, mg_by_u64);
     for (uint64_t i = 0; i < n; i++)
         if (!i || all[i] != all[i - 1]) append(out, of, all[i]);
     free(all);
@@ -189,7 +184,7 @@ void gap_count_stores(struct gap_stores *s, struct mg_map *out)
 
 static int by_bytes(const void *a, const void *b)
 {
-    return by_value(&((const struct mg_comm_gap *)a)->bytes, &((const struct mg_comm_gap *)b)->bytes);
+    return mg_by_u64(&((const struct mg_comm_gap *)a)->bytes, &((const struct mg_comm_gap *)b)->bytes);
 }
 
 void gap_list(const struct mg_map *counts, mg_comm_gaps *out)

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/order.h"
+
 const char *const mg_term_names[MG_TERM_COUNT] = {/* ORDER TERMS */
                                                   "launch", "depth",  "simple", "float",  "double",  "special",
                                                   "matrix", "shared", "memory", "atomic", "barrier", "bytes"};
@@ -159,12 +161,6 @@ static double roofline_time(const void *model, const double *terms)
     return fmax(insts, r->bytes_per_ns > 0 ? terms[MG_TERM_BYTES] / r->bytes_per_ns : 0);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static struct mg_predicted predict(const struct mg_known_program *k, const void *model,
                                    double (*time)(const void *model, const double *terms))
 {
@@ -176,7 +172,7 @@ static struct mg_predicted predict(const struct mg_known_program *k, const void 
         out.predicted_ns += t;
         errors[i] = 100 * fabs(t - k->time_ns[i]) / k->time_ns[i];
     }
-    qsort(errors, k->n, sizeof *errors, by_value);
+    qsort(errors, k->n, sizeof *errors, mg_by_double);
     out.launch_error_pct = (errors[(k->n - 1) / 2] + errors[k->n / 2]) / 2;
     out.error_pct = 100 * fabs(out.predicted_ns - out.measured_ns) / out.measured_ns;
     free(errors);

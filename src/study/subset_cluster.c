@@ -8,14 +8,9 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/order.h"
 
 /* ---- projection ---------------------------------------------------------------------------------------- */
-
-static int compare_keys(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
 
 /* The distinct keys when there are no more than most; else most + 1. */
 static uint32_t distinct_keys(const struct mg_vectors *v, uint32_t most, uint64_t *keys)
@@ -29,7 +24,7 @@ static uint32_t distinct_keys(const struct mg_vectors *v, uint32_t most, uint64_
             if (n == most) return most + 1;
             keys[n++] = v->vectors[i].keys[j];
         }
-    qsort(keys, n, sizeof *keys, compare_keys);
+    qsort(keys, n, sizeof *keys, mg_by_u64);
     return n;
 }
 
@@ -48,7 +43,7 @@ void mg_points_project(struct mg_points *p, const struct mg_vectors *v, uint32_t
             double share = x->values[j] / x->sum;
             uint64_t state = mg_mix64(x->keys[j] + seed * 0x9e3779b97f4a7c15u);
             if (plain)
-                to[(const uint64_t *)bsearch(&x->keys[j], keys, n_keys, sizeof *keys, compare_keys) - keys] = share;
+                to[(const uint64_t *)bsearch(&x->keys[j], keys, n_keys, sizeof *keys, mg_by_u64) - keys] = share;
             else
                 for (uint32_t c = 0; c < dims; c++) to[c] += share * (2 * mg_draw_unit(&state) - 1);
         }

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/estimate.h"
 #include "base/hash.h"
+#include "base/order.h"
 #include "study/subset_cluster.h"
 
 enum { REPLICATES = 1000, LEAST_FOR_A_LINE = 5 };
@@ -180,12 +182,10 @@ static double degrees_of(const struct stratum *all, uint32_t n)
     return squares > 0 ? sum * sum / squares : INFINITY;
 }
 
-/* Numbers of about 97.5 % quantiles, indexed by degrees of freedom. */
+/* Between the degrees of the table, too. */
 double mg_student_t(double degrees)
 {
-    static const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-                               2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-                               2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+    const double *t = mg_student_t95;
     if (!(degrees < 30)) {
         double z = Z95;
         return degrees < 1e9 ? z + (z * z * z + z) / (4 * degrees) : z;
@@ -194,12 +194,6 @@ double mg_student_t(double degrees)
     uint32_t below = (uint32_t)degrees;
     double part = (1 / (double)below - 1 / degrees) * below * (below + 1); /* between neighbours in 1 / degrees */
     return t[below - 1] + part * (t[below] - t[below - 1]);
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
 }
 
 /* A draw of the error of one stratum's total, from its residuals e[n]. */
@@ -232,7 +226,7 @@ struct mg_total mg_stratified_total(const struct mg_stratified *s, const double 
         for (uint32_t r = 0; r < REPLICATES; r++)
             for (uint32_t k = 0; k < s->n_strata; k++)
                 if (all[k].rule != BY_ALL) errors[r] += draw_error(&all[k], e + first[k], &state);
-        qsort(errors, REPLICATES, sizeof *errors, by_value);
+        qsort(errors, REPLICATES, sizeof *errors, mg_by_double);
         double wider = mg_student_t(degrees_of(all, s->n_strata)) / Z95;
         total.low = total.value - wider * errors[REPLICATES - REPLICATES / 40 - 1];
         total.high = total.value - wider * errors[REPLICATES / 40];
@@ -265,7 +259,7 @@ double mg_stratified_scatter(const struct mg_stratified *s, const double *values
         if (s->sampled[i] && h->rule != BY_ALL && h->n >= 2 && values[i] > 0)
             parts[n++] = fabs(residual(h, s->size[i], values[i])) / values[i];
     }
-    qsort(parts, n, sizeof *parts, by_value);
+    qsort(parts, n, sizeof *parts, mg_by_double);
     if (n) middle = (parts[(n - 1) / 2] + parts[n / 2]) / 2;
     free(all);
     free(parts);

@@ -6,21 +6,16 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/order.h"
 #include "study/subset_cluster.h"
 
 enum { DRAWS = 400, PIECES = 16 };
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
 
 double mg_join_times(double *times, uint32_t n, bool least)
 {
     for (uint32_t i = 0; i < n; i++)
         if (isnan(times[i])) return NAN;
-    if (n > 1) qsort(times, n, sizeof *times, by_value);
+    if (n > 1) qsort(times, n, sizeof *times, mg_by_double);
     return least ? times[0] : (times[(n - 1) / 2] + times[n / 2]) / 2;
 }
 
@@ -80,7 +75,7 @@ struct mg_errors mg_design_errors(const struct mg_design *g, const double *size,
         mg_design_draw(g, mg_mix64(seed + r) + 1, sampled);
         errors[r] = truth / mg_stratified_value(&s, values) - 1;
     }
-    qsort(errors, DRAWS, sizeof *errors, by_value);
+    qsort(errors, DRAWS, sizeof *errors, mg_by_double);
     free(whole);
     free(values);
     free(sampled);

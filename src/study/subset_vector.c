@@ -36,18 +36,10 @@ int mg_feature_find(const char *name)
 
 /* ---- one launch's entries ----------------------------------------------------------------------- */
 
-struct entry {
-    uint64_t key;
-    double value;
-};
-struct entries {
-    MG_VEC(struct entry) list;
-};
-
-static void add(struct entries *e, uint64_t a, uint64_t b, uint64_t c, uint64_t d, double value)
+static void add(struct mg_feature_values *e, uint64_t a, uint64_t b, uint64_t c, uint64_t d, double value)
 {
     uint64_t words[] = {a, b, c, d};
-    if (value > 0) *mg_vec_push(&e->list) = (struct entry){mg_hash64(words, sizeof words, 7), value};
+    if (value > 0) *mg_vec_push(&e->list) = (struct mg_feature_value){mg_hash64(words, sizeof words, 7), value};
 }
 
 /* Pointers as allocation and offset, which runs agree on; all else as the bytes that were passed. */
@@ -70,7 +62,7 @@ static uint64_t key_of_threads(const struct mg_plaunch *l)
     return mg_hash64(words, sizeof words, 13);
 }
 
-static void add_kernel_entry(struct entries *e, const struct mg_subset_launch *x, uint64_t kernel,
+static void add_kernel_entry(struct mg_feature_values *e, const struct mg_subset_launch *x, uint64_t kernel,
                              enum mg_feature_kind f)
 {
     bool args = f == MG_FEATURE_KN_ARGS || f == MG_FEATURE_KN_ARGS_GWS;
@@ -91,8 +83,8 @@ static void bytes_in_key(enum mg_feature_kind f, double read, double written, ui
     if (f == MG_FEATURE_BB_RW) out[0] = (uint64_t)(read + written);
 }
 
-static void add_block_entries(struct entries *e, const struct mg_subset_program *s, const struct mg_subset_launch *x,
-                              enum mg_feature_kind f)
+static void add_block_entries(struct mg_feature_values *e, const struct mg_subset_program *s,
+                              const struct mg_subset_launch *x, enum mg_feature_kind f)
 {
     const struct mg_pkernel *k = &s->p->kernels[x->l->kernel];
     const struct mg_kernel_facts *facts = &s->kernels[x->l->kernel];
@@ -121,12 +113,12 @@ static void add_block_entries(struct entries *e, const struct mg_subset_program 
 
 static int by_key(const void *a, const void *b)
 {
-    const struct entry *x = a, *y = b;
+    const struct mg_feature_value *x = a, *y = b;
     if (x->key != y->key) return x->key < y->key ? -1 : 1;
     return x->value < y->value ? -1 : x->value > y->value;
 }
 
-static void store_vector(struct mg_vectors *v, struct entries *e, struct mg_vector *out)
+void mg_vector_store(struct mg_vectors *v, struct mg_feature_values *e, struct mg_vector *out)
 {
     uint32_t n = 0;
     if (e->list.n) qsort(e->list.at, e->list.n, sizeof *e->list.at, by_key);
@@ -187,7 +179,7 @@ static void add_run_times(struct mg_vectors *v, const struct mg_subset_program *
 enum mg_err mg_vectors_init(struct mg_vectors *v, const struct mg_subset_program *s, enum mg_interval_kind kind,
                             enum mg_feature_kind feature, double interval_insts, struct mg_diag *d)
 {
-    struct entries e = {0};
+    struct mg_feature_values e = {0};
     uint32_t n = 0;
     *v = (struct mg_vectors){0};
     if (!s->n_counted)
@@ -203,7 +195,7 @@ enum mg_err mg_vectors_init(struct mg_vectors *v, const struct mg_subset_program
         const struct mg_subset_launch *x = &s->launches[i];
         if (isnan(x->insts)) continue;
         if (!n || begins(s, &v->intervals[n - 1], x, kind, interval_insts)) {
-            if (n) store_vector(v, &e, &v->vectors[n - 1]);
+            if (n) mg_vector_store(v, &e, &v->vectors[n - 1]);
             v->intervals[n++] = (struct mg_interval){.first = i,
                                                      .member = v->n_launches,
                                                      .kernel = x->l->kernel,
@@ -219,7 +211,7 @@ enum mg_err mg_vectors_init(struct mg_vectors *v, const struct mg_subset_program
         v->time_ns += x->time_ns;
         v->members[v->n_launches++] = i;
     }
-    store_vector(v, &e, &v->vectors[n - 1]);
+    mg_vector_store(v, &e, &v->vectors[n - 1]);
     v->n = n;
     add_run_times(v, s);
     mg_vec_release(&e.list);

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/diag.h"
+#include "base/vec.h"
 #include "study/subset_program.h"
 
 enum mg_interval_kind { MG_INTERVAL_LAUNCH, MG_INTERVAL_SYNC, MG_INTERVAL_INSTRUCTIONS, MG_INTERVAL_COUNT };
@@ -63,6 +64,16 @@ struct mg_vectors {
     bool least; /* an interval's time is the least of them, not the median */
     uint64_t n_launches;
 };
+
+struct mg_feature_value {
+    uint64_t key;
+    double value;
+};
+struct mg_feature_values {
+    MG_VEC(struct mg_feature_value) list;
+};
+/* Entries of one key are added up. The list is empty then. */
+void mg_vector_store(struct mg_vectors *v, struct mg_feature_values *e, struct mg_vector *out);
 
 /* Needs synchronising calls for MG_INTERVAL_SYNC: an error without them. Those of MG_INTERVAL_INSTRUCTIONS use them
  * where they are known. */

@@ -28,20 +28,8 @@ void mg_vectors_print(const struct mg_vectors *v, struct mg_buf *out)
     mg_map_release(&numbers);
 }
 
-struct entry {
-    uint64_t key;
-    double value;
-};
-
-static int by_key(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
-    return x->value < y->value ? -1 : x->value > y->value;
-}
-
 /* ":key:count" at *at; false: something else stands there. */
-static bool read_entry(const char **at, const char *end, struct entry *e)
+static bool read_entry(const char **at, const char *end, struct mg_feature_value *e)
 {
     char text[64], *stop;
     size_t n = 0;
@@ -58,24 +46,18 @@ static bool read_entry(const char **at, const char *end, struct entry *e)
 
 static bool read_line(struct mg_vectors *v, const char *at, const char *end, struct mg_vector *out)
 {
-    MG_VEC(struct entry) list = {0};
+    struct mg_feature_values e = {0};
     bool ok = true;
     while (ok && at < end) {
         if (strchr(" \t\r", *at))
             at++;
         else
-            ok = read_entry(&at, end, mg_vec_push(&list));
+            ok = read_entry(&at, end, mg_vec_push(&e.list));
     }
-    if (list.n) qsort(list.at, list.n, sizeof *list.at, by_key);
-    out->keys = mg_arena_array(&v->arena, uint64_t, list.n + 1);
-    out->values = mg_arena_array(&v->arena, double, list.n + 1);
-    for (uint32_t i = 0; ok && i < list.n; i++) {
-        if (i && list.at[i - 1].key == list.at[i].key) ok = false; /* a key stands once in a vector */
-        out->keys[out->n] = list.at[i].key;
-        out->values[out->n++] = list.at[i].value;
-        out->sum += list.at[i].value;
-    }
-    mg_vec_release(&list);
+    const uint32_t n = e.list.n;
+    mg_vector_store(v, &e, out);
+    ok = ok && out->n == n; /* a key stands once in a vector */
+    mg_vec_release(&e.list);
     return ok && isfinite(out->sum) && out->sum > 0;
 }
 

@@ -20,13 +20,6 @@ struct run { /* of one twin */
 
 /* ---- sites ------------------------------------------------------------------------------------------ */
 
-static const char *file_path(const struct mg_module *m, uint32_t index)
-{
-    for (uint32_t i = 1; i < m->files.n; i++)
-        if (m->files.at[i].index == index) return mg_name(m, m->files.at[i].path);
-    return NULL;
-}
-
 /* node -> .loc in force there, over the functions of the kernel. */
 static mg_id *find_locs(const struct mg_patches *s)
 {
@@ -44,7 +37,7 @@ static mg_id *find_locs(const struct mg_patches *s)
 
 static void add_base_name(struct mg_buf *b, const struct mg_module *m, uint32_t file, uint32_t line)
 {
-    const char *path = file_path(m, file), *slash = path ? strrchr(path, '/') : NULL;
+    const char *path = mg_module_path(m, file), *slash = path ? strrchr(path, '/') : NULL;
     mg_buf_printf(b, "%s%s:%u", b->n ? " <- " : "", path ? slash ? slash + 1 : path : "?", (unsigned)line);
 }
 
@@ -91,7 +84,7 @@ static void describe(struct mg_patch *p, uint32_t i, const mg_id *locs, struct m
     }
     mg_id loc_id = node ? locs[node] : k->loc;
     const struct mg_loc *loc = loc_id ? &m->locs.at[loc_id] : NULL;
-    const char *path = loc ? file_path(m, loc->file) : NULL;
+    const char *path = loc ? mg_module_path(m, loc->file) : NULL;
     if (!path) return;
     s->file = mg_arena_strndup(a, path, strlen(path));
     s->line = loc->line;

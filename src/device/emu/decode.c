@@ -15,6 +15,7 @@
 
 #include "analysis/live.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "ptx/ptx.h"
 
 #define ALIGN_UP(x, a)  (((x) + (a)-1) & ~((a)-1))
@@ -419,12 +420,6 @@ static void find_labels(struct decoder *d)
     mg_vec_release(&waiting);
 }
 
-static int by_rank(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Formal parameters: where arguments arrive and results are left. */
 static void place_formals(struct decoder *d)
 {
@@ -495,7 +490,7 @@ static void decode_blocks(struct decoder *d)
     uint8_t *loops = mg_arena_array(&d->scratch, uint8_t, n + 1);
     for (uint32_t b = 0; b < n; b++)
         if (d->cfg->reachable[b]) order[n_order++] = (uint64_t)d->cfg->rank[b] << 32 | b;
-    qsort(order, n_order, sizeof *order, by_rank);
+    qsort(order, n_order, sizeof *order, mg_by_u64);
     for (uint32_t i = 0; i <= n; i++) start[i] = UINT32_MAX;
     for (uint32_t b = 0; b < n; b++) { /* heads of loops: targets of edges that do not go up in rank */
         const struct mg_block *from = &d->cfg->blocks[b];

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "inject/mpi/mpi.h"
 
 struct communicator {
@@ -33,12 +34,6 @@ static bool translate_all(uint64_t group, uint64_t *members, int n)
     return ok;
 }
 
-static int compare(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* NULL: not known. Between two groups: those of both, in one order for both. Freed by the caller. */
 static uint64_t *find_members(uint64_t handle, uint32_t *count)
 {
@@ -52,7 +47,7 @@ static uint64_t *find_members(uint64_t handle, uint32_t *count)
     for (int i = 0; i < 2; i++)
         if (groups[i]) mg_mpi.group_free(&groups[i]);
     *count = (uint32_t)(n[0] + n[1]);
-    if (ok && inter) qsort(members, *count, sizeof *members, compare);
+    if (ok && inter) qsort(members, *count, sizeof *members, mg_by_u64);
     if (ok) return members;
     free(members);
     return NULL;
