@@ -178,7 +178,7 @@ for f in arena buf crc diag io map vec hash env; do core="$core $ROOT/src/base/$
 gcc -O1 -std=c17 -D_GNU_SOURCE -I"$ROOT/src" -o recapture "$ROOT/tests/inject/recapture.c" $core -l:libzstd.a -lpthread || exit 1
 # ---- what the host does beside the device's work
 gcc -O1 -Wall -Werror -I"$ROOT/src" -o late "$ROOT/tests/inject/late.c" -L"$B/lib/margay/driver" -lcuda || exit 1
-for part in fill stores freed values unmapped; do
+for part in fill stores freed values unmapped gone; do
     for d in $devices; do
         for check in all end; do
             rm -rf late-cap
@@ -211,7 +211,7 @@ for d in $devices; do
 done
 LD_LIBRARY_PATH=$stand_in
 export LD_LIBRARY_PATH
-for part in freed values variable streams threads; do
+for part in freed values variable streams threads gone; do
     rm -rf late-cap
     "$MARGAY" capture -q --device nvidia -o late-cap -- ./late add.ptx $part > out 2>&1 && ! grep -q WRONG out && grep -q ok out || { fail "late $part on a GPU"; cat out; }
     replayed "late $part on a GPU" late-cap --device nvidia

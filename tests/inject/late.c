@@ -2,7 +2,7 @@
  * managed memory behind the last launch, memory freed in stream order; a host function in a graph, which no capture can
  * hold; textures that outlive their memory; eight threads; the address of a device function, read and handed back.
  * Values that streams write, and copies in batches. late add.ptx
- * fill|stores|freed|graph|textures|threads|big|mapped|function|values|streams|variable|unmapped */
+ * fill|stores|freed|graph|textures|threads|big|mapped|function|values|streams|variable|unmapped|gone */
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@ D(cuTexObjectCreate, cu_tex *, const struct cu_resource_desc *, const struct cu_
   const struct cu_view_desc *)
 D(cuTexObjectDestroy, cu_tex)
 D(cuCtxGetCurrent, cu_ctx *)
+D(cuDevicePrimaryCtxRelease_v2, cu_device)
 D(cuMemHostRegister_v2, void *, size_t, unsigned)
 D(cuMemHostGetDevicePointer_v2, cu_ptr *, void *, unsigned)
 D(cuCtxSynchronize, void)
@@ -406,6 +407,22 @@ static void streams(void)
     }
 }
 
+/* The program ends with a current context that is no more: it had nothing left in it. */
+static void gone(void)
+{
+    cu_device d = 0;
+    cu_ptr p;
+    unsigned back[N];
+    OK(cuMemAlloc_v2(&p, sizeof back));
+    run_add(p, 5, s);
+    OK(cuStreamSynchronize(s));
+    OK(cuMemcpyDtoH_v2(back, p, sizeof back));
+    say("before the context goes", back, 5);
+    OK(cuMemFree_v2(p));
+    OK(cuDeviceGet(&d, 0));
+    OK(cuDevicePrimaryCtxRelease_v2(d));
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3) return 2;
@@ -424,5 +441,6 @@ int main(int argc, char **argv)
     if (!strcmp(argv[2], "streams")) streams();
     if (!strcmp(argv[2], "variable")) variable();
     if (!strcmp(argv[2], "unmapped")) unmapped();
+    if (!strcmp(argv[2], "gone")) gone();
     return 0;
 }

@@ -67,10 +67,13 @@ static bool wait_for_all(void)
     mg_verify_enter();
     bool ended = mg_cap_contexts_settle(&rc);
     mg_verify_leave();
-    if (ended && rc == CUE_INVALID_CONTEXT) /* this thread has none: nothing can be waited for */
-        return false;
+    if (ended && (rc == CUE_INVALID_CONTEXT || rc == CUE_CONTEXT_IS_DESTROYED || rc == CUE_DEINITIALIZED))
+        return false; /* this thread has none: nothing can be waited for */
     if (ended && rc != CUE_SUCCESS) {
+        const char *name = mg_cu_result_name(rc);
         mg_capture.lame = true;
+        mg_session_say("a launch failed while it was captured (%s): it and what follows cannot be replayed",
+                       name ? name : "an unknown error");
         doubt(FAILED);
         return false;
     }

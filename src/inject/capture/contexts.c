@@ -42,7 +42,7 @@ uint32_t mg_cap_context(void)
     if (!(c = mg_capture.of ? mg_capture.of : current)) return 0;
     uint32_t number = mg_cap_context_of(c);
     if (!number) {
-        struct context new = {.handle = c};
+        struct context new = {.handle = c, .there = true};
         bool other = c != current && enter(c);
         MG_REAL_AS(cuCtxGetDevice, cu_device *)(&new.device);
         if (other) enter(current);
@@ -50,7 +50,8 @@ uint32_t mg_cap_context(void)
         number = list.n;
         mg_capture.uses_streams |= number > 1; /* their default streams have one handle */
     }
-    list.at[number - 1].there = true;
+    struct context *x = &list.at[number - 1]; /* a primary one that was reset stays current */
+    if (!x->there) x->there = mg_cap_context_primary(x->device) == c;
     return number;
 }
 
@@ -76,7 +77,8 @@ bool mg_cap_contexts_settle(cu_result *rc)
     cu_result one;
     bool ended = true;
     MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&current);
-    if (list.n < 2) return mg_settle(rc, false);
+    *rc = list.n && !list.at[0].there ? CUE_INVALID_CONTEXT : CUE_SUCCESS;
+    if (list.n < 2) return *rc || mg_settle(rc, false);
     *rc = CUE_SUCCESS;
     for (uint32_t k = 0; k < list.n && ended; k++) {
         if (!list.at[k].there || !enter(list.at[k].handle)) continue;
