@@ -1,5 +1,6 @@
 /* margay study predict: profiles of several programs in, a model of a launch's time and its errors out. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/vec.h"
 #include "cli/cli.h"
@@ -21,31 +22,30 @@ struct predict_cli {
     bool least;
 };
 
-static uint32_t units_of(const struct mg_subset_program *s)
+/* The same counts twice would be predicted from themselves. */
+static enum mg_err refuse_twice(const struct predict_cli *c, const char *dir, struct mg_diag *d)
 {
-    const struct mg_pprocess *p = s->p->processes;
-    return s->p->n_processes && p->device_kind && !strcmp(p->device_kind, "nvidia") && p->sms ? p->sms : 1;
+    struct stat one, other;
+    for (uint32_t i = 0; i < c->programs.n && !stat(dir, &one); i++)
+        if (!stat(c->programs.at[i]->dir, &other) && one.st_dev == other.st_dev && one.st_ino == other.st_ino)
+            return mg_diag_err(d, MG_ERR_INPUT, "%s is given twice: it would be predicted from itself", dir);
+    return MG_ERR_OK;
 }
 
 /* COUNTS or COUNTS=TIMES, parted at the last =. */
 static enum mg_err add_program(struct predict_cli *c, char *operand, struct mg_diag *d)
 {
-    struct mg_subset_program *s, *t;
+    struct mg_subset_program *s, *t = NULL;
     char *parted = strrchr(operand, '=');
     if (parted) *parted = 0;
-    enum mg_err err = mg_study_open(operand, NULL, false, c->least, &s, d);
+    enum mg_err err = refuse_twice(c, operand, d);
+    if (!err) err = mg_study_open(operand, NULL, false, c->least, &s, d);
     if (err) return err;
     *mg_vec_push(&c->programs) = s;
-    uint32_t units = units_of(s);
-    if (parted) {
-        err = mg_study_open(parted + 1, s, false, c->least, &t, d);
-        if (err) return err;
-        mg_subset_program_times(s, t);
-        units = units_of(t);
-        mg_subset_program_free(t);
-    }
-    if (c->units) units = (uint32_t)c->units;
-    return mg_known_program_init(mg_vec_push(&c->known), s, units, &c->arena, d);
+    if (parted) err = mg_study_open(parted + 1, s, false, c->least, &t, d);
+    if (!err) err = mg_known_program_init(mg_vec_push(&c->known), s, t ? t : s, (uint32_t)c->units, &c->arena, d);
+    if (t) mg_subset_program_free(t);
+    return err;
 }
 
 int study_predict(int argc, char **argv)
@@ -66,6 +66,7 @@ int study_predict(int argc, char **argv)
     if (n < 2)
         return mg_opt_usage(&page, MG_EXIT_USAGE, "needs two programs or more: one is predicted from the others");
     for (int i = 0; i < n && !err; i++) err = add_program(&c, argv[i], &d);
+    if (!err) err = mg_known_programs_check(c.known.at, c.known.n, &d);
     if (!err && json)
         mg_prediction_json(c.known.at, c.known.n, &out);
     else if (!err)

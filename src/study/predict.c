@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/order.h"
 
@@ -65,20 +66,37 @@ static void find_terms(const struct mg_subset_program *s, const struct mg_subset
     out[MG_TERM_BYTES] = x->read_bytes + x->written_bytes;
 }
 
-enum mg_err mg_known_program_init(struct mg_known_program *k, const struct mg_subset_program *s, uint32_t units,
-                                  struct mg_arena *a, struct mg_diag *d)
+enum mg_err mg_known_program_init(struct mg_known_program *k, const struct mg_subset_program *s,
+                                  const struct mg_subset_program *timed, uint32_t units, struct mg_arena *a,
+                                  struct mg_diag *d)
 {
-    *k = (struct mg_known_program){.dir = s->dir, .device = s->p->n_processes ? s->p->processes[0].device_name : NULL};
+    const struct mg_pprocess *p = timed->p->n_processes ? timed->p->processes : NULL;
+    *k = (struct mg_known_program){.dir = s->dir, .native = timed->native_times};
+    if (p && p->device_kind) k->kind = mg_arena_strndup(a, p->device_kind, strlen(p->device_kind));
+    if (p && p->device_name) k->device = mg_arena_strndup(a, p->device_name, strlen(p->device_name));
+    if (!units) units = k->kind && !strcmp(k->kind, "nvidia") && p->sms ? p->sms : 1;
     k->terms = mg_arena_zalloc(a, s->n_launches * sizeof *k->terms + 1);
     k->time_ns = mg_arena_array(a, double, s->n_launches + 1);
     for (uint64_t i = 0; i < s->n_launches; i++) {
         const struct mg_subset_launch *x = &s->launches[i];
-        if (isnan(x->insts) || !(x->time_ns > 0)) continue;
+        double time_ns = timed->launches[i].time_ns;
+        if (isnan(x->insts) || !(time_ns > 0)) continue;
         find_terms(s, x, units, k->terms[k->n]);
-        k->time_ns[k->n++] = x->time_ns;
+        k->time_ns[k->n++] = time_ns;
     }
+    k->n_left_out = s->n_launches - k->n;
     if (k->n) return MG_ERR_OK;
     return mg_diag_err(d, MG_ERR_INPUT, "%s: no launch has both counts and a time", s->dir);
+}
+
+enum mg_err mg_known_programs_check(const struct mg_known_program *k, uint32_t n, struct mg_diag *d)
+{
+    for (uint32_t i = 1; i < n; i++)
+        if (k[i].kind && k[0].kind && strcmp(k[i].kind, k[0].kind) != 0)
+            return mg_diag_err(d, MG_ERR_INPUT,
+                               "times are of two devices, which have costs of their own: %s of %s, %s of %s", k[0].dir,
+                               k[0].kind, k[i].dir, k[i].kind);
+    return MG_ERR_OK;
 }
 
 /* ---- the fit ------------------------------------------------------------------------------------------------ */
@@ -175,6 +193,8 @@ static struct mg_predicted predict(const struct mg_known_program *k, const void 
     qsort(errors, k->n, sizeof *errors, mg_by_double);
     out.launch_error_pct = (errors[(k->n - 1) / 2] + errors[k->n / 2]) / 2;
     out.error_pct = 100 * fabs(out.predicted_ns - out.measured_ns) / out.measured_ns;
+    double ratio = out.predicted_ns / out.measured_ns;
+    out.off = ratio < 1 ? 1 / ratio : ratio;
     free(errors);
     return out;
 }
@@ -182,6 +202,13 @@ static struct mg_predicted predict(const struct mg_known_program *k, const void 
 struct mg_predicted mg_fitted_predict(const struct mg_fitted *f, const struct mg_known_program *k)
 {
     return predict(k, f, fitted_time);
+}
+
+const char *mg_fitted_lacks(const struct mg_fitted *f, const struct mg_known_program *k, enum mg_term t)
+{
+    for (uint64_t i = 0; i < k->n && !f->seen[t]; i++)
+        if (k->terms[i][t] > 0) return mg_term_names[t];
+    return NULL;
 }
 
 struct mg_predicted mg_roofline_predict(const struct mg_roofline *r, const struct mg_known_program *k)

@@ -35,14 +35,18 @@ struct mg_roofline {
 
 /* One program: launches with counts and a time. */
 struct mg_known_program {
-    const char *dir, *device;
-    double (*terms)[MG_TERM_COUNT]; /* of each launch */
+    const char *dir, *kind, *device; /* what the times are of: "nvidia", "cpu", "emu", and its name; NULL: not known */
+    bool native;                     /* no kernel was instrumented when they were taken */
+    double (*terms)[MG_TERM_COUNT];  /* of each launch */
     double *time_ns;
-    uint64_t n;
+    uint64_t n, n_left_out; /* launches; those without counts or a time */
 };
-/* units: multiprocessors that share a launch's CTAs. Owner: the arena. */
-enum mg_err mg_known_program_init(struct mg_known_program *k, const struct mg_subset_program *s, uint32_t units,
-                                  struct mg_arena *a, struct mg_diag *d) MG_MUST_CHECK;
+/* Times of the run `timed`; units: multiprocessors that share a launch's CTAs, 0: the device's. Owner: the arena. */
+enum mg_err mg_known_program_init(struct mg_known_program *k, const struct mg_subset_program *s,
+                                  const struct mg_subset_program *timed, uint32_t units, struct mg_arena *a,
+                                  struct mg_diag *d) MG_MUST_CHECK;
+/* Fails where the times are not all of one kind of device. */
+enum mg_err mg_known_programs_check(const struct mg_known_program *k, uint32_t n, struct mg_diag *d) MG_MUST_CHECK;
 
 /* From all programs but `without` (UINT32_MAX: from all); each has the same weight. */
 void mg_fitted_init(struct mg_fitted *f, const struct mg_known_program *k, uint32_t n, uint32_t without);
@@ -50,9 +54,12 @@ void mg_roofline_init(struct mg_roofline *r, const struct mg_known_program *k, u
 
 struct mg_predicted {
     double measured_ns, predicted_ns, error_pct; /* of the program's kernel time */
+    double off;                                  /* how many times too long or too short: 1 is exact */
     double launch_error_pct;                     /* median of its launches */
 };
 struct mg_predicted mg_fitted_predict(const struct mg_fitted *f, const struct mg_known_program *k);
+/* The term's name where only the program that was left out of the fit has it: its cost counts as 0; else NULL. */
+const char *mg_fitted_lacks(const struct mg_fitted *f, const struct mg_known_program *k, enum mg_term t);
 struct mg_predicted mg_roofline_predict(const struct mg_roofline *r, const struct mg_known_program *k);
 
 /* Each program predicted by a fit on all others, and the costs of a fit on all. */

@@ -1,6 +1,6 @@
 """Profiles whose times follow planted costs, and a witness for what `margay study predict` fits and predicts.
 The blocks of mkprofile: 0 ld.param x2, mov, bra; 1 add.f32, bra, ld.global.f32, setp; 2 ret."""
-import json, random, shutil, sqlite3, subprocess, sys
+import json, math, random, shutil, sqlite3, subprocess, sys
 
 margay = sys.argv[1]
 
@@ -17,6 +17,11 @@ def leb(n):
         out += bytes([n & 127 | 128])
         n >>= 7
     return out + bytes([n])
+
+
+def counts(w):
+    """As the profile has them: behind a zero stands how many more follow, here none."""
+    return b''.join(leb(x) + (b'' if x else b'\0') for x in w)
 
 
 TERMS = 'launch depth simple float double special matrix shared memory atomic barrier bytes'.split()
@@ -39,8 +44,7 @@ def write(name, launches):
     db.execute('DELETE FROM launch')
     for i, ((grid, warps, loops), time) in enumerate(launches):
         w = [grid * warps, grid * warps * loops, grid * warps]
-        r = dict(zip(names, model), id=i, time_ns=time, grid_x=grid, block_x=32 * warps, threads=b''.join(leb(32 * x) for x in w),
-                 warps=b''.join(map(leb, w)))
+        r = dict(zip(names, model), id=i, time_ns=time, grid_x=grid, block_x=32 * warps, threads=counts([32 * x for x in w]), warps=counts(w))
         db.execute(f'INSERT INTO launch VALUES ({",".join("?" * len(r))})', list(r.values()))
     db.commit()
     db.close()
@@ -98,7 +102,30 @@ for i, p in enumerate(d['programs']):
     assert p['measured_ns'] == sum(t for _, t in noisy[i]) and abs(p['roofline']['predicted_ns'] / want - 1) < 1e-9, p
 
 text = run('p0=t0', 'p1=t1,t1')
-assert 'predicted from the 1 others' in text and 'memory' in text
+assert 'predicted from the 1 other\n' in text and 'memory' in text and 'times off' in text
+
+# ---- how far off a prediction is says the same of half and of twice; what the others do not have, what is left out, times of instrumented kernels
+for p in d['programs']:
+    for m in p['model'], p['roofline']:
+        ratio = m['predicted_ns'] / p['measured_ns']
+        assert abs(m['off'] / max(ratio, 1 / ratio) - 1) < 1e-9 and m['off'] >= 1, m
+logs = [math.log(p['roofline']['off']) for p in d['programs']]
+assert abs(d['roofline_off'] / math.exp(sum(logs) / len(logs)) - 1) < 1e-9 and d['off'] < d['roofline_off'], d
+assert all(p['lacks'] == [] and p['launches_left_out'] == 0 and p['times'] == 'instrumented' for p in d['programs']), d
+for i in range(2): write(f'e{i}', [((g, w, 0), time_of((g, w, 0), planted)) for g, w, _ in shapes[i]])
+write('few', [(x, time_of(x, planted) if k < 10 else None) for k, x in enumerate(shapes[2])])
+d = json.loads(run('e0', 'e1', 'few', '--json'))
+assert [p['lacks'] for p in d['programs']] == [[], [], ['float', 'memory', 'bytes']] and [p['launches_left_out'] for p in d['programs']] == [0, 0, 30], d
+text = run('e0', 'e1', 'few')
+assert 'few: no other program has float, memory, bytes: that costs nothing in its prediction\n' in text and 'few: 30 launches are left out' in text, text
+assert 'e0: its times are of instrumented kernels' in text
+assert 'p0/ is given twice' in run('p0', 'p1', 'p0/', status=3)
+shutil.copytree('p1', 'far')
+db = sqlite3.connect('far/profile.db')
+db.execute("UPDATE process SET device_kind = 'nvidia'")
+db.commit()
+db.close()
+assert 'times are of two devices' in run('p0', 'far', status=3)
 assert 'needs two programs' in run('p0', status=2)
 write('other', [(x, 1) for x in shapes[0][:-1]])
 assert 'sequences differ' in run('p0=other', 'p1', status=3)
