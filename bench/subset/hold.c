@@ -10,12 +10,18 @@
 
 static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                            ".visible .entry hold(.param .u64 words)\n{\n"
-                           ".reg .pred %p; .reg .b32 %r<3>; .reg .b64 %d;\n"
-                           "ld.param.u64 %d, [words];\n"
-                           "atom.global.sys.add.u32 %r0, [%d], 1;\n"
+                           ".reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<3>;\n"
+                           "ld.param.u64 %d0, [words];\n"
+                           "mov.u32 %r0, %ctaid.x;\n"
+                           "mul.wide.u32 %d1, %r0, 4;\n"
+                           "add.s64 %d1, %d1, %d0;\n"
+                           "mov.u32 %r1, 1;\n"
+                           "st.volatile.global.u32 [%d1+4], %r1;\n"
                            "again:\n"
-                           "ld.volatile.global.u32 %r1, [%d + 4];\n"
-                           "setp.eq.u32 %p, %r1, 0;\n"
+                           "mov.u32 %r2, 20000;\n"
+                           "nanosleep.u32 %r2;\n"
+                           "ld.volatile.global.u32 %r3, [%d0];\n"
+                           "setp.eq.u32 %p, %r3, 0;\n"
                            "@%p bra again;\n"
                            "ret;\n}\n";
 static volatile sig_atomic_t told;
@@ -30,12 +36,13 @@ static void tell(int signal)
         int rc = f ? f(__VA_ARGS__) : -1;                                                                              \
         if (rc) return fprintf(stderr, "hold: %s: %d\n", #name, rc), 1;                                                \
     } while (0)
-enum { SHARED_OPT_IN = 97, MULTIPROCESSORS = 16, MAX_DYNAMIC_SHARED = 8, PORTABLE_AND_MAPPED = 3 };
+enum { MOST = 1024, SHARED_OPT_IN = 97, MULTIPROCESSORS = 16, MAX_DYNAMIC_SHARED = 8, PORTABLE_AND_MAPPED = 3 };
 
 int main(int argc, char **argv)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW), *context, *module, *function, *stream;
-    volatile unsigned *words; /* CTAs that run; 1: end */
+    volatile unsigned *words; /* 1: end; then 1 for each CTA that runs (no atomics: not every machine has them on memory
+                                 of the host) */
     unsigned long long at;
     int shared = 0, n = 0;
     time_t end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 600);
@@ -50,19 +57,25 @@ int main(int argc, char **argv)
     DO(cuModuleLoadData, (void **, const void *), &module, text);
     DO(cuModuleGetFunction, (void **, void *, const char *), &function, module, "hold");
     DO(cuFuncSetAttribute, (void *, int, int), function, MAX_DYNAMIC_SHARED, shared);
-    DO(cuMemHostAlloc, (void **, size_t, unsigned), (void **)&words, 8, PORTABLE_AND_MAPPED);
+    DO(cuMemHostAlloc, (void **, size_t, unsigned), (void **)&words, 4 * (MOST + 1), PORTABLE_AND_MAPPED);
     DO(cuMemHostGetDevicePointer_v2, (unsigned long long *, void *, unsigned), &at, (void *)words, 0);
     DO(cuStreamCreate, (void **, unsigned), &stream, 1);
-    words[0] = words[1] = 0;
+    for (unsigned k = 0; k <= MOST; k++) words[k] = 0;
     void *arguments[] = {&at};
-    unsigned half = (unsigned)(n > 1 ? n / 2 : 1);
+    unsigned half = (unsigned)(n > 1 ? n / 2 : 1), running = 0;
+    if (half > MOST) half = MOST;
     DO(cuLaunchKernel,
        (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **),
-       function, half, 1, 1, 32, 1, 1, (unsigned)shared, stream, arguments, NULL);
-    while (words[0] < half && !told && time(NULL) < end) nanosleep(&(struct timespec){0, 1000000}, NULL);
-    if (words[0] == half) printf("holds %u of %d multiprocessors\n", half, n), fflush(stdout);
+       function, half, 1, 1, 1, 1, 1, (unsigned)shared, stream, arguments, NULL);
+    while (running < half && !told && time(NULL) < end) {
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+        for (running = 0; running < half && words[1 + running];) running++;
+    }
+    printf(running == half ? "holds %u of %d multiprocessors\n" : "holds less than %u of %d multiprocessors\n", half,
+           n);
+    fflush(stdout);
     while (!told && time(NULL) < end) nanosleep(&(struct timespec){0, 10000000}, NULL);
-    words[1] = 1;
+    words[0] = 1;
     DO(cuStreamSynchronize, (void *), stream);
     return 0;
 }
