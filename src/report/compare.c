@@ -332,7 +332,10 @@ static void judge_work(struct mg_comparison *c, struct mg_facts f[2])
     }
     c->reason = UINT32_MAX;
     if (w[0].all <= 0 || w[1].all <= 0) return;
-    double all = w[1].all - w[0].all;
+    double all = w[1].all - w[0].all, even[2];
+    for (int side = 0; side < 2; side++) even[side] = w[side].all - w[side].parts[MG_WORK_IMBALANCE];
+    for (int side = 0; side < 2; side++) /* what is longer by imbalance alone, of as much work */
+        w[side].parts[MG_WORK_IMBALANCE] *= MG_MIN(even[0], even[1]) / even[side];
     for (int i = 0; i < MG_WORK_PARTS; i++) { /* what went the way that the whole did */
         double change = (w[1].parts[i] - w[0].parts[i]) * (all < 0 ? -1 : 1);
         if (change <= most || change < 1e-3 * w[0].all) continue;
