@@ -270,13 +270,13 @@ static void print_part_text(struct mg_buf *out, const struct mg_cache_part *p)
     else
         mg_buf_printf(out, " %29s", "-");
     print_guess(out, p->l2_hits, p->l2_guess, p->l2_sectors);
-    mg_buf_printf(out, " %12" PRIu64 "  ", p->l2_first);
+    mg_buf_printf(out, " %12" PRIu64 "\n", p->l2_first);
 }
 
 static void print_head(struct mg_buf *out, const char *title, const char *what)
 {
-    mg_buf_printf(out, "\n%s\n%14s %16s %29s %23s %12s  %s\n", title, "sectors", "L1 hits of loads",
-                  "L1 capacity misses", "L2 least - guess - most", "L2 first", what);
+    mg_buf_printf(out, "\n%s: %s, below it\n%14s %16s %29s %23s %12s\n", title, what, "sectors", "L1 hits of loads",
+                  "L1 capacity misses", "L2 least - guess - most", "L2 first");
 }
 
 static void print_sites(const struct mg_cache_result *r, struct mg_buf *out)
@@ -288,12 +288,13 @@ static void print_sites(const struct mg_cache_result *r, struct mg_buf *out)
     print_head(out, "accesses with most sectors beyond L1", "place");
     for (uint32_t i = 0; i < r->sites.n && i < LINES; i++) {
         const struct mg_cache_site *s = &r->sites.at[rows[i].ix];
-        print_part_text(out, &s->part);
+        mg_buf_adds(out, "  ");
         if (s->line) mg_buf_printf(out, "%s:%lu, ", s->file, (unsigned long)s->line);
         mg_buf_printf(out, "PTX line %lu", (unsigned long)s->ptx_line);
         mg_buf_printf(out, " %s (", s->op);
         mg_demangle_add(out, s->kernel, NAME);
         mg_buf_adds(out, ")\n");
+        print_part_text(out, &s->part);
     }
     print_more(out, r->sites.n, "accesses");
     free(rows);
@@ -307,10 +308,11 @@ static void print_buffers(const struct mg_cache_result *r, struct mg_buf *out)
     print_head(out, "buffers with most sectors beyond L1", "buffer");
     for (uint32_t i = 0; i < r->buffers.n && i < LINES; i++) {
         const struct mg_cache_buffer *b = &r->buffers.at[rows[i].ix];
-        print_part_text(out, &b->part);
+        mg_buf_adds(out, "  ");
         if (b->number != MG_CACHE_NO_ALLOCATION)
             mg_buf_printf(out, "allocation %" PRIu64 ", %" PRIu64 " bytes: ", b->number, b->bytes);
         mg_buf_printf(out, "%s\n", b->name ? b->name : "(no name)");
+        print_part_text(out, &b->part);
     }
     print_more(out, r->buffers.n, "buffers");
     free(rows);
@@ -384,7 +386,7 @@ void mg_cache_print_text(const struct mg_cache_result *r, const struct mg_comm_s
         return;
     }
     print_kernels(r, out);
-    mg_buf_printf(out, "L2: %" PRIu64 " sectors, %" PRIu64 " touched for the first time, hits", r->l2.sectors,
+    mg_buf_printf(out, "L2: %" PRIu64 " sectors, %" PRIu64 " touched for the first time,\n    hits", r->l2.sectors,
                   r->l2.first);
     print_guess(out, r->l2.hits, r->l2.guess, r->l2.sectors);
     mg_buf_adds(out, " (the middle one: a guess), working set ");

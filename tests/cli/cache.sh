@@ -96,6 +96,7 @@ fi
 # A cache of 4 KiB holds the 2 KiB that spread reads twice: CTAs that read one line after the other on one multiprocessor.
 "$MARGAY" study cache gather --l1 4096 --l2 4096 > small.text
 grep -q 'L2 of 0 MiB' small.text
+awk '!/^  - |^  \// && length($0) > 120 { print; bad = 1 } END { exit bad }' small.text || exit 1
 python3 - <<'END'
 import json
 d = json.load(open('gather.json'))['cache']
