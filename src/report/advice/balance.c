@@ -20,19 +20,24 @@ static bool goes_back(const struct mg_pkernel *k, uint64_t block)
     return false;
 }
 
-double warps_at(const struct mg_jval *kernel, uint64_t block, double *threads)
+double warps_of(const struct mg_jval *block, double *threads)
 {
-    double sum = 0, lanes;
+    double sum = 0, lanes = 0;
     *threads = 0;
-    for (const struct mg_jval *b = mg_jval_first(mg_jval_get(kernel, "blocks")); b; b = b->next) {
-        if (mg_jval_u64(b, "id") != block) continue;
-        lanes = 0;
-        for (const struct mg_jval *l = mg_jval_first(mg_jval_get(b, "lanes")); l; l = l->next, lanes++) {
-            sum += mg_jval_number(l);
-            *threads += lanes * mg_jval_number(l);
-        }
+    for (const struct mg_jval *l = mg_jval_first(mg_jval_get(block, "lanes")); l; l = l->next, lanes++) {
+        sum += mg_jval_number(l);
+        *threads += lanes * mg_jval_number(l);
     }
     return sum;
+}
+
+/* The same of the block of that number. */
+static double warps_at(const struct mg_jval *kernel, uint64_t block, double *threads)
+{
+    *threads = 0;
+    for (const struct mg_jval *b = mg_jval_first(mg_jval_get(kernel, "blocks")); b; b = b->next)
+        if (mg_jval_u64(b, "id") == block) return warps_of(b, threads);
+    return 0;
 }
 
 /* Part of a block's lane slots without a lane. */

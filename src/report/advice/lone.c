@@ -6,6 +6,7 @@
 
 #include "analysis/dom.h"
 #include "analysis/uniform.h"
+#include "base/map.h"
 #include "ir/ir.h"
 #include "report/advice/priv.h"
 
@@ -30,23 +31,36 @@ struct lone {
     double per_cta; /* warps */
 };
 
+/* Each list is gone through once: kernels have thousands of blocks and sites. */
 static void find_blocks(struct lone *l, const struct mg_jval *lanes)
 {
-    double threads;
-    for (uint32_t b = 0; b < l->cfg->n_blocks; b++) {
-        uint32_t line = l->cfg->m->nodes.at[l->cfg->blocks[b].first].line;
-        for (uint32_t i = 0; i < l->k->n_blocks && !l->blocks[b]; i++) {
-            const struct mg_pblock *p = &l->k->blocks[i];
-            if (p->ptx_line == line && (!p->function || !strcmp(p->function, l->k->name))) l->blocks[b] = p;
-        }
-        if (!l->blocks[b]) continue;
-        l->warps[b] = warps_at(lanes, l->blocks[b]->id, &threads);
-        l->cycles[b] = INST_LATENCY * l->warps[b] * l->blocks[b]->n_insts;
+    const struct mg_cfg *cfg = l->cfg;
+    uint32_t *at = mg_xcalloc(l->k->n_blocks + 1, sizeof *at); /* block of the profile -> of the cfg, + 1 */
+    struct mg_map lines = MG_MAP_INIT;
+    uint64_t b;
+    for (uint32_t i = 0; i < cfg->n_blocks; i++) mg_map_set(&lines, cfg->m->nodes.at[cfg->blocks[i].first].line, i + 1);
+    for (uint32_t i = 0; i < l->k->n_blocks; i++) {
+        const struct mg_pblock *p = &l->k->blocks[i];
+        if (p->id >= l->k->n_blocks || (p->function && strcmp(p->function, l->k->name) != 0)) continue;
+        if (!mg_map_get(&lines, p->ptx_line, &b)) continue;
+        at[p->id] = (uint32_t)b;
+        l->blocks[b - 1] = p;
+    }
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(lanes, "blocks")); v; v = v->next) {
+        uint64_t id = mg_jval_u64(v, "id");
+        if (id >= l->k->n_blocks || !at[id]) continue;
+        double threads, warps = warps_of(v, &threads);
+        l->warps[at[id] - 1] = warps;
+        l->cycles[at[id] - 1] = INST_LATENCY * warps * l->blocks[at[id] - 1]->n_insts;
     }
     const struct mg_jval *sites = mg_jval_get(mg_facts_tool(l->a->facts, "memory"), "sites");
-    for (const struct mg_jval *v = mg_jval_first(sites); v; v = v->next)
-        for (uint32_t b = 0; mg_jval_u64(v, "kernel") == l->k->id && b < l->cfg->n_blocks; b++)
-            if (l->blocks[b] && l->blocks[b]->id == mg_jval_u64(v, "block")) l->cycles[b] += latency_of_site(v);
+    for (const struct mg_jval *v = mg_jval_first(sites); v; v = v->next) {
+        uint64_t id = mg_jval_u64(v, "block");
+        if (mg_jval_u64(v, "kernel") == l->k->id && id < l->k->n_blocks && at[id])
+            l->cycles[at[id] - 1] += latency_of_site(v);
+    }
+    mg_map_release(&lines);
+    free(at);
 }
 
 static bool has_barrier(const struct lone *l, uint32_t b)

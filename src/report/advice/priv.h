@@ -127,8 +127,8 @@ double gain_of(const struct kernel_cost *c, enum part part, double cycles);
 double gain_of_full_warps(const struct kernel_cost *c, double cycles, double latency);
 /* Is the site of tool memory an atomic whose lanes the assembler adds up? */
 bool is_added_up(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site);
-/* Executions by warps of a block, as tool lanes counted them for a kernel; `threads`: by threads. */
-double warps_at(const struct mg_jval *kernel, uint64_t block, double *threads);
+/* Executions by warps of a block of tool lanes; `threads`: by threads. */
+double warps_of(const struct mg_jval *block, double *threads);
 /* What a warp waits for the requests of a site of tool memory, of all warps together. */
 double latency_of_site(const struct mg_jval *site);
 /* Would it gain LEAST_GAIN_PCT if launches filled the device? */
