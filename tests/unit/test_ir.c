@@ -167,3 +167,39 @@ MG_TEST(ir_clone_prints_the_same_and_shares_nothing)
     mg_buf_release(&b);
     mg_module_free(c);
 }
+
+/* What MG_INST makes of operands as code writes them. */
+static void expect_opnds(const char *form, const struct mg_opnd *o, uint32_t n, const char *text,
+                         const struct mg_opnd *is, uint32_t n_is)
+{
+    MG_CHECK_STR(form, text);
+    MG_CHECK_EQ(n, n_is);
+    for (uint32_t i = 0; i < n && i < n_is; i++) {
+        MG_CHECK_EQ(o[i].kind, is[i].kind);
+        MG_CHECK_EQ(o[i].id, is[i].id);
+        MG_CHECK_EQ(o[i].val, is[i].val);
+    }
+}
+
+MG_TEST(ir_inst_operands)
+{
+    const mg_id r = 7;
+    const int64_t far = -3000000000;
+    expect_opnds(MG_INST("membar.gl"), "membar.gl", NULL, 0);
+    expect_opnds(MG_INST("add.u32", r, r, -1), "add.u32",
+                 (const struct mg_opnd[]){{.kind = MG_OPND_reg, .id = 7},
+                                          {.kind = MG_OPND_reg, .id = 7},
+                                          {.kind = MG_OPND_imm, .val = UINT64_MAX}},
+                 3);
+    expect_opnds(MG_INST("st.u64", mg_o_addr_reg(r, 8), far), "st.u64",
+                 (const struct mg_opnd[]){{.kind = MG_OPND_addr, .sub = MG_OPND_reg, .id = 7, .val = 8},
+                                          {.kind = MG_OPND_imm, .val = (uint64_t)-3000000000}},
+                 2);
+    expect_opnds(MG_INST("mov.u32", r, mg_o_imm(r)), "mov.u32",
+                 (const struct mg_opnd[]){{.kind = MG_OPND_reg, .id = 7}, {.kind = MG_OPND_imm, .val = 7}}, 2);
+    const struct mg_opnd each[7] = {{.kind = MG_OPND_imm, .val = 1}, {.kind = MG_OPND_imm, .val = 2},
+                                    {.kind = MG_OPND_imm, .val = 3}, {.kind = MG_OPND_imm, .val = 4},
+                                    {.kind = MG_OPND_imm, .val = 5}, {.kind = MG_OPND_imm, .val = 6},
+                                    {.kind = MG_OPND_imm, .val = 7}};
+    expect_opnds(MG_INST("x", 1, 2, 3, 4, 5, 6, 7), "x", each, 7);
+}
