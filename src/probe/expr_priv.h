@@ -11,7 +11,6 @@ struct mg_expr_parser {
     const char *name;
     struct mg_diag *d;
     uint32_t n_errors, depth;
-    uint32_t cap_maps, cap_vars, cap_updates;
     bool inputs; /* $0.. are allowed: the keys of a probe in C */
 };
 /* Notes an error at a place. */

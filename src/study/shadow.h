@@ -17,8 +17,7 @@ enum {
     SHADOW_LINES = 1 << (SHADOW_PAGE_SHIFT - SHADOW_LINE_SHIFT),
     SHADOW_WORDS = SHADOW_LINE / 4,
 };
-#define SHADOW_LIST   0x80000000u /* in a writer: the rest is an index of the list's first share */
-#define SHADOW_NOBODY UINT32_MAX
+#define SHADOW_LIST 0x80000000u /* in a writer: the rest is an index of the list's first share */
 
 struct share {
     uint64_t stores, atomics;
