@@ -140,11 +140,12 @@ __global__ void gather(float *o, const float *i)
 __global__ void steps(float *o, const float *j)
 {
     float v = j[0];
+    int lane = (int)threadIdx.x + (int)j[threadIdx.x]; // the data decide: zeroes
 #pragma unroll 1
     for (int r = 0; r < 40; r++) {
 #pragma unroll
         for (int k = 0; k < 16; k++)
-            if (threadIdx.x > 2 * k) v = __sinf(v) * j[k * r], __threadfence_block();
+            if (lane > 2 * k) v = __sinf(v) * j[k * r], __threadfence_block();
     }
     o[threadIdx.x] = v;
 }
