@@ -73,6 +73,7 @@ struct run {
     uint64_t workers, devices, repeat, error_exitcode;
     bool native; /* the tools instrument nothing */
     bool advise; /* -t advise was given */
+    bool plain;  /* nothing was said of what to measure */
     bool keeps_trace;
     struct mg_analyst *analyst; /* of tools that analyse the trace: run_of_trace.h; NULL: there is none */
     struct program program;
@@ -106,6 +107,7 @@ static const struct mg_opt_page page = {
 static int check_tools(struct run *r)
 {
     r->verify = r->verify || r->repeat; /* --repeat is --verify and more */
+    r->plain = !r->tools.n && !r->probe && !r->one_liners.n && !r->check && !r->witness;
     for (uint32_t i = 0; i < r->tools.n; i++) r->advise = r->advise || !strcmp(r->tools.at[i], "advise");
     mg_run_expand(&r->tools);
     r->keeps_trace = mg_run_of_trace(&r->tools);
@@ -729,7 +731,7 @@ static void say_next(const struct run *r, const struct mg_recording *p)
     fprintf(stderr, "profile%s %s; next: margay report %s", captured ? " and capture" : "", r->dir, r->dir);
     if (captured) fprintf(stderr, ", margay replay %s", r->dir);
     if (names_lines(p)) fprintf(stderr, ", margay annotate %s", r->dir);
-    fputc('\n', stderr);
+    fputs(r->plain && !captured ? "; what to mend: margay run -t advise\n" : "\n", stderr);
 }
 
 static int conclude(struct run *r, int status)

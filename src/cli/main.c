@@ -84,8 +84,10 @@ static void print_commands(FILE *to)
           "  margay COMMAND [OPTIONS]      margay help COMMAND, TOOL or RULE      margay --version\n\n",
           to);
     for (size_t i = 0; i < MG_COUNT_OF(cmds); i++) fprintf(to, "  %-8s %s\n", cmds[i].name, cmds[i].help);
-    fputs("\nmargay run -- ./app ARGS      counts what every block of every kernel does, on a GPU or without one\n",
-          to);
+    fputs(
+        "\nmargay run -- ./app ARGS             counts what every block of every kernel does, on a GPU or without one\n"
+        "margay run -t advise -- ./app ARGS   says what to mend, where, and what that could gain\n",
+        to);
 }
 
 static const struct mg_cmd *find(const char *name)

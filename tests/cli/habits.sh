@@ -9,7 +9,7 @@ tail -1 err | grep -q '^coverage: ' || fail 'the summary does not end with the c
 [ "$(wc -l < err)" -le 40 ] || fail 'the summary is more than a screen'
 cp "$ROOT/tests/cli/turns.ptx" . && gcc -O1 -o ptxrun "$ROOT/tests/cli/ptxrun.c" -ldl
 "$MARGAY" run --device emu -o plain -- ./ptxrun load=turns.ptx count:1,1,1:1,1,1:1 > out 2> err
-grep -q '^profile plain; next: margay report plain$' err || { cat err; fail 'annotate is offered without line information'; }
+grep -q '^profile plain; next: margay report plain; what to mend: margay run -t advise$' err || { cat err; fail 'annotate is offered without line information'; }
 "$MARGAY" capture --device emu -o held -- "$EX/saxpy" > out 2> err
 grep -q '^profile and capture held; next: margay report held, margay replay held' err || { cat err; fail 'a capture does not name the replay'; }
 "$MARGAY" replay --export program held > out 2> err
