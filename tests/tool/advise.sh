@@ -57,7 +57,7 @@ done
 
 # the summary of a run begins the findings with the first, and says what they rest on
 "$MARGAY" run --device emu -t advise -o s -- ./transpose fault > out 2> said
-grep -q "findings: what mending each could gain at most, in per cent of the kernels' work as counted" said
+grep -q "findings: what mending each is estimated to gain, in per cent of the kernels' work as counted" said
 grep -q '^   1\. .* bank_conflict  transpose.cu:' said || { cat said; exit 1; }
 tr -s ' \n' ' ' < said | grep -q "Pad each row of tile (transpose.cu:$(grep -n '__shared__' transpose.cu | cut -d: -f1)) by 4 bytes"
 # other tools go beside it, each once
@@ -96,7 +96,7 @@ python3 - <<'P'
 import json
 found = json.load(open('m.json'))['findings']
 f = [x for x in found if x['rule'] == 'uncoalesced']
-assert len(f) == 1 and f[0]['measure'] == 32 and 'ld.global.f32 touches 32.0 sectors of 32 bytes; its bytes fill 4.0' in f[0]['text'], f
+assert len(f) == 1 and f[0]['measure'] == 32 and 'ld.global.f32 moves 32.0 sectors of 32 bytes where 4.0 would do' in f[0]['text'], f
 bound = {x['function'] for x in found if x['rule'].endswith('_bound')}
 assert bound == {'_Z7stridedPfPKf'}, bound
 tiny = [x for x in found if x['rule'] == 'tiny_launch']
@@ -175,9 +175,9 @@ slots = 32 * sum(b['warp_entries'] * b['instructions'] for b in steps['blocks'])
 assert len(branches) > 8 and max(b['idle_slots'] for b in branches) / slots < .05, branches
 assert abs(d['measure'] - 100 * sum(b['idle_slots'] for b in branches) / slots) < 1e-9 and f'of {len(branches) - 1} more' in d['text'], (d, branches)
 assert d['ptx_line'] == max(branches, key=lambda b: b['idle_slots'])['ptx_line'], (d, branches)
-(load,) = [f for f in found if f['rule'] == 'uncoalesced' and 'touches 32.0' in f['text']]
+(load,) = [f for f in found if f['rule'] == 'uncoalesced' and 'moves 32.0' in f['text']]
 text = open('u.txt').read()
-assert 'its bytes fill 4.0 (and 7 more accesses of this buffer)' in load['text'] and load['buffer'].startswith('argument 1'), load
+assert 'where 4.0 would do (and 7 more accesses of this buffer)' in load['text'] and load['buffer'].startswith('argument 1'), load
 assert f"ptx:{load['ptx_line']}  gather" in text and text.count('nvcc -lineinfo') == 1, text
 P
 

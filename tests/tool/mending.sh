@@ -25,7 +25,7 @@ assert k == 'turned' and 'and 1 more access of this buffer' in f['text'] and f'm
 
 # both members of a pair are used: a sector is brought once; of four members one is
 assert [k for k, f in of('uncoalesced')] == ['one'], (device, of('uncoalesced'))
-assert of('uncoalesced')[0][1]['measure'] == 16 and 'its bytes fill 4.0' in of('uncoalesced')[0][1]['text']
+assert of('uncoalesced')[0][1]['measure'] == 16 and 'where 4.0 would do' in of('uncoalesced')[0][1]['text']
 
 # 8 of 16 lanes of one CTA wait while the others are in the branch: 8 slots an instruction
 k, = (k for k in j['tools']['lanes']['kernels'] if 'narrow' in name[k['kernel']])

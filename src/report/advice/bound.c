@@ -176,8 +176,9 @@ void mg_rule_compute_bound(struct advice *a, const struct mg_rule *self)
         if (!why && (t.moving >= CLEARLY * t.issuing || t.issuing >= CLEARLY * t.first))
             why = mg_arena_printf(
                 &list->arena,
-                "caches decide: it moves %.3g times the bytes of its buffers, which takes %.2g times as "
-                "long as its instructions without caches, %.2g times with each byte once a launch",
+                "caches decide: its accesses move %.3g times the bytes of its buffers. If caches serve none of that, its "
+                "bytes take %.2g times as long as its instructions; if each byte comes once a launch, %.2g times "
+                "(-t cache models the caches)",
                 t.moving / t.first, t.moving / t.issuing, t.first / t.issuing);
         list->unjudged[list->n_unjudged++] =
             (struct mg_unjudged){c->k, why ? why : "its bytes take about as long as its instructions"};

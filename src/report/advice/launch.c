@@ -96,6 +96,9 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
     }
 }
 
+/* A multiprocessor with fewer warps runs two CTAs in about the time of one. */
+enum { WARPS_THAT_HIDE = 16 };
+
 /* Launches of less than one wave. How much more CTAs would gain nobody can tell from counts: a verdict. */
 void mg_rule_few_ctas(struct advice *a, const struct mg_rule *self)
 {
@@ -112,8 +115,16 @@ void mg_rule_few_ctas(struct advice *a, const struct mg_rule *self)
         f->measure = (double)c->ctas / a->sms;
         f->unit = "CTAs a multiprocessor";
         c->few_ctas = most == 1;
+        uint32_t least_warps = (uint32_t)(most - 1) * ((c->threads + 31) / 32);
         f->text =
-            most == 1
+            most > 1 && least_warps < WARPS_THAT_HIDE
+                ? mg_arena_printf(
+                      &a->out->arena,
+                      "%s %llu CTAs for %u multiprocessors: these hold %u to %u warps, too few to hide latencies. Use "
+                      "more CTAs, or more threads in each.",
+                      c->launches > 1 ? "its largest launch has" : "it has", (unsigned long long)c->ctas, a->sms,
+                      least_warps, least_warps + (c->threads + 31) / 32)
+            : most == 1
                 ? mg_arena_printf(&a->out->arena,
                                   "%s %llu CTA%s for %u multiprocessors: %llu get none. Use more and smaller CTAs, or "
                                   "run other kernels beside it.",

@@ -168,10 +168,10 @@ static void tell_uncoalesced(struct advice *a, const struct line_sum *s, double 
     f->measure = sectors / requests; /* of the worst instruction: others of the line may be sound */
     f->unit = "sectors a request";
     const char *stride = tell_stride(a, s);
-    f->text = mg_arena_printf(&a->out->arena,
-                              "a request of %s touches %.1f sectors of 32 bytes; its bytes fill %.1f%s. %c%s.",
-                              mg_jval_text(s->worst, "op"), f->measure, MG_MAX(filled / requests, 1.), others,
-                              stride[0] - 'a' + 'A', stride + 1);
+    f->text =
+        mg_arena_printf(&a->out->arena, "a request of %s moves %.1f sectors of 32 bytes where %.1f would do%s. %c%s.",
+                        mg_jval_text(s->worst, "op"), f->measure, MG_MAX(filled / requests, 1.), others,
+                        stride[0] - 'a' + 'A', stride + 1);
 }
 
 void mg_rule_uncoalesced(struct advice *a, const struct mg_rule *self)
@@ -214,7 +214,7 @@ static const char *tell_padding(struct advice *a, const struct line_sum *s)
     uint32_t pad = MG_MAX((uint32_t)mg_jval_u64(s->worst, "width"), 4u);
     bool sized_by_launch;
     const char *array = name_array(a, s, &sized_by_launch);
-    const char *size = sized_by_launch ? " The launch gives its size, which grows by as much." : "";
+    const char *size = sized_by_launch ? " The launch gives its size: that grows by the padding of all rows." : "";
     if (!s->regular)
         return mg_arena_printf(
             &a->out->arena,

@@ -179,7 +179,7 @@ static const char *of_what(const struct mg_findings *list)
 void mg_add_findings(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns, uint32_t most,
                      struct mg_buf *out)
 {
-    bool modelled = false, unplaced = false, *told = mg_xcalloc(list->n + 1, sizeof *told);
+    bool modelled = false, unplaced = false, gains = false, *told = mg_xcalloc(list->n + 1, sizeof *told);
     uint32_t shown = 0, left = 0;
     struct mg_buf text = MG_BUF_INIT;
     struct mg_sources *sources = mg_sources_new(p);
@@ -198,16 +198,20 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
         else
             add_one(f, p, sources, shown, columns, &text);
         add_likes(list, i, told, columns, &text);
+        gains |= f->gain_pct > 0;
         modelled |= f->gain_pct > 0 && !f->exact;
         unplaced |= f->gain_pct > 0 && !f->file && f->ptx_line;
     }
-    if (shown)
+    if (gains)
         mg_buf_printf(
-            out, "findings: what mending each could gain at most, in per cent of %s%s%s; docs/findings.md\n%s",
+            out, "findings: what mending each is estimated to gain, in per cent of %s%s%s; docs/findings.md\n",
             of_what(list), list->without_memory && !list->timed ? ", without memory (-t advise counts it)" : "",
-            modelled ? " (~: a model of the device)" : "", text.at);
+            modelled ? " (~: a model of the device)" : "");
     else if (list->complete)
         mg_buf_adds(out, "findings: none: no rule found what mending would gain 1 % of the kernels' work\n");
+    else if (shown)
+        mg_buf_adds(out, "findings: nothing to mend among what was counted (-t advise counts all)\n");
+    if (shown) mg_buf_add(out, text.at, text.n);
     if (left)
         mg_buf_printf(out, "  and %u more (margay report --top %u)\n", left, shown + left);
     else

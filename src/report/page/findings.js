@@ -37,7 +37,7 @@ function findingCard([f, ...others], rank, here) {
   return followsLink(h('li.card' + (isVerdict(f) ? '.verdict' : ''), h('div.cardhead', h('span.rank', isVerdict(f) ? '' : String(rank)), h('strong', spaced(f.rule)), place && !isVerdict(f) && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, f.header ? [', which calls ', h('code', placeText(f.header, f.header_line))] : null, k && k !== here && [' in ', kernelLink(k)]),
     h('p', f.text),
     others.length ? h('p.same', 'The same at ', others.slice(0, 8).map((o, i) => [i ? ', ' : '', placeOf(k, o), ` (${number(o.gain_pct).toFixed(1)} %)`]), others.length > 8 ? ` and ${others.length - 8} more places` : '') : null,
-    h('p.facts', gain > 0 ? [h('span', {title: words.gain}, 'mending it could gain at most ', h('strong', `${gain.toFixed(1)} %`), ` of ${report.findings_in}`), ' · '] : null,
+    h('p.facts', gain > 0 ? [h('span', {title: words.gain}, 'mending it is estimated to gain ', h('strong', `${gain.toFixed(1)} %`), ` of ${report.findings_in}`), ' · '] : null,
       f.share_pct !== null && f.share_pct !== undefined ? `${number(f.share_pct).toFixed(1)} % of the program · ` : null,
       f.measure !== null && f.measure !== undefined ? [numeral(f.measure, 'real'), ` ${f.unit || ''} · `] : null,
       h('span', {class: 'sure ' + f.sure, title: f.sure === 'exact' ? 'the measure is a count; the gain follows from it' : 'it follows from a model of the device'}, f.sure === 'exact' ? 'exact: counted' : `${f.sure}: not measured`))));

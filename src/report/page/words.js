@@ -38,7 +38,7 @@ export const words = {
   'share': 'of the kernel\'s thread instructions',
   'SM imbalance': 'the busiest multiprocessor over the mean of all; 1 is even',
   'sure': 'exact: the measure is a count, and the gain follows from it; model: it follows from a model of the device',
-  'gain': 'what mending the whole of a finding could save at most, of all kernels\' time where a GPU measured it, else of their work as counted: warp instructions, sectors, passes through shared memory, atomics (docs/findings.md)',
+  'gain': 'estimate of what mending the whole of a finding saves, of all kernels\' time where a GPU measured it, else of their work as counted: warp instructions, sectors, passes through shared memory, atomics (docs/findings.md)',
   'tail': 'share of the multiprocessors\' time spent waiting for the last one',
   'thread entries': 'how often threads entered the block',
   'thread instructions': 'instructions times the active threads that executed them',
