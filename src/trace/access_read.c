@@ -206,7 +206,8 @@ static void add_site(struct mg_accesses *a, const struct mg_trace_record *r)
 static int compare_steps(const void *a, const void *b)
 {
     const struct mg_trace_step *x = a, *y = b;
-    return x->order < y->order ? -1 : x->order > y->order;
+    if (x->order != y->order) return x->order < y->order ? -1 : 1;
+    return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns; /* of one graph: each thread told its own */
 }
 
 /* What is freed has the size that it was made with. The first n steps, in order. */

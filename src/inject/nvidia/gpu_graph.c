@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/map.h"
 #include "inject/backend.h"
@@ -157,7 +158,7 @@ static void read_graph(struct mg_graph_list *l, cu_graph g, unsigned depth)
         struct mg_graph_node *node = twin ? node_of_twin(twin, &p) : node_of_native(&p);
         if (node) {
             pthread_mutex_lock(&lock);
-            list_add(l, (struct mg_graph_entry){.handle = all[k], .node = node});
+            list_add(l, (struct mg_graph_entry){.handle = all[k], .first = all[k], .node = node});
             pthread_mutex_unlock(&lock);
         } else
             l->unknown = MG_REASON_unknown_graph;
@@ -165,8 +166,28 @@ static void read_graph(struct mg_graph_list *l, cu_graph g, unsigned depth)
     free(all);
 }
 
+/* An update keeps what the executable was told of its nodes, and the handles that name them, where both lists are
+ * alike. */
+static void carry_over(struct mg_graph_list *l, const struct mg_graph_list *old) /* under the lock */
+{
+    bool alike = old->entries.n == l->entries.n && old->copies.n == l->copies.n;
+    for (uint32_t i = 0; alike && i < l->entries.n; i++)
+        alike = l->entries.at[i].node->run->inst == old->entries.at[i].node->run->inst;
+    for (uint32_t i = 0; alike && i < l->copies.n; i++)
+        alike = l->copies.at[i].step.kind == old->copies.at[i].step.kind &&
+                l->copies.at[i].before == old->copies.at[i].before;
+    for (uint32_t i = 0; alike && i < l->entries.n; i++) {
+        l->entries.at[i].first = old->entries.at[i].first;
+        l->entries.at[i].disabled = old->entries.at[i].disabled;
+    }
+    for (uint32_t i = 0; alike && i < l->copies.n; i++) {
+        l->copies.at[i].first = old->copies.at[i].first;
+        l->copies.at[i].disabled = old->copies.at[i].disabled;
+    }
+}
+
 /* Takes the graph's list for x, or none. */
-static void exec_set(cu_graph_exec x, cu_graph g)
+static void exec_set(cu_graph_exec x, cu_graph g, bool updates)
 {
     struct mg_graph_list *l = g ? calloc(1, sizeof *l) : NULL;
     uint64_t old = 0;
@@ -178,6 +199,7 @@ static void exec_set(cu_graph_exec x, cu_graph g)
     }
     pthread_mutex_lock(&lock);
     mg_map_get(&execs, (uint64_t)(uintptr_t)x, &old);
+    if (l && old && updates) carry_over(l, (struct mg_graph_list *)(uintptr_t)old);
     if (l)
         mg_map_set(&execs, (uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)l);
     else
@@ -207,13 +229,16 @@ static void exec_put(cu_graph_exec x, cu_node handle, struct mg_run *r)
     struct mg_graph_node *n = node_new(r);
     pthread_mutex_lock(&lock);
     struct mg_graph_list *l = n ? list_change(x) : NULL;
+    bool found = false;
     for (uint32_t i = 0; l && i < l->entries.n; i++)
-        if (l->entries.at[i].handle == handle) {
+        if (l->entries.at[i].handle == handle || l->entries.at[i].first == handle) {
+            found = true;
             node_leaves(l->entries.at[i].node);
             l->entries.at[i].node = n;
             n->lists++;
             n->in_graph = false; /* the graph itself has the node that was there */
         }
+    if (l && !found) l->unknown = MG_REASON_unknown_graph;
     if (n && n->slot) mg_map_set(&nodes, r->room.at, (uint64_t)(uintptr_t)n);
     pthread_mutex_unlock(&lock);
 }
@@ -233,9 +258,9 @@ MG_HOOK(cuGraphNodeSetEnabled, cu_graph_exec x, cu_node node, unsigned on)
     pthread_mutex_lock(&lock);
     struct mg_graph_list *l = list_change(x);
     for (uint32_t i = 0; l && i < l->entries.n; i++)
-        if (l->entries.at[i].handle == node) l->entries.at[i].disabled = !on;
+        if (l->entries.at[i].handle == node || l->entries.at[i].first == node) l->entries.at[i].disabled = !on;
     for (uint32_t i = 0; l && i < l->copies.n; i++)
-        if (l->copies.at[i].handle == node) l->copies.at[i].disabled = !on;
+        if (l->copies.at[i].handle == node || l->copies.at[i].first == node) l->copies.at[i].disabled = !on;
     pthread_mutex_unlock(&lock);
     return rc;
 }
@@ -256,7 +281,7 @@ static cu_result change_copy(cu_result rc, cu_graph_exec x, cu_node node, const 
     pthread_mutex_lock(&lock);
     struct mg_graph_list *l = list_change(x);
     for (uint32_t i = 0; l && i < l->copies.n; i++)
-        if (l->copies.at[i].handle == node) l->copies.at[i].step = step;
+        if (l->copies.at[i].handle == node || l->copies.at[i].first == node) l->copies.at[i].step = step;
     pthread_mutex_unlock(&lock);
     return rc;
 }
@@ -354,7 +379,7 @@ MG_HOOK(cuGraphExecChildGraphNodeSetParams, cu_graph_exec x, cu_node node, cu_gr
 
 #define INSTANTIATED(call)                                                                                             \
     cu_result rc = call;                                                                                               \
-    if (rc == CUE_SUCCESS && x && is_on()) exec_set(*x, g);                                                            \
+    if (rc == CUE_SUCCESS && x && is_on()) exec_set(*x, g, false);                                                     \
     return rc
 MG_HOOK(cuGraphInstantiate, cu_graph_exec *x, cu_graph g, cu_node *error, char *log, size_t room)
 {
@@ -379,18 +404,18 @@ MG_HOOK(cuGraphInstantiateWithParams_ptsz, cu_graph_exec *x, cu_graph g, struct 
 MG_HOOK(cuGraphExecUpdate, cu_graph_exec x, cu_graph g, cu_node *error, int *result)
 {
     cu_result rc = MG_REAL(cuGraphExecUpdate)(x, g, error, result);
-    if (rc == CUE_SUCCESS && is_on()) exec_set(x, g);
+    if (rc == CUE_SUCCESS && is_on()) exec_set(x, g, true);
     return rc;
 }
 MG_HOOK(cuGraphExecUpdate_v2, cu_graph_exec x, cu_graph g, struct cu_update_info *info)
 {
     cu_result rc = MG_REAL(cuGraphExecUpdate_v2)(x, g, info);
-    if (rc == CUE_SUCCESS && is_on()) exec_set(x, g);
+    if (rc == CUE_SUCCESS && is_on()) exec_set(x, g, true);
     return rc;
 }
 MG_HOOK(cuGraphExecDestroy, cu_graph_exec x)
 {
-    if (is_on()) exec_set(x, NULL);
+    if (is_on()) exec_set(x, NULL, false);
     return MG_REAL(cuGraphExecDestroy)(x);
 }
 
@@ -473,21 +498,35 @@ static cu_result replay_own(cu_graph_exec x, cu_stream s, bool per_thread, cu_re
 
 /* ---- replays in the trace of accesses: gpu_graph_steps.c --------------------------------------------------------- */
 
-static struct mg_graph_replays *begin_steps(struct mg_graph_list *l, cu_stream s, bool per_thread)
+/* Numbers are set in the order of the launches that follow them. Who waits too long, since the driver keeps another
+ * launch waiting, sets none. */
+static pthread_mutex_t sending = PTHREAD_MUTEX_INITIALIZER;
+enum { PATIENCE_MS = 100 };
+
+static bool lock_sending(void)
 {
-    const uint64_t order = l && mg_steps_on ? mg_steps_take() : 0;
-    if (!order) return NULL;
-    const uint64_t stream = mg_stream_number(s || !per_thread ? s : CU_PER_THREAD_STREAM);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += PATIENCE_MS * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return pthread_mutex_timedlock(&sending, &until) == 0;
+}
+
+static struct mg_graph_replays *begin_steps(struct mg_graph_list *l, cu_stream s, bool per_thread, bool alone)
+{
+    struct mg_graph_replays *r = mg_gpu_replays_new(l, s, per_thread);
+    if (!r) return NULL;
     pthread_mutex_lock(&lock);
-    if (mg_gpu_replays_meet(l, stream)) { /* some of it may have ended since that was looked at */
+    if (mg_gpu_replays_meet(r)) { /* some of it may have ended since that was looked at */
         pthread_mutex_unlock(&lock);
         mg_nv_collect();
         pthread_mutex_lock(&lock);
     }
-    struct mg_graph_replays *r = mg_gpu_replays_begin(l, stream, order);
-    l->refs += r != NULL;
+    mg_gpu_replays_begin(r, alone);
+    l->refs++;
     pthread_mutex_unlock(&lock);
-    if (r) mg_gpu_replays_number(r, s, per_thread);
+    mg_gpu_replays_number(r);
     return r;
 }
 
@@ -503,8 +542,8 @@ static void steps_release(struct mg_graph_replays *r)
 static void ended_steps(void *user, const struct mg_nv_done *d)
 {
     struct mg_graph_replays *r = user;
-    mg_gpu_replays_over(r);
     (r->gated ? ended_gated : ended)(r->list, d);
+    mg_gpu_replays_over(r);
     steps_release(r);
 }
 
@@ -512,7 +551,6 @@ static void tell_steps(struct mg_graph_replays *r, bool taken, bool follows)
 {
     if (taken) mg_gpu_replays_tell(r);
     mg_steps_over(r->order);
-    if (!taken) mg_gpu_replays_over(r);
     if (!taken || !follows) steps_release(r); /* no end comes */
     steps_release(r);
 }
@@ -526,13 +564,16 @@ static cu_result replay(cu_graph_exec x, cu_stream s, bool per_thread, cu_result
     }
     bool gated = mg_gate_is_on() && mg_gate_pass();
     mg_inside++;
+    const bool alone = mg_steps_on && lock_sending();
     struct mg_graph_list *l = begin_replay(x);
-    struct mg_graph_replays *steps = begin_steps(l, s, per_thread);
+    struct mg_graph_replays *steps = l && mg_steps_on ? begin_steps(l, s, per_thread, alone) : NULL;
     if (steps) steps->gated = gated;
     struct mg_nv_launch n = {
         .stream = s, .per_thread = per_thread, .plain = true, .may_time = gated, .wants_time = gated};
     bool follows = l && mg_nv_launch_begin(&n);
     cu_result rc = send(x, s);
+    if (steps && rc != CUE_SUCCESS) mg_gpu_replays_fail(steps);
+    if (alone) pthread_mutex_unlock(&sending);
     mg_nv_done_fn end = steps ? ended_steps : gated ? ended_gated : ended;
     if (follows) mg_nv_launch_end(&n, rc == CUE_SUCCESS, NULL, end, steps ? (void *)steps : l);
     if (l && (!follows || rc != CUE_SUCCESS)) undo_replay(l);

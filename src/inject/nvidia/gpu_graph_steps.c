@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/map.h"
 #include "inject/channels.h"
 #include "inject/hooks.h"
@@ -116,7 +117,7 @@ cu_node *mg_gpu_graph_order(cu_graph g, size_t *n)
 
 void mg_gpu_graph_copy(struct mg_graph_list *l, cu_node node, int type)
 {
-    struct mg_graph_copy c = {.handle = node, .before = l->entries.n};
+    struct mg_graph_copy c = {.handle = node, .first = node, .before = l->entries.n};
     struct cu_memcpy3d copy;
     struct cu_memset_node set;
     if (type == CUNODE_MEMCPY) {
@@ -137,35 +138,56 @@ static bool is_over_but(const struct mg_graph_node *node, uint64_t n)
     return node->launched == node->ended + n;
 }
 
-bool mg_gpu_replays_meet(const struct mg_graph_list *l, uint64_t stream)
+static uint64_t current_context(void)
 {
+    cu_ctx ctx = NULL;
+    MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&ctx);
+    return ctx ? mg_ctx_number(ctx) : 0;
+}
+
+struct mg_graph_replays *mg_gpu_replays_new(struct mg_graph_list *l, cu_stream s, bool per_thread)
+{
+    struct mg_graph_replays *r = calloc(1, sizeof *r + l->entries.n * sizeof *r->of);
+    uint64_t order = r ? mg_steps_take() : 0;
+    if (!order) {
+        free(r);
+        return NULL;
+    }
+    *r = (struct mg_graph_replays){.list = l, .handle = s, .per_thread = per_thread, .order = order, .holders = 2};
+    r->stream = mg_stream_number(s || !per_thread ? s : CU_PER_THREAD_STREAM);
+    r->at = mg_mix64(r->stream) ^ current_context(); /* default streams of two contexts have one number */
+    mg_steps_hold(order);
+    return r;
+}
+
+bool mg_gpu_replays_meet(const struct mg_graph_replays *r)
+{
+    const struct mg_graph_list *l = r->list;
     for (uint32_t i = 0; i < l->entries.n; i++) {
         const struct mg_graph_node *n = l->entries.at[i].node;
-        if (!l->entries.at[i].disabled && n->stream != stream && !is_over_but(n, 1)) return true;
+        if (!l->entries.at[i].disabled && (n->mixed || n->at != r->at) && !is_over_but(n, 1)) return true;
     }
     return false;
 }
 
-struct mg_graph_replays *mg_gpu_replays_begin(struct mg_graph_list *l, uint64_t stream, uint64_t order)
+void mg_gpu_replays_begin(struct mg_graph_replays *r, bool alone)
 {
-    struct mg_graph_replays *r = calloc(1, sizeof *r + l->entries.n * sizeof *r->of);
-    if (!r) return NULL;
-    *r = (struct mg_graph_replays){.list = l, .stream = stream, .order = order, .holders = 2};
-    mg_steps_hold(order);
+    const struct mg_graph_list *l = r->list;
     for (uint32_t i = 0; i < l->entries.n; i++) {
         struct mg_graph_node *n = l->entries.at[i].node;
         struct mg_graph_replay *of = &r->of[i];
         if (l->entries.at[i].disabled) continue;
-        of->number = n->run->replay++;
-        of->own = !of->number || (!l->unknown && n->order != order && (n->stream == stream || is_over_but(n, 1)));
-        if (of->own)
-            n->numbered = order;
-        else if (n->numbered != order)
+        n->mixed = !is_over_but(n, 1) && (n->mixed || n->at != r->at);
+        *of = (struct mg_graph_replay){.number = n->run->replay++, .before = n->numbered, .before_number = n->number};
+        of->own = !of->number || (alone && !l->unknown && n->order != r->order && !n->mixed);
+        if (of->own) {
+            n->numbered = r->order;
+            n->number = of->number;
+        } else if (n->numbered != r->order)
             mg_steps_hold(of->with = n->numbered);
-        n->stream = stream;
-        n->order = order;
+        n->at = r->at;
+        n->order = r->order;
     }
-    return r;
 }
 
 /* Where what a node runs is not known, accesses may always come. */
@@ -177,30 +199,41 @@ void mg_gpu_replays_over(const struct mg_graph_replays *r)
 
 struct target {
     const struct mg_graph_node *node;
-    cu_stream stream;
-    bool per_thread;
+    const struct mg_graph_replays *of;
 };
 
 static bool put_number(void *user, uint64_t offset, uint32_t number)
 {
     const struct target *t = user;
-    return mg_nv_slot_set(t->node->slot, offset, number, t->stream, t->per_thread);
+    return mg_nv_slot_set(t->node->slot, offset, number, t->of->handle, t->of->per_thread);
 }
 
-void mg_gpu_replays_number(struct mg_graph_replays *r, cu_stream s, bool per_thread)
+static bool set_number(const struct mg_graph_replays *r, uint32_t entry, uint64_t number)
 {
-    for (uint32_t i = 0; i < r->list->entries.n; i++) {
-        struct target t = {r->list->entries.at[i].node, s, per_thread};
-        if (r->of[i].own && r->of[i].number && t.node->slot)
-            r->of[i].own = mg_channels_replay(t.node->run, r->of[i].number, put_number, &t);
+    struct target t = {r->list->entries.at[entry].node, r};
+    return !t.node->slot || mg_channels_replay(t.node->run, number, put_number, &t);
+}
+
+void mg_gpu_replays_number(struct mg_graph_replays *r)
+{
+    for (uint32_t i = 0; i < r->list->entries.n; i++)
+        if (r->of[i].own && r->of[i].number) r->of[i].own = set_number(r, i, r->of[i].number);
+}
+
+/* Numbers go back to what they were, also on the device. While nobody else is between `begin` and `send`. */
+void mg_gpu_replays_fail(struct mg_graph_replays *r)
+{
+    for (uint32_t i = r->list->entries.n; i-- > 0;) {
+        struct mg_graph_node *n = r->list->entries.at[i].node;
+        struct mg_graph_replay *of = &r->of[i];
+        if (r->list->entries.at[i].disabled || n->run->replay != of->number + 1) continue;
+        n->run->replay--;
+        if (!of->own) continue;
+        n->numbered = of->before;
+        n->number = of->before_number;
+        if (of->number) set_number(r, i, n->number);
     }
-}
-
-static uint64_t current_context(void)
-{
-    cu_ctx ctx = NULL;
-    MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&ctx);
-    return ctx ? mg_ctx_number(ctx) : 0;
+    mg_gpu_replays_over(r);
 }
 
 void mg_gpu_replays_tell(const struct mg_graph_replays *r)

@@ -213,12 +213,13 @@ bool mg_nv_slot_write(struct mg_nv_slot *slot, size_t offset, const void *p, siz
 bool mg_nv_slot_set(struct mg_nv_slot *slot, size_t offset, uint32_t word, cu_stream s, bool per_thread)
 {
     struct mg_nv_ctx *x = slot->owner->x;
-    if (x->error) return false;
+    if (x->error || (per_thread ? mg_nv.cuMemsetD32Async_ptsz : mg_nv.cuMemsetD32Async)(slot->at + offset, word, 1,
+                                                                                        s) != CUE_SUCCESS)
+        return false;
     pthread_mutex_lock(&x->copying);
     memcpy(slot->chunk->pristine + slot->ix * slot->owner->stride + offset, &word, sizeof word);
     pthread_mutex_unlock(&x->copying);
-    return (per_thread ? mg_nv.cuMemsetD32Async_ptsz : mg_nv.cuMemsetD32Async)(slot->at + offset, word, 1, s) ==
-           CUE_SUCCESS;
+    return true;
 }
 
 bool mg_nv_slot_peek(struct mg_nv_slot *slot, size_t offset, void *to, size_t bytes)
