@@ -84,6 +84,7 @@ struct mg_launch_done { /* what the driver tells when a launch has ended */
     uint64_t busy_ns;        /* as in mg_launch_stats; 0: not measured */
     struct mg_fault fault;   /* kind NONE when complete */
     int cuda_error;          /* 0 when complete */
+    bool others;             /* of a graph's node: it is running again (another executable); one of these comes later */
     bool schedule_dependent; /* as in mg_launch_stats */
     const struct mg_stray *strays;
     uint32_t n_strays; /* for the time of the call */

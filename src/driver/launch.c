@@ -46,7 +46,9 @@ bool mg_note_take(struct mg_kernel_op *k)
         k->note = note.fn;
         k->note_user = note.user;
         k->life = note.drop ? malloc(sizeof *k->life) : NULL; /* without memory for it the note lives for ever */
-        if (k->life) *k->life = (struct mg_note_life){.refs = 1, .drop = note.drop, .user = note.user};
+        if (k->life)
+            *k->life = (struct mg_note_life){
+                .refs = 1, .drop = note.drop, .user = note.user, .lock = PTHREAD_MUTEX_INITIALIZER};
     }
     note.fn = NULL;
     return had;

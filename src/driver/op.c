@@ -115,6 +115,23 @@ static uint64_t own_busy_ns(uint64_t from_ns)
     return now - since;
 }
 
+/* A kernel of a graph's node runs, perhaps beside another replay of it: what both count stands in one place. */
+static void note_begins(struct mg_note_life *life)
+{
+    if (!life) return;
+    pthread_mutex_lock(&life->lock);
+    life->running++;
+    pthread_mutex_unlock(&life->lock);
+}
+
+static void note_ends(const struct mg_kernel_op *k, struct mg_launch_done *done)
+{
+    if (k->life) pthread_mutex_lock(&k->life->lock);
+    done->others = k->life && --k->life->running > 0;
+    if (k->note) k->note(k->note_user, done);
+    if (k->life) pthread_mutex_unlock(&k->life->lock);
+}
+
 static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, const struct mg_work_mark *m,
                        uint64_t *start_ns, uint64_t *end_ns)
 {
@@ -135,6 +152,7 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, const
     struct mg_launch_stats stats = {0};
     uint64_t from_ns = l.busy ? mg_thread_ns() : 0;
     if (!l.busy) told_ns = 0;
+    note_begins(k->life);
     done.cuda_error = __atomic_load_n(&ctx->error, __ATOMIC_ACQUIRE);
     done.start_ns = done.end_ns = mg_now_ns();
     if (!done.cuda_error) {
@@ -160,7 +178,7 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, const
     } else {
         done.fault.kind = MG_FAULT_CANCELLED;
     }
-    if (k->note) k->note(k->note_user, &done);
+    note_ends(k, &done);
     free(stats.strays);
     free(stats.findings);
     free(stats.unseen);

@@ -104,6 +104,8 @@ enum mg_work_kind {
 };
 struct mg_note_life {
     _Atomic uint32_t refs;
+    pthread_mutex_t lock; /* of `running`: who runs it now; held while its note is called */
+    uint32_t running;
     void (*drop)(void *user);
     void *user;
 }; /* of a node's note: one reference an op */

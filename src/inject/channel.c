@@ -216,7 +216,7 @@ enum mg_reason mg_channels_take(struct mg_run *r)
         if ((uint64_t)g[0] * g[1] > (1ull << MG_SEGMENT_CTA_BITS) / MG_MAX(g[2], 1u)) return MG_REASON_large_grid;
         void *where = mg_session.backend->channel->where();
         if (!r->channels) r->channels = calloc(v->layout.n_regions, sizeof *r->channels);
-        uint32_t number = where && r->channels ? number_launch(r, r->replay, region) : UINT32_MAX;
+        uint32_t number = where && r->channels ? number_launch(r, r->runs.next, region) : UINT32_MAX;
         if (number == UINT32_MAX || !(r->channels[k].chan = acquire_channel(where, v->uses[k], r->node))) {
             mg_channels_give(r);
             return MG_REASON_no_room_records;

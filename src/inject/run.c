@@ -430,24 +430,57 @@ static void ended_launch(struct mg_run *r, const struct mg_launch_done *d)
     mg_run_free(r);
 }
 
-/* One replay of a graph node. Two instances of one graph may run at once and share the block, so its
- * counters are taken by exchange: no count is lost or told twice. */
-static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
+/* Counters that replays of a graph's node left together; those that begin now find none. NULL: there are none. */
+static uint64_t *take_counters(const struct mg_run *r, bool *lost)
 {
-    tell_gate(r, d, 0);
     uint64_t n = r->block ? r->block->words : 0;
     uint64_t *raw = n ? malloc(n * sizeof *raw) : NULL;
     for (uint64_t k = 0; raw && k < n; k++)
         raw[k] = __atomic_exchange_n(&counters_of(r->block)[k], 0, __ATOMIC_ACQ_REL);
-    pthread_rwlock_rdlock(&mg_session.closing);
-    if (mg_session.store && (raw || !n)) {
-        uint64_t launch = store_launch(r);
-        mg_steps_node(r, d, r->replay, true);
-        tell_ended(r, launch, d, raw);
-        mg_findings_add(r->kernel, launch, d);
+    *lost = n && !raw;
+    return raw;
+}
+
+/* Those that ran at the same time, the last of which has ended. */
+static void tell_replays(struct mg_run *r, const struct mg_launch_done *d, const uint64_t *raw)
+{
+    struct mg_timeline_kernel k;
+    struct mg_launch_done last = *d;
+    bool on = mg_timeline_kernel(r, r->launch, d, r->runs.together == 1 ? raw : NULL, &k);
+    if (r->runs.together > 1) last.start_ns = last.end_ns = 0;
+    if (r->runs.failed && !last.cuda_error) {
+        last.cuda_error = r->runs.failed;
+        snprintf(last.fault.text, sizeof last.fault.text, "another run of this node, at the same time, failed");
     }
-    r->replay++;
-    mg_channels_replay(r, r->replay, NULL, NULL);
+    store_done(r, r->launch, &last, raw, NULL, r->runs.together, on ? &k : NULL);
+}
+
+/* One replay of a graph node. Several executables may run it at once and share the block: their counters are told
+ * together, when none runs. */
+static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
+{
+    bool lost = false;
+    tell_gate(r, d, 0);
+    uint64_t *raw = d->others ? NULL : take_counters(r, &lost);
+    pthread_rwlock_rdlock(&mg_session.closing);
+    if (mg_session.store && !lost) {
+        struct mg_timeline_kernel k;
+        if (!r->runs.together) r->launch = store_launch(r);
+        mg_steps_node(r, d, r->runs.next + r->runs.together, !r->runs.together);
+        mg_findings_add(r->kernel, r->launch, d);
+        r->runs.together++;
+        if (d->cuda_error) r->runs.failed = d->cuda_error;
+        if (d->others)
+            mg_timeline_kernel(r, r->launch, d, NULL, &k);
+        else
+            tell_replays(r, d, raw);
+    }
+    if (!d->others) {
+        r->runs.next += MG_MAX(r->runs.together, 1u);
+        r->runs.together = 0;
+        r->runs.failed = 0;
+        mg_channels_replay(r, r->runs.next, NULL, NULL);
+    }
     pthread_rwlock_unlock(&mg_session.closing);
     free(raw);
 }

@@ -20,6 +20,11 @@ struct mg_run_frame { /* in flight with a frame (frames.c) */
     uint64_t read_ns; /* when it was read last */
 };
 
+struct mg_node_runs {  /* of a graph's kernel node */
+    uint64_t next;     /* how often it has run: the number of the next replay */
+    uint64_t together; /* replays that have ended while others of it ran: told together */
+    int failed;        /* of these one: its error */
+};
 /* One launch, or one kernel node of a graph that is launched many times. */
 struct mg_run {
     uint32_t refs; /* a launch: 1; a node: the call that makes it, and the driver's note */
@@ -34,9 +39,9 @@ struct mg_run {
     bool child;                 /* made by a kernel */
     uint64_t graph;             /* dense number, 0: direct */
     uint64_t number;            /* of launches that were looked at, as --launches counts; of a child: of those */
-    uint64_t replay;            /* of a node: how often it has run */
+    struct mg_node_runs runs;   /* of a node */
     uint32_t kernel;            /* the store's */
-    uint64_t launch;            /* the store's, direct launches only */
+    uint64_t launch;            /* the store's; of a node: of the replays that run now */
     uint64_t step;              /* order that it holds in the trace of accesses (steps.h); 0: none */
     uint32_t device;
     uint64_t stream, ctx;          /* dense numbers */

@@ -121,6 +121,18 @@ whole()
 assert sum(len(a['addresses']) for a in accesses) == 8 * 128
 assert sum(s['flags'] // 1024 & 1 for s in kind('launch')) == (4 if '$device' == 'nvidia' else 0)
 P
+    run "$device graph mixed" $device '' -t blocks,warps=on ./trace_graph mixed
+    python - > why 2>&1 <<'P' || { fail "$device graph mixed"; cat why; }
+from read import *
+whole()
+j = json.load(open('p.json'))
+assert sum(len(a['addresses']) for a in accesses) == 600 * 128 and len(kind('launch')) == 600
+assert (j['coverage']['instrumented'], j['coverage']['launches'], j['coverage'].get('spoilt', 0)) == (600, 600, 0), j['coverage']
+k, = j['kernels']
+assert all(b['thread_entries'] == 600 * 64 and b['warp_entries'] == 600 * 2 for b in k['blocks']), k['blocks']
+steps = {(s['launch'], s['replay']) for s in kind('launch')}
+assert len(steps) == 600 and {(a['launch'], a['replay']) for a in accesses} <= {(s['launch'], s['replay']) for s in kind('launch') if s['flags'] & 1}
+P
     rm -rf p
     timeout 120 "$MARGAY" run -q -o p --device $device -t communication,entity=thread -- ./trace_graph > out || fail "$device: online"
     "$MARGAY" report p --json | python3 -c "import json, sys

@@ -1,7 +1,8 @@
 /* Graphs for the trace of accesses: a memset, a kernel, a copy and a kernel that follow each other, launched again and
  * again in one stream and in another, as a second executable, with a memset and a copy that were changed, and with a
- * node switched off. `trace_graph twice`: the same graph is there twice in another one, so a node's replays cannot be
- * told apart. */
+ * node switched off. `trace_graph mixed`: two executables 300 times in three streams, so that a node runs several times
+ * at once. `trace_graph twice`: the same graph is there twice in another one, so a node's replays cannot be told apart.
+ */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -115,6 +116,15 @@ int main(int argc, char **argv)
         DO(cuGraphAddChildGraphNode(&right, h, &left, 1, g));
         DO(cuGraphInstantiateWithFlags(&x, h, 0));
         for (int i = 0; i < 2; i++) DO(cuGraphLaunch(x, one));
+    } else if (argc > 1) {
+        cu_stream three, streams[3] = {one, two, NULL};
+        DO(cuStreamCreate(&three, 1));
+        streams[2] = three;
+        DO(cuGraphInstantiateWithFlags(&x, g, 0));
+        DO(cuGraphInstantiateWithFlags(&y, g, 0));
+        for (int i = 0; i < 300; i++) DO(cuGraphLaunch(i % 2 ? x : y, streams[i % 3]));
+        DO(cuCtxSynchronize());
+        return 0; /* what is in the arrays is a race */
     } else {
         DO(cuGraphInstantiateWithFlags(&x, g, 0));
         DO(cuGraphInstantiateWithFlags(&y, g, 0));

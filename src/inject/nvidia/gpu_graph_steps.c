@@ -177,8 +177,9 @@ void mg_gpu_replays_begin(struct mg_graph_replays *r, bool alone)
         struct mg_graph_node *n = l->entries.at[i].node;
         struct mg_graph_replay *of = &r->of[i];
         if (l->entries.at[i].disabled) continue;
-        n->mixed = !is_over_but(n, 1) && (n->mixed || n->at != r->at);
-        *of = (struct mg_graph_replay){.number = n->run->replay++, .before = n->numbered, .before_number = n->number};
+        n->mixed = n->order && !is_over_but(n, 1) && (n->mixed || n->at != r->at);
+        *of =
+            (struct mg_graph_replay){.number = n->run->runs.next++, .before = n->numbered, .before_number = n->number};
         of->own = !of->number || (alone && !l->unknown && n->order != r->order && !n->mixed);
         if (of->own) {
             n->numbered = r->order;
@@ -226,8 +227,8 @@ void mg_gpu_replays_fail(struct mg_graph_replays *r)
     for (uint32_t i = r->list->entries.n; i-- > 0;) {
         struct mg_graph_node *n = r->list->entries.at[i].node;
         struct mg_graph_replay *of = &r->of[i];
-        if (r->list->entries.at[i].disabled || n->run->replay != of->number + 1) continue;
-        n->run->replay--;
+        if (r->list->entries.at[i].disabled || n->run->runs.next != of->number + 1) continue;
+        n->run->runs.next--;
         if (!of->own) continue;
         n->numbered = of->before;
         n->number = of->before_number;
