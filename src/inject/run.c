@@ -374,7 +374,8 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
         done.why = spoilt;
         done.threads = done.warps = NULL;
     }
-    uint64_t hash = all ? mg_tools_ended(r, launch, raw, before, replays, done.complete && !spoilt, k) : 0;
+    const bool tools = all || (r->block && !done.complete); /* counts that a fault took are none to them, too */
+    uint64_t hash = tools ? mg_tools_ended(r, launch, raw, before, replays, done.complete && !spoilt, k) : 0;
     mg_store_launch_done(mg_session.store, launch, &done);
     if (all && done.complete && !spoilt)
         mg_select_ended(r, done.threads ? mg_hash64(counts, n * sizeof *counts, hash) : hash, done.timed, done.time_ns);

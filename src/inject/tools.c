@@ -481,7 +481,8 @@ uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t 
         struct mg_account *a = of ? of->account : NULL;
         uint64_t *cells = g->reason || !(use->tool->analyze || use->tool->instrument) || use->tool->flags & MG_TOOL_SPAN
                               ? NULL
-                              : cells_since(g, raw, before);
+                          : raw ? cells_since(g, raw, before)
+                                : calloc(g->n_cells + 1, sizeof *cells);
         if (!cells) continue;
         if (complete && a && !is_repeat(r)) {
             tell_tables(g, a, raw, before);

@@ -121,6 +121,14 @@ whole()
 assert sum(len(a['addresses']) for a in accesses) == 8 * 128
 assert sum(s['flags'] // 1024 & 1 for s in kind('launch')) == (4 if '$device' == 'nvidia' else 0)
 P
+    rm -rf p # what a fault took away is said to be missing
+    timeout 120 "$MARGAY" run -q -o p --device $device -t trace,sum=on -- ./trace_graph fault > out 2> err && fail "$device fault: no fault"
+    "$MARGAY" report p --json > p.json && "$MARGAY" trace print p --json > print.json || fail "$device fault: print"
+    python - > why 2>&1 <<'P' || { fail "$device fault"; cat why; }
+from read import *
+assert [(l['complete'], l['lanes']) for l in tool['launches']] == [(False, None)] and len(kind('launch')) == 1, tool
+assert [r['fields']['why'] for r in rows if r['kind'] == 'trace.left'] == ['fault'], rows
+P
     run "$device graph mixed" $device '' -t blocks,warps=on ./trace_graph mixed
     python - > why 2>&1 <<'P' || { fail "$device graph mixed"; cat why; }
 from read import *

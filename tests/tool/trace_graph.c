@@ -1,7 +1,8 @@
 /* Graphs for the trace of accesses: a memset, a kernel, a copy and a kernel that follow each other, launched again and
  * again in one stream and in another, as a second executable, with a memset and a copy that were changed, and with a
- * node switched off. `trace_graph mixed`: two executables 300 times in three streams, so that a node runs several times
- * at once. `trace_graph twice`: the same graph is there twice in another one, so a node's replays cannot be told apart.
+ * node switched off. `trace_graph fault`: a launch without a graph that faults. `trace_graph mixed`: two executables
+ * 300 times in three streams, so that a node runs several times at once. `trace_graph twice`: the same graph is there
+ * twice in another one, so a node's replays cannot be told apart.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -108,6 +109,13 @@ int main(int argc, char **argv)
     DO(cuGraphAddKernelNode_v2(&second, g, &copy, 1, &k));
 
     cu_graph_exec x, y;
+    if (argc > 1 && !strcmp(argv[1], "fault")) {
+        GET(cuLaunchKernel, (cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                             cu_stream, void **, void **));
+        b = 64; /* no allocation's */
+        DO(cuLaunchKernel(add, 2, 1, 1, N / 2, 1, 1, 0, one, args[0], NULL));
+        DO(cuCtxSynchronize());
+    }
     if (argc > 1 && !strcmp(argv[1], "twice")) {
         cu_graph h;
         cu_node left, right;
