@@ -453,12 +453,38 @@ void mg_steps_work(const struct mg_work_mark *m, const struct mg_work_span *w)
     mg_steps_put(&s, "graph");
 }
 
-/* Of an address that may be the host's or a device's: a pinned one counts as either where a copy names it. */
-static int type_at(cu_ptr at)
+/* Memory that nodes of graphs allocate: the driver knows an address of it only while it is there. */
+struct reserved {
+    uint64_t at, bytes;
+};
+static pthread_mutex_t reserving = PTHREAD_MUTEX_INITIALIZER;
+static MG_VEC(struct reserved) reserved;
+
+static bool is_reserved(uint64_t at) /* under the lock */
+{
+    for (uint32_t i = 0; i < reserved.n; i++)
+        if (at - reserved.at[i].at < reserved.at[i].bytes) return true;
+    return false;
+}
+
+void mg_steps_alloc_node(uint64_t at, uint64_t bytes)
+{
+    pthread_mutex_lock(&reserving);
+    if (bytes && !(is_reserved(at) && is_reserved(at + bytes - 1)))
+        *mg_vec_push(&reserved) = (struct reserved){at, bytes};
+    pthread_mutex_unlock(&reserving);
+}
+
+/* A pinned address counts as either the host's or a device's where a copy names it; what is not known is the host's. */
+static int type_at(int given, cu_ptr at)
 {
     unsigned found = 0;
     cu_result rc = MG_REAL_AS(cuPointerGetAttribute, void *, int, cu_ptr)(&found, CUPTR_MEMORY_TYPE, at);
-    return rc == CUE_SUCCESS && found != CUMEM_HOST ? CUMEM_DEVICE : CUMEM_HOST;
+    if (rc == CUE_SUCCESS) return found == CUMEM_HOST ? CUMEM_HOST : CUMEM_DEVICE;
+    pthread_mutex_lock(&reserving);
+    bool device = given == CUMEM_DEVICE || is_reserved(at);
+    pthread_mutex_unlock(&reserving);
+    return device ? CUMEM_DEVICE : CUMEM_HOST;
 }
 
 void mg_steps_copy_node(const struct cu_memcpy3d *given, struct mg_step_record *out)
@@ -466,11 +492,11 @@ void mg_steps_copy_node(const struct cu_memcpy3d *given, struct mg_step_record *
     struct cu_memcpy3d c = *given;
     *out = (struct mg_step_record){.launch = UINT64_MAX, .kind = MG_STEP_COPY};
     if (c.src_type == CUMEM_UNIFIED || c.src_type == CUMEM_DEVICE) {
-        c.src_type = type_at(c.src_device);
+        c.src_type = type_at(c.src_type, c.src_device);
         c.src_host = (const void *)(uintptr_t)c.src_device;
     }
     if (c.dst_type == CUMEM_UNIFIED || c.dst_type == CUMEM_DEVICE) {
-        c.dst_type = type_at(c.dst_device);
+        c.dst_type = type_at(c.dst_type, c.dst_device);
         c.dst_host = (void *)(uintptr_t)c.dst_device;
     }
     set_copy3d(out, &c);

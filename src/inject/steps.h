@@ -38,6 +38,7 @@ void mg_steps_put(const struct mg_step_record *s, const char *name);
 void mg_steps_node(const struct mg_run *r, const struct mg_launch_done *d, uint64_t replay, bool own);
 void mg_steps_work(const struct mg_work_mark *m, const struct mg_work_span *s);
 /* The same of a graph's copies and memsets on a GPU: what it is, known beforehand; and that it runs. */
+void mg_steps_alloc_node(uint64_t at, uint64_t bytes); /* a node of a graph allocates that */
 void mg_steps_copy_node(const struct cu_memcpy3d *c, struct mg_step_record *out);
 void mg_steps_memset_node(const struct cu_memset_node *m, struct mg_step_record *out);
 void mg_steps_put_node(const struct mg_step_record *s, uint64_t order, uint64_t ctx, uint64_t stream);

@@ -150,6 +150,12 @@ static void read_graph(struct mg_graph_list *l, cu_graph g, unsigned depth)
             MG_REAL_AS(cuGraphChildGraphNodeGetGraph, cu_node, cu_graph *)(all[k], &child) == CUE_SUCCESS)
             read_graph(l, child, depth + 1);
         if (type == CUNODE_CONDITIONAL) l->unknown = MG_REASON_conditional_graph;
+        if (mg_steps_on && type == CUNODE_MEM_ALLOC) {
+            struct cu_alloc_node alloc;
+            if (MG_REAL_AS(cuGraphMemAllocNodeGetParams, cu_node, struct cu_alloc_node *)(all[k], &alloc) ==
+                CUE_SUCCESS)
+                mg_steps_alloc_node(alloc.ptr, alloc.bytes);
+        }
         if (mg_steps_on && (type == CUNODE_MEMCPY || type == CUNODE_MEMSET)) mg_gpu_graph_copy(l, all[k], type);
         if (type != CUNODE_KERNEL ||
             MG_REAL_AS(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)(all[k], &p) != CUE_SUCCESS)
