@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "inject/channels.h"
 #include "inject/hooks.h"
 #include "inject/streams.h"
@@ -72,12 +73,6 @@ static bool read_edges(cu_graph g, const cu_node *nodes, size_t n_nodes, struct 
     return ok;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* nodes in the order of their edges, into out; false: a circle, or edges twice. */
 static bool sort_nodes(const cu_node *nodes, size_t n, struct edges *e, cu_node *out)
 {
@@ -88,7 +83,7 @@ static bool sort_nodes(const cu_node *nodes, size_t n, struct edges *e, cu_node 
     while (done < n_ready) {
         uint32_t k = ready[done];
         out[done++] = nodes[k];
-        qsort(e->to + e->first[k], e->first[k + 1] - e->first[k], sizeof *e->to, by_number);
+        qsort(e->to + e->first[k], e->first[k + 1] - e->first[k], sizeof *e->to, mg_by_u32);
         for (uint32_t i = e->first[k]; i < e->first[k + 1]; i++)
             if (!--e->incoming[e->to[i]]) ready[n_ready++] = e->to[i];
     }
@@ -132,10 +127,10 @@ void mg_gpu_graph_copy(struct mg_graph_list *l, cu_node node, int type)
 
 /* ---- replays ----------------------------------------------------------------------------------------------- */
 
-/* Has it ended but for n replays? */
-static bool is_over_but(const struct mg_graph_node *node, uint64_t n)
+/* But for the launch at hand, which it counts already. */
+static bool is_over(const struct mg_graph_node *node)
 {
-    return node->launched == node->ended + n;
+    return node->launched == node->ended + 1;
 }
 
 static uint64_t current_context(void)
@@ -165,7 +160,7 @@ bool mg_gpu_replays_meet(const struct mg_graph_replays *r)
     const struct mg_graph_list *l = r->list;
     for (uint32_t i = 0; i < l->entries.n; i++) {
         const struct mg_graph_node *n = l->entries.at[i].node;
-        if (!l->entries.at[i].disabled && (n->mixed || n->at != r->at) && !is_over_but(n, 1)) return true;
+        if (!l->entries.at[i].disabled && (n->mixed || n->at != r->at) && !is_over(n)) return true;
     }
     return false;
 }
@@ -177,7 +172,7 @@ void mg_gpu_replays_begin(struct mg_graph_replays *r, bool alone)
         struct mg_graph_node *n = l->entries.at[i].node;
         struct mg_graph_replay *of = &r->of[i];
         if (l->entries.at[i].disabled) continue;
-        n->mixed = n->order && !is_over_but(n, 1) && (n->mixed || n->at != r->at);
+        n->mixed = n->order && !is_over(n) && (n->mixed || n->at != r->at);
         *of =
             (struct mg_graph_replay){.number = n->run->runs.next++, .before = n->numbered, .before_number = n->number};
         of->own = !of->number || (alone && !l->unknown && n->order != r->order && !n->mixed);

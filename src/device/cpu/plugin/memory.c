@@ -3,7 +3,9 @@
  * As in the emulator every access is checked against the allocation that the operation hit last
  * (shared memory: the CTA's size). What is not inside, or not aligned, is done by the emulator's own
  * function, which finds the right allocation or faults. Linear addresses are one or two wide
- * accesses; a load may fetch inactive lanes too, since all 32 lie inside.
+ * accesses; a load may fetch inactive lanes too, since all 32 lie inside. Lanes whose offsets follow from the block's
+ * shape (rows) are runs of wide accesses; of lanes that a branch by thread numbers lets through (split.c) only these
+ * are accessed; others go lane by lane. All these ways share struct access and its check.
  */
 #include "device/cpu/plugin/emit.h"
 
