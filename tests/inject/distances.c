@@ -1,14 +1,11 @@
 /* A store, a load or an atomic at a distance from a buffer of each kind, many in one process; prints what the driver
  * answers to each, and whether the place lay in an allocation: "<kind> <access> <distance>: <error> <in|out>".
- *   distances SEED [all]    50 distances from the seed besides +-{1, 4, 8, 2^k, 2^k +- 4} up to 64 MiB; of most kinds one in five,
- *                           or all */
-#include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+ *   distances SEED [all]    50 distances from the seed besides +-{1, 4, 8, 2^k, 2^k +- 4} up to 64 MiB; of most kinds
+ * one in five, or all */
 #include <string.h>
 
 #include "abi/cu.h"
+#include "by_name.h"
 
 #define ENTRY(name, access)                                                                                                                 \
     ".visible .entry " name                                                                                                                 \
@@ -53,14 +50,6 @@ static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n.globa
 #define F(name, args) static int(*name) args;
 LIST
 #undef F
-#define DO(call)                                                                                                       \
-    do {                                                                                                               \
-        int r_ = (call);                                                                                               \
-        if (r_) {                                                                                                      \
-            printf("%s: error %d\n", #call, r_);                                                                       \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
     enum kind {
         MALLOC,

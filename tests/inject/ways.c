@@ -3,14 +3,11 @@
  * library. Each way adds its number to 100 of 128 words, so every one that ran can be told from the sum.
  * What a driver lacks is named and left out. What the driver says of the kernels is printed before and after.
  *   ways          ways text: prints the PTX          ways FILE: the module is loaded from there */
-#include <dlfcn.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "abi/cu.h"
+#include "by_name.h"
 
 static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
 #define BODY(name, first, last)                                                                                                   \
@@ -26,16 +23,6 @@ static void *lib;
 static cu_ptr out;
 static uint32_t n = 100, number, want;
 static cu_stream stream;
-
-#define DO(call)                                                                                                       \
-    do {                                                                                                               \
-        int r_ = (call);                                                                                               \
-        if (r_) {                                                                                                      \
-            printf("%s: error %d\n", #call, r_);                                                                       \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
-#define GET(name, type) int(*name) type = (int(*) type)(uintptr_t)dlsym(lib, #name)
 
 static void **args(void) /* of the next launch */
 {

@@ -4,12 +4,9 @@
  * 300 times in three streams, so that a node runs several times at once. `trace_graph twice`: the same graph is there
  * twice in another one, so a node's replays cannot be told apart.
  */
-#include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../inject/by_name.h"
 #include "abi/cu.h"
 
 static const char text[] =
@@ -21,15 +18,6 @@ static const char text[] =
     "st.global.u32 [%d5], %r2;\nret;\n}\n";
 
 static void *lib;
-#define DO(call)                                                                                                       \
-    do {                                                                                                               \
-        int r_ = (call);                                                                                               \
-        if (r_) {                                                                                                      \
-            printf("%s: error %d\n", #call, r_);                                                                       \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
-#define GET(name, type) int(*name) type = (int(*) type)(uintptr_t)dlsym(lib, #name)
 
 enum { N = 64, BYTES = 4 * N };
 
