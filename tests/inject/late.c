@@ -372,7 +372,8 @@ static void variable(void)
     cu_ptr at;
     OK(cuModuleGetGlobal_v2(&at, &bytes, module, "table"));
     OK(cuMemsetD32Async(at, 4, 1, s));
-    OK(cuFuncSetAttribute(add, CUFUNC_REQUIRED_CLUSTER_WIDTH, 1));
+    for (int side = CUFUNC_REQUIRED_CLUSTER_WIDTH; side <= CUFUNC_REQUIRED_CLUSTER_DEPTH; side++) /* NVIDIA wants all three */
+        OK(cuFuncSetAttribute(add, side, 1));
     OK(cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, s, (void *[]){&at, &(unsigned){3}, &(unsigned){1}}, NULL));
     OK(cuStreamSynchronize(s));
     OK(cuMemcpyDtoH_v2(&back, at, sizeof back));

@@ -93,7 +93,8 @@ cat > kernels.ptx <<'P'
 }
 P
 if [ -n "${REAL_GPU:-}" ]; then # references are shared with the native code, or their kernels run native and say why
-    [ "$(./textures kernels.ptx)" = ok ] || { ./textures kernels.ptx; echo "without Margay it fails as well: nothing to compare"; exit 77; }
+    natively=$(./textures kernels.ptx)
+    [ "$natively" = ok ] || { echo "without Margay it fails as well: nothing to compare ($natively)"; exit 77; }
     [ "$("$MARGAY" run -q --device nvidia -o profile -- ./textures kernels.ptx 2> err)" = ok ] || { cat err; "$MARGAY" run --device nvidia -o again -- ./textures kernels.ptx; exit 1; }
     "$MARGAY" report profile --json | python3 -c 'import json, sys; c = json.load(sys.stdin)["coverage"]; print(c["instrumented"], "of", c["launches"], *(n["kernel"] + ": " + n["reason"] for n in c["native"]), sep="; "); sys.exit(c["launches"] != 8 or c["failed"] > 4 or not c["instrumented"])'
     exit
