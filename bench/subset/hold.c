@@ -1,5 +1,5 @@
-/* Holds half of the multiprocessors of the first GPU until it is told to end (SIGTERM), at most SECONDS (600): gcc
- * hold.c -ldl Each CTA asks for all shared memory of a multiprocessor, so that no other fits beside it. Prints a line
+/* hold [SECONDS [idle]]: holds half of the multiprocessors of the first GPU until it is told to end (SIGTERM), at most
+ * SECONDS (600); idle: only has the GPU open. gcc hold.c -ldl. Each CTA asks for all shared memory of a multiprocessor, so that no other fits beside it. Prints a line
  * once all CTAs run. In another process it holds them beside a program only under MPS; else the two take turns on all
  * of them. */
 #include <dlfcn.h>
@@ -52,6 +52,8 @@ int main(int argc, char **argv)
     DO(cuInit, (unsigned), 0);
     DO(cuDevicePrimaryCtxRetain, (void **, int), &context, 0);
     DO(cuCtxSetCurrent, (void *), context);
+    while (argc > 2 && !told && time(NULL) < end) nanosleep(&(struct timespec){0, 10000000}, NULL);
+    if (argc > 2) return 0;
     DO(cuDeviceGetAttribute, (int *, int, int), &n, MULTIPROCESSORS, 0);
     DO(cuDeviceGetAttribute, (int *, int, int), &shared, SHARED_OPT_IN, 0);
     DO(cuModuleLoadData, (void **, const void *), &module, text);

@@ -273,6 +273,8 @@ static int perform(struct mg_replay *r, const struct mg_cap_op *op)
         return mg_replay_object(r, op);
     case MG_CAP_context:
         return mg_replay_context(r, op);
+    case MG_CAP_wait:
+        return mg_replay_settle(r);
     case MG_CAP_run:
         memcpy(r->run, op->words, sizeof r->run);
         r->run_line = op->payload;

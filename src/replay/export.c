@@ -210,6 +210,7 @@ static int put_op(struct mg_replay *r, struct out *o, const struct mg_cap_op *op
     case MG_CAP_run:
     case MG_CAP_origin:
     case MG_CAP_uncaptured:
+    case MG_CAP_wait:
     case MG_CAP_array_free:
     case MG_CAP_OP_COUNT:
         return 0;

@@ -375,6 +375,43 @@ for d in $devices; do
     for on in $devices; do replayed "memory of kernels, captured on $d, replayed on $on" heap-$d --device $on; done
 done
 
+# ---- a replay waits where the program did: in the list are the launches before each wait, once however often it waits
+cat > waits.c <<'C'
+#include <stdlib.h>
+typedef unsigned long long u64;
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuModuleLoad(void **, const char *);
+int cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(u64 *, u64), cuMemsetD8_v2(u64, unsigned char, u64), cuMemcpyDtoH_v2(void *, u64, u64);
+int cuCtxSynchronize(void), cuStreamSynchronize(void *);
+int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+int main(int argc, char **argv) /* behind each launch a digit: waits of the context, from 4 on of the stream, 9: a copy */
+{
+    void *c, *m, *add;
+    u64 p;
+    unsigned got, one = 1;
+    void *args[] = {&p, &one, &one};
+    int d;
+    if (argc < 2 || cuInit(0) || cuDeviceGet(&d, 0) || cuDevicePrimaryCtxRetain(&c, d) || cuCtxSetCurrent(c) || cuModuleLoad(&m, "add.ptx") ||
+        cuModuleGetFunction(&add, m, "add") || cuMemAlloc_v2(&p, 4) || cuMemsetD8_v2(p, 0, 4))
+        return 1;
+    for (const char *w = argv[1]; *w; w++) {
+        if (cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, 0, args, 0)) return 2;
+        for (int k = 0; k < (*w - 48) % 4; k++)
+            if (*w >= '4' ? cuStreamSynchronize(0) : cuCtxSynchronize()) return 3;
+        if (*w == '9' && cuMemcpyDtoH_v2(&got, p, 4)) return 4;
+    }
+    return 0;
+}
+C
+gcc -O1 -o waits waits.c -L"$B/lib/margay/driver" -lcuda || exit 1
+digits=$(python3 -c "import random; print('09' + ''.join(random.choice('0123569') for _ in range(40)))")
+for d in $devices; do
+    rm -rf waits-cap
+    "$MARGAY" capture -q --device $d -o waits-cap -- ./waits $digits > out 2>&1 || { fail "a program that waits on $d"; cat out; }
+    "$MARGAY" replay --list waits-cap | sed -n 's/^wait //p' > list
+    python3 -c "import sys; print(*[i + 1 for i, c in enumerate(sys.argv[1]) if c in '123569'], sep='\n')" $digits | cmp - list && echo "ok   waits on $d" || { fail "waits on $d: $digits"; cat list; }
+    replayed "a program that waits, $digits, on $d" waits-cap --device $d
+done
+
 # ---- the benchmark that captures and replays a list of programs
 printf 'saxpy\t-\t%s 1000\t-\nnone\t-\t/nowhere\t-\n' "$EX/saxpy" > list.tsv
 "$ROOT/bench/replay/run" record --margay "$MARGAY" --device emu --costs --programs list.tsv --out bench > out 2>&1 &&

@@ -3,6 +3,7 @@
  *   arguments  the byte at 8 of the first launch's arguments
  *   launch     the first launch is left out, and the others' numbers count from it
  *   checks     all checks are left out
+ *   waits      all waits are left out
  *   randomN    words of one operation in eight, by the seed N
  *   reason     the first launch names a reason why it cannot be replayed */
 #include <stdio.h>
@@ -48,7 +49,7 @@ int main(int argc, char **argv)
         uint64_t words[64];
         uint32_t n = mg_cap_op_words(op.kind);
         size_t bytes = mg_cap_content_bytes(&op);
-        char *content = malloc(bytes + 1), payload[4096];
+        char *content = malloc(bytes + 1), payload[65536];
         if (op.payload_bytes > sizeof payload || op.n_words > 64 + bytes || !mg_cap_content(r, &op, content, &why))
             return 3;
         bool has_content = op.kind == MG_CAP_write || op.kind == MG_CAP_image || op.kind == MG_CAP_copy3d;
@@ -68,6 +69,7 @@ int main(int argc, char **argv)
             words[MG_CAP_L_WHY] = 1, done = true;
         }
         if (!strcmp(argv[3], "checks") && op.kind == MG_CAP_check && (done = true)) goto next;
+        if (!strcmp(argv[3], "waits") && op.kind == MG_CAP_wait && (done = true)) goto next;
         if (!strcmp(argv[3], "launch") && op.kind == MG_CAP_launch) {
             if (!done && (done = true)) continue;
             words[MG_CAP_L_NUMBER]--;

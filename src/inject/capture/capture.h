@@ -38,6 +38,7 @@ struct mg_capture {
     struct mg_cap_writer out;
     MG_VEC(struct mg_cap_area) areas; /* by address */
     uint64_t n_launches, n_changes;   /* changes: operations that change memory, launches among them */
+    uint64_t n_waited;                /* changes when the program last waited */
     uint32_t sticky;                  /* reason by which every later launch cannot be replayed; 0: none */
     uint32_t n_reasons;
     bool shares;                    /* some told area is memory that the host writes */
@@ -119,7 +120,7 @@ bool mg_host_reads(const void *from, bool waited); /* a copy's source may be rea
 /* check.c */
 uint64_t mg_check_now_ns(void);                             /* what begin_ns and hash_ns are in */
 void mg_check_launch(const uint64_t *args, uint32_t bytes); /* behind the launch that was told last */
-void mg_check_sync(void);                                   /* the program has waited for all its work */
+void mg_check_sync(void);                                   /* the program has waited for its work */
 void mg_check_area(struct mg_cap_area *a, bool must);
 void mg_check_bytes(uint64_t at, const void *data, uint64_t bytes); /* the program has read them */
 void mg_check_stream(cu_stream s);                                  /* work follows in this one */

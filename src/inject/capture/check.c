@@ -121,8 +121,17 @@ void mg_check_area(struct mg_cap_area *a, bool must)
     mg_capture.hash_ns += mg_check_now_ns() - start;
 }
 
+/* A replay waits there, too: a launch that finds the device idle takes another time than one that finds it at work. */
+static void put_wait(void)
+{
+    if (mg_capture.n_waited == mg_capture.n_changes) return;
+    mg_capture.n_waited = mg_capture.n_changes;
+    PUT(MG_CAP_wait, mg_capture.n_launches);
+}
+
 void mg_check_bytes(uint64_t at, const void *data, uint64_t bytes)
 {
+    put_wait();
     const struct mg_cap_area *a = mg_cap_area_find(at);
     if (mg_capture.lame || !a || !a->told || a->stays || !affordable() || mg_capture.n_launches == 0) return;
     uint64_t start = mg_check_now_ns();
@@ -148,6 +157,7 @@ void mg_check_launch(const uint64_t *args, uint32_t bytes)
 
 void mg_check_sync(void)
 {
+    put_wait();
     if (!mg_check_wait(mg_capture.shares)) return;
     for (uint32_t i = 0; i < mg_capture.areas.n; i++) mg_check_area(&mg_capture.areas.at[i], false);
 }
