@@ -101,23 +101,22 @@ enum mg_err mg_known_programs_check(const struct mg_known_program *k, uint32_t n
 
 /* ---- the fit ------------------------------------------------------------------------------------------------ */
 
-/* Squares and products of terms by time, so that every launch asks for 1. */
-struct normal {
-    double a[MG_TERM_COUNT][MG_TERM_COUNT], b[MG_TERM_COUNT];
-};
-
-static void add_program(struct normal *m, const struct mg_known_program *k)
+void mg_normal_add(struct mg_normal *m, const double *terms, double time, double weight)
 {
-    for (uint64_t i = 0; i < k->n; i++)
-        for (int p = 0; p < MG_TERM_COUNT; p++) {
-            double x = k->terms[i][p] / k->time_ns[i];
-            m->b[p] += x / (double)k->n;
-            for (int q = 0; q < MG_TERM_COUNT; q++) m->a[p][q] += x * k->terms[i][q] / k->time_ns[i] / (double)k->n;
-        }
+    for (int p = 0; p < MG_TERM_COUNT; p++) {
+        double x = terms[p] / time;
+        m->b[p] += x * weight;
+        for (int q = 0; q < MG_TERM_COUNT; q++) m->a[p][q] += x * terms[q] / time * weight;
+    }
 }
 
-/* Least squares with costs >= 0, one cost after the other until none moves; the problem is convex. */
-static void solve(const struct normal *m, double *cost)
+static void add_program(struct mg_normal *m, const struct mg_known_program *k)
+{
+    for (uint64_t i = 0; i < k->n; i++) mg_normal_add(m, k->terms[i], k->time_ns[i], 1 / (double)k->n);
+}
+
+/* One cost after the other until none moves; the problem is convex. */
+void mg_normal_solve(const struct mg_normal *m, double *cost)
 {
     for (int p = 0; p < MG_TERM_COUNT; p++) cost[p] = 0;
     for (int round = 0; round < 200000; round++) {
@@ -137,12 +136,12 @@ static void solve(const struct normal *m, double *cost)
 
 void mg_fitted_init(struct mg_fitted *f, const struct mg_known_program *k, uint32_t n, uint32_t without)
 {
-    struct normal m = {0};
+    struct mg_normal m = {0};
     *f = (struct mg_fitted){0};
     for (uint32_t i = 0; i < n; i++)
         if (i != without) add_program(&m, &k[i]);
     for (int p = 0; p < MG_TERM_COUNT; p++) f->seen[p] = m.a[p][p] > 0;
-    solve(&m, f->cost_ns);
+    mg_normal_solve(&m, f->cost_ns);
 }
 
 static double all_insts(const double *terms)

@@ -25,6 +25,14 @@ enum mg_term {                 /* ORDER TERMS */
 };
 extern const char *const mg_term_names[MG_TERM_COUNT];
 
+/* Squares and products of terms by time, so that every launch asks for 1: the sum of costs times terms is to be its
+ * time. Least squares with costs >= 0. */
+struct mg_normal {
+    double a[MG_TERM_COUNT][MG_TERM_COUNT], b[MG_TERM_COUNT];
+};
+void mg_normal_add(struct mg_normal *m, const double *terms, double time, double weight);
+void mg_normal_solve(const struct mg_normal *m, double *cost);
+
 struct mg_fitted {
     double cost_ns[MG_TERM_COUNT];
     bool seen[MG_TERM_COUNT]; /* some launch has it */
