@@ -47,15 +47,15 @@ static enum mg_err add_program(struct predict_cli *c, char *operand, struct mg_d
     *mg_vec_push(&c->programs) = s;
     if (parted) err = mg_study_open(parted + 1, s, false, c->least, &t, d);
     *mg_vec_push(&c->timed) = t ? t : s;
-    if (!err && !c->grids) err = mg_known_program_init(mg_vec_push(&c->known), s, t ? t : s, (uint32_t)c->units, &c->arena, d);
+    if (!err && !c->grids)
+        err = mg_known_program_init(mg_vec_push(&c->known), s, t ? t : s, (uint32_t)c->units, &c->arena, d);
     return err;
 }
 
 static enum mg_err predict_grids(struct predict_cli *c, struct mg_buf *out, struct mg_diag *d)
 {
     struct mg_grids g = {0};
-    enum mg_err err =
-        mg_grids_init(&g, c->programs.at, c->timed.at, c->programs.n, (uint32_t)c->units, &c->arena, d);
+    enum mg_err err = mg_grids_init(&g, c->programs.at, c->timed.at, c->programs.n, (uint32_t)c->units, &c->arena, d);
     if (!err) (c->json ? mg_grids_json : mg_grids_text)(&g, out);
     return err;
 }

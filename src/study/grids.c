@@ -62,8 +62,8 @@ static uint32_t kernel_of(struct collected *c, const struct mg_subset_program *s
     return c->kernels.n - 1;
 }
 
-static enum mg_err collect(struct collected *c, const struct mg_subset_program *s, const struct mg_subset_program *timed,
-                           uint32_t units, struct mg_diag *d)
+static enum mg_err collect(struct collected *c, const struct mg_subset_program *s,
+                           const struct mg_subset_program *timed, uint32_t units, struct mg_diag *d)
 {
     const struct mg_pprocess *p = timed->p->n_processes ? timed->p->processes : NULL;
     if (!units && (!p || !p->device_kind || strcmp(p->device_kind, "nvidia") != 0 || !p->sms))
@@ -72,7 +72,8 @@ static enum mg_err collect(struct collected *c, const struct mg_subset_program *
                            timed->dir);
     for (uint64_t i = 0; i < s->n_launches; i++) {
         const struct mg_subset_launch *x = &s->launches[i];
-        double insts = isnan(x->warp_insts) ? x->insts / 32 : x->warp_insts; /* full warps, where they were not counted */
+        double insts =
+            isnan(x->warp_insts) ? x->insts / 32 : x->warp_insts; /* full warps, where they were not counted */
         if (isnan(insts) || !(timed->launches[i].time_ns > 0)) continue;
         uint32_t kernel = kernel_of(c, s, x->l, p, units);
         *mg_vec_push(&c->samples) =
@@ -246,7 +247,8 @@ static void study(struct mg_grid_kernel *k, struct mg_arena *a)
     k->apart = exp(off * student[MG_MIN(k->n_points - 2, (uint32_t)MG_COUNT_OF(student)) - 1]);
     if (k->apart > TOO_FAR)
         k->why_not = mg_arena_printf(
-            a, "its times do not follow its counts: a grid that is left out is predicted up to %.3g times off", k->apart);
+            a, "its times do not follow its counts: a grid that is left out is predicted up to %.3g times off",
+            k->apart);
     else
         find_best(k);
 }
@@ -258,7 +260,8 @@ enum mg_err mg_grids_init(struct mg_grids *g, struct mg_subset_program *const *c
     struct collected c = {0};
     enum mg_err err = MG_ERR_OK;
     for (uint32_t i = 0; i < n && !err; i++) err = collect(&c, counts[i], timed[i], units, d);
-    if (!err && !c.samples.n) err = mg_diag_err(d, MG_ERR_INPUT, "%s: no launch has both counts and a time", counts[0]->dir);
+    if (!err && !c.samples.n)
+        err = mg_diag_err(d, MG_ERR_INPUT, "%s: no launch has both counts and a time", counts[0]->dir);
     if (!err) {
         qsort(c.samples.at, c.samples.n, sizeof *c.samples.at, by_place);
         make_points(&c, a);

@@ -17,11 +17,11 @@ enum mg_grid_term {                  /* ORDER GRID TERMS */
 
 struct mg_grid_point { /* all launches of a kernel with so many CTAs */
     uint64_t ctas, launches;
-    double insts, time_ns;       /* warp instructions of one launch; the median time */
+    double insts, time_ns; /* warp instructions of one launch; the median time */
     double least_insts, most_insts;
 };
 struct mg_grid_model {
-    double power; /* of the norm that joins the terms: 1 their sum, large the largest */
+    double power;                    /* of the norm that joins the terms: 1 their sum, large the largest */
     double cost[MG_GRID_TERM_COUNT]; /* of a term's power */
     double insts, insts_each;        /* of a launch, whatever its grid; of each CTA */
     uint32_t warps, units, resident; /* of a CTA; multiprocessors; CTAs that fit on one */

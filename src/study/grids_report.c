@@ -5,8 +5,8 @@
 
 void mg_grids_text(const struct mg_grids *g, struct mg_buf *out)
 {
-    mg_buf_printf(out, "%-32s %-12s %6s %10s %12s %24s %12s %12s\n", "kernel", "block", "grids", "best grid", "predicted",
-                  "95 % interval, us", "fewest", "predicted");
+    mg_buf_printf(out, "%-32s %-12s %6s %10s %12s %24s %12s %12s\n", "kernel", "block", "grids", "best grid",
+                  "predicted", "95 % interval, us", "fewest", "predicted");
     for (uint32_t i = 0; i < g->n; i++) {
         const struct mg_grid_kernel *k = &g->kernels[i];
         struct mg_buf block = MG_BUF_INIT;

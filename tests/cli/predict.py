@@ -131,3 +131,60 @@ write('other', [(x, 1) for x in shapes[0][:-1]])
 assert 'sequences differ' in run('p0=other', 'p1', status=3)
 write('untimed', [(x, None) for x in shapes[0]])
 assert 'no launch has both counts and a time' in run('untimed', 'p1', status=3)
+
+# ---- the best grid: the same work at every grid, times by planted costs; the witness tries all grids
+UNITS, WARPS, WORK = random.choice((6, 8, 12)), random.choice((2, 4)), random.randint(40000, 90000)
+GRIDS = [UNITS // 2, UNITS, 3 * UNITS, 10 * UNITS, 40 * UNITS]
+
+
+def write_grids(name, launches):
+    """(CTAs, entries of block 1 by warps, time)."""
+    write(name, [((g, WARPS, 0), t) for g, _, t in launches])
+    db = sqlite3.connect(name + '/profile.db')
+    for i, (g, work, _) in enumerate(launches):
+        w = [g * WARPS, work, g * WARPS]
+        db.execute('UPDATE launch SET threads=?, warps=? WHERE id=?', (counts([32 * x for x in w]), counts(w), i))
+    db.commit()
+    db.close()
+
+
+def grid_time(g, units=UNITS, floor=2e5, each=700., busiest=30.):
+    turns = -(-g // units)
+    return floor + each * turns + busiest * (5 * g * WARPS + 4 * WORK) / g * turns
+
+
+def grids(*args, status=0):
+    out = run('--grids', '--units', str(UNITS), *args, status=status)
+    return out if status or '--json' not in args else json.loads(out)['kernels']
+
+
+write_grids('g', [(g, WORK, round(grid_time(g))) for g in GRIDS * 2])
+k, = grids('g', '--json')
+every = {g: grid_time(g) for g in range(GRIDS[0], GRIDS[-1] + 1)}
+assert k['why_not'] is None and abs(every[k['best_ctas']] / min(every.values()) - 1) < .012, (k, min(every, key=every.get))
+assert k['best_ctas'] <= min(g for g in every if every[g] <= 1.008 * min(every.values())), k
+assert 1 <= k['apart'] < 1.05 and k['units'] == UNITS and k['resident'] == 1 and [m['launches'] for m in k['measured']] == [2] * 5, k
+for p in k['curve'] + k['measured']: assert abs(p['predicted_ns'] / every[p['ctas']] - 1) < .02, (p, every[p['ctas']])
+each = -(-k['best_ctas'] // UNITS)
+few = [n for n in range(1, UNITS) if n * each >= GRIDS[0] and grid_time(n * each, n) <= 1.05 * every[k['best_ctas']]]
+wide = [n for n in range(1, UNITS) if n * each >= GRIDS[0] and grid_time(n * each, n) <= 1.08 * every[k['best_ctas']]]
+assert min(wide, default=UNITS) <= k['fewest_units'] <= min(few, default=UNITS) and abs(k['fewest_ns'] / grid_time(k['fewest_ctas'], k['fewest_units']) - 1) < .02, (k, few)
+text = grids('g')
+assert str(k['best_ctas']) in text and 'fewest: multiprocessors' in text, text
+# in several profiles, a grid each, with times of others
+for i, g in enumerate(GRIDS):
+    write_grids(f'c{i}', [(g, WORK, None)])
+    write_grids(f'n{i}', [(g, WORK, round(grid_time(g)))])
+assert grids(*[f'c{i}=n{i}' for i in range(5)], '--json')[0]['best_ctas'] == k['best_ctas']
+# ---- where counts do not say it is refused, with the reason
+for launches, why in (([(g, WORK, round(grid_time(g))) for g in GRIDS[:3]], 'it ran at 3 grids: 4 or more are needed'),
+                      ([(g, 500 * g, round(grid_time(g))) for g in GRIDS], 'its work grows with its grid'),
+                      ([(g, WORK * (1 + (i == 2)), round(grid_time(g))) for i, g in enumerate(GRIDS)], 'its instructions follow no line over its grid'),
+                      ([(g, WORK, round(grid_time(g))) for g in GRIDS] + [(GRIDS[1], 2 * WORK, 5)], f'launches of {GRIDS[1]} CTAs do different work'),
+                      ([(g, WORK, t) for g, t in zip(GRIDS, (9000, 900000, 8000, 700000, 10000))], 'its times do not follow its counts')):
+    write_grids('bad', launches)
+    k, = grids('bad', '--json')
+    assert k['why_not'].startswith(why) and k['best_ctas'] is k['predicted_ns'] is k['fewest_units'] is None and k['curve'] == [], (why, k)
+    assert why in grids('bad')
+assert '--units says how many' in run('--grids', 'g', status=3)
+assert 'needs a profile' in run('--grids', status=2)
