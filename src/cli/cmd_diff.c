@@ -103,7 +103,8 @@ static int check_bounds(const char *list, const struct mg_comparison *c)
             continue;
         }
         double pct = mg_compared_pct(&m->of), growth = m->better > 0 ? -pct : pct;
-        bool by_chance = !strcmp(b.name, "time") && c->has_interval && c->verdict == 0;
+        const char *judged = c->by == MG_JUDGED_BY_TIME ? "time" : "work";
+        bool by_chance = !strcmp(b.name, judged) && c->has_interval && c->verdict != MG_VERDICT_WORSE;
         if (growth <= b.pct || by_chance) continue;
         if (isinf(pct))
             fprintf(stderr, "margay: --fail-on %s: it was 0 and is %.15g\n", b.name, m->of.v[1]);

@@ -32,6 +32,8 @@ static const struct known {
 #undef MORE
 };
 
+const char *const mg_verdict_names[] = {"no difference", "better", "worse", "unclear"}; /* ORDER mg_verdict */
+
 static const struct known *find_known(const char *name)
 {
     for (size_t i = 0; i < MG_COUNT_OF(knowns); i++)
@@ -312,17 +314,59 @@ static void judge_time(struct mg_comparison *c, const struct mg_recording *const
     c->has_interval = several[0] && several[1];
     c->low_pct = change - spread;
     c->high_pct = change + spread;
-    c->verdict = !c->has_interval ? (change > 1) - (change < -1) : c->low_pct > 0 ? 1 : c->high_pct < 0 ? -1 : 0;
+    double least = c->has_interval ? 0 : 1, low = c->has_interval ? c->low_pct : change,
+           high = c->has_interval ? c->high_pct : change;
+    c->verdict = low > least ? MG_VERDICT_WORSE : high < -least ? MG_VERDICT_BETTER : MG_VERDICT_SAME;
+}
+
+/* The metric whose part of the work, and which itself, grew most; `sign` -1: fell. UINT32_MAX: none by a thousandth of
+ * the work. */
+static uint32_t changed_most(struct mg_comparison *c, const struct mg_work w[2], double sign)
+{
+    static const char *const names[MG_WORK_PARTS] = {"warp_instructions", "memory.bank_conflicts", "memory.sectors",
+                                                     "memory.accesses",   "ctas.imbalance",        "launched_ctas"};
+    double most = 1e-3 * w[0].all;
+    uint32_t found = UINT32_MAX;
+    for (int i = 0; i < MG_WORK_PARTS; i++) {
+        uint32_t metric = metric_at(c, names[i]);
+        const double *v = c->metrics.at[metric].of.v;
+        double change = sign * (w[1].parts[i] - w[0].parts[i]);
+        if (change < most || sign * (v[1] - v[0]) <= 0) continue;
+        most = change;
+        found = metric;
+    }
+    return found;
+}
+
+static double pct_of(double before, double after)
+{
+    return before > 0 ? 100 * (after - before) / before : 0;
+}
+
+/* Better or worse where no setting of the model says the contrary. */
+static void judge_settings(struct mg_comparison *c, const struct mg_work w[2])
+{
+    const double least = .05;
+    c->change_pct = c->low_pct = c->high_pct = pct_of(w[0].all, w[1].all);
+    c->full_pct = pct_of(w[0].full, w[1].full);
+    c->has_interval = true;
+    for (int i = 0; i < MG_WORK_SETTINGS; i++) {
+        double pct = pct_of(w[0].set[i], w[1].set[i]);
+        c->low_pct = fmin(c->low_pct, pct);
+        c->high_pct = fmax(c->high_pct, pct);
+    }
+    bool better = c->low_pct<-least, worse = c->high_pct> least;
+    c->verdict = better && worse ? MG_VERDICT_UNCLEAR
+                 : better        ? MG_VERDICT_BETTER
+                 : worse         ? MG_VERDICT_WORSE
+                                 : MG_VERDICT_SAME;
 }
 
 static void judge_work(struct mg_comparison *c, struct mg_facts f[2])
 {
-    static const char *const names[MG_WORK_PARTS] = {"warp_instructions", "memory.bank_conflicts", "memory.sectors",
-                                                     "memory.accesses",   "ctas.imbalance",        "launched_ctas"};
     static const char *const needed[] = {"memory", "lanes", "ctas"};
     struct mg_work w[2];
     unsigned without = 0;
-    double most = 0;
     for (size_t i = 0; i < MG_COUNT_OF(needed); i++)
         if (!mg_facts_tool(&f[0], needed[i]) || !mg_facts_tool(&f[1], needed[i])) without |= 1u << i;
     for (int side = 0; side < 2; side++) {
@@ -330,22 +374,16 @@ static void judge_work(struct mg_comparison *c, struct mg_facts f[2])
         if (w[side].all > 0) put_metric(c, "work", side, w[side].all);
         if (w[side].all > 0) put_metric(c, "launched_ctas", side, w[side].ctas);
     }
-    c->reason = UINT32_MAX;
     if (w[0].all <= 0 || w[1].all <= 0) return;
-    double all = w[1].all - w[0].all, even[2];
+    double sign = w[1].all < w[0].all ? -1 : 1, even[2];
     for (int side = 0; side < 2; side++) even[side] = w[side].all - w[side].parts[MG_WORK_IMBALANCE];
     for (int side = 0; side < 2; side++) /* what is longer by imbalance alone, of as much work */
         w[side].parts[MG_WORK_IMBALANCE] *= MG_MIN(even[0], even[1]) / even[side];
-    for (int i = 0; i < MG_WORK_PARTS; i++) { /* what went the way that the whole did */
-        double change = (w[1].parts[i] - w[0].parts[i]) * (all < 0 ? -1 : 1);
-        if (change <= most || change < 1e-3 * w[0].all) continue;
-        most = change;
-        c->reason = metric_at(c, names[i]);
-    }
+    c->reason = changed_most(c, w, sign);
+    c->against = changed_most(c, w, -sign);
     if (c->by) return;
     c->by = MG_JUDGED_BY_WORK;
-    c->change_pct = c->low_pct = c->high_pct = 100 * all / w[0].all;
-    c->verdict = (c->change_pct > .05) - (c->change_pct < -.05);
+    judge_settings(c, w);
 }
 
 /* ---- all
@@ -387,6 +425,7 @@ static void sort_metrics(struct mg_comparison *c)
             if (names[i] == c->metrics.at[k].name) to[i] = k;
     for (uint32_t i = 0; i < c->lines.n; i++) c->lines.at[i].metric = to[c->lines.at[i].metric];
     if (c->reason < n) c->reason = to[c->reason];
+    if (c->against < n) c->against = to[c->against];
     free(names);
     free(to);
 }
@@ -443,7 +482,7 @@ void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *befo
     const struct mg_recording *const p[2] = {before, after};
     struct mg_facts f[2];
     struct collecting x = {.c = c, .o = o ? o : &defaults};
-    *c = (struct mg_comparison){.reason = UINT32_MAX, .apart = lie_apart(p, x.o)};
+    *c = (struct mg_comparison){.reason = UINT32_MAX, .against = UINT32_MAX, .apart = lie_apart(p, x.o)};
     for (x.side = 0; x.side < 2; x.side++) {
         mg_facts_init(&f[x.side], p[x.side], x.o);
         add_profile(&x, p[x.side], &f[x.side]);

@@ -24,17 +24,26 @@ struct mg_metric_line {
     double weight; /* its change, as part of the metric in all */
 };
 enum mg_judged_by { MG_JUDGED_NOT, MG_JUDGED_BY_TIME, MG_JUDGED_BY_WORK };
+enum mg_verdict {
+    MG_VERDICT_SAME,
+    MG_VERDICT_BETTER,
+    MG_VERDICT_WORSE,
+    MG_VERDICT_UNCLEAR
+}; /* unclear: of work, better or worse by what the model does not know */
+extern const char *const mg_verdict_names[];
 struct mg_comparison {
     struct mg_arena arena;
     MG_VEC(struct mg_metric) metrics;    /* by name */
     MG_VEC(struct mg_metric_line) lines; /* the largest change of its metric first */
     enum mg_judged_by by;
-    double change_pct, low_pct, high_pct; /* of time or work; 95 % */
-    bool has_interval;                    /* of times: launches were timed more than once; counts are exact */
-    int verdict;                          /* -1 better, 0 no difference, 1 worse */
-    bool apart;                           /* no kernel of one has a counterpart in the other */
-    uint32_t reason;                      /* metric that changed most in the work; UINT32_MAX: none */
-    const char *arguments[2];             /* of the programs, where they are not the same; else NULL */
+    double change_pct, low_pct, high_pct; /* of time: 95 %; of work: by what the model does not know */
+    double full_pct;                      /* of work: if launches filled the device */
+    bool has_interval;                    /* of times: launches were timed more than once */
+    enum mg_verdict verdict;
+    bool apart;               /* no kernel of one has a counterpart in the other */
+    uint32_t reason, against; /* metrics whose part of the work changed most, as the work did and the other way;
+                                 UINT32_MAX: none */
+    const char *arguments[2]; /* of the programs, where they are not the same; else NULL */
 };
 void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *before, const struct mg_recording *after,
                         const struct mg_report_opts *o);

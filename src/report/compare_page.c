@@ -104,10 +104,23 @@ static const char *judge(const struct mg_compared *of, int better)
     return (change > 0) == (better > 0) ? "better" : "worse";
 }
 
+static void add_model(const struct mg_comparison *c, struct mg_buf *out)
+{
+    mg_buf_printf(out,
+                  "<p>From %+.2f to %+.2f %% by what the model of work does not know (docs/findings.md). Counts are "
+                  "exact.</p>",
+                  c->low_pct, c->high_pct);
+    if (c->verdict == MG_VERDICT_UNCLEAR)
+        mg_buf_printf(
+            out,
+            "<p>If no warp waited, as in launches that fill the device: %+.2f %%. A larger input, or times on a "
+            "GPU, can tell.</p>",
+            c->full_pct);
+}
+
 static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
 {
-    static const char *const verdicts[] = {"better", "no difference", "worse"};
-    const char *is = c->by ? verdicts[c->verdict + 1] : "none";
+    const char *is = c->by ? mg_verdict_names[c->verdict] : "none";
     if (c->apart) mg_buf_adds(out, "<p>No kernel is in both profiles: the totals of two programs are compared.</p>");
     mg_buf_printf(out, "<div class=\"verdict %s\" id=\"verdict\"><strong>%s</strong>", c->by ? is : "", is);
     if (!c->by)
@@ -116,7 +129,7 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
         mg_buf_printf(out, ": %s %+.2f&nbsp;%%",
                       c->by == MG_JUDGED_BY_TIME ? "kernel time" : "the kernels’ work as counted", c->change_pct);
     if (c->by == MG_JUDGED_BY_WORK)
-        mg_buf_adds(out, "<p>Counts are exact. How counts make work is a model (docs/findings.md).</p>");
+        add_model(c, out);
     else if (c->has_interval)
         mg_buf_printf(out, "<p>From %+.2f to %+.2f %% (95 %%).</p>", c->low_pct, c->high_pct);
     else if (c->by)
@@ -124,7 +137,13 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
     if (c->reason != UINT32_MAX) {
         mg_buf_adds(out, "<p>Changed most: <code>");
         mg_chart_text(out, c->metrics.at[c->reason].name);
-        mg_buf_adds(out, "</code></p>");
+        mg_buf_adds(out, "</code>");
+        if (c->verdict == MG_VERDICT_UNCLEAR && c->against != UINT32_MAX) {
+            mg_buf_adds(out, ", the other way <code>");
+            mg_chart_text(out, c->metrics.at[c->against].name);
+            mg_buf_adds(out, "</code>");
+        }
+        mg_buf_adds(out, "</p>");
     }
     if (c->arguments[0]) {
         mg_buf_adds(out, "<p>The programs were given other arguments: before <code>");

@@ -6,8 +6,6 @@
 
 enum { MOST_METRICS = 24 };
 
-static const char *const verdicts[] = {"better", "no difference", "worse"};
-
 static void add_pct(struct mg_buf *out, const struct mg_compared *x)
 {
     double pct = mg_compared_pct(x);
@@ -42,6 +40,14 @@ static const char *judge(const struct mg_metric *m)
     return (change > 0) == (m->better > 0) ? "better" : "worse";
 }
 
+/* "memory.sectors -11.9 %" */
+static void add_named(const struct mg_metric *m, struct mg_buf *out)
+{
+    double pct = mg_compared_pct(&m->of);
+    mg_buf_adds(out, m->name);
+    if (m->of.has[0] && m->of.has[1] && !isinf(pct)) mg_buf_printf(out, " %+.1f %%", pct);
+}
+
 static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
 {
     const char *what = c->by == MG_JUDGED_BY_TIME ? "kernel time" : "the kernels' work as counted";
@@ -49,19 +55,28 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
         mg_buf_adds(out, "verdict: none: neither time nor work was measured in both\n");
         return;
     }
-    mg_buf_printf(out, "verdict: %s: %s %+.2f %%", verdicts[c->verdict + 1], what, c->change_pct);
-    if (c->by == MG_JUDGED_BY_WORK)
-        mg_buf_adds(out, " (counts are exact; how counts make work is a model, docs/findings.md)");
-    else if (c->has_interval)
-        mg_buf_printf(out, ", from %+.2f to %+.2f %% (95 %%)", c->low_pct, c->high_pct);
+    mg_buf_printf(out, "verdict: %s: %s %+.2f %%", mg_verdict_names[c->verdict], what, c->change_pct);
+    if (c->has_interval)
+        mg_buf_printf(out, ", from %+.2f to %+.2f %%", c->low_pct, c->high_pct);
     else
         mg_buf_adds(out, ", no interval: a kernel was timed once");
-    mg_buf_addc(out, '\n');
+    if (c->by == MG_JUDGED_BY_WORK)
+        mg_buf_adds(out, " by what the model does not know (docs/findings.md)\n");
+    else
+        mg_buf_adds(out, c->has_interval ? " (95 %)\n" : "\n");
+    if (c->verdict == MG_VERDICT_UNCLEAR)
+        mg_buf_printf(
+            out,
+            "if no warp waited, as in launches that fill the device: %+.2f %%; a larger input, or times on a GPU "
+            "(-t span), can tell\n",
+            c->full_pct);
     if (c->reason == UINT32_MAX) return;
-    const struct mg_metric *m = &c->metrics.at[c->reason];
-    double pct = mg_compared_pct(&m->of);
-    mg_buf_printf(out, "changed most: %s", m->name);
-    if (m->of.has[0] && m->of.has[1] && !isinf(pct)) mg_buf_printf(out, " %+.1f %%", pct);
+    mg_buf_adds(out, "changed most: ");
+    add_named(&c->metrics.at[c->reason], out);
+    if (c->verdict == MG_VERDICT_UNCLEAR && c->against != UINT32_MAX) {
+        mg_buf_adds(out, ", the other way ");
+        add_named(&c->metrics.at[c->against], out);
+    }
     mg_buf_addc(out, '\n');
 }
 
@@ -137,7 +152,7 @@ void mg_write_comparison(const struct mg_comparison *c, struct mg_json *j)
 {
     mg_json_key(j, "verdict");
     mg_json_obj(j);
-    mg_json_key_str(j, "is", c->by ? verdicts[c->verdict + 1] : NULL);
+    mg_json_key_str(j, "is", c->by ? mg_verdict_names[c->verdict] : NULL);
     mg_json_key_str(j, "by", c->by == MG_JUDGED_BY_TIME ? "time" : c->by ? "work" : NULL);
     mg_json_key(j, "change_pct");
     number(j, c->by != MG_JUDGED_NOT, c->change_pct);
@@ -146,7 +161,10 @@ void mg_write_comparison(const struct mg_comparison *c, struct mg_json *j)
     number(j, c->has_interval, c->low_pct);
     number(j, c->has_interval, c->high_pct);
     mg_json_end(j, ']');
+    mg_json_key(j, "full_device_pct");
+    number(j, c->by == MG_JUDGED_BY_WORK, c->full_pct);
     mg_json_key_str(j, "reason", c->reason != UINT32_MAX ? c->metrics.at[c->reason].name : NULL);
+    mg_json_key_str(j, "against", c->against != UINT32_MAX ? c->metrics.at[c->against].name : NULL);
     mg_json_end(j, '}');
     mg_json_key_bool(j, "common_kernels", !c->apart);
     mg_json_key(j, "other_arguments");

@@ -3,16 +3,19 @@
 # one-liners, pairs of lines that a comment has moved. Numbers come from the programs' closed forms.
 set -e
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
-cp "$ROOT/tests/tool/faults/transpose.cu" "$ROOT/tests/tool/faults/species.cu" "$ROOT/tests/tool/faults/common.h" .
+cp "$ROOT/tests/tool/faults/transpose.cu" "$ROOT/tests/tool/faults/species.cu" "$ROOT/tests/tool/faults/filter.cu" \
+    "$ROOT/tests/tool/faults/common.h" .
 mkdir moved && { printf '// moved\n// by\n// three lines\n'; cat transpose.cu; } > moved/transpose.cu && cp common.h moved
 compile() { "$NVCC" -cudart shared -lineinfo -O2 -gencode arch=compute_90,code=compute_90 -o "$1" "$2"; }
 compile transpose transpose.cu & compile species species.cu & wait
-compile other moved/transpose.cu
+compile other moved/transpose.cu & compile filter filter.cu & wait
 run() { "$MARGAY" run -q --device emu -t blocks -t memory -t lanes -t ctas -o "$@" > out; }
 run before -- ./transpose fault
 run after -- ./other sound
 run mixed -- ./species fault
 run sorted -- ./species sound
+run few -- ./filter fault
+run padded -- ./filter sound
 
 "$MARGAY" diff before after > text
 head -1 text | grep -q '^verdict: better: the kernels. work as counted -' || { head -3 text; exit 1; }
@@ -22,9 +25,15 @@ grep -q '^changed most: memory.bank_conflicts -100.0 %' text
 "$MARGAY" diff after before --json > worse.json
 "$MARGAY" diff before before --json > same.json
 "$MARGAY" diff mixed sorted --json > lanes.json
+"$MARGAY" diff few padded --json > small.json
+"$MARGAY" diff few padded --html small.html > small
+"$MARGAY" diff --fail-on work+0% padded few > out # what turns with the model is no finding
+"$MARGAY" diff --fail-on work+0% few padded > out
+rc=0; "$MARGAY" diff --fail-on work+5% after before > out 2> err || rc=$?
+[ $rc = 1 ] && grep -q 'work: it grew by' err || { echo "a gate of work gives $rc"; cat err; exit 1; }
 python3 - <<'P'
 import json
-fix, worse, same, lanes = (json.load(open(f + '.json')) for f in ('fix', 'worse', 'same', 'lanes'))
+fix, worse, same, lanes, small = (json.load(open(f + '.json')) for f in ('fix', 'worse', 'same', 'lanes', 'small'))
 metric = lambda d, name: next(m for m in d['metrics'] if m['name'] == name)
 # 16 x 16 tiles, 8 warps a CTA, 4 reads of a column by each: 31 passes too many
 conflicts = 16 * 16 * 8 * 4 * 31
@@ -35,7 +44,17 @@ assert metric(fix, 'memory.sectors')['before'] == 2 * 512 * 512 * 4 // 32 and me
 assert fix['other_arguments'] == ['fault', 'sound'] and worse['other_arguments'] == ['sound', 'fault'] and same['other_arguments'] == [], fix['other_arguments']
 assert fix['verdict']['is'] == 'better' and worse['verdict']['is'] == 'worse' and same['verdict']['is'] == 'no difference'
 assert fix['verdict']['by'] == 'work' and fix['verdict']['reason'] == worse['verdict']['reason'] == 'memory.bank_conflicts' and same['verdict']['reason'] is None
-assert fix['verdict']['interval_pct'] == [None, None]
+for d in (fix, worse, lanes):
+    low, high = d['verdict']['interval_pct']
+    assert low <= d['verdict']['change_pct'] <= high and low * high > 0 and d['verdict']['full_device_pct'] * low > 0, d['verdict']
+assert same['verdict']['interval_pct'] == [0, 0] and same['verdict']['full_device_pct'] == 0, same['verdict']
+# padding by more instructions: a few CTAs that wait can be slower by it
+v = small['verdict']
+assert v['is'] == 'unclear' and v['interval_pct'][0] < 0 < v['interval_pct'][1] and v['full_device_pct'] < -50, v
+assert {v['reason'], v['against']} == {'memory.bank_conflicts', 'warp_instructions'}, v
+text, page = open('small').read().split('\n'), open('small.html').read()
+assert text[0].startswith('verdict: unclear: ') and f"{v['full_device_pct']:+.2f} %" in text[1] and ', the other way ' in text[2], text[:3]
+assert '<strong>unclear</strong>' in page and f"{v['full_device_pct']:+.2f} %" in page
 # the line of the fault, three lines further down in the other module; turn<32> and turn<33> are one function
 line = next(i for i, l in enumerate(open('transpose.cu'), 1) if 'FAULT' in l)
 l = next(l for l in fix['lines'] if l['metric'] == 'memory.bank_conflicts')

@@ -74,16 +74,19 @@ void mg_add_gain(struct mg_buf *out, const struct mg_finding *f);
 void mg_add_findings_csv(const struct mg_findings *list, struct mg_buf *out);
 /* "findings": [...], "findings_in": of what gains are, "no_verdict": [...] */
 void mg_write_findings(const struct mg_findings *list, struct mg_json *j);
-/* How long all kernels shown take, in cycles from begin to end (cost.c), those of imbalanced CTAs in proportion longer.
+/* How long all kernels shown take, in cycles from begin to end (work.c), those of imbalanced CTAs in proportion longer.
  */
 enum {
     MG_WORK_NO_MEMORY = 1,
     MG_WORK_NO_LANES = 2,
     MG_WORK_NO_CTAS = 4
 }; /* tools to leave out, since another profile lacks them */
+enum { MG_WORK_SETTINGS = 32 };
 struct mg_work {
     double all, parts[MG_WORK_PARTS];
-    double ctas; /* that were launched */
+    double ctas;                  /* that were launched */
+    double full;                  /* if launches filled the device: nothing waits */
+    double set[MG_WORK_SETTINGS]; /* by what the model does not know, each way: work.c */
 };
 void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without);
 

@@ -43,8 +43,7 @@ static double sum_of_parts(const struct kernel_cost *c)
     return sum;
 }
 
-/* Multiprocessors that have work, in the mean over launches. */
-static double busy_sms(const struct kernel_cost *c)
+double busy_sms(const struct kernel_cost *c)
 {
     return c->launches ? c->busy / (double)c->launches : 1;
 }
@@ -57,10 +56,15 @@ static double least_time(const struct kernel_cost *c)
     return MG_MAX(MG_MAX(alone, c->all_ctas * CTA_CYCLES), c->from_memory);
 }
 
+double cycles_at(const struct kernel_cost *c, bool overlap)
+{
+    double busy = overlap ? largest_part(c) : sum_of_parts(c);
+    return MG_MAX(busy, least_time(c)) / MG_MAX(busy_sms(c), 1.);
+}
+
 double modelled_cycles(const struct kernel_cost *c)
 {
-    double least = least_time(c);
-    return .5 * (MG_MAX(sum_of_parts(c), least) + MG_MAX(largest_part(c), least)) / MG_MAX(busy_sms(c), 1.);
+    return .5 * (cycles_at(c, false) + cycles_at(c, true));
 }
 
 double gain_if(const struct kernel_cost *c, const struct kernel_cost *mended)
@@ -137,7 +141,7 @@ static void add_lanes(struct advice *a)
     }
 }
 
-static bool is_shared(const struct mg_jval *site)
+bool is_shared(const struct mg_jval *site)
 {
     const char *space = mg_jval_text(site, "space");
     return space && !strcmp(space, "shared");
@@ -293,29 +297,4 @@ void costs_init(struct advice *a)
         c->used /= a->peak->bytes_cycle;
         c->sector_cycles = 32 / a->peak->bytes_cycle;
     }
-}
-
-void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without)
-{
-    struct mg_findings unused = {0};
-    struct advice a;
-    double *takes = mg_xcalloc(f->p->n_kernels + 1, sizeof *takes);
-    const struct mg_jval *ctas = without & MG_WORK_NO_CTAS ? NULL : mg_facts_tool(f, "ctas");
-    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(ctas, "kernels")); v; v = v->next)
-        if (mg_jval_u64(v, "kernel") < f->p->n_kernels && mg_jval_f64(v, "even_share") > 0)
-            takes[mg_jval_u64(v, "kernel")] = 1 / mg_jval_f64(v, "even_share");
-    *w = (struct mg_work){0};
-    advice_init(&a, f, &unused, without);
-    for (uint32_t k = 0; k < f->p->n_kernels; k++) {
-        const struct kernel_cost *c = &a.costs[k];
-        if (!mg_report_shows(f->o, c->k)) continue;
-        double even = modelled_cycles(c), longer = takes[k] > 1 ? even * (takes[k] - 1) : 0;
-        for (int i = 0; i < PART_COUNT; i++) w->parts[i] += c->parts[i] / MG_MAX(busy_sms(c), 1.);
-        w->parts[MG_WORK_IMBALANCE] += longer;
-        w->parts[MG_WORK_LAUNCHING] += c->all_ctas * CTA_CYCLES / MG_MAX(busy_sms(c), 1.);
-        w->ctas += c->all_ctas;
-        w->all += even + longer;
-    }
-    advice_release(&a);
-    free(takes);
 }

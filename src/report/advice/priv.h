@@ -115,8 +115,12 @@ void costs_init(struct advice *a);
 /* Bytes of a kernel that come from memory: of its buffers, once a launch, where they do not fit into L2. `used`: those
  * that come whatever its accesses look like. */
 double bytes_from_memory(struct advice *a, const struct kernel_cost *c, double *used);
-/* Cycles from the begin to the end of its launches together. */
+/* Cycles from the begin to the end of its launches together; cycles_at: if the parts overlapped fully, or not at all.
+ */
 double modelled_cycles(const struct kernel_cost *c);
+double cycles_at(const struct kernel_cost *c, bool overlap);
+/* Multiprocessors that have work, in the mean over launches. */
+double busy_sms(const struct kernel_cost *c);
 /* Part of the program's time that goes if the kernel costs what `mended` does. 0..1. */
 double gain_if(const struct kernel_cost *c, const struct kernel_cost *mended);
 /* Part of the program's time that goes when so many cycles of one part of a kernel's cost go: the mean of what it would
@@ -129,6 +133,7 @@ double gain_of_full_warps(const struct kernel_cost *c, double cycles, double lat
 bool is_added_up(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site);
 /* Executions by warps of a block of tool lanes; `threads`: by threads. */
 double warps_of(const struct mg_jval *block, double *threads);
+bool is_shared(const struct mg_jval *site);
 /* What a warp waits for the requests of a site of tool memory, of all warps together. */
 double latency_of_site(const struct mg_jval *site);
 /* Would it gain LEAST_GAIN_PCT if launches filled the device? */

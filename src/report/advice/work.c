@@ -1,0 +1,81 @@
+/* The work of all kernels together, which diff compares: by the cost model (cost.c) as it stands, and by each setting
+ * of what the model does not know. A comparison that turns with the setting is none. */
+#include <stdlib.h>
+
+#include "report/advice/priv.h"
+
+/* What a warp waits lies between these parts of what the model says: of an instruction and an access to shared memory
+ * half and twice; of one to global memory a quarter, which is what L1 gives, and four times, which is memory itself. */
+static const double waits[3][2] = {{.5, 2}, {.5, 2}, {.25, 4}};
+
+struct requests { /* of a kernel's warps */
+    double shared, global;
+};
+
+static struct requests *count_requests(struct advice *a)
+{
+    struct requests *of = mg_xcalloc(a->facts->p->n_kernels + 1, sizeof *of);
+    const struct mg_jval *memory =
+        a->without & MG_WORK_NO_MEMORY ? NULL : mg_facts_tool(a->facts, "memory");
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next) {
+        const struct mg_pkernel *k;
+        if (!is_shown(a, v, &k)) continue;
+        *(is_shared(v) ? &of[k->id].shared : &of[k->id].global) += mg_jval_f64(v, "requests");
+    }
+    return of;
+}
+
+/* The bits of `setting`: waits of instructions, shared memory, global memory; do parts overlap; are warps of a CTA as
+ * unequal as its CTAs, or equal? `times` as long because CTAs are not equal. */
+static double cycles_if(const struct kernel_cost *c, const struct requests *r, double times, unsigned setting)
+{
+    struct kernel_cost other = *c;
+    other.chain += c->warp_insts * INST_LATENCY * (waits[0][setting & 1] - 1) +
+                   r->shared * SHARED_LATENCY * (waits[1][setting >> 1 & 1] - 1) +
+                   r->global * GLOBAL_LATENCY * (waits[2][setting >> 2 & 1] - 1);
+    bool unequal = setting >> 4 & 1 && c->most_threads > 32;
+    return cycles_at(&other, setting >> 3 & 1) * times * (unequal ? times : 1);
+}
+
+static double cycles_if_full(const struct kernel_cost *c)
+{
+    struct kernel_cost full = *c;
+    full.chain = 0;
+    return modelled_cycles(&full);
+}
+
+/* By kernel id: how many times as long a kernel takes because its CTAs are not equal; 0: not known. */
+static double *times_by_imbalance(struct mg_facts *f, unsigned without)
+{
+    double *takes = mg_xcalloc(f->p->n_kernels + 1, sizeof *takes);
+    const struct mg_jval *ctas = without & MG_WORK_NO_CTAS ? NULL : mg_facts_tool(f, "ctas");
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(ctas, "kernels")); v; v = v->next)
+        if (mg_jval_u64(v, "kernel") < f->p->n_kernels && mg_jval_f64(v, "even_share") > 0)
+            takes[mg_jval_u64(v, "kernel")] = 1 / mg_jval_f64(v, "even_share");
+    return takes;
+}
+
+void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without)
+{
+    struct mg_findings unused = {0};
+    struct advice a;
+    double *takes = times_by_imbalance(f, without);
+    *w = (struct mg_work){0};
+    advice_init(&a, f, &unused, without);
+    struct requests *requests = count_requests(&a);
+    for (uint32_t k = 0; k < f->p->n_kernels; k++) {
+        const struct kernel_cost *c = &a.costs[k];
+        if (!mg_report_shows(f->o, c->k)) continue;
+        double even = modelled_cycles(c), times = MG_MAX(takes[k], 1.);
+        for (int i = 0; i < PART_COUNT; i++) w->parts[i] += c->parts[i] / MG_MAX(busy_sms(c), 1.);
+        w->parts[MG_WORK_IMBALANCE] += even * (times - 1);
+        w->parts[MG_WORK_LAUNCHING] += c->all_ctas * CTA_CYCLES / MG_MAX(busy_sms(c), 1.);
+        w->ctas += c->all_ctas;
+        w->all += even * times;
+        w->full += cycles_if_full(c) * times;
+        for (unsigned i = 0; i < MG_WORK_SETTINGS; i++) w->set[i] += cycles_if(c, &requests[k], times, i);
+    }
+    advice_release(&a);
+    free(requests);
+    free(takes);
+}
