@@ -9,7 +9,7 @@ KEPT = set('''alignas auto bool break case char class const constexpr continue d
 long namespace new return short signed sizeof static struct switch template this true typedef typename union unsigned using void volatile while
 __global__ __device__ __shared__ __host__ __syncthreads __noinline__ __forceinline__ blockIdx blockDim threadIdx gridDim x y z dim3 main argc argv
 include define pragma unroll algorithm common h std vector size begin end sort swap size_t printf cudaDeviceSynchronize CHECK to_device from_device
-mix is_fault print_sum f u FAULT'''.split())
+mix is_fault print_sum f u FAULT strcmp fprintf stderr'''.split())
 SIZES = {  # what is drawn: (pattern, choices)
     'particles.cu': [(r'n = 50000', [f'n = {n}' for n in (30011, 48000, 77777)])],
     'matvec.cu': [(r'rows = 2048, columns = 90', [f'rows = {128 * r}, columns = {c}' for r, c in ((12, 75), (18, 110), (24, 64))])],
@@ -66,4 +66,4 @@ def main(path, seed):
     sys.stdout.write(text)
 
 
-main(sys.argv[1], sys.argv[2])
+if __name__ == '__main__': main(sys.argv[1], sys.argv[2])
