@@ -15,8 +15,7 @@ struct requests { /* of a kernel's warps */
 static struct requests *count_requests(struct advice *a)
 {
     struct requests *of = mg_xcalloc(a->facts->p->n_kernels + 1, sizeof *of);
-    const struct mg_jval *memory =
-        a->without & MG_WORK_NO_MEMORY ? NULL : mg_facts_tool(a->facts, "memory");
+    const struct mg_jval *memory = a->without & MG_WORK_NO_MEMORY ? NULL : mg_facts_tool(a->facts, "memory");
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next) {
         const struct mg_pkernel *k;
         if (!is_shown(a, v, &k)) continue;
