@@ -1,4 +1,5 @@
 #include "image/packed.h"
+#include "image/image.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -88,6 +89,51 @@ bool mg_image_pack(const void *image, struct mg_buf *out)
         mg_buf_add(out, &(uint64_t){0}, 8);
     for (uint32_t k = 0; k < h.n; k++) add_padded(out, parts[k], part_bytes(parts[k]));
     return true;
+}
+
+struct fatbin_head {
+    uint32_t magic;
+    uint16_t version, head_bytes;
+    uint64_t body_bytes;
+};
+struct fatbin_entry { /* as fatbinary writes them */
+    uint16_t kind, version;
+    uint32_t head_bytes;
+    uint64_t bytes; /* up to the next entry */
+    uint32_t packed_bytes, options, minor_major, sm, name, name_bytes;
+    uint64_t flags, zero, unpacked_bytes;
+};
+_Static_assert(sizeof(struct fatbin_head) == 16 && sizeof(struct fatbin_entry) == 64, "the file's");
+
+static void add_entry(struct mg_buf *out, enum mg_entry_kind kind, uint32_t sm, uint32_t minor_major, const void *data,
+                      size_t bytes)
+{
+    enum { WORDS_OF_64_AND_LINUX = 0x11, VERSION = 0x101 };
+    size_t padded = (bytes + 7) & ~(size_t)7;
+    struct fatbin_entry e = {.kind = (uint16_t)kind,
+                             .version = VERSION,
+                             .head_bytes = sizeof e,
+                             .bytes = padded,
+                             .minor_major = minor_major,
+                             .sm = sm,
+                             .flags = WORDS_OF_64_AND_LINUX};
+    mg_buf_add(out, &e, sizeof e);
+    mg_buf_add(out, data, bytes);
+    mg_buf_add(out, &(uint64_t){0}, padded - bytes);
+}
+
+void mg_image_pack_pair(const struct mg_image_entry *cubin, const struct mg_image_entry *ptx, struct mg_buf *out)
+{
+    struct mg_buf body = MG_BUF_INIT, fatbin = MG_BUF_INIT;
+    uint32_t abi = ((const uint8_t *)cubin->data)[EI_ABIVERSION];
+    add_entry(&body, MG_ENTRY_CUBIN, cubin->sm, 1u << 16 | abi, cubin->data, cubin->bytes);
+    add_entry(&body, MG_ENTRY_PTX, ptx->sm, 0, ptx->data, ptx->bytes + 1);
+    struct fatbin_head h = {FATBIN_MAGIC, 1, sizeof h, body.n};
+    mg_buf_add(&fatbin, &h, sizeof h);
+    mg_buf_add(&fatbin, body.at, body.n);
+    mg_image_pack(fatbin.at, out);
+    mg_buf_release(&fatbin);
+    mg_buf_release(&body);
 }
 
 static bool find_parts(const uint8_t *p, size_t bytes, const struct head *h, struct mg_image_unpacked *out)

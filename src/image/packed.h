@@ -8,6 +8,11 @@
 /* Appends what the load call would read of the image. False: it is of no known kind. */
 bool mg_image_pack(const void *image, struct mg_buf *out);
 
+/* The same of machine code (an entry of an image) and the PTX that it was made of: a fatbin of both, from which a
+ * device takes what it can run. */
+struct mg_image_entry;
+void mg_image_pack_pair(const struct mg_image_entry *cubin, const struct mg_image_entry *ptx, struct mg_buf *out);
+
 struct mg_image_unpacked {
     const void *image; /* for a load call; owner: this struct, and the bytes it was made of */
     void *room;

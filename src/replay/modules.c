@@ -1,3 +1,4 @@
+#include "image/image.h"
 #include "replay/replay.h"
 
 #include <stdlib.h>
@@ -47,6 +48,26 @@ int mg_replay_image(struct mg_replay *r, const struct mg_cap_op *op)
     return 0;
 }
 
+static cu_result load(struct mg_load *l, const void *image, unsigned n, int *options, void **values)
+{
+    return l->library ? mg_cu.cuLibraryLoadData((cu_library *)&l->handle, image, options, values, n, NULL, NULL, 0)
+                      : mg_cu.cuModuleLoadDataEx((cu_module *)&l->handle, image, n, options, values);
+}
+
+/* Where a device refuses an image for its machine code, the PTX beside that may do. */
+static cu_result load_ptx(struct mg_load *l, const struct mg_image_unpacked *u, unsigned n, int *options, void **values,
+                          cu_result refused)
+{
+    struct mg_image *im = NULL;
+    cu_result rc = refused;
+    if (u->image != u->parts[0] || mg_image_open_bytes(u->parts[0], u->sizes[0], NULL, &im, NULL)) return rc;
+    for (uint32_t k = 0; im->kind == MG_IMAGE_FATBIN && k < im->n_entries && rc != CUE_SUCCESS; k++)
+        if (im->entries[k].kind == MG_ENTRY_PTX && load(l, im->entries[k].data, n, options, values) == CUE_SUCCESS)
+            rc = CUE_SUCCESS;
+    mg_image_free(im);
+    return rc;
+}
+
 int mg_replay_load(struct mg_replay *r, const struct mg_cap_op *op)
 {
     struct mg_image_bytes *im = mg_replay_image_of(r, op->words[1]);
@@ -63,9 +84,8 @@ int mg_replay_load(struct mg_replay *r, const struct mg_cap_op *op)
         options[n] = (int)op->words[k];
         values[n] = (void *)(uintptr_t)op->words[k + 1];
     }
-    cu_result rc = l.library ? mg_cu.cuLibraryLoadData((cu_library *)&l.handle, im->unpacked.image, options, values, n,
-                                                       NULL, NULL, 0)
-                             : mg_cu.cuModuleLoadDataEx((cu_module *)&l.handle, im->unpacked.image, n, options, values);
+    cu_result rc = load(&l, im->unpacked.image, n, options, values);
+    if (rc != CUE_SUCCESS) rc = load_ptx(&l, &im->unpacked, n, options, values, rc);
     l.n_words = MG_MIN(op->n_words, (uint32_t)MG_COUNT_OF(l.words));
     memcpy(l.words, op->words, l.n_words * sizeof *l.words);
     int status = mg_replay_call(r, rc, "loading image %llu", (unsigned long long)im->number);

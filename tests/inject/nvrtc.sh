@@ -36,6 +36,15 @@ counted dlopen ./dlopened dlopen "$dir/libnvrtc.so"
 counted file ./dlopened file "$dir/libnvrtc.so"
 "$MARGAY" run -o none -t none -- ./linked linked > out 2> err && grep -q '^ok$' out || { echo "FAIL -t none"; cat out err; failed=1; }
 
+# a capture holds the machine code and the PTX: a device takes what it can run
+cat > pair.py <<'P'
+data = open('folder/data.bin', 'rb').read()
+assert data.count(b'\x7fELF') == 1 and data.count(b'.version') == 1 and data.index(b'\x50\xed\x55\xba') < data.index(b'\x7fELF') < data.index(b'.version')
+P
+"$MARGAY" capture -q --device emu -o cap -- ./linked linked > out 2> err && "$MARGAY" replay -q -t blocks --device emu -o again cap > out 2> err &&
+    "$MARGAY" report again --json | grep -q '"thread_entries": *256' && "$MARGAY" replay -q --export folder cap > out 2> err && python3 pair.py 2> err &&
+    echo "ok   captured" || { echo "FAIL captured"; cat out err; failed=1; }
+
 rm -rf profile
 "$MARGAY" run -o profile -- ./dlopened other "$dir/libnvrtc.so" > out 2> err
 rc=$?

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "image/image.h"
 #include "image/known.h"
+#include "image/packed.h"
 
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n";
 
@@ -150,6 +151,29 @@ static void make_cubin(uint8_t out[64], uint8_t mark)
     out[24] = mark;
 }
 
+/* As one image, packed, they are both there again. */
+static void check_pair(const struct mg_image_entry *code, const struct mg_image_entry *text, const uint8_t *cubin,
+                       size_t bytes)
+{
+    struct mg_buf packed = MG_BUF_INIT;
+    struct mg_image_unpacked u = {0};
+    struct mg_image *im = NULL;
+    mg_image_pack_pair(code, text, &packed);
+    MG_CHECK(mg_image_unpack(packed.at, packed.n, &u));
+    MG_CHECK_EQ(mg_image_open_memory(u.image, &im, NULL), MG_ERR_OK);
+    MG_CHECK_EQ(im->kind, MG_IMAGE_FATBIN);
+    MG_CHECK_EQ(im->n_entries, 2);
+    if (im->n_entries == 2) {
+        MG_CHECK_EQ(im->entries[0].kind, MG_ENTRY_CUBIN);
+        MG_CHECK_EQ(im->entries[0].sm, 90);
+        MG_CHECK(im->entries[0].bytes == bytes && !memcmp(im->entries[0].data, cubin, bytes));
+        MG_CHECK_STR(mg_image_best_ptx(im, 0, 90)->data, ptx);
+    }
+    mg_image_free(im);
+    mg_image_unpacked_release(&u);
+    mg_buf_release(&packed);
+}
+
 MG_TEST(image_cubin_whose_ptx_is_known)
 {
     uint8_t cubin[64], other[64];
@@ -170,6 +194,7 @@ MG_TEST(image_cubin_whose_ptx_is_known)
             MG_CHECK_EQ(e->sm, 70);
         }
         MG_CHECK_EQ(im->n_entries, 2);
+        if (k) check_pair(&im->entries[1], &im->entries[0], cubin, sizeof cubin);
         mg_image_free(im);
     }
     MG_CHECK_EQ(mg_image_open_bytes(other, sizeof other, "x", &im, NULL), MG_ERR_OK);

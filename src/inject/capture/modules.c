@@ -24,23 +24,28 @@ static struct mg_map images; /* hash of a packed image -> its number */
 
 /* ---- loads --------------------------------------------------------------------------------------------- */
 
-/* Machine code whose PTX its compiler left (NVRTC, Triton): the PTX, which every device takes. */
-static bool pack_ptx(const void *image, struct mg_buf *packed)
+/* Machine code whose PTX its compiler left (NVRTC, Triton): both, so that a GPU runs what it ran, and other devices the
+ * PTX. */
+static bool pack_pair(const void *image, struct mg_buf *packed)
 {
     struct mg_image *im = NULL;
-    bool found = false;
+    const struct mg_image_entry *cubin = NULL, *ptx = NULL;
     if (mg_image_open_memory(image, &im, NULL)) return false;
-    for (uint32_t k = 0; im->kind == MG_IMAGE_CUBIN && k < im->n_entries && !found; k++)
-        found = im->entries[k].kind == MG_ENTRY_PTX && mg_image_pack(im->entries[k].data, packed);
+    for (uint32_t k = 0; im->kind == MG_IMAGE_CUBIN && k < im->n_entries; k++)
+        if (im->entries[k].kind == MG_ENTRY_PTX)
+            ptx = &im->entries[k];
+        else if (im->entries[k].kind == MG_ENTRY_CUBIN)
+            cubin = &im->entries[k];
+    if (cubin && ptx) mg_image_pack_pair(cubin, ptx, packed);
     mg_image_free(im);
-    return found;
+    return packed->n != 0;
 }
 
 static uint64_t image_of(const void *image)
 {
     struct mg_buf packed = MG_BUF_INIT;
     uint64_t hash[2], number = 0;
-    if (pack_ptx(image, &packed) || mg_image_pack(image, &packed)) {
+    if (pack_pair(image, &packed) || mg_image_pack(image, &packed)) {
         mg_cap_hash(packed.at, packed.n, hash);
         if (!mg_map_get(&images, hash[0], &number)) {
             number = ++n_images;
