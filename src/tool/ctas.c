@@ -425,10 +425,10 @@ static void ctas_profile(const void *conf, const struct mg_tool_result *r, struc
     (void)conf;
     mg_table_begin(
         t, "ctas",
-        "thread instructions of CTAs: what an even share over multiprocessors saves; by number: what of it equal CTAs leave");
+        "thread instructions of CTAs: what an even share over multiprocessors saves, and what of it equal CTAs would lose");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
     mg_table_column(t, "saves", MG_COL_PERCENT, NULL);
-    mg_table_column(t, "by number", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "equal CTAs", MG_COL_PERCENT, NULL);
     mg_table_column(t, "imbalance", MG_COL_REAL, "longest / mean");
     mg_table_column(t, "least", MG_COL_COUNT, NULL);
     mg_table_column(t, "mean", MG_COL_REAL, NULL);

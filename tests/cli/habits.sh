@@ -55,6 +55,7 @@ for rule in $rules; do
 done
 "$MARGAY" help no_rule > said 2>&1 && fail 'help of nothing'
 grep -q "no command, tool or rule 'no_rule'" said || fail 'help of nothing'
+"$MARGAY" help findings > said && "$MARGAY" help advise | cmp -s - said || fail 'help of findings'
 "$MARGAY" help lanes | grep -q 'docs/tools/lanes.md' || fail 'help of a tool'
 "$MARGAY" tools | grep -q '^advise ' || fail 'tools lists advise'
 "$ROOT/scripts/gen-completion-zsh" "$MARGAY" > _margay

@@ -17,7 +17,7 @@ const char *mg_finding_rule(const struct mg_finding *f)
 
 bool mg_advice_help(const char *name, struct mg_buf *out)
 {
-    if (!strcmp(name, MG_ADVICE)) {
+    if (!strcmp(name, MG_ADVICE) || !strcmp(name, "findings")) {
         mg_buf_adds(out, "advise: runs the tools that these rules read, and ends with what they found\n");
         for (size_t i = 0; i < MG_COUNT_OF(rules); i++)
             mg_buf_printf(out, "    %-15s %s\n", rules[i].name, rules[i].about);

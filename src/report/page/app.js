@@ -21,7 +21,7 @@ function header() {
   const program = report.command.length ? baseName(report.command[0]) : 'margay', p = report.processes[0] || {};
   const items = [['#/', 'Overview'], hasTimeline() ? ['#/time', 'Time line'] : null, measured ? ['#/flame', 'Flame graph'] : null, tools.length ? ['#/tools', 'Tools'] : null, wasChecked ? ['#/checks', `--check (${checks.length})`] : null, ['#/run', 'Run']].filter(Boolean);
   document.title = `${program} · Margay`;
-  return [h('div.brand', h('strong', {title: command(report.command)}, program), h('span.dim', {title: onGpu ? null : 'no GPU ran it: counts are those of the device, times are the host\'s'}, [report.device.kind && deviceName(), date(p.start_unix_ns), p.host].filter(Boolean).join(' · '))),
+  return [h('div.brand', h('strong', {title: command(report.command)}, program), h('span.dim', {title: onGpu ? null : 'no GPU ran it: counts are those of the device, times are the host\'s'}, [report.device.kind && deviceName(), date(p.start_unix_ns), p.host, report.device.kind && !onGpu && 'times are the host\'s'].filter(Boolean).join(' · '))),
     h('nav', {'aria-label': 'page'}, items.map(([hash, text]) => h('a', {href: hash, 'data-nav': hash}, text)),
       h('button.icon', {type: 'button', title: 'dark or light ( d )', 'aria-label': 'dark or light', onclick: switchTheme}, '◐'), h('button.icon', {type: 'button', title: 'keys and words ( ? )', 'aria-label': 'keys and words', onclick: showKeys}, '?'))];
 }

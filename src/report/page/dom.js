@@ -59,6 +59,7 @@ export function shareBar(share, most = 100) {
 }
 
 // Good to bad as a class; `good` from 1 to 0. NaN: none.
+export const grades = 'its colour: green from 90 %, olive from 70 %, orange from 40 %, red below';
 export const grade = (good) => (Number.isNaN(good) ? '' : good >= 0.9 ? 'good' : good >= 0.7 ? 'fair' : good >= 0.4 ? 'poor' : 'bad');
 
 export function say(text) {

@@ -1,6 +1,6 @@
 // One kernel: findings, source, blocks with their graph, instructions, launches, the rows of every tool.
 import {allTables, core, kernels, launchesOf, launchesLeftOut, nameOf, ptxLeftOut, ptxLines, ranked, rowKernel, rowsByBlock, runsOf, mainLines, endOfRun, shareOf, firstRank, ranks, onGpu, tablesOf} from './data.js';
-import {grade, h, numeral, picture, shareBar} from './dom.js';
+import {grade, grades, h, numeral, picture, shareBar} from './dom.js';
 import {baseName, exact, number, percent, plural} from './format.js';
 import {checkTable, checksOf, findingList, findingsOf} from './findings.js';
 import {flameGraph} from './flame.js';
@@ -165,7 +165,7 @@ function head(k) {
       k.time_ns === null || !onGpu ? null : fact('time', numeral(k.time_ns, 'ns')),
       fact('launches', numeral(k.launches, 'count')),
       fact('thread instructions', numeral(k.thread_instructions, 'count')),
-      Number.isNaN(lanes) ? null : fact('lanes in use', h('span', {class: grade(lanes / 100)}, numeral(lanes, 'percent'))),
+      Number.isNaN(lanes) ? null : fact('lanes in use', h('span', {class: grade(lanes / 100), title: grades}, numeral(lanes, 'percent'))),
       k.registers.native === null ? null : fact('registers', [k.registers.estimate ? 'about ' : '', String(k.registers.native), k.registers.instrumented === null ? null : h('span.dim', ` (${k.registers.instrumented} instrumented)`)])),
     notes.map((n) => h('p.note', n)));
 }

@@ -1,6 +1,6 @@
 // The first view: what the run was, findings, kernels by their share.
 import {checks, core, findings, firstRank, kernels, measured, onGpu, ranked, ranks, report, shareOf, timed, totals, wasChecked} from './data.js';
-import {grade, h, numeral, say, shareBar} from './dom.js';
+import {grade, grades, h, numeral, say, shareBar} from './dom.js';
 import {command, plural} from './format.js';
 import {cardsOf, findingList, isVerdict} from './findings.js';
 import {kernelHash, kernelLink} from './links.js';
@@ -20,8 +20,8 @@ function facts() {
     fact('launches', numeral(c.launches, 'count')),
     timed && onGpu ? fact(ranks.time.label, numeral(totals.time, 'ns')) : null,
     measured ? fact('thread instructions', numeral(totals.instructions, 'count')) : null,
-    Number.isNaN(lanes) ? null : fact('lanes in use', h('span', {class: grade(lanes / 100)}, numeral(lanes, 'percent'))),
-    fact('instrumented', Number.isNaN(share) ? '–' : h('span', {class: grade(share / 100)}, numeral(share, 'percent')), h('a', {href: '#/run'}, 'coverage')),
+    Number.isNaN(lanes) ? null : fact('lanes in use', h('span', {class: grade(lanes / 100), title: grades}, numeral(lanes, 'percent'))),
+    fact('instrumented', Number.isNaN(share) ? '–' : h('span', {class: grade(share / 100), title: grades}, numeral(share, 'percent')), h('a', {href: '#/run'}, 'coverage')),
     wasChecked ? fact('--check', h('a', {href: '#/checks', class: checks.length ? 'bad' : 'good'}, plural(checks.length, 'finding'))) : null);
 }
 

@@ -33,7 +33,7 @@ export const words = {
   'registers': 'registers of a thread',
   'requests': 'executions of the instruction by a warp with at least one active lane',
   'saves': 'share of the time that an even split over multiprocessors would save, when these take CTAs in order: the counts are exact, the order is a model',
-  'by number': 'the part of it that stays with equal CTAs, since their number is no multiple of the multiprocessors',
+  'equal CTAs': 'the part of it that as many equal CTAs would lose, too, since their number is no multiple of the multiprocessors',
   'sectors': 'aligned 32 bytes of global memory that a warp\'s request touches; 4 do for 32 lanes of 4 bytes in order',
   'share': 'of the kernel\'s thread instructions',
   'SM imbalance': 'the busiest multiprocessor over the mean of all; 1 is even',
