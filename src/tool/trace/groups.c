@@ -4,11 +4,17 @@
 
 enum { MOST_ADDRESSES = 8 /* two registers each, until the last one */ };
 
+/* May lanes that came apart go on together behind it? To what is .aligned all lanes of a warp come together. */
+static bool lets_join(const struct mg_form *f)
+{
+    return f->op_flags & MG_OPF_BARRIER || (f->op_flags & MG_OPF_CONVERGENT && !mg_form_has(f, MG_MOD_aligned));
+}
+
 static bool follows(const struct mg_module *m, const struct mg_trace_item *a, const struct mg_trace_item *b)
 {
     if (a->inst->id != b->inst->id || b->one_by_one || b->loop != UINT32_MAX) return false;
     for (const struct mg_patch_inst *i = a->inst; i < b->inst; i++)
-        if (mg_node_form(m, &m->nodes.at[i->node])->op_flags & (MG_OPF_CONVERGENT | MG_OPF_BARRIER)) return false;
+        if (lets_join(mg_node_form(m, &m->nodes.at[i->node]))) return false;
     return true;
 }
 
