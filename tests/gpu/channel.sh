@@ -36,7 +36,7 @@ done
 # Groups of lanes that come together in the code that writes: random kernels (ptxas once added for one of them as often as there were groups)
 if [ -z "${KERNELS:-}" ]; then
     gcc -O1 -o launch "$ROOT/tests/fuzz/kernels/launch.c" -L"$B/lib/margay/driver" -lcuda || exit 1
-    for seed in 702 703 704 705 100301 100302 100307 100309; do "$ROOT/tests/fuzz/kernels/generate" $([ $seed -gt 999 ] || echo --tables) $seed > k$seed.ptx; done
+    for seed in 702 703 704 705 100301 100302 100307 100309; do "$ROOT/tests/fuzz/kernels/generate" --small $([ $seed -gt 999 ] || echo --tables) $seed > k$seed.ptx; done
     for form in coded lanes; do
         rm -rf p
         "$MARGAY" run -q -o p --device nvidia -t accesses,form=$form -- ./launch k*.ptx > /dev/null && "$MARGAY" report p --json | python3 -c '

@@ -217,9 +217,13 @@ for part in freed values variable streams threads gone; do
     replayed "late $part on a GPU" late-cap --device nvidia
 done
 unset LD_LIBRARY_PATH
-(ulimit -f 1200 && "$MARGAY" capture -q --device emu -o late-full -- ./late add.ptx big > out 2> err) && grep -q 'a megabyte: ok' out && grep -q 'the capture is not whole: File too large' err ||
-    { fail 'a capture that may not grow'; cat out err; }
-refused 'a capture that could not grow' late-full 3 'not a whole capture: it ends within a frame'
+if (ulimit -f 1 && trap '' XFSZ && head -c 100000 /dev/zero > limited) 2> /dev/null; then
+    echo "skip a capture that may not grow: this system lets files grow beyond ulimit -f"
+else
+    (ulimit -f 1200 && "$MARGAY" capture -q --device emu -o late-full -- ./late add.ptx big > out 2> err) && grep -q 'a megabyte: ok' out && grep -q 'the capture is not whole: File too large' err ||
+        { fail 'a capture that may not grow'; cat out err; }
+    refused 'a capture that could not grow' late-full 3 'not a whole capture: it ends within a frame'
+fi
 "$MARGAY" capture -q --device emu -o late-graph -- ./late add.ptx graph > out 2>&1 && ! grep -q WRONG out || { fail 'a host function in a graph'; cat out; }
 refused 'a host function in a graph' late-graph 3 'launch 0 (add) and what follows cannot be replayed: kernels behind a host function'
 "$MARGAY" capture -q --device emu -o late-textures -- ./late add.ptx textures > out 2>&1 && ! grep -q WRONG out || { fail 'textures without memory'; cat out; }

@@ -142,6 +142,7 @@ static int again(void)
     OK(cuMemFree_v2(whole));
     use(1, 0);
     OK(cuDevicePrimaryCtxReset_v2(d));
+    OK(cuDevicePrimaryCtxRetain(&own, d)); /* NVIDIA's driver has none until then */
     OK(cuCtxSetCurrent(own));
     use(2, 0);
     for (unsigned k = 0; k < 12; k++) {

@@ -57,6 +57,39 @@ f, = json.load(sys.stdin)["files"]
 have = sorted((x["op"].split(".")[0], x["kind"]) for x in f["not_looked_at"])
 assert have == [("cp", "bulk copy"), ("suld", "surface access"), ("tex", "texture read")] and "tensor" in str(f["not_looked_at"]), have' || { echo 'FAIL trace info --json'; failed=1; }
 "$MARGAY" trace info t | grep -q 'not looked at in mixed: tex.2d' || { echo 'FAIL trace info'; failed=1; }
+# Matrix loads one behind another are one record of all: each of them is there, once a warp, and the kernel is not a record's code for each.
+matrices() { # N: a kernel with N pairs of loads
+    printf '.version 8.0\n.target sm_80\n.address_size 64\n.visible .entry matrices(.param .u64 p, .param .u32 n)\n{\n    .reg .b32 %%a<9>, %%b<9>; .reg .f32 %%c<9>; .reg .b64 %%d<3>;\n'
+    printf '    ld.param.u64 %%d1, [p];\n    cvta.to.global.u64 %%d1, %%d1;\n    mov.u32 %%b0, %%tid.x;\n    mul.wide.u32 %%d2, %%b0, 4;\n    add.s64 %%d2, %%d1, %%d2;\n'
+    for k in $(seq "$1"); do
+        for m in a.sync.aligned.row b.sync.aligned.col; do
+            printf '    wmma.load.%s.m16n16k16.global.f16 {%%a1, %%a2, %%a3, %%a4, %%a5, %%a6, %%a7, %%a8}, [%%d1], 16;\n' $m
+        done
+        printf '    st.global.u32 [%%d2+%d], %%a1;\n' $((128 * k))
+    done
+    printf '    ret;\n}\n'
+}
+matrices 11 > eleven.ptx
+for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu); do
+    rm -rf m
+    "$MARGAY" run -q --device $device -t trace,sum=on -o m -- ./ptxrun load=eleven.ptx matrices:3,1,1:64,1,1:0 > out 2> err || { echo "FAIL matrices on $device"; cat out err; failed=1; }
+    "$MARGAY" report m --json > m.json
+    "$MARGAY" trace print m --json > print.json
+    python3 - <<'END' || { echo "FAIL matrices on $device"; failed=1; }
+import json
+l, = json.load(open('m.json'))['tools']['trace']['launches']
+assert l['complete'] and l['lanes'] == l['received_lanes'] == 3 * 64 * 11 and l['address_sum'] == l['counted_sum'] and l['unseen'] == 3 * 64 * 22, l
+warps = {}
+for line in open('print.json'):
+    f = json.loads(line)['fields']
+    if 'access' in f and 'mask' in f: warps.setdefault((f['cta'], f['warp']), []).append((f['access'], bin(f['mask']).count('1'), f.get('op', '')[:11]))
+pair = [('unseen', 32, 'wmma.load.a'), ('unseen', 32, 'wmma.load.b'), ('store', 32, warps[0, 0][2][2])]
+assert len(warps) == 6 and all(w == pair * 11 for w in warps.values()), warps
+END
+done
+matrices 4 | "$MARGAY" ptx instrument --sm 90 -t trace - > four.ptx
+"$MARGAY" ptx instrument --sm 90 -t trace eleven.ptx > twin.ptx
+[ "$(wc -c < twin.ptx)" -lt $((4 * $(wc -c < four.ptx))) ] || { echo "FAIL a twin of eleven pairs: $(wc -c < twin.ptx) bytes, of four $(wc -c < four.ptx)"; failed=1; }
 "$MARGAY" run -q --device emu -t memory -o plain -- "$EX/saxpy" > out 2> err && "$MARGAY" report plain --json | python3 -c 'import json,sys; assert json.load(sys.stdin)["tools"]["memory"]["not_looked_at"] == []' ||
     { echo 'FAIL a kernel without such instructions'; failed=1; }
 # Bytes that are not looked at leave no verdict about bytes.
