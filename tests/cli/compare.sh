@@ -103,6 +103,35 @@ python3 page.py page.html fix.json
 rc=0; "$MARGAY" diff before after --html /nowhere/page.html > out 2> err || rc=$?
 [ $rc = 3 ] || { echo "a page that cannot be written gives $rc"; exit 1; }
 
+# a part of the launches: counts of two of 40 say what those of all do
+cat > steps.cu <<'P'
+__global__ void step(int *out, int pitch)
+{
+    __shared__ int tile[32 * 33];
+    for (int k = 0; k < 32; k++) tile[threadIdx.x * pitch + k] = k * pitch;
+    __syncthreads();
+    out[blockIdx.x * 32 + threadIdx.x] = tile[threadIdx.x * pitch + blockIdx.x % 32];
+}
+int main(int argc, char **)
+{
+    int *out;
+    cudaMalloc(&out, 320 * 32 * 4);
+    for (int i = 0; i < 40; i++) step<<<320, 32>>>(out, argc > 1 ? 32 : 33);
+    return cudaDeviceSynchronize() != cudaSuccess;
+}
+P
+compile steps steps.cu
+run all_padded -- ./steps
+run all_conflicts -- ./steps fault
+run two_padded --launches 7-8 -- ./steps
+run two_conflicts --launches 7-8 -- ./steps fault
+for n in all two; do "$MARGAY" diff ${n}_padded ${n}_conflicts --json > $n.json; done
+python3 -c "
+import json
+every, two = (json.load(open(n + '.json'))['verdict'] for n in ('all', 'two'))
+assert every['is'] == two['is'] == 'worse' and every['reason'] == two['reason'] == 'memory.bank_conflicts', (every, two)
+assert abs(every['change_pct'] - two['change_pct']) < 1e-6 * every['change_pct'], (every, two)"
+
 gate='memory.bank_conflicts+0%,memory.sectors+5%,instructions+2%'
 "$MARGAY" diff --fail-on "$gate" after after > out
 "$MARGAY" diff --fail-on "$gate" before after > out

@@ -43,6 +43,22 @@ static double cycles_if_full(const struct kernel_cost *c)
     return modelled_cycles(&full);
 }
 
+/* By kernel id: the part of its launches that have counts. */
+static double *counted_parts(const struct mg_recording *p)
+{
+    double *part = mg_xcalloc(p->n_kernels + 1, sizeof *part), *all = mg_xcalloc(p->n_kernels + 1, sizeof *all);
+    for (uint64_t i = 0; i < p->n_launches; i++) {
+        const struct mg_plaunch *l = &p->launches[i];
+        double times = (double)(l->replays ? l->replays : 1);
+        if (l->repeat || l->ran == MG_RAN_UNKNOWN) continue;
+        all[l->kernel] += times;
+        part[l->kernel] += l->ran == MG_RAN_INSTRUMENTED ? times : 0;
+    }
+    for (uint32_t k = 0; k < p->n_kernels; k++) part[k] = all[k] > 0 ? part[k] / all[k] : 1;
+    free(all);
+    return part;
+}
+
 /* By kernel id: how many times as long a kernel takes because its CTAs are not equal; 0: not known. */
 static double *times_by_imbalance(struct mg_facts *f, unsigned without)
 {
@@ -58,12 +74,13 @@ void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without)
 {
     struct mg_findings unused = {0};
     struct advice a;
-    double *takes = times_by_imbalance(f, without);
+    double *takes = times_by_imbalance(f, without), *counted = counted_parts(f->p);
     *w = (struct mg_work){0};
     advice_init(&a, f, &unused, without);
     struct requests *requests = count_requests(&a);
     for (uint32_t k = 0; k < f->p->n_kernels; k++) {
-        const struct kernel_cost *c = &a.costs[k];
+        struct kernel_cost *c = &a.costs[k];
+        c->all_ctas *= counted[k]; /* as the other parts */
         if (!mg_report_shows(f->o, c->k)) continue;
         double even = modelled_cycles(c), times = MG_MAX(takes[k], 1.);
         for (int i = 0; i < PART_COUNT; i++) w->parts[i] += c->parts[i] / MG_MAX(busy_sms(c), 1.);
@@ -76,5 +93,6 @@ void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without)
     }
     advice_release(&a);
     free(requests);
+    free(counted);
     free(takes);
 }
