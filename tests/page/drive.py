@@ -308,6 +308,12 @@ def time_line():
         b.call('Input.dispatchMouseEvent', type=kind, x=x, y=box[1] + 26 + 26 * spans['rows'].index(work[0]) + 11, button='left', clickCount=1)
     b.settle()
     check(spans['names'][which] in b.eval(said), b.eval(said), spans['names'][which])
+    # the table of work leads to its kernels
+    b.open('timed.html', '#/tool/0')
+    b.eval('document.querySelectorAll("details.tooltable").forEach((d) => { d.open = true; })')
+    b.wait('document.querySelectorAll("details.tooltable table").length > 1')
+    links = b.eval('[...document.querySelectorAll("details.tooltable a.kernel")].map((a) => a.textContent)')
+    check(links == ['bfs_step'], links)
     # as many spans as a page ever holds
     row = dict(work[0], spans=[v for i in range(200000) for v in (1000, 700, 1 + i % 2, 1)])
     many = dict(spans, rows=[row], spans=200000, length_ns=200000 * 1000, names=['', 'a', 'b'])

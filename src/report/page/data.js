@@ -13,6 +13,7 @@ export function deviceName() {
 }
 const byId = new Map(kernels.map((k) => [k.id, k]));
 export const kernelOf = (id) => byId.get(Number(id));
+export const kernelNamed = (name) => kernels.find((k) => k.name === name || k.demangled === name);
 export const nameOf = (k) => core.page.kernel_names[k.id] || k.demangled;
 
 for (const k of kernels) {
@@ -55,7 +56,7 @@ export function kernelOfCheck(f) {
 // ---- tools ---------------------------------------------------------------------------------------------------
 
 export const tools = core.page.tools;
-const statics = new Set(['block', 'launch', 'static', 'instructions', 'cta', 'sm', 'warp', 'registers', 'bits', 'blocks']);
+const statics = new Set(['device', 'context', 'stream', 'block', 'launch', 'static', 'instructions', 'cta', 'sm', 'warp', 'registers', 'bits', 'blocks']);
 const numeric = new Set(['count', 'percent', 'real', 'bytes', 'cycles', 'ns']);
 
 // The tables of a tool, their columns as objects.

@@ -1,7 +1,7 @@
 // The time line: a row for each thread's calls, each stream's work and each event in kernels, to zoom and move in. Drawn on
 // a canvas: what is smaller than a pixel is drawn once. Spans that the page holds as one (page_spans.c) say how many they
 // are.
-import {kernels, report} from './data.js';
+import {kernelNamed, report} from './data.js';
 import {h, say} from './dom.js';
 import {exact, plural, text2} from './format.js';
 import {kernelLink} from './links.js';
@@ -142,7 +142,7 @@ class Timeline {
   }
 
   tell({r, i}) {
-    const name = this.data.names[r.name[i]], k = !r.event && kernels.find((x) => x.name === name || x.demangled === name);
+    const name = this.data.names[r.name[i]], k = !r.event && kernelNamed(name);
     const what = r.count[i] > 1 ? `${plural(r.count[i], 'span')}${name ? ` of ${name}` : ''}` : k ? k.demangled : name;
     return {k, text: `${what}: ${text2(r.end[i] - r.begin[i], 'ns')} from ${text2(r.begin[i], 'ns')} on, ${r.label}`};
   }

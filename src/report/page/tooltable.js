@@ -1,6 +1,6 @@
 // A table of a tool, of the whole program or of one kernel: typed columns, links, good-to-bad colours.
 import {blockHash, kernelLink, placeLink, placeText} from './links.js';
-import {mainLines, rowBlock, rowKernel} from './data.js';
+import {kernelNamed, mainLines, rowBlock, rowKernel} from './data.js';
 import {add, h, numeral, shareBar} from './dom.js';
 import {exact, number, plural} from './format.js';
 import {Table} from './table.js';
@@ -75,6 +75,7 @@ function columnOf(table, c) {
   const value = (row) => row[c.at];
   const base = {label: c.name, unit: c.unit || (c.kind === 'cycles' && c.name !== 'cycles' ? 'cycles' : null), title: wordOf(c.name, table.name, table.tool.name), kind: c.kind, value, span: (row) => row.spans?.get(c.at)};
   if (c.kind === 'kernel') return {...base, value: (row) => (rowKernel(table, row) || {}).short ?? row[c.at], cell: (row) => { const k = rowKernel(table, row); return k && typeof row[c.at] === 'number' ? kernelLink(k) : String(row[c.at] ?? '–'); }};
+  if (table.tool.name === 'timeline' && c.name === 'work') return {...base, cell: (row) => { const k = kernelNamed(row[c.at]); return k ? kernelLink(k) : String(row[c.at] ?? '–'); }};
   if (c.kind === 'place') return {...base, value: (row) => row[c.at] && placeText(...row[c.at]), cell: (row, shown) => [placeLink(rowKernel(table, row), row[c.at]),
     row.group ? [' ', h('button.link', {type: 'button', 'data-print': `× ${row.group.length}`, title: 'instructions of this line that differ in their numbers alone; counts are their sum', onclick: () => shown.ungroup(row)}, `× ${row.group.length}`)] : null,
     shown.apart.has(row) || table.twice?.has(placeText(...(row[c.at] || []))) ? h('span.dim', ` PTX ${row[c.at][2]}`) : null]};
