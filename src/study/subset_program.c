@@ -174,7 +174,7 @@ static void look_at_launch(struct mg_subset_program *s, const struct mg_plaunch 
 
 struct call_epoch {
     uint32_t pid, thread;
-    uint64_t launch, epoch;
+    uint64_t launch, epoch, time_ns; /* 0: of no better source than the profile's */
     bool plain;
 };
 struct epochs {
@@ -212,7 +212,9 @@ static void read_epochs(struct mg_spans *spans, struct epochs *e)
             uint64_t call = 2 * so_far, thread = 0;
             mg_map_get(&e->of_call, call_key(x->process, x->correlation), &call);
             mg_map_get(&e->thread_of, call_key(x->process, x->correlation), &thread);
-            *mg_vec_push(&e->found) = (struct call_epoch){x->process, (uint32_t)thread, x->launch, call / 2, call % 2};
+            uint64_t time_ns = x->source == MG_SOURCE_cupti ? x->end_ns - x->begin_ns : 0;
+            *mg_vec_push(&e->found) =
+                (struct call_epoch){x->process, (uint32_t)thread, x->launch, call / 2, time_ns, call % 2};
         }
     }
 }
@@ -222,6 +224,14 @@ static int by_launch(const void *a, const void *b)
     const struct call_epoch *x = a, *y = b;
     if (x->pid != y->pid) return x->pid < y->pid ? -1 : 1;
     return x->launch < y->launch ? -1 : x->launch > y->launch;
+}
+
+/* CUPTI's times are those of the device alone; distances of events hold what the host did between these, too. */
+static void give_time(struct mg_subset_program *s, struct mg_subset_launch *x, uint64_t time_ns)
+{
+    s->n_timed += isnan(x->time_ns);
+    x->time_ns = (double)time_ns;
+    if (x->l->ran == MG_RAN_INSTRUMENTED) s->native_times = false;
 }
 
 /* Launches of a process and those of its time line, both in order, are the same ones where there are as many. */
@@ -239,6 +249,7 @@ static bool give_epochs(struct mg_subset_program *s, struct epochs *e)
             s->launches[i].epoch = e->found.at[at].epoch;
             s->launches[i].plain_call = e->found.at[at].plain;
             s->launches[i].thread = e->found.at[at].thread;
+            if (e->found.at[at].time_ns) give_time(s, &s->launches[i], e->found.at[at].time_ns);
         }
         if (at < n && e->found.at[at].pid == pid) return false;
     }

@@ -58,6 +58,13 @@ FAKE_CUPTI=late run timeline,source=cupti,stacks=on nvidia 8 25 && [ ! -s err ] 
 say $? "work that comes late and out of order, beside stacks"
 FAKE_CUPTI=late run timeline,source=cupti nvidia 4 10 -t blocks && [ ! -s err ] && python3 check.py all 2>> err && "$MARGAY" report profile --json | grep -q '"instrumented": *40'
 say $? "beside a tool that instruments"
+"$MARGAY" export features profile -o features.csv 2>> err && python3 - 2>> err <<'P'
+import collections, csv
+told = collections.Counter(int(e) - int(b) for k, b, e in (l.split() for l in open('told')) if k == '10')
+got = collections.Counter(int(float(r['time_ns'])) for r in csv.DictReader(open('features.csv')))
+assert got == told, (got - told, told - got)
+P
+say $? "studies take its times"
 FAKE_CUPTI=lossy run timeline,source=cupti nvidia 4 30 && python3 check.py lossy 2>> err && grep -q 'CUPTI dropped [0-9]* records, and 0 had times that cannot be' err
 say $? "what CUPTI loses has no time"
 FAKE_CUPTI=odd run timeline,source=cupti nvidia 2 10 && python3 check.py none 2>> err && grep -q 'CUPTI dropped 0 records, and 80 had times' err
