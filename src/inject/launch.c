@@ -18,6 +18,7 @@
 #include "inject/streams.h"
 #include "inject/timeline.h"
 #include "inject/verify.h"
+#include "inject/waits.h"
 
 #define REPEAT_TURN  4u  /* --repeat: runs of one code in a row */
 #define REPEAT_LEAST 12u /* runs of either code, if as many are wanted; more while they have taken less than */
@@ -162,7 +163,7 @@ cu_result mg_launch(const struct mg_call *c)
         rc = send_native(c, r);
     }
     if (verify) mg_verify_leave();
-    if (rc == CUE_SUCCESS && !capturing) mg_select_taken();
+    if (rc == CUE_SUCCESS && !capturing) mg_select_taken(), mg_waits_launched();
     if (gated && (!r || rc != CUE_SUCCESS)) mg_gate_undo(rc != CUE_SUCCESS);
     mg_inside--;
     return rc;

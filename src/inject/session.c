@@ -31,6 +31,7 @@
 #include "inject/tools.h"
 #include "inject/tracefile.h"
 #include "inject/verify.h"
+#include "inject/waits.h"
 
 #define RAN_OUT  "memory ran out: nothing more is recorded, and the rest of the run is native"
 #define FLUSH_NS 500000000u /* reached only where the thread that drains waits for a lock of the one that ends */
@@ -224,6 +225,7 @@ void mg_session_end(void)
     mg_tools_end(); /* they may leave results */
     pthread_rwlock_wrlock(&s->closing);
     if (s->config.stats) write_stats(s);
+    mg_waits_write();
     if (s->config.verify) mg_verify_tell();
     if (mg_session_is_short() && s->n_missed)
         mg_store_unknown(s->store, "launch", s->n_missed, mg_reason_text(MG_REASON_memory_ran_out));

@@ -86,11 +86,8 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-struct line_sum *sum_of_line(struct advice *a, struct line_sums *s, const struct mg_pkernel *k,
-                             const struct mg_jval *site)
+struct line_sum *sum_of_place(struct line_sums *s, const struct mg_pkernel *k, struct place at)
 {
-    struct place at = place_of_site(a, k, site);
-    const char *function = mg_jval_text(site, "function");
     for (uint32_t i = s->n; i-- > 0;) { /* sites of a kernel stand together */
         struct line_sum *x = &s->at[i];
         if (x->k != k) break;
@@ -98,14 +95,20 @@ struct line_sum *sum_of_line(struct advice *a, struct line_sums *s, const struct
         if (!at.file && !x->place.file && x->place.ptx_line == at.ptx_line) return x;
     }
     if (s->n == s->cap) s->at = mg_xrealloc(s->at, (s->cap = s->cap * 2 + 16) * sizeof *s->at);
-    struct line_sum *x = &s->at[s->n++];
-    *x = (struct line_sum){.k = k,
-                           .place = at,
-                           .function = function ? function : k->name,
-                           .op = mg_jval_text(site, "op"),
-                           .space = mg_jval_text(site, "space"),
-                           .regular = true,
-                           .width = (uint32_t)mg_jval_u64(site, "width")};
+    s->at[s->n] = (struct line_sum){.k = k, .place = at, .regular = true};
+    return &s->at[s->n++];
+}
+
+struct line_sum *sum_of_line(struct advice *a, struct line_sums *s, const struct mg_pkernel *k,
+                             const struct mg_jval *site)
+{
+    const char *function = mg_jval_text(site, "function");
+    struct line_sum *x = sum_of_place(s, k, place_of_site(a, k, site));
+    if (x->function) return x; /* a line that was there */
+    x->function = function ? function : k->name;
+    x->op = mg_jval_text(site, "op");
+    x->space = mg_jval_text(site, "space");
+    x->width = (uint32_t)mg_jval_u64(site, "width");
     return x;
 }
 

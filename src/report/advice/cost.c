@@ -1,7 +1,7 @@
 /* What a kernel costs, in cycles of one multiprocessor, and what share of the program it is.
  *
- *   issue    warp instructions / 4: four schedulers
- *   shared   passes through shared memory, one a cycle
+ *   issue    machine instructions of warps / 4: four schedulers; how many one of PTX becomes: issue.c
+ *   shared   passes through shared memory, one a cycle; an atomic's are two, since it reads and writes
  *   global   32-byte sectors of global and local memory, one a cycle: between what L2 and what memory gives on an
  *            H200; those that a load of the same struct has just brought a line of 128 bytes a
  *            cycle, since L1 has them
@@ -121,6 +121,7 @@ static void add_issue(struct advice *a, struct kernel_cost *c)
         const struct mg_pblock *x = &k->blocks[b];
         double warps = x->has_warps ? (double)x->warps : x->has_threads ? (double)x->threads / 32 : 0;
         c->warp_insts += warps * x->n_insts;
+        c->issues += warps * issues_of_block(x);
     }
 }
 
@@ -130,14 +131,18 @@ static void add_lanes(struct advice *a)
     const struct mg_jval *lanes = mg_facts_tool(a->facts, "lanes");
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(lanes, "kernels")); v; v = v->next) {
         const struct mg_pkernel *k;
-        double insts = 0;
+        double insts = 0, issues = 0, threads;
         if (!is_shown(a, v, &k)) continue;
         for (const struct mg_jval *b = mg_jval_first(mg_jval_get(v, "blocks")); b; b = b->next) {
             uint64_t id = mg_jval_u64(b, "id");
-            for (const struct mg_jval *l = mg_jval_first(mg_jval_get(b, "lanes")); l && id < k->n_blocks; l = l->next)
-                insts += mg_jval_number(l) * k->blocks[id].n_insts;
+            if (id >= k->n_blocks) continue;
+            double warps = warps_of(b, &threads);
+            insts += warps * k->blocks[id].n_insts;
+            issues += warps * issues_of_block(&k->blocks[id]);
         }
-        if (insts > 0) a->costs[k->id].warp_insts = insts;
+        if (insts <= 0) continue;
+        a->costs[k->id].warp_insts = insts;
+        a->costs[k->id].issues = issues;
     }
 }
 
@@ -160,6 +165,12 @@ bool is_added_up(struct advice *a, const struct mg_pkernel *k, const struct mg_j
            mg_buffer_is_added_up(a->buffers, k, function, (uint32_t)mg_jval_u64(site, "ptx_line"), full);
 }
 
+double cycles_at_one_address(const char *op, bool shared)
+{
+    double round = shared && op ? issues_of_op(op) : 1; /* of a loop that goes on until compare-and-swap succeeds */
+    return round > 1 ? round / 4 + 1 + ATOMIC_PASSES : 1;
+}
+
 static void add_memory(struct advice *a)
 {
     const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
@@ -176,13 +187,15 @@ static void add_memory(struct advice *a)
         bool shared = is_shared(v);
         c->chain += latency_of_site(v);
         if (mg_jval_is_number(mg_jval_get(v, "bank_conflicts")))
-            c->parts[PART_SHARED] += (shared ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts");
+            c->parts[PART_SHARED] += ((shared ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts")) *
+                                     (atomic ? ATOMIC_PASSES : 1);
         if (mg_jval_is_number(mg_jval_get(v, "sectors")))
             c->parts[PART_GLOBAL] += use ? use->cycles : mg_jval_f64(v, "sectors");
         else if (space && !strcmp(space, "local"))
             c->parts[PART_GLOBAL] += accesses * width / 32;
         if (atomic && requests > 0 && !is_added_up(a, k, v))
-            c->parts[PART_ATOMIC] += (accesses - requests) * mg_jval_f64(mg_jval_get(v, "patterns"), "same") / requests;
+            c->parts[PART_ATOMIC] += (accesses - requests) * mg_jval_f64(mg_jval_get(v, "patterns"), "same") / requests *
+                                     cycles_at_one_address(op, shared);
     }
 }
 
@@ -280,8 +293,8 @@ void costs_init(struct advice *a)
     for (uint32_t k = 0; k < p->n_kernels; k++) {
         struct kernel_cost *c = &a->costs[k];
         if (!mg_report_shows(a->facts->o, c->k)) continue;
-        c->parts[PART_ISSUE] = c->warp_insts / 4;
-        c->chain += INST_LATENCY * c->warp_insts;
+        c->parts[PART_ISSUE] = c->issues / 4;
+        c->chain += INST_LATENCY * c->issues;
         for (int i = PART_ISSUE + 1; i < PART_COUNT; i++) c->chain += c->parts[i];
         a->counted = a->counted || c->warp_insts > 0;
         /* Of some launches only: the others are taken as these. */

@@ -6,7 +6,8 @@
 #include "report/advice/priv.h"
 
 static const double launch_us = 2.5, /* what launching a kernel takes the host, about */
-    gap_us = 1, graph_gap_us = .5;   /* between kernels of a stream, and of a graph */
+    gap_us = 1, graph_gap_us = .5,   /* between kernels of a stream, and of a graph */
+    wait_us = 6;                     /* from a kernel's end to the next one's begin, where the program waits for each */
 
 /* If as many warps as needed did the work, in CTAs of eight: fewer are to be launched. */
 static double gain_if_full(const struct kernel_cost *c, double needed)
@@ -140,29 +141,74 @@ void mg_rule_few_ctas(struct advice *a, const struct mg_rule *self)
     }
 }
 
+/* Part of the direct launches that the program waits for before it goes on. */
+static double waited_for(struct advice *a)
+{
+    const struct mg_recording *p = a->facts->p;
+    double waited = 0, launches = 0;
+    for (uint32_t i = 0; i < p->n_tools; i++) {
+        const struct mg_ptool *t = &p->tools[i];
+        if (strcmp(t->tool, "margay") || strcmp(t->key, "waited_for")) continue;
+        waited += mg_jval_f64(mg_jval_parse(&a->facts->arena, t->json, strlen(t->json)), "launches");
+    }
+    for (uint32_t i = 0; i < p->n_kernels; i++) launches += (double)a->costs[i].direct;
+    return launches > 0 ? MG_MIN(waited / launches, 1.) : 0;
+}
+
+static double us_of_launch(const struct advice *a, const struct kernel_cost *c)
+{
+    if (!c->launches) return 0;
+    if (a->out->timed && c->k->timed_launches) return (double)c->k->time_ns / (double)c->k->timed_launches / 1e3;
+    return modelled_cycles(c) / (double)c->launches / a->peak->mhz;
+}
+
+/* From its begin to the begin of the next one. */
+static double us_until_next(double us, double waited)
+{
+    return waited * (us + wait_us) + (1 - waited) * fmax(us + gap_us, launch_us);
+}
+
+/* From the first kernel's begin to the last one's end: as measured, else by the model. */
+static double us_of_all(const struct advice *a, double waited)
+{
+    const struct mg_recording *p = a->facts->p;
+    uint64_t begin = UINT64_MAX, end = 0;
+    double sum = 0;
+    for (uint64_t i = 0; i < p->n_launches; i++) {
+        const struct mg_plaunch *l = &p->launches[i];
+        if (!l->timed || l->repeat) continue;
+        begin = MG_MIN(begin, l->start_ns);
+        end = MG_MAX(end, l->start_ns + l->time_ns);
+    }
+    if (a->out->timed && p->n_processes == 1 && end > begin) return (double)(end - begin) / 1e3;
+    for (uint32_t i = 0; i < p->n_kernels; i++) {
+        const struct kernel_cost *c = &a->costs[i];
+        double us = us_of_launch(a, c), direct = MG_MIN((double)c->direct, (double)c->launches);
+        sum += direct * us_until_next(us, waited) + ((double)c->launches - direct) * (us + graph_gap_us);
+    }
+    return sum;
+}
+
 void mg_rule_tiny_launch(struct advice *a, const struct mg_rule *self)
 {
+    double waited = waited_for(a), all = us_of_all(a, waited);
     (void)self;
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         const struct kernel_cost *c = &a->costs[i];
-        double us = 0;
-        if (c->direct < 100) continue;
-        if (a->out->timed && c->k->timed_launches) {
-            us = (double)c->k->time_ns / (double)c->k->timed_launches / 1e3;
-        } else {
-            us = modelled_cycles(c) / (double)c->launches / a->peak->mhz;
-        }
-        double gain = c->share * (1 - (us + graph_gap_us) / fmax(us + gap_us, launch_us));
-        if (us <= 0 || us > 10 || 100 * gain < LEAST_GAIN_PCT) continue;
-        struct mg_finding *f = add_finding(a, c, gain, false);
+        double us = us_of_launch(a, c), saved = us_until_next(us, waited) - us - graph_gap_us,
+               gain = all > 0 ? (double)c->direct * saved / all : 0;
+        if (c->direct < 100 || us <= 0 || us > 10 || 100 * gain < LEAST_GAIN_PCT) continue;
+        struct mg_finding *f = add_finding(a, c, MG_MIN(gain, 1.), false);
         place_at_kernel(f, c->k);
         f->measure = us;
         f->unit = "us a launch";
         f->text = mg_arena_printf(
             &a->out->arena,
-            "%llu launches of %s us each; launching one takes about %.1f us. Put them into a graph, or do more in one launch.",
+            "%llu launches of %s us each, one every %.1f us%s. Put them into a graph, or do more in one launch. The gain is of the "
+            "time from the first kernel to the last.",
             (unsigned long long)c->direct,
             us < .1 ? "less than 0.1" : mg_arena_printf(&a->out->arena, "%s%.2g", a->out->timed ? "" : "about ", us),
-            launch_us);
+            us_until_next(us, waited),
+            waited < .5 ? "" : mg_arena_printf(&a->out->arena, ", since the program waits for %s", waited > .95 ? "each" : "most"));
     }
 }

@@ -43,12 +43,19 @@ static const struct mg_kernel_lines *lines_of(struct advice *a, const struct mg_
     return t->known ? &t->lines : NULL;
 }
 
-static void to_caller(const struct mg_kernel_lines *l, uint32_t ptx_line, struct place *p)
+/* The row that holds the line; NULL: none begins before it. */
+static const struct mg_line_row *row_at(const struct mg_kernel_lines *l, uint32_t ptx_line)
 {
     const struct mg_line_row *row = NULL;
     for (uint32_t i = 0; i < l->rows.n; i++)
         if (l->rows.at[i].ptx_line <= ptx_line && (!row || row->ptx_line < l->rows.at[i].ptx_line))
             row = &l->rows.at[i];
+    return row;
+}
+
+static void to_caller(const struct mg_kernel_lines *l, uint32_t ptx_line, struct place *p)
+{
+    const struct mg_line_row *row = row_at(l, ptx_line);
     for (uint32_t f = row ? row->inlined : 0; f && f < l->n_frames; f = l->frames[f].outer) {
         const struct mg_inline_frame *x = &l->frames[f];
         if (!x->file || !x->line || is_toolkit_header(x->file)) continue;
@@ -66,6 +73,19 @@ struct place place_of_site(struct advice *a, const struct mg_pkernel *k, const s
     if (!p.file || !p.ptx_line || !is_toolkit_header(p.file)) return p;
     const struct mg_kernel_lines *l = lines_of(a, k);
     if (l) to_caller(l, p.ptx_line, &p);
+    return p;
+}
+
+struct place place_of_line(struct advice *a, const struct mg_pkernel *k, uint32_t ptx_line)
+{
+    const struct mg_kernel_lines *l = lines_of(a, k);
+    const struct mg_line_row *row = l ? row_at(l, ptx_line) : NULL;
+    struct place p = {.ptx_line = ptx_line};
+    while (row && !row->line && row > l->rows.at) row--; /* what the compiler adds has none: it belongs to the line above */
+    if (!row || !row->file || !row->line) return p;
+    p.file = row->file;
+    p.line = row->line;
+    if (is_toolkit_header(p.file)) to_caller(l, ptx_line, &p);
     return p;
 }
 

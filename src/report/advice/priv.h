@@ -16,7 +16,7 @@ enum part { PART_ISSUE, PART_SHARED, PART_GLOBAL, PART_ATOMIC, PART_COUNT }; /* 
 struct kernel_cost {
     const struct mg_pkernel *k;
     double parts[PART_COUNT];
-    double warp_insts;
+    double warp_insts, issues; /* of PTX; of the machine (issue.c) */
     double chain; /* cycles that warps take if each runs alone, of all warps together */
     double share; /* of the program, 0..1 */
     /* of its direct launches */
@@ -43,6 +43,12 @@ struct peak {
 };
 const struct peak *find_peak(uint32_t sm);
 
+/* ---- machine instructions (issue.c) ------------------------------------------------------------------------------ */
+/* Of one opcode as profiles write it, and of a block, as schedulers issue them: one that takes twice as long counts 2.
+ */
+double issues_of_op(const char *op);
+double issues_of_block(const struct mg_pblock *b);
+
 /* ---- where a finding is told (place.c) --------------------------------------------------------------------------- */
 struct kernel_text {
     bool asked, known;
@@ -59,6 +65,7 @@ struct place {
 };
 struct advice;
 struct place place_of_site(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site);
+struct place place_of_line(struct advice *a, const struct mg_pkernel *k, uint32_t ptx_line); /* of an instruction */
 /* The line of that file that declares a __shared__ variable of that name, the last one up to the access, else the first
  * behind it; 0: none does. */
 uint32_t find_shared(struct advice *a, const char *file, uint32_t access, const char *name, size_t n);
@@ -106,6 +113,7 @@ struct mg_rule {
 #define INST_LATENCY   3.   /* the next instruction: less than that of one, since some do not need the one before */
 #define SHARED_LATENCY 25.  /* an access to shared memory */
 #define GLOBAL_LATENCY 100. /* to global memory: most come from L1 or L2, or several are on their way */
+#define ATOMIC_PASSES  2.   /* through shared memory, where an access has one: it reads and writes */
 #define CTA_CYCLES     160. /* of a multiprocessor, for a CTA to be launched */
 
 /* The costs of all kernels shown, and what finding their places needs; `without`: MG_WORK_NO_. */
@@ -134,6 +142,10 @@ bool is_added_up(struct advice *a, const struct mg_pkernel *k, const struct mg_j
 /* Executions by warps of a block of tool lanes; `threads`: by threads. */
 double warps_of(const struct mg_jval *block, double *threads);
 bool is_shared(const struct mg_jval *site);
+/* The same of the kernel's block of that number. */
+double warps_at(const struct mg_jval *kernel, uint64_t block, double *threads);
+/* Cycles for each lane beyond the first that has an atomic's address. */
+double cycles_at_one_address(const char *op, bool shared);
 /* What a warp waits for the requests of a site of tool memory, of all warps together. */
 double latency_of_site(const struct mg_jval *site);
 /* Would it gain LEAST_GAIN_PCT if launches filled the device? */
@@ -155,6 +167,7 @@ struct line_sum {
     double beyond; /* how many those are */
     bool regular;  /* every site's conflicts are a whole number a request */
     double values, redundant;
+    double cycles; /* that go if it is mended */
     double idle, slots;
     double latency; /* of accesses, that goes with idle slots */
     bool backward;  /* a branch that closes a loop */
@@ -167,6 +180,8 @@ struct line_sums {
 };
 struct line_sum *sum_of_line(struct advice *a, struct line_sums *s, const struct mg_pkernel *k,
                              const struct mg_jval *site);
+/* The same, with nothing but the place known. */
+struct line_sum *sum_of_place(struct line_sums *s, const struct mg_pkernel *k, struct place at);
 bool is_shown(const struct advice *a, const struct mg_jval *site, const struct mg_pkernel **k);
 
 /* A finding of the rule that runs; its share is the kernel's. Left out when its gain is below LEAST_GAIN_PCT, unless it

@@ -29,7 +29,7 @@ static struct requests *count_requests(struct advice *a)
 static double cycles_if(const struct kernel_cost *c, const struct requests *r, double times, unsigned setting)
 {
     struct kernel_cost other = *c;
-    other.chain += c->warp_insts * INST_LATENCY * (waits[0][setting & 1] - 1) +
+    other.chain += c->issues * INST_LATENCY * (waits[0][setting & 1] - 1) +
                    r->shared * SHARED_LATENCY * (waits[1][setting >> 1 & 1] - 1) +
                    r->global * GLOBAL_LATENCY * (waits[2][setting >> 2 & 1] - 1);
     bool unequal = setting >> 4 & 1 && c->most_threads > 32;
