@@ -189,7 +189,7 @@ void advice_init(struct advice *a, struct mg_facts *f, struct mg_findings *out, 
                          .without = without,
                          .sms = first && first->sms ? first->sms : 1,
                          .nvidia = first && first->device_kind && !strcmp(first->device_kind, "nvidia"),
-                         .peak = find_peak(first ? first->sm : 0)};
+                         .peak = find_peak(first ? first->sm : 0, first ? first->device_name : NULL)};
     a->modules = mg_lines_new(f->p);
     a->buffers = mg_buffers_new(f->p, a->modules);
     a->texts = mg_xcalloc(f->p->n_kernels + 1, sizeof *a->texts);

@@ -1,7 +1,7 @@
 /* What a kernel costs, in cycles of one multiprocessor, and what share of the program it is.
  *
  *   issue    machine instructions of warps / 4: four schedulers; how many one of PTX becomes: issue.c
- *   shared   passes through shared memory, one a cycle; an atomic's are two, since it reads and writes
+ *   shared   passes through shared memory, one a cycle; more of atomics that the machine does in a loop
  *   global   32-byte sectors of global and local memory, one a cycle: between what L2 and what memory gives on an
  *            H200; those that a load of the same struct has just brought a line of 128 bytes a
  *            cycle, since L1 has them
@@ -16,16 +16,18 @@
 #include "report/advice/priv.h"
 
 static const struct peak peaks[] = {
-#define PEAK(sm, warps, ctas, shared, bytes, mhz, l2) {sm, warps, ctas, shared, bytes, mhz, l2},
+#define PEAK(sm, name, warps, ctas, shared, bytes, mhz, l2) {sm, name, warps, ctas, shared, bytes, mhz, l2},
 #include "report/advice/peaks.def"
 #undef PEAK
 };
 
-const struct peak *find_peak(uint32_t sm)
+const struct peak *find_peak(uint32_t sm, const char *device)
 {
     const struct peak *found = &peaks[0];
-    for (size_t i = 0; i < MG_COUNT_OF(peaks); i++)
-        if (peaks[i].sm <= sm) found = &peaks[i];
+    for (size_t i = 0; i < MG_COUNT_OF(peaks) && peaks[i].sm <= sm; i++) {
+        bool named = found->sm == peaks[i].sm && *found->name; /* the row before is of this device */
+        if (!named && (device || !*peaks[i].name) && strstr(device ? device : "", peaks[i].name)) found = &peaks[i];
+    }
     return found;
 }
 
@@ -165,10 +167,14 @@ bool is_added_up(struct advice *a, const struct mg_pkernel *k, const struct mg_j
            mg_buffer_is_added_up(a->buffers, k, function, (uint32_t)mg_jval_u64(site, "ptx_line"), full);
 }
 
-double cycles_at_one_address(const char *op, bool shared)
+static bool loops(const char *op, bool shared)
 {
-    double round = shared && op ? issues_of_op(op) : 1; /* of a loop that goes on until compare-and-swap succeeds */
-    return round > 1 ? round / 4 + 1 + ATOMIC_PASSES : 1;
+    return shared && op && issues_of_op(op) > 1;
+}
+
+double cycles_at_one_address(const char *op, bool shared, double width)
+{
+    return !loops(op, shared) ? 1 : width > 4 ? WIDE_ROUND_CYCLES : ROUND_CYCLES;
 }
 
 static void add_memory(struct advice *a)
@@ -188,14 +194,14 @@ static void add_memory(struct advice *a)
         c->chain += latency_of_site(v);
         if (mg_jval_is_number(mg_jval_get(v, "bank_conflicts")))
             c->parts[PART_SHARED] += ((shared ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts")) *
-                                     (atomic ? ATOMIC_PASSES : 1);
+                                     (atomic && loops(op, shared) ? ROUND_CYCLES : 1);
         if (mg_jval_is_number(mg_jval_get(v, "sectors")))
             c->parts[PART_GLOBAL] += use ? use->cycles : mg_jval_f64(v, "sectors");
         else if (space && !strcmp(space, "local"))
             c->parts[PART_GLOBAL] += accesses * width / 32;
         if (atomic && requests > 0 && !is_added_up(a, k, v))
-            c->parts[PART_ATOMIC] += (accesses - requests) * mg_jval_f64(mg_jval_get(v, "patterns"), "same") / requests *
-                                     cycles_at_one_address(op, shared);
+            c->parts[PART_ATOMIC] += (accesses - requests) * mg_jval_f64(mg_jval_get(v, "patterns"), "same") /
+                                     requests * cycles_at_one_address(op, shared, width);
     }
 }
 

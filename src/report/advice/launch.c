@@ -5,9 +5,11 @@
 
 #include "report/advice/priv.h"
 
-static const double launch_us = 2.5, /* what launching a kernel takes the host, about */
+/* On the host of an H100: 2,000 launches of an empty kernel took 3.5 us each, 9.9 us where each was waited for, 1 us in
+ * a graph. */
+static const double launch_us = 3.5, /* what launching a kernel takes the host, about */
     gap_us = 1, graph_gap_us = .5,   /* between kernels of a stream, and of a graph */
-    wait_us = 6;                     /* from a kernel's end to the next one's begin, where the program waits for each */
+    wait_us = 8;                     /* from a kernel's end to the next one's begin, where the program waits for each */
 
 /* If as many warps as needed did the work, in CTAs of eight: fewer are to be launched. */
 static double gain_if_full(const struct kernel_cost *c, double needed)
@@ -209,6 +211,8 @@ void mg_rule_tiny_launch(struct advice *a, const struct mg_rule *self)
             (unsigned long long)c->direct,
             us < .1 ? "less than 0.1" : mg_arena_printf(&a->out->arena, "%s%.2g", a->out->timed ? "" : "about ", us),
             us_until_next(us, waited),
-            waited < .5 ? "" : mg_arena_printf(&a->out->arena, ", since the program waits for %s", waited > .95 ? "each" : "most"));
+            waited < .5
+                ? ""
+                : mg_arena_printf(&a->out->arena, ", since the program waits for %s", waited > .95 ? "each" : "most"));
     }
 }

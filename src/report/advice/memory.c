@@ -277,7 +277,7 @@ void mg_rule_hot_atomic(struct advice *a, const struct mg_rule *self)
         const struct line_sum *s = &sums.at[i];
         const struct kernel_cost *c = &a->costs[s->k->id];
         double lanes = s->accesses / s->requests, same = s->same / s->requests;
-        double each = cycles_at_one_address(s->op, s->space && !strcmp(s->space, "shared")),
+        double each = cycles_at_one_address(s->op, s->space && !strcmp(s->space, "shared"), s->width),
                waits = (s->accesses - s->requests) * same * each, gain = gain_of(c, PART_ATOMIC, waits);
         if (same < .5 || lanes < 2 || !is_worth(c, PART_ATOMIC, waits)) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);

@@ -17,8 +17,8 @@ struct kernel_cost {
     const struct mg_pkernel *k;
     double parts[PART_COUNT];
     double warp_insts, issues; /* of PTX; of the machine (issue.c) */
-    double chain; /* cycles that warps take if each runs alone, of all warps together */
-    double share; /* of the program, 0..1 */
+    double chain;              /* cycles that warps take if each runs alone, of all warps together */
+    double share;              /* of the program, 0..1 */
     /* of its direct launches */
     uint64_t launches, direct;
     double all_ctas, busy, turns; /* summed over launches: multiprocessors that have work; waves, one at least */
@@ -37,11 +37,13 @@ struct kernel_cost {
     bool few_ctas;                        /* a rule has said that multiprocessors get none: no verdict of their peaks */
 };
 struct peak {
-    uint32_t sm, warps, ctas, shared_bytes;
+    uint32_t sm;
+    const char *name;
+    uint32_t warps, ctas, shared_bytes;
     double bytes_cycle;
     uint32_t mhz, l2_mb;
 };
-const struct peak *find_peak(uint32_t sm);
+const struct peak *find_peak(uint32_t sm, const char *device);
 
 /* ---- machine instructions (issue.c) ------------------------------------------------------------------------------ */
 /* Of one opcode as profiles write it, and of a block, as schedulers issue them: one that takes twice as long counts 2.
@@ -113,8 +115,11 @@ struct mg_rule {
 #define INST_LATENCY   3.   /* the next instruction: less than that of one, since some do not need the one before */
 #define SHARED_LATENCY 25.  /* an access to shared memory */
 #define GLOBAL_LATENCY 100. /* to global memory: most come from L1 or L2, or several are on their way */
-#define ATOMIC_PASSES  2.   /* through shared memory, where an access has one: it reads and writes */
-#define CTA_CYCLES     160. /* of a multiprocessor, for a CTA to be launched */
+/* Of shared memory for an atomic that loops until its compare-and-swap succeeds: a pass, and a lane more at its
+ * address. Others take what accesses do, and a cycle for each lane more (an H100, 1,024 threads). */
+#define ROUND_CYCLES      6.
+#define WIDE_ROUND_CYCLES 9.   /* of 64 bits */
+#define CTA_CYCLES        160. /* of a multiprocessor, for a CTA to be launched */
 
 /* The costs of all kernels shown, and what finding their places needs; `without`: MG_WORK_NO_. */
 void advice_init(struct advice *a, struct mg_facts *f, struct mg_findings *out, unsigned without);
@@ -145,7 +150,7 @@ bool is_shared(const struct mg_jval *site);
 /* The same of the kernel's block of that number. */
 double warps_at(const struct mg_jval *kernel, uint64_t block, double *threads);
 /* Cycles for each lane beyond the first that has an atomic's address. */
-double cycles_at_one_address(const char *op, bool shared);
+double cycles_at_one_address(const char *op, bool shared, double width);
 /* What a warp waits for the requests of a site of tool memory, of all warps together. */
 double latency_of_site(const struct mg_jval *site);
 /* Would it gain LEAST_GAIN_PCT if launches filled the device? */
