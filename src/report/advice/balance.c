@@ -152,7 +152,8 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
     for (uint32_t i = 0; i < sums.n; i++) {
         const struct line_sum *s = &sums.at[i];
         const struct kernel_cost *c = &a->costs[s->k->id];
-        double part = c->warp_insts > 0 ? s->slots / (32 * c->warp_insts) : 0, machine = c->warp_insts > 0 ? c->issues / c->warp_insts : 1, cycles = s->idle / 32 / 4 * machine,
+        double part = c->warp_insts > 0 ? s->slots / (32 * c->warp_insts) : 0,
+               machine = c->warp_insts > 0 ? c->issues / c->warp_insts : 1, cycles = s->idle / 32 / 4 * machine,
                gain = gain_of_full_warps(c, cycles, s->latency);
         if (part < .05 || gain <= 0 || !is_worth_if_full(c, PART_ISSUE, cycles)) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);

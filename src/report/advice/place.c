@@ -81,7 +81,8 @@ struct place place_of_line(struct advice *a, const struct mg_pkernel *k, uint32_
     const struct mg_kernel_lines *l = lines_of(a, k);
     const struct mg_line_row *row = l ? row_at(l, ptx_line) : NULL;
     struct place p = {.ptx_line = ptx_line};
-    while (row && !row->line && row > l->rows.at) row--; /* what the compiler adds has none: it belongs to the line above */
+    while (row && !row->line && row > l->rows.at)
+        row--; /* what the compiler adds has none: it belongs to the line above */
     if (!row || !row->file || !row->line) return p;
     p.file = row->file;
     p.line = row->line;
