@@ -87,8 +87,9 @@ int study_predict(int argc, char **argv)
     enum mg_err err = MG_ERR_OK;
     int status = MG_EXIT_USAGE;
     const struct mg_opt opts[] = {
-        MG_OPT_U64(0, "units", &c.units, 1, 1000000, "N",
-                   "multiprocessors that share a launch's CTAs (a GPU's; without a GPU 1: work adds up)"),
+        MG_OPT_U64(
+            0, "units", &c.units, 1, 1000000, "N",
+            "multiprocessors that share a launch's CTAs (a GPU's; without a GPU 1: work adds up, and --grids wants it)"),
         MG_OPT_FLAG(0, "least", &c.least, "of TIMES,TIMES,... the least time of each launch, not the median"),
         MG_OPT_FLAG(0, "grids", &c.grids, "the best grid and the fewest multiprocessors of each kernel"),
         MG_OPT_FLAG(0, "json", &c.json, "as JSON"), MG_OPT_END};

@@ -43,7 +43,7 @@ static const struct known *find_known(const char *name)
 
 double mg_compared_pct(const struct mg_compared *x)
 {
-    if (x->v[0] == x->v[1]) return 0;
+    if (fabs(x->v[1] - x->v[0]) <= 4e-16 * fabs(x->v[0])) return 0; /* two roundings of one number */
     return x->v[0] != 0 ? 100 * (x->v[1] - x->v[0]) / fabs(x->v[0]) : INFINITY;
 }
 
@@ -343,6 +343,17 @@ static double pct_of(double before, double after)
     return before > 0 ? 100 * (after - before) / before : 0;
 }
 
+/* Of two runs whose counts depend on timing nobody can say which change is the source's. */
+static void doubt_timing(struct mg_comparison *c, const struct mg_work w[2])
+{
+    c->by_timing =
+        c->verdict != MG_VERDICT_SAME && fabs(w[1].by_timing - w[0].by_timing) > .5 * fabs(w[1].all - w[0].all);
+    if (!c->by_timing) return;
+    c->low_pct = fmin(c->low_pct, 0);
+    c->high_pct = fmax(c->high_pct, 0);
+    c->verdict = MG_VERDICT_UNCLEAR;
+}
+
 /* Better or worse where no setting of the model says the contrary. */
 static void judge_settings(struct mg_comparison *c, const struct mg_work w[2])
 {
@@ -356,10 +367,14 @@ static void judge_settings(struct mg_comparison *c, const struct mg_work w[2])
         c->high_pct = fmax(c->high_pct, pct);
     }
     bool better = c->low_pct<-least, worse = c->high_pct> least;
-    c->verdict = better && worse ? MG_VERDICT_UNCLEAR
-                 : better        ? MG_VERDICT_BETTER
-                 : worse         ? MG_VERDICT_WORSE
-                                 : MG_VERDICT_SAME;
+    bool sure =
+        (c->low_pct > least || c->high_pct < -least); /* what is unequal in CTAs is known of instructions alone */
+    bool by_ctas = c->reason != UINT32_MAX && !strcmp(c->metrics.at[c->reason].name, "ctas.imbalance");
+    c->verdict = (better && worse) || (by_ctas && !sure && (better || worse)) ? MG_VERDICT_UNCLEAR
+                 : better                                                     ? MG_VERDICT_BETTER
+                 : worse                                                      ? MG_VERDICT_WORSE
+                                                                              : MG_VERDICT_SAME;
+    doubt_timing(c, w);
 }
 
 static void judge_work(struct mg_comparison *c, struct mg_facts f[2])
@@ -383,6 +398,7 @@ static void judge_work(struct mg_comparison *c, struct mg_facts f[2])
     c->against = changed_most(c, w, -sign);
     if (c->by) return;
     c->by = MG_JUDGED_BY_WORK;
+    for (int side = 0; side < 2; side++) c->launches[side] = w[side].launches, c->counted[side] = w[side].counted;
     judge_settings(c, w);
 }
 
@@ -511,6 +527,7 @@ void mg_comparison_release(struct mg_comparison *c)
 const struct mg_metric *mg_comparison_find(const struct mg_comparison *c, const char *name)
 {
     for (uint32_t i = 0; i < c->metrics.n; i++)
-        if (!strcmp(c->metrics.at[i].name, name)) return &c->metrics.at[i];
+        if (!strcmp(c->metrics.at[i].name, name) && (c->metrics.at[i].of.has[0] || c->metrics.at[i].of.has[1]))
+            return &c->metrics.at[i];
     return NULL;
 }

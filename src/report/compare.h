@@ -39,6 +39,8 @@ struct mg_comparison {
     double change_pct, low_pct, high_pct; /* of time: 95 %; of work: by what the model does not know */
     double full_pct;                      /* of work: if launches filled the device */
     bool has_interval;                    /* of times: launches were timed more than once */
+    bool by_timing;                       /* most of the change is where counts may depend on timing */
+    double launches[2], counted[2];       /* of work: launches, and those with counts */
     enum mg_verdict verdict;
     bool apart;               /* no kernel of one has a counterpart in the other */
     uint32_t reason, against; /* metrics whose part of the work changed most, as the work did and the other way;

@@ -110,7 +110,16 @@ static void add_model(const struct mg_comparison *c, struct mg_buf *out)
                   "<p>From %+.2f to %+.2f %% by what the model of work does not know (docs/findings.md). Counts are "
                   "exact.</p>",
                   c->low_pct, c->high_pct);
-    if (c->verdict == MG_VERDICT_UNCLEAR)
+    if (c->counted[0] < c->launches[0] || c->counted[1] < c->launches[1])
+        mg_buf_printf(
+            out,
+            "<p>Launches with counts: %.0f of %.0f before, %.0f of %.0f after; the others are taken to be like "
+            "those of their kernel.</p>",
+            c->counted[0], c->launches[0], c->counted[1], c->launches[1]);
+    if (c->by_timing)
+        mg_buf_adds(out, "<p>Most of it is of kernels whose counts may depend on timing: two runs of one build differ, "
+                         "too. Compare several of each.</p>");
+    else if (c->verdict == MG_VERDICT_UNCLEAR)
         mg_buf_printf(
             out,
             "<p>If no warp waited, as in launches that fill the device: %+.2f %%. A larger input, or times on a "

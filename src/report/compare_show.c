@@ -35,7 +35,7 @@ static void add_value(struct mg_buf *out, bool has, double v)
 
 static const char *judge(const struct mg_metric *m)
 {
-    double change = m->of.v[1] - m->of.v[0];
+    double change = mg_compared_pct(&m->of);
     if (!m->of.has[0] || !m->of.has[1] || change == 0 || !m->better) return "";
     return (change > 0) == (m->better > 0) ? "better" : "worse";
 }
@@ -64,12 +64,20 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
         mg_buf_adds(out, " by what the model does not know (docs/findings.md)\n");
     else
         mg_buf_adds(out, c->has_interval ? " (95 %)\n" : "\n");
-    if (c->verdict == MG_VERDICT_UNCLEAR)
+    if (c->by_timing)
+        mg_buf_adds(out, "most of it is of kernels whose counts may depend on timing: two runs of one build differ, "
+                         "too; compare several of each\n");
+    else if (c->verdict == MG_VERDICT_UNCLEAR)
         mg_buf_printf(
             out,
             "if no warp waited, as in launches that fill the device: %+.2f %%; a larger input, or times on a GPU "
             "(-t span), can tell\n",
             c->full_pct);
+    if (c->counted[0] < c->launches[0] || c->counted[1] < c->launches[1])
+        mg_buf_printf(out,
+                      "launches with counts: %.0f of %.0f before, %.0f of %.0f after; the others are taken to be like "
+                      "those of their kernel\n",
+                      c->counted[0], c->launches[0], c->counted[1], c->launches[1]);
     if (c->reason == UINT32_MAX) return;
     mg_buf_adds(out, "changed most: ");
     add_named(&c->metrics.at[c->reason], out);
@@ -103,7 +111,7 @@ void mg_add_comparison(const struct mg_comparison *c, uint32_t most, struct mg_b
     mg_buf_printf(out, "\n%12s %20s %20s  %-7s metric\n", "change", "before", "after", "");
     for (uint32_t i = 0; i < c->metrics.n; i++) {
         const struct mg_metric *m = &c->metrics.at[i];
-        if (!m->better) continue; /* JSON has all */
+        if (!m->better || (!m->of.has[0] && !m->of.has[1])) continue; /* JSON has all */
         if (++shown > MOST_METRICS) continue;
         add_pct(out, &m->of);
         add_value(out, m->of.has[0], m->of.v[0]);
@@ -164,6 +172,11 @@ void mg_write_comparison(const struct mg_comparison *c, struct mg_json *j)
     mg_json_key(j, "full_device_pct");
     number(j, c->by == MG_JUDGED_BY_WORK, c->full_pct);
     mg_json_key_str(j, "reason", c->reason != UINT32_MAX ? c->metrics.at[c->reason].name : NULL);
+    mg_json_key_bool(j, "timing_dependent", c->by_timing);
+    mg_json_key(j, "launches_counted");
+    mg_json_arr(j);
+    for (int i = 0; c->by == MG_JUDGED_BY_WORK && i < 2; i++) mg_json_f64(j, c->counted[i] / fmax(c->launches[i], 1));
+    mg_json_end(j, ']');
     mg_json_key_str(j, "against", c->against != UINT32_MAX ? c->metrics.at[c->against].name : NULL);
     mg_json_end(j, '}');
     mg_json_key_bool(j, "common_kernels", !c->apart);
@@ -176,6 +189,7 @@ void mg_write_comparison(const struct mg_comparison *c, struct mg_json *j)
     for (uint32_t i = 0; i < c->metrics.n; i++) {
         const struct mg_metric *m = &c->metrics.at[i];
         const char *judged = judge(m);
+        if (!m->of.has[0] && !m->of.has[1]) continue;
         mg_json_obj(j);
         mg_json_key_str(j, "name", m->name);
         write_compared(j, &m->of);

@@ -81,10 +81,12 @@ enum {
     MG_WORK_NO_LANES = 2,
     MG_WORK_NO_CTAS = 4
 }; /* tools to leave out, since another profile lacks them */
-enum { MG_WORK_SETTINGS = 32 };
+enum { MG_WORK_SETTINGS = 64 };
 struct mg_work {
     double all, parts[MG_WORK_PARTS];
     double ctas;                  /* that were launched */
+    double launches, counted;     /* all, and those with counts: the others are taken to be like them */
+    double by_timing;             /* of all: in kernels whose counts may depend on timing */
     double full;                  /* if launches filled the device: nothing waits */
     double set[MG_WORK_SETTINGS]; /* by what the model does not know, each way: work.c */
 };

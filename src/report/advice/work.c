@@ -24,27 +24,53 @@ static struct requests *count_requests(struct advice *a)
     return of;
 }
 
+/* As long as the kernel takes where its longest CTA has `times` the instructions of the mean: all that it does is as
+ * unequal (`whole`), or its instructions alone are. Launching is the same for all CTAs. */
+static double cycles_of_longest(const struct kernel_cost *c, double wait, double times, bool whole, bool overlap)
+{
+    struct kernel_cost longest = *c;
+    for (int i = 0; i < (whole ? PART_COUNT : PART_ISSUE + 1); i++) longest.parts[i] *= times;
+    longest.chain += (times - 1) * (whole ? c->chain : c->issues * INST_LATENCY * wait);
+    longest.from_memory *= whole ? times : 1;
+    return cycles_at(&longest, overlap);
+}
+
 /* The bits of `setting`: waits of instructions, shared memory, global memory; do parts overlap; are warps of a CTA as
- * unequal as its CTAs, or equal? `times` as long because CTAs are not equal. */
+ * unequal as its CTAs, or equal; are accesses as unequal as instructions, or equal? */
 static double cycles_if(const struct kernel_cost *c, const struct requests *r, double times, unsigned setting)
 {
     struct kernel_cost other = *c;
-    other.chain += c->issues * INST_LATENCY * (waits[0][setting & 1] - 1) +
+    double wait = waits[0][setting & 1];
+    other.chain += c->issues * INST_LATENCY * (wait - 1) +
                    r->shared * SHARED_LATENCY * (waits[1][setting >> 1 & 1] - 1) +
                    r->global * GLOBAL_LATENCY * (waits[2][setting >> 2 & 1] - 1);
     bool unequal = setting >> 4 & 1 && c->most_threads > 32;
-    return cycles_at(&other, setting >> 3 & 1) * times * (unequal ? times : 1);
+    return cycles_of_longest(&other, wait, times * (unequal ? times : 1), setting >> 5 & 1, setting >> 3 & 1);
 }
 
-static double cycles_if_full(const struct kernel_cost *c)
+static double cycles_with_imbalance(const struct kernel_cost *c, double times)
+{
+    double sum = 0;
+    for (unsigned way = 0; way < 4; way++) sum += cycles_of_longest(c, 1, times, way & 1, way >> 1);
+    return sum / 4;
+}
+
+static double cycles_if_full(const struct kernel_cost *c, double times)
 {
     struct kernel_cost full = *c;
-    full.chain = 0;
-    return modelled_cycles(&full);
+    full.chain = full.issues = 0;
+    return cycles_with_imbalance(&full, times);
+}
+
+static bool is_by_timing(const struct mg_pkernel *k)
+{
+    for (uint32_t b = 0; b < k->n_blocks; b++)
+        if (k->blocks[b].timing_dependent == 1) return true;
+    return false;
 }
 
 /* By kernel id: the part of its launches that have counts. */
-static double *counted_parts(const struct mg_recording *p)
+static double *counted_parts(const struct mg_recording *p, struct mg_work *w)
 {
     double *part = mg_xcalloc(p->n_kernels + 1, sizeof *part), *all = mg_xcalloc(p->n_kernels + 1, sizeof *all);
     for (uint64_t i = 0; i < p->n_launches; i++) {
@@ -53,6 +79,8 @@ static double *counted_parts(const struct mg_recording *p)
         if (l->repeat || l->ran == MG_RAN_UNKNOWN) continue;
         all[l->kernel] += times;
         part[l->kernel] += l->ran == MG_RAN_INSTRUMENTED ? times : 0;
+        w->launches += times;
+        w->counted += l->ran == MG_RAN_INSTRUMENTED ? times : 0;
     }
     for (uint32_t k = 0; k < p->n_kernels; k++) part[k] = all[k] > 0 ? part[k] / all[k] : 1;
     free(all);
@@ -70,27 +98,33 @@ static double *times_by_imbalance(struct mg_facts *f, unsigned without)
     return takes;
 }
 
+/* One kernel: what its launches with counts tell of all of them. */
+static void add_kernel(struct mg_work *w, struct kernel_cost *c, const struct requests *r, double times, double counted)
+{
+    const double whole = 1 / counted;
+    c->all_ctas *= counted; /* as the other parts */
+    double even = modelled_cycles(c), all = cycles_with_imbalance(c, times);
+    for (int i = 0; i < PART_COUNT; i++) w->parts[i] += whole * c->parts[i] / MG_MAX(busy_sms(c), 1.);
+    w->parts[MG_WORK_IMBALANCE] += whole * (all - even);
+    w->parts[MG_WORK_LAUNCHING] += whole * c->all_ctas * CTA_CYCLES / MG_MAX(busy_sms(c), 1.);
+    w->ctas += whole * c->all_ctas;
+    w->all += whole * all;
+    w->by_timing += is_by_timing(c->k) ? whole * all : 0;
+    w->full += whole * cycles_if_full(c, times);
+    for (unsigned i = 0; i < MG_WORK_SETTINGS; i++) w->set[i] += whole * cycles_if(c, r, times, i);
+}
+
 void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without)
 {
     struct mg_findings unused = {0};
     struct advice a;
-    double *takes = times_by_imbalance(f, without), *counted = counted_parts(f->p);
     *w = (struct mg_work){0};
+    double *takes = times_by_imbalance(f, without), *counted = counted_parts(f->p, w);
     advice_init(&a, f, &unused, without);
     struct requests *requests = count_requests(&a);
-    for (uint32_t k = 0; k < f->p->n_kernels; k++) {
-        struct kernel_cost *c = &a.costs[k];
-        c->all_ctas *= counted[k]; /* as the other parts */
-        if (!mg_report_shows(f->o, c->k)) continue;
-        double even = modelled_cycles(c), times = MG_MAX(takes[k], 1.);
-        for (int i = 0; i < PART_COUNT; i++) w->parts[i] += c->parts[i] / MG_MAX(busy_sms(c), 1.);
-        w->parts[MG_WORK_IMBALANCE] += even * (times - 1);
-        w->parts[MG_WORK_LAUNCHING] += c->all_ctas * CTA_CYCLES / MG_MAX(busy_sms(c), 1.);
-        w->ctas += c->all_ctas;
-        w->all += even * times;
-        w->full += cycles_if_full(c) * times;
-        for (unsigned i = 0; i < MG_WORK_SETTINGS; i++) w->set[i] += cycles_if(c, &requests[k], times, i);
-    }
+    for (uint32_t k = 0; k < f->p->n_kernels; k++)
+        if (counted[k] > 0 && mg_report_shows(f->o, a.costs[k].k))
+            add_kernel(w, &a.costs[k], &requests[k], MG_MAX(takes[k], 1.), counted[k]);
     advice_release(&a);
     free(requests);
     free(counted);
