@@ -163,7 +163,7 @@ cu_result mg_launch(const struct mg_call *c)
         rc = send_native(c, r);
     }
     if (verify) mg_verify_leave();
-    if (rc == CUE_SUCCESS && !capturing) mg_select_taken(), mg_waits_launched();
+    if (rc == CUE_SUCCESS && !capturing) mg_select_taken(), mg_waits_launched(stream_of(c));
     if (gated && (!r || rc != CUE_SUCCESS)) mg_gate_undo(rc != CUE_SUCCESS);
     mg_inside--;
     return rc;

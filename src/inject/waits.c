@@ -1,25 +1,28 @@
 /* After how many launches the program waited at once: what a host thread launched last is waited for before it launches
- * again. Such launches cost the time of a way to the device and back. Waiting of copies is not looked at. */
+ * again: for the device, for that stream, or for an event. Such launches cost the time of a way to the device and back.
+ * Waiting of copies is not looked at. */
 #include "inject/waits.h"
 
 #include "base/json.h"
 #include "inject/hooks.h"
 #include "inject/session.h"
 
-static __thread bool launched; /* since this thread waited last */
+static __thread struct {
+    enum { NONE, RUNS, WAITED_FOR } state;
+    cu_stream stream;
+} last; /* of this thread's launches */
 static uint64_t waited;
 
-void mg_waits_launched(void)
+void mg_waits_launched(cu_stream stream)
 {
-    launched = true;
+    if (last.state == WAITED_FOR) __atomic_fetch_add(&waited, 1, __ATOMIC_RELAXED);
+    last.state = RUNS;
+    last.stream = stream;
 }
 
-static cu_result note(cu_result rc)
+static cu_result note(cu_result rc, bool of_last)
 {
-    if (launched && rc == CUE_SUCCESS && mg_session.active && !mg_inside) {
-        launched = false;
-        __atomic_fetch_add(&waited, 1, __ATOMIC_RELAXED);
-    }
+    if (of_last && last.state == RUNS && rc == CUE_SUCCESS && mg_session.active && !mg_inside) last.state = WAITED_FOR;
     return rc;
 }
 
@@ -40,21 +43,21 @@ void mg_waits_write(void)
 
 MG_HOOK(cuCtxSynchronize, void)
 {
-    return note(MG_REAL(cuCtxSynchronize)());
+    return note(MG_REAL(cuCtxSynchronize)(), true);
 }
 MG_HOOK(cuCtxSynchronize_v2, void *ctx)
 {
-    return note(MG_REAL(cuCtxSynchronize_v2)(ctx));
+    return note(MG_REAL(cuCtxSynchronize_v2)(ctx), true);
 }
 MG_HOOK(cuStreamSynchronize, cu_stream stream)
 {
-    return note(MG_REAL(cuStreamSynchronize)(stream));
+    return note(MG_REAL(cuStreamSynchronize)(stream), stream == last.stream);
 }
 MG_HOOK(cuStreamSynchronize_ptsz, cu_stream stream)
 {
-    return note(MG_REAL(cuStreamSynchronize_ptsz)(stream));
+    return note(MG_REAL(cuStreamSynchronize_ptsz)(stream), stream == last.stream);
 }
 MG_HOOK(cuEventSynchronize, void *event)
 {
-    return note(MG_REAL(cuEventSynchronize)(event));
+    return note(MG_REAL(cuEventSynchronize)(event), true);
 }

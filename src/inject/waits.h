@@ -2,7 +2,9 @@
 #ifndef MG_INJECT_WAITS_H
 #define MG_INJECT_WAITS_H
 
-void mg_waits_launched(void); /* this thread, directly and outside of captures */
-void mg_waits_write(void);    /* to the profile, at the end of the session; nothing where there was none */
+#include "abi/cu.h"
+
+void mg_waits_launched(cu_stream stream); /* this thread, directly and outside of captures */
+void mg_waits_write(void);                /* to the profile, at the end of the session; nothing where there was none */
 
 #endif

@@ -15,6 +15,7 @@ KERNEL(slow_div, v ^= (int)(v + k) / (int)n)
 KERNEL(slow_wide, v += (u)(((wide)v << 33) / m))
 KERNEL(slow_branch, if (v % (n + k) == 0) v += k; else v ^= k)
 KERNEL(sound_constant, v += (v + k) % 48)
+KERNEL(sound_moved, u d; asm("mov.u32 %0, 48;" : "=r"(d)); v += (v + k) % d)
 KERNEL(sound_mask, v += (v + k) & (n - 1))
 KERNEL(sound_float, v += (u)((float)(v + k) / (float)n))
 KERNEL(sound_few, for (u j = 0; j < 40; j++) v = v * 1664525u + j; if (i == 3) v += v % n)
@@ -25,7 +26,7 @@ int main(int, char **a)
     u n;
     sscanf(a[1], "%u", &n);
 #define RUN(k) k<<<264, 256>>>(io, n, n + 5ull);
-    RUN(slow_rem) RUN(slow_div) RUN(slow_wide) RUN(slow_branch) RUN(sound_constant) RUN(sound_mask) RUN(sound_float) RUN(sound_few)
+    RUN(slow_rem) RUN(slow_div) RUN(slow_wide) RUN(slow_branch) RUN(sound_constant) RUN(sound_moved) RUN(sound_mask) RUN(sound_float) RUN(sound_few)
     puts(cudaGetErrorString(cudaDeviceSynchronize()));
 }
 C
@@ -42,6 +43,6 @@ assert found.keys() == {'slow_rem', 'slow_div', 'slow_wide', 'slow_branch'}, fou
 text = open('divide.cu').read().split('\n')
 line = lambda name: 1 + next(i for i, l in enumerate(text) if l.startswith('KERNEL(%s,' % name))
 assert all(f['line'] == line(k) and f['sure'] == 'model' and f['gain_pct'] > 1 for k, f in found.items()), found
-assert found['slow_wide']['measure'] > 60 and 10 < found['slow_rem']['measure'] < 30 and 'mask' in found['slow_rem']['text'] and 'shift' in found['slow_div']['text'], found
+assert found['slow_wide']['measure'] > 60 and 10 < found['slow_rem']['measure'] < 30 and 'mask' in found['slow_rem']['text'] and 'power of two and no number is negative, shift' in found['slow_div']['text'] and 'power of two, mask' in found['slow_rem']['text'], found
 P
 done

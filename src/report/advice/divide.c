@@ -48,6 +48,23 @@ static void add_division(struct advice *a, struct line_sums *sums, const struct 
     s->cycles += warps * (issues_of_op(op) - 1) / 4;
 }
 
+/* Is the last operand a number, or a register that is one: defined once, by mov of a number? The assembler sees both.
+ */
+static bool divides_by_constant(const struct mg_module *m, const struct mg_node *division, mg_id first)
+{
+    const struct mg_opnd *by = division->n_opnds ? &m->opnds.at[division->opnd + division->n_opnds - 1] : NULL;
+    uint32_t n = 0, numbers = 0;
+    if (!by || by->kind == MG_OPND_imm) return by != NULL;
+    for (mg_id id = by->kind == MG_OPND_reg ? first : 0; id; id = m->nodes.at[id].next) {
+        const struct mg_node *d = &m->nodes.at[id];
+        const struct mg_opnd *o = &m->opnds.at[d->opnd];
+        if (d->kind != MG_NODE_inst || !d->n_opnds || o->kind != MG_OPND_reg || o->id != by->id) continue;
+        n++;
+        numbers += mg_node_form(m, d)->op == MG_OP_mov && !d->guard && d->n_opnds == 2 && o[1].kind == MG_OPND_imm;
+    }
+    return n == 1 && numbers == 1;
+}
+
 static void add_block(struct advice *a, struct line_sums *sums, const struct mg_pkernel *k, const struct mg_pblock *b)
 {
     const struct mg_module *m = mg_lines_module(a->modules, k->module);
@@ -58,8 +75,9 @@ static void add_block(struct advice *a, struct line_sums *sums, const struct mg_
         if (node->kind != MG_NODE_inst) continue;
         n++;
         const char *op = mg_name(m, mg_node_form(m, node)->text);
-        bool constant = node->n_opnds && m->opnds.at[node->opnd + node->n_opnds - 1].kind == MG_OPND_imm;
-        if (is_division(op) && !constant) add_division(a, sums, k, b, op, node->line, warps);
+        mg_id func = mg_module_find_func(m, b->function ? b->function : k->name);
+        if (is_division(op) && !divides_by_constant(m, node, m->funcs.at[func].first_node))
+            add_division(a, sums, k, b, op, node->line, warps);
     }
 }
 
@@ -74,9 +92,10 @@ static void tell_division(struct advice *a, const struct line_sum *s)
     f->unit = "machine instructions for one of PTX";
     f->text = mg_arena_printf(
         &a->out->arena,
-        "%s divides by what the compiler does not know: the machine takes %.0f instructions for it, %.0f %% of the kernel's. "
-        "Where the divisor is a power of two, %s. Else make it a constant, or divide outside of the loop.",
-        s->op, issues, c->issues > 0 ? 400 * s->cycles / c->issues : 0, remainder ? "mask the bits below it" : "shift");
+        "%s divides by what the compiler does not know: the machine takes up to %.0f instructions for it, %.0f %% of the "
+        "kernel's. Where the divisor is a power of two%s, %s. Else make it a constant, or divide outside of the loop.",
+        s->op, issues, c->issues > 0 ? 400 * s->cycles / c->issues : 0,
+        s->op[4] == 's' ? " and no number is negative" : "", remainder ? "mask the bits below it" : "shift");
 }
 
 void mg_rule_slow_division(struct advice *a, const struct mg_rule *self)
