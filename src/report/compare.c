@@ -47,6 +47,13 @@ double mg_compared_pct(const struct mg_compared *x)
     return x->v[0] != 0 ? 100 * (x->v[1] - x->v[0]) / fabs(x->v[0]) : INFINITY;
 }
 
+const char *mg_compared_judged(const struct mg_compared *x, int better)
+{
+    double change = mg_compared_pct(x);
+    if (!x->has[0] || !x->has[1] || change == 0 || !better) return "";
+    return (change > 0) == (better > 0) ? "better" : "worse";
+}
+
 static void put(struct mg_compared *x, int side, double v, enum how how)
 {
     if (!x->has[side])
@@ -367,13 +374,12 @@ static void judge_settings(struct mg_comparison *c, const struct mg_work w[2])
         c->high_pct = fmax(c->high_pct, pct);
     }
     bool better = c->low_pct<-least, worse = c->high_pct> least;
-    bool sure =
-        (c->low_pct > least || c->high_pct < -least); /* what is unequal in CTAs is known of instructions alone */
     bool by_ctas = c->reason != UINT32_MAX && !strcmp(c->metrics.at[c->reason].name, "ctas.imbalance");
-    c->verdict = (better && worse) || (by_ctas && !sure && (better || worse)) ? MG_VERDICT_UNCLEAR
-                 : better                                                     ? MG_VERDICT_BETTER
-                 : worse                                                      ? MG_VERDICT_WORSE
-                                                                              : MG_VERDICT_SAME;
+    bool unsure = by_ctas && c->low_pct <= least && c->high_pct >= -least; /* unequal is known of instructions alone */
+    c->verdict = (better && worse) || (unsure && (better || worse)) ? MG_VERDICT_UNCLEAR
+                 : better                                           ? MG_VERDICT_BETTER
+                 : worse                                            ? MG_VERDICT_WORSE
+                                                                    : MG_VERDICT_SAME;
     doubt_timing(c, w);
 }
 

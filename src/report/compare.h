@@ -54,6 +54,8 @@ void mg_comparison_release(struct mg_comparison *c);
 const struct mg_metric *mg_comparison_find(const struct mg_comparison *c, const char *name);
 /* Per cent by which it grew; INFINITY from 0. */
 double mg_compared_pct(const struct mg_compared *x);
+/* "better", "worse" or ""; better: as of a metric. */
+const char *mg_compared_judged(const struct mg_compared *x, int better);
 
 void mg_add_comparison(const struct mg_comparison *c, uint32_t most, struct mg_buf *out);
 /* "verdict", "metrics", "lines": members of an open object. */

@@ -96,14 +96,6 @@ static void add_pct(struct mg_buf *out, bool both, double pct)
                   pct < 0 ? 50 - half : 50, half);
 }
 
-/* "better", "worse" or "". */
-static const char *judge(const struct mg_compared *of, int better)
-{
-    double change = of->v[1] - of->v[0];
-    if (!of->has[0] || !of->has[1] || change == 0 || !better) return "";
-    return (change > 0) == (better > 0) ? "better" : "worse";
-}
-
 static void add_model(const struct mg_comparison *c, struct mg_buf *out)
 {
     mg_buf_printf(out,
@@ -185,7 +177,7 @@ static void add_metrics(const struct mg_comparison *c, bool judged, struct mg_bu
                 judged ? "Metrics" : "Figures of which neither more nor less is better", judged ? "<th></th>" : "");
     for (uint32_t i = 0; i < c->metrics.n; i++) {
         const struct mg_metric *m = &c->metrics.at[i];
-        const char *is = judge(&m->of, m->better);
+        const char *is = mg_compared_judged(&m->of, m->better);
         if (judged != (m->better != 0)) continue;
         mg_buf_printf(out, "<tr class=\"%s\"><td class=\"l\"><code>", is);
         mg_chart_text(out, m->name);
@@ -258,7 +250,7 @@ static void add_lines(const struct mg_comparison *c, const struct mg_recording *
         if (l->weight < .001 || !m->better || ++n > MOST_LINES) continue;
         struct mg_compared of = l->of; /* a line that is not there counts 0 */
         of.has[0] = of.has[1] = true;
-        mg_buf_printf(out, "<tr class=\"%s\"><td class=\"l\">", judge(&of, m->better));
+        mg_buf_printf(out, "<tr class=\"%s\"><td class=\"l\">", mg_compared_judged(&of, m->better));
         add_place(out, l);
         for (int side = 0; side < 2; side++)
             add_source(out, side ? "after" : "before", s[side], sides[side], l->file, l->line[side]);

@@ -29,11 +29,10 @@ static double warps_of_block(struct advice *a, const struct mg_pkernel *k, const
     return b->has_threads ? (double)b->threads / 32 : 0;
 }
 
-/* The first instruction of the block in the module; 0: not found. */
-static mg_id first_of(const struct mg_module *m, const struct mg_pkernel *k, const struct mg_pblock *b)
+/* The first instruction of the block, of its function's nodes from `first` on; 0: not found. */
+static mg_id first_of(const struct mg_module *m, mg_id first, const struct mg_pblock *b)
 {
-    mg_id func = mg_module_find_func(m, b->function ? b->function : k->name);
-    for (mg_id id = func ? m->funcs.at[func].first_node : 0; id; id = m->nodes.at[id].next)
+    for (mg_id id = first; id; id = m->nodes.at[id].next)
         if (m->nodes.at[id].kind == MG_NODE_inst && m->nodes.at[id].line == b->ptx_line) return id;
     return 0;
 }
@@ -69,15 +68,15 @@ static void add_block(struct advice *a, struct line_sums *sums, const struct mg_
 {
     const struct mg_module *m = mg_lines_module(a->modules, k->module);
     double warps = m ? warps_of_block(a, k, b) : 0;
+    mg_id func = warps > 0 ? mg_module_find_func(m, b->function ? b->function : k->name) : 0,
+          first = func ? m->funcs.at[func].first_node : 0;
     uint32_t n = 0;
-    for (mg_id id = warps > 0 ? first_of(m, k, b) : 0; id && n < b->n_insts; id = m->nodes.at[id].next) {
+    for (mg_id id = first_of(m, first, b); id && n < b->n_insts; id = m->nodes.at[id].next) {
         const struct mg_node *node = &m->nodes.at[id];
         if (node->kind != MG_NODE_inst) continue;
         n++;
         const char *op = mg_name(m, mg_node_form(m, node)->text);
-        mg_id func = mg_module_find_func(m, b->function ? b->function : k->name);
-        if (is_division(op) && !divides_by_constant(m, node, m->funcs.at[func].first_node))
-            add_division(a, sums, k, b, op, node->line, warps);
+        if (is_division(op) && !divides_by_constant(m, node, first)) add_division(a, sums, k, b, op, node->line, warps);
     }
 }
 
