@@ -7,6 +7,7 @@
 
 #include "base/order.h"
 #include "base/vec.h"
+#include "isa/resident.h"
 #include "study/predict.h"
 
 enum { LEAST_GRIDS = 4, MOST_TRIED = 20000 };
@@ -27,21 +28,11 @@ struct collected {
     MG_VEC(struct mg_grid_kernel) kernels;
 };
 
-/* CTAs of this launch that one multiprocessor of an NVIDIA GPU takes at once, as the CUDA programming guide's table of
- * limits says; registers are given out to warps by 256. */
 static uint32_t resident_ctas(const struct mg_plaunch *l, const struct mg_pkernel *k, uint32_t sm, uint32_t warps)
 {
-    uint32_t most_warps = sm == 75 ? 32 : sm == 86 || sm == 87 || sm == 89 || sm >= 120 ? 48 : 64;
-    uint32_t fit = MG_MAX(most_warps / warps, 1u), ctas = most_warps == 48 ? 24 : most_warps == 32 ? 16 : 32;
-    uint64_t shared = (uint64_t)l->static_shared_bytes + l->dyn_shared_bytes;
-    uint64_t most_shared = sm >= 90 && sm < 120 ? 228 << 10 : sm == 80 || sm == 87 ? 164 << 10 : 96 << 10;
-    fit = MG_MIN(fit, ctas);
-    if (k->regs_native > 0) {
-        uint32_t a_warp = ((uint32_t)k->regs_native * 32 + 255) / 256 * 256;
-        fit = MG_MIN(fit, 65536 / a_warp / warps);
-    }
-    if (shared) fit = MG_MIN(fit, (uint32_t)(most_shared / (shared + 1024)));
-    return MG_MAX(fit, 1u);
+    const char *limit;
+    return mg_resident_ctas(mg_sm_limits(sm), warps, k->regs_native > 0 ? (uint32_t)k->regs_native : 0,
+                            (uint64_t)l->static_shared_bytes + l->dyn_shared_bytes, &limit);
 }
 
 static uint32_t kernel_of(struct collected *c, const struct mg_subset_program *s, const struct mg_plaunch *l,

@@ -13,10 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "isa/resident.h"
 #include "report/advice/priv.h"
 
 static const struct peak peaks[] = {
-#define PEAK(sm, name, warps, ctas, shared, bytes, mhz, l2) {sm, name, warps, ctas, shared, bytes, mhz, l2},
+#define PEAK(sm, name, bytes, mhz, l2) {sm, name, bytes, mhz, l2},
 #include "report/advice/peaks.def"
 #undef PEAK
 };
@@ -213,32 +214,17 @@ static uint32_t up(uint64_t v, uint32_t unit)
     return (uint32_t)((v + unit - 1) / unit);
 }
 
-/* CTAs of a launch that fit on a multiprocessor at once, and what limits them. */
-static uint32_t resident_ctas(const struct peak *p, uint32_t warps, uint32_t registers, uint64_t shared_bytes,
-                              const char **limit)
-{
-    uint32_t fit = p->warps / MG_MAX(warps, 1u), most = fit;
-    *limit = "threads";
-    if (p->ctas < most) most = p->ctas, *limit = "CTAs";
-    if (registers) { /* given out to warps by 256 */
-        uint32_t by_registers = 65536 / (up((uint64_t)registers * 32, 256) * 256) / MG_MAX(warps, 1u);
-        if (by_registers < most) most = by_registers, *limit = "registers";
-    }
-    uint64_t each = shared_bytes ? shared_bytes + 1024 : 0; /* the system's part */
-    if (each && p->shared_bytes / each < most) most = (uint32_t)(p->shared_bytes / each), *limit = "shared memory";
-    return MG_MAX(most, 1u);
-}
-
 static void add_launch(struct advice *a, const struct mg_plaunch *l)
 {
     struct kernel_cost *c = &a->costs[l->kernel];
     uint64_t ctas = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     uint32_t threads = l->block[0] * l->block[1] * l->block[2], warps = up(threads, 32);
     uint64_t shared_bytes = (uint64_t)l->static_shared_bytes + l->dyn_shared_bytes, times = l->replays ? l->replays : 1;
+    const struct mg_sm_limits *limits = mg_sm_limits(a->peak->sm);
     const char *limit;
     if (l->repeat || l->ran == MG_RAN_UNKNOWN || !ctas || !threads) return;
     uint32_t registers = c->k->regs_native > 0 ? (uint32_t)c->k->regs_native : 0;
-    uint32_t resident = resident_ctas(a->peak, warps, registers, shared_bytes, &limit);
+    uint32_t resident = mg_resident_ctas(limits, warps, registers, shared_bytes, &limit);
     double waves = (double)ctas / ((double)a->sms * resident);
     c->launches += times;
     c->direct += l->graph ? 0 : 1;
@@ -262,7 +248,7 @@ static void add_launch(struct advice *a, const struct mg_plaunch *l)
     c->registers = registers;
     c->shared_bytes = shared_bytes;
     c->warps_resident = resident * warps;
-    c->warps_most = a->peak->warps;
+    c->warps_most = limits->warps;
     c->limit = limit;
 }
 

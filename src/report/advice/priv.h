@@ -39,7 +39,6 @@ struct kernel_cost {
 struct peak {
     uint32_t sm;
     const char *name;
-    uint32_t warps, ctas, shared_bytes;
     double bytes_cycle;
     uint32_t mhz, l2_mb;
 };
