@@ -89,7 +89,7 @@ int study_predict(int argc, char **argv)
     const struct mg_opt opts[] = {
         MG_OPT_U64(
             0, "units", &c.units, 1, 1000000, "N",
-            "multiprocessors that share a launch's CTAs (a GPU's; without a GPU 1: work adds up, and --grids wants it)"),
+            "multiprocessors that share a launch's CTAs (a GPU's; without a GPU 1, and --grids has to be told: workers)"),
         MG_OPT_FLAG(0, "least", &c.least, "of TIMES,TIMES,... the least time of each launch, not the median"),
         MG_OPT_FLAG(0, "grids", &c.grids, "the best grid and the fewest multiprocessors of each kernel"),
         MG_OPT_FLAG(0, "json", &c.json, "as JSON"), MG_OPT_END};

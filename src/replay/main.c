@@ -33,7 +33,7 @@ void *mg_replay_room(struct mg_replay *r, uint64_t bytes)
 
 static bool uncompared(const struct mg_replay *r)
 {
-    return !r->status && r->n_launches && !r->n_checks;
+    return !r->status && !r->n_checks;
 }
 
 static void tell(const struct mg_replay *r)
@@ -45,7 +45,7 @@ static void tell(const struct mg_replay *r)
                 (unsigned long long)r->n_launches, (unsigned long long)mg_cap_totals(r->reader)->n_launches,
                 (unsigned long long)(r->n_checks - r->n_differ), (unsigned long long)r->n_checks);
     if (uncompared(r))
-        fprintf(stderr, "margay replay: nothing was compared: the capture holds no check of these launches\n");
+        fprintf(stderr, "margay replay: nothing was compared: the capture holds no check\n");
     else if (r->n_unseen && !r->quiet && !r->extract)
         fprintf(stderr, "margay replay: %llu allocations were freed without a check behind their last launch\n",
                 (unsigned long long)r->n_unseen);

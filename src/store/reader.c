@@ -308,6 +308,10 @@ static enum mg_err read_launch(struct mg_one_db *o, sqlite3_stmt *st)
                              .replays = (uint64_t)sqlite3_column_int64(st, 24),
                              .schedule_dependent = is_null(st, 27) ? -1 : sqlite3_column_int(st, 27) != 0,
                              .tools = (uint64_t)sqlite3_column_int64(st, 28)};
+    if (l->timed && (sqlite3_column_type(st, 23) != SQLITE_INTEGER || sqlite3_column_int64(st, 23) < 0))
+        return mg_damaged(o, mg_arena_printf(&o->r->p->arena, "the time of launch %lld is %s, no count of nanoseconds",
+                                             (long long)sqlite3_column_int64(st, 29),
+                                             (const char *)sqlite3_column_text(st, 23)));
     l->repeat = mg_reason_find(l->reason) == MG_REASON_repeat;
     mg_map_set(&o->launches, (uint64_t)sqlite3_column_int64(st, 29), l->id);
     for (int i = 0; i < 3; i++) {

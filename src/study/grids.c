@@ -45,12 +45,23 @@ static uint32_t kernel_of(struct collected *c, const struct mg_subset_program *s
     bool gpu = timed->device_kind && !strcmp(timed->device_kind, "nvidia");
     uint32_t warps = MG_MAX((l->block[0] * l->block[1] * l->block[2] + 31) / 32, 1u);
     struct mg_grid_kernel *new = mg_vec_push(&c->kernels);
-    *new = (struct mg_grid_kernel){.name = k->demangled, .key = key};
+    *new = (struct mg_grid_kernel){.name = k->demangled, .key = key, .first = l};
     memcpy(new->block, l->block, sizeof l->block);
     new->model.warps = warps;
     new->model.units = units ? units : timed->sms;
     new->model.resident = gpu ? resident_ctas(l, k, timed->sm, warps) : 1;
     return c->kernels.n - 1;
+}
+
+/* The first argument, from 1, that is no pointer and has other bytes; 0: none. */
+static uint32_t differing_argument(const struct mg_plaunch *a, const struct mg_plaunch *b)
+{
+    for (uint32_t i = 0; i < MG_MIN(a->n_args, b->n_args); i++) {
+        const struct mg_store_arg *x = &a->args[i], *y = &b->args[i];
+        if (x->kind == MG_ARG_POINTER && y->kind == MG_ARG_POINTER) continue;
+        if (x->bytes != y->bytes || memcmp(x->value, y->value, x->bytes) != 0) return i + 1;
+    }
+    return 0;
 }
 
 static enum mg_err collect(struct collected *c, const struct mg_subset_program *s,
@@ -67,6 +78,8 @@ static enum mg_err collect(struct collected *c, const struct mg_subset_program *
             isnan(x->warp_insts) ? x->insts / 32 : x->warp_insts; /* full warps, where they were not counted */
         if (isnan(insts) || !(timed->launches[i].time_ns > 0)) continue;
         uint32_t kernel = kernel_of(c, s, x->l, p, units);
+        struct mg_grid_kernel *k = &c->kernels.at[kernel];
+        if (!k->differing) k->differing = differing_argument(k->first, x->l);
         *mg_vec_push(&c->samples) =
             (struct sample){kernel, (uint64_t)mg_launch_ctas(x->l), insts, timed->launches[i].time_ns};
     }
@@ -181,6 +194,13 @@ static const char *check_insts(const struct mg_grid_kernel *k, struct mg_arena *
                                    k->points[i].most_insts);
     if (k->model.insts < k->model.insts_each * (double)first->ctas)
         return "its work grows with its grid: the grid is the size of the problem";
+    double grown = k->points[k->n_points - 1].insts / first->insts;
+    if (k->differing && fabs(grown - 1) > SAME)
+        return mg_arena_printf(
+            a,
+            "argument %u differs between launches, and so do instructions, %.3g times over its grids:"
+            " it may be another problem",
+            k->differing, fmax(grown, 1 / grown));
     for (uint32_t i = 0; i < k->n_points; i++) {
         const struct mg_grid_point *p = &k->points[i];
         double off = (k->model.insts + k->model.insts_each * (double)p->ctas) / p->insts - 1;

@@ -30,7 +30,9 @@ struct mg_grid_kernel {
     const char *name;
     uint64_t key;
     uint32_t block[3];
-    struct mg_grid_point *points; /* by grid */
+    const struct mg_plaunch *first; /* its first launch */
+    uint32_t differing;             /* the first argument, from 1, whose value a later launch has not; 0: none */
+    struct mg_grid_point *points;   /* by grid */
     uint32_t n_points;
     struct mg_grid_model model;
     const char *why_not;              /* nothing is said of it; else: */

@@ -186,5 +186,36 @@ for launches, why in (([(g, WORK, round(grid_time(g))) for g in GRIDS[:3]], 'it 
     k, = grids('bad', '--json')
     assert k['why_not'].startswith(why) and k['best_ctas'] is k['predicted_ns'] is k['fewest_units'] is None and k['curve'] == [], (why, k)
     assert why in grids('bad')
+# ---- work that grows by less than the part that is always the same: an argument tells, a pointer does not
+def write_args(name, values, kind):
+    db = sqlite3.connect(name + '/profile.db')
+    for i, v in enumerate(values):
+        args = [(0, 8, 1, 3, 0, 77), (8, 4, kind, 0, 0, v)]
+        db.execute('UPDATE launch SET args=? WHERE id=?', (b''.join(b''.join(map(leb, a[:5])) + a[5].to_bytes(a[1], 'little') for a in args), i))
+    db.commit()
+    db.close()
+
+
+grown = [(g, WORK + WORK // 4 // GRIDS[-1] * g, round(grid_time(g))) for g in GRIDS]
+write_grids('grown', grown)
+for kind, values, why in ((0, [9] * 5, None), (0, GRIDS, 'argument 2 differs between launches'), (1, GRIDS, None)):
+    write_args('grown', values, kind)
+    k, = grids('grown', '--json')
+    assert (k['why_not'] or '').startswith(why or '') and bool(k['why_not']) == bool(why), (kind, values, k)
+WORK *= 20  # arguments that differ, and the same work: counts say so
+write_grids('same', [(g, WORK, round(grid_time(g))) for g in GRIDS])
+write_args('same', GRIDS, 0)
+assert grids('same', '--json')[0]['why_not'] is None
+
+# ---- times that are none
+for bad in ('-7', '-1e30', "'nan'", '9e999', "x'00ff'"):
+    write('bad', [(x, 100 + i) for i, x in enumerate(shapes[0])])
+    db = sqlite3.connect('bad/profile.db')
+    at = random.randrange(len(shapes[0]))
+    db.execute(f'UPDATE launch SET time_ns={bad} WHERE id={at}')
+    db.commit()
+    db.close()
+    said = run('p0=bad', 'p1', status=3)
+    assert f'bad/profile.db is damaged: the time of launch {at} is ' in said and 'no count of nanoseconds' in said, (bad, said)
 assert '--units says how many' in run('--grids', 'g', status=3)
 assert 'needs a profile' in run('--grids', status=2)

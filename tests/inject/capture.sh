@@ -235,6 +235,18 @@ done
 rm -rf changed && mkdir changed
 ./recapture late-cap/capture-*.mgc changed/capture-1.mgc checks || fail 'taking checks away'
 refused 'a capture without checks' changed 5 'nothing was compared'
+cat > nothing.c <<'C'
+extern int cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int);
+int main(void)
+{
+    void *c;
+    return cuInit(0) || cuDevicePrimaryCtxRetain(&c, 0);
+}
+C
+gcc nothing.c -o nothing -L"$B/lib/margay/driver" -lcuda && "$MARGAY" capture -q --device emu -o nothing-cap -- ./nothing || fail 'capturing a program without launches'
+refused 'a capture without launches' nothing-cap 5 'nothing was compared'
+"$MARGAY" replay --export nothing-c nothing-cap 2> err && (cd nothing-c && gcc -O1 -Wall -Werror -o it replay.c -L"$B/lib/margay/driver" -lcuda && "$MARGAY" run -q -t none --device emu -o ran -- ./it) > out
+[ $? = 5 ] && grep -q 'nothing was compared' out && echo 'ok   a program without launches compares nothing' || { fail 'a program of a capture without launches'; cat out err; }
 
 # ---- what is wrong is named
 change() { # WHAT

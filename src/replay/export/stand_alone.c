@@ -1,6 +1,7 @@
 /* Written by margay replay --export: launches of a captured program, with the memory that they start from.
  *   gcc replay.c -lcuda && ./a.out          needs the CUDA driver, and data.bin beside it
- * Exit status 0: every launch left the bytes that it left when it was captured; 1: the first that did not is named. */
+ * Exit status 0: every launch left the bytes that it left when it was captured; 1: the first that did not is named; 5:
+ * there was nothing to compare. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -106,7 +107,7 @@ int cuLaunchKernelEx(const struct config *, handle, void **, void **);
 #define ARENA_END 0x340000000000ull
 enum { GRANULE = 2 << 20, BLOCK = 32 << 20, MARGIN = 2 << 20, MOST_TRANSLATED = 4096 };
 static char *data; /* data.bin */
-static int failed;
+static unsigned long long compared, failed;
 static struct {
     dptr was, is;
     uint64_t bytes;
@@ -388,12 +389,15 @@ void compare(const char *launch, dptr at, size_t bytes, uint64_t h0, uint64_t h1
     translate(now, bytes, 1);
     hash_of(now, bytes, h);
     free(now);
+    compared++;
     if ((h[0] != h0 || h[1] != h1) && !failed++)
         printf("%s left other bytes than recorded: %zu bytes at 0x%llx\n", launch, bytes, at);
 }
 int end(unsigned launches)
 {
     printf("%u launch%s, %s\n", launches, launches == 1 ? "" : "es",
-           failed ? "other results than recorded" : "the recorded results");
-    return failed != 0;
+           failed     ? "other results than recorded"
+           : compared ? "the recorded results"
+                      : "and nothing was compared: the capture holds no check");
+    return failed ? 1 : compared ? 0 : 5;
 }
