@@ -103,10 +103,8 @@ static int check_bounds(const char *list, const struct mg_comparison *c)
             continue;
         }
         double pct = mg_compared_pct(&m->of), growth = m->better > 0 ? -pct : pct;
-        const char *judged = c->by == MG_JUDGED_BY_TIME ? "time" : "work";
-        bool holds_0 = c->verdict != MG_VERDICT_WORSE || c->low_pct <= 0,
-             by_chance = !strcmp(b.name, judged) && c->has_interval && holds_0;
-        if (growth <= b.pct || by_chance) continue;
+        bool is_sound = mg_comparison_is_of(c, m) && c->verdict != MG_VERDICT_WORSE;
+        if (growth <= b.pct || is_sound) continue;
         if (isinf(pct))
             fprintf(stderr, "margay: --fail-on %s: it was 0 and is %.15g\n", b.name, m->of.v[1]);
         else

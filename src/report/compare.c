@@ -47,6 +47,17 @@ double mg_compared_pct(const struct mg_compared *x)
     return x->v[0] != 0 ? 100 * (x->v[1] - x->v[0]) / fabs(x->v[0]) : INFINITY;
 }
 
+bool mg_comparison_is_of(const struct mg_comparison *c, const struct mg_metric *m)
+{
+    return c->by && !strcmp(m->name, c->by == MG_JUDGED_BY_TIME ? "time" : "work");
+}
+
+const char *mg_metric_judged(const struct mg_comparison *c, const struct mg_metric *m)
+{
+    if (!mg_comparison_is_of(c, m)) return mg_compared_judged(&m->of, m->better);
+    return c->verdict == MG_VERDICT_SAME ? "" : mg_verdict_names[c->verdict];
+}
+
 const char *mg_compared_judged(const struct mg_compared *x, int better)
 {
     double change = mg_compared_pct(x);
@@ -305,6 +316,15 @@ static bool sum_times(const struct mg_recording *p, const struct mg_report_opts 
     return all;
 }
 
+/* Better or worse is what an interval says that does not hold 0; `least`: what counts as 0. */
+static void judge_interval(struct mg_comparison *c, double least)
+{
+    c->verdict = c->low_pct > least                             ? MG_VERDICT_WORSE
+                 : c->high_pct < -least                         ? MG_VERDICT_BETTER
+                 : c->low_pct >= -least && c->high_pct <= least ? MG_VERDICT_SAME
+                                                                : MG_VERDICT_UNCLEAR;
+}
+
 static void judge_time(struct mg_comparison *c, const struct mg_recording *const p[2], const struct mg_report_opts *o)
 {
     double time[2], variance[2];
@@ -319,11 +339,10 @@ static void judge_time(struct mg_comparison *c, const struct mg_recording *const
     c->by = MG_JUDGED_BY_TIME;
     c->change_pct = change;
     c->has_interval = several[0] && several[1];
-    c->low_pct = change - spread;
-    c->high_pct = change + spread;
-    double least = c->has_interval ? 0 : 1, low = c->has_interval ? c->low_pct : change,
-           high = c->has_interval ? c->high_pct : change;
-    c->verdict = low > least ? MG_VERDICT_WORSE : high < -least ? MG_VERDICT_BETTER : MG_VERDICT_SAME;
+    c->low_pct = c->has_interval ? change - spread : change;
+    c->high_pct = c->has_interval ? change + spread : change;
+    judge_interval(c, c->has_interval ? 0 : 1);
+    if (c->verdict == MG_VERDICT_UNCLEAR) c->verdict = MG_VERDICT_SAME; /* what chance explains */
 }
 
 /* The metric whose part of the work, and which itself, grew most; `sign` -1: fell. UINT32_MAX: none by a thousandth of
@@ -364,7 +383,6 @@ static void doubt_timing(struct mg_comparison *c, const struct mg_work w[2])
 /* Better or worse where no setting of the model says the contrary. */
 static void judge_settings(struct mg_comparison *c, const struct mg_work w[2])
 {
-    const double least = .05;
     c->change_pct = c->low_pct = c->high_pct = pct_of(w[0].all, w[1].all);
     c->full_pct = pct_of(w[0].full, w[1].full);
     c->has_interval = true;
@@ -373,13 +391,7 @@ static void judge_settings(struct mg_comparison *c, const struct mg_work w[2])
         c->low_pct = fmin(c->low_pct, pct);
         c->high_pct = fmax(c->high_pct, pct);
     }
-    bool better = c->low_pct<-least, worse = c->high_pct> least;
-    bool by_ctas = c->reason != UINT32_MAX && !strcmp(c->metrics.at[c->reason].name, "ctas.imbalance");
-    bool unsure = by_ctas && c->low_pct <= least && c->high_pct >= -least; /* unequal is known of instructions alone */
-    c->verdict = (better && worse) || (unsure && (better || worse)) ? MG_VERDICT_UNCLEAR
-                 : better                                           ? MG_VERDICT_BETTER
-                 : worse                                            ? MG_VERDICT_WORSE
-                                                                    : MG_VERDICT_SAME;
+    judge_interval(c, .05);
     doubt_timing(c, w);
 }
 

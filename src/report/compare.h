@@ -56,6 +56,10 @@ const struct mg_metric *mg_comparison_find(const struct mg_comparison *c, const 
 double mg_compared_pct(const struct mg_compared *x);
 /* "better", "worse" or ""; better: as of a metric. */
 const char *mg_compared_judged(const struct mg_compared *x, int better);
+/* Is it what the verdict is of: "time", or "work"? */
+bool mg_comparison_is_of(const struct mg_comparison *c, const struct mg_metric *m);
+/* The same of a metric in all; of the one that the verdict is of: what that says. */
+const char *mg_metric_judged(const struct mg_comparison *c, const struct mg_metric *m);
 
 void mg_add_comparison(const struct mg_comparison *c, uint32_t most, struct mg_buf *out);
 /* "verdict", "metrics", "lines": members of an open object. */

@@ -177,7 +177,7 @@ static void add_metrics(const struct mg_comparison *c, bool judged, struct mg_bu
                 judged ? "Metrics" : "Figures of which neither more nor less is better", judged ? "<th></th>" : "");
     for (uint32_t i = 0; i < c->metrics.n; i++) {
         const struct mg_metric *m = &c->metrics.at[i];
-        const char *is = mg_compared_judged(&m->of, m->better);
+        const char *is = mg_metric_judged(c, m);
         if (judged != (m->better != 0)) continue;
         mg_buf_printf(out, "<tr class=\"%s\"><td class=\"l\"><code>", is);
         mg_chart_text(out, m->name);

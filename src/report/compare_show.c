@@ -109,7 +109,7 @@ void mg_add_comparison(const struct mg_comparison *c, uint32_t most, struct mg_b
         add_pct(out, &m->of);
         add_value(out, m->of.has[0], m->of.v[0]);
         add_value(out, m->of.has[1], m->of.v[1]);
-        mg_buf_printf(out, "  %-7s %s\n", mg_compared_judged(&m->of, m->better), m->name);
+        mg_buf_printf(out, "  %-7s %s\n", mg_metric_judged(c, m), m->name);
     }
     if (shown > MOST_METRICS) mg_buf_printf(out, "  and %u more metrics (--json)\n", shown - MOST_METRICS);
     for (uint32_t i = 0; i < c->lines.n && !c->apart; i++) {
@@ -181,7 +181,7 @@ void mg_write_comparison(const struct mg_comparison *c, struct mg_json *j)
     mg_json_arr(j);
     for (uint32_t i = 0; i < c->metrics.n; i++) {
         const struct mg_metric *m = &c->metrics.at[i];
-        const char *judged = mg_compared_judged(&m->of, m->better);
+        const char *judged = mg_metric_judged(c, m);
         if (!m->of.has[0] && !m->of.has[1]) continue;
         mg_json_obj(j);
         mg_json_key_str(j, "name", m->name);

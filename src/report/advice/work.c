@@ -24,42 +24,51 @@ static struct requests *count_requests(struct advice *a)
     return of;
 }
 
-/* As long as the kernel takes where its longest CTA has `times` the instructions of the mean: all that it does is as
- * unequal (`whole`), or its instructions alone are. Launching is the same for all CTAs. */
-static double cycles_of_longest(const struct kernel_cost *c, double wait, double times, bool whole, bool overlap)
+/* How many times as long as in even shares the busiest multiprocessor takes: because it has a CTA more than others, and
+ * because its CTAs are longer. */
+struct excess {
+    double number, length;
+    double warps; /* how many times as long as the mean its longest warp takes */
+};
+
+/* As long as the kernel takes on the busiest multiprocessor: all that longer CTAs do is more (`whole`), or their
+ * instructions alone are. A CTA more brings all that it does, but waits beside the others while it fits there.
+ * Launching is the same for all CTAs. */
+static double cycles_of_longest(const struct kernel_cost *c, double wait, struct excess x, bool whole, bool overlap)
 {
     struct kernel_cost longest = *c;
-    for (int i = 0; i < (whole ? PART_COUNT : PART_ISSUE + 1); i++) longest.parts[i] *= times;
-    longest.chain += (times - 1) * (whole ? c->chain : c->issues * INST_LATENCY * wait);
-    longest.from_memory *= whole ? times : 1;
+    for (int i = 0; i < PART_COUNT; i++) longest.parts[i] *= x.number * (whole || i == PART_ISSUE ? x.length : 1);
+    longest.chain += (x.length * x.warps - 1) * (whole ? c->chain : c->issues * INST_LATENCY * wait);
+    longest.turns += (x.number - 1) * c->long_waves; /* what is less than a wave fits at once */
+    longest.from_memory *= whole ? x.length : 1;
     return cycles_at(&longest, overlap);
 }
 
 /* The bits of `setting`: waits of instructions, shared memory, global memory; do parts overlap; are warps of a CTA as
  * unequal as its CTAs, or equal; are accesses as unequal as instructions, or equal? */
-static double cycles_if(const struct kernel_cost *c, const struct requests *r, double times, unsigned setting)
+static double cycles_if(const struct kernel_cost *c, const struct requests *r, struct excess x, unsigned setting)
 {
     struct kernel_cost other = *c;
     double wait = waits[0][setting & 1];
     other.chain += c->issues * INST_LATENCY * (wait - 1) +
                    r->shared * SHARED_LATENCY * (waits[1][setting >> 1 & 1] - 1) +
                    r->global * GLOBAL_LATENCY * (waits[2][setting >> 2 & 1] - 1);
-    bool unequal = setting >> 4 & 1 && c->most_threads > 32;
-    return cycles_of_longest(&other, wait, times * (unequal ? times : 1), setting >> 5 & 1, setting >> 3 & 1);
+    if (setting >> 4 & 1) x.warps = MG_MIN(x.length, (c->most_threads + 31) / 32);
+    return cycles_of_longest(&other, wait, x, setting >> 5 & 1, setting >> 3 & 1);
 }
 
-static double cycles_with_imbalance(const struct kernel_cost *c, double times)
+static double cycles_with_imbalance(const struct kernel_cost *c, struct excess x)
 {
     double sum = 0;
-    for (unsigned way = 0; way < 4; way++) sum += cycles_of_longest(c, 1, times, way & 1, way >> 1);
+    for (unsigned way = 0; way < 4; way++) sum += cycles_of_longest(c, 1, x, way & 1, way >> 1);
     return sum / 4;
 }
 
-static double cycles_if_full(const struct kernel_cost *c, double times)
+static double cycles_if_full(const struct kernel_cost *c, struct excess x)
 {
     struct kernel_cost full = *c;
     full.chain = full.issues = 0;
-    return cycles_with_imbalance(&full, times);
+    return cycles_with_imbalance(&full, x);
 }
 
 static bool is_by_timing(const struct mg_pkernel *k)
@@ -87,31 +96,35 @@ static double *counted_parts(const struct mg_recording *p, struct mg_work *w)
     return part;
 }
 
-/* By kernel id: how many times as long a kernel takes because its CTAs are not equal; 0: not known. */
-static double *times_by_imbalance(struct mg_facts *f, unsigned without)
+/* By kernel id. */
+static struct excess *excess_of_ctas(struct mg_facts *f, unsigned without)
 {
-    double *takes = mg_xcalloc(f->p->n_kernels + 1, sizeof *takes);
+    struct excess *of = mg_xcalloc(f->p->n_kernels + 1, sizeof *of);
     const struct mg_jval *ctas = without & MG_WORK_NO_CTAS ? NULL : mg_facts_tool(f, "ctas");
-    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(ctas, "kernels")); v; v = v->next)
-        if (mg_jval_u64(v, "kernel") < f->p->n_kernels && mg_jval_f64(v, "even_share") > 0)
-            takes[mg_jval_u64(v, "kernel")] = 1 / mg_jval_f64(v, "even_share");
-    return takes;
+    for (uint32_t k = 0; k < f->p->n_kernels; k++) of[k] = (struct excess){1, 1, 1};
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(ctas, "kernels")); v; v = v->next) {
+        double even = mg_jval_f64(v, "even_share"), equal = mg_jval_f64(v, "grid_share");
+        if (mg_jval_u64(v, "kernel") < f->p->n_kernels && even > 0 && equal > 0)
+            of[mg_jval_u64(v, "kernel")] = (struct excess){MG_MAX(1 / equal, 1.), MG_MAX(equal / even, 1.), 1};
+    }
+    return of;
 }
 
 /* One kernel: what its launches with counts tell of all of them. */
-static void add_kernel(struct mg_work *w, struct kernel_cost *c, const struct requests *r, double times, double counted)
+static void add_kernel(struct mg_work *w, struct kernel_cost *c, const struct requests *r, struct excess x,
+                       double counted)
 {
     const double whole = 1 / counted;
     c->all_ctas *= counted; /* as the other parts */
-    double even = modelled_cycles(c), all = cycles_with_imbalance(c, times);
+    double even = modelled_cycles(c), all = cycles_with_imbalance(c, x);
     for (int i = 0; i < PART_COUNT; i++) w->parts[i] += whole * c->parts[i] / MG_MAX(busy_sms(c), 1.);
     w->parts[MG_WORK_IMBALANCE] += whole * (all - even);
     w->parts[MG_WORK_LAUNCHING] += whole * c->all_ctas * CTA_CYCLES / MG_MAX(busy_sms(c), 1.);
     w->ctas += whole * c->all_ctas;
     w->all += whole * all;
     w->by_timing += is_by_timing(c->k) ? whole * all : 0;
-    w->full += whole * cycles_if_full(c, times);
-    for (unsigned i = 0; i < MG_WORK_SETTINGS; i++) w->set[i] += whole * cycles_if(c, r, times, i);
+    w->full += whole * cycles_if_full(c, x);
+    for (unsigned i = 0; i < MG_WORK_SETTINGS; i++) w->set[i] += whole * cycles_if(c, r, x, i);
 }
 
 void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without)
@@ -119,14 +132,15 @@ void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without)
     struct mg_findings unused = {0};
     struct advice a;
     *w = (struct mg_work){0};
-    double *takes = times_by_imbalance(f, without), *counted = counted_parts(f->p, w);
+    struct excess *excess = excess_of_ctas(f, without);
+    double *counted = counted_parts(f->p, w);
     advice_init(&a, f, &unused, without);
     struct requests *requests = count_requests(&a);
     for (uint32_t k = 0; k < f->p->n_kernels; k++)
         if (counted[k] > 0 && mg_report_shows(f->o, a.costs[k].k))
-            add_kernel(w, &a.costs[k], &requests[k], MG_MAX(takes[k], 1.), counted[k]);
+            add_kernel(w, &a.costs[k], &requests[k], excess[k], counted[k]);
     advice_release(&a);
     free(requests);
     free(counted);
-    free(takes);
+    free(excess);
 }
