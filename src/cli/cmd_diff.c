@@ -27,13 +27,19 @@ static bool say_missing(const char *dir, const struct mg_recording *p)
     mg_coverage_init(&c, p);
     unsigned long long n = c.not_written + c.no_end;
     bool missing = n || c.empty;
-    if (missing)
+    if (n)
         fprintf(
             stderr,
             "margay: %s: %llu launches have no counts because recording stopped or their end is not there; the comparison is of the others\n",
             dir, n);
     mg_coverage_release(&c);
     return missing;
+}
+
+/* Is all of it an empty file? Says which. */
+static bool is_hollow(const struct mg_recording *p)
+{
+    return !p->n_processes && mg_cli_damaged(p, "", 0);
 }
 
 /* Launches, but no counts of any kernel? */
@@ -159,6 +165,8 @@ int cmd_diff(int argc, char **argv)
     o.top = (uint32_t)top;
     if (mg_recording_open(dirs[0], &p[0], &d) || mg_recording_open(dirs[1], &p[1], &d)) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
+    } else if (is_hollow(p[0]) || is_hollow(p[1])) {
+        status = MG_EXIT_INPUT;
     } else {
         double worst =
             json ? mg_report_diff_json(p[0], p[1], &o, fail_over, &out) : mg_report_diff(p[0], p[1], &o, &out);

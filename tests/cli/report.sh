@@ -53,6 +53,8 @@ $mk beside 14
 for c in "report hollow" "report hollow --json" "diff hollow p1" "diff p1 hollow" "merge -o other hollow p1" "annotate hollow" "export folded hollow" "trace info hollow"; do
     expect 3 'hollow/profile.db is empty: nothing of its process was recorded' "$MARGAY" $c
 done
+"$MARGAY" diff hollow p1 > out 2> err || true # that one line, and no verdict of nothing
+[ "$(wc -l < err) $(wc -c < out)" = '1 0' ] || { cat out err; fail 'an empty profile is compared'; }
 for c in "report beside" "diff beside p1" "merge -o other beside p1" "export folded beside"; do
     expect 3 'beside/profile-9.db is empty: nothing of its process was recorded' "$MARGAY" $c
 done
