@@ -296,3 +296,30 @@ uint32_t mg_ssa_write(const struct mg_ssa *s, mg_id node, mg_id reg)
         if (ids[i] == reg) return s->writes[s->writes_at[node - s->c->node_lo] - 1 + i];
     return 0;
 }
+
+/* ---- what a loop does not change ---------------------------------------------------------------- */
+
+enum { MOST_STEPS = 64 /* instructions looked at for one value */ };
+
+static bool is_fixed(const struct mg_ssa *s, const struct mg_loops *l, uint32_t loop, uint32_t value, int *steps)
+{
+    const struct mg_module *m = s->c->m;
+    const struct mg_ssa_value *v = &s->values[value];
+    mg_id reads[16];
+    if (!value || --*steps < 0) return false;
+    if (v->kind == MG_SSA_entry || !mg_loops_contains(l, loop, v->block)) return true;
+    if (v->kind != MG_SSA_def || m->nodes.at[v->node].guard) return false;
+    const struct mg_form *f = mg_node_form(m, &m->nodes.at[v->node]);
+    bool reads_memory = f->op_flags & (MG_OPF_READS | MG_OPF_ATOMIC) && f->space != MG_SPACE_param;
+    if (reads_memory || f->op_flags & (MG_OPF_CONVERGENT | MG_OPF_ENDS_BLOCK)) return false;
+    uint32_t n = mg_node_uses(m, v->node, reads, MG_COUNT_OF(reads));
+    for (uint32_t i = 0; i < n && i < MG_COUNT_OF(reads); i++)
+        if (!is_fixed(s, l, loop, mg_ssa_read(s, v->node, reads[i]), steps)) return false;
+    return n && n <= MG_COUNT_OF(reads);
+}
+
+bool mg_ssa_is_fixed(const struct mg_ssa *s, const struct mg_loops *l, uint32_t loop, uint32_t value)
+{
+    int steps = MOST_STEPS;
+    return is_fixed(s, l, loop, value, &steps);
+}

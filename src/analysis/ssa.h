@@ -8,6 +8,7 @@
 
 #include "analysis/dom.h"
 #include "analysis/live.h"
+#include "analysis/loop.h"
 
 enum mg_ssa_kind {
     MG_SSA_none,
@@ -48,5 +49,7 @@ void mg_ssa_free(struct mg_ssa *s);
 /* Value that the instruction reads (writes) in reg; 0: it does not, or is unreachable. */
 uint32_t mg_ssa_read(const struct mg_ssa *s, mg_id node, mg_id reg);
 uint32_t mg_ssa_write(const struct mg_ssa *s, mg_id node, mg_id reg);
+/* Is the value made outside of the loop, or of such values alone, so that each round has the same? */
+bool mg_ssa_is_fixed(const struct mg_ssa *s, const struct mg_loops *l, uint32_t loop, uint32_t value);
 
 #endif

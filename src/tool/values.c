@@ -211,26 +211,7 @@ static void count_value(struct mg_patch *p, const struct mg_patch_inst *i, struc
 
 /* ---- addresses that a loop does not change ----------------------------------------------------------------- */
 
-enum { SAME_ADDRESS = 1 << 16 /* in a site's note */, MOST_STEPS = 64 /* instructions looked at for one address */ };
-
-/* Is the value made outside of the loop, or of such values alone? */
-static bool is_fixed(struct mg_patch *p, uint32_t func_ix, uint32_t loop, uint32_t value, int *steps)
-{
-    const struct mg_module *m = mg_patch_module(p);
-    const struct mg_ssa *s = mg_patch_ssa(p, func_ix);
-    const struct mg_ssa_value *v = &s->values[value];
-    mg_id reads[16];
-    if (!value || --*steps < 0) return false;
-    if (v->kind == MG_SSA_entry || !mg_loops_contains(mg_patch_loops(p, func_ix), loop, v->block)) return true;
-    if (v->kind != MG_SSA_def || m->nodes.at[v->node].guard) return false;
-    const struct mg_form *f = mg_node_form(m, &m->nodes.at[v->node]);
-    bool reads_memory = f->op_flags & (MG_OPF_READS | MG_OPF_ATOMIC) && f->space != MG_SPACE_param;
-    if (reads_memory || f->op_flags & (MG_OPF_CONVERGENT | MG_OPF_ENDS_BLOCK)) return false;
-    uint32_t n = mg_node_uses(m, v->node, reads, MG_COUNT_OF(reads));
-    for (uint32_t i = 0; i < n && i < MG_COUNT_OF(reads); i++)
-        if (!is_fixed(p, func_ix, loop, mg_ssa_read(s, v->node, reads[i]), steps)) return false;
-    return n && n <= MG_COUNT_OF(reads);
-}
+enum { SAME_ADDRESS = 1 << 16 /* in a site's note */ };
 
 /* Does every round of a loop access the address that the one before it did? */
 static bool is_same_address(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a)
@@ -240,9 +221,9 @@ static bool is_same_address(struct mg_patch *p, const struct mg_patch_inst *i, c
     uint32_t loop = mg_patch_loops(p, i->func_ix)->loop_of[i->block];
     if (loop == MG_NO_LOOP || o->kind != MG_OPND_addr) return false;
     if (o->sub == MG_OPND_var) return true;
-    int steps = MOST_STEPS;
+    const struct mg_ssa *s = mg_patch_ssa(p, i->func_ix);
     return o->sub == MG_OPND_reg &&
-           is_fixed(p, i->func_ix, loop, mg_ssa_read(mg_patch_ssa(p, i->func_ix), i->node, o->id), &steps);
+           mg_ssa_is_fixed(s, mg_patch_loops(p, i->func_ix), loop, mg_ssa_read(s, i->node, o->id));
 }
 
 static void count_site(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a)

@@ -202,6 +202,7 @@ void advice_release(struct advice *a)
     texts_release(a);
     free(a->costs);
     free(a->uses);
+    mg_vec_release(&a->divisions);
     mg_buffers_free(a->buffers);
     mg_lines_free(a->modules);
 }

@@ -119,12 +119,11 @@ bool is_worth(const struct kernel_cost *c, enum part part, double cycles)
 static void add_issue(struct advice *a, struct kernel_cost *c)
 {
     const struct mg_pkernel *k = c->k;
-    (void)a;
     for (uint32_t b = 0; b < k->n_blocks; b++) {
         const struct mg_pblock *x = &k->blocks[b];
         double warps = x->has_warps ? (double)x->warps : x->has_threads ? (double)x->threads / 32 : 0;
         c->warp_insts += warps * x->n_insts;
-        c->issues += warps * issues_of_block(x);
+        c->issues += warps * issues_of(a, k, x);
     }
 }
 
@@ -141,7 +140,7 @@ static void add_lanes(struct advice *a)
             if (id >= k->n_blocks) continue;
             double warps = warps_of(b, &threads);
             insts += warps * k->blocks[id].n_insts;
-            issues += warps * issues_of_block(&k->blocks[id]);
+            issues += warps * issues_of(a, k, &k->blocks[id]);
         }
         if (insts <= 0) continue;
         a->costs[k->id].warp_insts = insts;
@@ -275,6 +274,7 @@ void costs_init(struct advice *a)
     double all = 0;
     a->costs = mg_xcalloc(p->n_kernels + 1, sizeof *a->costs);
     a->out->timed = all_timed(a);
+    find_divisions(a);
     for (uint32_t k = 0; k < p->n_kernels; k++) {
         a->costs[k].k = &p->kernels[k];
         add_issue(a, &a->costs[k]);

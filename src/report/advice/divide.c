@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/ssa.h"
 #include "ir/ir.h"
 #include "report/advice/priv.h"
 
@@ -37,16 +38,6 @@ static mg_id first_of(const struct mg_module *m, mg_id first, const struct mg_pb
     return 0;
 }
 
-static void add_division(struct advice *a, struct line_sums *sums, const struct mg_pkernel *k,
-                         const struct mg_pblock *b, const char *op, uint32_t ptx_line, double warps)
-{
-    struct line_sum *s = sum_of_place(sums, k, place_of_line(a, k, ptx_line));
-    s->function = b->function ? b->function : k->name;
-    s->op = op;
-    s->requests += warps;
-    s->cycles += warps * (issues_of_op(op) - 1) / 4;
-}
-
 /* Is the last operand a number, or a register that is one: defined once, by mov of a number? The assembler sees both.
  */
 static bool divides_by_constant(const struct mg_module *m, const struct mg_node *division, mg_id first)
@@ -64,48 +55,140 @@ static bool divides_by_constant(const struct mg_module *m, const struct mg_node 
     return n == 1 && numbers == 1;
 }
 
-static void add_block(struct advice *a, struct line_sums *sums, const struct mg_pkernel *k, const struct mg_pblock *b)
+/* What is asked of one function. */
+struct view {
+    const struct mg_module *m;
+    mg_id func;
+    struct mg_cfg *cfg;
+    struct mg_dom *dom;
+    struct mg_live *live;
+    struct mg_ssa *ssa;
+    struct mg_loops *loops;
+};
+
+static void view_init(struct view *v, const struct mg_module *m, mg_id func)
 {
+    *v = (struct view){.m = m, .func = func, .cfg = mg_cfg_new(m, func)};
+    v->dom = mg_dom_new(v->cfg);
+    v->live = mg_live_new(v->cfg);
+    v->ssa = mg_ssa_new(v->cfg, v->dom, v->live);
+    v->loops = mg_loops_new(v->cfg);
+}
+
+static void view_release(struct view *v)
+{
+    if (!v->cfg) return;
+    mg_loops_free(v->loops);
+    mg_ssa_free(v->ssa);
+    mg_live_free(v->live);
+    mg_dom_free(v->dom);
+    mg_cfg_free(v->cfg);
+    *v = (struct view){0};
+}
+
+/* Has the operand one value in all rounds of the loop that the instruction stands in? */
+static bool is_same_each_round(const struct view *v, mg_id node, const struct mg_opnd *o)
+{
+    uint32_t block = mg_cfg_block_of(v->cfg, node), loop = block == MG_NO_BLOCK ? MG_NO_LOOP : v->loops->loop_of[block];
+    if (o->kind == MG_OPND_imm) return true;
+    return o->kind == MG_OPND_reg && loop != MG_NO_LOOP &&
+           mg_ssa_is_fixed(v->ssa, v->loops, loop, mg_ssa_read(v->ssa, node, o->id));
+}
+
+/* Machine instructions of one execution. What a round of a loop repeats stands in front of the loop. */
+static double issues_of_division(const struct view *v, const struct division *d, mg_id node)
+{
+    const struct mg_node *n = &v->m->nodes.at[node];
+    const struct mg_opnd *o = &v->m->opnds.at[n->opnd];
+    bool kept = n->n_opnds == 3 && (d->by_constant || is_same_each_round(v, node, &o[2]));
+    if (!kept) return issues_of_op(d->op);
+    return is_same_each_round(v, node, &o[1]) && o[1].kind == MG_OPND_reg ? 0 : issues_of_op_again(d->op);
+}
+
+static void add_block(struct advice *a, struct view *v, const struct mg_pkernel *k, uint32_t ix)
+{
+    const struct mg_pblock *b = &k->blocks[ix];
     const struct mg_module *m = mg_lines_module(a->modules, k->module);
-    double warps = m ? warps_of_block(a, k, b) : 0;
-    mg_id func = warps > 0 ? mg_module_find_func(m, b->function ? b->function : k->name) : 0,
-          first = func ? m->funcs.at[func].first_node : 0;
+    mg_id func = m ? mg_module_find_func(m, b->function ? b->function : k->name) : 0,
+          first = func && m->funcs.at[func].defined ? m->funcs.at[func].first_node : 0;
     uint32_t n = 0;
+    if (first && (v->m != m || v->func != func)) {
+        view_release(v);
+        view_init(v, m, func);
+    }
     for (mg_id id = first_of(m, first, b); id && n < b->n_insts; id = m->nodes.at[id].next) {
         const struct mg_node *node = &m->nodes.at[id];
         if (node->kind != MG_NODE_inst) continue;
         n++;
-        const char *op = mg_name(m, mg_node_form(m, node)->text);
-        if (is_division(op) && !divides_by_constant(m, node, first)) add_division(a, sums, k, b, op, node->line, warps);
+        struct division d = {k, ix, node->line, mg_name(m, mg_node_form(m, node)->text), 0, false};
+        if (!is_division(d.op)) continue;
+        d.by_constant = divides_by_constant(m, node, first);
+        d.issues = issues_of_division(v, &d, id);
+        *mg_vec_push(&a->divisions) = d;
     }
+}
+
+void find_divisions(struct advice *a)
+{
+    struct view v = {0};
+    for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
+        const struct mg_pkernel *k = &a->facts->p->kernels[i];
+        if (!mg_report_shows(a->facts->o, k)) continue;
+        for (uint32_t b = 0; b < k->n_blocks; b++)
+            if (has_division(&k->blocks[b])) add_block(a, &v, k, b);
+    }
+    view_release(&v);
+}
+
+double issues_of(const struct advice *a, const struct mg_pkernel *k, const struct mg_pblock *b)
+{
+    double sum = issues_of_block(b);
+    for (uint32_t i = 0; i < a->divisions.n && has_division(b); i++) {
+        const struct division *d = &a->divisions.at[i];
+        if (d->k == k && &k->blocks[d->block] == b) sum -= issues_of_op(d->op) - d->issues;
+    }
+    return sum;
+}
+
+static void add_division(struct advice *a, struct line_sums *sums, const struct division *d, double warps)
+{
+    const struct mg_pblock *b = &d->k->blocks[d->block];
+    struct line_sum *s = sum_of_place(sums, d->k, place_of_line(a, d->k, d->ptx_line));
+    s->function = b->function ? b->function : d->k->name;
+    s->requests += warps;
+    s->cycles += warps * (d->issues - 1) / 4;
+    if (d->issues <= s->most) return;
+    s->most = d->issues;
+    s->op = d->op;
 }
 
 static void tell_division(struct advice *a, const struct line_sum *s)
 {
     const struct kernel_cost *c = &a->costs[s->k->id];
-    double issues = issues_of_op(s->op), gain = gain_of(c, PART_ISSUE, s->cycles);
+    double gain = gain_of(c, PART_ISSUE, s->cycles);
     bool remainder = !strncmp(s->op, "rem.", 4);
     struct mg_finding *f = add_finding(a, c, gain, false);
     place_at_line(f, s);
-    f->measure = issues;
+    f->measure = s->most;
     f->unit = "machine instructions for one of PTX";
+    bool again = s->most < issues_of_op(s->op);
     f->text = mg_arena_printf(
         &a->out->arena,
-        "%s divides by what the compiler does not know: the machine takes up to %.0f instructions for it, %.0f %% of the "
-        "kernel's. Where the divisor is a power of two%s, %s. Else make it a constant, or divide outside of the loop.",
-        s->op, issues, c->issues > 0 ? 400 * s->cycles / c->issues : 0,
-        s->op[4] == 's' ? " and no number is negative" : "", remainder ? "mask the bits below it" : "shift");
+        "%s divides by what the compiler does not know%s: the machine takes up to %.0f instructions for it%s, %.0f %% of the "
+        "kernel's. Where the divisor is a power of two%s, %s. Else make it a constant (a template argument).",
+        s->op, again ? ", though no round of the loop changes it" : "", s->most, again ? " in each round" : "",
+        c->issues > 0 ? 400 * s->cycles / c->issues : 0, s->op[4] == 's' ? " and no number is negative" : "",
+        remainder ? "mask the bits below it" : "shift");
 }
 
 void mg_rule_slow_division(struct advice *a, const struct mg_rule *self)
 {
     struct line_sums sums = {0};
     (void)self;
-    for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
-        const struct mg_pkernel *k = a->costs[i].k;
-        if (a->costs[i].share < LEAST_GAIN_PCT / 100) continue;
-        for (uint32_t b = 0; b < k->n_blocks; b++)
-            if (has_division(&k->blocks[b])) add_block(a, &sums, k, &k->blocks[b]);
+    for (uint32_t i = 0; i < a->divisions.n; i++) {
+        const struct division *d = &a->divisions.at[i];
+        double warps = d->by_constant || d->issues <= 1 ? 0 : warps_of_block(a, d->k, &d->k->blocks[d->block]);
+        if (a->costs[d->k->id].share >= LEAST_GAIN_PCT / 100 && warps > 0) add_division(a, &sums, d, warps);
     }
     for (uint32_t i = 0; i < sums.n; i++)
         if (is_worth(&a->costs[sums.at[i].k->id], PART_ISSUE, sums.at[i].cycles)) tell_division(a, &sums.at[i]);

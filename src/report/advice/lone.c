@@ -51,7 +51,7 @@ static void find_blocks(struct lone *l, const struct mg_jval *lanes)
         if (id >= l->k->n_blocks || !at[id]) continue;
         double threads, warps = warps_of(v, &threads);
         l->warps[at[id] - 1] = warps;
-        l->cycles[at[id] - 1] = INST_LATENCY * warps * issues_of_block(l->blocks[at[id] - 1]);
+        l->cycles[at[id] - 1] = INST_LATENCY * warps * issues_of(l->a, l->k, l->blocks[at[id] - 1]);
     }
     const struct mg_jval *sites = mg_jval_get(mg_facts_tool(l->a->facts, "memory"), "sites");
     for (const struct mg_jval *v = mg_jval_first(sites); v; v = v->next) {

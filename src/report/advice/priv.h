@@ -49,6 +49,21 @@ const struct peak *find_peak(uint32_t sm, const char *device);
  */
 double issues_of_op(const char *op);
 double issues_of_block(const struct mg_pblock *b);
+/* Of a division by what a loop does not change, or by a constant: what is left in each round. */
+double issues_of_op_again(const char *op);
+
+/* ---- divisions (divide.c) ---------------------------------------------------------------------------------------- */
+struct division { /* of integers, or a remainder */
+    const struct mg_pkernel *k;
+    uint32_t block, ptx_line;
+    const char *op; /* of the module that a->modules keeps */
+    double issues;  /* machine instructions, each time */
+    bool by_constant;
+};
+struct advice;
+void find_divisions(struct advice *a);
+/* issues_of_block with what its divisions take. */
+double issues_of(const struct advice *a, const struct mg_pkernel *k, const struct mg_pblock *b);
 
 /* ---- where a finding is told (place.c) --------------------------------------------------------------------------- */
 struct kernel_text {
@@ -99,11 +114,12 @@ struct advice {
     struct mg_lines *modules;
     struct kernel_text *texts; /* by kernel id */
     struct mg_buffers *buffers;
-    struct mg_sources *sources; /* NULL: none was read yet */
-    struct kernel_cost *costs;  /* by kernel id */
-    struct site_use *uses;      /* by place in tool memory's list; NULL: every sector counts once */
-    unsigned without;           /* MG_WORK_NO_: tools that do not take part */
-    bool counted;               /* some kernel has counts */
+    struct mg_sources *sources;        /* NULL: none was read yet */
+    struct kernel_cost *costs;         /* by kernel id */
+    struct site_use *uses;             /* by place in tool memory's list; NULL: every sector counts once */
+    unsigned without;                  /* MG_WORK_NO_: tools that do not take part */
+    bool counted;                      /* some kernel has counts */
+    MG_VEC(struct division) divisions; /* those of a kernel and of a block of it stand together */
 };
 struct mg_rule {
     const char *name, *tools, *about;
