@@ -52,7 +52,7 @@ static struct moved_vec moved_of(struct advice *a, const struct kernel_cost *c)
         if (buffer && buffer->bytes)
             add_moved(&v, buffer->text, op && !strncmp(op, "st", 2), 32 * use->cycles,
                       mg_jval_f64(s, "accesses") * mg_jval_f64(s, "width"),
-                      (double)buffer->bytes * (double)MG_MAX(c->launches, 1u));
+                      (double)buffer->bytes * MG_MAX(c->counted * (double)c->launches, 1.));
     }
     return v;
 }
@@ -77,7 +77,7 @@ double bytes_from_memory(struct advice *a, const struct kernel_cost *c, double *
         *used += MG_MIN(v.at[i].used, MG_MIN(v.at[i].bytes, v.at[i].most));
     }
     free(v.at);
-    if (bytes > (double)c->launches * a->peak->l2_mb * 1e6) return bytes;
+    if (bytes > c->counted * (double)c->launches * a->peak->l2_mb * 1e6) return bytes;
     *used = 0;
     return 0;
 }

@@ -226,6 +226,7 @@ static void add_launch(struct advice *a, const struct mg_plaunch *l)
     uint32_t resident = mg_resident_ctas(limits, warps, registers, shared_bytes, &limit);
     double waves = (double)ctas / ((double)a->sms * resident);
     c->launches += times;
+    c->counted += l->ran == MG_RAN_INSTRUMENTED ? (double)times : 0;
     c->direct += l->graph ? 0 : 1;
     c->waves += waves * (double)times;
     if (waves >= 1) {
@@ -285,13 +286,15 @@ void costs_init(struct advice *a)
     for (uint32_t k = 0; k < p->n_kernels; k++) {
         struct kernel_cost *c = &a->costs[k];
         if (!mg_report_shows(a->facts->o, c->k)) continue;
+        c->counted = c->launches ? c->counted / (double)c->launches : 0;
+        c->all_ctas *= c->counted; /* as all else that is counted */
         c->parts[PART_ISSUE] = c->issues / 4;
         c->chain += INST_LATENCY * c->issues;
         for (int i = PART_ISSUE + 1; i < PART_COUNT; i++) c->chain += c->parts[i];
         a->counted = a->counted || c->warp_insts > 0;
         /* Of some launches only: the others are taken as these. */
         double scale = c->k->timed_launches ? (double)c->k->launches / (double)c->k->timed_launches : 1;
-        c->share = a->out->timed ? (double)c->k->time_ns * scale : modelled_cycles(c);
+        c->share = a->out->timed ? (double)c->k->time_ns * scale : c->counted > 0 ? modelled_cycles(c) / c->counted : 0;
         all += c->share;
     }
     for (uint32_t k = 0; k < p->n_kernels && all > 0; k++) {

@@ -16,7 +16,7 @@ static const struct cost {
 };
 
 static const struct cost kept[] = {
-    /* of a division whose divisor a loop does not change */
+/* of a division whose divisor a loop does not change */
 #define COST(words, issues)
 #define COST_AGAIN(op, issues) {op, issues},
 #include "report/advice/costs.def"

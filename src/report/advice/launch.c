@@ -19,7 +19,7 @@ static double gain_if_full(const struct kernel_cost *c, double needed)
     full.chain *= needed;
     full.warps *= needed;
     full.turns = MG_MAX(c->turns * needed, (double)c->launches); /* one at least */
-    full.all_ctas = MG_MIN(c->all_ctas, c->warps * needed / 8);
+    full.all_ctas = MG_MIN(c->all_ctas, c->counted * c->warps * needed / 8);
     return gain_if(c, &full);
 }
 
@@ -161,7 +161,7 @@ static double us_of_launch(const struct advice *a, const struct kernel_cost *c)
 {
     if (!c->launches) return 0;
     if (a->out->timed && c->k->timed_launches) return (double)c->k->time_ns / (double)c->k->timed_launches / 1e3;
-    return modelled_cycles(c) / (double)c->launches / a->peak->mhz;
+    return c->counted > 0 ? modelled_cycles(c) / (c->counted * (double)c->launches) / a->peak->mhz : 0;
 }
 
 /* From its begin to the begin of the next one. */

@@ -21,6 +21,7 @@ struct kernel_cost {
     double share;              /* of the program, 0..1 */
     /* of its direct launches */
     uint64_t launches, direct;
+    double counted; /* part of them that has counts: the others are taken to be like these, but cost nothing here */
     double all_ctas, busy, turns; /* summed over launches: multiprocessors that have work; waves, one at least */
     double from_memory, used; /* cycles for bytes that no cache has, and for those that lanes access; 0: not known */
     double sector_cycles;     /* for one sector from memory */

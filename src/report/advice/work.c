@@ -78,24 +78,6 @@ static bool is_by_timing(const struct mg_pkernel *k)
     return false;
 }
 
-/* By kernel id: the part of its launches that have counts. */
-static double *counted_parts(const struct mg_recording *p, struct mg_work *w)
-{
-    double *part = mg_xcalloc(p->n_kernels + 1, sizeof *part), *all = mg_xcalloc(p->n_kernels + 1, sizeof *all);
-    for (uint64_t i = 0; i < p->n_launches; i++) {
-        const struct mg_plaunch *l = &p->launches[i];
-        double times = (double)(l->replays ? l->replays : 1);
-        if (l->repeat || l->ran == MG_RAN_UNKNOWN) continue;
-        all[l->kernel] += times;
-        part[l->kernel] += l->ran == MG_RAN_INSTRUMENTED ? times : 0;
-        w->launches += times;
-        w->counted += l->ran == MG_RAN_INSTRUMENTED ? times : 0;
-    }
-    for (uint32_t k = 0; k < p->n_kernels; k++) part[k] = all[k] > 0 ? part[k] / all[k] : 1;
-    free(all);
-    return part;
-}
-
 /* By kernel id. */
 static struct excess *excess_of_ctas(struct mg_facts *f, unsigned without)
 {
@@ -111,11 +93,12 @@ static struct excess *excess_of_ctas(struct mg_facts *f, unsigned without)
 }
 
 /* One kernel: what its launches with counts tell of all of them. */
-static void add_kernel(struct mg_work *w, struct kernel_cost *c, const struct requests *r, struct excess x,
-                       double counted)
+static void add_kernel(struct mg_work *w, struct kernel_cost *c, const struct requests *r, struct excess x)
 {
-    const double whole = 1 / counted;
-    c->all_ctas *= counted; /* as the other parts */
+    const double whole = 1 / c->counted;
+    w->launches += (double)c->launches;
+    w->counted += c->counted * (double)c->launches;
+    if (c->counted <= 0) return;
     double even = modelled_cycles(c), all = cycles_with_imbalance(c, x);
     for (int i = 0; i < PART_COUNT; i++) w->parts[i] += whole * c->parts[i] / MG_MAX(busy_sms(c), 1.);
     w->parts[MG_WORK_IMBALANCE] += whole * (all - even);
@@ -133,14 +116,11 @@ void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without)
     struct advice a;
     *w = (struct mg_work){0};
     struct excess *excess = excess_of_ctas(f, without);
-    double *counted = counted_parts(f->p, w);
     advice_init(&a, f, &unused, without);
     struct requests *requests = count_requests(&a);
     for (uint32_t k = 0; k < f->p->n_kernels; k++)
-        if (counted[k] > 0 && mg_report_shows(f->o, a.costs[k].k))
-            add_kernel(w, &a.costs[k], &requests[k], excess[k], counted[k]);
+        if (mg_report_shows(f->o, a.costs[k].k)) add_kernel(w, &a.costs[k], &requests[k], excess[k]);
     advice_release(&a);
     free(requests);
-    free(counted);
     free(excess);
 }
