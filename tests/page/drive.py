@@ -35,7 +35,14 @@ def overview(n, report):
     check(f'{hottest[0]["thread_instructions"]:,}' in cells and f'{hottest[0]["warp_instructions"]:,}' in cells, cells)
     # the total, the coverage, the command
     text = b.eval('document.body.innerText')
-    check('many.ptx' in text and 'launches instrumented (100.0 %)' in text, text[:400])
+    launches = report['coverage']['launches']
+    check('many.ptx' in text and ('Its one launch was instrumented.' if launches == 1 else f'All {launches:,} launches were instrumented.') in text, text[-400:])
+    # of one kernel nothing is told as a share of all, and nothing filters it; a host's time is none of a kernel
+    check((b.eval('document.getElementById("filter") !== null'), 'share' in b.eval('document.querySelector("thead").innerText')) == (n > 1,) * 2, 'noise of one kernel')
+    check(b.eval('[...document.querySelectorAll("#main thead th")].pop().innerText.replace(/\\s+/g, " ").trim()') == 'host time no GPU', b.eval('document.querySelector("thead").innerText'))
+    check((b.eval('[...document.querySelectorAll("#top nav a")].map((a) => a.textContent)').count('Flame graph') == 1) == (n > 1) and b.eval('document.querySelector("#top").innerText').startswith('Margay'), 'one flame graph; who made the page')
+    wide = b.eval('(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector("#main .scroll"))')
+    check(wide <= 0, 'at 1400 the table of kernels fits', wide)
     # sort by lanes, then the other way
     at = b.eval('Array.from(document.querySelectorAll("thead th")).findIndex((e) => e.textContent.trim() === "lanes") + 1')
     for direction, sign in (('descending', -1), ('ascending', 1)):
@@ -204,12 +211,17 @@ def advised():
     gains = [f for f in found if f['gain_pct'] > 0]
     check(gains and gains[0]['rule'] == 'divergence', found)
     b.open('advised.html')
-    cards = b.eval('Array.from(document.querySelectorAll(".card")).map((e) => e.innerText)')
+    cards = b.eval('Array.from(document.querySelectorAll(".card, .verdict")).map((e) => e.innerText)')
     check(len(cards) == len(found) and all(f['text'] in c and f['rule'].replace('_', ' ') in c for f, c in zip(found, cards)), cards)
-    check(f'estimated to gain {gains[0]["gain_pct"]:.1f} % of the kernels\' work as counted' in cards[0] and gains[0]['sure'] in cards[0], cards[0])
-    ranks = b.eval('Array.from(document.querySelectorAll(".card")).map((e) => [e.querySelector(".rank").innerText, e.classList.contains("verdict"), e.querySelector(".cardhead").innerText])')
-    check([r for r, _, _ in ranks] == [str(i + 1) if f['gain_pct'] > 0 else '' for i, f in enumerate(found)], 'verdicts have no rank', ranks)
-    check(all(verdict == (f['gain_pct'] <= 0) and (' at ' in text) != verdict for f, (_, verdict, text) in zip(found, ranks)), 'nor a place', ranks)
+    check(f'estimated to gain {gains[0]["gain_pct"]:.1f} % of the kernels\' work as counted' in cards[0], cards[0])
+    ranks = b.eval('Array.from(document.querySelectorAll(".card")).map((e) => [e.querySelector(".rank").innerText, e.querySelector(".cardhead").innerText])')
+    check([r for r, _ in ranks] == [str(i + 1) for i in range(len(gains))] and all(' at ' in text for _, text in ranks), ranks)
+    # verdicts are of another kind: no card, no rank, no place
+    verdicts = b.eval('[...document.querySelectorAll(".verdict")].map((e) => [e.querySelector(".rank") === null, e.innerText, getComputedStyle(e).borderLeftWidth])')
+    check(len(verdicts) == len(found) - len(gains) and all(plain and text.startswith('verdict') and width == '0px' for plain, text, width in verdicts), verdicts)
+    # how sure stands apart from the gain, and its word is explained
+    sure = b.eval('[...document.querySelectorAll(".card .sure")].map((e) => [e.innerText, e.title, e.closest(".gain") === null])')
+    check([s for s, _, _ in sure] == [f'sure: {f["sure"]}' for f in gains] and all('exact' in title and apart for _, title, apart in sure), sure)
     b.click('.card a')
     check(b.eval('location.hash').endswith(f'/{gains[0]["line"]}') and b.eval('document.querySelector("#source tr.here .atline").innerText').startswith('divergence'), b.eval('location.hash'))
     sane('findings')
@@ -217,12 +229,12 @@ def advised():
     core = unpack.parts('advised.html')['core']
     (k,) = [k for k in core['report']['kernels'] if k['id'] == gains[0]['kernel']]
     places = [b['ptx_line'] for b in k['blocks']][:3]
-    core['report']['no_verdict'] = [{'kernel': k['id'], 'why': 'caches decide: as planted'}]
+    core['report']['no_verdict'] = [{'kernel': k['id'], 'why': 'caches decide, as planted'}]
     core['report']['findings'] = [dict(gains[0], file=None, line=None, ptx_line=at) for at in places] + [f for f in found if f['gain_pct'] <= 0]
     unpack.replace('advised.html', 'alike.html', 'core', core)
     b.open('alike.html')
-    cards = b.eval('Array.from(document.querySelectorAll(".card")).map((e) => e.innerText)')
-    check('no verdict on ' + k['demangled'].split('(')[0] + ': caches decide: as planted' in b.eval('document.getElementById("main").innerText'), 'why there is no verdict')
+    cards = b.eval('Array.from(document.querySelectorAll(".card, .verdict:not(:last-child)")).map((e) => e.innerText)')
+    check(b.eval('document.querySelector(".verdict:last-child").innerText') == f'no verdict on {k["demangled"]}: caches decide, as planted', 'why there is no verdict')
     check(len(cards) == 1 + len(found) - len(gains) and 'The same at' in cards[0] and all(f'PTX {at}' in cards[0] for at in places), cards)
     b.click('.card .same a')
     check(b.eval('location.hash').endswith(f"/block/{k['blocks'][1]['id']}"), b.eval('location.hash'))

@@ -294,7 +294,20 @@ def words(b, check):
     text = b.eval('document.querySelector("dialog").innerText')
     check(all(f'\n{w}\n' in text for w in ('idle slots', 'affine', 'uniform', 'guard true', 'mostly', 'saves', 'redundant', 'lanes')), text[:600])
     check(b.eval('document.querySelector("dialog").scrollTop') == 0, 'the list begins at its begin')
+    # in the order of what is shown, and the filter finds a word or what it means
+    shown = 'Array.from(document.querySelectorAll("dl.words dt")).filter((e) => e.getClientRects().length).map((e) => e.firstChild.textContent)'
+    terms = b.eval(shown)
+    check(terms == sorted(terms, key=str.lower) and {'pass', 'work', 'lane slot', 'warp executions', 'instrumented', 'with inlined', 'sure', 'gain', 'verdict'} <= set(terms), terms)
+    b.click('dialog input')
+    b.type('LANE SLOT')
+    few = b.eval(shown)
+    check('lane slot' in few and 'of kernel' in few and len(few) < 12, few)
+    b.key('Enter')
+    check(b.eval('document.querySelector("dialog") !== null'), 'Enter does not close what is filtered')
     b.key('Escape')
+    check(b.eval('document.querySelector("dialog") !== null') and len(b.eval(shown)) == len(terms), 'Escape empties the filter first')
+    b.key('Escape')
+    check(b.eval('document.querySelector("dialog") === null'), 'and then closes')
     # what ran it is no GPU, and its time no headline
     b.open('m1/page.html')
     head, facts = b.eval('document.querySelector("#top").innerText'), b.eval('document.querySelector(".facts-row").innerText')

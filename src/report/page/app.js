@@ -1,5 +1,5 @@
 // The page as a whole: header, addresses, keys, dark and light.
-import {checks, deviceName, kernelOf, measured, onGpu, ranked, report, tools, wasChecked, files} from './data.js';
+import {checks, core, deviceName, kernelOf, kernels, measured, onGpu, ranked, report, tools, wasChecked, files} from './data.js';
 import {h, say} from './dom.js';
 import {baseName, command, date} from './format.js';
 import {checksView} from './findings.js';
@@ -19,9 +19,9 @@ const places = new Map(); // address -> how far it was scrolled
 
 function header() {
   const program = report.command.length ? baseName(report.command[0]) : 'margay', p = report.processes[0] || {};
-  const items = [['#/', 'Overview'], hasTimeline() ? ['#/time', 'Time line'] : null, measured ? ['#/flame', 'Flame graph'] : null, tools.length ? ['#/tools', 'Tools'] : null, wasChecked ? ['#/checks', `--check (${checks.length})`] : null, ['#/run', 'Run']].filter(Boolean);
+  const items = [['#/', 'Overview'], hasTimeline() ? ['#/time', 'Time line'] : null, measured && kernels.length > 1 ? ['#/flame', 'Flame graph'] : null, tools.length ? ['#/tools', 'Tools'] : null, wasChecked ? ['#/checks', `--check (${checks.length})`] : null, ['#/run', 'Run']].filter(Boolean);
   document.title = `${program} · Margay`;
-  return [h('div.brand', h('strong', {title: command(report.command)}, program), h('span.dim', {title: onGpu ? null : 'no GPU ran it: counts are those of the device, times are the host\'s'}, [report.device.kind && deviceName(), date(p.start_unix_ns), p.host, report.device.kind && !onGpu && 'times are the host\'s'].filter(Boolean).join(' · '))),
+  return [h('div.brand', h('a.maker', {href: '#/run', title: `this page was made by margay ${core.page.version}`}, 'Margay'), h('strong', {title: command(report.command)}, program), h('span.dim', {title: onGpu ? null : 'no GPU ran it: counts are those of the device, times are the host\'s'}, [report.device.kind && deviceName(), date(p.start_unix_ns), p.host, report.device.kind && !onGpu && 'times are the host\'s'].filter(Boolean).join(' · '))),
     h('nav', {'aria-label': 'page'}, items.map(([hash, text]) => h('a', {href: hash, 'data-nav': hash}, text)),
       h('button.icon', {type: 'button', title: 'dark or light ( d )', 'aria-label': 'dark or light', onclick: switchTheme}, '◐'), h('button.icon', {type: 'button', title: 'keys and words ( ? )', 'aria-label': 'keys and words', onclick: showKeys}, '?'))];
 }
@@ -36,8 +36,18 @@ const keys = [['/', 'filter the kernels'], ['j, k', 'next, previous row'], ['Ent
 function showKeys() {
   const old = document.querySelector('dialog');
   if (old) return old.close();
-  const d = h('dialog', {'aria-label': 'keys and words', onclose: () => d.remove()}, h('form', {method: 'dialog'}, h('h2', 'Keys'), h('button', {autofocus: true}, 'close')), h('dl', keys.map(([k, what]) => [h('dt', h('kbd', k)), h('dd', what)])),
-    h('h2', 'Words'), h('dl.words', Object.keys(words).sort((a, b) => a.localeCompare(b, 'en')).map((word) => [h('dt', word.includes(': ') ? [word.slice(word.indexOf(': ') + 2), h('span.dim', ` (${word.slice(0, word.indexOf(': '))})`)] : word), h('dd', words[word])])));
+  const list = Object.entries(words).map(([key, what]) => { const [word, table = ''] = key.split(': ').reverse(); return {word, table, what}; });
+  list.sort((a, b) => a.word.localeCompare(b.word, 'en', {sensitivity: 'base'}) || a.table.localeCompare(b.table, 'en'));
+  const rows = list.map(({word, table, what}) => h('div', h('dt', word, table ? h('span.dim', ` (in ${table})`) : null), h('dd', what)));
+  const none = h('p.note', {hidden: true}, 'no word matches');
+  const filter = h('input', {type: 'search', placeholder: 'filter words', 'aria-label': 'filter words', autocomplete: 'off', spellcheck: 'false', onkeydown: (e) => { if (e.key === 'Enter') e.preventDefault(); }, oninput: () => {
+    const text = filter.value.toLowerCase();
+    for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(text);
+    none.hidden = rows.some((row) => !row.hidden);
+  }});
+  const d = h('dialog', {'aria-label': 'keys and words', onclose: () => d.remove()},
+    h('form', {method: 'dialog'}, h('strong', 'Keys and words'), filter, h('button', {autofocus: true}, 'close')),
+    h('h2', 'Keys'), h('dl', keys.map(([k, what]) => [h('dt', h('kbd', k)), h('dd', what)])), h('h2', 'Words'), h('dl.words', rows), none);
   document.body.append(d);
   d.showModal();
 }
@@ -53,8 +63,17 @@ function show(element, address, nav) {
     if (a.dataset.nav === nav) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');
   }
+  measureSticky();
   scrollTo(0, places.get(address) || 0);
   main.querySelector('h1')?.focus({preventScroll: true});
+}
+
+// What sticks to the window's upper end: heads of tables stand below it, and what is brought into sight.
+function measureSticky() {
+  const top = document.getElementById('top').offsetHeight, jump = main.querySelector('.jump');
+  const below = jump && getComputedStyle(jump).position === 'sticky' ? jump.offsetHeight : 0;
+  document.documentElement.style.setProperty('--top', `${top}px`);
+  document.documentElement.style.setProperty('--stick', `${top + below}px`);
 }
 
 function bring(e) {
@@ -116,7 +135,10 @@ function leave(field) {
 function onKey(e) {
   if (e.ctrlKey || e.metaKey || e.altKey) return;
   if (e.target.matches('input, select, textarea')) {
-    if (e.key === 'Escape') leave(e.target);
+    if (e.key === 'Escape') {
+      if (e.target.value) e.preventDefault(); // a dialog stays open
+      leave(e.target);
+    }
     return;
   }
   const act = actions[e.key];
@@ -126,6 +148,7 @@ function onKey(e) {
 }
 
 document.getElementById('top').append(...header());
+addEventListener('resize', measureSticky);
 addEventListener('hashchange', route);
 addEventListener('click', (e) => { if (e.target.closest?.('a')?.getAttribute('href') === location.hash) route(); }); // a link to where one is brings it into sight again
 addEventListener('keydown', onKey);

@@ -1,5 +1,5 @@
 // Findings in words (report.findings), and what --check found.
-import {checks, core, findings, kernelOf, kernelOfCheck, report, wasChecked} from './data.js';
+import {checks, core, findings, kernelOf, kernelOfCheck, kernels, report, wasChecked} from './data.js';
 import {followsLink, h, numeral} from './dom.js';
 import {exact, number, plural} from './format.js';
 import {kernelLink, placeLink, placeText} from './links.js';
@@ -8,7 +8,7 @@ import {words} from './words.js';
 
 const spaced = (rule) => rule.replace(/_/g, ' ');
 
-// A finding that says what the kernel is bound by has nothing to gain: it has neither a rank nor a place to mend.
+// A finding that says what holds a kernel up has nothing to gain: it has neither a rank nor a place to fix.
 export const isVerdict = (f) => !(number(f.gain_pct) > 0);
 
 // Its line; without line information its line of the PTX, which leads to the block.
@@ -25,37 +25,50 @@ const causeOf = (f) => f.text.replace(/^.*?[:.] /s, '');
 // Findings that say the same of other places of a kernel stand with the first: [[finding, ...], ...]
 function alike(list) {
   const groups = new Map();
-  list.forEach((f, i) => {
-    const key = isVerdict(f) ? String(i) : [f.rule, f.kernel, f.buffer, causeOf(f)].join('\n');
+  list.forEach((f) => {
+    const key = [f.rule, f.kernel, f.buffer, causeOf(f)].join('\n');
     groups.has(key) ? groups.get(key).push(f) : groups.set(key, [f]);
   });
   return [...groups.values()];
 }
 
+const measureOf = (f) => (f.measure !== null && f.measure !== undefined ? [numeral(f.measure, 'real'), ` ${f.unit || ''}`] : null);
+const sureness = (f) => h('span.sure', {title: words.sure}, 'sure: ', h('strong', {class: f.sure}, f.sure));
+
 function findingCard([f, ...others], rank, here) {
-  const k = kernelOf(f.kernel), gain = number(f.gain_pct), place = placeOf(k, f);
-  return followsLink(h('li.card' + (isVerdict(f) ? '.verdict' : ''), h('div.cardhead', h('span.rank', isVerdict(f) ? '' : String(rank)), h('strong', spaced(f.rule)), place && !isVerdict(f) && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, f.header ? [', which calls ', h('code', placeText(f.header, f.header_line))] : null, k && k !== here && [' in ', kernelLink(k)]),
+  const k = kernelOf(f.kernel), place = placeOf(k, f);
+  return followsLink(h('li.card', h('div.cardhead', h('span.rank', String(rank)), h('strong', spaced(f.rule)), place && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, f.header ? [', which calls ', h('code', placeText(f.header, f.header_line))] : null, k && k !== here && [' in ', kernelLink(k)]),
     h('p', f.text),
     others.length ? h('p.same', 'The same at ', others.slice(0, 8).map((o, i) => [i ? ', ' : '', placeOf(k, o), ` (${number(o.gain_pct).toFixed(1)} %)`]), others.length > 8 ? ` and ${others.length - 8} more places` : '') : null,
-    h('p.facts', gain > 0 ? [h('span', {title: words.gain}, 'mending it is estimated to gain ', h('strong', `${gain.toFixed(1)} %`), ` of ${report.findings_in}`), ' · '] : null,
-      f.share_pct !== null && f.share_pct !== undefined ? `${number(f.share_pct).toFixed(1)} % of the program · ` : null,
-      f.measure !== null && f.measure !== undefined ? [numeral(f.measure, 'real'), ` ${f.unit || ''} · `] : null,
-      h('span', {class: 'sure ' + f.sure, title: f.sure === 'exact' ? 'the measure is a count; the gain follows from it' : 'it follows from a model of the device'}, f.sure === 'exact' ? 'exact: counted' : `${f.sure}: not measured`))));
+    h('p.facts', h('span.gain', {title: words.gain}, 'fixing it is estimated to gain ', h('strong', `${number(f.gain_pct).toFixed(1)} %`), ` of ${report.findings_in}`),
+      kernels.length > 1 && f.share_pct !== null && f.share_pct !== undefined ? h('span', `the kernel is ${number(f.share_pct).toFixed(1)} % of the program`) : null,
+      measureOf(f) && h('span', measureOf(f)), sureness(f))));
+}
+
+// What holds a kernel up, or why nobody can tell: one line, of another kind than what can be fixed.
+function verdictLine(f, here) {
+  const k = kernelOf(f.kernel);
+  return followsLink(h('li.verdict', h('span.badge', f.rule ? 'verdict' : 'no verdict'), f.rule ? [' ', h('strong', spaced(f.rule))] : null, k && k !== here ? [f.rule ? ' in ' : ' on ', kernelLink(k)] : null, ': ', f.text || f.why,
+    f.rule ? h('span.facts', ' (', measureOf(f), measureOf(f) ? ', ' : '', sureness(f), ')') : null));
 }
 
 // here: the kernel whose view this is.
 export function findingList(found, here, limit = 5) {
-  const list = alike(found);
-  const ol = h('ol.cards', list.slice(0, limit).map((f, i) => findingCard(f, i + 1, here)));
-  // Why a kernel has no verdict.
-  const unjudged = (report.no_verdict || []).filter((u) => !here || u.kernel === here.id).slice(0, 3).map((u) => h('p.note.unjudged', `no verdict on ${(kernelOf(u.kernel) || {}).short}: ${u.why}`));
-  if (list.length <= limit) return [ol, unjudged];
-  const more = h('button.link', {type: 'button', 'data-print': `${plural(list.length - limit, 'more finding')}`, onclick: () => more.replaceWith(h('ol.cards', list.slice(limit).map((f, i) => findingCard(f, limit + i + 1, here))))}, `${plural(list.length - limit, 'more finding')}`);
-  return [ol, more, unjudged];
+  const unjudged = (report.no_verdict || []).filter((u) => !here || u.kernel === here.id);
+  return [cutList('ol.cards', 'more finding', alike(found.filter((f) => !isVerdict(f))), limit, (f, i) => findingCard(f, i + 1, here)),
+    cutList('ul.verdicts', 'more verdict', [...found.filter(isVerdict), ...unjudged], 4, (f) => verdictLine(f, here))];
+}
+
+// The first of a list, and a button for the others.
+function cutList(what, word, list, limit, item) {
+  if (!list.length) return null;
+  const rest = list.length > limit ? plural(list.length - limit, word) : '';
+  const more = rest && h('button.link', {type: 'button', 'data-print': rest, onclick: () => more.replaceWith(h(what, list.slice(limit).map((x, i) => item(x, limit + i))))}, rest);
+  return [h(what, list.slice(0, limit).map(item)), more || null];
 }
 
 export const findingsOf = (k) => findings.filter((f) => f.kernel === k.id);
-export const cardsOf = (k) => alike(findingsOf(k)); // as many as its view shows
+export const cardsOf = (k) => alike(findingsOf(k).filter((f) => !isVerdict(f))); // as many as its view shows
 export const checksOf = (k) => checks.filter((f) => kernelOfCheck(f) === k);
 
 // ---- --check ---------------------------------------------------------------------------------------------------

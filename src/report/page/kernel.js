@@ -7,7 +7,7 @@ import {flameGraph} from './flame.js';
 import {blocksAtMost, flowGraph} from './graph.js';
 import {blockHash, kernelHash, kernelName, placeLink, placeText} from './links.js';
 import {SourceView, bulk} from './source.js';
-import {Table} from './table.js';
+import {Table, hostTime} from './table.js';
 import {tableSection, toolTable} from './tooltable.js';
 
 const lanesOf = (b) => percent(number(b.thread_entries), 32 * number(b.warp_entries));
@@ -108,9 +108,9 @@ function launchesSection(k) {
     {label: 'threads', kind: 'count', title: 'threads of a CTA', value: (g) => g.block[0] * g.block[1] * g.block[2], cell: (g) => dim(g.block)},
     has((g) => g.cluster[0]) && {label: 'cluster', kind: 'count', value: (g) => g.cluster[0], cell: (g) => dim(g.cluster)},
     has((g) => g.shared_bytes) && {label: 'shared memory', kind: 'bytes', value: (g) => g.shared_bytes},
-    has((g) => g.time_ns !== null) && {label: onGpu ? 'time' : 'host time', kind: 'ns', value: (g) => g.time_ns},
-    has((g) => g.time_ns !== null && g.launches > 1) && {label: 'shortest', kind: 'ns', value: (g) => g.least_ns},
-    has((g) => g.time_ns !== null && g.launches > 1) && {label: 'longest', kind: 'ns', value: (g) => g.most_ns},
+    has((g) => g.time_ns !== null) && (onGpu ? {label: 'time', kind: 'ns', value: (g) => g.time_ns} : hostTime),
+    has((g) => g.time_ns !== null && g.launches > 1) && {label: 'shortest', kind: 'ns', className: onGpu ? null : 'host', value: (g) => g.least_ns},
+    has((g) => g.time_ns !== null && g.launches > 1) && {label: 'longest', kind: 'ns', className: onGpu ? null : 'host', value: (g) => g.most_ns},
     {label: 'ran', kind: 'text', value: (g) => (g.repeat ? `${g.ran} (--repeat)` : g.ran) + (g.incomplete ? `, ${g.incomplete} incomplete` : '')},
     has((g) => g.reason) && {label: 'reason', kind: 'text', value: (g) => g.reason},
   ].filter(Boolean), {caption: 'launches by geometry', rows, sort: {at: 0, down: true}, limit: 15});
@@ -157,11 +157,11 @@ function head(k) {
   const lanes = k.lane_use === null ? NaN : 100 * k.lane_use;
   const fact = (label, value) => h('div.fact', h('div.label', label), h('div.value', value));
   return h('div.kernelhead',
-    h('p.crumbs', h('a', {href: '#/'}, 'Kernels'), ` › ${at + 1} of ${kernels.length}`, prev ? h('a.step', {href: kernelHash(prev), rel: 'prev', title: 'hotter kernel ( [ )'}, '← hotter') : null, next ? h('a.step', {href: kernelHash(next), rel: 'next', title: 'next kernel ( ] )'}, 'next →') : null),
+    h('p.crumbs', h('a', {href: '#/'}, 'Kernels'), kernels.length > 1 ? ` › ${at + 1} of ${kernels.length}` : '', prev ? h('a.step', {href: kernelHash(prev), rel: 'prev', title: 'hotter kernel ( [ )'}, '← hotter') : null, next ? h('a.step', {href: kernelHash(next), rel: 'next', title: 'next kernel ( ] )'}, 'next →') : null),
     h('h1', {tabindex: '-1'}, kernelName({...k, rest: k.rest.length > 160 ? '' : k.rest})),
     k.rest.length > 160 ? h('details', h('summary', `full name, ${full.length} characters`), h('code.wrap', full)) : null,
     h('div.facts-row',
-      fact(`share of ${ranks[firstRank].label}`, numeral(shareOf(k), 'percent')),
+      kernels.length > 1 ? fact(`share of ${ranks[firstRank].label}`, numeral(shareOf(k), 'percent')) : null,
       k.time_ns === null || !onGpu ? null : fact('time', numeral(k.time_ns, 'ns')),
       fact('launches', numeral(k.launches, 'count')),
       fact('thread instructions', numeral(k.thread_instructions, 'count')),

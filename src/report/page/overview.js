@@ -2,9 +2,9 @@
 import {checks, core, findings, firstRank, kernels, measured, onGpu, ranked, ranks, report, shareOf, timed, totals, wasChecked} from './data.js';
 import {grade, grades, h, numeral, say, shareBar} from './dom.js';
 import {command, plural} from './format.js';
-import {cardsOf, findingList, isVerdict} from './findings.js';
+import {cardsOf, findingList} from './findings.js';
 import {kernelHash, kernelLink} from './links.js';
-import {Table} from './table.js';
+import {Table, hostTime} from './table.js';
 import {coverageLine} from './run.js';
 import {words} from './words.js';
 
@@ -29,7 +29,7 @@ function badges(k) {
   const out = [];
   const badge = (text, title, kind = '') => out.push(h('span', {class: 'badge ' + kind, title}, text));
   const cards = cardsOf(k);
-  if (cards.length) out.push(h('a', {class: 'badge' + (cards.every(([f]) => isVerdict(f)) ? '' : ' warn'), href: kernelHash(k), title: 'to its findings'}, plural(cards.length, 'finding')));
+  if (cards.length) out.push(h('a.badge.warn', {href: kernelHash(k), title: 'to its findings'}, plural(cards.length, 'finding')));
   if (!k.instrumented) badge('not instrumented', 'see coverage', 'warn');
   else if (k.instrumented < k.launches) badge(`${k.instrumented} of ${k.launches}`, 'launches instrumented');
   if (k.incomplete) badge(`${k.incomplete} incomplete`, 'launches that did not complete', 'bad');
@@ -42,21 +42,23 @@ function badges(k) {
 // The table of kernels outlives the view: a reader who comes back finds filter, order and place as they were.
 let list = null;
 function kernelList() {
+  const several = kernels.length > 1;
   let rank = firstRank;
   let most = 0;
   const measure = () => { most = Math.max(...kernels.map((k) => shareOf(k, rank) || 0)); };
   measure();
   const columns = [
-    {label: 'kernel', kind: 'kernel', value: (k) => k.short, cell: (k) => [kernelLink(k), badges(k)]},
-    {label: 'share', kind: 'percent', title: 'of all kernels, of what is chosen above', value: (k) => shareOf(k, rank), cell: (k) => shareBar(shareOf(k, rank), most)},
-    timed && {label: onGpu ? 'time' : 'host time', kind: 'ns', value: (k) => k.time_ns, title: onGpu ? 'measured on the GPU' : 'of the host: no GPU ran this'},
+    {label: 'kernel', kind: 'kernel', value: (k) => k.short, cell: (k) => h('div.kernelcell', kernelLink(k), badges(k))},
+    several && {label: 'share', kind: 'percent', title: 'of all kernels, of what is chosen above', value: (k) => shareOf(k, rank), cell: (k) => shareBar(shareOf(k, rank), most)},
+    timed && onGpu && {label: 'time', kind: 'ns', value: (k) => k.time_ns, title: 'measured on the GPU'},
     {label: 'launches', kind: 'count', title: words.launch, value: (k) => k.launches},
     {label: 'thread instructions', kind: 'count', title: words['thread instructions'], value: (k) => k.thread_instructions},
     {label: 'warp instructions', kind: 'count', title: words['warp instructions'], value: (k) => k.warp_instructions},
     {label: 'lanes', kind: 'percent', value: (k) => (k.lane_use === null ? null : 100 * k.lane_use), good: (v) => (v === null ? NaN : v / 100), title: 'of a warp\'s 32 lanes, how many are active'},
     {label: 'registers', kind: 'id', title: words.registers, value: (k) => k.registers.native},
+    timed && !onGpu && hostTime,
   ].filter(Boolean);
-  const table = new Table(columns, {caption: 'kernels', rows: ranked, sort: {at: 1, down: true}, limit: 60,
+  const table = new Table(columns, {caption: 'kernels', className: 'kernels', rows: ranked, sort: several ? {at: 1, down: true} : null, limit: 60,
     zero: (k) => !(ranks[firstRank].of(k) > 0), zeroText: measured ? 'not measured' : 'without a time', empty: 'no kernel was launched'});
   const filter = h('input', {type: 'search', id: 'filter', placeholder: 'filter kernels  ( / )', 'aria-label': 'filter kernels by name', autocomplete: 'off', spellcheck: 'false',
     oninput: () => {
@@ -67,8 +69,8 @@ function kernelList() {
     }});
   const count = h('span.dim');
   const known = Object.entries(ranks).filter(([, r]) => r.known);
-  const by = known.length > 1 ? h('label.by', 'share of ', h('select', {onchange: (e) => { rank = e.target.value; measure(); table.show(); }}, known.map(([id, r]) => h('option', {value: id, selected: id === rank}, r.label)))) : null;
-  return h('section', {'aria-labelledby': 'kernels-title'}, h('div.bar', h('h2', {id: 'kernels-title'}, 'Kernels'), filter, count, by), table.element);
+  const by = several && known.length > 1 ? h('label.by', 'share of ', h('select', {onchange: (e) => { rank = e.target.value; measure(); table.show(); }}, known.map(([id, r]) => h('option', {value: id, selected: id === rank}, r.label)))) : null;
+  return h('section', {'aria-labelledby': 'kernels-title'}, h('div.bar', h('h2', {id: 'kernels-title'}, 'Kernels'), several ? [filter, count, by] : null), table.element);
 }
 
 export function overview() {

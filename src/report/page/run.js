@@ -1,14 +1,15 @@
 // What the run was: command, device, options, processes; and its coverage: what was not instrumented, and why.
 import {core, deviceName, kernelOf, kernels, report, tools} from './data.js';
 import {h} from './dom.js';
-import {command, date, exact, plural} from './format.js';
+import {command, date, exact, number, plural} from './format.js';
 import {kernelLink} from './links.js';
 import {Table} from './table.js';
 
 export function coverageLine() {
   const c = report.coverage;
   if (!c.launches) return h('p.note', 'No launch was recorded.');
-  const share = (100 * c.instrumented / c.launches).toFixed(1);
+  const whole = c.instrumented === c.launches, share = (100 * c.instrumented / c.launches).toFixed(1);
+  if (whole && !c.native.length) return h('p.note', number(c.launches) === 1 ? 'Its one launch was instrumented.' : `All ${exact(c.launches)} launches were instrumented.`);
   return h('p.note', `${exact(c.instrumented)} of ${exact(c.launches)} launches instrumented (${share} %)`,
     c.time_pct !== null ? `, ${c.time_pct.toFixed(1)} % of kernel time (${(c.timed_pct ?? 0).toFixed(1)} % of launches timed)` : '', '. ',
     c.native.length ? h('a', {href: '#/run'}, 'Why the others were not') : null);

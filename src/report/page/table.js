@@ -6,6 +6,9 @@ import {followsLink, grade, h, numeral, say} from './dom.js';
 import {exact, number, parts2, plural, text2} from './format.js';
 import {wordOf} from './words.js';
 
+// Of a device of software: no time of a kernel.
+export const hostTime = {label: 'host time', unit: 'no GPU', kind: 'ns', className: 'host', value: (x) => x.time_ns, title: 'how long the host took in place of a GPU: says nothing about a GPU'};
+
 const textKinds = new Set(['text', 'kernel', 'place', 'hex']);
 
 function compare(a, b) {
@@ -26,7 +29,7 @@ export class Table {
     this.body = h('tbody');
     this.head = h('tr');
     this.foot = h('p.more');
-    this.table = h('table', this.caption ? h('caption.unseen', this.caption) : null, h('thead', this.head), this.body);
+    this.table = h('table', {class: this.className}, this.caption ? h('caption.unseen', this.caption) : null, h('thead', this.head), this.body);
     this.element = h('div.tablebox', h('div.scroll', {tabindex: '0', role: 'group', 'aria-label': this.caption || 'table'}, this.table), this.foot);
     columns.forEach((c, at) => this.head.append(this.heading(c, at)));
     this.show();
@@ -36,7 +39,7 @@ export class Table {
     const left = c.left ?? textKinds.has(c.kind);
     const arrow = h('span.arrow', {'aria-hidden': 'true'});
     const button = h('button.sort', {type: 'button', onclick: () => this.sortBy(at)}, left ? null : arrow, c.label, c.unit ? h('span.unit', ` ${c.unit}`) : null, left ? arrow : null);
-    return h(left ? 'th.left' : 'th', {scope: 'col', title: c.title || (this.words ? wordOf(c.label, this.words) : null)}, button);
+    return h((left ? 'th.left' : 'th') + (c.className ? '.' + c.className : ''), {scope: 'col', title: c.title || (this.words ? wordOf(c.label, this.words) : null)}, button);
   }
 
   sortBy(at) {
@@ -67,7 +70,7 @@ export class Table {
     if (left) return h('td.left', v === null || v === undefined ? '–' : String(v));
     const good = c.good ? c.good(v, row) : NaN, span = c.span?.(row);
     if (span) return h('td' + (grade(good) ? '.' + grade(good) : ''), `${text2(span[0], c.kind)} – ${text2(span[1], c.kind)}`);
-    return h('td' + (grade(good) ? '.' + grade(good) : '') + (c.units ? '' : '.bare'), numeral(v, c.kind));
+    return h('td' + (grade(good) ? '.' + grade(good) : '') + (c.className ? '.' + c.className : '') + (c.units ? '' : '.bare'), numeral(v, c.kind));
   }
 
   show() {

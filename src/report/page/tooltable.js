@@ -6,7 +6,7 @@ import {exact, number, plural} from './format.js';
 import {Table} from './table.js';
 import {wordOf} from './words.js';
 
-// How good a value is, 1 to 0, by the column's name: what a reader would mend is red.
+// How good a value is, 1 to 0, by the column's name: what a reader would fix is red.
 const goods = {
   efficiency: (v) => v / 100,
   'lane use': (v) => v / 100,
