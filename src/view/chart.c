@@ -242,32 +242,51 @@ void mg_chart_stacked(struct mg_buf *out, const char *title, const char *const *
     mg_chart_end(out);
 }
 
+static const double over = 40; /* room above bars, for the title and their counts */
+
 /* Lines across at nothing, half and all of `most`, with their values. */
 static void add_levels(struct mg_buf *out, double left, double wide, double high, double most, const char *unit)
 {
     for (uint32_t i = 0; i <= 2; i++) {
-        double y = 26 + high - high * i / 2;
+        double y = over + high - high * i / 2;
         label_short(out, left - 6, y + 4, "end", most * i / 2, i == 2 ? unit : NULL);
         mg_chart_rect(out, left, y, wide, 0.5, "#8888");
+    }
+}
+
+/* Above bars how much they stand for: of those whose texts would lie over each other, that of the largest. */
+static void add_counts(struct mg_buf *out, const double *values, uint32_t n, double left, double column, double high)
+{
+    double most = largest(values, n), width = 8 * glyph;
+    for (uint32_t i = 0; i < n && most > 0; i++) {
+        uint32_t near = (uint32_t)(width / column) + 1;
+        bool first = values[i] > 0;
+        for (uint32_t j = i > near ? i - near : 0; j < MG_MIN(n, i + near + 1) && first; j++)
+            first = j == i || values[j] < values[i] || (j > i && values[j] <= values[i]);
+        if (!first) continue;
+        double h = MG_MAX(values[i] / most * high, 3.0), middle = left + column * (i + 0.5);
+        label_short(out, middle, over - 3 + high - h, i == 0 ? "start" : i + 1 == n ? "end" : "middle", values[i], NULL);
     }
 }
 
 void mg_chart_distribution(struct mg_buf *out, const char *title, const char *axis, const char *unit,
                            const double *values, uint32_t n, uint32_t first, const char *const *marks)
 {
-    double column = n > 64 ? 6 : 14, high = 110, most = largest(values, n), wide = column * n;
+    double column = n > 64 ? 6 : n > 16 ? 14 : 28, high = 110, most = largest(values, n), wide = column * n;
     double left = (double)((unit ? strlen(unit) : 0) + strlen("999.9 k ")) * glyph + 12; /* add_levels() keeps 6 free */
     uint32_t step = n > 64 ? 16 : n > 16 ? 4 : 1;
-    mg_chart_begin(out, title, MG_MAX(left + wide, (double)strlen(title) * glyph) + 24, high + 62);
+    mg_chart_begin(out, title, MG_MAX(left + wide, (double)strlen(title) * glyph) + 24, over + high + 36);
     add_levels(out, left, wide, high, most, unit);
     for (uint32_t i = 0; i < n; i++) {
         double h = most > 0 && values[i] > 0 ? values[i] / most * high : 0, middle = left + column * (i + 0.5);
-        if (h > 0 && h < 1) h = 1; /* what is there is seen */
-        mg_chart_rect(out, left + 1 + column * i, 26 + high - h, column - 2, h, mg_chart_series_color(0));
-        if (marks && marks[i]) mg_chart_label(out, middle, high + 40, "middle", marks[i]);
-        if (!marks && i % step == 0) label_number(out, middle, high + 40, "middle", (uint64_t)first + i);
+        if (h > 0 && h < 3) h = 3; /* what is there is seen */
+        mg_chart_rect(out, left + 1 + column * i, over + high - h, column - 2, h, mg_chart_series_color(0));
+        if (marks && marks[i])
+            mg_chart_label(out, i ? middle : left, over + high + 14, i ? "middle" : "start", marks[i]);
+        if (!marks && i % step == 0) label_number(out, middle, over + high + 14, "middle", (uint64_t)first + i);
     }
-    mg_chart_label(out, left, high + 56, "start", axis);
+    add_counts(out, values, n, left, column, high);
+    mg_chart_label(out, left, over + high + 30, "start", axis);
     mg_chart_end(out);
 }
 

@@ -229,8 +229,9 @@ def groups(b, check):
         row = next(r for r in t['rows'] if r[place][1])
         t['rows'] = [[*row] for _ in range(32)]
         for i, r in enumerate(t['rows']):
-            r[place], r[wasted], r[conflicts], r[requests] = [*row[place][:2], 100 + i, row[place][3]], 1000 + i, 40000 + 10000 * (i % 3), 7
-        made['sum'] = sum(r[wasted] for r in t['rows'])
+            r[place], r[conflicts], r[requests] = [*row[place][:2], 100 + i, row[place][3]], 40000 + 10000 * (i % 3), 7
+            r[wasted] = 1000 + i + 128 * 7 * r[conflicts]  # sectors and passes in one, as the text has them
+        made['sum'], made['passes'] = sum(1000 + i for i in range(32)), sum(7 * r[conflicts] for r in t['rows'])
 
     def ranges(tool):
         t = tool['tables'][0]
@@ -242,7 +243,7 @@ def groups(b, check):
     changed('m1/page.html', 'grouped.html', launches=large, **{f'tool-{ids["memory"]}': unrolled, f'tool-{ids["values"]}': ranges})
     b.open('grouped.html', f'#/tool/{ids["memory"]}')
     row = b.eval('document.querySelector("#main section.tooltable tbody tr").innerText')
-    check(b.eval('document.querySelectorAll("#main section.tooltable tbody tr").length') == 1 and '× 32' in row and '40.0 k – 60.0 k' in row and '224' in row and f'{made["sum"] / 1024:.1f}' in row, row)  # means are written as counts are
+    check(b.eval('document.querySelectorAll("#main section.tooltable tbody tr").length') == 1 and '× 32' in row and '40.0 k – 60.0 k' in row and '224' in row and f'{made["sum"] / 1024:.1f}' in row and f'{made["passes"] / 1e6:.1f}M' in row, row, made)  # means are written as counts are
     b.click('#main section.tooltable tbody tr button')
     lines = b.eval('[...document.querySelectorAll("#main section.tooltable tbody tr")].map((e) => e.innerText)')
     check(len(lines) == 32 and all(sum(f'PTX {100 + i}' in t for t in lines) == 1 for i in range(32)), lines[:3])
@@ -317,7 +318,12 @@ def words(b, check):
     # what only tells has no look of a link; headings are none; the pattern's names are told below the picture
     b.open('advised.html', '#/kernel/0')
     check(b.eval('document.querySelectorAll("h2 > a:only-child, h2 > .quiet").length') == 0 and 'dotted' not in b.eval('getComputedStyle(document.querySelector(".card .sure")).borderBottomStyle'), 'no hidden links')
-    check('aligned: in order' in b.eval('document.querySelector("figure.chart figcaption").innerText'), 'patterns')
+    # tools whose counts have nothing to look at are folded, and open
+    folded = b.eval('[...document.querySelectorAll("section > details.silent")].map((e) => e.parentElement.querySelector("h2").firstChild.textContent)')
+    check('memory' in folded and 'lanes' not in folded, folded)
+    b.eval('[...document.querySelectorAll(".jump button")].find((e) => e.textContent === "memory").click()')
+    b.settle()
+    check('aligned: from a multiple' in b.eval('document.querySelector("figure.chart figcaption").innerText'), 'patterns')
     # few repeated values are nothing good
     goods = b.eval('[...document.querySelectorAll("#source td[data-label=redundant].good")].length')
     check(goods == 0, goods)
@@ -351,3 +357,72 @@ def sides(b, check):
             check(k['blocks'][to]['thread_entries'] == row[names.index(way)], at, row)
             tested += 1
     check(tested > 0, k['blocks'], branches['rows'])
+
+
+def sources(b, check, seed):
+    """What is around a kernel's lines: its launch, definitions, the rest on demand; a note behind its statement; heads that stay; idle lanes at their branch."""
+    r = random.Random(seed)
+    name = ''.join(r.choice('bdfgklmnprstvz') + r.choice('aeiou') for _ in range(3))
+    pad = [f'// {r.random()}' for _ in range(r.randrange(70, 90))]
+    head = ['struct pair {', '    float first, other;', '};', f'#define UNUSED_{name} 3', f'constexpr int {name} = {r.randrange(2, 9)};', f'enum {{ ROWS_{name} = 4, ELSE_{name} = 5 }};']
+    body = ['__global__ void walk(pair *p)', '{', f'    float v = p[threadIdx.x % {name}].first *', f'              (threadIdx.x + ROWS_{name}', '              + 3);', '    p[0].other = v;', '}']
+    host = ['int main()', '{', f'    walk<<<1, {name}>>>(p); // not wa1k<<<', '    walk_too<<<1, 1>>>(p);', '}']
+    text = head + pad + body + pad + host
+    at = {t: i + 1 for i, t in enumerate(text) if t not in pad}
+    first = at[body[2]]
+
+    def put(core):
+        k = core['report']['kernels'][0]
+        k.update(demangled='walk(pair*)', blocks=[dict(k['blocks'][0], id=0, succ=[], thread_entries=320, warp_entries=10, instructions=4)], thread_instructions=1280)
+        core['report']['findings'] = [dict(core['report']['findings'][0], gain_pct=20, kernel=k['id'], file='/nowhere/walk.cu', line=first, text='planted: here')]
+
+    def lines(source):
+        k = source['kernels'][0]
+        k.update(rows=[v for i in (1, 2, 4) for v in (0, 0, at[body[i]] if i != 1 else first, 10 + i, 1, 0)], inlined=[])
+        source.update(kernels=[k], files=[{'path': '/nowhere/walk.cu', 'lines': len(text), 'doubt': None, 'parts': [[1, '\n'.join(text)]]}])
+    changed('advised.html', 'sources.html', core=put, source=lines)
+    id = unpack.parts('sources.html')['core']['report']['kernels'][0]['id']
+    b.open('sources.html', f'#/kernel/{id}')
+    numbers = '[...document.querySelectorAll("#source tbody > tr:not(.gap):not(.open)")].map((e) => Number(e.querySelector(".ln").textContent))'
+    roles = dict(b.eval('[...document.querySelectorAll("#source .role")].map((e) => [Number(e.closest("tr").querySelector(".ln").textContent), e.textContent])'))
+    want = {at[t]: 'definition' for t in (head[0], head[4], head[5])} | {at[host[2]]: 'launch'}
+    check(set(want.items()) <= set(roles.items()) and not {at[head[3]], at[host[3]]} & set(roles), roles, want)
+    # the note stands behind the last line of its statement, which is marked as a whole; details do not part it
+    marked = '[...document.querySelectorAll("#source tr.found")].map((e) => [Number(e.querySelector(".ln").textContent), e.querySelector(".atline") !== null])'
+    check(b.eval(marked) == [[first, False], [first + 1, False], [first + 2, True]], b.eval(marked), first)
+    b.go(f'#/kernel/{id}/line/0/{first}')
+    check(b.eval('document.querySelector("#source tr.open").previousElementSibling.querySelector(".atline") !== null'), 'details stand behind the statement')
+    b.eval(f'[...document.querySelectorAll("#source button.ln")].find((e) => e.textContent === "{first}").click()')
+    check(b.eval('document.querySelector("#source tr.open") === null'), 'and close again')
+    # what is cut is shown: some lines at a time, in order
+    total = len(text)
+    for _ in range(20):
+        cut = b.eval('document.querySelectorAll("#source tr.gap button").length')
+        if not cut: break
+        seen = b.eval(numbers)
+        check(seen == sorted(set(seen)), seen)
+        b.click('#source tr.gap button')
+    check(b.eval(numbers) == list(range(1, total + 1)), b.eval(numbers)[-5:], total)
+    # heads stay in sight
+    b.eval('document.querySelector("#source tbody > tr:nth-child(120)").scrollIntoView({block: "center"})')
+    b.settle()
+    head_at, jump = b.eval('[document.querySelector("#source thead th").getBoundingClientRect().top, document.querySelector(".jump").getBoundingClientRect().bottom]')
+    check(abs(head_at - jump) < 3, 'the heads stand below the links', head_at, jump)
+    check(b.eval('document.elementFromPoint(document.querySelector("#source thead th").getBoundingClientRect().x + 5, document.querySelector("#source thead th").getBoundingClientRect().y + 5).closest("thead") !== null'), 'nothing lies over them')
+
+
+def charges(b, check):
+    """Lanes that idle inside a branch are counted at the branch: the lines inside say where that is. Without inlined calls there is one share a line."""
+    core = unpack.parts('m120/page.html')['core']
+    k = next(k for k in core['report']['kernels'] if 'walk_2(' in k['demangled'])
+    id = next(t['id'] for t in core['page']['tools'] if t['name'] == 'lanes')
+    (branches,) = [t for t in unpack.parts('m120/page.html')[f'tool-{id}']['tables'] if t['name'] == 'branches']
+    names = [c[0] for c in branches['columns']]
+    idling = {row[names.index('line')][1] for row in branches['rows'] if row[names.index('kernel')] == k['id'] and row[names.index('idle slots')]}
+    b.open('m120/page.html', f'#/kernel/{k["id"]}')
+    heads = b.eval('[...document.querySelectorAll("#source thead th")].map((e) => e.textContent)')
+    check('with inlined' not in heads and len(set(heads)) == len(heads), heads)
+    cells = b.eval('[...document.querySelectorAll("#source tr.used")].map((e) => [Number(e.querySelector(".ln").textContent), e.querySelector("[data-label=lanes]").innerText, e.querySelector("[data-label=\\"idle slots\\"]").innerText])')
+    led = {line: text for line, _, text in cells if text.startswith('at ')}
+    check(led and all(int(text.split(':')[1]) in idling for text in led.values()) and not set(led) & idling, cells, idling)
+    check(all(float(lanes.split('%')[0]) < 90 for line, lanes, text in cells if text.startswith('at ')), cells)

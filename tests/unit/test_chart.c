@@ -66,7 +66,14 @@ MG_TEST(chart_strip_and_distribution)
     const char *level = strstr(b.at, "\" text-anchor=\"end\">162.7 k warp instructions<"), *x = level;
     while (x && strncmp(x, "x=\"", 3)) x--;
     MG_CHECK(x && atof(x + 3) >= 25 * 7.3); /* it ends there: 25 characters of 7.3 are not cut */
-    bins[32] = 11.5e6, bins[1] = 5.75e6;
+    /* a bar that is nearly nothing is seen, and says how much it is; of neighbours the larger one does */
+    MG_CHECK_EQ(count(b.at, "height=\"3\""), 1);
+    MG_CHECK(strstr(b.at, ">1</text>") && strstr(b.at, ">162.7 k</text>"));
+    bins[2] = 7, bins[3] = 5;
+    mg_buf_reset(&b);
+    mg_chart_distribution(&b, "lanes", "active lanes", "warp instructions", bins, 33, 1000, NULL);
+    MG_CHECK(strstr(b.at, ">7</text>") && !strstr(b.at, ">1</text>") && !strstr(b.at, ">5</text>"));
+    bins[32] = 11.5e6, bins[1] = 5.75e6, bins[2] = bins[3] = 0;
     const char *marks[33] = {[32] = "2 k"};
     mg_buf_reset(&b);
     mg_chart_distribution(&b, "cycles", "cycles", NULL, bins, 33, 0, marks);

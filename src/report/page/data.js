@@ -1,6 +1,7 @@
 // What the page knows, indexed: kernels, their lines and blocks, rows of tools by kernel.
 import {number, splitName} from './format.js';
 import {part} from './pack.js';
+import {titles} from './words.js';
 
 export const core = part('core');
 export const report = core.report;
@@ -59,12 +60,24 @@ export const tools = core.page.tools;
 const statics = new Set(['device', 'context', 'stream', 'block', 'launch', 'static', 'instructions', 'cta', 'sm', 'warp', 'registers', 'bits', 'blocks']);
 const numeric = new Set(['count', 'percent', 'real', 'bytes', 'cycles', 'ns']);
 
+// Passes of bank conflicts move no bytes of the device's memory: a column of their own beside what sectors waste.
+function splitWasted(t) {
+  const [wasted, sectors, conflicts, requests] = ['wasted', 'sectors', 'conflicts', 'requests'].map((name) => t.columns.findIndex(([n]) => n === name));
+  t.columns.splice(wasted + 1, 0, ['extra passes', 'count', null]);
+  t.rows = t.rows.map((row) => {
+    const passes = row[conflicts] === null ? null : row[sectors] === null ? number(row[wasted]) / 128 : Math.round(number(row[conflicts]) * number(row[requests]));
+    return row.toSpliced(wasted, 1, row[sectors] === null ? null : number(row[wasted]) - 128 * (passes || 0), passes);
+  });
+}
+
 // The tables of a tool, their columns as objects.
 export function tablesOf(tool) {
   const t = part('tool-' + tool.id);
   if (!t || t.ready) return t ? t.tables : [];
   for (const table of t.tables) {
     table.tool = tool;
+    if (tool.name === 'memory' && table.name === 'memory') splitWasted(table);
+    table.title = titles[table.name] || table.title;
     table.columns = table.columns.map(([name, kind, unit], at) => ({
       name, kind, unit, at, numeric: numeric.has(kind), fixed: statics.has(name),
     }));
@@ -72,6 +85,7 @@ export function tablesOf(tool) {
     table.place = table.columns.findIndex((c) => c.kind === 'place');
     table.block = table.columns.findIndex((c) => c.name === 'block');
     table.measure = table.columns.find((c) => c.numeric && !c.fixed) || null;
+    table.measures = [table.measure, table.columns.find((c) => c.name === 'extra passes')].filter(Boolean);
   }
   t.ready = true;
   return t.tables;
@@ -140,6 +154,26 @@ export function mainLines(k) {
     if (sum.file && sum.line && sum.n > best.get(block).n) best.set(block, sum);
   }
   return best;
+}
+
+// The line of a block as it is seen where the calls `calls` have led: of what was inlined deeper, the call; behind blocks that the
+// compiler made the next one. null: none has a line.
+export function lineSeen(k, block, calls) {
+  k.byBlock ??= Map.groupBy(runsOf(k), (r) => r.block);
+  for (let n = 0; n < 5; n++) {
+    const sums = new Map();
+    for (const r of k.byBlock.get(block) || []) {
+      const inside = calls.every((c, i) => r.inlined[i] && r.inlined[i].file === c.file && r.inlined[i].line === c.line), at = inside && r.inlined[calls.length] ? r.inlined[calls.length] : r;
+      if (!at.file || !at.line) continue;
+      const key = `${at.file}\n${at.line}`, sum = sums.get(key) || {file: at.file, line: at.line, ptx: r.ptx, block, n: 0};
+      sum.n += r.n;
+      sums.set(key, sum);
+    }
+    if (sums.size) return [...sums.values()].sort((a, b) => b.n - a.n)[0];
+    if (k.blocks[block].succ.length !== 1) return null;
+    [block] = k.blocks[block].succ;
+  }
+  return null;
 }
 
 // Instructions by line: Map of "file\nline" to {file, line, threads, warps, blocks: Set, runs, through}; through: thread instructions
@@ -221,6 +255,29 @@ export function rowsByLine(k) {
 export function rowsByBlock(k) {
   rowsByLine(k);
   return k.blockRows;
+}
+
+// By block: the place of the innermost branch that split its warps, to which idle lanes are charged.
+export function chargedTo(k) {
+  if (k.charged) return k.charged;
+  const sizes = new Map();
+  k.charged = new Map();
+  const reached = (from, without) => {
+    const seen = new Set(), left = [from];
+    for (let at; (at = left.pop()) !== undefined;) if (at !== without && !seen.has(at)) seen.add(at), left.push(...k.blocks[at].succ);
+    return seen;
+  };
+  for (const table of allTables()) {
+    const idle = table.name === 'branches' ? table.columns.find((c) => c.name === 'idle slots') : null;
+    if (!idle) continue;
+    for (const row of table.rows) {
+      const at = rowKernel(table, row) === k && number(row[idle.at]) > 0 ? rowBlock(table, row) : null;
+      if (at === null || !k.blocks[at] || k.blocks[at].succ.length !== 2) continue;
+      const [a, b] = k.blocks[at].succ.map((to) => reached(to, at)), apart = [...a].filter((x) => !b.has(x)).concat([...b].filter((x) => !a.has(x)));
+      for (const x of apart) if (!(sizes.get(x) <= apart.length)) sizes.set(x, apart.length), k.charged.set(x, row[table.place]);
+    }
+  }
+  return k.charged;
 }
 
 // ---- launches ------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import {blocksAtMost, flowGraph} from './graph.js';
 import {blockHash, kernelHash, kernelName, placeLink, placeText} from './links.js';
 import {SourceView, bulk} from './source.js';
 import {Table, hostTime} from './table.js';
-import {tableSection, toolTable} from './tooltable.js';
+import {tableSection, tells, toolTable} from './tooltable.js';
 
 const lanesOf = (b) => percent(number(b.thread_entries), 32 * number(b.warp_entries));
 
@@ -141,7 +141,11 @@ function toolSections(k) {
     if (!out.has(table.tool)) out.set(table.tool, []);
     out.get(table.tool).push(section, charts.map(picture));
   }
-  return [...out].map(([tool, parts]) => h('section', {id: `tool-${tool.id}`, 'aria-labelledby': `tool-${tool.id}-title`}, h('h2', {id: `tool-${tool.id}-title`}, tool.name, elsewhere(tool)), parts));
+  return [...out].map(([tool, parts]) => {
+    const title = h('h2', {id: `tool-${tool.id}-title`}, tool.name, elsewhere(tool)), attributes = {id: `tool-${tool.id}`, 'aria-labelledby': `tool-${tool.id}-title`};
+    if (tablesOf(tool).some((t) => tells(t, t.rows.filter((row) => rowKernel(t, row) === k), k))) return h('section', attributes, title, parts);
+    return h('section', attributes, title, h('details.silent', h('summary', 'nothing to look at'), parts));
+  });
 }
 
 // ---- all ---------------------------------------------------------------------------------------------------------
@@ -183,6 +187,6 @@ export function kernelView(k) {
   const beside = h('div.pair', instructions, launches);
   const parts = sections.filter((e) => e !== launches).map((e) => (e === instructions ? beside : e));
   if (!instructions && launches) parts.splice(sections.indexOf(launches), 0, launches);
-  const jump = h('nav.jump', {'aria-label': 'parts of this kernel'}, sections.filter((e) => e.id).map((e) => h('button.link', {type: 'button', onclick: () => e.scrollIntoView({block: 'start'})}, e.querySelector('h2').firstChild.textContent)));
+  const jump = h('nav.jump', {'aria-label': 'parts of this kernel'}, sections.filter((e) => e.id).map((e) => h('button.link', {type: 'button', onclick: () => { for (const d of e.querySelectorAll(':scope > details')) d.open = true; e.scrollIntoView({block: 'start'}); }}, e.querySelector('h2').firstChild.textContent)));
   return {element: h('article', head(k), jump, parts), source, blocks};
 }

@@ -1,15 +1,17 @@
 // The source of a kernel with what its lines cost. Each line opens: the blocks it is in, its PTX, the rows of tools.
-import {checks, endOfRun, fileByPath, findings, kernelOf, kernelOfCheck, linesOf, ptxLines, rowsByLine, runsOf} from './data.js';
+import {chargedTo, checks, endOfRun, fileByPath, findings, kernelOf, kernelOfCheck, linesOf, ptxLines, rowsByLine, runsOf} from './data.js';
 import {grade, h, numeral, shareBar} from './dom.js';
 import {baseName, number, percent, plural} from './format.js';
 import {blockHash, placeLink, placeText} from './links.js';
-import {toolTable} from './tooltable.js';
+import {definitionLines, launchLines, statementEnd} from './code.js';
+import {tells, toolTable} from './tooltable.js';
 import {wordOf} from './words.js';
 
 // Gutter columns from tools' tables: how the rows of one line become one number.
 //   weight: the mean by that column, else the sum; of: what all of it would be, of which a line's part is shaded (else the column's sum)
 const known = () => [
-  {table: 'memory', column: 'wasted', label: 'wasted', kind: 'bytes', of: (k, all) => rowSum(all, 'memory', (v) => v('requests') * (32 * (v('sectors') || 0) + (v('conflicts') === null ? 0 : 128 * (1 + v('conflicts')))))},
+  {table: 'memory', column: 'wasted', label: 'wasted', kind: 'bytes', of: (k, all) => rowSum(all, 'memory', (v) => 32 * v('requests') * (v('sectors') || 0))},
+  {table: 'memory', column: 'extra passes', label: 'extra passes', kind: 'count', of: (k, all) => rowSum(all, 'memory', (v) => (v('conflicts') === null ? 0 : v('requests') * (1 + v('conflicts'))))},
   {table: 'memory', column: 'sectors', label: 'sectors', unit: '/request', kind: 'real', weight: 'requests'},
   {table: 'memory', column: 'efficiency', label: 'efficiency', kind: 'percent', weight: 'requests', good: (v) => v / 100},
   {table: 'memory', column: 'conflicts', label: 'conflicts', unit: '/request', kind: 'real', weight: 'requests', good: (v) => 1 / (1 + v)},
@@ -125,9 +127,15 @@ function detail(k, key, at, columns) {
   }
   const byTable = new Map();
   for (const {table, row} of rowsByLine(k).get(key) || []) if (!bulk.has(table.tool.name) || table.name === 'machine-code') byTable.has(table) ? byTable.get(table).push(row) : byTable.set(table, [row]);
+  const silent = h('details.silent');
   for (const [table, rows] of byTable) {
     const t = toolTable({...table, rows}, k, {limit: 12, zero: null, leftOut: 0});
-    out.append(h('h5', `${table.tool.name}: ${table.title || table.name}`), t.element);
+    (tells(table, rows, k) ? out : silent).append(h('h5', `${table.tool.name}: ${table.title || table.name}`), t.element);
+  }
+  if (silent.children.length) {
+    const names = [...byTable].filter(([table, rows]) => !tells(table, rows, k)).map(([table]) => (table.name === table.tool.name ? table.name : `${table.tool.name} (${table.name})`));
+    silent.prepend(h('summary', `nothing to look at: ${names.join(', ')}`));
+    out.append(silent);
   }
   if (!out.children.length) out.append(h('p.note', 'nothing was counted here'));
   return h('tr.open', h('td', {colspan: columns}, out));
@@ -139,6 +147,7 @@ export class SourceView {
     this.gutters = gutters(k);
     this.notes = notesOf(k);
     this.rows = new Map(); // "file\nline" -> tr
+    this.opened = new Map(); // the same -> the row of its details
     this.files = fileCost(k);
     this.body = h('div');
     this.tabs = h('div.files', {role: 'tablist', 'aria-label': 'source files'});
@@ -152,6 +161,7 @@ export class SourceView {
 
   show(path) {
     this.path = path;
+    this.opened.clear();
     this.tabs.replaceChildren(...this.files.map(([file, cost]) => {
       const share = percent(cost, this.k.instructions);
       return h('button.tab', {type: 'button', role: 'tab', 'aria-selected': String(file === path), title: file, onclick: () => this.show(file)}, baseName(file), Number.isNaN(share) ? null : h('span.dim', ` ${share.toFixed(1)} %`));
@@ -169,60 +179,106 @@ export class SourceView {
     const known = f && f.text.size > 0, most = Math.max(0, ...[...lines.values()].map((at) => at.threads));
     const near = new Set();
     for (const line of used) for (let i = line - 3; i <= line + 3; i++) if (!known || (i > 0 && f.text.has(i))) if (known || i === line) near.add(i);
-    const shown = [...near].sort((a, b) => a - b);
-    this.through = runsOf(this.k).some((run) => run.inlined.length);
+    this.mark(path, f, known, near);
+    const shown = [...new Set([...near, ...this.roles.keys(), ...this.found])].sort((a, b) => a - b);
+    this.through = [...lines.values()].some((at) => at.file === path && at.through > at.threads);
     const head = h('tr', h('th.num', {scope: 'col'}, 'line'), this.through ? h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions, of the line and of what was inlined through calls on it'}, 'with inlined') : null, h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions'}, 'instructions'), h('th', {scope: 'col', title: 'of a warp\'s 32 lanes, how many are active'}, 'lanes'),
       this.gutters.map((g) => h('th', {scope: 'col', title: g.title || wordOf(g.column, g.table, g.table)}, g.label, g.unit ? h('span.unit', ' ' + g.unit) : null)), h('th.left.code', {scope: 'col'}, known ? 'source' : ''));
     const body = h('tbody');
-    let last = shown.length ? Math.min(shown[0], known ? shown[0] : shown[0]) - 1 : 0;
+    let last = known ? 0 : (shown[0] || 1) - 1;
     for (const line of shown) {
-      if (known && line > last + 1) body.append(this.gap(f, path, last + 1, line - 1, lines, most));
+      if (known && (line > last + 2 || (line === last + 2 && !f.text.has(last + 1)))) body.append(this.gap(f, path, last + 1, line - 1, lines, most, last ? '' : 'above'));
+      else if (known && line === last + 2 && f.text.has(last + 1)) body.append(this.line(f, path, last + 1, lines, most)); // one line says more than a gap
       body.append(this.line(f, path, line, lines, most));
       last = line;
     }
-    const children = [h('div.scroll', {tabindex: '0', role: 'group', 'aria-label': `source ${baseName(path)}`}, h('table.code', h('caption.unseen', `${path}: instructions by line`), h('thead', head), body))];
+    if (known && f.lines > last) body.append(this.gap(f, path, last + 1, f.lines, lines, most, 'below'));
+    const table = h('table.code', h('caption.unseen', `${path}: instructions by line`), h('thead', head), body), box = h('div.scroll', {tabindex: '0', role: 'group', 'aria-label': `source ${baseName(path)}`}, table);
+    // Heads stick to the window as long as the table need not scroll aside.
+    new ResizeObserver(() => box.classList.toggle('wide', table.offsetWidth > box.clientWidth + 1)).observe(box);
+    const children = [box];
     if (!known) children.unshift(h('p.note', f && f.lines !== null ? `${path} is left out: the page would become too large. Lines are shown by number.` : `${path} could not be read when the page was made: lines are shown by number.`));
     const none = lines.get(path + '\n0');
     if (none && none.threads) children.push(h('p.note', `${percent(none.threads, this.k.instructions).toFixed(1)} % of the instructions belong to no line of ${baseName(path)}: the compiler made them.`));
     return h('div', children);
   }
 
-  gap(f, path, first, last, lines, most) {
-    const has = [];
+  // What lines mean beside their instructions: roles of definitions and launches, notes by the line behind which they stand, lines of statements with notes.
+  mark(path, f, known, shown) {
+    this.roles = new Map();
+    this.found = new Set();
+    this.notesBehind = new Map();
+    for (const [key, notes] of this.notes) {
+      if (!key.startsWith(path + '\n')) continue;
+      const line = Number(key.slice(path.length + 1)), end = known ? statementEnd(f.text, line) : line;
+      for (let i = line; i <= end; i++) this.found.add(i);
+      this.notesBehind.set(end, [...(this.notesBehind.get(end) || []), ...notes]);
+    }
+    if (!known) return;
+    for (const line of definitionLines(f.text, new Set([...shown, ...this.found]))) this.roles.set(line, 'definition');
+    for (const line of launchLines(f.text, this.k.short)) this.roles.set(line, 'launch');
+  }
+
+  // Lines between those that are shown; of those above and below all of them some at a time.
+  gap(f, path, first, last, lines, most, where) {
+    const has = [], all = last - first + 1, word = where || 'without instructions';
     for (let i = first; i <= last; i++) if (f.text.has(i)) has.push(i);
+    const take = has.length <= 60 ? has : where === 'above' ? has.slice(-40) : has.slice(0, 40);
+    const show = () => {
+      const rows = take.map((i) => this.line(f, path, i, lines, most)), rest = take.length === has.length ? [] : [where === 'above' ? this.gap(f, path, first, take[0] - 1, lines, most, where) : this.gap(f, path, take[take.length - 1] + 1, last, lines, most, where)];
+      tr.replaceWith(...(where === 'above' ? [...rest, ...rows] : [...rows, ...rest]));
+    };
     const tr = h('tr.gap', h('td', {colspan: 4 + this.gutters.length + (this.through ? 1 : 0)}, has.length
-      ? h('button.link', {type: 'button', 'data-print': plural(last - first + 1, 'line') + ' without instructions', onclick: () => tr.replaceWith(...has.map((i) => this.line(f, path, i, lines, most)))}, `${plural(last - first + 1, 'line')} without instructions`)
-      : `${plural(last - first + 1, 'line')} left out`));
+      ? h('button.link', {type: 'button', 'data-print': `${plural(all, 'line')} ${word}`, onclick: show}, take.length < all ? `show ${take.length} of ${plural(all, 'line')} ${word}` : `show ${plural(all, 'line')} ${word}`)
+      : `${plural(all, 'line')} left out`));
     return tr;
   }
 
+  // Where a line's idle lanes are charged, when that is not the line itself.
+  charged(at, lanes) {
+    if (!at || !(lanes < 90)) return null;
+    const place = [...at.blocks].map((b) => chargedTo(this.k).get(b)).find((p) => p && !(p[0] === at.file && p[1] === at.line));
+    return place ? h('span.dim', {title: 'lanes that idle here are counted at the branch that split the warp'}, 'at ', placeLink(this.k, place)) : null;
+  }
+
   line(f, path, line, lines, most) {
-    const key = path + '\n' + line, at = lines.get(key), rows = rowsByLine(this.k).get(key) || [], notes = this.notes.get(key) || [];
+    const key = path + '\n' + line, at = lines.get(key), rows = rowsByLine(this.k).get(key) || [], notes = this.notesBehind.get(line) || [], role = this.roles.get(line);
     const share = at && at.counted ? percent(at.threads, this.k.instructions) : NaN;
     const lanes = at && at.warps ? percent(at.threads, 32 * at.warps) : NaN, laneGrade = Number.isNaN(lanes) || share < 0.05 ? '' : grade(lanes / 100);
-    const active = at || rows.length || notes.length;
-    const tr = h('tr' + (active ? '.used' : '') + (notes.length ? '.found' : ''), {style: at && most ? {'--heat': (Math.sqrt(at.threads / most) * 0.3).toFixed(3)} : {}},
+    const active = at || rows.length || this.notes.has(key);
+    const tr = h('tr' + (active ? '.used' : '') + (this.found.has(line) ? '.found' : '') + (role && !active ? '.context' : ''), {style: at && most ? {'--heat': (Math.sqrt(at.threads / most) * 0.3).toFixed(3)} : {}},
       h('td.num', active ? h('button.ln', {type: 'button', 'aria-expanded': 'false', 'aria-label': `line ${line}: details`, onclick: () => this.toggle(key, tr)}, String(line)) : h('span.ln', String(line))),
-      this.through ? h('td', {'data-label': 'with inlined'}, at && at.through ? numeral(percent(at.through, this.k.instructions), 'percent') : null) : null,
+      this.through ? h('td', {'data-label': 'with inlined'}, at && at.through > at.threads ? numeral(percent(at.through, this.k.instructions), 'percent') : null) : null,
       h('td', {'data-label': 'instructions'}, at && at.counted ? shareBar(share) : null),
       h('td' + (laneGrade ? '.' + laneGrade : ''), {'data-label': 'lanes'}, Number.isNaN(lanes) ? null : numeral(lanes, 'percent')),
       this.gutters.map((g) => {
         const v = gutterValue(g, rows), good = g.good && v !== null ? grade(g.good(v)) : '';
         const part = !g.good && !g.weight && v > 0 ? Math.min(1, v / g.all) : 0;
-        return h('td' + (good ? '.' + good : v === 0 ? '.zero' : part >= 0.005 ? '.shaded' : ''), {style: part >= 0.005 ? {'--heat': (0.1 + 0.4 * part).toFixed(3)} : {}, 'data-label': g.label}, v === null ? null : numeral(v, g.kind));
+        return h('td' + (good ? '.' + good : v === 0 ? '.zero' : part >= 0.005 ? '.shaded' : ''), {style: part >= 0.005 ? {'--heat': (0.1 + 0.4 * part).toFixed(3)} : {}, 'data-label': g.label}, (g.column === 'idle slots' && !(v > 0) && this.charged(at, lanes)) || (v === null ? null : numeral(v, g.kind)));
       }),
-      h('td.left.code', codeText((f && f.text.get(line)) ?? ''), notes.map((n) => h('div.atline.' + n.kind, h('strong', n.label), ' ', n.text))));
+      h('td.left.code', role ? h('span.role', role) : null, codeText((f && f.text.get(line)) ?? ''), notes.map((n) => h('div.atline.' + n.kind, h('strong', n.label), ' ', n.text))));
     if (active) tr.addEventListener('click', (e) => { if (!e.target.closest('a, button') && !String(getSelection())) this.toggle(key, tr); });
     this.rows.set(key, tr);
     return tr;
   }
 
   toggle(key, tr, open) {
-    const next = tr.nextElementSibling, is = next && next.classList.contains('open');
-    if (is && open !== true) next.remove();
-    if (!is && open !== false) tr.after(detail(this.k, key, linesOf(this.k).get(key), 4 + this.gutters.length + (this.through ? 1 : 0)));
+    const is = this.opened.has(key);
+    if (is && open !== true) this.opened.get(key).remove(), this.opened.delete(key);
+    if (!is && open !== false) {
+      const made = detail(this.k, key, linesOf(this.k).get(key), 4 + this.gutters.length + (this.through ? 1 : 0));
+      this.opened.set(key, made);
+      this.lastOf(tr, key).after(made);
+    }
     const button = tr.querySelector('button.ln');
     if (button) button.setAttribute('aria-expanded', String(!is || open === true));
+  }
+
+  // Details never stand inside a statement that has a note: the row behind which those of a line stand.
+  lastOf(tr, key) {
+    let line = Number(key.slice(key.lastIndexOf('\n') + 1)), end = tr;
+    for (; this.found.has(line) && !this.notesBehind.has(line); line++) end = this.rows.get(`${this.path}\n${line + 1}`) || end;
+    return end;
   }
 
   // Shows and opens a line.

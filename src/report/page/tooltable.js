@@ -1,10 +1,10 @@
 // A table of a tool, of the whole program or of one kernel: typed columns, links, good-to-bad colours.
 import {blockHash, kernelLink, placeLink, placeText} from './links.js';
-import {kernelNamed, mainLines, rowBlock, rowKernel} from './data.js';
+import {findings, kernelNamed, lineSeen, onGpu, rowBlock, rowKernel, runsOf} from './data.js';
 import {add, h, numeral, shareBar} from './dom.js';
 import {exact, number, plural} from './format.js';
 import {Table} from './table.js';
-import {wordOf} from './words.js';
+import {patterns, wordOf} from './words.js';
 
 // How good a value is, 1 to 0, by the column's name: what a reader would fix is red.
 const goods = {
@@ -20,7 +20,7 @@ export const goodOf = (column) => (goods[column.name] ? (v) => (v === null ? NaN
 const shares = new Set(['share', 'of kernel']);
 
 // Rows of instructions of one place that differ in their numbers alone, as one: counts are summed, of other numbers the range is told.
-const summed = new Set(['wasted', 'requests', 'read', 'written', 'accesses', 'values', 'NaN', 'times']);
+const summed = new Set(['wasted', 'extra passes', 'requests', 'read', 'written', 'accesses', 'values', 'NaN', 'times']);
 function grouped(table, rows) {
   if (table.place < 0 || !table.columns.some((c) => c.name === 'instruction')) return rows;
   const groups = new Map();
@@ -46,15 +46,14 @@ function grouped(table, rows) {
   });
 }
 
-// Where a branch leads to when it jumps (or not): its first line, behind blocks that the compiler made.
+// Where a branch leads to when it jumps (or not): its line in the function of the branch, behind blocks that the compiler made.
 function goesTo(table, row, jumps) {
   const k = rowKernel(table, row), from = k && k.blocks[rowBlock(table, row)];
   if (!from || from.succ.length !== 2) return null; // what follows stands before what is jumped to
-  const lines = mainLines(k);
-  let at = from.succ[jumps ? 1 : 0];
-  for (let n = 0; n < 4 && !lines.get(at)?.line && k.blocks[at].succ.length === 1; n++) [at] = k.blocks[at].succ;
-  const to = lines.get(at);
-  return [' → ', to && to.line ? placeLink(k, [to.file, to.line, to.ptx, at]) : h('a', {href: blockHash(k, at)}, `block ${at}`)];
+  const at = from.succ[jumps ? 1 : 0], [file, line] = row[table.place] || [];
+  const branch = runsOf(k).find((r) => r.block === from.id && r.file === file && r.line === line);
+  const to = lineSeen(k, at, branch ? branch.inlined : []);
+  return [' → ', to ? placeLink(k, [to.file, to.line, to.ptx, to.block]) : h('a', {href: blockHash(k, at)}, `block ${at}`)];
 }
 
 // Places that several rows name, of tables whose rows nothing else tells apart.
@@ -83,9 +82,23 @@ function columnOf(table, c) {
   if (c.kind === 'hex') return {...base, cell: (row) => (row[c.at] === null ? '–' : `0x${BigInt(row[c.at]).toString(16)}`)};
   if (c.kind === 'percent' && shares.has(c.name)) return {...base, cell: (row) => shareBar(number(row[c.at]))};
   if (table.name === 'branches' && (c.name === 'taken' || c.name === 'not taken')) return {...base, cell: (row) => [numeral(row[c.at], c.kind), goesTo(table, row, c.name === 'taken')]};
+  if (c.name === 'mostly') return {...base, value: (row) => patterns[row[c.at]] || row[c.at]};
   if (c.name === 'range') return {...base, value: (row) => row[c.at] && spaced3(row[c.at])};
   if (c.fixed && c.kind === 'count') return {...base, kind: 'id'};
   return {...base, good: goodOf(c)};
+}
+
+// Whether rows of a table have something to look at; the page folds the others. k: whose rows they are.
+const looks = {
+  bytes: () => false,
+  clock: () => onGpu,
+  values: (v) => v('redundant') >= 30 || v('NaN') > 0,
+  ctas: (v, k) => !findings.length || findings.some((f) => f.kernel === k.id && f.rule.startsWith('cta_imbalance')),
+  lanes: (v) => v('lane use') < 90,
+};
+export function tells(table, rows, k) {
+  const look = looks[table.name];
+  return rows.some((row) => (!table.measures.length || table.measures.some((m) => number(row[m.at]) > 0)) && (!look || look((name) => number(row[table.columns.find((c) => c.name === name)?.at]), k)));
 }
 
 // k: only the rows of that kernel, without its column.
@@ -95,10 +108,10 @@ export function toolTable(table, k, options = {}) {
   const columns = table.columns.filter((c) => !(k && c.kind === 'kernel'));
   // A column in which no row has a value says nothing.
   const told = columns.filter((c) => !rows.length || rows.some((row) => row[c.at] !== null));
-  const m = table.measure;
+  const m = table.measures;
   return new Table(told.map((c) => columnOf(table, c)), {
     caption: table.title, rows, leftOut: k ? 0 : table.left_out, empty: table.empty || undefined, limit: 25,
-    zero: m ? (row) => !number(row[m.at]) : null, zeroText: m ? `without ${m.name}` : '', ...options,
+    zero: m.length ? (row) => !m.some((c) => number(row[c.at])) : null, zeroText: `without ${m.map((c) => c.name).join(' or ')}`, ...options,
   });
 }
 

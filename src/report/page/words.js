@@ -22,7 +22,7 @@ export const words = {
   'lane use': 'of a warp\'s 32 lanes, how many are active, over the block\'s instructions',
   'lanes': 'the threads of a warp, 32; as a share: how many of them are active',
   'launch': 'one start of a kernel by the program',
-  'mostly': 'the most frequent pattern of a request\'s addresses. same: all lanes at one; aligned: in order from a multiple of 128 bytes on; unit: in order from elsewhere; stride_32, _128, _more: one step of so many bytes between lanes; irregular: no one step',
+  'mostly': 'the most frequent pattern of a request\'s addresses. one address: of all lanes; in order, aligned: from a multiple of 128 bytes on; in order: from elsewhere; steps: all lanes as many bytes apart; no one step: all else, also steps of parts of a warp. In JSON: same, aligned, unit, stride_32, stride_128, stride_more, irregular',
   'NaN': 'values that are not a number',
   'not taken': 'threads that went on behind the jump of the PTX: often the body of an if, since compilers jump past it',
   'taken': 'threads for which the PTX jumped: often those for which the condition of an if does not hold, since compilers jump past its body',
@@ -48,7 +48,8 @@ export const words = {
   'warp': '32 threads that execute instructions together',
   'warp entries': 'how often warps entered the block, with any number of lanes',
   'warp instructions': 'instructions times the warps that executed them',
-  'wasted': 'bytes that transfers carry and nobody asked for: 32 for each sector beyond what the bytes would fill, and 128 for each pass of a bank conflict, the room of a pass',
+  'wasted': 'bytes that sectors carry and nobody asked for: 32 for each sector beyond what the bytes would fill',
+  'extra passes': 'passes through shared memory that bank conflicts cost, summed over requests. They move no bytes of the device\'s memory',
   'waves': 'how many CTAs a multiprocessor ran one after another',
   'zero': 'values that are 0',
   'min': 'cycles of the shortest CTA', 'median': 'cycles of the CTA in the middle', 'max': 'cycles of the longest CTA',
@@ -71,7 +72,7 @@ export const words = {
   'pass': 'one access of all 32 banks of shared memory at once. A request whose lanes want different words of one bank takes several, one after another',
   'work': 'what a kernel executes and moves, as the counts say: warp instructions, sectors, passes, atomics, each weighed by what the device does of it in a cycle (docs/findings.md)',
   'lane slot': 'room for one lane in one warp instruction: each warp instruction has 32, which are busy or idle',
-  'with inlined': 'share of the kernel\'s thread instructions, of the line and of all that was inlined through calls on it; empty where that is the line\'s own',
+  'with inlined': 'share of the kernel\'s thread instructions, of the line and of all that was inlined through calls on it; empty where nothing was',
   'warp executions': 'how often warps executed an instruction, with any number of lanes',
   'instrumented': 'of a launch: it ran with probes, so that it has counts. Of registers: those of the kernel with its probes',
   'host time': 'how long the host took in place of a GPU: says nothing about a GPU',
@@ -83,7 +84,16 @@ const wordTools = new Set(['opcodes', 'lanes', 'memory', 'clock', 'functions', '
 const familyOf = {types: 'opcodes', classes: 'opcodes', gtpin: 'opcodes', widths: 'opcodes', lines: 'opcodes', 'block-opcodes': 'opcodes'};
 export const wordOf = (name, table, tool) => (!tool || wordTools.has(tool) ? words[`${familyOf[table] || table}: ${name}`] || words[name] : undefined);
 
+// Of patterns of addresses, as the picture has them (tool/memory/report.c).
+export const patterns = {same: 'one address', aligned: 'in order, aligned', unit: 'in order', stride_32: 'steps up to 32 B', stride_128: 'steps up to 128 B', stride_more: 'larger steps', irregular: 'no one step'};
+
+// Of tables whose columns are others here than in the text, or whose title says there what a column's head says here.
+export const titles = {
+  memory: 'memory instructions, the most wasteful first',
+  branches: 'branches by the lane slots that they leave idle',
+};
+
 // Under a picture, by its name.
 export const captions = {
-  'memory-patterns': 'Of each request by a warp, how its lanes\' addresses lie. same: all at one address; aligned: in order from a multiple of 128 bytes on; unit: in order from elsewhere; stride_32, stride_128, stride_more: one step of so many bytes between lanes; irregular: no one step. Blue and green move at most one sector more than they need.',
+  'memory-patterns': 'Of each request by a warp, how its lanes\' addresses lie. In order, aligned: from a multiple of 128 bytes on; steps: all lanes as many bytes apart. Blue and green move at most one sector more than they need.',
 };

@@ -8,6 +8,8 @@
 enum { pattern_rows = 24 }; /* of the picture */
 static const char *const patterns[MG_MC_PATTERNS] = {"same",       "aligned",     "unit",     "stride_32",
                                                      "stride_128", "stride_more", "irregular"};
+static const char *const pattern_labels[MG_MC_PATTERNS] = {"one address",       "in order, aligned", "in order",   "steps up to 32 B",
+                                                           "steps up to 128 B", "larger steps",      "no one step"};
 /* What moves at most one sector more than it needs is blue or green; the redder, the more it moves. */
 static const char *const pattern_colors[MG_MC_PATTERNS] = {"#4477aa", "#228833", "#88bb66", "#ccbb44",
                                                            "#ee9955", "#dd6644", "#aa2222"};
@@ -165,7 +167,7 @@ static void request_table(struct mg_table *t, const struct mg_tool_result *r, co
 {
     mg_table_begin(
         t, "memory",
-        "memory instructions by what transfers carry unasked: sectors beyond what bytes fill (32 B), bank conflicts (128 B a pass)");
+        "memory instructions, the most wasteful first; wasted: 32 B a sector beyond what bytes fill, 128 B a pass of a bank conflict");
     place_columns(t);
     mg_table_column(t, "wasted", MG_COL_BYTES, NULL);
     mg_table_column(t, "sectors", MG_COL_REAL, "a request");
@@ -198,7 +200,7 @@ static void request_table(struct mg_table *t, const struct mg_tool_result *r, co
 
 static void bytes_table(struct mg_table *t, const struct figures *f, uint32_t n)
 {
-    mg_table_begin(t, "bytes", "bytes that instructions ask for (what is moved: table memory)");
+    mg_table_begin(t, "bytes", "bytes that instructions ask for");
     place_columns(t);
     mg_table_column(t, "space", MG_COL_TEXT, NULL);
     mg_table_column(t, "read", MG_COL_BYTES, NULL);
@@ -291,7 +293,7 @@ static void stride_chart(struct mg_table *t, const struct figures *f, uint32_t n
     mg_buf_adds(&title, "Requests by the pattern of their addresses");
     if (shown < x.rows.n) mg_buf_printf(&title, ": the %u of %u places with the most", shown, x.rows.n);
     if (shown) {
-        mg_chart_stacked(&svg, title.at, labels, shown, patterns, pattern_colors, MG_MC_PATTERNS, values, "requests");
+        mg_chart_stacked(&svg, title.at, labels, shown, pattern_labels, pattern_colors, MG_MC_PATTERNS, values, "requests");
         mg_table_chart(t, "memory-patterns", title.at, svg.at, svg.n);
     }
     for (uint32_t r = 0; r < x.rows.n; r++) free(x.rows.at[r].label);
