@@ -29,14 +29,14 @@ static const char head[] =
     ".verdict.better{background:var(--goodbg)}.verdict.worse{background:var(--badbg)}.verdict p{margin:.2rem 0;font-size:.9rem}\n"
     ".scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}th,td{padding:.25rem .6rem;border-bottom:1px solid var(--line);"
     "text-align:right;vertical-align:top;font-variant-numeric:tabular-nums}\n"
-    "th{color:var(--dim);font-weight:600;white-space:nowrap}.l{text-align:left}td.n{white-space:nowrap}.dim{color:var(--dim)}"
+    "th{color:var(--dim);font-weight:600;white-space:nowrap}.l{text-align:left}td.l{min-width:10rem}td.l>code{display:inline-block;max-height:6em;overflow-y:auto}td.n{white-space:nowrap}.dim{color:var(--dim)}"
     ".better{color:var(--good)}.worse{color:var(--bad)}.verdict.better,.verdict.worse{color:inherit}\n"
     ".bar{display:inline-block;width:6rem;height:.55rem;position:relative;background:linear-gradient(var(--line),var(--line)) center/1px 100% no-repeat}\n"
     ".bar i{position:absolute;top:0;bottom:0;background:var(--dim)}tr.better .bar i{background:var(--good)}tr.worse .bar i{background:var(--bad)}\n"
     "tr.better,tr.worse{color:inherit}dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:.6rem 0}dt{color:var(--dim)}dd{margin:0;"
     "overflow-wrap:anywhere}.src{display:block}.src b{font-weight:600;color:var(--dim);margin-right:.4rem}\n"
     "@media print{body{max-width:none;padding:0}tr{break-inside:avoid}}\n"
-    "</style></head><body><main>\n<h1>Before and after</h1>\n";
+    "</style></head><body><main>\n<p class=\"dim\">Margay</p><h1>Before and after</h1>\n";
 
 /* ---- the two profiles ------------------------------------------------------------------------------------------ */
 
@@ -73,24 +73,44 @@ static void add_value(struct mg_buf *out, bool has, double v)
     mg_buf_adds(out, "<td class=\"n\">");
     if (!has)
         mg_buf_adds(out, "–");
-    else if (v >= 0 && v < 9e15 && v == floor(v))
-        mg_add_grouped(out, (uint64_t)v);
+    else if (v >= 0 && v < 9e15 && (v == floor(v) || v >= 1000))
+        mg_add_grouped(out, (uint64_t)(v + .5));
     else
         mg_buf_printf(out, "%.4g", v);
     mg_buf_adds(out, "</td>");
 }
 
-static void add_pct(struct mg_buf *out, bool both, double pct)
+/* "+12.3 %"; from ten times on "15 times as much". */
+static void add_change(struct mg_buf *out, double pct, int digits)
 {
+    if (pct >= 900 && pct < 9e15) {
+        mg_add_grouped(out, (uint64_t)(pct / 100 + 1.5));
+        mg_buf_adds(out, "&nbsp;times as much");
+    } else {
+        mg_buf_printf(out, "%+.*f&nbsp;%%", digits, pct);
+    }
+}
+
+static void add_interval(struct mg_buf *out, double low, double high)
+{
+    mg_buf_adds(out, "<p>From ");
+    add_change(out, low, 2);
+    mg_buf_adds(out, " to ");
+    add_change(out, high, 2);
+}
+
+static void add_pct(struct mg_buf *out, const bool has[2], double pct)
+{
+    bool both = has[0] && has[1];
     mg_buf_adds(out, "<td class=\"n\">");
     if (!both)
-        mg_buf_adds(out, "only one");
+        mg_buf_adds(out, has[0] ? "only before" : "only after");
     else if (isinf(pct))
         mg_buf_adds(out, "from 0");
     else if (pct == 0)
         mg_buf_adds(out, "equal");
     else
-        mg_buf_printf(out, "%+.*f&nbsp;%%", fabs(pct) < 9.95 ? 2 : 1, pct);
+        add_change(out, pct, fabs(pct) < 9.95 ? 2 : 1);
     double half = both ? fmin(50, isinf(pct) ? 50 : fabs(pct) / 2) : 0;
     mg_buf_printf(out, "</td><td><span class=\"bar\"><i style=\"left:%.1f%%;width:%.1f%%\"></i></span></td>",
                   pct < 0 ? 50 - half : 50, half);
@@ -98,10 +118,8 @@ static void add_pct(struct mg_buf *out, bool both, double pct)
 
 static void add_model(const struct mg_comparison *c, struct mg_buf *out)
 {
-    mg_buf_printf(out,
-                  "<p>From %+.2f to %+.2f %% by what the model of work does not know (docs/findings.md). Counts are "
-                  "exact.</p>",
-                  c->low_pct, c->high_pct);
+    add_interval(out, c->low_pct, c->high_pct);
+    mg_buf_adds(out, " by what the model of work does not know (docs/findings.md). Counts are exact.</p>");
     if (c->counted[0] < c->launches[0] || c->counted[1] < c->launches[1])
         mg_buf_printf(
             out,
@@ -127,12 +145,12 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
     if (!c->by)
         mg_buf_adds(out, ": neither time nor work was measured in both");
     else
-        mg_buf_printf(out, ": %s %+.2f&nbsp;%%",
-                      c->by == MG_JUDGED_BY_TIME ? "kernel time" : "the kernels’ work as counted", c->change_pct);
+        mg_buf_printf(out, ": %s ", c->by == MG_JUDGED_BY_TIME ? "kernel time" : "the kernels’ work as counted");
+    if (c->by) add_change(out, c->change_pct, 2);
     if (c->by == MG_JUDGED_BY_WORK)
         add_model(c, out);
     else if (c->has_interval)
-        mg_buf_printf(out, "<p>From %+.2f to %+.2f %% (95 %%).</p>", c->low_pct, c->high_pct);
+        add_interval(out, c->low_pct, c->high_pct), mg_buf_adds(out, " (95 %).</p>");
     else if (c->by)
         mg_buf_adds(out, "<p>No interval: a kernel was timed once.</p>");
     if (c->reason != UINT32_MAX) {
@@ -156,13 +174,14 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
     mg_buf_adds(out, "</div>\n");
 }
 
-static void begin_table(struct mg_buf *out, const char *id, const char *title, const char *last)
+/* what: a row stands for. */
+static void begin_table(struct mg_buf *out, const char *id, const char *title, const char *what, const char *last)
 {
     mg_buf_printf(
         out,
         "<h2>%s</h2><div class=\"scroll\"><table id=\"%s\"><thead><tr><th class=\"l\">%s</th><th>before</th><th>after</th>"
         "<th>change</th><th></th>%s</tr></thead><tbody>\n",
-        title, id, title, last);
+        title, id, what, last);
 }
 
 static void end_table(struct mg_buf *out, uint32_t more)
@@ -174,17 +193,17 @@ static void end_table(struct mg_buf *out, uint32_t more)
 static void add_metrics(const struct mg_comparison *c, bool judged, struct mg_buf *out)
 {
     begin_table(out, judged ? "metrics" : "others",
-                judged ? "Metrics" : "Figures of which neither more nor less is better", judged ? "<th></th>" : "");
+                judged ? "Metrics" : "Figures of which neither more nor less is better", "metric", judged ? "<th></th>" : "");
     for (uint32_t i = 0; i < c->metrics.n; i++) {
         const struct mg_metric *m = &c->metrics.at[i];
         const char *is = mg_metric_judged(c, m);
-        if (judged != (m->better != 0)) continue;
+        if (judged != (m->better != 0) || !(m->of.has[0] || m->of.has[1])) continue;
         mg_buf_printf(out, "<tr class=\"%s\"><td class=\"l\"><code>", is);
         mg_chart_text(out, m->name);
         mg_buf_adds(out, "</code></td>");
         add_value(out, m->of.has[0], m->of.v[0]);
         add_value(out, m->of.has[1], m->of.v[1]);
-        add_pct(out, m->of.has[0] && m->of.has[1], mg_compared_pct(&m->of));
+        add_pct(out, m->of.has, mg_compared_pct(&m->of));
         if (judged) mg_buf_printf(out, "<td class=\"l %s\">%s</td>", is, is);
         mg_buf_adds(out, "</tr>\n");
     }
@@ -243,7 +262,7 @@ static void add_lines(const struct mg_comparison *c, const struct mg_recording *
 {
     struct mg_sources *s[2] = {mg_sources_new(sides[0]), mg_sources_new(sides[1])};
     uint32_t n = 0;
-    begin_table(out, "lines", "Lines that changed", "<th class=\"l\">metric</th><th class=\"l\">function</th>");
+    begin_table(out, "lines", "Lines that changed", "line", "<th class=\"l\">metric</th><th class=\"l\">function</th>");
     for (uint32_t i = 0; i < c->lines.n; i++) {
         const struct mg_metric_line *l = &c->lines.at[i];
         const struct mg_metric *m = &c->metrics.at[l->metric];
@@ -257,7 +276,7 @@ static void add_lines(const struct mg_comparison *c, const struct mg_recording *
         mg_buf_adds(out, "</td>");
         add_value(out, l->of.has[0], l->of.v[0]);
         add_value(out, l->of.has[1], l->of.v[1]);
-        add_pct(out, l->of.has[0] && l->of.has[1], mg_compared_pct(&l->of));
+        add_pct(out, l->of.has, mg_compared_pct(&l->of));
         mg_buf_adds(out, "<td class=\"l\"><code>");
         mg_chart_text(out, m->name);
         mg_buf_adds(out, "</code></td><td class=\"l\"><code>");
@@ -265,13 +284,14 @@ static void add_lines(const struct mg_comparison *c, const struct mg_recording *
         mg_buf_adds(out, "</code></td></tr>\n");
     }
     end_table(out, n > MOST_LINES ? n - MOST_LINES : 0);
+    if (!n) mg_buf_adds(out, "<p class=\"dim\">No line changed by a part of its metric that matters.</p>\n");
     mg_sources_free(s[0]);
     mg_sources_free(s[1]);
 }
 
 static void add_kernels(const struct mg_compare_kernel *kernels, uint32_t n, struct mg_buf *out)
 {
-    begin_table(out, "kernels", "Kernels, by thread instructions", "<th>launches before</th><th>after</th>");
+    begin_table(out, "kernels", "Kernels, by thread instructions", "kernel", "<th>launches before</th><th>after</th>");
     for (uint32_t i = 0; i < n && i < MOST_KERNELS; i++) {
         const struct mg_compare_kernel *k = &kernels[i];
         mg_buf_adds(out, "<tr><td class=\"l\"><code>");
@@ -280,7 +300,7 @@ static void add_kernels(const struct mg_compare_kernel *kernels, uint32_t n, str
                       k->timing ? " <span class=\"dim\">differs only in blocks whose counts may depend on timing</span>"
                                 : "");
         for (int side = 0; side < 2; side++) add_value(out, k->has[side] && k->measured[side], (double)k->insts[side]);
-        add_pct(out, k->has[0] && k->has[1], k->pct);
+        add_pct(out, k->has, k->pct);
         for (int side = 0; side < 2; side++) add_value(out, k->has[side], (double)k->launches[side]);
         mg_buf_adds(out, "</tr>\n");
     }

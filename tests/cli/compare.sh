@@ -86,8 +86,8 @@ p = Page(); p.feed(open(sys.argv[1]).read())
 d = json.load(open(sys.argv[2]))
 assert not p.open and not p.tags & {'script', 'img', 'iframe', 'object'}, (p.open, p.tags)
 assert p.verdict.startswith(d['verdict']['is'] + ': ') and d['verdict']['reason'] in p.verdict, p.verdict
-text = lambda v: '–' if v is None else f'{v:,}' if isinstance(v, int) else f'{v:.4g}'
-want = {m['name']: m for m in d['metrics']}
+text = lambda v: '–' if v is None else f'{v:,}' if isinstance(v, int) else f'{v:,.0f}' if v >= 1000 else f'{v:.4g}'
+want = {m['name']: m for m in d['metrics'] if (m['before'], m['after']) != (None, None)}
 rows = p.rows['metrics'][1:] + p.rows['others'][1:]
 assert {r[1] for r in rows} == set(want), rows
 for r in rows: assert r[2:4] == [text(want[r[1]]['before']), text(want[r[1]]['after'])] and r[0] == (want[r[1]]['is'] or ''), (r, want[r[1]])
@@ -100,6 +100,33 @@ assert {r[1] for r in p.rows['kernels'][1:]} == {k['demangled'] for k in d['kern
 P
 python3 page.py page.html fix.json
 [ "$(grep -o 'on the emulator as an NVIDIA H200' page.html | wc -l)" = 2 ] || { echo 'the page takes the emulator for a GPU'; exit 1; }
+# two programs without a kernel in common, one with a name of 600 characters that looks like markup; what only one has says which
+cp -r before odd
+python3 - <<'P'
+import glob, random, sqlite3
+name = 'void a<"b", \'c\', 1 < 2>(</code></td><script>alert(1)</script>&amp;' + ''.join(random.choice('xyz<>&') for _ in range(540)) + ')'
+open('name', 'w').write(name)
+for path in glob.glob('odd/*.db'):
+    with sqlite3.connect(path) as db: db.execute('update kernel set name = "odd", demangled = ?', (name,)), db.execute('update block set function = "odd"')
+P
+"$MARGAY" diff odd mixed --html odd.html > out && "$MARGAY" diff odd mixed --json > odd.json
+cat > odd.py <<'P'
+import json, sys
+sys.argv = ['page.py', 'odd.html', 'odd.json']
+exec(open('page.py').read().split("assert p.verdict")[0])
+name, text = open('name').read(), open('odd.html').read()
+assert name in {r[1] for r in p.rows['kernels']} and 'No kernel is in both' in text, [r[1][:80] for r in p.rows['kernels']]
+many = 0
+for r in p.rows['metrics'][1:] + p.rows['others'][1:]:
+    m = next(m for m in d['metrics'] if m['name'] == r[1])
+    if None in (m['before'], m['after']): assert r[4] == ('only before' if m['after'] is None else 'only after'), r
+    elif m['before'] and m['after'] / m['before'] >= 10.01:
+        many += 1
+        assert r[4].replace('\xa0', ' ') == f"{m['after'] / m['before']:,.0f} times as much", r
+assert any('only' in r[4] for r in p.rows['metrics']) and not {'nan', 'inf'} & set(text.lower().split()), p.rows['metrics']
+print(many)
+P
+python3 odd.py
 rc=0; "$MARGAY" diff before after --html /nowhere/page.html > out 2> err || rc=$?
 [ $rc = 3 ] || { echo "a page that cannot be written gives $rc"; exit 1; }
 
