@@ -193,7 +193,8 @@ static void end_table(struct mg_buf *out, uint32_t more)
 static void add_metrics(const struct mg_comparison *c, bool judged, struct mg_buf *out)
 {
     begin_table(out, judged ? "metrics" : "others",
-                judged ? "Metrics" : "Figures of which neither more nor less is better", "metric", judged ? "<th></th>" : "");
+                judged ? "Metrics" : "Figures of which neither more nor less is better", "metric",
+                judged ? "<th></th>" : "");
     for (uint32_t i = 0; i < c->metrics.n; i++) {
         const struct mg_metric *m = &c->metrics.at[i];
         const char *is = mg_metric_judged(c, m);

@@ -265,7 +265,11 @@ static void add_counts(struct mg_buf *out, const double *values, uint32_t n, dou
             first = j == i || values[j] < values[i] || (j > i && values[j] <= values[i]);
         if (!first) continue;
         double h = MG_MAX(values[i] / most * high, 3.0), middle = left + column * (i + 0.5);
-        label_short(out, middle, over - 3 + high - h, i == 0 ? "start" : i + 1 == n ? "end" : "middle", values[i], NULL);
+        label_short(out, middle, over - 3 + high - h,
+                    i == 0       ? "start"
+                    : i + 1 == n ? "end"
+                                 : "middle",
+                    values[i], NULL);
     }
 }
 

@@ -225,6 +225,15 @@ def advised():
     b.click('.card a')
     check(b.eval('location.hash').endswith(f'/{gains[0]["line"]}') and b.eval('document.querySelector("#source tr.here .atline").innerText').startswith('divergence'), b.eval('location.hash'))
     sane('findings')
+    # verdicts that say the same of several kernels are one line, with a link to each
+    core = unpack.parts('m120/page.html')['core']
+    few = core['report']['kernels'][3:7]
+    core['report']['findings'] = [dict(gains[0], kernel=x['id'], rule='few_ctas', gain_pct=0, text='planted: few') for x in few]
+    unpack.replace('m120/page.html', 'few.html', 'core', core)
+    b.open('few.html')
+    (line,) = b.eval('[...document.querySelectorAll(".verdict")].map((e) => [e.innerText, [...e.querySelectorAll("a")].map((a) => a.getAttribute("href"))])')
+    check(line[1] == [f'#/kernel/{x["id"]}' for x in few] and line[0].count('planted') == 1, line)
+    check(b.eval('document.querySelectorAll(".card, td .badge.warn").length') == 0, 'verdicts are no findings')
     # without lines of the source: places of the PTX, and those that say the same once
     core = unpack.parts('advised.html')['core']
     (k,) = [k for k in core['report']['kernels'] if k['id'] == gains[0]['kernel']]

@@ -73,6 +73,17 @@ def reacts(b, check):
     check(b.eval(rows) == 0, 'nothing matches')
     b.key('Escape')
     check(b.eval('document.getElementById("filter").value') == '' and b.eval(rows) == all_rows, 'Escape empties the filter and shows all', b.eval(rows))
+    # rows of a long table of a tool are filtered, too
+    b.go('#/tool/2')
+    b.eval('[...document.querySelectorAll("#main section.tooltable .more button")].forEach((e) => e.click())')
+    all_rows = b.eval(rows)
+    b.click('.tooltable input[type=search]')
+    b.type('transpose_11( ld.')
+    some = b.eval('[...document.querySelectorAll("#main section.tooltable tbody tr")].map((e) => e.innerText)')
+    check(0 < len(some) < all_rows and all('transpose_11(' in t and 'ld.' in t for t in some), len(some), all_rows, some[:3])
+    b.key('Escape')
+    check(b.eval(rows) == all_rows and b.eval('Math.max(...[...document.querySelectorAll("#main td:has(> a.kernel)")].map((e) => e.clientWidth))') <= 320, 'names do not push numbers out of sight')
+    b.go('#/')
     # a row opens its kernel, wherever it is hit
     href = b.eval('document.querySelectorAll("#main tbody tr a.kernel")[2].getAttribute("href")')
     b.click('#main tbody tr:nth-child(3) td:last-child')

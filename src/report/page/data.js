@@ -15,7 +15,7 @@ export function deviceName() {
 const byId = new Map(kernels.map((k) => [k.id, k]));
 export const kernelOf = (id) => byId.get(Number(id));
 export const kernelNamed = (name) => kernels.find((k) => k.name === name || k.demangled === name);
-export const nameOf = (k) => core.page.kernel_names[k.id] || k.demangled;
+export const nameOf = (k) => core.page.kernel_names[k.id] || k.demangled || '';
 
 for (const k of kernels) {
   [k.short, k.space, k.rest] = splitName(nameOf(k));

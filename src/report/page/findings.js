@@ -1,8 +1,8 @@
 // Findings in words (report.findings), and what --check found.
-import {checks, core, findings, kernelOf, kernelOfCheck, kernels, report, wasChecked} from './data.js';
+import {checks, core, findings, kernelOf, kernelOfCheck, kernels, nameOf, report, wasChecked} from './data.js';
 import {followsLink, h, numeral} from './dom.js';
 import {exact, number, plural} from './format.js';
-import {kernelLink, placeLink, placeText} from './links.js';
+import {kernelHash, kernelLink, placeLink, placeText} from './links.js';
 import {Table} from './table.js';
 import {words} from './words.js';
 
@@ -22,11 +22,11 @@ function placeOf(k, f) {
 // A finding's text behind its figures (show.c does the same).
 const causeOf = (f) => f.text.replace(/^.*?[:.] /s, '');
 
-// Findings that say the same of other places of a kernel stand with the first: [[finding, ...], ...]
+// Findings that say the same of other places of a kernel, verdicts of other kernels, stand with the first: [[finding, ...], ...]
 function alike(list) {
   const groups = new Map();
   list.forEach((f) => {
-    const key = [f.rule, f.kernel, f.buffer, causeOf(f)].join('\n');
+    const key = isVerdict(f) ? [f.rule, f.text || f.why].join('\n') : [f.rule, f.kernel, f.buffer, causeOf(f)].join('\n');
     groups.has(key) ? groups.get(key).push(f) : groups.set(key, [f]);
   });
   return [...groups.values()];
@@ -46,9 +46,9 @@ function findingCard([f, ...others], rank, here) {
 }
 
 // What holds a kernel up, or why nobody can tell: one line, of another kind than what can be fixed.
-function verdictLine(f, here) {
-  const k = kernelOf(f.kernel);
-  return followsLink(h('li.verdict', h('span.badge', f.rule ? 'verdict' : 'no verdict'), f.rule ? [' ', h('strong', spaced(f.rule))] : null, k && k !== here ? [f.rule ? ' in ' : ' on ', kernelLink(k)] : null, ': ', f.text || f.why,
+function verdictLine([f, ...others], here) {
+  const named = [f, ...others].map((v) => kernelOf(v.kernel)).filter((k) => k && k !== here), links = named.length === 1 ? kernelLink(named[0]) : named.slice(0, 8).map((k, i) => [i ? ', ' : '', h('a', {href: kernelHash(k), title: nameOf(k)}, k.short)]);
+  return followsLink(h('li.verdict', h('span.badge', f.rule ? 'verdict' : 'no verdict'), f.rule ? [' ', h('strong', spaced(f.rule))] : null, named.length ? [f.rule ? ' in ' : ' on ', links, named.length > 8 ? ` and ${named.length - 8} more kernels` : ''] : null, ': ', f.text || f.why,
     f.rule ? h('span.facts', ' (', measureOf(f), measureOf(f) ? ', ' : '', sureness(f), ')') : null));
 }
 
@@ -56,7 +56,7 @@ function verdictLine(f, here) {
 export function findingList(found, here, limit = 5) {
   const unjudged = (report.no_verdict || []).filter((u) => !here || u.kernel === here.id);
   return [cutList('ol.cards', 'more finding', alike(found.filter((f) => !isVerdict(f))), limit, (f, i) => findingCard(f, i + 1, here)),
-    cutList('ul.verdicts', 'more verdict', [...found.filter(isVerdict), ...unjudged], 4, (f) => verdictLine(f, here))];
+    cutList('ul.verdicts', 'more verdict', alike([...found.filter(isVerdict), ...unjudged]), 4, (f) => verdictLine(f, here))];
 }
 
 // The first of a list, and a button for the others.

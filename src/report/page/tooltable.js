@@ -1,7 +1,7 @@
 // A table of a tool, of the whole program or of one kernel: typed columns, links, good-to-bad colours.
 import {blockHash, kernelLink, placeLink, placeText} from './links.js';
-import {findings, kernelNamed, lineSeen, onGpu, rowBlock, rowKernel, runsOf} from './data.js';
-import {add, h, numeral, shareBar} from './dom.js';
+import {findings, kernelNamed, lineSeen, nameOf, onGpu, rowBlock, rowKernel, runsOf} from './data.js';
+import {add, h, numeral, say, shareBar} from './dom.js';
 import {exact, number, plural} from './format.js';
 import {Table} from './table.js';
 import {patterns, wordOf} from './words.js';
@@ -115,11 +115,23 @@ export function toolTable(table, k, options = {}) {
   });
 }
 
+// A long table with a field that filters its rows by their texts and places.
+function searched(shown, table) {
+  if (shown.all.length <= 25) return shown.element;
+  const said = (row) => table.columns.filter((c) => !c.numeric).map((c) => (c.kind === 'kernel' ? nameOf(rowKernel(table, row) || {}) : c.kind === 'place' ? placeText(...(row[c.at] || [])) : row[c.at])).join(' ').toLowerCase();
+  const field = h('input', {type: 'search', placeholder: 'filter rows', 'aria-label': `filter rows of ${table.title || table.name}`, autocomplete: 'off', spellcheck: 'false', oninput: () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    shown.filter(words.length ? (row) => { const text = said(row); return words.every((w) => text.includes(w)); } : null);
+    say(plural(shown.count, 'row'));
+  }});
+  return [field, shown.element];
+}
+
 // folded: only the title shows until the reader opens it; the table is made then.
 export function tableSection(table, k, folded) {
   const rows = grouped(table, k ? table.rows.filter((row) => rowKernel(table, row) === k) : table.rows).length, notes = k ? [] : table.notes;
   if ((!table.columns.length && !notes.length) || (k && !rows)) return null;
-  const content = () => [table.columns.length ? toolTable(table, k).element : null, notes.map((n) => h('p.note', n))];
+  const content = () => [table.columns.length ? searched(toolTable(table, k), table) : null, notes.map((n) => h('p.note', n))];
   const title = table.title || table.name;
   if (!folded || !title) return h('section.tooltable', {'aria-label': title || 'notes'}, title ? h('h4', title) : null, content());
   const box = h('details.tooltable', {ontoggle: () => { if (box.open && box.children.length === 1) add(box, content()); }}, h('summary', title, h('span.dim', ` ${plural(rows, 'row')}`)));

@@ -8,8 +8,9 @@
 enum { pattern_rows = 24 }; /* of the picture */
 static const char *const patterns[MG_MC_PATTERNS] = {"same",       "aligned",     "unit",     "stride_32",
                                                      "stride_128", "stride_more", "irregular"};
-static const char *const pattern_labels[MG_MC_PATTERNS] = {"one address",       "in order, aligned", "in order",   "steps up to 32 B",
-                                                           "steps up to 128 B", "larger steps",      "no one step"};
+static const char *const pattern_labels[MG_MC_PATTERNS] = {"one address",      "in order, aligned", "in order",
+                                                           "steps up to 32 B", "steps up to 128 B", "larger steps",
+                                                           "no one step"};
 /* What moves at most one sector more than it needs is blue or green; the redder, the more it moves. */
 static const char *const pattern_colors[MG_MC_PATTERNS] = {"#4477aa", "#228833", "#88bb66", "#ccbb44",
                                                            "#ee9955", "#dd6644", "#aa2222"};
@@ -293,7 +294,8 @@ static void stride_chart(struct mg_table *t, const struct figures *f, uint32_t n
     mg_buf_adds(&title, "Requests by the pattern of their addresses");
     if (shown < x.rows.n) mg_buf_printf(&title, ": the %u of %u places with the most", shown, x.rows.n);
     if (shown) {
-        mg_chart_stacked(&svg, title.at, labels, shown, pattern_labels, pattern_colors, MG_MC_PATTERNS, values, "requests");
+        mg_chart_stacked(&svg, title.at, labels, shown, pattern_labels, pattern_colors, MG_MC_PATTERNS, values,
+                         "requests");
         mg_table_chart(t, "memory-patterns", title.at, svg.at, svg.n);
     }
     for (uint32_t r = 0; r < x.rows.n; r++) free(x.rows.at[r].label);
