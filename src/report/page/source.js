@@ -253,8 +253,9 @@ export class SourceView {
       h('td' + (laneGrade ? '.' + laneGrade : ''), {'data-label': 'lanes'}, Number.isNaN(lanes) ? null : numeral(lanes, 'percent')),
       this.gutters.map((g) => {
         const v = gutterValue(g, rows), good = g.good && v !== null ? grade(g.good(v)) : '';
+        const elsewhere = g.column === 'idle slots' && !(v > 0) ? this.charged(at, lanes) : null;
         const part = !g.good && !g.weight && v > 0 ? Math.min(1, v / g.all) : 0;
-        return h('td' + (good ? '.' + good : v === 0 ? '.zero' : part >= 0.005 ? '.shaded' : ''), {style: part >= 0.005 ? {'--heat': (0.1 + 0.4 * part).toFixed(3)} : {}, 'data-label': g.label}, (g.column === 'idle slots' && !(v > 0) && this.charged(at, lanes)) || (v === null ? null : numeral(v, g.kind)));
+        return h('td' + (good ? '.' + good : v === 0 && !elsewhere ? '.zero' : part >= 0.005 ? '.shaded' : ''), {style: part >= 0.005 ? {'--heat': (0.1 + 0.4 * part).toFixed(3)} : {}, 'data-label': g.label}, elsewhere || (v === null ? null : numeral(v, g.kind)));
       }),
       h('td.left.code', role ? h('span.role', role) : null, codeText((f && f.text.get(line)) ?? ''), notes.map((n) => h('div.atline.' + n.kind, h('strong', n.label), ' ', n.text))));
     if (active) tr.addEventListener('click', (e) => { if (!e.target.closest('a, button') && !String(getSelection())) this.toggle(key, tr); });
