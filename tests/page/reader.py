@@ -437,3 +437,37 @@ def charges(b, check):
     led = {line: text for line, _, text in cells if text.startswith('at ')}
     check(led and all(int(text.split(':')[1]) in idling for text in led.values()) and not set(led) & idling, cells, idling)
     check(all(float(lanes.split('%')[0]) < 90 for line, lanes, text in cells if text.startswith('at ')), cells)
+
+
+def branch_lines(b, check, seed):
+    """A branch leads to lines of its own function: of what was inlined on either side, to the calls."""
+    r = random.Random(seed)
+    core = unpack.parts('advised.html')['core']
+    id = next(t['id'] for t in core['page']['tools'] if t['name'] == 'lanes')
+    branch = r.randrange(40, 60)
+    sides = [branch + 1, branch + 3]  # calls of what lies on lines 9 and 19
+
+    def put(core):
+        k = core['report']['kernels'][0]
+        k['blocks'] = [dict(k['blocks'][0], id=i, succ=to, thread_entries=640, warp_entries=40, instructions=n) for i, (to, n) in enumerate([([1, 2], 2), ([3], 5), ([3], 5), ([], 1)])]
+        core['report']['findings'] = []
+
+    def lines(source):
+        k = source['kernels'][0]
+        k.update(inlined=[['first(int)', 0, sides[0], 0], ['second(int)', 0, sides[1], 0], ['deep(int)', 0, 8, 1]],
+                 rows=[0, 0, branch, 100, 2, 0, 1, 0, 9, 110, 1, 1, 1, 0, 4, 111, 4, 3, 2, 0, 19, 120, 5, 2, 3, 0, branch + 5, 130, 1, 0])
+        source.update(kernels=[k], files=[{'path': '/nowhere/b.cu', 'lines': None, 'doubt': None, 'parts': []}])
+
+    def row(tool):
+        t = next(t for t in tool['tables'] if t['name'] == 'branches')
+        names = [c[0] for c in t['columns']]
+        one = next(x for x in t['rows'] if x[names.index('kernel')] is not None)
+        one[names.index('line')], one[names.index('idle slots')] = ['/nowhere/b.cu', branch, 100, 0], 4000
+        t['rows'] = [one]
+    changed('advised.html', 'branch.html', core=put, source=lines, **{f'tool-{id}': row})
+    b.open('branch.html', f'#/kernel/{unpack.parts("branch.html")["core"]["report"]["kernels"][0]["id"]}')
+    cells = b.eval(f'[...document.querySelector("#tool-{id} section.tooltable tbody tr").children].map((e) => e.innerText)')
+    check([c.split(':')[-1] for c in cells[-2:]] == [str(sides[1]), str(sides[0])], cells, sides)
+    # what idles in the inlined bodies is charged to the branch; what comes behind is not
+    led = b.eval('[...document.querySelectorAll("#source tr.used")].map((e) => [Number(e.querySelector(".ln").textContent), e.querySelector("[data-label=\\"idle slots\\"]").innerText])')
+    check({line for line, text in led if text == f'at b.cu:{branch}'} == {4, 9, 19}, led)
