@@ -239,7 +239,7 @@ def advised():
     (k,) = [k for k in core['report']['kernels'] if k['id'] == gains[0]['kernel']]
     places = [b['ptx_line'] for b in k['blocks']][:3]
     core['report']['no_verdict'] = [{'kernel': k['id'], 'why': 'caches decide, as planted'}]
-    core['report']['findings'] = [dict(gains[0], file=None, line=None, ptx_line=at) for at in places] + [f for f in found if f['gain_pct'] <= 0]
+    core['report']['findings'] = [dict(gains[0], file=None, line=None, ptx_line=at, text=f'{gains[0]["text"]} Gain: by the model {at} cycles.') for at in places] + [f for f in found if f['gain_pct'] <= 0]
     unpack.replace('advised.html', 'alike.html', 'core', core)
     b.open('alike.html')
     cards = b.eval('Array.from(document.querySelectorAll(".card, .verdict:not(:last-child)")).map((e) => e.innerText)')

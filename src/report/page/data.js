@@ -45,6 +45,11 @@ export const ranked = [...kernels].sort((a, b) => heat(b) - heat(a) || a.id - b.
 // ---- findings ------------------------------------------------------------------------------------------------
 
 export const findings = report.findings || [];
+// A finding's text, and apart from it what limits its gain.
+export function textOf(f) {
+  const at = f.text.search(/ Gain: /);
+  return at < 0 ? [f.text, ''] : [f.text.slice(0, at), f.text.slice(at)];
+}
 export const checks = core.check.findings.flat();
 export const wasChecked = core.check.findings.length > 0;
 const mangled = new Map(kernels.map((k) => [k.name, k]));

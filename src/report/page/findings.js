@@ -1,5 +1,5 @@
 // Findings in words (report.findings), and what --check found.
-import {checks, core, findings, kernelOf, kernelOfCheck, kernels, nameOf, report, wasChecked} from './data.js';
+import {checks, core, findings, kernelOf, kernelOfCheck, kernels, nameOf, report, textOf, wasChecked} from './data.js';
 import {followsLink, h, numeral} from './dom.js';
 import {exact, number, plural} from './format.js';
 import {kernelHash, kernelLink, placeLink, placeText} from './links.js';
@@ -19,8 +19,8 @@ function placeOf(k, f) {
   return block ? placeLink(k, [null, 0, f.ptx_line, block.id]) : placeText(null, 0, f.ptx_line);
 }
 
-// A finding's text behind its figures (show.c does the same).
-const causeOf = (f) => f.text.replace(/^.*?[:.] /s, '');
+// Its text behind its figures (show.c does the same).
+const causeOf = (f) => textOf(f)[0].replace(/^.*?[:.] /s, '');
 
 // Findings that say the same of other places of a kernel, verdicts of other kernels, stand with the first: [[finding, ...], ...]
 function alike(list) {
@@ -38,7 +38,7 @@ const sureness = (f) => h('span.sure', {title: words.sure}, 'sure: ', h('strong'
 function findingCard([f, ...others], rank, here) {
   const k = kernelOf(f.kernel), place = placeOf(k, f);
   return followsLink(h('li.card', h('div.cardhead', h('span.rank', String(rank)), h('strong', spaced(f.rule)), place && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, f.header ? [', which calls ', h('code', placeText(f.header, f.header_line))] : null, k && k !== here && [' in ', kernelLink(k)]),
-    h('p', f.text),
+    h('p', textOf(f)[0], h('span.dim', textOf(f)[1])),
     others.length ? h('p.same', 'The same at ', others.slice(0, 8).map((o, i) => [i ? ', ' : '', placeOf(k, o), ` (${number(o.gain_pct).toFixed(1)} %)`]), others.length > 8 ? ` and ${others.length - 8} more places` : '') : null,
     h('p.facts', h('span.gain', {title: words.gain}, 'fixing it is estimated to gain ', h('strong', `${number(f.gain_pct).toFixed(1)} %`), ` of ${report.findings_in}`),
       kernels.length > 1 && f.share_pct !== null && f.share_pct !== undefined ? h('span', `the kernel is ${number(f.share_pct).toFixed(1)} % of the program`) : null,

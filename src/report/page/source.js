@@ -1,5 +1,5 @@
 // The source of a kernel with what its lines cost. Each line opens: the blocks it is in, its PTX, the rows of tools.
-import {chargedTo, checks, endOfRun, fileByPath, findings, kernelOf, kernelOfCheck, linesOf, ptxLines, rowsByLine, runsOf} from './data.js';
+import {chargedTo, checks, endOfRun, fileByPath, findings, kernelOf, kernelOfCheck, linesOf, ptxLines, rowsByLine, runsOf, textOf} from './data.js';
 import {grade, h, numeral, shareBar} from './dom.js';
 import {baseName, number, percent, plural} from './format.js';
 import {blockHash, placeLink, placeText} from './links.js';
@@ -72,7 +72,7 @@ function notesOf(k) {
     const key = file + '\n' + line;
     notes.has(key) ? notes.get(key).push(note) : notes.set(key, [note]);
   };
-  for (const f of findings) if (kernelOf(f.kernel) === k && number(f.gain_pct) > 0) put(f.file, f.line, {kind: 'finding', label: f.rule.replace(/_/g, ' '), text: f.text});
+  for (const f of findings) if (kernelOf(f.kernel) === k && number(f.gain_pct) > 0) put(f.file, f.line, {kind: 'finding', label: f.rule.replace(/_/g, ' '), text: textOf(f)[0]});
   for (const f of checks) {
     if (kernelOfCheck(f) !== k) continue;
     const kind = f.kind === 'note' ? 'finding' : 'error', text = (f.text || '').replace(/^kernel [^:]*: (\w+: )?/, '');
