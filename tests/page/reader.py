@@ -435,7 +435,7 @@ def charges(b, check):
     check('with inlined' not in heads and len(set(heads)) == len(heads), heads)
     cells = b.eval('[...document.querySelectorAll("#source tr.used")].map((e) => [Number(e.querySelector(".ln").textContent), e.querySelector("[data-label=lanes]").innerText, e.querySelector("[data-label=\\"idle slots\\"]").innerText])')
     led = {line: text for line, _, text in cells if text.startswith('at ')}
-    check(led and all(int(text.split(':')[1]) in idling for text in led.values()) and not set(led) & idling, cells, idling)
+    check(led and all(int(text.removeprefix('at line ')) in idling for text in led.values()) and not set(led) & idling, cells, idling)
     check(all(float(lanes.split('%')[0]) < 90 for line, lanes, text in cells if text.startswith('at ')), cells)
 
 
@@ -470,4 +470,4 @@ def branch_lines(b, check, seed):
     check([c.split(':')[-1] for c in cells[-2:]] == [str(sides[1]), str(sides[0])], cells, sides)
     # what idles in the inlined bodies is charged to the branch; what comes behind is not
     led = b.eval('[...document.querySelectorAll("#source tr.used")].map((e) => [Number(e.querySelector(".ln").textContent), e.querySelector("[data-label=\\"idle slots\\"]").innerText])')
-    check({line for line, text in led if text == f'at b.cu:{branch}'} == {4, 9, 19}, led)
+    check({line for line, text in led if text == f'at line {branch}'} == {4, 9, 19}, led)

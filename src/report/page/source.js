@@ -2,7 +2,7 @@
 import {chargedTo, checks, endOfRun, fileByPath, findings, kernelOf, kernelOfCheck, linesOf, ptxLines, rowsByLine, runsOf, textOf} from './data.js';
 import {grade, h, numeral, shareBar} from './dom.js';
 import {baseName, number, percent, plural} from './format.js';
-import {blockHash, placeLink, placeText} from './links.js';
+import {blockHash, lineHash, placeLink, placeText} from './links.js';
 import {definitionLines, launchLines, statementEnd} from './code.js';
 import {tells, toolTable} from './tooltable.js';
 import {wordOf} from './words.js';
@@ -238,7 +238,7 @@ export class SourceView {
   charged(at, lanes) {
     if (!at || !(lanes < 90)) return null;
     const place = [...at.blocks].map((b) => chargedTo(this.k).get(b)).find((p) => p && !(p[0] === at.file && p[1] === at.line));
-    return place ? h('span.dim', {title: 'lanes that idle here are counted at the branch that split the warp'}, 'at ', placeLink(this.k, place)) : null;
+    return place ? h('span.dim', {title: 'lanes that idle here are counted at the branch that split the warp'}, 'at ', place[0] === this.path ? h('a', {href: lineHash(this.k, place[0], place[1])}, `line ${place[1]}`) : placeLink(this.k, place)) : null;
   }
 
   line(f, path, line, lines, most) {
