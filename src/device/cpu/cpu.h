@@ -11,6 +11,7 @@
  *   serial.c   loops that lanes go through one after the other
  *   region.c   what code for whole CTAs needs: its regions, which registers are the CTA's
  *   split.c    branches by thread numbers: which lanes part
+ *   idle.c     warps that have nothing to do in a region
  *   tally.c    what inserted code counts, told from how often compiled code passes it
  *   enter.c    warps go from the emulator into compiled code and back
  *   plugin/    libmargay-cpu.so: struct cpu_func to machine code through LLVM's C interface
@@ -131,9 +132,11 @@ struct cpu_start {
     uint64_t *reach;        /* blocks up to the next stop */
     uint32_t n_stops, stop; /* stops it may come to (2: several), the first of them */
     uint64_t *constant,
-        *value;       /* registers that are known to hold one constant in all lanes (set), which (by register) */
-    uint64_t *always; /* blocks that every warp runs exactly once, with all lanes */
-    uint32_t rounds;  /* place in the array of counts: how often all warps came to a stop */
+        *value;        /* registers that are known to hold one constant in all lanes (set), which (by register) */
+    uint64_t *always;  /* blocks that every warp runs exactly once, with all lanes */
+    uint64_t *idle[2]; /* blocks at whose end a warp with all lanes that takes the branch (1: does not) has nothing more
+                          to do up to the stop, nor have those behind it */
+    uint32_t rounds;   /* place in the array of counts: how often all warps came to a stop */
 };
 /* A loop that lanes go through one after the other. */
 struct cpu_serial {
@@ -273,7 +276,7 @@ struct cpu_host { /* what compiled code calls */
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
 #define CPU_PLUGIN_VERSION                                                                                             \
-    ((uint32_t)(12 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                    \
+    ((uint32_t)(13 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 +                                    \
                 sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
 #define CPU_SYMBOL "mg_warps"                       /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
@@ -341,6 +344,10 @@ void cpu_find_lane_ahead(struct cpu_func *f, struct cpu_serial *s);
 void cpu_find_regions(struct cpu_func *f);
 /* split.c */
 void cpu_find_splits(struct cpu_func *f);
+bool cpu_branch_lanes(const struct cpu_func *f, uint32_t b, uint32_t warp,
+                      uint32_t *lanes); /* who takes the branch at the block's end; false: not known */
+/* idle.c */
+void cpu_find_idle(struct cpu_func *f);
 /* tally.c */
 void cpu_find_tallies(struct cpu_func *f);
 void cpu_tally_leave(const struct cpu_func *f, const struct cpu_call *call, uint64_t *counts);

@@ -591,6 +591,7 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
     cpu_find_regions(f);
     cpu_find_splits(f);
     cpu_find_tallies(f);
+    cpu_find_idle(f);
     return f;
 }
 

@@ -383,10 +383,26 @@ static bool makes_lazy(const struct cpu_func *f, const struct cpu_inst *in)
     }
 }
 
-/* Does it only move values, from s[0] to d, maybe between lanes? */
-static bool is_move(const struct cpu_inst *in)
+/* From how many operands, the first, does it only move values to d, maybe between lanes, or with another sign? */
+static unsigned moves_from(const struct cpu_inst *in)
 {
+    if (in->kind == CPU_ALU && in->op == MG_OP_selp) return 2;
+    if (in->kind == CPU_ALU && (in->op == MG_OP_neg || in->op == MG_OP_abs)) return in->t[0] == MG_TYPE_f32;
     return cpu_is_move(in) || (in->kind == CPU_CTL && in->ctl == EMU_CTL_SYNC && in->sub == EMU_SYNC_SHFL);
+}
+
+/* May readers of d make a NaN of it canonical? Where it is moved from lazy registers, or from numbers. some: at least
+ * one is lazy */
+static bool moves_lazy(const struct cpu_func *f, const struct cpu_inst *in, bool *some)
+{
+    unsigned n = moves_from(in);
+    *some = false;
+    for (unsigned k = 0; k < n; k++) {
+        const struct cpu_reg *s = in->s[k] ? &f->regs[in->s[k] - 1] : NULL;
+        if (!s || !(s->lazy || (cpu_is_constant(s) && (s->value & 0x7fffffff) <= 0x7f800000))) return false;
+        *some |= s->lazy;
+    }
+    return n;
 }
 
 static void spoil(void *user, uint32_t r, bool must)
@@ -394,11 +410,9 @@ static void spoil(void *user, uint32_t r, bool must)
     struct visit *v = user;
     struct cpu_reg *reg = &v->z->f->regs[r];
     (void)must;
+    bool some;
     if (!reg->lazy || makes_lazy(v->z->f, v->in)) return;
-    if (is_move(v->in) && v->in->s[0] && v->in->d == r + 1) {
-        const struct cpu_reg *s = &v->z->f->regs[v->in->s[0] - 1];
-        if (s->lazy || (cpu_is_constant(s) && (s->value & 0x7fffffff) <= 0x7f800000)) return;
-    }
+    if (v->in->d == r + 1 && moves_lazy(v->z->f, v->in, &some)) return;
     reg->lazy = 0;
     v->z->changed = true;
 }
@@ -425,12 +439,13 @@ static void each_def(struct shapes *z, void (*fn)(void *, uint32_t, bool))
 /* A move of a lazy register makes its destination lazy too, when that one has no other kind of value. */
 static void find_lazy(struct shapes *z)
 {
+    bool some;
     each_def(z, mark_lazy);
     for (int round = 0; round < 4; round++)
         for (uint32_t i = 0; i < z->f->n_insts; i++) {
             const struct cpu_inst *in = &z->f->insts[i];
-            if (is_move(in) && in->d && in->s[0] && z->f->regs[in->s[0] - 1].lazy &&
-                z->f->regs[in->d - 1].cls == EMU_W && !z->f->regs[in->d - 1].settled)
+            if (in->d && moves_lazy(z->f, in, &some) && some && z->f->regs[in->d - 1].cls == EMU_W &&
+                !z->f->regs[in->d - 1].settled)
                 z->f->regs[in->d - 1].lazy = 1;
         }
     do {

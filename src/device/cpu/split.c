@@ -101,6 +101,15 @@ static bool lanes_of(const struct look *l, uint32_t reg, uint32_t ix, uint32_t *
     return in->op == MG_OP_xor || in->op == MG_OP_and || in->op == MG_OP_or;
 }
 
+bool cpu_branch_lanes(const struct cpu_func *f, uint32_t b, uint32_t warp, uint32_t *lanes)
+{
+    uint32_t ix = f->blocks[b].end - 1;
+    struct look l = {f, b, warp};
+    if (!lanes_of(&l, f->insts[ix].guard, ix, lanes)) return false;
+    if (f->insts[ix].guard_not) *lanes = ~*lanes;
+    return true;
+}
+
 /* The lanes that take the branch at the block's end, in all warps whose lanes part, from which warp to which; 0: not
  * known. */
 static uint32_t parts(const struct cpu_func *f, uint32_t b, uint32_t warps[2])
@@ -109,9 +118,7 @@ static uint32_t parts(const struct cpu_func *f, uint32_t b, uint32_t warps[2])
     const struct cpu_inst *in = &f->insts[ix];
     if (in->kind != CPU_CTL || in->ctl != EMU_CTL_BRA || !in->guard || in->target == in->fall) return 0;
     for (uint32_t w = 0; w < f->region.n_warps; w++) {
-        struct look l = {f, b, w};
-        if (!lanes_of(&l, in->guard, ix, &lanes)) return 0;
-        if (in->guard_not) lanes = ~lanes;
+        if (!cpu_branch_lanes(f, b, w, &lanes)) return 0;
         if (!lanes || lanes == UINT32_MAX) continue;
         if (all && all != lanes) return 0;
         if (!all) warps[0] = w;

@@ -107,7 +107,7 @@ static val sign_changed(struct work *w, val x, bool wide)
     val bits = as_bits(w, x, wide), sign = lit(w, wide ? EMU_D : EMU_W, wide ? 1ull << 63 : 0x80000000);
     val r =
         w->in->op == MG_OP_neg ? LLVMBuildXor(B, bits, sign, "") : LLVMBuildAnd(B, bits, LLVMBuildNot(B, sign, ""), "");
-    if (!wide) return emit_canon(e, r);
+    if (!wide) return r; /* whoever writes makes a NaN canonical */
     return LLVMBuildSelect(B, ordered(w, x), r, emit_one_nan(w, bits, true), "");
 }
 
@@ -349,7 +349,6 @@ static bool reads_raw(const struct cpu_inst *in, unsigned k)
     if (in->op == MG_OP_setp) return is_float(in->t[0]) && k < 2;
     if (in->op == MG_OP_cvt) return in->t[1] == MG_TYPE_f32 && in->t[0] != MG_TYPE_f64;
     if (in->op == MG_OP_slct) return k == 2;
-    if (in->op == MG_OP_neg || in->op == MG_OP_abs) return false;
     return in->t[0] == MG_TYPE_f32 && in->op != MG_OP_mov && in->op != MG_OP_selp;
 }
 
@@ -367,17 +366,17 @@ static bool is_narrow(const struct cpu_inst *in)
 static val run(struct emit *e, const struct cpu_inst *in, bool vec, int half, bool other, uint32_t dest)
 {
     struct work w = {.e = e, .in = in, .vec = vec, .other = other};
-    bool move = in->op == MG_OP_mov;
+    bool move = in->op == MG_OP_mov || in->op == MG_OP_selp;
     for (unsigned k = 0; k < 4; k++) {
         if (!in->s[k]) continue;
-        bool raw = reads_raw(in, k) || (move && e->f->regs[dest - 1].lazy);
+        bool raw = reads_raw(in, k) || (move && k < 2 && e->f->regs[dest - 1].lazy);
         w.x[k] = vec ? emit_vec(e, in->s[k], raw) : emit_scalar(e, in->s[k], half, raw);
         if (is_narrow(in) && !(k == 1 && is_shift(in))) w.x[k] = widened(&w, w.x[k], in->t[0]);
     }
     val v = codes[in->op](&w);
     if (is_narrow(in)) v = LLVMBuildAnd(B, v, lit(&w, EMU_W, 0xffff), "");
-    bool arithmetic32 = in->t[0] == MG_TYPE_f32 && in->op != MG_OP_setp && in->op != MG_OP_cvt && !move &&
-                        in->op != MG_OP_selp && in->op != MG_OP_slct;
+    bool arithmetic32 =
+        in->t[0] == MG_TYPE_f32 && in->op != MG_OP_setp && in->op != MG_OP_cvt && !move && in->op != MG_OP_slct;
     if (arithmetic32 && !e->f->regs[dest - 1].lazy && !(in->key & K_SAT)) v = emit_canon(e, v);
     return v;
 }

@@ -261,8 +261,10 @@ static void branch(struct emit *e)
     else
         split(e, f, rest, t, taken);
     LLVMPositionBuilderAtEnd(B, all);
+    emit_idle(e, 0);
     jump(e, t, m);
     LLVMPositionBuilderAtEnd(B, none);
+    emit_idle(e, 1);
     jump(e, f, m);
 }
 

@@ -266,9 +266,11 @@ void emit_stop(struct emit *e, bool barrier, uint32_t next);
 void emit_pass_on(struct emit *e, uint32_t next);
 bool emit_unsaved(struct emit *e,
                   uint32_t r); /* register r (from 0) may lie nowhere but in a variable, though not written here */
-uint32_t emit_region(struct emit *e); /* the start of what is being emitted */
-bool emit_never_all(struct emit *e);  /* no warp has all lanes */
-void emit_ended(struct emit *e);      /* no lane goes on */
+uint32_t emit_region(struct emit *e);     /* the start of what is being emitted */
+bool emit_never_all(struct emit *e);      /* no warp has all lanes */
+void emit_ended(struct emit *e);          /* no lane goes on */
+void emit_idle(struct emit *e, int side); /* all lanes take the branch at the block's end (1: do not): are the warps
+                                             behind this one to be left out? */
 val emit_ctaid(struct emit *e, unsigned comp);
 val emit_turns(struct emit *e);
 val emit_warp_number(struct emit *e); /* 64 bits, other than that of the warp before */

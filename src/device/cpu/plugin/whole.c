@@ -195,6 +195,12 @@ void emit_ended(struct emit *e)
     LLVMBuildBr(B, e->out.done);
 }
 
+void emit_idle(struct emit *e, int side)
+{
+    if (e->whole && e->version == FULL && mg_has(e->whole->s->idle[side], e->block))
+        LLVMBuildStore(B, k32(e, e->f->region.n_warps - 1), e->at_warp);
+}
+
 /* Out of the function, with what the CTA has for registers. */
 static void tail(struct emit *e)
 {
@@ -373,7 +379,7 @@ static bool region(struct emit *e, uint32_t which)
     emit_leave_blocks(e);
     tail(e);
     LLVMPositionBuilderAtEnd(B, e->out.done);
-    val k = LLVMBuildAdd(B, e->warp, k32(e, 1), "");
+    val k = LLVMBuildAdd(B, load32(e, e->at_warp), k32(e, 1), ""); /* not e->warp: emit_idle */
     LLVMBuildStore(B, k, e->at_warp);
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, k, k32(e, f->region.n_warps), ""), warp, end);
     LLVMPositionBuilderAtEnd(B, end);
