@@ -354,9 +354,9 @@ build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix sr
 	@scripts/deps fuzz
 	@mkdir -p $(@D)
 	clang $(CPPFLAGS) -std=c17 -g -O1 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DMG_DEBUG -DMG_ASAN -DMG_SANITIZER='"asan"' $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
-fuzz-kernels: all ## random kernels on every software device for FUZZ_SECONDS: equal results and counts (DEVICES=emu,nvidia BESIDE=one-liner TOOLS=lanes,memory)
+fuzz-kernels: all ## random kernels on every software device for FUZZ_SECONDS: equal results and counts (DEVICES=emu,nvidia BESIDE=one-liner WITH=lanes,memory)
 	gcc -O1 -o $(B)/fuzz-launch tests/fuzz/kernels/launch.c -L$(B)/lib/margay/driver -lcuda
-	tests/fuzz/kernels/compare --margay $(B)/bin/margay --launch $(B)/fuzz-launch --seconds $(FUZZ_SECONDS) --from $(or $(FUZZ_FROM),1000) --keep build/fuzz/kernels $(if $(DEVICES),--devices $(DEVICES)) $(if $(BESIDE),--beside '$(BESIDE)') $(if $(TOOLS),--tools $(TOOLS))
+	tests/fuzz/kernels/compare --margay $(B)/bin/margay --launch $(B)/fuzz-launch --seconds $(FUZZ_SECONDS) --from $(or $(FUZZ_FROM),1000) --keep build/fuzz/kernels $(if $(DEVICES),--devices $(DEVICES)) $(if $(BESIDE),--beside '$(BESIDE)') $(if $(WITH),--tools $(WITH))
 fuzz-%: build/fuzz/bin/%
 	@mkdir -p build/fuzz/corpus/$*
 	ASAN_OPTIONS=detect_leaks=0 $< -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -artifact_prefix=build/fuzz/$*- build/fuzz/corpus/$* tests/fuzz/corpus/$*

@@ -213,6 +213,11 @@ val emit_single(struct emit *e, val access,
 void emit_lane_get(struct emit *e, val p, val *elements);
 void emit_lane_put(struct emit *e, val p, const val *elements);
 void emit_lanes_apart(struct emit *e, val at, val *elements); /* of 16 bytes and more, anywhere; elements: vectors */
+/* pieces.c: rows in shared memory, loaded and stored as whole vectors at multiples of their size. Of the lanes given,
+ * which are active and lie inside; others have any value, or keep theirs. */
+bool emit_in_pieces(struct emit *e, const struct cpu_inst *in);
+val emit_load_pieces(struct emit *e, uint32_t lanes);
+void emit_store_pieces(struct emit *e, val v, uint32_t lanes);
 /* serial.c */
 LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop);
 bool emit_serials(struct emit *e, bool *any); /* those that have been asked for */

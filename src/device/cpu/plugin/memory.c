@@ -228,6 +228,10 @@ static void load_linear(struct emit *e, const struct access *a)
     }
     unsigned n = a->halves ? 16 : 32;
     val wide[2];
+    if (emit_in_pieces(e, in)) {
+        set_loaded(e, in->list[0], emit_load_pieces(e, UINT32_MAX));
+        return;
+    }
     if (a->exact) {
         LLVMTypeRef vt = LLVMVectorType(t, 32), types[2] = {vt, e->t.ptr};
         val args[4] = {p[0], k32(e, in->bytes), emit_lanes(e), LLVMConstNull(vt)};
@@ -768,6 +772,7 @@ static uint32_t known_lanes(struct emit *e)
     if (!lanes || !r || !wide || r->kind != CPU_REG_PLAIN || r->known || r->shape.varying || r->shape.halves ||
         cpu_is_uniform(r->shape) || in->guard || in->vec > 1 || in->space == MG_SPACE_generic || !in->list[0])
         return 0;
+    if (emit_in_pieces(e, in)) return lanes;
     if (e->f->blocks[e->block].few_passed && !r->shape.tile) return 0; /* one access under a mask is as good */
     return __builtin_popcount(lanes) <= MOST_KNOWN || known_in_row(e, lanes) ? lanes : 0;
 }
@@ -780,6 +785,13 @@ static void access_known(struct emit *e, uint32_t lanes, val p)
     bool store = in->kind == CPU_STORE;
     unsigned n = (unsigned)__builtin_popcount(lanes), first = (unsigned)__builtin_ctz(lanes);
     LLVMTypeRef vt = LLVMVectorType(t, 32);
+    if (emit_in_pieces(e, in) && !(n > 1 && known_in_row(e, lanes))) {
+        if (store)
+            emit_store_pieces(e, value(e, in->list[0], in->bytes, true, 0), lanes);
+        else
+            set_loaded(e, in->list[0], LLVMBuildFreeze(B, emit_load_pieces(e, lanes), ""));
+        return;
+    }
     val v = store ? value(e, in->list[0], in->bytes, true, 0) : LLVMGetPoison(vt), pick[32];
     if (n > 1 && known_in_row(e, lanes)) {
         p = emit_at(e, p, (uint64_t)cpu_lane_offset(e->f, s, first));
