@@ -159,6 +159,16 @@ static bool vote(struct emit *e, val active)
     return true;
 }
 
+/* Whom the active lanes name, in a register of their own; lanes that name others are the emulator's. */
+static val named_by_all(struct emit *e, uint32_t reg, val active)
+{
+    val each = emit_vec(e, reg, false), lane = LLVMBuildAnd(B, first_lane(e, active), k32(e, 31), "");
+    val members = LLVMBuildExtractElement(B, each, lane, "");
+    val others = LLVMBuildBitCast(B, LLVMBuildICmp(B, LLVMIntNE, each, emit_splat(e, members), ""), e->t.i32, "");
+    emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, LLVMBuildAnd(B, others, active, ""), k32(e, 0), ""));
+    return members;
+}
+
 void emit_sync(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -171,10 +181,10 @@ void emit_sync(struct emit *e)
         LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, active, k32(e, 0), ""), run, next);
         LLVMPositionBuilderAtEnd(B, run);
     }
-    if (!mreg || e->f->regs[mreg - 1].shape.varying) { /* members differ between lanes: not here */
+    if (!mreg) {
         emit_leave_if(e, LLVMConstInt(e->t.i1, 1, 0));
     } else {
-        members = emit_scalar(e, mreg, 0, false);
+        members = e->f->regs[mreg - 1].shape.varying ? named_by_all(e, mreg, active) : emit_scalar(e, mreg, 0, false);
         val missing = LLVMBuildAnd(B, members, LLVMBuildLoad2(B, e->t.i32, e->live, ""), "");
         missing = LLVMBuildAnd(B, missing, LLVMBuildNot(B, active, ""), "");
         missing = LLVMBuildOr(B, missing, e->arg.outside, "");

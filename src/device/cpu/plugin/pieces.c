@@ -1,8 +1,8 @@
-/* Rows of a warp in shared memory, loaded as they were stored: trees and scans store a row, and load one that begins some
- * lanes further on, which overlaps two stores. A processor hands a store on to a load that lies within it, else the load
- * waits until the stores are in the cache. So where rows are stored at multiples of a vector register, a load at another
- * place is two such and a shift; and of some lanes that are known (split.c) the whole vectors are stored, others with
- * what they had. That is known of addresses that come from thread numbers and constants alone. */
+/* Rows of a warp in shared memory, loaded as they were stored: trees and scans store a row, and load one that begins
+ * some lanes further on, which overlaps two stores. A processor hands a store on to a load that lies within it, else
+ * the load waits until the stores are in the cache. So where rows are stored at multiples of a vector register, a load
+ * at another place is two such and a shift; and of some lanes that are known (split.c) the whole vectors are stored,
+ * others with what they had. That is known of addresses that come from thread numbers and constants alone. */
 #include "device/cpu/plugin/emit.h"
 
 #define B e->b
@@ -119,8 +119,7 @@ val emit_load_pieces(struct emit *e, uint32_t lanes)
     }
     for (unsigned k = 0; k < n; k++) all[k] = lanes_from(e, piece[k], piece[k + 1], shift, per);
     for (; n > 1; n /= 2)
-        for (unsigned k = 0; k < n / 2; k++)
-            all[k] = lanes_from(e, all[2 * k], all[2 * k + 1], 0, EMU_LANES / (n / 2));
+        for (unsigned k = 0; k < n / 2; k++) all[k] = lanes_from(e, all[2 * k], all[2 * k + 1], 0, EMU_LANES / (n / 2));
     return all[0];
 }
 
