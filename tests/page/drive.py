@@ -234,6 +234,15 @@ def advised():
     (line,) = b.eval('[...document.querySelectorAll(".verdict")].map((e) => [e.innerText, [...e.querySelectorAll("a")].map((a) => a.getAttribute("href"))])')
     check(line[1] == [f'#/kernel/{x["id"]}' for x in few] and line[0].count('planted') == 1, line)
     check(b.eval('document.querySelectorAll(".card, td .badge.warn").length') == 0, 'verdicts are no findings')
+    # one percentage for what equal CTAs would save
+    core = unpack.parts('advised.html')['core']
+    id = next(t['id'] for t in core['page']['tools'] if t['name'] == 'ctas')
+    (table,) = [t for t in unpack.parts('advised.html')[f'tool-{id}']['tables'] if t['name'] == 'ctas']
+    at = [c[0] for c in table['columns']].index('saves')
+    saves, equal = table['rows'][0][at:at + 2]
+    b.open('advised.html', f'#/tool/{id}')
+    cells = b.eval('[[...document.querySelectorAll("#main thead th")].map((e) => e.textContent), [...document.querySelector("#main tbody tr").children].map((e) => e.innerText)]')
+    check('saves' not in cells[0] and cells[1][cells[0].index('equal CTAs save')].split('%')[0].strip() == f'{100 - (100 - saves) / (1 - equal / 100):.1f}', cells, saves, equal)
     # without lines of the source: places of the PTX, and those that say the same once
     core = unpack.parts('advised.html')['core']
     (k,) = [k for k in core['report']['kernels'] if k['id'] == gains[0]['kernel']]

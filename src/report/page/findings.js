@@ -48,7 +48,7 @@ function findingCard([f, ...others], rank, here) {
 // What holds a kernel up, or why nobody can tell: one line, of another kind than what can be fixed.
 function verdictLine([f, ...others], here) {
   const named = [f, ...others].map((v) => kernelOf(v.kernel)).filter((k) => k && k !== here), links = named.length === 1 ? kernelLink(named[0]) : named.slice(0, 8).map((k, i) => [i ? ', ' : '', h('a', {href: kernelHash(k), title: nameOf(k)}, k.short)]);
-  return followsLink(h('li.verdict', h('span.badge', f.rule ? 'verdict' : 'no verdict'), f.rule ? [' ', h('strong', spaced(f.rule))] : null, named.length ? [f.rule ? ' in ' : ' on ', links, named.length > 8 ? ` and ${named.length - 8} more kernels` : ''] : null, ': ', f.text || f.why,
+  return followsLink(h('li.verdict', h('span.badge', f.rule ? 'verdict' : 'no verdict'), f.rule ? [' ', h('strong', spaced(f.rule))] : null, named.length ? [f.rule ? ' in ' : ' on ', links, named.length > 8 ? ` and ${named.length - 8} more kernels` : ''] : null, named.length || f.rule ? ': ' : ' ', f.text || f.why,
     f.rule ? h('span.facts', ' (', measureOf(f), measureOf(f) ? ', ' : '', sureness(f), ')') : null));
 }
 

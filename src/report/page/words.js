@@ -16,7 +16,7 @@ export const words = {
   'guard true': 'threads whose guard (the predicate before a PTX instruction, as in @%p1 bra) was true, so that it had an effect',
   'idle slots': 'lanes that do nothing while their warp executes an instruction, one for each instruction and lane, charged to the innermost branch that split the warp',
   'lanes: idle slots': 'lanes that do nothing while their warp executes an instruction, one for each instruction and lane',
-  'imbalance': 'the longest CTA over the mean, in instructions; 1 is even. Equal CTAs can leave multiprocessors idle, too: saves tells that',
+  'imbalance': 'the longest CTA over the mean, in instructions; 1 is even. What equal CTAs would save stands beside it',
   'inclusive': 'cycles of threads from the function\'s entry to its return',
   'instruction': 'the PTX instruction: operation, memory, type',
   'lane use': 'of a warp\'s 32 lanes, how many are active, over the block\'s instructions',
@@ -32,8 +32,7 @@ export const words = {
   'redundant': 'values that are, bit for bit, what this thread loaded or stored by this instruction the time before. A constant that each thread loads once is uniform, not redundant',
   'registers': 'registers of a thread',
   'requests': 'executions of the instruction by a warp with at least one active lane',
-  'saves': 'share of the time that an even split over multiprocessors would save, when these take CTAs in order: the counts are exact, the order is a model',
-  'equal CTAs': 'the part of it that as many equal CTAs would lose, too, since their number is no multiple of the multiprocessors',
+  'equal CTAs save': 'share of the kernel\'s time that as many CTAs of equal work would save, when multiprocessors take CTAs in order: the counts are exact, the order is a model. It is the gain of the finding where the kernel is the whole program',
   'sectors': 'aligned 32 bytes of global memory that a warp\'s request touches; 4 do for 32 lanes of 4 bytes in order',
   'share': 'of the kernel\'s thread instructions',
   'SM imbalance': 'the busiest multiprocessor over the mean of all; 1 is even',
@@ -91,6 +90,7 @@ export const patterns = {same: 'one address', aligned: 'in order, aligned', unit
 export const titles = {
   memory: 'memory instructions, the most wasteful first',
   branches: 'branches by the lane slots that they leave idle',
+  ctas: 'thread instructions of CTAs, and the time that equal CTAs would save',
 };
 
 // Under a picture, by its name.
