@@ -42,12 +42,12 @@ double mg_processor_part(const struct mg_processor *from, const struct mg_proces
     return waited > 63 * got ? 1.0 / 64 : got / (got + waited);
 }
 
-bool mg_processor_is_wanted(uint32_t pid)
+bool mg_process_is_stopped(uint32_t pid)
 {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%u/stat", pid);
     const char *end = read_text(path, text, sizeof text) ? strrchr(text, ')') : NULL;
-    return end && end[1] && end[2] == 'R';
+    return end && end[1] && (end[2] == 'T' || end[2] == 't');
 }
 
 /* A first thread that has ended is a zombie while others run. */

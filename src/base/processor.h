@@ -12,8 +12,8 @@ struct mg_processor {
 void mg_processor_add(uint32_t pid, struct mg_processor *sum);
 /* The part that it got of what it wanted from one time to a later one: 1/64 to 1. */
 double mg_processor_part(const struct mg_processor *from, const struct mg_processor *to);
-/* Its first thread is on a processor, or ready for one. */
-bool mg_processor_is_wanted(uint32_t pid);
+/* By a signal, or by a debugger. */
+bool mg_process_is_stopped(uint32_t pid);
 /* One that has ended and was not waited for is not. */
 bool mg_process_is_alive(uint32_t pid);
 uint32_t mg_process_parent(uint32_t pid); /* 0: there is no such process */

@@ -22,8 +22,8 @@
 #include "inject/session.h"
 
 #define LOOK_NS      20000000u   /* who sleeps looks again */
-#define BEAT_NS      500000000u  /* a scheduler that gave no sign for so long is gone */
-#define BUSY_BEAT_NS 5000000000u /* where it waits for a processor */
+#define STOPPED_NS   500000000u  /* a scheduler that is stopped or dead, silent for so long, is gone */
+#define SILENT_NS    5000000000u /* one that is not: on a busy machine it may get no processor for long */
 #define PATIENCE_NS  250000000u  /* nothing has ended for so long, or for four of the longest kernels */
 #define DOUBLING_NS  250000000u  /* while nothing ends twice as many pass */
 #define AHEAD_NS     1000000u    /* work in flight during a turn */
@@ -106,16 +106,17 @@ static bool may_pass(void)
     return turn == MG_GATE_TURN && flying < most_ahead() && has_credit(flying);
 }
 
-/* A scheduler that has died or hangs is forgotten: the gate is open until another one comes, or this one goes on. One
- * that waits for a processor does not hang. */
+/* A scheduler that has died, is stopped or hangs is forgotten: the gate is open until another one comes, or this one
+ * goes on. */
 static bool has_scheduler(void)
 {
     uint32_t daemon = load(&mg_gate->daemon);
     if (!daemon) return false;
     uint64_t beat_ns = load64(&mg_gate->beat_ns), now = mg_now_ns(); /* in this order: a sign may come in between */
     uint64_t silent_ns = now > beat_ns ? now - beat_ns : 0;
-    bool waits = silent_ns >= BEAT_NS && silent_ns < BUSY_BEAT_NS && mg_processor_is_wanted(daemon);
-    if ((silent_ns < BEAT_NS || waits) && !(kill((pid_t)daemon, 0) && errno == ESRCH)) return true;
+    bool gone = silent_ns >= SILENT_NS ||
+                (silent_ns >= STOPPED_NS && (mg_process_is_stopped(daemon) || !mg_process_is_alive(daemon)));
+    if (!gone && !(kill((pid_t)daemon, 0) && errno == ESRCH)) return true;
     if (__atomic_compare_exchange_n(&mg_gate->daemon, &daemon, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         mg_session_error("the scheduler, process %u, gives no sign of life: launches go on without it", daemon);
     return false;

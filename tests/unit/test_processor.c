@@ -43,16 +43,16 @@ MG_TEST(processor_of_this_process)
     mg_processor_add((uint32_t)getpid(), &after);
     if (access("/proc/self/schedstat", R_OK)) return;
     MG_CHECK(after.got_ns - before.got_ns >= 20000000);
-    MG_CHECK(mg_processor_is_wanted((uint32_t)getpid()));
+    MG_CHECK(!mg_process_is_stopped((uint32_t)getpid()));
     pid_t child = fork();
     if (!child) pause(), _exit(0);
     kill(child, SIGSTOP);
     waitpid(child, NULL, WUNTRACED);
-    MG_CHECK(!mg_processor_is_wanted((uint32_t)child));
+    MG_CHECK(mg_process_is_stopped((uint32_t)child));
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     mg_processor_add((uint32_t)child, &nobody);
-    MG_CHECK(!nobody.got_ns && !nobody.waited_ns && !mg_processor_is_wanted((uint32_t)child));
+    MG_CHECK(!nobody.got_ns && !nobody.waited_ns && !mg_process_is_stopped((uint32_t)child));
 }
 
 static int sleep_on(void *until)
