@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_SIDE = 1 << 17, MOST_DEPTH = 1 << 14 };
 #define CHECK(cond)                                                                                                    \
     do {                                                                                                               \
         if (!(cond)) return CUE_INVALID_VALUE;                                                                         \
@@ -35,6 +36,7 @@ static cu_result check_desc(const struct cu_array3d_desc *d)
         mg_say("array format %#x is not supported", (unsigned)d->format);
         return CUE_NOT_SUPPORTED;
     }
+    CHECK(d->width <= MOST_SIDE && d->height <= MOST_SIDE && d->depth <= MOST_DEPTH);
     CHECK(d->width && (d->channels == 1 || d->channels == 2 || d->channels == 4));
     if (d->flags & (CUARRAY_SPARSE | CUARRAY_DEFERRED)) {
         mg_say("sparse arrays are not supported");

@@ -171,6 +171,20 @@ struct side {
     size_t pitch, slice;
 };
 
+/* From the base to behind the box: 0 where that is more than memory can be. What does not count (the rows of a slice
+ * where there is one slice) may be anything. */
+static size_t end_of(size_t x, size_t y, size_t z, size_t rows, const struct cu_memcpy3d *c, struct side *s)
+{
+    size_t last_x, last_y, last_z, up = 0, deep = 0, end;
+    bool over = __builtin_add_overflow(x, c->width, &last_x) || __builtin_add_overflow(y, c->height - 1, &last_y) ||
+                __builtin_add_overflow(z, c->depth - 1, &last_z);
+    if (!over && last_y) over = __builtin_mul_overflow(last_y, s->pitch, &up);
+    if (!over && last_z)
+        over = __builtin_mul_overflow(s->pitch, rows, &s->slice) || __builtin_mul_overflow(last_z, s->slice, &deep);
+    over = over || __builtin_add_overflow(up, last_x, &end) || __builtin_add_overflow(end, deep, &end);
+    return over || end > (size_t)1 << 47 ? 0 : end;
+}
+
 static cu_result one_side(int type, const void *host, cu_ptr dev, cu_array array, size_t x, size_t y, size_t z,
                           size_t pitch, size_t rows, const struct cu_memcpy3d *c, struct side *out)
 {
@@ -178,7 +192,8 @@ static cu_result one_side(int type, const void *host, cu_ptr dev, cu_array array
     if (type == CUMEM_ARRAY) {
         if (!mg_obj_is(array, MG_OBJ_ARRAY)) return CUE_INVALID_HANDLE;
         size_t h = MG_MAX(array->desc.height, 1), d = MG_MAX(array->desc.depth, 1);
-        CHECK(x + c->width <= array->pitch && y + c->height <= h && z + c->depth <= d);
+        CHECK(x <= array->pitch && c->width <= array->pitch - x && y <= h && c->height <= h - y && z <= d &&
+              c->depth <= d - z);
         pitch = array->pitch;
         rows = h;
         base = (uintptr_t)array->data;
@@ -188,16 +203,15 @@ static cu_result one_side(int type, const void *host, cu_ptr dev, cu_array array
         CHECK(base);
         if (!pitch) pitch = x + c->width;
         if (!rows) rows = y + c->height;
-        if (c->height > 1 || c->depth > 1) CHECK(pitch >= x + c->width);
-        if (c->depth > 1) CHECK(rows >= y + c->height);
+        if (c->height > 1 || c->depth > 1) CHECK(pitch >= c->width && pitch - c->width >= x);
+        if (c->depth > 1) CHECK(rows >= c->height && rows - c->height >= y);
     }
-    out->pitch = pitch;
-    out->slice = pitch * rows;
-    out->p = (uint8_t *)(uintptr_t)base + z * out->slice + y * pitch + x;
-    if (type == CUMEM_DEVICE || (type != CUMEM_ARRAY && !host_side((uintptr_t)out->p))) {
-        size_t span = (c->depth - 1) * out->slice + (c->height - 1) * pitch + c->width;
-        CHECK(mg_ptr_on_device((uintptr_t)out->p, span));
-    }
+    *out = (struct side){.pitch = pitch};
+    size_t end = end_of(x, y, z, rows, c, out), begin = z * out->slice + y * pitch + x;
+    CHECK(end && base <= UINT64_MAX - end);
+    out->p = (uint8_t *)(uintptr_t)base + begin;
+    if (type == CUMEM_DEVICE || (type != CUMEM_ARRAY && !host_side((uintptr_t)out->p)))
+        CHECK(mg_ptr_on_device((uintptr_t)out->p, end - begin));
     return CUE_SUCCESS;
 }
 

@@ -2,11 +2,9 @@
 #include "replay/replay.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MOST_TRANSLATED 4096 /* bytes of a write: larger ones are data, and may hold words that look like addresses */
-#define GAP             (UINT64_C(64) << 20) /* address ranges that lie closer are reserved as one */
 
 int mg_replay_call(struct mg_replay *r, cu_result rc, const char *fmt, ...)
 {
@@ -22,65 +20,6 @@ int mg_replay_call(struct mg_replay *r, cu_result rc, const char *fmt, ...)
         r, MG_REPLAY_DEVICE, "%s: %s, behind %llu launches%s", what, name ? name : "an unknown error",
         (unsigned long long)r->n_launches,
         lacks ? "; memory that kernels allocate themselves (malloc) is not taken out with a launch that reads it" : "");
-}
-
-/* ---- before anything runs ---------------------------------------------------------------------------- */
-
-static int by_lo(const void *a, const void *b)
-{
-    const struct mg_range_of *x = a, *y = b;
-    return x->lo < y->lo ? -1 : x->lo > y->lo;
-}
-
-static const char *scan_op(struct mg_replay *r, const struct mg_cap_op *op, void *spans)
-{
-    MG_VEC(struct mg_range_of) *all = spans;
-    uint64_t n = op->words[0];
-    switch (op->kind) {
-    case MG_CAP_uncaptured:
-        if (op->n_words == 1 && n == r->reasons.n + 1) {
-            *mg_vec_push(&r->reasons) = strndup((const char *)op->payload, op->payload_bytes);
-        } else if (op->n_words == 2 && n - 1 < r->reasons.n) {
-            *mg_vec_push(&r->doubts) = (uint32_t)op->words[1];
-            *mg_vec_push(&r->doubts) = (uint32_t)n;
-        } else {
-            return "a reason is malformed";
-        }
-        return NULL;
-    case MG_CAP_launch:
-        return op->words[MG_CAP_L_WHY] > r->reasons.n ? "a launch names a reason that is not there" : NULL;
-    case MG_CAP_context:
-        return mg_replay_scan_context(r, op);
-    case MG_CAP_origin:
-        r->taken_out = true;
-        return NULL;
-    case MG_CAP_alloc:
-        if (n < 4096 || !op->words[1] || op->words[1] > MG_CAP_ARENA_BYTES || n + op->words[1] > UINT64_C(1) << 47)
-            return "an allocation lies where no memory can be";
-        *mg_vec_push(all) = mg_replay_span(n, op->words[1]);
-        return NULL;
-    default:
-        return NULL;
-    }
-}
-
-/* The ranges of addresses that it needs, for start. */
-int mg_replay_scan(struct mg_replay *r)
-{
-    struct mg_cap_op op = {0};
-    MG_VEC(struct mg_range_of) all = {0};
-    const char *why = NULL;
-    while (!why && mg_cap_next(r->reader, &op)) why = scan_op(r, &op, &all);
-    mg_cap_op_release(&op);
-    if (all.n) qsort(all.at, all.n, sizeof *all.at, by_lo);
-    for (uint32_t k = 0; k < all.n; k++) {
-        if (r->ranges.n && all.at[k].lo <= r->ranges.at[r->ranges.n - 1].hi + GAP)
-            r->ranges.at[r->ranges.n - 1].hi = MG_MAX(r->ranges.at[r->ranges.n - 1].hi, all.at[k].hi);
-        else
-            *mg_vec_push(&r->ranges) = all.at[k];
-    }
-    mg_vec_release(&all);
-    return why ? mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", r->path, why) : 0;
 }
 
 /* ---- launches ---------------------------------------------------------------------------------------------- */
@@ -200,10 +139,8 @@ static int copy(struct mg_replay *r, const uint64_t *w)
 
 static int set(struct mg_replay *r, const uint64_t *w)
 {
-    uint64_t at = mg_replay_here(r, w[0]), pitch = w[1], width = w[2], height = w[3], row, all;
-    if (__builtin_mul_overflow(width, w[4], &row) || !height || __builtin_mul_overflow(height - 1, pitch, &all) ||
-        __builtin_add_overflow(all, row, &all) || (height > 1 && pitch < row) || !mg_replay_is_there(r, w[0], all))
-        return not_there(r, w[0]);
+    uint64_t at = mg_replay_here(r, w[0]), pitch = w[1], width = w[2], height = w[3];
+    if (!mg_replay_is_there(r, w[0], (height - 1) * pitch + width * w[4])) return not_there(r, w[0]);
     cu_stream s = mg_replay_enter(r, w[6]);
     cu_result rc = CUE_INVALID_VALUE;
     if (height == 1)
@@ -222,7 +159,8 @@ static int set(struct mg_replay *r, const uint64_t *w)
 static int set_attribute(struct mg_replay *r, const uint64_t *w, bool limit)
 {
     struct mg_kernel *k = limit ? NULL : mg_replay_kernel_of(r, w[0]);
-    if (!limit && !k) return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: it names a kernel that it lacks", r->path);
+    if (!limit && (!k || !mg_replay_load_of(r, k->load)->live))
+        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: it names a kernel that it lacks", r->path);
     *mg_vec_push(&r->sets) = (struct mg_set){limit ? 0 : w[0], limit ? w[0] : w[1], limit ? w[1] : w[2], r->context};
     if (limit) /* another device may have other bounds */
         return mg_cu.cuCtxSetLimit((int)w[0], w[1]), 0;

@@ -51,7 +51,8 @@ static int put_image(struct mg_replay *r, struct out *o, const struct mg_cap_op 
         fprintf(o->c, "    void *image%llu_%u = data + %llu;\n", U(im->number), k,
                 U(add_data(o, im->unpacked.parts[k], im->unpacked.sizes[k])));
     if (im->unpacked.image == im->unpacked.parts[0]) {
-        fprintf(o->c, "    void *image%llu = image%llu_0;\n", U(im->number), U(im->number));
+        fprintf(o->c, "    void *image%llu = image%llu_0; (void)image%llu;\n", U(im->number), U(im->number),
+                U(im->number));
         return 0;
     }
     fprintf(o->c, "    void *list%llu[] = {", U(im->number));
@@ -79,8 +80,9 @@ static int put_load(struct mg_replay *r, struct out *o, const struct mg_cap_op *
     for (uint32_t k = 0; k < n; k++) fprintf(o->c, "%llu, ", U(w[3 + 2 * k]));
     fprintf(o->c, "0};\n    void *values%llu[] = {", U(w[0]));
     for (uint32_t k = 0; k < n; k++) fprintf(o->c, "(void *)%lluu, ", U(w[4 + 2 * k]));
-    fprintf(o->c, "NULL};\n    handle module%llu = load(image%llu, %d, options%llu, values%llu, %u);\n", U(w[0]),
-            U(w[1]), w[2] != 0, U(w[0]), U(w[0]), n);
+    fprintf(o->c,
+            "NULL};\n    handle module%llu = load(image%llu, %d, options%llu, values%llu, %u); (void)module%llu;\n",
+            U(w[0]), U(w[1]), w[2] != 0, U(w[0]), U(w[0]), n, U(w[0]));
     *mg_vec_push(&r->loads) = (struct mg_load){.number = w[0], .library = w[2] != 0, .live = true};
     return 0;
 }

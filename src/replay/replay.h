@@ -2,7 +2,8 @@
  * starts it
  * like any program (`margay run`), so that every tool and device works on it.
  *
- *   capture ── reader ──► operations ── exec.c ──► contexts.c contexts, their streams, the order of work
+ *   capture ── reader ──► scan.c  what no operation can say is refused before anything runs
+ *                     └─► operations ── exec.c ──► contexts.c contexts, their streams, the order of work
  *                                                  modules.c  images, kernels, variables
  *                                                  memory.c   allocations at the addresses of the capture
  *                                                  objects.c  arrays, textures, surfaces
@@ -127,8 +128,10 @@ int mg_replay_fail(struct mg_replay *r, int status, const char *fmt, ...)
     MG_PRINTF(3, 4);                                       /* keeps the first, returns status */
 void *mg_replay_room(struct mg_replay *r, uint64_t bytes); /* NULL: there is no memory, and r has failed */
 
+/* scan.c: 0, or the status that r has failed with */
+int mg_replay_scan(struct mg_replay *r); /* what the whole capture says and needs, before anything runs */
+
 /* exec.c: 0, or the status that r has failed with */
-int mg_replay_scan(struct mg_replay *r); /* what the whole capture needs, before anything runs */
 int mg_replay_run(struct mg_replay *r);
 bool mg_replay_is_there(struct mg_replay *r, uint64_t at, uint64_t bytes); /* in allocations or a variable */
 int mg_replay_call(struct mg_replay *r, cu_result rc, const char *fmt, ...) MG_PRINTF(3, 4);

@@ -269,6 +269,34 @@ change launch
 refused 'a launch less' changed 1 'left other bytes than recorded'
 change reason
 refused 'a launch that cannot be replayed' changed 3 'launch 0 (add) and what follows cannot be replayed: it is a test'
+# ---- numbers that no recorded operation has: one line, with and without a device
+while read -r what status text; do
+    change "$what"
+    refused "$what" changed "$status" "$text"
+    [ "$status" = 3 ] || continue
+    rm -rf exported
+    "$MARGAY" replay --export exported changed > out 2> err
+    [ $? = 3 ] && grep -q "$text" err && [ ! -e exported/replay.c ] || { fail "a program of $what"; cat err; }
+done << 'X'
+alloc.0=18446744073709547520 3 an allocation lies where no memory can be
+alloc.1=9223372036854775807 3 an allocation lies where no memory can be
+launch.2=4294967297 3 a launch is larger than any can be
+launch.5=4294967360 3 a launch is larger than any can be
+launch.11=4294967296 3 a launch is larger than any can be
+array.1=9223372036854775808 3 an array is larger than any can be
+array.4=4294967299 3 an array is larger than any can be
+array.1=1048576,2=1048576,3=1048576 4 making an array: CUDA_ERROR_INVALID_VALUE
+load.3=3,4=268435456 3 a module is loaded with an option that no capture has
+load.3=7 3 a module is loaded with an option that no capture has
+copy3d.11=9223372036854775808 3 a copy is malformed
+copy3d.17=9223372036854775807 3 a copy is malformed
+copy3d.0=3 3 a copy is malformed
+set.2=4611686018427387904 3 a memset is malformed
+set.4=8 3 a memset is malformed
+copy.2=9223372036854775807 3 it names memory where none can be
+check.1=18446744073709551614 3 it names memory where none can be
+variable.2=9223372036854775808 3 it names memory where none can be
+X
 rm -rf changed && mkdir changed
 size=$(stat -c %s all-emu/capture-*.mgc)
 for at in 0 9 20 40 $((size / 3)) $((size / 2)) $((size - 40)) $((size - 1)); do

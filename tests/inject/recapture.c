@@ -5,6 +5,7 @@
  *   checks     all checks are left out
  *   waits      all waits are left out
  *   randomN    words of one operation in eight, by the seed N
+ *   KIND.N=V   word N of the first operation of that kind, which may follow its last one; more by N=V behind commas
  *   reason     the first launch names a reason why it cannot be replayed */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,24 @@ static uint64_t other(uint64_t w)
     default:
         return w + 4096;
     }
+}
+
+/* "launch.2=7,3=8"; how many words there are then. 0: it is no such change, or of another kind. */
+static uint32_t set_words(const char *what, uint32_t kind, uint64_t *words, uint32_t n)
+{
+    const char *at = strchr(what, '.');
+    char *end;
+    if (!at || strlen(mg_cap_op_name(kind)) != (size_t)(at - what) ||
+        strncmp(what, mg_cap_op_name(kind), (size_t)(at - what)))
+        return 0;
+    do {
+        uint32_t k = (uint32_t)strtoul(at + 1, &end, 10);
+        if (k >= 64 || *end != '=') return 0;
+        words[k] = strtoull(end + 1, &end, 10);
+        n = n > k ? n : k + 1;
+        at = end;
+    } while (*at == ',');
+    return n;
 }
 
 int main(int argc, char **argv)
@@ -68,6 +87,8 @@ int main(int argc, char **argv)
             mg_cap_put(&w, &(struct mg_cap_op_in){MG_CAP_uncaptured, (uint64_t[]){1}, 1, "it is a test", 12});
             words[MG_CAP_L_WHY] = 1, done = true;
         }
+        uint32_t set = done ? 0 : set_words(argv[3], op.kind, words, n);
+        if (set) n = set, done = true;
         if (!strcmp(argv[3], "checks") && op.kind == MG_CAP_check && (done = true)) goto next;
         if (!strcmp(argv[3], "waits") && op.kind == MG_CAP_wait && (done = true)) goto next;
         if (!strcmp(argv[3], "launch") && op.kind == MG_CAP_launch) {

@@ -126,6 +126,17 @@ MG_TEST(driver_copies_rows_and_slices)
                             .depth = D};
     MG_CHECK_EQ(CALL(cuMemcpy3D_v2)(&c), 0);
     MG_CHECK_EQ(((char *)(uintptr_t)p)[pitch * (H + 1) + 2], W * (H + 1) + 2);
+    size_t *const sizes[] = {&c.dst_y, &c.dst_z, &c.height, &c.depth, &c.dst_pitch, &c.dst_height, &c.width, &c.dst_x};
+    for (size_t k = 0; k < MG_COUNT_OF(sizes); k++) /* sums and products that do not fit are no small ones */
+        for (int bit = 48; bit < 64; bit++) {
+            size_t was = *sizes[k];
+            *sizes[k] = was + ((size_t)1 << bit);
+            MG_CHECK_EQ(CALL(cuMemcpy3D_v2)(&c), CUE_INVALID_VALUE);
+            *sizes[k] = was;
+        }
+    cu_array array;
+    struct cu_array3d_desc huge = {1u << 31, 1u << 31, 1u << 31, CUAD_FLOAT, 1, 0};
+    MG_CHECK_EQ(CALL(cuArray3DCreate_v2)(&array, &huge), CUE_INVALID_VALUE);
     struct cu_memcpy2d b = {.src_type = CUMEM_DEVICE,
                             .src_device = p,
                             .src_pitch = pitch,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/jit.h"
 #include "base/io.h"
 #include "image/image.h"
 #include "image/packed.h"
@@ -57,25 +58,6 @@ static uint64_t image_of(const void *image)
     return number;
 }
 
-/* Options that change the code; the others are places for what the compiler says. */
-static bool is_kept(int option)
-{
-    switch (option) {
-    case CUJIT_MAX_REGISTERS:
-    case CUJIT_OPTIMIZATION_LEVEL:
-    case CUJIT_FTZ:
-    case CUJIT_PREC_DIV:
-    case CUJIT_PREC_SQRT:
-    case CUJIT_FMA:
-    case CUJIT_GENERATE_DEBUG_INFO:
-    case CUJIT_GENERATE_LINE_INFO:
-    case CUJIT_MIN_CTA_PER_SM:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static void loaded(void *handle, const void *image, bool library, unsigned n, const int *options, void *const *values)
 {
     uint64_t words[3 + 2 * 16], k = 3;
@@ -87,7 +69,7 @@ static void loaded(void *handle, const void *image, bool library, unsigned n, co
     *mg_vec_push(&context_of) = library ? 0 : mg_cap_context();
     words[2] = library;
     for (unsigned i = 0; options && values && i < n && k < MG_COUNT_OF(words); i++)
-        if (is_kept(options[i])) {
+        if (mg_cu_jit_changes_code(options[i])) {
             words[k++] = (uint64_t)options[i];
             words[k++] = (uint32_t)(uintptr_t)values[i];
         }
