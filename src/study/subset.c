@@ -180,7 +180,7 @@ struct mg_judged mg_subset_judge(const struct mg_subset *s, const struct mg_subs
         double *sizes = sizes_for(s, usual(s), x.insts);
         struct mg_stratified st = {s->v->n, s->n_strata, s->stratum, sizes, s->sampled, s->estimator};
         struct mg_total t = mg_stratified_total(&st, x.time, s->seed);
-        projected = t.value;
+        projected = s->by_times ? mg_stratified_robust(&st, x.time) : t.value;
         find_interval(s, &st, &t, &x, MG_MAX(run->trials.n, 1u), &j);
         free(sizes);
     } else {

@@ -13,6 +13,8 @@
 enum { REPLICATES = 1000, LEAST_FOR_A_LINE = 5 };
 #define SPREAD_FOR_A_LINE .05
 #define Z95               1.959964
+#define FAR_OUT           2.     /* standard deviations */
+#define NORMAL            1.4826 /* a standard deviation, in median distances from the middle */
 
 /* ---- one stratum ------------------------------------------------------------------------------------------ */
 
@@ -87,6 +89,49 @@ void mg_stratified_times(const struct mg_stratified *s, double *times)
     struct stratum *all = sum_up(s, NULL);
     for (uint32_t i = 0; i < s->n; i++) times[i] = s->sampled[i] ? times_of(&all[s->stratum[i]], s->size[i]) : 0;
     free(all);
+}
+
+/* ---- ratios without what lies far out --------------------------------------------------------------------------- */
+
+struct weighed {
+    double ratio, weight;
+};
+
+static int by_ratio(const void *a, const void *b)
+{
+    double x = ((const struct weighed *)a)->ratio, y = ((const struct weighed *)b)->ratio;
+    return x < y ? -1 : x > y;
+}
+
+static double weighed_median(struct weighed *w, uint32_t n)
+{
+    double all = 0, below = 0;
+    qsort(w, n, sizeof *w, by_ratio);
+    for (uint32_t i = 0; i < n; i++) all += w[i].weight;
+    for (uint32_t i = 0; i < n; i++)
+        if ((below += w[i].weight) >= all / 2) return w[i].ratio;
+    return 0;
+}
+
+double mg_stratified_robust(const struct mg_stratified *s, const double *values)
+{
+    double *times = mg_xcalloc(s->n, sizeof *times), total = 0;
+    struct weighed *w = mg_xcalloc(s->n, sizeof *w);
+    uint32_t n = 0;
+    mg_stratified_times(s, times);
+    for (uint32_t i = 0; i < s->n; i++)
+        if (times[i] > 1) w[n++] = (struct weighed){values[i] / s->size[i], times[i] * s->size[i]};
+    double middle = weighed_median(w, n);
+    for (uint32_t i = 0; i < n; i++) w[i].ratio = fabs(w[i].ratio - middle);
+    double far = FAR_OUT * NORMAL * weighed_median(w, n);
+    for (uint32_t i = 0; i < s->n; i++) {
+        double ratio = values[i] / s->size[i];
+        if (times[i] > 1) ratio = fmin(fmax(ratio, middle - far), middle + far);
+        total += times[i] > 0 ? times[i] * s->size[i] * ratio : 0;
+    }
+    free(times);
+    free(w);
+    return total;
 }
 
 /* ---- drawing ------------------------------------------------------------------------------------------------- */

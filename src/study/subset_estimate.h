@@ -30,6 +30,9 @@ void mg_design_draw(const struct mg_design *g, uint64_t seed, bool *sampled);
 
 /* How many times each sampled member stands in the total; 0 for those not sampled. */
 void mg_stratified_times(const struct mg_stratified *s, double *times);
+/* The total, where sizes are what the values would be but for noise: ratios that lie more than two standard deviations
+ * from their middle count as so far away. Members that stand for themselves alone count as they are. */
+double mg_stratified_robust(const struct mg_stratified *s, const double *values);
 
 struct mg_total {
     double value, low, high;

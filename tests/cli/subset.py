@@ -217,6 +217,27 @@ assert study('uneven', 'thrice', *options[:2], *options[3:])['judges'][0]['error
 judged = [j for seed in '123456' for j in study('uneven', '--times', 'again0,again1', *[f'again{i}' for i in range(2, 12)], *options, '--seed', seed)['judges']]
 held = sum(j['holds'] for j in judged)
 assert len(judged) == 60 and 54 <= held < 60 and all(j['error_pct'] < 1.2 and .5 < j['interval_pct'][1] - j['interval_pct'][0] < 3 for j in judged), (held, judged)
+# ---- ratios to recorded times that lie far out count less: the witness clips them at two standard deviations, by medians
+jumpy = [(k, x, round(t * (random.gauss(1, .01) if random.random() < .8 else random.uniform(.5, 4))), g) for k, x, t, g in equal]
+write('jumpy', jumpy)
+
+
+def middle(pairs):
+    below, all_ = 0, sum(w for _, w in pairs)
+    for v, w in sorted(pairs):
+        below += w
+        if below >= all_ / 2: return v
+
+
+for seed in '123':
+    e = study('uneven', 'jumpy', *options, '--seed', seed)
+    picked = [(jumpy[s['launch']][2] / equal[s['launch']][2], s['times'] * equal[s['launch']][2], s['times']) for s in e['selected']]
+    drawn = [(r, w) for r, w, times in picked if times > 1]
+    m = middle(drawn)
+    far = 2 * 1.4826 * middle([(abs(r - m), w) for r, w in drawn])
+    want = sum(w * (min(max(r, m - far), m + far) if times > 1 else r) for r, w, times in picked)
+    plain = sum(w * r for r, w, _ in picked)
+    assert abs(e['judges'][0]['projected_ns'] / want - 1) < 1e-6 and abs(want / plain - 1) > 1e-3, (e['judges'], want, plain)
 # ---- Sieve's tiers: equal counts, a small spread, two peaks
 e = study('two', '--method', 'sieve')
 assert e['clusters'] == 1 and e['selected'][0]['launch'] == 0
