@@ -441,13 +441,13 @@ $(B)/bin/bench-cpu-$(notdir $(TWINS)): bench/cpu/twins.c $(TWINS)/list.h $(TWINS
 bench-cpu-twins: $(B)/bin/bench-cpu-$(notdir $(TWINS)) $(TWINS)/kernels.ptx all ## generated kernels on the CPU device against C for the same work
 	taskset -c 0 $< $(TWINS)/kernels.ptx
 
-# ---- what counting costs on the CPU device, kernel by kernel: CPU time under blocks over that under none ----
+# ---- what tools cost on the CPU device, kernel by kernel, in CPU time over that under none: make bench-cpu-tools [WITH='lanes values'] ----
 $(B)/bin/bench-cpu-kernels: bench/cpu/kernels.c all
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -D_GNU_SOURCE $< -L$(B)/lib/margay/driver -lcuda -o $@
 bench-cpu-tools: $(B)/bin/bench-cpu-kernels $(B)/obj/bench/cpu.ptx
-	@for t in none blocks; do MARGAY_CPU_TIER=sync $(B)/bin/margay run -q --device cpu --workers=1 -t $$t -o $(B)/bench-cpu.$$t -- $< $(B)/obj/bench/cpu.ptx > $(B)/bench-cpu.$$t.tsv || exit 1; done
-	@paste $(B)/bench-cpu.none.tsv $(B)/bench-cpu.blocks.tsv | awk '{r = $$4 / $$2; s += log(r); printf "%-13s %9.3f ms %9.3f ms  %5.2f\n", $$1, $$2, $$4, r} END {printf "geomean %.2f\n", exp(s / NR)}'
+	@for t in none $(or $(WITH),blocks); do MARGAY_CPU_TIER=sync $(B)/bin/margay run -q --device cpu --workers=1 -t $$t -o $(B)/bench-cpu.$$t -- $< $(B)/obj/bench/cpu.ptx > $(B)/bench-cpu.$$t.tsv || exit 1; done
+	@for t in $(or $(WITH),blocks); do paste $(B)/bench-cpu.none.tsv $(B)/bench-cpu.$$t.tsv | awk -v t=$$t '{r = $$4 / $$2; s += log(r); printf "%-13s %9.3f ms %9.3f ms  %5.2f\n", $$1, $$2, $$4, r} END {printf "%s: geomean %.2f\n", t, exp(s / NR)}'; done
 
 # ---- cost of the tool blocks over programs: make bench-blocks PROGRAMS=folder SUITE=folder --------------
 bench-blocks: all

@@ -1,6 +1,6 @@
 /* The kernels of kernels.cu as a CUDA program, to be run under margay: what a tool costs, kernel by kernel. Prints the
  * median CPU time of a launch in milliseconds, all threads together. usage: margay run --device cpu -t TOOL --
- * bench-cpu-kernels kernels.ptx [repeats [name]]; `make bench-cpu-tools` runs it under none and blocks. */
+ * bench-cpu-kernels kernels.ptx [repeats [name]]; `make bench-cpu-tools` runs it under none and others. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,16 +1,11 @@
-/* Calls of the emulator's functions, for operations without code and for accesses that memory.c leaves: registers that
- * the function reads go to the frame before it, those that it writes come back behind it. Operations of a warp
- * (shuffles, votes) that have code. */
+/* Calls of the emulator's functions, for operations without code and for
+ * accesses that memory.c leaves: registers that the function reads go to the
+ * frame before it, those that it writes come back behind it. Operations of a
+ * warp (shuffles, votes) that have code; those whose outcome depends on values:
+ * exchange.c. */
 #include "device/cpu/plugin/emit.h"
 
 #define B e->b
-
-/* Number of the lowest active lane. */
-static val first_lane(struct emit *e, val mask)
-{
-    val args[2] = {mask, LLVMConstInt(e->t.i1, !e->in->guard, 0)};
-    return emit_intrinsic(e, "llvm.cttz", &e->t.i32, 1, args, 2);
-}
 
 val emit_active_bits(struct emit *e)
 {
@@ -43,9 +38,9 @@ static void after_write(struct emit *e, uint32_t reg)
         emit_reload(e, reg, NULL, NULL, NULL);
         return;
     }
-    val m = emit_active_bits(e), lane = first_lane(e, m);
-    val low = first_lane(e, LLVMBuildOr(B, LLVMBuildAnd(B, m, k32(e, 0xffff), ""), k32(e, 1u << 15), ""));
-    val high = first_lane(e, LLVMBuildOr(B, LLVMBuildAnd(B, m, k32(e, 0xffff0000), ""), k32(e, 1u << 31), ""));
+    val m = emit_active_bits(e), lane = emit_first_lane(e, m);
+    val low = emit_first_lane(e, LLVMBuildOr(B, LLVMBuildAnd(B, m, k32(e, 0xffff), ""), k32(e, 1u << 15), ""));
+    val high = emit_first_lane(e, LLVMBuildOr(B, LLVMBuildAnd(B, m, k32(e, 0xffff0000), ""), k32(e, 1u << 31), ""));
     if (e->in->guard) lane = LLVMBuildAnd(B, lane, k32(e, 31), "");
     emit_reload(e, reg, lane, low, high);
 }
@@ -159,13 +154,12 @@ static bool vote(struct emit *e, val active)
     return true;
 }
 
-/* Whom the active lanes name, in a register of their own; lanes that name others are the emulator's. */
+/* Whom the active lanes name, in a register of their own; lanes that name
+ * others are the emulator's. */
 static val named_by_all(struct emit *e, uint32_t reg, val active)
 {
-    val each = emit_vec(e, reg, false), lane = LLVMBuildAnd(B, first_lane(e, active), k32(e, 31), "");
-    val members = LLVMBuildExtractElement(B, each, lane, "");
-    val others = LLVMBuildBitCast(B, LLVMBuildICmp(B, LLVMIntNE, each, emit_splat(e, members), ""), e->t.i32, "");
-    emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, LLVMBuildAnd(B, others, active, ""), k32(e, 0), ""));
+    val differ, members = emit_of_first(e, emit_vec(e, reg, false), active, &differ);
+    emit_leave_if(e, differ);
     return members;
 }
 
@@ -190,7 +184,7 @@ void emit_sync(struct emit *e)
         missing = LLVMBuildOr(B, missing, e->arg.outside, "");
         emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, missing, k32(e, 0), ""));
     }
-    if (shuffle(e) || vote(e, active)) {
+    if (shuffle(e) || vote(e, active) || emit_exchange(e, active)) {
         if (run) {
             LLVMBuildBr(B, next);
             LLVMPositionBuilderAtEnd(B, next);

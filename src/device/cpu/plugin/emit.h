@@ -213,6 +213,10 @@ val emit_single(struct emit *e, val access,
 void emit_lane_get(struct emit *e, val p, val *elements);
 void emit_lane_put(struct emit *e, val p, const val *elements);
 void emit_lanes_apart(struct emit *e, val at, val *elements); /* of 16 bytes and more, anywhere; elements: vectors */
+/* exchange.c: operations of a warp. active: who takes part, as bits, not none. false: no code */
+bool emit_exchange(struct emit *e, val active);
+val emit_first_lane(struct emit *e, val mask);                     /* the lowest in the mask */
+val emit_of_first(struct emit *e, val vec, val mask, val *differ); /* its value; differ: another one has another */
 /* pieces.c: rows in shared memory, loaded and stored as whole vectors at multiples of their size. Of the lanes given,
  * which are active and lie inside; others have any value, or keep theirs. */
 bool emit_in_pieces(struct emit *e, const struct cpu_inst *in);

@@ -1,6 +1,6 @@
-/* libmargay-cpu.so: functions to objects of machine code through LLVM's C interface. Opened only by the
- * CPU device, in a namespace of its own; exports mg_cpu_plugin alone. What it makes is loaded by
- * device/cpu/object.c. */
+/* libmargay-cpu.so: functions to objects of machine code through LLVM's C
+ * interface. Opened only by the CPU device, in a namespace of its own; exports
+ * mg_cpu_plugin alone. What it makes is loaded by device/cpu/object.c. */
 #include "device/cpu/plugin/jit.h"
 
 #include <stdarg.h>
@@ -18,10 +18,15 @@
 
 #include "base/env.h"
 
-#define MAX_IR 25000 /* of a function; more take LLVM many seconds */
+/* Instructions of a function: more take LLVM many seconds, and of more than
+ * GOOD_IR behind the passes code is made in another way, in a tenth of the
+ * time. Such code takes twice to four times as long, the emulator thirty times.
+ */
+#define MAX_IR  80000
+#define GOOD_IR 25000
 
 struct jit {
-    LLVMTargetMachineRef machine;
+    LLVMTargetMachineRef machine, quick;
 };
 
 static bool say(char *why, size_t bytes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -46,7 +51,7 @@ static bool failed(LLVMErrorRef err, char *why, size_t bytes)
 static const char *const cpus[EMU_ISA_COUNT] = {"x86-64", "x86-64-v3", "x86-64-v4"};
 static const char *const features[EMU_ISA_COUNT] = {"", "+prefer-256-bit,+prfchw", "-prefer-256-bit,+avx512cd,+prfchw"};
 
-static LLVMTargetMachineRef machine_new(enum emu_isa isa, char *why, size_t bytes)
+static LLVMTargetMachineRef machine_new(enum emu_isa isa, LLVMCodeGenOptLevel usual, char *why, size_t bytes)
 {
     char *triple = LLVMGetDefaultTargetTriple(), *err = NULL;
     LLVMTargetRef t;
@@ -57,15 +62,16 @@ static LLVMTargetMachineRef machine_new(enum emu_isa isa, char *why, size_t byte
     } else {
         const char *level = mg_env(MG_ENV_CPU_CODEGEN);
         m = LLVMCreateTargetMachine(t, triple, cpus[isa], features[isa],
-                                    level ? (LLVMCodeGenOptLevel)atoi(level) : LLVMCodeGenLevelLess, LLVMRelocPIC,
+                                    level ? (LLVMCodeGenOptLevel)atoi(level) : usual, LLVMRelocPIC,
                                     LLVMCodeModelDefault);
     }
     LLVMDisposeMessage(triple);
     return m;
 }
 
-/* What the code generator does at length and this code gains nothing from: an eighth to a quarter of its time
- * (docs/history/2026-11.md). Options hold for a whole LLVM: set where it is linked in and nobody else's. */
+/* What the code generator does at length and this code gains nothing from: an
+ * eighth to a quarter of its time (docs/history/2026-11.md). Options hold for a
+ * whole LLVM: set where it is linked in and nobody else's. */
 static void start_llvm(void)
 {
 #ifdef CPU_LLVM_LINKED
@@ -82,7 +88,8 @@ static void start_llvm(void)
 static void jit_close(void *p)
 {
     struct jit *j = p;
-    LLVMDisposeTargetMachine(j->machine);
+    if (j->machine) LLVMDisposeTargetMachine(j->machine);
+    if (j->quick) LLVMDisposeTargetMachine(j->quick);
     free(j);
 }
 
@@ -91,8 +98,11 @@ static void *jit_open(enum emu_isa isa, char *why, size_t bytes)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_llvm);
     struct jit *j = calloc(1, sizeof *j);
-    if (j && (j->machine = machine_new(isa, why, bytes))) return j;
-    free(j);
+    if (!j) return NULL;
+    j->machine = machine_new(isa, LLVMCodeGenLevelLess, why, bytes);
+    j->quick = j->machine ? machine_new(isa, LLVMCodeGenLevelNone, why, bytes) : NULL;
+    if (j->quick) return j;
+    jit_close(j);
     return NULL;
 }
 
@@ -116,7 +126,8 @@ static double lap(double *last)
 }
 
 #define PASSES                                                                                                         \
-    "mem2reg,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,loop-mssa(licm),instcombine<no-verify-fixpoint>,simplifycfg"
+    "mem2reg,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,"                                         \
+    "loop-mssa(licm),instcombine<no-verify-fixpoint>,simplifycfg"
 
 static bool optimise(struct jit *j, LLVMModuleRef m, char *why, size_t bytes)
 {
@@ -132,7 +143,8 @@ static bool is_variable(LLVMValueRef v)
     return LLVMIsAAllocaInst(v) != NULL;
 }
 
-/* As LLVM's users count them: without variables and what reads and writes these, which the first pass makes values. */
+/* As LLVM's users count them: without variables and what reads and writes
+ * these, which the first pass makes values. */
 static unsigned count_instructions(LLVMModuleRef m)
 {
     unsigned n = 0;
@@ -177,16 +189,18 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     LLVMMemoryBufferRef code = NULL;
     if (ok) dump(m, kernel, whole, "1");
     err = NULL;
-    if (ok && LLVMTargetMachineEmitToMemoryBuffer(j->machine, m, LLVMObjectFile, &err, &code)) {
+    if (ok &&
+        LLVMTargetMachineEmitToMemoryBuffer(n_left > GOOD_IR ? j->quick : j->machine, m, LLVMObjectFile, &err, &code)) {
         ok = say(why, bytes, "%.400s", err);
         LLVMDisposeMessage(err);
     }
     if (n_left && mg_env(MG_ENV_CPU_VERBOSE))
-        fprintf(
-            stderr,
-            "margay cpu: %s, %u operations, %u loops lane by lane, %u IR instructions (%u after the passes): %.1f ms IR, %.1f passes, %.1f code\n",
-            whole ? "whole CTAs" : "warps", whole ? f->region.n_ops : f->n_insts, f->n_serials, n_ir, n_left, t_emit,
-            t_passes, lap(&clock));
+        fprintf(stderr,
+                "margay cpu: %s, %u operations, %u loops lane by lane, %u IR "
+                "instructions (%u after the passes): %.1f ms IR, %.1f passes, %.1f "
+                "code\n",
+                whole ? "whole CTAs" : "warps", whole ? f->region.n_ops : f->n_insts, f->n_serials, n_ir, n_left,
+                t_emit, t_passes, lap(&clock));
     LLVMDisposeModule(m);
     LLVMContextDispose(c);
     if (!ok) return false;
@@ -200,8 +214,9 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     return ok;
 }
 
-/* LLVM's static objects are not destroyed at exit: a kernel may be being compiled just then. With
- * RTLD_DEEPBIND libLLVM finds this one before libc's. */
+/* LLVM's static objects are not destroyed at exit: a kernel may be being
+ * compiled just then. With RTLD_DEEPBIND libLLVM finds this one before libc's.
+ */
 __attribute__((visibility("default"))) int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 int __cxa_atexit(void (*fn)(void *), void *arg, void *dso)
 {

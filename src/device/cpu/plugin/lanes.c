@@ -1,5 +1,6 @@
-/* Lane by lane: atomics on shared memory, which a CTA has to itself, and on global memory, and accesses of few lanes
- * that lie anywhere. Vectors pass through arrays in the frame of the compiled function. */
+/* Lane by lane: atomics on shared memory, which a CTA has to itself, and on
+ * global memory, and accesses of few lanes that lie anywhere. Vectors pass
+ * through arrays in the frame of the compiled function. */
 #include "device/cpu/plugin/emit.h"
 
 #include "device/emu/alu_form.h"
@@ -34,7 +35,8 @@ static void store_room(struct emit *e, val v, val array)
     LLVMSetAlignment(LLVMBuildStore(B, v, array), 64);
 }
 
-/* For each lane of the mask, ascending. The body goes on at the builder's place. */
+/* For each lane of the mask, ascending. The body goes on at the builder's
+ * place. */
 val emit_begin_lanes(struct emit *e, struct lane_loop *l, val mask)
 {
     LLVMBasicBlockRef before = LLVMGetInsertBlock(B);
@@ -57,11 +59,13 @@ void emit_end_lanes(struct emit *e, struct lane_loop *l)
     LLVMPositionBuilderAtEnd(B, l->on);
 }
 
-/* ---- atomics on shared memory ------------------------------------------------------------------------------ */
+/* ---- atomics on shared memory
+ * ------------------------------------------------------------------------------
+ */
 
 static val combined(struct emit *e, const struct cpu_inst *in, val old, val x)
 {
-    bool sign = in->type == MG_TYPE_s32;
+    bool sign = in->type == MG_TYPE_s32 || in->type == MG_TYPE_s64;
     LLVMIntPredicate less = sign ? LLVMIntSLT : LLVMIntULT;
     switch ((enum emu_atom)in->sub) {
     case EMU_ATOM_ADD:
@@ -105,8 +109,8 @@ static val lane_word(struct emit *e, val pairs, uint32_t k)
     return k & 1 ? LLVMBuildLShr(B, two, k64(e, 32), "") : LLVMBuildAnd(B, two, k64(e, UINT32_MAX), "");
 }
 
-/* All lanes, and nobody asks what was there: straight from registers. Read back from memory each would wait for the
- * vector stored there. */
+/* All lanes, and nobody asks what was there: straight from registers. Read back
+ * from memory each would wait for the vector stored there. */
 static void all_lanes(struct emit *e, val at, val value, val uniform)
 {
     LLVMTypeRef t = LLVMVectorType(e->t.i64, 16);
@@ -143,7 +147,8 @@ static bool is_uniform(struct emit *e, uint32_t reg)
            (cpu_is_constant(&e->f->regs[reg - 1]) || cpu_is_uniform(e->f->regs[reg - 1].shape));
 }
 
-/* The emulator's function where not `ok`. Result: where both go on; code that follows is that of the other way. */
+/* The emulator's function where not `ok`. Result: where both go on; code that
+ * follows is that of the other way. */
 static LLVMBasicBlockRef call_unless(struct emit *e, val ok)
 {
     LLVMBasicBlockRef fast = emit_block(e, "atomic"), slow = emit_block(e, "elsewhere"), next = emit_block(e, "done");
@@ -163,7 +168,8 @@ static void emit_shared_atomic(struct emit *e)
     const struct cpu_inst *in = e->in;
     val many = emit_address(e, in, true, 0), lanes = in->guard ? emit_active(e) : emit_lanes(e);
     val ok = emit_all_inside(e, many, k64(e, 0), e->arg.shared_bytes, 4, lanes), cached = e->lanes;
-    if (e->f->static_shared >= 4) /* masked addresses are surely inside: that is seen from the constant */
+    if (e->f->static_shared >= 4) /* masked addresses are surely inside: that is
+                                     seen from the constant */
         ok = LLVMBuildOr(B, emit_all_inside(e, many, k64(e, 0), k64(e, e->f->static_shared), 4, lanes), ok, "");
     LLVMBasicBlockRef next = call_unless(e, ok);
     val at = emit_room(e, 0), value = NULL, uniform = NULL,
@@ -208,7 +214,9 @@ static void emit_shared_atomic(struct emit *e)
     e->lanes = cached;
 }
 
-/* ---- atomics on global memory ------------------------------------------------------------------------------ */
+/* ---- atomics on global memory
+ * ------------------------------------------------------------------------------
+ */
 
 static LLVMAtomicRMWBinOp host_operation(const struct cpu_inst *in)
 {
@@ -231,7 +239,8 @@ static LLVMAtomicRMWBinOp host_operation(const struct cpu_inst *in)
     }
 }
 
-/* The host's own atomic operation at a 64-bit address, sequentially consistent as the emulator's. */
+/* The host's own atomic operation at a 64-bit address, sequentially consistent
+ * as the emulator's. */
 static val change_global(struct emit *e, val at, val x)
 {
     LLVMAtomicRMWBinOp op = host_operation(e->in);
@@ -242,21 +251,63 @@ static val change_global(struct emit *e, val at, val x)
     return op == LLVMAtomicRMWBinOpFAdd ? LLVMBuildBitCast(B, old, word, "") : old;
 }
 
-/* What one add of all active lanes' values adds. */
-static val sum_of(struct emit *e, LLVMTypeRef t, val values, val uniform, val lanes)
+/* What one operation with all active lanes' values is done with; NULL: there is
+ * none. */
+static val all_as_one(struct emit *e, LLVMTypeRef t, val values, val uniform, val lanes)
 {
-    if (uniform) {
+    static const struct {
+        LLVMAtomicRMWBinOp op;
+        const char *name;
+        uint64_t idle[2]; /* of 32 bits, of 64 */
+    } ways[] = {{LLVMAtomicRMWBinOpAdd, "llvm.vector.reduce.add", {0, 0}},
+                {LLVMAtomicRMWBinOpAnd, "llvm.vector.reduce.and", {UINT64_MAX, UINT64_MAX}},
+                {LLVMAtomicRMWBinOpOr, "llvm.vector.reduce.or", {0, 0}},
+                {LLVMAtomicRMWBinOpXor, "llvm.vector.reduce.xor", {0, 0}},
+                {LLVMAtomicRMWBinOpMin, "llvm.vector.reduce.smin", {INT32_MAX, INT64_MAX}},
+                {LLVMAtomicRMWBinOpMax, "llvm.vector.reduce.smax", {1ull << 31, 1ull << 63}},
+                {LLVMAtomicRMWBinOpUMin, "llvm.vector.reduce.umin", {UINT64_MAX, UINT64_MAX}},
+                {LLVMAtomicRMWBinOpUMax, "llvm.vector.reduce.umax", {0, 0}}};
+    LLVMAtomicRMWBinOp op = host_operation(e->in);
+    if (uniform && op == LLVMAtomicRMWBinOpAdd) {
         val mask = lanes ? LLVMBuildBitCast(B, lanes, e->t.i32, "") : k32(e, UINT32_MAX),
             n = emit_intrinsic(e, "llvm.ctpop", &e->t.i32, 1, &mask, 1);
         return LLVMBuildMul(B, uniform, LLVMBuildZExtOrBitCast(B, n, t, ""), "");
     }
-    LLVMTypeRef vt = LLVMTypeOf(values);
-    if (lanes) values = LLVMBuildSelect(B, lanes, values, LLVMConstNull(vt), "");
-    return emit_intrinsic(e, "llvm.vector.reduce.add", &vt, 1, &values, 1);
+    for (size_t k = 0; k < MG_COUNT_OF(ways); k++) {
+        if (ways[k].op != op) continue;
+        if (uniform && op != LLVMAtomicRMWBinOpXor) return uniform;
+        if (uniform) values = emit_splat(e, uniform);
+        LLVMTypeRef vt = LLVMTypeOf(values);
+        val idle = emit_splat(e, LLVMConstInt(t, ways[k].idle[e->in->bytes == 8], 0));
+        if (lanes) values = LLVMBuildSelect(B, lanes, values, idle, "");
+        return emit_intrinsic(e, ways[k].name, &vt, 1, &values, 1);
+    }
+    return NULL;
 }
 
-/* Adds of all lanes to places in a row that begins at a multiple of 16 bytes: an exchange of 16 bytes takes a processor
- * hardly longer than one lane's add, and does two or four. values NULL: all add `uniform`. */
+/* Of inserted code: an operation that changes nothing, as most of the least and
+ * the greatest so far, is left out. */
+static void change_if_new(struct emit *e, val at, val x)
+{
+    LLVMAtomicRMWBinOp op = host_operation(e->in);
+    if (!e->in->probe || op == LLVMAtomicRMWBinOpAdd || op == LLVMAtomicRMWBinOpXor) {
+        change_global(e, at, x);
+        return;
+    }
+    LLVMBasicBlockRef change = emit_block(e, "change"), on = emit_block(e, "changed");
+    val old = emit_program(e, LLVMBuildLoad2(B, LLVMTypeOf(x), LLVMBuildIntToPtr(B, at, e->t.ptr, ""), ""));
+    LLVMSetOrdering(old, LLVMAtomicOrderingMonotonic);
+    LLVMSetAlignment(old, e->in->bytes);
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, combined(e, e->in, old, x), old, ""), change, on);
+    LLVMPositionBuilderAtEnd(B, change);
+    change_global(e, at, x);
+    LLVMBuildBr(B, on);
+    LLVMPositionBuilderAtEnd(B, on);
+}
+
+/* Adds of all lanes to places in a row that begins at a multiple of 16 bytes:
+ * an exchange of 16 bytes takes a processor hardly longer than one lane's add,
+ * and does two or four. values NULL: all add `uniform`. */
 static void add_wide(struct emit *e, val base, val values, val uniform)
 {
     unsigned bytes = e->in->bytes, n = 16 / bytes;
@@ -289,7 +340,8 @@ static void add_wide(struct emit *e, val base, val values, val uniform)
     }
 }
 
-/* The address register, where lanes' addresses are steps from lane 0's; NULL otherwise. */
+/* The address register, where lanes' addresses are steps from lane 0's; NULL
+ * otherwise. */
 static const struct cpu_reg *line_of(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -323,7 +375,8 @@ static void change_each(struct emit *e, val many, val lanes, val result, val val
     emit_end_lanes(e, &l);
 }
 
-/* One operation where all add to one place and nobody asks what was there; rows of 16 bytes at once; else lane by lane.
+/* One operation where all change one place and nobody asks what was there; rows
+ * of 16 bytes at once; else lane by lane.
  */
 static void change_lanes(struct emit *e, val many, val lanes, val result)
 {
@@ -331,8 +384,11 @@ static void change_lanes(struct emit *e, val many, val lanes, val result)
     LLVMAtomicRMWBinOp op = host_operation(in);
     val uniform = is_uniform(e, in->s[1]) ? emit_scalar(e, in->s[1], 0, false) : NULL,
         values = uniform ? NULL : emit_vec(e, in->s[1], false);
-    if (op == LLVMAtomicRMWBinOpAdd && !result && (!in->s[0] || is_uniform(e, in->s[0]))) {
-        change_global(e, emit_address(e, in, false, 0), sum_of(e, emit_mem_type(e, in->bytes), values, uniform, lanes));
+    val one = !result && (!in->s[0] || is_uniform(e, in->s[0]))
+                  ? all_as_one(e, emit_mem_type(e, in->bytes), values, uniform, lanes)
+                  : NULL;
+    if (one) {
+        change_if_new(e, emit_address(e, in, false, 0), one);
         return;
     }
     const struct cpu_reg *line = line_of(e);
@@ -389,10 +445,13 @@ void emit_atomic(struct emit *e)
         emit_global_atomic(e);
 }
 
-/* ---- loads and stores of few lanes ---------------------------------------------------------------------------- */
+/* ---- loads and stores of few lanes
+ * ----------------------------------------------------------------------------
+ */
 
-/* Emits the access as a loop when there are FEW lanes, and leaves the builder where there are more.
- * Returns where both meet; NULL: no loop. t: the memory's element; value: of a store, in t. */
+/* Emits the access as a loop when there are FEW lanes, and leaves the builder
+ * where there are more. Returns where both meet; NULL: no loop. t: the memory's
+ * element; value: of a store, in t. */
 LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, const struct lane_addresses *at, val lanes, val value,
                            val *loaded)
 {
@@ -410,7 +469,8 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, const struct lane_addr
     if (addresses) store_room(e, narrow ? narrow : at->many, addresses);
     if (value) store_room(e, value, values);
     val lane = emit_begin_lanes(e, &l, mask), so_far = NULL;
-    if (!value) { /* a vector that lanes are put into: reading back what they stored would wait for all of it */
+    if (!value) { /* a vector that lanes are put into: reading back what they
+                     stored would wait for all of it */
         LLVMPositionBuilderBefore(B, LLVMGetFirstInstruction(l.head));
         so_far = LLVMBuildPhi(B, vt, "");
         LLVMPositionBuilderAtEnd(B, l.head);
