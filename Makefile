@@ -77,6 +77,11 @@ $(B)/gen/page_text.h: scripts/gen-page $(wildcard src/report/page/*)
 	@mkdir -p $(@D)
 	@sh $< src/report/page > $@.tmp && mv $@.tmp $@
 $(B)/obj/report/page.o: $(B)/gen/page_text.h
+# Documents that `margay help` prints.
+$(B)/gen/help_docs.h: scripts/gen-docs $(wildcard docs/*.md docs/tools/*.md docs/man/*.md)
+	@mkdir -p $(@D)
+	@sh $< > $@.tmp && mv $@.tmp $@
+$(B)/obj/cli/docs.o: $(B)/gen/help_docs.h
 $(B)/gen/margay-stamp.h: $(wildcard $(foreach d,$(STAMPED),src/$(d)/*.h src/$(d)/*.def))
 	@mkdir -p $(@D)
 	@echo "#define MG_TOOL_STAMP \"$$(cat $(sort $^) | sha256sum | cut -c1-32)\"" > $@

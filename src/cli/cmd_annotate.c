@@ -36,6 +36,7 @@ int cmd_annotate(int argc, char **argv)
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
     if (n > 2) return mg_opt_usage(&page, MG_EXIT_USAGE, "takes one profile directory and one file or function");
+    if (n && mg_means_newest(argv[0])) argv++, n--;
     bool named = n == 2 || (n == 1 && mg_is_profile(argv[0]));
     if (n == 1 && !named && is_folder(argv[0])) {
         fprintf(stderr, "margay: %s is a directory without a profile\n", argv[0]);

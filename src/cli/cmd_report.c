@@ -70,6 +70,18 @@ static enum mg_report_by find_group(char first)
     return first == 'f' ? MG_BY_FAMILY : first == 'c' ? MG_BY_CAUSE : first == 'd' ? MG_BY_DEVICE : MG_BY_RANGE;
 }
 
+/* --tool with a table's name: that table of its tool. */
+static void take_table(const struct mg_recording *p, struct mg_report_opts *o)
+{
+    if (!o->tool || o->table || mg_report_has_tool(p, o->tool)) return;
+    const char *table = o->tool, *tool;
+    struct mg_report_opts all = *o;
+    all.tool = NULL;
+    if (!(tool = mg_report_tool_of_table(p, &all, table))) return;
+    o->tool = tool;
+    o->table = table;
+}
+
 int cmd_report(int argc, char **argv)
 {
     struct mg_report_opts o = {.size = sizeof o};
@@ -89,7 +101,8 @@ int cmd_report(int argc, char **argv)
         MG_OPT_STR(0, "charts", &charts, "DIR", "the tools' pictures, as DIR/NAME.svg; graphs as DIR/NAME.dot, too"),
         MG_OPT_FLAG(0, "per-launch", &o.per_launch, "with the counts and arguments of every launch"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches, mangled or not"),
-        MG_OPT_STR(0, "tool", &o.tool, "NAME", "only the result of this tool; advise: only the findings"),
+        MG_OPT_STR(0, "tool", &o.tool, "NAME",
+                   "only the result of this tool, or this table of one; advise: only the findings"),
         MG_OPT_CHOICE(0, "sort", &sort, "time|instructions|launches|name",
                       "order of kernels (by time where a GPU measured it, else by instructions)"),
         MG_OPT_CHOICE(0, "by", &by, "family|cause|range|device",
@@ -100,6 +113,7 @@ int cmd_report(int argc, char **argv)
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
     if (n > 1) return mg_opt_usage(&page, MG_EXIT_USAGE, "takes one profile directory");
+    if (n && mg_means_newest(argv[0])) n = 0;
     if (!n && !mg_newest_profile(0, newest))
         return mg_opt_usage(&page, MG_EXIT_USAGE, "needs a profile directory: there is none here");
     const char *dir = n ? argv[0] : newest;
@@ -112,10 +126,14 @@ int cmd_report(int argc, char **argv)
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_recording *p;
     struct mg_buf out = MG_BUF_INIT;
-    if (mg_recording_open(dir, &p, &d)) {
+    enum mg_err err = mg_recording_open(dir, &p, &d);
+    if (!err && !html && !charts && !json) take_table(p, &o);
+    if (err) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else if (o.tool && !mg_report_has_tool(p, o.tool)) {
-        (void)mg_diag_err(&d, MG_ERR_INPUT, "%s has no result of a tool named %s", dir, o.tool);
+        (void)mg_diag_err(&d, MG_ERR_INPUT,
+                          "%s has neither a tool nor a table named %s (margay report --csv --table list names them)",
+                          dir, o.tool);
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else if (csv && !mg_report_has_table(p, &o)) {
         (void)mg_diag_err(&d, MG_ERR_INPUT, "%s has no table named %s", dir, o.table);

@@ -9,12 +9,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -521,6 +523,18 @@ static void warn_of_profiler(const struct run *r)
                  i < 3 ? "; put it in front (docs/nvidia.md, \"Beside other tools\")" : "");
 }
 
+/* The tools of advise make a program many times slower: who looks on is told after a second that it runs. */
+static void say_that_it_runs(const struct run *r, pid_t pid)
+{
+    const int after_ms = 1000;
+    if (!r->advise || r->quiet || !isatty(2)) return;
+    struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+    if (p.fd < 0) return;
+    if (!poll(&p, 1, after_ms))
+        fail(0, "runs with all tools of advise, which takes several times as long; findings follow when it ends");
+    close(p.fd);
+}
+
 /* The exit status of the program; *why: errno when it could not be started, else 0. */
 static int run_program(struct run *r, int *why)
 {
@@ -536,6 +550,7 @@ static int run_program(struct run *r, int *why)
     close(fds[1]);
     if (pid < 0 || read(fds[0], why, sizeof *why) != (ssize_t)sizeof *why) *why = pid < 0 ? errno : 0;
     close(fds[0]);
+    if (pid > 0 && !*why) say_that_it_runs(r, pid);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     child_pid = 0;
@@ -700,7 +715,7 @@ static bool has_errors(const struct run *r, const struct mg_recording *p, bool f
     if (checked)
         fail(0, "--error-exitcode: --check found %u error%s: margay report %s", checked, checked == 1 ? "" : "s",
              r->dir);
-    if (findings) fail(0, "--error-exitcode: %u finding%s to mend", findings, findings == 1 ? "" : "s");
+    if (findings) fail(0, "--error-exitcode: %u finding%s to fix", findings, findings == 1 ? "" : "s");
     return failed || checked || findings;
 }
 
@@ -731,7 +746,7 @@ static void say_next(const struct run *r, const struct mg_recording *p)
     fprintf(stderr, "profile%s %s; next: margay report %s", captured ? " and capture" : "", r->dir, r->dir);
     if (captured) fprintf(stderr, ", margay replay %s", r->dir);
     if (names_lines(p)) fprintf(stderr, ", margay annotate %s", r->dir);
-    fputs(r->plain && !captured ? "; what to mend: margay run -t advise\n" : "\n", stderr);
+    fputs(r->plain && !captured ? "; what to fix: margay run -t advise\n" : "\n", stderr);
 }
 
 static int conclude(struct run *r, int status)

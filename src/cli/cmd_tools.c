@@ -45,7 +45,7 @@ int cmd_tools(int argc, char **argv)
     for (uint32_t i = 0; !n && (t = mg_tool_at(i)); i++) add_tool(&out, t, verbose);
     if (!n)
         mg_buf_printf(&out, "%-10s %s\n", "advise",
-                      "the tools that findings need, in one go: what is wrong and what mending it could gain");
+                      "the tools that findings need, in one go: what is wrong and what fixing it could gain");
     for (int i = 0; i < n && !status; i++) {
         struct mg_tool_spec spec;
         struct mg_diag d = MG_DIAG_INIT;

@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/version.h"
 #include "cli/cli.h"
+#include "cli/docs.h"
 #include "report/advice/advice.h"
 #include "store/store.h"
 #include "tool/tool.h"
@@ -86,7 +87,8 @@ static void print_commands(FILE *to)
     for (size_t i = 0; i < MG_COUNT_OF(cmds); i++) fprintf(to, "  %-8s %s\n", cmds[i].name, cmds[i].help);
     fputs(
         "\nmargay run -- ./app ARGS             counts what every block of every kernel does, on a GPU or without one\n"
-        "margay run -t advise -- ./app ARGS   says what to mend, where, and what that could gain\n",
+        "margay run -t advise -- ./app ARGS   says what to fix, where, and what that could gain\n"
+        "margay help findings                 the rules of the findings; margay help docs: pages to read here\n",
         to);
 }
 
@@ -102,9 +104,25 @@ static bool print_rule(const char *name)
 {
     struct mg_buf text = MG_BUF_INIT;
     bool is = mg_advice_help(name, &text);
+    if (is && strcmp(name, "advise") && strcmp(name, "findings")) {
+        mg_doc_rule(name, &text);
+        mg_buf_adds(&text, "    how a gain is computed: margay help docs/findings.md\n");
+    }
     if (is) fputs(text.at, stdout);
     mg_buf_release(&text);
     return is;
+}
+
+/* A document, or with "docs" the list of them. */
+static bool print_doc(const char *name)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    bool all = !strcmp(name, "docs") || !strcmp(name, "docs/");
+    const char *doc = all ? NULL : mg_doc_find(name);
+    if (all) mg_doc_list(&text);
+    if (doc || all) fputs(doc ? doc : text.at, stdout);
+    mg_buf_release(&text);
+    return doc || all;
 }
 
 /* Output that nobody could read is no success. */
@@ -139,9 +157,9 @@ int main(int argc, char **argv)
         char *tool[] = {"tools", "-v", argv[2], NULL};
         return flushed(cmd_tools(3, tool));
     }
-    if (!c && asks && print_rule(argv[2])) return flushed(MG_EXIT_OK);
+    if (!c && asks && (print_rule(argv[2]) || print_doc(argv[2]))) return flushed(MG_EXIT_OK);
     if (!c) {
-        fprintf(stderr, "margay: no command%s '%s' (see `margay help`)\n", asks ? ", tool or rule" : "",
+        fprintf(stderr, "margay: no command%s '%s' (see `margay help`)\n", asks ? ", tool, rule or document" : "",
                 argv[asks ? 2 : 1]);
         return MG_EXIT_USAGE;
     }

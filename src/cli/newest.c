@@ -53,7 +53,7 @@ static int by_time(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-bool mg_newest_profile(uint32_t skip, char dir[PATH_MAX])
+static bool find_newest(uint32_t skip, char dir[PATH_MAX])
 {
     MG_VEC(struct candidate) list = {0};
     DIR *d = opendir(".");
@@ -66,10 +66,20 @@ bool mg_newest_profile(uint32_t skip, char dir[PATH_MAX])
     if (d) closedir(d);
     if (list.n) qsort(list.at, list.n, sizeof *list.at, by_time);
     bool found = skip < list.n;
-    if (found) {
-        snprintf(dir, PATH_MAX, "%s", list.at[skip].name);
-        fprintf(stderr, "margay: profile %s\n", dir);
-    }
+    if (found) snprintf(dir, PATH_MAX, "%s", list.at[skip].name);
     mg_vec_release(&list);
     return found;
+}
+
+bool mg_newest_profile(uint32_t skip, char dir[PATH_MAX])
+{
+    bool found = find_newest(skip, dir);
+    if (found) fprintf(stderr, "margay: profile %s\n", dir);
+    return found;
+}
+
+bool mg_means_newest(const char *dir)
+{
+    char unused[PATH_MAX];
+    return !strcmp(dir, ".") && !mg_is_profile(dir) && find_newest(0, unused);
 }

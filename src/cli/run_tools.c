@@ -43,6 +43,10 @@ int mg_run_tool(const struct mg_opt_page *page, const char *option, const char *
     struct mg_tool_spec t;
     void *conf = NULL;
     char why[100];
+    if (!strncmp(given, MG_ADVICE ",", sizeof MG_ADVICE))
+        return mg_opt_usage(page, USAGE,
+                            "%s %s: advise takes no options; name the tool that has it (margay help advise)", option,
+                            given);
     if (!mg_run_tool_opens(given, why))
         return mg_opt_usage(page, USAGE, "%s %s: the tool cannot be opened: %s", option, given, why);
     enum mg_err err = mg_tool_spec_open(given, &t, &d);

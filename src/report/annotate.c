@@ -188,7 +188,14 @@ static void add_heading(struct notes *x, const char *file)
     const char *doubt = mg_sources_doubt(x->sources, file);
     mg_buf_printf(x->out, x->o->color ? "\033[1m%s\033[0m%s%s\n" : "%s%s%s\n", file, doubt ? " " : "",
                   doubt ? doubt : "");
-    mg_buf_adds(x->out, "share, instr.: of thread instructions, not of time\n   share   instr.");
+    mg_buf_adds(x->out, "share, instr.: of thread instructions, not of time");
+    if (x->has_warps) mg_buf_adds(x->out, "; lanes: active, of 32");
+    if (x->has_idle) mg_buf_adds(x->out, "; idle: lane slots that its branch leaves, of all");
+    mg_buf_adds(x->out, "\n");
+    if (x->has_sectors) mg_buf_adds(x->out, "sectors: of 32 bytes a request; ");
+    if (x->has_conflicts) mg_buf_adds(x->out, "conflicts: passes too many a request to shared memory; ");
+    if (x->has_latency) mg_buf_adds(x->out, "cycles: that a warp waits; ");
+    mg_buf_adds(x->out, "^: of the line above\n   share   instr.");
     if (x->has_warps) mg_buf_adds(x->out, "  lanes");
     if (x->has_idle) mg_buf_adds(x->out, "   idle");
     if (x->has_sectors) mg_buf_adds(x->out, " sectors ");
@@ -281,7 +288,7 @@ static void add_findings(struct notes *x, const char *file, uint32_t line)
     for (uint32_t i = 0; i < x->findings.n; i++) {
         const struct mg_finding *f = &x->findings.at[i];
         if (f->gain_pct <= 0 || !f->file || f->line != line || strcmp(f->file, file)) continue;
-        mg_buf_printf(x->out, "%*s |        ^ %s: mending could gain ", gutter_width(x), "", mg_finding_rule(f));
+        mg_buf_printf(x->out, "%*s |        ^ %s: fixing it could gain ", gutter_width(x), "", mg_finding_rule(f));
         mg_add_gain(x->out, f);
         mg_buf_addc(x->out, '\n');
     }

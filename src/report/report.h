@@ -105,6 +105,8 @@ bool mg_report_shows(const struct mg_report_opts *o, const struct mg_pkernel *k)
 /* What --csv would print is there (o->tool, o->table). */
 bool mg_report_has_table(const struct mg_recording *p, const struct mg_report_opts *o);
 /* The run named this tool, or it left a result; "advise": the findings, which any profile may have. */
+/* The tool that has a table of that name; NULL: none of the profile. */
+const char *mg_report_tool_of_table(const struct mg_recording *p, const struct mg_report_opts *o, const char *table);
 bool mg_report_has_tool(const struct mg_recording *p, const char *name);
 const char *mg_ran_text(enum mg_ran r); /* "instrumented" "native" "failed" "unknown" */
 /* The command a profile is of: the launcher's record, else the first process. exit -1: unknown. */

@@ -435,9 +435,9 @@ void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *giv
         o->one_kernel = one && tool && !(tool->flags & MG_TOOL_ASKED);
         mg_tool_tables(p, u, o, &t);
         for (uint32_t i = 0; i < t.tables.n && (i == 0 || !first_only || asked); i++) {
+            if (o->table && strcmp(o->table, t.tables.at[i].name)) continue;
             if (brief && !says_something(&t.tables.at[i], i, tool, mg_has_host_times(p))) {
                 mg_buf_printf(&left, "%s%s", left.n ? ", " : "", t.tables.at[i].name);
-                if (i) mg_buf_printf(&left, " (tool %s)", p->uses[u].name); /* the first has its name */
                 continue;
             }
             mg_buf_addc(out, '\n');
@@ -460,6 +460,19 @@ bool mg_add_tools_csv(const struct mg_recording *p, const struct mg_report_opts 
             found = !o->table || !strcmp(o->table, t.tables.at[i].name);
             if (found && out) mg_add_table_csv(p, &t.tables.at[i], out);
         }
+        mg_table_release(&t);
+    }
+    return found;
+}
+
+const char *mg_report_tool_of_table(const struct mg_recording *p, const struct mg_report_opts *o, const char *table)
+{
+    const char *found = NULL;
+    for (uint32_t u = 0; u < p->n_uses && !found; u++) {
+        struct mg_table t;
+        if (!mg_tool_tables(p, u, o, &t)) continue;
+        for (uint32_t i = 0; i < t.tables.n; i++)
+            if (!strcmp(t.tables.at[i].name, table)) found = p->uses[u].name;
         mg_table_release(&t);
     }
     return found;

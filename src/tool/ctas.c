@@ -167,6 +167,7 @@ static enum mg_err ctas_instrument(const void *conf, struct mg_patch *p, struct 
 
 /* ---- profile ------------------------------------------------------------------------------------------- */
 
+enum { MOST_LONG = 4096 /* kept of the longest CTAs */ };
 struct shape {             /* of the launch with the largest imbalance */
     double worst;          /* longest / mean */
     uint32_t longest[3];   /* the CTA */
@@ -176,6 +177,8 @@ struct shape {             /* of the launch with the largest imbalance */
     double rounds_of_longest, rounds_mean; /* of a thread in it */
     uint64_t least, most;
     uint64_t counts[bars]; /* CTAs of each part of least to most */
+    uint32_t *long_slots;  /* those beyond, up to MOST_LONG; NULL: no launch was looked at */
+    uint32_t grid[3], shift;
 };
 struct work { /* of one kernel, over its launches */
     const struct mg_result_kernel *k;
@@ -251,18 +254,33 @@ static void count_bars(struct shape *s, const uint64_t *work, uint32_t n)
     }
 }
 
+static void place_of_cta(const struct shape *s, uint32_t slot, uint32_t at[3])
+{
+    uint64_t cta = (uint64_t)slot << s->shift;
+    at[0] = (uint32_t)(cta % s->grid[0]);
+    at[1] = (uint32_t)(cta / s->grid[0] % s->grid[1]);
+    at[2] = (uint32_t)(cta / s->grid[0] / s->grid[1]);
+}
+
 static void find_shape(struct shape *s, const struct mg_result_kernel *k, const struct mg_result_launch *l,
                        uint32_t slots, uint32_t n, uint32_t longest)
 {
-    uint64_t cta = (uint64_t)longest << mg_cta_slot_shift(l->grid, slots);
+    uint32_t *list = s->long_slots ? s->long_slots : mg_xcalloc(MOST_LONG, sizeof *list);
     double sum = 0;
     for (uint32_t i = 0; i < n; i++) sum += (double)l->cells[i];
     double mean = sum / n, most = (double)l->cells[longest];
-    *s = (struct shape){.worst = most / mean, .ctas = n, .trend = find_trend(l->cells, n, mean)};
-    s->longest[0] = (uint32_t)(cta % l->grid[0]);
-    s->longest[1] = (uint32_t)(cta / l->grid[0] % l->grid[1]);
-    s->longest[2] = (uint32_t)(cta / l->grid[0] / l->grid[1]);
-    for (uint32_t i = 0; i < n; i++) s->beyond += (double)l->cells[i] > .5 * (mean + most);
+    *s = (struct shape){.worst = most / mean,
+                        .ctas = n,
+                        .trend = find_trend(l->cells, n, mean),
+                        .long_slots = list,
+                        .grid = {l->grid[0], l->grid[1], l->grid[2]},
+                        .shift = mg_cta_slot_shift(l->grid, slots)};
+    place_of_cta(s, longest, s->longest);
+    for (uint32_t i = 0; i < n; i++) {
+        if ((double)l->cells[i] <= .5 * (mean + most)) continue;
+        if (s->beyond < MOST_LONG) list[s->beyond] = i;
+        s->beyond++;
+    }
     count_bars(s, l->cells, n);
     s->loop = find_loop(k, l->cells, slots, n, longest, s->worst);
     if (!s->loop) return;
@@ -272,12 +290,17 @@ static void find_shape(struct shape *s, const struct mg_result_kernel *k, const 
     s->rounds_of_longest = (double)entries[longest] / threads;
 }
 
+static bool is_few_long(const struct shape *s)
+{
+    return s->worst >= 2 && s->beyond <= MG_MIN(MG_MAX(s->ctas / 20, (uint64_t)1), (uint64_t)MOST_LONG);
+}
+
 /* One word for it: decides what to try. */
 static const char *shape_word(const struct shape *s)
 {
     if (s->worst < 1.01) return "even";
     if (s->ctas >= 8 && fabs(s->trend) >= .9) return s->trend > 0 ? "rising" : "falling";
-    return s->worst >= 2 && s->beyond <= MG_MAX(s->ctas / 20, (uint64_t)1) ? "few long" : "spread";
+    return is_few_long(s) ? "few long" : "spread";
 }
 
 static void add_launch(struct work *w, const struct mg_result_launch *l, uint32_t slots, uint32_t sms)
@@ -340,6 +363,16 @@ static void shape_json(const struct shape *s, struct mg_json *j)
     for (int d = 0; d < 3; d++) mg_json_u64(j, s->longest[d]);
     mg_json_end(j, ']');
     mg_json_key_u64(j, "long_ctas", s->beyond);
+    mg_json_key(j, "long_cta_ids");
+    mg_json_arr(j);
+    for (uint32_t i = 0; is_few_long(s) && i < s->beyond; i++) {
+        uint32_t at[3];
+        place_of_cta(s, s->long_slots[i], at);
+        mg_json_arr(j);
+        for (int d = 0; d < 3; d++) mg_json_u64(j, at[d]);
+        mg_json_end(j, ']');
+    }
+    mg_json_end(j, ']');
     mg_json_key(j, "histogram");
     mg_json_obj(j);
     mg_json_key_u64(j, "least", s->least);
@@ -425,7 +458,7 @@ static void ctas_profile(const void *conf, const struct mg_tool_result *r, struc
     (void)conf;
     mg_table_begin(
         t, "ctas",
-        "thread instructions of CTAs: what an even share over multiprocessors saves, and what of it equal CTAs would lose");
+        "thread instructions of CTAs; saves: time that an even share over multiprocessors would save, of it what as many equal CTAs lose, too");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
     mg_table_column(t, "saves", MG_COL_PERCENT, NULL);
     mg_table_column(t, "equal CTAs", MG_COL_PERCENT, NULL);
@@ -447,6 +480,7 @@ static void ctas_profile(const void *conf, const struct mg_tool_result *r, struc
         work_row(&w, t);
         if (k < charts) draw_bars(&w, t, k);
         mg_kit_sampled(t, w.k, w.ctas, w.grid_ctas);
+        free(w.shape.long_slots);
     }
     mg_json_end(j, ']');
     mg_table_sort(t, 1);

@@ -12,6 +12,7 @@ grep -q '31\.0 |    16          float v = tile' older.txt || { echo 'no conflict
 grep -q '\^ shared variable tile of 4096 bytes' older.txt
 grep -q '\^ argument 0, buffer of 1,048,576 bytes' older.txt
 "$MARGAY" annotate > newest.txt 2> err
+"$MARGAY" annotate . 2> again | cmp - newest.txt && cmp err again
 grep -q 'profile newer' err && grep -q 'matvec\.cu$' newest.txt
 "$MARGAY" annotate matvec.cu 2> err | cmp - newest.txt
 "$MARGAY" annotate newer 'rows_times*' --ptx > ptx.txt

@@ -9,7 +9,7 @@ tail -1 err | grep -q '^coverage: ' || fail 'the summary does not end with the c
 [ "$(wc -l < err)" -le 40 ] || fail 'the summary is more than a screen'
 cp "$ROOT/tests/cli/turns.ptx" . && gcc -O1 -o ptxrun "$ROOT/tests/cli/ptxrun.c" -ldl
 "$MARGAY" run --device emu -o plain -- ./ptxrun load=turns.ptx count:1,1,1:1,1,1:1 > out 2> err
-grep -q '^profile plain; next: margay report plain; what to mend: margay run -t advise$' err || { cat err; fail 'annotate is offered without line information'; }
+grep -q '^profile plain; next: margay report plain; what to fix: margay run -t advise$' err || { cat err; fail 'annotate is offered without line information'; }
 "$MARGAY" capture --device emu -o held -- "$EX/saxpy" > out 2> err
 grep -q '^profile and capture held; next: margay report held, margay replay held' err || { cat err; fail 'a capture does not name the replay'; }
 "$MARGAY" replay --export program held > out 2> err
@@ -23,7 +23,7 @@ grep -q '^no kernel was launched$' err || { cat err; fail 'a run without launche
 
 # errors have a status of their own; what is no error keeps the program's
 rc=0; "$MARGAY" run -q --device emu -t advise --error-exitcode 77 -o a -- "$EX/divergent" > out 2> err || rc=$?
-[ $rc = 77 ] && grep -q 'findings\? to mend' err || fail "--error-exitcode of a finding: $rc"
+[ $rc = 77 ] && grep -q 'findings\? to fix' err || fail "--error-exitcode of a finding: $rc"
 "$MARGAY" run -q --device emu -t lanes --error-exitcode 77 -o b -- "$EX/divergent" > out || fail "--error-exitcode without -t advise: $?"
 "$MARGAY" run -q --device emu --check --error-exitcode 77 -o c -- "$EX/saxpy" > out || fail "--error-exitcode of a sound program: $?"
 rc=0; "$MARGAY" run -q --device emu --error-exitcode 256 -- "$EX/saxpy" > out 2> err || rc=$?
@@ -51,10 +51,15 @@ assert d['device'] in ('cpu', 'emu', 'nvidia') and any(c['what'] == 'driver libr
 rules=$(sed -n '/^| rule |/,/^$/s/^| \(`[^|]*\) | .*/\1/p' "$ROOT/docs/findings.md" | tr -d '`,')
 [ "$(echo $rules | wc -w)" -ge 15 ] || fail "rules of the page: $rules"
 for rule in $rules; do
-    "$MARGAY" help advise | grep -q "^    $rule  *[A-Za-z]" && "$MARGAY" help $rule | grep -q "^$rule .*[a-z]" || fail "help of rule $rule"
+    "$MARGAY" help advise | grep -q "^    $rule  *[A-Za-z]" && "$MARGAY" help $rule > said && grep -q "^$rule .*[a-z]" said || fail "help of rule $rule"
+    # what docs/findings.md says of it
+    for part in 'found when: ' 'place: ' 'try: '; do grep -q "^    $part[A-Za-z0-9_]" said || { cat said; fail "help of rule $rule: $part"; }; done
 done
+"$MARGAY" help docs/findings.md | cmp - "$ROOT/docs/findings.md" && "$MARGAY" help ctas > said && "$MARGAY" help probe-language | cmp - "$ROOT/docs/probe-language.md" || fail "help of a document"
+rc=0; "$MARGAY" run -t advise,foo=1 -- true 2> said || rc=$?
+[ $rc = 120 ] && grep -q "advise takes no options" said || fail "options of advise: $rc"
 "$MARGAY" help no_rule > said 2>&1 && fail 'help of nothing'
-grep -q "no command, tool or rule 'no_rule'" said || fail 'help of nothing'
+grep -q "no command, tool, rule or document 'no_rule'" said || fail 'help of nothing'
 "$MARGAY" help findings > said && "$MARGAY" help advise | cmp -s - said || fail 'help of findings'
 "$MARGAY" help lanes | grep -q 'docs/tools/lanes.md' || fail 'help of a tool'
 "$MARGAY" tools | grep -q '^advise ' || fail 'tools lists advise'

@@ -35,9 +35,9 @@ lanes = dict(re.findall(r'^  ' + p + r'\.cu:(\d+) .* (\d+)(?:  \S+)?$', read('la
 assert len(lanes) >= 1 and all(lanes.get(b[0], b[1]) == b[1] for b in blocks), (lanes, blocks)
 # annotate: the mark stands behind its line, once
 notes = read('notes').split('\n')
-at = [i for i, l in enumerate(notes) if f'^ {rule}: mending could gain' in l]
+at = [i for i, l in enumerate(notes) if f'^ {rule}: fixing it could gain' in l]
 assert len(at) == 1 and f'| {line:5}  ' in notes[at[0] - 1], (at, notes)
-assert notes[1] == 'share, instr.: of thread instructions, not of time' and all(w in notes[2] for w in ('lanes', 'idle', 'sectors')), notes[:3]
+assert notes[1].startswith('share, instr.: of thread instructions, not of time; lanes: ') and all(w in notes[3] for w in ('lanes', 'idle', 'sectors')), notes[:3]
 # rows that read alike are one: every row once, and N of all lines add up to the rows of the CSV
 table = read('memory').split('\nbytes that instructions ask for')[1].split('\n')
 rows = [l for l in table[2:] if l.startswith('  ' + p + '.cu')]

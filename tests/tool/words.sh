@@ -35,7 +35,7 @@ else:
     if not row['estimate']:  # the mean by the counts of blocks
         assert abs(f['measure'] / (row['most'] * n / r['kernels'][0]['thread_instructions']) - 1) < 1e-12, (f, row)
 verdicts = [v for v in r['findings'] if v['rule'].endswith('_bound')]
-assert all('Mend the findings above, then ' in v['text'] for v in verdicts), verdicts
+assert all('Fix the findings, then ' in v['text'] for v in verdicts), verdicts
 END
 for device in emu cpu; do
     for what in BUFFERS PASSES ROWS 'CTAS 700'; do

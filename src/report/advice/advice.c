@@ -21,13 +21,15 @@ bool mg_advice_help(const char *name, struct mg_buf *out)
         mg_buf_adds(out, "advise: runs the tools that these rules read, and ends with what they found\n");
         for (size_t i = 0; i < MG_COUNT_OF(rules); i++)
             mg_buf_printf(out, "    %-15s %s\n", rules[i].name, rules[i].about);
-        mg_buf_adds(out, "    page: docs/findings.md\n");
+        mg_buf_adds(out,
+                    "    it takes no options; margay help RULE says when one of them finds something, and what to try\n"
+                    "    margay help docs/findings.md: how a gain is computed\n");
         return true;
     }
     for (size_t i = 0; i < MG_COUNT_OF(rules); i++)
         if (!strcmp(name, rules[i].name)) {
-            mg_buf_printf(out, "%s (rule of findings)  %s\n    tools: %s\n    page: docs/findings.md\n", rules[i].name,
-                          rules[i].about, rules[i].tools);
+            mg_buf_printf(out, "%s (rule of findings)  %s\n    tools: %s\n", rules[i].name, rules[i].about,
+                          rules[i].tools);
             return true;
         }
     return false;

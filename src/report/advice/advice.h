@@ -26,6 +26,7 @@ struct mg_finding {
     bool exact;       /* rests on counts alone; else on a model of the device */
     unsigned class;   /* how it is ranked: lower ones first, then by gain */
     const char *text;
+    const char *limit; /* what limits the gain, a sentence; NULL: nothing does */
 };
 enum mg_work_part {
     MG_WORK_ISSUE,

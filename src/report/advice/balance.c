@@ -53,9 +53,10 @@ static double idle_latency(const struct advice *a, const struct mg_jval *kernel)
     double sum = 0;
     if (a->without & MG_WORK_NO_MEMORY) return 0;
     const struct mg_jval *sites = mg_jval_get(mg_facts_tool(a->facts, "memory"), "sites");
-    for (const struct mg_jval *v = mg_jval_first(sites); v; v = v->next)
+    const struct site_use *use = a->uses;
+    for (const struct mg_jval *v = mg_jval_first(sites); v; v = v->next, use++)
         if (mg_jval_u64(v, "kernel") == mg_jval_u64(kernel, "kernel"))
-            sum += latency_of_site(v) * idle_at(kernel, mg_jval_u64(v, "block"));
+            sum += use->wait * idle_at(kernel, mg_jval_u64(v, "block"));
     return sum;
 }
 
@@ -85,15 +86,6 @@ static const char *say_branches(struct advice *a, const struct line_sum *s)
         return mg_arena_printf(&a->out->arena, "lanes of a warp take both sides of this branch and of %u more",
                                s->sites - 1);
     return "lanes of a warp take both sides of this branch";
-}
-
-static const char *grouped(struct advice *a, double v)
-{
-    struct mg_buf text = MG_BUF_INIT;
-    mg_add_grouped(&text, (uint64_t)(v + .5));
-    const char *kept = mg_arena_strndup(&a->out->arena, text.at, text.n);
-    mg_buf_release(&text);
-    return kept;
 }
 
 /* Warps that take a way of the branch whole, as often as CTAs come to it or more. */
@@ -158,35 +150,49 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
         if (part < .05 || gain <= 0 || !is_worth_if_full(c, PART_ISSUE, cycles)) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
         place_at_line(f, s);
+        f->limit = say_limit(a, c, PART_ISSUE);
         f->measure = 100 * part;
         f->unit = "% of the kernel's lane slots idle";
         f->text = mg_arena_printf(
             &a->out->arena, "%s (in %s of %s warp executions): %.1f %% of the kernel's lane slots idle. %s",
-            say_branches(a, s), grouped(a, s->requests), grouped(a, s->accesses), f->measure,
+            say_branches(a, s), say_number(a, s->requests), say_number(a, s->accesses), f->measure,
             s->backward
                 ? "Give the lanes of a warp work of equal length: sort or bucket it, or share the rounds among lanes."
                 : "Branch on what all lanes of a warp share, or order the data so that they do.");
+        say_caller(a, f);
     }
     free(sums.at);
 }
 
 /* "40", "(3,2,0)" */
-static const char *name_longest(struct advice *a, const struct mg_jval *v)
+static const char *name_cta(struct advice *a, const struct mg_jval *v)
 {
     uint64_t at[3] = {0};
     uint32_t n = 0;
-    for (const struct mg_jval *x = mg_jval_first(mg_jval_get(v, "longest")); x && n < 3; x = x->next)
-        at[n++] = (uint64_t)mg_jval_number(x);
+    for (const struct mg_jval *x = mg_jval_first(v); x && n < 3; x = x->next) at[n++] = (uint64_t)mg_jval_number(x);
     if (at[1] || at[2])
         return mg_arena_printf(&a->out->arena, "(%llu,%llu,%llu)", (unsigned long long)at[0], (unsigned long long)at[1],
                                (unsigned long long)at[2]);
     return mg_arena_printf(&a->out->arena, "%llu", (unsigned long long)at[0]);
 }
 
+/* " (3, 40 and 81)", of many the first; "": the profile does not name them. */
+static const char *name_long_ctas(struct advice *a, const struct mg_jval *v)
+{
+    enum { MOST_NAMED = 5 };
+    uint64_t all = mg_jval_u64(v, "long_ctas"), n = 0, named = MG_MIN(all, (uint64_t)MOST_NAMED);
+    const char *text = "";
+    for (const struct mg_jval *x = mg_jval_first(mg_jval_get(v, "long_cta_ids")); x && n < named; x = x->next, n++)
+        text = mg_arena_printf(&a->out->arena, "%s%s%s", text, !n ? "" : n + 1 == all ? " and " : ", ", name_cta(a, x));
+    if (!*text) return "";
+    return all > named ? mg_arena_printf(&a->out->arena, " (%s and %llu more)", text, (unsigned long long)(all - named))
+                       : mg_arena_printf(&a->out->arena, " (%s)", text);
+}
+
 /* "20,000", "0.25" */
 static const char *say_rounds(struct advice *a, double rounds)
 {
-    return rounds >= 100 ? grouped(a, rounds) : mg_arena_printf(&a->out->arena, "%.3g", rounds);
+    return rounds >= 100 ? say_number(a, rounds) : mg_arena_printf(&a->out->arena, "%.3g", rounds);
 }
 
 /* Why the longest CTA is longer. */
@@ -203,7 +209,7 @@ static const char *say_cause(struct advice *a, const struct mg_jval *v)
 }
 
 /* What to try follows from how the work lies over the grid. */
-static const char *say_mending(struct advice *a, const struct mg_jval *v)
+static const char *say_remedy(struct advice *a, const struct mg_jval *v)
 {
     const char *shape = mg_jval_text(v, "shape");
     uint64_t beyond = mg_jval_u64(v, "long_ctas");
@@ -214,9 +220,10 @@ static const char *say_mending(struct advice *a, const struct mg_jval *v)
     if (shape && !strcmp(shape, "few long"))
         return beyond > 1
                    ? mg_arena_printf(&a->out->arena,
-                                     "%llu CTAs%s are that long, all others are done long before: split the work of "
+                                     "%llu CTAs%s%s are that long, all others are done long before: split the work of "
                                      "each of these among several CTAs.",
-                                     (unsigned long long)beyond, mg_jval_yes(v, "estimate") ? " of the sample" : "")
+                                     (unsigned long long)beyond, mg_jval_yes(v, "estimate") ? " of the sample" : "",
+                                     name_long_ctas(a, v))
                    : "No other is nearly as long: split its work among several CTAs.";
     return "Multiprocessors that are done wait for it: cut the work into equal parts, or let CTAs fetch the next part from a counter.";
 }
@@ -239,13 +246,17 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
         place_at_line(f, sum_of_line(a, &one, k, v));
         f->measure = ratio;
         f->unit = "longest CTA / mean";
+        if (uneven < .6 * (1 - 1 / ratio))
+            f->limit =
+                "Gain: multiprocessors fetch the next CTA when they are free, so that long ones matter at the end alone.";
         f->text = mg_arena_printf(
             &a->out->arena, "CTA %s, the longest%s executes %.1f times as many instructions as the mean%s. %s",
-            name_longest(a, v),
-            sampled ? mg_arena_printf(&a->out->arena, " of %s sampled, of %s,", grouped(a, mg_jval_f64(v, "ctas")),
-                                      grouped(a, mg_jval_f64(v, "grid_ctas")))
+            name_cta(a, mg_jval_get(v, "longest")),
+            sampled ? mg_arena_printf(&a->out->arena, " of %s sampled, of %s,", say_number(a, mg_jval_f64(v, "ctas")),
+                                      say_number(a, mg_jval_f64(v, "grid_ctas")))
                     : ",",
-            ratio, say_cause(a, v), say_mending(a, v));
+            ratio, say_cause(a, v), say_remedy(a, v));
+        say_caller(a, f);
         c->imbalanced = true;
         c->uneven = uneven;
         free(one.at);

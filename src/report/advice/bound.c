@@ -117,16 +117,21 @@ static const char *other_cause(struct advice *a, const struct kernel_cost *c, co
     const char *unseen = find_unseen(a, c->k);
     if (unseen) return mg_arena_printf(&a->out->arena, "tool memory does not look at what %s moves", unseen);
     if (c->parts[PART_SHARED] > t->moving && c->parts[PART_SHARED] > t->issuing)
-        return "passes through shared memory take longer than its bytes and its instructions";
+        return "passes through shared memory take a little longer than its bytes and its instructions";
     if (c->parts[PART_ATOMIC] > t->moving && c->parts[PART_ATOMIC] > t->issuing)
         return "atomics at one address take longer than its bytes and its instructions";
     return NULL;
 }
 
-static const char *say_mending(bool memory, bool after)
+static double shared_ratio(const struct kernel_cost *c, const struct times *t)
 {
-    if (memory) return after ? "Mend the findings above, then move fewer bytes." : "Move fewer bytes.";
-    return after ? "Mend the findings above, then execute fewer instructions." : "Execute fewer instructions.";
+    double most = MG_MAX(t->moving, t->issuing);
+    return most > 0 ? c->parts[PART_SHARED] / most : 0;
+}
+
+static const char *say_remedy(struct advice *a, const struct mg_pkernel *k, const char *what)
+{
+    return mg_arena_printf(&a->out->arena, has_gain(a, k) ? "Fix the findings, then %s." : "To be faster, %s.", what);
 }
 
 static void judge(struct advice *a, bool memory)
@@ -149,7 +154,7 @@ static void judge(struct advice *a, bool memory)
             "at the device's peaks its %s take %.1f times as long as its %s (%.2f bytes a warp instruction%s). %s",
             memory ? "bytes" : "instructions", f->measure, memory ? "instructions" : "bytes",
             (memory ? t.first : t.moving) * a->peak->bytes_cycle / c->warp_insts, caches,
-            say_mending(memory, has_gain(a, c->k)));
+            say_remedy(a, c->k, memory ? "move fewer bytes" : "execute fewer instructions"));
     }
 }
 
@@ -157,6 +162,38 @@ void mg_rule_memory_bound(struct advice *a, const struct mg_rule *self)
 {
     (void)self;
     judge(a, true);
+}
+
+void mg_rule_shared_bound(struct advice *a, const struct mg_rule *self)
+{
+    (void)self;
+    for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
+        const struct kernel_cost *c = &a->costs[i];
+        if (!is_judged(a, c) || c->few_ctas || find_unseen(a, c->k)) continue;
+        struct times t = times_of(a, c);
+        double ratio = shared_ratio(c, &t);
+        if (ratio < CLEARLY) continue;
+        struct mg_finding *f = add_finding(a, c, 0, false);
+        place_at_kernel(f, c->k);
+        f->measure = ratio;
+        f->unit = "time for shared memory / time for bytes or instructions";
+        f->text = mg_arena_printf(
+            &a->out->arena,
+            "its passes through shared memory take %.1f times as long as its bytes at the device's peak, and %.1f times as long as "
+            "its instructions. %s",
+            t.moving > 0 ? c->parts[PART_SHARED] / t.moving : 0, c->parts[PART_SHARED] / t.issuing,
+            say_remedy(a, c->k, "access shared memory less often (wider accesses, more in registers)"));
+    }
+}
+
+/* Bytes that caches decide about: what is known at either end. */
+static const char *say_range(struct advice *a, const struct times *t)
+{
+    return mg_arena_printf(
+        &a->out->arena,
+        "caches decide. With perfect ones, which bring each byte of a buffer once a launch, its bytes take "
+        "%.2g times as long as its instructions; with none, %.2g times. `margay run -t cache` models them.",
+        t->first / t->issuing, t->moving / t->issuing);
 }
 
 /* The last rule: who has no verdict is known now. */
@@ -172,14 +209,8 @@ void mg_rule_compute_bound(struct advice *a, const struct mg_rule *self)
         struct times t = times_of(a, c);
         const char *why = other_cause(a, c, &t);
         bool judged = t.first >= CLEARLY * t.issuing || t.issuing >= CLEARLY * t.moving;
-        if (c->few_ctas || (judged && !why)) continue;
-        if (!why && (t.moving >= CLEARLY * t.issuing || t.issuing >= CLEARLY * t.first))
-            why = mg_arena_printf(
-                &list->arena,
-                "caches decide: its accesses move %.3g times the bytes of its buffers. If caches serve none of that, its "
-                "bytes take %.2g times as long as its instructions; if each byte comes once a launch, %.2g times "
-                "(-t cache models the caches)",
-                t.moving / t.first, t.moving / t.issuing, t.first / t.issuing);
+        if (c->few_ctas || (judged && !why) || (shared_ratio(c, &t) >= CLEARLY && !find_unseen(a, c->k))) continue;
+        if (!why && (t.moving >= CLEARLY * t.issuing || t.issuing >= CLEARLY * t.first)) why = say_range(a, &t);
         list->unjudged[list->n_unjudged++] =
             (struct mg_unjudged){c->k, why ? why : "its bytes take about as long as its instructions"};
     }

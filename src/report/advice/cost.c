@@ -46,6 +46,10 @@ static double sum_of_parts(const struct kernel_cost *c)
     return sum;
 }
 
+/* A buffer of at most so many bytes stays in L1 when a multiprocessor reads it as many times over. */
+#define L1_BYTES   (64u << 10)
+#define TIMES_OVER 4
+
 double busy_sms(const struct kernel_cost *c)
 {
     return c->launches ? c->busy / (double)c->launches : 1;
@@ -79,7 +83,7 @@ double gain_if(const struct kernel_cost *c, const struct kernel_cost *mended)
            ((1 - MG_MAX(sum_of_parts(mended), after) / apart) + (1 - MG_MAX(largest_part(mended), after) / together));
 }
 
-static struct kernel_cost without_cycles(const struct kernel_cost *c, enum part part, double cycles)
+struct kernel_cost without_cycles(const struct kernel_cost *c, enum part part, double cycles)
 {
     struct kernel_cost mended = *c;
     cycles = MG_MIN(cycles, c->parts[part]);
@@ -154,9 +158,29 @@ bool is_shared(const struct mg_jval *site)
     return space && !strcmp(space, "shared");
 }
 
-double latency_of_site(const struct mg_jval *site)
+/* Does each multiprocessor read a buffer that its L1 holds many times over? */
+static bool is_cached(struct advice *a, const struct kernel_cost *c, const struct mg_jval *site)
 {
-    return mg_jval_f64(site, "requests") * (is_shared(site) ? SHARED_LATENCY : GLOBAL_LATENCY);
+    const char *function = mg_jval_text(site, "function"), *op = mg_jval_text(site, "op");
+    const struct mg_buffer_name *buffer =
+        function && is_kept_by_l1(op)
+            ? mg_buffer_name_at(a->buffers, c->k, function, (uint32_t)mg_jval_u64(site, "ptx_line"))
+            : NULL;
+    if (!buffer || !buffer->bytes || buffer->bytes > L1_BYTES) return false;
+    double once = (double)buffer->bytes * c->counted * (double)c->launches * busy_sms(c);
+    return 32 * mg_jval_f64(site, "sectors") >= TIMES_OVER * once;
+}
+
+/* What warps wait for the requests of a site, of all warps together. Nobody waits for a store. */
+static double wait_of_site(struct advice *a, const struct kernel_cost *c, const struct mg_jval *site)
+{
+    const char *op = mg_jval_text(site, "op");
+    bool writes = op && (!strncmp(op, "st.", 3) || !strncmp(op, "red.", 4));
+    double each = is_shared(site)         ? SHARED_LATENCY
+                  : writes                ? 0
+                  : is_cached(a, c, site) ? CACHED_LATENCY
+                                          : GLOBAL_LATENCY;
+    return mg_jval_f64(site, "requests") * each;
 }
 
 bool is_added_up(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site)
@@ -180,8 +204,8 @@ double cycles_at_one_address(const char *op, bool shared, double width)
 static void add_memory(struct advice *a)
 {
     const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
-    const struct site_use *use = a->uses;
-    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next, use += use != NULL) {
+    struct site_use *use = a->uses;
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next, use++) {
         const struct mg_pkernel *k;
         if (!is_shown(a, v, &k)) continue;
         struct kernel_cost *c = &a->costs[k->id];
@@ -191,12 +215,13 @@ static void add_memory(struct advice *a)
                width = mg_jval_f64(v, "width");
         double passes = width > 4 ? width / 4 : 1;
         bool shared = is_shared(v);
-        c->chain += latency_of_site(v);
+        use->wait = wait_of_site(a, c, v);
+        c->chain += use->wait;
         if (mg_jval_is_number(mg_jval_get(v, "bank_conflicts")))
             c->parts[PART_SHARED] += ((shared ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts")) *
                                      (atomic && loops(op, shared) ? ROUND_CYCLES : 1);
         if (mg_jval_is_number(mg_jval_get(v, "sectors")))
-            c->parts[PART_GLOBAL] += use ? use->cycles : mg_jval_f64(v, "sectors");
+            c->parts[PART_GLOBAL] += use->cycles;
         else if (space && !strcmp(space, "local"))
             c->parts[PART_GLOBAL] += accesses * width / 32;
         if (atomic && requests > 0 && !is_added_up(a, k, v))
@@ -280,13 +305,14 @@ void costs_init(struct advice *a)
         a->costs[k].k = &p->kernels[k];
         add_issue(a, &a->costs[k]);
     }
+    for (uint64_t i = 0; i < p->n_launches; i++) add_launch(a, &p->launches[i]);
+    for (uint32_t k = 0; k < p->n_kernels; k++)
+        if (a->costs[k].launches) a->costs[k].counted /= (double)a->costs[k].launches;
     if (!(a->without & MG_WORK_NO_LANES)) add_lanes(a);
     if (!(a->without & MG_WORK_NO_MEMORY)) add_memory(a);
-    for (uint64_t i = 0; i < p->n_launches; i++) add_launch(a, &p->launches[i]);
     for (uint32_t k = 0; k < p->n_kernels; k++) {
         struct kernel_cost *c = &a->costs[k];
         if (!mg_report_shows(a->facts->o, c->k)) continue;
-        c->counted = c->launches ? c->counted / (double)c->launches : 0;
         c->all_ctas *= c->counted; /* as all else that is counted */
         c->parts[PART_ISSUE] = c->issues / 4;
         c->chain += INST_LATENCY * c->issues;

@@ -169,6 +169,7 @@ static void tell_division(struct advice *a, const struct line_sum *s)
     bool remainder = !strncmp(s->op, "rem.", 4);
     struct mg_finding *f = add_finding(a, c, gain, false);
     place_at_line(f, s);
+    f->limit = say_limit(a, c, PART_ISSUE);
     f->measure = s->most;
     f->unit = "machine instructions for one of PTX";
     bool again = s->most < issues_of_op(s->op);

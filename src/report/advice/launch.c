@@ -99,8 +99,17 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
     }
 }
 
-/* A multiprocessor with fewer warps runs two CTAs in about the time of one. */
+/* A multiprocessor with fewer warps waits more than it works. */
 enum { WARPS_THAT_HIDE = 16 };
+
+/* "12 of these get 2, the others 1" */
+static const char *say_shares(struct advice *a, const struct kernel_cost *c)
+{
+    unsigned long long most = (c->ctas + a->sms - 1) / a->sms, with_most = c->ctas - (most - 1) * a->sms;
+    if (with_most == a->sms) return mg_arena_printf(&a->out->arena, "each gets %llu", most);
+    return most == 1 ? mg_arena_printf(&a->out->arena, "%llu get one, %llu none", with_most, a->sms - with_most)
+                     : mg_arena_printf(&a->out->arena, "%llu get %llu, the others %llu", with_most, most, most - 1);
+}
 
 /* Launches of less than one wave. How much more CTAs would gain nobody can tell from counts: a verdict. */
 void mg_rule_few_ctas(struct advice *a, const struct mg_rule *self)
@@ -109,37 +118,24 @@ void mg_rule_few_ctas(struct advice *a, const struct mg_rule *self)
     if (!mg_facts_tool(a->facts, "ctas")) return; /* not known to be imbalanced */
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         struct kernel_cost *c = &a->costs[i];
-        uint64_t most = (c->ctas + a->sms - 1) / a->sms, with_most = c->ctas - (most - 1) * a->sms;
+        uint64_t most = (c->ctas + a->sms - 1) / a->sms;
+        uint32_t warps = (c->threads + 31) / 32;
         double idle = most ? 1 - (double)c->ctas / (double)(most * a->sms) : 0;
-        if (c->share < .05 || c->waves >= (double)c->launches || idle < .1) continue;
+        if (c->share < .05 || c->waves >= (double)c->launches || (idle < .1 && most * warps >= WARPS_THAT_HIDE))
+            continue;
         if (c->imbalanced && c->uneven >= idle) continue; /* that explains more */
         struct mg_finding *f = add_finding(a, c, 0, false);
         place_at_kernel(f, c->k);
         f->measure = (double)c->ctas / a->sms;
         f->unit = "CTAs a multiprocessor";
-        c->few_ctas = most == 1;
-        uint32_t least_warps = (uint32_t)(most - 1) * ((c->threads + 31) / 32);
-        f->text =
-            most > 1 && least_warps < WARPS_THAT_HIDE
-                ? mg_arena_printf(
-                      &a->out->arena,
-                      "%s %llu CTAs for %u multiprocessors: these hold %u to %u warps, too few to hide latencies. Use "
-                      "more CTAs, or more threads in each.",
-                      c->launches > 1 ? "its largest launch has" : "it has", (unsigned long long)c->ctas, a->sms,
-                      least_warps, least_warps + (c->threads + 31) / 32)
-            : most == 1
-                ? mg_arena_printf(&a->out->arena,
-                                  "%s %llu CTA%s for %u multiprocessors: %llu get none. Use more and smaller CTAs, or "
-                                  "run other kernels beside it.",
-                                  c->launches > 1 ? "its largest launch has" : "it has", (unsigned long long)c->ctas,
-                                  c->ctas == 1 ? "" : "s", a->sms, (unsigned long long)(a->sms - c->ctas))
-                : mg_arena_printf(
-                      &a->out->arena,
-                      "%s %llu CTAs for %u multiprocessors: %llu of these get %llu, the others %llu, which "
-                      "leaves up to %.0f %% of their time idle. Use a multiple of %u CTAs, or smaller ones.",
-                      c->launches > 1 ? "its largest launch has" : "it has", (unsigned long long)c->ctas, a->sms,
-                      (unsigned long long)with_most, (unsigned long long)most, (unsigned long long)(most - 1),
-                      100 * idle, a->sms);
+        c->few_ctas = c->ctas < a->sms; /* no peak of the device is near */
+        f->text = mg_arena_printf(
+            &a->out->arena,
+            "%s %llu CTA%s of %u warp%s for %u multiprocessors: %s. A multiprocessor has %llu warps "
+            "at most, where %u fit. Use more CTAs%s, or run other kernels beside it.",
+            c->launches > 1 ? "its largest launch has" : "it has", (unsigned long long)c->ctas, c->ctas == 1 ? "" : "s",
+            warps, warps == 1 ? "" : "s", a->sms, say_shares(a, c), (unsigned long long)(most * warps),
+            c->warps_resident, most * warps < WARPS_THAT_HIDE ? ", or more threads in each" : " that are smaller");
     }
 }
 

@@ -54,10 +54,10 @@ static void find_blocks(struct lone *l, const struct mg_jval *lanes)
         l->cycles[at[id] - 1] = INST_LATENCY * warps * issues_of(l->a, l->k, l->blocks[at[id] - 1]);
     }
     const struct mg_jval *sites = mg_jval_get(mg_facts_tool(l->a->facts, "memory"), "sites");
-    for (const struct mg_jval *v = mg_jval_first(sites); v; v = v->next) {
+    const struct site_use *use = l->a->uses;
+    for (const struct mg_jval *v = mg_jval_first(sites); v; v = v->next, use++) {
         uint64_t id = mg_jval_u64(v, "block");
-        if (mg_jval_u64(v, "kernel") == l->k->id && id < l->k->n_blocks && at[id])
-            l->cycles[at[id] - 1] += latency_of_site(v);
+        if (mg_jval_u64(v, "kernel") == l->k->id && id < l->k->n_blocks && at[id]) l->cycles[at[id] - 1] += use->wait;
     }
     mg_map_release(&lines);
     free(at);

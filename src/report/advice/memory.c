@@ -165,6 +165,7 @@ static void tell_uncoalesced(struct advice *a, const struct line_sum *s, double 
     place_at_access(a, f, s);
     double requests = mg_jval_f64(s->worst, "requests"), sectors = mg_jval_f64(s->worst, "sectors"),
            filled = mg_jval_f64(s->worst, "accesses") * mg_jval_f64(s->worst, "width") / 32;
+    f->limit = say_limit(a, &a->costs[s->k->id], PART_GLOBAL);
     f->measure = sectors / requests; /* of the worst instruction: others of the line may be sound */
     f->unit = "sectors a request";
     const char *stride = tell_stride(a, s);
@@ -214,7 +215,13 @@ static const char *tell_padding(struct advice *a, const struct line_sum *s)
     uint32_t pad = MG_MAX((uint32_t)mg_jval_u64(s->worst, "width"), 4u);
     bool sized_by_launch;
     const char *array = name_array(a, s, &sized_by_launch);
-    const char *size = sized_by_launch ? " The launch gives its size: that grows by the padding of all rows." : "";
+    const char *size =
+        sized_by_launch
+            ? mg_arena_printf(
+                  &a->out->arena,
+                  " The launch gives its size (dynamic shared memory), which grows by %u bytes a row; so does a row's length in each index.",
+                  pad)
+            : "";
     if (!s->regular)
         return mg_arena_printf(
             &a->out->arena,
@@ -233,6 +240,14 @@ static const char *tell_padding(struct advice *a, const struct line_sum *s)
                            constant ? "" : "that step by a constant ", size);
 }
 
+/* An access of several elements, which the source mostly has as several. */
+static const char *say_joined(const struct mg_jval *site)
+{
+    const char *op = mg_jval_text(site, "op");
+    if (op && strstr(op, ".v2.")) return " (the compiler joined two accesses, where the source has one element)";
+    return op && strstr(op, ".v4.") ? " (the compiler joined four accesses, where the source has one element)" : "";
+}
+
 static double ways_of(const struct line_sum *s)
 {
     return (s->passes + s->conflicts) / s->passes;
@@ -242,13 +257,14 @@ static void tell_bank_conflict(struct advice *a, const struct line_sum *s, doubl
 {
     struct mg_finding *f = add_finding(a, &a->costs[s->k->id], gain, true);
     place_at_access(a, f, s);
+    f->limit = say_limit(a, &a->costs[s->k->id], PART_SHARED);
     f->measure = ways_of(s);
     f->unit = "times the passes that would do";
     f->text = mg_arena_printf(
         &a->out->arena,
-        "%s takes %.1f passes through shared memory where %.3g would do%s, %.3g for conflicts: lanes ask one bank for different words. %s",
-        mg_jval_text(s->worst, "op"), (s->passes + s->conflicts) / s->requests, s->passes / s->requests, others,
-        s->conflicts / s->requests, tell_padding(a, s));
+        "%s%s takes %.1f passes through shared memory where %.3g would do%s, %.3g for conflicts: lanes ask one bank for different words. %s",
+        mg_jval_text(s->worst, "op"), say_joined(s->worst), (s->passes + s->conflicts) / s->requests,
+        s->passes / s->requests, others, s->conflicts / s->requests, tell_padding(a, s));
 }
 
 void mg_rule_bank_conflict(struct advice *a, const struct mg_rule *self)
@@ -282,6 +298,7 @@ void mg_rule_hot_atomic(struct advice *a, const struct mg_rule *self)
         if (same < .5 || lanes < 2 || !is_worth(c, PART_ATOMIC, waits)) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
         place_at_access(a, f, s);
+        f->limit = say_limit(a, &a->costs[s->k->id], PART_ATOMIC);
         f->measure = lanes;
         f->unit = "lanes at one address";
         f->text = mg_arena_printf(
@@ -300,6 +317,7 @@ static void tell_spill(struct advice *a, const struct line_sum *s, double gain, 
 {
     struct mg_finding *f = add_finding(a, &a->costs[s->k->id], gain, true);
     place_at_access(a, f, s);
+    f->limit = say_limit(a, &a->costs[s->k->id], PART_GLOBAL);
     f->measure = s->accesses / (double)s->k->threads_launched;
     f->unit = "local accesses a thread";
     f->text = mg_arena_printf(
@@ -361,6 +379,7 @@ void mg_rule_redundant_load(struct advice *a, const struct mg_rule *self)
             continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
         place_at_access(a, f, s);
+        f->limit = say_limit(a, &a->costs[s->k->id], PART_GLOBAL);
         f->measure = 100 * s->redundant / s->values;
         f->unit = "% of values as before";
         f->text = mg_arena_printf(

@@ -90,6 +90,17 @@ struct place place_of_line(struct advice *a, const struct mg_pkernel *k, uint32_
     return p;
 }
 
+void say_caller(struct advice *a, struct mg_finding *f)
+{
+    const struct mg_kernel_lines *l = f->header ? NULL : lines_of(a, f->kernel);
+    const struct mg_line_row *row = l ? row_at(l, f->ptx_line) : NULL;
+    const struct mg_inline_frame *x = row && row->inlined ? &l->frames[row->inlined] : NULL;
+    const char *slash = x && x->file ? strrchr(x->file, '/') : NULL;
+    if (!x || !x->file || !x->line || is_toolkit_header(x->file)) return;
+    f->text =
+        mg_arena_printf(&a->out->arena, "%s It is called at %s:%u.", f->text, slash ? slash + 1 : x->file, x->line);
+}
+
 static bool has_word(const char *text, size_t bytes, const char *word, size_t n)
 {
     for (size_t i = 0; i + n <= bytes; i++) {

@@ -43,7 +43,14 @@ struct peak {
     double bytes_cycle;
     uint32_t mhz, l2_mb;
 };
+struct advice;
 const struct peak *find_peak(uint32_t sm, const char *device);
+
+/* ---- why a gain is no larger (limit.c) ----------------------------------------------------------------------------
+ */
+/* What else the kernel's time consists of, where mending takes cycles off that part of its work; NULL: nothing. */
+const char *say_limit(struct advice *a, const struct kernel_cost *c, enum part part);
+const char *say_number(struct advice *a, double v); /* "203,520" */
 
 /* ---- machine instructions (issue.c) ------------------------------------------------------------------------------ */
 /* Of one opcode as profiles write it, and of a block, as schedulers issue them: one that takes twice as long counts 2.
@@ -61,7 +68,6 @@ struct division { /* of integers, or a remainder */
     double issues;  /* machine instructions, each time */
     bool by_constant;
 };
-struct advice;
 void find_divisions(struct advice *a);
 /* issues_of_block with what its divisions take. */
 double issues_of(const struct advice *a, const struct mg_pkernel *k, const struct mg_pblock *b);
@@ -80,7 +86,6 @@ struct place {
     const char *header; /* of the toolkit, where it is inlined from; NULL: from nowhere */
     uint32_t header_line;
 };
-struct advice;
 struct place place_of_site(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site);
 struct place place_of_line(struct advice *a, const struct mg_pkernel *k, uint32_t ptx_line); /* of an instruction */
 /* The line of that file that declares a __shared__ variable of that name, the last one up to the access, else the first
@@ -92,6 +97,8 @@ struct ways {                /* of a branch */
 /* Does the branch go by the launch's shape, arguments and the thread's place in its CTA alone, so that it parts the
  * same threads of each CTA? false: or that is not known. */
 bool ways_of_branch(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *branch, struct ways *w);
+/* Names the call that the finding's line was inlined by, behind its text. */
+void say_caller(struct advice *a, struct mg_finding *f);
 void texts_release(struct advice *a);
 bool is_toolkit_header(const char *path);
 
@@ -100,7 +107,9 @@ bool is_toolkit_header(const char *path);
 struct site_use {
     double cycles; /* for its sectors: those that a load beside it has brought cost less */
     double ideal;  /* for as few as would do, of the loads beside it together */
+    double wait;   /* of all warps together for its requests */
 };
+bool is_kept_by_l1(const char *op);
 /* By place in tool memory's list. Owner: the caller. */
 struct site_use *uses_of_sites(struct advice *a);
 
@@ -130,7 +139,8 @@ struct mg_rule {
 /* Cycles after which a warp goes on, where no other does beside it: measured on an H200, rounded. */
 #define INST_LATENCY   3.   /* the next instruction: less than that of one, since some do not need the one before */
 #define SHARED_LATENCY 25.  /* an access to shared memory */
-#define GLOBAL_LATENCY 100. /* to global memory: most come from L1 or L2, or several are on their way */
+#define GLOBAL_LATENCY 100. /* a load of global memory: most come from L1 or L2, or several are on their way */
+#define CACHED_LATENCY 35.  /* one that L1 has, as it has a small buffer that is read again and again */
 /* Of shared memory for an atomic that loops until its compare-and-swap succeeds: a pass, and a lane more at its
  * address. Others take what accesses do, and a cycle for each lane more (an H100, 1,024 threads). */
 #define ROUND_CYCLES      6.
@@ -150,6 +160,8 @@ double modelled_cycles(const struct kernel_cost *c);
 double cycles_at(const struct kernel_cost *c, bool overlap);
 /* Multiprocessors that have work, in the mean over launches. */
 double busy_sms(const struct kernel_cost *c);
+/* What it costs when so many cycles of one part go. */
+struct kernel_cost without_cycles(const struct kernel_cost *c, enum part part, double cycles);
 /* Part of the program's time that goes if the kernel costs what `mended` does. 0..1. */
 double gain_if(const struct kernel_cost *c, const struct kernel_cost *mended);
 /* Part of the program's time that goes when so many cycles of one part of a kernel's cost go: the mean of what it would
@@ -167,8 +179,6 @@ bool is_shared(const struct mg_jval *site);
 double warps_at(const struct mg_jval *kernel, uint64_t block, double *threads);
 /* Cycles for each lane beyond the first that has an atomic's address. */
 double cycles_at_one_address(const char *op, bool shared, double width);
-/* What a warp waits for the requests of a site of tool memory, of all warps together. */
-double latency_of_site(const struct mg_jval *site);
 /* Would it gain LEAST_GAIN_PCT if launches filled the device? */
 bool is_worth_if_full(const struct kernel_cost *c, enum part part, double cycles);
 /* The same, and anything as they are? */

@@ -49,7 +49,7 @@ static bool are_together(const struct load *a, const struct load *b)
 }
 
 /* Does L1 keep what such a load brings? */
-static bool is_kept(const char *op)
+bool is_kept_by_l1(const char *op)
 {
     static const char *const passing[] = {".volatile", ".relaxed", ".acquire", ".mmio", ".cg", ".cv", ".no_allocate"};
     if (!op || strncmp(op, "ld.", 3)) return false;
@@ -110,7 +110,7 @@ struct site_use *uses_of_sites(struct advice *a)
                          .filled = filled};
         uses[ix].cycles = sectors + (is_store(mg_jval_text(v, "op")) ? MG_MAX(sectors - 2 * filled, 0.) : 0);
         uses[ix].ideal = MG_MIN(sectors, MG_MAX(filled, requests));
-        if (!is_shown(a, v, &k) || !function || !requests || !is_kept(mg_jval_text(v, "op"))) continue;
+        if (!is_shown(a, v, &k) || !function || !requests || !is_kept_by_l1(mg_jval_text(v, "op"))) continue;
         if (!mg_buffer_base_at(a->buffers, k, function, (uint32_t)mg_jval_u64(v, "ptx_line"), &l.base, &l.first))
             continue;
         l.k = k;

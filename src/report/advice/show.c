@@ -55,7 +55,7 @@ static void add_source(const struct mg_finding *f, struct mg_sources *s, uint32_
     mg_buf_addc(out, '\n');
 }
 
-/* A verdict is of the whole kernel: it has neither a number nor a place to mend. */
+/* A verdict is of the whole kernel: it has neither a number nor a place. */
 static void add_verdict(const struct mg_finding *f, const struct mg_recording *p, uint32_t columns, struct mg_buf *out)
 {
     struct mg_buf name = MG_BUF_INIT;
@@ -63,6 +63,40 @@ static void add_verdict(const struct mg_finding *f, const struct mg_recording *p
     mg_buf_printf(out, "      verdict  %s  %s\n%*s", f->rule->name, name.at, INDENT, "");
     add_wrapped(out, f->text, INDENT, columns);
     mg_buf_release(&name);
+}
+
+static void add_beside(const char *what, const char *text, uint32_t columns, struct mg_buf *out)
+{
+    struct mg_buf line = MG_BUF_INIT;
+    mg_buf_printf(&line, "%s%s", what, text);
+    mg_buf_printf(out, "%*s", INDENT, "");
+    add_wrapped(out, line.at, INDENT, columns);
+    mg_buf_release(&line);
+}
+
+/* What stands behind the first finding of a kernel: what limits its gain, and the kernel's verdicts, which are no
+ * rivals of it. Marks these as told. */
+static void add_context(const struct mg_findings *list, uint32_t ix, bool *told, bool *judged, uint32_t columns,
+                        struct mg_buf *out)
+{
+    const struct mg_pkernel *k = list->at[ix].kernel;
+    for (uint32_t i = 0; i < ix; i++)
+        if (list->at[i].kernel == k && list->at[i].gain_pct > 0) return;
+    if (list->at[ix].limit) add_beside("", list->at[ix].limit, columns, out);
+    for (uint32_t i = ix + 1; i < list->n; i++) {
+        const struct mg_finding *f = &list->at[i];
+        if (f->kernel != k || f->gain_pct > 0) continue;
+        told[i] = true;
+        struct mg_buf what = MG_BUF_INIT;
+        mg_buf_printf(&what, "Verdict %s: ", mg_finding_rule(f));
+        add_beside(what.at, f->text, columns, out);
+        mg_buf_release(&what);
+    }
+    for (uint32_t i = 0; i < list->n_unjudged; i++)
+        if (list->unjudged[i].kernel == k && !judged[i]) {
+            judged[i] = true;
+            add_beside("No verdict: ", list->unjudged[i].why, columns, out);
+        }
 }
 
 void mg_add_gain(struct mg_buf *out, const struct mg_finding *f)
@@ -153,12 +187,14 @@ static void add_doubts(const struct mg_findings *list, const bool *told, struct 
     }
 }
 
-static void add_unjudged(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns,
-                         struct mg_buf *out)
+static void add_unjudged(const struct mg_findings *list, const bool *judged, const struct mg_recording *p,
+                         uint32_t columns, struct mg_buf *out)
 {
     enum { MOST_KERNELS = 3 };
-    for (uint32_t i = 0; i < list->n_unjudged && i < MOST_KERNELS; i++) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < list->n_unjudged; i++) {
         struct mg_buf text = MG_BUF_INIT;
+        if (judged[i] || n++ >= MOST_KERNELS) continue;
         mg_buf_adds(&text, "no verdict on ");
         mg_add_kernel_name(&text, p, list->unjudged[i].kernel, 60);
         mg_buf_printf(&text, ": %s", list->unjudged[i].why);
@@ -166,8 +202,7 @@ static void add_unjudged(const struct mg_findings *list, const struct mg_recordi
         add_wrapped(out, text.at, 6, columns);
         mg_buf_release(&text);
     }
-    if (list->n_unjudged > MOST_KERNELS)
-        mg_buf_printf(out, "      nor on %u more kernels (--json)\n", list->n_unjudged - MOST_KERNELS);
+    if (n > MOST_KERNELS) mg_buf_printf(out, "      nor on %u more kernels (--json)\n", n - MOST_KERNELS);
 }
 
 /* Whose parts gains and shares are. */
@@ -179,7 +214,8 @@ static const char *of_what(const struct mg_findings *list)
 void mg_add_findings(const struct mg_findings *list, const struct mg_recording *p, uint32_t columns, uint32_t most,
                      struct mg_buf *out)
 {
-    bool modelled = false, unplaced = false, gains = false, *told = mg_xcalloc(list->n + 1, sizeof *told);
+    bool modelled = false, unplaced = false, gains = false, *told = mg_xcalloc(list->n + 1, sizeof *told),
+         *judged = mg_xcalloc(list->n_unjudged + 1, sizeof *judged);
     uint32_t shown = 0, left = 0;
     struct mg_buf text = MG_BUF_INIT;
     struct mg_sources *sources = mg_sources_new(p);
@@ -198,30 +234,40 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
         else
             add_one(f, p, sources, shown, columns, &text);
         add_likes(list, i, told, columns, &text);
+        if (f->gain_pct > 0) add_context(list, i, told, judged, columns, &text);
         gains |= f->gain_pct > 0;
         modelled |= f->gain_pct > 0 && !f->exact;
         unplaced |= f->gain_pct > 0 && !f->file && f->ptx_line;
     }
     if (gains)
-        mg_buf_printf(
-            out, "findings: what mending each is estimated to gain, in per cent of %s%s%s; docs/findings.md\n",
-            of_what(list), list->without_memory && !list->timed ? ", without memory (-t advise counts it)" : "",
-            modelled ? " (~: a model of the device)" : "");
+        mg_buf_printf(out, "findings: what fixing each is estimated to gain, in per cent of %s%s%s; docs/findings.md\n",
+                      of_what(list),
+                      list->without_memory && !list->timed ? ", without memory (-t advise counts it)" : "",
+                      modelled ? " (~: a model of the device)" : "");
     else if (list->complete)
-        mg_buf_adds(out, "findings: none: no rule found what mending would gain 1 % of the kernels' work\n");
+        mg_buf_adds(out, "findings: none: no rule found what fixing would gain 1 % of the kernels' work\n");
     else if (shown)
-        mg_buf_adds(out, "findings: nothing to mend among what was counted (-t advise counts all)\n");
+        mg_buf_adds(out, "findings: nothing to fix among what was counted (-t advise counts all)\n");
     if (shown) mg_buf_add(out, text.at, text.n);
     if (left)
         mg_buf_printf(out, "  and %u more (margay report --top %u)\n", left, shown + left);
     else
-        add_unjudged(list, p, columns, out);
+        add_unjudged(list, judged, p, columns, out);
     if (unplaced)
         mg_buf_adds(out, "  ptx:N is a line of the PTX: built with nvcc -lineinfo, findings name source lines\n");
     add_doubts(list, told, sources, out);
     mg_sources_free(sources);
     mg_buf_release(&text);
+    free(judged);
     free(told);
+}
+
+/* The text with what limits the gain. */
+static struct mg_buf whole_text(const struct mg_finding *f)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    mg_buf_printf(&text, "%s%s%s", f->text, f->limit ? " " : "", f->limit ? f->limit : "");
+    return text;
 }
 
 static void add_csv_number(struct mg_buf *out, bool has, double v)
@@ -257,7 +303,9 @@ void mg_add_findings_csv(const struct mg_findings *list, struct mg_buf *out)
         add_csv_number(out, true, f->measure);
         add_csv_text(out, f->unit);
         add_csv_number(out, true, f->share_pct);
-        mg_add_csv_text(out, f->text);
+        struct mg_buf text = whole_text(f);
+        mg_add_csv_text(out, text.at);
+        mg_buf_release(&text);
         mg_buf_adds(out, "\r\n");
     }
 }
@@ -283,7 +331,9 @@ void mg_write_findings(const struct mg_findings *list, struct mg_json *j)
         mg_json_key_f64(j, "share_pct", f->share_pct);
         mg_json_key_f64(j, "gain_pct", f->gain_pct);
         mg_json_key_str(j, "sure", f->exact ? "exact" : "model");
-        mg_json_key_str(j, "text", f->text);
+        struct mg_buf text = whole_text(f);
+        mg_json_key_str(j, "text", text.at);
+        mg_buf_release(&text);
         mg_json_end(j, '}');
     }
     mg_json_end(j, ']');

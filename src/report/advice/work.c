@@ -8,18 +8,19 @@
  * half and twice; of one to global memory a quarter, which is what L1 gives, and four times, which is memory itself. */
 static const double waits[3][2] = {{.5, 2}, {.5, 2}, {.25, 4}};
 
-struct requests { /* of a kernel's warps */
+struct waiting { /* of a kernel's warps for their requests, in cycles */
     double shared, global;
 };
 
-static struct requests *count_requests(struct advice *a)
+static struct waiting *sum_waiting(struct advice *a)
 {
-    struct requests *of = mg_xcalloc(a->facts->p->n_kernels + 1, sizeof *of);
+    struct waiting *of = mg_xcalloc(a->facts->p->n_kernels + 1, sizeof *of);
     const struct mg_jval *memory = a->without & MG_WORK_NO_MEMORY ? NULL : mg_facts_tool(a->facts, "memory");
-    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next) {
+    const struct site_use *use = a->uses;
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next, use++) {
         const struct mg_pkernel *k;
         if (!is_shown(a, v, &k)) continue;
-        *(is_shared(v) ? &of[k->id].shared : &of[k->id].global) += mg_jval_f64(v, "requests");
+        *(is_shared(v) ? &of[k->id].shared : &of[k->id].global) += use->wait;
     }
     return of;
 }
@@ -46,13 +47,12 @@ static double cycles_of_longest(const struct kernel_cost *c, double wait, struct
 
 /* The bits of `setting`: waits of instructions, shared memory, global memory; do parts overlap; are warps of a CTA as
  * unequal as its CTAs, or equal; are accesses as unequal as instructions, or equal? */
-static double cycles_if(const struct kernel_cost *c, const struct requests *r, struct excess x, unsigned setting)
+static double cycles_if(const struct kernel_cost *c, const struct waiting *r, struct excess x, unsigned setting)
 {
     struct kernel_cost other = *c;
     double wait = waits[0][setting & 1];
-    other.chain += c->issues * INST_LATENCY * (wait - 1) +
-                   r->shared * SHARED_LATENCY * (waits[1][setting >> 1 & 1] - 1) +
-                   r->global * GLOBAL_LATENCY * (waits[2][setting >> 2 & 1] - 1);
+    other.chain += c->issues * INST_LATENCY * (wait - 1) + r->shared * (waits[1][setting >> 1 & 1] - 1) +
+                   r->global * (waits[2][setting >> 2 & 1] - 1);
     if (setting >> 4 & 1) x.warps = MG_MIN(x.length, (c->most_threads + 31) / 32);
     return cycles_of_longest(&other, wait, x, setting >> 5 & 1, setting >> 3 & 1);
 }
@@ -93,7 +93,7 @@ static struct excess *excess_of_ctas(struct mg_facts *f, unsigned without)
 }
 
 /* One kernel: what its launches with counts tell of all of them. */
-static void add_kernel(struct mg_work *w, struct kernel_cost *c, const struct requests *r, struct excess x)
+static void add_kernel(struct mg_work *w, struct kernel_cost *c, const struct waiting *r, struct excess x)
 {
     const double whole = 1 / c->counted;
     w->launches += (double)c->launches;
@@ -117,10 +117,10 @@ void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without)
     *w = (struct mg_work){0};
     struct excess *excess = excess_of_ctas(f, without);
     advice_init(&a, f, &unused, without);
-    struct requests *requests = count_requests(&a);
+    struct waiting *waiting = sum_waiting(&a);
     for (uint32_t k = 0; k < f->p->n_kernels; k++)
-        if (mg_report_shows(f->o, a.costs[k].k)) add_kernel(w, &a.costs[k], &requests[k], excess[k]);
+        if (mg_report_shows(f->o, a.costs[k].k)) add_kernel(w, &a.costs[k], &waiting[k], excess[k]);
     advice_release(&a);
-    free(requests);
+    free(waiting);
     free(excess);
 }

@@ -1,0 +1,63 @@
+/* What limits a finding's gain, in one line: what else the kernel's time consists of, by the cost model (cost.c). A
+ * kernel that waits gains little by less work, however much of that nobody needs. */
+#include "report/advice/priv.h"
+#include "report/priv.h"
+
+static const char *const parts[] = {
+    [PART_ISSUE] = "instructions",
+    [PART_SHARED] = "passes through shared memory",
+    [PART_GLOBAL] = "sectors",
+    [PART_ATOMIC] = "atomics at one address",
+};
+
+const char *say_number(struct advice *a, double v)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    mg_add_grouped(&text, (uint64_t)(v + .5));
+    const char *kept = mg_arena_strndup(&a->out->arena, text.at, text.n);
+    mg_buf_release(&text);
+    return kept;
+}
+
+/* Warps that a multiprocessor holds at most, as far as the largest launch goes. */
+static double warps_held(const struct advice *a, const struct kernel_cost *c)
+{
+    double warps = (c->threads + 31) / 32, busy = MG_MIN((double)c->ctas, (double)a->sms);
+    double ctas = busy > 0 ? (double)((uint64_t)((double)c->ctas / busy + .999)) : 0;
+    return MG_MIN((double)c->warps_resident, ctas * warps);
+}
+
+/* What takes longest of what work does not tell, in cycles of a multiprocessor; `what`: in words. */
+static double floor_of(const struct kernel_cost *c, const char **what)
+{
+    double busy = MG_MAX(busy_sms(c), 1.), alone = c->warps > 0 ? c->chain / c->warps * c->turns : 0,
+           launching = c->all_ctas * CTA_CYCLES / busy, memory = c->from_memory / busy;
+    *what = alone >= launching && alone >= memory ? "a warp by itself, mostly waiting, takes"
+            : launching >= memory                 ? "launching its CTAs takes"
+                                                  : "what memory has to bring takes";
+    return MG_MAX(alone, MG_MAX(launching, memory));
+}
+
+const char *say_limit(struct advice *a, const struct kernel_cost *c, enum part part)
+{
+    double busy = MG_MAX(busy_sms(c), 1.), work = c->parts[part] / busy, sum = 0, most = 0;
+    const char *what, *what_else;
+    struct kernel_cost without = without_cycles(c, part, c->parts[part]);
+    double least = floor_of(c, &what), rest = floor_of(&without, &what_else);
+    for (int i = 0; i < PART_COUNT; i++) {
+        sum += c->parts[i] / busy;
+        most = MG_MAX(most, c->parts[i] / busy);
+    }
+    if (sum <= 0 || !c->warps_resident) return NULL;
+    if (least > most)
+        return mg_arena_printf(
+            &a->out->arena,
+            "Gain: by the model %s %s cycles, all its %s take a multiprocessor %s. It holds %.0f of %u warps.", what,
+            say_number(a, least), parts[part], say_number(a, work), warps_held(a, c), c->warps_most);
+    if (rest > sum - work)
+        return mg_arena_printf(&a->out->arena,
+                               "Gain: by the model all its %s take a multiprocessor %s cycles; without any, %s %s.",
+                               parts[part], say_number(a, work), what_else, say_number(a, rest));
+    return mg_arena_printf(&a->out->arena, "Gain: by the model %s are %.0f %% of what it does.", parts[part],
+                           100 * work / sum);
+}
