@@ -22,9 +22,10 @@ static inline bool alu_case_parse(struct alu_case *c, char *line)
         if (!bar[i]) return false;
         *bar[i] = 0;
     }
-    strncpy(c->form, line, sizeof c->form - 1);
-    strncpy(c->results, bar[0] + 3, sizeof c->results - 1);
-    strncpy(c->operands, bar[1] + 3, sizeof c->operands - 1);
+    if (strlen(line) >= sizeof c->form || strlen(bar[0] + 3) >= sizeof c->results ||
+        strlen(bar[1] + 3) >= sizeof c->operands)
+        return false;
+    strcpy(c->form, line), strcpy(c->results, bar[0] + 3), strcpy(c->operands, bar[1] + 3);
     c->hash = strtoull(bar[2] + 3, NULL, 16);
     c->shown = bar[3] + 2;
     return true;

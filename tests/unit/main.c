@@ -10,7 +10,7 @@ struct test {
     mg_test_fn fn;
 };
 static struct test tests[4096];
-static int n_tests, failures, skipped;
+static int n_tests, failures;
 static jmp_buf skip_to;
 
 void mg_test_add(const char *file, const char *name, mg_test_fn fn)
@@ -35,23 +35,23 @@ void mg_test_skip(const char *why)
     longjmp(skip_to, 1);
 }
 
+enum outcome { PASSED, FAILED, SKIPPED };
+static enum outcome outcome_of(void (*fn)(void))
+{
+    if (setjmp(skip_to)) return SKIPPED;
+    int before = failures;
+    fn();
+    return failures == before ? PASSED : FAILED;
+}
+
 int main(int argc, char **argv)
 {
-    int passed = 0, failed = 0;
+    int passed = 0, failed = 0, skipped = 0;
     for (int i = 0; i < n_tests; i++) {
         if (argc > 1 && fnmatch(argv[1], tests[i].name, 0)) continue;
-        int before = failures;
-        if (setjmp(skip_to)) {
-            skipped++;
-            continue;
-        }
-        tests[i].fn();
-        if (failures != before) {
-            printf("FAIL %s (%s)\n", tests[i].name, tests[i].file);
-            failed++;
-        } else {
-            passed++;
-        }
+        enum outcome o = outcome_of(tests[i].fn);
+        if (o == FAILED) printf("FAIL %s (%s)\n", tests[i].name, tests[i].file);
+        passed += o == PASSED, failed += o == FAILED, skipped += o == SKIPPED;
     }
     printf("%d passed, %d failed", passed, failed);
     if (skipped) printf(", %d skipped", skipped);
