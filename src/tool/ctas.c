@@ -417,8 +417,7 @@ static void work_row(const struct work *w, struct mg_table *t)
     if (!w->launches) return;
     mg_table_row(t);
     mg_table_place(t, &place);
-    mg_table_f64(t, w->takes > 0 ? 100 * (1 - w->even / w->takes) : 0);
-    mg_table_f64(t, w->equal > 0 ? 100 * (1 - w->even / w->equal) : 0);
+    mg_table_f64(t, w->takes > w->equal ? 100 * (1 - w->equal / w->takes) : 0);
     mg_table_f64(t, w->shape.worst);
     mg_table_u64(t, w->least);
     mg_table_f64(t, (double)w->sum / (double)w->ctas);
@@ -456,12 +455,9 @@ static void draw_bars(const struct work *w, struct mg_table *t, uint32_t ix)
 static void ctas_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
 {
     (void)conf;
-    mg_table_begin(
-        t, "ctas",
-        "thread instructions of CTAs; saves: time that an even share over multiprocessors would save, of it what as many equal CTAs lose, too");
+    mg_table_begin(t, "ctas", "thread instructions of CTAs; what as many equal CTAs would save of the kernel's time");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
-    mg_table_column(t, "saves", MG_COL_PERCENT, NULL);
-    mg_table_column(t, "equal CTAs", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "equal CTAs save", MG_COL_PERCENT, NULL);
     mg_table_column(t, "imbalance", MG_COL_REAL, "longest / mean");
     mg_table_column(t, "least", MG_COL_COUNT, NULL);
     mg_table_column(t, "mean", MG_COL_REAL, NULL);

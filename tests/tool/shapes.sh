@@ -25,7 +25,7 @@ if what in ('rising', 'falling'):
     assert f'go round this loop {20 * n:,} times, the mean {10 * (n + 1):,} times' in text, text
     assert ('start with the long ones' in text) == (what == 'rising' and n >= 8), text
 elif what == 'one':
-    assert row['shape'] == 'few long' and row['longest'] == [5, 1, 0] and row['long_ctas'] == 1, row
+    assert row['shape'] == 'few long' and row['longest'] == [5, 1, 0] and row['long_ctas'] == 1 and row['long_cta_ids'] == [[5, 1, 0]], row
     assert row['rounds_of_longest'] == 4000 and abs(row['rounds_mean'] - (4000 + 10 * (n - 1)) / n) < 1e-9, row
     assert 'CTA (5,1,0), the longest,' in text and 'split its work among several CTAs' in text and 'counter' not in text, text
 elif what == 'every_third':

@@ -75,14 +75,6 @@ function splitWasted(t) {
   });
 }
 
-// One percentage for what equal CTAs would save, that of the finding: what an even share saves, less what equal CTAs lose to it.
-function oneSaving(t) {
-  const [saves, equal] = ['saves', 'equal CTAs'].map((name) => t.columns.findIndex(([n]) => n === name));
-  if (saves < 0 || equal !== saves + 1) return;
-  t.columns.splice(saves, 2, ['equal CTAs save', 'percent', null]);
-  t.rows = t.rows.map((row) => row.toSpliced(saves, 2, row[saves] === null ? null : Math.max(0, 100 - (100 - number(row[saves])) / (1 - (number(row[equal]) || 0) / 100))));
-}
-
 // The tables of a tool, their columns as objects.
 export function tablesOf(tool) {
   const t = part('tool-' + tool.id);
@@ -90,7 +82,6 @@ export function tablesOf(tool) {
   for (const table of t.tables) {
     table.tool = tool;
     if (tool.name === 'memory' && table.name === 'memory') splitWasted(table);
-    if (tool.name === 'ctas' && table.name === 'ctas') oneSaving(table);
     table.title = titles[table.name] || table.title;
     table.columns = table.columns.map(([name, kind, unit], at) => ({
       name, kind, unit, at, numeric: numeric.has(kind), fixed: statics.has(name),

@@ -1,0 +1,30 @@
+#!/bin/sh
+# margay report --tool takes a table's name, too, and every table that a report names as not shown; what limits a gain is said; advise
+# takes no options; margay help takes rules, documents and tools.
+set -eu
+"$MARGAY" run -q --device emu -t advise -o d -- "$EX/divergent" > out
+"$MARGAY" report d > report
+grep -q '^  *Gain: ' report || { cat report; echo 'FAIL what limits a gain'; exit 1; }
+names=$(sed -n 's/^tables not shown: \(.*\) (margay report --tool NAME)$/\1/p' report | tr -d ,)
+[ -n "$names" ] || { cat report; echo 'FAIL no table is named'; exit 1; }
+for name in $names; do
+    "$MARGAY" report d --tool "$name" > one || { echo "FAIL --tool $name"; exit 1; }
+    [ "$(wc -l < one)" -gt 5 ] || { cat one; echo "FAIL --tool $name shows nothing"; exit 1; }
+done
+"$MARGAY" report d --csv --table list > tables.csv
+cut -d, -f1 tables.csv | grep -qx branches || { cat tables.csv; echo 'FAIL no table branches'; exit 1; }
+"$MARGAY" report d --tool branches | grep -q '^branches by the lane slots' || { echo 'FAIL --tool branches'; exit 1; }
+! "$MARGAY" report d --tool nothing_here > out 2> err || exit 1
+grep -q 'neither a tool nor a table named nothing_here' err || { cat err; exit 1; }
+! "$MARGAY" run -q --device emu -t advise,depth=1 -o e -- "$EX/divergent" > out 2> err || exit 1
+grep -q 'advise takes no options' err || { cat err; exit 1; }
+for word in $(sed -n 's/^| `\([a-z_]*\)` |.*/\1/p' "$ROOT/docs/findings.md" | sort -u); do
+    "$MARGAY" help "$word" > help 2>&1 || continue # cells and other words of the page's tables
+    rules="${rules:-} $word"
+    [ "$(wc -l < help)" -gt 1 ] || { cat help; echo "FAIL help $word"; exit 1; }
+done
+for rule in uncoalesced bank_conflict divergence cta_imbalance few_ctas slow_division; do
+    case "$rules " in *" $rule "*) ;; *) echo "FAIL margay help $rule"; exit 1 ;; esac
+    "$MARGAY" help $rule | grep -q 'try: ' || { echo "FAIL margay help $rule: nothing to try"; exit 1; }
+done
+"$MARGAY" help docs/findings.md | cmp - "$ROOT/docs/findings.md"
