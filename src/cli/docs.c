@@ -18,10 +18,11 @@ enum { COLUMNS = 100 };
 const char *mg_doc_find(const char *name)
 {
     for (size_t i = 0; i < MG_COUNT_OF(docs); i++) {
-        const char *base = strrchr(docs[i].name, '/') + 1;
-        size_t n = strlen(base) - strlen(".md");
-        if (!strcmp(docs[i].name, name) || !strcmp(docs[i].name + strlen("docs/"), name)) return docs[i].text;
-        if (strlen(name) == n && !memcmp(base, name, n)) return docs[i].text;
+        const char *ways[] = {docs[i].name, docs[i].name + strlen("docs/"), strrchr(docs[i].name, '/') + 1};
+        for (size_t w = 0; w < MG_COUNT_OF(ways); w++) {
+            size_t n = strlen(ways[w]) - strlen(".md");
+            if (!strcmp(ways[w], name) || (strlen(name) == n && !memcmp(ways[w], name, n))) return docs[i].text;
+        }
     }
     return NULL;
 }

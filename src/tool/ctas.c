@@ -455,7 +455,7 @@ static void draw_bars(const struct work *w, struct mg_table *t, uint32_t ix)
 static void ctas_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
 {
     (void)conf;
-    mg_table_begin(t, "ctas", "thread instructions of CTAs; what as many equal CTAs would save of the kernel's time");
+    mg_table_begin(t, "ctas", "thread instructions of CTAs; what as many equal CTAs would save, waits aside");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
     mg_table_column(t, "equal CTAs save", MG_COL_PERCENT, NULL);
     mg_table_column(t, "imbalance", MG_COL_REAL, "longest / mean");

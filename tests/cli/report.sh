@@ -32,7 +32,7 @@ expect 2 'no option --xml' "$MARGAY" report p1 --xml
 expect 2 'exclude each other' "$MARGAY" report p1 --json --csv
 expect 2 "no command 'rpeort'" "$MARGAY" rpeort
 expect 3 'nowhere' "$MARGAY" report nowhere
-expect 3 'no result of a tool named clock' "$MARGAY" report p1 --tool clock
+expect 3 'neither a tool nor a table named clock' "$MARGAY" report p1 --tool clock
 expect 0 '"note": [1, 2]' "$MARGAY" report p2 --json --tool blocks
 expect 3 'no profile directory' "$MARGAY" report .
 echo rubbish-rubbish > p3/profile-9.db

@@ -17,13 +17,15 @@ assert abs(row['grid_share'] - (n / sms / most if n > sms else 1)) < 1e-12, row
 if what in ('rising', 'falling'):
     assert row['shape'] == (what if n >= 8 else 'spread') and row['longest'] == [n - 1 if what == 'rising' else 0, 0, 0], row
     assert row['rounds_of_longest'] == 20 * n and row['rounds_mean'] == 10 * (n + 1), row
-    if what == 'falling' and n > sms:  # the long ones come first, so that short ones fill the gaps: as many equal CTAs would take longer
-        assert not text and row['even_share'] > row['grid_share'] and few['text'].startswith(f'it has {n} CTAs of 1 warp for {sms} '), (row, found)
+    if what == 'falling' and n > sms:  # the long ones come first, so that short ones fill the gaps: of instructions equal CTAs take longer
+        assert 'Gain: all its CTAs run at once' in text and text.endswith(' of instructions alone it would be 0 %.'), text
+        assert abs(found['cta_imbalance']['gain_pct'] - 100 * (1 - 1 / row['imbalance'])) < 1, found
+        assert row['even_share'] > row['grid_share'] and few['text'].startswith(f'it has {n} CTAs of 1 warp for {sms} '), (row, found)
         sys.exit()
     assert f'CTA {row["longest"][0]}, the longest,' in text, text
     assert ('one part from either end' if n >= 8 else 'fetch the next part from a counter') in text and ('counter' in text) == (n < 8), text
     assert f'go round this loop {20 * n:,} times, the mean {10 * (n + 1):,} times' in text, text
-    assert ('start with the long ones' in text) == (what == 'rising' and n >= 8), text
+    assert ('start with the long ones' in text) == (what == 'rising' and n > 32 * sms), text  # else all run at once
 elif what == 'one':
     assert row['shape'] == 'few long' and row['longest'] == [5, 1, 0] and row['long_ctas'] == 1 and row['long_cta_ids'] == [[5, 1, 0]], row
     assert row['rounds_of_longest'] == 4000 and abs(row['rounds_mean'] - (4000 + 10 * (n - 1)) / n) < 1e-9, row

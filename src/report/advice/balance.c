@@ -209,12 +209,14 @@ static const char *say_cause(struct advice *a, const struct mg_jval *v)
 }
 
 /* What to try follows from how the work lies over the grid. */
-static const char *say_remedy(struct advice *a, const struct mg_jval *v)
+static const char *say_remedy(struct advice *a, const struct mg_jval *v, bool at_once)
 {
     const char *shape = mg_jval_text(v, "shape");
     uint64_t beyond = mg_jval_u64(v, "long_ctas");
     if (shape && !strcmp(shape, "rising"))
-        return "The work grows with the CTA's number: give each CTA one part from either end, or start with the long ones.";
+        return at_once
+                   ? "The work grows with the CTA's number: give each CTA one part from either end."
+                   : "The work grows with the CTA's number: give each CTA one part from either end, or start with the long ones.";
     if (shape && !strcmp(shape, "falling"))
         return "The work falls with the CTA's number: give each CTA one part from either end.";
     if (shape && !strcmp(shape, "few long"))
@@ -228,6 +230,20 @@ static const char *say_remedy(struct advice *a, const struct mg_jval *v)
     return "Multiprocessors that are done wait for it: cut the work into equal parts, or let CTAs fetch the next part from a counter.";
 }
 
+/* Why the gain is not that of the longest CTA, or more than that of instructions (`fetched`). */
+static const char *say_imbalance_limit(struct advice *a, double uneven, double fetched, double ratio, bool at_once)
+{
+    if (at_once && uneven >= fetched + .02)
+        return mg_arena_printf(
+            &a->out->arena,
+            "Gain: all its CTAs run at once, so that the longest decides, waits included; of instructions alone it "
+            "would be %.0f %%.",
+            100 * fetched);
+    if (uneven < .6 * (1 - 1 / ratio) && !at_once)
+        return "Gain: multiprocessors fetch the next CTA when they are free, so that long ones matter at the end alone.";
+    return NULL;
+}
+
 void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
 {
     const struct mg_jval *ctas = mg_facts_tool(a->facts, "ctas");
@@ -237,28 +253,28 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
         if (!is_shown(a, v, &k) || !mg_jval_is_number(mg_jval_get(v, "even_share"))) continue;
         struct kernel_cost *c = &a->costs[k->id];
         double even = mg_jval_f64(v, "even_share"), equal = mg_jval_f64(v, "grid_share"), /* of as many, equal CTAs */
-            uneven = equal > 0 ? MG_MAX(1 - even / equal, 0.) : 0, gain = c->share * uneven,
-               ratio = mg_jval_f64(v, "imbalance");
+            ratio = mg_jval_f64(v, "imbalance");
+        if (even <= 0 || equal <= 0) continue;
+        double fetched = MG_MAX(1 - even / equal, 0.), uneven = part_of_unequal(c, even, equal, ratio),
+               gain = c->share * uneven;
         if (ratio < 1.25 || 100 * c->share * (1 - even) < LEAST_GAIN_PCT || gain <= 0) continue;
-        bool sampled = mg_jval_yes(v, "estimate");
+        bool sampled = mg_jval_yes(v, "estimate"), at_once = c->waves <= (double)c->launches; /* no order helps */
         struct line_sums one = {0};
         struct mg_finding *f = add_finding(a, c, gain, !sampled);
         place_at_line(f, sum_of_line(a, &one, k, v));
         f->measure = ratio;
         f->unit = "longest CTA / mean";
-        if (uneven < .6 * (1 - 1 / ratio))
-            f->limit =
-                "Gain: multiprocessors fetch the next CTA when they are free, so that long ones matter at the end alone.";
+        f->limit = say_imbalance_limit(a, uneven, fetched, ratio, at_once);
         f->text = mg_arena_printf(
             &a->out->arena, "CTA %s, the longest%s executes %.1f times as many instructions as the mean%s. %s",
             name_cta(a, mg_jval_get(v, "longest")),
             sampled ? mg_arena_printf(&a->out->arena, " of %s sampled, of %s,", say_number(a, mg_jval_f64(v, "ctas")),
                                       say_number(a, mg_jval_f64(v, "grid_ctas")))
                     : ",",
-            ratio, say_cause(a, v), say_remedy(a, v));
+            ratio, say_cause(a, v), say_remedy(a, v, at_once));
         say_caller(a, f);
         c->imbalanced = true;
-        c->uneven = uneven;
+        c->uneven = fetched;
         free(one.at);
     }
 }

@@ -74,6 +74,17 @@ double modelled_cycles(const struct kernel_cost *c)
     return .5 * (cycles_at(c, false) + cycles_at(c, true));
 }
 
+double part_of_unequal(const struct kernel_cost *c, double even, double equal, double ratio)
+{
+    double alone = c->warps > 0 ? c->chain / c->warps * busy_sms(c) : 0, least = least_time(c);
+    double longest = alone * (c->turns + (ratio - 1) * (double)c->launches), part = 0;
+    for (int overlap = 0; overlap < 2; overlap++) {
+        double busy = overlap ? largest_part(c) : sum_of_parts(c), now = MG_MAX(MG_MAX(busy / even, longest), least);
+        part += now > 0 ? .5 * MG_MAX(1 - MG_MAX(busy / equal, least) / now, 0.) : 0;
+    }
+    return part;
+}
+
 double gain_if(const struct kernel_cost *c, const struct kernel_cost *mended)
 {
     double least = least_time(c), after = least_time(mended);

@@ -124,18 +124,22 @@ void mg_rule_few_ctas(struct advice *a, const struct mg_rule *self)
         if (c->share < .05 || c->waves >= (double)c->launches || (idle < .1 && most * warps >= WARPS_THAT_HIDE))
             continue;
         if (c->imbalanced && c->uneven >= idle) continue; /* that explains more */
+        bool launching = 2 * c->all_ctas * CTA_CYCLES >= modelled_cycles(c) * busy_sms(c);
         struct mg_finding *f = add_finding(a, c, 0, false);
         place_at_kernel(f, c->k);
         f->measure = (double)c->ctas / a->sms;
         f->unit = "CTAs a multiprocessor";
         c->few_ctas = c->ctas < a->sms; /* no peak of the device is near */
-        f->text = mg_arena_printf(
-            &a->out->arena,
-            "%s %llu CTA%s of %u warp%s for %u multiprocessors: %s. A multiprocessor has %llu warps "
-            "at most, where %u fit. Use more CTAs%s, or run other kernels beside it.",
-            c->launches > 1 ? "its largest launch has" : "it has", (unsigned long long)c->ctas, c->ctas == 1 ? "" : "s",
-            warps, warps == 1 ? "" : "s", a->sms, say_shares(a, c), (unsigned long long)(most * warps),
-            c->warps_resident, most * warps < WARPS_THAT_HIDE ? ", or more threads in each" : " that are smaller");
+        f->text =
+            mg_arena_printf(&a->out->arena,
+                            "%s %llu CTA%s of %u warp%s for %u multiprocessors: %s. A multiprocessor has %llu warps "
+                            "at most, where %u fit. %s other kernels beside it.",
+                            c->launches > 1 ? "its largest launch has" : "it has", (unsigned long long)c->ctas,
+                            c->ctas == 1 ? "" : "s", warps, warps == 1 ? "" : "s", a->sms, say_shares(a, c),
+                            (unsigned long long)(most * warps), c->warps_resident,
+                            launching ? "Launching its CTAs takes long, so smaller ones do not help: run"
+                            : most * warps < WARPS_THAT_HIDE ? "Use more CTAs, or more threads in each, or run"
+                                                             : "Use more CTAs that are smaller, or run");
     }
 }
 

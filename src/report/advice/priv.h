@@ -34,7 +34,7 @@ struct kernel_cost {
     uint32_t least_threads, most_threads; /* of a CTA, over launches */
     const char *limit;                    /* of resident warps: "registers", "shared memory", "threads", "CTAs" */
     bool imbalanced;                      /* a rule has said so: tail and occupancy are silent */
-    double uneven;                        /* part of its time that the inequality of its CTAs takes */
+    double uneven;                        /* part of its instructions' time that the inequality of its CTAs takes */
     bool few_ctas;                        /* a rule has said that multiprocessors get none: no verdict of their peaks */
 };
 struct peak {
@@ -163,6 +163,10 @@ double busy_sms(const struct kernel_cost *c);
 /* What it costs when so many cycles of one part go. */
 struct kernel_cost without_cycles(const struct kernel_cost *c, enum part part, double cycles);
 /* Part of the program's time that goes if the kernel costs what `mended` does. 0..1. */
+/* Of what it takes, what unequal CTAs take more than as many equal ones would: multiprocessors fetch them in order
+ * (`even`, `equal`: an even share's part of what these, and equal ones, take), and the longest takes `ratio` times as
+ * long as the mean, waits included. */
+double part_of_unequal(const struct kernel_cost *c, double even, double equal, double ratio);
 double gain_if(const struct kernel_cost *c, const struct kernel_cost *mended);
 /* Part of the program's time that goes when so many cycles of one part of a kernel's cost go: the mean of what it would
  * be if the parts overlapped fully and if they did not at all. 0..1. */

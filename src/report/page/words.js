@@ -32,7 +32,7 @@ export const words = {
   'redundant': 'values that are, bit for bit, what this thread loaded or stored by this instruction the time before. A constant that each thread loads once is uniform, not redundant',
   'registers': 'registers of a thread',
   'requests': 'executions of the instruction by a warp with at least one active lane',
-  'equal CTAs save': 'share of the kernel\'s time that as many CTAs of equal work would save, when multiprocessors take CTAs in order: the counts are exact, the order is a model. It is the gain of the finding where the kernel is the whole program',
+  'equal CTAs save': 'share of the time of instructions that as many CTAs of equal work would save, when multiprocessors take CTAs in order: the counts are exact, the order is a model. The finding counts waits, too',
   'sectors': 'aligned 32 bytes of global memory that a warp\'s request touches; 4 do for 32 lanes of 4 bytes in order',
   'share': 'of the kernel\'s thread instructions',
   'SM imbalance': 'the busiest multiprocessor over the mean of all; 1 is even',
