@@ -34,7 +34,8 @@ expect 2 "no command 'rpeort'" "$MARGAY" rpeort
 expect 3 'nowhere' "$MARGAY" report nowhere
 expect 3 'neither a tool nor a table named clock' "$MARGAY" report p1 --tool clock
 expect 0 '"note": [1, 2]' "$MARGAY" report p2 --json --tool blocks
-expect 3 'no profile directory' "$MARGAY" report .
+expect 0 'profile p1' "$MARGAY" report . # the newest in it
+expect 3 'no profile' "$MARGAY" report none
 echo rubbish-rubbish > p3/profile-9.db
 expect 3 'p3/profile-9.db' "$MARGAY" report p3 --json
 rm p3/profile-9.db
