@@ -24,7 +24,7 @@ if what in ('rising', 'falling'):
         sys.exit()
     assert f'CTA {row["longest"][0]}, the longest,' in text, text
     assert ('one part from either end' if n >= 8 else 'fetch the next part from a counter') in text and ('counter' in text) == (n < 8), text
-    assert f'go round this loop {20 * n:,} times, the mean {10 * (n + 1):,} times' in text, text
+    assert f'go round this loop, as it was compiled, {20 * n:,} times, the mean {10 * (n + 1):,} times' in text, text
     assert ('start with the long ones' in text) == (what == 'rising' and n > 32 * sms), text  # else all run at once
 elif what == 'one':
     assert row['shape'] == 'few long' and row['longest'] == [5, 1, 0] and row['long_ctas'] == 1 and row['long_cta_ids'] == [[5, 1, 0]], row
@@ -37,8 +37,8 @@ elif what == 'even':
     assert row['shape'] == 'even' and not text and 'no_verdict' in r, row
     full = n - (most - 1) * sms
     if n < 32 * sms and ((most * sms - n) / (most * sms) >= .1 or most < 16): # one warp each
-        share = f'{n} get one, {sms - n} none' if n < sms else f'each gets {most}' if full == sms else f'{full} get {most}, the others {most - 1}'
-        assert few['text'].startswith(f'it has {n} CTA{"s" * (n > 1)} of 1 warp for {sms} multiprocessors: {share}. A multiprocessor has {most} warps'), few
+        share = f'{n} get{"s" * (n == 1)} one, {sms - n} none' if n < sms else f'each gets {most}' if full == sms else f'{full} get {most}, the others {most - 1}'
+        assert few['text'].startswith(f'it has {n} CTA{"s" * (n > 1)} of 1 warp for {sms} multiprocessors: {share}. A multiprocessor has {most} warp{"s" * (most > 1)} '), few
     else: assert 'few_ctas' not in found, few
     assert n >= sms or not [f for f in found if f.endswith('_bound')], found
 elif what == 'streamed':

@@ -200,9 +200,9 @@ static const char *say_cause(struct advice *a, const struct mg_jval *v)
 {
     double mean = mg_jval_f64(v, "mean");
     if (mg_jval_yes(v, "loop"))
-        return mg_arena_printf(&a->out->arena, ": its threads go round this loop %s times, the mean %s times",
-                               say_rounds(a, mg_jval_f64(v, "rounds_of_longest")),
-                               say_rounds(a, mg_jval_f64(v, "rounds_mean")));
+        return mg_arena_printf(
+            &a->out->arena, ": its threads go round this loop, as it was compiled, %s times, the mean %s times",
+            say_rounds(a, mg_jval_f64(v, "rounds_of_longest")), say_rounds(a, mg_jval_f64(v, "rounds_mean")));
     return mean > 0
                ? mg_arena_printf(&a->out->arena, ", the shortest %.0f %% as many", 100 * mg_jval_f64(v, "least") / mean)
                : "";

@@ -11,15 +11,17 @@ static const double launch_us = 3.5, /* what launching a kernel takes the host, 
     gap_us = 1, graph_gap_us = .5,   /* between kernels of a stream, and of a graph */
     wait_us = 8;                     /* from a kernel's end to the next one's begin, where the program waits for each */
 
-/* If as many warps as needed did the work, in CTAs of eight: fewer are to be launched. */
-static double gain_if_full(const struct kernel_cost *c, double needed)
+/* If as many warps as needed did the work; `merged`: in CTAs of eight, so that fewer are to be launched. */
+static double gain_if_full(const struct kernel_cost *c, double needed, bool merged)
 {
     struct kernel_cost full = *c;
     full.parts[PART_ISSUE] *= needed;
     full.chain *= needed;
     full.warps *= needed;
     full.turns = MG_MAX(c->turns * needed, (double)c->launches); /* one at least */
-    full.all_ctas = MG_MIN(c->all_ctas, c->counted * c->warps * needed / 8);
+    if (merged)
+        full.all_ctas =
+            MG_MIN(c->all_ctas, c->counted * MG_MAX(c->warps * needed / 8, (double)c->launches)); /* one at least */
     return gain_if(c, &full);
 }
 
@@ -28,7 +30,8 @@ void mg_rule_partial_warp(struct advice *a, const struct mg_rule *self)
     (void)self;
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         const struct kernel_cost *c = &a->costs[i];
-        double empty = c->warps > 0 ? c->empty_lanes / (32 * c->warps) : 0, gain = gain_if_full(c, 1 - empty);
+        double empty = c->warps > 0 ? c->empty_lanes / (32 * c->warps) : 0, gain = gain_if_full(c, 1 - empty, true),
+               of_lanes = gain_if_full(c, 1 - empty, false);
         /* more warps than one a CTA: they are taken to execute alike */
         bool exact = c->most_threads < 32 && c->least_threads == c->most_threads;
         if (empty < .1 || 100 * gain < LEAST_GAIN_PCT) continue;
@@ -41,6 +44,12 @@ void mg_rule_partial_warp(struct advice *a, const struct mg_rule *self)
             "CTAs of %u thread%s fill no whole warp: %.0f %% of the lanes of its warps have no thread. Use a "
             "multiple of 32 threads, with the work of several CTAs in one where it is small.",
             c->threads, c->threads == 1 ? "" : "s", f->measure);
+        if (gain - of_lanes > .02)
+            f->limit =
+                mg_arena_printf(&a->out->arena,
+                                "Gain: launching its CTAs takes long, and CTAs of eight full warps are fewer; of "
+                                "CTAs that are as many it would be %.0f %%.",
+                                100 * of_lanes);
     }
 }
 
@@ -74,7 +83,8 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
     (void)self;
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         const struct kernel_cost *c = &a->costs[i];
-        if (c->imbalanced || c->long_launches <= 0) continue;
+        bool launching = c->all_ctas * CTA_CYCLES >= .99 * modelled_cycles(c) * busy_sms(c); /* no wave ever fills */
+        if (c->imbalanced || c->long_launches <= 0 || launching) continue;
         double waves = c->long_waves / c->long_launches, idle = 1 - c->long_waves / c->up_waves;
         bool measured = false;
         for (const struct mg_jval *v = mg_jval_first(mg_jval_get(clock, "kernels")); v; v = v->next)
@@ -107,7 +117,8 @@ static const char *say_shares(struct advice *a, const struct kernel_cost *c)
 {
     unsigned long long most = (c->ctas + a->sms - 1) / a->sms, with_most = c->ctas - (most - 1) * a->sms;
     if (with_most == a->sms) return mg_arena_printf(&a->out->arena, "each gets %llu", most);
-    return most == 1 ? mg_arena_printf(&a->out->arena, "%llu get one, %llu none", with_most, a->sms - with_most)
+    return most == 1 ? mg_arena_printf(&a->out->arena, "%llu get%s one, %llu none", with_most,
+                                       with_most == 1 ? "s" : "", a->sms - with_most)
                      : mg_arena_printf(&a->out->arena, "%llu get %llu, the others %llu", with_most, most, most - 1);
 }
 
@@ -132,11 +143,11 @@ void mg_rule_few_ctas(struct advice *a, const struct mg_rule *self)
         c->few_ctas = c->ctas < a->sms; /* no peak of the device is near */
         f->text =
             mg_arena_printf(&a->out->arena,
-                            "%s %llu CTA%s of %u warp%s for %u multiprocessors: %s. A multiprocessor has %llu warps "
+                            "%s %llu CTA%s of %u warp%s for %u multiprocessors: %s. A multiprocessor has %llu warp%s "
                             "at most, where %u fit. %s other kernels beside it.",
                             c->launches > 1 ? "its largest launch has" : "it has", (unsigned long long)c->ctas,
                             c->ctas == 1 ? "" : "s", warps, warps == 1 ? "" : "s", a->sms, say_shares(a, c),
-                            (unsigned long long)(most * warps), c->warps_resident,
+                            (unsigned long long)(most * warps), most * warps == 1 ? "" : "s", c->warps_resident,
                             launching ? "Launching its CTAs takes long, so smaller ones do not help: run"
                             : most * warps < WARPS_THAT_HIDE ? "Use more CTAs, or more threads in each, or run"
                                                              : "Use more CTAs that are smaller, or run");
