@@ -46,9 +46,10 @@ int main(int argc, char **argv) {
         sorted<<<132, 128>>>(out, next);
     } else if (argc > 1 && !strcmp(argv[1], "tiny")) {
         for (int i = 0; i < 150; i++) tiny<<<1, 32>>>(out, 300);
-    } else if (argc > 1 && !strcmp(argv[1], "tail")) { // a wave and a half; CTAs take longer than launching them
-        uneven<<<6336, 64>>>(out, 200);
-        if (argc > 2) uneven<<<5280, 64>>>(out, 200); // one and a quarter
+    } else if (argc > 1 && !strcmp(argv[1], "tail")) { // a wave and a half of CTAs that mostly wait
+        cudaFuncSetAttribute(uneven, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000); // two CTAs a multiprocessor
+        uneven<<<396, 64, 100000>>>(out, 200);
+        if (argc > 2) uneven<<<330, 64, 100000>>>(out, 200); // one and a quarter
     } else {
         uneven<<<157, 64>>>(out, 1000);
     }

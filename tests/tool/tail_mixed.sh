@@ -5,7 +5,7 @@ set -u
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 cat > waves.cu <<'C'
 #include <cstdio>
-__device__ void work(float *out) { float v = threadIdx.x; for (int k = 0; k < 64; k++) v = v * 1.01f + k; out[threadIdx.x] = v; }
+__device__ void work(float *out) { float v = threadIdx.x; for (int k = 0; k < 512; k++) v = v * 1.01f + k; out[threadIdx.x] = v; }
 __global__ void mixed(float *out) { work(out); }
 __global__ void tail(float *out) { work(out); }
 int main()
@@ -13,7 +13,7 @@ int main()
     float *out;
     cudaMalloc(&out, 4096);
     int wave = 132 * 8; /* of an H200, 256 threads a CTA */
-    for (int i = 0; i < 4; i++) mixed<<<4 * wave, 256>>>(out), mixed<<<1, 256>>>(out), tail<<<wave + wave / 8, 256>>>(out);
+    for (int i = 0; i < 4; i++) mixed<<<wave, 256>>>(out), mixed<<<1, 256>>>(out), tail<<<wave + wave / 8, 256>>>(out);
     puts(cudaGetErrorString(cudaDeviceSynchronize()));
 }
 C

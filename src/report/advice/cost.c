@@ -63,10 +63,14 @@ static double least_time(const struct kernel_cost *c)
     return MG_MAX(MG_MAX(alone, c->all_ctas * CTA_CYCLES), c->from_memory);
 }
 
+double busy_cycles(const struct kernel_cost *c, bool overlap)
+{
+    return overlap ? largest_part(c) : sum_of_parts(c);
+}
+
 double cycles_at(const struct kernel_cost *c, bool overlap)
 {
-    double busy = overlap ? largest_part(c) : sum_of_parts(c);
-    return MG_MAX(busy, least_time(c)) / MG_MAX(busy_sms(c), 1.);
+    return MG_MAX(busy_cycles(c, overlap), least_time(c)) / MG_MAX(busy_sms(c), 1.);
 }
 
 double modelled_cycles(const struct kernel_cost *c)
@@ -79,7 +83,7 @@ double part_of_unequal(const struct kernel_cost *c, double even, double equal, d
     double alone = c->warps > 0 ? c->chain / c->warps * busy_sms(c) : 0, least = least_time(c);
     double longest = alone * (c->turns + (ratio - 1) * (double)c->launches), part = 0;
     for (int overlap = 0; overlap < 2; overlap++) {
-        double busy = overlap ? largest_part(c) : sum_of_parts(c), now = MG_MAX(MG_MAX(busy / even, longest), least);
+        double busy = busy_cycles(c, overlap), now = MG_MAX(MG_MAX(busy / even, longest), least);
         part += now > 0 ? .5 * MG_MAX(1 - MG_MAX(busy / equal, least) / now, 0.) : 0;
     }
     return part;

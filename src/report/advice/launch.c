@@ -77,14 +77,35 @@ void mg_rule_occupancy(struct advice *a, const struct mg_rule *self)
     }
 }
 
+static double resident_ctas(const struct kernel_cost *c)
+{
+    return MG_MAX((double)(c->warps_resident / MG_MAX((c->threads + 31) / 32, 1u)), 1.);
+}
+
+/* What waves of equal time would save of a launch of the mean number of waves: the last one takes as long as its CTAs,
+ * to which multiprocessors belong alone, and at least as long as one warp. */
+static double part_of_tail(const struct advice *a, const struct kernel_cost *c)
+{
+    double waves = c->long_waves / c->long_launches, full = c->up_waves / c->long_launches - 1, part = 0;
+    double alone = c->warps > 0 ? c->chain / c->warps : 0, resident = resident_ctas(c),
+           last = ceil((waves - full) * resident - 1e-6) / resident,
+           launching = waves * resident * a->sms * CTA_CYCLES / MG_MAX(busy_sms(c), 1.);
+    for (int overlap = 0; overlap < 2; overlap++) {
+        double wave = busy_cycles(c, overlap) / MG_MAX(busy_sms(c), 1.) / c->waves;
+        double now = full * MG_MAX(wave, alone) + MG_MAX(wave * last, alone), even = waves * MG_MAX(wave, alone);
+        now = MG_MAX(now, launching);
+        part += now > 0 ? .5 * MG_MAX(1 - MG_MAX(even, launching) / now, 0.) : 0;
+    }
+    return part;
+}
+
 void mg_rule_tail(struct advice *a, const struct mg_rule *self)
 {
     const struct mg_jval *clock = a->nvidia ? mg_facts_tool(a->facts, "clock") : NULL;
     (void)self;
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         const struct kernel_cost *c = &a->costs[i];
-        bool launching = c->all_ctas * CTA_CYCLES >= .99 * modelled_cycles(c) * busy_sms(c); /* no wave ever fills */
-        if (c->imbalanced || c->long_launches <= 0 || launching) continue;
+        if (c->imbalanced || c->long_launches <= 0) continue;
         double waves = c->long_waves / c->long_launches, idle = 1 - c->long_waves / c->up_waves;
         bool measured = false;
         for (const struct mg_jval *v = mg_jval_first(mg_jval_get(clock, "kernels")); v; v = v->next)
@@ -92,13 +113,13 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
                 measured = mg_jval_f64(v, "tail") < idle; /* longer: what instrumenting made of it */
                 idle = MG_MIN(idle, mg_jval_f64(v, "tail"));
             }
-        double gain = c->share * idle * c->long_waves / c->waves; /* as far as it is these launches */
+        double part = MG_MIN(part_of_tail(a, c), idle), gain = c->share * part * c->long_waves / c->waves;
         if (idle < .1 || 100 * gain < LEAST_GAIN_PCT) continue;
         struct mg_finding *f = add_finding(a, c, gain, false);
         place_at_kernel(f, c->k);
         f->measure = waves;
         f->unit = "waves of CTAs";
-        uint32_t wave = a->sms * (c->warps_resident / MG_MAX((c->threads + 31) / 32, 1u));
+        uint32_t wave = a->sms * (uint32_t)resident_ctas(c);
         bool alike = fabs(waves * wave - (double)c->ctas) < .001 * (double)c->ctas; /* every launch as the largest */
         f->text = mg_arena_printf(
             &a->out->arena,
@@ -106,6 +127,8 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
             "multiple of %u CTAs, or use smaller CTAs.",
             alike ? "a launch is" : "launches are", waves, alike ? "" : " in the mean", 100 * idle,
             measured ? ", measured" : "", wave);
+        if (part < .8 * idle)
+            f->limit = "Gain: CTAs of the last wave are faster, since they have multiprocessors for themselves.";
     }
 }
 

@@ -157,6 +157,7 @@ double bytes_from_memory(struct advice *a, const struct kernel_cost *c, double *
 /* Cycles from the begin to the end of its launches together; cycles_at: if the parts overlapped fully, or not at all.
  */
 double modelled_cycles(const struct kernel_cost *c);
+double busy_cycles(const struct kernel_cost *c, bool overlap); /* its parts, of all multiprocessors together */
 double cycles_at(const struct kernel_cost *c, bool overlap);
 /* Multiprocessors that have work, in the mean over launches. */
 double busy_sms(const struct kernel_cost *c);
