@@ -1,5 +1,6 @@
 /* Rules about memory instructions: sectors, banks, atomics, local memory, loads that bring nothing new. All add up the
  * sites of one source line, since an unrolled loop has many. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -260,10 +261,17 @@ static void tell_bank_conflict(struct advice *a, const struct line_sum *s, doubl
     f->limit = say_limit(a, &a->costs[s->k->id], PART_SHARED);
     f->measure = ways_of(s);
     f->unit = "times the passes that would do";
+    double each = s->conflicts / s->requests, /* of the line, and of its worst access */
+        worst = mg_jval_f64(s->worst, "bank_conflicts") / MG_MAX(mg_jval_f64(s->worst, "requests"), 1.);
+    const char *mean =
+        fabs(worst - each) > .05 * (each + 1)
+            ? mg_arena_printf(&a->out->arena, " in the mean of this line's accesses (the worst has %.1f conflicts)",
+                              worst)
+            : "";
     f->text = mg_arena_printf(
         &a->out->arena,
-        "%s%s takes %.1f passes through shared memory where %.3g would do%s, %.3g for conflicts: lanes ask one bank for different words. %s",
-        mg_jval_text(s->worst, "op"), say_joined(s->worst), (s->passes + s->conflicts) / s->requests,
+        "%s%s takes %.1f passes through shared memory%s where %.3g would do%s, %.3g for conflicts: lanes ask one bank for different words. %s",
+        mg_jval_text(s->worst, "op"), say_joined(s->worst), (s->passes + s->conflicts) / s->requests, mean,
         s->passes / s->requests, others, s->conflicts / s->requests, tell_padding(a, s));
 }
 
