@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/map.h"
 #include "isa/resident.h"
 #include "report/advice/priv.h"
 
@@ -173,28 +175,55 @@ bool is_shared(const struct mg_jval *site)
     return space && !strcmp(space, "shared");
 }
 
-/* Does each multiprocessor read a buffer that its L1 holds many times over? */
-static bool is_cached(struct advice *a, const struct kernel_cost *c, const struct mg_jval *site)
+/* What a load that L1 keeps reads from; NULL: nothing, or nobody knows. */
+static const struct mg_buffer_name *kept_buffer(struct advice *a, const struct mg_pkernel *k,
+                                                const struct mg_jval *site)
 {
     const char *function = mg_jval_text(site, "function"), *op = mg_jval_text(site, "op");
-    const struct mg_buffer_name *buffer =
-        function && is_kept_by_l1(op)
-            ? mg_buffer_name_at(a->buffers, c->k, function, (uint32_t)mg_jval_u64(site, "ptx_line"))
-            : NULL;
-    if (!buffer || !buffer->bytes || buffer->bytes > L1_BYTES) return false;
-    double once = (double)buffer->bytes * c->counted * (double)c->launches * busy_sms(c);
-    return 32 * mg_jval_f64(site, "sectors") >= TIMES_OVER * once;
+    if (!a->buffers || !function || is_shared(site) || !is_kept_by_l1(op)) return NULL;
+    const struct mg_buffer_name *b =
+        mg_buffer_name_at(a->buffers, k, function, (uint32_t)mg_jval_u64(site, "ptx_line"));
+    return b && b->bytes && b->bytes <= L1_BYTES ? b : NULL;
+}
+
+static uint64_t key_of(const struct mg_pkernel *k, const struct mg_buffer_name *b)
+{
+    return mg_hash64(b->text, strlen(b->text), k->id);
+}
+
+/* Sectors that a kernel's loads read of each buffer that L1 can hold: of an unrolled loop many loads read one. */
+static void sum_small_buffers(struct advice *a, const struct mg_jval *memory, struct mg_map *sectors)
+{
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next) {
+        const struct mg_pkernel *k;
+        const struct mg_buffer_name *b = is_shown(a, v, &k) ? kept_buffer(a, k, v) : NULL;
+        uint64_t sum = 0;
+        if (!b) continue;
+        mg_map_get(sectors, key_of(k, b), &sum);
+        mg_map_set(sectors, key_of(k, b), sum + (uint64_t)mg_jval_f64(v, "sectors"));
+    }
+}
+
+/* Does each multiprocessor read a buffer that its L1 holds many times over? */
+static bool is_cached(struct advice *a, const struct kernel_cost *c, const struct mg_jval *site,
+                      const struct mg_map *sectors)
+{
+    const struct mg_buffer_name *b = kept_buffer(a, c->k, site);
+    uint64_t sum = 0;
+    if (!b || !mg_map_get(sectors, key_of(c->k, b), &sum)) return false;
+    return 32 * (double)sum >= TIMES_OVER * (double)b->bytes * c->counted * (double)c->launches * busy_sms(c);
 }
 
 /* What warps wait for the requests of a site, of all warps together. Nobody waits for a store. */
-static double wait_of_site(struct advice *a, const struct kernel_cost *c, const struct mg_jval *site)
+static double wait_of_site(struct advice *a, const struct kernel_cost *c, const struct mg_jval *site,
+                           const struct mg_map *sectors)
 {
     const char *op = mg_jval_text(site, "op");
     bool writes = op && (!strncmp(op, "st.", 3) || !strncmp(op, "red.", 4));
-    double each = is_shared(site)         ? SHARED_LATENCY
-                  : writes                ? 0
-                  : is_cached(a, c, site) ? CACHED_LATENCY
-                                          : GLOBAL_LATENCY;
+    double each = is_shared(site)                  ? SHARED_LATENCY
+                  : writes                         ? 0
+                  : is_cached(a, c, site, sectors) ? CACHED_LATENCY
+                                                   : GLOBAL_LATENCY;
     return mg_jval_f64(site, "requests") * each;
 }
 
@@ -220,6 +249,8 @@ static void add_memory(struct advice *a)
 {
     const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
     struct site_use *use = a->uses;
+    struct mg_map sectors = MG_MAP_INIT;
+    sum_small_buffers(a, memory, &sectors);
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next, use++) {
         const struct mg_pkernel *k;
         if (!is_shown(a, v, &k)) continue;
@@ -230,7 +261,7 @@ static void add_memory(struct advice *a)
                width = mg_jval_f64(v, "width");
         double passes = width > 4 ? width / 4 : 1;
         bool shared = is_shared(v);
-        use->wait = wait_of_site(a, c, v);
+        use->wait = wait_of_site(a, c, v, &sectors);
         c->chain += use->wait;
         if (mg_jval_is_number(mg_jval_get(v, "bank_conflicts")))
             c->parts[PART_SHARED] += ((shared ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts")) *
@@ -243,6 +274,7 @@ static void add_memory(struct advice *a)
             c->parts[PART_ATOMIC] += (accesses - requests) * mg_jval_f64(mg_jval_get(v, "patterns"), "same") /
                                      requests * cycles_at_one_address(op, shared, width);
     }
+    mg_map_release(&sectors);
 }
 
 /* ---- launches -----------------------------------------------------------------------------------------------------
