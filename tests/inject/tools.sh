@@ -3,7 +3,7 @@
 # closed form, the program's results stay, and each gives what it gives alone. On the emulator, the CPU device
 # where there is one, and through the nvidia backend with a driver over the emulator.
 set -u
-case ${VARIANT:-} in tsan | cover) echo "one build and a sanitizer's are enough"; exit 77 ;; asan) sanitize=-fsanitize=address,undefined ;; *) sanitize= ;; esac
+case ${VARIANT:-} in ubsan | tsan | cover) echo "one build and a sanitizer's are enough"; exit 77 ;; asan) sanitize=-fsanitize=address ;; *) sanitize= ;; esac
 failed=0
 export XDG_CACHE_HOME=$PWD/cache
 core=$B/lib/margay/libmargay-core.a

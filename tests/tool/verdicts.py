@@ -6,7 +6,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import mutate
 
 SIZES = {'ROWS': [128 * r for r in (128, 150, 190)], 'TERMS': [20, 24, 31], 'SIDE': [384, 512, 576], 'CHUNKS': [270, 300, 410], 'GROUPS': [96, 120, 132], 'ITEMS': [9, 12, 14],
-         'RECORDS': [256 * r for r in (200, 250, 333)], 'PAIRS': [256 * p for p in (140, 200, 260)], 'DEPTH': [30, 40, 55], 'PARTS': [264, 280, 400], 'ORDER': [64, 96, 128]}
+         'RECORDS': [256 * r for r in (200, 250, 333)], 'PAIRS': [256 * p for p in (140, 200, 260)], 'DEPTH': [30, 40, 55], 'PARTS': [264, 280, 400], 'ORDER': [160, 192, 224]}
 
 
 def main(path, seed):
