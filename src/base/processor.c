@@ -42,12 +42,20 @@ double mg_processor_part(const struct mg_processor *from, const struct mg_proces
     return waited > 63 * got ? 1.0 / 64 : got / (got + waited);
 }
 
+/* What its stat says behind the program's name, which may be anything: "S 1 ..."; NULL: nothing. */
+static const char *read_stat(uint32_t pid, char text[static 512])
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    const char *end = read_text(path, text, 512) ? strrchr(text, ')') : NULL;
+    return end && end[1] ? end + 2 : NULL;
+}
+
 bool mg_process_is_stopped(uint32_t pid)
 {
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    const char *end = read_text(path, text, sizeof text) ? strrchr(text, ')') : NULL;
-    return end && end[1] && (end[2] == 'T' || end[2] == 't');
+    char text[512];
+    const char *stat = read_stat(pid, text);
+    return stat && (*stat == 'T' || *stat == 't');
 }
 
 /* A first thread that has ended is a zombie while others run. */
@@ -64,23 +72,16 @@ static bool has_other_threads(uint32_t pid)
 
 bool mg_process_is_alive(uint32_t pid)
 {
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    if (!read_text(path, text, sizeof text)) return !(kill((pid_t)pid, 0) && errno == ESRCH); /* it may be hidden */
-    const char *end = strrchr(text, ')');
-    if (!end || !end[1]) return false;
-    return end[2] == 'Z' ? has_other_threads(pid) : end[2] != 'X';
+    char text[512];
+    const char *stat = read_stat(pid, text);
+    if (!stat) return !(kill((pid_t)pid, 0) && errno == ESRCH); /* it may be hidden */
+    return *stat == 'Z' ? has_other_threads(pid) : *stat != 'X';
 }
 
 uint32_t mg_process_parent(uint32_t pid)
 {
-    char path[64], line[512];
+    char text[512];
     unsigned parent = 0;
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    FILE *f = fopen(path, "re");
-    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
-    if (f) fclose(f);
-    line[n] = 0;
-    const char *name = strrchr(line, ')'); /* the program's name may be anything */
-    return name && sscanf(name + 1, " %*c %u", &parent) == 1 ? parent : 0;
+    const char *stat = read_stat(pid, text);
+    return stat && sscanf(stat, "%*c %u", &parent) == 1 ? parent : 0;
 }

@@ -362,8 +362,7 @@ static uint64_t run_number(const struct mg_rank *rank)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* ---- parallel programs: mpirun -n 4 margay run -o DIR -- ./app ----------------------------------------------------
- */
+/* ---- parallel programs: mpirun -n 4 margay run -o DIR -- ./app --------------------------------------------------- */
 
 static const char *get_variable(const char *name)
 {
@@ -468,8 +467,7 @@ static int fill_config(struct run *r)
     return 0;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------
- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t child_pid;
 static struct sigaction file_size_signal; /* as we found it: the program gets it so */
@@ -558,8 +556,7 @@ static int run_program(struct run *r, int *why)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* ---- afterwards -----------------------------------------------------------------------------------------------------
- */
+/* ---- afterwards -------------------------------------------------------------------------------------------------- */
 
 /* Was every launch that the user selected instrumented, and all of them recorded? */
 static bool is_strictly_good(const struct mg_recording *p)
@@ -613,8 +610,7 @@ static bool has_ended(const struct mg_pprocess *q)
     return kill((pid_t)q->pid, 0) && errno == ESRCH;
 }
 
-/* ---- a process that died in a tool --------------------------------------------------------------------------------
- */
+/* ---- a process that died in a tool ------------------------------------------------------------------------------- */
 
 static bool read_page(const char *path, struct mg_control_page *seen)
 {

@@ -203,8 +203,7 @@ void ptx_data_print(struct ptx_data *d, uint32_t block, struct mg_buf *out)
     }
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------
- */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static void key_lines(struct mg_json *j, const char *key, const struct ptx_data *d)
 {

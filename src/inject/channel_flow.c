@@ -313,8 +313,7 @@ static void push(struct mg_chan_piece p)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* ---- the carrier --------------------------------------------------------------------------------------------------
- */
+/* ---- the carrier ------------------------------------------------------------------------------------------------- */
 
 static void lose(struct mg_chan *c)
 {
@@ -370,8 +369,7 @@ static bool carry(struct mg_chan *c)
     return any;
 }
 
-/* ---- what lies in pages that are not full, when no launch writes ----------------------------------------------------
- */
+/* ---- what lies in pages that are not full, when no launch writes ------------------------------------------------- */
 
 bool mg_chan_tell_page(struct mg_chan *c, uint32_t page, uint32_t to, bool fetched, bool last)
 {

@@ -108,8 +108,7 @@ bool mg_settle_is_stuck(void)
     return false;
 }
 
-/* ---- a stream that is held
- * ------------------------------------------------------------------------------------------------- */
+/* ---- a stream that is held --------------------------------------------------------------------------------------- */
 
 #define HOLD_NS 100000000u /* a stream that cannot wait for us, or does not run, is not kept longer */
 

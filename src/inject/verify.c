@@ -415,8 +415,7 @@ static struct difference compare(const struct mg_verify *v)
     return d;
 }
 
-/* ---- telling --------------------------------------------------------------------------------------------------------
- */
+/* ---- telling ----------------------------------------------------------------------------------------------------- */
 
 static void write_all(struct mg_store *store) /* under the lock */
 {
@@ -520,8 +519,7 @@ static void record(const struct mg_verify *v, const struct difference *d, const 
     pthread_mutex_unlock(&all.lock);
 }
 
-/* ---- one launch
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- one launch -------------------------------------------------------------------------------------------------- */
 
 static const char *error_text(cu_result rc)
 {

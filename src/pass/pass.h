@@ -70,8 +70,7 @@ const struct mg_pass *mg_pass_at(uint32_t ix); /* NULL past the last */
  *   +16 u64 words[MG_CTX_WORDS]  what tools ask for per launch
  *   +120 u64 spoilt              0; what kernels store there when guard words beside theirs in shared memory have
  *                                changed
- *   +128 u64 counters, right behind the block: code may go there without asking
- */
+ *   +128 u64 counters, right behind the block: code may go there without asking  */
 #define MG_CTX_COUNTERS 0
 #define MG_CTX_SYMBOLS  8
 #define MG_CTX_WORDS    16

@@ -72,8 +72,7 @@ static mg_id tp(struct mg_code_at *at)
     return mg_code_temp(at, MG_TYPE_pred);
 }
 
-/* ---- pages and segments: by a group of lanes that go the same way -------------------------------------------------
- */
+/* ---- pages and segments: by a group of lanes that go the same way ------------------------------------------------ */
 
 struct group {
     mg_id mask, leader; /* b32: its lanes, the one that acts */
@@ -165,8 +164,7 @@ static void commit(struct mg_code_at *at, const struct group *g, mg_id where, mg
     mg_code_place(at, skip);
 }
 
-/* ---- pages on their way to the host -------------------------------------------------------------------------------
- */
+/* ---- pages on their way to the host ------------------------------------------------------------------------------ */
 
 /* The page's copy of the host's, by all lanes of the group, or so many that they write whole lines: 16 bytes each, two
  * at a time. */
@@ -972,8 +970,7 @@ void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, u
     end(at, &w, dst);
 }
 
-/* ---- ways out ------------------------------------------------------------------------------------------------------
- */
+/* ---- ways out ---------------------------------------------------------------------------------------------------- */
 
 /* Lanes that go send what is on the ring's list, as far as they are enough; the host reads what stays there. */
 static void send_rest(struct mg_code_at *at, mg_id mask)

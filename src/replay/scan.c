@@ -35,8 +35,7 @@ static bool is_int(uint64_t w)
     return w <= UINT_MAX || (int64_t)w == (int)w;
 }
 
-/* ---- operations; NULL, or what is wrong -----------------------------------------------------------------------------
- */
+/* ---- operations; NULL, or what is wrong -------------------------------------------------------------------------- */
 
 static const char *scan_reason(struct mg_replay *r, const struct mg_cap_op *op)
 {

@@ -155,8 +155,7 @@ static void add_fact(const struct mg_fact *f, void *user)
     if (f->inlined) add_text(x, l, f->inlined, false);
 }
 
-/* ---- text -----------------------------------------------------------------------------------------------------------
- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void add_figure(struct mg_buf *out, bool has, const char *fmt, double v, int width)
 {

@@ -75,8 +75,7 @@ void mg_buffers_free(struct mg_buffers *b)
     free(b);
 }
 
-/* ---- back through the code ----------------------------------------------------------------------------------------
- */
+/* ---- back through the code --------------------------------------------------------------------------------------- */
 
 static int by_line(const void *a, const void *b)
 {
@@ -234,8 +233,7 @@ static enum adding find_adding(struct mg_buffers *b, mg_id node)
     return ADDING_ALWAYS;
 }
 
-/* ---- in words ------------------------------------------------------------------------------------------------------
- */
+/* ---- in words ---------------------------------------------------------------------------------------------------- */
 
 /* The allocations that the argument at this offset pointed into, over all launches of the kernel: those that swap their
  * buffers have two. 0: none, or too many. */

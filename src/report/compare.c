@@ -277,8 +277,7 @@ static void pair_rows(struct collecting *x)
     }
 }
 
-/* ---- verdict -------------------------------------------------------------------------------------------------------
- */
+/* ---- verdict ----------------------------------------------------------------------------------------------------- */
 
 /* Time of all launches of the kernels shown, and the variance of that from launch to launch; false: not every kernel
  * was timed. */
@@ -420,8 +419,7 @@ static void judge_work(struct mg_comparison *c, struct mg_facts f[2])
     judge_settings(c, w);
 }
 
-/* ---- all
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- all --------------------------------------------------------------------------------------------------------- */
 
 static void weigh(struct mg_comparison *c)
 {

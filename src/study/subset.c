@@ -252,8 +252,7 @@ void mg_subset_pick_sampled(struct mg_subset *s)
     free(times);
 }
 
-/* ---- simple methods ------------------------------------------------------------------------------------------------
- */
+/* ---- simple methods ---------------------------------------------------------------------------------------------- */
 
 static uint32_t wanted(const struct mg_subset *s, const struct mg_subset_opts *o)
 {
@@ -322,8 +321,7 @@ enum mg_err mg_select_name(struct mg_subset *s, const struct mg_subset_opts *o, 
     return MG_ERR_OK;
 }
 
-/* ---- SimPoint
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- SimPoint ---------------------------------------------------------------------------------------------------- */
 
 enum mg_err mg_select_simpoint(struct mg_subset *s, const struct mg_subset_opts *o, struct mg_diag *d)
 {

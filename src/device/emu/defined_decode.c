@@ -397,8 +397,7 @@ static void unseen(struct decoder *d, const struct mg_form *f)
     if (def->n_dst) emit(d, EMU_OP_defined_step, def);
 }
 
-/* ---- one instruction ------------------------------------------------------------------------------------------------
- */
+/* ---- one instruction --------------------------------------------------------------------------------------------- */
 
 static bool is_async(const struct mg_form *f)
 {

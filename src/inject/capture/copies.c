@@ -394,8 +394,7 @@ BOX3_ASYNC(cuMemcpy3DAsync_v2_ptsz, true)
 BOX3_ASYNC(cuMemcpy3DPeerAsync, false)
 BOX3_ASYNC(cuMemcpy3DPeerAsync_ptsz, true)
 
-/* ---- arrays of one dimension: offsets are in bytes ------------------------------------------------------------------
- */
+/* ---- arrays of one dimension: offsets are in bytes --------------------------------------------------------------- */
 
 static cu_result array_copy(cu_result rc, bool per_thread, struct cu_memcpy3d *c, size_t bytes)
 {

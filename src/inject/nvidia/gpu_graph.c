@@ -101,8 +101,7 @@ static struct mg_graph_node *node_of_native(const struct cu_kernel_node *p)
     return node_new(mg_run_native_node(i, &s, native, p->params, p->extra));
 }
 
-/* ---- what an executable graph runs --------------------------------------------------------------------------------
- */
+/* ---- what an executable graph runs ------------------------------------------------------------------------------- */
 
 static void queue(struct mg_graph_node *n) /* under the lock */
 {
@@ -305,8 +304,7 @@ void mg_gpu_node_changed(cu_graph_exec x, cu_node node, const struct cu_node_par
                 p->type == CUNODE_MEMSET ? &p->u.memset : NULL);
 }
 
-/* ---- graphs that go, or become part of another --------------------------------------------------------------------
- */
+/* ---- graphs that go, or become part of another ------------------------------------------------------------------- */
 
 /* Calls fn for every node of ours in the graph itself (deep: in its child graphs as well). */
 static void each_node(cu_graph g, bool deep, void (*fn)(struct mg_graph_node *))
@@ -425,8 +423,7 @@ MG_HOOK(cuGraphExecDestroy, cu_graph_exec x)
     return MG_REAL(cuGraphExecDestroy)(x);
 }
 
-/* ---- replays -------------------------------------------------------------------------------------------------------
- */
+/* ---- replays ----------------------------------------------------------------------------------------------------- */
 
 /* One replay of l has ended; on the thread that drains. */
 static void ended(void *user, const struct mg_nv_done *d)
@@ -599,8 +596,7 @@ MG_HOOK(cuGraphLaunch_ptsz, cu_graph_exec x, cu_stream s)
     return replay(x, s, true, MG_REAL(cuGraphLaunch_ptsz));
 }
 
-/* ---- telling
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- telling ----------------------------------------------------------------------------------------------------- */
 
 struct work {
     struct mg_graph_node *node;

@@ -173,8 +173,7 @@ static void find_pointers(struct mg_run *r)
     }
 }
 
-/* ---- sending ------------------------------------------------------------------------------------------------------
- */
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
 
 /* The launch as cuLaunchKernelEx takes it, with one attribute more. */
 static cu_result send_with_event(const struct mg_call *c, void *f, void **params, void **extra, cu_event event)

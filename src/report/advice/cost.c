@@ -48,21 +48,22 @@ static double sum_of_parts(const struct kernel_cost *c)
     return sum;
 }
 
-/* A buffer of at most so many bytes stays in L1 when a multiprocessor reads it as many times over. */
-#define L1_BYTES   (64u << 10)
-#define TIMES_OVER 4
-
 double busy_sms(const struct kernel_cost *c)
 {
     return c->launches ? c->busy / (double)c->launches : 1;
 }
 
-/* What throughput does not tell: the launching of CTAs, what each warp does one after the other while too few others
- * run beside it, and bytes that come from memory in any case. Cycles of the multiprocessors that have work. */
+struct least_times least_times(const struct kernel_cost *c)
+{
+    return (struct least_times){.alone = c->warps > 0 ? c->chain / c->warps * c->turns * busy_sms(c) : 0,
+                                .launching = c->all_ctas * CTA_CYCLES,
+                                .memory = c->from_memory};
+}
+
 static double least_time(const struct kernel_cost *c)
 {
-    double alone = c->warps > 0 ? c->chain / c->warps * c->turns * busy_sms(c) : 0;
-    return MG_MAX(MG_MAX(alone, c->all_ctas * CTA_CYCLES), c->from_memory);
+    struct least_times t = least_times(c);
+    return MG_MAX(MG_MAX(t.alone, t.launching), t.memory);
 }
 
 double busy_cycles(const struct kernel_cost *c, bool overlap)
@@ -175,6 +176,10 @@ bool is_shared(const struct mg_jval *site)
     return space && !strcmp(space, "shared");
 }
 
+/* A buffer of at most so many bytes stays in L1 when a multiprocessor reads it as many times over. */
+#define L1_BYTES   (64u << 10)
+#define TIMES_OVER 4
+
 /* What a load that L1 keeps reads from; NULL: nothing, or nobody knows. */
 static const struct mg_buffer_name *kept_buffer(struct advice *a, const struct mg_pkernel *k,
                                                 const struct mg_jval *site)
@@ -277,8 +282,7 @@ static void add_memory(struct advice *a)
     mg_map_release(&sectors);
 }
 
-/* ---- launches -----------------------------------------------------------------------------------------------------
- */
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t up(uint64_t v, uint32_t unit)
 {
@@ -324,8 +328,7 @@ static void add_launch(struct advice *a, const struct mg_plaunch *l)
     c->limit = limit;
 }
 
-/* ---- shares ---------------------------------------------------------------------------------------------------------
- */
+/* ---- shares ------------------------------------------------------------------------------------------------------ */
 
 static bool all_timed(const struct advice *a)
 {

@@ -30,24 +30,21 @@ static double warps_held(const struct advice *a, const struct kernel_cost *c)
 /* What takes longest of what work does not tell, in cycles of a multiprocessor; `what`: in words. */
 static double floor_of(const struct kernel_cost *c, const char **what)
 {
-    double busy = MG_MAX(busy_sms(c), 1.), alone = c->warps > 0 ? c->chain / c->warps * c->turns : 0,
-           launching = c->all_ctas * CTA_CYCLES / busy, memory = c->from_memory / busy;
-    *what = alone >= launching && alone >= memory ? "a warp by itself, mostly waiting, takes"
-            : launching >= memory                 ? "launching its CTAs takes"
-                                                  : "what memory has to bring takes";
-    return MG_MAX(alone, MG_MAX(launching, memory));
+    struct least_times t = least_times(c);
+    double most = MG_MAX(t.alone, MG_MAX(t.launching, t.memory));
+    *what = most <= t.alone       ? "a warp by itself, mostly waiting, takes"
+            : most <= t.launching ? "launching its CTAs takes"
+                                  : "what memory has to bring takes";
+    return most / MG_MAX(busy_sms(c), 1.);
 }
 
 const char *say_limit(struct advice *a, const struct kernel_cost *c, enum part part)
 {
-    double busy = MG_MAX(busy_sms(c), 1.), work = c->parts[part] / busy, sum = 0, most = 0;
+    double busy = MG_MAX(busy_sms(c), 1.), work = c->parts[part] / busy, sum = busy_cycles(c, false) / busy,
+           most = busy_cycles(c, true) / busy;
     const char *what, *what_else;
     struct kernel_cost without = without_cycles(c, part, c->parts[part]);
     double least = floor_of(c, &what), rest = floor_of(&without, &what_else);
-    for (int i = 0; i < PART_COUNT; i++) {
-        sum += c->parts[i] / busy;
-        most = MG_MAX(most, c->parts[i] / busy);
-    }
     if (sum <= 0 || !c->warps_resident) return NULL;
     const char *all = say_number(a, modelled_cycles(c));
     if (least > most)

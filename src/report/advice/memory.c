@@ -69,8 +69,7 @@ static void sum_lines(struct advice *a, enum want want, struct line_sums *s)
     }
 }
 
-/* ---- lines that are told together ----------------------------------------------------------------------------------
- */
+/* ---- lines that are told together -------------------------------------------------------------------------------- */
 
 struct fault { /* what is wrong with a line: cycles of a part that mending it saves */
     const struct line_sum *line;
@@ -130,8 +129,7 @@ static void tell_faults(struct advice *a, enum part part, const struct fault *fa
     free(done);
 }
 
-/* ---- uncoalesced
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- uncoalesced ------------------------------------------------------------------------------------------------- */
 
 /* A warp that lies in several rows of threads accesses as many pieces of memory. */
 static const char *tell_irregular(struct advice *a, const struct line_sum *s)
@@ -192,8 +190,7 @@ void mg_rule_uncoalesced(struct advice *a, const struct mg_rule *self)
     free(sums.at);
 }
 
-/* ---- bank_conflict
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- bank_conflict ----------------------------------------------------------------------------------------------- */
 
 /* The array that is accessed, with the line that declares it, and whether the launch gives its size. */
 static const char *name_array(struct advice *a, const struct line_sum *s, bool *sized_by_launch)
@@ -289,8 +286,7 @@ void mg_rule_bank_conflict(struct advice *a, const struct mg_rule *self)
     free(sums.at);
 }
 
-/* ---- hot_atomic
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- hot_atomic -------------------------------------------------------------------------------------------------- */
 
 void mg_rule_hot_atomic(struct advice *a, const struct mg_rule *self)
 {
@@ -318,8 +314,7 @@ void mg_rule_hot_atomic(struct advice *a, const struct mg_rule *self)
     free(sums.at);
 }
 
-/* ---- spill
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- spill ------------------------------------------------------------------------------------------------------- */
 
 static void tell_spill(struct advice *a, const struct line_sum *s, double gain, const char *others)
 {
@@ -350,8 +345,7 @@ void mg_rule_spill(struct advice *a, const struct mg_rule *self)
     free(sums.at);
 }
 
-/* ---- redundant_load
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- redundant_load ---------------------------------------------------------------------------------------------- */
 
 /* Sectors of the load at that line of the PTX. */
 static double sectors_at(struct advice *a, const struct mg_pkernel *k, uint64_t ptx_line)

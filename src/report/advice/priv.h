@@ -10,8 +10,7 @@
 
 #define LEAST_GAIN_PCT 1.0 /* of the program: what gains less, even if launches filled the device, is no finding */
 
-/* ---- what a kernel costs (cost.c): cycles of one multiprocessor, summed over the launches that were counted --------
- */
+/* ---- what a kernel costs (cost.c): cycles of one multiprocessor, summed over the launches that were counted ------ */
 enum part { PART_ISSUE, PART_SHARED, PART_GLOBAL, PART_ATOMIC, PART_COUNT }; /* ORDER mg_work_part */
 struct kernel_cost {
     const struct mg_pkernel *k;
@@ -46,8 +45,7 @@ struct peak {
 struct advice;
 const struct peak *find_peak(uint32_t sm, const char *device);
 
-/* ---- why a gain is no larger (limit.c) ----------------------------------------------------------------------------
- */
+/* ---- why a gain is no larger (limit.c) --------------------------------------------------------------------------- */
 /* What else the kernel's time consists of, where mending takes cycles off that part of its work; NULL: nothing. */
 const char *say_limit(struct advice *a, const struct kernel_cost *c, enum part part);
 const char *say_number(struct advice *a, double v); /* "203,520" */
@@ -157,6 +155,12 @@ double bytes_from_memory(struct advice *a, const struct kernel_cost *c, double *
 /* Cycles from the begin to the end of its launches together; cycles_at: if the parts overlapped fully, or not at all.
  */
 double modelled_cycles(const struct kernel_cost *c);
+/* What throughput does not tell: what each warp does one after the other while too few others run beside it, the
+ * launching of CTAs, and bytes that come from memory in any case. Cycles of the multiprocessors that have work. */
+struct least_times {
+    double alone, launching, memory;
+};
+struct least_times least_times(const struct kernel_cost *c);
 double busy_cycles(const struct kernel_cost *c, bool overlap); /* its parts, of all multiprocessors together */
 double cycles_at(const struct kernel_cost *c, bool overlap);
 /* Multiprocessors that have work, in the mean over launches. */

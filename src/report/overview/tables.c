@@ -160,8 +160,7 @@ static void programs_table(const struct mg_overview *o, struct mg_table *t)
     log_bars(o, t, "overview-instructions", "Instructions executed (bars: logarithmic)", has_work, insts_of);
 }
 
-/* ---- totals: table I, and minimum, mean, maximum beside the paper's -------------------------------------------------
- */
+/* ---- totals: table I, and minimum, mean, maximum beside the paper's ---------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -248,8 +247,7 @@ static void totals_table(const struct mg_overview *o, struct mg_table *t)
     if (!apart) mg_table_note(t, "--domains FILE parts the programs by domain");
 }
 
-/* ---- calls: GT-Pin's figure 3a -------------------------------------------------------------------------------------
- */
+/* ---- calls: GT-Pin's figure 3a ----------------------------------------------------------------------------------- */
 
 static bool has_calls(const struct program *p)
 {
@@ -287,8 +285,7 @@ static void calls_table(const struct mg_overview *o, struct mg_table *t)
     stacked(o, t, "overview-calls", "Driver calls by kind", has_calls, kinds, 3, call_shares, NULL);
 }
 
-/* ---- overhead: Ocelot's figure 5, CUDA Flux's table ---------------------------------------------------------------
- */
+/* ---- overhead: Ocelot's figure 5, CUDA Flux's table -------------------------------------------------------------- */
 
 static bool has_costs(const struct program *p)
 {
@@ -408,8 +405,7 @@ static void slowdown_table(const struct mg_overview *o, struct mg_table *t)
     slowdown_row(t, "paper: Ocelot, clock cycles", 0, NAN, NAN, NAN, 1.3);
 }
 
-/* ---- metrics: the eight that nvprof has
- * ------------------------------------------------------------------------------ */
+/* ---- metrics: the eight that nvprof has -------------------------------------------------------------------------- */
 
 static void metric_values(const struct program *p, double *values)
 {
@@ -434,8 +430,7 @@ static void metrics_table(const struct mg_overview *o, struct mg_table *t)
             metric_values, "");
 }
 
-/* ---- classes, widths, bytes: GT-Pin's figure 4
- * ------------------------------------------------------------------------ */
+/* ---- classes, widths, bytes: GT-Pin's figure 4 ------------------------------------------------------------------- */
 
 static bool has_mix(const struct program *p)
 {
@@ -542,8 +537,7 @@ static void bytes_table(const struct mg_overview *o, struct mg_table *t)
     log_bars(o, t, "overview-written", "Bytes written (bars: logarithmic)", has_moved, written_by);
 }
 
-/* ---- load: Ocelot's figure 6
- * ------------------------------------------------------------------------------------------ */
+/* ---- load: Ocelot's figure 6 ------------------------------------------------------------------------------------- */
 
 static bool has_load(const struct program *p)
 {
@@ -603,8 +597,7 @@ static void load_table(const struct mg_overview *o, struct mg_table *t)
     load_chart(o, t);
 }
 
-/* ---- steps: Ocelot's figure 9
- * ----------------------------------------------------------------------------------------- */
+/* ---- steps: Ocelot's figure 9 ------------------------------------------------------------------------------------ */
 
 static bool has_steps(const struct program *p)
 {

@@ -311,8 +311,7 @@ static void map_by_lines(struct mapping *x)
     free(votes);
 }
 
-/* ---- by flow ------------------------------------------------------------------------------------------------------
- */
+/* ---- by flow ----------------------------------------------------------------------------------------------------- */
 
 /* The edges on one side of a block and the block itself: if one of them is unknown, it is the difference. */
 static bool balance(struct mapping *x, uint32_t b, const uint32_t *edges, uint32_t n)
@@ -382,8 +381,7 @@ static void map_by_flow(struct mapping *x)
     free(in_at);
 }
 
-/* ---- copies --------------------------------------------------------------------------------------------------------
- */
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 /* An instruction of the PTX block that every round needs: the control of a loop that is unrolled stands there once. */
 static bool is_work(const struct mapping *x, uint32_t line)

@@ -1,8 +1,6 @@
-/* Calls of the emulator's functions, for operations without code and for
- * accesses that memory.c leaves: registers that the function reads go to the
- * frame before it, those that it writes come back behind it. Operations of a
- * warp (shuffles, votes) that have code; those whose outcome depends on values:
- * exchange.c. */
+/* Calls of the emulator's functions, for operations without code and for accesses that memory.c leaves: registers that
+ * the function reads go to the frame before it, those that it writes come back behind it. Operations of a warp
+ * (shuffles, votes) that have code; those whose outcome depends on values: exchange.c. */
 #include "device/cpu/plugin/emit.h"
 
 #define B e->b

@@ -1,6 +1,6 @@
-/* libmargay-cpu.so: functions to objects of machine code through LLVM's C
- * interface. Opened only by the CPU device, in a namespace of its own; exports
- * mg_cpu_plugin alone. What it makes is loaded by device/cpu/object.c. */
+/* libmargay-cpu.so: functions to objects of machine code through LLVM's C interface. Opened only by the
+ * CPU device, in a namespace of its own; exports mg_cpu_plugin alone. What it makes is loaded by
+ * device/cpu/object.c. */
 #include "device/cpu/plugin/jit.h"
 
 #include <stdarg.h>
@@ -69,9 +69,8 @@ static LLVMTargetMachineRef machine_new(enum emu_isa isa, LLVMCodeGenOptLevel us
     return m;
 }
 
-/* What the code generator does at length and this code gains nothing from: an
- * eighth to a quarter of its time (docs/history/2026-11.md). Options hold for a
- * whole LLVM: set where it is linked in and nobody else's. */
+/* What the code generator does at length and this code gains nothing from: an eighth to a quarter of its time
+ * (docs/history/2026-11.md). Options hold for a whole LLVM: set where it is linked in and nobody else's. */
 static void start_llvm(void)
 {
 #ifdef CPU_LLVM_LINKED
@@ -143,8 +142,7 @@ static bool is_variable(LLVMValueRef v)
     return LLVMIsAAllocaInst(v) != NULL;
 }
 
-/* As LLVM's users count them: without variables and what reads and writes
- * these, which the first pass makes values. */
+/* As LLVM's users count them: without variables and what reads and writes these, which the first pass makes values. */
 static unsigned count_instructions(LLVMModuleRef m)
 {
     unsigned n = 0;
@@ -214,9 +212,8 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     return ok;
 }
 
-/* LLVM's static objects are not destroyed at exit: a kernel may be being
- * compiled just then. With RTLD_DEEPBIND libLLVM finds this one before libc's.
- */
+/* LLVM's static objects are not destroyed at exit: a kernel may be being compiled just then. With
+ * RTLD_DEEPBIND libLLVM finds this one before libc's. */
 __attribute__((visibility("default"))) int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 int __cxa_atexit(void (*fn)(void *), void *arg, void *dso)
 {

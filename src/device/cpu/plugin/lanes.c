@@ -1,6 +1,5 @@
-/* Lane by lane: atomics on shared memory, which a CTA has to itself, and on
- * global memory, and accesses of few lanes that lie anywhere. Vectors pass
- * through arrays in the frame of the compiled function. */
+/* Lane by lane: atomics on shared memory, which a CTA has to itself, and on global memory, and accesses of few lanes
+ * that lie anywhere. Vectors pass through arrays in the frame of the compiled function. */
 #include "device/cpu/plugin/emit.h"
 
 #include "device/emu/alu_form.h"
@@ -35,8 +34,7 @@ static void store_room(struct emit *e, val v, val array)
     LLVMSetAlignment(LLVMBuildStore(B, v, array), 64);
 }
 
-/* For each lane of the mask, ascending. The body goes on at the builder's
- * place. */
+/* For each lane of the mask, ascending. The body goes on at the builder's place. */
 val emit_begin_lanes(struct emit *e, struct lane_loop *l, val mask)
 {
     LLVMBasicBlockRef before = LLVMGetInsertBlock(B);
@@ -59,9 +57,7 @@ void emit_end_lanes(struct emit *e, struct lane_loop *l)
     LLVMPositionBuilderAtEnd(B, l->on);
 }
 
-/* ---- atomics on shared memory
- * ------------------------------------------------------------------------------
- */
+/* ---- atomics on shared memory ------------------------------------------------------------------------------ */
 
 static val combined(struct emit *e, const struct cpu_inst *in, val old, val x)
 {
@@ -109,8 +105,8 @@ static val lane_word(struct emit *e, val pairs, uint32_t k)
     return k & 1 ? LLVMBuildLShr(B, two, k64(e, 32), "") : LLVMBuildAnd(B, two, k64(e, UINT32_MAX), "");
 }
 
-/* All lanes, and nobody asks what was there: straight from registers. Read back
- * from memory each would wait for the vector stored there. */
+/* All lanes, and nobody asks what was there: straight from registers. Read back from memory each would wait for the
+ * vector stored there. */
 static void all_lanes(struct emit *e, val at, val value, val uniform)
 {
     LLVMTypeRef t = LLVMVectorType(e->t.i64, 16);
@@ -147,8 +143,7 @@ static bool is_uniform(struct emit *e, uint32_t reg)
            (cpu_is_constant(&e->f->regs[reg - 1]) || cpu_is_uniform(e->f->regs[reg - 1].shape));
 }
 
-/* The emulator's function where not `ok`. Result: where both go on; code that
- * follows is that of the other way. */
+/* The emulator's function where not `ok`. Result: where both go on; code that follows is that of the other way. */
 static LLVMBasicBlockRef call_unless(struct emit *e, val ok)
 {
     LLVMBasicBlockRef fast = emit_block(e, "atomic"), slow = emit_block(e, "elsewhere"), next = emit_block(e, "done");
@@ -168,8 +163,7 @@ static void emit_shared_atomic(struct emit *e)
     const struct cpu_inst *in = e->in;
     val many = emit_address(e, in, true, 0), lanes = in->guard ? emit_active(e) : emit_lanes(e);
     val ok = emit_all_inside(e, many, k64(e, 0), e->arg.shared_bytes, 4, lanes), cached = e->lanes;
-    if (e->f->static_shared >= 4) /* masked addresses are surely inside: that is
-                                     seen from the constant */
+    if (e->f->static_shared >= 4) /* masked addresses are surely inside: that is seen from the constant */
         ok = LLVMBuildOr(B, emit_all_inside(e, many, k64(e, 0), k64(e, e->f->static_shared), 4, lanes), ok, "");
     LLVMBasicBlockRef next = call_unless(e, ok);
     val at = emit_room(e, 0), value = NULL, uniform = NULL,
@@ -214,9 +208,7 @@ static void emit_shared_atomic(struct emit *e)
     e->lanes = cached;
 }
 
-/* ---- atomics on global memory
- * ------------------------------------------------------------------------------
- */
+/* ---- atomics on global memory ------------------------------------------------------------------------------ */
 
 static LLVMAtomicRMWBinOp host_operation(const struct cpu_inst *in)
 {
@@ -239,8 +231,7 @@ static LLVMAtomicRMWBinOp host_operation(const struct cpu_inst *in)
     }
 }
 
-/* The host's own atomic operation at a 64-bit address, sequentially consistent
- * as the emulator's. */
+/* The host's own atomic operation at a 64-bit address, sequentially consistent as the emulator's. */
 static val change_global(struct emit *e, val at, val x)
 {
     LLVMAtomicRMWBinOp op = host_operation(e->in);
@@ -305,9 +296,8 @@ static void change_if_new(struct emit *e, val at, val x)
     LLVMPositionBuilderAtEnd(B, on);
 }
 
-/* Adds of all lanes to places in a row that begins at a multiple of 16 bytes:
- * an exchange of 16 bytes takes a processor hardly longer than one lane's add,
- * and does two or four. values NULL: all add `uniform`. */
+/* Adds of all lanes to places in a row that begins at a multiple of 16 bytes: an exchange of 16 bytes takes a processor
+ * hardly longer than one lane's add, and does two or four. values NULL: all add `uniform`. */
 static void add_wide(struct emit *e, val base, val values, val uniform)
 {
     unsigned bytes = e->in->bytes, n = 16 / bytes;
@@ -340,8 +330,7 @@ static void add_wide(struct emit *e, val base, val values, val uniform)
     }
 }
 
-/* The address register, where lanes' addresses are steps from lane 0's; NULL
- * otherwise. */
+/* The address register, where lanes' addresses are steps from lane 0's; NULL otherwise. */
 static const struct cpu_reg *line_of(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -445,13 +434,10 @@ void emit_atomic(struct emit *e)
         emit_global_atomic(e);
 }
 
-/* ---- loads and stores of few lanes
- * ----------------------------------------------------------------------------
- */
+/* ---- loads and stores of few lanes ---------------------------------------------------------------------------- */
 
-/* Emits the access as a loop when there are FEW lanes, and leaves the builder
- * where there are more. Returns where both meet; NULL: no loop. t: the memory's
- * element; value: of a store, in t. */
+/* Emits the access as a loop when there are FEW lanes, and leaves the builder where there are more.
+ * Returns where both meet; NULL: no loop. t: the memory's element; value: of a store, in t. */
 LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, const struct lane_addresses *at, val lanes, val value,
                            val *loaded)
 {
@@ -469,8 +455,7 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, const struct lane_addr
     if (addresses) store_room(e, narrow ? narrow : at->many, addresses);
     if (value) store_room(e, value, values);
     val lane = emit_begin_lanes(e, &l, mask), so_far = NULL;
-    if (!value) { /* a vector that lanes are put into: reading back what they
-                     stored would wait for all of it */
+    if (!value) { /* a vector that lanes are put into: reading back what they stored would wait for all of it */
         LLVMPositionBuilderBefore(B, LLVMGetFirstInstruction(l.head));
         so_far = LLVMBuildPhi(B, vt, "");
         LLVMPositionBuilderAtEnd(B, l.head);

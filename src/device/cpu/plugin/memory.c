@@ -478,8 +478,7 @@ static void gather(struct emit *e, val at)
     }
 }
 
-/* ---- rows of lanes (cpu_reg.row) ---------------------------------------------------------------------------
- */
+/* ---- rows of lanes (cpu_reg.row) --------------------------------------------------------------------------------- */
 
 static val lanes_from(struct emit *e, val v, unsigned first, unsigned n)
 {
