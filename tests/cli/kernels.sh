@@ -1,5 +1,6 @@
 #!/bin/sh
 # What a user may ask of kernels on the command line, against counts and results that are known beforehand.
+# clock
 set -u
 failed=0
 bad() { echo "FAIL $*"; cat out err 2> /dev/null; failed=1; }

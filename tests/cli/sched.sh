@@ -1,5 +1,6 @@
 #!/bin/sh
 # margay sched: bad usage is told by name, and nothing is started then.
+# clock
 set -u
 failed=0
 check() { # STATUS PATTERN ARGS...

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Several processes and runs in one DIR, and programs that make recording hard: nothing is lost silently.
+# clock
 set -u
 failed=0
 bad() { echo "FAIL $*"; cat out err 2> /dev/null; failed=1; }

@@ -2,6 +2,7 @@
 # Ways to fail and to end, on the nvidia backend, against the driver library over the emulator (on a real one:
 # tests/gpu/ends.sh): the program's own output and status, what had ended before is in the profile with
 # its counts, and the run says so in its usual lines.
+# clock
 set -u
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0" # a program that ends by SIGSEGV ends by it, under the sanitizer as well
 failed=0

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Each way to fail gives the application the driver's error, one clear line on stderr, its own exit
 # status, and leaves what was recorded before readable.
+# clock
 set -u
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0" # a program that ends by SIGSEGV ends by it, under the sanitizer as well
 failed=0

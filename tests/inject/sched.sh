@@ -2,6 +2,7 @@
 # The gate in front of launches never keeps anybody for ever, and never changes what a program computes: every kind of launch,
 # a scheduler that is killed or stands still, a program that is stopped or killed while it has the device, programs that come
 # and go. The other program goes on each time. Bounded by `timeout`.
+# clock
 set -u
 failed=0
 fail() { echo "FAIL $*"; failed=1; tail -n 5 out err 2> /dev/null; }
@@ -15,6 +16,10 @@ pid_of() { # NAME: the worker's process, once it is there
         for f in "dir/$1"/ctl.*; do [ -e "$f" ] && echo "${f##*.}" && return; done
         sleep 0.05
     done
+}
+there() { # PROCESS: until it runs below margay, and can be asked
+    for i in $(seq 1200); do "$MARGAY" ctl "$1" status > /dev/null 2>&1 && return; sleep 0.05; done
+    fail "process $1 never made a CUDA call"
 }
 for mode in sync streams threads graph coop copies capture beside exec spin fork; do
     sched -- A: ./worker 500 0.15 $mode -- B: ./worker 5000 0.15 || fail "$mode: $?"
@@ -67,7 +72,7 @@ json "p['A']['exit'] == 137 and p['B']['exit'] == 0 and p['B']['launches'] > 0" 
 # programs are adopted and dropped while they run
 rm -rf dir alone; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 8 > out 2> err & s=$!
 "$MARGAY" run -q --device $device -o alone -- ./worker 5000 12 > out2 2> err2 & r=$!
-a=$(pid_of A); for i in $(seq 100); do set -- alone/ctl.*; [ -e "$1" ] && break; sleep 0.05; done
+a=$(pid_of A); there $r
 "$MARGAY" ctl $r adopt dir/sched.sock 3 guest > ctl 2>&1 || { fail adopt; cat ctl; }
 "$MARGAY" ctl $r adopt dir/sched.sock > ctl 2>&1; [ $? = 3 ] && grep -q 'is scheduled already' ctl || { fail "adopted twice"; cat ctl; }
 sleep 0.7; "$MARGAY" ctl $r drop > ctl 2>&1 || { fail drop; cat ctl; }
@@ -78,7 +83,7 @@ json "p['guest']['adopted'] and p['guest']['device_ns'] > 0 and p['guest']['exit
 # a scheduler that is to end lets its guests go
 rm -rf dir alone; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 100 > out 2> err & s=$!
 "$MARGAY" run -q --device $device -o alone -- ./worker 5000 100 > out2 2> err2 & r=$!
-a=$(pid_of A); for i in $(seq 100); do set -- alone/ctl.*; [ -e "$1" ] && break; sleep 0.05; done
+a=$(pid_of A); there $r
 "$MARGAY" ctl $r adopt dir/sched.sock 3 guest > ctl 2>&1 || { fail "adopt before the end"; cat ctl; }
 kill $s; timeout 60 tail --pid=$s -f /dev/null || fail "the scheduler waits for its guest"
 "$MARGAY" ctl $r status > ctl 2>&1 || fail "the guest is gone with its scheduler"
@@ -88,11 +93,12 @@ wait $r $s
 "$MARGAY" ctl $$ drop > ctl 2>&1; [ $? = 3 ] || fail "drop of a process that is not ours"
 
 # guests of one name in two directories: instructions are those of the launches that were scheduled, of both
-rm -rf dir alone other; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 140 > out 2> err & s=$!
-"$MARGAY" run -q --device $device -o alone -- ./worker 500 x2000 sync > out2 2> err2 & r=$!
-"$MARGAY" run -q --device $device -o other -- ./worker 500 x2000 sync > out3 2> err3 & q=$!
-a=$(pid_of A); for i in $(seq 600); do set -- alone/ctl.* other/ctl.*; [ -e "$1" ] && [ -e "$2" ] && break; sleep 0.02; done
+rm -rf dir alone other go; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 140 > out 2> err & s=$!
+GO=go "$MARGAY" run -q --device $device -o alone -- ./worker 500 x2000 sync > out2 2> err2 & r=$!
+GO=go "$MARGAY" run -q --device $device -o other -- ./worker 500 x2000 sync > out3 2> err3 & q=$!
+a=$(pid_of A); there $r; there $q
 for p in $r $q; do "$MARGAY" ctl $p adopt dir/sched.sock 3 guest > ctl 2>&1 || { fail "adopt into one name"; cat ctl; }; done
+touch go
 wait $r $q; kill $s; wait $s
 "$MARGAY" report --json alone > alone.json
 json "0.7 < p['guest']['thread_instructions'] / p['guest']['launches'] / (sum(k['thread_instructions'] for k in json.load(open('alone.json'))['kernels']) / 2000) < 1.3" "instructions of two guests"
@@ -100,7 +106,7 @@ json "0.7 < p['guest']['thread_instructions'] / p['guest']['launches'] / (sum(k[
 # bad requests are refused by name, and change nothing
 rm -rf dir alone; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 140 > out 2> err & s=$!
 "$MARGAY" run -q --device $device -o alone -- sh -c './worker 500 140 & ./worker 500 140; wait' > out2 2> err2 & r=$!
-a=$(pid_of A); for i in $(seq 600); do set -- alone/ctl.*; [ $# = 2 ] && break; sleep 0.05; done
+a=$(pid_of A); for i in $(seq 1200); do [ "$("$MARGAY" ctl $r status 2> /dev/null | wc -l)" = 2 ] && break; sleep 0.05; done
 refused() { # PATTERN ARGS...
     pattern=$1; shift
     "$MARGAY" ctl "$@" > ctl 2>&1; [ $? = 3 ] && grep -q "$pattern" ctl || { fail "ctl $*"; cat ctl; }

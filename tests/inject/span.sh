@@ -2,6 +2,7 @@
 # Tool span: every launch has its time by the device's clock. Kernels that turn until so many ns of %globaltimer are over take no
 # less, all of them together no more than the program's streams had; without the tool few are timed on a GPU. Over the emulator in
 # NVIDIA's place; REAL_GPU=1: on a GPU.
+# clock
 set -u
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 [ -n "${REAL_GPU:-}" ] || export LD_LIBRARY_PATH="$B/test/driver:$B/lib/margay/cudart"

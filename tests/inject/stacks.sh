@@ -2,6 +2,7 @@
 # stacks=on: the host's stacks of launches and waits, of a program whose places are known; every export tells the same
 # ones, and addr2line the same names. Then what a stack meets: threads, signals, code without tables, a time before main,
 # libraries that come and go, files without names, a fork, SIGKILL.
+# clock
 set -u
 [ -z "$(ldconfig -p | grep libdw.so.1)" ] && { echo "libdw.so.1 is not here (libdw1)"; exit 77; }
 failed=0

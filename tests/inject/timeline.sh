@@ -2,6 +2,7 @@
 # Tool timeline: every call and every piece of device work of a program whose numbers are known in closed form, on the
 # emulator, the CPU device, and through NVIDIA's code path over the emulator. The program's own results are those
 # without Margay. What is read is checked twice: the report's sums, and the records one by one.
+# clock
 set -u
 failed=0
 gcc -O1 -Wall -o client "$ROOT/tests/inject/timeline.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 -lpthread || exit 1

@@ -2,6 +2,7 @@
 # Tools outside the tree, several at once, switched and added while the program runs: what they count has a
 # closed form, the program's results stay, and each gives what it gives alone. On the emulator, the CPU device
 # where there is one, and through the nvidia backend with a driver over the emulator.
+# clock
 set -u
 case ${VARIANT:-} in ubsan | tsan | cover) echo "one build and a sanitizer's are enough"; exit 77 ;; asan) sanitize=-fsanitize=address ;; *) sanitize= ;; esac
 failed=0

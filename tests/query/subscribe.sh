@@ -1,5 +1,6 @@
 #!/bin/sh
 # Launches as they end: none is lost and none told twice, whoever lags; what readers sum up is what the report says.
+# clock
 set -u
 failed=0
 fail() { echo "FAIL $*"; failed=1; }

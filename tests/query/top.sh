@@ -1,5 +1,6 @@
 #!/bin/sh
 # margay top: the last view of a program that ended holds what its report says; a program that runs is seen while it runs.
+# clock
 set -u
 failed=0
 fail() { echo "FAIL $*"; failed=1; }

@@ -1,6 +1,7 @@
 #!/bin/sh
 # margay sched: programs get their shares of device time, by a witness outside of it: processor time of the threads that run
 # kernels, from /proc. What it tells of launches and instructions is what the programs' profiles say.
+# clock
 set -u
 failed=0
 fail() { echo "FAIL $*"; failed=1; }

@@ -7,7 +7,7 @@
  * midst of its launches, with a capture open, it becomes this program anew, plain), spin (now and then a kernel that
  * waits for a later one of another stream), fork (children that use no CUDA), leave (main ends while four threads
  * launch: exit 7), think (1 ms of host work behind each launch, which it waits for), refused (launches that the driver
- * refuses, 1 ms apart). Prints "MODE N launches, ok", exit
+ * refuses, 1 ms apart). GO=FILE in the environment: it launches once there is such a file. Prints "MODE N launches, ok", exit
  * 0; or what is wrong, exit 1. */
 #include <pthread.h>
 #include <stdint.h>
@@ -203,6 +203,7 @@ int main(int argc, char **argv)
     check("cuMemAlloc", cuMemAlloc_v2(&cell, 4) || cuMemAlloc_v2(&flag, 4) || cuMemAlloc_v2(&scratch, 8192));
     check("cuMemsetD32", cuMemsetD32_v2(cell, 0, 1) || cuMemsetD32_v2(flag, 0, 1) || cuMemsetD32_v2(scratch, 0, 2048));
     for (int i = 0; i < STREAMS; i++) check("cuStreamCreate", cuStreamCreate(&streams[i], 1));
+    for (const char *go = getenv("GO"); go && access(go, F_OK);) usleep(10000);
     if (!strcmp(mode, "leave")) return leave();
     if (!strcmp(mode, "refused")) launch_refused(), most = 1; /* then one that is not */
     long done = run(mode);
