@@ -100,6 +100,10 @@ static int check_bounds(const char *list, const struct mg_comparison *c)
 {
     struct bound b;
     int status = 0;
+    if (c->apart) {
+        fprintf(stderr, "margay: --fail-on: no kernel is in both profiles, so nothing was compared that could pass\n");
+        return MG_EXIT_INPUT;
+    }
     while (*list && read_bound(&list, &b)) {
         const struct mg_metric *m = mg_comparison_find(c, b.name);
         if (!m || !m->of.has[0] || !m->of.has[1]) {
@@ -114,7 +118,7 @@ static int check_bounds(const char *list, const struct mg_comparison *c)
         if (isinf(pct))
             fprintf(stderr, "margay: --fail-on %s: it was 0 and is %.15g\n", b.name, m->of.v[1]);
         else
-            fprintf(stderr, "margay: --fail-on %s: it %s by %.4g %%, the bound is %.4g %%\n", b.name,
+            fprintf(stderr, "margay: --fail-on %s: it %s by %.8g %%, the bound is %.8g %%\n", b.name,
                     pct > 0 ? "grew" : "fell", fabs(pct), b.pct);
         if (!status) status = MG_EXIT_FINDING;
     }

@@ -8,9 +8,12 @@
  * kernel of theirs is launched. */
 #include "inject/images.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/hash.h"
 #include "base/io.h"
@@ -260,12 +263,30 @@ static void share(struct mg_img *im)
     pthread_mutex_unlock(&mg_session.lock);
 }
 
-static void loaded(void *handle, const void *data, size_t bytes, bool library)
+static uint64_t written_ns(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) ? 0 : (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+}
+
+/* When the program or library was written in which the bytes lie; 0: they lie in none. */
+static uint64_t built_ns(const void *data)
+{
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (!dladdr1(data, &info, (void **)&map, RTLD_DL_LINKMAP) || !map) return 0;
+    return written_ns(map->l_name && *map->l_name ? map->l_name : "/proc/self/exe");
+}
+
+/* file: what the bytes were read from; NULL: the application has them in memory */
+static void loaded(void *handle, const void *data, size_t bytes, bool library, const char *file)
 {
     const struct mg_session *s = &mg_session;
     if (!handle || !data || mg_session_is_short()) return;
     mg_inside++;
     struct mg_img *im = read_image(data, bytes);
+    uint64_t built = im ? file ? written_ns(file) : built_ns(data) : 0;
+    for (uint32_t k = 0; im && k < im->n_ptx; k++) im->ptx[k].built_unix_ns = built;
     if (im) {
         share(im);
         image_set(handle, im);
@@ -305,7 +326,7 @@ static void loaded_file(void *handle, const char *path, bool library)
     size_t bytes;
     if (path && mg_io_read(path, &data, &bytes, NULL) == MG_ERR_OK) {
         if (handle)
-            loaded(handle, data, bytes, library);
+            loaded(handle, data, bytes, library, path);
         else if (bytes)
             refused(data, bytes);
         free(data);
@@ -319,7 +340,7 @@ MG_HOOK(cuModuleLoadData, cu_module *m, const void *image)
 {
     cu_result rc = MG_REAL(cuModuleLoadData)(m, image);
     if (LOADED(rc, m))
-        loaded(*m, image, 0, false);
+        loaded(*m, image, 0, false, NULL);
     else if (REFUSED(rc, image))
         refused(image, 0);
     return rc;
@@ -328,7 +349,7 @@ MG_HOOK(cuModuleLoadDataEx, cu_module *m, const void *image, unsigned n, int *op
 {
     cu_result rc = MG_REAL(cuModuleLoadDataEx)(m, image, n, opts, values);
     if (LOADED(rc, m))
-        loaded(*m, image, 0, false);
+        loaded(*m, image, 0, false, NULL);
     else if (REFUSED(rc, image))
         refused(image, 0);
     return rc;
@@ -337,7 +358,7 @@ MG_HOOK(cuModuleLoadFatBinary, cu_module *m, const void *image)
 {
     cu_result rc = MG_REAL(cuModuleLoadFatBinary)(m, image);
     if (LOADED(rc, m))
-        loaded(*m, image, 0, false);
+        loaded(*m, image, 0, false, NULL);
     else if (REFUSED(rc, image))
         refused(image, 0);
     return rc;
@@ -356,7 +377,7 @@ MG_HOOK(cuLibraryLoadData, cu_library *l, const void *code, int *jit, void **jit
 {
     cu_result rc = MG_REAL(cuLibraryLoadData)(l, code, jit, jit_values, n_jit, opts, values, n);
     if (LOADED(rc, l))
-        loaded(*l, code, 0, true);
+        loaded(*l, code, 0, true, NULL);
     else if (REFUSED(rc, code))
         refused(code, 0);
     return rc;

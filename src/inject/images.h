@@ -16,6 +16,7 @@ struct mg_ptx { /* one PTX text of an image; owner: its image */
     unsigned max_registers; /* what it was compiled with; 0: no cap */
     struct mg_module *m;    /* parsed when first needed */
     bool parsed, stored;
+    uint64_t built_unix_ns; /* when the program, library or file that it came from was written; 0: not known */
     char *why; /* why m is NULL after parsing */
 };
 /* What one load call was given. The first with its texts has them, and the kernels' codes, for all others; it stays,

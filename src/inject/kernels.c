@@ -366,6 +366,7 @@ uint32_t mg_kernel_store_id(struct mg_inst *i, struct mg_body *b)
             .regs_native = i->regs_native,
             .regs_instrumented = regs_twin,
             .regs_estimated = estimated,
+            .built_unix_ns = c->ptx ? c->ptx->built_unix_ns : 0,
             .sites = __atomic_load_n(&c->sites, __ATOMIC_ACQUIRE),
         };
         if (c->ptx && !c->ptx->stored) {

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/version.h"
 #include "report/priv.h"
@@ -213,12 +212,10 @@ static void add_metrics(const struct mg_comparison *c, bool judged, struct mg_bu
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
 
-/* The path of the profile whose last part is `file`; NULL: none or several, or it was written after the profile began.
- */
-static const char *path_of(const struct mg_recording *p, const char *file)
+/* The path of the profile whose last part is `file`; NULL: none or several, or its lines may not be those that ran. */
+static const char *path_of(struct mg_sources *s, const struct mg_recording *p, const char *file)
 {
     const char *found = NULL;
-    struct stat st;
     for (uint32_t k = 0; k < p->n_kernels && file; k++)
         for (uint32_t b = 0; b < p->kernels[k].n_blocks; b++) {
             const char *path = p->kernels[k].blocks[b].file, *slash = path ? strrchr(path, '/') : NULL;
@@ -226,17 +223,14 @@ static const char *path_of(const struct mg_recording *p, const char *file)
             if (found) return NULL;
             found = path;
         }
-    uint64_t began = p->n_processes ? p->processes[0].start_unix_ns : 0;
-    if (!found || stat(found, &st) || (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec > began)
-        return NULL;
-    return found;
+    return found && !mg_sources_doubt(s, found) ? found : NULL;
 }
 
 static void add_source(struct mg_buf *out, const char *label, struct mg_sources *s, const struct mg_recording *p,
                        const char *file, uint32_t line)
 {
     size_t n = 0;
-    const char *text = line ? mg_sources_line(s, path_of(p, file), line, &n) : NULL;
+    const char *text = line ? mg_sources_line(s, path_of(s, p, file), line, &n) : NULL;
     if (!text) return;
     struct mg_buf one = MG_BUF_INIT;
     mg_buf_add(&one, text, n);

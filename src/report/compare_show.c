@@ -96,8 +96,8 @@ static void add_line_place(const struct mg_metric_line *l, struct mg_buf *out)
 void mg_add_comparison(const struct mg_comparison *c, uint32_t most, struct mg_buf *out)
 {
     uint32_t shown = 0, changed = 0;
-    if (c->apart) mg_buf_adds(out, "no kernel is in both profiles: the totals of two programs are compared\n");
     add_verdict(c, out);
+    if (c->apart) mg_buf_adds(out, "no kernel is in both profiles: the totals of two programs are compared\n");
     if (c->arguments[0])
         mg_buf_printf(out, "the programs were given other arguments: before \"%s\", after \"%s\"\n", c->arguments[0],
                       c->arguments[1]);

@@ -357,6 +357,7 @@ static void write_kernel(struct mg_json *j, const struct mg_recording *p, const 
     mg_json_str(j, k->demangled);
     mg_json_key(j, "module");
     mg_json_str(j, k->module);
+    mg_json_key_u64_if(j, "built_unix_ns", k->built_unix_ns != 0, k->built_unix_ns);
     mg_json_key_u64(j, "launches", k->launches);
     mg_json_key_u64(j, "repeats", k->repeats);
     mg_json_key_u64(j, "instrumented", k->instrumented);

@@ -15,18 +15,17 @@ struct file {
     char *text;
     size_t bytes;
     bool changed; /* since the run began */
+    bool newer;   /* than the program or library that has its kernels */
 };
 struct mg_sources {
-    const char *dir;
-    uint64_t began_unix_ns; /* 0: not known */
+    const struct mg_recording *p;
     MG_VEC(struct file) files;
 };
 
 struct mg_sources *mg_sources_new(const struct mg_recording *p)
 {
     struct mg_sources *s = mg_xcalloc(1, sizeof *s);
-    s->dir = p->dir;
-    s->began_unix_ns = p->n_processes ? p->processes[0].start_unix_ns : 0;
+    s->p = p;
     return s;
 }
 
@@ -50,7 +49,7 @@ static const struct file *find(const struct mg_sources *s, const char *name)
 static struct file *add_file(struct mg_sources *s, const char *name, char *text, size_t bytes)
 {
     struct file *f = mg_vec_push(&s->files);
-    *f = (struct file){mg_xstrdup(name), text, bytes, false};
+    *f = (struct file){.name = mg_xstrdup(name), .text = text, .bytes = bytes};
     return f;
 }
 
@@ -71,6 +70,25 @@ static const char *line_of(const struct file *f, uint32_t line, size_t *bytes)
     return n ? at : NULL;
 }
 
+static bool has_file(const struct mg_pkernel *k, const char *name)
+{
+    for (uint32_t b = 0; b < k->n_blocks; b++)
+        if (k->blocks[b].file && !strcmp(k->blocks[b].file, name)) return true;
+    return false;
+}
+
+/* When the last program or library was written that has kernels of the file; 0: not known of one. */
+static uint64_t built_ns(const struct mg_recording *p, const char *name)
+{
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < p->n_kernels; i++) {
+        if (!has_file(&p->kernels[i], name)) continue;
+        if (!p->kernels[i].built_unix_ns) return 0;
+        last = MG_MAX(last, p->kernels[i].built_unix_ns);
+    }
+    return last;
+}
+
 static const struct file *read_source(struct mg_sources *s, const char *name)
 {
     const struct file *f = find(s, name);
@@ -81,8 +99,10 @@ static const struct file *read_source(struct mg_sources *s, const char *name)
     bool readable = !stat(name, &st) && S_ISREG(st.st_mode) && st.st_size <= MAX_SOURCE_BYTES;
     if (readable && mg_io_read(name, &text, &n, NULL)) text = NULL;
     struct file *new = add_file(s, name, text, n);
-    new->changed = readable && s->began_unix_ns &&
-                   (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec > s->began_unix_ns;
+    uint64_t began = s->p->n_processes ? s->p->processes[0].start_unix_ns : 0, built = built_ns(s->p, name);
+    uint64_t written = readable ? (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec : 0;
+    new->changed = began && written > began;
+    new->newer = built && written > built;
     return new;
 }
 
@@ -91,6 +111,7 @@ const char *mg_sources_doubt(struct mg_sources *s, const char *file)
     const struct file *f = read_source(s, file);
     return !f->text     ? "cannot be read here"
            : f->changed ? "was changed since the run: its lines may not be those that ran"
+           : f->newer   ? "was changed since the program was built: its lines may not be those that ran"
                         : NULL;
 }
 
@@ -112,7 +133,7 @@ const char *mg_sources_ptx(struct mg_sources *s, const char *module, uint32_t li
     if (!*module) return NULL;
     if (!f) {
         size_t n = 0;
-        char *text = mg_recording_module(s->dir, module, &n);
+        char *text = mg_recording_module(s->p->dir, module, &n);
         f = add_file(s, module, text, n);
     }
     return line_of(f, line, bytes);

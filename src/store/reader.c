@@ -192,6 +192,7 @@ static enum mg_err read_kernel(struct mg_one_db *o, sqlite3_stmt *st)
     if (!is_null(st, 5)) k->regs_instrumented = sqlite3_column_int(st, 5);
     k->regs_estimated = sqlite3_column_int(st, 6) != 0;
     k->has_sites |= has_sites;
+    if (!is_null(st, 9)) k->built_unix_ns = MG_MAX(k->built_unix_ns, (uint64_t)sqlite3_column_int64(st, 9));
     if (!k->blocks && blocks) {
         k->n_blocks = (uint32_t)blocks;
         k->blocks = mg_arena_array(&o->r->p->arena, struct mg_pblock, blocks);
@@ -456,7 +457,7 @@ static enum mg_err read_tables(struct mg_one_db *o)
     if (!err)
         err = mg_each_row(o,
                           "id, name, demangled, module, regs_native, regs_instrumented, regs_estimated, has_sites,"
-                          " (SELECT count(*) FROM block b WHERE b.kernel=k.id)",
+                          " (SELECT count(*) FROM block b WHERE b.kernel=k.id), 8:built_unix_ns",
                           "FROM kernel k ORDER BY id", read_kernel);
     if (!err)
         err = mg_each_row(o, "kernel, id, function, label, ptx_line, file, line, n_insts, succs, ops, 4:timing",

@@ -6,7 +6,7 @@ const char mg_store_schema[] =
     " sms INT, sm INT, properties TEXT, tools TEXT, start_unix_ns INT, exit INT, closed INT NOT NULL DEFAULT 0, run INT,"
     " host TEXT, version TEXT);"
     "CREATE TABLE kernel(id INTEGER PRIMARY KEY, name TEXT NOT NULL, demangled TEXT, module TEXT NOT NULL,"
-    " regs_native INT, regs_instrumented INT, regs_estimated INT NOT NULL, has_sites INT NOT NULL);"
+    " regs_native INT, regs_instrumented INT, regs_estimated INT NOT NULL, has_sites INT NOT NULL, built_unix_ns INT);"
     "CREATE TABLE block(kernel INT NOT NULL, id INT NOT NULL, function TEXT, label TEXT, ptx_line INT, file TEXT,"
     " line INT, n_insts INT NOT NULL, succs TEXT, ops TEXT, timing TEXT, PRIMARY KEY(kernel, id)) WITHOUT ROWID;"
     "CREATE TABLE launch(id INTEGER PRIMARY KEY, kernel INT NOT NULL, grid_x INT, grid_y INT, grid_z INT,"

@@ -57,6 +57,7 @@ struct mg_store_kernel {
     const char *name, *demangled, *module;  /* module: 32 hex digits of the PTX text; "" when there is no PTX */
     int32_t regs_native, regs_instrumented; /* -1 unknown */
     bool regs_estimated;
+    uint64_t built_unix_ns;       /* when the file that the module was loaded from was written; 0: not known */
     const struct mg_sites *sites; /* NULL: nothing known (no PTX) */
 };
 /* Dense id from 0. */
@@ -169,6 +170,7 @@ struct mg_pkernel {
     int32_t regs_native, regs_instrumented;
     bool regs_estimated;
     bool has_sites;
+    uint64_t built_unix_ns; /* when the program or library that has it was written, the latest of several; 0: not known */
     struct mg_pblock *blocks;
     uint32_t n_blocks;
     uint64_t launches, repeats /* besides, by --repeat */, incomplete, instrumented,

@@ -372,6 +372,14 @@ static void row_regs(struct mg_row *r, int32_t regs)
         mg_row_int(r, regs);
 }
 
+static void row_time(struct mg_row *r, uint64_t unix_ns)
+{
+    if (unix_ns)
+        mg_row_int(r, (int64_t)unix_ns);
+    else
+        mg_row_null(r);
+}
+
 static struct mg_row *block_row(const struct mg_site_block *b)
 {
     size_t succs_bytes = (size_t)b->n_succs * 11, ops_bytes = 0;
@@ -430,6 +438,7 @@ uint32_t mg_store_kernel(struct mg_store *s, const struct mg_store_kernel *k)
         row_regs(r, k->regs_instrumented);
         mg_row_int(r, k->regs_estimated);
         mg_row_int(r, k->sites != NULL);
+        row_time(r, k->built_unix_ns);
     }
     if (r && k->sites && !block_rows(k->sites, &r->next)) {
         free_rows(r);
@@ -453,6 +462,7 @@ void mg_store_kernel_found(struct mg_store *s, uint32_t kernel, const struct mg_
         mg_row_text(r, k->module ? k->module : "");
         row_regs(r, k->regs_instrumented);
         mg_row_int(r, k->sites != NULL);
+        row_time(r, k->built_unix_ns);
     }
     if (r && k->sites && !block_rows(k->sites, &r->next)) {
         free_rows(r);

@@ -28,6 +28,7 @@ added = {
     5: 'ALTER TABLE process DROP COLUMN host; ALTER TABLE process DROP COLUMN version;',
     6: '',  # a row: below
     7: 'ALTER TABLE tool DROP COLUMN json_zstd;',
+    8: 'ALTER TABLE kernel DROP COLUMN built_unix_ns;',
 }
 assert list(added) == list(range(3, version + 1)), f'no line for version {version}'
 for v in range(2, version):

@@ -1,0 +1,70 @@
+#!/bin/sh
+# A source that is newer than what was loaded is no source that ran: told for PTX of a file, for PTX in the program, and
+# not told where nobody knows (PTX in memory that the program has read itself).
+set -e
+failed=0
+fail() { echo "FAIL $*"; failed=1; }
+printf '// nothing\n__global__ void k(int *p)\n{\n    *p = 1;\n}\n' > k.cu
+cat > k.ptx <<P
+.version 7.0
+.target sm_70
+.address_size 64
+.file 1 "$PWD/k.cu"
+.visible .entry k(.param .u64 p)
+{
+.reg .b64 %d<2>;
+.loc 1 4 5
+ld.param.u64 %d1, [p];
+st.global.u32 [%d1], 1;
+ret;
+}
+P
+cat > k.c <<'P'
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *),
+    cuCtxSynchronize(void), cuModuleLoadData(void **, const void *), cuModuleLoad(void **, const char *),
+    cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(uint64_t *, size_t),
+    cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+extern const char text[];
+__asm__(".section .rodata\n.globl text\ntext: .incbin \"k.ptx\"\n.byte 0\n.previous\n");
+int main(int argc, char **argv)
+{
+    void *ctx, *m, *f;
+    int device;
+    uint64_t p;
+    void *args[] = {&p};
+    const char *how = argc > 1 ? argv[1] : "";
+    if (cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&ctx, device) || cuCtxSetCurrent(ctx)) return 1;
+    if (!strcmp(how, "file") ? cuModuleLoad(&m, "k.ptx") : cuModuleLoadData(&m, !strcmp(how, "heap") ? strdup(text) : text))
+        return 2;
+    return cuModuleGetFunction(&f, m, "k") || cuMemAlloc_v2(&p, 4) || cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL) ||
+           cuCtxSynchronize();
+}
+P
+gcc -std=gnu17 -O1 -o prog k.c -L"$B/lib/margay/driver" -l:libcuda.so.1
+gcc -std=gnu17 -O1 -shared -fPIC -Dmain=run -o liblate.so k.c -L"$B/lib/margay/driver" -l:libcuda.so.1
+printf '#include <dlfcn.h>\nint main(void) { char *a[] = {"", "", 0}; return ((int (*)(int, char **))dlsym(dlopen("./liblate.so", RTLD_NOW), "run"))(2, a); }\n' > late.c
+gcc -O1 -w -o late late.c
+told() { # PROFILE KIND: is the source's age told by annotate, the findings' list apart?
+    "$MARGAY" annotate "$1" k.cu > out 2> err || { cat out err; fail "annotate $1"; }
+    grep -q 'k\.cu was changed since the program was built: ' out
+}
+run() { rm -rf "$1"; "$MARGAY" run -q --device emu -t blocks -o "$1" -- $2 || fail "run $1"; }
+built() { "$MARGAY" report "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["kernels"][0]["built_unix_ns"])'; }
+written() { python3 -c 'import os, sys; print(os.stat(sys.argv[1]).st_mtime_ns)' "$1"; }
+old='2020-01-01 00:00' between='2021-06-01 12:00' new='2022-01-01 00:00'
+for way in 'file k.ptx ./prog file' 'program prog ./prog' 'library liblate.so ./late'; do
+    set -- $way; what=$1 file=$2; shift 2
+    touch -d "$new" prog late liblate.so k.ptx; touch -d "$old" k.cu; run "$what" "$*"
+    [ "$(built "$what")" = "$(written "$file")" ] || fail "$what: built $(built "$what"), written $(written "$file")"
+    told "$what" && fail "$what: an old source is doubted"
+    touch -d "$old" "$file"; touch -d "$between" k.cu; run "$what" "$*"
+    told "$what" || fail "$what: the source was changed after the build, and nobody says so"
+done
+touch -d "$old" prog k.ptx; run heap './prog heap'
+[ "$(built heap)" = None ] || fail "heap: built $(built heap)"
+told heap && fail "heap: nobody knows when it was built, and it is doubted"
+exit $failed
