@@ -82,12 +82,29 @@ static void take_table(const struct mg_recording *p, struct mg_report_opts *o)
     o->table = table;
 }
 
+/* The tool and the table that were asked for are there? */
+static enum mg_err find_parts(const struct mg_recording *p, const char *dir, const struct mg_report_opts *o, bool csv,
+                              struct mg_diag *d)
+{
+    struct mg_report_opts all = *o;
+    all.tool = NULL;
+    if (o->tool && !mg_report_has_tool(p, o->tool))
+        return mg_diag_err(d, MG_ERR_INPUT,
+                           "%s has neither a tool nor a table named %s (margay report --csv --table list names them)",
+                           dir, o->tool);
+    if (!csv || mg_report_has_table(p, o)) return MG_ERR_OK;
+    const char *owner = o->tool ? mg_report_tool_of_table(p, &all, o->table) : NULL;
+    if (owner) return mg_diag_err(d, MG_ERR_INPUT, "table %s is of tool %s, not of %s", o->table, owner, o->tool);
+    return mg_diag_err(d, MG_ERR_INPUT, "%s has no table named %s (--table list names them)", dir, o->table);
+}
+
 int cmd_report(int argc, char **argv)
 {
     struct mg_report_opts o = {.size = sizeof o};
     bool json = false, csv = false;
     const char *html = NULL, *charts = NULL;
     const char *sort = NULL, *by = NULL;
+    struct mg_opt_list tools = {0};
     char newest[PATH_MAX];
     uint64_t top = 0;
     int status = MG_EXIT_USAGE, failed = 0;
@@ -101,8 +118,8 @@ int cmd_report(int argc, char **argv)
         MG_OPT_STR(0, "charts", &charts, "DIR", "the tools' pictures, as DIR/NAME.svg; graphs as DIR/NAME.dot, too"),
         MG_OPT_FLAG(0, "per-launch", &o.per_launch, "with the counts and arguments of every launch"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches, mangled or not"),
-        MG_OPT_STR(0, "tool", &o.tool, "NAME",
-                   "only the result of this tool, or this table of one; advise: only the findings"),
+        MG_OPT_LIST(0, "tool", &tools, "NAME",
+                    "only the result of this tool, or this table of one; advise: only the findings"),
         MG_OPT_CHOICE(0, "sort", &sort, "time|instructions|launches|name",
                       "order of kernels (by time where a GPU measured it, else by instructions)"),
         MG_OPT_CHOICE(0, "by", &by, "family|cause|range|device",
@@ -111,8 +128,13 @@ int cmd_report(int argc, char **argv)
         MG_OPT_U64(0, "top", &top, 1, UINT32_MAX, "N", "kernels, blocks and opcodes to show"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
+    const char *second = tools.n > 1 ? tools.at[1] : NULL;
+    o.tool = tools.n ? tools.at[0] : NULL;
+    free(tools.at);
     if (n < 0) return status;
     if (n > 1) return mg_opt_usage(&page, MG_EXIT_USAGE, "takes one profile directory");
+    if (second)
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "--tool takes one tool or table: '%.200s' is one too many", second);
     if (n && mg_means_newest(argv[0])) n = 0;
     if (!n && !mg_newest_profile(0, newest))
         return mg_opt_usage(&page, MG_EXIT_USAGE, "needs a profile directory: there is none here");
@@ -130,13 +152,7 @@ int cmd_report(int argc, char **argv)
     if (!err && !html && !charts && !json) take_table(p, &o);
     if (err) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
-    } else if (o.tool && !mg_report_has_tool(p, o.tool)) {
-        (void)mg_diag_err(&d, MG_ERR_INPUT,
-                          "%s has neither a tool nor a table named %s (margay report --csv --table list names them)",
-                          dir, o.tool);
-        status = mg_cli_fail(&d, MG_EXIT_INPUT);
-    } else if (csv && !mg_report_has_table(p, &o)) {
-        (void)mg_diag_err(&d, MG_ERR_INPUT, "%s has no table named %s", dir, o.table);
+    } else if (find_parts(p, dir, &o, csv, &d)) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else {
         o.top = (uint32_t)top;

@@ -152,6 +152,10 @@ int main(int argc, char **argv)
         print_commands(stdout);
         return flushed(MG_EXIT_OK);
     }
+    if (asks && argc > 3) {
+        fprintf(stderr, "margay: help takes one name: '%s' is one too many\n", argv[3]);
+        return MG_EXIT_USAGE;
+    }
     const struct mg_cmd *c = find(argv[asks ? 2 : 1]);
     if (!c && asks && mg_tool_find(argv[2])) {
         char *tool[] = {"tools", "-v", argv[2], NULL};

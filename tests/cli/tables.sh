@@ -28,3 +28,18 @@ for rule in uncoalesced bank_conflict divergence cta_imbalance few_ctas slow_div
     "$MARGAY" help $rule | grep -q 'try: ' || { echo "FAIL margay help $rule: nothing to try"; exit 1; }
 done
 for name in docs/findings.md docs/findings findings.md; do "$MARGAY" help $name | cmp - "$ROOT/docs/findings.md"; done
+refused() { # STATUS TEXT ARGS...
+    status=$1 text=$2 rc=0; shift 2
+    "$MARGAY" "$@" > out 2> err || rc=$?
+    [ $rc = $status ] && grep -qF -- "$text" err && [ ! -s out ] || { cat out err; echo "FAIL $*: status $rc"; exit 1; }
+}
+refused 2 "--tool takes one tool or table: 'lanes' is one too many" report d --tool memory --tool lanes
+refused 3 'table branches is of tool lanes, not of memory' report d --csv --tool memory --table branches
+refused 3 'd has no table named nothing (--table list names them)' report d --csv --table nothing
+refused 2 "help takes one name: 'findings' is one too many" help docs findings
+# two programs without a kernel in common: shown, but no gate passes; the verdict is the first line
+"$MARGAY" run -q --device emu -t advise -o f -- "$EX/saxpy" > out
+"$MARGAY" diff d f > out 2> err
+head -1 out | grep -q '^verdict: ' && grep -q '^no kernel is in both profiles' out || { head -3 out; echo 'FAIL order of the verdict'; exit 1; }
+rc=0; "$MARGAY" diff d f --fail-on work+1e9% > out 2> err || rc=$?
+[ $rc = 3 ] && grep -q 'no kernel is in both profiles, so nothing was compared that could pass' err || { cat err; echo "FAIL gate over two programs: status $rc"; exit 1; }
