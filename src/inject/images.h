@@ -17,7 +17,7 @@ struct mg_ptx { /* one PTX text of an image; owner: its image */
     struct mg_module *m;    /* parsed when first needed */
     bool parsed, stored;
     uint64_t built_unix_ns; /* when the program, library or file that it came from was written; 0: not known */
-    char *why; /* why m is NULL after parsing */
+    char *why;              /* why m is NULL after parsing */
 };
 /* What one load call was given. The first with its texts has them, and the kernels' codes, for all others; it stays,
  * with what is the same whenever those texts are loaded again (text ids, codes with their numbers in the store), and

@@ -30,7 +30,8 @@ static const char *const texts[] = {
     [MG_STMT_process] = "INSERT INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,NULL,0,?,?,?)",
     [MG_STMT_exit] = "UPDATE process SET exit=?, closed=?",
     [MG_STMT_kernel] = "INSERT INTO kernel VALUES(?,?,?,?,?,?,?,?,?)",
-    [MG_STMT_kernel_found] = "UPDATE kernel SET module=?2, regs_instrumented=?3, has_sites=?4, built_unix_ns=?5 WHERE id=?1",
+    [MG_STMT_kernel_found] =
+        "UPDATE kernel SET module=?2, regs_instrumented=?3, has_sites=?4, built_unix_ns=?5 WHERE id=?1",
     [MG_STMT_block] = "INSERT INTO block VALUES(?,?,?,?,?,?,?,?,?,?,?)",
     [MG_STMT_module] = "INSERT OR IGNORE INTO module VALUES(?,?,?)",
     [MG_STMT_launch] =

@@ -170,7 +170,8 @@ struct mg_pkernel {
     int32_t regs_native, regs_instrumented;
     bool regs_estimated;
     bool has_sites;
-    uint64_t built_unix_ns; /* when the program or library that has it was written, the latest of several; 0: not known */
+    uint64_t
+        built_unix_ns; /* when the program or library that has it was written, the latest of several; 0: not known */
     struct mg_pblock *blocks;
     uint32_t n_blocks;
     uint64_t launches, repeats /* besides, by --repeat */, incomplete, instrumented,
