@@ -10,7 +10,7 @@ times=50 few=5
 try() { # NAME TIMES COMMAND...
     name=$1 n=$2 i=0; shift 2
     while [ $i -lt "$n" ]; do
-        timeout 60 "$@" ./leaving 3 $((i * 30)) > out 2> err
+        timeout 300 "$@" ./leaving 3 $((i * 30)) > out 2> err
         rc=$?
         [ $rc = 7 ] || { echo "FAIL $name, time $i: exit $rc"; tail -n 5 out err; failed=1; return; }
         i=$((i + 1))
@@ -22,7 +22,7 @@ gcc -O1 -g -Wall -o worker "$ROOT/tests/sched/worker.c" -L"$B/lib/margay/driver"
 try_driver() { # DEVICE: a program without the runtime
     for i in $(seq $few); do
         rm -rf profile
-        timeout 60 "$MARGAY" run -q --device "$1" -o profile -- ./worker 500 "0.$i" leave > out 2> err
+        timeout 300 "$MARGAY" run -q --device "$1" -o profile -- ./worker 500 "0.$i" leave > out 2> err
         rc=$?
         [ $rc = 7 ] || { echo "FAIL $1, driver, time $i: exit $rc"; tail -n 5 out err; failed=1; }
     done
@@ -38,7 +38,7 @@ done
 # a status that is not 0 is a finding of margay sched: 1
 for i in $(seq $few); do
     rm -rf profile
-    timeout 60 "$MARGAY" sched -q --device emu -o profile --json out.json -- A: ./leaving 3 $((i * 50)) -- B: ./leaving 2 0 > out 2> err
+    timeout 300 "$MARGAY" sched -q --device emu -o profile --json out.json -- A: ./leaving 3 $((i * 50)) -- B: ./leaving 2 0 > out 2> err
     python3 -c 'import json; assert [p["exit"] for p in json.load(open("out.json"))["programs"]] == [7, 7]' || { echo "FAIL sched, time $i"; cat out.json err; failed=1; }
 done
 exit $failed

@@ -12,7 +12,7 @@ ln -s / rootlink
 touch file
 kernels() { python3 -c 'import json,sys; c=json.load(sys.stdin)["coverage"]; print(c["launches"], c["instrumented"])'; }
 back() { # DIR
-    timeout 30 "$MARGAY" run -q --device emu -o "$1" -- ./client dlopen > out 2> err || fail "run -o '$1'"
+    timeout 300 "$MARGAY" run -q --device emu -o "$1" -- ./client dlopen > out 2> err || fail "run -o '$1'"
     [ "$("$MARGAY" report --json -- "$1" 2> err | kernels)" = '1 1' ] || fail "report '$1'"
 }
 n=0
@@ -27,7 +27,7 @@ done
 [ "$(readlink link)" = real ] && [ -e real/profile.db ] || fail 'a link was replaced'
 
 refused() { # DIR PATTERN
-    timeout 30 "$MARGAY" run --device emu -o "$1" -- touch started > out 2> err
+    timeout 300 "$MARGAY" run --device emu -o "$1" -- touch started > out 2> err
     [ $? = 120 ] && [ "$(wc -l < err)" = 1 ] && grep -q -- "$2" err && [ ! -s out ] || fail "run -o '$1'"
 }
 refused '' "-o wants a directory"

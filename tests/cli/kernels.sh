@@ -122,10 +122,10 @@ done
 $run -q --strict -o yz -- ./ptxrun load=turns.ptx count:1,65535,1:1,1,1:1 count:1,1,65535:1,1,1:1 sum > out 2> err || bad 'grid of 65535 in y and z'
 [ "$(cat out)" = 'sum 131070' ] || bad 'grid of 65535 in y and z'
 query yz "[b['thread_entries'] for b in r['kernels'][0]['blocks']] == [131070] * 3"
-timeout 60 $run --time-limit 0.5 -o big -- ./ptxrun load=turns.ptx count:2147483647,1,1:1,1,1:1 count:1,1,1:1,1,1:1 > out 2> err
+timeout 300 $run --time-limit 0.5 -o big -- ./ptxrun load=turns.ptx count:2147483647,1,1:1,1,1:1 count:1,1,1:1,1,1:1 > out 2> err
 [ $? = 3 ] && grep -q '^count: error 702' out && grep -q 'time limit' err || bad 'a grid of 2^31-1 under --time-limit'
 query big "[l['complete'] for l in r['launches']][0] == False"
-timeout 60 $run --time-limit 0.3 -o spin -- ./ptxrun load=turns.ptx spin:4,1,1:64,1,1 > out 2> err
+timeout 300 $run --time-limit 0.3 -o spin -- ./ptxrun load=turns.ptx spin:4,1,1:64,1,1 > out 2> err
 [ $? = 3 ] && grep -q '^spin: error 702' out && grep -q 'spin: stopped after the time limit of 0.3 s' err || bad 'a spinning kernel under --time-limit'
 
 # kill -9 in the middle of a kernel: what had ended is there, the running one is incomplete

@@ -6,7 +6,7 @@ failed=0
 refused() { # STATUS OPTION RANGE VALUE COMMAND...
     want=$1 option=$2 range=$3 value=$4
     shift 4
-    timeout 20 "$@" > out 2> err
+    timeout 300 "$@" > out 2> err
     rc=$?
     if [ $rc = "$want" ] && [ ! -s out ] && [ "$(wc -l < err)" = 1 ] && grep -qF -- "$option" err && grep -qF -- "$range" err && grep -qF -- "'$value'" err; then :; else
         echo "FAIL $*: exit $rc, not $want, or no line with: $option, $range, '$value'"
@@ -37,10 +37,10 @@ tool memory level 'full or bytes' nan
 tool lanes branches 'on or off' 2
 for v in 99999999999999999999 0-99999999999999999999 %18446744073709551616 %0 first=0 first=nan random=nan random=-0.5 random=1e-999 random=0.5:nan budget=nan% budget=inf% \
     budget=1e999% budget=101% steady=0 steady=18446744073709551616 0x10 1e3; do
-    timeout 20 $run --launches "$v" $app > out 2> err
+    timeout 300 $run --launches "$v" $app > out 2> err
     [ $? = 120 ] && grep -qF -- "--launches $v: " err || { echo "FAIL --launches $v"; cat err; failed=1; }
 done
-timeout 20 $run -t blocks,cta=3 $app > out 2> err
+timeout 300 $run -t blocks,cta=3 $app > out 2> err
 [ $? = 120 ] && grep -q 'need scope=' err || { echo "FAIL cta= without scope="; cat err; failed=1; }
 for v in 0 -1 nan 4294967296 99999999999999999999 ''; do
     refused 2 --top 'from 1 to 4294967295' "$v" "$MARGAY" report --top="$v" prof
@@ -52,5 +52,5 @@ for v in 1000 -1 nan 18446744073709551706; do refused 2 --sm 'from 0 to 999' "$v
 [ ! -e started ] && [ ! -e prof ] || { echo 'FAIL a refused command line started the program, or made its directory'; failed=1; }
 
 # What lies in the range is taken; a leading zero is decimal.
-timeout 20 $run -q --workers 010 --time-limit 1e-6 --channel 1/4294967295 --launches 0-18446744073709551615,random=1:18446744073709551615 -- true || { echo 'FAIL numbers at their bounds'; failed=1; }
+timeout 300 $run -q --workers 010 --time-limit 1e-6 --channel 1/4294967295 --launches 0-18446744073709551615,random=1:18446744073709551615 -- true || { echo 'FAIL numbers at their bounds'; failed=1; }
 exit $failed

@@ -11,7 +11,7 @@ run() { # NAME [OPTIONS] -- ARGUMENTS: exit status in rc
     name=$1
     shift
     rm -rf maps "$name"
-    timeout 100 "$MARGAY" run -o "$name" "$@" > out 2> err
+    timeout 300 "$MARGAY" run -o "$name" "$@" > out 2> err
     rc=$?
     "$MARGAY" report "$name" --json --per-launch > "$name.json" 2>> err
 }

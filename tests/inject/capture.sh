@@ -17,7 +17,7 @@ refused() { # NAME DIR STATUS TEXT ARGS...: one line says why
     name=$1 dir=$2 status=$3 text=$4
     shift 4
     rm -rf again
-    timeout 60 "$MARGAY" replay -q -o again --device emu "$@" "$dir" > out 2> err
+    timeout 300 "$MARGAY" replay -q -o again --device emu "$@" "$dir" > out 2> err
     rc=$?
     [ $rc = "$status" ] && grep -q "$text" err && [ "$(grep -vc 'launches replayed' err)" = 1 ] && echo "ok   $name" || { fail "$name: status $rc"; cat out err; }
 }
@@ -315,7 +315,7 @@ done
 for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do # whole, but what it says makes no sense: an error or other results, never a crash
     rm -rf changed again && mkdir changed
     ./recapture all-emu/capture-*.mgc changed/capture-1.mgc "random$seed" || fail "random $seed: $?"
-    timeout 60 "$MARGAY" replay -q -o again --device emu changed > out 2> err
+    timeout 300 "$MARGAY" replay -q -o again --device emu changed > out 2> err
     rc=$?
     case $rc in 0 | 1 | 3 | 4) ;; *) fail "random $seed: status $rc"; cat err ;; esac
     [ $rc = 0 ] || [ "$(wc -l < err)" -le 3 ] || { fail "random $seed: too much said"; cat err; }

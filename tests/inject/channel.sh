@@ -9,7 +9,7 @@ run() { # WHAT DEVICE PROGRAM ARGS...
     what=$1 device=$2 program=$3
     shift 3
     rm -rf p
-    timeout 120 "$MARGAY" run -o p --device $device "$@" -- "$B/examples/$program" > out 2> err || fail "$what: exit $?: $(tail -3 err)"
+    timeout 300 "$MARGAY" run -o p --device $device "$@" -- "$B/examples/$program" > out 2> err || fail "$what: exit $?: $(tail -3 err)"
     cmp -s out "$program.$device" || fail "$what: the program's output is another"
     "$MARGAY" report p --json > p.json || fail "$what: report"
 }
@@ -52,7 +52,7 @@ done
 gcc -O1 -I"$ROOT/include" -o traps "$ROOT/tests/inject/traps.c" -ldl -lpthread || exit 1
 for how in leave:7 contexts:0 update:0; do # ways in which a process, a context or a launch ends
     rm -rf p
-    timeout 60 "$MARGAY" run -q -o p --device nvidia -t accesses -- ./traps ${how%:*} > out 2> err
+    timeout 300 "$MARGAY" run -q -o p --device nvidia -t accesses -- ./traps ${how%:*} > out 2> err
     [ $? = ${how#*:} ] || fail "traps ${how%:*}: $(tail -3 out err)"
     "$MARGAY" report p --json > p.json
     python3 - > why 2>&1 <<'P' || { fail "traps ${how%:*}"; cat why; }
@@ -64,7 +64,7 @@ P
 done
 ends() { # DEVICE WHAT ACCESSES: the process ends while a graph or a kernel may still write
     rm -rf p
-    timeout 60 "$MARGAY" run -q -o p --device $1 -t accesses -- ./traps $2 > out 2> err || fail "$1 traps $2: exit $?: $(tail -3 out err)"
+    timeout 300 "$MARGAY" run -q -o p --device $1 -t accesses -- ./traps $2 > out 2> err || fail "$1 traps $2: exit $?: $(tail -3 out err)"
     "$MARGAY" report p --json | python3 -c "
 import json, sys
 t = json.load(sys.stdin)['tools']['accesses']
@@ -111,7 +111,7 @@ assert (8 * len(w), records, lanes) == (s['bytes'], s['records'], s['received'])
 P
 gcc -O1 -o faults "$ROOT/tests/inject/faults.c" -ldl || exit 1
 rm -rf p
-timeout 60 "$MARGAY" run -q -o p --device emu -t accesses -- ./faults misaligned > out 2> err && fail "a fault: exit 0"
+timeout 300 "$MARGAY" run -q -o p --device emu -t accesses -- ./faults misaligned > out 2> err && fail "a fault: exit 0"
 "$MARGAY" report p --json > p.json # a good kernel's two records arrive; of the one that failed the segment is known to be lost
 python3 -c "
 import json

@@ -15,7 +15,7 @@ crash() { # WHERE HOW APP; HOW: 0 abort, 1 _exit(0), 2 a null pointer
 gcc -O1 -Wall -Werror -I"$ROOT/include" -o tools "$ROOT/tests/inject/tools.c" -L"$B/lib/margay/driver" -lcuda || exit 1
 cp "$ROOT/tests/inject/fill.ptx" .
 ulimit -c 0
-run="timeout 60 $MARGAY run --device emu -o p -t ./crash.so"
+run="timeout 300 $MARGAY run --device emu -o p -t ./crash.so"
 
 # before the program starts
 for how in "0 signal 6" "1 exit status 0" "2 signal 11"; do

@@ -12,7 +12,7 @@ run() { # TOOL DEVICE THREADS ROUNDS [OPTION...]
     tool=$1 device=$2 threads=$3 rounds=$4
     shift 4
     rm -rf profile
-    timeout 120 "$MARGAY" run "$@" -t "$tool" --device "$device" -o profile -- ./client "$ptx" "$threads" "$rounds" told > out 2> all.err && grep -qx ok out && { grep source=cupti all.err > err; true; } &&
+    timeout 300 "$MARGAY" run "$@" -t "$tool" --device "$device" -o profile -- ./client "$ptx" "$threads" "$rounds" told > out 2> all.err && grep -qx ok out && { grep source=cupti all.err > err; true; } &&
         "$MARGAY" trace print --json --by-time profile > records 2>> err && "$MARGAY" report profile --json > out.json 2>> err
 }
 cat > check.py <<'P'

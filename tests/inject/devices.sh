@@ -10,7 +10,7 @@ kept() { ls -l --time-style=full-iso cache/margay/twins 2> /dev/null | sort | sh
 for pair in ${PAIRS:-0,0 0,1 1,0}; do
     pair=$(echo "$pair" | tr , " ")
     rm -rf profile
-    timeout 100 "$MARGAY" run -q --device nvidia -o profile -- ./devices $pair ${more:-} > out 2> err && [ "$(tail -n 1 out)" = ok ] &&
+    timeout 300 "$MARGAY" run -q --device nvidia -o profile -- ./devices $pair ${more:-} > out 2> err && [ "$(tail -n 1 out)" = ok ] &&
         "$MARGAY" report profile --json > out.json || { echo "devices $pair: exit $?"; cat out err; exit 1; }
     python3 - $pair <<'P' || exit 1
 import json, sys

@@ -19,7 +19,7 @@ assert good['blocks'][0]['thread_entries'] == 64 * (good['launches'] - good['inc
 P
 check() { # WHAT EXIT STDOUT-PATTERN "launches instrumented complete"
     rm -rf profile
-    timeout 100 "$MARGAY" run --device nvidia -o profile -- ./faults "$1" > out 2> err
+    timeout 300 "$MARGAY" run --device nvidia -o profile -- ./faults "$1" > out 2> err
     rc=$?
     if [ $rc = "$2" ] && { [ -z "$3" ] || grep -Eq "$3" out; } && [ "$(grep -c '^coverage' err)" = 1 ] &&
         "$MARGAY" report profile --json > out.json && python3 see.py $4 2>> err; then

@@ -11,7 +11,7 @@ check() { # WHAT EXIT STDOUT-PATTERN STDERR-PATTERN "launches instrumented compl
     what=$1 want=$2 sees=$3 says=$4 counts=$5
     shift 5
     rm -rf profile
-    timeout 60 "$MARGAY" run -o profile "$@" -- ./faults "$what" > out 2> err
+    timeout 300 "$MARGAY" run -o profile "$@" -- ./faults "$what" > out 2> err
     rc=$?
     bad=
     [ $rc = "$want" ] || bad="exit $rc, not $want"

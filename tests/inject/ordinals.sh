@@ -10,7 +10,7 @@ devices="emu cpu"
 for device in $devices; do
     for n in 2 4; do
         rm -rf p
-        timeout 100 "$MARGAY" run -q --device $device --workers 2 --devices $n -t blocks -t timeline -o p -- ./ordinals $n > out 2> err && [ "$(cat out)" = ok ] &&
+        timeout 300 "$MARGAY" run -q --device $device --workers 2 --devices $n -t blocks -t timeline -o p -- ./ordinals $n > out 2> err && [ "$(cat out)" = ok ] &&
             "$MARGAY" report p --json > p.json && "$MARGAY" report p --by device --json > groups.json && "$MARGAY" export csv p > p.csv || { echo "FAIL $n devices, $device"; cat out err; exit 1; }
         python3 - $n <<'P' || { echo "FAIL counts of $n devices, $device"; exit 1; }
 import collections, csv, json, sys

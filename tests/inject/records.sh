@@ -18,7 +18,7 @@ run() { # WHAT DEVICE PROGRAM ARGS...
     what=$1 device=$2 program=$3
     shift 3
     rm -rf p
-    timeout 120 "$MARGAY" run -q -o p --device $device "$@" -- "$B"/examples/$program > out 2> err || fail "$what: exit $?: $(tail -3 err)"
+    timeout 300 "$MARGAY" run -q -o p --device $device "$@" -- "$B"/examples/$program > out 2> err || fail "$what: exit $?: $(tail -3 err)"
     grep -q 'PASSED' out || fail "$what: the program's output is another"
     "$MARGAY" report p --json > p.json || fail "$what: report"
 }
@@ -53,7 +53,7 @@ assert p["tools"]["stores"]["trace"] == {"records": len(r), "missed": 0, "lost":
 P
     if [ $device != nvidia ]; then # vectors, generic addresses, lanes that do not store: tests/inject/stores.ptx says what
         rm -rf p
-        timeout 120 "$MARGAY" run -q -o p --device $device -t ./stores.so -- ./launch "$ROOT/tests/inject/stores.ptx" > out 2> err || fail "$device vectors: $(tail -3 err)"
+        timeout 300 "$MARGAY" run -q -o p --device $device -t ./stores.so -- ./launch "$ROOT/tests/inject/stores.ptx" > out 2> err || fail "$device vectors: $(tail -3 err)"
         records "$device vectors" <<'P'
 lanes = sorted(tuple(v) for x in r if x["kind"] == "stores.store" for v in x["fields"]["lanes"])
 first, n = lanes[0][0], 4 * 64

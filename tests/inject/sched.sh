@@ -8,7 +8,7 @@ failed=0
 fail() { echo "FAIL $*"; failed=1; tail -n 5 out err 2> /dev/null; }
 device=cpu; [ -e "$B/lib/margay/libmargay-cpu.so" ] || device=emu
 gcc -O1 -g -Wall -o worker "$ROOT/tests/sched/worker.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 -lpthread || exit 1
-sched() { rm -rf dir; timeout 60 "$MARGAY" sched -q --device $device -o dir --json out.json "$@" > out 2> err; }
+sched() { rm -rf dir; timeout 300 "$MARGAY" sched -q --device $device -o dir --json out.json "$@" > out 2> err; }
 both() { [ "$(grep -c ', ok$' out)" = "${2:-2}" ] || fail "$1: not every program ended well"; }
 json() { python3 -c "import json; r = json.load(open('out.json')); p = {x['name']: x for x in r['programs']}; assert $1, p" || fail "$2"; }
 pid_of() { # NAME: the worker's process, once it is there
@@ -30,7 +30,7 @@ done
 # the scheduler is killed: both go on
 rm -rf dir; "$MARGAY" sched -q --device $device -o dir -- A: ./worker 500 1 -- B: ./worker 5000 1 > out 2> err & s=$!
 a=$(pid_of A) b=$(pid_of B); sleep 0.3; kill -9 $s
-timeout 20 tail --pid="$a" -f /dev/null; timeout 20 tail --pid="$b" -f /dev/null; sleep 0.3
+timeout 300 tail --pid="$a" -f /dev/null; timeout 300 tail --pid="$b" -f /dev/null; sleep 0.3
 wait $s 2> /dev/null
 both "the scheduler is killed"
 # the scheduler stands still, and goes on
@@ -85,7 +85,7 @@ rm -rf dir alone; "$MARGAY" sched -q --device $device -o dir --json out.json -- 
 "$MARGAY" run -q --device $device -o alone -- ./worker 5000 100 > out2 2> err2 & r=$!
 a=$(pid_of A); there $r
 "$MARGAY" ctl $r adopt dir/sched.sock 3 guest > ctl 2>&1 || { fail "adopt before the end"; cat ctl; }
-kill $s; timeout 60 tail --pid=$s -f /dev/null || fail "the scheduler waits for its guest"
+kill $s; timeout 300 tail --pid=$s -f /dev/null || fail "the scheduler waits for its guest"
 "$MARGAY" ctl $r status > ctl 2>&1 || fail "the guest is gone with its scheduler"
 [ "$(cat err2)" = '' ] || { fail "the guest was told of a scheduler's death"; cat err2; }
 for f in alone/ctl.*; do kill "${f##*.}"; done

@@ -17,7 +17,7 @@ W
 for how in emu cpu/sync cpu/0; do
     device=${how%/*}
     [ $device = emu ] || [ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "left out $how: the CPU device is not built here (llvm-19-dev)"; continue; }
-    MARGAY_CPU_TIER=${how#*/} timeout 60 "$MARGAY" run --device $device -o "${how%/*}.${how#*/}" -- ./signals > out 2> err
+    MARGAY_CPU_TIER=${how#*/} timeout 300 "$MARGAY" run --device $device -o "${how%/*}.${how#*/}" -- ./signals > out 2> err
     rc=$?
     if [ $rc = 0 ] && cmp -s want out && grep -q '^margay: .*null' err; then echo "ok   $how"
     else
@@ -27,7 +27,7 @@ for how in emu cpu/sync cpu/0; do
         failed=1
     fi
 done
-timeout 60 "$MARGAY" run -q --device emu -o default -- ./signals default > out 2> err
+timeout 300 "$MARGAY" run -q --device emu -o default -- ./signals default > out 2> err
 rc=$?
 launches=$("$MARGAY" report default --json | python3 -c 'import json, sys; r = json.load(sys.stdin); print(r["exit"], [l["complete"] for l in r["launches"]])')
 [ $rc = 139 ] && [ "$launches" = "139 [True]" ] && echo "ok   not handled" || { echo "FAIL not handled: exit $rc, $launches"; cat err; failed=1; }

@@ -61,7 +61,7 @@ P
 done
 # corrections of what was charged come at any time, also between two turns: nobody is left waiting
 for round in 1 2; do
-    rm -rf s && timeout 60 "$MARGAY" sched -q --device nvidia --share A=40,B=30,C=20,D=10 -o s -- A: ./turn 4000 1 -- B: ./turn 2000 1 -- C: ./turn 1000 3 -- D: ./turn 500 1 > out &&
+    rm -rf s && timeout 300 "$MARGAY" sched -q --device nvidia --share A=40,B=30,C=20,D=10 -o s -- A: ./turn 4000 1 -- B: ./turn 2000 1 -- C: ./turn 1000 3 -- D: ./turn 500 1 > out &&
         [ "$(grep -c done out)" = 4 ] || { echo "FAIL four programs, round $round"; failed=1; }
 done
 exit $failed

@@ -15,7 +15,7 @@ run() { # TOOL DEVICE PROGRAM MODE...
     tool=$1 device=$2
     shift 2
     rm -rf profile
-    timeout 120 "$MARGAY" run -q -t "$tool" --device "$device" -o profile -- "$@" > out 2> err && grep -qx ok out && [ ! -s err ] &&
+    timeout 300 "$MARGAY" run -q -t "$tool" --device "$device" -o profile -- "$@" > out 2> err && grep -qx ok out && [ ! -s err ] &&
         "$MARGAY" report profile --json > out.json 2>> err && "$MARGAY" export folded profile --host launches > launches 2>> err
 }
 all() { # MODE N: what python looks at

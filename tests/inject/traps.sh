@@ -33,7 +33,7 @@ trap_() { # WHAT EXIT [LAUNCHES OF add [MAY BE INCOMPLETE]]
     what=$1 want=$2
     shift 2
     rm -rf profile
-    timeout 100 "$MARGAY" run -q --device nvidia -o profile -- ./traps "$what" > out 2> err
+    timeout 300 "$MARGAY" run -q --device nvidia -o profile -- ./traps "$what" > out 2> err
     rc=$?
     if [ $rc = "$want" ] && grep -qx "$what: ok" out && "$MARGAY" report profile --json > out.json && python3 see.py "$what" "$@" 2>> err; then
         echo "ok   $what"

@@ -36,7 +36,7 @@ check() { # NAME DEVICE EXIT STDERR-PATTERN ARGS...
     name=$1 device=$2 want=$3 says=$4
     shift 4
     rm -rf profile
-    timeout 100 "$MARGAY" run --verify --device "$device" -o profile -- ./verify "$@" > out 2> err
+    timeout 300 "$MARGAY" run --verify --device "$device" -o profile -- ./verify "$@" > out 2> err
     rc=$?
     [ "$name" = planted ] && { sed -i 4q out; sed -i 4q plain; } # a graph's node is not compared, so its wrong byte stays
     if [ $rc = "$want" ] && cmp -s out plain && [ "$(grep -Ec "$says" err)" = 1 ] && "$MARGAY" report profile --json > out.json &&

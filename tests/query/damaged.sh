@@ -9,7 +9,7 @@ san=; case $VARIANT in asan) san=-fsanitize=address ;; ubsan) san=-fsanitize=und
 gcc $san -g -O1 -Wall -I"$ROOT/include" -o reader "$ROOT/tests/query/reader.c" -L"$B/lib" -Wl,-rpath,"$B/lib" -lmargay-profile || exit 1
 "$MARGAY" run -q --device emu -o profile -- "$EX/bfs" > out || { cat out; exit 1; }
 check() { # DIR PATTERN
-    timeout 60 ./reader "$1" > out 2>&1 && grep -q "$2" out || { fail "$1: $?"; cat out; }
+    timeout 300 ./reader "$1" > out 2>&1 && grep -q "$2" out || { fail "$1: $?"; cat out; }
 }
 check profile '^read [1-9][0-9]* kernels, \([1-9][0-9]*\) launches, \1 told;'
 check nowhere '^refused: .*nowhere'
@@ -65,7 +65,7 @@ for k in range(n):
         d[at:at + 4096], d[to:to + 4096] = d[to:to + 4096], d[at:at + 4096]
     open('c/profile.db', 'wb').write(d)
     try:
-        p = subprocess.run(['./reader', 'c'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors='replace', timeout=60)
+        p = subprocess.run(['./reader', 'c'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors='replace', timeout=300)
         good = p.returncode == 0 and p.stdout.startswith(('read', 'refused: c'))
         why = f'exit {p.returncode}: {p.stdout[-300:]}'
     except subprocess.TimeoutExpired:

@@ -11,7 +11,7 @@ devices="emu cpu"
 for device in $devices; do
     for how in '' clear while; do
         launches=20; [ "$how" = while ] && launches=200
-        timeout 60 "$MARGAY" run -q --device $device -t blocks,warps=on -o "p-$device$how" -- ./inside $launches $how > out 2>&1 && [ "$(cat out)" = ok ] || { echo "FAIL $device $how"; cat out; failed=1; }
+        timeout 300 "$MARGAY" run -q --device $device -t blocks,warps=on -o "p-$device$how" -- ./inside $launches $how > out 2>&1 && [ "$(cat out)" = ok ] || { echo "FAIL $device $how"; cat out; failed=1; }
     done
     [ "$("$MARGAY" report --json "p-${device}while" | grep -c '"complete":true')" = 300 ] || { echo "FAIL $device: launches of a profile that was read while it was written"; failed=1; }
 done

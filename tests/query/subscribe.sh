@@ -53,7 +53,7 @@ for i in $(seq 300); do set -- profile/ctl.*; [ -e "$1" ] && break; sleep 0.1; d
 pid=${1##*.} parent=$(ps -o ppid= -p "${1##*.}")
 kill -9 $run; wait $run 2> /dev/null
 kill -9 "$pid"
-timeout 60 ./subscriber profile > zombie 2>&1 || { fail "not waited for: the reader does not end"; cat zombie; }
+timeout 300 ./subscriber profile > zombie 2>&1 || { fail "not waited for: the reader does not end"; cat zombie; }
 ps -o stat= -p "$pid" | grep -q Z || fail "not waited for: $pid is none such"
 kill $parent
 exit $failed

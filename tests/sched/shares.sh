@@ -7,7 +7,7 @@ failed=0
 fail() { echo "FAIL $*"; failed=1; }
 device=cpu; [ -e "$B/lib/margay/libmargay-cpu.so" ] || device=emu
 gcc -O1 -g -Wall -o worker "$ROOT/tests/sched/worker.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 -lpthread || exit 1
-sched() { rm -rf dir; timeout 60 "$MARGAY" sched -q --device $device -o dir --json out.json --svg out.svg "$@" > out 2> err; }
+sched() { rm -rf dir; timeout 300 "$MARGAY" sched -q --device $device -o dir --json out.json --svg out.svg "$@" > out 2> err; }
 # Shares are judged where the machine gave the programs some processor time: many turns, and nobody who stood still for so long
 # that the gate let it pass.
 judged() { python3 -c 'import json, sys; r = json.load(open("out.json")); sys.exit(not ((r["turns"] >= 40 or len(sys.argv) > 1) and sum(p["device_ns"] for p in r["programs"]) > 4e8 and not any(p["forced"] for p in r["programs"])))' "$@" ||

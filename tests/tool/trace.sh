@@ -10,7 +10,7 @@ run() { # WHAT DEVICE TRACE-OPTIONS [-t TOOL] PROGRAM ARGS...
     shift 3
     rm -rf p
     if [ "$1" = -t ]; then more="$1 $2"; shift 2; else more=; fi
-    timeout 120 "$MARGAY" run -q -o p --device $device -t trace,sum=on$options $more -- "$@" > out 2> err || fail "$what: exit $?: $(tail -3 err)"
+    timeout 300 "$MARGAY" run -q -o p --device $device -t trace,sum=on$options $more -- "$@" > out 2> err || fail "$what: exit $?: $(tail -3 err)"
     "$MARGAY" report p --json > p.json || fail "$what: report"
     "$MARGAY" trace verify p > /dev/null || fail "$what: verify"
     "$MARGAY" trace print p --json > print.json || fail "$what: print"
@@ -122,7 +122,7 @@ assert sum(len(a['addresses']) for a in accesses) == 8 * 128
 assert sum(s['flags'] // 1024 & 1 for s in kind('launch')) == (4 if '$device' == 'nvidia' else 0)
 P
     rm -rf p # what a fault took away is said to be missing
-    timeout 120 "$MARGAY" run -q -o p --device $device -t trace,sum=on -- ./trace_graph fault > out 2> err && fail "$device fault: no fault"
+    timeout 300 "$MARGAY" run -q -o p --device $device -t trace,sum=on -- ./trace_graph fault > out 2> err && fail "$device fault: no fault"
     "$MARGAY" report p --json > p.json && "$MARGAY" trace print p --json > print.json || fail "$device fault: print"
     python - > why 2>&1 <<'P' || { fail "$device fault"; cat why; }
 from read import *
@@ -142,7 +142,7 @@ steps = {(s['launch'], s['replay']) for s in kind('launch')}
 assert len(steps) == 600 and {(a['launch'], a['replay']) for a in accesses} <= {(s['launch'], s['replay']) for s in kind('launch') if s['flags'] & 1}
 P
     rm -rf p
-    timeout 120 "$MARGAY" run -q -o p --device $device -t communication,entity=thread -- ./trace_graph > out || fail "$device: online"
+    timeout 300 "$MARGAY" run -q -o p --device $device -t communication,entity=thread -- ./trace_graph > out || fail "$device: online"
     "$MARGAY" report p --json | python3 -c "import json, sys
 online, study = json.load(sys.stdin)['tools']['communication'], json.load(open('study.json'))['communication']
 assert all(online[k] == study[k] for k in ('bytes', 'metrics', 'transfers', 'host_transfers')) and online['transfer_count'] == 208" || fail "$device: online"
@@ -155,7 +155,7 @@ gcc -O1 -I"$ROOT/src" -o conditional "$ROOT/tests/inject/conditional.c" -L"$B/li
 sed -n '/^cat > kernels.ptx/,/^P$/p' "$ROOT/tests/inject/conditional.sh" | sed '1d;$d' > kernels.ptx
 export LD_LIBRARY_PATH=$B/test/driver
 rm -rf p
-timeout 120 "$MARGAY" run -q -o p --device nvidia -t trace,sum=on -- ./conditional kernels.ptx > out 2> err || fail "conditional: exit $?"
+timeout 300 "$MARGAY" run -q -o p --device nvidia -t trace,sum=on -- ./conditional kernels.ptx > out 2> err || fail "conditional: exit $?"
 "$MARGAY" report p --json > p.json && "$MARGAY" trace print p --json > print.json || fail 'conditional: print'
 "$MARGAY" trace verify p > why 2>&1 && fail 'conditional: verify says that all is there'
 grep -q uncounted why || fail "conditional: verify: $(cat why)"

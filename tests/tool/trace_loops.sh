@@ -13,7 +13,7 @@ run() { # WHAT DEVICE PROGRAM ARGS...: on.json off.json of accesses, p.on p.off 
     shift 2
     for o in on off; do
         rm -rf p.$o
-        timeout 120 "$MARGAY" run -q -o p.$o --device $device -t trace,sum=on,loops=$o -- "$@" > out 2> err || fail "$what: exit $?: $(tail -3 err)"
+        timeout 300 "$MARGAY" run -q -o p.$o --device $device -t trace,sum=on,loops=$o -- "$@" > out 2> err || fail "$what: exit $?: $(tail -3 err)"
         "$MARGAY" trace print p.$o --json > $o.json || fail "$what: print"
         "$MARGAY" report p.$o --json > r.$o.json || fail "$what: report"
         "$MARGAY" trace verify p.$o > /dev/null || fail "$what: verify"

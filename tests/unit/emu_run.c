@@ -37,7 +37,7 @@ bool emu_launch(struct mg_dmod *mod, uint32_t grid, uint32_t block, const void *
                           .block = {block, 1, 1},
                           .params = params,
                           .param_bytes = bytes,
-                          .time_limit_ns = 10000000000u};
+                          .time_limit_ns = 300000000000u};
     struct mg_launch_stats s;
     struct mg_fault f;
     mg_emu_ops.launch(device(), &l, &s, &f);

@@ -529,7 +529,7 @@ MG_TEST(driver_refuses_a_forked_child)
     int status = 0, n = 0;
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(20);
+        alarm(300);
         cu_ptr p;
         bool refused = CALL(cuInit)(0u) == CUE_NOT_INITIALIZED && CALL(cuDeviceGetCount)(&n) == CUE_NOT_INITIALIZED &&
                        CALL(cuMemAlloc_v2)(&p, (size_t)4) == CUE_NOT_INITIALIZED &&

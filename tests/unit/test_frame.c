@@ -88,7 +88,7 @@ static uint64_t *run(uint32_t room, uint64_t off, uint64_t less, uint32_t *words
                           .block = {32 * WARPS, 1, 1},
                           .params = &params,
                           .param_bytes = 16,
-                          .time_limit_ns = 10000000000u};
+                          .time_limit_ns = 300000000000u};
     struct mg_launch_stats stats;
     struct mg_fault fault;
     mg_emu_ops.launch(dev, &l, &stats, &fault);

@@ -67,7 +67,7 @@ static bool run(struct world *w, const char *kernel, uint32_t threads, const voi
                           .block = {threads, 1, 1},
                           .params = params,
                           .param_bytes = bytes,
-                          .time_limit_ns = 10000000000};
+                          .time_limit_ns = 300000000000u};
     mg_emu_ops.launch(w->dev, &l, NULL, &fault);
     if (fault.kind) mg_test_fail(__FILE__, __LINE__, "%s", fault.text);
     return !fault.kind;

@@ -56,7 +56,7 @@ static bool launch(const char *text, const struct tool_shape *s, const void *par
                           .block = {s->block, 1, 1},
                           .params = params,
                           .param_bytes = bytes,
-                          .time_limit_ns = 10000000000u};
+                          .time_limit_ns = 300000000000u};
     struct mg_launch_stats stats;
     struct mg_fault f;
     mg_emu_ops.launch(device(), &l, &stats, &f);
