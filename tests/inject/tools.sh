@@ -4,7 +4,7 @@
 # where there is one, and through the nvidia backend with a driver over the emulator.
 # clock
 set -u
-case ${VARIANT:-} in ubsan | tsan | cover) echo "one build and a sanitizer's are enough"; exit 77 ;; asan) sanitize=-fsanitize=address ;; *) sanitize= ;; esac
+case ${VARIANT:-} in tsan | cover) echo "one build and a sanitizer's are enough"; exit 77 ;; asan) sanitize=-fsanitize=address,undefined ;; *) sanitize= ;; esac
 failed=0
 export XDG_CACHE_HOME=$PWD/cache
 core=$B/lib/margay/libmargay-core.a

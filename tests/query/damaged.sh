@@ -4,7 +4,7 @@
 set -u
 failed=0
 fail() { echo "FAIL $*"; failed=1; }
-san=; case $VARIANT in asan) san=-fsanitize=address ;; ubsan) san=-fsanitize=undefined ;; esac
+san=; [ "$VARIANT" = asan ] && san=-fsanitize=address,undefined
 # shellcheck disable=SC2086
 gcc $san -g -O1 -Wall -I"$ROOT/include" -o reader "$ROOT/tests/query/reader.c" -L"$B/lib" -Wl,-rpath,"$B/lib" -lmargay-profile || exit 1
 "$MARGAY" run -q --device emu -o profile -- "$EX/bfs" > out || { cat out; exit 1; }

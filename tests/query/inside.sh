@@ -3,7 +3,7 @@
 # thread, with its environment or without. Without Margay there are none.
 set -u
 failed=0
-san=; case $VARIANT in asan) san=-fsanitize=address ;; ubsan) san=-fsanitize=undefined ;; esac
+san=; [ "$VARIANT" = asan ] && san=-fsanitize=address,undefined
 # shellcheck disable=SC2086
 gcc $san -O1 -g -Wall -I"$ROOT/include" -o inside "$ROOT/tests/query/inside.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 -L"$B/lib" -Wl,-rpath,"$B/lib" -lmargay-profile -lpthread || exit 1
 devices="emu cpu"

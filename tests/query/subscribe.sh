@@ -4,7 +4,7 @@
 set -u
 failed=0
 fail() { echo "FAIL $*"; failed=1; }
-san=; case $VARIANT in asan) san=-fsanitize=address ;; ubsan) san=-fsanitize=undefined ;; esac
+san=; [ "$VARIANT" = asan ] && san=-fsanitize=address,undefined
 # shellcheck disable=SC2086
 gcc $san -O1 -Wall -I"$ROOT/include" -o subscriber "$ROOT/tests/query/subscriber.c" -L"$B/lib" -Wl,-rpath,"$B/lib" -lmargay-profile || exit 1
 gcc -O1 -g -Wall -o storm "$ROOT/tests/inject/storm.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 -lpthread || exit 1

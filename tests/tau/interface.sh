@@ -3,7 +3,7 @@
 set -u
 failed=0
 fail() { echo "FAIL $*"; failed=1; }
-san=; case $VARIANT in asan) san=-fsanitize=address ;; ubsan) san=-fsanitize=undefined ;; esac
+san=; [ "$VARIANT" = asan ] && san=-fsanitize=address,undefined
 # shellcheck disable=SC2086
 gcc $san -std=c17 -D_GNU_SOURCE -g -I"$ROOT/src" -shared -fPIC -Wl,-soname,libcuda.so.1 "$ROOT/tests/tau/fake_cuda.c" -o libcuda.so.1 || exit 1
 # shellcheck disable=SC2086
