@@ -452,6 +452,7 @@ enum mg_err mg_image_open_memory(const void *p, struct mg_image **out, struct mg
     /* text may be as short as one byte: look at a character only when those before it are no NUL */
     size_t n = strnlen(p, 4);
     uint32_t magic = n == 4 || (n >= 1 && *b == 0x50) || (n >= 1 && *b == 0xb1) ? (uint32_t)get(b, 4) : 0;
+    r.im->start = p;
     if (magic == WRAPPER_MAGIC) {
         struct {
             uint32_t magic, version;
@@ -460,6 +461,7 @@ enum mg_err mg_image_open_memory(const void *p, struct mg_image **out, struct mg
         } w;
         memcpy(&w, p, sizeof w);
         r.im->kind = MG_IMAGE_FATBIN_WRAPPER;
+        r.im->start = w.header;
         read_fatbin_memory(&r, w.header, false);
         for (; w.version == 2 && w.list && *w.list; w.list++) read_fatbin_memory(&r, *w.list, true);
     } else if (magic == HEADER_MAGIC) {

@@ -31,6 +31,7 @@ struct mg_image {
     enum mg_image_kind kind;
     struct mg_image_entry *entries;
     uint32_t n_entries;
+    const void *start;      /* of memory: where the container lies, not a wrapper that points to it */
     struct mg_arena *arena; /* owns everything */
 };
 

@@ -8,7 +8,6 @@
  * kernel of theirs is launched. */
 #include "inject/images.h"
 
-#include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +90,40 @@ static void keep_texts(struct mg_img *im, const struct mg_image *src)
     if (im->n_ptx > 1) im->linked = true;
 }
 
-static struct mg_img *read_image(const void *data, size_t bytes)
+static uint64_t written_ns(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) ? 0 : (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+}
+
+struct place {
+    uintptr_t at;
+    uint64_t built_ns;
+};
+
+static int find_object(struct dl_phdr_info *o, size_t size, void *user)
+{
+    struct place *x = user;
+    bool found = false;
+    (void)size;
+    for (uint32_t i = 0; i < o->dlpi_phnum && !found; i++) {
+        const ElfW(Phdr) *h = &o->dlpi_phdr[i];
+        found = h->p_type == PT_LOAD && !(h->p_flags & PF_W) && x->at - (o->dlpi_addr + h->p_vaddr) < h->p_memsz;
+    }
+    if (found) x->built_ns = written_ns(*o->dlpi_name ? o->dlpi_name : "/proc/self/exe");
+    return found;
+}
+
+/* When the program or library was written that has the image; 0: none has, or it lies where the program can have put
+ * anything. */
+static uint64_t built_ns(const void *image)
+{
+    struct place x = {.at = (uintptr_t)image};
+    if (image) dl_iterate_phdr(find_object, &x);
+    return x.built_ns;
+}
+
+static struct mg_img *read_image(const void *data, size_t bytes, const char *file)
 {
     struct mg_img *im = calloc(1, sizeof *im);
     struct mg_image *src = NULL;
@@ -103,6 +135,8 @@ static struct mg_img *read_image(const void *data, size_t bytes)
         if (mg_session.config.verbose) mg_session_say("an image cannot be read: %s", mg_diag_first(&d, err));
     } else {
         keep_texts(im, src);
+        uint64_t built = file ? written_ns(file) : built_ns(src->start);
+        for (uint32_t k = 0; k < im->n_ptx; k++) im->ptx[k].built_unix_ns = built;
         mg_image_free(src);
     }
     mg_diag_release(&d);
@@ -263,30 +297,13 @@ static void share(struct mg_img *im)
     pthread_mutex_unlock(&mg_session.lock);
 }
 
-static uint64_t written_ns(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) ? 0 : (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
-}
-
-/* When the program or library was written in which the bytes lie; 0: they lie in none. */
-static uint64_t built_ns(const void *data)
-{
-    Dl_info info;
-    struct link_map *map = NULL;
-    if (!dladdr1(data, &info, (void **)&map, RTLD_DL_LINKMAP) || !map) return 0;
-    return written_ns(map->l_name && *map->l_name ? map->l_name : "/proc/self/exe");
-}
-
 /* file: what the bytes were read from; NULL: the application has them in memory */
 static void loaded(void *handle, const void *data, size_t bytes, bool library, const char *file)
 {
     const struct mg_session *s = &mg_session;
     if (!handle || !data || mg_session_is_short()) return;
     mg_inside++;
-    struct mg_img *im = read_image(data, bytes);
-    uint64_t built = im ? file ? written_ns(file) : built_ns(data) : 0;
-    for (uint32_t k = 0; im && k < im->n_ptx; k++) im->ptx[k].built_unix_ns = built;
+    struct mg_img *im = read_image(data, bytes, file);
     if (im) {
         share(im);
         image_set(handle, im);

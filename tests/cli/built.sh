@@ -30,6 +30,7 @@ int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **,
     cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 extern const char text[];
 __asm__(".section .rodata\n.globl text\ntext: .incbin \"k.ptx\"\n.byte 0\n.previous\n");
+static char room[4096];
 int main(int argc, char **argv)
 {
     void *ctx, *m, *f;
@@ -38,7 +39,7 @@ int main(int argc, char **argv)
     void *args[] = {&p};
     const char *how = argc > 1 ? argv[1] : "";
     if (cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&ctx, device) || cuCtxSetCurrent(ctx)) return 1;
-    if (!strcmp(how, "file") ? cuModuleLoad(&m, "k.ptx") : cuModuleLoadData(&m, !strcmp(how, "heap") ? strdup(text) : text))
+    if (!strcmp(how, "file") ? cuModuleLoad(&m, "k.ptx") : cuModuleLoadData(&m, !strcmp(how, "heap") ? strdup(text) : !strcmp(how, "static") ? strcpy(room, text) : text))
         return 2;
     return cuModuleGetFunction(&f, m, "k") || cuMemAlloc_v2(&p, 4) || cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL) ||
            cuCtxSynchronize();
@@ -64,7 +65,15 @@ for way in 'file k.ptx ./prog file' 'program prog ./prog' 'library liblate.so ./
     touch -d "$old" "$file"; touch -d "$between" k.cu; run "$what" "$*"
     told "$what" || fail "$what: the source was changed after the build, and nobody says so"
 done
-touch -d "$old" prog k.ptx; run heap './prog heap'
-[ "$(built heap)" = None ] || fail "heap: built $(built heap)"
-told heap && fail "heap: nobody knows when it was built, and it is doubted"
+for way in heap static; do # what the program has read itself, or can have
+    touch -d "$old" prog k.ptx; touch -d "$between" k.cu; run $way "./prog $way"
+    [ "$(built $way)" = None ] || fail "$way: built $(built $way)"
+    told $way && fail "$way: nobody knows when it was built, and it is doubted"
+done
+if [ -n "$NVCC" ]; then # a fatbin, behind its wrapper
+    printf '__global__ void k(int *p)\n{\n    *p = 1;\n}\nint main() { int *p; cudaMalloc(&p, 4); k<<<1, 1>>>(p); return cudaDeviceSynchronize(); }\n' > fat.cu
+    "$NVCC" -cudart shared -lineinfo -gencode arch=compute_90,code=compute_90 -o fat fat.cu
+    touch -d "$new" fat; run bin ./fat
+    [ "$(built bin)" = "$(written fat)" ] || fail "fat: built $(built bin), written $(written fat)"
+fi
 exit $failed
