@@ -50,21 +50,20 @@ static struct moved_vec moved_of(struct advice *a, const struct kernel_cost *c)
         const struct mg_buffer_name *buffer =
             mg_buffer_name_at(a->buffers, k, function, (uint32_t)mg_jval_u64(s, "ptx_line"));
         if (buffer && buffer->bytes)
-            add_moved(&v, buffer->text, op && !strncmp(op, "st", 2), 32 * use->cycles,
+            add_moved(&v, buffer->text, op && !strncmp(op, "st", 2), 32 * use->sectors,
                       mg_jval_f64(s, "accesses") * mg_jval_f64(s, "width"),
                       (double)buffer->bytes * MG_MAX(c->counted * (double)c->launches, 1.));
     }
     return v;
 }
 
-/* Bytes of a kernel that no cache can serve, at most: those of each buffer once a launch, if its size is known. */
-static double first_bytes(struct advice *a, const struct kernel_cost *c)
+double first_bytes(struct advice *a, const struct kernel_cost *c)
 {
     struct moved_vec v = moved_of(a, c);
     double served = 0;
     for (uint32_t i = 0; i < v.n; i++) served += MG_MAX(v.at[i].bytes - v.at[i].most, 0);
     free(v.at);
-    return 32 * c->parts[PART_GLOBAL] - served;
+    return c->bytes - served;
 }
 
 double bytes_from_memory(struct advice *a, const struct kernel_cost *c, double *used)
@@ -93,7 +92,7 @@ static bool is_judged(const struct advice *a, const struct kernel_cost *c)
 
 static struct times times_of(struct advice *a, const struct kernel_cost *c)
 {
-    return (struct times){.moving = 32 * c->parts[PART_GLOBAL] / a->peak->bytes_cycle,
+    return (struct times){.moving = c->bytes / a->peak->bytes_cycle,
                           .first = first_bytes(a, c) / a->peak->bytes_cycle,
                           .issuing = c->parts[PART_ISSUE]};
 }

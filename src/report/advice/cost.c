@@ -271,10 +271,9 @@ static void add_memory(struct advice *a)
         if (mg_jval_is_number(mg_jval_get(v, "bank_conflicts")))
             c->parts[PART_SHARED] += ((shared ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts")) *
                                      (atomic && loops(op, shared) ? ROUND_CYCLES : 1);
-        if (mg_jval_is_number(mg_jval_get(v, "sectors")))
-            c->parts[PART_GLOBAL] += use->cycles;
-        else if (space && !strcmp(space, "local"))
-            c->parts[PART_GLOBAL] += accesses * width / 32;
+        bool counted = mg_jval_is_number(mg_jval_get(v, "sectors")), local = space && !strcmp(space, "local");
+        c->parts[PART_GLOBAL] += counted ? use->cycles : local ? accesses * width / 32 : 0;
+        c->bytes += counted ? 32 * use->sectors : local ? accesses * width : 0;
         if (atomic && requests > 0 && !is_added_up(a, k, v))
             c->parts[PART_ATOMIC] += (accesses - requests) * mg_jval_f64(mg_jval_get(v, "patterns"), "same") /
                                      requests * cycles_at_one_address(op, shared, width);

@@ -6,7 +6,7 @@
 static const char *const parts[] = {
     [PART_ISSUE] = "instructions",
     [PART_SHARED] = "passes through shared memory",
-    [PART_GLOBAL] = "sectors",
+    [PART_GLOBAL] = "accesses to global memory",
     [PART_ATOMIC] = "atomics at one address",
 };
 

@@ -22,6 +22,7 @@ struct kernel_cost {
     uint64_t launches, direct;
     double counted; /* part of them that has counts: the others are taken to be like these, but cost nothing here */
     double all_ctas, busy, turns; /* summed over launches: multiprocessors that have work; waves, one at least */
+    double bytes;                 /* that its accesses move if no cache serves any */
     double from_memory, used; /* cycles for bytes that no cache has, and for those that lanes access; 0: not known */
     double sector_cycles;     /* for one sector from memory */
     double waves;             /* of CTAs, summed over launches */
@@ -101,11 +102,14 @@ void texts_release(struct advice *a);
 bool is_toolkit_header(const char *path);
 
 /* ---- sectors that several loads touch (reuse.c) ----------------------------------------------------------------- */
-#define AGAIN_CYCLES .25 /* of a sector that L1 has, where all four of a line are touched */
+#define PASS_CYCLES .25 /* of a sector, in a pass through L1: it takes the four of a line */
+#define WASTED      1.5 /* times as many sectors as the bytes fill: some are for nothing */
 struct site_use {
-    double cycles; /* for its sectors: those that a load beside it has brought cost less */
-    double ideal;  /* for as few as would do, of the loads beside it together */
-    double wait;   /* of all warps together for its requests */
+    double sectors; /* that it brings: not those that a load beside it has brought; twice, if they are read, too */
+    double cycles;  /* for these, or for its passes through L1 where they take longer */
+    double ideal;   /* for as few as would do, of the loads beside it together */
+    bool by_passes; /* these take longer, and loads beside it use what its sectors bring */
+    double wait;    /* of all warps together for its requests */
 };
 bool is_kept_by_l1(const char *op);
 /* By place in tool memory's list. Owner: the caller. */
@@ -149,6 +153,8 @@ struct mg_rule {
 void advice_init(struct advice *a, struct mg_facts *f, struct mg_findings *out, unsigned without);
 void advice_release(struct advice *a);
 void costs_init(struct advice *a);
+/* Bytes of a kernel that no cache can serve, at most: those of each buffer once a launch, if its size is known. */
+double first_bytes(struct advice *a, const struct kernel_cost *c);
 /* Bytes of a kernel that come from memory: of its buffers, once a launch, where they do not fit into L2. `used`: those
  * that come whatever its accesses look like. */
 double bytes_from_memory(struct advice *a, const struct kernel_cost *c, double *used);
@@ -203,9 +209,10 @@ struct line_sum {
     double accesses, requests, sectors, ideal, conflicts, passes, same, narrow, wide, wider,
         irregular; /* narrow: strides up to 32 bytes; wide: beyond; wider: beyond 128 */
     const struct mg_jval
-        *worst;    /* the site with most sectors beyond the ideal, or bank conflicts; NULL: not looked for */
-    double beyond; /* how many those are */
-    bool regular;  /* every site's conflicts are a whole number a request */
+        *worst; /* the site with most sectors beyond the ideal, or bank conflicts; NULL: not looked for */
+    const struct site_use *use; /* of worst */
+    double beyond;              /* how many those are */
+    bool regular;               /* every site's conflicts are a whole number a request */
     double values, redundant;
     double cycles; /* that go if it is mended */
     double idle, slots;
