@@ -255,7 +255,7 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
         double even = mg_jval_f64(v, "even_share"), equal = mg_jval_f64(v, "grid_share"), /* of as many, equal CTAs */
             ratio = mg_jval_f64(v, "imbalance");
         if (even <= 0 || equal <= 0) continue;
-        double fetched = MG_MAX(1 - even / equal, 0.), uneven = part_of_unequal(c, even, equal, ratio),
+        double fetched = MG_MAX(1 - even / equal, 0.), uneven = part_of_unequal(c, spread_of_ctas(v)),
                gain = c->share * uneven;
         if (ratio < 1.25 || 100 * c->share * (1 - even) < LEAST_GAIN_PCT || gain <= 0) continue;
         bool sampled = mg_jval_yes(v, "estimate"), at_once = c->waves <= (double)c->launches; /* no order helps */

@@ -56,7 +56,7 @@ double busy_sms(const struct kernel_cost *c)
 struct least_times least_times(const struct kernel_cost *c)
 {
     return (struct least_times){.alone = c->warps > 0 ? c->chain / c->warps * c->turns * busy_sms(c) : 0,
-                                .launching = c->all_ctas * CTA_CYCLES,
+                                .launching = c->launching,
                                 .memory = c->from_memory};
 }
 
@@ -79,17 +79,6 @@ double cycles_at(const struct kernel_cost *c, bool overlap)
 double modelled_cycles(const struct kernel_cost *c)
 {
     return .5 * (cycles_at(c, false) + cycles_at(c, true));
-}
-
-double part_of_unequal(const struct kernel_cost *c, double even, double equal, double ratio)
-{
-    double alone = c->warps > 0 ? c->chain / c->warps * busy_sms(c) : 0, least = least_time(c);
-    double longest = alone * (c->turns + (ratio - 1) * (double)c->launches), part = 0;
-    for (int overlap = 0; overlap < 2; overlap++) {
-        double busy = busy_cycles(c, overlap), now = MG_MAX(MG_MAX(busy / even, longest), least);
-        part += now > 0 ? .5 * MG_MAX(1 - MG_MAX(busy / equal, least) / now, 0.) : 0;
-    }
-    return part;
 }
 
 double gain_if(const struct kernel_cost *c, const struct kernel_cost *mended)
@@ -127,7 +116,7 @@ double gain_of_full_warps(const struct kernel_cost *c, double cycles, double lat
 bool is_worth_if_full(const struct kernel_cost *c, enum part part, double cycles)
 {
     struct kernel_cost full = *c;
-    full.chain = full.all_ctas = full.from_memory = 0;
+    full.chain = full.launching = full.from_memory = 0;
     return 100 * gain_of(&full, part, cycles) >= LEAST_GAIN_PCT;
 }
 
@@ -299,20 +288,13 @@ static void add_launch(struct advice *a, const struct mg_plaunch *l)
     if (l->repeat || l->ran == MG_RAN_UNKNOWN || !ctas || !threads) return;
     uint32_t registers = c->k->regs_native > 0 ? (uint32_t)c->k->regs_native : 0;
     uint32_t resident = mg_resident_ctas(limits, warps, registers, shared_bytes, &limit);
-    double waves = (double)ctas / ((double)a->sms * resident);
     c->launches += times;
     c->counted += l->ran == MG_RAN_INSTRUMENTED ? (double)times : 0;
     c->direct += l->graph ? 0 : 1;
-    c->waves += waves * (double)times;
-    if (waves >= 1) {
-        c->long_launches += (double)times;
-        c->long_waves += waves * (double)times;
-        c->up_waves += (double)(uint64_t)(waves + .999999) * (double)times;
-    }
+    add_waves(c, ctas, resident, a->sms, (double)times);
     c->warps += (double)(ctas * warps * times);
     c->all_ctas += (double)(ctas * times);
     c->busy += (double)(MG_MIN(ctas, (uint64_t)a->sms) * times);
-    c->turns += (double)times * MG_MAX(waves, 1.);
     c->empty_lanes += (double)(ctas * (32ull * warps - threads) * times);
     if (!c->least_threads || threads < c->least_threads) c->least_threads = threads;
     c->most_threads = MG_MAX(c->most_threads, threads);
@@ -363,6 +345,7 @@ void costs_init(struct advice *a)
         struct kernel_cost *c = &a->costs[k];
         if (!mg_report_shows(a->facts->o, c->k)) continue;
         c->all_ctas *= c->counted; /* as all else that is counted */
+        c->launching = c->all_ctas * CTA_CYCLES;
         c->parts[PART_ISSUE] = c->issues / 4;
         c->chain += INST_LATENCY * c->issues;
         for (int i = PART_ISSUE + 1; i < PART_COUNT; i++) c->chain += c->parts[i];

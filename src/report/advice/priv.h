@@ -25,9 +25,11 @@ struct kernel_cost {
     double bytes;                 /* that its accesses move if no cache serves any */
     double from_memory, used; /* cycles for bytes that no cache has, and for those that lanes access; 0: not known */
     double sector_cycles;     /* for one sector from memory */
+    double launching;         /* cycles for launching its CTAs */
     double waves;             /* of CTAs, summed over launches */
-    double long_launches, long_waves, up_waves; /* of launches of a wave or more: how many, their waves, rounded up */
-    uint32_t threads, row_threads, registers;   /* of the launch with the most CTAs; row: blockDim.x */
+    double long_launches, long_waves, full_waves, last_waves; /* of a wave or more: launches, waves, those not full */
+    double last_ctas, short_ctas; /* of the busiest multiprocessor: in last waves, in launches of less than one */
+    uint32_t threads, row_threads, registers; /* of the launch with the most CTAs; row: blockDim.x */
     uint64_t shared_bytes, ctas;
     uint32_t warps_resident, warps_most;
     double warps, empty_lanes;            /* launched; lanes of these that have no thread */
@@ -174,10 +176,6 @@ double busy_sms(const struct kernel_cost *c);
 /* What it costs when so many cycles of one part go. */
 struct kernel_cost without_cycles(const struct kernel_cost *c, enum part part, double cycles);
 /* Part of the program's time that goes if the kernel costs what `mended` does. 0..1. */
-/* Of what it takes, what unequal CTAs take more than as many equal ones would: multiprocessors fetch them in order
- * (`even`, `equal`: an even share's part of what these, and equal ones, take), and the longest takes `ratio` times as
- * long as the mean, waits included. */
-double part_of_unequal(const struct kernel_cost *c, double even, double equal, double ratio);
 double gain_if(const struct kernel_cost *c, const struct kernel_cost *mended);
 /* Part of the program's time that goes when so many cycles of one part of a kernel's cost go: the mean of what it would
  * be if the parts overlapped fully and if they did not at all. 0..1. */
@@ -198,6 +196,25 @@ double cycles_at_one_address(const char *op, bool shared, double width);
 bool is_worth_if_full(const struct kernel_cost *c, enum part part, double cycles);
 /* The same, and anything as they are? */
 bool is_worth(const struct kernel_cost *c, enum part part, double cycles);
+
+/* ---- how CTAs lie over multiprocessors (spread.c) ------------------------------------------------------------- */
+struct spread {
+    bool known;     /* else all multiprocessors are taken to have an even share */
+    double length;  /* how many times as long as with equal CTAs the busiest one works */
+    double longest; /* how many times as long as the mean the longest CTA takes */
+    double warps;   /* the same of the warps of a CTA */
+};
+struct spread spread_of_ctas(const struct mg_jval *row); /* of tool ctas */
+double resident_ctas(const struct kernel_cost *c);
+/* Adds launches of a grid to what is said of waves. */
+void add_waves(struct kernel_cost *c, uint64_t ctas, uint32_t resident, uint32_t sms, double times);
+/* Cycles from begin to end of its launches. All that longer CTAs do is more (`whole`), or their instructions alone
+ * (chain_of_insts: the part of c->chain that these take). */
+double cycles_of_spread(const struct kernel_cost *c, struct spread x, double chain_of_insts, bool whole, bool overlap);
+/* Of what it takes, what unequal CTAs take more than as many equal ones would. */
+double part_of_unequal(const struct kernel_cost *c, struct spread x);
+/* Of what launches of a wave or more take, what waves of equal time would save. */
+double part_of_tail(const struct kernel_cost *c);
 
 /* ---- what rules share -------------------------------------------------------------------------------------------- */
 /* Rows of one tool's list that belong to one line of the source (or of the PTX where there is none), added up. */
