@@ -131,6 +131,7 @@ struct advice {
     struct mg_sources *sources;        /* NULL: none was read yet */
     struct kernel_cost *costs;         /* by kernel id */
     struct site_use *uses;             /* by place in tool memory's list; NULL: every sector counts once */
+    struct mg_map spans;               /* of buffers, by site (bound.c) */
     unsigned without;                  /* MG_WORK_NO_: tools that do not take part */
     bool counted;                      /* some kernel has counts */
     MG_VEC(struct division) divisions; /* those of a kernel and of a block of it stand together */
@@ -155,6 +156,8 @@ struct mg_rule {
 void advice_init(struct advice *a, struct mg_facts *f, struct mg_findings *out, unsigned without);
 void advice_release(struct advice *a);
 void costs_init(struct advice *a);
+/* What tool values says of the bytes that are accessed of buffers. */
+void find_spans(struct advice *a);
 /* Bytes of a kernel that no cache can serve, at most: those of each buffer once a launch, if its size is known. */
 double first_bytes(struct advice *a, const struct kernel_cost *c);
 /* Bytes of a kernel that come from memory: of its buffers, once a launch, where they do not fit into L2. `used`: those
