@@ -23,5 +23,7 @@ assert (all_['measure'], all_['unit']) == (8, 'passes through L1 a request') and
 assert 'takes 8.0 passes through L1, one for each line of 128 bytes, where 1 would do' in all_['text'], all_
 assert one['gain_pct'] > 40 > 20 > all_['gain_pct'] > 0, (one, all_)
 assert not found('few'), found('few')
+assert all(f['limit'].startswith('Gain: by the model ') and f['text'].endswith(f['limit']) for f in (one, all_)), (one, all_)
+assert next(f for f in json.load(open('few.json'))['findings'] if f['rule'] == 'memory_bound')['limit'] is None
 P
 done
