@@ -185,39 +185,42 @@ static uint64_t key_of(const struct mg_pkernel *k, const struct mg_buffer_name *
     return mg_hash64(b->text, strlen(b->text), k->id);
 }
 
-/* Sectors that a kernel's loads read of each buffer that L1 can hold: of an unrolled loop many loads read one. */
-static void sum_small_buffers(struct advice *a, const struct mg_jval *memory, struct mg_map *sectors)
+struct small_buffers {                /* those that L1 can hold */
+    const struct mg_buffer_name **of; /* by place in tool memory's list; NULL: the site reads none */
+    struct mg_map sectors;            /* that a kernel's loads read of each: of an unrolled loop many read one */
+};
+
+static void find_small_buffers(struct advice *a, const struct mg_jval *memory, struct small_buffers *small)
 {
-    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next) {
+    const struct mg_jval *sites = mg_jval_first(mg_jval_get(memory, "sites"));
+    uint32_t n = 0, ix = 0;
+    for (const struct mg_jval *v = sites; v; v = v->next) n++;
+    *small = (struct small_buffers){.of = mg_xcalloc(n + 1, sizeof *small->of)};
+    for (const struct mg_jval *v = sites; v; v = v->next, ix++) {
         const struct mg_pkernel *k;
         const struct mg_buffer_name *b = is_shown(a, v, &k) ? kept_buffer(a, k, v) : NULL;
         uint64_t sum = 0;
         if (!b) continue;
-        mg_map_get(sectors, key_of(k, b), &sum);
-        mg_map_set(sectors, key_of(k, b), sum + (uint64_t)mg_jval_f64(v, "sectors"));
+        small->of[ix] = b;
+        mg_map_get(&small->sectors, key_of(k, b), &sum);
+        mg_map_set(&small->sectors, key_of(k, b), sum + (uint64_t)mg_jval_f64(v, "sectors"));
     }
 }
 
 /* Does each multiprocessor read a buffer that its L1 holds many times over? */
-static bool is_cached(struct advice *a, const struct kernel_cost *c, const struct mg_jval *site,
-                      const struct mg_map *sectors)
+static bool is_cached(const struct small_buffers *small, const struct kernel_cost *c, const struct mg_buffer_name *b)
 {
-    const struct mg_buffer_name *b = kept_buffer(a, c->k, site);
     uint64_t sum = 0;
-    if (!b || !mg_map_get(sectors, key_of(c->k, b), &sum)) return false;
+    if (!b || !mg_map_get(&small->sectors, key_of(c->k, b), &sum)) return false;
     return 32 * (double)sum >= TIMES_OVER * (double)b->bytes * c->counted * (double)c->launches * busy_sms(c);
 }
 
 /* What warps wait for the requests of a site, of all warps together. Nobody waits for a store. */
-static double wait_of_site(struct advice *a, const struct kernel_cost *c, const struct mg_jval *site,
-                           const struct mg_map *sectors)
+static double wait_of_site(const struct mg_jval *site, bool cached)
 {
     const char *op = mg_jval_text(site, "op");
     bool writes = op && (!strncmp(op, "st.", 3) || !strncmp(op, "red.", 4));
-    double each = is_shared(site)                  ? SHARED_LATENCY
-                  : writes                         ? 0
-                  : is_cached(a, c, site, sectors) ? CACHED_LATENCY
-                                                   : GLOBAL_LATENCY;
+    double each = is_shared(site) ? SHARED_LATENCY : writes ? 0 : cached ? CACHED_LATENCY : GLOBAL_LATENCY;
     return mg_jval_f64(site, "requests") * each;
 }
 
@@ -243,8 +246,8 @@ static void add_memory(struct advice *a)
 {
     const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
     struct site_use *use = a->uses;
-    struct mg_map sectors = MG_MAP_INIT;
-    sum_small_buffers(a, memory, &sectors);
+    struct small_buffers small;
+    find_small_buffers(a, memory, &small);
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next, use++) {
         const struct mg_pkernel *k;
         if (!is_shown(a, v, &k)) continue;
@@ -255,7 +258,7 @@ static void add_memory(struct advice *a)
                width = mg_jval_f64(v, "width");
         double passes = width > 4 ? width / 4 : 1;
         bool shared = is_shared(v);
-        use->wait = wait_of_site(a, c, v, &sectors);
+        use->wait = wait_of_site(v, is_cached(&small, c, small.of[use - a->uses]));
         c->chain += use->wait;
         if (mg_jval_is_number(mg_jval_get(v, "bank_conflicts")))
             c->parts[PART_SHARED] += ((shared ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts")) *
@@ -267,7 +270,8 @@ static void add_memory(struct advice *a)
             c->parts[PART_ATOMIC] += (accesses - requests) * mg_jval_f64(mg_jval_get(v, "patterns"), "same") /
                                      requests * cycles_at_one_address(op, shared, width);
     }
-    mg_map_release(&sectors);
+    mg_map_release(&small.sectors);
+    free(small.of);
 }
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
