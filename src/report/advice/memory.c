@@ -183,14 +183,17 @@ static void tell_passes(struct advice *a, struct mg_finding *f, const struct lin
 {
     double requests = mg_jval_f64(s->worst, "requests"),
            filled = mg_jval_f64(s->worst, "accesses") * mg_jval_f64(s->worst, "width") / 128;
+    bool members = s->narrow >= s->wide && s->narrow >= s->irregular;
+    const char *stride =
+        members ? "an array for each member, or one wide load of several, takes fewer" : tell_stride(a, s);
     f->measure = mg_jval_f64(s->worst, "lines") / requests;
     f->unit = "passes through L1 a request";
     f->text = mg_arena_printf(
         &a->out->arena,
         "a request of %s takes %.1f passes through L1, one for each line of 128 bytes, where %.3g would do%s. Loads beside "
-        "it use the rest of these lines, so that no byte comes for nothing: use an array for each member, or one wide "
-        "load of several members.",
-        mg_jval_text(s->worst, "op"), f->measure, MG_MAX(filled / requests, 1.), others);
+        "it use the rest of its sectors, so that no byte comes for nothing. %c%s.",
+        mg_jval_text(s->worst, "op"), f->measure, MG_MAX(filled / requests, 1.), others, stride[0] - 'a' + 'A',
+        stride + 1);
 }
 
 static void tell_uncoalesced(struct advice *a, const struct line_sum *s, double gain, const char *others)
@@ -257,7 +260,7 @@ static const char *tell_padding(struct advice *a, const struct line_sum *s)
         sized_by_launch
             ? mg_arena_printf(
                   &a->out->arena,
-                  " The launch gives its size (dynamic shared memory), which grows by %u bytes a row; so does a row's length in each index.",
+                  " The launch gives its size (dynamic shared memory): add %u bytes for each row there, and to the length of a row wherever it is indexed.",
                   pad)
             : "";
     if (!s->regular)
@@ -272,10 +275,10 @@ static const char *tell_padding(struct advice *a, const struct line_sum *s)
             "Let lanes use neighbouring words, or pad %s: index + index / 32 (%u bytes after every 32 words).%s", array,
             pad, size);
     bool constant = s->wide + s->narrow >= s->irregular; /* else a warp of several rows, or of no pattern */
-    return mg_arena_printf(&a->out->arena,
-                           "Pad each row of %s by %u bytes (%s): lanes %sthen fall on different banks.%s", array, pad,
-                           pad > 8 ? "the width of an access" : "one element of that size more",
-                           constant ? "" : "that step by a constant ", size);
+    return mg_arena_printf(
+        &a->out->arena, "Pad each row of %s by %u bytes (%s): %s then fall on different banks.%s", array, pad,
+        pad > 8 ? "the width of an access" : "one element of that size more",
+        constant ? "lanes" : "its lanes have no one step (irregular); groups of them that step by rows, if any,", size);
 }
 
 /* An access of several elements, which the source mostly has as several. */
