@@ -45,13 +45,12 @@ void find_spans(struct advice *a)
     }
 }
 
-/* The bytes of a site's buffer that are accessed, at most: all of it, if tool values did not look at the site. */
-static double bytes_of_buffer(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site,
-                              const struct mg_buffer_name *buffer)
+uint64_t bytes_of_buffer(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site,
+                         const struct mg_buffer_name *buffer)
 {
     uint64_t span = 0;
     mg_map_get(&a->spans, key_of_site(k, site), &span);
-    return (double)(span ? MG_MIN(span, buffer->bytes) : buffer->bytes);
+    return span ? MG_MIN(span, buffer->bytes) : buffer->bytes;
 }
 
 static void add_moved(struct moved_vec *v, const char *buffer, bool store, double bytes, double used, double most)
@@ -80,7 +79,7 @@ static struct moved_vec moved_of(struct advice *a, const struct kernel_cost *c)
         if (buffer && buffer->bytes)
             add_moved(&v, buffer->text, op && !strncmp(op, "st", 2), 32 * use->sectors,
                       mg_jval_f64(s, "accesses") * mg_jval_f64(s, "width"),
-                      bytes_of_buffer(a, k, s, buffer) * MG_MAX(c->counted * (double)c->launches, 1.));
+                      (double)bytes_of_buffer(a, k, s, buffer) * MG_MAX(c->counted * (double)c->launches, 1.));
     }
     return v;
 }

@@ -165,19 +165,25 @@ bool is_shared(const struct mg_jval *site)
     return space && !strcmp(space, "shared");
 }
 
-/* A buffer of at most so many bytes stays in L1 when a multiprocessor reads it as many times over. */
+/* A buffer of which at most so many bytes are accessed stays in L1 when a multiprocessor reads it as many times over.
+ */
 #define L1_BYTES   (64u << 10)
 #define TIMES_OVER 4
 
-/* What a load that L1 keeps reads from; NULL: nothing, or nobody knows. */
-static const struct mg_buffer_name *kept_buffer(struct advice *a, const struct mg_pkernel *k,
-                                                const struct mg_jval *site)
+struct small {                         /* a buffer that L1 can hold */
+    const struct mg_buffer_name *name; /* NULL: none, or nobody knows */
+    uint64_t bytes;
+};
+
+/* What a load that L1 keeps reads from. */
+static struct small kept_buffer(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site)
 {
     const char *function = mg_jval_text(site, "function"), *op = mg_jval_text(site, "op");
-    if (!a->buffers || !function || is_shared(site) || !is_kept_by_l1(op)) return NULL;
+    if (!a->buffers || !function || is_shared(site) || !is_kept_by_l1(op)) return (struct small){0};
     const struct mg_buffer_name *b =
         mg_buffer_name_at(a->buffers, k, function, (uint32_t)mg_jval_u64(site, "ptx_line"));
-    return b && b->bytes && b->bytes <= L1_BYTES ? b : NULL;
+    uint64_t bytes = b && b->bytes ? bytes_of_buffer(a, k, site, b) : 0;
+    return bytes && bytes <= L1_BYTES ? (struct small){b, bytes} : (struct small){0};
 }
 
 static uint64_t key_of(const struct mg_pkernel *k, const struct mg_buffer_name *b)
@@ -185,9 +191,9 @@ static uint64_t key_of(const struct mg_pkernel *k, const struct mg_buffer_name *
     return mg_hash64(b->text, strlen(b->text), k->id);
 }
 
-struct small_buffers {                /* those that L1 can hold */
-    const struct mg_buffer_name **of; /* by place in tool memory's list; NULL: the site reads none */
-    struct mg_map sectors;            /* that a kernel's loads read of each: of an unrolled loop many read one */
+struct small_buffers {
+    struct small *of;      /* by place in tool memory's list */
+    struct mg_map sectors; /* that a kernel's loads read of each: of an unrolled loop many read one */
 };
 
 static void find_small_buffers(struct advice *a, const struct mg_jval *memory, struct small_buffers *small)
@@ -198,20 +204,21 @@ static void find_small_buffers(struct advice *a, const struct mg_jval *memory, s
     *small = (struct small_buffers){.of = mg_xcalloc(n + 1, sizeof *small->of)};
     for (const struct mg_jval *v = sites; v; v = v->next, ix++) {
         const struct mg_pkernel *k;
-        const struct mg_buffer_name *b = is_shown(a, v, &k) ? kept_buffer(a, k, v) : NULL;
         uint64_t sum = 0;
-        if (!b) continue;
-        small->of[ix] = b;
-        mg_map_get(&small->sectors, key_of(k, b), &sum);
-        mg_map_set(&small->sectors, key_of(k, b), sum + (uint64_t)mg_jval_f64(v, "sectors"));
+        if (!is_shown(a, v, &k)) continue;
+        const struct small *b = &small->of[ix];
+        small->of[ix] = kept_buffer(a, k, v);
+        if (!b->name) continue;
+        mg_map_get(&small->sectors, key_of(k, b->name), &sum);
+        mg_map_set(&small->sectors, key_of(k, b->name), sum + (uint64_t)mg_jval_f64(v, "sectors"));
     }
 }
 
 /* Does each multiprocessor read a buffer that its L1 holds many times over? */
-static bool is_cached(const struct small_buffers *small, const struct kernel_cost *c, const struct mg_buffer_name *b)
+static bool is_cached(const struct small_buffers *small, const struct kernel_cost *c, const struct small *b)
 {
     uint64_t sum = 0;
-    if (!b || !mg_map_get(&small->sectors, key_of(c->k, b), &sum)) return false;
+    if (!b->name || !mg_map_get(&small->sectors, key_of(c->k, b->name), &sum)) return false;
     return 32 * (double)sum >= TIMES_OVER * (double)b->bytes * c->counted * (double)c->launches * busy_sms(c);
 }
 
@@ -258,7 +265,7 @@ static void add_memory(struct advice *a)
                width = mg_jval_f64(v, "width");
         double passes = width > 4 ? width / 4 : 1;
         bool shared = is_shared(v);
-        use->wait = wait_of_site(v, is_cached(&small, c, small.of[use - a->uses]));
+        use->wait = wait_of_site(v, is_cached(&small, c, &small.of[use - a->uses]));
         c->chain += use->wait;
         if (mg_jval_is_number(mg_jval_get(v, "bank_conflicts")))
             c->parts[PART_SHARED] += ((shared ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts")) *

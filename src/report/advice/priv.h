@@ -158,6 +158,9 @@ void advice_release(struct advice *a);
 void costs_init(struct advice *a);
 /* What tool values says of the bytes that are accessed of buffers. */
 void find_spans(struct advice *a);
+/* The bytes of a site's buffer that are accessed, at most: all of it, if tool values did not look at the site. */
+uint64_t bytes_of_buffer(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site,
+                         const struct mg_buffer_name *buffer);
 /* Bytes of a kernel that no cache can serve, at most: those of each buffer once a launch, if its size is known. */
 double first_bytes(struct advice *a, const struct kernel_cost *c);
 /* Bytes of a kernel that come from memory: of its buffers, once a launch, where they do not fit into L2. `used`: those
