@@ -190,6 +190,9 @@ enum mg_spread {
 };
 void mg_cell_update(struct mg_code_at *at, uint32_t cell, struct mg_opnd v,
                     enum mg_spread spread); /* by the cell's rule */
+/* The same of a cell whose rule is MAX and whose v, each lane's own b64, is seldom more than what is there: that is
+ * looked at first. */
+void mg_cell_raise(struct mg_code_at *at, uint32_t cell, mg_id v);
 /* Cell `first` + ix of a run of n, ix b32 and each lane's own (MG_ONCE: the lowest lane's): beyond it nothing is
  * counted. */
 void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v,

@@ -213,6 +213,17 @@ void mg_cell_update(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, enum
     update(at, mg_value_base(at), 8 * (int64_t)cell, rule_of(at, cell), v, spread);
 }
 
+/* What was read may be of before, which costs an update more: cells only grow. */
+void mg_cell_raise(struct mg_code_at *at, uint32_t cell, mg_id v)
+{
+    mg_id there = mg_code_temp(at, MG_TYPE_b64), more = mg_code_temp(at, MG_TYPE_pred);
+    MG_CODE(at, "ld.global.u64", there, mg_o_addr_reg(mg_value_base(at), 8 * (int64_t)cell));
+    MG_PURE(at, "setp.gt.u64", more, v, there);
+    mg_code_push_guard(at, more, false);
+    mg_cell_update(at, cell, mg_o_reg(v), MG_EACH);
+    mg_code_pop_guard(at);
+}
+
 void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v,
                        enum mg_spread spread)
 {

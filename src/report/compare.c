@@ -379,18 +379,46 @@ static void doubt_timing(struct mg_comparison *c, const struct mg_work w[2])
     c->verdict = MG_VERDICT_UNCLEAR;
 }
 
+/* What turns the result most, of what the model does not know: by how much pairs of settings differ that differ in it
+ * alone. Two are named where they turn it about alike. */
+static void find_hinge(struct mg_comparison *c, const double pct[MG_WORK_SETTINGS])
+{
+    enum { WAITS = 3, BITS = 7 };
+    static const char *const bits[BITS] = {/* ORDER: the bits of a setting (advice/work.c), waits first */
+                                           "how long a warp waits for an instruction",
+                                           "how long a warp waits for shared memory",
+                                           "how long a warp waits for global memory (as long as L1 takes, or memory)",
+                                           "how far instructions, shared and global memory overlap",
+                                           "whether the warps of a CTA are as unequal as its CTAs",
+                                           "whether accesses are as unequal as the instructions of its CTAs",
+                                           "how long launching a CTA takes"};
+    double turns[BITS] = {0};
+    int most = 0, next = -1;
+    for (int b = 0; b < BITS; b++) {
+        for (unsigned i = 0; i < MG_WORK_SETTINGS; i++)
+            if (!(i >> b & 1)) turns[b] += fabs(pct[i | 1u << b] - pct[i]);
+        if (turns[b] > turns[most]) most = b;
+    }
+    for (int b = 0; b < BITS; b++)
+        if (b != most && turns[b] > .8 * turns[most] && (next < 0 || turns[b] > turns[next])) next = b;
+    c->hinge = next < 0 ? bits[most] : mg_arena_printf(&c->arena, "%s, and on %s", bits[most], bits[next]);
+    c->hinges_on_waits = most < WAITS;
+}
+
 /* Better or worse where no setting of the model says the contrary. */
 static void judge_settings(struct mg_comparison *c, const struct mg_work w[2])
 {
     c->change_pct = c->low_pct = c->high_pct = pct_of(w[0].all, w[1].all);
     c->full_pct = pct_of(w[0].full, w[1].full);
     c->has_interval = true;
+    double pct[MG_WORK_SETTINGS];
     for (int i = 0; i < MG_WORK_SETTINGS; i++) {
-        double pct = pct_of(w[0].set[i], w[1].set[i]);
-        c->low_pct = fmin(c->low_pct, pct);
-        c->high_pct = fmax(c->high_pct, pct);
+        pct[i] = pct_of(w[0].set[i], w[1].set[i]);
+        c->low_pct = fmin(c->low_pct, pct[i]);
+        c->high_pct = fmax(c->high_pct, pct[i]);
     }
     judge_interval(c, .05);
+    if (c->verdict == MG_VERDICT_UNCLEAR) find_hinge(c, pct);
     doubt_timing(c, w);
 }
 

@@ -42,6 +42,8 @@ struct mg_comparison {
     bool by_timing;                       /* most of the change is where counts may depend on timing */
     double launches[2], counted[2];       /* of work: launches, and those with counts */
     enum mg_verdict verdict;
+    const char *hinge;        /* of what is unclear: what the model does not know that turns it most; else NULL */
+    bool hinges_on_waits;     /* which launches that fill the device have not */
     bool apart;               /* no kernel of one has a counterpart in the other */
     uint32_t reason, against; /* metrics whose part of the work changed most, as the work did and the other way;
                                  UINT32_MAX: none */
@@ -61,6 +63,8 @@ bool mg_comparison_is_of(const struct mg_comparison *c, const struct mg_metric *
 /* The same of a metric in all; of the one that the verdict is of: what that says. */
 const char *mg_metric_judged(const struct mg_comparison *c, const struct mg_metric *m);
 
+/* Why it is unclear and what can tell: the rest of a sentence. */
+void mg_add_hinge(const struct mg_comparison *c, struct mg_buf *out);
 void mg_add_comparison(const struct mg_comparison *c, uint32_t most, struct mg_buf *out);
 /* "verdict", "metrics", "lines": members of an open object. */
 void mg_write_comparison(const struct mg_comparison *c, struct mg_json *j);

@@ -128,12 +128,11 @@ static void add_model(const struct mg_comparison *c, struct mg_buf *out)
     if (c->by_timing)
         mg_buf_adds(out, "<p>Most of it is of kernels whose counts may depend on timing: two runs of one build differ, "
                          "too. Compare several of each.</p>");
-    else if (c->verdict == MG_VERDICT_UNCLEAR)
-        mg_buf_printf(
-            out,
-            "<p>If no warp waited, as in launches that fill the device: %+.2f %%. A larger input, or times on a "
-            "GPU, can tell.</p>",
-            c->full_pct);
+    else if (c->verdict == MG_VERDICT_UNCLEAR) {
+        mg_buf_adds(out, "<p>It hinges on ");
+        mg_add_hinge(c, out);
+        mg_buf_adds(out, ".</p>");
+    }
 }
 
 static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)

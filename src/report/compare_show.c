@@ -41,6 +41,18 @@ static void add_named(const struct mg_metric *m, struct mg_buf *out)
     if (m->of.has[0] && m->of.has[1] && !isinf(pct)) mg_buf_printf(out, " %+.1f %%", pct);
 }
 
+void mg_add_hinge(const struct mg_comparison *c, struct mg_buf *out)
+{
+    mg_buf_adds(out, c->hinge);
+    if (c->hinges_on_waits)
+        mg_buf_printf(out,
+                      "; if no warp waited, as in launches that fill the device: %+.2f %%; a larger input, or times on "
+                      "a GPU (-t span), can tell",
+                      c->full_pct);
+    else
+        mg_buf_adds(out, "; times on a GPU (-t span) can tell");
+}
+
 static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
 {
     const char *what = c->by == MG_JUDGED_BY_TIME ? "kernel time" : "the kernels' work as counted";
@@ -60,12 +72,11 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
     if (c->by_timing)
         mg_buf_adds(out, "most of it is of kernels whose counts may depend on timing: two runs of one build differ, "
                          "too; compare several of each\n");
-    else if (c->verdict == MG_VERDICT_UNCLEAR)
-        mg_buf_printf(
-            out,
-            "if no warp waited, as in launches that fill the device: %+.2f %%; a larger input, or times on a GPU "
-            "(-t span), can tell\n",
-            c->full_pct);
+    else if (c->verdict == MG_VERDICT_UNCLEAR) {
+        mg_buf_adds(out, "it hinges on ");
+        mg_add_hinge(c, out);
+        mg_buf_addc(out, '\n');
+    }
     if (c->counted[0] < c->launches[0] || c->counted[1] < c->launches[1])
         mg_buf_printf(out,
                       "launches with counts: %.0f of %.0f before, %.0f of %.0f after; the others are taken to be like "
@@ -164,6 +175,7 @@ void mg_write_comparison(const struct mg_comparison *c, struct mg_json *j)
     mg_json_end(j, ']');
     mg_json_key(j, "full_device_pct");
     number(j, c->by == MG_JUDGED_BY_WORK, c->full_pct);
+    mg_json_key_str(j, "hinge", c->hinge);
     mg_json_key_str(j, "reason", c->reason != UINT32_MAX ? c->metrics.at[c->reason].name : NULL);
     mg_json_key_bool(j, "timing_dependent", c->by_timing);
     mg_json_key(j, "launches_counted");

@@ -344,12 +344,13 @@ static void write_opcodes(struct view *v, const struct mg_pkernel *k, const stru
 /* What gains are computed from. */
 static void write_work(struct view *v, const struct mg_pkernel *k)
 {
-    static const char *const of[] = {"warp instructions", "passes through shared memory", "sectors", "atomics"};
+    static const char *const of[] = {"warp instructions", "passes through shared memory", "accesses to global memory",
+                                     "atomics"};
     const double *parts = v->findings.work ? v->findings.work[k->id].parts : NULL;
     bool any = false;
     for (int i = 0; parts && !v->findings.without_memory && i < MG_WORK_IMBALANCE; i++) {
         if (parts[i] < 1) continue;
-        mg_buf_adds(v->out, any ? ", " : "  work in cycles of a multiprocessor: ");
+        mg_buf_adds(v->out, any ? ", " : "  work in cycles, of all multiprocessors together: ");
         mg_add_grouped(v->out, (uint64_t)(parts[i] + .5));
         mg_buf_printf(v->out, " for %s", of[i]);
         any = true;

@@ -6,6 +6,7 @@
  *              (differences of the bits; uniform ones are not affine again)
  *   range      least and largest bits, as an unsigned or as a signed number, as the type says (floats:
  *              in their order): equal when the instruction only ever carried one value
+ *   span       from the lowest to the highest byte accessed, of all launches together
  *
  * Loads are looked at after, stores before. A value is up to 64 bits wide. */
 #include <stdlib.h>
@@ -28,7 +29,10 @@ enum {
     n_sums,
     cell_least = n_sums /* complement */,
     cell_most,
-    n_cells
+    cell_lowest, /* address, complement */
+    cell_behind, /* the highest, behind its last byte */
+    n_cells,
+    n_without_span = cell_lowest /* as profiles of before have */
 };
 
 static const struct mg_tool_opt values_opts[] = {{"space", "any", "which accesses: any, global, shared, local"}, {0}};
@@ -203,10 +207,26 @@ static void count_value(struct mg_patch *p, const struct mg_patch_inst *i, struc
     }
     mg_id key = ordered(at, v, shape, bits), complement = mg_code_temp(at, MG_TYPE_b64);
     EMIT("not.b64", complement, key);
-    mg_cell_update(at, cell + cell_most, R(key), MG_EACH);
-    mg_cell_update(at, cell + cell_least, R(complement), MG_EACH);
+    mg_cell_raise(at, cell + cell_most, key);
+    mg_cell_raise(at, cell + cell_least, complement);
     count_redundant(p, i, at, v, cell);
     count_warp(p, at, v, bits, cell);
+}
+
+/* In front of the instruction: a load may overwrite its address. */
+static void count_span(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a, uint32_t cell)
+{
+    bool negated = false;
+    mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
+    struct mg_code_at *at = mg_at_before(p, i->node);
+    mg_code_push_guard(at, guard, negated);
+    mg_id from = mg_value_address(at, i->node), behind = mg_code_temp(at, MG_TYPE_b64),
+          complement = mg_code_temp(at, MG_TYPE_b64);
+    EMIT("add.u64", behind, from, (int64_t)a->bytes * a->vec);
+    EMIT("not.b64", complement, from);
+    mg_cell_raise(at, cell + cell_behind, behind);
+    mg_cell_raise(at, cell + cell_lowest, complement);
+    mg_code_pop_guard(at);
 }
 
 /* ---- addresses that a loop does not change ----------------------------------------------------------------- */
@@ -226,7 +246,8 @@ static bool is_same_address(struct mg_patch *p, const struct mg_patch_inst *i, c
            mg_ssa_is_fixed(s, mg_patch_loops(p, i->func_ix), loop, mg_ssa_read(s, i->node, o->id));
 }
 
-static void count_site(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a)
+static void count_site(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a,
+                       enum mg_space space)
 {
     struct mg_module *m = mg_patch_module(p);
     const struct mg_form *f = mg_node_form(m, &m->nodes.at[i->node]);
@@ -240,6 +261,7 @@ static void count_site(struct mg_patch *p, const struct mg_patch_inst *i, const 
     mg_patch_cells(p, n_cells - n_sums, MG_MERGE_MAX);
     struct mg_code_at *at =
         a->reads && !(atomic && f->op == MG_OP_red) ? mg_at_after(p, i->node) : mg_at_before(p, i->node);
+    if (space == MG_SPACE_global) count_span(p, i, a, cell);
     mg_code_push_guard(at, guard, negated);
     uint32_t n = o.kind == MG_OPND_vec ? o.n : 1;
     for (uint32_t e = 0; e < n; e++) {
@@ -264,7 +286,7 @@ static enum mg_err values_instrument(const void *conf, struct mg_patch *p, struc
             continue;
         enum mg_space space =
             a.space ? a.space : mg_spaces_one(mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node));
-        if (!c->space || space == only[c->space]) count_site(p, &insts[i], &a);
+        if (!c->space || space == only[c->space]) count_site(p, &insts[i], &a, space);
     }
     return MG_ERR_OK;
 }
@@ -290,6 +312,46 @@ static uint64_t disordered(uint64_t key, enum shape shape, unsigned bits)
 static int64_t sign_extended(uint64_t v, unsigned bits)
 {
     return bits < 64 && v >> (bits - 1) & 1 ? (int64_t)(v | ~low_bits(bits)) : (int64_t)v;
+}
+
+/* Bytes from the lowest to the highest accessed; 0: not known. */
+static uint64_t span_of(const struct mg_result_kernel *k, const struct mg_result_site *s)
+{
+    const uint64_t *c = mg_kit_cells(k, s);
+    return s->n_cells == n_cells && c[cell_behind] ? c[cell_behind] - ~c[cell_lowest] : 0;
+}
+
+struct hull { /* of all that a kernel's sites access of one buffer */
+    const char *buffer;
+    uint64_t lowest, behind;
+};
+struct hulls {
+    MG_VEC(struct hull) at;
+};
+
+static struct hull *hull_of(struct hulls *h, const struct mg_buffer_name *name)
+{
+    for (uint32_t i = 0; name && i < h->at.n; i++)
+        if (!strcmp(h->at.at[i].buffer, name->text)) return &h->at.at[i];
+    return NULL;
+}
+
+static void find_hulls(struct hulls *h, const struct mg_tool_result *r, const struct mg_result_kernel *k)
+{
+    h->at.n = 0;
+    for (uint32_t i = 0; i < k->n_sites; i++) {
+        const struct mg_result_site *s = &k->sites[i];
+        const struct mg_buffer_name *name = mg_kit_buffer(r, k, s);
+        const uint64_t *c = mg_kit_cells(k, s);
+        if (!name || !span_of(k, s)) continue;
+        struct hull *x = hull_of(h, name);
+        if (!x) {
+            x = mg_vec_push(&h->at);
+            *x = (struct hull){name->text, UINT64_MAX, 0};
+        }
+        x->lowest = MG_MIN(x->lowest, ~c[cell_lowest]);
+        x->behind = MG_MAX(x->behind, c[cell_behind]);
+    }
 }
 
 static void figure_init(struct figure *f, const struct mg_result_kernel *k, const struct mg_result_site *s)
@@ -327,8 +389,9 @@ static void add_value(struct mg_buf *out, const struct figure *f, uint64_t v)
 }
 
 static void site_json(const struct mg_tool_result *r, const struct figure *f, const struct mg_result_kernel *k,
-                      const struct mg_result_site *s, struct mg_json *j)
+                      const struct mg_result_site *s, struct hulls *hulls, struct mg_json *j)
 {
+    const struct hull *all = hull_of(hulls, mg_kit_buffer(r, k, s));
     static const char *const names[] = {"values", "zeros", "nans", "redundant", "warps", "uniform", "affine"};
     bool is_float = f->shape == SHAPE_F32 || f->shape == SHAPE_F64;
     mg_json_obj(j);
@@ -344,6 +407,8 @@ static void site_json(const struct mg_tool_result *r, const struct figure *f, co
     mg_json_key_u64_if(j, "bits_needed", f->c[cell_values] > 0, f->narrow);
     mg_json_key_bool(j, "constant", f->c[cell_values] && f->least == f->most);
     mg_json_key_bool(j, "same_address", s->note & SAME_ADDRESS);
+    mg_json_key_u64_if(j, "span_bytes", span_of(k, s) > 0, span_of(k, s));
+    mg_json_key_u64_if(j, "buffer_span_bytes", all != NULL, all ? all->behind - all->lowest : 0);
     mg_kit_key_buffer(j, mg_kit_buffer(r, k, s));
     mg_json_end(j, '}');
     mg_buf_release(&text);
@@ -394,14 +459,19 @@ static void values_profile(const void *conf, const struct mg_tool_result *r, str
     mg_table_column(t, "buffer", MG_COL_TEXT, NULL);
     mg_json_key(j, "sites");
     mg_json_arr(j);
-    for (uint32_t k = 0; k < r->n_kernels; k++)
+    struct hulls hulls = {0};
+    for (uint32_t k = 0; k < r->n_kernels; k++) {
+        find_hulls(&hulls, r, &r->kernels[k]);
         for (uint32_t i = 0; i < r->kernels[k].n_sites; i++) {
             struct figure f;
-            if (r->kernels[k].sites[i].n_cells != n_cells) continue;
+            uint32_t n = r->kernels[k].sites[i].n_cells;
+            if (n != n_cells && n != n_without_span) continue;
             figure_init(&f, &r->kernels[k], &r->kernels[k].sites[i]);
-            site_json(r, &f, &r->kernels[k], &r->kernels[k].sites[i], j);
+            site_json(r, &f, &r->kernels[k], &r->kernels[k].sites[i], &hulls, j);
             site_row(r, &f, &r->kernels[k], &r->kernels[k].sites[i], t);
         }
+    }
+    mg_vec_release(&hulls.at);
     mg_json_end(j, ']');
     mg_table_sort(t, 3);
 }

@@ -47,13 +47,13 @@ assert fix['verdict']['by'] == 'work' and fix['verdict']['reason'] == worse['ver
 for d in (fix, worse, lanes):
     low, high = d['verdict']['interval_pct']
     assert low <= d['verdict']['change_pct'] <= high and low * high > 0 and d['verdict']['full_device_pct'] * low > 0, d['verdict']
-assert same['verdict']['interval_pct'] == [0, 0] and same['verdict']['full_device_pct'] == 0, same['verdict']
+assert same['verdict']['hinge'] is None and same['verdict']['interval_pct'] == [0, 0] and same['verdict']['full_device_pct'] == 0, same['verdict']
 # padding by more instructions: a few CTAs that wait can be slower by it
 v = small['verdict']
 assert v['is'] == 'unclear' and v['interval_pct'][0] < 0 < v['interval_pct'][1] and v['full_device_pct'] < -50, v
 assert {v['reason'], v['against']} == {'memory.bank_conflicts', 'warp_instructions'}, v
 text, page = open('small').read().split('\n'), open('small.html').read()
-assert text[0].startswith('verdict: unclear: ') and f"{v['full_device_pct']:+.2f} %" in text[1] and ', the other way ' in text[2], text[:3]
+assert text[0].startswith('verdict: unclear: ') and f"{v['full_device_pct']:+.2f} %" in text[1] and v['hinge'] in text[1] and ', the other way ' in text[2], text[:3]
 assert '<strong>unclear</strong>' in page and f"{v['full_device_pct']:+.2f} %" in page
 # the line of the fault, three lines further down in the other module; turn<32> and turn<33> are one function
 line = next(i for i, l in enumerate(open('transpose.cu'), 1) if 'FAULT' in l)

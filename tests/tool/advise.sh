@@ -69,7 +69,7 @@ rc=0; "$MARGAY" run --device emu -t advise -t memory -- ./particles fault > out 
 # a line with a strided load and a sound store: the finding is of the load alone, 32 lanes 128 bytes apart. A kernel that
 # conflicts or atomics hold up has no verdict about bytes. A launch takes at least what a warp of it waits: some 300 cycles.
 cat > mixed.cu <<'E'
-__global__ void strided(float *o, const float *i) { o[threadIdx.x] = i[threadIdx.x * 32]; }
+__global__ void strided(float *o, const float *i) { o[threadIdx.x] = i[(blockIdx.x * 32 + threadIdx.x) * 32]; }
 __global__ void conflict(float *o)
 {
     __shared__ float s[1024];
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 {
     float *o, *i;
     cudaMalloc(&o, 4096);
-    cudaMalloc(&i, 32 * 4096);
+    cudaMalloc(&i, 132 * 4096);
     for (int n = 0; n < 200; n++) strided<<<132, 32>>>(o, i);
     for (int n = 0; n < 5; n++) conflict<<<132, 32>>>(o);
     for (int n = 0; n < 100; n++) same<<<132, 40>>>(o);

@@ -48,5 +48,5 @@ j = json.load(open('p.json'))
 name = {k['id']: k['name'] for k in j['kernels']}
 said = {name[f['kernel']][3:].lstrip('0123456789')[:5]: f['text'] for f in j['findings'] if f['rule'] == 'bank_conflict'}
 assert 'bytes (one element of that size more): lanes then fall on different banks' in said['colum'], said
-assert 'bytes (one element of that size more): lanes that step by a constant then fall on different banks' in said['board'], said
+assert 'bytes (one element of that size more): its lanes have no one step (irregular); groups of them that step by rows, if any, then fall on different banks' in said['board'], said
 P

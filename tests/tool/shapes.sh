@@ -47,7 +47,7 @@ elif what == 'cached':  # 64 KiB, read n times
     (why,) = r['no_verdict']
     assert not [f for f in found if f.endswith('_bound')] and why['kernel'] == 0 and why['why'].startswith('caches decide. With perfect ones, '), (found, why)
     perfect, none = (float(x) for x in re.findall(r'([0-9.e+-]+) times', why['why']))
-    assert abs(none / perfect / (65536 * n / (65536 + 4096)) - 1) < .11, why  # of 64 KiB, n times; of 4 KiB 512 bytes, n times
+    assert abs(none / perfect / (65536 * n / (65536 + 512)) - 1) < .11, why  # of 64 KiB, n times; of 4 KiB 512 bytes, n times
 END
 for device in ${DEVICES:-emu cpu}; do
     for what in 'rising 300' 'falling 100' 'falling 300' 'rising 4' 'one 300' 'every_third 300' 'even 12' 'even 132' 'even 202' 'even 1310' 'even 1320' 'cached 300' 'streamed 300'; do

@@ -196,6 +196,7 @@ void advice_init(struct advice *a, struct mg_facts *f, struct mg_findings *out, 
     a->buffers = mg_buffers_new(f->p, a->modules);
     a->texts = mg_xcalloc(f->p->n_kernels + 1, sizeof *a->texts);
     a->uses = uses_of_sites(a);
+    find_spans(a);
     costs_init(a);
 }
 
@@ -204,6 +205,7 @@ void advice_release(struct advice *a)
     texts_release(a);
     free(a->costs);
     free(a->uses);
+    mg_map_release(&a->spans);
     mg_vec_release(&a->divisions);
     mg_buffers_free(a->buffers);
     mg_lines_free(a->modules);

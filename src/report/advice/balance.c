@@ -195,13 +195,29 @@ static const char *say_rounds(struct advice *a, double rounds)
     return rounds >= 100 ? say_number(a, rounds) : mg_arena_printf(&a->out->arena, "%.3g", rounds);
 }
 
+/* Loops that the compiler made of the one of that block, itself included: those that begin at the same line. */
+static uint32_t copies_of_loop(const struct mg_pkernel *k, uint64_t block)
+{
+    const struct mg_pblock *loop = block < k->n_blocks ? &k->blocks[block] : NULL;
+    uint32_t n = 0;
+    for (uint32_t b = 0; loop && loop->file && b < k->n_blocks; b++)
+        for (uint32_t i = 0; i < k->blocks[b].n_succs; i++) {
+            const struct mg_pblock *head = k->blocks[b].succs[i] <= b ? &k->blocks[k->blocks[b].succs[i]] : NULL;
+            n += head && head->line == loop->line && head->file && !strcmp(head->file, loop->file);
+        }
+    return MG_MAX(n, 1u);
+}
+
 /* Why the longest CTA is longer. */
-static const char *say_cause(struct advice *a, const struct mg_jval *v)
+static const char *say_cause(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *v)
 {
     double mean = mg_jval_f64(v, "mean");
-    if (mg_jval_yes(v, "loop"))
+    uint32_t copies = mg_jval_yes(v, "loop") ? copies_of_loop(k, mg_jval_u64(v, "block")) : 0;
+    if (copies)
         return mg_arena_printf(
-            &a->out->arena, ": its threads go round this loop, as it was compiled, %s times, the mean %s times",
+            &a->out->arena, ": its threads go round this loop, %s, %s times, the mean %s times",
+            copies < 2 ? "as it was compiled"
+                       : mg_arena_printf(&a->out->arena, "one of %u that the compiler made of it", copies),
             say_rounds(a, mg_jval_f64(v, "rounds_of_longest")), say_rounds(a, mg_jval_f64(v, "rounds_mean")));
     return mean > 0
                ? mg_arena_printf(&a->out->arena, ", the shortest %.0f %% as many", 100 * mg_jval_f64(v, "least") / mean)
@@ -255,7 +271,7 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
         double even = mg_jval_f64(v, "even_share"), equal = mg_jval_f64(v, "grid_share"), /* of as many, equal CTAs */
             ratio = mg_jval_f64(v, "imbalance");
         if (even <= 0 || equal <= 0) continue;
-        double fetched = MG_MAX(1 - even / equal, 0.), uneven = part_of_unequal(c, even, equal, ratio),
+        double fetched = MG_MAX(1 - even / equal, 0.), uneven = part_of_unequal(c, spread_of_ctas(v)),
                gain = c->share * uneven;
         if (ratio < 1.25 || 100 * c->share * (1 - even) < LEAST_GAIN_PCT || gain <= 0) continue;
         bool sampled = mg_jval_yes(v, "estimate"), at_once = c->waves <= (double)c->launches; /* no order helps */
@@ -271,7 +287,7 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
             sampled ? mg_arena_printf(&a->out->arena, " of %s sampled, of %s,", say_number(a, mg_jval_f64(v, "ctas")),
                                       say_number(a, mg_jval_f64(v, "grid_ctas")))
                     : ",",
-            ratio, say_cause(a, v), say_remedy(a, v, at_once));
+            ratio, say_cause(a, k, v), say_remedy(a, v, at_once));
         say_caller(a, f);
         c->imbalanced = true;
         c->uneven = fetched;

@@ -1,10 +1,12 @@
 /* Verdicts: is a kernel bound by memory or by its instructions, from counts and the device's peaks: a roofline, which
  * knows no latency. What caches serve is not counted either, so it is bounded: memory moves all sectors at most, and
- * with caches that lose nothing each byte of a buffer once a launch. A verdict holds at either bound; where they differ
- * there is none. Verdicts gain nothing by themselves; they say where to look. */
+ * with caches that lose nothing each byte of a buffer once a launch, of those from the lowest to the highest that was
+ * accessed (tool values). A verdict holds at either bound; where they differ there is none. Verdicts gain nothing by
+ * themselves; they say where to look. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "report/advice/priv.h"
 
 #define CLEARLY 1.25 /* a peak is not known any better */
@@ -27,12 +29,37 @@ static bool has_gain(const struct advice *a, const struct mg_pkernel *k)
     return false;
 }
 
+static uint64_t key_of_site(const struct mg_pkernel *k, const struct mg_jval *site)
+{
+    const char *function = mg_jval_text(site, "function");
+    return mg_hash64(function ? function : "", function ? strlen(function) : 0,
+                     (uint64_t)k->id << 32 | mg_jval_u64(site, "ptx_line"));
+}
+
+void find_spans(struct advice *a)
+{
+    const struct mg_jval *values = mg_facts_tool(a->facts, "values");
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(values, "sites")); v; v = v->next) {
+        const struct mg_pkernel *k;
+        if (is_shown(a, v, &k)) mg_map_set(&a->spans, key_of_site(k, v), mg_jval_u64(v, "buffer_span_bytes"));
+    }
+}
+
+uint64_t bytes_of_buffer(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site,
+                         const struct mg_buffer_name *buffer)
+{
+    uint64_t span = 0;
+    mg_map_get(&a->spans, key_of_site(k, site), &span);
+    return span ? MG_MIN(span, buffer->bytes) : buffer->bytes;
+}
+
 static void add_moved(struct moved_vec *v, const char *buffer, bool store, double bytes, double used, double most)
 {
     uint32_t i = 0;
     while (i < v->n && (v->at[i].store != store || strcmp(v->at[i].buffer, buffer))) i++;
     if (i == v->cap) v->at = mg_xrealloc(v->at, (v->cap = v->cap * 2 + 8) * sizeof *v->at);
     if (i == v->n) v->at[v->n++] = (struct moved){.buffer = buffer, .store = store, .most = most};
+    v->at[i].most = MG_MAX(v->at[i].most, most); /* one that was not looked at may access all */
     v->at[i].bytes += bytes;
     v->at[i].used += used;
 }
@@ -50,21 +77,20 @@ static struct moved_vec moved_of(struct advice *a, const struct kernel_cost *c)
         const struct mg_buffer_name *buffer =
             mg_buffer_name_at(a->buffers, k, function, (uint32_t)mg_jval_u64(s, "ptx_line"));
         if (buffer && buffer->bytes)
-            add_moved(&v, buffer->text, op && !strncmp(op, "st", 2), 32 * use->cycles,
+            add_moved(&v, buffer->text, op && !strncmp(op, "st", 2), 32 * use->sectors,
                       mg_jval_f64(s, "accesses") * mg_jval_f64(s, "width"),
-                      (double)buffer->bytes * MG_MAX(c->counted * (double)c->launches, 1.));
+                      (double)bytes_of_buffer(a, k, s, buffer) * MG_MAX(c->counted * (double)c->launches, 1.));
     }
     return v;
 }
 
-/* Bytes of a kernel that no cache can serve, at most: those of each buffer once a launch, if its size is known. */
-static double first_bytes(struct advice *a, const struct kernel_cost *c)
+double first_bytes(struct advice *a, const struct kernel_cost *c)
 {
     struct moved_vec v = moved_of(a, c);
     double served = 0;
     for (uint32_t i = 0; i < v.n; i++) served += MG_MAX(v.at[i].bytes - v.at[i].most, 0);
     free(v.at);
-    return 32 * c->parts[PART_GLOBAL] - served;
+    return c->bytes - served;
 }
 
 double bytes_from_memory(struct advice *a, const struct kernel_cost *c, double *used)
@@ -93,7 +119,7 @@ static bool is_judged(const struct advice *a, const struct kernel_cost *c)
 
 static struct times times_of(struct advice *a, const struct kernel_cost *c)
 {
-    return (struct times){.moving = 32 * c->parts[PART_GLOBAL] / a->peak->bytes_cycle,
+    return (struct times){.moving = c->bytes / a->peak->bytes_cycle,
                           .first = first_bytes(a, c) / a->peak->bytes_cycle,
                           .issuing = c->parts[PART_ISSUE]};
 }
@@ -147,7 +173,7 @@ static void judge(struct advice *a, bool memory)
         f->measure = ratio;
         f->unit = memory ? "time for bytes / time for instructions" : "time for instructions / time for bytes";
         const char *caches = t.first >= t.moving ? ""
-                             : memory            ? ", each byte of a buffer once a launch"
+                             : memory            ? ", each byte that it accesses once a launch"
                                                  : ", even if caches serve none";
         f->text = mg_arena_printf(
             &a->out->arena,
@@ -191,7 +217,7 @@ static const char *say_range(struct advice *a, const struct times *t)
 {
     return mg_arena_printf(
         &a->out->arena,
-        "caches decide. With perfect ones, which bring each byte of a buffer once a launch, its bytes take "
+        "caches decide. With perfect ones, which bring what it accesses of a buffer once a launch, its bytes take "
         "%.2g times as long as its instructions; with none, %.2g times. `margay run -t cache` models them.",
         t->first / t->issuing, t->moving / t->issuing);
 }

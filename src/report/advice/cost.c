@@ -56,7 +56,7 @@ double busy_sms(const struct kernel_cost *c)
 struct least_times least_times(const struct kernel_cost *c)
 {
     return (struct least_times){.alone = c->warps > 0 ? c->chain / c->warps * c->turns * busy_sms(c) : 0,
-                                .launching = c->all_ctas * CTA_CYCLES,
+                                .launching = c->launching,
                                 .memory = c->from_memory};
 }
 
@@ -79,17 +79,6 @@ double cycles_at(const struct kernel_cost *c, bool overlap)
 double modelled_cycles(const struct kernel_cost *c)
 {
     return .5 * (cycles_at(c, false) + cycles_at(c, true));
-}
-
-double part_of_unequal(const struct kernel_cost *c, double even, double equal, double ratio)
-{
-    double alone = c->warps > 0 ? c->chain / c->warps * busy_sms(c) : 0, least = least_time(c);
-    double longest = alone * (c->turns + (ratio - 1) * (double)c->launches), part = 0;
-    for (int overlap = 0; overlap < 2; overlap++) {
-        double busy = busy_cycles(c, overlap), now = MG_MAX(MG_MAX(busy / even, longest), least);
-        part += now > 0 ? .5 * MG_MAX(1 - MG_MAX(busy / equal, least) / now, 0.) : 0;
-    }
-    return part;
 }
 
 double gain_if(const struct kernel_cost *c, const struct kernel_cost *mended)
@@ -127,7 +116,7 @@ double gain_of_full_warps(const struct kernel_cost *c, double cycles, double lat
 bool is_worth_if_full(const struct kernel_cost *c, enum part part, double cycles)
 {
     struct kernel_cost full = *c;
-    full.chain = full.all_ctas = full.from_memory = 0;
+    full.chain = full.launching = full.from_memory = 0;
     return 100 * gain_of(&full, part, cycles) >= LEAST_GAIN_PCT;
 }
 
@@ -176,19 +165,25 @@ bool is_shared(const struct mg_jval *site)
     return space && !strcmp(space, "shared");
 }
 
-/* A buffer of at most so many bytes stays in L1 when a multiprocessor reads it as many times over. */
+/* A buffer of which at most so many bytes are accessed stays in L1 when a multiprocessor reads it as many times over.
+ */
 #define L1_BYTES   (64u << 10)
 #define TIMES_OVER 4
 
-/* What a load that L1 keeps reads from; NULL: nothing, or nobody knows. */
-static const struct mg_buffer_name *kept_buffer(struct advice *a, const struct mg_pkernel *k,
-                                                const struct mg_jval *site)
+struct small {                         /* a buffer that L1 can hold */
+    const struct mg_buffer_name *name; /* NULL: none, or nobody knows */
+    uint64_t bytes;
+};
+
+/* What a load that L1 keeps reads from. */
+static struct small kept_buffer(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site)
 {
     const char *function = mg_jval_text(site, "function"), *op = mg_jval_text(site, "op");
-    if (!a->buffers || !function || is_shared(site) || !is_kept_by_l1(op)) return NULL;
+    if (!a->buffers || !function || is_shared(site) || !is_kept_by_l1(op)) return (struct small){0};
     const struct mg_buffer_name *b =
         mg_buffer_name_at(a->buffers, k, function, (uint32_t)mg_jval_u64(site, "ptx_line"));
-    return b && b->bytes && b->bytes <= L1_BYTES ? b : NULL;
+    uint64_t bytes = b && b->bytes ? bytes_of_buffer(a, k, site, b) : 0;
+    return bytes && bytes <= L1_BYTES ? (struct small){b, bytes} : (struct small){0};
 }
 
 static uint64_t key_of(const struct mg_pkernel *k, const struct mg_buffer_name *b)
@@ -196,39 +191,43 @@ static uint64_t key_of(const struct mg_pkernel *k, const struct mg_buffer_name *
     return mg_hash64(b->text, strlen(b->text), k->id);
 }
 
-/* Sectors that a kernel's loads read of each buffer that L1 can hold: of an unrolled loop many loads read one. */
-static void sum_small_buffers(struct advice *a, const struct mg_jval *memory, struct mg_map *sectors)
+struct small_buffers {
+    struct small *of;      /* by place in tool memory's list */
+    struct mg_map sectors; /* that a kernel's loads read of each: of an unrolled loop many read one */
+};
+
+static void find_small_buffers(struct advice *a, const struct mg_jval *memory, struct small_buffers *small)
 {
-    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next) {
+    const struct mg_jval *sites = mg_jval_first(mg_jval_get(memory, "sites"));
+    uint32_t n = 0, ix = 0;
+    for (const struct mg_jval *v = sites; v; v = v->next) n++;
+    *small = (struct small_buffers){.of = mg_xcalloc(n + 1, sizeof *small->of)};
+    for (const struct mg_jval *v = sites; v; v = v->next, ix++) {
         const struct mg_pkernel *k;
-        const struct mg_buffer_name *b = is_shown(a, v, &k) ? kept_buffer(a, k, v) : NULL;
         uint64_t sum = 0;
-        if (!b) continue;
-        mg_map_get(sectors, key_of(k, b), &sum);
-        mg_map_set(sectors, key_of(k, b), sum + (uint64_t)mg_jval_f64(v, "sectors"));
+        if (!is_shown(a, v, &k)) continue;
+        const struct small *b = &small->of[ix];
+        small->of[ix] = kept_buffer(a, k, v);
+        if (!b->name) continue;
+        mg_map_get(&small->sectors, key_of(k, b->name), &sum);
+        mg_map_set(&small->sectors, key_of(k, b->name), sum + (uint64_t)mg_jval_f64(v, "sectors"));
     }
 }
 
 /* Does each multiprocessor read a buffer that its L1 holds many times over? */
-static bool is_cached(struct advice *a, const struct kernel_cost *c, const struct mg_jval *site,
-                      const struct mg_map *sectors)
+static bool is_cached(const struct small_buffers *small, const struct kernel_cost *c, const struct small *b)
 {
-    const struct mg_buffer_name *b = kept_buffer(a, c->k, site);
     uint64_t sum = 0;
-    if (!b || !mg_map_get(sectors, key_of(c->k, b), &sum)) return false;
+    if (!b->name || !mg_map_get(&small->sectors, key_of(c->k, b->name), &sum)) return false;
     return 32 * (double)sum >= TIMES_OVER * (double)b->bytes * c->counted * (double)c->launches * busy_sms(c);
 }
 
 /* What warps wait for the requests of a site, of all warps together. Nobody waits for a store. */
-static double wait_of_site(struct advice *a, const struct kernel_cost *c, const struct mg_jval *site,
-                           const struct mg_map *sectors)
+static double wait_of_site(const struct mg_jval *site, bool cached)
 {
     const char *op = mg_jval_text(site, "op");
     bool writes = op && (!strncmp(op, "st.", 3) || !strncmp(op, "red.", 4));
-    double each = is_shared(site)                  ? SHARED_LATENCY
-                  : writes                         ? 0
-                  : is_cached(a, c, site, sectors) ? CACHED_LATENCY
-                                                   : GLOBAL_LATENCY;
+    double each = is_shared(site) ? SHARED_LATENCY : writes ? 0 : cached ? CACHED_LATENCY : GLOBAL_LATENCY;
     return mg_jval_f64(site, "requests") * each;
 }
 
@@ -254,8 +253,8 @@ static void add_memory(struct advice *a)
 {
     const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
     struct site_use *use = a->uses;
-    struct mg_map sectors = MG_MAP_INIT;
-    sum_small_buffers(a, memory, &sectors);
+    struct small_buffers small;
+    find_small_buffers(a, memory, &small);
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next, use++) {
         const struct mg_pkernel *k;
         if (!is_shown(a, v, &k)) continue;
@@ -266,20 +265,20 @@ static void add_memory(struct advice *a)
                width = mg_jval_f64(v, "width");
         double passes = width > 4 ? width / 4 : 1;
         bool shared = is_shared(v);
-        use->wait = wait_of_site(a, c, v, &sectors);
+        use->wait = wait_of_site(v, is_cached(&small, c, &small.of[use - a->uses]));
         c->chain += use->wait;
         if (mg_jval_is_number(mg_jval_get(v, "bank_conflicts")))
             c->parts[PART_SHARED] += ((shared ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts")) *
                                      (atomic && loops(op, shared) ? ROUND_CYCLES : 1);
-        if (mg_jval_is_number(mg_jval_get(v, "sectors")))
-            c->parts[PART_GLOBAL] += use->cycles;
-        else if (space && !strcmp(space, "local"))
-            c->parts[PART_GLOBAL] += accesses * width / 32;
+        bool counted = mg_jval_is_number(mg_jval_get(v, "sectors")), local = space && !strcmp(space, "local");
+        c->parts[PART_GLOBAL] += counted ? use->cycles : local ? accesses * width / 32 : 0;
+        c->bytes += counted ? 32 * use->sectors : local ? accesses * width : 0;
         if (atomic && requests > 0 && !is_added_up(a, k, v))
             c->parts[PART_ATOMIC] += (accesses - requests) * mg_jval_f64(mg_jval_get(v, "patterns"), "same") /
                                      requests * cycles_at_one_address(op, shared, width);
     }
-    mg_map_release(&sectors);
+    mg_map_release(&small.sectors);
+    free(small.of);
 }
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
@@ -300,20 +299,13 @@ static void add_launch(struct advice *a, const struct mg_plaunch *l)
     if (l->repeat || l->ran == MG_RAN_UNKNOWN || !ctas || !threads) return;
     uint32_t registers = c->k->regs_native > 0 ? (uint32_t)c->k->regs_native : 0;
     uint32_t resident = mg_resident_ctas(limits, warps, registers, shared_bytes, &limit);
-    double waves = (double)ctas / ((double)a->sms * resident);
     c->launches += times;
     c->counted += l->ran == MG_RAN_INSTRUMENTED ? (double)times : 0;
     c->direct += l->graph ? 0 : 1;
-    c->waves += waves * (double)times;
-    if (waves >= 1) {
-        c->long_launches += (double)times;
-        c->long_waves += waves * (double)times;
-        c->up_waves += (double)(uint64_t)(waves + .999999) * (double)times;
-    }
+    add_waves(c, ctas, resident, a->sms, (double)times);
     c->warps += (double)(ctas * warps * times);
     c->all_ctas += (double)(ctas * times);
     c->busy += (double)(MG_MIN(ctas, (uint64_t)a->sms) * times);
-    c->turns += (double)times * MG_MAX(waves, 1.);
     c->empty_lanes += (double)(ctas * (32ull * warps - threads) * times);
     if (!c->least_threads || threads < c->least_threads) c->least_threads = threads;
     c->most_threads = MG_MAX(c->most_threads, threads);
@@ -364,6 +356,7 @@ void costs_init(struct advice *a)
         struct kernel_cost *c = &a->costs[k];
         if (!mg_report_shows(a->facts->o, c->k)) continue;
         c->all_ctas *= c->counted; /* as all else that is counted */
+        c->launching = c->all_ctas * CTA_CYCLES;
         c->parts[PART_ISSUE] = c->issues / 4;
         c->chain += INST_LATENCY * c->issues;
         for (int i = PART_ISSUE + 1; i < PART_COUNT; i++) c->chain += c->parts[i];

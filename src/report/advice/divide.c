@@ -60,19 +60,25 @@ struct view {
     const struct mg_module *m;
     mg_id func;
     struct mg_cfg *cfg;
-    struct mg_dom *dom;
+    struct mg_loops *loops;
+    struct mg_dom *dom; /* with what follows NULL until a division stands in a loop */
     struct mg_live *live;
     struct mg_ssa *ssa;
-    struct mg_loops *loops;
 };
 
 static void view_init(struct view *v, const struct mg_module *m, mg_id func)
 {
     *v = (struct view){.m = m, .func = func, .cfg = mg_cfg_new(m, func)};
+    v->loops = mg_loops_new(v->cfg);
+}
+
+static const struct mg_ssa *ssa_of(struct view *v)
+{
+    if (v->ssa) return v->ssa;
     v->dom = mg_dom_new(v->cfg);
     v->live = mg_live_new(v->cfg);
     v->ssa = mg_ssa_new(v->cfg, v->dom, v->live);
-    v->loops = mg_loops_new(v->cfg);
+    return v->ssa;
 }
 
 static void view_release(struct view *v)
@@ -87,22 +93,28 @@ static void view_release(struct view *v)
 }
 
 /* Has the operand one value in all rounds of the loop that the instruction stands in? */
-static bool is_same_each_round(const struct view *v, mg_id node, const struct mg_opnd *o)
+static bool is_same_each_round(struct view *v, mg_id node, const struct mg_opnd *o)
 {
     uint32_t block = mg_cfg_block_of(v->cfg, node), loop = block == MG_NO_BLOCK ? MG_NO_LOOP : v->loops->loop_of[block];
     if (o->kind == MG_OPND_imm) return true;
     return o->kind == MG_OPND_reg && loop != MG_NO_LOOP &&
-           mg_ssa_is_fixed(v->ssa, v->loops, loop, mg_ssa_read(v->ssa, node, o->id));
+           mg_ssa_is_fixed(ssa_of(v), v->loops, loop, mg_ssa_read(ssa_of(v), node, o->id));
 }
 
 /* Machine instructions of one execution. What a round of a loop repeats stands in front of the loop. */
-static double issues_of_division(const struct view *v, const struct division *d, mg_id node)
+static double issues_of_division(struct view *v, const struct division *d, mg_id node)
 {
     const struct mg_node *n = &v->m->nodes.at[node];
     const struct mg_opnd *o = &v->m->opnds.at[n->opnd];
     bool kept = n->n_opnds == 3 && (d->by_constant || is_same_each_round(v, node, &o[2]));
     if (!kept) return issues_of_op(d->op);
     return is_same_each_round(v, node, &o[1]) && o[1].kind == MG_OPND_reg ? 0 : issues_of_op_again(d->op);
+}
+
+/* Of one that did not run the divisions cost nothing. */
+static bool has_run(const struct mg_pblock *b)
+{
+    return b->has_warps ? b->warps > 0 : !b->has_threads || b->threads > 0;
 }
 
 static void add_block(struct advice *a, struct view *v, const struct mg_pkernel *k, uint32_t ix)
@@ -135,7 +147,7 @@ void find_divisions(struct advice *a)
         const struct mg_pkernel *k = &a->facts->p->kernels[i];
         if (!mg_report_shows(a->facts->o, k)) continue;
         for (uint32_t b = 0; b < k->n_blocks; b++)
-            if (has_division(&k->blocks[b])) add_block(a, &v, k, b);
+            if (has_run(&k->blocks[b]) && has_division(&k->blocks[b])) add_block(a, &v, k, b);
     }
     view_release(&v);
 }

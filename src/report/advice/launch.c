@@ -19,9 +19,9 @@ static double gain_if_full(const struct kernel_cost *c, double needed, bool merg
     full.chain *= needed;
     full.warps *= needed;
     full.turns = MG_MAX(c->turns * needed, (double)c->launches); /* one at least */
-    if (merged)
-        full.all_ctas =
-            MG_MIN(c->all_ctas, c->counted * MG_MAX(c->warps * needed / 8, (double)c->launches)); /* one at least */
+    if (merged)                                                  /* one at least */
+        full.launching =
+            MG_MIN(c->launching, CTA_CYCLES * c->counted * MG_MAX(c->warps * needed / 8, (double)c->launches));
     return gain_if(c, &full);
 }
 
@@ -34,6 +34,7 @@ void mg_rule_partial_warp(struct advice *a, const struct mg_rule *self)
                of_lanes = gain_if_full(c, 1 - empty, false);
         /* more warps than one a CTA: they are taken to execute alike */
         bool exact = c->most_threads < 32 && c->least_threads == c->most_threads;
+        bool launching = gain - of_lanes > .02;
         if (empty < .1 || 100 * gain < LEAST_GAIN_PCT) continue;
         struct mg_finding *f = add_finding(a, c, gain, exact);
         place_at_kernel(f, c->k);
@@ -41,15 +42,15 @@ void mg_rule_partial_warp(struct advice *a, const struct mg_rule *self)
         f->unit = "% of the lanes of launched warps have no thread";
         f->text = mg_arena_printf(
             &a->out->arena,
-            "CTAs of %u thread%s fill no whole warp: %.0f %% of the lanes of its warps have no thread. Use a "
-            "multiple of 32 threads, with the work of several CTAs in one where it is small.",
-            c->threads, c->threads == 1 ? "" : "s", f->measure);
-        if (gain - of_lanes > .02)
-            f->limit =
-                mg_arena_printf(&a->out->arena,
-                                "Gain: launching its CTAs takes long, and CTAs of eight full warps are fewer; of "
-                                "CTAs that are as many it would be %.0f %%.",
-                                100 * of_lanes);
+            "CTAs of %u thread%s fill no whole warp: %.0f %% of the lanes of its warps have no thread. Use %s.",
+            c->threads, c->threads == 1 ? "" : "s", f->measure,
+            launching ? "fewer CTAs of 256 threads, each with the work of several"
+                      : "a multiple of 32 threads, with the work of several CTAs in one where it is small");
+        if (launching)
+            f->limit = mg_arena_printf(&a->out->arena,
+                                       "Gain: launching its CTAs takes long, and those of 256 threads are fewer. Full "
+                                       "warps in CTAs that are as many would gain %.0f %%.",
+                                       100 * of_lanes);
     }
 }
 
@@ -77,26 +78,29 @@ void mg_rule_occupancy(struct advice *a, const struct mg_rule *self)
     }
 }
 
-static double resident_ctas(const struct kernel_cost *c)
+/* "a launch has 1,057 CTAs: 1 full wave of 1,056 and a last one of 1" */
+static const char *say_waves(struct advice *a, const struct kernel_cost *c, uint32_t wave)
 {
-    return MG_MAX((double)(c->warps_resident / MG_MAX((c->threads + 31) / 32, 1u)), 1.);
+    double waves = c->long_waves / c->long_launches;
+    bool alike = fabs(waves * wave - (double)c->ctas) < .5; /* every launch is as the largest */
+    unsigned long long full = c->ctas / wave;
+    if (!alike)
+        return mg_arena_printf(&a->out->arena,
+                               "launches are %.2f waves of %u CTAs in the mean: the last ones are %.0f %% full", waves,
+                               wave, 100 * (c->long_waves - c->full_waves) / c->last_waves);
+    return mg_arena_printf(&a->out->arena, "a launch has %s CTAs: %llu full wave%s of %u and a last one of %llu",
+                           say_number(a, (double)c->ctas), full, full == 1 ? "" : "s", wave,
+                           (unsigned long long)c->ctas % wave);
 }
 
-/* What waves of equal time would save of a launch of the mean number of waves: the last one takes as long as its CTAs,
- * to which multiprocessors belong alone, and at least as long as one warp. */
-static double part_of_tail(const struct advice *a, const struct kernel_cost *c)
+/* Why a tail's gain is not the part of their time in which multiprocessors stay empty. */
+static const char *say_tail_limit(const struct kernel_cost *c)
 {
-    double waves = c->long_waves / c->long_launches, full = c->up_waves / c->long_launches - 1, part = 0;
-    double alone = c->warps > 0 ? c->chain / c->warps : 0, resident = resident_ctas(c),
-           last = ceil((waves - full) * resident - 1e-6) / resident,
-           launching = waves * resident * a->sms * CTA_CYCLES / MG_MAX(busy_sms(c), 1.);
-    for (int overlap = 0; overlap < 2; overlap++) {
-        double wave = busy_cycles(c, overlap) / MG_MAX(busy_sms(c), 1.) / c->waves;
-        double now = full * MG_MAX(wave, alone) + MG_MAX(wave * last, alone), even = waves * MG_MAX(wave, alone);
-        now = MG_MAX(now, launching);
-        part += now > 0 ? .5 * MG_MAX(1 - MG_MAX(even, launching) / now, 0.) : 0;
-    }
-    return part;
+    struct least_times t = least_times(c);
+    if (MG_MAX(t.launching, t.memory) > .9 * modelled_cycles(c) * busy_sms(c))
+        return t.launching > t.memory ? "Gain: launching all its CTAs takes most of the time, waves or not."
+                                      : "Gain: what memory has to bring takes most of the time, waves or not.";
+    return "Gain: CTAs of the last wave are faster, since they have multiprocessors for themselves.";
 }
 
 void mg_rule_tail(struct advice *a, const struct mg_rule *self)
@@ -106,29 +110,26 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         const struct kernel_cost *c = &a->costs[i];
         if (c->imbalanced || c->long_launches <= 0) continue;
-        double waves = c->long_waves / c->long_launches, idle = 1 - c->long_waves / c->up_waves;
+        double waves = c->long_waves / c->long_launches, idle = 1 - c->long_waves / (c->full_waves + c->last_waves);
         bool measured = false;
         for (const struct mg_jval *v = mg_jval_first(mg_jval_get(clock, "kernels")); v; v = v->next)
             if (mg_jval_u64(v, "kernel") == c->k->id && mg_jval_is_number(mg_jval_get(v, "tail"))) {
                 measured = mg_jval_f64(v, "tail") < idle; /* longer: what instrumenting made of it */
                 idle = MG_MIN(idle, mg_jval_f64(v, "tail"));
             }
-        double part = MG_MIN(part_of_tail(a, c), idle), gain = c->share * part * c->long_waves / c->waves;
+        double part = MG_MIN(part_of_tail(c), idle), gain = c->share * part * c->long_waves / c->waves;
         if (idle < .1 || 100 * gain < LEAST_GAIN_PCT) continue;
         struct mg_finding *f = add_finding(a, c, gain, false);
         place_at_kernel(f, c->k);
         f->measure = waves;
         f->unit = "waves of CTAs";
         uint32_t wave = a->sms * (uint32_t)resident_ctas(c);
-        bool alike = fabs(waves * wave - (double)c->ctas) < .001 * (double)c->ctas; /* every launch as the largest */
         f->text = mg_arena_printf(
             &a->out->arena,
-            "%s %.2f waves of CTAs%s: in the last one multiprocessors stay empty (%.0f %% of their time%s). Choose the grid as a "
-            "multiple of %u CTAs, or use smaller CTAs.",
-            alike ? "a launch is" : "launches are", waves, alike ? "" : " in the mean", 100 * idle,
-            measured ? ", measured" : "", wave);
-        if (part < .8 * idle)
-            f->limit = "Gain: CTAs of the last wave are faster, since they have multiprocessors for themselves.";
+            "%s, for which multiprocessors wait%s. Choose the grid as a multiple of %u CTAs, or use smaller CTAs.",
+            say_waves(a, c, wave),
+            measured ? mg_arena_printf(&a->out->arena, " (%.0f %% of their time, measured)", 100 * idle) : "", wave);
+        if (part < .8 * idle) f->limit = say_tail_limit(c);
     }
 }
 
@@ -158,7 +159,7 @@ void mg_rule_few_ctas(struct advice *a, const struct mg_rule *self)
         if (c->share < .05 || c->waves >= (double)c->launches || (idle < .1 && most * warps >= WARPS_THAT_HIDE))
             continue;
         if (c->imbalanced && c->uneven >= idle) continue; /* that explains more */
-        bool launching = 2 * c->all_ctas * CTA_CYCLES >= modelled_cycles(c) * busy_sms(c);
+        bool launching = 2 * c->launching >= modelled_cycles(c) * busy_sms(c);
         struct mg_finding *f = add_finding(a, c, 0, false);
         place_at_kernel(f, c->k);
         f->measure = (double)c->ctas / a->sms;

@@ -6,7 +6,7 @@
 static const char *const parts[] = {
     [PART_ISSUE] = "instructions",
     [PART_SHARED] = "passes through shared memory",
-    [PART_GLOBAL] = "sectors",
+    [PART_GLOBAL] = "accesses to global memory",
     [PART_ATOMIC] = "atomics at one address",
 };
 
@@ -50,13 +50,15 @@ const char *say_limit(struct advice *a, const struct kernel_cost *c, enum part p
     if (least > most)
         return mg_arena_printf(
             &a->out->arena,
-            "Gain: by the model it takes %s cycles: %s %s, all its %s take a multiprocessor %s, which holds %.0f of %u warps.",
-            all, what, say_number(a, least), parts[part], say_number(a, work), warps_held(a, c), c->warps_most);
+            "Gain: by the model it takes %s cycles: %s %s, all its %s %s (the mean of %.0f multiprocessors with CTAs, which "
+            "hold %.0f of %u warps).",
+            all, what, say_number(a, least), parts[part], say_number(a, work), busy, warps_held(a, c), c->warps_most);
     if (rest > sum - work)
         return mg_arena_printf(
             &a->out->arena,
-            "Gain: by the model it takes %s cycles, all its %s a multiprocessor %s; without any, %s %s.", all,
-            parts[part], say_number(a, work), what_else, say_number(a, rest));
+            "Gain: by the model it takes %s cycles, all its %s %s (the mean of %.0f multiprocessors with CTAs); without "
+            "any, %s %s.",
+            all, parts[part], say_number(a, work), busy, what_else, say_number(a, rest));
     return mg_arena_printf(&a->out->arena, "Gain: by the model %s are %.0f %% of what it does.", parts[part],
                            100 * work / sum);
 }

@@ -33,6 +33,7 @@ static void add_site(struct line_sum *s, const struct mg_jval *v, const struct s
            beyond = mg_jval_is_number(mg_jval_get(v, "sectors")) ? use->cycles - use->ideal : (double)conflicts;
     if (!s->worst || beyond > s->beyond) {
         s->worst = v;
+        s->use = use;
         s->beyond = beyond;
     }
     s->conflicts += (double)conflicts;
@@ -88,6 +89,25 @@ static const char *buffer_of(struct advice *a, const struct line_sum *s)
                         s->worst ? (uint32_t)mg_jval_u64(s->worst, "ptx_line") : s->place.ptx_line);
 }
 
+/* What its kernel costs. Fewer passes through L1 gain nothing below what memory takes, wherever the bytes come from. */
+static struct kernel_cost cost_of(struct advice *a, const struct line_sum *s)
+{
+    struct kernel_cost c = a->costs[s->k->id];
+    if (!s->use || !s->use->by_passes) return c;
+    c.from_memory = MG_MAX(c.from_memory, first_bytes(a, &c) / a->peak->bytes_cycle);
+    c.used = c.from_memory;
+    return c;
+}
+
+/* 0: not worth to be told. */
+static double gain_of_fault(struct advice *a, enum part part, const struct fault *x)
+{
+    struct kernel_cost c = cost_of(a, x->line);
+    double gain = gain_of(&c, part, x->cycles);
+    bool passes = x->line->use && x->line->use->by_passes; /* of a kernel that memory limits none is left */
+    return is_worth(&c, part, x->cycles) && (!passes || 100 * gain >= LEAST_GAIN_PCT) ? gain : 0;
+}
+
 /* A finding for each line that gains enough. All others that access one buffer of a kernel are one finding, at the
  * worst of them: those of little gain, and those without a line of the source, where an unrolled loop has many. So are
  * all lines of a buffer where one change of the buffer mends them (by_buffer). */
@@ -98,9 +118,9 @@ static void tell_faults(struct advice *a, enum part part, const struct fault *fa
     bool *done = mg_xcalloc(n + 1, sizeof *done);
     for (uint32_t i = 0; i < n; i++) {
         const struct line_sum *s = faults[i].line;
-        double gain = gain_of(&a->costs[s->k->id], part, faults[i].cycles);
+        double gain = gain_of_fault(a, part, &faults[i]);
         buffers[i] = buffer_of(a, s);
-        done[i] = s->place.file && is_worth(&a->costs[s->k->id], part, faults[i].cycles) && !(by_buffer && buffers[i]);
+        done[i] = s->place.file && gain > 0 && !(by_buffer && buffers[i]);
         if (done[i]) tell(a, s, gain, "");
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -118,8 +138,8 @@ static void tell_faults(struct advice *a, enum part part, const struct fault *fa
             most = faults[j].cycles;
             all.line = faults[j].line;
         }
-        double gain = gain_of(&a->costs[all.line->k->id], part, all.cycles);
-        if (!is_worth(&a->costs[all.line->k->id], part, all.cycles)) continue;
+        double gain = gain_of_fault(a, part, &all);
+        if (gain <= 0) continue;
         tell(a, all.line, gain,
              lines < 2 ? ""
                        : mg_arena_printf(&a->out->arena, " (and %u more access%s%s)", lines - 1, lines == 2 ? "" : "es",
@@ -158,13 +178,36 @@ static const char *tell_stride(struct advice *a, const struct line_sum *s)
         width);
 }
 
+/* Of loads that use together what their sectors bring: no byte comes for nothing. */
+static void tell_passes(struct advice *a, struct mg_finding *f, const struct line_sum *s, const char *others)
+{
+    double requests = mg_jval_f64(s->worst, "requests"),
+           filled = mg_jval_f64(s->worst, "accesses") * mg_jval_f64(s->worst, "width") / 128;
+    bool members = s->narrow >= s->wide && s->narrow >= s->irregular;
+    const char *stride =
+        members ? "an array for each member, or one wide load of several, takes fewer" : tell_stride(a, s);
+    f->measure = mg_jval_f64(s->worst, "lines") / requests;
+    f->unit = "passes through L1 a request";
+    f->text = mg_arena_printf(
+        &a->out->arena,
+        "a request of %s takes %.1f passes through L1, one for each line of 128 bytes, where %.3g would do%s. Loads beside "
+        "it use the rest of its sectors, so that no byte comes for nothing. %c%s.",
+        mg_jval_text(s->worst, "op"), f->measure, MG_MAX(filled / requests, 1.), others, stride[0] - 'a' + 'A',
+        stride + 1);
+}
+
 static void tell_uncoalesced(struct advice *a, const struct line_sum *s, double gain, const char *others)
 {
-    struct mg_finding *f = add_finding(a, &a->costs[s->k->id], gain, true);
+    const struct kernel_cost c = cost_of(a, s);
+    struct mg_finding *f = add_finding(a, &c, gain, true);
     place_at_access(a, f, s);
+    f->limit = say_limit(a, &c, PART_GLOBAL);
+    if (s->use->by_passes) {
+        tell_passes(a, f, s, others);
+        return;
+    }
     double requests = mg_jval_f64(s->worst, "requests"), sectors = mg_jval_f64(s->worst, "sectors"),
            filled = mg_jval_f64(s->worst, "accesses") * mg_jval_f64(s->worst, "width") / 32;
-    f->limit = say_limit(a, &a->costs[s->k->id], PART_GLOBAL);
     f->measure = sectors / requests; /* of the worst instruction: others of the line may be sound */
     f->unit = "sectors a request";
     const char *stride = tell_stride(a, s);
@@ -183,7 +226,7 @@ void mg_rule_uncoalesced(struct advice *a, const struct mg_rule *self)
     uint32_t n = 0;
     for (uint32_t i = 0; i < sums.n; i++) {
         const struct line_sum *s = &sums.at[i];
-        if (s->sectors >= 1.5 * s->ideal) faults[n++] = (struct fault){s, s->sectors - s->ideal};
+        if (s->sectors >= WASTED * s->ideal) faults[n++] = (struct fault){s, s->sectors - s->ideal};
     }
     tell_faults(a, PART_GLOBAL, faults, n, false, tell_uncoalesced);
     free(faults);
@@ -217,7 +260,7 @@ static const char *tell_padding(struct advice *a, const struct line_sum *s)
         sized_by_launch
             ? mg_arena_printf(
                   &a->out->arena,
-                  " The launch gives its size (dynamic shared memory), which grows by %u bytes a row; so does a row's length in each index.",
+                  " The launch gives its size (dynamic shared memory): add %u bytes for each row there, and to the length of a row wherever it is indexed.",
                   pad)
             : "";
     if (!s->regular)
@@ -232,10 +275,10 @@ static const char *tell_padding(struct advice *a, const struct line_sum *s)
             "Let lanes use neighbouring words, or pad %s: index + index / 32 (%u bytes after every 32 words).%s", array,
             pad, size);
     bool constant = s->wide + s->narrow >= s->irregular; /* else a warp of several rows, or of no pattern */
-    return mg_arena_printf(&a->out->arena,
-                           "Pad each row of %s by %u bytes (%s): lanes %sthen fall on different banks.%s", array, pad,
-                           pad > 8 ? "the width of an access" : "one element of that size more",
-                           constant ? "" : "that step by a constant ", size);
+    return mg_arena_printf(
+        &a->out->arena, "Pad each row of %s by %u bytes (%s): %s then fall on different banks.%s", array, pad,
+        pad > 8 ? "the width of an access" : "one element of that size more",
+        constant ? "lanes" : "its lanes have no one step (irregular); groups of them that step by rows, if any,", size);
 }
 
 /* An access of several elements, which the source mostly has as several. */

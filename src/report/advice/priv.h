@@ -22,11 +22,14 @@ struct kernel_cost {
     uint64_t launches, direct;
     double counted; /* part of them that has counts: the others are taken to be like these, but cost nothing here */
     double all_ctas, busy, turns; /* summed over launches: multiprocessors that have work; waves, one at least */
+    double bytes;                 /* that its accesses move if no cache serves any */
     double from_memory, used; /* cycles for bytes that no cache has, and for those that lanes access; 0: not known */
     double sector_cycles;     /* for one sector from memory */
+    double launching;         /* cycles for launching its CTAs */
     double waves;             /* of CTAs, summed over launches */
-    double long_launches, long_waves, up_waves; /* of launches of a wave or more: how many, their waves, rounded up */
-    uint32_t threads, row_threads, registers;   /* of the launch with the most CTAs; row: blockDim.x */
+    double long_launches, long_waves, full_waves, last_waves; /* of a wave or more: launches, waves, those not full */
+    double last_ctas, short_ctas; /* of the busiest multiprocessor: in last waves, in launches of less than one */
+    uint32_t threads, row_threads, registers; /* of the launch with the most CTAs; row: blockDim.x */
     uint64_t shared_bytes, ctas;
     uint32_t warps_resident, warps_most;
     double warps, empty_lanes;            /* launched; lanes of these that have no thread */
@@ -101,11 +104,14 @@ void texts_release(struct advice *a);
 bool is_toolkit_header(const char *path);
 
 /* ---- sectors that several loads touch (reuse.c) ----------------------------------------------------------------- */
-#define AGAIN_CYCLES .25 /* of a sector that L1 has, where all four of a line are touched */
+#define PASS_CYCLES .25 /* of a sector, in a pass through L1: it takes the four of a line */
+#define WASTED      1.5 /* times as many sectors as the bytes fill: some are for nothing */
 struct site_use {
-    double cycles; /* for its sectors: those that a load beside it has brought cost less */
-    double ideal;  /* for as few as would do, of the loads beside it together */
-    double wait;   /* of all warps together for its requests */
+    double sectors; /* that it brings: not those that a load beside it has brought; twice, if they are read, too */
+    double cycles;  /* for these, or for its passes through L1 where they take longer */
+    double ideal;   /* for as few as would do, of the loads beside it together */
+    bool by_passes; /* these take longer, and loads beside it use what its sectors bring */
+    double wait;    /* of all warps together for its requests */
 };
 bool is_kept_by_l1(const char *op);
 /* By place in tool memory's list. Owner: the caller. */
@@ -125,6 +131,7 @@ struct advice {
     struct mg_sources *sources;        /* NULL: none was read yet */
     struct kernel_cost *costs;         /* by kernel id */
     struct site_use *uses;             /* by place in tool memory's list; NULL: every sector counts once */
+    struct mg_map spans;               /* of buffers, by site (bound.c) */
     unsigned without;                  /* MG_WORK_NO_: tools that do not take part */
     bool counted;                      /* some kernel has counts */
     MG_VEC(struct division) divisions; /* those of a kernel and of a block of it stand together */
@@ -149,6 +156,13 @@ struct mg_rule {
 void advice_init(struct advice *a, struct mg_facts *f, struct mg_findings *out, unsigned without);
 void advice_release(struct advice *a);
 void costs_init(struct advice *a);
+/* What tool values says of the bytes that are accessed of buffers. */
+void find_spans(struct advice *a);
+/* The bytes of a site's buffer that are accessed, at most: all of it, if tool values did not look at the site. */
+uint64_t bytes_of_buffer(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site,
+                         const struct mg_buffer_name *buffer);
+/* Bytes of a kernel that no cache can serve, at most: those of each buffer once a launch, if its size is known. */
+double first_bytes(struct advice *a, const struct kernel_cost *c);
 /* Bytes of a kernel that come from memory: of its buffers, once a launch, where they do not fit into L2. `used`: those
  * that come whatever its accesses look like. */
 double bytes_from_memory(struct advice *a, const struct kernel_cost *c, double *used);
@@ -168,10 +182,6 @@ double busy_sms(const struct kernel_cost *c);
 /* What it costs when so many cycles of one part go. */
 struct kernel_cost without_cycles(const struct kernel_cost *c, enum part part, double cycles);
 /* Part of the program's time that goes if the kernel costs what `mended` does. 0..1. */
-/* Of what it takes, what unequal CTAs take more than as many equal ones would: multiprocessors fetch them in order
- * (`even`, `equal`: an even share's part of what these, and equal ones, take), and the longest takes `ratio` times as
- * long as the mean, waits included. */
-double part_of_unequal(const struct kernel_cost *c, double even, double equal, double ratio);
 double gain_if(const struct kernel_cost *c, const struct kernel_cost *mended);
 /* Part of the program's time that goes when so many cycles of one part of a kernel's cost go: the mean of what it would
  * be if the parts overlapped fully and if they did not at all. 0..1. */
@@ -193,6 +203,25 @@ bool is_worth_if_full(const struct kernel_cost *c, enum part part, double cycles
 /* The same, and anything as they are? */
 bool is_worth(const struct kernel_cost *c, enum part part, double cycles);
 
+/* ---- how CTAs lie over multiprocessors (spread.c) ------------------------------------------------------------- */
+struct spread {
+    bool known;     /* else all multiprocessors are taken to have an even share */
+    double length;  /* how many times as long as with equal CTAs the busiest one works */
+    double longest; /* how many times as long as the mean the longest CTA takes */
+    double warps;   /* the same of the warps of a CTA */
+};
+struct spread spread_of_ctas(const struct mg_jval *row); /* of tool ctas */
+double resident_ctas(const struct kernel_cost *c);
+/* Adds launches of a grid to what is said of waves. */
+void add_waves(struct kernel_cost *c, uint64_t ctas, uint32_t resident, uint32_t sms, double times);
+/* Cycles from begin to end of its launches. All that longer CTAs do is more (`whole`), or their instructions alone
+ * (chain_of_insts: the part of c->chain that these take). */
+double cycles_of_spread(const struct kernel_cost *c, struct spread x, double chain_of_insts, bool whole, bool overlap);
+/* Of what it takes, what unequal CTAs take more than as many equal ones would. */
+double part_of_unequal(const struct kernel_cost *c, struct spread x);
+/* Of what launches of a wave or more take, what waves of equal time would save. */
+double part_of_tail(const struct kernel_cost *c);
+
 /* ---- what rules share -------------------------------------------------------------------------------------------- */
 /* Rows of one tool's list that belong to one line of the source (or of the PTX where there is none), added up. */
 struct line_sum {
@@ -203,9 +232,10 @@ struct line_sum {
     double accesses, requests, sectors, ideal, conflicts, passes, same, narrow, wide, wider,
         irregular; /* narrow: strides up to 32 bytes; wide: beyond; wider: beyond 128 */
     const struct mg_jval
-        *worst;    /* the site with most sectors beyond the ideal, or bank conflicts; NULL: not looked for */
-    double beyond; /* how many those are */
-    bool regular;  /* every site's conflicts are a whole number a request */
+        *worst; /* the site with most sectors beyond the ideal, or bank conflicts; NULL: not looked for */
+    const struct site_use *use; /* of worst */
+    double beyond;              /* how many those are */
+    bool regular;               /* every site's conflicts are a whole number a request */
     double values, redundant;
     double cycles; /* that go if it is mended */
     double idle, slots;

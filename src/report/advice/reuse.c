@@ -4,8 +4,8 @@
  * their own.
  *
  * They are taken as one access: it touches as many sectors as the load that touches most, for each 32 bytes of the
- * span of its offsets, and needs the bytes of all. What they touch beyond that costs a cycle for each line of 128
- * bytes, as L1 takes them one after the other. All is spread over the loads as their sectors are. */
+ * span of its offsets, and needs the bytes of all. L1 takes the lines of 128 bytes of each load one after the other, a
+ * pass for each, while sectors come: what takes longer counts. All is spread over the loads as their sectors are. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,24 +60,27 @@ bool is_kept_by_l1(const char *op)
 
 static void share(struct site_use *uses, const struct load *group, uint32_t n)
 {
-    double all = 0, most = 0, filled = 0, alone = 0, lines = 0; /* as few as would do if each stood for itself */
+    double all = 0, most = 0, filled = 0, passes = 0, least = 0; /* least: as few as would do */
     int64_t first = group->first, behind = group->behind;
     for (uint32_t i = 0; i < n; i++) {
         all += group[i].sectors;
         filled += group[i].filled;
-        alone += uses[group[i].ix].ideal;
-        lines += MG_MAX((double)group->requests, AGAIN_CYCLES * uses[group[i].ix].ideal);
+        passes += MG_MAX(group[i].lines, PASS_CYCLES * group[i].sectors);
+        least += MG_MAX((double)group->requests, PASS_CYCLES * uses[group[i].ix].ideal);
         most = MG_MAX(most, group[i].sectors);
         first = MG_MIN(first, group[i].first);
         behind = MG_MAX(behind, group[i].behind);
     }
     double span = (double)(behind - first) / 32, touched = MG_MIN(all, most * MG_MAX(span, 1.)),
-           ideal = MG_MIN(touched, MG_MAX(filled, (double)group->requests));
+           needed = MG_MIN(touched, MG_MAX(filled, (double)group->requests));
+    bool by_passes = passes > touched && touched < WASTED * needed;
     for (uint32_t i = 0; all > 0 && i < n; i++) {
         struct site_use *u = &uses[group[i].ix];
-        double part = touched / all;
-        u->cycles = group[i].sectors * part + MG_MAX(group[i].lines, AGAIN_CYCLES * group[i].sectors) * (1 - part);
-        u->ideal = group[i].sectors * (ideal + lines * MG_MAX(1 - ideal / alone, 0)) / all;
+        double part = group[i].sectors / all;
+        u->sectors = part * touched;
+        u->cycles = part * MG_MAX(touched, passes);
+        u->ideal = part * MG_MAX(needed, least);
+        u->by_passes = by_passes;
     }
 }
 
@@ -108,7 +111,8 @@ struct site_use *uses_of_sites(struct advice *a)
                          .sectors = sectors,
                          .lines = mg_jval_f64(v, "lines"),
                          .filled = filled};
-        uses[ix].cycles = sectors + (is_store(mg_jval_text(v, "op")) ? MG_MAX(sectors - 2 * filled, 0.) : 0);
+        uses[ix].sectors = sectors + (is_store(mg_jval_text(v, "op")) ? MG_MAX(sectors - 2 * filled, 0.) : 0);
+        uses[ix].cycles = uses[ix].sectors;
         uses[ix].ideal = MG_MIN(sectors, MG_MAX(filled, requests));
         if (!is_shown(a, v, &k) || !function || !requests || !is_kept_by_l1(mg_jval_text(v, "op"))) continue;
         if (!mg_buffer_base_at(a->buffers, k, function, (uint32_t)mg_jval_u64(v, "ptx_line"), &l.base, &l.first))

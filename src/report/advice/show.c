@@ -243,7 +243,7 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
         mg_buf_printf(out, "findings: what fixing each is estimated to gain, in per cent of %s%s%s; docs/findings.md\n",
                       of_what(list),
                       list->without_memory && !list->timed ? ", without memory (-t advise counts it)" : "",
-                      modelled ? " (~: a model of the device)" : "");
+                      modelled ? " (~: found by a model of the device)" : "");
     else if (list->complete)
         mg_buf_adds(out, "findings: none: no rule found what fixing would gain 1 % of the kernels' work\n");
     else if (shown)
@@ -286,7 +286,8 @@ void mg_add_findings_csv(const struct mg_findings *list, struct mg_buf *out)
 {
     mg_buf_adds(
         out,
-        "rank,rule,gain_pct,sure,kernel,kernel_name,function,file,line,ptx_line,buffer,measure,unit,share_pct,text\r\n");
+        "rank,rule,gain_pct,sure,kernel,kernel_name,function,file,line,ptx_line,buffer,measure,unit,share_pct,text,"
+        "limit\r\n");
     for (uint32_t i = 0; i < list->n; i++) {
         const struct mg_finding *f = &list->at[i];
         add_csv_number(out, true, i + 1);
@@ -304,7 +305,8 @@ void mg_add_findings_csv(const struct mg_findings *list, struct mg_buf *out)
         add_csv_text(out, f->unit);
         add_csv_number(out, true, f->share_pct);
         struct mg_buf text = whole_text(f);
-        mg_add_csv_text(out, text.at);
+        add_csv_text(out, text.at);
+        mg_add_csv_text(out, f->limit);
         mg_buf_release(&text);
         mg_buf_adds(out, "\r\n");
     }
@@ -333,6 +335,7 @@ void mg_write_findings(const struct mg_findings *list, struct mg_json *j)
         mg_json_key_str(j, "sure", f->exact ? "exact" : "model");
         struct mg_buf text = whole_text(f);
         mg_json_key_str(j, "text", text.at);
+        mg_json_key_str(j, "limit", f->limit);
         mg_buf_release(&text);
         mg_json_end(j, '}');
     }

@@ -1,0 +1,40 @@
+// Structs of which one member is read, or all: bytes that come for nothing, or passes through L1 alone.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cuda_runtime.h>
+
+struct Long {
+    float x, y, z, w, vx, vy, vz, m;
+};
+struct Short {
+    float x, y, z, w;
+};
+
+__global__ void one(const Long *__restrict__ a, float *b) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    b[i] = a[i].m; // ONE
+}
+__global__ void all(const Long *__restrict__ a, float *b) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    Long p = a[i];                                              // ALL
+    b[i] = p.x * p.vx + p.y * p.vy + p.z * p.vz + p.w * p.m; // and here
+}
+__global__ void few(const Short *__restrict__ a, float *b) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    Short p = a[i]; // FEW
+    b[i] = p.x * p.y + p.z * p.w;
+}
+
+int main(int argc, char **argv) {
+    int ctas = argc > 2 ? atoi(argv[2]) : 1;
+    void *a;
+    float *b;
+    cudaMalloc(&a, ctas * 256 * sizeof(Long));
+    cudaMalloc(&b, ctas * 256 * sizeof(float));
+    cudaMemset(a, 0, ctas * 256 * sizeof(Long));
+    if (!strcmp(argv[1], "one")) one<<<ctas, 256>>>((Long *)a, b);
+    if (!strcmp(argv[1], "all")) all<<<ctas, 256>>>((Long *)a, b);
+    if (!strcmp(argv[1], "few")) few<<<ctas, 256>>>((Short *)a, b);
+    puts(cudaGetErrorString(cudaDeviceSynchronize()));
+}

@@ -1,0 +1,76 @@
+#!/bin/sh
+# Tool values tells from where to where instructions access memory: closed forms of steps and offsets that SEED draws, of one site and of all that
+# access one buffer, behind guards and of loads that overwrite their address. Of a large buffer of which little is read over and over memory has
+# to bring that little alone: no verdict memory_bound, and a redundant load in front of it is found, with the gain that it
+# has of a small one.
+set -e
+[ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
+seed=${SEED:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
+echo "SEED=$seed"
+cat > span.cu <<'C'
+#include <cstdio>
+#include <cstdlib>
+__global__ void steps(const float *a, float4 *b, long *c, int from, int step, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = 0;
+    if (i < n) v = a[from + i * step];           // GUARDED
+    v += a[2 * from + i];                        // PLAIN
+    if (i == 3) b[i + from] = make_float4(v, v, v, v); // VECTOR
+    for (int k = 0; k < 3; k++) c = (long *)*c;  // CHASE
+    if (c == (long *)1) b[0].x = v;
+}
+__global__ void again(const int *a, int *b, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, s = 0;
+    for (int k = 0; k < n; k++) {
+        s += a[5] * k; // AGAIN
+        b[i] = s;
+    }
+}
+int main(int argc, char **v)
+{
+    int from = atoi(v[1]), step = atoi(v[2]), n = atoi(v[3]);
+    float *a, *b;
+    long *c, chain[4];
+    bool exact = argc > 4;
+    cudaMalloc(&a, exact ? 64 : 1 << 26), cudaMalloc(&b, exact ? 1056 * 256 * 4 : 1 << 26), cudaMalloc(&c, sizeof chain);
+    for (int i = 0; i < 4; i++) chain[i] = (long)(c + (i + 1) % 4); // the third lies at 16
+    cudaMemcpy(c, chain, sizeof chain, cudaMemcpyHostToDevice);
+    if (!exact) steps<<<4, 128>>>(a, (float4 *)b, c, from, step, n);
+    again<<<1056, 256>>>((int *)a, (int *)b, 64);
+    puts(cudaGetErrorString(cudaDeviceSynchronize()));
+}
+C
+"$NVCC" -cudart shared -lineinfo -O2 -gencode arch=compute_90,code=compute_90 -o span span.cu
+for device in ${DEVICES:-emu cpu}; do
+    rm -rf d
+    set -- $((seed % 1000)) $((1 + seed % 37)) $((1 + seed % 500))
+    "$MARGAY" run -q --device $device -t advise -o d -- ./span $@ > out && grep -q 'no error' out
+    "$MARGAY" report d --json > d.json
+    rm -rf e
+    "$MARGAY" run -q --device $device -t advise -o e -- ./span $@ exact > out && grep -q 'no error' out
+    "$MARGAY" report e --json > e.json
+    python3 - $device $@ <<'P'
+import json, sys
+device, (start, step, n) = sys.argv[1], map(int, sys.argv[2:])
+r = json.load(open('d.json'))
+name = {k['id']: k['demangled'].split('(')[0] for k in r['kernels']}
+line = lambda word: next(i for i, l in enumerate(open('span.cu'), 1) if '// ' + word in l)
+at = lambda word: [s for s in r['tools']['values']['sites'] if s['line'] == line(word)]
+spans = lambda word: {s['span_bytes'] for s in at(word) if s['values']}
+assert spans('GUARDED') == {(n - 1) * step * 4 + 4} and spans('PLAIN') == {512 * 4} and spans('VECTOR') == {16}, (device, at('GUARDED'), at('PLAIN'), at('VECTOR'))
+lowest, behind = min(start, 2 * start), max(start + (n - 1) * step + 1, 2 * start + 512)
+assert {s['buffer_span_bytes'] for s in at('GUARDED') + at('PLAIN')} == {4 * (behind - lowest)}, (device, at('PLAIN'))
+assert at('CHASE') and max(spans('CHASE')) <= 24 and 8 in spans('CHASE'), (device, at('CHASE'))
+assert spans('AGAIN') == {4}, (device, at('AGAIN'))
+found = {(f['rule'], name[f['kernel']]) for f in r['findings']}
+assert ('memory_bound', 'again') not in found and ('redundant_load', 'again') in found, (device, found)
+# the same work, whatever the size of the allocation
+gain = lambda r: next(100 * f['gain_pct'] / f['share_pct'] for f in r['findings'] if f['rule'] == 'redundant_load')
+exact = json.load(open('e.json'))
+assert abs(gain(r) - gain(exact)) < .1, (device, gain(r), gain(exact))
+why = next(x['why'] for x in r['no_verdict'] if name[x['kernel']] == 'again')
+assert why.startswith('caches decide. With perfect ones, which bring what it accesses of a buffer once a launch,'), (device, why)
+P
+done
