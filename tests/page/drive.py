@@ -219,9 +219,10 @@ def advised():
     # verdicts are of another kind: no card, no rank, no place
     verdicts = b.eval('[...document.querySelectorAll(".verdict")].map((e) => [e.querySelector(".rank") === null, e.innerText, getComputedStyle(e).borderLeftWidth])')
     check(len(verdicts) == len(found) - len(gains) and all(plain and text.startswith('verdict') and width == '0px' for plain, text, width in verdicts), verdicts)
-    # how sure stands apart from the gain, and its word is explained
+    # how sure stands with the measure, apart from the gain, and its word is explained
     sure = b.eval('[...document.querySelectorAll(".card .sure")].map((e) => [e.innerText, e.title, e.closest(".gain") === null])')
-    check([s for s, _, _ in sure] == [f'sure: {f["sure"]}' for f in gains] and all('exact' in title and apart for _, title, apart in sure), sure)
+    ends = {'exact': 'exact', 'model': 'by a model'}
+    check(all(s.startswith(f'{f["measure"]:.3g}') and s.endswith(f'{f["unit"]}, {ends[f["sure"]]}') for (s, _, _), f in zip(sure, gains)) and all('estimate' in title and apart for _, title, apart in sure), sure)
     b.click('.card a')
     check(b.eval('location.hash').endswith(f'/{gains[0]["line"]}') and b.eval('document.querySelector("#source tr.here .atline").innerText').startswith('divergence'), b.eval('location.hash'))
     sane('findings')
@@ -377,6 +378,10 @@ advised()
 reader.flow(b, check)
 reader.reacts(b, check)
 reader.fits(b, check)
+reader.opened(b, check)
+reader.names(b, check)
+reader.boxes(b, check)
+reader.elsewhere(b, check)
 reader.shades(b, check)
 reader.groups(b, check)
 reader.printed(b, check)

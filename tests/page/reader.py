@@ -162,7 +162,7 @@ def fits(b, check):
     for width in (1920, 1400, 1000, 400):
         b.size(width, 900)
         b.settle()
-        wide = b.eval('(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector("#source .scroll"))')
+        wide = b.eval('(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector("#source .codebox"))')
         cut = b.eval('[...document.querySelectorAll("#source td.code")].filter((e) => e.scrollWidth > e.clientWidth + 1).length')
         check(wide <= 1 and cut == 0, 'a line is cut', width, wide, cut)
         text = b.eval('Math.min(...[...document.querySelectorAll("#flame .frame text")].map((e) => e.getBoundingClientRect().height))')
@@ -173,7 +173,7 @@ def fits(b, check):
     check(b.eval('Math.max(...[...document.querySelectorAll("#source tbody tr")].map((e) => e.clientHeight))') < 400, 'an endless line')
     # 1920: no empty margins while something could be wider
     b.size(1920, 900)
-    check(b.eval('document.querySelector("#source .scroll").clientWidth') > 1800, 'the width is used')
+    check(b.eval('document.querySelector("#source .codebox").clientWidth') > 1800, 'the width is used')
     b.size(400, 900)
     b.open('m120/page.html', '#/kernel/1')
     code = b.eval('Math.min(...[...document.querySelectorAll("#source tr.used > td.code")].map((e) => e.clientWidth))')
@@ -196,6 +196,114 @@ def fits(b, check):
     b.size(1400, 1000)
     # scrolled aside, line numbers stay
     check(b.eval('getComputedStyle(document.querySelector("#source tr.used > td")).position') == 'sticky', 'line numbers')
+
+
+OPEN = '''(() => { for (const e of document.querySelectorAll('#source tr.used button.ln')) e.click();
+  for (const d of document.querySelectorAll('#source details')) d.open = true; })()'''
+# The widest that the source is, beyond its box; the least room for a line; numbers without their names.
+ROOM = '''(() => { const table = document.querySelector('#source table.code'), stacked = table.classList.contains('stacked'), lines = [...table.querySelectorAll(':scope > tbody > tr.used > td.code')];
+  const cells = stacked ? [...table.querySelectorAll(':scope > tbody > tr.used > td')].slice(1).filter((e) => e.clientHeight && !e.matches('.num, .code')) : [];
+  return [Math.max(document.documentElement.scrollWidth, table.getBoundingClientRect().right) - innerWidth, Math.min(...lines.map((e) => e.clientWidth)), stacked,
+    cells.filter((e) => !getComputedStyle(e, '::before').content.includes(e.dataset.label)).length, cells.filter((e) => e.dataset.unit && !getComputedStyle(e, '::after').content.includes(e.dataset.unit)).length]; })()'''
+
+
+def opened(b, check):
+    """With every line open, at any width, nothing is wider than the window and lines of the source have room; beneath a line its numbers have names and units."""
+    seen = set()
+    for page, hash in (('m120/page.html', '#/kernel/1'), ('m120/page.html', '#/kernel/3'), ('advised.html', '#/kernel/0')):
+        b.open(page, hash)
+        b.eval(OPEN)
+        for width in (360, 600, 800, 1000, 1400):
+            b.size(width, 900)
+            b.settle()
+            over, room, stacked, unnamed, unitless = b.eval(ROOM)
+            check(over <= 1 and room >= min(336, width - 72) and not unnamed and not unitless, page, hash, width, over, room, unnamed, unitless)
+            seen.add((width, stacked))
+    check((360, True) in seen and (1400, False) in seen, seen)
+    b.size(1400, 1000)
+
+
+def names(b, check):
+    """Long C++ names: what tells kernels apart stays in sight, in lists, cards, pictures; the whole name is where it is asked for."""
+    common = 'a::deep::name::of::a_library::detail::'
+    inner = ', '.join(f'{common}policy<{i}, unsigned long long>' for i in range(6))
+    first, second = (f'void {common}sort_all<{inner}, {common}{x}<float>, 4>(unsigned int*, int)' for x in ('Fill', 'Filter'))
+    alone = f'void {common}reduce<{inner}>({", ".join(["unsigned long long const*"] * 20)})'
+    core = unpack.parts('m120/page.html')['core']
+    card = dict(unpack.parts('advised.html')['core']['report']['findings'][0], file=None, line=None, ptx_line=0)
+
+    def put(core):
+        hot = sorted(core['report']['kernels'], key=lambda k: -k['thread_instructions'])[:3]
+        for k, name in zip(hot, (first, second, alone)): k['demangled'] = name
+        core['page']['kernel_names'] = {}
+        core['report']['findings'] = [dict(card, kernel=hot[2]['id'])]
+        k = hot[2]
+        core['report']['coverage']['unwritten_registers'] = [{'kernel': k['name'], 'function': k['name'], 'register': f'%r{i}', 'ptx_line': 9 + i, 'file': '/nowhere/a.cuh', 'line': 7} for i in range(30)]
+    changed('m120/page.html', 'names.html', core=put)
+    b.size(1400, 1000)
+    b.open('names.html')
+    links = dict(b.eval('[...document.querySelectorAll("#main tbody a.kernel")].map((e) => [e.title, e.innerText])'))
+    check(all(len(links[x]) < 110 for x in (first, second, alone)) and 'Fill<' in links[first] and 'Filter<' in links[second] and 'reduce' in links[alone][:30], [links[x] for x in (first, second, alone)])
+    seen = b.eval('[...document.querySelectorAll("#main tbody tr a.kernel")].filter((e) => [...e.children].some((c) => c.className === "name" && c.getBoundingClientRect().right > e.getBoundingClientRect().right + 1)).map((e) => e.title)')
+    check(not seen, 'the name itself is cut', seen)
+    heights = b.eval('[...document.querySelectorAll(".cardhead")].map((e) => e.clientHeight)')
+    check(heights and max(heights) < 30, 'a name fills a finding', heights)
+    b.go('#/run')
+    table = b.eval('[...document.querySelectorAll("#main tbody tr")].map((e) => e.innerText)')
+    check(len(table) == 1 and '%r0' in table[0] and '24 more' in table[0] and 'a.cuh:7' in table[0], table)
+    b.go('#/')
+    b.click('.cardhead a.kernel')
+    check(alone[5:] in b.eval('document.querySelector(".kernelhead").textContent'), 'the whole name')
+    frame = b.eval('document.querySelector("#flame .frame text").textContent')
+    check(frame.startswith('reduce<'), frame)
+
+
+def boxes(b, check):
+    """In a block of the graph place and count stand apart, however long the file's name is."""
+    def long_name(core):
+        for x in core['report']['kernels'][0]['blocks']: x.update(file='/nowhere/' + 'a_long_name_of_a_file' * 2 + '.cuh', line=1234, thread_entries=1023, warp_entries=40)
+    changed('advised.html', 'boxes.html', core=long_name, source=lambda s: s.update(kernels=[], files=[]))
+    b.open('boxes.html', '#/kernel/0')
+    close = b.eval('''[...document.querySelectorAll('#blocks svg .node')].map((n) => { const [, , place, count] = n.querySelectorAll('text'); return [count.getBBox().x - place.getBBox().x - place.getBBox().width, place.textContent]; })''')
+    check(close and all(gap >= 3 and text.endswith(':1234') and '…' in text for gap, text in close), close)
+
+
+def elsewhere(b, check):
+    """What is not there is said; tools, rules and roles of lines say what they are; the key / reaches the field that is shown."""
+    b.open('m1/page.html', '#/kernel/7')
+    check('nothing at #/kernel/7' in b.eval('document.getElementById("main").innerText'), b.eval('document.getElementById("main").innerText'))
+    b.click('#main p a')
+    check(b.eval('document.querySelector("#main table.kernels") !== null'), 'and the way back')
+    b.key('/')
+    check(b.eval('document.getElementById("status").textContent') == 'nothing to filter here', 'one kernel has no filter')
+    b.go('#/tools')
+    tools = b.eval('[...document.querySelectorAll("#main li")].map((e) => e.innerText.split(": "))')
+    check(tools and all(len(t) == 2 and len(t[1]) > 10 for t in tools), tools)
+    # times of the host say so in every column, and of how many CTAs they are in the kernel's view
+    core = unpack.parts('m1/page.html')['core']
+    id = next(t['id'] for t in core['page']['tools'] if t['name'] == 'clock')
+    k = core['report']['kernels'][0]
+    note = f'1 of 2 CTAs sampled: {k["demangled"]}'
+    changed('m1/page.html', 'clock.html', **{f'tool-{id}': lambda tool: tool['tables'][0].update(notes=['1 of 2 CTAs sampled: another(int)', note])})
+    b.open('clock.html', f'#/tool/{id}')
+    heads = b.eval('[...document.querySelectorAll("#main thead th")].map((e) => [e.innerText.split("\\n")[0].trim(), e.innerText.includes("of the host")])')
+    check({name for name, host in heads if host} == {'span', 'min', 'median', 'max'}, heads)
+    b.go(f'#/kernel/{k["id"]}')
+    b.eval('document.querySelectorAll("details").forEach((d) => { d.open = true; })')
+    b.settle()
+    text = b.eval(f'document.getElementById("tool-{id}").innerText')
+    check('times of the host' in text and '1 of 2 CTAs' in text, text)
+    b.open('m120/page.html', '#/tool/2')
+    b.key('/')
+    check(b.eval('document.activeElement.closest(".tooltable") !== null && location.hash === "#/tool/2"'), 'the rows\' own filter')
+    b.open('advised.html')
+    titles = b.eval('[...document.querySelectorAll(".cardhead strong, .verdict strong[title]")].map((e) => [e.innerText, e.title])')
+    check(titles and all(len(t) > 15 for _, t in titles), titles)
+    b.key('?')
+    terms = b.eval('[...document.querySelectorAll("dl.words > div")].map((e) => e.innerText)')
+    rules = unpack.parts('advised.html')['core']['page']['rules']
+    check(len(rules) > 10 and all(any(t.startswith(r.replace('_', ' ')) and what in t for t in terms) for r, what in rules.items()), terms[:4])
+    b.key('Escape')
 
 
 def shades(b, check):
@@ -309,7 +417,7 @@ def words(b, check):
     # in the order of what is shown, and the filter finds a word or what it means
     shown = 'Array.from(document.querySelectorAll("dl.words dt")).filter((e) => e.getClientRects().length).map((e) => e.firstChild.textContent)'
     terms = b.eval(shown)
-    check(terms == sorted(terms, key=str.lower) and {'pass', 'work', 'lane slot', 'warp executions', 'instrumented', 'with inlined', 'sure', 'gain', 'verdict'} <= set(terms), terms)
+    check(terms == sorted(terms, key=str.lower) and {'pass', 'work', 'lane slot', 'warp executions', 'instrumented', 'with inlined', 'exact', 'by a model', 'gain', 'verdict'} <= set(terms), terms)
     b.click('dialog input')
     b.type('LANE SLOT')
     few = b.eval(shown)
@@ -403,6 +511,10 @@ def sources(b, check, seed):
     check(b.eval(marked) == [[first, False], [first + 1, False], [first + 2, True]], b.eval(marked), first)
     b.go(f'#/kernel/{id}/line/0/{first}')
     check(b.eval('document.querySelector("#source tr.open").previousElementSibling.querySelector(".atline") !== null'), 'details stand behind the statement')
+    # which of its lines they are of stands there, and only that one is red
+    check(b.eval('document.querySelector("#source tr.open h5").textContent') == f'line {first}' and f'at line {first}' in b.eval('document.querySelector("#source .atline").innerText'), first)
+    red = b.eval('[...document.querySelectorAll("#source tr.found > td.code")].map((e) => getComputedStyle(e).backgroundColor.match(/[0-9.]+/g).map(Number)).map(([r, , b, a]) => r > b && a > 0)')
+    check(red == [True, False, False], red)
     b.eval(f'[...document.querySelectorAll("#source button.ln")].find((e) => e.textContent === "{first}").click()')
     check(b.eval('document.querySelector("#source tr.open") === null'), 'and close again')
     # what is cut is shown: some lines at a time, in order

@@ -95,6 +95,7 @@ void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without);
 
 /* What a rule looks for, or with MG_ADVICE each of them; false: no rule has that name. */
 bool mg_advice_help(const char *name, struct mg_buf *out);
+void mg_advice_rules(struct mg_json *j); /* {"uncoalesced": what it looks for, ...} */
 
 /* What `-t advise` stands for: the tools that the rules read, each as -t takes it. Returns how many. */
 enum { MG_ADVICE_MOST_TOOLS = 8 };

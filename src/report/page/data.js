@@ -1,5 +1,5 @@
 // What the page knows, indexed: kernels, their lines and blocks, rows of tools by kernel.
-import {number, splitName} from './format.js';
+import {apart, briefRest, number, splitName} from './format.js';
 import {part} from './pack.js';
 import {titles} from './words.js';
 
@@ -22,6 +22,13 @@ for (const k of kernels) {
   k.instructions = number(k.thread_instructions);
   k.warps = number(k.warp_instructions);
   k.time = number(k.time_ns);
+  [k.briefSpace, k.brief] = [k.space.length > 24 ? k.space.replace(/::.*/, '::…') : k.space, briefRest(k.rest)];
+}
+// Kernels whose short names are one keep where they differ.
+for (const group of Map.groupBy(kernels, (k) => [k.space, k.short, k.brief].join('\n')).values()) {
+  if (group.length < 2) continue;
+  const shorts = apart(group.map((k) => k.rest));
+  for (const k of group) k.brief = shorts.get(k.rest);
 }
 const sum = (f) => kernels.reduce((all, k) => all + (f(k) || 0), 0);
 export const totals = {

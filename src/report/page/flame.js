@@ -2,7 +2,7 @@
 // frame as wide as the picture, the root's brings all back.
 import {kernels, measured, nameOf, runsOf} from './data.js';
 import {h, s, say} from './dom.js';
-import {baseName, exact, number, percent, text2} from './format.js';
+import {baseName, exact, number, percent, splitName, text2} from './format.js';
 import {kernelHash, lineHash} from './links.js';
 
 const frameHeight = 19, paperWidth = 720, leastShare = 0.0015; // of the whole width: narrower frames are left out
@@ -29,6 +29,12 @@ function addToFlame(root, k, named) {
       at.n += n;
     }
   }
+}
+
+// As much of a name as fits: without namespaces first, since they say least.
+function fitting(node, room) {
+  const [short, , rest] = node.line || node.name.length <= room ? [node.name, '', ''] : splitName(node.name), text = short + rest;
+  return text.length > room ? text.slice(0, room - 1) + '…' : text;
 }
 
 function flameTree(list) {
@@ -69,7 +75,7 @@ export function flameGraph(list) {
         onclick: () => pick(node), onkeydown: (e) => { if (e.key === 'Enter') pick(node); }},
       s('title', {}, what), s('rect', {x, y: level * frameHeight, width: Math.max(0.5, w - 0.6), height: frameHeight - 1, rx: 2, fill: frameColor(node.name, node)}));
       const room = Math.floor(w / 6.4) - 1;
-      if (room > 2) frame.append(s('text', {x: x + 4, y: level * frameHeight + 13}, node.name.length > room ? node.name.slice(0, room - 1) + '…' : node.name));
+      if (room > 2) frame.append(s('text', {x: x + 4, y: level * frameHeight + 13}, fitting(node, room)));
       svg.append(frame);
     };
     above.forEach((node, level) => draw(node, 0, flameWidth, level));

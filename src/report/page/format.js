@@ -66,6 +66,38 @@ export function splitName(name) {
   return cut < 0 ? [head, '', name.slice(end)] : [head.slice(cut + 2), head.slice(0, cut), name.slice(end)];
 }
 
+// The rest of a C++ name without the innermost template arguments, then without parameters, until it is short.
+export function briefRest(rest, most = 60) {
+  const levels = (text, keep) => {
+    let depth = 0, out = '';
+    for (let i = 0; i < text.length; i++) {
+      const c = text[i];
+      if (c === '<' && depth++ === keep) out += '<…>';
+      if (depth <= keep) out += c;
+      if (c === '>' && depth && text[i - 1] !== '-') depth--;
+    }
+    return out;
+  };
+  if (rest.length <= most) return rest;
+  let end = 0, depth = 0; // of the template arguments
+  if (rest[0] === '<') do depth += (rest[end] === '<') - (rest[end] === '>' && rest[end - 1] !== '-'); while (depth && ++end < rest.length);
+  const args = rest.slice(0, depth ? 0 : end + (rest[0] === '<')), parameters = rest.slice(args.length);
+  for (const keep of [2, 1, 0]) {
+    const short = levels(args, keep);
+    if (short.length + parameters.length <= most) return short + parameters;
+    if (short.length <= most || !keep) return short + (parameters.length <= 12 ? parameters : '(…)');
+  }
+  return rest;
+}
+
+// Texts that begin alike, each without most of what they share: {text -> short}
+export function apart(texts, most = 30) {
+  let same = 0;
+  while (texts.every((t) => same < t.length && t[same] === texts[0][same])) same++;
+  while (same > 0 && /[\w:]/.test(texts[0][same - 1])) same--;
+  return new Map(texts.map((t) => [t, same > most ? '<…' + t.slice(same) : t]));
+}
+
 export function date(ns) {
   const d = new Date(number(ns) / 1e6);
   return Number.isNaN(d.getTime()) ? '' : d.toISOString().slice(0, 16).replace('T', ' ') + ' UTC';

@@ -1,7 +1,7 @@
 // One kernel: findings, source, blocks with their graph, instructions, launches, the rows of every tool.
 import {allTables, core, kernels, launchesOf, launchesLeftOut, nameOf, ptxLeftOut, ptxLines, ranked, rowKernel, rowsByBlock, runsOf, mainLines, endOfRun, shareOf, firstRank, ranks, onGpu, tablesOf} from './data.js';
 import {grade, grades, h, numeral, picture, shareBar} from './dom.js';
-import {baseName, exact, number, percent, plural} from './format.js';
+import {exact, number, percent, plural} from './format.js';
 import {checkTable, checksOf, findingList, findingsOf} from './findings.js';
 import {flameGraph} from './flame.js';
 import {blocksAtMost, flowGraph} from './graph.js';
@@ -57,7 +57,7 @@ function blocksSection(k) {
   const graphBox = h('div.graphbox', {tabindex: '0', role: 'group', 'aria-label': 'control flow'});
   const ran = k.blocks.filter((b) => number(b.thread_entries) > 0).length;
   if (ran > blocksAtMost) graphBox.append(h('p.note', `${ran} blocks ran: too many for a picture that helps. The table has them all.`));
-  else if (k.blocks.length > 1) graphBox.append(flowGraph(k, {hash: (b) => blockHash(k, b.id), label: (b) => placeText(placeOf(b).file && baseName(placeOf(b).file).slice(0, 14), placeOf(b).line, placeOf(b).ptx)}));
+  else if (k.blocks.length > 1) graphBox.append(flowGraph(k, {hash: (b) => blockHash(k, b.id), label: (b) => placeText(placeOf(b).file, placeOf(b).line, placeOf(b).ptx)}));
   // A high picture begins cut, with a word about the rest.
   const high = graphBox.firstChild && graphBox.firstChild.getAttribute('height') > 740;
   const whole = high ? h('button.link', {type: 'button', 'data-print': '', onclick: () => { graphBox.classList.remove('cut'); whole.remove(); }}, `show all ${plural(graphBox.querySelectorAll('.node').length, 'block')} of the picture`) : null;
@@ -144,7 +144,7 @@ function toolSections(k) {
   return [...out].map(([tool, parts]) => {
     const title = h('h2', {id: `tool-${tool.id}-title`}, tool.name, elsewhere(tool)), attributes = {id: `tool-${tool.id}`, 'aria-labelledby': `tool-${tool.id}-title`};
     if (tablesOf(tool).some((t) => tells(t, t.rows.filter((row) => rowKernel(t, row) === k), k))) return h('section', attributes, title, parts);
-    return h('section', attributes, title, h('details.silent', h('summary', 'nothing to look at'), parts));
+    return h('section', attributes, title, h('details.silent', h('summary', tool.name === 'clock' && !onGpu ? 'times of the host: nothing of a GPU' : 'nothing to look at'), parts));
   });
 }
 

@@ -5,7 +5,7 @@ import {baseName, number, percent, plural} from './format.js';
 import {blockHash, lineHash, placeLink, placeText} from './links.js';
 import {definitionLines, launchLines, statementEnd} from './code.js';
 import {tells, toolTable} from './tooltable.js';
-import {wordOf} from './words.js';
+import {wordOf, words} from './words.js';
 
 // Gutter columns from tools' tables: how the rows of one line become one number.
 //   weight: the mean by that column, else the sum; of: what all of it would be, of which a line's part is shaded (else the column's sum)
@@ -166,7 +166,6 @@ export class SourceView {
       const share = percent(cost, this.k.instructions);
       return h('button.tab', {type: 'button', role: 'tab', 'aria-selected': String(file === path), title: file, onclick: () => this.show(file)}, baseName(file), Number.isNaN(share) ? null : h('span.dim', ` ${share.toFixed(1)} %`));
     }));
-    this.tabs.hidden = this.files.length < 2 && false;
     const doubt = (fileByPath(path) || {}).doubt;
     this.body.replaceChildren(...(doubt ? [h('p.note', `${baseName(path)} ${doubt}`)] : []), this.table(path));
   }
@@ -193,14 +192,23 @@ export class SourceView {
       last = line;
     }
     if (known && f.lines > last) body.append(this.gap(f, path, last + 1, f.lines, lines, most, 'below'));
-    const table = h('table.code', h('caption.unseen', `${path}: instructions by line`), h('thead', head), body), box = h('div.scroll', {tabindex: '0', role: 'group', 'aria-label': `source ${baseName(path)}`}, table);
-    // Heads stick to the window as long as the table need not scroll aside.
-    new ResizeObserver(() => box.classList.toggle('wide', table.offsetWidth > box.clientWidth + 1)).observe(box);
+    const table = h('table.code', h('caption.unseen', `${path}: instructions by line`), h('thead', head), body), box = h('div.codebox', table);
+    this.stackWhereNarrow(box, table, head);
     const children = [box];
     if (!known) children.unshift(h('p.note', f && f.lines !== null ? `${path} is left out: the page would become too large. Lines are shown by number.` : `${path} could not be read when the page was made: lines are shown by number.`));
     const none = lines.get(path + '\n0');
     if (none && none.threads) children.push(h('p.note', `${percent(none.threads, this.k.instructions).toFixed(1)} % of the instructions belong to no line of ${baseName(path)}: the compiler made them.`));
     return h('div', children);
+  }
+
+  // Where the numbers leave little room for the source, they stand below each line.
+  stackWhereNarrow(box, table, head) {
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    new ResizeObserver(() => {
+      const stacked = table.classList.contains('stacked');
+      if (!stacked) this.numbersWide = [...head.children].slice(0, -1).reduce((sum, th) => sum + th.offsetWidth, 0);
+      if (box.clientWidth) table.classList.toggle('stacked', box.clientWidth - this.numbersWide < 24 * rem);
+    }).observe(box);
   }
 
   // What lines mean beside their instructions: roles of definitions and launches, notes by the line behind which they stand, lines of statements with notes.
@@ -212,7 +220,7 @@ export class SourceView {
       if (!key.startsWith(path + '\n')) continue;
       const line = Number(key.slice(path.length + 1)), end = known ? statementEnd(f.text, line) : line;
       for (let i = line; i <= end; i++) this.found.add(i);
-      this.notesBehind.set(end, [...(this.notesBehind.get(end) || []), ...notes]);
+      this.notesBehind.set(end, [...(this.notesBehind.get(end) || []), ...notes.map((n) => ({...n, at: end === line ? 0 : line}))]);
     }
     if (!known) return;
     for (const line of definitionLines(f.text, new Set([...shown, ...this.found]))) this.roles.set(line, 'definition');
@@ -246,7 +254,7 @@ export class SourceView {
     const share = at && at.counted ? percent(at.threads, this.k.instructions) : NaN;
     const lanes = at && at.warps ? percent(at.threads, 32 * at.warps) : NaN, laneGrade = Number.isNaN(lanes) || share < 0.05 ? '' : grade(lanes / 100);
     const active = at || rows.length || this.notes.has(key);
-    const tr = h('tr' + (active ? '.used' : '') + (this.found.has(line) ? '.found' : '') + (role && !active ? '.context' : ''), {style: at && most ? {'--heat': (Math.sqrt(at.threads / most) * 0.3).toFixed(3)} : {}},
+    const tr = h('tr' + (active ? '.used' : '') + (this.found.has(line) ? (this.notes.has(key) ? '.found' : '.found.rest') : '') + (role && !active ? '.context' : ''), {style: at && most ? {'--heat': (Math.sqrt(at.threads / most) * 0.3).toFixed(3)} : {}},
       h('td.num', active ? h('button.ln', {type: 'button', 'aria-expanded': 'false', 'aria-label': `line ${line}: details`, onclick: () => this.toggle(key, tr)}, String(line)) : h('span.ln', String(line))),
       this.through ? h('td', {'data-label': 'with inlined'}, at && at.through > at.threads ? numeral(percent(at.through, this.k.instructions), 'percent') : null) : null,
       h('td', {'data-label': 'instructions'}, at && at.counted ? shareBar(share) : null),
@@ -255,9 +263,9 @@ export class SourceView {
         const v = gutterValue(g, rows), good = g.good && v !== null ? grade(g.good(v)) : '';
         const elsewhere = g.column === 'idle slots' && !(v > 0) ? this.charged(at, lanes) : null;
         const part = !g.good && !g.weight && v > 0 ? Math.min(1, v / g.all) : 0;
-        return h('td' + (good ? '.' + good : v === 0 && !elsewhere ? '.zero' : part >= 0.005 ? '.shaded' : ''), {style: part >= 0.005 ? {'--heat': (0.1 + 0.4 * part).toFixed(3)} : {}, 'data-label': g.label}, elsewhere || (v === null ? null : numeral(v, g.kind)));
+        return h('td' + (good ? '.' + good : v === 0 && !elsewhere ? '.zero' : part >= 0.005 ? '.shaded' : ''), {style: part >= 0.005 ? {'--heat': (0.1 + 0.4 * part).toFixed(3)} : {}, 'data-label': g.label, 'data-unit': g.unit}, elsewhere || (v === null ? null : numeral(v, g.kind)));
       }),
-      h('td.left.code', role ? h('span.role', role) : null, codeText((f && f.text.get(line)) ?? ''), notes.map((n) => h('div.atline.' + n.kind, h('strong', n.label), ' ', n.text))));
+      h('td.left.code', role ? h('span.role', {title: words[role] || words[`${role} (at a line)`]}, role) : null, codeText((f && f.text.get(line)) ?? ''), notes.map((n) => h('div.atline.' + n.kind, h('strong', n.label, n.at ? ` at line ${n.at}` : ''), ' ', n.text))));
     if (active) tr.addEventListener('click', (e) => { if (!e.target.closest('a, button') && !String(getSelection())) this.toggle(key, tr); });
     this.rows.set(key, tr);
     return tr;
@@ -267,9 +275,10 @@ export class SourceView {
     const is = this.opened.has(key);
     if (is && open !== true) this.opened.get(key).remove(), this.opened.delete(key);
     if (!is && open !== false) {
-      const made = detail(this.k, key, linesOf(this.k).get(key), 4 + this.gutters.length + (this.through ? 1 : 0));
+      const made = detail(this.k, key, linesOf(this.k).get(key), 4 + this.gutters.length + (this.through ? 1 : 0)), behind = this.lastOf(tr, key);
+      if (behind !== tr) made.querySelector('.detail').prepend(h('h5', `line ${key.slice(key.lastIndexOf('\n') + 1)}`));
       this.opened.set(key, made);
-      this.lastOf(tr, key).after(made);
+      behind.after(made);
     }
     const button = tr.querySelector('button.ln');
     if (button) button.setAttribute('aria-expanded', String(!is || open === true));
