@@ -296,6 +296,19 @@ def inlined():
     check(after['apart(int, int)'] == before['walk'] and 'both(int)' not in after and 'walk' in after, after)
     pick('walk')
     check(dict(b.eval(widths)) == before, b.eval(widths))
+    # by keys: one stop for Tab, arrows to a child and its neighbour and back up, Enter widens and stays there
+    check(b.eval('document.querySelectorAll("#flame .frame[tabindex=\\"0\\"]").length') == 1, 'one stop')
+    name = 'document.activeElement.dataset.name'
+    b.eval('document.querySelector("#flame .frame[tabindex=\\"0\\"]").focus()')
+    way = []
+    for key in ('ArrowDown', 'ArrowRight', 'ArrowLeft', 'ArrowUp', 'ArrowDown', 'ArrowRight'):
+        b.key(key)
+        way.append(b.eval(name))
+    first, second = [f for f, _ in b.eval('Array.from(document.querySelectorAll("#flame .frame")).filter((e) => e.querySelector("rect").getAttribute("y") === "19").map((e) => [e.dataset.name, Number(e.querySelector("rect").getAttribute("x"))]).sort((a, b) => a[1] - b[1])')][:2]
+    check(way == [first, second, first, 'walk', first, second], way, first, second)
+    b.key('Enter')
+    check(b.eval(name) == second and dict(b.eval(widths))[second] == before['walk'] and b.eval('document.querySelectorAll("#flame .frame[tabindex=\\"0\\"]").length') == 1, b.eval(name))
+    pick('walk')
     # a source that was written anew since the run is told, and only then
     doubt = lambda: 'inlined.cu was changed since the run' in b.eval('document.querySelector("#source").innerText')
     b.go('#/kernel/0')
@@ -327,6 +340,18 @@ def time_line():
     check(first.startswith('from ') and b.eval(said) != first, first, b.eval(said))
     b.key('0')
     check(b.eval(said).startswith('from 0 ns'), b.eval(said))
+    # spans are picked by keys, too: each of the row of work by turns, and again back; a kernel by its short name, with its link
+    for _ in range(len(spans['rows'])): b.key('ArrowDown')
+    told = [b.eval(said)]
+    for _ in range(len(work[0]['spans']) // 4 + 2):
+        b.key('n')
+        if b.eval(said) != told[-1]: told.append(b.eval(said))
+    check(len(told) == len(work[0]['spans']) // 4 and all('stream' in t for t in told), told[:3], len(told))
+    b.key('p')
+    check(b.eval(said) == told[-2], b.eval(said), told[-2:])
+    while 'bfs_step' not in b.eval(said): b.key('p')
+    check(b.eval('document.querySelector(".timebox ~ .note a.kernel").textContent').startswith('bfs_step'), b.eval(said))
+    b.key('0')
     # the middle of the longest span of work
     at = most = 0
     for i in range(0, len(work[0]['spans']), 4):
@@ -340,6 +365,16 @@ def time_line():
         b.call('Input.dispatchMouseEvent', type=kind, x=x, y=box[1] + 26 + 26 * spans['rows'].index(work[0]) + 11, button='left', clickCount=1)
     b.settle()
     check(spans['names'][which] in b.eval(said), b.eval(said), spans['names'][which])
+    # kernels have their short names there
+    core = unpack.parts('timed.html')['core']
+    core['report']['kernels'][0].update(name='_Z8bfs_stepi', demangled='void deep::bfs_step(int)')
+    unpack.replace('timed.html', 'mangled.html', 'core', core)
+    unpack.replace('mangled.html', 'mangled.html', 'spans', dict(spans, names=['_Z8bfs_stepi'] * len(spans['names'])))
+    b.open('mangled.html')
+    b.eval('window.drawn = []; const f = CanvasRenderingContext2D.prototype.fillText; CanvasRenderingContext2D.prototype.fillText = function (t, ...at) { drawn.push(t); f.call(this, t, ...at); }; 0')
+    b.go('#/time')
+    drawn = b.eval('drawn')
+    check('bfs_step' in drawn and not any('_Z8' in t for t in drawn), drawn)
     # the table of work leads to its kernels
     b.open('timed.html', '#/tool/0')
     b.eval('document.querySelectorAll("details.tooltable").forEach((d) => { d.open = true; })')
@@ -379,6 +414,7 @@ reader.flow(b, check)
 reader.reacts(b, check)
 reader.fits(b, check)
 reader.opened(b, check)
+reader.uncounted(b, check)
 reader.names(b, check)
 reader.boxes(b, check)
 reader.elsewhere(b, check)

@@ -223,6 +223,49 @@ def opened(b, check):
     b.size(1400, 1000)
 
 
+def uncounted(b, check):
+    """What was not counted is not 0 and not 'never': it has no column, and a word says what counts it. Findings say what they lack."""
+    def without(n):
+        def put(core):
+            for k in core['report']['kernels']:
+                k.update(thread_instructions=None, warp_instructions=None, lane_use=None, opcodes={'add.s32': {'thread': None, 'warp': None, 'lanes': None}})
+                k['blocks'] = [dict(k['blocks'][0], id=i, ptx_line=30 + i, succ=[i + 1] if i < n - 1 else [], thread_entries=None, warp_entries=None) for i in range(n)]
+            core['report']['findings'] = []
+        return put
+    for n in (5, 60, 130):  # also more than a picture of blocks that never ran has
+        changed('m120/page.html', 'uncounted.html', core=without(n), source=lambda s: s.update(kernels=[]))
+        b.open('uncounted.html')
+        text = b.eval('document.getElementById("main").innerText')
+        check('-t blocks' in text and '–' not in text and 'thread instructions' not in text and 'time of the host' in text, n, text[:400])
+        b.eval('document.querySelector("a.kernel").click()')
+        b.settle()
+        text = b.eval('document.getElementById("blocks").innerText')
+        check('-t blocks' in text and 'never' not in text and '%' not in text and '–' not in text, n, text[:400])
+        nodes = b.eval('document.querySelectorAll("#blocks svg .node").length')
+        check(nodes == (n if n <= 120 else 0) and ('too many' in text) == (n > 120), n, nodes)
+        heads = b.eval('[...document.querySelectorAll("#source thead th")].map((e) => e.innerText)')
+        check('instructions' not in heads and 'lanes' not in heads and b.eval('document.getElementById("instructions") === null'), heads)
+    note = 'document.querySelector("section[aria-labelledby=findings-title]").innerText'
+    for complete, found, said in ((True, False, 'No rule found'), (False, False, 'margay run -t advise'), (False, True, 'gains come out too large'), (True, True, None)):
+        def put(core):
+            core['report']['findings_complete'] = complete
+            core['page']['tools'] = [t for t in core['page']['tools'] if t['name'] != 'memory']
+            if not found: core['report']['findings'] = []
+        changed('advised.html', 'told.html', core=put)
+        b.open('told.html')
+        text = b.eval(note)
+        check(said in text if said else not any(x in text for x in ('No rule', 'too large', 'advise')), complete, found, text)
+    # why there is no verdict stands in the kernel's view, too; launches by kernels beside those by the program
+    def put(core):
+        core['report'].update(findings=[], no_verdict=[{'kernel': core['report']['kernels'][0]['id'], 'why': 'planted why'}])
+        core['report']['coverage']['device_launches'] = 1234
+    changed('advised.html', 'why.html', core=put)
+    b.open('why.html')
+    check('and 1,234 by kernels' in b.eval('document.querySelector(".facts-row").innerText'), 'launches by kernels')
+    b.go(f'#/kernel/{unpack.parts("why.html")["core"]["report"]["kernels"][0]["id"]}')
+    check('planted why' in b.eval('document.getElementById("findings")?.innerText ?? ""'), 'no verdict')
+
+
 def names(b, check):
     """Long C++ names: what tells kernels apart stays in sight, in lists, cards, pictures; the whole name is where it is asked for."""
     common = 'a::deep::name::of::a_library::detail::'
@@ -351,6 +394,14 @@ def groups(b, check):
             r[place], r[conflicts], r[requests] = [*row[place][:2], 100 + i, row[place][3]], 40000 + 10000 * (i % 3), 7
             r[wasted] = 1000 + i + 128 * 7 * r[conflicts]  # sectors and passes in one, as the text has them
         made['sum'], made['passes'] = sum(1000 + i for i in range(32)), sum(7 * r[conflicts] for r in t['rows'])
+        # counts of any name are summed; bytes need no other unit
+        t = next(t for t in tool['tables'] if t['name'] == 'bytes')
+        names = [c[0] for c in t['columns']]
+        place, lanes = names.index('line'), names.index('accesses')
+        t['columns'][lanes], t['columns'][names.index('read')][2] = ['lanes', 'count', ''], 'bytes'
+        row = next(r for r in t['rows'] if r[place][1])
+        t['rows'] = [[*row] for _ in range(3)]
+        for i, r in enumerate(t['rows']): r[place], r[lanes] = [*row[place][:2], 200 + i, row[place][3]], 1000 + i
 
     def ranges(tool):
         t = tool['tables'][0]
@@ -363,6 +414,10 @@ def groups(b, check):
     b.open('grouped.html', f'#/tool/{ids["memory"]}')
     row = b.eval('document.querySelector("#main section.tooltable tbody tr").innerText')
     check(b.eval('document.querySelectorAll("#main section.tooltable tbody tr").length') == 1 and '× 32' in row and '40.0 k – 60.0 k' in row and '224' in row and f'{made["sum"] / 1024:.1f}' in row and f'{made["passes"] / 1e6:.1f}M' in row, row, made)  # means are written as counts are
+    b.eval('document.querySelectorAll("details.tooltable").forEach((d) => { d.open = true; })')
+    b.wait('document.querySelectorAll("details.tooltable table").length > 0')
+    cells = b.eval('[[...document.querySelectorAll("details.tooltable th")].map((e) => e.innerText.trim()), [...document.querySelectorAll("details.tooltable tbody td")].map((e) => e.innerText.trim())]')
+    check(dict(zip(*cells))['lanes'] == '3,003' and 'read' in cells[0], cells)
     b.click('#main section.tooltable tbody tr button')
     lines = b.eval('[...document.querySelectorAll("#main section.tooltable tbody tr")].map((e) => e.innerText)')
     check(len(lines) == 32 and all(sum(f'PTX {100 + i}' in t for t in lines) == 1 for i in range(32)), lines[:3])
@@ -383,6 +438,12 @@ def printed(b, check):
     feet = b.eval('[...document.querySelectorAll("#main .more")].filter((e) => e.offsetParent).map((e) => [...e.childNodes].some((n) => n.nodeType === 1 && n.offsetParent))')
     check(all(feet), 'a foot without words', feet)
     check(b.eval('getComputedStyle(document.querySelector("h4")).breakAfter') == 'avoid' and b.eval('getComputedStyle(document.querySelector("thead")).breakInside') == 'avoid', 'heads stay with what they head')
+    # paper is narrow: numbers stand below the lines
+    stacked = 'document.querySelector("#source table.code").classList.contains("stacked")'
+    check(not b.eval(stacked), 'a wide window')
+    for event, is_so in (('beforeprint', True), ('afterprint', False)):
+        b.eval(f'dispatchEvent(new Event("{event}"))')
+        check(b.eval(stacked) == is_so, event)
     b.media()
     b.settle()
     width = 'document.querySelector("#flame svg").viewBox.baseVal.width'

@@ -97,7 +97,7 @@ export function tablesOf(tool) {
     table.place = table.columns.findIndex((c) => c.kind === 'place');
     table.block = table.columns.findIndex((c) => c.name === 'block');
     table.measure = table.columns.find((c) => c.numeric && !c.fixed) || null;
-    table.measures = [table.measure, table.columns.find((c) => c.name === 'extra passes')].filter(Boolean);
+    table.measures = table.columns.filter((c) => c === table.measure || ['extra passes', 'written'].includes(c.name));
   }
   t.ready = true;
   return t.tables;

@@ -1,5 +1,5 @@
 // Findings in words (report.findings), and what --check found.
-import {checks, core, findings, kernelOf, kernelOfCheck, kernels, nameOf, report, textOf, wasChecked} from './data.js';
+import {checks, core, findings, kernelOf, kernelOfCheck, kernels, nameOf, onGpu, report, textOf, timed, tools, wasChecked} from './data.js';
 import {followsLink, h, numeral} from './dom.js';
 import {exact, number, plural} from './format.js';
 import {kernelHash, kernelLink, placeLink, placeText} from './links.js';
@@ -55,6 +55,21 @@ function verdictLine([f, ...others], here) {
   return followsLink(h('li.verdict', h('span.badge', f.rule ? 'verdict' : 'no verdict'), f.rule ? [' ', ruleOf(f)] : null, named.length ? [f.rule ? ' in ' : ' on ', links, named.length > 8 ? ` and ${named.length - 8} more kernels` : ''] : null, named.length || f.rule ? ': ' : ' ', f.text || f.why,
     f.rule ? h('span.facts', ' (', measuredAs(f), ')') : null));
 }
+
+// What the rules that ran did not find, or need to find something.
+function unfound(found) {
+  if (!found.some((f) => !isVerdict(f)) && report.findings_complete) return h('p.note', 'No rule found what fixing would gain 1 % of the kernels\' work.');
+  if (!report.findings_complete) return h('p.note', found.length ? 'Not every rule had what it reads: ' : 'No rule had all that it reads: ', h('code', 'margay run -t advise'), ' runs the tools of all.',
+    found.length && !(onGpu && timed) && !tools.some((t) => t.name === 'memory') ? ' Without memory, gains come out too large.' : '');
+  return null;
+}
+
+export function allFindings() {
+  return [findingList(findings), unfound(findings)];
+}
+
+// Whether a kernel's view has something to say about what holds it up.
+export const judged = (k) => findings.some((f) => f.kernel === k.id) || (report.no_verdict || []).some((u) => u.kernel === k.id);
 
 // here: the kernel whose view this is.
 export function findingList(found, here, limit = 5) {

@@ -20,7 +20,7 @@ export const goodOf = (column) => (goods[column.name] ? (v) => (v === null ? NaN
 const shares = new Set(['share', 'of kernel']);
 
 // Rows of instructions of one place that differ in their numbers alone, as one: counts are summed, of other numbers the range is told.
-const summed = new Set(['wasted', 'extra passes', 'requests', 'read', 'written', 'accesses', 'values', 'NaN', 'times']);
+const summed = (c) => ['count', 'bytes', 'ns'].includes(c.kind) || c.name === 'cycles';
 function grouped(table, rows) {
   if (table.place < 0 || !table.columns.some((c) => c.name === 'instruction')) return rows;
   const groups = new Map();
@@ -36,7 +36,7 @@ function grouped(table, rows) {
     for (const c of table.columns.filter((x) => x.numeric && !x.fixed)) {
       const values = group.map((row) => row[c.at]).filter((v) => v !== null).map(number);
       if (!values.length) continue;
-      if (summed.has(c.name)) one[c.at] = values.reduce((a, b) => a + b, 0);
+      if (summed(c)) one[c.at] = values.reduce((a, b) => a + b, 0);
       else {
         one[c.at] = Math.max(...values);
         if (Math.min(...values) < one[c.at]) one.spans.set(c.at, [Math.min(...values), one[c.at]]);
@@ -72,8 +72,8 @@ const spaced3 = (text) => String(text).replace(/(?<![.\w])\d{5,}(?![.\w])/g, exa
 
 function columnOf(table, c) {
   const value = (row) => row[c.at];
-  const ofHost = !onGpu && (c.kind === 'cycles' || (table.tool.name === 'clock' && c.kind === 'ns')); // nothing of a GPU's
-  const base = {label: c.name, unit: c.unit || (c.kind === 'cycles' && c.name !== 'cycles' ? (ofHost ? 'cycles of the host' : 'cycles') : ofHost ? 'of the host' : null), className: ofHost ? 'host' : null, title: wordOf(c.name, table.name, table.tool.name), kind: c.kind, value, span: (row) => row.spans?.get(c.at)};
+  const ofHost = !onGpu && (c.kind === 'cycles' || c.unit === 'cycles' || (table.tool.name === 'clock' && c.kind === 'ns')); // nothing of a GPU's
+  const base = {label: c.name, unit: c.kind === 'bytes' ? null : c.unit || c.kind === 'cycles' ? [(c.unit ?? 'cycles') === c.name ? '' : c.unit ?? 'cycles', ofHost ? 'of the host' : ''].filter(Boolean).join(' ') || null : ofHost ? 'of the host' : null, className: ofHost ? 'host' : null, title: wordOf(c.name, table.name, table.tool.name), kind: c.kind, value, span: (row) => row.spans?.get(c.at)};
   if (c.kind === 'kernel') return {...base, value: (row) => (rowKernel(table, row) || {}).short ?? row[c.at], cell: (row) => { const k = rowKernel(table, row); return k && typeof row[c.at] === 'number' ? kernelLink(k) : String(row[c.at] ?? '–'); }};
   if (table.tool.name === 'timeline' && c.name === 'work') return {...base, cell: (row) => { const k = kernelNamed(row[c.at]); return k ? kernelLink(k) : String(row[c.at] ?? '–'); }};
   if (c.kind === 'place') return {...base, value: (row) => row[c.at] && placeText(...row[c.at]), cell: (row, shown) => [placeLink(rowKernel(table, row), row[c.at]),
