@@ -250,10 +250,11 @@ def advised():
     (k,) = [k for k in core['report']['kernels'] if k['id'] == gains[0]['kernel']]
     places = [b['ptx_line'] for b in k['blocks']][:3]
     core['report']['no_verdict'] = [{'kernel': k['id'], 'why': 'caches decide, as planted'}]
-    core['report']['findings'] = [dict(gains[0], file=None, line=None, ptx_line=at, text=f'{gains[0]["text"]} Gain: by the model {at} cycles.') for at in places] + [f for f in found if f['gain_pct'] <= 0]
+    core['report']['findings'] = [dict(gains[0], file=None, line=None, ptx_line=at, text=f'planted here. Gain: by the model {at} cycles.', limit=f'Gain: by the model {at} cycles.') for at in places] + [f for f in found if f['gain_pct'] <= 0]
     unpack.replace('advised.html', 'alike.html', 'core', core)
     b.open('alike.html')
     cards = b.eval('Array.from(document.querySelectorAll(".card, .verdict:not(:last-child)")).map((e) => e.innerText)')
+    check(b.eval('[...document.querySelectorAll(".card p .dim")].map((e) => e.textContent)') == [f'Gain: by the model {places[0]} cycles.'], 'what limits a gain stands apart')
     check(b.eval('document.querySelector(".verdict:last-child").innerText') == f'no verdict on {k["demangled"]}: caches decide, as planted', 'why there is no verdict')
     check(len(cards) == 1 + len(found) - len(gains) and 'The same at' in cards[0] and all(f'PTX {at}' in cards[0] for at in places), cards)
     b.click('.card .same a')

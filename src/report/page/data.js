@@ -54,8 +54,7 @@ export const ranked = [...kernels].sort((a, b) => heat(b) - heat(a) || a.id - b.
 export const findings = report.findings || [];
 // A finding's text, and apart from it what limits its gain.
 export function textOf(f) {
-  const at = f.text.search(/ Gain: /);
-  return at < 0 ? [f.text, ''] : [f.text.slice(0, at), f.text.slice(at)];
+  return f.limit && f.text.endsWith(f.limit) ? [f.text.slice(0, -f.limit.length), f.limit] : [f.text, ''];
 }
 export const checks = core.check.findings.flat();
 export const wasChecked = core.check.findings.length > 0;
