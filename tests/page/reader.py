@@ -298,7 +298,22 @@ def names(b, check):
     b.click('.cardhead a.kernel')
     check(alone[5:] in b.eval('document.querySelector(".kernelhead").textContent'), 'the whole name')
     frame = b.eval('document.querySelector("#flame .frame text").textContent')
-    check(frame.startswith('reduce<'), frame)
+    check(frame == 'detail::reduce', frame)
+    # what is left of a name where there is little room
+    functions = {'void ns::B<int, 3>::Copy<0>(int*, a<b>)': 'B::Copy', 'decltype (((::c::f<int&>)({parm#1}))+(2)) c::plus<void>::operator()<int&, int&>(int&) const': 'plus::operator()',
+                 'void (anonymous namespace)::fill<f(int)>(int)': '(anonymous namespace)::fill', 'A<b>::operator<(int)': 'A::operator<', 'std::pair<int, a::b<c> > ns::get<int>(x)': 'ns::get', 'x::{lambda(int)#1}::operator()(int) const': '{…}::operator()'}
+    def calls(source):
+        k = source['kernels'][0]
+        k.update(inlined=[[name, 0, 9, 0] for name in functions], rows=[v for i in range(len(functions)) for v in (0, 0, 20 + i, 100 + i, 1, i + 1)])
+        source.update(kernels=[k], files=[{'path': '/nowhere/b.cu', 'lines': None, 'doubt': None, 'parts': []}])
+    def one_block(core):
+        k = core['report']['kernels'][0]
+        k.update(blocks=[dict(k['blocks'][0], id=0, succ=[], instructions=len(functions), thread_entries=320, warp_entries=10)], thread_instructions=320 * len(functions))
+        core['report']['findings'] = []
+    changed('advised.html', 'frames.html', core=one_block, source=calls)
+    b.open('frames.html', f'#/kernel/{unpack.parts("frames.html")["core"]["report"]["kernels"][0]["id"]}')
+    drawn = dict(b.eval('[...document.querySelectorAll("#flame .frame")].map((e) => [e.dataset.name, e.querySelector("text")?.textContent])'))
+    check(all(drawn[name] in (name, short) and (len(name) < 34 or drawn[name] == short) for name, short in functions.items()), drawn)
 
 
 def boxes(b, check):

@@ -2,7 +2,7 @@
 // frame as wide as the picture, the root's brings all back.
 import {kernels, measured, nameOf, runsOf} from './data.js';
 import {h, paperWidth, s, say} from './dom.js';
-import {baseName, exact, number, percent, splitName, text2} from './format.js';
+import {baseName, exact, namePath, number, percent, text2} from './format.js';
 import {kernelHash, lineHash} from './links.js';
 
 const frameHeight = 19, leastShare = 0.0015; // of the whole width: narrower frames are left out
@@ -31,10 +31,10 @@ function addToFlame(root, k, named) {
   }
 }
 
-// As much of a name as fits: without namespaces first, since they say least.
-function fitting(node, room) {
-  const [short, , rest] = node.line || node.name.length <= room ? [node.name, '', ''] : splitName(node.name), text = short + rest;
-  return text.length > room ? text.slice(0, room - 1) + '…' : text;
+// As much of a name as fits: first falls what says least, namespaces and arguments, the class last.
+function fitting({name, line}, room) {
+  const path = line ? [name] : namePath(name), texts = [name, path.slice(-2).join('::'), path[path.length - 1]];
+  return texts.find((t) => t.length <= room) || texts[2].slice(0, room - 1) + '…';
 }
 
 function flameTree(list) {

@@ -46,6 +46,26 @@ export function plural(n, one, many) {
 
 export const baseName = (path) => path.slice(path.lastIndexOf('/') + 1);
 
+// A function's name without result, parameters and template arguments, in its parts: ["cub", "BlockScan", "Sum"]
+export function namePath(name) {
+  let depth = 0, out = '';
+  for (let at = 0; at < name.length; at++) {
+    const word = depth ? null : ['(anonymous namespace)', 'operator()', 'operator<<', 'operator<', 'operator>>', 'operator>', 'operator->', 'decltype ('].find((w) => name.startsWith(w, at)), c = name[at];
+    if (word) {
+      out += word;
+      at += word.length - 1;
+      depth += word === 'decltype (';
+      continue;
+    }
+    if (c === '(' && !depth) break;
+    if (c === '{' && !depth) out += '{…}';
+    if (c === ' ' && !depth) out = ''; // that was the result
+    else if (!depth && !'<{'.includes(c)) out += c;
+    depth += '<({'.includes(c) - (')}'.includes(c) || (c === '>' && name[at - 1] !== '-'));
+  }
+  return out.split('::');
+}
+
 // A C++ name in two: what tells kernels apart at a glance, and the rest (template arguments, parameters).
 export function splitName(name) {
   let depth = 0, end = name.length;
