@@ -45,7 +45,7 @@ function findingCard([f, ...others], rank, here) {
     h('p', textOf(f)[0], h('span.dim', textOf(f)[1])),
     others.length ? h('p.same', 'The same at ', others.slice(0, 8).map((o, i) => [i ? ', ' : '', placeOf(k, o), ` (${number(o.gain_pct).toFixed(1)} %)`]), others.length > 8 ? ` and ${others.length - 8} more places` : '') : null,
     h('p.facts', h('span.gain', {title: words.gain}, 'fixing it is estimated to gain ', h('strong', `${number(f.gain_pct).toFixed(1)} %`), ` of ${report.findings_in}`),
-      kernels.length > 1 && f.share_pct !== null && f.share_pct !== undefined ? h('span', `the kernel is ${number(f.share_pct).toFixed(1)} % of the program`) : null,
+      kernels.length > 1 && f.share_pct !== null && f.share_pct !== undefined ? h('span', `the kernel is ${number(f.share_pct).toFixed(1)} % of that`) : null,
       measuredAs(f))));
 }
 
