@@ -4,6 +4,7 @@
 #include "base/demangle.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -384,8 +385,126 @@ static bool read_literal(struct state *s, struct text *out)
     return true;
 }
 
+/* ---- expressions: in decltype and template arguments ----------------------------------------------- */
+
+struct expression {
+    const char *text;
+    bool is_simple; /* stands without brackets beside an operator */
+};
+
+static bool read_expression(struct state *s, struct expression *out);
+
+/* An operand that follows, in brackets unless it needs none. */
+static bool read_operand(struct state *s, const char **out)
+{
+    struct expression e;
+    if (!read_expression(s, &e)) return false;
+    *out = e.is_simple ? e.text : concat(s, "(", e.text, ")");
+    return true;
+}
+
+/* fp_ fp0_ ... : a parameter of the function */
+static bool read_parameter(struct state *s, const char **out)
+{
+    char text[24];
+    size_t n = strspn(s->p, "0123456789");
+    unsigned long at = n ? strtoul(s->p, NULL, 10) + 2 : 1;
+    if (n > 5 || s->p[n] != '_') return false;
+    s->p += n + 1;
+    snprintf(text, sizeof text, "{parm#%lu}", at);
+    *out = mg_arena_strndup(&s->mem, text, strlen(text));
+    return true;
+}
+
+/* Behind sr: a type, or namespaces up to E, and a name in it with its template arguments. */
+static bool read_scoped(struct state *s, struct expression *out)
+{
+    const char *scope = "", *name;
+    struct args before = s->args;
+    struct text of, args;
+    if (*s->p >= '1' && *s->p <= '9') {
+        while (!eat(s, "E")) {
+            if (!read_source_name(s, &name)) return false;
+            scope = concat(s, scope, *scope ? "::" : "", name);
+        }
+    } else {
+        if (!read_type(s, &of)) return false;
+        scope = concat(s, of.l, of.r, "");
+    }
+    if (!read_source_name(s, &name)) return false;
+    *out = (struct expression){concat(s, scope, "::", name), *s->p != 'I'};
+    if (out->is_simple) return true;
+    if (!read_template_args(s, &args)) return false;
+    s->args = before;
+    out->text = concat(s, out->text, args.l, "");
+    return true;
+}
+
+static bool read_call(struct state *s, const char **out)
+{
+    const char *list = "", *f;
+    struct expression e;
+    if (!read_operand(s, &f)) return false;
+    for (uint32_t n = 0; !eat(s, "E"); n++) {
+        if (!read_expression(s, &e)) return false;
+        list = concat(s, list, n ? ", " : "", e.text);
+    }
+    *out = concat(s, f, concat(s, "(", list, ")"), "");
+    return true;
+}
+
+static bool read_operation(struct state *s, const char **out)
+{
+    static const char unary[][3] = {"ng", "ad", "de", "co", "nt"};
+    const char *op, *a, *b;
+    bool is_unary = false;
+    for (size_t i = 0; i < MG_COUNT_OF(unary); i++) is_unary = is_unary || !strncmp(s->p, unary[i], 2);
+    if (!read_operator(s, &op) || s->is_special || strlen(op) > 11) return false; /* no new, delete, conversion */
+    op += sizeof "operator" - 1;
+    if (!read_operand(s, &a)) return false;
+    if (is_unary) {
+        *out = concat(s, op, a, "");
+        return true;
+    }
+    if (!read_operand(s, &b)) return false;
+    *out = concat(s, a, op, b);
+    if (!strcmp(op, ">")) *out = concat(s, "(", *out, ")");
+    return true;
+}
+
+/* What is not read here: conversions, pack expansions, new, casts by name, members, conditions. */
+static bool read_expression(struct state *s, struct expression *out)
+{
+    struct text t;
+    bool ok;
+    *out = (struct expression){0};
+    if (s->bad || ++s->depth > MAX_DEPTH) return false;
+    if (*s->p == 'T' || *s->p == 'L') {
+        ok = *s->p == 'T' ? read_template_param(s, &t) : eat(s, "L") && read_literal(s, &t);
+        if (ok) out->text = concat(s, t.l, t.r, "");
+    } else if (eat(s, "fp")) {
+        out->is_simple = true;
+        ok = read_parameter(s, &out->text);
+    } else if (eat(s, "cl")) {
+        ok = read_call(s, &out->text);
+    } else if (eat(s, "gssr")) {
+        ok = read_scoped(s, out);
+        if (ok) *out = (struct expression){concat(s, "::", out->text, ""), false};
+    } else if (eat(s, "sr")) {
+        ok = read_scoped(s, out);
+    } else if (eat(s, "st")) {
+        ok = read_type(s, &t);
+        if (ok) out->text = concat(s, "sizeof (", concat(s, t.l, t.r, ""), ")");
+    } else {
+        ok = read_operation(s, &out->text);
+    }
+    s->depth--;
+    return ok && !s->bad;
+}
+
 static bool read_arg(struct state *s, struct arg *out)
 {
+    struct expression e;
     *out = (struct arg){0};
     if (s->bad || s->depth > MAX_DEPTH) return false;
     if (eat(s, "L")) return read_literal(s, &out->t);
@@ -406,12 +525,16 @@ static bool read_arg(struct state *s, struct arg *out)
         out->t = (struct text){list, ""};
         return true;
     }
-    if (eat(s, "XadL_Z")) { /* a function's address; other expressions are not read */
+    if (eat(s, "XadL_Z")) { /* a function's address */
         if (!read_encoding(s, &out->t)) return false;
         out->t = (struct text){concat(s, "&(", out->t.l, ")"), ""};
         return eat(s, "EE");
     }
-    if (*s->p == 'X') return false;
+    if (eat(s, "X")) {
+        if (!read_expression(s, &e) || !eat(s, "E")) return false;
+        out->t = (struct text){e.text, ""};
+        return true;
+    }
     return read_type(s, &out->t);
 }
 
@@ -599,8 +722,12 @@ static bool read_compound(struct state *s, struct text *out)
         s->args = before;
         out->l = concat(s, out->l, ok ? targs.l : "", "");
         return ok;
-    case 'D':
-        return false; /* decltype */
+    case 'D': {
+        struct expression e;
+        if ((!eat(s, "Dt") && !eat(s, "DT")) || !read_expression(s, &e) || !eat(s, "E")) return false;
+        *out = (struct text){concat(s, "decltype (", e.text, ")"), ""};
+        return true;
+    }
     default:
         break;
     }

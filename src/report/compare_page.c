@@ -28,12 +28,13 @@ static const char head[] =
     ".verdict.better{background:var(--goodbg)}.verdict.worse{background:var(--badbg)}.verdict p{margin:.2rem 0;font-size:.9rem}\n"
     ".scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}th,td{padding:.25rem .6rem;border-bottom:1px solid var(--line);"
     "text-align:right;vertical-align:top;font-variant-numeric:tabular-nums}\n"
-    "th{color:var(--dim);font-weight:600;white-space:nowrap}.l{text-align:left}td.l{min-width:10rem}td.l>code{display:inline-block;max-height:6em;overflow-y:auto}td.n{white-space:nowrap}.dim{color:var(--dim)}"
+    "th{color:var(--dim);font-weight:600;white-space:nowrap}.l{text-align:left}td.l{min-width:10rem}td.l>code{display:inline-block;max-height:6em;overflow-y:auto}td.n,td.n code{white-space:nowrap}.dim{color:var(--dim)}"
     ".better{color:var(--good)}.worse{color:var(--bad)}.verdict.better,.verdict.worse{color:inherit}\n"
     ".bar{display:inline-block;width:6rem;height:.55rem;position:relative;background:linear-gradient(var(--line),var(--line)) center/1px 100% no-repeat}\n"
     ".bar i{position:absolute;top:0;bottom:0;background:var(--dim)}tr.better .bar i{background:var(--good)}tr.worse .bar i{background:var(--bad)}\n"
     "tr.better,tr.worse{color:inherit}dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:.6rem 0}dt{color:var(--dim)}dd{margin:0;"
     "overflow-wrap:anywhere}.src{display:block}.src b{font-weight:600;color:var(--dim);margin-right:.4rem}\n"
+    "@media(max-width:45rem){body{padding:.6rem .6rem 3rem}th,td{padding:.2rem .3rem}td.l{min-width:6rem}.bar{width:2.5rem}}\n"
     "@media print{body{max-width:none;padding:0}tr{break-inside:avoid}}\n"
     "</style></head><body><main>\n<p class=\"dim\">Margay</p><h1>Before and after</h1>\n";
 
@@ -211,6 +212,11 @@ static void add_metrics(const struct mg_comparison *c, bool judged, struct mg_bu
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
 
+static bool matters(const struct mg_comparison *c, const struct mg_metric_line *l)
+{
+    return l->weight >= .001 && c->metrics.at[l->metric].better;
+}
+
 /* The path of the profile whose last part is `file`; NULL: none or several, or its lines may not be those that ran. */
 static const char *path_of(struct mg_sources *s, const struct mg_recording *p, const char *file)
 {
@@ -225,18 +231,45 @@ static const char *path_of(struct mg_sources *s, const struct mg_recording *p, c
     return found && !mg_sources_doubt(s, found) ? found : NULL;
 }
 
-static void add_source(struct mg_buf *out, const char *label, struct mg_sources *s, const struct mg_recording *p,
-                       const char *file, uint32_t line)
+static void add_source(struct mg_buf *out, const char *label, const struct mg_buf *text)
 {
-    size_t n = 0;
-    const char *text = line ? mg_sources_line(s, path_of(s, p, file), line, &n) : NULL;
-    if (!text) return;
-    struct mg_buf one = MG_BUF_INIT;
-    mg_buf_add(&one, text, n);
-    mg_buf_printf(out, "<span class=\"src\"><b>%s</b><code>", label);
-    mg_chart_text(out, one.at);
+    if (!text->n) return;
+    mg_buf_adds(out, "<span class=\"src\">");
+    if (label) mg_buf_printf(out, "<b>%s</b>", label);
+    mg_buf_adds(out, "<code>");
+    mg_chart_text(out, text->at);
     mg_buf_adds(out, "</code></span>");
-    mg_buf_release(&one);
+}
+
+/* What a line says before and after, once where that is the same. */
+static void add_sources(struct mg_buf *out, struct mg_sources *const s[2], const struct mg_recording *const sides[2],
+                        const struct mg_metric_line *l)
+{
+    struct mg_buf text[2] = {MG_BUF_INIT, MG_BUF_INIT};
+    for (int side = 0; side < 2; side++) {
+        size_t n = 0;
+        const char *at =
+            l->line[side] ? mg_sources_line(s[side], path_of(s[side], sides[side], l->file), l->line[side], &n) : NULL;
+        if (at) mg_buf_add(&text[side], at, n);
+    }
+    bool same = text[0].n && text[1].n && !strcmp(text[0].at, text[1].at);
+    add_source(out, same ? NULL : "before", &text[0]);
+    if (!same) add_source(out, "after", &text[1]);
+    mg_buf_release(&text[0]);
+    mg_buf_release(&text[1]);
+}
+
+/* Whether a row above, up to the nth line, has shown what this line says. */
+static bool is_shown(const struct mg_comparison *c, uint32_t n)
+{
+    const struct mg_metric_line *l = &c->lines.at[n];
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mg_metric_line *x = &c->lines.at[i];
+        if (matters(c, x) && x->file && l->file && !strcmp(x->file, l->file) && x->line[0] == l->line[0] &&
+            x->line[1] == l->line[1])
+            return true;
+    }
+    return false;
 }
 
 static void add_place(struct mg_buf *out, const struct mg_metric_line *l)
@@ -260,18 +293,17 @@ static void add_lines(const struct mg_comparison *c, const struct mg_recording *
     for (uint32_t i = 0; i < c->lines.n; i++) {
         const struct mg_metric_line *l = &c->lines.at[i];
         const struct mg_metric *m = &c->metrics.at[l->metric];
-        if (l->weight < .001 || !m->better || ++n > MOST_LINES) continue;
+        if (!matters(c, l) || ++n > MOST_LINES) continue;
         struct mg_compared of = l->of; /* a line that is not there counts 0 */
         of.has[0] = of.has[1] = true;
         mg_buf_printf(out, "<tr class=\"%s\"><td class=\"l\">", mg_compared_judged(&of, m->better));
         add_place(out, l);
-        for (int side = 0; side < 2; side++)
-            add_source(out, side ? "after" : "before", s[side], sides[side], l->file, l->line[side]);
+        if (!is_shown(c, i)) add_sources(out, s, sides, l);
         mg_buf_adds(out, "</td>");
         add_value(out, l->of.has[0], l->of.v[0]);
         add_value(out, l->of.has[1], l->of.v[1]);
         add_pct(out, l->of.has, mg_compared_pct(&l->of));
-        mg_buf_adds(out, "<td class=\"l\"><code>");
+        mg_buf_adds(out, "<td class=\"l n\"><code>");
         mg_chart_text(out, m->name);
         mg_buf_adds(out, "</code></td><td class=\"l\"><code>");
         mg_chart_text(out, l->function);

@@ -13,7 +13,9 @@
 #include "base/version.h"
 #include "base/search.h"
 #include "page_text.h" /* generated: page_begin, page_middle, page_end */
+#include "report/advice/advice.h"
 #include "report/page.h"
+#include "tool/tool.h"
 #include "view/chart.h"
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
@@ -116,9 +118,13 @@ static void write_head(const struct mg_page *g, struct mg_json *j)
         mg_json_key_u64(j, "id", u);
         mg_json_key_str(j, "name", g->p->uses[u].name);
         mg_json_key_str(j, "options", g->p->uses[u].args);
+        const struct mg_tool *tool = mg_tool_find(g->p->uses[u].name);
+        mg_json_key_str(j, "summary", tool ? tool->summary : NULL);
         mg_json_end(j, '}');
     }
     mg_json_end(j, ']');
+    mg_json_key(j, "rules");
+    mg_advice_rules(j);
     write_names(g, j);
     mg_json_end(j, '}');
 }

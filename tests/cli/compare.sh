@@ -5,7 +5,7 @@ set -e
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 cp "$ROOT/tests/tool/faults/transpose.cu" "$ROOT/tests/tool/faults/species.cu" "$ROOT/tests/tool/faults/filter.cu" \
     "$ROOT/tests/tool/faults/common.h" .
-mkdir moved && { printf '// moved\n// by\n// three lines\n'; cat transpose.cu; } > moved/transpose.cu && cp common.h moved
+mkdir moved && { printf '// moved\n// by\n// three lines\n'; sed 's,/\* FAULT,/* mended: FAULT,' transpose.cu; } > moved/transpose.cu && cp common.h moved
 compile() { "$NVCC" -cudart shared -lineinfo -O2 -gencode arch=compute_90,code=compute_90 -o "$1" "$2"; }
 compile transpose transpose.cu & compile species species.cu & wait
 compile other moved/transpose.cu & compile filter filter.cu & wait
@@ -67,7 +67,7 @@ P
 # the page: the same numbers as the JSON, the source of both sides, names that are no markup
 "$MARGAY" diff before after --html page.html > beside && cmp text beside
 cat > page.py <<'P'
-import html.parser, json, sys
+import html.parser, json, re, sys
 class Page(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
@@ -96,9 +96,26 @@ l = next(l for l in d['lines'] if l['metric'] == 'memory.bank_conflicts')
 assert line[2:4] == [text(l['before']), text(l['after'])] and line[-1] == 'turn' and line[0] == 'better', line
 source = [open(f).read().split('\n')[n - 1].strip() for f, n in (('transpose.cu', l['line_before']), ('moved/transpose.cu', l['line_after']))]
 assert line[1] == f"transpose.cu:{l['line_before']} → {l['line_after']}before{source[0]}after{source[1]}", (line[1], source)
+# what a line says stands there once where it is the same before and after
+files = [[''] + [x.strip() for x in open(f).read().split('\n')] for f in ('transpose.cu', 'moved/transpose.cu')]
+kinds = set()
+for r in p.rows['lines'][1:]:
+    place, before, after = re.match(r'transpose.cu:(\d+)(?: → (\d+))?(?=\D|$)', r[1]).group(0, 1, 2)
+    says = [files[0][int(before)], files[1][int(after or before)]]
+    assert r[1][len(place):] == (says[0] if says[0] == says[1] else f'before{says[0]}after{says[1]}'), r[1]
+    kinds.add(says[0] == says[1])
+assert kinds == {True, False}, kinds
 assert {r[1] for r in p.rows['kernels'][1:]} == {k['demangled'] for k in d['kernels']} and any('<32>' in r[1] for r in p.rows['kernels'])
 P
 python3 page.py page.html fix.json
+# and in the first of its rows alone
+"$MARGAY" diff mixed sorted --html lanes.html > out
+python3 - <<'P'
+import re
+rows = re.findall(r'<tr class="\w*"><td class="l">([^<]+)(.*?)</td>', open('lanes.html').read().split('id="lines"')[1])
+places = [place for place, _ in rows]
+assert len(set(places)) < len(places) and [bool(source) for _, source in rows] == [p not in places[:i] for i, p in enumerate(places)], rows
+P
 [ "$(grep -o 'on the emulator as an NVIDIA H200' page.html | wc -l)" = 2 ] || { echo 'the page takes the emulator for a GPU'; exit 1; }
 # two programs without a kernel in common, one with a name of 600 characters that looks like markup; what only one has says which
 cp -r before odd

@@ -219,9 +219,10 @@ def advised():
     # verdicts are of another kind: no card, no rank, no place
     verdicts = b.eval('[...document.querySelectorAll(".verdict")].map((e) => [e.querySelector(".rank") === null, e.innerText, getComputedStyle(e).borderLeftWidth])')
     check(len(verdicts) == len(found) - len(gains) and all(plain and text.startswith('verdict') and width == '0px' for plain, text, width in verdicts), verdicts)
-    # how sure stands apart from the gain, and its word is explained
+    # how sure stands with the measure, apart from the gain, and its word is explained
     sure = b.eval('[...document.querySelectorAll(".card .sure")].map((e) => [e.innerText, e.title, e.closest(".gain") === null])')
-    check([s for s, _, _ in sure] == [f'sure: {f["sure"]}' for f in gains] and all('exact' in title and apart for _, title, apart in sure), sure)
+    ends = {'exact': 'exact', 'model': 'by a model'}
+    check(all(s.startswith(f'{f["measure"]:.3g}') and s.endswith(f'{f["unit"]}, {ends[f["sure"]]}') for (s, _, _), f in zip(sure, gains)) and all('estimate' in title and apart for _, title, apart in sure), sure)
     b.click('.card a')
     check(b.eval('location.hash').endswith(f'/{gains[0]["line"]}') and b.eval('document.querySelector("#source tr.here .atline").innerText').startswith('divergence'), b.eval('location.hash'))
     sane('findings')
@@ -249,10 +250,11 @@ def advised():
     (k,) = [k for k in core['report']['kernels'] if k['id'] == gains[0]['kernel']]
     places = [b['ptx_line'] for b in k['blocks']][:3]
     core['report']['no_verdict'] = [{'kernel': k['id'], 'why': 'caches decide, as planted'}]
-    core['report']['findings'] = [dict(gains[0], file=None, line=None, ptx_line=at, text=f'{gains[0]["text"]} Gain: by the model {at} cycles.') for at in places] + [f for f in found if f['gain_pct'] <= 0]
+    core['report']['findings'] = [dict(gains[0], file=None, line=None, ptx_line=at, text=f'planted here. Gain: by the model {at} cycles.', limit=f'Gain: by the model {at} cycles.') for at in places] + [f for f in found if f['gain_pct'] <= 0]
     unpack.replace('advised.html', 'alike.html', 'core', core)
     b.open('alike.html')
     cards = b.eval('Array.from(document.querySelectorAll(".card, .verdict:not(:last-child)")).map((e) => e.innerText)')
+    check(b.eval('[...document.querySelectorAll(".card p .dim")].map((e) => e.textContent)') == [f'Gain: by the model {places[0]} cycles.'], 'what limits a gain stands apart')
     check(b.eval('document.querySelector(".verdict:last-child").innerText') == f'no verdict on {k["demangled"]}: caches decide, as planted', 'why there is no verdict')
     check(len(cards) == 1 + len(found) - len(gains) and 'The same at' in cards[0] and all(f'PTX {at}' in cards[0] for at in places), cards)
     b.click('.card .same a')
@@ -295,6 +297,19 @@ def inlined():
     check(after['apart(int, int)'] == before['walk'] and 'both(int)' not in after and 'walk' in after, after)
     pick('walk')
     check(dict(b.eval(widths)) == before, b.eval(widths))
+    # by keys: one stop for Tab, arrows to a child and its neighbour and back up, Enter widens and stays there
+    check(b.eval('document.querySelectorAll("#flame .frame[tabindex=\\"0\\"]").length') == 1, 'one stop')
+    name = 'document.activeElement.dataset.name'
+    b.eval('document.querySelector("#flame .frame[tabindex=\\"0\\"]").focus()')
+    way = []
+    for key in ('ArrowDown', 'ArrowRight', 'ArrowLeft', 'ArrowUp', 'ArrowDown', 'ArrowRight'):
+        b.key(key)
+        way.append(b.eval(name))
+    first, second = [f for f, _ in b.eval('Array.from(document.querySelectorAll("#flame .frame")).filter((e) => e.querySelector("rect").getAttribute("y") === "19").map((e) => [e.dataset.name, Number(e.querySelector("rect").getAttribute("x"))]).sort((a, b) => a[1] - b[1])')][:2]
+    check(way == [first, second, first, 'walk', first, second], way, first, second)
+    b.key('Enter')
+    check(b.eval(name) == second and dict(b.eval(widths))[second] == before['walk'] and b.eval('document.querySelectorAll("#flame .frame[tabindex=\\"0\\"]").length') == 1, b.eval(name))
+    pick('walk')
     # a source that was written anew since the run is told, and only then
     doubt = lambda: 'inlined.cu was changed since the run' in b.eval('document.querySelector("#source").innerText')
     b.go('#/kernel/0')
@@ -326,6 +341,18 @@ def time_line():
     check(first.startswith('from ') and b.eval(said) != first, first, b.eval(said))
     b.key('0')
     check(b.eval(said).startswith('from 0 ns'), b.eval(said))
+    # spans are picked by keys, too: each of the row of work by turns, and again back; a kernel by its short name, with its link
+    for _ in range(len(spans['rows'])): b.key('ArrowDown')
+    told = [b.eval(said)]
+    for _ in range(len(work[0]['spans']) // 4 + 2):
+        b.key('n')
+        if b.eval(said) != told[-1]: told.append(b.eval(said))
+    check(len(told) == len(work[0]['spans']) // 4 and all('stream' in t for t in told), told[:3], len(told))
+    b.key('p')
+    check(b.eval(said) == told[-2], b.eval(said), told[-2:])
+    while 'bfs_step' not in b.eval(said): b.key('p')
+    check(b.eval('document.querySelector(".timebox ~ .note a.kernel").textContent').startswith('bfs_step'), b.eval(said))
+    b.key('0')
     # the middle of the longest span of work
     at = most = 0
     for i in range(0, len(work[0]['spans']), 4):
@@ -339,6 +366,16 @@ def time_line():
         b.call('Input.dispatchMouseEvent', type=kind, x=x, y=box[1] + 26 + 26 * spans['rows'].index(work[0]) + 11, button='left', clickCount=1)
     b.settle()
     check(spans['names'][which] in b.eval(said), b.eval(said), spans['names'][which])
+    # kernels have their short names there
+    core = unpack.parts('timed.html')['core']
+    core['report']['kernels'][0].update(name='_Z8bfs_stepi', demangled='void deep::bfs_step(int)')
+    unpack.replace('timed.html', 'mangled.html', 'core', core)
+    unpack.replace('mangled.html', 'mangled.html', 'spans', dict(spans, names=['_Z8bfs_stepi'] * len(spans['names'])))
+    b.open('mangled.html')
+    b.eval('window.drawn = []; const f = CanvasRenderingContext2D.prototype.fillText; CanvasRenderingContext2D.prototype.fillText = function (t, ...at) { drawn.push(t); f.call(this, t, ...at); }; 0')
+    b.go('#/time')
+    drawn = b.eval('drawn')
+    check('bfs_step' in drawn and not any('_Z8' in t for t in drawn), drawn)
     # the table of work leads to its kernels
     b.open('timed.html', '#/tool/0')
     b.eval('document.querySelectorAll("details.tooltable").forEach((d) => { d.open = true; })')
@@ -377,6 +414,11 @@ advised()
 reader.flow(b, check)
 reader.reacts(b, check)
 reader.fits(b, check)
+reader.opened(b, check)
+reader.uncounted(b, check)
+reader.names(b, check)
+reader.boxes(b, check)
+reader.elsewhere(b, check)
 reader.shades(b, check)
 reader.groups(b, check)
 reader.printed(b, check)

@@ -162,7 +162,7 @@ def fits(b, check):
     for width in (1920, 1400, 1000, 400):
         b.size(width, 900)
         b.settle()
-        wide = b.eval('(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector("#source .scroll"))')
+        wide = b.eval('(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector("#source .codebox"))')
         cut = b.eval('[...document.querySelectorAll("#source td.code")].filter((e) => e.scrollWidth > e.clientWidth + 1).length')
         check(wide <= 1 and cut == 0, 'a line is cut', width, wide, cut)
         text = b.eval('Math.min(...[...document.querySelectorAll("#flame .frame text")].map((e) => e.getBoundingClientRect().height))')
@@ -173,7 +173,7 @@ def fits(b, check):
     check(b.eval('Math.max(...[...document.querySelectorAll("#source tbody tr")].map((e) => e.clientHeight))') < 400, 'an endless line')
     # 1920: no empty margins while something could be wider
     b.size(1920, 900)
-    check(b.eval('document.querySelector("#source .scroll").clientWidth') > 1800, 'the width is used')
+    check(b.eval('document.querySelector("#source .codebox").clientWidth') > 1800, 'the width is used')
     b.size(400, 900)
     b.open('m120/page.html', '#/kernel/1')
     code = b.eval('Math.min(...[...document.querySelectorAll("#source tr.used > td.code")].map((e) => e.clientWidth))')
@@ -196,6 +196,172 @@ def fits(b, check):
     b.size(1400, 1000)
     # scrolled aside, line numbers stay
     check(b.eval('getComputedStyle(document.querySelector("#source tr.used > td")).position') == 'sticky', 'line numbers')
+
+
+OPEN = '''(() => { for (const e of document.querySelectorAll('#source tr.used button.ln')) e.click();
+  for (const d of document.querySelectorAll('#source details')) d.open = true; })()'''
+# The widest that the source is, beyond its box; the least room for a line; numbers without their names.
+ROOM = '''(() => { const table = document.querySelector('#source table.code'), stacked = table.classList.contains('stacked'), lines = [...table.querySelectorAll(':scope > tbody > tr.used > td.code')];
+  const cells = stacked ? [...table.querySelectorAll(':scope > tbody > tr.used > td')].slice(1).filter((e) => e.clientHeight && !e.matches('.num, .code')) : [];
+  return [Math.max(document.documentElement.scrollWidth, table.getBoundingClientRect().right) - innerWidth, Math.min(...lines.map((e) => e.clientWidth)), stacked,
+    cells.filter((e) => !getComputedStyle(e, '::before').content.includes(e.dataset.label)).length, cells.filter((e) => e.dataset.unit && !getComputedStyle(e, '::after').content.includes(e.dataset.unit)).length]; })()'''
+
+
+def opened(b, check):
+    """With every line open, at any width, nothing is wider than the window and lines of the source have room; beneath a line its numbers have names and units."""
+    seen = set()
+    for page, hash in (('m120/page.html', '#/kernel/1'), ('m120/page.html', '#/kernel/3'), ('advised.html', '#/kernel/0')):
+        b.open(page, hash)
+        b.eval(OPEN)
+        for width in (360, 600, 800, 1000, 1400):
+            b.size(width, 900)
+            b.settle()
+            over, room, stacked, unnamed, unitless = b.eval(ROOM)
+            check(over <= 1 and room >= min(336, width - 72) and not unnamed and not unitless, page, hash, width, over, room, unnamed, unitless)
+            seen.add((width, stacked))
+    check((360, True) in seen and (1400, False) in seen, seen)
+    b.size(1400, 1000)
+
+
+def uncounted(b, check):
+    """What was not counted is not 0 and not 'never': it has no column, and a word says what counts it. Findings say what they lack."""
+    def without(n):
+        def put(core):
+            for k in core['report']['kernels']:
+                k.update(thread_instructions=None, warp_instructions=None, lane_use=None, opcodes={'add.s32': {'thread': None, 'warp': None, 'lanes': None}})
+                k['blocks'] = [dict(k['blocks'][0], id=i, ptx_line=30 + i, succ=[i + 1] if i < n - 1 else [], thread_entries=None, warp_entries=None) for i in range(n)]
+            core['report']['findings'] = []
+        return put
+    for n in (5, 60, 130):  # also more than a picture of blocks that never ran has
+        changed('m120/page.html', 'uncounted.html', core=without(n), source=lambda s: s.update(kernels=[]))
+        b.open('uncounted.html')
+        text = b.eval('document.getElementById("main").innerText')
+        check('-t blocks' in text and '–' not in text and 'thread instructions' not in text and 'time of the host' in text, n, text[:400])
+        b.eval('document.querySelector("a.kernel").click()')
+        b.settle()
+        text = b.eval('document.getElementById("blocks").innerText')
+        check('-t blocks' in text and 'never' not in text and '%' not in text and '–' not in text, n, text[:400])
+        nodes = b.eval('document.querySelectorAll("#blocks svg .node").length')
+        check(nodes == (n if n <= 120 else 0) and ('too many' in text) == (n > 120), n, nodes)
+        heads = b.eval('[...document.querySelectorAll("#source thead th")].map((e) => e.innerText)')
+        check('instructions' not in heads and 'lanes' not in heads and b.eval('document.getElementById("instructions") === null'), heads)
+    note = 'document.querySelector("section[aria-labelledby=findings-title]").innerText'
+    for complete, found, said in ((True, False, 'No rule found'), (False, False, 'margay run -t advise'), (False, True, 'gains come out too large'), (True, True, None)):
+        def put(core):
+            core['report']['findings_complete'] = complete
+            core['page']['tools'] = [t for t in core['page']['tools'] if t['name'] != 'memory']
+            if not found: core['report']['findings'] = []
+        changed('advised.html', 'told.html', core=put)
+        b.open('told.html')
+        text = b.eval(note)
+        check(said in text if said else not any(x in text for x in ('No rule', 'too large', 'advise')), complete, found, text)
+    # why there is no verdict stands in the kernel's view, too; launches by kernels beside those by the program
+    def put(core):
+        core['report'].update(findings=[], no_verdict=[{'kernel': core['report']['kernels'][0]['id'], 'why': 'planted why'}])
+        core['report']['coverage']['device_launches'] = 1234
+    changed('advised.html', 'why.html', core=put)
+    b.open('why.html')
+    check('and 1,234 by kernels' in b.eval('document.querySelector(".facts-row").innerText'), 'launches by kernels')
+    b.go(f'#/kernel/{unpack.parts("why.html")["core"]["report"]["kernels"][0]["id"]}')
+    check('planted why' in b.eval('document.getElementById("findings")?.innerText ?? ""'), 'no verdict')
+
+
+def names(b, check):
+    """Long C++ names: what tells kernels apart stays in sight, in lists, cards, pictures; the whole name is where it is asked for."""
+    common = 'a::deep::name::of::a_library::detail::'
+    inner = ', '.join(f'{common}policy<{i}, unsigned long long>' for i in range(6))
+    first, second = (f'void {common}sort_all<{inner}, {common}{x}<float>, 4>(unsigned int*, int)' for x in ('Fill', 'Filter'))
+    alone = f'void {common}reduce<{inner}>({", ".join(["unsigned long long const*"] * 20)})'
+    core = unpack.parts('m120/page.html')['core']
+    card = dict(unpack.parts('advised.html')['core']['report']['findings'][0], file=None, line=None, ptx_line=0)
+
+    def put(core):
+        hot = sorted(core['report']['kernels'], key=lambda k: -k['thread_instructions'])[:3]
+        for k, name in zip(hot, (first, second, alone)): k['demangled'] = name
+        core['page']['kernel_names'] = {}
+        core['report']['findings'] = [dict(card, kernel=hot[2]['id'])]
+        k = hot[2]
+        core['report']['coverage']['unwritten_registers'] = [{'kernel': k['name'], 'function': k['name'], 'register': f'%r{i}', 'ptx_line': 9 + i, 'file': '/nowhere/a.cuh', 'line': 7} for i in range(30)]
+    changed('m120/page.html', 'names.html', core=put)
+    b.size(1400, 1000)
+    b.open('names.html')
+    links = dict(b.eval('[...document.querySelectorAll("#main tbody a.kernel")].map((e) => [e.title, e.innerText])'))
+    check(all(len(links[x]) < 110 for x in (first, second, alone)) and 'Fill<' in links[first] and 'Filter<' in links[second] and 'reduce' in links[alone][:30], [links[x] for x in (first, second, alone)])
+    seen = b.eval('[...document.querySelectorAll("#main tbody tr a.kernel")].filter((e) => [...e.children].some((c) => c.className === "name" && c.getBoundingClientRect().right > e.getBoundingClientRect().right + 1)).map((e) => e.title)')
+    check(not seen, 'the name itself is cut', seen)
+    heights = b.eval('[...document.querySelectorAll(".cardhead")].map((e) => e.clientHeight)')
+    check(heights and max(heights) < 30, 'a name fills a finding', heights)
+    b.go('#/run')
+    table = b.eval('[...document.querySelectorAll("#main tbody tr")].map((e) => e.innerText)')
+    check(len(table) == 1 and '%r0' in table[0] and '24 more' in table[0] and 'a.cuh:7' in table[0], table)
+    b.go('#/')
+    b.click('.cardhead a.kernel')
+    check(alone[5:] in b.eval('document.querySelector(".kernelhead").textContent'), 'the whole name')
+    frame = b.eval('document.querySelector("#flame .frame text").textContent')
+    check(frame == 'detail::reduce', frame)
+    # what is left of a name where there is little room
+    functions = {'void ns::B<int, 3>::Copy<0>(int*, a<b>)': 'B::Copy', 'decltype (((::c::f<int&>)({parm#1}))+(2)) c::plus<void>::operator()<int&, int&>(int&) const': 'plus::operator()',
+                 'void (anonymous namespace)::fill<f(int)>(int)': '(anonymous namespace)::fill', 'A<b>::operator<(int)': 'A::operator<', 'std::pair<int, a::b<c> > ns::get<int>(x)': 'ns::get', 'x::{lambda(int)#1}::operator()(int) const': '{…}::operator()'}
+    def calls(source):
+        k = source['kernels'][0]
+        k.update(inlined=[[name, 0, 9, 0] for name in functions], rows=[v for i in range(len(functions)) for v in (0, 0, 20 + i, 100 + i, 1, i + 1)])
+        source.update(kernels=[k], files=[{'path': '/nowhere/b.cu', 'lines': None, 'doubt': None, 'parts': []}])
+    def one_block(core):
+        k = core['report']['kernels'][0]
+        k.update(blocks=[dict(k['blocks'][0], id=0, succ=[], instructions=len(functions), thread_entries=320, warp_entries=10)], thread_instructions=320 * len(functions))
+        core['report']['findings'] = []
+    changed('advised.html', 'frames.html', core=one_block, source=calls)
+    b.open('frames.html', f'#/kernel/{unpack.parts("frames.html")["core"]["report"]["kernels"][0]["id"]}')
+    drawn = dict(b.eval('[...document.querySelectorAll("#flame .frame")].map((e) => [e.dataset.name, e.querySelector("text")?.textContent])'))
+    check(all(drawn[name] in (name, short) and (len(name) < 34 or drawn[name] == short) for name, short in functions.items()), drawn)
+
+
+def boxes(b, check):
+    """In a block of the graph place and count stand apart, however long the file's name is."""
+    def long_name(core):
+        for x in core['report']['kernels'][0]['blocks']: x.update(file='/nowhere/' + 'a_long_name_of_a_file' * 2 + '.cuh', line=1234, thread_entries=1023, warp_entries=40)
+    changed('advised.html', 'boxes.html', core=long_name, source=lambda s: s.update(kernels=[], files=[]))
+    b.open('boxes.html', '#/kernel/0')
+    close = b.eval('''[...document.querySelectorAll('#blocks svg .node')].map((n) => { const [, , place, count] = n.querySelectorAll('text'); return [count.getBBox().x - place.getBBox().x - place.getBBox().width, place.textContent]; })''')
+    check(close and all(gap >= 3 and text.endswith(':1234') and '…' in text for gap, text in close), close)
+
+
+def elsewhere(b, check):
+    """What is not there is said; tools, rules and roles of lines say what they are; the key / reaches the field that is shown."""
+    b.open('m1/page.html', '#/kernel/7')
+    check('nothing at #/kernel/7' in b.eval('document.getElementById("main").innerText'), b.eval('document.getElementById("main").innerText'))
+    b.click('#main p a')
+    check(b.eval('document.querySelector("#main table.kernels") !== null'), 'and the way back')
+    b.key('/')
+    check(b.eval('document.getElementById("status").textContent') == 'nothing to filter here', 'one kernel has no filter')
+    b.go('#/tools')
+    tools = b.eval('[...document.querySelectorAll("#main li")].map((e) => e.innerText.split(": "))')
+    check(tools and all(len(t) == 2 and len(t[1]) > 10 for t in tools), tools)
+    # times of the host say so in every column, and of how many CTAs they are in the kernel's view
+    core = unpack.parts('m1/page.html')['core']
+    id = next(t['id'] for t in core['page']['tools'] if t['name'] == 'clock')
+    k = core['report']['kernels'][0]
+    note = f'1 of 2 CTAs sampled: {k["demangled"]}'
+    changed('m1/page.html', 'clock.html', **{f'tool-{id}': lambda tool: tool['tables'][0].update(notes=['1 of 2 CTAs sampled: another(int)', note])})
+    b.open('clock.html', f'#/tool/{id}')
+    heads = b.eval('[...document.querySelectorAll("#main thead th")].map((e) => [e.innerText.split("\\n")[0].trim(), e.innerText.includes("of the host")])')
+    check({name for name, host in heads if host} == {'span', 'min', 'median', 'max'}, heads)
+    b.go(f'#/kernel/{k["id"]}')
+    b.eval('document.querySelectorAll("details").forEach((d) => { d.open = true; })')
+    b.settle()
+    text = b.eval(f'document.getElementById("tool-{id}").innerText')
+    check('times of the host' in text and '1 of 2 CTAs' in text, text)
+    b.open('m120/page.html', '#/tool/2')
+    b.key('/')
+    check(b.eval('document.activeElement.closest(".tooltable") !== null && location.hash === "#/tool/2"'), 'the rows\' own filter')
+    b.open('advised.html')
+    titles = b.eval('[...document.querySelectorAll(".cardhead strong, .verdict strong[title]")].map((e) => [e.innerText, e.title])')
+    check(titles and all(len(t) > 15 for _, t in titles), titles)
+    b.key('?')
+    terms = b.eval('[...document.querySelectorAll("dl.words > div")].map((e) => e.innerText)')
+    rules = unpack.parts('advised.html')['core']['page']['rules']
+    check(len(rules) > 10 and all(any(t.startswith(r.replace('_', ' ')) and what in t for t in terms) for r, what in rules.items()), terms[:4])
+    b.key('Escape')
 
 
 def shades(b, check):
@@ -243,6 +409,14 @@ def groups(b, check):
             r[place], r[conflicts], r[requests] = [*row[place][:2], 100 + i, row[place][3]], 40000 + 10000 * (i % 3), 7
             r[wasted] = 1000 + i + 128 * 7 * r[conflicts]  # sectors and passes in one, as the text has them
         made['sum'], made['passes'] = sum(1000 + i for i in range(32)), sum(7 * r[conflicts] for r in t['rows'])
+        # counts of any name are summed; bytes need no other unit
+        t = next(t for t in tool['tables'] if t['name'] == 'bytes')
+        names = [c[0] for c in t['columns']]
+        place, lanes = names.index('line'), names.index('accesses')
+        t['columns'][lanes], t['columns'][names.index('read')][2] = ['lanes', 'count', ''], 'bytes'
+        row = next(r for r in t['rows'] if r[place][1])
+        t['rows'] = [[*row] for _ in range(3)]
+        for i, r in enumerate(t['rows']): r[place], r[lanes] = [*row[place][:2], 200 + i, row[place][3]], 1000 + i
 
     def ranges(tool):
         t = tool['tables'][0]
@@ -255,6 +429,10 @@ def groups(b, check):
     b.open('grouped.html', f'#/tool/{ids["memory"]}')
     row = b.eval('document.querySelector("#main section.tooltable tbody tr").innerText')
     check(b.eval('document.querySelectorAll("#main section.tooltable tbody tr").length') == 1 and '× 32' in row and '40.0 k – 60.0 k' in row and '224' in row and f'{made["sum"] / 1024:.1f}' in row and f'{made["passes"] / 1e6:.1f}M' in row, row, made)  # means are written as counts are
+    b.eval('document.querySelectorAll("details.tooltable").forEach((d) => { d.open = true; })')
+    b.wait('document.querySelectorAll("details.tooltable table").length > 0')
+    cells = b.eval('[[...document.querySelectorAll("details.tooltable th")].map((e) => e.innerText.trim()), [...document.querySelectorAll("details.tooltable tbody td")].map((e) => e.innerText.trim())]')
+    check(dict(zip(*cells))['lanes'] == '3,003' and 'read' in cells[0], cells)
     b.click('#main section.tooltable tbody tr button')
     lines = b.eval('[...document.querySelectorAll("#main section.tooltable tbody tr")].map((e) => e.innerText)')
     check(len(lines) == 32 and all(sum(f'PTX {100 + i}' in t for t in lines) == 1 for i in range(32)), lines[:3])
@@ -275,6 +453,12 @@ def printed(b, check):
     feet = b.eval('[...document.querySelectorAll("#main .more")].filter((e) => e.offsetParent).map((e) => [...e.childNodes].some((n) => n.nodeType === 1 && n.offsetParent))')
     check(all(feet), 'a foot without words', feet)
     check(b.eval('getComputedStyle(document.querySelector("h4")).breakAfter') == 'avoid' and b.eval('getComputedStyle(document.querySelector("thead")).breakInside') == 'avoid', 'heads stay with what they head')
+    # paper is narrow: numbers stand below the lines
+    stacked = 'document.querySelector("#source table.code").classList.contains("stacked")'
+    check(not b.eval(stacked), 'a wide window')
+    for event, is_so in (('beforeprint', True), ('afterprint', False)):
+        b.eval(f'dispatchEvent(new Event("{event}"))')
+        check(b.eval(stacked) == is_so, event)
     b.media()
     b.settle()
     width = 'document.querySelector("#flame svg").viewBox.baseVal.width'
@@ -309,7 +493,7 @@ def words(b, check):
     # in the order of what is shown, and the filter finds a word or what it means
     shown = 'Array.from(document.querySelectorAll("dl.words dt")).filter((e) => e.getClientRects().length).map((e) => e.firstChild.textContent)'
     terms = b.eval(shown)
-    check(terms == sorted(terms, key=str.lower) and {'pass', 'work', 'lane slot', 'warp executions', 'instrumented', 'with inlined', 'sure', 'gain', 'verdict'} <= set(terms), terms)
+    check(terms == sorted(terms, key=str.lower) and {'pass', 'work', 'lane slot', 'warp executions', 'instrumented', 'with inlined', 'exact', 'by a model', 'gain', 'verdict'} <= set(terms), terms)
     b.click('dialog input')
     b.type('LANE SLOT')
     few = b.eval(shown)
@@ -403,6 +587,10 @@ def sources(b, check, seed):
     check(b.eval(marked) == [[first, False], [first + 1, False], [first + 2, True]], b.eval(marked), first)
     b.go(f'#/kernel/{id}/line/0/{first}')
     check(b.eval('document.querySelector("#source tr.open").previousElementSibling.querySelector(".atline") !== null'), 'details stand behind the statement')
+    # which of its lines they are of stands there, and only that one is red
+    check(b.eval('document.querySelector("#source tr.open h5").textContent') == f'line {first}' and f'at line {first}' in b.eval('document.querySelector("#source .atline").innerText'), first)
+    red = b.eval('[...document.querySelectorAll("#source tr.found > td.code")].map((e) => getComputedStyle(e).backgroundColor.match(/[0-9.]+/g).map(Number)).map(([r, , b, a]) => r > b && a > 0)')
+    check(red == [True, False, False], red)
     b.eval(f'[...document.querySelectorAll("#source button.ln")].find((e) => e.textContent === "{first}").click()')
     check(b.eval('document.querySelector("#source tr.open") === null'), 'and close again')
     # what is cut is shown: some lines at a time, in order

@@ -27,6 +27,16 @@ MG_TEST(demangle_like_cxxfilt)
         {"_Z1fIXadL_Z1gvEEEvv", "void f<&(g())>()"},
         {"_ZN6thrust10device_ptrIhEC1IhEEPT_",
          "thrust::device_ptr<unsigned char>::device_ptr<unsigned char>(unsigned char*)"},
+        {"_Z1fILi3EEvSt17integral_constantIDtT_EXT_EE", "void f<3>(std::integral_constant<decltype (3), 3>)"},
+        {"_ZNK2ns4plusIvEclIRiS3_EEDTplclgssr2ns2d7E7forwardIT_Efp_Eclgssr2ns2d7E7forwardIT0_Efp0_EEOS4_OS5_",
+         "decltype (((::ns::d7::forward<int&>)({parm#1}))+((::ns::d7::forward<int&>)({parm#2}))) "
+         "ns::plus<void>::operator()<int&, int&>(int&, int&) const"},
+        {"_Z3addIifEDTplfp_fp0_ET_T0_", "decltype ({parm#1}+{parm#2}) add<int, float>(int, float)"},
+        {"_Z4lessIiEDTgtfp_Li7EET_", "decltype (({parm#1}>(7))) less<int>(int)"},
+        {"_Z3negIiEDTngdefp_EPT_", "decltype (-(*{parm#1})) neg<int>(int*)"},
+        {"_Z4sizeIiEDTmlstT_fp_ES0_", "decltype ((sizeof (int))*{parm#1}) size<int>(int)"},
+        {"_Z1gIiEDTclsrT_3getfp_Li2EEES0_", "decltype (int::get({parm#1}, 2)) g<int>(int)"},
+        {"_Z1gIiEDTclgssr2nsE3getfp_EET_", "decltype ((::ns::get)({parm#1})) g<int>(int)"},
         {"_Z6half_kP6__halfDv4_f", "half_k(__half*, float __vector(4))"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

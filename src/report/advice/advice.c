@@ -35,6 +35,13 @@ bool mg_advice_help(const char *name, struct mg_buf *out)
     return false;
 }
 
+void mg_advice_rules(struct mg_json *j)
+{
+    mg_json_obj(j);
+    for (size_t i = 0; i < MG_COUNT_OF(rules); i++) mg_json_key_str(j, rules[i].name, rules[i].about);
+    mg_json_end(j, '}');
+}
+
 /* Is the word one of those that a row of rules.def joins by ' '? */
 static bool names_tool(const char *words, const char *word)
 {

@@ -73,7 +73,7 @@ void mg_add_findings(const struct mg_findings *list, const struct mg_recording *
 void mg_add_gain(struct mg_buf *out, const struct mg_finding *f);
 /* One row each, the first line names the columns. */
 void mg_add_findings_csv(const struct mg_findings *list, struct mg_buf *out);
-/* "findings": [...], "findings_in": of what gains are, "no_verdict": [...] */
+/* "findings": [...], "findings_in": of what gains are, "findings_complete", "no_verdict": [...] */
 void mg_write_findings(const struct mg_findings *list, struct mg_json *j);
 /* How long all kernels shown take, in cycles from begin to end (work.c), those of imbalanced CTAs in proportion longer.
  */
@@ -95,6 +95,7 @@ void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without);
 
 /* What a rule looks for, or with MG_ADVICE each of them; false: no rule has that name. */
 bool mg_advice_help(const char *name, struct mg_buf *out);
+void mg_advice_rules(struct mg_json *j); /* {"uncoalesced": what it looks for, ...} */
 
 /* What `-t advise` stands for: the tools that the rules read, each as -t takes it. Returns how many. */
 enum { MG_ADVICE_MOST_TOOLS = 8 };

@@ -341,6 +341,7 @@ void mg_write_findings(const struct mg_findings *list, struct mg_json *j)
     }
     mg_json_end(j, ']');
     mg_json_key_str(j, "findings_in", of_what(list));
+    mg_json_key_bool(j, "findings_complete", list->complete);
     mg_json_key(j, "no_verdict");
     mg_json_arr(j);
     for (uint32_t i = 0; i < list->n_unjudged; i++) {

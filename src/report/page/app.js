@@ -1,8 +1,8 @@
 // The page as a whole: header, addresses, keys, dark and light.
-import {checks, core, deviceName, kernelOf, kernels, measured, onGpu, ranked, report, tools, wasChecked, files} from './data.js';
+import {checks, core, deviceName, findings, kernelOf, kernels, measured, onGpu, ranked, report, tools, wasChecked, files} from './data.js';
 import {h, say} from './dom.js';
 import {baseName, command, date} from './format.js';
-import {checksView} from './findings.js';
+import {checksView, spaced} from './findings.js';
 import {flameView} from './flame.js';
 import {kernelView} from './kernel.js';
 import {kernelHash} from './links.js';
@@ -32,11 +32,12 @@ function switchTheme() {
   say(root.dataset.theme);
 }
 
-const keys = [['/', 'filter the kernels'], ['j, k', 'next, previous row'], ['Enter', 'open it'], ['[, ]', 'hotter, next kernel'], ['o', 'overview'], ['d', 'dark or light'], ['?', 'keys and words']];
+const keys = () => [['/', 'filter what is shown'], ['j, k', 'next, previous row'], ['Enter', 'open it'], kernels.length > 1 && ['[, ]', 'hotter, next kernel'], ['o', 'overview'], ['d', 'dark or light'], ['?', 'keys and words']].filter(Boolean);
 function showKeys() {
   const old = document.querySelector('dialog');
   if (old) return old.close();
-  const list = Object.entries(words).map(([key, what]) => { const [word, table = ''] = key.split(': ').reverse(); return {word, table, what}; });
+  const rules = findings.length ? Object.entries(core.page.rules).map(([rule, what]) => [`finding: ${spaced(rule)}`, what]) : [];
+  const list = [...Object.entries(words), ...rules].map(([key, what]) => { const [word, table = ''] = key.split(': ').reverse(); return {word, table, what}; });
   list.sort((a, b) => a.word.localeCompare(b.word, 'en', {sensitivity: 'base'}) || a.table.localeCompare(b.table, 'en'));
   const rows = list.map(({word, table, what}) => h('div', h('dt', word, table ? h('span.dim', ` (in ${table})`) : null), h('dd', what)));
   const none = h('p.note', {hidden: true}, 'no word matches');
@@ -47,7 +48,7 @@ function showKeys() {
   }});
   const d = h('dialog', {'aria-label': 'keys and words', onclose: () => d.remove()},
     h('form', {method: 'dialog'}, h('strong', 'Keys and words'), filter, h('button', {autofocus: true}, 'close')),
-    h('h2', 'Keys'), h('dl', keys.map(([k, what]) => [h('dt', h('kbd', k)), h('dd', what)])), h('h2', 'Words'), h('dl.words', rows), none);
+    h('h2', 'Keys'), h('dl', keys().map(([k, what]) => [h('dt', h('kbd', k)), h('dd', what)])), h('h2', 'Words'), h('dl.words', rows), none);
   document.body.append(d);
   d.showModal();
 }
@@ -82,6 +83,10 @@ function bring(e) {
   (e.querySelector('a, button') || e).focus({preventScroll: true});
 }
 
+function nowhere() {
+  return h('section', h('h1', {tabindex: '-1'}, 'Not on this page'), h('p', `It has nothing at ${location.hash}. `, h('a', {href: '#/'}, 'To the overview')));
+}
+
 function route() {
   const [what, id, part, a, b] = location.hash.replace(/^#\/?/, '').split('/');
   const k = what === 'kernel' ? kernelOf(id) : null, tool = what === 'tool' ? tools.find((t) => t.id === Number(id)) : null;
@@ -99,6 +104,7 @@ function route() {
   else if (what === 'time' && hasTimeline()) show(timelineView(), 'time', '#/time');
   else if (what === 'flame') show(flameView(), 'flame', '#/flame');
   else if (what === 'run') show(runView(), 'run', '#/run');
+  else if (what) show(nowhere(), 'nowhere', '');
   else show(overview(), '', '#/');
 }
 
@@ -118,8 +124,17 @@ function stepKernel(by) {
   if (k && to && shown.startsWith('kernel/')) location.hash = kernelHash(to);
 }
 
+// The field that filters what is shown; where there is none, that of the kernels.
+function toFilter() {
+  const here = main.querySelector('input[type=search]');
+  if (here) return here.focus();
+  if (kernels.length < 2) return say('nothing to filter here');
+  location.hash = '#/';
+  setTimeout(() => document.getElementById('filter').focus());
+}
+
 const actions = {
-  '/': () => { if (shown) location.hash = '#/'; setTimeout(() => document.getElementById('filter')?.focus()); },
+  '/': toFilter,
   j: () => moveRow(1), k: () => moveRow(-1), '[': () => stepKernel(-1), ']': () => stepKernel(1), o: () => { location.hash = '#/'; }, d: switchTheme, '?': showKeys,
 };
 

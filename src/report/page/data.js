@@ -1,5 +1,5 @@
 // What the page knows, indexed: kernels, their lines and blocks, rows of tools by kernel.
-import {number, splitName} from './format.js';
+import {apart, briefRest, number, splitName} from './format.js';
 import {part} from './pack.js';
 import {titles} from './words.js';
 
@@ -22,6 +22,13 @@ for (const k of kernels) {
   k.instructions = number(k.thread_instructions);
   k.warps = number(k.warp_instructions);
   k.time = number(k.time_ns);
+  [k.briefSpace, k.brief] = [k.space.length > 24 ? k.space.replace(/::.*/, '::…') : k.space, briefRest(k.rest)];
+}
+// Kernels whose short names are one keep where they differ.
+for (const group of Map.groupBy(kernels, (k) => [k.space, k.short, k.brief].join('\n')).values()) {
+  if (group.length < 2) continue;
+  const shorts = apart(group.map((k) => k.rest));
+  for (const k of group) k.brief = shorts.get(k.rest);
 }
 const sum = (f) => kernels.reduce((all, k) => all + (f(k) || 0), 0);
 export const totals = {
@@ -47,8 +54,7 @@ export const ranked = [...kernels].sort((a, b) => heat(b) - heat(a) || a.id - b.
 export const findings = report.findings || [];
 // A finding's text, and apart from it what limits its gain.
 export function textOf(f) {
-  const at = f.text.search(/ Gain: /);
-  return at < 0 ? [f.text, ''] : [f.text.slice(0, at), f.text.slice(at)];
+  return f.limit && f.text.endsWith(f.limit) ? [f.text.slice(0, -f.limit.length), f.limit] : [f.text, ''];
 }
 export const checks = core.check.findings.flat();
 export const wasChecked = core.check.findings.length > 0;
@@ -90,7 +96,7 @@ export function tablesOf(tool) {
     table.place = table.columns.findIndex((c) => c.kind === 'place');
     table.block = table.columns.findIndex((c) => c.name === 'block');
     table.measure = table.columns.find((c) => c.numeric && !c.fixed) || null;
-    table.measures = [table.measure, table.columns.find((c) => c.name === 'extra passes')].filter(Boolean);
+    table.measures = table.columns.filter((c) => c === table.measure || ['extra passes', 'written'].includes(c.name));
   }
   t.ready = true;
   return t.tables;

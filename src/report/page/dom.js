@@ -58,6 +58,8 @@ export function shareBar(share, most = 100) {
     h('span.track', h('span.fill', {style: {width: `${known && most > 0 ? Math.min(100, 100 * share / most) : 0}%`}})), h('span.num', h('span', known ? share.toFixed(1) : '–'), h('span.unit', known ? '%' : '')));
 }
 
+export const paperWidth = 720; // of what is drawn for a printed page
+
 // Good to bad as a class; `good` from 1 to 0. NaN: none.
 export const grades = 'its colour: green from 90 %, olive from 70 %, orange from 40 %, red below';
 export const grade = (good) => (Number.isNaN(good) ? '' : good >= 0.9 ? 'good' : good >= 0.7 ? 'fair' : good >= 0.4 ? 'poor' : 'bad');

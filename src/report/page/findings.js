@@ -1,12 +1,12 @@
 // Findings in words (report.findings), and what --check found.
-import {checks, core, findings, kernelOf, kernelOfCheck, kernels, nameOf, report, textOf, wasChecked} from './data.js';
+import {checks, core, findings, kernelOf, kernelOfCheck, kernels, nameOf, onGpu, report, textOf, timed, tools, wasChecked} from './data.js';
 import {followsLink, h, numeral} from './dom.js';
 import {exact, number, plural} from './format.js';
 import {kernelHash, kernelLink, placeLink, placeText} from './links.js';
 import {Table} from './table.js';
 import {words} from './words.js';
 
-const spaced = (rule) => rule.replace(/_/g, ' ');
+export const spaced = (rule) => rule.replace(/_/g, ' ');
 
 // A finding that says what holds a kernel up has nothing to gain: it has neither a rank nor a place to fix.
 export const isVerdict = (f) => !(number(f.gain_pct) > 0);
@@ -33,24 +33,43 @@ function alike(list) {
 }
 
 const measureOf = (f) => (f.measure !== null && f.measure !== undefined ? [numeral(f.measure, 'real'), ` ${f.unit || ''}`] : null);
-const sureness = (f) => h('span.sure', {title: words.sure}, 'sure: ', h('strong', {class: f.sure}, f.sure));
+// Its rule, as people read it.
+const ruleOf = (f) => h('strong', {title: core.page.rules[f.rule]}, spaced(f.rule));
+
+// Its measure with how sure that is: the gain is an estimate in any case.
+const measuredAs = (f) => h('span.sure', {title: words[f.sure === 'exact' ? 'exact' : 'by a model']}, measureOf(f), measureOf(f) ? ', ' : '', h('strong', {class: f.sure}, f.sure === 'exact' ? 'exact' : 'by a model'));
 
 function findingCard([f, ...others], rank, here) {
   const k = kernelOf(f.kernel), place = placeOf(k, f);
-  return followsLink(h('li.card', h('div.cardhead', h('span.rank', String(rank)), h('strong', spaced(f.rule)), place && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, f.header ? [', which calls ', h('code', placeText(f.header, f.header_line))] : null, k && k !== here && [' in ', kernelLink(k)]),
+  return followsLink(h('li.card', h('div.cardhead', h('span.rank', String(rank)), ruleOf(f), place && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, f.header ? [', which calls ', h('code', placeText(f.header, f.header_line))] : null, k && k !== here && [' in ', kernelLink(k)]),
     h('p', textOf(f)[0], h('span.dim', textOf(f)[1])),
     others.length ? h('p.same', 'The same at ', others.slice(0, 8).map((o, i) => [i ? ', ' : '', placeOf(k, o), ` (${number(o.gain_pct).toFixed(1)} %)`]), others.length > 8 ? ` and ${others.length - 8} more places` : '') : null,
     h('p.facts', h('span.gain', {title: words.gain}, 'fixing it is estimated to gain ', h('strong', `${number(f.gain_pct).toFixed(1)} %`), ` of ${report.findings_in}`),
-      kernels.length > 1 && f.share_pct !== null && f.share_pct !== undefined ? h('span', `the kernel is ${number(f.share_pct).toFixed(1)} % of the program`) : null,
-      measureOf(f) && h('span', measureOf(f)), sureness(f))));
+      kernels.length > 1 && f.share_pct !== null && f.share_pct !== undefined ? h('span', `the kernel is ${number(f.share_pct).toFixed(1)} % of that`) : null,
+      measuredAs(f))));
 }
 
 // What holds a kernel up, or why nobody can tell: one line, of another kind than what can be fixed.
 function verdictLine([f, ...others], here) {
   const named = [f, ...others].map((v) => kernelOf(v.kernel)).filter((k) => k && k !== here), links = named.length === 1 ? kernelLink(named[0]) : named.slice(0, 8).map((k, i) => [i ? ', ' : '', h('a', {href: kernelHash(k), title: nameOf(k)}, k.short)]);
-  return followsLink(h('li.verdict', h('span.badge', f.rule ? 'verdict' : 'no verdict'), f.rule ? [' ', h('strong', spaced(f.rule))] : null, named.length ? [f.rule ? ' in ' : ' on ', links, named.length > 8 ? ` and ${named.length - 8} more kernels` : ''] : null, named.length || f.rule ? ': ' : ' ', f.text || f.why,
-    f.rule ? h('span.facts', ' (', measureOf(f), measureOf(f) ? ', ' : '', sureness(f), ')') : null));
+  return followsLink(h('li.verdict', h('span.badge', f.rule ? 'verdict' : 'no verdict'), f.rule ? [' ', ruleOf(f)] : null, named.length ? [f.rule ? ' in ' : ' on ', links, named.length > 8 ? ` and ${named.length - 8} more kernels` : ''] : null, named.length || f.rule ? ': ' : ' ', f.text || f.why,
+    f.rule ? h('span.facts', ' (', measuredAs(f), ')') : null));
 }
+
+// What the rules that ran did not find, or need to find something.
+function unfound(found) {
+  if (!found.some((f) => !isVerdict(f)) && report.findings_complete) return h('p.note', 'No rule found what fixing would gain 1 % of the kernels\' work.');
+  if (!report.findings_complete) return h('p.note', found.length ? 'Not every rule had what it reads: ' : 'No rule had all that it reads: ', h('code', 'margay run -t advise'), ' runs the tools of all.',
+    found.length && !(onGpu && timed) && !tools.some((t) => t.name === 'memory') ? ' Without memory, gains come out too large.' : '');
+  return null;
+}
+
+export function allFindings() {
+  return [findingList(findings), unfound(findings)];
+}
+
+// Whether a kernel's view has something to say about what holds it up.
+export const judged = (k) => findings.some((f) => f.kernel === k.id) || (report.no_verdict || []).some((u) => u.kernel === k.id);
 
 // here: the kernel whose view this is.
 export function findingList(found, here, limit = 5) {

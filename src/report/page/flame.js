@@ -1,11 +1,11 @@
 // A flame graph of thread instructions: kernel, device functions that stayed calls, inlined functions, source lines. A click makes a
 // frame as wide as the picture, the root's brings all back.
 import {kernels, measured, nameOf, runsOf} from './data.js';
-import {h, s, say} from './dom.js';
-import {baseName, exact, number, percent, text2} from './format.js';
+import {h, paperWidth, s, say} from './dom.js';
+import {baseName, exact, namePath, number, percent, text2} from './format.js';
 import {kernelHash, lineHash} from './links.js';
 
-const frameHeight = 19, paperWidth = 720, leastShare = 0.0015; // of the whole width: narrower frames are left out
+const frameHeight = 19, leastShare = 0.0015; // of the whole width: narrower frames are left out
 
 function frameChild(node, name, more) {
   let c = node.children.get(name);
@@ -29,6 +29,12 @@ function addToFlame(root, k, named) {
       at.n += n;
     }
   }
+}
+
+// As much of a name as fits: first falls what says least, namespaces and arguments, the class last.
+function fitting({name, line}, room) {
+  const path = line ? [name] : namePath(name), texts = [name, path.slice(-2).join('::'), path[path.length - 1]];
+  return texts.find((t) => t.length <= room) || texts[2].slice(0, room - 1) + '…';
 }
 
 function flameTree(list) {
@@ -55,7 +61,7 @@ function flameLegend(root) {
 
 export function flameGraph(list) {
   const root = flameTree(list), box = h('div.flame'), said = h('p.note.flamenote', {role: 'status'});
-  let focused = root, flameWidth = 0;
+  let focused = root, flameWidth = 0, frames = []; // frames: {e, node, x, w, level} as they are drawn
   const show = (focus, width) => {
     focused = focus;
     flameWidth = width || Math.max(280, box.clientWidth || document.getElementById('main').clientWidth - 40);
@@ -65,13 +71,15 @@ export function flameGraph(list) {
     const svg = s('svg', {viewBox: `0 0 ${flameWidth} ${rows * frameHeight + 2}`, role: 'group', 'aria-label': 'flame graph', class: 'flame'});
     const draw = (node, x, w, level) => {
       const share = percent(node.n, root.n), what = `${node.name}: ${share.toFixed(2)} %, ${exact(Math.round(node.n))} thread instructions`;
-      const frame = s('g', {class: 'frame', tabindex: '0', role: 'button', 'aria-label': what, 'data-name': node.name, 'data-share': share.toFixed(4),
-        onclick: () => pick(node), onkeydown: (e) => { if (e.key === 'Enter') pick(node); }},
+      const frame = s('g', {class: 'frame', tabindex: frames.length ? '-1' : '0', role: 'button', 'aria-label': what, 'data-name': node.name, 'data-share': share.toFixed(4),
+        onclick: () => pick(node), onkeydown: (e) => onKeyAt(e, node)},
       s('title', {}, what), s('rect', {x, y: level * frameHeight, width: Math.max(0.5, w - 0.6), height: frameHeight - 1, rx: 2, fill: frameColor(node.name, node)}));
       const room = Math.floor(w / 6.4) - 1;
-      if (room > 2) frame.append(s('text', {x: x + 4, y: level * frameHeight + 13}, node.name.length > room ? node.name.slice(0, room - 1) + '…' : node.name));
+      if (room > 2) frame.append(s('text', {x: x + 4, y: level * frameHeight + 13}, fitting(node, room)));
+      frames.push({e: frame, node, x, w, level});
       svg.append(frame);
     };
+    frames = [];
     above.forEach((node, level) => draw(node, 0, flameWidth, level));
     const below = (node, x, w, level) => {
       for (const c of [...node.children.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
@@ -92,6 +100,24 @@ export function flameGraph(list) {
     show(node);
     say(said.textContent);
   };
+  // One stop for the key Tab; arrows move between frames, Enter widens one.
+  const reach = (to) => {
+    if (!to) return;
+    for (const f of frames) f.e.setAttribute('tabindex', f === to ? '0' : '-1');
+    to.e.focus();
+  };
+  const onKeyAt = (e, node) => {
+    const at = frames.find((f) => f.node === node), on = (level) => frames.filter((f) => f.level === level).sort((a, b) => a.x - b.x);
+    if (e.key === 'Enter') {
+      pick(node);
+      return reach(frames.find((f) => f.node === node));
+    }
+    const to = {ArrowRight: () => on(at.level).find((f) => f.x > at.x), ArrowLeft: () => on(at.level).filter((f) => f.x < at.x).pop(),
+      ArrowUp: () => on(at.level - 1).filter((f) => f.x <= at.x + 0.01).pop(), ArrowDown: () => on(at.level + 1).find((f) => f.x >= at.x - 0.01 && f.x < at.x + at.w)}[e.key];
+    if (!to) return;
+    e.preventDefault();
+    reach(to());
+  };
   if (!root.n) return null;
   show(root);
   // Text keeps its size: the picture is drawn as wide as there is room.
@@ -107,6 +133,6 @@ export function flameGraph(list) {
 
 export function flameView() {
   const graph = measured ? flameGraph(kernels) : null;
-  return h('div', h('h1', {tabindex: '-1'}, 'Flame graph'), h('p.note', 'A click widens a frame; the topmost brings all back.'),
+  return h('div', h('h1', {tabindex: '-1'}, 'Flame graph'), h('p.note', 'A click, or Enter, widens a frame; the topmost brings all back. Arrows move between frames.'),
     graph || h('p.note', 'No instruction was counted.'));
 }

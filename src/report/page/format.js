@@ -46,6 +46,26 @@ export function plural(n, one, many) {
 
 export const baseName = (path) => path.slice(path.lastIndexOf('/') + 1);
 
+// A function's name without result, parameters and template arguments, in its parts: ["cub", "BlockScan", "Sum"]
+export function namePath(name) {
+  let depth = 0, out = '';
+  for (let at = 0; at < name.length; at++) {
+    const word = depth ? null : ['(anonymous namespace)', 'operator()', 'operator<<', 'operator<', 'operator>>', 'operator>', 'operator->', 'decltype ('].find((w) => name.startsWith(w, at)), c = name[at];
+    if (word) {
+      out += word;
+      at += word.length - 1;
+      depth += word === 'decltype (';
+      continue;
+    }
+    if (c === '(' && !depth) break;
+    if (c === '{' && !depth) out += '{…}';
+    if (c === ' ' && !depth) out = ''; // that was the result
+    else if (!depth && !'<{'.includes(c)) out += c;
+    depth += '<({'.includes(c) - (')}'.includes(c) || (c === '>' && name[at - 1] !== '-'));
+  }
+  return out.split('::');
+}
+
 // A C++ name in two: what tells kernels apart at a glance, and the rest (template arguments, parameters).
 export function splitName(name) {
   let depth = 0, end = name.length;
@@ -64,6 +84,38 @@ export function splitName(name) {
   head = head.replace(/^(?:void|auto|[a-z]+) (?=\S)/, '').replace(/\(anonymous namespace\)::/g, '');
   const cut = head.lastIndexOf('::');
   return cut < 0 ? [head, '', name.slice(end)] : [head.slice(cut + 2), head.slice(0, cut), name.slice(end)];
+}
+
+// The rest of a C++ name without the innermost template arguments, then without parameters, until it is short.
+export function briefRest(rest, most = 60) {
+  const levels = (text, keep) => {
+    let depth = 0, out = '';
+    for (let i = 0; i < text.length; i++) {
+      const c = text[i];
+      if (c === '<' && depth++ === keep) out += '<…>';
+      if (depth <= keep) out += c;
+      if (c === '>' && depth && text[i - 1] !== '-') depth--;
+    }
+    return out;
+  };
+  if (rest.length <= most) return rest;
+  let end = 0, depth = 0; // of the template arguments
+  if (rest[0] === '<') do depth += (rest[end] === '<') - (rest[end] === '>' && rest[end - 1] !== '-'); while (depth && ++end < rest.length);
+  const args = rest.slice(0, depth ? 0 : end + (rest[0] === '<')), parameters = rest.slice(args.length);
+  for (const keep of [2, 1, 0]) {
+    const short = levels(args, keep);
+    if (short.length + parameters.length <= most) return short + parameters;
+    if (short.length <= most || !keep) return short + (parameters.length <= 12 ? parameters : '(…)');
+  }
+  return rest;
+}
+
+// Texts that begin alike, each without most of what they share: {text -> short}
+export function apart(texts, most = 30) {
+  let same = 0;
+  while (texts.every((t) => same < t.length && t[same] === texts[0][same])) same++;
+  while (same > 0 && /[\w:]/.test(texts[0][same - 1])) same--;
+  return new Map(texts.map((t) => [t, same > most ? '<…' + t.slice(same) : t]));
 }
 
 export function date(ns) {

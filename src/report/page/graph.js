@@ -139,9 +139,12 @@ function edgePath(e, x0, x1, top) {
   return d;
 }
 
-// options: {label(block) -> second line, open(id)}
+// A place in so many characters: of its file the beginning.
+const cut = (text, room) => (text.length <= room ? text : text.replace(/^(.*)(:\d+)$/, (_, file, line) => file.slice(0, Math.max(0, room - line.length - 1)) + '…' + line));
+
+// options: {label(block) -> its place, hash(block)}
 export function flowGraph(k, options) {
-  const blocks = k.blocks, ids = new Set(blocks.filter((b) => number(b.thread_entries) > 0 || blocks.length <= 40).map((b) => b.id));
+  const blocks = k.blocks, ids = new Set(blocks.filter((b) => b.thread_entries === null || number(b.thread_entries) > 0 || blocks.length <= 40).map((b) => b.id));
   const {layer, back} = layersOf(blocks, ids), {items, edges} = itemsOf(blocks, ids, layer, back);
   placeItems(items);
   const left = Math.min(...items.map((i) => i.x - i.w / 2)), right = Math.max(...items.map((i) => i.x + i.w / 2)), layers = Math.max(...layer.values()) + 1;
@@ -154,14 +157,14 @@ export function flowGraph(k, options) {
   const starts = ports(edges, 'from', (e) => e.points[0] || e.to), ends = ports(edges, 'to', (e) => e.points[e.points.length - 1] || e.from);
   for (const e of edges) svg.append(s('path', {d: edgePath(e, starts.get(e), ends.get(e), rowTop), class: e.isBack ? 'edge back' : 'edge', 'data-edge': `${e.from.id}>${e.to.id}`, 'marker-end': 'url(#tip)'}));
   for (const id of ids) {
-    const b = blocks[id], share = percent(number(b.thread_entries) * b.instructions, k.instructions) || 0;
-    const node = s('a', {href: options.hash(b), class: 'node', 'data-block': id, 'aria-label': `block ${id}, ${share.toFixed(1)} % of the instructions`},
+    const b = blocks[id], entries = b.thread_entries === null ? '' : `× ${text2(b.thread_entries, 'count')}`, share = percent(number(b.thread_entries) * b.instructions, k.instructions) || 0;
+    const node = s('a', {href: options.hash(b), class: 'node', 'data-block': id, 'aria-label': `block ${id}${b.thread_entries === null ? '' : `, ${share.toFixed(1)} % of the instructions`}`},
       s('rect', {x: cx(id) - box.w / 2, y: top(id), width: box.w, height: box.h, rx: 5, class: 'paper'}),
       s('rect', {x: cx(id) - box.w / 2, y: top(id), width: box.w, height: box.h, rx: 5, class: 'heat', style: `fill-opacity:${(0.08 + 0.72 * Math.sqrt(share / 100)) * (share > 0 ? 1 : 0)}`}),
       s('text', {x: cx(id) - box.w / 2 + 8, y: top(id) + 18, class: 'strong'}, `${id}`),
-      s('text', {x: cx(id) + box.w / 2 - 8, y: top(id) + 18, 'text-anchor': 'end', class: 'strong'}, `${share.toFixed(1)} %`),
-      s('text', {x: cx(id) - box.w / 2 + 8, y: top(id) + 36}, options.label(b)),
-      s('text', {x: cx(id) + box.w / 2 - 8, y: top(id) + 36, 'text-anchor': 'end'}, b.thread_entries === null ? '' : `× ${text2(b.thread_entries, 'count')}`),
+      s('text', {x: cx(id) + box.w / 2 - 8, y: top(id) + 18, 'text-anchor': 'end', class: 'strong'}, b.thread_entries === null ? '' : `${share.toFixed(1)} %`),
+      s('text', {x: cx(id) - box.w / 2 + 8, y: top(id) + 36}, cut(options.label(b), 21 - entries.length)),
+      s('text', {x: cx(id) + box.w / 2 - 8, y: top(id) + 36, 'text-anchor': 'end'}, entries),
       s('title', {}, `block ${id}: ${b.instructions} instructions, ${b.thread_entries ?? '–'} thread entries`));
     svg.append(node);
   }

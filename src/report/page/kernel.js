@@ -1,8 +1,8 @@
 // One kernel: findings, source, blocks with their graph, instructions, launches, the rows of every tool.
 import {allTables, core, kernels, launchesOf, launchesLeftOut, nameOf, ptxLeftOut, ptxLines, ranked, rowKernel, rowsByBlock, runsOf, mainLines, endOfRun, shareOf, firstRank, ranks, onGpu, tablesOf} from './data.js';
 import {grade, grades, h, numeral, picture, shareBar} from './dom.js';
-import {baseName, exact, number, percent, plural} from './format.js';
-import {checkTable, checksOf, findingList, findingsOf} from './findings.js';
+import {exact, number, percent, plural} from './format.js';
+import {checkTable, checksOf, findingList, findingsOf, judged} from './findings.js';
 import {flameGraph} from './flame.js';
 import {blocksAtMost, flowGraph} from './graph.js';
 import {blockHash, kernelHash, kernelName, placeLink, placeText} from './links.js';
@@ -39,30 +39,31 @@ function blocksSection(k) {
   const lines = mainLines(k); // names of functions come with them
   const placeOf = (b) => lines.get(b.id) || {file: b.file, line: b.line, ptx: b.ptx_line};
   const rows = new Map();
-  const functions = new Set(k.blocks.map((b) => b.function)).size > 1;
+  const functions = new Set(k.blocks.map((b) => b.function)).size > 1, counted = k.blocks.some((b) => b.thread_entries !== null), inWarps = k.blocks.some((b) => b.warp_entries !== null);
   const columns = [
     {label: 'block', kind: 'id', value: (b) => b.id, cell: (b) => h('a', {href: blockHash(k, b.id)}, String(b.id))},
-    {label: 'share', kind: 'percent', value: share, cell: (b) => shareBar(share(b))},
+    counted && {label: 'share', kind: 'percent', value: share, cell: (b) => shareBar(share(b))},
     {label: 'instructions', kind: 'id', value: (b) => b.instructions},
-    {label: 'thread entries', kind: 'count', value: (b) => b.thread_entries},
-    {label: 'warp entries', kind: 'count', value: (b) => b.warp_entries},
-    {label: 'lanes', kind: 'percent', value: lanesOf, good: (v, b) => (share(b) < 0.05 ? NaN : v / 100)},
+    counted && {label: 'thread entries', kind: 'count', value: (b) => b.thread_entries},
+    inWarps && {label: 'warp entries', kind: 'count', value: (b) => b.warp_entries},
+    counted && inWarps && {label: 'lanes', kind: 'percent', value: lanesOf, good: (v, b) => (share(b) < 0.05 ? NaN : v / 100)},
     functions && {label: 'function', kind: 'text', value: (b) => functionName(k, b)},
     {label: 'place', kind: 'place', title: 'where most of its instructions come from', value: (b) => placeText(placeOf(b).file, placeOf(b).line, placeOf(b).ptx), cell: (b) => placeLink(k, [placeOf(b).file, placeOf(b).line, placeOf(b).ptx, b.id])},
     {label: 'note', kind: 'text', value: (b) => (b.timing_dependent ? 'timing' : ''), title: 'timing: the count may differ in another run'},
   ].filter(Boolean).filter((c) => c.label !== 'note' || k.blocks.some((b) => b.timing_dependent));
-  const table = new Table(columns, {caption: 'blocks', words: 'blocks', rows: k.blocks, sort: {at: 1, down: true}, zero: (b) => !(number(b.thread_entries) > 0), zeroText: 'never entered', limit: 30,
+  const table = new Table(columns, {caption: 'blocks', words: 'blocks', rows: k.blocks, sort: {at: counted ? 1 : 0, down: counted}, zero: counted ? (b) => !(number(b.thread_entries) > 0) : null, zeroText: 'never entered', limit: 30,
     row: (b, tr) => { tr.dataset.block = b.id; rows.set(b.id, tr); }});
   const detail = h('div.blockdetail', {'aria-live': 'polite'});
   const graphBox = h('div.graphbox', {tabindex: '0', role: 'group', 'aria-label': 'control flow'});
-  const ran = k.blocks.filter((b) => number(b.thread_entries) > 0).length;
-  if (ran > blocksAtMost) graphBox.append(h('p.note', `${ran} blocks ran: too many for a picture that helps. The table has them all.`));
-  else if (k.blocks.length > 1) graphBox.append(flowGraph(k, {hash: (b) => blockHash(k, b.id), label: (b) => placeText(placeOf(b).file && baseName(placeOf(b).file).slice(0, 14), placeOf(b).line, placeOf(b).ptx)}));
+  const ran = k.blocks.filter((b) => !counted || number(b.thread_entries) > 0).length;
+  if (ran > blocksAtMost) graphBox.append(h('p.note', `${ran} blocks${counted ? ' ran' : ''}: too many for a picture that helps. The table has them all.`));
+  else if (k.blocks.length > 1) graphBox.append(flowGraph(k, {hash: (b) => blockHash(k, b.id), label: (b) => placeText(placeOf(b).file, placeOf(b).line, placeOf(b).ptx)}));
   // A high picture begins cut, with a word about the rest.
   const high = graphBox.firstChild && graphBox.firstChild.getAttribute('height') > 740;
   const whole = high ? h('button.link', {type: 'button', 'data-print': '', onclick: () => { graphBox.classList.remove('cut'); whole.remove(); }}, `show all ${plural(graphBox.querySelectorAll('.node').length, 'block')} of the picture`) : null;
   graphBox.classList.toggle('cut', !!high);
   const element = h('section', {id: 'blocks', 'aria-labelledby': 'blocks-title'}, h('h2', {id: 'blocks-title'}, 'Blocks'),
+    counted ? null : h('p.note', 'How often they ran was not counted: ', h('code', '-t blocks'), ' does.'),
     h('div.split', h('div', table.element, detail), k.blocks.length > 1 ? h('div.graphside', graphBox, whole) : null));
   const open = (id) => {
     if (!k.blocks[id]) return null;
@@ -144,7 +145,7 @@ function toolSections(k) {
   return [...out].map(([tool, parts]) => {
     const title = h('h2', {id: `tool-${tool.id}-title`}, tool.name, elsewhere(tool)), attributes = {id: `tool-${tool.id}`, 'aria-labelledby': `tool-${tool.id}-title`};
     if (tablesOf(tool).some((t) => tells(t, t.rows.filter((row) => rowKernel(t, row) === k), k))) return h('section', attributes, title, parts);
-    return h('section', attributes, title, h('details.silent', h('summary', 'nothing to look at'), parts));
+    return h('section', attributes, title, h('details.silent', h('summary', tool.name === 'clock' && !onGpu ? 'times of the host: nothing of a GPU' : 'nothing to look at'), parts));
   });
 }
 
@@ -168,17 +169,17 @@ function head(k) {
       kernels.length > 1 ? fact(`share of ${ranks[firstRank].label}`, numeral(shareOf(k), 'percent')) : null,
       k.time_ns === null || !onGpu ? null : fact('time', numeral(k.time_ns, 'ns')),
       fact('launches', numeral(k.launches, 'count')),
-      fact('thread instructions', numeral(k.thread_instructions, 'count')),
+      Number.isNaN(k.instructions) ? null : fact('thread instructions', numeral(k.thread_instructions, 'count')),
       Number.isNaN(lanes) ? null : fact('lanes in use', h('span', {class: grade(lanes / 100), title: grades}, numeral(lanes, 'percent'))),
       k.registers.native === null ? null : fact('registers', [k.registers.estimate ? 'about ' : '', String(k.registers.native), k.registers.instrumented === null ? null : h('span.dim', ` (${k.registers.instrumented} instrumented)`)])),
     notes.map((n) => h('p.note', n)));
 }
 
 export function kernelView(k) {
-  const own = findingsOf(k), found = checksOf(k), source = new SourceView(k), instructions = opcodesSection(k), launches = launchesSection(k), blocks = k.blocks.length ? blocksSection(k) : null;
+  const own = findingsOf(k), counted = !Number.isNaN(k.instructions), found = checksOf(k), source = new SourceView(k), instructions = counted ? opcodesSection(k) : null, launches = launchesSection(k), blocks = k.blocks.length ? blocksSection(k) : null;
   const flame = k.blocks.length && k.instructions ? flameGraph([k]) : null;
   const sections = [
-    own.length ? h('section', {id: 'findings', 'aria-labelledby': 'f-title'}, h('h2', {id: 'f-title'}, 'Findings'), findingList(own, k)) : null,
+    judged(k) ? h('section', {id: 'findings', 'aria-labelledby': 'f-title'}, h('h2', {id: 'f-title'}, 'Findings'), findingList(own, k)) : null,
     found.length ? h('section', {id: 'checks', 'aria-labelledby': 'c-title'}, h('h2', {id: 'c-title'}, '--check'), checkTable(found, k).element) : null,
     k.blocks.length ? h('section', {id: 'source', 'aria-labelledby': 's-title'}, h('h2', {id: 's-title'}, 'Source'), source.element) : h('p.note', 'No block of this kernel was counted: see coverage for the reason.'),
     flame && h('section', {id: 'flame', 'aria-labelledby': 'flame-title'}, h('h2', {id: 'flame-title'}, 'Flame graph'), flame),

@@ -10,10 +10,9 @@ export function lineHash(k, file, line) {
   return f ? `#/kernel/${k.id}/line/${files().indexOf(f)}/${line}` : kernelHash(k);
 }
 
-export function kernelName(k) {
-  return [k.space && h('span.dim', k.space + '::'), h('span.name', k.short), h('span.dim', k.rest)];
-}
-export const kernelLink = (k) => h('a.kernel', {href: kernelHash(k), title: nameOf(k)}, kernelName(k));
+const nameParts = (space, short, rest) => [space && h('span.dim', space + '::'), h('span.name', short), h('span.dim', rest)];
+export const kernelName = (k) => nameParts(k.space, k.short, k.rest);
+export const kernelLink = (k) => h('a.kernel', {href: kernelHash(k), title: nameOf(k)}, nameParts(k.briefSpace, k.short, k.brief));
 
 // Without a line (the compiler made it) that of the PTX.
 export const placeText = (file, line, ptx) => (file && line ? `${baseName(file)}:${line}` : ptx ? `PTX ${ptx}` : file ? baseName(file) : '');

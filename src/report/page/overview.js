@@ -1,8 +1,8 @@
 // The first view: what the run was, findings, kernels by their share.
 import {checks, core, findings, firstRank, kernels, measured, onGpu, ranked, ranks, report, shareOf, timed, totals, wasChecked} from './data.js';
 import {grade, grades, h, numeral, say, shareBar} from './dom.js';
-import {command, plural} from './format.js';
-import {cardsOf, findingList} from './findings.js';
+import {command, exact, plural} from './format.js';
+import {allFindings, cardsOf} from './findings.js';
 import {kernelHash, kernelLink} from './links.js';
 import {Table, hostTime} from './table.js';
 import {coverageLine} from './run.js';
@@ -17,7 +17,7 @@ function facts() {
   const share = c.launches ? 100 * c.instrumented / c.launches : NaN;
   return h('div.facts-row',
     fact('kernels', numeral(kernels.length, 'count')),
-    fact('launches', numeral(c.launches, 'count')),
+    fact('launches', numeral(c.launches, 'count'), c.device_launches ? `and ${exact(c.device_launches)} by kernels` : null),
     timed && onGpu ? fact(ranks.time.label, numeral(totals.time, 'ns')) : null,
     measured ? fact('thread instructions', numeral(totals.instructions, 'count')) : null,
     Number.isNaN(lanes) ? null : fact('lanes in use', h('span', {class: grade(lanes / 100), title: grades}, numeral(lanes, 'percent'))),
@@ -52,9 +52,9 @@ function kernelList() {
     several && {label: 'share', kind: 'percent', title: 'of all kernels, of what is chosen above', value: (k) => shareOf(k, rank), cell: (k) => shareBar(shareOf(k, rank), most)},
     timed && onGpu && {label: 'time', kind: 'ns', value: (k) => k.time_ns, title: 'measured on the GPU'},
     {label: 'launches', kind: 'count', title: words.launch, value: (k) => k.launches},
-    {label: 'thread instructions', kind: 'count', title: words['thread instructions'], value: (k) => k.thread_instructions},
-    {label: 'warp instructions', kind: 'count', title: words['warp instructions'], value: (k) => k.warp_instructions},
-    {label: 'lanes', kind: 'percent', value: (k) => (k.lane_use === null ? null : 100 * k.lane_use), good: (v) => (v === null ? NaN : v / 100), title: 'of a warp\'s 32 lanes, how many are active'},
+    measured && {label: 'thread instructions', kind: 'count', title: words['thread instructions'], value: (k) => k.thread_instructions},
+    ranks.warps.known && {label: 'warp instructions', kind: 'count', title: words['warp instructions'], value: (k) => k.warp_instructions},
+    ranks.warps.known && {label: 'lanes', kind: 'percent', value: (k) => (k.lane_use === null ? null : 100 * k.lane_use), good: (v) => (v === null ? NaN : v / 100), title: 'of a warp\'s 32 lanes, how many are active'},
     {label: 'registers', kind: 'id', title: words.registers, value: (k) => k.registers.native},
     timed && !onGpu && hostTime,
   ].filter(Boolean);
@@ -69,13 +69,15 @@ function kernelList() {
     }});
   const count = h('span.dim');
   const known = Object.entries(ranks).filter(([, r]) => r.known);
-  const by = several && known.length > 1 ? h('label.by', 'share of ', h('select', {onchange: (e) => { rank = e.target.value; measure(); table.show(); }}, known.map(([id, r]) => h('option', {value: id, selected: id === rank}, r.label)))) : null;
-  return h('section', {'aria-labelledby': 'kernels-title'}, h('div.bar', h('h2', {id: 'kernels-title'}, 'Kernels'), several ? [filter, count, by] : null), table.element);
+  const by = several && known.length > 1 ? h('label.by', 'share of ', h('select', {onchange: (e) => { rank = e.target.value; measure(); table.show(); }}, known.map(([id, r]) => h('option', {value: id, selected: id === rank}, r.label))))
+    : several && known.length ? h('span.by', `share of ${known[0][1].label}`) : null;
+  return h('section', {'aria-labelledby': 'kernels-title'}, h('div.bar', h('h2', {id: 'kernels-title'}, 'Kernels'), several ? [filter, count, by] : null), table.element,
+    measured || !kernels.some((k) => k.instrumented) ? null : h('p.note', 'No tool of this run counts instructions: ', h('code', '-t blocks'), ' does.'));
 }
 
 export function overview() {
   list ??= kernelList();
   return h('div', h('h1.command', {tabindex: '-1'}, h('code', command(report.command))), facts(),
-    findings.length ? h('section', {'aria-labelledby': 'findings-title'}, h('h2', {id: 'findings-title'}, 'Findings'), findingList(findings)) : null,
+    measured || findings.length ? h('section', {'aria-labelledby': 'findings-title'}, h('h2', {id: 'findings-title'}, 'Findings'), allFindings()) : null,
     list, coverageLine(), core.page.only_kernels ? h('p.note', `Only kernels that match ${core.page.only_kernels} are on this page.`) : null);
 }

@@ -1,8 +1,8 @@
 // What the run was: command, device, options, processes; and its coverage: what was not instrumented, and why.
-import {core, deviceName, kernelOf, kernels, report, tools} from './data.js';
+import {core, deviceName, kernelOf, kernels, report, runsOf, tools} from './data.js';
 import {h} from './dom.js';
 import {command, date, exact, number, plural} from './format.js';
-import {kernelLink} from './links.js';
+import {kernelLink, placeLink, placeText} from './links.js';
 import {Table} from './table.js';
 
 export function coverageLine() {
@@ -41,6 +41,19 @@ const unusual = [
   ['device_launches', 'kernels were launched by kernels'], ['repeats', 'further launches were made by --repeat'],
 ];
 
+// Registers that one place may read before they are written stand in one row.
+function unwritten(list, named) {
+  if (!list.length) return null;
+  const rows = [...Map.groupBy(list, (r) => [r.kernel, r.function, r.file, r.file ? r.line : r.ptx_line].join('\n')).values()];
+  const functionOf = ([r]) => { const k = named.get(r.kernel); return r.function === r.kernel ? '' : (k && runsOf(k) && k.functions[r.function]) || r.function; };
+  return [h('h3', 'Registers that may be read before they are written'), new Table([
+    {label: 'kernel', kind: 'kernel', value: ([r]) => (named.get(r.kernel) || {}).short ?? r.kernel, cell: ([r]) => (named.has(r.kernel) ? kernelLink(named.get(r.kernel)) : r.kernel)},
+    rows.some(functionOf) && {label: 'function', kind: 'text', value: functionOf},
+    {label: 'place', kind: 'place', value: ([r]) => placeText(r.file, r.line, r.ptx_line), cell: ([r]) => placeLink(r.file && named.get(r.kernel), [r.file, r.line, r.ptx_line])},
+    {label: 'registers', kind: 'text', value: (group) => group.slice(0, 6).map((r) => r.register).join(', ') + (group.length > 6 ? ` and ${group.length - 6} more` : '')},
+  ].filter(Boolean), {caption: 'registers that may be read before they are written', rows}).element];
+}
+
 function coverage() {
   const c = report.coverage, named = new Map(kernels.map((k) => [k.name, k]));
   const reasons = new Table([
@@ -56,11 +69,7 @@ function coverage() {
   return [coverageLine(), h('ul', unusual.filter(([key]) => c[key]).map(([key, text]) => h('li', `${exact(c[key])} ${text}`))),
     c.native.length ? [h('h3', 'Not instrumented'), reasons.element] : null,
     core.left_alone.length ? [h('h3', 'Left alone by a tool'), alone.element] : null,
-    c.unwritten_registers.length ? [h('h3', 'Registers that may be read before they are written'), new Table([
-      {label: 'kernel', kind: 'kernel', value: (r) => r.kernel, cell: (r) => { const k = typeof r.kernel === 'number' ? kernelOf(r.kernel) : named.get(r.kernel); return k ? kernelLink(k) : String(r.kernel); }},
-      {label: 'function', kind: 'text', value: (r) => r.function}, {label: 'register', kind: 'text', value: (r) => r.register},
-      {label: 'place', kind: 'place', value: (r) => (r.file ? `${r.file}:${r.line}` : `PTX ${r.ptx_line}`)},
-    ], {caption: 'registers read before they are written', rows: c.unwritten_registers}).element] : null];
+    unwritten(c.unwritten_registers, named)];
 }
 
 function processes() {

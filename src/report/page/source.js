@@ -1,11 +1,11 @@
 // The source of a kernel with what its lines cost. Each line opens: the blocks it is in, its PTX, the rows of tools.
-import {chargedTo, checks, endOfRun, fileByPath, findings, kernelOf, kernelOfCheck, linesOf, ptxLines, rowsByLine, runsOf, textOf} from './data.js';
-import {grade, h, numeral, shareBar} from './dom.js';
+import {chargedTo, checks, endOfRun, fileByPath, findings, kernelOf, kernelOfCheck, linesOf, onGpu, ptxLines, rowsByLine, runsOf, textOf} from './data.js';
+import {grade, h, numeral, paperWidth, shareBar} from './dom.js';
 import {baseName, number, percent, plural} from './format.js';
 import {blockHash, lineHash, placeLink, placeText} from './links.js';
 import {definitionLines, launchLines, statementEnd} from './code.js';
 import {tells, toolTable} from './tooltable.js';
-import {wordOf} from './words.js';
+import {wordOf, words} from './words.js';
 
 // Gutter columns from tools' tables: how the rows of one line become one number.
 //   weight: the mean by that column, else the sum; of: what all of it would be, of which a line's part is shaded (else the column's sum)
@@ -16,7 +16,7 @@ const known = () => [
   {table: 'memory', column: 'efficiency', label: 'efficiency', kind: 'percent', weight: 'requests', good: (v) => v / 100},
   {table: 'memory', column: 'conflicts', label: 'conflicts', unit: '/request', kind: 'real', weight: 'requests', good: (v) => 1 / (1 + v)},
   {table: 'branches', column: 'idle slots', label: 'idle slots', kind: 'count', of: (k) => 32 * k.warps},
-  {table: 'latency', column: 'cycles', label: 'waited', kind: 'count', unit: 'cycles', title: 'cycles that warps waited for loads'},
+  {table: 'latency', column: 'cycles', label: 'waited', kind: 'count', unit: onGpu ? 'cycles' : 'cycles of the host', title: 'cycles that warps waited for loads'},
   {table: 'values', column: 'redundant', label: 'redundant', kind: 'percent', weight: 'values', good: (v) => (v < 30 ? NaN : 1 - v / 100)},
   {table: 'bounds', column: 'times', label: 'out of bounds', kind: 'count', good: (v) => (v ? 0 : NaN), title: 'accesses outside of allocations'},
 ];
@@ -166,7 +166,6 @@ export class SourceView {
       const share = percent(cost, this.k.instructions);
       return h('button.tab', {type: 'button', role: 'tab', 'aria-selected': String(file === path), title: file, onclick: () => this.show(file)}, baseName(file), Number.isNaN(share) ? null : h('span.dim', ` ${share.toFixed(1)} %`));
     }));
-    this.tabs.hidden = this.files.length < 2 && false;
     const doubt = (fileByPath(path) || {}).doubt;
     this.body.replaceChildren(...(doubt ? [h('p.note', `${baseName(path)} ${doubt}`)] : []), this.table(path));
   }
@@ -182,7 +181,9 @@ export class SourceView {
     this.mark(path, f, known, near);
     const shown = [...new Set([...near, ...this.roles.keys(), ...this.found])].sort((a, b) => a - b);
     this.through = [...lines.values()].some((at) => at.file === path && at.through > at.threads);
-    const head = h('tr', h('th.num', {scope: 'col'}, 'line'), this.through ? h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions, of the line and of what was inlined through calls on it'}, 'with inlined') : null, h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions'}, 'instructions'), h('th', {scope: 'col', title: 'of a warp\'s 32 lanes, how many are active'}, 'lanes'),
+    this.counted = [...lines.values()].some((at) => at.counted), this.inWarps = [...lines.values()].some((at) => at.warps);
+    this.columns = 2 + this.gutters.length + [this.through, this.counted, this.inWarps].filter(Boolean).length;
+    const head = h('tr', h('th.num', {scope: 'col'}, 'line'), this.through ? h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions, of the line and of what was inlined through calls on it'}, 'with inlined') : null, this.counted ? h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions'}, 'instructions') : null, this.inWarps ? h('th', {scope: 'col', title: 'of a warp\'s 32 lanes, how many are active'}, 'lanes') : null,
       this.gutters.map((g) => h('th', {scope: 'col', title: g.title || wordOf(g.column, g.table, g.table)}, g.label, g.unit ? h('span.unit', ' ' + g.unit) : null)), h('th.left.code', {scope: 'col'}, known ? 'source' : ''));
     const body = h('tbody');
     let last = known ? 0 : (shown[0] || 1) - 1;
@@ -193,14 +194,28 @@ export class SourceView {
       last = line;
     }
     if (known && f.lines > last) body.append(this.gap(f, path, last + 1, f.lines, lines, most, 'below'));
-    const table = h('table.code', h('caption.unseen', `${path}: instructions by line`), h('thead', head), body), box = h('div.scroll', {tabindex: '0', role: 'group', 'aria-label': `source ${baseName(path)}`}, table);
-    // Heads stick to the window as long as the table need not scroll aside.
-    new ResizeObserver(() => box.classList.toggle('wide', table.offsetWidth > box.clientWidth + 1)).observe(box);
+    const table = h('table.code', h('caption.unseen', `${path}: instructions by line`), h('thead', head), body), box = h('div.codebox', table);
+    this.stackWhereNarrow(box, table, head);
     const children = [box];
     if (!known) children.unshift(h('p.note', f && f.lines !== null ? `${path} is left out: the page would become too large. Lines are shown by number.` : `${path} could not be read when the page was made: lines are shown by number.`));
     const none = lines.get(path + '\n0');
     if (none && none.threads) children.push(h('p.note', `${percent(none.threads, this.k.instructions).toFixed(1)} % of the instructions belong to no line of ${baseName(path)}: the compiler made them.`));
     return h('div', children);
+  }
+
+  // Where the numbers leave little room for the source, they stand below each line.
+  stackWhereNarrow(box, table, head) {
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    let printing = false;
+    const fit = (width) => {
+      if (!table.classList.contains('stacked')) this.numbersWide = [...head.children].slice(0, -1).reduce((sum, th) => sum + th.offsetWidth, 0);
+      if (width) table.classList.toggle('stacked', width - this.numbersWide < 24 * rem);
+    };
+    new ResizeObserver(() => { if (!printing) fit(box.clientWidth); }).observe(box);
+    for (const type of ['beforeprint', 'afterprint']) addEventListener(type, () => {
+      printing = type === 'beforeprint';
+      if (box.isConnected) fit(printing ? paperWidth : box.clientWidth);
+    });
   }
 
   // What lines mean beside their instructions: roles of definitions and launches, notes by the line behind which they stand, lines of statements with notes.
@@ -212,7 +227,7 @@ export class SourceView {
       if (!key.startsWith(path + '\n')) continue;
       const line = Number(key.slice(path.length + 1)), end = known ? statementEnd(f.text, line) : line;
       for (let i = line; i <= end; i++) this.found.add(i);
-      this.notesBehind.set(end, [...(this.notesBehind.get(end) || []), ...notes]);
+      this.notesBehind.set(end, [...(this.notesBehind.get(end) || []), ...notes.map((n) => ({...n, at: end === line ? 0 : line}))]);
     }
     if (!known) return;
     for (const line of definitionLines(f.text, new Set([...shown, ...this.found]))) this.roles.set(line, 'definition');
@@ -228,7 +243,7 @@ export class SourceView {
       const rows = take.map((i) => this.line(f, path, i, lines, most)), rest = take.length === has.length ? [] : [where === 'above' ? this.gap(f, path, first, take[0] - 1, lines, most, where) : this.gap(f, path, take[take.length - 1] + 1, last, lines, most, where)];
       tr.replaceWith(...(where === 'above' ? [...rest, ...rows] : [...rows, ...rest]));
     };
-    const tr = h('tr.gap', h('td', {colspan: 4 + this.gutters.length + (this.through ? 1 : 0)}, has.length
+    const tr = h('tr.gap', h('td', {colspan: this.columns}, has.length
       ? h('button.link', {type: 'button', 'data-print': `${plural(all, 'line')} ${word}`, onclick: show}, take.length < all ? `show ${take.length} of ${plural(all, 'line')} ${word}` : `show ${plural(all, 'line')} ${word}`)
       : `${plural(all, 'line')} left out`));
     return tr;
@@ -246,18 +261,18 @@ export class SourceView {
     const share = at && at.counted ? percent(at.threads, this.k.instructions) : NaN;
     const lanes = at && at.warps ? percent(at.threads, 32 * at.warps) : NaN, laneGrade = Number.isNaN(lanes) || share < 0.05 ? '' : grade(lanes / 100);
     const active = at || rows.length || this.notes.has(key);
-    const tr = h('tr' + (active ? '.used' : '') + (this.found.has(line) ? '.found' : '') + (role && !active ? '.context' : ''), {style: at && most ? {'--heat': (Math.sqrt(at.threads / most) * 0.3).toFixed(3)} : {}},
+    const tr = h('tr' + (active ? '.used' : '') + (this.found.has(line) ? (this.notes.has(key) ? '.found' : '.found.rest') : '') + (role && !active ? '.context' : ''), {style: at && most ? {'--heat': (Math.sqrt(at.threads / most) * 0.3).toFixed(3)} : {}},
       h('td.num', active ? h('button.ln', {type: 'button', 'aria-expanded': 'false', 'aria-label': `line ${line}: details`, onclick: () => this.toggle(key, tr)}, String(line)) : h('span.ln', String(line))),
       this.through ? h('td', {'data-label': 'with inlined'}, at && at.through > at.threads ? numeral(percent(at.through, this.k.instructions), 'percent') : null) : null,
-      h('td', {'data-label': 'instructions'}, at && at.counted ? shareBar(share) : null),
-      h('td' + (laneGrade ? '.' + laneGrade : ''), {'data-label': 'lanes'}, Number.isNaN(lanes) ? null : numeral(lanes, 'percent')),
+      this.counted ? h('td', {'data-label': 'instructions'}, at && at.counted ? shareBar(share) : null) : null,
+      !this.inWarps ? null : h('td' + (laneGrade ? '.' + laneGrade : ''), {'data-label': 'lanes'}, Number.isNaN(lanes) ? null : numeral(lanes, 'percent')),
       this.gutters.map((g) => {
         const v = gutterValue(g, rows), good = g.good && v !== null ? grade(g.good(v)) : '';
         const elsewhere = g.column === 'idle slots' && !(v > 0) ? this.charged(at, lanes) : null;
         const part = !g.good && !g.weight && v > 0 ? Math.min(1, v / g.all) : 0;
-        return h('td' + (good ? '.' + good : v === 0 && !elsewhere ? '.zero' : part >= 0.005 ? '.shaded' : ''), {style: part >= 0.005 ? {'--heat': (0.1 + 0.4 * part).toFixed(3)} : {}, 'data-label': g.label}, elsewhere || (v === null ? null : numeral(v, g.kind)));
+        return h('td' + (good ? '.' + good : v === 0 && !elsewhere ? '.zero' : part >= 0.005 ? '.shaded' : ''), {style: part >= 0.005 ? {'--heat': (0.1 + 0.4 * part).toFixed(3)} : {}, 'data-label': g.label, 'data-unit': g.unit}, elsewhere || (v === null ? null : numeral(v, g.kind)));
       }),
-      h('td.left.code', role ? h('span.role', role) : null, codeText((f && f.text.get(line)) ?? ''), notes.map((n) => h('div.atline.' + n.kind, h('strong', n.label), ' ', n.text))));
+      h('td.left.code', role ? h('span.role', {title: words[role] || words[`${role} (at a line)`]}, role) : null, codeText((f && f.text.get(line)) ?? ''), notes.map((n) => h('div.atline.' + n.kind, h('strong', n.label, n.at ? ` at line ${n.at}` : ''), ' ', n.text))));
     if (active) tr.addEventListener('click', (e) => { if (!e.target.closest('a, button') && !String(getSelection())) this.toggle(key, tr); });
     this.rows.set(key, tr);
     return tr;
@@ -267,9 +282,10 @@ export class SourceView {
     const is = this.opened.has(key);
     if (is && open !== true) this.opened.get(key).remove(), this.opened.delete(key);
     if (!is && open !== false) {
-      const made = detail(this.k, key, linesOf(this.k).get(key), 4 + this.gutters.length + (this.through ? 1 : 0));
+      const made = detail(this.k, key, linesOf(this.k).get(key), this.columns), behind = this.lastOf(tr, key);
+      if (behind !== tr) made.querySelector('.detail').prepend(h('h5', `line ${key.slice(key.lastIndexOf('\n') + 1)}`));
       this.opened.set(key, made);
-      this.lastOf(tr, key).after(made);
+      behind.after(made);
     }
     const button = tr.querySelector('button.ln');
     if (button) button.setAttribute('aria-expanded', String(!is || open === true));

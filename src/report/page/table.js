@@ -69,7 +69,7 @@ export class Table {
     const v = c.value(row);
     if (left) return h('td.left', v === null || v === undefined ? '–' : String(v));
     const good = c.good ? c.good(v, row) : NaN, span = c.span?.(row);
-    if (span) return h('td' + (grade(good) ? '.' + grade(good) : ''), `${text2(span[0], c.kind)} – ${text2(span[1], c.kind)}`);
+    if (span) return h('td' + (grade(good) ? '.' + grade(good) : '') + (c.className ? '.' + c.className : ''), `${text2(span[0], c.kind)} – ${text2(span[1], c.kind)}`);
     return h('td' + (grade(good) ? '.' + grade(good) : '') + (c.className ? '.' + c.className : '') + (c.units ? '' : '.bare'), numeral(v, c.kind));
   }
 

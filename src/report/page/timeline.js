@@ -52,10 +52,12 @@ class Timeline {
   constructor(data) {
     this.data = data;
     this.rows = data.rows.map((r) => ({...unfold(r), event: r.event, label: label(r, new Set(data.rows.map((x) => x.process)).size > 1)}));
+    this.names = data.names.map((name) => kernelNamed(name)?.short ?? name);
     this.length = Math.max(1, Number(data.length_ns));
-    this.canvas = h('canvas.time', {tabindex: '0', role: 'img', 'aria-label': `time line of ${plural(this.rows.length, 'row')}: + and - zoom, arrows move, 0 shows all`});
+    this.canvas = h('canvas.time', {tabindex: '0', role: 'img', 'aria-label': `time line of ${plural(this.rows.length, 'row')}: + and - zoom, left and right move, 0 shows all, n and p pick the next and previous span, up and down the row`});
     this.tip = h('div.tip', {hidden: true});
-    this.about = h('p.note', 'Wheel or + and - zoom, drag or arrows move, 0 shows all. Click a span to see what it is.');
+    this.about = h('p.note', 'Wheel or + and - zoom, drag or ← and → move, 0 shows all. Click a span to see what it is, or pick one by n and p, its row by ↑ and ↓.');
+    this.picked = null;
     this.element = h('div.timebox', this.canvas, this.tip);
     this.look(0, this.length);
     this.listen();
@@ -119,11 +121,34 @@ class Timeline {
       g.fillStyle = r.name[i] ? colors[r.name[i] % colors.length] : '#999';
       g.fillRect(x0, y + 1, wide > 3 ? wide - 0.5 : wide, row.height - 2);
       if (wide > 40) {
-        const text = this.data.names[r.name[i]] || `${r.count[i]} spans`, most = Math.floor((wide - 8) / 6.4);
+        const text = this.names[r.name[i]] || `${r.count[i]} spans`, most = Math.floor((wide - 8) / 6.4);
         g.fillStyle = '#fff';
         g.fillText(text.length > most ? text.slice(0, Math.max(1, most - 1)) + '…' : text, x0 + 4, y + row.height / 2 + 1);
       }
     }
+    if (this.picked?.r !== r) return;
+    const {i} = this.picked, x0 = Math.max(row.left, this.x(r.begin[i])), x1 = Math.min(this.width, this.x(r.end[i]));
+    g.strokeStyle = ink;
+    g.lineWidth = 2;
+    if (x1 >= row.left && x0 <= this.width) g.strokeRect(x0 - 1, y, Math.max(2, x1 - x0) + 2, row.height);
+  }
+
+  // Says what a span is, and brings it into sight.
+  pick(found) {
+    this.picked = found;
+    const {r, i} = found, {k, text} = this.tell(found), half = (this.to - this.from) / 2;
+    this.about.replaceChildren(text, ...(k ? [' · ', kernelLink(k)] : []));
+    say(text);
+    if (r.begin[i] > this.to || r.end[i] < this.from) this.look(r.begin[i] - half, r.begin[i] + half);
+    else this.look(this.from, this.to);
+  }
+
+  // The span that is `by` further in its row; where none is picked yet, the first in sight. down: the row below.
+  step(by, down = 0) {
+    const at = this.picked ? this.rows.indexOf(this.picked.r) : 0, r = this.rows[Math.min(this.rows.length - 1, Math.max(0, at + (this.picked ? down : 0)))];
+    if (!r || !r.n) return;
+    const first = Math.min(r.n - 1, firstAt(r.reach, this.picked && down ? this.picked.r.begin[this.picked.i] : this.from));
+    this.pick({r, i: this.picked && !down ? Math.min(r.n - 1, Math.max(0, this.picked.i + by)) : first});
   }
 
   // The shortest span below a point: of nested ones the inner. Where none is, one that is two pixels away.
@@ -183,19 +208,18 @@ class Timeline {
     this.canvas.addEventListener('pointerup', (e) => {
       const found = drag && !drag.moved ? this.at(...this.point(e)) : null;
       drag = null;
-      if (!found) return;
-      const {k, text} = this.tell(found);
-      this.about.replaceChildren(text, ...(k ? [' · ', kernelLink(k)] : []));
-      say(text);
+      if (found) this.pick(found);
     });
     this.canvas.addEventListener('pointerleave', () => { this.tip.hidden = true; });
     this.canvas.addEventListener('keydown', (e) => {
       const span = this.to - this.from;
       const act = {'+': () => this.zoom(0.5), '=': () => this.zoom(0.5), '-': () => this.zoom(2), 0: () => this.look(0, this.length),
         ArrowLeft: () => this.look(this.from - span / 4, this.to - span / 4), ArrowRight: () => this.look(this.from + span / 4, this.to + span / 4)}[e.key];
-      if (!act) return;
+      const step = {n: () => this.step(1), p: () => this.step(-1), ArrowDown: () => this.step(0, 1), ArrowUp: () => this.step(0, -1)}[e.key];
+      if ((!act && !step) || e.ctrlKey || e.metaKey || e.altKey) return;
       e.preventDefault();
       e.stopPropagation();
+      if (step) return step();
       act();
       say(`from ${text2(this.from, 'ns')} to ${text2(this.to, 'ns')}`);
     });

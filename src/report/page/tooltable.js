@@ -1,6 +1,6 @@
 // A table of a tool, of the whole program or of one kernel: typed columns, links, good-to-bad colours.
 import {blockHash, kernelLink, placeLink, placeText} from './links.js';
-import {findings, kernelNamed, lineSeen, nameOf, onGpu, rowBlock, rowKernel, runsOf} from './data.js';
+import {findings, kernelNamed, kernels, lineSeen, nameOf, onGpu, rowBlock, rowKernel, runsOf} from './data.js';
 import {add, h, numeral, say, shareBar} from './dom.js';
 import {exact, number, plural} from './format.js';
 import {Table} from './table.js';
@@ -20,7 +20,7 @@ export const goodOf = (column) => (goods[column.name] ? (v) => (v === null ? NaN
 const shares = new Set(['share', 'of kernel']);
 
 // Rows of instructions of one place that differ in their numbers alone, as one: counts are summed, of other numbers the range is told.
-const summed = new Set(['wasted', 'extra passes', 'requests', 'read', 'written', 'accesses', 'values', 'NaN', 'times']);
+const summed = (c) => ['count', 'bytes', 'ns'].includes(c.kind) || c.name === 'cycles';
 function grouped(table, rows) {
   if (table.place < 0 || !table.columns.some((c) => c.name === 'instruction')) return rows;
   const groups = new Map();
@@ -36,7 +36,7 @@ function grouped(table, rows) {
     for (const c of table.columns.filter((x) => x.numeric && !x.fixed)) {
       const values = group.map((row) => row[c.at]).filter((v) => v !== null).map(number);
       if (!values.length) continue;
-      if (summed.has(c.name)) one[c.at] = values.reduce((a, b) => a + b, 0);
+      if (summed(c)) one[c.at] = values.reduce((a, b) => a + b, 0);
       else {
         one[c.at] = Math.max(...values);
         if (Math.min(...values) < one[c.at]) one.spans.set(c.at, [Math.min(...values), one[c.at]]);
@@ -72,7 +72,8 @@ const spaced3 = (text) => String(text).replace(/(?<![.\w])\d{5,}(?![.\w])/g, exa
 
 function columnOf(table, c) {
   const value = (row) => row[c.at];
-  const base = {label: c.name, unit: c.unit || (c.kind === 'cycles' && c.name !== 'cycles' ? 'cycles' : null), title: wordOf(c.name, table.name, table.tool.name), kind: c.kind, value, span: (row) => row.spans?.get(c.at)};
+  const ofHost = !onGpu && (c.kind === 'cycles' || c.unit === 'cycles' || (table.tool.name === 'clock' && c.kind === 'ns')); // nothing of a GPU's
+  const base = {label: c.name, unit: c.kind === 'bytes' ? null : c.unit || c.kind === 'cycles' ? [(c.unit ?? 'cycles') === c.name ? '' : c.unit ?? 'cycles', ofHost ? 'of the host' : ''].filter(Boolean).join(' ') || null : ofHost ? 'of the host' : null, className: ofHost ? 'host' : null, title: wordOf(c.name, table.name, table.tool.name), kind: c.kind, value, span: (row) => row.spans?.get(c.at)};
   if (c.kind === 'kernel') return {...base, value: (row) => (rowKernel(table, row) || {}).short ?? row[c.at], cell: (row) => { const k = rowKernel(table, row); return k && typeof row[c.at] === 'number' ? kernelLink(k) : String(row[c.at] ?? '–'); }};
   if (table.tool.name === 'timeline' && c.name === 'work') return {...base, cell: (row) => { const k = kernelNamed(row[c.at]); return k ? kernelLink(k) : String(row[c.at] ?? '–'); }};
   if (c.kind === 'place') return {...base, value: (row) => row[c.at] && placeText(...row[c.at]), cell: (row, shown) => [placeLink(rowKernel(table, row), row[c.at]),
@@ -129,7 +130,7 @@ function searched(shown, table) {
 
 // folded: only the title shows until the reader opens it; the table is made then.
 export function tableSection(table, k, folded) {
-  const rows = grouped(table, k ? table.rows.filter((row) => rowKernel(table, row) === k) : table.rows).length, notes = k ? [] : table.notes;
+  const rows = grouped(table, k ? table.rows.filter((row) => rowKernel(table, row) === k) : table.rows).length, notes = k && kernels.length > 1 ? table.notes.filter((n) => n.endsWith(`: ${k.demangled}`)) : table.notes;
   if ((!table.columns.length && !notes.length) || (k && !rows)) return null;
   const content = () => [table.columns.length ? searched(toolTable(table, k), table) : null, notes.map((n) => h('p.note', n))];
   const title = table.title || table.name;
