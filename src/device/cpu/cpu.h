@@ -183,11 +183,16 @@ struct cpu_site {
 struct cpu_request {
     uint32_t at, count, n_places;
 };
-/* Other requests of lanes whose addresses have a known shape: which lanes, and from bit 32 on the place; how many. */
+/* Other requests of lanes whose addresses have a known shape: from bit 0 on which lanes, from 32 on the place, from 39
+ * on how far lane 16 is from lane 0, of a register of halves; and how many. */
 struct cpu_case {
     uint64_t key, n;
 };
-enum { CPU_CASES = 8 /* of a request; what finds no room is looked at each time */ };
+enum {
+    CPU_CASES = 64 /* of a request; what finds no room is looked at each time */,
+    CPU_CASE_PLACE = 32,
+    CPU_CASE_APART = 39
+};
 
 /* A CPU_CARRIED, and its words in the array of counts: for each lane the greatest key and the greatest complement of
  * one, in 32 or 64 bits; then MG_CR_SUMS sums of whole warps, MG_CR_VALUES left out. */
@@ -375,7 +380,8 @@ bool cpu_branch_lanes(const struct cpu_func *f, uint32_t b, uint32_t warp,
 void cpu_find_idle(struct cpu_func *f);
 /* tally.c */
 void cpu_find_tallies(struct cpu_func *f);
-bool cpu_is_placed(const struct cpu_func *f, const struct cpu_inst *in); /* CPU_REQUEST: is the shape known? */
+bool cpu_is_placed(const struct cpu_func *f,
+                   const struct cpu_inst *in); /* CPU_REQUEST: is the shape known, but for halves? */
 void cpu_tally_leave(const struct cpu_func *f, const struct cpu_call *call, uint64_t *counts);
 void cpu_tally_flush(const struct cpu_func *f, const uint64_t *counts, struct emu_worker *wk);
 /* shape.c */

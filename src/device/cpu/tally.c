@@ -32,9 +32,8 @@ static void add_request(struct cpu_func *f, uint32_t at)
     f->tally.site_at[at] = f->tally.n_requests;
 }
 
-/* n requests of these lanes, the first lane at that place of a line. */
-static void flush_request(const struct cpu_func *f, const struct cpu_request *r, struct emu_worker *wk, uint32_t lanes,
-                          uint64_t place, uint64_t n)
+static void flush_request(const struct cpu_func *f, const struct cpu_request *r, struct emu_worker *wk, uint64_t key,
+                          uint64_t n)
 {
     const struct cpu_inst *in = &f->insts[r->at];
     const struct emu_request *what = f->fn->ops[r->at].ext;
@@ -42,9 +41,11 @@ static void flush_request(const struct cpu_func *f, const struct cpu_request *r,
     uint64_t at[EMU_LANES];
     struct cpu_shape in_order = {.stride = in->bytes},
                      s = cpu_is_placed(f, in) ? f->regs[in->s[0] - 1].shape : in_order;
-    for (uint32_t i = 0; i < EMU_LANES; i++)
-        at[i] = (1u << 30) + place * in->bytes + (uint64_t)cpu_lane_offset(f, s, i); /* in the middle of memory */
-    emu_request_look_base(what, at, lanes, &x);
+    uint64_t place = key << (64 - CPU_CASE_APART) >> (64 - CPU_CASE_APART + CPU_CASE_PLACE),
+             apart = s.halves ? (uint64_t)((int64_t)key >> CPU_CASE_APART) : 0;
+    for (uint32_t i = 0; i < EMU_LANES; i++) /* in the middle of memory */
+        at[i] = (1u << 30) + place * in->bytes + (uint64_t)cpu_lane_offset(f, s, i) + (i < 16 ? 0 : apart);
+    emu_request_look_base(what, at, (uint32_t)key, &x);
     emu_request_add(wk, what, &x, n);
 }
 
@@ -54,9 +55,10 @@ static void flush_requests(const struct cpu_func *f, const uint64_t *counts, str
         const struct cpu_request *r = &f->tally.requests[i];
         const struct cpu_case *c = (const struct cpu_case *)(const void *)(counts + r->count + r->n_places);
         for (uint32_t k = 0; k < r->n_places; k++)
-            if (counts[r->count + k]) flush_request(f, r, wk, UINT32_MAX, k, counts[r->count + k]);
+            if (counts[r->count + k])
+                flush_request(f, r, wk, (uint64_t)k << CPU_CASE_PLACE | UINT32_MAX, counts[r->count + k]);
         for (uint32_t k = 0; k < CPU_CASES && cpu_is_placed(f, &f->insts[r->at]); k++)
-            if (c[k].n) flush_request(f, r, wk, (uint32_t)c[k].key, c[k].key >> 32, c[k].n);
+            if (c[k].n) flush_request(f, r, wk, c[k].key, c[k].n);
     }
 }
 

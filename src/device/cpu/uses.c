@@ -114,8 +114,7 @@ bool cpu_in_rows(const struct cpu_func *f, const struct cpu_inst *in)
 
 bool cpu_is_placed(const struct cpu_func *f, const struct cpu_inst *in)
 {
-    struct cpu_shape s = f->regs[in->s[0] - 1].shape;
-    return !s.varying && !s.halves;
+    return !f->regs[in->s[0] - 1].shape.varying;
 }
 
 bool cpu_plain_barrier(const struct cpu_func *f, const struct cpu_inst *in)

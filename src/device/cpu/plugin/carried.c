@@ -112,6 +112,69 @@ static void count_steps(struct carried *c)
     LLVMPositionBuilderAtEnd(B, next);
 }
 
+/* ---- one value in all lanes, or in all of a half ----------------------------------------------------------------- */
+
+static val scalar(struct carried *c, uint64_t v)
+{
+    return LLVMConstInt(LLVMTypeOf(c->x), v, 0);
+}
+
+/* n where `is`, else 0. */
+static val times(struct carried *c, val is, uint64_t n)
+{
+    struct emit *e = c->e;
+    return LLVMBuildSelect(B, is, k64(e, n), k64(e, 0), "");
+}
+
+/* Of all lanes the first one keeps it. */
+static void keep_scalar(struct carried *c, unsigned which, val key)
+{
+    struct emit *e = c->e;
+    val at = emit_at(e, c->at, which * (uint64_t)(EMU_LANES * c->width / 8));
+    LLVMTypeRef t = LLVMTypeOf(key);
+    val both[2] = {emit_counted(e, LLVMBuildLoad2(B, t, at, "")), key};
+    emit_counted(e, LLVMBuildStore(B, emit_intrinsic(e, "llvm.umax", &t, 1, both, 2), at));
+}
+
+/* c->x is what n lanes hold. */
+static void count_scalar(struct carried *c, uint64_t n)
+{
+    struct emit *e = c->e;
+    bool is_float = e->in->mode >= MG_CK_F32;
+    uint64_t top = 1ull << (c->bits - 1);
+    val size = is_float ? LLVMBuildAnd(B, c->x, scalar(c, low_bits(c->bits - 1)), "") : c->x, key = c->x;
+    if (e->in->mode == MG_CK_SIGNED) key = LLVMBuildXor(B, key, scalar(c, top), "");
+    if (is_float) {
+        val all = LLVMBuildAShr(B, c->x, scalar(c, c->width - 1), "");
+        key = LLVMBuildXor(B, key, LLVMBuildOr(B, all, scalar(c, top), ""), "");
+        val inf = scalar(c, e->in->mode == MG_CK_F32 ? 0x7f800000 : 0x7ff0000000000000);
+        add(c, MG_CR_NANS, times(c, LLVMBuildICmp(B, LLVMIntUGT, size, inf, ""), n));
+    }
+    add(c, MG_CR_ZEROS, times(c, LLVMBuildICmp(B, LLVMIntEQ, size, scalar(c, 0), ""), n));
+    keep_scalar(c, 0, key);
+    keep_scalar(c, 1, LLVMBuildNot(B, key, ""));
+}
+
+static bool is_flat(const struct emit *e)
+{
+    const struct cpu_reg *r = &e->f->regs[e->in->s[0] - 1];
+    return !r->shape.varying && !r->shape.stride && !r->shape.tile;
+}
+
+static void count_flat(struct carried *c)
+{
+    struct emit *e = c->e;
+    unsigned n = e->f->regs[e->in->s[0] - 1].shape.halves ? 2 : 1;
+    val x[2];
+    for (unsigned h = 0; h < n; h++) {
+        c->x = emit_scalar(e, e->in->s[0], (int)h, false);
+        if (c->bits < 32) c->x = LLVMBuildAnd(B, c->x, scalar(c, low_bits(c->bits)), "");
+        x[h] = c->x;
+        count_scalar(c, EMU_LANES / n);
+    }
+    add(c, MG_CR_UNIFORM, times(c, LLVMBuildICmp(B, LLVMIntEQ, x[0], x[n - 1], ""), 1));
+}
+
 void emit_carried(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -124,12 +187,17 @@ void emit_carried(struct emit *e)
     c.at = emit_at(e, e->counts, 8 * (uint64_t)r->count);
     c.x = emit_vec(e, in->s[0], false);
     if (c.bits < 32) c.x = LLVMBuildAnd(B, c.x, splat(&c, low_bits(c.bits)), "");
-    val key = key_of(&c), same = LLVMBuildICmp(B, LLVMIntEQ, c.x, emit_vec(e, in->s[1], false), ""),
+    val same = LLVMBuildICmp(B, LLVMIntEQ, c.x, emit_vec(e, in->s[1], false), ""),
         had = LLVMBuildICmp(B, LLVMIntNE, emit_vec(e, in->s[2], false), emit_int(e, EMU_W, 0, true), "");
     add(&c, MG_CR_WARPS, k64(e, 1));
+    add_lanes(&c, MG_CR_REDUNDANT, LLVMBuildAnd(B, same, had, ""));
+    if (is_flat(e)) {
+        count_flat(&c);
+        return;
+    }
+    val key = key_of(&c);
     keep_most(&c, 0, key);
     keep_most(&c, 1, LLVMBuildNot(B, key, ""));
-    add_lanes(&c, MG_CR_REDUNDANT, LLVMBuildAnd(B, same, had, ""));
     count_sizes(&c);
     count_steps(&c);
 }

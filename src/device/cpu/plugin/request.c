@@ -59,19 +59,39 @@ static void count_or_call(struct emit *e, const struct cpu_request *r, val is, v
     LLVMPositionBuilderAtEnd(B, out);
 }
 
-/* Some lanes, of a known shape: a case, or where there is no room for it the emulator looks. */
+/* How far lane 16 is from lane 0, of a register of halves; *fits: in the key's bits. */
+static val apart_of(struct emit *e, val first, val *fits)
+{
+    val far = LLVMBuildSub(B, emit_scalar(e, e->in->s[0], 1, false), first, ""), bits = k64(e, CPU_CASE_APART),
+        key = LLVMBuildShl(B, far, bits, "");
+    *fits = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAShr(B, key, bits, ""), far, "");
+    return key;
+}
+
+/* Which of the cases: one beside the other for places that follow one another. */
+static val case_of(struct emit *e, val key, val place)
+{
+    val which = LLVMBuildAnd(B, key, k64(e, ~(127ull << CPU_CASE_PLACE)), ""),
+        mixed = LLVMBuildMul(B, which, k64(e, 0x9e3779b97f4a7c15), ""),
+        ix = LLVMBuildAdd(B, LLVMBuildLShr(B, mixed, k64(e, 40), ""), place, "");
+    ix = LLVMBuildAnd(B, ix, k64(e, CPU_CASES - 1), "");
+    return LLVMBuildMul(B, ix, k64(e, sizeof(struct cpu_case)), "");
+}
+
+/* Lanes of a known shape: a case, or where there is no room for it the emulator looks. */
 static void count_case(struct emit *e, const struct cpu_request *r, val lanes)
 {
     struct way some = begin_way(e, LLVMBuildICmp(B, LLVMIntNE, lanes, k32(e, 0), ""));
-    val place = place_of(e, r, emit_scalar(e, e->in->s[0], 0, false)),
-        key = LLVMBuildOr(B, LLVMBuildZExt(B, lanes, e->t.i64, ""), LLVMBuildShl(B, place, k64(e, 32), ""), ""),
-        mixed = LLVMBuildMul(B, key, k64(e, 0x9e3779b97f4a7c15), ""),
-        ix = LLVMBuildLShr(B, mixed, k64(e, 64 - (uint64_t)__builtin_ctz(CPU_CASES)), ""),
+    val first = emit_scalar(e, e->in->s[0], 0, false), place = place_of(e, r, first), near = NULL,
+        key = LLVMBuildOr(B, LLVMBuildZExt(B, lanes, e->t.i64, ""), LLVMBuildShl(B, place, k64(e, CPU_CASE_PLACE), ""),
+                          ""),
         from = emit_at(e, e->counts, 8 * (uint64_t)(r->count + r->n_places));
-    ix = LLVMBuildMul(B, ix, k64(e, sizeof(struct cpu_case)), "");
-    val at = LLVMBuildGEP2(B, e->t.i8, from, &ix, 1, ""), is = emit_counted(e, LLVMBuildLoad2(B, e->t.i64, at, "")),
+    if (e->f->regs[e->in->s[0] - 1].shape.halves) key = LLVMBuildOr(B, key, apart_of(e, first, &near), "");
+    val ix = case_of(e, key, place), at = LLVMBuildGEP2(B, e->t.i8, from, &ix, 1, ""),
+        is = emit_counted(e, LLVMBuildLoad2(B, e->t.i64, at, "")),
         fits = LLVMBuildOr(B, LLVMBuildICmp(B, LLVMIntEQ, is, key, ""), LLVMBuildICmp(B, LLVMIntEQ, is, k64(e, 0), ""),
                            "");
+    if (near) fits = LLVMBuildAnd(B, fits, near, "");
     LLVMBasicBlockRef in = emit_block(e, "case"), other = emit_block(e, "any"), out = emit_block(e, "");
     LLVMBuildCondBr(B, fits, in, other);
     LLVMPositionBuilderAtEnd(B, in);
@@ -98,7 +118,7 @@ void emit_request(struct emit *e)
 {
     const struct cpu_request *r = request_of(e);
     bool all = e->version == FULL && cpu_uniform_guard(e->f, e->in), placed = cpu_is_placed(e->f, e->in);
-    if (!all && placed) {
+    if (placed && (!all || e->f->regs[e->in->s[0] - 1].shape.halves)) {
         count_case(e, r, emit_active_bits(e));
         return;
     }
