@@ -15,22 +15,13 @@
 #include "analysis/loop.h"
 #include "analysis/space.h"
 #include "analysis/ssa.h"
+#include "isa/request.h"
 #include "tool/tool.h"
 #include "view/kit.h"
 
-enum {
-    cell_values,
-    cell_zeros,
-    cell_nans,
-    cell_redundant,
-    cell_warps,
-    cell_uniform,
-    cell_affine,
-    n_sums,
-    cell_least = n_sums /* complement */,
-    cell_most,
-    cell_lowest, /* address, complement */
-    cell_behind, /* the highest, behind its last byte */
+enum { /* of the tool's own, behind what a device may count for it (isa/request.h) */
+    cell_lowest = MG_CR_COUNT, /* address, complement */
+    cell_behind,               /* the highest, behind its last byte */
     n_cells,
     n_without_span = cell_lowest /* as profiles of before have */
 };
@@ -64,14 +55,12 @@ static enum mg_err values_analyze(const void *conf, struct mg_patch *p, struct m
 #define I               mg_o_imm
 #define EMIT(form, ...) MG_CODE(at, form, __VA_ARGS__)
 
-enum shape { SHAPE_UNSIGNED, SHAPE_SIGNED, SHAPE_F32, SHAPE_F64 };
-
-static enum shape shape_of(enum mg_type t)
+static enum mg_carried_kind shape_of(enum mg_type t)
 {
-    if (t == MG_TYPE_f32) return SHAPE_F32;
-    if (t == MG_TYPE_f64) return SHAPE_F64;
-    if (mg_type_kind(t) == MG_TK_SINT) return SHAPE_SIGNED;
-    return SHAPE_UNSIGNED;
+    if (t == MG_TYPE_f32) return MG_CK_F32;
+    if (t == MG_TYPE_f64) return MG_CK_F64;
+    if (mg_type_kind(t) == MG_TK_SINT) return MG_CK_SIGNED;
+    return MG_CK_UNSIGNED;
 }
 
 /* The bits of one element, without what lies above its width. */
@@ -85,12 +74,12 @@ static mg_id bits_of(struct mg_code_at *at, struct mg_opnd v, unsigned bits)
 }
 
 /* Bits in an order in which unsigned comparison is the type's: sign bit flipped, negative floats complemented. */
-static mg_id ordered(struct mg_code_at *at, mg_id v, enum shape shape, unsigned bits)
+static mg_id ordered(struct mg_code_at *at, mg_id v, enum mg_carried_kind shape, unsigned bits)
 {
     mg_id r = mg_code_temp(at, MG_TYPE_b64), sign = mg_code_temp(at, MG_TYPE_b64), p = mg_code_temp(at, MG_TYPE_pred);
     uint64_t top = (uint64_t)1 << (bits - 1), all = top | (top - 1);
-    if (shape == SHAPE_UNSIGNED) return v;
-    if (shape == SHAPE_SIGNED) {
+    if (shape == MG_CK_UNSIGNED) return v;
+    if (shape == MG_CK_SIGNED) {
         EMIT("xor.b64", r, v, (int64_t)top);
         return r;
     }
@@ -127,9 +116,9 @@ static void count_warp(struct mg_patch *p, struct mg_code_at *at, mg_id v, unsig
           other = mg_code_temp(at, MG_TYPE_pred), two = mg_code_temp(at, MG_TYPE_pred);
     mg_id part[2][2], wide[2];
     struct mg_module *m = mg_patch_module(p);
-    mg_cell_update(at, cell + cell_warps, I(1), MG_ONCE);
+    mg_cell_update(at, cell + MG_CR_WARPS, I(1), MG_ONCE);
     mg_id same = all_equal(p, at, v);
-    count_if(at, same, cell + cell_uniform, MG_ONCE);
+    count_if(at, same, cell + MG_CR_UNIFORM, MG_ONCE);
     EMIT("brev.b32", low, active);
     EMIT("clz.b32", low, low);
     EMIT("add.u32", rest, active, -1);
@@ -165,7 +154,7 @@ static void count_warp(struct mg_patch *p, struct mg_code_at *at, mg_id v, unsig
     EMIT("not.pred", other, same);
     EMIT("and.pred", affine, affine, other);
     EMIT("and.pred", affine, affine, two);
-    count_if(at, affine, cell + cell_affine, MG_ONCE);
+    count_if(at, affine, cell + MG_CR_AFFINE, MG_ONCE);
 }
 
 static uint64_t low_bits(unsigned bits)
@@ -184,31 +173,55 @@ static void count_redundant(struct mg_patch *p, const struct mg_patch_inst *i, s
     MG_CODE(entry, "mov.u64", before, 0);
     EMIT("setp.ne.u32", seen, had, 0);
     EMIT("setp.eq.and.u64", is, before, v, seen);
-    count_if(at, is, cell + cell_redundant, MG_TIMES);
+    count_if(at, is, cell + MG_CR_REDUNDANT, MG_TIMES);
     EMIT("mov.u32", had, 1);
     EMIT("mov.b64", before, v);
+}
+
+/* For devices that take probes by what they mean. */
+static void say(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_code_at *at, struct mg_opnd data,
+                enum mg_type type, uint32_t cell)
+{
+    unsigned bits = mg_type_bits(type);
+    struct mg_code_at *entry = mg_at_entry(p, i->func_ix);
+    enum mg_type held = bits > 32 ? MG_TYPE_b64 : MG_TYPE_b32;
+    mg_id v = bits_of(at, data, bits), before = mg_code_reg(at, held), had = mg_code_reg(at, MG_TYPE_b32);
+    if (bits <= 32) {
+        mg_id narrow = mg_code_temp(at, MG_TYPE_b32);
+        EMIT("cvt.u32.u64", narrow, v);
+        v = narrow;
+    }
+    MG_CODE(entry, "mov.u32", had, 0);
+    MG_CODE(entry, bits > 32 ? "mov.b64" : "mov.b32", before, 0);
+    EMIT("count_carried", I(cell), I(bits + MG_CR_BITS * (unsigned)shape_of(type)), v, before, had);
+    EMIT("mov.u32", had, 1);
+    EMIT(bits > 32 ? "mov.b64" : "mov.b32", before, v);
 }
 
 static void count_value(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_code_at *at, struct mg_opnd data,
                         enum mg_type type, uint32_t cell)
 {
+    if (mg_patch_module(p)->marked) {
+        say(p, i, at, data, type, cell);
+        return;
+    }
     unsigned bits = mg_type_bits(type);
-    enum shape shape = shape_of(type);
-    bool is_float = shape == SHAPE_F32 || shape == SHAPE_F64;
+    enum mg_carried_kind shape = shape_of(type);
+    bool is_float = shape == MG_CK_F32 || shape == MG_CK_F64;
     mg_id v = bits_of(at, data, bits), is = mg_code_temp(at, MG_TYPE_pred), size = v;
-    mg_cell_update(at, cell + cell_values, I(1), MG_TIMES);
+    mg_cell_update(at, cell + MG_CR_VALUES, I(1), MG_TIMES);
     if (is_float) EMIT("and.b64", size = mg_code_temp(at, MG_TYPE_b64), v, (int64_t)low_bits(bits - 1));
     EMIT("setp.eq.u64", is, size, 0);
-    count_if(at, is, cell + cell_zeros, MG_TIMES);
+    count_if(at, is, cell + MG_CR_ZEROS, MG_TIMES);
     if (is_float) {
         mg_id nan = mg_code_temp(at, MG_TYPE_pred);
-        EMIT("setp.gt.u64", nan, size, I(shape == SHAPE_F32 ? 0x7f800000 : 0x7ff0000000000000));
-        count_if(at, nan, cell + cell_nans, MG_TIMES);
+        EMIT("setp.gt.u64", nan, size, I(shape == MG_CK_F32 ? 0x7f800000 : 0x7ff0000000000000));
+        count_if(at, nan, cell + MG_CR_NANS, MG_TIMES);
     }
     mg_id key = ordered(at, v, shape, bits), complement = mg_code_temp(at, MG_TYPE_b64);
     EMIT("not.b64", complement, key);
-    mg_cell_raise(at, cell + cell_most, key);
-    mg_cell_raise(at, cell + cell_least, complement);
+    mg_cell_raise(at, cell + MG_CR_MOST, key);
+    mg_cell_raise(at, cell + MG_CR_LEAST, complement);
     count_redundant(p, i, at, v, cell);
     count_warp(p, at, v, bits, cell);
 }
@@ -255,10 +268,10 @@ static void count_site(struct mg_patch *p, const struct mg_patch_inst *i, const 
     struct mg_opnd o = m->opnds.at[m->nodes.at[i->node].opnd + a->data];
     bool negated = false, atomic = a->atomic;
     mg_id guard = mg_node_guard(m, i->node, &negated);
-    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, n_sums, MG_MERGE_SUM,
+    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, MG_CR_SUMS, MG_MERGE_SUM,
                                   (uint32_t)shape_of(type) | mg_type_bits(type) << 8 |
                                       (is_same_address(p, i, a) ? SAME_ADDRESS : 0));
-    mg_patch_cells(p, n_cells - n_sums, MG_MERGE_MAX);
+    mg_patch_cells(p, n_cells - MG_CR_SUMS, MG_MERGE_MAX);
     struct mg_code_at *at =
         a->reads && !(atomic && f->op == MG_OP_red) ? mg_at_after(p, i->node) : mg_at_before(p, i->node);
     if (space == MG_SPACE_global) count_span(p, i, a, cell);
@@ -294,18 +307,18 @@ static enum mg_err values_instrument(const void *conf, struct mg_patch *p, struc
 /* ---- profile ------------------------------------------------------------------------------------------- */
 
 struct figure {
-    enum shape shape;
+    enum mg_carried_kind shape;
     unsigned bits;
     uint64_t least, most; /* as the type's bits */
     const uint64_t *c;
     unsigned narrow; /* bits that the range needs */
 };
 
-static uint64_t disordered(uint64_t key, enum shape shape, unsigned bits)
+static uint64_t disordered(uint64_t key, enum mg_carried_kind shape, unsigned bits)
 {
     uint64_t top = (uint64_t)1 << (bits - 1);
-    if (shape == SHAPE_SIGNED) return key ^ top;
-    if (shape == SHAPE_UNSIGNED) return key;
+    if (shape == MG_CK_SIGNED) return key ^ top;
+    if (shape == MG_CK_UNSIGNED) return key;
     return key & top ? key ^ top : ~key & low_bits(bits);
 }
 
@@ -357,29 +370,29 @@ static void find_hulls(struct hulls *h, const struct mg_tool_result *r, const st
 static void figure_init(struct figure *f, const struct mg_result_kernel *k, const struct mg_result_site *s)
 {
     f->c = mg_kit_cells(k, s);
-    f->shape = (enum shape)(s->note & 255);
+    f->shape = (enum mg_carried_kind)(s->note & 255);
     f->bits = s->note >> 8 & 255;
-    f->least = disordered(~f->c[cell_least] & low_bits(f->bits), f->shape, f->bits);
-    f->most = disordered(f->c[cell_most], f->shape, f->bits);
+    f->least = disordered(~f->c[MG_CR_LEAST] & low_bits(f->bits), f->shape, f->bits);
+    f->most = disordered(f->c[MG_CR_MOST], f->shape, f->bits);
     uint64_t widest = f->most;
-    if (f->shape == SHAPE_SIGNED) { /* two's complement: magnitude and a sign */
+    if (f->shape == MG_CK_SIGNED) { /* two's complement: magnitude and a sign */
         int64_t lo = sign_extended(f->least, f->bits), hi = sign_extended(f->most, f->bits);
         widest = (uint64_t)MG_MAX(hi < 0 ? ~hi : hi, lo < 0 ? ~lo : lo);
     }
-    for (f->narrow = f->shape == SHAPE_SIGNED; widest; widest >>= 1) f->narrow++;
-    if (f->shape == SHAPE_F32 || f->shape == SHAPE_F64) f->narrow = f->bits;
+    for (f->narrow = f->shape == MG_CK_SIGNED; widest; widest >>= 1) f->narrow++;
+    if (f->shape == MG_CK_F32 || f->shape == MG_CK_F64) f->narrow = f->bits;
 }
 
 static void add_value(struct mg_buf *out, const struct figure *f, uint64_t v)
 {
-    if (f->shape == SHAPE_SIGNED) {
+    if (f->shape == MG_CK_SIGNED) {
         mg_buf_printf(out, "%lld", (long long)sign_extended(v, f->bits));
-    } else if (f->shape == SHAPE_F32) {
+    } else if (f->shape == MG_CK_F32) {
         float x;
         uint32_t b = (uint32_t)v;
         memcpy(&x, &b, sizeof x);
         mg_buf_printf(out, "%.9g", (double)x);
-    } else if (f->shape == SHAPE_F64) {
+    } else if (f->shape == MG_CK_F64) {
         double x;
         memcpy(&x, &v, sizeof x);
         mg_buf_printf(out, "%.17g", x);
@@ -393,19 +406,19 @@ static void site_json(const struct mg_tool_result *r, const struct figure *f, co
 {
     const struct hull *all = hull_of(hulls, mg_kit_buffer(r, k, s));
     static const char *const names[] = {"values", "zeros", "nans", "redundant", "warps", "uniform", "affine"};
-    bool is_float = f->shape == SHAPE_F32 || f->shape == SHAPE_F64;
+    bool is_float = f->shape == MG_CK_F32 || f->shape == MG_CK_F64;
     mg_json_obj(j);
     mg_kit_site_json(j, k, s);
-    for (uint32_t i = 0; i < n_sums; i++) mg_json_key_u64_if(j, names[i], i != cell_nans || is_float, f->c[i]);
+    for (uint32_t i = 0; i < MG_CR_SUMS; i++) mg_json_key_u64_if(j, names[i], i != MG_CR_NANS || is_float, f->c[i]);
     struct mg_buf text = MG_BUF_INIT;
     add_value(&text, f, f->least);
-    mg_json_key_str(j, "least", f->c[cell_values] ? text.at : NULL);
+    mg_json_key_str(j, "least", f->c[MG_CR_VALUES] ? text.at : NULL);
     mg_buf_reset(&text);
     add_value(&text, f, f->most);
-    mg_json_key_str(j, "most", f->c[cell_values] ? text.at : NULL);
+    mg_json_key_str(j, "most", f->c[MG_CR_VALUES] ? text.at : NULL);
     mg_json_key_u64(j, "bits", f->bits);
-    mg_json_key_u64_if(j, "bits_needed", f->c[cell_values] > 0, f->narrow);
-    mg_json_key_bool(j, "constant", f->c[cell_values] && f->least == f->most);
+    mg_json_key_u64_if(j, "bits_needed", f->c[MG_CR_VALUES] > 0, f->narrow);
+    mg_json_key_bool(j, "constant", f->c[MG_CR_VALUES] && f->least == f->most);
     mg_json_key_bool(j, "same_address", s->note & SAME_ADDRESS);
     mg_json_key_u64_if(j, "span_bytes", span_of(k, s) > 0, span_of(k, s));
     mg_json_key_u64_if(j, "buffer_span_bytes", all != NULL, all ? all->behind - all->lowest : 0);
@@ -422,14 +435,14 @@ static void site_row(const struct mg_tool_result *r, const struct figure *f, con
     mg_table_row(t);
     mg_table_place(t, s);
     mg_table_text(t, s->op);
-    mg_table_u64(t, c[cell_values]);
-    mg_table_f64(t, mg_kit_percent(c[cell_redundant], c[cell_values]));
-    mg_table_f64(t, mg_kit_percent(c[cell_zeros], c[cell_values]));
-    mg_table_u64(t, c[cell_nans]);
-    mg_table_f64(t, mg_kit_percent(c[cell_uniform], c[cell_warps]));
-    mg_table_f64(t, mg_kit_percent(c[cell_affine], c[cell_warps]));
+    mg_table_u64(t, c[MG_CR_VALUES]);
+    mg_table_f64(t, mg_kit_percent(c[MG_CR_REDUNDANT], c[MG_CR_VALUES]));
+    mg_table_f64(t, mg_kit_percent(c[MG_CR_ZEROS], c[MG_CR_VALUES]));
+    mg_table_u64(t, c[MG_CR_NANS]);
+    mg_table_f64(t, mg_kit_percent(c[MG_CR_UNIFORM], c[MG_CR_WARPS]));
+    mg_table_f64(t, mg_kit_percent(c[MG_CR_AFFINE], c[MG_CR_WARPS]));
     mg_table_u64(t, f->narrow);
-    if (c[cell_values]) {
+    if (c[MG_CR_VALUES]) {
         add_value(&text, f, f->least);
         if (f->least != f->most) mg_buf_adds(&text, " .. "), add_value(&text, f, f->most);
         mg_table_text(t, text.at);

@@ -84,7 +84,10 @@ enum cpu_kind {
     CPU_ATOM, /* of 32 bits in shared memory, of 32 and 64 in global; sub: enum emu_atom */
     CPU_CVTA, /* of shared memory; mode 1: .to */
     CPU_ACTIVEMASK,
-    CPU_COUNT, /* of inserted code: counts; s[0]: a register is added */
+    CPU_COUNT,   /* of inserted code: counts; s[0]: a register is added */
+    CPU_REQUEST, /* of inserted code: what lanes ask for at the addresses s[0], of memory `space`, `bytes` each */
+    CPU_CARRIED, /* of inserted code: which values lanes carry, s[0], of `bytes`, in the order `mode`; s[1]: what they
+                    did before, s[2]: if at all */
     CPU_FENCE,
 };
 
@@ -174,6 +177,29 @@ struct cpu_site {
     bool guarded;      /* rounds do not tell: under a guard, or a value */
 };
 
+/* A CPU_REQUEST, and its words in the array of counts: requests of a whole warp by the place of the first lane's
+ * address in its line, in units of `bytes`; then cases. Of the first, how far lanes' addresses are from one another is
+ * known: by the register's shape, or else they are in order. */
+struct cpu_request {
+    uint32_t at, count, n_places;
+};
+/* Other requests of lanes whose addresses have a known shape: from bit 0 on which lanes, from 32 on the place, from 39
+ * on how far lane 16 is from lane 0, of a register of halves; and how many. */
+struct cpu_case {
+    uint64_t key, n;
+};
+enum {
+    CPU_CASES = 64 /* of a request; what finds no room is looked at each time */,
+    CPU_CASE_PLACE = 32,
+    CPU_CASE_APART = 39
+};
+
+/* A CPU_CARRIED, and its words in the array of counts: for each lane the greatest key and the greatest complement of
+ * one, in 32 or 64 bits; then MG_CR_SUMS sums of whole warps, MG_CR_VALUES left out. */
+struct cpu_carried {
+    uint32_t at, count, key_words;
+};
+
 struct cpu_regions { /* region.c: of whole-CTA code */
     bool wanted;     /* there is to be such code; what follows is only known then */
     bool lossy;      /* some warps may end while others go on */
@@ -192,7 +218,11 @@ struct cpu_regions { /* region.c: of whole-CTA code */
 struct cpu_tallies { /* tally.c */
     struct cpu_site *sites;
     uint32_t n;        /* in the order of operations */
-    uint32_t *site_at; /* by operation: 1 + its site; NULL: there are none */
+    uint32_t *site_at; /* by operation: 1 + its site, its request, its values; NULL: there are none */
+    struct cpu_request *requests;
+    uint32_t n_requests;
+    struct cpu_carried *carried;
+    uint32_t n_carried;
     uint32_t n_counts;
 };
 
@@ -350,6 +380,8 @@ bool cpu_branch_lanes(const struct cpu_func *f, uint32_t b, uint32_t warp,
 void cpu_find_idle(struct cpu_func *f);
 /* tally.c */
 void cpu_find_tallies(struct cpu_func *f);
+bool cpu_is_placed(const struct cpu_func *f,
+                   const struct cpu_inst *in); /* CPU_REQUEST: is the shape known, but for halves? */
 void cpu_tally_leave(const struct cpu_func *f, const struct cpu_call *call, uint64_t *counts);
 void cpu_tally_flush(const struct cpu_func *f, const uint64_t *counts, struct emu_worker *wk);
 /* shape.c */

@@ -42,6 +42,8 @@ static bool is_quiet(struct find *z, uint32_t at)
     case CPU_ATOM:
     case CPU_FENCE:
     case CPU_ACTIVEMASK:
+    case CPU_REQUEST:
+    case CPU_CARRIED:
         return false;
     case CPU_COUNT:
         return cpu_site_always(z->f, z->which, &z->f->tally.sites[z->f->tally.site_at[at] - 1]);

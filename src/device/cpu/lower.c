@@ -379,6 +379,24 @@ static void lower_count(const struct lowering *l)
     l->in->s[0] = reg(l, l->op->a.s[0]);
 }
 
+static void lower_request(const struct lowering *l)
+{
+    const struct emu_request *r = l->op->ext;
+    l->in->bytes = r->bytes;
+    l->in->space = r->space;
+    l->in->s[0] = reg(l, l->op->a.s[0]);
+    if (!l->in->s[0]) call_instead(l);
+}
+
+static void lower_carried(const struct lowering *l)
+{
+    const struct emu_carried *r = l->op->ext;
+    l->in->bytes = r->bits / 8;
+    l->in->mode = r->kind;
+    for (int k = 0; k < 3; k++) l->in->s[k] = reg(l, l->op->a.s[k]);
+    if (!l->in->s[0] || !l->in->s[1] || !l->in->s[2]) call_instead(l);
+}
+
 static enum emu_where where_of(unsigned opcode)
 {
     switch (opcode) {

@@ -112,6 +112,11 @@ bool cpu_in_rows(const struct cpu_func *f, const struct cpu_inst *in)
     return f->isa >= EMU_ISA_AVX2 && (r->row_step == in->bytes || (!r->row_step && in->kind == CPU_LOAD));
 }
 
+bool cpu_is_placed(const struct cpu_func *f, const struct cpu_inst *in)
+{
+    return !f->regs[in->s[0] - 1].shape.varying;
+}
+
 bool cpu_plain_barrier(const struct cpu_func *f, const struct cpu_inst *in)
 {
     const struct cpu_reg *number = in->s[0] ? &f->regs[in->s[0] - 1] : NULL;

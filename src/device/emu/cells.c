@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/emu/request.h"
 #include "device/mem.h"
 
 static void lose(struct emu_launch *l, enum mg_fault_kind kind)
@@ -19,20 +20,41 @@ static void lose(struct emu_launch *l, enum mg_fault_kind kind)
     pthread_mutex_unlock(&l->lock);
 }
 
+static bool grow(uint64_t **cells, uint32_t from, uint32_t to)
+{
+    uint64_t *more = realloc(*cells, to * sizeof *more);
+    if (!more) return false;
+    memset(more + from, 0, (to - from) * sizeof *more);
+    *cells = more;
+    return true;
+}
+
+/* Is there room for the cell? A function that came by an indirect call brings cells of its own. */
+static bool has_cell(struct emu_worker *wk, uint32_t cell)
+{
+    uint32_t more = cell + 64;
+    if (MG_LIKELY(cell < wk->n_cells)) return true;
+    if (!grow(&wk->cells, wk->n_cells, more) || (wk->mosts && !grow(&wk->mosts, wk->n_cells, more))) {
+        lose(wk->l, MG_FAULT_MEMORY);
+        return false;
+    }
+    wk->n_cells = more;
+    return true;
+}
+
 void emu_cell_add(struct emu_worker *wk, uint32_t cell, uint64_t n)
 {
-    if (MG_UNLIKELY(cell >= wk->n_cells)) { /* a function that came by an indirect call brings cells of its own */
-        uint32_t more = cell + 64;
-        uint64_t *cells = realloc(wk->cells, more * sizeof *cells);
-        if (!cells) {
-            lose(wk->l, MG_FAULT_MEMORY);
-            return;
-        }
-        memset(cells + wk->n_cells, 0, (more - wk->n_cells) * sizeof *cells);
-        wk->cells = cells;
-        wk->n_cells = more;
+    if (has_cell(wk, cell)) wk->cells[cell] += n;
+}
+
+void emu_cell_most(struct emu_worker *wk, uint32_t cell, uint64_t v)
+{
+    if (!has_cell(wk, cell)) return;
+    if (!wk->mosts && !(wk->mosts = calloc(wk->n_cells, sizeof *wk->mosts))) {
+        lose(wk->l, MG_FAULT_MEMORY);
+        return;
     }
-    wk->cells[cell] += n;
+    wk->mosts[cell] = MG_MAX(wk->mosts[cell], v);
 }
 
 void emu_count(const struct emu_alu *o, char *regs, uint32_t mask)
@@ -55,6 +77,30 @@ void emu_count_value(const struct emu_alu *o, char *regs, uint32_t mask)
     emu_cell_add(EMU_FRAME(regs)->wk, c->cell, sum);
 }
 
+void emu_request_add(struct emu_worker *wk, const struct emu_request *r, const struct emu_looked *x, uint64_t n)
+{
+    emu_cell_add(wk, r->cell + x->pattern, n);
+    if (x->sectors) emu_cell_add(wk, r->cell + MG_RQ_SECTORS, n * x->sectors);
+    if (x->lines) emu_cell_add(wk, r->cell + MG_RQ_LINES, n * x->lines);
+    if (x->conflicts) emu_cell_add(wk, r->cell + MG_RQ_CONFLICTS, n * x->conflicts);
+}
+
+void emu_carried_add(struct emu_worker *wk, const struct emu_carried *r, const uint64_t *sums, uint64_t least,
+                     uint64_t most)
+{
+    if (!sums[MG_CR_VALUES]) return;
+    for (uint32_t k = 0; k < MG_CR_SUMS; k++)
+        if (sums[k]) emu_cell_add(wk, r->cell + k, sums[k]);
+    emu_cell_most(wk, r->cell + MG_CR_LEAST, ~least);
+    emu_cell_most(wk, r->cell + MG_CR_MOST, most);
+}
+
+static void raise_to(uint64_t *at, uint64_t v)
+{
+    uint64_t was = __atomic_load_n(at, __ATOMIC_RELAXED);
+    while (was < v && !__atomic_compare_exchange_n(at, &was, v, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+}
+
 bool emu_cells_begin(struct emu_worker *wk)
 {
     wk->n_cells = wk->l->code->n_cells;
@@ -67,7 +113,7 @@ void emu_cells_end(struct emu_worker *wk)
     struct emu_launch *l = wk->l;
     uint64_t base = 0;
     struct mg_alloc a;
-    while (wk->n_cells && !wk->cells[wk->n_cells - 1]) wk->n_cells--;
+    while (wk->n_cells && !wk->cells[wk->n_cells - 1] && !(wk->mosts && wk->mosts[wk->n_cells - 1])) wk->n_cells--;
     if (wk->n_cells && l->code->has_cells) {
         memcpy(&base, l->params + l->code->cells_param, sizeof base);
         base += l->code->cells_off;
@@ -76,8 +122,11 @@ void emu_cells_end(struct emu_worker *wk)
         (base & 7 || !mg_mem_find_any(base, &a) || a.readonly || (a.base + a.bytes - base) / 8 < wk->n_cells))
         lose(l, MG_FAULT_ADDRESS);
     else
-        for (uint32_t k = 0; k < wk->n_cells; k++)
+        for (uint32_t k = 0; k < wk->n_cells; k++) {
             if (wk->cells[k]) __atomic_fetch_add((uint64_t *)base + k, wk->cells[k], __ATOMIC_RELAXED);
+            if (wk->mosts && wk->mosts[k]) raise_to((uint64_t *)base + k, wk->mosts[k]);
+        }
     free(wk->cells);
-    wk->cells = NULL;
+    free(wk->mosts);
+    wk->cells = wk->mosts = NULL;
 }

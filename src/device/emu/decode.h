@@ -77,6 +77,8 @@ bool dec_fused(struct decoder *d, mg_id node); /* emits it; false: not one of th
 /* decode_count.c */
 mg_id dec_count(struct decoder *d, mg_id node, mg_id last);
 void dec_cells(struct decoder *d, const struct mg_opnd *o, uint32_t n);
+void dec_request(struct decoder *d, const struct mg_opnd *o, uint32_t n);
+void dec_carried(struct decoder *d, const struct mg_opnd *o, uint32_t n);
 static inline bool dec_is_probe(const struct decoder *d, mg_id node) /* inserted */
 {
     return d->m->nodes.at[node].flags & MG_NF_PROBE;

@@ -1,6 +1,7 @@
 /* What inserted code counts (MG_OPF_OURS): where the launch's cells are, and additions to them, of which those that
  * stand one behind the other under one guard are one operation. */
 #include "device/emu/decode.h"
+#include "isa/request.h"
 
 #define MAX_RUN 200 /* emu_op.extra is 8 bits */
 
@@ -73,4 +74,39 @@ void dec_cells(struct decoder *d, const struct mg_opnd *o, uint32_t n)
     d->code->cells_off = o[1].val;
     d->code->has_cells = true;
     dec_emit_inst(d, EMU_OP_nop, EMU_CTL_NONE);
+}
+
+/* Cell, width and space, the lanes' addresses. */
+void dec_request(struct decoder *d, const struct mg_opnd *o, uint32_t n)
+{
+    bool well = n == 3 && o[0].kind == MG_OPND_imm && o[0].val < EMU_MAX_CELLS - MG_RQ_COUNT &&
+                o[1].kind == MG_OPND_imm && o[1].val < MG_SPACE_COUNT * MG_RQ_BYTES && o[2].kind == MG_OPND_reg &&
+                dec_reg_class(d, &o[2]) == EMU_D && dec_is_probe(d, d->node);
+    unsigned bytes = well ? o[1].val % MG_RQ_BYTES : 0;
+    if (!bytes || bytes > EMU_MOST_REQUESTED || bytes & (bytes - 1)) dec_refuse(d, "operands of count_request");
+    struct emu_request r = {
+        .cell = (uint32_t)o[0].val, .bytes = (uint8_t)bytes, .space = (uint8_t)(o[1].val / MG_RQ_BYTES)};
+    struct emu_op *op = dec_emit_inst(d, EMU_OP_count_request, EMU_CTL_NONE);
+    op->a.s[0] = dec_reg(d, &o[2]);
+    op->ext = mg_arena_copy(&d->code->arena, &r, sizeof r);
+    d->code->n_cells = MG_MAX(d->code->n_cells, r.cell + MG_RQ_COUNT);
+}
+
+/* Cell, bits and order, the value, what the lane carried before, was there one? */
+void dec_carried(struct decoder *d, const struct mg_opnd *o, uint32_t n)
+{
+    bool well = n == 5 && o[0].kind == MG_OPND_imm && o[0].val < EMU_MAX_CELLS - MG_CR_COUNT &&
+                o[1].kind == MG_OPND_imm && o[1].val < (MG_CK_F64 + 1) * MG_CR_BITS && dec_is_probe(d, d->node);
+    unsigned bits = well ? o[1].val % MG_CR_BITS : 0;
+    for (uint32_t k = 2; k < n && well; k++) {
+        enum emu_class c = bits > 32 && k < 4 ? EMU_D : EMU_W;
+        well = o[k].kind == MG_OPND_reg && dec_reg_class(d, &o[k]) == c;
+    }
+    if (!well || (bits != 8 && bits != 16 && bits != 32 && bits != 64)) dec_refuse(d, "operands of count_carried");
+    struct emu_carried r = {
+        .cell = (uint32_t)o[0].val, .bits = (uint8_t)bits, .kind = (uint8_t)(o[1].val / MG_CR_BITS)};
+    struct emu_op *op = dec_emit_inst(d, EMU_OP_count_carried, EMU_CTL_NONE);
+    for (uint32_t k = 0; k < 3; k++) op->a.s[k] = dec_reg(d, &o[2 + k]);
+    op->ext = mg_arena_copy(&d->code->arena, &r, sizeof r);
+    d->code->n_cells = MG_MAX(d->code->n_cells, r.cell + MG_CR_COUNT);
 }

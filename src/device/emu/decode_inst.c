@@ -488,6 +488,12 @@ void dec_instruction(struct decoder *d, mg_id node)
     case MG_OP_cells:
         dec_cells(d, o, n->n_opnds);
         break;
+    case MG_OP_count_request:
+        dec_request(d, o, n->n_opnds);
+        break;
+    case MG_OP_count_carried:
+        dec_carried(d, o, n->n_opnds);
+        break;
     case MG_OP_nanosleep:
         dec_emit_inst(d, EMU_OP_nanosleep, EMU_CTL_NONE);
         break;

@@ -171,6 +171,17 @@ struct emu_count {        /* one of a run of additions to cells */
     uint32_t from;        /* what is added: a register's value, 0: n */
     uint64_t n;
 };
+/* What a request asks for: of memory `space`, so many bytes a lane, a power of 2 (isa/request.h). */
+#define EMU_MOST_REQUESTED 128u
+struct emu_request {
+    uint32_t cell; /* the first of MG_RQ_COUNT */
+    uint8_t bytes, space;
+};
+/* What values are carried. */
+struct emu_carried {
+    uint32_t cell;      /* the first of MG_CR_COUNT */
+    uint8_t bits, kind; /* enum mg_carried_kind */
+};
 struct emu_const {
     uint32_t off;
     uint8_t cls;
@@ -417,6 +428,7 @@ struct emu_worker { /* one thread working on one launch */
     uint32_t n_ranges;
     uint64_t warp_insts, thread_insts;
     uint64_t *cells; /* what inserted code has counted */
+    uint64_t *mosts; /* the greatest of what it found, by cell; NULL: nothing */
     uint32_t n_cells;
     struct emu_cta *cta;        /* running */
     struct emu_cta *idle;       /* for reuse */

@@ -8,6 +8,7 @@
  *            holds for those of them that are at the use
  *
  * What closed forms do not tell is compared lane against lane (tool/memory/lanes.c). */
+#include "isa/request.h"
 #include "tool/memory/code.h"
 
 #define SLOT(cell) ((cell)-MG_MC_SECTORS) /* lane of the strip */
@@ -442,8 +443,23 @@ static void count_by_class(struct mg_memory_request *q, const struct mg_memory_c
     mg_code_place(q->at, slow);
 }
 
+_Static_assert(MG_MC_IRREGULAR - MG_MC_SECTORS == MG_RQ_IRREGULAR && MG_MC_SAME - MG_MC_SECTORS == MG_RQ_SAME,
+               "cells in the order of MG_RQ_*");
+
+/* For devices that take probes by what they mean. */
+static void say(struct mg_memory_request *q)
+{
+    if (q->makes) mg_code_push_guard(q->at, q->makes, false);
+    EMIT("count_request", I(q->cell + MG_MC_SECTORS), I(mg_request_pack(q->bytes, q->space)), q->addr);
+    if (q->makes) mg_code_pop_guard(q->at);
+}
+
 void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k)
 {
+    if (q->m->marked) {
+        say(q);
+        return;
+    }
     mg_id covered = q->group ? q->group->covered : 0;
     bool places = q->places;
     mg_id partial = mg_code_label(q->at), done = mg_code_label(q->at), ordered = places ? mg_code_label(q->at) : 0,

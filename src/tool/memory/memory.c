@@ -66,8 +66,8 @@ static enum mg_space space_of(struct mg_patch *p, const struct mg_patch_inst *i,
 struct group {
     uint32_t site, cell /* of the first, + 1; 0: not there yet */;
     int64_t from;
-    bool same;      /* all lanes ask for one address in each of them */
-    bool *by_place; /* address modulo 128: is one there? */
+    bool same;          /* all lanes ask for one address in each of them */
+    uint32_t *by_place; /* address modulo 128: 1 + the site there; 0: none */
     struct mg_memory_group shared;
     struct mg_memory_request first; /* its code, which those that follow stand behind */
     MG_VEC(struct mg_memory_follower) followers;
@@ -280,26 +280,28 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
     int64_t off = (int64_t)o->val;
     if (s->cell && r->sites - s->site > MG_MC_MOST_BACK) s = mg_arena_new(mg_patch_scratch(p), struct group);
     bool first = !s->cell, generic = a->space == MG_SPACE_generic,
-         lined = !generic && space != MG_SPACE_shared && space != MG_SPACE_const && note.bytes >= 4 &&
-                 note.bytes <= 128 && !(note.bytes & (note.bytes - 1));
-    if (!first) note.back = r->sites - s->site, note.apart = (uint32_t)((uint64_t)(off - s->from) % 128 / 4);
+         meant = m->marked, /* each place is counted by itself */
+        lined = !meant && !generic && space != MG_SPACE_shared && space != MG_SPACE_const && note.bytes >= 4 &&
+                note.bytes <= 128 && !(note.bytes & (note.bytes - 1));
     if (first)
         s->site = r->sites, s->from = off, s->same = is_uniform(p, i, o),
-        s->by_place = mg_arena_array(mg_patch_scratch(p), bool, 128);
+        s->by_place = mg_arena_array(mg_patch_scratch(p), uint32_t, 128);
     uint32_t place = (uint64_t)(off - s->from) % period(space, note.bytes),
              places = first && lined && !s->same ? 128 / note.bytes : 0;
-    bool known = s->by_place[place] || (!first && s->same);
+    bool known = s->by_place[place] || (!first && s->same), own = first || (meant && !known);
+    uint32_t leader = meant && s->by_place[place] ? s->by_place[place] - 1 : s->site;
+    if (!own) note.back = r->sites - leader, note.apart = (uint32_t)((uint64_t)(off - s->from) % 128 / 4);
     uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, known ? 0 : MG_MC_COUNT + places, MG_MERGE_SUM,
                                   mg_memory_pack(&note));
-    s->by_place[place] = true;
+    if (!s->by_place[place]) s->by_place[place] = r->sites + 1;
     r->sites++;
     if (known) return;
     struct mg_memory_request q = {
         .at = mg_at_before(p, i->node), .m = m, .space = space, .bytes = note.bytes, .cell = cell, .places = places};
     q.makes = plain_guard(q.at, guard, negated);
-    q.strip = mg_patch_strip(p, cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS);
+    if (!meant) q.strip = mg_patch_strip(p, cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS);
     if (places) q.place_strip = mg_patch_strip(p, cell + MG_MC_COUNT, places);
-    if (first && guard) {
+    if (own && guard) {
         mg_code_push_guard(q.at, q.makes, false);
         mg_sum_add(q.at, mg_patch_sum(p, cell + MG_MC_ACCESSES), mg_o_imm(1));
         mg_code_pop_guard(q.at);
@@ -310,10 +312,12 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
         return;
     }
     q.addr = mg_value_address(q.at, i->node);
+    if (first && !(generic && set & MG_SPACE_BIT(MG_SPACE_shared))) s->cell = cell + 1;
     if (generic && set & MG_SPACE_BIT(MG_SPACE_shared)) {
         count_generic(&q, space);
+    } else if (meant) {
+        mg_memory_count(&q, NULL);
     } else if (first) {
-        s->cell = cell + 1;
         if (g->n > 1 && space != MG_SPACE_shared) {
             s->shared = (struct mg_memory_group){.covered = mg_code_reg(q.at, MG_TYPE_pred),
                                                  .slot = mg_code_reg(q.at, MG_TYPE_b32)};
@@ -377,8 +381,10 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
         r.n_groups = mg_patch_groups(p, true, &r.groups, &r.group_of);
         r.state = mg_arena_array(mg_patch_scratch(p), struct group, r.n_groups + 1);
         r.in_rows = is_in_rows(mg_patch_module(p), insts, n);
-        count_uses(&r, insts, n);
-        if (is_busy(&r, insts, n)) mg_patch_near(p);
+        if (!mg_patch_module(p)->marked) {
+            count_uses(&r, insts, n);
+            if (is_busy(&r, insts, n)) mg_patch_near(p);
+        }
         mg_patch_few_registers(p, 40); /* 48 warps on a multiprocessor: the slow paths' values go to local memory */
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -264,6 +264,12 @@ bool emit_instruction(struct emit *e)
     case CPU_COUNT:
         emit_count(e);
         return true;
+    case CPU_REQUEST:
+        emit_request(e);
+        return true;
+    case CPU_CARRIED:
+        emit_carried(e);
+        return true;
     case CPU_CTL:
         emit_sync(e);
         return true;

@@ -198,6 +198,9 @@ void emit_count_round(struct emit *e); /* all warps have come to a stop */
 void emit_count_lanes(struct emit *e, uint32_t ix, val lanes,
                       val times); /* so many lanes of the warp have passed operation ix, so often together; lane by
                                      lane, added when the loop is left */
+void emit_tally(struct emit *e, val at, val v); /* v is added to a word of the array of counts */
+void emit_request(struct emit *e);              /* request.c */
+void emit_carried(struct emit *e);              /* carried.c */
 LLVMTypeRef emit_mem_type(struct emit *e, unsigned bytes);
 val emit_extended(struct emit *e, const struct cpu_inst *in, val v,
                   bool vec); /* from the memory's element to the register's lane */

@@ -4,11 +4,15 @@
 
 #define B e->b
 
+void emit_tally(struct emit *e, val at, val v)
+{
+    val old = emit_counted(e, LLVMBuildLoad2(B, LLVMTypeOf(v), at, ""));
+    emit_counted(e, LLVMBuildStore(B, LLVMBuildAdd(B, old, v, ""), at));
+}
+
 static void count(struct emit *e, uint32_t place, val v)
 {
-    val at = emit_at(e, e->counts, 8 * (uint64_t)place),
-        old = emit_counted(e, LLVMBuildLoad2(B, LLVMTypeOf(v), at, ""));
-    emit_counted(e, LLVMBuildStore(B, LLVMBuildAdd(B, old, v, ""), at));
+    emit_tally(e, emit_at(e, e->counts, 8 * (uint64_t)place), v);
 }
 
 static val one(struct emit *e)
