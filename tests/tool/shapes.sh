@@ -38,7 +38,7 @@ elif what == 'even':
     full = n - (most - 1) * sms
     if n < 32 * sms and ((most * sms - n) / (most * sms) >= .1 or most < 16): # one warp each
         share = f'{n} get{"s" * (n == 1)} one, {sms - n} none' if n < sms else f'each gets {most}' if full == sms else f'{full} get {most}, the others {most - 1}'
-        assert few['text'].startswith(f'it has {n} CTA{"s" * (n > 1)} of 1 warp for {sms} multiprocessors: {share}. A multiprocessor has {most} warp{"s" * (most > 1)} '), few
+        assert few['text'].startswith(f'it has {n:,} CTA{"s" * (n > 1)} of 1 warp for {sms} multiprocessors: {share}. A multiprocessor has {most} warp{"s" * (most > 1)} '), few
     else: assert 'few_ctas' not in found, few
     assert n >= sms or not [f for f in found if f.endswith('_bound')], found
 elif what == 'streamed':

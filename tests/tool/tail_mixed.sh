@@ -49,6 +49,6 @@ for what in ('work', 'short'):
         continue
     (f,) = found
     assert v['is'] == 'better' and abs(f['gain_pct'] + v['change_pct']) < .2 and f['gain_pct'] > 4, (f, v)
-    assert f"a launch has {full + 1:,} CTAs: {full // 1056} full wave{'s' * (full > 1056)} of 1056 and a last one of 1," in f['text'], f
+    assert f"a launch has {full + 1:,} CTAs: {full // 1056} full wave{'s' * (full > 1056)} of 1,056 and a last one of 1," in f['text'], f
     assert not [f for f in json.load(open(f'{what}.{full}.json'))['findings'] if f['rule'] == 'tail']
 P

@@ -177,7 +177,7 @@ static enum mg_err spreads(const void *conf, struct mg_patch *p, struct mg_diag 
         uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, b, 4, MG_MERGE_SUM, b),
                  max = mg_patch_cells(p, 1, MG_MERGE_MAX), ored = mg_patch_cells(p, 1, MG_MERGE_OR);
         uint32_t wide = mg_patch_cells(p, 1, MG_MERGE_SUM), high = mg_patch_cells(p, 1, MG_MERGE_MAX),
-                 either = mg_patch_cells(p, 1, MG_MERGE_OR);
+                 either = mg_patch_cells(p, 1, MG_MERGE_OR), raised = mg_patch_cells(p, 1, MG_MERGE_MAX);
         struct mg_code_at *at = mg_at_block(p, b);
         mg_cell_update(at, cell, I(1), MG_EACH);
         mg_cell_update(at, cell + 1, I(1), MG_TIMES);
@@ -194,6 +194,7 @@ static enum mg_err spreads(const void *conf, struct mg_patch *p, struct mg_diag 
         mg_cell_update(at, wide, R(big), MG_EACH);
         mg_cell_update(at, high, R(big), MG_EACH);
         mg_cell_update(at, either, R(big), MG_EACH);
+        mg_cell_raise(at, raised, big);
         mg_code_pop_guard(at);
     }
     return MG_ERR_OK;
@@ -204,7 +205,7 @@ static void check_spreads(const struct run *r, uint32_t tool)
 {
     const struct mg_region *g = &r->layout.regions[tool];
     MG_CHECK_EQ(g->n_sites, r->sites->n_blocks);
-    MG_CHECK_EQ(g->n_cells, 9 * r->sites->n_blocks);
+    MG_CHECK_EQ(g->n_cells, 10 * r->sites->n_blocks);
     for (uint32_t b = 0; b < r->sites->n_blocks; b++) {
         const struct mg_site_block *s = &r->sites->blocks[b];
         mg_id first = r->sites->cfgs[s->func_ix]->blocks[s->block_ix].first;
@@ -229,6 +230,7 @@ static void check_spreads(const struct run *r, uint32_t tool)
     MG_CHECK_EQ(r->cells[tool][6], sum);
     MG_CHECK_EQ(r->cells[tool][7], max);
     MG_CHECK_EQ(r->cells[tool][8], either);
+    MG_CHECK_EQ(r->cells[tool][9], max);
 }
 
 MG_TEST(patch_cells)

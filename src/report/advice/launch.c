@@ -83,14 +83,14 @@ static const char *say_waves(struct advice *a, const struct kernel_cost *c, uint
 {
     double waves = c->long_waves / c->long_launches;
     bool alike = fabs(waves * wave - (double)c->ctas) < .5; /* every launch is as the largest */
-    unsigned long long full = c->ctas / wave;
+    uint64_t full = c->ctas / wave;
     if (!alike)
         return mg_arena_printf(&a->out->arena,
-                               "launches are %.2f waves of %u CTAs in the mean: the last ones are %.0f %% full", waves,
-                               wave, 100 * (c->long_waves - c->full_waves) / c->last_waves);
-    return mg_arena_printf(&a->out->arena, "a launch has %s CTAs: %llu full wave%s of %u and a last one of %llu",
-                           say_number(a, (double)c->ctas), full, full == 1 ? "" : "s", wave,
-                           (unsigned long long)c->ctas % wave);
+                               "launches are %.2f waves of %s CTAs in the mean: the last ones are %.0f %% full", waves,
+                               say_number(a, wave), 100 * (c->long_waves - c->full_waves) / c->last_waves);
+    return mg_arena_printf(&a->out->arena, "a launch has %s CTAs: %s full wave%s of %s and a last one of %s",
+                           say_number(a, (double)c->ctas), say_number(a, (double)full), full == 1 ? "" : "s",
+                           say_number(a, wave), say_number(a, (double)(c->ctas % wave)));
 }
 
 /* Why a tail's gain is not the part of their time in which multiprocessors stay empty. */
@@ -126,9 +126,10 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
         uint32_t wave = a->sms * (uint32_t)resident_ctas(c);
         f->text = mg_arena_printf(
             &a->out->arena,
-            "%s, for which multiprocessors wait%s. Choose the grid as a multiple of %u CTAs, or use smaller CTAs.",
+            "%s, for which multiprocessors wait%s. Choose the grid as a multiple of %s CTAs, or use smaller CTAs.",
             say_waves(a, c, wave),
-            measured ? mg_arena_printf(&a->out->arena, " (%.0f %% of their time, measured)", 100 * idle) : "", wave);
+            measured ? mg_arena_printf(&a->out->arena, " (%.0f %% of their time, measured)", 100 * idle) : "",
+            say_number(a, wave));
         if (part < .8 * idle) f->limit = say_tail_limit(c);
     }
 }
@@ -167,9 +168,9 @@ void mg_rule_few_ctas(struct advice *a, const struct mg_rule *self)
         c->few_ctas = c->ctas < a->sms; /* no peak of the device is near */
         f->text =
             mg_arena_printf(&a->out->arena,
-                            "%s %llu CTA%s of %u warp%s for %u multiprocessors: %s. A multiprocessor has %llu warp%s "
+                            "%s %s CTA%s of %u warp%s for %u multiprocessors: %s. A multiprocessor has %llu warp%s "
                             "at most, where %u fit. %s other kernels beside it.",
-                            c->launches > 1 ? "its largest launch has" : "it has", (unsigned long long)c->ctas,
+                            c->launches > 1 ? "its largest launch has" : "it has", say_number(a, (double)c->ctas),
                             c->ctas == 1 ? "" : "s", warps, warps == 1 ? "" : "s", a->sms, say_shares(a, c),
                             (unsigned long long)(most * warps), most * warps == 1 ? "" : "s", c->warps_resident,
                             launching ? "Launching its CTAs takes long, so smaller ones do not help: run"
