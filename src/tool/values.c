@@ -19,11 +19,11 @@
 #include "tool/tool.h"
 #include "view/kit.h"
 
-enum { /* of the tool's own, behind what a device may count for it (isa/request.h) */
-    cell_lowest = MG_CR_COUNT, /* address, complement */
-    cell_behind,               /* the highest, behind its last byte */
-    n_cells,
-    n_without_span = cell_lowest /* as profiles of before have */
+enum {                            /* of the tool's own, behind what a device may count for it (isa/request.h) */
+       cell_lowest = MG_CR_COUNT, /* address, complement */
+       cell_behind,               /* the highest, behind its last byte */
+       n_cells,
+       n_without_span = cell_lowest /* as profiles of before have */
 };
 
 static const struct mg_tool_opt values_opts[] = {{"space", "any", "which accesses: any, global, shared, local"}, {0}};

@@ -19,13 +19,14 @@ static void try(int rc, const char *what)
 int main(int argc, char **argv)
 {
     FILE *f = argc > 1 ? fopen(argv[1], "rb") : NULL;
-    static char text[16 << 20];
-    char name[2000];
+    enum { MOST = 16 << 20 };
+    char *text = calloc(MOST, 1),
+         name[2000]; /* on the heap: PTX in the program's own data would be as old as the program */
     void *context, *module, *function;
     uint64_t in, out;
     int device, n = THREADS * CTAS;
     unsigned k = 0;
-    if (!f || !fread(text, 1, sizeof text - 1, f)) return 2;
+    if (!f || !text || !fread(text, 1, MOST - 1, f)) return 2;
     fclose(f);
     try(cuInit(0), "cuInit");
     try(cuDeviceGet(&device, 0), "cuDeviceGet");
