@@ -185,12 +185,13 @@ static void say(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_cod
     unsigned bits = mg_type_bits(type);
     struct mg_code_at *entry = mg_at_entry(p, i->func_ix);
     enum mg_type held = bits > 32 ? MG_TYPE_b64 : MG_TYPE_b32;
-    mg_id v = bits_of(at, data, bits), before = mg_code_reg(at, held), had = mg_code_reg(at, MG_TYPE_b32);
-    if (bits <= 32) {
-        mg_id narrow = mg_code_temp(at, MG_TYPE_b32);
-        EMIT("cvt.u32.u64", narrow, v);
-        v = narrow;
-    }
+    mg_id v = mg_code_reg(at, held), before = mg_code_reg(at, held), had = mg_code_reg(at, MG_TYPE_b32);
+    bool plain = data.kind == MG_OPND_reg && !data.sub && !data.val && bits >= 32 &&
+                 mg_type_bits((enum mg_type)mg_patch_module(p)->regs.at[data.id].type) == bits;
+    if (plain || bits > 32)
+        EMIT(bits > 32 ? "mov.b64" : "mov.b32", v, plain ? data : R(bits_of(at, data, bits)));
+    else
+        EMIT("cvt.u32.u64", v, bits_of(at, data, bits));
     MG_CODE(entry, "mov.u32", had, 0);
     MG_CODE(entry, bits > 32 ? "mov.b64" : "mov.b32", before, 0);
     EMIT("count_carried", I(cell), I(bits + MG_CR_BITS * (unsigned)shape_of(type)), v, before, had);

@@ -384,6 +384,7 @@ static void lower_request(const struct lowering *l)
     const struct emu_request *r = l->op->ext;
     l->in->bytes = r->bytes;
     l->in->space = r->space;
+    l->in->off = l->op->off;
     l->in->s[0] = reg(l, l->op->a.s[0]);
     if (!l->in->s[0]) call_instead(l);
 }

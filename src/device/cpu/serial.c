@@ -61,8 +61,11 @@ static bool has_code(const struct cpu_inst *in)
 /* Does the kernel look at which lanes run together? */
 static bool sees_sets(const struct cpu_func *f)
 {
-    for (uint32_t i = 0; i < f->n_insts; i++)
-        if (cpu_counts_warps(&f->insts[i]) || f->insts[i].kind == CPU_ACTIVEMASK) return true;
+    for (uint32_t i = 0; i < f->n_insts; i++) {
+        uint8_t kind = f->insts[i].kind;
+        if (cpu_counts_warps(&f->insts[i]) || kind == CPU_ACTIVEMASK || kind == CPU_REQUEST || kind == CPU_CARRIED)
+            return true;
+    }
     return false;
 }
 

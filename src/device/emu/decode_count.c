@@ -76,18 +76,22 @@ void dec_cells(struct decoder *d, const struct mg_opnd *o, uint32_t n)
     dec_emit_inst(d, EMU_OP_nop, EMU_CTL_NONE);
 }
 
-/* Cell, width and space, the lanes' addresses. */
+/* Cell, width and space, a register and what is added to it: the lanes' addresses. One of 32 bits wraps around. */
 void dec_request(struct decoder *d, const struct mg_opnd *o, uint32_t n)
 {
-    bool well = n == 3 && o[0].kind == MG_OPND_imm && o[0].val < EMU_MAX_CELLS - MG_RQ_COUNT &&
+    bool well = n == 4 && o[0].kind == MG_OPND_imm && o[0].val < EMU_MAX_CELLS - MG_RQ_COUNT &&
                 o[1].kind == MG_OPND_imm && o[1].val < MG_SPACE_COUNT * MG_RQ_BYTES && o[2].kind == MG_OPND_reg &&
-                dec_reg_class(d, &o[2]) == EMU_D && dec_is_probe(d, d->node);
+                o[3].kind == MG_OPND_imm && dec_is_probe(d, d->node);
+    enum emu_class c = well ? dec_reg_class(d, &o[2]) : EMU_NONE;
     unsigned bytes = well ? o[1].val % MG_RQ_BYTES : 0;
-    if (!bytes || bytes > EMU_MOST_REQUESTED || bytes & (bytes - 1)) dec_refuse(d, "operands of count_request");
+    if (!bytes || bytes > EMU_MOST_REQUESTED || bytes & (bytes - 1) || (c != EMU_D && c != EMU_W))
+        dec_refuse(d, "operands of count_request");
     struct emu_request r = {
         .cell = (uint32_t)o[0].val, .bytes = (uint8_t)bytes, .space = (uint8_t)(o[1].val / MG_RQ_BYTES)};
     struct emu_op *op = dec_emit_inst(d, EMU_OP_count_request, EMU_CTL_NONE);
     op->a.s[0] = dec_reg(d, &o[2]);
+    op->off = (int64_t)o[3].val;
+    if (c == EMU_W) op->flags |= EMU_OF_BASE_W;
     op->ext = mg_arena_copy(&d->code->arena, &r, sizeof r);
     d->code->n_cells = MG_MAX(d->code->n_cells, r.cell + MG_RQ_COUNT);
 }

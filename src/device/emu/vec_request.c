@@ -140,10 +140,16 @@ void ALU_TABLE(emu_request_look)(const struct emu_request *r, const uint64_t *at
 
 void ALU_TABLE(emu_count_request)(ALU_ARGS)
 {
-    const struct emu_request *r = ((const struct emu_op *)o)->ext;
+    const struct emu_op *op = (const struct emu_op *)o;
+    const struct emu_request *r = op->ext;
+    uint64_t at[32] __attribute__((aligned(64)));
     struct emu_looked x;
     if (!mask) return;
-    look(r, AT(lane64, o->s[0]), mask, &x);
+    if (op->flags & EMU_OF_BASE_W)
+        for (int i = 0; i < 32; i++) at[i] = AT(lane32, o->s[0])[i] + (uint32_t)op->off;
+    else
+        for (int i = 0; i < 32; i++) at[i] = AT(lane64, o->s[0])[i] + (uint64_t)op->off;
+    look(r, at, mask, &x);
     emu_request_add(EMU_FRAME(regs)->wk, r, &x, 1);
 }
 

@@ -450,7 +450,7 @@ _Static_assert(MG_MC_IRREGULAR - MG_MC_SECTORS == MG_RQ_IRREGULAR && MG_MC_SAME 
 static void say(struct mg_memory_request *q)
 {
     if (q->makes) mg_code_push_guard(q->at, q->makes, false);
-    EMIT("count_request", I(q->cell + MG_MC_SECTORS), I(mg_request_pack(q->bytes, q->space)), q->addr);
+    EMIT("count_request", I(q->cell + MG_MC_SECTORS), I(mg_request_pack(q->bytes, q->space)), q->addr, I(q->off));
     if (q->makes) mg_code_pop_guard(q->at);
 }
 

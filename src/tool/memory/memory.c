@@ -258,6 +258,22 @@ static bool is_uniform(struct mg_patch *p, const struct mg_patch_inst *i, const 
                                      !u->varying[o->id - u->reg_lo]);
 }
 
+/* Where the code only says what is meant, in a register of its own, if it is not the program's: the CPU device knows a
+ * register by the one way in which it differs from lane to lane. */
+static void find_address(struct mg_memory_request *q, const struct mg_patch_inst *i, const struct mg_opnd *o,
+                         bool split)
+{
+    if (q->m->marked && !split && o->kind == MG_OPND_addr && o->sub == MG_OPND_reg && !(o->n & 7)) {
+        q->addr = o->id, q->off = (int64_t)o->val;
+        return;
+    }
+    q->addr = mg_value_address(q->at, i->node);
+    if (!q->m->marked) return;
+    mg_id own = mg_code_reg(q->at, MG_TYPE_b64);
+    MG_CODE(q->at, "mov.b64", own, q->addr);
+    q->addr = own;
+}
+
 static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i, const struct mg_access *a)
 {
     struct mg_patch *p = r->p;
@@ -311,7 +327,7 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
             (struct mg_memory_follower){.cell = cell, .strip = q.strip, .apart = off - s->from};
         return;
     }
-    q.addr = mg_value_address(q.at, i->node);
+    find_address(&q, i, o, generic && set & MG_SPACE_BIT(MG_SPACE_shared));
     if (first && !(generic && set & MG_SPACE_BIT(MG_SPACE_shared))) s->cell = cell + 1;
     if (generic && set & MG_SPACE_BIT(MG_SPACE_shared)) {
         count_generic(&q, space);

@@ -70,6 +70,7 @@ struct mg_memory_request { /* one site under work */
     enum mg_space space;
     mg_id makes;                         /* predicate: this lane makes the access; 0: all here do */
     mg_id addr;                          /* b64 */
+    int64_t off;                         /* what is to be added to it, where the code only says what is meant */
     uint32_t bytes, cell;                /* of a lane; the site's first */
     uint32_t strip;                      /* of cells from MG_MC_SECTORS on */
     uint32_t places, place_strip;        /* how many cells behind MG_MC_COUNT there are, at most 32; theirs */

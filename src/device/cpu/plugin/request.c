@@ -62,7 +62,7 @@ static void count_or_call(struct emit *e, const struct cpu_request *r, val is, v
 /* How far lane 16 is from lane 0, of a register of halves; *fits: in the key's bits. */
 static val apart_of(struct emit *e, val first, val *fits)
 {
-    val far = LLVMBuildSub(B, emit_scalar(e, e->in->s[0], 1, false), first, ""), bits = k64(e, CPU_CASE_APART),
+    val far = LLVMBuildSub(B, emit_address(e, e->in, false, 1), first, ""), bits = k64(e, CPU_CASE_APART),
         key = LLVMBuildShl(B, far, bits, "");
     *fits = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAShr(B, key, bits, ""), far, "");
     return key;
@@ -82,7 +82,7 @@ static val case_of(struct emit *e, val key, val place)
 static void count_case(struct emit *e, const struct cpu_request *r, val lanes)
 {
     struct way some = begin_way(e, LLVMBuildICmp(B, LLVMIntNE, lanes, k32(e, 0), ""));
-    val first = emit_scalar(e, e->in->s[0], 0, false), place = place_of(e, r, first), near = NULL,
+    val first = emit_address(e, e->in, false, 0), place = place_of(e, r, first), near = NULL,
         key = LLVMBuildOr(B, LLVMBuildZExt(B, lanes, e->t.i64, ""), LLVMBuildShl(B, place, k64(e, CPU_CASE_PLACE), ""),
                           ""),
         from = emit_at(e, e->counts, 8 * (uint64_t)(r->count + r->n_places));
@@ -108,7 +108,7 @@ static void count_case(struct emit *e, const struct cpu_request *r, val lanes)
 /* All lanes, anywhere: are they in order? */
 static void count_many(struct emit *e, const struct cpu_request *r)
 {
-    val many = emit_vec(e, e->in->s[0], false), first = LLVMBuildExtractElement(B, many, k64(e, 0), ""),
+    val many = emit_address(e, e->in, true, 0), first = LLVMBuildExtractElement(B, many, k64(e, 0), ""),
         expected = LLVMBuildAdd(B, emit_splat(e, first), emit_iota(e, e->t.i64, e->in->bytes), ""),
         differ = LLVMBuildICmp(B, LLVMIntNE, many, expected, "");
     count_or_call(e, r, LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, differ, e->t.i32, ""), k32(e, 0), ""), first);
@@ -127,7 +127,7 @@ void emit_request(struct emit *e)
     if (!all)
         emit_call(e);
     else if (placed)
-        count_place(e, r, emit_scalar(e, e->in->s[0], 0, false));
+        count_place(e, r, emit_address(e, e->in, false, 0));
     else
         count_many(e, r);
     if (w.out) end_way(e, w);
