@@ -16,7 +16,7 @@ compare 13-18 emu:base,emu --tools lanes,memory,opcodes,values,functions
 if [ -e "$B/lib/margay/libmargay-cpu.so" ]; then # every kernel compiled before it runs
     compare 1-5 emu,cpu
     compare 9 emu,cpu:avx2,cpu:base
-    compare 13-16 emu,cpu --tools lanes,memory,opcodes
+    compare 13-16 emu,cpu --tools lanes,memory,opcodes,values
     export MARGAY_CPU_LIVE=0 # as large functions are compiled
     compare 11-12 emu,cpu
     unset MARGAY_CPU_LIVE
