@@ -78,7 +78,7 @@ $(B)/gen/page_text.h: scripts/gen-page $(wildcard src/report/page/*)
 	@sh $< src/report/page > $@.tmp && mv $@.tmp $@
 $(B)/obj/report/page.o: $(B)/gen/page_text.h
 # Documents that `margay help` prints.
-$(B)/gen/help_docs.h: scripts/gen-docs $(wildcard docs/*.md docs/tools/*.md docs/man/*.md)
+$(B)/gen/help_docs.h: scripts/gen-docs $(wildcard docs/*.md docs/tools/*.md docs/studies/*.md docs/man/*.md)
 	@mkdir -p $(@D)
 	@sh $< > $@.tmp && mv $@.tmp $@
 $(B)/obj/cli/docs.o: $(B)/gen/help_docs.h

@@ -88,11 +88,17 @@ static enum mg_err find_parts(const struct mg_recording *p, const char *dir, con
 {
     struct mg_report_opts all = *o;
     all.tool = NULL;
-    if (o->tool && !mg_report_has_tool(p, o->tool))
+    all.table = o->tool;
+    bool known = !o->tool || mg_report_has_tool(p, o->tool);
+    if (!known && mg_report_has_table(p, &all))
+        return mg_diag_err(d, MG_ERR_INPUT, "%s is a table of the whole report: margay report --csv --table %s",
+                           o->tool, o->tool);
+    if (!known)
         return mg_diag_err(d, MG_ERR_INPUT,
                            "%s has neither a tool nor a table named %s (margay report --csv --table list names them)",
                            dir, o->tool);
     if (!csv || mg_report_has_table(p, o)) return MG_ERR_OK;
+    all.table = NULL;
     const char *owner = o->tool ? mg_report_tool_of_table(p, &all, o->table) : NULL;
     if (owner) return mg_diag_err(d, MG_ERR_INPUT, "table %s is of tool %s, not of %s", o->table, owner, o->tool);
     return mg_diag_err(d, MG_ERR_INPUT, "%s has no table named %s (--table list names them)", dir, o->table);

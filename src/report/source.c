@@ -77,16 +77,19 @@ static bool has_file(const struct mg_pkernel *k, const char *name)
     return false;
 }
 
-/* When the last program or library was written that has kernels of the file; 0: not known of one. */
+/* When the last program or library was written that has kernels of the file, or any kernels, if the file's lines are
+ * inlined ones alone; 0: not known of one. */
 static uint64_t built_ns(const struct mg_recording *p, const char *name)
 {
     uint64_t last = 0;
+    bool any = false, known = true;
+    for (uint32_t i = 0; i < p->n_kernels && !any; i++) any = has_file(&p->kernels[i], name);
     for (uint32_t i = 0; i < p->n_kernels; i++) {
-        if (!has_file(&p->kernels[i], name)) continue;
-        if (!p->kernels[i].built_unix_ns) return 0;
+        if (any && !has_file(&p->kernels[i], name)) continue;
+        known &= p->kernels[i].built_unix_ns != 0;
         last = MG_MAX(last, p->kernels[i].built_unix_ns);
     }
-    return last;
+    return known ? last : 0;
 }
 
 static const struct file *read_source(struct mg_sources *s, const char *name)
@@ -109,10 +112,11 @@ static const struct file *read_source(struct mg_sources *s, const char *name)
 const char *mg_sources_doubt(struct mg_sources *s, const char *file)
 {
     const struct file *f = read_source(s, file);
-    return !f->text     ? "cannot be read here"
-           : f->changed ? "was changed since the run: its lines may not be those that ran"
-           : f->newer   ? "was changed since the program was built: its lines may not be those that ran"
-                        : NULL;
+    return !f->text       ? "cannot be read here"
+           : f->changed   ? "was changed since the run: its lines may not be those that ran"
+           : f->newer     ? "was changed since the program was built: its lines may not be those that ran"
+           : *file != '/' ? "is a name without a folder: the file of that name here may be another one"
+                          : NULL;
 }
 
 const char *mg_sources_line(struct mg_sources *s, const char *file, uint32_t line, size_t *bytes)

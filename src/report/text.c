@@ -501,7 +501,11 @@ void mg_report_text(const struct mg_recording *p, const struct mg_report_opts *o
     if (n && !v.o->tool) write_kernels(&v, hot, n, total);
     if (!v.o->tool || advice) write_findings(&v);
     for (uint32_t i = 0; i < n && i < details && !v.o->tool; i++) write_kernel(&v, &hot[i]);
+    size_t before = out->n;
     mg_add_tools(p, v.o, v.o->top ? v.o->top : v.o->tool ? 0 : CHECKED_ROWS, false, out);
+    if (v.o->tool && !advice && out->n == before)
+        mg_buf_printf(out, "\n%s has no table of its own: see the kernels (margay report, --csv --table list)\n",
+                      v.o->tool);
     if (!advice) mg_add_checked(p, v.columns, v.o->top ? v.o->top : CHECKED_ROWS, out);
     if (v.o->per_launch) write_launches(&v);
     mg_buf_addc(out, '\n');

@@ -5,16 +5,19 @@ set -e
 failed=0
 fail() { echo "FAIL $*"; failed=1; }
 printf '// nothing\n__global__ void k(int *p)\n{\n    *p = 1;\n}\n' > k.cu
+printf '// nothing\n*p = 1;\n' > inlined.cuh
 cat > k.ptx <<P
 .version 7.0
 .target sm_70
 .address_size 64
 .file 1 "$PWD/k.cu"
+.file 2 "$PWD/inlined.cuh"
 .visible .entry k(.param .u64 p)
 {
 .reg .b64 %d<2>;
 .loc 1 4 5
 ld.param.u64 %d1, [p];
+.loc 2 2 1
 st.global.u32 [%d1], 1;
 ret;
 }
@@ -49,20 +52,22 @@ gcc -std=gnu17 -O1 -o prog k.c -L"$B/lib/margay/driver" -l:libcuda.so.1
 gcc -std=gnu17 -O1 -shared -fPIC -Dmain=run -o liblate.so k.c -L"$B/lib/margay/driver" -l:libcuda.so.1
 printf '#include <dlfcn.h>\nint main(void) { char *a[] = {"", "", 0}; return ((int (*)(int, char **))dlsym(dlopen("./liblate.so", RTLD_NOW), "run"))(2, a); }\n' > late.c
 gcc -O1 -w -o late late.c
-told() { # PROFILE KIND: is the source's age told by annotate, the findings' list apart?
-    "$MARGAY" annotate "$1" k.cu > out 2> err || { cat out err; fail "annotate $1"; }
-    grep -q 'k\.cu was changed since the program was built: ' out
+told() { # PROFILE [FILE]: is the source's age told by annotate?
+    "$MARGAY" annotate "$1" "${2:-k.cu}" > out 2> err || { cat out err; fail "annotate $1"; }
+    grep -q "${2:-k.cu} was changed since the program was built: " out
 }
-run() { rm -rf "$1"; "$MARGAY" run -q --device emu -t blocks -o "$1" -- $2 || fail "run $1"; }
+run() { rm -rf "$1"; "$MARGAY" run -q --device emu -t memory -o "$1" -- $2 || fail "run $1"; }
 built() { "$MARGAY" report "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["kernels"][0]["built_unix_ns"])'; }
 written() { python3 -c 'import os, sys; print(os.stat(sys.argv[1]).st_mtime_ns)' "$1"; }
 old='2020-01-01 00:00' between='2021-06-01 12:00' new='2022-01-01 00:00'
 for way in 'file k.ptx ./prog file' 'program prog ./prog' 'library liblate.so ./late'; do
     set -- $way; what=$1 file=$2; shift 2
-    touch -d "$new" prog late liblate.so k.ptx; touch -d "$old" k.cu; run "$what" "$*"
+    touch -d "$new" prog late liblate.so k.ptx; touch -d "$old" k.cu inlined.cuh; run "$what" "$*"
     [ "$(built "$what")" = "$(written "$file")" ] || fail "$what: built $(built "$what"), written $(written "$file")"
     told "$what" && fail "$what: an old source is doubted"
-    touch -d "$old" "$file"; touch -d "$between" k.cu; run "$what" "$*"
+    told "$what" inlined.cuh && fail "$what: an old header is doubted"
+    touch -d "$old" "$file"; touch -d "$between" k.cu inlined.cuh; run "$what" "$*"
+    told "$what" inlined.cuh || fail "$what: a header of inlined lines alone was changed after the build, and nobody says so"
     told "$what" || fail "$what: the source was changed after the build, and nobody says so"
 done
 for way in heap static; do # what the program has read itself, or can have
@@ -76,4 +81,8 @@ if [ -n "$NVCC" ]; then # a fatbin, behind its wrapper
     touch -d "$new" fat; run bin ./fat
     [ "$(built bin)" = "$(written fat)" ] || fail "fat: built $(built bin), written $(written fat)"
 fi
+# a name without a folder is no place
+sed "s|$PWD/||" k.ptx > named && mv named k.ptx; touch -d "$old" k.cu inlined.cuh; run relative './prog file'
+"$MARGAY" annotate relative k.cu > out
+grep -q '^k\.cu is a name without a folder: ' out || { cat out; fail "a name without a folder"; }
 exit $failed

@@ -36,6 +36,9 @@ refused() { # STATUS TEXT ARGS...
 refused 2 "--tool takes one tool or table: 'lanes' is one too many" report d --tool memory --tool lanes
 refused 3 'table branches is of tool lanes, not of memory' report d --csv --tool memory --table branches
 refused 3 'd has no table named nothing (--table list names them)' report d --csv --table nothing
+refused 3 'kernels is a table of the whole report: margay report --csv --table kernels' report d --tool kernels
+"$MARGAY" report d --tool blocks | grep -q '^blocks has no table of its own: ' || { echo 'FAIL --tool blocks says nothing'; exit 1; }
+"$MARGAY" help docs/studies/predict.md | cmp - "$ROOT/docs/studies/predict.md"
 refused 2 "help takes one name: 'findings' is one too many" help docs findings
 # two programs without a kernel in common: shown, but no gate passes; the verdict is the first line
 "$MARGAY" run -q --device emu -t advise -o f -- "$EX/saxpy" > out
