@@ -28,6 +28,15 @@ __global__ void again(const int *a, int *b, int n)
         b[i] = s;
     }
 }
+struct pointers { const float *a; float *b; };
+__global__ void unnamed(const pointers *p, int n) // pointers that come from memory: no buffer is known
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const float *a = p->a;
+    float *b = p->b, s = 0;
+    for (int k = 0; k < n; k++) s = s * .5f + __ldcg(a + (threadIdx.x + 32 * k) % 1024);
+    b[i] = s;
+}
 int main(int argc, char **v)
 {
     int from = atoi(v[1]), step = atoi(v[2]), n = atoi(v[3]);
@@ -39,6 +48,9 @@ int main(int argc, char **v)
     cudaMemcpy(c, chain, sizeof chain, cudaMemcpyHostToDevice);
     if (!exact) steps<<<4, 128>>>(a, (float4 *)b, c, from, step, n);
     again<<<1056, 256>>>((int *)a, (int *)b, 64);
+    pointers *p, two = {a, b};
+    cudaMalloc(&p, sizeof two), cudaMemcpy(p, &two, sizeof two, cudaMemcpyHostToDevice);
+    if (!exact) unnamed<<<1056, 256>>>(p, 64);
     puts(cudaGetErrorString(cudaDeviceSynchronize()));
 }
 C
@@ -66,6 +78,7 @@ assert at('CHASE') and max(spans('CHASE')) <= 24 and 8 in spans('CHASE'), (devic
 assert spans('AGAIN') == {4}, (device, at('AGAIN'))
 found = {(f['rule'], name[f['kernel']]) for f in r['findings']}
 assert ('memory_bound', 'again') not in found and ('redundant_load', 'again') in found, (device, found)
+assert ('memory_bound', 'unnamed') not in found and 'unnamed' in {name[x['kernel']] for x in r['no_verdict']}, (device, found, r['no_verdict'])
 # the same work, whatever the size of the allocation
 gain = lambda r: next(100 * f['gain_pct'] / f['share_pct'] for f in r['findings'] if f['rule'] == 'redundant_load')
 exact = json.load(open('e.json'))

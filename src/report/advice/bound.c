@@ -41,7 +41,9 @@ void find_spans(struct advice *a)
     const struct mg_jval *values = mg_facts_tool(a->facts, "values");
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(values, "sites")); v; v = v->next) {
         const struct mg_pkernel *k;
-        if (is_shown(a, v, &k)) mg_map_set(&a->spans, key_of_site(k, v), mg_jval_u64(v, "buffer_span_bytes"));
+        uint64_t of_buffer = mg_jval_u64(v, "buffer_span_bytes");
+        if (is_shown(a, v, &k))
+            mg_map_set(&a->spans, key_of_site(k, v), of_buffer ? of_buffer : mg_jval_u64(v, "span_bytes"));
     }
 }
 
@@ -50,7 +52,7 @@ uint64_t bytes_of_buffer(const struct advice *a, const struct mg_pkernel *k, con
 {
     uint64_t span = 0;
     mg_map_get(&a->spans, key_of_site(k, site), &span);
-    return span ? MG_MIN(span, buffer->bytes) : buffer->bytes;
+    return !buffer || !buffer->bytes ? span : span ? MG_MIN(span, buffer->bytes) : buffer->bytes;
 }
 
 static void add_moved(struct moved_vec *v, const char *buffer, bool store, double bytes, double used, double most)
@@ -64,7 +66,14 @@ static void add_moved(struct moved_vec *v, const char *buffer, bool store, doubl
     v->at[i].used += used;
 }
 
-/* What the kernel moves of each buffer whose size is known. */
+static bool is_local(const struct mg_jval *site)
+{
+    const char *space = mg_jval_text(site, "space");
+    return space && !strcmp(space, "local");
+}
+
+/* What the kernel moves of each buffer. Accesses whose buffer is not known may all be of one: of the widest span of one
+ * access. */
 static struct moved_vec moved_of(struct advice *a, const struct kernel_cost *c)
 {
     const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
@@ -76,8 +85,9 @@ static struct moved_vec moved_of(struct advice *a, const struct kernel_cost *c)
         if (!is_shown(a, s, &k) || k != c->k || !function || mg_jval_f64(s, "sectors") <= 0) continue;
         const struct mg_buffer_name *buffer =
             mg_buffer_name_at(a->buffers, k, function, (uint32_t)mg_jval_u64(s, "ptx_line"));
-        if (buffer && buffer->bytes)
-            add_moved(&v, buffer->text, op && !strncmp(op, "st", 2), 32 * use->sectors,
+        bool known = buffer && buffer->bytes;
+        if (known || !is_local(s))
+            add_moved(&v, known ? buffer->text : "", op && !strncmp(op, "st", 2), 32 * use->sectors,
                       mg_jval_f64(s, "accesses") * mg_jval_f64(s, "width"),
                       (double)bytes_of_buffer(a, k, s, buffer) * MG_MAX(c->counted * (double)c->launches, 1.));
     }
