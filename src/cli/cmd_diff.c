@@ -105,6 +105,11 @@ static int check_bounds(const char *list, const struct mg_comparison *c)
         return MG_EXIT_INPUT;
     }
     while (*list && read_bound(&list, &b)) {
+        if (c->uneven && strcmp(b.name, "time")) {
+            fprintf(stderr, "margay: --fail-on %s: %s\n", b.name, c->uncounted);
+            status = MG_EXIT_INPUT;
+            continue;
+        }
         const struct mg_metric *m = mg_comparison_find(c, b.name);
         if (!m || !m->of.has[0] || !m->of.has[1]) {
             fprintf(stderr, "margay: --fail-on %s: %s\n", b.name,

@@ -422,13 +422,24 @@ static void judge_settings(struct mg_comparison *c, const struct mg_work w[2])
     doubt_timing(c, w);
 }
 
+/* With level=bytes tool memory counts none. */
+static bool counts_sectors(struct mg_facts *f)
+{
+    const struct mg_jval *memory = mg_facts_tool(f, "memory"), *first = mg_jval_first(mg_jval_get(memory, "sites"));
+    bool any = !first;
+    for (const struct mg_jval *v = first; v && !any; v = v->next) any = mg_jval_is_number(mg_jval_get(v, "sectors"));
+    return any;
+}
+
 static void judge_work(struct mg_comparison *c, struct mg_facts f[2])
 {
-    static const char *const needed[] = {"memory", "lanes", "ctas"};
+    static const char *const needed[] = {"memory", "lanes", "ctas", "values"}; /* ORDER MG_WORK_NO_ */
     struct mg_work w[2];
     unsigned without = 0;
     for (size_t i = 0; i < MG_COUNT_OF(needed); i++)
         if (!mg_facts_tool(&f[0], needed[i]) || !mg_facts_tool(&f[1], needed[i])) without |= 1u << i;
+    if (!counts_sectors(&f[0]) || !counts_sectors(&f[1])) without |= MG_WORK_NO_MEMORY;
+    if (c->uncounted) return;
     for (int side = 0; side < 2; side++) {
         mg_work_init(&w[side], &f[side], without);
         if (w[side].all > 0) put_metric(c, "work", side, w[side].all);
@@ -543,6 +554,7 @@ void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *befo
     struct mg_facts f[2];
     struct collecting x = {.c = c, .o = o ? o : &defaults};
     *c = (struct mg_comparison){.reason = UINT32_MAX, .against = UINT32_MAX, .apart = lie_apart(p, x.o)};
+    mg_compare_counted(c, p, x.o);
     for (x.side = 0; x.side < 2; x.side++) {
         mg_facts_init(&f[x.side], p[x.side], x.o);
         add_profile(&x, p[x.side], &f[x.side]);

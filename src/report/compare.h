@@ -44,6 +44,8 @@ struct mg_comparison {
     enum mg_verdict verdict;
     const char *hinge;        /* of what is unclear: what the model does not know that turns it most; else NULL */
     bool hinges_on_waits;     /* which launches that fill the device have not */
+    const char *uncounted;    /* why their work cannot be compared; NULL: it can */
+    bool uneven;              /* that is since one counted what the other did not of a kernel: no metric can */
     bool apart;               /* no kernel of one has a counterpart in the other */
     uint32_t reason, against; /* metrics whose part of the work changed most, as the work did and the other way;
                                  UINT32_MAX: none */
@@ -52,6 +54,8 @@ struct mg_comparison {
 void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *before, const struct mg_recording *after,
                         const struct mg_report_opts *o);
 void mg_comparison_release(struct mg_comparison *c);
+/* Sets uncounted and uneven. */
+void mg_compare_counted(struct mg_comparison *c, const struct mg_recording *const p[2], const struct mg_report_opts *o);
 /* NULL: neither profile has it. */
 const struct mg_metric *mg_comparison_find(const struct mg_comparison *c, const char *name);
 /* Per cent by which it grew; INFINITY from 0. */

@@ -141,10 +141,9 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
     const char *is = c->by ? mg_verdict_names[c->verdict] : "none";
     if (c->apart) mg_buf_adds(out, "<p>No kernel is in both profiles: the totals of two programs are compared.</p>");
     mg_buf_printf(out, "<div class=\"verdict %s\" id=\"verdict\"><strong>%s</strong>", c->by ? is : "", is);
-    if (!c->by)
-        mg_buf_adds(out, ": neither time nor work was measured in both");
-    else
-        mg_buf_printf(out, ": %s ", c->by == MG_JUDGED_BY_TIME ? "kernel time" : "the kernels’ work as counted");
+    if (!c->by) mg_buf_printf(out, ": neither time nor work was measured in both%s", c->uncounted ? ": " : "");
+    if (!c->by && c->uncounted) mg_chart_text(out, c->uncounted);
+    if (c->by) mg_buf_printf(out, ": %s ", c->by == MG_JUDGED_BY_TIME ? "kernel time" : "the kernels’ work as counted");
     if (c->by) add_change(out, c->change_pct, 2);
     if (c->by == MG_JUDGED_BY_WORK)
         add_model(c, out);

@@ -57,7 +57,8 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
 {
     const char *what = c->by == MG_JUDGED_BY_TIME ? "kernel time" : "the kernels' work as counted";
     if (c->by == MG_JUDGED_NOT) {
-        mg_buf_adds(out, "verdict: none: neither time nor work was measured in both\n");
+        mg_buf_printf(out, "verdict: none: neither time nor work was measured in both%s%s\n", c->uncounted ? ": " : "",
+                      c->uncounted ? c->uncounted : "");
         return;
     }
     mg_buf_printf(out, "verdict: %s: %s %+.2f %%", mg_verdict_names[c->verdict], what, c->change_pct);
@@ -176,6 +177,7 @@ void mg_write_comparison(const struct mg_comparison *c, struct mg_json *j)
     mg_json_key(j, "full_device_pct");
     number(j, c->by == MG_JUDGED_BY_WORK, c->full_pct);
     mg_json_key_str(j, "hinge", c->hinge);
+    mg_json_key_str(j, "uncounted", c->uncounted);
     mg_json_key_str(j, "reason", c->reason != UINT32_MAX ? c->metrics.at[c->reason].name : NULL);
     mg_json_key_bool(j, "timing_dependent", c->by_timing);
     mg_json_key(j, "launches_counted");

@@ -80,7 +80,8 @@ void mg_write_findings(const struct mg_findings *list, struct mg_json *j);
 enum {
     MG_WORK_NO_MEMORY = 1,
     MG_WORK_NO_LANES = 2,
-    MG_WORK_NO_CTAS = 4
+    MG_WORK_NO_CTAS = 4,
+    MG_WORK_NO_VALUES = 8
 }; /* tools to leave out, since another profile lacks them */
 enum { MG_WORK_SETTINGS = 128 };
 struct mg_work {

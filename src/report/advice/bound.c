@@ -38,7 +38,7 @@ static uint64_t key_of_site(const struct mg_pkernel *k, const struct mg_jval *si
 
 void find_spans(struct advice *a)
 {
-    const struct mg_jval *values = mg_facts_tool(a->facts, "values");
+    const struct mg_jval *values = a->without & MG_WORK_NO_VALUES ? NULL : mg_facts_tool(a->facts, "values");
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(values, "sites")); v; v = v->next) {
         const struct mg_pkernel *k;
         uint64_t of_buffer = mg_jval_u64(v, "buffer_span_bytes");
