@@ -68,7 +68,7 @@ void mg_add_time(struct mg_buf *out, uint64_t ns);                      /* 12.3 
 void mg_add_bar(struct mg_buf *out, double share, uint32_t width, bool ascii);
 /* A number right-aligned, "-" when it was not measured, "~" in front when it is an estimate. */
 void mg_add_count(struct mg_buf *out, uint64_t v, bool measured, bool estimated, uint32_t width);
-/* The coverage line and, before it, the reasons. */
+/* The coverage line and, before it, the reasons: all with UINT32_MAX rows, those of launches that faulted, too. */
 void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows);
 
 const char *mg_op_kind(const char *op); /* "memory", "float", ...: of an opcode's dotted text */

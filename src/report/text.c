@@ -466,10 +466,24 @@ static void write_launches(struct view *v)
     mg_buf_release(&cell);
 }
 
+/* Of the kernels shown. */
+static bool none_ended(const struct mg_recording *p, const struct mg_report_opts *o)
+{
+    uint64_t instrumented = 0, lost = 0;
+    for (uint32_t k = 0; k < p->n_kernels; k++) {
+        if (!mg_report_shows(o, &p->kernels[k])) continue;
+        instrumented += p->kernels[k].instrumented;
+        lost += p->kernels[k].incomplete + p->kernels[k].spoilt;
+    }
+    return lost && lost >= instrumented;
+}
+
 static void write_findings(struct view *v)
 {
     if (v->findings.n || v->findings.complete)
         mg_buf_addc(v->out, '\n');
+    else if (none_ended(v->p, v->o))
+        mg_buf_adds(v->out, "\nfindings: none: no launch ended with counts\n");
     else if (v->o->tool)
         mg_buf_adds(v->out, "\nfindings: none, but not all tools ran that rules read (margay run -t advise)\n");
     mg_add_findings(&v->findings, v->p, v->columns, v->o->top ? v->o->top : TOP_FINDINGS, v->out);

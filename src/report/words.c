@@ -101,7 +101,7 @@ static bool is_unwritten(const struct mg_recording *p, uint32_t kernel)
 
 /* Launches of a kernel that are not in the counts, by id: those that did not complete, and those that the program wrote
  * into. */
-static void add_uncounted(const struct mg_recording *p, uint32_t kernel, bool spoilt, struct mg_buf *out)
+static void add_uncounted(const struct mg_recording *p, uint32_t kernel, bool spoilt, bool whys, struct mg_buf *out)
 {
     enum { named = 6 };
     const struct mg_pkernel *k = &p->kernels[kernel];
@@ -127,7 +127,7 @@ static void add_uncounted(const struct mg_recording *p, uint32_t kernel, bool sp
     if (spoilt)
         mg_buf_printf(out, "): %s\n", why);
     else
-        mg_buf_adds(out, "): not in the counts\n");
+        mg_buf_printf(out, "): not in the counts%s%s\n", why && whys ? "; " : "", why && whys ? why : "");
 }
 
 /* "99.9 %": what is not all never reads as 100. */
@@ -156,8 +156,8 @@ void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t 
     for (uint32_t i = 0; i < p->n_kernels; i++) {
         if (!p->kernels[i].incomplete && !p->kernels[i].spoilt) continue;
         if (uncounted++ >= max_rows) continue;
-        add_uncounted(p, i, false, out);
-        add_uncounted(p, i, true, out);
+        add_uncounted(p, i, false, max_rows == UINT32_MAX, out);
+        add_uncounted(p, i, true, true, out);
     }
     if (uncounted > max_rows)
         mg_buf_printf(out, "  and %u more kernels with launches that are not in the counts\n", uncounted - max_rows);

@@ -36,6 +36,7 @@ P
 }
 line='^margay: .*'
 check oob 4 '^sync: 700' "${line}oob.*(PTX line|line) 19" "2 2 1"
+"$MARGAY" report profile | grep -q "oob: 1 did not complete (launch 1): not in the counts; .*line 19" && "$MARGAY" report profile --kernel oob | grep -q "^findings: none" || { echo "FAIL oob: the report gives no reason"; "$MARGAY" report profile | tail -5; failed=1; }
 check near 4 '^sync: 700' "${line}near.*4 bytes before" "2 2 1" --check
 check near 0 '^sync: 0' "${line}near.*out-of-bounds read of 4 bytes.*4 bytes before" "2 2 2"
 python3 - <<'P' || failed=1
