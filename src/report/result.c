@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
+#include "isa/resident.h"
 #include "report/buffers.h"
 #include "report/priv.h"
 #include "tool/spec.h"
@@ -73,12 +74,23 @@ static struct counted *sum_blocks(struct making *m)
     return of;
 }
 
-static struct mg_result_launch launch_of(const struct mg_plaunch *l, const uint64_t *cells)
+static uint32_t resident_of(const struct mg_recording *p, const struct mg_plaunch *l)
+{
+    const char *limit;
+    int32_t registers = p->kernels[l->kernel].regs_native;
+    return mg_resident_ctas(
+        mg_sm_limits(p->processes[l->process].sm), (l->block[0] * l->block[1] * l->block[2] + 31) / 32,
+        registers > 0 ? (uint32_t)registers : 0, (uint64_t)l->static_shared_bytes + l->dyn_shared_bytes, &limit);
+}
+
+static struct mg_result_launch launch_of(const struct mg_recording *p, const struct mg_plaunch *l,
+                                         const uint64_t *cells)
 {
     return (struct mg_result_launch){.id = l->id,
                                      .cells = cells,
                                      .grid = {l->grid[0], l->grid[1], l->grid[2]},
                                      .block = {l->block[0], l->block[1], l->block[2]},
+                                     .resident = resident_of(p, l),
                                      .times = l->replays ? l->replays : 1,
                                      .timed = l->timed,
                                      .time_ns = l->time_ns,
@@ -101,7 +113,7 @@ static void add_others(struct making *m, struct mg_tool_result *r)
         if (!k->others)
             k->others = mg_arena_array(m->arena, struct mg_result_launch, m->p->kernels[l->kernel].launches + 1);
         if (k->n_others < m->p->kernels[l->kernel].launches)
-            ((struct mg_result_launch *)(uintptr_t)k->others)[k->n_others++] = launch_of(l, NULL);
+            ((struct mg_result_launch *)(uintptr_t)k->others)[k->n_others++] = launch_of(m->p, l, NULL);
     }
 }
 
@@ -119,7 +131,7 @@ static void add_launches(struct making *m, struct mg_result_kernel *const *kerne
         if (!k) continue;
         struct mg_result_launch *at =
             (struct mg_result_launch *)(uintptr_t)&k->of_launch[k->n_of_launch++]; /* of our arena */
-        *at = launch_of(l, c->cells);
+        *at = launch_of(m->p, l, c->cells);
         if (m->p->processes[l->process].scope == MG_COUNT_FULL && l->n_counts >= k->n_blocks) at->threads = l->threads;
     }
 }

@@ -188,22 +188,67 @@ struct work { /* of one kernel, over its launches */
     struct shape shape;
 };
 
-/* n CTAs in order, each to the multiprocessor that is free first. */
-static double schedule(const uint64_t *work, uint32_t n, uint32_t sms)
+/* A multiprocessor, whose CTAs share it equally: `shared` is what each that was there all the time has done. */
+struct sm {
+    double shared, since, next; /* when `shared` was true; when a CTA ends, INFINITY: none is there */
+    double *ends;               /* of the CTAs that are there: what `shared` is then */
+    uint32_t n;
+};
+
+static uint32_t first_to_end(const struct sm *s)
 {
-    double *busy = mg_xcalloc(sms, sizeof *busy), last = 0; /* a heap: the first is the least */
-    for (uint32_t i = 0; i < n; i++) {
-        double t = busy[0] + (double)work[i];
-        last = t > last ? t : last;
-        uint32_t at = 0;
-        for (uint32_t child; (child = 2 * at + 1) < sms; at = child) {
-            child += child + 1 < sms && busy[child + 1] < busy[child];
-            if (busy[child] >= t) break;
-            busy[at] = busy[child];
-        }
-        busy[at] = t;
+    uint32_t first = 0;
+    for (uint32_t i = 1; i < s->n; i++)
+        if (s->ends[i] < s->ends[first]) first = i;
+    return first;
+}
+
+static void find_next(struct sm *s)
+{
+    s->next = s->n ? s->since + (s->ends[first_to_end(s)] - s->shared) * s->n : INFINITY;
+}
+
+/* The first multiprocessor of a heap has changed. */
+static void sink(struct sm *heap, uint32_t n)
+{
+    struct sm x = heap[0];
+    uint32_t at = 0;
+    for (uint32_t child; (child = 2 * at + 1) < n; at = child) {
+        child += child + 1 < n && heap[child + 1].next < heap[child].next;
+        if (heap[child].next >= x.next) break;
+        heap[at] = heap[child];
     }
-    free(busy);
+    heap[at] = x;
+}
+
+static int by_next(const void *a, const void *b)
+{
+    double x = ((const struct sm *)a)->next, y = ((const struct sm *)b)->next;
+    return (x > y) - (x < y);
+}
+
+/* n CTAs in order, to one multiprocessor after the other as long as they take some, then each to the one where the next
+ * CTA ends. When the last one has ended. */
+static double schedule(const uint64_t *work, uint32_t n, uint32_t sms, uint32_t resident)
+{
+    uint32_t most = MG_MIN(MG_MAX(resident, 1u), n / sms + 1), i = 0;
+    struct sm *heap = mg_xcalloc(sms, sizeof *heap);
+    double *ends = mg_xcalloc((size_t)sms * most, sizeof *ends), last = 0;
+    for (uint32_t s = 0; s < sms; s++) heap[s].ends = ends + (size_t)s * most;
+    for (; i < n && i < sms * most; i++) heap[i % sms].ends[heap[i % sms].n++] = (double)work[i];
+    for (uint32_t s = 0; s < sms; s++) find_next(&heap[s]);
+    qsort(heap, sms, sizeof *heap, by_next);
+    while (heap[0].n) {
+        struct sm *s = &heap[0];
+        uint32_t first = first_to_end(s);
+        last = s->since = s->next;
+        s->shared = s->ends[first];
+        s->ends[first] = i < n ? s->shared + (double)work[i++] : s->ends[--s->n];
+        find_next(s);
+        sink(heap, sms);
+    }
+    free(ends);
+    free(heap);
     return last;
 }
 
@@ -323,9 +368,10 @@ static void add_launch(struct work *w, const struct mg_result_launch *l, uint32_
     w->grid_ctas += ctas;
     w->sum += sum;
     w->most = MG_MAX(w->most, l->cells[longest]);
-    w->takes += schedule(l->cells, n, places);
+    double equal = mean * ((n + places - 1) / places);
+    w->takes += ratio > 1 ? schedule(l->cells, n, places, l->resident) : equal;
     w->even += (double)sum / places;
-    w->equal += mean * ((n + places - 1) / places);
+    w->equal += equal;
     if (ratio > w->shape.worst) find_shape(&w->shape, w->k, l, slots, n, longest);
 }
 

@@ -36,7 +36,8 @@ struct mg_result_launch {
     uint64_t id;
     const uint64_t *cells, *threads /* of the block counter, NULL: not counted */;
     uint32_t grid[3], block[3];
-    uint64_t times; /* replays that counted together */
+    uint32_t resident; /* CTAs that a multiprocessor takes at once */
+    uint64_t times;    /* replays that counted together */
     bool timed;
     uint64_t time_ns;
     bool complete;

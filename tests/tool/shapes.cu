@@ -15,6 +15,7 @@ __global__ void falling(unsigned *o) { o[threadIdx.x] = work(20 * (gridDim.x - b
 /* CTA (5,1,0) of a grid of two rows, and its neighbour half as long */
 __global__ void one(unsigned *o) { o[threadIdx.x] = work(blockIdx.y == 1 && blockIdx.x == 5 ? 4000 : 10); }
 __global__ void every_third(unsigned *o) { o[threadIdx.x] = work(blockIdx.x % 3 ? 10 : 1000); }
+__global__ void first(unsigned *o) { o[threadIdx.x] = work(blockIdx.x ? 50 : 400); }
 __global__ void even(unsigned *o) { o[threadIdx.x] = work(300); }
 /* Every CTA reads the same 64 KiB, or each its own. */
 __global__ void cached(unsigned *o, const uint4 *in)
@@ -43,6 +44,8 @@ int main(int argc, char **argv)
     if (!strcmp(k, "falling")) falling<<<n, 32>>>(o);
     if (!strcmp(k, "one")) one<<<dim3(n / 2, 2), 32>>>(o);
     if (!strcmp(k, "every_third")) every_third<<<n, 32>>>(o);
+    cudaFuncSetAttribute(first, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000); /* two CTAs a multiprocessor */
+    if (!strcmp(k, "first")) first<<<n, 64, 100000>>>(o);
     if (!strcmp(k, "even")) even<<<n, 32>>>(o);
     if (!strcmp(k, "cached")) cached<<<n, 128>>>(o, in);
     if (!strcmp(k, "streamed")) streamed<<<n, 128>>>(o, in);
