@@ -173,7 +173,8 @@ static const char *tell_stride(struct advice *a, const struct line_sum *s)
     return mg_arena_printf(
         &a->out->arena,
         "neighbouring lanes are %s%u elements of %u bytes apart: let neighbouring threads use neighbouring "
-        "elements (swap the array's dimensions or the loops, or go through shared memory)",
+        "elements (swap the array's dimensions or the loops, an array for each member of a struct, or go through shared "
+        "memory)",
         s->wider > s->wide / 2 ? "more than " : mg_arena_printf(&a->out->arena, "%u to ", 32 / width + 1), 128 / width,
         width);
 }

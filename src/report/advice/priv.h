@@ -114,6 +114,13 @@ struct site_use {
     double wait;    /* of all warps together for its requests */
 };
 bool is_kept_by_l1(const char *op);
+struct member { /* a load at an address register that others have, too: offset, width; of a request */
+    int64_t offset;
+    uint32_t width;
+    double sectors, lines;
+};
+/* Sectors that a request of all of them touches (members.c). constant_step: of each load, lanes have one. */
+double sectors_of_members(const struct member *m, uint32_t n, bool constant_step);
 /* By place in tool memory's list. Owner: the caller. */
 struct site_use *uses_of_sites(struct advice *a);
 
