@@ -2,7 +2,7 @@
 # Tool values tells from where to where instructions access memory: closed forms of steps and offsets that SEED draws, of one site and of all that
 # access one buffer, behind guards and of loads that overwrite their address. Of a large buffer of which little is read over and over memory has
 # to bring that little alone: no verdict memory_bound, and a redundant load in front of it is found, with the gain that it
-# has of a small one.
+# has of a small one: what margay diff says of that load in front of the loop, whose copies of an unrolled loop are one.
 set -e
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 seed=${SEED:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
@@ -25,7 +25,15 @@ __global__ void again(const int *a, int *b, int n)
     int i = blockIdx.x * blockDim.x + threadIdx.x, s = 0;
     for (int k = 0; k < n; k++) {
         s += a[5] * k; // AGAIN
-        b[i] = s;
+        ((volatile int *)b)[i] = s;
+    }
+}
+__global__ void hoisted(const int *a, int *b, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, s = 0, v = a[5];
+    for (int k = 0; k < n; k++) {
+        s += v * k;
+        ((volatile int *)b)[i] = s;
     }
 }
 int main(int argc, char **v)
@@ -38,7 +46,8 @@ int main(int argc, char **v)
     for (int i = 0; i < 4; i++) chain[i] = (long)(c + (i + 1) % 4); // the third lies at 16
     cudaMemcpy(c, chain, sizeof chain, cudaMemcpyHostToDevice);
     if (!exact) steps<<<4, 128>>>(a, (float4 *)b, c, from, step, n);
-    again<<<1056, 256>>>((int *)a, (int *)b, 64);
+    if (argc > 5) hoisted<<<1056, 256>>>((int *)a, (int *)b, 64);
+    else again<<<1056, 256>>>((int *)a, (int *)b, 64);
     puts(cudaGetErrorString(cudaDeviceSynchronize()));
 }
 C
@@ -51,6 +60,9 @@ for device in ${DEVICES:-emu cpu}; do
     rm -rf e
     "$MARGAY" run -q --device $device -t advise -o e -- ./span $@ exact > out && grep -q 'no error' out
     "$MARGAY" report e --json > e.json
+    rm -rf h
+    "$MARGAY" run -q --device $device -t advise -o h -- ./span $@ exact hoisted > out && grep -q 'no error' out
+    "$MARGAY" diff e h --json > h.json
     python3 - $device $@ <<'P'
 import json, sys
 device, (start, step, n) = sys.argv[1], map(int, sys.argv[2:])
@@ -70,6 +82,10 @@ assert ('memory_bound', 'again') not in found and ('redundant_load', 'again') in
 gain = lambda r: next(100 * f['gain_pct'] / f['share_pct'] for f in r['findings'] if f['rule'] == 'redundant_load')
 exact = json.load(open('e.json'))
 assert abs(gain(r) - gain(exact)) < .1, (device, gain(r), gain(exact))
+low, high = json.load(open('h.json'))['verdict']['interval_pct']
+assert low <= -gain(exact) <= high < 0, (device, gain(exact), low, high)
+measure, = (f['measure'] for f in exact['findings'] if f['rule'] == 'redundant_load')
+assert abs(measure - 100 * 63 / 64) < .001, (device, measure)
 why = next(x['why'] for x in r['no_verdict'] if name[x['kernel']] == 'again')
 assert why.startswith('caches decide. With perfect ones, which bring what it accesses of a buffer once a launch,'), (device, why)
 P

@@ -246,7 +246,7 @@ struct line_sum {
     double values, redundant;
     double cycles; /* that go if it is mended */
     double idle, slots;
-    double latency; /* of accesses, that goes with idle slots */
+    double latency; /* of accesses, that goes with idle slots, or with redundant loads */
     bool backward;  /* a branch that closes a loop */
     uint32_t sites;
     double most; /* of one site: where it is placed, if sites of several places are added up */
