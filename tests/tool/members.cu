@@ -40,6 +40,13 @@ __global__ void half(const Half *__restrict__ a, float *b) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     b[i] = (float)(a[i].a + a[i].b + a[i].c); // HALF
 }
+__global__ void rows(const float *__restrict__ a, float *b) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+#pragma unroll ROUNDS
+    for (int k = 0; k < 8; k++) sum += a[i * 8 + k]; // ROWS
+    b[i] = sum;
+}
 
 int main(int argc, char **argv) {
     int ctas = argc > 2 ? atoi(argv[2]) : 1;
@@ -53,5 +60,6 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "few")) few<<<ctas, 256>>>((Short *)a, b);
     if (!strcmp(argv[1], "drawn")) drawn<<<ctas, 256>>>((Drawn *)a, b);
     if (!strcmp(argv[1], "half")) half<<<ctas, 256>>>((Half *)a, b);
+    if (!strcmp(argv[1], "rows")) rows<<<ctas, 256>>>((float *)a, b);
     puts(cudaGetErrorString(cudaDeviceSynchronize()));
 }

@@ -41,8 +41,17 @@ void find_spans(struct advice *a)
     const struct mg_jval *values = mg_facts_tool(a->facts, "values");
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(values, "sites")); v; v = v->next) {
         const struct mg_pkernel *k;
-        if (is_shown(a, v, &k)) mg_map_set(&a->spans, key_of_site(k, v), mg_jval_u64(v, "buffer_span_bytes"));
+        if (!is_shown(a, v, &k)) continue;
+        mg_map_set(&a->spans, key_of_site(k, v), mg_jval_u64(v, "buffer_span_bytes"));
+        mg_map_set(&a->site_spans, key_of_site(k, v), mg_jval_u64(v, "span_bytes"));
     }
+}
+
+uint64_t span_of_site(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site)
+{
+    uint64_t span = 0;
+    mg_map_get(&a->site_spans, key_of_site(k, site), &span);
+    return span;
 }
 
 uint64_t bytes_of_buffer(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site,

@@ -166,10 +166,20 @@ static const char *tell_irregular(struct advice *a, const struct line_sum *s)
         (31 + c->row_threads) / c->row_threads, c->row_threads);
 }
 
+/* Other rounds of a loop, or other lanes, may use what lanes step over: where more bytes are asked for than lie between
+ * the lowest and the highest. */
+static const char *tell_narrow(struct advice *a, const struct line_sum *s)
+{
+    double used = s->accesses * mg_jval_f64(s->worst, "width"); /* by all that the line has of an unrolled loop */
+    if (used < .95 * (double)span_of_site(a, s->k, s->worst))
+        return "lanes step over bytes that this access does not use: an array for each member, or one wide load of all members";
+    return "lanes step over bytes that other rounds may use, if L1 has them still: let neighbouring lanes use neighbouring "
+           "elements, or one wide load bring several";
+}
+
 static const char *tell_stride(struct advice *a, const struct line_sum *s)
 {
-    if (s->narrow >= s->wide && s->narrow >= s->irregular)
-        return "lanes step over bytes that this access does not use: an array for each member, or one wide load of all members";
+    if (s->narrow >= s->wide && s->narrow >= s->irregular) return tell_narrow(a, s);
     if (s->wide < s->irregular) return tell_irregular(a, s);
     uint32_t width = MG_MAX((uint32_t)mg_jval_u64(s->worst, "width"), 1u);
     return mg_arena_printf(
@@ -334,6 +344,22 @@ void mg_rule_bank_conflict(struct advice *a, const struct mg_rule *self)
 
 /* ---- hot_atomic -------------------------------------------------------------------------------------------------- */
 
+/* How a warp makes one value of its lanes'. Machines add up integers of 32 bits, since sm_80. */
+static const char *say_combining(struct advice *a, const char *op)
+{
+    static const char *const ops[] = {"add", "min", "max", "and", "or", "xor"};
+    const char *type = strrchr(op, '.');
+    bool whole = a->peak->sm >= 80 && type && (!strcmp(type, ".u32") || !strcmp(type, ".s32") || !strcmp(type, ".b32"));
+    for (size_t i = 0; i < MG_COUNT_OF(ops); i++) {
+        if (!strstr(op, mg_arena_printf(&a->out->arena, ".%s.", ops[i]))) continue;
+        const char *what = i ? "Combine the lanes' values" : "Add up";
+        return !whole ? mg_arena_printf(&a->out->arena, "%s in the warp first (shuffles)", what)
+                      : mg_arena_printf(&a->out->arena, "%s in the warp first (__reduce_%s_sync or shuffles)", what,
+                                        ops[i]);
+    }
+    return "Let one lane stand for all that can (a vote or shuffles)";
+}
+
 void mg_rule_hot_atomic(struct advice *a, const struct mg_rule *self)
 {
     struct line_sums sums;
@@ -353,9 +379,9 @@ void mg_rule_hot_atomic(struct advice *a, const struct mg_rule *self)
         f->unit = "lanes at one address";
         f->text = mg_arena_printf(
             &a->out->arena,
-            "%.0f %% of the warps that execute %s have %.1f lanes at one address, which wait for one another. Add up in the warp "
-            "first (__reduce_add_sync or shuffles), then one atomic for each warp or CTA.",
-            100 * same, s->op, lanes);
+            "%.0f %% of the warps that execute %s have %.1f lanes at one address, which wait for one another. %s, "
+            "then one atomic for each warp or CTA.",
+            100 * same, s->op, lanes, say_combining(a, s->op));
     }
     free(sums.at);
 }

@@ -138,7 +138,7 @@ struct advice {
     struct mg_sources *sources;        /* NULL: none was read yet */
     struct kernel_cost *costs;         /* by kernel id */
     struct site_use *uses;             /* by place in tool memory's list; NULL: every sector counts once */
-    struct mg_map spans;               /* of buffers, by site (bound.c) */
+    struct mg_map spans, site_spans;   /* of buffers, and of sites alone, by site (bound.c) */
     unsigned without;                  /* MG_WORK_NO_: tools that do not take part */
     bool counted;                      /* some kernel has counts */
     MG_VEC(struct division) divisions; /* those of a kernel and of a block of it stand together */
@@ -168,6 +168,8 @@ void find_spans(struct advice *a);
 /* The bytes of a site's buffer that are accessed, at most: all of it, if tool values did not look at the site. */
 uint64_t bytes_of_buffer(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site,
                          const struct mg_buffer_name *buffer);
+/* Bytes from the lowest to the highest that the site accesses, over all launches. 0: not known. */
+uint64_t span_of_site(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site);
 /* Bytes of a kernel that no cache can serve, at most: those of each buffer once a launch, if its size is known. */
 double first_bytes(struct advice *a, const struct kernel_cost *c);
 /* Bytes of a kernel that come from memory: of its buffers, once a launch, where they do not fit into L2. `used`: those
