@@ -43,7 +43,8 @@ __global__ void half(const Half *__restrict__ a, float *b) {
 __global__ void rows(const float *__restrict__ a, float *b) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     float sum = 0;
-#pragma unroll ROUNDS
+    const int together = ROUNDS;
+#pragma unroll together
     for (int k = 0; k < 8; k++) sum += a[i * 8 + k]; // ROWS
     b[i] = sum;
 }
