@@ -10,6 +10,7 @@
 #include "report/advice/priv.h"
 
 #define CLEARLY 1.25 /* a peak is not known any better */
+#define ONCE    1.05 /* as many bytes moved as lie from the lowest to the highest: each of them once */
 
 struct moved { /* of one buffer of a kernel, in one direction */
     const char *buffer;
@@ -102,19 +103,31 @@ double first_bytes(struct advice *a, const struct kernel_cost *c)
     return c->bytes - served;
 }
 
-double bytes_from_memory(struct advice *a, const struct kernel_cost *c, double *used)
+/* How much of what a launch accesses comes from memory: nothing of half of what L2 holds, all of three halves. L2 is
+ * shared with what other launches left there, so that neither end is sharp. */
+static double part_beyond_l2(double bytes, double l2_bytes)
+{
+    return MG_MIN(MG_MAX(bytes / l2_bytes - .5, 0.), 1.);
+}
+
+struct memory_bytes bytes_from_memory(struct advice *a, const struct kernel_cost *c)
 {
     struct moved_vec v = moved_of(a, c);
-    double bytes = 0;
-    *used = 0;
+    struct memory_bytes m = {0};
+    double once = 0, launches = c->counted * (double)c->launches, l2 = launches * a->peak->l2_mb * 1e6;
     for (uint32_t i = 0; i < v.n; i++) {
-        bytes += MG_MIN(v.at[i].bytes, v.at[i].most);
-        *used += MG_MIN(v.at[i].used, MG_MIN(v.at[i].bytes, v.at[i].most));
+        const struct moved *x = &v.at[i];
+        double bytes = MG_MIN(x->bytes, x->most);
+        m.most += bytes;
+        m.used += MG_MIN(x->used, bytes);
+        once += x->bytes <= ONCE * x->most ? bytes : 0;
     }
     free(v.at);
-    if (bytes > c->counted * (double)c->launches * a->peak->l2_mb * 1e6) return bytes;
-    *used = 0;
-    return 0;
+    double part = l2 > 0 ? part_beyond_l2(m.most, l2) : 0;
+    m.all = part * m.most;
+    m.used *= part;
+    m.least = MG_MIN(MG_MAX(once - l2, 0.), m.all);
+    return m;
 }
 
 struct times { /* cycles at the device's peaks */

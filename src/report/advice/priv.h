@@ -24,6 +24,7 @@ struct kernel_cost {
     double all_ctas, busy, turns; /* summed over launches: multiprocessors that have work; waves, one at least */
     double bytes;                 /* that its accesses move if no cache serves any */
     double from_memory, used; /* cycles for bytes that no cache has, and for those that lanes access; 0: not known */
+    double memory_range[2];   /* of from_memory, least and most: whatever L2 holds, and lanes leave out between */
     double sector_cycles;     /* for one sector from memory */
     double launching;         /* cycles for launching its CTAs */
     double waves;             /* of CTAs, summed over launches */
@@ -107,11 +108,12 @@ bool is_toolkit_header(const char *path);
 #define PASS_CYCLES .25 /* of a sector, in a pass through L1: it takes the four of a line */
 #define WASTED      1.5 /* times as many sectors as the bytes fill: some are for nothing */
 struct site_use {
-    double sectors; /* that it brings: not those that a load beside it has brought; twice, if they are read, too */
-    double cycles;  /* for these, or for its passes through L1 where they take longer */
-    double ideal;   /* for as few as would do, of the loads beside it together */
-    bool by_passes; /* these take longer, and loads beside it use what its sectors bring */
-    double wait;    /* of all warps together for its requests */
+    double sectors;  /* that it brings: not those that a load beside it has brought; twice, if they are read, too */
+    double cycles;   /* for these, or for its passes through L1 where they take longer */
+    double ideal;    /* for as few as would do, of the loads beside it together */
+    double together; /* sectors that it and the loads beside it bring together */
+    bool by_passes;  /* these take longer, and loads beside it use what its sectors bring */
+    double wait;     /* of all warps together for its requests */
 };
 bool is_kept_by_l1(const char *op);
 struct member { /* a load at an address register that others have, too: offset, width; of a request */
@@ -172,9 +174,12 @@ uint64_t bytes_of_buffer(const struct advice *a, const struct mg_pkernel *k, con
 uint64_t span_of_site(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site);
 /* Bytes of a kernel that no cache can serve, at most: those of each buffer once a launch, if its size is known. */
 double first_bytes(struct advice *a, const struct kernel_cost *c);
-/* Bytes of a kernel that come from memory: of its buffers, once a launch, where they do not fit into L2. `used`: those
- * that come whatever its accesses look like. */
-double bytes_from_memory(struct advice *a, const struct kernel_cost *c, double *used);
+/* Bytes of a kernel that come from memory: of its buffers, once a launch, as far as they do not fit into L2. */
+struct memory_bytes {
+    double all, used;   /* used: those that come whatever its accesses look like */
+    double least, most; /* least: each byte comes once, and L2 holds what it can; most: L2 has none before a launch */
+};
+struct memory_bytes bytes_from_memory(struct advice *a, const struct kernel_cost *c);
 /* Cycles from the begin to the end of its launches together; cycles_at: if the parts overlapped fully, or not at all.
  */
 double modelled_cycles(const struct kernel_cost *c);

@@ -89,6 +89,7 @@ static void share(struct site_use *uses, const struct load *group, uint32_t n)
         struct site_use *u = &uses[group[i].ix];
         double part = group[i].sectors / all;
         u->sectors = part * touched;
+        u->together = touched;
         u->cycles = part * MG_MAX(touched, passes);
         u->ideal = part * MG_MAX(needed, least);
         u->by_passes = by_passes;
@@ -130,7 +131,7 @@ struct site_use *uses_of_sites(struct advice *a)
                          .lines = mg_jval_f64(v, "lines"),
                          .filled = filled};
         uses[ix].sectors = sectors + (is_store(mg_jval_text(v, "op")) ? MG_MAX(sectors - 2 * filled, 0.) : 0);
-        uses[ix].cycles = uses[ix].sectors;
+        uses[ix].cycles = uses[ix].together = uses[ix].sectors;
         uses[ix].ideal = MG_MIN(sectors, MG_MAX(filled, requests));
         if (!is_shown(a, v, &k) || !function || !requests || !is_kept_by_l1(mg_jval_text(v, "op"))) continue;
         if (!mg_buffer_base_at(a->buffers, k, function, (uint32_t)mg_jval_u64(v, "ptx_line"), &l.base, &l.offset))
