@@ -1,8 +1,8 @@
 /* Verdicts: is a kernel bound by memory or by its instructions, from counts and the device's peaks: a roofline, which
  * knows no latency. What caches serve is not counted either, so it is bounded: memory moves all sectors at most, and
  * with caches that lose nothing each byte of a buffer once a launch, of those from the lowest to the highest that was
- * accessed (tool values). A verdict holds at either bound; where they differ there is none. Verdicts gain nothing by
- * themselves; they say where to look. */
+ * accessed (tool values; of launches that are given one part after the other, a part). A verdict holds at either bound;
+ * where they differ there is none. Verdicts gain nothing by themselves; they say where to look. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +60,9 @@ uint64_t bytes_of_buffer(const struct advice *a, const struct mg_pkernel *k, con
 {
     uint64_t span = 0;
     mg_map_get(&a->spans, key_of_site(k, site), &span);
-    return span ? MG_MIN(span, buffer->bytes) : buffer->bytes;
+    if (!span) return buffer->bytes;
+    if (span > buffer->shift) span -= buffer->shift; /* of all launches: each has its part */
+    return MG_MIN(span, buffer->bytes);
 }
 
 static void add_moved(struct moved_vec *v, const char *buffer, bool store, double bytes, double used, double most)
@@ -195,8 +197,8 @@ static void judge(struct advice *a, bool memory)
         f->measure = ratio;
         f->unit = memory ? "time for bytes / time for instructions" : "time for instructions / time for bytes";
         const char *caches = t.first >= t.moving ? ""
-                             : memory            ? ", each byte that it accesses once a launch"
-                                                 : ", even if caches serve none";
+                             : memory ? ", each byte from the lowest to the highest that it accesses once a launch"
+                                      : ", even if caches serve none";
         f->text = mg_arena_printf(
             &a->out->arena,
             "at the device's peaks its %s take %.1f times as long as its %s (%.2f bytes a warp instruction%s). %s",
@@ -239,8 +241,8 @@ static const char *say_range(struct advice *a, const struct times *t)
 {
     return mg_arena_printf(
         &a->out->arena,
-        "caches decide. With perfect ones, which bring what it accesses of a buffer once a launch, its bytes take "
-        "%.2g times as long as its instructions; with none, %.2g times. `margay run -t cache` models them.",
+        "caches decide. With perfect ones, which bring what lies from the lowest to the highest byte that it accesses of "
+        "a buffer once a launch, its bytes take %.2g times as long as its instructions; with none, %.2g times. `margay run -t cache` models them.",
         t->first / t->issuing, t->moving / t->issuing);
 }
 
