@@ -257,6 +257,21 @@ static uint32_t find_allocations(const struct mg_buffers *b, const struct mg_pke
     return n;
 }
 
+/* Launches that are given one part of an allocation after the other: how far apart the parts begin. */
+static uint64_t find_shift(const struct mg_buffers *b, const struct mg_pkernel *k, uint64_t offset)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    for (uint64_t i = 0; i < b->p->n_launches; i++) {
+        const struct mg_plaunch *l = &b->p->launches[i];
+        for (uint32_t a = 0; l->kernel == k->id && a < l->n_args; a++) {
+            if (l->args[a].offset != offset || l->args[a].kind != MG_ARG_POINTER) continue;
+            least = MG_MIN(least, l->args[a].allocation_off);
+            most = MG_MAX(most, l->args[a].allocation_off);
+        }
+    }
+    return most > least ? most - least : 0;
+}
+
 /* Bytes of an allocation, where the process recorded them (inject/buffers.c). 0: not known. */
 static uint64_t find_bytes(struct mg_buffers *b, uint64_t allocation)
 {
@@ -288,6 +303,7 @@ static void tell_bytes(struct mg_buffers *b, const struct mg_pkernel *k, uint64_
     }
     if (!n) return;
     out->bytes = most;
+    out->shift = n == 1 ? find_shift(b, k, offset) : 0;
     mg_buf_printf(text, ", buffer%s of %s", n > 1 ? "s" : "", least < most ? "up to " : "");
     mg_add_grouped(text, most);
     mg_buf_adds(text, " bytes");

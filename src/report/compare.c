@@ -383,7 +383,7 @@ static void doubt_timing(struct mg_comparison *c, const struct mg_work w[2])
  * alone. Two are named where they turn it about alike. */
 static void find_hinge(struct mg_comparison *c, const double pct[MG_WORK_SETTINGS])
 {
-    enum { WAITS = 3, BITS = 7 };
+    enum { WAITS = 3, BITS = 9 };
     static const char *const bits[BITS] = {/* ORDER: the bits of a setting (advice/work.c), waits first */
                                            "how long a warp waits for an instruction",
                                            "how long a warp waits for shared memory",
@@ -391,7 +391,10 @@ static void find_hinge(struct mg_comparison *c, const double pct[MG_WORK_SETTING
                                            "how far instructions, shared and global memory overlap",
                                            "whether the warps of a CTA are as unequal as its CTAs",
                                            "whether accesses are as unequal as the instructions of its CTAs",
-                                           "how long launching a CTA takes"};
+                                           "how long launching a CTA takes",
+                                           "whether L1 holds what it has brought till it is asked for again",
+                                           "how much has to come from memory (what L2 has, and what lanes leave out "
+                                           "between the lowest and the highest byte)"};
     double turns[BITS] = {0};
     int most = 0, next = -1;
     for (int b = 0; b < BITS; b++) {

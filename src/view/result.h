@@ -78,6 +78,7 @@ struct mg_buffer_name {
     const char *place; /* the same without what launches say: "argument 2 `out`" */
     const char *brief; /* for tables on a terminal, with the bytes behind it: "arg 2 `out`", "tile" */
     uint64_t bytes;    /* 0: not known */
+    uint64_t shift;    /* bytes between the lowest and the highest place in it that launches were given */
     bool is_shared;    /* a variable in shared memory, which `brief` names */
 };
 struct mg_tool_result {

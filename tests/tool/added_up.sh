@@ -53,4 +53,9 @@ j = json.load(open('p.json'))
 of = {k['id']: plain(k['name']) for k in j['kernels']}
 found = {of[f['kernel']] for f in j['findings'] if f['rule'] == 'hot_atomic'}
 assert found == ops.keys() - by_ptxas, found
+# warps add up integers of 32 bits in one instruction, nothing else
+text = {of[f['kernel']]: f['text'] for f in j['findings'] if f['rule'] == 'hot_atomic'}
+assert 'Add up in the warp first (__reduce_add_sync or shuffles), then' in text['hot_arms'] and 'values in the warp first (__reduce_min_sync or' in text['hot_read'], text
+assert all('Add up in the warp first (shuffles), then' in text[k] for k in ('hot_float', 'hot_wide_sum')), text
+assert "Combine the lanes' values in the warp first (shuffles)" in text['hot_wide'] and 'Let one lane stand for all that can' in text['hot_inc'], text
 P

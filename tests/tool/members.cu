@@ -25,16 +25,42 @@ __global__ void few(const Short *__restrict__ a, float *b) {
     Short p = a[i]; // FEW
     b[i] = p.x * p.y + p.z * p.w;
 }
+// A struct of FLOATS of which two are read, wherever they lie; and one of 48 bytes of which the first half is.
+struct Drawn {
+    float m[FLOATS];
+};
+struct Half {
+    double a, b, c, d, e, f;
+};
+__global__ void drawn(const Drawn *__restrict__ a, float *b) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    b[i] = a[i].m[FIRST] + a[i].m[SECOND]; // DRAWN
+}
+__global__ void half(const Half *__restrict__ a, float *b) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    b[i] = (float)(a[i].a + a[i].b + a[i].c); // HALF
+}
+__global__ void rows(const float *__restrict__ a, float *b) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+    const int together = ROUNDS;
+#pragma unroll together
+    for (int k = 0; k < 8; k++) sum += a[i * 8 + k]; // ROWS
+    b[i] = sum;
+}
 
 int main(int argc, char **argv) {
     int ctas = argc > 2 ? atoi(argv[2]) : 1;
     void *a;
     float *b;
-    cudaMalloc(&a, ctas * 256 * sizeof(Long));
+    cudaMalloc(&a, ctas * 256 * 128);
     cudaMalloc(&b, ctas * 256 * sizeof(float));
-    cudaMemset(a, 0, ctas * 256 * sizeof(Long));
+    cudaMemset(a, 0, ctas * 256 * 128);
     if (!strcmp(argv[1], "one")) one<<<ctas, 256>>>((Long *)a, b);
     if (!strcmp(argv[1], "all")) all<<<ctas, 256>>>((Long *)a, b);
     if (!strcmp(argv[1], "few")) few<<<ctas, 256>>>((Short *)a, b);
+    if (!strcmp(argv[1], "drawn")) drawn<<<ctas, 256>>>((Drawn *)a, b);
+    if (!strcmp(argv[1], "half")) half<<<ctas, 256>>>((Half *)a, b);
+    if (!strcmp(argv[1], "rows")) rows<<<ctas, 256>>>((float *)a, b);
     puts(cudaGetErrorString(cudaDeviceSynchronize()));
 }

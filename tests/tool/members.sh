@@ -1,21 +1,26 @@
 #!/bin/sh
 # Of a struct of which one member is read most bytes come for nothing; where all are read none does, and L1 takes the lines of each load one after
 # the other: that is what the finding says, at no more than memory leaves. A struct of 16 bytes takes no longer than its sectors: no finding.
+# Of rows that each thread reads whole, in rounds, no byte comes for nothing either. Members that SEED draws, and halves of structs that begin within a sector: what all loads touch together is what their addresses say.
 set -e
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 seed=${SEED:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
 ctas=$((1056 + seed % 1056))
 echo "SEED=$seed"
-"$NVCC" -cudart shared -lineinfo -O2 -gencode arch=compute_90,code=compute_90 -o members "$ROOT/tests/tool/members.cu"
+floats=$((2 + seed % 31)) first=$((seed / 31 % (floats - 1)))
+second=$((first + 1 + seed / 961 % (floats - first - 1)))
+"$NVCC" -DFLOATS=$floats -DFIRST=$first -DSECOND=$second -DROUNDS=$((1 + seed % 2)) -cudart shared -lineinfo -O2 -gencode arch=compute_90,code=compute_90 -o members "$ROOT/tests/tool/members.cu"
 for device in ${DEVICES:-emu cpu}; do
-    for what in one all few; do
+    for what in one all few drawn half rows; do
         rm -rf $what
         "$MARGAY" run -q --device $device -t advise -o $what -- ./members $what $ctas > out
         grep -q 'no error' out
         "$MARGAY" report $what --json > $what.json
+        "$MARGAY" report $what > $what.text
     done
-    python3 - "$device $ctas" <<'P'
-import json, sys
+    python3 - $device $ctas $floats $first $second <<'P'
+import json, re, sys
+device, (ctas, floats, first, second) = sys.argv[1], map(int, sys.argv[2:])
 def found(what): return [f for f in json.load(open(what + '.json'))['findings'] if f['rule'] == 'uncoalesced']
 (one,), (all_,) = found('one'), found('all')
 assert (one['measure'], one['unit']) == (32, 'sectors a request') and 'moves 32.0 sectors' in one['text'] and 'does not use' in one['text'], one
@@ -25,5 +30,16 @@ assert one['gain_pct'] > 40 > 20 > all_['gain_pct'] > 0, (one, all_)
 assert not found('few'), found('few')
 assert all(f['limit'].startswith('Gain: by the model ') and f['text'].endswith(f['limit']) for f in (one, all_)), (one, all_)
 assert next(f for f in json.load(open('few.json'))['findings'] if f['rule'] == 'memory_bound')['limit'] is None
+# of four warps, after which a step of 4 bytes is at the same place in a line again
+def pieces(step, offsets, size): return sum(len({((32 * w + i) * step + o) // size for i in range(32) for o in offsets}) for w in range(4)) / 4
+def cycles(step, offsets): return max(pieces(step, offsets, 32), sum(max(pieces(step, [o], 128), pieces(step, [o], 32) / 4) for o in offsets))
+for what, step, offsets in (('drawn', 4 * floats, [4 * first, 4 * second]), ('half', 48, [0, 8, 16])):
+    told, = re.findall(r'([0-9,]+) for accesses to global memory', open(what + '.text').read())
+    want = 8 * ctas * (cycles(step, offsets) + 4)
+    assert abs(int(told.replace(',', '')) - want) < 1, (device, what, sys.argv, told, want)
+rows, = found('rows') # each byte is used, by one of eight rounds
+assert 'does not use' not in rows['text'] and 'Lanes step over bytes that other rounds may use' in rows['text'], rows
+half, = found('half') # 48 sectors where 24 would do
+assert half['gain_pct'] > 20, half
 P
 done

@@ -2,7 +2,8 @@
 # Tool values tells from where to where instructions access memory: closed forms of steps and offsets that SEED draws, of one site and of all that
 # access one buffer, behind guards and of loads that overwrite their address. Of a large buffer of which little is read over and over memory has
 # to bring that little alone: no verdict memory_bound, and a redundant load in front of it is found, with the gain that it
-# has of a small one.
+# has of a small one. Nor of a buffer of which each launch is given another part, which it reads over and over: nothing differs from one part each time.
+# The gain is what margay diff says of that load in front of the loop, whose copies of an unrolled loop are one.
 set -e
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 seed=${SEED:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
@@ -25,7 +26,7 @@ __global__ void again(const int *a, int *b, int n)
     int i = blockIdx.x * blockDim.x + threadIdx.x, s = 0;
     for (int k = 0; k < n; k++) {
         s += a[5] * k; // AGAIN
-        b[i] = s;
+        ((volatile int *)b)[i] = s;
     }
 }
 struct pointers { const float *a; float *b; };
@@ -37,17 +38,40 @@ __global__ void unnamed(const pointers *p, int n) // pointers that come from mem
     for (int k = 0; k < n; k++) s = s * .5f + __ldcg(a + (threadIdx.x + 32 * k) % 1024);
     b[i] = s;
 }
+__global__ void hoisted(const int *a, int *b, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, s = 0, v = a[5];
+    for (int k = 0; k < n; k++) {
+        s += v * k;
+        ((volatile int *)b)[i] = s;
+    }
+}
+__global__ void part(const float *a, float *b)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float s = 0;
+    for (int r = 0; r < 32; r++) s += a[(i + r * 4096) % 65536];
+    b[i] = s;
+}
 int main(int argc, char **v)
 {
     int from = atoi(v[1]), step = atoi(v[2]), n = atoi(v[3]);
     float *a, *b;
     long *c, chain[4];
     bool exact = argc > 4;
+    if (argc > 6) {
+        cudaMalloc(&a, 1 << 28), cudaMalloc(&b, 528 * 256 * 4);
+        cudaMemset(a, 0, 1 << 28);
+        for (int k = 0; k < 3; k++) part<<<528, 256>>>(a + (*v[6] == 'p' ? k << 24 : 0), b);
+        puts(cudaGetErrorString(cudaDeviceSynchronize()));
+        return 0;
+    }
     cudaMalloc(&a, exact ? 64 : 1 << 26), cudaMalloc(&b, exact ? 1056 * 256 * 4 : 1 << 26), cudaMalloc(&c, sizeof chain);
     for (int i = 0; i < 4; i++) chain[i] = (long)(c + (i + 1) % 4); // the third lies at 16
     cudaMemcpy(c, chain, sizeof chain, cudaMemcpyHostToDevice);
     if (!exact) steps<<<4, 128>>>(a, (float4 *)b, c, from, step, n);
-    again<<<1056, 256>>>((int *)a, (int *)b, 64);
+    if (argc > 5) hoisted<<<1056, 256>>>((int *)a, (int *)b, 64);
+    else again<<<1056, 256>>>((int *)a, (int *)b, 64);
     pointers *p, two = {a, b};
     cudaMalloc(&p, sizeof two), cudaMemcpy(p, &two, sizeof two, cudaMemcpyHostToDevice);
     if (!exact) unnamed<<<1056, 256>>>(p, 64);
@@ -63,6 +87,15 @@ for device in ${DEVICES:-emu cpu}; do
     rm -rf e
     "$MARGAY" run -q --device $device -t advise -o e -- ./span $@ exact > out && grep -q 'no error' out
     "$MARGAY" report e --json > e.json
+    rm -rf h
+    "$MARGAY" run -q --device $device -t advise -o h -- ./span $@ exact hoisted > out && grep -q 'no error' out
+    "$MARGAY" diff e h --json > h.json
+    for what in parts first; do
+        rm -rf $what
+        "$MARGAY" run -q --device $device -t advise -o $what -- ./span $@ 0 0 $what > out && grep -q 'no error' out
+    done
+    "$MARGAY" report parts --json > parts.json
+    "$MARGAY" diff parts first --json > first.json
     python3 - $device $@ <<'P'
 import json, sys
 device, (start, step, n) = sys.argv[1], map(int, sys.argv[2:])
@@ -83,7 +116,14 @@ assert ('memory_bound', 'unnamed') not in found and 'unnamed' in {name[x['kernel
 gain = lambda r: next(100 * f['gain_pct'] / f['share_pct'] for f in r['findings'] if f['rule'] == 'redundant_load')
 exact = json.load(open('e.json'))
 assert abs(gain(r) - gain(exact)) < .1, (device, gain(r), gain(exact))
+parts, first = (json.load(open(f + '.json')) for f in ('parts', 'first'))
+assert not [f for f in parts['findings'] if f['rule'] == 'memory_bound'], (device, parts['findings'])
+assert first['verdict']['is'] == 'no difference', (device, first['verdict'])
+low, high = json.load(open('h.json'))['verdict']['interval_pct']
+assert low <= -gain(exact) <= high < 0, (device, gain(exact), low, high)
+measure, = (f['measure'] for f in exact['findings'] if f['rule'] == 'redundant_load')
+assert abs(measure - 100 * 63 / 64) < .001, (device, measure)
 why = next(x['why'] for x in r['no_verdict'] if name[x['kernel']] == 'again')
-assert why.startswith('caches decide. With perfect ones, which bring what it accesses of a buffer once a launch,'), (device, why)
+assert why.startswith('caches decide. With perfect ones, which bring what lies from the lowest to the highest byte that it accesses of a buffer once a launch,'), (device, why)
 P
 done

@@ -213,6 +213,7 @@ void advice_release(struct advice *a)
     free(a->costs);
     free(a->uses);
     mg_map_release(&a->spans);
+    mg_map_release(&a->site_spans);
     mg_vec_release(&a->divisions);
     mg_buffers_free(a->buffers);
     mg_lines_free(a->modules);

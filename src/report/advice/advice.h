@@ -83,7 +83,7 @@ enum {
     MG_WORK_NO_CTAS = 4,
     MG_WORK_NO_VALUES = 8
 }; /* tools to leave out, since another profile lacks them */
-enum { MG_WORK_SETTINGS = 128 };
+enum { MG_WORK_SETTINGS = 512 };
 struct mg_work {
     double all, parts[MG_WORK_PARTS];
     double ctas;                  /* that were launched */

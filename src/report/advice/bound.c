@@ -1,8 +1,8 @@
 /* Verdicts: is a kernel bound by memory or by its instructions, from counts and the device's peaks: a roofline, which
  * knows no latency. What caches serve is not counted either, so it is bounded: memory moves all sectors at most, and
  * with caches that lose nothing each byte of a buffer once a launch, of those from the lowest to the highest that was
- * accessed (tool values). A verdict holds at either bound; where they differ there is none. Verdicts gain nothing by
- * themselves; they say where to look. */
+ * accessed (tool values; of launches that are given one part after the other, a part). A verdict holds at either bound;
+ * where they differ there is none. Verdicts gain nothing by themselves; they say where to look. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +10,7 @@
 #include "report/advice/priv.h"
 
 #define CLEARLY 1.25 /* a peak is not known any better */
+#define ONCE    1.05 /* as many bytes moved as lie from the lowest to the highest: each of them once */
 
 struct moved { /* of one buffer of a kernel, in one direction */
     const char *buffer;
@@ -41,18 +42,28 @@ void find_spans(struct advice *a)
     const struct mg_jval *values = a->without & MG_WORK_NO_VALUES ? NULL : mg_facts_tool(a->facts, "values");
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(values, "sites")); v; v = v->next) {
         const struct mg_pkernel *k;
-        uint64_t of_buffer = mg_jval_u64(v, "buffer_span_bytes");
-        if (is_shown(a, v, &k))
-            mg_map_set(&a->spans, key_of_site(k, v), of_buffer ? of_buffer : mg_jval_u64(v, "span_bytes"));
+        if (!is_shown(a, v, &k)) continue;
+        mg_map_set(&a->spans, key_of_site(k, v), mg_jval_u64(v, "buffer_span_bytes"));
+        mg_map_set(&a->site_spans, key_of_site(k, v), mg_jval_u64(v, "span_bytes"));
     }
+}
+
+uint64_t span_of_site(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site)
+{
+    uint64_t span = 0;
+    mg_map_get(&a->site_spans, key_of_site(k, site), &span);
+    return span;
 }
 
 uint64_t bytes_of_buffer(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site,
                          const struct mg_buffer_name *buffer)
 {
     uint64_t span = 0;
-    mg_map_get(&a->spans, key_of_site(k, site), &span);
-    return !buffer || !buffer->bytes ? span : span ? MG_MIN(span, buffer->bytes) : buffer->bytes;
+    bool known = buffer && buffer->bytes;
+    mg_map_get(known ? &a->spans : &a->site_spans, key_of_site(k, site), &span);
+    if (!known || !span) return known ? buffer->bytes : span;
+    if (span > buffer->shift) span -= buffer->shift; /* of all launches: each has its part */
+    return MG_MIN(span, buffer->bytes);
 }
 
 static void add_moved(struct moved_vec *v, const char *buffer, bool store, double bytes, double used, double most)
@@ -103,19 +114,31 @@ double first_bytes(struct advice *a, const struct kernel_cost *c)
     return c->bytes - served;
 }
 
-double bytes_from_memory(struct advice *a, const struct kernel_cost *c, double *used)
+/* How much of what a launch accesses comes from memory: nothing of half of what L2 holds, all of three halves. L2 is
+ * shared with what other launches left there, so that neither end is sharp. */
+static double part_beyond_l2(double bytes, double l2_bytes)
+{
+    return MG_MIN(MG_MAX(bytes / l2_bytes - .5, 0.), 1.);
+}
+
+struct memory_bytes bytes_from_memory(struct advice *a, const struct kernel_cost *c)
 {
     struct moved_vec v = moved_of(a, c);
-    double bytes = 0;
-    *used = 0;
+    struct memory_bytes m = {0};
+    double once = 0, launches = c->counted * (double)c->launches, l2 = launches * a->peak->l2_mb * 1e6;
     for (uint32_t i = 0; i < v.n; i++) {
-        bytes += MG_MIN(v.at[i].bytes, v.at[i].most);
-        *used += MG_MIN(v.at[i].used, MG_MIN(v.at[i].bytes, v.at[i].most));
+        const struct moved *x = &v.at[i];
+        double bytes = MG_MIN(x->bytes, x->most);
+        m.most += bytes;
+        m.used += MG_MIN(x->used, bytes);
+        once += x->bytes <= ONCE * x->most ? bytes : 0;
     }
     free(v.at);
-    if (bytes > c->counted * (double)c->launches * a->peak->l2_mb * 1e6) return bytes;
-    *used = 0;
-    return 0;
+    double part = l2 > 0 ? part_beyond_l2(m.most, l2) : 0;
+    m.all = part * m.most;
+    m.used *= part;
+    m.least = MG_MIN(MG_MAX(once - l2, 0.), m.all);
+    return m;
 }
 
 struct times { /* cycles at the device's peaks */
@@ -183,8 +206,8 @@ static void judge(struct advice *a, bool memory)
         f->measure = ratio;
         f->unit = memory ? "time for bytes / time for instructions" : "time for instructions / time for bytes";
         const char *caches = t.first >= t.moving ? ""
-                             : memory            ? ", each byte that it accesses once a launch"
-                                                 : ", even if caches serve none";
+                             : memory ? ", each byte from the lowest to the highest that it accesses once a launch"
+                                      : ", even if caches serve none";
         f->text = mg_arena_printf(
             &a->out->arena,
             "at the device's peaks its %s take %.1f times as long as its %s (%.2f bytes a warp instruction%s). %s",
@@ -227,8 +250,8 @@ static const char *say_range(struct advice *a, const struct times *t)
 {
     return mg_arena_printf(
         &a->out->arena,
-        "caches decide. With perfect ones, which bring what it accesses of a buffer once a launch, its bytes take "
-        "%.2g times as long as its instructions; with none, %.2g times. `margay run -t cache` models them.",
+        "caches decide. With perfect ones, which bring what lies from the lowest to the highest byte that it accesses of "
+        "a buffer once a launch, its bytes take %.2g times as long as its instructions; with none, %.2g times. `margay run -t cache` models them.",
         t->first / t->issuing, t->moving / t->issuing);
 }
 

@@ -370,8 +370,11 @@ void costs_init(struct advice *a)
         struct kernel_cost *c = &a->costs[k];
         c->share /= all;
         if (!a->buffers || c->share < .05) continue;
-        c->from_memory = bytes_from_memory(a, c, &c->used) / a->peak->bytes_cycle;
-        c->used /= a->peak->bytes_cycle;
+        struct memory_bytes m = bytes_from_memory(a, c);
+        c->from_memory = m.all / a->peak->bytes_cycle;
+        c->used = m.used / a->peak->bytes_cycle;
+        c->memory_range[0] = m.least / a->peak->bytes_cycle;
+        c->memory_range[1] = m.most / a->peak->bytes_cycle;
         c->sector_cycles = 32 / a->peak->bytes_cycle;
     }
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/map.h"
 #include "report/advice/priv.h"
 
 static bool is_atomic(const char *op)
@@ -164,16 +166,27 @@ static const char *tell_irregular(struct advice *a, const struct line_sum *s)
         (31 + c->row_threads) / c->row_threads, c->row_threads);
 }
 
+/* Other rounds of a loop, or other lanes, may use what lanes step over: where more bytes are asked for than lie between
+ * the lowest and the highest. */
+static const char *tell_narrow(struct advice *a, const struct line_sum *s)
+{
+    double used = s->accesses * mg_jval_f64(s->worst, "width"); /* by all that the line has of an unrolled loop */
+    if (used < .95 * (double)span_of_site(a, s->k, s->worst))
+        return "lanes step over bytes that this access does not use: an array for each member, or one wide load of all members";
+    return "lanes step over bytes that other rounds may use, if L1 has them still: let neighbouring lanes use neighbouring "
+           "elements, or one wide load bring several";
+}
+
 static const char *tell_stride(struct advice *a, const struct line_sum *s)
 {
-    if (s->narrow >= s->wide && s->narrow >= s->irregular)
-        return "lanes step over bytes that this access does not use: an array for each member, or one wide load of all members";
+    if (s->narrow >= s->wide && s->narrow >= s->irregular) return tell_narrow(a, s);
     if (s->wide < s->irregular) return tell_irregular(a, s);
     uint32_t width = MG_MAX((uint32_t)mg_jval_u64(s->worst, "width"), 1u);
     return mg_arena_printf(
         &a->out->arena,
         "neighbouring lanes are %s%u elements of %u bytes apart: let neighbouring threads use neighbouring "
-        "elements (swap the array's dimensions or the loops, or go through shared memory)",
+        "elements (swap the array's dimensions or the loops, an array for each member of a struct, or go through shared "
+        "memory)",
         s->wider > s->wide / 2 ? "more than " : mg_arena_printf(&a->out->arena, "%u to ", 32 / width + 1), 128 / width,
         width);
 }
@@ -331,6 +344,22 @@ void mg_rule_bank_conflict(struct advice *a, const struct mg_rule *self)
 
 /* ---- hot_atomic -------------------------------------------------------------------------------------------------- */
 
+/* How a warp makes one value of its lanes'. Machines add up integers of 32 bits, since sm_80. */
+static const char *say_combining(struct advice *a, const char *op)
+{
+    static const char *const ops[] = {"add", "min", "max", "and", "or", "xor"};
+    const char *type = strrchr(op, '.');
+    bool whole = a->peak->sm >= 80 && type && (!strcmp(type, ".u32") || !strcmp(type, ".s32") || !strcmp(type, ".b32"));
+    for (size_t i = 0; i < MG_COUNT_OF(ops); i++) {
+        if (!strstr(op, mg_arena_printf(&a->out->arena, ".%s.", ops[i]))) continue;
+        const char *what = i ? "Combine the lanes' values" : "Add up";
+        return !whole ? mg_arena_printf(&a->out->arena, "%s in the warp first (shuffles)", what)
+                      : mg_arena_printf(&a->out->arena, "%s in the warp first (__reduce_%s_sync or shuffles)", what,
+                                        ops[i]);
+    }
+    return "Let one lane stand for all that can (a vote or shuffles)";
+}
+
 void mg_rule_hot_atomic(struct advice *a, const struct mg_rule *self)
 {
     struct line_sums sums;
@@ -350,9 +379,9 @@ void mg_rule_hot_atomic(struct advice *a, const struct mg_rule *self)
         f->unit = "lanes at one address";
         f->text = mg_arena_printf(
             &a->out->arena,
-            "%.0f %% of the warps that execute %s have %.1f lanes at one address, which wait for one another. Add up in the warp "
-            "first (__reduce_add_sync or shuffles), then one atomic for each warp or CTA.",
-            100 * same, s->op, lanes);
+            "%.0f %% of the warps that execute %s have %.1f lanes at one address, which wait for one another. %s, "
+            "then one atomic for each warp or CTA.",
+            100 * same, s->op, lanes, say_combining(a, s->op));
     }
     free(sums.at);
 }
@@ -390,37 +419,78 @@ void mg_rule_spill(struct advice *a, const struct mg_rule *self)
 
 /* ---- redundant_load ---------------------------------------------------------------------------------------------- */
 
-/* Sectors of the load at that line of the PTX. */
-static double sectors_at(struct advice *a, const struct mg_pkernel *k, uint64_t ptx_line)
+#define LEAST_REDUNDANT .9 /* of a load's executions */
+
+/* What the load at that line of the PTX brings and waits; NULL: tool memory did not look at it. */
+static const struct site_use *use_at(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *load)
 {
     const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
-    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next)
-        if (mg_jval_u64(v, "kernel") == k->id && mg_jval_u64(v, "ptx_line") == ptx_line)
-            return mg_jval_f64(v, "sectors");
-    return 0;
+    const struct site_use *use = a->uses;
+    uint64_t ptx_line = mg_jval_u64(load, "ptx_line");
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next, use++)
+        if (mg_jval_u64(v, "kernel") == k->id && mg_jval_u64(v, "ptx_line") == ptx_line) return use;
+    return NULL;
 }
 
-void mg_rule_redundant_load(struct advice *a, const struct mg_rule *self)
+/* Of an unrolled loop several loads have one address: the first one brings what all need. */
+static bool is_copy(struct advice *a, struct mg_map *seen, const struct mg_pkernel *k, const struct mg_jval *load)
+{
+    const char *function = mg_jval_text(load, "function");
+    uint32_t base;
+    int64_t offset;
+    if (!a->buffers || !function ||
+        !mg_buffer_base_at(a->buffers, k, function, (uint32_t)mg_jval_u64(load, "ptx_line"), &base, &offset))
+        return false;
+    uint64_t key = mg_hash64(function, strlen(function), (uint64_t)k->id << 32 | base), before;
+    key = mg_hash64(&offset, sizeof offset, key);
+    if (mg_map_get(seen, key, &before)) return true;
+    mg_map_set(seen, key, 1);
+    return false;
+}
+
+/* Loads of a line whose address a loop does not change. */
+static void sum_redundant(struct advice *a, struct line_sums *sums)
 {
     const struct mg_jval *values = mg_facts_tool(a->facts, "values");
-    struct line_sums sums = {0};
-    (void)self;
+    struct mg_map seen = MG_MAP_INIT;
     for (const struct mg_jval *v = mg_jval_first(mg_jval_get(values, "sites")); v; v = v->next) {
         const struct mg_pkernel *k;
         const char *op = mg_jval_text(v, "op");
         if (!is_shown(a, v, &k) || !op || strncmp(op, "ld.", 3) || !mg_jval_yes(v, "same_address")) continue;
-        struct line_sum *s = sum_of_line(a, &sums, k, v);
         double redundant = mg_jval_f64(v, "redundant"), all = mg_jval_f64(v, "values");
+        struct line_sum *s = sum_of_line(a, sums, k, v);
+        const struct site_use *use = use_at(a, k, v);
+        if (redundant >= LEAST_REDUNDANT * all && is_copy(a, &seen, k, v)) redundant = all;
         s->values += all;
         s->redundant += redundant;
-        s->sectors += all > 0 ? sectors_at(a, k, mg_jval_u64(v, "ptx_line")) * redundant / all : 0;
+        if (!use || all <= 0) continue;
+        s->sectors += use->cycles * redundant / all;
+        s->latency += use->wait * redundant / all;
     }
+    mg_map_release(&seen);
+}
+
+/* The first load is left, and what memory brings for it. */
+static double gain_of_redundant(const struct kernel_cost *c, const struct line_sum *s)
+{
+    struct kernel_cost mended = without_cycles(c, PART_GLOBAL, s->sectors);
+    mended = without_cycles(&mended, PART_ISSUE, s->redundant / 32 / 4);
+    mended.chain -= s->latency;
+    mended.from_memory = c->from_memory;
+    return gain_if(c, &mended);
+}
+
+void mg_rule_redundant_load(struct advice *a, const struct mg_rule *self)
+{
+    struct line_sums sums = {0};
+    (void)self;
+    sum_redundant(a, &sums);
     for (uint32_t i = 0; i < sums.n; i++) {
         const struct line_sum *s = &sums.at[i];
         const struct kernel_cost *c = &a->costs[s->k->id];
-        double gain = gain_of(c, PART_GLOBAL, s->sectors) + gain_of(c, PART_ISSUE, s->redundant / 32 / 4);
-        if (s->redundant < .9 * s->values ||
-            !(is_worth(c, PART_GLOBAL, s->sectors) || is_worth(c, PART_ISSUE, s->redundant / 32 / 4)))
+        double gain = gain_of_redundant(c, s);
+        if (s->redundant < LEAST_REDUNDANT * s->values || gain <= 0 ||
+            !(is_worth_if_full(c, PART_GLOBAL, s->sectors) || is_worth_if_full(c, PART_ISSUE, s->redundant / 32 / 4)))
             continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
         place_at_access(a, f, s);

@@ -24,6 +24,7 @@ struct kernel_cost {
     double all_ctas, busy, turns; /* summed over launches: multiprocessors that have work; waves, one at least */
     double bytes;                 /* that its accesses move if no cache serves any */
     double from_memory, used; /* cycles for bytes that no cache has, and for those that lanes access; 0: not known */
+    double memory_range[2];   /* of from_memory, least and most: whatever L2 holds, and lanes leave out between */
     double sector_cycles;     /* for one sector from memory */
     double launching;         /* cycles for launching its CTAs */
     double waves;             /* of CTAs, summed over launches */
@@ -107,13 +108,21 @@ bool is_toolkit_header(const char *path);
 #define PASS_CYCLES .25 /* of a sector, in a pass through L1: it takes the four of a line */
 #define WASTED      1.5 /* times as many sectors as the bytes fill: some are for nothing */
 struct site_use {
-    double sectors; /* that it brings: not those that a load beside it has brought; twice, if they are read, too */
-    double cycles;  /* for these, or for its passes through L1 where they take longer */
-    double ideal;   /* for as few as would do, of the loads beside it together */
-    bool by_passes; /* these take longer, and loads beside it use what its sectors bring */
-    double wait;    /* of all warps together for its requests */
+    double sectors;  /* that it brings: not those that a load beside it has brought; twice, if they are read, too */
+    double cycles;   /* for these, or for its passes through L1 where they take longer */
+    double ideal;    /* for as few as would do, of the loads beside it together */
+    double together; /* sectors that it and the loads beside it bring together */
+    bool by_passes;  /* these take longer, and loads beside it use what its sectors bring */
+    double wait;     /* of all warps together for its requests */
 };
 bool is_kept_by_l1(const char *op);
+struct member { /* a load at an address register that others have, too: offset, width; of a request */
+    int64_t offset;
+    uint32_t width;
+    double sectors, lines;
+};
+/* Sectors that a request of all of them touches (members.c). constant_step: of each load, lanes have one. */
+double sectors_of_members(const struct member *m, uint32_t n, bool constant_step);
 /* By place in tool memory's list. Owner: the caller. */
 struct site_use *uses_of_sites(struct advice *a);
 
@@ -131,7 +140,7 @@ struct advice {
     struct mg_sources *sources;        /* NULL: none was read yet */
     struct kernel_cost *costs;         /* by kernel id */
     struct site_use *uses;             /* by place in tool memory's list; NULL: every sector counts once */
-    struct mg_map spans;               /* of buffers, by site (bound.c) */
+    struct mg_map spans, site_spans;   /* of buffers, and of sites alone, by site (bound.c) */
     unsigned without;                  /* MG_WORK_NO_: tools that do not take part */
     bool counted;                      /* some kernel has counts */
     MG_VEC(struct division) divisions; /* those of a kernel and of a block of it stand together */
@@ -161,11 +170,16 @@ void find_spans(struct advice *a);
 /* The bytes of a site's buffer that are accessed, at most: all of it, if tool values did not look at the site. */
 uint64_t bytes_of_buffer(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site,
                          const struct mg_buffer_name *buffer);
+/* Bytes from the lowest to the highest that the site accesses, over all launches. 0: not known. */
+uint64_t span_of_site(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site);
 /* Bytes of a kernel that no cache can serve, at most: those of each buffer once a launch, if its size is known. */
 double first_bytes(struct advice *a, const struct kernel_cost *c);
-/* Bytes of a kernel that come from memory: of its buffers, once a launch, where they do not fit into L2. `used`: those
- * that come whatever its accesses look like. */
-double bytes_from_memory(struct advice *a, const struct kernel_cost *c, double *used);
+/* Bytes of a kernel that come from memory: of its buffers, once a launch, as far as they do not fit into L2. */
+struct memory_bytes {
+    double all, used;   /* used: those that come whatever its accesses look like */
+    double least, most; /* least: each byte comes once, and L2 holds what it can; most: L2 has none before a launch */
+};
+struct memory_bytes bytes_from_memory(struct advice *a, const struct kernel_cost *c);
 /* Cycles from the begin to the end of its launches together; cycles_at: if the parts overlapped fully, or not at all.
  */
 double modelled_cycles(const struct kernel_cost *c);
@@ -239,7 +253,7 @@ struct line_sum {
     double values, redundant;
     double cycles; /* that go if it is mended */
     double idle, slots;
-    double latency; /* of accesses, that goes with idle slots */
+    double latency; /* of accesses, that goes with idle slots, or with redundant loads */
     bool backward;  /* a branch that closes a loop */
     uint32_t sites;
     double most; /* of one site: where it is placed, if sites of several places are added up */

@@ -3,9 +3,9 @@
  * block, or each behind a guard of its own (if (i + 1 < n) b = p[i + 1];), at one address register, with offsets of
  * their own.
  *
- * They are taken as one access: it touches as many sectors as the load that touches most, for each 32 bytes of the
- * span of its offsets, and needs the bytes of all. L1 takes the lines of 128 bytes of each load one after the other, a
- * pass for each, while sectors come: what takes longer counts. All is spread over the loads as their sectors are. */
+ * They are taken as one access: it touches the sectors that any of them touches (members.c), and needs the bytes of
+ * all. L1 takes the lines of 128 bytes of each load one after the other, a pass for each, while sectors come: what
+ * takes longer counts. All is spread over the loads as their sectors are. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,8 @@ struct load { /* a load of global memory whose address register is known */
     const struct mg_pkernel *k;
     uint64_t block, requests;
     uint32_t base, ix; /* ix: of the site, in the tool's list */
-    int64_t first, behind;
+    int64_t offset;
+    bool constant_step; /* of lanes */
     double sectors, lines, filled;
 };
 
@@ -58,26 +59,37 @@ bool is_kept_by_l1(const char *op)
     return true;
 }
 
+static double sectors_together(const struct load *group, uint32_t n)
+{
+    struct member *m = mg_xcalloc(n, sizeof *m);
+    bool constant_step = true;
+    double requests = (double)group->requests;
+    for (uint32_t i = 0; i < n; i++) {
+        m[i] = (struct member){group[i].offset, MG_MAX((uint32_t)mg_jval_u64(group[i].site, "width"), 1u),
+                               group[i].sectors / requests, group[i].lines / requests};
+        constant_step = constant_step && group[i].constant_step;
+    }
+    double touched = requests * sectors_of_members(m, n, constant_step);
+    free(m);
+    return touched;
+}
+
 static void share(struct site_use *uses, const struct load *group, uint32_t n)
 {
-    double all = 0, most = 0, filled = 0, passes = 0, least = 0; /* least: as few as would do */
-    int64_t first = group->first, behind = group->behind;
+    double all = 0, filled = 0, passes = 0, least = 0; /* least: as few as would do */
     for (uint32_t i = 0; i < n; i++) {
         all += group[i].sectors;
         filled += group[i].filled;
         passes += MG_MAX(group[i].lines, PASS_CYCLES * group[i].sectors);
         least += MG_MAX((double)group->requests, PASS_CYCLES * uses[group[i].ix].ideal);
-        most = MG_MAX(most, group[i].sectors);
-        first = MG_MIN(first, group[i].first);
-        behind = MG_MAX(behind, group[i].behind);
     }
-    double span = (double)(behind - first) / 32, touched = MG_MIN(all, most * MG_MAX(span, 1.)),
-           needed = MG_MIN(touched, MG_MAX(filled, (double)group->requests));
+    double touched = sectors_together(group, n), needed = MG_MIN(touched, MG_MAX(filled, (double)group->requests));
     bool by_passes = passes > touched && touched < WASTED * needed;
     for (uint32_t i = 0; all > 0 && i < n; i++) {
         struct site_use *u = &uses[group[i].ix];
         double part = group[i].sectors / all;
         u->sectors = part * touched;
+        u->together = touched;
         u->cycles = part * MG_MAX(touched, passes);
         u->ideal = part * MG_MAX(needed, least);
         u->by_passes = by_passes;
@@ -89,6 +101,12 @@ static void share(struct site_use *uses, const struct load *group, uint32_t n)
 static bool is_store(const char *op)
 {
     return op && !strncmp(op, "st.", 3);
+}
+
+static bool has_constant_step(const struct mg_jval *site)
+{
+    const struct mg_jval *patterns = mg_jval_get(site, "patterns");
+    return patterns && mg_jval_f64(patterns, "irregular") <= .02 * mg_jval_f64(site, "requests");
 }
 
 struct site_use *uses_of_sites(struct advice *a)
@@ -108,17 +126,17 @@ struct site_use *uses_of_sites(struct advice *a)
                          .block = mg_jval_u64(v, "block"),
                          .requests = mg_jval_u64(v, "requests"),
                          .ix = ix,
+                         .constant_step = has_constant_step(v),
                          .sectors = sectors,
                          .lines = mg_jval_f64(v, "lines"),
                          .filled = filled};
         uses[ix].sectors = sectors + (is_store(mg_jval_text(v, "op")) ? MG_MAX(sectors - 2 * filled, 0.) : 0);
-        uses[ix].cycles = uses[ix].sectors;
+        uses[ix].cycles = uses[ix].together = uses[ix].sectors;
         uses[ix].ideal = MG_MIN(sectors, MG_MAX(filled, requests));
         if (!is_shown(a, v, &k) || !function || !requests || !is_kept_by_l1(mg_jval_text(v, "op"))) continue;
-        if (!mg_buffer_base_at(a->buffers, k, function, (uint32_t)mg_jval_u64(v, "ptx_line"), &l.base, &l.first))
+        if (!mg_buffer_base_at(a->buffers, k, function, (uint32_t)mg_jval_u64(v, "ptx_line"), &l.base, &l.offset))
             continue;
         l.k = k;
-        l.behind = l.first + (int64_t)mg_jval_u64(v, "width");
         loads[n++] = l;
     }
     if (n) qsort(loads, n, sizeof *loads, by_base);

@@ -11,7 +11,19 @@ static const double waits[4][2] = {{.5, 2}, {.5, 2}, {.25, 4}, {.5, 1}};
 
 struct waiting { /* of a kernel's warps for their requests, in cycles */
     double shared, global;
+    double held; /* fewer for sectors, if L1 holds them till they come again */
 };
+
+/* More bytes come than lie between the lowest and the highest: some again, in another round of a loop. What L1 holds
+ * takes its passes alone. */
+static double held_by_l1(const struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site,
+                         const struct site_use *use)
+{
+    double span = (double)span_of_site(a, k, site);
+    if (span <= 0 || 32 * use->together <= 1.05 * span || !is_kept_by_l1(mg_jval_text(site, "op"))) return 0;
+    double passes = MG_MAX(mg_jval_f64(site, "lines"), PASS_CYCLES * mg_jval_f64(site, "sectors"));
+    return MG_MAX(use->cycles - MG_MAX(use->ideal, passes), 0.);
+}
 
 static struct waiting *sum_waiting(struct advice *a)
 {
@@ -22,12 +34,14 @@ static struct waiting *sum_waiting(struct advice *a)
         const struct mg_pkernel *k;
         if (!is_shown(a, v, &k)) continue;
         *(is_shared(v) ? &of[k->id].shared : &of[k->id].global) += use->wait;
+        of[k->id].held += held_by_l1(a, k, v, use);
     }
     return of;
 }
 
 /* The bits of `setting`: waits of instructions, shared memory, global memory; do parts overlap; are warps of a CTA as
- * unequal as its CTAs, or equal; are accesses as unequal as instructions, or equal; launching? */
+ * unequal as its CTAs, or equal; are accesses as unequal as instructions, or equal; launching; does L1 hold sectors
+ * that come again; do bytes come from memory as few or as many as can be? */
 static double cycles_if(const struct kernel_cost *c, const struct waiting *r, struct spread x, unsigned setting)
 {
     struct kernel_cost other = *c;
@@ -35,6 +49,10 @@ static double cycles_if(const struct kernel_cost *c, const struct waiting *r, st
     other.chain += c->issues * INST_LATENCY * (wait - 1) + r->shared * (waits[1][setting >> 1 & 1] - 1) +
                    r->global * (waits[2][setting >> 2 & 1] - 1);
     other.launching *= waits[3][setting >> 6 & 1];
+    double held = setting >> 7 & 1 ? MG_MIN(r->held, c->parts[PART_GLOBAL]) : 0;
+    other.parts[PART_GLOBAL] -= held;
+    other.chain -= held;
+    other.from_memory = c->memory_range[setting >> 8 & 1];
     if (setting >> 4 & 1) x.warps = MG_MIN(x.length, (c->most_threads + 31) / 32);
     return cycles_of_spread(&other, x, c->issues * INST_LATENCY * wait, setting >> 5 & 1, setting >> 3 & 1);
 }
