@@ -183,8 +183,9 @@ struct shape {             /* of the launch with the largest imbalance */
 struct work { /* of one kernel, over its launches */
     const struct mg_result_kernel *k;
     uint64_t launches, ctas, sum, least, most, grid_ctas; /* grid_ctas: all, counted or not */
-    double takes;       /* thread instructions until the last multiprocessor is done */
-    double even, equal; /* the same in even shares; of CTAs that are equal */
+    double takes;                   /* thread instructions until the last multiprocessor is done */
+    double even, equal;             /* the same in even shares; of CTAs that are equal */
+    double mean, shortest, longest; /* CTA of a launch, summed over launches */
     struct shape shape;
 };
 
@@ -369,6 +370,11 @@ static void add_launch(struct work *w, const struct mg_result_launch *l, uint32_
     w->sum += sum;
     w->most = MG_MAX(w->most, l->cells[longest]);
     double equal = mean * ((n + places - 1) / places);
+    uint64_t shortest = l->cells[0];
+    for (uint32_t i = 1; i < n; i++) shortest = MG_MIN(shortest, l->cells[i]);
+    w->mean += mean;
+    w->shortest += (double)shortest;
+    w->longest += (double)l->cells[longest];
     w->takes += ratio > 1 ? schedule(l->cells, n, places, l->resident) : equal;
     w->even += (double)sum / places;
     w->equal += equal;
@@ -448,6 +454,8 @@ static void work_json(const struct work *w, struct mg_json *j)
     mg_json_key_u64_if(j, "most", any, w->most);
     mg_json_key_f64_if(j, "mean", any, (double)w->sum / (double)w->ctas);
     mg_json_key_f64_if(j, "imbalance", any, w->shape.worst);
+    mg_json_key_f64_if(j, "shortest_share", any, w->shortest / w->mean);
+    mg_json_key_f64_if(j, "longest_share", any, w->longest / w->mean);
     mg_json_key_f64_if(j, "even_share", any && w->takes > 0, w->even / w->takes);
     mg_json_key_f64_if(j, "grid_share", any && w->equal > 0, w->even / w->equal);
     if (any) shape_json(&w->shape, j);

@@ -360,14 +360,16 @@ MG_TEST(tools_ctas_counts)
         EXPECT(
             "ctas", "", rounds, shapes[i],
             "\"loop\":true,\"launches\":1,\"ctas\":3,\"grid_ctas\":3,\"estimate\":false,\"least\":1056,\"most\":1632,\"mean\":1344.0,",
-            "\"imbalance\":1.2142857142857142,\"even_share\":0.823529411764705", "\"block\":1,");
+            "\"imbalance\":1.2142857142857142,\"shortest_share\":0.7857142857142857,\"longest_share\":1.2142857142857142,\"even_share\":0.823529411764705",
+            "\"block\":1,");
     /* 300 CTAs, every 8th sampled: the longest goes round 297 times, the mean 149 */
     const struct tool_shape many = {.grid = 300, .block = 32, .n = 1};
     EXPECT("ctas", "ctas=64", rounds, &many,
            "\"ctas\":38,\"grid_ctas\":300,\"estimate\":true,\"least\":352,\"most\":28768,\"mean\":14560.0,",
            "\"histogram\":{\"least\":352,\"most\":28768,\"ctas\":[3,2,2,3,2,2,3,2,2,3,2,2,3,2,2,3]}");
     /* equal CTAs: even, and the place is the kernel */
-    EXPECT("ctas", "", loop, &full, "\"block\":0,", "\"loop\":false,", "\"imbalance\":1.0,\"even_share\":1.0");
+    EXPECT("ctas", "", loop, &full, "\"block\":0,", "\"loop\":false,",
+           "\"imbalance\":1.0,\"shortest_share\":1.0,\"longest_share\":1.0,\"even_share\":1.0");
 }
 
 /* Callees that stay calls add to the same CTA; f is called by even threads, twice by those. */

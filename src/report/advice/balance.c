@@ -247,8 +247,15 @@ static const char *say_remedy(struct advice *a, const struct mg_jval *v, bool at
 }
 
 /* Why the gain is not that of the longest CTA, or more than that of instructions (`fetched`). */
-static const char *say_imbalance_limit(struct advice *a, double uneven, double fetched, double ratio, bool at_once)
+static const char *say_imbalance_limit(struct advice *a, const struct kernel_cost *c, double uneven, double fetched,
+                                       double as_many, double ratio, bool at_once)
 {
+    if (uneven > as_many)
+        return mg_arena_printf(
+            &a->out->arena,
+            "Gain: of equal CTAs in full waves. As many equal ones as now, %s of %s in the last wave, "
+            "would gain %.0f %%.",
+            say_number(a, (double)(c->tail.ctas % c->tail.wave)), say_number(a, c->tail.wave), 100 * as_many);
     if (at_once && uneven >= fetched + .02)
         return mg_arena_printf(
             &a->out->arena,
@@ -271,23 +278,27 @@ void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
         double even = mg_jval_f64(v, "even_share"), equal = mg_jval_f64(v, "grid_share"), /* of as many, equal CTAs */
             ratio = mg_jval_f64(v, "imbalance");
         if (even <= 0 || equal <= 0) continue;
-        double fetched = MG_MAX(1 - even / equal, 0.), uneven = part_of_unequal(c, spread_of_ctas(v)),
-               gain = c->share * uneven;
+        double fetched = MG_MAX(1 - even / equal, 0.), as_many = part_of_unequal(c, spread_of_ctas(v), false);
+        bool in_waves = idle_in_tail(c) >= .1; /* rule tail leaves that to this finding */
+        double uneven = in_waves ? part_of_unequal(c, spread_of_ctas(v), true) : as_many, gain = c->share * uneven;
         if (ratio < 1.25 || 100 * c->share * (1 - even) < LEAST_GAIN_PCT || gain <= 0) continue;
-        bool sampled = mg_jval_yes(v, "estimate"), at_once = c->waves <= (double)c->launches; /* no order helps */
+        bool sampled = mg_jval_yes(v, "estimate"), at_once = c->waves.all <= c->waves.launches; /* no order helps */
         struct line_sums one = {0};
         struct mg_finding *f = add_finding(a, c, gain, !sampled);
         place_at_line(f, sum_of_line(a, &one, k, v));
         f->measure = ratio;
         f->unit = "longest CTA / mean";
-        f->limit = say_imbalance_limit(a, uneven, fetched, ratio, at_once);
+        f->limit = say_imbalance_limit(a, c, uneven, fetched, as_many, ratio, at_once);
         f->text = mg_arena_printf(
-            &a->out->arena, "CTA %s, the longest%s executes %.1f times as many instructions as the mean%s. %s",
+            &a->out->arena, "CTA %s, the longest%s executes %.1f times as many instructions as the mean%s. %s%s",
             name_cta(a, mg_jval_get(v, "longest")),
             sampled ? mg_arena_printf(&a->out->arena, " of %s sampled, of %s,", say_number(a, mg_jval_f64(v, "ctas")),
                                       say_number(a, mg_jval_f64(v, "grid_ctas")))
                     : ",",
-            ratio, say_cause(a, k, v), say_remedy(a, v, at_once));
+            ratio, say_cause(a, k, v), say_remedy(a, v, at_once),
+            in_waves ? mg_arena_printf(&a->out->arena, " Choose the grid as a multiple of %s CTAs, too.",
+                                       say_number(a, c->tail.wave))
+                     : "");
         say_caller(a, f);
         c->imbalanced = true;
         c->uneven = fetched;

@@ -55,7 +55,7 @@ double busy_sms(const struct kernel_cost *c)
 
 struct least_times least_times(const struct kernel_cost *c)
 {
-    return (struct least_times){.alone = c->warps > 0 ? c->chain / c->warps * c->turns * busy_sms(c) : 0,
+    return (struct least_times){.alone = c->warps > 0 ? c->chain / c->warps * c->by_wait.turns * busy_sms(c) : 0,
                                 .launching = c->launching,
                                 .memory = c->from_memory};
 }
@@ -288,11 +288,61 @@ static uint32_t up(uint64_t v, uint32_t unit)
     return (uint32_t)((v + unit - 1) / unit);
 }
 
-static void add_launch(struct advice *a, const struct mg_plaunch *l)
+/* Instructions of warps; 0: not known. */
+static double insts_of_launch(const struct mg_pkernel *k, const struct mg_plaunch *l)
+{
+    double sum = 0;
+    for (uint32_t b = 0; b < l->n_counts && b < k->n_blocks; b++)
+        sum += (l->warps ? (double)l->warps[b] : l->threads ? (double)l->threads[b] / 32 : 0) * k->blocks[b].n_insts;
+    return sum;
+}
+
+static uint64_t ctas_of(const struct mg_plaunch *l)
+{
+    return (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+}
+
+static uint32_t warps_of_cta(const struct mg_plaunch *l)
+{
+    return up((uint64_t)l->block[0] * l->block[1] * l->block[2], 32);
+}
+
+struct mean { /* over launches with counts: instructions of a CTA, and of a warp */
+    double insts, ctas, warps;
+};
+
+/* By kernel id. */
+static struct mean *means_of_launches(struct advice *a)
+{
+    const struct mg_recording *p = a->facts->p;
+    struct mean *of = mg_xcalloc(p->n_kernels + 1, sizeof *of);
+    for (uint64_t i = 0; i < p->n_launches; i++) {
+        const struct mg_plaunch *l = &p->launches[i];
+        double insts = l->repeat ? 0 : insts_of_launch(&p->kernels[l->kernel], l),
+               ctas = (double)(ctas_of(l) * (l->replays ? l->replays : 1));
+        if (insts <= 0) continue;
+        of[l->kernel].insts += insts;
+        of[l->kernel].ctas += ctas;
+        of[l->kernel].warps += ctas * warps_of_cta(l);
+    }
+    return of;
+}
+
+/* What its own counts say; launches without are taken to be like the others. */
+static struct weight weigh(struct advice *a, const struct mg_plaunch *l, const struct mean *m)
 {
     struct kernel_cost *c = &a->costs[l->kernel];
-    uint64_t ctas = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    uint32_t threads = l->block[0] * l->block[1] * l->block[2], warps = up(threads, 32);
+    double insts = m->insts > 0 ? insts_of_launch(c->k, l) : 0,
+           ctas = (double)(ctas_of(l) * (l->replays ? l->replays : 1));
+    if (insts <= 0) return (struct weight){1, 1};
+    return (struct weight){insts / ctas * m->ctas / m->insts, insts / (ctas * warps_of_cta(l)) * m->warps / m->insts};
+}
+
+static void add_launch(struct advice *a, const struct mg_plaunch *l, const struct mean *mean)
+{
+    struct kernel_cost *c = &a->costs[l->kernel];
+    uint64_t ctas = ctas_of(l);
+    uint32_t threads = l->block[0] * l->block[1] * l->block[2], warps = warps_of_cta(l);
     uint64_t shared_bytes = (uint64_t)l->static_shared_bytes + l->dyn_shared_bytes, times = l->replays ? l->replays : 1;
     const struct mg_sm_limits *limits = mg_sm_limits(a->peak->sm);
     const char *limit;
@@ -302,14 +352,17 @@ static void add_launch(struct advice *a, const struct mg_plaunch *l)
     c->launches += times;
     c->counted += l->ran == MG_RAN_INSTRUMENTED ? (double)times : 0;
     c->direct += l->graph ? 0 : 1;
-    add_waves(c, ctas, resident, a->sms, (double)times);
+    struct weight weight = weigh(a, l, mean);
+    add_waves(c, ctas, a->sms * resident, a->sms, (double)times, weight);
+    c->unweighed = c->unweighed || (l->ran == MG_RAN_INSTRUMENTED && !l->n_counts);
     c->warps += (double)(ctas * warps * times);
     c->all_ctas += (double)(ctas * times);
     c->busy += (double)(MG_MIN(ctas, (uint64_t)a->sms) * times);
     c->empty_lanes += (double)(ctas * (32ull * warps - threads) * times);
     if (!c->least_threads || threads < c->least_threads) c->least_threads = threads;
     c->most_threads = MG_MAX(c->most_threads, threads);
-    if (ctas * threads <= c->ctas * c->threads) return;
+    if ((double)(ctas * threads) * weight.wait <= c->most) return;
+    c->most = (double)(ctas * threads) * weight.wait;
     c->ctas = ctas;
     c->threads = threads;
     c->row_threads = l->block[0];
@@ -347,7 +400,9 @@ void costs_init(struct advice *a)
         a->costs[k].k = &p->kernels[k];
         add_issue(a, &a->costs[k]);
     }
-    for (uint64_t i = 0; i < p->n_launches; i++) add_launch(a, &p->launches[i]);
+    struct mean *means = means_of_launches(a);
+    for (uint64_t i = 0; i < p->n_launches; i++) add_launch(a, &p->launches[i], &means[p->launches[i].kernel]);
+    free(means);
     for (uint32_t k = 0; k < p->n_kernels; k++)
         if (a->costs[k].launches) a->costs[k].counted /= (double)a->costs[k].launches;
     if (!(a->without & MG_WORK_NO_LANES)) add_lanes(a);

@@ -18,8 +18,8 @@ static double gain_if_full(const struct kernel_cost *c, double needed, bool merg
     full.parts[PART_ISSUE] *= needed;
     full.chain *= needed;
     full.warps *= needed;
-    full.turns = MG_MAX(c->turns * needed, (double)c->launches); /* one at least */
-    if (merged)                                                  /* one at least */
+    full.by_wait.turns = MG_MAX(c->by_wait.turns * needed, c->by_wait.launches); /* one at least */
+    if (merged)                                                                  /* one at least */
         full.launching =
             MG_MIN(c->launching, CTA_CYCLES * c->counted * MG_MAX(c->warps * needed / 8, (double)c->launches));
     return gain_if(c, &full);
@@ -59,7 +59,7 @@ void mg_rule_occupancy(struct advice *a, const struct mg_rule *self)
     (void)self;
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         const struct kernel_cost *c = &a->costs[i];
-        if (!c->warps_most || c->imbalanced || c->waves < (double)c->launches) continue;
+        if (!c->warps_most || c->imbalanced || c->waves.all < c->waves.launches) continue;
         bool mendable = !strcmp(c->limit, "registers") || !strcmp(c->limit, "shared memory");
         double share = (double)c->warps_resident / c->warps_most;
         double gain = share < .5 ? c->share * .25 * (1 - share / .5) : 0; /* at most a quarter, with no warp at all */
@@ -79,18 +79,20 @@ void mg_rule_occupancy(struct advice *a, const struct mg_rule *self)
 }
 
 /* "a launch has 1,057 CTAs: 1 full wave of 1,056 and a last one of 1" */
-static const char *say_waves(struct advice *a, const struct kernel_cost *c, uint32_t wave)
+static const char *say_waves(struct advice *a, const struct kernel_cost *c)
 {
-    double waves = c->long_waves / c->long_launches;
-    bool alike = fabs(waves * wave - (double)c->ctas) < .5; /* every launch is as the largest */
-    uint64_t full = c->ctas / wave;
-    if (!alike)
-        return mg_arena_printf(&a->out->arena,
-                               "launches are %.2f waves of %s CTAs in the mean: the last ones are %.0f %% full", waves,
-                               say_number(a, wave), 100 * (c->long_waves - c->full_waves) / c->last_waves);
-    return mg_arena_printf(&a->out->arena, "a launch has %s CTAs: %s full wave%s of %s and a last one of %s",
-                           say_number(a, (double)c->ctas), say_number(a, (double)full), full == 1 ? "" : "s",
-                           say_number(a, wave), say_number(a, (double)(c->ctas % wave)));
+    const struct tail *t = &c->tail;
+    uint64_t full = t->ctas / t->wave;
+    return mg_arena_printf(&a->out->arena, "%s %s CTAs: %s full wave%s of %s and a last one of %s",
+                           has_one_grid(c)
+                               ? "a launch has"
+                               : mg_arena_printf(&a->out->arena,
+                                                 "%s of %s launches end%s in a wave that is not full; the one that "
+                                                 "loses most has",
+                                                 say_number(a, t->all), say_number(a, c->waves.launches),
+                                                 t->all < 2 ? "s" : ""),
+                           say_number(a, (double)t->ctas), say_number(a, (double)full), full == 1 ? "" : "s",
+                           say_number(a, t->wave), say_number(a, (double)(t->ctas % t->wave)));
 }
 
 /* Why a tail's gain is not the part of their time in which multiprocessors stay empty. */
@@ -109,27 +111,26 @@ void mg_rule_tail(struct advice *a, const struct mg_rule *self)
     (void)self;
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         const struct kernel_cost *c = &a->costs[i];
-        if (c->imbalanced || c->long_launches <= 0) continue;
-        double waves = c->long_waves / c->long_launches, idle = 1 - c->long_waves / (c->full_waves + c->last_waves);
+        if (c->imbalanced || c->tail.all <= 0) continue;
+        double waves = c->waves.long_all / c->waves.long_launches, idle = idle_in_tail(c);
         bool measured = false;
         for (const struct mg_jval *v = mg_jval_first(mg_jval_get(clock, "kernels")); v; v = v->next)
             if (mg_jval_u64(v, "kernel") == c->k->id && mg_jval_is_number(mg_jval_get(v, "tail"))) {
                 measured = mg_jval_f64(v, "tail") < idle; /* longer: what instrumenting made of it */
                 idle = MG_MIN(idle, mg_jval_f64(v, "tail"));
             }
-        double part = MG_MIN(part_of_tail(c), idle), gain = c->share * part * c->long_waves / c->waves;
+        double part = MG_MIN(part_of_tail(c), idle), gain = c->share * part * part_of_long(c);
         if (idle < .1 || 100 * gain < LEAST_GAIN_PCT) continue;
         struct mg_finding *f = add_finding(a, c, gain, false);
         place_at_kernel(f, c->k);
         f->measure = waves;
         f->unit = "waves of CTAs";
-        uint32_t wave = a->sms * (uint32_t)resident_ctas(c);
         f->text = mg_arena_printf(
             &a->out->arena,
             "%s, for which multiprocessors wait%s. Choose the grid as a multiple of %s CTAs, or use smaller CTAs.",
-            say_waves(a, c, wave),
+            say_waves(a, c),
             measured ? mg_arena_printf(&a->out->arena, " (%.0f %% of their time, measured)", 100 * idle) : "",
-            say_number(a, wave));
+            say_number(a, c->tail.wave));
         if (part < .8 * idle) f->limit = say_tail_limit(c);
     }
 }
@@ -157,7 +158,7 @@ void mg_rule_few_ctas(struct advice *a, const struct mg_rule *self)
         uint64_t most = (c->ctas + a->sms - 1) / a->sms;
         uint32_t warps = (c->threads + 31) / 32;
         double idle = most ? 1 - (double)c->ctas / (double)(most * a->sms) : 0;
-        if (c->share < .05 || c->waves >= (double)c->launches || (idle < .1 && most * warps >= WARPS_THAT_HIDE))
+        if (c->share < .05 || c->by_wait.all >= c->by_wait.launches || (idle < .1 && most * warps >= WARPS_THAT_HIDE))
             continue;
         if (c->imbalanced && c->uneven >= idle) continue; /* that explains more */
         bool launching = 2 * c->launching >= modelled_cycles(c) * busy_sms(c);
@@ -166,16 +167,16 @@ void mg_rule_few_ctas(struct advice *a, const struct mg_rule *self)
         f->measure = (double)c->ctas / a->sms;
         f->unit = "CTAs a multiprocessor";
         c->few_ctas = c->ctas < a->sms; /* no peak of the device is near */
-        f->text =
-            mg_arena_printf(&a->out->arena,
-                            "%s %s CTA%s of %u warp%s for %u multiprocessors: %s. A multiprocessor has %llu warp%s "
-                            "at most, where %u fit. %s other kernels beside it.",
-                            c->launches > 1 ? "its largest launch has" : "it has", say_number(a, (double)c->ctas),
-                            c->ctas == 1 ? "" : "s", warps, warps == 1 ? "" : "s", a->sms, say_shares(a, c),
-                            (unsigned long long)(most * warps), most * warps == 1 ? "" : "s", c->warps_resident,
-                            launching ? "Launching its CTAs takes long, so smaller ones do not help: run"
-                            : most * warps < WARPS_THAT_HIDE ? "Use more CTAs, or more threads in each, or run"
-                                                             : "Use more CTAs that are smaller, or run");
+        f->text = mg_arena_printf(
+            &a->out->arena,
+            "%s %s CTA%s of %u warp%s for %u multiprocessors: %s. A multiprocessor has %llu warp%s "
+            "at most, where %u fit. %s other kernels beside it.",
+            c->launches > 1 ? "its launch with most work has" : "it has", say_number(a, (double)c->ctas),
+            c->ctas == 1 ? "" : "s", warps, warps == 1 ? "" : "s", a->sms, say_shares(a, c),
+            (unsigned long long)(most * warps), most * warps == 1 ? "" : "s", c->warps_resident,
+            launching                        ? "Launching its CTAs takes long, so smaller ones do not help: run"
+            : most * warps < WARPS_THAT_HIDE ? "Use more CTAs, or more threads in each, or run"
+                                             : "Use more CTAs that are smaller, or run");
     }
 }
 

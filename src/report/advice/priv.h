@@ -11,6 +11,16 @@
 #define LEAST_GAIN_PCT 1.0 /* of the program: what gains less, even if launches filled the device, is no finding */
 
 /* ---- what a kernel costs (cost.c): cycles of one multiprocessor, summed over the launches that were counted ------ */
+struct waves {                                                 /* of CTAs, summed over launches */
+    double launches, all, turns;                               /* turns: one at least */
+    double long_launches, long_all, full, last /* not full */; /* of launches of a wave or more */
+    double last_ctas, short_ctas; /* of the busiest multiprocessor: in last waves, in launches of less than one */
+};
+struct tail {         /* the launch that loses most to a last wave that is not full */
+    double lost, all; /* all: launches with such a wave */
+    uint64_t ctas;
+    uint32_t wave;
+};
 enum part { PART_ISSUE, PART_SHARED, PART_GLOBAL, PART_ATOMIC, PART_COUNT }; /* ORDER mg_work_part */
 struct kernel_cost {
     const struct mg_pkernel *k;
@@ -21,16 +31,17 @@ struct kernel_cost {
     /* of its direct launches */
     uint64_t launches, direct;
     double counted; /* part of them that has counts: the others are taken to be like these, but cost nothing here */
-    double all_ctas, busy, turns; /* summed over launches: multiprocessors that have work; waves, one at least */
-    double bytes;                 /* that its accesses move if no cache serves any */
+    double all_ctas, busy;    /* summed over launches: multiprocessors that have work */
+    double bytes;             /* that its accesses move if no cache serves any */
     double from_memory, used; /* cycles for bytes that no cache has, and for those that lanes access; 0: not known */
     double memory_range[2];   /* of from_memory, least and most: whatever L2 holds, and lanes leave out between */
     double sector_cycles;     /* for one sector from memory */
     double launching;         /* cycles for launching its CTAs */
-    double waves;             /* of CTAs, summed over launches */
-    double long_launches, long_waves, full_waves, last_waves; /* of a wave or more: launches, waves, those not full */
-    double last_ctas, short_ctas; /* of the busiest multiprocessor: in last waves, in launches of less than one */
-    uint32_t threads, row_threads, registers; /* of the launch with the most CTAs; row: blockDim.x */
+    struct waves waves, by_work, by_wait; /* each launch once; times its CTAs' work over the mean; its warps' */
+    struct tail tail;
+    bool unweighed;                           /* of some launch with counts nobody knows which are its own */
+    double most;                              /* work of the launch that has most, */
+    uint32_t threads, row_threads, registers; /* and of that launch; row: blockDim.x */
     uint64_t shared_bytes, ctas;
     uint32_t warps_resident, warps_most;
     double warps, empty_lanes;            /* launched; lanes of these that have no thread */
@@ -219,22 +230,31 @@ bool is_worth(const struct kernel_cost *c, enum part part, double cycles);
 
 /* ---- how CTAs lie over multiprocessors (spread.c) ------------------------------------------------------------- */
 struct spread {
-    bool known;     /* else all multiprocessors are taken to have an even share */
-    double length;  /* how many times as long as with equal CTAs the busiest one works */
-    double longest; /* how many times as long as the mean the longest CTA takes */
-    double warps;   /* the same of the warps of a CTA */
+    bool known;      /* else all multiprocessors are taken to have an even share */
+    double length;   /* how many times as long as with equal CTAs the busiest one works */
+    double shortest; /* how long the shortest CTA takes over the mean: then the last wave begins */
+    double longest;  /* the longest */
+    double warps;    /* the same of the warps of a CTA */
 };
 struct spread spread_of_ctas(const struct mg_jval *row); /* of tool ctas */
 double resident_ctas(const struct kernel_cost *c);
+struct weight { /* of a launch: what its CTAs, and its warps, have to do, over the mean of the kernel's */
+    double work, wait;
+};
 /* Adds launches of a grid to what is said of waves. */
-void add_waves(struct kernel_cost *c, uint64_t ctas, uint32_t resident, uint32_t sms, double times);
+void add_waves(struct kernel_cost *c, uint64_t ctas, uint32_t wave, uint32_t sms, double times, struct weight w);
 /* Cycles from begin to end of its launches. All that longer CTAs do is more (`whole`), or their instructions alone
  * (chain_of_insts: the part of c->chain that these take). */
 double cycles_of_spread(const struct kernel_cost *c, struct spread x, double chain_of_insts, bool whole, bool overlap);
-/* Of what it takes, what unequal CTAs take more than as many equal ones would. */
-double part_of_unequal(const struct kernel_cost *c, struct spread x);
-/* Of what launches of a wave or more take, what waves of equal time would save. */
+/* Of what it takes, what unequal CTAs take more than as many equal ones would, or than equal ones in `full` waves. */
+double part_of_unequal(const struct kernel_cost *c, struct spread x, bool full);
+/* Do all its launches have as many CTAs, with a last wave that is not full? */
+bool has_one_grid(const struct kernel_cost *c);
+/* Of the time of launches of a wave or more, in which multiprocessors wait for the last one; 0: or nobody knows. */
+double idle_in_tail(const struct kernel_cost *c);
+/* Of what launches of a wave or more take, what waves of equal time would save; what these launches take of all. */
 double part_of_tail(const struct kernel_cost *c);
+double part_of_long(const struct kernel_cost *c);
 
 /* ---- what rules share -------------------------------------------------------------------------------------------- */
 /* Rows of one tool's list that belong to one line of the source (or of the PTX where there is none), added up. */
