@@ -100,7 +100,7 @@ one = found('ramp')  # its multiprocessors' sums differ by what one wave does, a
 assert 'tail' not in one and abs(one['cta_imbalance']['gain_pct'] + change('ramp.equal')) < 2, (one, change('ramp.equal'))
 assert abs(one['cta_imbalance']['gain_pct'] - found('ramp_full')['cta_imbalance']['gain_pct']) < 5, (one, found('ramp_full'))
 assert 'Choose the grid as a multiple of 1,056 CTAs, too.' in one['cta_imbalance']['text'], one
-assert 'Gain: of equal CTAs in full waves. As many equal ones as now, 1 of 1,056 in the last wave, would gain ' in one['cta_imbalance']['text'], one
+assert 'Gain: of equal CTAs in full waves. As many equal ones as now, 1 of 1,056 in the last wave, would gain nothing.' in one['cta_imbalance']['text'], one
 assert 'too.' not in found('ramp_full')['cta_imbalance']['text']
 assert abs(change('ramp.ramp_full')) < 5, change('ramp.ramp_full')
 

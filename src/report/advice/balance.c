@@ -254,8 +254,9 @@ static const char *say_imbalance_limit(struct advice *a, const struct kernel_cos
         return mg_arena_printf(
             &a->out->arena,
             "Gain: of equal CTAs in full waves. As many equal ones as now, %s of %s in the last wave, "
-            "would gain %.0f %%.",
-            say_number(a, (double)(c->tail.ctas % c->tail.wave)), say_number(a, c->tail.wave), 100 * as_many);
+            "would gain %s.",
+            say_number(a, (double)(c->tail.ctas % c->tail.wave)), say_number(a, c->tail.wave),
+            as_many < .005 ? "nothing" : mg_arena_printf(&a->out->arena, "%.0f %%", 100 * as_many));
     if (at_once && uneven >= fetched + .02)
         return mg_arena_printf(
             &a->out->arena,
