@@ -78,8 +78,8 @@ static bool find_layout(const struct member *m, uint32_t n, struct layout *found
     double least = LARGEST_ERROR;
     for (uint32_t i = 0; i < n; i++) unit = MG_MIN(unit, (int64_t)m[i].width);
     bound_steps(m, n, unit, steps);
-    for (int64_t begin = 0; begin < LINE; begin += unit)
-        for (int64_t step = steps[0] / unit * unit; step <= steps[1]; step += unit) {
+    for (int64_t begin = 0; begin < LINE && least > 0; begin += unit)
+        for (int64_t step = steps[0] / unit * unit; step <= steps[1] && least > 0; step += unit) {
             double error = error_of_layout(m, n, (struct layout){step, begin});
             if (error >= least) continue;
             least = error;
