@@ -48,6 +48,13 @@ __global__ void rows(const float *__restrict__ a, float *b) {
     for (int k = 0; k < 8; k++) sum += a[i * 8 + k]; // ROWS
     b[i] = sum;
 }
+__global__ void whole(const float *__restrict__ a, float *b) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+#pragma unroll
+    for (int k = 0; k < 8; k++) sum += a[i * 8 + k];
+    b[i] = sum;
+}
 
 int main(int argc, char **argv) {
     int ctas = argc > 2 ? atoi(argv[2]) : 1;
@@ -62,5 +69,6 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "drawn")) drawn<<<ctas, 256>>>((Drawn *)a, b);
     if (!strcmp(argv[1], "half")) half<<<ctas, 256>>>((Half *)a, b);
     if (!strcmp(argv[1], "rows")) rows<<<ctas, 256>>>((float *)a, b);
+    if (!strcmp(argv[1], "whole")) whole<<<ctas, 256>>>((float *)a, b);
     puts(cudaGetErrorString(cudaDeviceSynchronize()));
 }

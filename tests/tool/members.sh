@@ -1,7 +1,8 @@
 #!/bin/sh
 # Of a struct of which one member is read most bytes come for nothing; where all are read none does, and L1 takes the lines of each load one after
 # the other: that is what the finding says, at no more than memory leaves. A struct of 16 bytes takes no longer than its sectors: no finding.
-# Of rows that each thread reads whole, in rounds, no byte comes for nothing either. Members that SEED draws, and halves of structs that begin within a sector: what all loads touch together is what their addresses say.
+# Of rows that each thread reads whole, in rounds, no byte comes for nothing either; diff knows
+# that L1 may hold them. Members that SEED draws, and halves of structs that begin within a sector: what all loads touch together is what their addresses say.
 set -e
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 seed=${SEED:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
@@ -11,13 +12,14 @@ floats=$((2 + seed % 31)) first=$((seed / 31 % (floats - 1)))
 second=$((first + 1 + seed / 961 % (floats - first - 1)))
 "$NVCC" -DFLOATS=$floats -DFIRST=$first -DSECOND=$second -DROUNDS=$((1 + seed % 2)) -cudart shared -lineinfo -O2 -gencode arch=compute_90,code=compute_90 -o members "$ROOT/tests/tool/members.cu"
 for device in ${DEVICES:-emu cpu}; do
-    for what in one all few drawn half rows; do
+    for what in one all few drawn half rows whole; do
         rm -rf $what
         "$MARGAY" run -q --device $device -t advise -o $what -- ./members $what $ctas > out
         grep -q 'no error' out
         "$MARGAY" report $what --json > $what.json
         "$MARGAY" report $what > $what.text
     done
+    "$MARGAY" diff rows whole --json > unrolled.json
     python3 - $device $ctas $floats $first $second <<'P'
 import json, re, sys
 device, (ctas, floats, first, second) = sys.argv[1], map(int, sys.argv[2:])
@@ -39,6 +41,8 @@ for what, step, offsets in (('drawn', 4 * floats, [4 * first, 4 * second]), ('ha
     assert abs(int(told.replace(',', '')) - want) < 1, (device, what, sys.argv, told, want)
 rows, = found('rows') # each byte is used, by one of eight rounds
 assert 'does not use' not in rows['text'] and 'Lanes step over bytes that other rounds may use' in rows['text'], rows
+v = json.load(open('unrolled.json'))['verdict'] # which moves no byte less, where L1 holds a row till the next round
+assert v['is'] == 'unclear' and v['interval_pct'][1] > -1 and v['hinge'].startswith('whether L1 holds what it has brought'), v
 half, = found('half') # 48 sectors where 24 would do
 assert half['gain_pct'] > 20, half
 P

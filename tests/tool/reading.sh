@@ -89,6 +89,6 @@ rc=0; "$MARGAY" report matvec.d --tool nothing > out 2>&1 || rc=$?
 "$MARGAY" run -q --device cpu -t hot -o plain.d -- ./matvec fault > out
 "$MARGAY" report plain.d --tool advise | grep -q '^findings: none, but not all tools ran' || { "$MARGAY" report plain.d --tool advise; exit 1; }
 "$MARGAY" diff species.d transpose.d > apart.txt || true
-head -1 apart.txt | grep -q '^no kernel is in both profiles' && ! grep -q 'by line$' apart.txt || { cat apart.txt; exit 1; }
+grep -q '^no kernel is in both profiles' apart.txt && ! grep -q 'by line$' apart.txt || { cat apart.txt; exit 1; }
 "$MARGAY" diff species.d transpose.d --json | grep -q '"common_kernels": false' && "$MARGAY" diff species.d species.d --json | grep -q '"common_kernels": true'
 ! "$MARGAY" diff species.d species.d | grep 'no kernel is in both' || exit 1

@@ -53,12 +53,25 @@ __global__ void part(const float *a, float *b)
     for (int r = 0; r < 32; r++) s += a[(i + r * 4096) % 65536];
     b[i] = s;
 }
+__global__ void copy(const float4 *a, float4 *b, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) b[i] = a[i];
+}
 int main(int argc, char **v)
 {
-    int from = atoi(v[1]), step = atoi(v[2]), n = atoi(v[3]);
+    int from = atoi(v[1]), step = atoi(v[2]), n = argc > 3 ? atoi(v[3]) : 0;
     float *a, *b;
     long *c, chain[4];
     bool exact = argc > 4;
+    if (argc == 3) {
+        n = atoi(v[1]);
+        cudaMalloc(&a, n * 16), cudaMalloc(&b, n * 16);
+        cudaMemset(a, 0, n * 16);
+        copy<<<(n + 1023) / 1024, 1024>>>((float4 *)a, (float4 *)b, n);
+        puts(cudaGetErrorString(cudaDeviceSynchronize()));
+        return 0;
+    }
     if (argc > 6) {
         cudaMalloc(&a, 1 << 28), cudaMalloc(&b, 528 * 256 * 4);
         cudaMemset(a, 0, 1 << 28);
@@ -127,3 +140,17 @@ why = next(x['why'] for x in r['no_verdict'] if name[x['kernel']] == 'again')
 assert why.startswith('caches decide. With perfect ones, which bring what lies from the lowest to the highest byte that it accesses of a buffer once a launch,'), (device, why)
 P
 done
+# copies a little below and above what L2 holds (50 MB), and one of twice as much: work grows as their bytes do
+copy_of() { rm -rf c$1; "$MARGAY" run -q --device cpu -t advise -o c$1 -- ./span $1 0 > out && grep -q 'no error' out; }
+below=$((1562500 - 1 - seed % 1000)) above=$((1562500 + seed % 1000))
+copy_of $below && copy_of $above && copy_of $((2 * below))
+"$MARGAY" diff c$below c$above --json > little.json
+"$MARGAY" diff c$below c$((2 * below)) --json > twice.json
+python3 - $below $above <<'P'
+import json, sys
+below, above = map(int, sys.argv[1:])
+little, twice = (json.load(open(f + '.json'))['verdict'] for f in ('little', 'twice'))
+low, high = little['interval_pct']
+assert low <= 100 * (above / below - 1) <= high + .1 < 1 and low > -.1, (little, below, above)
+assert twice['interval_pct'][0] <= 101 and twice['interval_pct'][1] >= 99, twice
+P

@@ -7,6 +7,7 @@
 
 #include "report/advice/priv.h"
 
+#define LARGEST_ERROR .02 /* a last warp has fewer lanes */
 enum {
     SECTOR = 32,
     LINE = 128,
@@ -38,39 +39,53 @@ static uint32_t count_pieces(const struct member *m, struct layout at, int64_t p
     return n;
 }
 
-static bool is_near(double counted, uint32_t n)
+static double error_of(double counted, uint32_t n)
 {
-    return fabs(WARPS * counted - n) <= .02 * n;
+    return fabs(WARPS * counted - n) / n;
 }
 
-static bool is_layout(const struct member *m, uint32_t n, struct layout at)
+/* By how much what was counted of a load differs from the layout, at most. */
+static double error_of_layout(const struct member *m, uint32_t n, struct layout at)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        if ((at.begin + m[i].offset) % m[i].width || at.step % m[i].width) return false;
-        if (!is_near(m[i].sectors, count_pieces(&m[i], at, SECTOR)) ||
-            !is_near(m[i].lines, count_pieces(&m[i], at, LINE)))
-            return false;
+    double most = 0;
+    for (uint32_t i = 0; i < n && most <= LARGEST_ERROR; i++) {
+        if ((at.begin + m[i].offset) % m[i].width || at.step % m[i].width) return 1;
+        most = MG_MAX(most, error_of(m[i].sectors, count_pieces(&m[i], at, SECTOR)));
+        most = MG_MAX(most, error_of(m[i].lines, count_pieces(&m[i], at, LINE)));
     }
-    return true;
+    return most;
 }
 
-/* The first one that agrees with what was counted: buffers begin at a line, so that a register mostly does. A step
- * beyond a line is told by no count: a whole number of lines, which touches fewest. */
-static bool find_layout(const struct member *m, uint32_t n, struct layout *at)
+/* Steps that the lines of a load allow: first and last, of whole units. Beyond a line no count tells the step: a whole
+ * number of lines touches fewest sectors. */
+static void bound_steps(const struct member *m, uint32_t n, int64_t unit, int64_t steps[2])
 {
-    int64_t unit = m->width, first = m->offset, behind = m->offset;
+    int64_t first = m->offset, behind = m->offset, most = (int64_t)(m->lines * LINE / LANES) / unit * unit + unit;
     for (uint32_t i = 0; i < n; i++) {
-        unit = MG_MIN(unit, (int64_t)m[i].width);
         first = MG_MIN(first, m[i].offset);
         behind = MG_MAX(behind, m[i].offset + m[i].width);
     }
-    int64_t far = (floor_of(behind - first, LINE) + 2) * LINE;
-    for (int64_t begin = 0; begin < LINE; begin += unit)
-        for (int64_t step = 0; step <= LINE + unit; step += unit) {
-            *at = (struct layout){step > LINE ? far : step, begin};
-            if (is_layout(m, n, *at)) return true;
+    steps[0] = MG_MAX(most - LINE / LANES - 2 * unit, 0);
+    steps[1] = MG_MIN(most, LINE);
+    if (m->far) steps[0] = steps[1] = (floor_of(behind - first, LINE) + 2) * LINE;
+}
+
+/* The one that agrees best with what was counted; of several the first: buffers begin at a line, so that a register
+ * mostly does. */
+static bool find_layout(const struct member *m, uint32_t n, struct layout *found)
+{
+    int64_t unit = m->width, steps[2];
+    double least = LARGEST_ERROR;
+    for (uint32_t i = 0; i < n; i++) unit = MG_MIN(unit, (int64_t)m[i].width);
+    bound_steps(m, n, unit, steps);
+    for (int64_t begin = 0; begin < LINE && least > 0; begin += unit)
+        for (int64_t step = steps[0] / unit * unit; step <= steps[1] && least > 0; step += unit) {
+            double error = error_of_layout(m, n, (struct layout){step, begin});
+            if (error >= least) continue;
+            least = error;
+            *found = (struct layout){step, begin};
         }
-    return false;
+    return least < LARGEST_ERROR;
 }
 
 static int by_value(const void *x, const void *y)

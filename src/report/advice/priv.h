@@ -130,6 +130,7 @@ bool is_kept_by_l1(const char *op);
 struct member { /* a load at an address register that others have, too: offset, width; of a request */
     int64_t offset;
     uint32_t width;
+    bool far; /* lanes lie more than 128 bytes apart */
     double sectors, lines;
 };
 /* Sectors that a request of all of them touches (members.c). constant_step: of each load, lanes have one. */

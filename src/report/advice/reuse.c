@@ -65,7 +65,9 @@ static double sectors_together(const struct load *group, uint32_t n)
     bool constant_step = true;
     double requests = (double)group->requests;
     for (uint32_t i = 0; i < n; i++) {
-        m[i] = (struct member){group[i].offset, MG_MAX((uint32_t)mg_jval_u64(group[i].site, "width"), 1u),
+        const struct mg_jval *site = group[i].site;
+        bool far = mg_jval_f64(mg_jval_get(site, "patterns"), "stride_more") > .5 * requests;
+        m[i] = (struct member){group[i].offset, MG_MAX((uint32_t)mg_jval_u64(site, "width"), 1u), far,
                                group[i].sectors / requests, group[i].lines / requests};
         constant_step = constant_step && group[i].constant_step;
     }
