@@ -115,6 +115,11 @@ enum mg_err mg_io_write(const char *path, const void *data, size_t bytes, struct
     return mg_io_part_close(&p, MG_ERR_OK, d);
 }
 
+uint64_t mg_io_written_ns(const struct stat *st)
+{
+    return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+}
+
 uint64_t mg_now_ns(void)
 {
     struct timespec t;

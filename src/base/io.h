@@ -28,6 +28,8 @@ static inline const char *mg_io_part_path(const struct mg_io_part *p)
 /* The same of bytes in memory. */
 enum mg_err mg_io_write(const char *path, const void *data, size_t bytes, struct mg_diag *d) MG_MUST_CHECK;
 uint64_t mg_now_ns(void); /* CLOCK_MONOTONIC */
+struct stat;
+uint64_t mg_io_written_ns(const struct stat *st); /* since 1970 */
 /* Folder of what is kept between runs: $MARGAY_CACHE, else $XDG_CACHE_HOME/margay, else
  * $HOME/.cache/margay, with `part` below it; `path` has room for PATH_MAX. False: there is no such
  * place, or with `make`, it cannot be made. */

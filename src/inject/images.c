@@ -93,7 +93,7 @@ static void keep_texts(struct mg_img *im, const struct mg_image *src)
 static uint64_t written_ns(const char *path)
 {
     struct stat st;
-    return stat(path, &st) ? 0 : (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+    return stat(path, &st) ? 0 : mg_io_written_ns(&st);
 }
 
 struct place {

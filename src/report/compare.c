@@ -524,31 +524,6 @@ static void compare_arguments(struct mg_comparison *c, const struct mg_recording
     c->arguments[1] = b;
 }
 
-/* Kernels are paired by family, as functions are. */
-static bool has_family(const struct mg_recording *p, const struct mg_report_opts *o, const char *family)
-{
-    bool found = false;
-    for (uint32_t i = 0; i < p->n_kernels && !found; i++) {
-        struct mg_buf b = MG_BUF_INIT;
-        if (mg_report_shows(o, &p->kernels[i])) mg_add_family(&b, p->kernels[i].demangled);
-        found = b.n && !strcmp(b.at, family);
-        mg_buf_release(&b);
-    }
-    return found;
-}
-
-static bool lie_apart(const struct mg_recording *const p[2], const struct mg_report_opts *o)
-{
-    bool common = false;
-    for (uint32_t i = 0; i < p[0]->n_kernels && !common; i++) {
-        struct mg_buf b = MG_BUF_INIT;
-        if (mg_report_shows(o, &p[0]->kernels[i])) mg_add_family(&b, p[0]->kernels[i].demangled);
-        common = b.n && has_family(p[1], o, b.at);
-        mg_buf_release(&b);
-    }
-    return p[0]->n_kernels && p[1]->n_kernels && !common;
-}
-
 void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *before, const struct mg_recording *after,
                         const struct mg_report_opts *o)
 {
@@ -556,7 +531,7 @@ void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *befo
     const struct mg_recording *const p[2] = {before, after};
     struct mg_facts f[2];
     struct collecting x = {.c = c, .o = o ? o : &defaults};
-    *c = (struct mg_comparison){.reason = UINT32_MAX, .against = UINT32_MAX, .apart = lie_apart(p, x.o)};
+    *c = (struct mg_comparison){.reason = UINT32_MAX, .against = UINT32_MAX};
     mg_compare_counted(c, p, x.o);
     for (x.side = 0; x.side < 2; x.side++) {
         mg_facts_init(&f[x.side], p[x.side], x.o);

@@ -54,7 +54,7 @@ struct mg_comparison {
 void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *before, const struct mg_recording *after,
                         const struct mg_report_opts *o);
 void mg_comparison_release(struct mg_comparison *c);
-/* Sets uncounted and uneven. */
+/* Sets apart, uncounted and uneven. */
 void mg_compare_counted(struct mg_comparison *c, const struct mg_recording *const p[2], const struct mg_report_opts *o);
 /* NULL: neither profile has it. */
 const struct mg_metric *mg_comparison_find(const struct mg_comparison *c, const char *name);

@@ -103,9 +103,9 @@ static const struct file *read_source(struct mg_sources *s, const char *name)
     if (readable && mg_io_read(name, &text, &n, NULL)) text = NULL;
     struct file *new = add_file(s, name, text, n);
     uint64_t began = s->p->n_processes ? s->p->processes[0].start_unix_ns : 0, built = built_ns(s->p, name);
-    uint64_t written = readable ? (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec : 0;
-    new->changed = began &&written > began;
-    new->newer = built &&written > built;
+    uint64_t written = readable ? mg_io_written_ns(&st) : 0;
+    new->changed = began > 0 && written > began;
+    new->newer = built > 0 && written > built;
     return new;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/demangle.h"
 #include "base/hash.h"
+#include "base/io.h"
 
 /* The interface of libdw, as far as it is called. */
 struct Dwfl;
@@ -112,7 +113,7 @@ static bool is_same_build(const struct mg_symbol_file *f, const struct stat *st)
     uint64_t at;
     char text[3];
     int n = dwfl.dwfl_module_build_id(f->module, &id, &at);
-    uint64_t written_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+    uint64_t written_ns = mg_io_written_ns(st);
     if (!*f->build_id || n <= 0) return !*f->build_id && n <= 0 && written_ns <= f->then_unix_ns;
     if (strlen(f->build_id) != 2 * (size_t)n) return false;
     for (int i = 0; i < n; i++) {

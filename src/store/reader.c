@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/demangle.h"
+#include "base/io.h"
 #include "store/files.h"
 #include "store/read.h"
 #include "store/reason.h"
@@ -408,9 +409,8 @@ static enum mg_err check_complete(struct mg_one_db *o)
 static void count_empty(struct mg_one_db *o)
 {
     struct stat st;
-    bool later =
-        !stat(o->path, &st) && (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec + 20000000u >=
-                                   o->r->run; /* files have the time of the last tick */
+    bool later = !stat(o->path, &st) &&
+                 mg_io_written_ns(&st) + 20000000u >= o->r->run; /* files have the time of the last tick */
     const char *base = strrchr(o->path, '/');
     bool launcher = base && !strncmp(base, "/run-", 5);
     if (launcher || (o->r->run && !later)) return;

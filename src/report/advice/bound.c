@@ -77,12 +77,6 @@ static void add_moved(struct moved_vec *v, const char *buffer, bool store, doubl
     v->at[i].used += used;
 }
 
-static bool is_local(const struct mg_jval *site)
-{
-    const char *space = mg_jval_text(site, "space");
-    return space && !strcmp(space, "local");
-}
-
 /* What the kernel moves of each buffer. Accesses whose buffer is not known may all be of one: of the widest span of one
  * access. */
 static struct moved_vec moved_of(struct advice *a, const struct kernel_cost *c)

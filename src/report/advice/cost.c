@@ -159,10 +159,20 @@ static void add_lanes(struct advice *a)
     }
 }
 
-bool is_shared(const struct mg_jval *site)
+static bool is_of_space(const struct mg_jval *site, const char *which)
 {
     const char *space = mg_jval_text(site, "space");
-    return space && !strcmp(space, "shared");
+    return space && !strcmp(space, which);
+}
+
+bool is_shared(const struct mg_jval *site)
+{
+    return is_of_space(site, "shared");
+}
+
+bool is_local(const struct mg_jval *site)
+{
+    return is_of_space(site, "local");
 }
 
 /* A buffer of which at most so many bytes are accessed stays in L1 when a multiprocessor reads it as many times over.
@@ -259,7 +269,7 @@ static void add_memory(struct advice *a)
         const struct mg_pkernel *k;
         if (!is_shown(a, v, &k)) continue;
         struct kernel_cost *c = &a->costs[k->id];
-        const char *op = mg_jval_text(v, "op"), *space = mg_jval_text(v, "space");
+        const char *op = mg_jval_text(v, "op");
         bool atomic = op && (!strncmp(op, "atom", 4) || !strncmp(op, "red", 3));
         double requests = mg_jval_f64(v, "requests"), accesses = mg_jval_f64(v, "accesses"),
                width = mg_jval_f64(v, "width");
@@ -270,7 +280,7 @@ static void add_memory(struct advice *a)
         if (mg_jval_is_number(mg_jval_get(v, "bank_conflicts")))
             c->parts[PART_SHARED] += ((shared ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts")) *
                                      (atomic && loops(op, shared) ? ROUND_CYCLES : 1);
-        bool counted = mg_jval_is_number(mg_jval_get(v, "sectors")), local = space && !strcmp(space, "local");
+        bool counted = mg_jval_is_number(mg_jval_get(v, "sectors")), local = is_local(v);
         c->parts[PART_GLOBAL] += counted ? use->cycles : local ? accesses * width / 32 : 0;
         c->bytes += counted ? 32 * use->sectors : local ? accesses * width : 0;
         if (atomic && requests > 0 && !is_added_up(a, k, v))

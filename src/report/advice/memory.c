@@ -52,8 +52,8 @@ enum want { WANT_GLOBAL, WANT_SHARED, WANT_ATOMIC, WANT_LOCAL };
 
 static bool is_wanted(const struct mg_jval *v, enum want want)
 {
-    const char *op = mg_jval_text(v, "op"), *space = mg_jval_text(v, "space");
-    if (want == WANT_LOCAL) return space && !strcmp(space, "local");
+    const char *op = mg_jval_text(v, "op");
+    if (want == WANT_LOCAL) return is_local(v);
     if (!mg_jval_is_number(mg_jval_get(v, "requests")) || !mg_jval_u64(v, "requests")) return false;
     if (want == WANT_ATOMIC) return is_atomic(op);
     if (want == WANT_GLOBAL) return !is_atomic(op) && mg_jval_is_number(mg_jval_get(v, "sectors"));

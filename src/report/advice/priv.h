@@ -220,6 +220,7 @@ bool is_added_up(struct advice *a, const struct mg_pkernel *k, const struct mg_j
 /* Executions by warps of a block of tool lanes; `threads`: by threads. */
 double warps_of(const struct mg_jval *block, double *threads);
 bool is_shared(const struct mg_jval *site);
+bool is_local(const struct mg_jval *site);
 /* The same of the kernel's block of that number. */
 double warps_at(const struct mg_jval *kernel, uint64_t block, double *threads);
 /* Cycles for each lane beyond the first that has an atomic's address. */
