@@ -194,6 +194,7 @@ int main(int argc, char **argv)
     run(0, 7);
     compare("a copy between devices", 0);
     OK(cuMemcpyDtoD_v2(at[2], at[0], N * 4));
+    OK(cuCtxSynchronize()); /* the host does not wait for it, nor does the other context */
     want[2] = want[0];
     run(2, 8);
     compare("a copy within one", 2);

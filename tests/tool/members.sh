@@ -42,7 +42,8 @@ for what, step, offsets in (('drawn', 4 * floats, [4 * first, 4 * second]), ('ha
 rows, = found('rows') # each byte is used, by one of eight rounds
 assert 'does not use' not in rows['text'] and 'Lanes step over bytes that other rounds may use' in rows['text'], rows
 v = json.load(open('unrolled.json'))['verdict'] # which moves no byte less, where L1 holds a row till the next round
-assert v['is'] == 'unclear' and v['interval_pct'][1] > -1 and v['hinge'].startswith('whether L1 holds what it has brought'), v
+if device == 'nvidia': assert v['by'] == 'time', v # a GPU's clock says
+else: assert v['is'] == 'unclear' and v['interval_pct'][1] > -1 and v['hinge'].startswith('whether L1 holds what it has brought'), v
 half, = found('half') # 48 sectors where 24 would do
 assert half['gain_pct'] > 20, half
 P
