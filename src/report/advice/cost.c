@@ -18,8 +18,10 @@
 #include "isa/resident.h"
 #include "report/advice/priv.h"
 
+#define REACHED .92 /* of the published bandwidth by the best of kernels that copy or add up, on an H200 */
+
 static const struct peak peaks[] = {
-#define PEAK(sm, name, bytes, mhz, l2) {sm, name, bytes, mhz, l2},
+#define PEAK(sm, name, bytes, mhz, l2) {sm, name, REACHED * bytes, mhz, l2},
 #include "report/advice/peaks.def"
 #undef PEAK
 };

@@ -9,18 +9,22 @@ static const struct cost {
     double issues;
 } costs[] = {
 #define COST(words, issues) {words, issues},
+#define COST_UNIT           COST
 #define COST_AGAIN(op, issues)
 #include "report/advice/costs.def"
 #undef COST
+#undef COST_UNIT
 #undef COST_AGAIN
 };
 
 static const struct cost kept[] = {
 /* of a division whose divisor a loop does not change */
 #define COST(words, issues)
+#define COST_UNIT              COST
 #define COST_AGAIN(op, issues) {op, issues},
 #include "report/advice/costs.def"
 #undef COST
+#undef COST_UNIT
 #undef COST_AGAIN
 };
 
