@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -268,4 +269,19 @@ void mg_cap_reader_close(struct mg_cap_reader *r)
     mg_vec_release(&r->chunks);
     free(r->ops);
     free(r);
+}
+
+bool mg_cap_is_idle(const char *path)
+{
+    struct last {
+        struct mg_cap_frame f;
+        struct mg_cap_end end;
+    } last = {0};
+    FILE *f = fopen(path, "rb");
+    if (!f) return false;
+    bool read = !fseek(f, -(long)sizeof last, SEEK_END) && fread(&last, sizeof last, 1, f) == 1;
+    fclose(f);
+    return read && last.f.magic == MG_CAP_FRAME_MAGIC && last.f.type == MG_CAP_END && !last.end.n_launches &&
+           last.f.crc == mg_crc32c(0, &last.f, offsetof(struct mg_cap_frame, crc)) &&
+           last.f.payload_crc == mg_crc32c(0, &last.end, sizeof last.end);
 }

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "capture/reader.h"
 #include "cli/cli.h"
 #include "cli/place.h"
 
@@ -30,33 +31,44 @@ struct replay {
     bool list, differences, quiet;
 };
 
-/* DIR/capture-PID.mgc, or the file itself. False: said why. */
+/* Of a folder: how many captures it has, with launches if any has, and one of them. -1: it cannot be read. */
+static int count_captures(const struct replay *o, const char *dir, char *path, size_t room)
+{
+    struct dirent *e;
+    int idle = 0, n = 0;
+    unsigned pid;
+    char end, file[4096];
+    DIR *d = opendir(dir);
+    if (!d) return -1;
+    while ((e = readdir(d))) {
+        bool is = sscanf(e->d_name, "capture-%u.mg%c", &pid, &end) == 2 ||
+                  sscanf(e->d_name, "capture-%u-%*u.mg%c", &pid, &end) == 2;
+        if (!is || end != 'c' || (o->pid && o->pid != pid)) continue;
+        snprintf(file, sizeof file, "%s/%s", dir, e->d_name);
+        bool launches = !mg_cap_is_idle(file);
+        if (launches || !n) snprintf(path, room, "%s", file);
+        launches ? n++ : idle++;
+    }
+    closedir(d);
+    return n ? n : idle;
+}
+
+/* DIR/capture-PID.mgc, or the file itself. Of a process that launched nothing only where no other did. False: said why.
+ */
 static bool find_capture(const struct replay *o, const char *dir, char *path, size_t room)
 {
     struct stat st;
-    struct dirent *e;
-    unsigned n = 0, pid;
-    char end;
     if (!stat(dir, &st) && !S_ISDIR(st.st_mode)) {
         snprintf(path, room, "%s", dir);
         return true;
     }
-    DIR *d = opendir(dir);
-    if (!d) {
+    int n = count_captures(o, dir, path, room);
+    if (n < 0)
         fprintf(stderr, "margay: %s: %s\n", dir, strerror(errno));
-        return false;
-    }
-    while ((e = readdir(d))) {
-        bool is = sscanf(e->d_name, "capture-%u.mg%c", &pid, &end) == 2 ||
-                  sscanf(e->d_name, "capture-%u-%*u.mg%c", &pid, &end) == 2;
-        if (is && end == 'c' && (!o->pid || o->pid == pid) && ++n) snprintf(path, room, "%s/%s", dir, e->d_name);
-    }
-    closedir(d);
-    if (n != 1)
-        fprintf(stderr,
-                n ? "margay: %s holds %u captures: --pid selects one, or name the file\n"
-                  : "margay: %s holds no capture%.0u\n",
-                dir, n);
+    else if (!n)
+        fprintf(stderr, "margay: %s holds no capture\n", dir);
+    else if (n > 1)
+        fprintf(stderr, "margay: %s holds %d captures: --pid selects one, or name the file\n", dir, n);
     return n == 1;
 }
 

@@ -510,6 +510,24 @@ gcc -O1 -o forks forks.c -L"$B/lib/margay/driver" -lcuda || exit 1
 "$MARGAY" capture -q --device emu -o forked -- ./forks > out 2>&1 || { fail 'a program that forks'; cat out; }
 "$MARGAY" replay --list forked > list 2>&1 && [ "$(grep -c '^free' list)" = 1 ] && echo "ok   a child of fork" || { fail 'a child of fork'; tail -3 list; }
 
+# ---- of several processes one launches
+cat > server.c <<'C'
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int);
+int main(void)
+{
+    void *c;
+    int d;
+    return cuInit(0) || cuDeviceGet(&d, 0) || cuDevicePrimaryCtxRetain(&c, d);
+}
+C
+gcc -O1 -o server server.c -L"$B/lib/margay/driver" -lcuda || exit 1
+"$MARGAY" capture -q --device emu -o served -- sh -c "./server; '$EX/saxpy'; ./server" > out 2>&1 || { fail 'several processes'; cat out; }
+[ "$(ls served/*.mgc | wc -l)" = 3 ] || fail 'captures of several processes'
+replayed 'the process that launches' served --device emu
+"$MARGAY" capture -q --device emu -o idle -- sh -c './server; ./server' > out 2>&1
+"$MARGAY" replay --device emu idle > out 2> err && fail 'two captures without launches'
+grep -q 'idle holds 2 captures: --pid selects one' err || { fail 'two captures without launches'; cat err; }
+
 # ---- a program that is killed leaves a torn capture
 cat > killed.c <<'C'
 #include <signal.h>
