@@ -106,9 +106,10 @@ double gain_of(const struct kernel_cost *c, enum part part, double cycles)
     return gain_if(c, &mended);
 }
 
-double gain_of_full_warps(const struct kernel_cost *c, double cycles, double latency)
+double gain_of_full_warps(const struct kernel_cost *c, double cycles, double latency, double sectors)
 {
     struct kernel_cost mended = without_cycles(c, PART_ISSUE, cycles);
+    mended = without_cycles(&mended, PART_GLOBAL, sectors);
     mended.chain -= latency;
     return gain_if(c, &mended);
 }
@@ -415,6 +416,7 @@ void costs_init(struct advice *a)
     free(means);
     for (uint32_t k = 0; k < p->n_kernels; k++)
         if (a->costs[k].launches) a->costs[k].counted /= (double)a->costs[k].launches;
+    a->uses = uses_of_sites(a);
     if (!(a->without & MG_WORK_NO_LANES)) add_lanes(a);
     if (!(a->without & MG_WORK_NO_MEMORY)) add_memory(a);
     for (uint32_t k = 0; k < p->n_kernels; k++) {
