@@ -50,7 +50,7 @@ static double sum_of_parts(const struct kernel_cost *c)
 
 double busy_sms(const struct kernel_cost *c)
 {
-    return c->launches ? c->busy / (double)c->launches : 1;
+    return c->sm_work > 0 ? c->cta_work / c->sm_work : 1;
 }
 
 struct least_times least_times(const struct kernel_cost *c)
@@ -368,7 +368,8 @@ static void add_launch(struct advice *a, const struct mg_plaunch *l, const struc
     c->unweighed = c->unweighed || (l->ran == MG_RAN_INSTRUMENTED && !l->n_counts);
     c->warps += (double)(ctas * warps * times);
     c->all_ctas += (double)(ctas * times);
-    c->busy += (double)(MG_MIN(ctas, (uint64_t)a->sms) * times);
+    c->cta_work += weight.work * (double)(ctas * times);
+    c->sm_work += weight.work * (double)(ctas * times) / (double)MG_MIN(ctas, (uint64_t)a->sms);
     c->empty_lanes += (double)(ctas * (32ull * warps - threads) * times);
     if (!c->least_threads || threads < c->least_threads) c->least_threads = threads;
     c->most_threads = MG_MAX(c->most_threads, threads);

@@ -30,8 +30,9 @@ struct kernel_cost {
     double share;              /* of the program, 0..1 */
     /* of its direct launches */
     uint64_t launches, direct;
-    double counted; /* part of them that has counts: the others are taken to be like these, but cost nothing here */
-    double all_ctas, busy;    /* summed over launches: multiprocessors that have work */
+    double counted;  /* part of them that has counts: the others are taken to be like these, but cost nothing here */
+    double all_ctas; /* summed over launches; the same by their work; of one multiprocessor that has any */
+    double cta_work, sm_work;
     double bytes;             /* that its accesses move if no cache serves any */
     double from_memory, used; /* cycles for bytes that no cache has, and for those that lanes access; 0: not known */
     double memory_range[2];   /* of from_memory, least and most: whatever L2 holds, and lanes leave out between */
@@ -213,7 +214,7 @@ struct least_times {
 struct least_times least_times(const struct kernel_cost *c);
 double busy_cycles(const struct kernel_cost *c, bool overlap); /* its parts, of all multiprocessors together */
 double cycles_at(const struct kernel_cost *c, bool overlap);
-/* Multiprocessors that have work, in the mean over launches. */
+/* Multiprocessors that have work, in the mean over launches by how long they work. */
 double busy_sms(const struct kernel_cost *c);
 /* What it costs when so many cycles of one part go. */
 struct kernel_cost without_cycles(const struct kernel_cost *c, enum part part, double cycles);
