@@ -67,6 +67,11 @@ bool mg_comparison_is_of(const struct mg_comparison *c, const struct mg_metric *
 /* The same of a metric in all; of the one that the verdict is of: what that says. */
 const char *mg_metric_judged(const struct mg_comparison *c, const struct mg_metric *m);
 
+/* Does the work change alike by all that the model does not know? */
+static inline bool mg_is_certain(const struct mg_comparison *c)
+{
+    return c->by == MG_JUDGED_BY_WORK && c->has_interval && c->high_pct - c->low_pct < .005;
+}
 /* Why it is unclear and what can tell: the rest of a sentence. */
 void mg_add_hinge(const struct mg_comparison *c, struct mg_buf *out);
 void mg_add_comparison(const struct mg_comparison *c, uint32_t most, struct mg_buf *out);

@@ -118,8 +118,11 @@ static void add_pct(struct mg_buf *out, const bool has[2], double pct)
 
 static void add_model(const struct mg_comparison *c, struct mg_buf *out)
 {
-    add_interval(out, c->low_pct, c->high_pct);
-    mg_buf_adds(out, " by what the model of work does not know (docs/findings.md). Counts are exact.</p>");
+    if (mg_is_certain(c))
+        mg_buf_adds(out, "<p>Whatever");
+    else
+        add_interval(out, c->low_pct, c->high_pct), mg_buf_adds(out, " by what");
+    mg_buf_adds(out, " the model of work does not know (docs/findings.md). Counts are exact.</p>");
     if (c->counted[0] < c->launches[0] || c->counted[1] < c->launches[1])
         mg_buf_printf(
             out,

@@ -62,12 +62,14 @@ static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
         return;
     }
     mg_buf_printf(out, "verdict: %s: %s %+.2f %%", mg_verdict_names[c->verdict], what, c->change_pct);
-    if (c->has_interval)
+    if (mg_is_certain(c))
+        mg_buf_adds(out, ", whatever");
+    else if (c->has_interval)
         mg_buf_printf(out, ", from %+.2f to %+.2f %%", c->low_pct, c->high_pct);
     else
         mg_buf_adds(out, ", no interval: a kernel was timed once");
     if (c->by == MG_JUDGED_BY_WORK)
-        mg_buf_adds(out, " by what the model does not know (docs/findings.md)\n");
+        mg_buf_printf(out, "%s the model does not know (docs/findings.md)\n", mg_is_certain(c) ? "" : " by what");
     else
         mg_buf_adds(out, c->has_interval ? " (95 %)\n" : "\n");
     if (c->by_timing)

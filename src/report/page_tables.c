@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "report/page.h"
+#include "report/rows.h"
 
 enum { ROWS_AT_MOST = 5000 };
 
@@ -42,6 +43,13 @@ static void write_value(const struct mg_page *g, struct mg_json *j, const struct
         mg_json_null(j);
 }
 
+/* What becomes of a column's numbers where rows stand as one. */
+static const char *merge_name(const struct mg_table_column *c)
+{
+    static const char *const names[] = {[MG_ROWS_SUM] = "sum", [MG_ROWS_RANGE] = "range"};
+    return names[mg_rows_merge_of(c)];
+}
+
 static void write_columns(struct mg_json *j, const struct mg_one_table *t)
 {
     mg_json_key(j, "columns");
@@ -53,21 +61,35 @@ static void write_columns(struct mg_json *j, const struct mg_one_table *t)
         mg_json_str(j, col->name);
         mg_json_str(j, kernel ? "kernel" : kind_name(col->kind));
         mg_json_str(j, col->unit);
+        mg_json_str(j, merge_name(col));
         mg_json_end(j, ']');
     }
     mg_json_end(j, ']');
 }
 
-static void write_rows(const struct mg_page *g, struct mg_json *j, const struct mg_one_table *t, uint32_t shown)
+/* Those that stand as one follow one another; "together": [where they begin, how many]. */
+static void write_rows(const struct mg_page *g, struct mg_json *j, const struct mg_row_groups *groups, uint32_t shown)
 {
+    const struct mg_one_table *t = groups->table;
     mg_json_key(j, "rows");
     mg_json_arr(j);
     for (uint32_t r = 0; r < shown; r++) {
         mg_json_arr(j);
         for (uint32_t c = 0; c < t->columns.n; c++) {
-            struct mg_table_value v = mg_table_value(t, r, c);
+            struct mg_table_value v = mg_table_value(t, groups->rows[r], c);
             write_value(g, j, &v, t->columns.at[c].kind == MG_COL_TEXT && !strcmp(t->columns.at[c].name, "kernel"));
         }
+        mg_json_end(j, ']');
+    }
+    mg_json_end(j, ']');
+    mg_json_key(j, "together");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < groups->n && groups->at[i] < shown; i++) {
+        uint32_t n = MG_MIN(groups->at[i + 1], shown) - groups->at[i];
+        if (n < 2) continue;
+        mg_json_arr(j);
+        mg_json_u64(j, groups->at[i]);
+        mg_json_u64(j, n);
         mg_json_end(j, ']');
     }
     mg_json_end(j, ']');
@@ -76,12 +98,15 @@ static void write_rows(const struct mg_page *g, struct mg_json *j, const struct 
 static void write_table(const struct mg_page *g, struct mg_json *j, const struct mg_one_table *t)
 {
     uint32_t shown = MG_MIN(t->n_rows, (uint32_t)ROWS_AT_MOST);
+    struct mg_row_groups groups;
     mg_json_obj(j);
     mg_json_key_str(j, "name", t->name);
     mg_json_key_str(j, "title", t->title);
     mg_json_key_str(j, "empty", t->empty);
     write_columns(j, t);
-    write_rows(g, j, t, t->columns.n ? shown : 0);
+    mg_row_groups_init(&groups, t);
+    write_rows(g, j, &groups, t->columns.n ? shown : 0);
+    mg_row_groups_release(&groups);
     mg_json_key_u64(j, "left_out", t->n_rows - shown);
     mg_json_key(j, "notes");
     mg_json_arr(j);

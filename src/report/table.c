@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "report/priv.h"
+#include "report/rows.h"
 
 #define GAP         2u
 #define LEAST_TEXT  12u /* a column of text is not cut below that */
@@ -166,11 +167,12 @@ static void add_heading(const struct mg_one_table *t, const uint32_t *widths, bo
     free(rest);
 }
 
-static void format_cell(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t row, uint32_t column,
+static void format_cell(const struct mg_row_groups *g, const struct mg_report_opts *o, uint32_t group, uint32_t column,
                         struct mg_buf *cell)
 {
-    struct mg_table_value v = mg_table_value(t, row, column);
-    if (v.kind == MG_TV_TEXT && o->short_names && is_kernel_name(t, column)) {
+    struct mg_table_value least, v = mg_group_value(g, group, column, &least);
+    enum mg_column_kind kind = g->table->columns.at[column].kind;
+    if (v.kind == MG_TV_TEXT && o->short_names && is_kernel_name(g->table, column)) {
         mg_buf_reset(cell);
         mg_add_short_name(cell, v.text);
         return;
@@ -181,63 +183,17 @@ static void format_cell(const struct mg_one_table *t, const struct mg_report_opt
         if (v.u) mg_buf_adds(cell, ", "), add_bytes(cell, (double)v.u);
         return;
     }
-    mg_format_value(cell, &v, t->columns.at[column].kind);
-}
-
-/* Do two rows read alike? Instructions of an unrolled loop do. */
-static bool reads_alike(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t a, uint32_t b)
-{
-    struct mg_buf x = MG_BUF_INIT, y = MG_BUF_INIT;
-    bool alike = true;
-    for (uint32_t c = 0; alike && c < t->columns.n; c++) {
-        format_cell(t, o, a, c, &x);
-        format_cell(t, o, b, c, &y);
-        alike = !strcmp(x.at, y.at);
+    mg_format_value(cell, &v, kind);
+    if (least.u == v.u && !(least.f < v.f)) return;
+    struct mg_buf from = MG_BUF_INIT;
+    mg_format_value(&from, &least, kind);
+    if (strcmp(from.at, cell->at)) {
+        mg_buf_adds(&from, " .. ");
+        mg_buf_adds(&from, cell->at);
+        mg_buf_reset(cell);
+        mg_buf_adds(cell, from.at);
     }
-    mg_buf_release(&x);
-    mg_buf_release(&y);
-    return alike;
-}
-
-/* Rows that read alike are one line, also where others stand between them: an unrolled loop has a load and a store in
- * turn. */
-struct table_line {
-    uint32_t row, times;
-};
-enum {
-    ALIKE_WITHIN = 256 /* rows that are looked at for each line */,
-    ALIKE_LINES = 1000 /* behind these the next row */
-};
-
-/* May they read alike? What the first column holds differs as a rule. */
-static bool may_be_alike(const struct mg_one_table *t, uint32_t a, uint32_t b)
-{
-    struct mg_table_value x = mg_table_value(t, a, 0), y = mg_table_value(t, b, 0);
-    bool same_text = x.text == y.text || (x.text && y.text && !strcmp(x.text, y.text));
-    return b == a + 1 || (x.kind == y.kind && x.u == y.u && x.f == y.f && same_text);
-}
-
-/* At most so many lines; *end: rows that they stand for. */
-static uint32_t find_lines(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t most,
-                           struct table_line *lines, uint32_t *end)
-{
-    bool *done = mg_xcalloc(t->n_rows + 1, sizeof *done);
-    uint32_t n = 0;
-    *end = 0;
-    for (uint32_t r = 0; r < t->n_rows && n < most; r++) {
-        if (done[r]) continue;
-        struct table_line *l = &lines[n++];
-        *l = (struct table_line){r, 1};
-        uint32_t within = n < ALIKE_LINES ? ALIKE_WITHIN : 1;
-        for (uint32_t k = r + 1; k < t->n_rows && k <= r + within; k++) {
-            if (done[k] || !may_be_alike(t, r, k) || !reads_alike(t, o, r, k)) continue;
-            done[k] = true;
-            l->times++;
-        }
-        *end += l->times;
-    }
-    free(done);
-    return n;
+    mg_buf_release(&from);
 }
 
 /* A column in which no row has a value, or that names the only kernel, is left out. */
@@ -258,17 +214,18 @@ static uint32_t longest_word(const char *name)
     return (uint32_t)longest;
 }
 
-/* Widths of the columns that are shown; 0: left out. broken: headings may have several lines. */
-static void measure(const struct mg_one_table *t, const struct mg_report_opts *o, const struct table_line *lines,
-                    uint32_t n, bool broken, uint32_t *widths)
+/* Widths of the columns that are shown, of the first n groups; 0: left out. broken: headings may have several lines. */
+static void measure(const struct mg_row_groups *g, const struct mg_report_opts *o, uint32_t n, bool broken,
+                    uint32_t *widths)
 {
+    const struct mg_one_table *t = g->table;
     struct mg_buf cell = MG_BUF_INIT;
     for (uint32_t c = 0; c < t->columns.n; c++) {
         const char *name = t->columns.at[c].name;
         if (!is_shown(t, o, c)) continue;
         widths[c] = broken ? longest_word(name) : MG_MAX((uint32_t)strlen(name), 1u);
         for (uint32_t i = 0; i < n; i++) {
-            format_cell(t, o, lines[i].row, c, &cell);
+            format_cell(g, o, i, c, &cell);
             widths[c] = MG_MAX(widths[c], (uint32_t)cell.n);
         }
     }
@@ -276,15 +233,16 @@ static void measure(const struct mg_one_table *t, const struct mg_report_opts *o
 }
 
 /* Widths that have room in so many columns: names of kernels are cut, then headings broken, then details left out. */
-static void find_room(const struct mg_one_table *t, const struct mg_report_opts *o, const struct table_line *lines,
-                      uint32_t n, uint32_t columns, uint32_t *widths)
+static void find_room(const struct mg_row_groups *g, const struct mg_report_opts *o, uint32_t n, uint32_t columns,
+                      uint32_t *widths)
 {
+    const struct mg_one_table *t = g->table;
     for (int broken = 0; broken < 2; broken++) {
-        measure(t, o, lines, n, broken, widths);
+        measure(g, o, n, broken, widths);
         fit(t, widths, columns);
         if (sum_of(t, widths) <= columns) return;
     }
-    measure(t, o, lines, n, true, widths);
+    measure(g, o, n, true, widths);
     for (uint32_t c = 0; c < t->columns.n; c++)
         if (t->columns.at[c].detail) widths[c] = 0;
     fit(t, widths, columns);
@@ -300,26 +258,28 @@ static void tell_left_out(const struct mg_one_table *t, const struct mg_report_o
     if (n) mg_buf_adds(out, " (--csv, --json)\n");
 }
 
-static void add_lines(const struct mg_one_table *t, const struct mg_report_opts *o, const struct table_line *lines,
-                      uint32_t n, struct mg_buf *out)
+static void add_lines(const struct mg_row_groups *g, const struct mg_report_opts *o, uint32_t n, struct mg_buf *out)
 {
+    const struct mg_one_table *t = g->table;
     uint32_t columns = o->columns >= 60 ? o->columns : 120, *widths = mg_xcalloc(t->columns.n + 1, sizeof *widths);
     struct mg_buf cell = MG_BUF_INIT;
     uint32_t times = 1, room = 0; /* of "  x 12" */
-    for (uint32_t i = 0; i < n; i++) times = MG_MAX(times, lines[i].times);
+    for (uint32_t i = 0; i < n; i++) times = MG_MAX(times, g->at[i + 1] - g->at[i]);
     for (uint32_t v = times; times > 1 && v; v /= 10) room++;
-    find_room(t, o, lines, n, times > 1 ? columns - 4 - room : columns, widths);
+    find_room(g, o, n, times > 1 ? columns - 4 - room : columns, widths);
     if (t->columns.n && t->n_rows) add_heading(t, widths, o->color, out);
     for (uint32_t i = 0; i < n; i++) {
+        uint32_t rows = g->at[i + 1] - g->at[i];
         for (uint32_t c = 0; c < t->columns.n; c++) {
             if (!widths[c]) continue;
-            format_cell(t, o, lines[i].row, c, &cell);
+            format_cell(g, o, i, c, &cell);
             add_cell(out, cell.at, widths[c], is_left(t->columns.at[c].kind), is_kernel_name(t, c));
         }
-        if (lines[i].times > 1) mg_buf_printf(out, "  x %u", lines[i].times);
+        if (rows > 1) mg_buf_printf(out, "  x %u", rows);
         trim(out);
     }
-    if (times > 1) mg_buf_adds(out, "  x N: N such rows, each with these numbers\n");
+    if (times > 1)
+        mg_buf_adds(out, "  x N: N rows of this line as one: counts are their sum, of others the range is told\n");
     tell_left_out(t, o, widths, out);
     mg_buf_release(&cell);
     free(widths);
@@ -327,15 +287,15 @@ static void add_lines(const struct mg_one_table *t, const struct mg_report_opts 
 
 void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t rows, struct mg_buf *out)
 {
-    uint32_t end, most = MG_MIN(rows ? rows : UINT32_MAX, t->n_rows);
-    struct table_line *lines = mg_xcalloc(most + 1, sizeof *lines);
+    struct mg_row_groups g;
+    mg_row_groups_init(&g, t);
+    uint32_t n = MG_MIN(rows ? rows : UINT32_MAX, g.n), end = g.at[n];
     if (t->title && *t->title) mg_buf_printf(out, o->color ? "\033[1m%s\033[0m\n" : "%s\n", t->title);
-    uint32_t n = find_lines(t, o, most, lines, &end);
-    add_lines(t, o, lines, n, out);
+    add_lines(&g, o, n, out);
     if (t->n_rows > end) mg_buf_printf(out, "  and %u more rows (--top %u)\n", t->n_rows - end, t->n_rows);
     if (t->columns.n && !t->n_rows) mg_buf_printf(out, "  %s\n", t->empty);
     for (uint32_t i = 0; i < t->notes.n; i++) mg_buf_printf(out, "  %s\n", t->notes.at[i]);
-    free(lines);
+    mg_row_groups_release(&g);
 }
 
 /* ---- CSV: RFC 4180 --------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/loop.h"
 #include "patch/cta_slot.h"
@@ -177,6 +178,7 @@ struct shape {             /* of the launch with the largest imbalance */
     double rounds_of_longest, rounds_mean; /* of a thread in it */
     uint64_t least, most;
     uint64_t counts[bars]; /* CTAs of each part of least to most */
+    uint64_t parts[bars];  /* the longest CTA of each part of the grid, by number */
     uint32_t *long_slots;  /* those beyond, up to MOST_LONG; NULL: no launch was looked at */
     uint32_t grid[3], shift;
 };
@@ -300,6 +302,25 @@ static void count_bars(struct shape *s, const uint64_t *work, uint32_t n)
     }
 }
 
+static uint32_t count_parts(const struct shape *s)
+{
+    return (uint32_t)MG_MIN(s->ctas, (uint64_t)bars);
+}
+
+/* The CTA that the part begins with, of those that were counted. */
+static uint64_t begin_of_part(const struct shape *s, uint32_t part)
+{
+    uint32_t n = count_parts(s);
+    return (part * s->ctas + n - 1) / n;
+}
+
+static void find_parts(struct shape *s, const uint64_t *work)
+{
+    for (uint32_t p = 0; p < count_parts(s); p++)
+        for (uint64_t i = begin_of_part(s, p); i < begin_of_part(s, p + 1); i++)
+            s->parts[p] = MG_MAX(s->parts[p], work[i]);
+}
+
 static void place_of_cta(const struct shape *s, uint32_t slot, uint32_t at[3])
 {
     uint64_t cta = (uint64_t)slot << s->shift;
@@ -328,6 +349,7 @@ static void find_shape(struct shape *s, const struct mg_result_kernel *k, const 
         s->beyond++;
     }
     count_bars(s, l->cells, n);
+    find_parts(s, l->cells);
     s->loop = find_loop(k, l->cells, slots, n, longest, s->worst);
     if (!s->loop) return;
     const uint64_t *entries = l->cells + (size_t)(s->loop->note & 255) * slots;
@@ -434,6 +456,10 @@ static void shape_json(const struct shape *s, struct mg_json *j)
     for (uint32_t i = 0; i < bars; i++) mg_json_u64(j, s->counts[i]);
     mg_json_end(j, ']');
     mg_json_end(j, '}');
+    mg_json_key(j, "longest_by_number");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < count_parts(s); i++) mg_json_u64(j, s->parts[i]);
+    mg_json_end(j, ']');
     if (!s->loop) return;
     mg_json_key_f64(j, "rounds_of_longest", s->rounds_of_longest);
     mg_json_key_f64(j, "rounds_mean", s->rounds_mean);
@@ -484,26 +510,34 @@ static void work_row(const struct work *w, struct mg_table *t)
     mg_table_text(t, w->k->demangled);
 }
 
+/* Where the work lies over the grid: the CTAs by number; where their number does not tell, by their work. */
 static void draw_bars(const struct work *w, struct mg_table *t, uint32_t ix)
 {
     const struct shape *s = &w->shape;
     struct mg_buf svg = MG_BUF_INIT, title = MG_BUF_INIT, marks[bars] = {MG_BUF_INIT};
     const char *texts[bars];
     double values[bars];
-    if (!w->launches || s->least == s->most) return;
-    for (uint32_t i = 0; i < bars; i++) {
-        mg_chart_short(&marks[i], (double)s->least + (double)(s->most - s->least) * i / bars);
+    bool by_work = !strcmp(shape_word(s), "spread");
+    uint32_t n = by_work ? bars : count_parts(s);
+    for (uint32_t i = 0; i < n; i++) {
+        if (by_work)
+            mg_chart_short(&marks[i], (double)s->least + (double)(s->most - s->least) * i / bars);
+        else
+            mg_buf_addu(&marks[i], begin_of_part(s, i) << s->shift);
         texts[i] = i % 4 ? NULL : marks[i].at;
-        values[i] = (double)s->counts[i];
+        values[i] = (double)(by_work ? s->counts[i] : s->parts[i]);
     }
     mg_kit_kernel_name(w->k, 60, &title);
-    mg_buf_adds(&title, ": CTAs by their thread instructions, ");
+    mg_buf_adds(&title,
+                by_work ? ": CTAs by their thread instructions, " : ": thread instructions of CTAs by number, ");
     mg_chart_short(&title, (double)s->least);
     mg_buf_adds(&title, " to ");
     mg_chart_short(&title, (double)s->most);
-    mg_chart_distribution(&svg, title.at, "thread instructions, from", "CTAs", values, bars, 0, texts);
+    mg_chart_distribution(&svg, title.at,
+                          by_work ? "thread instructions, from" : "number of the CTA, from; the longest of each part",
+                          by_work ? "CTAs" : "instructions", values, n, 0, texts);
     mg_kit_chart(t, "ctas", ix, &title, &svg);
-    for (uint32_t i = 0; i < bars; i++) mg_buf_release(&marks[i]);
+    for (uint32_t i = 0; i < n; i++) mg_buf_release(&marks[i]);
 }
 
 static void ctas_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
@@ -523,17 +557,21 @@ static void ctas_profile(const void *conf, const struct mg_tool_result *r, struc
     mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
     mg_json_key(j, "kernels");
     mg_json_arr(j);
+    uint32_t even = 0;
     for (uint32_t k = 0; k < r->n_kernels; k++) {
         struct work w;
         work_init(&w, &r->kernels[k], r);
         work_json(&w, j);
         work_row(&w, t);
-        if (k < charts) draw_bars(&w, t, k);
+        bool alike = w.launches && w.shape.worst < 1.01;
+        even += alike;
+        if (k < charts && w.launches && !alike) draw_bars(&w, t, k);
         mg_kit_sampled(t, w.k, w.ctas, w.grid_ctas);
         free(w.shape.long_slots);
     }
     mg_json_end(j, ']');
     mg_table_sort(t, 1);
+    if (even) mg_table_note(t, "CTAs are equal in %u kernel%s (within 1 %%): no picture", even, even == 1 ? "" : "s");
 }
 
 extern const struct mg_tool mg_tool_ctas;

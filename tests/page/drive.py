@@ -1,5 +1,5 @@
 """Drives the pages that page.sh made and compares what they show with the JSON reports. Prints what it timed."""
-import json, os, random, sys
+import json, os, random, re, sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import reader, unpack
 from browser import Browser
@@ -123,6 +123,9 @@ def rows_of_tools(n, report):
     # rows of one place that differ in numbers alone stand behind one
     stand_for = b.eval('[...document.querySelectorAll("#main section.tooltable tbody tr")].map((e) => Number((e.querySelector("button")?.textContent ?? "1").replace("× ", "")))')
     check(sum(stand_for) == len(sites) and len(stand_for) > before, len(sites), stand_for)
+    lines = open(f'm{n}/memory.txt').read().split('\n\n')[1].split('\n')[2:]  # as the text has them
+    told = [int(m.group(1)) if (m := re.search(r'  x (\d+)$', l)) else 1 for l in lines if not l.startswith('  x N')]
+    check(sorted(told) == sorted(stand_for), told, stand_for)
     gather = next(s for s in sites if s['op'].startswith('ld.global') and shown(report['kernels'][s['kernel']]) == 'gather_1')
     row = f'Array.from(document.querySelectorAll("#main section.tooltable tbody tr")).find((e) => e.querySelector("a.kernel").textContent.startsWith("gather_1(") && e.textContent.includes("ld.global"))'
     check(f'{gather["sectors"] / gather["requests"]:.3g}' in b.eval(row + '.innerText'), b.eval(row + '.innerText'))

@@ -14,6 +14,7 @@ for n in 1 120 500; do
     "$MARGAY" run -q --device emu -t opcodes -t lanes -t memory -t clock -t functions -t values -t hot -o m$n/profile -- ./many m$n/many.ptx > out
     "$MARGAY" report m$n/profile --html m$n/page.html
     "$MARGAY" report m$n/profile --json > m$n/report.json
+    "$MARGAY" report m$n/profile --tool memory --top 100000 > m$n/memory.txt
 done
 cp "$ROOT/tests/page/faulty.cu" . && compile faulty.cu faulty.ptx
 "$MARGAY" run -q --device emu --check -o checked -- ./many faulty.ptx > out 2> err || true

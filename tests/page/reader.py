@@ -404,7 +404,7 @@ def groups(b, check):
         names = [c[0] for c in t['columns']]
         place, wasted, conflicts, requests = (names.index(x) for x in ('line', 'wasted', 'conflicts', 'requests'))
         row = next(r for r in t['rows'] if r[place][1])
-        t['rows'] = [[*row] for _ in range(32)]
+        t['rows'], t['together'] = [[*row] for _ in range(32)], [[0, 32]]
         for i, r in enumerate(t['rows']):
             r[place], r[conflicts], r[requests] = [*row[place][:2], 100 + i, row[place][3]], 40000 + 10000 * (i % 3), 7
             r[wasted] = 1000 + i + 128 * 7 * r[conflicts]  # sectors and passes in one, as the text has them
@@ -413,9 +413,9 @@ def groups(b, check):
         t = next(t for t in tool['tables'] if t['name'] == 'bytes')
         names = [c[0] for c in t['columns']]
         place, lanes = names.index('line'), names.index('accesses')
-        t['columns'][lanes], t['columns'][names.index('read')][2] = ['lanes', 'count', ''], 'bytes'
+        t['columns'][lanes], t['columns'][names.index('read')][2] = ['lanes', 'count', '', 'sum'], 'bytes'
         row = next(r for r in t['rows'] if r[place][1])
-        t['rows'] = [[*row] for _ in range(3)]
+        t['rows'], t['together'] = [[*row] for _ in range(3)], [[0, 3]]
         for i, r in enumerate(t['rows']): r[place], r[lanes] = [*row[place][:2], 200 + i, row[place][3]], 1000 + i
 
     def ranges(tool):

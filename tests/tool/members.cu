@@ -55,6 +55,21 @@ __global__ void whole(const float *__restrict__ a, float *b) {
     for (int k = 0; k < 8; k++) sum += a[i * 8 + k];
     b[i] = sum;
 }
+// Rows of two arrays, 64 bytes a row. As many warps as a multiprocessor has room for bring more lines than its L1 has.
+__global__ void pair(const float *__restrict__ a, const float *__restrict__ more, float *b) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+#pragma unroll 1
+    for (int k = 0; k < 16; k++) sum += a[i * 16 + k] * more[i * 16 + k]; // PAIR
+    b[i] = sum;
+}
+__global__ void both(const float *__restrict__ a, const float *__restrict__ more, float *b) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+#pragma unroll
+    for (int k = 0; k < 16; k++) sum += a[i * 16 + k] * more[i * 16 + k];
+    b[i] = sum;
+}
 
 int main(int argc, char **argv) {
     int ctas = argc > 2 ? atoi(argv[2]) : 1;
@@ -70,5 +85,7 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "half")) half<<<ctas, 256>>>((Half *)a, b);
     if (!strcmp(argv[1], "rows")) rows<<<ctas, 256>>>((float *)a, b);
     if (!strcmp(argv[1], "whole")) whole<<<ctas, 256>>>((float *)a, b);
+    if (!strcmp(argv[1], "pair")) pair<<<ctas, 256>>>((float *)a, (float *)a + ctas * 256 * 16, b);
+    if (!strcmp(argv[1], "both")) both<<<ctas, 256>>>((float *)a, (float *)a + ctas * 256 * 16, b);
     puts(cudaGetErrorString(cudaDeviceSynchronize()));
 }

@@ -15,6 +15,10 @@ assert few['gain_pct'] == 0
 most = -(-n // sms)
 assert abs(row['grid_share'] - (n / sms / most if n > sms else 1)) < 1e-12, row
 if what in ('rising', 'falling'):
+    parts = min(n, 16)
+    ends = [-(-p * n // parts) for p in range(parts + 1)]
+    last = [e - 1 for e in ends[1:]] if what == 'rising' else [n - 1 - b for b in ends[:-1]]
+    assert row['longest_by_number'] == [row['least'] + (row['most'] - row['least']) * i // max(n - 1, 1) for i in last], row
     assert row['shape'] == (what if n >= 8 else 'spread') and row['longest'] == [n - 1 if what == 'rising' else 0, 0, 0], row
     assert row['rounds_of_longest'] == 20 * n and row['rounds_mean'] == 10 * (n + 1), row
     if what == 'falling' and n > sms:  # all run at once: the first multiprocessor has CTAs 0, 132 and 264, of 300, 168 and 36 parts
@@ -31,6 +35,7 @@ if what in ('rising', 'falling'):
     assert f'go round this loop, as it was compiled, {20 * n:,} times, the mean {10 * (n + 1):,} times' in text, text
     assert ('start with the long ones' in text) == (what == 'rising' and n > 32 * sms), text  # else all run at once
 elif what == 'one':
+    assert row['longest_by_number'].count(row['most']) == 1 and sorted(row['longest_by_number'])[-2] == row['least'], row
     assert row['shape'] == 'few long' and row['longest'] == [5, 1, 0] and row['long_ctas'] == 1 and row['long_cta_ids'] == [[5, 1, 0]], row
     assert row['rounds_of_longest'] == 4000 and abs(row['rounds_mean'] - (4000 + 10 * (n - 1)) / n) < 1e-9, row
     assert 'CTA (5,1,0), the longest,' in text and 'split its work among several CTAs' in text and 'counter' not in text, text

@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 C
 "$NVCC" -cudart shared -lineinfo -gencode arch=compute_90,code=compute_90 -o differ differ.cu || exit 1
 look() { # NAME ARGUMENTS
-    name=$1 && shift && "$MARGAY" run -q --device cpu -t advise -o $name -- ./differ "$@" > out && "$MARGAY" report $name --json > $name.json || exit 1
+    name=$1 && shift && "$MARGAY" run -q --device cpu ${tools:--t advise} -o $name -- ./differ "$@" > out && "$MARGAY" report $name --json > $name.json || exit 1
 }
 look ramp 1 $((full + 1)) 0 400
 look ramp_full 1 $full 0 400
@@ -85,8 +85,12 @@ look short_tails 10 $((full + 1)) 10 0 1 4224 600 0
 look no_tails 10 $full 10 0 1 4224 600 0
 look long_tail 10 $full 10 0 1 $((full + 1)) 1000 0
 look long_full 10 $full 10 0 1 $full 1000 0
+tools='-t blocks -t memory -t lanes'
+look beside 30 1 1 0 1 $full 4000 0
+look alone 1 $full 4000 0
+tools=
 look few 10 4224 1 0 1 100 8000 0
-for pair in 'ramp equal' 'ramp ramp_full' 'short_tails no_tails' 'long_tail long_full'; do
+for pair in 'ramp equal' 'ramp ramp_full' 'short_tails no_tails' 'long_tail long_full' 'beside alone'; do
     set -- $pair && "$MARGAY" diff $1 $2 --json > $1.$2.json || exit 1
 done
 python3 - $full <<'P'
@@ -105,6 +109,8 @@ assert 'too.' not in found('ramp_full')['cta_imbalance']['text']
 assert abs(change('ramp.ramp_full')) < 5, change('ramp.ramp_full')
 
 assert 'tail' not in found('short_tails') and -3 < change('short_tails.no_tails') < 0, (found('short_tails'), change('short_tails.no_tails'))
+# short launches of one CTA each: the long one still has all multiprocessors, though nothing says how its CTAs lie over them
+assert -5 < change('beside.alone') < 0, change('beside.alone')
 tail = found('long_tail')['tail']
 assert abs(tail['gain_pct'] + change('long_tail.long_full')) < .5, (tail, change('long_tail.long_full'))
 rest = 8 * waves + 1  # parts of the time, if a CTA alone took an eighth of what eight take

@@ -202,7 +202,6 @@ void advice_init(struct advice *a, struct mg_facts *f, struct mg_findings *out, 
     a->modules = mg_lines_new(f->p);
     a->buffers = mg_buffers_new(f->p, a->modules);
     a->texts = mg_xcalloc(f->p->n_kernels + 1, sizeof *a->texts);
-    a->uses = uses_of_sites(a);
     find_spans(a);
     costs_init(a);
 }

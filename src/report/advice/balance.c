@@ -39,24 +39,37 @@ double warps_at(const struct mg_jval *kernel, uint64_t block, double *threads)
     return 0;
 }
 
-/* Part of a block's lane slots without a lane. */
-static double idle_at(const struct mg_jval *kernel, uint64_t block)
+const struct mg_jval *lanes_of(const struct advice *a, const struct mg_pkernel *k)
+{
+    const struct mg_jval *lanes = a->without & MG_WORK_NO_LANES ? NULL : mg_facts_tool(a->facts, "lanes");
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(lanes, "kernels")); v; v = v->next)
+        if (mg_jval_u64(v, "kernel") == k->id) return v;
+    return NULL;
+}
+
+double idle_at(const struct mg_jval *kernel, uint64_t block)
 {
     double threads, warps = warps_at(kernel, block, &threads);
     return warps > 0 ? 1 - threads / (32 * warps) : 0;
 }
 
-/* Cycles of chain that idle lanes cost in accesses of the kernel: requests that would not be there if the lanes of
- * warps were as full as they can be. 0: tool memory did not run. */
-static double idle_latency(const struct advice *a, const struct mg_jval *kernel)
+struct idle_accesses { /* of a kernel, what would not be there if lanes of warps were as full as they can be */
+    double latency;    /* cycles of chain for requests */
+    double moved;      /* cycles for sectors that lie between the lanes that are there */
+};
+
+/* 0: tool memory did not run. */
+static struct idle_accesses sum_idle_accesses(const struct advice *a, const struct mg_jval *kernel)
 {
-    double sum = 0;
-    if (a->without & MG_WORK_NO_MEMORY) return 0;
+    struct idle_accesses sum = {0};
+    if (a->without & MG_WORK_NO_MEMORY) return sum;
     const struct mg_jval *sites = mg_jval_get(mg_facts_tool(a->facts, "memory"), "sites");
     const struct site_use *use = a->uses;
     for (const struct mg_jval *v = mg_jval_first(sites); v; v = v->next, use++)
-        if (mg_jval_u64(v, "kernel") == mg_jval_u64(kernel, "kernel"))
-            sum += use->wait * idle_at(kernel, mg_jval_u64(v, "block"));
+        if (mg_jval_u64(v, "kernel") == mg_jval_u64(kernel, "kernel")) {
+            sum.latency += use->wait * idle_at(kernel, mg_jval_u64(v, "block"));
+            sum.moved += use->by_branches;
+        }
     return sum;
 }
 
@@ -116,6 +129,38 @@ static double part_to_mend(struct advice *a, const struct mg_pkernel *k, const s
     return has_whole_warps(k, kernel, &ways, divergent, visits) ? 1 : 1 - MG_MIN(visits / divergent, 1.);
 }
 
+/* What goes with the idle lanes beside their slots. */
+static const char *say_moved(struct advice *a, const struct kernel_cost *c, const struct line_sum *s)
+{
+    double part = c->parts[PART_GLOBAL] > 0 ? 100 * s->moved / c->parts[PART_GLOBAL] : 0;
+    if (part < 1) return "";
+    return mg_arena_printf(
+        &a->out->arena, ", and of what it moves of global memory %.0f %% lies between the lanes that are there", part);
+}
+
+static void tell_divergence(struct advice *a, const struct line_sum *s)
+{
+    const struct kernel_cost *c = &a->costs[s->k->id];
+    double part = c->warp_insts > 0 ? s->slots / (32 * c->warp_insts) : 0,
+           machine = c->warp_insts > 0 ? c->issues / c->warp_insts : 1, cycles = s->idle / 32 / 4 * machine,
+           gain = gain_of_full_warps(c, cycles, s->latency, s->moved);
+    bool issues = part >= .05 && is_worth_if_full(c, PART_ISSUE, cycles),
+         moves = s->moved >= .05 * c->parts[PART_GLOBAL] && is_worth_if_full(c, PART_GLOBAL, s->moved);
+    if (gain <= 0 || (!issues && !moves)) return;
+    struct mg_finding *f = add_finding(a, c, gain, true);
+    place_at_line(f, s);
+    f->limit = say_limit(a, c, s->moved > cycles ? PART_GLOBAL : PART_ISSUE);
+    f->measure = 100 * part;
+    f->unit = "% of the kernel's lane slots idle";
+    f->text = mg_arena_printf(
+        &a->out->arena, "%s (in %s of %s warp executions): %.1f %% of the kernel's lane slots idle%s. %s",
+        say_branches(a, s), say_number(a, s->requests), say_number(a, s->accesses), f->measure, say_moved(a, c, s),
+        s->backward
+            ? "Give the lanes of a warp work of equal length: sort or bucket it, or share the rounds among lanes."
+            : "Branch on what all lanes of a warp share, or order the data so that they do.");
+    say_caller(a, f);
+}
+
 void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
 {
     const struct mg_jval *lanes = mg_facts_tool(a->facts, "lanes");
@@ -126,7 +171,7 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
         double threads, slots;
         if (!is_shown(a, v, &k)) continue;
         slots = 32 * a->costs[k->id].warp_insts * (1 - mg_jval_f64(v, "lane_use"));
-        double latency = slots > 0 ? idle_latency(a, v) / slots : 0;
+        struct idle_accesses accesses = slots > 0 ? sum_idle_accesses(a, v) : (struct idle_accesses){0};
         for (const struct mg_jval *b = mg_jval_first(mg_jval_get(v, "branches")); b; b = b->next) {
             if (told(b, "idle_slots") <= 0) continue;
             double executions = warps_at(v, mg_jval_u64(b, "block"), &threads),
@@ -134,33 +179,15 @@ void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
             struct line_sum *s = sum_of_branch(a, &sums, k, b);
             s->slots += told(b, "idle_slots");
             s->idle += idle;
-            s->latency += idle * latency;
+            s->latency += idle * accesses.latency / slots;
+            s->moved += idle * accesses.moved / slots;
             s->sites++;
             s->requests += told(b, "divergent");
             s->accesses += executions;
             s->backward = s->backward || goes_back(k, mg_jval_u64(b, "block"));
         }
     }
-    for (uint32_t i = 0; i < sums.n; i++) {
-        const struct line_sum *s = &sums.at[i];
-        const struct kernel_cost *c = &a->costs[s->k->id];
-        double part = c->warp_insts > 0 ? s->slots / (32 * c->warp_insts) : 0,
-               machine = c->warp_insts > 0 ? c->issues / c->warp_insts : 1, cycles = s->idle / 32 / 4 * machine,
-               gain = gain_of_full_warps(c, cycles, s->latency);
-        if (part < .05 || gain <= 0 || !is_worth_if_full(c, PART_ISSUE, cycles)) continue;
-        struct mg_finding *f = add_finding(a, c, gain, true);
-        place_at_line(f, s);
-        f->limit = say_limit(a, c, PART_ISSUE);
-        f->measure = 100 * part;
-        f->unit = "% of the kernel's lane slots idle";
-        f->text = mg_arena_printf(
-            &a->out->arena, "%s (in %s of %s warp executions): %.1f %% of the kernel's lane slots idle. %s",
-            say_branches(a, s), say_number(a, s->requests), say_number(a, s->accesses), f->measure,
-            s->backward
-                ? "Give the lanes of a warp work of equal length: sort or bucket it, or share the rounds among lanes."
-                : "Branch on what all lanes of a warp share, or order the data so that they do.");
-        say_caller(a, f);
-    }
+    for (uint32_t i = 0; i < sums.n; i++) tell_divergence(a, &sums.at[i]);
     free(sums.at);
 }
 

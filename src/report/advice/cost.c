@@ -52,7 +52,7 @@ static double sum_of_parts(const struct kernel_cost *c)
 
 double busy_sms(const struct kernel_cost *c)
 {
-    return c->launches ? c->busy / (double)c->launches : 1;
+    return c->sm_work > 0 ? c->cta_work / c->sm_work : 1;
 }
 
 struct least_times least_times(const struct kernel_cost *c)
@@ -108,9 +108,10 @@ double gain_of(const struct kernel_cost *c, enum part part, double cycles)
     return gain_if(c, &mended);
 }
 
-double gain_of_full_warps(const struct kernel_cost *c, double cycles, double latency)
+double gain_of_full_warps(const struct kernel_cost *c, double cycles, double latency, double sectors)
 {
     struct kernel_cost mended = without_cycles(c, PART_ISSUE, cycles);
+    mended = without_cycles(&mended, PART_GLOBAL, sectors);
     mended.chain -= latency;
     return gain_if(c, &mended);
 }
@@ -369,7 +370,8 @@ static void add_launch(struct advice *a, const struct mg_plaunch *l, const struc
     c->unweighed = c->unweighed || (l->ran == MG_RAN_INSTRUMENTED && !l->n_counts);
     c->warps += (double)(ctas * warps * times);
     c->all_ctas += (double)(ctas * times);
-    c->busy += (double)(MG_MIN(ctas, (uint64_t)a->sms) * times);
+    c->cta_work += weight.work * (double)(ctas * times);
+    c->sm_work += weight.work * (double)(ctas * times) / (double)MG_MIN(ctas, (uint64_t)a->sms);
     c->empty_lanes += (double)(ctas * (32ull * warps - threads) * times);
     if (!c->least_threads || threads < c->least_threads) c->least_threads = threads;
     c->most_threads = MG_MAX(c->most_threads, threads);
@@ -417,6 +419,7 @@ void costs_init(struct advice *a)
     free(means);
     for (uint32_t k = 0; k < p->n_kernels; k++)
         if (a->costs[k].launches) a->costs[k].counted /= (double)a->costs[k].launches;
+    a->uses = uses_of_sites(a);
     if (!(a->without & MG_WORK_NO_LANES)) add_lanes(a);
     if (!(a->without & MG_WORK_NO_MEMORY)) add_memory(a);
     for (uint32_t k = 0; k < p->n_kernels; k++) {

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/ssa.h"
-#include "ir/ir.h"
 #include "report/advice/priv.h"
+#include "report/advice/view.h"
 
 static bool is_division(const char *op)
 {
@@ -22,20 +21,11 @@ static bool has_division(const struct mg_pblock *b)
 
 static double warps_of_block(struct advice *a, const struct mg_pkernel *k, const struct mg_pblock *b)
 {
-    const struct mg_jval *lanes = a->without & MG_WORK_NO_LANES ? NULL : mg_facts_tool(a->facts, "lanes");
+    const struct mg_jval *lanes = b->has_warps ? NULL : lanes_of(a, k);
     double threads;
     if (b->has_warps) return (double)b->warps;
-    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(lanes, "kernels")); v; v = v->next)
-        if (mg_jval_u64(v, "kernel") == k->id) return warps_at(v, b->id, &threads);
+    if (lanes) return warps_at(lanes, b->id, &threads);
     return b->has_threads ? (double)b->threads / 32 : 0;
-}
-
-/* The first instruction of the block, of its function's nodes from `first` on; 0: not found. */
-static mg_id first_of(const struct mg_module *m, mg_id first, const struct mg_pblock *b)
-{
-    for (mg_id id = first; id; id = m->nodes.at[id].next)
-        if (m->nodes.at[id].kind == MG_NODE_inst && m->nodes.at[id].line == b->ptx_line) return id;
-    return 0;
 }
 
 /* Is the last operand a number, or a register that is one: defined once, by mov of a number? The assembler sees both.
@@ -55,47 +45,10 @@ static bool divides_by_constant(const struct mg_module *m, const struct mg_node 
     return n == 1 && numbers == 1;
 }
 
-/* What is asked of one function. */
-struct view {
-    const struct mg_module *m;
-    mg_id func;
-    struct mg_cfg *cfg;
-    struct mg_loops *loops;
-    struct mg_dom *dom; /* with what follows NULL until a division stands in a loop */
-    struct mg_live *live;
-    struct mg_ssa *ssa;
-};
-
-static void view_init(struct view *v, const struct mg_module *m, mg_id func)
-{
-    *v = (struct view){.m = m, .func = func, .cfg = mg_cfg_new(m, func)};
-    v->loops = mg_loops_new(v->cfg);
-}
-
-static const struct mg_ssa *ssa_of(struct view *v)
-{
-    if (v->ssa) return v->ssa;
-    v->dom = mg_dom_new(v->cfg);
-    v->live = mg_live_new(v->cfg);
-    v->ssa = mg_ssa_new(v->cfg, v->dom, v->live);
-    return v->ssa;
-}
-
-static void view_release(struct view *v)
-{
-    if (!v->cfg) return;
-    mg_loops_free(v->loops);
-    mg_ssa_free(v->ssa);
-    mg_live_free(v->live);
-    mg_dom_free(v->dom);
-    mg_cfg_free(v->cfg);
-    *v = (struct view){0};
-}
-
 /* Has the operand one value in all rounds of the loop that the instruction stands in? */
 static bool is_same_each_round(struct view *v, mg_id node, const struct mg_opnd *o)
 {
-    uint32_t block = mg_cfg_block_of(v->cfg, node), loop = block == MG_NO_BLOCK ? MG_NO_LOOP : v->loops->loop_of[block];
+    uint32_t loop = loop_at(v, node);
     if (o->kind == MG_OPND_imm) return true;
     return o->kind == MG_OPND_reg && loop != MG_NO_LOOP &&
            mg_ssa_is_fixed(ssa_of(v), v->loops, loop, mg_ssa_read(ssa_of(v), node, o->id));
@@ -121,14 +74,9 @@ static void add_block(struct advice *a, struct view *v, const struct mg_pkernel 
 {
     const struct mg_pblock *b = &k->blocks[ix];
     const struct mg_module *m = mg_lines_module(a->modules, k->module);
-    mg_id func = m ? mg_module_find_func(m, b->function ? b->function : k->name) : 0,
-          first = func && m->funcs.at[func].defined ? m->funcs.at[func].first_node : 0;
+    mg_id first = view_function(v, m, b->function ? b->function : k->name);
     uint32_t n = 0;
-    if (first && (v->m != m || v->func != func)) {
-        view_release(v);
-        view_init(v, m, func);
-    }
-    for (mg_id id = first_of(m, first, b); id && n < b->n_insts; id = m->nodes.at[id].next) {
+    for (mg_id id = node_at(m, first, b->ptx_line); id && n < b->n_insts; id = m->nodes.at[id].next) {
         const struct mg_node *node = &m->nodes.at[id];
         if (node->kind != MG_NODE_inst) continue;
         n++;

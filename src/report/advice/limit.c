@@ -19,8 +19,7 @@ const char *say_number(struct advice *a, double v)
     return kept;
 }
 
-/* Warps that a multiprocessor holds at most, as far as the largest launch goes. */
-static double warps_held(const struct advice *a, const struct kernel_cost *c)
+double warps_held(const struct advice *a, const struct kernel_cost *c)
 {
     double warps = (c->threads + 31) / 32, busy = MG_MIN((double)c->ctas, (double)a->sms);
     double ctas = busy > 0 ? (double)((uint64_t)((double)c->ctas / busy + .999)) : 0;

@@ -29,10 +29,12 @@ static void add_site(struct line_sum *s, const struct mg_jval *v, const struct s
     uint64_t conflicts = mg_jval_u64(v, "bank_conflicts");
     s->accesses += accesses;
     s->requests += requests;
-    s->sectors += use->cycles;
+    s->sectors += use->cycles - use->by_branches;
     s->ideal += use->ideal;
-    double same = mg_jval_f64(patterns, "same"),
-           beyond = mg_jval_is_number(mg_jval_get(v, "sectors")) ? use->cycles - use->ideal : (double)conflicts;
+    s->between += use->between - use->by_branches;
+    double same = mg_jval_f64(patterns, "same"), beyond = mg_jval_is_number(mg_jval_get(v, "sectors"))
+                                                              ? use->cycles - use->by_branches - use->ideal
+                                                              : (double)conflicts;
     if (!s->worst || beyond > s->beyond) {
         s->worst = v;
         s->use = use;
@@ -168,10 +170,15 @@ static const char *tell_irregular(struct advice *a, const struct line_sum *s)
 
 /* Other rounds of a loop, or other lanes, may use what lanes step over: where more bytes are asked for than lie between
  * the lowest and the highest. */
-static const char *tell_narrow(struct advice *a, const struct line_sum *s)
+static bool may_be_used(const struct advice *a, const struct line_sum *s)
 {
     double used = s->accesses * mg_jval_f64(s->worst, "width"); /* by all that the line has of an unrolled loop */
-    if (used < .95 * (double)span_of_site(a, s->k, s->worst))
+    return used >= .95 * (double)span_of_site(a, s->k, s->worst);
+}
+
+static const char *tell_narrow(struct advice *a, const struct line_sum *s)
+{
+    if (!may_be_used(a, s))
         return "lanes step over bytes that this access does not use: an array for each member, or one wide load of all members";
     return "lanes step over bytes that other rounds may use, if L1 has them still: let neighbouring lanes use neighbouring "
            "elements, or one wide load bring several";
@@ -179,16 +186,25 @@ static const char *tell_narrow(struct advice *a, const struct line_sum *s)
 
 static const char *tell_stride(struct advice *a, const struct line_sum *s)
 {
+    if (s->between > .5 * (s->sectors - s->ideal))
+        return mg_arena_printf(
+            &a->out->arena,
+            "lanes are in order, but %.1f of 32 are there in the mean, with idle ones between: order "
+            "the data so that neighbours access it together",
+            s->accesses / s->requests);
     if (s->narrow >= s->wide && s->narrow >= s->irregular) return tell_narrow(a, s);
     if (s->wide < s->irregular) return tell_irregular(a, s);
     uint32_t width = MG_MAX((uint32_t)mg_jval_u64(s->worst, "width"), 1u);
     return mg_arena_printf(
         &a->out->arena,
-        "neighbouring lanes are %s%u elements of %u bytes apart: let neighbouring threads use neighbouring "
+        "neighbouring lanes are %s%u elements of %u bytes apart%s: let neighbouring threads use neighbouring "
         "elements (swap the array's dimensions or the loops, an array for each member of a struct, or go through shared "
         "memory)",
         s->wider > s->wide / 2 ? "more than " : mg_arena_printf(&a->out->arena, "%u to ", 32 / width + 1), 128 / width,
-        width);
+        width,
+        !s->use->by_passes && is_kept_by_l1(s->op) && may_be_used(a, s)
+            ? " (other accesses may use the rest, if L1 has it still)"
+            : "");
 }
 
 /* Of loads that use together what their sectors bring: no byte comes for nothing. */
@@ -197,16 +213,20 @@ static void tell_passes(struct advice *a, struct mg_finding *f, const struct lin
     double requests = mg_jval_f64(s->worst, "requests"),
            filled = mg_jval_f64(s->worst, "accesses") * mg_jval_f64(s->worst, "width") / 128;
     bool members = s->narrow >= s->wide && s->narrow >= s->irregular;
-    const char *stride =
-        members ? "an array for each member, or one wide load of several, takes fewer" : tell_stride(a, s);
+    const char *stride = !members ? tell_stride(a, s)
+                         : s->use->by_rounds
+                             ? "one wide load of several elements, or neighbouring lanes at neighbouring "
+                               "elements, takes fewer"
+                             : "an array for each member, or one wide load of several, takes fewer";
     f->measure = mg_jval_f64(s->worst, "lines") / requests;
     f->unit = "passes through L1 a request";
     f->text = mg_arena_printf(
         &a->out->arena,
-        "a request of %s takes %.1f passes through L1, one for each line of 128 bytes, where %.3g would do%s. Loads beside "
-        "it use the rest of its sectors, so that no byte comes for nothing. %c%s.",
-        mg_jval_text(s->worst, "op"), f->measure, MG_MAX(filled / requests, 1.), others, stride[0] - 'a' + 'A',
-        stride + 1);
+        "a request of %s takes %.1f passes through L1, one for each line of 128 bytes, where %.3g would do%s. %s use the "
+        "rest of its sectors, so that no byte comes for nothing. %c%s.",
+        mg_jval_text(s->worst, "op"), f->measure, MG_MAX(filled / requests, 1.), others,
+        s->use->by_rounds ? "Later rounds of the loop, for which L1 keeps them," : "Loads beside it",
+        stride[0] - 'a' + 'A', stride + 1);
 }
 
 static void tell_uncoalesced(struct advice *a, const struct line_sum *s, double gain, const char *others)

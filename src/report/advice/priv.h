@@ -30,8 +30,9 @@ struct kernel_cost {
     double share;              /* of the program, 0..1 */
     /* of its direct launches */
     uint64_t launches, direct;
-    double counted; /* part of them that has counts: the others are taken to be like these, but cost nothing here */
-    double all_ctas, busy;    /* summed over launches: multiprocessors that have work */
+    double counted;  /* part of them that has counts: the others are taken to be like these, but cost nothing here */
+    double all_ctas; /* summed over launches; the same by their work; of one multiprocessor that has any */
+    double cta_work, sm_work;
     double bytes;             /* that its accesses move if no cache serves any */
     double from_memory, used; /* cycles for bytes that no cache has, and for those that lanes access; 0: not known */
     double memory_range[2];   /* of from_memory, least and most: whatever L2 holds, and lanes leave out between */
@@ -63,6 +64,8 @@ const struct peak *find_peak(uint32_t sm, const char *device);
 /* ---- why a gain is no larger (limit.c) --------------------------------------------------------------------------- */
 /* What else the kernel's time consists of, where mending takes cycles off that part of its work; NULL: nothing. */
 const char *say_limit(struct advice *a, const struct kernel_cost *c, enum part part);
+/* Warps that a multiprocessor holds at most, as far as the largest launch goes. */
+double warps_held(const struct advice *a, const struct kernel_cost *c);
 const char *say_number(struct advice *a, double v); /* "203,520" */
 
 /* ---- machine instructions (issue.c) ------------------------------------------------------------------------------ */
@@ -123,8 +126,12 @@ struct site_use {
     double cycles;   /* for these, or for its passes through L1 where they take longer */
     double ideal;    /* for as few as would do, of the loads beside it together */
     double together; /* sectors that it and the loads beside it bring together */
-    bool by_passes;  /* these take longer, and loads beside it use what its sectors bring */
+    bool by_passes;  /* these take longer, and loads beside it use what its sectors bring, */
+    bool by_rounds;  /* or later rounds of a loop */
     double wait;     /* of all warps together for its requests */
+    /* Of the cycles beyond the ideal: for what lies between lanes that stand in order, since the lanes there are idle,
+     * and of these what branches idle (tool lanes), which rule divergence tells. */
+    double between, by_branches;
 };
 bool is_kept_by_l1(const char *op);
 struct member { /* a load at an address register that others have, too: offset, width; of a request */
@@ -135,7 +142,11 @@ struct member { /* a load at an address register that others have, too: offset, 
 };
 /* Sectors that a request of all of them touches (members.c). constant_step: of each load, lanes have one. */
 double sectors_of_members(const struct member *m, uint32_t n, bool constant_step);
-/* By place in tool memory's list. Owner: the caller. */
+/* What tool lanes has of the kernel; NULL: it does not take part. */
+const struct mg_jval *lanes_of(const struct advice *a, const struct mg_pkernel *k);
+/* Part of a block's lane slots without a lane, of what lanes_of() gives. */
+double idle_at(const struct mg_jval *kernel, uint64_t block);
+/* By place in tool memory's list, once it is known how CTAs lie. Owner: the caller. */
 struct site_use *uses_of_sites(struct advice *a);
 
 struct advice {
@@ -203,7 +214,7 @@ struct least_times {
 struct least_times least_times(const struct kernel_cost *c);
 double busy_cycles(const struct kernel_cost *c, bool overlap); /* its parts, of all multiprocessors together */
 double cycles_at(const struct kernel_cost *c, bool overlap);
-/* Multiprocessors that have work, in the mean over launches. */
+/* Multiprocessors that have work, in the mean over launches by how long they work. */
 double busy_sms(const struct kernel_cost *c);
 /* What it costs when so many cycles of one part go. */
 struct kernel_cost without_cycles(const struct kernel_cost *c, enum part part, double cycles);
@@ -213,8 +224,8 @@ double gain_if(const struct kernel_cost *c, const struct kernel_cost *mended);
  * be if the parts overlapped fully and if they did not at all. 0..1. */
 double gain_of(const struct kernel_cost *c, enum part part, double cycles);
 /* The same where warps with idle lanes become fewer, with fuller ones: `latency` is what goes of the chain for
- * accesses. */
-double gain_of_full_warps(const struct kernel_cost *c, double cycles, double latency);
+ * accesses, `sectors` what goes of them. */
+double gain_of_full_warps(const struct kernel_cost *c, double cycles, double latency, double sectors);
 /* Is the site of tool memory an atomic whose lanes the assembler adds up? */
 bool is_added_up(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site);
 /* Executions by warps of a block of tool lanes; `threads`: by threads. */
@@ -265,7 +276,7 @@ struct line_sum {
     struct place place;
     const char *function, *op, *space;
     uint32_t width;
-    double accesses, requests, sectors, ideal, conflicts, passes, same, narrow, wide, wider,
+    double accesses, requests, sectors, ideal, between, conflicts, passes, same, narrow, wide, wider,
         irregular; /* narrow: strides up to 32 bytes; wide: beyond; wider: beyond 128 */
     const struct mg_jval
         *worst; /* the site with most sectors beyond the ideal, or bank conflicts; NULL: not looked for */
@@ -275,8 +286,8 @@ struct line_sum {
     double values, redundant;
     double cycles; /* that go if it is mended */
     double idle, slots;
-    double latency; /* of accesses, that goes with idle slots, or with redundant loads */
-    bool backward;  /* a branch that closes a loop */
+    double latency, moved; /* of accesses, that goes with idle slots, or with redundant loads; cycles for sectors */
+    bool backward;         /* a branch that closes a loop */
     uint32_t sites;
     double most; /* of one site: where it is placed, if sites of several places are added up */
 };

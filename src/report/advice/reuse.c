@@ -5,11 +5,21 @@
  *
  * They are taken as one access: it touches the sectors that any of them touches (members.c), and needs the bytes of
  * all. L1 takes the lines of 128 bytes of each load one after the other, a pass for each, while sectors come: what
- * takes longer counts. All is spread over the loads as their sectors are. */
+ * takes longer counts. All is spread over the loads as their sectors are.
+ *
+ * Rows that lanes walk in a loop, by steps of less than a sector, are alike: a round brings the sectors, the next ones
+ * find them in L1, if it holds what the warps of a multiprocessor bring till then. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/step.h"
+#include "isa/resident.h"
 #include "report/advice/priv.h"
+#include "report/advice/view.h"
+
+#define SECTOR_BYTES 32.
+#define LINE_BYTES   128.
 
 struct load { /* a load of global memory whose address register is known */
     const struct mg_jval *site;
@@ -76,7 +86,68 @@ static double sectors_together(const struct load *group, uint32_t n)
     return touched;
 }
 
-static void share(struct site_use *uses, const struct load *group, uint32_t n)
+struct loads {
+    struct load *at;
+    uint32_t n;
+    struct view view; /* of the function of the one looked at last */
+};
+
+/* Bytes from where a lane loads in one round of its loop to where it does in the next one; 0: nobody knows. */
+static double step_of_load(struct advice *a, struct loads *all, const struct load *x)
+{
+    const struct mg_module *m = mg_lines_module(a->modules, x->k->module);
+    mg_id first = view_function(&all->view, m, x->function),
+          node = first ? node_at(m, first, (uint32_t)mg_jval_u64(x->site, "ptx_line")) : 0;
+    uint32_t loop = node ? loop_at(&all->view, node) : MG_NO_LOOP;
+    if (loop == MG_NO_LOOP) return 0;
+    struct mg_affine step = mg_step_of(ssa_of(&all->view), all->view.loops, loop, node, x->base);
+    return step.is == MG_AFFINE_STEP ? fabs((double)step.step) : 0;
+}
+
+/* Bytes of L1 that a warp's loads of that block take in so many rounds: rows their lines, all others as many each
+ * round. */
+static double bytes_of_rounds(struct advice *a, struct loads *all, const struct load *of, double rounds)
+{
+    double sum = 0, widest = 0; /* of one address register: its loads share lines */
+    uint32_t base = 0;
+    for (uint32_t i = 0; i < all->n; i++) {
+        const struct load *x = &all->at[i];
+        if (x->k != of->k || x->block != of->block || strcmp(x->function, of->function)) continue;
+        double step = step_of_load(a, all, x),
+               bytes = LINE_BYTES * x->lines / (double)x->requests * (step > 0 && step < SECTOR_BYTES ? 1 : rounds);
+        if (x->base != base) widest = 0;
+        sum += MG_MAX(bytes - widest, 0.);
+        widest = MG_MAX(widest, bytes);
+        base = x->base;
+    }
+    return sum;
+}
+
+/* What shared memory leaves, of as much as CTAs can have of it. */
+static double bytes_of_l1(const struct advice *a, const struct kernel_cost *c)
+{
+    return (double)mg_sm_limits(a->peak->sm)->shared_bytes - resident_ctas(c) * (double)c->shared_bytes;
+}
+
+/* Sectors that the loads bring, of those that their requests touch: fewer where each round touches those of the one
+ * before. All bytes of the rows have to be asked for: of a row of few rounds others were not. */
+static double sectors_of_rounds(struct advice *a, struct loads *all, const struct load *group, uint32_t n,
+                                double touched)
+{
+    double filled = 0, span = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        filled += group[i].filled;
+        span = MG_MAX(span, (double)span_of_site(a, group->k, group[i].site));
+    }
+    if (span <= 0 || SECTOR_BYTES * touched <= 1.05 * span || SECTOR_BYTES * filled < .95 * span) return touched;
+    const struct kernel_cost *c = &a->costs[group->k->id];
+    double step = step_of_load(a, all, group);
+    if (step <= 0 || step >= SECTOR_BYTES || !c->warps_resident) return touched;
+    double held = bytes_of_rounds(a, all, group, SECTOR_BYTES / step) * warps_held(a, c);
+    return held > bytes_of_l1(a, c) ? touched : MG_MAX(touched * step / SECTOR_BYTES, MG_MIN(filled, touched));
+}
+
+static void share(struct advice *a, struct site_use *uses, struct loads *list, const struct load *group, uint32_t n)
 {
     double all = 0, filled = 0, passes = 0, least = 0; /* least: as few as would do */
     for (uint32_t i = 0; i < n; i++) {
@@ -85,7 +156,9 @@ static void share(struct site_use *uses, const struct load *group, uint32_t n)
         passes += MG_MAX(group[i].lines, PASS_CYCLES * group[i].sectors);
         least += MG_MAX((double)group->requests, PASS_CYCLES * uses[group[i].ix].ideal);
     }
-    double touched = sectors_together(group, n), needed = MG_MIN(touched, MG_MAX(filled, (double)group->requests));
+    double once = n > 1 ? sectors_together(group, n) : all, touched = sectors_of_rounds(a, list, group, n, once);
+    if (n < 2 && touched >= once) return;
+    double needed = MG_MIN(touched, MG_MAX(filled, (double)group->requests));
     bool by_passes = passes > touched && touched < WASTED * needed;
     for (uint32_t i = 0; all > 0 && i < n; i++) {
         struct site_use *u = &uses[group[i].ix];
@@ -95,6 +168,7 @@ static void share(struct site_use *uses, const struct load *group, uint32_t n)
         u->cycles = part * MG_MAX(touched, passes);
         u->ideal = part * MG_MAX(needed, least);
         u->by_passes = by_passes;
+        u->by_rounds = touched < once;
     }
 }
 
@@ -111,13 +185,30 @@ static bool has_constant_step(const struct mg_jval *site)
     return patterns && mg_jval_f64(patterns, "irregular") <= .02 * mg_jval_f64(site, "requests");
 }
 
+/* Lanes that stand in order, but for some that are idle: what lies between is for nothing, though no lane steps over
+ * it. No more than these lanes would have asked for. */
+static void find_between(struct advice *a, const struct mg_pkernel *k, const struct mg_jval *site, struct site_use *use)
+{
+    const struct mg_jval *patterns = mg_jval_get(site, "patterns");
+    double slots = 32 * mg_jval_f64(site, "requests"), idle = slots - mg_jval_f64(site, "accesses"),
+           in_order = mg_jval_f64(patterns, "unit"),
+           others = mg_jval_f64(patterns, "stride_32") + mg_jval_f64(patterns, "stride_128") +
+                    mg_jval_f64(patterns, "stride_more") + mg_jval_f64(patterns, "irregular"),
+           each = is_store(mg_jval_text(site, "op")) ? 2 : 1, beyond = use->cycles - use->ideal;
+    if (in_order <= 0 || idle <= 0 || beyond <= 0) return;
+    use->between = MG_MIN(beyond * in_order / (in_order + others), each * idle * mg_jval_f64(site, "width") / 32);
+    const struct mg_jval *lanes = lanes_of(a, k);
+    double parted = lanes ? slots * idle_at(lanes, mg_jval_u64(site, "block")) : 0;
+    use->by_branches = use->between * MG_MIN(parted / idle, 1.);
+}
+
 struct site_use *uses_of_sites(struct advice *a)
 {
     const struct mg_jval *sites = mg_jval_first(mg_jval_get(mg_facts_tool(a->facts, "memory"), "sites"));
-    uint32_t all = 0, n = 0, ix = 0;
+    uint32_t all = 0, ix = 0;
     for (const struct mg_jval *v = sites; v; v = v->next) all++;
     struct site_use *uses = mg_xcalloc(all + 1, sizeof *uses);
-    struct load *loads = mg_xcalloc(all + 1, sizeof *loads);
+    struct loads loads = {.at = mg_xcalloc(all + 1, sizeof *loads.at)};
     for (const struct mg_jval *v = sites; v; v = v->next, ix++) {
         const struct mg_pkernel *k;
         const char *function = mg_jval_text(v, "function");
@@ -139,14 +230,20 @@ struct site_use *uses_of_sites(struct advice *a)
         if (!mg_buffer_base_at(a->buffers, k, function, (uint32_t)mg_jval_u64(v, "ptx_line"), &l.base, &l.offset))
             continue;
         l.k = k;
-        loads[n++] = l;
+        loads.at[loads.n++] = l;
     }
-    if (n) qsort(loads, n, sizeof *loads, by_base);
-    for (uint32_t from = 0, to; from < n; from = to) {
-        for (to = from + 1; to < n && are_together(&loads[to - 1], &loads[to]); to++) {
+    if (loads.n) qsort(loads.at, loads.n, sizeof *loads.at, by_base);
+    for (uint32_t from = 0, to; from < loads.n; from = to) {
+        for (to = from + 1; to < loads.n && are_together(&loads.at[to - 1], &loads.at[to]); to++) {
         }
-        if (to - from > 1) share(uses, &loads[from], to - from);
+        share(a, uses, &loads, &loads.at[from], to - from);
     }
-    free(loads);
+    view_release(&loads.view);
+    free(loads.at);
+    ix = 0;
+    for (const struct mg_jval *v = sites; v; v = v->next, ix++) {
+        const struct mg_pkernel *k;
+        if (is_shown(a, v, &k)) find_between(a, k, v, &uses[ix]);
+    }
     return uses;
 }

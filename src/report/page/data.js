@@ -68,13 +68,12 @@ export function kernelOfCheck(f) {
 // ---- tools ---------------------------------------------------------------------------------------------------
 
 export const tools = core.page.tools;
-const statics = new Set(['device', 'context', 'stream', 'block', 'launch', 'static', 'instructions', 'cta', 'sm', 'warp', 'registers', 'bits', 'blocks']);
 const numeric = new Set(['count', 'percent', 'real', 'bytes', 'cycles', 'ns']);
 
 // Passes of bank conflicts move no bytes of the device's memory: a column of their own beside what sectors waste.
 function splitWasted(t) {
   const [wasted, sectors, conflicts, requests] = ['wasted', 'sectors', 'conflicts', 'requests'].map((name) => t.columns.findIndex(([n]) => n === name));
-  t.columns.splice(wasted + 1, 0, ['extra passes', 'count', null]);
+  t.columns.splice(wasted + 1, 0, ['extra passes', 'count', null, 'sum']);
   t.rows = t.rows.map((row) => {
     const passes = row[conflicts] === null ? null : row[sectors] === null ? number(row[wasted]) / 128 : Math.round(number(row[conflicts]) * number(row[requests]));
     return row.toSpliced(wasted, 1, row[sectors] === null ? null : number(row[wasted]) - 128 * (passes || 0), passes);
@@ -89,8 +88,8 @@ export function tablesOf(tool) {
     table.tool = tool;
     if (tool.name === 'memory' && table.name === 'memory') splitWasted(table);
     table.title = titles[table.name] || table.title;
-    table.columns = table.columns.map(([name, kind, unit], at) => ({
-      name, kind, unit, at, numeric: numeric.has(kind), fixed: statics.has(name),
+    table.columns = table.columns.map(([name, kind, unit, merge], at) => ({
+      name, kind, unit, at, merge, numeric: numeric.has(kind), fixed: numeric.has(kind) && !merge,
     }));
     table.kernel = table.columns.findIndex((c) => c.kind === 'kernel');
     table.place = table.columns.findIndex((c) => c.kind === 'place');

@@ -19,31 +19,34 @@ const goods = {
 export const goodOf = (column) => (goods[column.name] ? (v) => (v === null ? NaN : goods[column.name](number(v))) : null);
 const shares = new Set(['share', 'of kernel']);
 
-// Rows of instructions of one place that differ in their numbers alone, as one: counts are summed, of other numbers the range is told.
-const summed = (c) => ['count', 'bytes', 'ns'].includes(c.kind) || c.name === 'cycles';
-function grouped(table, rows) {
-  if (table.place < 0 || !table.columns.some((c) => c.name === 'instruction')) return rows;
-  const groups = new Map();
-  for (const row of rows) {
-    const key = JSON.stringify(table.columns.map((c) => (c.at === table.place ? row[c.at] && row[c.at].slice(0, 2) : c.numeric && !c.fixed ? null : row[c.at])));
-    groups.has(key) && row[table.place]?.[0] && row[table.place][1] ? groups.get(key).push(row) : groups.set(groups.has(key) ? row : key, [row]);
-  }
-  return [...groups.values()].map((group) => {
-    if (group.length === 1) return group[0];
-    const one = [...group[0]];
-    one.group = group;
-    one.spans = new Map(); // column -> [least, most]
-    for (const c of table.columns.filter((x) => x.numeric && !x.fixed)) {
-      const values = group.map((row) => row[c.at]).filter((v) => v !== null).map(number);
-      if (!values.length) continue;
-      if (summed(c)) one[c.at] = values.reduce((a, b) => a + b, 0);
-      else {
-        one[c.at] = Math.max(...values);
-        if (Math.min(...values) < one[c.at]) one.spans.set(c.at, [Math.min(...values), one[c.at]]);
-      }
+// Rows that stand as one (report/rows.c): counts are summed, of other numbers the range is told.
+function asOne(table, group) {
+  const one = [...group[0]];
+  one.group = group;
+  one.spans = new Map(); // column -> [least, most]
+  for (const c of table.columns.filter((x) => x.merge)) {
+    const values = group.map((row) => row[c.at]).filter((v) => v !== null).map(number);
+    if (!values.length) continue;
+    if (c.merge === 'sum') one[c.at] = values.reduce((a, b) => a + b, 0);
+    else {
+      one[c.at] = Math.max(...values);
+      if (Math.min(...values) < one[c.at]) one.spans.set(c.at, [Math.min(...values), one[c.at]]);
     }
-    return one;
-  });
+  }
+  return one;
+}
+
+// k: of that kernel alone.
+function groupedRows(table, k) {
+  if (!table.grouped) {
+    const behind = new Map(table.together), rows = table.rows;
+    table.grouped = [];
+    for (let at = 0, n; at < rows.length; at += n) {
+      n = behind.get(at) || 1;
+      table.grouped.push(n > 1 ? asOne(table, rows.slice(at, at + n)) : rows[at]);
+    }
+  }
+  return k ? table.grouped.filter((row) => rowKernel(table, row) === k) : table.grouped;
 }
 
 // Where a branch leads to when it jumps (or not): its line in the function of the branch, behind blocks that the compiler made.
@@ -104,7 +107,7 @@ export function tells(table, rows, k) {
 
 // k: only the rows of that kernel, without its column.
 export function toolTable(table, k, options = {}) {
-  const rows = grouped(table, k ? table.rows.filter((row) => rowKernel(table, row) === k) : table.rows);
+  const rows = groupedRows(table, k);
   table.twice ??= placesTwice(table);
   const columns = table.columns.filter((c) => !(k && c.kind === 'kernel'));
   // A column in which no row has a value says nothing.
@@ -130,7 +133,7 @@ function searched(shown, table) {
 
 // folded: only the title shows until the reader opens it; the table is made then.
 export function tableSection(table, k, folded) {
-  const rows = grouped(table, k ? table.rows.filter((row) => rowKernel(table, row) === k) : table.rows).length, notes = k && kernels.length > 1 ? table.notes.filter((n) => n.endsWith(`: ${k.demangled}`)) : table.notes;
+  const rows = groupedRows(table, k).length, notes = k && kernels.length > 1 ? table.notes.filter((n) => n.endsWith(`: ${k.demangled}`)) : table.notes;
   if ((!table.columns.length && !notes.length) || (k && !rows)) return null;
   const content = () => [table.columns.length ? searched(toolTable(table, k), table) : null, notes.map((n) => h('p.note', n))];
   const title = table.title || table.name;
