@@ -51,6 +51,7 @@ struct mg_driver_watch {
     /* On the thread of the call, under no lock of the driver. stream NULL: a default stream. The mark of a graph has a
      * replay, though not yet its number. */
     void (*enqueued)(void *ctx, void *stream, struct mg_work_mark *m);
+    /* NULL where nobody asks, as `ended`. */
     void (*replayed)(const struct mg_work_mark *m); /* all of a graph's launch has run, or it was not taken; calls
                                                        nothing of the driver's */
     /* A copy or memset has run, on a thread of the driver; kernels have their notes. */

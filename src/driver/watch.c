@@ -27,14 +27,14 @@ static enum mg_work_direction direction(const struct mg_copy_op *c)
 
 void mg_watch_replayed(const struct mg_work_mark *m)
 {
-    if (mg_drv.config.watch) mg_drv.config.watch->replayed(m);
+    if (mg_drv.config.watch && mg_drv.config.watch->replayed) mg_drv.config.watch->replayed(m);
 }
 
 void mg_watch_ended(const struct mg_work *op, const struct mg_work_mark *m, uint64_t start_ns, uint64_t end_ns)
 {
     const struct mg_driver_watch *w = mg_drv.config.watch;
     struct mg_work_span s = {.start_ns = start_ns, .end_ns = end_ns};
-    if (!w) return;
+    if (!w || !w->ended) return;
     if (op->kind == MG_OPK_COPY) {
         const struct mg_copy_op *c = &op->u.copy;
         s.copy = true;

@@ -34,7 +34,7 @@ static bool open_own(const struct mg_config *c)
         .say = mg_session_say_line,
         .children = &mg_children,
         .wants_busy = mg_gate_is_on,
-        .watch = mg_timeline.on || mg_steps_on ? &mg_timeline_watch : NULL,
+        .watch = mg_timeline.on || mg_steps_on ? &mg_timeline_watch : &mg_graphs_watch,
     };
     mg_driver_configure(&dc);
     return true;

@@ -466,6 +466,7 @@ static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store && !lost) {
         struct mg_timeline_kernel k;
+        r->stream = d->mark.stream; /* of what launched the graph this time */
         if (!r->runs.together) r->launch = store_launch(r);
         mg_steps_node(r, d, r->runs.next + r->runs.together, !r->runs.together);
         mg_findings_add(r->kernel, r->launch, d);

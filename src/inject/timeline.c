@@ -560,13 +560,15 @@ void mg_timeline_inside(const struct mg_timeline_kernel *k, const struct mg_insi
 
 static void enqueued(void *ctx, void *stream, struct mg_work_mark *m)
 {
-    if (!mg_session.active || !(mg_steps_on || (mg_timeline.on && mg_timeline.work))) return;
+    bool on = mg_steps_on || (mg_timeline.on && mg_timeline.work);
+    if (!mg_session.active || (!on && m->replay == UINT64_MAX)) return;
+    m->stream = mg_stream_number(stream); /* that of a graph's kernels, too */
+    if (!on) return;
     m->order = m->replay == UINT64_MAX ? mg_steps_order() : mg_steps_take();
     m->skip = !mg_window_is_open();
     m->range = mg_nvtx_range();
     m->correlation = mg_calls_correlation();
     m->ctx = mg_ctx_number(ctx);
-    m->stream = mg_stream_number(stream);
 }
 
 static void replayed(const struct mg_work_mark *m)
@@ -602,4 +604,5 @@ static void ended(const struct mg_work_mark *m, const struct mg_work_span *s)
     mg_timeline_work(&w, NULL);
 }
 
-const struct mg_driver_watch mg_timeline_watch = {.enqueued = enqueued, .ended = ended, .replayed = replayed};
+const struct mg_driver_watch mg_timeline_watch = {.enqueued = enqueued, .ended = ended, .replayed = replayed},
+                             mg_graphs_watch = {.enqueued = enqueued};

@@ -72,6 +72,7 @@ struct mg_inside;
 void mg_timeline_place(struct mg_timeline_kernel *k, const struct mg_run *r, uint64_t first, uint64_t last);
 void mg_timeline_inside(const struct mg_timeline_kernel *k, const struct mg_inside *s);
 
-extern const struct mg_driver_watch mg_timeline_watch; /* for our own driver */
+extern const struct mg_driver_watch mg_timeline_watch,
+    mg_graphs_watch; /* for our own driver: of all work, of graphs' streams alone */
 
 #endif

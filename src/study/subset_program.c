@@ -175,6 +175,7 @@ static void look_at_launch(struct mg_subset_program *s, const struct mg_plaunch 
 struct call_epoch {
     uint32_t pid, thread;
     uint64_t launch, epoch, time_ns; /* 0: of no better source than the profile's */
+    uint64_t correlation;
     bool plain;
 };
 struct epochs {
@@ -209,13 +210,22 @@ static void read_epochs(struct mg_spans *spans, struct epochs *e)
             mg_map_set(&e->thread_of, call_key(x->process, x->correlation), x->thread);
         } else if (x->kind == MG_SPAN_KERNEL && x->launch != MG_SPAN_NONE &&
                    (x->replay == MG_SPAN_NONE || !x->replay)) {
-            uint64_t call = 2 * so_far, thread = 0;
-            mg_map_get(&e->of_call, call_key(x->process, x->correlation), &call);
-            mg_map_get(&e->thread_of, call_key(x->process, x->correlation), &thread);
             uint64_t time_ns = x->source == MG_SOURCE_cupti ? x->end_ns - x->begin_ns : 0;
-            *mg_vec_push(&e->found) =
-                (struct call_epoch){x->process, (uint32_t)thread, x->launch, call / 2, time_ns, call % 2};
+            *mg_vec_push(&e->found) = (struct call_epoch){.pid = x->process,
+                                                          .launch = x->launch,
+                                                          .epoch = so_far,
+                                                          .time_ns = time_ns,
+                                                          .correlation = x->correlation};
         }
+    }
+    for (uint32_t i = 0; i < e->found.n; i++) { /* a kernel of unknown time may stand in front of its call */
+        struct call_epoch *c = &e->found.at[i];
+        uint64_t call = 2 * c->epoch, thread = 0;
+        mg_map_get(&e->of_call, call_key(c->pid, c->correlation), &call);
+        mg_map_get(&e->thread_of, call_key(c->pid, c->correlation), &thread);
+        c->thread = (uint32_t)thread;
+        c->epoch = call / 2;
+        c->plain = call % 2;
     }
 }
 

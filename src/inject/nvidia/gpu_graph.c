@@ -447,13 +447,20 @@ static void ended_gated(void *user, const struct mg_nv_done *d)
     ended(user, d);
 }
 
-static struct mg_graph_list *begin_replay(cu_graph_exec x)
+static struct mg_graph_list *begin_replay(cu_graph_exec x, uint64_t stream)
 {
-    uint64_t v = 0;
+    uint64_t v = 0, correlation = mg_calls_correlation(), call_ns = mg_calls_begin_ns();
     pthread_mutex_lock(&lock);
     struct mg_graph_list *l =
         mg_map_get(&execs, (uint64_t)(uintptr_t)x, &v) ? (struct mg_graph_list *)(uintptr_t)v : NULL;
-    for (uint32_t i = 0; l && i < l->entries.n; i++) l->entries.at[i].node->launched += !l->entries.at[i].disabled;
+    for (uint32_t i = 0; l && i < l->entries.n; i++)
+        if (!l->entries.at[i].disabled) {
+            struct mg_run *r = l->entries.at[i].node->run;
+            l->entries.at[i].node->launched++;
+            r->stream = stream; /* of the last one, where several are told together */
+            r->correlation = correlation;
+            r->call_ns = call_ns;
+        }
     if (l) l->refs++;
     pthread_mutex_unlock(&lock);
     return l;
@@ -568,7 +575,7 @@ static cu_result replay(cu_graph_exec x, cu_stream s, bool per_thread, cu_result
     bool gated = mg_gate_is_on() && mg_gate_pass();
     mg_inside++;
     const bool alone = mg_steps_on && lock_sending();
-    struct mg_graph_list *l = begin_replay(x);
+    struct mg_graph_list *l = begin_replay(x, mg_stream_number(s || !per_thread ? s : CU_PER_THREAD_STREAM));
     struct mg_graph_replays *steps = l && mg_steps_on ? begin_steps(l, s, per_thread, alone) : NULL;
     if (steps) steps->gated = gated;
     struct mg_nv_launch n = {
