@@ -81,9 +81,10 @@ static void graph(void)
 {
     cu_graph g;
     cu_graph_exec x;
-    cu_stream s;
+    cu_stream s, other;
     OK(cuCtxSetCurrent(context[1]));
     OK(cuStreamCreate(&s, CUSTREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&other, CUSTREAM_NON_BLOCKING));
     OK(cuStreamBeginCapture_v2(s, CUCAPTURE_THREAD_LOCAL));
     cu_stream own = stream[1];
     stream[1] = s;
@@ -91,8 +92,8 @@ static void graph(void)
     stream[1] = own;
     OK(cuStreamEndCapture(s, &g));
     OK(cuGraphInstantiateWithFlags(&x, g, 0));
-    OK(cuGraphLaunch(x, s));
-    OK(cuStreamSynchronize(s));
+    OK(cuGraphLaunch(x, other)); /* not the stream whose work it was */
+    OK(cuStreamSynchronize(other));
     compare("a graph", 1);
 }
 
