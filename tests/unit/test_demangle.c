@@ -38,6 +38,40 @@ MG_TEST(demangle_like_cxxfilt)
         {"_Z1gIiEDTclsrT_3getfp_Li2EEES0_", "decltype (int::get({parm#1}, 2)) g<int>(int)"},
         {"_Z1gIiEDTclgssr2nsE3getfp_EET_", "decltype ((::ns::get)({parm#1})) g<int>(int)"},
         {"_Z6half_kP6__halfDv4_f", "half_k(__half*, float __vector(4))"},
+        /* packs in expressions, casts, members */
+        {"_Z1fIJifEEDTcl1gspfp_EEDpT_", "decltype (g({parm#1}...)) f<int, float>(int, float)"},
+        {"_Z1fIJifEEDTcl1gspclsr3stdE7forwardIT_Efp_EEEDpT_",
+         "decltype (g((std::forward<int>)({parm#1}), (std::forward<float>)({parm#1}))) f<int, float>(int, float)"},
+        {"_Z1gIJifEENSt9enable_ifIXeqsZT_Li2EEvE4typeEDpT_",
+         "std::enable_if<(2)==(2), void>::type g<int, float>(int, float)"},
+        {"_Z1fIJLi1ELi2EEEvNS_1sIJXspT_EEEE", "void f<1, 2>(f::s<1, 2>)"},
+        {"_Z1gIiEDTcvlfp_ET_", "decltype ((long){parm#1}) g<int>(int)"},
+        {"_Z1gIiEDTcvT__Li1ELi2EEES0_", "decltype ((int)(1, 2)) g<int>(int)"},
+        {"_Z1gIiEDTtlT_Li1EEES0_", "decltype (int{1}) g<int>(int)"},
+        {"_Z1gIiEDTscT_fp_ES0_", "decltype (static_cast<int>({parm#1})) g<int>(int)"},
+        {"_Z1gIiEDTixfp_Li1EET_", "decltype ({parm#1}[1]) g<int>(int)"},
+        {"_Z1gIiEDTpp_fp_ET_", "decltype (++{parm#1}) g<int>(int)"},
+        {"_Z4sizeI1AEDTcldtfp_4sizeEET_", "decltype (({parm#1}.size)()) size<A>(A)"},
+        {"_ZN1AcvT_IiEEv", "A::operator int<int>()"},
+        {"_Z7checkedIiENSt9enable_ifIXsr3std9is_signedIT_EE5valueES1_E4typeES1_",
+         "std::enable_if<std::is_signed<int>::value, int>::type checked<int>(int)"},
+        /* what stands in a function, generic lambdas, T_ that means another one where it is named again */
+        {"_ZZ1fIiET_S0_ENKUlvE_clEv", "f<int>(int)::{lambda()#1}::operator()() const"},
+        {"_Z3runIZ4mainEUlRKT_E_EvS0_", "void run<main::{lambda(auto:1 const&)#1}>(main::{lambda(auto:1 const&)#1})"},
+        {"_Z3runIZ4mainEUlDpRKT_E_EvT_",
+         "void run<main::{lambda((auto:1 const&)...)#1}>(main::{lambda((auto:1 const&)...)#1})"},
+        {"_ZlsIcE1ARS0_T_", "A operator<< <char>(A&, char)"},
+        {"_Z1fIN1AIiJEEEJEEvT_", "void f<A<int>>(A<int>)"},
+        {"_ZNSdC1EOSd", "std::basic_iostream<char, std::char_traits<char> >::basic_iostream(std::iostream&&)"},
+        {"_ZN1AB5cxx11C1Ev", "A[abi:cxx11]::A()"},
+        {"_Z1fSt8functionIFvA3_iEE", "f(std::function<void (int [3])>)"},
+        {"_Z1fPDoFvvE", "f(void (*)() noexcept)"},
+        {"_Z3fooPrii", "foo(int restrict*, int)"},
+        {"_Z1fv.part.1", "f() [clone .part.1]"},
+        {"_ZThn16_N1a1bEv", "non-virtual thunk to a::b()"},
+        {"_ZTv0_n24_N1a1bEv", "virtual thunk to a::b()"},
+        {"_ZGVZ1fvE1x", "guard variable for f()::x"},
+        {"_ZTVN2ns1AE", "vtable for ns::A"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *got = mg_demangle(cases[i].name);
@@ -68,7 +102,7 @@ MG_TEST(demangle_add_shortens)
 MG_TEST(demangle_refuses)
 {
     static const char *const cases[] = {
-        "main",          "", "_Z", "_ZN", "_Z3fo", "_Z1fS_", "_Z1fT_", "_Z1fIXsrE", "_Z99999999999999999999f", "_ZTV1A",
+        "main",          "", "_Z", "_ZN", "_Z3fo", "_Z1fS_", "_Z1fT_", "_Z1fIXsrE", "_Z99999999999999999999f", "_ZTX1A",
         "_Z1fIS0_S0_S0_"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) MG_CHECK(!mg_demangle(cases[i]));
 }
@@ -87,6 +121,32 @@ MG_TEST(demangle_is_bounded)
     memcpy(name, "_Z1f", 4);
     name[sizeof name - 1] = 0;
     MG_CHECK(!mg_demangle(name));
+}
+
+/* Names with some characters of others: each is read or refused. */
+MG_TEST(demangle_mutants)
+{
+    static const char *const names[] = {
+        "_ZNK2ns4plusIvEclIRiS3_EEDTplclgssr2ns2d7E7forwardIT_Efp_Eclgssr2ns2d7E7forwardIT0_Efp0_EEOS4_OS5_",
+        "_Z3runIZ4mainEUlDpRKT_E_EvT_",
+        "_Z1gIJifEENSt9enable_ifIXeqsZT_Li2EEvE4typeEDpT_",
+        "_Z1fIJifEEDTcl1gspclsr3stdE7forwardIT_Efp_EEEDpT_",
+        "_ZN1AcvT_IiEEv",
+        "_ZTv0_n24_N1a1bEv",
+        "_Z1fSt8functionIFvA3_iEE"};
+    uint64_t state = 7;
+    for (unsigned round = 0; round < 60000; round++) {
+        char name[256];
+        const char *from = names[round % MG_COUNT_OF(names)];
+        size_t n = strlen(from);
+        memcpy(name, from, n + 1);
+        for (unsigned i = 0; i < 1 + round % 5; i++) {
+            state = state * 6364136223846793005ull + 1442695040888963407ull;
+            const char *other = names[state >> 40 & 3];
+            name[2 + (state >> 33) % (n - 2)] = other[(state >> 20) % strlen(other)];
+        }
+        free(mg_demangle(name));
+    }
 }
 
 MG_TEST(name_matches)

@@ -123,8 +123,11 @@ static double part_to_mend(struct advice *a, const struct mg_pkernel *k, const s
 {
     const struct kernel_cost *c = &a->costs[k->id];
     double divergent = told(branch, "divergent"), warps = c->all_ctas > 0 ? c->warps / c->all_ctas : 0;
+    double alone =
+        c->counted * (double)c->launches; /* one warp a launch, as at the end of the data: no other is there */
     struct ways ways;
-    if (divergent <= 0 || warps <= 0 || !ways_of_branch(a, k, branch, &ways)) return 1;
+    if (divergent <= 0 || warps <= 0) return 1;
+    if (!ways_of_branch(a, k, branch, &ways)) return 1 - MG_MIN(alone / divergent, 1.);
     double visits = executions / warps; /* of CTAs */
     return has_whole_warps(k, kernel, &ways, divergent, visits) ? 1 : 1 - MG_MIN(visits / divergent, 1.);
 }
@@ -216,10 +219,12 @@ static const char *name_long_ctas(struct advice *a, const struct mg_jval *v)
                        : mg_arena_printf(&a->out->arena, " (%s)", text);
 }
 
-/* "20,000", "0.25" */
+/* "20,000 times", "once", "0.25 times" */
 static const char *say_rounds(struct advice *a, double rounds)
 {
-    return rounds >= 100 ? say_number(a, rounds) : mg_arena_printf(&a->out->arena, "%.3g", rounds);
+    if (rounds == 1) return "once";
+    return rounds >= 100 ? mg_arena_printf(&a->out->arena, "%s times", say_number(a, rounds))
+                         : mg_arena_printf(&a->out->arena, "%.3g times", rounds);
 }
 
 /* Loops that the compiler made of the one of that block, itself included: those that begin at the same line. */
@@ -242,7 +247,7 @@ static const char *say_cause(struct advice *a, const struct mg_pkernel *k, const
     uint32_t copies = mg_jval_yes(v, "loop") ? copies_of_loop(k, mg_jval_u64(v, "block")) : 0;
     if (copies)
         return mg_arena_printf(
-            &a->out->arena, ": its threads go round this loop, %s, %s times, the mean %s times",
+            &a->out->arena, ": its threads go round this loop, %s, %s, the mean %s",
             copies < 2 ? "as it was compiled"
                        : mg_arena_printf(&a->out->arena, "one of %u that the compiler made of it", copies),
             say_rounds(a, mg_jval_f64(v, "rounds_of_longest")), say_rounds(a, mg_jval_f64(v, "rounds_mean")));

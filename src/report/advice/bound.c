@@ -10,6 +10,7 @@
 #include "report/advice/priv.h"
 
 #define CLEARLY 1.25 /* a peak is not known any better */
+#define FAR     3.   /* times as long as at a peak: that peak does not hold it up */
 #define ONCE    1.05 /* as many bytes moved as lie from the lowest to the highest: each of them once */
 
 struct moved { /* of one buffer of a kernel, in one direction */
@@ -164,6 +165,17 @@ static const char *find_unseen(struct advice *a, const struct mg_pkernel *k)
     return NULL;
 }
 
+/* A kernel that is far from either peak: neither fewer bytes nor fewer instructions make it faster. */
+static const char *say_far(struct advice *a, const struct kernel_cost *c, const struct times *t)
+{
+    struct least_times l = least_times(c);
+    double peak = MG_MAX(t->moving, t->issuing), least = MG_MAX(l.alone, l.launching);
+    if (least < FAR * peak) return NULL;
+    return mg_arena_printf(&a->out->arena,
+                           "it is far from either peak: %s takes %.1f times as long as its bytes and its instructions",
+                           l.launching >= l.alone ? "launching its CTAs" : "what one warp waits", least / peak);
+}
+
 /* Neither bytes nor instructions hold such a kernel up, or not all bytes are known. */
 static const char *other_cause(struct advice *a, const struct kernel_cost *c, const struct times *t)
 {
@@ -173,7 +185,7 @@ static const char *other_cause(struct advice *a, const struct kernel_cost *c, co
         return "passes through shared memory take a little longer than its bytes and its instructions";
     if (c->parts[PART_ATOMIC] > t->moving && c->parts[PART_ATOMIC] > t->issuing)
         return "atomics at one address take longer than its bytes and its instructions";
-    return NULL;
+    return say_far(a, c, t);
 }
 
 static double shared_ratio(const struct kernel_cost *c, const struct times *t)

@@ -45,19 +45,19 @@ const char *say_limit(struct advice *a, const struct kernel_cost *c, enum part p
     struct kernel_cost without = without_cycles(c, part, c->parts[part]);
     double least = floor_of(c, &what), rest = floor_of(&without, &what_else);
     if (sum <= 0 || !c->warps_resident) return NULL;
-    const char *all = say_number(a, modelled_cycles(c));
+    const char *all = say_number(a, modelled_cycles(c)),
+               *base = busy < 1.5 ? "on the one multiprocessor with CTAs"
+                                  : mg_arena_printf(&a->out->arena, "the mean of %.0f multiprocessors with CTAs", busy);
     if (least > most)
-        return mg_arena_printf(
-            &a->out->arena,
-            "Gain: by the model it takes %s cycles: %s %s, all its %s %s (the mean of %.0f multiprocessors with CTAs, which "
-            "hold %.0f of %u warps).",
-            all, what, say_number(a, least), parts[part], say_number(a, work), busy, warps_held(a, c), c->warps_most);
+        return mg_arena_printf(&a->out->arena,
+                               "Gain: by the model it takes %s cycles: %s %s, all its %s %s (%s, which hold%s "
+                               "%.0f of %u warps).",
+                               all, what, say_number(a, least), parts[part], say_number(a, work), base,
+                               busy < 1.5 ? "s" : "", warps_held(a, c), c->warps_most);
     if (rest > sum - work)
-        return mg_arena_printf(
-            &a->out->arena,
-            "Gain: by the model it takes %s cycles, all its %s %s (the mean of %.0f multiprocessors with CTAs); without "
-            "any, %s %s.",
-            all, parts[part], say_number(a, work), busy, what_else, say_number(a, rest));
+        return mg_arena_printf(&a->out->arena,
+                               "Gain: by the model it takes %s cycles, all its %s %s (%s); without any, %s %s.", all,
+                               parts[part], say_number(a, work), base, what_else, say_number(a, rest));
     return mg_arena_printf(&a->out->arena, "Gain: by the model %s are %.0f %% of what it does.", parts[part],
                            100 * work / sum);
 }

@@ -202,7 +202,7 @@ static const char *tell_stride(struct advice *a, const struct line_sum *s)
         "memory)",
         s->wider > s->wide / 2 ? "more than " : mg_arena_printf(&a->out->arena, "%u to ", 32 / width + 1), 128 / width,
         width,
-        !s->use->by_passes && is_kept_by_l1(s->op) && may_be_used(a, s)
+        !s->use->by_passes && is_kept_by_l1(mg_jval_text(s->worst, "op")) && may_be_used(a, s)
             ? " (other accesses may use the rest, if L1 has it still)"
             : "");
 }

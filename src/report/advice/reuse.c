@@ -20,6 +20,7 @@
 
 #define SECTOR_BYTES 32.
 #define LINE_BYTES   128.
+#define MOST_OF      .75 /* of the bytes: an unrolled loop has a second one for what is left */
 
 struct load { /* a load of global memory whose address register is known */
     const struct mg_jval *site;
@@ -139,7 +140,7 @@ static double sectors_of_rounds(struct advice *a, struct loads *all, const struc
         filled += group[i].filled;
         span = MG_MAX(span, (double)span_of_site(a, group->k, group[i].site));
     }
-    if (span <= 0 || SECTOR_BYTES * touched <= 1.05 * span || SECTOR_BYTES * filled < .95 * span) return touched;
+    if (span <= 0 || SECTOR_BYTES * touched <= 1.05 * span || SECTOR_BYTES * filled < MOST_OF * span) return touched;
     const struct kernel_cost *c = &a->costs[group->k->id];
     double step = step_of_load(a, all, group);
     if (step <= 0 || step >= SECTOR_BYTES || !c->warps_resident) return touched;
