@@ -582,6 +582,7 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
     if (!f) return NULL;
     f->fn = fn;
     f->isa = fn->mod->dev->isa;
+    f->slow_gathers = __builtin_cpu_is("amd");
     f->is_kernel = fn == fn->code->entry;
     f->static_shared = fn->code->static_shared;
     memcpy(f->dims, dims, sizeof f->dims);

@@ -32,6 +32,13 @@ val emit_ctaid(struct emit *e, unsigned comp)
 {
     return load32(e, e->whole->id[comp]);
 }
+void emit_tell_place(struct emit *e)
+{
+    if (!e->whole) return;
+    val place = emit_field(e, e->t.ptr, offsetof(struct cpu_call, place));
+    for (unsigned k = 0; k < 3; k++) LLVMBuildStore(B, emit_ctaid(e, k), emit_at(e, place, 4 * k));
+}
+
 uint32_t emit_region(struct emit *e)
 {
     return (uint32_t)(e->whole->s - e->f->region.starts);
@@ -208,6 +215,7 @@ static void tail(struct emit *e)
     struct cpu_func *f = e->f;
     val uniform[2];
     LLVMPositionBuilderAtEnd(B, e->out.tail);
+    emit_tell_place(e);
     emit_set_state(e, offsetof(struct cpu_warp, live), load32(e, e->live));
     emit_set_state(e, offsetof(struct cpu_warp, budget), load32(e, e->budget));
     val inside = is_zero(e, load32(e, e->out.stop));
@@ -395,6 +403,7 @@ static void prologue(struct emit *e)
     struct whole *w = e->whole;
     struct cpu_func *f = e->f;
     emit_state_vars(e);
+    emit_keep_bounds(e);
     w->common = LLVMBuildAlloca(B, e->t.i32, "");
     w->turns = LLVMBuildAlloca(B, e->t.i32, "");
     w->number = LLVMBuildAlloca(B, e->t.i64, "");
@@ -415,13 +424,11 @@ static void prologue(struct emit *e)
 static void each_cta(struct emit *e)
 {
     struct whole *w = e->whole;
-    val place = emit_field(e, e->t.ptr, offsetof(struct cpu_call, place)),
-        end = emit_field(e, e->t.i64, offsetof(struct cpu_call, number_end));
+    val end = emit_field(e, e->t.i64, offsetof(struct cpu_call, number_end));
     LLVMBasicBlockRef begin_cta = emit_block(e, "cta"), next = emit_block(e, "next"), out = emit_block(e, "out"),
                       carry[3];
     LLVMBuildBr(B, begin_cta);
     LLVMPositionBuilderAtEnd(B, begin_cta);
-    for (unsigned k = 0; k < 3; k++) LLVMBuildStore(B, emit_ctaid(e, k), emit_at(e, place, 4 * k));
     LLVMBuildStore(B, k32(e, e->f->region.n_warps > 1 ? EMU_LOOP_PAUSES : 0), w->turns);
     for (uint32_t r = 0; r < e->f->n_regs; r++)
         for (int h = 0; h < 2; h++)
