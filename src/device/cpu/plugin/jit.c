@@ -183,7 +183,7 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     if (ok && LLVMVerifyModule(m, mg_env(MG_ENV_CPU_VERIFY) ? LLVMAbortProcessAction : LLVMReturnStatusAction, &err))
         ok = say(why, bytes, "%.400s", err); /* LLVM would end the process */
     if (err) LLVMDisposeMessage(err);
-    ok = ok && optimise(j, m, whole && n_ir <= GOOD_IR, why, bytes);
+    ok = ok && optimise(j, m, whole && n_ir <= GOOD_IR / 2, why, bytes);
     double t_passes = lap(&clock);
     unsigned n_left = ok ? count_instructions(m) : 0;
     LLVMMemoryBufferRef code = NULL;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <llvm-c/DebugInfo.h>
+
 #define B e->b
 
 struct whole {
@@ -357,6 +359,25 @@ static void round_over(struct emit *e)
     }
 }
 
+/* The loop over warps that the branch closes: LLVM is to make as many copies of it. */
+static void unroll(struct emit *e, val branch)
+{
+    static const char full[] = "llvm.loop.unroll.full", loop[] = "llvm.loop";
+    LLVMMetadataRef text = LLVMMDStringInContext2(e->c, full, sizeof full - 1),
+                    parts[2] = {LLVMTemporaryMDNode(e->c, NULL, 0), LLVMMDNodeInContext2(e->c, &text, 1)},
+                    id = LLVMMDNodeInContext2(e->c, parts, 2);
+    LLVMMetadataReplaceAllUsesWith(parts[0], id); /* a loop's name begins with itself */
+    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->c, loop, sizeof loop - 1), LLVMMetadataAsValue(e->c, id));
+}
+
+/* Is it worth as many copies? What all warps keep from region to region is to have room in registers. */
+static bool is_short(const struct cpu_func *f)
+{
+    enum { MOST_OPS = 1024, FEW_WARPS = 4, MOST_WARPS = 8 };
+    bool keeps_few = f->isa >= EMU_ISA_AVX512 || f->region.n_starts <= 2;
+    return f->region.n_warps <= (keeps_few ? MOST_WARPS : FEW_WARPS) && f->region.n_ops * f->region.n_warps <= MOST_OPS;
+}
+
 static bool region(struct emit *e, uint32_t which)
 {
     struct whole *w = e->whole;
@@ -389,7 +410,9 @@ static bool region(struct emit *e, uint32_t which)
     LLVMPositionBuilderAtEnd(B, e->out.done);
     val k = LLVMBuildAdd(B, load32(e, e->at_warp), k32(e, 1), ""); /* not e->warp: emit_idle */
     LLVMBuildStore(B, k, e->at_warp);
-    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, k, k32(e, f->region.n_warps), ""), warp, end);
+    val more = LLVMBuildICmp(B, LLVMIntULT, k, k32(e, f->region.n_warps), ""),
+        branch = LLVMBuildCondBr(B, more, warp, end);
+    if (is_short(f)) unroll(e, branch);
     LLVMPositionBuilderAtEnd(B, end);
     emit_count_round(e);
     round_over(e);
