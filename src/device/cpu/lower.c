@@ -70,8 +70,8 @@ static bool is_approx_quotient(const struct form *x)
 }
 static bool is_directed(const struct form *x)
 {
-    return x->isa == EMU_ISA_AVX512 && is_f32(x) && x->imm >= MX_RM && x->imm <= MX_RZ &&
-           !(x->row->key & ~(uint32_t)K_ROUND);
+    bool ours = x->isa == EMU_ISA_AVX512 || (x->isa == EMU_ISA_AVX2 && x->row->op != MG_OP_div);
+    return ours && is_f32(x) && x->imm >= MX_RM && x->imm <= MX_RZ && !(x->row->key & ~(uint32_t)K_ROUND);
 }
 static bool is_nearest(const struct form *x)
 {

@@ -177,9 +177,10 @@ static val directed(struct work *w, const val *x)
 {
     struct emit *e = w->e;
     val v[3];
-    for (unsigned k = 0; k < 3; k++) v[k] = x[k] && !w->vec ? emit_splat(e, x[k]) : x[k];
+    bool widen = !w->vec && emit_is(e, EMU_ISA_AVX512);
+    for (unsigned k = 0; k < 3; k++) v[k] = x[k] && widen ? emit_splat(e, x[k]) : x[k];
     val r = emit_rounded(e, (enum mg_op)w->in->op, w->in->imm, v);
-    return w->vec ? r : LLVMBuildExtractElement(B, r, LLVMConstInt(e->t.i32, 0, 0), "");
+    return !widen ? r : LLVMBuildExtractElement(B, r, LLVMConstInt(e->t.i32, 0, 0), "");
 }
 
 val emit_saturated(struct work *w, val r, bool wide)

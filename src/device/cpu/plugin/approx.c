@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "device/emu/alu_form.h"
 #include "device/emu/mufu.h"
 
 #define B e->b
@@ -86,9 +87,62 @@ static val joined(struct emit *e, val lo, val hi)
 
 /* ---- rounding ------------------------------------------------------------------------------------------ */
 
+static val doubled(struct emit *e, val x)
+{
+    return LLVMBuildFPExt(B, x, is_vector(x) ? e->t.vf64 : e->t.f64, "");
+}
+
+/* What a sum of two doubles leaves out: exact */
+static val rest_of_sum(struct emit *e, val a, val b, val sum)
+{
+    val of_b = LLVMBuildFSub(B, sum, a, ""), of_a = LLVMBuildFSub(B, sum, of_b, "");
+    return LLVMBuildFAdd(B, LLVMBuildFSub(B, a, of_a, ""), LLVMBuildFSub(B, b, of_b, ""), "");
+}
+
+/* Does the float lie above (below) the exact result, a double and what that leaves out? */
+static val lies(struct emit *e, LLVMRealPredicate where, val f, val sum, val rest)
+{
+    val even = LLVMBuildFCmp(B, LLVMRealOEQ, f, sum, ""), zero = LLVMConstNull(LLVMTypeOf(sum));
+    val more = LLVMBuildAnd(B, even, LLVMBuildFCmp(B, where, zero, rest, ""), "");
+    return LLVMBuildOr(B, LLVMBuildFCmp(B, where, f, sum, ""), more, "");
+}
+
+static val signs(struct emit *e, val x)
+{
+    val high = LLVMBuildLShr(B, LLVMBuildBitCast(B, x, is_vector(x) ? e->t.v64 : e->t.i64, ""),
+                             emit_int(e, EMU_D, 32, is_vector(x)), "");
+    return and32(e, LLVMBuildTrunc(B, high, is_vector(x) ? e->t.v32 : e->t.i32, ""), 0x80000000);
+}
+
+/* Without AVX-512. Products of floats are exact doubles; of a sum what is left out is exact, too. The nearest float is
+ * the one that is asked for, or its neighbour, whose bits are one more or one less. */
+static val rounded_by_hand(struct emit *e, enum mg_op op, unsigned mode, const val *x)
+{
+    bool adds = op == MG_OP_add || op == MG_OP_sub, product = op == MG_OP_mul, down = mode == MX_RM, up = mode == MX_RP;
+    val a = doubled(e, x[0]), b = doubled(e, op == MG_OP_sub ? LLVMBuildFNeg(B, x[1], "") : x[1]);
+    if (!adds) a = LLVMBuildFMul(B, a, b, "");
+    if (!adds && !product) b = doubled(e, x[2]);
+    val sum = product ? a : LLVMBuildFAdd(B, a, b, ""), none = LLVMConstNull(LLVMTypeOf(sum));
+    val rest = product ? none : rest_of_sum(e, a, b, sum);
+    val nearest = LLVMBuildFPTrunc(B, sum, LLVMTypeOf(x[0]), ""), f = doubled(e, nearest), r = as_bits(e, nearest);
+    val above = lies(e, LLVMRealOGT, f, sum, rest), below = lies(e, LLVMRealOLT, f, sum, rest);
+    val positive = LLVMBuildICmp(B, LLVMIntSGE, r, like(e, r, 0), ""), one = like(e, r, 1),
+        less = LLVMBuildSub(B, r, one, ""), more = LLVMBuildAdd(B, r, one, "");
+    if (down)
+        r = LLVMBuildSelect(B, above, LLVMBuildSelect(B, positive, less, more, ""), r, "");
+    else if (up)
+        r = LLVMBuildSelect(B, below, LLVMBuildSelect(B, positive, more, less, ""), r, "");
+    else
+        r = LLVMBuildSelect(B, LLVMBuildSelect(B, positive, above, below, ""), less, r, "");
+    if (!down || product) return as_float(e, r);
+    val zero = LLVMBuildFCmp(B, LLVMRealOEQ, sum, none, ""); /* of unlike ones it is -0 */
+    return as_float(e, LLVMBuildSelect(B, zero, LLVMBuildOr(B, signs(e, a), signs(e, b), ""), r, ""));
+}
+
 /* mode: MXCSR's */
 val emit_rounded(struct emit *e, enum mg_op op, unsigned mode, const val *x)
 {
+    if (!emit_is(e, EMU_ISA_AVX512)) return rounded_by_hand(e, op, mode, x);
     const char *name = op == MG_OP_add   ? "llvm.x86.avx512.add.ps.512"
                        : op == MG_OP_sub ? "llvm.x86.avx512.sub.ps.512"
                        : op == MG_OP_mul ? "llvm.x86.avx512.mul.ps.512"
