@@ -67,7 +67,8 @@ struct emit_out { /* the way out: allocas, and the blocks that lead there */
 
 struct emit_room { /* lanes.c, single.c: allocas for vectors that are read lane by lane */
     val at[3];
-    val table; /* 32 lanes of up to 32 bytes */
+    val table;  /* 32 lanes of up to 32 bytes */
+    bool apart; /* memory.c: an access was made of one for each lane */
     LLVMBasicBlockRef few_end;
 };
 

@@ -412,6 +412,18 @@ static bool can_gather(struct emit *e, const struct cpu_inst *in)
     return emit_is(e, EMU_ISA_AVX512) && (in->bytes == 4 || in->bytes == 8);
 }
 
+/* Where the function has many accesses of lanes anywhere, gathers leave the processor more room to load ahead. */
+static bool few_apart(const struct emit *e)
+{
+    enum { FEW_ACCESSES = 2 };
+    unsigned n = 0;
+    for (uint32_t i = 0; i < e->f->n_insts; i++) {
+        const struct cpu_inst *in = &e->f->insts[i];
+        n += has_range(in) && in->s[0] && e->f->regs[in->s[0] - 1].shape.varying && !cpu_in_rows(e->f, in);
+    }
+    return n <= FEW_ACCESSES;
+}
+
 /* Whole warps whose lanes lie anywhere, one lane after the other: with AVX2, which has no stores of that kind, and on
  * processors whose gathers take longer. Not in large functions, since it is much code. */
 static bool one_by_one(struct emit *e, const struct cpu_inst *in, bool masked)
@@ -419,7 +431,7 @@ static bool one_by_one(struct emit *e, const struct cpu_inst *in, bool masked)
     enum { MOST_OPS = 1000 };
     bool paired = in->vec == 2 && in->bytes == 4 && emit_is_single(in);
     return !masked && (in->vec == 1 || paired) && e->f->n_insts <= MOST_OPS && emit_is(e, EMU_ISA_AVX2) &&
-           (e->f->slow_gathers || !can_gather(e, in));
+           (!can_gather(e, in) || (e->f->slow_gathers && few_apart(e)));
 }
 
 /* Two elements of 4 bytes as one of 8: of a load in, of a store out. */
@@ -481,6 +493,7 @@ static void access_one_by_one(struct emit *e, const struct lane_addresses *at, b
             : paired ? pair(e)
                      : value(e, in->list[0], bytes, true, 0);
     if (!store && !paired && !in->list[0]) return;
+    e->room.apart = true;
     if (kept) LLVMSetAlignment(LLVMBuildStore(B, narrow ? narrow : at->many, kept), 64);
     for (unsigned i = 0; i < 32; i++) {
         val p = pointer_of(e, at, kept, i);

@@ -371,11 +371,13 @@ static void unroll(struct emit *e, val branch)
 }
 
 /* Is it worth as many copies? What all warps keep from region to region is to have room in registers. */
-static bool is_short(const struct cpu_func *f)
+static bool is_short(const struct emit *e)
 {
+    const struct cpu_func *f = e->f;
     enum { MOST_OPS = 1024, FEW_WARPS = 4, MOST_WARPS = 8 };
     bool keeps_few = f->isa >= EMU_ISA_AVX512 || f->region.n_starts <= 2;
-    return f->region.n_warps <= (keeps_few ? MOST_WARPS : FEW_WARPS) && f->region.n_ops * f->region.n_warps <= MOST_OPS;
+    return !e->room.apart && f->region.n_warps <= (keeps_few ? MOST_WARPS : FEW_WARPS) &&
+           f->region.n_ops * f->region.n_warps <= MOST_OPS;
 }
 
 static bool region(struct emit *e, uint32_t which)
@@ -412,7 +414,7 @@ static bool region(struct emit *e, uint32_t which)
     LLVMBuildStore(B, k, e->at_warp);
     val more = LLVMBuildICmp(B, LLVMIntULT, k, k32(e, f->region.n_warps), ""),
         branch = LLVMBuildCondBr(B, more, warp, end);
-    if (is_short(f)) unroll(e, branch);
+    if (is_short(e)) unroll(e, branch);
     LLVMPositionBuilderAtEnd(B, end);
     emit_count_round(e);
     round_over(e);
