@@ -230,6 +230,7 @@ struct cpu_func {
     const struct emu_func *fn;
     uint32_t dims[3]; /* of the block it is made for */
     enum emu_isa isa;
+    bool slow_gathers; /* lanes one by one take this processor less time */
     struct mg_arena arena;
     struct cpu_reg *regs;
     uint32_t n_regs;

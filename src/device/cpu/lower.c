@@ -70,8 +70,8 @@ static bool is_approx_quotient(const struct form *x)
 }
 static bool is_directed(const struct form *x)
 {
-    return x->isa == EMU_ISA_AVX512 && is_f32(x) && x->imm >= MX_RM && x->imm <= MX_RZ &&
-           !(x->row->key & ~(uint32_t)K_ROUND);
+    bool ours = x->isa == EMU_ISA_AVX512 || (x->isa == EMU_ISA_AVX2 && x->row->op != MG_OP_div);
+    return ours && is_f32(x) && x->imm >= MX_RM && x->imm <= MX_RZ && !(x->row->key & ~(uint32_t)K_ROUND);
 }
 static bool is_nearest(const struct form *x)
 {
@@ -582,6 +582,7 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
     if (!f) return NULL;
     f->fn = fn;
     f->isa = fn->mod->dev->isa;
+    f->slow_gathers = __builtin_cpu_is("amd");
     f->is_kernel = fn == fn->code->entry;
     f->static_shared = fn->code->static_shared;
     memcpy(f->dims, dims, sizeof f->dims);

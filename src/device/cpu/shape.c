@@ -361,7 +361,7 @@ static void publish(struct shapes *z)
 }
 
 /* f32 results whose NaNs nobody has made canonical yet: only where all definitions are such. */
-static bool makes_lazy(const struct cpu_func *f, const struct cpu_inst *in)
+static bool makes_lazy(const struct cpu_inst *in)
 {
     if (in->kind != CPU_ALU || in->t[0] != MG_TYPE_f32) return false;
     switch (in->op) {
@@ -374,10 +374,9 @@ static bool makes_lazy(const struct cpu_func *f, const struct cpu_inst *in)
     case MG_OP_rcp:
     case MG_OP_sqrt:
     case MG_OP_rsqrt:
-        return true;
-    case MG_OP_min: /* with AVX-512 these make NaNs quiet; of others they may keep one as it is */
+    case MG_OP_min:
     case MG_OP_max:
-        return f->isa >= EMU_ISA_AVX512;
+        return true;
     default:
         return false;
     }
@@ -411,7 +410,7 @@ static void spoil(void *user, uint32_t r, bool must)
     struct cpu_reg *reg = &v->z->f->regs[r];
     (void)must;
     bool some;
-    if (!reg->lazy || makes_lazy(v->z->f, v->in)) return;
+    if (!reg->lazy || makes_lazy(v->in)) return;
     if (v->in->d == r + 1 && moves_lazy(v->z->f, v->in, &some)) return;
     reg->lazy = 0;
     v->z->changed = true;
@@ -421,7 +420,7 @@ static void mark_lazy(void *user, uint32_t r, bool must)
 {
     struct visit *v = user;
     (void)must;
-    if (makes_lazy(v->z->f, v->in) && !v->z->f->regs[r].settled)
+    if (makes_lazy(v->in) && !v->z->f->regs[r].settled)
         v->z->f->regs[r].lazy = 1; /* what is in memory the emulator may see */
 }
 

@@ -24,9 +24,9 @@ static bool find_path(const struct cpu_func *f, bool whole, const char *maker, b
 {
     struct mg_sha256 s;
     uint8_t h[32];
-    const uint32_t head[] = {(uint32_t)f->isa, f->dims[0],          f->dims[1], f->dims[2],      f->is_kernel,
-                             f->suspects,      f->region.own_sregs, f->n_regs,  f->n_insts,      f->n_blocks,
-                             f->entry,         f->n_linear,         whole,      f->static_shared};
+    const uint32_t head[] = {(uint32_t)f->isa, f->dims[0],          f->dims[1], f->dims[2],       f->is_kernel,
+                             f->suspects,      f->region.own_sregs, f->n_regs,  f->n_insts,       f->n_blocks,
+                             f->entry,         f->n_linear,         whole,      f->static_shared, f->slow_gathers};
     mg_sha256_init(&s);
     mg_sha256_add(&s, magic, sizeof magic);
     mg_sha256_add(&s, maker, strlen(maker) + 1);

@@ -81,11 +81,24 @@ static val quieted(struct work *w, unsigned k, val x)
     return w->e->f->regs[w->in->s[k] - 1].lazy ? x : as_float(w, emit_canon(w->e, as_bits(w, x, false)), false);
 }
 
+/* Is operand k a constant that preferred() gives where it should, as y? No NaN, nor a zero that another one lies below
+ * (above). What .ftz would make a zero does not count. */
+static bool settles(struct work *w, unsigned k, bool max, bool wide)
+{
+    const struct cpu_reg *r = &w->e->f->regs[w->in->s[k] - 1];
+    if (!cpu_is_constant(r)) return false;
+    uint64_t c = wide ? r->value : r->value << 32, exponent = wide ? 0x7ffull << 52 : 0xffull << 55;
+    if (!(c << 1)) return max == !c;
+    return (c & exponent) && (c & exponent) != exponent;
+}
+
 /* A number wins over a NaN; .NaN: loses. f32: whoever writes makes a NaN canonical */
 static val min_max(struct work *w, val *x, bool max, bool wide)
 {
     struct emit *e = w->e;
     bool loses = w->in->key & K_NAN, keeps = !wide && !loses && emit_is(e, EMU_ISA_AVX512); /* shape.c: lazy */
+    for (unsigned k = 0; k < 2 && !loses; k++)
+        if (settles(w, k, max, wide)) return preferred(w, x[!k], x[k], max, wide);
     for (unsigned k = 0; k < 2 && keeps; k++) x[k] = quieted(w, k, x[k]);
     if (keeps && w->vec) return as_bits(w, emit_smaller_or_greater(e, max, x), false);
     val a = preferred(w, x[0], x[1], max, wide), b = preferred(w, x[1], x[0], max, wide);
@@ -164,9 +177,10 @@ static val directed(struct work *w, const val *x)
 {
     struct emit *e = w->e;
     val v[3];
-    for (unsigned k = 0; k < 3; k++) v[k] = x[k] && !w->vec ? emit_splat(e, x[k]) : x[k];
+    bool widen = !w->vec && emit_is(e, EMU_ISA_AVX512);
+    for (unsigned k = 0; k < 3; k++) v[k] = x[k] && widen ? emit_splat(e, x[k]) : x[k];
     val r = emit_rounded(e, (enum mg_op)w->in->op, w->in->imm, v);
-    return w->vec ? r : LLVMBuildExtractElement(B, r, LLVMConstInt(e->t.i32, 0, 0), "");
+    return !widen ? r : LLVMBuildExtractElement(B, r, LLVMConstInt(e->t.i32, 0, 0), "");
 }
 
 val emit_saturated(struct work *w, val r, bool wide)

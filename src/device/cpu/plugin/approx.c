@@ -1,6 +1,6 @@
 /* The approx family in line, with AVX2 or AVX-512: the bits of device/emu/mufu.h and alu_approx.h, in vectors and in
- * scalars. Tables are permuted with AVX-512, gathered with AVX2. And rounding that is not to nearest, the smaller and
- * the greater of two, with AVX-512. Other CPUs call the emulator's functions.
+ * scalars. Tables are permuted with AVX-512, loaded lane by lane with AVX2. And rounding that is not to nearest, the
+ * smaller and the greater of two, with AVX-512. Other CPUs call the emulator's functions.
  *
  * mufu.h computes t = (c0 << A) + c1 * x + (c2 * square << C) + bias. Where it cuts t >> S, only the carry of the
  * last three counts below 2^13: with x = 2^13 * high + low,
@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "device/emu/alu_form.h"
 #include "device/emu/mufu.h"
 
 #define B e->b
@@ -86,9 +87,62 @@ static val joined(struct emit *e, val lo, val hi)
 
 /* ---- rounding ------------------------------------------------------------------------------------------ */
 
+static val doubled(struct emit *e, val x)
+{
+    return LLVMBuildFPExt(B, x, is_vector(x) ? e->t.vf64 : e->t.f64, "");
+}
+
+/* What a sum of two doubles leaves out: exact */
+static val rest_of_sum(struct emit *e, val a, val b, val sum)
+{
+    val of_b = LLVMBuildFSub(B, sum, a, ""), of_a = LLVMBuildFSub(B, sum, of_b, "");
+    return LLVMBuildFAdd(B, LLVMBuildFSub(B, a, of_a, ""), LLVMBuildFSub(B, b, of_b, ""), "");
+}
+
+/* Does the float lie above (below) the exact result, a double and what that leaves out? */
+static val lies(struct emit *e, LLVMRealPredicate where, val f, val sum, val rest)
+{
+    val even = LLVMBuildFCmp(B, LLVMRealOEQ, f, sum, ""), zero = LLVMConstNull(LLVMTypeOf(sum));
+    val more = LLVMBuildAnd(B, even, LLVMBuildFCmp(B, where, zero, rest, ""), "");
+    return LLVMBuildOr(B, LLVMBuildFCmp(B, where, f, sum, ""), more, "");
+}
+
+static val signs(struct emit *e, val x)
+{
+    val high = LLVMBuildLShr(B, LLVMBuildBitCast(B, x, is_vector(x) ? e->t.v64 : e->t.i64, ""),
+                             emit_int(e, EMU_D, 32, is_vector(x)), "");
+    return and32(e, LLVMBuildTrunc(B, high, is_vector(x) ? e->t.v32 : e->t.i32, ""), 0x80000000);
+}
+
+/* Without AVX-512. Products of floats are exact doubles; of a sum what is left out is exact, too. The nearest float is
+ * the one that is asked for, or its neighbour, whose bits are one more or one less. */
+static val rounded_by_hand(struct emit *e, enum mg_op op, unsigned mode, const val *x)
+{
+    bool adds = op == MG_OP_add || op == MG_OP_sub, product = op == MG_OP_mul, down = mode == MX_RM, up = mode == MX_RP;
+    val a = doubled(e, x[0]), b = doubled(e, op == MG_OP_sub ? LLVMBuildFNeg(B, x[1], "") : x[1]);
+    if (!adds) a = LLVMBuildFMul(B, a, b, "");
+    if (!adds && !product) b = doubled(e, x[2]);
+    val sum = product ? a : LLVMBuildFAdd(B, a, b, ""), none = LLVMConstNull(LLVMTypeOf(sum));
+    val rest = product ? none : rest_of_sum(e, a, b, sum);
+    val nearest = LLVMBuildFPTrunc(B, sum, LLVMTypeOf(x[0]), ""), f = doubled(e, nearest), r = as_bits(e, nearest);
+    val above = lies(e, LLVMRealOGT, f, sum, rest), below = lies(e, LLVMRealOLT, f, sum, rest);
+    val positive = LLVMBuildICmp(B, LLVMIntSGE, r, like(e, r, 0), ""), one = like(e, r, 1),
+        less = LLVMBuildSub(B, r, one, ""), more = LLVMBuildAdd(B, r, one, "");
+    if (down)
+        r = LLVMBuildSelect(B, above, LLVMBuildSelect(B, positive, less, more, ""), r, "");
+    else if (up)
+        r = LLVMBuildSelect(B, below, LLVMBuildSelect(B, positive, more, less, ""), r, "");
+    else
+        r = LLVMBuildSelect(B, LLVMBuildSelect(B, positive, above, below, ""), less, r, "");
+    if (!down || product) return as_float(e, r);
+    val zero = LLVMBuildFCmp(B, LLVMRealOEQ, sum, none, ""); /* of unlike ones it is -0 */
+    return as_float(e, LLVMBuildSelect(B, zero, LLVMBuildOr(B, signs(e, a), signs(e, b), ""), r, ""));
+}
+
 /* mode: MXCSR's */
 val emit_rounded(struct emit *e, enum mg_op op, unsigned mode, const val *x)
 {
+    if (!emit_is(e, EMU_ISA_AVX512)) return rounded_by_hand(e, op, mode, x);
     const char *name = op == MG_OP_add   ? "llvm.x86.avx512.add.ps.512"
                        : op == MG_OP_sub ? "llvm.x86.avx512.sub.ps.512"
                        : op == MG_OP_mul ? "llvm.x86.avx512.mul.ps.512"
@@ -204,6 +258,47 @@ static val look_up(struct emit *e, const char *name, unsigned row, const int32_t
     return LLVMBuildLoad2(B, e->t.i32, LLVMBuildGEP2(B, e->t.i32, table, &wide, 1, ""), "");
 }
 
+/* Two words of a column, side by side in memory */
+static val pairs_in_memory(struct emit *e, const char *name, const int32_t *const row[2], unsigned n)
+{
+    char id[32];
+    snprintf(id, sizeof id, "mufu.%s.pairs", name);
+    val g = LLVMGetNamedGlobal(e->m, id), c[128];
+    if (g) return g;
+    for (unsigned i = 0; i < n; i++) c[i] = k64(e, (uint32_t)row[0][i] | (uint64_t)(uint32_t)row[1][i] << 32);
+    g = LLVMAddGlobal(e->m, LLVMArrayType2(e->t.i64, n), id);
+    LLVMSetInitializer(g, LLVMConstArray2(e->t.i64, c, n));
+    LLVMSetGlobalConstant(g, 1);
+    LLVMSetLinkage(g, LLVMPrivateLinkage);
+    return g;
+}
+
+/* Both words of each lane's column k by one load a lane, which take less time than gathers. */
+static void look_up_pairs(struct emit *e, const char *name, const int32_t *const row[2], unsigned n, val k, val c[2])
+{
+    val table = pairs_in_memory(e, name, row, n), room = emit_room(e, 0), found[2][4];
+    LLVMTypeRef four = LLVMVectorType(e->t.i64, 4), eight = LLVMVectorType(e->t.i32, 8);
+    LLVMSetAlignment(LLVMBuildStore(B, k, room), 64);
+    for (unsigned q = 0; q < 4; q++) {
+        val part[2] = {LLVMGetPoison(four), LLVMGetPoison(four)}; /* lanes 0, 1, 4, 5; lanes 2, 3, 6, 7 */
+        for (unsigned i = 0; i < 8; i++) {
+            val at = LLVMBuildLoad2(B, e->t.i32, emit_lane_of(e, e->t.i32, room, k32(e, 8 * q + i)), "");
+            LLVMSetVolatile(at, 1); /* taken out of the vector it is slower */
+            val two = LLVMBuildLoad2(B, e->t.i64, emit_lane_of(e, e->t.i64, table, at), ""), *to = &part[i / 2 & 1];
+            *to = LLVMBuildInsertElement(B, *to, two, k32(e, (i & 1) + i / 4 * 2), "");
+        }
+        for (unsigned w = 0; w < 2; w++) part[w] = LLVMBuildBitCast(B, part[w], eight, "");
+        for (unsigned w = 0; w < 2; w++) {
+            static const uint8_t from[8] = {0, 2, 8, 10, 4, 6, 12, 14};
+            val pick[8];
+            for (unsigned i = 0; i < 8; i++) pick[i] = k32(e, from[i] + w);
+            found[w][q] = LLVMBuildShuffleVector(B, part[0], part[1], LLVMConstVector(pick, 8), "");
+        }
+    }
+    for (unsigned w = 0; w < 2; w++)
+        c[w] = joined(e, joined(e, found[w][0], found[w][1]), joined(e, found[w][2], found[w][3]));
+}
+
 /* c1 and c2 share a word where they fit: 20 and 12 bits. */
 static void coefficients(struct emit *e, const struct table *t, val k, val c[3])
 {
@@ -214,21 +309,55 @@ static void coefficients(struct emit *e, const struct table *t, val k, val c[3])
         fit = fit && c1 >= -(1 << 19) && c1 < 1 << 19 && c2 >= -(1 << 11) && c2 < 1 << 11;
         shared[i] = (int32_t)((uint32_t)c1 << 12 | ((uint32_t)c2 & 0xfff));
     }
-    c[0] = look_up(e, t->name, 0, t->row[0], t->n, k);
+    const int32_t *const row[2] = {t->row[0], fit ? shared : t->row[1]};
+    if (is_vector(k) && !emit_is(e, EMU_ISA_AVX512))
+        look_up_pairs(e, t->name, row, t->n, k, c);
+    else
+        for (unsigned i = 0; i < 2; i++) c[i] = look_up(e, t->name, i, row[i], t->n, k);
     if (fit) {
-        val both = look_up(e, t->name, 1, shared, t->n, k), n = like(e, k, 20);
+        val both = c[1], n = like(e, k, 20);
         c[1] = LLVMBuildAShr(B, both, like(e, k, 12), "");
         c[2] = LLVMBuildAShr(B, LLVMBuildShl(B, both, n, ""), n, "");
     } else
-        for (unsigned i = 1; i < 3; i++) c[i] = look_up(e, t->name, i, t->row[i], t->n, k);
+        c[2] = look_up(e, t->name, 2, t->row[2], t->n, k);
 }
 
+/* The products of low words and of high words, added: words with a sign */
+static val products_of_words(struct emit *e, val a, val b)
+{
+    bool wide = emit_is(e, EMU_ISA_AVX512);
+    unsigned n = wide ? 16 : 8;
+    LLVMTypeRef words = LLVMVectorType(LLVMInt16TypeInContext(e->c), 2 * n);
+    val part[4];
+    for (unsigned k = 0; k < 32 / n; k++) {
+        val args[2] = {LLVMBuildBitCast(B, part_of(e, a, n, k), words, ""),
+                       LLVMBuildBitCast(B, part_of(e, b, n, k), words, "")};
+        part[k] = emit_intrinsic(e, wide ? "llvm.x86.avx512.pmaddw.d.512" : "llvm.x86.avx2.pmadd.wd", NULL, 0, args, 2);
+    }
+    return wide ? joined(e, part[0], part[1]) : joined(e, joined(e, part[0], part[1]), joined(e, part[2], part[3]));
+}
+
+static val twice_in_words(struct emit *e, val x)
+{
+    return LLVMBuildOr(B, x, shl(e, x, 16), "");
+}
+
+/* For each bit i of x, 2 to 8, high >> 9 - i is added: of vectors for two bits at once, as the product of the bit with
+ * high less its low 9 - i bits, 2^9 times as much. */
 static val square(struct emit *e, val x)
 {
-    val high = shr(e, x, 9), sum = shr(e, LLVMBuildMul(B, high, high, ""), 1), zero = like(e, x, 0);
-    for (unsigned i = 2; i <= 8; i++)
+    val high = shr(e, x, 9), sum = shr(e, LLVMBuildMul(B, high, high, ""), 1), zero = like(e, x, 0), all = NULL;
+    for (unsigned i = 2; i <= 8 && !is_vector(x); i++)
         sum = LLVMBuildAdd(B, sum, pick(e, LLVMIntNE, and32(e, x, 1u << i), 0, shr(e, high, 9 - i), zero), "");
-    return sum;
+    if (!is_vector(x)) return sum;
+    val h = twice_in_words(e, high), low = twice_in_words(e, and32(e, x, 0x1fc));
+    for (unsigned i = 2; i <= 8; i += 2) {
+        uint32_t keep = 0x8000 - (1u << (9 - i)), next = i < 8 ? 0x8000 - (1u << (8 - i)) : 0;
+        uint32_t bits = i < 8 ? 1u << i | 2u << i << 16 : 1u << i;
+        val both = products_of_words(e, and32(e, h, keep | next << 16), and32(e, low, bits));
+        all = all ? LLVMBuildAdd(B, all, both, "") : both;
+    }
+    return LLVMBuildAdd(B, sum, shr(e, all, 9), "");
 }
 
 /* (t >> S) & 0x1ffffff */

@@ -63,6 +63,7 @@ static void plain_call(struct emit *e, val mask)
 {
     LLVMTypeRef args_t[3] = {e->t.ptr, e->t.ptr, e->t.i32};
     val op = emit_op_address(e), fn = LLVMBuildLoad2(B, e->t.ptr, op, ""), args[3] = {op, emit_regs(e), mask};
+    emit_tell_place(e);
     LLVMBuildCall2(B, LLVMFunctionType(e->t.voidt, args_t, 3, 0), fn, args, 3, "");
 }
 
@@ -74,6 +75,7 @@ void emit_call(struct emit *e)
     if (in->kind != CPU_CALL || in->known) each_written(e, in, before_write);
     plain_call(e, emit_mask(e));
     each_written(e, in, after_write);
+    emit_look_up_bounds(e);
 }
 
 /* ORDER SHFL, VOTE: warpops.c */
@@ -195,6 +197,7 @@ void emit_sync(struct emit *e)
     val fn = LLVMBuildLoad2(B, e->t.ptr, emit_at(e, host, offsetof(struct cpu_host, sync)), "");
     LLVMTypeRef args_t[3] = {e->t.ptr, e->t.ptr, e->t.i32};
     val args[3] = {emit_op_address(e), emit_regs(e), active};
+    emit_tell_place(e);
     LLVMBuildCall2(B, LLVMFunctionType(e->t.voidt, args_t, 3, 0), fn, args, 3, "");
     each_written(e, in, after_write);
     if (run) {

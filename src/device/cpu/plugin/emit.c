@@ -424,6 +424,7 @@ void emit_finish(struct emit *e)
     free(e->pend);
     free(e->scratch);
     free(e->checked);
+    free(e->bounds);
     free(e->leaves);
     free(e->group);
     free(e->ahead);

@@ -67,7 +67,8 @@ struct emit_out { /* the way out: allocas, and the blocks that lead there */
 
 struct emit_room { /* lanes.c, single.c: allocas for vectors that are read lane by lane */
     val at[3];
-    val table; /* 32 lanes of up to 32 bytes */
+    val table;  /* 32 lanes of up to 32 bytes */
+    bool apart; /* memory.c: an access was made of one for each lane */
     LLVMBasicBlockRef few_end;
 };
 
@@ -124,7 +125,8 @@ struct emit {
     val (*group)[2]; /* host pointers of the accesses that it checks */
     struct ahead *ahead;
     struct turn *turns;
-    uint32_t *checked; /* 1 + the one whose check stands for it too */
+    uint32_t *checked;     /* 1 + the one whose check stands for it too */
+    struct bounds *bounds; /* what it may access, loaded once for all CTAs; NULL: where it is needed */
 };
 static inline val k32(struct emit *e, uint64_t v)
 {
@@ -177,8 +179,8 @@ LLVMBasicBlockRef emit_block(struct emit *e, const char *name);
 void emit_save(struct emit *e, uint32_t reg);
 void emit_restore(struct emit *e, uint32_t reg);
 
-/* approx.c: vectors or scalars. emit_approx, emit_approx_quotient: with AVX2; emit_rounded: vectors, MXCSR's rounding,
- * with AVX-512 */
+/* approx.c: vectors or scalars. emit_approx, emit_approx_quotient: with AVX2; emit_rounded: MXCSR's rounding, with
+ * AVX-512 vectors; with AVX2 none of quotients */
 val emit_approx(struct emit *e, enum mg_op op, bool ftz, val x);
 void emit_approx_quotient(struct emit *e, bool full, bool ftz, val *x);
 val emit_rounded(struct emit *e, enum mg_op op, unsigned mode, const val *x);
@@ -205,6 +207,8 @@ LLVMTypeRef emit_mem_type(struct emit *e, unsigned bytes);
 val emit_extended(struct emit *e, const struct cpu_inst *in, val v,
                   bool vec); /* from the memory's element to the register's lane */
 void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size); /* what the operation may access */
+void emit_keep_bounds(struct emit *e);                                           /* of all operations, in variables */
+void emit_look_up_bounds(struct emit *e); /* the emulator has done the operation */
 val emit_host_pointer(struct emit *e, const struct cpu_inst *in, val at);
 val emit_program(struct emit *e, val access); /* it is one of the program's: nothing of ours lies there */
 val emit_counted(struct emit *e, val access); /* of the array of counts: nothing else lies there */
@@ -284,6 +288,7 @@ void emit_ended(struct emit *e);          /* no lane goes on */
 void emit_idle(struct emit *e, int side); /* all lanes take the branch at the block's end (1: do not): are the warps
                                              behind this one to be left out? */
 val emit_ctaid(struct emit *e, unsigned comp);
+void emit_tell_place(struct emit *e); /* the emulator may ask for the CTA's place */
 val emit_turns(struct emit *e);
 val emit_warp_number(struct emit *e); /* 64 bits, other than that of the warp before */
 

@@ -124,15 +124,17 @@ static double lap(double *last)
     return d;
 }
 
-#define PASSES                                                                                                         \
-    "mem2reg,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,"                                         \
-    "loop-mssa(licm),instcombine<no-verify-fixpoint>,simplifycfg"
+#define TIDY  ",instcombine<no-verify-fixpoint>,simplifycfg"
+#define FIRST "mem2reg,early-cse" TIDY ",early-cse,loop-mssa(licm)"
+/* Whole CTAs of few warps: without a loop over these, what one region stores the next one has in registers. */
+#define UNROLLED FIRST ",loop-unroll-full" TIDY ",gvn<no-pre;no-load-pre>" TIDY
 
-static bool optimise(struct jit *j, LLVMModuleRef m, char *why, size_t bytes)
+static bool optimise(struct jit *j, LLVMModuleRef m, bool unroll, char *why, size_t bytes)
 {
     LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
     const char *passes = mg_env(MG_ENV_CPU_PASSES);
-    bool bad = failed(LLVMRunPasses(m, passes ? passes : PASSES, j->machine, o), why, bytes);
+    if (!passes) passes = unroll ? UNROLLED : FIRST TIDY;
+    bool bad = failed(LLVMRunPasses(m, passes, j->machine, o), why, bytes);
     LLVMDisposePassBuilderOptions(o);
     return !bad;
 }
@@ -181,7 +183,7 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     if (ok && LLVMVerifyModule(m, mg_env(MG_ENV_CPU_VERIFY) ? LLVMAbortProcessAction : LLVMReturnStatusAction, &err))
         ok = say(why, bytes, "%.400s", err); /* LLVM would end the process */
     if (err) LLVMDisposeMessage(err);
-    ok = ok && optimise(j, m, why, bytes);
+    ok = ok && optimise(j, m, whole && n_ir <= GOOD_IR / 2, why, bytes);
     double t_passes = lap(&clock);
     unsigned n_left = ok ? count_instructions(m) : 0;
     LLVMMemoryBufferRef code = NULL;

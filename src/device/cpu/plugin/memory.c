@@ -49,17 +49,61 @@ val emit_address(struct emit *e, const struct cpu_inst *in, bool vec, int half)
     return narrow ? LLVMBuildZExt(B, a, emit_type(e, EMU_D, vec), "") : a;
 }
 
-void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size)
+struct bounds {
+    val lo, size;
+}; /* allocas; NULL: none */
+
+static void load_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size)
 {
-    if (in->where == EMU_AT_SHARED) {
-        *lo = k64(e, 0);
-        *size = e->arg.shared_bytes;
-        return;
-    }
     val r = emit_at(e, e->arg.ranges, (uint64_t)in->cache * sizeof(struct emu_range));
     *lo = LLVMBuildLoad2(B, e->t.i64, emit_at(e, r, offsetof(struct emu_range, lo)), "");
     val hi = LLVMBuildLoad2(B, e->t.i64, emit_at(e, r, offsetof(struct emu_range, hi)), "");
     *size = LLVMBuildSub(B, hi, *lo, "");
+}
+
+/* Only the operation itself changes what it may access; what another thread made of it since is no less right. */
+void emit_look_up_bounds(struct emit *e)
+{
+    val lo, size;
+    struct bounds *to = e->bounds ? &e->bounds[e->ix] : NULL;
+    if (!to || !to->lo) return;
+    load_bounds(e, e->in, &lo, &size);
+    LLVMBuildStore(B, lo, to->lo);
+    LLVMBuildStore(B, size, to->size);
+}
+
+static bool has_range(const struct cpu_inst *in)
+{
+    return (in->kind == CPU_LOAD || in->kind == CPU_STORE || in->kind == CPU_ATOM) && in->where == EMU_AT_GLOBAL;
+}
+
+void emit_keep_bounds(struct emit *e)
+{
+    enum { MOST = 32 }; /* more are not kept in registers */
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < e->f->n_insts; i++) n += has_range(&e->f->insts[i]);
+    if (!n || n > MOST) return;
+    e->bounds = mg_xcalloc(e->f->n_insts, sizeof *e->bounds);
+    for (e->ix = 0; e->ix < e->f->n_insts; e->ix++) {
+        e->in = &e->f->insts[e->ix];
+        if (!has_range(e->in)) continue;
+        e->bounds[e->ix].lo = LLVMBuildAlloca(B, e->t.i64, "");
+        e->bounds[e->ix].size = LLVMBuildAlloca(B, e->t.i64, "");
+        emit_look_up_bounds(e);
+    }
+}
+
+void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size)
+{
+    const struct bounds *kept = e->bounds ? &e->bounds[in - e->f->insts] : NULL;
+    if (in->where == EMU_AT_SHARED) {
+        *lo = k64(e, 0);
+        *size = e->arg.shared_bytes;
+    } else if (kept && kept->lo) {
+        *lo = LLVMBuildLoad2(B, e->t.i64, kept->lo, "");
+        *size = LLVMBuildLoad2(B, e->t.i64, kept->size, "");
+    } else
+        load_bounds(e, in, lo, size);
 }
 
 /* [from, from + span) inside and aligned */
@@ -368,6 +412,28 @@ static bool can_gather(struct emit *e, const struct cpu_inst *in)
     return emit_is(e, EMU_ISA_AVX512) && (in->bytes == 4 || in->bytes == 8);
 }
 
+/* Where the function has many accesses of lanes anywhere, gathers leave the processor more room to load ahead. */
+static bool few_apart(const struct emit *e)
+{
+    enum { FEW_ACCESSES = 2 };
+    unsigned n = 0;
+    for (uint32_t i = 0; i < e->f->n_insts; i++) {
+        const struct cpu_inst *in = &e->f->insts[i];
+        n += has_range(in) && in->s[0] && e->f->regs[in->s[0] - 1].shape.varying && !cpu_in_rows(e->f, in);
+    }
+    return n <= FEW_ACCESSES;
+}
+
+/* Whole warps whose lanes lie anywhere, one lane after the other: with AVX2, which has no stores of that kind, and on
+ * processors whose gathers take longer. Not in large functions, since it is much code. */
+static bool one_by_one(struct emit *e, const struct cpu_inst *in, bool masked)
+{
+    enum { MOST_OPS = 1000 };
+    bool paired = in->vec == 2 && in->bytes == 4 && emit_is_single(in);
+    return !masked && (in->vec == 1 || paired) && e->f->n_insts <= MOST_OPS && emit_is(e, EMU_ISA_AVX2) &&
+           (!can_gather(e, in) || (e->f->slow_gathers && few_apart(e)));
+}
+
 /* Two elements of 4 bytes as one of 8: of a load in, of a store out. */
 static val pair(struct emit *e)
 {
@@ -390,6 +456,57 @@ static void set_gathered(struct emit *e, val loaded, bool paired)
     const struct cpu_inst *in = e->in;
     for (unsigned k = 0; k < in->vec; k++)
         if (in->list[k]) set_loaded(e, in->list[k], emit_extended(e, in, paired ? part(e, loaded, k) : loaded, true));
+}
+
+/* n vectors one behind the other, n a power of 2 */
+static val joined_rows(struct emit *e, val *rows, unsigned n)
+{
+    for (; n > 1; n /= 2)
+        for (unsigned k = 0; k < n / 2; k++) {
+            unsigned size = 2 * LLVMGetVectorSize(LLVMTypeOf(rows[2 * k]));
+            val pick[32];
+            for (unsigned i = 0; i < size; i++) pick[i] = k32(e, i);
+            rows[k] = LLVMBuildShuffleVector(B, rows[2 * k], rows[2 * k + 1], LLVMConstVector(pick, size), "");
+        }
+    return rows[0];
+}
+
+/* Where lane i is, of addresses that lie at `kept` */
+static val pointer_of(struct emit *e, const struct lane_addresses *at, val kept, unsigned i)
+{
+    if (!at->many) return emit_at(e, emit_host_pointer(e, e->in, at->first), (uint64_t)(at->step * i));
+    LLVMTypeRef word = emit_narrow(e, at->many) ? e->t.i32 : e->t.i64;
+    val a = LLVMBuildLoad2(B, word, emit_lane_of(e, word, kept, k32(e, i)), "");
+    LLVMSetVolatile(a, 1); /* taken out of the vector it is slower */
+    return emit_host_pointer(e, e->in, LLVMBuildZExt(B, a, e->t.i64, ""));
+}
+
+static void access_one_by_one(struct emit *e, const struct lane_addresses *at, bool paired)
+{
+    enum { EACH = 4 };
+    const struct cpu_inst *in = e->in;
+    unsigned bytes = paired ? 8 : in->bytes;
+    LLVMTypeRef t = emit_mem_type(e, bytes);
+    bool store = in->kind == CPU_STORE;
+    val narrow = emit_narrow(e, at->many), kept = at->many ? emit_room(e, 0) : NULL, rows[32 / EACH],
+        v = !store   ? NULL
+            : paired ? pair(e)
+                     : value(e, in->list[0], bytes, true, 0);
+    if (!store && !paired && !in->list[0]) return;
+    e->room.apart = true;
+    if (kept) LLVMSetAlignment(LLVMBuildStore(B, narrow ? narrow : at->many, kept), 64);
+    for (unsigned i = 0; i < 32; i++) {
+        val p = pointer_of(e, at, kept, i);
+        if (store) {
+            emit_single(e, LLVMBuildStore(B, LLVMBuildExtractElement(B, v, k32(e, i), ""), p), bytes);
+            continue;
+        }
+        val one = emit_program(e, LLVMBuildLoad2(B, t, p, "")), *row = &rows[i / EACH];
+        LLVMSetAlignment(one, bytes);
+        if (i % EACH == 0) *row = LLVMGetPoison(LLVMVectorType(t, EACH));
+        *row = LLVMBuildInsertElement(B, *row, one, k32(e, i % EACH), "");
+    }
+    if (!store) set_gathered(e, joined_rows(e, rows, 32 / EACH), paired);
 }
 
 /* Lanes of one element, or of two as one. */
@@ -458,12 +575,15 @@ static void gather_shared(struct emit *e, val at)
     }
 }
 
-static void gather(struct emit *e, val at)
+/* rare: it is not worth much code */
+static void gather(struct emit *e, val at, bool rare)
 {
     const struct cpu_inst *in = e->in;
     const struct lane_addresses many = {.many = at};
     val each[8];
-    if (in->vec == 1)
+    if (!rare && one_by_one(e, in, e->version == PART || in->guard))
+        access_one_by_one(e, &many, in->vec == 2);
+    else if (in->vec == 1)
         gather_elements(e, &many, false);
     else if (!emit_is_single(in))
         gather_shared(e, at);
@@ -560,19 +680,6 @@ static val load_row(struct emit *e, LLVMTypeRef vt, val p, val lanes)
     LLVMTypeRef types[2] = {vt, e->t.ptr};
     val args[4] = {p, k32(e, bytes), lanes, LLVMConstNull(vt)};
     return masked(e, "llvm.masked.load", types, args, 1);
-}
-
-/* n vectors one behind the other, n a power of 2 */
-static val joined_rows(struct emit *e, val *rows, unsigned n)
-{
-    for (; n > 1; n /= 2)
-        for (unsigned k = 0; k < n / 2; k++) {
-            unsigned size = 2 * LLVMGetVectorSize(LLVMTypeOf(rows[2 * k]));
-            val pick[32];
-            for (unsigned i = 0; i < size; i++) pick[i] = k32(e, i);
-            rows[k] = LLVMBuildShuffleVector(B, rows[2 * k], rows[2 * k + 1], LLVMConstVector(pick, size), "");
-        }
-    return rows[0];
 }
 
 /* bases: addresses of the rows' first lanes, from which the access is `off` bytes away */
@@ -680,7 +787,8 @@ static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int versio
     if (p.s.tile) p.tile = e->f->tiles[p.s.tile - 1];
     if (p.s.tile && wide && in->vec == 1 && p.known && emit_is(e, EMU_ISA_AVX2) && (!masked || has_masked(e, in)))
         p.run = run_of(in, p.tile);
-    if (!p.linear && !p.row && !p.run && !can_gather(e, in) && !(p.strided && takes_apart(in, &p, masked)))
+    if (!p.linear && !p.row && !p.run && !can_gather(e, in) && !one_by_one(e, in, masked) &&
+        !(p.strided && takes_apart(in, &p, masked)))
         p.known = false;
     return p;
 }
@@ -975,7 +1083,7 @@ static void access_likely_rows(struct emit *e, const struct plan *p, val at, con
         val cached = e->lanes;
         LLVMBuildCondBr(B, rows, yes, no);
         LLVMPositionBuilderAtEnd(B, no);
-        gather(e, at);
+        gather(e, at, true);
         LLVMBuildBr(B, on);
         LLVMPositionBuilderAtEnd(B, yes);
         e->lanes = cached;
@@ -1046,7 +1154,10 @@ static void access_strided(struct emit *e, const struct plan *p, val at)
     const struct cpu_inst *in = e->in;
     unsigned n = takes_apart(in, p, e->version == PART || in->guard);
     const struct lane_addresses lanes = {.first = at, .step = p->s.stride};
-    if (!n)
+    bool masked = e->version == PART || in->guard;
+    if (!n && one_by_one(e, in, masked))
+        access_one_by_one(e, &lanes, false);
+    else if (!n)
         gather_elements(e, &lanes, false);
     else if (in->list[0])
         set_loaded(e, in->list[0], emit_extended(e, in, load_apart(e, emit_host_pointer(e, in, at), n), true));
@@ -1141,7 +1252,7 @@ static void access_any(struct emit *e)
     else if (p.row)
         access_likely_rows(e, &p, a.many, bases, rows);
     else
-        gather(e, a.many);
+        gather(e, a.many, false);
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, next);
     e->lanes = cached;

@@ -242,7 +242,9 @@ static void lane_call(struct emit *e)
     for (uint32_t k = 0; k < in->n_list && in->kind == CPU_STORE; k++) lane_store(e, in->list[k]);
     LLVMTypeRef type;
     val fn = rare_call(e, &type), args[3] = {emit_op_address(e), emit_regs(e), e->mask};
+    emit_tell_place(e);
     LLVMSetInstructionCallConv(LLVMBuildCall2(B, type, fn, args, 3, ""), LLVMPreserveMostCallConv);
+    emit_look_up_bounds(e);
     for (uint32_t k = 0; k < in->n_list && in->kind == CPU_LOAD; k++)
         if (in->list[k]) {
             val v = lane_load(e, in->list[k]);

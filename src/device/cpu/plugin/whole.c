@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <llvm-c/DebugInfo.h>
+
 #define B e->b
 
 struct whole {
@@ -32,6 +34,13 @@ val emit_ctaid(struct emit *e, unsigned comp)
 {
     return load32(e, e->whole->id[comp]);
 }
+void emit_tell_place(struct emit *e)
+{
+    if (!e->whole) return;
+    val place = emit_field(e, e->t.ptr, offsetof(struct cpu_call, place));
+    for (unsigned k = 0; k < 3; k++) LLVMBuildStore(B, emit_ctaid(e, k), emit_at(e, place, 4 * k));
+}
+
 uint32_t emit_region(struct emit *e)
 {
     return (uint32_t)(e->whole->s - e->f->region.starts);
@@ -208,6 +217,7 @@ static void tail(struct emit *e)
     struct cpu_func *f = e->f;
     val uniform[2];
     LLVMPositionBuilderAtEnd(B, e->out.tail);
+    emit_tell_place(e);
     emit_set_state(e, offsetof(struct cpu_warp, live), load32(e, e->live));
     emit_set_state(e, offsetof(struct cpu_warp, budget), load32(e, e->budget));
     val inside = is_zero(e, load32(e, e->out.stop));
@@ -349,6 +359,27 @@ static void round_over(struct emit *e)
     }
 }
 
+/* The loop over warps that the branch closes: LLVM is to make as many copies of it. */
+static void unroll(struct emit *e, val branch)
+{
+    static const char full[] = "llvm.loop.unroll.full", loop[] = "llvm.loop";
+    LLVMMetadataRef text = LLVMMDStringInContext2(e->c, full, sizeof full - 1),
+                    parts[2] = {LLVMTemporaryMDNode(e->c, NULL, 0), LLVMMDNodeInContext2(e->c, &text, 1)},
+                    id = LLVMMDNodeInContext2(e->c, parts, 2);
+    LLVMMetadataReplaceAllUsesWith(parts[0], id); /* a loop's name begins with itself */
+    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->c, loop, sizeof loop - 1), LLVMMetadataAsValue(e->c, id));
+}
+
+/* Is it worth as many copies? What all warps keep from region to region is to have room in registers. */
+static bool is_short(const struct emit *e)
+{
+    const struct cpu_func *f = e->f;
+    enum { MOST_OPS = 1024, FEW_WARPS = 4, MOST_WARPS = 8 };
+    bool keeps_few = f->isa >= EMU_ISA_AVX512 || f->region.n_starts <= 2;
+    return !e->room.apart && f->region.n_warps <= (keeps_few ? MOST_WARPS : FEW_WARPS) &&
+           f->region.n_ops * f->region.n_warps <= MOST_OPS;
+}
+
 static bool region(struct emit *e, uint32_t which)
 {
     struct whole *w = e->whole;
@@ -381,7 +412,9 @@ static bool region(struct emit *e, uint32_t which)
     LLVMPositionBuilderAtEnd(B, e->out.done);
     val k = LLVMBuildAdd(B, load32(e, e->at_warp), k32(e, 1), ""); /* not e->warp: emit_idle */
     LLVMBuildStore(B, k, e->at_warp);
-    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, k, k32(e, f->region.n_warps), ""), warp, end);
+    val more = LLVMBuildICmp(B, LLVMIntULT, k, k32(e, f->region.n_warps), ""),
+        branch = LLVMBuildCondBr(B, more, warp, end);
+    if (is_short(e)) unroll(e, branch);
     LLVMPositionBuilderAtEnd(B, end);
     emit_count_round(e);
     round_over(e);
@@ -395,6 +428,7 @@ static void prologue(struct emit *e)
     struct whole *w = e->whole;
     struct cpu_func *f = e->f;
     emit_state_vars(e);
+    emit_keep_bounds(e);
     w->common = LLVMBuildAlloca(B, e->t.i32, "");
     w->turns = LLVMBuildAlloca(B, e->t.i32, "");
     w->number = LLVMBuildAlloca(B, e->t.i64, "");
@@ -415,13 +449,11 @@ static void prologue(struct emit *e)
 static void each_cta(struct emit *e)
 {
     struct whole *w = e->whole;
-    val place = emit_field(e, e->t.ptr, offsetof(struct cpu_call, place)),
-        end = emit_field(e, e->t.i64, offsetof(struct cpu_call, number_end));
+    val end = emit_field(e, e->t.i64, offsetof(struct cpu_call, number_end));
     LLVMBasicBlockRef begin_cta = emit_block(e, "cta"), next = emit_block(e, "next"), out = emit_block(e, "out"),
                       carry[3];
     LLVMBuildBr(B, begin_cta);
     LLVMPositionBuilderAtEnd(B, begin_cta);
-    for (unsigned k = 0; k < 3; k++) LLVMBuildStore(B, emit_ctaid(e, k), emit_at(e, place, 4 * k));
     LLVMBuildStore(B, k32(e, e->f->region.n_warps > 1 ? EMU_LOOP_PAUSES : 0), w->turns);
     for (uint32_t r = 0; r < e->f->n_regs; r++)
         for (int h = 0; h < 2; h++)
