@@ -6,6 +6,8 @@ failed=0
 export XDG_CACHE_HOME=$PWD/cache
 devices="emu cpu"
 [ -e "$B/lib/margay/libmargay-cpu.so" ] || devices=emu
+seeds='1 2 3 4 5 6 7 8 9 10 11 12'
+[ "${VARIANT:-release}" = release ] || devices=emu seeds="$(($$ % 12 + 1)) $(($$ % 11 + 2)) $(($$ % 10 + 3))" # the CPU device under sanitizers: tests/inject/scenarios.sh, tools.sh, records.sh
 fail() { echo "FAIL $*"; failed=1; }
 replayed() { # NAME DIR ARGS...: it gives the recorded results
     name=$1 dir=$2
@@ -312,7 +314,7 @@ for n in 0 10 100 $((size / 2)) $((size - 1)); do
     head -c "$n" all-emu/capture-*.mgc > changed/capture-1.mgc
     refused "torn at $n" changed 3 'changed/capture-1.mgc: not a whole capture: '
 done
-for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do # whole, but what it says makes no sense: an error or other results, never a crash
+for seed in $seeds; do # whole, but what it says makes no sense: an error or other results, never a crash
     rm -rf changed again && mkdir changed
     ./recapture all-emu/capture-*.mgc changed/capture-1.mgc "random$seed" || fail "random $seed: $?"
     timeout 300 "$MARGAY" replay -q -o again --device emu changed > out 2> err
@@ -320,7 +322,7 @@ for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do # whole, but what it says makes no se
     case $rc in 0 | 1 | 3 | 4) ;; *) fail "random $seed: status $rc"; cat err ;; esac
     [ $rc = 0 ] || [ "$(wc -l < err)" -le 3 ] || { fail "random $seed: too much said"; cat err; }
 done
-echo "ok   twelve captures without sense"
+echo "ok   captures without sense: $seeds"
 mkdir none
 refused 'no capture' none 3 'none holds no capture'
 "$MARGAY" capture -q > out 2> err
