@@ -351,7 +351,7 @@ UNSANITIZED := app/online inject/replay_parts inject/capture_entries cli/one_mor
 SANITIZED = unit $(filter-out $(UNSANITIZED:%=tests/%.sh),$(wildcard tests/app/*.sh tests/cli/*.sh tests/inject/*.sh))
 # The thread sanitizer's: launches from many threads, through driver, inject and emulator.
 THREADED := $(addprefix tests/inject/,storm.sh children.sh conditional.sh devices.sh)
-threaded: deps $(B)/bin/margay $(LIBCUDA) $(AUDIT) $(FORWARD) plugin $(EMU_GPU) # what they need
+threaded: deps $(B)/bin/margay $(LIBCUDA) $(CUDART) $(CUDART12) $(AUDIT) $(FORWARD) $(MPI) plugin $(EMU_GPU) # what they need
 check: began := $(shell date +%s)
 check: ## build and pass every test, sanitizer builds included
 	@scripts/deps build && scripts/deps check

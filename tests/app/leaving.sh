@@ -1,6 +1,7 @@
 #!/bin/sh
 # A program that leaves main while detached threads still launch ends with main's own status, 48 times (make torture: 400): images stay loaded
 # at exit. With and without a tool, under a scheduler, and over our driver alone.
+# long
 set -u
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 failed=0

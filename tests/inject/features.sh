@@ -2,6 +2,7 @@
 # Features of CUDA programs under `blocks`: the program's own check passes, every launch is
 # instrumented, as many launches as expected, and every count equals the witness. A grid barrier spins
 # until the other CTAs arrive: how often depends on timing, so `cooperative` has no witness.
+# long
 set -u
 [ -n "$NVCC" ] || { echo "needs nvcc"; exit 77; }
 "$NVCC" -cudart shared -arch=sm_90 -o features "$ROOT/tests/inject/features.cu" || exit 1

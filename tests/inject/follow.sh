@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # margay run -t communication while the program runs: what is analysed leaves the disk, the program going on until it has, with and without rests; a program that dies leaves what its complete launches gave; a disk that is full takes nothing of what was freed; who interrupts the analysis, the program having ended, gets what it has.
 # clock
+# long
 set -euo pipefail
 case ${VARIANT:-release} in asan | tsan) kill= ;; *) kill=kill ;; esac
 head -c 65536 /dev/zero > hole
