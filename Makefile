@@ -368,9 +368,13 @@ torture: all examples $(EMU_GPU) ## mutants, damaged profiles, kills, thread sto
 # ---- fuzzing: tests/fuzz/fuzz_<target>.c with a seed corpus; replayed without libFuzzer by make check -----
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
-$(B)/bin/replay-%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(CORE_OBJS) $(call objs,$(REPORT) query study) $(B)/obj/tau/profile_file.o $(B)/obj/device/cpu/object.o
+# All targets in one program.
+$(B)/obj/tests/fuzz/fuzz_%.o: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
+	$(CC) $(CPPFLAGS) $(CFLAGS) -DLLVMFuzzerTestOneInput=fuzz_$* -MMD -MP -c $< -o $@
+$(B)/bin/replay: tests/fuzz/replay.c $(FUZZ:%=$(B)/obj/tests/fuzz/fuzz_%.o) $(CORE_OBJS) $(call objs,$(REPORT) query study) $(B)/obj/tau/profile_file.o $(B)/obj/device/cpu/object.o
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) '-DTARGETS=$(foreach f,$(FUZZ),X($(f)))' $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 fuzz: $(FUZZ:%=fuzz-%) ## fuzz every parser of bytes for FUZZ_SECONDS each (60)
 build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) $(REPORT) query study))) src/device/cpu/object.c src/tau/profile_file.c | $(B)/gen/margay-stamp.h $(B)/gen/page_text.h
 	@scripts/deps fuzz
