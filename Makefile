@@ -19,10 +19,11 @@ CFLAGS += -O2
 else ifeq ($(VARIANT),debug)
 CFLAGS += -O0 -DMG_DEBUG
 else ifeq ($(VARIANT),asan)
-CFLAGS += -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined -DMG_DEBUG -DMG_ASAN -DMG_SANITIZER='"asan"'
+# Undefined behaviour ends the process by SIGILL: without texts and places of it, programs start in half of the time. `make VARIANT=asan UB_SAYS=1` names the place.
+CFLAGS := $(CFLAGS:-g=-g1) -O1 -fno-omit-frame-pointer -fsanitize=address,undefined $(if $(UB_SAYS),-fno-sanitize-recover=undefined,-fsanitize-undefined-trap-on-error) -DMG_DEBUG -DMG_ASAN -DMG_SANITIZER='"asan"'
 LDFLAGS += -fsanitize=address,undefined
 else ifeq ($(VARIANT),tsan)
-CFLAGS += -O1 -fsanitize=thread -DMG_DEBUG -DMG_SANITIZER='"tsan"'
+CFLAGS := $(CFLAGS:-g=-g1) -O1 -fsanitize=thread -DMG_DEBUG -DMG_SANITIZER='"tsan"'
 LDFLAGS += -fsanitize=thread
 # Its runtime asks dlsym for its own needs before it can take calls of instrumented code.
 $(B)/obj/inject/preload.o $(B)/obj/base/inproc/reserve.o: CFLAGS := $(filter-out -fsanitize=thread,$(CFLAGS))
@@ -55,7 +56,7 @@ RUNTIME_OBJS := $(call objs,runtime) $(RESERVE_OBJS)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
-.PHONY: all plugin help deps unit examples demo check check-gpu torture bench benches fuzz bench-ptx bench-emu bench-trace bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install deb clean
+.PHONY: all plugin help deps unit examples demo threaded check check-gpu torture bench benches fuzz bench-ptx bench-emu bench-trace bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install deb clean
 all: deps $(B)/bin/margay $(B)/lib/libtau_cuda.so $(B)/lib/libmargay-profile.so $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(B)/lib/margay/libmargay-mpi.so $(B)/lib/margay/margay-replay $(B)/lib/margay/libmargay-core.so $(B)/lib/pkgconfig/.made plugin ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -101,6 +102,16 @@ $(B)/obj/%.avx2.o: src/%.c | deps
 $(B)/obj/%.avx512.o: src/%.c | deps
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(VEC_FLAGS) $(VEC_AVX512) -DEMU_ISA=EMU_ISA_AVX512 -DEMU_SUF=_avx512 -MMD -MP -c $< -o $@
+
+# Arithmetic is the same source for every ISA. Sanitizers look at the source: one object goes by all three names.
+VEC_ALIKE := bits cvt float half int x2
+ifneq ($(filter asan tsan,$(VARIANT)),)
+define alike
+$(VEC_ALIKE:%=$(B)/obj/device/emu/vec_alu_%.$(1).o): $(B)/obj/device/emu/vec_alu_%.$(1).o: $(B)/obj/device/emu/vec_alu_%.base.o
+	objcopy --redefine-sym alu_$$*_base=alu_$$*_$(1) --redefine-sym __odr_asan.alu_$$*_base=__odr_asan.alu_$$*_$(1) $$< $$@
+endef
+$(foreach i,avx2 avx512,$(eval $(call alike,$(i))))
+endif
 
 # ---- what tools outside the tree are linked with ---------------------------------------------------------
 # The archive, and a shared object of it whose name carries the stamp: margay opens its own for tools that ask for it (src/tool/spec.c).
@@ -315,12 +326,17 @@ $(EX)/interpolate: examples/interpolate/main.c $(EX)/interpolate.ptx.o | $(B)/li
 # several ranks: where there is a compiler for MPI
 $(EX)/md: examples/md/main.c $(EX)/md.ptx.o | $(B)/lib/margay/driver/libcuda.so.1
 	$(MPICC) -std=c17 -O2 $^ -L$(B)/lib/margay/driver -l:libcuda.so.1 -lm -o $@
-$(EX)/host-rt.o: examples/common/host_runtime.cu examples/common/host.h
+# nvcc's work is the same in all variants: done once
+EX_RT := build/examples
+$(EX_RT)/host-rt.o: examples/common/host_runtime.cu examples/common/host.h
 	@mkdir -p $(@D)
 	$(NVCC) -O2 -c $< -o $@
-$(EXAMPLES:%=$(EX)/%-rt): $(EX)/%-rt: examples/%/main.c examples/%/kernel.cu $(EX)/host-rt.o
+$(EX_RT)/%-rt: examples/%/main.c examples/%/kernel.cu $(EX_RT)/host-rt.o
 	$(NVCC) -x cu -O3 -Xcompiler -ffp-contract=off -lineinfo -arch=sm_90 -include examples/$*/kernel.cu -c $< -o $@.o
-	$(NVCC) -cudart shared $@.o $(EX)/host-rt.o -o $@
+	$(NVCC) -cudart shared $@.o $(EX_RT)/host-rt.o -o $@
+$(EXAMPLES:%=$(EX)/%-rt): $(EX)/%-rt: $(EX_RT)/%-rt
+	@mkdir -p $(@D)
+	@cp $< $@
 .SECONDARY:
 
 demo: ## profile a bundled CUDA program on whatever device is there
@@ -329,16 +345,20 @@ demo: ## profile a bundled CUDA program on whatever device is there
 	@scripts/demo $(B)
 
 # The address and undefined-behaviour sanitizers' build runs what can go wrong inside the application; the release build runs everything.
-SANITIZED := unit 'tests/app/*' 'tests/cli/*' 'tests/inject/*'
+# Left to the release build, and what covers the same code here: online (cli/of_trace), replay_parts (capture), one_more (cli/compare), subset_pack
+# (cli/subset), manual (cli/run, habits); the suite_* test scripts of the tree.
+UNSANITIZED := app/online inject/replay_parts inject/capture_entries cli/one_more cli/subset_pack cli/manual app/suite_tools app/suite_witness cli/suite_cost
+SANITIZED = unit $(filter-out $(UNSANITIZED:%=tests/%.sh),$(wildcard tests/app/*.sh tests/cli/*.sh tests/inject/*.sh))
 # The thread sanitizer's: launches from many threads, through driver, inject and emulator.
 THREADED := $(addprefix tests/inject/,storm.sh children.sh conditional.sh devices.sh)
+threaded: deps $(B)/bin/margay $(LIBCUDA) $(CUDART) $(CUDART12) $(AUDIT) $(FORWARD) $(MPI) plugin $(EMU_GPU) # what they need
+check: began := $(shell date +%s)
 check: ## build and pass every test, sanitizer builds included
 	@scripts/deps build && scripts/deps check
 	@$(MAKE) --no-print-directory -s $(JOBS) all examples benches $(B)/bin/test-unit
 	@$(MAKE) --no-print-directory -s $(JOBS) VARIANT=asan all examples build/asan/bin/test-unit
-	@$(MAKE) --no-print-directory -s $(JOBS) VARIANT=tsan all examples build/tsan/test/driver/libcuda.so.1
-	@tests/run --build $(B) --also build/asan --only-also $(SANITIZED)
-	@tests/run --build build/tsan $(THREADED)
+	@$(MAKE) --no-print-directory -s $(JOBS) VARIANT=tsan threaded
+	@tests/run --build $(B) --since $(began) --also build/asan $(SANITIZED) --also build/tsan $(THREADED)
 
 # What make check runs in seconds, at length: bounded by each test's own limits. Every script prints its seed.
 torture: all examples $(EMU_GPU) ## mutants, damaged profiles, kills, thread storms, unloaded modules, litmus tests; CCCL=DIR: programs over it; SEED=S: as before; TORTURE=long
@@ -348,9 +368,13 @@ torture: all examples $(EMU_GPU) ## mutants, damaged profiles, kills, thread sto
 # ---- fuzzing: tests/fuzz/fuzz_<target>.c with a seed corpus; replayed without libFuzzer by make check -----
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
-$(B)/bin/replay-%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(CORE_OBJS) $(call objs,$(REPORT) query study) $(B)/obj/tau/profile_file.o $(B)/obj/device/cpu/object.o
+# All targets in one program.
+$(B)/obj/tests/fuzz/fuzz_%.o: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
+	$(CC) $(CPPFLAGS) $(CFLAGS) -DLLVMFuzzerTestOneInput=fuzz_$* -MMD -MP -c $< -o $@
+$(B)/bin/replay: tests/fuzz/replay.c $(FUZZ:%=$(B)/obj/tests/fuzz/fuzz_%.o) $(CORE_OBJS) $(call objs,$(REPORT) query study) $(B)/obj/tau/profile_file.o $(B)/obj/device/cpu/object.o
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) '-DTARGETS=$(foreach f,$(FUZZ),X($(f)))' $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 fuzz: $(FUZZ:%=fuzz-%) ## fuzz every parser of bytes for FUZZ_SECONDS each (60)
 build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) $(REPORT) query study))) src/device/cpu/object.c src/tau/profile_file.c | $(B)/gen/margay-stamp.h $(B)/gen/page_text.h
 	@scripts/deps fuzz

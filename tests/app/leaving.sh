@@ -1,12 +1,14 @@
 #!/bin/sh
-# A program that leaves main while detached threads still launch ends with main's own status, 200 times: images stay loaded
+# A program that leaves main while detached threads still launch ends with main's own status, 48 times (make torture: 400): images stay loaded
 # at exit. With and without a tool, under a scheduler, and over our driver alone.
+# long
 set -u
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 failed=0
 "$NVCC" -cudart shared -arch=sm_80 -O1 -o leaving "$ROOT/tests/app/leaving.cu" || exit 1
-times=50 few=5
-[ "${VARIANT:-release}" = release ] || times=10 few=2
+times=12 few=2
+[ -z "${TORTURE:-}" ] || times=100 few=10
+[ "${VARIANT:-release}" = release ] || times=4 few=1
 try() { # NAME TIMES COMMAND...
     name=$1 n=$2 i=0; shift 2
     while [ $i -lt "$n" ]; do

@@ -18,7 +18,9 @@ for tool in none blocks; do
     [ "$($run -q -t $tool --no-contract -o c2$tool -- ./ptxrun load=turns.ptx contract:1,1,1:1,1,1 sum)" = 'sum 0' ] || bad "--no-contract, -t $tool"
 done
 # also where a tool inserts code with branches between them, or guards what lies there; nvidia: NVIDIA's code path over the emulator
-for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia; do
+devices="emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia"
+[ "${VARIANT:-release}" = release ] || devices=emu # the CPU device under sanitizers: tests/inject/scenarios.sh, tools.sh, records.sh
+for device in $devices; do
     for tool in none blocks lanes memory bounds trace clock; do
         [ "$(LD_LIBRARY_PATH="$B/test/driver" "$MARGAY" run --device $device -q -t $tool -o c3$device$tool -- ./ptxrun load=turns.ptx contract_apart:1,1,1:1,1,1 sum)" = 'sum 864026624' ] ||
             bad "contraction apart, $device, -t $tool"

@@ -1,12 +1,26 @@
 /* Runs a fuzz target over files, without libFuzzer: the corpus is replayed by `make check`.
- *   replay-<target> FILE-OR-FOLDER... */
+ *   replay TARGET FILE-OR-FOLDER... */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "fuzz.h"
+
+#define X(name) int fuzz_##name(const uint8_t *data, size_t bytes);
+TARGETS
+#undef X
+static const struct {
+    const char *name;
+    int (*run)(const uint8_t *data, size_t bytes);
+} targets[] = {
+#define X(name) {#name, fuzz_##name},
+    TARGETS
+#undef X
+};
+static int (*target)(const uint8_t *data, size_t bytes);
 
 static int replay_file(const char *path, long bytes)
 {
@@ -18,7 +32,7 @@ static int replay_file(const char *path, long bytes)
     }
     fclose(f);
     data = realloc(data, bytes ? (size_t)bytes : 1);
-    LLVMFuzzerTestOneInput(data, (size_t)bytes);
+    target(data, (size_t)bytes);
     free(data);
     return 1;
 }
@@ -46,7 +60,13 @@ static int replay(const char *path)
 int main(int argc, char **argv)
 {
     int n = 0;
-    for (int i = 1; i < argc; i++) n += replay(argv[i]);
+    for (size_t i = 0; argc > 1 && i < sizeof targets / sizeof *targets; i++)
+        if (!strcmp(argv[1], targets[i].name)) target = targets[i].run;
+    if (!target) {
+        fprintf(stderr, "no such target: %s\n", argc > 1 ? argv[1] : "");
+        return 3;
+    }
+    for (int i = 2; i < argc; i++) n += replay(argv[i]);
     printf("%d inputs\n", n);
     return n ? 0 : 3;
 }

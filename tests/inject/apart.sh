@@ -2,6 +2,7 @@
 # Margay's memory on an NVIDIA device stands apart from the program's (the driver over the emulator): nothing of the program's is
 # near it; what a kernel writes there is found, the launch has no counts and says why, and no other count changes; without virtual
 # memory calls the same with allocations of the driver's; a context takes its memory along.
+# long
 set -u
 failed=0
 export XDG_CACHE_HOME=$PWD/cache LD_LIBRARY_PATH=$B/test/driver:$B/lib/margay/cudart EMU_GPU_MAPS=$PWD/maps

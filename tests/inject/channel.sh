@@ -13,7 +13,9 @@ run() { # WHAT DEVICE PROGRAM ARGS...
     cmp -s out "$program.$device" || fail "$what: the program's output is another"
     "$MARGAY" report p --json > p.json || fail "$what: report"
 }
-for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu); do
+devices="emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu)"
+[ "${VARIANT:-release}" = release ] || devices=emu # the CPU device under sanitizers: tests/inject/scenarios.sh, tools.sh, records.sh
+for device in $devices; do
     for program in saxpy bfs stencil histogram; do
         "$MARGAY" run -q -o none --device $device -t none -- "$B/examples/$program" > $program.$device 2> /dev/null
         for form in coded lanes; do
@@ -74,7 +76,7 @@ assert (c['dropped_records'], c['lost_segments'], c['damaged_pages'], c['late_pa
 }
 EMU_GPU_LEAVES=1 ends nvidia alive 9000 # three replays of 1000 loads, stores and additions; the driver is gone when the session ends
 unset LD_LIBRARY_PATH
-for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu); do ends $device last 3001; done
+for device in $devices; do ends $device last 3001; done
 run "records are dropped where the user wants that" emu stencil -t accesses,form=lanes --channel drop
 python3 - > why 2>&1 <<'P' || { fail drop; cat why; }
 import json

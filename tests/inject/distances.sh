@@ -6,6 +6,7 @@
 set -u
 gcc -O1 -Wall -Werror -I"$ROOT/src" -o distances "$ROOT/tests/inject/distances.c" -ldl || exit 1
 [ -e "$B/lib/margay/libmargay-cpu.so" ] && cpu=cpu || cpu=
+[ "${VARIANT:-release}" = release ] || cpu= # the CPU device under sanitizers: tests/inject/scenarios.sh, tools.sh, records.sh
 export MARGAY_CPU_TIER=sync
 for device in ${DEVICES:-emu $cpu}; do
     "$MARGAY" run -t none --device $device -o none -- ./distances ${SEED:-1} ${ALL:+all} > native.out 2> native.err || { echo "$device: status $?"; cat native.out native.err; exit 1; }

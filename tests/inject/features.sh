@@ -2,6 +2,7 @@
 # Features of CUDA programs under `blocks`: the program's own check passes, every launch is
 # instrumented, as many launches as expected, and every count equals the witness. A grid barrier spins
 # until the other CTAs arrive: how often depends on timing, so `cooperative` has no witness.
+# long
 set -u
 [ -n "$NVCC" ] || { echo "needs nvcc"; exit 77; }
 "$NVCC" -cudart shared -arch=sm_90 -o features "$ROOT/tests/inject/features.cu" || exit 1
@@ -23,6 +24,7 @@ P
         failed=1
     fi
 done < "$ROOT/tests/inject/features.list"
+[ "${VARIANT:-release}" = release ] || exit $failed # linked.sh has the rest under sanitizers
 # relocatable device code: the driver links, the twin comes from the linked module
 "$NVCC" -cudart shared -rdc=true -arch=sm_90 -o features "$ROOT/tests/inject/features.cu" || exit 1
 for name in state indirect streams; do

@@ -12,6 +12,7 @@ if [ -n "${REAL_GPU:-}" ]; then
     want=$(./inside)
 else
     devices="emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia"
+    [ "${VARIANT:-release}" = release ] || devices='emu nvidia' # the CPU device under sanitizers: tests/inject/scenarios.sh, tools.sh, records.sh
     want=$("$MARGAY" run --device emu -q -t none -o none -- ./inside)
 fi
 run() { # TIMELINE EVENTS OPTION...

@@ -3,6 +3,7 @@
 # a scheduler that is killed or stands still, a program that is stopped or killed while it has the device, programs that come
 # and go. The other program goes on each time. Bounded by `timeout`.
 # clock
+# long
 set -u
 failed=0
 fail() { echo "FAIL $*"; failed=1; tail -n 5 out err 2> /dev/null; }

@@ -2,7 +2,7 @@
 # Modules that are loaded, launched and unloaded leave nothing behind but their place in the profile, with a tool and without:
 # the process grows by less than 10 MB from the 400th to the last of N (4,000 in the long form), and no count is lost.
 set -u
-failed=0 N=${N:-1500} limit=10240
+failed=0 N=${N:-800} limit=10240
 case ${VARIANT:-release} in asan | tsan) echo "     a sanitizer keeps freed memory back: sizes are not looked at"; limit=100000000 N=200 ;; esac
 gcc -O1 -Wall -o unloads "$ROOT/tests/inject/unloads.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 || exit 1
 [ -n "${REAL_GPU:-}" ] || export LD_LIBRARY_PATH="$B/test/driver"

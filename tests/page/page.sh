@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The page of `margay report --html` in a browser: of 1, 120 and 500 kernels it opens, filters, sorts, follows links, opens
 # lines and blocks, turns dark, prints; with the keyboard, too. What it shows is compared with --json.
+# long
 set -euo pipefail
 fail() { echo "FAIL: $*"; exit 1; }
 python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import browser; sys.exit(browser.find() is None)' "$ROOT/tests/page" || { echo 'no headless Chromium here (Debian: chromium-headless-shell)'; exit 77; }

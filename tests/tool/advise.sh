@@ -2,6 +2,7 @@
 # Eight planted faults, each with a sound twin: the first finding of `-t advise` names the fault's line by the right rule, on
 # emulator and CPU device; the twin has no finding of that rule. Four of them also as mutants (mutate.py): all names, the place of the
 # line and sizes are others. SEED draws them; an even one takes the other four. DEVICES=nvidia: on a GPU.
+# long
 set -e
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 seed=${SEED:-1}

@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <time.h>
 
 struct test {
     const char *file, *name;
@@ -49,7 +50,10 @@ int main(int argc, char **argv)
     int passed = 0, failed = 0, skipped = 0;
     for (int i = 0; i < n_tests; i++) {
         if (argc > 1 && fnmatch(argv[1], tests[i].name, 0)) continue;
+        clock_t began = clock();
         enum outcome o = outcome_of(tests[i].fn);
+        double took = (double)(clock() - began) / CLOCKS_PER_SEC;
+        if (took >= 5) printf("slow %s: %.0f s of CPU time\n", tests[i].name, took);
         if (o == FAILED) printf("FAIL %s (%s)\n", tests[i].name, tests[i].file);
         passed += o == PASSED, failed += o == FAILED, skipped += o == SKIPPED;
     }

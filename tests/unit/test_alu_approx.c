@@ -159,7 +159,7 @@ MG_TEST(approx_has_the_bits_of_an_h200)
             }
             if (sum != a->samples)
                 mg_test_fail(__FILE__, __LINE__, "%s, isa %d: the samples differ", a->form, (int)isa);
-            if (isa != emu_isa_best()) continue;
+            if (isa != emu_isa_best() || MG_TEST_PART > 1) continue;
             sum = 0;
             for (uint32_t i = 0; i < 1u << 24; i += 32) {
                 for (uint32_t j = 0; j < 32; j++) in[j] = a->block + i + j;

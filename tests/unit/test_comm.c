@@ -359,7 +359,7 @@ static void run_both(enum mg_comm_entity entity, enum mg_comm_match match, unsig
 MG_TEST(comm_plain)
 {
     for (unsigned seed = 0; seed < 12; seed++)
-        for (int entity = MG_COMM_CTA; entity <= MG_COMM_KERNEL; entity++)
+        for (int entity = MG_COMM_CTA; entity <= MG_COMM_KERNEL && mg_test_takes(seed); entity++)
             run_both((enum mg_comm_entity)entity, seed % 4 == 3 ? MG_COMM_START : MG_COMM_BYTE, 1 + seed % 3,
                      seed * 5 + (unsigned)entity);
 }
