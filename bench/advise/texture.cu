@@ -1,5 +1,6 @@
 /* How long a multiprocessor takes for the requests that go through its texture unit: rows COST_UNIT of
- * src/report/advice/costs.def are four times what this prints. Two CTAs of 32 warps a multiprocessor, everything in L1.
+ * src/report/advice/costs.def are four times what this prints. Two CTAs of 32 warps a multiprocessor, everything in L1;
+ * stores go to L2, where multiprocessors wait for each other, so that they have no row.
  *   nvcc -O3 -arch=sm_90 -o texture bench/advise/texture.cu && ./texture */
 #include <cstdio>
 #include <vector>

@@ -1,6 +1,7 @@
 /* Recursive descent over a mangled name. A type is two texts, what stands before and behind the
  * declared thing ("void (*" and ")(int)"); all texts live in one arena that is limited in size, since
- * substitutions can double a text with every use. One file, since a name, a type and an expression each hold the others. */
+ * substitutions can double a text with every use. One file, since a name, a type and an expression each hold the
+ * others. */
 #include "base/demangle.h"
 
 #include <fnmatch.h>
