@@ -15,7 +15,8 @@
 
 #define MG_CAP_MAGIC       "MGCAPTR1"
 #define MG_CAP_FRAME_MAGIC 0x464d4147u /* GAMF */
-enum { MG_CAP_VERSION = 1, MG_CAP_CHUNK = 65536, MG_CAP_INLINE = 512, MG_CAP_FRAME_MOST = 32 << 20 };
+enum { MG_CAP_VERSION = 2, /* 1: a frame's crc does not say what stands before it */
+       MG_CAP_OLDEST = 1, MG_CAP_CHUNK = 65536, MG_CAP_INLINE = 512, MG_CAP_FRAME_MOST = 32 << 20 };
 
 /* Where the program's device memory lies while it is captured: below what the system gives out by itself. */
 #define MG_CAP_ARENA        0x300000000000u
@@ -31,8 +32,9 @@ struct mg_cap_head {
 };
 enum mg_cap_frame_type { MG_CAP_DATA = 1, MG_CAP_OPS, MG_CAP_END };
 struct mg_cap_frame {
-    uint32_t magic, type, raw_bytes, packed_bytes, payload_crc, crc;
-}; /* packed as zstd where smaller */
+    uint32_t magic, type, raw_bytes, packed_bytes, payload_crc;
+    uint32_t crc; /* of these, going on from that of the frame before: frames stay in their order */
+};                /* packed as zstd where smaller */
 struct mg_cap_end {
     uint64_t n_ops, n_chunks, op_bytes, n_launches;
 };

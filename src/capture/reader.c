@@ -27,6 +27,7 @@ struct mg_cap_reader {
     uint64_t n_ops_bytes, cap_ops;
     MG_VEC(struct chunk) chunks; /* from number 1 */
     struct mg_cap_end end;
+    uint32_t version, chain; /* the crc of the frame before */
     ZSTD_DCtx *zstd;
 };
 
@@ -63,8 +64,9 @@ static const char *read_frame(struct mg_cap_reader *r, uint64_t *at, bool *ended
     if (r->bytes - *at < sizeof f) return "it ends within a frame; the program may have been killed";
     memcpy(&f, r->file + *at, sizeof f);
     const uint8_t *payload = r->file + *at + sizeof f;
-    if (f.magic != MG_CAP_FRAME_MAGIC || f.crc != mg_crc32c(0, &f, offsetof(struct mg_cap_frame, crc)))
-        return "a frame's head is damaged";
+    if (f.magic != MG_CAP_FRAME_MAGIC || f.crc != mg_crc32c(r->chain, &f, offsetof(struct mg_cap_frame, crc)))
+        return "a frame's head is damaged, or the frame is not in its place";
+    if (r->version > MG_CAP_OLDEST) r->chain = f.crc;
     if (f.raw_bytes > MG_CAP_FRAME_MOST || f.packed_bytes > f.raw_bytes)
         return "a frame claims more than frames may have";
     if (f.packed_bytes > r->bytes - *at - sizeof f) return "it ends within a frame; the program may have been killed";
@@ -223,7 +225,8 @@ static const char *read_file(struct mg_cap_reader *r)
     memcpy(&h, r->file, sizeof h);
     if (memcmp(h.magic, MG_CAP_MAGIC, sizeof h.magic) || h.crc != mg_crc32c(0, &h, offsetof(struct mg_cap_head, crc)))
         return "it does not begin as one";
-    if (h.version != MG_CAP_VERSION) return "another version of Margay wrote it";
+    if (h.version < MG_CAP_OLDEST || h.version > MG_CAP_VERSION) return "another version of Margay wrote it";
+    r->version = h.version;
     while (!ended) {
         const char *why = read_frame(r, &at, &ended);
         if (why) return why;
@@ -282,6 +285,5 @@ bool mg_cap_is_idle(const char *path)
     bool read = !fseek(f, -(long)sizeof last, SEEK_END) && fread(&last, sizeof last, 1, f) == 1;
     fclose(f);
     return read && last.f.magic == MG_CAP_FRAME_MAGIC && last.f.type == MG_CAP_END && !last.end.n_launches &&
-           last.f.crc == mg_crc32c(0, &last.f, offsetof(struct mg_cap_frame, crc)) &&
            last.f.payload_crc == mg_crc32c(0, &last.end, sizeof last.end);
 }

@@ -64,7 +64,7 @@ static void write_frame(struct mg_cap_writer *w, enum mg_cap_frame_type type, co
         }
     }
     f.payload_crc = mg_crc32c(0, payload, f.packed_bytes);
-    f.crc = mg_crc32c(0, &f, offsetof(struct mg_cap_frame, crc));
+    f.crc = w->chain = mg_crc32c(w->chain, &f, offsetof(struct mg_cap_frame, crc));
     write_all(w, (struct iovec[]){{&f, sizeof f}, {(void *)payload, f.packed_bytes}}, 2);
 }
 

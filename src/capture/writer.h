@@ -19,6 +19,7 @@ struct mg_cap_writer {
     } * keys; /* by number */
     uint32_t n_chunks, cap;
     struct mg_cap_end end;
+    uint32_t chain; /* the crc of the frame before */
     char *packed; /* room of a frame */
     void *zstd;   /* its context */
 };

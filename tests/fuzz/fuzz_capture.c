@@ -14,14 +14,16 @@
 #include "image/image.h"
 #include "image/packed.h"
 
-static void add_frame(struct mg_buf *out, enum mg_cap_frame_type type, const void *data, size_t bytes)
+/* Returns the frame's crc, which goes on from that of the frame before. */
+static uint32_t add_frame(struct mg_buf *out, uint32_t before, enum mg_cap_frame_type type, const void *data, size_t bytes)
 {
     struct mg_cap_frame f = {
         .magic = MG_CAP_FRAME_MAGIC, .type = type, .raw_bytes = (uint32_t)bytes, .packed_bytes = (uint32_t)bytes};
     f.payload_crc = mg_crc32c(0, data, bytes);
-    f.crc = mg_crc32c(0, &f, offsetof(struct mg_cap_frame, crc));
+    f.crc = mg_crc32c(before, &f, offsetof(struct mg_cap_frame, crc));
     mg_buf_add(out, &f, sizeof f);
     if (bytes) mg_buf_add(out, data, bytes);
+    return f.crc;
 }
 
 /* A file with these operations and one chunk; the first bytes say what its END claims. */
@@ -34,9 +36,9 @@ static void wrap(const uint8_t *data, size_t bytes, struct mg_buf *out)
     memcpy(h.magic, MG_CAP_MAGIC, sizeof h.magic);
     h.crc = mg_crc32c(0, &h, offsetof(struct mg_cap_head, crc));
     mg_buf_add(out, &h, sizeof h);
-    add_frame(out, MG_CAP_DATA, chunk, sizeof chunk);
-    add_frame(out, MG_CAP_OPS, data + 2, bytes - 2);
-    add_frame(out, MG_CAP_END, &end, sizeof end);
+    uint32_t crc = add_frame(out, 0, MG_CAP_DATA, chunk, sizeof chunk);
+    crc = add_frame(out, crc, MG_CAP_OPS, data + 2, bytes - 2);
+    add_frame(out, crc, MG_CAP_END, &end, sizeof end);
 }
 
 static void read_image(const void *p, size_t bytes)

@@ -313,6 +313,19 @@ for n in 0 10 100 $((size / 2)) $((size - 1)); do
     head -c "$n" all-emu/capture-*.mgc > changed/capture-1.mgc
     refused "torn at $n" changed 3 'changed/capture-1.mgc: not a whole capture: '
 done
+# frames that changed places, each whole
+python3 - all-emu/capture-*.mgc changed/capture-1.mgc <<'P' || exit 1
+import struct, sys
+data, frames, at = open(sys.argv[1], 'rb').read(), [], 16
+while at < len(data):
+    packed = struct.unpack_from('<6I', data, at)[3]
+    frames.append(data[at:at + 24 + packed])
+    at += 24 + packed
+assert len(frames) > 2, len(frames)
+frames[0], frames[1] = frames[1], frames[0]
+open(sys.argv[2], 'wb').write(data[:16] + b''.join(frames))
+P
+refused 'frames that changed places' changed 3 'or the frame is not in its place'
 for seed in $seeds; do # whole, but what it says makes no sense: an error or other results, never a crash
     rm -rf changed again && mkdir changed
     ./recapture all-emu/capture-*.mgc changed/capture-1.mgc "random$seed" || fail "random $seed: $?"

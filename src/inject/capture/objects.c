@@ -164,26 +164,45 @@ static void object_gone(uint64_t handle, bool surface)
     }
     mg_capture_unlock();
 }
+/* The driver numbers objects in the order of these calls: it has to be the order in which they are told, so that a replay
+ * gets the same handles. */
+static pthread_mutex_t calls = PTHREAD_MUTEX_INITIALIZER;
+
+static bool begin_call(void)
+{
+    return mg_capture_looks() && !pthread_mutex_lock(&calls);
+}
+
+static cu_result end_call(bool begun, cu_result rc)
+{
+    if (begun) pthread_mutex_unlock(&calls);
+    return rc;
+}
+
 MG_CAPTURE(cuTexObjectCreate, cu_tex *t, const struct cu_resource_desc *r, const struct cu_texture_desc *d,
            const struct cu_view_desc *v)
 {
+    bool looks = begin_call();
     cu_result rc = NEXT(cuTexObjectCreate)(t, r, d, v);
-    if (rc == CUE_SUCCESS && mg_capture_looks()) object(*t, false, r, d, v);
-    return rc;
+    if (rc == CUE_SUCCESS && looks) object(*t, false, r, d, v);
+    return end_call(looks, rc);
 }
 MG_CAPTURE(cuSurfObjectCreate, cu_surf *s, const struct cu_resource_desc *r)
 {
+    bool looks = begin_call();
     cu_result rc = NEXT(cuSurfObjectCreate)(s, r);
-    if (rc == CUE_SUCCESS && mg_capture_looks()) object(*s, true, r, NULL, NULL);
-    return rc;
+    if (rc == CUE_SUCCESS && looks) object(*s, true, r, NULL, NULL);
+    return end_call(looks, rc);
 }
 MG_CAPTURE(cuTexObjectDestroy, cu_tex t)
 {
+    bool looks = begin_call();
     object_gone(t, false);
-    return NEXT(cuTexObjectDestroy)(t);
+    return end_call(looks, NEXT(cuTexObjectDestroy)(t));
 }
 MG_CAPTURE(cuSurfObjectDestroy, cu_surf s)
 {
+    bool looks = begin_call();
     object_gone(s, true);
-    return NEXT(cuSurfObjectDestroy)(s);
+    return end_call(looks, NEXT(cuSurfObjectDestroy)(s));
 }
