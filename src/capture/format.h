@@ -15,8 +15,13 @@
 
 #define MG_CAP_MAGIC       "MGCAPTR1"
 #define MG_CAP_FRAME_MAGIC 0x464d4147u /* GAMF */
-enum { MG_CAP_VERSION = 2, /* 1: a frame's crc does not say what stands before it */
-       MG_CAP_OLDEST = 1, MG_CAP_CHUNK = 65536, MG_CAP_INLINE = 512, MG_CAP_FRAME_MOST = 32 << 20 };
+enum {
+    MG_CAP_VERSION = 2, /* 1: a frame's crc does not say what stands before it */
+    MG_CAP_OLDEST = 1,
+    MG_CAP_CHUNK = 65536,
+    MG_CAP_INLINE = 512,
+    MG_CAP_FRAME_MOST = 32 << 20
+};
 
 /* Where the program's device memory lies while it is captured: below what the system gives out by itself. */
 #define MG_CAP_ARENA        0x300000000000u

@@ -20,8 +20,8 @@ struct mg_cap_writer {
     uint32_t n_chunks, cap;
     struct mg_cap_end end;
     uint32_t chain; /* the crc of the frame before */
-    char *packed; /* room of a frame */
-    void *zstd;   /* its context */
+    char *packed;   /* room of a frame */
+    void *zstd;     /* its context */
 };
 struct mg_cap_op_in { /* one operation to append */
     enum mg_cap_op_kind kind;

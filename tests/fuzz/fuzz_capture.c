@@ -15,7 +15,8 @@
 #include "image/packed.h"
 
 /* Returns the frame's crc, which goes on from that of the frame before. */
-static uint32_t add_frame(struct mg_buf *out, uint32_t before, enum mg_cap_frame_type type, const void *data, size_t bytes)
+static uint32_t add_frame(struct mg_buf *out, uint32_t before, enum mg_cap_frame_type type, const void *data,
+                          size_t bytes)
 {
     struct mg_cap_frame f = {
         .magic = MG_CAP_FRAME_MAGIC, .type = type, .raw_bytes = (uint32_t)bytes, .packed_bytes = (uint32_t)bytes};

@@ -164,8 +164,8 @@ static void object_gone(uint64_t handle, bool surface)
     }
     mg_capture_unlock();
 }
-/* The driver numbers objects in the order of these calls: it has to be the order in which they are told, so that a replay
- * gets the same handles. */
+/* The driver numbers objects in the order of these calls: it has to be the order in which they are told, so that a
+ * replay gets the same handles. */
 static pthread_mutex_t calls = PTHREAD_MUTEX_INITIALIZER;
 
 static bool begin_call(void)
