@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/vec.h"
@@ -34,6 +35,21 @@ static int find_interval(const char *name)
     for (int i = 0; i < MG_INTERVAL_COUNT; i++)
         if (!strcmp(mg_interval_names[i], name)) return i;
     return -1;
+}
+
+/* A run that selects, by its counts or its times, would judge itself. */
+static enum mg_err refuse_own(const char *selecting, const char *judging, struct mg_diag *d)
+{
+    struct stat one, other;
+    for (const char *s = selecting; s && *judging; s = strchr(s, ','), s += !!s)
+        for (const char *j = judging; j; j = strchr(j, ','), j += !!j) {
+            char a[4096], b[4096];
+            snprintf(a, sizeof a, "%.*s", (int)strcspn(s, ","), s);
+            snprintf(b, sizeof b, "%.*s", (int)strcspn(j, ","), j);
+            if (!stat(a, &one) && !stat(b, &other) && one.st_dev == other.st_dev && one.st_ino == other.st_ino)
+                return mg_diag_err(d, MG_ERR_INPUT, "%s selects and judges: it would be judged by itself", b);
+        }
+    return MG_ERR_OK;
 }
 
 static enum mg_err open_run(struct subset_cli *c, const char *list, struct mg_diag *d)
@@ -137,6 +153,10 @@ static enum mg_err study_runs(struct subset_cli *c, char **dirs, int n, struct m
 {
     struct mg_vectors v;
     enum mg_err err = MG_ERR_OK;
+    for (int i = 1; i < n && !err; i++) {
+        err = refuse_own(dirs[0], dirs[i], d);
+        if (!err && c->times) err = refuse_own(c->times, dirs[i], d);
+    }
     for (int i = 0; i < n && !err; i++) err = open_run(c, dirs[i], d);
     if (!err && c->times) err = use_times(c, d);
     if (err) return err;
@@ -156,10 +176,27 @@ static enum mg_err study_runs(struct subset_cli *c, char **dirs, int n, struct m
     return err;
 }
 
+/* Options that some methods alone take. */
+static const struct of_methods {
+    const char *option, *methods;
+} of_methods[] = {{"--size", "random systematic first margay"},
+                  {"--threshold", "pka stem margay"},
+                  {"--features", "simpoint"},
+                  {"--use-times", "margay"}};
+
+static bool takes(const struct of_methods *x, const char *method)
+{
+    size_t n = strlen(method);
+    for (const char *m = x->methods; m; m = strchr(m, ' '), m += !!m)
+        if (strcspn(m, " ") == n && !strncmp(m, method, n)) return true;
+    return false;
+}
+
 /* 0; else the status of a wrong combination of options. */
 static int check_options(struct subset_cli *c, int n)
 {
-    int interval = find_interval(c->interval), feature = mg_feature_find(c->features);
+    int interval = find_interval(c->interval), feature = mg_feature_find(c->features ? c->features : "BB");
+    const bool given[] = {c->n, c->o.threshold_pct > 0, c->features, c->o.use_times}; /* ORDER of_methods */
     const struct mg_method *m = mg_method_find(c->o.method);
     if (feature < 0) return mg_opt_usage(&page, MG_EXIT_USAGE, "there are no features %.100s", c->features);
     if (c->vectors && (n || c->all || c->times || c->launches || c->results))
@@ -170,8 +207,10 @@ static int check_options(struct subset_cli *c, int n)
     if (!c->vectors && !n) return mg_opt_usage(&page, MG_EXIT_USAGE, "needs a profile directory");
     if (c->all && (strcmp(m->name, "simpoint") || c->simpoints || c->launches || c->results))
         return mg_opt_usage(&page, MG_EXIT_USAGE, "--all tries method simpoint and writes no files");
-    if (c->o.use_times && strcmp(m->name, "margay"))
-        return mg_opt_usage(&page, MG_EXIT_USAGE, "--use-times is for method margay");
+    for (uint32_t i = 0; i < MG_COUNT_OF(of_methods); i++)
+        if (given[i] && !takes(&of_methods[i], m->name))
+            return mg_opt_usage(&page, MG_EXIT_USAGE, "%s is not for method %s but for: %s", of_methods[i].option,
+                                m->name, of_methods[i].methods);
     c->o.interval = (enum mg_interval_kind)interval;
     c->o.feature = (enum mg_feature_kind)feature;
     c->o.max_clusters = (uint32_t)c->max_clusters;
@@ -184,7 +223,6 @@ int study_subset(int argc, char **argv)
 {
     struct subset_cli c = {.o = {.size = sizeof c.o, .method = "simpoint", .seed = 1},
                            .interval = "launch",
-                           .features = "BB",
                            .max_clusters = 10,
                            .interval_size = 100000000};
     struct mg_diag d = MG_DIAG_INIT;

@@ -166,7 +166,7 @@ static void find_interval(const struct mg_subset *s, const struct mg_stratified 
         e.high *= wider;
         free(sizes);
     }
-    j->low_pct = 100 * fmin(t->low / t->value - 1, e.low);
+    j->low_pct = 100 * fmax(fmin(t->low / t->value - 1, e.low), -1); /* no time is below 0 */
     j->high_pct = 100 * fmax(t->high / t->value - 1, e.high);
 }
 

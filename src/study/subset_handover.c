@@ -130,6 +130,7 @@ static const char *read_row(const struct mg_subset_view *w, char *line, struct r
         if (!r->names[n] && !mg_number_u64(cell, false, 0, UINT64_MAX - 1, &launch)) return "not a launch number";
         values[n] = r->names[n] ? mg_number_plain(cell, &end) : 0;
         if (r->names[n] && (end == cell || *end || !isfinite(values[n]))) return "not a number";
+        if (r->names[n] && values[n] < 0) return "below 0: results have to add up";
     }
     if (n < r->n) return "fewer cells than columns";
     uint32_t pick = pick_of(w, launch_of(w->program, r, launch), &member);

@@ -115,9 +115,14 @@ measured = sum(l[2] for l in slower) / total
 projected = sum(s['weight'] * slower[s['launch']][2] / insts(slower[s['launch']]) for s in e['selected'])
 assert abs(e['error']['held_out_pct'] - 100 * abs(measured - projected) / measured) < 1e-9
 assert e['selected'] == d['selected'] and e['error']['in_sample_pct'] < 1e-9 and len(e['judges']) == 1
-e = study('a', 'c', 'a')
+write('c2', [(k, x, t + 7 * i, g) for i, (k, x, t, g) in enumerate(slower)])
+e = study('a', 'c', 'c2')
 assert abs(e['error']['held_out_pct'] - sum(j['error_pct'] for j in e['judges']) / 2) < 1e-12
-assert study('b', '--times', 'b', 'b')['times'] == 'instrumented'
+assert study('b', '--times', 'b')['times'] == 'instrumented'
+for own in (['a', 'c', 'a'], ['a', '--times', 'c', 'c2', 'c'], ['a', 'c2,./a']):
+    assert 'it would be judged by itself' in run('study', 'subset', *own, status=3), own
+for no in (['--method', 'pka', '--size', '3'], ['--method', 'sieve', '--threshold', '1'], ['--method', 'stem', '--features', 'BB'], ['--use-times']):
+    assert 'but for: ' in run('study', 'subset', 'a', *no, status=2), no
 
 # ---- runs of one kind: the median or the least time of each launch
 trials = [[(k, x, round(t * random.uniform(.5, 2)), g) for k, x, t, g in program] for _ in range(3)]
