@@ -274,16 +274,17 @@ void mg_cap_reader_close(struct mg_cap_reader *r)
     free(r);
 }
 
-bool mg_cap_is_idle(const char *path)
+int64_t mg_cap_launches(const char *path)
 {
     struct last {
         struct mg_cap_frame f;
         struct mg_cap_end end;
     } last = {0};
     FILE *f = fopen(path, "rb");
-    if (!f) return false;
+    if (!f) return -1;
     bool read = !fseek(f, -(long)sizeof last, SEEK_END) && fread(&last, sizeof last, 1, f) == 1;
     fclose(f);
-    return read && last.f.magic == MG_CAP_FRAME_MAGIC && last.f.type == MG_CAP_END && !last.end.n_launches &&
-           last.f.payload_crc == mg_crc32c(0, &last.end, sizeof last.end);
+    bool ends = read && last.f.magic == MG_CAP_FRAME_MAGIC && last.f.type == MG_CAP_END &&
+                last.f.payload_crc == mg_crc32c(0, &last.end, sizeof last.end);
+    return ends && last.end.n_launches <= INT64_MAX ? (int64_t)last.end.n_launches : -1;
 }

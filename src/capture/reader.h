@@ -19,8 +19,8 @@ struct mg_cap_op { /* words and payload stay until the reader is closed, or the 
 };
 enum mg_err mg_cap_reader_open(const char *path, struct mg_cap_reader **out, struct mg_diag *d) MG_MUST_CHECK;
 void mg_cap_reader_close(struct mg_cap_reader *r);
-/* Does its end say that it has no launch? Reads nothing else. */
-bool mg_cap_is_idle(const char *path);
+/* How many launches its end says that it has; -1: it has no end. Reads nothing else. */
+int64_t mg_cap_launches(const char *path);
 /* {0} to begin with. False: that was the last. */
 bool mg_cap_next(const struct mg_cap_reader *r, struct mg_cap_op *op);
 void mg_cap_op_release(struct mg_cap_op *op);

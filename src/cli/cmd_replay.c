@@ -45,7 +45,7 @@ static int count_captures(const struct replay *o, const char *dir, char *path, s
                   sscanf(e->d_name, "capture-%u-%*u.mg%c", &pid, &end) == 2;
         if (!is || end != 'c' || (o->pid && o->pid != pid)) continue;
         snprintf(file, sizeof file, "%s/%s", dir, e->d_name);
-        bool launches = !mg_cap_is_idle(file);
+        bool launches = mg_cap_launches(file) != 0;
         if (launches || !n) snprintf(path, room, "%s", file);
         launches ? n++ : idle++;
     }

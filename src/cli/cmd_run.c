@@ -31,6 +31,7 @@
 #include "base/option.h"
 #include "base/rank.h"
 #include "base/number.h"
+#include "capture/reader.h"
 #include "cli/cli.h"
 #include "cli/place.h"
 #include "cli/run_dead.h"
@@ -724,21 +725,26 @@ static bool names_lines(const struct mg_recording *p)
     return false;
 }
 
+/* Says which captures no replay will take. */
 static bool holds_capture(const char *dir)
 {
     DIR *d = opendir(dir);
     bool any = false;
-    for (struct dirent *e; d && !any && (e = readdir(d));) {
+    for (struct dirent *e; d && (e = readdir(d));) {
         size_t n = strlen(e->d_name);
-        any = n > 4 && !strncmp(e->d_name, "capture-", 8) && !strcmp(e->d_name + n - 4, ".mgc");
+        char path[4096];
+        if (n <= 4 || strncmp(e->d_name, "capture-", 8) || strcmp(e->d_name + n - 4, ".mgc")) continue;
+        any = true;
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        if (mg_cap_launches(path) < 0)
+            fprintf(stderr, "margay: %s is not whole: the program ended before its end was written\n", path);
     }
     if (d) closedir(d);
     return any;
 }
 
-static void say_next(const struct run *r, const struct mg_recording *p)
+static void say_next(const struct run *r, const struct mg_recording *p, bool captured)
 {
-    bool captured = holds_capture(r->dir);
     fprintf(stderr, "profile%s %s; next: margay report %s", captured ? " and capture" : "", r->dir, r->dir);
     if (captured) fprintf(stderr, ", margay replay %s", r->dir);
     if (names_lines(p)) fprintf(stderr, ", margay annotate %s", r->dir);
@@ -762,11 +768,12 @@ static int conclude(struct run *r, int status)
         mg_diag_release(&d);
         return status;
     }
+    bool captured = holds_capture(r->dir);
     if (!r->quiet) {
         struct mg_buf text = MG_BUF_INIT;
         say_what_is_open(r, p);
         if (r->stats) mg_run_tell_stats(p);
-        say_next(r, p);
+        say_next(r, p, captured);
         mg_report_summary(p, &text);
         if (text.n) fwrite(text.at, 1, text.n, stderr);
         mg_buf_release(&text);

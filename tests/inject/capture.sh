@@ -552,5 +552,6 @@ int main(void) { cuInit(0); syscall(SYS_kill, getpid(), SIGKILL); return 0; }
 C
 gcc -o killed killed.c -L"$B/lib/margay/driver" -lcuda || exit 1
 "$MARGAY" capture -q --device emu -o torn -- ./killed > out 2>&1
+grep -q 'torn/capture-[0-9]*.mgc is not whole: the program ended before its end was written' out || { fail 'a killed program: told'; cat out; }
 refused 'a killed program' torn 3 'it ends within a frame; the program may have been killed'
 exit $failed
