@@ -136,7 +136,7 @@ static int flushed(int status)
 
 int main(int argc, char **argv)
 {
-    char *help[] = {NULL, "--help", NULL};
+    char *help[] = {NULL, "--help", NULL, NULL};
     const char *slash = argc ? strrchr(argv[0], '/') : NULL;
     if (argc && !strcmp(slash ? slash + 1 : argv[0], "ptxas")) return cmd_ptxas(argc, argv);
     if (argc < 2) {
@@ -152,8 +152,9 @@ int main(int argc, char **argv)
         print_commands(stdout);
         return flushed(MG_EXIT_OK);
     }
-    if (asks && argc > 3) {
-        fprintf(stderr, "margay: help takes one name: '%s' is one too many\n", argv[3]);
+    const int most = asks && argc > 2 && !strcmp(argv[2], "study") ? 4 : 3; /* `help study subset`, as its pages say */
+    if (asks && argc > most) {
+        fprintf(stderr, "margay: help takes one name: '%s' is one too many\n", argv[most]);
         return MG_EXIT_USAGE;
     }
     const struct mg_cmd *c = find(argv[asks ? 2 : 1]);
@@ -170,5 +171,6 @@ int main(int argc, char **argv)
     if (!c->starts) signal(SIGXFSZ, SIG_IGN); /* a file over the limit fails a write, and its part is taken away */
     if (!asks) return flushed(c->fn(argc - 1, argv + 1));
     help[0] = argv[2];
-    return flushed(c->fn(2, help));
+    if (argc == 4) help[1] = argv[3], help[2] = "--help";
+    return flushed(c->fn(argc - 1, help));
 }

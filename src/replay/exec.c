@@ -232,7 +232,10 @@ int mg_replay_run(struct mg_replay *r)
     int status = 0;
     for (uint32_t k = 0; k < r->ranges.n && !status; k++)
         status = mg_replay_reserve(r, r->ranges.at[k].lo, r->ranges.at[k].hi);
-    while (!status && mg_cap_next(r->reader, &op)) status = perform(r, &op);
+    while (!status && mg_cap_next(r->reader, &op)) {
+        if (op.kind == MG_CAP_launch && r->extract && mg_extract_is_over(r)) break; /* what follows may fail */
+        status = perform(r, &op);
+    }
     mg_cap_op_release(&op);
     return status ? status : mg_replay_settle(r);
 }

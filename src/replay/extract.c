@@ -75,6 +75,13 @@ bool mg_extract_wants(const struct mg_replay *r, uint64_t launch)
     return false;
 }
 
+bool mg_extract_is_over(const struct mg_replay *r)
+{
+    for (uint32_t k = 0; k < r->extract->wanted.n; k++)
+        if (r->extract->wanted.at[k].to >= r->n_launches) return false;
+    return true;
+}
+
 int mg_extract_open(struct mg_replay *r, const char *path, const char *spec)
 {
     struct mg_diag d = MG_DIAG_INIT;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int mg_replay_fail(struct mg_replay *r, int status, const char *fmt, ...)
 {
@@ -95,7 +96,9 @@ int main(int argc, char **argv)
     if (!status) status = mg_replay_start(&r);
     if (!status && extract) status = mg_extract_open(&r, extract, launches);
     if (!status) mg_replay_run(&r);
+    bool begun = r.extract;
     if (!r.status && extract) mg_extract_close(&r);
+    if (r.status && begun) unlink(extract); /* nobody can replay it */
     tell(&r);
     if (r.status || r.n_differ) return r.status ? r.status : MG_REPLAY_DIFFERS;
     return uncompared(&r) && !extract ? MG_REPLAY_UNCOMPARED : MG_REPLAY_OK;

@@ -180,6 +180,7 @@ int mg_replay_check(struct mg_replay *r, const struct mg_cap_op *op);
 /* extract.c */
 int mg_extract_open(struct mg_replay *r, const char *path, const char *spec);
 bool mg_extract_wants(const struct mg_replay *r, uint64_t launch);
+bool mg_extract_is_over(const struct mg_replay *r); /* no launch from here on is wanted */
 int mg_extract_before(struct mg_replay *r, const struct mg_cap_op *op);
 int mg_extract_after(struct mg_replay *r, const struct mg_cap_op *op);
 int mg_extract_close(struct mg_replay *r);
