@@ -240,18 +240,43 @@ static cu_result captures(cu_result rc, int by)
     if (rc == CUE_SUCCESS && !mg_inside) __atomic_fetch_add(&n_streams, by, __ATOMIC_ACQ_REL);
     return rc;
 }
+/* Nobody begins while somebody waits for a context. */
+static pthread_mutex_t begins = PTHREAD_MUTEX_INITIALIZER;
+
+void mg_streams_hold(void)
+{
+    pthread_mutex_lock(&begins);
+}
+void mg_streams_let(void)
+{
+    pthread_mutex_unlock(&begins);
+}
+static bool begin(void)
+{
+    if (!mg_inside) mg_streams_hold();
+    return !mg_inside;
+}
+static cu_result begun(bool held, cu_result rc)
+{
+    captures(rc, 1);
+    if (held) mg_streams_let();
+    return rc;
+}
 MG_HOOK(cuStreamBeginCapture_v2, cu_stream s, int mode)
 {
-    return captures(MG_REAL(cuStreamBeginCapture_v2)(s, mode), 1);
+    bool held = begin();
+    return begun(held, MG_REAL(cuStreamBeginCapture_v2)(s, mode));
 }
 MG_HOOK(cuStreamBeginCapture_v2_ptsz, cu_stream s, int mode)
 {
-    return captures(MG_REAL(cuStreamBeginCapture_v2_ptsz)(s, mode), 1);
+    bool held = begin();
+    return begun(held, MG_REAL(cuStreamBeginCapture_v2_ptsz)(s, mode));
 }
 #define TO_GRAPH(name)                                                                                                 \
     MG_HOOK(name, cu_stream s, cu_graph g, const cu_node *deps, const struct cu_edge_data *data, size_t n, int mode)   \
     {                                                                                                                  \
-        return captures(MG_REAL(name)(s, g, deps, data, n, mode), 1);                                                  \
+        bool held = begin();                                                                                           \
+        return begun(held, MG_REAL(name)(s, g, deps, data, n, mode));                                                  \
     }
 TO_GRAPH(cuStreamBeginCaptureToGraph)
 TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz)

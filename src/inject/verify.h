@@ -22,8 +22,10 @@ void mg_areas_lock(void);                    /* nothing is freed meanwhile */
 void mg_areas_unlock(void);
 void mg_areas_forget_context(void *ctx, int device); /* ctx NULL: the primary one, if it is gone */
 bool mg_streams_capturing(void);                     /* of whichever device: to wait for the context would spoil it */
-bool mg_areas_capturing(void);                       /* some stream is being captured */
-bool mg_areas_peers(void);                           /* kernels may reach the memory of another device */
+void mg_streams_hold(void);                          /* no stream capture begins until mg_streams_let */
+void mg_streams_let(void);
+bool mg_areas_capturing(void); /* some stream is being captured */
+bool mg_areas_peers(void);     /* kernels may reach the memory of another device */
 
 /* ---- settle.c: between mg_verify_enter and mg_verify_leave --------------------------------------- */
 

@@ -524,6 +524,18 @@ gcc -O1 -o forks forks.c -L"$B/lib/margay/driver" -lcuda || exit 1
 "$MARGAY" capture -q --device emu -o forked -- ./forks > out 2>&1 || { fail 'a program that forks'; cat out; }
 "$MARGAY" replay --list forked > list 2>&1 && [ "$(grep -c '^free' list)" = 1 ] && echo "ok   a child of fork" || { fail 'a child of fork'; tail -3 list; }
 
+# ---- one thread captures a stream again and again while others launch, wait, make and destroy arrays and surfaces
+gcc -O1 -Wall -Werror -I"$ROOT/src" -o streams "$ROOT/tests/inject/capture_streams.c" -L"$B/lib/margay/driver" -lcuda -lpthread || exit 1
+for d in $devices; do
+    for round in 1 2 3; do
+        rm -rf streams-cap
+        "$MARGAY" capture -q --device "$d" -o streams-cap -- ./streams add.ptx > out 2>&1 && [ "$(grep -c ok out)" = 4 ] || { fail "stream captures of a thread on $d"; cat out; }
+        "$MARGAY" replay --list streams-cap > list 2>&1
+        [ "$(grep -c '^array ' list)" = 180 ] && [ "$(grep -c '^array_free ' list)" = 180 ] && [ "$(grep -c '^object_free ' list)" = 180 ] || { fail 'arrays freed while a stream is captured'; cut -d' ' -f1 list | sort | uniq -c; }
+        replayed "stream captures of a thread on $d" streams-cap --device "$d"
+    done
+done
+
 # ---- of several processes one launches
 cat > server.c <<'C'
 int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int);

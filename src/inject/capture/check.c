@@ -88,9 +88,12 @@ static bool wait_for_all(void)
 
 bool mg_check_wait(bool must)
 {
-    if (mg_capture.lame || mg_streams_capturing() || (!must && !affordable()) || !wait_for_all()) return false;
-    mg_capture.host_works = false;
-    return true;
+    if (mg_capture.lame || (!must && !affordable())) return false;
+    mg_streams_hold();
+    bool ended = !mg_streams_capturing() && wait_for_all();
+    mg_streams_let();
+    if (ended) mg_capture.host_works = false;
+    return ended;
 }
 
 static uint64_t put_check(uint64_t at, const void *data, uint64_t bytes)
