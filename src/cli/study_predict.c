@@ -1,6 +1,5 @@
 /* margay study predict: profiles of several programs in, a model of a launch's time and its errors out. */
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/vec.h"
 #include "cli/cli.h"
@@ -29,9 +28,8 @@ struct predict_cli {
 /* The same counts twice would be predicted from themselves. */
 static enum mg_err refuse_twice(const struct predict_cli *c, const char *dir, struct mg_diag *d)
 {
-    struct stat one, other;
-    for (uint32_t i = 0; i < c->programs.n && !stat(dir, &one); i++)
-        if (!stat(c->programs.at[i]->dir, &other) && one.st_dev == other.st_dev && one.st_ino == other.st_ino)
+    for (uint32_t i = 0; i < c->programs.n; i++)
+        if (mg_study_same_dir(dir, c->programs.at[i]->dir))
             return mg_diag_err(d, MG_ERR_INPUT, "%s is given twice: it would be predicted from itself", dir);
     return MG_ERR_OK;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 char *mg_study_next_dir(const char **at, const char *list)
@@ -14,6 +15,12 @@ char *mg_study_next_dir(const char **at, const char *list)
     dir[n] = 0;
     *at += n + ((*at)[n] == ',');
     return dir;
+}
+
+bool mg_study_same_dir(const char *a, const char *b)
+{
+    struct stat x, y;
+    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 struct opening {

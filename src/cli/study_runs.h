@@ -8,6 +8,8 @@
  * commas.
  */
 char *mg_study_next_dir(const char **at, const char *list);
+/* Are they one directory, whatever they are called? */
+bool mg_study_same_dir(const char *a, const char *b);
 /* The first run of the list, with the median (least: the least) time of each launch over all of them. with: a program
  * whose launches they must agree with, in any geometry or the same; NULL: none. */
 enum mg_err mg_study_open(const char *list, const struct mg_subset_program *with, bool any_geometry, bool least,

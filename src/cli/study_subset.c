@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/vec.h"
@@ -40,16 +39,15 @@ static int find_interval(const char *name)
 /* A run that selects, by its counts or its times, would judge itself. */
 static enum mg_err refuse_own(const char *selecting, const char *judging, struct mg_diag *d)
 {
-    struct stat one, other;
-    for (const char *s = selecting; s && *judging; s = strchr(s, ','), s += !!s)
-        for (const char *j = judging; j; j = strchr(j, ','), j += !!j) {
-            char a[4096], b[4096];
-            snprintf(a, sizeof a, "%.*s", (int)strcspn(s, ","), s);
-            snprintf(b, sizeof b, "%.*s", (int)strcspn(j, ","), j);
-            if (!stat(a, &one) && !stat(b, &other) && one.st_dev == other.st_dev && one.st_ino == other.st_ino)
-                return mg_diag_err(d, MG_ERR_INPUT, "%s selects and judges: it would be judged by itself", b);
-        }
-    return MG_ERR_OK;
+    enum mg_err err = MG_ERR_OK;
+    const char *at = judging;
+    for (char *judge; !err && (judge = mg_study_next_dir(&at, judging)); free(judge)) {
+        const char *from = selecting;
+        for (char *own; !err && (own = mg_study_next_dir(&from, selecting)); free(own))
+            if (mg_study_same_dir(own, judge))
+                err = mg_diag_err(d, MG_ERR_INPUT, "%s selects and judges: it would be judged by itself", judge);
+    }
+    return err;
 }
 
 static enum mg_err open_run(struct subset_cli *c, const char *list, struct mg_diag *d)
