@@ -1,20 +1,47 @@
 #!/usr/bin/env python3
-"""Loops of thousands of launches whose kernels Triton compiles, with random weights: loops.py decode|train [STEPS]
+"""Loops of thousands of launches whose kernels Triton or XLA compiles, with random weights: loops.py decode|infer|train|jax [STEPS]
 
   decode  an LLM's decode loop: 8 layers of norm, attention over a cache that grows by a row a token, and two products; the same
           names again and again, with times that grow
-  train   a small network, forward, backward and its step, compiled by torch.compile: kernels of inductor, beside those of closed
-          libraries, which carry no PTX and take no part
+  infer   a small network, forward, compiled by torch.compile: kernels of inductor, beside those of closed libraries, which carry
+          no PTX and take no part
+  train   the same, forward, backward and its step
+  jax     a step of integers and floats that XLA compiles, again and again
 
-Needs torch and triton; status 77 where they are not."""
-import sys
+Needs torch and triton, or jax; status 77 where they are not."""
+import os, sys
 
+what, steps = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0
 try:
-    import torch, triton
-    import triton.language as tl
-except ImportError as e:
+    if what == 'jax':
+        os.environ.setdefault('XLA_PYTHON_CLIENT_PREALLOCATE', 'false')
+        import jax, jax.numpy as jnp
+        if jax.devices()[0].platform != 'gpu': raise ImportError('jax finds no GPU')
+    else:
+        import torch, triton
+        import triton.language as tl
+        if not torch.cuda.is_available(): raise ImportError('torch finds no GPU')
+except (ImportError, RuntimeError) as e:
     print(f'skipped: {e}')
     sys.exit(77)
+
+
+def jitted(steps):
+    @jax.jit
+    def step(p, q, i):
+        r = jnp.where(p > q, p - q, q * 2) + jnp.roll(p, 1, axis=1) // 3
+        s = jnp.cumsum(r, axis=1) % 10007
+        return s, jnp.transpose(jnp.sort(q, axis=0)) % 9973 + r.T.sum(axis=1, keepdims=True) % (i + 7)
+
+    keys = jax.random.split(jax.random.PRNGKey(3))
+    p, q = (jax.random.randint(k, (256, 256), -1000, 1000) for k in keys)
+    for i in range(steps): p, q = step(p, q, i)
+    print(f'jax: {steps} steps, {int(p.sum())} {int(q.sum())}')
+
+
+if what == 'jax':
+    jitted(steps or 200)
+    sys.exit(0)
 
 WIDTH, HEADS = 512, 8
 
@@ -72,8 +99,22 @@ def decode(steps):
     print(f'decode: {steps * layers * 5} launches of its own')
 
 
+def network():
+    return torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.LayerNorm(512), torch.nn.Linear(512, 256), torch.nn.Softmax(-1)).cuda()
+
+
+def infer(steps):
+    run = torch.compile(network())
+    x = torch.randn(64, 256, device='cuda')
+    with torch.no_grad():
+        for _ in range(steps): x = run(x) + x
+    torch.cuda.synchronize()
+    assert torch.isfinite(x).all()
+    print(f'infer: {steps} steps')
+
+
 def train(steps):
-    net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.LayerNorm(512), torch.nn.Linear(512, 256), torch.nn.Softmax(-1)).cuda()
+    net = network()
     best = torch.optim.SGD(net.parameters(), 1e-2)
     run = torch.compile(net)
     data = torch.randn(64, 256, device='cuda')
@@ -87,9 +128,5 @@ def train(steps):
     print(f'train: {steps} steps')
 
 
-if not torch.cuda.is_available():
-    print('skipped: torch finds no GPU')
-    sys.exit(77)
 torch.manual_seed(1)
-what, steps = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0
-{'decode': lambda: decode(steps or 60), 'train': lambda: train(steps or 150)}[what]()
+{'decode': lambda: decode(steps or 60), 'infer': lambda: infer(steps or 400), 'train': lambda: train(steps or 150)}[what]()

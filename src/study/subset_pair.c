@@ -1,6 +1,7 @@
 /* Which launch of one run is which of another. Launches of one thread in one stream come in the same order in every
  * run; how those of several threads or streams lie between each other differs. So launches are paired by their role
- * (process, context, stream, and thread where several launch in one stream) and their number in it. */
+ * (process, context, stream, and thread where several launch in one stream) and their number in it. A replay launches
+ * from one thread, whatever the program did: with it streams are paired as they are. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,14 @@ static uint64_t key_of(const struct mg_plaunch *l, uint32_t thread)
     return mg_hash64(w, sizeof w, 7);
 }
 
+/* Are all of its launches known to be of one thread? */
+static bool is_of_one_thread(const struct mg_subset_program *s)
+{
+    bool one = s->has_epochs;
+    for (uint64_t i = 1; one && i < s->n_launches; i++) one = s->launches[i].thread == s->launches[0].thread;
+    return one;
+}
+
 /* Streams into which several threads launch: value 1. */
 static void find_shared(const struct mg_subset_program *s, struct mg_map *shared)
 {
@@ -57,14 +66,14 @@ static uint64_t sequence_with(const struct roles *r, uint64_t so_far, const stru
     return mg_hash64(l->block, sizeof l->block, so_far);
 }
 
-static void roles_init(struct roles *r, const struct mg_subset_program *s, bool any_geometry)
+static void roles_init(struct roles *r, const struct mg_subset_program *s, bool any_geometry, bool by_thread)
 {
     struct mg_map shared = MG_MAP_INIT, known = MG_MAP_INIT;
     MG_VEC(struct role) all = {0};
     uint32_t *of = mg_xcalloc(s->n_launches + 1, sizeof *of);
     uint64_t k;
     *r = (struct roles){.s = s, .any_geometry = any_geometry};
-    find_shared(s, &shared);
+    if (by_thread) find_shared(s, &shared);
     for (uint64_t i = 0; i < s->n_launches; i++) {
         const struct mg_plaunch *l = s->launches[i].l;
         uint32_t thread = mg_map_get(&shared, key_of(l, 0), NULL) ? s->launches[i].thread : 0;
@@ -201,8 +210,9 @@ enum mg_err mg_subset_program_pair(const struct mg_subset_program *a, struct mg_
 {
     struct roles ra, rb;
     uint64_t *place = mg_xcalloc(a->n_launches + 1, sizeof *place);
-    roles_init(&ra, a, any_geometry);
-    roles_init(&rb, b, any_geometry);
+    bool by_thread = !is_of_one_thread(a) && !is_of_one_thread(b);
+    roles_init(&ra, a, any_geometry, by_thread);
+    roles_init(&rb, b, any_geometry, by_thread);
     enum mg_err err = MG_ERR_OK;
     if (ra.n > 1 && a->n_launches != b->n_launches) err = tell_counts(a, a->n_launches, b, b->n_launches, "", d);
     if (!err) err = knows_threads(&rb, &ra, d);

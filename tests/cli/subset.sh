@@ -31,7 +31,8 @@ P
 rc=0; "$MARGAY" study subset times 2> err || rc=$?
 [ $rc = 3 ] && grep -q 'no launch has counts' err
 
-# Two threads in one stream: paired where their launches differ, else refused; without a time line nothing tells them apart.
+# Two threads in one stream: paired where their launches differ, else refused; without a time line nothing tells them apart. A replay has
+# one thread: it is paired by the order of all.
 cat > two.ptx <<'P'
 .version 7.0
 .target sm_70
@@ -88,3 +89,15 @@ rc=0; "$MARGAY" study subset both --times bare 2> err || rc=$?
 [ $rc = 3 ] && grep -q 'bare: several threads launch in one stream, and it does not tell them apart' err
 rc=0; "$MARGAY" study subset alike --times alike 2> err || rc=$?
 [ $rc = 3 ] && grep -q 'two threads make the same launches in stream 0' err
+"$MARGAY" capture -q --device emu -o cap -- ./threads 0 > /dev/null
+"$MARGAY" replay -q --device emu -t timeline -o replayed cap 2> err || [ $? = 5 ] # its kernels store nothing
+"$MARGAY" study subset both --times replayed --json > of_replay
+"$MARGAY" study subset both --times both2 --json > of_run
+python3 -c "
+import json
+a, b = (json.load(open(f)) for f in ('of_replay', 'of_run'))
+assert [s['launch'] for s in a['selected']] == [s['launch'] for s in b['selected']] and a['launches'] == 18 and a['times'] == 'native'"
+"$MARGAY" capture -q --device emu -o cap2 -- ./threads 1 > /dev/null
+"$MARGAY" replay -q --device emu -t timeline -o replayed2 cap2 2> err || [ $? = 5 ]
+rc=0; "$MARGAY" study subset both --times replayed2 2> err || rc=$?
+[ $rc = 3 ] && grep -q 'replayed2: launch 0 is two, .*; in both it is one, .*: the sequences differ' err
