@@ -1,10 +1,40 @@
 /* Starting threads of our own, see thread.h. */
 #include "base/thread.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
+
+/* Those of ours that have begun and not ended, and the process that they are of: a fork has none of them. */
+static _Atomic int alive;
+static _Atomic pid_t of_process;
+
+struct start {
+    void *(*fn)(void *);
+    void *arg;
+};
+
+static void *run(void *p)
+{
+    struct start s = *(struct start *)p;
+    free(p);
+    void *result = s.fn(s.arg);
+    alive--;
+    return result;
+}
+
+static int own_threads(void)
+{
+    return of_process == getpid() ? alive : 0;
+}
 
 /* What a thread does itself: blocked, such a signal ends the process without asking its handler. */
 static const int its_own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
@@ -20,7 +50,18 @@ bool mg_thread_start(void *(*fn)(void *), void *arg, size_t stack_bytes, pthread
     if (!joinable) pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     if (stack_bytes) pthread_attr_setstacksize(&attr, stack_bytes);
     pthread_sigmask(SIG_SETMASK, &every, &before);
-    bool ok = !pthread_create(joinable ? joinable : &thread, &attr, fn, arg);
+    struct start *s = malloc(sizeof *s);
+    if (s) *s = (struct start){fn, arg};
+    if (of_process != getpid()) {
+        alive = 0;
+        of_process = getpid();
+    }
+    alive++;
+    bool ok = s && !pthread_create(joinable ? joinable : &thread, &attr, run, s);
+    if (!ok) {
+        alive--;
+        free(s);
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     return ok;
@@ -29,6 +70,39 @@ bool mg_thread_start(void *(*fn)(void *), void *arg, size_t stack_bytes, pthread
 void mg_thread_name(const char *name)
 {
     prctl(PR_SET_NAME, name);
+}
+
+/* CUDA's own: they store nothing of the program's. */
+static int driver_threads(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/task");
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char path[64], name[8] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", e->d_name);
+        int fd = e->d_name[0] == '.' ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) continue;
+        n += read(fd, name, sizeof name - 1) > 0 && !strncmp(name, "cuda", 4);
+        close(fd);
+    }
+    if (d) closedir(d);
+    return n;
+}
+
+bool mg_thread_has_others(void)
+{
+    static _Thread_local int last_tasks, last_own; /* when the driver's were counted */
+    static _Thread_local bool others;
+    struct stat st;
+    if (stat("/proc/self/task", &st)) return true;
+    int tasks = (int)st.st_nlink - 2, own = own_threads();
+    if (tasks <= 1 + own) return false;
+    if (tasks != last_tasks || own != last_own) {
+        others = tasks > 1 + own + driver_threads();
+        last_tasks = tasks;
+        last_own = own;
+    }
+    return others;
 }
 
 uint64_t mg_thread_ns(void)

@@ -16,7 +16,7 @@
 #define MG_CAP_MAGIC       "MGCAPTR1"
 #define MG_CAP_FRAME_MAGIC 0x464d4147u /* GAMF */
 enum {
-    MG_CAP_VERSION = 2, /* 1: a frame's crc does not say what stands before it */
+    MG_CAP_VERSION = 3, /* 1: a frame's crc does not say what stands before it; 2: no operation `left` */
     MG_CAP_OLDEST = 1,
     MG_CAP_CHUNK = 65536,
     MG_CAP_INLINE = 512,

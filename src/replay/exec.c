@@ -85,6 +85,7 @@ static int launch(struct mg_replay *r, const struct mg_cap_op *op)
                               (unsigned long long)r->n_launches, k->name, why);
     bool wanted = r->extract && mg_extract_wants(r, r->n_launches);
     int status = wanted ? mg_extract_before(r, op) : 0;
+    if (!status) status = mg_replay_before(r, op);
     if (!status) status = send(r, op, k);
     if (status) return status;
     r->n_launches++;
@@ -196,6 +197,8 @@ static int perform(struct mg_replay *r, const struct mg_cap_op *op)
         return mg_replay_copy3d(r, op);
     case MG_CAP_launch:
         return launch(r, op);
+    case MG_CAP_left:
+        return mg_replay_left(r, op);
     case MG_CAP_check:
         return mg_replay_check(r, op);
     case MG_CAP_attribute:

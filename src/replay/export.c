@@ -192,6 +192,11 @@ static int put_op(struct mg_replay *r, struct out *o, const struct mg_cap_op *op
         return fprintf(o->c, "    set(0x%llx, %llu, %llu, %llu, %llu, %llu);\n", U(w[0]), U(w[1]), U(w[2]), U(w[3]),
                        U(w[4]), U(w[5] & 0xffffffffu)),
                0;
+    case MG_CAP_left:
+        return mg_replay_fail(
+            r, MG_REPLAY_INPUT,
+            "launch %llu ran beside another thread that may have stored to its memory: export single launches (--launches)",
+            U(o->n_launches ? o->n_launches - 1 : 0));
     case MG_CAP_check:
         return fprintf(o->c, "    compare(\"launch %llu\", 0x%llx, %llu, 0x%llxu, 0x%llxu);\n", U(w[0] ? w[0] - 1 : 0),
                        U(w[1]), U(w[2]), U(w[3]), U(w[4])),

@@ -45,6 +45,11 @@ static void tell(const struct mg_replay *r)
         fprintf(stderr, "margay replay: %llu of %llu launches replayed, %llu of %llu checks agree\n",
                 (unsigned long long)r->n_launches, (unsigned long long)mg_cap_totals(r->reader)->n_launches,
                 (unsigned long long)(r->n_checks - r->n_differ), (unsigned long long)r->n_checks);
+    if (r->n_given && !r->quiet)
+        fprintf(
+            stderr,
+            "margay replay: %llu bytes that the program's other threads stored while launches ran, first beside launch %llu, were taken from the capture\n",
+            (unsigned long long)r->n_given, (unsigned long long)r->given_at);
     if (uncompared(r))
         fprintf(stderr, "margay replay: nothing was compared: the capture holds no check\n");
     else if (r->n_unseen && !r->quiet && !r->extract)

@@ -84,6 +84,11 @@ struct mg_set {
     uint32_t context;
 }; /* or a limit: kernel 0 */
 
+struct mg_before {
+    uint64_t at, bytes;
+    char *was;
+}; /* what lay there before the last launch */
+
 struct mg_replay {
     const char *path;
     struct mg_cap_reader *reader;
@@ -109,6 +114,9 @@ struct mg_replay {
     size_t granule;
     const char *last_kernel; /* that was launched; owner: kernels */
     uint64_t n_launches, n_checks, n_differ;
+    MG_VEC(struct mg_before) before; /* of memory that the operations behind the last launch say what it left in */
+    uint64_t n_given,
+        given_at;      /* bytes that another thread of the program had stored meanwhile; first launch of these */
     uint64_t n_unseen; /* allocations that were freed without a check behind their last launch */
     char *room;
     size_t room_bytes;     /* content on its way */
@@ -176,6 +184,8 @@ struct mg_array *mg_replay_array_of(struct mg_replay *r, uint64_t number);
 
 /* check.c */
 int mg_replay_check(struct mg_replay *r, const struct mg_cap_op *op);
+int mg_replay_before(struct mg_replay *r, const struct mg_cap_op *launch); /* it follows */
+int mg_replay_left(struct mg_replay *r, const struct mg_cap_op *op);
 
 /* extract.c */
 int mg_extract_open(struct mg_replay *r, const char *path, const char *spec);

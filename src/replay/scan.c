@@ -127,7 +127,8 @@ static const char *scan_range(struct scan *x, const struct mg_cap_op *op, uint64
 {
     if (!is_range(at, bytes)) return "it names memory where none can be";
     if (op->kind == MG_CAP_variable) x->room += bytes;
-    if (op->kind == MG_CAP_write && bytes > x->room) return "it writes more than there is memory";
+    if ((op->kind == MG_CAP_write || op->kind == MG_CAP_left) && bytes > x->room)
+        return "it writes more than there is memory";
     return NULL;
 }
 
@@ -152,6 +153,7 @@ static const char *scan_op(struct scan *x, const struct mg_cap_op *op)
     case MG_CAP_load:
         return scan_load(op);
     case MG_CAP_write:
+    case MG_CAP_left:
         return scan_range(x, op, w[0], w[1]);
     case MG_CAP_variable:
     case MG_CAP_check:

@@ -1,9 +1,11 @@
 /* What the host does beside the device's work: functions in streams that fill pinned memory for a later copy, stores to
  * managed memory behind the last launch, memory freed in stream order; a host function in a graph, which no capture can
  * hold; textures that outlive their memory; eight threads; the address of a device function, read and handed back.
- * Values that streams write, and copies in batches. late add.ptx
- * fill|stores|freed|graph|textures|threads|big|mapped|function|values|streams|variable|unmapped|gone */
+ * Values that streams write, and copies in batches; a thread that stores to managed memory while kernels run.
+ * late add.ptx
+ * fill|stores|beside|freed|graph|textures|threads|big|mapped|function|values|streams|variable|unmapped|gone */
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -236,6 +238,37 @@ static void threads(void)
     }
 }
 
+/* Words behind those that kernels write, of the same memory, until they are told to stop. */
+static unsigned *theirs;
+static _Atomic bool stop;
+static void *store(void *arg)
+{
+    (void)arg;
+    for (unsigned value = 1; !stop; value++)
+        for (unsigned i = 0; i < N; i++) theirs[i] = value;
+    return NULL;
+}
+static void beside(void)
+{
+    cu_ptr p;
+    pthread_t t;
+    OK(cuMemAllocManaged(&p, 2 * N * 4, CUATTACH_GLOBAL));
+    unsigned *m = (unsigned *)(uintptr_t)p;
+    theirs = m + N;
+    for (int i = 0; i < 2 * N; i++) m[i] = 1;
+    pthread_create(&t, NULL, store, NULL);
+    for (unsigned k = 0; k < 20; k++) run_add(p, 1, s);
+    OK(cuStreamSynchronize(s));
+    stop = true;
+    pthread_join(t, NULL);
+    say("beside a thread", m, 21);
+    unsigned last = theirs[0] + 1;
+    run_add(p + N * 4, 1, s); /* what the thread has stored is read */
+    OK(cuStreamSynchronize(s));
+    say("what it stored", theirs, last);
+    OK(cuMemFree_v2(p));
+}
+
 /* A megabyte that cannot be packed. */
 static void big(void)
 {
@@ -372,7 +405,8 @@ static void variable(void)
     cu_ptr at;
     OK(cuModuleGetGlobal_v2(&at, &bytes, module, "table"));
     OK(cuMemsetD32Async(at, 4, 1, s));
-    for (int side = CUFUNC_REQUIRED_CLUSTER_WIDTH; side <= CUFUNC_REQUIRED_CLUSTER_DEPTH; side++) /* NVIDIA wants all three */
+    for (int side = CUFUNC_REQUIRED_CLUSTER_WIDTH; side <= CUFUNC_REQUIRED_CLUSTER_DEPTH;
+         side++) /* NVIDIA wants all three */
         OK(cuFuncSetAttribute(add, side, 1));
     OK(cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, s, (void *[]){&at, &(unsigned){3}, &(unsigned){1}}, NULL));
     OK(cuStreamSynchronize(s));
@@ -435,6 +469,7 @@ int main(int argc, char **argv)
     if (!strcmp(argv[2], "graph")) in_graph();
     if (!strcmp(argv[2], "textures")) textures();
     if (!strcmp(argv[2], "threads")) threads();
+    if (!strcmp(argv[2], "beside")) beside();
     if (!strcmp(argv[2], "big")) big();
     if (!strcmp(argv[2], "mapped")) mapped();
     if (!strcmp(argv[2], "function")) function();

@@ -1,5 +1,6 @@
 /* recapture IN OUT WHAT: writes a capture again with one thing changed.
  *   content    the first byte of the first content that is written to memory
+ *   left       the first byte of what a launch left beside other threads
  *   arguments  the byte at 8 of the first launch's arguments
  *   launch     the first launch is left out, and the others' numbers count from it
  *   checks     all checks are left out
@@ -71,7 +72,8 @@ int main(int argc, char **argv)
         char *content = malloc(bytes + 1), payload[65536];
         if (op.payload_bytes > sizeof payload || op.n_words > 64 + bytes || !mg_cap_content(r, &op, content, &why))
             return 3;
-        bool has_content = op.kind == MG_CAP_write || op.kind == MG_CAP_image || op.kind == MG_CAP_copy3d;
+        bool has_content =
+            op.kind == MG_CAP_write || op.kind == MG_CAP_left || op.kind == MG_CAP_image || op.kind == MG_CAP_copy3d;
         n = has_content ? n : op.n_words;
         memcpy(words, op.words, n * sizeof *words);
         memcpy(payload, op.payload, op.payload_bytes);
@@ -82,6 +84,7 @@ int main(int argc, char **argv)
             if (!numbers && !(op.kind == MG_CAP_launch && k == MG_CAP_L_NUMBER)) words[k] = other(words[k]);
         }
         if (!done && !strcmp(argv[3], "content") && op.kind == MG_CAP_write) content[0] ^= 1, done = true;
+        if (!done && !strcmp(argv[3], "left") && op.kind == MG_CAP_left) content[0] ^= 1, done = true;
         if (!done && !strcmp(argv[3], "arguments") && op.kind == MG_CAP_launch) payload[8] ^= 1, done = true;
         if (!done && !strcmp(argv[3], "reason") && op.kind == MG_CAP_launch) {
             mg_cap_put(&w, &(struct mg_cap_op_in){MG_CAP_uncaptured, (uint64_t[]){1}, 1, "it is a test", 12});

@@ -111,7 +111,9 @@ bool mg_fixed_range(cu_ptr p, cu_ptr *base, size_t *bytes);
 /* shared.c */
 void mg_shared_before(void); /* a launch or copy follows: what the host has written since */
 void mg_shared_after(void);  /* the launch that was told last has ended: what is there now is the device's */
-void mg_shared_refresh(struct mg_cap_area *a, bool write); /* the capture learns what is there now, written or known */
+bool mg_shared_is_there(struct mg_cap_area *a); /* false: memory of the program's own that has gone */
+void mg_shared_refresh(struct mg_cap_area *a,
+                       const char *now); /* what differs from what the capture has the host has written */
 
 /* host.c */
 void mg_host_fills(const void *to);                /* a copy to memory of the host was queued */

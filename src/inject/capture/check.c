@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/io.h"
+#include "base/thread.h"
 #include "inject/session.h"
 #include "inject/verify.h"
 
@@ -109,13 +110,13 @@ void mg_check_area(struct mg_cap_area *a, bool must)
     if (!a->told || mg_capture.told_graph || a->checked == mg_capture.n_launches || (!must && !affordable())) return;
     uint64_t start = mg_check_now_ns();
     const void *data = (const void *)(uintptr_t)a->at;
-    mg_shared_refresh(a, true); /* what is not the launches' is the host's */
-    if (!a->told) return;       /* it was the program's own, and has gone */
-    void *room = mg_capture.hardware && a->kind == MG_CAP_DEVICE ? malloc(a->bytes) : NULL;
+    if (!mg_shared_is_there(a)) return;
+    bool far = mg_capture.hardware && a->kind == MG_CAP_DEVICE, changes = a->known && mg_thread_has_others();
+    void *room = far || changes ? malloc(a->bytes) : NULL;
     a->checked = mg_capture.n_launches;
     if (room && mg_cap_read(a, 0, room, a->bytes)) data = room;
-    if ((room || !mg_capture.hardware || a->kind != MG_CAP_DEVICE) &&
-        !(a->stays && mg_cap_has_addresses(data, a->bytes))) {
+    if (room || !far) mg_shared_refresh(a, data); /* what is not the launches' is the host's */
+    if ((room || !(far || changes)) && !(a->stays && mg_cap_has_addresses(data, a->bytes))) {
         uint64_t hash = put_check(a->at, data, a->bytes);
         a->same = hash == a->hash ? a->same + 1 : 0;
         a->hash = hash;

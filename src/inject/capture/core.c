@@ -139,7 +139,7 @@ static void after_put(enum mg_cap_op_kind kind)
 static bool has_place(enum mg_cap_op_kind kind)
 {
     return kind != MG_CAP_run && kind != MG_CAP_uncaptured && kind != MG_CAP_image && kind != MG_CAP_check &&
-           kind != MG_CAP_context;
+           kind != MG_CAP_left && kind != MG_CAP_context;
 }
 
 void mg_capture_put(enum mg_cap_op_kind kind, const uint64_t *words, uint32_t n, const void *payload, size_t bytes)
