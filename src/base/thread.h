@@ -12,7 +12,8 @@
 bool mg_thread_start(void *(*fn)(void *), void *arg, size_t stack_bytes, pthread_t *joinable);
 /* Names the calling thread for top -H, /proc and debuggers: at most 15 characters. */
 void mg_thread_name(const char *name);
-/* Has the process threads besides the calling one, CUDA's and those that mg_thread_start began? True where that is not known. */
+/* Has the process threads besides the calling one, CUDA's and those that mg_thread_start began? True where that is not
+ * known. */
 bool mg_thread_has_others(void);
 /* Processor time of this thread. */
 uint64_t mg_thread_ns(void);

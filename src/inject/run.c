@@ -320,7 +320,7 @@ static void write_each(const struct mg_counter_layout *l, const struct mg_counte
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%ld-%llu.csv", l->each, (long)getpid(), (unsigned long long)launch);
-    if (mg_counters_write_each(l, g, counters, path, NULL)) mg_session_say("%s cannot be written", path);
+    if (mg_counters_write_each(l, g, counters, path, NULL)) mg_session_error("%s cannot be written", path);
 }
 
 static bool counts_fit(const struct mg_fit *f, const struct mg_counter_layout *l, const struct mg_counter_launch *g,

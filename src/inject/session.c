@@ -126,7 +126,7 @@ static void open_profile(struct mg_session *s)
             mg_session_error("nothing is recorded, and launches go on without the scheduler: %s",
                              mg_diag_first(&d, err));
         else
-            mg_session_say("nothing is recorded: %s", mg_diag_first(&d, err));
+            mg_session_error("nothing is recorded: %s", mg_diag_first(&d, err));
     }
     mg_diag_release(&d);
 }

@@ -159,7 +159,7 @@ static bool open_writer(const struct mg_timeline_conf *c)
     struct mg_span_writer *w = NULL;
     enum mg_err err = trace ? mg_span_writer_open(&o, &w, &d) : MG_ERR_IO;
     if (err)
-        mg_session_say("the time line is not recorded: %s", mg_diag_first(&d, err));
+        mg_session_error("the time line is not recorded: %s", mg_diag_first(&d, err));
     else
         __atomic_store_n(&writer, w, __ATOMIC_RELEASE);
     mg_diag_release(&d);
@@ -306,7 +306,7 @@ void mg_timeline_end(void)
     mg_span_writer_flush(w, 10000);
     uint64_t lost = mg_span_writer_lost(w);
     if (lost)
-        mg_session_say("the time line lacks %llu records: its buffers were full (-t timeline,memory=MiB or full=wait)",
+        mg_session_error("the time line lacks %llu records: its buffers were full (-t timeline,memory=MiB or full=wait)",
                        (unsigned long long)lost);
     writer = NULL; /* it stays: a thread may be inside a call, and what that puts is lost */
 }

@@ -60,7 +60,7 @@ static struct mg_trace_writer *open_writer(struct mg_trace_opts o)
     o.rank = mg_session.rank;
     o.say = say_line;
     enum mg_err err = mg_trace_open(&o, &file.writer, &d);
-    if (err) mg_session_say("there is no trace: %s", mg_diag_first(&d, err));
+    if (err) mg_session_error("there is no trace: %s", mg_diag_first(&d, err));
     mg_diag_release(&d);
     return file.writer;
 }
@@ -301,9 +301,9 @@ static void tell_sums(uint32_t use)
     mg_json_end(&j, '}');
     mg_store_tool_json(mg_session.store, mg_session.uses[use].name, "trace", b.at);
     mg_buf_release(&b);
-    if (lost) mg_session_say("%s: %llu records found no room", mg_session.uses[use].name, (unsigned long long)lost);
+    if (lost) mg_session_error("%s: %llu records found no room", mg_session.uses[use].name, (unsigned long long)lost);
     if (missed)
-        mg_session_say("%s: %llu records are not in the trace", mg_session.uses[use].name, (unsigned long long)missed);
+        mg_session_error("%s: %llu records are not in the trace", mg_session.uses[use].name, (unsigned long long)missed);
 }
 
 void mg_tracefile_end(void)

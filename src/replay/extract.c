@@ -68,6 +68,16 @@ static bool parse_ranges(struct mg_extract *x, const char *spec)
     return x->wanted.n != 0;
 }
 
+/* A launch that is asked for by its number must be there. */
+static bool all_there(const struct mg_extract *x, uint64_t n_launches)
+{
+    for (uint32_t k = 0; k < x->wanted.n; k++)
+        if (x->wanted.at[k].from >= n_launches ||
+            (x->wanted.at[k].to >= n_launches && x->wanted.at[k].to != UINT64_MAX))
+            return false;
+    return true;
+}
+
 bool mg_extract_wants(const struct mg_replay *r, uint64_t launch)
 {
     for (uint32_t k = 0; k < r->extract->wanted.n; k++)
@@ -89,6 +99,10 @@ int mg_extract_open(struct mg_replay *r, const char *path, const char *spec)
     if (!x) return mg_replay_fail(r, MG_REPLAY_INPUT, "there is no memory");
     if (!parse_ranges(x, spec))
         return mg_replay_fail(r, MG_REPLAY_USAGE, "--launches wants N, A-B or A-, joined by commas, not '%s'", spec);
+    uint64_t n = mg_cap_totals(r->reader)->n_launches;
+    if (!all_there(x, n))
+        return mg_replay_fail(r, MG_REPLAY_INPUT, "--launches %s: the capture has %llu launches, numbered from 0", spec,
+                              (unsigned long long)n);
     if (mg_cap_writer_open(&x->out, path, &d))
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s", mg_diag_first(&d, MG_ERR_IO));
     r->extract = x;

@@ -73,7 +73,7 @@ static bool wait_for_all(void)
     if (ended && rc != CUE_SUCCESS) {
         const char *name = mg_cu_result_name(rc);
         mg_capture.lame = true;
-        mg_session_say("a launch failed while it was captured (%s): it and what follows cannot be replayed",
+        mg_session_error("a launch failed while it was captured (%s): it and what follows cannot be replayed",
                        name ? name : "an unknown error");
         doubt(FAILED);
         return false;
