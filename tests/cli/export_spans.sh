@@ -19,7 +19,7 @@ check() { # NAME: every form of ./profile
     say $? "$1, tau"
     rm -f out.db && "$MARGAY" export sqlite profile -o out.db 2> err && python3 "$ROOT/tests/cli/export_spans.py" records sqlite out.db records 2>> err
     say $? "$1, sqlite"
-    command -v otf2-print > /dev/null || return
+    command -v otf2-print > /dev/null || return 0
     rm -rf out.otf2 && "$MARGAY" export otf2 profile -o out.otf2 2> err && python3 "$ROOT/tests/cli/export_spans.py" records otf2 out.otf2 2>> err
     say $? "$1, otf2"
 }
