@@ -67,6 +67,16 @@ int clEnqueueNDRangeKernel(void *queue, void *kernel, unsigned dims, const size_
     return result;
 }
 
+/* leukocyte asks for a GPU */
+void *clCreateContextFromType(const void *properties, unsigned long type, void (*told)(void), void *data, int *result);
+void *clCreateContextFromType(const void *properties, unsigned long type, void (*told)(void), void *data, int *result)
+{
+    void *(*next)(const void *, unsigned long, void (*)(void), void *, int *);
+    *(void **)&next = dlsym(RTLD_NEXT, "clCreateContextFromType");
+    (void)type;
+    return next(properties, 0xffffffff, told, data, result);
+}
+
 __attribute__((destructor)) static void tell(void)
 {
     const char *path = getenv("TWIN_TIME");
