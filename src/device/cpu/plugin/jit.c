@@ -22,7 +22,7 @@
  * GOOD_IR behind the passes code is made in another way, in a tenth of the
  * time. Such code takes twice to ten times as long.
  */
-#define MAX_IR  80000
+#define MAX_IR  100000
 #define GOOD_IR 40000
 
 struct jit {
