@@ -1,7 +1,7 @@
-/* Preloaded into both sides of bench/cpu/rodinia: how long computing took, as processors' time, so that a busy machine
+/* Preloaded into all sides of bench/cpu/rodinia: how long computing took, as processors' time, so that a busy machine
  * shows little. Of OpenMP: what the process used inside parallel regions (libgomp's entries). Of CUDA on a device of
- * Margay's: what threads other than the program's first used. Written at the end, two numbers: to the file
- * that TWIN_TIME names. */
+ * Margay's: what threads other than the program's first used. Of OpenCL: what the process used while kernels ran.
+ * Written at the end, two numbers, OpenMP's or OpenCL's and CUDA's: to the file that TWIN_TIME names. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -47,6 +47,35 @@ LOOP(GOMP_parallel_loop_dynamic)
 LOOP(GOMP_parallel_loop_guided)
 LOOP(GOMP_parallel_loop_nonmonotonic_dynamic)
 LOOP(GOMP_parallel_loop_nonmonotonic_guided)
+
+/* OpenCL: from the call that launches a kernel until it has ended */
+int clEnqueueNDRangeKernel(void *queue, void *kernel, unsigned dims, const size_t *from, const size_t *global,
+                           const size_t *local, unsigned waits, void *const *events, void **event);
+int clEnqueueNDRangeKernel(void *queue, void *kernel, unsigned dims, const size_t *from, const size_t *global,
+                           const size_t *local, unsigned waits, void *const *events, void **event)
+{
+    int (*next)(void *, void *, unsigned, const size_t *, const size_t *, const size_t *, unsigned, void *const *,
+                void **);
+    int (*finish)(void *);
+    *(void **)&next = dlsym(RTLD_NEXT, "clEnqueueNDRangeKernel");
+    *(void **)&finish = dlsym(RTLD_DEFAULT, "clFinish");
+    finish(queue);
+    enter();
+    int result = next(queue, kernel, dims, from, global, local, waits, events, event);
+    finish(queue);
+    leave();
+    return result;
+}
+
+/* leukocyte asks for a GPU */
+void *clCreateContextFromType(const void *properties, unsigned long type, void (*told)(void), void *data, int *result);
+void *clCreateContextFromType(const void *properties, unsigned long type, void (*told)(void), void *data, int *result)
+{
+    void *(*next)(const void *, unsigned long, void (*)(void), void *, int *);
+    *(void **)&next = dlsym(RTLD_NEXT, "clCreateContextFromType");
+    (void)type;
+    return next(properties, 0xffffffff, told, data, result);
+}
 
 __attribute__((destructor)) static void tell(void)
 {

@@ -34,4 +34,15 @@ for load in ld.volatile ld.relaxed.gpu ld.acquire.gpu; do
     grep -q ' 0 loops lane by lane' strong-cpu.err && ! grep -q ' [1-9][0-9]* loops lane by lane' strong-cpu.err || { echo "FAIL: $load lane by lane"; cat strong-cpu.err; failed=1; }
     rm -rf strong-emu strong-cpu
 done
+# Nor are those of large functions.
+awk '{ print } /mov.u32 %r7, 0;/ { for (i = 0; i < 1050; i++) print "add.u32 %r7, %r7, %r4;\nxor.b32 %r7, %r7, %r6;" }' "$ROOT/tests/cpu/lists.ptx" > large.ptx
+unset MARGAY_CPU_SERIAL
+"$MARGAY" run -q --device emu -t none -o large-emu -- ./launch large.ptx > large-emu.out 2>&1 || failed=1
+for ptx in "$ROOT/tests/cpu/lists.ptx" large.ptx; do
+    MARGAY_CPU_VERBOSE=1 "$MARGAY" run -q --device cpu -t none -o large-cpu -- ./launch "$ptx" > large-cpu.out 2> large-cpu.err || failed=1
+    grep -q ' 1 loops lane by lane' large-cpu.err && echo "$ptx"
+    rm -rf large-cpu
+done > taken
+[ "$(cat taken)" = "$ROOT/tests/cpu/lists.ptx" ] && grep -q 'not lane by lane: the function has more than 2,000 operations' large-cpu.err || { echo "FAIL: large"; cat taken large-cpu.err; failed=1; }
+cmp large-emu.out large-cpu.out || failed=1
 exit $failed

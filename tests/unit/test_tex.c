@@ -282,3 +282,81 @@ MG_TEST(texture_handles)
     MG_CHECK(!mg_texture_find(c) && mg_texture_object(c));
     mg_texture_remove(c);
 }
+
+/* What a channel's bits mean, straight from the definitions: halves are 1.0 to 2.0. */
+static uint32_t channel_of(enum mg_texel_kind kind, bool as_float, const uint8_t *p)
+{
+    float v = 0;
+    uint32_t bits, narrow = (uint32_t)p[0] | (uint32_t)p[1] << 8;
+    switch (kind) {
+    case MG_TEXEL_U8:
+        if (!as_float) return p[0];
+        v = (float)p[0] / 255.0f;
+        break;
+    case MG_TEXEL_S8:
+        if (!as_float) return (uint32_t)(int32_t)(int8_t)p[0];
+        v = p[0] == 128 ? -1.0f : (float)(int8_t)p[0] / 127.0f;
+        break;
+    case MG_TEXEL_U16:
+        if (!as_float) return narrow;
+        v = (float)narrow / 65535.0f;
+        break;
+    case MG_TEXEL_S16:
+        if (!as_float) return (uint32_t)(int32_t)(int16_t)narrow;
+        v = narrow == 32768 ? -1.0f : (float)(int16_t)narrow / 32767.0f;
+        break;
+    case MG_TEXEL_F16:
+        return 0x3f800000 | (narrow & 1023) << 13;
+    default:
+        return narrow | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    }
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+static void check_linear(const uint8_t *memory, enum mg_texel_kind kind, uint32_t channels, bool as_float)
+{
+    const uint32_t bytes = mg_texel_kind_bytes(kind), width = 61, untouched = 0xabcdef01;
+    struct mg_texture t = {.shape = MG_TEX_LINEAR,
+                           .dims = 1,
+                           .kind = (uint8_t)kind,
+                           .channels = (uint8_t)channels,
+                           .as_float = as_float,
+                           .n_levels = 1,
+                           .level = {{.at = (uint8_t *)(uintptr_t)memory, .width = width, .height = 1, .depth = 1}}};
+    static const uint32_t masks[] = {UINT32_MAX, 0x0f0f1235, 1, UINT32_MAX, 0x7fffffff, UINT32_MAX};
+    const struct mg_tex_inst in = {.geom = MG_GEOM_1D, .int_coords = true};
+    uint64_t handle = mg_texture_add(&t);
+    for (uint32_t m = 0; m < MG_COUNT_OF(masks); m++) {
+        uint32_t out[4][32], first[32] = {0, width - 1, width, UINT32_MAX, 1u << 31, (1u << 31) - 1};
+        for (uint32_t i = 6; i < 32; i++) first[i] = (i * 37 + m) % (width + 3);
+        for (uint32_t i = 0; m > 2 && i < 32; i++) first[i] = m * 29 - 100 + i; /* rows: -13.., 16.., 45.. */
+        memcpy(out[0], first, sizeof first); /* the result takes the coordinate's place */
+        for (uint32_t i = 0; i < 96; i++) out[1 + i / 32][i % 32] = untouched;
+        struct mg_tex_lanes l = {.coord = {out[0]}, .out = {out[0], out[1], out[2], out[3]}};
+        MG_CHECK_EQ(mg_tex_fetch(&in, mg_texture_find(handle), &l, masks[m]), -1);
+        for (uint32_t i = 0; i < 128; i++) {
+            uint32_t k = i / 32, lane = i % 32, want = k ? untouched : first[lane];
+            if (masks[m] & 1u << lane)
+                want = k < channels && first[lane] < width
+                           ? channel_of(kind, as_float, memory + (first[lane] * channels + k) * bytes)
+                           : 0;
+            MG_CHECK_EQ(out[k][lane], want);
+        }
+    }
+    mg_texture_remove(handle);
+}
+
+MG_TEST(tex_texels_of_device_memory_by_number)
+{
+    uint64_t p = mg_mem_alloc(1024, 0, MG_ALLOC_DEVICE);
+    uint8_t *memory = (uint8_t *)(uintptr_t)p; /* the texture's 61 elements of up to 16 bytes end before it does */
+    for (uint32_t kind = MG_TEXEL_U8; kind <= MG_TEXEL_F32; kind++) {
+        for (uint32_t i = 0; i < 1024; i++) memory[i] = (uint8_t)(i * 151 + (i >> 3) + 128);
+        for (uint32_t i = 1; kind == MG_TEXEL_F16 && i < 1024; i += 2) memory[i] = 0x3c | (memory[i] & 3);
+        for (uint32_t channels = 1; channels <= 4; channels *= 2)
+            for (int as_float = 0; as_float < (kind <= MG_TEXEL_S16 ? 2 : 1); as_float++)
+                check_linear(memory, (enum mg_texel_kind)kind, channels, as_float);
+    }
+    mg_mem_free(p);
+}

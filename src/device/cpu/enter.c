@@ -99,14 +99,18 @@ static bool make_room(struct own *o, const struct cpu_func *f, uint32_t warps)
     return false;
 }
 
-static void find_offsets(const struct cpu_func *f, struct cpu_shape s, uint64_t *off)
-{
-    const uint64_t step = (uint64_t)(int64_t)s.stride, low = s.halves ? 15 : 31;
-    if (s.tile)
-        for (uint32_t i = 0; i < EMU_LANES; i++) off[i] = (uint64_t)(int64_t)f->tiles[s.tile - 1][i];
-    else
-        for (uint32_t i = 0; i < EMU_LANES; i++) off[i] = step * (i & low);
-}
+/* What a linear register with these bases is, lane by lane: as words or double words. */
+#define DEFINE_LINE(name, T)                                                                                           \
+    static void name(const struct cpu_func *f, struct cpu_shape s, uint64_t base, uint64_t second, T *to)              \
+    {                                                                                                                  \
+        T step = (T)s.stride, low = (T)base, high = s.halves ? (T)second : low + 16 * step, off = 0;                   \
+        for (uint32_t i = 0; i < 16; i++, off += step) to[i] = low + off, to[16 + i] = high + off;                     \
+        if (s.tile)                                                                                                    \
+            for (uint32_t i = 0; i < EMU_LANES; i++) to[i] += (T)f->tiles[s.tile - 1][i];                              \
+    }
+DEFINE_LINE(line_w, uint32_t)
+DEFINE_LINE(line_d, uint64_t)
+#undef DEFINE_LINE
 
 /* Linear registers of the set, from their bases into the frame. */
 static void expand(const struct cpu_func *f, const uint64_t *set, struct emu_frame *frame, uint64_t (*linear)[2])
@@ -116,17 +120,13 @@ static void expand(const struct cpu_func *f, const uint64_t *set, struct emu_fra
             const struct cpu_reg *r = &f->regs[64 * k + (uint32_t)__builtin_ctzll(m)];
             if (!r->linear) continue;
             const uint64_t *base = linear[r->linear - 1];
-            char *d = frame->regs + r->off;
-            uint32_t *w = (uint32_t *)(void *)d;
-            uint64_t *q = (uint64_t *)(void *)d, off[EMU_LANES], second = base[r->shape.halves ? 1 : 0];
-            find_offsets(f, r->shape, off);
+            void *to = frame->regs + r->off;
             if (r->cls == EMU_P)
-                *w = base[0] & 1 ? UINT32_MAX : 0;
+                *(uint32_t *)to = base[0] & 1 ? UINT32_MAX : 0;
             else if (r->cls == EMU_W)
-                for (uint32_t i = 0; i < 16; i++)
-                    w[i] = (uint32_t)(base[0] + off[i]), w[16 + i] = (uint32_t)(second + off[16 + i]);
+                line_w(f, r->shape, base[0], base[1], to);
             else
-                for (uint32_t i = 0; i < 16; i++) q[i] = base[0] + off[i], q[16 + i] = second + off[16 + i];
+                line_d(f, r->shape, base[0], base[1], to);
         }
 }
 
@@ -144,22 +144,25 @@ static void lane_masks(uint32_t lanes, uint32_t *masks)
 static bool find_base(const struct cpu_func *f, const struct cpu_reg *r, const char *at, uint32_t lanes, uint64_t *base)
 {
     uint32_t first = lanes ? (uint32_t)emu_first(lanes) : 0, counts[EMU_LANES];
-    uint64_t off[EMU_LANES], bad = 0;
+    uint64_t bad = 0;
     if (r->cls == EMU_P) {
         uint32_t bits = *(const uint32_t *)(const void *)at;
         *base = bits >> first & 1;
         return !((bits ^ -(uint32_t)*base) & lanes);
     }
     lane_masks(lanes, counts);
-    find_offsets(f, r->shape, off);
     if (r->cls == EMU_W) {
         const uint32_t *v = (const uint32_t *)(const void *)at;
-        uint32_t from = v[first] - (uint32_t)off[first], differ = 0;
-        for (uint32_t i = 0; i < EMU_LANES; i++) differ |= (v[i] - (uint32_t)off[i] - from) & counts[i];
+        uint32_t off[EMU_LANES], differ = 0;
+        line_w(f, r->shape, 0, 0, off);
+        const uint32_t from = v[first] - off[first];
+        for (uint32_t i = 0; i < EMU_LANES; i++) differ |= (v[i] - off[i] - from) & counts[i];
         *base = from;
         bad = differ;
     } else {
         const uint64_t *v = (const uint64_t *)(const void *)at;
+        uint64_t off[EMU_LANES];
+        line_d(f, r->shape, 0, 0, off);
         *base = v[first] - off[first];
         for (uint32_t i = 0; i < EMU_LANES; i++) bad |= (v[i] - off[i] - *base) & (uint64_t)(int64_t)(int32_t)counts[i];
     }

@@ -21,8 +21,9 @@
 #include "base/env.h"
 #include "device/emu/alu_form.h"
 
-#define MOST_OPS       400 /* of a loop: its code is there twice */
-#define ALU_PER_ACCESS 8   /* more arithmetic than that for each access of lanes that lie apart is a vector's */
+#define MOST_OPS       400  /* of a loop: its code is there twice */
+#define LARGE          2000 /* operations of a function: its code is made in haste, and one lane takes as long as 32 */
+#define ALU_PER_ACCESS 8    /* more arithmetic than that for each access of lanes that lie apart is a vector's */
 
 /* Is there code for one lane? Not for strong loads: a call that marks the warp as one that may wait comes before each
  * (emu/decode_mem.c). */
@@ -150,6 +151,7 @@ static const char *why_not(const struct cpu_func *f, uint32_t h, const uint64_t 
     if (l->lacks) return "no code for one lane";
     if (wish && !strcmp(wish, "off")) return "MARGAY_CPU_SERIAL=off";
     if (l->ops > MOST_OPS) return "more than 400 operations";
+    if (!all && f->n_insts > LARGE) return "the function has more than 2,000 operations";
     if (!all && !l->varies) return "lanes leave it together";
     if (!all && !l->apart) return "no access at which lanes lie apart";
     if (!all && l->alu > ALU_PER_ACCESS * l->apart) return "more than 8 other operations an access";

@@ -92,7 +92,12 @@ void emu_texture(const struct emu_alu *o, char *regs, uint32_t mask)
     const uint64_t *handle = (const uint64_t *)(regs + x->handle);
     while (mask) {
         uint32_t first = (uint32_t)emu_first(mask), same = 0;
-        EMU_FOR_LANES(i, mask) same |= (uint32_t)(handle[i] == handle[first]) << i;
+        uint64_t differ = 0;
+        for (uint32_t i = 0; i < 32; i++) differ |= handle[i] ^ handle[first]; /* of lanes that are not active, too */
+        if (!differ)
+            same = mask;
+        else
+            EMU_FOR_LANES(i, mask) same |= (uint32_t)(handle[i] == handle[first]) << i;
         const struct mg_texture *t = object(EMU_FRAME(regs), op, first, handle[first]);
         if (op->sub == WHAT_FETCH)
             run_fetch(EMU_FRAME(regs), op, t, regs, same);

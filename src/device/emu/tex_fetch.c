@@ -412,11 +412,21 @@ static const struct tex_vec_ops *vec_ops(void)
     return v;
 }
 
+static bool fetch_linear(const struct mg_tex_inst *in, const struct mg_texture *t, const struct mg_tex_lanes *l,
+                         uint32_t mask)
+{
+    if (t->shape != MG_TEX_LINEAR || t->srgb || in->geom != MG_GEOM_1D || in->op != MG_TEXOP_TEX || in->has_offset ||
+        in->out != MG_TEXOUT_32)
+        return false;
+    return vec_ops()->fetch_linear(t, l->coord[0], l->out, mask);
+}
+
 /* What vec_tex.c does: false for the rest. */
 static bool fetch_together(const struct mg_tex_inst *in, const struct mg_texture *t, const struct mg_tex_lanes *l,
                            uint32_t mask)
 {
-    if (in->int_coords || in->has_offset || in->op == MG_TEXOP_GATHER || in->out != MG_TEXOUT_32) return false;
+    if (in->int_coords) return fetch_linear(in, t, l, mask);
+    if (in->has_offset || in->op == MG_TEXOP_GATHER || in->out != MG_TEXOUT_32) return false;
     if (t->n_levels > 1 || t->srgb || t->shape == MG_TEX_LINEAR) return false;
     bool cube = in->geom == MG_GEOM_CUBE || in->geom == MG_GEOM_ACUBE;
     uint32_t dims = in->geom == MG_GEOM_1D || in->geom == MG_GEOM_A1D ? 1

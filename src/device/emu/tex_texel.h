@@ -94,6 +94,8 @@ enum tex_blend mg_tex_blend_of(const struct mg_texture *t);
 struct tex_vec_ops {
     void (*fetch)(const struct mg_texture *t, uint32_t dims, const uint32_t *const c[3], const int32_t *slice,
                   uint32_t *const out[4], uint32_t mask);
+    /* Texels of device memory by number; false, and nothing is written: some lie behind the end of the allocation. */
+    bool (*fetch_linear)(const struct mg_texture *t, const uint32_t *c, uint32_t *const out[4], uint32_t mask);
 };
 extern const struct tex_vec_ops mg_tex_vec_base, mg_tex_vec_avx2, mg_tex_vec_avx512;
 

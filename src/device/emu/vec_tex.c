@@ -1,8 +1,9 @@
-/* Fetches of the common kinds, 32 lanes at a time: one level, float coordinates, no gather. The same
- * results as the lane-by-lane code of tex_fetch.c and tex_blend.c, which says why. */
+/* Fetches of the common kinds, 32 lanes at a time: one level, float coordinates, no gather; texels of device memory by
+ * number. The same results as the lane-by-lane code of tex_fetch.c and tex_blend.c, which says why. */
 #include "device/emu/tex_texel.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
 #define LANES   32
 #define EACH(l) for (uint32_t l = 0; l < LANES; l++)
@@ -274,6 +275,14 @@ static void blend(enum tex_blend how, const struct taps *p, uint32_t v[8][LANES]
 
 /* ---- a warp ------------------------------------------------------------------------------------------------- */
 
+static void put(uint32_t *out, const uint32_t *result, uint32_t mask)
+{
+    if (mask == UINT32_MAX)
+        memcpy(out, result, LANES * sizeof *out);
+    else
+        EACH(l) out[l] = mask & 1u << l ? result[l] : out[l];
+}
+
 static void ALU_TABLE(fetch)(const struct mg_texture *t, uint32_t dims, const uint32_t *const c[3],
                              const int32_t *slice, uint32_t *const out[4], uint32_t mask)
 {
@@ -332,11 +341,39 @@ static void ALU_TABLE(fetch)(const struct mg_texture *t, uint32_t dims, const ui
                 memcpy(result, raw[0], sizeof result);
             }
         }
-        if (mask == UINT32_MAX)
-            memcpy(out[k], result, sizeof result);
-        else
-            EACH(l) out[k][l] = mask & 1u << l ? result[l] : out[k][l];
+        put(out[k], result, mask);
     }
 }
 
-const struct tex_vec_ops ALU_TABLE(mg_tex_vec) = {.fetch = ALU_TABLE(fetch)};
+static bool ALU_TABLE(fetch_linear)(const struct mg_texture *t, const uint32_t *c, uint32_t *const out[4],
+                                    uint32_t mask)
+{
+    const uint32_t bytes = mg_texel_kind_bytes(t->kind) * t->channels, width = MG_MIN(t->level[0].width, 1u << 31);
+    const uint64_t live = atomic_load_explicit(&t->reach, memory_order_relaxed) / bytes;
+    const uint32_t end = (uint32_t)MG_MIN(live, (uint64_t)width);
+    uint32_t behind = 0, inside[LANES], word[4][LANES], result[LANES];
+    uint64_t at[LANES];
+    uint32_t apart = 0;
+    EACH(l) apart |= c[l] ^ (c[0] + l);
+    if (!apart && bytes == 4 && c[31] >= 31 && c[31] < end) { /* a row of words */
+        memset(inside, 0xff, sizeof inside);
+        memcpy(word[0], t->level[0].at + (uint64_t)c[0] * bytes, sizeof word[0]);
+    } else {
+        EACH(l) behind |= (uint32_t)(c[l] < width && c[l] >= end) << l;
+        if (!end || behind & mask) return false;
+        EACH(l) inside[l] = c[l] < end ? UINT32_MAX : 0;
+        EACH(l) at[l] = (uint64_t)(c[l] & inside[l]) * bytes;
+        load(t->level[0].at, at, bytes, word);
+    }
+    for (uint32_t k = 0; k < 4; k++) {
+        if (!out[k]) continue;
+        memset(result, 0, sizeof result);
+        if (k < t->channels) channel(t->kind, word, k, result);
+        if (k < t->channels && t->as_float) as_float(t->kind, result);
+        EACH(l) result[l] &= inside[l];
+        put(out[k], result, mask);
+    }
+    return true;
+}
+
+const struct tex_vec_ops ALU_TABLE(mg_tex_vec) = {.fetch = ALU_TABLE(fetch), .fetch_linear = ALU_TABLE(fetch_linear)};

@@ -352,6 +352,15 @@ val code_abs(struct work *w)
                            w->x[0], "");
 }
 
+val code_copysign(struct work *w)
+{
+    struct emit *e = w->e;
+    bool wide = bits_of(w->in->t[0]) == 64;
+    val sign = lit(w, wide ? EMU_D : EMU_W, wide ? 1ull << 63 : 1u << 31);
+    return LLVMBuildOr(B, LLVMBuildAnd(B, w->x[0], sign, ""), LLVMBuildAnd(B, w->x[1], LLVMBuildNot(B, sign, ""), ""),
+                       "");
+}
+
 static val (*const codes[MG_OP_COUNT])(struct work *) = {
 #define ARITH(opcode, forms, code) [MG_OP_##opcode] = code_##code,
 #include "device/cpu/arithmetic.def"
@@ -363,7 +372,7 @@ static bool reads_raw(const struct cpu_inst *in, unsigned k)
     if (in->op == MG_OP_setp) return is_float(in->t[0]) && k < 2;
     if (in->op == MG_OP_cvt) return in->t[1] == MG_TYPE_f32 && in->t[0] != MG_TYPE_f64;
     if (in->op == MG_OP_slct) return k == 2;
-    return in->t[0] == MG_TYPE_f32 && in->op != MG_OP_mov && in->op != MG_OP_selp;
+    return in->t[0] == MG_TYPE_f32 && in->op != MG_OP_mov && in->op != MG_OP_selp && in->op != MG_OP_copysign;
 }
 
 static bool is_shift(const struct cpu_inst *in)
@@ -389,8 +398,8 @@ static val run(struct emit *e, const struct cpu_inst *in, bool vec, int half, bo
     }
     val v = codes[in->op](&w);
     if (is_narrow(in)) v = LLVMBuildAnd(B, v, lit(&w, EMU_W, 0xffff), "");
-    bool arithmetic32 =
-        in->t[0] == MG_TYPE_f32 && in->op != MG_OP_setp && in->op != MG_OP_cvt && !move && in->op != MG_OP_slct;
+    bool arithmetic32 = in->t[0] == MG_TYPE_f32 && in->op != MG_OP_setp && in->op != MG_OP_cvt && !move &&
+                        in->op != MG_OP_slct && in->op != MG_OP_copysign;
     if (arithmetic32 && !e->f->regs[dest - 1].lazy && !(in->key & K_SAT)) v = emit_canon(e, v);
     return v;
 }

@@ -20,10 +20,10 @@
 
 /* Instructions of a function: more take LLVM many seconds, and of more than
  * GOOD_IR behind the passes code is made in another way, in a tenth of the
- * time. Such code takes twice to four times as long, the emulator thirty times.
+ * time. Such code takes twice to ten times as long.
  */
-#define MAX_IR  80000
-#define GOOD_IR 25000
+#define MAX_IR  100000
+#define GOOD_IR 40000
 
 struct jit {
     LLVMTargetMachineRef machine, quick;
