@@ -72,31 +72,41 @@ void mg_thread_name(const char *name)
     prctl(PR_SET_NAME, name);
 }
 
-/* CUDA's own: they store nothing of the program's. */
+static bool read_name(const char *task, char name[16])
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", task);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, name, 15);
+    if (fd >= 0) close(fd);
+    name[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+/* CUDA's own: they store nothing of the program's. Threads of the program bear its name, unless it gives them others.
+ */
 static int driver_threads(void)
 {
+    char program[16], name[16], id[24];
     int n = 0;
+    snprintf(id, sizeof id, "%d", (int)getpid());
+    if (!read_name(id, program)) return 0;
     DIR *d = opendir("/proc/self/task");
-    for (struct dirent *e; d && (e = readdir(d));) {
-        char path[64], name[8] = "";
-        snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", e->d_name);
-        int fd = e->d_name[0] == '.' ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0) continue;
-        n += read(fd, name, sizeof name - 1) > 0 && !strncmp(name, "cuda", 4);
-        close(fd);
-    }
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.' && read_name(e->d_name, name) && strcmp(name, program) &&
+             (!strncmp(name, "cuda-EvtHandlr", 14) || !strncmp(name, "cuda0000", 8));
     if (d) closedir(d);
     return n;
 }
 
-bool mg_thread_has_others(void)
+bool mg_thread_has_others(bool cuda)
 {
     static _Thread_local int last_tasks, last_own; /* when the driver's were counted */
     static _Thread_local bool others;
     struct stat st;
     if (stat("/proc/self/task", &st)) return true;
     int tasks = (int)st.st_nlink - 2, own = own_threads();
-    if (tasks <= 1 + own) return false;
+    if (!cuda || tasks <= 1 + own) return tasks > 1 + own;
     if (tasks != last_tasks || own != last_own) {
         others = tasks > 1 + own + driver_threads();
         last_tasks = tasks;

@@ -12,9 +12,9 @@
 bool mg_thread_start(void *(*fn)(void *), void *arg, size_t stack_bytes, pthread_t *joinable);
 /* Names the calling thread for top -H, /proc and debuggers: at most 15 characters. */
 void mg_thread_name(const char *name);
-/* Has the process threads besides the calling one, CUDA's and those that mg_thread_start began? True where that is not
- * known. */
-bool mg_thread_has_others(void);
+/* Has the process threads besides the calling one, those that mg_thread_start began and, where CUDA's driver is here,
+ * the driver's? True where that is not known. */
+bool mg_thread_has_others(bool cuda);
 /* Processor time of this thread. */
 uint64_t mg_thread_ns(void);
 /* Processors that this process may run on, at least 1. */

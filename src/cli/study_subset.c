@@ -257,6 +257,7 @@ int study_subset(int argc, char **argv)
     status = check_options(&c, n);
     if (status) return status;
     enum mg_err err = c.vectors ? study_vectors(&c, &d) : study_runs(&c, argv, n, &d);
+    if (!err) (void)mg_cli_fail(&d, MG_EXIT_OK); /* warnings */
     status = err ? mg_cli_fail(&d, MG_EXIT_INPUT) : mg_cli_out(&c.out);
     for (uint32_t i = 0; i < c.runs.n; i++) mg_subset_program_free(c.runs.at[i]);
     mg_vec_release(&c.runs);

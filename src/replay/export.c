@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char runtime[] =
 #include "stand-alone.h"
@@ -249,8 +250,8 @@ int mg_export(struct mg_replay *r, const char *folder)
 {
     struct mg_cap_op op = {0};
     struct out o = {0};
-    if (mkdir(folder, 0777) && errno != EEXIST)
-        return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", folder, strerror(errno));
+    bool made = !mkdir(folder, 0777);
+    if (!made && errno != EEXIST) return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", folder, strerror(errno));
     struct mg_io_part c = {0}, data = {0};
     o.c = open_in(r, &c, folder, "replay.c");
     o.data = o.c ? open_in(r, &data, folder, "data.bin") : NULL;
@@ -266,6 +267,7 @@ int mg_export(struct mg_replay *r, const char *folder)
     enum mg_err err = mg_io_part_close(&c, status ? MG_ERR_STATE : MG_ERR_OK, NULL);
     err = mg_io_part_close(&data, err, NULL);
     if (err && !status) return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: %s", folder, strerror(errno));
+    if (status && made) rmdir(folder);
     if (!status)
         fprintf(stderr, "%s/replay.c has %llu launch%s; next: cd %s && gcc replay.c -lcuda && ./a.out\n", folder,
                 U(o.n_launches), o.n_launches == 1 ? "" : "es", folder);

@@ -45,10 +45,12 @@ static void tell(const struct mg_replay *r)
         fprintf(stderr, "margay replay: %llu of %llu launches replayed, %llu of %llu checks agree\n",
                 (unsigned long long)r->n_launches, (unsigned long long)mg_cap_totals(r->reader)->n_launches,
                 (unsigned long long)(r->n_checks - r->n_differ), (unsigned long long)r->n_checks);
+    if (r->n_differ && r->extracted)
+        fprintf(stderr, "margay replay: %s holds what the replay left, not the program\n", r->extracted);
     if (r->n_given && !r->quiet)
         fprintf(
             stderr,
-            "margay replay: %llu bytes that the program's other threads stored while launches ran, first beside launch %llu, were taken from the capture\n",
+            "margay replay: %llu bytes were taken from the capture: launches left them alone here, and another thread of the program may have stored them meanwhile; first beside launch %llu\n",
             (unsigned long long)r->n_given, (unsigned long long)r->given_at);
     if (uncompared(r))
         fprintf(stderr, "margay replay: nothing was compared: the capture holds no check\n");
@@ -102,6 +104,7 @@ int main(int argc, char **argv)
     if (!status && extract) status = mg_extract_open(&r, extract, launches);
     if (!status) mg_replay_run(&r);
     bool begun = r.extract;
+    r.extracted = begun ? extract : NULL;
     if (!r.status && extract) mg_extract_close(&r);
     if (r.status && begun) unlink(extract); /* nobody can replay it */
     tell(&r);

@@ -124,6 +124,7 @@ struct mg_replay {
     char why[1024];        /* first failure */
     int status;
     struct mg_extract *extract; /* NULL: none is written */
+    const char *extracted;      /* its name, once the replay has run */
     uint64_t run[3];
     const void *run_line;
     size_t run_line_bytes;   /* the process that it is of; owner: the reader */

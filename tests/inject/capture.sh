@@ -195,7 +195,7 @@ for d in $devices; do
     grep -q '80 of 80 launches' err || fail "launches of eight threads on $d"
     rm -rf late-cap
     "$MARGAY" capture -q --device "$d" -o late-cap -- ./late add.ptx beside > out 2>&1 && [ "$(grep -c ok out)" = 2 ] || { fail "stores of another thread on $d"; cat out; }
-    "$MARGAY" replay --device "$d" -t none -o rep late-cap > out 2> err && grep -q 'bytes that the program.s other threads stored while launches ran, first beside launch' err ||
+    "$MARGAY" replay --device "$d" -t none -o rep late-cap > out 2> err && grep -q 'bytes were taken from the capture: .* another thread .*; first beside launch' err ||
         { fail "replaying stores of another thread on $d"; cat err; }
     rm -rf changed rep && mkdir changed && ./recapture late-cap/capture-*.mgc changed/capture-1.mgc left || fail "changing what a launch left: $?"
     rc=0; "$MARGAY" replay --differences --device "$d" -t none -o rep changed > out 2> err || rc=$? # the kernel wrote that byte: it is compared

@@ -38,9 +38,11 @@ struct mg_capture {
     struct mg_cap_writer out;
     MG_VEC(struct mg_cap_area) areas; /* by address */
     uint64_t n_launches, n_changes;   /* changes: operations that change memory, launches among them */
+    uint64_t n_ended;                 /* launches when all work had ended last */
     uint64_t n_waited;                /* changes when the program last waited */
     uint32_t sticky;                  /* reason by which every later launch cannot be replayed; 0: none */
     uint32_t n_reasons;
+    bool alone;                     /* in front of the last launch the program had one thread */
     bool shares;                    /* some told area is memory that the host writes */
     bool told_graph;                /* operations of a graph are told before it runs */
     bool host_works;                /* queued work may still write memory of the host */

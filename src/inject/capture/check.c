@@ -33,11 +33,11 @@ static bool affordable(void)
     return mg_capture.hash_ns < FREE_NS + (mg_check_now_ns() - mg_capture.begin_ns - mg_capture.hash_ns) / 2;
 }
 
-/* The launch that was told last cannot be replayed, and nothing behind it. */
+/* Launches that are not known to have ended cannot be replayed, and nothing behind them. */
 static void doubt(const char *why)
 {
-    uint64_t words[] = {mg_capture_miss(why, true), mg_capture.n_launches - (mg_capture.n_launches > 0)};
-    mg_capture_put(MG_CAP_uncaptured, words, 2, why, strlen(why));
+    uint64_t words[] = {mg_capture_miss(why, true), mg_capture.n_launches - 1};
+    if (mg_capture.n_ended < mg_capture.n_launches) mg_capture_put(MG_CAP_uncaptured, words, 2, why, strlen(why));
 }
 
 void mg_check_stream(cu_stream s)
@@ -74,7 +74,7 @@ static bool wait_for_all(void)
         const char *name = mg_cu_result_name(rc);
         mg_capture.lame = true;
         mg_session_error("a launch failed while it was captured (%s): it and what follows cannot be replayed",
-                       name ? name : "an unknown error");
+                         name ? name : "an unknown error");
         doubt(FAILED);
         return false;
     }
@@ -93,7 +93,7 @@ bool mg_check_wait(bool must)
     mg_streams_hold();
     bool ended = !mg_streams_capturing() && wait_for_all();
     mg_streams_let();
-    if (ended) mg_capture.host_works = false;
+    if (ended) mg_capture.host_works = false, mg_capture.n_ended = mg_capture.n_launches;
     return ended;
 }
 
@@ -111,7 +111,8 @@ void mg_check_area(struct mg_cap_area *a, bool must)
     uint64_t start = mg_check_now_ns();
     const void *data = (const void *)(uintptr_t)a->at;
     if (!mg_shared_is_there(a)) return;
-    bool far = mg_capture.hardware && a->kind == MG_CAP_DEVICE, changes = a->known && mg_thread_has_others();
+    bool far = mg_capture.hardware && a->kind == MG_CAP_DEVICE,
+         changes = a->known && mg_thread_has_others(mg_capture.hardware);
     void *room = far || changes ? malloc(a->bytes) : NULL;
     a->checked = mg_capture.n_launches;
     if (room && mg_cap_read(a, 0, room, a->bytes)) data = room;

@@ -98,7 +98,10 @@ void mg_capture_end(void)
 {
     if (!mg_capture.on || (uint32_t)getpid() != mg_session.pid) return;
     mg_inside++;
-    if (!pthread_mutex_trylock(&mg_capture.lock)) { /* else the process ends within an operation: the file stays torn */
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 5; /* another thread's operation ends in time, or the file stays torn */
+    if (!pthread_mutex_timedlock(&mg_capture.lock, &until)) {
         if (mg_check_wait(true))
             for (uint32_t i = 0; i < mg_capture.areas.n; i++) mg_check_area(&mg_capture.areas.at[i], true);
         mg_capture.on = false;

@@ -69,17 +69,24 @@ static void refresh_all(enum what what, bool alone)
             refresh(&mg_capture.areas.at[i], what, alone);
 }
 
+/* Threads that begin and end meanwhile are begun by others that are there before or behind. */
+static bool is_alone(void)
+{
+    return !mg_thread_has_others(mg_capture.hardware);
+}
+
 void mg_shared_before(void)
 {
     if (!mg_capture.shares || mg_capture.told_graph) return;
+    mg_capture.alone = is_alone();
     if (mg_capture.lame || mg_check_wait(true))
-        refresh_all(THE_HOSTS, !mg_thread_has_others());
+        refresh_all(THE_HOSTS, mg_capture.alone);
     else
         mg_capture_miss("memory that the host writes cannot be read while a stream is being captured", true);
 }
 
 void mg_shared_after(void)
 {
-    bool alone = !mg_capture.shares || !mg_thread_has_others();
+    bool alone = mg_capture.shares && mg_capture.alone && is_alone();
     if (mg_capture.shares) refresh_all(alone ? THE_LAUNCHS : ANYBODYS, alone);
 }
