@@ -6,6 +6,8 @@
  * An exec in a forked or vforked child is none of ours: it passes straight through, and so does every
  * call before the first CUDA call. All of these may come from a signal handler that interrupted
  * anything, so nothing here waits for long for a lock.
+ *   pthread_exit by the main thread, without a GPU, where it made the first CUDA call
+ *                            the process is to end with the last of the program's threads: ours do not keep it
  * Not here: signals from outside. What they leave behind is what the writer committed until then. */
 #include "inject/session.h"
 
@@ -14,9 +16,13 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/thread.h"
 
 MG_EXPORT MG_NORETURN void _exit(int status);
 MG_EXPORT MG_NORETURN void _Exit(int status);
@@ -47,6 +53,21 @@ static void *next(const char *name, const char *version)
 }
 
 /* ---- ends ----------------------------------------------------------------------------------------------- */
+
+/* What a thread does last of all. It waits for the others as the process would, and ends it as the C library does. */
+static void main_left(void *active)
+{
+    (void)active;
+    if (!mg_session.active || mg_session_can(MG_BACKEND_HARDWARE)) return;
+    while (mg_thread_has_others(false)) nanosleep(&(struct timespec){0, 2000000}, NULL);
+    exit(0);
+}
+
+void mg_leave_watch_main(void)
+{
+    pthread_key_t key;
+    if (gettid() == getpid() && !pthread_key_create(&key, main_left)) pthread_setspecific(key, &mg_session);
+}
 
 MG_NORETURN static void leave(int status)
 {

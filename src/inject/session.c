@@ -144,6 +144,7 @@ static void begin(void)
         on_exit(note_exit, NULL);
         at_quick_exit(mg_session_end);
         pthread_atfork(NULL, NULL, leave_child);
+        mg_leave_watch_main();
         s->active = true;
         mg_capture_begin();
     }

@@ -45,9 +45,10 @@ static inline bool mg_session_can(unsigned cap)
     return mg_session.backend && mg_session.backend->caps & cap;
 }
 
-void mg_session_begin(void);            /* at cuInit, after the driver's: opens DIR */
-void mg_session_end(void);              /* at process end; later calls pass straight through */
-void mg_session_exit(int status);       /* the same, when the status is known */
+void mg_session_begin(void);      /* at cuInit, after the driver's: opens DIR */
+void mg_session_end(void);        /* at process end; later calls pass straight through */
+void mg_leave_watch_main(void);   /* leave.c: the calling thread, if it is the main one, may end by pthread_exit */
+void mg_session_exit(int status); /* the same, when the status is known */
 #define MG_SESSION_DRAIN_NS 2000000000u /* where all ends: launches that run are waited for so long */
 /* The process may end now, or become another program: what has ended so far goes to disk, with this
  * status (-1: none). When it does not end after all, recording goes on. May be called by a signal

@@ -29,6 +29,33 @@ try_driver() { # DEVICE: a program without the runtime
         [ $rc = 7 ] || { echo "FAIL $1, driver, time $i: exit $rc"; tail -n 5 out err; failed=1; }
     done
 }
+cat > last.cu <<'P'
+#include <cstdio>
+#include <pthread.h>
+#include <thread>
+__global__ void inc(int *p) { p[threadIdx.x]++; }
+static void work()
+{
+    int *p, back[32];
+    cudaMalloc(&p, sizeof back), cudaMemset(p, 0, sizeof back);
+    for (int k = 0; k < 20; k++) inc<<<1, 32>>>(p);
+    cudaMemcpy(back, p, sizeof back, cudaMemcpyDeviceToHost);
+    printf("%d\n", back[31]);
+}
+int main()
+{
+    cudaFree(0);
+    std::thread(work).detach();
+    pthread_exit(nullptr);
+}
+P
+"$NVCC" -cudart shared -arch=sm_80 -O1 -o last last.cu || exit 1
+for device in cpu emu; do # the main thread has gone: the program's last thread ends the process, whatever threads of Margay's there are
+    [ $device = emu ] || [ -e "$B/lib/margay/libmargay-cpu.so" ] || continue
+    timeout 60 "$MARGAY" run -q --device $device -t blocks -o profile -- ./last > out 2> err && [ "$(cat out)" = 20 ] &&
+        "$MARGAY" report profile --json | python3 -c 'import json, sys; assert json.load(sys.stdin)["coverage"]["instrumented"] == 20' && echo "ok   $device, pthread_exit" || { echo "FAIL $device, pthread_exit"; tail -n 5 out err; failed=1; }
+    rm -rf profile
+done
 for device in cpu emu; do
     [ $device = emu ] || [ -e "$B/lib/margay/libmargay-cpu.so" ] || continue
     try_driver $device
