@@ -293,11 +293,11 @@ static void keep_fit(struct mg_layout *l, const struct mg_sites *sites)
     }
 }
 
-/* Does a tool call functions of ours? */
-static bool has_calls(const struct run *x)
+/* Is there code of tools, other than counters of blocks? */
+static bool has_code(const struct run *x)
 {
     for (uint32_t i = 0; i < x->n; i++)
-        if (x->patches[i].called.n) return true;
+        if (x->patches[i].spots.n) return true;
     return false;
 }
 
@@ -335,7 +335,7 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
     if (!err) err = run_passes(&x, d);
     if (!err && layout->has_blocks) keep_fit(layout, sites);
     if (!err && o->reduce) {
-        if (has_calls(&x)) mg_twin_hide_zeros(twin);
+        if (has_code(&x)) mg_twin_hide_zeros(twin);
         mg_twin_contract(twin);
         mg_twin_drop_contexts(twin);
         if (own || !layout->blocks.warps)

@@ -206,10 +206,11 @@ void mg_gpu_compile(struct mg_body *b)
     pthread_mutex_lock(&g->compiling);
     if (!g->compiled) {
         struct mg_nv_jit j = options_of(b);
-        uint64_t start = mg_now_ns();
-        g->rc = mg_nv_compile(text_of(b), strlen(text_of(b)), &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
+        size_t bytes = strlen(text_of(b));
+        uint64_t start = mg_gpu_assembly_begin(bytes);
+        g->rc = mg_nv_compile(text_of(b), bytes, &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
         g->compiled = true;
-        mg_jit_spent(mg_now_ns() - start);
+        mg_gpu_assembly_end(bytes, start);
     }
     pthread_mutex_unlock(&g->compiling);
 }
@@ -236,10 +237,10 @@ static cu_result load_code(struct mg_body *b, const char *text, const void *code
 {
     struct mg_gpu_body *g = b->gpu;
     cu_module m = NULL;
-    uint64_t start = mg_now_ns();
+    size_t bytes = code ? 0 : strlen(text); /* the driver compiles it while loading */
+    uint64_t start = code ? 0 : mg_gpu_assembly_begin(bytes);
     cu_result rc = mg_nv_load(text, code, j, &m, why, room);
-    if (!code) /* the driver has compiled it while loading */
-        mg_jit_spent(mg_now_ns() - start);
+    if (!code) mg_gpu_assembly_end(bytes, start);
     if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module,
                                               const char *)(f, m, b->inst->code->name)) != CUE_SUCCESS)
         snprintf(why, room, "the instrumented code has no such kernel");
@@ -280,9 +281,9 @@ static void widen(struct mg_body *b, cu_function *f)
     void *code = NULL;
     size_t bytes;
     char why[400];
-    uint64_t start = mg_now_ns();
+    uint64_t start = mg_gpu_assembly_begin(strlen(text));
     cu_result rc = mg_nv_compile(text, strlen(text), &j, &code, &bytes, why, sizeof why);
-    mg_jit_spent(mg_now_ns() - start);
+    mg_gpu_assembly_end(strlen(text), start);
     if (rc == CUE_SUCCESS && load_code(b, text, code, &j, &wide, why, sizeof why) == CUE_SUCCESS) {
         g->narrow = *f;
         *f = wide;
