@@ -99,12 +99,19 @@ static void note_told(unsigned n, const int *keys, void *const *values, const ch
     told_most = 0;
     for (unsigned k = 0; k < n; k++)
         if (keys[k] == CUJIT_MAX_REGISTERS) told = true, told_most = (unsigned)(uintptr_t)values[k];
+    if (told_most && getenv("EMU_GPU_TOLD")) fprintf(stderr, "told: %u registers\n", told_most);
 }
-/* The assembler takes so many ms for a text of 64 KB and more. */
+/* The assembler takes so many ms for a text of 64 KB and more; or until there is a file of this name. */
 static void take_time(const char *text)
 {
-    const char *ms = getenv("EMU_GPU_ASSEMBLES");
-    if (ms && strlen(text) >= 65536) usleep(1000u * (unsigned)atoi(ms));
+    const char *ms = getenv("EMU_GPU_ASSEMBLES"), *until = getenv("EMU_GPU_ASSEMBLES_UNTIL");
+    if (strlen(text) < 65536) return;
+    if (until) fclose(fopen("begun", "w"));
+    if (ms) usleep(1000u * (unsigned)atoi(ms));
+    for (unsigned k = 0; until && access(until, F_OK); k++) {
+        usleep(1000);
+        if (k == 60000) fprintf(stderr, "assembled for a minute\n"), abort();
+    }
 }
 static cu_result load_data_ex(cu_module *m, const void *p, unsigned n, int *o, void **v)
 {
