@@ -152,6 +152,8 @@ void mg_twin_contract(struct mg_twin *t);
 /* What a GPU asks of a twin, before tools insert code: calls of native functions trap (nobody makes them), shared
  * variables are aligned, lanes of a warp come together in front of barriers of the whole CTA. */
 void mg_twin_for_gpu(struct mg_twin *t);
+/* Keeps the assembler from a step that fails beside code of ours that waits for lanes (pass/twin_tests.c). */
+void mg_twin_hide_zeros(struct mg_twin *t);
 /* Takes the hidden parameter from functions that do not need it (pass/twin_ctx.c). This and what follows stand
  * behind everything that tools do with the twin. */
 void mg_twin_drop_contexts(struct mg_twin *t);

@@ -140,7 +140,7 @@ uint32_t mg_at_func(const struct mg_code_at *at)
 
 mg_id mg_code_reg(struct mg_code_at *at, enum mg_type type)
 {
-    return mg_module_add_reg(mg_at_module(at), at->p->all->twin->funcs[at->func_ix], "__mg_v", type);
+    return mg_module_add_reg(mg_at_module(at), mg_at_body(at), "__mg_v", type);
 }
 
 mg_id mg_code_temp(struct mg_code_at *at, enum mg_type type)
@@ -151,11 +151,10 @@ mg_id mg_code_temp(struct mg_code_at *at, enum mg_type type)
                                                : bits == 32 ? MG_TEMP_32
                                                             : MG_TEMP_64;
     struct mg_patch_func *f = &at->p->all->funcs[at->func_ix];
-    if (bits > 64 || at->kind == MG_AT_PROLOGUE) return mg_code_reg(at, type);
+    if (bits > 64 || at->kind == MG_AT_PROLOGUE || at->called) return mg_code_reg(at, type);
     uint32_t n = at->n_temps[kind]++;
     while (f->temps[kind].n <= n)
-        *mg_vec_push(&f->temps[kind]) =
-            mg_module_add_reg(mg_at_module(at), at->p->all->twin->funcs[at->func_ix], "__mg_t", types[kind]);
+        *mg_vec_push(&f->temps[kind]) = mg_module_add_reg(mg_at_module(at), mg_at_body(at), "__mg_t", types[kind]);
     return f->temps[kind].at[n];
 }
 
@@ -208,7 +207,7 @@ struct mg_opnd mg_code_vec(struct mg_code_at *at, const mg_id *regs, uint32_t n)
 
 mg_id mg_code_label(struct mg_code_at *at)
 {
-    return mg_module_add_label(mg_at_module(at), at->p->all->twin->funcs[at->func_ix], "$__mg_l");
+    return mg_module_add_label(mg_at_module(at), mg_at_body(at), "$__mg_l");
 }
 
 void mg_code_place(struct mg_code_at *at, mg_id label)

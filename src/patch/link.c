@@ -203,5 +203,6 @@ void mg_patch_link(struct mg_patch *p)
 {
     for (uint32_t ix = 0; ix < p->all->sites->n_funcs; ix++)
         if (p->all->sites->cfgs[ix]->n_blocks) link_func(p, ix);
+    mg_called_link(p);
     for (uint32_t i = 0; i < p->skips.n; i++) link_skip(p, p->skips.at[i].node, p->skips.at[i].pred);
 }

@@ -151,6 +151,14 @@ void mg_code_pop_guard(struct mg_code_at *at);
 /* The guard of an application instruction as predicate and negation; 0: none. */
 mg_id mg_node_guard(const struct mg_module *m, mg_id node, bool *negated);
 
+/* A function of ours, and calls of it from the spots of any function (patch/called.c): a spot for its body. Parameters
+ * (b32, b64) before any of its code; what it tells is b32. There cells are reached by mg_place_* alone, and nothing is
+ * asked of the launch. */
+struct mg_code_at *mg_at_called(struct mg_patch *p, bool has_result);
+mg_id mg_called_param(struct mg_code_at *f, enum mg_type type); /* its register */
+void mg_called_return(struct mg_code_at *f, mg_id result);      /* at the end of its code */
+void mg_code_call(struct mg_code_at *at, const struct mg_code_at *f, mg_id result /* 0: none */, const mg_id *args);
+
 /* Values at a spot: registers that hold them, at this spot alone. The same value asked for again at the same
  * spot, or one that does not change in the function, is computed once. */
 mg_id mg_value_active(struct mg_code_at *at); /* b32: lanes here, guard of the code included */
@@ -224,6 +232,11 @@ void mg_strip_add(struct mg_code_at *at, uint32_t strip, mg_id v);
 /* The same to any cell, k (b32), not the lane's own; lanes that add 0 should name their own. Is that as cheap here? */
 void mg_strip_add_at(struct mg_code_at *at, uint32_t strip, mg_id k, mg_id v);
 bool mg_strip_goes_anywhere(struct mg_code_at *at);
+/* Where this lane's cell of the strip is, for code in functions of ours: a register to hand over; near: it is 32 bits
+ * wide, an address in shared memory. Then adding there: v of each lane to its own cell; v of one lane to the k-th. */
+mg_id mg_strip_place(struct mg_code_at *at, uint32_t strip, bool *near);
+void mg_place_add(struct mg_code_at *at, mg_id place, bool near, mg_id v);
+void mg_place_put(struct mg_code_at *at, mg_id place, bool near, struct mg_opnd k, struct mg_opnd v, mg_id one);
 /* v (b32, at most 64) of the one lane here for which the predicate holds goes to the k-th cell. */
 void mg_strip_put(struct mg_code_at *at, uint32_t strip, uint32_t k, struct mg_opnd v, mg_id one);
 /* Strips and tallies of the kernel's own code, from here on, lie in the CTA's shared memory where that can be (on

@@ -49,7 +49,16 @@ struct mg_patches { /* one twin under instrumentation by several tools */
     uint32_t n_launch_words;
 };
 
-enum mg_spot_kind { MG_AT_PROLOGUE, MG_AT_ENTRY, MG_AT_BEFORE, MG_AT_AFTER, MG_AT_EDGE, MG_AT_EXIT, MG_AT_KINDS };
+enum mg_spot_kind {
+    MG_AT_PROLOGUE,
+    MG_AT_ENTRY,
+    MG_AT_BEFORE,
+    MG_AT_AFTER,
+    MG_AT_EDGE,
+    MG_AT_EXIT,
+    MG_AT_KINDS,
+    MG_AT_CALLED
+};
 enum mg_value_kind {
     MG_V_ACTIVE,
     MG_V_OWN,
@@ -92,9 +101,12 @@ struct mg_code_at {
     uint32_t func_ix;
     mg_id node; /* code goes in front of it, or behind it (AFTER); 0: at the end */
     struct mg_code_guard guards[MG_MAX_GUARDS];
-    uint32_t depth; /* [0]: of the spot itself */
-    bool flows;     /* it branches */
-    bool first;     /* an edge's: in front of what stands at its end */
+    uint32_t depth;           /* [0]: of the spot itself */
+    bool flows;               /* it branches */
+    bool first;               /* an edge's: in front of what stands at its end */
+    mg_id called;             /* CALLED: the function (patch/called.c); begin: what it computes once, first */
+    struct mg_code_at *begin; /* NULL: this is it, or no such spot */
+    MG_VEC(mg_id) params;     /* registers */
     uint32_t n_temps[MG_TEMP_KINDS];
     MG_VEC(struct mg_known) known;
     MG_VEC(struct mg_code_item) items;
@@ -146,6 +158,7 @@ struct mg_patch {
     MG_VEC(struct mg_patch_skips) skips;
     struct mg_patch_near near;
     MG_VEC(struct mg_code_at *) spots;                  /* in order of the first asking */
+    MG_VEC(struct mg_code_at *) called;                 /* functions of ours */
     struct mg_map spot_of;                              /* kind and place -> index in spots */
     struct mg_channel_func *channel;                    /* by func_ix; NULL: no channel */
     uint32_t channel_places;                            /* that write, once a warp; 0: more often */
@@ -203,6 +216,7 @@ void mg_sums_place(struct mg_patch *p);
 /* Adding near the threads: false where the cell has no word there, and nothing was done. */
 bool mg_near_strip(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v);
 bool mg_near_strip_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id v);
+mg_id mg_near_own(struct mg_code_at *at, uint32_t first, uint32_t n); /* of the lane's word; 0: there is none */
 bool mg_near_is(struct mg_code_at *at);
 bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix,
                    mg_id one); /* one: predicate of the lane that adds; 0: the lowest */
@@ -211,6 +225,13 @@ bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, mg_id 
 void mg_near_end(struct mg_patch *p); /* its code at entry, loops and exits */
 /* May a thread end in this function without passing its exits? */
 bool mg_patch_ends_elsewhere(struct mg_patch *p, uint32_t func_ix);
+void mg_called_link(struct mg_patch *p); /* puts the bodies of functions of ours together */
+void mg_called_release(struct mg_patch *p);
+/* The function in which the spot's code is. */
+static inline mg_id mg_at_body(const struct mg_code_at *at)
+{
+    return at->called ? at->called : at->p->all->twin->funcs[at->func_ix];
+}
 struct mg_sums;
 struct mg_sums *mg_sums_begin(struct mg_patch *p, uint32_t func_ix); /* at the function's entry; NULL: it has none */
 void mg_sums_add(struct mg_sums *s, mg_id in_front, const struct mg_code_item *it);

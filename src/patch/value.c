@@ -100,7 +100,7 @@ static mg_id load_param(struct mg_code_at *pro, uint32_t ix)
 
 static mg_id of_function(struct mg_code_at *at, enum mg_value_kind kind, uint32_t arg)
 {
-    struct mg_code_at *pro = mg_at_prologue(at->p, at->func_ix);
+    struct mg_code_at *pro = !at->called ? mg_at_prologue(at->p, at->func_ix) : at->begin ? at->begin : at;
     mg_id r = known(pro, kind, arg, NULL);
     if (r) return r;
     switch (kind) {

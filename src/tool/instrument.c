@@ -159,6 +159,7 @@ static void release_patch(struct mg_patch *p)
         mg_vec_release(&p->spots.at[i]->known);
     }
     mg_vec_release(&p->spots);
+    mg_called_release(p);
     mg_vec_release(&p->rules);
     mg_vec_release(&p->sites);
     mg_vec_release(&p->site_nodes);
@@ -292,6 +293,14 @@ static void keep_fit(struct mg_layout *l, const struct mg_sites *sites)
     }
 }
 
+/* Is there code of tools, other than counters of blocks? */
+static bool has_code(const struct run *x)
+{
+    for (uint32_t i = 0; i < x->n; i++)
+        if (x->patches[i].spots.n) return true;
+    return false;
+}
+
 enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, const struct mg_sites *sites,
                                 struct mg_twin *twin, const struct mg_tools_opts *o, struct mg_layout *layout,
                                 struct mg_diag *d)
@@ -326,6 +335,7 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
     if (!err) err = run_passes(&x, d);
     if (!err && layout->has_blocks) keep_fit(layout, sites);
     if (!err && o->reduce) {
+        if (has_code(&x)) mg_twin_hide_zeros(twin);
         mg_twin_contract(twin);
         mg_twin_drop_contexts(twin);
         if (own || !layout->blocks.warps)

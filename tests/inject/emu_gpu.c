@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "abi/cu.h"
 #include "driver/driver.h"
@@ -98,12 +99,25 @@ static void note_told(unsigned n, const int *keys, void *const *values, const ch
     told_most = 0;
     for (unsigned k = 0; k < n; k++)
         if (keys[k] == CUJIT_MAX_REGISTERS) told = true, told_most = (unsigned)(uintptr_t)values[k];
+    if (told_most && getenv("EMU_GPU_TOLD")) fprintf(stderr, "told: %u registers\n", told_most);
+}
+/* The assembler takes so many ms for a text of 64 KB and more; or until there is a file of this name. */
+static void take_time(const char *text)
+{
+    const char *ms = getenv("EMU_GPU_ASSEMBLES"), *until = getenv("EMU_GPU_ASSEMBLES_UNTIL");
+    if (strlen(text) < 65536) return;
+    if (until) fclose(fopen("begun", "w"));
+    if (ms) usleep(1000u * (unsigned)atoi(ms));
+    for (unsigned k = 0; until && access(until, F_OK); k++) {
+        usleep(1000);
+        if (k == 60000) fprintf(stderr, "assembled for a minute\n"), abort();
+    }
 }
 static cu_result load_data_ex(cu_module *m, const void *p, unsigned n, int *o, void **v)
 {
     cu_function f;
     if (n) /* else it is machine code */
-        note_told(n, o, v, p);
+        note_told(n, o, v, p), take_time(p);
     cu_result rc = count_module(wait_cuModuleLoadDataEx(m, p, n, o, v), 1);
     if (!rc && told &&
         !((cu_result(*)(cu_function *, unsigned, cu_module))real[FN_cuModuleEnumerateFunctions])(&f, 1, *m)) {
@@ -134,6 +148,7 @@ static cu_result link_add(cu_link link, int type, void *data, size_t bytes, cons
                           void **values)
 {
     told |= strstr(data, ".minnctapersm") != NULL;
+    take_time(data);
     const char *newest = getenv("EMU_GPU_PTX"), *version = strstr(data, ".version ");
     if (newest && version && (int)(strtod(version + 9, NULL) * 10 + 0.5) > atoi(newest))
         return CUE_UNSUPPORTED_PTX_VERSION;

@@ -50,6 +50,11 @@ struct mg_gpu_work;
 struct mg_gpu_work *mg_gpu_work_begin(const struct mg_call_frame *f);
 void mg_gpu_work_end(struct mg_call_frame *f, cu_result result);
 
+/* Around what the assembler does with so many bytes of text: its time is the session's, who waits is told
+ * (gpu_assembly.c). */
+uint64_t mg_gpu_assembly_begin(size_t bytes);
+void mg_gpu_assembly_end(size_t bytes, uint64_t began);
+
 /* The parts of NVIDIA's: gpu_twin.c, gpu_run.c. */
 void mg_gpu_compile(struct mg_body *b);
 bool mg_gpu_unload(struct mg_body *b);

@@ -27,7 +27,9 @@
 #define WAIT_SAME_NS  500000000u /* for work of the launch's own stream, which the launch waits for anyhow */
 #define WAIT_OTHER_NS 1000000u
 #define MANY_LOADS    32
-#define FEW_REGISTERS 32 /* the assembler never tries to have fewer */
+#define LARGE         (256u << 10) /* bytes of text: the assembler takes a second and more */
+#define MOST          255u         /* registers of a thread */
+#define FEW_REGISTERS 32           /* the assembler never tries to have fewer */
 
 struct mg_gpu_body *mg_gpu_body_get(struct mg_body *b)
 {
@@ -174,17 +176,32 @@ static char *fewer(const struct mg_body *b, unsigned cap)
     return mg_buf_take(&text_now);
 }
 
+static bool is_large(const struct mg_body *b)
+{
+    return strlen(b->variant->text) > LARGE;
+}
+
+static bool takes_addresses(const struct mg_body *b)
+{
+    for (uint32_t k = 0; k < b->variant->n_symbols; k++)
+        if (b->variant->symbols[k].is_func) return true;
+    return false;
+}
+
 /* Is the text worth being compiled as a whole, which the driver does while it loads it? Else it is compiled to be
  * linked, which waits for nothing and is kept by us. Functions need it: see the head. Exact divisions and roots, and
  * integer ones of 64 bits, are subroutines of the assembler's, called as functions are in code that is to be linked, at
  * the cost of registers and of what could overlap; addresses in shared memory are not known there; and fewer loads are
- * under way at once. */
-static bool is_whole(const char *text)
+ * under way at once. But while the driver compiles as a whole nobody else comes to do anything, for seconds where the
+ * text is large (docs/nvidia.md). */
+static bool is_whole(const struct mg_body *b)
 {
+    const char *text = b->variant->text;
     static const char *const parts[] = {
         ".func",   ".shared", "div.r",   "rcp.r",  "sqrt.r", "rsqrt.approx.f64", "rsqrt.approx.ftz.f64",
         "div.u64", "div.s64", "rem.u64", "rem.s64"};
     unsigned n = 0;
+    if (is_large(b) && !takes_addresses(b)) return false;
     for (unsigned k = 0; k < MG_COUNT_OF(parts); k++)
         if (strstr(text, parts[k])) return true;
     for (const char *at = text; n < MANY_LOADS && (at = strstr(at, "ld.global")); at++) n++;
@@ -195,7 +212,24 @@ static struct mg_nv_jit options_of(const struct mg_body *b)
 {
     unsigned cap = b->inst->code->ptx ? b->inst->code->ptx->max_registers : 0;
     if (b->gpu->cap && (!cap || b->gpu->cap < cap)) cap = b->gpu->cap;
-    return (struct mg_nv_jit){.max_registers = cap, .opt_level = -1, .whole = is_whole(b->variant->text)};
+    return (struct mg_nv_jit){.max_registers = cap, .opt_level = -1, .whole = is_whole(b)};
+}
+
+/* A large text is told at once what would else be seen when it is there, and have it made once more: how many registers
+ * leave room for all CTAs of the launch that it is made for, if that may need them. */
+static void fit_at_once(struct mg_body *b)
+{
+    struct mg_gpu_body *g = b->gpu;
+    unsigned regs = attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536), most = b->most_registers, ctas;
+    const char *body;
+    if (!is_large(b) || !b->must_fit || !most || most >= MOST || g->cap) return;
+    g->cap = most;
+    g->text = fewer(b, most);
+    unsigned bound = g->text ? 0 : bound_of(b->variant->text, &body);
+    if (!bound) return;
+    ctas = MG_MAX(regs / (most * bound), 1u);
+    if (regs / (ctas * bound) / 8 * 8 > most) ctas++;
+    g->text = bounded(b, ctas);
 }
 
 /* That takes long and waits for nothing; threads that launch other kernels do so at the same time. */
@@ -205,11 +239,13 @@ void mg_gpu_compile(struct mg_body *b)
     if (!g) return; /* load() says what is wrong */
     pthread_mutex_lock(&g->compiling);
     if (!g->compiled) {
+        fit_at_once(b);
         struct mg_nv_jit j = options_of(b);
-        uint64_t start = mg_now_ns();
-        g->rc = mg_nv_compile(text_of(b), strlen(text_of(b)), &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
+        size_t bytes = strlen(text_of(b));
+        uint64_t start = mg_gpu_assembly_begin(bytes);
+        g->rc = mg_nv_compile(text_of(b), bytes, &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
         g->compiled = true;
-        mg_jit_spent(mg_now_ns() - start);
+        mg_gpu_assembly_end(bytes, start);
     }
     pthread_mutex_unlock(&g->compiling);
 }
@@ -236,10 +272,10 @@ static cu_result load_code(struct mg_body *b, const char *text, const void *code
 {
     struct mg_gpu_body *g = b->gpu;
     cu_module m = NULL;
-    uint64_t start = mg_now_ns();
+    size_t bytes = code ? 0 : strlen(text); /* the driver compiles it while loading */
+    uint64_t start = code ? 0 : mg_gpu_assembly_begin(bytes);
     cu_result rc = mg_nv_load(text, code, j, &m, why, room);
-    if (!code) /* the driver has compiled it while loading */
-        mg_jit_spent(mg_now_ns() - start);
+    if (!code) mg_gpu_assembly_end(bytes, start);
     if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module,
                                               const char *)(f, m, b->inst->code->name)) != CUE_SUCCESS)
         snprintf(why, room, "the instrumented code has no such kernel");
@@ -267,7 +303,7 @@ static void widen(struct mg_body *b, cu_function *f)
     const char *text = b->variant->text, *body;
     for (unsigned k = 0; k < MG_COUNT_OF(sizes) && !most; k++)
         if (sizes[k] <= b->most_registers) most = sizes[k];
-    if (!b->must_fit || native < FEW_REGISTERS || most <= (unsigned)native || j.max_registers ||
+    if (!b->must_fit || is_large(b) || native < FEW_REGISTERS || most <= (unsigned)native || j.max_registers ||
         attribute_of(*f, CUFUNC_NUM_REGS) > native)
         return;
     if ((bound = bound_of(text, &body)) != 0)
@@ -280,9 +316,9 @@ static void widen(struct mg_body *b, cu_function *f)
     void *code = NULL;
     size_t bytes;
     char why[400];
-    uint64_t start = mg_now_ns();
+    uint64_t start = mg_gpu_assembly_begin(strlen(text));
     cu_result rc = mg_nv_compile(text, strlen(text), &j, &code, &bytes, why, sizeof why);
-    mg_jit_spent(mg_now_ns() - start);
+    mg_gpu_assembly_end(strlen(text), start);
     if (rc == CUE_SUCCESS && load_code(b, text, code, &j, &wide, why, sizeof why) == CUE_SUCCESS) {
         g->narrow = *f;
         *f = wide;
@@ -453,7 +489,8 @@ static bool load_capped(struct mg_body *b, const struct mg_shape *s, const struc
         pthread_mutex_lock(&g->compiling);
         g->cap = cap;
         g->compiled = false;
-        if (!g->text) g->text = fewer(b, cap);
+        free(g->text); /* of fit_at_once */
+        g->text = fewer(b, cap);
         if (!g->text) g->text = bounded(b, (unsigned)f->native);
         pthread_mutex_unlock(&g->compiling);
         int mode = mg_capture_relax();

@@ -77,4 +77,33 @@ void mg_memory_rivals(struct mg_memory_request *q, mg_id rivals, struct mg_opnd 
 /* The same as conflicts, from how many different words each lane's bank is asked for. */
 void mg_memory_passes(struct mg_memory_request *q, mg_id words, mg_id total);
 
+/* ---- parts of a request (tool/memory/count.c) ---------------------------------------------------------------------
+ */
+
+/* here, active, full; jumps to `none` where no lane makes the access. */
+mg_id mg_memory_ask_lanes(struct mg_memory_request *q, mg_id none);
+/* Are lanes in order: do their addresses agree, less what neighbours are apart? That difference in *from, which is the
+ * low half of the first lane's address. Only lanes of the mask run this. */
+mg_id mg_memory_in_order(struct mg_memory_request *q, mg_id *from);
+/* strip = 1 in the lane of the pattern, whose slot is in a register, 0 elsewhere. */
+void mg_memory_set_pattern(struct mg_memory_request *q, mg_id strip, struct mg_opnd slot);
+/* The same of a cell, added to the strip; of places, by the first lane's address. */
+void mg_memory_add_pattern(struct mg_memory_request *q, mg_id strip, uint32_t cell);
+void mg_memory_add_place(struct mg_memory_request *q, mg_id strip, mg_id from);
+void mg_memory_classify_full(struct mg_memory_request *q, mg_id strip, mg_id from, mg_id unit, mg_id ordered,
+                             mg_id at_one);
+/* Counts by the class, if these are all of its lanes; else goes on behind. */
+void mg_memory_count_by_class(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id done);
+/* All of it at the spot. */
+void mg_memory_count_here(struct mg_memory_request *q, const struct mg_memory_class *k);
+void mg_memory_follow_one(struct mg_memory_request *q, mg_id full, const struct mg_memory_group *g);
+
+/* ---- with calls (tool/memory/called.c) ------------------------------------------------------------------------------
+ */
+
+void mg_memory_count_away(struct mg_memory_request *q); /* whatever it is; some lane makes it */
+void mg_memory_count_called(struct mg_memory_request *q, const struct mg_memory_class *k);
+void mg_memory_follow_called(struct mg_memory_request *q, mg_id slot);
+void mg_memory_classify_called(struct mg_memory_request *q, mg_id strip);
+
 #endif

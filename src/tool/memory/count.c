@@ -39,7 +39,7 @@ static mg_id all_equal(struct mg_memory_request *q, mg_id a, mg_id b)
 
 /* Are lanes in order: do their addresses agree, less what neighbours are apart? That difference in *from, which is the
  * low half of the first lane's address. Only lanes of the mask run this. */
-static mg_id in_order(struct mg_memory_request *q, mg_id *from)
+mg_id mg_memory_in_order(struct mg_memory_request *q, mg_id *from)
 {
     mg_id p = pred(q), any = reg32(q), by = reg64(q);
     *from = reg32(q);
@@ -65,7 +65,7 @@ static void set_slot(struct mg_memory_request *q, mg_id strip, uint32_t cell, st
 }
 
 /* strip = 1 in the lane of the pattern, whose slot is in a register, 0 elsewhere. */
-static void set_pattern(struct mg_memory_request *q, mg_id strip, struct mg_opnd slot)
+void mg_memory_set_pattern(struct mg_memory_request *q, mg_id strip, struct mg_opnd slot)
 {
     mg_id p = pred(q);
     EMIT("setp.eq.u32", p, mg_value_lane(q->at), slot);
@@ -143,14 +143,14 @@ static void add_any(struct mg_memory_request *q, mg_id strip)
 static void add_in_order(struct mg_memory_request *q, mg_id strip, mg_id from)
 {
     if (q->space == MG_SPACE_shared || q->space == MG_SPACE_const) { /* constants may lie elsewhere in a twin */
-        set_pattern(q, strip, I(SLOT(MG_MC_UNIT)));
+        mg_memory_set_pattern(q, strip, I(SLOT(MG_MC_UNIT)));
         return;
     }
     mg_id low = reg32(q), size = reg32(q), slot = reg32(q), p = pred(q);
     EMIT("and.b32", low, from, 127);
     EMIT("setp.eq.u32", p, low, 0);
     EMIT("selp.u32", slot, I(SLOT(MG_MC_ALIGNED)), I(SLOT(MG_MC_UNIT)), p);
-    set_pattern(q, strip, R(slot));
+    mg_memory_set_pattern(q, strip, R(slot));
     if (!has_sectors(q)) return;
     EMIT("mov.u32", size, I(q->bytes));
     for (int k = 0; k < 2; k++) {
@@ -163,14 +163,15 @@ static void add_in_order(struct mg_memory_request *q, mg_id strip, mg_id from)
 /* strip = what the request adds. Neighbours in order, where places in a line are counted: jumps to `ordered`, with
  * the low half of the first lane's address in `from`; all at one address: to `at_one`. 0: they are strips like any
  * other. unit: are they neighbours in order? */
-static void classify_full(struct mg_memory_request *q, mg_id strip, mg_id from, mg_id unit, mg_id ordered, mg_id at_one)
+void mg_memory_classify_full(struct mg_memory_request *q, mg_id strip, mg_id from, mg_id unit, mg_id ordered,
+                             mg_id at_one)
 {
     mg_id far = reg64(q), by = reg64(q), step = reg32(q), other = reg32(q), next = mg_code_label(q->at),
           any = mg_code_label(q->at), done = mg_code_label(q->at);
     mg_id low = reg64(q), begin;
     struct mg_opnd addr = R(q->addr), was = q->mask;
     q->mask = I(0xffffffff); /* a constant: the assembler then waits for nobody */
-    EMIT("mov.pred", unit, in_order(q, &begin));
+    EMIT("mov.pred", unit, mg_memory_in_order(q, &begin));
     EMIT("mov.u32", from, begin);
     if (ordered) {
         jump(q, unit, false, ordered);
@@ -194,10 +195,10 @@ static void classify_full(struct mg_memory_request *q, mg_id strip, mg_id from, 
     if (at_one) {
         if (q->group) EMIT("mov.u32", q->group->slot, other);
         jump(q, same, false, at_one);
-        set_pattern(q, strip, R(other));
+        mg_memory_set_pattern(q, strip, R(other));
     } else {
         EMIT("selp.u32", other, I(SLOT(MG_MC_SAME)), other, same);
-        set_pattern(q, strip, R(other));
+        mg_memory_set_pattern(q, strip, R(other));
         jump(q, same, false, done);
     }
     if (q->space == MG_SPACE_shared && q->bytes < 4)
@@ -207,7 +208,7 @@ static void classify_full(struct mg_memory_request *q, mg_id strip, mg_id from, 
     jump(q, 0, false, done);
     mg_code_place(q->at, any);
     if (q->group) EMIT("mov.u32", q->group->slot, I(SLOT(MG_MC_IRREGULAR)));
-    set_pattern(q, strip, I(SLOT(MG_MC_IRREGULAR)));
+    mg_memory_set_pattern(q, strip, I(SLOT(MG_MC_IRREGULAR)));
     add_any(q, strip);
     mg_code_place(q->at, done);
     q->mask = was;
@@ -245,12 +246,30 @@ static mg_id lowest(struct mg_memory_request *q)
 /* It adds. */
 static void put_by_one(struct mg_memory_request *q, uint32_t cell, mg_id v)
 {
-    mg_strip_put(q->at, q->strip, SLOT(cell), R(v), lowest(q));
+    if (q->place)
+        mg_place_put(q->at, q->place, q->near, I(SLOT(cell)), R(v), lowest(q));
+    else
+        mg_strip_put(q->at, q->strip, SLOT(cell), R(v), lowest(q));
+}
+
+/* Each lane to its own cell. */
+static void add_strip(struct mg_memory_request *q, mg_id strip)
+{
+    if (q->place)
+        mg_place_add(q->at, q->place, q->near, strip);
+    else
+        mg_strip_add(q->at, q->strip, strip);
 }
 
 /* It tells of the pattern, a number from MG_MC_SAME on. */
 static void tell_pattern(struct mg_memory_request *q, mg_id slot)
 {
+    if (q->place) {
+        mg_id k = reg32(q);
+        EMIT("add.u32", k, slot, I(SLOT(MG_MC_SAME)));
+        mg_place_put(q->at, q->place, q->near, R(k), I(1), lowest(q));
+        return;
+    }
     mg_tally_put(q->at, q->cell + MG_MC_SAME, MG_MC_SAME_ALL - MG_MC_SAME + 1, slot, lowest(q));
 }
 
@@ -305,7 +324,7 @@ static void classify_partial(struct mg_memory_request *q, mg_id unit, mg_id same
     mg_id ref = reg32(q), p = pred(q), far = reg64(q), by = reg64(q), addr = reg64(q), back = reg32(q), t = reg32(q),
           begin, out = mg_code_label(q->at);
     if (!q->makes) {
-        EMIT("mov.pred", unit, in_order(q, &begin));
+        EMIT("mov.pred", unit, mg_memory_in_order(q, &begin));
         EMIT("add.u32", t, q->active, -1);
         EMIT("and.b32", t, t, q->active);
         EMIT("setp.eq.u32", same, t, 0); /* one lane */
@@ -369,7 +388,7 @@ static void count_partial(struct mg_memory_request *q, const struct mg_memory_cl
 /* ---- a request --------------------------------------------------------------------------------------------- */
 
 /* here, active, full; jumps to `none` where no lane makes the access. */
-static mg_id ask_lanes(struct mg_memory_request *q, mg_id none)
+mg_id mg_memory_ask_lanes(struct mg_memory_request *q, mg_id none)
 {
     mg_id full = pred(q);
     q->here = q->active = mg_value_active(q->at), q->mask = (struct mg_opnd){0};
@@ -384,20 +403,11 @@ static mg_id ask_lanes(struct mg_memory_request *q, mg_id none)
     return full;
 }
 
-void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
+/* All lanes of a class. */
+static void classify_whole(struct mg_memory_request *q, struct mg_memory_class *k, mg_id strip, mg_id pack)
 {
-    mg_id from = reg32(q), unit = pred(q), before = reg32(q), p = pred(q), place = reg32(q), strip = reg32(q), begin,
-          few = mg_code_label(q->at), pack = mg_code_label(q->at);
-    k->lanes = mg_code_reg(q->at, MG_TYPE_b32);
-    k->strip = mg_code_reg(q->at, MG_TYPE_b32);
-    k->breaks = mg_code_reg(q->at, MG_TYPE_b32);
-    mg_id full = ask_lanes(q, 0), others = reg32(q), slot = reg32(q), one = pred(q), lead = mg_value_leader(q->at);
-    EMIT("mov.u32", k->lanes, q->active);
-    EMIT("mov.u32", k->breaks, 0);
-    EMIT("mov.u32", strip, 0);
-    EMIT("mov.u32", place, mg_value_lane(q->at));
-    jump(q, full, true, few);
-    classify_full(q, strip, from, unit, 0, 0);
+    mg_id from = reg32(q), unit = pred(q), before = reg32(q), p = pred(q);
+    mg_memory_classify_full(q, strip, from, unit, 0, 0);
     jump(q, unit, false, pack);
     q->mask = I(0xffffffff);
     EMIT("shfl.sync.up.b32", before, from, 1, 0, mask_of(q));
@@ -409,9 +419,30 @@ void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
     EMIT("or.b32", k->breaks, k->breaks, 1);
     mg_code_pop_guard(q->at);
     jump(q, 0, false, pack);
+}
+
+void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
+{
+    mg_id unit, place = reg32(q), strip = reg32(q), begin, few = mg_code_label(q->at), pack = mg_code_label(q->at);
+    k->lanes = mg_code_reg(q->at, MG_TYPE_b32);
+    k->strip = mg_code_reg(q->at, MG_TYPE_b32);
+    k->breaks = mg_code_reg(q->at, MG_TYPE_b32);
+    mg_id full = mg_memory_ask_lanes(q, 0), others = reg32(q), slot = reg32(q), one = pred(q),
+          lead = mg_value_leader(q->at);
+    EMIT("mov.u32", k->lanes, q->active);
+    EMIT("mov.u32", k->breaks, 0);
+    EMIT("mov.u32", strip, 0);
+    EMIT("mov.u32", place, mg_value_lane(q->at));
+    jump(q, full, true, few);
+    if (q->called) {
+        mg_memory_classify_called(q, strip);
+        jump(q, 0, false, pack);
+    } else {
+        classify_whole(q, k, strip, pack);
+    }
     mg_code_place(q->at, few); /* the lowest tells for all */
     q->mask = (struct mg_opnd){0};
-    unit = in_order(q, &begin);
+    unit = mg_memory_in_order(q, &begin);
     EMIT("add.u32", others, q->active, -1);
     EMIT("and.b32", others, others, q->active);
     EMIT("setp.eq.u32", one, others, 0);
@@ -427,7 +458,7 @@ void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
 }
 
 /* Counts by the class, if these are all of its lanes; else goes on behind. */
-static void count_by_class(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id done)
+void mg_memory_count_by_class(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id done)
 {
     mg_id fast = pred(q), slow = mg_code_label(q->at), v = reg32(q), place = reg32(q);
     EMIT("setp.eq.u32", fast, q->active, k->lanes);
@@ -454,12 +485,25 @@ static void say(struct mg_memory_request *q)
     if (q->makes) mg_code_pop_guard(q->at);
 }
 
-void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k)
+/* Each lane to its own cell, by where in its line the first one of a whole warp in order begins. */
+void mg_memory_add_place(struct mg_memory_request *q, mg_id strip, mg_id from)
 {
-    if (q->m->marked) {
-        say(q);
-        return;
-    }
+    mg_id place = reg32(q), p = pred(q); /* all lanes are here, that of the place too */
+    EMIT("and.b32", place, from, 127);
+    EMIT("shr.u32", place, place, I(log2_of(q->bytes)));
+    EMIT("setp.eq.u32", p, place, mg_value_lane(q->at));
+    EMIT("selp.u32", strip, 1, 0, p);
+    mg_strip_add(q->at, q->place_strip, strip);
+}
+
+void mg_memory_add_pattern(struct mg_memory_request *q, mg_id strip, uint32_t cell)
+{
+    mg_memory_set_pattern(q, strip, I(SLOT(cell)));
+    add_strip(q, strip);
+}
+
+void mg_memory_count_here(struct mg_memory_request *q, const struct mg_memory_class *k)
+{
     mg_id covered = q->group ? q->group->covered : 0;
     bool places = q->places;
     mg_id partial = mg_code_label(q->at), done = mg_code_label(q->at), ordered = places ? mg_code_label(q->at) : 0,
@@ -468,28 +512,21 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
         EMIT("mov.u32", strip, 0);
         EMIT("setp.eq.u32", covered, strip, 0);
     }
-    mg_id full = ask_lanes(q, done);
-    if (k) count_by_class(q, k, done);
+    mg_id full = mg_memory_ask_lanes(q, done);
+    if (k) mg_memory_count_by_class(q, k, done);
     jump(q, full, true, partial);
-    classify_full(q, strip, from, unit, ordered, at_one);
-    mg_strip_add(q->at, q->strip, strip);
+    mg_memory_classify_full(q, strip, from, unit, ordered, at_one);
+    add_strip(q, strip);
     if (covered) EMIT("setp.ne.u32", covered, q->here, q->here);
     jump(q, 0, false, done);
     if (ordered) {
-        mg_id place = reg32(q);
         mg_code_place(q->at, ordered);
-        EMIT("and.b32", place, from, 127);
-        EMIT("shr.u32", place, place, I(log2_of(q->bytes)));
-        mg_id p = pred(q); /* all lanes are here, that of the place too */
-        EMIT("setp.eq.u32", p, place, mg_value_lane(q->at));
-        EMIT("selp.u32", strip, 1, 0, p);
-        mg_strip_add(q->at, q->place_strip, strip);
+        mg_memory_add_place(q, strip, from);
         jump(q, 0, false, done);
     }
     if (at_one) {
         mg_code_place(q->at, at_one);
-        set_pattern(q, strip, I(SLOT(MG_MC_SAME_ALL)));
-        mg_strip_add(q->at, q->strip, strip);
+        mg_memory_add_pattern(q, strip, MG_MC_SAME_ALL);
         jump(q, 0, false, done);
     }
     mg_code_place(q->at, partial);
@@ -497,12 +534,22 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
     mg_code_place(q->at, done);
 }
 
+void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k)
+{
+    if (q->m->marked)
+        say(q);
+    else if (q->called)
+        mg_memory_count_called(q, k);
+    else
+        mg_memory_count_here(q, k);
+}
+
 void mg_memory_count_same(struct mg_memory_request *q)
 {
     mg_id slot = reg32(q), done = mg_code_label(q->at);
     EMIT("mov.u32", slot, I((q->group ? MG_MC_SAME_ALL : MG_MC_SAME) - MG_MC_SAME));
     if (q->group) EMIT("setp.eq.u32", q->group->covered, slot, slot);
-    ask_lanes(q, done);
+    mg_memory_ask_lanes(q, done);
     tell_pattern(q, slot);
     mg_code_place(q->at, done);
 }
@@ -557,7 +604,7 @@ void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_f
 {
     mg_id full = pred(q), p = pred(q), some = mg_code_label(q->at), any = mg_code_label(q->at),
           done = mg_code_label(q->at);
-    ask_lanes(q, done);
+    mg_memory_ask_lanes(q, done);
     EMIT("setp.eq.u32", full, q->active, in_row);
     if (sum != UINT32_MAX) {
         mg_code_push_guard(q->at, full, false);
@@ -567,11 +614,16 @@ void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_f
     } else {
         mg_id strip = reg32(q);
         jump(q, full, true, some);
-        set_pattern(q, strip, I(SLOT(x->pattern)));
+        mg_memory_set_pattern(q, strip, I(SLOT(x->pattern)));
         if (x->conflicts) set_slot(q, strip, MG_MC_CONFLICTS, I(x->conflicts));
         mg_strip_add(q->at, q->strip, strip);
         jump(q, 0, false, done);
         mg_code_place(q->at, some);
+    }
+    if (q->called) {
+        mg_memory_count_away(q);
+        mg_code_place(q->at, done);
+        return;
     }
     if (x->ascends || x->pattern == MG_MC_SAME) {
         EMIT("setp.eq.u32", p, in_row, 0);
@@ -593,12 +645,12 @@ static void follow_in_order(struct mg_memory_request *q, mg_id full, mg_id unit,
     EMIT("cvt.u32.u64", from, q->addr);
     EMIT("mad.lo.u32", from, mg_value_lane(q->at), I(-(int64_t)q->bytes), from);
     add_in_order(q, strip, from);
-    mg_strip_add(q->at, q->strip, strip);
+    add_strip(q, strip);
     jump(q, 0, false, done);
     mg_code_place(q->at, next);
 }
 
-static void follow(struct mg_memory_request *q, mg_id full, const struct mg_memory_group *g)
+void mg_memory_follow_one(struct mg_memory_request *q, mg_id full, const struct mg_memory_group *g)
 {
     mg_id done = mg_code_label(q->at), partial = mg_code_label(q->at), sectors = reg32(q), lines = reg32(q),
           strip = reg32(q), unit = pred(q);
@@ -606,13 +658,16 @@ static void follow(struct mg_memory_request *q, mg_id full, const struct mg_memo
     if (!q->places) follow_in_order(q, full, unit, strip, done);
     if (has_sectors(q)) count_sectors(q, unit, sectors, lines);
     jump(q, full, true, partial);
-    set_pattern(q, strip, R(g->slot));
+    mg_memory_set_pattern(q, strip, R(g->slot));
     if (has_sectors(q)) set_slot(q, strip, MG_MC_SECTORS, R(sectors));
     if (has_sectors(q)) set_slot(q, strip, MG_MC_LINES, R(lines));
-    mg_strip_add(q->at, q->strip, strip);
+    add_strip(q, strip);
     jump(q, 0, false, done);
     mg_code_place(q->at, partial);
-    mg_tally_put(q->at, q->cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS, g->slot, lowest(q));
+    if (q->place)
+        mg_place_put(q->at, q->place, q->near, R(g->slot), I(1), lowest(q));
+    else
+        mg_tally_put(q->at, q->cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS, g->slot, lowest(q));
     if (has_sectors(q)) put_by_one(q, MG_MC_SECTORS, sectors);
     if (has_sectors(q)) put_by_one(q, MG_MC_LINES, lines);
     mg_code_place(q->at, done);
@@ -625,11 +680,14 @@ void mg_memory_follow(const struct mg_memory_request *first, const struct mg_mem
     mg_id done = mg_code_label(q->at), addr = reg64(q);
     q->group = NULL;
     jump(q, g->covered, false, done);
-    mg_id full = ask_lanes(q, done);
+    mg_id full = mg_memory_ask_lanes(q, done);
     for (uint32_t i = 0; i < n; i++) {
         EMIT("add.s64", addr, first->addr, I(f[i].apart));
         q->addr = addr, q->cell = f[i].cell, q->strip = f[i].strip;
-        follow(q, full, g);
+        if (q->called)
+            mg_memory_follow_called(q, g->slot);
+        else
+            mg_memory_follow_one(q, full, g);
     }
     mg_code_place(q->at, done);
 }

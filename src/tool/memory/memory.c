@@ -20,7 +20,10 @@
 #include "tool/memory/memory.h"
 #include "tool/tool.h"
 
-enum { FEW = 6 /* requests of a thread */ };
+enum {
+    FEW = 6,  /* requests of a thread */
+    MANY = 24 /* groups of accesses: the assembler takes a second for the code of so many */
+};
 static const char *const levels[] = {"full", "bytes", NULL}; /* ORDER mg_memory_level */
 static const struct mg_tool_opt memory_opts[] = {
     {"level", "full",
@@ -86,6 +89,7 @@ struct run { /* of one kernel */
     bool in_rows;                   /* threads are told apart by their numbers in a row alone */
     mg_id row;                      /* register: all ones where the warp lies in one row; 0: not made yet */
     MG_VEC(struct class_of) classes;
+    struct mg_memory_called called; /* by kernels with many accesses: p is set */
     uint32_t sites;
 };
 
@@ -167,6 +171,7 @@ static const struct mg_memory_class *class_of(struct run *r, const struct mg_pat
     struct mg_module *m = mg_patch_module(r->p);
     mg_id reg = mg_patch_ssa(r->p, i->func_ix)->values[g->base].reg;
     struct mg_memory_request q = {.at = at, .m = m, .space = MG_SPACE_shared, .bytes = bytes, .addr = reg};
+    if (r->called.p) q.called = &r->called;
     if (mg_type_bits((enum mg_type)m->regs.at[reg].type) == 32) {
         q.addr = mg_code_temp(at, MG_TYPE_b64);
         MG_CODE(at, "cvt.u64.u32", q.addr, reg);
@@ -315,6 +320,7 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
     struct mg_memory_request q = {
         .at = mg_at_before(p, i->node), .m = m, .space = space, .bytes = note.bytes, .cell = cell, .places = places};
     q.makes = plain_guard(q.at, guard, negated);
+    if (r->called.p) q.called = &r->called;
     if (!meant) q.strip = mg_patch_strip(p, cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS);
     if (places) q.place_strip = mg_patch_strip(p, cell + MG_MC_COUNT, places);
     if (own && guard) {
@@ -400,6 +406,7 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
         if (!mg_patch_module(p)->marked) {
             count_uses(&r, insts, n);
             if (is_busy(&r, insts, n)) mg_patch_near(p);
+            if (r.n_groups > MANY) r.called.p = p;
         }
         mg_patch_few_registers(p, 40); /* 48 warps on a multiprocessor: the slow paths' values go to local memory */
     }
@@ -417,6 +424,7 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
         mg_vec_release(&s->followers);
     }
     mg_vec_release(&r.classes);
+    mg_memory_called_release(&r.called);
     return MG_ERR_OK;
 }
 

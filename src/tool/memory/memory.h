@@ -64,16 +64,26 @@ static inline struct mg_memory_note mg_memory_unpack(uint32_t v)
 struct mg_memory_group {
     mg_id covered, slot;
 };
+/* Functions that several sites call. NULL in requests: all code stands at its site. */
+struct mg_memory_function;
+struct mg_memory_called {
+    struct mg_patch *p;
+    MG_VEC(struct mg_memory_function) functions;
+};
+void mg_memory_called_release(struct mg_memory_called *c);
 struct mg_memory_request { /* one site under work */
     struct mg_code_at *at;
     struct mg_module *m;
     enum mg_space space;
-    mg_id makes;                         /* predicate: this lane makes the access; 0: all here do */
-    mg_id addr;                          /* b64 */
-    int64_t off;                         /* what is to be added to it, where the code only says what is meant */
-    uint32_t bytes, cell;                /* of a lane; the site's first */
-    uint32_t strip;                      /* of cells from MG_MC_SECTORS on */
-    uint32_t places, place_strip;        /* how many cells behind MG_MC_COUNT there are, at most 32; theirs */
+    mg_id makes;                  /* predicate: this lane makes the access; 0: all here do */
+    mg_id addr;                   /* b64 */
+    int64_t off;                  /* what is to be added to it, where the code only says what is meant */
+    uint32_t bytes, cell;         /* of a lane; the site's first */
+    uint32_t strip;               /* of cells from MG_MC_SECTORS on */
+    uint32_t places, place_strip; /* how many cells behind MG_MC_COUNT there are, at most 32; theirs */
+    mg_id place;                  /* in such a function: where the lane's cell of the strip is; 0: elsewhere */
+    bool near;                    /* that is in shared memory */
+    struct mg_memory_called *called;
     const struct mg_memory_group *group; /* whose first it is; NULL: it is alone */
     mg_id here, active;                  /* lanes at the spot; of these, those that make the access */
     struct mg_opnd mask; /* a constant, where it is known that all lanes run this; else none (mask_of) */
