@@ -262,6 +262,7 @@ val emit_active_bits(struct emit *e); /* of the lanes that take part, a word */
 void emit_sync(struct emit *e);
 void emit_end(struct emit *e);
 void emit_leave(struct emit *e);
+void emit_usually(struct emit *e, val cond, LLVMBasicBlockRef usual, LLVMBasicBlockRef rare); /* branches */
 void emit_leave_if(struct emit *e, val cond); /* the emulator does this operation when cond holds */
 
 /* emit.c */

@@ -148,7 +148,7 @@ static LLVMBasicBlockRef call_unless(struct emit *e, val ok)
 {
     LLVMBasicBlockRef fast = emit_block(e, "atomic"), slow = emit_block(e, "elsewhere"), next = emit_block(e, "done");
     val cached = e->lanes;
-    LLVMBuildCondBr(B, ok, fast, slow);
+    emit_usually(e, ok, fast, slow);
     LLVMPositionBuilderAtEnd(B, slow);
     e->lanes = NULL;
     emit_call(e);

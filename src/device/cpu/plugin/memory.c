@@ -1234,7 +1234,7 @@ static void access_any(struct emit *e)
     }
     LLVMBasicBlockRef fast = emit_block(e, "access"), slow = emit_block(e, "elsewhere"),
                       next = emit_block(e, "accessed");
-    LLVMBuildCondBr(B, ok, fast, slow);
+    emit_usually(e, ok, fast, slow);
     val cached = e->lanes;
     LLVMPositionBuilderAtEnd(B, slow);
     e->lanes = NULL;

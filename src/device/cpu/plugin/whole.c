@@ -167,7 +167,7 @@ void emit_stop(struct emit *e, bool barrier, uint32_t next)
     if (w->s->n_stops > 1) {
         LLVMBasicBlockRef same = emit_block(e, "same"), differs = emit_block(e, "differs");
         val c = load32(e, w->common);
-        LLVMBuildCondBr(B, LLVMBuildOr(B, is_zero(e, c), LLVMBuildICmp(B, LLVMIntEQ, c, id, ""), ""), same, differs);
+        emit_usually(e, LLVMBuildOr(B, is_zero(e, c), LLVMBuildICmp(B, LLVMIntEQ, c, id, ""), ""), same, differs);
         LLVMPositionBuilderAtEnd(B, differs);
         pass_stop(e, barrier, next);
         LLVMPositionBuilderAtEnd(B, same);
