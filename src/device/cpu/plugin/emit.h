@@ -210,6 +210,8 @@ void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size);
 void emit_keep_bounds(struct emit *e);                                           /* of all operations, in variables */
 void emit_look_up_bounds(struct emit *e); /* the emulator has done the operation */
 val emit_host_pointer(struct emit *e, const struct cpu_inst *in, val at);
+val emit_joined(struct emit *e, val *rows, unsigned n); /* n vectors one behind the other, n a power of 2 */
+val emit_lanes_from(struct emit *e, val v, unsigned first, unsigned n); /* n lanes of it */
 val emit_program(struct emit *e, val access); /* it is one of the program's: nothing of ours lies there */
 val emit_counted(struct emit *e, val access); /* of the array of counts: nothing else lies there */
 val emit_op_address(struct emit *e);          /* the emulator's operation */
@@ -249,7 +251,15 @@ val emit_lane_of(struct emit *e, LLVMTypeRef t, val array, val lane);
 struct lane_addresses {
     val many, first;
     int64_t step;
-}; /* many NULL: lane i's is first + step * i */
+    val index;
+    unsigned scale;
+}; /* many NULL: lane i's is first + step * i; with indices, of 32 bits and a sign: first + scale * index[i] */
+/* index.c */
+bool emit_find_index(struct emit *e, struct lane_addresses *at, bool *sign);
+val emit_index_inside(struct emit *e, const struct lane_addresses *at, bool sign, val lo, val size, unsigned bytes,
+                      val lanes);
+val emit_index_pointer(struct emit *e, const struct lane_addresses *at, val index);
+void emit_gather_index(struct emit *e, const struct lane_addresses *at, unsigned bytes, val lanes, val v, val *loaded);
 LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, const struct lane_addresses *at, val lanes, val value,
                            val *loaded);
 
