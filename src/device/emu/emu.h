@@ -165,6 +165,9 @@ static inline uint64_t emu_own_shared_at(uint64_t shared_bytes)
     return (shared_bytes + 63) & ~63ull;
 }
 
+/* Behind that there is room for idle lanes of a row that begins inside: vectors are stored whole, with what was there. */
+#define EMU_SHARED_SLACK (8 * EMU_LANES)
+
 #define EMU_MAX_CELLS (1u << 24)
 struct emu_count {        /* one of a run of additions to cells */
     uint32_t cell, warps; /* warps: once for all lanes that are here together, not for each */

@@ -867,20 +867,44 @@ static val runs_inside(struct emit *e, const struct plan *p, const struct access
     return ok;
 }
 
+/* Do the active lanes of a row that is blended lie inside, and the others within reach? */
+static val blend_inside(struct emit *e, const struct access *a, unsigned size)
+{
+    val bits = emit_active_bits(e), args[2] = {bits, LLVMConstInt(e->t.i1, 0, 0)};
+    val first = LLVMBuildZExt(B, emit_intrinsic(e, "llvm.cttz", &e->t.i32, 1, args, 2), e->t.i64, "");
+    val behind = LLVMBuildZExt(B, emit_intrinsic(e, "llvm.ctlz", &e->t.i32, 1, args, 2), e->t.i64, "");
+    val n = LLVMBuildSub(B, k64(e, EMU_LANES), LLVMBuildAdd(B, first, behind, ""), "");
+    val from = LLVMBuildAdd(B, a->at[0], LLVMBuildMul(B, first, k64(e, size), ""), "");
+    val good = inside(e, a, from, LLVMBuildMul(B, n, k64(e, size), ""), size);
+    good = LLVMBuildOr(B, good, LLVMBuildICmp(B, LLVMIntEQ, bits, k32(e, 0), ""), "");
+    val last = LLVMBuildAdd(B, a->size, k64(e, EMU_SHARED_SLACK - (uint64_t)size * EMU_LANES), "");
+    return LLVMBuildAnd(B, good, LLVMBuildICmp(B, LLVMIntULE, a->at[0], last, ""), "");
+}
+
 /* ---- lanes that are known (split.c) -------------------------------------------------------------------------- */
 
-enum { MOST_KNOWN = 4 }; /* one by one */
+enum { MOST_RUNS = 4, LONGEST_RUN = 16 };
+struct run {
+    unsigned first, n;
+};
 
-/* Do known lanes lie in a row, a power of 2 of them? */
-static bool known_in_row(struct emit *e, uint32_t lanes)
+/* Known lanes as runs of such as lie one behind the other; how many these are. 0: too many */
+static unsigned known_runs(struct emit *e, uint32_t lanes, struct run *runs)
 {
     const struct cpu_inst *in = e->in;
     struct cpu_shape s = e->f->regs[in->s[0] - 1].shape;
-    unsigned n = (unsigned)__builtin_popcount(lanes), first = (unsigned)__builtin_ctz(lanes);
-    if (n & (n - 1) || n > 16 || (lanes >> first) + 1 != 1u << n) return false;
-    for (unsigned i = first + 1; i < first + n; i++)
-        if (cpu_lane_offset(e->f, s, i) - cpu_lane_offset(e->f, s, i - 1) != in->bytes) return false;
-    return true;
+    unsigned n = 0;
+    for (unsigned i = 0; i < EMU_LANES; i++) {
+        if (!(lanes >> i & 1)) continue;
+        if (i && lanes >> (i - 1) & 1 &&
+            cpu_lane_offset(e->f, s, i) - cpu_lane_offset(e->f, s, i - 1) == in->bytes) {
+            if (++runs[n - 1].n > LONGEST_RUN) return 0;
+            continue;
+        }
+        if (n == MOST_RUNS) return 0;
+        runs[n++] = (struct run){i, 1};
+    }
+    return n;
 }
 
 /* The lanes that the access is made for, if they are those that run; 0: it is made for any. */
@@ -895,44 +919,47 @@ static uint32_t known_lanes(struct emit *e)
         return 0;
     if (emit_in_pieces(e, in)) return lanes;
     if (e->f->blocks[e->block].few_passed && !r->shape.tile) return 0; /* one access under a mask is as good */
-    return __builtin_popcount(lanes) <= MOST_KNOWN || known_in_row(e, lanes) ? lanes : 0;
+    return known_runs(e, lanes, (struct run[MOST_RUNS]){0}) ? lanes : 0;
+}
+
+/* Loads or stores the lanes of one run; loaded ones come in front of the others in `v`. */
+static val access_known_run(struct emit *e, struct run r, val p, val v)
+{
+    const struct cpu_inst *in = e->in;
+    LLVMTypeRef t = emit_mem_type(e, in->bytes);
+    val pick[EMU_LANES], got;
+    p = emit_at(e, p, (uint64_t)cpu_lane_offset(e->f, e->f->regs[in->s[0] - 1].shape, r.first));
+    if (in->kind == CPU_STORE) {
+        val its = r.n > 1 ? emit_lanes_from(e, v, r.first, r.n) : LLVMBuildExtractElement(B, v, k32(e, r.first), "");
+        masked_store(e, its, p, in->bytes, NULL);
+        return v;
+    }
+    if (r.n == 1) return LLVMBuildInsertElement(B, v, load(e, t, p, in->bytes), k32(e, r.first), "");
+    got = load(e, LLVMVectorType(t, r.n), p, in->bytes);
+    for (unsigned i = 0; i < EMU_LANES; i++)
+        pick[i] = i >= r.first && i < r.first + r.n ? k32(e, i - r.first) : LLVMGetPoison(e->t.i32);
+    got = LLVMBuildShuffleVector(B, got, LLVMGetPoison(LLVMTypeOf(got)), LLVMConstVector(pick, EMU_LANES), "");
+    if (LLVMIsPoison(v)) return got;
+    for (unsigned i = 0; i < EMU_LANES; i++) pick[i] = k32(e, i >= r.first && i < r.first + r.n ? i : EMU_LANES + i);
+    return LLVMBuildShuffleVector(B, got, v, LLVMConstVector(pick, EMU_LANES), "");
 }
 
 static void access_known(struct emit *e, uint32_t lanes, val p)
 {
     const struct cpu_inst *in = e->in;
-    struct cpu_shape s = e->f->regs[in->s[0] - 1].shape;
-    LLVMTypeRef t = emit_mem_type(e, in->bytes);
     bool store = in->kind == CPU_STORE;
-    unsigned n = (unsigned)__builtin_popcount(lanes), first = (unsigned)__builtin_ctz(lanes);
-    LLVMTypeRef vt = LLVMVectorType(t, 32);
-    if (emit_in_pieces(e, in) && !(n > 1 && known_in_row(e, lanes))) {
+    struct run runs[MOST_RUNS];
+    unsigned n = known_runs(e, lanes, runs);
+    if (emit_in_pieces(e, in) && !(n == 1 && runs[0].n > 1)) {
         if (store)
             emit_store_pieces(e, value(e, in->list[0], in->bytes, true, 0), lanes);
         else
             set_loaded(e, in->list[0], LLVMBuildFreeze(B, emit_load_pieces(e, lanes), ""));
         return;
     }
-    val v = store ? value(e, in->list[0], in->bytes, true, 0) : LLVMGetPoison(vt), pick[32];
-    if (n > 1 && known_in_row(e, lanes)) {
-        p = emit_at(e, p, (uint64_t)cpu_lane_offset(e->f, s, first));
-        if (store) {
-            masked_store(e, emit_lanes_from(e, v, first, n), p, in->bytes, NULL);
-            return;
-        }
-        for (unsigned i = 0; i < 32; i++)
-            pick[i] = i >= first && i < first + n ? k32(e, i - first) : LLVMGetPoison(e->t.i32);
-        val row = load(e, LLVMVectorType(t, n), p, in->bytes);
-        v = LLVMBuildShuffleVector(B, row, LLVMGetPoison(LLVMTypeOf(row)), LLVMConstVector(pick, 32), "");
-    }
-    for (unsigned i = first; i < 32 && (n == 1 || !known_in_row(e, lanes)); i++) {
-        val at = emit_at(e, p, (uint64_t)cpu_lane_offset(e->f, s, i)), k = k32(e, i);
-        if (!(lanes >> i & 1)) continue;
-        if (store)
-            emit_single(e, LLVMBuildStore(B, LLVMBuildExtractElement(B, v, k, ""), at), in->bytes);
-        else
-            v = LLVMBuildInsertElement(B, v, load(e, t, at, in->bytes), k, "");
-    }
+    val v = store ? value(e, in->list[0], in->bytes, true, 0)
+                  : LLVMGetPoison(LLVMVectorType(emit_mem_type(e, in->bytes), EMU_LANES));
+    for (unsigned k = 0; k < n; k++) v = access_known_run(e, runs[k], p, v);
     if (!store) set_loaded(e, in->list[0], emit_extended(e, in, LLVMBuildFreeze(B, v, ""), true)); /* idle lanes: any */
 }
 
@@ -1229,7 +1256,8 @@ static void access_any(struct emit *e)
         uint64_t span = s.stride ? (uint64_t)size * (s.halves ? 16 : 32) : size;
         for (int h = 0; h < (s.halves ? 2 : 1); h++) {
             a.at[h] = emit_address(e, in, false, h);
-            val one = inside(e, &a, a.at[h], k64(e, span), size);
+            bool blend = masked && s.stride && !s.halves && blends(e, in);
+            val one = blend ? blend_inside(e, &a, size) : inside(e, &a, a.at[h], k64(e, span), size);
             ok = ok ? LLVMBuildAnd(B, ok, one, "") : one;
         }
         if (store && !s.stride && !s.halves && masked)
