@@ -126,7 +126,6 @@ struct cpu_block {
     uint32_t part;         /* split.c: lanes that take the branch at its end where lanes part; 0: not known */
     uint32_t few;          /* those that are likely to run it where not all do; 0: not known */
     uint32_t few_warps[2]; /* ... of warps from the first to the second */
-    bool few_passed;       /* ... or fewer: the blocks in front of it say so */
 };
 
 /* Where all warps of a CTA begin a region, in whole-CTA code. */

@@ -918,7 +918,6 @@ static uint32_t known_lanes(struct emit *e)
         cpu_is_uniform(r->shape) || in->guard || in->vec > 1 || in->space == MG_SPACE_generic || !in->list[0])
         return 0;
     if (emit_in_pieces(e, in)) return lanes;
-    if (e->f->blocks[e->block].few_passed && !r->shape.tile) return 0; /* one access under a mask is as good */
     return known_runs(e, lanes, (struct run[MOST_RUNS]){0}) ? lanes : 0;
 }
 
