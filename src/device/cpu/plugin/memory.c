@@ -896,8 +896,7 @@ static unsigned known_runs(struct emit *e, uint32_t lanes, struct run *runs)
     unsigned n = 0;
     for (unsigned i = 0; i < EMU_LANES; i++) {
         if (!(lanes >> i & 1)) continue;
-        if (i && lanes >> (i - 1) & 1 &&
-            cpu_lane_offset(e->f, s, i) - cpu_lane_offset(e->f, s, i - 1) == in->bytes) {
+        if (i && lanes >> (i - 1) & 1 && cpu_lane_offset(e->f, s, i) - cpu_lane_offset(e->f, s, i - 1) == in->bytes) {
             if (++runs[n - 1].n > LONGEST_RUN) return 0;
             continue;
         }
