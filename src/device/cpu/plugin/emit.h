@@ -169,6 +169,7 @@ void emit_reload(struct emit *e, uint32_t reg, val lane, val low, val high); /* 
 val emit_linear_place(struct emit *e, const struct cpu_reg *r, int half);
 val emit_slot(struct emit *e, uint32_t reg); /* its address in the frame */
 val emit_canon(struct emit *e, val bits);
+val emit_canon_seldom(struct emit *e, val bits);
 val emit_mask(struct emit *e);               /* of the running set as i32 */
 val emit_lanes(struct emit *e);              /* as <32 x i1>; NULL: all */
 val emit_lanes_of(struct emit *e, val bits); /* bits of an i32 as lanes */

@@ -295,7 +295,10 @@ static void load_linear(struct emit *e, const struct access *a)
 
 static val value(struct emit *e, uint32_t reg, unsigned bytes, bool vec, int half)
 {
-    val v = vec ? emit_vec(e, reg, false) : emit_scalar(e, reg, half, false);
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    bool lazy = vec && r->lazy && r->shape.varying && e->in->where == EMU_AT_SHARED; /* waited for by loads */
+    val v = vec ? emit_vec(e, reg, lazy) : emit_scalar(e, reg, half, false);
+    if (lazy) v = emit_canon_seldom(e, v);
     LLVMTypeRef t = emit_mem_type(e, bytes), to = vec ? LLVMVectorType(t, 32) : t;
     return LLVMTypeOf(v) == to ? v : LLVMBuildTrunc(B, v, to, "");
 }
