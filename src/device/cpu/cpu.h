@@ -126,7 +126,6 @@ struct cpu_block {
     uint32_t part;         /* split.c: lanes that take the branch at its end where lanes part; 0: not known */
     uint32_t few;          /* those that are likely to run it where not all do; 0: not known */
     uint32_t few_warps[2]; /* ... of warps from the first to the second */
-    bool few_passed;       /* ... or fewer: the blocks in front of it say so */
 };
 
 /* Where all warps of a CTA begin a region, in whole-CTA code. */
@@ -211,6 +210,7 @@ struct cpu_regions { /* region.c: of whole-CTA code */
     uint32_t *start_of; /* by block: 1 + start */
     bool *paused;       /* by block: a start where warps pause */
     bool loops;         /* there are jumps back */
+    bool resumes;       /* warps may come to different stops: goes on behind a barrier where they meet again */
     bool masks_settled; /* pending lanes stay in cpu_warp.masks while compiled code runs */
     bool own_sregs;     /* needs special registers that compiled code does not know itself */
 };
@@ -293,9 +293,11 @@ struct cpu_call {
     uint32_t *place;                    /* ctaid of the CTA that runs, for who asks */
     uint32_t own, start, common, turns; /* turns: pauses left */
     uint64_t (*uniform[2])[2];          /* the CTA's registers, warp 0: at start, at common */
-    uint64_t arena[2];                  /* device memory: where it begins, bytes */
-    uint32_t pc, mask;                  /* out, CPU_AT */
-    uint32_t block;                     /* out: the block it is in */
+    uint32_t resume;   /* in: 1 + place among the starts at which all warps are, with `turns` and uniform[0]; 0: they
+                          begin   a CTA */
+    uint64_t arena[2]; /* device memory: where it begins, bytes */
+    uint32_t pc, mask; /* out, CPU_AT */
+    uint32_t block;    /* out: the block it is in */
     struct cpu_warp warps[EMU_MAX_WARPS];
 };
 typedef uint32_t (*cpu_code_fn)(struct cpu_call *c, uint64_t *counts); /* counts: tally.c */

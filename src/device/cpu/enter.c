@@ -338,9 +338,49 @@ static void begin_warps(struct emu_cta *c, const struct cpu_func *f, struct cpu_
     }
 }
 
-/* Goes on warp by warp from warp `first` of this round. */
+static void pass_barrier(struct cpu_call *call, uint32_t n)
+{
+    uint32_t pauses = EMU_LOOP_PAUSES;
+    for (uint32_t k = 0; k < n; k++)
+        if (call->warps[k].live) pauses = MG_MIN(pauses, call->warps[k].pauses);
+    if (n > 1) pauses = MG_MAX(pauses, EMU_BAR_PAUSES);
+    for (uint32_t k = 0; k < n; k++) call->warps[k].at = 0, call->warps[k].pauses = pauses;
+}
+
+/* Do all warps have of the CTA's register what whole-CTA code takes it for? */
+static bool is_common(const struct cpu_reg *reg, const struct cpu_call *call, uint32_t n)
+{
+    uint64_t bits = reg->cls == EMU_P ? 1 : reg->cls == EMU_W ? UINT32_MAX : UINT64_MAX;
+    for (uint32_t h = 0; h < (reg->shape.halves ? 2 : 1); h++) {
+        uint64_t first = call->warps[0].linear[reg->linear - 1][h];
+        call->uniform[0][reg->linear - 1][h] = first;
+        for (uint32_t k = 1; k < n; k++)
+            if ((call->warps[k].linear[reg->linear - 1][h] - first - (uint64_t)reg->step * k) & bits) return false;
+    }
+    return true;
+}
+
+/* All warps are behind a barrier: 1 + the start from which whole-CTA code can go on; 0: from none. */
+static uint32_t resumes_at(const struct cpu_func *f, struct cpu_call *call, uint32_t n)
+{
+    uint32_t block = call->warps[0].entry, start = f->region.start_of[block];
+    if (!f->region.resumes || !start || f->region.paused[block]) return 0;
+    for (uint32_t k = 0; k < n; k++) {
+        const struct cpu_warp *w = &call->warps[k];
+        if (w->entry != block || w->live != cpu_lanes_of(&f->region, k) || w->mask != w->live) return 0;
+    }
+    for (uint32_t k = 0; k < f->reg_words; k++)
+        for (uint64_t m = f->blocks[block].live[k]; m; m &= m - 1) {
+            const struct cpu_reg *reg = &f->regs[64 * k + (uint32_t)__builtin_ctzll(m)];
+            if (reg->cta && !is_common(reg, call, n)) return 0;
+        }
+    call->turns = call->warps[0].pauses;
+    return start;
+}
+
+/* Goes on warp by warp from warp `first` of this round. resume: only until whole-CTA code can, at call->resume. */
 static int run_rounds(struct emu_cta *c, const struct cpu_func *f, cpu_code_fn code, struct cpu_call *call,
-                      uint64_t *counts, uint32_t first)
+                      uint64_t *counts, uint32_t first, bool resume)
 {
     uint32_t n = c->n_warps;
     for (;;) {
@@ -356,11 +396,9 @@ static int run_rounds(struct emu_cta *c, const struct cpu_func *f, cpu_code_fn c
         if (alive == n) return EMU_CTA_RAN;
         first = ready;
         if (ready < n) continue;
-        for (uint32_t k = alive; k < n; k++) { /* all that live have come to the barrier */
-            call->warps[k].at = 0;
-            if (n > 1 && call->warps[k].pauses < EMU_BAR_PAUSES) call->warps[k].pauses = EMU_BAR_PAUSES;
-        }
+        pass_barrier(call, n); /* all that live have come to it */
         first = alive;
+        if (resume && (call->resume = resumes_at(f, call, n))) return EMU_CTA_RAN;
     }
 }
 
@@ -378,6 +416,18 @@ static void fill_constants(const struct cpu_func *f, const struct cpu_start *s, 
                 else
                     ((uint64_t *)d)[i] = s->value[r];
             }
+        }
+}
+
+/* The CTA's registers that count at the block's begin, to warp k. */
+static void spread_registers(const struct cpu_func *f, const struct cpu_block *b, uint64_t (*from)[2], uint32_t k,
+                             uint64_t (*to)[2])
+{
+    for (uint32_t i = 0; i < f->reg_words; i++)
+        for (uint64_t m = b->live[i] | b->keep[i]; m; m &= m - 1) {
+            const struct cpu_reg *r = &f->regs[64 * i + (uint32_t)__builtin_ctzll(m)];
+            for (int h = 0; h < 2 && r->cta; h++)
+                to[r->linear - 1][h] = from[r->linear - 1][h] + (uint64_t)(r->step * (int64_t)k);
         }
 }
 
@@ -407,12 +457,7 @@ static void spread(struct emu_cta *c, const struct cpu_func *f, struct cpu_call 
         s->at = came && barrier ? f->blocks[block].first : 0; /* 1 + the barrier's operation */
         s->pauses = call->turns - (came && !barrier);
         fill_constants(f, &f->region.starts[f->region.start_of[block] - 1], s->frame);
-        for (uint32_t r = 0; r < f->n_regs; r++) {
-            const struct cpu_reg *reg = &f->regs[r];
-            for (int h = 0; h < 2 && reg->cta; h++)
-                s->linear[reg->linear - 1][h] =
-                    call->uniform[came][reg->linear - 1][h] + (uint64_t)(reg->step * (int64_t)k);
-        }
+        spread_registers(f, &f->blocks[block], call->uniform[came], k, s->linear);
     }
     cpu_tally_leave(f, call, counts);
 }
@@ -432,12 +477,14 @@ static int run_whole(struct emu_cta *c, const struct cpu_unit *u, cpu_code_fn wh
                      uint64_t *counts, uint64_t *at, uint64_t end)
 {
     const struct cpu_func *f = u->f;
+    call->resume = 0;
     while (*at < end) {
         place(c, *at, call);
-        begin_warps(c, f, call);
+        if (!call->resume) begin_warps(c, f, call);
         call->number = *at;
         call->number_end = f->region.own_sregs || f->suspects ? *at + 1 : end;
         uint32_t how = whole(call, counts);
+        call->resume = 0;
         *at = call->number;
         if (how == CPU_DONE) continue;
         c->linear = *at;
@@ -445,9 +492,9 @@ static int run_whole(struct emu_cta *c, const struct cpu_unit *u, cpu_code_fn wh
         if (how == CPU_AT) return hand_over(c, *at, f, call, call->warp) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
         cpu_code_fn code = atomic_load_explicit(&u->code, memory_order_acquire);
         if (!code) return hand_over(c, *at, f, call, c->n_warps) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
-        int r = run_rounds(c, f, code, call, counts, call->warp);
+        int r = run_rounds(c, f, code, call, counts, call->warp, true);
         if (r != EMU_CTA_RAN) return r;
-        ++*at;
+        if (!call->resume) ++*at;
     }
     return EMU_CTA_RAN;
 }
@@ -490,7 +537,7 @@ static int run_ctas(struct emu_cta *c, uint64_t *at, uint64_t end)
     for (; *at < end; ++*at) {
         place(c, *at, call);
         begin_warps(c, f, call);
-        int how = run_rounds(c, f, code, call, counts, 0);
+        int how = run_rounds(c, f, code, call, counts, 0, false);
         if (how != EMU_CTA_RAN) return how;
         if (l->l->cancel && *l->l->cancel && *at + 1 < end) {
             ++*at;

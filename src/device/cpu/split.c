@@ -140,7 +140,6 @@ static void pass_on(struct cpu_func *f, uint32_t b)
     }
     if (!from || to->few) return;
     to->few = from->few;
-    to->few_passed = true;
     memcpy(to->few_warps, from->few_warps, sizeof to->few_warps);
 }
 

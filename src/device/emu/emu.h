@@ -39,7 +39,8 @@
 /* A warp pauses that often where it enters a loop, so that the warps of a CTA start loops nearly in
  * step, as on hardware: programs with harmless-looking races were only ever seen that way. */
 #define EMU_LOOP_PAUSES 64
-#define EMU_BAR_PAUSES  8 /* at least, after a CTA barrier: each phase of a kernel begins in step */
+#define EMU_BAR_PAUSES                                                                                                 \
+    8 /* at least, after a CTA barrier, and the same for all: each phase of a kernel begins in step */
 
 struct emu_frame;
 struct emu_warp;
@@ -164,6 +165,10 @@ static inline uint64_t emu_own_shared_at(uint64_t shared_bytes)
 {
     return (shared_bytes + 63) & ~63ull;
 }
+
+/* Behind that there is room for idle lanes of a row that begins inside: vectors are stored whole, with what was there.
+ */
+#define EMU_SHARED_SLACK (8 * EMU_LANES)
 
 #define EMU_MAX_CELLS (1u << 24)
 struct emu_count {        /* one of a run of additions to cells */

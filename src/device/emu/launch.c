@@ -128,7 +128,7 @@ static struct emu_cta *cta_new_one(struct emu_worker *wk)
     c->warps = emu_room_take(wk->room, c->n_warps * sizeof *c->warps);
     if (c->warps) memset(c->warps, 0, c->n_warps * sizeof *c->warps);
     c->shared_bytes = l->shared_bytes;
-    c->shared_cap = ROUND_UP(MG_MAX(emu_own_shared_at(l->shared_bytes) + l->code->own_shared, 1), 4096);
+    c->shared_cap = ROUND_UP(emu_own_shared_at(l->shared_bytes) + l->code->own_shared + EMU_SHARED_SLACK, 4096);
     if (c->shared_cap > SMALL_SHARED)
         c->shared = map(c->shared_cap);
     else if ((c->shared = aligned_alloc(4096, c->shared_cap)))

@@ -343,17 +343,27 @@ static uint32_t bar_number(const struct emu_op *op, const struct emu_frame *f, u
     return ((const uint32_t *)(f->regs + op->a.s[0]))[emu_first(mask)];
 }
 
+/* Of the warps that leave the barrier together: as many as the one has that has fewest. */
+static uint8_t pauses_behind(const struct emu_cta *c, uint32_t b, const struct emu_barrier *done)
+{
+    uint8_t n = EMU_LOOP_PAUSES;
+    for (uint32_t k = 0; k < c->n_warps; k++)
+        if (done->warps >> k & 1 && c->warps[k].at_bar == b + 1) n = MG_MIN(n, c->warps[k].pauses);
+    return c->n_warps > 1 ? MG_MAX(n, EMU_BAR_PAUSES) : n;
+}
+
 static void release_bar(struct emu_cta *c, uint32_t b)
 {
     struct emu_barrier *bar = &c->bars[b];
     struct emu_barrier done = *bar;
+    uint8_t pauses = pauses_behind(c, b, &done);
     *bar = (struct emu_barrier){0};
     if (c->check) emu_check_bar_done(c, b, done.warps);
     for (uint32_t k = 0; k < c->n_warps; k++) {
         struct emu_warp *w = &c->warps[k];
         if (!(done.warps >> k & 1) || w->at_bar != b + 1) continue;
         w->at_bar = 0;
-        if (c->n_warps > 1 && w->pauses < EMU_BAR_PAUSES) w->pauses = EMU_BAR_PAUSES;
+        w->pauses = pauses;
         struct emu_set old[EMU_LANES];
         uint32_t n = w->n_sets;
         memcpy(old, w->sets, n * sizeof *old);

@@ -24,6 +24,15 @@ static void branch_off(struct emit *e, val cond, LLVMBasicBlockRef yes)
     LLVMPositionBuilderAtEnd(B, no);
 }
 
+/* The first way is the common one: registers are kept for it, and the other's code lies aside. */
+void emit_usually(struct emit *e, val cond, LLVMBasicBlockRef usual, LLVMBasicBlockRef rare)
+{
+    LLVMMetadataRef md[3] = {LLVMMDStringInContext2(e->c, "branch_weights", 14)};
+    for (unsigned k = 0; k < 2; k++) md[k + 1] = LLVMValueAsMetadata(k32(e, k ? 1 : 1000));
+    LLVMSetMetadata(LLVMBuildCondBr(B, cond, usual, rare), LLVMGetMDKindIDInContext(e->c, "prof", 4),
+                    LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, md, 3)));
+}
+
 /* ---- out --------------------------------------------------------------------------------------------------- */
 
 static struct leave *leave_here(struct emit *e)
@@ -61,7 +70,7 @@ void emit_leave_if(struct emit *e, val cond)
 {
     if (LLVMIsAConstantInt(cond) && !LLVMConstIntGetZExtValue(cond)) return;
     LLVMBasicBlockRef out = emit_block(e, "out"), on = emit_block(e, "on");
-    LLVMBuildCondBr(B, cond, out, on);
+    emit_usually(e, LLVMBuildNot(B, cond, ""), on, out);
     LLVMPositionBuilderAtEnd(B, out);
     emit_leave(e);
     LLVMPositionBuilderAtEnd(B, on);

@@ -169,6 +169,7 @@ void emit_reload(struct emit *e, uint32_t reg, val lane, val low, val high); /* 
 val emit_linear_place(struct emit *e, const struct cpu_reg *r, int half);
 val emit_slot(struct emit *e, uint32_t reg); /* its address in the frame */
 val emit_canon(struct emit *e, val bits);
+val emit_canon_seldom(struct emit *e, val bits);
 val emit_mask(struct emit *e);               /* of the running set as i32 */
 val emit_lanes(struct emit *e);              /* as <32 x i1>; NULL: all */
 val emit_lanes_of(struct emit *e, val bits); /* bits of an i32 as lanes */
@@ -210,6 +211,8 @@ void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size);
 void emit_keep_bounds(struct emit *e);                                           /* of all operations, in variables */
 void emit_look_up_bounds(struct emit *e); /* the emulator has done the operation */
 val emit_host_pointer(struct emit *e, const struct cpu_inst *in, val at);
+val emit_joined(struct emit *e, val *rows, unsigned n); /* n vectors one behind the other, n a power of 2 */
+val emit_lanes_from(struct emit *e, val v, unsigned first, unsigned n); /* n lanes of it */
 val emit_program(struct emit *e, val access); /* it is one of the program's: nothing of ours lies there */
 val emit_counted(struct emit *e, val access); /* of the array of counts: nothing else lies there */
 val emit_op_address(struct emit *e);          /* the emulator's operation */
@@ -249,7 +252,15 @@ val emit_lane_of(struct emit *e, LLVMTypeRef t, val array, val lane);
 struct lane_addresses {
     val many, first;
     int64_t step;
-}; /* many NULL: lane i's is first + step * i */
+    val index;
+    unsigned scale;
+}; /* many NULL: lane i's is first + step * i; with indices, of 32 bits and a sign: first + scale * index[i] */
+/* index.c */
+bool emit_find_index(struct emit *e, struct lane_addresses *at, bool *sign);
+val emit_index_inside(struct emit *e, const struct lane_addresses *at, bool sign, val lo, val size, unsigned bytes,
+                      val lanes);
+val emit_index_pointer(struct emit *e, const struct lane_addresses *at, val index);
+void emit_gather_index(struct emit *e, const struct lane_addresses *at, unsigned bytes, val lanes, val v, val *loaded);
 LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, const struct lane_addresses *at, val lanes, val value,
                            val *loaded);
 
@@ -262,6 +273,7 @@ val emit_active_bits(struct emit *e); /* of the lanes that take part, a word */
 void emit_sync(struct emit *e);
 void emit_end(struct emit *e);
 void emit_leave(struct emit *e);
+void emit_usually(struct emit *e, val cond, LLVMBasicBlockRef usual, LLVMBasicBlockRef rare); /* branches */
 void emit_leave_if(struct emit *e, val cond); /* the emulator does this operation when cond holds */
 
 /* emit.c */

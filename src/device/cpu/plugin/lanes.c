@@ -148,7 +148,7 @@ static LLVMBasicBlockRef call_unless(struct emit *e, val ok)
 {
     LLVMBasicBlockRef fast = emit_block(e, "atomic"), slow = emit_block(e, "elsewhere"), next = emit_block(e, "done");
     val cached = e->lanes;
-    LLVMBuildCondBr(B, ok, fast, slow);
+    emit_usually(e, ok, fast, slow);
     LLVMPositionBuilderAtEnd(B, slow);
     e->lanes = NULL;
     emit_call(e);
@@ -445,12 +445,11 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, const struct lane_addr
     struct lane_loop l;
     LLVMBasicBlockRef few = emit_block(e, "few"), more = emit_block(e, "more"), next = emit_block(e, "accessed");
     LLVMTypeRef vt = LLVMVectorType(t, 32);
-    val mask = LLVMBuildBitCast(B, lanes, e->t.i32, ""), addresses = at->many ? emit_room(e, 0) : NULL,
-        values = value ? emit_room(e, 1) : NULL;
+    val mask = LLVMBuildBitCast(B, lanes, e->t.i32, ""), narrow = at->index ? at->index : emit_narrow(e, at->many),
+        addresses = narrow || at->many ? emit_room(e, 0) : NULL, values = value ? emit_room(e, 1) : NULL;
     val n = emit_intrinsic(e, "llvm.ctpop", &e->t.i32, 1, &mask, 1), less = LLVMBuildSub(B, n, k32(e, 1), "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, less, k32(e, FEW), ""), few, more);
     LLVMPositionBuilderAtEnd(B, few);
-    val narrow = emit_narrow(e, at->many);
     LLVMTypeRef word = narrow ? e->t.i32 : e->t.i64;
     if (addresses) store_room(e, narrow ? narrow : at->many, addresses);
     if (value) store_room(e, value, values);
@@ -460,14 +459,13 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, const struct lane_addr
         so_far = LLVMBuildPhi(B, vt, "");
         LLVMPositionBuilderAtEnd(B, l.head);
     }
-    val a;
-    if (addresses)
-        a = LLVMBuildZExt(B, LLVMBuildLoad2(B, word, emit_lane_of(e, word, addresses, lane), ""), e->t.i64, "");
-    else
+    val a = addresses ? LLVMBuildLoad2(B, word, emit_lane_of(e, word, addresses, lane), "") : NULL;
+    if (a && !at->index)
+        a = LLVMBuildZExt(B, a, e->t.i64, "");
+    else if (!a)
         a = LLVMBuildAdd(B, at->first,
                          LLVMBuildMul(B, LLVMBuildZExt(B, lane, e->t.i64, ""), k64(e, (uint64_t)at->step), ""), "");
-    val p = e->in->where == EMU_AT_SHARED ? LLVMBuildGEP2(B, e->t.i8, e->arg.shared, &a, 1, "")
-                                          : LLVMBuildIntToPtr(B, a, e->t.ptr, "");
+    val p = at->index ? emit_index_pointer(e, at, a) : emit_host_pointer(e, e->in, a);
     if (value)
         emit_single(e, LLVMBuildStore(B, LLVMBuildLoad2(B, t, emit_lane_of(e, t, values, lane), ""), p),
                     e->in->bytes * e->in->vec);

@@ -295,7 +295,10 @@ static void load_linear(struct emit *e, const struct access *a)
 
 static val value(struct emit *e, uint32_t reg, unsigned bytes, bool vec, int half)
 {
-    val v = vec ? emit_vec(e, reg, false) : emit_scalar(e, reg, half, false);
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    bool lazy = vec && r->lazy && r->shape.varying && e->in->where == EMU_AT_SHARED; /* waited for by loads */
+    val v = vec ? emit_vec(e, reg, lazy) : emit_scalar(e, reg, half, false);
+    if (lazy) v = emit_canon_seldom(e, v);
     LLVMTypeRef t = emit_mem_type(e, bytes), to = vec ? LLVMVectorType(t, 32) : t;
     return LLVMTypeOf(v) == to ? v : LLVMBuildTrunc(B, v, to, "");
 }
@@ -406,10 +409,11 @@ static void store_linear(struct emit *e, const struct access *a)
     masked_store(e, LLVMBuildShuffleVector(B, lo, hi, LLVMConstVector(pick, 128), ""), p[0], row_align(in), NULL);
 }
 
-/* Is there code for lanes that lie anywhere? */
-static bool can_gather(struct emit *e, const struct cpu_inst *in)
+/* Is there code for lanes that lie anywhere? AVX2 has some for loads by index. */
+static bool can_gather(struct emit *e, const struct cpu_inst *in, bool indexed)
 {
-    return emit_is(e, EMU_ISA_AVX512) && (in->bytes == 4 || in->bytes == 8);
+    bool avx2 = indexed && in->kind == CPU_LOAD && !e->f->slow_gathers;
+    return emit_is(e, avx2 ? EMU_ISA_AVX2 : EMU_ISA_AVX512) && (in->bytes == 4 || in->bytes == 8);
 }
 
 /* Where the function has many accesses of lanes anywhere, gathers leave the processor more room to load ahead. */
@@ -424,14 +428,19 @@ static bool few_apart(const struct emit *e)
     return n <= FEW_ACCESSES;
 }
 
+/* Two elements of 4 bytes that are accessed as one of 8? */
+static bool is_pair(const struct cpu_inst *in)
+{
+    return in->vec == 2 && in->bytes == 4 && emit_is_single(in);
+}
+
 /* Whole warps whose lanes lie anywhere, one lane after the other: with AVX2, which has no stores of that kind, and on
  * processors whose gathers take longer. Not in large functions, since it is much code. */
-static bool one_by_one(struct emit *e, const struct cpu_inst *in, bool masked)
+static bool one_by_one(struct emit *e, const struct cpu_inst *in, bool masked, bool indexed)
 {
     enum { MOST_OPS = 1000 };
-    bool paired = in->vec == 2 && in->bytes == 4 && emit_is_single(in);
-    return !masked && (in->vec == 1 || paired) && e->f->n_insts <= MOST_OPS && emit_is(e, EMU_ISA_AVX2) &&
-           (!can_gather(e, in) || (e->f->slow_gathers && few_apart(e)));
+    return !masked && (in->vec == 1 || is_pair(in)) && e->f->n_insts <= MOST_OPS && emit_is(e, EMU_ISA_AVX2) &&
+           (!can_gather(e, in, indexed) || (e->f->slow_gathers && few_apart(e)));
 }
 
 /* Two elements of 4 bytes as one of 8: of a load in, of a store out. */
@@ -458,8 +467,14 @@ static void set_gathered(struct emit *e, val loaded, bool paired)
         if (in->list[k]) set_loaded(e, in->list[k], emit_extended(e, in, paired ? part(e, loaded, k) : loaded, true));
 }
 
-/* n vectors one behind the other, n a power of 2 */
-static val joined_rows(struct emit *e, val *rows, unsigned n)
+val emit_lanes_from(struct emit *e, val v, unsigned first, unsigned n)
+{
+    val pick[32];
+    for (unsigned i = 0; i < n; i++) pick[i] = k32(e, first + i);
+    return LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, n), "");
+}
+
+val emit_joined(struct emit *e, val *rows, unsigned n)
 {
     for (; n > 1; n /= 2)
         for (unsigned k = 0; k < n / 2; k++) {
@@ -474,10 +489,11 @@ static val joined_rows(struct emit *e, val *rows, unsigned n)
 /* Where lane i is, of addresses that lie at `kept` */
 static val pointer_of(struct emit *e, const struct lane_addresses *at, val kept, unsigned i)
 {
-    if (!at->many) return emit_at(e, emit_host_pointer(e, e->in, at->first), (uint64_t)(at->step * i));
-    LLVMTypeRef word = emit_narrow(e, at->many) ? e->t.i32 : e->t.i64;
+    if (!kept) return emit_at(e, emit_host_pointer(e, e->in, at->first), (uint64_t)(at->step * i));
+    LLVMTypeRef word = at->index || emit_narrow(e, at->many) ? e->t.i32 : e->t.i64;
     val a = LLVMBuildLoad2(B, word, emit_lane_of(e, word, kept, k32(e, i)), "");
     LLVMSetVolatile(a, 1); /* taken out of the vector it is slower */
+    if (at->index) return emit_index_pointer(e, at, a);
     return emit_host_pointer(e, e->in, LLVMBuildZExt(B, a, e->t.i64, ""));
 }
 
@@ -488,13 +504,14 @@ static void access_one_by_one(struct emit *e, const struct lane_addresses *at, b
     unsigned bytes = paired ? 8 : in->bytes;
     LLVMTypeRef t = emit_mem_type(e, bytes);
     bool store = in->kind == CPU_STORE;
-    val narrow = emit_narrow(e, at->many), kept = at->many ? emit_room(e, 0) : NULL, rows[32 / EACH],
+    val word = at->index ? at->index : emit_narrow(e, at->many), kept = word || at->many ? emit_room(e, 0) : NULL,
+        rows[32 / EACH],
         v = !store   ? NULL
             : paired ? pair(e)
                      : value(e, in->list[0], bytes, true, 0);
     if (!store && !paired && !in->list[0]) return;
     e->room.apart = true;
-    if (kept) LLVMSetAlignment(LLVMBuildStore(B, narrow ? narrow : at->many, kept), 64);
+    if (kept) LLVMSetAlignment(LLVMBuildStore(B, word ? word : at->many, kept), 64);
     for (unsigned i = 0; i < 32; i++) {
         val p = pointer_of(e, at, kept, i);
         if (store) {
@@ -506,7 +523,7 @@ static void access_one_by_one(struct emit *e, const struct lane_addresses *at, b
         if (i % EACH == 0) *row = LLVMGetPoison(LLVMVectorType(t, EACH));
         *row = LLVMBuildInsertElement(B, *row, one, k32(e, i % EACH), "");
     }
-    if (!store) set_gathered(e, joined_rows(e, rows, 32 / EACH), paired);
+    if (!store) set_gathered(e, emit_joined(e, rows, 32 / EACH), paired);
 }
 
 /* Lanes of one element, or of two as one. */
@@ -528,6 +545,14 @@ static void gather_elements(struct emit *e, const struct lane_addresses *at, boo
         LLVMPositionBuilderAtEnd(B, many);
     }
     if (!lanes) lanes = emit_int(e, EMU_P, 1, true);
+    if (at->index) {
+        if (store || paired || in->list[0]) emit_gather_index(e, at, bytes, lanes, v, &loaded);
+        if (loaded) set_gathered(e, loaded, paired);
+        if (!both_end) return;
+        LLVMBuildBr(B, both_end);
+        LLVMPositionBuilderAtEnd(B, both_end);
+        return;
+    }
     if (!at->many) {
         val off = emit_iota(e, e->t.i64, at->step);
         p = LLVMBuildGEP2(B, e->t.i8, emit_host_pointer(e, in, at->first), &off, 1, "");
@@ -576,36 +601,28 @@ static void gather_shared(struct emit *e, val at)
 }
 
 /* rare: it is not worth much code */
-static void gather(struct emit *e, val at, bool rare)
+static void gather(struct emit *e, const struct lane_addresses *at, bool rare)
 {
     const struct cpu_inst *in = e->in;
-    const struct lane_addresses many = {.many = at};
     val each[8];
-    if (!rare && one_by_one(e, in, e->version == PART || in->guard))
-        access_one_by_one(e, &many, in->vec == 2);
+    if (!rare && one_by_one(e, in, e->version == PART || in->guard, at->index))
+        access_one_by_one(e, at, in->vec == 2);
     else if (in->vec == 1)
-        gather_elements(e, &many, false);
+        gather_elements(e, at, false);
     else if (!emit_is_single(in))
-        gather_shared(e, at);
-    else if (in->vec == 2 && in->bytes == 4)
-        gather_elements(e, &many, true);
+        gather_shared(e, at->many);
+    else if (is_pair(in))
+        gather_elements(e, at, true);
     else {
         for (unsigned k = 0; k < in->vec && in->kind == CPU_STORE; k++)
             each[k] = value(e, in->list[k], in->bytes, true, 0);
-        emit_lanes_apart(e, at, each);
+        emit_lanes_apart(e, at->many, each);
         for (unsigned k = 0; k < in->vec && in->kind == CPU_LOAD; k++)
             if (in->list[k]) set_loaded(e, in->list[k], emit_extended(e, in, each[k], true));
     }
 }
 
 /* ---- rows of lanes (cpu_reg.row) --------------------------------------------------------------------------------- */
-
-static val lanes_from(struct emit *e, val v, unsigned first, unsigned n)
-{
-    val pick[32];
-    for (unsigned i = 0; i < n; i++) pick[i] = k32(e, first + i);
-    return LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, n), "");
-}
 
 /* Are all lanes where the first of their row says? at: their registers */
 static val rows_hold(struct emit *e, val at, unsigned row, unsigned step)
@@ -692,9 +709,9 @@ static void access_rows(struct emit *e, const val *bases, int64_t off, unsigned 
     if (store) v = value(e, in->list[0], in->bytes, true, 0);
     for (unsigned r = 0; r < 32 / row && in->list[0]; r++) {
         val p = emit_at(e, emit_host_pointer(e, in, bases[r]), (uint64_t)off),
-            some = lanes ? lanes_from(e, lanes, r * row, row) : NULL;
+            some = lanes ? emit_lanes_from(e, lanes, r * row, row) : NULL;
         if (store)
-            masked_store(e, lanes_from(e, v, r * row, row), p, in->bytes, some);
+            masked_store(e, emit_lanes_from(e, v, r * row, row), p, in->bytes, some);
         else if (flat)
             each = LLVMBuildInsertElement(B, each, load_row_flat(e, t, p, some), k32(e, r), "");
         else
@@ -706,7 +723,7 @@ static void access_rows(struct emit *e, const val *bases, int64_t off, unsigned 
         for (unsigned i = 0; i < 32; i++) pick[i] = k32(e, i / row);
         v = LLVMBuildShuffleVector(B, each, LLVMGetPoison(LLVMTypeOf(each)), LLVMConstVector(pick, 32), "");
     } else
-        v = joined_rows(e, rows, 32 / row);
+        v = emit_joined(e, rows, 32 / row);
     set_loaded(e, in->list[0], emit_extended(e, in, v, true));
 }
 
@@ -787,7 +804,7 @@ static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int versio
     if (p.s.tile) p.tile = e->f->tiles[p.s.tile - 1];
     if (p.s.tile && wide && in->vec == 1 && p.known && emit_is(e, EMU_ISA_AVX2) && (!masked || has_masked(e, in)))
         p.run = run_of(in, p.tile);
-    if (!p.linear && !p.row && !p.run && !can_gather(e, in) && !one_by_one(e, in, masked) &&
+    if (!p.linear && !p.row && !p.run && !can_gather(e, in, false) && !one_by_one(e, in, masked, false) &&
         !(p.strided && takes_apart(in, &p, masked)))
         p.known = false;
     return p;
@@ -805,16 +822,16 @@ static void access_runs(struct emit *e, const struct plan *plan, val p, bool sur
                  bits = lanes ? emit_active_bits(e) : NULL;
     for (unsigned r = 0; r < 32 / n && in->list[0]; r++) {
         const int32_t *off = plan->tile + r * n;
-        val at = emit_at(e, p, (uint64_t)(int64_t)*off), some = lanes ? lanes_from(e, lanes, r * n, n) : NULL;
+        val at = emit_at(e, p, (uint64_t)(int64_t)*off), some = lanes ? emit_lanes_from(e, lanes, r * n, n) : NULL;
         unsigned same = r;
         for (unsigned k = 0; k < r && !some; k++)
             if (same == r && !memcmp(plan->tile + k * n, off, n * sizeof *off)) same = k;
         if (store && is_flat_run(plan->tile, r * n))
             store_last(e, v, r * n, n, at, bits);
         else if (store && sure)
-            store_row(e, lanes_from(e, v, r * n, n), at, some);
+            store_row(e, emit_lanes_from(e, v, r * n, n), at, some);
         else if (store)
-            masked_store(e, lanes_from(e, v, r * n, n), at, in->bytes, some);
+            masked_store(e, emit_lanes_from(e, v, r * n, n), at, in->bytes, some);
         else if (same < r)
             rows[r] = rows[same];
         else if (is_flat_run(plan->tile, r * n))
@@ -822,7 +839,7 @@ static void access_runs(struct emit *e, const struct plan *plan, val p, bool sur
         else
             rows[r] = load_row(e, vt, at, some);
     }
-    if (!store && in->list[0]) set_loaded(e, in->list[0], emit_extended(e, in, joined_rows(e, rows, 32 / n), true));
+    if (!store && in->list[0]) set_loaded(e, in->list[0], emit_extended(e, in, emit_joined(e, rows, 32 / n), true));
 }
 
 /* Do the (active) lanes of a tile lie inside? Idle ones of shared memory often do not: there each is looked at. */
@@ -853,20 +870,43 @@ static val runs_inside(struct emit *e, const struct plan *p, const struct access
     return ok;
 }
 
+/* Do the active lanes of a row that is blended lie inside, and the others within reach? */
+static val blend_inside(struct emit *e, const struct access *a, unsigned size)
+{
+    val bits = emit_active_bits(e), args[2] = {bits, LLVMConstInt(e->t.i1, 0, 0)};
+    val first = LLVMBuildZExt(B, emit_intrinsic(e, "llvm.cttz", &e->t.i32, 1, args, 2), e->t.i64, "");
+    val behind = LLVMBuildZExt(B, emit_intrinsic(e, "llvm.ctlz", &e->t.i32, 1, args, 2), e->t.i64, "");
+    val n = LLVMBuildSub(B, k64(e, EMU_LANES), LLVMBuildAdd(B, first, behind, ""), "");
+    val from = LLVMBuildAdd(B, a->at[0], LLVMBuildMul(B, first, k64(e, size), ""), "");
+    val good = inside(e, a, from, LLVMBuildMul(B, n, k64(e, size), ""), size);
+    good = LLVMBuildOr(B, good, LLVMBuildICmp(B, LLVMIntEQ, bits, k32(e, 0), ""), "");
+    val last = LLVMBuildAdd(B, a->size, k64(e, EMU_SHARED_SLACK - (uint64_t)size * EMU_LANES), "");
+    return LLVMBuildAnd(B, good, LLVMBuildICmp(B, LLVMIntULE, a->at[0], last, ""), "");
+}
+
 /* ---- lanes that are known (split.c) -------------------------------------------------------------------------- */
 
-enum { MOST_KNOWN = 4 }; /* one by one */
+enum { MOST_RUNS = 4, LONGEST_RUN = 16 };
+struct run {
+    unsigned first, n;
+};
 
-/* Do known lanes lie in a row, a power of 2 of them? */
-static bool known_in_row(struct emit *e, uint32_t lanes)
+/* Known lanes as runs of such as lie one behind the other; how many these are. 0: too many */
+static unsigned known_runs(struct emit *e, uint32_t lanes, struct run *runs)
 {
     const struct cpu_inst *in = e->in;
     struct cpu_shape s = e->f->regs[in->s[0] - 1].shape;
-    unsigned n = (unsigned)__builtin_popcount(lanes), first = (unsigned)__builtin_ctz(lanes);
-    if (n & (n - 1) || n > 16 || (lanes >> first) + 1 != 1u << n) return false;
-    for (unsigned i = first + 1; i < first + n; i++)
-        if (cpu_lane_offset(e->f, s, i) - cpu_lane_offset(e->f, s, i - 1) != in->bytes) return false;
-    return true;
+    unsigned n = 0;
+    for (unsigned i = 0; i < EMU_LANES; i++) {
+        if (!(lanes >> i & 1)) continue;
+        if (i && lanes >> (i - 1) & 1 && cpu_lane_offset(e->f, s, i) - cpu_lane_offset(e->f, s, i - 1) == in->bytes) {
+            if (++runs[n - 1].n > LONGEST_RUN) return 0;
+            continue;
+        }
+        if (n == MOST_RUNS) return 0;
+        runs[n++] = (struct run){i, 1};
+    }
+    return n;
 }
 
 /* The lanes that the access is made for, if they are those that run; 0: it is made for any. */
@@ -880,45 +920,47 @@ static uint32_t known_lanes(struct emit *e)
         cpu_is_uniform(r->shape) || in->guard || in->vec > 1 || in->space == MG_SPACE_generic || !in->list[0])
         return 0;
     if (emit_in_pieces(e, in)) return lanes;
-    if (e->f->blocks[e->block].few_passed && !r->shape.tile) return 0; /* one access under a mask is as good */
-    return __builtin_popcount(lanes) <= MOST_KNOWN || known_in_row(e, lanes) ? lanes : 0;
+    return known_runs(e, lanes, (struct run[MOST_RUNS]){0}) ? lanes : 0;
+}
+
+/* Loads or stores the lanes of one run; loaded ones come in front of the others in `v`. */
+static val access_known_run(struct emit *e, struct run r, val p, val v)
+{
+    const struct cpu_inst *in = e->in;
+    LLVMTypeRef t = emit_mem_type(e, in->bytes);
+    val pick[EMU_LANES], got;
+    p = emit_at(e, p, (uint64_t)cpu_lane_offset(e->f, e->f->regs[in->s[0] - 1].shape, r.first));
+    if (in->kind == CPU_STORE) {
+        val its = r.n > 1 ? emit_lanes_from(e, v, r.first, r.n) : LLVMBuildExtractElement(B, v, k32(e, r.first), "");
+        masked_store(e, its, p, in->bytes, NULL);
+        return v;
+    }
+    if (r.n == 1) return LLVMBuildInsertElement(B, v, load(e, t, p, in->bytes), k32(e, r.first), "");
+    got = load(e, LLVMVectorType(t, r.n), p, in->bytes);
+    for (unsigned i = 0; i < EMU_LANES; i++)
+        pick[i] = i >= r.first && i < r.first + r.n ? k32(e, i - r.first) : LLVMGetPoison(e->t.i32);
+    got = LLVMBuildShuffleVector(B, got, LLVMGetPoison(LLVMTypeOf(got)), LLVMConstVector(pick, EMU_LANES), "");
+    if (LLVMIsPoison(v)) return got;
+    for (unsigned i = 0; i < EMU_LANES; i++) pick[i] = k32(e, i >= r.first && i < r.first + r.n ? i : EMU_LANES + i);
+    return LLVMBuildShuffleVector(B, got, v, LLVMConstVector(pick, EMU_LANES), "");
 }
 
 static void access_known(struct emit *e, uint32_t lanes, val p)
 {
     const struct cpu_inst *in = e->in;
-    struct cpu_shape s = e->f->regs[in->s[0] - 1].shape;
-    LLVMTypeRef t = emit_mem_type(e, in->bytes);
     bool store = in->kind == CPU_STORE;
-    unsigned n = (unsigned)__builtin_popcount(lanes), first = (unsigned)__builtin_ctz(lanes);
-    LLVMTypeRef vt = LLVMVectorType(t, 32);
-    if (emit_in_pieces(e, in) && !(n > 1 && known_in_row(e, lanes))) {
+    struct run runs[MOST_RUNS];
+    unsigned n = known_runs(e, lanes, runs);
+    if (emit_in_pieces(e, in) && !(n == 1 && runs[0].n > 1)) {
         if (store)
             emit_store_pieces(e, value(e, in->list[0], in->bytes, true, 0), lanes);
         else
             set_loaded(e, in->list[0], LLVMBuildFreeze(B, emit_load_pieces(e, lanes), ""));
         return;
     }
-    val v = store ? value(e, in->list[0], in->bytes, true, 0) : LLVMGetPoison(vt), pick[32];
-    if (n > 1 && known_in_row(e, lanes)) {
-        p = emit_at(e, p, (uint64_t)cpu_lane_offset(e->f, s, first));
-        if (store) {
-            masked_store(e, lanes_from(e, v, first, n), p, in->bytes, NULL);
-            return;
-        }
-        for (unsigned i = 0; i < 32; i++)
-            pick[i] = i >= first && i < first + n ? k32(e, i - first) : LLVMGetPoison(e->t.i32);
-        val row = load(e, LLVMVectorType(t, n), p, in->bytes);
-        v = LLVMBuildShuffleVector(B, row, LLVMGetPoison(LLVMTypeOf(row)), LLVMConstVector(pick, 32), "");
-    }
-    for (unsigned i = first; i < 32 && (n == 1 || !known_in_row(e, lanes)); i++) {
-        val at = emit_at(e, p, (uint64_t)cpu_lane_offset(e->f, s, i)), k = k32(e, i);
-        if (!(lanes >> i & 1)) continue;
-        if (store)
-            emit_single(e, LLVMBuildStore(B, LLVMBuildExtractElement(B, v, k, ""), at), in->bytes);
-        else
-            v = LLVMBuildInsertElement(B, v, load(e, t, at, in->bytes), k, "");
-    }
+    val v = store ? value(e, in->list[0], in->bytes, true, 0)
+                  : LLVMGetPoison(LLVMVectorType(emit_mem_type(e, in->bytes), EMU_LANES));
+    for (unsigned k = 0; k < n; k++) v = access_known_run(e, runs[k], p, v);
     if (!store) set_loaded(e, in->list[0], emit_extended(e, in, LLVMBuildFreeze(B, v, ""), true)); /* idle lanes: any */
 }
 
@@ -1083,7 +1125,7 @@ static void access_likely_rows(struct emit *e, const struct plan *p, val at, con
         val cached = e->lanes;
         LLVMBuildCondBr(B, rows, yes, no);
         LLVMPositionBuilderAtEnd(B, no);
-        gather(e, at, true);
+        gather(e, &(struct lane_addresses){.many = at}, true);
         LLVMBuildBr(B, on);
         LLVMPositionBuilderAtEnd(B, yes);
         e->lanes = cached;
@@ -1146,7 +1188,7 @@ static val load_apart(struct emit *e, val p, unsigned n)
                 LLVMBuildShuffleVector(B, j == k * n ? LLVMGetPoison(vt) : rows[k], v, LLVMConstVector(pick, per), "");
         }
     }
-    return joined_rows(e, rows, 32 / per);
+    return emit_joined(e, rows, 32 / per);
 }
 
 static void access_strided(struct emit *e, const struct plan *p, val at)
@@ -1155,7 +1197,7 @@ static void access_strided(struct emit *e, const struct plan *p, val at)
     unsigned n = takes_apart(in, p, e->version == PART || in->guard);
     const struct lane_addresses lanes = {.first = at, .step = p->s.stride};
     bool masked = e->version == PART || in->guard;
-    if (!n && one_by_one(e, in, masked))
+    if (!n && one_by_one(e, in, masked, false))
         access_one_by_one(e, &lanes, false);
     else if (!n)
         gather_elements(e, &lanes, false);
@@ -1191,7 +1233,10 @@ static void access_any(struct emit *e)
         p.row ? access_all_rows(e, &p) : access_all(e, &p);
         return;
     }
-    if (!known) {
+    struct lane_addresses at = {0};
+    bool sign, anywhere = !p.linear && !p.row && !p.run && !p.strided && (in->vec == 1 || is_pair(in)),
+               indexed = anywhere && (known || can_gather(e, in, true)) && emit_find_index(e, &at, &sign);
+    if (!known && !indexed) {
         emit_call(e);
         return;
     }
@@ -1212,7 +1257,8 @@ static void access_any(struct emit *e)
         uint64_t span = s.stride ? (uint64_t)size * (s.halves ? 16 : 32) : size;
         for (int h = 0; h < (s.halves ? 2 : 1); h++) {
             a.at[h] = emit_address(e, in, false, h);
-            val one = inside(e, &a, a.at[h], k64(e, span), size);
+            bool blend = masked && s.stride && !s.halves && blends(e, in);
+            val one = blend ? blend_inside(e, &a, size) : inside(e, &a, a.at[h], k64(e, span), size);
             ok = ok ? LLVMBuildAnd(B, ok, one, "") : one;
         }
         if (store && !s.stride && !s.halves && masked)
@@ -1223,18 +1269,20 @@ static void access_any(struct emit *e)
             access_strided(e, &p, a.at[0]);
             return;
         }
+    } else if (indexed) {
+        ok = emit_index_inside(e, &at, sign, a.lo, a.size, size, in->guard ? emit_active(e) : emit_lanes(e));
     } else {
         val lanes = in->guard ? emit_active(e) : emit_lanes(e);
-        a.many = emit_address(e, in, true, 0);
+        at.many = a.many = emit_address(e, in, true, 0);
         ok = emit_all_inside(e, a.many, a.lo, a.size, size, lanes);
         unsigned step = p.flat ? 0 : in->bytes;
         if (p.row) find_row_bases(e, a.many, p.row, step, lanes, bases);
         if (p.row) rows = rows_follow(e, a.many, p.row, step, lanes, bases);
-        if (p.row && !can_gather(e, in)) ok = LLVMBuildAnd(B, ok, rows, ""), rows = NULL;
+        if (p.row && !can_gather(e, in, false)) ok = LLVMBuildAnd(B, ok, rows, ""), rows = NULL;
     }
     LLVMBasicBlockRef fast = emit_block(e, "access"), slow = emit_block(e, "elsewhere"),
                       next = emit_block(e, "accessed");
-    LLVMBuildCondBr(B, ok, fast, slow);
+    emit_usually(e, ok, fast, slow);
     val cached = e->lanes;
     LLVMPositionBuilderAtEnd(B, slow);
     e->lanes = NULL;
@@ -1252,7 +1300,7 @@ static void access_any(struct emit *e)
     else if (p.row)
         access_likely_rows(e, &p, a.many, bases, rows);
     else
-        gather(e, a.many, false);
+        gather(e, &at, false);
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, next);
     e->lanes = cached;

@@ -300,15 +300,6 @@ static void access(struct emit *e, val p)
     }
 }
 
-/* The first way is the common one. */
-static void mostly_first(struct emit *e, val branch)
-{
-    LLVMMetadataRef md[3] = {LLVMMDStringInContext2(e->c, "branch_weights", 14)};
-    for (unsigned k = 0; k < 2; k++) md[k + 1] = LLVMValueAsMetadata(k32(e, k ? 1 : 1000));
-    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->c, "prof", 4),
-                    LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, md, 3)));
-}
-
 void emit_lane_memory(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -333,10 +324,10 @@ void emit_lane_memory(struct emit *e)
         if (e->serial.sure && !*look)
             LLVMBuildBr(B, fast);
         else if (e->serial.sure)
-            mostly_first(e, LLVMBuildCondBr(B, is_inside(e, e->ix, at), fast, *look));
+            emit_usually(e, is_inside(e, e->ix, at), fast, *look);
         else {
             LLVMBasicBlockRef slow = emit_block(e, "elsewhere");
-            mostly_first(e, LLVMBuildCondBr(B, is_inside(e, e->ix, at), fast, slow));
+            emit_usually(e, is_inside(e, e->ix, at), fast, slow);
             LLVMPositionBuilderAtEnd(B, slow);
             lane_call(e);
             LLVMBuildBr(B, next);
@@ -480,13 +471,13 @@ static void go(struct emit *e, uint32_t t)
             val turn = LLVMBuildLoad2(B, e->t.i64, e->serial.turn, ""), args[3] = {turn, turn, k64(e, 1)};
             turn = emit_intrinsic(e, "llvm.fshl", &e->t.i64, 1, args, 3);
             LLVMBuildStore(B, turn, e->serial.turn);
-            mostly_first(e, LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, turn, k64(e, 1), ""), on, full));
+            emit_usually(e, LLVMBuildICmp(B, LLVMIntNE, turn, k64(e, 1), ""), on, full);
             LLVMPositionBuilderAtEnd(B, full);
             put_rounds(e, round_of(e, had));
             LLVMBuildBr(B, on);
             LLVMPositionBuilderAtEnd(B, on);
         }
-        mostly_first(e, LLVMBuildCondBr(B, not_zero(e, left), again, stop));
+        emit_usually(e, not_zero(e, left), again, stop);
         LLVMPositionBuilderAtEnd(B, stop);
     }
     if (e->serial.turn) {

@@ -105,6 +105,30 @@ val emit_canon(struct emit *e, val bits)
     return LLVMBuildSelect(B, nan, emit_int(e, EMU_W, 0x7fffffff, vec), bits, "");
 }
 
+/* The same of a warp that most likely has no NaN: without mask registers two of them are compared at once, which takes
+ * a fifth of the time of a choice for each. */
+val emit_canon_seldom(struct emit *e, val bits)
+{
+    if (emit_is(e, EMU_ISA_AVX512) || !emit_is(e, EMU_ISA_AVX2) || e->version != FULL) return emit_canon(e, bits);
+    enum { N = 8 };
+    val x = LLVMBuildBitCast(B, bits, e->t.vf32, ""), any = NULL;
+    for (unsigned k = 0; k < EMU_LANES; k += 2 * N) {
+        val nan = LLVMBuildFCmp(B, LLVMRealUNO, emit_lanes_from(e, x, k, N), emit_lanes_from(e, x, k + N, N), "");
+        any = any ? LLVMBuildOr(B, any, nan, "") : nan;
+    }
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(B), nans = emit_block(e, "nans"), on = emit_block(e, "numbers");
+    emit_usually(e, LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, any, e->t.i8, ""), LLVMConstNull(e->t.i8), ""), on,
+                 nans);
+    LLVMPositionBuilderAtEnd(B, nans);
+    val other = emit_canon(e, bits);
+    LLVMBuildBr(B, on);
+    LLVMPositionBuilderAtEnd(B, on);
+    val both = LLVMBuildPhi(B, LLVMTypeOf(bits), "");
+    LLVMAddIncoming(both, &bits, &here, 1);
+    LLVMAddIncoming(both, &other, &nans, 1);
+    return both;
+}
+
 /* ---- masks ------------------------------------------------------------------------------------------ */
 
 val emit_mask(struct emit *e)

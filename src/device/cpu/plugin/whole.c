@@ -167,7 +167,7 @@ void emit_stop(struct emit *e, bool barrier, uint32_t next)
     if (w->s->n_stops > 1) {
         LLVMBasicBlockRef same = emit_block(e, "same"), differs = emit_block(e, "differs");
         val c = load32(e, w->common);
-        LLVMBuildCondBr(B, LLVMBuildOr(B, is_zero(e, c), LLVMBuildICmp(B, LLVMIntEQ, c, id, ""), ""), same, differs);
+        emit_usually(e, LLVMBuildOr(B, is_zero(e, c), LLVMBuildICmp(B, LLVMIntEQ, c, id, ""), ""), same, differs);
         LLVMPositionBuilderAtEnd(B, differs);
         pass_stop(e, barrier, next);
         LLVMPositionBuilderAtEnd(B, same);
@@ -446,21 +446,58 @@ static void prologue(struct emit *e)
     LLVMBuildStore(B, emit_field(e, e->t.i64, offsetof(struct cpu_call, number)), w->number);
 }
 
-static void each_cta(struct emit *e)
+static void clear_registers(struct emit *e)
 {
     struct whole *w = e->whole;
-    val end = emit_field(e, e->t.i64, offsetof(struct cpu_call, number_end));
-    LLVMBasicBlockRef begin_cta = emit_block(e, "cta"), next = emit_block(e, "next"), out = emit_block(e, "out"),
-                      carry[3];
-    LLVMBuildBr(B, begin_cta);
-    LLVMPositionBuilderAtEnd(B, begin_cta);
-    LLVMBuildStore(B, k32(e, e->f->region.n_warps > 1 ? EMU_LOOP_PAUSES : 0), w->turns);
     for (uint32_t r = 0; r < e->f->n_regs; r++)
         for (int h = 0; h < 2; h++)
             if (w->old[r].at[h]) {
                 LLVMBuildStore(B, LLVMConstNull(LLVMGetAllocatedType(w->old[r].at[h])), w->old[r].at[h]);
                 LLVMBuildStore(B, LLVMConstNull(LLVMGetAllocatedType(w->old[r].at[h])), w->now[r].at[h]);
             }
+}
+
+/* Goes to where a CTA's warps, which had come to different stops, have met again behind a barrier. */
+static void resume(struct emit *e, LLVMBasicBlockRef begin_cta)
+{
+    struct whole *w = e->whole;
+    const struct cpu_func *f = e->f;
+    val uniform = emit_field(e, e->t.ptr, offsetof(struct cpu_call, uniform)),
+        turns = emit_field(e, e->t.i32, offsetof(struct cpu_call, turns)),
+        sw = LLVMBuildSwitch(B, emit_field(e, e->t.i32, offsetof(struct cpu_call, resume)), begin_cta,
+                             f->region.n_starts);
+    for (uint32_t s = 1; s < f->region.n_starts; s++) {
+        if (f->region.paused[f->region.starts[s].block]) continue;
+        LLVMBasicBlockRef bb = emit_block(e, "resume");
+        LLVMAddCase(sw, k32(e, 1 + s), bb);
+        LLVMPositionBuilderAtEnd(B, bb);
+        clear_registers(e);
+        LLVMBuildStore(B, turns, w->turns);
+        for (uint32_t r = 0; r < f->n_regs; r++)
+            for (unsigned h = 0; w->old[r].at[h] && counts(e, f->region.starts[s].block, r) && h < parts(&f->regs[r]);
+                 h++) {
+                LLVMTypeRef t = emit_type(e, (enum emu_class)f->regs[r].cls, false);
+                val v = LLVMBuildLoad2(B, e->t.i64, emit_at(e, uniform, (uint64_t)(f->regs[r].linear - 1) * 16 + 8 * h),
+                                       "");
+                LLVMBuildStore(B, t == e->t.i64 ? v : LLVMBuildTrunc(B, v, t, ""), w->old[r].at[h]);
+            }
+        LLVMBuildBr(B, w->round[s]);
+    }
+}
+
+static void each_cta(struct emit *e)
+{
+    struct whole *w = e->whole;
+    val end = emit_field(e, e->t.i64, offsetof(struct cpu_call, number_end));
+    LLVMBasicBlockRef begin_cta = emit_block(e, "cta"), next = emit_block(e, "next"), out = emit_block(e, "out"),
+                      carry[3];
+    if (e->f->region.resumes)
+        resume(e, begin_cta);
+    else
+        LLVMBuildBr(B, begin_cta);
+    LLVMPositionBuilderAtEnd(B, begin_cta);
+    LLVMBuildStore(B, k32(e, e->f->region.n_warps > 1 ? EMU_LOOP_PAUSES : 0), w->turns);
+    clear_registers(e);
     LLVMBuildBr(B, w->round[0]);
     LLVMPositionBuilderAtEnd(B, w->over);
     val n = LLVMBuildAdd(B, LLVMBuildLoad2(B, e->t.i64, w->number, ""), LLVMConstInt(e->t.i64, 1, 0), "");

@@ -1,0 +1,72 @@
+#!/bin/sh
+# Sums that are NaNs in some lanes, in none and in all, stored to shared memory and read back as bits by others: the GPU's
+# one NaN, 7fffffff, whatever the processor makes. A scan and a tree, as code for whole CTAs and warp by warp.
+set -u
+[ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "the CPU device is not built here (llvm-19-dev)"; exit 77; }
+[ -n "$NVCC" ] || { echo "needs nvcc"; exit 77; }
+cat > nans.cu <<'C'
+#include <cstdio>
+#include <cstdlib>
+__global__ void scan(const float *x, unsigned *out)
+{
+    __shared__ float s[1024];
+    int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+    s[t] = x[i] - 1;
+    __syncthreads();
+    for (int d = 1; d < blockDim.x; d *= 2) {
+        float v = t >= d ? s[t - d] : 0;
+        __syncthreads();
+        s[t] += v;
+        __syncthreads();
+    }
+    out[i] = __float_as_uint(s[(t * 7 + 3) % blockDim.x]);
+}
+__global__ void tree(const float *x, unsigned *out)
+{
+    __shared__ float s[128];
+    int t = threadIdx.x;
+    s[t] = x[blockIdx.x * 128 + t] * 2;
+    __syncthreads();
+    for (int d = 64; d > 0; d >>= 1) {
+        if (t < d) s[t] = s[t] + s[t + d];
+        __syncthreads();
+    }
+    out[blockIdx.x * 128 + t] = __float_as_uint(s[t]);
+}
+int main(void)
+{
+    enum { N = 1 << 14 };
+    float *x, *host = (float *)malloc(N * 4);
+    unsigned *out, *got = (unsigned *)malloc(N * 4), nans = 0, crooked = 0, sum = 0;
+    for (int i = 0; i < N; i++) host[i] = i % 97 == 5 ? 1.0f / 0.0f : i % 89 == 6 ? -1.0f / 0.0f : i % 1021 == 7 ? 0.0f / 0.0f : i % 13;
+    for (int i = 0; i < N / 4; i++) host[i] = i % 13; /* no NaN */
+    cudaMalloc(&x, N * 4), cudaMalloc(&out, N * 4);
+    cudaMemcpy(x, host, N * 4, cudaMemcpyHostToDevice);
+    for (int k = 0; k < 4; k++) {
+        if (k < 3) scan<<<N / (64 << 2 * k), 64 << 2 * k>>>(x, out);
+        if (k == 3) tree<<<N / 128, 128>>>(x, out);
+        if (cudaMemcpy(got, out, N * 4, cudaMemcpyDeviceToHost)) exit(9);
+        for (int i = 0; i < N; i++) {
+            bool nan = (got[i] & 0x7fffffff) > 0x7f800000;
+            nans += nan, crooked += nan && got[i] != 0x7fffffff, sum = sum * 31 + got[i];
+        }
+        printf("%u of %d are NaNs, %u are others than 7fffffff, all: %u\n", nans, N, crooked, sum);
+    }
+}
+C
+"$NVCC" -O3 -arch=sm_90 -cudart shared nans.cu -o nans || { echo "FAIL nvcc"; exit 1; }
+export MARGAY_CPU_STORE=off MARGAY_CPU_TIER=sync
+run() # NAME OPTION...: what it printed
+{
+    name=$1
+    shift
+    "$MARGAY" run -q -t none --workers 1 -o "$name" "$@" -- ./nans > "$name.out" 2>&1 || { echo "FAIL $name"; cat "$name.out"; exit 1; }
+}
+run emu --device emu
+for isa in avx512 avx2 base; do
+    MARGAY_ISA=$isa run cpu.$isa --device cpu
+    cmp emu.out cpu.$isa.out || { diff emu.out cpu.$isa.out; exit 1; }
+done
+MARGAY_ISA=avx2 MARGAY_CPU_WHOLE=off run warps --device cpu
+cmp emu.out warps.out || exit 1
+[ "$(grep -c '^[1-9][0-9]* of .* 0 are others' emu.out)" = 4 ] || { echo "FAIL: no NaNs, or others"; cat emu.out; exit 1; }
