@@ -43,7 +43,12 @@ struct mg_rc { /* a counter of one function while it runs */
     mg_id from;      /* where an induction variable stood when its loop was entered */
     mg_id high;      /* carries of its steps since */
 };
-enum mg_warp_rule { MG_WR_NONE, MG_WR_LOWEST, MG_WR_COHORT };
+enum mg_warp_rule { /* how a block's warp entries are counted (count/warps.c) */
+                    MG_WR_NONE,
+                    MG_WR_LOWEST, /* each by its lowest lane */
+                    MG_WR_LACKS,  /* what entries by fewer than 32 lanes lack of 32, at once in memory */
+                    MG_WR_COHORT, /* as the entries of its cohort's first lanes */
+};
 struct mg_rcohort {
     uint32_t begin;
     uint32_t flag; /* counter that begins it; UINT32_MAX: lane 0 leads */
@@ -175,6 +180,18 @@ void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id
 void mg_rc_add_all(struct mg_rfunc *f, const uint64_t *set, mg_id guard);
 /* Is this lane the cohort's first? */
 mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q);
+
+/* Warps (count/warps.c): chooses the rules; has the block a counter of its own; what is set at the entry; code. */
+void mg_warps_plan(struct mg_rfunc *f, struct mg_rfunc *kernel);
+static inline bool mg_warps_counted(const struct mg_rfunc *f, uint32_t b)
+{
+    return f->warps.rule[b] == MG_WR_LOWEST || f->warps.rule[b] == MG_WR_LACKS;
+}
+void mg_warps_begin(struct mg_rfunc *f);
+void mg_warps_emit(struct mg_rfunc *f, const struct mg_rfunc *kernel);
+/* Of a loop of one block, whose lanes are brought together behind it (count/rounds.c): does that count the warps of
+ * block b? */
+bool mg_rounds_emit(struct mg_rfunc *f, uint32_t b);
 
 /* Where lanes leave (count/leave.c). Is it worth asking first whether anything was counted by those that leave by the
  * block? */
