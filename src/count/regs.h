@@ -231,7 +231,11 @@ void mg_shared_clear(struct mg_rfunc *f);
 /* Warps in functions whose counters travel: is there room for so many words; in front of x.at, lanes for which p holds
  * count one in word i of the kernel's. */
 bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_counter_opts *o, uint32_t words);
+/* Where the function is entered, which takes the words r of its blocks to memory in time; in blocks that a lane enters
+ * once at most each time; in loops, where the word itself is looked at. */
+void mg_shared_near_entry(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_rrange r, uint32_t i, mg_id p);
 void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p);
+void mg_shared_near_often(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p);
 void mg_shared_rounds(struct mg_rfunc *f);
 /* Lanes of the mask leave (whole: all of a warp); goes to out unless they are the last of their CTA to do so. */
 void mg_shared_leave(struct mg_rfunc *f, bool whole, mg_id mask, mg_id rank, mg_id out);

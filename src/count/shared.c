@@ -44,6 +44,8 @@ enum {
     MOST_ROUNDS = 1 << 12,
     MOST_STEPS = (1 << 9) - 1,
     BASE_FROM = 8,
+    MOST_ENTRIES = (1 << 26) - 1, /* of warps into a function, before what they counted goes to memory: 32 times that,
+                                     once for each lane, and what is on its way, stay below 2^32 */
     GUARDS = 1 /* word on either side, the outermost of the variable */,
     WARP = 32,
     GUARD = MG_SHARED_GUARD
@@ -161,20 +163,52 @@ bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_counter_op
            mg_shared_room(m, 4 * words + 2 * KEPT) != 0;
 }
 
+static struct mg_opnd near_word(const struct mg_rfunc *kernel, uint32_t i)
+{
+    return mg_o_addr_var(kernel->shared.var, off(i));
+}
+static struct mg_opnd near_cell(const struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i)
+{
+    return mg_o_addr_reg(f->x.ctx, MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared.slot + i));
+}
+
 void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p)
 {
     struct mg_emit *x = &f->x;
-    struct mg_opnd word = mg_o_addr_var(kernel->shared.var, off(i));
+    mg_emit_guard(x, p, false);
+    EMIT("red.shared.add.u32", near_word(kernel, i), 1);
+    mg_emit_guard(x, 0, false);
+}
+
+void mg_shared_near_often(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p)
+{
+    struct mg_emit *x = &f->x;
     mg_id old = mg_rc_t32(f, 5), half = mg_rc_tp(f, 0);
     mg_emit_guard(x, p, false);
-    EMIT("atom.shared.add.u32", old, word, 1);
+    EMIT("atom.shared.add.u32", old, near_word(kernel, i), 1);
     mg_emit_guard(x, 0, false);
     EMIT("setp.eq.and.u32", half, old, INT32_MAX, p);
     mg_emit_guard(x, half, false);
-    EMIT("red.shared.add.u32", word, mg_o_imm(1u << 31));
-    EMIT("red.global.add.u64",
-         mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared.slot + i)), (int64_t)1 << 31);
+    EMIT("red.shared.add.u32", near_word(kernel, i), mg_o_imm(1u << 31));
+    EMIT("red.global.add.u64", near_cell(f, kernel, i), (int64_t)1 << 31);
     mg_emit_guard(x, 0, false);
+}
+
+void mg_shared_near_entry(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_rrange r, uint32_t i, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    mg_id old = mg_rc_t32(f, 5), many = mg_rc_tp(f, 0), wide = mg_rc_t64(f, 0);
+    mg_emit_guard(x, p, false);
+    EMIT("atom.shared.add.u32", old, near_word(kernel, i), 1);
+    mg_emit_guard(x, 0, false);
+    EMIT("setp.ge.and.u32", many, old, MOST_ENTRIES, p);
+    struct mg_apart a = mg_rc_begin_apart(f, many);
+    for (uint32_t k = r.first; k < r.first + r.n; k++) {
+        EMIT("atom.shared.exch.b32", old, near_word(kernel, k), 0);
+        EMIT("cvt.u64.u32", wide, old);
+        EMIT("red.global.add.u64", near_cell(f, kernel, k), wide);
+    }
+    mg_rc_end_apart(f, a);
 }
 
 mg_id mg_shared_declare(struct mg_module *m, mg_id func, uint32_t words)

@@ -182,6 +182,18 @@ static void ask_mask(struct mg_rfunc *f)
         EMIT("activemask.b32", f->warps.mask);
 }
 
+static void emit_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t b)
+{
+    struct mg_rrange all = {.loop = UINT32_MAX, .first = f->warps.counter[0]};
+    for (uint32_t i = 0; i < f->x.c->n_blocks; i++) all.n += mg_warps_counted(f, i);
+    if (f->plan->loops->loop_of[b] != MG_NO_LOOP)
+        mg_shared_near_often(f, kernel, f->warps.counter[b], f->warps.low);
+    else if (b)
+        mg_shared_near(f, kernel, f->warps.counter[b], f->warps.low);
+    else
+        mg_shared_near_entry(f, kernel, all, f->warps.counter[0], f->warps.low);
+}
+
 /* At the block's head, the lowest active lane counts. */
 static void emit_lowest(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t b)
 {
@@ -192,7 +204,7 @@ static void emit_lowest(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint3
     EMIT("and.b32", f->warps.below, f->warps.mask, f->warps.lt);
     EMIT("setp.eq.u32", f->warps.low, f->warps.below, 0);
     if (f->calls.carried)
-        mg_shared_near(f, kernel, f->warps.counter[b], f->warps.low);
+        emit_near(f, kernel, b);
     else
         mg_rc_event(f, f->warps.counter[b], s);
 }

@@ -1010,9 +1010,9 @@ MG_TEST(tool_blocks_wide_counts)
 MG_TEST(tool_blocks_rounds)
 {
     static const char args[] = "counters=register,warps=on,sm=90";
-    static const char reads[] = HEAD ENTRY("k") GID
-        "A: ld.volatile.global.u32 %r4, [%rd1]; add.u32 %r4, %r4, 1; st.global.u32 [%rd1], %r4;\n"
-        "setp.lt.u32 %p1, %r4, 3; @%p1 bra A;\nret;\n}\n";
+    static const char reads[] =
+        HEAD ENTRY("k") GID "A: ld.volatile.global.u32 %r4, [%rd1]; add.u32 %r4, %r4, 1; st.global.u32 [%rd1], %r4;\n"
+                            "setp.lt.u32 %p1, %r4, 3; @%p1 bra A;\nret;\n}\n";
     static const char *const others[] = {reads, wide_counts, divergent_loop};
     const uint64_t more = (1ull << 40) + 12345;
     for (uint32_t threads = 1; threads <= 64; threads += 21) {
@@ -1038,6 +1038,28 @@ MG_TEST(tool_blocks_rounds)
         }
         release(&r);
     }
+}
+
+/* Words of shared memory in which functions count warps go to memory before they run over: here after two entries. */
+MG_TEST(tool_blocks_near)
+{
+    uint32_t n = 0;
+    for (uint32_t seed = 0; seed < 12; seed++) {
+        struct mg_buf b;
+        char what[80];
+        struct run r;
+        if (!mg_test_takes(seed)) continue;
+        random_calls(seed, &b);
+        preset_from = "67108863";
+        preset_to = "2";
+        snprintf(what, sizeof what, "random calls %u, words drained", seed);
+        if (run_both(&r, b.at, "k", 2, 72, 5, "counters=register,sm=80")) check_witness(&r, what);
+        if (r.text) n += strstr(r.text, "setp.ge.and.u32") != NULL && strstr(r.text, "atom.shared.exch.b32") != NULL;
+        preset_from = NULL;
+        release(&r);
+        mg_buf_release(&b);
+    }
+    MG_CHECK(n || MG_TEST_PART > 1);
 }
 
 /* Counters in shared memory, and those of 32 bits whose rounds are counted, drained while the kernel runs: made to do
