@@ -1,63 +1,25 @@
-/* Warps of a loop of one block, counted behind it. Lanes that enter such a loop together stay together until they leave
- * it, each after rounds of its own, so that the warp enters the block as often as the lane with the most rounds:
+/* Warps of a loop of one block that only computes (analysis/lone_loop.h), counted behind it. Lanes that enter such a
+ * loop together stay together until they leave it, each after rounds of its own, so that the warp enters the block as
+ * often as the lane with the most rounds:
  *
  *     on the way in      activemask m
  *     on the way out     n = redux.max of the lanes' rounds, over m;  the lowest lane of m adds n
  *
- * Lanes wait for each other on the way out, as they do behind the loop anyhow where paths join. So that no lane waits
- * for one that needs it, the loop may do nothing but compute: how long a lane stays in it must not depend on others.
+ * Lanes wait for each other on the way out, as they do behind the loop anyhow where paths join.
  *
  * Rounds of this lane are what the counter of its threads has counted: of a loop that runs once in an activation. */
+#include "analysis/lone_loop.h"
 #include "count/storage/storage.h"
 
 #include <stdlib.h>
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
 
-struct rounds {                 /* of one loop */
-    uint32_t in_block, in, out; /* edges (out: from the block itself), and where the first comes from */
-    uint32_t counter;           /* of the lane's rounds */
-    bool less_one;              /* it has one less than there are */
+struct rounds { /* of one loop */
+    struct mg_lone_loop loop;
+    uint32_t counter; /* of the lane's rounds */
+    bool less_one;    /* it has one less than there are */
 };
-
-/* Nothing in it that others can see or change, nor is done by lanes together. */
-static bool only_computes(const struct mg_rfunc *f, uint32_t b)
-{
-    const struct mg_module *m = f->x.c->m;
-    const struct mg_block *k = &f->x.c->blocks[b];
-    for (mg_id id = k->first;; id = m->nodes.at[id].next) {
-        const struct mg_node *n = &m->nodes.at[id];
-        if (n->kind == MG_NODE_inst && !(n->flags & MG_NF_META)) {
-            const struct mg_form *form = mg_node_form(m, n);
-            bool own = form->op == MG_OP_ld && (form->space == MG_SPACE_param || form->space == MG_SPACE_const);
-            if (form->unknown || form->op_flags & (MG_OPF_ATOMIC | MG_OPF_CONVERGENT | MG_OPF_BARRIER | MG_OPF_WRITES))
-                return false;
-            if (form->op_flags & MG_OPF_READS && !own) return false;
-        }
-        if (id == k->last) return true;
-    }
-}
-
-/* Entered by one edge, and left by one, to what comes later: lanes of one run are in no other meanwhile. */
-static bool find_edges(const struct mg_rfunc *f, uint32_t b, struct rounds *r)
-{
-    const struct mg_cfg *c = f->x.c;
-    const struct mg_block *k = &c->blocks[b];
-    const struct mg_node *end = &c->m->nodes.at[k->last];
-    uint32_t n_in = 0;
-    if (k->n_succs != 2 || k->leaves || !end->guard || mg_node_form(c->m, end)->op != MG_OP_bra) return false;
-    r->out = k->succ_at + (c->edges[k->succ_at] == b);
-    for (uint32_t i = 0; i < k->n_preds; i++) {
-        uint32_t from = c->preds[k->pred_at + i];
-        for (uint32_t s = 0; s < c->blocks[from].n_succs && from != b && c->reachable[from]; s++)
-            if (c->edges[c->blocks[from].succ_at + s] == b)
-                r->in_block = from, r->in = c->blocks[from].succ_at + s, n_in++;
-    }
-    uint32_t to = c->edges[r->out];
-    return b && n_in == 1 && to != b && c->rank[to] > c->rank[b] && c->rank[r->in_block] < c->rank[b] &&
-           mg_edge_place(c, f->plan->freq, b, r->out) != MG_PLACE_GUARD &&
-           mg_edge_place(c, f->plan->freq, r->in_block, r->in) != MG_PLACE_GUARD;
-}
 
 /* The counter that tells how often this lane went around. */
 static bool find_counter(const struct mg_rfunc *f, uint32_t b, uint32_t loop, struct rounds *r)
@@ -85,10 +47,10 @@ static bool may_count(const struct mg_rfunc *f, uint32_t b, struct rounds *r)
         loop == MG_NO_LOOP)
         return false;
     const struct mg_loop *l = &f->plan->loops->loops[loop];
-    return l->parent == MG_NO_LOOP && l->n_blocks == 1 && !mg_storage_of(&f->counters[f->warps.counter[b]])->packed &&
+    return l->parent == MG_NO_LOOP && !mg_storage_of(&f->counters[f->warps.counter[b]])->packed &&
            mg_storage_of(&f->counters[f->warps.counter[b]])->add &&
-           f->counters[f->warps.counter[b]].kind != MG_RC_CARRY && find_edges(f, b, r) && find_counter(f, b, loop, r) &&
-           only_computes(f, b);
+           f->counters[f->warps.counter[b]].kind != MG_RC_CARRY &&
+           mg_lone_loop_of(f->x.c, f->plan->loops, b, &r->loop) && find_counter(f, b, loop, r);
 }
 
 /* most = the most of all lanes of the mask, of 64 bits. */
@@ -120,7 +82,7 @@ bool mg_rounds_emit(struct mg_rfunc *f, uint32_t b)
     bool is_wide = mg_storage_of(w)->wide || mg_rc_in_memory(w); /* else it has fewer than 2^32 */
     mg_id mask = mg_emit_reg(x, "__mg_in", MG_TYPE_b32), t = mg_rc_t32(f, 5), most = mg_rc_t32(f, 6),
           all = mg_rc_t64(f, 1);
-    struct mg_spot in = mg_place_edge(&f->place, r.in_block, r.in), out = mg_place_edge(&f->place, b, r.out);
+    struct mg_spot in = mg_place_edge(&f->place, r.loop.from, r.loop.in), out = mg_place_edge(&f->place, b, r.loop.out);
     mg_assert(!in.guard && !out.guard);
     x->at = in.at;
     EMIT("activemask.b32", mask);

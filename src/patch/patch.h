@@ -209,6 +209,12 @@ void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, 
 /* The lanes of a mask were at one place `times` in a row (b64, a double: one instruction adds 1): the lowest of them
  * adds their number so often to cell `first` + their number; so do all that call it, each for its own mask. */
 void mg_count_run(struct mg_code_at *at, uint32_t first, mg_id mask, mg_id times);
+/* Behind a loop in which lanes stay together until each has left it: they entered it together, are those of the mask,
+ * and may wait for each other here. For each number of them that was in it together, for some rounds (b64, a double:
+ * this lane's), the number goes to cell `first` + that number as often as there were rounds; but once of these, where
+ * it was less than in the round before, to cell `split` + that number. Of 32 nothing. False: not on this device. */
+bool mg_count_stages(struct mg_code_at *at, uint32_t first, uint32_t split, mg_id mask, mg_id rounds);
+bool mg_can_count_stages(const struct mg_patch *p);
 /* A sum in registers: add to it anywhere in the kernel, functions included. */
 uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell);
 void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v); /* b32 or b64 */

@@ -175,6 +175,26 @@ static struct mg_opnd real(double v)
     return o;
 }
 
+static struct mg_code_at *at_edge_of(struct run *r, const struct mg_site_block *b, uint32_t from, uint32_t edge)
+{
+    uint32_t succ = edge - mg_patch_cfg(r->p, b->func_ix)->blocks[from].succ_at;
+    return mg_at_edge(r->p, r->s->first_block[b->func_ix] + from, succ);
+}
+
+/* A loop that only computes: its rounds are counted behind it, where all that entered it wait for each other. */
+static void count_stages(struct run *r, uint32_t id, struct mg_code_at *at, uint32_t cell, mg_id own)
+{
+    const struct mg_site_block *b = &r->s->blocks[id];
+    const struct mg_lone_loop *l = &plan_of(r, b->func_ix, b->block_ix)->loop;
+    struct mg_code_at *in = at_edge_of(r, b, l->from, l->in), *out = at_edge_of(r, b, b->block_ix, l->out);
+    mg_id rounds = mg_code_reg(at, MG_TYPE_b64);
+    keep(in, own, mg_o_reg(mg_value_own(in)));
+    MG_CODE(in, "mov.f64", rounds, real(0));
+    MG_CODE(at, "add.f64", rounds, rounds, real(1));
+    mg_code_comes_first(out);
+    mg_count_stages(out, cell, cell + bins, own, rounds);
+}
+
 /* A loop by itself: lanes seldom change from round to round, so that rounds with the same ones are counted in a
  * register. Where they change, and where they leave the loop, the lowest of those that there were counts their rounds.
  * The round that a split begins with goes into the second half at once. */
@@ -263,6 +283,10 @@ static void count_block(struct run *r, uint32_t id)
         bool tells = x->tells != MG_NO_BLOCK;
         uint32_t cell =
             block_site(p, id, tells ? 2 * bins : bins, tells ? MG_LN_TELLS : MG_LN_OWN, tells ? first + x->tells : 0);
+        if (x->alone && mg_can_count_stages(p)) {
+            count_stages(r, id, at, cell, r->masks[id]);
+            return;
+        }
         if (x->runs)
             count_runs(r, id, at, cell, r->masks[id]);
         else

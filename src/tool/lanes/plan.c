@@ -116,6 +116,7 @@ static void choose_teller(struct planner *p, uint32_t b)
         p->l->blocks[s].tells = b;
         p->l->blocks[s].enters = q;
         p->l->blocks[s].runs = s == b && is_long(p, b);
+        p->l->blocks[s].alone = p->l->blocks[s].runs && mg_lone_loop_of(p->c, p->loops, b, &p->l->blocks[s].loop);
         x->told_by = s;
     }
 }

@@ -11,6 +11,7 @@
 #ifndef MG_TOOL_LANES_PLAN_H
 #define MG_TOOL_LANES_PLAN_H
 
+#include "analysis/lone_loop.h"
 #include "analysis/uniform.h"
 #include "patch/patch.h"
 
@@ -24,6 +25,8 @@ struct mg_lanes_block {
     bool varies;      /* it ends in a guarded bra whose lanes may disagree */
     uint32_t told_by; /* of its branch; MG_NO_BLOCK: has to be asked */
     uint32_t mask;    /* with told_by: at its end stand the lanes that entered this block; MG_NO_BLOCK: the kernel */
+    bool alone; /* runs, and one that only computes: lanes may wait for each other behind it (analysis/lone_loop.h) */
+    struct mg_lone_loop loop;
     bool runs; /* ASKS: a loop by itself, which most rounds go through with the lanes of the round before: rounds are
                   counted until these change */
 };
