@@ -107,8 +107,8 @@ struct mg_rc_warps {
     uint32_t *counter; /* by block */
     struct mg_rcohort *cohorts;
     uint32_t n_cohorts;
-    bool ballot;                        /* no activemask */
-    mg_id mask, below, lt, low, always; /* of the lowest active lane */
+    bool ballot;                            /* no activemask */
+    mg_id mask, below, lt, eq, low, always; /* of the lowest active lane */
 };
 struct mg_rc_live { /* what may have been counted where (live.c, leave.c) */
     uint64_t **sets;

@@ -166,8 +166,10 @@ void mg_warps_begin(struct mg_rfunc *f)
     f->warps.mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
     f->warps.below = mg_emit_reg(x, "__mg_t", MG_TYPE_b32);
     f->warps.lt = mg_emit_reg(x, "__mg_lt", MG_TYPE_b32);
+    f->warps.eq = mg_emit_reg(x, "__mg_eq", MG_TYPE_b32);
     f->warps.low = mg_emit_reg(x, "__mg_low", MG_TYPE_pred);
     EMIT("mov.u32", f->warps.lt, mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT("mov.u32", f->warps.eq, mg_o_sreg(MG_SREG_lanemask_eq, 0));
     if (!f->warps.ballot) return;
     f->warps.always = mg_emit_reg(x, "__mg_true", MG_TYPE_pred);
     EMIT("setp.eq.u32", f->warps.always, f->warps.lt, f->warps.lt);
@@ -209,17 +211,39 @@ static void emit_lowest(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint3
         mg_rc_event(f, f->warps.counter[b], s);
 }
 
-/* Warps that are not whole add what they lack. What activemask told must not be counted by (flush.c). */
+/* Does the block wait for global memory, and for nobody? */
+static bool only_loads(const struct mg_rfunc *f, uint32_t b)
+{
+    const struct mg_module *m = f->x.m;
+    const struct mg_block *k = &f->x.c->blocks[b];
+    bool loads = false;
+    for (mg_id id = k->first;; id = m->nodes.at[id].next) {
+        const struct mg_node *n = &m->nodes.at[id];
+        if (n->kind == MG_NODE_inst && !(n->flags & MG_NF_META)) {
+            const struct mg_form *form = mg_node_form(m, n);
+            if (form->op_flags & (MG_OPF_CONVERGENT | MG_OPF_BARRIER)) return false;
+            loads = loads || (form->op_flags & MG_OPF_READS &&
+                              (form->space == MG_SPACE_global || form->space == MG_SPACE_generic));
+        }
+        if (id == k->last) return loads;
+    }
+}
+
+/* Warps that are not whole add what they lack. Where the block loads from global memory, who is there is asked for at
+ * its head and looked at at its end: lest the loads wait for the answer. What activemask told must not be kept, nor
+ * counted by (flush.c). */
 static void emit_lacks(struct mg_rfunc *f, uint32_t b)
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc *c = &f->counters[f->warps.counter[b]];
-    mg_id own = mg_rc_t32(f, 5), base = mg_rc_t64(f, 1), wide = mg_rc_t64(f, 2), lack = mg_rc_t32(f, 6);
+    mg_id own = mg_rc_t32(f, 9), base = mg_rc_t64(f, 1), wide = mg_rc_t64(f, 2),
+          lack = mg_rc_t32(f, 6);
     x->at = mg_block_head(x->m, &x->c->blocks[b]);
     ask_mask(f);
-    EMIT("setp.ne.u32", f->warps.low, f->warps.mask, -1);
+    EMIT("or.b32", own, f->warps.mask, f->warps.eq);
+    if (only_loads(f, b)) x->at = mg_in_front_of(x->m, x->c->blocks[b].last);
+    EMIT("setp.ne.u32", f->warps.low, own, -1);
     struct mg_apart a = mg_rc_begin_apart(f, f->warps.low);
-    mg_rc_own(f, own, f->warps.mask, own);
     EMIT("popc.b32", lack, own);
     EMIT("sub.u32", lack, WARP, lack);
     EMIT("cvt.u64.u32", wide, lack);
