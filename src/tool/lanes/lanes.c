@@ -142,30 +142,50 @@ static void keep(struct mg_code_at *at, mg_id own, struct mg_opnd lanes)
     if (own) MG_CODE(at, "mov.b32", own, lanes);
 }
 
-/* A partial warp's lanes are counted. Where the block tells of a branch, in the second half when it has just been
- * split. */
+/* Those here, as each of them knows, in a warp that is not whole. Where the block tells of a branch, in the second half
+ * when it has just been split. */
+static void count_partial(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x,
+                          struct mg_code_at *at, uint32_t cell, mg_id here)
+{
+    mg_id k = n_lanes(at, here);
+    if (x->tells == MG_NO_BLOCK) {
+        mg_count_lanes(at, cell, bins, k, here, true);
+        return;
+    }
+    mg_id before = mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask),
+          split = mg_code_temp(at, MG_TYPE_pred), half = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "setp.ne.u32", split, here, before);
+    if (x->enters != MG_NO_BLOCK) MG_CODE(at, "setp.ne.and.u32", split, before, 0, split);
+    MG_CODE(at, "selp.b32", half, mg_o_imm(bins), 0, split);
+    MG_CODE(at, "add.u32", k, k, half);
+    mg_count_lanes(at, cell, 2 * bins, k, here, true);
+}
+
+/* A partial warp's lanes are counted. */
 static void count_asked(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x,
                         struct mg_code_at *at, uint32_t cell, mg_id own)
 {
     mg_id all = mg_value_active(at), done = mg_code_label(at), partial = is_partial(at, all);
     jump(at, partial, true, done);
-    mg_id here = mg_value_own_of(at, all), k = n_lanes(at, here);
-    if (x->tells != MG_NO_BLOCK) {
-        mg_id before = mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask),
-              split = mg_code_temp(at, MG_TYPE_pred), half = mg_code_temp(at, MG_TYPE_b32);
-        MG_CODE(at, "setp.ne.u32", split, here, before);
-        if (x->enters != MG_NO_BLOCK) MG_CODE(at, "setp.ne.and.u32", split, before, 0, split);
-        MG_CODE(at, "selp.b32", half, mg_o_imm(bins), 0, split);
-        MG_CODE(at, "add.u32", k, k, half);
-        mg_count_lanes(at, cell, 2 * bins, k, here, true);
-    } else {
-        mg_count_lanes(at, cell, bins, k, here, true);
-    }
+    mg_id here = mg_value_own_of(at, all);
+    count_partial(r, b, x, at, cell, here);
     keep(at, own, mg_o_reg(here));
     mg_code_place(at, done);
     mg_code_push_guard(at, partial, true);
     keep(at, own, mg_o_imm(-1));
     mg_code_pop_guard(at);
+}
+
+/* The same of a block that loads: what it loads need not wait for the answer. */
+static void count_late(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x,
+                       struct mg_code_at *head, uint32_t cell, mg_id own)
+{
+    struct mg_code_at *at = mg_at_before(r->p, x->last);
+    mg_id here = own ? own : mg_code_reg(head, MG_TYPE_b32), done = mg_code_label(at);
+    keep(head, here, mg_o_reg(mg_value_own(head)));
+    jump(at, is_partial(at, here), true, done);
+    count_partial(r, b, x, at, cell, here);
+    mg_code_place(at, done);
 }
 
 static struct mg_opnd real(double v)
@@ -269,7 +289,9 @@ static void count_block(struct run *r, uint32_t id)
         block_site(p, id, 0, MG_LN_SAME, first + x->of);
         return;
     }
-    struct mg_code_at *at = x->behind ? mg_at_after(p, x->behind) : mg_at_block(p, id);
+    struct mg_code_at *at = x->behind                             ? mg_at_after(p, x->behind)
+                            : x->last && x->ask == MG_LANES_ENTRY ? mg_at_before(p, x->last)
+                                                                  : mg_at_block(p, id);
     if (x->ask == MG_LANES_FOLLOWS) {
         count_difference(at, block_site(p, id, bins, MG_LN_FOLLOWS, first + x->of), r->masks[id],
                          mask_of(r, b->func_ix, leader_of(r, b->func_ix, x->of)));
@@ -289,6 +311,8 @@ static void count_block(struct run *r, uint32_t id)
         }
         if (x->runs)
             count_runs(r, id, at, cell, r->masks[id]);
+        else if (x->last)
+            count_late(r, b, x, at, cell, r->masks[id]);
         else
             count_asked(r, b, x, at, cell, r->masks[id]);
         if (x->enters == MG_NO_BLOCK) return;

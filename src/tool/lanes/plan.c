@@ -121,6 +121,31 @@ static void choose_teller(struct planner *p, uint32_t b)
     }
 }
 
+/* Does the block load from global memory, or else stand at the beginning, in front of what does? */
+static bool is_late(const struct planner *p, uint32_t b)
+{
+    const struct mg_block *k = &p->c->blocks[b];
+    bool loads = b == 0;
+    if (k->first == k->last || p->l->blocks[b].behind || p->l->blocks[b].runs) return false;
+    for (mg_id id = k->first;; id = p->m->nodes.at[id].next) {
+        const struct mg_node *n = &p->m->nodes.at[id];
+        const struct mg_form *f = n->kind == MG_NODE_inst ? mg_node_form(p->m, n) : NULL;
+        if (f && f->op_flags & (MG_OPF_CONVERGENT | MG_OPF_BARRIER)) return false;
+        loads =
+            loads || (f && f->op_flags & MG_OPF_READS && (f->space == MG_SPACE_global || f->space == MG_SPACE_generic));
+        if (id == k->last) return loads;
+    }
+}
+
+static void look_at_ends(struct planner *p)
+{
+    for (uint32_t b = 0; b < p->c->n_blocks; b++) {
+        struct mg_lanes_block *x = &p->l->blocks[b];
+        if (p->c->reachable[b] && (x->ask == MG_LANES_ASKS || x->ask == MG_LANES_ENTRY) && is_late(p, b))
+            x->last = p->c->blocks[b].last;
+    }
+}
+
 static void look_at_branches(struct planner *p)
 {
     for (uint32_t i = 0; i < p->c->n_blocks; i++) {
@@ -153,6 +178,7 @@ struct mg_lanes_plan *mg_lanes_plan_new(struct mg_patch *patch, uint32_t func_ix
     p.u = u;
     choose(&p, e);
     look_at_branches(&p);
+    look_at_ends(&p);
     mg_uniform_free(u);
     mg_equiv_free(e);
     return p.l;

@@ -18,8 +18,10 @@
 enum mg_lanes_ask { MG_LANES_ASKS, MG_LANES_ENTRY, MG_LANES_SAME, MG_LANES_FOLLOWS };
 struct mg_lanes_block {
     enum mg_lanes_ask ask;
-    uint32_t of;      /* SAME, FOLLOWS: which block */
-    mg_id behind;     /* the barrier that it begins with: who is let go by it entered the block; 0: none */
+    uint32_t of;  /* SAME, FOLLOWS: which block */
+    mg_id behind; /* the barrier that it begins with: who is let go by it entered the block; 0: none */
+    mg_id last;   /* ASKS, ENTRY: the instruction in front of which it looks at who came, since it loads, or loads come
+                     next; 0: at its head */
     uint32_t tells;   /* ASKS: of the branch at the end of this block, whether it splits; MG_NO_BLOCK: of none */
     uint32_t enters;  /* with tells, where that branch leads back: the other predecessor; else MG_NO_BLOCK */
     bool varies;      /* it ends in a guarded bra whose lanes may disagree */
